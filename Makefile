@@ -1,0 +1,231 @@
+# umem's build.  All output goes to build*/, one folder a variant:
+#
+#	make [SAN=address|undefined|thread] [DEBUG=1] [CC=clang]
+#	make CROSS=aarch64-linux-gnu-		libraries and tool only
+#
+# Targets: all (the default), test, stress, bench, demo, lint,
+# install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+
+CROSS	?=
+ifneq ($(CROSS),)
+CC	:= $(CROSS)gcc
+endif
+LD	:= $(CROSS)ld
+AR	:= $(CROSS)ar
+OBJCOPY	:= $(CROSS)objcopy
+
+CFLAGS	?= -O2 -g
+PREFIX	?= /usr/local
+LIBDIR	?= $(PREFIX)/lib
+MANDIR	?= $(PREFIX)/share/man
+
+ARCH	:= $(firstword $(subst -, ,$(CROSS)))
+B	:= build$(if $(ARCH),-$(ARCH))$(if $(SAN),-$(SAN))$(if $(DEBUG),-debug)
+# Objects; apart, since $B/umem is the tool.
+O	:= $B/obj
+VERSION	:= $(shell sed -n 's/^.define UMEM_VERSION "\(.*\)"/\1/p' umem/umem.h)
+
+override CFLAGS	  += -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
+		     -Wmissing-prototypes -fvisibility=hidden -fPIC
+override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP $(if $(DEBUG),-DUMEM_DEBUG)
+override LDFLAGS  += -pthread
+ifdef SAN
+override CFLAGS	  += -fsanitize=$(SAN) -fno-sanitize-recover=all \
+		     -fno-omit-frame-pointer
+override LDFLAGS  += -fsanitize=$(SAN)
+endif
+
+# initial-exec: the first touch of a dynamic TLS variable may call malloc.
+LIB_CFLAGS := -ftls-model=initial-exec
+# nodelete: what malloc handed out must outlive a dlclose().  defs: nothing
+# undefined but weak names, so that no C++ library is ever needed.
+SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
+	    $(if $(SAN),,-Wl,-z,defs)
+
+LIB_C	:= $(wildcard vmem/*.c magazine/*.c umem/*.c)
+LIB_O	:= $(LIB_C:%.c=$O/%.o)
+# Unit tests and programs that link libumem leave libc's malloc alone.
+INNER_O	:= $(filter-out $O/umem/malloc.o,$(LIB_O))
+UNIT_C	:= $(wildcard tests/unit/*.c)
+UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
+LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
+SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so
+TOOLS	:= $(patsubst tools/%.c,$B/%,$(wildcard tools/*.c))
+
+# tests/X/name.c and name.cc become $B/X/name.
+outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
+		$(wildcard tests/$d/*.c tests/$d/*.cc))))
+
+# What a goal needs beyond a compiler is installed before anything is built.
+NEEDS	:= $(if $(filter test lint,$(MAKECMDGOALS)),packages-test) \
+	   $(if $(filter bench demo,$(MAKECMDGOALS)),packages-demo) \
+	   $(if $(filter stress,$(MAKECMDGOALS)),packages-stress)
+
+.DELETE_ON_ERROR:
+.PHONY: all test stress bench demo lint install uninstall clean FORCE \
+	packages-test packages-demo packages-stress
+
+# A sanitizer has a malloc of its own, so its variants have no shim.
+ifdef SAN
+all: $(LIBS)
+else
+all: $(LIBS) $(SHIM) $(TOOLS)
+endif
+
+packages-%:
+	@tools/install_packages.sh $*
+
+$O/%.o: %.c | $(NEEDS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(LIB_O): override CFLAGS += $(LIB_CFLAGS)
+# operator new throws through here.
+$O/umem/malloc.o: override CFLAGS += -fexceptions
+
+$B/libumem.so.1: $(INNER_O) umem/libumem.map
+	$(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \
+	    -Wl,--version-script=umem/libumem.map \
+	    -o $@ $(INNER_O) $(LDFLAGS)
+
+$B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map
+	$(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \
+	    -Wl,--version-script=umem/libumem_malloc.map \
+	    -o $@ $(LIB_O) $(LDFLAGS)
+
+$B/%.so: $B/%.so.1
+	ln -sf $(<F) $@
+
+# One object with the internal names made local, so that a static link cannot
+# clash with a program's own slab_create() or list_add().  Without malloc:
+# linking it must not change what the rest of the program runs on.
+$B/libumem.a: $(INNER_O)
+	$(LD) -r -o $O/libumem.o $(INNER_O)
+	$(OBJCOPY) --localize-hidden $O/libumem.o
+	rm -f $@ && $(AR) rcs $@ $O/libumem.o
+
+# The installed command looks in $(LIBDIR) if the library is not near itself;
+# the folder's name keeps one of another LIBDIR from being installed.
+INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
+tool	= $(CC) $(CPPFLAGS) $(CFLAGS) $1 -o $@ $< $(LDFLAGS)
+$(TOOLS): $B/%: tools/%.c | $(NEEDS)
+	@mkdir -p $(@D)
+	$(call tool)
+$(INSTALLED_TOOLS): $O/bin$(LIBDIR)/%: tools/%.c
+	@mkdir -p $(@D)
+	$(call tool,-DUMEM_LIBDIR='"$(LIBDIR)"')
+
+# tests/unit/test_slab.c gives slab_suite(); the list follows the files.
+ROOMS	:= $(patsubst tests/unit/test_%.c,%,$(filter tests/unit/test_%,$(UNIT_C)))
+$O/suites.c: FORCE | $(NEEDS)
+	@mkdir -p $(@D); { echo '#include "tests/unit/suites.h"'; \
+	for room in $(ROOMS); do echo "Suite *$${room}_suite(void);"; done; \
+	echo 'const struct room rooms[] = {'; \
+	for room in $(ROOMS); do \
+		echo "	{ \"$$room\", $${room}_suite },"; done; \
+	echo '	{ 0, 0 } };'; } >$@.new; \
+	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$O/suites.o: $O/suites.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# The prototypes of the suites are in suites.c.
+$(UNIT_O): override CFLAGS += -Wno-missing-prototypes
+$B/unit: $(UNIT_O) $(INNER_O)
+	$(CC) -o $@ $^ $(LDFLAGS) $(shell pkg-config --libs check)
+
+# Programs of the tests do on purpose what compilers warn about.  A line
+# "link: umem", "link: static" or "cflags: ..." in the .expect file says how
+# one is built.
+PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
+	-Wno-unknown-warning-option -Wno-use-after-free -Wno-unused-result \
+	-Wno-free-nonheap-object -Wno-deprecated-declarations
+expect	= $(shell sed -n 's/^$1: //p' tests/$*.expect 2>/dev/null)
+link_umem	:= -L$B -lumem
+link_static	:= $B/libumem.a
+program	= $1 $2 $(PROGRAM_FLAGS) $(call expect,cflags) -o $@ $< -pthread \
+	$(link_$(or $(call expect,link),$(link))) -ldl -lm
+
+PROGRAMS := $(call outputs,programs)
+STRESSES := $(call outputs,stress)
+BENCHES	:= $(call outputs,bench)
+$(BENCHES): link = static
+$(BENCHES): $B/libumem.a
+$(BENCHES): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
+$B/%: tests/%.c | $(LIBS) $(NEEDS)
+	@mkdir -p $(@D)
+	$(call program,$(CC),-std=gnu11)
+$B/%: tests/%.cc | $(LIBS) $(NEEDS)
+	@mkdir -p $(@D)
+	$(call program,$(CXX),-std=c++17)
+
+$(patsubst tests/%.expect,$B/%,$(shell \
+	grep -ls '^link: static' tests/*/*.expect)): $B/libumem.a
+
+# Tests that run make themselves find the variant in the environment.
+run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
+	SAN='$(SAN)' DEBUG='$(DEBUG)' tests/run_tests.sh
+
+# Sanitizers are for the unit tests: they cannot live with another malloc.
+test: all $B/unit $(if $(SAN),,$(PROGRAMS))
+	@$(run_tests) $B unit $(if $(SAN),,programs)
+
+stress: all $(STRESSES)
+	@$(run_tests) $B stress
+
+bench: all $(BENCHES)
+	@tests/bench/run.sh $B
+
+demo: all
+	@CC='$(CC)' tools/demo.sh $B
+
+lint: | $(NEEDS)
+	@tools/lint.sh build
+
+# Names of functions a page documents beside its own, as "section name page".
+MAN	:= $(wildcard man/*.[1-9])
+man_links = awk '/^\.Sh/ { on = $$2 == "NAME" } \
+	on && $$1 == ".Nm" { file = FILENAME; sub(".*/", "", file); \
+	n = split(file, part, "."); \
+	if ($$2 "." part[n] != file) print part[n], $$2, file }' $(MAN)
+AT	= $(DESTDIR)$(LIBDIR)
+
+install: all $(INSTALLED_TOOLS)
+	install -d $(AT)/pkgconfig $(DESTDIR)$(PREFIX)/include \
+	    $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $B/libumem.so.1 $B/libumem_malloc.so.1 $(AT)
+	ln -sf libumem.so.1 $(AT)/libumem.so
+	ln -sf libumem_malloc.so.1 $(AT)/libumem_malloc.so
+	install -m 644 $B/libumem.a $(AT)
+	install -m 644 umem/umem.h vmem/vmem.h $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(INSTALLED_TOOLS) $(DESTDIR)$(PREFIX)/bin
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
+	    'includedir=$${prefix}/include' '' 'Name: umem' \
+	    'Description: object caches, arenas and malloc' \
+	    'Version: $(VERSION)' 'Libs: -L$${libdir} -lumem' \
+	    'Libs.private: -pthread' 'Cflags: -I$${includedir}' \
+	    >$(AT)/pkgconfig/umem.pc
+	@for page in $(MAN); do \
+		dir=$(DESTDIR)$(MANDIR)/man$${page##*.}; \
+		install -d "$$dir" && install -m 644 "$$page" "$$dir" || exit; \
+	done
+	@$(man_links) | while read -r section name page; do \
+		echo ".so man$$section/$$page" \
+		    >$(DESTDIR)$(MANDIR)/man$$section/$$name.$$section; \
+	done
+
+uninstall:
+	rm -f $(addprefix $(AT)/,libumem.so libumem.so.1 libumem_malloc.so \
+	    libumem_malloc.so.1 libumem.a pkgconfig/umem.pc) \
+	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h vmem.h) \
+	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%))
+	@for page in $(MAN); do \
+		rm -f "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done
+	@$(man_links) | while read -r section name page; do \
+		rm -f "$(DESTDIR)$(MANDIR)/man$$section/$$name.$$section"; \
+	done
+
+clean:
+	rm -rf build build-*
+
+-include $(LIB_O:.o=.d) $(UNIT_O:.o=.d) $(addsuffix .d,$(TOOLS) \
+	$(INSTALLED_TOOLS) $(PROGRAMS) $(STRESSES) $(BENCHES))

@@ -1,0 +1,515 @@
+/*
+ * cpu.c - each CPU's loaded and previous magazine
+ *
+ * Words
+ *	header	one cache's words for one CPU (cpu_layout.h), in a hot part
+ *		that the sections work on and a cold part for the slow paths
+ *	block	the headers of one CPU
+ *	region	the blocks of all CPUs, for CPU_HEADERS caches.  Address space
+ *		that reads as zeros; a block gets memory when its CPU first
+ *		needs it.  More caches make more regions
+ *	own	to have the only right to change a header, except for what
+ *		sections on its CPU do while it is open
+ *
+ * How a header changes hands
+ *	Sections push and pop on the loaded magazine with no lock; the commit
+ *	is the store of top.  All else (exchange magazines, load, drain) needs
+ *	ownership: a compare-and-swap of owned from 0 to 1 that is tried once
+ *	and never waited for.  A thread that fails goes past the magazines, so
+ *	an owner that is preempted delays nobody.
+ *
+ *	Ownership alone does not stop the sections.
+ *	(a) On its own CPU the owner stops them by rseq_claim(), which commits
+ *	    CPU_CLAIMED to top.  When that store is done on this CPU, no other
+ *	    thread is inside a section here: it would have been preempted to
+ *	    let us run, and restarts.  Sections that start later see
+ *	    CPU_CLAIMED, until the owner publishes.
+ *	(b) For another CPU the owner closes the header, bottom and limit set
+ *	    so that every section refuses, then issues membarrier.  After it
+ *	    every section that had read the old limits has either committed
+ *	    or was restarted, so top stands still.  The header stays closed:
+ *	    opening it again from here could meet a section that has read the
+ *	    old top and not yet the limits.  Its own CPU opens it in (a).
+ *
+ *	Publishing: bottom and limit first, then top by a release store.  The
+ *	sections load top first (acquire) and then bottom or limit, so one that
+ *	sees the new top sees the limits and rounds that belong to it; one
+ *	that sees CPU_CLAIMED refuses whatever the limits say.  The owner may
+ *	have moved to another CPU meanwhile, which changes nothing in this.
+ *	Last, owned := 0 (release, pairs with the compare-and-swap).
+ *
+ *	If the owner of (a) is preempted, other threads of that CPU are
+ *	refused and go past.  fork() waits for all owners (they hold a header
+ *	for a bounded time and wait only for lower locks), so a child finds
+ *	every header free and published.
+ *
+ * fork() and sections in flight
+ *	A section that another thread runs while fork() copies memory is not
+ *	waited for.  The child sees a prefix of the section's stores: a store
+ *	to a page that was copied already faults, and the fault waits until
+ *	the copy is done.  The commit is the last store, so the child sees the
+ *	whole operation or nothing that counts.
+ *
+ * Locked mode
+ *	The same headers; owning is all there is, and top is an ordinary word.
+ *	A thread that finds its CPU's header owned tries the next ones.
+ */
+#include "magazine/cpu.h"
+#include "magazine/depot.h"
+#include "vmem/lock.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+#include "vmem/syscall.h"
+
+/*
+ * Claims that may be interrupted or find us moved before we go past.  A
+ * single-stepped thread is interrupted every time; anyone else hardly twice.
+ */
+#define CLAIM_TRIES 8
+
+/* Headers to try in locked mode before going past. */
+#define LOCKED_TRIES 3
+
+/* Blocks for CPU_HEADERS caches.  Never freed. */
+struct region {
+	char *blocks;
+	uint8_t *committed; /* [a] 1: this CPU's block has memory */
+	uint64_t taken[CPU_HEADERS / 64]; /* [regions_lock] */
+	struct region *next;
+};
+
+struct cpu_layer cpu_layer;
+static struct region *regions; /* [regions_lock] read without: only grows */
+static struct lock regions_lock = LOCK_INITIALIZER(LOCK_REGION);
+
+static struct cpu_hot *
+header_hot(struct region *region, unsigned i)
+{
+	return (struct cpu_hot *)region->blocks + i;
+}
+
+static struct region *
+region_create(void)
+{
+	struct region *region = meta_alloc(sizeof(*region));
+	size_t bytes = (size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT;
+
+	if (region == NULL)
+		return NULL;
+	region->committed = meta_alloc(cpu_layer.nslots);
+	region->blocks = os_reserve_zeros(bytes);
+	if (region->committed == NULL || region->blocks == NULL)
+		goto undo;
+	os_name(region->blocks, bytes, "umem cpu");
+	return region;
+undo:
+	if (region->committed != NULL)
+		meta_free(region->committed, cpu_layer.nslots);
+	if (region->blocks != NULL)
+		os_unmap(region->blocks, bytes);
+	meta_free(region, sizeof(*region));
+	return NULL;
+}
+
+static void
+header_reserve(struct region *region, unsigned i)
+{
+	region->taken[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+bool
+cpu_start(enum rseq_owner wanted, unsigned concurrency)
+{
+	cpu_layer.nslots = os_cpu_slots();
+	cpu_layer.nwanted = cpu_layer.nslots;
+	if (concurrency != 0 && concurrency < cpu_layer.nslots)
+		cpu_layer.nwanted = concurrency;
+	regions = region_create();
+	if (regions == NULL)
+		return false;
+	header_reserve(regions, 0);
+	header_reserve(regions, CPU_HEADER_CLOSED);
+	rseq_start(wanted, &cpu_layer.rseq, &cpu_layer.place);
+	/* Magazines that only their own CPU can empty are no good. */
+	if (cpu_layer.rseq.owner != RSEQ_NONE && !os_membarrier_ready()) {
+		cpu_layer.rseq.owner = RSEQ_NONE;
+		cpu_layer.rseq.reason = "the kernel refuses membarrier";
+	}
+	cpu_layer.blocks = regions->blocks;
+	return true;
+}
+
+struct cpu_hot *
+cpu_header_none(void)
+{
+	return header_hot(regions, 0);
+}
+
+static int
+free_header_locked(struct region *region)
+{
+	for (unsigned i = 0; i < array_size(region->taken); i++)
+		if (~region->taken[i] != 0)
+			return (int)(i * 64 + lowbit(~region->taken[i]));
+	return -1;
+}
+
+bool
+cpu_header_alloc(struct cpu_hot **hot, struct cpu_cold **cold)
+{
+	struct region **at = &regions;
+	int i = -1;
+
+	lock_take(&regions_lock);
+	while (*at != NULL && (i = free_header_locked(*at)) < 0)
+		at = &(*at)->next;
+	if (*at == NULL) {
+		struct region *region = region_create();
+
+		i = region == NULL ? -1 : 0;
+		/* Release: pairs with the walks that take no lock. */
+		__atomic_store_n(at, region, __ATOMIC_RELEASE);
+	}
+	if (i >= 0) {
+		header_reserve(*at, (unsigned)i);
+		*hot = header_hot(*at, (unsigned)i);
+		*cold = (struct cpu_cold *)((*at)->blocks + CPU_COLD_AT) + i;
+	}
+	lock_release(&regions_lock);
+	return i >= 0;
+}
+
+static struct region *
+region_of(struct cpu_hot *hot)
+{
+	uintptr_t at = (uintptr_t)hot;
+	struct region *region = __atomic_load_n(&regions, __ATOMIC_ACQUIRE);
+
+	while (at - (uintptr_t)region->blocks >= CPU_BLOCK)
+		region = __atomic_load_n(&region->next, __ATOMIC_ACQUIRE);
+	return region;
+}
+
+void
+cpu_header_free(struct cpu_hot *hot)
+{
+	struct region *region = region_of(hot);
+	unsigned i = (unsigned)(hot - header_hot(region, 0));
+
+	lock_take(&regions_lock);
+	region->taken[i / 64] &= ~((uint64_t)1 << (i % 64));
+	lock_release(&regions_lock);
+}
+
+/* The part of a header that belongs to a CPU. */
+static inline struct cpu_hot *
+hot_of(struct cpu_hot *hot, unsigned cpu)
+{
+	return (void *)((char *)hot + ((size_t)cpu << CPU_BLOCK_SHIFT));
+}
+
+static inline struct cpu_cold *
+cold_of(struct cpu_cold *cold, unsigned cpu)
+{
+	return (void *)((char *)cold + ((size_t)cpu << CPU_BLOCK_SHIFT));
+}
+
+static bool
+block_commit_locked(struct region *region, unsigned cpu)
+{
+	if (region->committed[cpu])
+		return true;
+	if (!os_commit(
+		region->blocks + ((size_t)cpu << CPU_BLOCK_SHIFT), CPU_BLOCK))
+		return false;
+	/* Release: pairs with the load in block_commit(). */
+	__atomic_store_n(&region->committed[cpu], 1, __ATOMIC_RELEASE);
+	if (cpu_layer.nused < cpu + 1)
+		__atomic_store_n(&cpu_layer.nused, cpu + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Memory for a CPU's block, once. */
+static bool
+block_commit(struct region *region, unsigned cpu)
+{
+	bool done;
+
+	if (cpu >= cpu_layer.nwanted)
+		return false;
+	/* Acquire: a block seen committed can be written. */
+	if (likely(__atomic_load_n(&region->committed[cpu], __ATOMIC_ACQUIRE)))
+		return true;
+	lock_take(&regions_lock);
+	done = block_commit_locked(region, cpu);
+	lock_release(&regions_lock);
+	return done;
+}
+
+static inline bool
+owned_try(struct cpu_hot *h)
+{
+	uint32_t no = 0;
+
+	/* Acquire; pairs with the release in owned_end(). */
+	return __atomic_load_n(&h->owned, __ATOMIC_RELAXED) == 0 &&
+	       __atomic_compare_exchange_n(&h->owned, &no, 1, false,
+		   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static inline void
+owned_end(struct cpu_hot *h)
+{
+	__atomic_store_n(&h->owned, 0, __ATOMIC_RELEASE);
+}
+
+static unsigned
+rounds_below(const struct cpu_cold *cold, uintptr_t top)
+{
+	if (cold->loaded == NULL)
+		return 0;
+	return (
+	    unsigned)((top - (uintptr_t)cold->loaded->round) / sizeof(void *));
+}
+
+static bool
+own_locked(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
+{
+	struct region *region = region_of(hot);
+	unsigned cpu = os_cpu();
+
+	for (int i = 0; i < LOCKED_TRIES; i++, cpu++) {
+		cpu %= cpu_layer.nwanted;
+		struct cpu_hot *h = hot_of(hot, cpu);
+
+		if (!block_commit(region, cpu))
+			return false;
+		if (!owned_try(h))
+			continue;
+		owned->hot = h;
+		owned->cold = cold_of(cold, cpu);
+		owned->nrounds = rounds_below(owned->cold, h->top);
+		return true;
+	}
+	return false;
+}
+
+bool
+cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
+{
+	struct region *region;
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return own_locked(hot, cold, owned);
+	region = region_of(hot);
+	for (int i = 0; i < CLAIM_TRIES; i++) {
+		unsigned cpu = rseq_cpu(&cpu_layer.place);
+		struct cpu_hot *h = hot_of(hot, cpu);
+		uintptr_t top;
+
+		if (!block_commit(region, cpu))
+			return false;
+		if (!owned_try(h)) {
+			cold_of(cold, cpu)->nbypassed++;
+			return false;
+		}
+		enum rseq_result r = rseq_claim(&cpu_layer.place, h, cpu, &top);
+		if (likely(r == RSEQ_OK)) {
+			owned->hot = h;
+			owned->cold = cold_of(cold, cpu);
+			owned->nrounds = rounds_below(owned->cold, top);
+			return true;
+		}
+		owned_end(h);
+		if (r == RSEQ_UNREGISTERED &&
+		    !rseq_thread_start(&cpu_layer.rseq))
+			return false;
+	}
+	return false;
+}
+
+static void
+close_header(struct cpu_hot *h)
+{
+	/*
+	 * Relaxed stores: in (a) top is CPU_CLAIMED, in (b) the membarrier
+	 * orders them.  Single stores, because sections may be reading.
+	 */
+	__atomic_store_n(&h->bottom, CPU_NO_BOTTOM, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->limit, 0, __ATOMIC_RELAXED);
+}
+
+static void
+open_header(struct cpu_hot *h, struct magazine *loaded)
+{
+	__atomic_store_n(
+	    &h->bottom, (uintptr_t)loaded->round, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->limit,
+	    (uintptr_t)(loaded->round + loaded->capacity), __ATOMIC_RELAXED);
+}
+
+void
+cpu_disown(struct cpu_owned *owned)
+{
+	struct cpu_hot *h = owned->hot;
+	struct magazine *loaded = owned->cold->loaded;
+	uintptr_t top = 0;
+
+	if (loaded == NULL) {
+		close_header(h);
+	} else {
+		umem_assert(owned->nrounds <= loaded->capacity);
+		open_header(h, loaded);
+		top = (uintptr_t)(loaded->round + owned->nrounds);
+	}
+	/* Release; pairs with the sections' load of top. */
+	__atomic_store_n(&h->top, top, __ATOMIC_RELEASE);
+	owned_end(h);
+}
+
+/* Step one of a drain: own and close what can be had. */
+static unsigned
+drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
+    bool (*keep)(struct cpu_cold *), uint64_t *mine, unsigned nused)
+{
+	struct region *region = region_of(hot);
+	unsigned n = 0;
+
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!__atomic_load_n(
+			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
+		    (c->loaded == NULL && c->previous == NULL) || !owned_try(h))
+			continue;
+		if (keep != NULL && keep(c)) {
+			owned_end(h);
+			continue;
+		}
+		close_header(h);
+		mine[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+		n++;
+	}
+	return n;
+}
+
+static void
+chain_add(struct magazine **chain, struct magazine *mag, unsigned nrounds)
+{
+	if (mag == NULL)
+		return;
+	mag->nrounds = nrounds;
+	mag->next = *chain;
+	*chain = mag;
+}
+
+/* Step two, behind the fence: top stands still, take the magazines. */
+static void
+drain_take(struct cpu_hot *h, struct cpu_cold *c, struct magazine **chain)
+{
+	uintptr_t top = __atomic_load_n(&h->top, __ATOMIC_RELAXED);
+	unsigned nrounds = rounds_below(c, top);
+
+	chain_add(chain, c->loaded, nrounds);
+	if (c->previous != NULL)
+		chain_add(chain, c->previous, c->previous->nrounds);
+	c->loaded = NULL;
+	c->previous = NULL;
+}
+
+bool
+cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
+    bool (*keep)(struct cpu_cold *), struct magazine **chain)
+{
+	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	uint64_t mine[128] = {0};
+	bool stopped;
+
+	if (nused > 64 * array_size(mine))
+		return false;
+	if (drain_close(hot, cold, keep, mine, nused) == 0)
+		return true;
+	stopped = cpu_layer.rseq.owner == RSEQ_NONE || os_membarrier_rseq();
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if ((mine[cpu / 64] >> (cpu % 64) & 1) == 0)
+			continue;
+		if (stopped)
+			drain_take(h, c, chain);
+		else if (c->loaded != NULL)
+			/* Only refusals happened: what it was, it is. */
+			open_header(h, c->loaded);
+		owned_end(h);
+	}
+	return stopped;
+}
+
+size_t
+cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
+{
+	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	struct region *region = region_of(hot);
+	size_t n = 0;
+
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!__atomic_load_n(
+			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
+		    !owned_try(h))
+			continue;
+		if (c->loaded != NULL)
+			n += rounds_below(
+			    c, __atomic_load_n(&h->top, __ATOMIC_RELAXED));
+		if (c->previous != NULL)
+			n += c->previous->nrounds;
+		owned_end(h);
+	}
+	return n;
+}
+
+/*
+ * Waits for every owner.  They are about to finish: what they wait for
+ * meanwhile are locks of lower rank, which the fork handler takes later.
+ */
+static void
+own_for_fork(struct cpu_hot *h)
+{
+	for (unsigned i = 0; !owned_try(h); i++) {
+		cpu_relax();
+		/* The word never wakes us: this is a sleep that adapts. */
+		if (i > 100)
+			os_futex_wait(&h->owned, 1, 50000);
+	}
+}
+
+static void
+each_header_for_fork(void (*f)(struct cpu_hot *))
+{
+	for (struct region *r = regions; r != NULL; r = r->next)
+		for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
+			for (unsigned i = 1;
+			     r->committed[cpu] == 1 && i < CPU_HEADERS; i++)
+				if (r->taken[i / 64] >> (i % 64) & 1)
+					f(hot_of(header_hot(r, i), cpu));
+}
+
+/* With regions_lock held no block and no header can be added meanwhile. */
+void
+cpu_lock_for_fork(void)
+{
+	lock_take_for_fork(&regions_lock);
+	each_header_for_fork(own_for_fork);
+}
+
+void
+cpu_unlock_for_fork(void)
+{
+	each_header_for_fork(owned_end);
+	lock_release_for_fork(&regions_lock);
+}

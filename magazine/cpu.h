@@ -1,0 +1,70 @@
+/* cpu.h - each CPU's loaded and previous magazine; see cpu.c */
+#ifndef MAGAZINE_CPU_H
+#define MAGAZINE_CPU_H
+
+#include "magazine/cpu_layout.h"
+#include "magazine/rseq_ops.h"
+
+/* What the fast paths of the process need; written once at start. */
+struct cpu_layer {
+	struct rseq_place place;
+	struct rseq_state rseq;
+	char *blocks;     /* first region's block of CPU 0 */
+	unsigned nslots;  /* blocks there are */
+	unsigned nwanted; /* CPUs from here on get no memory */
+	unsigned nused;   /* [a] blocks 0 .. nused - 1 may be in use */
+};
+
+extern struct cpu_layer cpu_layer;
+
+/* A header that the calling thread owns, between cpu_own and cpu_disown. */
+struct cpu_owned {
+	struct cpu_hot *hot;
+	struct cpu_cold *cold;
+	unsigned nrounds; /* in cold->loaded, 0 if that is NULL */
+};
+
+/*
+ * wanted as in rseq_start(); concurrency is how many CPUs to keep rounds for,
+ * 0: all.  False: no memory for the first region.
+ */
+bool cpu_start(enum rseq_owner wanted, unsigned concurrency);
+
+/*
+ * The headers of CPU 0 for a new cache; each other CPU's lies CPU_BLOCK
+ * bytes further per CPU.  False: no memory.  cpu_header_free() takes them
+ * back when every CPU's header is empty.
+ */
+bool cpu_header_alloc(struct cpu_hot **hot, struct cpu_cold **cold);
+void cpu_header_free(struct cpu_hot *hot);
+
+/* A header that refuses every operation for ever. */
+struct cpu_hot *cpu_header_none(void);
+
+/*
+ * Own this CPU's header.  False: it is owned by another thread, or this
+ * thread cannot run sections; the caller goes past the magazines.
+ */
+bool cpu_own(
+    struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned);
+
+/* Publish what own->cold->loaded now is, with own->nrounds rounds. */
+void cpu_disown(struct cpu_owned *owned);
+
+/*
+ * Take the magazines of every CPU, as a chain, and leave the headers empty.
+ * A header that is owned at that moment is left alone, as is one whose cold
+ * part keep() says so of.  False: this process cannot stop other CPUs, and
+ * nothing was taken.
+ */
+bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
+    bool (*keep)(struct cpu_cold *), struct magazine **chain);
+
+/* Rounds cached by all CPUs, exact only when nothing runs. */
+size_t cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold);
+
+/* Every header of the process, for the atfork handlers. */
+void cpu_lock_for_fork(void);
+void cpu_unlock_for_fork(void);
+
+#endif

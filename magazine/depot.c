@@ -1,0 +1,223 @@
+/*
+ * depot.c - the store of magazines behind the CPUs
+ *
+ * A CPU that has run out of rounds trades an empty magazine here for a full
+ * one; a CPU that has no room trades a full one for an empty one.  So the
+ * depot's lock is taken once per magazine instead of once per object.  Since
+ * a CPU keeps two magazines (cpu.c), n operations come here at most n/M + 1
+ * times, M being the rounds of a magazine, however allocs and frees mix.
+ *
+ * What is kept
+ *	full	magazines with one round or more.  Nearly all are full to the
+ *		brim; one that was refilled by slabs that had little, or
+ *		drained from a CPU, may be less so
+ *	empty	magazines with no round
+ *
+ * Working set
+ *	low is the least length a list had since the last update: so many
+ *	magazines were never touched and can go without anyone having missed
+ *	one.  A list that was short once in the period keeps what it has.
+ *
+ * Locking
+ *	depot->lock guards everything here and is a leaf: nothing in this file
+ *	allocates or calls another room while it is held.
+ *
+ * Always true (depot_check())
+ *	n is the length of the list; low <= n
+ *
+ * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 3.
+ */
+#include "magazine/depot.h"
+#include "vmem/panic.h"
+
+void
+depot_init(struct depot *depot)
+{
+	lock_init(&depot->lock, LOCK_DEPOT);
+}
+
+static void
+depot_lock(struct depot *depot)
+{
+	if (likely(lock_try(&depot->lock)))
+		return;
+	/* Relaxed: a count that only steers the size of magazines. */
+	__atomic_add_fetch(&depot->ncontended, 1, __ATOMIC_RELAXED);
+	lock_take(&depot->lock);
+}
+
+static void
+depot_unlock(struct depot *depot)
+{
+	lock_release(&depot->lock);
+}
+
+static void
+push_locked(struct depot *depot, struct maglist *list, struct magazine *mag)
+{
+	mag->next = list->head;
+	list->head = mag;
+	list->n++;
+	depot->nmoved++;
+}
+
+static struct magazine *
+pop_locked(struct depot *depot, struct maglist *list)
+{
+	struct magazine *mag = list->head;
+
+	if (mag == NULL)
+		return NULL;
+	list->head = mag->next;
+	list->n--;
+	if (list->low > list->n)
+		list->low = list->n;
+	depot->nmoved++;
+	return mag;
+}
+
+struct magazine *
+depot_trade_for_full(struct depot *depot, struct magazine *empty)
+{
+	struct magazine *full;
+
+	/* A look without the lock: an allocation-only phase finds it empty. */
+	if (__atomic_load_n(&depot->full.head, __ATOMIC_RELAXED) == NULL)
+		return NULL;
+	depot_lock(depot);
+	full = pop_locked(depot, &depot->full);
+	if (full != NULL && empty != NULL)
+		push_locked(depot, &depot->empty, empty);
+	depot_unlock(depot);
+	return full;
+}
+
+struct magazine *
+depot_trade_for_empty(struct depot *depot, struct magazine *full)
+{
+	struct magazine *empty;
+
+	depot_lock(depot);
+	empty = pop_locked(depot, &depot->empty);
+	if (empty != NULL)
+		push_locked(depot, &depot->full, full);
+	depot_unlock(depot);
+	return empty;
+}
+
+bool
+depot_put_full(struct depot *depot, struct magazine *full)
+{
+	bool surplus;
+
+	depot_lock(depot);
+	push_locked(depot, &depot->full, full);
+	surplus = depot->full.n > depot->full_max;
+	depot_unlock(depot);
+	return surplus;
+}
+
+void
+depot_put_empty(struct depot *depot, struct magazine *empty)
+{
+	depot_lock(depot);
+	push_locked(depot, &depot->empty, empty);
+	depot_unlock(depot);
+}
+
+static struct magazine *
+take(struct depot *depot, struct maglist *list)
+{
+	struct magazine *mag;
+
+	depot_lock(depot);
+	mag = pop_locked(depot, list);
+	depot_unlock(depot);
+	return mag;
+}
+
+struct magazine *
+depot_take_full(struct depot *depot)
+{
+	return take(depot, &depot->full);
+}
+
+struct magazine *
+depot_take_empty(struct depot *depot)
+{
+	return take(depot, &depot->empty);
+}
+
+/* The n magazines that were put in first, as a chain. */
+static struct magazine *
+cut_tail_locked(struct maglist *list, uint32_t n)
+{
+	struct magazine **at = &list->head;
+	struct magazine *chain;
+
+	for (uint32_t i = list->n; i > n; i--)
+		at = &(*at)->next;
+	chain = *at;
+	*at = NULL;
+	list->n -= n;
+	return chain;
+}
+
+void
+depot_take_surplus(
+    struct depot *depot, struct magazine **full, struct magazine **empty)
+{
+	depot_lock(depot);
+	*full = cut_tail_locked(&depot->full, depot->full.low);
+	*empty = cut_tail_locked(&depot->empty, depot->empty.low);
+	depot->full.low = depot->full.n;
+	depot->empty.low = depot->empty.n;
+	depot_unlock(depot);
+}
+
+void
+depot_take_all(
+    struct depot *depot, struct magazine **full, struct magazine **empty)
+{
+	depot_lock(depot);
+	*full = cut_tail_locked(&depot->full, depot->full.n);
+	*empty = cut_tail_locked(&depot->empty, depot->empty.n);
+	depot->full.low = 0;
+	depot->empty.low = 0;
+	depot_unlock(depot);
+}
+
+size_t
+depot_rounds(struct depot *depot)
+{
+	size_t n = 0;
+
+	depot_lock(depot);
+	for (struct magazine *m = depot->full.head; m != NULL; m = m->next)
+		n += m->nrounds;
+	depot_unlock(depot);
+	return n;
+}
+
+static bool
+list_is_right(const struct maglist *list, bool rounds)
+{
+	uint32_t n = 0;
+
+	for (struct magazine *m = list->head; m != NULL; m = m->next, n++)
+		if ((m->nrounds != 0) != rounds || m->nrounds > m->capacity)
+			return false;
+	return n == list->n && list->low <= n;
+}
+
+bool
+depot_check(struct depot *depot)
+{
+	bool right;
+
+	depot_lock(depot);
+	right = list_is_right(&depot->full, true) &&
+		list_is_right(&depot->empty, false);
+	depot_unlock(depot);
+	return right;
+}

@@ -1,0 +1,394 @@
+/*
+ * magazine.c - one cache's magazines: what happens when a section misses
+ *
+ * Two magazines a CPU
+ *	Allocs and frees that alternate around a full or an empty magazine
+ *	would go to the depot each time; with the previous magazine at hand
+ *	they exchange the two, and come to the depot only after at least a
+ *	whole magazine's worth of one kind.  The previous magazine is always
+ *	either full or empty, or nearly so.
+ *
+ * Size of magazines
+ *	Capacities are such that a magazine is a power of two bytes.  A cache
+ *	starts small.  It grows one step when overflows follow underflows on
+ *	one CPU (the cache went through more than its magazines hold, and a
+ *	larger one would have helped) or when the depot's lock is contended,
+ *	and shrinks a step when a whole update passed without an exchange.
+ *	Growth needs no clock, so a cold start is over in a few thousand
+ *	operations.  Nothing stops for a new size: magazines carry their own
+ *	capacity, and one of an old size ends when it comes by empty.
+ *
+ *	A magazine never ties down more than MAGAZINE_BYTES of objects, nor
+ *	the depot more than DEPOT_BYTES, except that each may have one object.
+ *
+ * Refill
+ *	Asks the slabs for few rounds at first and for twice as many each time
+ *	(a program that makes three objects of a size should not touch a page
+ *	full of them), until it is a whole magazine.
+ *
+ * Source: Bonwick and Adams, section 3; growth on overflow after underflow
+ * is described for Google's tcmalloc (docs/design.md there).
+ */
+#include "magazine/magazine.h"
+#include "vmem/meta.h"
+#include "vmem/panic.h"
+
+/*
+ * What a magazine may tie down.  254 rounds of 256 bytes; with two magazines
+ * of each of ninety size classes in full use that is 11 MiB a CPU at worst.
+ */
+#define MAGAZINE_BYTES (64 * KIB)
+/* And the depot of one cache. */
+#define DEPOT_BYTES    (1 * MIB)
+
+static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254};
+
+/* Overflows after underflows that make the next size. */
+#define PRESSURE_MAX 2
+
+unsigned magazine_max_contention = 2;
+
+static unsigned
+capacity_at_most(size_t nrounds)
+{
+	unsigned i = array_size(capacities) - 1;
+
+	while (i > 0 && capacities[i] > nrounds)
+		i--;
+	return capacities[i];
+}
+
+static void
+depot_resize(struct magazine_layer *layer)
+{
+	size_t each = (size_t)layer->rounds * layer->object_bytes;
+	size_t n = layer->depot_bytes / (each + 1) + 1;
+
+	__atomic_store_n(&layer->depot.full_max, n > 4096 ? 4096 : (uint32_t)n,
+	    __ATOMIC_RELAXED);
+}
+
+bool
+magazine_layer_init(
+    struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
+{
+	size_t most = MAGAZINE_BYTES / object_bytes;
+
+	if (rounds_max != 0 && most > rounds_max)
+		most = rounds_max;
+	if (!cpu_header_alloc(&layer->hot, &layer->cold))
+		return false;
+	depot_init(&layer->depot);
+	layer->object_bytes =
+	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
+	layer->depot_bytes = DEPOT_BYTES;
+	layer->rounds_max = capacity_at_most(most);
+	layer->rounds = capacity_at_most(layer->rounds_max / 4);
+	depot_resize(layer);
+	return true;
+}
+
+void
+magazine_layer_end(struct magazine_layer *layer)
+{
+	cpu_header_free(layer->hot);
+}
+
+static void
+resize(struct magazine_layer *layer, unsigned rounds)
+{
+	__atomic_store_n(&layer->rounds, rounds, __ATOMIC_RELAXED);
+	depot_resize(layer);
+}
+
+void
+magazine_grow(struct magazine_layer *layer)
+{
+	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
+	if (now < layer->rounds_max)
+		resize(layer, capacity_at_most(2 * now + 2));
+}
+
+void
+magazine_shrink(struct magazine_layer *layer)
+{
+	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+
+	if (now > capacities[0])
+		resize(layer, capacity_at_most(now - 1));
+}
+
+struct magazine *
+magazine_new(struct magazine_layer *layer)
+{
+	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	struct magazine *mag = meta_alloc(magazine_bytes(rounds));
+
+	if (mag != NULL)
+		mag->capacity = rounds;
+	return mag;
+}
+
+void
+magazine_delete(struct magazine *mag)
+{
+	umem_assert(mag->nrounds == 0);
+	meta_free(mag, magazine_bytes(mag->capacity));
+}
+
+struct magazine *
+magazine_empty(struct magazine_layer *layer)
+{
+	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	struct magazine *mag;
+
+	while ((mag = depot_take_empty(&layer->depot)) != NULL) {
+		if (mag->capacity == rounds)
+			return mag;
+		magazine_delete(mag);
+	}
+	return magazine_new(layer);
+}
+
+/* Loaded becomes previous and previous becomes loaded. */
+static void
+swap(struct cpu_owned *own)
+{
+	struct magazine *mag = own->cold->previous;
+
+	own->cold->previous = own->cold->loaded;
+	if (own->cold->previous != NULL)
+		own->cold->previous->nrounds = own->nrounds;
+	own->cold->loaded = mag;
+	own->nrounds = mag == NULL ? 0 : mag->nrounds;
+}
+
+/* Rounds on the owned header, by an exchange if need be. */
+static bool
+have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
+{
+	struct cpu_cold *cold = own->cold;
+	struct magazine *full;
+
+	if (own->nrounds > 0)
+		return true;
+	if (cold->previous != NULL && cold->previous->nrounds > 0) {
+		swap(own);
+		return true;
+	}
+	full = depot_trade_for_full(&layer->depot, cold->previous);
+	cold->underflowed = 1;
+	if (full == NULL)
+		return false;
+	cold->nloads++;
+	cold->previous = full;
+	swap(own);
+	return true;
+}
+
+enum magazine_result
+magazine_get(struct magazine_layer *layer, void **object)
+{
+	struct cpu_owned own;
+	bool have;
+
+	if (!cpu_own(layer->hot, layer->cold, &own))
+		return MAGAZINE_BYPASS;
+	have = have_rounds(layer, &own);
+	if (have)
+		*object = own.cold->loaded->round[--own.nrounds];
+	cpu_disown(&own);
+	return have ? MAGAZINE_OK : MAGAZINE_EMPTY;
+}
+
+static bool
+loaded_has_room(const struct cpu_owned *own)
+{
+	return own->cold->loaded != NULL &&
+	       own->nrounds < own->cold->loaded->capacity;
+}
+
+/* An overflow: was the last exchange here an underflow? */
+static void
+note_overflow(struct magazine_layer *layer, struct cpu_cold *cold)
+{
+	cold->nunloads++;
+	if (cold->underflowed == 0)
+		return;
+	cold->underflowed = 0;
+	if (__atomic_add_fetch(&layer->pressure, 1, __ATOMIC_RELAXED) >=
+	    PRESSURE_MAX)
+		magazine_grow(layer);
+}
+
+/* Room on the owned header, by an exchange if need be. */
+static bool
+have_room(struct magazine_layer *layer, struct cpu_owned *own,
+    struct magazine **spare, bool *surplus)
+{
+	struct cpu_cold *cold = own->cold;
+	struct magazine *empty;
+
+	if (loaded_has_room(own))
+		return true;
+	if (cold->previous != NULL && cold->previous->nrounds == 0) {
+		swap(own);
+		return true;
+	}
+	if (*spare != NULL) {
+		/* The second visit, with a magazine that was made for it. */
+		empty = *spare;
+		*spare = NULL;
+		if (cold->previous != NULL) {
+			*surplus =
+			    depot_put_full(&layer->depot, cold->previous);
+			note_overflow(layer, cold);
+		}
+	} else if (cold->previous == NULL) {
+		return false;
+	} else {
+		empty = depot_trade_for_empty(&layer->depot, cold->previous);
+		if (empty == NULL)
+			return false;
+		*surplus = layer->depot.full.n > layer->depot.full_max;
+		note_overflow(layer, cold);
+	}
+	cold->previous = empty;
+	swap(own);
+	return true;
+}
+
+enum magazine_result
+magazine_put(struct magazine_layer *layer, void *object,
+    struct magazine **spare, bool *surplus)
+{
+	struct cpu_owned own;
+	bool room;
+
+	*surplus = false;
+	if (!cpu_own(layer->hot, layer->cold, &own))
+		return MAGAZINE_BYPASS;
+	if (own.nrounds > 0 &&
+	    own.cold->loaded->round[own.nrounds - 1] == object) {
+		cpu_disown(&own);
+		return MAGAZINE_TWICE;
+	}
+	room = have_room(layer, &own, spare, surplus);
+	if (room)
+		own.cold->loaded->round[own.nrounds++] = object;
+	cpu_disown(&own);
+	return room ? MAGAZINE_OK : MAGAZINE_FULL;
+}
+
+void
+magazine_install(struct magazine_layer *layer, struct magazine *mag)
+{
+	struct magazine *old = NULL;
+	struct cpu_owned own;
+
+	umem_assert(mag->nrounds > 0);
+	if (!cpu_own(layer->hot, layer->cold, &own)) {
+		depot_put_full(&layer->depot, mag);
+		return;
+	}
+	if (own.nrounds > 0) {
+		/* Somebody else of this CPU brought rounds meanwhile. */
+		depot_put_full(&layer->depot, mag);
+	} else {
+		old = own.cold->loaded;
+		own.cold->loaded = mag;
+		own.nrounds = mag->nrounds;
+		own.cold->nloads++;
+		if (own.cold->previous == NULL && old != NULL) {
+			old->nrounds = 0;
+			own.cold->previous = old;
+			old = NULL;
+		}
+	}
+	cpu_disown(&own);
+	if (old == NULL)
+		return;
+	old->nrounds = 0;
+	if (old->capacity == layer->rounds)
+		depot_put_empty(&layer->depot, old);
+	else
+		magazine_delete(old);
+}
+
+unsigned
+magazine_refill_want(struct magazine_layer *layer)
+{
+	/* By the page: what the first touch brings in anyway. */
+	unsigned first = (unsigned)(2048 / layer->object_bytes) + 1;
+	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	struct cpu_owned own;
+	unsigned want = first;
+
+	if (cpu_own(layer->hot, layer->cold, &own)) {
+		if (own.cold->refill != 0)
+			want = own.cold->refill;
+		own.cold->refill = want < rounds ? 2 * want : want;
+		cpu_disown(&own);
+	}
+	return want < rounds ? want : rounds;
+}
+
+static void
+chain_append(struct magazine **chain, struct magazine *more)
+{
+	while (*chain != NULL)
+		chain = &(*chain)->next;
+	*chain = more;
+}
+
+bool
+magazine_drain(struct magazine_layer *layer, struct magazine **chain)
+{
+	struct magazine *full, *empty;
+	bool all;
+
+	*chain = NULL;
+	all = cpu_drain(layer->hot, layer->cold, NULL, chain);
+	depot_take_all(&layer->depot, &full, &empty);
+	chain_append(chain, full);
+	chain_append(chain, empty);
+	return all;
+}
+
+/* Was this CPU's header exchanging magazines since the last update? */
+static bool
+is_busy(struct cpu_cold *cold)
+{
+	uint32_t moved = cold->nloads + cold->nunloads;
+	bool busy = moved != cold->moved_at_update;
+
+	cold->moved_at_update = moved;
+	return busy;
+}
+
+void
+magazine_update(struct magazine_layer *layer, struct magazine **chain)
+{
+	struct magazine *full, *empty;
+	uint32_t contended = layer->depot.ncontended;
+
+	*chain = NULL;
+	cpu_drain(layer->hot, layer->cold, is_busy, chain);
+	depot_take_surplus(&layer->depot, &full, &empty);
+	chain_append(chain, full);
+	chain_append(chain, empty);
+	if (contended - layer->ncontended > magazine_max_contention)
+		magazine_grow(layer);
+	else if (*chain != NULL && layer->depot.full.n == 0)
+		magazine_shrink(layer);
+	layer->ncontended = contended;
+}
+
+size_t
+magazine_rounds(struct magazine_layer *layer)
+{
+	return cpu_rounds(layer->hot, layer->cold) +
+	       depot_rounds(&layer->depot);
+}

@@ -1,0 +1,81 @@
+/* magazine.h - the layer's door: one cache's magazines; see magazine.c */
+#ifndef MAGAZINE_MAGAZINE_H
+#define MAGAZINE_MAGAZINE_H
+
+#include "magazine/cpu.h"
+#include "magazine/depot.h"
+
+/* Keys: [I] set at creation, [a] atomic */
+struct magazine_layer {
+	struct cpu_hot *hot;   /* [I] headers of CPU 0 */
+	struct cpu_cold *cold; /* [I] */
+	uint32_t rounds;       /* [a] capacity of magazines made from now on */
+	uint32_t rounds_max;   /* [I] */
+	uint32_t pressure;     /* [a] overflows that followed an underflow */
+	uint32_t depot_bytes;  /* [I] worth of rounds kept in the depot */
+	uint32_t object_bytes; /* [I] */
+	uint32_t ncontended;   /* [a] depot.ncontended at the last update */
+	struct depot depot __attribute__((aligned(CACHE_LINE)));
+};
+
+enum magazine_result {
+	MAGAZINE_OK,
+	MAGAZINE_EMPTY, /* get: no round anywhere in the layer */
+	MAGAZINE_FULL,  /* put: no empty magazine to be had */
+	MAGAZINE_TWICE, /* put: the object was the last one freed */
+	MAGAZINE_BYPASS /* the header is owned by somebody: go past */
+};
+
+/*
+ * object_bytes says how much memory a round ties down; rounds_max 0 leaves
+ * the largest magazine to the byte budget.  False: no memory.
+ */
+bool magazine_layer_init(
+    struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max);
+
+/* Gives the headers back; the layer was drained and nobody uses it. */
+void magazine_layer_end(struct magazine_layer *layer);
+
+/* Contended depot locks per update that make larger magazines; an option. */
+extern unsigned magazine_max_contention;
+
+/* What the fast path could not do. */
+enum magazine_result magazine_get(struct magazine_layer *layer, void **object);
+
+/*
+ * The same for a free.  *spare, if not NULL, is an empty magazine that may be
+ * taken (then *spare is NULL).  *surplus: the depot has more than it should.
+ */
+enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
+    struct magazine **spare, bool *surplus);
+
+/* A magazine of the present size, empty; NULL: no memory. */
+struct magazine *magazine_new(struct magazine_layer *layer);
+void magazine_delete(struct magazine *mag);
+
+/* An empty magazine from the depot, or a new one. */
+struct magazine *magazine_empty(struct magazine_layer *layer);
+
+/* Load a magazine with rounds on this CPU, or else put it in the depot. */
+void magazine_install(struct magazine_layer *layer, struct magazine *mag);
+
+/* Rounds to ask of the slabs for this CPU's next magazine. */
+unsigned magazine_refill_want(struct magazine_layer *layer);
+
+/*
+ * Takes every magazine of CPUs and depot, as a chain.  False: other CPUs
+ * could not be stopped, the chain has the depot's only.
+ */
+bool magazine_drain(struct magazine_layer *layer, struct magazine **chain);
+
+/* Takes what was not used since the last update, and resizes. */
+void magazine_update(struct magazine_layer *layer, struct magazine **chain);
+
+/* Capacity for new magazines, up or down a step. */
+void magazine_grow(struct magazine_layer *layer);
+void magazine_shrink(struct magazine_layer *layer);
+
+/* Rounds in the whole layer; exact when nothing runs. */
+size_t magazine_rounds(struct magazine_layer *layer);
+
+#endif

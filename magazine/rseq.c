@@ -1,0 +1,155 @@
+/*
+ * rseq.c - finds the rseq area of threads, or registers one
+ *
+ * glibc 2.35 and later registers an area for every thread and publishes where
+ * it lies; the kernel accepts one area a thread, so that one is used.  Where
+ * libc has none (an older one, musl, glibc.pthread.rseq=0) this file's own
+ * thread-local area is registered, each thread's on its first miss: cpu_id of
+ * an area that was never registered is negative, which every section looks at
+ * first.  The same test catches a thread whose registration by libc was
+ * refused later in life, by a seccomp filter say.
+ *
+ * An own area is never unregistered: like libc's it lies in the static TLS
+ * block, which stays mapped until the thread has exited.
+ */
+#include <elf.h>
+#include <errno.h>
+
+#include "magazine/rseq.h"
+#include "magazine/rseq_ops.h"
+#include "vmem/os.h"
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+
+/* Feature size from which on the kernel writes mm_cid. */
+#define FEATURE_MM_CID (RSEQ_MM_CID + 4)
+
+/* Published by glibc 2.35 and later. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+struct rseq_area {
+	uint32_t cpu_id_start;
+	int32_t cpu_id;
+	uint64_t rseq_cs;
+	uint32_t flags;
+	uint32_t node_id;
+	uint32_t mm_cid;
+	uint32_t padding;
+};
+_Static_assert(
+    sizeof(struct rseq_area) == RSEQ_AREA_BYTES, "the kernel's layout");
+_Static_assert(
+    offsetof(struct rseq_area, mm_cid) == RSEQ_MM_CID, "the kernel's layout");
+
+/* All our static TLS. */
+static __thread struct rseq_area own_area
+    __attribute__((aligned(RSEQ_AREA_BYTES), tls_model("initial-exec"))) = {
+	.cpu_id = -1,
+};
+
+static struct rseq_area *
+libc_area(void)
+{
+	if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size == 0)
+		return NULL;
+	return (struct rseq_area *)((char *)__builtin_thread_pointer() +
+				    __rseq_offset);
+}
+
+/* The size that libc registered its area with: 32, or what the kernel has. */
+static uint32_t
+libc_bytes(bool newer)
+{
+	return newer ? (uint32_t)align_up(os_auxv(AT_RSEQ_FEATURE_SIZE), 32)
+		     : RSEQ_AREA_BYTES;
+}
+
+static bool
+unregister_libc(struct rseq_area *area)
+{
+	return os_rseq_unregister(area, libc_bytes(false), RSEQ_SIGNATURE) ||
+	       os_rseq_unregister(area, libc_bytes(true), RSEQ_SIGNATURE);
+}
+
+/* In mode=own beside a libc that registers, its area has to go first. */
+static bool
+register_own(void)
+{
+	struct rseq_area *theirs = libc_area();
+
+	if (theirs != NULL)
+		unregister_libc(theirs);
+	return os_rseq_register(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE);
+}
+
+/* The owner to be, with the area of this thread. */
+static enum rseq_owner
+choose(enum rseq_owner wanted, struct rseq_area **area, const char **reason)
+{
+	*area = libc_area();
+	*reason = "";
+	if (wanted == RSEQ_NONE) {
+		*reason = "asked for by mode=locked";
+		return RSEQ_NONE;
+	}
+	if (wanted == RSEQ_LIBC && *area != NULL &&
+	    __atomic_load_n(&(*area)->cpu_id, __ATOMIC_RELAXED) >= 0)
+		return RSEQ_LIBC;
+	*area = &own_area;
+	if (!register_own()) {
+		*reason = "the kernel refuses rseq";
+		return RSEQ_NONE;
+	}
+	*reason = wanted == RSEQ_OWN ? "asked for by mode=own"
+				     : "libc registers no rseq area";
+	return RSEQ_OWN;
+}
+
+void
+rseq_start(
+    enum rseq_owner wanted, struct rseq_state *state, struct rseq_place *place)
+{
+	struct rseq_area *area;
+
+	state->owner = choose(wanted, &area, &state->reason);
+	if (state->owner == RSEQ_NONE)
+		return;
+	state->by_mm_cid = os_auxv(AT_RSEQ_FEATURE_SIZE) >= FEATURE_MM_CID;
+	place->cs = (char *)&area->rseq_cs - (char *)__builtin_thread_pointer();
+	place->index = place->cs - RSEQ_CS +
+		       (state->by_mm_cid ? RSEQ_MM_CID : RSEQ_CPU_ID);
+}
+
+bool
+rseq_thread_start(const struct rseq_state *state)
+{
+	return state->owner == RSEQ_OWN &&
+	       __atomic_load_n(&own_area.cpu_id, __ATOMIC_RELAXED) == -1 &&
+	       register_own();
+}
+
+bool
+rseq_thread_stop(const struct rseq_state *state)
+{
+	if (state->owner == RSEQ_LIBC)
+		return unregister_libc(libc_area());
+	if (state->owner == RSEQ_NONE ||
+	    !os_rseq_unregister(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE))
+		return false;
+	/* Unlike -1, this says that nobody shall register it. */
+	__atomic_store_n(&own_area.cpu_id, -2, __ATOMIC_RELAXED);
+	return true;
+}
+
+void
+rseq_thread_resume(const struct rseq_state *state)
+{
+	if (state->owner == RSEQ_OWN)
+		register_own();
+	else if (!os_rseq_register(
+		     libc_area(), libc_bytes(false), RSEQ_SIGNATURE))
+		os_rseq_register(libc_area(), libc_bytes(true), RSEQ_SIGNATURE);
+}

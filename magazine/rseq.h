@@ -1,0 +1,102 @@
+/*
+ * rseq.h - restartable sequences: what they promise, and who registered them
+ *
+ * The kernel restarts a thread at the abort label of a section when the
+ * thread was preempted, moved, or given a signal between the section's first
+ * instruction and its commit.  So what a section read of its CPU's data is
+ * still true when its last store is done: nothing else ran on that CPU in
+ * between.  A section here ends in one 8-byte store, the commit; whatever it
+ * stored before lies where nobody looks until the commit.
+ *
+ * CPU number
+ *	Sections index by mm_cid where the kernel has it (a number that no two
+ *	running threads of the process share, below the number of threads and
+ *	of allowed CPUs), else by cpu_id.  Everything said of a CPU below is
+ *	meant of that number.
+ *
+ * Contracts (the same for every architecture; struct cpu_hot is in cpu.h)
+ *
+ * rseq_pop(hot, &object)
+ *	if area.cpu_id < 0 return RSEQ_UNREGISTERED
+ *	h = hot + CPU number * CPU_BLOCK
+ *	t = load-acquire h->top
+ *	if t <= h->bottom (signed) return RSEQ_MISS
+ *	object = load [t - 8]
+ *	commit: store t - 8, h->top
+ *
+ * rseq_push(hot, object)
+ *	if area.cpu_id < 0 return RSEQ_UNREGISTERED
+ *	h = hot + CPU number * CPU_BLOCK
+ *	t = load-acquire h->top
+ *	if t >= h->limit (unsigned) return RSEQ_MISS
+ *	if [t - 8] == object return RSEQ_MISS		(freed twice, perhaps)
+ *	store object, [t]
+ *	commit: store t + 8, h->top
+ *
+ * rseq_claim(h, cpu, &top)
+ *	if CPU number != cpu return RSEQ_MISS
+ *	top = load h->top
+ *	commit: store CPU_CLAIMED, h->top
+ *
+ * Each also returns RSEQ_ABORT: interrupted, nothing done.
+ *
+ * Of the area only rseq_cs is written.  Sources: the kernel's
+ * include/uapi/linux/rseq.h, rseq(2) of librseq, and glibc's <sys/rseq.h>.
+ */
+#ifndef MAGAZINE_RSEQ_H
+#define MAGAZINE_RSEQ_H
+
+#include "vmem/base.h"
+
+/* Layout of the kernel's struct rseq; the build's headers may be older. */
+#define RSEQ_AREA_BYTES 32
+#define RSEQ_CPU_ID     4
+#define RSEQ_CS         8
+#define RSEQ_MM_CID     24
+
+enum rseq_result {
+	RSEQ_OK,
+	RSEQ_MISS,
+	RSEQ_ABORT,
+	RSEQ_UNREGISTERED
+};
+
+enum rseq_owner {
+	RSEQ_NONE, /* no rseq: the locked mode */
+	RSEQ_LIBC, /* libc registers every thread */
+	RSEQ_OWN   /* we register each thread on its first miss */
+};
+
+/* Where the fast paths find the area of a thread, from the thread pointer. */
+struct rseq_place {
+	intptr_t cs;    /* offset of rseq_cs */
+	intptr_t index; /* offset of mm_cid or cpu_id */
+};
+
+struct rseq_state {
+	enum rseq_owner owner;
+	bool by_mm_cid;
+	const char *reason; /* why not RSEQ_LIBC, static text, or "" */
+};
+
+/*
+ * Decide once, at start.  wanted is RSEQ_LIBC to choose freely, or another
+ * owner to force it, which fails over to RSEQ_NONE.
+ */
+void rseq_start(
+    enum rseq_owner wanted, struct rseq_state *state, struct rseq_place *place);
+
+/*
+ * Called on a RSEQ_UNREGISTERED miss: registers the calling thread where that
+ * is our task.  False: this thread has to do without sections.
+ */
+bool rseq_thread_start(const struct rseq_state *state);
+
+/*
+ * The calling thread does without sections until rseq_thread_resume(), and so
+ * does whoever shares its thread-local storage.  False: nothing was changed.
+ */
+bool rseq_thread_stop(const struct rseq_state *state);
+void rseq_thread_resume(const struct rseq_state *state);
+
+#endif

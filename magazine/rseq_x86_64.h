@@ -1,0 +1,161 @@
+/*
+ * rseq_x86_64.h - the restartable operations in x86-64 assembly
+ *
+ * Contracts are in rseq.h.  Loads are not reordered with loads here, so the
+ * plain load of top is the load-acquire that the contracts ask for.
+ *
+ * A section's descriptor lies in __rseq_cs: version and flags 0, first
+ * instruction, length to behind the commit, abort address.  Local labels:
+ * 3 descriptor, 1 first instruction, 2 behind the commit, 4 abort.  The
+ * signature stands in the 4 bytes before 4, as the operand of an instruction
+ * that traps if ever run into.  Abort leaves through C labels.
+ */
+#ifndef MAGAZINE_RSEQ_X86_64_H
+#define MAGAZINE_RSEQ_X86_64_H
+
+#include "magazine/cpu_layout.h"
+#include "magazine/rseq.h"
+
+/* glibc's RSEQ_SIG; what the kernel compares with at each abort. */
+#define RSEQ_SIGNATURE 0x53053053
+
+/* clang-format off */
+#define RSEQ_BEGIN							\
+	".pushsection __rseq_cs, \"aw\"\n\t"				\
+	".balign 32\n"							\
+	"3:\n\t"							\
+	".long 0, 0\n\t"						\
+	".quad 1f, 2f - 1f, 4f\n\t"					\
+	".popsection\n\t"						\
+	"leaq 3b(%%rip), %[t]\n\t"					\
+	"movq %[t], %%fs:(%[cs])\n\t"					\
+	"1:\n\t"
+
+/* The CPU's header of this cache into %[h]. */
+#define RSEQ_HEADER							\
+	"movl %%fs:(%[index]), %k[h]\n\t"				\
+	"shlq %[shift], %[h]\n\t"					\
+	"addq %[hot], %[h]\n\t"
+
+#define RSEQ_END							\
+	"2:\n\t"							\
+	".pushsection .text.unlikely, \"ax\"\n\t"			\
+	".byte 0x0f, 0xb9, 0x3d\n\t"					\
+	".long 0x53053053\n"						\
+	"4:\n\t"							\
+	"jmp %l[aborted]\n\t"						\
+	".popsection\n\t"
+
+/* Not inside the section: it does not change while the section runs. */
+#define RSEQ_IF_UNREGISTERED						\
+	"cmpl $0, %%fs:-4(%[cs])\n\t"					\
+	"js %l[unregistered]\n\t"
+
+static inline __attribute__((always_inline)) enum rseq_result
+rseq_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
+{
+	uintptr_t t, h;
+	void *popped;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_HEADER
+	    "movq (%[h]), %[t]\n\t"
+	    "cmpq 8(%[h]), %[t]\n\t"
+	    "jle %l[missed]\n\t"
+	    "movq -8(%[t]), %[object]\n\t"
+	    "subq $8, %[t]\n\t"
+	    "movq %[t], (%[h])\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [object] "=&r" (popped)
+	    : [cs] "r" (place->cs), [index] "r" (place->index),
+	      [hot] "r" (hot), [shift] "i" (CPU_BLOCK_SHIFT)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	*object = popped;
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
+static inline __attribute__((always_inline)) enum rseq_result
+rseq_push(const struct rseq_place *place, struct cpu_hot *hot, void *object)
+{
+	uintptr_t t, h;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_HEADER
+	    "movq (%[h]), %[t]\n\t"
+	    "cmpq 16(%[h]), %[t]\n\t"
+	    "jae %l[missed]\n\t"
+	    "cmpq %[object], -8(%[t])\n\t"
+	    "je %l[missed]\n\t"
+	    "movq %[object], (%[t])\n\t"
+	    "addq $8, %[t]\n\t"
+	    "movq %[t], (%[h])\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h)
+	    : [cs] "r" (place->cs), [index] "r" (place->index),
+	      [hot] "r" (hot), [object] "r" (object),
+	      [shift] "i" (CPU_BLOCK_SHIFT)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
+static inline enum rseq_result
+rseq_claim(const struct rseq_place *place, struct cpu_hot *h, unsigned cpu,
+    uintptr_t *top)
+{
+	uintptr_t t, old;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    "cmpl %[cpu], %%fs:(%[index])\n\t"
+	    "jne %l[missed]\n\t"
+	    "movq (%[h]), %[old]\n\t"
+	    "movq %[claimed], (%[h])\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [old] "=&r" (old)
+	    : [cs] "r" (place->cs), [index] "r" (place->index),
+	      [h] "r" (h), [cpu] "r" (cpu), [claimed] "r" (CPU_CLAIMED)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	*top = old;
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+/* clang-format on */
+
+/* This thread's CPU number as the sections see it; stale at once. */
+static inline unsigned
+rseq_cpu(const struct rseq_place *place)
+{
+	unsigned cpu;
+
+	__asm__ volatile("movl %%fs:(%[index]), %[cpu]"
+			 : [cpu] "=r"(cpu)
+			 : [index] "r"(place->index));
+	return cpu;
+}
+
+#endif

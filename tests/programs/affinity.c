@@ -1,0 +1,57 @@
+/* The CPUs that threads may run on change all the time, also to one. */
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include "tests/programs/check.h"
+
+enum {
+	NTHREADS = 6
+};
+static pid_t tid[NTHREADS];
+static volatile bool stop;
+
+static void *
+worker(void *arg)
+{
+	uint64_t n = (uintptr_t)arg;
+
+	__atomic_store_n(&tid[n], (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	for (uint64_t i = n * 1000; !stop; i++)
+		churn(i, 1000, i % 10 ? 3000 : 300000);
+	return NULL;
+}
+
+int
+main(void)
+{
+	pthread_t thread[NTHREADS];
+	cpu_set_t all, one;
+	int cpu[CPU_SETSIZE], ncpus = 0;
+	uint64_t r = 1, end = now_ms() + 1500;
+
+	check(sched_getaffinity(0, sizeof(all), &all) == 0);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all))
+			cpu[ncpus++] = i;
+	if (ncpus < 2)
+		skip("only one CPU");
+
+	/* Begin with one CPU, so that the library starts with one. */
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		thread[i] = thread_start(worker, (void *)i);
+	while (now_ms() < end) {
+		unsigned t = next_random(&r) % NTHREADS;
+		pid_t id = __atomic_load_n(&tid[t], __ATOMIC_ACQUIRE);
+
+		if (id == 0)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu[next_random(&r) % (unsigned)ncpus], &one);
+		check(sched_setaffinity(id, sizeof(one),
+			  next_random(&r) % 8 ? &one : &all) == 0);
+	}
+	stop = true;
+	for (int i = 0; i < NTHREADS; i++)
+		thread_end(thread[i]);
+	return 0;
+}

@@ -1,0 +1,47 @@
+#!/bin/bash
+# The command umem: what it passes on, and how it ends.
+set -u
+umem=$B/umem
+
+expect() {
+	local want=$1 text=$2 got
+
+	shift 2
+	"$@" >said 2>&1
+	got=$?
+	if [ "$got" -ne "$want" ] || { [ -n "$text" ] && ! grep -Eq -e "$text" said; }; then
+		echo "$*: status $got instead of $want, or no '$text' in:"
+		cat said
+		exit 1
+	fi
+}
+
+expect 0 '^umem [0-9]+\.[0-9]+\.[0-9]+$' "$umem" version
+expect 0 '^usage: umem run' "$umem" help
+expect 125 '^usage: umem run' "$umem"
+expect 125 '^umem: no command walk; see umem help$' "$umem" walk
+expect 125 '^umem: version takes no argument$' "$umem" version x
+expect 125 '^umem: run: no program given' "$umem" run -v --
+expect 125 '^umem: run: no option -x' "$umem" run -x true
+expect 127 '^umem: run: nosuch: No such file' "$umem" run nosuch
+expect 126 '^umem: run: /etc/passwd: Permission denied$' \
+    "$umem" run /etc/passwd
+expect 3 '' "$umem" run -- sh -c 'exit 3'
+expect 0 "^LD_PRELOAD=$SHIM\$" env -u LD_PRELOAD "$umem" run env
+expect 0 "^LD_PRELOAD=$SHIM:$B/libumem.so.1\$" \
+    env LD_PRELOAD="$B/libumem.so.1" "$umem" run env
+expect 0 '^UMEM_OPTIONS=nomagazines,verbose$' \
+    env UMEM_OPTIONS=nomagazines "$umem" run -v env
+expect 0 '^umem: [0-9.]+ mode (rseq|locked) ' "$umem" run -v true
+expect 0 '^umem: [0-9.]+ mode locked ' \
+    env UMEM_OPTIONS=mode=locked "$umem" run -v true
+
+# The library beside the command, then in ../lib.
+mkdir -p moved/bin moved/lib
+cp "$umem" moved/bin
+cp "$SHIM" moved/lib
+expect 0 "^LD_PRELOAD=$TMP/moved/lib/libumem_malloc.so.1\$" \
+    env -u LD_PRELOAD moved/bin/umem run env
+cp "$SHIM" moved/bin
+expect 0 "^LD_PRELOAD=$TMP/moved/bin/libumem_malloc.so.1\$" \
+    env -u LD_PRELOAD moved/bin/umem run env

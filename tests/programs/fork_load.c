@@ -1,0 +1,89 @@
+/*
+ * fork() from a program whose threads are all in malloc: the child can
+ * allocate, free what it inherited, start threads, and fork again.
+ */
+#include "tests/programs/check.h"
+
+enum {
+	NTHREADS = 6,
+	NFORKS = 150,
+	NBLOCKS = 200
+};
+
+static volatile bool stop;
+
+static void *
+load(void *arg)
+{
+	uint64_t seed = (uintptr_t)arg;
+
+	for (; !stop; seed++)
+		churn(seed, 500, seed % 8 ? 5000 : 2000000);
+	return NULL;
+}
+
+static void *
+child_thread(void *arg)
+{
+	churn((uintptr_t)arg, 3000, 100000);
+	return NULL;
+}
+
+static void
+child(char **block, uint64_t seed)
+{
+	pthread_t thread[3];
+
+	for (int i = 0; i < NBLOCKS; i++) {
+		check(is_stamped(block[i], 16u << i % 12, (uint64_t)i));
+		free(block[i]);
+	}
+	churn(seed, 3000, 100000);
+	for (uintptr_t i = 0; i < 3; i++)
+		thread[i] = thread_start(child_thread, (void *)(seed + i));
+	if (seed % 8 == 0) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			churn(seed, 3000, 100000);
+			_exit(0);
+		}
+		child_end(pid);
+	}
+	for (int i = 0; i < 3; i++)
+		thread_end(thread[i]);
+}
+
+int
+main(void)
+{
+	pthread_t thread[NTHREADS];
+	static char *block[NBLOCKS];
+
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		thread[i] = thread_start(load, (void *)(i * 1000));
+	for (uint64_t n = 0; n < NFORKS; n++) {
+		pid_t pid;
+
+		for (int i = 0; i < NBLOCKS; i++) {
+			check((block[i] = malloc(16u << i % 12)) != NULL);
+			stamp(block[i], 16u << i % 12, (uint64_t)i);
+		}
+		if ((pid = fork()) == 0) {
+			alarm(50);
+			stop = true;
+			child(block, n);
+			/* Every other ends the long way. */
+			if (n % 2)
+				exit(0);
+			_exit(0);
+		}
+		for (int i = 0; i < NBLOCKS; i++)
+			free(block[i]);
+		child_end(pid);
+	}
+	stop = true;
+	for (int i = 0; i < NTHREADS; i++)
+		thread_end(thread[i]);
+	return 0;
+}

@@ -1,0 +1,47 @@
+/*
+ * free_sized() and free_aligned_sized() of C23 take back what malloc,
+ * calloc, realloc and aligned_alloc gave; glibc 2.36 does not know them.
+ */
+#include <dlfcn.h>
+#include <malloc.h>
+
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	void (*free_sized)(void *, size_t);
+	void (*free_aligned_sized)(void *, size_t, size_t);
+	long before;
+
+	*(void **)&free_sized = dlsym(RTLD_DEFAULT, "free_sized");
+	*(void **)&free_aligned_sized =
+	    dlsym(RTLD_DEFAULT, "free_aligned_sized");
+	if (free_sized == NULL && umem_mode == NULL)
+		skip("this C library has no free_sized");
+	check(free_sized != NULL && free_aligned_sized != NULL);
+
+	free_sized(NULL, 0);
+	free_sized(NULL, 100);
+	free_aligned_sized(NULL, 64, 100);
+	before = rss_kib();
+	for (int round = 0; round < 30; round++) {
+		for (size_t n = 0; n < 9 * MIB; n += n / 3 + 1) {
+			void *p[6] = {malloc(n), calloc(1, n),
+			    realloc(malloc(n / 2), n + 1), malloc(n),
+			    aligned_alloc(64, n), aligned_alloc(4096, n)};
+
+			errno = 99;
+			free_sized(p[0], n);
+			free_sized(p[1], n);
+			free_sized(p[2], n + 1);
+			/* The usable size will do as well. */
+			free_sized(p[3], malloc_usable_size(p[3]));
+			free_aligned_sized(p[4], 64, n);
+			free_aligned_sized(p[5], 4096, n);
+			check(errno == 99);
+		}
+	}
+	check(rss_kib() < before + 100 * 1024);
+	return 0;
+}

@@ -1,0 +1,41 @@
+/*
+ * What malloc_usable_size() says is at least what was asked for, all of it
+ * can be written, and it is at most a fourth more than the size rounded up to
+ * 16: an eighth on average over 1 to 32768.
+ */
+#include <malloc.h>
+
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	static char *block[3];
+	double waste = 0;
+
+	check(malloc_usable_size(NULL) == 0);
+	for (size_t n = 1; n <= 2 * MIB; n += n < 32768 ? 1 : n / 64) {
+		size_t round = n <= 8 ? 8 : (n + 15) & ~(size_t)15, usable = 0;
+
+		for (int i = 0; i < 3; i++) {
+			check((block[i] = malloc(n)) != NULL);
+			usable = malloc_usable_size(block[i]);
+			check(usable >= n);
+			stamp(block[i], usable, (uint64_t)i);
+		}
+		if (usable > round + round / 4)
+			printf("malloc(%zu) takes %zu\n", n, usable);
+		check(usable <= round + round / 4);
+		if (n <= 32768)
+			waste += (double)(usable - n) / (double)usable;
+		for (int i = 0; i < 3; i++)
+			check(is_stamped(block[i], usable, (uint64_t)i));
+		/* Anything up to there is the same block. */
+		check(realloc(block[0], usable) == block[0]);
+		for (int i = 0; i < 3; i++)
+			free(block[i]);
+	}
+	printf("average waste up to 32768: %.2f %%\n", waste / 327.68);
+	check(waste / 32768 <= 0.125);
+	return 0;
+}

@@ -1,0 +1,97 @@
+/*
+ * realloc() keeps what a block holds, from every size to every other, whether
+ * it stays where it is or moves, up to more than 100 MiB.
+ */
+#include "tests/programs/check.h"
+
+static const size_t size[] = {1, 8, 9, 16, 17, 100, 128, 500, 1000, 2048, 2049,
+    4000, 5000, 8192, 16000, 32768, 40000, 65536, 65537, 100000, 131072, 262144,
+    300000, 524289, 1000000, 4194304, 8388608, 8388609, 20000000};
+enum {
+	NSIZES = sizeof(size) / sizeof(size[0])
+};
+
+static void
+write_words(char *p, size_t n, uint32_t seed)
+{
+	for (size_t i = 0; i + 4 <= n; i += n > 100000 ? 1024 : 4) {
+		uint32_t word = (uint32_t)i * 2654435761u ^ seed;
+
+		memcpy(p + i, &word, 4);
+	}
+	p[n - 1] = (char)seed;
+}
+
+static void
+check_words(const char *p, size_t n, size_t written, uint32_t seed)
+{
+	for (size_t i = 0; i + 4 <= n && i + 4 < written;
+	     i += written > 100000 ? 1024 : 4) {
+		uint32_t word;
+
+		memcpy(&word, p + i, 4);
+		check(word == ((uint32_t)i * 2654435761u ^ seed));
+	}
+	check(n < written || p[written - 1] == (char)seed);
+}
+
+static char *
+change(char *p, size_t from, size_t to, uint32_t seed)
+{
+	write_words(p, from, seed);
+	check((p = realloc(p, to)) != NULL);
+	check_words(p, from < to ? from : to, from, seed);
+	return p;
+}
+
+int
+main(void)
+{
+	char *p, *fence, *behind;
+	uint32_t seed = 1;
+
+	/* Behind a block is free space, then another block. */
+	for (int fenced = 0; fenced < 2; fenced++)
+		for (int i = 0; i < NSIZES; i++)
+			for (int k = 0; k < NSIZES; k++) {
+				check((p = malloc(size[i])) != NULL);
+				fence = fenced ? malloc(size[i]) : NULL;
+				if (fence != NULL)
+					memset(fence, 1, 1);
+				p = change(p, size[i], size[k], ++seed);
+				free(p);
+				free(fence);
+			}
+
+	/* Growing bit by bit, and back. */
+	check((p = malloc(1)) != NULL);
+	size_t n = 1;
+	for (; n < 150 * MIB; n += n / 2 + 1)
+		p = change(p, n, n + n / 2 + 1, ++seed);
+	check((behind = malloc(n)) != NULL);
+	p = change(p, n, 2 * n, ++seed);
+	free(behind);
+	for (n = 2 * n; n > 1; n = n / 3 + 1) {
+		p = change(p, n, n / 3 + 1, ++seed);
+		if (n <= 3)
+			break;
+	}
+	free(p);
+
+	/* The new part can be written and is the caller's alone. */
+	char *a = calloc(1, 110 * MIB), *b = calloc(1, 110 * MIB);
+	check(a != NULL && b != NULL);
+	a[110 * MIB - 1] = 'a';
+	b[110 * MIB - 1] = 'b';
+	check((a = realloc(a, 220 * MIB)) != NULL);
+	check((b = realloc(b, 330 * MIB)) != NULL);
+	a[220 * MIB - 1] = 'c';
+	b[330 * MIB - 1] = 'd';
+	b[220 * MIB - 1] = 'e';
+	check(a[110 * MIB - 1] == 'a' && b[110 * MIB - 1] == 'b');
+	check(a[220 * MIB - 1] == 'c' && b[330 * MIB - 1] == 'd');
+	check(is_zero(a, 1000) && is_zero(b, 1000));
+	free(a);
+	free(b);
+	return 0;
+}

@@ -1,0 +1,288 @@
+#!/bin/bash
+# run_tests.sh - runs the tests and counts them
+#
+#	tests/run_tests.sh BUILD FOLDER... [-- NAME...]
+#
+# BUILD is the build folder; FOLDER is "unit", or one of tests/ that holds
+# programs ("programs", "stress").  With names, only those rooms and programs.
+# The output of what fails is shown; the last line is
+#
+#	N passed, N failed[, N skipped]
+#
+# and the exit status is 0 if none failed.
+#
+# A program is tests/FOLDER/NAME.c or .cc, built by the Makefile, or a script
+# NAME.sh, which passes by exit 0 and is skipped by exit 77.  What a compiled
+# one must do stands in NAME.expect; without one it must exit 0:
+#
+#	exit 0			line 1: "exit STATUS" or "signal NUMBER"
+#	env: NAME=value		any number of these; UMEM_OPTIONS is merged
+#	modes: rseq locked own	run once in each, by UMEM_OPTIONS=mode=...
+#	args: one two		words for the program
+#	preload: no		without libumem_malloc.so.1
+#	link: umem		built with -lumem; "static": libumem.a.  Neither
+#				is run with the preload unless that says yes
+#	cflags: -DX		for the compiler
+#	timeout: 60		seconds; also in a script, as "# timeout: 60"
+#	alone: yes		not beside another test; "# alone: yes" likewise
+#	a regular expression	any number: each must match a line of stderr
+#	! a regular expression	must match none
+#
+# Tests find the build folder in $B, the tree in $TOP, the library to preload
+# in $SHIM, a folder of their own, removed afterwards, in $TMP (also their
+# working directory), and the compilers in $CC and $CXX.
+set -u
+
+self=$(readlink -f "$0")
+TOP=$(dirname "$(dirname "$self")")
+MODE_WORDS=' rseq locked own '
+
+fail() {
+	echo "run_tests.sh: $*" >&2
+	exit 2
+}
+
+# header KEY FILE - the values of "KEY: value" lines
+header() {
+	sed -n "s/^\(# \)\{0,1\}$1: //p" "$2" 2>/dev/null
+}
+
+# unit_job ROOM - one suite of $B/unit; Check counts its tests
+unit_job() {
+	local counts status limit=600
+	local -a run=("$B/unit" "$1")
+
+	# The sanitizer cannot see into a restartable sequence, and some of
+	# its versions cannot live with much randomness in addresses.
+	if [ "${SAN:-}" = thread ]; then
+		export UMEM_OPTIONS=mode=locked
+		if setarch -R true 2>/dev/null; then
+			run=(setarch -R "${run[@]}")
+		fi
+	fi
+	CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-60} \
+	    timeout -k 5 "$limit" "${run[@]}" >"$TMP/out" 2>&1 </dev/null
+	status=$?
+	counts=$(sed -n 's/^[0-9]*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\)$/\1 \2 \3/p' "$TMP/out")
+	if [ -z "$counts" ]; then
+		verdict 0 1 0 "unit $1: ended with status $status" "$TMP/out"
+		return
+	fi
+	# shellcheck disable=SC2086 # three numbers
+	set -- "$1" $counts
+	local bad=$(($3 + $4))
+	if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
+		bad=1
+	fi
+	verdict $(($2 - $3 - $4)) "$bad" 0 "unit $1" "$TMP/out"
+}
+
+# script_job FILE
+script_job() {
+	local limit status
+
+	limit=$(header timeout "$1")
+	timeout -k 5 "${limit:-120}" bash "$1" >"$TMP/out" 2>&1 </dev/null
+	status=$?
+	case $status in
+	0) verdict 1 0 0 ;;
+	77) verdict 0 0 1 "${1#"$TOP"/tests/}" "$TMP/out" ;;
+	124 | 137) verdict 0 1 0 "${1#"$TOP"/tests/}: timed out" "$TMP/out" ;;
+	*) verdict 0 1 0 "${1#"$TOP"/tests/}: status $status" "$TMP/out" ;;
+	esac
+}
+
+# program_job FOLDER/NAME EXPECT-FILE MODE; MODE may be "-" for the default
+program_job() {
+	local name=$1 expect=$2 mode=$3
+	local want=0 status limit preload link args options=() words line
+	local -a vars=() argv=() problems=()
+
+	[ "$mode" = - ] || options=("mode=$mode")
+	if [ -f "$expect" ]; then
+		read -r -a words <"$expect"
+		case ${words[0]-} in
+		exit) want=${words[1]} ;;
+		signal) want=$((128 + words[1])) ;;
+		*) problems+=("$name.expect: line 1 is not exit or signal") ;;
+		esac
+	fi
+	while IFS= read -r line; do
+		case $line in
+		UMEM_OPTIONS=*) options+=("${line#*=}") ;;
+		*) vars+=("$line") ;;
+		esac
+	done < <(header env "$expect")
+	if [ ${#options[@]} -gt 0 ]; then
+		vars+=("UMEM_OPTIONS=$(IFS=,; echo "${options[*]}")")
+	fi
+	link=$(header link "$expect")
+	preload=$(header preload "$expect")
+	if [ "${preload:-$([ -n "$link" ] && echo no)}" != no ]; then
+		vars+=("LD_PRELOAD=$SHIM")
+	fi
+	[ -z "$link" ] || vars+=("LD_LIBRARY_PATH=$B")
+	limit=$(header timeout "$expect")
+	args=$(header args "$expect")
+	read -r -a argv <<<"$args"
+
+	timeout -k 5 "${limit:-120}" env "${vars[@]}" "$B/$name" "${argv[@]}" \
+	    >"$TMP/out" 2>"$TMP/err" </dev/null
+	status=$?
+	if [ "$status" -eq 77 ] && [ "$want" -ne 77 ]; then
+		verdict 0 0 1 "$name" "$TMP/err"
+		return
+	fi
+	if [ "$status" -eq 124 ] && [ "$want" -ne 124 ]; then
+		problems+=("timed out after ${limit:-120} s")
+	elif [ "$status" -ne "$want" ]; then
+		problems+=("status $status instead of $want")
+	fi
+	while IFS= read -r line; do
+		if [[ $line == '! '* ]]; then
+			! grep -Eq -e "${line#! }" "$TMP/err" ||
+			    problems+=("on stderr, against: ${line#! }")
+		else
+			grep -Eq -e "$line" "$TMP/err" ||
+			    problems+=("not on stderr: $line")
+		fi
+	done < <([ ! -f "$expect" ] || sed -E -e 1d -e '/^$/d' \
+	    -e '/^(env|modes|args|preload|link|cflags|timeout|alone): /d' \
+	    "$expect")
+
+	if [ ${#problems[@]} -eq 0 ]; then
+		verdict 1 0 0
+		return
+	fi
+	{
+		printf '%s\n' "${problems[@]}"
+		tail -n 20 "$TMP/out" | sed 's/^/out: /'
+		tail -n 40 "$TMP/err" | sed 's/^/err: /'
+	} >"$TMP/all"
+	verdict 0 1 0 "$name$([ "$mode" = - ] || echo " (mode=$mode)")" \
+	    "$TMP/all"
+}
+
+# verdict PASSED FAILED SKIPPED [WHAT [OUTPUT]] - in one write, at the end
+verdict() {
+	local text=
+
+	if [ "$2" -gt 0 ]; then
+		text="FAIL $4"$'\n'$(sed 's/^/    /' "$5" | tail -n 200)$'\n'
+	elif [ "$3" -gt 0 ]; then
+		text="skip $4: $(tail -n 1 "$5")"$'\n'
+	fi
+	printf '%s' "$text"
+	echo "$1 $2 $3" >"$RESULTS/$JOB"
+}
+
+# A job runs in a process of its own: run_tests.sh --job NUMBER KIND WORDS...
+if [ "${1-}" = --job ]; then
+	JOB=$2
+	kind=$3
+	shift 3
+	TMP=$(mktemp -d)
+	export TMP
+	trap 'chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"' EXIT
+	cd "$TMP" || exit
+	ulimit -c 0
+	"${kind}_job" "$@" 2>>"$TMP/shell"
+	exit
+fi
+
+[ $# -ge 2 ] || fail "usage: tests/run_tests.sh BUILD FOLDER... [-- NAME...]"
+B=$(cd "$1" && pwd) || exit 2
+shift
+SHIM=$B/libumem_malloc.so.1
+RESULTS=$(mktemp -d)
+CC=${CC:-cc}
+CXX=${CXX:-c++}
+export B TOP SHIM RESULTS CC CXX
+trap 'rm -rf "$RESULTS"' EXIT
+
+folders=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+	folders+=("$1")
+	shift
+done
+[ $# -eq 0 ] || shift
+only=" $* "
+
+wanted() {
+	[ "$only" = "  " ] || [[ $only == *" $1 "* ]]
+}
+
+# Jobs are lines "KIND WORD..."; those that must have the machine for
+# themselves come last, one at a time.
+beside=()
+alone=()
+add_job() {
+	if [ "$1" = yes ]; then
+		alone+=("${*:2}")
+	else
+		beside+=("${*:2}")
+	fi
+}
+
+for folder in "${folders[@]}"; do
+	if [ "$folder" = unit ]; then
+		for room in $("$B/unit" --list); do
+			! wanted "$room" || add_job no unit "$room"
+		done
+		continue
+	fi
+	for source in "$TOP/tests/$folder"/*.c "$TOP/tests/$folder"/*.cc; do
+		[ -f "$source" ] || continue
+		expect=${source%.*}.expect
+		name=$(basename "${source%.*}")
+		wanted "$name" || continue
+		modes=$(header modes "$expect")
+		for mode in ${modes:--}; do
+			[[ $mode = - || $MODE_WORDS = *" $mode "* ]] ||
+			    fail "$expect: no mode $mode"
+			add_job "$(header alone "$expect")" \
+			    program "$folder/$name" "$expect" "$mode"
+		done
+	done
+	for source in "$TOP/tests/$folder"/*.sh; do
+		[ -f "$source" ] || continue
+		! wanted "$(basename "$source" .sh)" ||
+		    add_job "$(header alone "$source")" script "$source"
+	done
+done
+
+number() {
+	local first=$1 i
+
+	shift
+	for ((i = 0; i < $#; i++)); do
+		echo "$((first + i)) ${*:i+1:1}"
+	done
+}
+
+njobs=$((${#beside[@]} + ${#alone[@]}))
+if [ ${#beside[@]} -gt 0 ]; then
+	number 0 "${beside[@]}" |
+	    xargs -P "${TEST_JOBS:-2}" -L 1 "$self" --job
+fi
+if [ ${#alone[@]} -gt 0 ]; then
+	number ${#beside[@]} "${alone[@]}" | xargs -L 1 "$self" --job
+fi
+
+passed=0
+failed=0
+skipped=0
+for ((i = 0; i < njobs; i++)); do
+	if ! read -r p f s 2>/dev/null <"$RESULTS/$i"; then
+		echo "FAIL job $i ended without a result"
+		p=0 f=1 s=0
+	fi
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+done
+if [ $((passed + failed)) -eq 0 ]; then
+	echo "run_tests.sh: no test ran"
+	failed=1
+fi
+echo "$passed passed, $failed failed$([ $skipped -eq 0 ] ||
+    echo ", $skipped skipped")"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,201 @@
+/*
+ * addr_map.c - address to class and to slab or large block
+ *
+ * free(p) knows nothing but p.  Two flat tables over the units of the heap's
+ * slot answer: entry, which the fast path reads, and owner, for the slow one.
+ *
+ * entry
+ *	bits 0-7	class of the slab that the unit is part of; ADDR_LARGE
+ *			for the first unit of a large block; else 0
+ *	bits 8-31	phase: how far into its chunk the unit begins
+ *	So (offset in unit + phase) is a multiple of the chunk size exactly
+ *	where a chunk starts, whatever the colour of the slab and however many
+ *	units it has.  Multiplying by the rounded-up inverse tells multiples
+ *	from the rest: for x = q * chunk + r, x * magic modulo 2^32 is
+ *	r * magic + q * e, with e = magic * chunk - 2^32 < chunk.  That is
+ *	below bound = qmax * e + 1 for r = 0 and not below it for r > 0 as
+ *	long as bound <= magic; divisor_set() checks so for each class and
+ *	leaves the test to the slab (bound 2^32 - 1, magic 0) where it is not.
+ *	A class of 64 KiB or more has at most one start in a unit, and a phase
+ *	that makes the distance to it a multiple of the unit.
+ *	An entry of a unit that is the inside of a single-chunk slab or of a
+ *	large block is 0, as that of a foreign unit is.
+ *
+ * Writers own the span they write about (it was just handed out, or is about
+ * to go back), so no two write one entry.  A reader with a pointer that is
+ * allocated got it through a release by the allocating thread; one with a
+ * stray pointer may see any state, and each is answered safely.
+ *
+ * The tables read as zeros until they are covered, and cost nothing.
+ *
+ * Source of the test: Lemire, Kaser and Kurz, "Faster remainder by direct
+ * computation", 2019.
+ */
+#include "umem/addr_map.h"
+#include "vmem/lock.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+/* Units whose table parts are committed at once: 256 MiB of heap. */
+#define STRIDE 4096
+
+struct addr_map addr_map;
+
+static struct lock cover_lock = LOCK_INITIALIZER(LOCK_HEAP);
+static uint8_t *covered; /* [a] one per STRIDE units */
+
+static void
+divisor_set(unsigned c, size_t chunk)
+{
+	struct addr_divisor *d = &addr_map.divisor[c];
+	/* A unit has one start at most: its phase leads to the next unit's. */
+	uint64_t divisor = chunk < HEAP_UNIT ? chunk : HEAP_UNIT;
+	uint64_t magic = (((uint64_t)1 << 32) + divisor - 1) / divisor;
+	uint64_t e = magic * divisor - ((uint64_t)1 << 32);
+	uint64_t qmax = (HEAP_UNIT + divisor) / divisor;
+
+	d->magic = 0;
+	d->bound = UINT32_MAX;
+	if (qmax * e + 1 > magic)
+		return;
+	d->magic = (uint32_t)magic;
+	d->bound = (uint32_t)(qmax * e + 1);
+}
+
+static void *
+table(size_t bytes)
+{
+	void *at = os_reserve_zeros(align_up(bytes, os_page_size()));
+
+	if (at != NULL)
+		os_name(at, align_up(bytes, os_page_size()), "umem map");
+	return at;
+}
+
+bool
+addr_map_start(void)
+{
+	struct addr_map *m = &addr_map;
+	size_t units = align_up(heap_slot.units, STRIDE);
+
+	/* What an earlier try has got stays. */
+	if (m->entry == NULL)
+		m->entry = table(units * sizeof(m->entry[0]));
+	if (m->owner == NULL)
+		m->owner = table(units * sizeof(m->owner[0]));
+	if (covered == NULL)
+		covered = os_map(align_up(units / STRIDE, os_page_size()));
+	if (m->entry == NULL || m->owner == NULL || covered == NULL)
+		return false;
+	for (unsigned c = 1; c <= size_classes.n; c++)
+		divisor_set(c, size_classes.bytes[c]);
+	/* A large block starts where its unit does. */
+	divisor_set(ADDR_LARGE, HEAP_UNIT);
+	m->base = heap_slot.base;
+	/* Release: who sees units sees the tables. */
+	__atomic_store_n(&m->units, heap_slot.units, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool
+cover_stride_locked(size_t i)
+{
+	size_t entry_bytes = STRIDE * sizeof(addr_map.entry[0]);
+	size_t owner_bytes = STRIDE * sizeof(addr_map.owner[0]);
+
+	if (covered[i])
+		return true;
+	if (!os_commit((char *)addr_map.entry + i * entry_bytes, entry_bytes) ||
+	    !os_commit((char *)addr_map.owner + i * owner_bytes, owner_bytes))
+		return false;
+	/* Release: pairs with the load in addr_map_cover(). */
+	__atomic_store_n(&covered[i], 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool
+addr_map_cover(void *at, size_t bytes)
+{
+	size_t first = addr_map_unit(at) / STRIDE;
+	size_t last = addr_map_unit((char *)at + bytes - 1) / STRIDE;
+
+	for (size_t i = first; i <= last; i++) {
+		bool done;
+
+		if (likely(__atomic_load_n(&covered[i], __ATOMIC_ACQUIRE)))
+			continue;
+		lock_take(&cover_lock);
+		done = cover_stride_locked(i);
+		lock_release(&cover_lock);
+		if (!done)
+			return false;
+	}
+	return true;
+}
+
+/* Entry for the unit that begins start bytes into the span. */
+static uint32_t
+entry_of(size_t start, unsigned c, size_t chunk, size_t first)
+{
+	size_t past = start >= first ? (start - first) % chunk
+				     : chunk - (first - start) % chunk;
+	size_t next = past == 0 ? 0 : chunk - past;
+
+	if (c == 0 || next >= HEAP_UNIT)
+		return 0;
+	if (chunk >= HEAP_UNIT)
+		past = HEAP_UNIT - next;
+	return c | (uint32_t)(past << 8);
+}
+
+void
+addr_map_slab(
+    void *at, size_t bytes, unsigned c, size_t chunk, size_t first, void *slab)
+{
+	size_t unit = addr_map_unit(at);
+	size_t n = bytes >> HEAP_UNIT_SHIFT;
+
+	for (size_t i = 0; i < n; i++) {
+		__atomic_store_n(
+		    &addr_map.owner[unit + i], slab, __ATOMIC_RELEASE);
+		__atomic_store_n(&addr_map.entry[unit + i],
+		    entry_of(i << HEAP_UNIT_SHIFT, c, chunk, first),
+		    __ATOMIC_RELEASE);
+	}
+}
+
+void
+addr_map_large(void *at, size_t bytes)
+{
+	size_t unit = addr_map_unit(at);
+
+	__atomic_store_n(
+	    &addr_map.owner[unit], (void *)(bytes | 1), __ATOMIC_RELEASE);
+	__atomic_store_n(&addr_map.entry[unit], ADDR_LARGE, __ATOMIC_RELEASE);
+}
+
+void
+addr_map_clear(void *at, size_t bytes)
+{
+	size_t unit = addr_map_unit(at);
+	size_t n = bytes >> HEAP_UNIT_SHIFT;
+
+	for (size_t i = 0; i < n; i++) {
+		__atomic_store_n(
+		    &addr_map.entry[unit + i], 0, __ATOMIC_RELAXED);
+		__atomic_store_n(
+		    &addr_map.owner[unit + i], NULL, __ATOMIC_RELAXED);
+	}
+}
+
+void
+addr_map_lock_for_fork(void)
+{
+	lock_take_for_fork(&cover_lock);
+}
+
+void
+addr_map_unlock_for_fork(void)
+{
+	lock_release_for_fork(&cover_lock);
+}

@@ -1,0 +1,81 @@
+/* addr_map.h - address to class and to slab or large block; see addr_map.c */
+#ifndef UMEM_ADDR_MAP_H
+#define UMEM_ADDR_MAP_H
+
+#include "umem/size_class.h"
+#include "vmem/heap.h"
+
+/* Class byte of the first unit of a block straight from the heap. */
+#define ADDR_LARGE 255u
+
+/* Divides exactly: x is a multiple iff (uint32_t)(x * magic) < bound. */
+struct addr_divisor {
+	uint32_t magic;
+	uint32_t bound;
+};
+
+struct addr_map {
+	uintptr_t base;  /* of the heap's slot */
+	size_t units;    /* 0 before start: nothing is in the map */
+	uint32_t *entry; /* [a] one a unit: class | phase << 8 */
+	void **owner;    /* [a] one a unit: slab, or large block's bytes | 1 */
+	struct addr_divisor divisor[256]; /* by class */
+};
+
+extern struct addr_map addr_map;
+
+/* False: no address space for the tables. */
+bool addr_map_start(void);
+
+/* Make the tables writable for the units of [at, at + bytes). */
+bool addr_map_cover(void *at, size_t bytes);
+
+/*
+ * A slab of chunks of class c (0: of a cache that malloc does not use), the
+ * first chunk first bytes behind at.  The tables cover it.
+ */
+void addr_map_slab(
+    void *at, size_t bytes, unsigned c, size_t chunk, size_t first, void *slab);
+void addr_map_large(void *at, size_t bytes);
+void addr_map_clear(void *at, size_t bytes);
+
+void addr_map_lock_for_fork(void);
+void addr_map_unlock_for_fork(void);
+
+/* Unit number, or a number of at least addr_map.units for foreign addresses. */
+static inline size_t
+addr_map_unit(const void *p)
+{
+	return ((uintptr_t)p - addr_map.base) >> HEAP_UNIT_SHIFT;
+}
+
+/* What addr_map_slab() or addr_map_large() said of the unit; NULL: nothing. */
+static inline void *
+addr_map_owner(const void *p)
+{
+	size_t unit = addr_map_unit(p);
+
+	if (unlikely(unit >= addr_map.units))
+		return NULL;
+	/* Acquire; pairs with the release in addr_map_slab(). */
+	return __atomic_load_n(&addr_map.owner[unit], __ATOMIC_ACQUIRE);
+}
+
+/* The bytes of a large block, or 0 if the owner is a slab or nothing. */
+static inline size_t
+addr_map_large_bytes(void *owner)
+{
+	return (uintptr_t)owner & 1 ? (uintptr_t)owner - 1 : 0;
+}
+
+/* Is p, in a unit with this entry, where a chunk starts? */
+static inline bool
+addr_map_is_start(const void *p, uint32_t entry)
+{
+	struct addr_divisor d = addr_map.divisor[entry & 255];
+	uint32_t offset = (uint16_t)(uintptr_t)p + (entry >> 8);
+
+	return offset * d.magic < d.bound;
+}
+
+#endif

@@ -1,0 +1,425 @@
+/*
+ * alloc.c - the allocation engine under malloc() and umem_alloc()
+ *
+ * A size has a class (size_class.h) whose cache hands out its chunks, or is
+ * large and comes straight from the heap (large.c).  An address leads back by
+ * the address map.  Nothing is stored with a block.
+ *
+ * When there is no memory, what is cached anywhere is given back once and
+ * the request is tried again (update_reclaim).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/alloc.h"
+#include "umem/init.h"
+#include "umem/large.h"
+#include "umem/misuse.h"
+#include "umem/nofail.h"
+#include "umem/update.h"
+#include "vmem/os.h"
+
+struct alloc_fast alloc_fast;
+
+/* What alloc_go_slow() has put away. */
+static size_t small_end_kept;
+static size_t units_kept;
+
+void
+alloc_go_slow(bool slow)
+{
+	if (slow && alloc_fast.units != 0) {
+		small_end_kept = alloc_fast.small_end;
+		units_kept = alloc_fast.units;
+		alloc_fast.small_end = 0;
+		alloc_fast.units = 0;
+	} else if (!slow && units_kept != 0) {
+		alloc_fast.small_end = small_end_kept;
+		alloc_fast.units = units_kept;
+	}
+}
+
+/* The section again, for classes that the small table does not have. */
+static inline bool
+section_get(unsigned class, void **object)
+{
+	return alloc_fast.units != 0 &&
+	       rseq_pop(&alloc_fast.place, alloc_fast.hot + class, object) ==
+		   RSEQ_OK;
+}
+
+static void *
+class_alloc(unsigned class)
+{
+	void *object;
+
+	if (section_get(class, &object))
+		return object;
+	return cache_alloc_slow(class_cache[class]);
+}
+
+static void *
+try_alloc(size_t size, bool *zeroed)
+{
+	unsigned class = size_class_of(size);
+
+	*zeroed = false;
+	if (class != 0)
+		return class_alloc(class);
+	return large_alloc(size, HEAP_UNIT, zeroed);
+}
+
+static void *
+no_memory(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
+/* Memory, and whether it is known to be zero. */
+static void *
+engine_alloc(size_t size, bool *zeroed)
+{
+	void *p;
+
+	*zeroed = false;
+	if (unlikely(boot_is_early())) {
+		*zeroed = true;
+		return boot_alloc(size, 16);
+	}
+	if (size > PTRDIFF_MAX || !umem_ready())
+		return no_memory();
+	p = try_alloc(size, zeroed);
+	if (likely(p != NULL))
+		return p;
+	if (update_reclaim(size))
+		p = try_alloc(size, zeroed);
+	return p != NULL ? p : no_memory();
+}
+
+void *
+alloc_slow(size_t size)
+{
+	bool zeroed;
+
+	return engine_alloc(size, &zeroed);
+}
+
+/* Above this, dropping dirty pages is cheaper than writing zeros. */
+#define CLEAR_BY_PURGE (32 * MIB)
+
+void *
+alloc_zeroed(size_t size)
+{
+	bool zeroed = false;
+	void *p;
+
+	if (size < alloc_fast.small_end)
+		p = alloc_get(size);
+	else
+		p = engine_alloc(size, &zeroed);
+	if (p == NULL || zeroed)
+		return p;
+	if (size < CLEAR_BY_PURGE || !os_purge(p, align_up(size, HEAP_UNIT)))
+		memset(p, 0, size);
+	return p;
+}
+
+/* The least class whose chunks are aligned so; 0: none. */
+static unsigned
+class_aligned(size_t size, size_t align)
+{
+	unsigned class = size_class_of(size < align ? align : size);
+
+	if (align > HEAP_UNIT || class == 0)
+		return 0;
+	for (; class <= size_classes.n; class ++)
+		if (size_classes.bytes[class] % align == 0)
+			return class;
+	return 0;
+}
+
+static void *
+try_aligned(size_t size, size_t align)
+{
+	unsigned class = class_aligned(size, align);
+	bool zeroed;
+
+	if (class != 0)
+		return class_alloc(class);
+	return large_alloc(size == 0 ? 1 : size, align, &zeroed);
+}
+
+void *
+alloc_aligned(size_t size, size_t align)
+{
+	void *p;
+
+	if (unlikely(boot_is_early()))
+		return boot_alloc(size, align);
+	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
+		return no_memory();
+	/* malloc() aligns so anyway: 16 from 16 bytes on, 8 below. */
+	if (align <= 8 || (align == 16 && size >= 16))
+		return alloc_get(size);
+	p = try_aligned(size, align);
+	if (p == NULL && update_reclaim(size))
+		p = try_aligned(size, align);
+	return p != NULL ? p : no_memory();
+}
+
+/* Class of a block, ADDR_LARGE with its bytes, or the end of the program. */
+static unsigned
+block_class(const void *p, size_t *bytes, const char *who)
+{
+	size_t unit = addr_map_unit(p);
+	uint32_t entry = 0;
+
+	if (likely(unit < addr_map.units))
+		entry =
+		    __atomic_load_n(&addr_map.entry[unit], __ATOMIC_ACQUIRE);
+	if (unlikely((entry & 255) == 0 || !addr_map_is_start(p, entry)))
+		misuse_address(who, p);
+	if ((entry & 255) == ADDR_LARGE)
+		*bytes = addr_map_large_bytes(addr_map_owner(p));
+	else
+		*bytes = size_classes.bytes[entry & 255];
+	return entry & 255;
+}
+
+static void
+free_as(void *p, const char *who)
+{
+	size_t bytes;
+	unsigned class = block_class(p, &bytes, who);
+
+	if (class == ADDR_LARGE) {
+		large_free(p, bytes);
+		update_poll();
+	} else {
+		cache_free_slow(class_cache[class], p, who);
+	}
+}
+
+void
+alloc_free_slow(void *p)
+{
+	if (p == NULL || boot_owns(p))
+		return;
+	if (unlikely(!umem_ready()))
+		misuse("free", p, "not an address of the heap");
+	free_as(p, "free");
+}
+
+/*
+ * Is the block's own chunk good enough for size?  A smaller size keeps it
+ * while it is at least half used.
+ */
+static bool
+stays(size_t bytes, size_t size)
+{
+	return size <= bytes && (size > bytes / 2 || bytes <= 64);
+}
+
+static void *
+resize_by_copy(void *p, size_t bytes, size_t size)
+{
+	void *q = alloc_get(size);
+
+	if (q == NULL)
+		return NULL;
+	large_copy(q, p, bytes < size ? bytes : size);
+	alloc_free(p);
+	return q;
+}
+
+/* Perhaps before memcpy() can be called. */
+static void *
+resize_boot(const char *p, size_t size)
+{
+	size_t bytes = boot_usable(p) < size ? boot_usable(p) : size;
+	char *q = alloc_get(size);
+
+	for (size_t i = 0; q != NULL && i < bytes; i++)
+		((volatile char *)q)[i] = p[i];
+	return q;
+}
+
+void *
+alloc_resize(void *p, size_t size)
+{
+	size_t bytes;
+	unsigned class;
+
+	if (size > PTRDIFF_MAX)
+		return no_memory();
+	if (boot_owns(p))
+		return resize_boot(p, size);
+	if (unlikely(!umem_ready()))
+		misuse("realloc", p, "not an address of the heap");
+	class = block_class(p, &bytes, "realloc");
+	if (class != ADDR_LARGE)
+		return stays(bytes, size) ? p : resize_by_copy(p, bytes, size);
+	if (size <= SIZE_CLASS_MAX && size_class_of(size) != 0)
+		return stays(bytes, size) ? p : resize_by_copy(p, bytes, size);
+	void *q = large_resize(p, bytes, size);
+	if (q == NULL && update_reclaim(size))
+		q = large_resize(p, bytes, size);
+	return q != NULL ? q : no_memory();
+}
+
+size_t
+alloc_usable(const void *p, const char *who)
+{
+	size_t bytes;
+
+	if (boot_owns(p))
+		return boot_usable(p);
+	if (unlikely(!umem_ready()))
+		misuse(who, p, "not an address of the heap");
+	block_class(p, &bytes, who);
+	return bytes;
+}
+
+bool
+alloc_fits(const void *p, size_t size)
+{
+	size_t bytes = alloc_usable(p, "free");
+
+	return size <= bytes;
+}
+
+/* Public: sized memory. */
+
+/* 0 bytes have no memory, and that is no failure. */
+static void *
+sized_alloc(size_t size, size_t align, int flags, bool zero)
+{
+	void *p;
+
+	if (size == 0)
+		return NULL;
+	/* Off the fast path while umem_setmtbf() is in force. */
+	if (unlikely(alloc_fast.small_end == 0) && mtbf_strikes(flags))
+		return NULL;
+	for (;;) {
+		if (align != 0)
+			p = alloc_aligned(size, align);
+		else
+			p = zero ? alloc_zeroed(size) : alloc_get(size);
+		if (likely(p != NULL) || !nofail_again(flags))
+			return p;
+	}
+}
+
+public
+void *
+umem_alloc(size_t size, int flags)
+{
+	return sized_alloc(size, 0, flags, false);
+}
+
+public
+void *
+umem_zalloc(size_t size, int flags)
+{
+	return sized_alloc(size, 0, flags, true);
+}
+
+public
+void
+umem_free(const void *buf, size_t size)
+{
+	void *p = (void *)(uintptr_t)buf;
+	size_t bytes;
+	unsigned class;
+
+	if (p == NULL && size == 0)
+		return;
+	if (unlikely(!umem_ready() || boot_owns(p)))
+		misuse("umem_free", p, "not an address of the heap");
+	class = block_class(p, &bytes, "umem_free");
+	if (unlikely(class == ADDR_LARGE
+			 ? align_up(size, HEAP_UNIT) != bytes
+			 : size_class_of(size) != class || size == 0))
+		misuse_size("umem_free", p, size);
+	alloc_free(p);
+}
+
+public
+void *
+umem_alloc_align(size_t size, size_t align, int flags)
+{
+	if (!is_pow2(align)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return sized_alloc(size, align, flags, false);
+}
+
+public
+void
+umem_free_align(void *buf, size_t size)
+{
+	size_t bytes;
+
+	if (buf == NULL && size == 0)
+		return;
+	if (unlikely(!umem_ready() || boot_owns(buf)))
+		misuse("umem_free_align", buf, "not an address of the heap");
+	block_class(buf, &bytes, "umem_free_align");
+	if (unlikely(size > bytes || size == 0))
+		misuse_size("umem_free_align", buf, size);
+	alloc_free(buf);
+}
+
+public
+void *
+umem_alloc_aligned(size_t size, size_t align, int flags)
+{
+	return umem_alloc_align(size, align, flags);
+}
+
+public
+void
+umem_free_aligned(void *buf, size_t size)
+{
+	umem_free_align(buf, size);
+}
+
+/* Public: objects. */
+
+public
+void *
+umem_cache_alloc(umem_cache_t *cache, int flags)
+{
+	void *object;
+
+	if (likely(alloc_fast.units != 0) &&
+	    likely(rseq_pop(&alloc_fast.place, cache->mag.hot, &object) ==
+		   RSEQ_OK))
+		return object;
+	if (mtbf_strikes(flags))
+		return NULL;
+	for (;;) {
+		object = cache_alloc_slow(cache);
+		if (object == NULL &&
+		    update_reclaim(cache->slabs.layout.slab_bytes))
+			object = cache_alloc_slow(cache);
+		if (object != NULL)
+			return object;
+		if (!nofail_again(flags))
+			return no_memory();
+	}
+}
+
+public
+void
+umem_cache_free(umem_cache_t *cache, void *object)
+{
+	if (likely(alloc_fast.units != 0) &&
+	    likely(rseq_push(&alloc_fast.place, cache->mag.hot, object) ==
+		   RSEQ_OK))
+		return;
+	cache_free_slow(cache, object, "umem_cache_free");
+}

@@ -1,0 +1,82 @@
+/*
+ * alloc.h - the allocation engine under malloc() and umem_alloc()
+ *
+ * The inline functions here are the fast paths: a table look-up and one
+ * restartable section.  What they cannot do, they leave to alloc.c by a tail
+ * call.  They do not ask whether the library is started: before that, and in
+ * the locked mode, small_end and units are 0, so that every call is slow.
+ */
+#ifndef UMEM_ALLOC_H
+#define UMEM_ALLOC_H
+
+#include "magazine/cpu.h"
+#include "umem/addr_map.h"
+#include "umem/size_class.h"
+
+/* What a fast path reads, on one cache line; written at start. */
+struct alloc_fast {
+	size_t small_end;    /* sizes below this go by the small table */
+	struct cpu_hot *hot; /* header 0 of CPU 0; a class's is at its number */
+	struct rseq_place place;
+	uintptr_t base;        /* as in addr_map */
+	size_t units;          /* as in addr_map, or 0: go slow */
+	const uint32_t *entry; /* as in addr_map */
+} __attribute__((aligned(CACHE_LINE)));
+
+extern struct alloc_fast alloc_fast;
+
+/* What the slow and the fast paths have in common: NULL and ENOMEM, or memory. */
+void *alloc_slow(size_t size);
+void alloc_free_slow(void *p);
+
+/* Zero bytes. */
+void *alloc_zeroed(size_t size);
+
+/* align is a power of two. */
+void *alloc_aligned(size_t size, size_t align);
+
+/*
+ * realloc() of a block to a size above 0.  NULL and ENOMEM: the block is
+ * still there.
+ */
+void *alloc_resize(void *p, size_t size);
+
+/* Bytes that may be used of a block. */
+size_t alloc_usable(const void *p, const char *who);
+
+/* Is size one that this block may have been asked for with? */
+bool alloc_fits(const void *p, size_t size);
+
+/* The fast paths off (for umem_setmtbf) and on again. */
+void alloc_go_slow(bool slow);
+
+static inline __attribute__((always_inline)) void *
+alloc_get(size_t size)
+{
+	void *object;
+
+	if (likely(size < alloc_fast.small_end) &&
+	    likely(rseq_pop(&alloc_fast.place,
+		       alloc_fast.hot + size_class_small(size),
+		       &object) == RSEQ_OK))
+		return object;
+	return alloc_slow(size);
+}
+
+static inline __attribute__((always_inline)) void
+alloc_free(void *p)
+{
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	if (likely(unit < alloc_fast.units)) {
+		uint32_t entry = alloc_fast.entry[unit];
+
+		if (likely(addr_map_is_start(p, entry)) &&
+		    likely(rseq_push(&alloc_fast.place,
+			       alloc_fast.hot + (entry & 255), p) == RSEQ_OK))
+			return;
+	}
+	alloc_free_slow(p);
+}
+
+#endif

@@ -1,0 +1,449 @@
+/*
+ * cache.c - object caches: magazines joined to slabs
+ *
+ * The life of an object: its chunk is carved from a slab and constructed,
+ * with a batch of others, when a magazine has to be filled; then it goes to
+ * and fro between the program and magazines, constructed all the time; when
+ * magazines are surplus it returns to its slab, still constructed; it is
+ * destructed when the slab goes back to the arena.
+ *
+ * A miss of the magazine layer is a return code, and this file decides:
+ *	empty		fill a magazine from the slabs, install it
+ *	full		make an empty magazine, try again
+ *	bypass		the header is owned by somebody, or this thread cannot
+ *			run sections: one object from or to its slab
+ *	no memory for a magazine: likewise, so a free never needs memory
+ *
+ * Constructors and destructors run with no lock held and no header owned;
+ * they may use other caches, and longjmp out of a constructor loses at most
+ * the batch that was being made.
+ *
+ * Misuse that comes to light here (a chunk that is free already, an address
+ * inside an object) is reported by the name that the caller passes.
+ *
+ * Source: Bonwick 1994 section 3, Bonwick and Adams 2001 section 3; arguments
+ * and errors of umem_cache_create(3MALLOC).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/addr_map.h"
+#include "umem/cache.h"
+#include "umem/init.h"
+#include "umem/misuse.h"
+#include "umem/update.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+#include "vmem/vmem.h"
+
+/* Least alignment of objects, and of those of 16 bytes or more. */
+#define ALIGN_LEAST  8
+#define ALIGN_SECOND 16
+
+#define FLAGS_KNOWN                                                            \
+	(UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE | UMC_NOHASH |             \
+	    UMC_QCACHE | UMC_INTERNAL)
+
+struct list cache_list = {&cache_list, &cache_list};
+struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
+bool cache_use_magazines = true;
+
+static struct umem_cache *
+cache_of(struct slab_store *store)
+{
+	return container_of(store, struct umem_cache, slabs);
+}
+
+static void
+destruct_chunk(struct slab_store *store, void *object)
+{
+	struct umem_cache *cache = cache_of(store);
+
+	if (cache->destruct != NULL)
+		cache->destruct(object, cache->priv);
+}
+
+static void
+name_copy(char *to, const char *from)
+{
+	size_t n = strnlen(from, UMEM_CACHE_NAMELEN);
+
+	memcpy(to, from, n);
+	to[n] = '\0';
+}
+
+/* The parts that every cache has; false: no memory. */
+static bool
+cache_set_up(struct umem_cache *cache, const char *name,
+    const struct slab_layout *layout, vmem_t *source)
+{
+	bool constructs = cache->construct != NULL || cache->destruct != NULL;
+
+	name_copy(cache->name, name);
+	slab_store_init(&cache->slabs, layout, source, cache->class,
+	    constructs ? destruct_chunk : NULL);
+	cache->has_magazines =
+	    cache_use_magazines && (cache->flags & UMC_NOMAGAZINE) == 0;
+	/* A chunk without a header of its own is known by who carries it. */
+	if (!cache->has_magazines) {
+		cache->mag.hot = cpu_header_none();
+		return true;
+	}
+	return magazine_layer_init(&cache->mag, layout->chunk, 0);
+}
+
+static void
+cache_list_add(struct umem_cache *cache)
+{
+	lock_take(&cache_list_lock);
+	list_add_tail(&cache_list, &cache->link);
+	lock_release(&cache_list_lock);
+}
+
+static struct umem_cache *
+cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
+    const struct umem_cache *template)
+{
+	struct umem_cache *cache = meta_alloc(sizeof(*cache));
+
+	if (cache == NULL)
+		return NULL;
+	*cache = *template;
+	if (!cache_set_up(cache, name, layout, source)) {
+		meta_free(cache, sizeof(*cache));
+		return NULL;
+	}
+	cache_list_add(cache);
+	return cache;
+}
+
+struct umem_cache *
+cache_create_class(unsigned class, size_t bytes)
+{
+	struct umem_cache template = {.class = class,
+	    .bufsize = bytes,
+	    .align = bytes < 16 ? 8 : 16,
+	    .flags = UMC_INTERNAL};
+	struct slab_layout layout;
+	struct message name = {0};
+
+	message_text(&name, "umem_alloc_");
+	message_dec(&name, bytes);
+	name.text[name.n] = '\0';
+	if (!slab_layout(&layout, bytes, 16, HEAP_UNIT))
+		return NULL;
+	return cache_new(name.text, &layout, NULL, &template);
+}
+
+struct umem_cache *
+cache_create_quantum(
+    const char *name, size_t bytes, size_t quantum, vmem_t *arena)
+{
+	struct umem_cache template = {.bufsize = bytes,
+	    .align = quantum,
+	    .flags = UMC_QCACHE | UMC_NOTOUCH | UMC_INTERNAL};
+	struct slab_layout layout;
+
+	/* Slabs of at least four pieces, as the article does. */
+	if (!slab_layout(&layout, bytes, quantum, align_up(4 * bytes, quantum)))
+		return NULL;
+	layout.colour_step = layout.colour_max = 0;
+	return cache_new(name, &layout, arena, &template);
+}
+
+/* Alignment in force for what the program asked; 0 if it cannot be had. */
+static size_t
+cache_align(size_t size, size_t align, unsigned cflags)
+{
+	if (align == 0)
+		align = size >= ALIGN_SECOND ? ALIGN_SECOND : ALIGN_LEAST;
+	if (!is_pow2(align) || align > os_page_size())
+		return 0;
+	if (align < ALIGN_LEAST && (cflags & UMC_NOTOUCH) == 0)
+		align = ALIGN_LEAST;
+	return align;
+}
+
+static bool
+arguments_are_right(const char *name, size_t size, size_t align, int cflags)
+{
+	if (name == NULL || size == 0 || align == 0 ||
+	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0)
+		return false;
+	if ((cflags & UMC_NOHASH) != 0 && (cflags & UMC_NOTOUCH) != 0)
+		return false;
+	/* Without a hash, libumem's slab is a page with its description. */
+	return (cflags & UMC_NOHASH) == 0 || size <= os_page_size() - 64;
+}
+
+public
+umem_cache_t *
+umem_cache_create(const char *name, size_t bufsize, size_t align,
+    umem_constructor_t *construct, umem_destructor_t *destruct,
+    umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags)
+{
+	size_t in_force = cache_align(bufsize, align, (unsigned)cflags);
+	struct umem_cache template = {.flags = (unsigned)cflags,
+	    .bufsize = bufsize,
+	    .align = in_force,
+	    .construct = construct,
+	    .destruct = destruct,
+	    .reclaim = reclaim,
+	    .priv = priv};
+	struct slab_layout layout;
+	struct umem_cache *cache;
+	size_t chunk;
+
+	if (!arguments_are_right(name, bufsize, in_force, cflags)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (!umem_ready()) {
+		errno = EAGAIN;
+		return NULL;
+	}
+	/* Bit 0 of a constructed cache's chunks is spoken for in slab_take(). */
+	if (construct != NULL && in_force < 2)
+		in_force = 2;
+	chunk = align_up(bufsize, in_force);
+	if (chunk < bufsize || bufsize > PTRDIFF_MAX / 2 ||
+	    !slab_layout(&layout, chunk, in_force,
+		source == NULL ? HEAP_UNIT : os_page_size())) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	/* Only chunk boundaries of a source are known to be aligned. */
+	if (source != NULL)
+		layout.colour_step = layout.colour_max = 0;
+	cache = cache_new(name, &layout, source, &template);
+	if (cache == NULL)
+		errno = EAGAIN;
+	return cache;
+}
+
+/* A use of a cache that was destroyed while it was not empty ends here. */
+static void
+cache_leave_mines(struct umem_cache *cache, bool tell)
+{
+	if (tell)
+		say("umem_cache_destroy: '%s' (%p) not empty", cache->name,
+		    (void *)cache);
+	cache->mag.hot = cpu_header_none();
+	cache->destroyed = true;
+}
+
+static void
+cache_check_mines(struct umem_cache *cache, const char *who)
+{
+	if (unlikely(cache->destroyed))
+		panic("%s(%s): cache was destroyed", who, cache->name);
+}
+
+/* Everything in magazines to the slabs; false: some were out of reach. */
+static bool
+cache_drain(struct umem_cache *cache)
+{
+	struct magazine *chain;
+	bool all;
+
+	if (!cache->has_magazines)
+		return true;
+	all = magazine_drain(&cache->mag, &chain);
+	cache_flush(cache, chain);
+	return all;
+}
+
+public
+void
+umem_cache_destroy(umem_cache_t *cache)
+{
+	bool drained;
+
+	update_wait(cache);
+	drained = cache_drain(cache);
+	if (!slab_store_end(&cache->slabs)) {
+		/* Objects in magazines out of reach are not the program's. */
+		cache_leave_mines(cache, /* tell */ drained);
+		return;
+	}
+	if (cache->has_magazines)
+		magazine_layer_end(&cache->mag);
+	meta_free(cache, sizeof(*cache));
+}
+
+/* Constructs the raw ones of n chunks; returns how many are good, in front. */
+static unsigned
+construct_batch(struct umem_cache *cache, void **chunks, unsigned n)
+{
+	unsigned ngood = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		void *chunk = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
+
+		if (chunk == chunks[i] || cache->construct == NULL ||
+		    cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0)
+			chunks[ngood++] = chunk;
+		else
+			slab_give_raw(&cache->slabs, chunk);
+	}
+	return ngood;
+}
+
+/* Up to n constructed objects from the slabs. */
+static unsigned
+objects_take(struct umem_cache *cache, void **objects, unsigned n)
+{
+	unsigned taken = slab_take(&cache->slabs, objects, n);
+
+	if (cache->slabs.constructs)
+		taken = construct_batch(cache, objects, taken);
+	return taken;
+}
+
+static void
+objects_give(
+    struct umem_cache *cache, void **objects, unsigned n, const char *who)
+{
+	enum slab_fault fault;
+	void *bad = NULL;
+
+	fault = slab_give(&cache->slabs, objects, n, &bad);
+	if (unlikely(fault != SLAB_FINE))
+		misuse_slab(who, cache, bad, fault);
+}
+
+static void *
+alloc_one(struct umem_cache *cache)
+{
+	void *object;
+
+	if (objects_take(cache, &object, 1) == 1)
+		return object;
+	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* A magazine from the slabs; its last round is the answer. */
+static void *
+refill(struct umem_cache *cache)
+{
+	struct magazine *mag = magazine_empty(&cache->mag);
+	unsigned want, n;
+	void *object;
+
+	if (mag == NULL)
+		return alloc_one(cache);
+	want = magazine_refill_want(&cache->mag);
+	if (want > mag->capacity)
+		want = mag->capacity;
+	n = objects_take(cache, mag->round, want);
+	if (n == 0) {
+		magazine_delete(mag);
+		__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	object = mag->round[--n];
+	mag->nrounds = n;
+	if (n > 0)
+		magazine_install(&cache->mag, mag);
+	else
+		magazine_delete(mag);
+	update_poll();
+	return object;
+}
+
+void *
+cache_alloc_slow(struct umem_cache *cache)
+{
+	void *object;
+
+	cache_check_mines(cache, "umem_cache_alloc");
+	if (!cache->has_magazines)
+		return alloc_one(cache);
+	switch (magazine_get(&cache->mag, &object)) {
+	case MAGAZINE_OK:
+		return object;
+	case MAGAZINE_EMPTY:
+		return refill(cache);
+	default:
+		return alloc_one(cache);
+	}
+}
+
+static void
+flush_one(struct umem_cache *cache, struct magazine *mag, const char *who)
+{
+	objects_give(cache, mag->round, mag->nrounds, who);
+	mag->nrounds = 0;
+	magazine_delete(mag);
+}
+
+void
+cache_flush(struct umem_cache *cache, struct magazine *chain)
+{
+	while (chain != NULL) {
+		struct magazine *mag = chain;
+
+		chain = mag->next;
+		flush_one(cache, mag, "free");
+	}
+}
+
+void
+cache_free_slow(struct umem_cache *cache, void *object, const char *who)
+{
+	struct magazine *spare = NULL;
+	enum magazine_result result = MAGAZINE_BYPASS;
+	bool surplus = false;
+
+	cache_check_mines(cache, who);
+	if (cache->has_magazines)
+		result = magazine_put(&cache->mag, object, &spare, &surplus);
+	if (result == MAGAZINE_FULL) {
+		spare = magazine_new(&cache->mag);
+		if (spare != NULL)
+			result =
+			    magazine_put(&cache->mag, object, &spare, &surplus);
+	}
+	if (spare != NULL)
+		magazine_delete(spare);
+	if (result == MAGAZINE_TWICE)
+		misuse_slab(who, cache, object, SLAB_FREE);
+	else if (result != MAGAZINE_OK)
+		objects_give(cache, &object, 1, who);
+	if (surplus) {
+		struct magazine *mag = depot_take_full(&cache->mag.depot);
+
+		if (mag != NULL)
+			flush_one(cache, mag, who);
+		update_poll();
+	}
+}
+
+void
+cache_reap(struct umem_cache *cache)
+{
+	cache_drain(cache);
+	slab_reap(&cache->slabs, 0);
+}
+
+void
+cache_update(struct umem_cache *cache)
+{
+	struct magazine *chain;
+
+	if (!cache->has_magazines)
+		return;
+	magazine_update(&cache->mag, &chain);
+	cache_flush(cache, chain);
+}
+
+size_t
+cache_live(struct umem_cache *cache)
+{
+	size_t used = slab_used(&cache->slabs);
+	size_t cached = cache->has_magazines ? magazine_rounds(&cache->mag) : 0;
+
+	return used > cached ? used - cached : 0;
+}

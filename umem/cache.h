@@ -1,0 +1,63 @@
+/* cache.h - object caches; see cache.c */
+#ifndef UMEM_CACHE_H
+#define UMEM_CACHE_H
+
+#include "magazine/magazine.h"
+#include "umem/slab.h"
+#include "umem/umem.h"
+
+/* Keys: [I] set at creation, [a] atomic, [l] cache_list_lock */
+struct umem_cache {
+	struct magazine_layer mag;
+	bool has_magazines;            /* [I] */
+	unsigned class;                /* [I] size class, 0 if none */
+	unsigned flags;                /* [I] UMC_* */
+	size_t bufsize;                /* [I] as asked for */
+	size_t align;                  /* [I] */
+	umem_constructor_t *construct; /* [I] */
+	umem_destructor_t *destruct;   /* [I] */
+	umem_reclaim_t *reclaim;       /* [I] */
+	void *priv;                    /* [I] for the three */
+	bool destroyed;   /* by the program, with objects still out */
+	uint64_t nfailed; /* [a] allocations that found no memory */
+	struct list link; /* [l] */
+	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
+	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
+};
+
+/* Every cache. */
+extern struct list cache_list;
+extern struct lock cache_list_lock;
+
+/* Magazines for caches made from now on? */
+extern bool cache_use_magazines;
+
+/*
+ * The cache of a size class, made at start.  NULL: no memory.  Its header is
+ * number class of the first region if the classes are made in order.
+ */
+struct umem_cache *cache_create_class(unsigned class, size_t bytes);
+
+/* For quantum caches: pieces of an arena that are never touched. */
+struct umem_cache *cache_create_quantum(
+    const char *name, size_t bytes, size_t quantum, vmem_t *arena);
+
+/* What the section could not do.  NULL: no memory, or the constructor failed. */
+void *cache_alloc_slow(struct umem_cache *cache);
+
+/* who names the function in messages: "free", "umem_cache_free". */
+void cache_free_slow(struct umem_cache *cache, void *object, const char *who);
+
+/* Everything that is cached back to the slabs, empty slabs to the arena. */
+void cache_reap(struct umem_cache *cache);
+
+/* What a while has shown to be surplus. */
+void cache_update(struct umem_cache *cache);
+
+/* Gives a chain of magazines back: rounds to the slabs, magazines away. */
+void cache_flush(struct umem_cache *cache, struct magazine *chain);
+
+/* Objects that the program holds: taken from slabs and not in a magazine. */
+size_t cache_live(struct umem_cache *cache);
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * fork.c - take every lock in rank order, let go, mend the child
+ *
+ * While fork() copies memory, this thread holds every lock and owns every
+ * per-CPU header, so the child finds all that is behind them at rest.  What
+ * another thread has in hand at that moment (a magazine being filled) is lost
+ * to the child; what its section was about to commit has happened or not
+ * (see cpu.c).
+ *
+ * The updater is not waited for: it runs callbacks of the program, which may
+ * want what the forking thread holds.
+ *
+ * Handlers that run inside ours (registered before the library was started)
+ * may allocate: to this thread the locks are then as if free (lock.h).
+ */
+#include "magazine/cpu.h"
+#include "umem/addr_map.h"
+#include "umem/cache.h"
+#include "umem/fork.h"
+#include "umem/update.h"
+#include "vmem/heap.h"
+#include "vmem/hooks.h"
+#include "vmem/meta.h"
+
+static void
+each_cache_lock(void (*f)(struct lock *))
+{
+	list_foreach (item, &cache_list) {
+		struct umem_cache *cache =
+		    container_of(item, struct umem_cache, link);
+
+		if (cache->has_magazines)
+			f(&cache->mag.depot.lock);
+	}
+	list_foreach (item, &cache_list)
+		f(&container_of(item, struct umem_cache, link)->slabs.lock);
+}
+
+void
+fork_prepare(void)
+{
+	lock_take_for_fork(&cache_list_lock);
+	cpu_lock_for_fork();
+	each_cache_lock(lock_take_for_fork);
+	vmem_lock_for_fork();
+	heap_lock_for_fork();
+	addr_map_lock_for_fork();
+	meta_lock_for_fork();
+	lock_fork_begin();
+}
+
+static void
+let_go(void)
+{
+	lock_fork_end();
+	meta_unlock_for_fork();
+	addr_map_unlock_for_fork();
+	heap_unlock_for_fork();
+	vmem_unlock_for_fork();
+	each_cache_lock(lock_release_for_fork);
+	cpu_unlock_for_fork();
+	lock_release_for_fork(&cache_list_lock);
+}
+
+void
+fork_parent(void)
+{
+	let_go();
+}
+
+void
+fork_child(void)
+{
+	update_after_fork();
+	let_go();
+}

@@ -1,0 +1,271 @@
+/*
+ * init.c - order of bring-up; what works before it is done
+ *
+ * The library starts itself by the first call that needs it, which may be the
+ * dynamic loader's, long before any constructor.  Until then every header is
+ * the closed one and every map is empty, so fast paths fail into slow ones,
+ * and those ask umem_ready().
+ *
+ * The steps are done in order, each once: if one fails for want of memory,
+ * the call that caused it fails with ENOMEM, and the next call goes on there.
+ *
+ * Even earlier, an IFUNC resolver of a library that the loader relocates
+ * before ours may call malloc(): our own words are not relocated then.  It
+ * gets memory from a block in .bss, as do calls that the starter itself
+ * causes (the program's _umem_options_init() may allocate).
+ *
+ * Locking: start_lock is held while starting.  The state is read by acquire.
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include "umem/alloc.h"
+#include "umem/fork.h"
+#include "umem/init.h"
+#include "umem/options.h"
+#include "vmem/heap.h"
+#include "vmem/hooks.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+struct umem_cache *class_cache[SIZE_CLASSES];
+int umem_state;
+
+static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT);
+static uintptr_t starter;      /* [a] thread that is starting */
+static unsigned nsteps_done;   /* [start_lock] */
+static struct options options; /* [start_lock] */
+
+/* Room for what happens early: see the file's top. */
+#define BOOT_BYTES (1 * MIB)
+
+static char boot[BOOT_BYTES] __attribute__((aligned(CACHE_LINE)));
+static size_t boot_used; /* [a] */
+
+/* Points to itself once the loader has relocated us. */
+static void *volatile relocated = (void *)&relocated;
+
+bool
+boot_is_early(void)
+{
+	if (likely(
+		__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY))
+		return false;
+	return relocated != (void *)&relocated ||
+	       __atomic_load_n(&starter, __ATOMIC_RELAXED) ==
+		   (uintptr_t)__builtin_thread_pointer();
+}
+
+/* Each block has its size in the 16 bytes before it. */
+void *
+boot_alloc(size_t size, size_t align)
+{
+	uintptr_t base = (uintptr_t)boot;
+	size_t used = __atomic_load_n(&boot_used, __ATOMIC_RELAXED);
+	size_t at;
+
+	if (align < 16)
+		align = 16;
+	do {
+		at = align_up(base + used + 16, align) - base;
+		if (size > BOOT_BYTES || at > BOOT_BYTES - size)
+			return NULL;
+	} while (!__atomic_compare_exchange_n(&boot_used, &used, at + size,
+	    true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	*(size_t *)(void *)(boot + at - 16) = size;
+	return boot + at;
+}
+
+bool
+boot_owns(const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)boot < BOOT_BYTES;
+}
+
+size_t
+boot_usable(const void *p)
+{
+	return *(const size_t *)(const void *)((const char *)p - 16);
+}
+
+static bool
+read_options(void)
+{
+	options_read(&options);
+	size_class_start();
+	heap_policy(options.policy);
+	return true;
+}
+
+static bool
+start_cpus(void)
+{
+	return cpu_start(options.mode, options.concurrency);
+}
+
+/* In the order of classes, so that header and class have one number. */
+static bool
+make_class_caches(void)
+{
+	for (unsigned c = 1; c <= size_classes.n; c++) {
+		if (class_cache[c] != NULL)
+			continue;
+		class_cache[c] = cache_create_class(c, size_classes.bytes[c]);
+		if (class_cache[c] == NULL)
+			return false;
+		umem_assert(!class_cache[c]->has_magazines ||
+			    class_cache[c]->mag.hot == cpu_header_none() + c);
+	}
+	return true;
+}
+
+static void *
+quantum_create(const char *name, size_t bytes, size_t quantum, vmem_t *arena)
+{
+	return cache_create_quantum(name, bytes, quantum, arena);
+}
+
+static void
+quantum_destroy(void *cache)
+{
+	umem_cache_destroy(cache);
+}
+
+static void *
+quantum_alloc(void *cache, int vmflag)
+{
+	(void)vmflag;
+	return umem_cache_alloc(cache, UMEM_DEFAULT);
+}
+
+static void
+quantum_free(void *cache, void *piece)
+{
+	umem_cache_free(cache, piece);
+}
+
+static bool
+join_rooms(void)
+{
+	static const struct quantum_hooks hooks = {
+	    quantum_create, quantum_destroy, quantum_alloc, quantum_free};
+
+	quantum_register(&hooks);
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return true;
+	alloc_fast.place = cpu_layer.place;
+	alloc_fast.hot = cpu_header_none();
+	alloc_fast.base = addr_map.base;
+	alloc_fast.entry = addr_map.entry;
+	/*
+	 * Without magazines the headers of the classes belong to nobody and
+	 * refuse everything, as header 0 does.
+	 */
+	alloc_fast.units = addr_map.units;
+	alloc_fast.small_end = SIZE_SMALL + 1;
+	return true;
+}
+
+static bool (*const steps[])(void) = {read_options, heap_start, start_cpus,
+    addr_map_start, make_class_caches, join_rooms};
+
+static void
+say_mode(void)
+{
+	struct umem_mode mode;
+
+	umem_mode(&mode, sizeof(mode));
+	say("%s mode %s (%s), indexed by %s, %u CPU slots", UMEM_VERSION,
+	    mode.mode == UMEM_MODE_LOCKED ? "locked" : "rseq",
+	    mode.mode == UMEM_MODE_RSEQ_LIBC  ? "libc's area"
+	    : mode.mode == UMEM_MODE_RSEQ_OWN ? "own area"
+					      : mode.reason,
+	    mode.index == UMEM_INDEX_MM_CID ? "mm_cid" : "cpu_id", mode.ncpus);
+}
+
+/* True if this call has made the library ready. */
+static bool
+start_locked(void)
+{
+	if (umem_state == UMEM_READY)
+		return false;
+	__atomic_store_n(
+	    &starter, (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
+	while (nsteps_done < array_size(steps) && steps[nsteps_done]())
+		nsteps_done++;
+	__atomic_store_n(&starter, 0, __ATOMIC_RELAXED);
+	if (nsteps_done < array_size(steps))
+		return false;
+	/* Release; pairs with umem_ready(). */
+	__atomic_store_n(&umem_state, UMEM_READY, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool
+umem_start(void)
+{
+	bool first;
+
+	lock_take(&start_lock);
+	first = start_locked();
+	lock_release(&start_lock);
+	if (first) {
+		int saved = errno;
+
+		/* May allocate, so not while starting. */
+		pthread_atfork(fork_prepare, fork_parent, fork_child);
+		if (options.verbose)
+			say_mode();
+		errno = saved;
+	}
+	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;
+}
+
+/* For programs whose first call comes late, in a thread that is forking. */
+static __attribute__((constructor)) void
+start_early(void)
+{
+	umem_ready();
+}
+
+public
+int
+umem_mode(struct umem_mode *out, size_t bytes)
+{
+	static const int modes[] = {[RSEQ_NONE] = UMEM_MODE_LOCKED,
+	    [RSEQ_LIBC] = UMEM_MODE_RSEQ_LIBC,
+	    [RSEQ_OWN] = UMEM_MODE_RSEQ_OWN};
+
+	if (out == NULL || bytes != sizeof(*out) || !umem_ready()) {
+		errno = EINVAL;
+		return -1;
+	}
+	out->mode = modes[cpu_layer.rseq.owner];
+	out->index =
+	    cpu_layer.rseq.by_mm_cid ? UMEM_INDEX_MM_CID : UMEM_INDEX_CPU_ID;
+	out->ncpus = cpu_layer.nwanted;
+	out->reason = cpu_layer.rseq.reason;
+	return 0;
+}
+
+public
+const char *
+umem_version(void)
+{
+	return UMEM_VERSION;
+}
+
+public
+vmem_t *
+vmem_heap_arena(vmem_alloc_t **alloc, vmem_free_t **release)
+{
+	vmem_t *arena = umem_ready() ? heap_public_arena() : NULL;
+
+	if (arena == NULL)
+		return NULL;
+	if (alloc != NULL)
+		*alloc = vmem_alloc;
+	if (release != NULL)
+		*release = vmem_free;
+	return arena;
+}

@@ -1,0 +1,35 @@
+/* init.h - bring-up: what works before it is done; see init.c */
+#ifndef UMEM_INIT_H
+#define UMEM_INIT_H
+
+#include "umem/cache.h"
+#include "umem/size_class.h"
+
+/* The cache of each size class; 0 is unused. */
+extern struct umem_cache *class_cache[SIZE_CLASSES];
+
+extern int umem_state; /* [a] of init.c: UMEM_READY when done */
+#define UMEM_READY 2
+
+bool umem_start(void);
+
+/* Start the library if need be.  False: it cannot start for want of memory. */
+static inline bool
+umem_ready(void)
+{
+	/* Acquire; pairs with the release in umem_start(). */
+	return likely(__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) ==
+		      UMEM_READY) ||
+	       umem_start();
+}
+
+/*
+ * Memory before our own relocation, for an IFUNC resolver of a library that
+ * the loader relocates before us.  Never freed.
+ */
+bool boot_is_early(void);
+void *boot_alloc(size_t size, size_t align);
+bool boot_owns(const void *p);
+size_t boot_usable(const void *p);
+
+#endif

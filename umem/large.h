@@ -1,0 +1,23 @@
+/* large.h - above the largest class: straight from the heap; see large.c */
+#ifndef UMEM_LARGE_H
+#define UMEM_LARGE_H
+
+#include "vmem/base.h"
+
+/* size is above 0, align a power of two.  NULL: no memory. */
+void *large_alloc(size_t size, size_t align, bool *zeroed);
+
+/* bytes is what addr_map_large_bytes() says of the block. */
+void large_free(void *p, size_t bytes);
+
+/* Another size, in place or elsewhere; NULL: no memory, the block is whole. */
+void *large_resize(void *p, size_t bytes, size_t size);
+
+/* Copy to a new place, by moving pages where that is cheaper. */
+void large_copy(void *to, void *from, size_t bytes);
+
+/* Bytes in large blocks, and how many blocks. */
+size_t large_used(void);
+size_t large_count(void);
+
+#endif

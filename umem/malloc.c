@@ -1,0 +1,717 @@
+/*
+ * malloc.c - the names of the C and C++ libraries that allocate
+ *
+ * Nothing but arguments and errno is dealt with here; alloc.h does the rest.
+ * glibc's manual ("Replacing malloc") says which names belong together.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "umem/alloc.h"
+#include "umem/misuse.h"
+#include "umem/stats.h"
+#include "umem/update.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
+
+/* The headers declare some of these otherwise than the ABI has them, or not
+ * at all. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+static void *
+fail(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+public
+void *
+malloc(size_t size)
+{
+	return alloc_get(size);
+}
+
+public
+void
+free(void *p)
+{
+	alloc_free(p);
+}
+
+public
+void *
+calloc(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		return fail(ENOMEM);
+	return alloc_zeroed(bytes);
+}
+
+public
+void *
+realloc(void *p, size_t size)
+{
+	if (p == NULL)
+		return alloc_get(size);
+	if (size != 0)
+		return alloc_resize(p, size);
+	alloc_free(p);
+	return NULL;
+}
+
+public
+void *
+reallocarray(void *p, size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		return fail(ENOMEM);
+	return realloc(p, bytes);
+}
+
+/* As glibc: an alignment that is no power of two is rounded up to one. */
+public
+void *
+memalign(size_t align, size_t size)
+{
+	if (align > (size_t)1 << 62)
+		return fail(EINVAL);
+	if (!is_pow2(align))
+		align = align == 0 ? 1 : (size_t)2 << highbit(align);
+	return alloc_aligned(size, align);
+}
+
+public
+void *
+aligned_alloc(size_t align, size_t size)
+{
+	if (!is_pow2(align))
+		return fail(EINVAL);
+	return alloc_aligned(size, align);
+}
+
+public
+int
+posix_memalign(void **out, size_t align, size_t size)
+{
+	int saved = errno;
+	void *p;
+
+	if (!is_pow2(align) || align % sizeof(void *) != 0)
+		return EINVAL;
+	p = alloc_aligned(size, align);
+	if (p == NULL) {
+		errno = saved;
+		return ENOMEM;
+	}
+	*out = p;
+	return 0;
+}
+
+public
+void *
+valloc(size_t size)
+{
+	return alloc_aligned(size, os_page_size());
+}
+
+public
+void *
+pvalloc(size_t size)
+{
+	size_t bytes = align_up(size, os_page_size());
+
+	if (bytes < size)
+		return fail(ENOMEM);
+	return alloc_aligned(
+	    bytes == 0 ? os_page_size() : bytes, os_page_size());
+}
+
+public
+size_t
+malloc_usable_size(void *p)
+{
+	return p == NULL ? 0 : alloc_usable(p, "malloc_usable_size");
+}
+
+public
+void
+cfree(void *p)
+{
+	alloc_free(p);
+}
+
+/* The size is checked where that costs nothing: on the slow way. */
+public
+void
+free_sized(void *p, size_t size)
+{
+	(void)size;
+	alloc_free(p);
+}
+
+public
+void
+free_aligned_sized(void *p, size_t align, size_t size)
+{
+	(void)align;
+	(void)size;
+	alloc_free(p);
+}
+
+/* 1 if memory went back to the kernel. */
+public
+int
+malloc_trim(size_t pad)
+{
+	int saved = errno;
+	size_t bytes;
+
+	(void)pad;
+	bytes = umem_mode(&(struct umem_mode){0}, sizeof(struct umem_mode)) == 0
+		    ? update_trim()
+		    : 0;
+	errno = saved;
+	return bytes != 0;
+}
+
+/* Accepted, since nothing of glibc's innards is here to be tuned. */
+public
+int
+mallopt(int param, int value)
+{
+	(void)param;
+	(void)value;
+	return 1;
+}
+
+public
+struct mallinfo2
+mallinfo2(void)
+{
+	struct mallinfo2 info = {0};
+	struct stats stats;
+
+	stats_read(&stats);
+	info.arena = stats.committed - stats.large;
+	info.ordblks = stats.nchunks_free;
+	info.hblks = stats.nlarge;
+	info.hblkhd = stats.large;
+	info.uordblks = stats.chunks_live;
+	info.fordblks = info.arena - info.uordblks;
+	info.keepcost = stats.dirty;
+	return info;
+}
+
+/* The fields are int, and so wrong beyond 2 GiB, as everywhere. */
+public
+struct mallinfo
+mallinfo(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return (struct mallinfo){.arena = (int)info.arena,
+	    .ordblks = (int)info.ordblks,
+	    .hblks = (int)info.hblks,
+	    .hblkhd = (int)info.hblkhd,
+	    .uordblks = (int)info.uordblks,
+	    .fordblks = (int)info.fordblks,
+	    .keepcost = (int)info.keepcost};
+}
+
+/*
+ * What one line of a report says.  Lines are put together in memory of the
+ * caller, because a report may not change what it reports by allocating, and
+ * the list of caches is locked meanwhile.
+ */
+struct report {
+	size_t n;
+	char text[128 * KIB];
+	bool xml;
+};
+
+static void
+report_cache(const struct stats_cache *cache, void *arg)
+{
+	struct report *report = arg;
+	const char *format =
+	    report->xml
+		? "<cache name=\"%s\" size=\"%zu\" live=\"%zu\" cached=\"%zu\" "
+		  "total=\"%zu\" slabs=\"%zu\" rounds=\"%u\" failed=\"%lu\"/>\n"
+		: "%-25s %8zu %9zu %9zu %9zu %7zu %6u %6lu\n";
+	char line[256];
+	int n;
+
+	if (cache->nslabs == 0)
+		return;
+	/* Names are the program's: no markup in them. */
+	char name[UMEM_CACHE_NAMELEN + 1];
+	for (n = 0; cache->name[n] != '\0'; n++)
+		name[n] = strchr("<>&\"", cache->name[n]) != NULL ||
+				  cache->name[n] < ' '
+			      ? '_'
+			      : cache->name[n];
+	name[n] = '\0';
+	n = snprintf(line, sizeof(line), format, name, cache->chunk,
+	    cache->nlive, cache->ncached, cache->nchunks, cache->nslabs,
+	    cache->rounds, (unsigned long)cache->nfailed);
+	if (report->n + (size_t)n >= sizeof(report->text))
+		return;
+	memcpy(report->text + report->n, line, (size_t)n + 1);
+	report->n += (size_t)n;
+}
+
+static struct report *
+report_new(bool xml)
+{
+	struct report *report =
+	    os_map(align_up(sizeof(*report), os_page_size()));
+
+	if (report == NULL)
+		return NULL;
+	report->xml = xml;
+	stats_each_cache(report_cache, report);
+	return report;
+}
+
+static void
+report_delete(struct report *report)
+{
+	os_unmap(report, align_up(sizeof(*report), os_page_size()));
+}
+
+public
+int
+malloc_info(int options, FILE *file)
+{
+	struct report *report;
+	struct stats stats;
+
+	if (options != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	stats_read(&stats);
+	report = report_new(true);
+	if (report == NULL) {
+		errno = ENOMEM;
+		return -1;
+	}
+	fprintf(file,
+	    "<malloc version=\"umem-%s\">\n"
+	    "<heap committed=\"%zu\" dirty=\"%zu\" slabs=\"%zu\" "
+	    "live=\"%zu\" cached=\"%zu\" meta=\"%zu\"/>\n"
+	    "<large count=\"%zu\" size=\"%zu\"/>\n%s</malloc>\n",
+	    UMEM_VERSION, stats.committed, stats.dirty, stats.slabs,
+	    stats.chunks_live, stats.chunks_cached, stats.meta, stats.nlarge,
+	    stats.large, report->text);
+	report_delete(report);
+	return 0;
+}
+
+public
+void
+malloc_stats(void)
+{
+	struct report *report;
+	struct stats stats;
+
+	stats_read(&stats);
+	report = report_new(false);
+	if (report == NULL)
+		return;
+	fprintf(stderr,
+	    "umem %s: bytes\n"
+	    "heap      %12zu, of which free and not given back %zu\n"
+	    "in use    %12zu in chunks, %zu in %zu large blocks\n"
+	    "cached    %12zu in free chunks\n"
+	    "own use   %12zu\n"
+	    "%-25s %8s %9s %9s %9s %7s %6s %6s\n%s",
+	    UMEM_VERSION, stats.committed, stats.dirty, stats.chunks_live,
+	    stats.large, stats.nlarge, stats.chunks_cached, stats.meta, "cache",
+	    "size", "live", "cached", "total", "slabs", "rounds", "failed",
+	    report->text);
+	report_delete(report);
+}
+
+/* What old programs and other libraries call past the public names. */
+
+public
+void *
+__libc_malloc(size_t size)
+{
+	return alloc_get(size);
+}
+
+public
+void
+__libc_free(void *p)
+{
+	alloc_free(p);
+}
+
+public
+void *
+__libc_calloc(size_t n, size_t size)
+{
+	return calloc(n, size);
+}
+
+public
+void *
+__libc_realloc(void *p, size_t size)
+{
+	return realloc(p, size);
+}
+
+public
+void *
+__libc_reallocarray(void *p, size_t n, size_t size)
+{
+	return reallocarray(p, n, size);
+}
+
+public
+void *
+__libc_memalign(size_t align, size_t size)
+{
+	return memalign(align, size);
+}
+
+public
+void *
+__libc_valloc(size_t size)
+{
+	return valloc(size);
+}
+
+public
+void *
+__libc_pvalloc(size_t size)
+{
+	return pvalloc(size);
+}
+
+public
+struct mallinfo
+__libc_mallinfo(void)
+{
+	return mallinfo();
+}
+
+public
+int
+__libc_mallopt(int param, int value)
+{
+	return mallopt(param, value);
+}
+
+/*
+ * clone() with CLONE_VM and no thread-local storage for the child: the two
+ * share one rseq area, which the kernel keeps for one of them only.  So they
+ * do without sections, for as long as that can be.
+ */
+public
+int
+clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
+{
+	bool shares = (flags & (CLONE_VM | CLONE_SETTLS)) == CLONE_VM;
+	int (*next)(int (*)(void *), void *, int, void *, ...);
+	pid_t *parent_tid, *child_tid;
+	void *tls;
+	va_list more;
+	bool stopped;
+	int pid;
+
+	va_start(more, arg);
+	parent_tid = va_arg(more, pid_t *);
+	tls = va_arg(more, void *);
+	child_tid = va_arg(more, pid_t *);
+	va_end(more);
+	*(void **)&next = dlsym(RTLD_NEXT, "clone");
+	if (next == NULL) {
+		errno = ENOSYS;
+		return -1;
+	}
+	stopped = shares && rseq_thread_stop(&cpu_layer.rseq);
+	pid = next(run, stack, flags, arg, parent_tid, tls, child_tid);
+	/* After a vfork the child is gone; else it is here to stay. */
+	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))
+		rseq_thread_resume(&cpu_layer.rseq);
+	return pid;
+}
+
+/*
+ * C++: operator new.  When there is no memory, the C++ library that the
+ * program runs on is left to fail: its own operator new asks malloc() again,
+ * calls the new-handler and throws, and it is found only then, so that no C
+ * program gets a C++ library.
+ */
+
+typedef void *plain_new(size_t size);
+typedef void *aligned_new(size_t size, size_t align);
+
+static void *
+next_symbol(const char *name)
+{
+	static const char *const libraries[] = {
+	    "libstdc++.so.6", "libc++.so.1"};
+	void *at = dlsym(RTLD_NEXT, name);
+
+	/* It may have come by dlopen(), for a plug-in alone. */
+	for (size_t i = 0; at == NULL && i < array_size(libraries); i++) {
+		void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (library != NULL) {
+			at = dlsym(library, name);
+			dlclose(library);
+		}
+	}
+	return at;
+}
+
+static cold_path void *
+new_failed(size_t size)
+{
+	plain_new *next;
+
+	*(void **)&next = next_symbol("_Znwm");
+	if (next == NULL)
+		misuse("operator new", NULL, "no memory, and no C++ library");
+	return next(size);
+}
+
+static cold_path void *
+new_failed_aligned(size_t size, size_t align)
+{
+	aligned_new *next;
+
+	*(void **)&next = next_symbol("_ZnwmSt11align_val_t");
+	if (next == NULL)
+		misuse("operator new", NULL, "no memory, and no C++ library");
+	return next(size, align);
+}
+
+/* The nothrow forms call the handler, too, and then return NULL. */
+static cold_path void *
+new_failed_nothrow(size_t size)
+{
+	typedef void *nothrow_new(size_t, const void *);
+	nothrow_new *next;
+	static const char nothrow;
+
+	*(void **)&next = next_symbol("_ZnwmRKSt9nothrow_t");
+	return next == NULL ? NULL : next(size, &nothrow);
+}
+
+static cold_path void *
+new_failed_aligned_nothrow(size_t size, size_t align)
+{
+	typedef void *nothrow_new(size_t, size_t, const void *);
+	nothrow_new *next;
+	static const char nothrow;
+
+	*(void **)&next = next_symbol("_ZnwmSt11align_val_tRKSt9nothrow_t");
+	return next == NULL ? NULL : next(size, align, &nothrow);
+}
+
+static inline void *
+new_plain(size_t size)
+{
+	void *p = alloc_get(size);
+
+	return likely(p != NULL) ? p : new_failed(size);
+}
+
+static inline void *
+new_nothrow(size_t size)
+{
+	void *p = alloc_get(size);
+
+	return likely(p != NULL) ? p : new_failed_nothrow(size);
+}
+
+static inline void *
+new_aligned(size_t size, size_t align)
+{
+	void *p = alloc_aligned(size, align);
+
+	return likely(p != NULL) ? p : new_failed_aligned(size, align);
+}
+
+static inline void *
+new_aligned_nothrow(size_t size, size_t align)
+{
+	void *p = alloc_aligned(size, align);
+
+	return likely(p != NULL) ? p : new_failed_aligned_nothrow(size, align);
+}
+
+/* new, new[] */
+
+public
+void *
+_Znwm(size_t size)
+{
+	return new_plain(size);
+}
+
+public
+void *
+_Znam(size_t size)
+{
+	return new_plain(size);
+}
+
+public
+void *
+_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
+{
+	(void)nothrow;
+	return new_nothrow(size);
+}
+
+public
+void *
+_ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
+{
+	(void)nothrow;
+	return new_nothrow(size);
+}
+
+public
+void *
+_ZnwmSt11align_val_t(size_t size, size_t align)
+{
+	return new_aligned(size, align);
+}
+
+public
+void *
+_ZnamSt11align_val_t(size_t size, size_t align)
+{
+	return new_aligned(size, align);
+}
+
+public
+void *
+_ZnwmSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	return new_aligned_nothrow(size, align);
+}
+
+public
+void *
+_ZnamSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	return new_aligned_nothrow(size, align);
+}
+
+/* delete, delete[] */
+
+public
+void
+_ZdlPv(void *p)
+{
+	alloc_free(p);
+}
+
+public
+void
+_ZdaPv(void *p)
+{
+	alloc_free(p);
+}
+
+public
+void
+_ZdlPvm(void *p, size_t size)
+{
+	free_sized(p, size);
+}
+
+public
+void
+_ZdaPvm(void *p, size_t size)
+{
+	free_sized(p, size);
+}
+
+public
+void
+_ZdlPvRKSt9nothrow_t(void *p, const void *nothrow)
+{
+	(void)nothrow;
+	alloc_free(p);
+}
+
+public
+void
+_ZdaPvRKSt9nothrow_t(void *p, const void *nothrow)
+{
+	(void)nothrow;
+	alloc_free(p);
+}
+
+public
+void
+_ZdlPvSt11align_val_t(void *p, size_t align)
+{
+	(void)align;
+	alloc_free(p);
+}
+
+public
+void
+_ZdaPvSt11align_val_t(void *p, size_t align)
+{
+	(void)align;
+	alloc_free(p);
+}
+
+public
+void
+_ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
+{
+	free_aligned_sized(p, align, size);
+}
+
+public
+void
+_ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
+{
+	free_aligned_sized(p, align, size);
+}
+
+public
+void
+_ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
+{
+	(void)align;
+	(void)nothrow;
+	alloc_free(p);
+}
+
+public
+void
+_ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
+{
+	(void)align;
+	(void)nothrow;
+	alloc_free(p);
+}

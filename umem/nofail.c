@@ -1,0 +1,99 @@
+/*
+ * nofail.c - what happens when an allocation must not fail; failure at will
+ *
+ * A UMEM_NOFAIL request that finds no memory asks the program's callback, with
+ * no lock held: try again, or exit with a status, once: a second thread that
+ * comes here waits for the end, and exit handlers that come here again are a
+ * programming error that ends in abort().
+ *
+ * mtbf ("mean time between failures") lets one request in that many fail, by
+ * lot, so that no loop of the program is always spared or always hit.
+ *
+ * Source: umem_alloc(3MALLOC), umem_setmtbf of illumos.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "umem/alloc.h"
+#include "umem/init.h"
+#include "umem/nofail.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+/* A callback returns this with a status in the low byte. */
+#define EXIT_BIT    0x100
+#define EXIT_FAILED 255
+
+static umem_nofail_callback_t *callback; /* [a] */
+static uint32_t exiting; /* [a] thread that is in exit(), or 0 */
+
+uint32_t mtbf_interval;
+static uint32_t mtbf_count; /* [a] */
+
+static _Noreturn void
+exit_once(int status)
+{
+	uint32_t me = os_thread_id();
+	uint32_t none = 0;
+
+	if (__atomic_compare_exchange_n(
+		&exiting, &none, me, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		exit(status);
+	if (none == me)
+		panic("recursive UMEM_CALLBACK_EXIT()");
+	for (;;)
+		os_futex_wait(&exiting, none, 0);
+}
+
+bool
+nofail_again(int flags)
+{
+	umem_nofail_callback_t *ask;
+	int answer;
+
+	if ((flags & UMEM_NOFAIL) == 0)
+		return false;
+	ask = __atomic_load_n(&callback, __ATOMIC_ACQUIRE);
+	if (ask == NULL)
+		exit_once(EXIT_FAILED);
+	answer = ask();
+	if (answer == UMEM_CALLBACK_RETRY)
+		return true;
+	if ((answer & ~0xff) == EXIT_BIT)
+		exit_once(answer & 0xff);
+	say("nofail callback returned %x", (unsigned)answer);
+	exit_once(EXIT_FAILED);
+}
+
+public
+void
+umem_nofail_callback(umem_nofail_callback_t *ask)
+{
+	__atomic_store_n(&callback, ask, __ATOMIC_RELEASE);
+}
+
+bool
+mtbf_draw(void)
+{
+	uint32_t n = __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED);
+	/* Multiples of an odd number, mixed: any sequence without a period
+	 * of the program's would do. */
+	uint64_t draw = __atomic_add_fetch(&mtbf_count, 1, __ATOMIC_RELAXED) *
+			(uint64_t)0x9e3779b97f4a7c15;
+
+	draw = (draw ^ draw >> 29) * (uint64_t)0xbf58476d1ce4e5b9;
+	if (n == 0 || (draw >> 32) % n != 0)
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+public
+void
+umem_setmtbf(uint32_t mtbf)
+{
+	if (!umem_ready())
+		return;
+	__atomic_store_n(&mtbf_interval, mtbf, __ATOMIC_RELAXED);
+	alloc_go_slow(mtbf != 0);
+}

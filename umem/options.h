@@ -1,0 +1,24 @@
+/* options.h - what UMEM_OPTIONS asks for; see options.c */
+#ifndef UMEM_OPTIONS_H
+#define UMEM_OPTIONS_H
+
+#include "magazine/rseq.h"
+
+struct options {
+	enum rseq_owner mode; /* RSEQ_LIBC: choose freely */
+	unsigned concurrency; /* CPUs to cache for; 0: all */
+	int policy;           /* VM_*FIT of the heap; 0: instant fit */
+	bool verbose;
+	bool secure; /* nothing was read: set-user-ID program */
+};
+
+/*
+ * Read the environment, or ask the program's _umem_options_init(), and set
+ * the rooms that keep their own options.  Called once, by the starter.
+ */
+void options_read(struct options *options);
+
+/* What one text asks for; for tests. */
+void options_parse(struct options *options, const char *text);
+
+#endif

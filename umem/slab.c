@@ -1,0 +1,621 @@
+/*
+ * slab.c - create, carve, colour, take, put, destroy
+ *
+ * A slab is a span from the cache's arena, cut into equal chunks
+ * (slab_layout.c).  Its description lies apart, so that nothing in a free
+ * chunk is trusted or touched: a bit for each chunk says whether it is free.
+ *
+ * Taking is in batches, lowest free chunk first, from the fullest slabs:
+ * those that are nearly empty drain and can go back.  Slabs that are partly
+ * used hang in SLAB_BINS lists by how full they are; a batch changes a slab's
+ * list at most once.
+ *
+ * Giving back checks what it is given: the address lies in a slab of this
+ * store, at the start of a chunk, and the chunk's bit says taken.
+ *
+ * Finding the slab of a chunk: by the address map for memory of the heap, by
+ * a hash over spans for any other source, whose integers need not even be
+ * addresses.  A span there is at most slab_bytes long and starts anywhere, so
+ * a chunk's slab has its span in the same or the previous slab_bytes window.
+ *
+ * Constructed chunks
+ *	A chunk is constructed when it is taken for the first time and stays
+ *	so until its slab goes; a second bit for each chunk remembers it.
+ *
+ * Empty slabs: one is kept, so that a cache that goes to and fro over the
+ * edge of a slab does not call its arena each time; the others go back.
+ *
+ * Locking
+ *	store->lock guards slabs and lists.  Arenas and destructors are called
+ *	without it: a new slab is finished before it is listed, an old one is
+ *	unlisted before it is ended.
+ *
+ * Always true (slab_store_check()): nfree of a slab is the number of its free
+ * bits; full slabs have none, empty ones nchunks, partial ones between;
+ * nused = nslabs * nchunks - all nfree.
+ *
+ * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
+ */
+#include "umem/slab.h"
+#include "umem/addr_map.h"
+#include "vmem/heap.h"
+#include "vmem/meta.h"
+#include "vmem/panic.h"
+#include "vmem/vmem.h"
+
+#define EMPTY_KEPT 1
+#define HASH_FIRST 16
+#define BIN_FULL   SLAB_BINS
+#define BIN_EMPTY  (SLAB_BINS + 1)
+
+static unsigned
+nwords(const struct slab_store *store)
+{
+	return (store->layout.nchunks + 63) / 64;
+}
+
+static size_t
+slab_desc_bytes(const struct slab_store *store)
+{
+	return sizeof(struct slab) +
+	       nwords(store) * (store->constructs ? 2 : 1) * sizeof(uint64_t);
+}
+
+void
+slab_store_init(struct slab_store *store, const struct slab_layout *layout,
+    vmem_t *source, unsigned map_class,
+    void (*destruct)(struct slab_store *store, void *object))
+{
+	lock_init(&store->lock, LOCK_SLAB);
+	store->layout = *layout;
+	store->source = source;
+	store->map_class = map_class;
+	store->destruct = destruct;
+	store->constructs = destruct != NULL;
+	for (unsigned i = 0; i < SLAB_BINS; i++)
+		list_init(&store->partial[i]);
+	list_init(&store->full);
+	list_init(&store->empty);
+}
+
+/* The hash over spans, for sources that the address map does not cover. */
+
+static struct slab **
+hash_chain_locked(struct slab_store *store, uintptr_t window)
+{
+	uint64_t mixed = window * 0x9e3779b97f4a7c15;
+
+	return &store->hash[(mixed >> 32) & (store->hash_size - 1)];
+}
+
+static uintptr_t
+window_of(const struct slab_store *store, uintptr_t at)
+{
+	return at / store->layout.slab_bytes;
+}
+
+static void
+hash_put_locked(struct slab_store *store, struct slab *slab)
+{
+	struct slab **chain =
+	    hash_chain_locked(store, window_of(store, slab->span));
+
+	slab->next = *chain;
+	*chain = slab;
+}
+
+static void
+hash_remove_locked(struct slab_store *store, struct slab *slab)
+{
+	struct slab **at =
+	    hash_chain_locked(store, window_of(store, slab->span));
+
+	while (*at != slab)
+		at = &(*at)->next;
+	*at = slab->next;
+}
+
+static struct slab *
+hash_find_locked(struct slab_store *store, uintptr_t p)
+{
+	uintptr_t window = window_of(store, p);
+
+	if (store->hash == NULL)
+		return NULL;
+	for (uintptr_t w = window;; w--) {
+		for (struct slab *s = *hash_chain_locked(store, w); s != NULL;
+		     s = s->next)
+			if (p - s->span < store->layout.slab_bytes)
+				return s;
+		if (w == 0 || w != window)
+			return NULL;
+	}
+}
+
+/* Twice as many chains; if there is no memory, the chains get longer. */
+static bool
+hash_grow_locked(struct slab_store *store)
+{
+	uint32_t oldsize = store->hash_size;
+	struct slab **old = store->hash;
+	uint32_t size = oldsize == 0 ? HASH_FIRST : 2 * oldsize;
+	struct slab **chains = meta_alloc(size * sizeof(chains[0]));
+
+	if (chains == NULL)
+		return oldsize != 0;
+	store->hash = chains;
+	store->hash_size = size;
+	for (uint32_t i = 0; i < oldsize; i++)
+		while (old[i] != NULL) {
+			struct slab *slab = old[i];
+
+			old[i] = slab->next;
+			hash_put_locked(store, slab);
+		}
+	if (oldsize != 0)
+		meta_free(old, oldsize * sizeof(old[0]));
+	return true;
+}
+
+static unsigned
+bin_of(const struct slab_store *store, const struct slab *slab)
+{
+	if (slab->nfree == 0)
+		return BIN_FULL;
+	if (slab->nfree == store->layout.nchunks)
+		return BIN_EMPTY;
+	return (unsigned)((uint64_t)slab->nfree * SLAB_BINS /
+			  (store->layout.nchunks + 1));
+}
+
+static struct list *
+bin_list(struct slab_store *store, unsigned bin)
+{
+	if (bin == BIN_FULL)
+		return &store->full;
+	if (bin == BIN_EMPTY)
+		return &store->empty;
+	return &store->partial[bin];
+}
+
+/* After nfree changed. */
+static void
+rebin_locked(struct slab_store *store, struct slab *slab)
+{
+	unsigned bin = bin_of(store, slab);
+
+	if (bin == slab->bin)
+		return;
+	if (slab->bin == BIN_EMPTY)
+		store->nempty--;
+	if (bin == BIN_EMPTY)
+		store->nempty++;
+	list_remove(&slab->link);
+	list_add_head(bin_list(store, bin), &slab->link);
+	slab->bin = bin;
+}
+
+static void *
+span_alloc(struct slab_store *store)
+{
+	size_t bytes = store->layout.slab_bytes;
+	bool zeroed;
+	void *at;
+
+	if (store->source != NULL)
+		return vmem_alloc(store->source, bytes, VM_NOSLEEP);
+	at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
+	if (at == NULL || addr_map_cover(at, bytes))
+		return at;
+	heap_free(at, bytes);
+	return NULL;
+}
+
+static void
+span_free(struct slab_store *store, uintptr_t span)
+{
+	size_t bytes = store->layout.slab_bytes;
+
+	if (store->source != NULL) {
+		vmem_free(store->source, (void *)span, bytes);
+		return;
+	}
+	addr_map_clear((void *)span, bytes);
+	heap_free((void *)span, bytes);
+}
+
+static void
+bits_fill(uint64_t *bits, unsigned n)
+{
+	for (; n >= 64; n -= 64)
+		*bits++ = ~(uint64_t)0;
+	if (n != 0)
+		*bits = ((uint64_t)1 << n) - 1;
+}
+
+static size_t
+colour_take(struct slab_store *store)
+{
+	size_t colour;
+
+	lock_take(&store->lock);
+	colour = store->colour;
+	store->colour = slab_layout_next_colour(&store->layout, colour);
+	lock_release(&store->lock);
+	return colour;
+}
+
+/* A slab that nobody knows yet. */
+static struct slab *
+slab_create(struct slab_store *store)
+{
+	struct slab *slab = meta_alloc(slab_desc_bytes(store));
+	void *span;
+
+	if (slab == NULL)
+		return NULL;
+	span = span_alloc(store);
+	if (span == NULL) {
+		meta_free(slab, slab_desc_bytes(store));
+		return NULL;
+	}
+	slab->store = store;
+	slab->span = (uintptr_t)span;
+	slab->first = slab->span + colour_take(store);
+	slab->nfree = store->layout.nchunks;
+	slab->bin = BIN_EMPTY;
+	bits_fill(slab->bits, slab->nfree);
+	if (store->source == NULL)
+		addr_map_slab(span, store->layout.slab_bytes, store->map_class,
+		    store->layout.chunk, slab->first - slab->span, slab);
+	return slab;
+}
+
+static bool
+slab_list(struct slab_store *store, struct slab *slab)
+{
+	bool listed = true;
+
+	lock_take(&store->lock);
+	if (store->source != NULL &&
+	    (store->hash == NULL || store->nslabs > 2 * store->hash_size))
+		listed = hash_grow_locked(store);
+	if (listed) {
+		list_add_head(&store->empty, &slab->link);
+		store->nempty++;
+		store->nslabs++;
+		store->ncreated++;
+		if (store->source != NULL)
+			hash_put_locked(store, slab);
+	}
+	lock_release(&store->lock);
+	return listed;
+}
+
+static void
+slab_unlist_locked(struct slab_store *store, struct slab *slab)
+{
+	umem_assert(slab->bin == BIN_EMPTY);
+	list_remove(&slab->link);
+	store->nempty--;
+	store->nslabs--;
+	if (store->source != NULL)
+		hash_remove_locked(store, slab);
+}
+
+/* Give an unlisted slab back; destructors first. */
+static void
+slab_destroy(struct slab_store *store, struct slab *slab)
+{
+	const uint64_t *made = slab->bits + nwords(store);
+
+	for (unsigned w = 0; store->constructs && w < nwords(store); w++)
+		for (uint64_t bits = made[w]; bits != 0; bits &= bits - 1)
+			store->destruct(store,
+			    (void *)(slab->first + (w * 64 + lowbit(bits)) *
+						       store->layout.chunk));
+	span_free(store, slab->span);
+	meta_free(slab, slab_desc_bytes(store));
+}
+
+static void
+slabs_destroy(struct slab_store *store, struct slab *chain)
+{
+	while (chain != NULL) {
+		struct slab *slab = chain;
+
+		chain = slab->next;
+		slab_destroy(store, slab);
+	}
+}
+
+/* Empty slabs beyond keep, as a chain. */
+static struct slab *
+surplus_locked(struct slab_store *store, unsigned keep)
+{
+	struct slab *chain = NULL;
+
+	while (store->nempty > keep) {
+		/* The one that was empty longest. */
+		struct slab *slab =
+		    container_of(store->empty.prev, struct slab, link);
+
+		slab_unlist_locked(store, slab);
+		slab->next = chain;
+		chain = slab;
+	}
+	return chain;
+}
+
+/* Take up to n chunks of one slab; lowest first. */
+static unsigned
+carve_locked(
+    struct slab_store *store, struct slab *slab, void **chunks, unsigned n)
+{
+	uint64_t *made = slab->bits + nwords(store);
+	unsigned taken = 0;
+
+	for (unsigned w = slab->hint; taken < n && slab->nfree > 0; w++) {
+		uint64_t bits = slab->bits[w];
+
+		slab->hint = w;
+		while (bits != 0 && taken < n) {
+			unsigned bit = lowbit(bits);
+			unsigned i = w * 64 + bit;
+			uintptr_t at = slab->first + i * store->layout.chunk;
+
+			if (store->constructs && (made[w] >> bit & 1) == 0) {
+				made[w] |= (uint64_t)1 << bit;
+				at |= 1;
+			}
+			chunks[taken++] = (void *)at;
+			bits &= bits - 1;
+			slab->nfree--;
+			if (slab->high <= i)
+				slab->high = i + 1;
+		}
+		slab->bits[w] = bits;
+	}
+	store->nused += taken;
+	rebin_locked(store, slab);
+	return taken;
+}
+
+static struct slab *
+fullest_locked(struct slab_store *store)
+{
+	for (unsigned i = 0; i < SLAB_BINS; i++)
+		if (!list_empty(&store->partial[i]))
+			return list_first(
+			    &store->partial[i], struct slab, link);
+	if (!list_empty(&store->empty))
+		return list_first(&store->empty, struct slab, link);
+	return NULL;
+}
+
+static unsigned
+take_listed(struct slab_store *store, void **chunks, unsigned n)
+{
+	unsigned taken = 0;
+	struct slab *slab;
+
+	lock_take(&store->lock);
+	while (taken < n && (slab = fullest_locked(store)) != NULL)
+		taken += carve_locked(store, slab, chunks + taken, n - taken);
+	lock_release(&store->lock);
+	return taken;
+}
+
+static void
+reverse(void **chunks, unsigned n)
+{
+	for (unsigned i = 0; i < n / 2; i++) {
+		void *chunk = chunks[i];
+
+		chunks[i] = chunks[n - 1 - i];
+		chunks[n - 1 - i] = chunk;
+	}
+}
+
+unsigned
+slab_take(struct slab_store *store, void **chunks, unsigned n)
+{
+	unsigned taken = take_listed(store, chunks, n);
+
+	/* Half of what was asked for is enough to come back later. */
+	while (taken == 0 || taken < n / 2) {
+		struct slab *slab = slab_create(store);
+
+		if (slab == NULL)
+			break;
+		if (!slab_list(store, slab)) {
+			span_free(store, slab->span);
+			meta_free(slab, slab_desc_bytes(store));
+			break;
+		}
+		taken += take_listed(store, chunks + taken, n - taken);
+	}
+	reverse(chunks, taken);
+	return taken;
+}
+
+static struct slab *
+slab_find_locked(struct slab_store *store, void *p)
+{
+	struct slab *slab;
+
+	if (store->source != NULL)
+		return hash_find_locked(store, (uintptr_t)p);
+	slab = addr_map_owner(p);
+	if (slab == NULL || addr_map_large_bytes(slab) != 0 ||
+	    slab->store != store)
+		return NULL;
+	return slab;
+}
+
+static enum slab_fault
+chunk_index(const struct slab_store *store, const struct slab *slab, void *p,
+    unsigned *i)
+{
+	uintptr_t offset = (uintptr_t)p - slab->first;
+
+	*i = (unsigned)(offset / store->layout.chunk);
+	if (offset % store->layout.chunk != 0 || *i >= store->layout.nchunks ||
+	    (uintptr_t)p < slab->first)
+		return SLAB_INTERIOR;
+	if (slab->bits[*i / 64] >> (*i % 64) & 1)
+		return *i >= slab->high ? SLAB_NEVER : SLAB_FREE;
+	return SLAB_FINE;
+}
+
+static enum slab_fault
+give_locked(struct slab_store *store, void *p, struct slab **slab_found)
+{
+	struct slab *slab = *slab_found;
+	enum slab_fault fault;
+	unsigned i;
+
+	/* Chunks of one batch often come from one slab. */
+	if (slab == NULL ||
+	    (uintptr_t)p - slab->span >= store->layout.slab_bytes) {
+		if (slab != NULL)
+			rebin_locked(store, slab);
+		slab = slab_find_locked(store, p);
+		*slab_found = slab;
+		if (slab == NULL)
+			return SLAB_FOREIGN;
+	}
+	fault = chunk_index(store, slab, p, &i);
+	if (fault != SLAB_FINE)
+		return fault;
+	slab->bits[i / 64] |= (uint64_t)1 << (i % 64);
+	slab->nfree++;
+	store->nused--;
+	if (slab->hint > i / 64)
+		slab->hint = i / 64;
+	return SLAB_FINE;
+}
+
+enum slab_fault
+slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
+{
+	enum slab_fault fault = SLAB_FINE;
+	struct slab *slab = NULL;
+	struct slab *surplus;
+
+	lock_take(&store->lock);
+	for (unsigned i = 0; i < n && fault == SLAB_FINE; i++) {
+		fault = give_locked(store, chunks[i], &slab);
+		*bad = chunks[i];
+	}
+	if (slab != NULL)
+		rebin_locked(store, slab);
+	surplus = surplus_locked(store, EMPTY_KEPT);
+	lock_release(&store->lock);
+	slabs_destroy(store, surplus);
+	return fault;
+}
+
+void
+slab_give_raw(struct slab_store *store, void *chunk)
+{
+	struct slab *slab = NULL;
+	unsigned i;
+
+	lock_take(&store->lock);
+	if (give_locked(store, chunk, &slab) == SLAB_FINE) {
+		i = (unsigned)(((uintptr_t)chunk - slab->first) /
+			       store->layout.chunk);
+		slab->bits[nwords(store) + i / 64] &=
+		    ~((uint64_t)1 << (i % 64));
+		rebin_locked(store, slab);
+	}
+	lock_release(&store->lock);
+}
+
+enum slab_fault
+slab_inspect(struct slab_store *store, void *p)
+{
+	enum slab_fault fault = SLAB_FOREIGN;
+	struct slab *slab;
+	unsigned i;
+
+	lock_take(&store->lock);
+	slab = slab_find_locked(store, p);
+	if (slab != NULL)
+		fault = chunk_index(store, slab, p, &i);
+	lock_release(&store->lock);
+	return fault;
+}
+
+void
+slab_reap(struct slab_store *store, unsigned keep)
+{
+	struct slab *surplus;
+
+	lock_take(&store->lock);
+	surplus = surplus_locked(store, keep);
+	lock_release(&store->lock);
+	slabs_destroy(store, surplus);
+}
+
+bool
+slab_store_end(struct slab_store *store)
+{
+	slab_reap(store, 0);
+	if (store->nslabs != 0)
+		return false;
+	if (store->hash != NULL)
+		meta_free(
+		    store->hash, store->hash_size * sizeof(store->hash[0]));
+	store->hash = NULL;
+	return true;
+}
+
+size_t
+slab_used(struct slab_store *store)
+{
+	return __atomic_load_n(&store->nused, __ATOMIC_RELAXED);
+}
+
+size_t
+slab_total(struct slab_store *store)
+{
+	return (size_t)__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) *
+	       store->layout.nchunks;
+}
+
+/* The slabs of one list: do they belong there? */
+static bool
+bin_is_right(
+    struct slab_store *store, unsigned bin, size_t *nslabs, size_t *nfree)
+{
+	list_foreach (item, bin_list(store, bin)) {
+		struct slab *slab = container_of(item, struct slab, link);
+		size_t n = 0;
+
+		for (unsigned w = 0; w < nwords(store); w++)
+			n += (unsigned)__builtin_popcountll(slab->bits[w]);
+		if (n != slab->nfree || slab->bin != bin ||
+		    bin_of(store, slab) != bin || slab->store != store)
+			return false;
+		*nslabs += 1;
+		*nfree += n;
+	}
+	return true;
+}
+
+bool
+slab_store_check(struct slab_store *store)
+{
+	size_t nslabs = 0, nfree = 0;
+	bool right = true;
+
+	lock_take(&store->lock);
+	for (unsigned bin = 0; bin <= BIN_EMPTY; bin++)
+		right = right && bin_is_right(store, bin, &nslabs, &nfree);
+	right = right && nslabs == store->nslabs &&
+		store->nused + nfree == nslabs * store->layout.nchunks;
+	lock_release(&store->lock);
+	return right;
+}

@@ -1,0 +1,92 @@
+/* slab.h - slabs of one cache; see slab.c */
+#ifndef UMEM_SLAB_H
+#define UMEM_SLAB_H
+
+#include "umem/slab_layout.h"
+#include "umem/umem.h"
+#include "vmem/list.h"
+#include "vmem/lock.h"
+
+/* Partly used slabs, by how full they are: 0 nearly full. */
+#define SLAB_BINS 4
+
+struct slab_store;
+
+/* One slab.  Keys: [I] set at creation, [s] store->lock */
+struct slab {
+	struct list link;  /* [s] in a bin, or the list of full or empty */
+	struct slab *next; /* [s] in a hash chain, or of slabs to end */
+	struct slab_store *store; /* [I] */
+	uintptr_t span;           /* [I] */
+	uintptr_t first;          /* [I] span + colour */
+	uint32_t nfree;           /* [s] */
+	uint32_t high;            /* [s] chunks from here on were never taken */
+	uint32_t hint;            /* [s] no free chunk in words below this */
+	uint32_t bin;             /* [s] */
+	uint64_t bits[];          /* [s] 1: free; behind them 1: constructed */
+};
+
+/* Keys: [I] set at creation, [s] lock */
+struct slab_store {
+	struct lock lock;          /* rank LOCK_SLAB */
+	struct slab_layout layout; /* [I] */
+	vmem_t *source;            /* [I] NULL: the heap */
+	unsigned map_class;        /* [I] class byte in the address map */
+	bool constructs; /* [I] remembers which chunks are constructed */
+	struct list partial[SLAB_BINS]; /* [s] */
+	struct list full;               /* [s] */
+	struct list empty;              /* [s] */
+	uint32_t nempty;                /* [s] */
+	uint32_t nslabs;                /* [s] */
+	size_t nused;                   /* [s] chunks taken */
+	size_t colour;                  /* [s] of the next slab */
+	struct slab **hash;             /* [s] by span, if there is a source */
+	uint32_t hash_size;             /* [s] power of two */
+	uint64_t ncreated;              /* [s] slabs ever made */
+	/* Called without a lock before a constructed chunk goes away. */
+	void (*destruct)(struct slab_store *store, void *object);
+};
+
+void slab_store_init(struct slab_store *store, const struct slab_layout *layout,
+    vmem_t *source, unsigned map_class,
+    void (*destruct)(struct slab_store *store, void *object));
+
+/* Ends all empty slabs; true if no slab is left. */
+bool slab_store_end(struct slab_store *store);
+
+/*
+ * Up to n chunks, lowest address last, so that a stack of them gives them in
+ * address order.  If the store constructs, bit 0 of a chunk says that it is
+ * raw and must be constructed by the caller, who gives it back by
+ * slab_give_raw() if that fails.  Returns how many, 0 if there is no memory.
+ */
+unsigned slab_take(struct slab_store *store, void **chunks, unsigned n);
+
+enum slab_fault {
+	SLAB_FINE,
+	SLAB_FOREIGN,  /* in no slab of this store */
+	SLAB_INTERIOR, /* not where a chunk starts */
+	SLAB_FREE,     /* is free already */
+	SLAB_NEVER     /* was never allocated */
+};
+
+/*
+ * Give chunks back.  Stops at the first that cannot be one of ours and tells
+ * which (*bad); the others are in their slabs then.
+ */
+enum slab_fault slab_give(
+    struct slab_store *store, void **chunks, unsigned n, void **bad);
+void slab_give_raw(struct slab_store *store, void *chunk);
+
+/* Why would a free of p fail?  For a message; takes the lock. */
+enum slab_fault slab_inspect(struct slab_store *store, void *p);
+
+/* Give empty slabs back beyond keep. */
+void slab_reap(struct slab_store *store, unsigned keep);
+
+size_t slab_used(struct slab_store *store);
+size_t slab_total(struct slab_store *store); /* chunks */
+
+bool slab_store_check(struct slab_store *store);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * stats.c - what the library holds, in figures
+ *
+ * Read while others go on, so figures of different caches are of different
+ * moments, and a header that is just being changed counts as empty.
+ */
+#include "umem/init.h"
+#include "umem/large.h"
+#include "umem/stats.h"
+#include "vmem/heap.h"
+#include "vmem/meta.h"
+
+static void
+cache_read(struct umem_cache *cache, struct stats_cache *out)
+{
+	size_t used = slab_used(&cache->slabs);
+
+	out->name = cache->name;
+	out->chunk = cache->slabs.layout.chunk;
+	out->nslabs = __atomic_load_n(&cache->slabs.nslabs, __ATOMIC_RELAXED);
+	out->nchunks = slab_total(&cache->slabs);
+	out->ncached = cache->has_magazines ? magazine_rounds(&cache->mag) : 0;
+	if (out->ncached > used)
+		out->ncached = used;
+	out->nlive = used - out->ncached;
+	out->nfailed = __atomic_load_n(&cache->nfailed, __ATOMIC_RELAXED);
+	out->rounds = cache->has_magazines ? __atomic_load_n(&cache->mag.rounds,
+						 __ATOMIC_RELAXED)
+					   : 0;
+}
+
+void
+stats_each_cache(void (*f)(const struct stats_cache *, void *), void *arg)
+{
+	lock_take(&cache_list_lock);
+	list_foreach (item, &cache_list) {
+		struct stats_cache out;
+
+		cache_read(container_of(item, struct umem_cache, link), &out);
+		f(&out, arg);
+	}
+	lock_release(&cache_list_lock);
+}
+
+static void
+add_cache(const struct stats_cache *cache, void *arg)
+{
+	struct stats *stats = arg;
+
+	stats->slabs += cache->nchunks * cache->chunk;
+	stats->chunks_live += cache->nlive * cache->chunk;
+	stats->nchunks_free += cache->nchunks - cache->nlive;
+	stats->chunks_cached += (cache->nchunks - cache->nlive) * cache->chunk;
+}
+
+void
+stats_read(struct stats *stats)
+{
+	*stats = (struct stats){0};
+	if (!umem_ready())
+		return;
+	stats->large = large_used();
+	stats->nlarge = large_count();
+	stats_each_cache(add_cache, stats);
+	stats->dirty = heap_dirty();
+	stats->committed = heap_committed();
+	stats->meta = meta_mapped();
+}

@@ -1,0 +1,348 @@
+/*
+ * umem.h - object caches and sized allocation
+ *
+ * A cache hands out objects of one size that stay constructed between uses;
+ * umem_alloc() and its relatives hand out plain memory of any size.  Both
+ * keep what was freed in stacks that belong to a CPU, so that most calls take
+ * no lock.  The ranges of addresses below them are the arenas of vmem.h.
+ *
+ * Unless a function says otherwise, below:
+ *  - sizes and alignments are in bytes;
+ *  - any thread may call it, at any time, from before main() to after exit
+ *    handlers, and in the child of fork();
+ *  - no function may be called from a signal handler, because a handler can
+ *    interrupt one that holds a lock;
+ *  - errno is set only where a failure is reported, and left alone by what
+ *    returns nothing, unless a callback of the program changes it;
+ *  - misuse (a pointer that is not of this library, a block freed twice) is
+ *    reported on standard error in one line and ends the program by abort().
+ *
+ * Memory of umem_alloc() goes to umem_free(), of umem_alloc_align() to
+ * umem_free_align(), of umem_cache_alloc() to umem_cache_free() with the same
+ * cache, and of malloc() to free().
+ *
+ * Source: libumem(3LIB) and umem_alloc(3MALLOC) of illumos; the spellings
+ * umem_alloc_aligned, umem_free_aligned and umem_cache_reap_now are OpenZFS's.
+ */
+#ifndef UMEM_H
+#define UMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A cache of equal objects. */
+typedef struct umem_cache umem_cache_t;
+
+/* An arena; see vmem.h, which is needed only to make one. */
+typedef struct vmem vmem_t;
+
+/*
+ * umem_constructor_t - make raw memory an object
+ *
+ * buf		the memory; holds anything
+ * priv		as given to umem_cache_create()
+ * flags	always UMEM_DEFAULT, also on behalf of a UMEM_NOFAIL request
+ *
+ * Returns 0, or non-zero for failure: the allocation it was called for then
+ * fails too.  It runs with no lock of the library held and may allocate, but
+ * not from its own cache.
+ */
+typedef int umem_constructor_t(void *buf, void *priv, int flags);
+
+/*
+ * umem_destructor_t - undo the constructor, before the memory goes elsewhere
+ *
+ * buf		the object, in the state in which it was freed
+ * priv		as given to umem_cache_create()
+ *
+ * It runs with no lock of the library held, in any thread.
+ */
+typedef void umem_destructor_t(void *buf, void *priv);
+
+/*
+ * umem_reclaim_t - the program is asked to free objects of a cache
+ *
+ * priv		as given to umem_cache_create()
+ *
+ * It runs with no lock of the library held, in the thread that met the
+ * shortage or in the library's own.
+ */
+typedef void umem_reclaim_t(void *priv);
+
+/*
+ * umem_nofail_callback_t - what to do when a UMEM_NOFAIL request fails
+ *
+ * Returns UMEM_CALLBACK_RETRY or UMEM_CALLBACK_EXIT(status), or does not
+ * return (longjmp and pthread_exit are allowed).  It runs with no lock of the
+ * library held.  A UMEM_NOFAIL request of its own may call it again.
+ */
+typedef int umem_nofail_callback_t(void);
+
+/* How a request is made: one of these. */
+#define UMEM_DEFAULT 0x0000 /* may fail */
+#define UMEM_NOFAIL  0x0100 /* see umem_nofail_callback() */
+#define UMEM_FLAGS   0xffff /* what a request may have; the rest is ignored */
+
+/* What a umem_nofail_callback_t returns. */
+#define UMEM_CALLBACK_RETRY        0
+#define UMEM_CALLBACK_EXIT(status) (0x100 | ((status) & 0xff))
+
+/* Kinds of cache, or-ed together. */
+#define UMC_NOTOUCH    0x00010000 /* never write into free objects */
+#define UMC_NODEBUG    0x00020000 /* ignore UMEM_DEBUG */
+#define UMC_NOMAGAZINE 0x00040000 /* no per-CPU layer */
+#define UMC_NOHASH     0x00080000 /* accepted: no cache here has a hash */
+#define UMC_QCACHE     0x00100000 /* for the library's own use */
+#define UMC_INTERNAL   0x80000000 /* for the library's own use */
+
+/* Longest name of a cache, without the 0 at its end. */
+#define UMEM_CACHE_NAMELEN 31
+
+/*
+ * umem_alloc - get memory
+ *
+ * size		of the block; 0 is no error and gives NULL, even with
+ *		UMEM_NOFAIL
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns a block that holds anything, for umem_free() with the same size.
+ * It is aligned to 8, to 16 from a size of 16 on, to 64 if size is a multiple
+ * of 64, and to the page if size is a multiple of the page.  Returns NULL
+ * with errno set, without UMEM_NOFAIL only:
+ *	ENOMEM	there is no memory, or size exceeds PTRDIFF_MAX
+ *
+ * Source: umem_alloc(3MALLOC).
+ */
+void *umem_alloc(size_t size, int flags);
+
+/*
+ * umem_zalloc - get memory that is all zeros
+ *
+ * Arguments, result and errors are those of umem_alloc().
+ */
+void *umem_zalloc(size_t size, int flags);
+
+/*
+ * umem_free - give memory of umem_alloc() or umem_zalloc() back
+ *
+ * buf		the block; NULL is allowed and does nothing
+ * size		exactly as it was asked for
+ *
+ * Never fails and leaves errno alone.  A size that belongs to another class
+ * of sizes than the block is misuse, and is reported.
+ */
+void umem_free(const void *buf, size_t size);
+
+/*
+ * umem_alloc_align, umem_alloc_aligned - get aligned memory
+ *
+ * size		of the block; 0 gives NULL, even with UMEM_NOFAIL
+ * align	of the block: a power of two; less than 8 counts as 8
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns a block that holds anything, for umem_free_align() with the same
+ * size, or NULL with errno set:
+ *	EINVAL	align is not a power of two, also with UMEM_NOFAIL
+ *	ENOMEM	there is no memory, or size and align together exceed
+ *		PTRDIFF_MAX; without UMEM_NOFAIL only
+ *
+ * Source: libumem's private interface; the second spelling is OpenZFS's.
+ */
+void *umem_alloc_align(size_t size, size_t align, int flags);
+void *umem_alloc_aligned(size_t size, size_t align, int flags);
+
+/*
+ * umem_free_align, umem_free_aligned - give memory of umem_alloc_align() back
+ *
+ * buf		the block; NULL is allowed and does nothing
+ * size		exactly as it was asked for
+ *
+ * Never fails and leaves errno alone.
+ */
+void umem_free_align(void *buf, size_t size);
+void umem_free_aligned(void *buf, size_t size);
+
+/*
+ * umem_nofail_callback - say what happens when a UMEM_NOFAIL request fails
+ *
+ * callback	called for each failure; NULL takes the last one away
+ *
+ * The request that failed calls it with no lock held, and goes by its result:
+ *	UMEM_CALLBACK_RETRY	the request is tried again
+ *	UMEM_CALLBACK_EXIT(s)	exit(s) is called, once; other threads that
+ *				fail meanwhile block for good, and a second
+ *				exit from within an exit handler aborts
+ *	anything else		a message, and exit(255)
+ * Without a callback the program ends by exit(255).
+ *
+ * Source: umem_nofail_callback(3MALLOC).
+ */
+void umem_nofail_callback(umem_nofail_callback_t *callback);
+
+/*
+ * umem_setmtbf - make requests fail on purpose, to test the program
+ *
+ * mtbf		0 ends it; 1 makes every UMEM_DEFAULT request fail; n makes
+ *		about one in n fail, at random
+ *
+ * Requests with UMEM_NOFAIL, and malloc() and its relatives, are not touched.
+ * Works at any time; the original wants UMEM_DEBUG to be set.
+ *
+ * Source: umem_setmtbf(3MALLOC).
+ */
+void umem_setmtbf(uint32_t mtbf);
+
+/*
+ * umem_reap - give back memory that no object needs
+ *
+ * Asks every cache with a reclaim callback for objects, empties what the CPUs
+ * and depots keep, and returns empty slabs.  Where the library has a thread
+ * of its own, that does the work later and the call returns at once.  Calls
+ * that come sooner than reap_interval after another may do nothing.
+ *
+ * Source: libumem's private interface.
+ */
+void umem_reap(void);
+
+/*
+ * umem_cache_create - make a cache of equal objects that stay constructed
+ *
+ * name		what reports call it; copied, cut to UMEM_CACHE_NAMELEN bytes
+ * bufsize	of one object, at least 1
+ * align	of every object: a power of two up to the quantum of source
+ *		(the page size for the default heap); 0 asks for 16 if bufsize
+ *		rounded up to 8 is at least 16, else 8; less than 8 counts as 8
+ *		unless cflags has UMC_NOTOUCH
+ * constructor	called once for a new object, before its first use, and not
+ *		again while the object stays in the cache.  May be NULL
+ * destructor	called before the object's memory leaves the cache.  May be
+ *		NULL
+ * reclaim	called when memory is short, to have objects freed.  May be
+ *		NULL
+ * priv		handed to the three callbacks as it is
+ * source	the arena that slabs come from; NULL for the default heap.  It
+ *		must hand out memory that can be written, unless cflags has
+ *		UMC_NOTOUCH, and must outlive the cache
+ * cflags	UMC_* or-ed together, or 0
+ *
+ * If bufsize or align is a multiple of the cache line (64), no two objects
+ * share a line.  Returns the cache, to be ended with umem_cache_destroy(), or
+ * NULL with errno set:
+ *	EINVAL	name is NULL; bufsize is 0; align is not a power of two or
+ *		exceeds the quantum; UMC_NOHASH and UMC_NOTOUCH together;
+ *		bits in cflags that are not UMC_*
+ *	ENOMEM	bufsize is too large to compute with
+ *	EAGAIN	there is no memory for the cache itself
+ *
+ * Source: umem_cache_create(3MALLOC); the order of arguments is kept.
+ */
+umem_cache_t *umem_cache_create(const char *name, size_t bufsize, size_t align,
+    umem_constructor_t *constructor, umem_destructor_t *destructor,
+    umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags);
+
+/*
+ * umem_cache_destroy - end a cache
+ *
+ * cache	from umem_cache_create(); no other thread may be using it
+ *
+ * Every object should have been freed: the destructor runs for each, and the
+ * memory goes back to the arena.  If objects are still out, that is said on
+ * standard error, their slabs stay mapped for good, and a later
+ * umem_cache_free() of one is reported.
+ *
+ * Source: umem_cache_destroy(3MALLOC).
+ */
+void umem_cache_destroy(umem_cache_t *cache);
+
+/*
+ * umem_cache_alloc - get an object, constructed
+ *
+ * cache	from umem_cache_create()
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns an object in the state that the constructor, or the one who freed
+ * it, left it in; or NULL with errno set, without UMEM_NOFAIL only:
+ *	ENOMEM	the arena has no memory, or the constructor failed
+ *
+ * Source: umem_cache_alloc(3MALLOC).
+ */
+void *umem_cache_alloc(umem_cache_t *cache, int flags);
+
+/*
+ * umem_cache_free - give an object back
+ *
+ * cache	the one it came from; another is misuse, and is reported
+ * buf		the object, in its constructed state; not NULL
+ *
+ * Never fails and leaves errno alone.
+ *
+ * Source: umem_cache_free(3MALLOC).
+ */
+void umem_cache_free(umem_cache_t *cache, void *buf);
+
+/*
+ * umem_cache_reap_now - give back what one cache does not need, at once
+ *
+ * cache	from umem_cache_create()
+ *
+ * Calls the cache's reclaim callback, empties its per-CPU stacks and depot,
+ * runs the destructor on what was in them, and returns empty slabs to the
+ * arena.
+ *
+ * Source: OpenZFS.
+ */
+void umem_cache_reap_now(umem_cache_t *cache);
+
+/* The version these declarations belong to; compare with umem_version(). */
+#define UMEM_VERSION "0.1.0"
+
+/* Which per-CPU operation this process runs on; see umem_mode(). */
+enum umem_mode_kind {
+	UMEM_MODE_RSEQ_LIBC, /* restartable, in the area libc registered */
+	UMEM_MODE_RSEQ_OWN,  /* restartable, in an area of our own */
+	UMEM_MODE_LOCKED     /* a lock a CPU; slower */
+};
+
+/* What chooses among the per-CPU stacks. */
+enum umem_index_kind {
+	UMEM_INDEX_MM_CID, /* dense number of a running thread */
+	UMEM_INDEX_CPU_ID  /* the CPU number */
+};
+
+struct umem_mode {
+	int mode;           /* enum umem_mode_kind */
+	int index;          /* enum umem_index_kind */
+	unsigned ncpus;     /* per-CPU stacks there can be */
+	const char *reason; /* why the mode is not a better one, or "";
+				   never to be freed */
+};
+
+/*
+ * umem_mode - ask how the library runs
+ *
+ * out		filled in
+ * bytes	sizeof(struct umem_mode), so that the structure can grow
+ *
+ * Returns 0, or -1 with errno set:
+ *	EINVAL	out is NULL, or bytes is not a size this library knows
+ *
+ * The answer stays true until exit.  Source: our own.
+ */
+int umem_mode(struct umem_mode *out, size_t bytes);
+
+/*
+ * umem_version - the version of the library that runs, such as "0.1.0"
+ *
+ * Returns static text.  May be called from a signal handler.
+ */
+const char *umem_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,757 @@
+/*
+ * arena.c - arenas: ranges of integers, handed out piece by piece
+ *
+ * The layer's theory.  An arena owns spans and cuts them into segments, each
+ * described by a tag outside of it (segment.c).  A tag is in the ring of all
+ * tags by address, and a free one also in a free list by size (freelist.c), an
+ * allocated one in a hash table by address (seghash.c).
+ *
+ * Allocate
+ *	1 a size that has a quantum cache goes there (quantum.c), and that is
+ *	  all this layer sees of it
+ *	2 a free segment is searched as the policy says; instant fit, the
+ *	  default, looks at a fixed number of segments
+ *	3 without one, a span is imported from the source, if there is one
+ *	4 the request is cut from the low end of the segment found (or from
+ *	  the place that a constraint asks for); what is left stays free
+ *
+ * Free
+ *	1 the hash table finds the segment, or tells a bad address
+ *	2 it is merged with free neighbours, and goes to the head of its list
+ *	3 if that makes an imported span free as a whole, it is released
+ *
+ * Each step but the searches of best, first and next fit takes a bounded time
+ * whatever the number of segments: lists and ring are doubly linked, the hash
+ * table grows by a bucket at a time, tags come from a reserve.  The spans'
+ * treap is touched only when a span comes or goes.
+ *
+ * When instant fit finds nothing, a segment that fits may still be in the
+ * request's own list, behind those looked at.  With a source it is quicker to
+ * import than to look; without one, or when the source has nothing, the list
+ * is searched to the end, so a request fails only if nothing fits.
+ *
+ * Nothing is lost
+ *	An allocation first makes sure of the tags it may need.  A free needs
+ *	none.  The tags for a span are put aside before it is imported.
+ *
+ * Locking
+ *	arena->lock guards an arena; the lock of the list of all arenas
+ *	(create.c) is above it.  Neither is held when a source or a quantum
+ *	cache is called, so a source may be an arena or anything else.  When
+ *	the lock was dropped for an import, others may have allocated and
+ *	freed: the tags needed were put aside, and a failed import is followed
+ *	by one more search.
+ *
+ * Always true (arena_check())
+ *	stats.total is the sum of all spans, stats.inuse that of all allocated
+ *	segments;  allocated segments are those in the hash table, and free
+ *	segments those in the free lists;  no imported span is free as a whole
+ *	(if there is a release function)
+ *
+ * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 4;
+ * illumos vmem(9).
+ */
+#include <errno.h>
+
+#include "vmem/arena.h"
+#include "vmem/hooks.h"
+#include "vmem/panic.h"
+
+/* At worst a segment is cut out of the middle of a free one. */
+#define TAGS_TAKE 2
+/* One for the span and one for the free segment that fills it. */
+#define TAGS_SPAN 2
+
+/*
+ * First fit takes the lowest of the fitting segments in the free lists if
+ * there are at most so many; else it is likely to be quicker to go through
+ * the ring from its start.
+ */
+#define FIRSTFIT_LISTS 64
+
+/*
+ * Checks.  arena_check_locked() takes time for all segments, so the debug
+ * build calls it after every change of a small arena and, in a large one,
+ * once in as many changes as there are segments.
+ */
+struct census {
+	size_t inuse;
+	size_t total;
+	size_t imported;
+	size_t nspans;
+	size_t nallocated;
+	size_t nfree;
+};
+
+static struct census
+arena_census(const vmem_t *arena)
+{
+	struct census c = {.inuse = 0};
+	const struct segment *seg = segment_next(&arena->head);
+
+	for (; seg != &arena->head; seg = segment_next(seg)) {
+		if (seg->type == VMEM_SPAN) {
+			c.nspans++;
+			c.total += seg->size;
+			c.imported += seg->imported ? seg->size : 0;
+		} else if (seg->type == VMEM_ALLOC) {
+			c.nallocated++;
+			c.inuse += seg->size;
+		} else {
+			c.nfree++;
+		}
+	}
+	return c;
+}
+
+static bool
+arena_check_locked(const vmem_t *arena)
+{
+	lock_assert_held(&arena->lock);
+	if (!segment_check(&arena->head, arena->spans) ||
+	    !freelist_check(&arena->free) || !seghash_check(&arena->hash))
+		return false;
+
+	struct census c = arena_census(arena);
+
+	return c.inuse == arena->stats.inuse && c.total == arena->stats.total &&
+	       c.imported == arena->stats.imported &&
+	       c.nspans == arena->nspans && c.nallocated == arena->hash.nsegs &&
+	       c.nfree == arena->free.nsegs;
+}
+
+bool
+arena_check(vmem_t *arena)
+{
+	lock_take(&arena->lock);
+	bool sound = arena_check_locked(arena);
+	lock_release(&arena->lock);
+	return sound;
+}
+
+#ifdef UMEM_DEBUG
+static void
+arena_sample_locked(vmem_t *arena)
+{
+	size_t n = arena->hash.nsegs + arena->free.nsegs;
+
+	if (n > 64 && ++arena->nchecks < n)
+		return;
+	arena->nchecks = 0;
+	umem_assert(arena_check_locked(arena));
+}
+#else
+static inline void
+arena_sample_locked(vmem_t *arena)
+{
+	(void)arena;
+}
+#endif
+
+/* Make the span and a free segment of its size; reserve has the tags. */
+static struct segment *
+span_add_locked(vmem_t *arena, uintptr_t start, size_t size, bool imported)
+{
+	lock_assert_held(&arena->lock);
+
+	struct segment *span =
+	    segment_new(&arena->reserve, VMEM_SPAN, start, size);
+	struct segment *seg =
+	    segment_new(&arena->reserve, VMEM_FREE, start, size);
+	struct segment *above = span_above(arena->spans, start);
+
+	if (above == NULL)
+		above = &arena->head;
+	span->imported = imported;
+	segment_link_after(above->aprev, span);
+	segment_link_after(span, seg);
+	span_insert(&arena->spans, span);
+	freelist_insert(&arena->free, seg);
+	arena->nspans++;
+	arena->stats.total += size;
+	if (imported)
+		arena->stats.imported += size;
+	return seg;
+}
+
+static bool
+span_overlaps_locked(const vmem_t *arena, uintptr_t start, size_t size)
+{
+	const struct segment *span = span_at(arena->spans, start + (size - 1));
+
+	return span != NULL && segment_last(span) >= start;
+}
+
+/* Forget a span that is one free segment, seg. */
+static void
+span_delete_locked(vmem_t *arena, struct segment *seg)
+{
+	lock_assert_held(&arena->lock);
+
+	struct segment *span = segment_prev(seg);
+
+	freelist_remove(&arena->free, seg);
+	span_remove(&arena->spans, span);
+	segment_unlink(seg);
+	segment_unlink(span);
+	arena->nspans--;
+	arena->stats.total -= span->size;
+	if (span->imported)
+		arena->stats.imported -= span->size;
+	segment_delete(&arena->reserve, seg);
+	segment_delete(&arena->reserve, span);
+}
+
+/*
+ * Allocate [addr, addr + size) of the free segment around it.  The reserve
+ * has TAGS_TAKE tags.
+ */
+static void
+segment_take_locked(
+    vmem_t *arena, struct segment *seg, uintptr_t addr, size_t size)
+{
+	lock_assert_held(&arena->lock);
+
+	size_t oldsize = seg->size;
+	size_t below = addr - seg->start;
+	size_t above = oldsize - below - size;
+	struct segment *taken = seg;
+
+	if (below == 0 && above == 0) {
+		freelist_remove(&arena->free, seg);
+		seg->type = VMEM_ALLOC;
+	} else {
+		taken = segment_new(&arena->reserve, VMEM_ALLOC, addr, size);
+		segment_link_after(below == 0 ? seg->aprev : seg, taken);
+		seg->size = below == 0 ? above : below;
+		if (below == 0)
+			seg->start += size;
+		freelist_cut(&arena->free, seg, oldsize);
+	}
+	if (below != 0 && above != 0) {
+		struct segment *rest =
+		    segment_new(&arena->reserve, VMEM_FREE, addr + size, above);
+
+		segment_link_after(taken, rest);
+		freelist_insert(&arena->free, rest);
+	}
+	seghash_insert(&arena->hash, taken);
+	arena->stats.inuse += size;
+	arena->stats.nallocs++;
+}
+
+/*
+ * Merge a segment, which is in no list, with its free neighbours, and give
+ * back the free segment that comes of it.
+ */
+static struct segment *
+segment_merge_locked(vmem_t *arena, struct segment *seg)
+{
+	lock_assert_held(&arena->lock);
+
+	struct segment *prev = segment_prev(seg);
+	struct segment *next = segment_next(seg);
+
+	if (next->type == VMEM_FREE && prev->type != VMEM_FREE) {
+		size_t oldsize = next->size;
+
+		next->start = seg->start;
+		next->size += seg->size;
+		freelist_grown(&arena->free, next, oldsize);
+		segment_unlink(seg);
+		segment_delete(&arena->reserve, seg);
+		return next;
+	}
+	if (prev->type != VMEM_FREE) {
+		seg->type = VMEM_FREE;
+		freelist_insert(&arena->free, seg);
+		return seg;
+	}
+
+	size_t oldsize = prev->size;
+
+	prev->size += seg->size;
+	if (next->type == VMEM_FREE) {
+		prev->size += next->size;
+		freelist_remove(&arena->free, next);
+		segment_unlink(next);
+		segment_delete(&arena->reserve, next);
+	}
+	freelist_grown(&arena->free, prev, oldsize);
+	segment_unlink(seg);
+	segment_delete(&arena->reserve, seg);
+	return prev;
+}
+
+/* First fit: the lowest address. */
+static struct segment *
+search_first_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
+{
+	if (arena->free.nsegs <= FIRSTFIT_LISTS)
+		return freelist_lowest(&arena->free, req, addr);
+
+	struct segment *seg = segment_next(&arena->head);
+
+	for (; seg != &arena->head; seg = segment_next(seg)) {
+		if (seg->type == VMEM_FREE && request_fits(req, seg, addr))
+			return seg;
+	}
+	return NULL;
+}
+
+/* Does a tag stand before the place of address at in the ring? */
+static bool
+stands_before(const struct segment *seg, uintptr_t at)
+{
+	return seg->type == VMEM_SPAN ? seg->start < at
+				      : segment_last(seg) < at;
+}
+
+static void
+rotor_put(struct segment *rotor, struct segment *after)
+{
+	segment_unlink(rotor);
+	segment_link_after(after, rotor);
+}
+
+/*
+ * The segment around rotor_at or the first one behind it.  Merges and cuts
+ * since the last next fit may have left the rotor's tag a few tags away.
+ */
+static struct segment *
+rotor_settle_locked(vmem_t *arena)
+{
+	struct segment *rotor = &arena->rotor, *head = &arena->head;
+	struct segment *seg;
+
+	/* At the start, or behind the last integer. */
+	if (arena->rotor_at == 0)
+		return segment_next(head);
+	while ((seg = segment_prev(rotor)) != head &&
+	       !stands_before(seg, arena->rotor_at))
+		rotor_put(rotor, seg->aprev);
+	while ((seg = segment_next(rotor)) != head &&
+	       stands_before(seg, arena->rotor_at))
+		rotor_put(rotor, seg);
+	return seg;
+}
+
+/* Next fit: from where the last one ended, once around. */
+static struct segment *
+search_next_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
+{
+	struct segment *first = rotor_settle_locked(arena);
+	struct request behind = *req;
+
+	/* The segment around rotor_at is the first, and also the last. */
+	if (behind.min < arena->rotor_at)
+		behind.min = arena->rotor_at;
+	behind.plain = false;
+	if (first->type == VMEM_FREE && request_fits(&behind, first, addr))
+		return first;
+
+	struct segment *seg = first;
+
+	do {
+		seg = segment_next(seg);
+		if (seg->type == VMEM_FREE && request_fits(req, seg, addr))
+			return seg;
+	} while (seg != first);
+	return NULL;
+}
+
+static struct segment *
+search_locked(
+    vmem_t *arena, const struct request *req, int policy, uintptr_t *addr)
+{
+	lock_assert_held(&arena->lock);
+	switch (policy) {
+	case VM_BESTFIT:
+		return freelist_best(&arena->free, req, addr);
+	case VM_FIRSTFIT:
+		return search_first_locked(arena, req, addr);
+	case VM_NEXTFIT:
+		return search_next_locked(arena, req, addr);
+	default:
+		return freelist_instant(&arena->free, req, addr);
+	}
+}
+
+/* Ask the source, with no lock held. */
+static void *
+import(vmem_t *arena, const struct request *req, int vmflag, size_t *size)
+{
+	bool aligns = (arena->cflags & VMC_XALIGN) != 0 && req->nocross == 0;
+	int saved_errno = errno;
+	size_t asked;
+	void *span;
+
+	/* A failure is this arena's to deal with. */
+	vmflag &= VM_KMFLAGS & ~VM_PANIC;
+	if (!request_import_size(req, arena->import_quantum, aligns, &asked))
+		return NULL;
+	*size = asked;
+	if ((arena->cflags & VMC_XALLOC) == 0)
+		span = arena->import(arena->source, asked, vmflag);
+	else
+		span = arena->ximport(arena->source, size, req->align, vmflag);
+	errno = saved_errno;
+	if (span != NULL && *size < asked)
+		panic("vmem_xalloc(%p): import of %zu for %zu", (void *)arena,
+		    *size, asked);
+	return span;
+}
+
+static void
+import_verify_locked(vmem_t *arena, uintptr_t start, size_t size)
+{
+	if (((start | size) & (arena->quantum - 1)) != 0 ||
+	    start + (size - 1) < start ||
+	    span_overlaps_locked(arena, start, size)) {
+		lock_release(&arena->lock);
+		panic("vmem_xalloc(%p): import of %zu at %p is misaligned or "
+		      "overlaps",
+		    (void *)arena, size, (void *)start);
+	}
+}
+
+/*
+ * Import a span for a request, and find the place in it.  The lock is dropped
+ * meanwhile; it is held again at the end, and the reserve has TAGS_TAKE tags.
+ * The tags for the span are put aside before, since others may use up the
+ * reserve while the lock is dropped.
+ */
+static struct segment *
+import_locked(
+    vmem_t *arena, const struct request *req, int vmflag, uintptr_t *addr)
+{
+	struct reserve aside = {.spare = NULL};
+	size_t size;
+
+	segment_reserve_move(&arena->reserve, &aside, TAGS_SPAN + TAGS_TAKE);
+	lock_release(&arena->lock);
+	void *start = import(arena, req, vmflag, &size);
+	lock_take(&arena->lock);
+	segment_reserve_move(&aside, &arena->reserve, TAGS_SPAN + TAGS_TAKE);
+	if (start == NULL)
+		return NULL;
+
+	import_verify_locked(arena, (uintptr_t)start, size);
+	struct segment *seg = span_add_locked(arena, (uintptr_t)start, size,
+	    /* imported */ true);
+
+	arena->stats.nimports++;
+	if (likely(request_fits(req, seg, addr)))
+		return seg;
+
+	/* Only if the source did not align as it had promised. */
+	if (arena->release != NULL) {
+		span_delete_locked(arena, seg);
+		lock_release(&arena->lock);
+		arena->release(arena->source, start, size);
+		lock_take(&arena->lock);
+	}
+	return NULL;
+}
+
+void *
+arena_failed(vmem_t *arena, size_t size, int error, int vmflag)
+{
+	if ((vmflag & VM_PANIC) != 0)
+		panic("vmem_xalloc(%p, %zu): cannot satisfy mandatory "
+		      "allocation",
+		    (void *)arena, size);
+	errno = error;
+	return NULL;
+}
+
+/*
+ * The way from a request to a segment with a place for it in *addr, or NULL.
+ * The reserve has TAGS_TAKE tags at the end.
+ */
+static struct segment *
+find_locked(vmem_t *arena, const struct request *req, int policy, int vmflag,
+    uintptr_t *addr)
+{
+	bool may_import = arena->import != NULL && !req->bounded;
+	struct segment *seg;
+
+	if (!segment_reserve(&arena->reserve, TAGS_TAKE))
+		return NULL;
+	seg = search_locked(arena, req, policy, addr);
+	if (seg != NULL)
+		return seg;
+	if (may_import) {
+		if (!segment_reserve(&arena->reserve, TAGS_SPAN + TAGS_TAKE))
+			return NULL;
+		seg = import_locked(arena, req, vmflag, addr);
+		if (seg != NULL)
+			return seg;
+	}
+	/* Miss nothing now, also of what was freed meanwhile. */
+	if (!segment_reserve(&arena->reserve, TAGS_TAKE))
+		return NULL;
+	if (policy == 0)
+		return freelist_any(&arena->free, req, addr);
+	return may_import ? search_locked(arena, req, policy, addr) : NULL;
+}
+
+void *
+arena_alloc(vmem_t *arena, const struct request *req, int vmflag)
+{
+	uintptr_t addr;
+
+	if (!arena_one_policy(vmflag))
+		return arena_failed(arena, req->size, EINVAL, vmflag);
+
+	lock_take(&arena->lock);
+	int policy = vmflag & ARENA_POLICIES;
+
+	if (policy == 0)
+		policy = arena->policy;
+
+	struct segment *seg = find_locked(arena, req, policy, vmflag, &addr);
+
+	if (unlikely(seg == NULL)) {
+		arena->stats.nfails++;
+		lock_release(&arena->lock);
+		return arena_failed(arena, req->size, ENOMEM, vmflag);
+	}
+	segment_take_locked(arena, seg, addr, req->size);
+	if (policy == VM_NEXTFIT) {
+		rotor_put(&arena->rotor, seghash_find(&arena->hash, addr));
+		arena->rotor_at = addr + req->size;
+	}
+	arena_sample_locked(arena);
+	lock_release(&arena->lock);
+	return (void *)addr;
+}
+
+static _Noreturn cold_path void
+bad_free_locked(
+    vmem_t *arena, void *addr, size_t size, const struct segment *seg)
+{
+	size_t expect = seg != NULL ? seg->size : 0;
+
+	lock_release(&arena->lock);
+	if (seg == NULL)
+		panic("vmem_hash_delete(%p, %lx, %lu): bad free", (void *)arena,
+		    (uintptr_t)addr, size);
+	panic("vmem_hash_delete(%p, %lx, %lu): wrong size (expect %lu)",
+	    (void *)arena, (uintptr_t)addr, size, expect);
+}
+
+/* Merge, and release the span if it is imported and free as a whole. */
+static void
+free_and_unlock(vmem_t *arena, struct segment *seg)
+{
+	seg = segment_merge_locked(arena, seg);
+
+	struct segment *span = segment_prev(seg);
+
+	if (likely(span->type != VMEM_SPAN || !span->imported ||
+		   span->size != seg->size || arena->release == NULL)) {
+		arena_sample_locked(arena);
+		lock_release(&arena->lock);
+		return;
+	}
+
+	void *start = (void *)span->start;
+	size_t size = span->size;
+
+	span_delete_locked(arena, seg);
+	arena_sample_locked(arena);
+	lock_release(&arena->lock);
+	arena->release(arena->source, start, size);
+}
+
+void
+arena_free(vmem_t *arena, void *addr, size_t size)
+{
+	lock_take(&arena->lock);
+	struct segment *seg = seghash_remove(&arena->hash, (uintptr_t)addr);
+
+	if (unlikely(
+		seg == NULL || seg->size != align_up(size, arena->quantum)))
+		bad_free_locked(arena, addr, size, seg);
+	arena->stats.inuse -= seg->size;
+	arena->stats.nfrees++;
+	free_and_unlock(arena, seg);
+}
+
+public
+void *
+vmem_alloc(vmem_t *arena, size_t size, int vmflag)
+{
+	size_t rounded;
+
+	if (unlikely(!arena_round(arena, size, &rounded)))
+		return arena_failed(
+		    arena, size, size == 0 ? EINVAL : ENOMEM, vmflag);
+
+	void *cache = quantum_cache(arena, size);
+
+	if (cache != NULL) {
+		void *piece = quantum_alloc(cache, vmflag);
+
+		return likely(piece != NULL)
+			   ? piece
+			   : arena_failed(arena, size, ENOMEM, vmflag);
+	}
+
+	struct request req = request_plain(rounded, arena->quantum);
+
+	return arena_alloc(arena, &req, vmflag);
+}
+
+public
+void
+vmem_free(vmem_t *arena, void *addr, size_t size)
+{
+	void *cache = quantum_cache(arena, size);
+
+	if (cache != NULL)
+		quantum_free(cache, addr);
+	else
+		arena_free(arena, addr, size);
+}
+
+/* Is this an allocated segment of its own, and not a quantum cache's? */
+static struct segment *
+resizable_locked(vmem_t *arena, void *addr, size_t oldsize)
+{
+	struct segment *seg = seghash_find(&arena->hash, (uintptr_t)addr);
+
+	if (seg == NULL || seg->size != align_up(oldsize, arena->quantum))
+		bad_free_locked(arena, addr, oldsize, seg);
+	return seg;
+}
+
+bool
+vmem_grow(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
+{
+	size_t rounded;
+
+	if (newsize < oldsize || !arena_round(arena, newsize, &rounded) ||
+	    quantum_cache(arena, oldsize) != NULL)
+		return false;
+
+	lock_take(&arena->lock);
+	struct segment *seg = resizable_locked(arena, addr, oldsize);
+	struct segment *next = segment_next(seg);
+	size_t more = rounded - seg->size;
+	size_t had = next->size;
+	bool fits = more == 0 || (next->type == VMEM_FREE && had >= more);
+
+	if (fits && more != 0) {
+		if (had == more) {
+			freelist_remove(&arena->free, next);
+			segment_unlink(next);
+			segment_delete(&arena->reserve, next);
+		} else {
+			next->start += more;
+			next->size -= more;
+			freelist_cut(&arena->free, next, had);
+		}
+		seg->size = rounded;
+		arena->stats.inuse += more;
+	}
+	arena_sample_locked(arena);
+	lock_release(&arena->lock);
+	return fits;
+}
+
+/* Free the last units of an allocated segment; false if there is no tag. */
+static bool
+tail_free_locked(vmem_t *arena, struct segment *seg, size_t less)
+{
+	struct segment *next = segment_next(seg);
+
+	lock_assert_held(&arena->lock);
+	if (next->type == VMEM_FREE) {
+		size_t had = next->size;
+
+		next->start -= less;
+		next->size += less;
+		freelist_grown(&arena->free, next, had);
+	} else {
+		if (!segment_reserve(&arena->reserve, 1))
+			return false;
+		next = segment_new(&arena->reserve, VMEM_FREE,
+		    seg->start + (seg->size - less), less);
+		segment_link_after(seg, next);
+		freelist_insert(&arena->free, next);
+	}
+	seg->size -= less;
+	arena->stats.inuse -= less;
+	return true;
+}
+
+bool
+vmem_shrink(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
+{
+	size_t rounded;
+
+	if (newsize > oldsize || !arena_round(arena, newsize, &rounded) ||
+	    quantum_cache(arena, newsize) != NULL ||
+	    quantum_cache(arena, oldsize) != NULL)
+		return false;
+
+	lock_take(&arena->lock);
+	struct segment *seg = resizable_locked(arena, addr, oldsize);
+	size_t less = seg->size - rounded;
+	bool done = less == 0 || tail_free_locked(arena, seg, less);
+
+	arena_sample_locked(arena);
+	lock_release(&arena->lock);
+	return done;
+}
+
+int
+arena_add_span(vmem_t *arena, uintptr_t start, size_t size)
+{
+	int error = 0;
+
+	if (start == 0 || size == 0 || start + (size - 1) < start ||
+	    ((start | size) & (arena->quantum - 1)) != 0)
+		return EINVAL;
+
+	lock_take(&arena->lock);
+	if (span_overlaps_locked(arena, start, size))
+		error = EINVAL;
+	else if (!segment_reserve(&arena->reserve, TAGS_SPAN))
+		error = ENOMEM;
+	else
+		span_add_locked(arena, start, size, /* imported */ false);
+	arena_sample_locked(arena);
+	lock_release(&arena->lock);
+	return error;
+}
+
+public
+void *
+vmem_add(vmem_t *arena, void *addr, size_t size, int vmflag)
+{
+	int error = arena_add_span(arena, (uintptr_t)addr, size);
+
+	return error == 0 ? addr : arena_failed(arena, size, error, vmflag);
+}
+
+void
+vmem_set_default_policy(vmem_t *arena, int policy_flag)
+{
+	lock_take(&arena->lock);
+	arena->policy = policy_flag & ARENA_POLICIES;
+	lock_release(&arena->lock);
+}
+
+void
+arena_stats(vmem_t *arena, struct arena_stats *out)
+{
+	lock_take(&arena->lock);
+	*out = arena->stats;
+	out->nspans = arena->nspans;
+	out->nsegs = arena->hash.nsegs;
+	out->nfree = arena->free.nsegs;
+	lock_release(&arena->lock);
+}

@@ -1,0 +1,58 @@
+/* base.h - small arithmetic and compiler words that every room uses */
+#ifndef VMEM_BASE_H
+#define VMEM_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define noinline    __attribute__((noinline))
+#define cold_path   __attribute__((cold, __noinline__))
+#define public      __attribute__((visibility("default")))
+
+#define array_size(a) (sizeof(a) / sizeof((a)[0]))
+#define container_of(ptr, type, member)                                        \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
+
+/* What x86-64 and the common aarch64 cores have; only speed depends on it. */
+#define CACHE_LINE 64
+
+static inline bool
+is_pow2(uintptr_t x)
+{
+	return x != 0 && (x & (x - 1)) == 0;
+}
+
+/* align is a power of two; the result wraps to 0 when x is too near the end. */
+static inline uintptr_t
+align_up(uintptr_t x, uintptr_t align)
+{
+	return (x + align - 1) & -align;
+}
+
+static inline uintptr_t
+align_down(uintptr_t x, uintptr_t align)
+{
+	return x & -align;
+}
+
+/* Number of the highest bit set; x is not 0. */
+static inline unsigned
+highbit(uint64_t x)
+{
+	return 63 - (unsigned)__builtin_clzll(x);
+}
+
+static inline unsigned
+lowbit(uint64_t x)
+{
+	return (unsigned)__builtin_ctzll(x);
+}
+
+#endif

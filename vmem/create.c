@@ -1,0 +1,280 @@
+/*
+ * create.c - the arenas there are: made, ended, kept up, and held for a fork
+ *
+ * All live arenas are on one list, oldest first.  A source is therefore
+ * before the arenas that import from it.
+ *
+ * Whether a source is an arena is found by looking it up in the list, since a
+ * program may hand any pointer to its own import function.
+ *
+ * Fork: every arena's lock is taken, so no arena is being changed.  A walk
+ * that drops the lock for its callback leaves a mark on its thread's stack
+ * in the ring; in the child these threads do not exist, and their stacks may
+ * be used again, so their marks are taken out.
+ *
+ * Locking: arena_list_lock guards the list, and is above the arenas' locks.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "vmem/arena.h"
+#include "vmem/hooks.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+/* Spare tags that an arena keeps over an update. */
+#define UPDATE_SPARE 8
+
+/* Steps of a hash table in one update: bounds how long the lock is held. */
+#define UPDATE_HASH_STEPS 4096
+
+static struct lock arena_list_lock = LOCK_INITIALIZER(LOCK_ARENA_LIST);
+static struct list arena_list = {&arena_list, &arena_list};
+
+/* Process and thread that took the locks for a fork. */
+static uint32_t fork_process;
+static uint32_t fork_thread;
+
+/* The quantum of a source that is an arena; 0 for anything else. */
+static size_t
+source_quantum(const vmem_t *source)
+{
+	size_t result = 0;
+
+	lock_take(&arena_list_lock);
+	list_foreach (item, &arena_list) {
+		vmem_t *arena = container_of(item, vmem_t, link);
+
+		if (arena == source)
+			result = arena->quantum;
+	}
+	lock_release(&arena_list_lock);
+	return result;
+}
+
+/* vmem_alloc() for an arena whose quantum is larger than its source's. */
+static void *
+import_aligned(vmem_t *source, size_t *size, size_t align, int vmflag)
+{
+	return vmem_xalloc(source, *size, align, 0, 0, NULL, NULL, vmflag);
+}
+
+/*
+ * Imports are rounded to the quantum of a source that is an arena, lest it
+ * waste the rest; and aligned, if it hands out less than the arena does.
+ */
+static void
+source_adapt(vmem_t *arena)
+{
+	size_t quantum = source_quantum(arena->source);
+
+	arena->import_quantum =
+	    quantum > arena->quantum ? quantum : arena->quantum;
+	if (quantum == 0 || quantum >= arena->quantum ||
+	    (arena->cflags & VMC_XALLOC) != 0 || arena->import != vmem_alloc)
+		return;
+	arena->ximport = import_aligned;
+	arena->cflags |= VMC_XALLOC | VMC_XALIGN;
+	if (arena->release == vmem_free)
+		arena->release = vmem_xfree;
+}
+
+static void
+arena_init(vmem_t *arena, const char *name, size_t quantum, int vmflag)
+{
+	lock_init(&arena->lock, LOCK_ARENA);
+	strncpy(arena->name, name, ARENA_NAMELEN);
+	arena->quantum = quantum;
+	arena->quantum_shift = highbit(quantum);
+	arena->policy = vmflag & ARENA_POLICIES;
+	segment_init(&arena->head, VMEM_SPAN);
+	segment_init(&arena->rotor, VMEM_ROTOR);
+	segment_link_after(&arena->head, &arena->rotor);
+	list_init(&arena->walkers);
+	seghash_init(&arena->hash, quantum);
+	freelist_init(&arena->free);
+}
+
+/* Its records, whatever state it is in; tags go straight to meta. */
+static void
+arena_delete(vmem_t *arena)
+{
+	struct segment *seg = segment_next(&arena->head);
+
+	while (seg != &arena->head) {
+		struct segment *next = segment_next(seg);
+
+		meta_free(seg, sizeof(*seg));
+		seg = next;
+	}
+	segment_reserve_trim(&arena->reserve, 0);
+	seghash_destroy(&arena->hash);
+	meta_free(arena, sizeof(*arena));
+}
+
+static void *
+create_failed(const char *name, int error, int vmflag)
+{
+	if ((vmflag & VM_PANIC) != 0)
+		panic("vmem_create('%s'): cannot create mandatory arena",
+		    name != NULL ? name : "");
+	errno = error;
+	return NULL;
+}
+
+/* All of vmem_create() but the source's functions. */
+static vmem_t *
+arena_create(
+    const char *name, void *base, size_t size, size_t quantum, int vmflag)
+{
+	if (name == NULL || !is_pow2(quantum) || !arena_one_policy(vmflag))
+		return create_failed(name, EINVAL, vmflag);
+
+	vmem_t *arena = meta_alloc(sizeof(*arena));
+
+	if (arena == NULL)
+		return create_failed(name, ENOMEM, vmflag);
+	arena_init(arena, name, quantum, vmflag);
+
+	int error =
+	    size == 0 ? 0 : arena_add_span(arena, (uintptr_t)base, size);
+
+	if (error != 0) {
+		arena_delete(arena);
+		return create_failed(name, error, vmflag);
+	}
+	return arena;
+}
+
+static void
+arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source,
+    size_t qcache_max, int cflags)
+{
+	arena->release = release;
+	arena->source = source;
+	arena->cflags = cflags;
+	source_adapt(arena);
+	lock_take(&arena_list_lock);
+	list_add_tail(&arena_list, &arena->link);
+	lock_release(&arena_list_lock);
+	quantum_create(arena, qcache_max);
+}
+
+#define VMC_FLAGS (VMC_POPULATOR | VMC_NO_QCACHE | VMC_IDENTIFIER)
+
+public
+vmem_t *
+vmem_create(const char *name, void *base, size_t size, size_t quantum,
+    vmem_alloc_t *import_func, vmem_free_t *release, vmem_t *source,
+    size_t qcache_max, int vmflag)
+{
+	vmem_t *arena = arena_create(name, base, size, quantum, vmflag);
+
+	if (arena == NULL)
+		return NULL;
+	arena->import = import_func;
+	arena_publish(arena, release, source, qcache_max, vmflag & VMC_FLAGS);
+	return arena;
+}
+
+public
+vmem_t *
+vmem_xcreate(const char *name, void *base, size_t size, size_t quantum,
+    vmem_ximport_t *import_func, vmem_free_t *release, vmem_t *source,
+    size_t qcache_max, int vmflag)
+{
+	vmem_t *arena = arena_create(name, base, size, quantum, vmflag);
+
+	if (arena == NULL)
+		return NULL;
+	arena->ximport = import_func;
+	arena_publish(arena, release, source, qcache_max,
+	    (vmflag & (VMC_FLAGS | VMC_XALIGN)) | VMC_XALLOC);
+	return arena;
+}
+
+public
+void
+vmem_destroy(vmem_t *arena)
+{
+	if (arena == NULL)
+		return;
+	/* Returns what the caches hold, by vmem_free(). */
+	quantum_destroy(arena);
+
+	lock_take(&arena_list_lock);
+	list_remove(&arena->link);
+	lock_release(&arena_list_lock);
+
+	if (arena->stats.inuse != 0)
+		say("vmem_destroy('%s'): leaked %zu %s", arena->name,
+		    arena->stats.inuse,
+		    (arena->cflags & VMC_IDENTIFIER) != 0 ? "identifiers"
+							  : "bytes");
+	arena_delete(arena);
+}
+
+void
+arena_foreach(void (*func)(vmem_t *arena, void *arg), void *arg)
+{
+	lock_take(&arena_list_lock);
+	list_foreach (item, &arena_list)
+		func(container_of(item, vmem_t, link), arg);
+	lock_release(&arena_list_lock);
+}
+
+static void
+arena_update(vmem_t *arena, void *arg)
+{
+	(void)arg;
+	lock_take(&arena->lock);
+	seghash_settle(&arena->hash, UPDATE_HASH_STEPS);
+	segment_reserve_trim(&arena->reserve, UPDATE_SPARE);
+	lock_release(&arena->lock);
+}
+
+void
+vmem_update(void)
+{
+	arena_foreach(arena_update, NULL);
+}
+
+void
+vmem_lock_for_fork(void)
+{
+	lock_take_for_fork(&arena_list_lock);
+	list_foreach (item, &arena_list)
+		lock_take_for_fork(&container_of(item, vmem_t, link)->lock);
+	fork_process = os_process_id();
+	fork_thread = os_thread_id();
+}
+
+/* Take the marks of other threads' walks out of the ring. */
+static void
+walkers_forget(vmem_t *arena)
+{
+	list_foreach_safe (item, &arena->walkers) {
+		struct walker *walker = container_of(item, struct walker, link);
+
+		if (walker->thread == fork_thread)
+			continue;
+		segment_unlink(&walker->mark);
+		list_remove(&walker->link);
+	}
+}
+
+void
+vmem_unlock_for_fork(void)
+{
+	bool child = os_process_id() != fork_process;
+
+	list_foreach (item, &arena_list) {
+		vmem_t *arena = container_of(item, vmem_t, link);
+
+		if (child)
+			walkers_forget(arena);
+		lock_release_for_fork(&arena->lock);
+	}
+	lock_release_for_fork(&arena_list_lock);
+}

@@ -1,0 +1,252 @@
+/*
+ * freelist.c - free segments by powers of two of their size
+ *
+ * Class c holds the free segments of 2^c to 2^(c+1) - 1 units, newest first,
+ * and a bitmap tells which classes hold any.  Every segment of a class above
+ * the request's own is large enough, so one find-first-bit finds a fit.
+ *
+ * Instant fit first looks at a few segments of the request's own class.
+ * Without this look a program that frees and allocates equal sizes which are
+ * no powers of two would never get a freed segment back while there is a
+ * larger one, and would cut the larger ones up.  A fixed number of looks
+ * keeps the time constant.
+ *
+ * largest[] bounds the sizes of a class from above.  A request that is beyond
+ * the bound does not look at the class at all, so a million holes that are
+ * each too small cost nothing.  A search that went through a whole class
+ * makes the bound exact again.
+ *
+ * Locking: the arena's lock.
+ *
+ * Always true (freelist_check())
+ *	bit c of map is set if class[c] is not empty;  a segment's class is
+ *	the highest bit of its size;  its size is at most largest[class]
+ *
+ * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section
+ * 4.4.2; the looks at the own class and the bound are additions.
+ */
+#include "vmem/freelist.h"
+#include "vmem/panic.h"
+
+/*
+ * Looks per class.  One would do for equal sizes in turn; a few more serve
+ * programs that mix a handful of sizes of one class.  Each may be a cache
+ * miss, so not many.
+ */
+#define FREELIST_LOOKS 8
+
+static inline struct segment *
+seg_of(struct list *item)
+{
+	return container_of(item, struct segment, free);
+}
+
+/* Bits of the classes that can hold a segment for a request of this size. */
+static inline uint64_t
+classes_from(const struct freelist *fl, size_t size)
+{
+	unsigned own = highbit(size);
+	uint64_t map = fl->map & (~(uint64_t)0 << own);
+
+	if (size > fl->largest[own])
+		map &= ~((uint64_t)1 << own);
+	return map;
+}
+
+void
+freelist_init(struct freelist *fl)
+{
+	fl->map = 0;
+	fl->nsegs = 0;
+	for (unsigned c = 0; c < FREELIST_CLASSES; c++) {
+		fl->largest[c] = 0;
+		list_init(&fl->class[c]);
+	}
+}
+
+void
+freelist_insert(struct freelist *fl, struct segment *seg)
+{
+	unsigned c = highbit(seg->size);
+
+	list_add_head(&fl->class[c], &seg->free);
+	fl->map |= (uint64_t)1 << c;
+	if (seg->size > fl->largest[c])
+		fl->largest[c] = seg->size;
+	fl->nsegs++;
+}
+
+static void
+remove_from(struct freelist *fl, struct segment *seg, unsigned c)
+{
+	list_remove(&seg->free);
+	if (list_empty(&fl->class[c])) {
+		fl->map &= ~((uint64_t)1 << c);
+		fl->largest[c] = 0;
+	}
+	fl->nsegs--;
+}
+
+void
+freelist_remove(struct freelist *fl, struct segment *seg)
+{
+	remove_from(fl, seg, highbit(seg->size));
+}
+
+void
+freelist_cut(struct freelist *fl, struct segment *seg, size_t oldsize)
+{
+	unsigned c = highbit(oldsize);
+
+	if (highbit(seg->size) == c)
+		return;
+	remove_from(fl, seg, c);
+	freelist_insert(fl, seg);
+}
+
+void
+freelist_grown(struct freelist *fl, struct segment *seg, size_t oldsize)
+{
+	unsigned c = highbit(oldsize);
+
+	if (fl->class[c].next == &seg->free && highbit(seg->size) == c) {
+		if (seg->size > fl->largest[c])
+			fl->largest[c] = seg->size;
+		return;
+	}
+	remove_from(fl, seg, c);
+	freelist_insert(fl, seg);
+}
+
+struct segment *
+freelist_instant(
+    struct freelist *fl, const struct request *req, uintptr_t *addr)
+{
+	for (uint64_t map = classes_from(fl, req->size); map != 0;
+	     map &= map - 1) {
+		unsigned nlooks = 0;
+
+		list_foreach (item, &fl->class[lowbit(map)]) {
+			if (request_fits(req, seg_of(item), addr))
+				return seg_of(item);
+			if (++nlooks == FREELIST_LOOKS)
+				break;
+		}
+	}
+	return NULL;
+}
+
+/* All of one class; the bound of the class is exact afterwards. */
+static struct segment *
+search_class(
+    struct freelist *fl, unsigned c, const struct request *req, uintptr_t *addr)
+{
+	size_t largest = 0;
+
+	list_foreach (item, &fl->class[c]) {
+		struct segment *seg = seg_of(item);
+
+		if (request_fits(req, seg, addr))
+			return seg;
+		if (seg->size > largest)
+			largest = seg->size;
+	}
+	fl->largest[c] = largest;
+	return NULL;
+}
+
+struct segment *
+freelist_any(struct freelist *fl, const struct request *req, uintptr_t *addr)
+{
+	for (uint64_t map = classes_from(fl, req->size); map != 0;
+	     map &= map - 1) {
+		struct segment *seg = search_class(fl, lowbit(map), req, addr);
+
+		if (seg != NULL)
+			return seg;
+	}
+	return NULL;
+}
+
+static struct segment *
+best_of_class(
+    struct freelist *fl, unsigned c, const struct request *req, uintptr_t *addr)
+{
+	struct segment *best = NULL;
+	size_t largest = 0;
+	uintptr_t at;
+
+	list_foreach (item, &fl->class[c]) {
+		struct segment *seg = seg_of(item);
+
+		if (seg->size > largest)
+			largest = seg->size;
+		if (best != NULL && seg->size >= best->size)
+			continue;
+		if (!request_fits(req, seg, &at))
+			continue;
+		best = seg;
+		*addr = at;
+		if (seg->size == req->size)
+			return best;
+	}
+	fl->largest[c] = largest;
+	return best;
+}
+
+struct segment *
+freelist_best(struct freelist *fl, const struct request *req, uintptr_t *addr)
+{
+	for (uint64_t map = classes_from(fl, req->size); map != 0;
+	     map &= map - 1) {
+		struct segment *seg = best_of_class(fl, lowbit(map), req, addr);
+
+		if (seg != NULL)
+			return seg;
+	}
+	return NULL;
+}
+
+struct segment *
+freelist_lowest(struct freelist *fl, const struct request *req, uintptr_t *addr)
+{
+	struct segment *lowest = NULL;
+	uintptr_t at;
+
+	for (uint64_t map = classes_from(fl, req->size); map != 0;
+	     map &= map - 1) {
+		list_foreach (item, &fl->class[lowbit(map)]) {
+			struct segment *seg = seg_of(item);
+
+			if (lowest != NULL && seg->start > lowest->start)
+				continue;
+			if (!request_fits(req, seg, &at))
+				continue;
+			lowest = seg;
+			*addr = at;
+		}
+	}
+	return lowest;
+}
+
+bool
+freelist_check(const struct freelist *fl)
+{
+	size_t n = 0;
+
+	for (unsigned c = 0; c < FREELIST_CLASSES; c++) {
+		const struct list *head = &fl->class[c];
+
+		if ((fl->map >> c & 1) == list_empty(head))
+			return false;
+		list_foreach (item, head) {
+			struct segment *seg = seg_of(item);
+
+			if (seg->type != VMEM_FREE || highbit(seg->size) != c ||
+			    seg->size > fl->largest[c])
+				return false;
+			n++;
+		}
+	}
+	return n == fl->nsegs;
+}

@@ -1,0 +1,550 @@
+/*
+ * heap.c - the root arena of memory: reserve, hand out, give back to the OS
+ *
+ * Slot, reserved, committed
+ *	The heap lies in one slot of address space, fixed at start, so that
+ *	tables over it are flat.  To the arena the slot is a single span of
+ *	integers.  Memory follows a watermark: the arena hands out low
+ *	addresses first, and when a block reaches above the watermark, the
+ *	range up to its end is reserved (PROT_NONE) and committed, in steps
+ *	that grow with the heap.  So a process has reserved little more than
+ *	it uses, which is what RLIMIT_AS, RLIMIT_DATA and strict overcommit
+ *	ask for.  A foreign mapping that lies in the way is taken out of the
+ *	arena as a block that is never freed (a hole).
+ *
+ *	The slot is at an address where nothing else settles: below the area
+ *	of position-independent programs, where also the sanitizers expect
+ *	memory of the program.  If the kernel refuses it (a smaller address
+ *	space, valgrind), it is where the kernel likes, and reserved whole.
+ *
+ * Page state
+ *	One byte a unit, which says how a FREE unit looks:
+ *	0		clean: reads as zeros, has no memory
+ *	1 .. 254	dirty, with the tick at which it was freed
+ *	255		being purged
+ *	A unit in use has 0 too: heap_free() marks before the arena hears of
+ *	it, heap_alloc() clears after the arena has given it.  So who sees a
+ *	tick may purge the unit under the mark 255: either it is free, or it
+ *	was just handed out, and then heap_alloc() waits for the mark to go
+ *	before anybody can write to it.  No lock is needed, and nobody waits
+ *	for a purge but one who got the very unit.
+ *
+ *	Dirty units are preferred to clean ones by the arena's order alone:
+ *	what is freed is the first to be looked at, and the clean rest of the
+ *	slot is the largest segment, so the last.
+ *
+ * Locking: heap_lock guards the watermark, and is held while the kernel
+ * reserves and commits.  Page states are atomic.
+ *
+ * Always true: base <= committed_end <= reserved_end <= end of slot.
+ */
+#include "vmem/heap.h"
+#include "vmem/hooks.h"
+#include "vmem/lock.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+/*
+ * First choices: 341 GiB lie between here and the lowest place of a
+ * position-independent program (0x555555554000).  Larger slots go lower.
+ */
+#define SLOT_BASE       ((uintptr_t)0x550000000000)
+#define SLOT_ROOM       ((size_t)256 * GIB)
+#define SLOT_SHUFFLE    ((size_t)64 * GIB)
+#define SLOT_BASE_LARGE ((uintptr_t)0x300000000000)
+#define SLOT_LARGEST    ((size_t)16384 * GIB)
+#define SLOT_SMALLEST   (64 * MIB)
+
+/* Steps: an eighth of what is there, within these. */
+#define COMMIT_LEAST  (1 * MIB)
+#define COMMIT_MOST   (64 * MIB)
+#define RESERVE_LEAST (64 * MIB)
+
+#define TICK_SHIFT  27 /* a tick is 134 ms */
+#define TICKS       254
+#define PURGING     255
+#define PURGE_UNITS 16 /* units purged by one call */
+
+struct heap_slot heap_slot;
+
+static vmem_t *heap_arena;
+static struct lock heap_lock = LOCK_INITIALIZER(LOCK_HEAP);
+static uintptr_t committed_end; /* [heap_lock] read atomically */
+static uintptr_t reserved_end;  /* [heap_lock] */
+static uintptr_t states_end;    /* [heap_lock] of the part with memory */
+static uint8_t *states;         /* [atomic] one a unit */
+static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
+static bool step_by_need;       /* address space is limited */
+static int policy;
+
+static bool
+slot_try(uintptr_t base, size_t bytes)
+{
+	if (!os_reserve_at((void *)base, RESERVE_LEAST))
+		return false;
+	heap_slot.base = base;
+	heap_slot.units = bytes >> HEAP_UNIT_SHIFT;
+	reserved_end = base + RESERVE_LEAST;
+	return true;
+}
+
+/* Where the kernel likes, as much of it as it gives. */
+static bool
+slot_anywhere(size_t bytes)
+{
+	for (; bytes >= SLOT_SMALLEST; bytes /= 2) {
+		uintptr_t at = (uintptr_t)os_reserve(NULL, bytes);
+
+		if (at == 0)
+			continue;
+		heap_slot.base = align_up(at, HEAP_UNIT);
+		heap_slot.units =
+		    (at + bytes - heap_slot.base) >> HEAP_UNIT_SHIFT;
+		reserved_end =
+		    heap_slot.base + (heap_slot.units << HEAP_UNIT_SHIFT);
+		return true;
+	}
+	return false;
+}
+
+/* A limited process cannot use more than its limit. */
+static size_t
+slot_bytes(void)
+{
+	size_t limit = os_limit_as();
+	size_t bytes = limit != SIZE_MAX ? 2 * limit : 8 * os_ram();
+
+	if (limit != SIZE_MAX && limit > SLOT_LARGEST / 2)
+		bytes = SLOT_LARGEST;
+	if (bytes < GIB)
+		bytes = GIB;
+	if (bytes > SLOT_LARGEST)
+		bytes = SLOT_LARGEST;
+	return (size_t)1 << (highbit(bytes - 1) + 1);
+}
+
+static bool
+slot_find(void)
+{
+	size_t bytes = slot_bytes();
+	uintptr_t shuffle = align_down(os_random() % SLOT_SHUFFLE, HEAP_UNIT);
+
+	step_by_need = os_limit_as() != SIZE_MAX;
+	if (bytes <= SLOT_ROOM && slot_try(SLOT_BASE + shuffle, bytes))
+		return true;
+	if (slot_try(SLOT_BASE_LARGE + shuffle, bytes))
+		return true;
+	return slot_anywhere(bytes);
+}
+
+bool
+heap_start(void)
+{
+	/* What an earlier try has got stays. */
+	if (heap_slot.units == 0 && !slot_find())
+		return false;
+	committed_end = heap_slot.base;
+	if (states == NULL)
+		states =
+		    os_reserve_zeros(align_up(heap_slot.units, os_page_size()));
+	if (states == NULL)
+		return false;
+	heap_arena = vmem_create("umem_heap", (void *)heap_slot.base,
+	    heap_slot.units << HEAP_UNIT_SHIFT, HEAP_UNIT, NULL, NULL, NULL, 0,
+	    VM_NOSLEEP);
+	return heap_arena != NULL;
+}
+
+void
+heap_policy(int policy_flag)
+{
+	policy = policy_flag;
+}
+
+/* Memory for the states of all units below end. */
+static bool
+states_cover_locked(uintptr_t end)
+{
+	size_t page = os_page_size();
+	uintptr_t want = align_up(
+	    (uintptr_t)states + ((end - heap_slot.base) >> HEAP_UNIT_SHIFT),
+	    page);
+	uintptr_t from = states_end == 0 ? (uintptr_t)states : states_end;
+
+	if (want <= from)
+		return true;
+	if (!os_commit((void *)from, want - from))
+		return false;
+	states_end = want;
+	return true;
+}
+
+enum cover {
+	COVERED,
+	IN_THE_WAY,
+	NO_MEMORY
+};
+
+static enum cover
+reserve_locked(uintptr_t end)
+{
+	uintptr_t slot_end =
+	    heap_slot.base + (heap_slot.units << HEAP_UNIT_SHIFT);
+	size_t step = (reserved_end - heap_slot.base);
+	size_t need = end - reserved_end;
+
+	if (end <= reserved_end)
+		return COVERED;
+	if (step < need)
+		step = align_up(need, RESERVE_LEAST);
+	if (step > slot_end - reserved_end)
+		step = slot_end - reserved_end;
+	if (!step_by_need && os_reserve_at((void *)reserved_end, step)) {
+		reserved_end += step;
+		return COVERED;
+	}
+	if (os_reserve_at((void *)reserved_end, need)) {
+		reserved_end += need;
+		return COVERED;
+	}
+	/* Refused for want of room, or is a mapping in the way? */
+	if (os_reserve_at((void *)reserved_end, HEAP_UNIT)) {
+		reserved_end += HEAP_UNIT;
+		return reserved_end < end ? NO_MEMORY : COVERED;
+	}
+	void *probe = os_reserve(NULL, HEAP_UNIT);
+	if (probe == NULL)
+		return NO_MEMORY;
+	os_unmap(probe, HEAP_UNIT);
+	return IN_THE_WAY;
+}
+
+static bool
+commit_to_locked(uintptr_t end)
+{
+	if (!states_cover_locked(end) ||
+	    !os_commit((void *)committed_end, end - committed_end))
+		return false;
+	os_name((void *)heap_slot.base, end - heap_slot.base, "umem heap");
+	/* Release: pairs with the load in cover(). */
+	__atomic_store_n(&committed_end, end, __ATOMIC_RELEASE);
+	return true;
+}
+
+static enum cover
+cover_locked(uintptr_t end)
+{
+	enum cover got;
+	size_t step;
+
+	if (end <= committed_end)
+		return COVERED;
+	got = reserve_locked(end);
+	if (got != COVERED)
+		return got;
+	step = align_down((committed_end - heap_slot.base) / 8, HEAP_UNIT);
+	if (step < COMMIT_LEAST)
+		step = COMMIT_LEAST;
+	if (step > COMMIT_MOST)
+		step = COMMIT_MOST;
+	if (committed_end + step > end &&
+	    committed_end + step <= reserved_end &&
+	    commit_to_locked(committed_end + step))
+		return COVERED;
+	return commit_to_locked(end) ? COVERED : NO_MEMORY;
+}
+
+/* Memory for everything below end. */
+static enum cover
+cover(uintptr_t end)
+{
+	enum cover got;
+
+	if (likely(end <= __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE)))
+		return COVERED;
+	lock_take(&heap_lock);
+	got = cover_locked(end);
+	lock_release(&heap_lock);
+	return got;
+}
+
+/*
+ * The unit at the watermark is somebody else's.  Our caller has given its
+ * block back, so unless another thread has just taken the unit, it is free.
+ */
+static void
+hole_take(void)
+{
+	lock_take(&heap_lock);
+	uintptr_t at = reserved_end;
+	lock_release(&heap_lock);
+
+	if (vmem_xalloc(heap_arena, HEAP_UNIT, HEAP_UNIT, 0, 0, (void *)at,
+		(void *)(at + HEAP_UNIT), VM_NOSLEEP) == NULL)
+		return;
+	lock_take(&heap_lock);
+	/* What lies between stays uncommitted only if it was not yet. */
+	if (reserved_end == at && commit_to_locked(at))
+		committed_end = reserved_end = at + HEAP_UNIT;
+	lock_release(&heap_lock);
+}
+
+static size_t
+unit_of(const void *at)
+{
+	return ((uintptr_t)at - heap_slot.base) >> HEAP_UNIT_SHIFT;
+}
+
+/* Clears one unit's state; true if it was clean. */
+static bool
+state_clear(uint8_t *state)
+{
+	uint8_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+
+	if (likely(was == 0))
+		return true;
+	for (;;) {
+		if (was == PURGING) {
+			uint32_t word =
+			    __atomic_load_n(&purge_word, __ATOMIC_ACQUIRE);
+			if (__atomic_load_n(state, __ATOMIC_ACQUIRE) == PURGING)
+				os_futex_wait(&purge_word, word, 1000000);
+			was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+		} else if (was == 0) {
+			return true;
+		} else if (__atomic_compare_exchange_n(state, &was, 0, false,
+			       __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+			return false;
+		}
+	}
+}
+
+static bool
+states_clear(void *at, size_t bytes)
+{
+	size_t first = unit_of(at);
+	size_t n = bytes >> HEAP_UNIT_SHIFT;
+	bool clean = true;
+
+	for (size_t i = 0; i < n; i++)
+		clean &= state_clear(&states[first + i]);
+	return clean;
+}
+
+static uint8_t
+tick_now(void)
+{
+	return (uint8_t)((os_now_ns() >> TICK_SHIFT) % TICKS + 1);
+}
+
+static void
+states_mark(void *at, size_t bytes)
+{
+	size_t first = unit_of(at);
+	size_t n = bytes >> HEAP_UNIT_SHIFT;
+	uint8_t tick = tick_now();
+
+	for (size_t i = 0; i < n; i++)
+		__atomic_store_n(&states[first + i], tick, __ATOMIC_RELEASE);
+}
+
+static void *
+arena_take(size_t bytes, size_t align)
+{
+	int flags = VM_NOSLEEP | policy;
+
+	if (align <= HEAP_UNIT)
+		return vmem_alloc(heap_arena, bytes, flags);
+	return vmem_xalloc(heap_arena, bytes, align, 0, 0, NULL, NULL, flags);
+}
+
+static void
+arena_give(void *at, size_t bytes, size_t align)
+{
+	if (align <= HEAP_UNIT)
+		vmem_free(heap_arena, at, bytes);
+	else
+		vmem_xfree(heap_arena, at, bytes);
+}
+
+void *
+heap_alloc(size_t bytes, size_t align, bool *zeroed)
+{
+	for (;;) {
+		void *at = arena_take(bytes, align);
+
+		if (at == NULL)
+			return NULL;
+		enum cover got = cover((uintptr_t)at + bytes);
+		if (likely(got == COVERED)) {
+			*zeroed = states_clear(at, bytes);
+			return at;
+		}
+		arena_give(at, bytes, align);
+		if (got == NO_MEMORY)
+			return NULL;
+		hole_take();
+	}
+}
+
+void
+heap_free(void *at, size_t bytes)
+{
+	states_mark(at, bytes);
+	vmem_xfree(heap_arena, at, bytes);
+}
+
+bool
+heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
+{
+	char *end = (char *)at + oldbytes;
+
+	if (!vmem_grow(heap_arena, at, oldbytes, newbytes))
+		return false;
+	if (cover((uintptr_t)at + newbytes) != COVERED) {
+		vmem_shrink(heap_arena, at, newbytes, oldbytes);
+		return false;
+	}
+	*zeroed = states_clear(end, newbytes - oldbytes);
+	return true;
+}
+
+bool
+heap_shrink(void *at, size_t oldbytes, size_t newbytes)
+{
+	char *end = (char *)at + newbytes;
+
+	states_mark(end, oldbytes - newbytes);
+	if (vmem_shrink(heap_arena, at, oldbytes, newbytes))
+		return true;
+	states_clear(end, oldbytes - newbytes);
+	return false;
+}
+
+/* How many units from first on are old enough; they are marked PURGING. */
+static size_t
+purge_claim(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
+{
+	size_t n = 0;
+
+	for (; n < PURGE_UNITS && first + n < end; n++) {
+		uint8_t *state = &states[first + n];
+		uint8_t tick = __atomic_load_n(state, __ATOMIC_RELAXED);
+
+		if (tick == 0 || tick == PURGING ||
+		    (unsigned)(now + TICKS - tick) % TICKS < age ||
+		    !__atomic_compare_exchange_n(state, &tick, PURGING, false,
+			__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			break;
+		was[n] = tick;
+	}
+	return n;
+}
+
+size_t
+heap_purge(uint64_t age_ns, size_t limit)
+{
+	uintptr_t end_now = __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE);
+	size_t end = (end_now - heap_slot.base) >> HEAP_UNIT_SHIFT;
+	uint8_t now = tick_now();
+	uint64_t ticks = age_ns >> TICK_SHIFT;
+	unsigned age = ticks < TICKS / 2 ? (unsigned)ticks : TICKS / 2;
+	uint8_t was[PURGE_UNITS];
+	size_t purged = 0;
+
+	for (size_t i = 0; i < end && purged < limit; i++) {
+		/* Eight clean units at a time; most are, or are in use. */
+		if ((i & 7) == 0 && i + 8 <= end &&
+		    __atomic_load_n((uint64_t *)(void *)(states + i),
+			__ATOMIC_RELAXED) == 0) {
+			i += 7;
+			continue;
+		}
+		size_t n = purge_claim(i, end, now, age, was);
+		if (n == 0)
+			continue;
+		bool done =
+		    os_purge((char *)heap_slot.base + (i << HEAP_UNIT_SHIFT),
+			n << HEAP_UNIT_SHIFT);
+		for (size_t j = 0; j < n; j++)
+			__atomic_store_n(&states[i + j], done ? 0 : was[j],
+			    __ATOMIC_RELEASE);
+		__atomic_add_fetch(&purge_word, 1, __ATOMIC_RELEASE);
+		os_futex_wake(&purge_word, INT32_MAX);
+		if (done)
+			purged += n << HEAP_UNIT_SHIFT;
+		i += n - 1;
+	}
+	return purged;
+}
+
+size_t
+heap_dirty(void)
+{
+	uintptr_t end_now = __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE);
+	size_t end = (end_now - heap_slot.base) >> HEAP_UNIT_SHIFT;
+	size_t n = 0;
+
+	for (size_t i = 0; i < end; i++)
+		n += __atomic_load_n(&states[i], __ATOMIC_RELAXED) != 0;
+	return n << HEAP_UNIT_SHIFT;
+}
+
+size_t
+heap_committed(void)
+{
+	return __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE) -
+	       heap_slot.base;
+}
+
+void
+heap_lock_for_fork(void)
+{
+	lock_take_for_fork(&heap_lock);
+}
+
+void
+heap_unlock_for_fork(void)
+{
+	lock_release_for_fork(&heap_lock);
+}
+
+/* Whole units, already committed, for the arena that programs see. */
+static void *
+import(vmem_t *source, size_t *size, size_t align, int vmflag)
+{
+	size_t bytes = align_up(*size, HEAP_UNIT);
+	bool zeroed;
+
+	(void)source;
+	(void)vmflag;
+	if (bytes < *size)
+		return NULL;
+	*size = bytes;
+	return heap_alloc(bytes, align, &zeroed);
+}
+
+static void
+release(vmem_t *source, void *addr, size_t size)
+{
+	(void)source;
+	heap_free(addr, size);
+}
+
+vmem_t *
+heap_public_arena(void)
+{
+	static vmem_t *arena; /* [atomic] */
+	vmem_t *made = __atomic_load_n(&arena, __ATOMIC_ACQUIRE);
+	vmem_t *none = NULL;
+
+	if (made != NULL)
+		return made;
+	made = vmem_xcreate("umem_program", NULL, 0, os_page_size(), import,
+	    release, heap_arena, 0, VM_NOSLEEP);
+	if (made == NULL || __atomic_compare_exchange_n(&arena, &none, made,
+				false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return made;
+	vmem_destroy(made);
+	return none;
+}

@@ -1,0 +1,60 @@
+/* heap.h - the root arena of memory; see heap.c */
+#ifndef VMEM_HEAP_H
+#define VMEM_HEAP_H
+
+#include "vmem/vmem.h"
+#include "vmem/base.h"
+
+/* What memory is handed out by; a multiple of every known page size. */
+#define HEAP_UNIT_SHIFT 16
+#define HEAP_UNIT       ((size_t)1 << HEAP_UNIT_SHIFT)
+
+/* Where the heap may lie: fixed at start.  Tables are sized by it. */
+struct heap_slot {
+	uintptr_t base; /* multiple of HEAP_UNIT */
+	size_t units;
+};
+
+extern struct heap_slot heap_slot;
+
+/* False: the kernel gives no address space. */
+bool heap_start(void);
+
+/*
+ * bytes is a multiple of HEAP_UNIT, align a power of two (HEAP_UNIT at
+ * least is given).  *zeroed: no byte of it was written since the kernel gave
+ * it.  NULL: no memory.
+ */
+void *heap_alloc(size_t bytes, size_t align, bool *zeroed);
+
+/* Never fails; the pages stay until heap_purge() finds them old. */
+void heap_free(void *at, size_t bytes);
+
+/* Take what is free behind a block, or give its tail back. */
+bool heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed);
+bool heap_shrink(void *at, size_t oldbytes, size_t newbytes);
+
+/*
+ * Give pages back to the kernel that have been free for age_ns, at most
+ * limit bytes of them; returns the bytes given back.  Tables that came from
+ * os_reserve_zeros() are the caller's business.
+ */
+size_t heap_purge(uint64_t age_ns, size_t limit);
+
+/* Bytes free and not yet given back; bytes that have memory behind them. */
+size_t heap_dirty(void);
+size_t heap_committed(void);
+
+/*
+ * An arena of memory for programs to import from: what it hands out is
+ * readable and writable.  NULL: no memory.
+ */
+vmem_t *heap_public_arena(void);
+
+void heap_lock_for_fork(void);
+void heap_unlock_for_fork(void);
+
+/* VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 for instant fit. */
+void heap_policy(int policy_flag);
+
+#endif

@@ -1,0 +1,161 @@
+/*
+ * lock.c - mutexes on a futex, with ranks
+ *
+ * The three states are those of Drepper's "Futexes Are Tricky", mutex 2: a
+ * waiter marks the lock 2 before it sleeps, so that a holder who finds 1 can
+ * leave without a system call.  A holder who finds 2 wakes one waiter, who
+ * takes the lock as 2 again, since it cannot know whether others wait.
+ */
+#include "vmem/lock.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+#include "vmem/syscall.h"
+
+/*
+ * Tries before sleeping.  Holders keep these locks for tens of nanoseconds
+ * to a few microseconds; longer waiting belongs to the kernel.
+ */
+#define SPIN_TRIES 40
+
+#ifdef UMEM_DEBUG
+/* Bit r set: this thread holds a lock of rank r. */
+static __thread uint32_t held;
+
+static void
+rank_enter(const struct lock *lock)
+{
+	uint32_t bit = 1u << lock->rank;
+
+	if (held >= bit)
+		panic("lock order: rank %u taken while holding %x", lock->rank,
+		    held);
+	held |= bit;
+}
+
+static void
+rank_leave(const struct lock *lock)
+{
+	held &= ~(1u << lock->rank);
+}
+#else
+static inline void
+rank_enter(const struct lock *lock)
+{
+	(void)lock;
+}
+
+static inline void
+rank_leave(const struct lock *lock)
+{
+	(void)lock;
+}
+#endif
+
+static inline bool
+state_try(struct lock *lock, uint32_t from, uint32_t to)
+{
+	/* Acquire; pairs with the release in state_release(). */
+	return __atomic_compare_exchange_n(
+	    &lock->state, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static noinline void
+state_wait(struct lock *lock)
+{
+	for (int i = 0; i < SPIN_TRIES; i++) {
+		if (__atomic_load_n(&lock->state, __ATOMIC_RELAXED) == 0 &&
+		    state_try(lock, 0, 1))
+			return;
+		cpu_relax();
+	}
+	while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)
+		os_futex_wait(&lock->state, 2, 0);
+}
+
+static inline void
+state_take(struct lock *lock)
+{
+	if (unlikely(!state_try(lock, 0, 1)))
+		state_wait(lock);
+}
+
+static inline void
+state_release(struct lock *lock)
+{
+	if (unlikely(
+		__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2))
+		os_futex_wake(&lock->state, 1);
+}
+
+/* Thread pointer of the thread between lock_fork_begin() and _end(). */
+static uintptr_t forking; /* [atomic] */
+
+static inline bool
+am_forking(void)
+{
+	uintptr_t who = __atomic_load_n(&forking, __ATOMIC_RELAXED);
+
+	return unlikely(who != 0) &&
+	       who == (uintptr_t)__builtin_thread_pointer();
+}
+
+void
+lock_fork_begin(void)
+{
+	__atomic_store_n(
+	    &forking, (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
+}
+
+void
+lock_fork_end(void)
+{
+	__atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
+}
+
+void
+lock_take(struct lock *lock)
+{
+	if (am_forking())
+		return;
+	rank_enter(lock);
+	state_take(lock);
+}
+
+bool
+lock_try(struct lock *lock)
+{
+	if (am_forking())
+		return true;
+	if (!state_try(lock, 0, 1))
+		return false;
+	rank_enter(lock);
+	return true;
+}
+
+void
+lock_release(struct lock *lock)
+{
+	if (am_forking())
+		return;
+	rank_leave(lock);
+	state_release(lock);
+}
+
+void
+lock_assert_held(const struct lock *lock)
+{
+	umem_assert(__atomic_load_n(&lock->state, __ATOMIC_RELAXED) != 0);
+	(void)lock;
+}
+
+void
+lock_take_for_fork(struct lock *lock)
+{
+	state_take(lock);
+}
+
+void
+lock_release_for_fork(struct lock *lock)
+{
+	state_release(lock);
+}

@@ -1,0 +1,162 @@
+/*
+ * meta.c - memory for the library's own structures
+ *
+ * Sizes are rounded up to one of a few steps (four per doubling), each with a
+ * list of freed blocks; the rest is cut from chunks that are mapped and never
+ * given back.  What is freed is used again for the same step only: structures
+ * here are many and of few sizes.  Blocks of a chunk or more are mapped alone
+ * and given back when freed.
+ *
+ * A freed block keeps its list link in its first word, and is cleared when it
+ * is handed out again, so every block starts as zeros.
+ *
+ * Locking: one lock, a leaf.  The system calls are made while it is held,
+ * since a chunk lasts for hundreds of blocks.
+ */
+#include <string.h>
+
+#include "vmem/lock.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+/* Large enough to make the call rare, small enough for a tiny program. */
+#define CHUNK_BYTES (256 * KIB)
+#define STEP_MAX    (64 * KIB)
+
+/* Steps: 16, 32, 48, 64, then four per doubling up to STEP_MAX. */
+#define NSTEPS (4 + 4 * 10)
+
+static struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
+static void *freed[NSTEPS]; /* [meta_lock] linked by first word */
+static char *chunk_at;      /* [meta_lock] not yet cut */
+static char *chunk_end;     /* [meta_lock] */
+static size_t used_bytes;   /* [meta_lock] */
+static size_t mapped_bytes; /* [meta_lock] */
+
+static unsigned
+step_of(size_t bytes, size_t *rounded)
+{
+	if (bytes <= 64) {
+		*rounded = align_up(bytes, 16);
+		return (unsigned)(*rounded / 16 - 1);
+	}
+	unsigned bit = highbit(bytes - 1); /* 6 for 65 .. 128 */
+	size_t gap = (size_t)1 << (bit - 2);
+
+	*rounded = align_up(bytes, gap);
+	return 4 + (bit - 6) * 4 +
+	       (unsigned)((*rounded - ((size_t)1 << bit)) / gap) - 1;
+}
+
+static void *
+map_locked(size_t bytes)
+{
+	void *at = os_map(bytes);
+
+	if (at == NULL)
+		return NULL;
+	os_name(at, bytes, "umem meta");
+	mapped_bytes += bytes;
+	return at;
+}
+
+/* From the chunk; what is left of an old one is lost, less than STEP_MAX. */
+static void *
+cut_locked(size_t bytes)
+{
+	/* Blocks of a line or more start on a line. */
+	size_t align = bytes >= CACHE_LINE ? CACHE_LINE : 16;
+	char *at = (char *)align_up((uintptr_t)chunk_at, align);
+
+	if (chunk_at == NULL || at > chunk_end ||
+	    (size_t)(chunk_end - at) < bytes) {
+		at = map_locked(CHUNK_BYTES);
+		if (at == NULL)
+			return NULL;
+		chunk_end = at + CHUNK_BYTES;
+	}
+	chunk_at = at + bytes;
+	return at;
+}
+
+static void *
+take_locked(unsigned step, size_t bytes)
+{
+	void **block = freed[step];
+
+	if (block == NULL)
+		return cut_locked(bytes);
+	freed[step] = *block;
+	memset(block, 0, bytes);
+	return block;
+}
+
+static size_t
+pages_of(size_t bytes)
+{
+	return align_up(bytes, os_page_size());
+}
+
+void *
+meta_alloc(size_t bytes)
+{
+	size_t rounded = pages_of(bytes);
+	void *block;
+
+	lock_take(&meta_lock);
+	if (bytes > STEP_MAX) {
+		block = map_locked(rounded);
+	} else {
+		unsigned step = step_of(bytes, &rounded);
+
+		block = take_locked(step, rounded);
+	}
+	if (block != NULL)
+		used_bytes += rounded;
+	lock_release(&meta_lock);
+	return block;
+}
+
+void
+meta_free(void *block, size_t bytes)
+{
+	size_t rounded = pages_of(bytes);
+
+	lock_take(&meta_lock);
+	if (bytes > STEP_MAX) {
+		if (os_unmap(block, rounded))
+			mapped_bytes -= rounded;
+	} else {
+		unsigned step = step_of(bytes, &rounded);
+
+		*(void **)block = freed[step];
+		freed[step] = block;
+	}
+	used_bytes -= rounded;
+	lock_release(&meta_lock);
+}
+
+size_t
+meta_used(void)
+{
+	return __atomic_load_n(&used_bytes, __ATOMIC_RELAXED);
+}
+
+size_t
+meta_mapped(void)
+{
+	return __atomic_load_n(&mapped_bytes, __ATOMIC_RELAXED);
+}
+
+void
+meta_lock_for_fork(void)
+{
+	lock_take_for_fork(&meta_lock);
+}
+
+void
+meta_unlock_for_fork(void)
+{
+	lock_release_for_fork(&meta_lock);
+}

@@ -1,0 +1,390 @@
+/*
+ * os.c - all that the library asks of the kernel
+ *
+ * System calls are made directly: libc's wrappers set errno, may be
+ * cancellation points, and may not be ready when the dynamic loader's first
+ * malloc arrives.
+ *
+ * Failure injection: a request counter, and a window of it that fails.  It
+ * is a word to read on a path that ends in a system call anyway, so it is
+ * always compiled in and any build can be tested with it.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+
+#include "vmem/os.h"
+#include "vmem/syscall.h"
+
+/* Newer than the oldest headers we build with. */
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#define PR_SET_VMA_               0x53564d41
+#define PR_SET_VMA_ANON_NAME_     0
+#define SYS_rseq_flags_unregister 1
+
+static unsigned nrequests;
+static unsigned fail_first; /* request number, 0: none */
+static unsigned fail_last;
+
+/* Counts a request; false if a test wants it to fail. */
+static bool
+request(void)
+{
+	unsigned n = __atomic_add_fetch(&nrequests, 1, __ATOMIC_RELAXED);
+	unsigned first = __atomic_load_n(&fail_first, __ATOMIC_RELAXED);
+
+	return likely(first == 0) || n < first ||
+	       n > __atomic_load_n(&fail_last, __ATOMIC_RELAXED);
+}
+
+void
+os_fail_nth(unsigned nth, unsigned nburst)
+{
+	unsigned now = __atomic_load_n(&nrequests, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&fail_last, now + nth + nburst - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &fail_first, nth == 0 ? 0 : now + nth, __ATOMIC_RELAXED);
+}
+
+unsigned
+os_requests(void)
+{
+	return __atomic_load_n(&nrequests, __ATOMIC_RELAXED);
+}
+
+static inline long
+call(long number, long a, long b, long c, long d)
+{
+	return syscall6(number, a, b, c, d, 0, 0);
+}
+
+static inline bool
+is_error(long result)
+{
+	return (unsigned long)result > -4096ul;
+}
+
+size_t
+os_page_size(void)
+{
+	static size_t bytes;
+
+	if (unlikely(bytes == 0))
+		bytes = getauxval(AT_PAGESZ);
+	return bytes;
+}
+
+static void *
+map(void *hint, size_t bytes, int prot, int flags)
+{
+	if (!request())
+		return NULL;
+	long at = syscall6(SYS_mmap, (long)hint, (long)bytes, prot,
+	    flags | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return is_error(at) ? NULL : (void *)at;
+}
+
+void *
+os_reserve(void *hint, size_t bytes)
+{
+	return map(hint, bytes, PROT_NONE, MAP_NORESERVE);
+}
+
+bool
+os_reserve_at(void *at, size_t bytes)
+{
+	void *got =
+	    map(at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+
+	if (got == at)
+		return true;
+	/* Kernels before 4.17 take the address as a hint only. */
+	if (got != NULL)
+		os_unmap(got, bytes);
+	return false;
+}
+
+void *
+os_reserve_zeros(size_t bytes)
+{
+	return map(NULL, bytes, PROT_READ, MAP_NORESERVE);
+}
+
+bool
+os_commit(void *at, size_t bytes)
+{
+	return request() && call(SYS_mprotect, (long)at, (long)bytes,
+				PROT_READ | PROT_WRITE, 0) == 0;
+}
+
+bool
+os_decommit(void *at, size_t bytes)
+{
+	return map(at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED) == at;
+}
+
+void *
+os_map(size_t bytes)
+{
+	return map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+}
+
+bool
+os_unmap(void *at, size_t bytes)
+{
+	return request() && call(SYS_munmap, (long)at, (long)bytes, 0, 0) == 0;
+}
+
+bool
+os_purge(void *at, size_t bytes)
+{
+	return request() &&
+	       call(SYS_madvise, (long)at, (long)bytes, MADV_DONTNEED, 0) == 0;
+}
+
+bool
+os_move(void *to, void *from, size_t bytes)
+{
+	return request() &&
+	       syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
+		   MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)to,
+		   0) == (long)to;
+}
+
+void
+os_name(void *at, size_t bytes, const char *text)
+{
+	syscall6(SYS_prctl, PR_SET_VMA_, PR_SET_VMA_ANON_NAME_, (long)at,
+	    (long)bytes, (long)text, 0);
+}
+
+void
+os_core(void *at, size_t bytes, bool wanted)
+{
+	call(SYS_madvise, (long)at, (long)bytes,
+	    wanted ? MADV_DODUMP : MADV_DONTDUMP, 0);
+}
+
+size_t
+os_limit_as(void)
+{
+	struct rlimit limit;
+
+	if (is_error(
+		syscall6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0)) ||
+	    limit.rlim_cur == RLIM_INFINITY)
+		return SIZE_MAX;
+	return limit.rlim_cur;
+}
+
+size_t
+os_ram(void)
+{
+	struct sysinfo info;
+
+	if (is_error(call(SYS_sysinfo, (long)&info, 0, 0, 0)))
+		return GIB;
+	return (size_t)info.totalram * info.mem_unit;
+}
+
+/* Room for 8192 CPUs, the kernel's own limit on x86-64. */
+struct cpu_mask {
+	uint64_t bits[128];
+};
+
+/* Bytes of the kernel's CPU mask, of which mask holds the allowed ones. */
+static unsigned
+cpu_mask_get(struct cpu_mask *mask)
+{
+	long n = call(SYS_sched_getaffinity, 0, sizeof(*mask), (long)mask, 0);
+
+	return is_error(n) ? 0 : (unsigned)n;
+}
+
+unsigned
+os_cpu_slots(void)
+{
+	struct cpu_mask mask;
+	unsigned n = cpu_mask_get(&mask);
+
+	return n == 0 ? 64 : n * 8;
+}
+
+unsigned
+os_cpus_allowed(void)
+{
+	struct cpu_mask mask;
+	unsigned n = cpu_mask_get(&mask) / sizeof(mask.bits[0]);
+	unsigned ncpus = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		ncpus += (unsigned)__builtin_popcountll(mask.bits[i]);
+	return ncpus == 0 ? 1 : ncpus;
+}
+
+unsigned
+os_cpu(void)
+{
+	int cpu = sched_getcpu();
+
+	return cpu < 0 ? 0 : (unsigned)cpu;
+}
+
+uint64_t
+os_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint32_t
+os_thread_id(void)
+{
+	return (uint32_t)call(SYS_gettid, 0, 0, 0, 0);
+}
+
+void
+os_thread_name(const char *name)
+{
+	call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0);
+}
+
+uint32_t
+os_process_id(void)
+{
+	return (uint32_t)call(SYS_getpid, 0, 0, 0, 0);
+}
+
+void
+os_write(int fd, const void *text, size_t n)
+{
+	const char *at = text;
+
+	while (n > 0) {
+		long done = call(SYS_write, fd, (long)at, (long)n, 0);
+
+		if (done == -EINTR)
+			continue;
+		if (done <= 0)
+			return;
+		at += done;
+		n -= (size_t)done;
+	}
+}
+
+void
+os_abort(void)
+{
+	struct {
+		void (*handler)(int);
+		unsigned long flags;
+		void (*restorer)(void);
+		uint64_t mask;
+	} action = {0};
+	uint64_t mask = (uint64_t)1 << (SIGABRT - 1);
+	long process = call(SYS_getpid, 0, 0, 0, 0);
+	long thread = call(SYS_gettid, 0, 0, 0, 0);
+
+	/* The program's own handler gets one chance. */
+	call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0, sizeof(mask));
+	call(SYS_tgkill, process, thread, SIGABRT, 0);
+	for (;;) {
+		call(SYS_rt_sigaction, SIGABRT, (long)&action, 0,
+		    sizeof(action.mask));
+		call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0,
+		    sizeof(mask));
+		call(SYS_tgkill, process, thread, SIGABRT, 0);
+	}
+}
+
+void
+os_exit(int status)
+{
+	for (;;)
+		call(SYS_exit_group, status, 0, 0, 0);
+}
+
+void
+os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
+	    .tv_nsec = (long)(ns % 1000000000)};
+
+	call(SYS_futex, (long)word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value,
+	    ns == 0 ? 0 : (long)&time);
+}
+
+void
+os_futex_wake(uint32_t *word, unsigned nwaiters)
+{
+	call(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, nwaiters,
+	    0);
+}
+
+unsigned long
+os_auxv(unsigned long type)
+{
+	int saved = errno;
+	unsigned long value = getauxval(type);
+
+	errno = saved;
+	return value;
+}
+
+uint64_t
+os_random(void)
+{
+	const unsigned char *bytes = (const void *)os_auxv(AT_RANDOM);
+	uint64_t value = 0;
+
+	for (int i = 0; bytes != NULL && i < 16; i++)
+		value = value * 0x9e3779b97f4a7c15 + bytes[i];
+	return value ^ value >> 32;
+}
+
+bool
+os_rseq_register(void *area, uint32_t bytes, uint32_t signature)
+{
+	return call(SYS_rseq, (long)area, bytes, 0, signature) == 0;
+}
+
+bool
+os_rseq_unregister(void *area, uint32_t bytes, uint32_t signature)
+{
+	return call(SYS_rseq, (long)area, bytes, SYS_rseq_flags_unregister,
+		   signature) == 0;
+}
+
+bool
+os_membarrier_ready(void)
+{
+	return request() && call(SYS_membarrier,
+				MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ,
+				0, 0, 0) == 0;
+}
+
+bool
+os_membarrier_rseq(void)
+{
+	return request() &&
+	       call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0,
+		   0) == 0;
+}

@@ -1,0 +1,111 @@
+/*
+ * os.h - all that the library asks of the kernel
+ *
+ * Only os.c makes system calls.  Every request here can be made to fail for
+ * a test (os_fail_nth), changes no errno, and is not a cancellation point.
+ * Addresses and sizes are multiples of the page size.
+ */
+#ifndef VMEM_OS_H
+#define VMEM_OS_H
+
+#include "vmem/base.h"
+
+size_t os_page_size(void);
+
+/* Address space without memory; NULL if refused.  hint may be NULL. */
+void *os_reserve(void *hint, size_t bytes);
+
+/* As os_reserve, but at this very address or not at all. */
+bool os_reserve_at(void *at, size_t bytes);
+
+/* Address space that reads as zeros and costs nothing until os_commit(). */
+void *os_reserve_zeros(size_t bytes);
+
+/* Make reserved pages readable and writable, zero at first. */
+bool os_commit(void *at, size_t bytes);
+
+/* Give pages and their accounting back; the range is reserved again. */
+bool os_decommit(void *at, size_t bytes);
+
+/* Committed memory anywhere, zero; NULL if refused. */
+void *os_map(size_t bytes);
+
+/* Release address space.  A refusal loses the range and nothing else. */
+bool os_unmap(void *at, size_t bytes);
+
+/* Drop the contents of committed pages: they read as zeros afterwards. */
+bool os_purge(void *at, size_t bytes);
+
+/*
+ * Move pages between two committed ranges without copying.  The source stays
+ * committed and reads as zeros.  False: nothing happened, copy instead.
+ */
+bool os_move(void *to, void *from, size_t bytes);
+
+/* Names a range in /proc/PID/maps where the kernel can; text is static. */
+void os_name(void *at, size_t bytes, const char *text);
+
+/* Leave a range out of core files, or put it back in. */
+void os_core(void *at, size_t bytes, bool wanted);
+
+/* Bytes of address space this process may have; SIZE_MAX without a limit. */
+size_t os_limit_as(void);
+
+/* Bytes of physical memory of the machine. */
+size_t os_ram(void);
+
+/* Highest number of CPUs the kernel can have, for sizing tables. */
+unsigned os_cpu_slots(void);
+
+/* CPUs this process may run on now, at least 1. */
+unsigned os_cpus_allowed(void);
+
+/* CPU the caller runs on, or 0 if unknown. */
+unsigned os_cpu(void);
+
+/* Monotonic time, cheap and coarse (a few milliseconds). */
+uint64_t os_now_ns(void);
+
+uint32_t os_thread_id(void);
+
+/* Names the calling thread for ps and debuggers, 15 bytes at most. */
+void os_thread_name(const char *name);
+
+uint32_t os_process_id(void);
+
+void os_write(int fd, const void *text, size_t n);
+_Noreturn void os_abort(void);
+_Noreturn void os_exit(int status);
+
+/* Sleep while *word is value, at most ns (0: for ever). */
+void os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+void os_futex_wake(uint32_t *word, unsigned nwaiters);
+
+/* Value of an entry of the auxiliary vector, 0 if absent. */
+unsigned long os_auxv(unsigned long type);
+
+/* 16 random bytes of this exec as a number; no entropy is spent. */
+uint64_t os_random(void);
+
+/* Register this thread's rseq area; false if the kernel refuses. */
+bool os_rseq_register(void *area, uint32_t bytes, uint32_t signature);
+bool os_rseq_unregister(void *area, uint32_t bytes, uint32_t signature);
+
+/*
+ * membarrier(2): os_membarrier_ready() registers the process once, false if
+ * the kernel refuses.  os_membarrier_rseq() aborts every restartable section
+ * that any thread of the process is in; what this thread stored before is
+ * seen by every section that starts after.
+ */
+bool os_membarrier_ready(void);
+bool os_membarrier_rseq(void);
+
+/*
+ * Make the nth memory or membarrier request from now (1 is the next) and the
+ * nburst - 1 after it fail as if with ENOMEM.  nth 0 ends it.  os_requests()
+ * counts them, failed ones included.
+ */
+void os_fail_nth(unsigned nth, unsigned nburst);
+unsigned os_requests(void);
+
+#endif

@@ -1,0 +1,150 @@
+/* panic.c - messages by write(2), and the end of the program */
+#include <stdarg.h>
+#include <string.h>
+
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+static void
+message_char(struct message *m, char c)
+{
+	if (m->n < sizeof(m->text))
+		m->text[m->n++] = c;
+}
+
+void
+message_text(struct message *m, const char *text)
+{
+	if (text == NULL)
+		text = "(null)";
+	while (*text != '\0')
+		message_char(m, *text++);
+}
+
+static void
+message_number(struct message *m, uint64_t value, unsigned base)
+{
+	char digits[20];
+	unsigned n = 0;
+
+	do {
+		digits[n++] = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value != 0);
+	while (n > 0)
+		message_char(m, digits[--n]);
+}
+
+void
+message_hex(struct message *m, uintptr_t value)
+{
+	message_text(m, "0x");
+	message_number(m, value, 16);
+}
+
+void
+message_dec(struct message *m, uint64_t value)
+{
+	message_number(m, value, 10);
+}
+
+void
+message_send(struct message *m, int fd)
+{
+	os_write(fd, m->text, m->n);
+}
+
+static void
+message_signed(struct message *m, int value)
+{
+	if (value < 0)
+		message_char(m, '-');
+	message_dec(m, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+/* The letter after a %, or after %l and %z. */
+static void
+message_argument(struct message *m, const char **format, va_list *args)
+{
+	char c = *(*format)++;
+
+	if (c == 'l' || c == 'z') {
+		c = *(*format)++;
+		uint64_t value = va_arg(*args, size_t);
+		message_number(m, value, c == 'x' ? 16 : 10);
+		return;
+	}
+	switch (c) {
+	case 's':
+		message_text(m, va_arg(*args, const char *));
+		break;
+	case 'p':
+		message_hex(m, (uintptr_t)va_arg(*args, void *));
+		break;
+	case 'x':
+		message_number(m, va_arg(*args, unsigned), 16);
+		break;
+	case 'u':
+		message_dec(m, va_arg(*args, unsigned));
+		break;
+	case 'd':
+		message_signed(m, va_arg(*args, int));
+		break;
+	default:
+		message_char(m, c);
+	}
+}
+
+static void
+message_format(struct message *m, const char *format, va_list *args)
+{
+	while (*format != '\0') {
+		char c = *format++;
+
+		if (c == '%' && *format != '\0')
+			message_argument(m, &format, args);
+		else
+			message_char(m, c);
+	}
+}
+
+static void
+say_args(const char *format, va_list *args)
+{
+	struct message m;
+
+	m.n = 0;
+	message_text(&m, "umem: ");
+	message_format(&m, format, args);
+	if (m.n == sizeof(m.text))
+		m.n--;
+	message_char(&m, '\n');
+	message_send(&m, 2);
+}
+
+void
+say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say_args(format, &args);
+	va_end(args);
+}
+
+void
+panic(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say_args(format, &args);
+	va_end(args);
+	os_abort();
+}
+
+void
+assert_failed(const char *what, const char *file, int line)
+{
+	panic("%s:%d: assertion failed: %s", file, line, what);
+}

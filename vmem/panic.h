@@ -1,0 +1,39 @@
+/* panic.h - messages by write(2), and the end of the program */
+#ifndef VMEM_PANIC_H
+#define VMEM_PANIC_H
+
+#include "vmem/base.h"
+
+/*
+ * A line under construction.  Everything here works without malloc, stdio or
+ * a lock, so it may be used from any place of the library, signal handlers
+ * included.  What does not fit is cut.
+ */
+struct message {
+	size_t n;
+	char text[1024];
+};
+
+void message_text(struct message *m, const char *text);
+void message_hex(struct message *m, uintptr_t value); /* with 0x */
+void message_dec(struct message *m, uint64_t value);
+void message_send(struct message *m, int fd); /* adds no newline */
+
+/*
+ * say() writes "umem: " and the format as one line to descriptor 2; panic()
+ * does so and aborts.  Formats know %s, %p, %x, %u, %d, and %lx, %lu, %zu.
+ */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void panic(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+
+_Noreturn void assert_failed(const char *what, const char *file, int line);
+
+/* Checked in DEBUG=1 builds only; the expression must have no side effect. */
+#ifdef UMEM_DEBUG
+#define umem_assert(x) ((x) ? (void)0 : assert_failed(#x, __FILE__, __LINE__))
+#else
+#define umem_assert(x) ((void)sizeof(!(x)))
+#endif
+
+#endif

@@ -1,0 +1,269 @@
+/*
+ * seghash.c - from an allocated address to its segment
+ *
+ * A linear hash: the table grows by one bucket at a time, and a new bucket b
+ * takes its members from the one bucket b minus its highest bit.  So no
+ * operation ever rehashes the table, and the time for one is bounded while
+ * the table keeps up with any number of segments.
+ *
+ * Buckets live in arrays that double: base has the first 16, more[k] has
+ * those from 16 << k to 2 * (16 << k) - 1.  An array never moves.  If there
+ * is no memory for the next one, chains get longer until there is.
+ *
+ *	nbuckets = 22, in binary 10110		an address with hash ...10101:
+ *	buckets 0..15	base			21 < 22: bucket 21
+ *	buckets 16..21	more[0]			with hash ...10111: 23 >= 22:
+ *						bucket 23 - 16 = 7
+ *
+ * An insert adds up to two buckets when there are more segments than
+ * buckets; a remove takes up to four away when there are less than a quarter
+ * as many.  An array that has become empty is kept until the table has
+ * halved once more, lest a pair of operations allocate and free it each time.
+ *
+ * Eight consecutive quanta share a line of eight buckets, in mixed order:
+ * programs that walk through their allocations meet fewer cold lines.
+ *
+ * Locking: the arena's lock; meta's lock, a leaf, is taken inside.
+ *
+ * Source: Litwin, "Linear Hashing", VLDB 1980.
+ */
+#include "vmem/seghash.h"
+#include "vmem/meta.h"
+#include "vmem/panic.h"
+
+/* Steps per operation: growth must outrun inserts, shrinking the removes. */
+#define GROW_STEPS   2
+#define SHRINK_STEPS 4
+#define SHRINK_RATIO 4
+
+/* Buckets in one cache line. */
+#define LINE 8
+
+static inline size_t
+hash_of(const struct seghash *hash, uintptr_t addr)
+{
+	uint64_t x = addr >> hash->shift;
+	/* 2^64 / golden ratio; both halves, lest a large stride lose bits. */
+	unsigned __int128 wide =
+	    (unsigned __int128)(x / LINE) * 0x9e3779b97f4a7c15;
+	uint64_t h = (uint64_t)wide ^ (uint64_t)(wide >> 64);
+
+	return (h & ~(uint64_t)(LINE - 1)) | ((h ^ x) & (LINE - 1));
+}
+
+static inline struct segment **
+bucket_at(const struct seghash *hash, size_t i)
+{
+	if (i < SEGHASH_BASE)
+		return (struct segment **)&hash->base[i];
+
+	unsigned top = highbit(i);
+
+	return &hash->more[top - SEGHASH_BASE_BITS][i ^ (size_t)1 << top];
+}
+
+static inline struct segment **
+bucket_of(const struct seghash *hash, uintptr_t addr)
+{
+	size_t level = (size_t)1 << highbit(hash->nbuckets);
+	size_t i = hash_of(hash, addr) & (2 * level - 1);
+
+	if (i >= hash->nbuckets)
+		i &= level - 1;
+	return bucket_at(hash, i);
+}
+
+void
+seghash_init(struct seghash *hash, size_t quantum)
+{
+	hash->nsegs = 0;
+	hash->nbuckets = SEGHASH_BASE;
+	hash->retry = 0;
+	hash->shift = highbit(quantum);
+	for (unsigned i = 0; i < SEGHASH_BASE; i++)
+		hash->base[i] = NULL;
+	for (unsigned k = 0; k < SEGHASH_ARRAYS; k++)
+		hash->more[k] = NULL;
+}
+
+static inline size_t
+array_bytes(unsigned k)
+{
+	return ((size_t)SEGHASH_BASE << k) * sizeof(struct segment *);
+}
+
+static void
+array_free(struct seghash *hash, unsigned k)
+{
+	if (hash->more[k] == NULL)
+		return;
+	meta_free(hash->more[k], array_bytes(k));
+	hash->more[k] = NULL;
+}
+
+void
+seghash_destroy(struct seghash *hash)
+{
+	for (unsigned k = 0; k < SEGHASH_ARRAYS; k++)
+		array_free(hash, k);
+}
+
+/* One bucket more; false if there is no memory for its array. */
+static bool
+grow_step(struct seghash *hash)
+{
+	size_t b = hash->nbuckets;
+	unsigned top = highbit(b);
+	unsigned k = top - SEGHASH_BASE_BITS;
+	size_t bit = (size_t)1 << top;
+
+	if (k >= SEGHASH_ARRAYS)
+		return false;
+	if (hash->more[k] == NULL) {
+		hash->more[k] = meta_alloc(array_bytes(k));
+		if (hash->more[k] == NULL)
+			return false;
+	}
+
+	struct segment **from = bucket_at(hash, b ^ bit);
+	struct segment **to = bucket_at(hash, b);
+	struct segment *seg;
+
+	*to = NULL;
+	while ((seg = *from) != NULL) {
+		if (hash_of(hash, seg->start) & bit) {
+			*from = seg->chain;
+			seg->chain = *to;
+			*to = seg;
+		} else {
+			from = &seg->chain;
+		}
+	}
+	hash->nbuckets = b + 1;
+	return true;
+}
+
+static void
+shrink_step(struct seghash *hash)
+{
+	size_t b = hash->nbuckets - 1;
+	unsigned top = highbit(b);
+	struct segment *seg = *bucket_at(hash, b);
+	struct segment **to = bucket_at(hash, b ^ (size_t)1 << top);
+
+	/* The shorter way: the chain that goes away is walked to its end. */
+	if (seg != NULL) {
+		struct segment **end = &seg->chain;
+
+		while (*end != NULL)
+			end = &(*end)->chain;
+		*end = *to;
+		*to = seg;
+	}
+	*bucket_at(hash, b) = NULL;
+	hash->nbuckets = b;
+	if (is_pow2(b))
+		array_free(hash, top - SEGHASH_BASE_BITS + 1);
+}
+
+static inline bool
+wants_growth(const struct seghash *hash)
+{
+	return hash->nsegs > hash->nbuckets && hash->nsegs >= hash->retry;
+}
+
+static inline bool
+wants_shrink(const struct seghash *hash)
+{
+	return hash->nbuckets > SEGHASH_BASE &&
+	       hash->nsegs < hash->nbuckets / SHRINK_RATIO;
+}
+
+static noinline void
+grow(struct seghash *hash, size_t nsteps)
+{
+	while (nsteps-- > 0 && wants_growth(hash)) {
+		if (!grow_step(hash)) {
+			/* Asking at each insert would cost a call of the
+			   kernel each; an eighth more is soon enough. */
+			hash->retry = hash->nsegs + hash->nsegs / 8;
+			return;
+		}
+	}
+}
+
+static noinline void
+shrink(struct seghash *hash, size_t nsteps)
+{
+	while (nsteps-- > 0 && wants_shrink(hash))
+		shrink_step(hash);
+}
+
+void
+seghash_insert(struct seghash *hash, struct segment *seg)
+{
+	struct segment **bucket = bucket_of(hash, seg->start);
+
+	seg->chain = *bucket;
+	*bucket = seg;
+	hash->nsegs++;
+	if (unlikely(wants_growth(hash)))
+		grow(hash, GROW_STEPS);
+}
+
+struct segment *
+seghash_remove(struct seghash *hash, uintptr_t addr)
+{
+	struct segment **at = bucket_of(hash, addr);
+	struct segment *seg;
+
+	for (; (seg = *at) != NULL; at = &seg->chain) {
+		if (seg->start != addr)
+			continue;
+		*at = seg->chain;
+		hash->nsegs--;
+		if (unlikely(wants_shrink(hash)))
+			shrink(hash, SHRINK_STEPS);
+		return seg;
+	}
+	return NULL;
+}
+
+struct segment *
+seghash_find(const struct seghash *hash, uintptr_t addr)
+{
+	struct segment *seg = *bucket_of(hash, addr);
+
+	while (seg != NULL && seg->start != addr)
+		seg = seg->chain;
+	return seg;
+}
+
+void
+seghash_settle(struct seghash *hash, size_t nsteps)
+{
+	hash->retry = 0;
+	grow(hash, nsteps);
+	shrink(hash, nsteps);
+}
+
+bool
+seghash_check(const struct seghash *hash)
+{
+	size_t n = 0;
+
+	if (hash->nbuckets < SEGHASH_BASE)
+		return false;
+	for (size_t i = 0; i < hash->nbuckets; i++) {
+		struct segment **bucket = bucket_at(hash, i);
+
+		for (struct segment *seg = *bucket; seg != NULL;
+		     seg = seg->chain) {
+			if (seg->type != VMEM_ALLOC ||
+			    bucket_of(hash, seg->start) != bucket)
+				return false;
+			n++;
+		}
+	}
+	return n == hash->nsegs;
+}

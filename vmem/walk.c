@@ -1,0 +1,119 @@
+/*
+ * walk.c - questions to an arena: what is where, and how much
+ *
+ * A walk goes through the ring of tags with the lock held.  A reentrant walk
+ * drops the lock for each call; its place in the ring is kept by a mark, a
+ * tag of size 0 on the walker's own stack (segment.c), so it needs no memory
+ * and no search to go on, however the tags around it change.
+ *
+ * Locking: the arena's lock.
+ */
+#include "vmem/arena.h"
+#include "vmem/os.h"
+
+public
+int
+vmem_contains(vmem_t *arena, void *addr, size_t size)
+{
+	uintptr_t start = (uintptr_t)addr;
+	uintptr_t last = start + (size - 1);
+
+	if (size == 0 || last < start)
+		return 0;
+	lock_take(&arena->lock);
+	const struct segment *span = span_at(arena->spans, start);
+	bool inside = span != NULL && last <= segment_last(span);
+	lock_release(&arena->lock);
+	return inside;
+}
+
+static void
+walk_under_lock(vmem_t *arena, int typemask,
+    void (*func)(void *arg, void *start, size_t size), void *arg)
+{
+	struct segment *seg;
+
+	lock_take(&arena->lock);
+	for (seg = segment_next(&arena->head); seg != &arena->head;
+	     seg = segment_next(seg)) {
+		if ((seg->type & typemask) != 0)
+			func(arg, (void *)seg->start, seg->size);
+	}
+	lock_release(&arena->lock);
+}
+
+/*
+ * Was this told already?  What func frees may be merged with what is behind
+ * the mark, and be allocated again there; without this, a func that replaces
+ * what it is told of would be told for ever.
+ */
+static bool
+walk_told(const struct segment *seg, uintptr_t told)
+{
+	return (seg->type == VMEM_SPAN ? seg->start : segment_last(seg)) <=
+	       told;
+}
+
+/*
+ * The mark stands behind the segment that func is told of, while the lock is
+ * dropped; told is the last integer that it was told of, at first 0, which
+ * is in no span.
+ */
+static void
+walk_reentrant(vmem_t *arena, int typemask,
+    void (*func)(void *arg, void *start, size_t size), void *arg)
+{
+	struct walker walker = {.thread = os_thread_id()};
+	struct segment *mark = &walker.mark;
+	struct segment *seg;
+	uintptr_t told = 0;
+
+	segment_init(mark, VMEM_WALKER);
+	lock_take(&arena->lock);
+	list_add_head(&arena->walkers, &walker.link);
+	segment_link_after(&arena->head, mark);
+	while ((seg = segment_next(mark)) != &arena->head) {
+		uintptr_t start = seg->start;
+		size_t size = seg->size;
+
+		segment_unlink(mark);
+		segment_link_after(seg, mark);
+		if ((seg->type & typemask) == 0 || walk_told(seg, told))
+			continue;
+		told = seg->type == VMEM_SPAN ? start - 1 : segment_last(seg);
+		lock_release(&arena->lock);
+		func(arg, (void *)start, size);
+		lock_take(&arena->lock);
+	}
+	segment_unlink(mark);
+	list_remove(&walker.link);
+	lock_release(&arena->lock);
+}
+
+public
+void
+vmem_walk(vmem_t *arena, int typemask,
+    void (*func)(void *arg, void *start, size_t size), void *arg)
+{
+	int types = typemask & (VMEM_ALLOC | VMEM_FREE | VMEM_SPAN);
+
+	if (((unsigned)typemask & VMEM_REENTRANT) != 0)
+		walk_reentrant(arena, types, func, arg);
+	else
+		walk_under_lock(arena, types, func, arg);
+}
+
+public
+size_t
+vmem_size(vmem_t *arena, int typemask)
+{
+	size_t size = 0;
+
+	lock_take(&arena->lock);
+	if ((typemask & VMEM_ALLOC) != 0)
+		size += arena->stats.inuse;
+	if ((typemask & VMEM_FREE) != 0)
+		size += arena->stats.total - arena->stats.inuse;
+	lock_release(&arena->lock);
+	return size;
+}
