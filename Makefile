@@ -81,7 +81,7 @@ $O/%.o: %.c | $(NEEDS)
 
 $(LIB_O): override CFLAGS += $(LIB_CFLAGS)
 # operator new throws through here.
-$O/umem/malloc.o: override CFLAGS += -fexceptions
+$O/umem/malloc.o: override CFLAGS += -fexceptions -falign-functions=64
 
 $B/libumem.so.1: $(INNER_O) umem/libumem.map
 	$(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \

@@ -34,12 +34,12 @@
 #include "vmem/panic.h"
 
 /*
- * What a magazine may tie down.  254 rounds of 256 bytes; with two magazines
- * of each of ninety size classes in full use that is 11 MiB a CPU at worst.
+ * What a magazine may tie down: 254 rounds of 512 bytes.  With two magazines
+ * of each of ninety size classes in full use that is 23 MiB a CPU at worst.
  */
-#define MAGAZINE_BYTES (64 * KIB)
+#define MAGAZINE_BYTES (128 * KIB)
 /* And the depot of one cache. */
-#define DEPOT_BYTES    (1 * MIB)
+#define DEPOT_BYTES    (8 * MIB)
 
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254};
 

@@ -68,7 +68,7 @@ rseq_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
 	    "subq $8, %[t]\n\t"
 	    "movq %[t], (%[h])\n\t"
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [object] "=&r" (popped)
+	    : [t] "=&r" (t), [h] "=&r" (h), [object] "=&a" (popped)
 	    : [cs] "r" (place->cs), [index] "r" (place->index),
 	      [hot] "r" (hot), [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc"
