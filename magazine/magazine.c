@@ -18,8 +18,14 @@
  *	operations.  Nothing stops for a new size: magazines carry their own
  *	capacity, and one of an old size ends when it comes by empty.
  *
- *	A magazine never ties down more than MAGAZINE_BYTES of objects, nor
- *	the depot more than DEPOT_BYTES, except that each may have one object.
+ *	A magazine never ties down more than MAGAZINE_BYTES of objects, except
+ *	that it may have two.
+ *
+ * Size of the depot
+ *	What it has no room for goes back to the slabs.  If the slabs are asked
+ *	for rounds soon after, keeping them would have been better, and the
+ *	room is doubled, from DEPOT_LEAST to DEPOT_MOST bytes of objects; it is
+ *	halved by an update that finds no such traffic.
  *
  * Refill
  *	Asks the slabs for few rounds at first and for twice as many each time
@@ -38,8 +44,9 @@
  * of each of ninety size classes in full use that is 23 MiB a CPU at worst.
  */
 #define MAGAZINE_BYTES (128 * KIB)
-/* And the depot of one cache. */
-#define DEPOT_BYTES    (8 * MIB)
+/* And the depot of one cache: at first, and if rounds go to and fro. */
+#define DEPOT_LEAST    (1 * MIB)
+#define DEPOT_MOST     (16 * MIB)
 
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254};
 
@@ -62,10 +69,11 @@ static void
 depot_resize(struct magazine_layer *layer)
 {
 	size_t each = (size_t)layer->rounds * layer->object_bytes;
-	size_t n = layer->depot_bytes / (each + 1) + 1;
+	size_t n = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED) /
+		       (each + 1) +
+		   1;
 
-	__atomic_store_n(&layer->depot.full_max, n > 4096 ? 4096 : (uint32_t)n,
-	    __ATOMIC_RELAXED);
+	__atomic_store_n(&layer->depot.full_max, (uint32_t)n, __ATOMIC_RELAXED);
 }
 
 bool
@@ -81,7 +89,7 @@ magazine_layer_init(
 	depot_init(&layer->depot);
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
-	layer->depot_bytes = DEPOT_BYTES;
+	layer->depot_bytes = DEPOT_LEAST;
 	layer->rounds_max = capacity_at_most(most);
 	layer->rounds = capacity_at_most(layer->rounds_max / 4);
 	depot_resize(layer);
@@ -317,6 +325,37 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 		magazine_delete(old);
 }
 
+struct magazine *
+magazine_surplus(struct magazine_layer *layer)
+{
+	struct magazine *mag = depot_take_full(&layer->depot);
+
+	if (mag != NULL)
+		__atomic_store_n(&layer->overflowed, 1, __ATOMIC_RELAXED);
+	return mag;
+}
+
+static void
+depot_room(struct magazine_layer *layer, size_t bytes)
+{
+	if (bytes < DEPOT_LEAST || bytes > DEPOT_MOST)
+		return;
+	__atomic_store_n(
+	    &layer->depot_bytes, (uint32_t)bytes, __ATOMIC_RELAXED);
+	depot_resize(layer);
+}
+
+/* The slabs are asked for rounds: were they given some not long ago? */
+static void
+note_refill(struct magazine_layer *layer)
+{
+	if (likely(__atomic_load_n(&layer->overflowed, __ATOMIC_RELAXED) == 0))
+		return;
+	__atomic_store_n(&layer->overflowed, 0, __ATOMIC_RELAXED);
+	depot_room(layer,
+	    2 * (size_t)__atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED));
+}
+
 unsigned
 magazine_refill_want(struct magazine_layer *layer)
 {
@@ -326,6 +365,7 @@ magazine_refill_want(struct magazine_layer *layer)
 	struct cpu_owned own;
 	unsigned want = first;
 
+	note_refill(layer);
 	if (cpu_own(layer->hot, layer->cold, &own)) {
 		if (own.cold->refill != 0)
 			want = own.cold->refill;
@@ -383,6 +423,8 @@ magazine_update(struct magazine_layer *layer, struct magazine **chain)
 		magazine_grow(layer);
 	else if (*chain != NULL && layer->depot.full.n == 0)
 		magazine_shrink(layer);
+	if (full != NULL)
+		depot_room(layer, layer->depot_bytes / 2);
 	layer->ncontended = contended;
 }
 

@@ -12,7 +12,9 @@ struct magazine_layer {
 	uint32_t rounds;       /* [a] capacity of magazines made from now on */
 	uint32_t rounds_max;   /* [I] */
 	uint32_t pressure;     /* [a] overflows that followed an underflow */
-	uint32_t depot_bytes;  /* [I] worth of rounds kept in the depot */
+	uint32_t depot_bytes;  /* [a] worth of rounds kept in the depot */
+	uint32_t
+	    overflowed; /* [a] 1: rounds went to the slabs since a refill */
 	uint32_t object_bytes; /* [I] */
 	uint32_t ncontended;   /* [a] depot.ncontended at the last update */
 	struct depot depot __attribute__((aligned(CACHE_LINE)));
@@ -58,6 +60,12 @@ struct magazine *magazine_empty(struct magazine_layer *layer);
 
 /* Load a magazine with rounds on this CPU, or else put it in the depot. */
 void magazine_install(struct magazine_layer *layer, struct magazine *mag);
+
+/*
+ * A full magazine that the depot has no room for, to be emptied into the
+ * slabs, or NULL.
+ */
+struct magazine *magazine_surplus(struct magazine_layer *layer);
 
 /* Rounds to ask of the slabs for this CPU's next magazine. */
 unsigned magazine_refill_want(struct magazine_layer *layer);

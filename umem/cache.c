@@ -379,6 +379,15 @@ flush_one(struct umem_cache *cache, struct magazine *mag, const char *who)
 	magazine_delete(mag);
 }
 
+/* What the program called with the rounds of a magazine, most likely. */
+static const char *
+freed_by(const struct umem_cache *cache)
+{
+	if (cache->class != 0)
+		return "free";
+	return cache->flags & UMC_QCACHE ? "vmem_free" : "umem_cache_free";
+}
+
 void
 cache_flush(struct umem_cache *cache, struct magazine *chain)
 {
@@ -386,7 +395,7 @@ cache_flush(struct umem_cache *cache, struct magazine *chain)
 		struct magazine *mag = chain;
 
 		chain = mag->next;
-		flush_one(cache, mag, "free");
+		flush_one(cache, mag, freed_by(cache));
 	}
 }
 
@@ -413,7 +422,7 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 	else if (result != MAGAZINE_OK)
 		objects_give(cache, &object, 1, who);
 	if (surplus) {
-		struct magazine *mag = depot_take_full(&cache->mag.depot);
+		struct magazine *mag = magazine_surplus(&cache->mag);
 
 		if (mag != NULL)
 			flush_one(cache, mag, who);
@@ -428,15 +437,22 @@ cache_reap(struct umem_cache *cache)
 	slab_reap(&cache->slabs, 0);
 }
 
-void
+bool
 cache_update(struct umem_cache *cache)
 {
-	struct magazine *chain;
+	struct magazine *chain = NULL;
+	size_t nused;
 
-	if (!cache->has_magazines)
-		return;
-	magazine_update(&cache->mag, &chain);
-	cache_flush(cache, chain);
+	if (cache->has_magazines) {
+		magazine_update(&cache->mag, &chain);
+		cache_flush(cache, chain);
+	}
+	/* Empty slabs of a cache that needs no more of them go, too. */
+	nused = slab_used(&cache->slabs);
+	if (nused <= cache->nused_at_update)
+		slab_reap(&cache->slabs, 0);
+	cache->nused_at_update = nused;
+	return chain != NULL;
 }
 
 size_t

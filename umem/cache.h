@@ -18,6 +18,7 @@ struct umem_cache {
 	umem_destructor_t *destruct;   /* [I] */
 	umem_reclaim_t *reclaim;       /* [I] */
 	void *priv;                    /* [I] for the three */
+	size_t nused_at_update;        /* chunks out of slabs, then */
 	bool destroyed;   /* by the program, with objects still out */
 	uint64_t nfailed; /* [a] allocations that found no memory */
 	struct list link; /* [l] */
@@ -51,8 +52,8 @@ void cache_free_slow(struct umem_cache *cache, void *object, const char *who);
 /* Everything that is cached back to the slabs, empty slabs to the arena. */
 void cache_reap(struct umem_cache *cache);
 
-/* What a while has shown to be surplus. */
-void cache_update(struct umem_cache *cache);
+/* What a while has shown to be surplus.  True if there was any. */
+bool cache_update(struct umem_cache *cache);
 
 /* Gives a chain of magazines back: rounds to the slabs, magazines away. */
 void cache_flush(struct umem_cache *cache, struct magazine *chain);

@@ -4,7 +4,9 @@
  * A large block is a span of its own: whole units, its size in the owner
  * table of the address map.  It grows in place when what lies behind it is
  * free; otherwise its pages are moved to a larger span (mremap), not copied.
- * The span left behind then reads as zeros and has no memory.
+ * The span left behind then reads as zeros and has no memory.  Where the new
+ * span has memory already, copying is better: it needs no new pages, and
+ * leaves the old ones to the next who needs some.
  */
 #include <stdint.h>
 #include <string.h>
@@ -68,6 +70,7 @@ large_copy(void *to, void *from, size_t bytes)
 
 	if (bytes >= MOVE_LEAST &&
 	    (((uintptr_t)to | (uintptr_t)from) & (page - 1)) == 0 &&
+	    !os_resident((char *)to + align_down(bytes / 2, page)) &&
 	    os_move(to, from, whole)) {
 		memcpy((char *)to + whole, (char *)from + whole, bytes - whole);
 		return;

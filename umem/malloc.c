@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -450,6 +451,34 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))
 		rseq_thread_resume(&cpu_layer.rseq);
 	return pid;
+}
+
+/*
+ * pthread_create() of the program: a good place for the updater to create its
+ * own thread, since no lock of libc is held here.
+ */
+public
+int
+pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg)
+{
+	int (*next)(
+	    pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int error;
+
+	*(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+	if (next == NULL)
+		return EAGAIN;
+	error = next(thread, attr, run, arg);
+	if (error == 0)
+		update_thread_offer(/* threads */ true);
+	return error;
+}
+
+static __attribute__((constructor)) void
+offer_thread(void)
+{
+	update_thread_offer(/* threads */ false);
 }
 
 /*

@@ -32,6 +32,9 @@ void
 misuse_slab(const char *who, struct umem_cache *cache, const void *p,
     enum slab_fault fault)
 {
+	/* A block whose slab is gone was in a magazine twice. */
+	if (cache->class != 0 && fault == SLAB_FOREIGN)
+		misuse_address(who, p);
 	if (cache->class != 0)
 		misuse(who, p, fault_text(fault));
 	panic("%s(%s, %p): %s", who, cache->name, p, fault_text(fault));
@@ -43,7 +46,9 @@ is_inside(const void *p)
 {
 	size_t unit = addr_map_unit(p);
 
-	for (size_t i = unit; i > 0; i--) {
+	if (unit >= addr_map.units)
+		return false;
+	for (size_t i = unit + 1; i-- > 0;) {
 		uintptr_t at = addr_map.base + (i << HEAP_UNIT_SHIFT);
 		void *owner = addr_map_owner((void *)at);
 		size_t bytes = addr_map_large_bytes(owner);

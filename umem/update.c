@@ -11,10 +11,18 @@
  *
  * When
  *	Slow paths look at a coarse clock, and do an update when one is due.
- *	Once the process has several threads and the heap has free pages, a
- *	thread of the library does it instead, so that memory comes back even
- *	if the program never calls again.  When nothing is left to give back
- *	the thread sleeps until a slow path wakes it.
+ *	In a process with several threads a thread of the library does it
+ *	instead, so that memory comes back even if the program never calls
+ *	again.  When some updates have found nothing to give back, the thread
+ *	sleeps until a slow path wakes it.
+ *
+ * Where the thread is created
+ *	Never inside malloc() or free(): pthread_create() and pthread_join()
+ *	of glibc call them with a lock held that pthread_create() takes.  So
+ *	with libumem_malloc.so it is the program's own first call of
+ *	pthread_create() that brings ours (update_thread_offer()), and without
+ *	it a slow path of umem_alloc() and its relatives, which no library
+ *	below us calls.
  *
  * One at a time
  *	The worker word has the thread pointer of whoever is at it.  It is not
@@ -39,7 +47,14 @@
 /* Free pages younger than this may be wanted again. */
 #define PURGE_AGE_NS    1000000000
 /* Given back by one update: some 10 ms of the kernel's time. */
+/*
+ * Free memory beyond this, and beyond a fourth of what the heap ever had, goes
+ * back however young: a program that has freed so much may never call again.
+ */
+#define DIRTY_MOST      (64 * MIB)
 #define PURGE_LIMIT     (256 * MIB)
+/* Updates that found nothing to do before the thread sleeps. */
+#define IDLE_UPDATES    3
 /* Free memory that is worth a thread. */
 #define THREAD_DIRTY    (1 * MIB)
 #define THREAD_STACK    (256 * KIB)
@@ -55,6 +70,10 @@ static uint32_t worker_gone;       /* [a] counts ends of work, to wait on */
 static struct list *cursor;        /* [cache_list_lock] next in the walk */
 static struct umem_cache *current; /* [cache_list_lock] being worked on */
 static uint32_t current_done;      /* [a] counts caches done, to wait on */
+static unsigned nwaiting;          /* [cache_list_lock] in update_wait() */
+
+/* libumem_malloc.so is there. */
+static bool thread_by_offer;
 
 /* The thread: started at most once in the life of a process. */
 enum {
@@ -92,10 +111,12 @@ work_end(void)
 	os_futex_wake(&worker_gone, INT32_MAX);
 }
 
-/* The worker's walk; f is called without a lock. */
-static void
-each_cache(void (*f)(struct umem_cache *))
+/* The worker's walk; f is called without a lock.  True if any f was. */
+static bool
+each_cache(bool (*f)(struct umem_cache *))
 {
+	bool any = false;
+
 	lock_take(&cache_list_lock);
 	cursor = cache_list.next;
 	while (cursor != &cache_list) {
@@ -105,13 +126,15 @@ each_cache(void (*f)(struct umem_cache *))
 		cursor = cursor->next;
 		current = cache;
 		lock_release(&cache_list_lock);
-		f(cache);
+		any |= f(cache);
 		lock_take(&cache_list_lock);
 		current = NULL;
 		__atomic_add_fetch(&current_done, 1, __ATOMIC_RELEASE);
-		os_futex_wake(&current_done, INT32_MAX);
+		if (nwaiting != 0)
+			os_futex_wake(&current_done, INT32_MAX);
 	}
 	lock_release(&cache_list_lock);
+	return any;
 }
 
 void
@@ -127,36 +150,51 @@ update_wait(struct umem_cache *cache)
 		uint32_t seen =
 		    __atomic_load_n(&current_done, __ATOMIC_ACQUIRE);
 
+		nwaiting++;
 		lock_release(&cache_list_lock);
 		os_futex_wait(&current_done, seen, 0);
 		lock_take(&cache_list_lock);
+		nwaiting--;
 	}
 	lock_release(&cache_list_lock);
 }
 
-static void
+static bool
 ask_for_objects(struct umem_cache *cache)
 {
-	if (cache->reclaim != NULL)
-		cache->reclaim(cache->priv);
+	if (cache->reclaim == NULL)
+		return false;
+	cache->reclaim(cache->priv);
+	return true;
+}
+
+static bool
+reap(struct umem_cache *cache)
+{
+	cache_reap(cache);
+	return true;
 }
 
 static void
 reap_all(void)
 {
 	each_cache(ask_for_objects);
-	each_cache(cache_reap);
+	each_cache(reap);
 }
 
-static void
+/* True if there was something to give back, or will be. */
+static bool
 update_all(void)
 {
+	bool busy = true;
+
 	if (__atomic_exchange_n(&reap_wanted, 0, __ATOMIC_RELAXED) != 0)
 		reap_all();
 	else
-		each_cache(cache_update);
+		busy = each_cache(cache_update);
 	vmem_update();
-	heap_purge(PURGE_AGE_NS, PURGE_LIMIT);
+	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0 || busy ||
+	       heap_dirty() != 0;
 }
 
 static bool
@@ -197,39 +235,34 @@ update_trim(void)
 	return heap_purge(0, SIZE_MAX);
 }
 
-static bool
-thread_has_work(void)
-{
-	return heap_dirty() != 0 ||
-	       __atomic_load_n(&reap_wanted, __ATOMIC_RELAXED) != 0;
-}
-
-/* Until a slow path says so, or the next update is due. */
+/* Until the next update is due or, if that is not worth it, until woken. */
 static void
-thread_rest(void)
+thread_rest(bool busy)
 {
 	uint32_t started = STARTED;
 
-	if (thread_has_work()) {
+	if (busy)
 		os_futex_wait(&thread_state, STARTED, update_interval_ns);
-		return;
-	}
-	if (__atomic_compare_exchange_n(&thread_state, &started, ASLEEP, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		os_futex_wait(&thread_state, ASLEEP, 0);
+	else if (__atomic_compare_exchange_n(&thread_state, &started, ASLEEP,
+		     false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		while (
+		    __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) == ASLEEP)
+			os_futex_wait(&thread_state, ASLEEP, 0);
+	__atomic_store_n(&thread_state, STARTED, __ATOMIC_RELEASE);
 }
 
 static void *
 thread_main(void *unused)
 {
+	unsigned nidle = 0;
+
 	os_thread_name("umem");
 	for (;;) {
-		thread_rest();
-		if (__atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) == ASLEEP)
-			continue;
-		__atomic_store_n(&thread_state, STARTED, __ATOMIC_RELEASE);
+		thread_rest(/* busy */ nidle < IDLE_UPDATES);
+		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
 		if (work_begin()) {
-			update_all();
+			if (update_all())
+				nidle = 0;
 			work_end();
 		}
 	}
@@ -247,13 +280,15 @@ thread_wake(void)
 		os_futex_wake(&thread_state, 1);
 }
 
+/* Is this a place to create it, and is there a reason? */
 static bool
 thread_is_worth_it(void)
 {
-	if (update_thread_wanted != THREAD_AUTO)
-		return update_thread_wanted == THREAD_YES;
-	return &__libc_single_threaded != NULL && __libc_single_threaded == 0 &&
-	       heap_dirty() >= THREAD_DIRTY;
+	if (update_thread_wanted == THREAD_NO || thread_by_offer)
+		return false;
+	return update_thread_wanted == THREAD_YES ||
+	       (&__libc_single_threaded != NULL &&
+		   __libc_single_threaded == 0 && heap_dirty() >= THREAD_DIRTY);
 }
 
 /* pthread_create() allocates, so nothing may be held here. */
@@ -284,6 +319,18 @@ thread_start(void)
 	}
 }
 
+void
+update_thread_offer(bool threads)
+{
+	int saved = errno;
+
+	thread_by_offer = true;
+	if (update_thread_wanted == THREAD_YES ||
+	    (threads && update_thread_wanted == THREAD_AUTO))
+		thread_start();
+	errno = saved;
+}
+
 static void
 update_due(uint64_t now)
 {
@@ -303,14 +350,28 @@ update_due(uint64_t now)
 	errno = saved;
 }
 
+static void
+purge_excess(void)
+{
+	size_t most = heap_committed() / 4;
+	size_t dirty = heap_dirty();
+
+	if (most < DIRTY_MOST)
+		most = DIRTY_MOST;
+	if (unlikely(dirty > most))
+		heap_purge(0, dirty - most / 2);
+}
+
 void
 update_poll(void)
 {
 	uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
 	uint64_t now = os_now_ns();
 
-	if (likely(now < due))
+	if (likely(now < due)) {
+		purge_excess();
 		return;
+	}
 	if (due == 0)
 		__atomic_store_n(
 		    &due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
@@ -324,6 +385,7 @@ update_after_fork(void)
 {
 	worker = 0;
 	current = NULL;
+	nwaiting = 0;
 	due_ns = 0;
 	thread_state = NOT_STARTED;
 }

@@ -32,6 +32,13 @@ size_t update_trim(void);
 /* cache is off the list: wait until an update that is at it is through. */
 void update_wait(struct umem_cache *cache);
 
+/*
+ * Called by malloc.c only, and so only where malloc is ours: from a
+ * constructor, and (threads) after the program has created a thread.  From
+ * then on the updater's thread is created here or not at all.
+ */
+void update_thread_offer(bool threads);
+
 /* In the child of fork(): there is no updater. */
 void update_after_fork(void);
 

@@ -73,6 +73,7 @@ static uintptr_t committed_end; /* [heap_lock] read atomically */
 static uintptr_t reserved_end;  /* [heap_lock] */
 static uintptr_t states_end;    /* [heap_lock] of the part with memory */
 static uint8_t *states;         /* [atomic] one a unit */
+static size_t ndirty;           /* [atomic] units with a tick */
 static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
 static bool step_by_need;       /* address space is limited */
 static int policy;
@@ -231,27 +232,37 @@ commit_to_locked(uintptr_t end)
 	return true;
 }
 
+/* Where to commit to when end is wanted: the heap grows by an eighth. */
+static uintptr_t
+commit_goal_locked(uintptr_t end)
+{
+	size_t step =
+	    align_down((committed_end - heap_slot.base) / 8, HEAP_UNIT);
+
+	if (step < COMMIT_LEAST)
+		step = COMMIT_LEAST;
+	if (step > COMMIT_MOST)
+		step = COMMIT_MOST;
+	return committed_end + step > end ? committed_end + step : end;
+}
+
 static enum cover
 cover_locked(uintptr_t end)
 {
 	enum cover got;
-	size_t step;
+	uintptr_t goal;
 
 	if (end <= committed_end)
 		return COVERED;
 	got = reserve_locked(end);
 	if (got != COVERED)
 		return got;
-	step = align_down((committed_end - heap_slot.base) / 8, HEAP_UNIT);
-	if (step < COMMIT_LEAST)
-		step = COMMIT_LEAST;
-	if (step > COMMIT_MOST)
-		step = COMMIT_MOST;
-	if (committed_end + step > end &&
-	    committed_end + step <= reserved_end &&
-	    commit_to_locked(committed_end + step))
+	goal = commit_goal_locked(end);
+	if (goal > reserved_end)
+		goal = reserved_end;
+	if (commit_to_locked(goal))
 		return COVERED;
-	return commit_to_locked(end) ? COVERED : NO_MEMORY;
+	return goal > end && commit_to_locked(end) ? COVERED : NO_MEMORY;
 }
 
 /* Memory for everything below end. */
@@ -324,11 +335,13 @@ states_clear(void *at, size_t bytes)
 {
 	size_t first = unit_of(at);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
-	bool clean = true;
+	size_t nwere = 0;
 
 	for (size_t i = 0; i < n; i++)
-		clean &= state_clear(&states[first + i]);
-	return clean;
+		nwere += !state_clear(&states[first + i]);
+	if (nwere != 0)
+		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
+	return nwere == 0;
 }
 
 static uint8_t
@@ -344,6 +357,7 @@ states_mark(void *at, size_t bytes)
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 	uint8_t tick = tick_now();
 
+	__atomic_add_fetch(&ndirty, n, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < n; i++)
 		__atomic_store_n(&states[first + i], tick, __ATOMIC_RELEASE);
 }
@@ -471,8 +485,10 @@ heap_purge(uint64_t age_ns, size_t limit)
 			    __ATOMIC_RELEASE);
 		__atomic_add_fetch(&purge_word, 1, __ATOMIC_RELEASE);
 		os_futex_wake(&purge_word, INT32_MAX);
-		if (done)
+		if (done) {
+			__atomic_sub_fetch(&ndirty, n, __ATOMIC_RELAXED);
 			purged += n << HEAP_UNIT_SHIFT;
+		}
 		i += n - 1;
 	}
 	return purged;
@@ -481,13 +497,7 @@ heap_purge(uint64_t age_ns, size_t limit)
 size_t
 heap_dirty(void)
 {
-	uintptr_t end_now = __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE);
-	size_t end = (end_now - heap_slot.base) >> HEAP_UNIT_SHIFT;
-	size_t n = 0;
-
-	for (size_t i = 0; i < end; i++)
-		n += __atomic_load_n(&states[i], __ATOMIC_RELAXED) != 0;
-	return n << HEAP_UNIT_SHIFT;
+	return __atomic_load_n(&ndirty, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
 }
 
 size_t

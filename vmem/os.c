@@ -167,11 +167,26 @@ os_move(void *to, void *from, size_t bytes)
 		   0) == (long)to;
 }
 
+bool
+os_resident(void *at)
+{
+	unsigned char page = 0;
+
+	return call(SYS_mincore, (long)at, (long)os_page_size(), (long)&page,
+		   0) == 0 &&
+	       (page & 1) != 0;
+}
+
 void
 os_name(void *at, size_t bytes, const char *text)
 {
-	syscall6(SYS_prctl, PR_SET_VMA_, PR_SET_VMA_ANON_NAME_, (long)at,
-	    (long)bytes, (long)text, 0);
+	static bool unknown; /* to this kernel; [atomic] */
+
+	if (__atomic_load_n(&unknown, __ATOMIC_RELAXED))
+		return;
+	if (syscall6(SYS_prctl, PR_SET_VMA_, PR_SET_VMA_ANON_NAME_, (long)at,
+		(long)bytes, (long)text, 0) == -EINVAL)
+		__atomic_store_n(&unknown, true, __ATOMIC_RELAXED);
 }
 
 void

@@ -42,6 +42,9 @@ bool os_purge(void *at, size_t bytes);
  */
 bool os_move(void *to, void *from, size_t bytes);
 
+/* Has the page at this address memory?  False if the kernel will not say. */
+bool os_resident(void *at);
+
 /* Names a range in /proc/PID/maps where the kernel can; text is static. */
 void os_name(void *at, size_t bytes, const char *text);
 
