@@ -21,6 +21,9 @@
 
 struct alloc_fast alloc_fast;
 
+/* One for memory of our own structures, one for the block itself. */
+#define RECLAIM_TRIES 2
+
 /* What alloc_go_slow() has put away. */
 static size_t small_end_kept;
 static size_t units_kept;
@@ -92,8 +95,11 @@ engine_alloc(size_t size, bool *zeroed)
 	p = try_alloc(size, zeroed);
 	if (likely(p != NULL))
 		return p;
-	if (update_reclaim(size))
+	for (int i = 0; p == NULL && i < RECLAIM_TRIES; i++) {
+		if (!update_reclaim(size))
+			break;
 		p = try_alloc(size, zeroed);
+	}
 	return p != NULL ? p : no_memory();
 }
 
@@ -163,8 +169,11 @@ alloc_aligned(size_t size, size_t align)
 	if (align <= 8 || (align == 16 && size >= 16))
 		return alloc_get(size);
 	p = try_aligned(size, align);
-	if (p == NULL && update_reclaim(size))
+	for (int i = 0; p == NULL && i < RECLAIM_TRIES; i++) {
+		if (!update_reclaim(size))
+			break;
 		p = try_aligned(size, align);
+	}
 	return p != NULL ? p : no_memory();
 }
 
@@ -402,10 +411,14 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 	if (mtbf_strikes(flags))
 		return NULL;
 	for (;;) {
+		size_t bytes = cache->slabs.layout.slab_bytes;
+
 		object = cache_alloc_slow(cache);
-		if (object == NULL &&
-		    update_reclaim(cache->slabs.layout.slab_bytes))
+		for (int i = 0; object == NULL && i < RECLAIM_TRIES; i++) {
+			if (!update_reclaim(bytes))
+				break;
 			object = cache_alloc_slow(cache);
+		}
 		if (object != NULL)
 			return object;
 		if (!nofail_again(flags))

@@ -42,6 +42,7 @@
 #include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
+#include "vmem/meta.h"
 #include "vmem/os.h"
 
 /* Free pages younger than this may be wanted again. */
@@ -210,11 +211,29 @@ reclaim_by_other(void)
 	return true;
 }
 
+/* The library's own structures lack memory that the heap may have. */
+static bool
+feed_meta(void)
+{
+	bool zeroed;
+	void *at;
+
+	if (!meta_starved())
+		return false;
+	at = heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed);
+	if (at == NULL)
+		return false;
+	meta_feed(at, HEAP_UNIT);
+	return true;
+}
+
 bool
 update_reclaim(size_t size)
 {
 	int saved = errno;
 
+	if (feed_meta())
+		return true;
 	if (size > heap_committed())
 		return false;
 	if (!work_begin())

@@ -7,6 +7,10 @@
  * here are many and of few sizes.  Blocks of a chunk or more are mapped alone
  * and given back when freed.
  *
+ * When the kernel has no more memory, a higher layer may feed us some of what
+ * it has (meta_starved(), meta_feed()): a heap that is free but committed is
+ * of no use if it cannot be described.
+ *
  * A freed block keeps its list link in its first word, and is cleared when it
  * is handed out again, so every block starts as zeros.
  *
@@ -31,6 +35,7 @@ static struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
 static void *freed[NSTEPS]; /* [meta_lock] linked by first word */
 static char *chunk_at;      /* [meta_lock] not yet cut */
 static char *chunk_end;     /* [meta_lock] */
+static bool starved;        /* [meta_lock] the last map failed */
 static size_t used_bytes;   /* [meta_lock] */
 static size_t mapped_bytes; /* [meta_lock] */
 
@@ -72,7 +77,8 @@ cut_locked(size_t bytes)
 	if (chunk_at == NULL || at > chunk_end ||
 	    (size_t)(chunk_end - at) < bytes) {
 		at = map_locked(CHUNK_BYTES);
-		if (at == NULL)
+		starved = at == NULL;
+		if (starved)
 			return NULL;
 		chunk_end = at + CHUNK_BYTES;
 	}
@@ -134,6 +140,23 @@ meta_free(void *block, size_t bytes)
 		freed[step] = block;
 	}
 	used_bytes -= rounded;
+	lock_release(&meta_lock);
+}
+
+bool
+meta_starved(void)
+{
+	return __atomic_load_n(&starved, __ATOMIC_RELAXED);
+}
+
+void
+meta_feed(void *at, size_t bytes)
+{
+	memset(at, 0, bytes);
+	lock_take(&meta_lock);
+	chunk_at = at;
+	chunk_end = chunk_at + bytes;
+	starved = false;
 	lock_release(&meta_lock);
 }
 

@@ -17,6 +17,13 @@ void *meta_alloc(size_t bytes);
 /* bytes as it was asked for. */
 void meta_free(void *block, size_t bytes);
 
+/*
+ * Has the kernel refused the last chunk?  Then memory given here, aligned to
+ * a cache line and never taken back, is used instead.
+ */
+bool meta_starved(void);
+void meta_feed(void *at, size_t bytes);
+
 /* Bytes in use and bytes taken from the kernel. */
 size_t meta_used(void);
 size_t meta_mapped(void);
