@@ -473,6 +473,23 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 	return n;
 }
 
+size_t
+cpu_glance(struct cpu_hot *hot)
+{
+	bool locked = cpu_layer.rseq.owner == RSEQ_NONE;
+	unsigned cpu = locked ? os_cpu() : rseq_cpu(&cpu_layer.place);
+	struct cpu_hot *h;
+	intptr_t top, bottom;
+
+	if (cpu >= cpu_layer.nslots)
+		return 0;
+	h = hot_of(hot, cpu);
+	top = (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED);
+	bottom = (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED);
+	/* Not of one moment: a nonsense answer is possible and harmless. */
+	return top > bottom ? (size_t)(top - bottom) / sizeof(void *) % 256 : 0;
+}
+
 /*
  * Waits for every owner.  They are about to finish: what they wait for
  * meanwhile are locks of lower rank, which the fork handler takes later.

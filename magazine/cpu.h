@@ -63,6 +63,9 @@ bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 /* Rounds cached by all CPUs, exact only when nothing runs. */
 size_t cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold);
 
+/* Rounds in this CPU's loaded magazine, about; takes nothing. */
+size_t cpu_glance(struct cpu_hot *hot);
+
 /* Every header of the process, for the atfork handlers. */
 void cpu_lock_for_fork(void);
 void cpu_unlock_for_fork(void);

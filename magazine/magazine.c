@@ -69,9 +69,9 @@ static void
 depot_resize(struct magazine_layer *layer)
 {
 	size_t each = (size_t)layer->rounds * layer->object_bytes;
-	size_t n = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED) /
-		       (each + 1) +
-		   1;
+	size_t most = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED);
+	/* One more than that, unless it were a giant. */
+	size_t n = most / (each + 1) + (each < most / 4);
 
 	__atomic_store_n(&layer->depot.full_max, (uint32_t)n, __ATOMIC_RELAXED);
 }
@@ -395,6 +395,42 @@ magazine_drain(struct magazine_layer *layer, struct magazine **chain)
 	chain_append(chain, full);
 	chain_append(chain, empty);
 	return all;
+}
+
+size_t
+magazine_glance(struct magazine_layer *layer)
+{
+	return cpu_glance(layer->hot) +
+	       (size_t)__atomic_load_n(&layer->depot.full.n, __ATOMIC_RELAXED) *
+		   layer->rounds;
+}
+
+void
+magazine_take_near(struct magazine_layer *layer, struct magazine **chain)
+{
+	struct magazine *full, *empty;
+	struct cpu_owned own;
+
+	*chain = NULL;
+	if (cpu_own(layer->hot, layer->cold, &own)) {
+		struct cpu_cold *cold = own.cold;
+
+		if (cold->loaded != NULL) {
+			cold->loaded->nrounds = own.nrounds;
+			cold->loaded->next = NULL;
+			*chain = cold->loaded;
+		}
+		if (cold->previous != NULL) {
+			cold->previous->next = *chain;
+			*chain = cold->previous;
+		}
+		cold->loaded = cold->previous = NULL;
+		own.nrounds = 0;
+		cpu_disown(&own);
+	}
+	depot_take_all(&layer->depot, &full, &empty);
+	chain_append(chain, full);
+	chain_append(chain, empty);
 }
 
 /* Was this CPU's header exchanging magazines since the last update? */

@@ -76,6 +76,12 @@ unsigned magazine_refill_want(struct magazine_layer *layer);
  */
 bool magazine_drain(struct magazine_layer *layer, struct magazine **chain);
 
+/* Rounds of this CPU and in the depot, about. */
+size_t magazine_glance(struct magazine_layer *layer);
+
+/* Takes the magazines of this CPU and the depot, as a chain. */
+void magazine_take_near(struct magazine_layer *layer, struct magazine **chain);
+
 /* Takes what was not used since the last update, and resizes. */
 void magazine_update(struct magazine_layer *layer, struct magazine **chain);
 

@@ -398,6 +398,12 @@ umem_free_aligned(void *buf, size_t size)
 
 /* Public: objects. */
 
+static uint64_t
+cache_refused(const struct umem_cache *cache)
+{
+	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
+}
+
 public
 void *
 umem_cache_alloc(umem_cache_t *cache, int flags)
@@ -412,10 +418,13 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 		return NULL;
 	for (;;) {
 		size_t bytes = cache->slabs.layout.slab_bytes;
+		uint64_t nrefused = cache_refused(cache);
 
 		object = cache_alloc_slow(cache);
 		for (int i = 0; object == NULL && i < RECLAIM_TRIES; i++) {
-			if (!update_reclaim(bytes))
+			/* A constructor that refuses is no want of memory. */
+			if (cache_refused(cache) != nrefused ||
+			    !update_reclaim(bytes))
 				break;
 			object = cache_alloc_slow(cache);
 		}

@@ -31,7 +31,9 @@
 #include "umem/cache.h"
 #include "umem/init.h"
 #include "umem/misuse.h"
+#include "umem/size_class.h"
 #include "umem/update.h"
+#include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -272,6 +274,13 @@ umem_cache_destroy(umem_cache_t *cache)
 	meta_free(cache, sizeof(*cache));
 }
 
+static cold_path void
+refuse_chunk(struct umem_cache *cache, void *chunk)
+{
+	slab_give_raw(&cache->slabs, chunk);
+	__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
+}
+
 /* Constructs the raw ones of n chunks; returns how many are good, in front. */
 static unsigned
 construct_batch(struct umem_cache *cache, void **chunks, unsigned n)
@@ -285,7 +294,7 @@ construct_batch(struct umem_cache *cache, void **chunks, unsigned n)
 		    cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0)
 			chunks[ngood++] = chunk;
 		else
-			slab_give_raw(&cache->slabs, chunk);
+			refuse_chunk(cache, chunk);
 	}
 	return ngood;
 }
@@ -324,14 +333,57 @@ alloc_one(struct umem_cache *cache)
 	return NULL;
 }
 
+/* From here on a chunk is worth more than the trouble of finding it. */
+#define GIANT_CHUNK (128 * KIB)
+/* What a CPU may have cached of all giants, or an eighth of the heap. */
+#define GIANT_BYTES (16 * MIB)
+
+static bool
+too_many_giants(unsigned first)
+{
+	size_t most = heap_committed() / 8;
+	size_t bytes = 0;
+
+	for (unsigned c = first; c <= size_classes.n; c++)
+		bytes += magazine_glance(&class_cache[c]->mag) *
+			 size_classes.bytes[c];
+	return bytes > (most > GIANT_BYTES ? most : GIANT_BYTES);
+}
+
+/*
+ * A giant is wanted, and its own class has none: what other classes have may
+ * be put together for it.  New memory costs a fault a page.
+ */
+static void
+gather_giants(void)
+{
+	unsigned first = size_class_of(GIANT_CHUNK);
+
+	if (!too_many_giants(first))
+		return;
+	for (unsigned c = first; c <= size_classes.n; c++) {
+		struct umem_cache *cache = class_cache[c];
+		struct magazine *chain;
+
+		if (magazine_glance(&cache->mag) == 0)
+			continue;
+		magazine_take_near(&cache->mag, &chain);
+		cache_flush(cache, chain);
+		slab_reap(&cache->slabs, 0);
+	}
+}
+
 /* A magazine from the slabs; its last round is the answer. */
 static void *
 refill(struct umem_cache *cache)
 {
-	struct magazine *mag = magazine_empty(&cache->mag);
+	struct magazine *mag;
 	unsigned want, n;
 	void *object;
 
+	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
+		gather_giants();
+	mag = magazine_empty(&cache->mag);
 	if (mag == NULL)
 		return alloc_one(cache);
 	want = magazine_refill_want(&cache->mag);

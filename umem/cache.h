@@ -19,9 +19,10 @@ struct umem_cache {
 	umem_reclaim_t *reclaim;       /* [I] */
 	void *priv;                    /* [I] for the three */
 	size_t nused_at_update;        /* chunks out of slabs, then */
-	bool destroyed;   /* by the program, with objects still out */
-	uint64_t nfailed; /* [a] allocations that found no memory */
-	struct list link; /* [l] */
+	bool destroyed;    /* by the program, with objects still out */
+	uint64_t nfailed;  /* [a] allocations that found no memory */
+	uint64_t nrefused; /* [a] objects that the constructor refused */
+	struct list link;  /* [l] */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
 };

@@ -24,15 +24,10 @@
 static size_t used;  /* [a] bytes */
 static size_t count; /* [a] blocks */
 
-void *
-large_alloc(size_t size, size_t align, bool *zeroed)
+/* A span of the heap becomes a block.  NULL in, or no memory: NULL. */
+static void *
+block_make(void *p, size_t bytes)
 {
-	size_t bytes = align_up(size, HEAP_UNIT);
-	void *p;
-
-	if (bytes < size)
-		return NULL;
-	p = heap_alloc(bytes, align, zeroed);
 	if (p == NULL)
 		return NULL;
 	if (!addr_map_cover(p, bytes)) {
@@ -43,6 +38,16 @@ large_alloc(size_t size, size_t align, bool *zeroed)
 	__atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
 	return p;
+}
+
+void *
+large_alloc(size_t size, size_t align, bool *zeroed)
+{
+	size_t bytes = align_up(size, HEAP_UNIT);
+
+	if (bytes < size)
+		return NULL;
+	return block_make(heap_alloc(bytes, align, zeroed), bytes);
 }
 
 void
@@ -62,20 +67,64 @@ resized(void *p, size_t oldbytes, size_t bytes)
 	return p;
 }
 
+/* Pages are moved or copied by pieces of this size, 256 pages at a look. */
+#define PIECE (64 * KIB)
+#define LOOK  256
+
+/* How long the run of pieces is that are all as the first; bytes or less. */
+static size_t
+run_length(void *to, size_t bytes, bool *resident)
+{
+	size_t page = os_page_size();
+	size_t step = PIECE < page ? page : PIECE;
+	unsigned char pages[LOOK];
+	size_t n = 0;
+
+	if (bytes > LOOK * page)
+		bytes = LOOK * page;
+	if (!os_resident(to, bytes, pages)) {
+		*resident = true;
+		return bytes;
+	}
+	*resident = pages[0] & 1;
+	while (n < bytes && (pages[n / page] & 1) == *resident)
+		n += step;
+	return n < bytes ? n : bytes;
+}
+
 void
 large_copy(void *to, void *from, size_t bytes)
 {
 	size_t page = os_page_size();
-	size_t whole = align_down(bytes, page);
+	char *dst = to, *src = from;
 
 	if (bytes >= MOVE_LEAST &&
-	    (((uintptr_t)to | (uintptr_t)from) & (page - 1)) == 0 &&
-	    !os_resident((char *)to + align_down(bytes / 2, page)) &&
-	    os_move(to, from, whole)) {
-		memcpy((char *)to + whole, (char *)from + whole, bytes - whole);
-		return;
-	}
-	memcpy(to, from, bytes);
+	    (((uintptr_t)to | (uintptr_t)from) & (page - 1)) == 0)
+		while (bytes >= page) {
+			bool resident;
+			size_t n =
+			    run_length(dst, align_down(bytes, page), &resident);
+
+			if (resident || n < MOVE_LEAST || !os_move(dst, src, n))
+				memcpy(dst, src, n);
+			dst += n;
+			src += n;
+			bytes -= n;
+		}
+	memcpy(dst, src, bytes);
+}
+
+static bool
+grow(void *p, size_t oldbytes, size_t bytes)
+{
+	bool zeroed;
+
+	if (!heap_grow(p, oldbytes, bytes, &zeroed))
+		return false;
+	if (addr_map_cover(p, bytes))
+		return true;
+	heap_shrink(p, bytes, oldbytes);
+	return false;
 }
 
 void *
@@ -93,9 +142,10 @@ large_resize(void *p, size_t oldbytes, size_t size)
 		return heap_shrink(p, oldbytes, bytes)
 			   ? resized(p, oldbytes, bytes)
 			   : p;
-	if (addr_map_cover(p, bytes) && heap_grow(p, oldbytes, bytes, &zeroed))
+	if (grow(p, oldbytes, bytes))
 		return resized(p, oldbytes, bytes);
-	q = large_alloc(size, HEAP_UNIT, &zeroed);
+	/* With room to double in place: a block that grew will grow again. */
+	q = block_make(heap_alloc_roomy(bytes, bytes, &zeroed), bytes);
 	if (q == NULL)
 		return NULL;
 	large_copy(q, p, oldbytes);

@@ -50,9 +50,10 @@
 /* Given back by one update: some 10 ms of the kernel's time. */
 /*
  * Free memory beyond this, and beyond a fourth of what the heap ever had, goes
- * back however young: a program that has freed so much may never call again.
+ * back before its time: a program that has freed so much may never call again.
  */
 #define DIRTY_MOST      (64 * MIB)
+#define YOUNG_AGE_NS    300000000
 #define PURGE_LIMIT     (256 * MIB)
 /* Updates that found nothing to do before the thread sleeps. */
 #define IDLE_UPDATES    3
@@ -370,15 +371,24 @@ update_due(uint64_t now)
 }
 
 static void
-purge_excess(void)
+purge_excess(uint64_t now)
 {
+	static uint64_t looked_ns; /* [a] at the heap for old pages */
 	size_t most = heap_committed() / 4;
 	size_t dirty = heap_dirty();
 
 	if (most < DIRTY_MOST)
 		most = DIRTY_MOST;
-	if (unlikely(dirty > most))
-		heap_purge(0, dirty - most / 2);
+	if (likely(dirty <= most))
+		return;
+	/* What was just freed is the most likely to be wanted again. */
+	if (now - __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) >
+	    YOUNG_AGE_NS / 2) {
+		__atomic_store_n(&looked_ns, now, __ATOMIC_RELAXED);
+		dirty -= heap_purge(YOUNG_AGE_NS, dirty - most / 2);
+	}
+	if (dirty > 2 * most)
+		heap_purge(0, dirty - most);
 }
 
 void
@@ -388,7 +398,7 @@ update_poll(void)
 	uint64_t now = os_now_ns();
 
 	if (likely(now < due)) {
-		purge_excess();
+		purge_excess(now);
 		return;
 	}
 	if (due == 0)

@@ -65,6 +65,9 @@
 #define PURGING     255
 #define PURGE_UNITS 16 /* units purged by one call */
 
+/* Failures to take a hole, 100 us apart, that count as no memory. */
+#define HOLE_TRIES 100
+
 struct heap_slot heap_slot;
 
 static vmem_t *heap_arena;
@@ -186,6 +189,21 @@ enum cover {
 	NO_MEMORY
 };
 
+/* As far towards end as nothing is in the way. */
+static bool
+reserve_pieces_locked(uintptr_t end)
+{
+	size_t piece = end - reserved_end;
+
+	while (reserved_end < end && piece >= HEAP_UNIT)
+		if (piece <= end - reserved_end &&
+		    os_reserve_at((void *)reserved_end, piece))
+			reserved_end += piece;
+		else
+			piece = align_down(piece / 2, HEAP_UNIT);
+	return reserved_end == end;
+}
+
 static enum cover
 reserve_locked(uintptr_t end)
 {
@@ -209,15 +227,11 @@ reserve_locked(uintptr_t end)
 		return COVERED;
 	}
 	/* Refused for want of room, or is a mapping in the way? */
-	if (os_reserve_at((void *)reserved_end, HEAP_UNIT)) {
-		reserved_end += HEAP_UNIT;
-		return reserved_end < end ? NO_MEMORY : COVERED;
-	}
-	void *probe = os_reserve(NULL, HEAP_UNIT);
+	void *probe = os_reserve(NULL, need);
 	if (probe == NULL)
 		return NO_MEMORY;
-	os_unmap(probe, HEAP_UNIT);
-	return IN_THE_WAY;
+	os_unmap(probe, need);
+	return reserve_pieces_locked(end) ? COVERED : IN_THE_WAY;
 }
 
 static bool
@@ -282,22 +296,40 @@ cover(uintptr_t end)
 /*
  * The unit at the watermark is somebody else's.  Our caller has given its
  * block back, so unless another thread has just taken the unit, it is free.
+ * False: it could not be had, or what lies below it got no memory.
  */
-static void
+static bool
 hole_take(void)
 {
+	bool taken = false;
+
 	lock_take(&heap_lock);
 	uintptr_t at = reserved_end;
 	lock_release(&heap_lock);
 
 	if (vmem_xalloc(heap_arena, HEAP_UNIT, HEAP_UNIT, 0, 0, (void *)at,
 		(void *)(at + HEAP_UNIT), VM_NOSLEEP) == NULL)
-		return;
+		return false;
 	lock_take(&heap_lock);
 	/* What lies between stays uncommitted only if it was not yet. */
-	if (reserved_end == at && commit_to_locked(at))
-		committed_end = reserved_end = at + HEAP_UNIT;
+	if (reserved_end == at && commit_to_locked(at)) {
+		reserved_end = at + HEAP_UNIT;
+		__atomic_store_n(
+		    &committed_end, reserved_end, __ATOMIC_RELEASE);
+		taken = true;
+	}
 	lock_release(&heap_lock);
+	if (!taken)
+		vmem_xfree(heap_arena, (void *)at, HEAP_UNIT);
+	return taken;
+}
+
+/* Another thread may have the unit for a moment; it needs time to run. */
+static void
+hole_wait(uint32_t *nfailed)
+{
+	++*nfailed;
+	os_futex_wait(nfailed, *nfailed, 100000);
 }
 
 static size_t
@@ -384,7 +416,9 @@ arena_give(void *at, size_t bytes, size_t align)
 void *
 heap_alloc(size_t bytes, size_t align, bool *zeroed)
 {
-	for (;;) {
+	uint32_t nfailed = 0;
+
+	while (nfailed < HOLE_TRIES) {
 		void *at = arena_take(bytes, align);
 
 		if (at == NULL)
@@ -397,8 +431,31 @@ heap_alloc(size_t bytes, size_t align, bool *zeroed)
 		arena_give(at, bytes, align);
 		if (got == NO_MEMORY)
 			return NULL;
-		hole_take();
+		if (!hole_take())
+			hole_wait(&nfailed);
 	}
+	return NULL;
+}
+
+void *
+heap_alloc_roomy(size_t bytes, size_t room, bool *zeroed)
+{
+	void *at = NULL;
+
+	if (room <= SIZE_MAX - bytes)
+		at = arena_take(bytes + room, HEAP_UNIT);
+	if (at == NULL)
+		return heap_alloc(bytes, HEAP_UNIT, zeroed);
+	if (!vmem_shrink(heap_arena, at, bytes + room, bytes)) {
+		arena_give(at, bytes + room, HEAP_UNIT);
+		return heap_alloc(bytes, HEAP_UNIT, zeroed);
+	}
+	if (cover((uintptr_t)at + bytes) != COVERED) {
+		arena_give(at, bytes, HEAP_UNIT);
+		return heap_alloc(bytes, HEAP_UNIT, zeroed);
+	}
+	*zeroed = states_clear(at, bytes);
+	return at;
 }
 
 void
@@ -466,7 +523,9 @@ heap_purge(uint64_t age_ns, size_t limit)
 	uint8_t was[PURGE_UNITS];
 	size_t purged = 0;
 
-	for (size_t i = 0; i < end && purged < limit; i++) {
+	for (size_t i = 0; i < end && limit - purged >= HEAP_UNIT; i++) {
+		size_t most = (limit - purged) >> HEAP_UNIT_SHIFT;
+
 		/* Eight clean units at a time; most are, or are in use. */
 		if ((i & 7) == 0 && i + 8 <= end &&
 		    __atomic_load_n((uint64_t *)(void *)(states + i),
@@ -474,7 +533,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 			i += 7;
 			continue;
 		}
-		size_t n = purge_claim(i, end, now, age, was);
+		size_t n = purge_claim(
+		    i, most < end - i ? i + most : end, now, age, was);
 		if (n == 0)
 			continue;
 		bool done =

@@ -168,13 +168,9 @@ os_move(void *to, void *from, size_t bytes)
 }
 
 bool
-os_resident(void *at)
+os_resident(void *at, size_t bytes, unsigned char *pages)
 {
-	unsigned char page = 0;
-
-	return call(SYS_mincore, (long)at, (long)os_page_size(), (long)&page,
-		   0) == 0 &&
-	       (page & 1) != 0;
+	return call(SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
 }
 
 void

@@ -42,8 +42,11 @@ bool os_purge(void *at, size_t bytes);
  */
 bool os_move(void *to, void *from, size_t bytes);
 
-/* Has the page at this address memory?  False if the kernel will not say. */
-bool os_resident(void *at);
+/*
+ * Which of the pages have memory: bit 0 of a byte of pages for each.  False
+ * if the kernel will not say.
+ */
+bool os_resident(void *at, size_t bytes, unsigned char *pages);
 
 /* Names a range in /proc/PID/maps where the kernel can; text is static. */
 void os_name(void *at, size_t bytes, const char *text);
