@@ -56,6 +56,8 @@ for file in $everything; do
 	    grep -vE "\"($may)/[^\"]*\"" | cut -d: -f1 |
 	    breach "$file" "includes upwards, or without naming the folder" ||
 	    true
+done
+for file in $library; do
 	code "$file" | grep -nE '^[ 	]*#[ 	]*include.*\.c[">]' |
 	    cut -d: -f1 | breach "$file" "includes a .c file" || true
 done
