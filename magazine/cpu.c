@@ -376,15 +376,18 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 	struct region *region = region_of(hot);
 	unsigned n = 0;
 
+	/* Not while fork() owns every header: none may be passed over then. */
+	lock_take(&regions_lock);
 	for (unsigned cpu = 0; cpu < nused; cpu++) {
 		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 
 		if (!__atomic_load_n(
 			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
-		    (c->loaded == NULL && c->previous == NULL) || !owned_try(h))
+		    !owned_try(h))
 			continue;
-		if (keep != NULL && keep(c)) {
+		if ((c->loaded == NULL && c->previous == NULL) ||
+		    (keep != NULL && keep(c))) {
 			owned_end(h);
 			continue;
 		}
@@ -392,6 +395,7 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 		mine[cpu / 64] |= (uint64_t)1 << (cpu % 64);
 		n++;
 	}
+	lock_release(&regions_lock);
 	return n;
 }
 

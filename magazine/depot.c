@@ -52,12 +52,19 @@ depot_unlock(struct depot *depot)
 	lock_release(&depot->lock);
 }
 
+/* Relaxed stores: head and n are looked at without the lock, as hints. */
+static void
+set_locked(struct maglist *list, struct magazine *head, uint32_t n)
+{
+	__atomic_store_n(&list->head, head, __ATOMIC_RELAXED);
+	__atomic_store_n(&list->n, n, __ATOMIC_RELAXED);
+}
+
 static void
 push_locked(struct depot *depot, struct maglist *list, struct magazine *mag)
 {
 	mag->next = list->head;
-	list->head = mag;
-	list->n++;
+	set_locked(list, mag, list->n + 1);
 	depot->nmoved++;
 }
 
@@ -68,8 +75,7 @@ pop_locked(struct depot *depot, struct maglist *list)
 
 	if (mag == NULL)
 		return NULL;
-	list->head = mag->next;
-	list->n--;
+	set_locked(list, mag->next, list->n - 1);
 	if (list->low > list->n)
 		list->low = list->n;
 	depot->nmoved++;
@@ -112,7 +118,8 @@ depot_put_full(struct depot *depot, struct magazine *full)
 
 	depot_lock(depot);
 	push_locked(depot, &depot->full, full);
-	surplus = depot->full.n > depot->full_max;
+	surplus =
+	    depot->full.n > __atomic_load_n(&depot->full_max, __ATOMIC_RELAXED);
 	depot_unlock(depot);
 	return surplus;
 }
@@ -158,8 +165,9 @@ cut_tail_locked(struct maglist *list, uint32_t n)
 	for (uint32_t i = list->n; i > n; i--)
 		at = &(*at)->next;
 	chain = *at;
-	*at = NULL;
-	list->n -= n;
+	if (at != &list->head)
+		*at = NULL;
+	set_locked(list, n < list->n ? list->head : NULL, list->n - n);
 	return chain;
 }
 

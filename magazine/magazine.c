@@ -68,7 +68,9 @@ capacity_at_most(size_t nrounds)
 static void
 depot_resize(struct magazine_layer *layer)
 {
-	size_t each = (size_t)layer->rounds * layer->object_bytes;
+	size_t each =
+	    (size_t)__atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) *
+	    layer->object_bytes;
 	size_t most = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED);
 	/* One more than that, unless it were a giant. */
 	size_t n = most / (each + 1) + (each < most / 4);
@@ -132,7 +134,7 @@ struct magazine *
 magazine_new(struct magazine_layer *layer)
 {
 	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
-	struct magazine *mag = meta_alloc(magazine_bytes(rounds));
+	struct magazine *mag = meta_alloc_spare(magazine_bytes(rounds));
 
 	if (mag != NULL)
 		mag->capacity = rounds;
@@ -231,6 +233,14 @@ note_overflow(struct magazine_layer *layer, struct cpu_cold *cold)
 		magazine_grow(layer);
 }
 
+/* About: nobody holds the lock. */
+static bool
+depot_is_over(const struct depot *depot)
+{
+	return __atomic_load_n(&depot->full.n, __ATOMIC_RELAXED) >
+	       __atomic_load_n(&depot->full_max, __ATOMIC_RELAXED);
+}
+
 /* Room on the owned header, by an exchange if need be. */
 static bool
 have_room(struct magazine_layer *layer, struct cpu_owned *own,
@@ -260,7 +270,7 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		empty = depot_trade_for_empty(&layer->depot, cold->previous);
 		if (empty == NULL)
 			return false;
-		*surplus = layer->depot.full.n > layer->depot.full_max;
+		*surplus = depot_is_over(&layer->depot);
 		note_overflow(layer, cold);
 	}
 	cold->previous = empty;
@@ -319,7 +329,7 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 	if (old == NULL)
 		return;
 	old->nrounds = 0;
-	if (old->capacity == layer->rounds)
+	if (old->capacity == __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED))
 		depot_put_empty(&layer->depot, old);
 	else
 		magazine_delete(old);
@@ -402,7 +412,7 @@ magazine_glance(struct magazine_layer *layer)
 {
 	return cpu_glance(layer->hot) +
 	       (size_t)__atomic_load_n(&layer->depot.full.n, __ATOMIC_RELAXED) *
-		   layer->rounds;
+		   __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 }
 
 void
@@ -448,7 +458,8 @@ void
 magazine_update(struct magazine_layer *layer, struct magazine **chain)
 {
 	struct magazine *full, *empty;
-	uint32_t contended = layer->depot.ncontended;
+	uint32_t contended =
+	    __atomic_load_n(&layer->depot.ncontended, __ATOMIC_RELAXED);
 
 	*chain = NULL;
 	cpu_drain(layer->hot, layer->cold, is_busy, chain);
@@ -457,10 +468,12 @@ magazine_update(struct magazine_layer *layer, struct magazine **chain)
 	chain_append(chain, empty);
 	if (contended - layer->ncontended > magazine_max_contention)
 		magazine_grow(layer);
-	else if (*chain != NULL && layer->depot.full.n == 0)
+	else if (*chain != NULL &&
+		 __atomic_load_n(&layer->depot.full.n, __ATOMIC_RELAXED) == 0)
 		magazine_shrink(layer);
 	if (full != NULL)
-		depot_room(layer, layer->depot_bytes / 2);
+		depot_room(layer,
+		    __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED) / 2);
 	layer->ncontended = contended;
 }
 

@@ -132,6 +132,13 @@ rseq_thread_start(const struct rseq_state *state)
 }
 
 bool
+rseq_is_allowed(const struct rseq_state *state)
+{
+	return state->owner != RSEQ_LIBC ||
+	       os_rseq_allowed(libc_area(), RSEQ_AREA_BYTES, RSEQ_SIGNATURE);
+}
+
+bool
 rseq_thread_stop(const struct rseq_state *state)
 {
 	if (state->owner == RSEQ_LIBC)

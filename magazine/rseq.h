@@ -92,6 +92,9 @@ void rseq_start(
  */
 bool rseq_thread_start(const struct rseq_state *state);
 
+/* False: a thread created now would not be registered by libc. */
+bool rseq_is_allowed(const struct rseq_state *state);
+
 /*
  * The calling thread does without sections until rseq_thread_resume(), and so
  * does whoever shares its thread-local storage.  False: nothing was changed.

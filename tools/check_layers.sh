@@ -94,11 +94,12 @@ only '#[[:space:]]*include[[:space:]]*<urcu' 'only umem/rcu.c uses urcu' \
     umem/rcu.c
 
 # Nothing that may allocate, lock or look up names behind our back.  (A new
-# that fails, and clone(), look for the next library's.)
+# that fails, and thread.c, look for the next library's.)
 only '(^|[^_[:alnum:]])(f|s|sn|vs|vsn|d|vf)?printf[[:space:]]*\(|fopen|fputs' \
     'uses stdio' umem/malloc.c
 only '(^|[^_[:alnum:]])(dlsym|dlopen|backtrace)[[:space:]]*\(' \
-    'looks up names or stacks through libraries' umem/malloc.c
+    'looks up names or stacks through libraries' umem/malloc.c \
+    umem/thread.c
 
 # An architecture is a file: #if only where those files are chosen.
 for file in $library; do

@@ -235,8 +235,9 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 {
 	void *q = alloc_get(size);
 
+	/* Nobody expects that making a block smaller may fail. */
 	if (q == NULL)
-		return NULL;
+		return size <= bytes ? p : NULL;
 	large_copy(q, p, bytes < size ? bytes : size);
 	alloc_free(p);
 	return q;
@@ -321,22 +322,19 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 	}
 }
 
-public
-void *
+public void *
 umem_alloc(size_t size, int flags)
 {
 	return sized_alloc(size, 0, flags, false);
 }
 
-public
-void *
+public void *
 umem_zalloc(size_t size, int flags)
 {
 	return sized_alloc(size, 0, flags, true);
 }
 
-public
-void
+public void
 umem_free(const void *buf, size_t size)
 {
 	void *p = (void *)(uintptr_t)buf;
@@ -355,8 +353,7 @@ umem_free(const void *buf, size_t size)
 	alloc_free(p);
 }
 
-public
-void *
+public void *
 umem_alloc_align(size_t size, size_t align, int flags)
 {
 	if (!is_pow2(align)) {
@@ -366,8 +363,7 @@ umem_alloc_align(size_t size, size_t align, int flags)
 	return sized_alloc(size, align, flags, false);
 }
 
-public
-void
+public void
 umem_free_align(void *buf, size_t size)
 {
 	size_t bytes;
@@ -382,15 +378,13 @@ umem_free_align(void *buf, size_t size)
 	alloc_free(buf);
 }
 
-public
-void *
+public void *
 umem_alloc_aligned(size_t size, size_t align, int flags)
 {
 	return umem_alloc_align(size, align, flags);
 }
 
-public
-void
+public void
 umem_free_aligned(void *buf, size_t size)
 {
 	umem_free_align(buf, size);
@@ -404,8 +398,7 @@ cache_refused(const struct umem_cache *cache)
 	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
 }
 
-public
-void *
+public void *
 umem_cache_alloc(umem_cache_t *cache, int flags)
 {
 	void *object;
@@ -435,8 +428,7 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 	}
 }
 
-public
-void
+public void
 umem_cache_free(umem_cache_t *cache, void *object)
 {
 	if (likely(alloc_fast.units != 0) &&

@@ -34,6 +34,7 @@
 #include "umem/size_class.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
+#include "vmem/hooks.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -156,15 +157,21 @@ cache_create_quantum(
 
 /* Alignment in force for what the program asked; 0 if it cannot be had. */
 static size_t
-cache_align(size_t size, size_t align, unsigned cflags)
+cache_align(const struct umem_cache *cache, size_t align, vmem_t *source)
 {
+	size_t most = source == NULL ? os_page_size() : vmem_quantum(source);
+
 	if (align == 0)
-		align = size >= ALIGN_SECOND ? ALIGN_SECOND : ALIGN_LEAST;
-	if (!is_pow2(align) || align > os_page_size())
+		align =
+		    cache->bufsize > ALIGN_LEAST ? ALIGN_SECOND : ALIGN_LEAST;
+	if (!is_pow2(align))
 		return 0;
-	if (align < ALIGN_LEAST && (cflags & UMC_NOTOUCH) == 0)
+	if (align < ALIGN_LEAST && (cache->flags & UMC_NOTOUCH) == 0)
 		align = ALIGN_LEAST;
-	return align;
+	/* Bit 0 of a constructed cache's chunks is spoken for in slab_take(). */
+	if (align < 2 && (cache->construct != NULL || cache->destruct != NULL))
+		align = 2;
+	return align <= most ? align : 0;
 }
 
 static bool
@@ -179,24 +186,22 @@ arguments_are_right(const char *name, size_t size, size_t align, int cflags)
 	return (cflags & UMC_NOHASH) == 0 || size <= os_page_size() - 64;
 }
 
-public
-umem_cache_t *
+public umem_cache_t *
 umem_cache_create(const char *name, size_t bufsize, size_t align,
     umem_constructor_t *construct, umem_destructor_t *destruct,
     umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags)
 {
-	size_t in_force = cache_align(bufsize, align, (unsigned)cflags);
 	struct umem_cache template = {.flags = (unsigned)cflags,
 	    .bufsize = bufsize,
-	    .align = in_force,
 	    .construct = construct,
 	    .destruct = destruct,
 	    .reclaim = reclaim,
 	    .priv = priv};
 	struct slab_layout layout;
 	struct umem_cache *cache;
-	size_t chunk;
+	size_t in_force, chunk;
 
+	in_force = cache_align(&template, align, source);
 	if (!arguments_are_right(name, bufsize, in_force, cflags)) {
 		errno = EINVAL;
 		return NULL;
@@ -205,9 +210,7 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 		errno = EAGAIN;
 		return NULL;
 	}
-	/* Bit 0 of a constructed cache's chunks is spoken for in slab_take(). */
-	if (construct != NULL && in_force < 2)
-		in_force = 2;
+	template.align = in_force;
 	chunk = align_up(bufsize, in_force);
 	if (chunk < bufsize || bufsize > PTRDIFF_MAX / 2 ||
 	    !slab_layout(&layout, chunk, in_force,
@@ -256,8 +259,7 @@ cache_drain(struct umem_cache *cache)
 	return all;
 }
 
-public
-void
+public void
 umem_cache_destroy(umem_cache_t *cache)
 {
 	bool drained;

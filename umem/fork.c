@@ -71,6 +71,8 @@ fork_parent(void)
 void
 fork_child(void)
 {
-	update_after_fork();
+	update_after_fork(
+	    update_thread_counted == NULL || update_thread_counted());
+	heap_after_fork();
 	let_go();
 }

@@ -206,6 +206,10 @@ umem_start(void)
 {
 	bool first;
 
+	/* Called by what the start calls: see boot_is_early(). */
+	if (__atomic_load_n(&starter, __ATOMIC_RELAXED) ==
+	    (uintptr_t)__builtin_thread_pointer())
+		return false;
 	lock_take(&start_lock);
 	first = start_locked();
 	lock_release(&start_lock);
@@ -228,8 +232,7 @@ start_early(void)
 	umem_ready();
 }
 
-public
-int
+public int
 umem_mode(struct umem_mode *out, size_t bytes)
 {
 	static const int modes[] = {[RSEQ_NONE] = UMEM_MODE_LOCKED,
@@ -248,15 +251,13 @@ umem_mode(struct umem_mode *out, size_t bytes)
 	return 0;
 }
 
-public
-const char *
+public const char *
 umem_version(void)
 {
 	return UMEM_VERSION;
 }
 
-public
-vmem_t *
+public vmem_t *
 vmem_heap_arena(vmem_alloc_t **alloc, vmem_free_t **release)
 {
 	vmem_t *arena = umem_ready() ? heap_public_arena() : NULL;

@@ -7,9 +7,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,22 +30,19 @@ fail(int error)
 	return NULL;
 }
 
-public
-void *
+public void *
 malloc(size_t size)
 {
 	return alloc_get(size);
 }
 
-public
-void
+public void
 free(void *p)
 {
 	alloc_free(p);
 }
 
-public
-void *
+public void *
 calloc(size_t n, size_t size)
 {
 	size_t bytes;
@@ -58,8 +52,7 @@ calloc(size_t n, size_t size)
 	return alloc_zeroed(bytes);
 }
 
-public
-void *
+public void *
 realloc(void *p, size_t size)
 {
 	if (p == NULL)
@@ -70,8 +63,7 @@ realloc(void *p, size_t size)
 	return NULL;
 }
 
-public
-void *
+public void *
 reallocarray(void *p, size_t n, size_t size)
 {
 	size_t bytes;
@@ -82,8 +74,7 @@ reallocarray(void *p, size_t n, size_t size)
 }
 
 /* As glibc: an alignment that is no power of two is rounded up to one. */
-public
-void *
+public void *
 memalign(size_t align, size_t size)
 {
 	if (align > (size_t)1 << 62)
@@ -93,8 +84,7 @@ memalign(size_t align, size_t size)
 	return alloc_aligned(size, align);
 }
 
-public
-void *
+public void *
 aligned_alloc(size_t align, size_t size)
 {
 	if (!is_pow2(align))
@@ -102,8 +92,7 @@ aligned_alloc(size_t align, size_t size)
 	return alloc_aligned(size, align);
 }
 
-public
-int
+public int
 posix_memalign(void **out, size_t align, size_t size)
 {
 	int saved = errno;
@@ -120,15 +109,13 @@ posix_memalign(void **out, size_t align, size_t size)
 	return 0;
 }
 
-public
-void *
+public void *
 valloc(size_t size)
 {
 	return alloc_aligned(size, os_page_size());
 }
 
-public
-void *
+public void *
 pvalloc(size_t size)
 {
 	size_t bytes = align_up(size, os_page_size());
@@ -139,31 +126,27 @@ pvalloc(size_t size)
 	    bytes == 0 ? os_page_size() : bytes, os_page_size());
 }
 
-public
-size_t
+public size_t
 malloc_usable_size(void *p)
 {
 	return p == NULL ? 0 : alloc_usable(p, "malloc_usable_size");
 }
 
-public
-void
+public void
 cfree(void *p)
 {
 	alloc_free(p);
 }
 
 /* The size is checked where that costs nothing: on the slow way. */
-public
-void
+public void
 free_sized(void *p, size_t size)
 {
 	(void)size;
 	alloc_free(p);
 }
 
-public
-void
+public void
 free_aligned_sized(void *p, size_t align, size_t size)
 {
 	(void)align;
@@ -172,8 +155,7 @@ free_aligned_sized(void *p, size_t align, size_t size)
 }
 
 /* 1 if memory went back to the kernel. */
-public
-int
+public int
 malloc_trim(size_t pad)
 {
 	int saved = errno;
@@ -188,8 +170,7 @@ malloc_trim(size_t pad)
 }
 
 /* Accepted, since nothing of glibc's innards is here to be tuned. */
-public
-int
+public int
 mallopt(int param, int value)
 {
 	(void)param;
@@ -197,8 +178,7 @@ mallopt(int param, int value)
 	return 1;
 }
 
-public
-struct mallinfo2
+public struct mallinfo2
 mallinfo2(void)
 {
 	struct mallinfo2 info = {0};
@@ -216,8 +196,7 @@ mallinfo2(void)
 }
 
 /* The fields are int, and so wrong beyond 2 GiB, as everywhere. */
-public
-struct mallinfo
+public struct mallinfo
 mallinfo(void)
 {
 	struct mallinfo2 info = mallinfo2();
@@ -292,8 +271,7 @@ report_delete(struct report *report)
 	os_unmap(report, align_up(sizeof(*report), os_page_size()));
 }
 
-public
-int
+public int
 malloc_info(int options, FILE *file)
 {
 	struct report *report;
@@ -321,8 +299,7 @@ malloc_info(int options, FILE *file)
 	return 0;
 }
 
-public
-void
+public void
 malloc_stats(void)
 {
 	struct report *report;
@@ -348,137 +325,64 @@ malloc_stats(void)
 
 /* What old programs and other libraries call past the public names. */
 
-public
-void *
+public void *
 __libc_malloc(size_t size)
 {
 	return alloc_get(size);
 }
 
-public
-void
+public void
 __libc_free(void *p)
 {
 	alloc_free(p);
 }
 
-public
-void *
+public void *
 __libc_calloc(size_t n, size_t size)
 {
 	return calloc(n, size);
 }
 
-public
-void *
+public void *
 __libc_realloc(void *p, size_t size)
 {
 	return realloc(p, size);
 }
 
-public
-void *
+public void *
 __libc_reallocarray(void *p, size_t n, size_t size)
 {
 	return reallocarray(p, n, size);
 }
 
-public
-void *
+public void *
 __libc_memalign(size_t align, size_t size)
 {
 	return memalign(align, size);
 }
 
-public
-void *
+public void *
 __libc_valloc(size_t size)
 {
 	return valloc(size);
 }
 
-public
-void *
+public void *
 __libc_pvalloc(size_t size)
 {
 	return pvalloc(size);
 }
 
-public
-struct mallinfo
+public struct mallinfo
 __libc_mallinfo(void)
 {
 	return mallinfo();
 }
 
-public
-int
+public int
 __libc_mallopt(int param, int value)
 {
 	return mallopt(param, value);
-}
-
-/*
- * clone() with CLONE_VM and no thread-local storage for the child: the two
- * share one rseq area, which the kernel keeps for one of them only.  So they
- * do without sections, for as long as that can be.
- */
-public
-int
-clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
-{
-	bool shares = (flags & (CLONE_VM | CLONE_SETTLS)) == CLONE_VM;
-	int (*next)(int (*)(void *), void *, int, void *, ...);
-	pid_t *parent_tid, *child_tid;
-	void *tls;
-	va_list more;
-	bool stopped;
-	int pid;
-
-	va_start(more, arg);
-	parent_tid = va_arg(more, pid_t *);
-	tls = va_arg(more, void *);
-	child_tid = va_arg(more, pid_t *);
-	va_end(more);
-	*(void **)&next = dlsym(RTLD_NEXT, "clone");
-	if (next == NULL) {
-		errno = ENOSYS;
-		return -1;
-	}
-	stopped = shares && rseq_thread_stop(&cpu_layer.rseq);
-	pid = next(run, stack, flags, arg, parent_tid, tls, child_tid);
-	/* After a vfork the child is gone; else it is here to stay. */
-	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))
-		rseq_thread_resume(&cpu_layer.rseq);
-	return pid;
-}
-
-/*
- * pthread_create() of the program: a good place for the updater to create its
- * own thread, since no lock of libc is held here.
- */
-public
-int
-pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-    void *(*run)(void *), void *arg)
-{
-	int (*next)(
-	    pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-	int error;
-
-	*(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
-	if (next == NULL)
-		return EAGAIN;
-	error = next(thread, attr, run, arg);
-	if (error == 0)
-		update_thread_offer(/* threads */ true);
-	return error;
-}
-
-static __attribute__((constructor)) void
-offer_thread(void)
-{
-	update_thread_offer(/* threads */ false);
 }
 
 /*
@@ -589,52 +493,45 @@ new_aligned_nothrow(size_t size, size_t align)
 
 /* new, new[] */
 
-public
-void *
+public void *
 _Znwm(size_t size)
 {
 	return new_plain(size);
 }
 
-public
-void *
+public void *
 _Znam(size_t size)
 {
 	return new_plain(size);
 }
 
-public
-void *
+public void *
 _ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
 {
 	(void)nothrow;
 	return new_nothrow(size);
 }
 
-public
-void *
+public void *
 _ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
 {
 	(void)nothrow;
 	return new_nothrow(size);
 }
 
-public
-void *
+public void *
 _ZnwmSt11align_val_t(size_t size, size_t align)
 {
 	return new_aligned(size, align);
 }
 
-public
-void *
+public void *
 _ZnamSt11align_val_t(size_t size, size_t align)
 {
 	return new_aligned(size, align);
 }
 
-public
-void *
+public void *
 _ZnwmSt11align_val_tRKSt9nothrow_t(
     size_t size, size_t align, const void *nothrow)
 {
@@ -642,8 +539,7 @@ _ZnwmSt11align_val_tRKSt9nothrow_t(
 	return new_aligned_nothrow(size, align);
 }
 
-public
-void *
+public void *
 _ZnamSt11align_val_tRKSt9nothrow_t(
     size_t size, size_t align, const void *nothrow)
 {
@@ -653,82 +549,71 @@ _ZnamSt11align_val_tRKSt9nothrow_t(
 
 /* delete, delete[] */
 
-public
-void
+public void
 _ZdlPv(void *p)
 {
 	alloc_free(p);
 }
 
-public
-void
+public void
 _ZdaPv(void *p)
 {
 	alloc_free(p);
 }
 
-public
-void
+public void
 _ZdlPvm(void *p, size_t size)
 {
 	free_sized(p, size);
 }
 
-public
-void
+public void
 _ZdaPvm(void *p, size_t size)
 {
 	free_sized(p, size);
 }
 
-public
-void
+public void
 _ZdlPvRKSt9nothrow_t(void *p, const void *nothrow)
 {
 	(void)nothrow;
 	alloc_free(p);
 }
 
-public
-void
+public void
 _ZdaPvRKSt9nothrow_t(void *p, const void *nothrow)
 {
 	(void)nothrow;
 	alloc_free(p);
 }
 
-public
-void
+public void
 _ZdlPvSt11align_val_t(void *p, size_t align)
 {
 	(void)align;
 	alloc_free(p);
 }
 
-public
-void
+public void
 _ZdaPvSt11align_val_t(void *p, size_t align)
 {
 	(void)align;
 	alloc_free(p);
 }
 
-public
-void
+public void
 _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
 {
 	free_aligned_sized(p, align, size);
 }
 
-public
-void
+public void
 _ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
 {
 	free_aligned_sized(p, align, size);
 }
 
-public
-void
+public void
 _ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
 {
 	(void)align;
@@ -736,8 +621,7 @@ _ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
 	alloc_free(p);
 }
 
-public
-void
+public void
 _ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
 {
 	(void)align;

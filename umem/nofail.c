@@ -65,8 +65,7 @@ nofail_again(int flags)
 	exit_once(EXIT_FAILED);
 }
 
-public
-void
+public void
 umem_nofail_callback(umem_nofail_callback_t *ask)
 {
 	__atomic_store_n(&callback, ask, __ATOMIC_RELEASE);
@@ -88,8 +87,7 @@ mtbf_draw(void)
 	return true;
 }
 
-public
-void
+public void
 umem_setmtbf(uint32_t mtbf)
 {
 	if (!umem_ready())

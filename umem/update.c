@@ -16,13 +16,15 @@
  *	again.  When some updates have found nothing to give back, the thread
  *	sleeps until a slow path wakes it.
  *
- * Where the thread is created
- *	Never inside malloc() or free(): pthread_create() and pthread_join()
- *	of glibc call them with a lock held that pthread_create() takes.  So
- *	with libumem_malloc.so it is the program's own first call of
- *	pthread_create() that brings ours (update_thread_offer()), and without
- *	it a slow path of umem_alloc() and its relatives, which no library
- *	below us calls.
+ * The thread's life
+ *	It is never created inside malloc() or free(): pthread_create() and
+ *	pthread_join() of glibc call them with a lock held that
+ *	pthread_create() takes.  It is the program's own first call of
+ *	pthread_create() that brings it (malloc.c), or thread=yes.
+ *	A process ends when the last of its threads ends, and ours counts for
+ *	libc.  So malloc.c counts the program's threads, and the last one that
+ *	ends waits for ours to end first.  Without malloc.c nobody counts, and
+ *	there is no thread unless thread=yes.
  *
  * One at a time
  *	The worker word has the thread pointer of whoever is at it.  It is not
@@ -57,8 +59,6 @@
 #define PURGE_LIMIT     (256 * MIB)
 /* Updates that found nothing to do before the thread sleeps. */
 #define IDLE_UPDATES    3
-/* Free memory that is worth a thread. */
-#define THREAD_DIRTY    (1 * MIB)
 #define THREAD_STACK    (256 * KIB)
 /* How long to wait for somebody else's reclaim: it may be waiting for us. */
 #define RECLAIM_WAIT_NS 100000000
@@ -74,9 +74,6 @@ static struct umem_cache *current; /* [cache_list_lock] being worked on */
 static uint32_t current_done;      /* [a] counts caches done, to wait on */
 static unsigned nwaiting;          /* [cache_list_lock] in update_wait() */
 
-/* libumem_malloc.so is there. */
-static bool thread_by_offer;
-
 /* The thread: started at most once in the life of a process. */
 enum {
 	NOT_STARTED,
@@ -85,10 +82,14 @@ enum {
 	WANTED
 };
 static uint32_t thread_state; /* [a] */
-static uint32_t reap_wanted;  /* [a] by umem_reap() */
+static pthread_t thread;      /* [thread_state] */
+static unsigned nprogram = 1; /* [a] threads of the program */
 
-/* Exported by glibc; other libraries may lack it. */
-extern char __libc_single_threaded __attribute__((weak));
+/* malloc.c has the one of libc, ours being in the way. */
+bool (*update_thread_counted)(void);
+int (*update_thread_create)(pthread_t *, const pthread_attr_t *,
+    void *(*)(void *), void *) = pthread_create;
+static uint32_t reap_wanted; /* [a] by umem_reap() */
 
 static uintptr_t
 self(void)
@@ -277,7 +278,7 @@ thread_main(void *unused)
 	unsigned nidle = 0;
 
 	os_thread_name("umem");
-	for (;;) {
+	while (__atomic_load_n(&nprogram, __ATOMIC_ACQUIRE) != 0) {
 		thread_rest(/* busy */ nidle < IDLE_UPDATES);
 		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
 		if (work_begin()) {
@@ -300,17 +301,6 @@ thread_wake(void)
 		os_futex_wake(&thread_state, 1);
 }
 
-/* Is this a place to create it, and is there a reason? */
-static bool
-thread_is_worth_it(void)
-{
-	if (update_thread_wanted == THREAD_NO || thread_by_offer)
-		return false;
-	return update_thread_wanted == THREAD_YES ||
-	       (&__libc_single_threaded != NULL &&
-		   __libc_single_threaded == 0 && heap_dirty() >= THREAD_DIRTY);
-}
-
 /* pthread_create() allocates, so nothing may be held here. */
 static void
 thread_start(void)
@@ -318,18 +308,18 @@ thread_start(void)
 	uint32_t none = NOT_STARTED;
 	pthread_attr_t attr;
 	sigset_t all, before;
-	pthread_t thread;
 	bool started;
 
-	if (!__atomic_compare_exchange_n(&thread_state, &none, STARTED, false,
+	/* libc aborts where the kernel has come to refuse rseq. */
+	if (!rseq_is_allowed(&cpu_layer.rseq) ||
+	    !__atomic_compare_exchange_n(&thread_state, &none, STARTED, false,
 		__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, THREAD_STACK);
-	started = pthread_create(&thread, &attr, thread_main, NULL) == 0;
+	started = update_thread_create(&thread, &attr, thread_main, NULL) == 0;
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!started) {
@@ -344,10 +334,30 @@ update_thread_offer(bool threads)
 {
 	int saved = errno;
 
-	thread_by_offer = true;
-	if (update_thread_wanted == THREAD_YES ||
-	    (threads && update_thread_wanted == THREAD_AUTO))
+	if (umem_ready() &&
+	    (update_thread_wanted == THREAD_YES ||
+		(threads && update_thread_wanted == THREAD_AUTO)))
 		thread_start();
+	errno = saved;
+}
+
+void
+update_thread_begins(void)
+{
+	__atomic_add_fetch(&nprogram, 1, __ATOMIC_RELAXED);
+}
+
+void
+update_thread_ends(void)
+{
+	int saved = errno;
+
+	if (__atomic_sub_fetch(&nprogram, 1, __ATOMIC_ACQ_REL) == 0 &&
+	    __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED) {
+		thread_wake();
+		pthread_join(thread, NULL);
+		__atomic_store_n(&thread_state, NOT_STARTED, __ATOMIC_RELEASE);
+	}
 	errno = saved;
 }
 
@@ -357,9 +367,6 @@ update_due(uint64_t now)
 	int saved = errno;
 
 	__atomic_store_n(&due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) == NOT_STARTED &&
-	    thread_is_worth_it())
-		thread_start();
 	if (__atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED) {
 		if (__atomic_load_n(&thread_state, __ATOMIC_RELAXED) == ASLEEP)
 			thread_wake();
@@ -410,8 +417,9 @@ update_poll(void)
 }
 
 void
-update_after_fork(void)
+update_after_fork(bool counted)
 {
+	nprogram = counted ? 1 : 0;
 	worker = 0;
 	current = NULL;
 	nwaiting = 0;
@@ -419,8 +427,7 @@ update_after_fork(void)
 	thread_state = NOT_STARTED;
 }
 
-public
-void
+public void
 umem_reap(void)
 {
 	int saved = errno;
@@ -437,8 +444,7 @@ umem_reap(void)
 	errno = saved;
 }
 
-public
-void
+public void
 umem_cache_reap_now(umem_cache_t *cache)
 {
 	int saved = errno;

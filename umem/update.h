@@ -2,6 +2,8 @@
 #ifndef UMEM_UPDATE_H
 #define UMEM_UPDATE_H
 
+#include <pthread.h>
+
 #include "umem/cache.h"
 
 enum update_thread {
@@ -33,13 +35,21 @@ size_t update_trim(void);
 void update_wait(struct umem_cache *cache);
 
 /*
- * Called by malloc.c only, and so only where malloc is ours: from a
- * constructor, and (threads) after the program has created a thread.  From
- * then on the updater's thread is created here or not at all.
+ * For malloc.c.  A good place to create the updater's thread; threads: the
+ * program has created one.  And: a thread of the program is about to begin,
+ * and has ended but for its return to libc.
  */
 void update_thread_offer(bool threads);
+void update_thread_begins(void);
+void update_thread_ends(void);
 
-/* In the child of fork(): there is no updater. */
-void update_after_fork(void);
+/* Is the calling thread one that update_thread_ends() will be called for? */
+extern bool (*update_thread_counted)(void);
+
+extern int (*update_thread_create)(
+    pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* In the child of fork(): there is no updater, and one thread or none. */
+void update_after_fork(bool counted);
 
 #endif

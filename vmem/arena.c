@@ -579,8 +579,7 @@ arena_free(vmem_t *arena, void *addr, size_t size)
 	free_and_unlock(arena, seg);
 }
 
-public
-void *
+public void *
 vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 {
 	size_t rounded;
@@ -604,8 +603,7 @@ vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 	return arena_alloc(arena, &req, vmflag);
 }
 
-public
-void
+public void
 vmem_free(vmem_t *arena, void *addr, size_t size)
 {
 	void *cache = quantum_cache(arena, size);
@@ -728,13 +726,18 @@ arena_add_span(vmem_t *arena, uintptr_t start, size_t size)
 	return error;
 }
 
-public
-void *
+public void *
 vmem_add(vmem_t *arena, void *addr, size_t size, int vmflag)
 {
 	int error = arena_add_span(arena, (uintptr_t)addr, size);
 
 	return error == 0 ? addr : arena_failed(arena, size, error, vmflag);
+}
+
+size_t
+vmem_quantum(const vmem_t *arena)
+{
+	return arena->quantum;
 }
 
 void

@@ -163,8 +163,7 @@ arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source,
 
 #define VMC_FLAGS (VMC_POPULATOR | VMC_NO_QCACHE | VMC_IDENTIFIER)
 
-public
-vmem_t *
+public vmem_t *
 vmem_create(const char *name, void *base, size_t size, size_t quantum,
     vmem_alloc_t *import_func, vmem_free_t *release, vmem_t *source,
     size_t qcache_max, int vmflag)
@@ -178,8 +177,7 @@ vmem_create(const char *name, void *base, size_t size, size_t quantum,
 	return arena;
 }
 
-public
-vmem_t *
+public vmem_t *
 vmem_xcreate(const char *name, void *base, size_t size, size_t quantum,
     vmem_ximport_t *import_func, vmem_free_t *release, vmem_t *source,
     size_t qcache_max, int vmflag)
@@ -194,8 +192,7 @@ vmem_xcreate(const char *name, void *base, size_t size, size_t quantum,
 	return arena;
 }
 
-public
-void
+public void
 vmem_destroy(vmem_t *arena)
 {
 	if (arena == NULL)

@@ -579,6 +579,22 @@ heap_unlock_for_fork(void)
 	lock_release_for_fork(&heap_lock);
 }
 
+void
+heap_after_fork(void)
+{
+	size_t end = (committed_end - heap_slot.base) >> HEAP_UNIT_SHIFT;
+	uint8_t tick = tick_now();
+	size_t n = 0;
+
+	for (size_t i = 0; i < end; i++) {
+		/* Whoever was at it is not in the child, nor who waits. */
+		if (states[i] == PURGING)
+			states[i] = tick;
+		n += states[i] != 0;
+	}
+	ndirty = n;
+}
+
 /* Whole units, already committed, for the arena that programs see. */
 static void *
 import(vmem_t *source, size_t *size, size_t align, int vmflag)

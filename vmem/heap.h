@@ -60,6 +60,9 @@ vmem_t *heap_public_arena(void);
 void heap_lock_for_fork(void);
 void heap_unlock_for_fork(void);
 
+/* In the child, while the locks are held: ends purges of other threads. */
+void heap_after_fork(void);
+
 /* VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 for instant fit. */
 void heap_policy(int policy_flag);
 

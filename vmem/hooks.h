@@ -22,6 +22,9 @@ struct quantum_hooks {
 
 void quantum_register(const struct quantum_hooks *hooks);
 
+/* What the arena hands out is a multiple of this, and so aligned. */
+size_t vmem_quantum(const vmem_t *arena);
+
 /* Allocation policy for arenas that are used without a policy flag. */
 void vmem_set_default_policy(vmem_t *arena, int policy_flag);
 

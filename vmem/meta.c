@@ -28,6 +28,9 @@
 #define CHUNK_BYTES (256 * KIB)
 #define STEP_MAX    (64 * KIB)
 
+/* For so long a spare block is not worth asking a kernel that refused. */
+#define REFUSAL_NS 100000000
+
 /* Steps: 16, 32, 48, 64, then four per doubling up to STEP_MAX. */
 #define NSTEPS (4 + 4 * 10)
 
@@ -35,7 +38,7 @@ static struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
 static void *freed[NSTEPS]; /* [meta_lock] linked by first word */
 static char *chunk_at;      /* [meta_lock] not yet cut */
 static char *chunk_end;     /* [meta_lock] */
-static bool starved;        /* [meta_lock] the last map failed */
+static uint64_t starved_ns; /* [meta_lock] when the last map failed, or 0 */
 static size_t used_bytes;   /* [meta_lock] */
 static size_t mapped_bytes; /* [meta_lock] */
 
@@ -77,8 +80,8 @@ cut_locked(size_t bytes)
 	if (chunk_at == NULL || at > chunk_end ||
 	    (size_t)(chunk_end - at) < bytes) {
 		at = map_locked(CHUNK_BYTES);
-		starved = at == NULL;
-		if (starved)
+		starved_ns = at == NULL ? os_now_ns() : 0;
+		if (at == NULL)
 			return NULL;
 		chunk_end = at + CHUNK_BYTES;
 	}
@@ -104,11 +107,19 @@ pages_of(size_t bytes)
 	return align_up(bytes, os_page_size());
 }
 
-void *
-meta_alloc(size_t bytes)
+/* Has the kernel refused a moment ago? */
+static bool
+refused_locked(void)
+{
+	return unlikely(starved_ns != 0) &&
+	       os_now_ns() - starved_ns < REFUSAL_NS;
+}
+
+static void *
+alloc(size_t bytes, bool spare)
 {
 	size_t rounded = pages_of(bytes);
-	void *block;
+	void *block = NULL;
 
 	lock_take(&meta_lock);
 	if (bytes > STEP_MAX) {
@@ -116,12 +127,25 @@ meta_alloc(size_t bytes)
 	} else {
 		unsigned step = step_of(bytes, &rounded);
 
-		block = take_locked(step, rounded);
+		if (!spare || freed[step] != NULL || !refused_locked())
+			block = take_locked(step, rounded);
 	}
 	if (block != NULL)
 		used_bytes += rounded;
 	lock_release(&meta_lock);
 	return block;
+}
+
+void *
+meta_alloc(size_t bytes)
+{
+	return alloc(bytes, /* spare */ false);
+}
+
+void *
+meta_alloc_spare(size_t bytes)
+{
+	return alloc(bytes, /* spare */ true);
 }
 
 void
@@ -146,7 +170,7 @@ meta_free(void *block, size_t bytes)
 bool
 meta_starved(void)
 {
-	return __atomic_load_n(&starved, __ATOMIC_RELAXED);
+	return __atomic_load_n(&starved_ns, __ATOMIC_RELAXED) != 0;
 }
 
 void
@@ -156,7 +180,7 @@ meta_feed(void *at, size_t bytes)
 	lock_take(&meta_lock);
 	chunk_at = at;
 	chunk_end = chunk_at + bytes;
-	starved = false;
+	starved_ns = 0;
 	lock_release(&meta_lock);
 }
 

@@ -14,6 +14,12 @@
 /* NULL if the kernel has no memory.  bytes is at least 1. */
 void *meta_alloc(size_t bytes);
 
+/*
+ * The same for what can be done without: does not ask a kernel that refused a
+ * moment ago.
+ */
+void *meta_alloc_spare(size_t bytes);
+
 /* bytes as it was asked for. */
 void meta_free(void *block, size_t bytes);
 

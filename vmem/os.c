@@ -161,10 +161,24 @@ os_purge(void *at, size_t bytes)
 bool
 os_move(void *to, void *from, size_t bytes)
 {
-	return request() &&
-	       syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
-		   MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)to,
-		   0) == (long)to;
+	if (!request())
+		return false;
+	long at = syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
+	    MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)to, 0);
+
+	if (at == (long)to)
+		return true;
+	/*
+	 * Kernels before 6.17 unmap the target before they look whether the
+	 * source is one mapping.  If it is still there, this is refused.
+	 */
+	if (at != -EINVAL && at != -ENOSYS)
+		syscall6(SYS_mmap, (long)to, (long)bytes,
+		    PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+			MAP_FIXED_NOREPLACE,
+		    -1, 0);
+	return false;
 }
 
 bool
@@ -375,6 +389,14 @@ bool
 os_rseq_register(void *area, uint32_t bytes, uint32_t signature)
 {
 	return call(SYS_rseq, (long)area, bytes, 0, signature) == 0;
+}
+
+bool
+os_rseq_allowed(void *area, uint32_t bytes, uint32_t signature)
+{
+	long error = call(SYS_rseq, (long)area, bytes, 0, signature);
+
+	return error == 0 || error == -EBUSY || error == -EINVAL;
 }
 
 bool

@@ -95,6 +95,8 @@ uint64_t os_random(void);
 
 /* Register this thread's rseq area; false if the kernel refuses. */
 bool os_rseq_register(void *area, uint32_t bytes, uint32_t signature);
+/* Would a thread be registered?  area is one that is. */
+bool os_rseq_allowed(void *area, uint32_t bytes, uint32_t signature);
 bool os_rseq_unregister(void *area, uint32_t bytes, uint32_t signature);
 
 /*

@@ -11,8 +11,7 @@
 #include "vmem/arena.h"
 #include "vmem/os.h"
 
-public
-int
+public int
 vmem_contains(vmem_t *arena, void *addr, size_t size)
 {
 	uintptr_t start = (uintptr_t)addr;
@@ -90,8 +89,7 @@ walk_reentrant(vmem_t *arena, int typemask,
 	lock_release(&arena->lock);
 }
 
-public
-void
+public void
 vmem_walk(vmem_t *arena, int typemask,
     void (*func)(void *arg, void *start, size_t size), void *arg)
 {
@@ -103,8 +101,7 @@ vmem_walk(vmem_t *arena, int typemask,
 		walk_under_lock(arena, types, func, arg);
 }
 
-public
-size_t
+public size_t
 vmem_size(vmem_t *arena, int typemask)
 {
 	size_t size = 0;

@@ -104,8 +104,7 @@ request_init(struct request *req, const vmem_t *arena, size_t align,
 	return true;
 }
 
-public
-void *
+public void *
 vmem_xalloc(vmem_t *arena, size_t size, size_t align, size_t phase,
     size_t nocross, void *minaddr, void *maxaddr, int vmflag)
 {
@@ -120,8 +119,7 @@ vmem_xalloc(vmem_t *arena, size_t size, size_t align, size_t phase,
 	return arena_alloc(arena, &req, vmflag);
 }
 
-public
-void
+public void
 vmem_xfree(vmem_t *arena, void *addr, size_t size)
 {
 	arena_free(arena, addr, size);

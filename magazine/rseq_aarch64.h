@@ -1,0 +1,180 @@
+/*
+ * rseq_aarch64.h - the restartable operations in aarch64 assembly
+ *
+ * Contracts are in rseq.h.  A section's descriptor lies in __rseq_cs: version
+ * and flags 0, first instruction, length to behind the commit, abort address.
+ * Local labels: 3 descriptor, 1 first instruction, 2 behind the commit, 4
+ * abort.  The signature stands in the 4 bytes before 4, as an instruction
+ * that traps if ever run into.  Abort leaves through C labels.
+ *
+ * Only b.cond leaves a section early: tbnz and cbz reach too short a way, and
+ * the compiler may lay a label that is seldom reached far from here.
+ *
+ * Ordering
+ *	top is loaded with ldar: whoever sees what open_header() released sees
+ *	the bottom, the limit and the rounds written before it.
+ *
+ *	The commit is a plain str.  What it may be reordered with is the store
+ *	of the round before it, and nobody can see the one without the other:
+ *	- the next section of this CPU number in this thread, by program order;
+ *	- one in another thread, because the kernel has switched threads and
+ *	  handed on the number in between, with full barriers both times;
+ *	- a claim, because it is such a section too;
+ *	- an owner that closed the header of another CPU, because its
+ *	  membarrier ran a full barrier there before it looked.
+ *	For the same reasons the object's own bytes, written before the push,
+ *	are seen by whoever pops it.
+ */
+#ifndef MAGAZINE_RSEQ_AARCH64_H
+#define MAGAZINE_RSEQ_AARCH64_H
+
+#include "magazine/cpu_layout.h"
+#include "magazine/rseq.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+    "the signature is compared as data and lies there as code");
+
+/* glibc's RSEQ_SIG; what the kernel compares with at each abort: a brk. */
+#define RSEQ_SIGNATURE 0xd428bc00
+
+/* A thread's area is reached by address: no operand takes three terms. */
+#define RSEQ_AT(offset) ((char *)__builtin_thread_pointer() + (offset))
+
+/* clang-format off */
+#define RSEQ_BEGIN							\
+	".pushsection __rseq_cs, \"aw\"\n\t"				\
+	".balign 32\n"							\
+	"3:\n\t"							\
+	".long 0, 0\n\t"						\
+	".quad 1f, 2f - 1f, 4f\n\t"					\
+	".popsection\n\t"						\
+	"adrp %[t], 3b\n\t"						\
+	"add %[t], %[t], :lo12:3b\n\t"					\
+	"str %[t], [%[cs]]\n\t"						\
+	"1:\n\t"
+
+/* The CPU's header of this cache into %[h]; top, its first word, into %[t]. */
+#define RSEQ_HEADER							\
+	"ldr %w[h], [%[index]]\n\t"					\
+	"add %[h], %[hot], %[h], lsl %[shift]\n\t"			\
+	"ldar %[t], [%[h]]\n\t"
+
+#define RSEQ_END							\
+	"2:\n\t"							\
+	".pushsection .text.unlikely, \"ax\"\n\t"			\
+	".inst 0xd428bc00\n"						\
+	"4:\n\t"							\
+	"b %l[aborted]\n\t"						\
+	".popsection\n\t"
+
+/* Not inside the section: it does not change while the section runs. */
+#define RSEQ_IF_UNREGISTERED						\
+	"ldr %w[t], [%[cs], #-4]\n\t"					\
+	"cmp %w[t], #0\n\t"						\
+	"b.lt %l[unregistered]\n\t"
+
+static inline __attribute__((always_inline)) enum rseq_result
+rseq_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
+{
+	uintptr_t t, h;
+	void *popped;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_HEADER
+	    "ldr %[object], [%[h], #8]\n\t"
+	    "cmp %[t], %[object]\n\t"
+	    "b.le %l[missed]\n\t"
+	    "ldr %[object], [%[t], #-8]!\n\t"
+	    "str %[t], [%[h]]\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [object] "=&r" (popped)
+	    : [cs] "r" (RSEQ_AT(place->cs)),
+	      [index] "r" (RSEQ_AT(place->index)), [hot] "r" (hot),
+	      [shift] "i" (CPU_BLOCK_SHIFT)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	*object = popped;
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
+static inline __attribute__((always_inline)) enum rseq_result
+rseq_push(const struct rseq_place *place, struct cpu_hot *hot, void *object)
+{
+	uintptr_t t, h, word;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_HEADER
+	    "ldr %[word], [%[h], #16]\n\t"
+	    "cmp %[t], %[word]\n\t"
+	    "b.hs %l[missed]\n\t"
+	    "ldr %[word], [%[t], #-8]\n\t"
+	    "cmp %[word], %[object]\n\t"
+	    "b.eq %l[missed]\n\t"
+	    "str %[object], [%[t]], #8\n\t"
+	    "str %[t], [%[h]]\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [word] "=&r" (word)
+	    : [cs] "r" (RSEQ_AT(place->cs)),
+	      [index] "r" (RSEQ_AT(place->index)), [hot] "r" (hot),
+	      [object] "r" (object), [shift] "i" (CPU_BLOCK_SHIFT)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
+static inline enum rseq_result
+rseq_claim(const struct rseq_place *place, struct cpu_hot *h, unsigned cpu,
+    uintptr_t *top)
+{
+	uintptr_t t, old;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    "ldr %w[t], [%[index]]\n\t"
+	    "cmp %w[t], %w[cpu]\n\t"
+	    "b.ne %l[missed]\n\t"
+	    "ldr %[old], [%[h]]\n\t"
+	    "str %[claimed], [%[h]]\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [old] "=&r" (old)
+	    : [cs] "r" (RSEQ_AT(place->cs)),
+	      [index] "r" (RSEQ_AT(place->index)), [h] "r" (h),
+	      [cpu] "r" (cpu), [claimed] "r" (CPU_CLAIMED)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	*top = old;
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+/* clang-format on */
+
+/* This thread's CPU number as the sections see it; stale at once. */
+static inline unsigned
+rseq_cpu(const struct rseq_place *place)
+{
+	return *(const volatile uint32_t *)RSEQ_AT(place->index);
+}
+
+#endif

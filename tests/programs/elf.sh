@@ -1,0 +1,37 @@
+#!/bin/bash
+# What the libraries ask of the program that loads them: at most 64 bytes of
+# static TLS and no other TLS, no library but libc, never to be unloaded.
+set -eu
+export LC_ALL=C
+bad() {
+	echo "$*"
+	exit 1
+}
+for library in libumem.so.1 libumem_malloc.so.1; do
+	file=$B/$library
+	tls=$(readelf -lW "$file" | awk '$1 == "TLS" { print $6 }')
+	[ -n "$tls" ] || tls=0
+	[ $((tls)) -le 64 ] || bad "$library: $((tls)) bytes of TLS"
+	! readelf -sW "$file" | grep -q __tls_get_addr ||
+	    bad "$library: dynamic TLS"
+	! readelf -rW "$file" | grep -Eq 'TLSDESC|DTPMOD|DTPOFF' ||
+	    bad "$library: relocations of dynamic TLS"
+	needed=$(readelf -dW "$file" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+	for name in $needed; do
+		case $name in
+		libc.so.6 | ld-linux*) ;;
+		*) bad "$library: needs $name" ;;
+		esac
+	done
+	readelf -dW "$file" | grep -q NODELETE || bad "$library: no NODELETE"
+	readelf -dW "$file" | grep -q BIND_NOW || bad "$library: lazy binding"
+	! readelf -dW "$file" | grep -q TEXTREL || bad "$library: TEXTREL"
+	! readelf -lW "$file" | grep GNU_STACK | grep -q E ||
+	    bad "$library: executable stack"
+done
+
+# A C program on our malloc gets no C++ library.
+echo 'int main(void) { return 0; }' >plain.c
+"$CC" -o plain plain.c
+! LD_PRELOAD=$SHIM LD_TRACE_LOADED_OBJECTS=1 ./plain |
+    grep -E 'libstdc\+\+|libgcc' || bad "a C program gets a C++ library"

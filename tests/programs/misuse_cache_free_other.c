@@ -1,0 +1,16 @@
+/* An object freed to another cache: its slab says so. */
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	umem_cache_t *kettles = umem_cache_create(
+	    "kettles", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	umem_cache_t *spoons = umem_cache_create(
+	    "spoons", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+
+	check(kettles != NULL && spoons != NULL);
+	umem_cache_free(spoons, umem_cache_alloc(kettles, UMEM_DEFAULT));
+	umem_cache_reap_now(spoons);
+	return 0;
+}

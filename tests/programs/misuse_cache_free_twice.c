@@ -1,0 +1,16 @@
+/* An object freed twice in a row. */
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "kettles", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	void *object;
+
+	check(cache != NULL);
+	check((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL);
+	umem_cache_free(cache, object);
+	umem_cache_free(cache, object);
+	_exit(0);
+}

@@ -1,0 +1,28 @@
+/*
+ * umem_cache_destroy() of a cache with objects in use says so and goes on;
+ * the objects stay usable, and other caches are not touched by it.
+ */
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "kettles", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	char *object, *other;
+
+	check(cache != NULL);
+	check((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL);
+	stamp(object, 100, 7);
+	umem_cache_destroy(cache);
+	cache = umem_cache_create(
+	    "spoons", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	check(cache != NULL);
+	for (int i = 0; i < 10000; i++) {
+		check((other = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL);
+		check(other + 100 <= object || object + 100 <= other);
+		stamp(other, 100, 8);
+	}
+	check(is_stamped(object, 100, 7));
+	return 0;
+}

@@ -1,0 +1,13 @@
+/* A large block freed twice. */
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	char *p = malloc(50 * MIB);
+
+	check(p != NULL);
+	free(p);
+	free(p);
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* A second free that is found without being asked: by those that follow. */
+#include "tests/programs/check.h"
+
+enum {
+	N = 1000000
+};
+
+int
+main(void)
+{
+	static char *block[N];
+
+	for (int i = 0; i < N; i++)
+		check((block[i] = malloc(100)) != NULL);
+	for (int i = 0; i < N; i++) {
+		free(block[i]);
+		if (i == N / 2)
+			free(block[i - 100]);
+	}
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* A handler of SIGABRT that returns does not save the program. */
+#include <signal.h>
+
+#include "tests/programs/check.h"
+
+static void
+on_abort(int signal)
+{
+	static const char text[] = "handler was called\n";
+
+	(void)signal;
+	check(write(2, text, sizeof(text) - 1) > 0);
+}
+
+int
+main(void)
+{
+	char *p = malloc(100);
+
+	check(p != NULL && signal(SIGABRT, on_abort) != SIG_ERR);
+	free(p + 16);
+	return 0;
+}

@@ -1,0 +1,13 @@
+/* umem_free() of a block with a size of 0. */
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	void *p = umem_alloc(16, UMEM_DEFAULT);
+
+	check(p != NULL);
+	umem_free(NULL, 0);
+	umem_free(p, 0);
+	return 0;
+}

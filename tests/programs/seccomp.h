@@ -1,0 +1,56 @@
+/*
+ * seccomp.h - the kernel refuses system calls from now on
+ *
+ * A filter cannot be taken away again: it stays until the process ends, and
+ * over exec().  What is to fail for a while is left to refused_bursts.c.
+ */
+#ifndef TESTS_PROGRAMS_SECCOMP_H
+#define TESTS_PROGRAMS_SECCOMP_H
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "tests/programs/check.h"
+
+/* Every thread of the process gets error for any of n calls. */
+static inline void
+refuse(const int *calls, unsigned n, int error)
+{
+	struct sock_filter code[40];
+	struct sock_fprog program = {.filter = code};
+	unsigned at = 0;
+
+	check(n < 30);
+	code[at++] = (struct sock_filter)BPF_STMT(
+	    BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (unsigned i = 0; i < n; i++)
+		code[at++] = (struct sock_filter)BPF_JUMP(
+		    BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], n - i, 0);
+	code[at++] =
+	    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[at++] = (struct sock_filter)BPF_STMT(
+	    BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error);
+	program.len = (unsigned short)at;
+	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
+		skip("no seccomp filters here");
+}
+
+static inline void
+refuse_one(int call, int error)
+{
+	refuse(&call, 1, error);
+}
+
+/* This program again, with the refusals in force from its start. */
+static inline void
+start_again(char **argv, const char *word)
+{
+	execl("/proc/self/exe", argv[0], word, NULL);
+	check_failed("exec", __FILE__, __LINE__);
+}
+
+#endif

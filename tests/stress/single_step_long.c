@@ -1,0 +1,2 @@
+/* The same for minutes. */
+#include "tests/programs/single_step.c"
