@@ -380,7 +380,8 @@ update_due(uint64_t now)
 static void
 purge_excess(uint64_t now)
 {
-	static uint64_t looked_ns; /* [a] at the heap for old pages */
+	static uint64_t looked_ns;  /* [a] at the heap for old pages */
+	static uint64_t refused_ns; /* [a] none went: they are locked, say */
 	size_t most = heap_committed() / 4;
 	size_t dirty = heap_dirty();
 
@@ -394,8 +395,11 @@ purge_excess(uint64_t now)
 		__atomic_store_n(&looked_ns, now, __ATOMIC_RELAXED);
 		dirty -= heap_purge(YOUNG_AGE_NS, dirty - most / 2);
 	}
-	if (dirty > 2 * most)
-		heap_purge(0, dirty - most);
+	if (dirty > 2 * most &&
+	    now - __atomic_load_n(&refused_ns, __ATOMIC_RELAXED) >
+		YOUNG_AGE_NS &&
+	    heap_purge(0, dirty - most) == 0)
+		__atomic_store_n(&refused_ns, now, __ATOMIC_RELAXED);
 }
 
 void
