@@ -11,7 +11,7 @@ set -eu
 test='gcc g++ make binutils pkg-config check gdb valgrind python3
 	python3-venv perl procps file gcc-aarch64-linux-gnu
 	libc6-dev-arm64-cross mandoc shellcheck git sqlite3 redis-server
-	redis-tools nginx lua5.4 libpython3-testsuite'
+	redis-tools nginx lua5.4'
 demo='gcc g++ make binutils time python3 sqlite3 redis-server redis-tools
 	libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2'
 stress='redis-server redis-tools sqlite3 git nginx nodejs gdb
