@@ -27,7 +27,7 @@ magazine_bytes(unsigned capacity)
 struct maglist {
 	struct magazine *head;
 	uint32_t n;
-	uint32_t low; /* least n since the last depot_update() */
+	uint32_t low; /* least n since depot_take_surplus() */
 };
 
 /* Keys: [d] lock, [a] atomic */

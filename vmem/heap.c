@@ -240,7 +240,7 @@ commit_to_locked(uintptr_t end)
 	if (!states_cover_locked(end) ||
 	    !os_commit((void *)committed_end, end - committed_end))
 		return false;
-	os_name((void *)heap_slot.base, end - heap_slot.base, "umem heap");
+	os_name((void *)committed_end, end - committed_end, "umem heap");
 	/* Release: pairs with the load in cover(). */
 	__atomic_store_n(&committed_end, end, __ATOMIC_RELEASE);
 	return true;

@@ -1,0 +1,726 @@
+/*
+ * test_cpu.c - headers change hands and lose nothing
+ *
+ * Every test starts the layer anew, in each of the three modes in turn.
+ *
+ * In the storm, threads move stamped objects in and out of one header as
+ * fast as they can while signals interrupt them, owners sleep, and another
+ * thread drains.  An object that is had twice, or lost, shows by its stamp.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "magazine/cpu.h"
+#include "magazine/depot.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+#define NOBJECTS 300
+#define NWORKERS 5
+#define CAPACITY 14
+#define STORM_NS 200000000
+
+static struct cpu_hot *hot;
+static struct cpu_cold *cold;
+static uint32_t stamp[NOBJECTS]; /* [atomic] 1: in somebody's hands */
+
+/* Where workers go past to. */
+static pthread_mutex_t store_mutex = PTHREAD_MUTEX_INITIALIZER;
+static void *store[NOBJECTS];
+static unsigned nstored;
+
+static uint32_t stop;   /* [atomic] */
+static uint32_t nwrong; /* [atomic] */
+static uint32_t ndone;  /* [atomic] */
+
+/* False: this mode cannot be had here. */
+static bool
+start(int mode, unsigned concurrency)
+{
+	if (cpu_layer.rseq.owner == RSEQ_NONE && mode != RSEQ_NONE)
+		return false;
+	cpu_layer.nused = 0;
+	ck_assert(cpu_start((enum rseq_owner)mode, concurrency));
+	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
+	ck_assert(cpu_header_alloc(&hot, &cold));
+	return true;
+}
+
+static enum rseq_result
+pop(struct cpu_hot *h, void **object)
+{
+	enum rseq_result r;
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return RSEQ_MISS;
+	while ((r = rseq_pop(&cpu_layer.place, h, object)) == RSEQ_ABORT)
+		;
+	return r;
+}
+
+static enum rseq_result
+push(struct cpu_hot *h, void *object)
+{
+	enum rseq_result r;
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return RSEQ_MISS;
+	while ((r = rseq_push(&cpu_layer.place, h, object)) == RSEQ_ABORT)
+		;
+	return r;
+}
+
+static struct magazine *
+magazine(void)
+{
+	struct magazine *mag = meta_alloc(magazine_bytes(CAPACITY));
+
+	if (mag != NULL)
+		mag->capacity = CAPACITY;
+	return mag;
+}
+
+static void
+swap(struct cpu_owned *own)
+{
+	struct magazine *mag = own->cold->previous;
+
+	own->cold->previous = own->cold->loaded;
+	if (own->cold->previous != NULL)
+		own->cold->previous->nrounds = own->nrounds;
+	own->cold->loaded = mag;
+	own->nrounds = mag == NULL ? 0 : mag->nrounds;
+}
+
+/* False: no room, or somebody else's header. */
+static bool
+slow_put(void *object)
+{
+	struct cpu_owned own;
+	bool room;
+
+	if (!cpu_own(hot, cold, &own))
+		return false;
+	if (own.cold->loaded == NULL || own.nrounds == CAPACITY)
+		swap(&own);
+	if (own.cold->loaded == NULL)
+		own.cold->loaded = magazine();
+	room = own.cold->loaded != NULL && own.nrounds < CAPACITY;
+	if (room)
+		own.cold->loaded->round[own.nrounds++] = object;
+	cpu_disown(&own);
+	return room;
+}
+
+static void *
+slow_get(void)
+{
+	struct cpu_owned own;
+	void *object = NULL;
+
+	if (!cpu_own(hot, cold, &own))
+		return NULL;
+	if (own.nrounds == 0)
+		swap(&own);
+	if (own.nrounds > 0)
+		object = own.cold->loaded->round[--own.nrounds];
+	cpu_disown(&own);
+	return object;
+}
+
+static void
+store_put(void *object)
+{
+	pthread_mutex_lock(&store_mutex);
+	if (nstored < NOBJECTS)
+		store[nstored++] = object;
+	else
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&store_mutex);
+}
+
+static void *
+store_get(void)
+{
+	void *object = NULL;
+
+	pthread_mutex_lock(&store_mutex);
+	if (nstored > 0)
+		object = store[--nstored];
+	pthread_mutex_unlock(&store_mutex);
+	return object;
+}
+
+static void
+stamp_change(void *object, uint32_t from)
+{
+	uint32_t *at = object;
+
+	if (at < stamp || at >= stamp + NOBJECTS ||
+	    __atomic_exchange_n(at, !from, __ATOMIC_ACQ_REL) != from)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+}
+
+static void
+put(void *object)
+{
+	stamp_change(object, 1);
+	if (push(hot, object) != RSEQ_OK && !slow_put(object))
+		store_put(object);
+}
+
+static void *
+get(void)
+{
+	void *object;
+
+	if (pop(hot, &object) != RSEQ_OK && (object = slow_get()) == NULL)
+		object = store_get();
+	if (object != NULL)
+		stamp_change(object, 0);
+	return object;
+}
+
+static void
+on_signal(int signal)
+{
+	(void)signal;
+	sched_yield();
+}
+
+/* An owner that is away for long. */
+static void
+own_and_sleep(void)
+{
+	struct cpu_owned own;
+
+	if (!cpu_own(hot, cold, &own))
+		return;
+	usleep(200);
+	cpu_disown(&own);
+}
+
+static void *
+work(void *arg)
+{
+	uint32_t x = 1 + (uint32_t)(uintptr_t)arg;
+	void *held[16];
+	unsigned n = 0;
+
+	while (__atomic_load_n(&stop, __ATOMIC_RELAXED) == 0) {
+		x = x * 1664525 + 1013904223;
+		if ((x >> 16) % 2000 == 0)
+			own_and_sleep();
+		else if (n > 0 && ((x >> 20) % 2 == 0 || n == 16))
+			put(held[--n]);
+		else if ((held[n] = get()) != NULL)
+			n++;
+		__atomic_add_fetch(&ndone, 1, __ATOMIC_RELAXED);
+	}
+	while (n > 0)
+		put(held[--n]);
+	return NULL;
+}
+
+/* Empties a chain into the store. */
+static void
+empty(struct magazine *chain)
+{
+	while (chain != NULL) {
+		struct magazine *next = chain->next;
+
+		if (chain->nrounds > chain->capacity)
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+		for (unsigned i = 0; i < chain->nrounds; i++)
+			store_put(chain->round[i]);
+		meta_free(chain, magazine_bytes(CAPACITY));
+		chain = next;
+	}
+}
+
+static void *
+drain_always(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+		struct magazine *chain = NULL;
+		bool refused = i % 4 == 3;
+
+		if (refused)
+			os_fail_nth(1, 1000);
+		if (!cpu_drain(hot, cold, NULL, &chain) && chain != NULL)
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+		if (refused)
+			os_fail_nth(0, 0);
+		empty(chain);
+		usleep(i % 8 == 0 ? 100 : 0);
+	}
+	return NULL;
+}
+
+/* Each of the chain's objects once, and none of them twice. */
+static unsigned
+count_once(void *const *object, unsigned n, bool *seen)
+{
+	for (unsigned i = 0; i < n; i++) {
+		size_t at = (size_t)((uint32_t *)object[i] - stamp);
+
+		if (at >= NOBJECTS || seen[at])
+			return 0;
+		seen[at] = true;
+	}
+	return n;
+}
+
+/* In a child of the storm: every header free, no object twice. */
+static int
+child_looks(void)
+{
+	bool seen[NOBJECTS] = {false};
+	struct magazine *chain = NULL;
+	uint32_t object = 0;
+
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
+		struct cpu_hot *h =
+		    (void *)((char *)hot + ((size_t)cpu << CPU_BLOCK_SHIFT));
+
+		if (h->owned != 0 || h->top == CPU_CLAIMED)
+			return 1;
+	}
+	if (!cpu_drain(hot, cold, NULL, &chain))
+		return 2;
+	for (; chain != NULL; chain = chain->next)
+		if (count_once(chain->round, chain->nrounds, seen) !=
+		    chain->nrounds)
+			return 3;
+	if (cpu_rounds(hot, cold) != 0)
+		return 4;
+	if (!slow_put(&object) || cpu_rounds(hot, cold) != 1 ||
+	    (pop(hot, &(void *){NULL}) != RSEQ_OK && slow_get() != &object))
+		return 5;
+	return 0;
+}
+
+static void
+fork_and_look(void)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		alarm(30);
+		os_fail_nth(0, 0);
+		os_exit(child_looks());
+	}
+	ck_assert_int_gt(child, 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+
+static void
+storm(bool signals, bool drains, bool forks)
+{
+	struct sigaction action = {.sa_flags = SA_RESTART};
+	pthread_t worker[NWORKERS], drainer;
+	uint64_t end = os_now_ns() + STORM_NS;
+
+	action.sa_handler = on_signal;
+	ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+	for (unsigned i = 0; i < NOBJECTS; i++)
+		store_put(&stamp[i]);
+	for (uintptr_t i = 0; i < NWORKERS; i++)
+		ck_assert_int_eq(
+		    pthread_create(&worker[i], NULL, work, (void *)i), 0);
+	if (drains)
+		pthread_create(&drainer, NULL, drain_always, NULL);
+	for (unsigned i = 0; os_now_ns() < end; i++) {
+		if (signals)
+			pthread_kill(worker[i % NWORKERS], SIGUSR1);
+		usleep(signals ? 50 : 5000);
+		if (forks)
+			fork_and_look();
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < NWORKERS; i++)
+		pthread_join(worker[i], NULL);
+	if (drains)
+		pthread_join(drainer, NULL);
+}
+
+/* All objects are in the store or in headers, each once. */
+static void
+all_are_there(void)
+{
+	bool seen[NOBJECTS] = {false};
+	struct magazine *chain = NULL;
+
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_gt(ndone, 1000);
+	ck_assert_uint_eq(nstored + cpu_rounds(hot, cold), NOBJECTS);
+	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
+	empty(chain);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_eq(nstored, NOBJECTS);
+	ck_assert_uint_eq(count_once(store, nstored, seen), NOBJECTS);
+}
+
+START_TEST(nothing_is_lost_while_signals_interrupt)
+{
+	if (!start(_i, 0))
+		return;
+	storm(true, false, false);
+	all_are_there();
+}
+END_TEST
+
+START_TEST(nothing_is_lost_while_headers_are_drained)
+{
+	if (!start(_i, 0))
+		return;
+	storm(false, true, false);
+	all_are_there();
+}
+END_TEST
+
+START_TEST(nothing_is_lost_with_signals_and_drains_and_few_cpus)
+{
+	if (!start(_i, 1))
+		return;
+	storm(true, true, false);
+	all_are_there();
+	/* The other CPUs have got no memory. */
+	ck_assert_uint_eq(cpu_layer.nused, 1);
+}
+END_TEST
+
+START_TEST(a_forked_child_finds_every_header_free)
+{
+	if (!start(_i, 0))
+		return;
+	storm(false, true, true);
+	all_are_there();
+}
+END_TEST
+
+/* One CPU, where both numbers that sections index by stay the same. */
+static void
+stay_here(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(os_cpu(), &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static bool
+keep_all(struct cpu_cold *c)
+{
+	(void)c;
+	return true;
+}
+
+START_TEST(a_header_that_is_owned_is_gone_past)
+{
+	struct magazine *chain = NULL;
+	struct cpu_owned own, second;
+	void *object;
+
+	stay_here();
+	if (!start(_i, 1))
+		return;
+	for (unsigned i = 0; i < 5; i++)
+		ck_assert(slow_put(&stamp[i]));
+	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert_uint_eq(own.nrounds, 5);
+	ck_assert(!cpu_own(hot, cold, &second));
+	ck_assert_int_eq(push(hot, &stamp[9]), RSEQ_MISS);
+	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
+	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	ck_assert_ptr_null(chain);
+	own.cold->loaded->round[own.nrounds++] = &stamp[5];
+	cpu_disown(&own);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 6);
+	for (unsigned i = 6; i-- > 0;) {
+		if (pop(hot, &object) != RSEQ_OK)
+			object = slow_get();
+		ck_assert_ptr_eq(object, &stamp[i]);
+	}
+	ck_assert_ptr_null(slow_get());
+}
+END_TEST
+
+START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
+{
+	struct magazine *chain = NULL;
+	struct cpu_owned own;
+	void *object;
+	unsigned n = 0;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	for (unsigned i = 0; i < CAPACITY + 3; i++)
+		ck_assert(slow_put(&stamp[i]));
+	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
+	ck_assert(cpu_drain(hot, cold, keep_all, &chain));
+	ck_assert_ptr_null(chain);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
+	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	for (struct magazine *m = chain; m != NULL; m = m->next, n++)
+		ck_assert(m->nrounds == 3 || m->nrounds == CAPACITY);
+	ck_assert_uint_eq(n, 2);
+	empty(chain);
+	ck_assert_uint_eq(nstored, CAPACITY + 3);
+	ck_assert_int_eq(push(hot, &stamp[0]), RSEQ_MISS);
+	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
+	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert_ptr_null(own.cold->loaded);
+	ck_assert_ptr_null(own.cold->previous);
+	ck_assert_uint_eq(own.nrounds, 0);
+	cpu_disown(&own);
+	ck_assert_int_eq(push(hot, &stamp[0]), RSEQ_MISS);
+	ck_assert(slow_put(&stamp[0]));
+	ck_assert_ptr_eq(slow_get(), &stamp[0]);
+}
+END_TEST
+
+START_TEST(a_drain_that_cannot_stop_the_others_takes_nothing)
+{
+	struct magazine *chain = NULL;
+	void *object;
+
+	stay_here();
+	if (_i == RSEQ_NONE || !start(_i, 0))
+		return;
+	for (unsigned i = 0; i < CAPACITY + 3; i++)
+		ck_assert(slow_put(&stamp[i]));
+	os_fail_nth(1, 1);
+	ck_assert(!cpu_drain(hot, cold, NULL, &chain));
+	os_fail_nth(0, 0);
+	ck_assert_ptr_null(chain);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
+	/* And the header is open again. */
+	for (unsigned i = 3; i-- > 0;) {
+		ck_assert_int_eq(pop(hot, &object), RSEQ_OK);
+		ck_assert_ptr_eq(object, &stamp[CAPACITY + i]);
+	}
+	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
+	ck_assert_int_eq(push(hot, &stamp[0]), RSEQ_OK);
+}
+END_TEST
+
+START_TEST(a_header_of_nobody_refuses)
+{
+	void *object;
+
+	if (!start(_i, 0))
+		return;
+	ck_assert_int_eq(push(cpu_header_none(), stamp), RSEQ_MISS);
+	ck_assert_int_eq(pop(cpu_header_none(), &object), RSEQ_MISS);
+	ck_assert_int_eq(push(hot, stamp), RSEQ_MISS);
+	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
+	ck_assert_ptr_ne(hot, cpu_header_none());
+}
+END_TEST
+
+/* Headers of all the first region but the two that nobody gets. */
+static unsigned
+use_up_first_region(struct cpu_hot **all)
+{
+	unsigned n = 0;
+	uintptr_t base = (uintptr_t)cpu_header_none();
+
+	all[n++] = hot;
+	while (n < CPU_HEADERS - 2) {
+		ck_assert(cpu_header_alloc(&hot, &cold));
+		ck_assert_uint_lt((uintptr_t)hot - base, CPU_COLD_AT);
+		ck_assert_ptr_ne(hot, cpu_header_none());
+		ck_assert_ptr_ne(hot, cpu_header_none() + CPU_HEADER_CLOSED);
+		for (unsigned i = 0; i < n; i++)
+			ck_assert_ptr_ne(hot, all[i]);
+		all[n++] = hot;
+	}
+	return n;
+}
+
+START_TEST(headers_run_out_into_a_second_region)
+{
+	struct cpu_hot *all[CPU_HEADERS];
+	struct cpu_cold *none = NULL;
+	size_t used;
+	unsigned n, nfailed = 0;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	n = use_up_first_region(all);
+	used = meta_used();
+	for (unsigned nth = 1;; nth++, nfailed++) {
+		os_fail_nth(nth, 1);
+		bool had = cpu_header_alloc(&hot, &cold);
+		os_fail_nth(0, 0);
+		if (had)
+			break;
+		ck_assert_uint_eq(meta_used(), used);
+		ck_assert_uint_lt(nth, 10);
+	}
+	ck_assert_uint_ge(nfailed, 1);
+	ck_assert_uint_ge(
+	    (uintptr_t)hot - (uintptr_t)cpu_header_none(), CPU_BLOCK);
+	/* It works like one of the first, and is told from them. */
+	ck_assert(slow_put(&stamp[0]));
+	ck_assert(slow_put(&stamp[1]));
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 2);
+	ck_assert_ptr_eq(slow_get(), &stamp[1]);
+	ck_assert_ptr_eq(slow_get(), &stamp[0]);
+	ck_assert_uint_eq(cpu_rounds(all[n - 1], none), 0);
+	/* What is given back is had again before any other. */
+	cpu_header_free(all[77]);
+	ck_assert(cpu_header_alloc(&hot, &cold));
+	ck_assert_ptr_eq(hot, all[77]);
+	cpu_header_free(hot);
+	fork_and_look();
+}
+END_TEST
+
+START_TEST(a_header_used_again_starts_empty)
+{
+	struct magazine *chain = NULL;
+	struct cpu_hot *first;
+	void *object;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	first = hot;
+	ck_assert(slow_put(&stamp[0]));
+	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	cpu_header_free(hot);
+	ck_assert(cpu_header_alloc(&hot, &cold));
+	ck_assert_ptr_eq(hot, first);
+	ck_assert_int_eq(push(hot, &stamp[1]), RSEQ_MISS);
+	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
+	ck_assert_ptr_null(slow_get());
+	ck_assert(slow_put(&stamp[1]));
+	ck_assert_ptr_eq(slow_get(), &stamp[1]);
+}
+END_TEST
+
+START_TEST(a_block_without_memory_is_gone_past)
+{
+	struct cpu_owned own;
+	void *object;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	for (unsigned i = 0; i < 3; i++) {
+		os_fail_nth(1, 1);
+		ck_assert(!cpu_own(hot, cold, &own));
+		os_fail_nth(0, 0);
+		ck_assert_int_eq(push(hot, &stamp[1]), RSEQ_MISS);
+		ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
+		ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
+	}
+	ck_assert(slow_put(&stamp[0]));
+	ck_assert_ptr_eq(slow_get(), &stamp[0]);
+}
+END_TEST
+
+struct sleeper {
+	uint32_t owned; /* [atomic] 1: has it, 2: gave it back */
+	uint64_t ns;
+};
+
+static void *
+own_for_a_while(void *arg)
+{
+	struct sleeper *s = arg;
+	struct cpu_owned own;
+
+	while (!cpu_own(hot, cold, &own))
+		sched_yield();
+	__atomic_store_n(&s->owned, 1, __ATOMIC_RELEASE);
+	usleep(60000);
+	own.cold->loaded = magazine();
+	own.cold->loaded->round[own.nrounds++] = &stamp[7];
+	__atomic_store_n(&s->owned, 2, __ATOMIC_RELEASE);
+	cpu_disown(&own);
+	return NULL;
+}
+
+/* The child has what the owner was about to publish, all of it. */
+START_TEST(fork_waits_for_an_owner)
+{
+	struct sleeper sleeper = {0};
+	pthread_t thread;
+	int status;
+	pid_t child;
+
+	if (!start(_i, 0))
+		return;
+	ck_assert_int_eq(
+	    pthread_create(&thread, NULL, own_for_a_while, &sleeper), 0);
+	while (__atomic_load_n(&sleeper.owned, __ATOMIC_ACQUIRE) == 0)
+		usleep(100);
+	child = fork();
+	if (child == 0)
+		os_exit(sleeper.owned == 2 && cpu_rounds(hot, cold) == 1
+			    ? child_looks()
+			    : 99);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 1);
+	fork_and_look();
+}
+END_TEST
+
+static TCase *
+storms(void)
+{
+	TCase *tcase = tcase_create("storms");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(
+	    tcase, nothing_is_lost_while_signals_interrupt, 0, 3);
+	tcase_add_loop_test(
+	    tcase, nothing_is_lost_while_headers_are_drained, 0, 3);
+	tcase_add_loop_test(
+	    tcase, nothing_is_lost_with_signals_and_drains_and_few_cpus, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_forked_child_finds_every_header_free, 0, 3);
+	return tcase;
+}
+
+Suite *
+cpu_suite(void)
+{
+	Suite *suite = suite_create("cpu");
+	TCase *tcase = tcase_create("cpu");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, a_header_that_is_owned_is_gone_past, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_drain_takes_both_magazines_and_leaves_nothing, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_drain_that_cannot_stop_the_others_takes_nothing, 0, 3);
+	tcase_add_loop_test(tcase, a_header_of_nobody_refuses, 0, 3);
+	tcase_add_loop_test(tcase, headers_run_out_into_a_second_region, 0, 3);
+	tcase_add_loop_test(tcase, a_header_used_again_starts_empty, 0, 3);
+	tcase_add_loop_test(tcase, a_block_without_memory_is_gone_past, 0, 3);
+	tcase_add_loop_test(tcase, fork_waits_for_an_owner, 0, 3);
+	suite_add_tcase(suite, tcase);
+	suite_add_tcase(suite, storms());
+	return suite;
+}

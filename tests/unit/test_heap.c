@@ -1,0 +1,522 @@
+/*
+ * test_heap.c - the root arena: memory, its figures, and what is in the way
+ *
+ * The heap has run since the constructor; each test is a process of its own.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vmem/heap.h"
+#include "vmem/os.h"
+
+#define UNIT HEAP_UNIT
+
+static uintptr_t
+heap_end(void)
+{
+	return heap_slot.base + heap_committed();
+}
+
+static bool
+is_zero(const void *at, size_t bytes)
+{
+	const char *c = at;
+
+	return c[0] == 0 && memcmp(c, c + 1, bytes - 1) == 0;
+}
+
+/* All that lies below the watermark, so that the next block moves it. */
+static unsigned
+fill_committed(void)
+{
+	uintptr_t end = heap_end();
+	unsigned n = 0;
+	bool zeroed;
+
+	while (heap_end() == end && n < 100000) {
+		ck_assert_ptr_nonnull(heap_alloc(UNIT, UNIT, &zeroed));
+		n++;
+	}
+	return n;
+}
+
+START_TEST(blocks_are_aligned_writable_and_apart)
+{
+	char *at[64];
+	size_t bytes[64];
+	bool zeroed;
+
+	for (unsigned i = 0; i < 64; i++) {
+		size_t align = UNIT << (i % 7);
+
+		bytes[i] = UNIT * (1 + i % 5);
+		at[i] = heap_alloc(bytes[i], align, &zeroed);
+		ck_assert_ptr_nonnull(at[i]);
+		ck_assert_uint_eq((uintptr_t)at[i] % align, 0);
+		ck_assert_uint_ge((uintptr_t)at[i], heap_slot.base);
+		ck_assert_uint_le((uintptr_t)at[i] + bytes[i], heap_end());
+		if (zeroed)
+			ck_assert(is_zero(at[i], bytes[i]));
+		memset(at[i], (int)i + 1, bytes[i]);
+	}
+	for (unsigned i = 0; i < 64; i++) {
+		ck_assert_int_eq(at[i][0], (char)(i + 1));
+		ck_assert_int_eq(memcmp(at[i], at[i] + 1, bytes[i] - 1), 0);
+		heap_free(at[i], bytes[i]);
+	}
+}
+END_TEST
+
+START_TEST(dirty_is_what_was_freed_and_not_purged)
+{
+	size_t dirty = heap_dirty();
+	bool zeroed;
+	char *at = heap_alloc(8 * UNIT, UNIT, &zeroed);
+
+	memset(at, 1, 8 * UNIT);
+	dirty = heap_dirty();
+	heap_free(at, 8 * UNIT);
+	ck_assert_uint_eq(heap_dirty(), dirty + 8 * UNIT);
+	char *again = heap_alloc(8 * UNIT, UNIT, &zeroed);
+	ck_assert_ptr_eq(again, at);
+	ck_assert(!zeroed);
+	ck_assert_uint_eq(heap_dirty(), dirty);
+	heap_free(again, 8 * UNIT);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), dirty + 8 * UNIT);
+	ck_assert_uint_eq(heap_dirty(), 0);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	again = heap_alloc(8 * UNIT, UNIT, &zeroed);
+	ck_assert_ptr_eq(again, at);
+	ck_assert(zeroed);
+	ck_assert(is_zero(again, 8 * UNIT));
+}
+END_TEST
+
+START_TEST(a_purge_keeps_to_its_limit)
+{
+	bool zeroed;
+	char *at = heap_alloc(64 * UNIT, UNIT, &zeroed);
+
+	heap_purge(0, SIZE_MAX);
+	heap_free(at, 64 * UNIT);
+	ck_assert_uint_eq(heap_purge(0, 0), 0);
+	ck_assert_uint_eq(heap_purge(0, UNIT), UNIT);
+	ck_assert_uint_eq(heap_dirty(), 63 * UNIT);
+	ck_assert_uint_eq(heap_purge(0, 20 * UNIT), 20 * UNIT);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 43 * UNIT);
+}
+END_TEST
+
+START_TEST(a_purge_spares_what_is_young)
+{
+	bool zeroed;
+	char *at = heap_alloc(4 * UNIT, UNIT, &zeroed);
+
+	heap_purge(0, SIZE_MAX);
+	heap_free(at, 4 * UNIT);
+	ck_assert_uint_eq(heap_purge((uint64_t)10000000000, SIZE_MAX), 0);
+	usleep(600000);
+	ck_assert_uint_eq(heap_purge(300000000, SIZE_MAX), 4 * UNIT);
+}
+END_TEST
+
+START_TEST(a_purge_that_is_refused_changes_nothing)
+{
+	bool zeroed;
+	char *at = heap_alloc(40 * UNIT, UNIT, &zeroed);
+
+	memset(at, 7, 40 * UNIT);
+	heap_purge(0, SIZE_MAX);
+	heap_free(at, 40 * UNIT);
+	os_fail_nth(1, 1000);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	os_fail_nth(0, 0);
+	ck_assert_uint_eq(heap_dirty(), 40 * UNIT);
+	char *again = heap_alloc(40 * UNIT, UNIT, &zeroed);
+	ck_assert_ptr_eq(again, at);
+	ck_assert(!zeroed);
+	ck_assert_uint_eq(heap_dirty(), 0);
+}
+END_TEST
+
+START_TEST(a_block_grows_and_shrinks_where_it_is)
+{
+	bool zeroed;
+	char *at = heap_alloc(16 * UNIT, UNIT, &zeroed);
+	size_t dirty = heap_dirty();
+
+	for (size_t i = 0; i < 16; i++)
+		memset(at + i * UNIT, (int)i + 1, UNIT);
+	ck_assert(heap_shrink(at, 16 * UNIT, 5 * UNIT));
+	ck_assert_uint_eq(heap_dirty(), dirty + 11 * UNIT);
+	ck_assert(heap_grow(at, 5 * UNIT, 7 * UNIT, &zeroed));
+	ck_assert(!zeroed);
+	ck_assert_uint_eq(heap_dirty(), dirty + 9 * UNIT);
+	heap_purge(0, SIZE_MAX);
+	ck_assert(heap_grow(at, 7 * UNIT, 16 * UNIT, &zeroed));
+	ck_assert(zeroed);
+	ck_assert(is_zero(at + 7 * UNIT, 9 * UNIT));
+	for (size_t i = 0; i < 5; i++) {
+		ck_assert_int_eq(at[i * UNIT], (int)i + 1);
+		ck_assert_int_eq(at[i * UNIT + UNIT - 1], (int)i + 1);
+	}
+	ck_assert(heap_shrink(at, 16 * UNIT, 15 * UNIT));
+	char *next = heap_alloc(UNIT, UNIT, &zeroed);
+	ck_assert_ptr_eq(next, at + 15 * UNIT);
+	ck_assert(!heap_grow(at, 15 * UNIT, 16 * UNIT, &zeroed));
+	heap_free(next, UNIT);
+	heap_free(at, 15 * UNIT);
+}
+END_TEST
+
+/* The last block below the watermark grows over it, or stays as it was. */
+START_TEST(growing_over_the_watermark_fails_or_works)
+{
+	bool zeroed, done = false;
+	char *at = NULL;
+
+	fill_committed();
+	at = heap_alloc(4 * UNIT, UNIT, &zeroed);
+	memset(at, 9, 4 * UNIT);
+	for (unsigned nth = 1; !done; nth++) {
+		size_t old = heap_committed();
+
+		ck_assert_uint_lt(nth, 20);
+		os_fail_nth(nth, 1u << 20);
+		done = heap_grow(at, 4 * UNIT, 2048 * UNIT, &zeroed);
+		os_fail_nth(0, 0);
+		ck_assert(done || heap_committed() == old);
+	}
+	ck_assert(zeroed);
+	ck_assert(is_zero(at + 4 * UNIT, 2044 * UNIT));
+	ck_assert_int_eq(at[4 * UNIT - 1], 9);
+}
+END_TEST
+
+/*
+ * Each request of a block beyond the watermark fails in turn, alone or with
+ * the rest; what comes out is a block or NULL, and the next try gets one.
+ */
+START_TEST(a_refused_request_is_no_memory_and_nothing_else)
+{
+	unsigned burst = _i == 0 ? 1 : 1u << 20;
+	unsigned nrequests;
+	bool zeroed;
+
+	for (unsigned nth = 1, last = 2; nth <= last; nth++) {
+		fill_committed();
+		ck_assert_uint_lt(nth, 40);
+		size_t bytes = align_up(heap_committed() / 2, UNIT);
+		nrequests = os_requests();
+		os_fail_nth(nth, burst);
+		char *at = heap_alloc(bytes, UNIT, &zeroed);
+		os_fail_nth(0, 0);
+		last = os_requests() - nrequests;
+		if (at == NULL)
+			at = heap_alloc(bytes, UNIT, &zeroed);
+		ck_assert_ptr_nonnull(at);
+		ck_assert(zeroed);
+		ck_assert_uint_le((uintptr_t)at + bytes, heap_end());
+		at[0] = at[bytes - 1] = 1;
+		heap_free(at, bytes);
+		heap_purge(0, SIZE_MAX);
+	}
+}
+END_TEST
+
+/* Where the heap has reserved to: the first unit that is not ours. */
+static char *
+first_beyond(void)
+{
+	char *at = (void *)heap_end();
+
+	while (!os_reserve_at(at, UNIT))
+		at += UNIT;
+	return at;
+}
+
+/* The reserved part must be used up for the hole to be met. */
+static char *
+alloc_over(char *hole, unsigned nth, unsigned burst)
+{
+	char *at;
+	bool zeroed;
+
+	do {
+		if (nth != 0)
+			os_fail_nth(nth, burst);
+		at = heap_alloc(16 * UNIT, UNIT, &zeroed);
+		os_fail_nth(0, 0);
+		if (at == NULL)
+			return NULL;
+		ck_assert(at + 16 * UNIT <= hole || at > hole);
+		at[0] = at[16 * UNIT - 1] = 1;
+	} while (at < hole);
+	return at;
+}
+
+START_TEST(a_mapping_in_the_way_is_gone_around)
+{
+	char *hole = first_beyond();
+
+	ck_assert_int_eq(mprotect(hole, UNIT, PROT_READ | PROT_WRITE), 0);
+	memset(hole, 0x5a, UNIT);
+	ck_assert(alloc_over(hole, 0, 0) >= hole + UNIT);
+	for (unsigned i = 0; i < 200; i++)
+		alloc_over(hole, 0, 0);
+	for (size_t i = 0; i < UNIT; i++)
+		ck_assert_int_eq(hole[i], 0x5a);
+	/* And it is never purged. */
+	heap_purge(0, SIZE_MAX);
+	ck_assert_int_eq(hole[77], 0x5a);
+}
+END_TEST
+
+START_TEST(several_mappings_in_the_way_are_gone_around)
+{
+	char *hole = first_beyond();
+	char *at = NULL;
+	bool zeroed;
+
+	/* Also such as lie a little further than what is reserved. */
+	for (size_t i = 1; i < 40; i++)
+		ck_assert(os_reserve_at(hole + 7 * i * UNIT, 2 * UNIT));
+	while (at < hole + 300 * UNIT) {
+		at = heap_alloc(3 * UNIT, UNIT, &zeroed);
+		ck_assert_ptr_nonnull(at);
+		memset(at, 1, 3 * UNIT);
+	}
+}
+END_TEST
+
+/* A refusal while a hole is gone around must not end in trying for ever. */
+START_TEST(a_refusal_at_a_hole_is_no_memory)
+{
+	unsigned burst = _i % 2 == 0 ? 1 : 1u << 20;
+	char *hole = first_beyond();
+	char *at;
+
+	alarm(5);
+	at = alloc_over(hole, (unsigned)_i / 2 + 1, burst);
+	while (at == NULL || at < hole)
+		at = alloc_over(hole, 0, 0);
+	ck_assert(at >= hole + UNIT);
+}
+END_TEST
+
+/* As with strict overcommit: space is to be had, memory is not. */
+START_TEST(a_hole_where_commit_is_refused_for_long)
+{
+	char *hole = first_beyond();
+	struct rlimit limit = {64 * MIB, RLIM_INFINITY};
+	bool zeroed;
+
+	ck_assert_int_eq(mprotect(hole, UNIT, PROT_READ | PROT_WRITE), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &limit), 0);
+	alarm(5);
+	while (heap_alloc(4 * UNIT, UNIT, &zeroed) != NULL)
+		ck_assert_uint_lt(heap_end(), (uintptr_t)hole + GIB);
+	limit.rlim_cur = RLIM_INFINITY;
+	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &limit), 0);
+	ck_assert(alloc_over(hole, 0, 0) >= hole + UNIT);
+}
+END_TEST
+
+static uint32_t stop; /* [atomic] */
+static size_t nwrong; /* [atomic] */
+
+/* Zeroed blocks are zero, and what was written stays. */
+static void *
+churn(void *arg)
+{
+	uint32_t x = 1 + (uint32_t)(uintptr_t)arg;
+	char *at[8] = {NULL};
+	size_t bytes[8];
+	bool zeroed;
+
+	while (__atomic_load_n(&stop, __ATOMIC_RELAXED) == 0) {
+		x = x * 1664525 + 1013904223;
+		unsigned i = x >> 29;
+		if (at[i] != NULL) {
+			if (at[i][0] != (char)i ||
+			    memcmp(at[i], at[i] + 1, bytes[i] - 1) != 0)
+				__atomic_add_fetch(
+				    &nwrong, 1, __ATOMIC_RELAXED);
+			heap_free(at[i], bytes[i]);
+			at[i] = NULL;
+			continue;
+		}
+		bytes[i] = (1 + (x >> 20) % 4) * UNIT;
+		at[i] = heap_alloc(bytes[i], UNIT, &zeroed);
+		if (at[i] == NULL || (zeroed && !is_zero(at[i], bytes[i])))
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+		if (at[i] != NULL)
+			memset(at[i], (int)i, bytes[i]);
+	}
+	for (unsigned i = 0; i < 8; i++)
+		if (at[i] != NULL)
+			heap_free(at[i], bytes[i]);
+	return NULL;
+}
+
+static void *
+purge_always(void *arg)
+{
+	bool refuse = arg != NULL;
+
+	for (unsigned i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+		if (refuse && i % 2 == 0)
+			os_fail_nth(1, 1);
+		heap_purge(0, SIZE_MAX);
+	}
+	return NULL;
+}
+
+START_TEST(purges_and_allocations_do_not_meet)
+{
+	pthread_t thread[5];
+	size_t dirty;
+
+	/* All the memory they want is committed: only purges are refused. */
+	fill_committed();
+	bool zeroed;
+	char *room = heap_alloc(256 * UNIT, UNIT, &zeroed);
+	heap_free(room, 256 * UNIT);
+	for (uintptr_t i = 0; i < 3; i++)
+		pthread_create(&thread[i], NULL, churn, (void *)i);
+	pthread_create(&thread[3], NULL, purge_always, NULL);
+	pthread_create(&thread[4], NULL, purge_always, NULL);
+	usleep(400000);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < 5; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	/* The figure has not drifted. */
+	dirty = heap_dirty();
+	ck_assert_uint_le(dirty, heap_committed());
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), dirty);
+	ck_assert_uint_eq(heap_dirty(), 0);
+}
+END_TEST
+
+START_TEST(committed_grows_only_with_need)
+{
+	size_t committed = heap_committed();
+	bool zeroed;
+
+	for (int i = 0; i < 1000; i++) {
+		char *at = heap_alloc(4 * UNIT, UNIT, &zeroed);
+
+		at[0] = 1;
+		heap_free(at, 4 * UNIT);
+	}
+	ck_assert_uint_le(heap_committed(), committed + 2 * MIB);
+	char *at = heap_alloc(100 * MIB, UNIT, &zeroed);
+	ck_assert_uint_ge(heap_committed(), 100 * MIB);
+	ck_assert_uint_le(heap_committed(), committed + 170 * MIB);
+	heap_free(at, 100 * MIB);
+}
+END_TEST
+
+START_TEST(what_cannot_be_had_is_null)
+{
+	size_t slot = heap_slot.units << HEAP_UNIT_SHIFT;
+	bool zeroed;
+
+	ck_assert_ptr_null(heap_alloc(slot + UNIT, UNIT, &zeroed));
+	ck_assert_ptr_null(
+	    heap_alloc(align_down(SIZE_MAX, UNIT), UNIT, &zeroed));
+	ck_assert_ptr_null(heap_alloc(UNIT, (size_t)1 << 62, &zeroed));
+	ck_assert_ptr_nonnull(heap_alloc(UNIT, UNIT, &zeroed));
+}
+END_TEST
+
+static char *under_limit[4096];
+
+static unsigned
+take_till_refused(void)
+{
+	unsigned n = 0;
+	bool zeroed;
+
+	while (n < array_size(under_limit) &&
+	       (under_limit[n] = heap_alloc(16 * UNIT, UNIT, &zeroed)) != NULL)
+		under_limit[n++][0] = 1;
+	return n;
+}
+
+/*
+ * What was had under the limit is had again under it.  The thread sanitizer
+ * itself needs memory all the time, the address sanitizer for assertions.
+ */
+START_TEST(under_rlimit_as_memory_ends_and_comes_back)
+{
+#ifndef __SANITIZE_THREAD__
+	struct rlimit limit = {1 * MIB, RLIM_INFINITY};
+	unsigned n, again;
+
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	n = take_till_refused();
+	for (unsigned i = 0; i < n; i++)
+		heap_free(under_limit[i], 16 * UNIT);
+	again = take_till_refused();
+	limit.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_AS, &limit);
+	ck_assert_uint_gt(n, 0);
+	ck_assert_uint_lt(n, array_size(under_limit));
+	ck_assert_uint_eq(again, n);
+#endif
+}
+END_TEST
+
+START_TEST(the_public_arena_gives_whole_writable_pages)
+{
+	vmem_t *arena = heap_public_arena();
+	size_t page = os_page_size();
+
+	ck_assert_ptr_nonnull(arena);
+	ck_assert_ptr_eq(heap_public_arena(), arena);
+	char *at = vmem_alloc(arena, 3 * page, VM_NOSLEEP);
+	ck_assert_ptr_nonnull(at);
+	ck_assert_uint_eq((uintptr_t)at % page, 0);
+	memset(at, 1, 3 * page);
+	vmem_free(arena, at, 3 * page);
+	ck_assert_ptr_null(
+	    vmem_alloc(arena, heap_slot.units * 2 * UNIT, VM_NOSLEEP));
+}
+END_TEST
+
+Suite *
+heap_suite(void)
+{
+	Suite *suite = suite_create("heap");
+	TCase *tcase = tcase_create("heap");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, blocks_are_aligned_writable_and_apart);
+	tcase_add_test(tcase, dirty_is_what_was_freed_and_not_purged);
+	tcase_add_test(tcase, a_purge_keeps_to_its_limit);
+	tcase_add_test(tcase, a_purge_spares_what_is_young);
+	tcase_add_test(tcase, a_purge_that_is_refused_changes_nothing);
+	tcase_add_test(tcase, a_block_grows_and_shrinks_where_it_is);
+	tcase_add_test(tcase, growing_over_the_watermark_fails_or_works);
+	tcase_add_loop_test(
+	    tcase, a_refused_request_is_no_memory_and_nothing_else, 0, 2);
+	tcase_add_test(tcase, a_mapping_in_the_way_is_gone_around);
+	tcase_add_test(tcase, several_mappings_in_the_way_are_gone_around);
+	tcase_add_loop_test(tcase, a_refusal_at_a_hole_is_no_memory, 0, 32);
+	tcase_add_test(tcase, a_hole_where_commit_is_refused_for_long);
+	tcase_add_test(tcase, purges_and_allocations_do_not_meet);
+	tcase_add_test(tcase, committed_grows_only_with_need);
+	tcase_add_test(tcase, what_cannot_be_had_is_null);
+	tcase_add_test(tcase, under_rlimit_as_memory_ends_and_comes_back);
+	tcase_add_test(tcase, the_public_arena_gives_whole_writable_pages);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

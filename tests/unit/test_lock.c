@@ -1,0 +1,302 @@
+/* test_lock.c - exclusion, waking, ranks, and the time of a fork */
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vmem/lock.h"
+#include "vmem/os.h"
+
+#define NTHREADS 6
+
+static struct lock lock = LOCK_INITIALIZER(LOCK_SLAB);
+static struct lock above = LOCK_INITIALIZER(LOCK_DEPOT);
+static struct lock below = LOCK_INITIALIZER(LOCK_META);
+static uint32_t inside; /* not atomic: the lock guards it */
+static uint64_t count;
+static uint32_t flag; /* [atomic] */
+
+static void *
+count_up(void *arg)
+{
+	uintptr_t nwrong = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		if (arg != NULL && i % 3 == 0) {
+			while (!lock_try(&lock))
+				sched_yield();
+		} else {
+			lock_take(&lock);
+		}
+		nwrong += inside++ != 0;
+		count++;
+		/* Preempted with the lock held, so that others sleep. */
+		if (i % 64 == 0)
+			sched_yield();
+		if (i % 5000 == 0)
+			usleep(200);
+		inside--;
+		lock_release(&lock);
+	}
+	return (void *)nwrong;
+}
+
+START_TEST(one_thread_at_a_time_has_the_lock)
+{
+	pthread_t thread[NTHREADS];
+	void *nwrong;
+
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		pthread_create(&thread[i], NULL, count_up, (void *)(i % 2));
+	for (unsigned i = 0; i < NTHREADS; i++) {
+		pthread_join(thread[i], &nwrong);
+		ck_assert_ptr_null(nwrong);
+	}
+	ck_assert_uint_eq(count, (uint64_t)NTHREADS * 20000);
+	ck_assert_uint_eq(lock.state, 0);
+}
+END_TEST
+
+static void *
+take_and_release(void *arg)
+{
+	(void)arg;
+	lock_take(&lock);
+	__atomic_add_fetch(&flag, 1, __ATOMIC_RELAXED);
+	lock_release(&lock);
+	return NULL;
+}
+
+/* All asleep on it at once: one release wakes them one after the other. */
+START_TEST(every_sleeper_is_woken)
+{
+	pthread_t thread[NTHREADS];
+
+	for (int round = 0; round < 20; round++) {
+		flag = 0;
+		lock_take(&lock);
+		for (unsigned i = 0; i < NTHREADS; i++)
+			pthread_create(
+			    &thread[i], NULL, take_and_release, NULL);
+		usleep(2000);
+		ck_assert_uint_eq(flag, 0);
+		lock_release(&lock);
+		for (unsigned i = 0; i < NTHREADS; i++)
+			pthread_join(thread[i], NULL);
+		ck_assert_uint_eq(flag, NTHREADS);
+		ck_assert_uint_eq(lock.state, 0);
+	}
+}
+END_TEST
+
+START_TEST(a_waiter_sleeps)
+{
+	struct timespec cpu;
+	pthread_t thread;
+	clockid_t clock;
+
+	lock_take(&lock);
+	pthread_create(&thread, NULL, take_and_release, NULL);
+	pthread_getcpuclockid(thread, &clock);
+	usleep(200000);
+	clock_gettime(clock, &cpu);
+	lock_release(&lock);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(cpu.tv_sec, 0);
+	ck_assert_int_lt(cpu.tv_nsec, 50000000);
+}
+END_TEST
+
+START_TEST(a_try_says_what_it_got)
+{
+	ck_assert(lock_try(&lock));
+	ck_assert_uint_eq(lock.state, 1);
+	lock_assert_held(&lock);
+	pthread_t thread;
+	pthread_create(&thread, NULL, take_and_release, NULL);
+	while (__atomic_load_n(&lock.state, __ATOMIC_RELAXED) != 2)
+		usleep(100);
+	ck_assert(!lock_try(&lock));
+	lock_release(&lock);
+	pthread_join(thread, NULL);
+	ck_assert(lock_try(&lock));
+	lock_release(&lock);
+}
+END_TEST
+
+START_TEST(locks_in_the_order_of_ranks_are_fine)
+{
+	for (int i = 0; i < 3; i++) {
+		lock_take(&above);
+		lock_take(&lock);
+		lock_take(&below);
+		/* And let go in any order. */
+		lock_release(i == 1 ? &above : &lock);
+		lock_release(i == 1 ? &lock : &above);
+		lock_release(&below);
+	}
+	lock_take(&lock);
+	lock_release(&lock);
+	lock_take(&above);
+	lock_release(&above);
+}
+END_TEST
+
+START_TEST(a_failed_try_counts_for_nothing)
+{
+	pthread_t thread;
+
+	lock_take(&lock);
+	pthread_create(&thread, NULL, take_and_release, NULL);
+	usleep(1000);
+	ck_assert(!lock_try(&lock));
+	lock_release(&lock);
+	pthread_join(thread, NULL);
+	lock_take(&above);
+	lock_take(&lock);
+	lock_release(&lock);
+	lock_release(&above);
+}
+END_TEST
+
+START_TEST(the_atfork_handler_holds_many_of_one_rank)
+{
+	struct lock same = LOCK_INITIALIZER(LOCK_SLAB);
+
+	lock_take_for_fork(&below);
+	lock_take_for_fork(&lock);
+	lock_take_for_fork(&same);
+	ck_assert_uint_eq(lock.state, 1);
+	lock_release_for_fork(&same);
+	lock_release_for_fork(&lock);
+	lock_release_for_fork(&below);
+	ck_assert_uint_eq(lock.state, 0);
+}
+END_TEST
+
+static void *
+try_it(void *arg)
+{
+	(void)arg;
+	return (void *)(uintptr_t)lock_try(&lock);
+}
+
+START_TEST(between_fork_begin_and_end_the_thread_holds_all)
+{
+	pthread_t thread;
+	void *had;
+	int status;
+
+	lock_take_for_fork(&lock);
+	lock_fork_begin();
+	/* Any order, any number of times, and nothing changes. */
+	lock_take(&below);
+	lock_take(&lock);
+	lock_take(&above);
+	ck_assert(lock_try(&lock));
+	lock_release(&lock);
+	lock_release(&lock);
+	lock_release(&above);
+	lock_release(&below);
+	ck_assert_uint_eq(lock.state, 1);
+	ck_assert_uint_eq(below.state, 0);
+	/* Other threads are kept out as ever. */
+	pthread_create(&thread, NULL, try_it, NULL);
+	pthread_join(thread, &had);
+	ck_assert_ptr_null(had);
+	/* A child counts as the same thread; vfork-like, no handlers run. */
+	pid_t child = _Fork();
+	if (child == 0) {
+		alarm(20);
+		lock_take(&lock);
+		lock_release(&lock);
+		if (lock.state != 1)
+			os_exit(1);
+		lock_fork_end();
+		lock_release_for_fork(&lock);
+		lock_take(&lock);
+		os_exit(lock.state == 1 ? 0 : 2);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	lock_fork_end();
+	lock_release_for_fork(&lock);
+	ck_assert_uint_eq(lock.state, 0);
+	lock_take(&lock);
+	ck_assert_uint_eq(lock.state, 1);
+	lock_release(&lock);
+}
+END_TEST
+
+#ifdef UMEM_DEBUG
+START_TEST(a_lock_of_higher_rank_taken_later_aborts)
+{
+	lock_take(&lock);
+	lock_take(&above);
+}
+END_TEST
+
+START_TEST(a_second_lock_of_one_rank_aborts)
+{
+	struct lock same = LOCK_INITIALIZER(LOCK_SLAB);
+
+	lock_take(&lock);
+	lock_take(&same);
+}
+END_TEST
+
+START_TEST(a_try_of_higher_rank_aborts)
+{
+	lock_take(&below);
+	lock_try(&above);
+}
+END_TEST
+
+START_TEST(a_lock_that_should_be_held_aborts)
+{
+	lock_assert_held(&lock);
+}
+END_TEST
+
+static void
+add_debug_tests(TCase *tcase)
+{
+	tcase_add_test_raise_signal(
+	    tcase, a_lock_of_higher_rank_taken_later_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+	    tcase, a_second_lock_of_one_rank_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+	    tcase, a_try_of_higher_rank_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+	    tcase, a_lock_that_should_be_held_aborts, SIGABRT);
+}
+#else
+static void
+add_debug_tests(TCase *tcase)
+{
+	(void)tcase;
+}
+#endif
+
+Suite *
+lock_suite(void)
+{
+	Suite *suite = suite_create("lock");
+	TCase *tcase = tcase_create("lock");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, one_thread_at_a_time_has_the_lock);
+	tcase_add_test(tcase, every_sleeper_is_woken);
+	tcase_add_test(tcase, a_waiter_sleeps);
+	tcase_add_test(tcase, a_try_says_what_it_got);
+	tcase_add_test(tcase, locks_in_the_order_of_ranks_are_fine);
+	tcase_add_test(tcase, a_failed_try_counts_for_nothing);
+	tcase_add_test(tcase, the_atfork_handler_holds_many_of_one_rank);
+	tcase_add_test(tcase, between_fork_begin_and_end_the_thread_holds_all);
+	add_debug_tests(tcase);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

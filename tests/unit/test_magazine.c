@@ -1,0 +1,654 @@
+/*
+ * test_magazine.c - what happens when a section misses, on made-up slabs
+ *
+ * The slabs are a stack of numbered objects behind a mutex.  A stamp a number
+ * says whether somebody has it, so one that is had twice or lost shows.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "magazine/magazine.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+#define NOBJECTS 5000
+#define NWORKERS 5
+#define STORM_NS 200000000
+
+static struct magazine_layer layer;
+static uint32_t stamp[NOBJECTS]; /* [atomic] 1: in somebody's hands */
+static pthread_mutex_t slab_mutex = PTHREAD_MUTEX_INITIALIZER;
+static void *slab[NOBJECTS]; /* [slab_mutex] */
+static unsigned nslab;       /* [slab_mutex] */
+static uint32_t nwrong;      /* [atomic] */
+static uint32_t stop;        /* [atomic] */
+
+/* False: this mode cannot be had here. */
+static bool
+start(int mode, size_t object_bytes, unsigned rounds_max)
+{
+	cpu_set_t one;
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE && mode != RSEQ_NONE)
+		return false;
+	CPU_ZERO(&one);
+	CPU_SET(os_cpu(), &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	ck_assert(cpu_start((enum rseq_owner)mode, 0));
+	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
+	memset(&layer, 0, sizeof(layer));
+	ck_assert(magazine_layer_init(&layer, object_bytes, rounds_max));
+	return true;
+}
+
+static void
+everywhere(void)
+{
+	cpu_set_t all;
+
+	memset(&all, 0xff, sizeof(all));
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
+static void
+slab_give(void *const *object, unsigned n)
+{
+	pthread_mutex_lock(&slab_mutex);
+	for (unsigned i = 0; i < n; i++)
+		if (nslab < NOBJECTS)
+			slab[nslab++] = object[i];
+		else
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&slab_mutex);
+}
+
+static unsigned
+slab_take(void **object, unsigned want)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&slab_mutex);
+	while (n < want && nslab > 0)
+		object[n++] = slab[--nslab];
+	pthread_mutex_unlock(&slab_mutex);
+	return n;
+}
+
+static unsigned
+flush(struct magazine *chain)
+{
+	unsigned nrounds = 0;
+
+	while (chain != NULL) {
+		struct magazine *mag = chain;
+
+		chain = mag->next;
+		nrounds += mag->nrounds;
+		slab_give(mag->round, mag->nrounds);
+		mag->nrounds = 0;
+		magazine_delete(mag);
+	}
+	return nrounds;
+}
+
+static void *
+refill(void)
+{
+	struct magazine *mag = magazine_empty(&layer);
+	unsigned want = magazine_refill_want(&layer);
+	void *object = NULL;
+
+	if (mag == NULL)
+		return slab_take(&object, 1) == 1 ? object : NULL;
+	if (want > mag->capacity)
+		want = mag->capacity;
+	mag->nrounds = slab_take(mag->round, want);
+	if (mag->nrounds > 0)
+		object = mag->round[--mag->nrounds];
+	if (mag->nrounds > 0)
+		magazine_install(&layer, mag);
+	else
+		magazine_delete(mag);
+	return object;
+}
+
+static void *
+get(void)
+{
+	void *object = NULL;
+
+	if (cpu_layer.rseq.owner != RSEQ_NONE &&
+	    rseq_pop(&cpu_layer.place, layer.hot, &object) == RSEQ_OK)
+		return object;
+	switch (magazine_get(&layer, &object)) {
+	case MAGAZINE_OK:
+		return object;
+	case MAGAZINE_EMPTY:
+		return refill();
+	default:
+		return slab_take(&object, 1) == 1 ? object : NULL;
+	}
+}
+
+static void
+put(void *object)
+{
+	enum magazine_result r;
+	struct magazine *spare = NULL;
+	bool surplus;
+
+	if (cpu_layer.rseq.owner != RSEQ_NONE &&
+	    rseq_push(&cpu_layer.place, layer.hot, object) == RSEQ_OK)
+		return;
+	r = magazine_put(&layer, object, &spare, &surplus);
+	if (r == MAGAZINE_FULL && (spare = magazine_new(&layer)) != NULL)
+		r = magazine_put(&layer, object, &spare, &surplus);
+	if (spare != NULL)
+		magazine_delete(spare);
+	if (r == MAGAZINE_TWICE)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	else if (r != MAGAZINE_OK)
+		slab_give(&object, 1);
+	if (surplus) {
+		struct magazine *mag = magazine_surplus(&layer);
+
+		if (mag != NULL) {
+			mag->next = NULL;
+			flush(mag);
+		}
+	}
+}
+
+static void
+fill_slab(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		slab_give(&(void *){&stamp[i]}, 1);
+}
+
+static void
+take_back_all(void)
+{
+	struct magazine *chain;
+
+	ck_assert(magazine_drain(&layer, &chain));
+	flush(chain);
+	ck_assert_uint_eq(magazine_rounds(&layer), 0);
+}
+
+START_TEST(capacities_keep_to_the_budget_and_to_what_was_asked)
+{
+	static const size_t bytes[] = {1, 8, 64, 512, 513, 4096, 65536, MIB};
+
+	if (!start(RSEQ_NONE, 8, 0))
+		return;
+	for (size_t i = 0; i < array_size(bytes); i++)
+		for (unsigned most = 0; most < 300; most += 7) {
+			memset(&layer, 0, sizeof(layer));
+			ck_assert(magazine_layer_init(&layer, bytes[i], most));
+			ck_assert(layer.rounds >= 2 && layer.rounds <= 254);
+			for (int j = 0; j < 20; j++) {
+				ck_assert(
+				    is_pow2(magazine_bytes(layer.rounds)));
+				magazine_grow(&layer);
+			}
+			ck_assert_uint_eq(layer.rounds, layer.rounds_max);
+			ck_assert(layer.rounds == 2 ||
+				  layer.rounds * bytes[i] <= 128 * KIB);
+			ck_assert(layer.rounds == 2 || most == 0 ||
+				  layer.rounds <= most);
+			for (int j = 0; j < 20; j++) {
+				unsigned before = layer.rounds;
+
+				magazine_shrink(&layer);
+				ck_assert(layer.rounds < before || before == 2);
+			}
+			ck_assert_uint_eq(layer.rounds, 2);
+			magazine_layer_end(&layer);
+		}
+}
+END_TEST
+
+START_TEST(a_layer_without_magazines_says_so)
+{
+	struct magazine *spare = NULL;
+	bool surplus;
+	void *object;
+
+	if (!start(_i, 64, 0))
+		return;
+	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp, &spare, &surplus), MAGAZINE_FULL);
+	ck_assert(!surplus);
+	spare = magazine_new(&layer);
+	ck_assert_uint_eq(spare->capacity, layer.rounds);
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp, &spare, &surplus), MAGAZINE_OK);
+	ck_assert_ptr_null(spare);
+	ck_assert_uint_eq(magazine_rounds(&layer), 1);
+	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_OK);
+	ck_assert_ptr_eq(object, stamp);
+	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
+}
+END_TEST
+
+START_TEST(a_second_free_in_a_row_is_seen)
+{
+	struct magazine *spare, *kept;
+	bool surplus;
+
+	if (!start(_i, 64, 0))
+		return;
+	spare = magazine_new(&layer);
+	magazine_put(&layer, stamp, &spare, &surplus);
+	kept = spare = magazine_new(&layer);
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp, &spare, &surplus), MAGAZINE_TWICE);
+	ck_assert_ptr_eq(spare, kept);
+	ck_assert_uint_eq(magazine_rounds(&layer), 1);
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp + 1, &spare, &surplus), MAGAZINE_OK);
+	ck_assert_ptr_eq(spare, kept);
+}
+END_TEST
+
+/* Locked mode would find another CPU's header free. */
+START_TEST(an_owned_header_is_gone_past)
+{
+	struct magazine *spare = NULL, *mag;
+	struct cpu_owned own;
+	bool surplus;
+	void *object;
+
+	if (_i == RSEQ_NONE || !start(_i, 64, 0))
+		return;
+	fill_slab(100);
+	put(get());
+	size_t n = magazine_rounds(&layer);
+	ck_assert(cpu_own(layer.hot, layer.cold, &own));
+	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_BYPASS);
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp, &spare, &surplus), MAGAZINE_BYPASS);
+	/* Rounds for a header that is owned go to the depot. */
+	mag = magazine_new(&layer);
+	mag->nrounds = 1;
+	mag->round[0] = &stamp[200];
+	magazine_install(&layer, mag);
+	ck_assert_uint_eq(depot_rounds(&layer.depot), 1);
+	ck_assert_uint_gt(magazine_refill_want(&layer), 0);
+	cpu_disown(&own);
+	ck_assert_uint_eq(magazine_rounds(&layer), n + 1);
+}
+END_TEST
+
+/* With two magazines a run around a brim stays off the depot. */
+START_TEST(alternation_does_not_come_to_the_depot)
+{
+	void *held[400];
+	unsigned n = 0, cap;
+
+	if (!start(_i, 64, 0))
+		return;
+	fill_slab(2000);
+	for (; n < 400; n++)
+		ck_assert_ptr_nonnull(held[n] = get());
+	take_back_all();
+	cap = layer.rounds;
+	for (unsigned i = 0; i < 2 * cap; i++)
+		put(held[--n]);
+	for (unsigned run = 1; run <= cap; run++) {
+		uint32_t moved = layer.depot.nmoved;
+
+		for (unsigned i = 0; i < run; i++)
+			held[n++] = get();
+		for (unsigned i = 0; i < run; i++)
+			put(held[--n]);
+		ck_assert_uint_eq(layer.depot.nmoved, moved);
+	}
+}
+END_TEST
+
+START_TEST(overflow_after_underflow_makes_larger_magazines)
+{
+	void *held[1000];
+	unsigned before;
+
+	if (!start(_i, 64, 0))
+		return;
+	fill_slab(NOBJECTS);
+	before = layer.rounds;
+	for (int i = 0; i < 20; i++) {
+		for (int j = 0; j < 1000; j++)
+			ck_assert_ptr_nonnull(held[j] = get());
+		for (int j = 0; j < 1000; j++)
+			put(held[j]);
+	}
+	ck_assert_uint_gt(layer.rounds, before);
+	ck_assert_uint_le(layer.rounds, layer.rounds_max);
+	ck_assert_uint_eq(nwrong, 0);
+	take_back_all();
+	ck_assert_uint_eq(nslab, NOBJECTS);
+}
+END_TEST
+
+START_TEST(a_refill_asks_for_twice_as_many_each_time)
+{
+	unsigned want, last;
+
+	if (!start(_i, 64, 0))
+		return;
+	last = magazine_refill_want(&layer);
+	ck_assert_uint_ge(last, 1);
+	ck_assert_uint_le(last, layer.rounds);
+	for (int i = 0; i < 12; i++, last = want) {
+		want = magazine_refill_want(&layer);
+		ck_assert(want == 2 * last || want == layer.rounds);
+	}
+	ck_assert_uint_eq(last, layer.rounds);
+	for (int i = 0; i < 10; i++)
+		magazine_shrink(&layer);
+	ck_assert_uint_eq(magazine_refill_want(&layer), 2);
+}
+END_TEST
+
+START_TEST(a_depot_with_more_than_its_room_has_surplus)
+{
+	struct magazine *mag, *spare = NULL;
+	bool surplus = false;
+	unsigned i = 0;
+
+	if (!start(_i, 8192, 0))
+		return;
+	layer.depot.full_max = 2;
+	for (; !surplus && i < 200; i++) {
+		enum magazine_result r =
+		    magazine_put(&layer, &stamp[i], &spare, &surplus);
+
+		if (r != MAGAZINE_FULL)
+			continue;
+		spare = magazine_new(&layer);
+		layer.depot.full_max = 2;
+		ck_assert_int_eq(
+		    magazine_put(&layer, &stamp[i], &spare, &surplus),
+		    MAGAZINE_OK);
+	}
+	ck_assert(surplus);
+	ck_assert_uint_eq(layer.depot.full.n, 3);
+	ck_assert_uint_eq(magazine_rounds(&layer), i);
+	mag = magazine_surplus(&layer);
+	ck_assert_ptr_nonnull(mag);
+	ck_assert_uint_gt(mag->nrounds, 0);
+	ck_assert_uint_eq(magazine_rounds(&layer), i - mag->nrounds);
+	/* Wanted again at once: the depot gets more room. */
+	uint32_t bytes = layer.depot_bytes;
+	magazine_refill_want(&layer);
+	ck_assert_uint_eq(layer.depot_bytes, 2 * bytes);
+	magazine_refill_want(&layer);
+	ck_assert_uint_eq(layer.depot_bytes, 2 * bytes);
+}
+END_TEST
+
+START_TEST(an_install_beside_rounds_goes_to_the_depot)
+{
+	struct magazine *mag;
+	size_t n;
+
+	if (!start(_i, 64, 0))
+		return;
+	fill_slab(100);
+	put(get());
+	n = magazine_rounds(&layer);
+	mag = magazine_new(&layer);
+	mag->round[mag->nrounds++] = &stamp[200];
+	magazine_install(&layer, mag);
+	ck_assert_uint_eq(layer.depot.full.n, 1);
+	ck_assert_uint_eq(magazine_rounds(&layer), n + 1);
+	ck_assert(depot_check(&layer.depot));
+}
+END_TEST
+
+START_TEST(empty_magazines_of_an_old_size_end)
+{
+	struct magazine *old, *mag;
+	size_t used;
+
+	if (!start(_i, 64, 0))
+		return;
+	used = meta_used();
+	old = magazine_new(&layer);
+	depot_put_empty(&layer.depot, old);
+	ck_assert_ptr_eq(magazine_empty(&layer), old);
+	depot_put_empty(&layer.depot, old);
+	magazine_grow(&layer);
+	mag = magazine_empty(&layer);
+	ck_assert_uint_eq(mag->capacity, layer.rounds);
+	ck_assert_uint_eq(layer.depot.empty.n, 0);
+	magazine_delete(mag);
+	ck_assert_uint_eq(meta_used(), used);
+}
+END_TEST
+
+START_TEST(an_update_takes_what_was_idle_and_leaves_what_was_not)
+{
+	struct magazine *chain;
+	size_t n;
+
+	if (!start(_i, 64, 0))
+		return;
+	fill_slab(1000);
+	put(get());
+	n = magazine_rounds(&layer);
+	ck_assert_uint_gt(n, 0);
+	/* It has just loaded a magazine. */
+	magazine_update(&layer, &chain);
+	ck_assert_ptr_null(chain);
+	ck_assert_uint_eq(magazine_rounds(&layer), n);
+	magazine_update(&layer, &chain);
+	ck_assert_uint_eq(flush(chain), n);
+	ck_assert_uint_eq(magazine_rounds(&layer), 0);
+	ck_assert_uint_eq(nslab, 1000);
+	ck_assert_ptr_nonnull(get());
+}
+END_TEST
+
+START_TEST(contention_makes_larger_magazines)
+{
+	struct magazine *chain;
+	unsigned before;
+
+	if (!start(_i, 64, 0))
+		return;
+	before = layer.rounds;
+	layer.depot.ncontended += magazine_max_contention;
+	magazine_update(&layer, &chain);
+	ck_assert_uint_eq(layer.rounds, before);
+	layer.depot.ncontended += magazine_max_contention + 1;
+	magazine_update(&layer, &chain);
+	ck_assert_uint_gt(layer.rounds, before);
+}
+END_TEST
+
+START_TEST(a_drain_that_is_refused_has_the_depots_only)
+{
+	struct magazine *chain, *mag;
+	size_t n;
+
+	if (_i == RSEQ_NONE || !start(_i, 64, 0))
+		return;
+	fill_slab(100);
+	put(get());
+	n = magazine_rounds(&layer);
+	mag = magazine_new(&layer);
+	mag->round[mag->nrounds++] = &stamp[200];
+	depot_put_full(&layer.depot, mag);
+	os_fail_nth(1, 1);
+	ck_assert(!magazine_drain(&layer, &chain));
+	os_fail_nth(0, 0);
+	ck_assert_ptr_eq(chain, mag);
+	ck_assert_ptr_null(chain->next);
+	ck_assert_uint_eq(magazine_rounds(&layer), n);
+	take_back_all();
+}
+END_TEST
+
+START_TEST(what_is_near_can_be_taken)
+{
+	struct magazine *chain;
+	void *held[300];
+
+	if (!start(_i, 64, 0))
+		return;
+	fill_slab(300);
+	for (int i = 0; i < 300; i++)
+		held[i] = get();
+	for (int i = 0; i < 300; i++)
+		put(held[i]);
+	/* Locked mode may use the headers of other CPUs, but not alone. */
+	size_t n = magazine_rounds(&layer);
+	ck_assert_uint_gt(magazine_glance(&layer), 0);
+	magazine_take_near(&layer, &chain);
+	ck_assert_uint_eq(flush(chain), n);
+	ck_assert_uint_eq(magazine_rounds(&layer), 0);
+	ck_assert_uint_eq(nslab, 300);
+	ck_assert_ptr_nonnull(get());
+}
+END_TEST
+
+static void
+stamp_change(void *object, uint32_t from)
+{
+	uint32_t *at = object;
+
+	if (at < stamp || at >= stamp + NOBJECTS ||
+	    __atomic_exchange_n(at, !from, __ATOMIC_ACQ_REL) != from)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+}
+
+/* Bursts, so that magazines fill up and run empty. */
+static void *
+work(void *arg)
+{
+	uint32_t x = 1 + (uint32_t)(uintptr_t)arg;
+	enum {
+		MOST = NOBJECTS / NWORKERS
+	};
+	void **held = malloc(MOST * sizeof(*held));
+	unsigned n = 0;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		x = x * 1664525 + 1013904223;
+		unsigned goal = (x >> 12) % MOST;
+		while (n < goal && (held[n] = get()) != NULL)
+			stamp_change(held[n++], 0);
+		while (n > goal) {
+			stamp_change(held[--n], 1);
+			put(held[n]);
+		}
+	}
+	while (n > 0) {
+		stamp_change(held[--n], 1);
+		put(held[n]);
+	}
+	free(held);
+	return NULL;
+}
+
+static void
+meddle(unsigned i)
+{
+	struct magazine *chain = NULL;
+
+	switch (i % 6) {
+	case 0:
+		magazine_grow(&layer);
+		break;
+	case 1:
+	case 2:
+		magazine_shrink(&layer);
+		break;
+	case 3:
+		magazine_drain(&layer, &chain);
+		break;
+	case 4:
+		magazine_take_near(&layer, &chain);
+		break;
+	default:
+		magazine_update(&layer, &chain);
+		break;
+	}
+	flush(chain);
+}
+
+START_TEST(no_round_and_no_magazine_is_lost_while_all_changes)
+{
+	pthread_t thread[NWORKERS];
+	uint64_t end = os_now_ns() + STORM_NS;
+	size_t used;
+
+	if (!start(_i, 64, 0))
+		return;
+	everywhere();
+	used = meta_used();
+	fill_slab(NOBJECTS);
+	for (uintptr_t i = 0; i < NWORKERS; i++)
+		pthread_create(&thread[i], NULL, work, (void *)i);
+	for (unsigned i = 0; os_now_ns() < end; i++) {
+		meddle(i);
+		if (i % 2 == 0)
+			usleep(500);
+		ck_assert(depot_check(&layer.depot));
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < NWORKERS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_eq(magazine_rounds(&layer) + nslab, NOBJECTS);
+	take_back_all();
+	ck_assert_uint_eq(nslab, NOBJECTS);
+	for (unsigned i = 0; i < nslab; i++)
+		stamp_change(slab[i], 0);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_eq(meta_used(), used);
+	magazine_layer_end(&layer);
+}
+END_TEST
+
+Suite *
+magazine_suite(void)
+{
+	Suite *suite = suite_create("magazine");
+	TCase *tcase = tcase_create("magazine");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(
+	    tcase, capacities_keep_to_the_budget_and_to_what_was_asked);
+	tcase_add_loop_test(tcase, a_layer_without_magazines_says_so, 0, 3);
+	tcase_add_loop_test(tcase, a_second_free_in_a_row_is_seen, 0, 3);
+	tcase_add_loop_test(tcase, an_owned_header_is_gone_past, 0, 3);
+	tcase_add_loop_test(
+	    tcase, alternation_does_not_come_to_the_depot, 0, 3);
+	tcase_add_loop_test(
+	    tcase, overflow_after_underflow_makes_larger_magazines, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_refill_asks_for_twice_as_many_each_time, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_depot_with_more_than_its_room_has_surplus, 0, 3);
+	tcase_add_loop_test(
+	    tcase, an_install_beside_rounds_goes_to_the_depot, 0, 3);
+	tcase_add_loop_test(tcase, empty_magazines_of_an_old_size_end, 0, 3);
+	tcase_add_loop_test(
+	    tcase, an_update_takes_what_was_idle_and_leaves_what_was_not, 0, 3);
+	tcase_add_loop_test(tcase, contention_makes_larger_magazines, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_drain_that_is_refused_has_the_depots_only, 0, 3);
+	tcase_add_loop_test(tcase, what_is_near_can_be_taken, 0, 3);
+	tcase_add_loop_test(
+	    tcase, no_round_and_no_magazine_is_lost_while_all_changes, 0, 3);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,430 @@
+/* test_os.c - what the library asks of the kernel, granted and refused */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vmem/os.h"
+
+#define BYTES ((size_t)4 * MIB)
+
+/* Can it be read, and written?  Asked of the kernel, so that nothing traps. */
+static bool
+readable(void *at)
+{
+	int fd[2];
+	bool is;
+
+	ck_assert_int_eq(pipe(fd), 0);
+	is = write(fd[1], at, 1) == 1;
+	close(fd[0]);
+	close(fd[1]);
+	return is;
+}
+
+static bool
+writable(void *at)
+{
+	int fd[2];
+	bool is;
+
+	ck_assert_int_eq(pipe(fd), 0);
+	ck_assert_int_eq(write(fd[1], "x", 1), 1);
+	is = read(fd[0], at, 1) == 1;
+	close(fd[0]);
+	close(fd[1]);
+	return is;
+}
+
+static bool
+mapped(void *at)
+{
+	return msync(at, os_page_size(), MS_ASYNC) == 0;
+}
+
+static bool
+resident(void *at)
+{
+	unsigned char page = 0;
+
+	return os_resident(at, os_page_size(), &page) && (page & 1) != 0;
+}
+
+START_TEST(reserved_committed_purged_and_given_back)
+{
+	size_t page = os_page_size();
+	char *at = os_reserve(NULL, BYTES);
+
+	ck_assert_ptr_nonnull(at);
+	ck_assert(mapped(at) && mapped(at + BYTES - page));
+	ck_assert(!readable(at) && !writable(at));
+	ck_assert(os_commit(at + page, 2 * page));
+	ck_assert(!readable(at) && !readable(at + 3 * page));
+	ck_assert_int_eq(at[page], 0);
+	ck_assert(writable(at + page) && writable(at + 3 * page - 1));
+	memset(at + page, 7, 2 * page);
+	ck_assert(resident(at + page));
+	ck_assert(os_purge(at + page, page));
+	ck_assert(!resident(at + page));
+	ck_assert_int_eq(at[page], 0);
+	ck_assert_int_eq(at[2 * page], 7);
+	ck_assert(os_decommit(at + page, 2 * page));
+	ck_assert(mapped(at + page));
+	ck_assert(!readable(at + page));
+	ck_assert(os_commit(at, BYTES));
+	ck_assert_int_eq(at[2 * page], 0);
+	ck_assert(os_unmap(at, BYTES));
+	ck_assert(!mapped(at) && !mapped(at + BYTES - page));
+}
+END_TEST
+
+START_TEST(a_place_that_is_taken_is_refused)
+{
+	size_t page = os_page_size();
+	char *at = os_reserve(NULL, BYTES);
+
+	ck_assert(!os_reserve_at(at, page));
+	ck_assert(!os_reserve_at(at - page, 2 * page));
+	ck_assert(!os_reserve_at(at + BYTES - page, 2 * page));
+	ck_assert(mapped(at));
+	ck_assert(os_unmap(at + page, page));
+	ck_assert(!os_reserve_at(at + page, 2 * page));
+	ck_assert(!mapped(at + page));
+	ck_assert(os_reserve_at(at + page, page));
+	ck_assert(mapped(at + page));
+	ck_assert(!readable(at + page));
+}
+END_TEST
+
+START_TEST(zeros_read_as_zeros_and_take_no_writing)
+{
+	char *at = os_reserve_zeros(BYTES);
+
+	ck_assert_ptr_nonnull(at);
+	for (size_t i = 0; i < BYTES; i += 4096)
+		ck_assert_int_eq(at[i], 0);
+	ck_assert(!writable(at));
+	ck_assert(os_commit(at, os_page_size()));
+	at[0] = 1;
+	ck_assert(!writable(at + os_page_size()));
+}
+END_TEST
+
+START_TEST(pages_move_and_leave_zeros)
+{
+	size_t page = os_page_size();
+	char *from = os_map(16 * page), *to = os_map(16 * page);
+
+	memset(from, 3, 16 * page);
+	memset(to, 4, 16 * page);
+	if (!os_move(to + 2 * page, from, 8 * page)) {
+		/* Where the kernel cannot, nothing has happened. */
+		ck_assert_int_eq(from[0], 3);
+		ck_assert_int_eq(to[2 * page], 4);
+		return;
+	}
+	ck_assert_int_eq(to[2 * page - 1], 4);
+	ck_assert_int_eq(to[2 * page], 3);
+	ck_assert_int_eq(to[10 * page - 1], 3);
+	ck_assert_int_eq(to[10 * page], 4);
+	ck_assert_int_eq(from[0], 0);
+	ck_assert_int_eq(from[8 * page - 1], 0);
+	ck_assert_int_eq(from[8 * page], 3);
+	from[0] = 5;
+	ck_assert_int_eq(to[2 * page], 3);
+	os_fail_nth(1, 1);
+	ck_assert(!os_move(to, from, page));
+	os_fail_nth(0, 0);
+	ck_assert_int_eq(to[0], 4);
+	ck_assert_int_eq(from[0], 5);
+}
+END_TEST
+
+/* One of each request; a bit for each that was granted. */
+static unsigned
+one_of_each(void)
+{
+	static char *at;
+	size_t page = os_page_size();
+	unsigned granted = 0;
+
+	if (at == NULL)
+		at = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	granted |= (unsigned)(os_reserve(NULL, page) != NULL) << 0;
+	granted |= (unsigned)(os_reserve_zeros(page) != NULL) << 1;
+	granted |= (unsigned)os_commit(at, page) << 2;
+	granted |= (unsigned)(os_map(page) != NULL) << 3;
+	granted |= (unsigned)os_purge(at, page) << 4;
+	granted |= (unsigned)os_decommit(at + page, page) << 5;
+	granted |= (unsigned)os_unmap(at + 3 * page, page) << 6;
+	return granted;
+}
+
+START_TEST(the_nth_request_fails_and_no_other)
+{
+	enum {
+		NREQUESTS = 7
+	};
+	unsigned before = os_requests();
+
+	errno = 77;
+	ck_assert_uint_eq(one_of_each(), (1u << NREQUESTS) - 1);
+	ck_assert_uint_eq(os_requests() - before, NREQUESTS);
+	for (unsigned burst = 1; burst < 5; burst++)
+		for (unsigned nth = 1; nth <= NREQUESTS + 1; nth++) {
+			unsigned want = (1u << NREQUESTS) - 1;
+
+			for (unsigned i = 0; i < burst; i++)
+				want &= ~(1u << (nth - 1 + i));
+			before = os_requests();
+			os_fail_nth(nth, burst);
+			ck_assert_uint_eq(one_of_each(), want);
+			ck_assert_uint_eq(os_requests() - before, NREQUESTS);
+			os_fail_nth(0, 0);
+			ck_assert_uint_eq(one_of_each(), (1u << NREQUESTS) - 1);
+		}
+	ck_assert_int_eq(errno, 77);
+}
+END_TEST
+
+START_TEST(errno_is_left_alone)
+{
+	size_t page = os_page_size();
+	uint32_t word = 0;
+
+	errno = 77;
+	ck_assert_ptr_null(os_reserve(NULL, (size_t)1 << 62));
+	ck_assert_ptr_null(os_map((size_t)1 << 62));
+	ck_assert(!os_reserve_at((void *)(UINTPTR_MAX - page + 1), page));
+	ck_assert(!os_commit((void *)page, page));
+	ck_assert(!os_unmap((void *)1, page));
+	ck_assert(!os_purge((void *)1, page));
+	ck_assert(!os_move((void *)1, (void *)1, page));
+	ck_assert(!os_rseq_register((void *)1, 1, 1));
+	ck_assert(!os_rseq_unregister((void *)1, 1, 1));
+	os_core((void *)1, page, true);
+	os_name((void *)1, page, "x");
+	os_write(-1, "x", 1);
+	os_futex_wait(&word, 1, 0);
+	os_futex_wait(&word, 0, 1);
+	ck_assert_uint_eq(os_auxv(9999), 0);
+	ck_assert_int_eq(errno, 77);
+}
+END_TEST
+
+START_TEST(figures_of_the_machine_are_right)
+{
+	cpu_set_t allowed, one;
+	struct rlimit limit = {(rlim_t)1 << 56, RLIM_INFINITY};
+
+	ck_assert_uint_eq(os_page_size(), (size_t)sysconf(_SC_PAGESIZE));
+	ck_assert_uint_eq(os_auxv(AT_PAGESZ), os_page_size());
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	ck_assert_uint_eq(os_cpus_allowed(), (unsigned)CPU_COUNT(&allowed));
+	ck_assert_uint_ge(
+	    os_cpu_slots(), (unsigned)sysconf(_SC_NPROCESSORS_CONF));
+	unsigned cpu = os_cpu();
+	ck_assert_uint_lt(cpu, os_cpu_slots());
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	ck_assert_uint_eq(os_cpu(), cpu);
+	ck_assert_uint_eq(os_cpus_allowed(), 1);
+	ck_assert_uint_eq(os_process_id(), (uint32_t)getpid());
+	ck_assert_uint_eq(os_thread_id(), (uint32_t)gettid());
+	ck_assert_uint_ge(
+	    os_ram(), (size_t)sysconf(_SC_PHYS_PAGES) * os_page_size() / 2);
+	ck_assert_uint_eq(os_limit_as(), SIZE_MAX);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	ck_assert_uint_eq(os_limit_as(), (size_t)1 << 56);
+	ck_assert_uint_eq(os_random(), os_random());
+}
+END_TEST
+
+START_TEST(time_goes_on_by_the_clock)
+{
+	uint64_t from = os_now_ns(), to;
+
+	usleep(100000);
+	to = os_now_ns();
+	ck_assert_uint_ge(to - from, 80000000);
+	ck_assert_uint_lt(to - from, 10000000000);
+}
+END_TEST
+
+static uint32_t word;
+
+static void *
+wake_later(void *arg)
+{
+	usleep(50000);
+	__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+	os_futex_wake(&word, 1);
+	return arg;
+}
+
+START_TEST(a_wait_ends_by_a_wake_by_a_change_or_by_time)
+{
+	pthread_t thread;
+	uint64_t from = os_now_ns();
+
+	os_futex_wait(&word, 1, 0); /* not the value */
+	os_futex_wait(&word, 0, 50000000);
+	ck_assert_uint_ge(os_now_ns() - from, 30000000);
+	pthread_create(&thread, NULL, wake_later, NULL);
+	while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == 0)
+		os_futex_wait(&word, 0, 0);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+static void
+do_nothing(int signal)
+{
+	(void)signal;
+}
+
+static void *
+slow_reader(void *arg)
+{
+	size_t n = 0;
+	char text[4096];
+	ssize_t got;
+
+	while ((got = read(*(int *)arg, text, sizeof(text))) > 0) {
+		for (ssize_t i = 0; i < got; i++)
+			if (text[i] != 'y')
+				return NULL;
+		n += (size_t)got;
+		usleep(500);
+	}
+	return (void *)n;
+}
+
+/* More than the pipe holds, with signals between. */
+START_TEST(a_write_is_whole)
+{
+	struct sigaction action = {0};
+	struct itimerval timer = {{0, 1000}, {0, 1000}};
+	static char text[400000];
+	pthread_t thread;
+	sigset_t alarms;
+	void *n;
+	int fd[2];
+
+	ck_assert_int_eq(pipe(fd), 0);
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGVTALRM);
+	sigaddset(&alarms, SIGALRM);
+	action.sa_handler = do_nothing;
+	sigaction(SIGALRM, &action, NULL);
+	pthread_sigmask(SIG_BLOCK, &alarms, NULL);
+	pthread_create(&thread, NULL, slow_reader, &fd[0]);
+	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+	memset(text, 'y', sizeof(text));
+	setitimer(ITIMER_REAL, &timer, NULL);
+	os_write(fd[1], text, sizeof(text));
+	memset(&timer, 0, sizeof(timer));
+	setitimer(ITIMER_REAL, &timer, NULL);
+	close(fd[1]);
+	pthread_join(thread, &n);
+	ck_assert_uint_eq((uintptr_t)n, sizeof(text));
+}
+END_TEST
+
+START_TEST(an_abort_aborts)
+{
+	os_abort();
+}
+END_TEST
+
+/* Blocked, ignored, and with a handler that returns. */
+START_TEST(an_abort_aborts_whatever_the_program_did)
+{
+	struct sigaction action = {0};
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	action.sa_handler = _i == 0 ? SIG_IGN : do_nothing;
+	sigaction(SIGABRT, &action, NULL);
+	os_abort();
+}
+END_TEST
+
+START_TEST(an_exit_exits)
+{
+	os_exit(7);
+}
+END_TEST
+
+START_TEST(membarrier_can_be_refused)
+{
+	bool ready = os_membarrier_ready();
+
+	os_fail_nth(1, 2);
+	ck_assert(!os_membarrier_ready());
+	ck_assert(!os_membarrier_rseq());
+	os_fail_nth(0, 0);
+	ck_assert_int_eq(os_membarrier_rseq(), ready);
+}
+END_TEST
+
+START_TEST(a_thread_is_named)
+{
+	char name[16] = "";
+	int fd;
+
+	os_thread_name("umem test");
+	fd = open("/proc/self/comm", O_RDONLY);
+	if (fd < 0)
+		return;
+	ck_assert_int_gt(read(fd, name, sizeof(name) - 1), 0);
+	ck_assert_str_eq(name, "umem test\n");
+	close(fd);
+}
+END_TEST
+
+static void
+add_process_tests(TCase *tcase)
+{
+	tcase_add_test_raise_signal(tcase, an_abort_aborts, SIGABRT);
+	tcase_add_loop_test_raise_signal(
+	    tcase, an_abort_aborts_whatever_the_program_did, SIGABRT, 0, 2);
+	tcase_add_exit_test(tcase, an_exit_exits, 7);
+}
+
+Suite *
+os_suite(void)
+{
+	Suite *suite = suite_create("os");
+	TCase *tcase = tcase_create("os");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, reserved_committed_purged_and_given_back);
+	tcase_add_test(tcase, a_place_that_is_taken_is_refused);
+	tcase_add_test(tcase, zeros_read_as_zeros_and_take_no_writing);
+	tcase_add_test(tcase, pages_move_and_leave_zeros);
+	tcase_add_test(tcase, the_nth_request_fails_and_no_other);
+	tcase_add_test(tcase, errno_is_left_alone);
+	tcase_add_test(tcase, figures_of_the_machine_are_right);
+	tcase_add_test(tcase, time_goes_on_by_the_clock);
+	tcase_add_test(tcase, a_wait_ends_by_a_wake_by_a_change_or_by_time);
+	tcase_add_test(tcase, a_write_is_whole);
+	tcase_add_test(tcase, membarrier_can_be_refused);
+	tcase_add_test(tcase, a_thread_is_named);
+	add_process_tests(tcase);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

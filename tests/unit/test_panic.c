@@ -1,0 +1,214 @@
+/* test_panic.c - messages without stdio, and the end of the program */
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vmem/panic.h"
+
+static char text[8192];
+static int status;
+
+/* What f writes to descriptor 2, in a child whose end is in status. */
+static const char *
+written_by(void (*f)(void))
+{
+	int fd[2];
+	size_t n = 0;
+	ssize_t got;
+	pid_t child;
+
+	ck_assert_int_eq(pipe(fd), 0);
+	child = fork();
+	if (child == 0) {
+		dup2(fd[1], 2);
+		f();
+		_exit(0);
+	}
+	close(fd[1]);
+	while ((got = read(fd[0], text + n, sizeof(text) - 1 - n)) > 0)
+		n += (size_t)got;
+	text[n] = '\0';
+	close(fd[0]);
+	waitpid(child, &status, 0);
+	return text;
+}
+
+static void
+say_all(void)
+{
+	const char *volatile null = NULL;
+
+	say("%s|%p|%x|%u|%d|%lx|%lu|%zu", "text", (void *)0xdeadbeef, 0xabcu,
+	    4000000000u, -5, 0xfedcba9876543210ul, 18446744073709551615ul,
+	    (size_t)0);
+	say("%s %d %d %u", null, -2147483647 - 1, 2147483647, 0u);
+	say("no formats");
+	say("%p", NULL);
+}
+
+START_TEST(every_format_is_written_right)
+{
+	ck_assert_str_eq(written_by(say_all),
+	    "umem: text|0xdeadbeef|abc|4000000000|-5|fedcba9876543210|"
+	    "18446744073709551615|0\n"
+	    "umem: (null) -2147483648 2147483647 0\n"
+	    "umem: no formats\n"
+	    "umem: 0x0\n");
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* As printf("%%") does, and a lone one at the end is not run past. */
+static void
+say_percent(void)
+{
+	const char *volatile lone = "half %";
+
+	say("100%%");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-security"
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	say(lone);
+#pragma GCC diagnostic pop
+}
+
+START_TEST(a_percent_sign_is_written)
+{
+	ck_assert_str_eq(written_by(say_percent), "umem: 100%\numem: half %\n");
+}
+END_TEST
+
+static void
+say_much(void)
+{
+	static char much[5000];
+
+	memset(much, 'm', sizeof(much) - 1);
+	say("%s", much);
+	say("after");
+}
+
+START_TEST(what_does_not_fit_is_cut_and_still_a_line)
+{
+	const char *end;
+
+	written_by(say_much);
+	end = strchr(text, '\n');
+	ck_assert_ptr_nonnull(end);
+	ck_assert_uint_eq(
+	    (size_t)(end - text), sizeof(((struct message *)0)->text) - 1);
+	ck_assert_int_eq(end[-1], 'm');
+	ck_assert_str_eq(end + 1, "umem: after\n");
+}
+END_TEST
+
+static void
+panic_once(void)
+{
+	panic("the end of %s", "it");
+}
+
+static void
+fail_assert(void)
+{
+	assert_failed("a == b", "file.c", 42);
+}
+
+START_TEST(a_panic_says_why_and_aborts)
+{
+	ck_assert_str_eq(written_by(panic_once), "umem: the end of it\n");
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	ck_assert_str_eq(written_by(fail_assert),
+	    "umem: file.c:42: assertion failed: a == b\n");
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+END_TEST
+
+static void
+assert_false(void)
+{
+	umem_assert(text == NULL);
+}
+
+START_TEST(assertions_are_for_debug_builds)
+{
+	written_by(assert_false);
+#ifdef UMEM_DEBUG
+	ck_assert_ptr_nonnull(strstr(text, "assertion failed: text == NULL"));
+	ck_assert(WIFSIGNALED(status));
+#else
+	ck_assert_str_eq(text, "");
+	ck_assert_int_eq(status, 0);
+#endif
+}
+END_TEST
+
+START_TEST(a_message_is_built_of_parts)
+{
+	struct message m;
+
+	m.n = 0;
+	message_text(&m, "a");
+	message_hex(&m, 0);
+	message_text(&m, NULL);
+	message_hex(&m, UINTPTR_MAX);
+	message_dec(&m, UINT64_MAX);
+	message_dec(&m, 0);
+	m.text[m.n] = '\0';
+	ck_assert_str_eq(
+	    m.text, "a0x0(null)0xffffffffffffffff184467440737095516150");
+	/* Full is full: nothing is written behind the text. */
+	struct {
+		struct message m;
+		char guard[64];
+	} g;
+	memset(&g, 0, sizeof(g));
+	for (int i = 0; i < 500; i++) {
+		message_text(&g.m, "four");
+		message_dec(&g.m, 12345);
+	}
+	ck_assert_uint_eq(g.m.n, sizeof(g.m.text));
+	for (size_t i = 0; i < sizeof(g.guard); i++)
+		ck_assert_int_eq(g.guard[i], 0);
+}
+END_TEST
+
+static void
+say_with_stderr_closed(void)
+{
+	close(2);
+	errno = 77;
+	say("nobody hears");
+	_exit(errno == 77 ? 0 : 1);
+}
+
+START_TEST(no_descriptor_is_no_trouble)
+{
+	written_by(say_with_stderr_closed);
+	ck_assert_int_eq(status, 0);
+	ck_assert_str_eq(text, "");
+}
+END_TEST
+
+Suite *
+panic_suite(void)
+{
+	Suite *suite = suite_create("panic");
+	TCase *tcase = tcase_create("panic");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, every_format_is_written_right);
+	tcase_add_test(tcase, a_percent_sign_is_written);
+	tcase_add_test(tcase, what_does_not_fit_is_cut_and_still_a_line);
+	tcase_add_test(tcase, a_panic_says_why_and_aborts);
+	tcase_add_test(tcase, assertions_are_for_debug_builds);
+	tcase_add_test(tcase, a_message_is_built_of_parts);
+	tcase_add_test(tcase, no_descriptor_is_no_trouble);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

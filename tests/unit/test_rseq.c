@@ -1,0 +1,676 @@
+/*
+ * test_rseq.c - the restartable operations, interrupted at each instruction
+ *
+ * Where the instructions of a section lie is learnt by single-stepping it on
+ * an area that the kernel does not know, so that nothing restarts it.  Then a
+ * breakpoint is set on each in turn and the operation runs on the true area:
+ * the breakpoint's signal interrupts the section just there, and the handler,
+ * in the place of a thread that ran meanwhile, may change the header.  What
+ * comes out must be what a model says that does one after the other.
+ */
+#include <check.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "magazine/cpu.h"
+#include "magazine/depot.h"
+#include "vmem/os.h"
+
+#define NROUNDS    8
+#define NPOSITIONS 32
+
+/* What the kernel is told of a section. */
+struct descriptor {
+	uint32_t version;
+	uint32_t flags;
+	uint64_t start;
+	uint64_t length;
+	uint64_t aborted;
+};
+
+/* The linker's bounds of the section, which also has our own functions. */
+extern const struct descriptor __start___rseq_cs[], __stop___rseq_cs[];
+
+struct stack {
+	struct magazine mag;
+	void *round[NROUNDS];
+};
+
+enum op {
+	NOTHING,
+	POP,
+	PUSH,
+	CLAIM,
+	SWAP, /* to the other stack: only as what comes between */
+	NOPS
+};
+
+/* A CPU's header and two stacks, as they should be. */
+struct model {
+	void *round[2][NROUNDS];
+	unsigned n[2];
+	unsigned loaded;
+	bool claimed;
+};
+
+struct outcome {
+	enum rseq_result result;
+	void *object;
+};
+
+static _Thread_local _Alignas(32) struct {
+	uint32_t cpu_id_start;
+	int32_t cpu_id;
+	const struct descriptor *cs;
+	uint32_t rest[4];
+} area;
+
+static struct stack stacks[2];
+static char *blocks; /* a header for each CPU number */
+static void *const pushed = (void *)0x1110;
+static void *const pushed_between = (void *)0x2220;
+
+static noinline enum rseq_result
+do_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
+{
+	return rseq_pop(place, hot, object);
+}
+
+static noinline enum rseq_result
+do_push(const struct rseq_place *place, struct cpu_hot *hot, void *object)
+{
+	return rseq_push(place, hot, object);
+}
+
+static noinline enum rseq_result
+do_claim(const struct rseq_place *place, struct cpu_hot *h, uintptr_t *top)
+{
+	return rseq_claim(place, h, rseq_cpu(place), top);
+}
+
+/* Our own area, which the kernel does not know, as CPU 0. */
+static struct rseq_place
+fake_place(void)
+{
+	struct rseq_place place;
+
+	memset(&area, 0, sizeof(area));
+	place.cs = (char *)&area.cs - (char *)__builtin_thread_pointer();
+	place.index = place.cs - RSEQ_CS + RSEQ_MM_CID;
+	return place;
+}
+
+static struct cpu_hot *
+header(const struct rseq_place *place)
+{
+	return (void *)(blocks + ((size_t)rseq_cpu(place) << CPU_BLOCK_SHIFT));
+}
+
+static void
+load(struct cpu_hot *h, unsigned which, unsigned n)
+{
+	struct magazine *mag = &stacks[which].mag;
+
+	mag->capacity = NROUNDS;
+	h->bottom = (uintptr_t)mag->round;
+	h->limit = (uintptr_t)(mag->round + NROUNDS);
+	h->top = (uintptr_t)(mag->round + n);
+}
+
+static void
+model_setup(struct model *m, struct cpu_hot *h)
+{
+	memset(m, 0, sizeof(*m));
+	memset(stacks, 0, sizeof(stacks));
+	for (unsigned s = 0; s < 2; s++) {
+		m->n[s] = 3 + s;
+		for (unsigned i = 0; i < m->n[s]; i++) {
+			m->round[s][i] = (void *)(uintptr_t)(64 * s + i + 16);
+			stacks[s].mag.round[i] = m->round[s][i];
+		}
+	}
+	load(h, 0, m->n[0]);
+}
+
+static struct outcome
+model_do(struct model *m, enum op op, void *object)
+{
+	struct outcome out = {RSEQ_OK, NULL};
+	unsigned s = m->loaded;
+
+	if (op == SWAP) {
+		m->loaded = m->claimed ? m->loaded : 1;
+	} else if (op == CLAIM) {
+		out.object = &stacks[s].mag.round[m->n[s]];
+		m->claimed = true;
+	} else if (op != NOTHING && m->claimed) {
+		out.result = RSEQ_MISS;
+	} else if (op == POP) {
+		out.object = m->round[s][--m->n[s]];
+	} else if (op == PUSH) {
+		m->round[s][m->n[s]++] = object;
+	}
+	return out;
+}
+
+static void
+model_compare(const struct model *m, const struct cpu_hot *h)
+{
+	struct magazine *mag = &stacks[m->loaded].mag;
+
+	for (unsigned s = 0; s < 2; s++)
+		for (unsigned i = 0; i < m->n[s]; i++)
+			ck_assert_ptr_eq(
+			    stacks[s].mag.round[i], m->round[s][i]);
+	ck_assert_uint_eq(h->bottom, (uintptr_t)mag->round);
+	ck_assert_uint_eq(h->limit, (uintptr_t)(mag->round + NROUNDS));
+	if (m->claimed)
+		ck_assert_uint_eq(h->top, CPU_CLAIMED);
+	else
+		ck_assert_uint_eq(
+		    h->top, (uintptr_t)(mag->round + m->n[m->loaded]));
+	ck_assert_uint_eq(h->owned, 0);
+	ck_assert_uint_eq(h->padding, 0);
+}
+
+/* One try of an operation; the place decides on which area. */
+static struct outcome
+real_try(const struct rseq_place *place, enum op op, void *object)
+{
+	struct cpu_hot *hot = (void *)blocks;
+	struct outcome out = {RSEQ_OK, NULL};
+	uintptr_t top;
+
+	switch (op) {
+	case POP:
+		out.result = do_pop(place, hot, &out.object);
+		break;
+	case PUSH:
+		out.result = do_push(place, hot, object);
+		break;
+	case CLAIM:
+		out.result = do_claim(place, header(place), &top);
+		if (out.result == RSEQ_OK)
+			out.object = (void *)top;
+		break;
+	default:
+		break;
+	}
+	return out;
+}
+
+/* What the handler does; expansions of its own, with no breakpoint in them. */
+static void
+intrude(enum op op)
+{
+	const struct rseq_place *place = &cpu_layer.place;
+	struct cpu_hot *hot = (void *)blocks;
+	enum rseq_result r;
+	uintptr_t top;
+	void *object;
+
+	do {
+		r = RSEQ_OK;
+		if (op == POP)
+			r = rseq_pop(place, hot, &object);
+		else if (op == PUSH)
+			r = rseq_push(place, hot, pushed_between);
+		else if (op == CLAIM)
+			r = rseq_claim(
+			    place, header(place), rseq_cpu(place), &top);
+		else if (op == SWAP && header(place)->top != CPU_CLAIMED)
+			load(header(place), 1, 4);
+	} while (r == RSEQ_ABORT);
+}
+
+static uintptr_t positions[NPOSITIONS];
+static unsigned npositions;
+static const struct descriptor *section;
+static unsigned char *trap_at; /* NULL: stepping */
+static unsigned char trap_byte;
+static unsigned ntraps;
+static bool trap_restarted;
+static enum op trap_op;
+
+static void
+step(uintptr_t ip)
+{
+	if (ip - section->start < section->length && npositions < NPOSITIONS)
+		positions[npositions++] = ip;
+}
+
+static void
+on_trap(int signal, siginfo_t *info, void *context)
+{
+	greg_t *ip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	(void)signal;
+	(void)info;
+	if (trap_at == NULL) {
+		step((uintptr_t)*ip);
+		return;
+	}
+	ntraps++;
+	*trap_at = trap_byte;
+	trap_restarted = (uintptr_t)*ip == section->aborted;
+	if (!trap_restarted)
+		*ip = (greg_t)(uintptr_t)trap_at;
+	intrude(trap_op);
+}
+
+static void
+catch_traps(void)
+{
+	struct sigaction action = {.sa_flags = SA_SIGINFO};
+
+	action.sa_sigaction = on_trap;
+	sigemptyset(&action.sa_mask);
+	ck_assert_int_eq(sigaction(SIGTRAP, &action, NULL), 0);
+}
+
+/* Single-step on the fake area and note each instruction of the section. */
+static void
+learn_positions(enum op op)
+{
+	struct rseq_place place = fake_place();
+	struct model m;
+
+	model_setup(&m, header(&place));
+	real_try(&place, op, pushed);
+	section = area.cs;
+	ck_assert_ptr_nonnull(section);
+	model_setup(&m, header(&place));
+	trap_at = NULL;
+	npositions = 0;
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | 0x100);
+	real_try(&place, op, pushed);
+	__builtin_ia32_writeeflags_u64(
+	    __builtin_ia32_readeflags_u64() & ~0x100ull);
+	ck_assert_uint_ge(npositions, 4);
+	ck_assert_uint_lt(npositions, NPOSITIONS);
+	ck_assert_uint_eq(positions[0], section->start);
+	positions[npositions] = section->start + section->length;
+}
+
+static void
+make_writable(uintptr_t at)
+{
+	uintptr_t page = align_down(at, os_page_size());
+
+	ck_assert_int_eq(mprotect((void *)page, 2 * os_page_size(),
+			     PROT_READ | PROT_WRITE | PROT_EXEC),
+	    0);
+}
+
+/* With one CPU to run on, both numbers that sections index by stay. */
+static void
+stay_here(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(os_cpu(), &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static void
+setup(void)
+{
+	size_t bytes = (size_t)os_cpu_slots() << CPU_BLOCK_SHIFT;
+
+	blocks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ck_assert_ptr_ne(blocks, MAP_FAILED);
+	catch_traps();
+	stay_here();
+}
+
+static bool
+have_rseq(void)
+{
+	return cpu_layer.rseq.owner != RSEQ_NONE;
+}
+
+/* op, interrupted before the given instruction, where between happens. */
+static void
+interrupt_at(enum op op, unsigned position, enum op between)
+{
+	bool committed = position == npositions;
+	const struct rseq_place *place = &cpu_layer.place;
+	struct cpu_hot *h = header(place);
+	struct outcome want, got;
+	struct model m;
+	unsigned naborts = 0;
+
+	model_setup(&m, h);
+	if (!committed)
+		model_do(&m, between, pushed_between);
+	want = model_do(&m, op, pushed);
+	if (committed)
+		model_do(&m, between, pushed_between);
+	trap_op = between;
+	ntraps = 0;
+	trap_at = (unsigned char *)positions[position];
+	trap_byte = *trap_at;
+	*(volatile unsigned char *)trap_at = 0xcc;
+	while ((got = real_try(place, op, pushed)).result == RSEQ_ABORT &&
+	       naborts < 1000)
+		naborts++;
+	ck_assert_ptr_eq(h, header(place));
+	ck_assert_uint_eq(ntraps, 1);
+	ck_assert_int_eq(trap_restarted, !committed);
+	/* The scheduler may add to the one that we made. */
+	ck_assert_uint_ge(naborts, committed ? 0 : 1);
+	ck_assert_uint_lt(naborts, 20);
+	ck_assert_int_eq(got.result, want.result);
+	if (want.result == RSEQ_OK)
+		ck_assert_ptr_eq(got.object, want.object);
+	model_compare(&m, h);
+}
+
+static void
+interrupt_everywhere(enum op op, bool with_claims)
+{
+	if (!have_rseq())
+		return;
+	learn_positions(op);
+	make_writable(section->start);
+	for (unsigned i = 0; i <= npositions; i++)
+		for (enum op between = NOTHING; between < NOPS; between++)
+			if (between != CLAIM || with_claims)
+				interrupt_at(op, i, between);
+}
+
+START_TEST(a_pop_interrupted_anywhere_happens_once)
+{
+	interrupt_everywhere(POP, true);
+}
+END_TEST
+
+START_TEST(a_push_interrupted_anywhere_happens_once)
+{
+	interrupt_everywhere(PUSH, true);
+}
+END_TEST
+
+/* Two claims never meet: ownership comes first. */
+START_TEST(a_claim_interrupted_anywhere_happens_once)
+{
+	interrupt_everywhere(CLAIM, false);
+}
+END_TEST
+
+/* Only the owner changes a header; the area stays but for rseq_cs. */
+START_TEST(of_the_area_only_rseq_cs_is_written)
+{
+	struct rseq_place place = fake_place();
+	struct model m;
+
+	for (enum op op = POP; op <= CLAIM; op++) {
+		memset(&area, 0x5a, sizeof(area));
+		area.cpu_id = 7;
+		area.cs = NULL;
+		area.rest[2] = 0; /* mm_cid */
+		unsigned char before[sizeof(area)];
+		memcpy(before, &area, sizeof(area));
+		model_setup(&m, (void *)blocks);
+		ck_assert_int_eq(real_try(&place, op, pushed).result, RSEQ_OK);
+		ck_assert_ptr_nonnull(area.cs);
+		area.cs = NULL;
+		ck_assert_mem_eq(before, &area, sizeof(area));
+	}
+}
+END_TEST
+
+START_TEST(each_operation_works_on_the_header_of_its_cpu_number)
+{
+	struct rseq_place place = fake_place();
+	struct model m;
+
+	for (unsigned cpu = 0; cpu < os_cpu_slots(); cpu += 13)
+		for (enum op op = POP; op <= CLAIM; op++) {
+			area.rest[2] = cpu;
+			area.cpu_id = 1;
+			model_setup(&m, header(&place));
+			struct outcome want = model_do(&m, op, pushed);
+			struct outcome got = real_try(&place, op, pushed);
+			ck_assert_int_eq(got.result, RSEQ_OK);
+			ck_assert_ptr_eq(got.object, want.object);
+			model_compare(&m, header(&place));
+		}
+}
+END_TEST
+
+START_TEST(an_area_without_a_cpu_is_left_alone)
+{
+	struct rseq_place place = fake_place();
+	struct model m;
+
+	for (int32_t cpu_id = -2; cpu_id < 0; cpu_id++)
+		for (enum op op = POP; op <= CLAIM; op++) {
+			area.cpu_id = cpu_id;
+			model_setup(&m, (void *)blocks);
+			ck_assert_int_eq(real_try(&place, op, pushed).result,
+			    RSEQ_UNREGISTERED);
+			ck_assert_ptr_null(area.cs);
+			model_compare(&m, (void *)blocks);
+		}
+}
+END_TEST
+
+START_TEST(a_pop_of_no_rounds_misses)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)blocks;
+	struct cpu_hot before;
+	void *object = NULL;
+
+	for (int i = 0; i < 4; i++) {
+		memset(h, 0, sizeof(*h)); /* 0: as the kernel gave it */
+		if (i > 0)
+			load(h, 0, 0);
+		if (i == 2)
+			h->top = CPU_CLAIMED;
+		if (i == 3) {
+			h->top += 16;
+			h->bottom = CPU_NO_BOTTOM;
+			h->limit = 0;
+		}
+		before = *h;
+		ck_assert_int_eq(do_pop(&place, h, &object), RSEQ_MISS);
+		ck_assert_mem_eq(&before, h, sizeof(before));
+	}
+}
+END_TEST
+
+START_TEST(a_push_without_room_misses)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)blocks;
+	struct cpu_hot before;
+	struct stack copy;
+
+	for (int i = 0; i < 4; i++) {
+		memset(h, 0, sizeof(*h));
+		memset(stacks, 0, sizeof(stacks));
+		if (i > 0)
+			load(h, 0, NROUNDS);
+		if (i == 2)
+			h->top = CPU_CLAIMED;
+		if (i == 3) {
+			h->top -= 16;
+			h->bottom = CPU_NO_BOTTOM;
+			h->limit = 0;
+		}
+		before = *h;
+		copy = stacks[0];
+		ck_assert_int_eq(do_push(&place, h, pushed), RSEQ_MISS);
+		ck_assert_mem_eq(&before, h, sizeof(before));
+		ck_assert_mem_eq(&copy, &stacks[0], sizeof(copy));
+	}
+}
+END_TEST
+
+START_TEST(the_last_room_and_the_last_round_can_be_had)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)blocks;
+	void *object;
+
+	load(h, 0, 0);
+	for (uintptr_t i = 1; i <= NROUNDS; i++)
+		ck_assert_int_eq(do_push(&place, h, (void *)(16 * i)), RSEQ_OK);
+	ck_assert_uint_eq(h->top, h->limit);
+	ck_assert_int_eq(do_push(&place, h, pushed), RSEQ_MISS);
+	for (uintptr_t i = NROUNDS; i > 0; i--) {
+		ck_assert_int_eq(do_pop(&place, h, &object), RSEQ_OK);
+		ck_assert_ptr_eq(object, (void *)(16 * i));
+	}
+	ck_assert_uint_eq(h->top, h->bottom);
+	ck_assert_int_eq(do_pop(&place, h, &object), RSEQ_MISS);
+}
+END_TEST
+
+START_TEST(a_push_of_what_is_on_top_misses)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)blocks;
+	void *object;
+
+	load(h, 0, 0);
+	ck_assert_int_eq(do_push(&place, h, pushed), RSEQ_OK);
+	ck_assert_int_eq(do_push(&place, h, pushed), RSEQ_MISS);
+	ck_assert_uint_eq(h->top, h->bottom + sizeof(void *));
+	ck_assert_int_eq(do_push(&place, h, pushed_between), RSEQ_OK);
+	ck_assert_int_eq(do_pop(&place, h, &object), RSEQ_OK);
+	/* What was popped again is not a second free of it. */
+	ck_assert_int_eq(do_push(&place, h, pushed_between), RSEQ_OK);
+}
+END_TEST
+
+START_TEST(a_claim_for_another_cpu_misses)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)blocks;
+	uintptr_t top = 42;
+
+	load(h, 0, 3);
+	area.rest[2] = 5;
+	ck_assert_int_eq(rseq_claim(&place, h, 4, &top), RSEQ_MISS);
+	ck_assert_uint_eq(top, 42);
+	ck_assert_uint_eq(h->top, h->bottom + 3 * sizeof(void *));
+}
+END_TEST
+
+START_TEST(every_descriptor_is_what_the_kernel_asks_for)
+{
+	uint32_t signature;
+
+	ck_assert(&__start___rseq_cs[0] < &__stop___rseq_cs[0]);
+	ck_assert_uint_eq((uintptr_t)__start___rseq_cs % 32, 0);
+	for (const struct descriptor *d = __start___rseq_cs;
+	     d < __stop___rseq_cs; d++) {
+		ck_assert_uint_eq(d->version, 0);
+		ck_assert_uint_eq(d->flags, 0);
+		ck_assert_uint_gt(d->length, 0);
+		ck_assert_uint_lt(d->length, 128);
+		ck_assert_uint_ge(d->aborted - d->start, d->length);
+		memcpy(&signature, (char *)d->aborted - 4, 4);
+		ck_assert_uint_eq(signature, RSEQ_SIGNATURE);
+	}
+}
+END_TEST
+
+START_TEST(a_mode_asked_for_is_had_or_none)
+{
+	enum rseq_owner wanted = (enum rseq_owner)_i;
+	struct rseq_state state = {.owner = RSEQ_LIBC};
+	struct rseq_place place = {0};
+	struct cpu_hot *hot = (void *)blocks;
+
+	if (!have_rseq())
+		return;
+	rseq_start(wanted, &state, &place);
+	ck_assert_ptr_nonnull(state.reason);
+	if (wanted != RSEQ_LIBC) {
+		ck_assert_int_eq(state.owner, wanted);
+		ck_assert_str_ne(state.reason, "");
+	}
+	if (state.owner == RSEQ_NONE)
+		return;
+	ck_assert_uint_lt(rseq_cpu(&place), os_cpu_slots());
+	load(header(&place), 0, 0);
+	ck_assert_int_eq(do_push(&place, hot, pushed), RSEQ_OK);
+}
+END_TEST
+
+START_TEST(a_thread_stops_and_resumes)
+{
+	struct rseq_state state = {.owner = RSEQ_NONE};
+	struct rseq_place place = {0};
+	struct cpu_hot *hot = (void *)blocks;
+
+	if (!have_rseq())
+		return;
+	rseq_start(_i == 0 ? RSEQ_LIBC : RSEQ_OWN, &state, &place);
+	for (int i = 0; i < 3; i++) {
+		load(header(&place), 0, 0);
+		ck_assert_int_eq(do_push(&place, hot, pushed), RSEQ_OK);
+		ck_assert(rseq_thread_stop(&state));
+		ck_assert_int_eq(
+		    do_push(&place, hot, pushed_between), RSEQ_UNREGISTERED);
+		ck_assert(!rseq_thread_start(&state));
+		ck_assert(!rseq_thread_stop(&state));
+		ck_assert_int_eq(
+		    do_push(&place, hot, pushed_between), RSEQ_UNREGISTERED);
+		rseq_thread_resume(&state);
+		ck_assert_uint_lt(rseq_cpu(&place), os_cpu_slots());
+	}
+	load(header(&place), 0, 0);
+	ck_assert_int_eq(do_push(&place, hot, pushed), RSEQ_OK);
+}
+END_TEST
+
+/* The kernel restarts on a signal, so the sections must be known to it. */
+START_TEST(an_own_area_is_known_to_the_kernel)
+{
+	if (!have_rseq())
+		return;
+	rseq_start(RSEQ_OWN, &cpu_layer.rseq, &cpu_layer.place);
+	interrupt_everywhere(PUSH, true);
+	interrupt_everywhere(POP, true);
+}
+END_TEST
+
+Suite *
+rseq_suite(void)
+{
+	Suite *suite = suite_create("rseq");
+	TCase *tcase = tcase_create("rseq");
+
+	tcase_add_checked_fixture(tcase, setup, NULL);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, a_pop_interrupted_anywhere_happens_once);
+	tcase_add_test(tcase, a_push_interrupted_anywhere_happens_once);
+	tcase_add_test(tcase, a_claim_interrupted_anywhere_happens_once);
+	tcase_add_test(tcase, an_own_area_is_known_to_the_kernel);
+	tcase_add_test(tcase, of_the_area_only_rseq_cs_is_written);
+	tcase_add_test(
+	    tcase, each_operation_works_on_the_header_of_its_cpu_number);
+	tcase_add_test(tcase, an_area_without_a_cpu_is_left_alone);
+	tcase_add_test(tcase, a_pop_of_no_rounds_misses);
+	tcase_add_test(tcase, a_push_without_room_misses);
+	tcase_add_test(tcase, the_last_room_and_the_last_round_can_be_had);
+	tcase_add_test(tcase, a_push_of_what_is_on_top_misses);
+	tcase_add_test(tcase, a_claim_for_another_cpu_misses);
+	tcase_add_test(tcase, every_descriptor_is_what_the_kernel_asks_for);
+	tcase_add_loop_test(tcase, a_mode_asked_for_is_had_or_none, 0, 3);
+	tcase_add_loop_test(tcase, a_thread_stops_and_resumes, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
