@@ -334,16 +334,17 @@ umem_zalloc(size_t size, int flags)
 	return sized_alloc(size, 0, flags, true);
 }
 
-public void
-umem_free(const void *buf, size_t size)
+static noinline void
+sized_free_slow(void *p, size_t size)
 {
-	void *p = (void *)(uintptr_t)buf;
 	size_t bytes;
 	unsigned class;
 
 	if (p == NULL && size == 0)
 		return;
-	if (unlikely(!umem_ready() || boot_owns(p)))
+	if (unlikely(boot_owns(p)))
+		return;
+	if (unlikely(!umem_ready()))
 		misuse("umem_free", p, "not an address of the heap");
 	class = block_class(p, &bytes, "umem_free");
 	if (unlikely(class == ADDR_LARGE
@@ -351,6 +352,27 @@ umem_free(const void *buf, size_t size)
 			 : size_class_of(size) != class || size == 0))
 		misuse_size("umem_free", p, size);
 	alloc_free(p);
+}
+
+public void
+umem_free(const void *buf, size_t size)
+{
+	void *p = (void *)(uintptr_t)buf;
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	/* size - 1: none is for the slow way. */
+	if (likely(unit < alloc_fast.units) &&
+	    likely(size - 1 < alloc_fast.small_end - 1)) {
+		uint32_t entry = alloc_fast.entry[unit];
+		unsigned class = size_class_small(size);
+
+		if (likely((entry & 255) == class) &&
+		    likely(addr_map_is_start(p, entry)) &&
+		    likely(rseq_push(&alloc_fast.place, alloc_fast.hot + class,
+			       p) == RSEQ_OK))
+			return;
+	}
+	sized_free_slow(p, size);
 }
 
 public void *
@@ -370,7 +392,9 @@ umem_free_align(void *buf, size_t size)
 
 	if (buf == NULL && size == 0)
 		return;
-	if (unlikely(!umem_ready() || boot_owns(buf)))
+	if (unlikely(boot_owns(buf)))
+		return;
+	if (unlikely(!umem_ready()))
 		misuse("umem_free_align", buf, "not an address of the heap");
 	block_class(buf, &bytes, "umem_free_align");
 	if (unlikely(size > bytes || size == 0))

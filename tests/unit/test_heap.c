@@ -439,7 +439,7 @@ END_TEST
 
 static char *under_limit[4096];
 
-static unsigned
+static __attribute__((unused)) unsigned
 take_till_refused(void)
 {
 	unsigned n = 0;
