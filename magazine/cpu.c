@@ -510,13 +510,14 @@ own_for_fork(struct cpu_hot *h)
 }
 
 static void
-each_header_for_fork(void (*f)(struct cpu_hot *))
+each_header_for_fork(void (*f)(struct cpu_hot *), bool free_too)
 {
 	for (struct region *r = regions; r != NULL; r = r->next)
 		for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
 			for (unsigned i = 1;
 			     r->committed[cpu] == 1 && i < CPU_HEADERS; i++)
-				if (r->taken[i / 64] >> (i % 64) & 1)
+				if (free_too ||
+				    (r->taken[i / 64] >> (i % 64) & 1) != 0)
 					f(hot_of(header_hot(r, i), cpu));
 }
 
@@ -525,12 +526,13 @@ void
 cpu_lock_for_fork(void)
 {
 	lock_take_for_fork(&regions_lock);
-	each_header_for_fork(own_for_fork);
+	each_header_for_fork(own_for_fork, /* free_too */ false);
 }
 
+/* A handler within ours may have given headers back that we own. */
 void
 cpu_unlock_for_fork(void)
 {
-	each_header_for_fork(owned_end);
+	each_header_for_fork(owned_end, /* free_too */ true);
 	lock_release_for_fork(&regions_lock);
 }

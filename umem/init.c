@@ -23,6 +23,7 @@
 #include "umem/fork.h"
 #include "umem/init.h"
 #include "umem/options.h"
+#include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/os.h"
@@ -134,8 +135,14 @@ quantum_destroy(void *cache)
 static void *
 quantum_alloc(void *cache, int vmflag)
 {
+	struct umem_cache *of = cache;
+	void *piece = cache_alloc_slow(of);
+
 	(void)vmflag;
-	return umem_cache_alloc(cache, UMEM_DEFAULT);
+	/* Other sizes of the arena may have kept what this one lacks. */
+	if (piece == NULL && update_reclaim_source(of->slabs.source))
+		piece = cache_alloc_slow(of);
+	return piece;
 }
 
 static void

@@ -19,10 +19,17 @@
  * From here on moving page tables is cheaper than copying: a move is a system
  * call and 8 bytes a page, a copy 4096 and, into a fresh span, a fault a page.
  */
-#define MOVE_LEAST (256 * KIB)
+#define MOVE_LEAST (1 * MIB)
 
-static size_t used;  /* [a] bytes */
-static size_t count; /* [a] blocks */
+/*
+ * Each move may leave two mappings that cannot be merged with others, and a
+ * process may have 65530.
+ */
+#define MOVES_MOST 10000
+
+static unsigned nmoves; /* [a] */
+static size_t used;     /* [a] bytes */
+static size_t count;    /* [a] blocks */
 
 /* A span of the heap becomes a block.  NULL in, or no memory: NULL. */
 static void *
@@ -92,6 +99,15 @@ run_length(void *to, size_t bytes, bool *resident)
 	return n < bytes ? n : bytes;
 }
 
+static bool
+pages_move(void *to, void *from, size_t bytes)
+{
+	return bytes >= MOVE_LEAST &&
+	       __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
+	       os_move(to, from, bytes) &&
+	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
+}
+
 void
 large_copy(void *to, void *from, size_t bytes)
 {
@@ -105,26 +121,13 @@ large_copy(void *to, void *from, size_t bytes)
 			size_t n =
 			    run_length(dst, align_down(bytes, page), &resident);
 
-			if (resident || n < MOVE_LEAST || !os_move(dst, src, n))
+			if (resident || !pages_move(dst, src, n))
 				memcpy(dst, src, n);
 			dst += n;
 			src += n;
 			bytes -= n;
 		}
 	memcpy(dst, src, bytes);
-}
-
-static bool
-grow(void *p, size_t oldbytes, size_t bytes)
-{
-	bool zeroed;
-
-	if (!heap_grow(p, oldbytes, bytes, &zeroed))
-		return false;
-	if (addr_map_cover(p, bytes))
-		return true;
-	heap_shrink(p, bytes, oldbytes);
-	return false;
 }
 
 void *
@@ -142,7 +145,8 @@ large_resize(void *p, size_t oldbytes, size_t size)
 		return heap_shrink(p, oldbytes, bytes)
 			   ? resized(p, oldbytes, bytes)
 			   : p;
-	if (grow(p, oldbytes, bytes))
+	/* The map has only a block's first unit. */
+	if (heap_grow(p, oldbytes, bytes, &zeroed))
 		return resized(p, oldbytes, bytes);
 	/* With room to double in place: a block that grew will grow again. */
 	q = block_make(heap_alloc_roomy(bytes, bytes, &zeroed), bytes);

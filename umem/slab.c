@@ -203,7 +203,8 @@ span_alloc(struct slab_store *store)
 	void *at;
 
 	if (store->source != NULL)
-		return vmem_alloc(store->source, bytes, VM_NOSLEEP);
+		return vmem_xalloc(
+		    store->source, bytes, 0, 0, 0, NULL, NULL, VM_NOSLEEP);
 	at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 	if (at == NULL || addr_map_cover(at, bytes))
 		return at;
@@ -217,7 +218,7 @@ span_free(struct slab_store *store, uintptr_t span)
 	size_t bytes = store->layout.slab_bytes;
 
 	if (store->source != NULL) {
-		vmem_free(store->source, (void *)span, bytes);
+		vmem_xfree(store->source, (void *)span, bytes);
 		return;
 	}
 	addr_map_clear((void *)span, bytes);

@@ -1,5 +1,5 @@
 /*
- * thread.c - clone(), pthread_create() and pthread_exit() of the program
+ * thread.c - clone() and pthread_create() of the program
  *
  * Only in libumem_malloc.so.  The library has to know of threads that share
  * their thread-local storage, which rseq cannot serve, and of the last thread
@@ -18,7 +18,6 @@
 typedef int clone_func(int (*)(void *), void *, int, void *, ...);
 typedef int create_func(
     pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-typedef void exit_func(void *result);
 
 /*
  * libc's functions behind the two below.  Each is looked up once and, if no
@@ -28,7 +27,6 @@ typedef void exit_func(void *result);
  */
 static clone_func *next_clone;   /* [a] */
 static create_func *next_create; /* [a] */
-static exit_func *next_exit;     /* [a] */
 
 static void *
 next_function(void *place, const char *name)
@@ -86,37 +84,35 @@ struct beginning {
 	void *arg;
 };
 
-/* The calling thread ends in thread_run(). */
-static __thread bool in_thread_run __attribute__((tls_model("initial-exec")));
-static uintptr_t first_thread; /* thread pointer of the initial thread */
+/*
+ * A thread that is counted has a value for this key, whose destructor runs
+ * however the thread ends: by return, pthread_exit(), thrd_exit() or cancel.
+ */
+static pthread_key_t counted_key;
+static bool counts; /* the key could be had */
 
 static void
-thread_ended(void *unused)
+thread_ended(void *value)
 {
-	(void)unused;
+	(void)value;
 	update_thread_ends();
 }
 
-/* Also when the thread is cancelled or calls pthread_exit(). */
 static void *
 thread_run(void *p)
 {
 	struct beginning begin = *(struct beginning *)p;
-	void *result;
 
 	meta_free(p, sizeof(begin));
-	in_thread_run = true;
-	pthread_cleanup_push(thread_ended, NULL);
-	result = begin.run(begin.arg);
-	pthread_cleanup_pop(1);
-	return result;
+	if (!counts || pthread_setspecific(counted_key, &counted_key) != 0)
+		update_thread_ends();
+	return begin.run(begin.arg);
 }
 
 static bool
 thread_is_counted(void)
 {
-	return in_thread_run ||
-	       first_thread == (uintptr_t)__builtin_thread_pointer();
+	return counts && pthread_getspecific(counted_key) != NULL;
 }
 
 public int
@@ -144,27 +140,15 @@ undo:
 	return error;
 }
 
-/* The initial thread may end before the others; the rest is thread_run()'s. */
-public void
-pthread_exit(void *result)
-{
-	exit_func *next;
-
-	*(void **)&next = next_function(&next_exit, "pthread_exit");
-	if (!in_thread_run && thread_is_counted()) {
-		first_thread = 0;
-		update_thread_ends();
-	}
-	next(result);
-	__builtin_unreachable();
-}
-
+/* In the initial thread, unless the library came by dlopen(). */
 static __attribute__((constructor)) void
 offer_thread(void)
 {
-	first_thread = (uintptr_t)__builtin_thread_pointer();
+	counts = pthread_key_create(&counted_key, thread_ended) == 0 &&
+		 pthread_setspecific(counted_key, &counted_key) == 0;
+	if (!counts)
+		update_thread_ends();
 	next_function(&next_clone, "clone");
-	next_function(&next_exit, "pthread_exit");
 	*(void **)&update_thread_create =
 	    next_function(&next_create, "pthread_create");
 	update_thread_counted = thread_is_counted;

@@ -59,7 +59,7 @@
 #define PURGE_LIMIT     (256 * MIB)
 /* Updates that found nothing to do before the thread sleeps. */
 #define IDLE_UPDATES    3
-#define THREAD_STACK    (256 * KIB)
+#define THREAD_STACK    (1 * MIB)
 /* How long to wait for somebody else's reclaim: it may be waiting for us. */
 #define RECLAIM_WAIT_NS 100000000
 
@@ -246,6 +246,27 @@ update_reclaim(size_t size)
 	return true;
 }
 
+static vmem_t *reap_source; /* [worker] */
+
+static bool
+reap_if_of_source(struct umem_cache *cache)
+{
+	if (cache->slabs.source == reap_source)
+		cache_reap(cache);
+	return false;
+}
+
+bool
+update_reclaim_source(vmem_t *source)
+{
+	if (!work_begin())
+		return false;
+	reap_source = source;
+	each_cache(reap_if_of_source);
+	work_end();
+	return true;
+}
+
 size_t
 update_trim(void)
 {
@@ -311,7 +332,8 @@ thread_start(void)
 	bool started;
 
 	/* libc aborts where the kernel has come to refuse rseq. */
-	if (!rseq_is_allowed(&cpu_layer.rseq) ||
+	if (__atomic_load_n(&nprogram, __ATOMIC_RELAXED) == 0 ||
+	    !rseq_is_allowed(&cpu_layer.rseq) ||
 	    !__atomic_compare_exchange_n(&thread_state, &none, STARTED, false,
 		__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;

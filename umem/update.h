@@ -28,6 +28,9 @@ void update_poll(void);
  */
 bool update_reclaim(size_t size);
 
+/* The same for what caches over this arena have, and only that. */
+bool update_reclaim_source(vmem_t *source);
+
 /* The same when there is no need; then back to the kernel.  Bytes of it. */
 size_t update_trim(void);
 

@@ -468,14 +468,14 @@ heap_free(void *at, size_t bytes)
 bool
 heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 {
+	size_t start = (uintptr_t)at - heap_slot.base;
 	char *end = (char *)at + oldbytes;
 
-	if (!vmem_grow(heap_arena, at, oldbytes, newbytes))
+	/* Memory first: an arena block cannot always be cut again. */
+	if (newbytes > (heap_slot.units << HEAP_UNIT_SHIFT) - start ||
+	    cover((uintptr_t)at + newbytes) != COVERED ||
+	    !vmem_grow(heap_arena, at, oldbytes, newbytes))
 		return false;
-	if (cover((uintptr_t)at + newbytes) != COVERED) {
-		vmem_shrink(heap_arena, at, newbytes, oldbytes);
-		return false;
-	}
 	*zeroed = states_clear(end, newbytes - oldbytes);
 	return true;
 }

@@ -248,7 +248,7 @@ os_cpu_slots(void)
 	struct cpu_mask mask;
 	unsigned n = cpu_mask_get(&mask);
 
-	return n == 0 ? 64 : n * 8;
+	return n == 0 ? 1024 : n * 8;
 }
 
 unsigned
