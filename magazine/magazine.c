@@ -175,23 +175,34 @@ swap(struct cpu_owned *own)
 	own->nrounds = mag == NULL ? 0 : mag->nrounds;
 }
 
+/* Of a size that magazines no longer have. */
+static bool
+is_stale(struct magazine_layer *layer, const struct magazine *mag)
+{
+	return mag->capacity !=
+	       __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+}
+
 /* Rounds on the owned header, by an exchange if need be. */
 static bool
 have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 {
 	struct cpu_cold *cold = own->cold;
-	struct magazine *full;
+	struct magazine *full, *empty = cold->previous;
+	bool stale = empty != NULL && is_stale(layer, empty);
 
 	if (own->nrounds > 0)
 		return true;
-	if (cold->previous != NULL && cold->previous->nrounds > 0) {
+	if (empty != NULL && empty->nrounds > 0) {
 		swap(own);
 		return true;
 	}
-	full = depot_trade_for_full(&layer->depot, cold->previous);
+	full = depot_trade_for_full(&layer->depot, stale ? NULL : empty);
 	cold->underflowed = 1;
 	if (full == NULL)
 		return false;
+	if (stale)
+		magazine_delete(empty);
 	cold->nloads++;
 	cold->previous = full;
 	swap(own);
@@ -272,6 +283,12 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 			return false;
 		*surplus = depot_is_over(&layer->depot);
 		note_overflow(layer, cold);
+		if (is_stale(layer, empty)) {
+			/* The second visit brings one of the new size. */
+			cold->previous = NULL;
+			magazine_delete(empty);
+			return false;
+		}
 	}
 	cold->previous = empty;
 	swap(own);

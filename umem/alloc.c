@@ -340,7 +340,7 @@ sized_free_slow(void *p, size_t size)
 	size_t bytes;
 	unsigned class;
 
-	if (p == NULL && size == 0)
+	if (p == NULL)
 		return;
 	if (unlikely(boot_owns(p)))
 		return;
@@ -390,7 +390,7 @@ umem_free_align(void *buf, size_t size)
 {
 	size_t bytes;
 
-	if (buf == NULL && size == 0)
+	if (buf == NULL)
 		return;
 	if (unlikely(boot_owns(buf)))
 		return;

@@ -174,6 +174,17 @@ cache_align(const struct umem_cache *cache, size_t align, vmem_t *source)
 	return align <= most ? align : 0;
 }
 
+/* What spans are multiples of: at least what the source rounds them to. */
+static size_t
+span_quantum(const vmem_t *source)
+{
+	size_t page = os_page_size();
+
+	if (source == NULL)
+		return HEAP_UNIT;
+	return vmem_quantum(source) > page ? vmem_quantum(source) : page;
+}
+
 static bool
 arguments_are_right(const char *name, size_t size, size_t align, int cflags)
 {
@@ -213,8 +224,7 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 	template.align = in_force;
 	chunk = align_up(bufsize, in_force);
 	if (chunk < bufsize || bufsize > PTRDIFF_MAX / 2 ||
-	    !slab_layout(&layout, chunk, in_force,
-		source == NULL ? HEAP_UNIT : os_page_size())) {
+	    !slab_layout(&layout, chunk, in_force, span_quantum(source))) {
 		errno = ENOMEM;
 		return NULL;
 	}

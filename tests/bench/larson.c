@@ -97,7 +97,7 @@ measure(unsigned nsets, double scale)
 	struct server server = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	    .ended = PTHREAD_COND_INITIALIZER,
 	    .nrunning = nsets};
-	size_t nthreads = bench_count(240.0 / nsets, scale);
+	size_t nthreads = bench_count(600.0 / nsets, scale);
 	double start;
 
 	server.sets = bench_pages(nsets * sizeof(*server.sets));

@@ -2,7 +2,7 @@
  * latency.c - how long single calls take, up to the worst
  *
  *	latency.N.malloc.P, latency.N.free.P	in ns, P being p50, p99, p99.9
- *		... p99.9999 and max, with N threads
+ *		... p99.999 and max, with N threads
  *	latency.N.time		of the whole, wall clock, in ms
  *
  * Each thread replaces at random one of its 10,000 blocks: 16 to 1023 bytes,
@@ -143,7 +143,7 @@ static void
 print(struct histogram *histogram, unsigned nthreads, const char *what,
     double tick_ns)
 {
-	static const double percents[] = {50, 99, 99.9, 99.99, 99.999, 99.9999};
+	static const double percents[] = {50, 99, 99.9, 99.99, 99.999};
 	size_t bucket = 0;
 	uint64_t below = 0;
 

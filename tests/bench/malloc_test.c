@@ -124,7 +124,7 @@ measure(unsigned npairs, size_t most, bool fill, double scale)
 		pthread_mutex_init(&work.pairs[i].lock, NULL);
 		pthread_cond_init(&work.pairs[i].changed, NULL);
 	}
-	group = bench_threads(2 * npairs, side, &work, 300e6 * scale);
+	group = bench_threads(2 * npairs, side, &work, 500e6 * scale);
 	bench_print(bench_mops(&group) * 1e6 / NBLOCKS, "loops/s",
 	    "malloc_test.%zu.%u%s", most, npairs, fill ? ".set" : "");
 	munmap(work.pairs, npairs * sizeof(*work.pairs));

@@ -1,36 +1,78 @@
 /*
  * micro.c - one thread: malloc and free in pairs and in batches
  *
- *	pair.SIZE		a malloc and the free of it
- *	batch.lifo.SIZE		1000 mallocs, then their frees, the last first
- *	batch.rand.SIZE		the same, freed in random order
+ *	pair.SIZE		a malloc and the free of it; not written
+ *	pair.SIZE.pages		the same, a byte of each 4 KiB written
+ *	batch.200.SIZE		200 mallocs, then their frees, the first first
+ *	batch.2000.SIZE		2000 of them
+ *	batch.rand.SIZE		2000 of them, freed in random order
  *
- * in ns a malloc and a free, the first byte of each block written.  SIZE mix
- * is 16 to 1023 bytes at random.
+ * in ns a malloc and a free; in a batch the first byte of each block is
+ * written.  SIZE mix is 16 to 1023 bytes at random.
  *
  * Usage: micro [scale]
  */
 #include "tests/bench/bench.h"
 
-#define NBLOCKS 1000
+#define NMOST 2000
+#define PAGE  4096
+#define LINE  64
 
-static const size_t pair_sizes[] = {
-    16, 64, 256, 1000, 4096, 8192, 32768, 102400, 1048576, 4194304};
-static const size_t batch_sizes[] = {16, 64, 256, 1024, 4096, 0};
+struct pair {
+	size_t bytes;
+	bool written;
+};
+
+static const struct pair pair_list[] = {{16, false}, {64, false}, {256, false},
+    {1000, false}, {4096, false}, {8192, false}, {32768, false},
+    {102400, false}, {102400, true}, {1 << 20, false}, {4 << 20, false},
+    {4 << 20, true}};
+static const size_t batch_sizes[] = {16, 64, 256, 1000, 4096, 0};
 
 struct batch {
-	void *blocks[NBLOCKS];
-	uint16_t sizes[NBLOCKS];
-	uint16_t order[NBLOCKS]; /* in which they are freed */
+	size_t nblocks;
+	void *blocks[NMOST];
+	uint16_t sizes[NMOST];
+	uint16_t order[NMOST]; /* in which they are freed */
 };
 
 static void
 pairs(void *arg, size_t n)
 {
-	size_t bytes = *(size_t *)arg;
+	const struct pair *pair = arg;
 
-	for (size_t i = 0; i < n; i++)
-		free(bench_alloc(bytes));
+	while (n-- > 0) {
+		void *block = malloc(pair->bytes);
+
+		bench_keep(block);
+		free(block);
+	}
+}
+
+static void
+pairs_written(void *arg, size_t n)
+{
+	const struct pair *pair = arg;
+
+	while (n-- > 0) {
+		char *block = bench_alloc(pair->bytes);
+
+		/* Elsewhere in each page, for all to fit into the L1 cache. */
+		for (size_t i = 0; i < pair->bytes; i += PAGE)
+			block[i + i / PAGE * LINE % PAGE] = 1;
+		bench_keep(block);
+		free(block);
+	}
+}
+
+static void
+pair_measure(struct pair pair, double scale)
+{
+	double ns =
+	    bench_ns_each(pair.written ? pairs_written : pairs, &pair, scale);
+
+	bench_print(
+	    ns, "ns", "pair.%zu%s", pair.bytes, pair.written ? ".pages" : "");
 }
 
 static void
@@ -39,26 +81,18 @@ batches(void *arg, size_t n)
 	struct batch *batch = arg;
 
 	while (n-- > 0) {
-		for (size_t i = 0; i < NBLOCKS; i++)
+		for (size_t i = 0; i < batch->nblocks; i++)
 			batch->blocks[i] = bench_alloc(batch->sizes[i]);
-		for (size_t i = 0; i < NBLOCKS; i++)
+		for (size_t i = 0; i < batch->nblocks; i++)
 			free(batch->blocks[batch->order[i]]);
 	}
 }
 
 static void
-batch_prepare(struct batch *batch, size_t bytes, bool shuffled)
+shuffle(struct batch *batch, uint64_t *seed)
 {
-	uint64_t seed = bench_seed(bytes);
-
-	for (size_t i = 0; i < NBLOCKS; i++) {
-		batch->sizes[i] =
-		    (uint16_t)(bytes > 0 ? bytes
-					 : bench_between(&seed, 16, 1023));
-		batch->order[i] = (uint16_t)(NBLOCKS - 1 - i);
-	}
-	for (size_t i = NBLOCKS - 1; shuffled && i > 0; i--) {
-		size_t j = bench_between(&seed, 0, i);
+	for (size_t i = batch->nblocks - 1; i > 0; i--) {
+		size_t j = bench_between(seed, 0, i);
 		uint16_t other = batch->order[j];
 
 		batch->order[j] = batch->order[i];
@@ -67,18 +101,35 @@ batch_prepare(struct batch *batch, size_t bytes, bool shuffled)
 }
 
 static void
-batch_measure(size_t bytes, bool shuffled, double scale)
+batch_prepare(struct batch *batch, size_t nblocks, size_t bytes, bool shuffled)
+{
+	uint64_t seed = bench_seed(bytes);
+
+	batch->nblocks = nblocks;
+	for (size_t i = 0; i < nblocks; i++) {
+		size_t any = bench_between(&seed, 16, 1023);
+
+		batch->sizes[i] = (uint16_t)(bytes > 0 ? bytes : any);
+		batch->order[i] = (uint16_t)i;
+	}
+	if (shuffled)
+		shuffle(batch, &seed);
+}
+
+static void
+batch_measure(size_t nblocks, size_t bytes, bool shuffled, double scale)
 {
 	static struct batch batch;
-	const char *order = shuffled ? "rand" : "lifo";
+	char order[24] = "rand", size[24] = "mix";
 	double ns;
 
-	batch_prepare(&batch, bytes, shuffled);
-	ns = bench_ns_each(batches, &batch, scale) / NBLOCKS;
+	batch_prepare(&batch, nblocks, bytes, shuffled);
+	ns = bench_ns_each(batches, &batch, scale) / (double)nblocks;
+	if (!shuffled)
+		snprintf(order, sizeof(order), "%zu", nblocks);
 	if (bytes > 0)
-		bench_print(ns, "ns", "batch.%s.%zu", order, bytes);
-	else
-		bench_print(ns, "ns", "batch.%s.mix", order);
+		snprintf(size, sizeof(size), "%zu", bytes);
+	bench_print(ns, "ns", "batch.%s.%s", order, size);
 }
 
 int
@@ -86,16 +137,15 @@ main(int argc, char **argv)
 {
 	double scale = bench_start(argc, argv);
 
-	for (size_t i = 0; i < sizeof(pair_sizes) / sizeof(*pair_sizes); i++) {
-		size_t bytes = pair_sizes[i];
-
-		bench_print(bench_ns_each(pairs, &bytes, scale), "ns",
-		    "pair.%zu", bytes);
-	}
+	for (size_t i = 0; i < sizeof(pair_list) / sizeof(*pair_list); i++)
+		pair_measure(pair_list[i], scale);
 	for (size_t i = 0; i < sizeof(batch_sizes) / sizeof(*batch_sizes);
 	     i++) {
-		batch_measure(batch_sizes[i], /* shuffled */ false, scale);
-		batch_measure(batch_sizes[i], /* shuffled */ true, scale);
+		size_t bytes = batch_sizes[i];
+
+		batch_measure(200, bytes, /* shuffled */ false, scale);
+		batch_measure(NMOST, bytes, /* shuffled */ false, scale);
+		batch_measure(NMOST, bytes, /* shuffled */ true, scale);
 	}
 	return 0;
 }

@@ -89,7 +89,7 @@ measure(unsigned nthreads, double scale)
 	double start = bench_cpu_ns();
 	size_t ndone = 0;
 
-	shared->nblocks = bench_count(200000.0 / nthreads, scale);
+	shared->nblocks = bench_count(500000.0 / nthreads, scale);
 	for (int i = 0; i < NROUNDS; i++)
 		ndone += bench_threads(nthreads, run, shared, 0).ndone;
 	for (size_t i = 0; i < NSHARED; i++)

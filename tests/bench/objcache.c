@@ -1,17 +1,20 @@
 /*
  * objcache.c - objects that are expensive to construct
  *
- * link: umem
- *
  *	objcache.raw.pair, .raw.batch	malloc and construct, destruct and free
  *	objcache.pair, .batch		the best the program can do: an object
- *					cache of umem where the second argument
- *					is "cache", else the same as raw
+ *					cache of umem if the preloaded library
+ *					has them, else the same as raw
  *
  * in ns an object; a batch is 1000 of them, freed in the order they came.
  *
- * Usage: objcache [scale [cache]]
+ * The functions of umem are looked up, so that under another allocator there
+ * is nothing of umem in the process.
+ *
+ * Usage: objcache [scale]
  */
+#include <dlfcn.h>
+
 #include "tests/bench/bench.h"
 #include "umem/umem.h"
 
@@ -32,6 +35,10 @@ struct session {
 };
 
 static umem_cache_t *cache;
+static __typeof__(&umem_cache_create) cache_create;
+static __typeof__(&umem_cache_destroy) cache_destroy;
+static __typeof__(&umem_cache_alloc) cache_alloc;
+static __typeof__(&umem_cache_free) cache_free;
 
 static int
 construct(void *buf, void *priv, int flags)
@@ -85,7 +92,7 @@ raw_put(struct session *session)
 static struct session *
 cache_get(void)
 {
-	struct session *session = umem_cache_alloc(cache, UMEM_DEFAULT);
+	struct session *session = cache_alloc(cache, UMEM_DEFAULT);
 
 	if (session == NULL)
 		bench_die("umem_cache_alloc");
@@ -95,7 +102,7 @@ cache_get(void)
 static void
 cache_put(struct session *session)
 {
-	umem_cache_free(cache, session);
+	cache_free(cache, session);
 }
 
 static void
@@ -155,6 +162,18 @@ cache_batches(void *arg, size_t n)
 	}
 }
 
+/* False if no library of this process has object caches. */
+static bool
+find_caches(void)
+{
+	cache_create = dlsym(RTLD_DEFAULT, "umem_cache_create");
+	cache_destroy = dlsym(RTLD_DEFAULT, "umem_cache_destroy");
+	cache_alloc = dlsym(RTLD_DEFAULT, "umem_cache_alloc");
+	cache_free = dlsym(RTLD_DEFAULT, "umem_cache_free");
+	return cache_create != NULL && cache_destroy != NULL &&
+	       cache_alloc != NULL && cache_free != NULL;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -165,14 +184,14 @@ main(int argc, char **argv)
 	batch = bench_ns_each(raw_batches, sessions, scale) / NBATCH;
 	bench_print(pair, "ns", "objcache.raw.pair");
 	bench_print(batch, "ns", "objcache.raw.batch");
-	if (argc > 2 && strcmp(argv[2], "cache") == 0) {
-		cache = umem_cache_create("session", sizeof(struct session), 0,
+	if (find_caches()) {
+		cache = cache_create("session", sizeof(struct session), 0,
 		    construct, destruct, NULL, NULL, NULL, 0);
 		if (cache == NULL)
 			bench_die("umem_cache_create");
 		pair = bench_ns_each(cache_pairs, NULL, scale);
 		batch = bench_ns_each(cache_batches, sessions, scale) / NBATCH;
-		umem_cache_destroy(cache);
+		cache_destroy(cache);
 	}
 	bench_print(pair, "ns", "objcache.pair");
 	bench_print(batch, "ns", "objcache.batch");

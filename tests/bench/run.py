@@ -9,9 +9,11 @@ the rounds the medians count.  Allocators are preloaded: ours, glibc's (which
 needs no preload) and those of the peers that are installed.
 
 The table has a line a figure.  A star marks the best allocator.  "ratio" is
-ours to the best peer: below 1 ours is better, whichever way the unit goes;
-"spread" is the least and the largest such ratio of a round.  The mark after
-it is
+ours to the best peer: below 1 ours is better, whichever way the unit goes.
+It is the median of the ratios of the rounds, of which "spread" is the least
+and the largest: a machine that is slow for some seconds is so for all.  Two
+threads that hand blocks over may be three times slower when the host has put
+their virtual CPUs far apart.  The mark after it is
     +   ours is at least as good as the best peer
     =   within 5 % of it
     -   worse
@@ -20,12 +22,17 @@ Programs that do a fixed amount of work have two more figures: PROGRAM.cpu,
 user and system time, and PROGRAM.rss, the most memory that was resident.
 Everything measured goes to BUILD/bench.json.
 
+The last table is of vmem_alloc() and vmem_free() in our library alone;
+"flat" is the slowest column by the first.
+
 Environment:
-    QUICK=1              shorter measurements; ends within 5 minutes
-    ONLY=REGEX           programs whose name matches (or "vmem")
-    PEERS="NAME=PATH..." more allocators; a peer's name replaces that peer
-    ROUNDS=N, SCALE=X    other than the default
-    LD_LIBRARY_PATH      BUILD is put before it
+    QUICK=1            shorter measurements, and neither frag nor idle: a
+                       minute and a half instead of eight
+    ONLY=REGEX         programs whose name matches (or "vmem")
+    PEERS="PEER ..."   to compare with, instead of all that are installed:
+                       a name known here, or NAME=PATH for another library
+    ROUNDS=N, SCALE=X  other than the default
+    LIMIT=N            seconds it may take; what is missing then is left out
 
 Exits 1 if a program failed under our allocator, 2 if it cannot run at all.
 """
@@ -42,7 +49,9 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-QUICK_SECONDS = 280
+# Together with bench_vmem, that is what the text above says.
+MOST_SECONDS = 450
+QUICK_SECONDS = 85
 OURS = "ours"
 LIBC = "glibc"
 
@@ -66,21 +75,22 @@ PEERS = {
     "tbb": "libtbbmalloc_proxy.so.2",
 }
 
-# Geometric means are taken over the figures of a group.
+# A figure belongs to the first group that it matches.
 GROUPS = [
-    ("pairs", r"^pair\."),
-    ("batches", r"^batch\."),
-    ("hand-over", r"^(prodcons|larson|xmalloc|mstress)\.\w+(\.read)?$"),
-    ("malloc_test", r"^malloc_test\."),
-    ("threads", r"^(threads|cache|churn\.thread)"),
-    ("growing", r"^grow\."),
-    ("latency", r"^latency\..*\.p"),
-    ("fresh blocks", r"^(space\.touch|phase\.ns|frag\.time)"),
-    ("object cache", r"^objcache\.(pair|batch)$"),
-    ("memory held", r"^(space\.\d|phase\.peak|frag\.\w+$|idle\.(?!time))"),
     ("user+sys", r"\.cpu$"),
     ("peak RSS", r"\.rss$"),
+    ("pairs", r"^pair\."),
+    ("batches", r"^batch\."),
+    ("hand-over", r"^(prodcons|larson|xmalloc|mstress)\."),
+    ("malloc_test", r"^malloc_test\."),
+    ("threads", r"^(threads\.|cache\.|churn\.thread)"),
+    ("growing", r"^grow\."),
+    ("latency", r"^latency\..*\.p"),
+    ("object cache", r"^objcache\.(pair|batch)$"),
+    ("fresh blocks", r"^(space\.touch|phase\.ns|frag\.time)"),
+    ("memory held", r"^(space|phase|frag|idle)\."),
 ]
+MEMORY_GROUPS = {"peak RSS", "memory held"}
 
 
 @dataclass
@@ -91,28 +101,30 @@ class Program:
     fixed: bool = False  # the work; so its time and memory are figures
     args: list = field(default_factory=list)  # after the scale
     quick_args: list = None  # instead, if QUICK
-    ours_args: list = field(default_factory=list)  # further ones for ours
-    quick_once: bool = False  # one round will do if QUICK
+    rounds: int = 99  # that will do
+    quick_rounds: int = 99
     seconds: int = 120  # it is given up after
 
 
 PROGRAMS = [
     Program("micro"),
     Program("prodcons"),
-    Program("malloc_test", quick_args=["1,4", "256,4096,65536"]),
-    Program("threads"),
+    Program("threads", quick_rounds=2),
     Program("larson", fixed=True),
     Program("xmalloc", fixed=True),
     Program("mstress", fixed=True),
     Program("cache", fixed=True),
     Program("churn", fixed=True),
-    Program("grow"),
+    Program("grow", quick_rounds=2),
+    Program("objcache"),
     Program("latency", fixed=True),
-    Program("objcache", ours_args=["cache"]),
     Program("phase", fixed=True),
-    Program("space", fixed=True),
-    Program("frag", fixed=True, quick_once=True),
-    Program("idle", fixed=True, quick_once=True),
+    # These are long, or little changes from round to round.
+    Program("malloc_test", args=["1,4,32", "256,4096,65536"],
+            quick_args=["1,4", "256,4096"], quick_rounds=2),
+    Program("space", fixed=True, rounds=2, quick_rounds=1),
+    Program("frag", fixed=True, rounds=2, quick_rounds=0),
+    Program("idle", fixed=True, rounds=2, quick_rounds=0),
 ]
 
 
@@ -141,31 +153,48 @@ def find_library(name):
     return None
 
 
+def find_peer(word):
+    """Name and path of a peer; no path if it is not installed."""
+    name, equals, path = word.partition("=")
+    if equals and not name or name == OURS:
+        say(f"PEERS: {word!r} is neither a peer nor NAME=PATH")
+        sys.exit(2)
+    if not equals and name == LIBC:
+        return name, ""
+    if not equals and name not in PEERS:
+        say(f"PEERS: {name} is not one of {LIBC} {' '.join(PEERS)}")
+        sys.exit(2)
+    if not equals:
+        path = find_library(PEERS[name])
+    if path and os.path.exists(path):
+        return name, os.path.abspath(path)
+    say(f"{name} left out: there is no {path or PEERS[name]}")
+    return name, None
+
+
 def find_allocators(build):
     """Name to path; the empty path stands for libc's own."""
-    found = {
-        OURS: os.path.join(build, "libumem_malloc.so.1"),
-        LIBC: "",
-    }
-    for name, library in PEERS.items():
-        found[name] = find_library(library)
-        if found[name] is None:
-            say(f"{name} left out: no {library} is installed")
-    for word in os.environ.get("PEERS", "").split():
-        name, equals, path = word.partition("=")
-        if not equals:
-            say(f"PEERS: {word!r} is not NAME=PATH")
-            sys.exit(2)
-        found[name] = path
-    for name, path in found.items():
-        if path and not os.path.exists(path):
-            say(f"{name} left out: there is no {path}")
-            found[name] = None
-    return {n: os.path.abspath(p) if p else p
-            for n, p in found.items() if p is not None}
+    ours = os.path.abspath(f"{build}/libumem_malloc.so.1")
+    if not os.path.exists(ours):
+        say(f"there is no {ours}")
+        sys.exit(2)
+    wanted = os.environ.get("PEERS", "").split() or [LIBC, *PEERS]
+    peers = dict(map(find_peer, wanted))
+    return {OURS: ours, **{n: p for n, p in peers.items() if p is not None}}
 
 
 # Runs
+
+
+def busy_seconds():
+    """Processor time of the whole machine so far, without what was idle."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+    except OSError:
+        return 0.0
+    idle, iowait = ticks[3:5]
+    return (sum(ticks) - idle - iowait) / os.sysconf("SC_CLK_TCK")
 
 
 def launch(build, environment, command, seconds):
@@ -226,36 +255,40 @@ class Bench:
     def __init__(self, build):
         self.build = build
         self.quick = os.environ.get("QUICK", "") not in ("", "0")
-        self.rounds = int(os.environ.get("ROUNDS", 3 if self.quick else 5))
-        self.scale = float(os.environ.get("SCALE", 0.4 if self.quick else 1))
+        self.rounds = int(os.environ.get("ROUNDS", 3))
+        self.scale = float(
+            os.environ.get("SCALE", 0.2 if self.quick else 0.7))
+        self.seconds = float(os.environ.get(
+            "LIMIT", QUICK_SECONDS if self.quick else MOST_SECONDS))
         self.only = re.compile(os.environ.get("ONLY", ""))
         self.allocators = find_allocators(build)
         self.started = time.monotonic()
         self.units = {}  # figure: unit, in the order of the table
         self.samples = {}  # figure: {allocator: [value a round]}
         self.failures = {}  # (program, allocator): why
+        self.wall = {}  # program: seconds, all rounds under all allocators
         self.vmem = {}  # policy: {segments: ns}
+        self.others = []  # of each run: CPUs that were kept busy by others
 
     def seconds_left(self, most):
-        if not self.quick:
-            return most
-        spent = time.monotonic() - self.started
-        return min(most, QUICK_SECONDS - spent)
+        return min(most, self.started + self.seconds - time.monotonic())
 
-    def command(self, program, name):
+    def command(self, program):
         args = program.args
         if self.quick and program.quick_args is not None:
             args = program.quick_args
-        if name == OURS:
-            args = args + program.ours_args
         return [f"{self.build}/bench/{program.name}", str(self.scale), *args]
 
     def run_one(self, program, name, seconds):
         path = self.allocators[name]
         environment = {"LD_PRELOAD": path} if path else {}
+        busy, start = busy_seconds(), time.monotonic()
         output, cpu, rss = launch(
-            self.build, environment, self.command(program, name), seconds
+            self.build, environment, self.command(program), seconds
         )
+        # Less than a few ticks of the clock in a short run is no one.
+        others = busy_seconds() - busy - cpu - 0.05
+        self.others.append(max(0, others) / (time.monotonic() - start))
         figures = parse(output)
         if program.fixed:
             figures[f"{program.name}.cpu"] = (cpu, "s")
@@ -277,6 +310,7 @@ class Bench:
             seconds = self.seconds_left(program.seconds)
             if seconds <= 0:
                 return False
+            start = time.monotonic()
             try:
                 self.run_one(program, name, seconds)
             except Failure as failure:
@@ -284,6 +318,10 @@ class Bench:
                     return False
                 self.failures[program.name, name] = str(failure)
                 say(f"{program.name} under {name}: {failure}")
+            finally:
+                self.wall[program.name] = (
+                    self.wall.get(program.name, 0)
+                    + time.monotonic() - start)
         return True
 
     def run_vmem(self):
@@ -303,6 +341,12 @@ class Bench:
                 row = self.vmem.setdefault(words[1], {})
                 row[int(words[2])] = float(words[3])
 
+    def rounds_of(self, program):
+        if not self.quick:
+            return program.rounds
+        # Who names a program wants it.
+        return program.quick_rounds or int(self.only.pattern != "")
+
     def run(self):
         programs = [
             p for p in PROGRAMS
@@ -311,11 +355,11 @@ class Bench:
         ]
         for turn in range(self.rounds):
             for program in programs:
-                if self.quick and program.quick_once and turn > 0:
+                if turn >= self.rounds_of(program):
                     continue
                 say(f"round {turn + 1} of {self.rounds}: {program.name}")
                 if not self.run_program(program, turn):
-                    say(f"{QUICK_SECONDS} s are over; what is missing of"
+                    say(f"{self.seconds:g} s are over; what is missing of"
                         f" round {turn + 1} is left out")
                     return
 
@@ -360,15 +404,13 @@ def make_row(bench, figure):
     if not peers:
         return row
     row.best_peer = best_of(unit, peers)
-    for name, value in medians.items():
-        ratio = ratio_of(unit, value, peers[row.best_peer])
-        if ratio is not None:
-            row.ratios[name] = ratio
-    if OURS in row.ratios:
-        pairs = zip(samples[OURS], samples[row.best_peer])
+    for name in medians:
+        pairs = zip(samples[name], samples[row.best_peer])
         by_round = [ratio_of(unit, a, b) for a, b in pairs]
         by_round = [r for r in by_round if r is not None]
         if by_round:
+            row.ratios[name] = statistics.median(by_round)
+        if by_round and name == OURS:
             row.spread = (min(by_round), max(by_round))
     return row
 
@@ -383,17 +425,29 @@ def mark_of(row):
     return mark
 
 
+def groups_of(row):
+    for group, pattern in GROUPS:
+        if re.search(pattern, row.figure):
+            memory = group in MEMORY_GROUPS
+            return group, "all memory" if memory else "all times"
+    return ()
+
+
 def geometric_means(bench, rows):
     """Group: {allocator: (mean ratio to the best peer, figures)}."""
-    means = {}
-    for group, pattern in GROUPS:
-        found = [r for r in rows if re.search(pattern, r.figure)]
-        for name in bench.allocators:
-            ratios = [r.ratios[name] for r in found if name in r.ratios]
-            if ratios:
-                mean = math.exp(statistics.fmean(map(math.log, ratios)))
-                means.setdefault(group, {})[name] = (mean, len(ratios))
-    return means
+    ratios = {}
+    for group in [g for g, _ in GROUPS] + ["all times", "all memory"]:
+        for row in rows:
+            if group not in groups_of(row):
+                continue
+            for name, ratio in row.ratios.items():
+                ratios.setdefault(group, {}).setdefault(name, []).append(ratio)
+    return {
+        group: {name: (math.exp(statistics.fmean(map(math.log, found))),
+                       len(found))
+                for name, found in by_name.items()}
+        for group, by_name in ratios.items()
+    }
 
 
 def noise(bench):
@@ -447,6 +501,8 @@ def print_table(bench, rows):
 
 def print_means(bench, means):
     names = list(bench.allocators)
+    if not means:
+        return
     print("\nGeometric means of the ratio to the best peer (of so many"
           " figures; lower is better)\n")
     print(f"{'':<16}" + "".join(f"{n:>16}" for n in names))
@@ -458,6 +514,18 @@ def print_means(bench, means):
                 text = f"{by_name[name][0]:.2f} ({by_name[name][1]})"
             cells += f"{text:>16}"
         print(f"{group:<16}{cells}")
+
+
+def print_others(others):
+    """Says whether somebody else was at work on this machine."""
+    if not others:
+        return
+    disturbed = sum(1 for cpus in others if cpus > 0.1)
+    print(f"Others kept {statistics.fmean(others):.2f} CPUs busy meanwhile;"
+          f" more than a tenth of one in {disturbed} of {len(others)} runs.")
+    if disturbed > 0:
+        print("Figures of several threads (prodcons, threads, malloc_test)"
+              " mean little in those.")
 
 
 def print_vmem(vmem):
@@ -484,8 +552,6 @@ def first_line(path, pattern, default="?"):
 
 def mode_of_ours(bench):
     """How our allocator says that it runs."""
-    if OURS not in bench.allocators:
-        return None
     done = subprocess.run(
         ["/bin/true"],
         env={"LD_PRELOAD": bench.allocators[OURS], "UMEM_OPTIONS": "verbose"},
@@ -528,6 +594,8 @@ def write_json(bench, host, rows, means):
         },
         "geometric_means": means,
         "vmem": bench.vmem,
+        "seconds": bench.wall,
+        "others": bench.others,
         "failures": [
             {"program": program, "allocator": name, "why": why}
             for (program, name), why in bench.failures.items()
@@ -548,17 +616,16 @@ def main():
     if not os.path.exists(f"{build}/bench/launch"):
         say(f"there is no {build}/bench/launch: run make bench")
         return 2
-    libraries = os.environ.get("LD_LIBRARY_PATH", "")
-    os.environ["LD_LIBRARY_PATH"] = ":".join(
-        filter(None, [os.path.abspath(build), libraries]))
+    # glibc's turn is one without a preload.
+    os.environ.pop("LD_PRELOAD", None)
     bench = Bench(build)
     host = machine(bench)
     for key, value in host.items():
         print(f"{key + ':':<15}{value}")
     print(f"{'scale:':<15}{bench.scale:g}, rounds: {bench.rounds}\n",
           flush=True)
-    bench.run()
     bench.run_vmem()
+    bench.run()
     rows = [make_row(bench, figure) for figure in bench.units]
     means = geometric_means(bench, rows)
     if rows:
@@ -568,7 +635,11 @@ def main():
         if widths:
             print(f"\nFrom least to largest of the rounds, median over the"
                   f" figures: {widths}.")
+        print_others(bench.others)
     print_vmem(bench.vmem)
+    if not rows and not bench.vmem and not bench.failures:
+        say(f"no program is called {bench.only.pattern!r}")
+        return 2
     for (program, name), why in bench.failures.items():
         print(f"\nFAILED: {program} under {name}: {why}")
     write_json(bench, host, rows, means)

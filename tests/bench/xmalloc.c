@@ -101,7 +101,7 @@ static void
 measure(unsigned nthreads, double scale)
 {
 	struct stack stack = {.lock = PTHREAD_MUTEX_INITIALIZER,
-	    .nbatches = bench_count(40000.0 / nthreads, scale),
+	    .nbatches = bench_count(150000.0 / nthreads, scale),
 	    .nthreads = nthreads};
 	struct bench_group group = bench_threads(nthreads, run, &stack, 0);
 

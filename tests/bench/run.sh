@@ -1,0 +1,8 @@
+#!/bin/sh
+# run.sh - runs the benchmarks; run.py says how, and what the table means
+#
+#	tests/bench/run.sh BUILD
+set -eu
+
+# Debian's peers and programs come with tools/install_packages.sh demo.
+exec python3 "$(dirname "$0")/run.py" "$@"
