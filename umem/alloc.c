@@ -107,7 +107,15 @@ void *
 alloc_slow(size_t size)
 {
 	bool zeroed;
+	void *object;
 
+	/* The small table ends before the classes do. */
+	if (size > SIZE_SMALL && alloc_fast.units != 0) {
+		unsigned class = size_class_medium(size);
+
+		if (class != 0 && section_get(class, &object))
+			return object;
+	}
 	return engine_alloc(size, &zeroed);
 }
 
