@@ -19,6 +19,9 @@ cache_read(struct umem_cache *cache, struct stats_cache *out)
 	out->chunk = cache->slabs.layout.chunk;
 	out->nslabs = __atomic_load_n(&cache->slabs.nslabs, __ATOMIC_RELAXED);
 	out->nchunks = slab_total(&cache->slabs);
+	/* Slabs may have gone since. */
+	if (used > out->nchunks)
+		used = out->nchunks;
 	out->ncached = cache->has_magazines ? magazine_rounds(&cache->mag) : 0;
 	if (out->ncached > used)
 		out->ncached = used;
