@@ -1,0 +1,292 @@
+/* test_addr_map.c - where chunks start, by brute force, and where nothing is */
+#include <check.h>
+#include <stdlib.h>
+
+#include "umem/addr_map.h"
+#include "umem/slab_layout.h"
+#include "vmem/os.h"
+
+#define UNIT HEAP_UNIT
+
+/* The one class by default that no divisor is found for. */
+#define UNDIVIDED (56 * KIB)
+
+static char slab_a, slab_b; /* addresses to be found */
+
+static uint32_t
+entry(const void *p)
+{
+	return addr_map.entry[addr_map_unit(p)];
+}
+
+/* As free(p) asks. */
+static bool
+is_start(const char *p)
+{
+	uint32_t e = entry(p);
+
+	return (e & 255) != 0 && addr_map_is_start(p, e);
+}
+
+static char *
+span(size_t bytes)
+{
+	bool zeroed;
+	char *at = heap_alloc(bytes, UNIT, &zeroed);
+
+	ck_assert_ptr_nonnull(at);
+	ck_assert(addr_map_cover(at, bytes));
+	return at;
+}
+
+static void
+check_at(const char *at, size_t offset, size_t chunk, size_t first)
+{
+	bool expected = offset >= first && (offset - first) % chunk == 0;
+
+	/* The slab will be asked then. */
+	if (chunk == UNDIVIDED)
+		expected = true;
+	if (is_start(at + offset) != expected)
+		ck_abort_msg("chunk %zu first %zu: %zu is %sa start", chunk,
+		    first, offset, expected ? "not " : "");
+}
+
+/* Around each chunk. */
+static void
+check_chunks(const char *at, const struct slab_layout *l, size_t first)
+{
+	static const int near[] = {-64, -16, -8, -1, 0, 1, 8, 16, 63, 64};
+
+	for (size_t i = 0; i < l->nchunks; i++)
+		for (unsigned j = 0; j < array_size(near); j++) {
+			size_t offset = first + i * l->chunk + (size_t)near[j];
+
+			if (offset < l->slab_bytes)
+				check_at(at, offset, l->chunk, first);
+		}
+	for (size_t offset = 0; offset < first; offset += 8)
+		check_at(at, offset, l->chunk, first);
+}
+
+START_TEST(a_chunk_starts_where_the_slab_says_and_nowhere_else)
+{
+	unsigned c = (unsigned)_i;
+	struct slab_layout l;
+	size_t step;
+	char *at;
+
+	if (c > size_classes.n)
+		return;
+	ck_assert(slab_layout(&l, size_classes.bytes[c], 16, UNIT));
+	step = l.slab_bytes <= 256 * KIB ? 1 : 8;
+	at = span(l.slab_bytes);
+	for (size_t first = 0;;) {
+		addr_map_slab(at, l.slab_bytes, c, l.chunk, first, &slab_a);
+		check_chunks(at, &l, first);
+		if (first == 0 || first == l.colour_max)
+			for (size_t i = 0; i < l.slab_bytes; i += step)
+				check_at(at, i, l.chunk, first);
+		for (size_t i = 0; i < l.slab_bytes; i += UNIT / 2)
+			ck_assert_ptr_eq(addr_map_owner(at + i), &slab_a);
+		first = slab_layout_next_colour(&l, first);
+		if (first == 0)
+			break;
+	}
+	addr_map_clear(at, l.slab_bytes);
+	for (size_t i = 0; i < l.slab_bytes; i += UNIT / 4) {
+		ck_assert(!is_start(at + i));
+		ck_assert_ptr_null(addr_map_owner(at + i));
+	}
+	heap_free(at, l.slab_bytes);
+}
+END_TEST
+
+START_TEST(one_class_leaves_the_question_to_the_slab)
+{
+	for (unsigned c = 1; c <= size_classes.n; c++)
+		ck_assert_msg((addr_map.divisor[c].magic != 0) ==
+				  (size_classes.bytes[c] != UNDIVIDED),
+		    "class of %zu", size_classes.bytes[c]);
+	ck_assert_uint_ne(addr_map.divisor[ADDR_LARGE].magic, 0);
+}
+END_TEST
+
+/* x: an offset in a unit, plus a phase below the chunk. */
+static void
+check_divisor(struct addr_divisor d, uint32_t chunk)
+{
+	uint32_t next = 0;
+
+	/* Leaving it to the slab lets all pass. */
+	if (d.magic == 0) {
+		ck_assert_uint_eq(d.bound, UINT32_MAX);
+		return;
+	}
+	for (uint32_t x = 0; x < UNIT + chunk; x++) {
+		bool multiple = x == next;
+
+		if (multiple)
+			next += chunk;
+		if ((x * d.magic < d.bound) != multiple)
+			ck_abort_msg("%u of %u", x, chunk);
+	}
+}
+
+/* What UMEM_OPTIONS can add: size_add of any multiple of 16. */
+START_TEST(any_class_divides_exactly_or_not_at_all)
+{
+	const unsigned most = SIZE_CLASSES - 1;
+	size_t chunk = 8 + 16 * (size_t)_i;
+	unsigned nleft = 0, nall = 0;
+
+	if (chunk == 8)
+		chunk = 16;
+	chunk = align_down(chunk, 16);
+	while (chunk < UNIT) {
+		size_classes.n = 0;
+		while (size_classes.n < most && chunk < UNIT) {
+			size_classes.bytes[++size_classes.n] = chunk;
+			chunk += 16 * 7;
+		}
+		ck_assert(addr_map_start());
+		for (unsigned c = 1; c <= size_classes.n; c++) {
+			check_divisor(addr_map.divisor[c],
+			    (uint32_t)size_classes.bytes[c]);
+			nleft += addr_map.divisor[c].magic == 0;
+			nall++;
+		}
+	}
+	ck_assert_uint_gt(nall, 500);
+	ck_assert_uint_lt(nleft, nall / 8);
+}
+END_TEST
+
+START_TEST(foreign_addresses_have_no_owner)
+{
+	uintptr_t base = addr_map.base;
+	uintptr_t end = base + addr_map.units * UNIT;
+	const void *at[] = {NULL, &slab_a, &base, (void *)-(uintptr_t)1,
+	    (void *)(base - 1), (void *)(base - UNIT), (void *)end,
+	    (void *)(end + UNIT), (void *)(base ^ (uintptr_t)1 << 63),
+	    (void *)8};
+
+	ck_assert_uint_eq(base % UNIT, 0);
+	ck_assert_uint_gt(addr_map.units, 0);
+	for (unsigned i = 0; i < array_size(at); i++) {
+		ck_assert_uint_ge(addr_map_unit(at[i]), addr_map.units);
+		ck_assert_ptr_null(addr_map_owner(at[i]));
+	}
+	/* The last unit is in the tables, though nothing is there. */
+	ck_assert_uint_lt(addr_map_unit((void *)(end - 1)), addr_map.units);
+	ck_assert_ptr_null(addr_map_owner((void *)(end - 1)));
+	ck_assert(!is_start((void *)(end - 1)));
+}
+END_TEST
+
+START_TEST(a_large_block_is_known_by_its_first_unit)
+{
+	char *at = span(3 * UNIT);
+
+	addr_map_large(at, 3 * UNIT);
+	ck_assert_uint_eq(addr_map_large_bytes(addr_map_owner(at)), 3 * UNIT);
+	ck_assert_uint_eq(entry(at) & 255, ADDR_LARGE);
+	ck_assert(is_start(at));
+	for (size_t i = 1; i < 3 * UNIT; i++)
+		ck_assert(!is_start(at + i));
+	ck_assert_ptr_null(addr_map_owner(at + UNIT));
+	addr_map_clear(at, UNIT);
+	ck_assert(!is_start(at));
+	ck_assert_ptr_null(addr_map_owner(at));
+	ck_assert_uint_eq(addr_map_large_bytes(NULL), 0);
+	ck_assert_uint_eq(addr_map_large_bytes(&slab_a),
+	    (uintptr_t)&slab_a & 1 ? (uintptr_t)&slab_a - 1 : 0);
+	heap_free(at, 3 * UNIT);
+}
+END_TEST
+
+START_TEST(neighbours_do_not_touch_each_other)
+{
+	unsigned small = size_class_of(48), big = size_class_of(200 * KIB);
+	size_t chunk = size_classes.bytes[big];
+	char *at = span(8 * UNIT);
+
+	addr_map_slab(at, 2 * UNIT, small, 48, 64, &slab_a);
+	addr_map_slab(at + 2 * UNIT, 4 * UNIT, big, chunk, 0, &slab_b);
+	addr_map_large(at + 6 * UNIT, 2 * UNIT);
+	ck_assert_ptr_eq(addr_map_owner(at + 2 * UNIT - 1), &slab_a);
+	ck_assert_ptr_eq(addr_map_owner(at + 2 * UNIT), &slab_b);
+	ck_assert_ptr_eq(addr_map_owner(at + 6 * UNIT - 1), &slab_b);
+	ck_assert(is_start(at + 2 * UNIT));
+	/* A unit in which no chunk starts is as a foreign one. */
+	ck_assert_uint_eq(entry(at + 3 * UNIT), 0);
+	addr_map_clear(at + 2 * UNIT, 4 * UNIT);
+	ck_assert_ptr_eq(addr_map_owner(at + 2 * UNIT - 1), &slab_a);
+	ck_assert(is_start(at + 64));
+	ck_assert(is_start(at + 6 * UNIT));
+	addr_map_slab(at + 2 * UNIT, 4 * UNIT, small, 48, 0, &slab_b);
+	ck_assert(is_start(at + 64));
+	ck_assert(!is_start(at));
+	ck_assert(is_start(at + 2 * UNIT));
+	ck_assert(!is_start(at + 3 * UNIT));
+	ck_assert(is_start(at + 2 * UNIT + align_up(UNIT, 48) / 48 * 48));
+}
+END_TEST
+
+START_TEST(objects_of_a_cache_have_an_owner_but_no_class)
+{
+	char *at = span(UNIT);
+
+	addr_map_slab(at, UNIT, 0, 64, 0, &slab_a);
+	ck_assert_ptr_eq(addr_map_owner(at + 100), &slab_a);
+	for (size_t i = 0; i < UNIT; i++)
+		ck_assert(!is_start(at + i));
+}
+END_TEST
+
+/* 4096 units share a part of the tables; this range needs four requests. */
+START_TEST(tables_are_covered_or_it_is_said)
+{
+	size_t unit = addr_map.units - 4096 - 4;
+	char *at;
+	unsigned nth = 1;
+
+	ck_assert_uint_gt(addr_map.units, 3 * 4096);
+	unit = align_down(unit, 4096) - 4;
+	at = (char *)addr_map.base + unit * UNIT;
+	for (;; nth++) {
+		bool done;
+
+		os_fail_nth(nth, 1);
+		done = addr_map_cover(at, 8 * UNIT);
+		os_fail_nth(0, 0);
+		if (done)
+			break;
+		ck_assert_ptr_null(addr_map_owner(at));
+	}
+	ck_assert_uint_ge(nth, 3);
+	addr_map_slab(at, 8 * UNIT, 1, 8, 0, &slab_b);
+	ck_assert(is_start(at + 7 * UNIT + 8));
+	addr_map_clear(at, 8 * UNIT);
+}
+END_TEST
+
+Suite *
+addr_map_suite(void)
+{
+	Suite *suite = suite_create("addr_map");
+	TCase *tc = tcase_create("addr_map");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(
+	    tc, a_chunk_starts_where_the_slab_says_and_nowhere_else, 1, 90);
+	tcase_add_test(tc, one_class_leaves_the_question_to_the_slab);
+	tcase_add_loop_test(tc, any_class_divides_exactly_or_not_at_all, 0, 7);
+	tcase_add_test(tc, foreign_addresses_have_no_owner);
+	tcase_add_test(tc, a_large_block_is_known_by_its_first_unit);
+	tcase_add_test(tc, neighbours_do_not_touch_each_other);
+	tcase_add_test(tc, objects_of_a_cache_have_an_owner_but_no_class);
+	tcase_add_test(tc, tables_are_covered_or_it_is_said);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

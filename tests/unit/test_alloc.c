@@ -1,0 +1,511 @@
+/*
+ * test_alloc.c - the engine under malloc(), and sized memory
+ *
+ * Each test is a process of its own.
+ */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/child.h"
+#include "umem/alloc.h"
+#include "umem/cache.h"
+#include "umem/init.h"
+#include "umem/large.h"
+#include "umem/stats.h"
+#include "umem/umem.h"
+#include "umem/update.h"
+#include "vmem/os.h"
+
+#define MOST 2000
+
+static const size_t sizes[] = {1, 7, 8, 9, 16, 24, 48, 63, 64, 65, 100, 128,
+    192, 200, 256, 320, 1000, 1024, 1088, 2048, 2049, 4000, 4096, 8192, 12288,
+    20480, 32768, 32769, 40000, 57344, 65536, 65537, 100000, 131072, 1000000,
+    SIZE_CLASS_MAX - 1, SIZE_CLASS_MAX, SIZE_CLASS_MAX + 1, 10000000};
+
+/* Each byte at first, then one in each cache line. */
+static size_t
+step(size_t i)
+{
+	return i < 4096 ? 1 : 61;
+}
+
+static void
+fill(void *p, size_t n, unsigned seed)
+{
+	unsigned char *c = p;
+
+	for (size_t i = 0; i < n; i += step(i))
+		c[i] = (unsigned char)(seed + i * 7 + i / 251);
+}
+
+static bool
+is_filled(const void *p, size_t n, unsigned seed)
+{
+	const unsigned char *c = p;
+
+	for (size_t i = 0; i < n; i += step(i))
+		if (c[i] != (unsigned char)(seed + i * 7 + i / 251))
+			return false;
+	return true;
+}
+
+static bool
+is_zero(const void *at, size_t bytes)
+{
+	const char *c = at;
+
+	return c[0] == 0 && memcmp(c, c + 1, bytes - 1) == 0;
+}
+
+static size_t
+live(void)
+{
+	struct stats stats;
+
+	stats_read(&stats);
+	return stats.chunks_live + stats.large;
+}
+
+START_TEST(blocks_are_aligned_by_their_size)
+{
+	for (unsigned i = 0; i < array_size(sizes); i++) {
+		void *p[8];
+
+		for (int j = 0; j < 8; j++) {
+			uintptr_t at;
+
+			p[j] = umem_alloc(sizes[i], UMEM_DEFAULT);
+			at = (uintptr_t)p[j];
+			ck_assert_ptr_nonnull(p[j]);
+			ck_assert_uint_eq(at % 8, 0);
+			if (sizes[i] >= 16)
+				ck_assert_uint_eq(at % 16, 0);
+			if (sizes[i] % 64 == 0)
+				ck_assert_uint_eq(at % 64, 0);
+			if (sizes[i] % os_page_size() == 0)
+				ck_assert_uint_eq(at % os_page_size(), 0);
+			ck_assert_uint_ge(alloc_usable(p[j], "test"), sizes[i]);
+			ck_assert(alloc_fits(p[j], sizes[i]));
+			ck_assert(
+			    !alloc_fits(p[j], alloc_usable(p[j], "test") + 1));
+			fill(p[j], sizes[i], (unsigned)j);
+		}
+		for (int j = 0; j < 8; j++) {
+			ck_assert(is_filled(p[j], sizes[i], (unsigned)j));
+			umem_free(p[j], sizes[i]);
+		}
+	}
+}
+END_TEST
+
+START_TEST(every_alignment_of_every_size)
+{
+	size_t before = live();
+
+	for (size_t align = 1; align <= 16 * MIB; align *= 2)
+		for (unsigned i = 0; i < array_size(sizes); i++) {
+			char *p =
+			    umem_alloc_align(sizes[i], align, UMEM_DEFAULT);
+			char *q =
+			    umem_alloc_aligned(sizes[i], align, UMEM_DEFAULT);
+
+			ck_assert_ptr_nonnull(p);
+			ck_assert_ptr_nonnull(q);
+			ck_assert_uint_eq(
+			    (uintptr_t)p % (align < 8 ? 8 : align), 0);
+			ck_assert_uint_eq((uintptr_t)q % align, 0);
+			p[0] = q[0] = 1;
+			p[sizes[i] - 1] = q[sizes[i] - 1] = 2;
+			ck_assert(p + sizes[i] <= q || q + sizes[i] <= p);
+			umem_free_aligned(p, sizes[i]);
+			umem_free_align(q, sizes[i]);
+		}
+	ck_assert_uint_eq(live(), before);
+}
+END_TEST
+
+START_TEST(nothing_is_no_memory_and_no_failure)
+{
+	errno = 77;
+	ck_assert_ptr_null(umem_alloc(0, UMEM_DEFAULT));
+	ck_assert_ptr_null(umem_alloc(0, UMEM_NOFAIL));
+	ck_assert_ptr_null(umem_zalloc(0, UMEM_NOFAIL));
+	ck_assert_ptr_null(umem_alloc_align(0, 64, UMEM_NOFAIL));
+	umem_free(NULL, 0);
+	umem_free_align(NULL, 0);
+	umem_free_aligned(NULL, 0);
+	ck_assert_int_eq(errno, 77);
+}
+END_TEST
+
+/* umem.h: NULL is allowed and does nothing, whatever the size. */
+static void
+free_null(void)
+{
+	umem_free(NULL, 16);
+	umem_free(NULL, SIZE_MAX);
+	umem_free_align(NULL, 16);
+	umem_free_aligned(NULL, 4096);
+}
+
+START_TEST(null_may_be_freed)
+{
+	ck_assert_str_eq(child_writes(free_null), "");
+	ck_assert(child_exited(0));
+}
+END_TEST
+
+START_TEST(what_cannot_be_had_is_refused)
+{
+	static const size_t huge[] = {(size_t)PTRDIFF_MAX, PTRDIFF_MAX - 65535,
+	    (size_t)PTRDIFF_MAX + 1, SIZE_MAX, SIZE_MAX - 65535,
+	    (size_t)1 << 60};
+	static const size_t odd[] = {
+	    0, 3, 24, 4095, SIZE_MAX, ((size_t)1 << 63) + 1};
+	size_t before = live();
+	void *p = umem_alloc(100, UMEM_DEFAULT);
+
+	for (unsigned i = 0; i < array_size(huge); i++)
+		for (int j = 0; j < 6; j++) {
+			void *q = NULL;
+
+			errno = 0;
+			if (j == 0)
+				q = umem_alloc(huge[i], UMEM_DEFAULT);
+			if (j == 1)
+				q = umem_zalloc(huge[i], UMEM_DEFAULT);
+			if (j == 2)
+				q = umem_alloc_align(huge[i], 4096, 0);
+			if (j == 3)
+				q = umem_alloc_align(
+				    huge[i], (size_t)1 << 62, 0);
+			if (j == 4)
+				q = alloc_resize(p, huge[i]);
+			if (j == 5)
+				q = umem_alloc_align(1, (size_t)1 << 63, 0);
+			ck_assert_ptr_null(q);
+			ck_assert_int_eq(errno, ENOMEM);
+		}
+	for (unsigned i = 0; i < array_size(odd); i++) {
+		errno = 0;
+		ck_assert_ptr_null(umem_alloc_align(8, odd[i], UMEM_NOFAIL));
+		ck_assert_int_eq(errno, EINVAL);
+	}
+	umem_free(p, 100);
+	ck_assert_uint_eq(live(), before);
+}
+END_TEST
+
+/* Dirty blocks of all sizes come back as zeros. */
+START_TEST(zeroed_memory_is_zero_also_after_use)
+{
+	for (int round = 0; round < 3; round++)
+		for (unsigned i = 0; i < array_size(sizes); i++) {
+			void *p[6];
+
+			for (int j = 0; j < 6; j++) {
+				p[j] = umem_zalloc(sizes[i], UMEM_DEFAULT);
+				ck_assert(is_zero(p[j], sizes[i]));
+				memset(p[j], 0xff, sizes[i]);
+			}
+			for (int j = 0; j < 6; j++)
+				umem_free(p[j], sizes[i]);
+		}
+}
+END_TEST
+
+/* From 32 MiB on pages are dropped, not written; the tail is not a page. */
+START_TEST(zeroed_memory_is_zero_when_it_is_large)
+{
+	size_t bytes = 33 * MIB + 12345;
+
+	for (int round = 0; round < 3; round++) {
+		char *p = umem_zalloc(bytes, UMEM_DEFAULT);
+
+		ck_assert_ptr_nonnull(p);
+		ck_assert(is_zero(p, bytes));
+		memset(p, 0xff, align_up(bytes, 65536));
+		umem_free(p, bytes);
+		os_fail_nth(round == 1, 1000);
+	}
+	os_fail_nth(0, 0);
+}
+END_TEST
+
+START_TEST(a_resized_block_keeps_what_was_in_it)
+{
+	size_t before = live();
+	unsigned seed = 5;
+	size_t size = 1;
+	char *p = alloc_get(size);
+
+	srand((unsigned)_i + 1);
+	fill(p, size, seed);
+	for (int i = 0; i < 150; i++) {
+		size_t want = sizes[(unsigned)rand() % array_size(sizes)] +
+			      (size_t)rand() % 100;
+		size_t kept = want < size ? want : size;
+		char *q = alloc_resize(p, want);
+
+		ck_assert_ptr_nonnull(q);
+		ck_assert_uint_ge(alloc_usable(q, "test"), want);
+		ck_assert(is_filled(q, kept, seed));
+		fill(q, want, ++seed);
+		p = q;
+		size = want;
+	}
+	alloc_free(p);
+	ck_assert_uint_eq(live(), before);
+}
+END_TEST
+
+START_TEST(a_block_stays_where_it_is_while_it_is_half_used)
+{
+	for (unsigned c = 2; c <= size_classes.n; c++) {
+		size_t bytes = size_classes.bytes[c];
+		char *p = alloc_get(bytes);
+
+		ck_assert_ptr_eq(alloc_resize(p, bytes - 1), p);
+		ck_assert_ptr_eq(alloc_resize(p, bytes / 2 + 1), p);
+		ck_assert_ptr_eq(alloc_resize(p, bytes), p);
+		/* What is made small does not keep a large chunk. */
+		if (bytes > 64) {
+			char *q = alloc_resize(p, bytes / 4);
+
+			ck_assert_ptr_nonnull(q);
+			ck_assert_uint_lt(alloc_usable(q, "test"), bytes);
+			p = q;
+		}
+		alloc_free(p);
+	}
+}
+END_TEST
+
+/* Fails every request in turn until it works; the block is whole after each. */
+START_TEST(a_refused_resize_keeps_the_block)
+{
+	static const size_t from[] = {
+	    100, 5000, 100000, 9 * MIB, 9 * MIB, 20 * MIB};
+	static const size_t to[] = {
+	    200000, 900 * KIB, 9 * MIB, 40 * MIB, 100, 9 * MIB};
+
+	for (unsigned i = 0; i < array_size(from); i++)
+		for (unsigned burst = 1; burst <= 1000000; burst *= 1000000) {
+			char *p = alloc_get(from[i]), *q = NULL;
+			size_t least = from[i] < to[i] ? from[i] : to[i];
+
+			fill(p, from[i], i);
+			for (unsigned nth = 1; q == NULL; nth++) {
+				size_t before = live();
+
+				os_fail_nth(nth, burst);
+				errno = 0;
+				q = alloc_resize(p, to[i]);
+				os_fail_nth(0, 0);
+				ck_assert_uint_lt(nth, 1000);
+				if (q != NULL)
+					break;
+				ck_assert_int_eq(errno, ENOMEM);
+				ck_assert(is_filled(p, from[i], i));
+				ck_assert_uint_eq(live(), before);
+			}
+			ck_assert(is_filled(q, least, i));
+			alloc_free(q);
+		}
+}
+END_TEST
+
+START_TEST(a_refused_request_is_enomem_and_loses_nothing)
+{
+	static const size_t want[] = {
+	    16, 300, 5000, 60000, 500000, SIZE_CLASS_MAX, 30 * MIB, 300 * MIB};
+
+	for (unsigned i = 0; i < array_size(want); i++)
+		for (unsigned nth = 1;; nth++) {
+			size_t before = live();
+			void *p;
+
+			os_fail_nth(nth, 1u << 30);
+			errno = 0;
+			p = umem_zalloc(want[i], UMEM_DEFAULT);
+			os_fail_nth(0, 0);
+			if (p != NULL) {
+				ck_assert(is_zero(p, want[i]));
+				umem_free(p, want[i]);
+				ck_assert_uint_eq(live(), before);
+				break;
+			}
+			ck_assert_int_eq(errno, ENOMEM);
+			ck_assert_uint_eq(live(), before);
+			ck_assert_uint_lt(nth, 1000);
+		}
+}
+END_TEST
+
+START_TEST(free_needs_nothing_and_keeps_errno)
+{
+	static void *p[MOST];
+	size_t before = live();
+
+	for (unsigned i = 0; i < MOST; i++)
+		p[i] = umem_alloc(
+		    sizes[i % (array_size(sizes) - 4)], UMEM_DEFAULT);
+	os_fail_nth(1, 1u << 30);
+	errno = 77;
+	for (unsigned i = 0; i < MOST; i++)
+		umem_free(p[i], sizes[i % (array_size(sizes) - 4)]);
+	ck_assert_int_eq(errno, 77);
+	os_fail_nth(0, 0);
+	ck_assert_uint_eq(live(), before);
+}
+END_TEST
+
+/* When there is no new memory, what other classes keep serves. */
+START_TEST(what_is_cached_is_found_before_a_request_fails)
+{
+	static void *p[64];
+	size_t n = 0;
+	void *q;
+
+	for (; n < 64; n++)
+		p[n] = umem_alloc(1 * MIB, UMEM_NOFAIL);
+	for (unsigned i = 0; i < 64; i++)
+		umem_free(p[i], 1 * MIB);
+	/* No more from the kernel: 3 MiB must be made of these. */
+	os_fail_nth(1, 1u << 30);
+	for (n = 0; n < 10; n++) {
+		p[n] = q = umem_alloc(3 * MIB, UMEM_DEFAULT);
+		ck_assert_ptr_nonnull(q);
+	}
+	os_fail_nth(0, 0);
+	for (n = 0; n < 10; n++)
+		umem_free(p[n], 3 * MIB);
+}
+END_TEST
+
+static char wrong[8];
+
+static void *
+churn(void *arg)
+{
+	unsigned seed = (unsigned)(uintptr_t)arg;
+	static const size_t most[] = {64, 64, 200, 1000, 5000, 60000, 300000};
+	unsigned char *mine[64] = {NULL};
+	size_t size[64];
+
+	for (int i = 0; i < 20000; i++) {
+		unsigned j = (unsigned)rand_r(&seed) % 64;
+		size_t want = 1 + (size_t)rand_r(&seed) %
+				      most[(unsigned)rand_r(&seed) % 7];
+
+		if (mine[j] == NULL) {
+			mine[j] = umem_alloc(want, UMEM_DEFAULT);
+			size[j] = want;
+		} else {
+			if (mine[j][0] != j + 1 ||
+			    mine[j][size[j] - 1] != j + 1)
+				wrong[0]++;
+			umem_free(mine[j], size[j]);
+			mine[j] = NULL;
+			continue;
+		}
+		mine[j][0] = mine[j][want - 1] = (unsigned char)(j + 1);
+	}
+	for (unsigned j = 0; j < 64; j++)
+		if (mine[j] != NULL)
+			umem_free(mine[j], size[j]);
+	return NULL;
+}
+
+START_TEST(threads_leave_nothing_behind)
+{
+	size_t before = live();
+	pthread_t thread[4];
+
+	for (uintptr_t i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, churn, (void *)(i + 1));
+	for (int i = 0; i < 20; i++)
+		umem_reap();
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_int_eq(wrong[0], 0);
+	ck_assert_uint_eq(live(), before);
+	update_trim();
+	for (unsigned c = 1; c <= size_classes.n; c++)
+		ck_assert(slab_store_check(&class_cache[c]->slabs));
+	ck_assert_uint_eq(live(), before);
+}
+END_TEST
+
+static void
+free_other_size(void)
+{
+	umem_free(umem_alloc(100, UMEM_DEFAULT), 200);
+}
+
+static void
+free_inside(void)
+{
+	umem_free((char *)umem_alloc(1000, UMEM_DEFAULT) + 16, 1000);
+}
+
+static void
+free_aligned_of_more(void)
+{
+	umem_free_align(umem_alloc_align(100, 64, UMEM_DEFAULT), 1 << 20);
+}
+
+static void
+resize_stack(void)
+{
+	int here;
+
+	alloc_resize(&here, 10);
+}
+
+START_TEST(misuse_ends_the_process)
+{
+	static void (*const f[])(void) = {
+	    free_other_size, free_inside, free_aligned_of_more, resize_stack};
+	static const char *const text[] = {"size 200 does not fit the block\n",
+	    "not the start of a block\n", "size 1048576 does not fit the block",
+	    "umem: realloc(0x"};
+
+	for (unsigned i = 0; i < array_size(f); i++) {
+		const char *said = child_writes(f[i]);
+
+		ck_assert_msg(strstr(said, text[i]) != NULL, "%s", said);
+		ck_assert(child_aborted());
+	}
+}
+END_TEST
+
+Suite *
+alloc_suite(void)
+{
+	Suite *suite = suite_create("alloc");
+	TCase *tc = tcase_create("alloc");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, blocks_are_aligned_by_their_size);
+	tcase_add_test(tc, every_alignment_of_every_size);
+	tcase_add_test(tc, nothing_is_no_memory_and_no_failure);
+	tcase_add_test(tc, null_may_be_freed);
+	tcase_add_test(tc, what_cannot_be_had_is_refused);
+	tcase_add_test(tc, zeroed_memory_is_zero_also_after_use);
+	tcase_add_test(tc, zeroed_memory_is_zero_when_it_is_large);
+	tcase_add_loop_test(tc, a_resized_block_keeps_what_was_in_it, 0, 3);
+	tcase_add_test(tc, a_block_stays_where_it_is_while_it_is_half_used);
+	tcase_add_test(tc, a_refused_resize_keeps_the_block);
+	tcase_add_test(tc, a_refused_request_is_enomem_and_loses_nothing);
+	tcase_add_test(tc, free_needs_nothing_and_keeps_errno);
+	tcase_add_test(tc, what_is_cached_is_found_before_a_request_fails);
+	tcase_add_test(tc, threads_leave_nothing_behind);
+	tcase_add_test(tc, misuse_ends_the_process);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,228 @@
+/* test_init.c - what there is after the start, and memory before it */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "umem/alloc.h"
+#include "umem/init.h"
+#include "vmem/heap.h"
+#include "vmem/vmem.h"
+
+START_TEST(the_library_has_started_itself)
+{
+	ck_assert_int_eq(umem_state, UMEM_READY);
+	ck_assert(umem_ready());
+	ck_assert(umem_start());
+	ck_assert(!boot_is_early());
+	ck_assert_uint_ne(heap_slot.base, 0);
+	ck_assert_uint_eq(addr_map.units, heap_slot.units);
+}
+END_TEST
+
+START_TEST(each_class_has_its_cache_and_its_header)
+{
+	for (unsigned c = 1; c <= size_classes.n; c++) {
+		struct umem_cache *cache = class_cache[c];
+
+		ck_assert_ptr_nonnull(cache);
+		ck_assert_uint_eq(cache->class, c);
+		ck_assert_uint_eq(
+		    cache->slabs.layout.chunk, size_classes.bytes[c]);
+		ck_assert_uint_eq(cache->slabs.map_class, c);
+		ck_assert(!cache->slabs.constructs);
+		if (cache->has_magazines)
+			ck_assert_ptr_eq(cache->mag.hot, cpu_header_none() + c);
+	}
+	ck_assert_ptr_null(class_cache[0]);
+	ck_assert_str_eq(class_cache[1]->name, "umem_alloc_8");
+}
+END_TEST
+
+START_TEST(the_fast_paths_are_on_where_there_are_sections)
+{
+	if (cpu_layer.rseq.owner == RSEQ_NONE) {
+		ck_assert_uint_eq(alloc_fast.units, 0);
+		ck_assert_uint_eq(alloc_fast.small_end, 0);
+		return;
+	}
+	ck_assert_uint_eq(alloc_fast.units, addr_map.units);
+	ck_assert_uint_eq(alloc_fast.small_end, SIZE_SMALL + 1);
+	ck_assert_uint_eq(alloc_fast.base, addr_map.base);
+	ck_assert_ptr_eq(alloc_fast.entry, addr_map.entry);
+	ck_assert_ptr_eq(alloc_fast.hot, cpu_header_none());
+	ck_assert_uint_eq((uintptr_t)&alloc_fast % CACHE_LINE, 0);
+}
+END_TEST
+
+START_TEST(the_mode_is_told)
+{
+	struct umem_mode mode;
+
+	memset(&mode, 0xff, sizeof(mode));
+	errno = 77;
+	ck_assert_int_eq(umem_mode(&mode, sizeof(mode)), 0);
+	ck_assert_int_eq(errno, 77);
+	ck_assert_int_eq(
+	    mode.mode == UMEM_MODE_LOCKED, cpu_layer.rseq.owner == RSEQ_NONE);
+	ck_assert_int_eq(mode.mode == UMEM_MODE_RSEQ_LIBC,
+	    cpu_layer.rseq.owner == RSEQ_LIBC);
+	ck_assert_int_eq(
+	    mode.index == UMEM_INDEX_MM_CID, cpu_layer.rseq.by_mm_cid);
+	ck_assert_uint_ge(mode.ncpus, 1);
+	ck_assert_ptr_nonnull(mode.reason);
+	if (mode.mode == UMEM_MODE_LOCKED)
+		ck_assert_str_ne(mode.reason, "");
+	for (size_t bytes = 0; bytes < 100; bytes++) {
+		errno = 0;
+		if (bytes == sizeof(mode))
+			continue;
+		ck_assert_int_eq(umem_mode(&mode, bytes), -1);
+		ck_assert_int_eq(errno, EINVAL);
+	}
+	errno = 0;
+	ck_assert_int_eq(umem_mode(NULL, sizeof(mode)), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_str_eq(umem_version(), UMEM_VERSION);
+}
+END_TEST
+
+START_TEST(the_heap_arena_is_one_and_gives_memory)
+{
+	vmem_alloc_t *import = NULL;
+	vmem_free_t *release = NULL;
+	vmem_t *heap = vmem_heap_arena(&import, &release);
+	char *p;
+
+	ck_assert_ptr_nonnull(heap);
+	ck_assert_ptr_eq(vmem_heap_arena(NULL, NULL), heap);
+	p = import(heap, 10000, VM_NOSLEEP);
+	ck_assert_ptr_nonnull(p);
+	memset(p, 1, 10000);
+	release(heap, p, 10000);
+}
+END_TEST
+
+/* Boot memory: what a resolver gets before the library is relocated. */
+START_TEST(boot_blocks_are_aligned_apart_and_zero)
+{
+	char *last = NULL;
+	size_t room = 0;
+
+	for (size_t align = 1; align <= 4096; align *= 2)
+		for (size_t size = 0; size < 100; size += 33) {
+			char *p = boot_alloc(size, align);
+
+			ck_assert_ptr_nonnull(p);
+			ck_assert_uint_eq(
+			    (uintptr_t)p % (align < 16 ? 16 : align), 0);
+			ck_assert(boot_owns(p));
+			ck_assert_uint_eq(boot_usable(p), size);
+			ck_assert(last == NULL || p >= last + room);
+			for (size_t i = 0; i < size; i++)
+				ck_assert_int_eq(p[i], 0);
+			memset(p, 0xff, size);
+			ck_assert_uint_eq(boot_usable(p), size);
+			last = p;
+			room = size;
+		}
+	ck_assert(!boot_owns(NULL));
+	ck_assert(!boot_owns(&room));
+	ck_assert(!boot_owns(umem_alloc(10, UMEM_NOFAIL)));
+}
+END_TEST
+
+START_TEST(boot_memory_ends_and_says_so)
+{
+	unsigned n = 0;
+
+	ck_assert_ptr_null(boot_alloc(SIZE_MAX, 16));
+	ck_assert_ptr_null(boot_alloc(SIZE_MAX - 8, 16));
+	ck_assert_ptr_null(boot_alloc(PTRDIFF_MAX, 16));
+	ck_assert_ptr_null(boot_alloc(2 * MIB, 16));
+	ck_assert_ptr_null(boot_alloc(16, (size_t)1 << 62));
+	while (boot_alloc(1000, 16) != NULL)
+		n++;
+	ck_assert_uint_ge(n, 1000);
+	ck_assert_uint_le(n, 1048);
+	ck_assert_ptr_null(boot_alloc(1000, 16));
+}
+END_TEST
+
+START_TEST(boot_blocks_are_freed_and_resized_without_harm)
+{
+	char *p = boot_alloc(100, 16), *q;
+
+	memset(p, 5, 100);
+	alloc_free(p);
+	umem_free(p, 100);
+	umem_free_align(p, 100);
+	q = alloc_resize(p, 1000);
+	ck_assert_ptr_nonnull(q);
+	ck_assert(!boot_owns(q));
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(q[i], 5);
+	q = alloc_resize(p, 10);
+	ck_assert_int_eq(q[9], 5);
+	ck_assert_uint_eq(alloc_usable(p, "test"), 100);
+}
+END_TEST
+
+static void *
+take_boot(void *arg)
+{
+	static uint32_t n;
+	void **p = arg;
+
+	for (int i = 0; i < 500; i++)
+		p[__atomic_fetch_add(&n, 1, __ATOMIC_RELAXED)] =
+		    boot_alloc(64, 16);
+	return NULL;
+}
+
+static int
+by_address(const void *a, const void *b)
+{
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+START_TEST(boot_blocks_of_threads_are_apart)
+{
+	static uintptr_t p[2000];
+	pthread_t thread[4];
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, take_boot, p);
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	qsort(p, 2000, sizeof(p[0]), by_address);
+	ck_assert_uint_ne(p[0], 0);
+	for (int i = 1; i < 2000; i++)
+		ck_assert_uint_ge(p[i] - p[i - 1], 80);
+	for (int i = 0; i < 2000; i++)
+		ck_assert_uint_eq(boot_usable((void *)p[i]), 64);
+}
+END_TEST
+
+Suite *
+init_suite(void)
+{
+	Suite *suite = suite_create("init");
+	TCase *tc = tcase_create("init");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, the_library_has_started_itself);
+	tcase_add_test(tc, each_class_has_its_cache_and_its_header);
+	tcase_add_test(tc, the_fast_paths_are_on_where_there_are_sections);
+	tcase_add_test(tc, the_mode_is_told);
+	tcase_add_test(tc, the_heap_arena_is_one_and_gives_memory);
+	tcase_add_test(tc, boot_blocks_are_aligned_apart_and_zero);
+	tcase_add_test(tc, boot_memory_ends_and_says_so);
+	tcase_add_test(tc, boot_blocks_are_freed_and_resized_without_harm);
+	tcase_add_test(tc, boot_blocks_of_threads_are_apart);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

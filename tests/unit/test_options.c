@@ -1,0 +1,358 @@
+/*
+ * test_options.c - every word of UMEM_OPTIONS, and every way to get it wrong
+ *
+ * Words change globals; each test is a process of its own.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "magazine/magazine.h"
+#include "tests/unit/child.h"
+#include "umem/cache.h"
+#include "umem/options.h"
+#include "umem/size_class.h"
+#include "umem/update.h"
+#include "vmem/vmem.h"
+
+static struct options options;
+static char text[4096];
+
+static void
+parse_text(void)
+{
+	options_parse(&options, text);
+}
+
+static void
+parse(const char *words)
+{
+	options = (struct options){.mode = RSEQ_LIBC};
+	options_parse(&options, words);
+}
+
+/* What is said of the words, if messages are wanted. */
+static const char *
+said(const char *words)
+{
+	options = (struct options){.mode = RSEQ_LIBC};
+	snprintf(text, sizeof(text), "%s,verbose", words);
+	child_writes(parse_text);
+	ck_assert(child_exited(0));
+	return child_text;
+}
+
+static void
+check_said(const char *words, const char *rest)
+{
+	char expected[1024];
+
+	snprintf(expected, sizeof(expected), "%s%s%s",
+	    rest[0] == '\0' ? "" : "umem: UMEM_OPTIONS: ", rest,
+	    rest[0] == '\0' ? "" : "\n");
+	ck_assert_str_eq(said(words), expected);
+}
+
+START_TEST(words_that_take_no_value)
+{
+	parse("nomagazines");
+	ck_assert(!cache_use_magazines);
+	parse("verbose");
+	ck_assert(options.verbose);
+	parse("size_clear");
+	size_class_start();
+	ck_assert_uint_eq(size_classes.n, 1);
+}
+END_TEST
+
+START_TEST(each_word_with_a_value_sets_what_it_says)
+{
+	static const struct {
+		const char *words;
+		int policy;
+	} fit[] = {{"allocator=best", VM_BESTFIT},
+	    {"allocator=first", VM_FIRSTFIT}, {"allocator=next", VM_NEXTFIT},
+	    {"allocator=instant", 0}};
+	static const struct {
+		const char *words;
+		enum rseq_owner mode;
+	} mode[] = {{"mode=locked", RSEQ_NONE}, {"mode=own", RSEQ_OWN},
+	    {"mode=rseq", RSEQ_LIBC}};
+
+	for (int i = 0; i < 4; i++) {
+		parse(fit[i].words);
+		ck_assert_int_eq(options.policy, fit[i].policy);
+	}
+	for (int i = 0; i < 3; i++) {
+		parse(mode[i].words);
+		ck_assert_int_eq(options.mode, mode[i].mode);
+	}
+	parse("concurrency=3");
+	ck_assert_uint_eq(options.concurrency, 3);
+	parse("concurrency=4294967295");
+	ck_assert_uint_eq(options.concurrency, UINT32_MAX);
+	parse("max_contention=17");
+	ck_assert_uint_eq(magazine_max_contention, 17);
+	parse("max_contention=0");
+	ck_assert_uint_eq(magazine_max_contention, 0);
+	parse("max_contention=99999999999");
+	ck_assert_uint_eq(magazine_max_contention, UINT32_MAX);
+	parse("reap_interval=5");
+	ck_assert_uint_eq(update_interval_ns, 5000000000);
+	parse("reap_interval=1000000");
+	ck_assert_uint_eq(update_interval_ns, 1000000000000000);
+	parse("thread=yes");
+	ck_assert_int_eq(update_thread_wanted, THREAD_YES);
+	parse("thread=no");
+	ck_assert_int_eq(update_thread_wanted, THREAD_NO);
+	parse("thread=auto");
+	ck_assert_int_eq(update_thread_wanted, THREAD_AUTO);
+	parse("size_add=5008,size_remove=5120");
+	size_class_start();
+	ck_assert_uint_eq(size_classes.bytes[size_class_of(5000)], 5008);
+	ck_assert_uint_eq(size_classes.bytes[size_class_of(5009)], 6144);
+}
+END_TEST
+
+START_TEST(what_is_right_is_not_mentioned)
+{
+	static const char *const right[] = {"backend=sbrk", "backend=mmap",
+	    "perthread_cache=1m", "sbrk_minalloc=64K", "sbrk_pagesize=4096",
+	    "size_add=5m", "size_add=5M", "size_add=1k", "size_remove=2K",
+	    "allocator=best", "concurrency=1", "nomagazines", "size_clear",
+	    "sbrk_minalloc=0", "sbrk_minalloc=16777215t",
+	    "sbrk_minalloc=17179869183G", "sbrk_minalloc=3T",
+	    "sbrk_minalloc=18446744073709551615", "verbose", "reap_interval=1",
+	    "  concurrency=1\t", "concurrency = 1", "\n verbose"};
+
+	for (unsigned i = 0; i < array_size(right); i++)
+		check_said(right[i], "");
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_said_in_these_words)
+{
+	static const char *const wrong[][2] = {
+	    {"nonsense", "'nonsense' not recognized"},
+	    {"nonsense=5", "'nonsense' not recognized"},
+	    {"Verbose", "'Verbose' not recognized"},
+	    {"verbos", "'verbos' not recognized"},
+	    {"verbosee", "'verbosee' not recognized"},
+	    {"", "empty option"},
+	    {"  ", "empty option"},
+	    {"=5", "empty option"},
+	    {" = 5", "empty option"},
+	    {"concurrency=1,,nomagazines", "empty option"},
+	    {"nomagazines=1", "nomagazines: does not take a value. ignored"},
+	    {"size_clear=", "size_clear: does not take a value. ignored"},
+	    {"verbose=1", "verbose: does not take a value. ignored"},
+	    {"concurrency", "concurrency: Required value missing"},
+	    {"concurrency=", "concurrency: Required value missing"},
+	    {"concurrency= ", "concurrency: Required value missing"},
+	    {"backend", "backend: Required value missing"},
+	    {"size_add", "size_add: Required value missing"},
+	    {"concurrency=x", "concurrency: not a number"},
+	    {"concurrency=-1", "concurrency: not a number"},
+	    {"concurrency=+1", "concurrency: not a number"},
+	    {"concurrency=1x", "concurrency: not a number"},
+	    {"concurrency=1k", "concurrency: not a number"},
+	    {"concurrency=0x10", "concurrency: not a number"},
+	    {"concurrency=1 2", "concurrency: not a number"},
+	    {"size_add=16kk", "size_add: not a number"},
+	    {"size_add=16q", "size_add: not a number"},
+	    {"size_add=1.5k", "size_add: not a number"},
+	    {"size_add=k", "size_add: not a number"},
+	    {"size_add=16\xff", "size_add: not a number"},
+	    {"size_add=16 k", "size_add: not a number"},
+	    {"concurrency=18446744073709551616", "concurrency: overflowed"},
+	    {"concurrency=99999999999999999999999", "concurrency: overflowed"},
+	    {"sbrk_minalloc=18446744073709551615k",
+		"sbrk_minalloc: overflowed"},
+	    {"sbrk_minalloc=17179869184g", "sbrk_minalloc: overflowed"},
+	    {"sbrk_minalloc=16777216T", "sbrk_minalloc: overflowed"},
+	    {"backend=zfs", "backend: must be backend=sbrk or backend=mmap"},
+	    {"allocator=worst", "allocator: 'worst' not recognized"},
+	    {"thread=perhaps", "thread: 'perhaps' not recognized"},
+	    {"mode=fast", "mode: 'fast' not recognized"},
+	};
+
+	for (unsigned i = 0; i < array_size(wrong); i++)
+		check_said(wrong[i][0], wrong[i][1]);
+}
+END_TEST
+
+START_TEST(values_out_of_range_change_nothing_and_are_told)
+{
+	static const char *const words[] = {"concurrency=0",
+	    "concurrency=4294967296", "reap_interval=0",
+	    "reap_interval=1000001", "size_add=0", "size_add=17", "size_add=8",
+	    "size_add=9m", "size_remove=17", "size_remove=8m"};
+
+	for (unsigned i = 0; i < array_size(words); i++) {
+		char name[32];
+		uint64_t interval = update_interval_ns;
+		unsigned n = size_classes.n;
+
+		snprintf(name, sizeof(name),
+		    "umem: UMEM_OPTIONS: %.*s: ", (int)strcspn(words[i], "="),
+		    words[i]);
+		ck_assert_ptr_eq(strstr(said(words[i]), name), child_text);
+		parse(words[i]);
+		size_class_start();
+		ck_assert_uint_eq(options.concurrency, 0);
+		ck_assert_uint_eq(update_interval_ns, interval);
+		ck_assert_uint_eq(size_classes.n, n);
+	}
+}
+END_TEST
+
+static void
+parse_quietly(void)
+{
+	static const char *const words[] = {"nonsense", ",,,", "concurrency=x",
+	    "size_add", "nomagazines=1", "=", "backend=zfs", "allocator=worst",
+	    "size_add=99999999999999999999999"};
+
+	for (unsigned i = 0; i < array_size(words); i++)
+		parse(words[i]);
+}
+
+START_TEST(without_verbose_nothing_is_said)
+{
+	ck_assert_str_eq(child_writes(parse_quietly), "");
+	ck_assert(child_exited(0));
+}
+END_TEST
+
+START_TEST(verbose_works_wherever_it_stands)
+{
+	static const char *const words[] = {"verbose,nonsense",
+	    "nonsense,verbose", "nonsense, verbose ", " verbose ,nonsense",
+	    "verbose,nonsense,verbose"};
+
+	for (unsigned i = 0; i < array_size(words); i++) {
+		options = (struct options){.mode = RSEQ_LIBC};
+		strcpy(text, words[i]);
+		ck_assert_str_eq(child_writes(parse_text),
+		    "umem: UMEM_OPTIONS: 'nonsense' not recognized\n");
+	}
+}
+END_TEST
+
+START_TEST(a_wrong_item_does_not_stop_the_next)
+{
+	parse("nonsense,concurrency=x,,=,size_add=q, concurrency=5 ,more");
+	ck_assert_uint_eq(options.concurrency, 5);
+	parse("concurrency=5,concurrency=6,");
+	ck_assert_uint_eq(options.concurrency, 6);
+	parse(" concurrency\t= 7 ");
+	ck_assert_uint_eq(options.concurrency, 7);
+	parse("");
+	ck_assert_uint_eq(options.concurrency, 0);
+}
+END_TEST
+
+START_TEST(an_item_has_511_bytes_at_most)
+{
+	char words[1100], expected[1200];
+
+	memset(words, 'x', sizeof(words));
+	words[511] = '\0';
+	snprintf(expected, sizeof(expected), "'%s' not recognized", words);
+	check_said(words, expected);
+	words[511] = 'x';
+	words[512] = '\0';
+	check_said(words, "argument \"xxxxxxxxxxxxxxxxxxxx...\" too long");
+	/* Blanks do not count. */
+	words[511] = ' ';
+	check_said(words, expected);
+	/* A long value is a value; one byte more is not. */
+	memset(words, '0', sizeof(words));
+	memcpy(words, "concurrency=", 12);
+	memcpy(words + 510, "9", 2);
+	parse(words);
+	ck_assert_uint_eq(options.concurrency, 9);
+	memcpy(words + 510, "009", 4);
+	parse(words);
+	ck_assert_uint_eq(options.concurrency, 0);
+	check_said(words, "argument \"concurrency=00000000...\" too long");
+	/* The next one is read all the same. */
+	strcpy(words + 600, "");
+	memset(words, 'y', 600);
+	strcat(words, ",concurrency=3");
+	parse(words);
+	ck_assert_uint_eq(options.concurrency, 3);
+}
+END_TEST
+
+/* Anything at all: read to the end, never fatal. */
+START_TEST(no_text_is_fatal)
+{
+	static const char bytes[] =
+	    ",,,===  \tconcurrencysize_addverbose0123456789kmgt\xff\x01-";
+	char words[700];
+
+	srand(11);
+	for (int i = 0; i < 3000; i++) {
+		int n = rand() % 699;
+
+		for (int j = 0; j < n; j++)
+			words[j] = bytes[(size_t)rand() % (sizeof(bytes) - 1)];
+		words[n] = '\0';
+		parse(words);
+		options.verbose = false;
+	}
+	size_class_start();
+	ck_assert_uint_ge(size_classes.n, 1);
+}
+END_TEST
+
+START_TEST(the_variable_is_read_from_the_environment)
+{
+	static char *none[] = {NULL};
+	char **kept = environ;
+
+	setenv("UMEM_OPTIONS_", "concurrency=1", 1);
+	setenv("XUMEM_OPTIONS", "concurrency=2", 1);
+	setenv("UMEM_OPTIONS", "concurrency=3,allocator=next", 1);
+	options_read(&options);
+	ck_assert_uint_eq(options.concurrency, 3);
+	ck_assert_int_eq(options.policy, VM_NEXTFIT);
+	ck_assert(!options.secure);
+	unsetenv("UMEM_OPTIONS");
+	options_read(&options);
+	ck_assert_uint_eq(options.concurrency, 0);
+	setenv("UMEM_OPTIONS", "", 1);
+	options_read(&options);
+	ck_assert_uint_eq(options.concurrency, 0);
+	environ = none;
+	options_read(&options);
+	ck_assert_int_eq(options.policy, 0);
+	environ = NULL;
+	options_read(&options);
+	environ = kept;
+}
+END_TEST
+
+Suite *
+options_suite(void)
+{
+	Suite *suite = suite_create("options");
+	TCase *tc = tcase_create("options");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, words_that_take_no_value);
+	tcase_add_test(tc, each_word_with_a_value_sets_what_it_says);
+	tcase_add_test(tc, what_is_right_is_not_mentioned);
+	tcase_add_test(tc, what_is_wrong_is_said_in_these_words);
+	tcase_add_test(tc, values_out_of_range_change_nothing_and_are_told);
+	tcase_add_test(tc, without_verbose_nothing_is_said);
+	tcase_add_test(tc, verbose_works_wherever_it_stands);
+	tcase_add_test(tc, a_wrong_item_does_not_stop_the_next);
+	tcase_add_test(tc, an_item_has_511_bytes_at_most);
+	tcase_add_test(tc, no_text_is_fatal);
+	tcase_add_test(tc, the_variable_is_read_from_the_environment);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,225 @@
+/*
+ * test_size_class.c - every size and its class, also after edits
+ *
+ * The tables are global; each test is a process of its own.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "umem/addr_map.h"
+#include "umem/size_class.h"
+
+/* What the tables must say, found the slow way; sizes must come ascending. */
+static unsigned
+least_class_from(unsigned c, size_t size)
+{
+	while (c <= size_classes.n && size_classes.bytes[c] < size)
+		c++;
+	return c <= size_classes.n ? c : 0;
+}
+
+static void
+check_sizes(size_t first, size_t last, size_t step)
+{
+	unsigned c = 1;
+
+	for (size_t size = first; size <= last; size += step) {
+		c = least_class_from(c, size);
+		if (size_class_of(size) != c)
+			ck_abort_msg("size %zu is of class %u, not %u", size,
+			    size_class_of(size), c);
+	}
+}
+
+/* All small sizes, and those around every class and every guess. */
+static void
+check_table(void)
+{
+	const struct size_classes *t = &size_classes;
+
+	ck_assert_uint_ge(t->n, 1);
+	ck_assert_uint_lt(t->n, SIZE_CLASSES);
+	ck_assert_uint_eq(t->bytes[t->n], SIZE_CLASS_MAX);
+	for (unsigned c = 1; c <= t->n; c++) {
+		ck_assert_uint_gt(t->bytes[c], t->bytes[c - 1]);
+		ck_assert_uint_eq(
+		    size_class_of(t->bytes[c] + 1), c == t->n ? 0 : c + 1);
+		ck_assert_uint_eq(size_class_of(t->bytes[c]), c);
+	}
+	check_sizes(1, SIZE_SMALL + 64, 1);
+	for (size_t base = SIZE_SMALL; base < SIZE_CLASS_MAX; base *= 2)
+		for (size_t i = 0; i < 8; i++)
+			check_sizes(base + base / 8 * i - 1,
+			    base + base / 8 * i + 2, 1);
+}
+
+START_TEST(every_size_has_the_least_class_that_holds_it)
+{
+	ck_assert_uint_eq(size_class_of(0), 1);
+	check_table();
+	check_sizes(1, SIZE_CLASS_MAX, 1);
+}
+END_TEST
+
+START_TEST(above_the_largest_there_is_no_class)
+{
+	static const size_t sizes[] = {SIZE_CLASS_MAX + 1, SIZE_CLASS_MAX * 2,
+	    SIZE_CLASS_MAX * 4 + 1, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1,
+	    SIZE_MAX - 7, SIZE_MAX};
+
+	for (unsigned i = 0; i < array_size(sizes); i++)
+		ck_assert_uint_eq(size_class_of(sizes[i]), 0);
+}
+END_TEST
+
+/* What alignment to 16 costs is not counted; both ways to say a percentage. */
+START_TEST(waste_is_a_fourth_at_most_and_an_eighth_on_average)
+{
+	double of_size = 0, of_chunk = 0;
+
+	for (size_t size = 1; size <= SIZE_CLASS_MAX; size++) {
+		size_t chunk = size_classes.bytes[size_class_of(size)];
+		size_t waste = chunk - size;
+
+		if (waste > 15 && waste * 4 > size)
+			ck_abort_msg("size %zu takes %zu", size, chunk);
+		if (size > 32 * KIB)
+			continue;
+		of_size += (double)waste / (double)size;
+		of_chunk += (double)waste / (double)chunk;
+	}
+	ck_assert_double_le(of_size / (32 * KIB), 0.125);
+	ck_assert_double_le(of_chunk / (32 * KIB), 0.125);
+}
+END_TEST
+
+START_TEST(all_but_the_first_are_what_malloc_has_to_align_to)
+{
+	ck_assert_uint_eq(size_classes.bytes[1], 8);
+	for (unsigned c = 2; c <= size_classes.n; c++)
+		ck_assert_uint_eq(size_classes.bytes[c] % 16, 0);
+	/* umem_alloc() promises lines and pages for their multiples. */
+	for (size_t size = 64; size <= SIZE_CLASS_MAX; size += 64) {
+		size_t chunk = size_classes.bytes[size_class_of(size)];
+
+		ck_assert_uint_eq(chunk % 64, 0);
+		if (size % 4096 == 0)
+			ck_assert_uint_eq(chunk % 4096, 0);
+	}
+}
+END_TEST
+
+START_TEST(what_cannot_be_a_class_is_refused)
+{
+	static const size_t bad[] = {0, 1, 8, 15, 17, 24, SIZE_CLASS_MAX - 8,
+	    SIZE_CLASS_MAX + 16, SIZE_CLASS_MAX * 2, SIZE_MAX, SIZE_MAX - 15};
+	unsigned n = size_classes.n;
+
+	for (unsigned i = 0; i < array_size(bad); i++)
+		ck_assert_msg(!size_class_add(bad[i]), "%zu", bad[i]);
+	ck_assert(!size_class_remove(0));
+	ck_assert(!size_class_remove(5));
+	ck_assert(!size_class_remove(272));
+	ck_assert(!size_class_remove(SIZE_CLASS_MAX));
+	ck_assert(!size_class_remove(SIZE_CLASS_MAX + 16));
+	ck_assert(!size_class_remove(SIZE_MAX));
+	size_class_start();
+	ck_assert_uint_eq(size_classes.n, n);
+	check_table();
+}
+END_TEST
+
+START_TEST(an_added_class_is_used_and_a_removed_one_is_not)
+{
+	unsigned n = size_classes.n;
+
+	ck_assert(size_class_add(5008));
+	ck_assert(size_class_add(5008));
+	ck_assert(size_class_add(512));
+	ck_assert(size_class_remove(8));
+	ck_assert(!size_class_remove(8));
+	size_class_start();
+	ck_assert_uint_eq(size_classes.n, n);
+	ck_assert_uint_eq(size_classes.bytes[size_class_of(5000)], 5008);
+	ck_assert_uint_eq(size_classes.bytes[size_class_of(5009)], 5120);
+	ck_assert_uint_eq(size_classes.bytes[size_class_of(1)], 16);
+	ck_assert_uint_eq(size_class_of(0), 1);
+	check_table();
+}
+END_TEST
+
+START_TEST(cleared_tables_have_the_largest_alone_and_fill_again)
+{
+	size_class_clear();
+	size_class_start();
+	ck_assert_uint_eq(size_classes.n, 1);
+	check_table();
+	check_sizes(1, SIZE_CLASS_MAX, 4093);
+	ck_assert(!size_class_remove(SIZE_CLASS_MAX));
+	ck_assert(size_class_add(64));
+	ck_assert(size_class_add(1 * MIB + 16));
+	size_class_start();
+	ck_assert_uint_eq(size_classes.n, 3);
+	check_table();
+	check_sizes(1, SIZE_CLASS_MAX, 1);
+}
+END_TEST
+
+START_TEST(there_is_room_for_so_many_and_no_more)
+{
+	size_t bytes = 16;
+
+	size_class_clear();
+	while (size_class_add(bytes))
+		bytes += 16;
+	size_class_start();
+	ck_assert_uint_eq(size_classes.n, SIZE_CLASSES - 1);
+	ck_assert_uint_lt(size_classes.n, ADDR_LARGE);
+	check_table();
+	ck_assert(size_class_remove(16));
+	ck_assert(size_class_add(4 * MIB));
+	ck_assert(!size_class_add(4 * MIB + 16));
+	size_class_start();
+	check_table();
+}
+END_TEST
+
+START_TEST(any_edits_leave_right_tables)
+{
+	srand(1 + (unsigned)_i);
+	if (_i % 2 != 0)
+		size_class_clear();
+	for (int i = 0; i < 300; i++) {
+		size_t bytes = (size_t)(rand() % 64 + 1) * 16 << rand() % 14;
+
+		if (rand() % 3 != 0)
+			size_class_add(bytes);
+		else
+			size_class_remove(bytes);
+	}
+	size_class_start();
+	check_table();
+	check_sizes(1, SIZE_CLASS_MAX, 97);
+}
+END_TEST
+
+Suite *
+size_class_suite(void)
+{
+	Suite *suite = suite_create("size_class");
+	TCase *tc = tcase_create("size_class");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, every_size_has_the_least_class_that_holds_it);
+	tcase_add_test(tc, above_the_largest_there_is_no_class);
+	tcase_add_test(tc, waste_is_a_fourth_at_most_and_an_eighth_on_average);
+	tcase_add_test(tc, all_but_the_first_are_what_malloc_has_to_align_to);
+	tcase_add_test(tc, what_cannot_be_a_class_is_refused);
+	tcase_add_test(tc, an_added_class_is_used_and_a_removed_one_is_not);
+	tcase_add_test(
+	    tc, cleared_tables_have_the_largest_alone_and_fill_again);
+	tcase_add_test(tc, there_is_room_for_so_many_and_no_more);
+	tcase_add_loop_test(tc, any_edits_leave_right_tables, 0, 20);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

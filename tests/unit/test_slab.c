@@ -1,0 +1,710 @@
+/*
+ * test_slab.c - slabs of one store, over the heap and over other arenas
+ *
+ * The stores are made here, without caches.  Each test is its own process.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "umem/addr_map.h"
+#include "umem/slab.h"
+#include "vmem/heap.h"
+#include "vmem/hooks.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+#define MOST     20000
+#define NSLABS   6
+#define NTHREADS 4
+
+static struct slab_store store;
+static void *chunks[MOST];
+static unsigned n_destructed;
+static void *destructed[MOST];
+
+static void
+destruct(struct slab_store *s, void *object)
+{
+	/* With no lock held: this would not return otherwise. */
+	lock_take(&s->lock);
+	lock_release(&s->lock);
+	destructed[n_destructed++] = object;
+}
+
+static void
+start(size_t chunk, size_t align, bool constructs)
+{
+	struct slab_layout layout;
+
+	ck_assert(slab_layout(&layout, chunk, align, HEAP_UNIT));
+	slab_store_init(&store, &layout, NULL, 0, constructs ? destruct : NULL);
+}
+
+static void
+check(void)
+{
+	ck_assert(slab_store_check(&store));
+}
+
+/* One, raw or not. */
+static void *
+take(void)
+{
+	void *p;
+
+	ck_assert_uint_eq(slab_take(&store, &p, 1), 1);
+	return p;
+}
+
+static unsigned
+take_all(unsigned n)
+{
+	unsigned taken = 0;
+
+	ck_assert_uint_le(n, MOST);
+	while (taken < n) {
+		unsigned got = slab_take(&store, chunks + taken, n - taken);
+
+		ck_assert_uint_gt(got, 0);
+		taken += got;
+		check();
+	}
+	return taken;
+}
+
+static void
+give(void **p, unsigned n)
+{
+	void *bad;
+
+	ck_assert_int_eq(slab_give(&store, p, n, &bad), SLAB_FINE);
+	check();
+}
+
+static enum slab_fault
+give_fault(void *p)
+{
+	size_t used = slab_used(&store);
+	void *bad = NULL;
+	enum slab_fault fault = slab_give(&store, &p, 1, &bad);
+
+	check();
+	if (fault != SLAB_FINE) {
+		ck_assert_uint_eq(slab_used(&store), used);
+		ck_assert_ptr_eq(bad, p);
+	}
+	return fault;
+}
+
+static int
+by_address(const void *a, const void *b)
+{
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void
+shuffle(void **p, unsigned n)
+{
+	for (unsigned i = n; i > 1; i--) {
+		unsigned j = (unsigned)rand() % i;
+		void *x = p[i - 1];
+
+		p[i - 1] = p[j];
+		p[j] = x;
+	}
+}
+
+/* Distinct, apart, inside spans, writable. */
+static void
+check_apart(unsigned n, size_t bytes)
+{
+	static void *sorted[MOST];
+
+	memcpy(sorted, chunks, n * sizeof(sorted[0]));
+	qsort(sorted, n, sizeof(sorted[0]), by_address);
+	for (unsigned i = 1; i < n; i++)
+		ck_assert_uint_ge(
+		    (uintptr_t)sorted[i], (uintptr_t)sorted[i - 1] + bytes);
+}
+
+START_TEST(a_batch_is_the_lowest_chunks_the_last_being_the_lowest)
+{
+	void *batch[40];
+	uintptr_t lowest;
+
+	start(96, 16, false);
+	ck_assert_uint_eq(slab_take(&store, batch, 40), 40);
+	lowest = (uintptr_t)batch[39];
+	for (unsigned i = 0; i < 40; i++)
+		ck_assert_uint_eq((uintptr_t)batch[i], lowest + (39 - i) * 96);
+	/* Holes are filled first, from below. */
+	ck_assert_int_eq(give_fault((void *)(lowest + 5 * 96)), SLAB_FINE);
+	ck_assert_int_eq(give_fault((void *)(lowest + 3 * 96)), SLAB_FINE);
+	ck_assert_uint_eq(slab_take(&store, batch, 3), 3);
+	ck_assert_uint_eq((uintptr_t)batch[2], lowest + 3 * 96);
+	ck_assert_uint_eq((uintptr_t)batch[1], lowest + 5 * 96);
+	ck_assert_uint_eq((uintptr_t)batch[0], lowest + 40 * 96);
+	ck_assert_uint_eq(slab_used(&store), 41);
+	check();
+}
+END_TEST
+
+START_TEST(chunks_are_apart_and_aligned_for_every_size)
+{
+	static const size_t sizes[] = {8, 16, 48, 64, 80, 1000, 4096, 10000,
+	    24576, 65536, 81920, 131072, 300000};
+	size_t chunk = sizes[_i];
+	size_t align = chunk & -chunk;
+	unsigned n;
+
+	start(chunk, align < 4096 ? align : 4096, false);
+	n = store.layout.nchunks * 3 + 1;
+	n = n < MOST ? n : MOST;
+	take_all(n);
+	check_apart(n, chunk);
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_uint_eq((uintptr_t)chunks[i] %
+				      (align < HEAP_UNIT ? align : HEAP_UNIT),
+		    0);
+		memset(chunks[i], 0xa5, chunk);
+		ck_assert_int_eq(slab_inspect(&store, chunks[i]), SLAB_FINE);
+	}
+	ck_assert_uint_eq(slab_used(&store), n);
+	ck_assert_uint_eq(slab_total(&store) % store.layout.nchunks, 0);
+	shuffle(chunks, n);
+	give(chunks, n);
+	ck_assert_uint_eq(slab_used(&store), 0);
+	ck_assert(slab_store_end(&store));
+}
+END_TEST
+
+START_TEST(successive_slabs_have_successive_colours)
+{
+	size_t colour = 0;
+
+	start(1000, 8, false);
+	ck_assert_uint_gt(store.layout.colour_max, 0);
+	for (unsigned i = 0; i < 40; i++) {
+		struct slab *slab;
+		unsigned n = store.layout.nchunks;
+
+		ck_assert_uint_eq(slab_take(&store, chunks, n), n);
+		slab = addr_map_owner(chunks[0]);
+		ck_assert_ptr_eq(slab->store, &store);
+		ck_assert_uint_eq(slab->first - slab->span, colour);
+		ck_assert_uint_eq((uintptr_t)chunks[n - 1], slab->first);
+		colour = slab_layout_next_colour(&store.layout, colour);
+	}
+	check();
+}
+END_TEST
+
+/* Takes NSLABS slabs full; chunks of slab i are at i * nchunks. */
+static unsigned
+fill_slabs(void)
+{
+	unsigned n = store.layout.nchunks;
+
+	take_all(NSLABS * n);
+	qsort(chunks, NSLABS * n, sizeof(chunks[0]), by_address);
+	ck_assert_uint_eq(slab_total(&store), NSLABS * n);
+	return n;
+}
+
+START_TEST(the_fullest_slab_is_taken_from)
+{
+	unsigned n;
+	void *p;
+
+	start(1024, 16, false);
+	n = fill_slabs();
+	/* Slab 1 nearly empty, slab 2 half, slab 3 has one free. */
+	give(chunks + n, n - 1);
+	give(chunks + 2 * n, n / 2);
+	give(chunks + 3 * n, 1);
+	p = take();
+	ck_assert_ptr_eq(addr_map_owner(p), addr_map_owner(chunks[3 * n]));
+	p = take();
+	ck_assert_ptr_eq(addr_map_owner(p), addr_map_owner(chunks[2 * n]));
+	give(&p, 1);
+	/* What is empty is the last to be used again. */
+	give(chunks + 2 * n - 1, 1);
+	p = take();
+	ck_assert_ptr_eq(addr_map_owner(p), addr_map_owner(chunks[2 * n]));
+}
+END_TEST
+
+START_TEST(one_empty_slab_is_kept_and_the_others_go)
+{
+	size_t used, dirty;
+	unsigned n;
+
+	start(2048, 16, false);
+	used = meta_used();
+	n = fill_slabs();
+	give(chunks, n);
+	ck_assert_uint_eq(slab_total(&store), NSLABS * n);
+	dirty = heap_dirty();
+	give(chunks + n, n);
+	give(chunks + 2 * n, n);
+	ck_assert_uint_eq(slab_total(&store), (NSLABS - 2) * n);
+	ck_assert_uint_eq(store.nempty, 1);
+	ck_assert_uint_eq(heap_dirty(), dirty + 2 * store.layout.slab_bytes);
+	ck_assert(!slab_store_end(&store));
+	ck_assert_uint_eq(store.nempty, 0);
+	check();
+	give(chunks + 3 * n, 3 * n);
+	slab_reap(&store, 5);
+	ck_assert_uint_eq(store.nempty, 1);
+	slab_reap(&store, 1);
+	ck_assert_uint_eq(store.nempty, 1);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(slab_total(&store), 0);
+	ck_assert_uint_eq(meta_used(), used);
+	ck_assert_ptr_null(addr_map_owner(chunks[0]));
+	ck_assert_uint_eq(store.ncreated, NSLABS);
+}
+END_TEST
+
+START_TEST(going_over_the_edge_of_a_slab_makes_no_new_ones)
+{
+	unsigned n;
+	void *p;
+
+	start(4096, 16, false);
+	n = fill_slabs();
+	(void)n;
+	for (int i = 0; i < 1000; i++) {
+		p = take();
+		give(&p, 1);
+	}
+	ck_assert_uint_eq(store.ncreated, NSLABS + 1);
+}
+END_TEST
+
+START_TEST(what_is_not_a_chunk_is_refused)
+{
+	static struct slab_store other;
+	static int here;
+	struct slab *slab;
+	void *p, *q;
+	bool zeroed;
+	char *large;
+
+	/* The second slab has a colour, so there is room ahead of it. */
+	start(1000, 8, false);
+	slab_store_init(&other, &store.layout, NULL, 0, NULL);
+	ck_assert_uint_eq(slab_take(&other, &q, 1), 1);
+	take_all(store.layout.nchunks);
+	p = take();
+	slab = addr_map_owner(p);
+	ck_assert_uint_gt(slab->first, slab->span);
+
+	ck_assert_int_eq(give_fault(&here), SLAB_FOREIGN);
+	ck_assert_int_eq(give_fault(NULL), SLAB_FOREIGN);
+	ck_assert_int_eq(give_fault((void *)-(uintptr_t)16), SLAB_FOREIGN);
+	ck_assert_int_eq(give_fault(q), SLAB_FOREIGN);
+	large = heap_alloc(2 * HEAP_UNIT, HEAP_UNIT, &zeroed);
+	ck_assert(addr_map_cover(large, 2 * HEAP_UNIT));
+	ck_assert_int_eq(give_fault(large), SLAB_FOREIGN);
+	addr_map_large(large, 2 * HEAP_UNIT);
+	ck_assert_int_eq(give_fault(large), SLAB_FOREIGN);
+	ck_assert_int_eq(give_fault(large + HEAP_UNIT), SLAB_FOREIGN);
+
+	for (size_t i = 1; i < 1000; i++)
+		ck_assert_int_eq(give_fault((char *)p + i), SLAB_INTERIOR);
+	for (uintptr_t at = slab->span; at < slab->first; at++)
+		ck_assert_int_eq(give_fault((void *)at), SLAB_INTERIOR);
+	for (uintptr_t at = slab->first + store.layout.nchunks * 1000;
+	     at < slab->span + store.layout.slab_bytes; at++)
+		ck_assert_int_eq(give_fault((void *)at), SLAB_INTERIOR);
+
+	ck_assert_int_eq(give_fault((char *)p + 1000), SLAB_NEVER);
+	q = take();
+	ck_assert_ptr_eq(q, (char *)p + 1000);
+	ck_assert_int_eq(give_fault((char *)q + 1000), SLAB_NEVER);
+	ck_assert_int_eq(give_fault(q), SLAB_FINE);
+	ck_assert_int_eq(give_fault(q), SLAB_FREE);
+	ck_assert_int_eq(slab_inspect(&store, q), SLAB_FREE);
+	ck_assert_int_eq(slab_inspect(&store, (char *)q + 1), SLAB_INTERIOR);
+	ck_assert_int_eq(slab_inspect(&store, &here), SLAB_FOREIGN);
+	ck_assert_int_eq(slab_inspect(&store, p), SLAB_FINE);
+	ck_assert_int_eq(give_fault(p), SLAB_FINE);
+}
+END_TEST
+
+START_TEST(a_batch_stops_at_the_first_that_is_wrong)
+{
+	void *batch[5], *bad;
+
+	start(256, 16, false);
+	take_all(10);
+	memcpy(batch, chunks, sizeof(batch));
+	batch[2] = (char *)chunks[2] + 8;
+	ck_assert_int_eq(slab_give(&store, batch, 5, &bad), SLAB_INTERIOR);
+	ck_assert_ptr_eq(bad, batch[2]);
+	check();
+	ck_assert_uint_eq(slab_used(&store), 8);
+	ck_assert_int_eq(slab_inspect(&store, batch[1]), SLAB_FREE);
+	ck_assert_int_eq(slab_inspect(&store, batch[3]), SLAB_FINE);
+	/* The same twice in one batch. */
+	batch[0] = batch[1] = chunks[7];
+	ck_assert_int_eq(slab_give(&store, batch, 2, &bad), SLAB_FREE);
+	ck_assert_uint_eq(slab_used(&store), 7);
+	/* Nothing is nothing. */
+	ck_assert_int_eq(slab_give(&store, batch, 0, &bad), SLAB_FINE);
+	check();
+}
+END_TEST
+
+static bool
+is_raw(const void *p)
+{
+	return ((uintptr_t)p & 1) != 0;
+}
+
+START_TEST(a_chunk_is_raw_once_and_destructed_when_its_slab_goes)
+{
+	unsigned n;
+	void *p;
+
+	start(512, 16, true);
+	n = store.layout.nchunks;
+	take_all(n + 10);
+	for (unsigned i = 0; i < n + 10; i++) {
+		ck_assert(is_raw(chunks[i]));
+		chunks[i] = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
+	}
+	/* The constructor of one has failed: raw again, nothing to undo. */
+	slab_give_raw(&store, chunks[3]);
+	check();
+	p = take();
+	ck_assert_ptr_eq(p, (void *)((uintptr_t)chunks[3] | 1));
+	slab_give_raw(&store, chunks[3]);
+	give(chunks + 5, 1);
+	ck_assert_uint_eq(n_destructed, 0);
+	for (int i = 0; i < 2; i++) {
+		p = take();
+		ck_assert_int_eq(is_raw(p), p != chunks[5]);
+		p = (void *)((uintptr_t)p & ~(uintptr_t)1);
+		ck_assert(p == chunks[3] || p == chunks[5]);
+	}
+	slab_give_raw(&store, chunks[3]);
+	chunks[3] = chunks[n + 9];
+	give(chunks, n + 9);
+	slab_reap(&store, 0);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(n_destructed, n + 9);
+	qsort(chunks, n + 9, sizeof(chunks[0]), by_address);
+	qsort(destructed, n + 9, sizeof(chunks[0]), by_address);
+	ck_assert_mem_eq(chunks, destructed, (n + 9) * sizeof(chunks[0]));
+}
+END_TEST
+
+START_TEST(chunks_that_were_never_taken_are_not_destructed)
+{
+	void *batch[3];
+
+	start(64, 16, true);
+	ck_assert_uint_eq(slab_take(&store, batch, 3), 3);
+	for (int i = 0; i < 3; i++)
+		batch[i] = (void *)((uintptr_t)batch[i] & ~(uintptr_t)1);
+	give(batch, 3);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(n_destructed, 3);
+}
+END_TEST
+
+/* Fails every request in turn, in bursts, of a store without slabs. */
+START_TEST(a_refused_request_is_no_memory_and_nothing_else)
+{
+	unsigned nfailed = 0;
+	size_t used = meta_used();
+
+	/* A chunk of 40 MiB has no slab nor table ready. */
+	start((40 + (size_t)_i) * MIB, 4096, _i % 2 != 0);
+	for (unsigned nth = 1;; nth++) {
+		void *p = NULL;
+		unsigned taken;
+
+		os_fail_nth(nth, _i < 2 ? 1 : 1000000);
+		taken = slab_take(&store, &p, 1);
+		os_fail_nth(0, 0);
+		check();
+		if (taken == 1) {
+			slab_give_raw(
+			    &store, (void *)((uintptr_t)p & ~(uintptr_t)1));
+			break;
+		}
+		nfailed++;
+		ck_assert_uint_eq(slab_used(&store), 0);
+		ck_assert_uint_eq(slab_total(&store), 0);
+		ck_assert_uint_eq(meta_used(), used);
+		ck_assert_uint_lt(nth, 100);
+	}
+	ck_assert_uint_ge(nfailed, 1);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(meta_used(), used);
+}
+END_TEST
+
+/* Giving back needs no memory. */
+START_TEST(giving_works_when_every_request_fails)
+{
+	unsigned n;
+
+	start(8192, 16, true);
+	n = fill_slabs();
+	for (unsigned i = 0; i < NSLABS * n; i++)
+		chunks[i] = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
+	os_fail_nth(1, 1u << 30);
+	give(chunks, NSLABS * n);
+	ck_assert(slab_store_end(&store));
+	os_fail_nth(0, 0);
+	ck_assert_uint_eq(n_destructed, NSLABS * n);
+}
+END_TEST
+
+/* Slabs of integers: spans start anywhere, and nothing may be touched. */
+static vmem_t *
+integers(size_t n)
+{
+	vmem_t *arena = vmem_create(
+	    "integers", (void *)7, n, 1, NULL, NULL, NULL, 0, VM_NOSLEEP);
+
+	ck_assert_ptr_nonnull(arena);
+	return arena;
+}
+
+static void
+start_integers(vmem_t *arena, size_t chunk, size_t quantum)
+{
+	struct slab_layout layout;
+
+	ck_assert(slab_layout(&layout, chunk, 1, quantum));
+	layout.colour_max = layout.colour_step = 0;
+	slab_store_init(&store, &layout, arena, 0, NULL);
+}
+
+START_TEST(slabs_of_a_source_are_found_wherever_they_start)
+{
+	vmem_t *arena = integers(1000000);
+	unsigned n = 15000;
+
+	srand(7);
+	start_integers(arena, 3, 128);
+	/* Something between them, so that spans have all offsets. */
+	for (unsigned taken = 0; taken < n;) {
+		taken += slab_take(
+		    &store, chunks + taken, n - taken < 50 ? n - taken : 50);
+		ck_assert_ptr_nonnull(
+		    vmem_alloc(arena, 1 + (size_t)rand() % 40, VM_NOSLEEP));
+	}
+	check();
+	check_apart(n, 3);
+	ck_assert_uint_gt(slab_total(&store), n - 42);
+	for (unsigned i = 0; i < n; i++) {
+		uintptr_t p = (uintptr_t)chunks[i];
+
+		ck_assert_int_eq(slab_inspect(&store, chunks[i]), SLAB_FINE);
+		ck_assert_int_eq(
+		    slab_inspect(&store, (void *)(p + 1)), SLAB_INTERIOR);
+	}
+	ck_assert_int_eq(give_fault((void *)1), SLAB_FOREIGN);
+	ck_assert_int_eq(give_fault((void *)6), SLAB_FOREIGN);
+	ck_assert_int_eq(give_fault((void *)999999), SLAB_FOREIGN);
+	ck_assert_int_eq(give_fault((void *)UINTPTR_MAX), SLAB_FOREIGN);
+	shuffle(chunks, n);
+	for (unsigned i = 0; i < n; i += 100)
+		give(chunks + i, 100);
+	ck_assert_uint_eq(slab_used(&store), 0);
+	ck_assert(slab_store_end(&store));
+}
+END_TEST
+
+START_TEST(a_source_gets_all_of_it_back)
+{
+	vmem_t *arena = integers(12800);
+	size_t used = meta_used();
+	unsigned n;
+
+	start_integers(arena, 10, 128);
+	n = slab_take(&store, chunks, 3000);
+	/* Slabs of 128 with 12 chunks. */
+	ck_assert_uint_eq(n, 100 * 12);
+	ck_assert_uint_eq(slab_take(&store, chunks + n, 50), 0);
+	check();
+	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 12800);
+	give(chunks, n);
+	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 128);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 0);
+	vmem_destroy(arena);
+	ck_assert_uint_le(meta_used(), used);
+}
+END_TEST
+
+START_TEST(a_source_with_less_gives_what_it_has)
+{
+	vmem_t *arena = integers(350);
+	unsigned n;
+
+	start_integers(arena, 10, 128);
+	n = slab_take(&store, chunks, 60);
+	ck_assert_uint_eq(n, 24);
+	ck_assert_uint_eq(slab_take(&store, chunks + n, 1), 0);
+	check();
+	give(chunks, 1);
+	ck_assert_ptr_eq(take(), chunks[0]);
+}
+END_TEST
+
+/* The hash itself wants memory; without it there is no slab, or it is full. */
+START_TEST(a_hash_that_cannot_grow_loses_nothing)
+{
+	vmem_t *arena = integers(MOST * 64);
+	unsigned taken = 0;
+
+	start_integers(arena, 64, 64);
+	os_fail_nth(1, 1u << 30);
+	while (taken < MOST && slab_take(&store, chunks + taken, 1) == 1)
+		taken++;
+	os_fail_nth(0, 0);
+	check();
+	ck_assert_uint_eq(slab_used(&store), taken);
+	/* The arena's own records are at the end at some time, too. */
+	take_all(2000);
+	for (unsigned i = 0; i < 2000; i++)
+		ck_assert_int_eq(slab_inspect(&store, chunks[i]), SLAB_FINE);
+}
+END_TEST
+
+/* Concurrency: stamps say who has a chunk. */
+
+static uint32_t nwrong;
+
+static void *
+churn(void *arg)
+{
+	unsigned seed = (unsigned)(uintptr_t)arg;
+	void *mine[300], *bad;
+	unsigned n = 0;
+
+	for (int i = 0; i < 4000; i++) {
+		unsigned want = 1 + (unsigned)rand_r(&seed) % 60;
+
+		if (rand_r(&seed) % 2 == 0 && n + want <= 300) {
+			unsigned got = slab_take(&store, mine + n, want);
+
+			for (unsigned j = n; j < n + got; j++)
+				if (__atomic_exchange_n((uintptr_t *)mine[j],
+					(uintptr_t)arg, __ATOMIC_RELAXED) != 0)
+					nwrong++;
+			n += got;
+		} else {
+			if (want > n)
+				want = n;
+			shuffle(mine, n);
+			for (unsigned j = n - want; j < n; j++)
+				if (__atomic_exchange_n((uintptr_t *)mine[j], 0,
+					__ATOMIC_RELAXED) != (uintptr_t)arg)
+					nwrong++;
+			if (slab_give(&store, mine + n - want, want, &bad) !=
+			    SLAB_FINE)
+				nwrong++;
+			n -= want;
+		}
+		if (i % 64 == 0)
+			slab_reap(&store, 0);
+	}
+	for (unsigned j = 0; j < n; j++)
+		*(uintptr_t *)mine[j] = 0;
+	if (slab_give(&store, mine, n, &bad) != SLAB_FINE)
+		nwrong++;
+	return NULL;
+}
+
+/* A span that was used is not zero: clear it, to have stamps of none. */
+static void *
+zeroed_import(vmem_t *source, size_t size, int vmflag)
+{
+	void *at;
+
+	(void)source;
+	(void)vmflag;
+	at = heap_alloc(align_up(size, HEAP_UNIT), HEAP_UNIT, &(bool){false});
+	if (at != NULL)
+		memset(at, 0, align_up(size, HEAP_UNIT));
+	return at;
+}
+
+static void
+zeroed_release(vmem_t *source, void *at, size_t size)
+{
+	(void)source;
+	heap_free(at, align_up(size, HEAP_UNIT));
+}
+
+START_TEST(threads_never_share_a_chunk)
+{
+	pthread_t thread[NTHREADS];
+	vmem_t *heap = vmem_heap_arena(NULL, NULL);
+	vmem_t *arena = vmem_create("zeroed", NULL, 0, HEAP_UNIT, zeroed_import,
+	    zeroed_release, heap, 0, VM_NOSLEEP);
+	struct slab_layout layout;
+
+	ck_assert_ptr_nonnull(arena);
+	ck_assert(slab_layout(&layout, 2000, 8, HEAP_UNIT));
+	slab_store_init(&store, &layout, arena, 0, NULL);
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		ck_assert_int_eq(
+		    pthread_create(&thread[i], NULL, churn, (void *)(i + 1)),
+		    0);
+	for (int i = 0; i < 200; i++)
+		if (!slab_store_check(&store))
+			nwrong++;
+	for (int i = 0; i < NTHREADS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	check();
+	ck_assert_uint_eq(slab_used(&store), 0);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 0);
+}
+END_TEST
+
+Suite *
+slab_suite(void)
+{
+	Suite *suite = suite_create("slab");
+	TCase *tc = tcase_create("slab");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(
+	    tc, a_batch_is_the_lowest_chunks_the_last_being_the_lowest);
+	tcase_add_loop_test(
+	    tc, chunks_are_apart_and_aligned_for_every_size, 0, 13);
+	tcase_add_test(tc, successive_slabs_have_successive_colours);
+	tcase_add_test(tc, the_fullest_slab_is_taken_from);
+	tcase_add_test(tc, one_empty_slab_is_kept_and_the_others_go);
+	tcase_add_test(tc, going_over_the_edge_of_a_slab_makes_no_new_ones);
+	tcase_add_test(tc, what_is_not_a_chunk_is_refused);
+	tcase_add_test(tc, a_batch_stops_at_the_first_that_is_wrong);
+	tcase_add_test(
+	    tc, a_chunk_is_raw_once_and_destructed_when_its_slab_goes);
+	tcase_add_test(tc, chunks_that_were_never_taken_are_not_destructed);
+	tcase_add_loop_test(
+	    tc, a_refused_request_is_no_memory_and_nothing_else, 0, 4);
+	tcase_add_test(tc, giving_works_when_every_request_fails);
+	tcase_add_test(tc, slabs_of_a_source_are_found_wherever_they_start);
+	tcase_add_test(tc, a_source_gets_all_of_it_back);
+	tcase_add_test(tc, a_source_with_less_gives_what_it_has);
+	tcase_add_test(tc, a_hash_that_cannot_grow_loses_nothing);
+	tcase_add_test(tc, threads_never_share_a_chunk);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,188 @@
+/* test_stats.c - do the figures add up? */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "umem/large.h"
+#include "umem/stats.h"
+#include "umem/umem.h"
+#include "vmem/heap.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+static unsigned nseen, nwrong;
+
+static struct stats_cache of_test;
+
+static void
+look(const struct stats_cache *cache, void *arg)
+{
+	struct stats *sum = arg;
+
+	nseen++;
+	if (cache->nlive + cache->ncached > cache->nchunks ||
+	    cache->nslabs > cache->nchunks)
+		nwrong++;
+	if (sum != NULL) {
+		sum->slabs += cache->nchunks * cache->chunk;
+		sum->chunks_live += cache->nlive * cache->chunk;
+	}
+	if (strcmp(cache->name, "figures") == 0)
+		of_test = *cache;
+}
+
+START_TEST(the_sum_is_the_sum_of_the_caches)
+{
+	struct stats stats, sum = {0};
+
+	umem_alloc(100, UMEM_DEFAULT);
+	stats_each_cache(look, &sum);
+	stats_read(&stats);
+	ck_assert_uint_gt(nseen, 50);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_eq(stats.slabs, sum.slabs);
+	ck_assert_uint_eq(stats.chunks_live, sum.chunks_live);
+	ck_assert_uint_eq(stats.chunks_live + stats.chunks_cached, stats.slabs);
+	ck_assert_uint_eq(stats.committed, heap_committed());
+	ck_assert_uint_eq(stats.dirty, heap_dirty());
+	ck_assert_uint_eq(stats.large, large_used());
+	ck_assert_uint_eq(stats.nlarge, large_count());
+	ck_assert_uint_eq(stats.meta, meta_mapped());
+	ck_assert_uint_ge(
+	    stats.committed, stats.slabs + stats.large + stats.dirty);
+	ck_assert_uint_ge(stats.meta, meta_used());
+}
+END_TEST
+
+START_TEST(live_is_what_the_program_has)
+{
+	static void *p[3000];
+	struct stats before, after;
+
+	stats_read(&before);
+	for (unsigned i = 0; i < 3000; i++)
+		p[i] = umem_alloc(100, UMEM_DEFAULT);
+	stats_read(&after);
+	ck_assert_uint_eq(after.chunks_live - before.chunks_live, 3000 * 112);
+	for (unsigned i = 0; i < 2999; i++)
+		umem_free(p[i], 100);
+	stats_read(&after);
+	ck_assert_uint_eq(after.chunks_live - before.chunks_live, 112);
+	p[0] = umem_alloc(30 * MIB, UMEM_DEFAULT);
+	stats_read(&after);
+	ck_assert_uint_eq(after.large - before.large, 30 * MIB);
+	ck_assert_uint_eq(after.nlarge - before.nlarge, 1);
+	umem_free(p[0], 30 * MIB);
+	umem_free(p[2999], 100);
+	stats_read(&after);
+	ck_assert_uint_eq(after.chunks_live, before.chunks_live);
+	ck_assert_uint_eq(after.large, before.large);
+	ck_assert_uint_eq(after.nlarge, before.nlarge);
+}
+END_TEST
+
+START_TEST(a_cache_is_told_of_by_name)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "figures", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	void *p[10];
+
+	for (int i = 0; i < 10; i++)
+		p[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	for (int i = 0; i < 4; i++)
+		umem_cache_free(cache, p[i]);
+	stats_each_cache(look, NULL);
+	ck_assert_str_eq(of_test.name, "figures");
+	ck_assert_uint_eq(of_test.chunk, 112);
+	ck_assert_uint_eq(of_test.nlive, 6);
+	ck_assert_uint_eq(of_test.nslabs, 1);
+	if (cache->has_magazines) {
+		ck_assert_uint_ge(of_test.ncached, 4);
+		ck_assert_uint_gt(of_test.rounds, 0);
+	}
+	ck_assert_uint_eq(of_test.nfailed, 0);
+	for (int i = 4; i < 10; i++)
+		umem_cache_free(cache, p[i]);
+	of_test = (struct stats_cache){0};
+	umem_cache_destroy(cache);
+	stats_each_cache(look, NULL);
+	ck_assert_ptr_null(of_test.name);
+}
+END_TEST
+
+START_TEST(failures_are_counted)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "figures", (size_t)1 << 50, 0, NULL, NULL, NULL, NULL, NULL, 0);
+
+	for (int i = 0; i < 3; i++)
+		ck_assert_ptr_null(umem_cache_alloc(cache, UMEM_DEFAULT));
+	stats_each_cache(look, NULL);
+	ck_assert_uint_ge(of_test.nfailed, 3);
+	ck_assert_uint_eq(of_test.nchunks, 0);
+	ck_assert_uint_eq(of_test.nlive, 0);
+}
+END_TEST
+
+static uint32_t stop;
+
+/* Whole slabs come and go, so that figures of two moments differ much. */
+static void *
+churn(void *arg)
+{
+	umem_cache_t *cache = arg;
+	static __thread void *p[1000];
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		for (int i = 0; i < 1000; i++)
+			p[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+		for (int i = 0; i < 1000; i++)
+			umem_cache_free(cache, p[i]);
+		umem_cache_reap_now(cache);
+	}
+	return NULL;
+}
+
+START_TEST(figures_are_possible_ones_also_while_they_change)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "figures", 4000, 0, NULL, NULL, NULL, NULL, NULL, UMC_NOMAGAZINE);
+	uint64_t end = os_now_ns() + 300000000;
+	pthread_t thread[2];
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, churn, cache);
+	while (os_now_ns() < end) {
+		struct stats stats;
+
+		stats_each_cache(look, NULL);
+		stats_read(&stats);
+		if (stats.chunks_cached > stats.slabs ||
+		    stats.chunks_live > stats.slabs)
+			nwrong++;
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	stats_each_cache(look, NULL);
+	ck_assert_uint_eq(of_test.nlive, 0);
+}
+END_TEST
+
+Suite *
+stats_suite(void)
+{
+	Suite *suite = suite_create("stats");
+	TCase *tc = tcase_create("stats");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, the_sum_is_the_sum_of_the_caches);
+	tcase_add_test(tc, live_is_what_the_program_has);
+	tcase_add_test(tc, a_cache_is_told_of_by_name);
+	tcase_add_test(tc, failures_are_counted);
+	tcase_add_test(tc, figures_are_possible_ones_also_while_they_change);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

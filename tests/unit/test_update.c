@@ -1,0 +1,510 @@
+/*
+ * test_update.c - upkeep: when it is due, who does it, and what may happen
+ * meanwhile
+ *
+ * Each test is a forked process, so there is no updater until one is asked
+ * for.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "umem/cache.h"
+#include "umem/large.h"
+#include "umem/update.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
+
+#define MOST  5000
+#define BYTES 200
+#define MSEC  1000000
+
+static void *objects[MOST];
+static uint32_t nmade, nunmade, nasked, nwrong; /* [atomic] */
+
+static uint32_t
+get(uint32_t *n)
+{
+	return __atomic_load_n(n, __ATOMIC_ACQUIRE);
+}
+
+static int
+construct(void *buf, void *priv, int flags)
+{
+	(void)priv;
+	(void)flags;
+	memset(buf, 1, BYTES);
+	__atomic_add_fetch(&nmade, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static void
+destruct(void *buf, void *priv)
+{
+	(void)priv;
+	if (*(char *)buf != 1)
+		nwrong++;
+	__atomic_add_fetch(&nunmade, 1, __ATOMIC_RELEASE);
+}
+
+static umem_cache_t *
+create(umem_destructor_t *ends, umem_reclaim_t *reclaim)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "upkeep", BYTES, 0, construct, ends, reclaim, NULL, NULL, 0);
+
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
+/* Leaves them in magazines and slabs. */
+static void
+use(umem_cache_t *cache, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	for (unsigned i = 0; i < n; i++)
+		umem_cache_free(cache, objects[i]);
+}
+
+static void
+nap(unsigned msec)
+{
+	struct timespec t = {msec / 1000, msec % 1000 * MSEC};
+
+	nanosleep(&t, NULL);
+}
+
+static unsigned
+ntasks(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	unsigned n = 0;
+
+	while (dir != NULL && (entry = readdir(dir)) != NULL)
+		n += entry->d_name[0] != '.';
+	if (dir != NULL)
+		closedir(dir);
+	return n;
+}
+
+/* A sanitizer may have a thread of its own. */
+static unsigned ntasks_at_first;
+
+static void
+setup(void)
+{
+	ntasks_at_first = ntasks();
+}
+
+/* The program's one, and what has come since. */
+static unsigned
+nthreads(void)
+{
+	return 1 + ntasks() - ntasks_at_first;
+}
+
+START_TEST(updates_are_done_when_due_and_not_before)
+{
+	umem_cache_t *cache = create(destruct, NULL);
+	uint32_t before;
+
+	update_interval_ns = 3600 * (uint64_t)1000 * MSEC;
+	update_poll();
+	use(cache, MOST);
+	before = nunmade;
+	for (int i = 0; i < 20; i++) {
+		nap(2);
+		update_poll();
+	}
+	ck_assert_uint_eq(nunmade, before);
+}
+END_TEST
+
+START_TEST(surplus_goes_back_by_polling_alone)
+{
+	umem_cache_t *cache = create(destruct, NULL);
+
+	update_interval_ns = 10 * MSEC;
+	use(cache, MOST);
+	for (int i = 0; i < 1000 && nunmade < MOST / 2; i++) {
+		nap(5);
+		errno = 77;
+		update_poll();
+		ck_assert_int_eq(errno, 77);
+	}
+	ck_assert_uint_ge(nunmade, MOST / 2);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_eq(nthreads(), 1);
+}
+END_TEST
+
+START_TEST(a_reap_empties_caches_and_keeps_errno)
+{
+	umem_cache_t *cache = create(destruct, NULL);
+
+	use(cache, MOST);
+	errno = 77;
+	umem_reap();
+	ck_assert_int_eq(errno, 77);
+	ck_assert_uint_eq(nunmade, nmade);
+	ck_assert_uint_eq(slab_total(&cache->slabs), 0);
+}
+END_TEST
+
+START_TEST(a_trim_gives_all_to_the_kernel)
+{
+	umem_cache_t *cache = create(destruct, NULL);
+	bool zeroed;
+	char *p = large_alloc(20 * MIB, HEAP_UNIT, &zeroed);
+	size_t bytes;
+
+	memset(p, 1, 20 * MIB);
+	large_free(p, 20 * MIB);
+	use(cache, MOST);
+	bytes = update_trim();
+	ck_assert_uint_ge(bytes, 20 * MIB);
+	ck_assert_uint_eq(heap_dirty(), 0);
+	ck_assert_uint_eq(nunmade, nmade);
+	ck_assert_uint_eq(update_trim(), 0);
+}
+END_TEST
+
+/* From a callback, the answer to "more" is no; but it must be an answer. */
+static umem_cache_t *other;
+
+static void
+ask_for_all(void *priv)
+{
+	(void)priv;
+	nasked++;
+	umem_reap();
+	umem_cache_reap_now(other);
+	if (update_reclaim(100))
+		nwrong++;
+	update_trim();
+	update_poll();
+	if (umem_alloc((size_t)1 << 60, UMEM_DEFAULT) != NULL)
+		nwrong++;
+	umem_free(umem_alloc(3000, UMEM_NOFAIL), 3000);
+}
+
+START_TEST(callbacks_may_ask_for_more_upkeep)
+{
+	umem_cache_t *cache = create(destruct, ask_for_all);
+
+	other = create(NULL, NULL);
+	use(cache, 100);
+	umem_reap();
+	ck_assert_uint_eq(nasked, 1);
+	ck_assert(update_reclaim(100));
+	ck_assert_uint_eq(nasked, 2);
+	update_trim();
+	ck_assert_uint_eq(nasked, 3);
+	umem_cache_reap_now(cache);
+	ck_assert_uint_eq(nunmade, nmade);
+}
+END_TEST
+
+START_TEST(more_than_there_ever_was_is_not_worth_it)
+{
+	umem_cache_t *cache = create(destruct, NULL);
+
+	use(cache, 100);
+	errno = 77;
+	ck_assert(!update_reclaim(heap_committed() + 1));
+	ck_assert_uint_eq(nunmade, 0);
+	ck_assert(update_reclaim(heap_committed()));
+	ck_assert_uint_eq(nunmade, nmade);
+	ck_assert_int_eq(errno, 77);
+}
+END_TEST
+
+/* Caches that end while the list of caches is walked. */
+static umem_cache_t *ends_at_once[3];
+
+static void
+end_others(void)
+{
+	for (int i = 0; i < 3; i++)
+		if (ends_at_once[i] != NULL) {
+			umem_cache_t *cache = ends_at_once[i];
+
+			ends_at_once[i] = NULL;
+			umem_cache_destroy(cache);
+		}
+}
+
+static void
+end_in_destructor(void *buf, void *priv)
+{
+	destruct(buf, priv);
+	end_others();
+}
+
+static void
+end_in_reclaim(void *priv)
+{
+	(void)priv;
+	nasked++;
+	end_others();
+}
+
+START_TEST(callbacks_may_destroy_other_caches)
+{
+	umem_cache_t *before = create(destruct, NULL), *mid, *after;
+
+	mid = _i % 2 == 0 ? create(end_in_destructor, NULL)
+			  : create(destruct, end_in_reclaim);
+	after = create(destruct, NULL);
+	ends_at_once[0] = before;
+	ends_at_once[1] = after; /* next in the walk */
+	ends_at_once[2] = create(destruct, NULL);
+	other = create(destruct, NULL);
+	use(before, 100);
+	use(after, 100);
+	use(ends_at_once[2], 100);
+	use(mid, 3000);
+	use(other, 100);
+	if (_i < 2) {
+		umem_reap();
+	} else {
+		update_interval_ns = MSEC;
+		for (int i = 0; i < 500 && ends_at_once[0] != NULL; i++) {
+			nap(2);
+			if (_i % 2 == 0)
+				update_poll();
+			else
+				update_reclaim(1);
+		}
+	}
+	ck_assert_ptr_null(ends_at_once[0]);
+	ck_assert_ptr_null(ends_at_once[2]);
+	umem_reap();
+	ck_assert_uint_eq(nunmade, nmade);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+static void
+end_itself(void *priv)
+{
+	(void)priv;
+	nasked++;
+	umem_cache_destroy(other);
+	/* Something else may have the memory by now. */
+	create(NULL, NULL);
+}
+
+START_TEST(a_reclaim_callback_may_destroy_its_own_cache)
+{
+	other = create(destruct, end_itself);
+	use(other, 100);
+	umem_reap();
+	umem_reap();
+	ck_assert_uint_eq(nasked, 1);
+	ck_assert_uint_eq(nunmade, nmade);
+}
+END_TEST
+
+static void
+create_more(void *priv)
+{
+	(void)priv;
+	/* Each would be asked in turn, were it without end. */
+	if (++nasked < 50)
+		create(NULL, create_more);
+}
+
+START_TEST(caches_made_meanwhile_are_walked_too)
+{
+	create(NULL, create_more);
+	umem_reap();
+	ck_assert_uint_ge(nasked, 1);
+	ck_assert_uint_le(nasked, 50);
+}
+END_TEST
+
+/* The other thread is at a cache: destroying it must wait. */
+static uint32_t in_reclaim, out_of_reclaim; /* [atomic] */
+
+static void
+linger(void *priv)
+{
+	(void)priv;
+	__atomic_store_n(&in_reclaim, 1, __ATOMIC_RELEASE);
+	nap(60);
+	__atomic_store_n(&out_of_reclaim, 1, __ATOMIC_RELEASE);
+}
+
+static void *
+reap_in_thread(void *arg)
+{
+	umem_reap();
+	return arg;
+}
+
+START_TEST(a_cache_is_not_destroyed_under_the_updater)
+{
+	pthread_t thread;
+
+	other = create(destruct, linger);
+	use(other, 100);
+	pthread_create(&thread, NULL, reap_in_thread, NULL);
+	while (!get(&in_reclaim))
+		nap(1);
+	umem_cache_destroy(other);
+	ck_assert_uint_eq(get(&out_of_reclaim), 1);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(nunmade, nmade);
+}
+END_TEST
+
+START_TEST(a_reclaim_waits_a_while_for_another)
+{
+	pthread_t thread;
+
+	other = create(destruct, linger);
+	use(other, 1);
+	pthread_create(&thread, NULL, reap_in_thread, NULL);
+	while (!get(&in_reclaim))
+		nap(1);
+	/* It is done by somebody else, so trying again is worth it. */
+	ck_assert(update_reclaim(1));
+	pthread_join(thread, NULL);
+	/* Nobody is at it any more. */
+	__atomic_store_n(&in_reclaim, 0, __ATOMIC_RELAXED);
+	umem_reap();
+	ck_assert_uint_eq(get(&in_reclaim), 1);
+}
+END_TEST
+
+/* The thread. */
+
+START_TEST(there_is_no_thread_that_nobody_wants)
+{
+	update_thread_wanted = THREAD_AUTO;
+	update_thread_offer(/* threads */ false);
+	ck_assert_uint_eq(nthreads(), 1);
+	update_thread_wanted = THREAD_NO;
+	update_thread_offer(false);
+	update_thread_offer(/* threads */ true);
+	ck_assert_uint_eq(nthreads(), 1);
+}
+END_TEST
+
+/* False: there can be none, as a sanitizer wants more stack than ours has. */
+static bool
+start_thread(void)
+{
+	update_thread_wanted = THREAD_YES;
+	update_thread_offer(false);
+	if (update_thread_wanted == THREAD_NO)
+		return false;
+	ck_assert_uint_eq(nthreads(), 2);
+	return true;
+}
+
+START_TEST(the_thread_gives_memory_back_while_the_program_sleeps)
+{
+	umem_cache_t *cache = create(destruct, NULL);
+	bool zeroed;
+	char *p;
+
+	update_interval_ns = 50 * MSEC;
+	if (!start_thread())
+		return;
+	/* Once only, however often. */
+	update_thread_offer(true);
+	ck_assert_uint_le(nthreads(), 2);
+	p = large_alloc(20 * MIB, HEAP_UNIT, &zeroed);
+	memset(p, 1, 20 * MIB);
+	use(cache, MOST);
+	large_free(p, 20 * MIB);
+	ck_assert_uint_ge(heap_dirty(), 20 * MIB);
+	for (int i = 0; i < 1000 && heap_dirty() != 0; i++)
+		nap(10);
+	ck_assert_uint_eq(heap_dirty(), 0);
+	for (int i = 0; i < 1000 && get(&nunmade) < MOST / 2; i++)
+		nap(10);
+	ck_assert_uint_ge(get(&nunmade), MOST / 2);
+}
+END_TEST
+
+START_TEST(the_thread_sleeps_and_is_woken)
+{
+	umem_cache_t *cache = create(destruct, NULL);
+
+	update_interval_ns = 5 * MSEC;
+	if (!start_thread())
+		return;
+	for (int round = 0; round < 3; round++) {
+		uint32_t before;
+
+		/* Long enough for it to find nothing several times. */
+		nap(60);
+		use(cache, 1000);
+		before = get(&nunmade);
+		ck_assert_uint_le(before, get(&nmade));
+		umem_reap();
+		for (int i = 0; i < 1000 && get(&nunmade) < get(&nmade); i++)
+			nap(5);
+		ck_assert_uint_eq(get(&nunmade), get(&nmade));
+	}
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(a_program_ends_with_the_thread_at_work)
+{
+	update_interval_ns = MSEC;
+	if (!start_thread())
+		return;
+	other = create(destruct, NULL);
+	for (int i = 0; i < 100; i++) {
+		use(other, 500);
+		umem_reap();
+	}
+	umem_cache_destroy(other);
+	ck_assert_uint_eq(get(&nunmade), get(&nmade));
+	/* The program's only thread "ends": the updater's goes first. */
+	update_thread_ends();
+	for (int i = 0; i < 200 && nthreads() != 1; i++)
+		nap(5);
+	ck_assert_uint_eq(nthreads(), 1);
+}
+END_TEST
+
+Suite *
+update_suite(void)
+{
+	Suite *suite = suite_create("update");
+	TCase *tc = tcase_create("update");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, updates_are_done_when_due_and_not_before);
+	tcase_add_test(tc, surplus_goes_back_by_polling_alone);
+	tcase_add_test(tc, a_reap_empties_caches_and_keeps_errno);
+	tcase_add_test(tc, a_trim_gives_all_to_the_kernel);
+	tcase_add_test(tc, callbacks_may_ask_for_more_upkeep);
+	tcase_add_test(tc, more_than_there_ever_was_is_not_worth_it);
+	tcase_add_loop_test(tc, callbacks_may_destroy_other_caches, 0, 4);
+	tcase_add_test(tc, a_reclaim_callback_may_destroy_its_own_cache);
+	tcase_add_test(tc, caches_made_meanwhile_are_walked_too);
+	tcase_add_test(tc, a_cache_is_not_destroyed_under_the_updater);
+	tcase_add_test(tc, a_reclaim_waits_a_while_for_another);
+	tcase_add_test(tc, there_is_no_thread_that_nobody_wants);
+	tcase_add_test(
+	    tc, the_thread_gives_memory_back_while_the_program_sleeps);
+	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
+	tcase_add_test(tc, a_program_ends_with_the_thread_at_work);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
