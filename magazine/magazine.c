@@ -11,9 +11,10 @@
  * Size of magazines
  *	Capacities are such that a magazine is a power of two bytes.  A cache
  *	starts small.  It grows one step when overflows follow underflows on
- *	one CPU (the cache went through more than its magazines hold, and a
- *	larger one would have helped) or when the depot's lock is contended,
- *	and shrinks a step when a whole update passed without an exchange.
+ *	one CPU some times between two updates (the cache went through more
+ *	than its magazines hold, and a larger one would have helped) or when
+ *	the depot's lock is contended, and shrinks a step when a whole update
+ *	passed without an exchange.
  *	Growth needs no clock, so a cold start is over in a few thousand
  *	operations.  Nothing stops for a new size: magazines carry their own
  *	capacity, and one of an old size ends when it comes by empty.
@@ -41,7 +42,7 @@
 
 /*
  * What a magazine may tie down: 254 rounds of 512 bytes.  With two magazines
- * of each of ninety size classes in full use that is 23 MiB a CPU at worst.
+ * of each of 105 size classes in full use that is 26 MiB a CPU at worst.
  */
 #define MAGAZINE_BYTES (128 * KIB)
 /* And the depot of one cache: at first, and if rounds go to and fro. */
@@ -50,8 +51,8 @@
 
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254};
 
-/* Overflows after underflows that make the next size. */
-#define PRESSURE_MAX 2
+/* Overflows after underflows, between updates, that make the next size. */
+#define PRESSURE_MAX 8
 
 unsigned magazine_max_contention = 2;
 
@@ -492,6 +493,7 @@ magazine_update(struct magazine_layer *layer, struct magazine **chain)
 		depot_room(layer,
 		    __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED) / 2);
 	layer->ncontended = contended;
+	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
 }
 
 size_t

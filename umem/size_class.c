@@ -26,10 +26,10 @@ defaults(void)
 	append(8);
 	for (size_t bytes = 16; bytes <= 256; bytes += 16)
 		append(bytes);
-	for (size_t base = 256; base < 2 * KIB; base *= 2)
+	for (size_t base = 256; base < SIZE_SMALL; base *= 2)
 		for (size_t i = 1; i <= 8; i++)
 			append(base + base / 8 * i);
-	for (size_t base = 2 * KIB; base < SIZE_CLASS_MAX; base *= 2)
+	for (size_t base = SIZE_SMALL; base < SIZE_CLASS_MAX; base *= 2)
 		for (size_t i = 1; i <= 4; i++)
 			append(base + base / 4 * i);
 }

@@ -2,7 +2,7 @@
  * size_class.h - request size to class
  *
  * Class 0 is no class.  Classes 1 to size_classes.n have growing chunk sizes:
- * 8, then every 16 bytes to 256, then eight a doubling to 2 KiB and four a
+ * 8, then every 16 bytes to 256, then eight a doubling to 32 KiB and four a
  * doubling to 8 MiB, as edited by UMEM_OPTIONS.  All but the first are
  * multiples of 16, which is what malloc() has to align to.
  *

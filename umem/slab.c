@@ -195,6 +195,22 @@ rebin_locked(struct slab_store *store, struct slab *slab)
 	slab->bin = bin;
 }
 
+/* Atomic, since slab_used() and slab_total() read without the lock. */
+
+static void
+nslabs_add_locked(struct slab_store *store, int n)
+{
+	__atomic_store_n(
+	    &store->nslabs, store->nslabs + (uint32_t)n, __ATOMIC_RELAXED);
+}
+
+static void
+nused_add_locked(struct slab_store *store, long n)
+{
+	__atomic_store_n(
+	    &store->nused, store->nused + (size_t)n, __ATOMIC_RELAXED);
+}
+
 static void *
 span_alloc(struct slab_store *store)
 {
@@ -284,7 +300,7 @@ slab_list(struct slab_store *store, struct slab *slab)
 	if (listed) {
 		list_add_head(&store->empty, &slab->link);
 		store->nempty++;
-		store->nslabs++;
+		nslabs_add_locked(store, 1);
 		store->ncreated++;
 		if (store->source != NULL)
 			hash_put_locked(store, slab);
@@ -299,7 +315,7 @@ slab_unlist_locked(struct slab_store *store, struct slab *slab)
 	umem_assert(slab->bin == BIN_EMPTY);
 	list_remove(&slab->link);
 	store->nempty--;
-	store->nslabs--;
+	nslabs_add_locked(store, -1);
 	if (store->source != NULL)
 		hash_remove_locked(store, slab);
 }
@@ -377,7 +393,7 @@ carve_locked(
 		}
 		slab->bits[w] = bits;
 	}
-	store->nused += taken;
+	nused_add_locked(store, taken);
 	rebin_locked(store, slab);
 	return taken;
 }
@@ -491,7 +507,7 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 		return fault;
 	slab->bits[i / 64] |= (uint64_t)1 << (i % 64);
 	slab->nfree++;
-	store->nused--;
+	nused_add_locked(store, -1);
 	if (slab->hint > i / 64)
 		slab->hint = i / 64;
 	return SLAB_FINE;

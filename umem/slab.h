@@ -26,7 +26,7 @@ struct slab {
 	uint64_t bits[];          /* [s] 1: free; behind them 1: constructed */
 };
 
-/* Keys: [I] set at creation, [s] lock */
+/* Keys: [I] set at creation, [s] lock, [a] lock to write, atomic to read */
 struct slab_store {
 	struct lock lock;          /* rank LOCK_SLAB */
 	struct slab_layout layout; /* [I] */
@@ -37,8 +37,8 @@ struct slab_store {
 	struct list full;               /* [s] */
 	struct list empty;              /* [s] */
 	uint32_t nempty;                /* [s] */
-	uint32_t nslabs;                /* [s] */
-	size_t nused;                   /* [s] chunks taken */
+	uint32_t nslabs;                /* [a] */
+	size_t nused;                   /* [a] chunks taken */
 	size_t colour;                  /* [s] of the next slab */
 	struct slab **hash;             /* [s] by span, if there is a source */
 	uint32_t hash_size;             /* [s] power of two */

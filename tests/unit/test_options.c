@@ -111,7 +111,7 @@ START_TEST(each_word_with_a_value_sets_what_it_says)
 	parse("size_add=5008,size_remove=5120");
 	size_class_start();
 	ck_assert_uint_eq(size_classes.bytes[size_class_of(5000)], 5008);
-	ck_assert_uint_eq(size_classes.bytes[size_class_of(5009)], 6144);
+	ck_assert_uint_eq(size_classes.bytes[size_class_of(5009)], 5632);
 }
 END_TEST
 
