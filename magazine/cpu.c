@@ -75,7 +75,8 @@
 struct region {
 	char *blocks;
 	uint8_t *committed; /* [a] 1: this CPU's block has memory */
-	uint64_t taken[CPU_HEADERS / 64]; /* [regions_lock] */
+	uint64_t taken[CPU_HEADERS / 64];    /* [regions_lock] */
+	struct cpu_guard guard[CPU_HEADERS]; /* [regions_lock] */
 	struct region *next;
 };
 
@@ -87,6 +88,12 @@ static struct cpu_hot *
 header_hot(struct region *region, unsigned i)
 {
 	return (struct cpu_hot *)region->blocks + i;
+}
+
+static struct cpu_cold *
+header_cold(struct region *region, unsigned i)
+{
+	return (struct cpu_cold *)(region->blocks + CPU_COLD_AT) + i;
 }
 
 static struct region *
@@ -112,6 +119,19 @@ undo:
 	return NULL;
 }
 
+/* The part of a header that belongs to a CPU. */
+static inline struct cpu_hot *
+hot_of(struct cpu_hot *hot, unsigned cpu)
+{
+	return (void *)((char *)hot + ((size_t)cpu << CPU_BLOCK_SHIFT));
+}
+
+static inline struct cpu_cold *
+cold_of(struct cpu_cold *cold, unsigned cpu)
+{
+	return (void *)((char *)cold + ((size_t)cpu << CPU_BLOCK_SHIFT));
+}
+
 static void
 header_reserve(struct region *region, unsigned i)
 {
@@ -123,6 +143,7 @@ cpu_start(enum rseq_owner wanted, unsigned concurrency)
 {
 	cpu_layer.nslots = os_cpu_slots();
 	cpu_layer.nwanted = cpu_layer.nslots;
+	cpu_layer.ticks = INT32_MAX;
 	if (concurrency != 0 && concurrency < cpu_layer.nslots)
 		cpu_layer.nwanted = concurrency;
 	regions = region_create();
@@ -155,8 +176,28 @@ free_header_locked(struct region *region)
 	return -1;
 }
 
+static void
+guard_write(struct region *region, unsigned cpu, unsigned i)
+{
+	struct cpu_hot *h = hot_of(header_hot(region, i), cpu);
+
+	h->magic = region->guard[i].magic;
+	h->bound = region->guard[i].bound;
+}
+
+/* The header is closed, so nobody looks at it. */
+static void
+guard_set_locked(struct region *region, unsigned i, struct cpu_guard guard)
+{
+	region->guard[i] = guard;
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
+		if (region->committed[cpu])
+			guard_write(region, cpu, i);
+}
+
 bool
-cpu_header_alloc(struct cpu_hot **hot, struct cpu_cold **cold)
+cpu_header_alloc(
+    struct cpu_guard guard, struct cpu_hot **hot, struct cpu_cold **cold)
 {
 	struct region **at = &regions;
 	int i = -1;
@@ -173,8 +214,9 @@ cpu_header_alloc(struct cpu_hot **hot, struct cpu_cold **cold)
 	}
 	if (i >= 0) {
 		header_reserve(*at, (unsigned)i);
+		guard_set_locked(*at, (unsigned)i, guard);
 		*hot = header_hot(*at, (unsigned)i);
-		*cold = (struct cpu_cold *)((*at)->blocks + CPU_COLD_AT) + i;
+		*cold = header_cold(*at, (unsigned)i);
 	}
 	lock_release(&regions_lock);
 	return i >= 0;
@@ -202,27 +244,22 @@ cpu_header_free(struct cpu_hot *hot)
 	lock_release(&regions_lock);
 }
 
-/* The part of a header that belongs to a CPU. */
-static inline struct cpu_hot *
-hot_of(struct cpu_hot *hot, unsigned cpu)
-{
-	return (void *)((char *)hot + ((size_t)cpu << CPU_BLOCK_SHIFT));
-}
-
-static inline struct cpu_cold *
-cold_of(struct cpu_cold *cold, unsigned cpu)
-{
-	return (void *)((char *)cold + ((size_t)cpu << CPU_BLOCK_SHIFT));
-}
-
 static bool
 block_commit_locked(struct region *region, unsigned cpu)
 {
 	if (region->committed[cpu])
 		return true;
+	/* The ticks are in the first region. */
+	if (region != regions && !block_commit_locked(regions, cpu))
+		return false;
 	if (!os_commit(
 		region->blocks + ((size_t)cpu << CPU_BLOCK_SHIFT), CPU_BLOCK))
 		return false;
+	for (unsigned i = 1; i < CPU_HEADERS; i++)
+		if ((region->taken[i / 64] >> (i % 64) & 1) != 0)
+			guard_write(region, cpu, i);
+	if (region == regions)
+		hot_of(header_hot(region, 0), cpu)->magic = cpu_layer.ticks;
 	/* Release: pairs with the load in block_commit(). */
 	__atomic_store_n(&region->committed[cpu], 1, __ATOMIC_RELEASE);
 	if (cpu_layer.nused < cpu + 1)
@@ -248,20 +285,20 @@ block_commit(struct region *region, unsigned cpu)
 }
 
 static inline bool
-owned_try(struct cpu_hot *h)
+owned_try(struct cpu_cold *c)
 {
 	uint32_t no = 0;
 
 	/* Acquire; pairs with the release in owned_end(). */
-	return __atomic_load_n(&h->owned, __ATOMIC_RELAXED) == 0 &&
-	       __atomic_compare_exchange_n(&h->owned, &no, 1, false,
+	return __atomic_load_n(&c->owned, __ATOMIC_RELAXED) == 0 &&
+	       __atomic_compare_exchange_n(&c->owned, &no, 1, false,
 		   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static inline void
-owned_end(struct cpu_hot *h)
+owned_end(struct cpu_cold *c)
 {
-	__atomic_store_n(&h->owned, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->owned, 0, __ATOMIC_RELEASE);
 }
 
 static unsigned
@@ -282,14 +319,16 @@ own_locked(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 	for (int i = 0; i < LOCKED_TRIES; i++, cpu++) {
 		cpu %= cpu_layer.nwanted;
 		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
 
 		if (!block_commit(region, cpu))
 			return false;
-		if (!owned_try(h))
+		if (!owned_try(c))
 			continue;
 		owned->hot = h;
-		owned->cold = cold_of(cold, cpu);
-		owned->nrounds = rounds_below(owned->cold, h->top);
+		owned->cold = c;
+		owned->cpu = cpu;
+		owned->nrounds = rounds_below(c, h->top);
 		return true;
 	}
 	return false;
@@ -306,22 +345,24 @@ cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 	for (int i = 0; i < CLAIM_TRIES; i++) {
 		unsigned cpu = rseq_cpu(&cpu_layer.place);
 		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
 		uintptr_t top;
 
 		if (!block_commit(region, cpu))
 			return false;
-		if (!owned_try(h)) {
-			cold_of(cold, cpu)->nbypassed++;
+		if (!owned_try(c)) {
+			c->nbypassed++;
 			return false;
 		}
 		enum rseq_result r = rseq_claim(&cpu_layer.place, h, cpu, &top);
 		if (likely(r == RSEQ_OK)) {
 			owned->hot = h;
-			owned->cold = cold_of(cold, cpu);
-			owned->nrounds = rounds_below(owned->cold, top);
+			owned->cold = c;
+			owned->cpu = cpu;
+			owned->nrounds = rounds_below(c, top);
 			return true;
 		}
-		owned_end(h);
+		owned_end(c);
 		if (r == RSEQ_UNREGISTERED &&
 		    !rseq_thread_start(&cpu_layer.rseq))
 			return false;
@@ -365,7 +406,25 @@ cpu_disown(struct cpu_owned *owned)
 	}
 	/* Release; pairs with the sections' load of top. */
 	__atomic_store_n(&h->top, top, __ATOMIC_RELEASE);
-	owned_end(h);
+	owned_end(owned->cold);
+}
+
+bool
+cpu_ticked(const struct cpu_owned *owned)
+{
+	uint32_t reload = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+	uint32_t left;
+	uint32_t *ticks;
+
+	ticks = &hot_of(header_hot(regions, 0), owned->cpu)->magic;
+	/* Relaxed: sections of this CPU go on counting; no count matters. */
+	left = __atomic_load_n(ticks, __ATOMIC_RELAXED);
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		__atomic_store_n(ticks, --left, __ATOMIC_RELAXED);
+	if (left <= reload)
+		return false;
+	__atomic_store_n(ticks, reload, __ATOMIC_RELAXED);
+	return (int32_t)left < 0;
 }
 
 /* Step one of a drain: own and close what can be had. */
@@ -384,11 +443,11 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 
 		if (!__atomic_load_n(
 			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
-		    !owned_try(h))
+		    !owned_try(c))
 			continue;
 		if ((c->loaded == NULL && c->previous == NULL) ||
 		    (keep != NULL && keep(c))) {
-			owned_end(h);
+			owned_end(c);
 			continue;
 		}
 		close_header(h);
@@ -447,7 +506,7 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 		else if (c->loaded != NULL)
 			/* Only refusals happened: what it was, it is. */
 			open_header(h, c->loaded);
-		owned_end(h);
+		owned_end(c);
 	}
 	return stopped;
 }
@@ -465,14 +524,14 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 
 		if (!__atomic_load_n(
 			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
-		    !owned_try(h))
+		    !owned_try(c))
 			continue;
 		if (c->loaded != NULL)
 			n += rounds_below(
 			    c, __atomic_load_n(&h->top, __ATOMIC_RELAXED));
 		if (c->previous != NULL)
 			n += c->previous->nrounds;
-		owned_end(h);
+		owned_end(c);
 	}
 	return n;
 }
@@ -499,18 +558,18 @@ cpu_glance(struct cpu_hot *hot)
  * meanwhile are locks of lower rank, which the fork handler takes later.
  */
 static void
-own_for_fork(struct cpu_hot *h)
+own_for_fork(struct cpu_cold *c)
 {
-	for (unsigned i = 0; !owned_try(h); i++) {
+	for (unsigned i = 0; !owned_try(c); i++) {
 		cpu_relax();
 		/* The word never wakes us: this is a sleep that adapts. */
 		if (i > 100)
-			os_futex_wait(&h->owned, 1, 50000);
+			os_futex_wait(&c->owned, 1, 50000);
 	}
 }
 
 static void
-each_header_for_fork(void (*f)(struct cpu_hot *), bool free_too)
+each_header_for_fork(void (*f)(struct cpu_cold *), bool free_too)
 {
 	for (struct region *r = regions; r != NULL; r = r->next)
 		for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
@@ -518,7 +577,7 @@ each_header_for_fork(void (*f)(struct cpu_hot *), bool free_too)
 			     r->committed[cpu] == 1 && i < CPU_HEADERS; i++)
 				if (free_too ||
 				    (r->taken[i / 64] >> (i % 64) & 1) != 0)
-					f(hot_of(header_hot(r, i), cpu));
+					f(cold_of(header_cold(r, i), cpu));
 }
 
 /* With regions_lock held no block and no header can be added meanwhile. */

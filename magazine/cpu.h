@@ -13,6 +13,7 @@ struct cpu_layer {
 	unsigned nslots;  /* blocks there are */
 	unsigned nwanted; /* CPUs from here on get no memory */
 	unsigned nused;   /* [a] blocks 0 .. nused - 1 may be in use */
+	uint32_t ticks;   /* [a] pushes on a CPU until one is refused */
 };
 
 extern struct cpu_layer cpu_layer;
@@ -21,6 +22,7 @@ extern struct cpu_layer cpu_layer;
 struct cpu_owned {
 	struct cpu_hot *hot;
 	struct cpu_cold *cold;
+	unsigned cpu;
 	unsigned nrounds; /* in cold->loaded, 0 if that is NULL */
 };
 
@@ -35,7 +37,8 @@ bool cpu_start(enum rseq_owner wanted, unsigned concurrency);
  * bytes further per CPU.  False: no memory.  cpu_header_free() takes them
  * back when every CPU's header is empty.
  */
-bool cpu_header_alloc(struct cpu_hot **hot, struct cpu_cold **cold);
+bool cpu_header_alloc(
+    struct cpu_guard guard, struct cpu_hot **hot, struct cpu_cold **cold);
 void cpu_header_free(struct cpu_hot *hot);
 
 /* A header that refuses every operation for ever. */
@@ -65,6 +68,12 @@ size_t cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold);
 
 /* Rounds in this CPU's loaded magazine, about; takes nothing. */
 size_t cpu_glance(struct cpu_hot *hot);
+
+/*
+ * Is a push here because cpu_layer.ticks of them have been?  Asked by each
+ * that takes the slow path; the next is after as many again.
+ */
+bool cpu_ticked(const struct cpu_owned *owned);
 
 /* Every header of the process, for the atfork handlers. */
 void cpu_lock_for_fork(void);

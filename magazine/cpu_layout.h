@@ -6,6 +6,8 @@
  * the slow paths need behind them.  Blocks of successive CPUs lie CPU_BLOCK
  * apart.  A header that is all zeros refuses every operation, so a block is
  * usable before anything was written to it.
+ *
+ * Header 0 is never opened; its magic is the block's ticks.
  */
 #ifndef MAGAZINE_CPU_LAYOUT_H
 #define MAGAZINE_CPU_LAYOUT_H
@@ -29,9 +31,21 @@ struct cpu_hot {
 	uintptr_t top;    /* written by sections and by the owner */
 	uintptr_t bottom; /* [owner] of the loaded magazine's rounds */
 	uintptr_t limit;  /* [owner] */
-	uint32_t owned;   /* [a] 1: somebody works on this header */
-	uint32_t padding;
+	/* x bytes into its slab is where a chunk starts: x * magic < bound. */
+	uint32_t magic;
+	uint32_t bound;
 };
+
+/* What a header is given at birth; CPU_GUARD_NONE lets everything pass. */
+struct cpu_guard {
+	uint32_t magic;
+	uint32_t bound;
+};
+
+#define CPU_GUARD_NONE ((struct cpu_guard){0, UINT32_MAX})
+
+/* In header 0: pushes that this CPU may do until one is refused. */
+#define CPU_TICKS_AT offsetof(struct cpu_hot, magic)
 
 #define CPU_CLAIMED   ((uintptr_t)INT64_MIN)
 #define CPU_NO_BOTTOM ((uintptr_t)INT64_MAX)
@@ -46,7 +60,8 @@ struct cpu_cold {
 	uint32_t underflowed; /* 1: the last exchange was for want of rounds */
 	uint32_t moved_at_update; /* nloads + nunloads at the last update */
 	uint32_t refill;          /* rounds to ask of the slabs next time */
-	uint32_t padding[6];
+	uint32_t owned;           /* [a] 1: somebody works on this header */
+	uint32_t padding[5];
 };
 
 #define CPU_HEADERS       512

@@ -80,14 +80,14 @@ depot_resize(struct magazine_layer *layer)
 }
 
 bool
-magazine_layer_init(
-    struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
+magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
+    unsigned rounds_max, struct cpu_guard guard)
 {
 	size_t most = MAGAZINE_BYTES / object_bytes;
 
 	if (rounds_max != 0 && most > rounds_max)
 		most = rounds_max;
-	if (!cpu_header_alloc(&layer->hot, &layer->cold))
+	if (!cpu_header_alloc(guard, &layer->hot, &layer->cold))
 		return false;
 	depot_init(&layer->depot);
 	layer->object_bytes =
@@ -256,7 +256,7 @@ depot_is_over(const struct depot *depot)
 /* Room on the owned header, by an exchange if need be. */
 static bool
 have_room(struct magazine_layer *layer, struct cpu_owned *own,
-    struct magazine **spare, bool *surplus)
+    struct magazine **spare, unsigned *news)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *empty;
@@ -272,8 +272,8 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		empty = *spare;
 		*spare = NULL;
 		if (cold->previous != NULL) {
-			*surplus =
-			    depot_put_full(&layer->depot, cold->previous);
+			if (depot_put_full(&layer->depot, cold->previous))
+				*news |= MAGAZINE_SURPLUS;
 			note_overflow(layer, cold);
 		}
 	} else if (cold->previous == NULL) {
@@ -282,7 +282,8 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		empty = depot_trade_for_empty(&layer->depot, cold->previous);
 		if (empty == NULL)
 			return false;
-		*surplus = depot_is_over(&layer->depot);
+		if (depot_is_over(&layer->depot))
+			*news |= MAGAZINE_SURPLUS;
 		note_overflow(layer, cold);
 		if (is_stale(layer, empty)) {
 			/* The second visit brings one of the new size. */
@@ -298,20 +299,21 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 
 enum magazine_result
 magazine_put(struct magazine_layer *layer, void *object,
-    struct magazine **spare, bool *surplus)
+    struct magazine **spare, unsigned *news)
 {
 	struct cpu_owned own;
 	bool room;
 
-	*surplus = false;
 	if (!cpu_own(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
+	if (cpu_ticked(&own))
+		*news |= MAGAZINE_TICKED;
 	if (own.nrounds > 0 &&
 	    own.cold->loaded->round[own.nrounds - 1] == object) {
 		cpu_disown(&own);
 		return MAGAZINE_TWICE;
 	}
-	room = have_room(layer, &own, spare, surplus);
+	room = have_room(layer, &own, spare, news);
 	if (room)
 		own.cold->loaded->round[own.nrounds++] = object;
 	cpu_disown(&own);

@@ -30,10 +30,11 @@ enum magazine_result {
 
 /*
  * object_bytes says how much memory a round ties down; rounds_max 0 leaves
- * the largest magazine to the byte budget.  False: no memory.
+ * the largest magazine to the byte budget; guard is for the headers.  False:
+ * no memory.
  */
-bool magazine_layer_init(
-    struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max);
+bool magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
+    unsigned rounds_max, struct cpu_guard guard);
 
 /* Gives the headers back; the layer was drained and nobody uses it. */
 void magazine_layer_end(struct magazine_layer *layer);
@@ -44,12 +45,16 @@ extern unsigned magazine_max_contention;
 /* What the fast path could not do. */
 enum magazine_result magazine_get(struct magazine_layer *layer, void **object);
 
+/* What a free should see to afterwards. */
+#define MAGAZINE_SURPLUS 1u /* the depot has more than it should */
+#define MAGAZINE_TICKED  2u /* as cpu_ticked() says */
+
 /*
  * The same for a free.  *spare, if not NULL, is an empty magazine that may be
- * taken (then *spare is NULL).  *surplus: the depot has more than it should.
+ * taken (then *spare is NULL).  The last two are added to *news.
  */
 enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
-    struct magazine **spare, bool *surplus);
+    struct magazine **spare, unsigned *news);
 
 /* A magazine of the present size, empty; NULL: no memory. */
 struct magazine *magazine_new(struct magazine_layer *layer);

@@ -14,24 +14,35 @@
  *	of allowed CPUs), else by cpu_id.  Everything said of a CPU below is
  *	meant of that number.
  *
- * Contracts (the same for every architecture; struct cpu_hot is in cpu.h)
+ * Contracts (the same for every architecture; struct cpu_hot is in
+ * cpu_layout.h).  A header is named by header 0 of CPU 0's block, base, and
+ * its distance from there in bytes, at.
  *
- * rseq_pop(hot, &object)
+ * rseq_pop(base, at, &object)
  *	if area.cpu_id < 0 return RSEQ_UNREGISTERED
- *	h = hot + CPU number * CPU_BLOCK
+ *	h = base + CPU number * CPU_BLOCK + at
  *	t = load-acquire h->top
  *	if t <= h->bottom (signed) return RSEQ_MISS
  *	object = load [t - 8]
  *	commit: store t - 8, h->top
  *
- * rseq_push(hot, object)
+ * rseq_push(base, at, object)
  *	if area.cpu_id < 0 return RSEQ_UNREGISTERED
- *	h = hot + CPU number * CPU_BLOCK
+ *	block = base + CPU number * CPU_BLOCK
+ *	h = block + at
  *	t = load-acquire h->top
  *	if t >= h->limit (unsigned) return RSEQ_MISS
  *	if [t - 8] == object return RSEQ_MISS		(freed twice, perhaps)
+ *	block->ticks -= 1; if block->ticks < 0 return RSEQ_MISS
  *	store object, [t]
  *	commit: store t + 8, h->top
+ *
+ *	A restart counts a tick twice, which is of no importance.  The ticks
+ *	come after the limit: a block without memory has limit 0.
+ *
+ * rseq_push_chunk(base, at, object, x)
+ *	the same, and
+ *	if x * h->magic >= h->bound (32 bits) return RSEQ_MISS
  *
  * rseq_claim(h, cpu, &top)
  *	if CPU number != cpu return RSEQ_MISS

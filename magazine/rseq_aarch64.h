@@ -53,11 +53,29 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	"str %[t], [%[cs]]\n\t"						\
 	"1:\n\t"
 
-/* The CPU's header of this cache into %[h]; top, its first word, into %[t]. */
+/*
+ * The CPU's block into %[block], its header of this cache into %[h], and
+ * top, which is the first word of that, into %[t].
+ */
 #define RSEQ_HEADER							\
-	"ldr %w[h], [%[index]]\n\t"					\
-	"add %[h], %[hot], %[h], lsl %[shift]\n\t"			\
+	"ldr %w[block], [%[index]]\n\t"				\
+	"add %[block], %[base], %[block], lsl %[shift]\n\t"		\
+	"add %[h], %[block], %[at]\n\t"				\
 	"ldar %[t], [%[h]]\n\t"
+
+#define RSEQ_PUSH							\
+	"ldr %[word], [%[h], #16]\n\t"					\
+	"cmp %[t], %[word]\n\t"					\
+	"b.hs %l[missed]\n\t"						\
+	"ldr %[word], [%[t], #-8]\n\t"					\
+	"cmp %[word], %[object]\n\t"					\
+	"b.eq %l[missed]\n\t"						\
+	"ldr %w[word], [%[block], %[ticks]]\n\t"			\
+	"subs %w[word], %w[word], #1\n\t"				\
+	"str %w[word], [%[block], %[ticks]]\n\t"			\
+	"b.mi %l[missed]\n\t"						\
+	"str %[object], [%[t]], #8\n\t"				\
+	"str %[t], [%[h]]\n\t"
 
 #define RSEQ_END							\
 	"2:\n\t"							\
@@ -74,9 +92,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	"b.lt %l[unregistered]\n\t"
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
+rseq_pop(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
+    void **object)
 {
-	uintptr_t t, h;
+	uintptr_t t, h, block;
 	void *popped;
 
 	__asm__ volatile goto(
@@ -89,10 +108,11 @@ rseq_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
 	    "ldr %[object], [%[t], #-8]!\n\t"
 	    "str %[t], [%[h]]\n\t"
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [object] "=&r" (popped)
+	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+	      [object] "=&r" (popped)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [hot] "r" (hot),
-	      [shift] "i" (CPU_BLOCK_SHIFT)
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [at] "r" (at), [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	*object = popped;
@@ -106,27 +126,57 @@ unregistered:
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_push(const struct rseq_place *place, struct cpu_hot *hot, void *object)
+rseq_push(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
+    void *object)
 {
-	uintptr_t t, h, word;
+	uintptr_t t, h, block, word;
 
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
 	    RSEQ_HEADER
-	    "ldr %[word], [%[h], #16]\n\t"
-	    "cmp %[t], %[word]\n\t"
-	    "b.hs %l[missed]\n\t"
-	    "ldr %[word], [%[t], #-8]\n\t"
-	    "cmp %[word], %[object]\n\t"
-	    "b.eq %l[missed]\n\t"
-	    "str %[object], [%[t]], #8\n\t"
-	    "str %[t], [%[h]]\n\t"
+	    RSEQ_PUSH
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [word] "=&r" (word)
+	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+	      [word] "=&r" (word)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [hot] "r" (hot),
-	      [object] "r" (object), [shift] "i" (CPU_BLOCK_SHIFT)
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [at] "r" (at), [object] "r" (object),
+	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
+static inline __attribute__((always_inline)) enum rseq_result
+rseq_push_chunk(const struct rseq_place *place, struct cpu_hot *base,
+    uintptr_t at, void *object, uint32_t x)
+{
+	uintptr_t t, h, block, word;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_HEADER
+	    "ldr %w[word], [%[h], #24]\n\t"
+	    "mul %w[x], %w[x], %w[word]\n\t"
+	    "ldr %w[word], [%[h], #28]\n\t"
+	    "cmp %w[x], %w[word]\n\t"
+	    "b.hs %l[missed]\n\t"
+	    RSEQ_PUSH
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+	      [word] "=&r" (word), [x] "+&r" (x)
+	    : [cs] "r" (RSEQ_AT(place->cs)),
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [at] "r" (at), [object] "r" (object),
+	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;

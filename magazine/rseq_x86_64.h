@@ -31,11 +31,23 @@
 	"movq %[t], %%fs:(%[cs])\n\t"					\
 	"1:\n\t"
 
-/* The CPU's header of this cache into %[h]. */
-#define RSEQ_HEADER							\
+/* The CPU's block into %[h]; the header is at (%[h],%[at]). */
+#define RSEQ_BLOCK							\
 	"movl %%fs:(%[index]), %k[h]\n\t"				\
 	"shlq %[shift], %[h]\n\t"					\
-	"addq %[hot], %[h]\n\t"
+	"addq %[base], %[h]\n\t"
+
+#define RSEQ_PUSH							\
+	"movq (%[h],%[at]), %[t]\n\t"					\
+	"cmpq 16(%[h],%[at]), %[t]\n\t"				\
+	"jae %l[missed]\n\t"						\
+	"cmpq %[object], -8(%[t])\n\t"					\
+	"je %l[missed]\n\t"						\
+	"subl $1, %c[ticks](%[h])\n\t"					\
+	"js %l[missed]\n\t"						\
+	"movq %[object], (%[t])\n\t"					\
+	"addq $8, %[t]\n\t"						\
+	"movq %[t], (%[h],%[at])\n\t"
 
 #define RSEQ_END							\
 	"2:\n\t"							\
@@ -52,7 +64,8 @@
 	"js %l[unregistered]\n\t"
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
+rseq_pop(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
+    void **object)
 {
 	uintptr_t t, h;
 	void *popped;
@@ -60,17 +73,17 @@ rseq_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
-	    RSEQ_HEADER
-	    "movq (%[h]), %[t]\n\t"
-	    "cmpq 8(%[h]), %[t]\n\t"
+	    RSEQ_BLOCK
+	    "movq (%[h],%[at]), %[t]\n\t"
+	    "cmpq 8(%[h],%[at]), %[t]\n\t"
 	    "jle %l[missed]\n\t"
 	    "movq -8(%[t]), %[object]\n\t"
 	    "subq $8, %[t]\n\t"
-	    "movq %[t], (%[h])\n\t"
+	    "movq %[t], (%[h],%[at])\n\t"
 	    RSEQ_END
 	    : [t] "=&r" (t), [h] "=&r" (h), [object] "=&a" (popped)
 	    : [cs] "r" (place->cs), [index] "r" (place->index),
-	      [hot] "r" (hot), [shift] "i" (CPU_BLOCK_SHIFT)
+	      [base] "r" (base), [at] "r" (at), [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	*object = popped;
@@ -84,27 +97,51 @@ unregistered:
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_push(const struct rseq_place *place, struct cpu_hot *hot, void *object)
+rseq_push(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
+    void *object)
 {
 	uintptr_t t, h;
 
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
 	    RSEQ_BEGIN
-	    RSEQ_HEADER
-	    "movq (%[h]), %[t]\n\t"
-	    "cmpq 16(%[h]), %[t]\n\t"
-	    "jae %l[missed]\n\t"
-	    "cmpq %[object], -8(%[t])\n\t"
-	    "je %l[missed]\n\t"
-	    "movq %[object], (%[t])\n\t"
-	    "addq $8, %[t]\n\t"
-	    "movq %[t], (%[h])\n\t"
+	    RSEQ_BLOCK
+	    RSEQ_PUSH
 	    RSEQ_END
 	    : [t] "=&r" (t), [h] "=&r" (h)
 	    : [cs] "r" (place->cs), [index] "r" (place->index),
-	      [hot] "r" (hot), [object] "r" (object),
-	      [shift] "i" (CPU_BLOCK_SHIFT)
+	      [base] "r" (base), [at] "r" (at), [object] "r" (object),
+	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
+static inline __attribute__((always_inline)) enum rseq_result
+rseq_push_chunk(const struct rseq_place *place, struct cpu_hot *base,
+    uintptr_t at, void *object, uint32_t x)
+{
+	uintptr_t t, h;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_BLOCK
+	    "imull 24(%[h],%[at]), %[x]\n\t"
+	    "cmpl 28(%[h],%[at]), %[x]\n\t"
+	    "jae %l[missed]\n\t"
+	    RSEQ_PUSH
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [x] "+&r" (x)
+	    : [cs] "r" (place->cs), [index] "r" (place->index),
+	      [base] "r" (base), [at] "r" (at), [object] "r" (object),
+	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;

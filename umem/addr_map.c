@@ -5,16 +5,17 @@
  * slot answer: entry, which the fast path reads, and owner, for the slow one.
  *
  * entry
- *	bits 0-7	class of the slab that the unit is part of; ADDR_LARGE
- *			for the first unit of a large block; else 0
- *	bits 8-31	phase: how far into its chunk the unit begins
+ *	bits 0-15	class of the slab that the unit is part of; ADDR_LARGE
+ *			for the first unit of a large block; else 0: times the
+ *			bytes of a header, which is what free() needs
+ *	bits 16-31	phase: how far into its chunk the unit begins
  *	So (offset in unit + phase) is a multiple of the chunk size exactly
  *	where a chunk starts, whatever the colour of the slab and however many
  *	units it has.  Multiplying by the rounded-up inverse tells multiples
  *	from the rest: for x = q * chunk + r, x * magic modulo 2^32 is
  *	r * magic + q * e, with e = magic * chunk - 2^32 < chunk.  That is
  *	below bound = qmax * e + 1 for r = 0 and not below it for r > 0 as
- *	long as bound <= magic; divisor_set() checks so for each class and
+ *	long as bound <= magic; guard_set() checks so for each class and
  *	leaves the test to the slab (bound 2^32 - 1, magic 0) where it is not.
  *	A class of 64 KiB or more has at most one start in a unit, and a phase
  *	that makes the distance to it a multiple of the unit.
@@ -45,17 +46,16 @@ static struct lock cover_lock = LOCK_INITIALIZER(LOCK_HEAP);
 static uint8_t *covered; /* [a] one per STRIDE units */
 
 static void
-divisor_set(unsigned c, size_t chunk)
+guard_set(unsigned c, size_t chunk)
 {
-	struct addr_divisor *d = &addr_map.divisor[c];
+	struct cpu_guard *d = &addr_map.guard[c];
 	/* A unit has one start at most: its phase leads to the next unit's. */
 	uint64_t divisor = chunk < HEAP_UNIT ? chunk : HEAP_UNIT;
 	uint64_t magic = (((uint64_t)1 << 32) + divisor - 1) / divisor;
 	uint64_t e = magic * divisor - ((uint64_t)1 << 32);
 	uint64_t qmax = (HEAP_UNIT + divisor) / divisor;
 
-	d->magic = 0;
-	d->bound = UINT32_MAX;
+	*d = CPU_GUARD_NONE;
 	if (qmax * e + 1 > magic)
 		return;
 	d->magic = (uint32_t)magic;
@@ -88,9 +88,9 @@ addr_map_start(void)
 	if (m->entry == NULL || m->owner == NULL || covered == NULL)
 		return false;
 	for (unsigned c = 1; c <= size_classes.n; c++)
-		divisor_set(c, size_classes.bytes[c]);
+		guard_set(c, size_classes.bytes[c]);
 	/* A large block starts where its unit does. */
-	divisor_set(ADDR_LARGE, HEAP_UNIT);
+	guard_set(ADDR_LARGE, HEAP_UNIT);
 	m->base = heap_slot.base;
 	/* Release: who sees units sees the tables. */
 	__atomic_store_n(&m->units, heap_slot.units, __ATOMIC_RELEASE);
@@ -133,6 +133,14 @@ addr_map_cover(void *at, size_t bytes)
 	return true;
 }
 
+static uint32_t
+entry_class(unsigned c)
+{
+	_Static_assert(ADDR_LARGE * sizeof(struct cpu_hot) <= UINT16_MAX,
+	    "16 bits of an entry");
+	return c * (uint32_t)sizeof(struct cpu_hot);
+}
+
 /* Entry for the unit that begins start bytes into the span. */
 static uint32_t
 entry_of(size_t start, unsigned c, size_t chunk, size_t first)
@@ -145,7 +153,7 @@ entry_of(size_t start, unsigned c, size_t chunk, size_t first)
 		return 0;
 	if (chunk >= HEAP_UNIT)
 		past = HEAP_UNIT - next;
-	return c | (uint32_t)(past << 8);
+	return entry_class(c) | (uint32_t)(past << 16);
 }
 
 void
@@ -171,7 +179,8 @@ addr_map_large(void *at, size_t bytes)
 
 	__atomic_store_n(
 	    &addr_map.owner[unit], (void *)(bytes | 1), __ATOMIC_RELEASE);
-	__atomic_store_n(&addr_map.entry[unit], ADDR_LARGE, __ATOMIC_RELEASE);
+	__atomic_store_n(
+	    &addr_map.entry[unit], entry_class(ADDR_LARGE), __ATOMIC_RELEASE);
 }
 
 void

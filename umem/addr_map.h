@@ -2,24 +2,19 @@
 #ifndef UMEM_ADDR_MAP_H
 #define UMEM_ADDR_MAP_H
 
+#include "magazine/cpu_layout.h"
 #include "umem/size_class.h"
 #include "vmem/heap.h"
 
 /* Class byte of the first unit of a block straight from the heap. */
 #define ADDR_LARGE 255u
 
-/* Divides exactly: x is a multiple iff (uint32_t)(x * magic) < bound. */
-struct addr_divisor {
-	uint32_t magic;
-	uint32_t bound;
-};
-
 struct addr_map {
 	uintptr_t base;  /* of the heap's slot */
 	size_t units;    /* 0 before start: nothing is in the map */
-	uint32_t *entry; /* [a] one a unit: class | phase << 8 */
+	uint32_t *entry; /* [a] one a unit: see addr_map_at(), addr_map_x() */
 	void **owner;    /* [a] one a unit: slab, or large block's bytes | 1 */
-	struct addr_divisor divisor[256]; /* by class */
+	struct cpu_guard guard[256]; /* by class */
 };
 
 extern struct addr_map addr_map;
@@ -68,14 +63,33 @@ addr_map_large_bytes(void *owner)
 	return (uintptr_t)owner & 1 ? (uintptr_t)owner - 1 : 0;
 }
 
+/* Where the header of an entry's class is, from header 0. */
+static inline uintptr_t
+addr_map_at(uint32_t entry)
+{
+	return (uint16_t)entry;
+}
+
+static inline unsigned
+addr_map_class(uint32_t entry)
+{
+	return (unsigned)(addr_map_at(entry) / sizeof(struct cpu_hot));
+}
+
+/* How far p is behind some start of a chunk, in a unit with this entry. */
+static inline uint32_t
+addr_map_x(const void *p, uint32_t entry)
+{
+	return (uint16_t)(uintptr_t)p + (entry >> 16);
+}
+
 /* Is p, in a unit with this entry, where a chunk starts? */
 static inline bool
 addr_map_is_start(const void *p, uint32_t entry)
 {
-	struct addr_divisor d = addr_map.divisor[entry & 255];
-	uint32_t offset = (uint16_t)(uintptr_t)p + (entry >> 8);
+	struct cpu_guard guard = addr_map.guard[addr_map_class(entry)];
 
-	return offset * d.magic < d.bound;
+	return addr_map_x(p, entry) * guard.magic < guard.bound;
 }
 
 #endif

@@ -47,8 +47,8 @@ static inline bool
 section_get(unsigned class, void **object)
 {
 	return alloc_fast.units != 0 &&
-	       rseq_pop(&alloc_fast.place, alloc_fast.hot + class, object) ==
-		   RSEQ_OK;
+	       rseq_pop(&alloc_fast.place, alloc_fast.hot,
+		   class * sizeof(struct cpu_hot), object) == RSEQ_OK;
 }
 
 static void *
@@ -195,13 +195,14 @@ block_class(const void *p, size_t *bytes, const char *who)
 	if (likely(unit < addr_map.units))
 		entry =
 		    __atomic_load_n(&addr_map.entry[unit], __ATOMIC_ACQUIRE);
-	if (unlikely((entry & 255) == 0 || !addr_map_is_start(p, entry)))
+	if (unlikely(
+		addr_map_class(entry) == 0 || !addr_map_is_start(p, entry)))
 		misuse_address(who, p);
-	if ((entry & 255) == ADDR_LARGE)
+	if (addr_map_class(entry) == ADDR_LARGE)
 		*bytes = addr_map_large_bytes(addr_map_owner(p));
 	else
-		*bytes = size_classes.bytes[entry & 255];
-	return entry & 255;
+		*bytes = size_classes.bytes[addr_map_class(entry)];
+	return addr_map_class(entry);
 }
 
 static void
@@ -374,10 +375,10 @@ umem_free(const void *buf, size_t size)
 		uint32_t entry = alloc_fast.entry[unit];
 		unsigned class = size_class_small(size);
 
-		if (likely((entry & 255) == class) &&
-		    likely(addr_map_is_start(p, entry)) &&
-		    likely(rseq_push(&alloc_fast.place, alloc_fast.hot + class,
-			       p) == RSEQ_OK))
+		if (likely(addr_map_class(entry) == class) &&
+		    likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot,
+			       addr_map_at(entry), p,
+			       addr_map_x(p, entry)) == RSEQ_OK))
 			return;
 	}
 	sized_free_slow(p, size);
@@ -430,14 +431,21 @@ cache_refused(const struct umem_cache *cache)
 	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
 }
 
+/* Also in other regions, for they lie somewhere in the address space. */
+static inline uintptr_t
+header_at(const umem_cache_t *cache)
+{
+	return (uintptr_t)cache->mag.hot - (uintptr_t)alloc_fast.hot;
+}
+
 public void *
 umem_cache_alloc(umem_cache_t *cache, int flags)
 {
 	void *object;
 
 	if (likely(alloc_fast.units != 0) &&
-	    likely(rseq_pop(&alloc_fast.place, cache->mag.hot, &object) ==
-		   RSEQ_OK))
+	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot, header_at(cache),
+		       &object) == RSEQ_OK))
 		return object;
 	if (mtbf_strikes(flags))
 		return NULL;
@@ -464,8 +472,8 @@ public void
 umem_cache_free(umem_cache_t *cache, void *object)
 {
 	if (likely(alloc_fast.units != 0) &&
-	    likely(rseq_push(&alloc_fast.place, cache->mag.hot, object) ==
-		   RSEQ_OK))
+	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
+		       header_at(cache), object) == RSEQ_OK))
 		return;
 	cache_free_slow(cache, object, "umem_cache_free");
 }

@@ -56,8 +56,8 @@ alloc_get(size_t size)
 	void *object;
 
 	if (likely(size < alloc_fast.small_end) &&
-	    likely(rseq_pop(&alloc_fast.place,
-		       alloc_fast.hot + size_class_small(size),
+	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+		       size_class_small(size) * sizeof(struct cpu_hot),
 		       &object) == RSEQ_OK))
 		return object;
 	return alloc_slow(size);
@@ -71,9 +71,9 @@ alloc_free(void *p)
 	if (likely(unit < alloc_fast.units)) {
 		uint32_t entry = alloc_fast.entry[unit];
 
-		if (likely(addr_map_is_start(p, entry)) &&
-		    likely(rseq_push(&alloc_fast.place,
-			       alloc_fast.hot + (entry & 255), p) == RSEQ_OK))
+		if (likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot,
+			       addr_map_at(entry), p,
+			       addr_map_x(p, entry)) == RSEQ_OK))
 			return;
 	}
 	alloc_free_slow(p);

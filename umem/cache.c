@@ -93,7 +93,8 @@ cache_set_up(struct umem_cache *cache, const char *name,
 		cache->mag.hot = cpu_header_none();
 		return true;
 	}
-	return magazine_layer_init(&cache->mag, layout->chunk, 0);
+	return magazine_layer_init(&cache->mag, layout->chunk, 0,
+	    cache->class != 0 ? addr_map.guard[cache->class] : CPU_GUARD_NONE);
 }
 
 static void
@@ -463,21 +464,31 @@ cache_flush(struct umem_cache *cache, struct magazine *chain)
 	}
 }
 
+static void
+give_surplus(struct umem_cache *cache, const char *who)
+{
+	struct magazine *mag = magazine_surplus(&cache->mag);
+
+	if (mag != NULL)
+		flush_one(cache, mag, who);
+	update_poll();
+}
+
 void
 cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 {
 	struct magazine *spare = NULL;
 	enum magazine_result result = MAGAZINE_BYPASS;
-	bool surplus = false;
+	unsigned news = 0;
 
 	cache_check_mines(cache, who);
 	if (cache->has_magazines)
-		result = magazine_put(&cache->mag, object, &spare, &surplus);
+		result = magazine_put(&cache->mag, object, &spare, &news);
 	if (result == MAGAZINE_FULL) {
 		spare = magazine_new(&cache->mag);
 		if (spare != NULL)
 			result =
-			    magazine_put(&cache->mag, object, &spare, &surplus);
+			    magazine_put(&cache->mag, object, &spare, &news);
 	}
 	if (spare != NULL)
 		magazine_delete(spare);
@@ -485,13 +496,10 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 		misuse_slab(who, cache, object, SLAB_FREE);
 	else if (result != MAGAZINE_OK)
 		objects_give(cache, &object, 1, who);
-	if (surplus) {
-		struct magazine *mag = magazine_surplus(&cache->mag);
-
-		if (mag != NULL)
-			flush_one(cache, mag, who);
-		update_poll();
-	}
+	if (news & MAGAZINE_SURPLUS)
+		give_surplus(cache, who);
+	if (news & MAGAZINE_TICKED)
+		update_tick();
 }
 
 void

@@ -10,7 +10,10 @@
  *	trim	reclaim, and every free page to the kernel
  *
  * When
- *	Slow paths look at a coarse clock, and do an update when one is due.
+ *	Slow paths look at the clock, and do an update when one is due.  While
+ *	there are free pages, one free in TICK_FREES is made slow for that, so
+ *	that a program whose magazines do for all it wants comes by, too; if
+ *	it has not been here for a while but for that, all goes back at once.
  *	In a process with several threads a thread of the library does it
  *	instead, so that memory comes back even if the program never calls
  *	again.  When some updates have found nothing to give back, the thread
@@ -49,14 +52,19 @@
 
 /* Free pages younger than this may be wanted again. */
 #define PURGE_AGE_NS    1000000000
-/* Given back by one update: some 10 ms of the kernel's time. */
+/* Given back by one update: some 20 ms of the kernel's time. */
+#define PURGE_LIMIT     (512 * MIB)
 /*
  * Free memory beyond this, and beyond a fourth of what the heap ever had, goes
  * back before its time: a program that has freed so much may never call again.
  */
 #define DIRTY_MOST      (64 * MIB)
 #define YOUNG_AGE_NS    300000000
-#define PURGE_LIMIT     (256 * MIB)
+/* Frees between two looks at the clock, and free pages that are worth it. */
+#define TICK_FREES      500
+#define TICK_DIRTY      (1 * MIB)
+/* Without a slow path for so long, a program has what it needs. */
+#define QUIET_NS        500000000
 /* Updates that found nothing to do before the thread sleeps. */
 #define IDLE_UPDATES    3
 #define THREAD_STACK    (1 * MIB)
@@ -64,9 +72,10 @@
 #define RECLAIM_WAIT_NS 100000000
 
 enum update_thread update_thread_wanted;
-uint64_t update_interval_ns = 1000000000;
+uint64_t update_interval_ns = 250000000;
 
 static uint64_t due_ns;            /* [a] next update */
+static uint64_t active_ns;         /* [a] last slow path, ticks aside */
 static uintptr_t worker;           /* [a] thread at work, 0: nobody */
 static uint32_t worker_gone;       /* [a] counts ends of work, to wait on */
 static struct list *cursor;        /* [cache_list_lock] next in the walk */
@@ -383,13 +392,19 @@ update_thread_ends(void)
 	errno = saved;
 }
 
+static bool
+has_thread(void)
+{
+	return __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED;
+}
+
 static void
 update_due(uint64_t now)
 {
 	int saved = errno;
 
 	__atomic_store_n(&due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED) {
+	if (has_thread()) {
 		if (__atomic_load_n(&thread_state, __ATOMIC_RELAXED) == ASLEEP)
 			thread_wake();
 	} else if (work_begin()) {
@@ -402,8 +417,7 @@ update_due(uint64_t now)
 static void
 purge_excess(uint64_t now)
 {
-	static uint64_t looked_ns;  /* [a] at the heap for old pages */
-	static uint64_t refused_ns; /* [a] none went: they are locked, say */
+	static uint64_t looked_ns; /* [a] at the heap for old pages */
 	size_t most = heap_committed() / 4;
 	size_t dirty = heap_dirty();
 
@@ -415,13 +429,15 @@ purge_excess(uint64_t now)
 	if (now - __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) >
 	    YOUNG_AGE_NS / 2) {
 		__atomic_store_n(&looked_ns, now, __ATOMIC_RELAXED);
-		dirty -= heap_purge(YOUNG_AGE_NS, dirty - most / 2);
+		heap_purge(YOUNG_AGE_NS, dirty - most / 2);
 	}
-	if (dirty > 2 * most &&
-	    now - __atomic_load_n(&refused_ns, __ATOMIC_RELAXED) >
-		YOUNG_AGE_NS &&
-	    heap_purge(0, dirty - most) == 0)
-		__atomic_store_n(&refused_ns, now, __ATOMIC_RELAXED);
+}
+
+static void
+ticks_set(uint32_t n)
+{
+	if (__atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED) != n)
+		__atomic_store_n(&cpu_layer.ticks, n, __ATOMIC_RELAXED);
 }
 
 void
@@ -430,6 +446,9 @@ update_poll(void)
 	uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
 	uint64_t now = os_now_ns();
 
+	__atomic_store_n(&active_ns, now, __ATOMIC_RELAXED);
+	if (heap_dirty() >= TICK_DIRTY && !has_thread())
+		ticks_set(TICK_FREES);
 	if (likely(now < due)) {
 		purge_excess(now);
 		return;
@@ -439,6 +458,34 @@ update_poll(void)
 		    &due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
 	else if (__atomic_compare_exchange_n(&due_ns, &due, UINT64_MAX, false,
 		     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		update_due(now);
+}
+
+/* Nobody has missed what is in depots, nor in most magazines. */
+static void
+give_all_back(void)
+{
+	int saved = errno;
+
+	if (!work_begin())
+		return;
+	reap_all();
+	if (heap_purge(0, PURGE_LIMIT) < PURGE_LIMIT)
+		ticks_set(INT32_MAX);
+	work_end();
+	errno = saved;
+}
+
+void
+update_tick(void)
+{
+	uint64_t now = os_now_ns();
+
+	if (has_thread())
+		ticks_set(INT32_MAX);
+	else if (now - __atomic_load_n(&active_ns, __ATOMIC_RELAXED) > QUIET_NS)
+		give_all_back();
+	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
 }
 
@@ -460,7 +507,7 @@ umem_reap(void)
 
 	if (!umem_ready())
 		return;
-	if (__atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED) {
+	if (has_thread()) {
 		__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELAXED);
 		thread_wake();
 	} else if (work_begin()) {

@@ -22,6 +22,9 @@ extern uint64_t update_interval_ns;
  */
 void update_poll(void);
 
+/* The same, called after each so many frees that were not slow. */
+void update_tick(void);
+
 /*
  * There is no memory for size bytes: have everything that is cached given
  * back.  True if it is worth trying again.  No lock may be held.

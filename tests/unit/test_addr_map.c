@@ -25,7 +25,7 @@ is_start(const char *p)
 {
 	uint32_t e = entry(p);
 
-	return (e & 255) != 0 && addr_map_is_start(p, e);
+	return addr_map_class(e) != 0 && addr_map_is_start(p, e);
 }
 
 static char *
@@ -105,16 +105,16 @@ END_TEST
 START_TEST(one_class_leaves_the_question_to_the_slab)
 {
 	for (unsigned c = 1; c <= size_classes.n; c++)
-		ck_assert_msg((addr_map.divisor[c].magic != 0) ==
+		ck_assert_msg((addr_map.guard[c].magic != 0) ==
 				  (size_classes.bytes[c] != UNDIVIDED),
 		    "class of %zu", size_classes.bytes[c]);
-	ck_assert_uint_ne(addr_map.divisor[ADDR_LARGE].magic, 0);
+	ck_assert_uint_ne(addr_map.guard[ADDR_LARGE].magic, 0);
 }
 END_TEST
 
 /* x: an offset in a unit, plus a phase below the chunk. */
 static void
-check_divisor(struct addr_divisor d, uint32_t chunk)
+check_divisor(struct cpu_guard d, uint32_t chunk)
 {
 	uint32_t next = 0;
 
@@ -151,9 +151,9 @@ START_TEST(any_class_divides_exactly_or_not_at_all)
 		}
 		ck_assert(addr_map_start());
 		for (unsigned c = 1; c <= size_classes.n; c++) {
-			check_divisor(addr_map.divisor[c],
-			    (uint32_t)size_classes.bytes[c]);
-			nleft += addr_map.divisor[c].magic == 0;
+			check_divisor(
+			    addr_map.guard[c], (uint32_t)size_classes.bytes[c]);
+			nleft += addr_map.guard[c].magic == 0;
 			nall++;
 		}
 	}
@@ -190,7 +190,7 @@ START_TEST(a_large_block_is_known_by_its_first_unit)
 
 	addr_map_large(at, 3 * UNIT);
 	ck_assert_uint_eq(addr_map_large_bytes(addr_map_owner(at)), 3 * UNIT);
-	ck_assert_uint_eq(entry(at) & 255, ADDR_LARGE);
+	ck_assert_uint_eq(addr_map_class(entry(at)), ADDR_LARGE);
 	ck_assert(is_start(at));
 	for (size_t i = 1; i < 3 * UNIT; i++)
 		ck_assert(!is_start(at + i));

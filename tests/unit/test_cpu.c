@@ -26,6 +26,7 @@
 #define CAPACITY 14
 #define STORM_NS 200000000
 
+static const struct cpu_guard guard = {123, 456};
 static struct cpu_hot *hot;
 static struct cpu_cold *cold;
 static uint32_t stamp[NOBJECTS]; /* [atomic] 1: in somebody's hands */
@@ -48,8 +49,14 @@ start(int mode, unsigned concurrency)
 	cpu_layer.nused = 0;
 	ck_assert(cpu_start((enum rseq_owner)mode, concurrency));
 	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
-	ck_assert(cpu_header_alloc(&hot, &cold));
+	ck_assert(cpu_header_alloc(guard, &hot, &cold));
 	return true;
+}
+
+static uintptr_t
+at(const struct cpu_hot *h)
+{
+	return (uintptr_t)h - (uintptr_t)cpu_header_none();
 }
 
 static enum rseq_result
@@ -59,7 +66,8 @@ pop(struct cpu_hot *h, void **object)
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		return RSEQ_MISS;
-	while ((r = rseq_pop(&cpu_layer.place, h, object)) == RSEQ_ABORT)
+	while ((r = rseq_pop(&cpu_layer.place, cpu_header_none(), at(h),
+		    object)) == RSEQ_ABORT)
 		;
 	return r;
 }
@@ -71,7 +79,8 @@ push(struct cpu_hot *h, void *object)
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		return RSEQ_MISS;
-	while ((r = rseq_push(&cpu_layer.place, h, object)) == RSEQ_ABORT)
+	while ((r = rseq_push(&cpu_layer.place, cpu_header_none(), at(h),
+		    object)) == RSEQ_ABORT)
 		;
 	return r;
 }
@@ -287,10 +296,11 @@ child_looks(void)
 	uint32_t object = 0;
 
 	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
-		struct cpu_hot *h =
-		    (void *)((char *)hot + ((size_t)cpu << CPU_BLOCK_SHIFT));
+		size_t far = (size_t)cpu << CPU_BLOCK_SHIFT;
+		struct cpu_hot *h = (void *)((char *)hot + far);
+		struct cpu_cold *c = (void *)((char *)cold + far);
 
-		if (h->owned != 0 || h->top == CPU_CLAIMED)
+		if (c->owned != 0 || h->top == CPU_CLAIMED)
 			return 1;
 	}
 	if (!cpu_drain(hot, cold, NULL, &chain))
@@ -541,7 +551,7 @@ use_up_first_region(struct cpu_hot **all)
 
 	all[n++] = hot;
 	while (n < CPU_HEADERS - 2) {
-		ck_assert(cpu_header_alloc(&hot, &cold));
+		ck_assert(cpu_header_alloc(guard, &hot, &cold));
 		ck_assert_uint_lt((uintptr_t)hot - base, CPU_COLD_AT);
 		ck_assert_ptr_ne(hot, cpu_header_none());
 		ck_assert_ptr_ne(hot, cpu_header_none() + CPU_HEADER_CLOSED);
@@ -555,7 +565,7 @@ use_up_first_region(struct cpu_hot **all)
 START_TEST(headers_run_out_into_a_second_region)
 {
 	struct cpu_hot *all[CPU_HEADERS];
-	struct cpu_cold *none = NULL;
+	struct cpu_cold *last;
 	size_t used;
 	unsigned n, nfailed = 0;
 
@@ -566,7 +576,7 @@ START_TEST(headers_run_out_into_a_second_region)
 	used = meta_used();
 	for (unsigned nth = 1;; nth++, nfailed++) {
 		os_fail_nth(nth, 1);
-		bool had = cpu_header_alloc(&hot, &cold);
+		bool had = cpu_header_alloc(guard, &hot, &cold);
 		os_fail_nth(0, 0);
 		if (had)
 			break;
@@ -582,13 +592,81 @@ START_TEST(headers_run_out_into_a_second_region)
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 2);
 	ck_assert_ptr_eq(slow_get(), &stamp[1]);
 	ck_assert_ptr_eq(slow_get(), &stamp[0]);
-	ck_assert_uint_eq(cpu_rounds(all[n - 1], none), 0);
+	last = (void *)((char *)cpu_header_none() + CPU_COLD_AT);
+	last += all[n - 1] - cpu_header_none();
+	ck_assert_uint_eq(cpu_rounds(all[n - 1], last), 0);
 	/* What is given back is had again before any other. */
 	cpu_header_free(all[77]);
-	ck_assert(cpu_header_alloc(&hot, &cold));
+	ck_assert(cpu_header_alloc(guard, &hot, &cold));
 	ck_assert_ptr_eq(hot, all[77]);
 	cpu_header_free(hot);
 	fork_and_look();
+}
+END_TEST
+
+/* In this CPU's block, of the first region or a later one. */
+static bool
+guard_is(const struct cpu_hot *h, struct cpu_guard want)
+{
+	unsigned cpu = cpu_layer.rseq.owner == RSEQ_NONE
+			   ? os_cpu()
+			   : rseq_cpu(&cpu_layer.place);
+
+	h = (const void *)((const char *)h + ((size_t)cpu << CPU_BLOCK_SHIFT));
+	return h->magic == want.magic && h->bound == want.bound;
+}
+
+START_TEST(a_header_has_its_guard_before_and_after_its_block_has_memory)
+{
+	const struct cpu_guard other = {7, 8};
+	struct cpu_cold *second_cold;
+	struct cpu_hot *second;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	ck_assert(guard_is(hot, (struct cpu_guard){0, 0}));
+	ck_assert(slow_put(&stamp[0]));
+	ck_assert(guard_is(hot, guard));
+	ck_assert(cpu_header_alloc(other, &second, &second_cold));
+	ck_assert(guard_is(second, other));
+	ck_assert(guard_is(hot, guard));
+	/* The next of a header takes its place. */
+	cpu_header_free(second);
+	ck_assert(cpu_header_alloc(guard, &second, &second_cold));
+	ck_assert(guard_is(second, guard));
+}
+END_TEST
+
+START_TEST(a_push_in_so_many_is_told_of)
+{
+	const unsigned nticks = 5;
+	unsigned ntold = 0;
+	struct cpu_owned own;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	ck_assert(cpu_own(hot, cold, &own));
+	own.cold->loaded = magazine();
+	ck_assert(!cpu_ticked(&own));
+	cpu_layer.ticks = nticks;
+	ck_assert(!cpu_ticked(&own));
+	cpu_disown(&own);
+	for (unsigned i = 0; i < 10 * (nticks + 1); i++) {
+		void *object;
+
+		if (push(hot, &stamp[i]) == RSEQ_OK) {
+			ck_assert_int_eq(pop(hot, &object), RSEQ_OK);
+			continue;
+		}
+		ck_assert(cpu_own(hot, cold, &own));
+		ntold += cpu_ticked(&own);
+		cpu_disown(&own);
+	}
+	/* The locked mode counts the questions, one less here and there. */
+	ck_assert_uint_ge(ntold, 8);
+	ck_assert_uint_le(ntold, 10);
 }
 END_TEST
 
@@ -605,7 +683,7 @@ START_TEST(a_header_used_again_starts_empty)
 	ck_assert(slow_put(&stamp[0]));
 	ck_assert(cpu_drain(hot, cold, NULL, &chain));
 	cpu_header_free(hot);
-	ck_assert(cpu_header_alloc(&hot, &cold));
+	ck_assert(cpu_header_alloc(guard, &hot, &cold));
 	ck_assert_ptr_eq(hot, first);
 	ck_assert_int_eq(push(hot, &stamp[1]), RSEQ_MISS);
 	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
@@ -718,6 +796,9 @@ cpu_suite(void)
 	tcase_add_loop_test(tcase, a_header_of_nobody_refuses, 0, 3);
 	tcase_add_loop_test(tcase, headers_run_out_into_a_second_region, 0, 3);
 	tcase_add_loop_test(tcase, a_header_used_again_starts_empty, 0, 3);
+	tcase_add_loop_test(tcase,
+	    a_header_has_its_guard_before_and_after_its_block_has_memory, 0, 3);
+	tcase_add_loop_test(tcase, a_push_in_so_many_is_told_of, 0, 3);
 	tcase_add_loop_test(tcase, a_block_without_memory_is_gone_past, 0, 3);
 	tcase_add_loop_test(tcase, fork_waits_for_an_owner, 0, 3);
 	suite_add_tcase(suite, tcase);

@@ -41,7 +41,8 @@ start(int mode, size_t object_bytes, unsigned rounds_max)
 	ck_assert(cpu_start((enum rseq_owner)mode, 0));
 	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
 	memset(&layer, 0, sizeof(layer));
-	ck_assert(magazine_layer_init(&layer, object_bytes, rounds_max));
+	ck_assert(magazine_layer_init(
+	    &layer, object_bytes, rounds_max, CPU_GUARD_NONE));
 	return true;
 }
 
@@ -116,13 +117,20 @@ refill(void)
 	return object;
 }
 
+static uintptr_t
+at(void)
+{
+	return (uintptr_t)layer.hot - (uintptr_t)cpu_header_none();
+}
+
 static void *
 get(void)
 {
 	void *object = NULL;
 
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
-	    rseq_pop(&cpu_layer.place, layer.hot, &object) == RSEQ_OK)
+	    rseq_pop(&cpu_layer.place, cpu_header_none(), at(), &object) ==
+		RSEQ_OK)
 		return object;
 	switch (magazine_get(&layer, &object)) {
 	case MAGAZINE_OK:
@@ -139,21 +147,22 @@ put(void *object)
 {
 	enum magazine_result r;
 	struct magazine *spare = NULL;
-	bool surplus;
+	unsigned news = 0;
 
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
-	    rseq_push(&cpu_layer.place, layer.hot, object) == RSEQ_OK)
+	    rseq_push(&cpu_layer.place, cpu_header_none(), at(), object) ==
+		RSEQ_OK)
 		return;
-	r = magazine_put(&layer, object, &spare, &surplus);
+	r = magazine_put(&layer, object, &spare, &news);
 	if (r == MAGAZINE_FULL && (spare = magazine_new(&layer)) != NULL)
-		r = magazine_put(&layer, object, &spare, &surplus);
+		r = magazine_put(&layer, object, &spare, &news);
 	if (spare != NULL)
 		magazine_delete(spare);
 	if (r == MAGAZINE_TWICE)
 		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 	else if (r != MAGAZINE_OK)
 		slab_give(&object, 1);
-	if (surplus) {
+	if (news & MAGAZINE_SURPLUS) {
 		struct magazine *mag = magazine_surplus(&layer);
 
 		if (mag != NULL) {
@@ -189,7 +198,8 @@ START_TEST(capacities_keep_to_the_budget_and_to_what_was_asked)
 	for (size_t i = 0; i < array_size(bytes); i++)
 		for (unsigned most = 0; most < 300; most += 7) {
 			memset(&layer, 0, sizeof(layer));
-			ck_assert(magazine_layer_init(&layer, bytes[i], most));
+			ck_assert(magazine_layer_init(
+			    &layer, bytes[i], most, CPU_GUARD_NONE));
 			ck_assert(layer.rounds >= 2 && layer.rounds <= 254);
 			for (int j = 0; j < 20; j++) {
 				ck_assert(
@@ -216,19 +226,19 @@ END_TEST
 START_TEST(a_layer_without_magazines_says_so)
 {
 	struct magazine *spare = NULL;
-	bool surplus;
+	unsigned news = 0;
 	void *object;
 
 	if (!start(_i, 64, 0))
 		return;
 	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &surplus), MAGAZINE_FULL);
-	ck_assert(!surplus);
+	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_FULL);
+	ck_assert_uint_eq(news & MAGAZINE_SURPLUS, 0);
 	spare = magazine_new(&layer);
 	ck_assert_uint_eq(spare->capacity, layer.rounds);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &surplus), MAGAZINE_OK);
+	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_OK);
 	ck_assert_ptr_null(spare);
 	ck_assert_uint_eq(magazine_rounds(&layer), 1);
 	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_OK);
@@ -240,19 +250,19 @@ END_TEST
 START_TEST(a_second_free_in_a_row_is_seen)
 {
 	struct magazine *spare, *kept;
-	bool surplus;
+	unsigned news = 0;
 
 	if (!start(_i, 64, 0))
 		return;
 	spare = magazine_new(&layer);
-	magazine_put(&layer, stamp, &spare, &surplus);
+	magazine_put(&layer, stamp, &spare, &news);
 	kept = spare = magazine_new(&layer);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &surplus), MAGAZINE_TWICE);
+	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_TWICE);
 	ck_assert_ptr_eq(spare, kept);
 	ck_assert_uint_eq(magazine_rounds(&layer), 1);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp + 1, &spare, &surplus), MAGAZINE_OK);
+	    magazine_put(&layer, stamp + 1, &spare, &news), MAGAZINE_OK);
 	ck_assert_ptr_eq(spare, kept);
 }
 END_TEST
@@ -262,7 +272,7 @@ START_TEST(an_owned_header_is_gone_past)
 {
 	struct magazine *spare = NULL, *mag;
 	struct cpu_owned own;
-	bool surplus;
+	unsigned news = 0;
 	void *object;
 
 	if (_i == RSEQ_NONE || !start(_i, 64, 0))
@@ -273,7 +283,7 @@ START_TEST(an_owned_header_is_gone_past)
 	ck_assert(cpu_own(layer.hot, layer.cold, &own));
 	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_BYPASS);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &surplus), MAGAZINE_BYPASS);
+	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_BYPASS);
 	/* Rounds for a header that is owned go to the depot. */
 	mag = magazine_new(&layer);
 	mag->nrounds = 1;
@@ -359,25 +369,24 @@ END_TEST
 START_TEST(a_depot_with_more_than_its_room_has_surplus)
 {
 	struct magazine *mag, *spare = NULL;
-	bool surplus = false;
+	unsigned news = 0;
 	unsigned i = 0;
 
 	if (!start(_i, 8192, 0))
 		return;
 	layer.depot.full_max = 2;
-	for (; !surplus && i < 200; i++) {
+	for (; (news & MAGAZINE_SURPLUS) == 0 && i < 200; i++) {
 		enum magazine_result r =
-		    magazine_put(&layer, &stamp[i], &spare, &surplus);
+		    magazine_put(&layer, &stamp[i], &spare, &news);
 
 		if (r != MAGAZINE_FULL)
 			continue;
 		spare = magazine_new(&layer);
 		layer.depot.full_max = 2;
-		ck_assert_int_eq(
-		    magazine_put(&layer, &stamp[i], &spare, &surplus),
+		ck_assert_int_eq(magazine_put(&layer, &stamp[i], &spare, &news),
 		    MAGAZINE_OK);
 	}
-	ck_assert(surplus);
+	ck_assert_uint_ne(news & MAGAZINE_SURPLUS, 0);
 	ck_assert_uint_eq(layer.depot.full.n, 3);
 	ck_assert_uint_eq(magazine_rounds(&layer), i);
 	mag = magazine_surplus(&layer);

@@ -23,6 +23,10 @@
 
 #define NROUNDS    8
 #define NPOSITIONS 32
+/* The header worked on, in the block of its CPU. */
+#define AT         (3 * sizeof(struct cpu_hot))
+#define CHUNK_SIZE 48u
+#define TICKS      1000
 
 /* What the kernel is told of a section. */
 struct descriptor {
@@ -45,6 +49,7 @@ enum op {
 	NOTHING,
 	POP,
 	PUSH,
+	CHUNK, /* a push that asks whether a chunk starts there */
 	CLAIM,
 	SWAP, /* to the other stack: only as what comes between */
 	NOPS
@@ -71,20 +76,35 @@ static _Thread_local _Alignas(32) struct {
 } area;
 
 static struct stack stacks[2];
-static char *blocks; /* a header for each CPU number */
+static char *blocks; /* one for each CPU number */
+/* For multiples below 1400 chunks, as addr_map.c explains. */
+static const struct cpu_guard guard = {
+    UINT32_MAX / CHUNK_SIZE + 1, 1400 * 32 + 1};
 static void *const pushed = (void *)0x1110;
 static void *const pushed_between = (void *)0x2220;
 
-static noinline enum rseq_result
-do_pop(const struct rseq_place *place, struct cpu_hot *hot, void **object)
+static struct cpu_hot *
+base(void)
 {
-	return rseq_pop(place, hot, object);
+	return (struct cpu_hot *)(void *)blocks;
 }
 
 static noinline enum rseq_result
-do_push(const struct rseq_place *place, struct cpu_hot *hot, void *object)
+do_pop(const struct rseq_place *place, void **object)
 {
-	return rseq_push(place, hot, object);
+	return rseq_pop(place, base(), AT, object);
+}
+
+static noinline enum rseq_result
+do_push(const struct rseq_place *place, void *object)
+{
+	return rseq_push(place, base(), AT, object);
+}
+
+static noinline enum rseq_result
+do_push_chunk(const struct rseq_place *place, void *object, uint32_t x)
+{
+	return rseq_push_chunk(place, base(), AT, object, x);
 }
 
 static noinline enum rseq_result
@@ -108,7 +128,14 @@ fake_place(void)
 static struct cpu_hot *
 header(const struct rseq_place *place)
 {
-	return (void *)(blocks + ((size_t)rseq_cpu(place) << CPU_BLOCK_SHIFT));
+	return (
+	    void *)(blocks + ((size_t)rseq_cpu(place) << CPU_BLOCK_SHIFT) + AT);
+}
+
+static uint32_t *
+ticks_of(struct cpu_hot *h)
+{
+	return (void *)((char *)h - AT + CPU_TICKS_AT);
 }
 
 static void
@@ -120,6 +147,9 @@ load(struct cpu_hot *h, unsigned which, unsigned n)
 	h->bottom = (uintptr_t)mag->round;
 	h->limit = (uintptr_t)(mag->round + NROUNDS);
 	h->top = (uintptr_t)(mag->round + n);
+	h->magic = guard.magic;
+	h->bound = guard.bound;
+	*ticks_of(h) = TICKS;
 }
 
 static void
@@ -152,7 +182,7 @@ model_do(struct model *m, enum op op, void *object)
 		out.result = RSEQ_MISS;
 	} else if (op == POP) {
 		out.object = m->round[s][--m->n[s]];
-	} else if (op == PUSH) {
+	} else if (op == PUSH || op == CHUNK) {
 		m->round[s][m->n[s]++] = object;
 	}
 	return out;
@@ -174,24 +204,26 @@ model_compare(const struct model *m, const struct cpu_hot *h)
 	else
 		ck_assert_uint_eq(
 		    h->top, (uintptr_t)(mag->round + m->n[m->loaded]));
-	ck_assert_uint_eq(h->owned, 0);
-	ck_assert_uint_eq(h->padding, 0);
+	ck_assert_uint_eq(h->magic, guard.magic);
+	ck_assert_uint_eq(h->bound, guard.bound);
 }
 
 /* One try of an operation; the place decides on which area. */
 static struct outcome
 real_try(const struct rseq_place *place, enum op op, void *object)
 {
-	struct cpu_hot *hot = (void *)blocks;
 	struct outcome out = {RSEQ_OK, NULL};
 	uintptr_t top;
 
 	switch (op) {
 	case POP:
-		out.result = do_pop(place, hot, &out.object);
+		out.result = do_pop(place, &out.object);
 		break;
 	case PUSH:
-		out.result = do_push(place, hot, object);
+		out.result = do_push(place, object);
+		break;
+	case CHUNK:
+		out.result = do_push_chunk(place, object, 7 * CHUNK_SIZE);
 		break;
 	case CLAIM:
 		out.result = do_claim(place, header(place), &top);
@@ -209,7 +241,6 @@ static void
 intrude(enum op op)
 {
 	const struct rseq_place *place = &cpu_layer.place;
-	struct cpu_hot *hot = (void *)blocks;
 	enum rseq_result r;
 	uintptr_t top;
 	void *object;
@@ -217,9 +248,12 @@ intrude(enum op op)
 	do {
 		r = RSEQ_OK;
 		if (op == POP)
-			r = rseq_pop(place, hot, &object);
+			r = rseq_pop(place, base(), AT, &object);
 		else if (op == PUSH)
-			r = rseq_push(place, hot, pushed_between);
+			r = rseq_push(place, base(), AT, pushed_between);
+		else if (op == CHUNK)
+			r = rseq_push_chunk(
+			    place, base(), AT, pushed_between, 0);
 		else if (op == CLAIM)
 			r = rseq_claim(
 			    place, header(place), rseq_cpu(place), &top);
@@ -398,6 +432,12 @@ START_TEST(a_push_interrupted_anywhere_happens_once)
 }
 END_TEST
 
+START_TEST(a_push_of_a_chunk_interrupted_anywhere_happens_once)
+{
+	interrupt_everywhere(CHUNK, true);
+}
+END_TEST
+
 /* Two claims never meet: ownership comes first. */
 START_TEST(a_claim_interrupted_anywhere_happens_once)
 {
@@ -418,7 +458,7 @@ START_TEST(of_the_area_only_rseq_cs_is_written)
 		area.rest[2] = 0; /* mm_cid */
 		unsigned char before[sizeof(area)];
 		memcpy(before, &area, sizeof(area));
-		model_setup(&m, (void *)blocks);
+		model_setup(&m, (void *)(blocks + AT));
 		ck_assert_int_eq(real_try(&place, op, pushed).result, RSEQ_OK);
 		ck_assert_ptr_nonnull(area.cs);
 		area.cs = NULL;
@@ -454,11 +494,11 @@ START_TEST(an_area_without_a_cpu_is_left_alone)
 	for (int32_t cpu_id = -2; cpu_id < 0; cpu_id++)
 		for (enum op op = POP; op <= CLAIM; op++) {
 			area.cpu_id = cpu_id;
-			model_setup(&m, (void *)blocks);
+			model_setup(&m, (void *)(blocks + AT));
 			ck_assert_int_eq(real_try(&place, op, pushed).result,
 			    RSEQ_UNREGISTERED);
 			ck_assert_ptr_null(area.cs);
-			model_compare(&m, (void *)blocks);
+			model_compare(&m, (void *)(blocks + AT));
 		}
 }
 END_TEST
@@ -466,7 +506,7 @@ END_TEST
 START_TEST(a_pop_of_no_rounds_misses)
 {
 	struct rseq_place place = fake_place();
-	struct cpu_hot *h = (void *)blocks;
+	struct cpu_hot *h = (void *)(blocks + AT);
 	struct cpu_hot before;
 	void *object = NULL;
 
@@ -482,7 +522,7 @@ START_TEST(a_pop_of_no_rounds_misses)
 			h->limit = 0;
 		}
 		before = *h;
-		ck_assert_int_eq(do_pop(&place, h, &object), RSEQ_MISS);
+		ck_assert_int_eq(do_pop(&place, &object), RSEQ_MISS);
 		ck_assert_mem_eq(&before, h, sizeof(before));
 	}
 }
@@ -491,7 +531,7 @@ END_TEST
 START_TEST(a_push_without_room_misses)
 {
 	struct rseq_place place = fake_place();
-	struct cpu_hot *h = (void *)blocks;
+	struct cpu_hot *h = (void *)(blocks + AT);
 	struct cpu_hot before;
 	struct stack copy;
 
@@ -509,54 +549,98 @@ START_TEST(a_push_without_room_misses)
 		}
 		before = *h;
 		copy = stacks[0];
-		ck_assert_int_eq(do_push(&place, h, pushed), RSEQ_MISS);
+		ck_assert_int_eq(do_push(&place, pushed), RSEQ_MISS);
 		ck_assert_mem_eq(&before, h, sizeof(before));
 		ck_assert_mem_eq(&copy, &stacks[0], sizeof(copy));
 	}
 }
 END_TEST
 
+START_TEST(a_push_that_is_no_chunk_misses)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)(blocks + AT);
+	struct cpu_hot before;
+
+	load(h, 0, 1);
+	before = *h;
+	for (uint32_t x = 1; x < 3 * CHUNK_SIZE; x++)
+		if (x % CHUNK_SIZE != 0)
+			ck_assert_int_eq(
+			    do_push_chunk(&place, pushed, x), RSEQ_MISS);
+	ck_assert_mem_eq(&before, h, sizeof(before));
+	ck_assert_uint_eq(*ticks_of(h), TICKS);
+	for (uint32_t n = 0; n < 3; n++)
+		ck_assert_int_eq(do_push_chunk(&place, &stacks[n % 2].round[n],
+				     n * CHUNK_SIZE),
+		    RSEQ_OK);
+	ck_assert_uint_eq(*ticks_of(h), TICKS - 3);
+}
+END_TEST
+
+START_TEST(when_the_ticks_are_over_pushes_miss_and_pops_do_not)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)(blocks + AT);
+	struct cpu_hot before;
+	void *object;
+
+	load(h, 0, 1);
+	*ticks_of(h) = 2;
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
+	ck_assert_int_eq(do_push_chunk(&place, pushed_between, 0), RSEQ_OK);
+	before = *h;
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_MISS);
+	ck_assert_int_eq(do_push_chunk(&place, pushed, 0), RSEQ_MISS);
+	ck_assert_mem_eq(&before, h, sizeof(before));
+	ck_assert_int_lt((int32_t)*ticks_of(h), 0);
+	ck_assert_int_eq(do_pop(&place, &object), RSEQ_OK);
+	*ticks_of(h) = 1;
+	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
+}
+END_TEST
+
 START_TEST(the_last_room_and_the_last_round_can_be_had)
 {
 	struct rseq_place place = fake_place();
-	struct cpu_hot *h = (void *)blocks;
+	struct cpu_hot *h = (void *)(blocks + AT);
 	void *object;
 
 	load(h, 0, 0);
 	for (uintptr_t i = 1; i <= NROUNDS; i++)
-		ck_assert_int_eq(do_push(&place, h, (void *)(16 * i)), RSEQ_OK);
+		ck_assert_int_eq(do_push(&place, (void *)(16 * i)), RSEQ_OK);
 	ck_assert_uint_eq(h->top, h->limit);
-	ck_assert_int_eq(do_push(&place, h, pushed), RSEQ_MISS);
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_MISS);
 	for (uintptr_t i = NROUNDS; i > 0; i--) {
-		ck_assert_int_eq(do_pop(&place, h, &object), RSEQ_OK);
+		ck_assert_int_eq(do_pop(&place, &object), RSEQ_OK);
 		ck_assert_ptr_eq(object, (void *)(16 * i));
 	}
 	ck_assert_uint_eq(h->top, h->bottom);
-	ck_assert_int_eq(do_pop(&place, h, &object), RSEQ_MISS);
+	ck_assert_int_eq(do_pop(&place, &object), RSEQ_MISS);
 }
 END_TEST
 
 START_TEST(a_push_of_what_is_on_top_misses)
 {
 	struct rseq_place place = fake_place();
-	struct cpu_hot *h = (void *)blocks;
+	struct cpu_hot *h = (void *)(blocks + AT);
 	void *object;
 
 	load(h, 0, 0);
-	ck_assert_int_eq(do_push(&place, h, pushed), RSEQ_OK);
-	ck_assert_int_eq(do_push(&place, h, pushed), RSEQ_MISS);
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_MISS);
 	ck_assert_uint_eq(h->top, h->bottom + sizeof(void *));
-	ck_assert_int_eq(do_push(&place, h, pushed_between), RSEQ_OK);
-	ck_assert_int_eq(do_pop(&place, h, &object), RSEQ_OK);
+	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
+	ck_assert_int_eq(do_pop(&place, &object), RSEQ_OK);
 	/* What was popped again is not a second free of it. */
-	ck_assert_int_eq(do_push(&place, h, pushed_between), RSEQ_OK);
+	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
 }
 END_TEST
 
 START_TEST(a_claim_for_another_cpu_misses)
 {
 	struct rseq_place place = fake_place();
-	struct cpu_hot *h = (void *)blocks;
+	struct cpu_hot *h = (void *)(blocks + AT);
 	uintptr_t top = 42;
 
 	load(h, 0, 3);
@@ -591,7 +675,6 @@ START_TEST(a_mode_asked_for_is_had_or_none)
 	enum rseq_owner wanted = (enum rseq_owner)_i;
 	struct rseq_state state = {.owner = RSEQ_LIBC};
 	struct rseq_place place = {0};
-	struct cpu_hot *hot = (void *)blocks;
 
 	if (!have_rseq())
 		return;
@@ -605,7 +688,7 @@ START_TEST(a_mode_asked_for_is_had_or_none)
 		return;
 	ck_assert_uint_lt(rseq_cpu(&place), os_cpu_slots());
 	load(header(&place), 0, 0);
-	ck_assert_int_eq(do_push(&place, hot, pushed), RSEQ_OK);
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
 }
 END_TEST
 
@@ -613,26 +696,25 @@ START_TEST(a_thread_stops_and_resumes)
 {
 	struct rseq_state state = {.owner = RSEQ_NONE};
 	struct rseq_place place = {0};
-	struct cpu_hot *hot = (void *)blocks;
 
 	if (!have_rseq())
 		return;
 	rseq_start(_i == 0 ? RSEQ_LIBC : RSEQ_OWN, &state, &place);
 	for (int i = 0; i < 3; i++) {
 		load(header(&place), 0, 0);
-		ck_assert_int_eq(do_push(&place, hot, pushed), RSEQ_OK);
+		ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
 		ck_assert(rseq_thread_stop(&state));
 		ck_assert_int_eq(
-		    do_push(&place, hot, pushed_between), RSEQ_UNREGISTERED);
+		    do_push(&place, pushed_between), RSEQ_UNREGISTERED);
 		ck_assert(!rseq_thread_start(&state));
 		ck_assert(!rseq_thread_stop(&state));
 		ck_assert_int_eq(
-		    do_push(&place, hot, pushed_between), RSEQ_UNREGISTERED);
+		    do_push(&place, pushed_between), RSEQ_UNREGISTERED);
 		rseq_thread_resume(&state);
 		ck_assert_uint_lt(rseq_cpu(&place), os_cpu_slots());
 	}
 	load(header(&place), 0, 0);
-	ck_assert_int_eq(do_push(&place, hot, pushed), RSEQ_OK);
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
 }
 END_TEST
 
@@ -657,6 +739,8 @@ rseq_suite(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, a_pop_interrupted_anywhere_happens_once);
 	tcase_add_test(tcase, a_push_interrupted_anywhere_happens_once);
+	tcase_add_test(
+	    tcase, a_push_of_a_chunk_interrupted_anywhere_happens_once);
 	tcase_add_test(tcase, a_claim_interrupted_anywhere_happens_once);
 	tcase_add_test(tcase, an_own_area_is_known_to_the_kernel);
 	tcase_add_test(tcase, of_the_area_only_rseq_cs_is_written);
@@ -665,6 +749,9 @@ rseq_suite(void)
 	tcase_add_test(tcase, an_area_without_a_cpu_is_left_alone);
 	tcase_add_test(tcase, a_pop_of_no_rounds_misses);
 	tcase_add_test(tcase, a_push_without_room_misses);
+	tcase_add_test(tcase, a_push_that_is_no_chunk_misses);
+	tcase_add_test(
+	    tcase, when_the_ticks_are_over_pushes_miss_and_pops_do_not);
 	tcase_add_test(tcase, the_last_room_and_the_last_round_can_be_had);
 	tcase_add_test(tcase, a_push_of_what_is_on_top_misses);
 	tcase_add_test(tcase, a_claim_for_another_cpu_misses);

@@ -1,0 +1,61 @@
+/*
+ * What a program has freed goes back to the kernel: with threads after two
+ * seconds in which nobody calls, without them at the first calls after that.
+ */
+#include "tests/programs/check.h"
+
+enum {
+	BYTES = 256 << 20,
+	BLOCK = 64,
+	NBLOCKS = BYTES / BLOCK,
+	NCALLS = 2000,
+	MOST_KIB = 8 << 10
+};
+
+static void
+fill_and_free(void **block)
+{
+	for (int i = 0; i < NBLOCKS; i++) {
+		block[i] = malloc(BLOCK);
+		check(block[i] != NULL);
+		memset(block[i], 1, BLOCK);
+	}
+	for (int i = 0; i < NBLOCKS; i++)
+		free(block[i]);
+}
+
+static void
+call(void)
+{
+	for (int i = 0; i < NCALLS; i++)
+		free(malloc(BLOCK));
+}
+
+static void *
+wait_for_end(void *arg)
+{
+	pause();
+	return arg;
+}
+
+int
+main(void)
+{
+	void **block = malloc(NBLOCKS * sizeof(*block));
+	long before;
+
+	check(block != NULL);
+	memset(block, 1, NBLOCKS * sizeof(*block));
+	before = rss_kib();
+	fill_and_free(block);
+	check(rss_kib() > before + BYTES / 2048);
+	sleep(1);
+	call();
+	check(rss_kib() < before + MOST_KIB);
+
+	thread_start(wait_for_end, NULL);
+	fill_and_free(block);
+	sleep(2);
+	check(rss_kib() < before + MOST_KIB);
+	return 0;
+}
