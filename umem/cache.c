@@ -509,22 +509,52 @@ cache_reap(struct umem_cache *cache)
 	slab_reap(&cache->slabs, 0);
 }
 
+/* Updates without a visit to the slabs before they are swept. */
+#define QUIET_UPDATES 4
+/* By one update: some ms of the kernel's time. */
+#define SWEEP_LIMIT   (16 * MIB)
+
+/* True if there may be something to sweep, or soon will be. */
+static bool
+sweep_if_quiet(struct umem_cache *cache)
+{
+	size_t total = slab_total(&cache->slabs);
+	uint32_t nvisits =
+	    __atomic_load_n(&cache->slabs.nvisits, __ATOMIC_RELAXED);
+
+	/* Half empty slabs there are only if much is free. */
+	if (slab_used(&cache->slabs) >= total - total / 8)
+		return false;
+	if (nvisits != cache->nvisits_at_update) {
+		cache->nvisits_at_update = nvisits;
+		cache->nquiet = 0;
+		return true;
+	}
+	if (cache->nquiet < QUIET_UPDATES) {
+		cache->nquiet++;
+		return true;
+	}
+	return slab_sweep(&cache->slabs, SWEEP_LIMIT) != 0;
+}
+
 bool
 cache_update(struct umem_cache *cache)
 {
 	struct magazine *chain = NULL;
 	size_t nused;
+	bool busy;
 
 	if (cache->has_magazines) {
 		magazine_update(&cache->mag, &chain);
 		cache_flush(cache, chain);
 	}
+	busy = chain != NULL || sweep_if_quiet(cache);
 	/* Empty slabs of a cache that needs no more of them go, too. */
 	nused = slab_used(&cache->slabs);
 	if (nused <= cache->nused_at_update)
 		slab_reap(&cache->slabs, 0);
 	cache->nused_at_update = nused;
-	return chain != NULL;
+	return busy;
 }
 
 size_t

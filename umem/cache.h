@@ -19,6 +19,8 @@ struct umem_cache {
 	umem_reclaim_t *reclaim;       /* [I] */
 	void *priv;                    /* [I] for the three */
 	size_t nused_at_update;        /* chunks out of slabs, then */
+	uint32_t nvisits_at_update;    /* of the slabs */
+	uint32_t nquiet;               /* updates since the last visit */
 	bool destroyed;    /* by the program, with objects still out */
 	uint64_t nfailed;  /* [a] allocations that found no memory */
 	uint64_t nrefused; /* [a] objects that the constructor refused */

@@ -25,10 +25,21 @@
  * Empty slabs: one is kept, so that a cache that goes to and fro over the
  * edge of a slab does not call its arena each time; the others go back.
  *
+ * Sweeping
+ *	The pages of a sparsely used slab in which every chunk is free can go
+ *	to the kernel: no other cache can use them.  A slab has 64 parts at
+ *	most, each a page or some; slab->purged says which have no memory.  A
+ *	chunk that is taken brings them back, by a fault.  Chunks that are
+ *	constructed stay.  A slab that was swept goes to the tail of its list,
+ *	so that it is the last to be taken from, and a sweep ends at the first
+ *	that it has seen before.
+ *
  * Locking
  *	store->lock guards slabs and lists.  Arenas and destructors are called
  *	without it: a new slab is finished before it is listed, an old one is
- *	unlisted before it is ended.
+ *	unlisted before it is ended.  A sweep
+ *	calls the kernel under the lock, for a slab at a time: a chunk must not
+ *	be taken meanwhile.
  *
  * Always true (slab_store_check()): nfree of a slab is the number of its free
  * bits; full slabs have none, empty ones nchunks, partial ones between;
@@ -40,13 +51,19 @@
 #include "umem/addr_map.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
+#include "vmem/os.h"
 #include "vmem/panic.h"
 #include "vmem/vmem.h"
 
 #define EMPTY_KEPT 1
+#define PARTS_MOST 64
 #define HASH_FIRST 16
 #define BIN_FULL   SLAB_BINS
 #define BIN_EMPTY  (SLAB_BINS + 1)
+/* Lists of slabs that are half empty or more. */
+#define BIN_SPARSE (SLAB_BINS / 2)
+
+static size_t swept_bytes; /* [a] of all stores */
 
 static unsigned
 nwords(const struct slab_store *store)
@@ -72,6 +89,10 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 	store->map_class = map_class;
 	store->destruct = destruct;
 	store->constructs = destruct != NULL;
+	store->part_bytes =
+	    align_up(layout->slab_bytes / PARTS_MOST, os_page_size());
+	if (store->part_bytes == 0)
+		store->part_bytes = os_page_size();
 	for (unsigned i = 0; i < SLAB_BINS; i++)
 		list_init(&store->partial[i]);
 	list_init(&store->full);
@@ -192,7 +213,7 @@ rebin_locked(struct slab_store *store, struct slab *slab)
 		store->nempty++;
 	list_remove(&slab->link);
 	list_add_head(bin_list(store, bin), &slab->link);
-	slab->bin = bin;
+	slab->bin = (uint16_t)bin;
 }
 
 /* Atomic, since slab_used() and slab_total() read without the lock. */
@@ -309,10 +330,24 @@ slab_list(struct slab_store *store, struct slab *slab)
 	return listed;
 }
 
+/* Parts that have no memory, from now on. */
+static void
+purged_set(struct slab_store *store, struct slab *slab, uint64_t parts)
+{
+	long now = __builtin_popcountll(parts);
+	long was = __builtin_popcountll(slab->purged);
+
+	slab->purged = parts;
+	__atomic_add_fetch(&swept_bytes,
+	    (size_t)(now - was) * store->part_bytes, __ATOMIC_RELAXED);
+}
+
 static void
 slab_unlist_locked(struct slab_store *store, struct slab *slab)
 {
 	umem_assert(slab->bin == BIN_EMPTY);
+	if (slab->purged != 0)
+		purged_set(store, slab, 0);
 	list_remove(&slab->link);
 	store->nempty--;
 	nslabs_add_locked(store, -1);
@@ -364,6 +399,25 @@ surplus_locked(struct slab_store *store, unsigned keep)
 	return chain;
 }
 
+/* Bits from to to, both included. */
+static uint64_t
+bit_range(size_t from, size_t to)
+{
+	return (~(uint64_t)0 >> (63 - (to - from))) << from;
+}
+
+/* Chunk i is about to be written to. */
+static void
+touch_locked(struct slab_store *store, struct slab *slab, unsigned i)
+{
+	size_t chunk = store->layout.chunk;
+	uintptr_t at = slab->first - slab->span + i * chunk;
+
+	purged_set(store, slab,
+	    slab->purged & ~bit_range(at / store->part_bytes,
+			       (at + chunk - 1) / store->part_bytes));
+}
+
 /* Take up to n chunks of one slab; lowest first. */
 static unsigned
 carve_locked(
@@ -388,6 +442,8 @@ carve_locked(
 			chunks[taken++] = (void *)at;
 			bits &= bits - 1;
 			slab->nfree--;
+			if (unlikely(slab->purged != 0))
+				touch_locked(store, slab, i);
 			if (slab->high <= i)
 				slab->high = i + 1;
 		}
@@ -410,6 +466,12 @@ fullest_locked(struct slab_store *store)
 	return NULL;
 }
 
+static void
+visit_locked(struct slab_store *store)
+{
+	__atomic_store_n(&store->nvisits, store->nvisits + 1, __ATOMIC_RELAXED);
+}
+
 static unsigned
 take_listed(struct slab_store *store, void **chunks, unsigned n)
 {
@@ -417,6 +479,7 @@ take_listed(struct slab_store *store, void **chunks, unsigned n)
 	struct slab *slab;
 
 	lock_take(&store->lock);
+	visit_locked(store);
 	while (taken < n && (slab = fullest_locked(store)) != NULL)
 		taken += carve_locked(store, slab, chunks + taken, n - taken);
 	lock_release(&store->lock);
@@ -507,6 +570,11 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 		return fault;
 	slab->bits[i / 64] |= (uint64_t)1 << (i % 64);
 	slab->nfree++;
+	if (unlikely(slab->swept)) {
+		slab->swept = 0;
+		list_remove(&slab->link);
+		list_add_head(bin_list(store, slab->bin), &slab->link);
+	}
 	nused_add_locked(store, -1);
 	if (slab->hint > i / 64)
 		slab->hint = i / 64;
@@ -521,6 +589,7 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 	struct slab *surplus;
 
 	lock_take(&store->lock);
+	visit_locked(store);
 	for (unsigned i = 0; i < n && fault == SLAB_FINE; i++) {
 		fault = give_locked(store, chunks[i], &slab);
 		*bad = chunks[i];
@@ -576,6 +645,110 @@ slab_reap(struct slab_store *store, unsigned keep)
 	slabs_destroy(store, surplus);
 }
 
+/* Is no chunk in use that lies in [from, to) of the slab, even in part? */
+static bool
+range_is_free(const struct slab_store *store, const struct slab *slab,
+    size_t from, size_t to)
+{
+	size_t chunk = store->layout.chunk;
+	size_t first = slab->first - slab->span;
+	size_t end = first + store->layout.nchunks * chunk;
+
+	from = from < first ? first : from;
+	to = to < end ? to : end;
+	if (from >= to)
+		return true;
+	for (size_t i = (from - first) / chunk; i <= (to - 1 - first) / chunk;
+	     i++)
+		if ((slab->bits[i / 64] >> (i % 64) & 1) == 0)
+			return false;
+	return true;
+}
+
+/* Parts that have memory for nothing. */
+static uint64_t
+idle_parts(const struct slab_store *store, const struct slab *slab)
+{
+	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
+	uint64_t parts = 0;
+
+	for (size_t at = 0, i = 0; at < bytes; at += part, i++) {
+		size_t end = at + part < bytes ? at + part : bytes;
+
+		if ((slab->purged >> i & 1) == 0 &&
+		    range_is_free(store, slab, at, end))
+			parts |= (uint64_t)1 << i;
+	}
+	return parts;
+}
+
+/* Bytes that the kernel took. */
+static size_t
+sweep_locked(struct slab_store *store, struct slab *slab)
+{
+	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
+	uint64_t parts = idle_parts(store, slab);
+	size_t purged = 0;
+
+	while (parts != 0) {
+		unsigned from = lowbit(parts);
+		uint64_t past = ~parts & ~(bit_range(0, from));
+		unsigned to = past == 0 ? 64 : lowbit(past);
+		uint64_t run = bit_range(from, to - 1);
+		size_t end = to * part < bytes ? to * part : bytes;
+
+		parts &= ~run;
+		if (!os_purge(
+			(void *)(slab->span + from * part), end - from * part))
+			continue;
+		purged_set(store, slab, slab->purged | run);
+		purged += end - from * part;
+	}
+	return purged;
+}
+
+static struct slab *
+unswept_locked(struct slab_store *store)
+{
+	for (unsigned bin = SLAB_BINS - 1; bin >= BIN_SPARSE; bin--)
+		if (!list_empty(&store->partial[bin])) {
+			struct slab *slab =
+			    list_first(&store->partial[bin], struct slab, link);
+
+			if (!slab->swept)
+				return slab;
+		}
+	return NULL;
+}
+
+size_t
+slab_sweep(struct slab_store *store, size_t limit)
+{
+	size_t purged = 0;
+	struct slab *slab = NULL;
+
+	if (store->source != NULL || store->constructs)
+		return 0;
+	do {
+		lock_take(&store->lock);
+		slab = unswept_locked(store);
+		if (slab != NULL) {
+			slab->swept = 1;
+			list_remove(&slab->link);
+			list_add_tail(&store->partial[slab->bin], &slab->link);
+			purged += sweep_locked(store, slab);
+		}
+		lock_release(&store->lock);
+	} while (slab != NULL && purged < limit);
+	return purged;
+}
+
+size_t
+slab_swept_bytes(void)
+{
+	return __atomic_load_n(&swept_bytes, __ATOMIC_RELAXED);
+}
+
 bool
 slab_store_end(struct slab_store *store)
 {
@@ -602,6 +775,19 @@ slab_total(struct slab_store *store)
 	       store->layout.nchunks;
 }
 
+/* Parts without memory have no chunk in use. */
+static bool
+purged_is_right(const struct slab_store *store, const struct slab *slab)
+{
+	for (uint64_t parts = slab->purged; parts != 0; parts &= parts - 1) {
+		size_t at = lowbit(parts) * store->part_bytes;
+
+		if (!range_is_free(store, slab, at, at + store->part_bytes))
+			return false;
+	}
+	return true;
+}
+
 /* The slabs of one list: do they belong there? */
 static bool
 bin_is_right(
@@ -614,7 +800,8 @@ bin_is_right(
 		for (unsigned w = 0; w < nwords(store); w++)
 			n += (unsigned)__builtin_popcountll(slab->bits[w]);
 		if (n != slab->nfree || slab->bin != bin ||
-		    bin_of(store, slab) != bin || slab->store != store)
+		    bin_of(store, slab) != bin || slab->store != store ||
+		    !purged_is_right(store, slab))
 			return false;
 		*nslabs += 1;
 		*nfree += n;

@@ -22,7 +22,9 @@ struct slab {
 	uint32_t nfree;           /* [s] */
 	uint32_t high;            /* [s] chunks from here on were never taken */
 	uint32_t hint;            /* [s] no free chunk in words below this */
-	uint32_t bin;             /* [s] */
+	uint16_t bin;             /* [s] */
+	uint16_t swept;           /* [s] 1: nothing was freed since a sweep */
+	uint64_t purged;          /* [s] parts that have no memory */
 	uint64_t bits[];          /* [s] 1: free; behind them 1: constructed */
 };
 
@@ -43,6 +45,8 @@ struct slab_store {
 	struct slab **hash;             /* [s] by span, if there is a source */
 	uint32_t hash_size;             /* [s] power of two */
 	uint64_t ncreated;              /* [s] slabs ever made */
+	uint32_t nvisits;               /* [a] takes and gives */
+	size_t part_bytes;              /* [I] of a bit of slab.purged */
 	/* Called without a lock before a constructed chunk goes away. */
 	void (*destruct)(struct slab_store *store, void *object);
 };
@@ -83,6 +87,15 @@ enum slab_fault slab_inspect(struct slab_store *store, void *p);
 
 /* Give empty slabs back beyond keep. */
 void slab_reap(struct slab_store *store, unsigned keep);
+
+/*
+ * Whole pages in which no chunk is in use, of slabs that are half empty at
+ * least: to the kernel, at most about limit bytes; returns how many.
+ */
+size_t slab_sweep(struct slab_store *store, size_t limit);
+
+/* Bytes of all stores that have gone so and were not taken again. */
+size_t slab_swept_bytes(void);
 
 size_t slab_used(struct slab_store *store);
 size_t slab_total(struct slab_store *store); /* chunks */

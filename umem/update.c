@@ -63,6 +63,14 @@
 /* Frees between two looks at the clock, and free pages that are worth it. */
 #define TICK_FREES      500
 #define TICK_DIRTY      (1 * MIB)
+/*
+ * Each time the heap has taken so much fresh memory while more than a fourth
+ * of it lies free in slabs, whole pages of them make up for it, with some more
+ * since some will be wanted again.
+ */
+#define GROWTH_STEP     (1 * MIB)
+#define GROWTH_SWEEPS   12
+#define HOLES_LEAST     (8 * MIB)
 /* Without a slow path for so long, a program has what it needs. */
 #define QUIET_NS        500000000
 /* Updates that found nothing to do before the thread sleeps. */
@@ -392,6 +400,61 @@ update_thread_ends(void)
 	errno = saved;
 }
 
+/* Bytes of free chunks that have memory, about. */
+static size_t
+holes(void)
+{
+	size_t bytes = 0;
+	size_t swept = slab_swept_bytes();
+
+	lock_take(&cache_list_lock);
+	list_foreach (item, &cache_list) {
+		struct umem_cache *cache =
+		    container_of(item, struct umem_cache, link);
+		size_t total = slab_total(&cache->slabs);
+		size_t used = slab_used(&cache->slabs);
+
+		if (cache->slabs.source == NULL && used < total)
+			bytes += (total - used) * cache->slabs.layout.chunk;
+	}
+	lock_release(&cache_list_lock);
+	return bytes > swept ? bytes - swept : 0;
+}
+
+static size_t sweep_left; /* [worker] */
+
+static bool
+sweep_some(struct umem_cache *cache)
+{
+	size_t had = 0;
+
+	if (sweep_left != 0)
+		had = slab_sweep(&cache->slabs, sweep_left);
+	sweep_left -= had < sweep_left ? had : sweep_left;
+	return false;
+}
+
+/* The heap grows: for want of memory, or because it lies elsewhere? */
+static void
+sweep_for_growth(void)
+{
+	static size_t fresh_seen; /* [a] */
+	size_t seen = __atomic_load_n(&fresh_seen, __ATOMIC_RELAXED);
+	size_t fresh = heap_fresh(), free_in_slabs;
+
+	if (likely(fresh - seen < GROWTH_STEP) ||
+	    !__atomic_compare_exchange_n(&fresh_seen, &seen, fresh, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	free_in_slabs = holes();
+	if (free_in_slabs < HOLES_LEAST ||
+	    free_in_slabs < heap_committed() / 4 || !work_begin())
+		return;
+	sweep_left = GROWTH_SWEEPS * (fresh - seen);
+	each_cache(sweep_some);
+	work_end();
+}
+
 static bool
 has_thread(void)
 {
@@ -449,6 +512,7 @@ update_poll(void)
 	__atomic_store_n(&active_ns, now, __ATOMIC_RELAXED);
 	if (heap_dirty() >= TICK_DIRTY && !has_thread())
 		ticks_set(TICK_FREES);
+	sweep_for_growth();
 	if (likely(now < due)) {
 		purge_excess(now);
 		return;
@@ -461,17 +525,30 @@ update_poll(void)
 		update_due(now);
 }
 
-/* Nobody has missed what is in depots, nor in most magazines. */
+static uint64_t quiet_ns; /* [a] when it was found so, 0: all is done */
+
+/*
+ * Nobody has missed what is in depots, nor in most magazines, nor the pages
+ * that were free then.  It may take more than one call.
+ */
 static void
-give_all_back(void)
+give_all_back(uint64_t now)
 {
 	int saved = errno;
+	uint64_t since;
 
 	if (!work_begin())
 		return;
-	reap_all();
-	if (heap_purge(0, PURGE_LIMIT) < PURGE_LIMIT)
+	since = __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED);
+	if (since == 0) {
+		reap_all();
+		since = now;
+	}
+	if (heap_purge(now - since, PURGE_LIMIT) < PURGE_LIMIT) {
+		since = 0;
 		ticks_set(INT32_MAX);
+	}
+	__atomic_store_n(&quiet_ns, since, __ATOMIC_RELAXED);
 	work_end();
 	errno = saved;
 }
@@ -483,8 +560,10 @@ update_tick(void)
 
 	if (has_thread())
 		ticks_set(INT32_MAX);
-	else if (now - __atomic_load_n(&active_ns, __ATOMIC_RELAXED) > QUIET_NS)
-		give_all_back();
+	else if (now - __atomic_load_n(&active_ns, __ATOMIC_RELAXED) >
+		     QUIET_NS ||
+		 __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED) != 0)
+		give_all_back(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
 }
@@ -497,6 +576,7 @@ update_after_fork(bool counted)
 	current = NULL;
 	nwaiting = 0;
 	due_ns = 0;
+	quiet_ns = 0;
 	thread_state = NOT_STARTED;
 }
 

@@ -77,6 +77,7 @@ static uintptr_t reserved_end;  /* [heap_lock] */
 static uintptr_t states_end;    /* [heap_lock] of the part with memory */
 static uint8_t *states;         /* [atomic] one a unit */
 static size_t ndirty;           /* [atomic] units with a tick */
+static size_t nfresh;           /* [atomic] clean units handed out */
 static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
 static bool step_by_need;       /* address space is limited */
 static int policy;
@@ -373,6 +374,8 @@ states_clear(void *at, size_t bytes)
 		nwere += !state_clear(&states[first + i]);
 	if (nwere != 0)
 		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
+	if (nwere != n)
+		__atomic_add_fetch(&nfresh, n - nwere, __ATOMIC_RELAXED);
 	return nwere == 0;
 }
 
@@ -558,6 +561,12 @@ size_t
 heap_dirty(void)
 {
 	return __atomic_load_n(&ndirty, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
+}
+
+size_t
+heap_fresh(void)
+{
+	return __atomic_load_n(&nfresh, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
 }
 
 size_t

@@ -51,6 +51,9 @@ size_t heap_purge(uint64_t age_ns, size_t limit);
 size_t heap_dirty(void);
 size_t heap_committed(void);
 
+/* Bytes handed out, ever, that had no memory before: modulo SIZE_MAX + 1. */
+size_t heap_fresh(void);
+
 /*
  * An arena of memory for programs to import from: what it hands out is
  * readable and writable.  NULL: no memory.

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "umem/addr_map.h"
 #include "umem/slab.h"
@@ -583,6 +584,166 @@ START_TEST(a_hash_that_cannot_grow_loses_nothing)
 }
 END_TEST
 
+/* Sweeping. */
+
+static size_t
+resident_bytes(uintptr_t from, size_t bytes)
+{
+	size_t page = os_page_size(), n = 0;
+	unsigned char in[512];
+
+	ck_assert_uint_le(bytes / page, sizeof(in));
+	ck_assert_int_eq(mincore((void *)from, bytes, in), 0);
+	for (size_t i = 0; i < bytes / page; i++)
+		n += in[i] & 1;
+	return n * page;
+}
+
+/* In which chunk i has its number in each byte. */
+static void
+fill(unsigned i)
+{
+	memset(chunks[i], (int)(i % 251 + 1), store.layout.chunk);
+}
+
+static bool
+is_filled(unsigned i)
+{
+	const unsigned char *p = chunks[i];
+
+	for (size_t j = 0; j < store.layout.chunk; j++)
+		if (p[j] != i % 251 + 1)
+			return false;
+	return true;
+}
+
+/* Two slabs full, of which each nth chunk is kept: those come to the front. */
+static unsigned
+make_sparse(unsigned nth)
+{
+	unsigned n = take_all(2 * store.layout.nchunks);
+	unsigned nkept = 0;
+
+	qsort(chunks, n, sizeof(chunks[0]), by_address);
+	for (unsigned i = 0; i < n; i++)
+		memset(chunks[i], 0xff, store.layout.chunk);
+	for (unsigned i = 0; i < n; i += nth, nkept++) {
+		void *p = chunks[i];
+
+		chunks[i] = chunks[nkept];
+		chunks[nkept] = p;
+		fill(nkept);
+	}
+	give(chunks + nkept, n - nkept);
+	return nkept;
+}
+
+static const size_t sweep_sizes[] = {64, 512, 1000, 2560, 4096, 6000, 20480};
+
+START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
+{
+	size_t chunk = sweep_sizes[_i], page = os_page_size();
+	size_t bytes, swept, before, idle = 0;
+	uintptr_t span;
+	unsigned n;
+
+	start(chunk, 16, false);
+	bytes = store.layout.slab_bytes;
+	n = make_sparse(store.layout.nchunks > 100 ? 100 : 3);
+	span = align_down((uintptr_t)chunks[0], HEAP_UNIT);
+	before = resident_bytes(span, bytes);
+	/* What is free, page by page, seen from outside. */
+	for (uintptr_t at = span; at < span + bytes; at += page) {
+		bool used = false;
+
+		for (unsigned i = 0; i < n; i++)
+			used |= (uintptr_t)chunks[i] < at + page &&
+				(uintptr_t)chunks[i] + chunk > at;
+		idle += used ? 0 : page;
+	}
+	swept = slab_sweep(&store, SIZE_MAX);
+	check();
+	ck_assert_uint_ge(swept, idle);
+	ck_assert_uint_eq(slab_swept_bytes(), swept);
+	ck_assert_uint_eq(resident_bytes(span, bytes), bytes - idle);
+	ck_assert_uint_le(bytes - idle, before);
+	for (unsigned i = 0; i < n; i++)
+		ck_assert(is_filled(i));
+	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
+	/* They come back when their chunks are taken, and go again. */
+	unsigned more = slab_take(&store, chunks + n, store.layout.nchunks / 2);
+	for (unsigned i = n; i < n + more; i++)
+		fill(i);
+	check();
+	for (unsigned i = 0; i < n + more; i++)
+		ck_assert(is_filled(i));
+	give(chunks, n + more);
+	slab_reap(&store, 0);
+	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	ck_assert_uint_eq(store.nslabs, 0);
+}
+END_TEST
+
+START_TEST(a_sweep_ends_at_its_limit_and_goes_on_there)
+{
+	size_t swept, all = 0;
+	unsigned nsweeps = 0;
+
+	start(2048, 16, false);
+	make_sparse(16);
+	while ((swept = slab_sweep(&store, 1)) != 0) {
+		ck_assert_uint_lt(swept, store.layout.slab_bytes);
+		all += swept;
+		nsweeps++;
+		check();
+	}
+	ck_assert_uint_eq(nsweeps, 2);
+	ck_assert_uint_eq(all, slab_swept_bytes());
+	/* A slab is looked at again when something was freed. */
+	give(chunks, 1);
+	ck_assert_uint_gt(slab_sweep(&store, SIZE_MAX), 0);
+}
+END_TEST
+
+START_TEST(a_sweep_that_the_kernel_refuses_changes_nothing)
+{
+	unsigned n;
+
+	start(1024, 16, false);
+	n = make_sparse(20);
+	os_fail_nth(1, 1000);
+	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
+	os_fail_nth(0, 0);
+	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	check();
+	for (unsigned i = 0; i < n; i++)
+		ck_assert(is_filled(i));
+}
+END_TEST
+
+START_TEST(what_is_constructed_is_not_swept)
+{
+	start(1024, 16, true);
+	ck_assert_uint_eq(slab_take(&store, chunks, 10), 10);
+	for (unsigned i = 0; i < 10; i++)
+		chunks[i] = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
+	give(chunks, 9);
+	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
+}
+END_TEST
+
+START_TEST(a_slab_more_than_half_used_is_not_swept)
+{
+	start(1024, 16, false);
+	take_all(store.layout.nchunks);
+	qsort(chunks, store.layout.nchunks, sizeof(chunks[0]), by_address);
+	give(chunks, store.layout.nchunks / 3);
+	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
+	give(chunks + store.layout.nchunks / 3, store.layout.nchunks / 3);
+	ck_assert_uint_gt(slab_sweep(&store, SIZE_MAX), 0);
+}
+END_TEST
+
 /* Concurrency: stamps say who has a chunk. */
 
 static uint32_t nwrong;
@@ -677,6 +838,48 @@ START_TEST(threads_never_share_a_chunk)
 }
 END_TEST
 
+static bool swept_enough; /* [atomic] */
+
+static void *
+sweep_all_the_time(void *arg)
+{
+	size_t *swept = arg;
+
+	while (!__atomic_load_n(&swept_enough, __ATOMIC_RELAXED)) {
+		*swept += slab_sweep(&store, 4 * HEAP_UNIT);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* Memory of the heap is zero here but for stamps, and those are taken off. */
+START_TEST(a_sweep_beside_threads_takes_nothing_that_they_have)
+{
+	pthread_t thread[NTHREADS], sweeper;
+	size_t swept = 0;
+
+	start(2000, 8, false);
+	ck_assert_int_eq(
+	    pthread_create(&sweeper, NULL, sweep_all_the_time, &swept), 0);
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		ck_assert_int_eq(
+		    pthread_create(&thread[i], NULL, churn, (void *)(i + 1)),
+		    0);
+	for (int i = 0; i < 200; i++)
+		if (!slab_store_check(&store))
+			nwrong++;
+	for (int i = 0; i < NTHREADS; i++)
+		pthread_join(thread[i], NULL);
+	__atomic_store_n(&swept_enough, true, __ATOMIC_RELAXED);
+	pthread_join(sweeper, NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_gt(swept, 0);
+	check();
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(slab_swept_bytes(), 0);
+}
+END_TEST
+
 Suite *
 slab_suite(void)
 {
@@ -705,6 +908,13 @@ slab_suite(void)
 	tcase_add_test(tc, a_source_with_less_gives_what_it_has);
 	tcase_add_test(tc, a_hash_that_cannot_grow_loses_nothing);
 	tcase_add_test(tc, threads_never_share_a_chunk);
+	tcase_add_loop_test(
+	    tc, a_sweep_takes_the_pages_that_nobody_uses_and_no_other, 0, 7);
+	tcase_add_test(tc, a_sweep_ends_at_its_limit_and_goes_on_there);
+	tcase_add_test(tc, a_sweep_that_the_kernel_refuses_changes_nothing);
+	tcase_add_test(tc, what_is_constructed_is_not_swept);
+	tcase_add_test(tc, a_slab_more_than_half_used_is_not_swept);
+	tcase_add_test(tc, a_sweep_beside_threads_takes_nothing_that_they_have);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
