@@ -9,6 +9,9 @@
  * one of 64 up to 16 KiB.  With two threads each sixteenth is exchanged with
  * the other and freed there.  The cost of reading the clock is included.
  *
+ * Source: the evaluations of allocators that judge by the tail as well, from
+ * p50 to p99.9999.
+ *
  * Usage: latency [scale [N]]
  */
 #include "tests/bench/bench.h"

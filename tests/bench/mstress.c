@@ -13,6 +13,8 @@
  * checked when it is freed.  Each thread's work is done in ten rounds, and
  * threads are new for each.  A fixed amount of work.
  *
+ * Source: the stress test that mimalloc has, after its description.
+ *
  * Usage: mstress [scale [N ...]]
  */
 #include "tests/bench/bench.h"

@@ -6,6 +6,8 @@
  *	onesided.realloc	one that only reallocates 1000 blocks to random
  *				sizes up to 32 KiB
  *
+ *	onesided.KIND.time	processor time of a block, in ns
+ *
  * in MiB that resident memory grew by, from a tenth of the work on to its end.
  * At most 10,000 blocks of 16 to 1023 bytes live in the first one.  Nothing
  * should grow: what the one thread frees the other needs.
@@ -91,10 +93,13 @@ main(int argc, char **argv)
 	struct work *work = bench_pages(sizeof(*work));
 	const char *kind = argc > 2 ? argv[2] : "free";
 	bool frees = strcmp(kind, "free") == 0;
+	double start = bench_cpu_ns();
 
 	work->n = bench_count(frees ? 10e6 : 5e6, scale);
 	bench_threads(frees ? 2 : 1, frees ? side : reallocate, work, 0);
 	bench_print(
 	    bench_rss_mib() - work->early_mib, "MiB+", "onesided.%s", kind);
+	bench_print((bench_cpu_ns() - start) / (double)work->n, "ns",
+	    "onesided.%s.time", kind);
 	return 0;
 }

@@ -85,7 +85,7 @@ def svg(width, height, parts):
 
 
 def short(value):
-    return f"{value:.3g}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 class Page:
