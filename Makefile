@@ -3,8 +3,8 @@
 #	make [SAN=address|undefined|thread] [DEBUG=1] [CC=clang]
 #	make CROSS=aarch64-linux-gnu-		libraries and tool only
 #
-# Targets: all (the default), test, stress, bench, demo, lint,
-# install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+# Targets: all (the default), test, stress, bench, bench-scale, peers, demo,
+# lint, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 
 CROSS	?=
 ifneq ($(CROSS),)
@@ -58,12 +58,13 @@ outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
 
 # What a goal needs beyond a compiler is installed before anything is built.
 NEEDS	:= $(if $(filter test lint,$(MAKECMDGOALS)),packages-test) \
-	   $(if $(filter bench demo,$(MAKECMDGOALS)),packages-demo) \
+	   $(if $(filter demo,$(MAKECMDGOALS)),packages-demo) \
+	   $(if $(filter bench bench-scale peers,$(MAKECMDGOALS)),packages-bench) \
 	   $(if $(filter stress,$(MAKECMDGOALS)),packages-stress)
 
 .DELETE_ON_ERROR:
-.PHONY: all test stress bench demo lint install uninstall clean FORCE \
-	packages-test packages-demo packages-stress
+.PHONY: all test stress bench bench-scale peers demo lint install uninstall \
+	clean FORCE packages-test packages-demo packages-stress packages-bench
 
 # A sanitizer has a malloc of its own, so its variants have no shim.
 ifdef SAN
@@ -174,6 +175,12 @@ stress: all $(STRESSES)
 
 bench: all $(BENCHES)
 	@tests/bench/run.sh $B
+
+bench-scale: all $(BENCHES)
+	@tests/bench/run.sh $B --scaling
+
+peers: | $(NEEDS)
+	@tools/peers.sh build/peers
 
 demo: all
 	@CC='$(CC)' tools/demo.sh $B

@@ -1,10 +1,11 @@
 #!/bin/sh
 # install_packages.sh - installs the Debian packages that umem's targets need
 #
-#	tools/install_packages.sh [test|demo|stress|all]
+#	tools/install_packages.sh [test|demo|bench|stress|all]
 #
 # test: to build, test and lint; demo: the programs and the other allocators
-# that make demo and make bench run; stress: the programs of make stress.
+# that make demo runs; bench: those of make bench, bench-scale and peers;
+# stress: the programs of make stress.
 # Quiet when nothing is missing; says what it installs when something is.
 set -eu
 
@@ -14,6 +15,7 @@ test='gcc g++ make binutils pkg-config check gdb valgrind python3
 	redis-tools nginx lua5.4'
 demo='gcc g++ make binutils time python3 sqlite3 redis-server redis-tools
 	libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2'
+bench="$demo clang cmake lua5.4 perl z3 ghostscript nodejs"
 stress='redis-server redis-tools sqlite3 git nginx nodejs gdb
 	default-jdk-headless postgresql'
 
@@ -21,9 +23,10 @@ case ${1:-all} in
 test) wanted=$test ;;
 demo) wanted=$demo ;;
 stress) wanted="$test $stress" ;;
-all) wanted="$test $demo $stress" ;;
+bench) wanted=$bench ;;
+all) wanted="$test $bench $stress" ;;
 *)
-	echo "usage: tools/install_packages.sh [test|demo|stress|all]" >&2
+	echo "usage: tools/install_packages.sh [test|demo|bench|stress|all]" >&2
 	exit 2
 	;;
 esac

@@ -12,7 +12,7 @@
  * Source: Berger, McKinley, Blumofe and Wilson, "Hoard", ASPLOS 2000, after
  * its description.
  *
- * Usage: cache [scale]
+ * Usage: cache [scale [thrash|scratch]]
  */
 #include "tests/bench/bench.h"
 
@@ -60,7 +60,9 @@ main(int argc, char **argv)
 {
 	double scale = bench_start(argc, argv);
 
-	measure("thrash", /* give */ false, scale);
-	measure("scratch", /* give */ true, scale);
+	if (argc <= 2 || strcmp(argv[2], "thrash") == 0)
+		measure("thrash", /* give */ false, scale);
+	if (argc <= 2 || strcmp(argv[2], "scratch") == 0)
+		measure("scratch", /* give */ true, scale);
 	return 0;
 }

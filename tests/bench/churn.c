@@ -8,6 +8,8 @@
  *
  * Four threads live at a time.  A fixed amount of work.
  *
+ * Source: programs that start a thread for each task or connection.
+ *
  * Usage: churn [scale]
  */
 #include "tests/bench/bench.h"

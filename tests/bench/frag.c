@@ -12,6 +12,9 @@
  * All blocks are written whole.  What the program itself keeps is subtracted.
  * A fixed amount of work.
  *
+ * Source: Wilson, Johnstone, Neely and Boles, "Dynamic Storage Allocation: A
+ * Survey and Critical Review", 1995, on what survives of a peak.
+ *
  * Usage: frag [scale]
  */
 #include "tests/bench/bench.h"

@@ -9,6 +9,8 @@
  *
  * in processor time, ms for all of it; what is new in a buffer is written.
  *
+ * Source: what strings, buffers and arrays do in most programs.
+ *
  * Usage: grow [scale]
  */
 #include "tests/bench/bench.h"

@@ -11,6 +11,8 @@
  *	idle.ended	after the threads have ended
  *	idle.time	processor time of it all, in ms
  *
+ * Source: thread pools of servers, most of which wait most of the time.
+ *
  * Usage: idle [scale]
  */
 #include "tests/bench/bench.h"

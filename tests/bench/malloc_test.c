@@ -4,15 +4,19 @@
  *
  *	malloc_test.MAX.PAIRS		sizes from 1 to MAX at random
  *	malloc_test.MAX.PAIRS.set	the blocks are filled, too
+ *	malloc_test.MAX.PAIRS.rss, .set.rss	resident memory meanwhile
  *
- * in loops (5000 blocks allocated and freed) a second, all pairs together.
- * A pair has two arrays: while one is being emptied the other is filled.
+ * in loops (5000 blocks allocated and freed) a second, all pairs together,
+ * and in MiB.  A pair has two arrays: while one is being emptied the other is
+ * filled.  Each measurement is made in a process of its own.
  *
  * Source: the test of "A Comparison of Memory Allocators in Multiprocessors"
  * (Oracle, 2003), after its description.
  *
  * Usage: malloc_test [scale [PAIRS,... MAX,...]]
  */
+#include <sys/wait.h>
+
 #include "tests/bench/bench.h"
 
 #define NBLOCKS  5000
@@ -35,6 +39,7 @@ struct work {
 	struct pair *pairs;
 	size_t most; /* bytes of a block */
 	bool fill;
+	double rss_mib; /* at the end; the first allocating thread's */
 };
 
 /* Waits until the buffer is as wanted; false if the pair has ended first. */
@@ -78,6 +83,9 @@ allocate(struct bench_thread *thread, struct work *work, struct pair *pair)
 		}
 		hand_over(pair, buffer, /* full */ true);
 	}
+	/* The measurement is over; one of the pairs is enough. */
+	if (pair == work->pairs)
+		work->rss_mib = bench_rss_mib();
 	pthread_mutex_lock(&pair->lock);
 	pair->ended = true;
 	pthread_cond_signal(&pair->changed);
@@ -124,10 +132,26 @@ measure(unsigned npairs, size_t most, bool fill, double scale)
 		pthread_mutex_init(&work.pairs[i].lock, NULL);
 		pthread_cond_init(&work.pairs[i].changed, NULL);
 	}
-	group = bench_threads(2 * npairs, side, &work, 500e6 * scale);
+	group = bench_threads(2 * npairs, side, &work, 250e6 * scale);
 	bench_print(bench_mops(&group) * 1e6 / NBLOCKS, "loops/s",
 	    "malloc_test.%zu.%u%s", most, npairs, fill ? ".set" : "");
-	munmap(work.pairs, npairs * sizeof(*work.pairs));
+	bench_print(work.rss_mib, "MiB", "malloc_test.%zu.%u%s.rss", most,
+	    npairs, fill ? ".set" : "");
+}
+
+static void
+measure_apart(unsigned npairs, size_t most, bool fill, double scale)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		measure(npairs, most, fill, scale);
+		fflush(stdout);
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+		bench_die("malloc_test: child failed");
 }
 
 /* The next number of a list with commas; 0 at its end. */
@@ -154,9 +178,8 @@ main(int argc, char **argv)
 		unsigned most;
 
 		while ((most = next(&sizes)) > 0) {
-			measure(npairs, most, /* fill */ false, scale);
-			if (most == 1024)
-				measure(npairs, most, /* fill */ true, scale);
+			measure_apart(npairs, most, /* fill */ false, scale);
+			measure_apart(npairs, most, /* fill */ true, scale);
 		}
 	}
 	return 0;

@@ -10,6 +10,8 @@
  * in ns a malloc and a free; in a batch the first byte of each block is
  * written.  SIZE mix is 16 to 1023 bytes at random.
  *
+ * Source: the two extremes of use, last in first out at once, and sets.
+ *
  * Usage: micro [scale]
  */
 #include "tests/bench/bench.h"

@@ -9,6 +9,9 @@
  *
  * A fixed amount of work.
  *
+ * Source: Wilson and others, "Dynamic Storage Allocation", 1995: programs go
+ * through phases that differ in the sizes they use.
+ *
  * Usage: phase [scale]
  */
 #include "tests/bench/bench.h"

@@ -10,6 +10,9 @@
  * it cannot go on.  The two stay on different CPUs: on one there is nothing to
  * hand over, and a busy machine would put them there.
  *
+ * Source: Berger and others, "Hoard", ASPLOS 2000: a producer and a consumer
+ * are what makes memory of private heaps grow without bound.
+ *
  * Usage: prodcons [scale]
  */
 #include "tests/bench/bench.h"

@@ -8,6 +8,8 @@
  * 10 million blocks, or 600 MiB of them if that is less, each size in a child
  * of its own.  The blocks themselves are the list of them.
  *
+ * Source: arithmetic; it is what size classes and headers cost.
+ *
  * Usage: space [scale [SIZE ...]]
  */
 #include <sys/wait.h>

@@ -7,6 +7,9 @@
  *
  * in millions of mallocs with their frees a second, all threads together.
  *
+ * Source: Berger and others, "Hoard", ASPLOS 2000 (threadtest), after its
+ * description.
+ *
  * Usage: threads [scale [N ...]]
  */
 #include "tests/bench/bench.h"

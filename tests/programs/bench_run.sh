@@ -1,0 +1,109 @@
+#!/bin/bash
+# The benchmark's runner: what it writes is well formed and complete, and a
+# program that fails under our library makes it exit 1.
+# timeout: 60
+set -u
+fail() {
+	echo "$*"
+	tail -20 out err
+	exit 1
+}
+
+# fake FILE LINE... - a shell script
+fake() {
+	printf '%s\n' '#!/bin/sh' "${@:2}" >"$1"
+	chmod +x "$1"
+}
+
+mkdir -p build/bench bin
+PATH=$PWD/bin:$PATH
+ln -s "$(readlink -f "$SHIM")" build/libumem_malloc.so.1
+for name in launch cache churn; do
+	"$CC" -std=gnu11 -O1 -I"$TOP" -D_GNU_SOURCE -o "build/bench/$name" \
+	    "$TOP/tests/bench/$name.c" -pthread 2>err >out ||
+		fail "$name.c does not compile"
+done
+run() {
+	env -u LIMIT -u QUICK "$@" PYTHONDONTWRITEBYTECODE=1 PEERS=glibc \
+	    SCALE=0.002 python3 "$TOP/tests/bench/run.py" build >out 2>err
+}
+
+# In the place of a real program, whose output is compared.
+fake bin/lua5.4 'echo same'
+run ONLY='^(cache-|churn|lua)' ROUNDS=2 || fail "exit $?"
+python3 - "$TOP/tests/bench" <<'END' || fail "bad results"
+import json
+import sys
+import xml.dom.minidom
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import page
+import report
+
+content = json.load(open("build/bench.json"))
+figures = content["figures"]
+for name in ("cache.thrash", "cache.scratch", "churn.thread", "churn.rss",
+             "cache-thrash.cpu"):
+    for allocator in ("ours", "glibc"):
+        assert len(figures[name]["samples"][allocator]) == 2, name
+    assert name == "cache-thrash.cpu" or figures[name]["ratios"]["ours"] > 0
+assert not content["failures"], content["failures"]
+peak = content["over_programs"]["peak RSS"]
+assert peak["ours"][1] == peak["glibc"][1] >= 3, peak
+assert min(v[0] for v in peak.values()) >= 1, peak
+# A page loads nothing, and is a document that ends.
+text = open("build/bench.html").read()
+xml.dom.minidom.parseString(
+    text.replace("<!DOCTYPE html>", "").replace("&nbsp;", " "))
+assert text.count("<svg") >= 3 and "src=" not in text and "@import" not in text
+assert "larson" in "".join(w for w, _ in page.MARKDOWN)
+
+
+class Bench:
+    allocators = {"ours": 0, "a": 0, "b": 0}
+    units = {"p.cpu": "s", "q.cpu": "s", "r": "Mops/s"}
+    fixed = {"p": True, "q": True}
+    samples = {
+        "p.cpu": {"ours": [2, 2, 9], "a": [1, 4, 3], "b": [8, 8, 8]},
+        "q.cpu": {"ours": [1, 1], "a": [4, 4]},
+        "r": {"ours": [50.0], "a": [100.0], "b": [25.0]},
+    }
+
+
+# By hand: p's medians are 2, 3, 8; ours to a by round 2, 0.5, 3.
+rows = [report.make_row(Bench, figure) for figure in Bench.units]
+assert rows[0].ratios["ours"] == 2 and rows[0].spread == (0.5, 3)
+assert rows[2].ratios == {"ours": 2, "a": 1, "b": 4}
+over = report.over_programs(Bench, rows, ".cpu")
+assert over["ours"] == (1, 2) and over["b"] == (4, 1)
+assert abs(over["a"][0] - 6 ** 0.5) < 1e-9
+END
+python3 "$TOP/tests/bench/run.py" build --table >rows 2>err || fail "no table"
+grep -q '^| | umem | glibc |$' rows || fail "no head: $(cat rows)"
+grep -q '^| peak RSS of 4 programs' rows || fail "no mean: $(cat rows)"
+
+# It fails on our library alone; a peer's failure is only told.
+# shellcheck disable=SC2016 # for the scripts
+{
+	on_ours='case $LD_PRELOAD in *umem*) true ;; *) false ;; esac &&'
+	on_libc='[ -z "$LD_PRELOAD" ] &&'
+	die='kill -9 $$'
+}
+fake build/bench/churn "$on_ours exit 3" 'exit 0'
+run ONLY='^churn' ROUNDS=1
+[ $? -eq 1 ] || fail "a failure must be exit 1"
+grep -q '^FAILED: churn under ours: exit 3' out || fail "not told"
+fake build/bench/churn "$on_libc $die" 'exit 0'
+run ONLY='^churn' ROUNDS=1 || fail "a peer's failure must not matter"
+grep -q '^FAILED: churn under glibc: SIGKILL' out || fail "not told"
+fake bin/lua5.4 "$on_ours echo another" 'exit 0'
+run ONLY='^lua' ROUNDS=1
+[ $? -eq 1 ] || fail "another output must be exit 1"
+grep -q '^FAILED: lua under ours: its output' out || fail "not told"
+fake build/bench/churn 'echo churn.thread 1 parsec'
+run ONLY='^churn' ROUNDS=1
+[ $? -eq 1 ] || fail "an unknown unit must be exit 1"
+run ONLY=nonesuch
+[ $? -eq 2 ] || fail "no program must be exit 2"
+exit 0
