@@ -438,22 +438,17 @@ header_at(const umem_cache_t *cache)
 	return (uintptr_t)cache->mag.hot - (uintptr_t)alloc_fast.hot;
 }
 
-public void *
-umem_cache_alloc(umem_cache_t *cache, int flags)
+/* Out of line, so that the fast path saves no register. */
+static noinline void *
+cache_alloc_again(umem_cache_t *cache, int flags)
 {
-	void *object;
-
-	if (likely(alloc_fast.units != 0) &&
-	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot, header_at(cache),
-		       &object) == RSEQ_OK))
-		return object;
 	if (mtbf_strikes(flags))
 		return NULL;
 	for (;;) {
 		size_t bytes = cache->slabs.layout.slab_bytes;
 		uint64_t nrefused = cache_refused(cache);
+		void *object = cache_alloc_slow(cache);
 
-		object = cache_alloc_slow(cache);
 		for (int i = 0; object == NULL && i < RECLAIM_TRIES; i++) {
 			/* A constructor that refuses is no want of memory. */
 			if (cache_refused(cache) != nrefused ||
@@ -466,6 +461,18 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 		if (!nofail_again(flags))
 			return no_memory();
 	}
+}
+
+public void *
+umem_cache_alloc(umem_cache_t *cache, int flags)
+{
+	void *object;
+
+	if (likely(alloc_fast.units != 0) &&
+	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+		       header_at(cache), &object) == RSEQ_OK))
+		return object;
+	return cache_alloc_again(cache, flags);
 }
 
 public void

@@ -1,0 +1,32 @@
+#!/bin/bash
+# The fast paths of malloc and free: how many instructions, from the entry to
+# the first return, and none that calls or pushes.  More is a decision.
+set -u
+
+if [ -n "${DEBUG:-}${SAN:-}" ] || [ "$(uname -m)" != x86_64 ]; then
+	echo "other code"
+	exit 77
+fi
+status=0
+
+# check FUNCTION MOST
+check() {
+	local code n
+
+	code=$(objdump -d --no-show-raw-insn --disassemble="$1" "$SHIM" |
+	    sed -n 's/^ *[0-9a-f]*:\t//p' | sed '/^ret/q')
+	n=$(printf '%s\n' "$code" | wc -l)
+	echo "$1: $n instructions"
+	if [ "$n" -gt "$2" ] || [ "$n" -lt 15 ] ||
+	    printf '%s\n' "$code" | grep -qE '^(call|push|sub .*,%rsp)'; then
+		echo "$1: at most $2 without a call were expected:"
+		printf '%s\n' "$code"
+		status=1
+	fi
+}
+
+check malloc 25
+check free 36
+check umem_cache_alloc 22
+check umem_cache_free 26
+exit $status
