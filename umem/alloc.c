@@ -469,8 +469,8 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 	void *object;
 
 	if (likely(alloc_fast.units != 0) &&
-	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
-		       header_at(cache), &object) == RSEQ_OK))
+	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot, header_at(cache),
+		       &object) == RSEQ_OK))
 		return object;
 	return cache_alloc_again(cache, flags);
 }
