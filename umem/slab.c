@@ -539,9 +539,11 @@ chunk_index(const struct slab_store *store, const struct slab *slab, void *p,
 {
 	uintptr_t offset = (uintptr_t)p - slab->first;
 
-	*i = (unsigned)(offset / store->layout.chunk);
-	if (offset % store->layout.chunk != 0 || *i >= store->layout.nchunks ||
-	    (uintptr_t)p < slab->first)
+	if (unlikely((uintptr_t)p < slab->first))
+		return SLAB_INTERIOR;
+	*i = (unsigned)slab_layout_index(&store->layout, offset);
+	if (unlikely(offset != *i * store->layout.chunk ||
+		     *i >= store->layout.nchunks))
 		return SLAB_INTERIOR;
 	if (slab->bits[*i / 64] >> (*i % 64) & 1)
 		return *i >= slab->high ? SLAB_NEVER : SLAB_FREE;

@@ -41,6 +41,11 @@ slab_layout(
 	layout->chunk = chunk;
 	layout->slab_bytes = bytes;
 	layout->nchunks = (unsigned)(bytes / chunk);
+	layout->inverse = 0;
+	if (bytes < ((size_t)1 << SLAB_INVERSE_SHIFT) / chunk &&
+	    bytes < (size_t)1 << (63 - SLAB_INVERSE_SHIFT))
+		layout->inverse =
+		    (((uint64_t)1 << SLAB_INVERSE_SHIFT) + chunk - 1) / chunk;
 	layout->colour_step = chunk & -chunk;
 	if (layout->colour_step < CACHE_LINE)
 		layout->colour_step = CACHE_LINE;

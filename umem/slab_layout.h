@@ -10,7 +10,11 @@ struct slab_layout {
 	unsigned nchunks;   /* in a slab */
 	size_t colour_step; /* bytes between two colours, 0: one colour */
 	size_t colour_max;  /* largest offset of a first chunk */
+	uint64_t inverse;   /* of chunk, for slab_layout_index(), or 0 */
 };
+
+/* The inverse has as many bits behind the point. */
+#define SLAB_INVERSE_SHIFT 40
 
 /*
  * Chunks of chunk bytes (a multiple of align) in spans that are multiples of
@@ -18,6 +22,19 @@ struct slab_layout {
  */
 bool slab_layout(
     struct slab_layout *layout, size_t chunk, size_t align, size_t quantum);
+
+/*
+ * offset / chunk, for offsets in a slab.  With inverse = 2^40 / chunk rounded
+ * up, that is exact as long as offset * chunk is below 2^40; slab_layout()
+ * leaves the inverse 0 where it would not be.
+ */
+static inline size_t
+slab_layout_index(const struct slab_layout *layout, size_t offset)
+{
+	if (likely(layout->inverse != 0))
+		return (offset * layout->inverse) >> SLAB_INVERSE_SHIFT;
+	return offset / layout->chunk;
+}
 
 /* Offset of the first chunk after one of colour; wraps to 0. */
 static inline size_t

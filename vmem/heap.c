@@ -29,6 +29,13 @@
  *	before anybody can write to it.  No lock is needed, and nobody waits
  *	for a purge but one who got the very unit.
  *
+ *	Huge pages
+ *	A huge page is a fault instead of 512, and comes whole.  So the kernel
+ *	is told to use them where that can waste little: for what a heap of
+ *	some size grows by in order to hold small blocks, which will fill it;
+ *	not for large blocks, of which a program may touch but a part, and not
+ *	in small heaps, whatever the system's default is.
+ *
  *	Dirty units are preferred to clean ones by the arena's order alone:
  *	what is freed is the first to be looked at, and the clean rest of the
  *	slot is the largest segment, so the last.
@@ -63,7 +70,15 @@
 #define TICK_SHIFT  27 /* a tick is 134 ms */
 #define TICKS       254
 #define PURGING     255
-#define PURGE_UNITS 16 /* units purged by one call */
+#define PURGE_UNITS 64 /* units purged by one call */
+
+/*
+ * Growth comes as huge pages when the heap has this size: one that is hardly
+ * used is a sixteenth of it.  A block from HUGE_BLOCK on may be sparsely used.
+ */
+#define HUGE_PAGE  (2 * MIB)
+#define HUGE_HEAP  (32 * MIB)
+#define HUGE_BLOCK (1 * MIB)
 
 /* Failures to take a hole, 100 us apart, that count as no memory. */
 #define HOLE_TRIES 100
@@ -235,12 +250,22 @@ reserve_locked(uintptr_t end)
 	return reserve_pieces_locked(end) ? COVERED : IN_THE_WAY;
 }
 
+/* Without one huge page that is in parts committed, if it can be had. */
+static uintptr_t
+huge_goal_locked(uintptr_t goal)
+{
+	uintptr_t whole = align_up(goal, HUGE_PAGE);
+
+	return whole <= reserved_end ? whole : goal;
+}
+
 static bool
-commit_to_locked(uintptr_t end)
+commit_to_locked(uintptr_t end, bool huge)
 {
 	if (!states_cover_locked(end) ||
 	    !os_commit((void *)committed_end, end - committed_end))
 		return false;
+	os_huge((void *)committed_end, end - committed_end, huge);
 	os_name((void *)committed_end, end - committed_end, "umem heap");
 	/* Release: pairs with the load in cover(). */
 	__atomic_store_n(&committed_end, end, __ATOMIC_RELEASE);
@@ -262,8 +287,9 @@ commit_goal_locked(uintptr_t end)
 }
 
 static enum cover
-cover_locked(uintptr_t end)
+cover_locked(uintptr_t end, bool small)
 {
+	bool huge = small && committed_end - heap_slot.base >= HUGE_HEAP;
 	enum cover got;
 	uintptr_t goal;
 
@@ -275,21 +301,23 @@ cover_locked(uintptr_t end)
 	goal = commit_goal_locked(end);
 	if (goal > reserved_end)
 		goal = reserved_end;
-	if (commit_to_locked(goal))
+	if (huge)
+		goal = huge_goal_locked(goal);
+	if (commit_to_locked(goal, huge))
 		return COVERED;
-	return goal > end && commit_to_locked(end) ? COVERED : NO_MEMORY;
+	return goal > end && commit_to_locked(end, huge) ? COVERED : NO_MEMORY;
 }
 
 /* Memory for everything below end. */
 static enum cover
-cover(uintptr_t end)
+cover(uintptr_t end, bool small)
 {
 	enum cover got;
 
 	if (likely(end <= __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE)))
 		return COVERED;
 	lock_take(&heap_lock);
-	got = cover_locked(end);
+	got = cover_locked(end, small);
 	lock_release(&heap_lock);
 	return got;
 }
@@ -313,7 +341,7 @@ hole_take(void)
 		return false;
 	lock_take(&heap_lock);
 	/* What lies between stays uncommitted only if it was not yet. */
-	if (reserved_end == at && commit_to_locked(at)) {
+	if (reserved_end == at && commit_to_locked(at, false)) {
 		reserved_end = at + HEAP_UNIT;
 		__atomic_store_n(
 		    &committed_end, reserved_end, __ATOMIC_RELEASE);
@@ -426,7 +454,8 @@ heap_alloc(size_t bytes, size_t align, bool *zeroed)
 
 		if (at == NULL)
 			return NULL;
-		enum cover got = cover((uintptr_t)at + bytes);
+		enum cover got =
+		    cover((uintptr_t)at + bytes, bytes < HUGE_BLOCK);
 		if (likely(got == COVERED)) {
 			*zeroed = states_clear(at, bytes);
 			return at;
@@ -453,7 +482,7 @@ heap_alloc_roomy(size_t bytes, size_t room, bool *zeroed)
 		arena_give(at, bytes + room, HEAP_UNIT);
 		return heap_alloc(bytes, HEAP_UNIT, zeroed);
 	}
-	if (cover((uintptr_t)at + bytes) != COVERED) {
+	if (cover((uintptr_t)at + bytes, bytes < HUGE_BLOCK) != COVERED) {
 		arena_give(at, bytes, HEAP_UNIT);
 		return heap_alloc(bytes, HEAP_UNIT, zeroed);
 	}
@@ -476,7 +505,7 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 
 	/* Memory first: an arena block cannot always be cut again. */
 	if (newbytes > (heap_slot.units << HEAP_UNIT_SHIFT) - start ||
-	    cover((uintptr_t)at + newbytes) != COVERED ||
+	    cover((uintptr_t)at + newbytes, false) != COVERED ||
 	    !vmem_grow(heap_arena, at, oldbytes, newbytes))
 		return false;
 	*zeroed = states_clear(end, newbytes - oldbytes);

@@ -200,6 +200,13 @@ os_name(void *at, size_t bytes, const char *text)
 }
 
 void
+os_huge(void *at, size_t bytes, bool wanted)
+{
+	call(SYS_madvise, (long)at, (long)bytes,
+	    wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0);
+}
+
+void
 os_core(void *at, size_t bytes, bool wanted)
 {
 	call(SYS_madvise, (long)at, (long)bytes,

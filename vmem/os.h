@@ -51,6 +51,9 @@ bool os_resident(void *at, size_t bytes, unsigned char *pages);
 /* Names a range in /proc/PID/maps where the kernel can; text is static. */
 void os_name(void *at, size_t bytes, const char *text);
 
+/* May the kernel use huge pages there?  It need not heed it. */
+void os_huge(void *at, size_t bytes, bool wanted);
+
 /* Leave a range out of core files, or put it back in. */
 void os_core(void *at, size_t bytes, bool wanted);
 

@@ -48,6 +48,22 @@ check_colour(const struct slab_layout *l, size_t align)
 	    n, l->colour_step == 0 ? 1 : l->colour_max / l->colour_step + 1);
 }
 
+/* Around the start of each chunk, and at the end of the slab. */
+static void
+check_index(const struct slab_layout *l)
+{
+	for (size_t i = 0; i < l->nchunks; i++)
+		for (size_t part = 0; part < 4; part++) {
+			size_t in = part < 2 ? part : l->chunk - part + 1;
+
+			if (in < l->chunk)
+				ck_assert_uint_eq(
+				    slab_layout_index(l, i * l->chunk + in), i);
+		}
+	ck_assert_uint_eq(slab_layout_index(l, l->slab_bytes - 1),
+	    (l->slab_bytes - 1) / l->chunk);
+}
+
 static void
 check_layout(size_t chunk, size_t align, size_t quantum)
 {
@@ -57,6 +73,7 @@ check_layout(size_t chunk, size_t align, size_t quantum)
 	ck_assert_uint_eq(l.chunk, chunk);
 	check_waste(&l, quantum);
 	check_colour(&l, align);
+	check_index(&l);
 }
 
 START_TEST(small_chunks_of_every_size)
