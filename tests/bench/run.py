@@ -59,15 +59,18 @@ import subprocess
 import sys
 import time
 
-import allocators
-import page
-import programs
-import report
-from allocators import LIBC, OURS, say
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, f"{HERE}/real")
+# Nothing is written among the sources.
+sys.dont_write_bytecode = True
+
+# pylint: disable=wrong-import-position
+import allocators  # noqa: E402
 import inputs  # noqa: E402
+import page  # noqa: E402
+import programs  # noqa: E402
+import report  # noqa: E402
+from allocators import LIBC, OURS, say  # noqa: E402
 
 MOST_SECONDS = 7200
 QUICK_SECONDS = 280
