@@ -38,9 +38,8 @@ Environment:
     QUICK=1            shorter measurements, and nothing that needs a gigabyte
                        or sleeps: less than 5 minutes
     ONLY=REGEX         programs whose name matches (or "vmem")
-    PEERS="PEER ..."   to compare with, instead of all that there are: a name
-                       known here, or NAME=PATH for another library; a "+" in
-                       front adds to all
+    PEERS="PEER ..."   names to compare with, instead of all that there are;
+                       each NAME=PATH adds another library
     ROUNDS=N, SCALE=X  other than the default
     LIMIT=N            seconds it may take (7200; 280 if QUICK); what is
                        missing then is left out
@@ -72,6 +71,8 @@ import programs  # noqa: E402
 import report  # noqa: E402
 from allocators import LIBC, OURS, say  # noqa: E402
 
+# Where make peers puts them, whatever the variant of the build.
+PEERS_FOLDER = os.path.join(HERE, "../../build/peers")
 MOST_SECONDS = 7200
 QUICK_SECONDS = 280
 
@@ -209,12 +210,8 @@ class Bench:
         self.seconds = float(os.environ.get(
             "LIMIT", QUICK_SECONDS if self.quick else MOST_SECONDS))
         self.only = re.compile(os.environ.get("ONLY", ""))
-        wanted = os.environ.get("PEERS", "").strip()
-        if wanted.startswith("+"):
-            wanted = " ".join([LIBC, *allocators.INSTALLED, *allocators.BUILT,
-                               wanted[1:]])
         self.allocators = allocators.find(
-            build, wanted, os.environ.get("PEERS_FOLDER", "build/peers"))
+            build, os.environ.get("PEERS", "").split(), PEERS_FOLDER)
         self.started = time.monotonic()
         self.units = {}  # figure: unit, in the order of the table
         self.samples = {}  # figure: {allocator: [value a round]}
