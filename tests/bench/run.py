@@ -42,7 +42,7 @@ Environment:
                        each NAME=PATH adds another library
     ROUNDS=N, SCALE=X  other than the default
     LIMIT=N            seconds it may take (7200; 280 if QUICK); what is
-                       missing then is left out
+                       missing then, or after an interrupt, is left out
 
 Exits 1 if a program failed under our allocator, 2 if it cannot run at all.
 """
@@ -542,8 +542,11 @@ def main():
         print(f"{allocator.name + ':':<15}"
               f"{allocator.version or allocator.path}", flush=True)
     print()
-    bench.run_vmem()
-    bench.run()
+    try:
+        bench.run_vmem()
+        bench.run()
+    except KeyboardInterrupt:
+        say("interrupted: what is missing is left out")
     bench.compare_outputs()
     rows = [report.make_row(bench, figure) for figure in bench.units]
     content = results(bench, host, rows, report.geometric_means(rows))
