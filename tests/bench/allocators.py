@@ -119,12 +119,17 @@ def find_peer(word, folder):
 
 
 def find(build, wanted, peers_folder):
-    """Name to allocator, ours first; exits if ours is not built."""
+    """Name to allocator, ours first; exits if ours is not built.
+
+    wanted has names, which choose among those known, and NAME=PATH to add.
+    """
     path = os.path.abspath(f"{build}/libumem_malloc.so.1")
     if not os.path.exists(path):
         say(f"there is no {path}")
         sys.exit(2)
-    words = wanted.split() or [LIBC, *INSTALLED, *BUILT]
+    named = [word for word in wanted if "=" not in word]
+    added = [word for word in wanted if "=" in word]
+    words = (named or [LIBC, *INSTALLED, *BUILT]) + added
     peers = [find_peer(word, peers_folder) for word in words]
     return {OURS: make(OURS, path),
             **{peer.name: peer for peer in peers if peer is not None}}

@@ -21,6 +21,8 @@
 
 #define NBLOCKS  5000
 #define NBUFFERS 2
+/* Of a measurement: each thread has to have had its turn. */
+#define LEAST_NS 100e6
 
 struct buffer {
 	bool full;
@@ -125,6 +127,7 @@ static void
 measure(unsigned npairs, size_t most, bool fill, double scale)
 {
 	struct work work = {.most = most, .fill = fill};
+	double ns = 400e6 * scale;
 	struct bench_group group;
 
 	work.pairs = bench_pages(npairs * sizeof(*work.pairs));
@@ -132,7 +135,8 @@ measure(unsigned npairs, size_t most, bool fill, double scale)
 		pthread_mutex_init(&work.pairs[i].lock, NULL);
 		pthread_cond_init(&work.pairs[i].changed, NULL);
 	}
-	group = bench_threads(2 * npairs, side, &work, 250e6 * scale);
+	group = bench_threads(
+	    2 * npairs, side, &work, ns > LEAST_NS ? ns : LEAST_NS);
 	bench_print(bench_mops(&group) * 1e6 / NBLOCKS, "loops/s",
 	    "malloc_test.%zu.%u%s", most, npairs, fill ? ".set" : "");
 	bench_print(work.rss_mib, "MiB", "malloc_test.%zu.%u%s.rss", most,

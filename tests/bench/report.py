@@ -218,6 +218,24 @@ class Targets:
         if row is not None and OURS in row.medians:
             self.found.append(Target(text, row.medians[OURS] * scale, limit))
 
+    def fall(self, text, stem, limit):
+        """Is a figure with more threads below that with the fewest?"""
+        rates = {}
+        for name, row in self.rows.items():
+            match = re.fullmatch(rf"{stem}\.(\d+)\.(\d+)", name)
+            if match and OURS in row.medians:
+                size, threads = map(int, match.groups())
+                rates.setdefault(size, {})[threads] = row.medians[OURS]
+        falls = {f"{size} with {n}": by[min(by)] / rate
+                 for size, by in rates.items() for n, rate in by.items()
+                 if rate > 0}
+        if falls:
+            over = sorted(((v, k) for k, v in falls.items() if v > limit),
+                          reverse=True)
+            self.found.append(Target(
+                text, max(falls.values()), limit,
+                ", ".join(f"{k} {v:.2f}" for v, k in over)))
+
     def lives(self, text, figure):
         row = self.rows.get(figure)
         if row is not None:
@@ -251,7 +269,10 @@ def targets(rows):
     t.worst("growing buffers", r"^(grow|vectors\.(realloc|copy))", 1.00)
     t.worst("producer and consumer (1.5 times the rate)", r"^prodcons\.",
             1 / 1.5)
-    t.worst("malloc_test, each cell", r"^malloc_test\.\d+\.\d+(\.set)?$", 1.00)
+    t.worst("malloc_test, each cell", r"^malloc_test\.\d+\.\d+$", 1.00)
+    t.worst("malloc_test, filled, each cell", r"^malloc_test\..*\.set$", 1.00)
+    t.fall("malloc_test, one pair's rate to that of more pairs", "malloc_test",
+           1.00)
     t.mean("malloc_test (twice the rate)", r"^malloc_test\.\d+\.\d+$", 0.5)
     t.ours("1000 idle threads after 2 s, MiB", "idle.2s", 64)
     t.ours("1 GiB given back, threads, 2 s idle, MiB", "giveback.multi", 8)

@@ -38,12 +38,11 @@ Environment:
     QUICK=1            shorter measurements, and nothing that needs a gigabyte
                        or sleeps: less than 5 minutes
     ONLY=REGEX         programs whose name matches (or "vmem")
-    PEERS="PEER ..."   to compare with, instead of all that there are: a name
-                       known here, or NAME=PATH for another library; a "+" in
-                       front adds to all
+    PEERS="PEER ..."   names to compare with, instead of all that there are;
+                       each NAME=PATH adds another library
     ROUNDS=N, SCALE=X  other than the default
     LIMIT=N            seconds it may take (7200; 280 if QUICK); what is
-                       missing then is left out
+                       missing then, or after an interrupt, is left out
 
 Exits 1 if a program failed under our allocator, 2 if it cannot run at all.
 """
@@ -59,16 +58,21 @@ import subprocess
 import sys
 import time
 
-import allocators
-import page
-import programs
-import report
-from allocators import LIBC, OURS, say
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, f"{HERE}/real")
-import inputs  # noqa: E402
+# Nothing is written among the sources.
+sys.dont_write_bytecode = True
 
+# pylint: disable=wrong-import-position
+import allocators  # noqa: E402
+import inputs  # noqa: E402
+import page  # noqa: E402
+import programs  # noqa: E402
+import report  # noqa: E402
+from allocators import LIBC, OURS, say  # noqa: E402
+
+# Where make peers puts them, whatever the variant of the build.
+PEERS_FOLDER = os.path.join(HERE, "../../build/peers")
 MOST_SECONDS = 7200
 QUICK_SECONDS = 280
 
@@ -206,12 +210,8 @@ class Bench:
         self.seconds = float(os.environ.get(
             "LIMIT", QUICK_SECONDS if self.quick else MOST_SECONDS))
         self.only = re.compile(os.environ.get("ONLY", ""))
-        wanted = os.environ.get("PEERS", "").strip()
-        if wanted.startswith("+"):
-            wanted = " ".join([LIBC, *allocators.INSTALLED, *allocators.BUILT,
-                               wanted[1:]])
         self.allocators = allocators.find(
-            build, wanted, os.environ.get("PEERS_FOLDER", "build/peers"))
+            build, os.environ.get("PEERS", "").split(), PEERS_FOLDER)
         self.started = time.monotonic()
         self.units = {}  # figure: unit, in the order of the table
         self.samples = {}  # figure: {allocator: [value a round]}
@@ -542,8 +542,11 @@ def main():
         print(f"{allocator.name + ':':<15}"
               f"{allocator.version or allocator.path}", flush=True)
     print()
-    bench.run_vmem()
-    bench.run()
+    try:
+        bench.run_vmem()
+        bench.run()
+    except KeyboardInterrupt:
+        say("interrupted: what is missing is left out")
     bench.compare_outputs()
     rows = [report.make_row(bench, figure) for figure in bench.units]
     content = results(bench, host, rows, report.geometric_means(rows))

@@ -1,8 +1,9 @@
 #!/bin/sh
 # run.sh - runs the benchmarks; run.py says how, and what the table means
 #
-#	tests/bench/run.sh BUILD
+#	tests/bench/run.sh BUILD [--scaling]
 set -eu
 
-# Debian's peers and programs come with tools/install_packages.sh demo.
+# Debian's peers and programs come with tools/install_packages.sh bench, the
+# newest with tools/peers.sh.
 exec python3 "$(dirname "$0")/run.py" "$@"

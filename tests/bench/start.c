@@ -1,7 +1,7 @@
 /*
  * start.c - what an allocator adds to the start of a process
  *
- *	start.exec	a fork, an exec of /bin/true and its end: median of
+ *	start.exec	from the spawn of /bin/true to its end: median of
  *			the wall clock, in us
  *	start.busy	mean of its processor time, in us
  *	start.memory	most resident memory of /bin/true, in KiB
