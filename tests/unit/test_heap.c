@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -475,6 +476,72 @@ START_TEST(under_rlimit_as_memory_ends_and_comes_back)
 }
 END_TEST
 
+/* The letters that the kernel has for the mapping that at lies in. */
+static void
+vm_flags(const void *at, char *flags, size_t room)
+{
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	bool here = false;
+	char line[512];
+	uintptr_t from, to;
+
+	flags[0] = '\0';
+	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = from <= (uintptr_t)at && (uintptr_t)at < to;
+		else if (here && strncmp(line, "VmFlags:", 8) == 0)
+			snprintf(flags, room, "%.200s", line);
+	}
+	if (maps != NULL)
+		fclose(maps);
+}
+
+static bool
+is_huge(const void *at)
+{
+	char flags[256];
+
+	vm_flags(at, flags, sizeof(flags));
+	/* One of both, whatever the default is. */
+	ck_assert(
+	    (strstr(flags, " hg") != NULL) != (strstr(flags, " nh") != NULL));
+	return strstr(flags, " hg") != NULL;
+}
+
+/* The kernel may know no huge pages. */
+static bool
+huge_pages_are_known(void)
+{
+	void *at = os_map(4 * MIB);
+
+	return at != NULL && madvise(at, 4 * MIB, MADV_HUGEPAGE) == 0;
+}
+
+START_TEST(only_growth_of_a_large_heap_by_small_blocks_is_huge)
+{
+	bool zeroed;
+	char *at, *large;
+
+	if (!huge_pages_are_known())
+		return;
+	at = heap_alloc(UNIT, UNIT, &zeroed);
+	ck_assert(!is_huge(at));
+	large = heap_alloc(256 * MIB, UNIT, &zeroed);
+	ck_assert(!is_huge(large));
+	ck_assert(!is_huge(large + 255 * MIB));
+	fill_committed();
+	for (size_t bytes = 0; bytes < 24 * MIB; bytes += UNIT)
+		at = heap_alloc(UNIT, UNIT, &zeroed);
+	ck_assert(is_huge(at));
+	ck_assert_uint_eq(heap_end() % (2 * MIB), 0);
+	large = heap_alloc(256 * MIB, UNIT, &zeroed);
+	ck_assert(!is_huge(large + 255 * MIB));
+	/* It is advice: the memory works as any other. */
+	memset(at, 1, UNIT);
+	memset(large + 255 * MIB, 1, MIB);
+}
+END_TEST
+
 START_TEST(the_public_arena_gives_whole_writable_pages)
 {
 	vmem_t *arena = heap_public_arena();
@@ -516,6 +583,8 @@ heap_suite(void)
 	tcase_add_test(tcase, committed_grows_only_with_need);
 	tcase_add_test(tcase, what_cannot_be_had_is_null);
 	tcase_add_test(tcase, under_rlimit_as_memory_ends_and_comes_back);
+	tcase_add_test(
+	    tcase, only_growth_of_a_large_heap_by_small_blocks_is_huge);
 	tcase_add_test(tcase, the_public_arena_gives_whole_writable_pages);
 	suite_add_tcase(suite, tcase);
 	return suite;
