@@ -81,7 +81,7 @@ try_alloc(size_t size, bool *zeroed)
 static void *
 no_memory(size_t size)
 {
-	if (unlikely(debug.on))
+	if (unlikely(debug.on || debug.checknull))
 		debug_failed("allocation", size);
 	errno = ENOMEM;
 	return NULL;

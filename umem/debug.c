@@ -165,6 +165,8 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 	flags = choice->flags;
 	if (debug.random)
 		flags = some_of(flags, name);
+	if ((flags & UMF_AUDIT) != 0)
+		flags |= UMF_REDZONE;
 	if ((cache->flags & UMC_NOTOUCH) != 0)
 		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
 	if ((flags & UMF_FIREWALL) != 0 &&
