@@ -15,7 +15,7 @@
  *	from the rest: for x = q * chunk + r, x * magic modulo 2^32 is
  *	r * magic + q * e, with e = magic * chunk - 2^32 < chunk.  That is
  *	below bound = qmax * e + 1 for r = 0 and not below it for r > 0 as
- *	long as bound <= magic; guard_set() checks so for each class and
+ *	long as bound <= magic; addr_map_divide() checks so for each class and
  *	leaves the test to the slab (bound 2^32 - 1, magic 0) where it is not.
  *	A class of 64 KiB or more has at most one start in a unit, and a phase
  *	that makes the distance to it a multiple of the unit.
@@ -45,8 +45,8 @@ struct addr_map addr_map;
 static struct lock cover_lock = LOCK_INITIALIZER(LOCK_HEAP);
 static uint8_t *covered; /* [a] one per STRIDE units */
 
-static void
-guard_set(unsigned c, size_t chunk)
+void
+addr_map_divide(unsigned c, size_t chunk)
 {
 	struct cpu_guard *d = &addr_map.guard[c];
 	/* A unit has one start at most: its phase leads to the next unit's. */
@@ -88,9 +88,9 @@ addr_map_start(void)
 	if (m->entry == NULL || m->owner == NULL || covered == NULL)
 		return false;
 	for (unsigned c = 1; c <= size_classes.n; c++)
-		guard_set(c, size_classes.bytes[c]);
+		addr_map_divide(c, size_classes.bytes[c]);
 	/* A large block starts where its unit does. */
-	guard_set(ADDR_LARGE, HEAP_UNIT);
+	addr_map_divide(ADDR_LARGE, HEAP_UNIT);
 	m->base = heap_slot.base;
 	/* Release: who sees units sees the tables. */
 	__atomic_store_n(&m->units, heap_slot.units, __ATOMIC_RELEASE);

@@ -22,6 +22,12 @@ extern struct addr_map addr_map;
 /* False: no address space for the tables. */
 bool addr_map_start(void);
 
+/*
+ * Chunks of class c are of this many bytes: more than the class, if they are
+ * debugged.  Before the first of them is made.
+ */
+void addr_map_divide(unsigned c, size_t chunk);
+
 /* Make the tables writable for the units of [at, at + bytes). */
 bool addr_map_cover(void *at, size_t bytes);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "umem/alloc.h"
+#include "umem/debug.h"
 #include "umem/init.h"
 #include "umem/large.h"
 #include "umem/misuse.h"
@@ -52,9 +53,12 @@ section_get(unsigned class, void **object)
 }
 
 static void *
-class_alloc(unsigned class)
+class_alloc(unsigned class, size_t size)
 {
 	void *object;
+
+	if (unlikely(class_cache[class]->debug != 0))
+		return debug_alloc(class_cache[class], size, KIND_MALLOC);
 
 	if (section_get(class, &object))
 		return object;
@@ -68,13 +72,17 @@ try_alloc(size_t size, bool *zeroed)
 
 	*zeroed = false;
 	if (class != 0)
-		return class_alloc(class);
+		return class_alloc(class, size);
+	if (unlikely(debug_large()))
+		return debug_large_alloc(size, HEAP_UNIT, zeroed, KIND_MALLOC);
 	return large_alloc(size, HEAP_UNIT, zeroed);
 }
 
 static void *
-no_memory(void)
+no_memory(size_t size)
 {
+	if (unlikely(debug.on || debug.checknull))
+		debug_failed("allocation", size);
 	errno = ENOMEM;
 	return NULL;
 }
@@ -91,7 +99,7 @@ engine_alloc(size_t size, bool *zeroed)
 		return boot_alloc(size, 16);
 	}
 	if (size > PTRDIFF_MAX || !umem_ready())
-		return no_memory();
+		return no_memory(size);
 	p = try_alloc(size, zeroed);
 	if (likely(p != NULL))
 		return p;
@@ -100,7 +108,7 @@ engine_alloc(size_t size, bool *zeroed)
 			break;
 		p = try_alloc(size, zeroed);
 	}
-	return p != NULL ? p : no_memory();
+	return p != NULL ? p : no_memory(size);
 }
 
 void *
@@ -134,7 +142,8 @@ alloc_zeroed(size_t size)
 		p = engine_alloc(size, &zeroed);
 	if (p == NULL || zeroed)
 		return p;
-	if (size < CLEAR_BY_PURGE || !os_purge(p, align_up(size, HEAP_UNIT)))
+	if (size < CLEAR_BY_PURGE || debug_large() ||
+	    !os_purge(p, align_up(size, HEAP_UNIT)))
 		memset(p, 0, size);
 	return p;
 }
@@ -148,7 +157,8 @@ class_aligned(size_t size, size_t align)
 	if (align > HEAP_UNIT || class == 0)
 		return 0;
 	for (; class <= size_classes.n; class ++)
-		if (size_classes.bytes[class] % align == 0)
+		if (size_classes.bytes[class] % align == 0 &&
+		    (!debug_owns(class) || align <= class_cache[class]->align))
 			return class;
 	return 0;
 }
@@ -160,7 +170,9 @@ try_aligned(size_t size, size_t align)
 	bool zeroed;
 
 	if (class != 0)
-		return class_alloc(class);
+		return class_alloc(class, size);
+	if (unlikely(debug_large()))
+		return debug_large_alloc(size, align, &zeroed, KIND_MALLOC);
 	return large_alloc(size == 0 ? 1 : size, align, &zeroed);
 }
 
@@ -172,7 +184,7 @@ alloc_aligned(size_t size, size_t align)
 	if (unlikely(boot_is_early()))
 		return boot_alloc(size, align);
 	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
-		return no_memory();
+		return no_memory(size);
 	/* malloc() aligns so anyway: 16 from 16 bytes on, 8 below. */
 	if (align <= 8 || (align == 16 && size >= 16))
 		return alloc_get(size);
@@ -182,10 +194,13 @@ alloc_aligned(size_t size, size_t align)
 			break;
 		p = try_aligned(size, align);
 	}
-	return p != NULL ? p : no_memory();
+	return p != NULL ? p : no_memory(size);
 }
 
-/* Class of a block, ADDR_LARGE with its bytes, or the end of the program. */
+/*
+ * Class of a block, ADDR_LARGE with its bytes, or the end of the program; 0
+ * if it is debugged with noabort, and the misuse was reported.
+ */
 static unsigned
 block_class(const void *p, size_t *bytes, const char *who)
 {
@@ -196,13 +211,33 @@ block_class(const void *p, size_t *bytes, const char *who)
 		entry =
 		    __atomic_load_n(&addr_map.entry[unit], __ATOMIC_ACQUIRE);
 	if (unlikely(
-		addr_map_class(entry) == 0 || !addr_map_is_start(p, entry)))
-		misuse_address(who, p);
+		addr_map_class(entry) == 0 || !addr_map_is_start(p, entry))) {
+		if (!debug.on)
+			misuse_address(who, p);
+		debug_bad_address(p);
+		return 0;
+	}
 	if (addr_map_class(entry) == ADDR_LARGE)
 		*bytes = addr_map_large_bytes(addr_map_owner(p));
 	else
 		*bytes = size_classes.bytes[addr_map_class(entry)];
 	return addr_map_class(entry);
+}
+
+/* Is the block debugged, or none?  Then it has been freed, or reported. */
+static bool
+free_debugged(unsigned class, void *p, size_t size, unsigned kind)
+{
+	if (class == 0)
+		return true;
+	if (!debug_owns(class))
+		return false;
+	if (class == ADDR_LARGE)
+		debug_large_free(p, size, kind);
+	else
+		debug_free(class_cache[class], p, size, kind);
+	update_poll();
+	return true;
 }
 
 static void
@@ -211,6 +246,9 @@ free_as(void *p, const char *who)
 	size_t bytes;
 	unsigned class = block_class(p, &bytes, who);
 
+	if (unlikely(debug.on) &&
+	    free_debugged(class, p, SIZE_MAX, KIND_MALLOC))
+		return;
 	if (class == ADDR_LARGE) {
 		large_free(p, bytes);
 		update_poll();
@@ -252,6 +290,23 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 	return q;
 }
 
+/* In the same chunk, or to another; anew, if that is the only way. */
+static void *
+resize_debugged(unsigned class, void *p, size_t size)
+{
+	size_t old = class == 0 ? SIZE_MAX : debug_usable(class, p);
+
+	if (old == SIZE_MAX) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (old == size ||
+	    (class != ADDR_LARGE && size <= SIZE_CLASS_MAX &&
+		size_class_of(size) == class && debug_resize(class, p, size)))
+		return p;
+	return resize_by_copy(p, old, size);
+}
+
 /* Perhaps before memcpy() can be called. */
 static void *
 resize_boot(const char *p, size_t size)
@@ -271,12 +326,14 @@ alloc_resize(void *p, size_t size)
 	unsigned class;
 
 	if (size > PTRDIFF_MAX)
-		return no_memory();
+		return no_memory(size);
 	if (boot_owns(p))
 		return resize_boot(p, size);
 	if (unlikely(!umem_ready()))
 		misuse("realloc", p, "not an address of the heap");
 	class = block_class(p, &bytes, "realloc");
+	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
+		return resize_debugged(class, p, size);
 	if (class != ADDR_LARGE)
 		return stays(bytes, size) ? p : resize_by_copy(p, bytes, size);
 	if (size <= SIZE_CLASS_MAX && size_class_of(size) != 0)
@@ -284,19 +341,26 @@ alloc_resize(void *p, size_t size)
 	void *q = large_resize(p, bytes, size);
 	if (q == NULL && update_reclaim(size))
 		q = large_resize(p, bytes, size);
-	return q != NULL ? q : no_memory();
+	return q != NULL ? q : no_memory(size);
 }
 
 size_t
 alloc_usable(const void *p, const char *who)
 {
 	size_t bytes;
+	unsigned class;
 
 	if (boot_owns(p))
 		return boot_usable(p);
 	if (unlikely(!umem_ready()))
 		misuse(who, p, "not an address of the heap");
-	block_class(p, &bytes, who);
+	class = block_class(p, &bytes, who);
+	if (unlikely(debug.on) && class == 0)
+		return 0;
+	if (unlikely(debug_owns(class))) {
+		bytes = debug_usable(class, p);
+		return bytes == SIZE_MAX ? 0 : bytes;
+	}
 	return bytes;
 }
 
@@ -326,6 +390,8 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 			p = alloc_aligned(size, align);
 		else
 			p = zero ? alloc_zeroed(size) : alloc_get(size);
+		if (unlikely(debug.on) && p != NULL)
+			debug_mark_umem(p);
 		if (likely(p != NULL) || !nofail_again(flags))
 			return p;
 	}
@@ -356,6 +422,8 @@ sized_free_slow(void *p, size_t size)
 	if (unlikely(!umem_ready()))
 		misuse("umem_free", p, "not an address of the heap");
 	class = block_class(p, &bytes, "umem_free");
+	if (unlikely(debug.on) && free_debugged(class, p, size, KIND_UMEM))
+		return;
 	if (unlikely(class == ADDR_LARGE
 			 ? align_up(size, HEAP_UNIT) != bytes
 			 : size_class_of(size) != class || size == 0))
@@ -398,6 +466,7 @@ public void
 umem_free_align(void *buf, size_t size)
 {
 	size_t bytes;
+	unsigned class;
 
 	if (buf == NULL)
 		return;
@@ -405,7 +474,9 @@ umem_free_align(void *buf, size_t size)
 		return;
 	if (unlikely(!umem_ready()))
 		misuse("umem_free_align", buf, "not an address of the heap");
-	block_class(buf, &bytes, "umem_free_align");
+	class = block_class(buf, &bytes, "umem_free_align");
+	if (unlikely(debug.on) && free_debugged(class, buf, size, KIND_UMEM))
+		return;
 	if (unlikely(size > bytes || size == 0))
 		misuse_size("umem_free_align", buf, size);
 	alloc_free(buf);
@@ -459,7 +530,7 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 		if (object != NULL)
 			return object;
 		if (!nofail_again(flags))
-			return no_memory();
+			return no_memory(bytes);
 	}
 }
 

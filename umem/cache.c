@@ -29,6 +29,8 @@
 
 #include "umem/addr_map.h"
 #include "umem/cache.h"
+#include "umem/debug.h"
+#include "umem/firewall.h"
 #include "umem/init.h"
 #include "umem/misuse.h"
 #include "umem/size_class.h"
@@ -83,11 +85,17 @@ cache_set_up(struct umem_cache *cache, const char *name,
 {
 	bool constructs = cache->construct != NULL || cache->destruct != NULL;
 
+	/* With patterns in free objects, none stays constructed. */
+	if ((cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0)
+		constructs = false;
+
 	name_copy(cache->name, name);
 	slab_store_init(&cache->slabs, layout, source, cache->class,
 	    constructs ? destruct_chunk : NULL);
-	cache->has_magazines =
-	    cache_use_magazines && (cache->flags & UMC_NOMAGAZINE) == 0;
+	cache->slabs.record_bytes = (uint32_t)debug_record_bytes(cache);
+	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
+	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
+			       (cache->flags & UMC_NOMAGAZINE) == 0;
 	/* A chunk without a header of its own is known by who carries it. */
 	if (!cache->has_magazines) {
 		cache->mag.hot = cpu_header_none();
@@ -122,6 +130,41 @@ cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
 	return cache;
 }
 
+/* What spans are multiples of: at least what the source rounds them to. */
+static size_t
+span_quantum(const vmem_t *source)
+{
+	size_t page = os_page_size();
+
+	if (source == NULL)
+		return HEAP_UNIT;
+	return vmem_quantum(source) > page ? vmem_quantum(source) : page;
+}
+
+/* How objects of a cache lie in its slabs; false: they are too large. */
+static bool
+cache_layout(const struct umem_cache *cache, struct slab_layout *layout,
+    size_t align, vmem_t *source)
+{
+	size_t chunk = debug_chunk(cache);
+
+	if ((cache->debug & UMF_FIREWALL) != 0)
+		return firewall_layout(layout, chunk);
+	return chunk >= cache->bufsize &&
+	       slab_layout(layout, chunk, align, span_quantum(source));
+}
+
+/* What the tag of a debugged block may not take away from it. */
+static size_t
+class_align(size_t bytes)
+{
+	if (bytes % os_page_size() == 0)
+		return os_page_size();
+	if (bytes % CACHE_LINE == 0)
+		return CACHE_LINE;
+	return bytes < 16 ? 8 : 16;
+}
+
 struct umem_cache *
 cache_create_class(unsigned class, size_t bytes)
 {
@@ -135,8 +178,13 @@ cache_create_class(unsigned class, size_t bytes)
 	message_text(&name, "umem_alloc_");
 	message_dec(&name, bytes);
 	name.text[name.n] = '\0';
-	if (!slab_layout(&layout, bytes, 16, HEAP_UNIT))
+	debug_plan(&template, name.text, /* sourced */ false);
+	if (template.debug != 0)
+		template.align = class_align(bytes);
+	if (!cache_layout(&template, &layout, 16, NULL))
 		return NULL;
+	if (template.debug != 0)
+		addr_map_divide(class, layout.chunk);
 	return cache_new(name.text, &layout, NULL, &template);
 }
 
@@ -175,17 +223,6 @@ cache_align(const struct umem_cache *cache, size_t align, vmem_t *source)
 	return align <= most ? align : 0;
 }
 
-/* What spans are multiples of: at least what the source rounds them to. */
-static size_t
-span_quantum(const vmem_t *source)
-{
-	size_t page = os_page_size();
-
-	if (source == NULL)
-		return HEAP_UNIT;
-	return vmem_quantum(source) > page ? vmem_quantum(source) : page;
-}
-
 static bool
 arguments_are_right(const char *name, size_t size, size_t align, int cflags)
 {
@@ -211,7 +248,7 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 	    .priv = priv};
 	struct slab_layout layout;
 	struct umem_cache *cache;
-	size_t in_force, chunk;
+	size_t in_force;
 
 	in_force = cache_align(&template, align, source);
 	if (!arguments_are_right(name, bufsize, in_force, cflags)) {
@@ -223,9 +260,9 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 		return NULL;
 	}
 	template.align = in_force;
-	chunk = align_up(bufsize, in_force);
-	if (chunk < bufsize || bufsize > PTRDIFF_MAX / 2 ||
-	    !slab_layout(&layout, chunk, in_force, span_quantum(source))) {
+	debug_plan(&template, name, source != NULL);
+	if (bufsize > PTRDIFF_MAX / 2 ||
+	    !cache_layout(&template, &layout, in_force, source)) {
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -358,8 +395,9 @@ too_many_giants(unsigned first)
 	size_t bytes = 0;
 
 	for (unsigned c = first; c <= size_classes.n; c++)
-		bytes += magazine_glance(&class_cache[c]->mag) *
-			 size_classes.bytes[c];
+		if (class_cache[c]->has_magazines)
+			bytes += magazine_glance(&class_cache[c]->mag) *
+				 size_classes.bytes[c];
 	return bytes > (most > GIANT_BYTES ? most : GIANT_BYTES);
 }
 
@@ -378,7 +416,7 @@ gather_giants(void)
 		struct umem_cache *cache = class_cache[c];
 		struct magazine *chain;
 
-		if (magazine_glance(&cache->mag) == 0)
+		if (!cache->has_magazines || magazine_glance(&cache->mag) == 0)
 			continue;
 		magazine_take_near(&cache->mag, &chain);
 		cache_flush(cache, chain);
@@ -424,6 +462,8 @@ cache_alloc_slow(struct umem_cache *cache)
 	void *object;
 
 	cache_check_mines(cache, "umem_cache_alloc");
+	if (unlikely(cache->debug != 0))
+		return debug_alloc(cache, cache->bufsize, KIND_OBJECT);
 	if (!cache->has_magazines)
 		return alloc_one(cache);
 	switch (magazine_get(&cache->mag, &object)) {
@@ -482,6 +522,10 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 	unsigned news = 0;
 
 	cache_check_mines(cache, who);
+	if (unlikely(cache->debug != 0)) {
+		debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
+		return;
+	}
 	if (cache->has_magazines)
 		result = magazine_put(&cache->mag, object, &spare, &news);
 	if (result == MAGAZINE_FULL) {

@@ -12,6 +12,8 @@ struct umem_cache {
 	bool has_magazines;            /* [I] */
 	unsigned class;                /* [I] size class, 0 if none */
 	unsigned flags;                /* [I] UMC_* */
+	unsigned debug;                /* [I] UMF_*; see debug.h */
+	size_t tag_offset;             /* [I] of the tag in a chunk */
 	size_t bufsize;                /* [I] as asked for */
 	size_t align;                  /* [I] */
 	umem_constructor_t *construct; /* [I] */

@@ -16,6 +16,7 @@
 #include "magazine/cpu.h"
 #include "umem/addr_map.h"
 #include "umem/cache.h"
+#include "umem/debug.h"
 #include "umem/fork.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
@@ -46,13 +47,15 @@ fork_prepare(void)
 	heap_lock_for_fork();
 	addr_map_lock_for_fork();
 	meta_lock_for_fork();
+	debug_lock_for_fork();
 	lock_fork_begin();
 }
 
 static void
-let_go(void)
+let_go(bool child)
 {
 	lock_fork_end();
+	debug_unlock_for_fork(child);
 	meta_unlock_for_fork();
 	addr_map_unlock_for_fork();
 	heap_unlock_for_fork();
@@ -65,7 +68,7 @@ let_go(void)
 void
 fork_parent(void)
 {
-	let_go();
+	let_go(/* child */ false);
 }
 
 void
@@ -74,5 +77,5 @@ fork_child(void)
 	update_after_fork(
 	    update_thread_counted == NULL || update_thread_counted());
 	heap_after_fork();
-	let_go();
+	let_go(/* child */ true);
 }

@@ -20,8 +20,12 @@
 #include <pthread.h>
 
 #include "umem/alloc.h"
+#include "umem/debug.h"
+#include "umem/error.h"
 #include "umem/fork.h"
 #include "umem/init.h"
+#include "umem/log.h"
+#include "umem/nofail.h"
 #include "umem/options.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
@@ -92,6 +96,7 @@ boot_usable(const void *p)
 static bool
 read_options(void)
 {
+	error_start();
 	options_read(&options);
 	size_class_start();
 	heap_policy(options.policy);
@@ -114,7 +119,7 @@ make_class_caches(void)
 		class_cache[c] = cache_create_class(c, size_classes.bytes[c]);
 		if (class_cache[c] == NULL)
 			return false;
-		umem_assert(!class_cache[c]->has_magazines ||
+		umem_assert(!class_cache[c]->has_magazines || debug.on ||
 			    class_cache[c]->mag.hot == cpu_header_none() + c);
 	}
 	return true;
@@ -152,13 +157,33 @@ quantum_free(void *cache, void *piece)
 }
 
 static bool
+classes_are_debugged(void)
+{
+	for (unsigned c = 1; c <= size_classes.n; c++)
+		if (class_cache[c]->debug != 0)
+			return true;
+	return debug_large();
+}
+
+static bool
+start_debugging(void)
+{
+	if (!debug.on)
+		return true;
+	log_start();
+	debug_start();
+	return true;
+}
+
+static bool
 join_rooms(void)
 {
 	static const struct quantum_hooks hooks = {
 	    quantum_create, quantum_destroy, quantum_alloc, quantum_free};
 
 	quantum_register(&hooks);
-	if (cpu_layer.rseq.owner == RSEQ_NONE)
+	/* A debugged class has no header; with it, numbers do not match. */
+	if (cpu_layer.rseq.owner == RSEQ_NONE || classes_are_debugged())
 		return true;
 	alloc_fast.place = cpu_layer.place;
 	alloc_fast.hot = cpu_header_none();
@@ -170,11 +195,13 @@ join_rooms(void)
 	 */
 	alloc_fast.units = addr_map.units;
 	alloc_fast.small_end = SIZE_SMALL + 1;
+	if (mtbf_interval != 0)
+		alloc_go_slow(true);
 	return true;
 }
 
 static bool (*const steps[])(void) = {read_options, heap_start, start_cpus,
-    addr_map_start, make_class_caches, join_rooms};
+    addr_map_start, start_debugging, make_class_caches, join_rooms};
 
 static void
 say_mode(void)

@@ -1,10 +1,15 @@
 /*
- * options.c - table of UMEM_OPTIONS words, and the parser
+ * options.c - tables of the words of UMEM_OPTIONS, UMEM_DEBUG, UMEM_LOGGING
  *
  * Items are separated by commas, blanks around them do not matter, and an
  * item is a word or word=value.  What is not understood is left out, and said
- * with verbose.  The only file that looks at the environment; it calls no
- * getenv(), since the first malloc may come before libc has set itself up.
+ * (of UMEM_OPTIONS with verbose only).  The only file that looks at the
+ * environment; it calls no getenv(), since the first malloc may come before
+ * libc has set itself up.
+ *
+ * UMEM_DEBUG may have several parts with a semicolon between.  A part that
+ * ends in a colon and patterns of names is for caches of these names, one
+ * without for the others.
  *
  * Source: umem_debug(3MALLOC); messages of libumem's envvar.c.
  */
@@ -13,6 +18,9 @@
 
 #include "magazine/magazine.h"
 #include "umem/cache.h"
+#include "umem/debug.h"
+#include "umem/log.h"
+#include "umem/nofail.h"
 #include "umem/options.h"
 #include "umem/size_class.h"
 #include "umem/update.h"
@@ -20,21 +28,31 @@
 #include "vmem/panic.h"
 #include "vmem/vmem.h"
 
-#define VARIABLE "UMEM_OPTIONS"
+/* The three variables. */
+#define OPTIONS "UMEM_OPTIONS"
+#define DEBUG   "UMEM_DEBUG"
+#define LOGGING "UMEM_LOGGING"
 
 /* The longest item; libumem has the same limit. */
 #define ITEM_MAX 511
 
+struct word;
+
 struct item {
+	const char *variable;
+	const struct word *words; /* up to one without a name */
 	char text[ITEM_MAX + 1];
 	char *name;
 	char *value; /* NULL: there was no "=" */
 	struct options *options;
-	bool tell; /* write messages */
+	struct debug_choice *choice; /* of UMEM_DEBUG */
+	bool tell;                   /* write messages */
 };
 
-/* A program may have one; asked if the variable is not set. */
+/* A program may have these; asked if the variable is not set. */
 extern const char *_umem_options_init(void) __attribute__((weak));
+extern const char *_umem_debug_init(void) __attribute__((weak));
+extern const char *_umem_logging_init(void) __attribute__((weak));
 
 /* libc's, once it has started; until then, the stack of the process. */
 extern char **__environ __attribute__((weak));
@@ -44,7 +62,7 @@ static void
 tell(const struct item *item, const char *text)
 {
 	if (item->tell)
-		say("%s: %s: %s", VARIABLE, item->name, text);
+		say("%s: %s: %s", item->variable, item->name, text);
 }
 
 static bool
@@ -129,7 +147,7 @@ choose(const struct item *item, const struct choice *choice, int *value)
 			return true;
 		}
 	if (item->tell)
-		say("%s: %s: '%s' not recognized", VARIABLE, item->name,
+		say("%s: %s: '%s' not recognized", item->variable, item->name,
 		    item->value);
 	return false;
 }
@@ -258,16 +276,174 @@ check_size(struct item *item)
 	size_of(item, &n);
 }
 
+/* The words of UMEM_DEBUG. */
+
+static void
+set_flags(struct item *item, unsigned flags)
+{
+	item->choice->flags |= flags;
+}
+
+static void
+set_audit(struct item *item)
+{
+	size_t n;
+
+	set_flags(item, UMF_AUDIT | UMF_REDZONE);
+	if (item->value != NULL && count_of(item, &n))
+		debug.nframes =
+		    n > AUDIT_FRAMES_MAX ? AUDIT_FRAMES_MAX : (unsigned)n;
+}
+
+static void
+set_contents(struct item *item)
+{
+	size_t n = CONTENTS_DEFAULT;
+
+	set_flags(item, UMF_CONTENTS);
+	if (item->value == NULL || size_of(item, &n))
+		debug.contents_bytes = n;
+}
+
+static void
+set_guards(struct item *item)
+{
+	set_flags(item, UMF_DEADBEEF | UMF_REDZONE);
+}
+
+static void
+set_default(struct item *item)
+{
+	set_flags(item, UMF_AUDIT | UMF_CONTENTS | UMF_DEADBEEF | UMF_REDZONE);
+}
+
+static void
+set_nosignal(struct item *item)
+{
+	set_flags(item, UMF_AUDIT | UMF_CHECKSIGNAL);
+}
+
+static void
+set_firewall(struct item *item)
+{
+	size_t n;
+
+	if (!size_of(item, &n))
+		return;
+	set_flags(item, UMF_FIREWALL);
+	item->choice->firewall_min = n;
+}
+
+static void
+set_lite(struct item *item)
+{
+	set_flags(item, UMF_LITE);
+}
+
+static void
+set_maxverify(struct item *item)
+{
+	size_t n;
+
+	if (size_of(item, &n))
+		debug.verify_max = n;
+}
+
+static void
+set_debug_verbose(struct item *item)
+{
+	(void)item;
+	if (debug.output < 1)
+		debug.output = 1;
+}
+
+static void
+set_allverbose(struct item *item)
+{
+	(void)item;
+	debug.output = 2;
+}
+
+static void
+set_noabort(struct item *item)
+{
+	(void)item;
+	debug.noabort = true;
+}
+
+static void
+set_mtbf(struct item *item)
+{
+	size_t n;
+
+	if (!count_of(item, &n))
+		return;
+	debug.mtbf = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+	mtbf_interval = debug.mtbf;
+}
+
+static void
+set_random(struct item *item)
+{
+	set_flags(item, UMF_RANDOMIZE);
+}
+
+static void
+set_checknull(struct item *item)
+{
+	(void)item;
+	debug.checknull = true;
+}
+
+/* The words of UMEM_LOGGING. */
+
+static void
+set_log(struct item *item, enum log_kind kind)
+{
+	size_t n = LOG_BYTES_DEFAULT;
+
+	if (item->value != NULL && !size_of(item, &n))
+		n = 0;
+	log_bytes_wanted[kind] = n;
+}
+
+static void
+set_transaction(struct item *item)
+{
+	set_log(item, LOG_TRANSACTION);
+}
+
+static void
+set_log_contents(struct item *item)
+{
+	set_log(item, LOG_CONTENTS);
+}
+
+static void
+set_fail(struct item *item)
+{
+	set_log(item, LOG_FAIL);
+}
+
+static void
+set_slab(struct item *item)
+{
+	set_log(item, LOG_SLAB);
+}
+
 enum takes {
 	NO_VALUE,
-	VALUE
+	VALUE,
+	MAY_VALUE
 };
 
-static const struct word {
+struct word {
 	const char *name;
 	enum takes takes;
 	void (*set)(struct item *item);
-} words[] = {
+};
+
+static const struct word option_words[] = {
     {"allocator", VALUE, set_allocator},
     {"backend", VALUE, set_backend},
     {"concurrency", VALUE, set_concurrency},
@@ -283,19 +459,45 @@ static const struct word {
     {"size_remove", VALUE, remove_size},
     {"thread", VALUE, set_thread},
     {"verbose", NO_VALUE, set_verbose},
+    {NULL, NO_VALUE, NULL},
+};
+
+static const struct word debug_words[] = {
+    {"allverbose", NO_VALUE, set_allverbose},
+    {"audit", MAY_VALUE, set_audit},
+    {"checknull", NO_VALUE, set_checknull},
+    {"contents", MAY_VALUE, set_contents},
+    {"default", NO_VALUE, set_default},
+    {"firewall", VALUE, set_firewall},
+    {"guards", NO_VALUE, set_guards},
+    {"lite", NO_VALUE, set_lite},
+    {"maxverify", VALUE, set_maxverify},
+    {"mtbf", VALUE, set_mtbf},
+    {"noabort", NO_VALUE, set_noabort},
+    {"nosignal", NO_VALUE, set_nosignal},
+    {"random", NO_VALUE, set_random},
+    {"verbose", NO_VALUE, set_debug_verbose},
+    {NULL, NO_VALUE, NULL},
+};
+
+static const struct word logging_words[] = {
+    {"contents", MAY_VALUE, set_log_contents},
+    {"fail", MAY_VALUE, set_fail},
+    {"slab", MAY_VALUE, set_slab},
+    {"transaction", MAY_VALUE, set_transaction},
+    {NULL, NO_VALUE, NULL},
 };
 
 static void
 item_apply(struct item *item)
 {
-	for (size_t i = 0; i < array_size(words); i++) {
-		const struct word *word = &words[i];
-
+	for (const struct word *word = item->words; word->name != NULL;
+	     word++) {
 		if (strcmp(word->name, item->name) != 0)
 			continue;
 		if (word->takes == NO_VALUE && item->value != NULL)
 			tell(item, "does not take a value. ignored");
-		else if (word->takes == VALUE &&
+		else if ((word->takes == VALUE || item->value != NULL) &&
 			 (item->value == NULL || *item->value == '\0'))
 			tell(item, "Required value missing");
 		else
@@ -303,7 +505,7 @@ item_apply(struct item *item)
 		return;
 	}
 	if (item->tell)
-		say("%s: '%s' not recognized", VARIABLE, item->name);
+		say("%s: '%s' not recognized", item->variable, item->name);
 }
 
 /* Cuts blanks off both ends of [from, to) and copies; false: too long. */
@@ -324,7 +526,8 @@ item_copy(struct item *item, const char *from, const char *to)
 	if (n <= ITEM_MAX)
 		return true;
 	if (item->tell)
-		say("%s: argument \"%s...\" too long", VARIABLE, item->text);
+		say("%s: argument \"%s...\" too long", item->variable,
+		    item->text);
 	return false;
 }
 
@@ -343,22 +546,20 @@ item_split(struct item *item)
 	*equals = '\0';
 }
 
-/* How a pass over the text treats what it finds. */
+/* Applies the items of a text; only, if not NULL, is the one word wanted. */
 static void
-pass(struct options *options, const char *text, bool verbose_only, bool tells)
+pass(struct item *item, const char *text, const char *only)
 {
-	struct item item = {.options = options, .tell = tells};
-
 	for (const char *at = text; *at != '\0';) {
 		const char *end = at + strcspn(at, ",");
 
-		if (item_copy(&item, at, end) &&
-		    (!verbose_only || strcmp(item.text, "verbose") == 0)) {
-			item_split(&item);
-			if (*item.text != '\0')
-				item_apply(&item);
-			else if (tells)
-				say("%s: empty option", VARIABLE);
+		if (item_copy(item, at, end) &&
+		    (only == NULL || strcmp(item->text, only) == 0)) {
+			item_split(item);
+			if (*item->text != '\0')
+				item_apply(item);
+			else if (item->tell)
+				say("%s: empty option", item->variable);
 		}
 		at = *end == ',' ? end + 1 : end;
 	}
@@ -367,9 +568,65 @@ pass(struct options *options, const char *text, bool verbose_only, bool tells)
 void
 options_parse(struct options *options, const char *text)
 {
+	struct item item = {
+	    .variable = OPTIONS, .words = option_words, .options = options};
+
 	/* Messages depend on verbose, wherever in the text it stands. */
-	pass(options, text, true, false);
-	pass(options, text, false, options->verbose);
+	pass(&item, text, "verbose");
+	item.tell = options->verbose;
+	pass(&item, text, NULL);
+}
+
+/* "words", or "words:patterns", from at to end. */
+static void
+debug_part(const char *at, const char *end)
+{
+	char words[2 * ITEM_MAX];
+	struct item item = {
+	    .variable = DEBUG, .words = debug_words, .tell = true};
+	const char *colon = memchr(at, ':', (size_t)(end - at));
+	size_t n = (size_t)((colon != NULL ? colon : end) - at);
+	size_t npatterns = colon == NULL ? 0 : (size_t)(end - colon - 1);
+
+	if (debug.nchoices == DEBUG_CHOICES || n >= sizeof(words) ||
+	    npatterns >= sizeof(item.choice->patterns)) {
+		say("%s: too long, or too many parts", DEBUG);
+		return;
+	}
+	item.choice = &debug.choice[debug.nchoices++];
+	memcpy(words, at, n);
+	words[n] = '\0';
+	if (colon != NULL)
+		memcpy(item.choice->patterns, colon + 1, npatterns);
+	pass(&item, words, NULL);
+	debug.random |= (item.choice->flags & UMF_RANDOMIZE) != 0;
+	debug.on |= item.choice->flags != 0;
+}
+
+void
+options_parse_debug(const char *text)
+{
+	if (debug.contents_bytes == 0)
+		debug.contents_bytes = CONTENTS_DEFAULT;
+	while (*text != '\0') {
+		const char *end = text + strcspn(text, ";");
+
+		debug_part(text, end);
+		text = *end == ';' ? end + 1 : end;
+	}
+}
+
+void
+options_parse_logging(const char *text)
+{
+	struct item item = {
+	    .variable = LOGGING, .words = logging_words, .tell = true};
+
+	pass(&item, text, NULL);
+	/* What is logged must be kept. */
+	for (unsigned i = 0;
+	     log_bytes_wanted[LOG_CONTENTS] != 0 && i < debug.nchoices; i++)
+		debug.choice[i].flags |= UMF_CONTENTS;
 }
 
 static char **
@@ -398,6 +655,15 @@ variable(const char *name)
 	return NULL;
 }
 
+/* What the variable says, or else the program. */
+static const char *
+text_of(const char *name, const char *(*init)(void))
+{
+	const char *text = variable(name);
+
+	return text == NULL && init != NULL ? init() : text;
+}
+
 void
 options_read(struct options *options)
 {
@@ -407,9 +673,13 @@ options_read(struct options *options)
 	options->secure = os_auxv(AT_SECURE) != 0;
 	if (options->secure)
 		return;
-	text = variable(VARIABLE);
-	if (text == NULL && _umem_options_init != NULL)
-		text = _umem_options_init();
+	text = text_of(OPTIONS, _umem_options_init);
 	if (text != NULL)
 		options_parse(options, text);
+	text = text_of(DEBUG, _umem_debug_init);
+	if (text != NULL)
+		options_parse_debug(text);
+	text = text_of(LOGGING, _umem_logging_init);
+	if (text != NULL)
+		options_parse_logging(text);
 }

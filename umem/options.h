@@ -1,4 +1,4 @@
-/* options.h - what UMEM_OPTIONS asks for; see options.c */
+/* options.h - what the environment asks for; see options.c */
 #ifndef UMEM_OPTIONS_H
 #define UMEM_OPTIONS_H
 
@@ -13,12 +13,15 @@ struct options {
 };
 
 /*
- * Read the environment, or ask the program's _umem_options_init(), and set
- * the rooms that keep their own options.  Called once, by the starter.
+ * Read the environment, or ask the program's _umem_options_init(),
+ * _umem_debug_init() and _umem_logging_init(), and set the rooms that keep
+ * their own options.  Called once, by the starter.
  */
 void options_read(struct options *options);
 
-/* What one text asks for; for tests. */
+/* What one text asks for: of UMEM_OPTIONS, UMEM_DEBUG and UMEM_LOGGING. */
 void options_parse(struct options *options, const char *text);
+void options_parse_debug(const char *text);
+void options_parse_logging(const char *text);
 
 #endif

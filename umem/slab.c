@@ -49,6 +49,7 @@
  */
 #include "umem/slab.h"
 #include "umem/addr_map.h"
+#include "umem/firewall.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -242,6 +243,8 @@ span_alloc(struct slab_store *store)
 	if (store->source != NULL)
 		return vmem_xalloc(
 		    store->source, bytes, 0, 0, 0, NULL, NULL, VM_NOSLEEP);
+	if (store->guarded)
+		return firewall_alloc(&store->layout);
 	at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 	if (at == NULL || addr_map_cover(at, bytes))
 		return at;
@@ -259,7 +262,10 @@ span_free(struct slab_store *store, uintptr_t span)
 		return;
 	}
 	addr_map_clear((void *)span, bytes);
-	heap_free((void *)span, bytes);
+	if (store->guarded)
+		firewall_free((void *)span, &store->layout);
+	else
+		heap_free((void *)span, bytes);
 }
 
 static void
@@ -283,23 +289,49 @@ colour_take(struct slab_store *store)
 	return colour;
 }
 
+/* A description without a slab. */
+static struct slab *
+desc_alloc(struct slab_store *store)
+{
+	size_t records = (size_t)store->record_bytes * store->layout.nchunks;
+	struct slab *slab = meta_alloc(slab_desc_bytes(store));
+
+	if (slab == NULL || records == 0)
+		return slab;
+	slab->records = meta_alloc(records);
+	if (slab->records != NULL)
+		return slab;
+	meta_free(slab, slab_desc_bytes(store));
+	return NULL;
+}
+
+static void
+desc_free(struct slab_store *store, struct slab *slab)
+{
+	if (slab->records != NULL)
+		meta_free(slab->records,
+		    (size_t)store->record_bytes * store->layout.nchunks);
+	meta_free(slab, slab_desc_bytes(store));
+}
+
 /* A slab that nobody knows yet. */
 static struct slab *
 slab_create(struct slab_store *store)
 {
-	struct slab *slab = meta_alloc(slab_desc_bytes(store));
+	struct slab *slab = desc_alloc(store);
 	void *span;
 
 	if (slab == NULL)
 		return NULL;
 	span = span_alloc(store);
 	if (span == NULL) {
-		meta_free(slab, slab_desc_bytes(store));
+		desc_free(store, slab);
 		return NULL;
 	}
 	slab->store = store;
 	slab->span = (uintptr_t)span;
-	slab->first = slab->span + colour_take(store);
+	slab->first = slab->span + (store->guarded ? store->layout.colour_max
+						   : colour_take(store));
 	slab->nfree = store->layout.nchunks;
 	slab->bin = BIN_EMPTY;
 	bits_fill(slab->bits, slab->nfree);
@@ -322,7 +354,8 @@ slab_list(struct slab_store *store, struct slab *slab)
 		list_add_head(&store->empty, &slab->link);
 		store->nempty++;
 		nslabs_add_locked(store, 1);
-		store->ncreated++;
+		__atomic_store_n(
+		    &store->ncreated, store->ncreated + 1, __ATOMIC_RELAXED);
 		if (store->source != NULL)
 			hash_put_locked(store, slab);
 	}
@@ -367,7 +400,7 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 			    (void *)(slab->first + (w * 64 + lowbit(bits)) *
 						       store->layout.chunk));
 	span_free(store, slab->span);
-	meta_free(slab, slab_desc_bytes(store));
+	desc_free(store, slab);
 }
 
 static void
@@ -510,7 +543,7 @@ slab_take(struct slab_store *store, void **chunks, unsigned n)
 			break;
 		if (!slab_list(store, slab)) {
 			span_free(store, slab->span);
-			meta_free(slab, slab_desc_bytes(store));
+			desc_free(store, slab);
 			break;
 		}
 		taken += take_listed(store, chunks + taken, n - taken);
@@ -533,17 +566,26 @@ slab_find_locked(struct slab_store *store, void *p)
 	return slab;
 }
 
-static enum slab_fault
-chunk_index(const struct slab_store *store, const struct slab *slab, void *p,
+/* Is p where a chunk starts?  Then its number. */
+static bool
+is_start(const struct slab_store *store, const struct slab *slab, void *p,
     unsigned *i)
 {
 	uintptr_t offset = (uintptr_t)p - slab->first;
 
-	if (unlikely((uintptr_t)p < slab->first))
-		return SLAB_INTERIOR;
+	if (unlikely((uintptr_t)p < slab->first)) {
+		*i = UINT32_MAX;
+		return false;
+	}
 	*i = (unsigned)slab_layout_index(&store->layout, offset);
-	if (unlikely(offset != *i * store->layout.chunk ||
-		     *i >= store->layout.nchunks))
+	return offset == *i * store->layout.chunk && *i < store->layout.nchunks;
+}
+
+static enum slab_fault
+chunk_index(const struct slab_store *store, const struct slab *slab, void *p,
+    unsigned *i)
+{
+	if (unlikely(!is_start(store, slab, p, i)))
 		return SLAB_INTERIOR;
 	if (slab->bits[*i / 64] >> (*i % 64) & 1)
 		return *i >= slab->high ? SLAB_NEVER : SLAB_FREE;
@@ -598,7 +640,7 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 	}
 	if (slab != NULL)
 		rebin_locked(store, slab);
-	surplus = surplus_locked(store, EMPTY_KEPT);
+	surplus = surplus_locked(store, store->guarded ? 0 : EMPTY_KEPT);
 	lock_release(&store->lock);
 	slabs_destroy(store, surplus);
 	return fault;
@@ -634,6 +676,20 @@ slab_inspect(struct slab_store *store, void *p)
 		fault = chunk_index(store, slab, p, &i);
 	lock_release(&store->lock);
 	return fault;
+}
+
+enum slab_fault
+slab_look(struct slab_store *store, void *p, struct slab **slab, unsigned *i)
+{
+	/* The address map is read without a lock. */
+	if (store->source != NULL)
+		lock_take(&store->lock);
+	*slab = slab_find_locked(store, p);
+	if (store->source != NULL)
+		lock_release(&store->lock);
+	if (*slab == NULL)
+		return SLAB_FOREIGN;
+	return is_start(store, *slab, p, i) ? SLAB_FINE : SLAB_INTERIOR;
 }
 
 void
@@ -729,7 +785,9 @@ slab_sweep(struct slab_store *store, size_t limit)
 	size_t purged = 0;
 	struct slab *slab = NULL;
 
-	if (store->source != NULL || store->constructs)
+	/* What is in free chunks of a debugged cache is to stay. */
+	if (store->source != NULL || store->constructs ||
+	    store->record_bytes != 0)
 		return 0;
 	do {
 		lock_take(&store->lock);

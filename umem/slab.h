@@ -25,7 +25,8 @@ struct slab {
 	uint16_t bin;             /* [s] */
 	uint16_t swept;           /* [s] 1: nothing was freed since a sweep */
 	uint64_t purged;          /* [s] parts that have no memory */
-	uint64_t bits[];          /* [s] 1: free; behind them 1: constructed */
+	void *records;   /* [I] of a debugged cache, one a chunk; see debug.h */
+	uint64_t bits[]; /* [s] 1: free; behind them 1: constructed */
 };
 
 /* Keys: [I] set at creation, [s] lock, [a] lock to write, atomic to read */
@@ -44,9 +45,11 @@ struct slab_store {
 	size_t colour;                  /* [s] of the next slab */
 	struct slab **hash;             /* [s] by span, if there is a source */
 	uint32_t hash_size;             /* [s] power of two */
-	uint64_t ncreated;              /* [s] slabs ever made */
+	uint64_t ncreated;              /* [a] slabs ever made */
 	uint32_t nvisits;               /* [a] takes and gives */
 	size_t part_bytes;              /* [I] of a bit of slab.purged */
+	uint32_t record_bytes;          /* [I] 0: chunks have no records */
+	bool guarded;                   /* [I] spans are of firewall.c */
 	/* Called without a lock before a constructed chunk goes away. */
 	void (*destruct)(struct slab_store *store, void *object);
 };
@@ -84,6 +87,13 @@ void slab_give_raw(struct slab_store *store, void *chunk);
 
 /* Why would a free of p fail?  For a message; takes the lock. */
 enum slab_fault slab_inspect(struct slab_store *store, void *p);
+
+/*
+ * Which chunk p is, whether free or not: FINE, INTERIOR (then *i is the one
+ * that it lies in), or FOREIGN.  If it is free, the slab may go any time.
+ */
+enum slab_fault slab_look(
+    struct slab_store *store, void *p, struct slab **slab, unsigned *i);
 
 /* Give empty slabs back beyond keep. */
 void slab_reap(struct slab_store *store, unsigned keep);

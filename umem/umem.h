@@ -17,6 +17,9 @@
  *  - misuse (a pointer that is not of this library, a block freed twice) is
  *    reported on standard error in one line and ends the program by abort().
  *
+ * With UMEM_DEBUG in the environment, caches check for more of it: see
+ * umem_debug(3).
+ *
  * Memory of umem_alloc() goes to umem_free(), of umem_alloc_align() to
  * umem_free_align(), of umem_cache_alloc() to umem_cache_free() with the same
  * cache, and of malloc() to free().

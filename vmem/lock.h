@@ -20,9 +20,11 @@ enum lock_rank {
 	LOCK_DEPOT,
 	LOCK_SLAB, /* slabs of one cache */
 	LOCK_ARENA_LIST,
-	LOCK_ARENA, /* segments of one arena */
-	LOCK_HEAP,  /* windows and page states */
-	LOCK_META,  /* metadata store: leaf */
+	LOCK_ARENA,  /* segments of one arena */
+	LOCK_HEAP,   /* windows and page states */
+	LOCK_META,   /* metadata store: leaf */
+	LOCK_LOG,    /* a log of a CPU: leaf */
+	LOCK_REPORT, /* the report of an error: leaf */
 	LOCK_NRANKS
 };
 

@@ -11,6 +11,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -22,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "vmem/os.h"
 #include "vmem/syscall.h"
@@ -187,6 +189,33 @@ os_resident(void *at, size_t bytes, unsigned char *pages)
 	return call(SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
 }
 
+/* The kernel reads a signal set before it looks at what to do with it. */
+bool
+os_readable(const void *at)
+{
+	return call(SYS_rt_sigprocmask, -1, (long)at, 0, sizeof(uint64_t)) !=
+	       -EFAULT;
+}
+
+void *
+os_map_file(const char *path, size_t *bytes)
+{
+	long fd =
+	    call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	long size, at = -1;
+
+	if (fd < 0)
+		return NULL;
+	size = call(SYS_lseek, fd, 0, SEEK_END, 0);
+	if (size > 0)
+		at = syscall6(SYS_mmap, 0, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	call(SYS_close, fd, 0, 0, 0);
+	if (at < 0 && at > -4096)
+		return NULL;
+	*bytes = (size_t)size;
+	return (void *)at;
+}
+
 void
 os_name(void *at, size_t bytes, const char *text)
 {
@@ -284,6 +313,15 @@ os_now_ns(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t
+os_exact_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 

@@ -48,6 +48,12 @@ bool os_move(void *to, void *from, size_t bytes);
  */
 bool os_resident(void *at, size_t bytes, unsigned char *pages);
 
+/* Can the word at this address be read? */
+bool os_readable(const void *at);
+
+/* A file as memory that can be read, for os_unmap(); NULL if it cannot. */
+void *os_map_file(const char *path, size_t *bytes);
+
 /* Names a range in /proc/PID/maps where the kernel can; text is static. */
 void os_name(void *at, size_t bytes, const char *text);
 
@@ -74,6 +80,9 @@ unsigned os_cpu(void);
 
 /* Monotonic time, cheap and coarse (a few milliseconds). */
 uint64_t os_now_ns(void);
+
+/* The same to the nanosecond. */
+uint64_t os_exact_ns(void);
 
 uint32_t os_thread_id(void);
 

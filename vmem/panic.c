@@ -5,6 +5,8 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
+void (*message_sink)(const char *text, size_t n);
+
 static void
 message_char(struct message *m, char c)
 {
@@ -95,7 +97,7 @@ message_argument(struct message *m, const char **format, va_list *args)
 	}
 }
 
-static void
+void
 message_format(struct message *m, const char *format, va_list *args)
 {
 	while (*format != '\0') {
@@ -120,6 +122,8 @@ say_args(const char *format, va_list *args)
 		m.n--;
 	message_char(&m, '\n');
 	message_send(&m, 2);
+	if (message_sink != NULL)
+		message_sink(m.text, m.n);
 }
 
 void

@@ -2,6 +2,8 @@
 #ifndef VMEM_PANIC_H
 #define VMEM_PANIC_H
 
+#include <stdarg.h>
+
 #include "vmem/base.h"
 
 /*
@@ -26,6 +28,12 @@ void message_send(struct message *m, int fd); /* adds no newline */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void panic(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
+
+/* Adds what a format and its arguments say. */
+void message_format(struct message *m, const char *format, va_list *args);
+
+/* Called with each message that was written; NULL: nobody wants them. */
+extern void (*message_sink)(const char *text, size_t n);
 
 _Noreturn void assert_failed(const char *what, const char *file, int line);
 

@@ -1,0 +1,126 @@
+/*
+ * firewall.c - spans whose end nobody can cross
+ *
+ * Each object has a slab of its own and ends where its last page does.  The
+ * page behind is not there, and when the object is freed its own pages are
+ * gone, too: who reads or writes past the end, or after the free, faults in
+ * the very instruction.
+ *
+ * Addresses come from an arena of their own, by next fit, and stay in it, so
+ * that one that was freed is used again as late as possible.  They are taken
+ * from the heap, so that the address map knows them.
+ *
+ * A live object takes up at least one unit of the heap (64 KiB of addresses)
+ * and up to two mappings of the kernel's limit (vm.max_map_count).
+ */
+#include "umem/firewall.h"
+#include "umem/addr_map.h"
+#include "vmem/heap.h"
+#include "vmem/lock.h"
+#include "vmem/os.h"
+#include "vmem/vmem.h"
+
+/* Addresses taken from the heap at once; when it has none, less. */
+#define PIECE       (256 * MIB)
+#define PIECE_LEAST (1 * MIB)
+
+static vmem_t *arena; /* [a] */
+
+bool
+firewall_layout(struct slab_layout *layout, size_t size)
+{
+	size_t page = os_page_size();
+	size_t bytes = align_up(size, page) + page;
+
+	if (size == 0 || size > PTRDIFF_MAX / 2)
+		return false;
+	bytes = align_up(bytes, HEAP_UNIT);
+	*layout = (struct slab_layout){.chunk = bytes,
+	    .slab_bytes = bytes,
+	    .nchunks = 1,
+	    .colour_max = bytes - page - size};
+	return true;
+}
+
+static vmem_t *
+the_arena(void)
+{
+	vmem_t *made = __atomic_load_n(&arena, __ATOMIC_ACQUIRE);
+	vmem_t *none = NULL;
+
+	if (made != NULL)
+		return made;
+	made = vmem_create("umem_firewall", NULL, 0, HEAP_UNIT, NULL, NULL,
+	    NULL, 0, VM_NOSLEEP);
+	if (made == NULL || __atomic_compare_exchange_n(&arena, &none, made,
+				false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return made;
+	vmem_destroy(made);
+	return none;
+}
+
+/* More addresses, of at least bytes. */
+static bool
+grow(vmem_t *to, size_t bytes)
+{
+	size_t piece = bytes > PIECE ? bytes : PIECE;
+	bool zeroed;
+	void *at;
+
+	while ((at = heap_alloc(piece, HEAP_UNIT, &zeroed)) == NULL) {
+		piece = align_down(piece / 2, HEAP_UNIT);
+		if (piece < bytes || piece < PIECE_LEAST)
+			return false;
+	}
+	if (os_decommit(at, piece) && addr_map_cover(at, piece) &&
+	    vmem_add(to, at, piece, VM_NOSLEEP) != NULL)
+		return true;
+	if (os_commit(at, piece))
+		heap_free(at, piece);
+	return false;
+}
+
+/* What of a span is there. */
+static char *
+pages_of(void *span, const struct slab_layout *layout, size_t *bytes)
+{
+	size_t page = os_page_size();
+	size_t first = align_down(layout->colour_max, page);
+
+	*bytes = layout->slab_bytes - page - first;
+	return (char *)span + first;
+}
+
+void *
+firewall_alloc(const struct slab_layout *layout)
+{
+	vmem_t *from = the_arena();
+	size_t bytes;
+	void *span;
+
+	if (from == NULL)
+		return NULL;
+	span = vmem_alloc(from, layout->slab_bytes, VM_NOSLEEP | VM_NEXTFIT);
+	if (span == NULL && grow(from, layout->slab_bytes))
+		span = vmem_alloc(
+		    from, layout->slab_bytes, VM_NOSLEEP | VM_NEXTFIT);
+	if (span == NULL)
+		return NULL;
+	char *at = pages_of(span, layout, &bytes);
+	if (os_commit(at, bytes))
+		return span;
+	vmem_free(from, span, layout->slab_bytes);
+	return NULL;
+}
+
+void
+firewall_free(void *span, const struct slab_layout *layout)
+{
+	size_t bytes;
+	char *at = pages_of(span, layout, &bytes);
+
+	/* If the kernel refuses, the pages at least read as zeros. */
+	if (!os_decommit(at, bytes))
+		os_purge(at, bytes);
+	vmem_free(arena, span, layout->slab_bytes);
+}

@@ -1,0 +1,124 @@
+/*
+ * log.c - rings of what happened
+ *
+ * Four of them: transactions (copies of audit records), contents (the first
+ * bytes of freed buffers), failures, and slabs made.
+ *
+ * A log is cut into chunks, four for each CPU.  Each CPU fills a chunk of its
+ * own; when it is full, the CPU takes the next in turn, which holds the
+ * oldest entries.  So what is in a log was put down lately, and entries of
+ * one CPU are in order; a reader sorts by the times in them.
+ *
+ * Entries stay where they are until their chunk is used again, so a pointer
+ * to one (lastlog, contents) is good for a while, and readable for ever.
+ *
+ * While a report is being made, nothing is put down: the log still shows what
+ * led to it.
+ *
+ * Locking: one lock for each CPU of each log, a leaf.
+ */
+#include <string.h>
+
+#include "umem/log.h"
+#include "vmem/os.h"
+
+struct log logs[LOG_KINDS];
+size_t log_bytes_wanted[LOG_KINDS];
+bool log_frozen;
+
+/* As libumem has it. */
+#define CHUNKS_A_CPU 4
+
+/* No chunk is smaller, so that the longest record fits. */
+#define CHUNK_LEAST 4096
+
+static void
+log_create(struct log *log, size_t bytes)
+{
+	size_t page = os_page_size();
+	unsigned ncpus = os_cpus_allowed();
+	size_t cpus_bytes = align_up(ncpus * sizeof(struct log_cpu), page);
+	size_t chunk = bytes / (ncpus * CHUNKS_A_CPU);
+	size_t all;
+	char *at;
+
+	chunk = align_up(chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk, page);
+	if (__builtin_mul_overflow(chunk, ncpus * CHUNKS_A_CPU, &all) ||
+	    __builtin_add_overflow(all, cpus_bytes, &all))
+		return;
+	at = os_map(all);
+	if (at == NULL)
+		return;
+	os_name(at, all, "umem log");
+	log->cpu = (struct log_cpu *)(void *)at;
+	log->ncpus = ncpus;
+	log->chunk_bytes = chunk;
+	log->nchunks = ncpus * CHUNKS_A_CPU;
+	log->bytes = all - cpus_bytes;
+	for (unsigned i = 0; i < ncpus; i++)
+		lock_init(&log->cpu[i].lock, LOCK_LOG);
+	log->base = at + cpus_bytes;
+}
+
+void
+log_start(void)
+{
+	for (unsigned i = 0; i < LOG_KINDS; i++)
+		if (log_bytes_wanted[i] != 0 && logs[i].base == NULL)
+			log_create(&logs[i], log_bytes_wanted[i]);
+}
+
+static void
+chunk_next_locked(struct log *log, struct log_cpu *cpu)
+{
+	uint64_t n = __atomic_fetch_add(&log->nused, 1, __ATOMIC_RELAXED);
+
+	cpu->chunk = (uint32_t)(n % log->nchunks);
+	cpu->at = log->base + cpu->chunk * log->chunk_bytes;
+	cpu->avail = log->chunk_bytes;
+	/* A reader stops at zeros. */
+	memset(cpu->at, 0, log->chunk_bytes);
+}
+
+void *
+log_put(enum log_kind kind, const void *entry, size_t n)
+{
+	struct log *log = &logs[kind];
+	struct log_cpu *cpu;
+	char *at = NULL;
+
+	if (!log_is_on(kind) || n > log->chunk_bytes)
+		return NULL;
+	cpu = &log->cpu[os_cpu() % log->ncpus];
+	lock_take(&cpu->lock);
+	if (cpu->avail < n)
+		chunk_next_locked(log, cpu);
+	at = cpu->at;
+	memcpy(at, entry, n);
+	cpu->at += align_up(n, 8);
+	cpu->avail -= align_up(n, 8) < cpu->avail ? align_up(n, 8) : cpu->avail;
+	cpu->nhits++;
+	lock_release(&cpu->lock);
+	return at;
+}
+
+static void
+each_lock(void (*f)(struct lock *))
+{
+	for (unsigned i = 0; i < LOG_KINDS; i++)
+		for (uint64_t c = 0; logs[i].base != NULL && c < logs[i].ncpus;
+		     c++)
+			f(&logs[i].cpu[c].lock);
+}
+
+void
+log_lock_for_fork(void)
+{
+	each_lock(lock_take_for_fork);
+}
+
+void
+log_unlock_for_fork(void)
+{
+	each_lock(lock_release_for_fork);
+}

@@ -1,0 +1,66 @@
+/* log.h - rings of what happened; see log.c */
+#ifndef UMEM_LOG_H
+#define UMEM_LOG_H
+
+#include "umem/debug.h"
+#include "vmem/lock.h"
+
+#define LOG_BYTES_DEFAULT (64 * KIB)
+
+/* One CPU's place in a log.  [l] lock */
+struct log_cpu {
+	struct lock lock; /* rank LOCK_LOG */
+	uint32_t chunk;   /* [l] the one being filled */
+	uint32_t pad;
+	char *at;       /* [l] next byte in it; NULL: none yet */
+	uint64_t avail; /* [l] bytes left in it */
+	uint64_t nhits; /* [l] entries ever made */
+} __attribute__((aligned(CACHE_LINE)));
+
+/*
+ * A log.  Entries are put down by CPU into chunks, which are used in turn,
+ * the oldest over again.
+ */
+struct log {
+	char *base;           /* [I] NULL: the log is off */
+	uint64_t bytes;       /* [I] */
+	uint64_t chunk_bytes; /* [I] */
+	uint64_t nchunks;     /* [I] */
+	uint64_t nused;       /* [a] chunks ever begun; % nchunks is next */
+	uint64_t ncpus;       /* [I] */
+	struct log_cpu *cpu;  /* [I] */
+};
+
+enum log_kind {
+	LOG_TRANSACTION,
+	LOG_CONTENTS,
+	LOG_FAIL,
+	LOG_SLAB,
+	LOG_KINDS
+};
+
+extern struct log logs[LOG_KINDS];
+
+/* What UMEM_LOGGING asks for; 0: off.  Before log_start(). */
+extern size_t log_bytes_wanted[LOG_KINDS];
+
+/* Gets the memory; a log for which there is none is off. */
+void log_start(void);
+
+/* Nothing is put down while a report is being made. */
+extern bool log_frozen; /* [a] */
+
+static inline bool
+log_is_on(enum log_kind kind)
+{
+	return logs[kind].base != NULL &&
+	       !__atomic_load_n(&log_frozen, __ATOMIC_RELAXED);
+}
+
+/* A copy of n bytes in the log, or NULL. */
+void *log_put(enum log_kind kind, const void *entry, size_t n);
+
+void log_lock_for_fork(void);
+void log_unlock_for_fork(void);
+
+#endif

@@ -1,0 +1,314 @@
+/*
+ * stack.c - return addresses of the calling thread
+ *
+ * Taken twice for each block in an audited program, so it has to be quick,
+ * and from inside malloc(), so it takes no lock and allocates nothing.
+ *
+ * Most programs have no frame pointers.  What gets from a frame to its
+ * caller's is the unwind table of the code (unwind.c).  Looking a rule up
+ * there takes a microsecond; a program has few places that lead to malloc, so
+ * rules are kept in a table by address, and a frame costs a few nanoseconds.
+ * An entry is two words that any thread may overwrite at any time; the first
+ * is the address xor the second, so that halves of two entries do not match.
+ * Where there is no unwind table (code made at run time), the frame pointer
+ * is followed.
+ *
+ * Safety
+ *	Unwind tables may be wrong, and a library that was unloaded may leave
+ *	rules behind for code that is now another.  So nothing is read but in
+ *	the range that this thread has found to be readable: it starts at the
+ *	page of the stack pointer and grows upwards, page by page, by asking
+ *	the kernel, at most WINDOW bytes at a time.  The range is kept for the
+ *	next time, so the kernel is hardly ever asked.  A thread that changes
+ *	stacks starts anew.
+ *
+ * Frames of our own functions are left out.
+ */
+#include <elf.h>
+#include <link.h>
+
+#include "umem/alloc.h"
+#include "umem/debug.h"
+#include "umem/stack.h"
+#include "umem/unwind.h"
+#include "vmem/os.h"
+
+#if defined(__x86_64__)
+#include "umem/stack_x86_64.h"
+#elif defined(__aarch64__)
+#include "umem/stack_aarch64.h"
+#endif
+
+/* Further than this from what is known, a frame is not believed. */
+#define WINDOW (256 * KIB)
+
+/* Frames that are looked at to find n of the program's. */
+#define OWN_FRAMES_MOST 24
+#define SIGNAL_FRAMES   64
+
+#define RULES 16384
+
+struct rule_entry {
+	uint64_t key; /* [a] pc ^ rule; 0, 0: empty */
+	uint64_t rule;
+};
+
+static struct rule_entry rules[RULES];
+
+/* What this thread knows: 24 bytes of static TLS. */
+static __thread struct {
+	uintptr_t lo, hi; /* readable */
+	uint32_t thread;  /* 0: not asked yet */
+	uint32_t fork;    /* nforks then: the child asks again */
+} mine __attribute__((tls_model("initial-exec")));
+
+static uint32_t nforks = 1; /* [a] that this process comes from */
+
+uint64_t
+stack_thread(void)
+{
+	uint32_t n = __atomic_load_n(&nforks, __ATOMIC_RELAXED);
+
+	if (unlikely(mine.fork != n)) {
+		mine.thread = os_thread_id();
+		mine.fork = n;
+	}
+	return mine.thread;
+}
+
+void
+stack_after_fork(void)
+{
+	__atomic_add_fetch(&nforks, 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t
+rule_pack(struct unwind_rule rule)
+{
+	return (uint64_t)(rule.kind + 1) | (uint64_t)rule.by_fp << 3 |
+	       (uint64_t)((uint32_t)rule.cfa_off & 0xfffffff) << 4 |
+	       (uint64_t)(uint16_t)rule.fp_off << 32 |
+	       (uint64_t)(uint16_t)rule.ra_off << 48;
+}
+
+static struct unwind_rule
+rule_unpack(uint64_t word)
+{
+	return (struct unwind_rule){.kind = (unsigned)(word & 7) - 1,
+	    .by_fp = word >> 3 & 1,
+	    .cfa_off = (int32_t)((uint32_t)word & 0xfffffff0) >> 4,
+	    .fp_off = (int16_t)(word >> 32),
+	    .ra_off = (int16_t)(word >> 48)};
+}
+
+static struct unwind_rule
+rule_of(uintptr_t pc)
+{
+	struct rule_entry *entry =
+	    &rules[pc * (uint64_t)0x9e3779b97f4a7c15 >> 50];
+	uint64_t word = __atomic_load_n(&entry->rule, __ATOMIC_RELAXED);
+
+	if (likely(
+		(__atomic_load_n(&entry->key, __ATOMIC_RELAXED) ^ word) == pc &&
+		word != 0))
+		return rule_unpack(word);
+	word = rule_pack(unwind_rule(pc));
+	__atomic_store_n(&entry->rule, word, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->key, pc ^ word, __ATOMIC_RELAXED);
+	return rule_unpack(word);
+}
+
+/* Makes [.., at + 8) part of the range; false: that cannot be read. */
+static cold_path bool
+range_grow(uintptr_t at)
+{
+	size_t page = os_page_size();
+
+	if (at < mine.lo || at - mine.hi > WINDOW)
+		return false;
+	while (mine.hi < at + sizeof(uintptr_t)) {
+		if (!os_readable((const void *)mine.hi))
+			return false;
+		mine.hi += page;
+	}
+	return true;
+}
+
+static inline bool
+word_at(uintptr_t at, uintptr_t *word)
+{
+	if (unlikely(at < mine.lo || at + sizeof(*word) > mine.hi ||
+		     at % sizeof(*word) != 0) &&
+	    (at % sizeof(*word) != 0 || !range_grow(at)))
+		return false;
+	*word = *(const uintptr_t *)at;
+	return true;
+}
+
+/* The stack pointer is readable; has the range to start anew from it? */
+static void
+range_start(uintptr_t sp)
+{
+	if (likely(sp >= mine.lo && sp < mine.hi))
+		return;
+	if (sp < mine.lo && mine.lo - sp <= WINDOW) {
+		uintptr_t old = mine.lo, hi = mine.hi;
+
+		/* The same stack, deeper: is it readable up to there? */
+		mine.lo = align_down(sp, os_page_size());
+		mine.hi = mine.lo;
+		if (range_grow(old - sizeof(old)) && mine.hi >= old) {
+			mine.hi = hi;
+			return;
+		}
+	}
+	mine.lo = align_down(sp, os_page_size());
+	mine.hi = mine.lo + os_page_size();
+}
+
+/* By frame pointer: it and the return address lie side by side. */
+static bool
+step_by_pointer(struct frame *frame)
+{
+	uintptr_t fp = frame->fp;
+	uintptr_t next, pc;
+
+	if (fp < frame->sp || !word_at(fp, &next) ||
+	    !word_at(fp + sizeof(fp), &pc))
+		return false;
+	frame->sp = fp + 2 * sizeof(fp);
+	frame->fp = next;
+	frame->pc = pc;
+	return true;
+}
+
+static bool
+step_by_rule(struct frame *frame, struct unwind_rule rule)
+{
+	uintptr_t from = rule.by_fp ? frame->fp : frame->sp;
+	uintptr_t cfa = from + (intptr_t)rule.cfa_off;
+	uintptr_t fp = frame->fp, pc = frame->link;
+
+	if (rule.kind == UNWIND_DEREF) {
+		if (!word_at(cfa, &cfa) ||
+		    (rule.fp_off != FP_SAME &&
+			!word_at(frame->fp + rule.fp_off, &fp)))
+			return false;
+	} else if (rule.fp_off != FP_SAME && !word_at(cfa + rule.fp_off, &fp)) {
+		return false;
+	}
+	if (cfa < frame->sp ||
+	    (rule.ra_off != RA_LINK && !word_at(cfa + rule.ra_off, &pc)))
+		return false;
+	/* A leaf without a frame has the same cfa, once. */
+	if (cfa == frame->sp && (pc == frame->pc || rule.ra_off != RA_LINK))
+		return false;
+	frame->sp = cfa;
+	frame->fp = fp;
+	frame->pc = strip_signature(pc);
+	return true;
+}
+
+/* To the caller's frame.  False: there is none, or it cannot be found. */
+static bool
+step(struct frame *frame)
+{
+	/* A return address may be behind the last instruction. */
+	struct unwind_rule rule = rule_of(frame->pc - !frame->exact);
+
+	switch (rule.kind) {
+	case UNWIND_FRAME:
+	case UNWIND_DEREF:
+		frame->exact = false;
+		return step_by_rule(frame, rule);
+	case UNWIND_SIGNAL:
+		frame->exact = true;
+		return step_signal(frame, word_at);
+	case UNWIND_END:
+		return false;
+	default:
+		frame->exact = false;
+		return step_by_pointer(frame);
+	}
+}
+
+/*
+ * Our own code: in a shared library all of it, else from the first to the
+ * last of the functions that calls come in through.
+ */
+extern const char __ehdr_start[] __attribute__((visibility("hidden"), weak));
+extern const char etext[] __attribute__((visibility("hidden"), weak));
+
+static uintptr_t own_lo, own_hi; /* [a] */
+
+static void
+own_range(void)
+{
+	static const void *const doors[] = {(void *)umem_alloc,
+	    (void *)umem_zalloc, (void *)umem_free, (void *)umem_free_align,
+	    (void *)umem_alloc_align, (void *)umem_cache_alloc,
+	    (void *)umem_cache_free, (void *)alloc_slow, (void *)alloc_zeroed,
+	    (void *)alloc_aligned, (void *)alloc_resize,
+	    (void *)alloc_free_slow, (void *)cache_alloc_slow,
+	    (void *)cache_free_slow, (void *)debug_alloc, (void *)debug_free,
+	    (void *)debug_plan, (void *)debug_chunk, (void *)stack_trace,
+	    (void *)umem_cache_create, (void *)umem_cache_destroy};
+	uintptr_t lo = UINTPTR_MAX, hi = 0;
+
+	if (os_auxv(AT_PHDR) - (uintptr_t)__ehdr_start > 4096) {
+		lo = (uintptr_t)__ehdr_start;
+		hi = (uintptr_t)etext;
+	} else {
+		for (size_t i = 0; i < array_size(doors); i++) {
+			if ((uintptr_t)doors[i] < lo)
+				lo = (uintptr_t)doors[i];
+			if ((uintptr_t)doors[i] + 1024 > hi)
+				hi = (uintptr_t)doors[i] + 1024;
+		}
+	}
+	__atomic_store_n(&own_lo, lo, __ATOMIC_RELAXED);
+	__atomic_store_n(&own_hi, hi, __ATOMIC_RELAXED);
+}
+
+static bool
+is_own(uintptr_t pc)
+{
+	if (unlikely(own_hi == 0))
+		own_range();
+	return pc - own_lo < own_hi - own_lo;
+}
+
+noinline unsigned
+stack_trace(uintptr_t *pcs, unsigned n)
+{
+	struct frame frame;
+	unsigned got = 0;
+
+	frame_here(&frame);
+	frame.exact = true;
+	range_start(frame.sp);
+	for (unsigned i = 0; got < n && i < n + OWN_FRAMES_MOST; i++) {
+		if (!step(&frame) || frame.pc == 0)
+			break;
+		if (got != 0 || !is_own(frame.pc))
+			pcs[got++] = frame.pc;
+	}
+	return got;
+}
+
+noinline bool
+stack_in_signal(void)
+{
+	struct frame frame;
+
+	frame_here(&frame);
+	frame.exact = true;
+	range_start(frame.sp);
+	for (unsigned i = 0; i < SIGNAL_FRAMES + OWN_FRAMES_MOST; i++) {
+		if (rule_of(frame.pc - !frame.exact).kind == UNWIND_SIGNAL)
+			return true;
+		if (!step(&frame) || frame.pc == 0)
+			break;
+	}
+	return false;
+}

@@ -1,0 +1,47 @@
+/* stack_x86_64.h - what a frame is on x86-64 */
+#ifndef UMEM_STACK_X86_64_H
+#define UMEM_STACK_X86_64_H
+
+#include "vmem/base.h"
+
+/* Numbers of registers in unwind tables. */
+#define REG_FP   6
+#define REG_SP   7
+#define REG_LINK 16 /* no register: where the return address is */
+
+struct frame {
+	uintptr_t pc, sp, fp;
+	uintptr_t link; /* aarch64's */
+	bool exact;     /* pc is of the instruction, not behind a call */
+};
+
+static inline __attribute__((always_inline)) void
+frame_here(struct frame *frame)
+{
+	__asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2"
+			 : "=r"(frame->pc), "=r"(frame->sp), "=r"(frame->fp));
+	frame->link = 0;
+}
+
+static inline uintptr_t
+strip_signature(uintptr_t pc)
+{
+	return pc;
+}
+
+/* struct ucontext lies at sp: the registers' words in its uc_mcontext. */
+#define SIGNAL_RBP (40 + 10 * 8)
+#define SIGNAL_RSP (40 + 15 * 8)
+#define SIGNAL_RIP (40 + 16 * 8)
+
+static inline bool
+step_signal(struct frame *frame, bool (*word_at)(uintptr_t, uintptr_t *))
+{
+	uintptr_t at = frame->sp;
+
+	return word_at(at + SIGNAL_RIP, &frame->pc) &&
+	       word_at(at + SIGNAL_RBP, &frame->fp) &&
+	       word_at(at + SIGNAL_RSP, &frame->sp);
+}
+
+#endif

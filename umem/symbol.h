@@ -1,0 +1,10 @@
+/* symbol.h - names for addresses of code; see symbol.c */
+#ifndef UMEM_SYMBOL_H
+#define UMEM_SYMBOL_H
+
+#include "vmem/panic.h"
+
+/* Adds "lib'symbol+0xoff", or what is known of it. */
+void symbol_text(struct message *m, uintptr_t pc);
+
+#endif
