@@ -19,13 +19,13 @@
  *	operations.  Nothing stops for a new size: magazines carry their own
  *	capacity, and one of an old size ends when it comes by empty.
  *
- *	A magazine never ties down more than MAGAZINE_BYTES of objects, except
+ *	A magazine never ties down more than magazine_bytes_most of objects, except
  *	that it may have two.
  *
  * Size of the depot
  *	What it has no room for goes back to the slabs.  If the slabs are asked
  *	for rounds soon after, keeping them would have been better, and the
- *	room is doubled, from DEPOT_LEAST to DEPOT_MOST bytes of objects; it is
+ *	room is doubled, from DEPOT_LEAST to magazine_depot_most bytes; it is
  *	halved by an update that finds no such traffic.
  *
  * Refill
@@ -44,10 +44,10 @@
  * What a magazine may tie down: 254 rounds of 512 bytes.  With two magazines
  * of each of 105 size classes in full use that is 26 MiB a CPU at worst.
  */
-#define MAGAZINE_BYTES (128 * KIB)
+size_t magazine_bytes_most = 128 * KIB;
 /* And the depot of one cache: at first, and if rounds go to and fro. */
-#define DEPOT_LEAST    (1 * MIB)
-#define DEPOT_MOST     (16 * MIB)
+#define DEPOT_LEAST (1 * MIB)
+size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254};
 
@@ -64,6 +64,14 @@ capacity_at_most(size_t nrounds)
 	while (i > 0 && capacities[i] > nrounds)
 		i--;
 	return capacities[i];
+}
+
+static uint32_t
+depot_least(void)
+{
+	return (uint32_t)(magazine_depot_most < DEPOT_LEAST
+			      ? magazine_depot_most
+			      : DEPOT_LEAST);
 }
 
 static void
@@ -83,7 +91,7 @@ bool
 magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
     unsigned rounds_max, struct cpu_guard guard)
 {
-	size_t most = MAGAZINE_BYTES / object_bytes;
+	size_t most = magazine_bytes_most / object_bytes;
 
 	if (rounds_max != 0 && most > rounds_max)
 		most = rounds_max;
@@ -92,7 +100,7 @@ magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
 	depot_init(&layer->depot);
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
-	layer->depot_bytes = DEPOT_LEAST;
+	layer->depot_bytes = depot_least();
 	layer->rounds_max = capacity_at_most(most);
 	layer->rounds = capacity_at_most(layer->rounds_max / 4);
 	depot_resize(layer);
@@ -368,7 +376,7 @@ magazine_surplus(struct magazine_layer *layer)
 static void
 depot_room(struct magazine_layer *layer, size_t bytes)
 {
-	if (bytes < DEPOT_LEAST || bytes > DEPOT_MOST)
+	if (bytes < depot_least() || bytes > magazine_depot_most)
 		return;
 	__atomic_store_n(
 	    &layer->depot_bytes, (uint32_t)bytes, __ATOMIC_RELAXED);

@@ -42,6 +42,10 @@ void magazine_layer_end(struct magazine_layer *layer);
 /* Contended depot locks per update that make larger magazines; an option. */
 extern unsigned magazine_max_contention;
 
+/* Bytes of objects in a magazine, and in a depot, below 4 GiB; options. */
+extern size_t magazine_bytes_most;
+extern size_t magazine_depot_most;
+
 /* What the fast path could not do. */
 enum magazine_result magazine_get(struct magazine_layer *layer, void **object);
 

@@ -24,6 +24,7 @@
 #include "umem/options.h"
 #include "umem/size_class.h"
 #include "umem/update.h"
+#include "vmem/heap.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 #include "vmem/vmem.h"
@@ -215,6 +216,47 @@ set_contention(struct item *item)
 	if (count_of(item, &n))
 		magazine_max_contention =
 		    n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
+}
+
+/* A size from least to most, or a complaint. */
+static bool
+size_between(struct item *item, size_t least, size_t most, size_t *n)
+{
+	if (!size_of(item, n))
+		return false;
+	if (*n >= least && *n <= most)
+		return true;
+	tell(item, "too small or too large");
+	return false;
+}
+
+static void
+set_magazine_bytes(struct item *item)
+{
+	size_t n;
+
+	if (size_between(item, KIB, GIB, &n))
+		magazine_bytes_most = n;
+}
+
+static void
+set_depot_bytes(struct item *item)
+{
+	size_t n;
+
+	if (size_between(item, 0, GIB, &n))
+		magazine_depot_most = n;
+}
+
+static void
+set_huge_pages(struct item *item)
+{
+	static const struct choice words[] = {
+	    {"auto", true}, {"no", false}, {0, 0}};
+	int value;
+
+	if (choose(item, words, &value))
+		heap_huge_pages(value);
 }
 
 static void
@@ -447,6 +489,9 @@ static const struct word option_words[] = {
     {"allocator", VALUE, set_allocator},
     {"backend", VALUE, set_backend},
     {"concurrency", VALUE, set_concurrency},
+    {"depot_bytes", VALUE, set_depot_bytes},
+    {"huge_pages", VALUE, set_huge_pages},
+    {"magazine_bytes", VALUE, set_magazine_bytes},
     {"max_contention", VALUE, set_contention},
     {"mode", VALUE, set_mode},
     {"nomagazines", NO_VALUE, set_nomagazines},

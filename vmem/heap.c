@@ -96,6 +96,7 @@ static size_t nfresh;           /* [atomic] clean units handed out */
 static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
 static bool step_by_need;       /* address space is limited */
 static int policy;
+static bool huge_pages = true;
 
 static bool
 slot_try(uintptr_t base, size_t bytes)
@@ -179,6 +180,12 @@ void
 heap_policy(int policy_flag)
 {
 	policy = policy_flag;
+}
+
+void
+heap_huge_pages(bool wanted)
+{
+	huge_pages = wanted;
 }
 
 /* Memory for the states of all units below end. */
@@ -289,7 +296,8 @@ commit_goal_locked(uintptr_t end)
 static enum cover
 cover_locked(uintptr_t end, bool small)
 {
-	bool huge = small && committed_end - heap_slot.base >= HUGE_HEAP;
+	bool huge =
+	    small && huge_pages && committed_end - heap_slot.base >= HUGE_HEAP;
 	enum cover got;
 	uintptr_t goal;
 

@@ -66,6 +66,9 @@ void heap_unlock_for_fork(void);
 /* In the child, while the locks are held: ends purges of other threads. */
 void heap_after_fork(void);
 
+/* Huge pages for growth, where they waste little?  True by default. */
+void heap_huge_pages(bool wanted);
+
 /* VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 for instant fit. */
 void heap_policy(int policy_flag);
 

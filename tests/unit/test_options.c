@@ -98,6 +98,14 @@ START_TEST(each_word_with_a_value_sets_what_it_says)
 	ck_assert_uint_eq(magazine_max_contention, 0);
 	parse("max_contention=99999999999");
 	ck_assert_uint_eq(magazine_max_contention, UINT32_MAX);
+	parse("magazine_bytes=64k");
+	ck_assert_uint_eq(magazine_bytes_most, 64 * KIB);
+	parse("magazine_bytes=1023,magazine_bytes=2g,magazine_bytes=x");
+	ck_assert_uint_eq(magazine_bytes_most, 64 * KIB);
+	parse("depot_bytes=0");
+	ck_assert_uint_eq(magazine_depot_most, 0);
+	parse("depot_bytes=1g");
+	ck_assert_uint_eq(magazine_depot_most, GIB);
 	parse("reap_interval=5");
 	ck_assert_uint_eq(update_interval_ns, 5000000000);
 	parse("reap_interval=1000000");
