@@ -306,15 +306,30 @@ bench_stopped(struct bench_thread *thread)
 	return atomic_load_explicit(&thread->group->stop, memory_order_relaxed);
 }
 
+/* The longest that threads have for what they must do to be warm. */
+#define BENCH_WARM_NS 10e9
+
+/* Sleeps for a fifth of ns, and until the threads have done least. */
+static inline void
+bench_warm(struct bench_thread *threads, unsigned n, double ns, size_t least)
+{
+	double end = bench_wall_ns() + BENCH_WARM_NS;
+
+	bench_sleep_ns(ns / 5);
+	while (bench_all_done(threads, n) < least && bench_wall_ns() < end)
+		bench_sleep_ns(5e6);
+}
+
 /*
  * Runs run() in n threads: until they return if ns is 0, else telling them
  * after ns, and a fifth of that before to warm up, that bench_stopped().  The
  * group says afterwards how long it took and how much they did together; if
- * timed, without what they did before and after the ns.
+ * timed, without what they did before and after the ns.  They are warm when
+ * they have done least.
  */
 static inline struct bench_group
-bench_threads(
-    unsigned n, void (*run)(struct bench_thread *), void *shared, double ns)
+bench_threads_warm(unsigned n, void (*run)(struct bench_thread *), void *shared,
+    double ns, size_t least)
 {
 	struct bench_group group = {.ndone = 0};
 	struct bench_thread *threads = bench_pages(n * sizeof(*threads));
@@ -334,7 +349,7 @@ bench_threads(
 	}
 	pthread_barrier_wait(&group.barrier);
 	if (ns > 0) {
-		bench_sleep_ns(ns / 5);
+		bench_warm(threads, n, ns, least);
 		warm = bench_all_done(threads, n);
 	}
 	start = bench_wall_ns();
@@ -353,6 +368,13 @@ bench_threads(
 	pthread_barrier_destroy(&group.barrier);
 	munmap(threads, n * sizeof(*threads));
 	return group;
+}
+
+static inline struct bench_group
+bench_threads(
+    unsigned n, void (*run)(struct bench_thread *), void *shared, double ns)
+{
+	return bench_threads_warm(n, run, shared, ns, 0);
 }
 
 /* Keeps the calling thread on the n-th of the CPUs it may use, if it can. */

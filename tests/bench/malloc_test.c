@@ -7,8 +7,9 @@
  *	malloc_test.MAX.PAIRS.rss, .set.rss	resident memory meanwhile
  *
  * in loops (5000 blocks allocated and freed) a second, all pairs together,
- * and in MiB.  A pair has two arrays: while one is being emptied the other is
- * filled.  Each measurement is made in a process of its own.
+ * and in MiB; the first loop of each does not count.  A pair has two arrays:
+ * while one is being emptied the other is filled.  Each measurement is made in
+ * a process of its own.
  *
  * Source: the test of "A Comparison of Memory Allocators in Multiprocessors"
  * (Oracle, 2003), after its description.
@@ -21,8 +22,10 @@
 
 #define NBLOCKS  5000
 #define NBUFFERS 2
-/* Of a measurement: each thread has to have had its turn. */
+/* Of a measurement, and of it for a byte of each pair's blocks: all threads
+ * have to have had their turns. */
 #define LEAST_NS 100e6
+#define TURN_NS  200
 
 struct buffer {
 	bool full;
@@ -123,11 +126,22 @@ side(struct bench_thread *thread)
 		release(thread, pair);
 }
 
+static double
+slice_ns(unsigned npairs, size_t most, double scale)
+{
+	double ns = 400e6 * scale;
+	double turns_ns = (double)(npairs * most) * TURN_NS;
+
+	if (ns < turns_ns)
+		ns = turns_ns;
+	return ns > LEAST_NS ? ns : LEAST_NS;
+}
+
 static void
 measure(unsigned npairs, size_t most, bool fill, double scale)
 {
 	struct work work = {.most = most, .fill = fill};
-	double ns = 400e6 * scale;
+	double ns = slice_ns(npairs, most, scale);
 	struct bench_group group;
 
 	work.pairs = bench_pages(npairs * sizeof(*work.pairs));
@@ -135,8 +149,8 @@ measure(unsigned npairs, size_t most, bool fill, double scale)
 		pthread_mutex_init(&work.pairs[i].lock, NULL);
 		pthread_cond_init(&work.pairs[i].changed, NULL);
 	}
-	group = bench_threads(
-	    2 * npairs, side, &work, ns > LEAST_NS ? ns : LEAST_NS);
+	group =
+	    bench_threads_warm(2 * npairs, side, &work, ns, npairs * NBLOCKS);
 	bench_print(bench_mops(&group) * 1e6 / NBLOCKS, "loops/s",
 	    "malloc_test.%zu.%u%s", most, npairs, fill ? ".set" : "");
 	bench_print(work.rss_mib, "MiB", "malloc_test.%zu.%u%s.rss", most,
