@@ -29,6 +29,13 @@
  *	ends waits for ours to end first.  Without malloc.c nobody counts, and
  *	there is no thread unless thread=yes.
  *
+ *	While the program has one thread it rests, and is not there: a program
+ *	that knows of one thread may call clone() as a system call, and what
+ *	another thread has in hand at that moment is never let go in the copy.
+ *	The last thread but one that ends sees to it that the work has ended:
+ *	it sets parked and then looks at the worker word, as the thread sets
+ *	the worker word and then looks at parked, so one of them sees the other.
+ *
  * One at a time
  *	The worker word has the thread pointer of whoever is at it.  It is not
  *	a lock: the work calls the program's destructors and reclaim callbacks,
@@ -101,6 +108,8 @@ enum {
 static uint32_t thread_state; /* [a] */
 static pthread_t thread;      /* [thread_state] */
 static unsigned nprogram = 1; /* [a] threads of the program */
+static uint32_t parked;       /* [a] 1: the thread is to do nothing */
+static uintptr_t thread_self; /* [a] what it has in the worker word */
 
 /* malloc.c has the one of libc, ours being in the way. */
 bool (*update_thread_counted)(void);
@@ -310,20 +319,35 @@ thread_rest(bool busy)
 	__atomic_store_n(&thread_state, STARTED, __ATOMIC_RELEASE);
 }
 
+/* The thread's turn.  True if there was something to do, or will be. */
+static bool
+thread_work(void)
+{
+	bool busy = false;
+
+	if (!work_begin())
+		return false;
+	/* Sequentially consistent, as in thread_park(). */
+	if (__atomic_load_n(&parked, __ATOMIC_SEQ_CST) == 0)
+		busy = update_all();
+	work_end();
+	return busy;
+}
+
 static void *
 thread_main(void *unused)
 {
 	unsigned nidle = 0;
 
 	os_thread_name("umem");
+	__atomic_store_n(&thread_self, self(), __ATOMIC_RELEASE);
 	while (__atomic_load_n(&nprogram, __ATOMIC_ACQUIRE) != 0) {
 		thread_rest(/* busy */ nidle < IDLE_UPDATES);
 		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
-		if (work_begin()) {
-			if (update_all())
-				nidle = 0;
-			work_end();
-		}
+		if (thread_work())
+			nidle = 0;
+		else if (__atomic_load_n(&parked, __ATOMIC_RELAXED) != 0)
+			nidle = IDLE_UPDATES;
 	}
 	return unused;
 }
@@ -380,10 +404,34 @@ update_thread_offer(bool threads)
 	errno = saved;
 }
 
+/* What it waits for may take long: it may run callbacks of the program. */
+#define PARK_TRIES 100
+
+static void
+thread_park(void)
+{
+	uint32_t seen;
+
+	__atomic_store_n(&parked, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < PARK_TRIES; i++) {
+		seen = __atomic_load_n(&worker_gone, __ATOMIC_ACQUIRE);
+		uintptr_t at_work = __atomic_load_n(&worker, __ATOMIC_SEQ_CST);
+
+		if (at_work == 0 ||
+		    at_work != __atomic_load_n(&thread_self, __ATOMIC_ACQUIRE))
+			break;
+		os_futex_wait(&worker_gone, seen, 1000000);
+	}
+	/* Others may have begun meanwhile. */
+	if (__atomic_load_n(&nprogram, __ATOMIC_SEQ_CST) > 1)
+		__atomic_store_n(&parked, 0, __ATOMIC_SEQ_CST);
+}
+
 void
 update_thread_begins(void)
 {
-	__atomic_add_fetch(&nprogram, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&parked, 0, __ATOMIC_SEQ_CST);
 }
 
 void
@@ -391,8 +439,13 @@ update_thread_ends(void)
 {
 	int saved = errno;
 
-	if (__atomic_sub_fetch(&nprogram, 1, __ATOMIC_ACQ_REL) == 0 &&
-	    __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED) {
+	unsigned left = __atomic_sub_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
+
+	if (__atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) == NOT_STARTED)
+		return;
+	if (left == 1 && update_thread_wanted != THREAD_YES)
+		thread_park();
+	if (left == 0) {
 		thread_wake();
 		pthread_join(thread, NULL);
 		__atomic_store_n(&thread_state, NOT_STARTED, __ATOMIC_RELEASE);
@@ -458,7 +511,9 @@ sweep_for_growth(void)
 static bool
 has_thread(void)
 {
-	return __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED;
+	return __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) !=
+		   NOT_STARTED &&
+	       __atomic_load_n(&parked, __ATOMIC_RELAXED) == 0;
 }
 
 static void
@@ -572,6 +627,7 @@ void
 update_after_fork(bool counted)
 {
 	nprogram = counted ? 1 : 0;
+	parked = 0;
 	worker = 0;
 	current = NULL;
 	nwaiting = 0;

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -464,6 +465,43 @@ START_TEST(the_thread_sleeps_and_is_woken)
 }
 END_TEST
 
+/* The thread's work is seen by destructors. */
+START_TEST(a_program_with_one_thread_is_alone)
+{
+	umem_cache_t *cache = create(destruct, NULL);
+
+	update_interval_ns = MSEC / 10;
+	if (!start_thread())
+		return;
+	update_thread_wanted = THREAD_AUTO;
+	for (int round = 0; round < 300; round++) {
+		uint32_t before;
+
+		update_thread_begins();
+		use(cache, 3000);
+		umem_reap();
+		if (round % 3 == 0)
+			nap(1);
+		else
+			sched_yield();
+		update_thread_ends();
+		before = get(&nunmade);
+		if (round % 10 == 0)
+			nap(2);
+		else
+			sched_yield();
+		ck_assert_uint_eq(get(&nunmade), before);
+	}
+	/* With two it is there again. */
+	update_thread_begins();
+	for (int i = 0; i < 1000 && get(&nunmade) < get(&nmade); i++) {
+		umem_reap();
+		nap(5);
+	}
+	ck_assert_uint_eq(get(&nunmade), get(&nmade));
+}
+END_TEST
+
 START_TEST(a_program_ends_with_the_thread_at_work)
 {
 	update_interval_ns = MSEC;
@@ -507,6 +545,7 @@ update_suite(void)
 	tcase_add_test(
 	    tc, the_thread_gives_memory_back_while_the_program_sleeps);
 	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
+	tcase_add_test(tc, a_program_with_one_thread_is_alone);
 	tcase_add_test(tc, a_program_ends_with_the_thread_at_work);
 	suite_add_tcase(suite, tc);
 	return suite;
