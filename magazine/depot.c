@@ -61,11 +61,17 @@ set_locked(struct maglist *list, struct magazine *head, uint32_t n)
 }
 
 static void
+moved_locked(struct depot *depot)
+{
+	__atomic_store_n(&depot->nmoved, depot->nmoved + 1, __ATOMIC_RELAXED);
+}
+
+static void
 push_locked(struct depot *depot, struct maglist *list, struct magazine *mag)
 {
 	mag->next = list->head;
 	set_locked(list, mag, list->n + 1);
-	depot->nmoved++;
+	moved_locked(depot);
 }
 
 static struct magazine *
@@ -78,7 +84,7 @@ pop_locked(struct depot *depot, struct maglist *list)
 	set_locked(list, mag->next, list->n - 1);
 	if (list->low > list->n)
 		list->low = list->n;
-	depot->nmoved++;
+	moved_locked(depot);
 	return mag;
 }
 

@@ -37,7 +37,7 @@ struct depot {
 	uint32_t full_max;    /* [a] full magazines worth keeping */
 	struct maglist full;  /* [d] at least one round each */
 	struct maglist empty; /* [d] no round */
-	uint32_t nmoved;      /* [d] magazines handed out or taken in */
+	uint32_t nmoved; /* [d] magazines handed out or taken in; read as is */
 };
 
 void depot_init(struct depot *depot);

@@ -192,20 +192,36 @@ is_stale(struct magazine_layer *layer, const struct magazine *mag)
 	       __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 }
 
+/* Both magazines are empty: the one to part with becomes the previous. */
+static bool
+stale_to_previous(struct magazine_layer *layer, struct cpu_owned *own)
+{
+	struct cpu_cold *cold = own->cold;
+
+	if (cold->previous == NULL)
+		return false;
+	if (cold->loaded != NULL && is_stale(layer, cold->loaded) &&
+	    !is_stale(layer, cold->previous))
+		swap(own);
+	return is_stale(layer, cold->previous);
+}
+
 /* Rounds on the owned header, by an exchange if need be. */
 static bool
 have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 {
 	struct cpu_cold *cold = own->cold;
-	struct magazine *full, *empty = cold->previous;
-	bool stale = empty != NULL && is_stale(layer, empty);
+	struct magazine *full, *empty;
+	bool stale;
 
 	if (own->nrounds > 0)
 		return true;
-	if (empty != NULL && empty->nrounds > 0) {
+	if (cold->previous != NULL && cold->previous->nrounds > 0) {
 		swap(own);
 		return true;
 	}
+	stale = stale_to_previous(layer, own);
+	empty = cold->previous;
 	full = depot_trade_for_full(&layer->depot, stale ? NULL : empty);
 	cold->underflowed = 1;
 	if (full == NULL)

@@ -228,8 +228,9 @@ report_cache(const struct stats_cache *cache, void *arg)
 	const char *format =
 	    report->xml
 		? "<cache name=\"%s\" size=\"%zu\" live=\"%zu\" cached=\"%zu\" "
-		  "total=\"%zu\" slabs=\"%zu\" rounds=\"%u\" failed=\"%lu\"/>\n"
-		: "%-25s %8zu %9zu %9zu %9zu %7zu %6u %6lu\n";
+		  "total=\"%zu\" slabs=\"%zu\" rounds=\"%u\" moved=\"%u\" "
+		  "failed=\"%lu\"/>\n"
+		: "%-25s %8zu %9zu %9zu %9zu %7zu %6u %9u %6lu\n";
 	char line[256];
 	int n;
 
@@ -245,7 +246,7 @@ report_cache(const struct stats_cache *cache, void *arg)
 	name[n] = '\0';
 	n = snprintf(line, sizeof(line), format, name, cache->chunk,
 	    cache->nlive, cache->ncached, cache->nchunks, cache->nslabs,
-	    cache->rounds, (unsigned long)cache->nfailed);
+	    cache->rounds, cache->nmoved, (unsigned long)cache->nfailed);
 	if (report->n + (size_t)n >= sizeof(report->text))
 		return;
 	memcpy(report->text + report->n, line, (size_t)n + 1);
@@ -315,11 +316,11 @@ malloc_stats(void)
 	    "in use    %12zu in chunks, %zu in %zu large blocks\n"
 	    "cached    %12zu in free chunks\n"
 	    "own use   %12zu\n"
-	    "%-25s %8s %9s %9s %9s %7s %6s %6s\n%s",
+	    "%-25s %8s %9s %9s %9s %7s %6s %9s %6s\n%s",
 	    UMEM_VERSION, stats.committed, stats.dirty, stats.chunks_live,
 	    stats.large, stats.nlarge, stats.chunks_cached, stats.meta, "cache",
-	    "size", "live", "cached", "total", "slabs", "rounds", "failed",
-	    report->text);
+	    "size", "live", "cached", "total", "slabs", "rounds", "moved",
+	    "failed", report->text);
 	report_delete(report);
 }
 

@@ -28,6 +28,7 @@ struct stats_cache {
 	size_t ncached; /* in magazines */
 	uint64_t nfailed;
 	unsigned rounds; /* of a magazine made now */
+	uint32_t nmoved; /* magazines into or out of the depot, so far */
 };
 
 /* Calls f for each cache, with the list of caches locked. */
