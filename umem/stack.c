@@ -27,11 +27,13 @@
 #include <elf.h>
 #include <link.h>
 
-#include "umem/alloc.h"
+#include "umem/addr_map.h"
 #include "umem/debug.h"
 #include "umem/stack.h"
 #include "umem/unwind.h"
+#include "umem/update.h"
 #include "vmem/os.h"
+#include "vmem/vmem.h"
 
 #if defined(__x86_64__)
 #include "umem/stack_x86_64.h"
@@ -134,7 +136,8 @@ range_grow(uintptr_t at)
 	return true;
 }
 
-static inline bool
+/* Whatever lies there: sanitizers need not know. */
+static __attribute__((no_sanitize("address", "thread"))) bool
 word_at(uintptr_t at, uintptr_t *word)
 {
 	if (unlikely(at < mine.lo || at + sizeof(*word) > mine.hi ||
@@ -233,8 +236,8 @@ step(struct frame *frame)
 }
 
 /*
- * Our own code: in a shared library all of it, else from the first to the
- * last of the functions that calls come in through.
+ * Our own code: in a shared library all of it; in a program, where the linker
+ * puts it in one piece, from the first to the last of some functions.
  */
 extern const char __ehdr_start[] __attribute__((visibility("hidden"), weak));
 extern const char etext[] __attribute__((visibility("hidden"), weak));
@@ -244,15 +247,13 @@ static uintptr_t own_lo, own_hi; /* [a] */
 static void
 own_range(void)
 {
-	static const void *const doors[] = {(void *)umem_alloc,
-	    (void *)umem_zalloc, (void *)umem_free, (void *)umem_free_align,
-	    (void *)umem_alloc_align, (void *)umem_cache_alloc,
-	    (void *)umem_cache_free, (void *)alloc_slow, (void *)alloc_zeroed,
-	    (void *)alloc_aligned, (void *)alloc_resize,
-	    (void *)alloc_free_slow, (void *)cache_alloc_slow,
-	    (void *)cache_free_slow, (void *)debug_alloc, (void *)debug_free,
-	    (void *)debug_plan, (void *)debug_chunk, (void *)stack_trace,
-	    (void *)umem_cache_create, (void *)umem_cache_destroy};
+	/* Of the first, the last and some other of our files. */
+	static const void *const doors[] = {(void *)vmem_alloc,
+	    (void *)vmem_create, (void *)cpu_header_none,
+	    (void *)addr_map_start, (void *)umem_alloc,
+	    (void *)umem_cache_alloc, (void *)cache_alloc_slow,
+	    (void *)debug_alloc, (void *)stack_trace, (void *)unwind_rule,
+	    (void *)umem_reap, (void *)update_poll};
 	uintptr_t lo = UINTPTR_MAX, hi = 0;
 
 	if (os_auxv(AT_PHDR) - (uintptr_t)__ehdr_start > 4096) {
