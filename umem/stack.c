@@ -169,7 +169,7 @@ range_start(uintptr_t sp)
 
 		/* The same stack, deeper: is it readable up to there? */
 		mine.lo = align_down(sp, os_page_size());
-		mine.hi = mine.lo;
+		mine.hi = mine.lo + os_page_size();
 		if (range_grow(old - sizeof(old)) && mine.hi >= old) {
 			mine.hi = hi;
 			return;

@@ -3,6 +3,7 @@
 # memcheck and address sanitizer see objects and blocks of umem as they see
 # those of malloc().
 set -eu
+unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 cat >main.c <<'END'
 #include <stdio.h>
 #include <stdlib.h>
