@@ -32,11 +32,11 @@ real() {
 			cat err
 			exit 1
 		}
-		cmp -s plain out && [ ! -s err ] || {
+		if ! cmp -s plain out || [ -s err ]; then
 			echo "UMEM_DEBUG=$words $*: not as without"
 			cat err
 			exit 1
-		}
+		fi
 	done
 }
 export PYTHONMALLOC=malloc
@@ -45,6 +45,7 @@ real sqlite3 :memory: 'create table t(a, b);
 with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)
 insert into t select i, hex(i) from n; create index tb on t(b);
 select count(*), sum(length(b)) from t where b like "3%";'
+# shellcheck disable=SC2016
 real perl -e 'my %h; $h{$_ % 1000} .= $_ x 3 for 1 .. 30000;
 print join(",", map { length } @h{sort keys %h}), "\n";'
 real git -C "$TOP" log --oneline -20
