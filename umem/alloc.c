@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "umem/alloc.h"
+#include "umem/checker.h"
 #include "umem/debug.h"
 #include "umem/init.h"
 #include "umem/large.h"
@@ -62,7 +63,11 @@ class_alloc(unsigned class, size_t size)
 
 	if (section_get(class, &object))
 		return object;
-	return cache_alloc_slow(class_cache[class]);
+	object = cache_alloc_slow(class_cache[class]);
+	/* It may have been a block of umem_alloc(), and shut since. */
+	if (unlikely(checker_on) && object != NULL)
+		checker_open(object, size_classes.bytes[class], false);
+	return object;
 }
 
 static void *
@@ -158,7 +163,8 @@ class_aligned(size_t size, size_t align)
 		return 0;
 	for (; class <= size_classes.n; class ++)
 		if (size_classes.bytes[class] % align == 0 &&
-		    (!debug_owns(class) || align <= class_cache[class]->align))
+		    ((!debug_owns(class) && !checker_on) ||
+			align <= class_cache[class]->align))
 			return class;
 	return 0;
 }
@@ -392,6 +398,9 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 			p = zero ? alloc_zeroed(size) : alloc_get(size);
 		if (unlikely(debug.on) && p != NULL)
 			debug_mark_umem(p);
+		if (unlikely(checker_on) && p != NULL && !debug.on)
+			checker_block(
+			    p, size, alloc_usable(p, "umem_alloc"), zero);
 		if (likely(p != NULL) || !nofail_again(flags))
 			return p;
 	}
@@ -428,6 +437,8 @@ sized_free_slow(void *p, size_t size)
 			 ? align_up(size, HEAP_UNIT) != bytes
 			 : size_class_of(size) != class || size == 0))
 		misuse_size("umem_free", p, size);
+	if (unlikely(checker_on) && !debug.on)
+		checker_block_end(p, bytes);
 	alloc_free(p);
 }
 
@@ -479,6 +490,8 @@ umem_free_align(void *buf, size_t size)
 		return;
 	if (unlikely(size > bytes || size == 0))
 		misuse_size("umem_free_align", buf, size);
+	if (unlikely(checker_on) && !debug.on)
+		checker_block_end(buf, bytes);
 	alloc_free(buf);
 }
 
@@ -513,13 +526,15 @@ header_at(const umem_cache_t *cache)
 static noinline void *
 cache_alloc_again(umem_cache_t *cache, int flags)
 {
+	void *object;
+
 	if (mtbf_strikes(flags))
 		return NULL;
 	for (;;) {
 		size_t bytes = cache->slabs.layout.slab_bytes;
 		uint64_t nrefused = cache_refused(cache);
-		void *object = cache_alloc_slow(cache);
 
+		object = cache_alloc_slow(cache);
 		for (int i = 0; object == NULL && i < RECLAIM_TRIES; i++) {
 			/* A constructor that refuses is no want of memory. */
 			if (cache_refused(cache) != nrefused ||
@@ -528,10 +543,14 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 			object = cache_alloc_slow(cache);
 		}
 		if (object != NULL)
-			return object;
+			break;
 		if (!nofail_again(flags))
 			return no_memory(bytes);
 	}
+	if (unlikely(cache->slabs.watched))
+		checker_object(cache, object, cache->bufsize,
+		    /* constructed */ cache->construct != NULL);
+	return object;
 }
 
 public void *
@@ -553,5 +572,7 @@ umem_cache_free(umem_cache_t *cache, void *object)
 	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
 		       header_at(cache), object) == RSEQ_OK))
 		return;
+	if (unlikely(cache->slabs.watched))
+		checker_object_end(cache, object, cache->bufsize);
 	cache_free_slow(cache, object, "umem_cache_free");
 }

@@ -29,6 +29,7 @@
 
 #include "umem/addr_map.h"
 #include "umem/cache.h"
+#include "umem/checker.h"
 #include "umem/debug.h"
 #include "umem/firewall.h"
 #include "umem/init.h"
@@ -65,8 +66,21 @@ destruct_chunk(struct slab_store *store, void *object)
 {
 	struct umem_cache *cache = cache_of(store);
 
-	if (cache->destruct != NULL)
-		cache->destruct(object, cache->priv);
+	if (cache->destruct == NULL)
+		return;
+	if (unlikely(store->watched))
+		checker_open(object, cache->bufsize, /* defined */ true);
+	cache->destruct(object, cache->priv);
+	if (unlikely(store->watched))
+		checker_close(object, cache->bufsize);
+}
+
+/* Are objects of the cache told to who watches the process? */
+static bool
+is_watched(const struct umem_cache *cache)
+{
+	return unlikely(checker_on) && cache->debug == 0 &&
+	       (cache->flags & (UMC_NOTOUCH | UMC_QCACHE)) == 0;
 }
 
 static void
@@ -93,6 +107,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	slab_store_init(&cache->slabs, layout, source, cache->class,
 	    constructs ? destruct_chunk : NULL);
 	cache->slabs.record_bytes = (uint32_t)debug_record_bytes(cache);
+	cache->slabs.watched = is_watched(cache);
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
@@ -126,6 +141,8 @@ cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
 		meta_free(cache, sizeof(*cache));
 		return NULL;
 	}
+	if (cache->slabs.watched && cache->class == 0)
+		checker_pool(cache);
 	cache_list_add(cache);
 	return cache;
 }
@@ -141,19 +158,6 @@ span_quantum(const vmem_t *source)
 	return vmem_quantum(source) > page ? vmem_quantum(source) : page;
 }
 
-/* How objects of a cache lie in its slabs; false: they are too large. */
-static bool
-cache_layout(const struct umem_cache *cache, struct slab_layout *layout,
-    size_t align, vmem_t *source)
-{
-	size_t chunk = debug_chunk(cache);
-
-	if ((cache->debug & UMF_FIREWALL) != 0)
-		return firewall_layout(layout, chunk);
-	return chunk >= cache->bufsize &&
-	       slab_layout(layout, chunk, align, span_quantum(source));
-}
-
 /* What the tag of a debugged block may not take away from it. */
 static size_t
 class_align(size_t bytes)
@@ -163,6 +167,46 @@ class_align(size_t bytes)
 	if (bytes % CACHE_LINE == 0)
 		return CACHE_LINE;
 	return bytes < 16 ? 8 : 16;
+}
+
+/*
+ * The same with room behind each object, and before the first: nothing of
+ * ours may look like a pointer to an object.
+ */
+static bool
+watched_layout(
+    const struct umem_cache *cache, struct slab_layout *layout, vmem_t *source)
+{
+	size_t align = cache->align;
+	size_t front = align_up(CHECKER_REDZONE, align);
+	size_t chunk = align_up(cache->bufsize + CHECKER_REDZONE, align);
+
+	if (!slab_layout(layout, chunk, align, span_quantum(source)))
+		return false;
+	if (layout->slab_bytes - layout->nchunks * chunk < front) {
+		if (layout->nchunks == 1)
+			layout->slab_bytes += span_quantum(source);
+		else
+			layout->nchunks--;
+	}
+	layout->colour_step = 0;
+	layout->colour_max = front;
+	return true;
+}
+
+/* How objects of a cache lie in its slabs; false: they are too large. */
+static bool
+cache_layout(const struct umem_cache *cache, struct slab_layout *layout,
+    size_t align, vmem_t *source)
+{
+	size_t chunk = debug_chunk(cache);
+
+	if ((cache->debug & UMF_FIREWALL) != 0)
+		return firewall_layout(layout, chunk);
+	if (is_watched(cache))
+		return watched_layout(cache, layout, source);
+	return chunk >= cache->bufsize &&
+	       slab_layout(layout, chunk, align, span_quantum(source));
 }
 
 struct umem_cache *
@@ -179,11 +223,11 @@ cache_create_class(unsigned class, size_t bytes)
 	message_dec(&name, bytes);
 	name.text[name.n] = '\0';
 	debug_plan(&template, name.text, /* sourced */ false);
-	if (template.debug != 0)
+	if (template.debug != 0 || checker_on)
 		template.align = class_align(bytes);
 	if (!cache_layout(&template, &layout, 16, NULL))
 		return NULL;
-	if (template.debug != 0)
+	if (template.debug != 0 || checker_on)
 		addr_map_divide(class, layout.chunk);
 	return cache_new(name.text, &layout, NULL, &template);
 }
@@ -267,7 +311,7 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 		return NULL;
 	}
 	/* Only chunk boundaries of a source are known to be aligned. */
-	if (source != NULL)
+	if (source != NULL && !is_watched(&template))
 		layout.colour_step = layout.colour_max = 0;
 	cache = cache_new(name, &layout, source, &template);
 	if (cache == NULL)
@@ -321,6 +365,8 @@ umem_cache_destroy(umem_cache_t *cache)
 	}
 	if (cache->has_magazines)
 		magazine_layer_end(&cache->mag);
+	if (cache->slabs.watched)
+		checker_pool_end(cache);
 	meta_free(cache, sizeof(*cache));
 }
 
@@ -329,6 +375,21 @@ refuse_chunk(struct umem_cache *cache, void *chunk)
 {
 	slab_give_raw(&cache->slabs, chunk);
 	__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
+}
+
+static bool
+construct_chunk(struct umem_cache *cache, void *chunk)
+{
+	bool made;
+
+	if (cache->construct == NULL)
+		return true;
+	if (unlikely(cache->slabs.watched))
+		checker_open(chunk, cache->bufsize, /* defined */ false);
+	made = cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0;
+	if (unlikely(cache->slabs.watched))
+		checker_close(chunk, cache->bufsize);
+	return made;
 }
 
 /* Constructs the raw ones of n chunks; returns how many are good, in front. */
@@ -340,8 +401,7 @@ construct_batch(struct umem_cache *cache, void **chunks, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		void *chunk = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
 
-		if (chunk == chunks[i] || cache->construct == NULL ||
-		    cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0)
+		if (chunk == chunks[i] || construct_chunk(cache, chunk))
 			chunks[ngood++] = chunk;
 		else
 			refuse_chunk(cache, chunk);

@@ -498,9 +498,9 @@ check_signal(const struct umem_cache *cache)
 	error_report(&info);
 }
 
-/* A chunk from the slabs, with bit 0 as slab_take() sets it. */
+/* A chunk from the slabs; *raw: it has to be constructed. */
 static void *
-take(struct umem_cache *cache)
+take(struct umem_cache *cache, bool *raw)
 {
 	uint64_t ncreated =
 	    __atomic_load_n(&cache->slabs.ncreated, __ATOMIC_RELAXED);
@@ -508,12 +508,23 @@ take(struct umem_cache *cache)
 
 	if (slab_take(&cache->slabs, &chunk, 1) == 0)
 		return NULL;
+	*raw = cache->slabs.constructs && ((uintptr_t)chunk & 1) != 0;
+	if (*raw)
+		chunk = (char *)chunk - 1;
 	if (log_is_on(LOG_SLAB) && __atomic_load_n(&cache->slabs.ncreated,
 				       __ATOMIC_RELAXED) != ncreated)
-		audit_event(LOG_SLAB, cache,
-		    addr_map_owner((void *)((uintptr_t)chunk & ~1ul)),
-		    (void *)((uintptr_t)chunk & ~1ul), cache->bufsize);
+		audit_event(LOG_SLAB, cache, addr_map_owner(chunk), chunk,
+		    cache->bufsize);
 	return chunk;
+}
+
+static void *
+take_failed(struct umem_cache *cache, size_t size)
+{
+	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
+	if (log_is_on(LOG_FAIL))
+		audit_event(LOG_FAIL, cache, NULL, NULL, size);
+	return NULL;
 }
 
 void *
@@ -521,30 +532,25 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
 {
 	struct slab *slab;
 	struct bufctl *bufctl;
-	void *chunk, *p;
 	unsigned i;
+	bool raw;
+	void *p;
 
 	check_signal(cache);
 	do {
-		chunk = take(cache);
-		if (chunk == NULL) {
-			__atomic_add_fetch(
-			    &cache->nfailed, 1, __ATOMIC_RELAXED);
-			if (log_is_on(LOG_FAIL))
-				audit_event(LOG_FAIL, cache, NULL, NULL, size);
-			return NULL;
-		}
-		p = (void *)((uintptr_t)chunk & ~(uintptr_t)1);
+		p = take(cache, &raw);
+		if (p == NULL)
+			return take_failed(cache, size);
 		slab_look(&cache->slabs, p, &slab, &i);
 		bufctl = record_of(slab, i);
 	} while (
 	    bufctl->state != BUFCTL_NEVER && !free_is_whole(cache, bufctl, p));
 	make_allocated(cache, slab, bufctl, p, size, kind);
 	if (cache->construct == NULL ||
-	    (chunk == p && !constructs_each_time(cache)) ||
+	    (!raw && !constructs_each_time(cache)) ||
 	    cache->construct(p, cache->priv, UMEM_DEFAULT) == 0)
 		return p;
-	take_back(cache, bufctl, p, chunk != p);
+	take_back(cache, bufctl, p, raw);
 	return NULL;
 }
 

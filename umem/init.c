@@ -20,6 +20,7 @@
 #include <pthread.h>
 
 #include "umem/alloc.h"
+#include "umem/checker.h"
 #include "umem/debug.h"
 #include "umem/error.h"
 #include "umem/fork.h"
@@ -98,6 +99,9 @@ read_options(void)
 {
 	error_start();
 	options_read(&options);
+	checker_start();
+	if (checker_on)
+		cache_use_magazines = false;
 	size_class_start();
 	heap_policy(options.policy);
 	return true;
@@ -183,7 +187,8 @@ join_rooms(void)
 
 	quantum_register(&hooks);
 	/* A debugged class has no header; with it, numbers do not match. */
-	if (cpu_layer.rseq.owner == RSEQ_NONE || classes_are_debugged())
+	if (cpu_layer.rseq.owner == RSEQ_NONE || classes_are_debugged() ||
+	    checker_on)
 		return true;
 	alloc_fast.place = cpu_layer.place;
 	alloc_fast.hot = cpu_header_none();

@@ -15,7 +15,8 @@
  * While a report is being made, nothing is put down: the log still shows what
  * led to it.
  *
- * Locking: one lock for each CPU of each log, a leaf.
+ * Locking: one lock for each CPU of each log; next guards who fills which
+ * chunk, so that no two CPUs fill one.
  */
 #include <string.h>
 
@@ -55,6 +56,7 @@ log_create(struct log *log, size_t bytes)
 	log->chunk_bytes = chunk;
 	log->nchunks = ncpus * CHUNKS_A_CPU;
 	log->bytes = all - cpus_bytes;
+	lock_init(&log->next, LOCK_LOG_NEXT);
 	for (unsigned i = 0; i < ncpus; i++)
 		lock_init(&log->cpu[i].lock, LOCK_LOG);
 	log->base = at + cpus_bytes;
@@ -68,13 +70,29 @@ log_start(void)
 			log_create(&logs[i], log_bytes_wanted[i]);
 }
 
+static bool
+is_being_filled(const struct log *log, uint32_t chunk)
+{
+	for (uint64_t i = 0; i < log->ncpus; i++)
+		if (log->cpu[i].chunk == chunk && log->cpu[i].nchunks != 0)
+			return true;
+	return false;
+}
+
+/* The oldest chunk that no CPU is at: there are more chunks than CPUs. */
 static void
 chunk_next_locked(struct log *log, struct log_cpu *cpu)
 {
-	uint64_t n = __atomic_fetch_add(&log->nused, 1, __ATOMIC_RELAXED);
+	uint32_t chunk;
 
-	cpu->chunk = (uint32_t)(n % log->nchunks);
-	cpu->at = log->base + cpu->chunk * log->chunk_bytes;
+	lock_take(&log->next);
+	do
+		chunk = (uint32_t)(log->nused++ % log->nchunks);
+	while (is_being_filled(log, chunk));
+	cpu->chunk = chunk;
+	cpu->nchunks++;
+	lock_release(&log->next);
+	cpu->at = log->base + chunk * log->chunk_bytes;
 	cpu->avail = log->chunk_bytes;
 	/* A reader stops at zeros. */
 	memset(cpu->at, 0, log->chunk_bytes);

@@ -7,14 +7,14 @@
 
 #define LOG_BYTES_DEFAULT (64 * KIB)
 
-/* One CPU's place in a log.  [l] lock */
+/* One CPU's place in a log.  Keys: [l] lock, [n] the log's next, too */
 struct log_cpu {
 	struct lock lock; /* rank LOCK_LOG */
-	uint32_t chunk;   /* [l] the one being filled */
-	uint32_t pad;
-	char *at;       /* [l] next byte in it; NULL: none yet */
-	uint64_t avail; /* [l] bytes left in it */
-	uint64_t nhits; /* [l] entries ever made */
+	uint32_t chunk;   /* [n] the one being filled */
+	uint32_t nchunks; /* [n] that this CPU has begun; wraps */
+	char *at;         /* [l] next byte in it */
+	uint64_t avail;   /* [l] bytes left in it */
+	uint64_t nhits;   /* [l] entries ever made */
 } __attribute__((aligned(CACHE_LINE)));
 
 /*
@@ -26,9 +26,10 @@ struct log {
 	uint64_t bytes;       /* [I] */
 	uint64_t chunk_bytes; /* [I] */
 	uint64_t nchunks;     /* [I] */
-	uint64_t nused;       /* [a] chunks ever begun; % nchunks is next */
+	uint64_t nused;       /* [n] chunks ever begun; % nchunks is next */
 	uint64_t ncpus;       /* [I] */
 	struct log_cpu *cpu;  /* [I] */
+	struct lock next;     /* [n] rank LOCK_LOG_NEXT */
 };
 
 enum log_kind {

@@ -49,6 +49,7 @@
  */
 #include "umem/slab.h"
 #include "umem/addr_map.h"
+#include "umem/checker.h"
 #include "umem/firewall.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
@@ -70,6 +71,16 @@ static unsigned
 nwords(const struct slab_store *store)
 {
 	return (store->layout.nchunks + 63) / 64;
+}
+
+/*
+ * Where the first chunk is.  Of watched slabs that is written the other way
+ * round, or memcheck would take it for somebody's pointer to that object.
+ */
+static inline uintptr_t
+first_of(const struct slab_store *store, const struct slab *slab)
+{
+	return unlikely(store->watched) ? ~slab->first : slab->first;
 }
 
 static size_t
@@ -282,6 +293,10 @@ colour_take(struct slab_store *store)
 {
 	size_t colour;
 
+	/* One that is fixed: of a firewall, or of a watched cache. */
+	if (unlikely(store->layout.colour_step == 0))
+		return store->layout.colour_max;
+
 	lock_take(&store->lock);
 	colour = store->colour;
 	store->colour = slab_layout_next_colour(&store->layout, colour);
@@ -330,14 +345,18 @@ slab_create(struct slab_store *store)
 	}
 	slab->store = store;
 	slab->span = (uintptr_t)span;
-	slab->first = slab->span + (store->guarded ? store->layout.colour_max
-						   : colour_take(store));
+	slab->first = slab->span + colour_take(store);
+	if (unlikely(store->watched))
+		slab->first = ~slab->first;
 	slab->nfree = store->layout.nchunks;
 	slab->bin = BIN_EMPTY;
 	bits_fill(slab->bits, slab->nfree);
+	if (unlikely(store->watched))
+		checker_slab(span, store->layout.slab_bytes);
 	if (store->source == NULL)
 		addr_map_slab(span, store->layout.slab_bytes, store->map_class,
-		    store->layout.chunk, slab->first - slab->span, slab);
+		    store->layout.chunk, first_of(store, slab) - slab->span,
+		    slab);
 	return slab;
 }
 
@@ -396,9 +415,12 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 
 	for (unsigned w = 0; store->constructs && w < nwords(store); w++)
 		for (uint64_t bits = made[w]; bits != 0; bits &= bits - 1)
-			store->destruct(store,
-			    (void *)(slab->first + (w * 64 + lowbit(bits)) *
-						       store->layout.chunk));
+			store->destruct(
+			    store, (void *)(first_of(store, slab) +
+					    (w * 64 + lowbit(bits)) *
+						store->layout.chunk));
+	if (unlikely(store->watched))
+		checker_slab_end((void *)slab->span, store->layout.slab_bytes);
 	span_free(store, slab->span);
 	desc_free(store, slab);
 }
@@ -444,7 +466,7 @@ static void
 touch_locked(struct slab_store *store, struct slab *slab, unsigned i)
 {
 	size_t chunk = store->layout.chunk;
-	uintptr_t at = slab->first - slab->span + i * chunk;
+	uintptr_t at = first_of(store, slab) - slab->span + i * chunk;
 
 	purged_set(store, slab,
 	    slab->purged & ~bit_range(at / store->part_bytes,
@@ -457,6 +479,7 @@ carve_locked(
     struct slab_store *store, struct slab *slab, void **chunks, unsigned n)
 {
 	uint64_t *made = slab->bits + nwords(store);
+	uintptr_t first = first_of(store, slab);
 	unsigned taken = 0;
 
 	for (unsigned w = slab->hint; taken < n && slab->nfree > 0; w++) {
@@ -466,7 +489,7 @@ carve_locked(
 		while (bits != 0 && taken < n) {
 			unsigned bit = lowbit(bits);
 			unsigned i = w * 64 + bit;
-			uintptr_t at = slab->first + i * store->layout.chunk;
+			uintptr_t at = first + i * store->layout.chunk;
 
 			if (store->constructs && (made[w] >> bit & 1) == 0) {
 				made[w] |= (uint64_t)1 << bit;
@@ -542,8 +565,7 @@ slab_take(struct slab_store *store, void **chunks, unsigned n)
 		if (slab == NULL)
 			break;
 		if (!slab_list(store, slab)) {
-			span_free(store, slab->span);
-			desc_free(store, slab);
+			slab_destroy(store, slab);
 			break;
 		}
 		taken += take_listed(store, chunks + taken, n - taken);
@@ -571,9 +593,10 @@ static bool
 is_start(const struct slab_store *store, const struct slab *slab, void *p,
     unsigned *i)
 {
-	uintptr_t offset = (uintptr_t)p - slab->first;
+	uintptr_t first = first_of(store, slab);
+	uintptr_t offset = (uintptr_t)p - first;
 
-	if (unlikely((uintptr_t)p < slab->first)) {
+	if (unlikely((uintptr_t)p < first)) {
 		*i = UINT32_MAX;
 		return false;
 	}
@@ -654,7 +677,7 @@ slab_give_raw(struct slab_store *store, void *chunk)
 
 	lock_take(&store->lock);
 	if (give_locked(store, chunk, &slab) == SLAB_FINE) {
-		i = (unsigned)(((uintptr_t)chunk - slab->first) /
+		i = (unsigned)(((uintptr_t)chunk - first_of(store, slab)) /
 			       store->layout.chunk);
 		slab->bits[nwords(store) + i / 64] &=
 		    ~((uint64_t)1 << (i % 64));
@@ -709,7 +732,7 @@ range_is_free(const struct slab_store *store, const struct slab *slab,
     size_t from, size_t to)
 {
 	size_t chunk = store->layout.chunk;
-	size_t first = slab->first - slab->span;
+	size_t first = first_of(store, slab) - slab->span;
 	size_t end = first + store->layout.nchunks * chunk;
 
 	from = from < first ? first : from;

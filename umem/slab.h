@@ -50,6 +50,7 @@ struct slab_store {
 	size_t part_bytes;              /* [I] of a bit of slab.purged */
 	uint32_t record_bytes;          /* [I] 0: chunks have no records */
 	bool guarded;                   /* [I] spans are of firewall.c */
+	bool watched; /* [I] chunks are told of; see checker.h */
 	/* Called without a lock before a constructed chunk goes away. */
 	void (*destruct)(struct slab_store *store, void *object);
 };

@@ -9,7 +9,8 @@ struct slab_layout {
 	size_t slab_bytes;  /* of the span */
 	unsigned nchunks;   /* in a slab */
 	size_t colour_step; /* bytes between two colours, 0: one colour */
-	size_t colour_max;  /* largest offset of a first chunk */
+	size_t colour_max;  /* largest offset of a first chunk; if there is one
+			     * colour, the offset */
 	uint64_t inverse;   /* of chunk, for slab_layout_index(), or 0 */
 };
 

@@ -27,17 +27,22 @@
 #include <elf.h>
 #include <link.h>
 
-#include "umem/alloc.h"
+#include "umem/addr_map.h"
 #include "umem/debug.h"
 #include "umem/stack.h"
 #include "umem/unwind.h"
+#include "umem/update.h"
 #include "vmem/os.h"
+#include "vmem/vmem.h"
 
 #if defined(__x86_64__)
 #include "umem/stack_x86_64.h"
 #elif defined(__aarch64__)
 #include "umem/stack_aarch64.h"
 #endif
+
+/* Whatever lies on the stack: sanitizers need not know who reads it. */
+#define unchecked __attribute__((no_sanitize("address", "thread")))
 
 /* Further than this from what is known, a frame is not believed. */
 #define WINDOW (256 * KIB)
@@ -91,7 +96,7 @@ rule_pack(struct unwind_rule rule)
 	       (uint64_t)(uint16_t)rule.ra_off << 48;
 }
 
-static struct unwind_rule
+static inline unchecked struct unwind_rule
 rule_unpack(uint64_t word)
 {
 	return (struct unwind_rule){.kind = (unsigned)(word & 7) - 1,
@@ -101,20 +106,27 @@ rule_unpack(uint64_t word)
 	    .ra_off = (int16_t)(word >> 48)};
 }
 
-static struct unwind_rule
+static cold_path uint64_t
+rule_find(struct rule_entry *entry, uintptr_t pc)
+{
+	uint64_t word = rule_pack(unwind_rule(pc));
+
+	__atomic_store_n(&entry->rule, word, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->key, pc ^ word, __ATOMIC_RELAXED);
+	return word;
+}
+
+static inline unchecked struct unwind_rule
 rule_of(uintptr_t pc)
 {
 	struct rule_entry *entry =
 	    &rules[pc * (uint64_t)0x9e3779b97f4a7c15 >> 50];
 	uint64_t word = __atomic_load_n(&entry->rule, __ATOMIC_RELAXED);
 
-	if (likely(
-		(__atomic_load_n(&entry->key, __ATOMIC_RELAXED) ^ word) == pc &&
-		word != 0))
-		return rule_unpack(word);
-	word = rule_pack(unwind_rule(pc));
-	__atomic_store_n(&entry->rule, word, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->key, pc ^ word, __ATOMIC_RELAXED);
+	if (unlikely(
+		(__atomic_load_n(&entry->key, __ATOMIC_RELAXED) ^ word) != pc ||
+		word == 0))
+		word = rule_find(entry, pc);
 	return rule_unpack(word);
 }
 
@@ -134,10 +146,11 @@ range_grow(uintptr_t at)
 	return true;
 }
 
-static inline bool
+static inline unchecked bool
 word_at(uintptr_t at, uintptr_t *word)
 {
-	if (unlikely(at < mine.lo || at + sizeof(*word) > mine.hi ||
+	/* Neither end is at 0, so one comparison does for both. */
+	if (unlikely(at - mine.lo > mine.hi - mine.lo - sizeof(*word) ||
 		     at % sizeof(*word) != 0) &&
 	    (at % sizeof(*word) != 0 || !range_grow(at)))
 		return false;
@@ -156,7 +169,7 @@ range_start(uintptr_t sp)
 
 		/* The same stack, deeper: is it readable up to there? */
 		mine.lo = align_down(sp, os_page_size());
-		mine.hi = mine.lo;
+		mine.hi = mine.lo + os_page_size();
 		if (range_grow(old - sizeof(old)) && mine.hi >= old) {
 			mine.hi = hi;
 			return;
@@ -167,7 +180,7 @@ range_start(uintptr_t sp)
 }
 
 /* By frame pointer: it and the return address lie side by side. */
-static bool
+static unchecked bool
 step_by_pointer(struct frame *frame)
 {
 	uintptr_t fp = frame->fp;
@@ -182,7 +195,7 @@ step_by_pointer(struct frame *frame)
 	return true;
 }
 
-static bool
+static inline unchecked bool
 step_by_rule(struct frame *frame, struct unwind_rule rule)
 {
 	uintptr_t from = rule.by_fp ? frame->fp : frame->sp;
@@ -210,14 +223,17 @@ step_by_rule(struct frame *frame, struct unwind_rule rule)
 }
 
 /* To the caller's frame.  False: there is none, or it cannot be found. */
-static bool
+static inline unchecked bool
 step(struct frame *frame)
 {
 	/* A return address may be behind the last instruction. */
 	struct unwind_rule rule = rule_of(frame->pc - !frame->exact);
 
+	if (likely(rule.kind == UNWIND_FRAME)) {
+		frame->exact = false;
+		return step_by_rule(frame, rule);
+	}
 	switch (rule.kind) {
-	case UNWIND_FRAME:
 	case UNWIND_DEREF:
 		frame->exact = false;
 		return step_by_rule(frame, rule);
@@ -233,8 +249,8 @@ step(struct frame *frame)
 }
 
 /*
- * Our own code: in a shared library all of it, else from the first to the
- * last of the functions that calls come in through.
+ * Our own code: in a shared library all of it; in a program, where the linker
+ * puts it in one piece, from the first to the last of some functions.
  */
 extern const char __ehdr_start[] __attribute__((visibility("hidden"), weak));
 extern const char etext[] __attribute__((visibility("hidden"), weak));
@@ -244,15 +260,13 @@ static uintptr_t own_lo, own_hi; /* [a] */
 static void
 own_range(void)
 {
-	static const void *const doors[] = {(void *)umem_alloc,
-	    (void *)umem_zalloc, (void *)umem_free, (void *)umem_free_align,
-	    (void *)umem_alloc_align, (void *)umem_cache_alloc,
-	    (void *)umem_cache_free, (void *)alloc_slow, (void *)alloc_zeroed,
-	    (void *)alloc_aligned, (void *)alloc_resize,
-	    (void *)alloc_free_slow, (void *)cache_alloc_slow,
-	    (void *)cache_free_slow, (void *)debug_alloc, (void *)debug_free,
-	    (void *)debug_plan, (void *)debug_chunk, (void *)stack_trace,
-	    (void *)umem_cache_create, (void *)umem_cache_destroy};
+	/* Of the first, the last and some other of our files. */
+	static const void *const doors[] = {(void *)vmem_alloc,
+	    (void *)vmem_create, (void *)cpu_header_none,
+	    (void *)addr_map_start, (void *)umem_alloc,
+	    (void *)umem_cache_alloc, (void *)cache_alloc_slow,
+	    (void *)debug_alloc, (void *)stack_trace, (void *)unwind_rule,
+	    (void *)umem_reap, (void *)update_poll};
 	uintptr_t lo = UINTPTR_MAX, hi = 0;
 
 	if (os_auxv(AT_PHDR) - (uintptr_t)__ehdr_start > 4096) {
@@ -270,7 +284,7 @@ own_range(void)
 	__atomic_store_n(&own_hi, hi, __ATOMIC_RELAXED);
 }
 
-static bool
+static inline bool
 is_own(uintptr_t pc)
 {
 	if (unlikely(own_hi == 0))
@@ -278,7 +292,7 @@ is_own(uintptr_t pc)
 	return pc - own_lo < own_hi - own_lo;
 }
 
-noinline unsigned
+noinline unchecked unsigned
 stack_trace(uintptr_t *pcs, unsigned n)
 {
 	struct frame frame;
@@ -296,7 +310,7 @@ stack_trace(uintptr_t *pcs, unsigned n)
 	return got;
 }
 
-noinline bool
+noinline unchecked bool
 stack_in_signal(void)
 {
 	struct frame frame;

@@ -20,11 +20,12 @@ enum lock_rank {
 	LOCK_DEPOT,
 	LOCK_SLAB, /* slabs of one cache */
 	LOCK_ARENA_LIST,
-	LOCK_ARENA,  /* segments of one arena */
-	LOCK_HEAP,   /* windows and page states */
-	LOCK_META,   /* metadata store: leaf */
-	LOCK_LOG,    /* a log of a CPU: leaf */
-	LOCK_REPORT, /* the report of an error: leaf */
+	LOCK_ARENA,    /* segments of one arena */
+	LOCK_HEAP,     /* windows and page states */
+	LOCK_META,     /* metadata store: leaf */
+	LOCK_LOG,      /* a log of a CPU, and what large blocks were freed */
+	LOCK_LOG_NEXT, /* the next chunk of a log: leaf */
+	LOCK_REPORT,   /* the report of an error: leaf */
 	LOCK_NRANKS
 };
 

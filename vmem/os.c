@@ -189,12 +189,14 @@ os_resident(void *at, size_t bytes, unsigned char *pages)
 	return call(SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
 }
 
-/* The kernel reads a signal set before it looks at what to do with it. */
+/* The kernel looks at the word before it finds that there is no time left. */
 bool
 os_readable(const void *at)
 {
-	return call(SYS_rt_sigprocmask, -1, (long)at, 0, sizeof(uint64_t)) !=
-	       -EFAULT;
+	struct timespec none = {0, 0};
+
+	return call(SYS_futex, (long)at, FUTEX_WAIT_PRIVATE, ~0L,
+		   (long)&none) != -EFAULT;
 }
 
 void *

@@ -3,6 +3,7 @@
 # What a debugged program goes through beside misuse: failures on purpose,
 # constructors, callbacks, handlers, fork, options of its own.
 set -eu
+unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 cat >main.c <<'END'
 #include <malloc.h>
 #include <setjmp.h>

@@ -4,6 +4,7 @@
 # sizes: the first line of the report, the stack of who did it before, and how
 # the program ends.
 set -eu
+unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 cat >main.c <<'END'
 #include <malloc.h>
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A set-user-ID program ignores UMEM_OPTIONS; the same program without that
+# A set-user-ID program ignores our variables; the same program without that
 # bit goes by it.
 set -eu
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
@@ -28,11 +28,14 @@ mv libumem.so libumem.so.1
 chmod 755 "$TMP" main libumem.so.1
 as_nobody() {
 	setpriv --reuid 65534 --regid 65534 --clear-groups \
-	    env UMEM_OPTIONS=mode=locked,verbose,nosuchword "$@" 2>err
+	    env UMEM_OPTIONS=mode=locked,verbose,nosuchword \
+	    UMEM_DEBUG=default,nosuchtoo UMEM_LOGGING=nosuchlog "$@" 2>err
 }
 plain=$(as_nobody ./main)
 [ "$plain" = "secure 0 mode 2" ] || { echo "plain: $plain"; cat err; exit 1; }
 grep -q '^umem: UMEM_OPTIONS: .nosuchword. not recognized$' err
+grep -q '^umem: UMEM_DEBUG: .nosuchtoo. not recognized$' err
+grep -q '^umem: UMEM_LOGGING: .nosuchlog. not recognized$' err
 chmod u+s main
 secure=$(as_nobody ./main)
 case $secure in

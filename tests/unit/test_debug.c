@@ -1,0 +1,328 @@
+/* test_debug.c - what is in a debugged cache's chunks and records */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/child.h"
+#include "umem/debug.h"
+#include "umem/error.h"
+#include "umem/options.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
+#include "vmem/vmem.h"
+
+#define N 200
+
+static struct umem_cache *
+make(const char *words, const char *name, size_t size, size_t align, int flags)
+{
+	struct umem_cache *cache;
+
+	debug.nchoices = 0;
+	memset(debug.choice, 0, sizeof(debug.choice));
+	options_parse_debug(words);
+	cache = umem_cache_create(
+	    name, size, align, NULL, NULL, NULL, NULL, NULL, flags);
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
+static struct buftag *
+tag_of(struct umem_cache *cache, void *p)
+{
+	return (struct buftag *)(void *)((char *)p + cache->tag_offset);
+}
+
+static struct bufctl_audit *
+record_of(struct umem_cache *cache, void *p)
+{
+	struct slab *slab;
+	unsigned i;
+
+	ck_assert_int_eq(slab_look(&cache->slabs, p, &slab, &i), SLAB_FINE);
+	return (struct bufctl_audit *)(void *)((char *)slab->records +
+					       i * cache->slabs.record_bytes);
+}
+
+START_TEST(the_part_that_names_a_cache_decides)
+{
+	static const struct {
+		const char *words, *name;
+		unsigned flags;
+	} cases[] = {
+	    {"guards", "any", UMF_DEADBEEF | UMF_REDZONE},
+	    {"audit", "any", UMF_AUDIT | UMF_REDZONE},
+	    {"contents", "any", 0},
+	    {"default", "any",
+		UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT | UMF_CONTENTS},
+	    {"lite", "any", UMF_LITE},
+	    {"lite,default", "any", UMF_LITE},
+	    {"nosignal", "any", UMF_AUDIT | UMF_CHECKSIGNAL | UMF_REDZONE},
+	    {"firewall=100", "any", UMF_FIREWALL},
+	    {"firewall=101", "any", 0},
+	    {"firewall=100,default", "any",
+		UMF_FIREWALL | UMF_AUDIT | UMF_CONTENTS},
+	    {"guards:one", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"guards:one", "on", 0},
+	    {"guards:one", "ones", 0},
+	    {"guards:o*", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"guards:*e", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"guards:*n*", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"guards:*x*", "one", 0},
+	    {"guards:o?e", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"guards:a,b,one", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"guards:**", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"guards;lite:one", "one", UMF_LITE},
+	    {"guards;lite:one", "two", UMF_DEADBEEF | UMF_REDZONE},
+	    {"lite:one;guards", "one", UMF_LITE},
+	    {"lite:one;guards:o*", "one", UMF_DEADBEEF | UMF_REDZONE},
+	    {"verbose:one;guards", "one", 0},
+	};
+
+	for (unsigned i = 0; i < array_size(cases); i++) {
+		struct umem_cache *cache =
+		    make(cases[i].words, cases[i].name, 100, 0, 0);
+
+		ck_assert_msg(cache->debug == cases[i].flags, "%s: %s %x",
+		    cases[i].words, cases[i].name, cache->debug);
+		umem_cache_destroy(cache);
+	}
+}
+END_TEST
+
+START_TEST(some_caches_are_left_alone)
+{
+	ck_assert_uint_eq(make("default", "a", 100, 0, UMC_NODEBUG)->debug, 0);
+	ck_assert_uint_eq(make("default", "a", 100, 0, UMC_QCACHE)->debug, 0);
+	ck_assert_uint_eq(make("guards", "a", 100, 0, UMC_NOTOUCH)->debug, 0);
+	ck_assert_uint_eq(make("lite", "a", 1024, 0, 0)->debug, 0);
+	ck_assert_uint_eq(make("lite", "a", 100, 2048, 0)->debug, 0);
+	ck_assert_uint_eq(make("lite", "a", 100, 1024, 0)->debug, UMF_LITE);
+}
+END_TEST
+
+/* Sizes and alignments: no two chunks overlap, tags included. */
+START_TEST(chunks_have_room_for_their_tags)
+{
+	static const size_t sizes[] = {1, 7, 8, 9, 24, 64, 100, 1000, 4096};
+	static char *p[N];
+	unsigned nwrong = 0;
+
+	for (unsigned s = 0; s < array_size(sizes); s++)
+		for (size_t align = 0; align <= 4096;
+		     align = align == 0 ? 8 : align * 2) {
+			struct umem_cache *cache =
+			    make("default", "geometry", sizes[s], align, 0);
+			size_t want = align == 0 ? 8 : align;
+
+			for (unsigned i = 0; i < N; i++) {
+				p[i] = umem_cache_alloc(cache, 0);
+				ck_assert_ptr_nonnull(p[i]);
+				ck_assert_uint_eq((uintptr_t)p[i] % want, 0);
+				memset(p[i], (int)i, sizes[s]);
+			}
+			for (unsigned i = 0; i < N; i++) {
+				for (size_t j = 0; j < sizes[s]; j++)
+					nwrong += p[i][j] != (char)i;
+				umem_cache_free(cache, p[i]);
+			}
+			ck_assert_uint_eq(nwrong, 0);
+			ck_assert(slab_store_check(&cache->slabs));
+			ck_assert_uint_eq(slab_used(&cache->slabs), 0);
+			umem_cache_destroy(cache);
+		}
+}
+END_TEST
+
+START_TEST(patterns_and_tags_are_libumems)
+{
+	struct umem_cache *cache = make("guards", "patterns", 40, 0, 0);
+	uint64_t *p = umem_cache_alloc(cache, 0);
+	struct buftag *tag = tag_of(cache, p);
+
+	/* Held, so that the slab stays. */
+	ck_assert_ptr_nonnull(umem_cache_alloc(cache, 0));
+	ck_assert_ptr_eq((char *)tag, (char *)p + 40);
+	for (unsigned i = 0; i < 5; i++)
+		ck_assert_uint_eq(p[i], 0xbaddcafebaddcafe);
+	ck_assert_uint_eq(tag->redzone, 0xfeedfacefeedface);
+	ck_assert_uint_eq((uintptr_t)tag->bufctl ^ tag->bxstat, 0xa110c8ed);
+	umem_cache_free(cache, p);
+	for (unsigned i = 0; i < 5; i++)
+		ck_assert_uint_eq(p[i], 0xdeadbeefdeadbeef);
+	ck_assert_uint_eq(tag->redzone, 0xfeedfacefeedface);
+	ck_assert_uint_eq((uintptr_t)tag->bufctl ^ tag->bxstat, 0xf4eef4ee);
+	ck_assert_ptr_eq(tag->bufctl, (void *)record_of(cache, p));
+}
+END_TEST
+
+START_TEST(maxverify_limits_what_is_filled)
+{
+	struct umem_cache *cache =
+	    make("guards,maxverify=16", "little", 64, 0, 0);
+	uint64_t *p;
+
+	ck_assert_ptr_nonnull(umem_cache_alloc(cache, 0));
+	p = umem_cache_alloc(cache, 0);
+	ck_assert_uint_eq(p[0], 0xbaddcafebaddcafe);
+	ck_assert_uint_eq(p[1], 0xbaddcafebaddcafe);
+	ck_assert_uint_eq(p[2], 0);
+	umem_cache_free(cache, p);
+	ck_assert_uint_eq(p[1], 0xdeadbeefdeadbeef);
+	p[2] = 1;
+	ck_assert_ptr_eq(umem_cache_alloc(cache, 0), p);
+	debug.verify_max = SIZE_MAX;
+}
+END_TEST
+
+START_TEST(records_tell_who_and_when)
+{
+	struct umem_cache *cache = make("audit=4", "records", 100, 0, 0);
+	uint64_t before = os_exact_ns();
+	void *p = umem_cache_alloc(cache, 0);
+	struct bufctl_audit *record = record_of(cache, p);
+
+	ck_assert_ptr_eq(record->head.addr, p);
+	ck_assert_ptr_eq(record->head.cache, cache);
+	ck_assert_uint_eq(record->head.size, 100);
+	ck_assert_uint_eq(record->head.state, BUFCTL_ALLOCATED);
+	ck_assert_uint_eq(record->thread, os_thread_id());
+	ck_assert_uint_ge(record->timestamp, before);
+	ck_assert_uint_le(record->timestamp, os_exact_ns());
+	ck_assert_uint_ge(record->head.depth, 2);
+	ck_assert_uint_le(record->head.depth, 4);
+	/* Called from this function. */
+	ck_assert_uint_lt(
+	    record->stack[0] - (uintptr_t)records_tell_who_and_when_fn, 4096);
+	before = record->timestamp;
+	umem_cache_alloc(cache, 0);
+	umem_cache_free(cache, p);
+	ck_assert_uint_eq(record->head.state, BUFCTL_FREE);
+	ck_assert_uint_gt(record->timestamp, before);
+	debug.nframes = AUDIT_FRAMES_DEFAULT;
+}
+END_TEST
+
+START_TEST(a_corrupt_buffer_is_never_used_again)
+{
+	struct umem_cache *cache = make("guards,noabort", "lost", 100, 0, 0);
+	uint64_t *p, *bad;
+	int kept = dup(2);
+
+	ck_assert_int_ne(dup2(open("/dev/null", O_WRONLY), 2), -1);
+	umem_cache_alloc(cache, 0);
+	bad = umem_cache_alloc(cache, 0);
+	umem_cache_free(cache, bad);
+	bad[3] = 5;
+	for (unsigned i = 0; i < N; i++) {
+		p = umem_cache_alloc(cache, 0);
+		ck_assert_ptr_nonnull(p);
+		ck_assert_ptr_ne(p, bad);
+	}
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_MODIFIED);
+	ck_assert_ptr_eq(umem_abort_info.buffer, bad);
+	ck_assert_uint_eq(umem_abort_info.offset, 24);
+	ck_assert_uint_eq(umem_abort_info.found, 5);
+	/* Not freed, either. */
+	umem_cache_free(cache, bad);
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_DUPFREE);
+	((char *)p)[100] = 1;
+	umem_cache_free(cache, p);
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_REDZONE);
+	ck_assert_uint_eq(umem_abort_info.offset, 100);
+	ck_assert_uint_eq(record_of(cache, p)->head.state, BUFCTL_LOST);
+	dup2(kept, 2);
+}
+END_TEST
+
+/* Each byte of the tag, each bit: it comes to light. */
+START_TEST(every_bit_of_a_tag_is_looked_at)
+{
+	struct umem_cache *cache = make("guards,noabort", "bits", 64, 0, 0);
+	int kept = dup(2);
+
+	ck_assert_int_ne(dup2(open("/dev/null", O_WRONLY), 2), -1);
+	for (unsigned bit = 0; bit < 8 * sizeof(struct buftag); bit++) {
+		char *p = umem_cache_alloc(cache, 0);
+
+		umem_abort_info.code = 99;
+		((char *)tag_of(cache, p))[bit / 8] ^= (char)(1 << bit % 8);
+		umem_cache_free(cache, p);
+		ck_assert_uint_eq(umem_abort_info.code,
+		    bit < 64 ? UMERR_REDZONE : UMERR_BADBUFTAG);
+	}
+	dup2(kept, 2);
+}
+END_TEST
+
+START_TEST(untouchable_objects_are_not_touched)
+{
+	vmem_t *ids = vmem_create(
+	    "ids", (void *)1000, 100000, 1, NULL, NULL, NULL, 0, VM_NOSLEEP);
+	struct umem_cache *cache;
+	void *p[100];
+
+	make("default", "first", 10, 0, 0);
+	cache = umem_cache_create(
+	    "ids", 1, 1, NULL, NULL, NULL, NULL, ids, UMC_NOTOUCH);
+	ck_assert_ptr_nonnull(cache);
+	ck_assert_uint_eq(cache->debug, UMF_AUDIT | UMF_CONTENTS);
+	for (unsigned i = 0; i < 100; i++) {
+		p[i] = umem_cache_alloc(cache, 0);
+		ck_assert_uint_ge((uintptr_t)p[i], 1000);
+		ck_assert_uint_lt((uintptr_t)p[i], 101000);
+		ck_assert_ptr_eq(record_of(cache, p[i])->head.addr, p[i]);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		umem_cache_free(cache, p[i]);
+	umem_cache_destroy(cache);
+	vmem_destroy(ids);
+}
+END_TEST
+
+/* Of the 1st, 2nd, ... request to the kernel. */
+START_TEST(want_of_memory_leaves_all_whole)
+{
+	for (unsigned nth = 1; nth < 20; nth++) {
+		struct umem_cache *cache =
+		    make("default", "starved", 20000, 0, 0);
+		void *p[20];
+		unsigned n = 0;
+
+		os_fail_nth(nth, 3);
+		for (unsigned i = 0; i < 20; i++)
+			if ((p[n] = umem_cache_alloc(cache, 0)) != NULL)
+				n++;
+		os_fail_nth(0, 0);
+		ck_assert_uint_gt(n, 0);
+		ck_assert(slab_store_check(&cache->slabs));
+		ck_assert_uint_eq(slab_used(&cache->slabs), n);
+		while (n > 0)
+			umem_cache_free(cache, p[--n]);
+		ck_assert_uint_eq(slab_used(&cache->slabs), 0);
+		umem_cache_destroy(cache);
+	}
+}
+END_TEST
+
+Suite *
+debug_suite(void)
+{
+	Suite *suite = suite_create("debug");
+	TCase *tc = tcase_create("debug");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, the_part_that_names_a_cache_decides);
+	tcase_add_test(tc, some_caches_are_left_alone);
+	tcase_add_test(tc, chunks_have_room_for_their_tags);
+	tcase_add_test(tc, patterns_and_tags_are_libumems);
+	tcase_add_test(tc, maxverify_limits_what_is_filled);
+	tcase_add_test(tc, records_tell_who_and_when);
+	tcase_add_test(tc, a_corrupt_buffer_is_never_used_again);
+	tcase_add_test(tc, every_bit_of_a_tag_is_looked_at);
+	tcase_add_test(tc, untouchable_objects_are_not_touched);
+	tcase_add_test(tc, want_of_memory_leaves_all_whole);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,171 @@
+/* test_log.c - rings: in order, the newest kept, nobody's half */
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "umem/error.h"
+#include "umem/log.h"
+#include "vmem/os.h"
+
+struct entry {
+	uint64_t number, again, rest[20];
+};
+
+static struct log *
+start(size_t bytes)
+{
+	log_bytes_wanted[LOG_FAIL] = bytes;
+	log_start();
+	return &logs[LOG_FAIL];
+}
+
+START_TEST(a_log_that_was_not_asked_for_takes_nothing)
+{
+	log_start();
+	ck_assert(!log_is_on(LOG_FAIL));
+	ck_assert_ptr_null(log_put(LOG_FAIL, "text", 5));
+}
+END_TEST
+
+START_TEST(without_memory_a_log_is_off)
+{
+	os_fail_nth(1, 1);
+	start(LOG_BYTES_DEFAULT);
+	os_fail_nth(0, 0);
+	ck_assert(!log_is_on(LOG_FAIL));
+	ck_assert_ptr_null(log_put(LOG_FAIL, "text", 5));
+}
+END_TEST
+
+START_TEST(the_newest_entries_are_there)
+{
+	cpu_set_t one;
+	struct log *log = start(LOG_BYTES_DEFAULT);
+	unsigned nfound = 0;
+	uint64_t least = UINT64_MAX;
+	struct entry entry;
+
+	ck_assert_ptr_nonnull(log->base);
+	/* Entries of another CPU may stay for long. */
+	CPU_ZERO(&one);
+	CPU_SET(os_cpu(), &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	for (uint64_t i = 1; i <= 10000; i++) {
+		memset(&entry, 0, sizeof(entry));
+		entry.number = entry.again = i;
+		struct entry *at = log_put(LOG_FAIL, &entry, sizeof(entry));
+
+		ck_assert_ptr_nonnull(at);
+		ck_assert_uint_eq(at->number, i);
+		ck_assert_uint_lt(
+		    (uint64_t)((char *)at - log->base), log->bytes);
+	}
+	for (uint64_t c = 0; c < log->nchunks; c++)
+		for (uint64_t at = 0; at + sizeof(entry) <= log->chunk_bytes;
+		     at += sizeof(entry)) {
+			memcpy(&entry, log->base + c * log->chunk_bytes + at,
+			    sizeof(entry));
+			if (entry.number == 0)
+				break;
+			ck_assert_uint_eq(entry.number, entry.again);
+			if (entry.number < least)
+				least = entry.number;
+			nfound++;
+		}
+	/* Without a gap up to the last. */
+	ck_assert_uint_eq(nfound, 10000 - least + 1);
+	ck_assert_uint_ge(nfound, log->bytes / sizeof(entry) / 4);
+}
+END_TEST
+
+START_TEST(what_is_too_long_is_refused)
+{
+	static char much[1 * MIB];
+	struct log *log = start(LOG_BYTES_DEFAULT);
+
+	ck_assert_ptr_null(log_put(LOG_FAIL, much, sizeof(much)));
+	ck_assert_ptr_nonnull(log_put(LOG_FAIL, much, log->chunk_bytes));
+	ck_assert_ptr_nonnull(log_put(LOG_FAIL, much, 1));
+}
+END_TEST
+
+START_TEST(a_frozen_log_stays_as_it_is)
+{
+	start(LOG_BYTES_DEFAULT);
+	log_frozen = true;
+	ck_assert_ptr_null(log_put(LOG_FAIL, "text", 5));
+	log_frozen = false;
+	ck_assert_ptr_nonnull(log_put(LOG_FAIL, "text", 5));
+}
+END_TEST
+
+static void *
+put_many(void *arg)
+{
+	struct entry entry = {
+	    .number = (uintptr_t)arg, .again = (uintptr_t)arg};
+
+	for (unsigned i = 0; i < 5000; i++)
+		log_put(LOG_FAIL, &entry, sizeof(entry));
+	return NULL;
+}
+
+START_TEST(threads_do_not_mix_their_entries)
+{
+	struct log *log = start(LOG_BYTES_DEFAULT);
+	pthread_t thread[8];
+	uint64_t nhits = 0;
+
+	for (uintptr_t i = 0; i < 8; i++)
+		pthread_create(&thread[i], NULL, put_many, (void *)(i + 1));
+	for (unsigned i = 0; i < 8; i++)
+		pthread_join(thread[i], NULL);
+	for (uint64_t c = 0; c < log->ncpus; c++)
+		nhits += log->cpu[c].nhits;
+	ck_assert_uint_eq(nhits, 40000);
+	for (uint64_t c = 0; c < log->nchunks; c++) {
+		struct entry *entry =
+		    (struct entry *)(void *)(log->base + c * log->chunk_bytes);
+
+		for (uint64_t i = 0; i < log->chunk_bytes / sizeof(*entry); i++)
+			ck_assert_uint_eq(entry[i].number, entry[i].again);
+	}
+}
+END_TEST
+
+/* The ring of messages. */
+START_TEST(the_last_messages_are_in_the_ring)
+{
+	char line[100];
+
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t at = umem_error_begin;
+
+		memset(line, 'a' + (int)(i % 26), sizeof(line));
+		error_note(line, sizeof(line));
+		ck_assert_uint_eq(umem_error_begin, (at + 100) % 8192);
+		for (unsigned j = 0; j < 100; j++)
+			ck_assert_int_eq(
+			    umem_error_buffer[(at + j) % 8192], line[0]);
+	}
+}
+END_TEST
+
+Suite *
+log_suite(void)
+{
+	Suite *suite = suite_create("log");
+	TCase *tc = tcase_create("log");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_log_that_was_not_asked_for_takes_nothing);
+	tcase_add_test(tc, without_memory_a_log_is_off);
+	tcase_add_test(tc, the_newest_entries_are_there);
+	tcase_add_test(tc, what_is_too_long_is_refused);
+	tcase_add_test(tc, a_frozen_log_stays_as_it_is);
+	tcase_add_test(tc, threads_do_not_mix_their_entries);
+	tcase_add_test(tc, the_last_messages_are_in_the_ring);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

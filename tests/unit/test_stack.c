@@ -1,0 +1,248 @@
+/* test_stack.c - return addresses: right, all of them, and on any stack */
+#include <check.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "tests/unit/child.h"
+#include "umem/stack.h"
+#include "umem/symbol.h"
+#include "vmem/os.h"
+
+#define MOST 300
+
+static uintptr_t pcs[MOST];
+/* raise() is a leaf to the compiler. */
+static volatile unsigned n;
+static volatile bool in_signal;
+
+static noinline void
+trace(void)
+{
+	n = stack_trace(pcs, MOST);
+	__asm__ volatile("" ::: "memory");
+}
+
+static noinline void
+dive(int depth)
+{
+	char room[100 + 8 * (depth % 7)];
+
+	__asm__ volatile("" : : "r"(room) : "memory");
+	if (depth == 0)
+		trace();
+	else
+		dive(depth - 1);
+	__asm__ volatile("" : : "r"(room) : "memory");
+}
+
+static const char *
+name_of(uintptr_t pc)
+{
+	static struct message m;
+
+	m.n = 0;
+	symbol_text(&m, pc);
+	m.text[m.n] = '\0';
+	return m.text;
+}
+
+static bool
+is_in(uintptr_t pc, const char *f)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "unit'%s+0x", f);
+	return strncmp(name_of(pc), name, strlen(name)) == 0;
+}
+
+/* From trace() n times dive(), and the rest. */
+static void
+check_dive(unsigned depth)
+{
+	ck_assert_uint_gt(n, depth + 1);
+	ck_assert(is_in(pcs[0], "trace"));
+	for (unsigned i = 1; i <= depth + 1; i++)
+		ck_assert(is_in(pcs[i], "dive"));
+	ck_assert(!is_in(pcs[depth + 2], "dive"));
+}
+
+START_TEST(each_frame_is_found_in_order)
+{
+	for (int depth = 0; depth < 100; depth += 1 + depth / 4) {
+		dive(depth);
+		check_dive((unsigned)depth);
+	}
+}
+END_TEST
+
+START_TEST(no_more_than_asked_for)
+{
+	for (unsigned most = 0; most < 10; most++) {
+		uintptr_t some[11];
+
+		memset(some, 0xee, sizeof(some));
+		ck_assert_uint_le(stack_trace(some, most), most);
+		ck_assert_uint_eq(some[most], 0xeeeeeeeeeeeeeeee);
+	}
+}
+END_TEST
+
+static void *
+in_thread(void *arg)
+{
+	dive((int)(intptr_t)arg);
+	return arg;
+}
+
+START_TEST(threads_have_stacks_of_their_own)
+{
+	pthread_t thread;
+
+	for (intptr_t depth = 1; depth < 40; depth += 13) {
+		ck_assert_int_eq(
+		    pthread_create(&thread, NULL, in_thread, (void *)depth), 0);
+		pthread_join(thread, NULL);
+		check_dive((unsigned)depth);
+	}
+}
+END_TEST
+
+static ucontext_t here, there;
+
+static void
+in_context(void)
+{
+	dive(5);
+}
+
+/* Right up to the page behind, which is not there. */
+START_TEST(stacks_of_contexts_end_where_they_end)
+{
+	size_t page = os_page_size();
+
+	for (unsigned turn = 0; turn < 20; turn++) {
+		size_t bytes = 32 * KIB;
+		char *stack = mmap(NULL, bytes + 2 * page, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		mprotect(stack + page, bytes, PROT_READ | PROT_WRITE);
+		getcontext(&there);
+		there.uc_stack.ss_sp = stack + page;
+		there.uc_stack.ss_size = bytes;
+		there.uc_link = &here;
+		makecontext(&there, in_context, 0);
+		swapcontext(&here, &there);
+		check_dive(5);
+		ck_assert_uint_lt(n, 20);
+		munmap(stack, bytes + 2 * page);
+		dive(3);
+		check_dive(3);
+	}
+}
+END_TEST
+
+static void
+on_signal(int signal)
+{
+	(void)signal;
+	in_signal = stack_in_signal();
+	trace();
+	__asm__ volatile("" ::: "memory");
+}
+
+static noinline void
+raise_it(void)
+{
+	raise(SIGUSR1);
+	__asm__ volatile("" ::: "memory");
+}
+
+START_TEST(a_handler_and_what_it_interrupted_are_seen)
+{
+	stack_t alternative = {.ss_sp = malloc(64 * KIB), .ss_size = 64 * KIB};
+	struct sigaction action = {.sa_handler = on_signal};
+
+	ck_assert(!stack_in_signal());
+	for (int turn = 0; turn < 2; turn++) {
+		unsigned i;
+
+		action.sa_flags = turn == 0 ? 0 : SA_ONSTACK;
+		ck_assert_int_eq(sigaltstack(&alternative, NULL), 0);
+		sigaction(SIGUSR1, &action, NULL);
+		in_signal = false;
+		raise_it();
+		ck_assert(in_signal);
+		ck_assert(is_in(pcs[1], "on_signal"));
+		/* Another stack is far away, and is not followed. */
+		for (i = 2; i < n && !is_in(pcs[i], "raise_it"); i++)
+			;
+		ck_assert(turn == 1 || i < n);
+		ck_assert(!stack_in_signal());
+	}
+	free(alternative.ss_sp);
+}
+END_TEST
+
+START_TEST(frames_that_lie_are_survived)
+{
+	uintptr_t stack[64];
+
+	/* A frame pointer to anywhere. */
+	for (unsigned i = 0; i < 64; i++)
+		stack[i] = (uintptr_t)stack + 0x1000000 * i;
+	__asm__ volatile("" : : "r"(stack) : "memory");
+	trace();
+	ck_assert_uint_gt(n, 1);
+}
+END_TEST
+
+START_TEST(the_thread_is_the_kernels)
+{
+	int status;
+	pid_t child;
+
+	ck_assert_uint_eq(stack_thread(), os_thread_id());
+	ck_assert_uint_eq(stack_thread(), os_thread_id());
+	child = fork();
+	if (child == 0)
+		_exit(stack_thread() == os_thread_id() ? 0 : 1);
+	waitpid(child, &status, 0);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(addresses_have_names)
+{
+	dive(1);
+	ck_assert_ptr_nonnull(strstr(name_of(pcs[0]), "unit'trace+0x"));
+	ck_assert_ptr_nonnull(strstr(name_of(pcs[1]), "unit'dive+0x"));
+	ck_assert_ptr_nonnull(
+	    strstr(name_of((uintptr_t)getenv + 4), "libc.so.6'getenv+0x4"));
+	ck_assert_str_eq(name_of(0x1234), "0x1234");
+	ck_assert_str_eq(name_of(0), "0x0");
+}
+END_TEST
+
+Suite *
+stack_suite(void)
+{
+	Suite *suite = suite_create("stack");
+	TCase *tc = tcase_create("stack");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, each_frame_is_found_in_order);
+	tcase_add_test(tc, no_more_than_asked_for);
+	tcase_add_test(tc, threads_have_stacks_of_their_own);
+	tcase_add_test(tc, stacks_of_contexts_end_where_they_end);
+	tcase_add_test(tc, a_handler_and_what_it_interrupted_are_seen);
+	tcase_add_test(tc, frames_that_lie_are_survived);
+	tcase_add_test(tc, the_thread_is_the_kernels);
+	tcase_add_test(tc, addresses_have_names);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
