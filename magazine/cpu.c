@@ -244,6 +244,20 @@ cpu_header_free(struct cpu_hot *hot)
 	lock_release(&regions_lock);
 }
 
+static uint32_t *
+ticks_of(struct cpu_hot *none)
+{
+	return (uint32_t *)(void *)((char *)none + CPU_TICKS_AT);
+}
+
+/* Bottom first: without it, this top would be one to pop from. */
+static void
+ticks_start(struct cpu_hot *none)
+{
+	__atomic_store_n(&none->bottom, CPU_NO_BOTTOM, __ATOMIC_RELEASE);
+	__atomic_store_n(ticks_of(none), cpu_layer.ticks, __ATOMIC_RELEASE);
+}
+
 static bool
 block_commit_locked(struct region *region, unsigned cpu)
 {
@@ -259,7 +273,7 @@ block_commit_locked(struct region *region, unsigned cpu)
 		if ((region->taken[i / 64] >> (i % 64) & 1) != 0)
 			guard_write(region, cpu, i);
 	if (region == regions)
-		hot_of(header_hot(region, 0), cpu)->magic = cpu_layer.ticks;
+		ticks_start(hot_of(header_hot(region, 0), cpu));
 	/* Release: pairs with the load in block_commit(). */
 	__atomic_store_n(&region->committed[cpu], 1, __ATOMIC_RELEASE);
 	if (cpu_layer.nused < cpu + 1)
@@ -416,7 +430,7 @@ cpu_ticked(const struct cpu_owned *owned)
 	uint32_t left;
 	uint32_t *ticks;
 
-	ticks = &hot_of(header_hot(regions, 0), owned->cpu)->magic;
+	ticks = ticks_of(hot_of(header_hot(regions, 0), owned->cpu));
 	/* Relaxed: sections of this CPU go on counting; no count matters. */
 	left = __atomic_load_n(ticks, __ATOMIC_RELAXED);
 	if (cpu_layer.rseq.owner == RSEQ_NONE)

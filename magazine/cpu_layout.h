@@ -7,7 +7,10 @@
  * apart.  A header that is all zeros refuses every operation, so a block is
  * usable before anything was written to it.
  *
- * Header 0 is never opened; its magic is the block's ticks.
+ * Header 0 is never opened: its bottom says so, and its top is free to be the
+ * block's ticks.  They lie at the start of a page because the rounds of no
+ * magazine do: a processor takes a load for dependent on a store before it if
+ * the last 12 bits of their addresses are equal.
  */
 #ifndef MAGAZINE_CPU_LAYOUT_H
 #define MAGAZINE_CPU_LAYOUT_H
@@ -45,7 +48,7 @@ struct cpu_guard {
 #define CPU_GUARD_NONE ((struct cpu_guard){0, UINT32_MAX})
 
 /* In header 0: pushes that this CPU may do until one is refused. */
-#define CPU_TICKS_AT offsetof(struct cpu_hot, magic)
+#define CPU_TICKS_AT offsetof(struct cpu_hot, top)
 
 #define CPU_CLAIMED   ((uintptr_t)INT64_MIN)
 #define CPU_NO_BOTTOM ((uintptr_t)INT64_MAX)
