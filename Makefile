@@ -50,7 +50,8 @@ UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
 SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so
-TOOLS	:= $(patsubst tools/%.c,$B/%,$(wildcard tools/*.c))
+TOOLS	:= $B/umem
+TOOL_O	:= $(patsubst %.c,$O/%.o,$(wildcard tools/*.c))
 
 # tests/X/name.c and name.cc become $B/X/name.
 outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
@@ -108,13 +109,15 @@ $B/libumem.a: $(INNER_O)
 # The installed command looks in $(LIBDIR) if the library is not near itself;
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
-tool	= $(CC) $(CPPFLAGS) $(CFLAGS) $1 -o $@ $< $(LDFLAGS)
-$(TOOLS): $B/%: tools/%.c | $(NEEDS)
+INSTALLED_O := $(TOOL_O:$O/tools/run.o=$O/bin$(LIBDIR)/run.o)
+TOOL_LIBS := $(if $(CROSS),,-ldw)
+$(TOOLS): $(TOOL_O)
+	$(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
+$(INSTALLED_TOOLS): $(INSTALLED_O)
+	$(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
+$O/bin$(LIBDIR)/run.o: tools/run.c | $(NEEDS)
 	@mkdir -p $(@D)
-	$(call tool)
-$(INSTALLED_TOOLS): $O/bin$(LIBDIR)/%: tools/%.c
-	@mkdir -p $(@D)
-	$(call tool,-DUMEM_LIBDIR='"$(LIBDIR)"')
+	$(CC) $(CPPFLAGS) $(CFLAGS) -DUMEM_LIBDIR='"$(LIBDIR)"' -c -o $@ $<
 
 # tests/unit/test_slab.c gives slab_suite(); the list follows the files.
 ROOMS	:= $(patsubst tests/unit/test_%.c,%,$(filter tests/unit/test_%,$(UNIT_C)))
@@ -234,5 +237,5 @@ uninstall:
 clean:
 	rm -rf build build-*
 
--include $(LIB_O:.o=.d) $(UNIT_O:.o=.d) $(addsuffix .d,$(TOOLS) \
-	$(INSTALLED_TOOLS) $(PROGRAMS) $(STRESSES) $(BENCHES))
+-include $(patsubst %.o,%.d,$(LIB_O) $(UNIT_O) $(TOOL_O) $(INSTALLED_O)) \
+	$(addsuffix .d,$(PROGRAMS) $(STRESSES) $(BENCHES))

@@ -56,6 +56,7 @@
  */
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
+#include "vmem/describe.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -609,3 +610,10 @@ cpu_unlock_for_fork(void)
 	each_header_for_fork(owned_end, /* free_too */ true);
 	lock_release_for_fork(&regions_lock);
 }
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(regions),
+    DESCRIBE_MEMBER("region", struct region, blocks),
+    DESCRIBE_MEMBER("region", struct region, committed),
+    DESCRIBE_MEMBER("region", struct region, next),
+};

@@ -9,11 +9,11 @@
 # Quiet when nothing is missing; says what it installs when something is.
 set -eu
 
-test='gcc g++ make binutils pkg-config check gdb valgrind python3
+test='gcc g++ make binutils pkg-config check gdb libdw-dev valgrind python3
 	python3-venv perl procps file gcc-aarch64-linux-gnu
 	libc6-dev-arm64-cross mandoc shellcheck git sqlite3 redis-server
 	redis-tools nginx lua5.4'
-demo='gcc g++ make binutils time python3 sqlite3 redis-server redis-tools
+demo='gcc g++ make binutils libdw-dev time python3 sqlite3 redis-server redis-tools
 	libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2'
 bench="$demo clang cmake lua5.4 perl z3 ghostscript nodejs"
 stress='redis-server redis-tools sqlite3 git nginx nodejs gdb

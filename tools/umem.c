@@ -1,186 +1,94 @@
 /*
- * umem.c - the command umem: run a program on this malloc
+ * umem.c - the command umem: run a program on this malloc, and look at one
  *
- *	umem run [-v] [--] program [argument ...]
- *	umem version
- *	umem help
- *
- * The command only sets LD_PRELOAD and UMEM_OPTIONS and becomes the program.
- * It is not linked with the library, so that it works however that is broken.
+ * The table of commands.  Each is in a file of its own; "run" is in run.c, all
+ * others look at a process or a core file (target.c, layout.c, model.c).
  */
-#include <errno.h>
-#include <limits.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "tools/common.h"
+#include "tools/print.h"
 #include "umem/umem.h"
 
-#define SHIM "libumem_malloc.so.1"
+/* As env(1) has it: what run(1)'s likes use when they are used wrongly. */
+#define EXIT_OURS 125
 
-/* Where the library is installed; the Makefile knows. */
-#ifndef UMEM_LIBDIR
-#define UMEM_LIBDIR "/usr/local/lib"
-#endif
-
-/* As env(1), nice(1) and their like have it. */
-enum {
-	EXIT_OURS = 125,
-	EXIT_NOT_EXECUTABLE = 126,
-	EXIT_NOT_FOUND = 127
+static const struct command commands[] = {
+    {"run", command_run, "[-v] [--] program [argument ...]",
+	"run the program with libumem_malloc as its malloc; -v makes\n"
+	"the library say at the start how it runs"},
+    {"leaks", command_leaks, "[-dfv] [--json] PID|CORE",
+	"what nothing in the program points to any more; status 1 if there\n"
+	"is something; -d details, -v figures of the search"},
+    {"status", command_status, "[--json] PID|CORE", "how the library runs"},
+    {"stat", command_stat, "[--json] PID|CORE",
+	"what each cache and each arena holds"},
+    {"caches", command_caches, "[--json] PID|CORE", "the caches"},
+    {"arenas", command_arenas, "[--json] PID|CORE", "the arenas"},
+    {"whatis", command_whatis, "[-a] [--json] PID|CORE ADDRESS ...",
+	"what an address is; -a everything that it is"},
+    {"grep", command_grep,
+	"[-q] [-a step] [-d distance] [-m mask] [-M mask] [--json]\n"
+	"                 PID|CORE ADDRESS",
+	"where an address is kept; -q only the addresses of these places"},
 };
 
-static const char usage[] =
-    "usage: umem run [-v] [--] program [argument ...]\n"
-    "       umem version\n"
-    "       umem help\n"
-    "\n"
-    "run      run the program with libumem_malloc as its malloc; -v makes\n"
-    "         the library say at the start how it runs\n"
-    "version  print the version\n"
-    "help     print this\n";
-
-static _Noreturn void fail(int status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static _Noreturn void
-fail(int status, const char *format, ...)
-{
-	va_list arguments;
-
-	fputs("umem: ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	putc('\n', stderr);
-	exit(status);
-}
-
-/* The texts joined, which is never freed: the program replaces us. */
-static char *
-join(const char *a, const char *b, const char *c)
-{
-	char *text;
-
-	if (asprintf(&text, "%s%s%s", a, b, c) < 0)
-		fail(EXIT_OURS, "out of memory");
-	return text;
-}
-
-/* Folder this command lies in, or NULL where /proc does not tell. */
-static const char *
-own_folder(void)
-{
-	static char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	char *slash;
-
-	if (n <= 0)
-		return NULL;
-	path[n] = '\0';
-	slash = strrchr(path, '/');
-	if (slash == NULL)
-		return NULL;
-	*slash = '\0';
-	return path;
-}
-
-/*
- * The library beside the command (a build folder), in lib beside the
- * command's folder (an installed tree, moved or not), or where the build was
- * told it would be.
- */
-static const char *
-find_shim(void)
-{
-	const char *own = own_folder();
-	const char *candidates[] = {
-	    own ? join(own, "/", SHIM) : NULL,
-	    own ? join(own, "/../lib/", SHIM) : NULL,
-	    UMEM_LIBDIR "/" SHIM,
-	};
-
-	for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
-		char *path;
-
-		if (candidates[i] == NULL || access(candidates[i], R_OK) != 0)
-			continue;
-		path = realpath(candidates[i], NULL);
-		if (path == NULL)
-			continue;
-		if (strpbrk(path, ": \t") != NULL)
-			fail(EXIT_OURS,
-			    "LD_PRELOAD cannot name %s: blank or colon", path);
-		return path;
-	}
-	fail(EXIT_OURS, "no %s beside umem, in ../lib or in %s", SHIM,
-	    UMEM_LIBDIR);
-}
-
-/* For the program that we become. */
 static void
-set_variable(const char *name, const char *text)
+print_help(void)
 {
-	if (setenv(name, text, /* overwrite */ true) != 0)
-		fail(EXIT_OURS, "cannot set %s: %s", name, strerror(errno));
+	for (size_t i = 0; i < array_size(commands); i++)
+		printf("%s umem %s %s\n", i == 0 ? "usage:" : "      ",
+		    commands[i].name, commands[i].usage);
+	puts("       umem version\n"
+	     "       umem help\n");
+	for (size_t i = 0; i < array_size(commands); i++) {
+		const char *line = commands[i].text;
+		const char *name = commands[i].name;
+
+		while (line != NULL) {
+			const char *end = strchr(line, '\n');
+			size_t n = end ? (size_t)(end - line) : strlen(line);
+
+			printf("%-9s %.*s\n", name, (int)n, line);
+			line = end ? end + 1 : NULL;
+			name = "";
+		}
+	}
+	puts("version   print the version\n"
+	     "help      print this");
 }
 
-static _Noreturn void
-run(char **arguments)
+_Noreturn void
+fail_usage(const char *name)
 {
-	bool verbose = false;
-	const char *old;
-	int error;
-
-	for (; *arguments && **arguments == '-'; arguments++) {
-		if (strcmp(*arguments, "--") == 0) {
-			arguments++;
-			break;
-		}
-		if (strcmp(*arguments, "-v") != 0)
-			fail(EXIT_OURS, "run: no option %s; see umem help",
-			    *arguments);
-		verbose = true;
-	}
-	if (*arguments == NULL)
-		fail(EXIT_OURS, "run: no program given; see umem help");
-
-	old = getenv("LD_PRELOAD");
-	set_variable("LD_PRELOAD",
-	    old && *old ? join(find_shim(), ":", old) : find_shim());
-	old = getenv("UMEM_OPTIONS");
-	if (verbose)
-		set_variable("UMEM_OPTIONS",
-		    old && *old ? join(old, ",", "verbose") : "verbose");
-
-	execvp(arguments[0], arguments);
-	error = errno;
-	fail(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE,
-	    "run: %s: %s", arguments[0], strerror(error));
+	fflush(stdout);
+	for (size_t i = 0; i < array_size(commands); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			fprintf(stderr, "usage: umem %s %s\n", name,
+			    commands[i].usage);
+	exit(EXIT_BLIND);
 }
 
 int
 main(int argc, char **argv)
 {
 	if (argc < 2) {
-		fputs(usage, stderr);
+		print_help();
 		return EXIT_OURS;
 	}
-	if (strcmp(argv[1], "run") == 0)
-		run(argv + 2);
+	for (size_t i = 0; i < array_size(commands); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return print_end(commands[i].run(argc - 1, argv + 1));
+	if (strcmp(argv[1], "version") != 0 && strcmp(argv[1], "help") != 0 &&
+	    strcmp(argv[1], "--version") != 0 && strcmp(argv[1], "--help") != 0)
+		fail(EXIT_OURS, "no command %s; see umem help", argv[1]);
 	if (argc > 2)
 		fail(EXIT_OURS, "%s takes no argument", argv[1]);
 	if (strcmp(argv[1], "version") == 0 ||
 	    strcmp(argv[1], "--version") == 0)
 		puts("umem " UMEM_VERSION);
-	else if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)
-		fputs(usage, stdout);
 	else
-		fail(EXIT_OURS, "no command %s; see umem help", argv[1]);
-	if (fflush(stdout) != 0)
-		fail(EXIT_OURS, "standard output: %s", strerror(errno));
-	return EXIT_SUCCESS;
+		print_help();
+	return print_end(EXIT_SUCCESS);
 }

@@ -29,6 +29,7 @@
 #include "umem/nofail.h"
 #include "umem/options.h"
 #include "umem/update.h"
+#include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/os.h"
@@ -309,3 +310,8 @@ vmem_heap_arena(vmem_alloc_t **alloc, vmem_free_t **release)
 		*release = vmem_free;
 	return arena;
 }
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(boot),
+    DESCRIBE_VARIABLE(boot_used),
+};

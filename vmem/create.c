@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "vmem/arena.h"
+#include "vmem/describe.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -275,3 +276,7 @@ vmem_unlock_for_fork(void)
 	}
 	lock_release_for_fork(&arena_list_lock);
 }
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(arena_list),
+};

@@ -45,6 +45,7 @@
  *
  * Always true: base <= committed_end <= reserved_end <= end of slot.
  */
+#include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/lock.h"
@@ -680,3 +681,10 @@ heap_public_arena(void)
 	vmem_destroy(made);
 	return none;
 }
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(heap_arena),
+    DESCRIBE_VARIABLE(committed_end),
+    DESCRIBE_VARIABLE(states),
+    DESCRIBE_VARIABLE(ndirty),
+};

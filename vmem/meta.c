@@ -14,11 +14,16 @@
  * A freed block keeps its list link in its first word, and is cleared when it
  * is handed out again, so every block starts as zeros.
  *
+ * Every range that the kernel gave is on a list, so that tools can tell them
+ * from the program's: a chunk has its record in front, a block that is mapped
+ * alone has it elsewhere.
+ *
  * Locking: one lock, a leaf.  The system calls are made while it is held,
  * since a chunk lasts for hundreds of blocks.
  */
 #include <string.h>
 
+#include "vmem/describe.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -34,10 +39,19 @@
 /* Steps: 16, 32, 48, 64, then four per doubling up to STEP_MAX. */
 #define NSTEPS (4 + 4 * 10)
 
+/* Memory from the kernel. */
+struct meta_range {
+	struct meta_range *next;
+	void *at;
+	size_t bytes;
+};
+
 static struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
-static void *freed[NSTEPS]; /* [meta_lock] linked by first word */
-static char *chunk_at;      /* [meta_lock] not yet cut */
-static char *chunk_end;     /* [meta_lock] */
+static void *freed[NSTEPS];       /* [meta_lock] linked by first word */
+static char *chunk_at;            /* [meta_lock] not yet cut */
+static char *chunk_end;           /* [meta_lock] */
+static struct meta_range *chunks; /* [meta_lock] */
+static struct meta_range *alones; /* [meta_lock] blocks mapped alone */
 static uint64_t starved_ns; /* [meta_lock] when the last map failed, or 0 */
 static size_t used_bytes;   /* [meta_lock] */
 static size_t mapped_bytes; /* [meta_lock] */
@@ -69,6 +83,29 @@ map_locked(size_t bytes)
 	return at;
 }
 
+/* The list is right at every moment, for those who read it from outside. */
+static void
+range_add_locked(
+    struct meta_range **list, struct meta_range *range, void *at, size_t bytes)
+{
+	range->next = *list;
+	range->at = at;
+	range->bytes = bytes;
+	__atomic_store_n(list, range, __ATOMIC_RELEASE);
+}
+
+static char *
+chunk_map_locked(void)
+{
+	char *at = map_locked(CHUNK_BYTES);
+
+	if (at == NULL)
+		return NULL;
+	range_add_locked(&chunks, (void *)at, at, CHUNK_BYTES);
+	chunk_end = at + CHUNK_BYTES;
+	return at + align_up(sizeof(struct meta_range), CACHE_LINE);
+}
+
 /* From the chunk; what is left of an old one is lost, less than STEP_MAX. */
 static void *
 cut_locked(size_t bytes)
@@ -79,11 +116,10 @@ cut_locked(size_t bytes)
 
 	if (chunk_at == NULL || at > chunk_end ||
 	    (size_t)(chunk_end - at) < bytes) {
-		at = map_locked(CHUNK_BYTES);
+		at = chunk_map_locked();
 		starved_ns = at == NULL ? os_now_ns() : 0;
 		if (at == NULL)
 			return NULL;
-		chunk_end = at + CHUNK_BYTES;
 	}
 	chunk_at = at + bytes;
 	return at;
@@ -99,6 +135,46 @@ take_locked(unsigned step, size_t bytes)
 	freed[step] = *block;
 	memset(block, 0, bytes);
 	return block;
+}
+
+/* A block of many pages; its record is a block of the smallest kind. */
+static void *
+alone_map_locked(size_t bytes)
+{
+	size_t record_bytes;
+	unsigned step = step_of(sizeof(struct meta_range), &record_bytes);
+	struct meta_range *range = take_locked(step, record_bytes);
+	void *at = NULL;
+
+	if (range == NULL)
+		return NULL;
+	at = map_locked(bytes);
+	if (at != NULL) {
+		range_add_locked(&alones, range, at, bytes);
+		return at;
+	}
+	*(void **)range = freed[step];
+	freed[step] = range;
+	return NULL;
+}
+
+/* There are few of them: hash tables and the like. */
+static void
+alone_unmap_locked(void *at, size_t bytes)
+{
+	size_t record_bytes;
+	unsigned step = step_of(sizeof(struct meta_range), &record_bytes);
+	struct meta_range **link = &alones;
+	struct meta_range *range;
+
+	while ((*link)->at != at)
+		link = &(*link)->next;
+	range = *link;
+	*link = range->next;
+	*(void **)range = freed[step];
+	freed[step] = range;
+	if (os_unmap(at, bytes))
+		mapped_bytes -= bytes;
 }
 
 static size_t
@@ -123,7 +199,7 @@ alloc(size_t bytes, bool spare)
 
 	lock_take(&meta_lock);
 	if (bytes > STEP_MAX) {
-		block = map_locked(rounded);
+		block = alone_map_locked(rounded);
 	} else {
 		unsigned step = step_of(bytes, &rounded);
 
@@ -155,8 +231,7 @@ meta_free(void *block, size_t bytes)
 
 	lock_take(&meta_lock);
 	if (bytes > STEP_MAX) {
-		if (os_unmap(block, rounded))
-			mapped_bytes -= rounded;
+		alone_unmap_locked(block, rounded);
 	} else {
 		unsigned step = step_of(bytes, &rounded);
 
@@ -207,3 +282,14 @@ meta_unlock_for_fork(void)
 {
 	lock_release_for_fork(&meta_lock);
 }
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(freed),
+    DESCRIBE_VARIABLE(chunks),
+    DESCRIBE_VARIABLE(alones),
+    DESCRIBE_VARIABLE(used_bytes),
+    DESCRIBE_VARIABLE(mapped_bytes),
+    DESCRIBE_MEMBER("meta_range", struct meta_range, next),
+    DESCRIBE_MEMBER("meta_range", struct meta_range, at),
+    DESCRIBE_MEMBER("meta_range", struct meta_range, bytes),
+};

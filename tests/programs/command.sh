@@ -19,8 +19,14 @@ expect() {
 expect 0 '^umem [0-9]+\.[0-9]+\.[0-9]+$' "$umem" version
 expect 0 '^usage: umem run' "$umem" help
 expect 125 '^usage: umem run' "$umem"
-expect 125 '^umem: no command walk; see umem help$' "$umem" walk
+expect 125 '^umem: no command fly; see umem help$' "$umem" fly
 expect 125 '^umem: version takes no argument$' "$umem" version x
+expect 2 '^usage: umem leaks' "$umem" leaks
+expect 2 '^usage: umem stat' "$umem" stat 1 2
+expect 2 '^umem: 999999999: no such process$' "$umem" status 999999999
+expect 2 '^umem: [0-9]+: libumem is not loaded' "$umem" status $$
+expect 2 '^umem: /etc/passwd: not a core file$' "$umem" leaks /etc/passwd
+expect 2 '^umem: nosuch: No such file' "$umem" leaks nosuch
 expect 125 '^umem: run: no program given' "$umem" run -v --
 expect 125 '^umem: run: no option -x' "$umem" run -x true
 expect 127 '^umem: run: nosuch: No such file' "$umem" run nosuch

@@ -1,0 +1,67 @@
+# library.sh - what the tests of umem's inspecting commands share; sourced
+#
+# start PROGRAM ARG... - runs it on the library, with a pipe to its standard
+# input, and waits for its "ready"; its number is in $pid.  It ends at finish.
+#
+# shellcheck shell=bash
+
+umem=$B/umem
+
+build() {
+	"$CC" -O1 -g -fno-builtin -D_GNU_SOURCE -I"$TOP" -pthread -w \
+	    -o "$TMP/$1" "$TOP/tests/programs/inspect/$1.c" \
+	    -L"$B" -lumem_malloc -Wl,-rpath,"$B" "${@:2}" || exit 1
+}
+
+start() {
+	rm -f "$TMP/input"
+	mkfifo "$TMP/input"
+	LD_PRELOAD=$SHIM "$@" <"$TMP/input" >"$TMP/told" &
+	pid=$!
+	exec 9>"$TMP/input"
+	for ((i = 0; i < 500; i++)); do
+		grep -qx ready "$TMP/told" && return
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.02
+	done
+	echo "$*: never ready"
+	exit 1
+}
+
+# finish STATUS - lets the program end, which must be with that status
+finish() {
+	exec 9>&-
+	wait "$pid"
+	local status=$?
+	if [ "$status" -ne "$1" ]; then
+		echo "the program ended with $status"
+		exit 1
+	fi
+}
+
+# leaked TARGET - the addresses that umem leaks finds, sorted, to $TMP/found
+leaked() {
+	"$umem" leaks -d --json "$1" >"$TMP/json" 2>"$TMP/said"
+	local status=$?
+	if [ "$status" -gt 1 ] || [ -s "$TMP/said" ]; then
+		echo "umem leaks $1: status $status"
+		cat "$TMP/said"
+		exit 1
+	fi
+	python3 - "$TMP/json" <<-'END' | sort >"$TMP/found"
+	import json, sys
+	for leak in json.load(open(sys.argv[1]))["leaks"]:
+	    for at in leak["buffers"]:
+	        print(at[2:])
+	END
+}
+
+# exactly_planted WHAT - is $TMP/found what the program said it lost?
+exactly_planted() {
+	sed -n 's/^leak //p' "$TMP/told" | sort >"$TMP/lost"
+	if ! cmp -s "$TMP/lost" "$TMP/found"; then
+		echo "$1: < was planted and not found, > was found in vain:"
+		diff "$TMP/lost" "$TMP/found" | head -20
+		exit 1
+	fi
+}

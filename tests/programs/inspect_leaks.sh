@@ -1,0 +1,44 @@
+#!/bin/bash
+# umem leaks finds all that was lost and nothing else: in a process with few
+# and with many threads, idle and at work, again and again, and in a core.
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build planted
+
+start "$TMP/planted" 2
+leaked "$pid"
+exactly_planted "2 threads"
+leaked "$pid"
+exactly_planted "2 threads, again"
+"$umem" leaks "$pid" >said
+status=$?
+if [ $status -ne 1 ]; then
+	echo "status for leaks is $status"
+	exit 1
+fi
+for line in '^BYTES +LEAKED +VMEM_SEG CALLER$' '^31457280 +1 [0-9a-f]{16} \?$' \
+    '^CACHE +LEAKED +BUFFER CALLER$' '^ +Total +[0-9]+ buffers, [0-9]+ bytes$'; do
+	if ! grep -Eq "$line" said; then
+		echo "not the tables of findleaks: no $line in"
+		cat said
+		exit 1
+	fi
+done
+gcore -o core "$pid" >/dev/null 2>&1
+leaked "core.$pid"
+exactly_planted "core by gcore"
+rm -f "core.$pid"
+finish 0
+
+start "$TMP/planted" 200
+leaked "$pid"
+exactly_planted "200 threads"
+finish 0
+
+start "$TMP/planted" 3 4
+for ((n = 0; n < 25; n++)); do
+	leaked "$pid"
+	exactly_planted "4 threads at work, look $n"
+done
+finish 0

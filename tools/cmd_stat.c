@@ -1,0 +1,325 @@
+/*
+ * cmd_stat.c - umem status, stat and caches: figures as the library keeps them
+ *
+ * The columns are those of ::umem_status, ::umastat and ::umem_cache.
+ */
+#include <unistd.h>
+
+#include "tools/model.h"
+#include "tools/print.h"
+#include "tools/stat.h"
+#include "umem/umem.h"
+
+/* The one word behind the options: which process or core. */
+static const char *
+only_target(int argc, char **argv)
+{
+	int letter;
+
+	while ((letter = next_option(argc, argv, "")) != -1)
+		json_wanted |= letter == 'J';
+	if (argc - optind != 1)
+		fail_usage(argv[0]);
+	return argv[optind];
+}
+
+static uint64_t
+layer(struct model *model, enum layout_entry entry)
+{
+	const char *at = target_at(
+	    model->target, layout_value(model->layout, L_CPU_LAYER), 1);
+
+	return at ? layout_get(model->layout, at, entry) : 0;
+}
+
+static const char *
+mode_of(struct model *model)
+{
+	uint64_t owner = layer(model, L_LAYER_OWNER);
+
+	if (owner == layout_value(model->layout, L_OWNER_NONE))
+		return "locked";
+	return layer(model, L_LAYER_BY_MM_CID) ? "rseq, by mm_cid"
+					       : "rseq, by cpu_id";
+}
+
+int
+command_status(int argc, char **argv)
+{
+	struct model *model = model_of(only_target(argc, argv), false);
+	const struct layout *l = model->layout;
+	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
+
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_text("status", "ready and active");
+		json_text("library", l->object);
+		json_text("version", l->version);
+		json_text("mode", mode_of(model));
+		json_number("concurrency", layer(model, L_LAYER_NWANTED));
+		json_number("heap_bytes", model->end - model->base);
+		json_address("heap", model->base);
+		json_number("own_bytes", mapped);
+		json_number("threads", model->target->nthreads);
+		json_close();
+		return EXIT_FINE;
+	}
+	printf("Status:         ready and active\n");
+	printf("Concurrency:    %lu\n", layer(model, L_LAYER_NWANTED));
+	printf("Library:        %s, version %s\n", l->object, l->version);
+	printf("Mode:           %s\n", mode_of(model));
+	printf("Heap:           %s at %lx\n", human(model->end - model->base),
+	    model->base);
+	printf("Own memory:     %s\n", human(mapped));
+	printf("Threads:        %zu\n", model->target->nthreads);
+	return EXIT_FINE;
+}
+
+#define CACHE_RULE                                                             \
+	"------------------------- ------ ------- ------- ------- ------- "    \
+	"--------- -----"
+#define ARENA_RULE                                                             \
+	"------------------------- --------- ---------- --------- --------- "  \
+	"-----"
+
+/* Of the caches that take their slabs from one arena. */
+struct sum {
+	const char *name;
+	uint64_t source;
+	uint64_t bytes;
+	uint64_t nallocs;
+	uint64_t nfailed;
+};
+
+static void
+print_cache(const struct cache *c)
+{
+	printf("%-25s %6lu %7lu %7lu %7lu %7s %9lu %5lu\n", c->name, c->bufsize,
+	    c->nlive, c->ncached, c->ntotal, human(c->nslabs * c->slab_bytes),
+	    c->nallocs, c->nfailed);
+}
+
+static void
+json_cache(const struct cache *c)
+{
+	json_open(NULL, '{');
+	json_text("name", c->name);
+	json_address("address", c->at);
+	json_number("buffer_size", c->bufsize);
+	json_number("chunk_size", c->chunk);
+	json_number("in_use", c->nlive);
+	json_number("in_magazines", c->ncached);
+	json_number("total", c->ntotal);
+	json_number("slabs", c->nslabs);
+	json_number("memory", c->nslabs * c->slab_bytes);
+	json_number("loads", c->nallocs);
+	json_number("failed", c->nfailed);
+	json_close();
+}
+
+/* A line for each arena that caches take from. */
+static void
+print_sums(const struct model *model)
+{
+	for (size_t i = 0; i < model->ncaches; i++) {
+		uint64_t source = model->caches[i].source;
+		struct sum sum = {.name = "umem_heap", .source = source};
+		bool seen = false;
+
+		for (size_t j = 0; j < i; j++)
+			seen |= model->caches[j].source == source;
+		if (seen)
+			continue;
+		for (size_t j = 0; j < model->narenas; j++)
+			if (model->arenas[j].at == source)
+				sum.name = model->arenas[j].name;
+		for (size_t j = i; j < model->ncaches; j++) {
+			const struct cache *c = &model->caches[j];
+
+			if (c->source != source)
+				continue;
+			sum.bytes += c->nslabs * c->slab_bytes;
+			sum.nallocs += c->nallocs;
+			sum.nfailed += c->nfailed;
+		}
+		printf("Total %-42s %13s %9lu %5lu\n", xprint("[%s]", sum.name),
+		    human(sum.bytes), sum.nallocs, sum.nfailed);
+	}
+}
+
+static uint64_t
+arena_get(struct model *model, const struct arena *a, enum layout_entry entry)
+{
+	return layout_get(model->layout, a->record, entry);
+}
+
+static void
+print_arena(struct model *model, const struct arena *a)
+{
+	int indent = (int)(4 * a->depth);
+
+	printf("%*s%-*s %9s %10s %9s %9lu %5lu\n", indent, "",
+	    indent < 25 ? 25 - indent : 0, a->name,
+	    human(arena_get(model, a, L_ARENA_INUSE)),
+	    human(arena_get(model, a, L_ARENA_TOTAL)),
+	    human(arena_get(model, a, L_ARENA_IMPORTED)),
+	    arena_get(model, a, L_ARENA_NALLOCS),
+	    arena_get(model, a, L_ARENA_NFAILS));
+}
+
+static void
+json_arena(struct model *model, const struct arena *a)
+{
+	json_open(NULL, '{');
+	json_text("name", a->name);
+	json_address("address", a->at);
+	json_address("source", a->source);
+	json_number("in_use", arena_get(model, a, L_ARENA_INUSE));
+	json_number("total", arena_get(model, a, L_ARENA_TOTAL));
+	json_number("import", arena_get(model, a, L_ARENA_IMPORTED));
+	json_number("succeeded", arena_get(model, a, L_ARENA_NALLOCS));
+	json_number("failed", arena_get(model, a, L_ARENA_NFAILS));
+	json_close();
+}
+
+static uint64_t
+larges_bytes(const struct model *model)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < model->nlarges; i++)
+		bytes += model->larges[i].bytes;
+	return bytes;
+}
+
+static void
+print_stat(struct model *model)
+{
+	puts("cache                        buf     buf     buf     buf  memory"
+	     "     alloc alloc");
+	puts("name                        size  in use  in mag   total  in use"
+	     "     loads  fail");
+	puts(CACHE_RULE);
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].ntotal != 0 || model->caches[i].class == 0)
+			print_cache(&model->caches[i]);
+	puts(CACHE_RULE);
+	print_sums(model);
+	printf("Total %-42s %13s %9zu %5d\n", "[large blocks]",
+	    human(larges_bytes(model)), model->nlarges, 0);
+	puts(CACHE_RULE);
+	puts("\nvmem                         memory     memory    memory     "
+	     "alloc alloc");
+	puts("name                         in use      total    import   "
+	     "succeed  fail");
+	puts(ARENA_RULE);
+	for (size_t i = 0; i < model->narenas; i++)
+		print_arena(model, &model->arenas[i]);
+	puts(ARENA_RULE);
+}
+
+static void
+print_stat_json(struct model *model)
+{
+	json_open(NULL, '{');
+	json_open("caches", '[');
+	for (size_t i = 0; i < model->ncaches; i++)
+		json_cache(&model->caches[i]);
+	json_close();
+	json_open("large", '{');
+	json_number("blocks", model->nlarges);
+	json_number("memory", larges_bytes(model));
+	json_close();
+	json_open("arenas", '[');
+	for (size_t i = 0; i < model->narenas; i++)
+		json_arena(model, &model->arenas[i]);
+	json_close();
+	json_close();
+}
+
+void
+stat_report(struct model *model)
+{
+	if (json_wanted)
+		print_stat_json(model);
+	else
+		print_stat(model);
+}
+
+int
+command_stat(int argc, char **argv)
+{
+	stat_report(model_of(only_target(argc, argv), false));
+	return EXIT_FINE;
+}
+
+/* libumem's UMF_* of a cache; here what is not debugging: its layout. */
+#define UMF_NOMAGAZINE 0x0020u
+#define UMF_HASH       0x0200u
+
+static unsigned
+flags_of(const struct model *model, const struct cache *c)
+{
+	const struct described *debug =
+	    layout_optional(model->layout, "cache.debug");
+	unsigned flags = UMF_HASH;
+
+	if (!c->has_magazines)
+		flags |= UMF_NOMAGAZINE;
+	if (debug != NULL)
+		flags |= (unsigned)layout_number(
+		    c->record + debug->value, debug->bytes);
+	return flags;
+}
+
+int
+command_caches(int argc, char **argv)
+{
+	struct model *model = model_of(only_target(argc, argv), false);
+
+	if (json_wanted) {
+		json_open(NULL, '[');
+		for (size_t i = 0; i < model->ncaches; i++)
+			json_cache(&model->caches[i]);
+		json_close();
+		return EXIT_FINE;
+	}
+	printf("%-16s %-25s %4s %8s %8s %8s\n", "ADDR", "NAME", "FLAG", "CFLAG",
+	    "BUFSIZE", "BUFTOTL");
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		printf("%016lx %-25s %04x %08x %8lu %8lu\n", c->at, c->name,
+		    flags_of(model, c), c->flags, c->bufsize, c->ntotal);
+	}
+	return EXIT_FINE;
+}
+
+int
+command_arenas(int argc, char **argv)
+{
+	struct model *model = model_of(only_target(argc, argv), false);
+
+	if (json_wanted)
+		json_open(NULL, '[');
+	else
+		printf("%-16s %-22s %10s %12s %9s %5s\n", "ADDR", "NAME",
+		    "INUSE", "TOTAL", "SUCCEED", "FAIL");
+	for (size_t i = 0; i < model->narenas; i++) {
+		const struct arena *a = &model->arenas[i];
+		int indent = (int)(2 * a->depth);
+
+		if (json_wanted)
+			json_arena(model, a);
+		else
+			printf("%016lx %*s%-*s %10lu %12lu %9lu %5lu\n", a->at,
+			    indent, "", indent < 22 ? 22 - indent : 0, a->name,
+			    arena_get(model, a, L_ARENA_INUSE),
+			    arena_get(model, a, L_ARENA_TOTAL),
+			    arena_get(model, a, L_ARENA_NALLOCS),
+			    arena_get(model, a, L_ARENA_NFAILS));
+	}
+	if (json_wanted)
+		json_close();
+	return EXIT_FINE;
+}

@@ -1,0 +1,252 @@
+/*
+ * cmd_whatis.c - umem whatis: what an address is
+ *
+ * Objects first, allocated or free, then segments of arenas, the innermost
+ * arena first; then what the library or the process has there.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/model.h"
+#include "tools/print.h"
+#include "tools/roots.h"
+#include "tools/whatis.h"
+#include "umem/umem.h"
+#include "vmem/vmem.h"
+
+enum state {
+	ALLOCATED,
+	IN_MAGAZINE,
+	FREE
+};
+
+static const char *const state_words[] = {"allocated", "in a magazine", "free"};
+
+static enum state
+chunk_state(const struct slab *slab, unsigned i)
+{
+	if (bit_get(slab->live, i))
+		return ALLOCATED;
+	return bit_get(slab->free, i) ? FREE : IN_MAGAZINE;
+}
+
+/* "ADDR is BUF+OFF, " */
+static void
+print_where(uint64_t at, uint64_t start)
+{
+	printf("%lx is %lx+%lx, ", at, start, at - start);
+}
+
+static void
+say_chunk(struct model *model, uint64_t at, const struct place *place)
+{
+	const struct cache *c = &model->caches[place->slab->cache];
+	enum state state = chunk_state(place->slab, place->chunk);
+
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", "object");
+		json_text("state", state_words[state]);
+		json_address("buffer", place->start);
+		json_number("size", c->bufsize);
+		json_text("cache", c->name);
+		json_address("slab", place->slab->at);
+		json_close();
+		return;
+	}
+	print_where(at, place->start);
+	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
+	    c->name, state == IN_MAGAZINE ? " (in a magazine)" : "");
+}
+
+static void
+say_large(uint64_t at, const struct place *place)
+{
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", "large block");
+		json_text("state", "allocated");
+		json_address("buffer", place->start);
+		json_number("size", place->bytes);
+		json_close();
+		return;
+	}
+	print_where(at, place->start);
+	printf("allocated from umem_oversize, %lu bytes\n", place->bytes);
+}
+
+static bool
+say_object(struct model *model, uint64_t at)
+{
+	struct place place;
+
+	if (!model_find(model, at, &place))
+		return false;
+	if (place.large != NULL)
+		say_large(at, &place);
+	else if (place.between && json_wanted)
+		return false;
+	else if (place.between)
+		printf("%lx is in slab %lx of %s, in no buffer\n", at,
+		    place.slab->at, model->caches[place.slab->cache].name);
+	else
+		say_chunk(model, at, &place);
+	return true;
+}
+
+static void
+say_segment(uint64_t at, const struct arena *a, const struct segment *s)
+{
+	bool allocated = s->type == VMEM_ALLOC;
+
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", "segment");
+		json_text("state", allocated ? "allocated" : "free");
+		json_address("buffer", s->start);
+		json_number("size", s->size);
+		json_address("segment", s->at);
+		json_text("arena", a->name);
+		json_close();
+		return;
+	}
+	printf("%lx is %lx+%lx (vmem_seg %lx) %s %s vmem arena\n", at, s->start,
+	    at - s->start, s->at, allocated ? "from" : "freed from", a->name);
+}
+
+/* Arenas that import before those that they import from. */
+static bool
+say_segments(struct model *model, uint64_t at, bool all)
+{
+	bool found = false;
+
+	for (size_t i = model->narenas; i-- > 0 && (all || !found);) {
+		const struct arena *a = &model->arenas[i];
+		size_t n;
+		struct segment *segments = model_segments(model, a, &n);
+
+		for (size_t j = 0; j < n; j++)
+			if ((segments[j].type == VMEM_ALLOC ||
+				segments[j].type == VMEM_FREE) &&
+			    at - segments[j].start < segments[j].size) {
+				say_segment(at, a, &segments[j]);
+				found = true;
+			}
+		free(segments);
+	}
+	return found;
+}
+
+static bool
+is_register_stack(struct model *model, const struct mapping *m, int *tid)
+{
+	const struct target *target = model->target;
+
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i].sp - m->start < m->end - m->start) {
+			*tid = target->threads[i].tid;
+			return true;
+		}
+	return false;
+}
+
+static bool
+say_mapping(struct model *model, uint64_t at)
+{
+	const struct mapping *m = target_mapping(model->target, at);
+	const char *what = NULL;
+	int tid;
+
+	if (m == NULL || at - model->base < model->end - model->base)
+		return false;
+	if (roots_is_meta(model, at))
+		what = "memory of the library itself";
+	else if (is_register_stack(model, m, &tid))
+		what = xprint("the stack of thread %d", tid);
+	else if (m->name[0] != '\0')
+		what = m->name;
+	else
+		what = "memory that the program mapped";
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", "mapping");
+		json_address("buffer", m->start);
+		json_number("size", m->end - m->start);
+		json_text("what", what);
+		json_close();
+	} else {
+		printf("%lx is %lx+%lx, in %s\n", at, m->start, at - m->start,
+		    what);
+	}
+	return true;
+}
+
+static void
+say_unknown(uint64_t at)
+{
+	if (!json_wanted) {
+		printf("%lx is unknown\n", at);
+		return;
+	}
+	json_open(NULL, '{');
+	json_address("address", at);
+	json_text("kind", "unknown");
+	json_close();
+}
+
+static void
+say_all(struct model *model, uint64_t at, bool all)
+{
+	bool found = say_object(model, at);
+
+	if (!found || all)
+		found |= say_segments(model, at, all);
+	if (!found || all)
+		found |= say_mapping(model, at);
+	if (!found)
+		say_unknown(at);
+}
+
+void
+whatis_say(struct model *model, uint64_t at)
+{
+	say_all(model, at, /* all */ false);
+}
+
+int
+command_whatis(int argc, char **argv)
+{
+	struct model *model;
+	bool all = false;
+	int letter;
+
+	while ((letter = next_option(argc, argv, "a")) != -1)
+		if (letter == 'J')
+			json_wanted = true;
+		else
+			all = true;
+	if (argc - optind < 2)
+		fail_usage(argv[0]);
+	for (int i = optind + 1; i < argc; i++) {
+		uint64_t at;
+
+		if (!parse_address(argv[i], &at))
+			fail(EXIT_BLIND, "whatis: %s is no address", argv[i]);
+	}
+	model = model_of(argv[optind], false);
+	if (json_wanted)
+		json_open(NULL, '[');
+	for (int i = optind + 1; i < argc; i++) {
+		uint64_t at = 0;
+
+		parse_address(argv[i], &at);
+		say_all(model, at, all);
+	}
+	if (json_wanted)
+		json_close();
+	return EXIT_FINE;
+}

@@ -1,0 +1,133 @@
+/* common.c - what the files of the command share: ends, memory, options */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/common.h"
+
+static void
+say(const char *format, va_list arguments)
+{
+	fflush(stdout);
+	fputs("umem: ", stderr);
+	vfprintf(stderr, format, arguments);
+	putc('\n', stderr);
+}
+
+void
+warn(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(format, arguments);
+	va_end(arguments);
+}
+
+_Noreturn void
+fail(int status, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(format, arguments);
+	va_end(arguments);
+	exit(status);
+}
+
+void *
+xalloc(size_t bytes)
+{
+	void *p = calloc(1, bytes ? bytes : 1);
+
+	if (p == NULL)
+		fail(EXIT_BLIND, "out of memory");
+	return p;
+}
+
+void *
+xresize(void *old, size_t bytes)
+{
+	void *p = realloc(old, bytes);
+
+	if (p == NULL)
+		fail(EXIT_BLIND, "out of memory");
+	return p;
+}
+
+char *
+xprint(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	int n;
+
+	va_start(arguments, format);
+	n = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (n < 0)
+		fail(EXIT_BLIND, "out of memory");
+	return text;
+}
+
+bool
+parse_address(const char *text, uint64_t *address)
+{
+	char *end;
+
+	if (*text == '\0' || *text == '-' || *text == '+' || *text == ' ')
+		return false;
+	errno = 0;
+	*address = strtoull(text, &end, 16);
+	return errno == 0 && *end == '\0';
+}
+
+bool
+parse_size(const char *text, uint64_t *bytes)
+{
+	static const char units[] = "kmgt";
+	const char *unit;
+	char *end;
+	unsigned shift;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*bytes = strtoull(text, &end, 10);
+	if (errno != 0)
+		return false;
+	if (*end == '\0')
+		return true;
+	unit = strchr(units, *end | 0x20);
+	if (unit == NULL || end[1] != '\0')
+		return false;
+	shift = (unsigned)(unit - units + 1) * 10;
+	if (*bytes > UINT64_MAX >> shift)
+		return false;
+	*bytes <<= shift;
+	return true;
+}
+
+double
+seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int
+next_option(int argc, char **argv, const char *letters)
+{
+	static const struct option longs[] = {
+	    {"json", no_argument, NULL, 'J'}, {NULL, 0, NULL, 0}};
+	int letter = getopt_long(argc, argv, letters, longs, NULL);
+
+	if (letter == '?')
+		fail_usage(argv[0]);
+	return letter;
+}

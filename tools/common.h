@@ -1,0 +1,80 @@
+/* common.h - what the files of the command share: ends, memory, options */
+#ifndef TOOLS_COMMON_H
+#define TOOLS_COMMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define array_size(a) (sizeof(a) / sizeof((a)[0]))
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+/* How a command that looks at a process ends. */
+enum {
+	EXIT_FINE = 0,
+	EXIT_FOUND = 1, /* leaks, corrupt buffers, an address that is known */
+	EXIT_BLIND = 2  /* could not look */
+};
+
+/* "umem: " and the message as one line, then the end. */
+_Noreturn void fail(int status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Memory or the end. */
+void *xalloc(size_t bytes); /* zeros */
+void *xresize(void *old, size_t bytes);
+char *xprint(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Room for one more in an array that doubles. */
+#define ARRAY_ROOM(array, n, room)                                             \
+	((n) < (room)                                                          \
+		? (void)0                                                      \
+		: (void)((room) = (room) ? 2 * (room) : 16,                    \
+		      (array) = xresize(array, (room) * sizeof(*(array)))))
+
+/* A hexadecimal address, with or without 0x; false: it is none. */
+bool parse_address(const char *text, uint64_t *address);
+/* A number with k, m, g or t behind it. */
+bool parse_size(const char *text, uint64_t *bytes);
+
+double seconds_now(void);
+
+/* One command: its words behind the name, returns the exit status. */
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *usage; /* the words behind the name */
+	const char *text;  /* lines of help */
+};
+
+/*
+ * Options of a command, read by getopt_long(): letters as getopt has them,
+ * and --json everywhere.  Returns a letter, 'J' for --json, or -1.
+ */
+int next_option(int argc, char **argv, const char *letters);
+_Noreturn void fail_usage(const char *command);
+
+int command_allocdby(int argc, char **argv);
+int command_arenas(int argc, char **argv);
+int command_bufctl(int argc, char **argv);
+int command_caches(int argc, char **argv);
+int command_frag(int argc, char **argv);
+int command_freedby(int argc, char **argv);
+int command_grep(int argc, char **argv);
+int command_leaks(int argc, char **argv);
+int command_log(int argc, char **argv);
+int command_run(int argc, char **argv);
+int command_segments(int argc, char **argv);
+int command_sizes(int argc, char **argv);
+int command_stat(int argc, char **argv);
+int command_status(int argc, char **argv);
+int command_users(int argc, char **argv);
+int command_verify(int argc, char **argv);
+int command_walk(int argc, char **argv);
+int command_whatis(int argc, char **argv);
+
+#endif

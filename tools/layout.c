@@ -1,0 +1,199 @@
+/*
+ * layout.c - where things are in the target's library
+ *
+ * The library describes itself (umem/describe.c): a header with a magic and
+ * its own address, somewhere in the written data of a mapped file.  We look
+ * for it there, file after file, those called libumem first.  Not an offset
+ * of the library is known here, only names; what a version of it does not
+ * name, or names otherwise, is said and ends the command.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/layout.h"
+#include "umem/umem.h"
+
+static const char magic[16] = "umem described\n";
+
+#define VERSION_KNOWN 1
+#define HEADER_STEP   64
+#define ENTRIES_MOST  4096
+
+struct header {
+	char magic[16];
+	uint32_t version;
+	uint32_t entry_bytes;
+	uint64_t self;
+	uint64_t entries;
+	uint64_t entries_end;
+	char library[16];
+};
+
+static const char *const names[] = {
+#define LAYOUT_NAME(id, name) name,
+    LAYOUT_ENTRIES(LAYOUT_NAME)};
+
+uint64_t
+layout_number(const void *at, uint64_t bytes)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, at, bytes < 8 ? bytes : 8);
+	return value;
+}
+
+static const struct described *
+entry_find(const struct layout *layout, const char *name)
+{
+	for (size_t i = 0; i < layout->nentries; i++)
+		if (strncmp(layout->entries[i].name, name,
+			sizeof(layout->entries[i].name)) == 0)
+			return &layout->entries[i];
+	return NULL;
+}
+
+const struct described *
+layout_optional(const struct layout *layout, const char *name)
+{
+	return entry_find(layout, name);
+}
+
+uint64_t
+layout_variable(
+    const struct layout *layout, struct target *target, enum layout_entry entry)
+{
+	const struct described *d = &layout->known[entry];
+	char raw[8] = {0};
+
+	if (!target_peek(target, d->value, raw, d->bytes < 8 ? d->bytes : 8))
+		return 0;
+	return layout_number(raw, 8);
+}
+
+void
+layout_copy_variables(const struct layout *layout, struct target *target)
+{
+	const uint64_t boot = layout_value(layout, L_BOOT);
+
+	for (size_t i = 0; i < layout->nentries; i++)
+		if (layout->entries[i].name[0] == '&' &&
+		    layout->entries[i].value != boot)
+			target_copy(target, layout->entries[i].value,
+			    layout->entries[i].bytes, false);
+}
+
+static void
+read_entries(
+    struct layout *layout, struct target *target, const struct header *header)
+{
+	uint64_t bytes = header->entries_end - header->entries;
+
+	if (header->entry_bytes != sizeof(struct described) ||
+	    bytes / header->entry_bytes > ENTRIES_MOST)
+		fail(EXIT_BLIND, "%s: the library's description is damaged",
+		    target->name);
+	layout->nentries = bytes / header->entry_bytes;
+	layout->entries = xalloc(bytes);
+	if (!target_peek(target, header->entries, layout->entries, bytes))
+		fail(EXIT_BLIND, "%s: the library's description is not there",
+		    target->name);
+	for (unsigned i = 0; i < L_ENTRIES; i++) {
+		const struct described *d = entry_find(layout, names[i]);
+
+		if (d == NULL)
+			fail(EXIT_BLIND,
+			    "%s: libumem %s there has no %s; this command is "
+			    "of another version (" UMEM_VERSION ")",
+			    target->name, layout->version, names[i]);
+		layout->known[i] = *d;
+	}
+}
+
+static bool
+is_ours(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return strncmp(slash ? slash + 1 : name, "libumem", 7) == 0;
+}
+
+static struct layout *
+layout_read(struct target *target, const struct header *header,
+    const struct mapping *where)
+{
+	struct layout *layout = xalloc(sizeof(*layout));
+
+	layout->at = header->self;
+	layout->object = where->name;
+	layout->in_program = !is_ours(where->name);
+	memcpy(layout->version, header->library, sizeof(header->library));
+	if (header->version != VERSION_KNOWN)
+		fail(EXIT_BLIND,
+		    "%s: libumem %s there describes itself in version %u, and "
+		    "this command (" UMEM_VERSION ") knows version %u",
+		    target->name, layout->version, header->version,
+		    VERSION_KNOWN);
+	read_entries(layout, target, header);
+	return layout;
+}
+
+/* Headers in one mapping; the best so far is kept in *best. */
+static void
+search_mapping(
+    struct target *target, const struct mapping *m, struct layout **best)
+{
+	static char piece[MIB];
+	uint64_t at = m->start;
+
+	for (; at < m->end; at += sizeof(piece)) {
+		size_t n =
+		    m->end - at < sizeof(piece) ? m->end - at : sizeof(piece);
+
+		if (!target_peek(target, at, piece, n))
+			return;
+		for (size_t i = 0; i + sizeof(struct header) <= n;
+		     i += HEADER_STEP) {
+			struct header header;
+			struct layout *found;
+
+			if (memcmp(piece + i, magic, sizeof(magic)) != 0)
+				continue;
+			memcpy(&header, piece + i, sizeof(header));
+			if (header.self != at + i)
+				continue;
+			found = layout_read(target, &header, m);
+			bool ready =
+			    layout_variable(found, target, L_UMEM_STATE) ==
+			    layout_value(found, L_READY);
+			if (*best == NULL || (ready && !(*best)->ncopies)) {
+				*best = found;
+				found->ncopies = ready;
+			} else {
+				(*best)->ncopies += ready;
+			}
+		}
+	}
+}
+
+struct layout *
+layout_find(struct target *target)
+{
+	struct layout *best = NULL;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < target->nmaps; i++) {
+			const struct mapping *m = &target->maps[i];
+
+			if (m->file && m->write && !m->shared &&
+			    is_ours(m->name) == (pass == 0))
+				search_mapping(target, m, &best);
+		}
+	if (best == NULL)
+		fail(EXIT_BLIND,
+		    "%s: libumem is not loaded into its address space",
+		    target->name);
+	if (best->ncopies > 1)
+		warn("%s: %u copies of libumem run there; this is that of %s",
+		    target->name, best->ncopies, best->object);
+	return best;
+}

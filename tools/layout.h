@@ -1,0 +1,177 @@
+/* layout.h - where things are in the target's library; see layout.c */
+#ifndef TOOLS_LAYOUT_H
+#define TOOLS_LAYOUT_H
+
+#include "tools/target.h"
+
+/* Entries of the library's description that we cannot do without. */
+#define LAYOUT_ENTRIES(X)                                                      \
+	X(UMEM_STATE, "&umem_state")                                           \
+	X(CACHE_LIST, "&cache_list")                                           \
+	X(ADDR_MAP, "&addr_map")                                               \
+	X(SIZE_CLASSES, "&size_classes")                                       \
+	X(CPU_LAYER, "&cpu_layer")                                             \
+	X(HEAP_SLOT, "&heap_slot")                                             \
+	X(HEAP_ARENA, "&heap_arena")                                           \
+	X(COMMITTED_END, "&committed_end")                                     \
+	X(STATES, "&states")                                                   \
+	X(NDIRTY, "&ndirty")                                                   \
+	X(ARENA_LIST, "&arena_list")                                           \
+	X(FREED, "&freed")                                                     \
+	X(CHUNKS, "&chunks")                                                   \
+	X(ALONES, "&alones")                                                   \
+	X(USED_BYTES, "&used_bytes")                                           \
+	X(MAPPED_BYTES, "&mapped_bytes")                                       \
+	X(REGIONS, "&regions")                                                 \
+	X(BOOT, "&boot")                                                       \
+	X(BOOT_USED, "&boot_used")                                             \
+	X(UPDATE_INTERVAL, "&update_interval_ns")                              \
+	X(READY, "=UMEM_READY")                                                \
+	X(HEAP_UNIT, "=HEAP_UNIT")                                             \
+	X(CPU_BLOCK, "=CPU_BLOCK")                                             \
+	X(SLAB_BINS, "=SLAB_BINS")                                             \
+	X(OWNER_NONE, "=RSEQ_NONE")                                            \
+	X(OWNER_OWN, "=RSEQ_OWN")                                              \
+	X(CACHE_BYTES, "=cache")                                               \
+	X(ARENA_BYTES, "=arena")                                               \
+	X(HOT_BYTES, "=cpu_hot")                                               \
+	X(COLD_BYTES, "=cpu_cold")                                             \
+	X(MAGAZINE_BYTES, "=magazine")                                         \
+	X(SEGMENT_BYTES, "=segment")                                           \
+	X(SLAB_BYTES, "=slab")                                                 \
+	X(LIST_NEXT, "list.next")                                              \
+	X(SLAB_LINK, "slab.link")                                              \
+	X(SLAB_STORE, "slab.store")                                            \
+	X(SLAB_SPAN, "slab.span")                                              \
+	X(SLAB_FIRST, "slab.first")                                            \
+	X(SLAB_NFREE, "slab.nfree")                                            \
+	X(SLAB_BITS, "slab.bits[0]")                                           \
+	X(CACHE_HOT, "cache.mag.hot")                                          \
+	X(CACHE_COLD, "cache.mag.cold")                                        \
+	X(CACHE_ROUNDS, "cache.mag.rounds")                                    \
+	X(CACHE_DEPOT_FULL, "cache.mag.depot.full.head")                       \
+	X(CACHE_DEPOT_EMPTY, "cache.mag.depot.empty.head")                     \
+	X(CACHE_DEPOT_NFULL, "cache.mag.depot.full.n")                         \
+	X(CACHE_DEPOT_NEMPTY, "cache.mag.depot.empty.n")                       \
+	X(CACHE_NCONTENDED, "cache.mag.depot.ncontended")                      \
+	X(CACHE_HAS_MAGAZINES, "cache.has_magazines")                          \
+	X(CACHE_CLASS, "cache.class")                                          \
+	X(CACHE_FLAGS, "cache.flags")                                          \
+	X(CACHE_BUFSIZE, "cache.bufsize")                                      \
+	X(CACHE_ALIGN, "cache.align")                                          \
+	X(CACHE_CONSTRUCT, "cache.construct")                                  \
+	X(CACHE_DESTRUCT, "cache.destruct")                                    \
+	X(CACHE_DESTROYED, "cache.destroyed")                                  \
+	X(CACHE_NFAILED, "cache.nfailed")                                      \
+	X(CACHE_LINK, "cache.link")                                            \
+	X(CACHE_NAME, "cache.name")                                            \
+	X(CACHE_SLABS, "cache.slabs")                                          \
+	X(CACHE_CHUNK, "cache.slabs.layout.chunk")                             \
+	X(CACHE_SLAB_BYTES, "cache.slabs.layout.slab_bytes")                   \
+	X(CACHE_NCHUNKS, "cache.slabs.layout.nchunks")                         \
+	X(CACHE_SOURCE, "cache.slabs.source")                                  \
+	X(CACHE_PARTIAL, "cache.slabs.partial")                                \
+	X(CACHE_FULL, "cache.slabs.full")                                      \
+	X(CACHE_EMPTY, "cache.slabs.empty")                                    \
+	X(CACHE_NSLABS, "cache.slabs.nslabs")                                  \
+	X(CACHE_NCREATED, "cache.slabs.ncreated")                              \
+	X(HOT_TOP, "cpu_hot.top")                                              \
+	X(COLD_LOADED, "cpu_cold.loaded")                                      \
+	X(COLD_PREVIOUS, "cpu_cold.previous")                                  \
+	X(COLD_NLOADS, "cpu_cold.nloads")                                      \
+	X(COLD_NUNLOADS, "cpu_cold.nunloads")                                  \
+	X(COLD_NBYPASSED, "cpu_cold.nbypassed")                                \
+	X(MAGAZINE_NEXT, "magazine.next")                                      \
+	X(MAGAZINE_CAPACITY, "magazine.capacity")                              \
+	X(MAGAZINE_NROUNDS, "magazine.nrounds")                                \
+	X(MAGAZINE_ROUND, "magazine.round[0]")                                 \
+	X(LAYER_OWNER, "cpu_layer.rseq.owner")                                 \
+	X(LAYER_BY_MM_CID, "cpu_layer.rseq.by_mm_cid")                         \
+	X(LAYER_NSLOTS, "cpu_layer.nslots")                                    \
+	X(LAYER_NWANTED, "cpu_layer.nwanted")                                  \
+	X(LAYER_NUSED, "cpu_layer.nused")                                      \
+	X(REGION_BLOCKS, "region.blocks")                                      \
+	X(REGION_COMMITTED, "region.committed")                                \
+	X(REGION_NEXT, "region.next")                                          \
+	X(MAP_BASE, "addr_map.base")                                           \
+	X(MAP_UNITS, "addr_map.units")                                         \
+	X(MAP_ENTRY, "addr_map.entry")                                         \
+	X(MAP_OWNER, "addr_map.owner")                                         \
+	X(SLOT_BASE, "heap_slot.base")                                         \
+	X(SLOT_UNITS, "heap_slot.units")                                       \
+	X(RANGE_NEXT, "meta_range.next")                                       \
+	X(RANGE_AT, "meta_range.at")                                           \
+	X(RANGE_BYTES, "meta_range.bytes")                                     \
+	X(ARENA_LINK, "arena.link")                                            \
+	X(ARENA_NAME, "arena.name")                                            \
+	X(ARENA_QUANTUM, "arena.quantum")                                      \
+	X(ARENA_SOURCE, "arena.source")                                        \
+	X(ARENA_CFLAGS, "arena.cflags")                                        \
+	X(ARENA_HEAD, "arena.head")                                            \
+	X(ARENA_INUSE, "arena.stats.inuse")                                    \
+	X(ARENA_TOTAL, "arena.stats.total")                                    \
+	X(ARENA_IMPORTED, "arena.stats.imported")                              \
+	X(ARENA_NALLOCS, "arena.stats.nallocs")                                \
+	X(ARENA_NFAILS, "arena.stats.nfails")                                  \
+	X(SEGMENT_START, "segment.start")                                      \
+	X(SEGMENT_SIZE, "segment.size")                                        \
+	X(SEGMENT_ANEXT, "segment.anext")                                      \
+	X(SEGMENT_TYPE, "segment.type")
+
+enum layout_entry {
+#define LAYOUT_ENUM(id, name) L_##id,
+	LAYOUT_ENTRIES(LAYOUT_ENUM) L_ENTRIES
+};
+
+/* One entry of a description, as the library has it. */
+struct described {
+	char name[48];
+	uint64_t value;
+	uint64_t bytes;
+};
+
+struct layout {
+	uint64_t at; /* of the description */
+	char version[17];
+	const char *object; /* file that the library is in */
+	bool in_program;    /* that file is the program, not libumem*.so */
+	unsigned ncopies;   /* other copies of the library that run */
+	struct described *entries;
+	size_t nentries;
+	struct described known[L_ENTRIES];
+};
+
+/* Finds the library in the target; ends with a message if there is none. */
+struct layout *layout_find(struct target *target);
+
+static inline uint64_t
+layout_value(const struct layout *layout, enum layout_entry entry)
+{
+	return layout->known[entry].value;
+}
+
+/* An entry that only some versions have; NULL: not this one. */
+const struct described *layout_optional(
+    const struct layout *layout, const char *name);
+
+/* A number of 1, 2, 4 or 8 bytes. */
+uint64_t layout_number(const void *at, uint64_t bytes);
+
+/* The member of a record that lies in our memory. */
+static inline uint64_t
+layout_get(
+    const struct layout *layout, const void *record, enum layout_entry entry)
+{
+	const struct described *d = &layout->known[entry];
+
+	return layout_number((const char *)record + d->value, d->bytes);
+}
+
+/* A variable of the target; 0 if it cannot be read. */
+uint64_t layout_variable(const struct layout *layout, struct target *target,
+    enum layout_entry entry);
+
+/* Makes target_at() work for every variable but the large ones. */
+void layout_copy_variables(const struct layout *layout, struct target *target);
+
+#endif

@@ -1,0 +1,820 @@
+/*
+ * model.c - what the target's allocator holds
+ *
+ * What is copied while the target stands still: the library's variables, all
+ * memory that it got for its own structures, the used part of the address
+ * map, and each CPU's headers.  That is a hundredth of the heap at most.
+ *
+ * A target may be stopped anywhere, also inside the library with a lock held.
+ * So what is read here is what is right at every moment:
+ *	slabs and large blocks	from the address map, which is written last
+ *				when they come and first when they go; never
+ *				from the lists, whose links may be half done
+ *	a slab's free bits	a bit is cleared after its chunk was written
+ *				to where it is going, and set before the chunk
+ *				leaves there
+ *	a CPU's magazine	a section's commit is one store of top, the
+ *				last it does.  So the rounds below top are
+ *				those of whole operations; the object of an
+ *				unfinished one is in its thread's registers
+ * A header that is claimed has no top: its owner knows it.  A live target is
+ * let go and stopped again some times in the hope of a better moment; if there
+ * is none, leaks.c must take the rounds of that magazine as perhaps in use.
+ *
+ * The unit table has for each 64 KiB of the heap the index of a slab
+ * (2 * i + 2) or of a large block (2 * i + 3), 0 for neither.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/model.h"
+#include "tools/roots.h"
+
+#define CPU_CLAIMED ((uint64_t)1 << 63)
+
+/* Stops of a live target in the hope of finding no header claimed. */
+#define HOLD_TRIES 10
+
+/* More than any list has; ends walks through torn links. */
+#define WALK_MOST ((size_t)1 << 26)
+
+static uint64_t
+variable(struct model *model, enum layout_entry entry)
+{
+	return layout_variable(model->layout, model->target, entry);
+}
+
+/* A record of the target, copied; NULL: not in memory that we have. */
+static const char *
+record(struct model *model, uint64_t at, enum layout_entry bytes)
+{
+	return target_at(model->target, at, layout_value(model->layout, bytes));
+}
+
+static uint64_t
+get(struct model *model, const void *from, enum layout_entry entry)
+{
+	return layout_get(model->layout, from, entry);
+}
+
+static uint64_t
+word_at(struct model *model, uint64_t at)
+{
+	const uint64_t *word = target_at(model->target, at, sizeof(*word));
+
+	return word ? *word : 0;
+}
+
+static void
+copy_meta_list(struct model *model, enum layout_entry list)
+{
+	const struct layout *l = model->layout;
+	uint64_t at = variable(model, list);
+	char raw[64];
+
+	while (at != 0 && layout_value(l, L_RANGE_BYTES) + 8 <= sizeof(raw) &&
+	       target_peek(model->target, at, raw, 24)) {
+		target_copy(model->target, get(model, raw, L_RANGE_AT),
+		    get(model, raw, L_RANGE_BYTES), false);
+		at = get(model, raw, L_RANGE_NEXT);
+	}
+}
+
+static size_t
+units_used(struct model *model)
+{
+	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+	uint64_t base = layout_value(model->layout, L_HEAP_SLOT) +
+			layout_value(model->layout, L_SLOT_BASE);
+
+	target_peek(model->target, base, &model->base, sizeof(model->base));
+	model->end = variable(model, L_COMMITTED_END);
+	if (model->end < model->base)
+		model->end = model->base;
+	return (model->end - model->base + unit - 1) / unit;
+}
+
+static uint64_t
+map_table(struct model *model, enum layout_entry which)
+{
+	uint64_t at = layout_value(model->layout, L_ADDR_MAP) +
+		      layout_value(model->layout, which);
+	uint64_t table = 0;
+
+	target_peek(model->target, at, &table, sizeof(table));
+	return table;
+}
+
+static uint64_t
+layer_value(struct model *model, enum layout_entry which)
+{
+	uint64_t at = layout_value(model->layout, L_CPU_LAYER);
+	const char *layer = target_at(model->target, at, 1);
+
+	return layer ? get(model, layer, which) : 0;
+}
+
+static void
+copy_cpus(struct model *model)
+{
+	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
+	uint64_t nused = layer_value(model, L_LAYER_NUSED);
+	uint64_t at = variable(model, L_REGIONS);
+
+	while (at != 0) {
+		const char *region = target_at(model->target, at, 64);
+
+		if (region == NULL)
+			return;
+		uint64_t committed = get(model, region, L_REGION_COMMITTED);
+		for (uint64_t cpu = 0; cpu < nused; cpu++) {
+			const char *yes =
+			    target_at(model->target, committed + cpu, 1);
+
+			if (yes != NULL && *yes == 1)
+				target_copy(model->target,
+				    get(model, region, L_REGION_BLOCKS) +
+					cpu * block,
+				    block, false);
+		}
+		at = get(model, region, L_REGION_NEXT);
+	}
+}
+
+static void
+copy_metadata(struct model *model)
+{
+	layout_copy_variables(model->layout, model->target);
+	copy_meta_list(model, L_CHUNKS);
+	copy_meta_list(model, L_ALONES);
+	model->nunits = units_used(model);
+	if (model->nunits == 0)
+		return;
+	target_copy(model->target, map_table(model, L_MAP_ENTRY),
+	    model->nunits * 4, false);
+	target_copy(model->target, map_table(model, L_MAP_OWNER),
+	    model->nunits * 8, false);
+	copy_cpus(model);
+}
+
+/* Items of a list of the target; its head is a struct list at head. */
+static uint64_t
+list_first(struct model *model, uint64_t head)
+{
+	return word_at(model, head + layout_value(model->layout, L_LIST_NEXT));
+}
+
+static void
+take_cache(struct model *model, uint64_t at, bool listed)
+{
+	const char *r = record(model, at, L_CACHE_BYTES);
+	struct cache *c;
+
+	if (r == NULL)
+		return;
+	ARRAY_ROOM(model->caches, model->ncaches, model->caches_room);
+	c = &model->caches[model->ncaches++];
+	*c = (struct cache){.at = at,
+	    .record = r,
+	    .chunk = get(model, r, L_CACHE_CHUNK),
+	    .bufsize = get(model, r, L_CACHE_BUFSIZE),
+	    .slab_bytes = get(model, r, L_CACHE_SLAB_BYTES),
+	    .source = get(model, r, L_CACHE_SOURCE),
+	    .nchunks = (unsigned)get(model, r, L_CACHE_NCHUNKS),
+	    .class = (unsigned)get(model, r, L_CACHE_CLASS),
+	    .flags = (unsigned)get(model, r, L_CACHE_FLAGS),
+	    .has_magazines = get(model, r, L_CACHE_HAS_MAGAZINES),
+	    .nfailed = get(model, r, L_CACHE_NFAILED),
+	    .listed = listed};
+	memcpy(c->name, r + layout_value(model->layout, L_CACHE_NAME), 31);
+	if (c->chunk == 0)
+		model->ncaches--;
+}
+
+static void
+take_caches(struct model *model)
+{
+	uint64_t head = layout_value(model->layout, L_CACHE_LIST);
+	uint64_t link = list_first(model, head);
+
+	model->ncaches = 0;
+	for (size_t i = 0; link != 0 && link != head && i < WALK_MOST; i++) {
+		take_cache(model,
+		    link - layout_value(model->layout, L_CACHE_LINK), true);
+		link = list_first(model, link);
+	}
+}
+
+static struct cache *
+cache_at(struct model *model, uint64_t at)
+{
+	static size_t last;
+
+	if (last < model->ncaches && model->caches[last].at == at)
+		return &model->caches[last];
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].at == at) {
+			last = i;
+			return &model->caches[i];
+		}
+	return NULL;
+}
+
+/* One that the program destroyed with objects out is on no list. */
+static struct cache *
+cache_of_store(struct model *model, uint64_t store)
+{
+	uint64_t at = store - layout_value(model->layout, L_CACHE_SLABS);
+	struct cache *c = cache_at(model, at);
+
+	if (c == NULL) {
+		take_cache(model, at, false);
+		c = cache_at(model, at);
+	}
+	return c;
+}
+
+static unsigned
+nwords(unsigned nbits)
+{
+	return (nbits + 63) / 64;
+}
+
+/* Everything about a slab but where it is known from; NULL: torn. */
+static struct slab *
+take_slab(struct model *model, uint64_t at)
+{
+	const char *r = record(model, at, L_SLAB_BYTES);
+	uint64_t bits_at = at + layout_value(model->layout, L_SLAB_BITS);
+	const uint64_t *bits;
+	struct cache *c;
+	struct slab *s;
+
+	if (r == NULL)
+		return NULL;
+	c = cache_of_store(model, get(model, r, L_SLAB_STORE));
+	if (c == NULL)
+		return NULL;
+	bits = target_at(model->target, bits_at, 8ull * nwords(c->nchunks));
+	if (bits == NULL)
+		return NULL;
+	ARRAY_ROOM(model->slabs, model->nslabs, model->slabs_room);
+	s = &model->slabs[model->nslabs++];
+	*s = (struct slab){.at = at,
+	    .span = get(model, r, L_SLAB_SPAN),
+	    .first = get(model, r, L_SLAB_FIRST),
+	    .cache = (unsigned)(c - model->caches),
+	    .nchunks = c->nchunks,
+	    .free = (uint64_t *)bits};
+	s->live = xalloc(8ull * nwords(s->nchunks));
+	for (unsigned w = 0; w < nwords(s->nchunks); w++)
+		s->live[w] = ~bits[w];
+	if (s->nchunks % 64 != 0)
+		s->live[nwords(s->nchunks) - 1] &=
+		    ((uint64_t)1 << (s->nchunks % 64)) - 1;
+	c->nslabs++;
+	c->ntotal += c->nchunks;
+	for (unsigned w = 0; w < nwords(s->nchunks); w++)
+		c->nlive += (unsigned)__builtin_popcountll(s->live[w]);
+	return s;
+}
+
+static void
+units_set(struct model *model, size_t unit, uint64_t bytes, uint32_t what)
+{
+	size_t n = (bytes + layout_value(model->layout, L_HEAP_UNIT) - 1) >>
+		   model->unit_shift;
+
+	for (size_t i = unit; i < unit + n && i < model->nunits; i++)
+		model->unit[i] = what;
+}
+
+static void
+take_large(struct model *model, size_t unit, uint64_t bytes)
+{
+	struct large *large;
+
+	units_set(model, unit, bytes, (uint32_t)(2 * model->nlarges + 3));
+	ARRAY_ROOM(model->larges, model->nlarges, model->larges_room);
+	large = &model->larges[model->nlarges++];
+	*large = (struct large){
+	    .at = model->base + ((uint64_t)unit << model->unit_shift),
+	    .bytes = bytes};
+}
+
+static void
+take_map(struct model *model)
+{
+	const uint64_t *owner = target_at(
+	    model->target, map_table(model, L_MAP_OWNER), model->nunits * 8);
+	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+
+	model->unit_shift = (unsigned)__builtin_ctzll(unit);
+	model->unit = xalloc((model->nunits + 1) * sizeof(*model->unit));
+	if (owner == NULL)
+		return;
+	for (size_t i = 0; i < model->nunits; i++) {
+		uint64_t at = model->base + ((uint64_t)i << model->unit_shift);
+		struct slab *slab;
+
+		if (owner[i] == 0 || model->unit[i] != 0)
+			continue;
+		if (owner[i] & 1) {
+			take_large(model, i, owner[i] - 1);
+			continue;
+		}
+		slab = take_slab(model, owner[i]);
+		if (slab == NULL)
+			continue;
+		if (slab->span != at) {
+			model->nslabs--;
+			continue;
+		}
+		units_set(model, i, model->caches[slab->cache].slab_bytes,
+		    (uint32_t)(2 * model->nslabs));
+	}
+}
+
+static void
+take_slab_list(struct model *model, uint64_t head)
+{
+	uint64_t link = list_first(model, head);
+
+	for (size_t i = 0; link != 0 && link != head && i < WALK_MOST; i++) {
+		if (take_slab(model, link - layout_value(model->layout,
+						L_SLAB_LINK)) == NULL)
+			return;
+		ARRAY_ROOM(
+		    model->sourced, model->nsourced, model->sourced_room);
+		model->sourced[model->nsourced++] =
+		    (uint32_t)(model->nslabs - 1);
+		link = list_first(model, link);
+	}
+}
+
+static struct model *sorted_model;
+
+static int
+by_span(const void *a, const void *b)
+{
+	uint64_t x = sorted_model->slabs[*(const uint32_t *)a].span;
+	uint64_t y = sorted_model->slabs[*(const uint32_t *)b].span;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Slabs from a program's arena are not in the map; their lists must do. */
+static void
+take_sourced(struct model *model)
+{
+	uint64_t bins = layout_value(model->layout, L_SLAB_BINS);
+	size_t ncaches = model->ncaches;
+
+	for (size_t i = 0; i < ncaches; i++) {
+		uint64_t at = model->caches[i].at;
+
+		if (model->caches[i].source == 0)
+			continue;
+		for (uint64_t bin = 0; bin < bins; bin++)
+			take_slab_list(model,
+			    at + layout_value(model->layout, L_CACHE_PARTIAL) +
+				bin * 16);
+		take_slab_list(
+		    model, at + layout_value(model->layout, L_CACHE_FULL));
+		take_slab_list(
+		    model, at + layout_value(model->layout, L_CACHE_EMPTY));
+	}
+	sorted_model = model;
+	qsort(
+	    model->sourced, model->nsourced, sizeof(*model->sourced), by_span);
+}
+
+static bool
+find_sourced(struct model *model, uint64_t at, struct slab **slab)
+{
+	size_t low = 0, high = model->nsourced;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		struct slab *s = &model->slabs[model->sourced[middle]];
+
+		if (at < s->span)
+			high = middle;
+		else if (at - s->span >= model->caches[s->cache].slab_bytes)
+			low = middle + 1;
+		else {
+			*slab = s;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool
+model_find(struct model *model, uint64_t at, struct place *place)
+{
+	uint64_t unit = (at - model->base) >> model->unit_shift;
+	uint32_t what = unit < model->nunits ? model->unit[unit] : 0;
+	const struct cache *c;
+	struct slab *s;
+
+	place->slab = NULL;
+	place->large = NULL;
+	place->between = false;
+	if (what & 1) {
+		struct large *large = &model->larges[(what - 3) / 2];
+
+		place->large = large;
+		place->start = large->at;
+		place->bytes = large->bytes;
+		return true;
+	}
+	if (what != 0)
+		s = &model->slabs[(what - 2) / 2];
+	else if (model->nsourced == 0 || !find_sourced(model, at, &s))
+		return false;
+	c = &model->caches[s->cache];
+	place->slab = s;
+	place->bytes = c->chunk;
+	place->chunk = (unsigned)((at - s->first) / c->chunk);
+	place->start = s->first + place->chunk * c->chunk;
+	place->between = at < s->first || place->chunk >= s->nchunks;
+	return true;
+}
+
+bool
+model_is_magazine(
+    struct model *model, uint64_t at, unsigned *capacity, uint64_t *next)
+{
+	const char *mag = record(model, at, L_MAGAZINE_BYTES);
+	uint64_t n;
+
+	if (mag == NULL || at % 16 != 0)
+		return false;
+	n = get(model, mag, L_MAGAZINE_CAPACITY);
+	*next = get(model, mag, L_MAGAZINE_NEXT);
+	*capacity = (unsigned)n;
+	/* Capacities are two less than a power of two. */
+	return n >= 2 && n <= 4096 && ((n + 2) & (n + 1)) == 0 &&
+	       get(model, mag, L_MAGAZINE_NROUNDS) <= n;
+}
+
+unsigned
+model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
+    void (*f)(struct model *, struct cache *, uint64_t), struct cache *cache)
+{
+	uint64_t at = magazine + layout_value(model->layout, L_MAGAZINE_ROUND);
+	const uint64_t *round = target_at(model->target, at, 8ull * nrounds);
+
+	if (round == NULL)
+		return 0;
+	for (unsigned i = 0; i < nrounds; i++)
+		f(model, cache, round[i]);
+	return nrounds;
+}
+
+/* A round is free, whatever its slab says. */
+static void
+round_is_free(struct model *model, struct cache *cache, uint64_t object)
+{
+	struct place place;
+	struct cache *of;
+
+	(void)cache;
+	if (!model_find(model, object, &place) || place.slab == NULL ||
+	    place.between || place.start != object ||
+	    !bit_get(place.slab->live, place.chunk))
+		return;
+	of = &model->caches[place.slab->cache];
+	bit_clear(place.slab->live, place.chunk);
+	of->nlive--;
+	of->ncached++;
+}
+
+static void
+settle(struct model *model, uint64_t at)
+{
+	ARRAY_ROOM(model->settled, model->nsettled, model->settled_room);
+	model->settled[model->nsettled++] = at;
+}
+
+static void
+take_full_magazine(struct model *model, struct cache *c, uint64_t magazine)
+{
+	const char *mag = record(model, magazine, L_MAGAZINE_BYTES);
+
+	settle(model, magazine);
+	if (mag != NULL)
+		model_rounds(model, magazine,
+		    (unsigned)get(model, mag, L_MAGAZINE_NROUNDS),
+		    round_is_free, c);
+}
+
+static void
+note_unsure(struct model *model, uint64_t magazine)
+{
+	ARRAY_ROOM(model->unsure, model->nunsure, model->unsure_room);
+	model->unsure[model->nunsure++] = magazine;
+}
+
+/* The magazines of one CPU. */
+static void
+take_header(struct model *model, struct cache *c, const char *hot,
+    const char *cold, bool count)
+{
+	uint64_t loaded = get(model, cold, L_COLD_LOADED);
+	uint64_t previous = get(model, cold, L_COLD_PREVIOUS);
+	uint64_t top = get(model, hot, L_HOT_TOP);
+	uint64_t round = loaded + layout_value(model->layout, L_MAGAZINE_ROUND);
+	uint64_t n = (top - round) / 8, next;
+	unsigned capacity;
+
+	if (top == CPU_CLAIMED)
+		model->nunsure += loaded == 0 && !count;
+	if (loaded != 0 && !model_is_magazine(model, loaded, &capacity, &next))
+		loaded = 0;
+	if (loaded != 0 && (top < round || n > capacity)) {
+		note_unsure(model, loaded);
+		if (previous != 0)
+			note_unsure(model, previous);
+		return;
+	}
+	if (!count)
+		return;
+	if (loaded != 0) {
+		settle(model, loaded);
+		model_rounds(model, loaded, (unsigned)n, round_is_free, c);
+	}
+	if (previous != 0)
+		take_full_magazine(model, c, previous);
+	c->nallocs += get(model, cold, L_COLD_NLOADS);
+}
+
+/* Every CPU's header of a cache. */
+static void
+take_headers(struct model *model, struct cache *c, bool count)
+{
+	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
+	uint64_t nused = layer_value(model, L_LAYER_NUSED);
+	uint64_t hot = get(model, c->record, L_CACHE_HOT);
+	uint64_t cold = get(model, c->record, L_CACHE_COLD);
+
+	for (uint64_t cpu = 0; cpu < nused; cpu++) {
+		const char *h = record(model, hot + cpu * block, L_HOT_BYTES);
+		const char *k = record(model, cold + cpu * block, L_COLD_BYTES);
+
+		if (h != NULL && k != NULL)
+			take_header(model, c, h, k, count);
+	}
+}
+
+static void
+take_depot(struct model *model, struct cache *c, enum layout_entry list)
+{
+	uint64_t at = get(model, c->record, list);
+	size_t n = 0;
+
+	while (at != 0 && n++ < WALK_MOST) {
+		const char *mag = record(model, at, L_MAGAZINE_BYTES);
+
+		if (mag == NULL)
+			return;
+		take_full_magazine(model, c, at);
+		at = get(model, mag, L_MAGAZINE_NEXT);
+	}
+}
+
+static void
+take_magazines(struct model *model)
+{
+	for (size_t i = 0; i < model->ncaches; i++) {
+		struct cache *c = &model->caches[i];
+
+		if (!c->has_magazines)
+			continue;
+		take_headers(model, c, true);
+		take_depot(model, c, L_CACHE_DEPOT_FULL);
+		take_depot(model, c, L_CACHE_DEPOT_EMPTY);
+	}
+}
+
+static int
+by_address(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* What the library has freed of its own memory, list by list. */
+static void
+take_freed(struct model *model)
+{
+	uint64_t at = layout_value(model->layout, L_FREED);
+	uint64_t end = at + model->layout->known[L_FREED].bytes;
+
+	for (; at < end; at += 8) {
+		uint64_t block = word_at(model, at);
+
+		for (size_t i = 0; block != 0 && i < WALK_MOST; i++) {
+			settle(model, block);
+			block = word_at(model, block);
+		}
+	}
+	if (model->nsettled != 0)
+		qsort(model->settled, model->nsettled, sizeof(uint64_t),
+		    by_address);
+}
+
+bool
+model_is_in_flight(struct model *model, uint64_t at)
+{
+	uint64_t next;
+	unsigned capacity;
+
+	return model_is_magazine(model, at, &capacity, &next) &&
+	       (model->nsettled == 0 ||
+		   bsearch(&at, model->settled, model->nsettled, sizeof(at),
+		       by_address) == NULL);
+}
+
+static unsigned
+arena_depth(struct model *model, uint64_t source)
+{
+	for (size_t i = 0; i < model->narenas; i++)
+		if (model->arenas[i].at == source)
+			return model->arenas[i].depth + 1;
+	return 0;
+}
+
+static void
+take_arena(struct model *model, uint64_t at)
+{
+	const char *r = record(model, at, L_ARENA_BYTES);
+	struct arena *a;
+
+	if (r == NULL)
+		return;
+	ARRAY_ROOM(model->arenas, model->narenas, model->arenas_room);
+	a = &model->arenas[model->narenas];
+	*a = (struct arena){.at = at,
+	    .record = r,
+	    .source = get(model, r, L_ARENA_SOURCE),
+	    .quantum = get(model, r, L_ARENA_QUANTUM)};
+	a->depth = arena_depth(model, a->source);
+	memcpy(a->name, r + layout_value(model->layout, L_ARENA_NAME), 31);
+	model->narenas++;
+}
+
+/* An arena directly behind its source and what imports from that already. */
+static void
+sort_arenas(struct model *model)
+{
+	struct arena *sorted = xalloc((model->narenas + 1) * sizeof(*sorted));
+	size_t n = 0;
+
+	for (size_t i = 0; i < model->narenas; i++) {
+		const struct arena *a = &model->arenas[i];
+		size_t at = n;
+
+		for (size_t j = 0; j < n && a->depth > 0; j++)
+			if (sorted[j].at == a->source) {
+				at = j + 1;
+				while (at < n && sorted[at].depth >= a->depth)
+					at++;
+			}
+		memmove(
+		    sorted + at + 1, sorted + at, (n - at) * sizeof(*sorted));
+		sorted[at] = *a;
+		n++;
+	}
+	free(model->arenas);
+	model->arenas = sorted;
+}
+
+static void
+take_arenas(struct model *model)
+{
+	uint64_t head = layout_value(model->layout, L_ARENA_LIST);
+	uint64_t link = list_first(model, head);
+
+	for (size_t i = 0; link != 0 && link != head && i < WALK_MOST; i++) {
+		take_arena(
+		    model, link - layout_value(model->layout, L_ARENA_LINK));
+		link = list_first(model, link);
+	}
+	sort_arenas(model);
+}
+
+struct arena *
+model_arena(struct model *model, uint64_t at)
+{
+	for (size_t i = 0; i < model->narenas; i++)
+		if (model->arenas[i].at == at)
+			return &model->arenas[i];
+	return NULL;
+}
+
+struct segment *
+model_segments(struct model *model, const struct arena *arena, size_t *n)
+{
+	uint64_t head = arena->at + layout_value(model->layout, L_ARENA_HEAD);
+	uint64_t at =
+	    word_at(model, head + layout_value(model->layout, L_SEGMENT_ANEXT));
+	struct segment *segments = NULL;
+	size_t room = 0;
+
+	*n = 0;
+	while (at != head && *n < WALK_MOST) {
+		const char *r = record(model, at, L_SEGMENT_BYTES);
+
+		if (r == NULL)
+			break;
+		ARRAY_ROOM(segments, *n, room);
+		segments[(*n)++] = (struct segment){.at = at,
+		    .start = get(model, r, L_SEGMENT_START),
+		    .size = get(model, r, L_SEGMENT_SIZE),
+		    .type = (unsigned)get(model, r, L_SEGMENT_TYPE)};
+		at = get(model, r, L_SEGMENT_ANEXT);
+	}
+	return segments;
+}
+
+/* Is some header being changed at this moment? */
+static bool
+is_unsure(struct model *model)
+{
+	bool unsure;
+
+	take_caches(model);
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].has_magazines)
+			take_headers(model, &model->caches[i], false);
+	unsure = model->nunsure != 0;
+	model->nunsure = 0;
+	return unsure;
+}
+
+/* A moment when nobody is at a header, if the target has such moments. */
+static void
+hold_well(struct model *model)
+{
+	struct target *target = model->target;
+
+	for (unsigned i = 0;; i++) {
+		target_hold(target);
+		copy_metadata(model);
+		if (!target->live || target->borrowed || !is_unsure(model) ||
+		    i == HOLD_TRIES)
+			return;
+		target_release(target);
+		target_forget(target);
+		usleep(100 << (i < 6 ? i : 6));
+	}
+}
+
+struct model *
+model_take(struct target *target, const struct layout *layout, bool everything)
+{
+	struct model *model = xalloc(sizeof(*model));
+
+	model->target = target;
+	model->layout = layout;
+	hold_well(model);
+	if (everything)
+		roots_copy(model);
+	target_release(target);
+	take_caches(model);
+	take_map(model);
+	take_sourced(model);
+	take_magazines(model);
+	take_freed(model);
+	take_arenas(model);
+	return model;
+}
+
+struct cache *
+model_cache(struct model *model, const char *name)
+{
+	uint64_t at;
+
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (strcmp(model->caches[i].name, name) == 0)
+			return &model->caches[i];
+	return parse_address(name, &at) ? cache_at(model, at) : NULL;
+}
+
+struct model *
+model_of(const char *name, bool everything)
+{
+	struct target *target = target_open(name);
+	struct layout *layout = layout_find(target);
+
+	if (layout_variable(layout, target, L_UMEM_STATE) !=
+	    layout_value(layout, L_READY))
+		fail(EXIT_BLIND,
+		    "%s: libumem is loaded there and not in use yet",
+		    target->name);
+	return model_take(target, layout, everything);
+}

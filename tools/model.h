@@ -1,0 +1,154 @@
+/* model.h - what the target's allocator holds; see model.c */
+#ifndef TOOLS_MODEL_H
+#define TOOLS_MODEL_H
+
+#include "tools/layout.h"
+
+struct cache {
+	uint64_t at;
+	const char *record; /* our copy */
+	char name[32];
+	uint64_t chunk; /* bytes from one to the next */
+	uint64_t bufsize;
+	uint64_t slab_bytes;
+	uint64_t source;  /* arena, 0: the heap */
+	unsigned nchunks; /* in a slab */
+	unsigned class;
+	unsigned flags; /* UMC_* */
+	bool has_magazines;
+	bool listed; /* not destroyed by the program */
+	uint64_t nslabs;
+	uint64_t ntotal;  /* chunks */
+	uint64_t ncached; /* in magazines */
+	uint64_t nlive;
+	uint64_t nallocs; /* succeeded, as far as is counted */
+	uint64_t nfailed;
+};
+
+struct slab {
+	uint64_t at;
+	uint64_t span;
+	uint64_t first;
+	unsigned cache; /* index */
+	unsigned nchunks;
+	uint64_t *free;   /* a bit a chunk: free in the slab */
+	uint64_t *live;   /* neither free nor in a magazine */
+	uint64_t *marked; /* reached; leaks.c */
+};
+
+struct large {
+	uint64_t at;
+	uint64_t bytes;
+	bool marked;
+};
+
+struct segment {
+	uint64_t at; /* of the tag */
+	uint64_t start;
+	uint64_t size;
+	unsigned type; /* VMEM_* */
+};
+
+struct arena {
+	uint64_t at;
+	const char *record;
+	char name[32];
+	uint64_t source;
+	uint64_t quantum;
+	unsigned depth; /* of indentation */
+};
+
+struct model {
+	struct target *target;
+	const struct layout *layout;
+	struct cache *caches;
+	size_t ncaches, caches_room;
+	struct slab *slabs;
+	size_t nslabs, slabs_room;
+	struct large *larges; /* by address */
+	size_t nlarges, larges_room;
+	struct arena *arenas; /* a child after its source */
+	size_t narenas, arenas_room;
+	uint32_t *sourced; /* slabs outside the map, by span */
+	size_t nsourced, sourced_room;
+	uint64_t base; /* of the heap */
+	uint64_t end;
+	uint32_t *unit; /* what is there: see model.c */
+	size_t nunits;
+	unsigned unit_shift;
+	uint64_t nunsure; /* headers that were being changed */
+	uint64_t *unsure; /* their magazines */
+	size_t unsure_room;
+	uint64_t *settled; /* sorted: magazines of CPUs and depots, and memory
+			      that the library has freed */
+	size_t nsettled, settled_room;
+};
+
+/*
+ * Stops the target, takes copies, lets it go, and makes sense of them.
+ * everything: also copies what may hold pointers.
+ */
+struct model *model_take(
+    struct target *target, const struct layout *layout, bool everything);
+
+/* Where an address is. */
+struct place {
+	struct slab *slab; /* or */
+	struct large *large;
+	unsigned chunk; /* index in the slab */
+	uint64_t start; /* of the chunk or block */
+	uint64_t bytes; /* of it */
+	bool between;   /* in the slab, and in no chunk */
+};
+bool model_find(struct model *model, uint64_t at, struct place *place);
+
+static inline bool
+bit_get(const uint64_t *bits, unsigned i)
+{
+	return bits[i / 64] >> (i % 64) & 1;
+}
+
+static inline void
+bit_set(uint64_t *bits, unsigned i)
+{
+	bits[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+static inline void
+bit_clear(uint64_t *bits, unsigned i)
+{
+	bits[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+
+static inline uint64_t
+slab_chunk_at(const struct model *model, const struct slab *slab, unsigned i)
+{
+	return slab->first + i * model->caches[slab->cache].chunk;
+}
+
+/* Calls f for each round of a magazine that lies at at; how many. */
+unsigned model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
+    void (*f)(struct model *, struct cache *, uint64_t object),
+    struct cache *cache);
+
+/* Does at look like a magazine? */
+bool model_is_magazine(
+    struct model *model, uint64_t at, unsigned *capacity, uint64_t *next);
+
+/*
+ * Is the magazine at at in no CPU's header and no depot, and not freed?  Then
+ * some thread is at work with it.
+ */
+bool model_is_in_flight(struct model *model, uint64_t at);
+
+struct cache *model_cache(struct model *model, const char *name_or_address);
+struct arena *model_arena(struct model *model, uint64_t at);
+
+/* The arena's tags in the order of its ring; to be freed by the caller. */
+struct segment *model_segments(
+    struct model *model, const struct arena *arena, size_t *n);
+
+/* The model of the target named; for most commands. */
+struct model *model_of(const char *name, bool everything);
+
+#endif

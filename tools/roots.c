@@ -1,0 +1,514 @@
+/*
+ * roots.c - where a program may keep pointers
+ *
+ *	registers	all of every thread, vector registers too: a pointer on
+ *			its way may be nowhere else
+ *	stacks		from each thread's stack pointer (less the red zone)
+ *			up; that has the thread's own data, too, which libc
+ *			keeps above its stack.  What is below is dead, as is
+ *			the stack of a thread that has ended, which libc keeps
+ *			for the next
+ *	data		of every file but the library's, written or relocated
+ *	other memory	that the program or libc has mapped for itself, and
+ *			brk's: a program may hold pointers there
+ *	arenas		what vmem_alloc() took from the heap: arenas of a
+ *			program keep no account of who holds what
+ *
+ * Not looked at: the library's own structures (a magazine has the address of
+ * everything in it), files that are mapped shared, and devices.
+ *
+ * How the end of a dead stack is known: libc's description of a thread begins
+ * with its own address, twice.  A mapping with an inaccessible one right below
+ * it that has such a description, and no thread that runs on it, is dead up to
+ * there.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/roots.h"
+#include "umem/umem.h"
+#include "vmem/vmem.h"
+
+/* How far from its end a mapping is searched for a description of a thread. */
+#define THREAD_SEARCH (64 * KIB)
+#define THREAD_BYTES  2304
+
+/* How near the stack pointer the library's frames must be. */
+#define NEAR_FRAMES (16 * KIB)
+
+struct range {
+	uint64_t start;
+	uint64_t end;
+};
+
+struct ranges {
+	struct range *range; /* sorted before use */
+	size_t n, room;
+};
+
+static void
+range_add(struct ranges *ranges, uint64_t start, uint64_t bytes)
+{
+	if (bytes == 0)
+		return;
+	ARRAY_ROOM(ranges->range, ranges->n, ranges->room);
+	ranges->range[ranges->n++] =
+	    (struct range){.start = start, .end = start + bytes};
+}
+
+static int
+by_start(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void
+ranges_sort(struct ranges *ranges)
+{
+	if (ranges->n != 0)
+		qsort(
+		    ranges->range, ranges->n, sizeof(*ranges->range), by_start);
+}
+
+static uint64_t
+number_at(struct model *model, uint64_t at)
+{
+	uint64_t value = 0;
+
+	target_peek(model->target, at, &value, sizeof(value));
+	return value;
+}
+
+static void
+add_meta_list(struct model *model, struct ranges *out, enum layout_entry list)
+{
+	const struct layout *l = model->layout;
+	uint64_t at = layout_variable(l, model->target, list);
+	const char *record;
+
+	while (at != 0 && (record = target_at(model->target, at, 24)) != NULL) {
+		range_add(out, layout_get(l, record, L_RANGE_AT),
+		    layout_get(l, record, L_RANGE_BYTES));
+		at = layout_get(l, record, L_RANGE_NEXT);
+	}
+}
+
+static void
+add_cpus(struct model *model, struct ranges *out)
+{
+	const struct layout *l = model->layout;
+	uint64_t at = layout_variable(l, model->target, L_REGIONS);
+	const char *layer =
+	    target_at(model->target, layout_value(l, L_CPU_LAYER), 1);
+	const char *region;
+
+	while (at != 0 && layer != NULL &&
+	       (region = target_at(model->target, at, 64)) != NULL) {
+		range_add(out, layout_get(l, region, L_REGION_BLOCKS),
+		    layout_get(l, layer, L_LAYER_NSLOTS) *
+			layout_value(l, L_CPU_BLOCK));
+		at = layout_get(l, region, L_REGION_NEXT);
+	}
+}
+
+/* The library's data and bss, unless they are the program's, too. */
+static void
+add_object(struct model *model, struct ranges *out)
+{
+	const struct described *end =
+	    layout_optional(model->layout, "&image_end");
+	uint64_t start = UINT64_MAX;
+
+	if (model->layout->in_program || end == NULL)
+		return;
+	for (size_t i = 0; i < model->target->nmaps; i++) {
+		const struct mapping *m = &model->target->maps[i];
+
+		if (strcmp(m->name, model->layout->object) != 0 || !m->file)
+			continue;
+		range_add(out, m->start, m->end - m->start);
+		if (m->start < start)
+			start = m->start;
+	}
+	if (start < end->value)
+		range_add(out, start, end->value - start);
+}
+
+/* All memory that is the library's, and the heap. */
+static struct ranges
+library_ranges(struct model *model)
+{
+	const struct layout *l = model->layout;
+	uint64_t slot = layout_value(l, L_HEAP_SLOT);
+	uint64_t units = number_at(model, slot + layout_value(l, L_SLOT_UNITS));
+	uint64_t map = layout_value(l, L_ADDR_MAP);
+	struct ranges out = {0};
+
+	range_add(&out, model->base, units * layout_value(l, L_HEAP_UNIT));
+	range_add(&out, layout_variable(l, model->target, L_STATES), units);
+	range_add(&out, number_at(model, map + layout_value(l, L_MAP_ENTRY)),
+	    units * 4);
+	range_add(&out, number_at(model, map + layout_value(l, L_MAP_OWNER)),
+	    units * 8);
+	add_meta_list(model, &out, L_CHUNKS);
+	add_meta_list(model, &out, L_ALONES);
+	add_cpus(model, &out);
+	add_object(model, &out);
+	ranges_sort(&out);
+	return out;
+}
+
+static bool
+starts_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool
+is_odd(const struct mapping *m)
+{
+	if (starts_with(m->name, "[v"))
+		return true;
+	return starts_with(m->name, "/dev/") &&
+	       !starts_with(m->name, "/dev/zero") &&
+	       !starts_with(m->name, "/dev/shm/");
+}
+
+static bool
+is_anonymous_file(const struct mapping *m)
+{
+	return starts_with(m->name, "/dev/zero") ||
+	       starts_with(m->name, "/dev/shm/") ||
+	       starts_with(m->name, "/memfd:") || starts_with(m->name, "/SYSV");
+}
+
+/* Is mapping i one in which a program may keep pointers? */
+static bool
+is_root(const struct target *target, size_t i)
+{
+	const struct mapping *m = &target->maps[i];
+	const struct mapping *next = m + 1;
+
+	if (!m->read || is_odd(m))
+		return false;
+	if (m->shared)
+		return m->write && (!m->file || is_anonymous_file(m));
+	if (m->write || !m->file)
+		return true;
+	/* Relocated data, which the loader has made read-only since. */
+	return i + 1 < target->nmaps && next->start == m->end && next->write &&
+	       strcmp(next->name, m->name) == 0;
+}
+
+void
+roots_copy(struct model *model)
+{
+	const struct layout *l = model->layout;
+	struct ranges library = library_ranges(model);
+	struct target *target = model->target;
+
+	target_copy(
+	    target, model->base, model->end - model->base, /* sparse */ true);
+	target_copy(target, layout_value(l, L_BOOT),
+	    layout_variable(l, target, L_BOOT_USED), false);
+	for (size_t i = 0; i < target->nmaps; i++) {
+		const struct mapping *m = &target->maps[i];
+		uint64_t at = m->start;
+
+		if (!is_root(target, i))
+			continue;
+		for (size_t j = 0; j < library.n && at < m->end; j++) {
+			const struct range *r = &library.range[j];
+
+			if (r->end <= at || r->start >= m->end)
+				continue;
+			if (r->start > at)
+				target_copy(target, at, r->start - at, true);
+			at = r->end;
+		}
+		if (at < m->end)
+			target_copy(target, at, m->end - at, true);
+	}
+	free(library.range);
+}
+
+bool
+roots_is_meta(struct model *model, uint64_t at)
+{
+	static struct ranges meta;
+	static const struct model *of;
+	size_t low = 0, high;
+
+	if (of != model) {
+		free(meta.range);
+		meta = (struct ranges){0};
+		add_meta_list(model, &meta, L_CHUNKS);
+		add_meta_list(model, &meta, L_ALONES);
+		ranges_sort(&meta);
+		of = model;
+	}
+	high = meta.n;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (at < meta.range[middle].start)
+			high = middle;
+		else if (at >= meta.range[middle].end)
+			low = middle + 1;
+		else
+			return true;
+	}
+	return false;
+}
+
+/* Is nothing, or nothing that can be read, right below mapping i? */
+static bool
+is_guarded(const struct target *target, size_t i)
+{
+	const struct mapping *m = &target->maps[i];
+
+	if (strcmp(m->name, "[stack]") == 0)
+		return true;
+	if (i == 0 || m[-1].end != m->start)
+		return !target->live;
+	/* gdb writes guard pages to its cores as if they could be read. */
+	return target->live ? !m[-1].read : !m[-1].write && !m[-1].file;
+}
+
+static bool
+has_thread_pointer(const struct target *target, uint64_t tp)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i].tp == tp)
+			return true;
+	return false;
+}
+
+/* Where the description of a thread that has ended is; 0: none. */
+static uint64_t
+dead_thread(struct target *target, const struct mapping *m)
+{
+	uint64_t at = m->end - THREAD_BYTES;
+	uint64_t least = m->start;
+
+	if (m->file || m->shared || m->end - m->start < THREAD_SEARCH / 4)
+		return 0;
+	if (m->end - least > THREAD_SEARCH)
+		least = m->end - THREAD_SEARCH;
+	for (at &= ~(uint64_t)63; at > least; at -= 64) {
+		const uint64_t *words = target_at(target, at, 24);
+
+		if (words != NULL && words[0] == at && words[2] == at)
+			return has_thread_pointer(target, at) ? 0 : at;
+	}
+	return 0;
+}
+
+/* The dead part of mapping i, if it has one. */
+static void
+add_dead(struct target *target, size_t i, struct ranges *dead)
+{
+	const struct mapping *m = &target->maps[i];
+	uint64_t lowest = UINT64_MAX, tcb;
+
+	if (!m->write || !is_guarded(target, i))
+		return;
+	for (size_t j = 0; j < target->nthreads; j++) {
+		const struct thread *t = &target->threads[j];
+
+		if (t->tp - m->start < m->end - m->start && !t->stopped)
+			return;
+		if (t->stopped && t->sp - m->start < m->end - m->start &&
+		    t->sp < lowest)
+			lowest = t->sp;
+	}
+	if (lowest != UINT64_MAX) {
+		if (lowest - RED_ZONE > m->start)
+			range_add(dead, m->start, lowest - RED_ZONE - m->start);
+		return;
+	}
+	tcb = dead_thread(target, m);
+	if (tcb != 0)
+		range_add(dead, m->start, tcb + THREAD_BYTES - m->start);
+}
+
+/* What no pointer counts in. */
+static struct ranges
+skipped_ranges(struct model *model)
+{
+	struct ranges out = library_ranges(model);
+	struct target *target = model->target;
+
+	for (size_t i = 0; i < target->nmaps; i++)
+		add_dead(target, i, &out);
+	for (size_t i = 0; i < model->nsourced; i++) {
+		const struct slab *s = &model->slabs[model->sourced[i]];
+		const struct cache *c = &model->caches[s->cache];
+
+		if ((c->flags & UMC_QCACHE) == 0)
+			range_add(&out, s->span, c->slab_bytes);
+	}
+	ranges_sort(&out);
+	return out;
+}
+
+static void
+give_words(struct model *model, root_func *f, uint64_t start, uint64_t end,
+    enum root_kind kind)
+{
+	uint64_t at = (start + 7) & ~(uint64_t)7;
+
+	while (at + 8 <= end) {
+		uint64_t run = target_run(model->target, at);
+
+		if (run < 8) {
+			at = (at + 4096) & ~(uint64_t)4095;
+			continue;
+		}
+		if (run > end - at)
+			run = end - at;
+		f(model, target_at(model->target, at, run), run / 8, at, kind);
+		at += run & ~(uint64_t)7;
+		if ((run & 7) != 0)
+			at += 8;
+	}
+}
+
+/* A piece, less what is skipped. */
+static void
+give_piece(struct model *model, root_func *f, const struct ranges *skip,
+    uint64_t start, uint64_t end, enum root_kind kind)
+{
+	for (size_t i = 0; i < skip->n && start < end; i++) {
+		const struct range *r = &skip->range[i];
+
+		if (r->end <= start || r->start >= end)
+			continue;
+		if (r->start > start)
+			give_words(model, f, start, r->start, kind);
+		start = r->end;
+	}
+	if (start < end)
+		give_words(model, f, start, end, kind);
+}
+
+static bool
+is_library_text(const struct model *model, uint64_t pc)
+{
+	const struct mapping *m = target_mapping(model->target, pc);
+
+	return m != NULL && m->file &&
+	       strcmp(m->name, model->layout->object) == 0;
+}
+
+/* Is the thread inside the library, or was called from there? */
+static bool
+is_inside(struct model *model, const struct thread *t)
+{
+	uint64_t run = target_run(model->target, t->sp);
+	const uint64_t *words;
+
+	if (is_library_text(model, t->pc))
+		return true;
+	if (run > NEAR_FRAMES)
+		run = NEAR_FRAMES;
+	words = target_at(model->target, t->sp, run);
+	for (uint64_t i = 0; words != NULL && i < run / 8; i++)
+		if (is_library_text(model, words[i]))
+			return true;
+	return false;
+}
+
+/* The newest frames, once more. */
+static void
+give_frames(struct model *model, root_func *f, const struct ranges *skip,
+    const struct thread *t)
+{
+	const struct mapping *m = target_mapping(model->target, t->sp);
+	uint64_t end = t->sp + NEAR_FRAMES;
+
+	if (m == NULL)
+		return;
+	give_piece(model, f, skip, t->sp - RED_ZONE,
+	    end < m->end ? end : m->end, ROOT_INSIDE);
+}
+
+static void
+give_threads(struct model *model, root_func *f, const struct ranges *skip)
+{
+	struct target *target = model->target;
+
+	for (size_t i = 0; i < target->nthreads; i++) {
+		const struct thread *t = &target->threads[i];
+
+		if (!t->stopped)
+			continue;
+		bool inside = is_inside(model, t);
+		f(model, t->words, t->nwords, 0,
+		    inside ? ROOT_INSIDE : ROOT_MEMORY);
+		if (inside)
+			give_frames(model, f, skip, t);
+	}
+}
+
+/* What is taken from the heap and is neither slab nor large block. */
+static void
+give_arenas(struct model *model, root_func *f, const struct ranges *skip)
+{
+	struct arena *heap = model_arena(
+	    model, layout_variable(model->layout, model->target, L_HEAP_ARENA));
+	struct segment *segments;
+	size_t n;
+
+	if (heap == NULL)
+		return;
+	segments = model_segments(model, heap, &n);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t unit =
+		    (segments[i].start - model->base) >> model->unit_shift;
+
+		if (segments[i].type == VMEM_ALLOC && unit < model->nunits &&
+		    model->unit[unit] == 0)
+			give_piece(model, f, skip, segments[i].start,
+			    segments[i].start + segments[i].size, ROOT_MEMORY);
+	}
+	free(segments);
+}
+
+/* The heap is what skip has first of all; without it. */
+static struct ranges
+without_heap(const struct model *model, const struct ranges *ranges)
+{
+	struct ranges out = {0};
+
+	for (size_t i = 0; i < ranges->n; i++)
+		if (ranges->range[i].start != model->base)
+			range_add(&out, ranges->range[i].start,
+			    ranges->range[i].end - ranges->range[i].start);
+	return out;
+}
+
+void
+roots_each(struct model *model, root_func *f)
+{
+	const struct layout *l = model->layout;
+	struct ranges skip = skipped_ranges(model);
+	struct ranges in_heap = without_heap(model, &skip);
+	struct target *target = model->target;
+
+	give_threads(model, f, &skip);
+	if (!l->in_program)
+		give_words(model, f, layout_value(l, L_BOOT),
+		    layout_value(l, L_BOOT) +
+			layout_variable(l, target, L_BOOT_USED),
+		    ROOT_MEMORY);
+	for (size_t i = 0; i < target->nmaps; i++)
+		if (is_root(target, i))
+			give_piece(model, f, &skip, target->maps[i].start,
+			    target->maps[i].end, ROOT_MEMORY);
+	give_arenas(model, f, &in_heap);
+	free(skip.range);
+	free(in_heap.range);
+}

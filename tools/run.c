@@ -1,0 +1,133 @@
+/*
+ * run.c - umem run: a program on this malloc
+ *
+ * The command only sets LD_PRELOAD and UMEM_OPTIONS and becomes the program.
+ * It is not linked with the library, so that it works however that is broken.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/common.h"
+
+#define SHIM "libumem_malloc.so.1"
+
+/* Where the library is installed; the Makefile knows. */
+#ifndef UMEM_LIBDIR
+#define UMEM_LIBDIR "/usr/local/lib"
+#endif
+
+/* As env(1), nice(1) and their like have it. */
+enum {
+	EXIT_OURS = 125,
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127
+};
+
+/* The texts joined, which is never freed: the program replaces us. */
+static char *
+join(const char *a, const char *b, const char *c)
+{
+	char *text;
+
+	if (asprintf(&text, "%s%s%s", a, b, c) < 0)
+		fail(EXIT_OURS, "out of memory");
+	return text;
+}
+
+/* Folder this command lies in, or NULL where /proc does not tell. */
+static const char *
+own_folder(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (slash == NULL)
+		return NULL;
+	*slash = '\0';
+	return path;
+}
+
+/*
+ * The library beside the command (a build folder), in lib beside the
+ * command's folder (an installed tree, moved or not), or where the build was
+ * told it would be.
+ */
+static const char *
+find_shim(void)
+{
+	const char *own = own_folder();
+	const char *candidates[] = {
+	    own ? join(own, "/", SHIM) : NULL,
+	    own ? join(own, "/../lib/", SHIM) : NULL,
+	    UMEM_LIBDIR "/" SHIM,
+	};
+
+	for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+		char *path;
+
+		if (candidates[i] == NULL || access(candidates[i], R_OK) != 0)
+			continue;
+		path = realpath(candidates[i], NULL);
+		if (path == NULL)
+			continue;
+		if (strpbrk(path, ": \t") != NULL)
+			fail(EXIT_OURS,
+			    "LD_PRELOAD cannot name %s: blank or colon", path);
+		return path;
+	}
+	fail(EXIT_OURS, "no %s beside umem, in ../lib or in %s", SHIM,
+	    UMEM_LIBDIR);
+}
+
+/* For the program that we become. */
+static void
+set_variable(const char *name, const char *text)
+{
+	if (setenv(name, text, /* overwrite */ true) != 0)
+		fail(EXIT_OURS, "cannot set %s: %s", name, strerror(errno));
+}
+
+int
+command_run(int argc, char **argv)
+{
+	char **arguments = argv + 1;
+	bool verbose = false;
+	const char *old;
+	int error;
+
+	(void)argc;
+
+	for (; *arguments && **arguments == '-'; arguments++) {
+		if (strcmp(*arguments, "--") == 0) {
+			arguments++;
+			break;
+		}
+		if (strcmp(*arguments, "-v") != 0)
+			fail(EXIT_OURS, "run: no option %s; see umem help",
+			    *arguments);
+		verbose = true;
+	}
+	if (*arguments == NULL)
+		fail(EXIT_OURS, "run: no program given; see umem help");
+
+	old = getenv("LD_PRELOAD");
+	set_variable("LD_PRELOAD",
+	    old && *old ? join(find_shim(), ":", old) : find_shim());
+	old = getenv("UMEM_OPTIONS");
+	if (verbose)
+		set_variable("UMEM_OPTIONS",
+		    old && *old ? join(old, ",", "verbose") : "verbose");
+
+	execvp(arguments[0], arguments);
+	error = errno;
+	fail(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE,
+	    "run: %s: %s", arguments[0], strerror(error));
+}

@@ -1,0 +1,123 @@
+/* target.h - the process or core file that is looked at; see target.c */
+#ifndef TOOLS_TARGET_H
+#define TOOLS_TARGET_H
+
+#include "tools/common.h"
+
+struct mapping {
+	uint64_t start;
+	uint64_t end;
+	bool read;
+	bool write;
+	bool execute;
+	bool shared;
+	bool file;        /* something of a file lies there */
+	const char *name; /* as in /proc/PID/maps; never NULL */
+};
+
+struct thread {
+	int tid;
+	uint64_t *words; /* all registers, as words */
+	size_t nwords;
+	uint64_t sp;
+	uint64_t pc;
+	uint64_t tp;  /* thread pointer */
+	bool stopped; /* the registers are those of this moment */
+};
+
+/* Memory of the target that we hold. */
+struct region {
+	uint64_t at;
+	uint64_t bytes;
+	const char *local;
+	bool ours; /* to be unmapped */
+};
+
+struct target {
+	const char *name; /* as given */
+	int pid;
+	bool live;
+	bool held;     /* a live one whose threads are stopped by us */
+	bool borrowed; /* the caller stops its threads, and lets them go */
+	struct mapping *maps;
+	size_t nmaps;
+	struct thread *threads;
+	size_t nthreads, threads_room;
+	struct region *regions; /* by address */
+	size_t nregions, regions_room;
+	size_t last; /* region found last */
+	char *file;  /* of a core, mapped */
+	size_t file_bytes;
+	uint64_t copied;          /* bytes */
+	double stopped_at, pause; /* seconds */
+};
+
+/*
+ * A process by its number or a core file by its path.  What cannot be had
+ * ends the command with a message and EXIT_BLIND.
+ */
+struct target *target_open(const char *name);
+
+/* A process that is our child and whose threads the caller has stopped. */
+struct target *target_of_child(int pid);
+
+/*
+ * A live one: stops every thread, reads their registers and the mappings.
+ * The threads go on at target_release(), or when this process ends for
+ * whatever reason.  A core: nothing.
+ */
+void target_hold(struct target *target);
+void target_release(struct target *target);
+
+/* Of one thread that is stopped, into a new element of target->threads. */
+void target_read_thread(struct target *target, int tid);
+void target_read_maps(struct target *target);
+
+/*
+ * Makes target_at() work for [at, at + bytes): copies that memory, or what
+ * of it is there, the rest being zeros.  sparse: ask which pages there are.
+ */
+bool target_copy(
+    struct target *target, uint64_t at, uint64_t bytes, bool sparse);
+
+/* Forgets what was copied. */
+void target_forget(struct target *target);
+
+/* Our copy of the target's memory, or NULL.  Stays until target_forget(). */
+const void *target_at(struct target *target, uint64_t at, uint64_t bytes);
+
+/* How many bytes from at on are in the region that has it; 0: none. */
+uint64_t target_run(struct target *target, uint64_t at);
+
+/* From our copies, or else from the process as it is now. */
+bool target_peek(struct target *target, uint64_t at, void *to, size_t bytes);
+
+const struct mapping *target_mapping(struct target *target, uint64_t at);
+
+/* For target_*.c. */
+void target_add_region(struct target *target, struct region region);
+void live_open(struct target *target);
+void live_hold(struct target *target);
+void live_release(struct target *target);
+bool live_copy(
+    struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse);
+bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
+void live_read_maps(struct target *target);
+void live_read_thread(struct target *target, struct thread *thread);
+void core_open(struct target *target);
+
+/* Where the registers that we must know are in NT_PRSTATUS's words. */
+#if defined(__x86_64__)
+#define REGISTER_SP 19
+#define REGISTER_PC 16
+#define REGISTER_TP 21
+#define RED_ZONE    128
+#define OUR_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define REGISTER_SP 31
+#define REGISTER_PC 32
+#define RED_ZONE    0
+#define OUR_MACHINE EM_AARCH64
+#endif
+
+#endif

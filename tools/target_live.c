@@ -1,0 +1,441 @@
+/*
+ * target_live.c - a live process: stop it, copy, let it go
+ *
+ * Stopping is PTRACE_SEIZE and PTRACE_INTERRUPT of every thread, round after
+ * round until a round finds no new one.  Nothing is changed in the process,
+ * and no signal is sent that it could see.  A signal that arrives at the same
+ * moment is what the thread reports instead of our stop; it is handed back
+ * when the thread goes on.  If this command ends in whatever way, the kernel
+ * lets every thread go.
+ *
+ * A thread that is in the kernel and cannot be stopped there (a parent in
+ * vfork(), a broken disk) is waited for a while and then left as it is: it
+ * does not run.
+ *
+ * Copying is process_vm_readv(), in pieces; where much may never have been
+ * touched, /proc/PID/pagemap tells what has, so that looking at it does not
+ * make pages of it.
+ */
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/target.h"
+
+/* How long a thread may take to stop. */
+#define STOP_SECONDS 2.0
+
+#ifndef NT_X86_XSTATE
+#define NT_X86_XSTATE 0x202
+#endif
+#ifndef NT_ARM_TLS
+#define NT_ARM_TLS 0x401
+#endif
+
+/* A line "key:<tab>value" of /proc/PID/status as a number, or -1. */
+static long
+status_number(int pid, const char *key)
+{
+	char path[64], line[256];
+	size_t n = strlen(key);
+	long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "r");
+	if (file == NULL)
+		return -1;
+	while (value < 0 && fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, key, n) == 0 && line[n] == ':')
+			value = strtol(line + n + 1, NULL, 10);
+	fclose(file);
+	return value;
+}
+
+static long
+ptrace_scope(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
+	long scope = 0;
+
+	if (file == NULL)
+		return 0;
+	if (fscanf(file, "%ld", &scope) != 1)
+		scope = 0;
+	fclose(file);
+	return scope;
+}
+
+static _Noreturn void
+fail_permission(struct target *target)
+{
+	long tracer = status_number(target->pid, "TracerPid");
+	long owner = status_number(target->pid, "Uid");
+	long scope = ptrace_scope();
+
+	if (tracer > 0)
+		fail(EXIT_BLIND,
+		    "%s: process %ld is debugging it; one at a time",
+		    target->name, tracer);
+	if (owner >= 0 && geteuid() != 0 && owner != (long)geteuid())
+		fail(EXIT_BLIND,
+		    "%s: no permission: it belongs to user %ld; be that user "
+		    "or root",
+		    target->name, owner);
+	if (scope != 0)
+		fail(EXIT_BLIND,
+		    "%s: no permission: kernel.yama.ptrace_scope is %ld; be "
+		    "root, or set it to 0 (sysctl kernel.yama.ptrace_scope=0)",
+		    target->name, scope);
+	fail(EXIT_BLIND,
+	    "%s: no permission to look at it (ptrace: %s); "
+	    "kernel.yama.ptrace_scope is 0, so it may be set-user-ID, not "
+	    "dumpable, or in another container",
+	    target->name, strerror(EPERM));
+}
+
+static _Noreturn void
+fail_gone(struct target *target)
+{
+	fail(EXIT_BLIND, "%s: the process has ended", target->name);
+}
+
+void
+live_open(struct target *target)
+{
+	char path[64];
+
+	errno = 0;
+	target->pid = (int)strtol(target->name, NULL, 10);
+	snprintf(path, sizeof(path), "/proc/%d", target->pid);
+	if (target->pid <= 0 || access(path, F_OK) != 0)
+		fail(EXIT_BLIND, "%s: no such process", target->name);
+	if (target->pid == getpid())
+		fail(EXIT_BLIND, "%s: that is this command", target->name);
+	live_read_maps(target);
+}
+
+static void
+parse_mapping(struct target *target, char *line, size_t *room)
+{
+	struct mapping m = {0};
+	char bits[5];
+	int name = 0;
+	unsigned long inode;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu %n", &m.start, &m.end,
+		bits, &inode, &name) < 4)
+		return;
+	m.read = bits[0] == 'r';
+	m.write = bits[1] == 'w';
+	m.execute = bits[2] == 'x';
+	m.shared = bits[3] == 's';
+	m.file = inode != 0;
+	m.name = name ? xprint("%s", line + name) : "";
+	ARRAY_ROOM(target->maps, target->nmaps, *room);
+	target->maps[target->nmaps++] = m;
+}
+
+void
+live_read_maps(struct target *target)
+{
+	int tid = target->nthreads ? target->threads[0].tid : target->pid;
+	char *line = NULL, path[64];
+	size_t n = 0, room = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", target->pid, tid);
+	file = fopen(path, "r");
+	if (file == NULL && (errno == ENOENT || errno == ESRCH))
+		fail_gone(target);
+	if (file == NULL)
+		fail_permission(target);
+	target->maps = NULL;
+	target->nmaps = 0;
+	while (getline(&line, &n, file) > 0)
+		parse_mapping(target, line, &room);
+	free(line);
+	fclose(file);
+}
+
+static struct thread *
+thread_find(struct target *target, int tid)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i].tid == tid)
+			return &target->threads[i];
+	return NULL;
+}
+
+/* 1: seized, 0: gone meanwhile. */
+static int
+thread_seize(struct target *target, int tid)
+{
+	struct thread *thread;
+
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
+		if (errno == ESRCH)
+			return 0;
+		/* A thread that has ended cannot be seized, either. */
+		if (errno == EPERM && target->nthreads != 0)
+			return 0;
+		fail_permission(target);
+	}
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	ARRAY_ROOM(target->threads, target->nthreads, target->threads_room);
+	thread = &target->threads[target->nthreads++];
+	memset(thread, 0, sizeof(*thread));
+	thread->tid = tid;
+	return 1;
+}
+
+/* Seize what is new; returns how many. */
+static size_t
+seize_round(struct target *target)
+{
+	char path[64];
+	struct dirent *entry;
+	size_t nnew = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
+	dir = opendir(path);
+	if (dir == NULL)
+		fail_gone(target);
+	while ((entry = readdir(dir)) != NULL) {
+		int tid = (int)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && thread_find(target, tid) == NULL)
+			nnew += (size_t)thread_seize(target, tid);
+	}
+	closedir(dir);
+	return nnew;
+}
+
+/* The signal to hand back is kept in pc until the registers are read. */
+static bool
+thread_wait(struct thread *thread, double until)
+{
+	int status;
+
+	for (;;) {
+		int got = waitpid(thread->tid, &status, __WALL | WNOHANG);
+
+		if (got < 0 || (got > 0 && !WIFSTOPPED(status)))
+			return false;
+		if (got > 0) {
+			thread->stopped = true;
+			thread->pc = status >> 16 == 0 ? WSTOPSIG(status) : 0;
+			return true;
+		}
+		if (seconds_now() > until)
+			return true;
+		usleep(50);
+	}
+}
+
+static void
+threads_wait(struct target *target)
+{
+	double until = seconds_now() + STOP_SECONDS;
+	size_t n = 0;
+
+	for (size_t i = 0; i < target->nthreads; i++) {
+		struct thread *thread = &target->threads[i];
+
+		if (thread->stopped || thread_wait(thread, until))
+			target->threads[n++] = *thread;
+	}
+	target->nthreads = n;
+}
+
+/* Signals that threads reported instead of our stop, in the same order. */
+static int *signals_held;
+
+static int
+words_get(int tid, unsigned long set, uint64_t *to, size_t room)
+{
+	struct iovec io = {to, room * sizeof(*to)};
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)set, &io) != 0)
+		return 0;
+	return (int)(io.iov_len / sizeof(*to));
+}
+
+void
+live_read_thread(struct target *target, struct thread *thread)
+{
+	static uint64_t words[4096];
+	size_t n = (size_t)words_get(thread->tid, NT_PRSTATUS, words, 64);
+
+	(void)target;
+	if (n <= REGISTER_PC)
+		return;
+	thread->stopped = true;
+	thread->sp = words[REGISTER_SP];
+	thread->pc = words[REGISTER_PC];
+#ifdef REGISTER_TP
+	thread->tp = words[REGISTER_TP];
+	int more = words_get(thread->tid, NT_X86_XSTATE, words + n, 4000);
+#else
+	words_get(thread->tid, NT_ARM_TLS, &thread->tp, 1);
+	int more = 0;
+#endif
+	/* A pointer on its way may be in a vector register alone. */
+	if (more == 0)
+		more = words_get(thread->tid, NT_PRFPREG, words + n, 1000);
+	n += (size_t)more;
+	thread->words = xalloc(n * sizeof(*words));
+	memcpy(thread->words, words, n * sizeof(*words));
+	thread->nwords = n;
+}
+
+void
+live_hold(struct target *target)
+{
+	target->stopped_at = seconds_now();
+	target->nthreads = 0;
+	while (seize_round(target) != 0)
+		threads_wait(target);
+	if (target->nthreads == 0)
+		fail_gone(target);
+	signals_held =
+	    xresize(signals_held, target->nthreads * sizeof(*signals_held));
+	for (size_t i = 0; i < target->nthreads; i++) {
+		struct thread *thread = &target->threads[i];
+
+		signals_held[i] = (int)thread->pc;
+		if (thread->stopped)
+			live_read_thread(target, thread);
+		else
+			warn("%s: thread %d does not stop; its registers are "
+			     "not known",
+			    target->name, thread->tid);
+	}
+	live_read_maps(target);
+}
+
+void
+live_release(struct target *target)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		ptrace(PTRACE_DETACH, target->threads[i].tid, NULL,
+		    (void *)(intptr_t)signals_held[i]);
+}
+
+static int
+reader(const struct target *target)
+{
+	return target->nthreads ? target->threads[0].tid : target->pid;
+}
+
+bool
+live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
+{
+	struct iovec local = {to, bytes};
+	struct iovec remote = {(void *)at, bytes};
+	ssize_t n = process_vm_readv(reader(target), &local, 1, &remote, 1, 0);
+
+	if (n < 0 && errno == ESRCH)
+		fail_gone(target);
+	if (n < 0 && errno == EPERM)
+		fail_permission(target);
+	return n == (ssize_t)bytes;
+}
+
+/* Page by page where something in the middle cannot be read. */
+static bool
+copy_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	const uint64_t page = 4096, most = 256 * MIB;
+	bool any = false;
+
+	while (bytes > 0) {
+		uint64_t n = bytes < most ? bytes : most;
+		struct iovec local = {to, n};
+		struct iovec remote = {(void *)at, n};
+		ssize_t got =
+		    process_vm_readv(reader(target), &local, 1, &remote, 1, 0);
+
+		if (got < 0 && errno == ESRCH)
+			fail_gone(target);
+		if (got < 0 && errno == EPERM)
+			fail_permission(target);
+		if (got <= 0)
+			got = (ssize_t)(n < page ? n : page);
+		else
+			any = true;
+		target->copied += (uint64_t)got;
+		at += (uint64_t)got;
+		to += got;
+		bytes -= (uint64_t)got;
+	}
+	return any;
+}
+
+/* Present or swapped out. */
+static bool
+page_is_there(uint64_t entry)
+{
+	return entry >> 62 != 0;
+}
+
+bool
+live_copy(
+    struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	static uint64_t entries[8192];
+	char path[64];
+	int fd;
+
+	if (!sparse || at % page != 0 || bytes % page != 0)
+		return copy_run(target, at, bytes, to);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/pagemap", target->pid,
+	    reader(target));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return copy_run(target, at, bytes, to);
+	while (bytes > 0) {
+		uint64_t n = bytes / page, i = 0;
+		ssize_t got;
+
+		if (n > array_size(entries))
+			n = array_size(entries);
+		got = pread(fd, entries, n * 8, (off_t)(at / page * 8));
+		if (got != (ssize_t)(n * 8)) {
+			copy_run(target, at, bytes, to);
+			break;
+		}
+		while (i < n) {
+			uint64_t first = i;
+			bool there = page_is_there(entries[i]);
+
+			while (i < n && page_is_there(entries[i]) == there)
+				i++;
+			if (!there)
+				continue;
+			/* Fewer faults while the target stands still. */
+			if ((i - first) * page >= 4 * MIB)
+				madvise(to + first * page, (i - first) * page,
+				    MADV_HUGEPAGE);
+			copy_run(target, at + first * page, (i - first) * page,
+			    to + first * page);
+		}
+		at += n * page;
+		to += n * page;
+		bytes -= n * page;
+	}
+	close(fd);
+	return true;
+}

@@ -1,0 +1,169 @@
+/*
+ * describe.c - the library's description of itself, for tools
+ *
+ * One header that can be found without symbols: tools look for its magic in
+ * the writable mappings of a process's files, at multiples of 64, and know by
+ * its own address that it is not a copy.  It leads to the entries that this
+ * file and others have put into the section (vmem/describe.h).
+ *
+ * The header never changes but by a new version; entries come and go, and a
+ * tool says what it lacks.  It is data that can be written to, though nobody
+ * does: pages that nobody may write to are missing from core files.
+ */
+#include "vmem/describe.h"
+#include "magazine/magazine.h"
+#include "umem/addr_map.h"
+#include "umem/cache.h"
+#include "umem/init.h"
+#include "umem/update.h"
+#include "vmem/arena.h"
+#include "vmem/heap.h"
+
+#define DESCRIBE_VERSION 1
+
+struct description {
+	char magic[16];
+	uint32_t version;
+	uint32_t entry_bytes;
+	struct description *self;
+	struct describe_entry *entries;
+	struct describe_entry *entries_end;
+	char library[16]; /* version of the library */
+};
+
+extern struct describe_entry __start_umem_describe[]
+    __attribute__((visibility("hidden")));
+extern struct describe_entry __stop_umem_describe[]
+    __attribute__((visibility("hidden")));
+
+static struct description description
+    __attribute__((used, section(".data"), aligned(64))) = {
+	.magic = "umem described\n",
+	.version = DESCRIBE_VERSION,
+	.entry_bytes = sizeof(struct describe_entry),
+	.self = &description,
+	.entries = __start_umem_describe,
+	.entries_end = __stop_umem_describe,
+	.library = UMEM_VERSION,
+};
+
+#define MEMBER(type, member) DESCRIBE_MEMBER(#type, struct type, member)
+#define CACHE(member)        DESCRIBE_MEMBER("cache", struct umem_cache, member)
+#define ARENA(member)        DESCRIBE_MEMBER("arena", struct vmem, member)
+
+/* The linker's: the end of this file's data. */
+extern char _end[] __attribute__((visibility("hidden")));
+
+DESCRIBE_TABLE(variables) = {
+    {"&image_end", {.address = _end}, 0},
+    DESCRIBE_VARIABLE(umem_state),
+    DESCRIBE_VARIABLE(cache_list),
+    DESCRIBE_VARIABLE(addr_map),
+    DESCRIBE_VARIABLE(size_classes),
+    DESCRIBE_VARIABLE(cpu_layer),
+    DESCRIBE_VARIABLE(heap_slot),
+    DESCRIBE_VARIABLE(update_interval_ns),
+    DESCRIBE_CONSTANT(UMEM_READY),
+    DESCRIBE_CONSTANT(HEAP_UNIT),
+    DESCRIBE_CONSTANT(CPU_BLOCK),
+    DESCRIBE_CONSTANT(SLAB_BINS),
+    DESCRIBE_CONSTANT(RSEQ_NONE),
+    DESCRIBE_CONSTANT(RSEQ_OWN),
+    DESCRIBE_BYTES("arena", struct vmem),
+    DESCRIBE_BYTES("cache", struct umem_cache),
+    DESCRIBE_BYTES("cpu_hot", struct cpu_hot),
+    DESCRIBE_BYTES("cpu_cold", struct cpu_cold),
+    DESCRIBE_BYTES("magazine", struct magazine),
+    DESCRIBE_BYTES("segment", struct segment),
+    DESCRIBE_BYTES("slab", struct slab),
+};
+
+DESCRIBE_TABLE(members) = {
+    DESCRIBE_MEMBER("list", struct list, next),
+    MEMBER(slab, link),
+    MEMBER(slab, store),
+    MEMBER(slab, span),
+    MEMBER(slab, first),
+    MEMBER(slab, nfree),
+    MEMBER(slab, high),
+    DESCRIBE_MEMBER("slab", struct slab, bits[0]),
+    CACHE(mag.hot),
+    CACHE(mag.cold),
+    CACHE(mag.rounds),
+    CACHE(mag.depot.full.head),
+    CACHE(mag.depot.full.n),
+    CACHE(mag.depot.empty.head),
+    CACHE(mag.depot.empty.n),
+    CACHE(mag.depot.ncontended),
+    CACHE(has_magazines),
+    CACHE(class),
+    CACHE(flags),
+    CACHE(bufsize),
+    CACHE(align),
+    CACHE(construct),
+    CACHE(destruct),
+    CACHE(reclaim),
+    CACHE(priv),
+    CACHE(destroyed),
+    CACHE(nfailed),
+    CACHE(nrefused),
+    CACHE(link),
+    CACHE(name),
+    CACHE(slabs),
+    CACHE(slabs.layout.chunk),
+    CACHE(slabs.layout.slab_bytes),
+    CACHE(slabs.layout.nchunks),
+    CACHE(slabs.source),
+    CACHE(slabs.constructs),
+    CACHE(slabs.partial),
+    CACHE(slabs.full),
+    CACHE(slabs.empty),
+    CACHE(slabs.nslabs),
+    CACHE(slabs.nused),
+    CACHE(slabs.ncreated),
+    MEMBER(cpu_hot, top),
+    MEMBER(cpu_hot, bottom),
+    MEMBER(cpu_hot, limit),
+    MEMBER(cpu_cold, loaded),
+    MEMBER(cpu_cold, previous),
+    MEMBER(cpu_cold, nloads),
+    MEMBER(cpu_cold, nunloads),
+    MEMBER(cpu_cold, nbypassed),
+    MEMBER(magazine, next),
+    MEMBER(magazine, capacity),
+    MEMBER(magazine, nrounds),
+    DESCRIBE_MEMBER("magazine", struct magazine, round[0]),
+    MEMBER(cpu_layer, rseq.owner),
+    MEMBER(cpu_layer, rseq.by_mm_cid),
+    MEMBER(cpu_layer, nslots),
+    MEMBER(cpu_layer, nwanted),
+    MEMBER(cpu_layer, nused),
+    MEMBER(addr_map, base),
+    MEMBER(addr_map, units),
+    MEMBER(addr_map, entry),
+    MEMBER(addr_map, owner),
+    MEMBER(heap_slot, base),
+    MEMBER(heap_slot, units),
+    MEMBER(size_classes, n),
+    MEMBER(size_classes, bytes),
+    ARENA(link),
+    ARENA(name),
+    ARENA(quantum),
+    ARENA(source),
+    ARENA(cflags),
+    ARENA(head),
+    ARENA(qcache),
+    ARENA(nqcaches),
+    ARENA(stats.inuse),
+    ARENA(stats.total),
+    ARENA(stats.imported),
+    ARENA(stats.nallocs),
+    ARENA(stats.nfrees),
+    ARENA(stats.nfails),
+    ARENA(stats.nimports),
+    MEMBER(segment, start),
+    MEMBER(segment, size),
+    MEMBER(segment, anext),
+    MEMBER(segment, type),
+    MEMBER(segment, imported),
+};
