@@ -51,7 +51,10 @@ UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
 SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so
 TOOLS	:= $B/umem
-TOOL_O	:= $(patsubst %.c,$O/%.o,$(wildcard tools/*.c))
+# Names of code addresses come from elfutils, which cross builds lack.
+TOOL_C	:= $(filter-out tools/symbols_$(if $(CROSS),dw,none).c,\
+	   $(wildcard tools/*.c))
+TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
 
 # tests/X/name.c and name.cc become $B/X/name.
 outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
@@ -110,7 +113,7 @@ $B/libumem.a: $(INNER_O)
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/run.o=$O/bin$(LIBDIR)/run.o)
-TOOL_LIBS := $(if $(CROSS),,-ldw)
+TOOL_LIBS := $(if $(CROSS),,-ldw -lelf)
 $(TOOLS): $(TOOL_O)
 	$(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)

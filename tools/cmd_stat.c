@@ -43,6 +43,61 @@ mode_of(struct model *model)
 					       : "rseq, by cpu_id";
 }
 
+/* "64k", or "off". */
+static const char *
+log_size(struct model *model, enum layout_entry which)
+{
+	const struct layout *l = model->layout;
+	const char *log = target_at(model->target,
+	    layout_value(l, L_LOGS) +
+		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
+	    layout_value(l, L_LOG_BYTES));
+
+	if (log == NULL || layout_get(l, log, L_LOG_BASE) == 0)
+		return NULL;
+	return human(layout_get(l, log, L_LOG_SIZE));
+}
+
+static void
+print_logs(struct model *model)
+{
+	static const struct {
+		const char *name;
+		enum layout_entry which;
+	} logs[] = {{"transaction", L_LOG_TRANSACTION},
+	    {"content", L_LOG_CONTENTS}, {"fail", L_LOG_FAIL},
+	    {"slab", L_LOG_SLAB}};
+	bool any = false;
+
+	printf("Logs:          ");
+	for (size_t i = 0; i < array_size(logs); i++) {
+		const char *size = log_size(model, logs[i].which);
+
+		if (size != NULL)
+			printf(" %s=%s", logs[i].name, size);
+		any |= size != NULL;
+	}
+	puts(any ? "" : " (inactive)");
+}
+
+/* The library's last messages, oldest first: a ring. */
+static void
+print_messages(struct model *model)
+{
+	const struct described *d = &model->layout->known[L_ERROR_BUFFER];
+	const char *ring = target_at(model->target, d->value, d->bytes);
+	uint64_t begin =
+	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
+
+	puts("Message buffer:");
+	for (uint64_t i = 0; ring != NULL && i < d->bytes; i++) {
+		char c = ring[(begin + i) % d->bytes];
+
+		if (c != '\0')
+			putchar(c);
+	}
+}
+
 int
 command_status(int argc, char **argv)
 {
@@ -72,6 +127,8 @@ command_status(int argc, char **argv)
 	    model->base);
 	printf("Own memory:     %s\n", human(mapped));
 	printf("Threads:        %zu\n", model->target->nthreads);
+	print_logs(model);
+	print_messages(model);
 	return EXIT_FINE;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/audit.h"
 #include "tools/model.h"
 #include "tools/print.h"
 #include "tools/roots.h"
@@ -42,6 +43,7 @@ say_chunk(struct model *model, uint64_t at, const struct place *place)
 {
 	const struct cache *c = &model->caches[place->slab->cache];
 	enum state state = chunk_state(place->slab, place->chunk);
+	struct audit audit;
 
 	if (json_wanted) {
 		json_open(NULL, '{');
@@ -56,6 +58,8 @@ say_chunk(struct model *model, uint64_t at, const struct place *place)
 		return;
 	}
 	print_where(at, place->start);
+	if (audit_of_chunk(model, place->slab, place->chunk, &audit))
+		printf("bufctl %lx ", audit.at);
 	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
 	    c->name, state == IN_MAGAZINE ? " (in a magazine)" : "");
 }

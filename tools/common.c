@@ -8,6 +8,8 @@
 
 #include "tools/common.h"
 
+jmp_buf *fail_instead;
+
 static void
 say(const char *format, va_list arguments)
 {
@@ -35,6 +37,8 @@ fail(int status, const char *format, ...)
 	va_start(arguments, format);
 	say(format, arguments);
 	va_end(arguments);
+	if (fail_instead != NULL)
+		longjmp(*fail_instead, status);
 	exit(status);
 }
 

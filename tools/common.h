@@ -2,6 +2,7 @@
 #ifndef TOOLS_COMMON_H
 #define TOOLS_COMMON_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,8 @@ enum {
 /* "umem: " and the message as one line, then the end. */
 _Noreturn void fail(int status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Where fail() goes with its status instead, if this is not NULL. */
+extern jmp_buf *fail_instead;
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Memory or the end. */

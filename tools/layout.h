@@ -26,6 +26,23 @@
 	X(BOOT, "&boot")                                                       \
 	X(BOOT_USED, "&boot_used")                                             \
 	X(UPDATE_INTERVAL, "&update_interval_ns")                              \
+	X(DEBUG, "&debug")                                                     \
+	X(DEBUG_LARGE_CACHE, "&debug_large_cache")                             \
+	X(LOGS, "&logs")                                                       \
+	X(ERROR_BUFFER, "&umem_error_buffer")                                  \
+	X(ERROR_BEGIN, "&umem_error_begin")                                    \
+	X(BUFCTL_NEVER, "=BUFCTL_NEVER")                                       \
+	X(BUFCTL_ALLOCATED, "=BUFCTL_ALLOCATED")                               \
+	X(BUFCTL_FREE, "=BUFCTL_FREE")                                         \
+	X(BUFCTL_LOST, "=BUFCTL_LOST")                                         \
+	X(KIND_MALLOC, "=KIND_MALLOC")                                         \
+	X(LOG_TRANSACTION, "=LOG_TRANSACTION")                                 \
+	X(LOG_CONTENTS, "=LOG_CONTENTS")                                       \
+	X(LOG_FAIL, "=LOG_FAIL")                                               \
+	X(LOG_SLAB, "=LOG_SLAB")                                               \
+	X(BUFCTL_BYTES, "=bufctl")                                             \
+	X(AUDIT_BYTES, "=bufctl_audit")                                        \
+	X(LOG_BYTES, "=log")                                                   \
 	X(READY, "=UMEM_READY")                                                \
 	X(HEAP_UNIT, "=HEAP_UNIT")                                             \
 	X(CPU_BLOCK, "=CPU_BLOCK")                                             \
@@ -46,6 +63,33 @@
 	X(SLAB_FIRST, "slab.first")                                            \
 	X(SLAB_NFREE, "slab.nfree")                                            \
 	X(SLAB_BITS, "slab.bits[0]")                                           \
+	X(SLAB_RECORDS, "slab.records")                                        \
+	X(CACHE_DEBUG, "cache.debug")                                          \
+	X(CACHE_TAG_OFFSET, "cache.tag_offset")                                \
+	X(CACHE_RECORD_BYTES, "cache.slabs.record_bytes")                      \
+	X(BUFCTL_ADDR, "bufctl.addr")                                          \
+	X(BUFCTL_SLAB, "bufctl.slab")                                          \
+	X(BUFCTL_CACHE, "bufctl.cache")                                        \
+	X(BUFCTL_SIZE, "bufctl.size")                                          \
+	X(BUFCTL_STATE, "bufctl.state")                                        \
+	X(BUFCTL_KIND, "bufctl.kind")                                          \
+	X(BUFCTL_DEPTH, "bufctl.depth")                                        \
+	X(AUDIT_TIMESTAMP, "bufctl_audit.timestamp")                           \
+	X(AUDIT_THREAD, "bufctl_audit.thread")                                 \
+	X(AUDIT_LASTLOG, "bufctl_audit.lastlog")                               \
+	X(AUDIT_CONTENTS, "bufctl_audit.contents")                             \
+	X(AUDIT_STACK, "bufctl_audit.stack[0]")                                \
+	X(TAG_REDZONE, "buftag.redzone")                                       \
+	X(TAG_BUFCTL, "buftag.bufctl")                                         \
+	X(TAG_BXSTAT, "buftag.bxstat")                                         \
+	X(DEBUG_NFRAMES, "debug.nframes")                                      \
+	X(DEBUG_VERIFY_MAX, "debug.verify_max")                                \
+	X(LOG_BASE, "log.base")                                                \
+	X(LOG_SIZE, "log.bytes")                                               \
+	X(LOG_CHUNK_BYTES, "log.chunk_bytes")                                  \
+	X(LOG_NCHUNKS, "log.nchunks")                                          \
+	X(LOG_NCPUS, "log.ncpus")                                              \
+	X(LOG_CPU, "log.cpu")                                                  \
 	X(CACHE_HOT, "cache.mag.hot")                                          \
 	X(CACHE_COLD, "cache.mag.cold")                                        \
 	X(CACHE_ROUNDS, "cache.mag.rounds")                                    \

@@ -184,6 +184,8 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .nchunks = (unsigned)get(model, r, L_CACHE_NCHUNKS),
 	    .class = (unsigned)get(model, r, L_CACHE_CLASS),
 	    .flags = (unsigned)get(model, r, L_CACHE_FLAGS),
+	    .debug = (unsigned)get(model, r, L_CACHE_DEBUG),
+	    .record_bytes = get(model, r, L_CACHE_RECORD_BYTES),
 	    .has_magazines = get(model, r, L_CACHE_HAS_MAGAZINES),
 	    .nfailed = get(model, r, L_CACHE_NFAILED),
 	    .listed = listed};
@@ -264,6 +266,7 @@ take_slab(struct model *model, uint64_t at)
 	*s = (struct slab){.at = at,
 	    .span = get(model, r, L_SLAB_SPAN),
 	    .first = get(model, r, L_SLAB_FIRST),
+	    .records = get(model, r, L_SLAB_RECORDS),
 	    .cache = (unsigned)(c - model->caches),
 	    .nchunks = c->nchunks,
 	    .free = (uint64_t *)bits};

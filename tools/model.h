@@ -14,7 +14,9 @@ struct cache {
 	uint64_t source;  /* arena, 0: the heap */
 	unsigned nchunks; /* in a slab */
 	unsigned class;
-	unsigned flags; /* UMC_* */
+	unsigned flags;        /* UMC_* */
+	unsigned debug;        /* UMF_* */
+	uint64_t record_bytes; /* of a buffer; 0: not debugged */
 	bool has_magazines;
 	bool listed; /* not destroyed by the program */
 	uint64_t nslabs;
@@ -29,7 +31,8 @@ struct slab {
 	uint64_t at;
 	uint64_t span;
 	uint64_t first;
-	unsigned cache; /* index */
+	uint64_t records; /* 0: none */
+	unsigned cache;   /* index */
 	unsigned nchunks;
 	uint64_t *free;   /* a bit a chunk: free in the slab */
 	uint64_t *live;   /* neither free nor in a magazine */

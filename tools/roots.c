@@ -113,6 +113,31 @@ add_cpus(struct model *model, struct ranges *out)
 	}
 }
 
+/* Copies of what was freed are no pointers to it. */
+static void
+add_logs(struct model *model, struct ranges *out)
+{
+	const struct layout *l = model->layout;
+	uint64_t at = layout_value(l, L_LOGS);
+	uint64_t end = at + l->known[L_LOGS].bytes;
+
+	for (; at < end; at += layout_value(l, L_LOG_BYTES)) {
+		char log[256];
+		uint64_t cpu;
+
+		if (layout_value(l, L_LOG_BYTES) > sizeof(log) ||
+		    !target_peek(
+			model->target, at, log, layout_value(l, L_LOG_BYTES)) ||
+		    layout_get(l, log, L_LOG_BASE) == 0)
+			continue;
+		/* One mapping: what the CPUs have, and behind it the log. */
+		cpu = layout_get(l, log, L_LOG_CPU);
+		range_add(out, cpu,
+		    layout_get(l, log, L_LOG_BASE) +
+			layout_get(l, log, L_LOG_SIZE) - cpu);
+	}
+}
+
 /* The library's data and bss, unless they are the program's, too. */
 static void
 add_object(struct model *model, struct ranges *out)
@@ -155,6 +180,7 @@ library_ranges(struct model *model)
 	add_meta_list(model, &out, L_CHUNKS);
 	add_meta_list(model, &out, L_ALONES);
 	add_cpus(model, &out);
+	add_logs(model, &out);
 	add_object(model, &out);
 	ranges_sort(&out);
 	return out;
@@ -330,8 +356,11 @@ add_dead(struct target *target, size_t i, struct ranges *dead)
 		return;
 	}
 	tcb = dead_thread(target, m);
-	if (tcb != 0)
-		range_add(dead, m->start, tcb + THREAD_BYTES - m->start);
+	if (tcb == 0)
+		return;
+	/* libc keeps the vector of thread-local storage for the next thread. */
+	range_add(dead, m->start, tcb - m->start);
+	range_add(dead, tcb + 16, THREAD_BYTES - 16);
 }
 
 /* What no pointer counts in. */

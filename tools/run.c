@@ -1,8 +1,9 @@
 /*
  * run.c - umem run: a program on this malloc
  *
- * The command only sets LD_PRELOAD and UMEM_OPTIONS and becomes the program.
- * It is not linked with the library, so that it works however that is broken.
+ * The command only sets LD_PRELOAD and other variables and becomes the
+ * program, or with --leaks or --stat its parent (trace.c).  It is not linked
+ * with the library, so that it works however that is broken.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/common.h"
+#include "tools/trace.h"
 
 #define SHIM "libumem_malloc.so.1"
 
@@ -95,39 +97,85 @@ set_variable(const char *name, const char *text)
 		fail(EXIT_OURS, "cannot set %s: %s", name, strerror(errno));
 }
 
-int
-command_run(int argc, char **argv)
+static _Noreturn void
+become(char **arguments)
 {
-	char **arguments = argv + 1;
-	bool verbose = false;
-	const char *old;
 	int error;
-
-	(void)argc;
-
-	for (; *arguments && **arguments == '-'; arguments++) {
-		if (strcmp(*arguments, "--") == 0) {
-			arguments++;
-			break;
-		}
-		if (strcmp(*arguments, "-v") != 0)
-			fail(EXIT_OURS, "run: no option %s; see umem help",
-			    *arguments);
-		verbose = true;
-	}
-	if (*arguments == NULL)
-		fail(EXIT_OURS, "run: no program given; see umem help");
-
-	old = getenv("LD_PRELOAD");
-	set_variable("LD_PRELOAD",
-	    old && *old ? join(find_shim(), ":", old) : find_shim());
-	old = getenv("UMEM_OPTIONS");
-	if (verbose)
-		set_variable("UMEM_OPTIONS",
-		    old && *old ? join(old, ",", "verbose") : "verbose");
 
 	execvp(arguments[0], arguments);
 	error = errno;
 	fail(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE,
 	    "run: %s: %s", arguments[0], strerror(error));
+}
+
+struct run_options {
+	bool verbose;
+	const char *debug; /* for UMEM_DEBUG, or NULL */
+	struct trace_options trace;
+};
+
+static struct run_options the_options;
+
+static bool
+take_option(struct run_options *options, const char *word)
+{
+	if (strcmp(word, "-v") == 0)
+		options->verbose = true;
+	else if (strcmp(word, "--leaks") == 0)
+		options->trace.leaks = true;
+	else if (strcmp(word, "--stat") == 0)
+		options->trace.stat = true;
+	else if (strcmp(word, "--debug") == 0)
+		options->debug = "default";
+	else if (strncmp(word, "--debug=", 8) == 0)
+		options->debug = word + 8;
+	else
+		return false;
+	return true;
+}
+
+static void
+set_environment(const struct run_options *options)
+{
+	const char *old = getenv("LD_PRELOAD");
+
+	set_variable("LD_PRELOAD",
+	    old && *old ? join(find_shim(), ":", old) : find_shim());
+	old = getenv("UMEM_OPTIONS");
+	if (options->verbose)
+		set_variable("UMEM_OPTIONS",
+		    old && *old ? join(old, ",", "verbose") : "verbose");
+	if (options->debug != NULL)
+		set_variable("UMEM_DEBUG", options->debug);
+}
+
+/* The child's environment is not ours: we must not run on the library. */
+static _Noreturn void
+become_traced(char **arguments)
+{
+	set_environment(&the_options);
+	become(arguments);
+}
+
+int
+command_run(int argc, char **argv)
+{
+	char **arguments = argv + 1;
+
+	(void)argc;
+	for (; *arguments && **arguments == '-'; arguments++) {
+		if (strcmp(*arguments, "--") == 0) {
+			arguments++;
+			break;
+		}
+		if (!take_option(&the_options, *arguments))
+			fail(EXIT_OURS, "run: no option %s; see umem help",
+			    *arguments);
+	}
+	if (*arguments == NULL)
+		fail(EXIT_OURS, "run: no program given; see umem help");
+	find_shim();
+	if (the_options.trace.leaks || the_options.trace.stat)
+		return trace_run(&the_options.trace, become_traced, arguments);
+	become_traced(arguments);
 }

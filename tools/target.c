@@ -44,7 +44,6 @@ target_of_child(int pid)
 	target->live = true;
 	target->held = target->borrowed = true;
 	target->stopped_at = seconds_now();
-	target_read_maps(target);
 	return target;
 }
 

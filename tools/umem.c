@@ -15,12 +15,16 @@
 #define EXIT_OURS 125
 
 static const struct command commands[] = {
-    {"run", command_run, "[-v] [--] program [argument ...]",
-	"run the program with libumem_malloc as its malloc; -v makes\n"
-	"the library say at the start how it runs"},
-    {"leaks", command_leaks, "[-dfv] [--json] PID|CORE",
+    {"run", command_run,
+	"[-v] [--debug[=tokens]] [--leaks] [--stat] [--]\n"
+	"                program [argument ...]",
+	"run the program with libumem_malloc as its malloc; -v makes the\n"
+	"library say at the start how it runs, --debug debugs (UMEM_DEBUG),\n"
+	"--leaks and --stat report on standard error when the program ends"},
+    {"leaks", command_leaks, "[-dfv] [-c caller] [--json] PID|CORE",
 	"what nothing in the program points to any more; status 1 if there\n"
-	"is something; -d details, -v figures of the search"},
+	"is something; -d details, -v figures of the search, -c only\n"
+	"what a function of this name has to do with"},
     {"status", command_status, "[--json] PID|CORE", "how the library runs"},
     {"stat", command_stat, "[--json] PID|CORE",
 	"what each cache and each arena holds"},
@@ -28,6 +32,32 @@ static const struct command commands[] = {
     {"arenas", command_arenas, "[--json] PID|CORE", "the arenas"},
     {"whatis", command_whatis, "[-a] [--json] PID|CORE ADDRESS ...",
 	"what an address is; -a everything that it is"},
+    {"segments", command_segments,
+	"[-s] [-m min] [-M max] [-T type] [--json] PID|CORE ARENA",
+	"the segments of an arena; -s sizes instead of ends"},
+    {"sizes", command_sizes, "[-dgi] [-b bins] [-B bytes] [--json] PID|CORE",
+	"how large what malloc() gave is; -g bins that double, -d every\n"
+	"size, -i by cache, with the overhead"},
+    {"frag", command_frag, "[--json] PID|CORE",
+	"which caches and callers keep slabs that are hardly used"},
+    {"verify", command_verify, "[--json] PID|CORE [CACHE ...]",
+	"are buffers of debugged caches whole? status 1 if not"},
+    {"users", command_users, "[-ef] [--json] PID|CORE [CACHE ...]",
+	"who has how much, by stack; -e also who has little, -f each buffer"},
+    {"log", command_log, "[-r] [-l transaction|fail|slab] [--json] PID|CORE",
+	"the transaction log, newest first; -r without stacks"},
+    {"bufctl", command_bufctl,
+	"[-hv] [-a buffer] [-c caller] [-e time] [-l time] [-t thread]\n"
+	"                   [--json] PID|CORE [BUFFER|BUFCTL ...]",
+	"who had a buffer last; -v with stacks, -h its history"},
+    {"allocdby", command_allocdby, "[--json] PID|CORE THREAD",
+	"buffers that a thread allocated"},
+    {"freedby", command_freedby, "[--json] PID|CORE THREAD",
+	"buffers that a thread freed"},
+    {"walk", command_walk, "[--json] PID|CORE WHAT [CACHE]",
+	"addresses, one a line: umem, freemem, bufctl, freectl, leak,\n"
+	"umem_cache, umem_slab, umem_slab_partial, umem_log, vmem, vmem_seg,\n"
+	"vmem_alloc, vmem_free, vmem_span, or the name of a cache"},
     {"grep", command_grep,
 	"[-q] [-a step] [-d distance] [-m mask] [-M mask] [--json]\n"
 	"                 PID|CORE ADDRESS",

@@ -52,6 +52,7 @@
 #include "umem/large.h"
 #include "umem/log.h"
 #include "umem/stack.h"
+#include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -996,3 +997,7 @@ debug_unlock_for_fork(bool child)
 		stack_after_fork();
 	}
 }
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(debug_large_cache),
+};

@@ -37,7 +37,7 @@ exactly_planted "200 threads"
 finish 0
 
 start "$TMP/planted" 3 4
-for ((n = 0; n < 25; n++)); do
+for ((n = 0; n < 10; n++)); do
 	leaked "$pid"
 	exactly_planted "4 threads at work, look $n"
 done

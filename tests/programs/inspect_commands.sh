@@ -1,0 +1,117 @@
+#!/bin/bash
+# The other commands of umem that look at a process: columns, agreement with
+# what the program said, JSON, and what they do when they cannot look.
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build planted
+
+# expect STATUS REGEX WORD... - runs umem WORD...
+expect() {
+	local want=$1 text=$2
+
+	shift 2
+	"$umem" "$@" >said 2>err
+	status=$?
+	if [ $status -ne "$want" ] || ! cat said err | grep -Eq -e "$text"; then
+		echo "umem $*: status $status instead of $want, or no '$text' in:"
+		head -30 said err
+		exit 1
+	fi
+}
+
+json() {
+	if ! "$umem" "$1" --json "${@:2}" 2>&1 |
+	    python3 -c 'import json, sys; json.load(sys.stdin)'; then
+		echo "umem $1 --json ${*:2}: no JSON"
+		exit 1
+	fi
+}
+
+every_command() {
+	expect 0 '^Status: +ready and active$' status "$1"
+	expect 0 '^umem_alloc_96 +96 +1[0-9]{3} ' stat "$1"
+	expect 0 '^planted +200 +7 ' stat "$1"
+	expect 0 '^[0-9a-f]{16} umem_alloc_8 +0[0-9a-f]{3} 80000000 +8 ' caches "$1"
+	expect 0 '^[0-9a-f]{16} umem_heap ' arenas "$1"
+	expect 0 '^[0-9a-f]{16} ALLC [0-9a-f]{16} [0-9a-f]{16} umem_alloc_96$' \
+	    segments "$1" umem_heap
+	expect 0 '^ +[0-9]+-[0-9]+ \|@+ +\| ?[0-9]+$|^ +[0-9]+-[0-9]+ \|@' sizes "$1"
+	expect 0 '^CACHE +BUFSZ MAXMAL BUFMALLC' sizes -i "$1"
+	expect 0 '^CACHE +SLABS +SPARSE' frag "$1"
+	expect 0 "^${2}7 is ${2}0\+7, .*allocated from umem_alloc" whatis "$1" "${2}7"
+	expect 0 'unknown$' whatis "$1" 10
+	"$umem" grep "$1" 0123456789abcdef >said 2>&1
+	status=$?
+	if [ $status -ne 1 ] || [ -s said ]; then
+		echo "grep for what is nowhere: status $status"
+		cat said
+		exit 1
+	fi
+	for command in status stat caches arenas sizes frag verify; do
+		json "$command" "$1"
+	done
+	json segments "$1" umem_heap
+	json whatis "$1" "$2" 0 10
+	json walk "$1" umem
+	"$umem" walk "$1" planted | sort >walked
+	"$umem" walk "$1" leak | sort >leaked
+	if [ "$(wc -l <walked)" -ne 7 ] ||
+	    [ "$(comm -12 walked leaked | wc -l)" -ne 7 ]; then
+		echo "walk planted, or walk leak: not the 7 objects"
+		exit 1
+	fi
+}
+
+start "$TMP/planted" 2
+block=$(sed -n 's/^kept //p' "$TMP/told" | tail -1)
+every_command "$pid" "${block%?}"
+list=$(sed -n 's/^kept //p' "$TMP/told" | sed -n 100p)
+expect 0 ', .*allocated from umem_alloc_96$' grep "$pid" "$list"
+gcore -o core "$pid" >/dev/null 2>&1
+every_command "core.$pid" "${block%?}"
+head -c 100000 "core.$pid" >cut
+expect 2 '^umem: cut: the core file is truncated' leaks cut
+expect 2 'UMF_AUDIT is not enabled' users "$pid"
+gdb -p "$pid" -batch -ex "shell $umem stat $pid 2>$TMP/traced; true" \
+    >/dev/null 2>&1
+if ! grep -q 'process [0-9]* is debugging it' traced; then
+	echo "under a debugger:"
+	cat traced
+	exit 1
+fi
+finish 0
+rm -f core.*
+expect 2 "^umem: $pid: no such process" leaks "$pid"
+
+# A library that describes itself in another version.
+cp "$SHIM" libumem_malloc.so.1
+python3 - <<'END'
+text = bytearray(open("libumem_malloc.so.1", "rb").read())
+at = text.index(b"umem described\n")
+text[at + 16] += 1
+open("libumem_malloc.so.1", "wb").write(text)
+END
+SHIM=$TMP/libumem_malloc.so.1 start "$TMP/planted" 1
+expect 2 'describes itself in version' stat "$pid"
+finish 0
+
+# With records of who did what.
+export UMEM_DEBUG=default UMEM_LOGGING=transaction
+start "$TMP/planted" 2
+unset UMEM_DEBUG UMEM_LOGGING
+leaked "$pid"
+exactly_planted "UMEM_DEBUG=default"
+expect 1 '^[0-9a-f]{16} +1 [0-9a-f]{16} planted`tree\+0x' leaks "$pid"
+expect 1 '^ +planted`tree\+0x[0-9a-f]+ \(planted.c:' leaks -d -c tree "$pid"
+expect 0 'no memory leaks matching nobody found' leaks -c nobody "$pid"
+expect 0 '^[0-9]+ bytes for 1000 allocations with data size 88:$' users "$pid"
+expect 0 '^T-0\.000000000  addr=[0-9a-f]+  umem_alloc_' log "$pid"
+expect 0 '^[0-9a-f]{16} [0-9a-f]{16} .* planted`tree' bufctl -c tree "$pid"
+expect 0 '^[0-9a-f]{16} .* planted`main' allocdby "$pid" "$pid"
+expect 0 '^umem_alloc_96 +[0-9a-f]+ +clean$' verify "$pid"
+expect 0 '^  clean$' verify "$pid" umem_alloc_96
+for command in users log bufctl verify; do
+	json "$command" "$pid"
+done
+finish 0

@@ -1,0 +1,62 @@
+#!/bin/bash
+# umem run --leaks and --stat: the report comes however the program ends, and
+# the status tells.
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build ends
+
+# ends STATUS STATUS_WITH_LEAK HOW
+ends() {
+	"$umem" run --leaks -- "$TMP/ends" "$3" 2>said
+	status=$?
+	if [ $status -ne "$1" ] ||
+	    ! grep -qx 'findleaks: no memory leaks detected' said; then
+		echo "$3: status $status instead of $1, or a leak:"
+		cat said
+		exit 1
+	fi
+	"$umem" run --leaks -- "$TMP/ends" "$3" leak 2>said
+	status=$?
+	if [ $status -ne "$2" ] ||
+	    ! grep -Eq '^ +Total +1 buffer, 4096 bytes$' said; then
+		echo "$3 leak: status $status instead of $2, or not the leak:"
+		cat said
+		exit 1
+	fi
+}
+
+ends 0 1 0
+ends 3 3 3
+ends 0 1 _exit
+ends 0 1 thread_exit
+ends 139 139 thread_segv
+ends 137 137 kill
+
+# After an exec it is the new program that is looked at.
+"$umem" run --leaks -- "$TMP/ends" thread_exec leak 2>said
+status=$?
+if [ $status -ne 0 ]; then
+	echo "exec: status $status"
+	cat said
+	exit 1
+fi
+
+expect() {
+	local want=$1 text=$2
+
+	shift 2
+	"$@" >said 2>&1
+	status=$?
+	if [ $status -ne "$want" ] || ! grep -Eq -e "$text" said; then
+		echo "$*: status $status instead of $want, or no '$text' in:"
+		cat said
+		exit 1
+	fi
+}
+expect 127 'nosuch: No such file' "$umem" run --leaks nosuch
+expect 0 '^umem_heap ' "$umem" run --stat -- "$TMP/ends" 0
+expect 0 '^UMEM_DEBUG=guards,audit$' "$umem" run --debug=guards,audit env
+expect 0 '^UMEM_DEBUG=default$' "$umem" run --debug env
+expect 1 '^ +ends`(main|lose)\+0x[0-9a-f]+ \(ends.c:[0-9]+\)$' \
+    "$umem" run --debug --leaks -- "$TMP/ends" 0 leak

@@ -1,0 +1,275 @@
+/*
+ * audit.c - who had a buffer last
+ *
+ * A debugged cache has a record for each of its buffers, in an array that its
+ * slab points to, and large blocks one each, which the tag at their end leads
+ * to.  With audit a record ends in the stack of the last transaction.  Logs
+ * are rows of such records, in chunks, as libumem/log.c has it: a chunk ends
+ * with zeros where it is not full.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/audit.h"
+#include "tools/print.h"
+#include "tools/symbols.h"
+
+#define BUFTAG_ALLOCATED 0xa110c8edul
+
+static uint64_t
+get(struct model *model, const void *record, enum layout_entry entry)
+{
+	return layout_get(model->layout, record, entry);
+}
+
+static unsigned
+nframes(struct model *model)
+{
+	const char *debug =
+	    target_at(model->target, layout_value(model->layout, L_DEBUG), 1);
+
+	return debug ? (unsigned)get(model, debug, L_DEBUG_NFRAMES) : 0;
+}
+
+static void
+read_stack(struct model *model, const char *record, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	uint64_t stack_at = audit->at + layout_value(l, L_AUDIT_STACK);
+
+	audit->timestamp = get(model, record, L_AUDIT_TIMESTAMP);
+	audit->thread = get(model, record, L_AUDIT_THREAD);
+	audit->lastlog = get(model, record, L_AUDIT_LASTLOG);
+	audit->contents = get(model, record, L_AUDIT_CONTENTS);
+	audit->stack = target_at(model->target, stack_at, 8ull * audit->depth);
+	if (audit->stack == NULL)
+		audit->depth = 0;
+}
+
+static bool
+read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	const char *r = target_at(model->target, at,
+	    layout_value(l, audited ? L_AUDIT_BYTES : L_BUFCTL_BYTES));
+
+	memset(audit, 0, sizeof(*audit));
+	if (r == NULL)
+		return false;
+	audit->at = at;
+	audit->addr = get(model, r, L_BUFCTL_ADDR);
+	audit->slab = get(model, r, L_BUFCTL_SLAB);
+	audit->cache = get(model, r, L_BUFCTL_CACHE);
+	audit->size = get(model, r, L_BUFCTL_SIZE);
+	audit->state = (unsigned)get(model, r, L_BUFCTL_STATE);
+	audit->kind = (unsigned)get(model, r, L_BUFCTL_KIND);
+	audit->depth = (unsigned)get(model, r, L_BUFCTL_DEPTH);
+	if (audit->depth > nframes(model))
+		return false;
+	if (audited && audit->depth != 0)
+		read_stack(model, r, audit);
+	else
+		audit->depth = 0;
+	return true;
+}
+
+bool
+audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
+    struct audit *audit)
+{
+	const struct cache *c = &model->caches[slab->cache];
+
+	if (slab->records == 0 || c->record_bytes == 0)
+		return false;
+	return read_record(model, slab->records + i * c->record_bytes,
+	    c->debug & UMF_AUDIT, audit);
+}
+
+bool
+audit_of_large(
+    struct model *model, const struct large *large, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	const char *cache =
+	    target_at(model->target, layout_value(l, L_DEBUG_LARGE_CACHE), 1);
+	char tag[24];
+	uint64_t bufctl;
+
+	if (cache == NULL || get(model, cache, L_CACHE_DEBUG) == 0 ||
+	    !target_peek(model->target, large->at + large->bytes - sizeof(tag),
+		tag, sizeof(tag)))
+		return false;
+	bufctl = get(model, tag, L_TAG_BUFCTL);
+	if (get(model, tag, L_TAG_BXSTAT) != (bufctl ^ BUFTAG_ALLOCATED))
+		return false;
+	return read_record(
+	    model, bufctl, get(model, cache, L_CACHE_DEBUG) & UMF_AUDIT, audit);
+}
+
+bool
+audit_read(struct model *model, uint64_t at, struct audit *audit)
+{
+	const struct cache *c;
+	uint64_t large = layout_value(model->layout, L_DEBUG_LARGE_CACHE);
+
+	if (!read_record(model, at, false, audit))
+		return false;
+	for (size_t i = 0; i < model->ncaches; i++) {
+		c = &model->caches[i];
+		if (c->at == audit->cache)
+			return read_record(
+			    model, at, c->debug & UMF_AUDIT, audit);
+	}
+	return audit->cache == large && read_record(model, at, true, audit);
+}
+
+bool
+audit_is_on(struct model *model)
+{
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].debug & UMF_AUDIT)
+			return true;
+	return false;
+}
+
+const char *
+audit_caller(struct model *model, const struct audit *audit)
+{
+	for (unsigned i = 0; i < audit->depth; i++) {
+		const char *name = symbol_name(model->target, audit->stack[i]);
+		const char *function = strchr(name, '`');
+
+		if (function == NULL || strncmp(function + 1, "umem_", 5) != 0)
+			return name;
+	}
+	return "?";
+}
+
+void
+audit_print_stack(struct model *model, const struct audit *audit, int indent)
+{
+	for (unsigned i = 0; i < audit->depth; i++) {
+		const char *line = symbol_line(model->target, audit->stack[i]);
+
+		printf("%*s%s", indent, "",
+		    symbol_name(model->target, audit->stack[i]));
+		if (line != NULL)
+			printf(" (%s)", line);
+		putchar('\n');
+	}
+}
+
+const char *
+audit_cache_name(struct model *model, const struct audit *audit)
+{
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].at == audit->cache)
+			return model->caches[i].name;
+	if (audit->cache == layout_value(model->layout, L_DEBUG_LARGE_CACHE))
+		return "umem_oversize";
+	return "?";
+}
+
+void
+audit_json(struct model *model, const struct audit *audit)
+{
+	json_address("bufctl", audit->at);
+	json_address("buffer", audit->addr);
+	json_number("size", audit->size);
+	json_text("cache", audit_cache_name(model, audit));
+	if (audit->depth == 0)
+		return;
+	json_number("timestamp", audit->timestamp);
+	json_number("thread", audit->thread);
+	json_open("stack", '[');
+	for (unsigned i = 0; i < audit->depth; i++)
+		json_text(NULL, symbol_name(model->target, audit->stack[i]));
+	json_close();
+}
+
+void
+audit_print_head(void)
+{
+	printf(
+	    "%16s %16s %16s %16s\n", "ADDR", "BUFADDR", "TIMESTAMP", "THREAD");
+	printf("%16s %16s %16s %16s\n", "", "CACHE", "LASTLOG", "CONTENTS");
+}
+
+void
+audit_print(struct model *model, const struct audit *audit)
+{
+	printf("%16lx %16lx %16lx %16lu\n", audit->at, audit->addr,
+	    audit->timestamp, audit->thread);
+	printf("%16s %16lx %16lx %16lx\n", "", audit->cache, audit->lastlog,
+	    audit->contents);
+	audit_print_stack(model, audit, 17);
+}
+
+bool
+audit_same_stack(const struct audit *a, const struct audit *b)
+{
+	return a->depth == b->depth &&
+	       (a->depth == 0 ||
+		   memcmp(a->stack, b->stack, 8ull * a->depth) == 0);
+}
+
+void
+audit_each(struct model *model,
+    void (*f)(struct model *, const struct audit *, void *), void *arg)
+{
+	const unsigned never =
+	    (unsigned)layout_value(model->layout, L_BUFCTL_NEVER);
+	struct audit audit;
+
+	for (size_t i = 0; i < model->nslabs; i++)
+		for (unsigned j = 0; j < model->slabs[i].nchunks &&
+				     model->slabs[i].records != 0;
+		     j++)
+			if (audit_of_chunk(
+				model, &model->slabs[i], j, &audit) &&
+			    audit.state != never && audit.addr != 0)
+				f(model, &audit, arg);
+	for (size_t i = 0; i < model->nlarges; i++)
+		if (audit_of_large(model, &model->larges[i], &audit))
+			f(model, &audit, arg);
+}
+
+/* The records of one chunk of a log. */
+static void
+each_in_chunk(struct model *model, uint64_t at, uint64_t bytes,
+    void (*f)(struct model *, const struct audit *, void *), void *arg)
+{
+	uint64_t step = (layout_value(model->layout, L_AUDIT_BYTES) +
+			    8ull * nframes(model) + 7) &
+			~7ull;
+	struct audit audit;
+
+	for (; step <= bytes; at += step, bytes -= step) {
+		if (!read_record(model, at, true, &audit) ||
+		    audit.timestamp == 0)
+			return;
+		f(model, &audit, arg);
+	}
+}
+
+void
+audit_each_logged(struct model *model, enum layout_entry which,
+    void (*f)(struct model *, const struct audit *, void *), void *arg)
+{
+	const struct layout *l = model->layout;
+	const char *log = target_at(model->target,
+	    layout_value(l, L_LOGS) +
+		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
+	    layout_value(l, L_LOG_BYTES));
+	uint64_t base, chunk, n;
+
+	if (log == NULL || get(model, log, L_LOG_BASE) == 0)
+		return;
+	base = get(model, log, L_LOG_BASE);
+	chunk = get(model, log, L_LOG_CHUNK_BYTES);
+	n = get(model, log, L_LOG_NCHUNKS);
+	if (!target_copy(model->target, base, chunk * n, false))
+		return;
+	for (uint64_t i = 0; i < n; i++)
+		each_in_chunk(model, base + i * chunk, chunk, f, arg);
+}

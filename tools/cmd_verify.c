@@ -1,0 +1,229 @@
+/*
+ * cmd_verify.c - umem verify: are the buffers of debugged caches whole?
+ *
+ * What a free of each buffer would find now, and what the next allocation of
+ * each free one would (see umem/debug.c).  A buffer that its slab and its
+ * record disagree about is in the hands of a thread at this moment, and left
+ * out.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/audit.h"
+#include "tools/print.h"
+
+#define PATTERN_FREE     0xdeadbeefdeadbeefull
+#define PATTERN_REDZONE  0xfeedfacefeedfaceull
+#define BUFTAG_ALLOCATED 0xa110c8edul
+#define BUFTAG_FREE      0xf4eef4eeul
+
+static bool
+is_tagged(const struct cache *c)
+{
+	return (c->debug & UMF_TAGGED) != 0 && (c->debug & UMF_FIREWALL) == 0;
+}
+
+static uint64_t
+tag_get(struct model *model, const char *tag, enum layout_entry entry)
+{
+	return layout_get(model->layout, tag, entry);
+}
+
+static uint64_t
+verify_bytes(struct model *model, const struct cache *c, uint64_t tag_offset)
+{
+	const char *debug =
+	    target_at(model->target, layout_value(model->layout, L_DEBUG), 1);
+	uint64_t most =
+	    debug ? layout_get(model->layout, debug, L_DEBUG_VERIFY_MAX) : 0;
+
+	if ((c->debug & UMF_LITE) != 0)
+		return 8;
+	if ((c->debug & UMF_DEADBEEF) == 0)
+		return 0;
+	return tag_offset < most ? tag_offset : most & ~7ull;
+}
+
+/* Text of what is wrong with a free buffer, or NULL; *where: at which byte. */
+static const char *
+free_fault(struct model *model, const struct cache *c, const char *buffer,
+    uint64_t bufctl, uint64_t *where)
+{
+	uint64_t tag_offset =
+	    layout_get(model->layout, c->record, L_CACHE_TAG_OFFSET);
+	uint64_t n = verify_bytes(model, c, tag_offset);
+	const char *tag = buffer + tag_offset;
+
+	for (uint64_t i = 0; i + 8 <= n; i += 8)
+		if (layout_number(buffer + i, 8) != PATTERN_FREE) {
+			*where = i;
+			return "(free) seems corrupted";
+		}
+	if (tag_get(model, tag, L_TAG_REDZONE) != PATTERN_REDZONE)
+		return "(free) seems to have a corrupt redzone pattern";
+	if (tag_get(model, tag, L_TAG_BXSTAT) != (bufctl ^ BUFTAG_FREE))
+		return "(free) has a corrupt buftag";
+	return NULL;
+}
+
+static const char *
+allocated_fault(struct model *model, const struct cache *c, const char *buffer,
+    const struct audit *audit)
+{
+	uint64_t tag_offset =
+	    layout_get(model->layout, c->record, L_CACHE_TAG_OFFSET);
+	const char *tag = buffer + tag_offset;
+	uint64_t redzone = tag_get(model, tag, L_TAG_REDZONE);
+	uint32_t size = 251u * (uint32_t)audit->size + 1u;
+
+	if ((uint32_t)redzone != (uint32_t)PATTERN_REDZONE ||
+	    (c->class == 0 && redzone != PATTERN_REDZONE))
+		return "(allocated) has a corrupt redzone signature";
+	if (c->class != 0 && (uint32_t)(redzone >> 32) != size)
+		return "(allocated) has a corrupt redzone size encoding";
+	if (tag_get(model, tag, L_TAG_BXSTAT) != (audit->at ^ BUFTAG_ALLOCATED))
+		return "(allocated) has a corrupt buftag";
+	for (uint64_t i = audit->size; i < tag_offset && i < audit->size + 64;
+	     i++)
+		if ((unsigned char)buffer[i] != 0xbb)
+			return "(allocated) has a corrupt redzone";
+	return NULL;
+}
+
+static const char *
+chunk_fault(
+    struct model *model, const struct slab *s, unsigned i, uint64_t *where)
+{
+	const struct cache *c = &model->caches[s->cache];
+	const char *buffer =
+	    target_at(model->target, slab_chunk_at(model, s, i), c->chunk);
+	const struct layout *l = model->layout;
+	bool is_free = bit_get(s->free, i);
+	struct audit audit;
+
+	*where = UINT64_MAX;
+	if (buffer == NULL || !audit_of_chunk(model, s, i, &audit))
+		return NULL;
+	if (audit.state == layout_value(l, L_BUFCTL_LOST))
+		return "was found corrupt before, and is out of use";
+	if (is_free && audit.state == layout_value(l, L_BUFCTL_FREE))
+		return free_fault(model, c, buffer, audit.at, where);
+	if (!is_free && audit.state == layout_value(l, L_BUFCTL_ALLOCATED))
+		return allocated_fault(model, c, buffer, &audit);
+	return NULL;
+}
+
+static void
+say_fault(const char *fault, uint64_t at, uint64_t where, const char *cache)
+{
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_text("cache", cache);
+		json_address("buffer", at);
+		json_text("fault", fault);
+		if (where != UINT64_MAX)
+			json_address("at", at + where);
+		json_close();
+	} else if (where != UINT64_MAX) {
+		printf("  buffer %lx %s, at %lx\n", at, fault, at + where);
+	} else {
+		printf("  buffer %lx %s\n", at, fault);
+	}
+}
+
+/* How many buffers of a cache are corrupt; each is told if wanted. */
+static uint64_t
+verify_cache(struct model *model, const struct cache *c, bool tell)
+{
+	uint64_t n = 0, where;
+
+	for (size_t i = 0; i < model->nslabs; i++) {
+		struct slab *s = &model->slabs[i];
+
+		if (&model->caches[s->cache] != c || s->records == 0)
+			continue;
+		for (unsigned j = 0; j < s->nchunks; j++) {
+			const char *fault = chunk_fault(model, s, j, &where);
+
+			if (fault == NULL)
+				continue;
+			n++;
+			if (tell || json_wanted)
+				say_fault(fault, slab_chunk_at(model, s, j),
+				    where, c->name);
+		}
+	}
+	return n;
+}
+
+static uint64_t
+verify_one(struct model *model, const char *name)
+{
+	const struct cache *c = model_cache(model, name);
+	uint64_t n;
+
+	if (c == NULL)
+		fail(EXIT_BLIND, "verify: no cache %s", name);
+	if (!json_wanted)
+		printf("Summary for cache '%s'\n", c->name);
+	if (!is_tagged(c)) {
+		warn("warning: cache %lx (%s) does not have redzone checking "
+		     "enabled",
+		    c->at, c->name);
+		return 0;
+	}
+	n = verify_cache(model, c, true);
+	if (n == 0 && !json_wanted)
+		puts("  clean");
+	return n;
+}
+
+static uint64_t
+verify_all(struct model *model)
+{
+	uint64_t all = 0;
+
+	if (!json_wanted)
+		printf("%-25s %-16s %s\n", "Cache Name", "Addr",
+		    "Cache Integrity");
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+		uint64_t n;
+
+		if (!is_tagged(c))
+			continue;
+		n = verify_cache(model, c, false);
+		all += n;
+		if (json_wanted)
+			continue;
+		printf("%-25s %-16lx ", c->name, c->at);
+		if (n == 0)
+			puts("clean");
+		else
+			printf("%lu corrupt buffer%s\n", n, n == 1 ? "" : "s");
+	}
+	return all;
+}
+
+int
+command_verify(int argc, char **argv)
+{
+	struct model *model;
+	uint64_t n = 0;
+	int letter;
+
+	while ((letter = next_option(argc, argv, "")) != -1)
+		json_wanted |= letter == 'J';
+	if (argc == optind)
+		fail_usage(argv[0]);
+	model = model_of(argv[optind], true);
+	if (json_wanted)
+		json_open(NULL, '[');
+	for (int i = optind + 1; i < argc; i++)
+		n += verify_one(model, argv[i]);
+	if (argc == optind + 1)
+		n += verify_all(model);
+	if (json_wanted)
+		json_close();
+	return n ? EXIT_FOUND : EXIT_FINE;
+}
