@@ -209,6 +209,8 @@ install: all $(INSTALLED_TOOLS)
 	ln -sf libumem.so.1 $(AT)/libumem.so
 	ln -sf libumem_malloc.so.1 $(AT)/libumem_malloc.so
 	install -m 644 $B/libumem.a $(AT)
+	install -m 644 tools/umem-gdb.py $(AT)/libumem.so.1-gdb.py
+	install -m 644 tools/umem-gdb.py $(AT)/libumem_malloc.so.1-gdb.py
 	install -m 644 umem/umem.h vmem/vmem.h $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(INSTALLED_TOOLS) $(DESTDIR)$(PREFIX)/bin
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
@@ -228,7 +230,8 @@ install: all $(INSTALLED_TOOLS)
 
 uninstall:
 	rm -f $(addprefix $(AT)/,libumem.so libumem.so.1 libumem_malloc.so \
-	    libumem_malloc.so.1 libumem.a pkgconfig/umem.pc) \
+	    libumem_malloc.so.1 libumem.a pkgconfig/umem.pc \
+	    libumem.so.1-gdb.py libumem_malloc.so.1-gdb.py) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h vmem.h) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%))
 	@for page in $(MAN); do \
