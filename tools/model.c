@@ -784,6 +784,10 @@ model_take(struct target *target, const struct layout *layout, bool everything)
 
 	model->target = target;
 	model->layout = layout;
+	if (everything && !target->held) {
+		units_used(model);
+		target_prepare(target, model->base, model->end - model->base);
+	}
 	hold_well(model);
 	if (everything)
 		roots_copy(model);

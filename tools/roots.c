@@ -17,10 +17,9 @@
  * Not looked at: the library's own structures (a magazine has the address of
  * everything in it), files that are mapped shared, and devices.
  *
- * How the end of a dead stack is known: libc's description of a thread begins
- * with its own address, twice.  A mapping with an inaccessible one right below
- * it that has such a description, and no thread that runs on it, is dead up to
- * there.
+ * How a dead stack is known: libc's description of a thread begins with its
+ * own address, twice, and has the place of its stack.  One near the end of a
+ * mapping that is no live thread's is of a thread that has ended.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -332,34 +331,61 @@ dead_thread(struct target *target, const struct mapping *m)
 	return 0;
 }
 
-/* The dead part of mapping i, if it has one. */
-static void
-add_dead(struct target *target, size_t i, struct ranges *dead)
+/*
+ * Where the stack of a thread begins, by libc's description of the thread at
+ * tp: two words of it are the stack's place and its bytes, and the description
+ * is near the end of that.  0: not found, as for the first thread.
+ */
+static uint64_t
+stack_bottom(struct target *target, uint64_t tp)
 {
-	const struct mapping *m = &target->maps[i];
-	uint64_t lowest = UINT64_MAX, tcb;
+	const uint64_t page = 4096;
+	uint64_t from = tp - THREAD_BYTES;
+	const uint64_t *words = target_at(target, from, 2 * THREAD_BYTES);
+	size_t n = 2 * THREAD_BYTES / 8;
 
-	if (!m->write || !is_guarded(target, i))
-		return;
-	for (size_t j = 0; j < target->nthreads; j++) {
-		const struct thread *t = &target->threads[j];
+	if (words == NULL) {
+		n /= 2;
+		words = target_at(target, tp, THREAD_BYTES);
+	}
+	for (size_t i = 0; words != NULL && i + 1 < n; i++) {
+		uint64_t start = words[i], bytes = words[i + 1];
 
-		if (t->tp - m->start < m->end - m->start && !t->stopped)
-			return;
-		if (t->stopped && t->sp - m->start < m->end - m->start &&
-		    t->sp < lowest)
-			lowest = t->sp;
+		if (start % page == 0 && bytes % page == 0 && start < tp &&
+		    bytes >= 4 * page && start + bytes > tp &&
+		    start + bytes - tp <= THREAD_SEARCH)
+			return start;
 	}
-	if (lowest != UINT64_MAX) {
-		if (lowest - RED_ZONE > m->start)
-			range_add(dead, m->start, lowest - RED_ZONE - m->start);
+	return 0;
+}
+
+/* What is below a live thread's stack pointer. */
+static void
+add_below(struct target *target, const struct thread *t, struct ranges *dead)
+{
+	const struct mapping *m = target_mapping(target, t->sp);
+	uint64_t bottom = stack_bottom(target, t->tp);
+
+	if (!t->stopped || m == NULL)
 		return;
-	}
-	tcb = dead_thread(target, m);
-	if (tcb == 0)
+	if (bottom == 0 && is_guarded(target, (size_t)(m - target->maps)))
+		bottom = m->start;
+	if (bottom != 0 && bottom < t->sp - RED_ZONE &&
+	    t->sp - bottom <= m->end - bottom && bottom >= m->start)
+		range_add(dead, bottom, t->sp - RED_ZONE - bottom);
+}
+
+/* The stack of a thread that has ended, if the mapping is one. */
+static void
+add_dead(struct target *target, const struct mapping *m, struct ranges *dead)
+{
+	uint64_t tcb = m->write ? dead_thread(target, m) : 0;
+	uint64_t bottom = tcb ? stack_bottom(target, tcb) : 0;
+
+	if (bottom == 0)
 		return;
 	/* libc keeps the vector of thread-local storage for the next thread. */
-	range_add(dead, m->start, tcb - m->start);
+	range_add(dead, bottom, tcb - bottom);
 	range_add(dead, tcb + 16, THREAD_BYTES - 16);
 }
 
@@ -371,7 +397,9 @@ skipped_ranges(struct model *model)
 	struct target *target = model->target;
 
 	for (size_t i = 0; i < target->nmaps; i++)
-		add_dead(target, i, &out);
+		add_dead(target, &target->maps[i], &out);
+	for (size_t i = 0; i < target->nthreads; i++)
+		add_below(target, &target->threads[i], &out);
 	for (size_t i = 0; i < model->nsourced; i++) {
 		const struct slab *s = &model->slabs[model->sourced[i]];
 		const struct cache *c = &model->caches[s->cache];

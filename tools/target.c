@@ -151,17 +151,53 @@ target_run(struct target *target, uint64_t at)
 	return r == NULL ? 0 : r->bytes - (at - r->at);
 }
 
-/* A piece that no region has any part of. */
-static bool
-copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+static char *
+map_copy(uint64_t bytes)
 {
-	struct region region = {.at = at, .bytes = bytes, .ours = true};
 	char *to = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (to == MAP_FAILED)
 		fail(EXIT_BLIND, "out of memory for a copy of %zu MiB",
 		    (size_t)(bytes / MIB));
+	return to;
+}
+
+void
+target_prepare(struct target *target, uint64_t at, uint64_t bytes)
+{
+	if (!target->live || bytes == 0)
+		return;
+	/* It may have grown when it is held. */
+	target->ready =
+	    (struct region){.at = at, .bytes = bytes + bytes / 8 + 64 * MIB};
+	target->ready.local = map_copy(target->ready.bytes);
+	live_touch(target, at, bytes, (char *)(uintptr_t)target->ready.local);
+}
+
+/* What was prepared for this place, if it is large enough. */
+static char *
+take_prepared(struct target *target, uint64_t at, uint64_t bytes)
+{
+	char *to = (char *)(uintptr_t)target->ready.local;
+
+	if (to == NULL || target->ready.at != at || target->ready.bytes < bytes)
+		return NULL;
+	if (target->ready.bytes > bytes)
+		munmap(to + bytes, target->ready.bytes - bytes);
+	target->ready.local = NULL;
+	return to;
+}
+
+/* A piece that no region has any part of. */
+static bool
+copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+{
+	struct region region = {.at = at, .bytes = bytes, .ours = true};
+	char *to = take_prepared(target, at, bytes);
+
+	if (to == NULL)
+		to = map_copy(bytes);
 	if (!live_copy(target, at, bytes, to, sparse)) {
 		munmap(to, bytes);
 		return false;

@@ -45,8 +45,9 @@ struct target {
 	size_t nthreads, threads_room;
 	struct region *regions; /* by address */
 	size_t nregions, regions_room;
-	size_t last; /* region found last */
-	char *file;  /* of a core, mapped */
+	size_t last;         /* region found last */
+	struct region ready; /* memory for a large copy, touched before */
+	char *file;          /* of a core, mapped */
 	size_t file_bytes;
 	uint64_t copied;          /* bytes */
 	double stopped_at, pause; /* seconds */
@@ -80,6 +81,12 @@ void target_read_maps(struct target *target);
 bool target_copy(
     struct target *target, uint64_t at, uint64_t bytes, bool sparse);
 
+/*
+ * Before a target is held: have memory for the copy of [at, at + bytes), as
+ * much as there is now.  The kernel takes longer to give it than to fill it.
+ */
+void target_prepare(struct target *target, uint64_t at, uint64_t bytes);
+
 /* Forgets what was copied. */
 void target_forget(struct target *target);
 
@@ -101,6 +108,7 @@ void live_hold(struct target *target);
 void live_release(struct target *target);
 bool live_copy(
     struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse);
+void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 void live_read_maps(struct target *target);
 void live_read_thread(struct target *target, struct thread *thread);

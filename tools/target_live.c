@@ -34,6 +34,9 @@
 /* How long a thread may take to stop. */
 #define STOP_SECONDS 2.0
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef NT_X86_XSTATE
 #define NT_X86_XSTATE 0x202
 #endif
@@ -390,52 +393,83 @@ page_is_there(uint64_t entry)
 	return entry >> 62 != 0;
 }
 
-bool
-live_copy(
-    struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse)
+typedef void run_func(
+    struct target *target, uint64_t at, uint64_t bytes, char *to);
+
+/* Calls f for each run of pages that are there; false: the kernel is mum. */
+static bool
+each_run(
+    struct target *target, uint64_t at, uint64_t bytes, char *to, run_func *f)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	static uint64_t entries[8192];
 	char path[64];
+	bool told = true;
 	int fd;
 
-	if (!sparse || at % page != 0 || bytes % page != 0)
-		return copy_run(target, at, bytes, to);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/pagemap", target->pid,
 	    reader(target));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return copy_run(target, at, bytes, to);
-	while (bytes > 0) {
+		return false;
+	while (bytes > 0 && told) {
 		uint64_t n = bytes / page, i = 0;
-		ssize_t got;
 
 		if (n > array_size(entries))
 			n = array_size(entries);
-		got = pread(fd, entries, n * 8, (off_t)(at / page * 8));
-		if (got != (ssize_t)(n * 8)) {
-			copy_run(target, at, bytes, to);
-			break;
-		}
-		while (i < n) {
+		told = pread(fd, entries, n * 8, (off_t)(at / page * 8)) ==
+		       (ssize_t)(n * 8);
+		while (told && i < n) {
 			uint64_t first = i;
 			bool there = page_is_there(entries[i]);
 
 			while (i < n && page_is_there(entries[i]) == there)
 				i++;
-			if (!there)
-				continue;
-			/* Fewer faults while the target stands still. */
-			if ((i - first) * page >= 4 * MIB)
-				madvise(to + first * page, (i - first) * page,
-				    MADV_HUGEPAGE);
-			copy_run(target, at + first * page, (i - first) * page,
-			    to + first * page);
+			if (there)
+				f(target, at + first * page, (i - first) * page,
+				    to + first * page);
 		}
 		at += n * page;
 		to += n * page;
 		bytes -= n * page;
 	}
 	close(fd);
+	return told;
+}
+
+static void
+copy_one_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	/* Fewer faults while the target stands still. */
+	if (bytes >= 4 * MIB)
+		madvise(to, bytes, MADV_HUGEPAGE);
+	copy_run(target, at, bytes, to);
+}
+
+static void
+touch_one_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	(void)target;
+	(void)at;
+	if (bytes >= 4 * MIB)
+		madvise(to, bytes, MADV_HUGEPAGE);
+	madvise(to, bytes, MADV_POPULATE_WRITE);
+}
+
+bool
+live_copy(
+    struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (!sparse || at % page != 0 || bytes % page != 0 ||
+	    !each_run(target, at, bytes, to, copy_one_run))
+		return copy_run(target, at, bytes, to);
 	return true;
+}
+
+void
+live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	each_run(target, at, bytes, to, touch_one_run);
 }

@@ -70,8 +70,8 @@ list=$(sed -n 's/^kept //p' "$TMP/told" | sed -n 100p)
 expect 0 ', .*allocated from umem_alloc_96$' grep "$pid" "$list"
 gcore -o core "$pid" >/dev/null 2>&1
 every_command "core.$pid" "${block%?}"
-head -c 100000 "core.$pid" >cut
-expect 2 '^umem: cut: the core file is truncated' leaks cut
+head -c 100000 "core.$pid" >cut_short
+expect 2 '^umem: cut_short: the core file is truncated' leaks cut_short
 expect 2 'UMF_AUDIT is not enabled' users "$pid"
 gdb -p "$pid" -batch -ex "shell $umem stat $pid 2>$TMP/traced; true" \
     >/dev/null 2>&1

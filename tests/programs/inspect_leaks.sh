@@ -42,3 +42,15 @@ for ((n = 0; n < 10; n++)); do
 	exactly_planted "4 threads at work, look $n"
 done
 finish 0
+
+# A core of a crash, where the kernel writes one beside the program.
+ulimit -c unlimited 2>/dev/null
+start "$TMP/planted" 3
+kill -ABRT "$pid"
+finish 134
+core=$(find . -maxdepth 1 -name 'core*' | head -1)
+if [ -n "$core" ]; then
+	leaked "$core"
+	exactly_planted "core of a crash"
+	rm -f "$core"
+fi
