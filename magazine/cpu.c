@@ -424,6 +424,26 @@ cpu_disown(struct cpu_owned *owned)
 	owned_end(owned->cold);
 }
 
+/*
+ * A section that is counting on another CPU may overwrite one of the stores:
+ * its next slow push there takes the number over.
+ */
+void
+cpu_set_ticks(uint32_t n)
+{
+	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(&cpu_layer.ticks, n, __ATOMIC_RELAXED);
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		uint32_t *ticks = ticks_of(hot_of(header_hot(regions, 0), cpu));
+
+		if (__atomic_load_n(
+			&regions->committed[cpu], __ATOMIC_ACQUIRE) &&
+		    __atomic_load_n(ticks, __ATOMIC_RELAXED) > n)
+			__atomic_store_n(ticks, n, __ATOMIC_RELAXED);
+	}
+}
+
 bool
 cpu_ticked(const struct cpu_owned *owned)
 {

@@ -75,6 +75,9 @@ size_t cpu_glance(struct cpu_hot *hot);
  */
 bool cpu_ticked(const struct cpu_owned *owned);
 
+/* Sets cpu_layer.ticks, for pushes from now on if there are fewer. */
+void cpu_set_ticks(uint32_t n);
+
 /* Every header of the process, for the atfork handlers. */
 void cpu_lock_for_fork(void);
 void cpu_unlock_for_fork(void);

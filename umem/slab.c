@@ -224,7 +224,10 @@ rebin_locked(struct slab_store *store, struct slab *slab)
 	if (bin == BIN_EMPTY)
 		store->nempty++;
 	list_remove(&slab->link);
-	list_add_head(bin_list(store, bin), &slab->link);
+	if (unlikely(slab->swept))
+		list_add_tail(bin_list(store, bin), &slab->link);
+	else
+		list_add_head(bin_list(store, bin), &slab->link);
 	slab->bin = (uint16_t)bin;
 }
 
@@ -763,13 +766,12 @@ idle_parts(const struct slab_store *store, const struct slab *slab)
 	return parts;
 }
 
-/* Bytes that the kernel took. */
-static size_t
-sweep_locked(struct slab_store *store, struct slab *slab)
+/* Adds the bytes that the kernel took; false: it refuses. */
+static bool
+sweep_locked(struct slab_store *store, struct slab *slab, size_t *purged)
 {
 	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
 	uint64_t parts = idle_parts(store, slab);
-	size_t purged = 0;
 
 	while (parts != 0) {
 		unsigned from = lowbit(parts);
@@ -781,11 +783,11 @@ sweep_locked(struct slab_store *store, struct slab *slab)
 		parts &= ~run;
 		if (!os_purge(
 			(void *)(slab->span + from * part), end - from * part))
-			continue;
+			return false;
 		purged_set(store, slab, slab->purged | run);
-		purged += end - from * part;
+		*purged += end - from * part;
 	}
-	return purged;
+	return true;
 }
 
 static struct slab *
@@ -802,27 +804,40 @@ unswept_locked(struct slab_store *store)
 	return NULL;
 }
 
+/* One slab.  False: there is none, or the kernel refuses. */
+static bool
+sweep_one(struct slab_store *store, size_t *purged)
+{
+	struct slab *slab;
+	bool more = false;
+
+	lock_take(&store->lock);
+	slab = unswept_locked(store);
+	if (slab != NULL) {
+		slab->swept = 1;
+		list_remove(&slab->link);
+		list_add_tail(&store->partial[slab->bin], &slab->link);
+		more = sweep_locked(store, slab, purged);
+	}
+	lock_release(&store->lock);
+	return more;
+}
+
 size_t
 slab_sweep(struct slab_store *store, size_t limit)
 {
+	/* Others may free all the time, so that there is always one. */
+	uint32_t left = __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED);
 	size_t purged = 0;
-	struct slab *slab = NULL;
 
 	/* What is in free chunks of a debugged cache is to stay. */
 	if (store->source != NULL || store->constructs ||
 	    store->record_bytes != 0)
 		return 0;
-	do {
-		lock_take(&store->lock);
-		slab = unswept_locked(store);
-		if (slab != NULL) {
-			slab->swept = 1;
-			list_remove(&slab->link);
-			list_add_tail(&store->partial[slab->bin], &slab->link);
-			purged += sweep_locked(store, slab);
-		}
-		lock_release(&store->lock);
-	} while (slab != NULL && purged < limit);
+	while (left-- > 0 && purged < limit && sweep_one(store, &purged))
+		;
+	if (purged != 0)
+		heap_unhuge();
 	return purged;
 }
 

@@ -128,8 +128,9 @@ work_begin(void)
 {
 	uintptr_t nobody = 0;
 
+	/* Sequentially consistent: see thread_park(). */
 	return __atomic_compare_exchange_n(&worker, &nobody, self(), false,
-	    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 static void
@@ -357,10 +358,13 @@ thread_wake(void)
 {
 	uint32_t was = __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE);
 
-	if ((was == ASLEEP || was == STARTED) &&
-	    __atomic_compare_exchange_n(&thread_state, &was, WANTED, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		os_futex_wake(&thread_state, 1);
+	/* It may be about to fall asleep. */
+	while (was == ASLEEP || was == STARTED)
+		if (__atomic_compare_exchange_n(&thread_state, &was, WANTED,
+			false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			os_futex_wake(&thread_state, 1);
+			return;
+		}
 }
 
 /* pthread_create() allocates, so nothing may be held here. */
@@ -412,6 +416,7 @@ thread_park(void)
 {
 	uint32_t seen;
 
+again:
 	__atomic_store_n(&parked, 1, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < PARK_TRIES; i++) {
 		seen = __atomic_load_n(&worker_gone, __ATOMIC_ACQUIRE);
@@ -423,8 +428,12 @@ thread_park(void)
 		os_futex_wait(&worker_gone, seen, 1000000);
 	}
 	/* Others may have begun meanwhile. */
-	if (__atomic_load_n(&nprogram, __ATOMIC_SEQ_CST) > 1)
+	if (__atomic_load_n(&nprogram, __ATOMIC_SEQ_CST) > 1) {
 		__atomic_store_n(&parked, 0, __ATOMIC_SEQ_CST);
+		/* And those may have ended before that. */
+		if (__atomic_load_n(&nprogram, __ATOMIC_SEQ_CST) == 1)
+			goto again;
+	}
 }
 
 void
@@ -495,7 +504,7 @@ sweep_for_growth(void)
 	size_t seen = __atomic_load_n(&fresh_seen, __ATOMIC_RELAXED);
 	size_t fresh = heap_fresh(), free_in_slabs;
 
-	if (likely(fresh - seen < GROWTH_STEP) ||
+	if (likely((ssize_t)(fresh - seen) < (ssize_t)GROWTH_STEP) ||
 	    !__atomic_compare_exchange_n(&fresh_seen, &seen, fresh, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
@@ -568,7 +577,7 @@ static void
 ticks_set(uint32_t n)
 {
 	if (__atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED) != n)
-		__atomic_store_n(&cpu_layer.ticks, n, __ATOMIC_RELAXED);
+		cpu_set_ticks(n);
 }
 
 void
@@ -577,7 +586,9 @@ update_poll(void)
 	uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
 	uint64_t now = os_now_ns();
 
-	__atomic_store_n(&active_ns, now, __ATOMIC_RELAXED);
+	/* The clock is coarse, and the line everybody's. */
+	if (__atomic_load_n(&active_ns, __ATOMIC_RELAXED) != now)
+		__atomic_store_n(&active_ns, now, __ATOMIC_RELAXED);
 	if (heap_dirty() >= TICK_DIRTY && !has_thread())
 		ticks_set(TICK_FREES);
 	sweep_for_growth();
@@ -609,7 +620,8 @@ give_all_back(uint64_t now)
 		return;
 	since = __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED);
 	if (since == 0) {
-		reap_all();
+		/* No callbacks: memory is not short, and this is a free(). */
+		each_cache(reap);
 		since = now;
 	}
 	if (heap_purge(now - since, PURGE_LIMIT) < PURGE_LIMIT) {
@@ -621,6 +633,15 @@ give_all_back(uint64_t now)
 	errno = saved;
 }
 
+/* Signed: somebody may have been here since now was read. */
+static bool
+is_quiet(uint64_t now)
+{
+	uint64_t active = __atomic_load_n(&active_ns, __ATOMIC_RELAXED);
+
+	return (int64_t)(now - active) > QUIET_NS;
+}
+
 void
 update_tick(void)
 {
@@ -628,8 +649,7 @@ update_tick(void)
 
 	if (has_thread())
 		ticks_set(INT32_MAX);
-	else if (now - __atomic_load_n(&active_ns, __ATOMIC_RELAXED) >
-		     QUIET_NS ||
+	else if (is_quiet(now) ||
 		 __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED) != 0)
 		give_all_back(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))

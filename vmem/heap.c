@@ -34,7 +34,8 @@
  *	is told to use them where that can waste little: for what a heap of
  *	some size grows by in order to hold small blocks, which will fill it;
  *	not for large blocks, of which a program may touch but a part, and not
- *	in small heaps, whatever the system's default is.
+ *	in small heaps, whatever the system's default is.  When memory goes
+ *	back the advice is taken back for all there is.
  *
  *	Dirty units are preferred to clean ones by the arena's order alone:
  *	what is freed is the first to be looked at, and the clean rest of the
@@ -98,6 +99,7 @@ static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
 static bool step_by_need;       /* address space is limited */
 static int policy;
 static bool huge_pages = true;
+static bool huge_used; /* [heap_lock] read atomically */
 
 static bool
 slot_try(uintptr_t base, size_t bytes)
@@ -189,6 +191,17 @@ heap_huge_pages(bool wanted)
 	huge_pages = wanted;
 }
 
+void
+heap_unhuge(void)
+{
+	if (likely(!__atomic_load_n(&huge_used, __ATOMIC_RELAXED)))
+		return;
+	lock_take(&heap_lock);
+	os_huge((void *)heap_slot.base, committed_end - heap_slot.base, false);
+	__atomic_store_n(&huge_used, false, __ATOMIC_RELAXED);
+	lock_release(&heap_lock);
+}
+
 /* Memory for the states of all units below end. */
 static bool
 states_cover_locked(uintptr_t end)
@@ -274,6 +287,8 @@ commit_to_locked(uintptr_t end, bool huge)
 	    !os_commit((void *)committed_end, end - committed_end))
 		return false;
 	os_huge((void *)committed_end, end - committed_end, huge);
+	if (huge)
+		__atomic_store_n(&huge_used, true, __ATOMIC_RELAXED);
 	os_name((void *)committed_end, end - committed_end, "umem heap");
 	/* Release: pairs with the load in cover(). */
 	__atomic_store_n(&committed_end, end, __ATOMIC_RELEASE);
@@ -592,6 +607,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 		}
 		i += n - 1;
 	}
+	if (purged != 0)
+		heap_unhuge();
 	return purged;
 }
 

@@ -66,6 +66,12 @@ void heap_unlock_for_fork(void);
 /* In the child, while the locks are held: ends purges of other threads. */
 void heap_after_fork(void);
 
+/*
+ * No more huge pages for what there is, since some of it goes back: the kernel
+ * would fill whole ones again for the sake of one page.
+ */
+void heap_unhuge(void);
+
 /* Huge pages for growth, where they waste little?  True by default. */
 void heap_huge_pages(bool wanted);
 

@@ -536,6 +536,11 @@ START_TEST(only_growth_of_a_large_heap_by_small_blocks_is_huge)
 	ck_assert_uint_eq(heap_end() % (2 * MIB), 0);
 	large = heap_alloc(256 * MIB, UNIT, &zeroed);
 	ck_assert(!is_huge(large + 255 * MIB));
+	/* What was given back shall not come back by the kernel. */
+	heap_free(large, 256 * MIB);
+	ck_assert_uint_ne(heap_purge(0, SIZE_MAX), 0);
+	ck_assert(!is_huge(at));
+	large = heap_alloc(256 * MIB, UNIT, &zeroed);
 	/* It is advice: the memory works as any other. */
 	memset(at, 1, UNIT);
 	memset(large + 255 * MIB, 1, MIB);
