@@ -15,7 +15,10 @@ struct magazine {
 	void *round[];
 };
 
-/* The word before round[0] is looked at by every push: see rseq_push(). */
+/*
+ * A push compares with the newest two rounds (rseq_push()), and so, in a
+ * magazine with fewer, with the words before round[0].  None is an object.
+ */
 _Static_assert(offsetof(struct magazine, round) == 16, "two words ahead");
 
 static inline size_t

@@ -321,6 +321,28 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 	return true;
 }
 
+/* So many rounds are looked at here; the section looks at two. */
+#define NEWEST 32
+
+static bool
+is_in(const struct magazine *mag, unsigned nrounds, const void *object)
+{
+	for (unsigned i = nrounds; i > 0 && nrounds - i < NEWEST; i--)
+		if (mag->round[i - 1] == object)
+			return true;
+	return false;
+}
+
+/* Was the object freed a moment ago? */
+static bool
+is_among_newest(const struct cpu_owned *own, const void *object)
+{
+	const struct magazine *previous = own->cold->previous;
+
+	return is_in(own->cold->loaded, own->nrounds, object) ||
+	       (previous != NULL && is_in(previous, previous->nrounds, object));
+}
+
 enum magazine_result
 magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *news)
@@ -332,8 +354,7 @@ magazine_put(struct magazine_layer *layer, void *object,
 		return MAGAZINE_BYPASS;
 	if (cpu_ticked(&own))
 		*news |= MAGAZINE_TICKED;
-	if (own.nrounds > 0 &&
-	    own.cold->loaded->round[own.nrounds - 1] == object) {
+	if (is_among_newest(&own, object)) {
 		cpu_disown(&own);
 		return MAGAZINE_TWICE;
 	}

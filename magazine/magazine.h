@@ -24,7 +24,7 @@ enum magazine_result {
 	MAGAZINE_OK,
 	MAGAZINE_EMPTY, /* get: no round anywhere in the layer */
 	MAGAZINE_FULL,  /* put: no empty magazine to be had */
-	MAGAZINE_TWICE, /* put: the object was the last one freed */
+	MAGAZINE_TWICE, /* put: the object is one of those freed last */
 	MAGAZINE_BYPASS /* the header is owned by somebody: go past */
 };
 

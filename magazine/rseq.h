@@ -32,7 +32,8 @@
  *	h = block + at
  *	t = load-acquire h->top
  *	if t >= h->limit (unsigned) return RSEQ_MISS
- *	if [t - 8] == object return RSEQ_MISS		(freed twice, perhaps)
+ *	if [t - 8] or [t - 16] == object return RSEQ_MISS
+ *						(freed twice, perhaps)
  *	block->ticks -= 1; if block->ticks < 0 return RSEQ_MISS
  *	store object, [t]
  *	commit: store t + 8, h->top

@@ -70,6 +70,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	"ldr %[word], [%[t], #-8]\n\t"					\
 	"cmp %[word], %[object]\n\t"					\
 	"b.eq %l[missed]\n\t"						\
+	"ldr %[word], [%[t], #-16]\n\t"				\
+	"cmp %[word], %[object]\n\t"					\
+	"b.eq %l[missed]\n\t"						\
 	"ldr %w[word], [%[block], %[ticks]]\n\t"			\
 	"subs %w[word], %w[word], #1\n\t"				\
 	"str %w[word], [%[block], %[ticks]]\n\t"			\

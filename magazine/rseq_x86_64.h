@@ -43,6 +43,8 @@
 	"jae %l[missed]\n\t"						\
 	"cmpq %[object], -8(%[t])\n\t"					\
 	"je %l[missed]\n\t"						\
+	"cmpq %[object], -16(%[t])\n\t"				\
+	"je %l[missed]\n\t"						\
 	"subl $1, %c[ticks](%[h])\n\t"					\
 	"js %l[missed]\n\t"						\
 	"movq %[object], (%[t])\n\t"					\

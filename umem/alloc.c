@@ -64,9 +64,13 @@ class_alloc(unsigned class, size_t size)
 	if (section_get(class, &object))
 		return object;
 	object = cache_alloc_slow(class_cache[class]);
+	if (object == NULL)
+		return NULL;
 	/* It may have been a block of umem_alloc(), and shut since. */
-	if (unlikely(checker_on) && object != NULL)
+	if (unlikely(checker_on)) {
 		checker_open(object, size_classes.bytes[class], false);
+		return object;
+	}
 	return object;
 }
 
@@ -258,9 +262,9 @@ free_as(void *p, const char *who)
 	if (class == ADDR_LARGE) {
 		large_free(p, bytes);
 		update_poll();
-	} else {
-		cache_free_slow(class_cache[class], p, who);
+		return;
 	}
+	cache_free_slow(class_cache[class], p, who);
 }
 
 void
@@ -370,12 +374,50 @@ alloc_usable(const void *p, const char *who)
 	return bytes;
 }
 
-bool
-alloc_fits(const void *p, size_t size)
+/* May a block of so many bytes have been asked for, or resized, with size? */
+static bool
+fits(unsigned class, size_t bytes, size_t size)
 {
-	size_t bytes = alloc_usable(p, "free");
+	return class == ADDR_LARGE
+		   ? align_up(size, HEAP_UNIT) == bytes || stays(bytes, size)
+		   : size_class_of(size) == class || stays(bytes, size);
+}
 
-	return size <= bytes;
+void
+alloc_free_sized_slow(void *p, size_t size, const char *who)
+{
+	size_t bytes;
+	unsigned class;
+
+	if (p == NULL || boot_owns(p))
+		return;
+	if (unlikely(!umem_ready()))
+		misuse(who, p, "not an address of the heap");
+	class = block_class(p, &bytes, who);
+	if (unlikely(debug.on) && free_debugged(class, p, size, KIND_MALLOC))
+		return;
+	if (!fits(class, bytes, size))
+		misuse_size(who, p, size);
+	free_as(p, who);
+}
+
+/* An aligned block may lie in any chunk that is large enough. */
+void
+alloc_free_aligned(void *p, size_t align, size_t size, const char *who)
+{
+	size_t bytes;
+	unsigned class;
+
+	if (p == NULL || boot_owns(p))
+		return;
+	if (unlikely(!umem_ready()))
+		misuse(who, p, "not an address of the heap");
+	class = block_class(p, &bytes, who);
+	if (unlikely(debug.on) && free_debugged(class, p, size, KIND_MALLOC))
+		return;
+	if (size > bytes || ((uintptr_t)p & (align - 1)) != 0)
+		misuse_size(who, p, size);
+	free_as(p, who);
 }
 
 /* Public: sized memory. */
@@ -455,9 +497,7 @@ umem_free(const void *buf, size_t size)
 		unsigned class = size_class_small(size);
 
 		if (likely(addr_map_class(entry) == class) &&
-		    likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot,
-			       addr_map_at(entry), p,
-			       addr_map_x(p, entry)) == RSEQ_OK))
+		    alloc_free_in(p, entry))
 			return;
 	}
 	sized_free_slow(p, size);

@@ -29,6 +29,10 @@ extern struct alloc_fast alloc_fast;
 void *alloc_slow(size_t size);
 void alloc_free_slow(void *p);
 
+/* Sized delete and free_sized(); who names it in messages. */
+void alloc_free_sized_slow(void *p, size_t size, const char *who);
+void alloc_free_aligned(void *p, size_t align, size_t size, const char *who);
+
 /* Zero bytes. */
 void *alloc_zeroed(size_t size);
 
@@ -43,9 +47,6 @@ void *alloc_resize(void *p, size_t size);
 
 /* Bytes that may be used of a block. */
 size_t alloc_usable(const void *p, const char *who);
-
-/* Is size one that this block may have been asked for with? */
-bool alloc_fits(const void *p, size_t size);
 
 /* The fast paths off (for umem_setmtbf) and on again. */
 void alloc_go_slow(bool slow);
@@ -63,20 +64,41 @@ alloc_get(size_t size)
 	return alloc_slow(size);
 }
 
+/* Takes back what lies in a unit with this entry; false: not so fast. */
+static inline __attribute__((always_inline)) bool
+alloc_free_in(void *p, uint32_t entry)
+{
+	return likely(
+	    rseq_push_chunk(&alloc_fast.place, alloc_fast.hot,
+		addr_map_at(entry), p, addr_map_x(p, entry)) == RSEQ_OK);
+}
+
 static inline __attribute__((always_inline)) void
 alloc_free(void *p)
 {
 	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 
-	if (likely(unit < alloc_fast.units)) {
+	if (likely(unit < alloc_fast.units) &&
+	    alloc_free_in(p, alloc_fast.entry[unit]))
+		return;
+	alloc_free_slow(p);
+}
+
+/* The size must be one that malloc() or realloc() was asked for. */
+static inline __attribute__((always_inline)) void
+alloc_free_sized(void *p, size_t size, const char *who)
+{
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	if (likely(unit < alloc_fast.units) &&
+	    likely(size < alloc_fast.small_end)) {
 		uint32_t entry = alloc_fast.entry[unit];
 
-		if (likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot,
-			       addr_map_at(entry), p,
-			       addr_map_x(p, entry)) == RSEQ_OK))
+		if (likely(addr_map_class(entry) == size_class_small(size)) &&
+		    alloc_free_in(p, entry))
 			return;
 	}
-	alloc_free_slow(p);
+	alloc_free_sized_slow(p, size, who);
 }
 
 #endif

@@ -111,6 +111,8 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
+	if ((cache->debug & UMF_HARDENED) != 0)
+		quarantine_init(&cache->quarantine, layout->chunk);
 	/* A chunk without a header of its own is known by who carries it. */
 	if (!cache->has_magazines) {
 		cache->mag.hot = cpu_header_none();
@@ -344,6 +346,7 @@ cache_drain(struct umem_cache *cache)
 	struct magazine *chain;
 	bool all;
 
+	debug_release(cache);
 	if (!cache->has_magazines)
 		return true;
 	all = magazine_drain(&cache->mag, &chain);
@@ -367,6 +370,7 @@ umem_cache_destroy(umem_cache_t *cache)
 		magazine_layer_end(&cache->mag);
 	if (cache->slabs.watched)
 		checker_pool_end(cache);
+	quarantine_end(&cache->quarantine);
 	meta_free(cache, sizeof(*cache));
 }
 
@@ -665,7 +669,9 @@ size_t
 cache_live(struct umem_cache *cache)
 {
 	size_t used = slab_used(&cache->slabs);
-	size_t cached = cache->has_magazines ? magazine_rounds(&cache->mag) : 0;
+	size_t cached = cache->has_magazines
+			    ? magazine_rounds(&cache->mag)
+			    : quarantine_count(&cache->quarantine);
 
 	return used > cached ? used - cached : 0;
 }

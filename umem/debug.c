@@ -25,6 +25,15 @@
  *	handed out again; then it is filled with 0xbaddcafe.  Objects are
  *	constructed at each allocation and destructed at each free.
  *
+ * Hardened (UMEM_OPTIONS=hardened)
+ *	For programs at work rather than in search of a fault.  Tags and
+ *	records as above; the pattern of blocks of a size class is zero, both
+ *	when they are freed and when they are handed out, so that nobody reads
+ *	what was there before.  Objects of other caches keep what is in them.
+ *	What is freed is held back for a while (quarantine.c).  Large blocks
+ *	end at a page that is not there, and when they are freed their pages
+ *	are gone, until their record leaves the ring.
+ *
  * Firewall: firewall.c.  Buffers that may not be touched (UMC_NOTOUCH) and
  * those behind a firewall have a record and no tag.
  *
@@ -158,11 +167,14 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 	unsigned flags;
 
 	cache->debug = 0;
+	cache->tag_offset = align_up(cache->bufsize, 8);
 	if (!debug.on || (cache->flags & (UMC_NODEBUG | UMC_QCACHE)) != 0)
 		return;
 	choice = choice_of(name);
-	if (choice == NULL)
+	if (choice == NULL || choice->flags == 0) {
+		cache->debug = debug.hardened ? UMF_HARDENED : 0;
 		return;
+	}
 	flags = choice->flags;
 	if (debug.random)
 		flags = some_of(flags, name);
@@ -186,13 +198,12 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 	cache->debug =
 	    flags & (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
 			UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE);
-	cache->tag_offset = align_up(cache->bufsize, 8);
 }
 
 static bool
 is_tagged(const struct umem_cache *cache)
 {
-	return (cache->debug & UMF_TAGGED) != 0 &&
+	return (cache->debug & (UMF_TAGGED | UMF_HARDENED)) != 0 &&
 	       (cache->debug & UMF_FIREWALL) == 0 &&
 	       (cache->flags & UMC_NOTOUCH) == 0;
 }
@@ -248,9 +259,22 @@ pattern_bytes(const struct umem_cache *cache)
 }
 
 static bool
+is_hardened(const struct umem_cache *cache)
+{
+	return (cache->debug & UMF_HARDENED) != 0;
+}
+
+static bool
 has_patterns(const struct umem_cache *cache)
 {
-	return (cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0;
+	return (cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0 ||
+	       (is_hardened(cache) && cache->class != 0);
+}
+
+static uint64_t
+free_pattern(const struct umem_cache *cache)
+{
+	return is_hardened(cache) ? 0 : PATTERN_FREE;
 }
 
 static void
@@ -326,8 +350,8 @@ slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
 	size_t n = cache->tag_offset - bufctl->size;
 
-	if ((cache->debug &
-		(UMF_REDZONE | UMF_DEADBEEF | UMF_LITE | UMF_FIREWALL)) == 0 ||
+	if ((cache->debug & (UMF_REDZONE | UMF_DEADBEEF | UMF_LITE |
+				UMF_FIREWALL | UMF_HARDENED)) == 0 ||
 	    (cache->flags & UMC_NOTOUCH) != 0)
 		return 0;
 	return n < SLACK_MOST ? n : SLACK_MOST;
@@ -409,11 +433,11 @@ free_is_whole(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 
 	if (has_patterns(cache)) {
 		size_t n = pattern_bytes(cache);
-		size_t i = pattern_check(p, n, PATTERN_FREE);
+		size_t i = pattern_check(p, n, free_pattern(cache));
 
 		if (i < n / 8) {
 			info.offset = i * 8;
-			info.expected = PATTERN_FREE;
+			info.expected = free_pattern(cache);
 			info.found = ((const uint64_t *)p)[i];
 			report_lost(UMERR_MODIFIED, cache, bufctl, p, info);
 			return false;
@@ -443,7 +467,7 @@ make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 	struct buftag *tag = tag_of(cache, p);
 
 	if (has_patterns(cache))
-		pattern_fill(p, pattern_bytes(cache), PATTERN_FREE);
+		pattern_fill(p, pattern_bytes(cache), free_pattern(cache));
 	if (is_tagged(cache)) {
 		tag->redzone = PATTERN_REDZONE;
 		tag->bufctl = bufctl;
@@ -455,8 +479,11 @@ static void
 make_allocated(struct umem_cache *cache, struct slab *slab,
     struct bufctl *bufctl, void *p, size_t size, unsigned kind)
 {
-	if (has_patterns(cache))
-		pattern_fill(p, pattern_bytes(cache), PATTERN_UNINIT);
+	/* A hardened one that was looked at is zero. */
+	if (has_patterns(cache) &&
+	    (!is_hardened(cache) || bufctl->state == BUFCTL_NEVER))
+		pattern_fill(p, pattern_bytes(cache),
+		    is_hardened(cache) ? 0 : PATTERN_UNINIT);
 	bufctl->addr = p;
 	bufctl->slab = slab;
 	bufctl->cache = cache;
@@ -570,6 +597,44 @@ cache_at(const void *p, struct slab **slab)
 
 /* The ring of freed large blocks. */
 
+/* Behind a hardened large block is a page that is not there. */
+static size_t
+large_guard(void)
+{
+	return is_hardened(&debug_large_cache) ? os_page_size() : 0;
+}
+
+/* What a large block takes up, its tag and guard included. */
+static size_t
+large_whole(size_t size)
+{
+	return size + sizeof(struct buftag) + large_guard();
+}
+
+/*
+ * A hardened large block: the address leads nowhere any more, and the pages
+ * go.  The span stays away from others as long as its record is in the ring.
+ */
+static void
+large_hold(void *p)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+
+	large_forget(p, bytes);
+	if (!os_decommit(p, bytes))
+		os_purge(p, bytes);
+}
+
+/* The end of that; with no memory for page tables, the addresses are lost. */
+static void
+large_let_go(const struct bufctl *bufctl)
+{
+	size_t bytes = align_up(large_whole(bufctl->size), HEAP_UNIT);
+
+	if (is_hardened(&debug_large_cache) && os_commit(bufctl->addr, bytes))
+		heap_free(bufctl->addr, bytes);
+}
+
 /* Keeps the record for a while. */
 static void
 remember_freed(struct bufctl *bufctl)
@@ -580,8 +645,10 @@ remember_freed(struct bufctl *bufctl)
 	old = freed[nfreed % FREED_LARGE];
 	freed[nfreed++ % FREED_LARGE] = bufctl;
 	lock_release(&freed_lock);
-	if (old != NULL)
-		meta_free(old, bufctl_audit_bytes(debug.nframes));
+	if (old == NULL)
+		return;
+	large_let_go(old);
+	meta_free(old, bufctl_audit_bytes(debug.nframes));
 }
 
 /* The record of the large block at p that was freed last, if it is known. */
@@ -737,7 +804,20 @@ debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 	keep_contents(cache, bufctl, p, bufctl->size);
 	make_free(cache, bufctl, p);
 	stamp(cache, bufctl);
-	slab_give(&cache->slabs, &p, 1, &bad);
+	if (is_hardened(cache))
+		p = quarantine_swap(&cache->quarantine, p);
+	if (p != NULL)
+		slab_give(&cache->slabs, &p, 1, &bad);
+}
+
+void
+debug_release(struct umem_cache *cache)
+{
+	size_t at = 0;
+	void *p, *bad;
+
+	while ((p = quarantine_take(&cache->quarantine, &at)) != NULL)
+		slab_give(&cache->slabs, &p, 1, &bad);
 }
 
 /* Large blocks. */
@@ -754,6 +834,7 @@ large_tag(const void *p)
 	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
 
 	return (struct buftag *)(uintptr_t)((const char *)p + bytes -
+					    large_guard() -
 					    sizeof(struct buftag));
 }
 
@@ -786,23 +867,37 @@ surround_large(struct bufctl *bufctl)
 	surround(&view, bufctl, bufctl->addr, large_tag(bufctl->addr));
 }
 
+/* Zero, and a page at the end that is not there, if the kernel has it so. */
+static void
+large_harden(char *p, bool *zeroed)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+
+	if (!*zeroed && !os_purge(p, bytes))
+		memset(p, 0, bytes);
+	*zeroed = true;
+	os_decommit(p + bytes - large_guard(), large_guard());
+}
+
 void *
 debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
 {
 	struct bufctl *bufctl;
 	void *p;
 
-	if (size > PTRDIFF_MAX - sizeof(struct buftag))
+	if (size > PTRDIFF_MAX - MIB)
 		return NULL;
 	check_signal(&debug_large_cache);
 	bufctl = meta_alloc(bufctl_audit_bytes(debug.nframes));
 	if (bufctl == NULL)
 		return NULL;
-	p = large_alloc(size + sizeof(struct buftag), align, zeroed);
+	p = large_alloc(large_whole(size), align, zeroed);
 	if (p == NULL) {
 		meta_free(bufctl, bufctl_audit_bytes(debug.nframes));
 		return NULL;
 	}
+	if (is_hardened(&debug_large_cache))
+		large_harden(p, zeroed);
 	bufctl->addr = p;
 	bufctl->cache = &debug_large_cache;
 	bufctl->size = size;
@@ -844,8 +939,11 @@ debug_large_free(void *p, size_t size, unsigned kind)
 		return;
 	keep_contents(cache, bufctl, p, bufctl->size);
 	stamp(cache, bufctl);
+	if (is_hardened(cache))
+		large_hold(p);
+	else
+		large_free(p, addr_map_large_bytes(addr_map_owner(p)));
 	remember_freed(bufctl);
-	large_free(p, addr_map_large_bytes(addr_map_owner(p)));
 }
 
 /* Blocks of either kind. */

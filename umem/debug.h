@@ -20,6 +20,7 @@
 #define UMF_LITE        0x0100u /* 8 bytes of pattern, no audit */
 #define UMF_RANDOMIZE   0x0400u
 #define UMF_CHECKNULL   0x1000u
+#define UMF_HARDENED    0x2000u /* not libumem's: UMEM_OPTIONS=hardened */
 
 #define UMF_TAGGED (UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT | UMF_LITE)
 
@@ -103,6 +104,7 @@ struct debug {
 	bool noabort;
 	bool checknull;
 	bool random;
+	bool hardened;         /* caches that no choice has flags for */
 	unsigned output;       /* 1 verbose, 2 allverbose */
 	unsigned nframes;      /* of a record */
 	size_t contents_bytes; /* of a freed buffer that are kept */
@@ -140,6 +142,9 @@ void debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 
 /* Before the first cache is made; the options are known. */
 void debug_start(void);
+
+/* What a hardened cache holds back goes to its slabs. */
+void debug_release(struct umem_cache *cache);
 
 /* Is the block of this class byte one that is debugged? */
 bool debug_owns(unsigned class);

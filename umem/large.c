@@ -58,12 +58,18 @@ large_alloc(size_t size, size_t align, bool *zeroed)
 }
 
 void
-large_free(void *p, size_t bytes)
+large_forget(void *p, size_t bytes)
 {
 	addr_map_clear(p, HEAP_UNIT);
-	heap_free(p, bytes);
 	__atomic_sub_fetch(&used, bytes, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
+}
+
+void
+large_free(void *p, size_t bytes)
+{
+	large_forget(p, bytes);
+	heap_free(p, bytes);
 }
 
 static void *

@@ -10,6 +10,9 @@ void *large_alloc(size_t size, size_t align, bool *zeroed);
 /* bytes is what addr_map_large_bytes() says of the block. */
 void large_free(void *p, size_t bytes);
 
+/* The first half of that: no block any more, but its span is still taken. */
+void large_forget(void *p, size_t bytes);
+
 /* Another size, in place or elsewhere; NULL: no memory, the block is whole. */
 void *large_resize(void *p, size_t bytes, size_t size);
 

@@ -138,20 +138,16 @@ cfree(void *p)
 	alloc_free(p);
 }
 
-/* The size is checked where that costs nothing: on the slow way. */
 public void
 free_sized(void *p, size_t size)
 {
-	(void)size;
-	alloc_free(p);
+	alloc_free_sized(p, size, "free_sized");
 }
 
 public void
 free_aligned_sized(void *p, size_t align, size_t size)
 {
-	(void)align;
-	(void)size;
-	alloc_free(p);
+	alloc_free_aligned(p, align, size, "free_aligned_sized");
 }
 
 /* 1 if memory went back to the kernel. */
@@ -565,13 +561,13 @@ _ZdaPv(void *p)
 public void
 _ZdlPvm(void *p, size_t size)
 {
-	free_sized(p, size);
+	alloc_free_sized(p, size, "operator delete");
 }
 
 public void
 _ZdaPvm(void *p, size_t size)
 {
-	free_sized(p, size);
+	alloc_free_sized(p, size, "operator delete");
 }
 
 public void
@@ -605,13 +601,13 @@ _ZdaPvSt11align_val_t(void *p, size_t align)
 public void
 _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
 {
-	free_aligned_sized(p, align, size);
+	alloc_free_aligned(p, align, size, "operator delete");
 }
 
 public void
 _ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
 {
-	free_aligned_sized(p, align, size);
+	alloc_free_aligned(p, align, size, "operator delete");
 }
 
 public void

@@ -280,6 +280,13 @@ set_nomagazines(struct item *item)
 }
 
 static void
+set_hardened(struct item *item)
+{
+	(void)item;
+	debug.hardened = debug.on = true;
+}
+
+static void
 set_verbose(struct item *item)
 {
 	item->options->verbose = true;
@@ -490,6 +497,7 @@ static const struct word option_words[] = {
     {"backend", VALUE, set_backend},
     {"concurrency", VALUE, set_concurrency},
     {"depot_bytes", VALUE, set_depot_bytes},
+    {"hardened", NO_VALUE, set_hardened},
     {"huge_pages", VALUE, set_huge_pages},
     {"magazine_bytes", VALUE, set_magazine_bytes},
     {"max_contention", VALUE, set_contention},

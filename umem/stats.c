@@ -22,7 +22,9 @@ cache_read(struct umem_cache *cache, struct stats_cache *out)
 	/* Slabs may have gone since. */
 	if (used > out->nchunks)
 		used = out->nchunks;
-	out->ncached = cache->has_magazines ? magazine_rounds(&cache->mag) : 0;
+	out->ncached = cache->has_magazines
+			   ? magazine_rounds(&cache->mag)
+			   : quarantine_count(&cache->quarantine);
 	if (out->ncached > used)
 		out->ncached = used;
 	out->nlive = used - out->ncached;

@@ -26,7 +26,7 @@ check() {
 }
 
 check malloc 25
-check free 36
+check free 38
 check umem_cache_alloc 22
-check umem_cache_free 26
+check umem_cache_free 28
 exit $status

@@ -89,9 +89,6 @@ START_TEST(blocks_are_aligned_by_their_size)
 			if (sizes[i] % os_page_size() == 0)
 				ck_assert_uint_eq(at % os_page_size(), 0);
 			ck_assert_uint_ge(alloc_usable(p[j], "test"), sizes[i]);
-			ck_assert(alloc_fits(p[j], sizes[i]));
-			ck_assert(
-			    !alloc_fits(p[j], alloc_usable(p[j], "test") + 1));
 			fill(p[j], sizes[i], (unsigned)j);
 		}
 		for (int j = 0; j < 8; j++) {
@@ -467,13 +464,101 @@ resize_stack(void)
 	alloc_resize(&here, 10);
 }
 
+/* What the compiler does not know. */
+static size_t
+opaque(size_t n)
+{
+	volatile size_t same = n;
+
+	return same;
+}
+
+static void
+free_sized_less(void)
+{
+	alloc_free_sized(alloc_get(opaque(1000)), opaque(100), "free_sized");
+}
+
+static void
+free_sized_more(void)
+{
+	alloc_free_sized(
+	    alloc_get(opaque(1000)), opaque(5000), "operator delete");
+}
+
+static void
+free_sized_large(void)
+{
+	alloc_free_sized_slow(
+	    alloc_get(opaque(20 * MIB)), 2 * MIB, "free_sized");
+}
+
+static void
+free_aligned_elsewhere(void)
+{
+	char *p = alloc_aligned(4096, 1024);
+
+	alloc_free_aligned(p, 1 << 30, 4096, "free_aligned_sized");
+}
+
+/* Of the class that is tried, and how many frees lie between the two. */
+static size_t twice_size;
+static unsigned nbetween;
+
+static void
+free_twice(void)
+{
+	void *p = alloc_get(twice_size), *q = alloc_get(twice_size);
+
+	alloc_free(p);
+	if (nbetween == 1)
+		alloc_free(q);
+	alloc_free(p);
+}
+
+static void
+umem_free_twice(void)
+{
+	void *p = umem_alloc(twice_size, UMEM_DEFAULT);
+	void *q = umem_alloc(twice_size, UMEM_DEFAULT);
+
+	umem_free(p, twice_size);
+	if (nbetween == 1)
+		umem_free(q, twice_size);
+	umem_free(p, twice_size);
+}
+
+START_TEST(one_of_the_last_two_freed_is_not_freed_again)
+{
+	static void (*const f[])(void) = {free_twice, umem_free_twice};
+
+	twice_size = sizes[_i];
+	for (unsigned i = 0; i < 2 * array_size(f); i++) {
+		const char *said;
+
+		nbetween = i / 2;
+		/* The first magazines of large chunks hold two rounds. */
+		if (nbetween == 1 && twice_size > 2 * KIB)
+			break;
+		said = child_writes(f[i % 2]);
+		ck_assert_msg(strstr(said, "block freed twice") != NULL,
+		    "%zu bytes, %u between: %s", twice_size, nbetween, said);
+		ck_assert(child_aborted());
+	}
+}
+END_TEST
+
 START_TEST(misuse_ends_the_process)
 {
-	static void (*const f[])(void) = {
-	    free_other_size, free_inside, free_aligned_of_more, resize_stack};
+	static void (*const f[])(void) = {free_other_size, free_inside,
+	    free_aligned_of_more, resize_stack, free_sized_less,
+	    free_sized_more, free_sized_large, free_aligned_elsewhere};
 	static const char *const text[] = {"size 200 does not fit the block\n",
 	    "not the start of a block\n", "size 1048576 does not fit the block",
-	    "umem: realloc(0x"};
+	    "umem: realloc(0x", "size 100 does not fit the block",
+	    "size 5000 does not fit the block",
+	    "size 2097152 does not fit the block",
+	    "size 4096 does not fit the block"};
 
 	for (unsigned i = 0; i < array_size(f); i++) {
 		const char *said = child_writes(f[i]);
@@ -506,6 +591,8 @@ alloc_suite(void)
 	tcase_add_test(tc, what_is_cached_is_found_before_a_request_fails);
 	tcase_add_test(tc, threads_leave_nothing_behind);
 	tcase_add_test(tc, misuse_ends_the_process);
+	tcase_add_loop_test(tc, one_of_the_last_two_freed_is_not_freed_again, 0,
+	    (int)array_size(sizes));
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -82,6 +82,7 @@ static const struct cpu_guard guard = {
     UINT32_MAX / CHUNK_SIZE + 1, 1400 * 32 + 1};
 static void *const pushed = (void *)0x1110;
 static void *const pushed_between = (void *)0x2220;
+static void *const pushed_third = (void *)0x3330;
 
 static struct cpu_hot *
 base(void)
@@ -590,8 +591,8 @@ START_TEST(when_the_ticks_are_over_pushes_miss_and_pops_do_not)
 	ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
 	ck_assert_int_eq(do_push_chunk(&place, pushed_between, 0), RSEQ_OK);
 	before = *h;
-	ck_assert_int_eq(do_push(&place, pushed), RSEQ_MISS);
-	ck_assert_int_eq(do_push_chunk(&place, pushed, 0), RSEQ_MISS);
+	ck_assert_int_eq(do_push(&place, pushed_third), RSEQ_MISS);
+	ck_assert_int_eq(do_push_chunk(&place, pushed_third, 0), RSEQ_MISS);
 	ck_assert_mem_eq(&before, h, sizeof(before));
 	ck_assert_int_lt((int32_t)*ticks_of(h), 0);
 	ck_assert_int_eq(do_pop(&place, &object), RSEQ_OK);
@@ -620,7 +621,7 @@ START_TEST(the_last_room_and_the_last_round_can_be_had)
 }
 END_TEST
 
-START_TEST(a_push_of_what_is_on_top_misses)
+START_TEST(a_push_of_one_of_the_two_newest_misses)
 {
 	struct rseq_place place = fake_place();
 	struct cpu_hot *h = (void *)(blocks + AT);
@@ -634,6 +635,12 @@ START_TEST(a_push_of_what_is_on_top_misses)
 	ck_assert_int_eq(do_pop(&place, &object), RSEQ_OK);
 	/* What was popped again is not a second free of it. */
 	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_MISS);
+	ck_assert_int_eq(do_push_chunk(&place, pushed, 0), RSEQ_MISS);
+	ck_assert_uint_eq(h->top, h->bottom + 2 * sizeof(void *));
+	ck_assert_int_eq(do_push(&place, pushed_third), RSEQ_OK);
+	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_MISS);
+	ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
 }
 END_TEST
 
@@ -753,7 +760,7 @@ rseq_suite(void)
 	tcase_add_test(
 	    tcase, when_the_ticks_are_over_pushes_miss_and_pops_do_not);
 	tcase_add_test(tcase, the_last_room_and_the_last_round_can_be_had);
-	tcase_add_test(tcase, a_push_of_what_is_on_top_misses);
+	tcase_add_test(tcase, a_push_of_one_of_the_two_newest_misses);
 	tcase_add_test(tcase, a_claim_for_another_cpu_misses);
 	tcase_add_test(tcase, every_descriptor_is_what_the_kernel_asks_for);
 	tcase_add_loop_test(tcase, a_mode_asked_for_is_had_or_none, 0, 3);

@@ -1,0 +1,158 @@
+/* test_quarantine.c - what is held back, and that it comes out again once */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "umem/quarantine.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+START_TEST(it_holds_as_much_as_its_bytes_allow)
+{
+	static const size_t chunks[] = {
+	    16, 4096, 64 * KIB, 512 * KIB, 1 * MIB, 8 * MIB};
+
+	for (size_t i = 0; i < array_size(chunks); i++) {
+		struct quarantine q = {0};
+
+		quarantine_init(&q, chunks[i]);
+		ck_assert_uint_ge(q.nslots, 2);
+		ck_assert_uint_le(q.nslots, 256);
+		if (q.nslots > 2)
+			ck_assert_uint_le(q.nslots * chunks[i], MIB);
+		quarantine_end(&q);
+		ck_assert_ptr_null(q.slot);
+	}
+}
+END_TEST
+
+START_TEST(each_comes_out_once)
+{
+	enum {
+		N = 10000
+	};
+	static unsigned char out[N + 1];
+	struct quarantine q = {0};
+	size_t at = 0, nheld = 0;
+	void *p;
+
+	quarantine_init(&q, 4096);
+	ck_assert_uint_eq(quarantine_count(&q), 0);
+	for (size_t i = 1; i <= N; i++) {
+		p = quarantine_swap(&q, (void *)(i * 16));
+		if (p != NULL)
+			out[(uintptr_t)p / 16]++;
+	}
+	ck_assert_uint_eq(quarantine_count(&q), q.nslots);
+	for (; (p = quarantine_take(&q, &at)) != NULL; nheld++)
+		out[(uintptr_t)p / 16]++;
+	ck_assert_uint_eq(nheld, q.nslots);
+	ck_assert_uint_eq(quarantine_count(&q), 0);
+	for (size_t i = 1; i <= N; i++)
+		ck_assert_uint_eq(out[i], 1);
+	quarantine_end(&q);
+}
+END_TEST
+
+/* Mean and spread of the stay are those of a random slot. */
+START_TEST(nobody_can_tell_when)
+{
+	enum {
+		N = 200000
+	};
+	struct quarantine q = {0};
+	double sum = 0;
+	size_t nout = 0, nlong = 0;
+
+	quarantine_init(&q, 4096);
+	for (size_t i = 1; i <= N; i++) {
+		uintptr_t p = (uintptr_t)quarantine_swap(&q, (void *)i);
+
+		if (p == 0)
+			continue;
+		sum += (double)(i - p);
+		nout++;
+		nlong += i - p > 2 * q.nslots;
+	}
+	sum /= (double)nout;
+	ck_assert_msg(
+	    sum > 0.95 * (double)q.nslots && sum < 1.05 * (double)q.nslots,
+	    "mean stay %g of %zu", sum, q.nslots);
+	/* exp(-2) of them. */
+	ck_assert_uint_ge(nlong, nout / 10);
+	ck_assert_uint_le(nlong, nout / 6);
+	quarantine_end(&q);
+}
+END_TEST
+
+START_TEST(without_memory_nothing_is_held)
+{
+	struct quarantine q = {0};
+	int here;
+
+	os_fail_nth(1, 1u << 30);
+	while (meta_alloc(256 * sizeof(void *)) != NULL)
+		;
+	quarantine_init(&q, 16);
+	os_fail_nth(0, 0);
+	ck_assert_uint_eq(q.nslots, 0);
+	ck_assert_ptr_eq(quarantine_swap(&q, &here), &here);
+	ck_assert_uint_eq(quarantine_count(&q), 0);
+	quarantine_end(&q);
+}
+END_TEST
+
+static struct quarantine shared;
+static unsigned char seen[4][100001];
+
+static void *
+swapper(void *arg)
+{
+	size_t me = (size_t)arg;
+
+	for (size_t i = 1; i <= 25000; i++) {
+		void *p =
+		    quarantine_swap(&shared, (void *)((me * 25000 + i) * 16));
+
+		if (p != NULL)
+			seen[me][(uintptr_t)p / 16]++;
+	}
+	return NULL;
+}
+
+START_TEST(threads_get_different_ones)
+{
+	pthread_t thread[4];
+	size_t at = 0;
+	void *p;
+
+	quarantine_init(&shared, 64 * KIB);
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_int_eq(
+		    pthread_create(&thread[i], NULL, swapper, (void *)i), 0);
+	for (size_t i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	while ((p = quarantine_take(&shared, &at)) != NULL)
+		seen[0][(uintptr_t)p / 16]++;
+	for (size_t i = 1; i <= 100000; i++)
+		ck_assert_uint_eq(
+		    seen[0][i] + seen[1][i] + seen[2][i] + seen[3][i], 1);
+	quarantine_end(&shared);
+}
+END_TEST
+
+Suite *
+quarantine_suite(void)
+{
+	Suite *suite = suite_create("quarantine");
+	TCase *tc = tcase_create("quarantine");
+
+	tcase_add_test(tc, it_holds_as_much_as_its_bytes_allow);
+	tcase_add_test(tc, each_comes_out_once);
+	tcase_add_test(tc, nobody_can_tell_when);
+	tcase_add_test(tc, without_memory_nothing_is_held);
+	tcase_add_test(tc, threads_get_different_ones);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,90 @@
+/*
+ * quarantine.c - what was freed stays away for a while
+ *
+ * A cache of UMEM_OPTIONS=hardened puts what is freed into a random slot
+ * here, and what was there goes back to its slab.  So an address comes into
+ * use again after a number of frees that nobody can foretell: on average as
+ * many as there are slots, but at once with one chance in so many.  A write
+ * through a stale pointer is seen when the chunk leaves its slab again.
+ *
+ * A slot is exchanged in one atomic step, so there is no lock, and of two
+ * threads each gets one of the chunks.  Release gives the chunk's contents
+ * to who takes it out; pairs with the acquire of that exchange.
+ */
+#include "umem/quarantine.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+/* What one cache may hold back, in bytes and chunks. */
+#define BYTES_MOST  (1 * MIB)
+#define SLOTS_MOST  256
+#define SLOTS_LEAST 2
+
+static uint64_t draws; /* [a] */
+
+/* A stirred counter that starts anywhere. */
+static uint64_t
+draw(void)
+{
+	uint64_t x =
+	    __atomic_add_fetch(&draws, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return x ^ x >> 31;
+}
+
+void
+quarantine_init(struct quarantine *q, size_t chunk)
+{
+	size_t n = BYTES_MOST / chunk;
+
+	if (__atomic_load_n(&draws, __ATOMIC_RELAXED) == 0)
+		__atomic_store_n(&draws, os_random(), __ATOMIC_RELAXED);
+	n = n > SLOTS_MOST ? SLOTS_MOST : n < SLOTS_LEAST ? SLOTS_LEAST : n;
+	q->slot = meta_alloc(n * sizeof(*q->slot));
+	q->nslots = q->slot == NULL ? 0 : n;
+}
+
+void
+quarantine_end(struct quarantine *q)
+{
+	if (q->slot != NULL)
+		meta_free(q->slot, q->nslots * sizeof(*q->slot));
+	*q = (struct quarantine){0};
+}
+
+void *
+quarantine_swap(struct quarantine *q, void *p)
+{
+	size_t i;
+
+	if (q->nslots == 0)
+		return p;
+	i = (size_t)((draw() >> 32) * q->nslots >> 32);
+	return __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
+}
+
+void *
+quarantine_take(struct quarantine *q, size_t *at)
+{
+	while (*at < q->nslots) {
+		void *p = __atomic_exchange_n(
+		    &q->slot[(*at)++], NULL, __ATOMIC_ACQ_REL);
+
+		if (p != NULL)
+			return p;
+	}
+	return NULL;
+}
+
+size_t
+quarantine_count(const struct quarantine *q)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->nslots; i++)
+		if (__atomic_load_n(&q->slot[i], __ATOMIC_RELAXED) != NULL)
+			n++;
+	return n;
+}
