@@ -49,7 +49,8 @@ declare -A setting=([default]=umem [hardened]=UMEM_OPTIONS=hardened
 result() {
 	local text=
 
-	[ ! -s "$3" ] || text=$(sed -E '/ not recognized$/d
+	# Not what ended it.
+	[ ! -s "$3" ] || text=$(sed -E '/ not recognized$/d; / not empty$/d
 		s/^umem( allocator)?: //
 		s/ ?\(([^() ]+, )?0x[0-9a-f]+\)//g; q' "$3" | tr -d '\0')
 	case $1 in

@@ -15,5 +15,6 @@ int
 main(void)
 {
 	elsewhere(confide, NULL);
+	also_search(100000);
 	judge(NULL, 64);
 }
