@@ -3,8 +3,8 @@
 #	make [SAN=address|undefined|thread] [DEBUG=1] [CC=clang]
 #	make CROSS=aarch64-linux-gnu-		libraries and tool only
 #
-# Targets: all (the default), test, stress, bench, bench-scale, peers, demo,
-# lint, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+# Targets: all (the default), test, stress, misuse, bench, bench-scale, peers,
+# demo, lint, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 
 CROSS	?=
 ifneq ($(CROSS),)
@@ -67,7 +67,7 @@ NEEDS	:= $(if $(filter test lint,$(MAKECMDGOALS)),packages-test) \
 	   $(if $(filter stress,$(MAKECMDGOALS)),packages-stress)
 
 .DELETE_ON_ERROR:
-.PHONY: all test stress bench bench-scale peers demo lint install uninstall \
+.PHONY: all test stress misuse bench bench-scale peers demo lint install uninstall \
 	clean FORCE packages-test packages-demo packages-stress packages-bench
 
 # A sanitizer has a malloc of its own, so its variants have no shim.
@@ -155,6 +155,10 @@ program	= $1 $2 $(PROGRAM_FLAGS) $(call expect,cflags) -o $@ $< -pthread \
 PROGRAMS := $(call outputs,programs)
 STRESSES := $(call outputs,stress)
 BENCHES	:= $(call outputs,bench)
+MISUSES	:= $(call outputs,misuse)
+# What gcc does by itself.
+$(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc)): \
+	PROGRAM_FLAGS += -fsized-deallocation
 $(BENCHES): link = static
 $(BENCHES): $B/libumem.a
 $(BENCHES): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
@@ -173,11 +177,14 @@ run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
 	SAN='$(SAN)' DEBUG='$(DEBUG)' tests/run_tests.sh
 
 # Sanitizers are for the unit tests: they cannot live with another malloc.
-test: all $B/unit $(if $(SAN),,$(PROGRAMS))
+test: all $B/unit $(if $(SAN),,$(PROGRAMS) $(MISUSES))
 	@$(run_tests) $B unit $(if $(SAN),,programs)
 
 stress: all $(STRESSES)
 	@$(run_tests) $B stress
+
+misuse: all $(MISUSES)
+	@tests/misuse/run.sh $B
 
 bench: all $(BENCHES)
 	@tests/bench/run.sh $B
@@ -244,4 +251,4 @@ clean:
 	rm -rf build build-*
 
 -include $(patsubst %.o,%.d,$(LIB_O) $(UNIT_O) $(TOOL_O) $(INSTALLED_O)) \
-	$(addsuffix .d,$(PROGRAMS) $(STRESSES) $(BENCHES))
+	$(addsuffix .d,$(PROGRAMS) $(STRESSES) $(BENCHES) $(MISUSES))

@@ -1,0 +1,12 @@
+/* A byte into a block of 40. */
+#include "tests/misuse/misuse.h"
+
+int
+main(void)
+{
+	char *p = block(40);
+
+	own(p, 40);
+	drop(p + 1);
+	judge(NULL, 40);
+}

@@ -1,0 +1,30 @@
+/* A variable freed to a cache. */
+#include "tests/misuse/misuse.h"
+
+static umem_cache_t *cache;
+
+static void *
+get(size_t size)
+{
+	(void)size;
+	return keep(umem_cache_alloc(cache, UMEM_DEFAULT));
+}
+
+static void
+put(void *p)
+{
+	umem_cache_free(cache, keep(p));
+}
+
+int
+main(void)
+{
+	need(umem_cache_create);
+	cache =
+	    umem_cache_create("object", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	static uint64_t p[8];
+
+	own(p, sizeof(p));
+	put(p);
+	judge_by(NULL, 64, get);
+}

@@ -1,0 +1,23 @@
+/* An object given to free(). */
+#include "tests/misuse/misuse.h"
+
+static umem_cache_t *cache;
+
+static void *
+get(size_t size)
+{
+	(void)size;
+	return keep(umem_cache_alloc(cache, UMEM_DEFAULT));
+}
+
+int
+main(void)
+{
+	need(umem_cache_create);
+	cache =
+	    umem_cache_create("object", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	void *p = get(64);
+
+	drop(p);
+	judge_by(NULL, 64, get);
+}

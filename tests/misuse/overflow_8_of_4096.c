@@ -1,0 +1,11 @@
+/* A word past a block of 4096. */
+#include "tests/misuse/misuse.h"
+
+int
+main(void)
+{
+	char *p = row_of(4096, malloc, CONTENT);
+
+	scribble(p + 4096, 8);
+	judge_row();
+}

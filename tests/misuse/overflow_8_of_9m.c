@@ -1,0 +1,11 @@
+/* A word past a block of 9 MiB. */
+#include "tests/misuse/misuse.h"
+
+int
+main(void)
+{
+	char *p = row_of(9 * MIB, malloc, CONTENT);
+
+	scribble(p + 9 * MIB, 8);
+	judge_row();
+}

@@ -1,0 +1,11 @@
+/* A byte past what malloc_usable_size() says of a block of 100. */
+#include "tests/misuse/misuse.h"
+
+int
+main(void)
+{
+	char *p = row_of(100, malloc, CONTENT);
+
+	scribble(p + malloc_usable_size(p), 1);
+	judge_row();
+}

@@ -1,0 +1,11 @@
+/* The byte before a block of 16. */
+#include "tests/misuse/misuse.h"
+
+int
+main(void)
+{
+	char *p = row_of(16, malloc, CONTENT);
+
+	scribble(p - 1, 1);
+	judge_row();
+}

@@ -1,0 +1,12 @@
+/* The first word of a block of 64 written after it was freed. */
+#include "tests/misuse/misuse.h"
+
+int
+main(void)
+{
+	char *p = block(64);
+
+	drop(p);
+	scribble(p, 8);
+	judge(NULL, 64);
+}
