@@ -18,6 +18,7 @@
 #include "umem/large.h"
 #include "umem/misuse.h"
 #include "umem/nofail.h"
+#include "umem/shrink.h"
 #include "umem/update.h"
 #include "vmem/os.h"
 
@@ -300,6 +301,24 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 	return q;
 }
 
+/* A block of a class, or one that is to be of a class. */
+static void *
+resize_class(void *p, size_t bytes, size_t size)
+{
+	void *q;
+
+	if (stays(bytes, size))
+		return p;
+	if (size > bytes)
+		return resize_by_copy(p, bytes, shrink_grows(p, size));
+	if (shrink_stays(bytes, size))
+		return p;
+	q = resize_by_copy(p, bytes, size);
+	if (q != p)
+		shrink_moved(p, bytes, q, bytes - size);
+	return q;
+}
+
 /* In the same chunk, or to another; anew, if that is the only way. */
 static void *
 resize_debugged(unsigned class, void *p, size_t size)
@@ -344,10 +363,9 @@ alloc_resize(void *p, size_t size)
 	class = block_class(p, &bytes, "realloc");
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
-	if (class != ADDR_LARGE)
-		return stays(bytes, size) ? p : resize_by_copy(p, bytes, size);
-	if (size <= SIZE_CLASS_MAX && size_class_of(size) != 0)
-		return stays(bytes, size) ? p : resize_by_copy(p, bytes, size);
+	if (class != ADDR_LARGE ||
+	    (size <= SIZE_CLASS_MAX && size_class_of(size) != 0))
+		return resize_class(p, bytes, size);
 	void *q = large_resize(p, bytes, size);
 	if (q == NULL && update_reclaim(size))
 		q = large_resize(p, bytes, size);

@@ -1,0 +1,74 @@
+/*
+ * Blocks that shrink: those that go up and down hold no more than each had at
+ * its largest, and those that are cut once set their memory free, also after
+ * others have gone up and down.
+ */
+#include "tests/programs/check.h"
+
+enum {
+	NBLOCKS = 1000,
+	BYTES = 32768,
+	CUT = 64,
+	NCALLS = 200000,
+	/* Beside the blocks: what is cached, and slabs partly used. */
+	MORE_KIB = 24 << 10,
+	GROWTH_KIB = 8 << 10
+};
+
+static void *block[NBLOCKS];
+
+static long
+up_and_down(void)
+{
+	static unsigned seed = 1;
+
+	for (int i = 0; i < NCALLS; i++) {
+		void **at = &block[rand_r(&seed) % NBLOCKS];
+		size_t bytes = 1 + (size_t)rand_r(&seed) % BYTES;
+
+		*at = realloc(*at, bytes);
+		check(*at != NULL);
+		memset(*at, 1, bytes);
+	}
+	return rss_kib();
+}
+
+static void
+free_all(void)
+{
+	for (int i = 0; i < NBLOCKS; i++) {
+		free(block[i]);
+		block[i] = NULL;
+	}
+}
+
+/* Twice as much as all that went up and down; cut to hardly anything. */
+static void
+cut(void)
+{
+	for (int i = 0; i < 2 * NBLOCKS; i++) {
+		void *p = malloc(BYTES);
+
+		check(p != NULL);
+		memset(p, 1, BYTES);
+		p = realloc(p, CUT);
+		check(p != NULL);
+		/* Never freed. */
+	}
+}
+
+int
+main(void)
+{
+	long before = rss_kib(), early, late;
+
+	early = up_and_down();
+	late = up_and_down();
+	check(late < before + NBLOCKS * (BYTES >> 10) + MORE_KIB);
+	check(late < early + GROWTH_KIB);
+	free_all();
+	cut();
+	/* Half of it would be a third more than there was. */
+	check(rss_kib() < late + GROWTH_KIB);
+	return 0;
+}

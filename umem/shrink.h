@@ -1,0 +1,22 @@
+/* shrink.h - realloc() to less than half: does the block stay? see shrink.c */
+#ifndef UMEM_SHRINK_H
+#define UMEM_SHRINK_H
+
+#include "vmem/base.h"
+
+/* May a block of so many bytes stay where it is, being used less than half? */
+bool shrink_stays(size_t bytes, size_t size);
+
+/* It did not: a block that had so many bytes is slack bytes smaller now. */
+void shrink_moved(const void *from, size_t had, const void *to, size_t slack);
+
+/*
+ * A block is to grow, and will be copied for it.  The bytes that the new one
+ * should have: size, or what it had before it shrank.
+ */
+size_t shrink_grows(const void *block, size_t size);
+
+/* Bytes that blocks may keep now; for tests. */
+size_t shrink_credit(void);
+
+#endif
