@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "umem/umem.h"
@@ -211,10 +212,9 @@ holder(void *arg)
 	(void)on_stack;
 }
 
-static void *
-busy(void *arg)
+static void
+work(unsigned seed)
 {
-	unsigned seed = (unsigned)(size_t)arg;
 	void *p[100] = {0};
 
 	while (!stop) {
@@ -227,6 +227,26 @@ busy(void *arg)
 	}
 	for (int i = 0; i < 100; i++)
 		free(p[i]);
+}
+
+/* Every other one works on a stack that is a block itself. */
+static void *
+busy(void *arg)
+{
+	unsigned seed = (unsigned)(size_t)arg;
+	ucontext_t here, there;
+
+	if (seed % 2 == 0) {
+		work(seed);
+		return NULL;
+	}
+	getcontext(&there);
+	there.uc_stack.ss_size = 131072;
+	there.uc_stack.ss_sp = malloc(there.uc_stack.ss_size);
+	there.uc_link = &here;
+	makecontext(&there, (void (*)(void))work, 1, seed);
+	swapcontext(&here, &there);
+	free(there.uc_stack.ss_sp);
 	return NULL;
 }
 
