@@ -13,6 +13,7 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,9 @@
 #include <unistd.h>
 
 #include "umem/umem.h"
+
+/* What the busy threads write; no address. */
+#define MARK 0x5a5a5a5a5a5a0000ull
 
 struct node {
 	struct node *left, *right;
@@ -215,15 +219,16 @@ holder(void *arg)
 static void
 work(unsigned seed)
 {
-	void *p[100] = {0};
+	uint64_t *p[100] = {0};
 
 	while (!stop) {
 		int i = rand_r(&seed) % 100;
 
+		if (p[i] != NULL && p[i][0] != MARK + (unsigned)i)
+			_exit(7);
 		free(p[i]);
-		p[i] = malloc((size_t)rand_r(&seed) % 5000);
-		if (p[i] != NULL)
-			memset(p[i], 0, 8);
+		p[i] = malloc((size_t)rand_r(&seed) % 5000 + 8);
+		p[i][0] = MARK + (unsigned)i;
 	}
 	for (int i = 0; i < 100; i++)
 		free(p[i]);
