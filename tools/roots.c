@@ -7,10 +7,15 @@
  *			up; that has the thread's own data, too, which libc
  *			keeps above its stack.  What is below is dead, as is
  *			the stack of a thread that has ended, which libc keeps
- *			for the next
+ *			for the next, though not its result until it is joined.
+ *			Where a thread runs on a stack that the program made
+ *			(of a signal, of a context), nothing is known to be
+ *			dead: there may be others below it
  *	data		of every file but the library's, written or relocated
  *	other memory	that the program or libc has mapped for itself, and
- *			brk's: a program may hold pointers there
+ *			brk's: a program may hold pointers there.  (mdb judges
+ *			mappings as if they were blocks.  But nothing says
+ *			that a program must keep their addresses.)
  *	arenas		what vmem_alloc() took from the heap: arenas of a
  *			program keep no account of who holds what
  *
@@ -288,20 +293,6 @@ roots_is_meta(struct model *model, uint64_t at)
 	return false;
 }
 
-/* Is nothing, or nothing that can be read, right below mapping i? */
-static bool
-is_guarded(const struct target *target, size_t i)
-{
-	const struct mapping *m = &target->maps[i];
-
-	if (strcmp(m->name, "[stack]") == 0)
-		return true;
-	if (i == 0 || m[-1].end != m->start)
-		return !target->live;
-	/* gdb writes guard pages to its cores as if they could be read. */
-	return target->live ? !m[-1].read : !m[-1].write && !m[-1].file;
-}
-
 static bool
 has_thread_pointer(const struct target *target, uint64_t tp)
 {
@@ -332,12 +323,12 @@ dead_thread(struct target *target, const struct mapping *m)
 }
 
 /*
- * Where the stack of a thread begins, by libc's description of the thread at
- * tp: two words of it are the stack's place and its bytes, and the description
- * is near the end of that.  0: not found, as for the first thread.
+ * Where the stack of a thread is, by libc's description of the thread at tp:
+ * two words of it are the stack's place and its bytes, and the description is
+ * near the end of that.  Nothing: not found, as for the first thread.
  */
-static uint64_t
-stack_bottom(struct target *target, uint64_t tp)
+static struct range
+stack_of(struct target *target, uint64_t tp)
 {
 	const uint64_t page = 4096;
 	uint64_t from = tp - THREAD_BYTES;
@@ -354,39 +345,101 @@ stack_bottom(struct target *target, uint64_t tp)
 		if (start % page == 0 && bytes % page == 0 && start < tp &&
 		    bytes >= 4 * page && start + bytes > tp &&
 		    start + bytes - tp <= THREAD_SEARCH)
-			return start;
+			return (struct range){start, tp};
 	}
-	return 0;
+	return (struct range){0};
 }
 
-/* What is below a live thread's stack pointer. */
+/*
+ * What is below a live thread's stack pointer: if that is on the stack which
+ * libc or, for the first thread, the kernel gave it.  A signal's stack, or
+ * one that a program has made for a context, may have others below it.
+ */
 static void
 add_below(struct target *target, const struct thread *t, struct ranges *dead)
 {
 	const struct mapping *m = target_mapping(target, t->sp);
-	uint64_t bottom = stack_bottom(target, t->tp);
+	struct range stack = stack_of(target, t->tp);
 
 	if (!t->stopped || m == NULL)
 		return;
-	if (bottom == 0 && is_guarded(target, (size_t)(m - target->maps)))
-		bottom = m->start;
-	if (bottom != 0 && bottom < t->sp - RED_ZONE &&
-	    t->sp - bottom <= m->end - bottom && bottom >= m->start)
-		range_add(dead, bottom, t->sp - RED_ZONE - bottom);
+	if (strcmp(m->name, "[stack]") == 0)
+		stack = (struct range){m->start, m->end};
+	/* The lowest page is the guard's, and has a mapping of its own. */
+	if (stack.start < m->start)
+		stack.start = m->start;
+	if (t->sp < stack.end && t->sp - RED_ZONE > stack.start)
+		range_add(dead, stack.start, t->sp - RED_ZONE - stack.start);
+}
+
+static bool
+has_tid(struct target *target, const struct thread *t, size_t i)
+{
+	const int *words = target_at(target, t->tp, THREAD_BYTES);
+
+	return words != NULL && words[i] == t->tid;
+}
+
+/*
+ * Which of the integers in libc's description of a thread is its number: one
+ * that is so in every live thread.  0: none, as in a container.
+ */
+static size_t
+tid_index(const struct model *model)
+{
+	static const struct model *of;
+	static size_t found;
+	struct target *target = model->target;
+
+	if (of == model)
+		return found;
+	of = model;
+	found = 0;
+	for (size_t i = 4; i < THREAD_BYTES / 4 && found == 0; i++) {
+		size_t n = 0;
+
+		while (n < target->nthreads &&
+		       has_tid(target, &target->threads[n], i))
+			n++;
+		if (n == target->nthreads)
+			found = i;
+	}
+	return found;
+}
+
+/*
+ * Is a thread that has ended still to be joined?  Its result is in libc's
+ * description alone.  Its number there is 0 then, as a detached one's is,
+ * which has its own address once more, and -1 when it was joined.
+ */
+static bool
+awaits_join(struct model *model, uint64_t tcb)
+{
+	size_t tid = tid_index(model);
+	const uint64_t *words = target_at(model->target, tcb, THREAD_BYTES);
+	size_t nself = 0;
+
+	if (words == NULL || tid == 0)
+		return true;
+	for (size_t i = 0; i < THREAD_BYTES / 8; i++)
+		nself += words[i] == tcb;
+	return ((const int *)words)[tid] == 0 && nself == 2;
 }
 
 /* The stack of a thread that has ended, if the mapping is one. */
 static void
-add_dead(struct target *target, const struct mapping *m, struct ranges *dead)
+add_dead(struct model *model, const struct mapping *m, struct ranges *dead)
 {
+	struct target *target = model->target;
 	uint64_t tcb = m->write ? dead_thread(target, m) : 0;
-	uint64_t bottom = tcb ? stack_bottom(target, tcb) : 0;
+	uint64_t bottom = tcb ? stack_of(target, tcb).start : 0;
 
 	if (bottom == 0)
 		return;
-	/* libc keeps the vector of thread-local storage for the next thread. */
 	range_add(dead, bottom, tcb - bottom);
-	range_add(dead, tcb + 16, THREAD_BYTES - 16);
+	/* libc keeps the vector of thread-local storage for the next thread. */
+	if (!awaits_join(model, tcb))
+		range_add(dead, tcb + 16, THREAD_BYTES - 16);
 }
 
 /* What no pointer counts in. */
@@ -397,7 +450,7 @@ skipped_ranges(struct model *model)
 	struct target *target = model->target;
 
 	for (size_t i = 0; i < target->nmaps; i++)
-		add_dead(target, &target->maps[i], &out);
+		add_dead(model, &target->maps[i], &out);
 	for (size_t i = 0; i < target->nthreads; i++)
 		add_below(target, &target->threads[i], &out);
 	for (size_t i = 0; i < model->nsourced; i++) {
@@ -555,7 +608,7 @@ roots_each(struct model *model, root_func *f)
 	struct ranges in_heap = without_heap(model, &skip);
 	struct target *target = model->target;
 
-	give_threads(model, f, &skip);
+	give_threads(model, f, &in_heap);
 	if (!l->in_program)
 		give_words(model, f, layout_value(l, L_BOOT),
 		    layout_value(l, L_BOOT) +

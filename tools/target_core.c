@@ -168,6 +168,22 @@ take_names(struct target *target, const char *at, size_t n)
 	}
 }
 
+/* The kernel puts some random bytes on the first thread's stack. */
+static void
+take_auxv(struct target *target, const char *at, size_t n)
+{
+	const uint64_t *words = (const void *)at;
+
+	for (size_t i = 0; i + 1 < n / 8; i += 2)
+		for (size_t j = 0; j < target->nmaps; j++) {
+			struct mapping *m = &target->maps[j];
+
+			if (words[i] == AT_RANDOM &&
+			    words[i + 1] - m->start < m->end - m->start)
+				m->name = "[stack]";
+		}
+}
+
 static void
 take_notes(struct target *target, const char *at, size_t n)
 {
@@ -186,6 +202,8 @@ take_notes(struct target *target, const char *at, size_t n)
 			thread = take_thread(target, text, note->n_descsz);
 		else if (note->n_type == NT_FILE)
 			take_names(target, text, note->n_descsz);
+		else if (note->n_type == NT_AUXV)
+			take_auxv(target, text, note->n_descsz);
 		else if (note->n_type == NT_PRPSINFO &&
 			 note->n_descsz >= sizeof(struct elf_prpsinfo))
 			target->pid =

@@ -60,8 +60,12 @@ leaked() {
 exactly_planted() {
 	sed -n 's/^leak //p' "$TMP/told" | sort >"$TMP/lost"
 	if ! cmp -s "$TMP/lost" "$TMP/found"; then
-		echo "$1: < was planted and not found, > was found in vain:"
-		diff "$TMP/lost" "$TMP/found" | head -20
+		echo "$1: planted and not found:"
+		comm -23 "$TMP/lost" "$TMP/found" | head -20
+		echo "$1: found in vain:"
+		comm -13 "$TMP/lost" "$TMP/found" | while read -r at; do
+			grep "$at" "$TMP/told" || echo "$at"
+		done | head -20
 		exit 1
 	fi
 }

@@ -13,13 +13,18 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "umem/umem.h"
+
+/* What the busy threads write; no address. */
+#define MARK 0x5a5a5a5a5a5a0000ull
 
 struct node {
 	struct node *left, *right;
@@ -211,22 +216,42 @@ holder(void *arg)
 	(void)on_stack;
 }
 
-static void *
-busy(void *arg)
+static void
+work(unsigned seed)
 {
-	unsigned seed = (unsigned)(size_t)arg;
-	void *p[100] = {0};
+	uint64_t *p[100] = {0};
 
 	while (!stop) {
 		int i = rand_r(&seed) % 100;
 
+		if (p[i] != NULL && p[i][0] != MARK + (unsigned)i)
+			_exit(7);
 		free(p[i]);
-		p[i] = malloc((size_t)rand_r(&seed) % 5000);
-		if (p[i] != NULL)
-			memset(p[i], 0, 8);
+		p[i] = malloc((size_t)rand_r(&seed) % 5000 + 8);
+		p[i][0] = MARK + (unsigned)i;
 	}
 	for (int i = 0; i < 100; i++)
 		free(p[i]);
+}
+
+/* Every other one works on a stack that is a block itself. */
+static void *
+busy(void *arg)
+{
+	unsigned seed = (unsigned)(size_t)arg;
+	ucontext_t here, there;
+
+	if (seed % 2 == 0) {
+		work(seed);
+		return NULL;
+	}
+	getcontext(&there);
+	there.uc_stack.ss_size = 131072;
+	there.uc_stack.ss_sp = malloc(there.uc_stack.ss_size);
+	there.uc_link = &here;
+	makecontext(&there, (void (*)(void))work, 1, seed);
+	swapcontext(&here, &there);
+	free(there.uc_stack.ss_sp);
 	return NULL;
 }
 
