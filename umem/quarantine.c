@@ -16,7 +16,7 @@
 #include "vmem/os.h"
 
 /* What one cache may hold back, in bytes and chunks. */
-#define BYTES_MOST  (1 * MIB)
+#define BYTES_MOST  (256 * KIB)
 #define SLOTS_MOST  256
 #define SLOTS_LEAST 2
 

@@ -20,7 +20,7 @@ START_TEST(it_holds_as_much_as_its_bytes_allow)
 		ck_assert_uint_ge(q.nslots, 2);
 		ck_assert_uint_le(q.nslots, 256);
 		if (q.nslots > 2)
-			ck_assert_uint_le(q.nslots * chunks[i], MIB);
+			ck_assert_uint_le(q.nslots * chunks[i], 256 * KIB);
 		quarantine_end(&q);
 		ck_assert_ptr_null(q.slot);
 	}
