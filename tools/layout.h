@@ -66,6 +66,8 @@
 	X(SLAB_RECORDS, "slab.records")                                        \
 	X(CACHE_DEBUG, "cache.debug")                                          \
 	X(CACHE_TAG_OFFSET, "cache.tag_offset")                                \
+	X(CACHE_QUARANTINE, "cache.quarantine.slot")                           \
+	X(CACHE_QUARANTINE_SLOTS, "cache.quarantine.nslots")                   \
 	X(CACHE_RECORD_BYTES, "cache.slabs.record_bytes")                      \
 	X(BUFCTL_ADDR, "bufctl.addr")                                          \
 	X(BUFCTL_SLAB, "bufctl.slab")                                          \

@@ -588,12 +588,29 @@ take_depot(struct model *model, struct cache *c, enum layout_entry list)
 	}
 }
 
+/* What a debugged cache holds back is free, too. */
+static void
+take_quarantine(struct model *model, struct cache *c)
+{
+	uint64_t at = get(model, c->record, L_CACHE_QUARANTINE);
+	uint64_t nslots = get(model, c->record, L_CACHE_QUARANTINE_SLOTS);
+	const uint64_t *slot;
+
+	if (at == 0 || nslots > WALK_MOST)
+		return;
+	slot = target_at(model->target, at, 8 * nslots);
+	for (uint64_t i = 0; slot != NULL && i < nslots; i++)
+		if (slot[i] != 0)
+			round_is_free(model, c, slot[i]);
+}
+
 static void
 take_magazines(struct model *model)
 {
 	for (size_t i = 0; i < model->ncaches; i++) {
 		struct cache *c = &model->caches[i];
 
+		take_quarantine(model, c);
 		if (!c->has_magazines)
 			continue;
 		take_headers(model, c, true);

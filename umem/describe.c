@@ -122,6 +122,8 @@ DESCRIBE_TABLE(members) = {
     CACHE(flags),
     CACHE(debug),
     CACHE(tag_offset),
+    CACHE(quarantine.slot),
+    CACHE(quarantine.nslots),
     CACHE(bufsize),
     CACHE(align),
     CACHE(construct),
