@@ -98,7 +98,7 @@ chunk_fault(
 	const char *buffer =
 	    target_at(model->target, slab_chunk_at(model, s, i), c->chunk);
 	const struct layout *l = model->layout;
-	bool is_free = bit_get(s->free, i);
+	bool is_free = !bit_get(s->live, i);
 	struct audit audit;
 
 	*where = UINT64_MAX;

@@ -18,17 +18,21 @@
 enum state {
 	ALLOCATED,
 	IN_MAGAZINE,
+	HELD_BACK,
 	FREE
 };
 
-static const char *const state_words[] = {"allocated", "in a magazine", "free"};
+static const char *const state_words[] = {
+    "allocated", "in a magazine", "held back", "free"};
 
 static enum state
-chunk_state(const struct slab *slab, unsigned i)
+chunk_state(const struct cache *c, const struct slab *slab, unsigned i)
 {
 	if (bit_get(slab->live, i))
 		return ALLOCATED;
-	return bit_get(slab->free, i) ? FREE : IN_MAGAZINE;
+	if (bit_get(slab->free, i))
+		return FREE;
+	return c->has_magazines ? IN_MAGAZINE : HELD_BACK;
 }
 
 /* "ADDR is BUF+OFF, " */
@@ -42,7 +46,7 @@ static void
 say_chunk(struct model *model, uint64_t at, const struct place *place)
 {
 	const struct cache *c = &model->caches[place->slab->cache];
-	enum state state = chunk_state(place->slab, place->chunk);
+	enum state state = chunk_state(c, place->slab, place->chunk);
 	struct audit audit;
 
 	if (json_wanted) {
@@ -61,7 +65,10 @@ say_chunk(struct model *model, uint64_t at, const struct place *place)
 	if (audit_of_chunk(model, place->slab, place->chunk, &audit))
 		printf("bufctl %lx ", audit.at);
 	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
-	    c->name, state == IN_MAGAZINE ? " (in a magazine)" : "");
+	    c->name,
+	    state == IN_MAGAZINE ? " (in a magazine)"
+	    : state == HELD_BACK ? " (held back)"
+				 : "");
 }
 
 static void

@@ -111,7 +111,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
-	if ((cache->debug & UMF_HARDENED) != 0)
+	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)
 		quarantine_init(&cache->quarantine, layout->chunk);
 	/* A chunk without a header of its own is known by who carries it. */
 	if (!cache->has_magazines) {

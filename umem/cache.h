@@ -15,7 +15,7 @@ struct umem_cache {
 	unsigned flags;                /* [I] UMC_* */
 	unsigned debug;                /* [I] UMF_*; see debug.h */
 	size_t tag_offset;             /* [I] of the tag in a chunk */
-	struct quarantine quarantine;  /* of a hardened cache */
+	struct quarantine quarantine;  /* what it holds back */
 	size_t bufsize;                /* [I] as asked for */
 	size_t align;                  /* [I] */
 	umem_constructor_t *construct; /* [I] */

@@ -25,14 +25,19 @@
  *	handed out again; then it is filled with 0xbaddcafe.  Objects are
  *	constructed at each allocation and destructed at each free.
  *
+ * Held back (guards and hardened)
+ *	What is freed waits in a slot of its cache (quarantine.c), so that a
+ *	stale pointer does not meet a new owner at once.  With guards each
+ *	allocation looks at one of those that wait, the last that was freed
+ *	first: no write is found later than if that were handed out.  Large
+ *	blocks end at a page that is not there, and when they are freed their
+ *	pages are gone, until their record leaves the ring.
+ *
  * Hardened (UMEM_OPTIONS=hardened)
  *	For programs at work rather than in search of a fault.  Tags and
  *	records as above; the pattern of blocks of a size class is zero, both
  *	when they are freed and when they are handed out, so that nobody reads
  *	what was there before.  Objects of other caches keep what is in them.
- *	What is freed is held back for a while (quarantine.c).  Large blocks
- *	end at a page that is not there, and when they are freed their pages
- *	are gone, until their record leaves the ring.
  *
  * Firewall: firewall.c.  Buffers that may not be touched (UMC_NOTOUCH) and
  * those behind a firewall have a record and no tag.
@@ -262,6 +267,13 @@ static bool
 is_hardened(const struct umem_cache *cache)
 {
 	return (cache->debug & UMF_HARDENED) != 0;
+}
+
+/* Is what is freed kept away from the next owner for a while? */
+static bool
+holds_back(const struct umem_cache *cache)
+{
+	return (cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0;
 }
 
 static bool
@@ -555,6 +567,33 @@ take_failed(struct umem_cache *cache, size_t size)
 	return NULL;
 }
 
+static bool
+held_is_whole(struct umem_cache *cache, void *p)
+{
+	struct slab *slab;
+	unsigned i;
+
+	slab_look(&cache->slabs, p, &slab, &i);
+	return free_is_whole(cache, record_of(slab, i), p);
+}
+
+/*
+ * What is held back is looked at, too, one at each allocation; the last that
+ * was freed first, so that no report is later than without holding back.
+ */
+static void
+look_at_held(struct umem_cache *cache)
+{
+	size_t at;
+	void *p = quarantine_look(&cache->quarantine, &at), *bad;
+
+	if (p == NULL || !held_is_whole(cache, p))
+		return;
+	p = quarantine_put_back(&cache->quarantine, at, p);
+	if (p != NULL)
+		slab_give(&cache->slabs, &p, 1, &bad);
+}
+
 void *
 debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
 {
@@ -565,6 +604,8 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
 	void *p;
 
 	check_signal(cache);
+	if ((cache->debug & UMF_DEADBEEF) != 0)
+		look_at_held(cache);
 	do {
 		p = take(cache, &raw);
 		if (p == NULL)
@@ -597,11 +638,11 @@ cache_at(const void *p, struct slab **slab)
 
 /* The ring of freed large blocks. */
 
-/* Behind a hardened large block is a page that is not there. */
+/* Behind a large block that is held back later is a page that is not there. */
 static size_t
 large_guard(void)
 {
-	return is_hardened(&debug_large_cache) ? os_page_size() : 0;
+	return holds_back(&debug_large_cache) ? os_page_size() : 0;
 }
 
 /* What a large block takes up, its tag and guard included. */
@@ -612,7 +653,7 @@ large_whole(size_t size)
 }
 
 /*
- * A hardened large block: the address leads nowhere any more, and the pages
+ * A freed large block: the address leads nowhere any more, and the pages
  * go.  The span stays away from others as long as its record is in the ring.
  */
 static void
@@ -631,7 +672,7 @@ large_let_go(const struct bufctl *bufctl)
 {
 	size_t bytes = align_up(large_whole(bufctl->size), HEAP_UNIT);
 
-	if (is_hardened(&debug_large_cache) && os_commit(bufctl->addr, bytes))
+	if (holds_back(&debug_large_cache) && os_commit(bufctl->addr, bytes))
 		heap_free(bufctl->addr, bytes);
 }
 
@@ -804,7 +845,7 @@ debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 	keep_contents(cache, bufctl, p, bufctl->size);
 	make_free(cache, bufctl, p);
 	stamp(cache, bufctl);
-	if (is_hardened(cache))
+	if (holds_back(cache))
 		p = quarantine_swap(&cache->quarantine, p);
 	if (p != NULL)
 		slab_give(&cache->slabs, &p, 1, &bad);
@@ -817,7 +858,8 @@ debug_release(struct umem_cache *cache)
 	void *p, *bad;
 
 	while ((p = quarantine_take(&cache->quarantine, &at)) != NULL)
-		slab_give(&cache->slabs, &p, 1, &bad);
+		if (held_is_whole(cache, p))
+			slab_give(&cache->slabs, &p, 1, &bad);
 }
 
 /* Large blocks. */
@@ -896,7 +938,7 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
 		meta_free(bufctl, bufctl_audit_bytes(debug.nframes));
 		return NULL;
 	}
-	if (is_hardened(&debug_large_cache))
+	if (holds_back(&debug_large_cache))
 		large_harden(p, zeroed);
 	bufctl->addr = p;
 	bufctl->cache = &debug_large_cache;
@@ -939,7 +981,7 @@ debug_large_free(void *p, size_t size, unsigned kind)
 		return;
 	keep_contents(cache, bufctl, p, bufctl->size);
 	stamp(cache, bufctl);
-	if (is_hardened(cache))
+	if (holds_back(cache))
 		large_hold(p);
 	else
 		large_free(p, addr_map_large_bytes(addr_map_owner(p)));

@@ -143,7 +143,7 @@ void debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 /* Before the first cache is made; the options are known. */
 void debug_start(void);
 
-/* What a hardened cache holds back goes to its slabs. */
+/* What the cache holds back goes to its slabs. */
 void debug_release(struct umem_cache *cache);
 
 /* Is the block of this class byte one that is debugged? */

@@ -1,11 +1,13 @@
 /*
  * quarantine.c - what was freed stays away for a while
  *
- * A cache of UMEM_OPTIONS=hardened puts what is freed into a random slot
- * here, and what was there goes back to its slab.  So an address comes into
+ * A cache that is hardened, or debugged with guards, puts what is freed into
+ * a random slot here, and what was there goes back to its slab.  So an address comes into
  * use again after a number of frees that nobody can foretell: on average as
  * many as there are slots, but at once with one chance in so many.  A write
- * through a stale pointer is seen when the chunk leaves its slab again.
+ * through a stale pointer is seen when the chunk leaves its slab again, or
+ * before that by who looks at what waits here: it takes a chunk out meanwhile,
+ * so nobody else has it.
  *
  * A slot is exchanged in one atomic step, so there is no lock, and of two
  * threads each gets one of the chunks.  Release gives the chunk's contents
@@ -62,7 +64,29 @@ quarantine_swap(struct quarantine *q, void *p)
 	if (q->nslots == 0)
 		return p;
 	i = (size_t)((draw() >> 32) * q->nslots >> 32);
+	__atomic_store_n(&q->last, i + 1, __ATOMIC_RELAXED);
 	return __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
+}
+
+void *
+quarantine_look(struct quarantine *q, size_t *at)
+{
+	size_t last = 0;
+
+	if (q->nslots == 0)
+		return NULL;
+	if (__atomic_load_n(&q->last, __ATOMIC_RELAXED) != 0)
+		last = __atomic_exchange_n(&q->last, 0, __ATOMIC_RELAXED);
+	*at = last != 0 ? last - 1
+			: __atomic_fetch_add(&q->turn, 1, __ATOMIC_RELAXED) %
+			      q->nslots;
+	return __atomic_exchange_n(&q->slot[*at], NULL, __ATOMIC_ACQ_REL);
+}
+
+void *
+quarantine_put_back(struct quarantine *q, size_t at, void *p)
+{
+	return __atomic_exchange_n(&q->slot[at], p, __ATOMIC_ACQ_REL);
 }
 
 void *

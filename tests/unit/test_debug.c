@@ -128,6 +128,8 @@ START_TEST(chunks_have_room_for_their_tags)
 				umem_cache_free(cache, p[i]);
 			}
 			ck_assert_uint_eq(nwrong, 0);
+			ck_assert_uint_eq(cache_live(cache), 0);
+			debug_release(cache);
 			ck_assert(slab_store_check(&cache->slabs));
 			ck_assert_uint_eq(slab_used(&cache->slabs), 0);
 			umem_cache_destroy(cache);
@@ -171,6 +173,7 @@ START_TEST(maxverify_limits_what_is_filled)
 	umem_cache_free(cache, p);
 	ck_assert_uint_eq(p[1], 0xdeadbeefdeadbeef);
 	p[2] = 1;
+	debug_release(cache);
 	ck_assert_ptr_eq(umem_cache_alloc(cache, 0), p);
 	debug.verify_max = SIZE_MAX;
 }
@@ -232,6 +235,82 @@ START_TEST(a_corrupt_buffer_is_never_used_again)
 	ck_assert_uint_eq(umem_abort_info.code, UMERR_REDZONE);
 	ck_assert_uint_eq(umem_abort_info.offset, 100);
 	ck_assert_uint_eq(record_of(cache, p)->head.state, BUFCTL_LOST);
+	dup2(kept, 2);
+}
+END_TEST
+
+/* As long as nothing else is freed, nobody gets it. */
+START_TEST(what_was_freed_stays_away)
+{
+	struct umem_cache *cache = make("guards", "away", 100, 0, 0);
+	void *first = umem_cache_alloc(cache, 0), *p;
+	unsigned nfrees = 0;
+
+	umem_cache_free(cache, first);
+	for (unsigned i = 0; i < 10 * N; i++)
+		ck_assert_ptr_ne(umem_cache_alloc(cache, 0), first);
+	ck_assert_uint_eq(cache_live(cache), 10 * N);
+	/* Then somebody does. */
+	do {
+		p = umem_cache_alloc(cache, 0);
+		if (p != first)
+			umem_cache_free(cache, p);
+	} while (p != first && nfrees++ < 100000);
+	ck_assert_ptr_eq(p, first);
+}
+END_TEST
+
+/* Of many that were written to after they were freed, all are found. */
+START_TEST(what_waits_is_looked_at)
+{
+	struct umem_cache *cache = make("guards,noabort", "waiting", 72, 0, 0);
+	static uint64_t *p[N];
+	unsigned nwrong = 0, nlost = 0;
+	int kept = dup(2);
+
+	ck_assert_int_ne(dup2(open("/dev/null", O_WRONLY), 2), -1);
+	umem_cache_alloc(cache, 0);
+	for (unsigned i = 0; i < N; i++)
+		p[i] = umem_cache_alloc(cache, 0);
+	for (unsigned i = 0; i < N; i++)
+		umem_cache_free(cache, p[i]);
+	/* The last one at the next allocation. */
+	umem_abort_info.code = 99;
+	p[N - 1][8]++;
+	umem_cache_alloc(cache, 0);
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_MODIFIED);
+	ck_assert_ptr_eq(umem_abort_info.buffer, p[N - 1]);
+	ck_assert_uint_eq(umem_abort_info.offset, 64);
+	/* The others in a round of slots, or when they are handed out. */
+	for (unsigned i = 0; i < N - 1; i++)
+		if (record_of(cache, p[i])->head.state == BUFCTL_FREE) {
+			p[i][i % 9] = 5;
+			nwrong++;
+		}
+	for (unsigned i = 0; i < 2 * cache->quarantine.nslots; i++)
+		umem_cache_alloc(cache, 0);
+	for (unsigned i = 0; i < N; i++)
+		nlost += record_of(cache, p[i])->head.state == BUFCTL_LOST;
+	ck_assert_uint_ge(nwrong, N - 2);
+	ck_assert_uint_eq(nlost, nwrong + 1);
+	dup2(kept, 2);
+}
+END_TEST
+
+/* Nobody allocates any more, and yet it is found. */
+START_TEST(what_waits_is_looked_at_in_the_end)
+{
+	struct umem_cache *cache = make("guards,noabort", "ending", 72, 0, 0);
+	char *p = umem_cache_alloc(cache, 0);
+	int kept = dup(2);
+
+	ck_assert_int_ne(dup2(open("/dev/null", O_WRONLY), 2), -1);
+	umem_cache_free(cache, p);
+	p[71]++;
+	umem_abort_info.code = 99;
+	umem_cache_destroy(cache);
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_MODIFIED);
+	ck_assert_ptr_eq(umem_abort_info.buffer, p);
 	dup2(kept, 2);
 }
 END_TEST
@@ -300,6 +379,7 @@ START_TEST(want_of_memory_leaves_all_whole)
 		ck_assert_uint_eq(slab_used(&cache->slabs), n);
 		while (n > 0)
 			umem_cache_free(cache, p[--n]);
+		debug_release(cache);
 		ck_assert_uint_eq(slab_used(&cache->slabs), 0);
 		umem_cache_destroy(cache);
 	}
@@ -320,6 +400,9 @@ debug_suite(void)
 	tcase_add_test(tc, maxverify_limits_what_is_filled);
 	tcase_add_test(tc, records_tell_who_and_when);
 	tcase_add_test(tc, a_corrupt_buffer_is_never_used_again);
+	tcase_add_test(tc, what_was_freed_stays_away);
+	tcase_add_test(tc, what_waits_is_looked_at);
+	tcase_add_test(tc, what_waits_is_looked_at_in_the_end);
 	tcase_add_test(tc, every_bit_of_a_tag_is_looked_at);
 	tcase_add_test(tc, untouchable_objects_are_not_touched);
 	tcase_add_test(tc, want_of_memory_leaves_all_whole);

@@ -103,18 +103,65 @@ START_TEST(without_memory_nothing_is_held)
 }
 END_TEST
 
+/* The last one first, then all in turn; each is back afterwards. */
+START_TEST(all_are_looked_at)
+{
+	struct quarantine q = {0};
+	unsigned nseen[20] = {0};
+	size_t at;
+
+	quarantine_init(&q, 16 * KIB);
+	ck_assert_uint_eq(q.nslots, 16);
+	ck_assert_ptr_null(quarantine_look(&q, &at));
+	for (uintptr_t i = 1; i < 20; i++) {
+		quarantine_swap(&q, (void *)(i * 16));
+		ck_assert_ptr_eq(quarantine_look(&q, &at), (void *)(i * 16));
+		ck_assert_ptr_null(
+		    quarantine_put_back(&q, at, (void *)(i * 16)));
+	}
+	size_t n = quarantine_count(&q);
+	for (size_t i = 0; i < 3 * q.nslots; i++) {
+		void *p = quarantine_look(&q, &at);
+
+		if (p == NULL)
+			continue;
+		nseen[(uintptr_t)p / 16]++;
+		ck_assert_uint_eq(quarantine_count(&q), n - 1);
+		ck_assert_ptr_null(quarantine_put_back(&q, at, p));
+	}
+	for (unsigned i = 0; i < 20; i++) {
+		ck_assert(nseen[i] == 0 || nseen[i] == 3);
+		n -= nseen[i] == 3;
+	}
+	ck_assert_uint_eq(n, 0);
+	/* What came meanwhile is handed over. */
+	quarantine_swap(&q, &q);
+	ck_assert_ptr_eq(quarantine_look(&q, &at), &q);
+	q.slot[at] = &at;
+	ck_assert_ptr_eq(quarantine_put_back(&q, at, &q), &at);
+	quarantine_end(&q);
+	ck_assert_ptr_null(quarantine_look(&q, &at));
+}
+END_TEST
+
 static struct quarantine shared;
 static unsigned char seen[4][100001];
 
 static void *
 swapper(void *arg)
 {
-	size_t me = (size_t)arg;
+	size_t me = (size_t)arg, at;
 
 	for (size_t i = 1; i <= 25000; i++) {
 		void *p =
 		    quarantine_swap(&shared, (void *)((me * 25000 + i) * 16));
 
+		if (p != NULL)
+			seen[me][(uintptr_t)p / 16]++;
+		/* Some are looked at meanwhile. */
+		p = quarantine_look(&shared, &at);
+		if (p != NULL)
+			p = quarantine_put_back(&shared, at, p);
 		if (p != NULL)
 			seen[me][(uintptr_t)p / 16]++;
 	}
@@ -152,6 +199,7 @@ quarantine_suite(void)
 	tcase_add_test(tc, each_comes_out_once);
 	tcase_add_test(tc, nobody_can_tell_when);
 	tcase_add_test(tc, without_memory_nothing_is_held);
+	tcase_add_test(tc, all_are_looked_at);
 	tcase_add_test(tc, threads_get_different_ones);
 	suite_add_tcase(suite, tc);
 	return suite;
