@@ -12,7 +12,8 @@
 # and prints how many of each category were detected, harmless and missed;
 # misuse.h says what these are.  Under other allocators, too, which are named
 # in PEERS="NAME=LIBRARY ...", where a name alone is the C library's own; by
-# default that and what `make peers` has built.
+# default that and what `make peers` has built.  They lack what some programs
+# are about; the last row is without those.
 #
 # --check compares with tests/misuse/expect instead, and fails if there is a
 # difference; --update writes that file.  A line of it is a name and, after a
@@ -140,7 +141,7 @@ category_of() {
 	echo other
 }
 
-# One line a program and mode: category, mode, first word of the result.
+# One line a program and mode: category, mode, first word of the result, name.
 facts() {
 	local name mode category said
 
@@ -148,7 +149,8 @@ facts() {
 		category=$(category_of "$name")
 		for mode in "${under[@]}"; do
 			result_of "$mode" "$name"
-			echo "$category ${mode%%=*} $said"
+			said=${said%% *}
+			echo "$category ${mode%%=*} ${said%:} $name"
 		done
 	done
 }
@@ -157,7 +159,10 @@ table() {
 	facts | awk -v modes="$(printf '%s ' "${under[@]%%=*}")" \
 	    -v rows="${categories[*]} other" '
 	{
-		sub(/:$/, "", $3)
+		if ($3 == "none")
+			lacks[$4] = 1
+		verdict[$4, $2] = $3
+		names[$4] = 1
 		count[$1, $2, $3]++
 		all[$2, $3]++
 		n[$1, $2]++
@@ -187,6 +192,17 @@ table() {
 			printf " %d of %d |", all[mode[i], "detected"] + \
 			    all[mode[i], "harmless"], \
 			    total[mode[i]] - all[mode[i], "none"]
+		for (name in names) {
+			if (lacks[name])
+				continue
+			nshared++
+			for (i = 1; i <= nmodes; i++)
+				shared[i, verdict[name, mode[i]]]++
+		}
+		printf "\n| of the %d that all can run |", nshared
+		for (i = 1; i <= nmodes; i++)
+			printf " %d / %d / %d |", shared[i, "detected"], \
+			    shared[i, "harmless"], shared[i, "missed"]
 		printf "\n"
 	}'
 }
