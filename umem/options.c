@@ -25,6 +25,7 @@
 #include "umem/size_class.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
+#include "vmem/huge.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 #include "vmem/vmem.h"
@@ -256,7 +257,7 @@ set_huge_pages(struct item *item)
 	int value;
 
 	if (choose(item, words, &value))
-		heap_huge_pages(value);
+		huge_allow(value);
 }
 
 static void

@@ -30,12 +30,9 @@
  *	for a purge but one who got the very unit.
  *
  *	Huge pages
- *	A huge page is a fault instead of 512, and comes whole.  So the kernel
- *	is told to use them where that can waste little: for what a heap of
- *	some size grows by in order to hold small blocks, which will fill it;
- *	not for large blocks, of which a program may touch but a part, and not
- *	in small heaps, whatever the system's default is.  When memory goes
- *	back the advice is taken back for all there is.
+ *	Where they are filled the heap grows by huge pages (huge.c); elsewhere
+ *	the kernel is told not to use them, whatever the system's default is.
+ *	When memory goes back the advice is taken back for all there is.
  *
  *	Dirty units are preferred to clean ones by the arena's order alone:
  *	what is freed is the first to be looked at, and the clean rest of the
@@ -49,6 +46,7 @@
 #include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
+#include "vmem/huge.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -74,14 +72,6 @@
 #define PURGING     255
 #define PURGE_UNITS 64 /* units purged by one call */
 
-/*
- * Growth comes as huge pages when the heap has this size: one that is hardly
- * used is a sixteenth of it.  A block from HUGE_BLOCK on may be sparsely used.
- */
-#define HUGE_PAGE  (2 * MIB)
-#define HUGE_HEAP  (32 * MIB)
-#define HUGE_BLOCK (1 * MIB)
-
 /* Failures to take a hole, 100 us apart, that count as no memory. */
 #define HOLE_TRIES 100
 
@@ -98,7 +88,6 @@ static size_t nfresh;           /* [atomic] clean units handed out */
 static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
 static bool step_by_need;       /* address space is limited */
 static int policy;
-static bool huge_pages = true;
 static bool huge_used; /* [heap_lock] read atomically */
 
 static bool
@@ -183,12 +172,6 @@ void
 heap_policy(int policy_flag)
 {
 	policy = policy_flag;
-}
-
-void
-heap_huge_pages(bool wanted)
-{
-	huge_pages = wanted;
 }
 
 void
@@ -290,6 +273,7 @@ commit_to_locked(uintptr_t end, bool huge)
 	if (huge)
 		__atomic_store_n(&huge_used, true, __ATOMIC_RELAXED);
 	os_name((void *)committed_end, end - committed_end, "umem heap");
+	huge_grew(committed_end, end, huge);
 	/* Release: pairs with the load in cover(). */
 	__atomic_store_n(&committed_end, end, __ATOMIC_RELEASE);
 	return true;
@@ -306,42 +290,63 @@ commit_goal_locked(uintptr_t end)
 		step = COMMIT_LEAST;
 	if (step > COMMIT_MOST)
 		step = COMMIT_MOST;
-	return committed_end + step > end ? committed_end + step : end;
+	step += committed_end;
+	if (step < end)
+		step = end;
+	return step < reserved_end ? step : reserved_end;
+}
+
+/* Towards goal, in pieces of huge pages and some of small ones. */
+static bool
+commit_huge_locked(uintptr_t goal)
+{
+	while (committed_end < goal) {
+		bool probe;
+		size_t most =
+		    huge_piece(committed_end - heap_slot.base, &probe);
+		uintptr_t end =
+		    goal - committed_end < most ? goal : committed_end + most;
+
+		if (!commit_to_locked(huge_goal_locked(end), !probe))
+			return false;
+	}
+	return true;
 }
 
 static enum cover
-cover_locked(uintptr_t end, bool small)
+cover_locked(uintptr_t end, size_t block_bytes)
 {
-	bool huge =
-	    small && huge_pages && committed_end - heap_slot.base >= HUGE_HEAP;
 	enum cover got;
 	uintptr_t goal;
+	bool huge;
 
 	if (end <= committed_end)
 		return COVERED;
 	got = reserve_locked(end);
 	if (got != COVERED)
 		return got;
+	huge = huge_wanted(
+	    committed_end - heap_slot.base, end - committed_end, block_bytes);
 	goal = commit_goal_locked(end);
-	if (goal > reserved_end)
-		goal = reserved_end;
-	if (huge)
-		goal = huge_goal_locked(goal);
-	if (commit_to_locked(goal, huge))
+	if (huge ? commit_huge_locked(goal) : commit_to_locked(goal, false))
 		return COVERED;
-	return goal > end && commit_to_locked(end, huge) ? COVERED : NO_MEMORY;
+	/* The limit may be near. */
+	if (committed_end >= end ||
+	    (goal > end && commit_to_locked(end, false)))
+		return COVERED;
+	return NO_MEMORY;
 }
 
-/* Memory for everything below end. */
+/* Memory for everything below end, for a block there. */
 static enum cover
-cover(uintptr_t end, bool small)
+cover(uintptr_t end, size_t block_bytes)
 {
 	enum cover got;
 
 	if (likely(end <= __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE)))
 		return COVERED;
 	lock_take(&heap_lock);
-	got = cover_locked(end, small);
+	got = cover_locked(end, block_bytes);
 	lock_release(&heap_lock);
 	return got;
 }
@@ -478,8 +483,7 @@ heap_alloc(size_t bytes, size_t align, bool *zeroed)
 
 		if (at == NULL)
 			return NULL;
-		enum cover got =
-		    cover((uintptr_t)at + bytes, bytes < HUGE_BLOCK);
+		enum cover got = cover((uintptr_t)at + bytes, bytes);
 		if (likely(got == COVERED)) {
 			*zeroed = states_clear(at, bytes);
 			return at;
@@ -506,7 +510,7 @@ heap_alloc_roomy(size_t bytes, size_t room, bool *zeroed)
 		arena_give(at, bytes + room, HEAP_UNIT);
 		return heap_alloc(bytes, HEAP_UNIT, zeroed);
 	}
-	if (cover((uintptr_t)at + bytes, bytes < HUGE_BLOCK) != COVERED) {
+	if (cover((uintptr_t)at + bytes, bytes) != COVERED) {
 		arena_give(at, bytes, HEAP_UNIT);
 		return heap_alloc(bytes, HEAP_UNIT, zeroed);
 	}
@@ -529,7 +533,7 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 
 	/* Memory first: an arena block cannot always be cut again. */
 	if (newbytes > (heap_slot.units << HEAP_UNIT_SHIFT) - start ||
-	    cover((uintptr_t)at + newbytes, false) != COVERED ||
+	    cover((uintptr_t)at + newbytes, newbytes) != COVERED ||
 	    !vmem_grow(heap_arena, at, oldbytes, newbytes))
 		return false;
 	*zeroed = states_clear(end, newbytes - oldbytes);

@@ -72,9 +72,6 @@ void heap_after_fork(void);
  */
 void heap_unhuge(void);
 
-/* Huge pages for growth, where they waste little?  True by default. */
-void heap_huge_pages(bool wanted);
-
 /* VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 for instant fit. */
 void heap_policy(int policy_flag);
 

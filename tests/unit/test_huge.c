@@ -1,0 +1,175 @@
+/* test_huge.c - huge pages come where memory is filled, and not for long else */
+#include <check.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/unit/child.h"
+#include "vmem/huge.h"
+#include "vmem/os.h"
+
+#define PIECE (1 * MIB)
+#define MANY  16 /* pieces; more than are remembered */
+
+/* As the heap would grow by small pages; of n pages, nth is touched. */
+static void
+grow(unsigned npieces, size_t nth)
+{
+	size_t page = os_page_size();
+	char *at = os_map(npieces * PIECE);
+
+	ck_assert_ptr_nonnull(at);
+	os_huge(at, npieces * PIECE, false);
+	for (size_t i = 0; i < npieces * PIECE / page; i++)
+		if (nth != 0 && i % nth == 0)
+			at[i * page] = 1;
+	for (unsigned i = 0; i < npieces; i++, at += PIECE)
+		huge_grew((uintptr_t)at, (uintptr_t)at + PIECE, false);
+}
+
+/* A large block in a heap of 64 MiB. */
+static bool
+wanted(void)
+{
+	return huge_wanted(64 * MIB, 4 * MIB, 4 * MIB);
+}
+
+START_TEST(nothing_is_known_of_a_heap_that_has_not_grown)
+{
+	ck_assert(!wanted());
+}
+END_TEST
+
+START_TEST(a_dense_heap_wants_huge_pages)
+{
+	grow(MANY, 1);
+	ck_assert(wanted());
+	ck_assert(huge_wanted(8 * MIB, MIB, 64 * KIB));
+	ck_assert(!huge_wanted(8 * MIB - 1, MIB, 64 * KIB));
+}
+END_TEST
+
+START_TEST(a_sparse_heap_wants_none)
+{
+	/* Half, a third ... of all pages. */
+	grow(MANY, (size_t)_i);
+	for (int i = 0; i < 20; i++) {
+		ck_assert(!wanted());
+		ck_assert(!huge_wanted(16 * MIB, MIB, 64 * KIB));
+	}
+}
+END_TEST
+
+START_TEST(what_counts_is_what_came_last)
+{
+	grow(MANY, 1);
+	grow(MANY, 0);
+	ck_assert(!wanted());
+	grow(MANY, 1);
+	ck_assert(wanted());
+}
+END_TEST
+
+START_TEST(a_block_as_large_as_half_the_heap_gets_none)
+{
+	grow(MANY, 1);
+	ck_assert(huge_wanted(64 * MIB, 32 * MIB, 32 * MIB));
+	ck_assert(!huge_wanted(64 * MIB, 32 * MIB + 1, 32 * MIB + 1));
+}
+END_TEST
+
+START_TEST(small_blocks_will_fill_a_large_heap)
+{
+	grow(MANY, 0);
+	ck_assert(huge_wanted(32 * MIB, MIB, 64 * KIB));
+	ck_assert(!huge_wanted(32 * MIB - 1, MIB, 64 * KIB));
+	ck_assert(!huge_wanted(32 * MIB, MIB, MIB));
+}
+END_TEST
+
+START_TEST(the_option_forbids_them)
+{
+	grow(MANY, 1);
+	huge_allow(false);
+	ck_assert(!wanted());
+	ck_assert(!huge_wanted(64 * MIB, MIB, 64 * KIB));
+	huge_allow(true);
+	ck_assert(wanted());
+}
+END_TEST
+
+/* Of what a large heap grows by, this part comes as huge pages. */
+static double
+huge_part(size_t heap)
+{
+	size_t huge = 0, all = 0;
+
+	for (uintptr_t at = HUGE_PAGE; all < heap;) {
+		bool probe;
+		size_t most = huge_piece(heap, &probe);
+
+		ck_assert_uint_gt(most, 0);
+		ck_assert(!probe || most == HUGE_PAGE);
+		huge_grew(at, at + most, !probe);
+		huge += probe ? 0 : most;
+		all += most;
+		at += most;
+	}
+	return (double)huge / (double)all;
+}
+
+START_TEST(one_piece_in_some_is_a_probe)
+{
+	ck_assert(huge_part(16 * MIB) >= 0.8);
+	ck_assert(huge_part(64 * MIB) >= 0.8);
+	ck_assert(huge_part(1024 * MIB) >= 0.95);
+	/* And there are some. */
+	ck_assert(huge_part(64 * MIB) < 0.95);
+	ck_assert(huge_part(1024 * MIB) < 1);
+}
+END_TEST
+
+/* Dense at first; then nothing that comes is touched. */
+START_TEST(sparse_use_of_huge_pages_is_found_out)
+{
+	size_t heap = 64 * MIB, wasted = 0;
+	size_t page = os_page_size();
+
+	grow(MANY, 1);
+	while (wanted()) {
+		bool probe;
+		size_t most = huge_piece(heap, &probe);
+		char *at = os_map(most);
+
+		ck_assert_ptr_nonnull(at);
+		os_huge(at, most, !probe);
+		/* There whole, all the same. */
+		for (size_t i = 0; !probe && i < most; i += page)
+			at[i] = 1;
+		huge_grew((uintptr_t)at, (uintptr_t)at + most, !probe);
+		heap += most;
+		wasted += probe ? 0 : most;
+		ck_assert_uint_lt(wasted, heap);
+	}
+	ck_assert_uint_le(wasted, heap / 2);
+}
+END_TEST
+
+Suite *
+huge_suite(void)
+{
+	Suite *suite = suite_create("huge");
+	TCase *tcase = tcase_create("huge");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, nothing_is_known_of_a_heap_that_has_not_grown);
+	tcase_add_test(tcase, a_dense_heap_wants_huge_pages);
+	tcase_add_loop_test(tcase, a_sparse_heap_wants_none, 2, 7);
+	tcase_add_test(tcase, what_counts_is_what_came_last);
+	tcase_add_test(tcase, a_block_as_large_as_half_the_heap_gets_none);
+	tcase_add_test(tcase, small_blocks_will_fill_a_large_heap);
+	tcase_add_test(tcase, the_option_forbids_them);
+	tcase_add_test(tcase, one_piece_in_some_is_a_probe);
+	tcase_add_test(tcase, sparse_use_of_huge_pages_is_found_out);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
