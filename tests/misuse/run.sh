@@ -61,7 +61,7 @@ result() {
 	124 | 137) echo "missed: does not end" ;;
 	132 | 133) echo "detected: trap" ;;
 	134) echo "detected: ${text:-abort}" ;;
-	135 | 139) echo "detected: fault" ;;
+	135 | 136 | 139) echo "detected: fault" ;;
 	*) echo "broken: status $1: $text" ;;
 	esac
 }
