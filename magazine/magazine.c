@@ -19,8 +19,17 @@
  *	operations.  Nothing stops for a new size: magazines carry their own
  *	capacity, and one of an old size ends when it comes by empty.
  *
- *	A magazine never ties down more than magazine_bytes_most of objects, except
- *	that it may have two.
+ *	A magazine never ties down more than magazine_bytes_most of objects,
+ *	except that it may have two, and except for loans.
+ *
+ * Loans
+ *	Of large objects that is a handful, and a thread that only allocates
+ *	them for one that only frees them exchanges magazines all the time.
+ *	So a cache in which a CPU has exchanged FLOW magazines between two
+ *	updates grows further, up to LOAN_TIMES as much, if there is credit:
+ *	what all caches have beyond magazine_bytes_most is LOANS_MOST magazines
+ *	of that size a CPU at most.  A cache that an update finds without a
+ *	flow, an eighth of that now, returns what it has borrowed.
  *
  * Size of the depot
  *	What it has no room for goes back to the slabs.  If the slabs are asked
@@ -50,6 +59,15 @@ size_t magazine_bytes_most = 128 * KIB;
 size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254};
+
+/* A cache in flow may have so many times magazine_bytes_most in a magazine... */
+#define LOAN_TIMES 4
+/* ... as long as all of them borrow no more than this a CPU: 8 MiB. */
+#define LOANS_MOST (64 * magazine_bytes_most)
+/* Exchanges of magazines by one CPU between two updates. */
+#define FLOW       1024
+
+static size_t lent; /* [a] bytes, for a CPU */
 
 /* Overflows after underflows, between updates, that make the next size. */
 #define PRESSURE_MAX 8
@@ -93,8 +111,12 @@ magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
 {
 	size_t most = magazine_bytes_most / object_bytes;
 
+	size_t borrowing = LOAN_TIMES * magazine_bytes_most / object_bytes;
+
 	if (rounds_max != 0 && most > rounds_max)
 		most = rounds_max;
+	if (rounds_max != 0 && borrowing > rounds_max)
+		borrowing = rounds_max;
 	if (!cpu_header_alloc(guard, &layer->hot, &layer->cold))
 		return false;
 	depot_init(&layer->depot);
@@ -102,32 +124,61 @@ magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
 	layer->depot_bytes = depot_least();
 	layer->rounds_max = capacity_at_most(most);
+	layer->rounds_most = capacity_at_most(borrowing);
 	layer->rounds = capacity_at_most(layer->rounds_max / 4);
 	depot_resize(layer);
 	return true;
 }
 
+/* What a cache with such magazines has borrowed: a CPU has two. */
+static size_t
+loan(const struct magazine_layer *layer, unsigned rounds)
+{
+	if (rounds <= layer->rounds_max)
+		return 0;
+	return 2 * (size_t)(rounds - layer->rounds_max) * layer->object_bytes;
+}
+
+/* From one capacity to another; false: somebody else did, or no credit. */
+static bool
+resize(struct magazine_layer *layer, uint32_t now, unsigned rounds)
+{
+	size_t more = loan(layer, rounds) - loan(layer, now);
+
+	if (__atomic_add_fetch(&lent, more, __ATOMIC_RELAXED) > LOANS_MOST &&
+	    rounds > now && more != 0)
+		goto refuse;
+	if (!__atomic_compare_exchange_n(&layer->rounds, &now, rounds, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		goto refuse;
+	depot_resize(layer);
+	return true;
+refuse:
+	__atomic_sub_fetch(&lent, more, __ATOMIC_RELAXED);
+	return false;
+}
+
 void
 magazine_layer_end(struct magazine_layer *layer)
 {
+	__atomic_sub_fetch(&lent, loan(layer, layer->rounds), __ATOMIC_RELAXED);
 	cpu_header_free(layer->hot);
 }
 
 static void
-resize(struct magazine_layer *layer, unsigned rounds)
+grow_to(struct magazine_layer *layer, unsigned most)
 {
-	__atomic_store_n(&layer->rounds, rounds, __ATOMIC_RELAXED);
-	depot_resize(layer);
+	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+
+	if (now < most)
+		resize(layer, now, capacity_at_most(2 * now + 2));
 }
 
 void
 magazine_grow(struct magazine_layer *layer)
 {
-	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
-
 	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
-	if (now < layer->rounds_max)
-		resize(layer, capacity_at_most(2 * now + 2));
+	grow_to(layer, layer->rounds_max);
 }
 
 void
@@ -136,7 +187,31 @@ magazine_shrink(struct magazine_layer *layer)
 	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 
 	if (now > capacities[0])
-		resize(layer, capacity_at_most(now - 1));
+		resize(layer, now, capacity_at_most(now - 1));
+}
+
+/* An exchange with the depot: one of many? */
+static void
+note_flow(struct magazine_layer *layer, const struct cpu_cold *cold)
+{
+	uint32_t moved = cold->nloads + cold->nunloads - cold->moved_at_update;
+
+	if (likely(moved % (FLOW / 8) != 0 || moved == 0))
+		return;
+	__atomic_store_n(&layer->flowed, 1, __ATOMIC_RELAXED);
+	if (moved % FLOW == 0)
+		grow_to(layer, layer->rounds_most);
+}
+
+/* The end of a flow is seen by the update after the last. */
+static void
+loan_return(struct magazine_layer *layer)
+{
+	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+
+	if (__atomic_exchange_n(&layer->flowed, 0, __ATOMIC_RELAXED) == 0 &&
+	    now > layer->rounds_max)
+		resize(layer, now, layer->rounds_max);
 }
 
 struct magazine *
@@ -229,6 +304,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	if (stale)
 		magazine_delete(empty);
 	cold->nloads++;
+	note_flow(layer, cold);
 	cold->previous = full;
 	swap(own);
 	return true;
@@ -261,6 +337,7 @@ static void
 note_overflow(struct magazine_layer *layer, struct cpu_cold *cold)
 {
 	cold->nunloads++;
+	note_flow(layer, cold);
 	if (cold->underflowed == 0)
 		return;
 	cold->underflowed = 0;
@@ -384,6 +461,7 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 		own.cold->loaded = mag;
 		own.nrounds = mag->nrounds;
 		own.cold->nloads++;
+		note_flow(layer, own.cold);
 		if (own.cold->previous == NULL && old != NULL) {
 			old->nrounds = 0;
 			own.cold->previous = old;
@@ -536,11 +614,18 @@ magazine_update(struct magazine_layer *layer, struct magazine **chain)
 	else if (*chain != NULL &&
 		 __atomic_load_n(&layer->depot.full.n, __ATOMIC_RELAXED) == 0)
 		magazine_shrink(layer);
+	loan_return(layer);
 	if (full != NULL)
 		depot_room(layer,
 		    __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED) / 2);
 	layer->ncontended = contended;
 	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
+}
+
+size_t
+magazine_lent(void)
+{
+	return __atomic_load_n(&lent, __ATOMIC_RELAXED);
 }
 
 size_t

@@ -10,7 +10,9 @@ struct magazine_layer {
 	struct cpu_hot *hot;   /* [I] headers of CPU 0 */
 	struct cpu_cold *cold; /* [I] */
 	uint32_t rounds;       /* [a] capacity of magazines made from now on */
-	uint32_t rounds_max;   /* [I] */
+	uint32_t rounds_max;   /* [I] without a loan */
+	uint32_t rounds_most;  /* [I] with one */
+	uint32_t flowed;       /* [a] 1: many exchanges since the last update */
 	uint32_t pressure;     /* [a] overflows that followed an underflow */
 	uint32_t depot_bytes;  /* [a] worth of rounds kept in the depot */
 	uint32_t
@@ -97,6 +99,9 @@ void magazine_update(struct magazine_layer *layer, struct magazine **chain);
 /* Capacity for new magazines, up or down a step. */
 void magazine_grow(struct magazine_layer *layer);
 void magazine_shrink(struct magazine_layer *layer);
+
+/* Bytes that layers hold beyond magazine_bytes_most, for a CPU. */
+size_t magazine_lent(void);
 
 /* Rounds in the whole layer; exact when nothing runs. */
 size_t magazine_rounds(struct magazine_layer *layer);

@@ -482,6 +482,82 @@ START_TEST(contention_makes_larger_magazines)
 }
 END_TEST
 
+/* So many allocs and frees that magazines of n rounds go to and fro. */
+static void
+flow(unsigned ntimes)
+{
+	void *held[1000];
+
+	for (unsigned i = 0; i < ntimes; i++) {
+		for (int j = 0; j < 1000; j++)
+			ck_assert_ptr_nonnull(held[j] = get());
+		for (int j = 0; j < 1000; j++)
+			put(held[j]);
+	}
+}
+
+START_TEST(a_cache_in_flow_borrows_and_returns)
+{
+	struct magazine *chain;
+
+	if (!start(_i, 8192, 0))
+		return;
+	fill_slab(NOBJECTS);
+	flow(3);
+	ck_assert_uint_le(layer.rounds, layer.rounds_max);
+	ck_assert_uint_eq(magazine_lent(), 0);
+	flow(100);
+	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
+	ck_assert_uint_gt(layer.rounds, layer.rounds_max);
+	ck_assert_uint_le(layer.rounds * layer.object_bytes, 512 * KIB);
+	ck_assert_uint_eq(
+	    magazine_lent(), 2 * (layer.rounds - layer.rounds_max) * 8192);
+	/* As long as it flows it keeps that. */
+	magazine_update(&layer, &chain);
+	flush(chain);
+	flow(100);
+	magazine_update(&layer, &chain);
+	flush(chain);
+	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
+	magazine_update(&layer, &chain);
+	flush(chain);
+	ck_assert_uint_le(layer.rounds, layer.rounds_max);
+	ck_assert_uint_eq(magazine_lent(), 0);
+	ck_assert_uint_eq(nwrong, 0);
+	take_back_all();
+	ck_assert_uint_eq(nslab, NOBJECTS);
+}
+END_TEST
+
+START_TEST(what_all_borrow_is_bounded)
+{
+	static struct magazine_layer others[40];
+	struct magazine_layer first;
+	unsigned ngrown = 0;
+
+	if (!start(_i, 8192, 0))
+		return;
+	fill_slab(NOBJECTS);
+	first = layer;
+	for (unsigned i = 0; i < array_size(others); i++) {
+		memset(&layer, 0, sizeof(layer));
+		ck_assert(magazine_layer_init(&layer, 8192, 0, CPU_GUARD_NONE));
+		flow(50);
+		ngrown += layer.rounds > layer.rounds_max;
+		ck_assert_uint_ge(layer.rounds, layer.rounds_max);
+		ck_assert_uint_le(magazine_lent(), 64 * magazine_bytes_most);
+		take_back_all();
+		others[i] = layer;
+	}
+	ck_assert_uint_ge(ngrown, 5);
+	ck_assert_uint_lt(ngrown, array_size(others));
+	for (unsigned i = 0; i < array_size(others); i++)
+		magazine_layer_end(&others[i]);
+	ck_assert_uint_eq(magazine_lent(), 0);
+	magazine_layer_end(&first);
+}
+END_TEST
+
 START_TEST(a_drain_that_is_refused_has_the_depots_only)
 {
 	struct magazine *chain, *mag;
@@ -653,6 +729,8 @@ magazine_suite(void)
 	tcase_add_loop_test(
 	    tcase, an_update_takes_what_was_idle_and_leaves_what_was_not, 0, 3);
 	tcase_add_loop_test(tcase, contention_makes_larger_magazines, 0, 3);
+	tcase_add_loop_test(tcase, a_cache_in_flow_borrows_and_returns, 0, 3);
+	tcase_add_loop_test(tcase, what_all_borrow_is_bounded, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_drain_that_is_refused_has_the_depots_only, 0, 3);
 	tcase_add_loop_test(tcase, what_is_near_can_be_taken, 0, 3);
