@@ -185,7 +185,7 @@ if [ "${1-}" = --job ]; then
 	export TMP
 	trap 'chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"' EXIT
 	cd "$TMP" || exit
-	ulimit -c 0
+	ulimit -S -c 0
 	"${kind}_job" "$@" 2>>"$TMP/shell"
 	exit
 fi

@@ -14,6 +14,10 @@
 #include "tools/print.h"
 #include "tools/symbols.h"
 
+/* More and larger chunks than any log has. */
+#define CHUNKS_MOST ((uint64_t)1 << 20)
+#define CHUNK_MOST  ((uint64_t)1 << 30)
+
 #define BUFTAG_ALLOCATED 0xa110c8edul
 
 static uint64_t
@@ -25,8 +29,7 @@ get(struct model *model, const void *record, enum layout_entry entry)
 static unsigned
 nframes(struct model *model)
 {
-	const char *debug =
-	    target_at(model->target, layout_value(model->layout, L_DEBUG), 1);
+	const char *debug = layout_at(model->layout, model->target, L_DEBUG);
 
 	return debug ? (unsigned)get(model, debug, L_DEBUG_NFRAMES) : 0;
 }
@@ -90,8 +93,7 @@ audit_of_large(
     struct model *model, const struct large *large, struct audit *audit)
 {
 	const struct layout *l = model->layout;
-	const char *cache =
-	    target_at(model->target, layout_value(l, L_DEBUG_LARGE_CACHE), 1);
+	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
 	char tag[24];
 	uint64_t bufctl;
 
@@ -268,7 +270,8 @@ audit_each_logged(struct model *model, enum layout_entry which,
 	base = get(model, log, L_LOG_BASE);
 	chunk = get(model, log, L_LOG_CHUNK_BYTES);
 	n = get(model, log, L_LOG_NCHUNKS);
-	if (!target_copy(model->target, base, chunk * n, false))
+	if (n > CHUNKS_MOST || chunk > CHUNK_MOST ||
+	    !target_copy(model->target, base, chunk * n, false))
 		return;
 	for (uint64_t i = 0; i < n; i++)
 		each_in_chunk(model, base + i * chunk, chunk, f, arg);

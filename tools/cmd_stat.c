@@ -26,8 +26,7 @@ only_target(int argc, char **argv)
 static uint64_t
 layer(struct model *model, enum layout_entry entry)
 {
-	const char *at = target_at(
-	    model->target, layout_value(model->layout, L_CPU_LAYER), 1);
+	const char *at = layout_at(model->layout, model->target, L_CPU_LAYER);
 
 	return at ? layout_get(model->layout, at, entry) : 0;
 }
@@ -85,7 +84,8 @@ static void
 print_messages(struct model *model)
 {
 	const struct described *d = &model->layout->known[L_ERROR_BUFFER];
-	const char *ring = target_at(model->target, d->value, d->bytes);
+	const char *ring =
+	    layout_at(model->layout, model->target, L_ERROR_BUFFER);
 	uint64_t begin =
 	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
 

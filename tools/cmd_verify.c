@@ -12,6 +12,9 @@
 #include "tools/audit.h"
 #include "tools/print.h"
 
+/* Of a buftag. */
+#define TAG_BYTES 24
+
 #define PATTERN_FREE     0xdeadbeefdeadbeefull
 #define PATTERN_REDZONE  0xfeedfacefeedfaceull
 #define BUFTAG_ALLOCATED 0xa110c8edul
@@ -32,8 +35,7 @@ tag_get(struct model *model, const char *tag, enum layout_entry entry)
 static uint64_t
 verify_bytes(struct model *model, const struct cache *c, uint64_t tag_offset)
 {
-	const char *debug =
-	    target_at(model->target, layout_value(model->layout, L_DEBUG), 1);
+	const char *debug = layout_at(model->layout, model->target, L_DEBUG);
 	uint64_t most =
 	    debug ? layout_get(model->layout, debug, L_DEBUG_VERIFY_MAX) : 0;
 
@@ -102,7 +104,10 @@ chunk_fault(
 	struct audit audit;
 
 	*where = UINT64_MAX;
-	if (buffer == NULL || !audit_of_chunk(model, s, i, &audit))
+	if (buffer == NULL ||
+	    layout_get(l, c->record, L_CACHE_TAG_OFFSET) + TAG_BYTES >
+		c->chunk ||
+	    !audit_of_chunk(model, s, i, &audit))
 		return NULL;
 	if (audit.state == layout_value(l, L_BUFCTL_LOST))
 		return "was found corrupt before, and is out of use";

@@ -46,6 +46,26 @@ bool parse_size(const char *text, uint64_t *bytes);
 
 double seconds_now(void);
 
+/*
+ * A walk along links that somebody may have made a ring of: true while there
+ * is a next that is new.  A ring is gone round three times at most (Brent).
+ */
+struct trail {
+	uint64_t seen;
+	size_t n;
+};
+
+static inline bool
+trail_goes_on(struct trail *trail, uint64_t at)
+{
+	if (at == 0 || at == trail->seen)
+		return false;
+	trail->n++;
+	if ((trail->n & (trail->n - 1)) == 0)
+		trail->seen = at;
+	return true;
+}
+
 /* One command: its words behind the name, returns the exit status. */
 struct command {
 	const char *name;

@@ -18,6 +18,8 @@ static const char magic[16] = "umem described\n";
 #define VERSION_KNOWN 1
 #define HEADER_STEP   64
 #define ENTRIES_MOST  4096
+#define RECORD_MOST   (64 * KIB)
+#define VARIABLE_MOST (64 * MIB)
 
 struct header {
 	char magic[16];
@@ -70,6 +72,28 @@ layout_variable(
 	return layout_number(raw, 8);
 }
 
+const char *
+layout_at(
+    const struct layout *layout, struct target *target, enum layout_entry entry)
+{
+	const struct described *d = &layout->known[entry];
+
+	return target_at(target, d->value, d->bytes);
+}
+
+uint64_t
+layout_region_bytes(const struct layout *layout)
+{
+	static const enum layout_entry members[] = {
+	    L_REGION_BLOCKS, L_REGION_COMMITTED, L_REGION_NEXT};
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < array_size(members); i++)
+		if (layout_value(layout, members[i]) + 8 > bytes)
+			bytes = layout_value(layout, members[i]) + 8;
+	return bytes;
+}
+
 void
 layout_copy_variables(const struct layout *layout, struct target *target)
 {
@@ -80,6 +104,77 @@ layout_copy_variables(const struct layout *layout, struct target *target)
 		    layout->entries[i].value != boot)
 			target_copy(target, layout->entries[i].value,
 			    layout->entries[i].bytes, false);
+}
+
+/* Bytes of our copy of a record whose members have that prefix. */
+static uint64_t
+record_bytes(const struct layout *layout, const char *prefix, size_t n)
+{
+	/* As those who read them copy them. */
+	static const struct {
+		const char *name;
+		uint64_t bytes;
+	} small[] = {{"list", 16}, {"region", RECORD_MOST}, {"meta_range", 24},
+	    {"buftag", 24}};
+
+	for (size_t i = 0; i < array_size(small); i++)
+		if (strlen(small[i].name) == n &&
+		    memcmp(small[i].name, prefix, n) == 0)
+			return small[i].bytes;
+	for (size_t i = 0; i < L_ENTRIES; i++) {
+		const struct described *d = &layout->known[i];
+
+		if (strlen(names[i]) == n + 1 &&
+		    memcmp(names[i] + 1, prefix, n) == 0)
+			return names[i][0] == '=' ? d->value : d->bytes;
+	}
+	return 0;
+}
+
+/* Does the member lie in its record?  An array may begin at the end. */
+static bool
+member_fits(const struct layout *layout, size_t i)
+{
+	const struct described *d = &layout->known[i];
+	size_t n = strcspn(names[i], ".");
+	uint64_t most = record_bytes(layout, names[i], n);
+	uint64_t bytes = strchr(names[i], '[') != NULL ? 0 : d->bytes;
+
+	return most <= RECORD_MOST && d->value <= most &&
+	       bytes <= most - d->value;
+}
+
+static bool
+is_between(const struct layout *layout, enum layout_entry entry, uint64_t least,
+    uint64_t most)
+{
+	uint64_t value = layout_value(layout, entry);
+
+	return value >= least && value <= most;
+}
+
+/* What we take for granted wherever these are used. */
+static bool
+entries_make_sense(const struct layout *l)
+{
+	uint64_t unit = layout_value(l, L_HEAP_UNIT);
+
+	for (size_t i = 0; i < L_ENTRIES; i++)
+		if (names[i][0] == '&'
+			? l->known[i].bytes > VARIABLE_MOST
+			: names[i][0] != '=' && !member_fits(l, i))
+			return false;
+	return is_between(l, L_HEAP_UNIT, 4096, 1 << 30) &&
+	       (unit & (unit - 1)) == 0 &&
+	       is_between(l, L_CPU_BLOCK, 64, 1 << 30) &&
+	       is_between(l, L_SLAB_BINS, 1, 4096) &&
+	       is_between(l, L_LOG_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_AUDIT_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_CACHE_BYTES, 8, RECORD_MOST) &&
+	       l->known[L_DEBUG_LARGE_CACHE].bytes >=
+		   layout_value(l, L_CACHE_BYTES) &&
+	       l->known[L_CACHE_NAME].bytes >= 32 &&
+	       l->known[L_ARENA_NAME].bytes >= 32;
 }
 
 static void
@@ -107,6 +202,9 @@ read_entries(
 			    target->name, layout->version, names[i]);
 		layout->known[i] = *d;
 	}
+	if (!entries_make_sense(layout))
+		fail(EXIT_BLIND, "%s: the library's description is damaged",
+		    target->name);
 }
 
 static bool

@@ -200,6 +200,9 @@ layout_value(const struct layout *layout, enum layout_entry entry)
 const struct described *layout_optional(
     const struct layout *layout, const char *name);
 
+/* Of a region of CPU blocks, as far as its members reach. */
+uint64_t layout_region_bytes(const struct layout *layout);
+
 /* A number of 1, 2, 4 or 8 bytes. */
 uint64_t layout_number(const void *at, uint64_t bytes);
 
@@ -215,6 +218,10 @@ layout_get(
 
 /* A variable of the target; 0 if it cannot be read. */
 uint64_t layout_variable(const struct layout *layout, struct target *target,
+    enum layout_entry entry);
+
+/* Our copy of a whole variable of the target, or NULL. */
+const char *layout_at(const struct layout *layout, struct target *target,
     enum layout_entry entry);
 
 /* Makes target_at() work for every variable but the large ones. */

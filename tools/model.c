@@ -36,8 +36,9 @@
 /* Stops of a live target in the hope of finding no header claimed. */
 #define HOLD_TRIES 10
 
-/* More than any list has; ends walks through torn links. */
-#define WALK_MOST ((size_t)1 << 26)
+/* More than Linux knows of, and more than a slab has. */
+#define CPUS_MOST   8192
+#define CHUNKS_MOST ((unsigned)1 << 24)
 
 static uint64_t
 variable(struct model *model, enum layout_entry entry)
@@ -69,12 +70,12 @@ word_at(struct model *model, uint64_t at)
 static void
 copy_meta_list(struct model *model, enum layout_entry list)
 {
-	const struct layout *l = model->layout;
 	uint64_t at = variable(model, list);
-	char raw[64];
+	struct trail trail = {0};
+	char raw[24];
 
-	while (at != 0 && layout_value(l, L_RANGE_BYTES) + 8 <= sizeof(raw) &&
-	       target_peek(model->target, at, raw, 24)) {
+	while (trail_goes_on(&trail, at) &&
+	       target_peek(model->target, at, raw, sizeof(raw))) {
 		target_copy(model->target, get(model, raw, L_RANGE_AT),
 		    get(model, raw, L_RANGE_BYTES), false);
 		at = get(model, raw, L_RANGE_NEXT);
@@ -92,6 +93,8 @@ units_used(struct model *model)
 	model->end = variable(model, L_COMMITTED_END);
 	if (model->end < model->base)
 		model->end = model->base;
+	model->end = model->base + target_mapped(model->target, model->base,
+				       model->end - model->base);
 	return (model->end - model->base + unit - 1) / unit;
 }
 
@@ -109,21 +112,31 @@ map_table(struct model *model, enum layout_entry which)
 static uint64_t
 layer_value(struct model *model, enum layout_entry which)
 {
-	uint64_t at = layout_value(model->layout, L_CPU_LAYER);
-	const char *layer = target_at(model->target, at, 1);
+	const char *layer =
+	    layout_at(model->layout, model->target, L_CPU_LAYER);
 
 	return layer ? get(model, layer, which) : 0;
+}
+
+static uint64_t
+cpus_used(struct model *model)
+{
+	uint64_t n = layer_value(model, L_LAYER_NUSED);
+
+	return n < CPUS_MOST ? n : CPUS_MOST;
 }
 
 static void
 copy_cpus(struct model *model)
 {
 	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
-	uint64_t nused = layer_value(model, L_LAYER_NUSED);
+	uint64_t nused = cpus_used(model);
 	uint64_t at = variable(model, L_REGIONS);
+	struct trail trail = {0};
 
-	while (at != 0) {
-		const char *region = target_at(model->target, at, 64);
+	while (trail_goes_on(&trail, at)) {
+		const char *region = target_at(
+		    model->target, at, layout_region_bytes(model->layout));
 
 		if (region == NULL)
 			return;
@@ -165,6 +178,15 @@ list_first(struct model *model, uint64_t head)
 	return word_at(model, head + layout_value(model->layout, L_LIST_NEXT));
 }
 
+static bool
+cache_makes_sense(const struct cache *c)
+{
+	return c->chunk != 0 && c->nchunks > 0 && c->nchunks <= CHUNKS_MOST &&
+	       c->bufsize <= c->chunk && c->slab_bytes >= c->chunk &&
+	       c->slab_bytes <= UINT64_MAX / 2 &&
+	       c->chunk <= c->slab_bytes / c->nchunks;
+}
+
 static void
 take_cache(struct model *model, uint64_t at, bool listed)
 {
@@ -190,8 +212,10 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .nfailed = get(model, r, L_CACHE_NFAILED),
 	    .listed = listed};
 	memcpy(c->name, r + layout_value(model->layout, L_CACHE_NAME), 31);
-	if (c->chunk == 0)
+	if (!cache_makes_sense(c)) {
 		model->ncaches--;
+		model->ndamaged += listed;
+	}
 }
 
 static void
@@ -199,9 +223,10 @@ take_caches(struct model *model)
 {
 	uint64_t head = layout_value(model->layout, L_CACHE_LIST);
 	uint64_t link = list_first(model, head);
+	struct trail trail = {0};
 
-	model->ncaches = 0;
-	for (size_t i = 0; link != 0 && link != head && i < WALK_MOST; i++) {
+	model->ncaches = model->ndamaged = 0;
+	while (link != head && trail_goes_on(&trail, link)) {
 		take_cache(model,
 		    link - layout_value(model->layout, L_CACHE_LINK), true);
 		link = list_first(model, link);
@@ -343,8 +368,9 @@ static void
 take_slab_list(struct model *model, uint64_t head)
 {
 	uint64_t link = list_first(model, head);
+	struct trail trail = {0};
 
-	for (size_t i = 0; link != 0 && link != head && i < WALK_MOST; i++) {
+	while (link != head && trail_goes_on(&trail, link)) {
 		if (take_slab(model, link - layout_value(model->layout,
 						L_SLAB_LINK)) == NULL)
 			return;
@@ -389,8 +415,9 @@ take_sourced(struct model *model)
 		    model, at + layout_value(model->layout, L_CACHE_EMPTY));
 	}
 	sorted_model = model;
-	qsort(
-	    model->sourced, model->nsourced, sizeof(*model->sourced), by_span);
+	if (model->nsourced != 0)
+		qsort(model->sourced, model->nsourced, sizeof(*model->sourced),
+		    by_span);
 }
 
 static bool
@@ -559,7 +586,7 @@ static void
 take_headers(struct model *model, struct cache *c, bool count)
 {
 	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
-	uint64_t nused = layer_value(model, L_LAYER_NUSED);
+	uint64_t nused = cpus_used(model);
 	uint64_t hot = get(model, c->record, L_CACHE_HOT);
 	uint64_t cold = get(model, c->record, L_CACHE_COLD);
 
@@ -576,9 +603,9 @@ static void
 take_depot(struct model *model, struct cache *c, enum layout_entry list)
 {
 	uint64_t at = get(model, c->record, list);
-	size_t n = 0;
+	struct trail trail = {0};
 
-	while (at != 0 && n++ < WALK_MOST) {
+	while (trail_goes_on(&trail, at)) {
 		const char *mag = record(model, at, L_MAGAZINE_BYTES);
 
 		if (mag == NULL)
@@ -636,8 +663,9 @@ take_freed(struct model *model)
 
 	for (; at < end; at += 8) {
 		uint64_t block = word_at(model, at);
+		struct trail trail = {0};
 
-		for (size_t i = 0; block != 0 && i < WALK_MOST; i++) {
+		while (trail_goes_on(&trail, block)) {
 			settle(model, block);
 			block = word_at(model, block);
 		}
@@ -718,8 +746,9 @@ take_arenas(struct model *model)
 {
 	uint64_t head = layout_value(model->layout, L_ARENA_LIST);
 	uint64_t link = list_first(model, head);
+	struct trail trail = {0};
 
-	for (size_t i = 0; link != 0 && link != head && i < WALK_MOST; i++) {
+	while (link != head && trail_goes_on(&trail, link)) {
 		take_arena(
 		    model, link - layout_value(model->layout, L_ARENA_LINK));
 		link = list_first(model, link);
@@ -743,10 +772,11 @@ model_segments(struct model *model, const struct arena *arena, size_t *n)
 	uint64_t at =
 	    word_at(model, head + layout_value(model->layout, L_SEGMENT_ANEXT));
 	struct segment *segments = NULL;
+	struct trail trail = {0};
 	size_t room = 0;
 
 	*n = 0;
-	while (at != head && *n < WALK_MOST) {
+	while (at != head && trail_goes_on(&trail, at)) {
 		const char *r = record(model, at, L_SEGMENT_BYTES);
 
 		if (r == NULL)
@@ -815,6 +845,9 @@ model_take(struct target *target, const struct layout *layout, bool everything)
 	take_magazines(model);
 	take_freed(model);
 	take_arenas(model);
+	if (model->ndamaged != 0)
+		warn("%s: %zu caches there are damaged, and left out",
+		    target->name, model->ndamaged);
 	return model;
 }
 

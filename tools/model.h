@@ -66,6 +66,7 @@ struct model {
 	const struct layout *layout;
 	struct cache *caches;
 	size_t ncaches, caches_room;
+	size_t ndamaged; /* caches that make no sense */
 	struct slab *slabs;
 	size_t nslabs, slabs_room;
 	struct large *larges; /* by address */

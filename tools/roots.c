@@ -53,7 +53,7 @@ struct ranges {
 static void
 range_add(struct ranges *ranges, uint64_t start, uint64_t bytes)
 {
-	if (bytes == 0)
+	if (bytes == 0 || start + bytes < start)
 		return;
 	ARRAY_ROOM(ranges->range, ranges->n, ranges->room);
 	ranges->range[ranges->n++] =
@@ -90,9 +90,11 @@ add_meta_list(struct model *model, struct ranges *out, enum layout_entry list)
 {
 	const struct layout *l = model->layout;
 	uint64_t at = layout_variable(l, model->target, list);
+	struct trail trail = {0};
 	const char *record;
 
-	while (at != 0 && (record = target_at(model->target, at, 24)) != NULL) {
+	while (trail_goes_on(&trail, at) &&
+	       (record = target_at(model->target, at, 24)) != NULL) {
 		range_add(out, layout_get(l, record, L_RANGE_AT),
 		    layout_get(l, record, L_RANGE_BYTES));
 		at = layout_get(l, record, L_RANGE_NEXT);
@@ -104,12 +106,13 @@ add_cpus(struct model *model, struct ranges *out)
 {
 	const struct layout *l = model->layout;
 	uint64_t at = layout_variable(l, model->target, L_REGIONS);
-	const char *layer =
-	    target_at(model->target, layout_value(l, L_CPU_LAYER), 1);
+	const char *layer = layout_at(l, model->target, L_CPU_LAYER);
+	struct trail trail = {0};
 	const char *region;
 
-	while (at != 0 && layer != NULL &&
-	       (region = target_at(model->target, at, 64)) != NULL) {
+	while (layer != NULL && trail_goes_on(&trail, at) &&
+	       (region = target_at(
+		    model->target, at, layout_region_bytes(l))) != NULL) {
 		range_add(out, layout_get(l, region, L_REGION_BLOCKS),
 		    layout_get(l, layer, L_LAYER_NSLOTS) *
 			layout_value(l, L_CPU_BLOCK));
@@ -474,7 +477,11 @@ give_words(struct model *model, root_func *f, uint64_t start, uint64_t end,
 		uint64_t run = target_run(model->target, at);
 
 		if (run < 8) {
-			at = (at + 4096) & ~(uint64_t)4095;
+			uint64_t next = target_next(model->target, at + run);
+
+			if (next <= at || next >= end)
+				return;
+			at = (next + 7) & ~(uint64_t)7;
 			continue;
 		}
 		if (run > end - at)

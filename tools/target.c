@@ -127,7 +127,8 @@ region_find(struct target *target, uint64_t at)
 		return r;
 	size_t i = region_search(target, at);
 	r = target->regions + i;
-	if (i == target->nregions || at < r->at)
+	/* Regions of a damaged core may overlap. */
+	if (i == target->nregions || at < r->at || at - r->at >= r->bytes)
 		return NULL;
 	target->last = i;
 	return r;
@@ -149,6 +150,16 @@ target_run(struct target *target, uint64_t at)
 	const struct region *r = region_find(target, at);
 
 	return r == NULL ? 0 : r->bytes - (at - r->at);
+}
+
+uint64_t
+target_next(struct target *target, uint64_t at)
+{
+	size_t i = region_search(target, at);
+
+	if (i == target->nregions)
+		return UINT64_MAX;
+	return target->regions[i].at > at ? target->regions[i].at : at;
 }
 
 static char *
@@ -214,6 +225,9 @@ target_copy(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 
 	if (!target->live)
 		return target_run(target, at) >= bytes;
+	/* What is damaged there may say anything. */
+	if (target_mapped(target, at, bytes) < bytes)
+		return false;
 	while (at < end) {
 		size_t i = region_search(target, at);
 		const struct region *r = target->regions + i;
@@ -255,6 +269,19 @@ target_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 		return target->live && live_peek(target, at, to, bytes);
 	memcpy(to, from, bytes);
 	return true;
+}
+
+uint64_t
+target_mapped(struct target *target, uint64_t at, uint64_t bytes)
+{
+	const struct mapping *m = target_mapping(target, at);
+	const struct mapping *end = target->maps + target->nmaps;
+
+	if (m == NULL)
+		return 0;
+	while (m->end - at < bytes && m + 1 < end && m[1].start == m->end)
+		m++;
+	return m->end - at < bytes ? m->end - at : bytes;
 }
 
 const struct mapping *

@@ -96,8 +96,14 @@ const void *target_at(struct target *target, uint64_t at, uint64_t bytes);
 /* How many bytes from at on are in the region that has it; 0: none. */
 uint64_t target_run(struct target *target, uint64_t at);
 
+/* The first address from at on that we hold; UINT64_MAX: none. */
+uint64_t target_next(struct target *target, uint64_t at);
+
 /* From our copies, or else from the process as it is now. */
 bool target_peek(struct target *target, uint64_t at, void *to, size_t bytes);
+
+/* How many of these bytes are mapped before there is a gap. */
+uint64_t target_mapped(struct target *target, uint64_t at, uint64_t bytes);
 
 const struct mapping *target_mapping(struct target *target, uint64_t at);
 

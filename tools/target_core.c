@@ -92,8 +92,11 @@ segment_count(struct target *target, const Elf64_Ehdr *h)
 static void
 take_load(struct target *target, const Elf64_Phdr *p)
 {
-	struct mapping *m = &target->maps[target->nmaps++];
+	struct mapping *m = &target->maps[target->nmaps];
 
+	if (p->p_vaddr + p->p_memsz < p->p_vaddr || p->p_memsz == 0)
+		return;
+	target->nmaps++;
 	*m = (struct mapping){.start = p->p_vaddr,
 	    .end = p->p_vaddr + p->p_memsz,
 	    .read = p->p_flags & PF_R,
@@ -150,7 +153,8 @@ take_names(struct target *target, const char *at, size_t n)
 	const char *name, *end = at + n;
 	uint64_t count = n >= 16 ? words[0] : 0;
 
-	if (count > (n - 16) / 24)
+	/* The last name must have an end. */
+	if (n < 16 || count > (n - 16) / 24 || end[-1] != '\0')
 		return;
 	name = (const char *)(words + 2 + 3 * count);
 	for (uint64_t i = 0; i < count && name < end; i++) {
@@ -212,7 +216,8 @@ take_notes(struct target *target, const char *at, size_t n)
 		else if (note->n_type == NT_PRFPREG ||
 			 note->n_type == NT_X86_XSTATE)
 			take_registers(thread, text, note->n_descsz);
-		else if (note->n_type == NT_ARM_TLS && thread != NULL)
+		else if (note->n_type == NT_ARM_TLS && thread != NULL &&
+			 note->n_descsz >= sizeof(thread->tp))
 			memcpy(&thread->tp, text, sizeof(thread->tp));
 		at = text + (((size_t)note->n_descsz + 3) & ~(size_t)3);
 	}
@@ -237,7 +242,7 @@ core_open(struct target *target)
 	h = header_check(target);
 	n = segment_count(target, h);
 	segments = file_at(target, h->e_phoff, n * sizeof(*segments));
-	target->maps = xalloc(n * sizeof(*target->maps));
+	target->maps = xalloc((n + 1) * sizeof(*target->maps));
 	for (size_t i = 0; i < n; i++)
 		if (segments[i].p_type == PT_LOAD)
 			take_load(target, &segments[i]);

@@ -1,0 +1,120 @@
+"""
+fuzz.py UMEM ROUNDS CORE... - damages cores and has umem look at them
+
+A round is one piece of damage to one core, and one command.  What is damaged:
+the length, the ELF header, a program header, the notes, the library's
+description of itself, or a word that is not zero in memory.
+"""
+import os
+import random
+import struct
+import subprocess
+import sys
+
+umem, rounds, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+
+COMMANDS = [
+    ["leaks", "-dv"], ["stat"], ["status"], ["caches"], ["arenas"], ["frag"],
+    ["segments", "umem_heap"], ["sizes", "-i"], ["verify"], ["users", "-ef"],
+    ["log"], ["bufctl", "-hv"], ["walk", "umem"], ["walk", "freemem"],
+    ["walk", "vmem_seg"], ["walk", "umem_slab_partial"], ["walk", "bufctl"],
+    ["whatis", "5500"], ["grep", "5500"], ["leaks", "--json"],
+]
+
+
+def headers(core):
+    """(offset, type, file offset, bytes) of each program header."""
+    at, = struct.unpack_from("<Q", core, 32)
+    n, = struct.unpack_from("<H", core, 56)
+    for i in range(n):
+        one = struct.unpack_from("<IIQQQQQQ", core, at + 56 * i)
+        yield at + 56 * i, one[0], one[2], one[5]
+
+
+def areas(core):
+    """What to damage, as ranges of the file; each is as likely."""
+    heads = list(headers(core))
+    described = core.index(b"umem described\n")
+    yield [(0, 64)]
+    yield [(at, at + 56) for at, _, _, _ in heads]
+    yield [(at, at + n) for _, kind, at, n in heads if kind == 4]
+    yield [(described, described + 64)]
+    entries = core.index(b"&umem_state")
+    yield [(entries, entries + 16000)]
+    memory = [(at, at + n) for _, kind, at, n in heads if kind == 1 and n]
+    yield memory
+    yield [m for m in memory if m[0] <= described < m[1]]
+
+
+def place(dice, core, area):
+    """A word in there, most often one that is not zero."""
+    for _ in range(200):
+        start, end = dice.choice(area)
+        at = dice.randrange(start, max(start + 1, end - 8)) & ~7
+        if core[at:at + 8].strip(b"\0"):
+            break
+    return at
+
+
+def damage(dice, word):
+    value, = struct.unpack("<Q", word)
+    ways = [
+        value ^ 1 << dice.randrange(64), value ^ 1 << dice.randrange(16),
+        0, 2 ** 64 - 1, dice.randrange(2 ** 64), dice.randrange(256),
+        value + 8, value - 4096, value << 32 & 2 ** 64 - 1, 2 ** 63,
+    ]
+    return struct.pack("<Q", dice.choice(ways) & 2 ** 64 - 1)
+
+
+def look(name, command, what):
+    words = [umem, command[0], *[w for w in command[1:] if w[0] == "-"], name,
+             *[w for w in command[1:] if w[0] != "-"]]
+    try:
+        run = subprocess.run(words, capture_output=True, timeout=10)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"{what}: {' '.join(words)}: never ends")
+    said = run.stderr.decode(errors="replace")
+    lines = [line for line in said.splitlines() if line]
+    if run.returncode not in (0, 1, 2) or (
+            run.returncode == 2 and
+            (not lines or not lines[-1].startswith("umem: "))):
+        sys.exit(f"{what}: {' '.join(words)}: status {run.returncode}\n{said}")
+    return run.returncode
+
+
+def cut(name, dice, n):
+    core = open(name, "rb").read()
+    lengths = [dice.randrange(len(core)) for _ in range(n // 2)]
+    lengths += [dice.randrange(9000) for _ in range(n // 2)]
+    for length in sorted(lengths, reverse=True):
+        os.truncate(name, length)
+        look(name, dice.choice(COMMANDS[:10]), f"{name} cut at {length}")
+    open(name, "wb").write(core)
+
+
+def harm(name, dice, n):
+    core = open(name, "rb").read()
+    where = [area for area in areas(core) if area]
+    seen = set()
+    with open(name, "r+b", 0) as file:
+        for _ in range(n):
+            at = place(dice, core, dice.choice(where))
+            new = damage(dice, core[at:at + 8].ljust(8, b"\0"))
+            file.seek(at)
+            file.write(new)
+            seen.add(look(name, dice.choice(COMMANDS),
+                          f"{name} at {at}: {core[at:at + 8].hex()} is "
+                          f"{new.hex()}"))
+            file.seek(at)
+            file.write(core[at:at + 8])
+    return seen
+
+
+for name in names:
+    dice = random.Random(4711)
+    for command in COMMANDS:
+        look(name, command, "whole")
+    cut(name, dice, rounds // 2)
+    statuses = harm(name, dice, rounds)
+    if rounds >= 50 and statuses != {0, 1, 2}:
+        sys.exit(f"{name}: only statuses {statuses}; is it damaged at all?")

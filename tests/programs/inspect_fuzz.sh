@@ -1,0 +1,44 @@
+#!/bin/bash
+# A core that is cut short or damaged anywhere never ends umem by a signal,
+# nor keeps it busy: it reports what it can, or says in one line that it
+# cannot.  Seeds are fixed.  inspect_fuzz.sh ROUNDS for a longer run.
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+
+cat >small.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile kept[200];
+int
+main(void)
+{
+	char c;
+
+	for (int i = 0; i < 200; i++) {
+		kept[i] = malloc((size_t)i * 50);
+		free(malloc((size_t)i * 70));
+	}
+	malloc(3000000);
+	write(1, "ready\n", 6);
+	return (int)read(0, &c, 1);
+}
+END
+"$CC" -O1 -w -fno-builtin -o small small.c || exit 1
+# The kernel's cores are smaller, if it writes one here.
+ulimit -c unlimited 2>/dev/null
+for debug in '' default; do
+	UMEM_DEBUG=$debug UMEM_LOGGING=${debug:+transaction=8k} start ./small
+	if grep -qx core /proc/sys/kernel/core_pattern &&
+	    [ "$(ulimit -c)" = unlimited ]; then
+		kill -ABRT "$pid"
+		finish 134 2>/dev/null
+		mv core* "damaged$debug" || exit 1
+	else
+		gcore -o "core$debug" "$pid" >/dev/null 2>&1
+		mv "core$debug.$pid" "damaged$debug" || exit 1
+		finish 0
+	fi
+done
+timeout 300 python3 "$TOP/tests/programs/inspect/fuzz.py" "$umem" "${1:-60}" \
+    damaged damageddefault
