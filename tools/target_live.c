@@ -12,14 +12,22 @@
  * vfork(), a broken disk) is waited for a while and then left as it is: it
  * does not run.
  *
- * Copying is process_vm_readv(), in pieces; where much may never have been
- * touched, /proc/PID/pagemap tells what has, so that looking at it does not
- * make pages of it.
+ * Copying is process_vm_readv(), in pieces, which several threads share where
+ * there is much; where much may never have been touched, /proc/PID/pagemap
+ * tells what has, so that looking at it does not make pages of it.
+ *
+ * A heap is copied while the process stands still since a pointer may move
+ * from what is not yet read to what was.  A copy by fork() would need system
+ * calls put into the process, whose seccomp filter may kill it for that, and
+ * a child that runs on as a second such program if this command is killed at
+ * the wrong moment.
  */
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +38,11 @@
 #include <unistd.h>
 
 #include "tools/target.h"
+
+/* Memory is copied in pieces of this size, by several threads if many. */
+#define PIECE_BYTES  (2 * MIB)
+#define PIECES_EACH  4
+#define COPIERS_MOST 8
 
 /* How long a thread may take to stop. */
 #define STOP_SECONDS 2.0
@@ -356,33 +369,124 @@ live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 	return n == (ssize_t)bytes;
 }
 
+/* Memory to be copied; what the kernel said if that failed. */
+struct piece {
+	uint64_t at;
+	uint64_t bytes;
+	char *to;
+	int error;
+	bool any; /* some of it could be read */
+};
+
+/* All pieces of one copy; several threads take them in turn. */
+static struct {
+	struct piece *piece;
+	size_t n, room;
+	size_t next; /* atomic */
+	int reader;
+} pieces;
+
 /* Page by page where something in the middle cannot be read. */
-static bool
-copy_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
+static void
+piece_copy(struct piece *p, int pid)
 {
-	const uint64_t page = 4096, most = 256 * MIB;
+	const uint64_t page = 4096;
+	uint64_t done = 0;
+
+	while (done < p->bytes) {
+		uint64_t left = p->bytes - done;
+		struct iovec local = {p->to + done, left};
+		struct iovec remote = {(void *)(p->at + done), left};
+		ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+		if (got < 0 && (errno == ESRCH || errno == EPERM)) {
+			p->error = errno;
+			return;
+		}
+		if (got <= 0)
+			got = (ssize_t)(left < page ? left : page);
+		else
+			p->any = true;
+		done += (uint64_t)got;
+	}
+}
+
+static void
+piece_add(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	(void)target;
+	while (bytes > 0) {
+		uint64_t n = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+
+		ARRAY_ROOM(pieces.piece, pieces.n, pieces.room);
+		pieces.piece[pieces.n++] =
+		    (struct piece){.at = at, .bytes = n, .to = to};
+		at += n;
+		to += n;
+		bytes -= n;
+	}
+}
+
+static void *
+pieces_work(void *arg)
+{
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&pieces.next, 1, __ATOMIC_RELAXED)) <
+	       pieces.n)
+		piece_copy(&pieces.piece[i], pieces.reader);
+	return arg;
+}
+
+/* How many threads are worth while: not more than CPUs that we may use. */
+static size_t
+copiers(void)
+{
+	size_t n = pieces.n / PIECES_EACH;
+	cpu_set_t cpus;
+
+	if (n <= 1 || sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+		return 1;
+	if (n > (size_t)CPU_COUNT(&cpus))
+		n = (size_t)CPU_COUNT(&cpus);
+	return n < COPIERS_MOST ? n : COPIERS_MOST;
+}
+
+/* This thread is one of them; fewer will do. */
+static void
+pieces_share(void)
+{
+	pthread_t thread[COPIERS_MOST];
+	size_t n = copiers(), started = 0;
+
+	while (started + 1 < n &&
+	       pthread_create(&thread[started], NULL, pieces_work, NULL) == 0)
+		started++;
+	pieces_work(NULL);
+	while (started > 0)
+		pthread_join(thread[--started], NULL);
+}
+
+/* Copies what was added; true: some of it could be read. */
+static bool
+pieces_copy(struct target *target)
+{
 	bool any = false;
 
-	while (bytes > 0) {
-		uint64_t n = bytes < most ? bytes : most;
-		struct iovec local = {to, n};
-		struct iovec remote = {(void *)at, n};
-		ssize_t got =
-		    process_vm_readv(reader(target), &local, 1, &remote, 1, 0);
+	pieces.next = 0;
+	pieces.reader = reader(target);
+	pieces_share();
+	for (size_t i = 0; i < pieces.n; i++) {
+		const struct piece *p = &pieces.piece[i];
 
-		if (got < 0 && errno == ESRCH)
+		if (p->error == ESRCH)
 			fail_gone(target);
-		if (got < 0 && errno == EPERM)
+		if (p->error == EPERM)
 			fail_permission(target);
-		if (got <= 0)
-			got = (ssize_t)(n < page ? n : page);
-		else
-			any = true;
-		target->copied += (uint64_t)got;
-		at += (uint64_t)got;
-		to += got;
-		bytes -= (uint64_t)got;
+		any |= p->any;
+		target->copied += p->bytes;
 	}
+	pieces.n = 0;
 	return any;
 }
 
@@ -437,13 +541,19 @@ each_run(
 	return told;
 }
 
+/* Fewer faults while the target stands still. */
 static void
-copy_one_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
+advise_huge(char *to, uint64_t bytes)
 {
-	/* Fewer faults while the target stands still. */
 	if (bytes >= 4 * MIB)
 		madvise(to, bytes, MADV_HUGEPAGE);
-	copy_run(target, at, bytes, to);
+}
+
+static void
+add_one_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	advise_huge(to, bytes);
+	piece_add(target, at, bytes, to);
 }
 
 static void
@@ -451,8 +561,7 @@ touch_one_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
 {
 	(void)target;
 	(void)at;
-	if (bytes >= 4 * MIB)
-		madvise(to, bytes, MADV_HUGEPAGE);
+	advise_huge(to, bytes);
 	madvise(to, bytes, MADV_POPULATE_WRITE);
 }
 
@@ -462,10 +571,14 @@ live_copy(
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	if (!sparse || at % page != 0 || bytes % page != 0 ||
-	    !each_run(target, at, bytes, to, copy_one_run))
-		return copy_run(target, at, bytes, to);
-	return true;
+	if (sparse && at % page == 0 && bytes % page == 0 &&
+	    each_run(target, at, bytes, to, add_one_run)) {
+		pieces_copy(target);
+		return true;
+	}
+	pieces.n = 0;
+	piece_add(target, at, bytes, to);
+	return pieces_copy(target);
 }
 
 void
