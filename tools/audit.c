@@ -18,6 +18,8 @@
 #define CHUNKS_MOST ((uint64_t)1 << 20)
 #define CHUNK_MOST  ((uint64_t)1 << 30)
 
+#define LOG_CPUS_MOST 8192
+
 #define BUFTAG_ALLOCATED 0xa110c8edul
 
 static uint64_t
@@ -254,19 +256,65 @@ each_in_chunk(struct model *model, uint64_t at, uint64_t bytes,
 	}
 }
 
+static const char *
+log_record(struct model *model, enum layout_entry which)
+{
+	const struct layout *l = model->layout;
+
+	return target_at(model->target,
+	    layout_value(l, L_LOGS) +
+		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
+	    layout_value(l, L_LOG_BYTES));
+}
+
+int
+audit_log_cpu(
+    struct model *model, enum layout_entry which, const struct audit *audit)
+{
+	const char *log = log_record(model, which);
+	uint64_t each = layout_value(model->layout, L_LOG_CPU_BYTES);
+	uint64_t chunk, cpus;
+
+	if (log == NULL)
+		return -1;
+	chunk = get(model, log, L_LOG_CHUNK_BYTES);
+	cpus = get(model, log, L_LOG_CPU);
+	for (int i = 0; i < LOG_CPUS_MOST; i++) {
+		const char *cpu =
+		    target_at(model->target, cpus + (uint64_t)i * each, each);
+
+		if (cpu == NULL || (uint64_t)i >= get(model, log, L_LOG_NCPUS))
+			return -1;
+		if (get(model, cpu, L_LOG_CPU_NCHUNKS) != 0 &&
+		    audit->at - get(model, log, L_LOG_BASE) -
+			    get(model, cpu, L_LOG_CPU_CHUNK) * chunk <
+			chunk)
+			return i;
+	}
+	return -1;
+}
+
+/* Copies what the CPUs have of a log, which lies before it. */
+static void
+copy_cpus(struct model *model, const char *log)
+{
+	uint64_t n = get(model, log, L_LOG_NCPUS);
+
+	if (n <= LOG_CPUS_MOST)
+		target_copy(model->target, get(model, log, L_LOG_CPU),
+		    n * layout_value(model->layout, L_LOG_CPU_BYTES), false);
+}
+
 void
 audit_each_logged(struct model *model, enum layout_entry which,
     void (*f)(struct model *, const struct audit *, void *), void *arg)
 {
-	const struct layout *l = model->layout;
-	const char *log = target_at(model->target,
-	    layout_value(l, L_LOGS) +
-		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
-	    layout_value(l, L_LOG_BYTES));
+	const char *log = log_record(model, which);
 	uint64_t base, chunk, n;
 
 	if (log == NULL || get(model, log, L_LOG_BASE) == 0)
 		return;
+	copy_cpus(model, log);
 	base = get(model, log, L_LOG_BASE);
 	chunk = get(model, log, L_LOG_CHUNK_BYTES);
 	n = get(model, log, L_LOG_NCHUNKS);

@@ -65,4 +65,8 @@ void audit_each(struct model *model,
 void audit_each_logged(struct model *model, enum layout_entry log,
     void (*f)(struct model *, const struct audit *, void *arg), void *arg);
 
+/* The CPU whose chunk a logged record is in; -1: that chunk is full. */
+int audit_log_cpu(
+    struct model *model, enum layout_entry log, const struct audit *audit);
+
 #endif

@@ -75,10 +75,14 @@ print_event(struct model *model, const struct audit *audit, uint64_t newest)
 	audit_print_stack(model, audit, 9);
 }
 
+/* A CPU is known for the records of its newest chunk, as in mdb. */
 static void
-print_raw(const struct audit *audit)
+print_raw(struct model *model, enum layout_entry log, const struct audit *audit)
 {
-	printf("%3s %016lx %016lx %16lx %016lx\n", "-", audit->at, audit->addr,
+	int cpu = audit_log_cpu(model, log, audit);
+
+	printf("%3s %016lx %016lx %16lx %016lx\n",
+	    cpu < 0 ? "" : xprint("%d", cpu), audit->at, audit->addr,
 	    audit->timestamp, audit->thread);
 }
 
@@ -117,7 +121,7 @@ command_log(int argc, char **argv)
 		     "program starts)");
 	for (size_t i = 0; i < all.n; i++)
 		if (raw && !json_wanted)
-			print_raw(&all.audit[i]);
+			print_raw(model, which, &all.audit[i]);
 		else
 			print_event(
 			    model, &all.audit[i], all.audit[0].timestamp);

@@ -169,6 +169,7 @@ entries_make_sense(const struct layout *l)
 	       is_between(l, L_CPU_BLOCK, 64, 1 << 30) &&
 	       is_between(l, L_SLAB_BINS, 1, 4096) &&
 	       is_between(l, L_LOG_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_LOG_CPU_BYTES, 8, 4096) &&
 	       is_between(l, L_AUDIT_BYTES, 8, RECORD_MOST) &&
 	       is_between(l, L_CACHE_BYTES, 8, RECORD_MOST) &&
 	       l->known[L_DEBUG_LARGE_CACHE].bytes >=

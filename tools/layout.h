@@ -43,6 +43,7 @@
 	X(BUFCTL_BYTES, "=bufctl")                                             \
 	X(AUDIT_BYTES, "=bufctl_audit")                                        \
 	X(LOG_BYTES, "=log")                                                   \
+	X(LOG_CPU_BYTES, "=log_cpu")                                           \
 	X(READY, "=UMEM_READY")                                                \
 	X(HEAP_UNIT, "=HEAP_UNIT")                                             \
 	X(CPU_BLOCK, "=CPU_BLOCK")                                             \
@@ -92,6 +93,8 @@
 	X(LOG_NCHUNKS, "log.nchunks")                                          \
 	X(LOG_NCPUS, "log.ncpus")                                              \
 	X(LOG_CPU, "log.cpu")                                                  \
+	X(LOG_CPU_CHUNK, "log_cpu.chunk")                                      \
+	X(LOG_CPU_NCHUNKS, "log_cpu.nchunks")                                  \
 	X(CACHE_HOT, "cache.mag.hot")                                          \
 	X(CACHE_COLD, "cache.mag.cold")                                        \
 	X(CACHE_ROUNDS, "cache.mag.rounds")                                    \

@@ -43,7 +43,7 @@ open_live(struct target *target, const Dwfl_Callbacks *callbacks)
 {
 	Dwfl *made = dwfl_begin(callbacks);
 
-	if (made == NULL || dwfl_linux_proc_report(made, target->pid) != 0)
+	if (made == NULL || dwfl_linux_proc_report(made, target->reader) != 0)
 		return NULL;
 	return made;
 }

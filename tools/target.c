@@ -40,7 +40,7 @@ target_of_child(int pid)
 	struct target *target = xalloc(sizeof(*target));
 
 	target->name = xprint("%d", pid);
-	target->pid = pid;
+	target->pid = target->reader = pid;
 	target->live = true;
 	target->held = target->borrowed = true;
 	target->stopped_at = seconds_now();

@@ -36,6 +36,7 @@ struct region {
 struct target {
 	const char *name; /* as given */
 	int pid;
+	int reader; /* a thread of it that runs: the first may have ended */
 	bool live;
 	bool held;     /* a live one whose threads are stopped by us */
 	bool borrowed; /* the caller stops its threads, and lets them go */

@@ -125,19 +125,50 @@ fail_gone(struct target *target)
 	fail(EXIT_BLIND, "%s: the process has ended", target->name);
 }
 
+static int
+reader(const struct target *target)
+{
+	return target->nthreads ? target->threads[0].tid : target->reader;
+}
+
+/* The first thread has ended without the process: what others have. */
+static void
+find_reader(struct target *target)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
+	dir = opendir(path);
+	while (dir != NULL && target->nmaps == 0 &&
+	       (entry = readdir(dir)) != NULL) {
+		target->reader = (int)strtol(entry->d_name, NULL, 10);
+		if (target->reader > 0 && target->reader != target->pid)
+			live_read_maps(target);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	if (target->nmaps == 0)
+		fail(EXIT_BLIND, "%s: it has ended, or is of the kernel",
+		    target->name);
+}
+
 void
 live_open(struct target *target)
 {
 	char path[64];
 
 	errno = 0;
-	target->pid = (int)strtol(target->name, NULL, 10);
+	target->pid = target->reader = (int)strtol(target->name, NULL, 10);
 	snprintf(path, sizeof(path), "/proc/%d", target->pid);
 	if (target->pid <= 0 || access(path, F_OK) != 0)
 		fail(EXIT_BLIND, "%s: no such process", target->name);
 	if (target->pid == getpid())
 		fail(EXIT_BLIND, "%s: that is this command", target->name);
 	live_read_maps(target);
+	if (target->nmaps == 0)
+		find_reader(target);
 }
 
 static void
@@ -165,12 +196,12 @@ parse_mapping(struct target *target, char *line, size_t *room)
 void
 live_read_maps(struct target *target)
 {
-	int tid = target->nthreads ? target->threads[0].tid : target->pid;
 	char *line = NULL, path[64];
 	size_t n = 0, room = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", target->pid, tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", target->pid,
+	    reader(target));
 	file = fopen(path, "r");
 	if (file == NULL && (errno == ENOENT || errno == ESRCH))
 		fail_gone(target);
@@ -203,7 +234,8 @@ thread_seize(struct target *target, int tid)
 		if (errno == ESRCH)
 			return 0;
 		/* A thread that has ended cannot be seized, either. */
-		if (errno == EPERM && target->nthreads != 0)
+		if (errno == EPERM &&
+		    (target->nthreads != 0 || tid != target->reader))
 			return 0;
 		fail_permission(target);
 	}
@@ -347,12 +379,6 @@ live_release(struct target *target)
 	for (size_t i = 0; i < target->nthreads; i++)
 		ptrace(PTRACE_DETACH, target->threads[i].tid, NULL,
 		    (void *)(intptr_t)signals_held[i]);
-}
-
-static int
-reader(const struct target *target)
-{
-	return target->nthreads ? target->threads[0].tid : target->pid;
 }
 
 bool

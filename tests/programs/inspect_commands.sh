@@ -107,6 +107,8 @@ expect 1 '^ +planted`tree\+0x[0-9a-f]+ \(planted.c:' leaks -d -c tree "$pid"
 expect 0 'no memory leaks matching nobody found' leaks -c nobody "$pid"
 expect 0 '^[0-9]+ bytes for 1000 allocations with data size 88:$' users "$pid"
 expect 0 '^T-0\.000000000  addr=[0-9a-f]+  umem_alloc_' log "$pid"
+expect 0 '^ +[0-9]+ [0-9a-f]{16} [0-9a-f]{16} +[0-9a-f]+ [0-9a-f]{16}$' \
+    log -r "$pid"
 expect 0 '^[0-9a-f]{16} [0-9a-f]{16} .* planted`tree' bufctl -c tree "$pid"
 expect 0 '^[0-9a-f]{16} .* planted`main' allocdby "$pid" "$pid"
 expect 0 '^umem_alloc_96 +[0-9a-f]+ +clean$' verify "$pid"

@@ -20,3 +20,9 @@ for how in '' mapped; do
 	rm -f "core.$pid"
 	finish 0
 done
+
+# The first thread has ended: files of the process under its number are empty.
+build gone
+start "$TMP/gone"
+soon_planted "without the first thread"
+finish 0

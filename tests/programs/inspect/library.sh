@@ -14,13 +14,13 @@ build() {
 }
 
 start() {
-	rm -f "$TMP/input"
+	rm -f "$TMP/input" "$TMP/told"
 	mkfifo "$TMP/input"
 	LD_PRELOAD=$SHIM "$@" <"$TMP/input" >"$TMP/told" &
 	pid=$!
 	exec 9>"$TMP/input"
 	for ((i = 0; i < 500; i++)); do
-		grep -qx ready "$TMP/told" && return
+		grep -qsx ready "$TMP/told" && return
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.02
 	done
