@@ -132,6 +132,9 @@ command_status(int argc, char **argv)
 	return EXIT_FINE;
 }
 
+/* Columns of a line that can still be read. */
+#define CPU_COLUMNS 12
+
 #define CACHE_RULE                                                             \
 	"------------------------- ------ ------- ------- ------- ------- "    \
 	"--------- -----"
@@ -249,9 +252,111 @@ larges_bytes(const struct model *model)
 	return bytes;
 }
 
+/* Bytes in a CPU's magazines: of all caches, or of one. */
+static uint64_t
+cpu_bytes(const struct model *model, uint64_t cpu, const struct cache *only)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		if (c->by_cpu != NULL && (only == NULL || only == c))
+			bytes += c->by_cpu[cpu] * c->chunk;
+	}
+	return bytes;
+}
+
+/* Has some CPU so many hundredths of what it holds in that cache? */
+static bool
+has_share(const struct model *model, const struct cache *c, unsigned share)
+{
+	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
+		uint64_t bytes = cpu_bytes(model, cpu, c);
+
+		if (bytes != 0 &&
+		    bytes * 100 >= share * cpu_bytes(model, cpu, NULL))
+			return true;
+	}
+	return false;
+}
+
+/* The caches of malloc that have most, as many as fit, by size. */
+static size_t
+cpu_columns(const struct model *model, const struct cache **columns)
+{
+	size_t n = CPU_COLUMNS + 1;
+
+	for (unsigned share = 0; n > CPU_COLUMNS; share++) {
+		n = 0;
+		for (size_t i = 0; i < model->ncaches; i++) {
+			const struct cache *c = &model->caches[i];
+
+			if (c->class == 0 || !has_share(model, c, share))
+				continue;
+			if (n < CPU_COLUMNS)
+				columns[n] = c;
+			n++;
+		}
+	}
+	return n;
+}
+
+/* Where ::umastat has its threads: their caches are CPUs' here. */
+static void
+print_cpus(const struct model *model)
+{
+	const struct cache *columns[CPU_COLUMNS];
+	size_t n = cpu_columns(model, columns);
+
+	printf("      memory");
+	for (size_t i = 0; i < n; i++)
+		printf("%7s", "%");
+	printf("\ncpu   cached");
+	for (size_t i = 0; i < n; i++)
+		printf("%7lu", columns[i]->bufsize);
+	printf("\n--- --------");
+	for (size_t i = 0; i < n; i++)
+		printf(" ------");
+	putchar('\n');
+	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
+		uint64_t all = cpu_bytes(model, cpu, NULL);
+
+		if (all == 0)
+			continue;
+		printf("%3lu %8s", cpu, human(all));
+		for (size_t i = 0; i < n; i++)
+			printf("%7lu",
+			    cpu_bytes(model, cpu, columns[i]) * 100 / all);
+		putchar('\n');
+	}
+	putchar('\n');
+}
+
+static void
+json_cpus(const struct model *model)
+{
+	json_open("cpus", '[');
+	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
+		json_open(NULL, '{');
+		json_number("cpu", cpu);
+		json_number("cached", cpu_bytes(model, cpu, NULL));
+		json_open("caches", '{');
+		for (size_t i = 0; i < model->ncaches; i++)
+			if (model->caches[i].by_cpu != NULL &&
+			    model->caches[i].by_cpu[cpu] != 0)
+				json_number(model->caches[i].name,
+				    model->caches[i].by_cpu[cpu]);
+		json_close();
+		json_close();
+	}
+	json_close();
+}
+
 static void
 print_stat(struct model *model)
 {
+	print_cpus(model);
 	puts("cache                        buf     buf     buf     buf  memory"
 	     "     alloc alloc");
 	puts("name                        size  in use  in mag   total  in use"
@@ -279,6 +384,7 @@ static void
 print_stat_json(struct model *model)
 {
 	json_open(NULL, '{');
+	json_cpus(model);
 	json_open("caches", '[');
 	for (size_t i = 0; i < model->ncaches; i++)
 		json_cache(&model->caches[i]);

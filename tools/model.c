@@ -590,12 +590,19 @@ take_headers(struct model *model, struct cache *c, bool count)
 	uint64_t hot = get(model, c->record, L_CACHE_HOT);
 	uint64_t cold = get(model, c->record, L_CACHE_COLD);
 
+	model->ncpus = nused;
+	if (count)
+		c->by_cpu = xalloc(nused * sizeof(*c->by_cpu));
 	for (uint64_t cpu = 0; cpu < nused; cpu++) {
 		const char *h = record(model, hot + cpu * block, L_HOT_BYTES);
 		const char *k = record(model, cold + cpu * block, L_COLD_BYTES);
 
+		uint64_t before = c->ncached;
+
 		if (h != NULL && k != NULL)
 			take_header(model, c, h, k, count);
+		if (count)
+			c->by_cpu[cpu] = c->ncached - before;
 	}
 }
 

@@ -22,6 +22,7 @@ struct cache {
 	uint64_t nslabs;
 	uint64_t ntotal;  /* chunks */
 	uint64_t ncached; /* in magazines */
+	uint64_t *by_cpu; /* in each CPU's two of them */
 	uint64_t nlive;
 	uint64_t nallocs; /* succeeded, as far as is counted */
 	uint64_t nfailed;
@@ -80,6 +81,7 @@ struct model {
 	uint32_t *unit; /* what is there: see model.c */
 	size_t nunits;
 	unsigned unit_shift;
+	uint64_t ncpus;
 	uint64_t nunsure; /* headers that were being changed */
 	uint64_t *unsure; /* their magazines */
 	size_t unsure_room;

@@ -30,6 +30,7 @@ json() {
 
 every_command() {
 	expect 0 '^Status: +ready and active$' status "$1"
+	expect 0 '^cpu   cached( +[0-9]+)*$' stat "$1"
 	expect 0 '^umem_alloc_96 +96 +1[0-9]{3} ' stat "$1"
 	expect 0 '^planted +200 +7 ' stat "$1"
 	expect 0 '^[0-9a-f]{16} umem_alloc_8 +0[0-9a-f]{3} 80000000 +8 ' caches "$1"
@@ -83,6 +84,12 @@ fi
 finish 0
 rm -f core.*
 expect 2 "^umem: $pid: no such process" leaks "$pid"
+
+# At work, so that the CPUs keep something.
+start "$TMP/planted" 1 2
+expect 0 '^cpu   cached( +[0-9]+)+$' stat "$pid"
+expect 0 '^ +[0-9]+ +[0-9.]+[KM]?( +[0-9]+)+$' stat "$pid"
+finish 0
 
 # A library that describes itself in another version.
 cp "$SHIM" libumem_malloc.so.1
