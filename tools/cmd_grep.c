@@ -82,6 +82,24 @@ search_registers(const struct target *target, struct search *search)
 			}
 }
 
+static void
+search_kept(const struct target *target, struct search *search)
+{
+	for (size_t i = 0; i < target->nkept; i++) {
+		if (!matches(search, target->kept[i].word))
+			continue;
+		search->nfound++;
+		if (json_wanted) {
+			json_open(NULL, '{');
+			json_text("kind", "kernel");
+			json_text("what", target->kept[i].what);
+			json_close();
+		} else if (!search->bare) {
+			printf("in %s\n", target->kept[i].what);
+		}
+	}
+}
+
 static uint64_t
 address_option(const char *text)
 {
@@ -138,6 +156,7 @@ command_grep(int argc, char **argv)
 	for (size_t i = 0; i < model->target->nregions; i++)
 		search_region(model, &search, &model->target->regions[i]);
 	search_registers(model->target, &search);
+	search_kept(model->target, &search);
 	if (json_wanted)
 		json_close();
 	return search.nfound ? EXIT_FINE : EXIT_FOUND;

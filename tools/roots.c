@@ -16,6 +16,7 @@
  *			brk's: a program may hold pointers there.  (mdb judges
  *			mappings as if they were blocks.  But nothing says
  *			that a program must keep their addresses.)
+ *	the kernel	has words of epoll and timers (target_kernel.c)
  *	arenas		what vmem_alloc() took from the heap: arenas of a
  *			program keep no account of who holds what
  *
@@ -242,6 +243,7 @@ roots_copy(struct model *model)
 	struct ranges library = library_ranges(model);
 	struct target *target = model->target;
 
+	target_read_kept(target);
 	target_copy(
 	    target, model->base, model->end - model->base, /* sparse */ true);
 	target_copy(target, layout_value(l, L_BOOT),
@@ -616,6 +618,8 @@ roots_each(struct model *model, root_func *f)
 	struct target *target = model->target;
 
 	give_threads(model, f, &in_heap);
+	for (size_t i = 0; i < target->nkept; i++)
+		f(model, &target->kept[i].word, 1, 0, ROOT_MEMORY);
 	if (!l->in_program)
 		give_words(model, f, layout_value(l, L_BOOT),
 		    layout_value(l, L_BOOT) +

@@ -74,6 +74,13 @@ target_read_maps(struct target *target)
 }
 
 void
+target_read_kept(struct target *target)
+{
+	if (target->live)
+		live_read_kept(target);
+}
+
+void
 target_read_thread(struct target *target, int tid)
 {
 	struct thread *thread;

@@ -25,6 +25,12 @@ struct thread {
 	bool stopped; /* the registers are those of this moment */
 };
 
+/* A word that the kernel keeps for the target. */
+struct kept {
+	uint64_t word;
+	const char *what; /* "the kernel, for ..." */
+};
+
 /* Memory of the target that we hold. */
 struct region {
 	uint64_t at;
@@ -44,6 +50,8 @@ struct target {
 	size_t nmaps;
 	struct thread *threads;
 	size_t nthreads, threads_room;
+	struct kept *kept;
+	size_t nkept, kept_room;
 	struct region *regions; /* by address */
 	size_t nregions, regions_room;
 	size_t last;         /* region found last */
@@ -74,6 +82,7 @@ void target_release(struct target *target);
 /* Of one thread that is stopped, into a new element of target->threads. */
 void target_read_thread(struct target *target, int tid);
 void target_read_maps(struct target *target);
+void target_read_kept(struct target *target);
 
 /*
  * Makes target_at() work for [at, at + bytes): copies that memory, or what
@@ -119,6 +128,7 @@ void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 void live_read_maps(struct target *target);
 void live_read_thread(struct target *target, struct thread *thread);
+void live_read_kept(struct target *target); /* target_kernel.c */
 void core_open(struct target *target);
 
 /* Where the registers that we must know are in NT_PRSTATUS's words. */

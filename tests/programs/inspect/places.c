@@ -20,7 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -62,6 +64,8 @@
 	X(SIGNAL_FRAME, " a register that a signal has saved")                 \
 	X(CONTEXT, " the stack of a context, in the heap")                     \
 	X(CONTEXT_ON, " the stack of a context that runs")                     \
+	X(EPOLL, " the kernel: epoll")                                         \
+	X(TIMER, " the kernel: a timer")                                       \
 	X(RESULT, " the result of a thread that has ended")
 
 enum place {
@@ -403,6 +407,27 @@ show_memory(void)
 }
 
 static void
+show_kernel(void)
+{
+	struct {
+		int pad;
+		struct epoll_event event; /* its data is at a multiple of 8 */
+	} to = {0, {.events = EPOLLIN}};
+	struct sigevent event = {
+	    .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	int fd = epoll_create1(0);
+	timer_t timer;
+
+	SHOW(&to.event.data.ptr, hidden[EPOLL]);
+	epoll_ctl(fd, EPOLL_CTL_ADD, 0, &to.event);
+	SHOW(&event.sigev_value.sival_ptr, hidden[TIMER]);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	memset(&to, 0, sizeof(to));
+	memset(&event, 0, sizeof(event));
+	__asm__ volatile("" ::"r"(&to), "r"(&event) : "memory");
+}
+
+static void
 show_threads(void)
 {
 	pthread_t thread;
@@ -431,6 +456,7 @@ show_all(void)
 		pthread_key_create(&key[i], NULL);
 	show_data();
 	show_memory();
+	show_kernel();
 	start_context(&waiting, &waited, context_waits, stacks);
 	show_threads();
 }
