@@ -69,6 +69,8 @@
 	X(CACHE_TAG_OFFSET, "cache.tag_offset")                                \
 	X(CACHE_QUARANTINE, "cache.quarantine.slot")                           \
 	X(CACHE_QUARANTINE_SLOTS, "cache.quarantine.nslots")                   \
+	X(CACHE_CONSTRUCTS, "cache.slabs.constructs")                          \
+	X(CACHE_PRIV, "cache.priv")                                            \
 	X(CACHE_RECORD_BYTES, "cache.slabs.record_bytes")                      \
 	X(BUFCTL_ADDR, "bufctl.addr")                                          \
 	X(BUFCTL_SLAB, "bufctl.slab")                                          \

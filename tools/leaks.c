@@ -11,6 +11,10 @@
  * never made up, but where a program hides its pointers (as differences, or
  * with bits in use) so that no search could find them.
  *
+ * An object that is free and stays constructed is the cache's: what it points
+ * to is no leak, since its destructor is to free that, or its next user will
+ * have it.
+ *
  * What a thread holds that was stopped inside the library is no leak, either:
  *	a chunk on its way to or from a slab is in a magazine that only that
  *	thread knows of: so a magazine that its registers or its stack point to,
@@ -221,6 +225,21 @@ prepare(struct model *model)
 	walk.figures.nobjects += model->nlarges;
 }
 
+/* What free objects hold. */
+static void
+mark_constructed(struct model *model)
+{
+	for (size_t i = 0; i < model->nslabs; i++) {
+		const struct slab *s = &model->slabs[i];
+		const struct cache *c = &model->caches[s->cache];
+
+		for (unsigned j = 0; s->made != NULL && j < s->nchunks; j++)
+			if (bit_get(s->made, j) && !bit_get(s->live, j))
+				mark_memory(model, slab_chunk_at(model, s, j),
+				    c->bufsize & ~7ull);
+	}
+}
+
 void
 leaks_mark(struct model *model, struct leaks_figures *figures)
 {
@@ -235,6 +254,7 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 			    mark_round, NULL);
 	}
 	roots_each(model, mark_root);
+	mark_constructed(model);
 	drain(model);
 	*figures = walk.figures;
 }

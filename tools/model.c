@@ -13,6 +13,8 @@
  *	a slab's free bits	a bit is cleared after its chunk was written
  *				to where it is going, and set before the chunk
  *				leaves there
+ *	constructed chunks	bits behind the free ones, set before the
+ *				constructor runs
  *	a CPU's magazine	a section's commit is one store of top, the
  *				last it does.  So the rounds below top are
  *				those of whole operations; the object of an
@@ -209,6 +211,7 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .debug = (unsigned)get(model, r, L_CACHE_DEBUG),
 	    .record_bytes = get(model, r, L_CACHE_RECORD_BYTES),
 	    .has_magazines = get(model, r, L_CACHE_HAS_MAGAZINES),
+	    .constructs = get(model, r, L_CACHE_CONSTRUCTS),
 	    .nfailed = get(model, r, L_CACHE_NFAILED),
 	    .listed = listed};
 	memcpy(c->name, r + layout_value(model->layout, L_CACHE_NAME), 31);
@@ -283,7 +286,8 @@ take_slab(struct model *model, uint64_t at)
 	c = cache_of_store(model, get(model, r, L_SLAB_STORE));
 	if (c == NULL)
 		return NULL;
-	bits = target_at(model->target, bits_at, 8ull * nwords(c->nchunks));
+	bits = target_at(model->target, bits_at,
+	    8ull * nwords(c->nchunks) * (c->constructs ? 2 : 1));
 	if (bits == NULL)
 		return NULL;
 	ARRAY_ROOM(model->slabs, model->nslabs, model->slabs_room);
@@ -294,7 +298,9 @@ take_slab(struct model *model, uint64_t at)
 	    .records = get(model, r, L_SLAB_RECORDS),
 	    .cache = (unsigned)(c - model->caches),
 	    .nchunks = c->nchunks,
-	    .free = (uint64_t *)bits};
+	    .free = (uint64_t *)bits,
+	    .made =
+		c->constructs ? (uint64_t *)bits + nwords(c->nchunks) : NULL};
 	s->live = xalloc(8ull * nwords(s->nchunks));
 	for (unsigned w = 0; w < nwords(s->nchunks); w++)
 		s->live[w] = ~bits[w];

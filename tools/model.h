@@ -18,7 +18,8 @@ struct cache {
 	unsigned debug;        /* UMF_* */
 	uint64_t record_bytes; /* of a buffer; 0: not debugged */
 	bool has_magazines;
-	bool listed; /* not destroyed by the program */
+	bool constructs; /* and remembers which chunks are */
+	bool listed;     /* not destroyed by the program */
 	uint64_t nslabs;
 	uint64_t ntotal;  /* chunks */
 	uint64_t ncached; /* in magazines */
@@ -36,6 +37,7 @@ struct slab {
 	unsigned cache;   /* index */
 	unsigned nchunks;
 	uint64_t *free;   /* a bit a chunk: free in the slab */
+	uint64_t *made;   /* constructed; NULL: not remembered */
 	uint64_t *live;   /* neither free nor in a magazine */
 	uint64_t *marked; /* reached; leaks.c */
 };

@@ -16,6 +16,8 @@
  *			brk's: a program may hold pointers there.  (mdb judges
  *			mappings as if they were blocks.  But nothing says
  *			that a program must keep their addresses.)
+ *	handed over	the argument of a cache's functions, and the start of
+ *			a span of an arena, which may be a block
  *	the kernel	has words of epoll and timers (target_kernel.c)
  *	arenas		what vmem_alloc() took from the heap: arenas of a
  *			program keep no account of who holds what
@@ -596,6 +598,34 @@ give_arenas(struct model *model, root_func *f, const struct ranges *skip)
 	free(segments);
 }
 
+/* What the program has handed to caches and arenas to keep. */
+static void
+give_handed(struct model *model, root_func *f)
+{
+	uint64_t heap =
+	    layout_variable(model->layout, model->target, L_HEAP_ARENA);
+
+	for (size_t i = 0; i < model->ncaches; i++) {
+		uint64_t word = layout_get(
+		    model->layout, model->caches[i].record, L_CACHE_PRIV);
+
+		f(model, &word, 1, 0, ROOT_MEMORY);
+	}
+	/* The heap's span is not the program's doing. */
+	for (size_t i = 0; i < model->narenas; i++) {
+		if (model->arenas[i].at == heap)
+			continue;
+		size_t n;
+		struct segment *segments =
+		    model_segments(model, &model->arenas[i], &n);
+
+		for (size_t j = 0; j < n; j++)
+			if (segments[j].type == VMEM_SPAN)
+				f(model, &segments[j].start, 1, 0, ROOT_MEMORY);
+		free(segments);
+	}
+}
+
 /* The heap is what skip has first of all; without it. */
 static struct ranges
 without_heap(const struct model *model, const struct ranges *ranges)
@@ -630,6 +660,7 @@ roots_each(struct model *model, root_func *f)
 			give_piece(model, f, &skip, target->maps[i].start,
 			    target->maps[i].end, ROOT_MEMORY);
 	give_arenas(model, f, &in_heap);
+	give_handed(model, f);
 	free(skip.range);
 	free(in_heap.range);
 }

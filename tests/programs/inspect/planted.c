@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "umem/umem.h"
+#include "vmem/vmem.h"
 
 /* What the busy threads write; no address. */
 #define MARK 0x5a5a5a5a5a5a0000ull
@@ -126,6 +127,58 @@ plant_objects(void)
 		umem_cache_free(cache, back[i]);
 }
 
+struct part {
+	long number;
+	void *piece; /* of its own, while it is constructed */
+};
+
+static int
+construct_part(void *p, void *arg, int flags)
+{
+	struct part *part = p;
+
+	(void)arg;
+	(void)flags;
+	part->number = 0;
+	part->piece = malloc(333);
+	return part->piece == NULL;
+}
+
+static void
+destruct_part(void *p, void *arg)
+{
+	(void)arg;
+	free(((struct part *)p)->piece);
+}
+
+/* Free ones keep their pieces; the piece of a lost one is lost. */
+static void
+plant_parts(void)
+{
+	umem_cache_t *cache =
+	    umem_cache_create("parts", sizeof(struct part), 0, construct_part,
+		destruct_part, NULL, keep(malloc(444), 444), NULL, 0);
+	struct part *part[2000];
+
+	for (int i = 0; i < 2000; i++)
+		part[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	tell("leak", part[7]);
+	tell("leak", part[7]->piece);
+	for (int i = 0; i < 2000; i++)
+		if (i != 7)
+			umem_cache_free(cache, part[i]);
+}
+
+/* Only the arena knows where its span is. */
+static void
+plant_span(void)
+{
+	void *span = aligned_alloc(4096, 65536);
+
+	vmem_create("planted", keep(span, 65536), 65536, 4096, NULL, NULL, NULL,
+	    0, VM_NOSLEEP);
+}
+
 static void
 plant_freed(void)
 {
@@ -168,6 +221,8 @@ plant_all(void)
 	plant_ring();
 	tree(5);
 	plant_objects();
+	plant_parts();
+	plant_span();
 }
 
 /* Far below where another thread's frames will be on this stack. */
