@@ -846,7 +846,7 @@ model_take(struct target *target, const struct layout *layout, bool everything)
 	model->layout = layout;
 	if (everything && !target->held) {
 		units_used(model);
-		target_prepare(target, model->base, model->end - model->base);
+		roots_prepare(model);
 	}
 	hold_well(model);
 	if (everything)

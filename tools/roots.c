@@ -40,6 +40,9 @@
 #define THREAD_SEARCH (64 * KIB)
 #define THREAD_BYTES  2304
 
+/* Memory for smaller copies is not fetched before. */
+#define PREPARE_LEAST (256 * KIB)
+
 /* How near the stack pointer the library's frames must be. */
 #define NEAR_FRAMES (16 * KIB)
 
@@ -239,6 +242,23 @@ is_root(const struct target *target, size_t i)
 }
 
 void
+roots_prepare(struct model *model)
+{
+	uint64_t bytes = model->end - model->base;
+	struct target *target = model->target;
+
+	/* A heap may have grown when it is copied. */
+	target_prepare(target, model->base, bytes, bytes / 8 + 64 * MIB);
+	for (size_t i = 0; i < target->nmaps; i++) {
+		const struct mapping *m = &target->maps[i];
+
+		if (is_root(target, i) && m->end - m->start >= PREPARE_LEAST &&
+		    (m->end <= model->base || m->start >= model->end))
+			target_prepare(target, m->start, m->end - m->start, 0);
+	}
+}
+
+void
 roots_copy(struct model *model)
 {
 	const struct layout *l = model->layout;
@@ -268,6 +288,7 @@ roots_copy(struct model *model)
 		if (at < m->end)
 			target_copy(target, at, m->end - at, true);
 	}
+	target_copy_end(target);
 	free(library.range);
 }
 

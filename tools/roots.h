@@ -4,6 +4,9 @@
 
 #include "tools/model.h"
 
+/* Before it does: have memory for the copies. */
+void roots_prepare(struct model *model);
+
 /* While the target stands still: copy the heap and everything below. */
 void roots_copy(struct model *model);
 

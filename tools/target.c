@@ -159,6 +159,13 @@ target_run(struct target *target, uint64_t at)
 	return r == NULL ? 0 : r->bytes - (at - r->at);
 }
 
+void
+target_copy_end(struct target *target)
+{
+	if (target->live)
+		live_copy_end(target);
+}
+
 uint64_t
 target_next(struct target *target, uint64_t at)
 {
@@ -182,42 +189,47 @@ map_copy(uint64_t bytes)
 }
 
 void
-target_prepare(struct target *target, uint64_t at, uint64_t bytes)
+target_prepare(
+    struct target *target, uint64_t at, uint64_t bytes, uint64_t more)
 {
+	struct region *ready;
+
 	if (!target->live || bytes == 0)
 		return;
-	/* It may have grown when it is held. */
-	target->ready =
-	    (struct region){.at = at, .bytes = bytes + bytes / 8 + 64 * MIB};
-	target->ready.local = map_copy(target->ready.bytes);
-	live_touch(target, at, bytes, (char *)(uintptr_t)target->ready.local);
+	ARRAY_ROOM(target->ready, target->nready, target->ready_room);
+	ready = &target->ready[target->nready++];
+	*ready = (struct region){.at = at, .bytes = bytes + more};
+	ready->local = map_copy(ready->bytes);
+	live_touch(target, at, bytes, (char *)(uintptr_t)ready->local);
 }
 
-/* What was prepared for this place, if it is large enough. */
+/* What was prepared for this place; it may be used more than once. */
 static char *
-take_prepared(struct target *target, uint64_t at, uint64_t bytes)
+find_prepared(const struct target *target, uint64_t at, uint64_t bytes)
 {
-	char *to = (char *)(uintptr_t)target->ready.local;
+	for (size_t i = 0; i < target->nready; i++) {
+		const struct region *r = &target->ready[i];
 
-	if (to == NULL || target->ready.at != at || target->ready.bytes < bytes)
-		return NULL;
-	if (target->ready.bytes > bytes)
-		munmap(to + bytes, target->ready.bytes - bytes);
-	target->ready.local = NULL;
-	return to;
+		if (at >= r->at && at - r->at < r->bytes &&
+		    bytes <= r->bytes - (at - r->at))
+			return (char *)(uintptr_t)r->local + (at - r->at);
+	}
+	return NULL;
 }
 
 /* A piece that no region has any part of. */
 static bool
 copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 {
-	struct region region = {.at = at, .bytes = bytes, .ours = true};
-	char *to = take_prepared(target, at, bytes);
+	struct region region = {.at = at, .bytes = bytes};
+	char *to = find_prepared(target, at, bytes);
 
-	if (to == NULL)
+	region.ours = to == NULL;
+	if (region.ours)
 		to = map_copy(bytes);
 	if (!live_copy(target, at, bytes, to, sparse)) {
-		munmap(to, bytes);
+		if (region.ours)
+			munmap(to, bytes);
 		return false;
 	}
 	region.local = to;

@@ -54,9 +54,10 @@ struct target {
 	size_t nkept, kept_room;
 	struct region *regions; /* by address */
 	size_t nregions, regions_room;
-	size_t last;         /* region found last */
-	struct region ready; /* memory for a large copy, touched before */
-	char *file;          /* of a core, mapped */
+	size_t last;          /* region found last */
+	struct region *ready; /* memory for copies, touched before */
+	size_t nready, ready_room;
+	char *file; /* of a core, mapped */
 	size_t file_bytes;
 	uint64_t copied;          /* bytes */
 	double stopped_at, pause; /* seconds */
@@ -86,16 +87,20 @@ void target_read_kept(struct target *target);
 
 /*
  * Makes target_at() work for [at, at + bytes): copies that memory, or what
- * of it is there, the rest being zeros.  sparse: ask which pages there are.
+ * of it is there, the rest being zeros.  sparse: ask which pages there are,
+ * and copy at target_copy_end(), before which nobody may look.
  */
 bool target_copy(
     struct target *target, uint64_t at, uint64_t bytes, bool sparse);
+void target_copy_end(struct target *target);
 
 /*
  * Before a target is held: have memory for the copy of [at, at + bytes), as
- * much as there is now.  The kernel takes longer to give it than to fill it.
+ * much as there is now, and more for what may come to its end.  The kernel
+ * takes longer to give it than to fill it.
  */
-void target_prepare(struct target *target, uint64_t at, uint64_t bytes);
+void target_prepare(
+    struct target *target, uint64_t at, uint64_t bytes, uint64_t more);
 
 /* Forgets what was copied. */
 void target_forget(struct target *target);
@@ -124,6 +129,7 @@ void live_hold(struct target *target);
 void live_release(struct target *target);
 bool live_copy(
     struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse);
+void live_copy_end(struct target *target);
 void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 void live_read_maps(struct target *target);

@@ -596,15 +596,20 @@ live_copy(
     struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	size_t before = pieces.n;
 
 	if (sparse && at % page == 0 && bytes % page == 0 &&
-	    each_run(target, at, bytes, to, add_one_run)) {
-		pieces_copy(target);
+	    each_run(target, at, bytes, to, add_one_run))
 		return true;
-	}
-	pieces.n = 0;
+	pieces.n = before;
 	piece_add(target, at, bytes, to);
 	return pieces_copy(target);
+}
+
+void
+live_copy_end(struct target *target)
+{
+	pieces_copy(target);
 }
 
 void
