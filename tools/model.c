@@ -636,7 +636,7 @@ take_quarantine(struct model *model, struct cache *c)
 	uint64_t nslots = get(model, c->record, L_CACHE_QUARANTINE_SLOTS);
 	const uint64_t *slot;
 
-	if (at == 0 || nslots > WALK_MOST)
+	if (at == 0 || nslots > CHUNKS_MOST)
 		return;
 	slot = target_at(model->target, at, 8 * nslots);
 	for (uint64_t i = 0; slot != NULL && i < nslots; i++)
