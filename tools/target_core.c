@@ -1,10 +1,11 @@
 /*
  * target_core.c - an ELF core file
  *
- * The file is mapped, and its loadable segments are the regions.  What a
- * segment has no bytes for (text, and pages that were never written to) is
- * not there: nothing that we need lies in such pages.  Notes give registers
- * (NT_PRSTATUS, in the order of threads) and names of mapped files (NT_FILE).
+ * The file is mapped, and its loadable segments are the regions, those that
+ * follow each other in memory and in the file as one.  What a segment has no
+ * bytes for (text, and pages that were never written to) is not there: nothing
+ * that we need lies in such pages.  Notes give registers (NT_PRSTATUS, in the
+ * order of threads) and names of mapped files (NT_FILE).
  */
 #include <elf.h>
 #include <errno.h>
@@ -109,6 +110,26 @@ take_load(struct target *target, const Elf64_Phdr *p)
 	    (struct region){.at = p->p_vaddr,
 		.bytes = p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz,
 		.local = file_at(target, p->p_offset, p->p_filesz)});
+}
+
+/* What goes on in the next segment: a variable may lie across the border. */
+static void
+join_regions(struct target *target)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < target->nregions; i++) {
+		struct region *last = target->regions + (n ? n - 1 : 0);
+		const struct region *r = &target->regions[i];
+
+		if (n > 0 && last->at + last->bytes == r->at &&
+		    last->local + last->bytes == r->local)
+			last->bytes += r->bytes;
+		else
+			target->regions[n++] = *r;
+	}
+	target->nregions = n;
+	target->last = 0;
 }
 
 static struct thread *
@@ -246,6 +267,7 @@ core_open(struct target *target)
 	for (size_t i = 0; i < n; i++)
 		if (segments[i].p_type == PT_LOAD)
 			take_load(target, &segments[i]);
+	join_regions(target);
 	qsort(target->maps, target->nmaps, sizeof(*target->maps), by_start);
 	for (size_t i = 0; i < n; i++)
 		if (segments[i].p_type == PT_NOTE)
