@@ -41,12 +41,16 @@ bad() {
 }
 
 # looked WHAT PID MOST - three blocks are lost there, at most that many in all;
-# what a thread has in hand at one moment may hide some
+# what a thread has in hand at one moment may hide some.  A server's child may
+# have ended meanwhile; of the others that is found when they are waited for.
 looked() {
 	local n=0 try
 
 	for ((try = 0; try < 10 && n < 3; try++)); do
-		python3 "$truth" "$umem" "$2" >said 2>&1 || bad "$1: no look"
+		python3 "$truth" "$umem" "$2" >said 2>&1 || {
+			[ -d "/proc/$2" ] || return 0
+			bad "$1: no look"
+		}
 		[ "$(wc -l <said)" -eq 1 ] || bad "$1: not true"
 		n=$(sed -n 's/ leaks$//p' said)
 		[ "$n" -le "$3" ] || bad "$1: more than the three"
@@ -54,6 +58,7 @@ looked() {
 	[ "$n" -ge 3 ] || bad "$1: not the three"
 	[ "$words" = audit ] || return 0
 	"$umem" leaks -c lose_on_purpose "$2" >said 2>&1
+	[ -d "/proc/$2" ] || return 0
 	grep -Eq '^ +Total +3 buffers, 24576 bytes' said || bad "$1: not lost"
 }
 
