@@ -245,7 +245,7 @@ larges_bytes(const struct model *model)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < model->nlarges; i++)
-		bytes += model->larges[i].bytes;
+		bytes += model->larges[i].size;
 	return bytes;
 }
 
