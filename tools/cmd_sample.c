@@ -118,15 +118,6 @@ sites_of(struct model *model, size_t *nsites)
 	return sites;
 }
 
-static uint64_t
-sampling_word(struct model *model, enum layout_entry entry)
-{
-	const char *at = target_at(
-	    model->target, layout_value(model->layout, L_SAMPLING), 1);
-
-	return at ? layout_get(model->layout, at, entry) : 0;
-}
-
 static double
 age(uint64_t now, uint64_t time)
 {
@@ -150,7 +141,7 @@ static void
 print_sites(
     struct model *model, const struct site *sites, size_t n, bool stacks)
 {
-	uint64_t mean = sampling_word(model, L_SAMPLING_MEAN);
+	uint64_t mean = samples_mean(model);
 	uint64_t now = samples_now(model);
 	struct site all = {0};
 
@@ -181,7 +172,7 @@ json_sites(struct model *model, const struct site *sites, size_t n)
 	uint64_t now = samples_now(model);
 
 	json_open(NULL, '{');
-	json_number("mean", sampling_word(model, L_SAMPLING_MEAN));
+	json_number("mean", samples_mean(model));
 	json_number(
 	    "taken", layout_variable(model->layout, model->target, L_NTAKEN));
 	json_number(

@@ -88,6 +88,15 @@ samples_take(struct model *model)
 			read_one(model, table[i], &model->samples[i]);
 }
 
+uint64_t
+samples_mean(const struct model *model)
+{
+	const char *at = target_at(
+	    model->target, layout_value(model->layout, L_SAMPLING), 1);
+
+	return at ? get(model, at, L_SAMPLING_MEAN) : 0;
+}
+
 const struct sample *
 samples_of(const struct model *model, uint32_t index, uint64_t span)
 {

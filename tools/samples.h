@@ -22,6 +22,9 @@ struct sample {
 /* Reads the table; for model_take(). */
 void samples_take(struct model *model);
 
+/* Bytes from one sample to the next; 0: sampling is off. */
+uint64_t samples_mean(const struct model *model);
+
 /* Number index if it starts in this unit, else NULL. */
 const struct sample *samples_of(
     const struct model *model, uint32_t index, uint64_t span);

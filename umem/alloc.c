@@ -171,10 +171,18 @@ alloc_at_end(size_t size)
 	return p != NULL ? p : counted_alloc(size);
 }
 
+static noinline void *
+uncounted_alloc(size_t size)
+{
+	bool zeroed;
+	void *p = sampled_alloc(size, 1, &zeroed);
+
+	return p != NULL ? p : counted_alloc(size);
+}
+
 void *
 alloc_slow(size_t size)
 {
-	bool zeroed;
 	void *object;
 
 	/* What alloc_get() does while small sizes need not be counted. */
@@ -187,11 +195,8 @@ alloc_slow(size_t size)
 			return object;
 		return counted_alloc(size);
 	}
-	if (unlikely(sample_is_on())) {
-		object = sampled_alloc(size, 1, &zeroed);
-		if (object != NULL)
-			return object;
-	}
+	if (unlikely(sample_is_on()))
+		return uncounted_alloc(size);
 	return counted_alloc(size);
 }
 

@@ -101,6 +101,7 @@ done
 expect 0 'sampled`keep_many\+0x' samples "core.$pid"
 expect 2 'is a core file' sample "core.$pid" off
 rm -f "core.$pid"
+expect 0 '^Sampling: +one in 4K bytes$' status "$pid"
 finish 0
 
 # Nothing is found in vain, or missed, when many or all blocks are samples.
