@@ -7,11 +7,11 @@
  *
  * "sample" changes a running process, the only command that does.  It writes
  * four words while every thread stands still:
- *	on	mean, generation, sampling.small_end, alloc_fast.small_end
- *	off	alloc_fast.small_end, sampling.small_end, mean, generation
+ *	on	mean, generation, counted_end, small_end
+ *	off	small_end, counted_end, mean, generation
  * A thread may have been stopped at any instruction.
  *	Before it has read a word, it will see the new state, whole.
- *	After it has read alloc_fast.small_end, it ends this one allocation as
+ *	After it has read small_end, it ends this one allocation as
  *	the old state wants it: counted or not, it is right (umem/sample.c).
  *	In the library's own alloc_choose_paths(), which stores the same words:
  *	it reads mean again after the last store, finds ours, and starts over.
@@ -19,8 +19,8 @@
  *	the old mean, and the generation ends it at the next look.
  * If this command is killed between two writes, what was written so far is
  * one of the mixtures that umem/sample.c shows to be right.
- * Without sections (locked mode, or umem_setmtbf() in force) both small_end
- * are 0 and stay so; the library sets them when that ends.
+ * Without sections (locked mode, or umem_setmtbf() in force) both ends are 0
+ * and stay so; the library sets them when that ends.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -297,7 +297,7 @@ change(struct target *target, const struct layout *l, uint64_t mean)
 	uint64_t sampling = layout_value(l, L_SAMPLING);
 	uint64_t fast = layout_value(l, L_ALLOC_FAST);
 	uint64_t small_end = fast + layout_value(l, L_FAST_SMALL_END);
-	uint64_t counted_end = sampling + layout_value(l, L_SAMPLING_SMALL_END);
+	uint64_t counted_end = fast + layout_value(l, L_FAST_COUNTED_END);
 	uint64_t mean_at = sampling + layout_value(l, L_SAMPLING_MEAN);
 	uint64_t generation = sampling + layout_value(l, L_SAMPLING_GENERATION);
 	bool sections = peek(target, fast + layout_value(l, L_FAST_UNITS)) != 0;

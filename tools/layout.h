@@ -68,7 +68,7 @@
 	X(SAMPLE_BYTES, "=sample")                                             \
 	X(FAST_SMALL_END, "alloc_fast.small_end")                              \
 	X(FAST_UNITS, "alloc_fast.units")                                      \
-	X(SAMPLING_SMALL_END, "sampling.small_end")                            \
+	X(FAST_COUNTED_END, "alloc_fast.counted_end")                          \
 	X(SAMPLING_MEAN, "sampling.mean")                                      \
 	X(SAMPLING_GENERATION, "sampling.generation")                          \
 	X(SAMPLING_ABLE, "sampling.able")                                      \

@@ -51,7 +51,7 @@ alloc_choose_paths(void)
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
 		set_word(&alloc_fast.units, mtbf == 0 ? addr_map.units : 0);
-		set_word(&sampling.small_end,
+		set_word(&alloc_fast.counted_end,
 		    mtbf == 0 && mean != 0 ? SIZE_SMALL + 1 : 0);
 		set_word(&alloc_fast.small_end,
 		    mtbf == 0 && mean == 0 ? SIZE_SMALL + 1 : 0);
@@ -186,7 +186,7 @@ alloc_slow(size_t size)
 	void *object;
 
 	/* What alloc_get() does while small sizes need not be counted. */
-	if (size < sampling.small_end) {
+	if (size < alloc_fast.counted_end) {
 		if (unlikely(!sample_spend(size)))
 			return alloc_at_end(size);
 		if (likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
@@ -209,7 +209,7 @@ alloc_zeroed(size_t size)
 	bool zeroed = false;
 	void *p;
 
-	if (size < alloc_fast.small_end || size < sampling.small_end) {
+	if (size < alloc_fast.small_end || size < alloc_fast.counted_end) {
 		p = alloc_get(size);
 	} else {
 		p = !sample_is_on() ? NULL : sampled_alloc(size, 1, &zeroed);

@@ -22,7 +22,10 @@ struct alloc_fast {
 	uintptr_t base;        /* as in addr_map */
 	size_t units;          /* as in addr_map, or 0: go slow */
 	const uint32_t *entry; /* as in addr_map */
+	size_t counted_end;    /* sizes below this are counted: sample.c */
 } __attribute__((aligned(CACHE_LINE)));
+
+_Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
 
 extern struct alloc_fast alloc_fast;
 

@@ -35,15 +35,15 @@
  *	UMEM_OPTIONS=hardened, or a checker such as valgrind.
  *
  * On and off
- *	mean, sampling.small_end and alloc_fast.small_end change one after the
+ *	mean, counted_end and small_end (of alloc_fast) change one after the
  *	other, and a thread may see any mixture of old and new:
- *	fast small_end set		nothing is counted, as when off
- *	fast 0, sampling.small_end set	counted; at the end of its stretch a
- *					thread reads mean, and 0 means no
- *	both 0				the section by class_alloc(): right,
- *					only slower
- *	So every order of stores is right.  sampling.small_end is set only
- *	where there are sections.  A command outside writes the same words
+ *	small_end set		nothing is counted, as when off
+ *	0, counted_end set	counted; at the end of its stretch a thread
+ *				reads mean, and 0 means no
+ *	both 0			the section by class_alloc(): right, only
+ *				slower
+ *	So every order of stores is right.  counted_end is set only where there
+ *	are sections.  A command outside writes the same words
  *	while all threads stand still; if one of them was about to store
  *	them, alloc_choose_paths() looks again after it has.
  *
@@ -598,6 +598,7 @@ DESCRIBE_TABLE(described) = {
     DESCRIBE_VARIABLE(alloc_fast),
     DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, small_end),
     DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, units),
+    DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, counted_end),
     DESCRIBE_CONSTANT(SIZE_SMALL),
     DESCRIBE_VARIABLE(sampling),
     DESCRIBE_VARIABLE(samples),
@@ -607,7 +608,6 @@ DESCRIBE_TABLE(described) = {
     DESCRIBE_CONSTANT(SAMPLE_LIVE),
     DESCRIBE_CONSTANT(SAMPLE_FREED),
     DESCRIBE_BYTES("sample", struct sample),
-    DESCRIBE_MEMBER("sampling", struct sampling, small_end),
     DESCRIBE_MEMBER("sampling", struct sampling, mean),
     DESCRIBE_MEMBER("sampling", struct sampling, generation),
     DESCRIBE_MEMBER("sampling", struct sampling, able),

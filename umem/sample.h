@@ -10,7 +10,6 @@
  * the command from outside the process (tools/cmd_sample.c).
  */
 struct sampling {
-	size_t small_end;    /* [a] smaller sizes are counted by alloc_slow() */
 	size_t mean;         /* [a] bytes from one sample to the next; 0: off */
 	uint32_t generation; /* [a] another after each change of mean */
 	uint32_t able;       /* started, and nothing debugs or checks */

@@ -200,7 +200,7 @@ void umem_nofail_callback(umem_nofail_callback_t *callback);
 void umem_setmtbf(uint32_t mtbf);
 
 /* The mean of umem_sample() and UMEM_OPTIONS=sample, unless another is given. */
-#define UMEM_SAMPLE_DEFAULT ((size_t)512 * 1024)
+#define UMEM_SAMPLE_DEFAULT ((size_t)1024 * 1024)
 
 /*
  * umem_sample - remember one allocation in about so many bytes, from now on

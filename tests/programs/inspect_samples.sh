@@ -120,7 +120,7 @@ for mode in rseq locked; do
 		echo "samples before it was turned on"
 		exit 1
 	fi
-	expect 0 "^$pid: one sample in about 524288 bytes$" sample "$pid" default
+	expect 0 "^$pid: one sample in about 1048576 bytes$" sample "$pid" default
 	sample_grows || { echo "$mode: no samples when on"; exit 1; }
 	expect 0 "^$pid: one sample in about 100 bytes$" sample "$pid" 100
 	sample_grows || { echo "$mode: no samples at 100"; exit 1; }
