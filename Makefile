@@ -113,7 +113,7 @@ $B/libumem.a: $(INNER_O)
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/run.o=$O/bin$(LIBDIR)/run.o)
-TOOL_LIBS := $(if $(CROSS),,-ldw -lelf)
+TOOL_LIBS := $(if $(CROSS),,-ldw -lelf) -lm
 $(TOOLS): $(TOOL_O)
 	$(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)

@@ -12,6 +12,7 @@
 
 #include "tools/audit.h"
 #include "tools/print.h"
+#include "tools/samples.h"
 #include "tools/symbols.h"
 
 /* More and larger chunks than any log has. */
@@ -90,6 +91,19 @@ audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 	    c->debug & UMF_AUDIT, audit);
 }
 
+static bool
+audit_of_sample(const struct sample *s, struct audit *audit)
+{
+	*audit = (struct audit){.at = s->record,
+	    .addr = s->at,
+	    .size = s->size,
+	    .depth = s->depth,
+	    .timestamp = s->time,
+	    .thread = s->thread,
+	    .stack = s->stack};
+	return true;
+}
+
 bool
 audit_of_large(
     struct model *model, const struct large *large, struct audit *audit)
@@ -99,6 +113,8 @@ audit_of_large(
 	char tag[24];
 	uint64_t bufctl;
 
+	if (large->sample != NULL)
+		return audit_of_sample(large->sample, audit);
 	if (cache == NULL || get(model, cache, L_CACHE_DEBUG) == 0 ||
 	    !target_peek(model->target, large->at + large->bytes - sizeof(tag),
 		tag, sizeof(tag)))
@@ -115,7 +131,10 @@ audit_read(struct model *model, uint64_t at, struct audit *audit)
 {
 	const struct cache *c;
 	uint64_t large = layout_value(model->layout, L_DEBUG_LARGE_CACHE);
+	const struct sample *s = samples_by_record(model, at);
 
+	if (s != NULL)
+		return audit_of_sample(s, audit);
 	if (!read_record(model, at, false, audit))
 		return false;
 	for (size_t i = 0; i < model->ncaches; i++) {
@@ -171,7 +190,7 @@ audit_cache_name(struct model *model, const struct audit *audit)
 			return model->caches[i].name;
 	if (audit->cache == layout_value(model->layout, L_DEBUG_LARGE_CACHE))
 		return "umem_oversize";
-	return "?";
+	return audit->cache == 0 ? "umem_sample" : "?";
 }
 
 void

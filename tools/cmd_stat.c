@@ -7,6 +7,7 @@
 
 #include "tools/model.h"
 #include "tools/print.h"
+#include "tools/samples.h"
 #include "tools/stat.h"
 #include "umem/umem.h"
 
@@ -116,6 +117,7 @@ command_status(int argc, char **argv)
 		json_address("heap", model->base);
 		json_number("own_bytes", mapped);
 		json_number("threads", model->target->nthreads);
+		json_number("sample_bytes", samples_mean(model));
 		json_close();
 		return EXIT_FINE;
 	}
@@ -127,6 +129,11 @@ command_status(int argc, char **argv)
 	    model->base);
 	printf("Own memory:     %s\n", human(mapped));
 	printf("Threads:        %zu\n", model->target->nthreads);
+	if (samples_mean(model) == 0)
+		puts("Sampling:       off");
+	else
+		printf("Sampling:       one in %s bytes\n",
+		    human(samples_mean(model)));
 	print_logs(model);
 	print_messages(model);
 	return EXIT_FINE;
@@ -248,7 +255,7 @@ larges_bytes(const struct model *model)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < model->nlarges; i++)
-		bytes += model->larges[i].bytes;
+		bytes += model->larges[i].size;
 	return bytes;
 }
 

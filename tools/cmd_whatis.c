@@ -11,6 +11,7 @@
 #include "tools/model.h"
 #include "tools/print.h"
 #include "tools/roots.h"
+#include "tools/samples.h"
 #include "tools/whatis.h"
 #include "umem/umem.h"
 #include "vmem/vmem.h"
@@ -212,7 +213,7 @@ say_unknown(uint64_t at)
 static void
 say_all(struct model *model, uint64_t at, bool all)
 {
-	bool found = say_object(model, at);
+	bool found = samples_say(model, at) || say_object(model, at);
 
 	if (!found || all)
 		found |= say_segments(model, at, all);

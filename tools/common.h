@@ -91,6 +91,8 @@ int command_grep(int argc, char **argv);
 int command_leaks(int argc, char **argv);
 int command_log(int argc, char **argv);
 int command_run(int argc, char **argv);
+int command_sample(int argc, char **argv);
+int command_samples(int argc, char **argv);
 int command_segments(int argc, char **argv);
 int command_sizes(int argc, char **argv);
 int command_stat(int argc, char **argv);

@@ -31,6 +31,12 @@
 	X(LOGS, "&logs")                                                       \
 	X(ERROR_BUFFER, "&umem_error_buffer")                                  \
 	X(ERROR_BEGIN, "&umem_error_begin")                                    \
+	X(ALLOC_FAST, "&alloc_fast")                                           \
+	X(SAMPLING, "&sampling")                                               \
+	X(SAMPLES, "&samples")                                                 \
+	X(NSAMPLES, "&nsamples")                                               \
+	X(NTAKEN, "&ntaken")                                                   \
+	X(NLOST, "&nlost")                                                     \
 	X(BUFCTL_NEVER, "=BUFCTL_NEVER")                                       \
 	X(BUFCTL_ALLOCATED, "=BUFCTL_ALLOCATED")                               \
 	X(BUFCTL_FREE, "=BUFCTL_FREE")                                         \
@@ -57,6 +63,30 @@
 	X(MAGAZINE_BYTES, "=magazine")                                         \
 	X(SEGMENT_BYTES, "=segment")                                           \
 	X(SLAB_BYTES, "=slab")                                                 \
+	X(SIZE_SMALL, "=SIZE_SMALL")                                           \
+	X(SAMPLE_LIVE, "=SAMPLE_LIVE")                                         \
+	X(SAMPLE_FREED, "=SAMPLE_FREED")                                       \
+	X(SAMPLE_BYTES, "=sample")                                             \
+	X(FAST_SMALL_END, "alloc_fast.small_end")                              \
+	X(FAST_UNITS, "alloc_fast.units")                                      \
+	X(FAST_COUNTED_END, "alloc_fast.counted_end")                          \
+	X(SAMPLING_MEAN, "sampling.mean")                                      \
+	X(SAMPLING_GENERATION, "sampling.generation")                          \
+	X(SAMPLING_ABLE, "sampling.able")                                      \
+	X(SAMPLE_AT, "sample.at")                                              \
+	X(SAMPLE_SPAN, "sample.span")                                          \
+	X(SAMPLE_SIZE, "sample.size")                                          \
+	X(SAMPLE_MEAN, "sample.mean")                                          \
+	X(SAMPLE_TIME, "sample.time")                                          \
+	X(SAMPLE_THREAD, "sample.thread")                                      \
+	X(SAMPLE_FREED_TIME, "sample.freed_time")                              \
+	X(SAMPLE_FREED_THREAD, "sample.freed_thread")                          \
+	X(SAMPLE_STATE, "sample.state")                                        \
+	X(SAMPLE_DEPTH, "sample.depth")                                        \
+	X(SAMPLE_FREED_DEPTH, "sample.freed_depth")                            \
+	X(SAMPLE_GUARDED, "sample.guarded")                                    \
+	X(SAMPLE_NFRAMES, "sample.nframes")                                    \
+	X(SAMPLE_STACK, "sample.stack[0]")                                     \
 	X(LIST_NEXT, "list.next")                                              \
 	X(SLAB_LINK, "slab.link")                                              \
 	X(SLAB_STORE, "slab.store")                                            \

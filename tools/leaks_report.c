@@ -20,6 +20,7 @@
 
 enum kind {
 	LARGE,
+	SAMPLED,
 	BUFFER,
 	AUDITED
 };
@@ -79,7 +80,9 @@ collect(struct model *model, struct slab *slab, struct large *large, unsigned i)
 	*leak = (struct leak){.kind = slab ? BUFFER : LARGE,
 	    .cache = slab ? &model->caches[slab->cache] : NULL,
 	    .at = slab ? slab_chunk_at(model, slab, i) : large->at,
-	    .bytes = slab ? model->caches[slab->cache].bufsize : large->bytes};
+	    .bytes = slab ? model->caches[slab->cache].bufsize : large->size};
+	if (large != NULL && large->sample != NULL)
+		leak->kind = SAMPLED;
 	if (!has_record(model, slab, large, i, &audit) || audit.depth == 0)
 		return;
 	leak->bufctl = audit.at;
@@ -232,8 +235,10 @@ print_total(enum kind kind)
 	puts("----------------------------------------------------------------"
 	     "--------");
 	printf("%16s %7lu %s%s, %lu byte%s\n", "Total", n,
-	    kind == LARGE ? "oversized leak" : "buffer", n == 1 ? "" : "s",
-	    bytes, bytes == 1 ? "" : "s");
+	    kind == LARGE     ? "oversized leak"
+	    : kind == SAMPLED ? "sampled buffer"
+			      : "buffer",
+	    n == 1 ? "" : "s", bytes, bytes == 1 ? "" : "s");
 }
 
 static void
@@ -241,16 +246,16 @@ print_row(const struct group *g)
 {
 	char first[48];
 
-	if (g->leak->kind != LARGE)
+	if (g->leak->cache != NULL)
 		snprintf(first, sizeof(first), "%016lx", g->leak->cache->at);
 	else if (g->least == g->most)
 		snprintf(first, sizeof(first), "%lu", g->least);
 	else
 		snprintf(first, sizeof(first), "%lu-%lu", g->least, g->most);
 	printf("%-16s %7zu %016lx %s\n", first, g->n,
-	    g->leak->kind == LARGE     ? g->segment
-	    : g->leak->kind == AUDITED ? g->oldest->bufctl
-				       : g->oldest->at,
+	    g->leak->kind == LARGE    ? g->segment
+	    : g->leak->kind == BUFFER ? g->oldest->at
+				      : g->oldest->bufctl,
 	    g->caller);
 }
 
@@ -258,8 +263,8 @@ print_row(const struct group *g)
 static bool
 print_table(enum kind kind, bool behind)
 {
-	static const char *const heads[][2] = {
-	    {"BYTES", "VMEM_SEG"}, {"CACHE", "BUFFER"}, {"CACHE", "BUFCTL"}};
+	static const char *const heads[][2] = {{"BYTES", "VMEM_SEG"},
+	    {"BYTES", "SAMPLE"}, {"CACHE", "BUFFER"}, {"CACHE", "BUFCTL"}};
 	bool any = false;
 
 	for (size_t i = 0; i < ngroups; i++) {
@@ -286,6 +291,9 @@ print_detail(struct model *model, const struct group *g)
 	if (g->leak->kind == LARGE)
 		printf("\numem_oversize leak: %zu vmem_seg%s, %lu bytes\n",
 		    g->n, g->n == 1 ? "" : "s", g->bytes);
+	else if (g->leak->kind == SAMPLED)
+		printf("\numem_sample leak: %zu buffer%s, %lu bytes\n", g->n,
+		    g->n == 1 ? "" : "s", g->bytes);
 	else
 		printf("\n%s leak: %zu buffer%s, %lu bytes each, %lu bytes "
 		       "total\n",
@@ -352,10 +360,12 @@ json_group(struct model *model, const struct group *g, bool details)
 	struct audit audit;
 
 	json_open(NULL, '{');
-	json_text("kind", g->leak->kind == LARGE ? "oversized" : "buffer");
+	json_text("kind", g->leak->kind == LARGE     ? "oversized"
+			  : g->leak->kind == SAMPLED ? "sampled"
+						     : "buffer");
 	if (g->leak->kind == LARGE) {
 		json_address("vmem_seg", g->segment);
-	} else {
+	} else if (g->leak->cache != NULL) {
 		json_text("cache", g->leak->cache->name);
 		json_address("cache_address", g->leak->cache->at);
 	}

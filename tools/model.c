@@ -32,6 +32,7 @@
 
 #include "tools/model.h"
 #include "tools/roots.h"
+#include "tools/samples.h"
 
 #define CPU_CLAIMED ((uint64_t)1 << 63)
 
@@ -334,7 +335,28 @@ take_large(struct model *model, size_t unit, uint64_t bytes)
 	large = &model->larges[model->nlarges++];
 	*large = (struct large){
 	    .at = model->base + ((uint64_t)unit << model->unit_shift),
-	    .bytes = bytes};
+	    .bytes = bytes,
+	    .size = bytes};
+}
+
+/* A sample starts somewhere in its span, and may have been freed there. */
+static void
+take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
+{
+	uint64_t span = model->base + ((uint64_t)unit << model->unit_shift);
+	const struct sample *s = samples_of(model, index, span);
+	struct large *large;
+
+	if (s != NULL && !s->live)
+		return;
+	take_large(model, unit, bytes);
+	if (s == NULL)
+		return;
+	large = &model->larges[model->nlarges - 1];
+	large->at = s->at;
+	large->bytes = span + bytes - s->at;
+	large->size = s->size;
+	large->sample = s;
 }
 
 static void
@@ -355,7 +377,10 @@ take_map(struct model *model)
 		if (owner[i] == 0 || model->unit[i] != 0)
 			continue;
 		if (owner[i] & 1) {
-			take_large(model, i, owner[i] - 1);
+			uint64_t below = owner[i] % unit;
+
+			take_sample(
+			    model, i, owner[i] - below, (uint32_t)(below / 2));
 			continue;
 		}
 		slab = take_slab(model, owner[i]);
@@ -853,6 +878,7 @@ model_take(struct target *target, const struct layout *layout, bool everything)
 		roots_copy(model);
 	target_release(target);
 	take_caches(model);
+	samples_take(model);
 	take_map(model);
 	take_sourced(model);
 	take_magazines(model);

@@ -42,9 +42,13 @@ struct slab {
 	uint64_t *marked; /* reached; leaks.c */
 };
 
+struct sample;
+
 struct large {
 	uint64_t at;
-	uint64_t bytes;
+	uint64_t bytes;              /* that may be used */
+	uint64_t size;               /* of a sample: as asked for; else bytes */
+	const struct sample *sample; /* or NULL; see samples.h */
 	bool marked;
 };
 
@@ -74,6 +78,8 @@ struct model {
 	size_t nslabs, slabs_room;
 	struct large *larges; /* by address */
 	size_t nlarges, larges_room;
+	struct sample *samples; /* by number; some are not in use */
+	size_t nsamples;
 	struct arena *arenas; /* a child after its source */
 	size_t narenas, arenas_room;
 	uint32_t *sourced; /* slabs outside the map, by span */

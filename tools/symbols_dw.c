@@ -83,11 +83,19 @@ static const char *
 find_name(struct target *target, uint64_t pc)
 {
 	const struct mapping *m = target_mapping(target, pc - 1);
-	const char *file = m && m->name[0] ? base_name(m->name) : NULL;
+	const char *file = m && m->name[0] ? m->name : NULL;
 	Dwfl_Module *module = dwfl ? dwfl_addrmodule(dwfl, pc - 1) : NULL;
 	const char *name = NULL;
+	GElf_Addr start = m ? m->start : 0;
 	GElf_Off offset = 0;
 	GElf_Sym symbol;
+
+	/* A core has no mappings of code, but the dynamic linker's list. */
+	if (module != NULL && file == NULL)
+		file = dwfl_module_info(
+		    module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
+	if (file != NULL)
+		file = base_name(file);
 
 	if (module != NULL)
 		name = dwfl_module_addrinfo(
@@ -95,7 +103,7 @@ find_name(struct target *target, uint64_t pc)
 	if (name != NULL && file != NULL)
 		return xprint("%s`%s+0x%lx", file, name, offset + 1);
 	if (file != NULL)
-		return xprint("%s+0x%lx", file, pc - m->start);
+		return xprint("%s+0x%lx", file, pc - start);
 	return xprint("0x%lx", pc);
 }
 

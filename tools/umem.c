@@ -44,6 +44,11 @@ static const struct command commands[] = {
 	"are buffers of debugged caches whole? status 1 if not"},
     {"users", command_users, "[-ef] [--json] PID|CORE [CACHE ...]",
 	"who has how much, by stack; -e also who has little, -f each buffer"},
+    {"samples", command_samples, "[-v] [--folded] [--json] PID|CORE",
+	"live samples by caller, with what they stand for; -v with stacks,\n"
+	"--folded for flame graphs"},
+    {"sample", command_sample, "PID BYTES|default|off",
+	"have one allocation in about so many bytes sampled, from now on"},
     {"log", command_log, "[-r] [-l transaction|fail|slab] [--json] PID|CORE",
 	"the transaction log, newest first; -r without stacks"},
     {"bufctl", command_bufctl,

@@ -19,6 +19,8 @@
  *	leaves the test to the slab (bound 2^32 - 1, magic 0) where it is not.
  *	A class of 64 KiB or more has at most one start in a unit, and a phase
  *	that makes the distance to it a multiple of the unit.
+ *	A large block starts where its unit does, but for a sample, whose
+ *	phase leads from its start to the next unit's.
  *	An entry of a unit that is the inside of a single-chunk slab or of a
  *	large block is 0, as that of a foreign unit is.
  *
@@ -175,12 +177,19 @@ addr_map_slab(
 void
 addr_map_large(void *at, size_t bytes)
 {
-	size_t unit = addr_map_unit(at);
+	addr_map_sample(at, bytes, at, 0);
+}
 
-	__atomic_store_n(
-	    &addr_map.owner[unit], (void *)(bytes | 1), __ATOMIC_RELEASE);
-	__atomic_store_n(
-	    &addr_map.entry[unit], entry_class(ADDR_LARGE), __ATOMIC_RELEASE);
+void
+addr_map_sample(void *at, size_t bytes, const void *start, uint32_t index)
+{
+	size_t unit = addr_map_unit(at);
+	uint16_t phase = (uint16_t) - (uintptr_t)start;
+
+	__atomic_store_n(&addr_map.owner[unit], (void *)(bytes | index * 2 | 1),
+	    __ATOMIC_RELEASE);
+	__atomic_store_n(&addr_map.entry[unit],
+	    entry_class(ADDR_LARGE) | (uint32_t)phase << 16, __ATOMIC_RELEASE);
 }
 
 void

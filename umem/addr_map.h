@@ -13,7 +13,7 @@ struct addr_map {
 	uintptr_t base;  /* of the heap's slot */
 	size_t units;    /* 0 before start: nothing is in the map */
 	uint32_t *entry; /* [a] one a unit: see addr_map_at(), addr_map_x() */
-	void **owner;    /* [a] one a unit: slab, or large block's bytes | 1 */
+	void **owner;    /* [a] one a unit: slab, or large block: see below */
 	struct cpu_guard guard[256]; /* by class */
 };
 
@@ -38,6 +38,9 @@ bool addr_map_cover(void *at, size_t bytes);
 void addr_map_slab(
     void *at, size_t bytes, unsigned c, size_t chunk, size_t first, void *slab);
 void addr_map_large(void *at, size_t bytes);
+
+/* A large block that is sample number index, and starts in the unit at at. */
+void addr_map_sample(void *at, size_t bytes, const void *start, uint32_t index);
 void addr_map_clear(void *at, size_t bytes);
 
 void addr_map_lock_for_fork(void);
@@ -62,11 +65,25 @@ addr_map_owner(const void *p)
 	return __atomic_load_n(&addr_map.owner[unit], __ATOMIC_ACQUIRE);
 }
 
+/*
+ * The owner of a large block: its bytes, which are whole units; in the bits
+ * below, the number of the sample that it is (0: none), and 1 in the lowest.
+ */
+#define ADDR_SAMPLES (HEAP_UNIT / 2)
+
 /* The bytes of a large block, or 0 if the owner is a slab or nothing. */
 static inline size_t
 addr_map_large_bytes(void *owner)
 {
-	return (uintptr_t)owner & 1 ? (uintptr_t)owner - 1 : 0;
+	return (uintptr_t)owner & 1 ? align_down((uintptr_t)owner, HEAP_UNIT)
+				    : 0;
+}
+
+/* Of the owner of a large block. */
+static inline uint32_t
+addr_map_sample_index(void *owner)
+{
+	return (uint32_t)((uintptr_t)owner % HEAP_UNIT / 2);
 }
 
 /* Where the header of an entry's class is, from header 0. */

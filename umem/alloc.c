@@ -18,6 +18,7 @@
 #include "umem/large.h"
 #include "umem/misuse.h"
 #include "umem/nofail.h"
+#include "umem/sample.h"
 #include "umem/shrink.h"
 #include "umem/update.h"
 #include "vmem/os.h"
@@ -27,22 +28,35 @@ struct alloc_fast alloc_fast;
 /* One for memory of our own structures, one for the block itself. */
 #define RECLAIM_TRIES 2
 
-/* What alloc_go_slow() has put away. */
-static size_t small_end_kept;
-static size_t units_kept;
+/* Class byte that the address map does not have: a large block and sample. */
+#define CLASS_SAMPLE (ADDR_LARGE - 1)
 
-void
-alloc_go_slow(bool slow)
+static inline void
+set_word(size_t *word, size_t value)
 {
-	if (slow && alloc_fast.units != 0) {
-		small_end_kept = alloc_fast.small_end;
-		units_kept = alloc_fast.units;
-		alloc_fast.small_end = 0;
-		alloc_fast.units = 0;
-	} else if (!slow && units_kept != 0) {
-		alloc_fast.small_end = small_end_kept;
-		alloc_fast.units = units_kept;
-	}
+	/* Before what the caller reads next. */
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+/* Who changes one of the two meanwhile may not see what is stored for it. */
+void
+alloc_choose_paths(void)
+{
+	size_t mean;
+	uint32_t mtbf;
+
+	if (alloc_fast.hot == NULL)
+		return;
+	do {
+		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
+		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
+		set_word(&alloc_fast.units, mtbf == 0 ? addr_map.units : 0);
+		set_word(&alloc_fast.counted_end,
+		    mtbf == 0 && mean != 0 ? SIZE_SMALL + 1 : 0);
+		set_word(&alloc_fast.small_end,
+		    mtbf == 0 && mean == 0 ? SIZE_SMALL + 1 : 0);
+	} while (__atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST) != mean ||
+		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
 }
 
 /* The section again, for classes that the small table does not have. */
@@ -121,8 +135,9 @@ engine_alloc(size_t size, bool *zeroed)
 	return p != NULL ? p : no_memory(size);
 }
 
-void *
-alloc_slow(size_t size)
+/* A size that has been counted. */
+static noinline void *
+counted_alloc(size_t size)
 {
 	bool zeroed;
 	void *object;
@@ -137,6 +152,54 @@ alloc_slow(size_t size)
 	return engine_alloc(size, &zeroed);
 }
 
+/* A sample if it is due; else NULL.  The size has not been counted. */
+static noinline void *
+sampled_alloc(size_t size, size_t align, bool *zeroed)
+{
+	return sample_is_due(size) ? sample_take(size, align, zeroed) : NULL;
+}
+
+/* The thread has counted size and come to the end of its stretch. */
+static noinline void *
+alloc_at_end(size_t size)
+{
+	bool zeroed;
+	void *p = NULL;
+
+	if (sample_ran_out(size))
+		p = sample_take(size, 1, &zeroed);
+	return p != NULL ? p : counted_alloc(size);
+}
+
+static noinline void *
+uncounted_alloc(size_t size)
+{
+	bool zeroed;
+	void *p = sampled_alloc(size, 1, &zeroed);
+
+	return p != NULL ? p : counted_alloc(size);
+}
+
+void *
+alloc_slow(size_t size)
+{
+	void *object;
+
+	/* What alloc_get() does while small sizes need not be counted. */
+	if (size < alloc_fast.counted_end) {
+		if (unlikely(!sample_spend(size)))
+			return alloc_at_end(size);
+		if (likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+			       size_class_small(size) * sizeof(struct cpu_hot),
+			       &object) == RSEQ_OK))
+			return object;
+		return counted_alloc(size);
+	}
+	if (unlikely(sample_is_on()))
+		return uncounted_alloc(size);
+	return counted_alloc(size);
+}
+
 /* Above this, dropping dirty pages is cheaper than writing zeros. */
 #define CLEAR_BY_PURGE (32 * MIB)
 
@@ -146,10 +209,13 @@ alloc_zeroed(size_t size)
 	bool zeroed = false;
 	void *p;
 
-	if (size < alloc_fast.small_end)
+	if (size < alloc_fast.small_end || size < alloc_fast.counted_end) {
 		p = alloc_get(size);
-	else
-		p = engine_alloc(size, &zeroed);
+	} else {
+		p = !sample_is_on() ? NULL : sampled_alloc(size, 1, &zeroed);
+		if (p == NULL)
+			p = engine_alloc(size, &zeroed);
+	}
 	if (p == NULL || zeroed)
 		return p;
 	if (size < CLEAR_BY_PURGE || debug_large() ||
@@ -199,7 +265,14 @@ alloc_aligned(size_t size, size_t align)
 	/* malloc() aligns so anyway: 16 from 16 bytes on, 8 below. */
 	if (align <= 8 || (align == 16 && size >= 16))
 		return alloc_get(size);
-	p = try_aligned(size, align);
+	p = NULL;
+	if (unlikely(sample_is_on())) {
+		bool zeroed;
+
+		p = sampled_alloc(size, align, &zeroed);
+	}
+	if (p == NULL)
+		p = try_aligned(size, align);
 	for (int i = 0; p == NULL && i < RECLAIM_TRIES; i++) {
 		if (!update_reclaim(size))
 			break;
@@ -208,9 +281,15 @@ alloc_aligned(size_t size, size_t align)
 	return p != NULL ? p : no_memory(size);
 }
 
+static uint32_t
+sample_of(const void *p)
+{
+	return addr_map_sample_index(addr_map_owner(p));
+}
+
 /*
- * Class of a block, ADDR_LARGE with its bytes, or the end of the program; 0
- * if it is debugged with noabort, and the misuse was reported.
+ * Class of a block with its bytes, ADDR_LARGE or CLASS_SAMPLE, or the end of
+ * the program; 0 if it is debugged with noabort, and the misuse was reported.
  */
 static unsigned
 block_class(const void *p, size_t *bytes, const char *who)
@@ -228,10 +307,17 @@ block_class(const void *p, size_t *bytes, const char *who)
 		debug_bad_address(p);
 		return 0;
 	}
-	if (addr_map_class(entry) == ADDR_LARGE)
-		*bytes = addr_map_large_bytes(addr_map_owner(p));
-	else
-		*bytes = size_classes.bytes[addr_map_class(entry)];
+	if (addr_map_class(entry) == ADDR_LARGE) {
+		void *owner = addr_map_owner(p);
+		uint32_t index = addr_map_sample_index(owner);
+
+		*bytes = addr_map_large_bytes(owner);
+		if (likely(index == 0))
+			return ADDR_LARGE;
+		*bytes = sample_usable(index, who);
+		return CLASS_SAMPLE;
+	}
+	*bytes = size_classes.bytes[addr_map_class(entry)];
 	return addr_map_class(entry);
 }
 
@@ -241,7 +327,7 @@ free_debugged(unsigned class, void *p, size_t size, unsigned kind)
 {
 	if (class == 0)
 		return true;
-	if (!debug_owns(class))
+	if (class == CLASS_SAMPLE || !debug_owns(class))
 		return false;
 	if (class == ADDR_LARGE)
 		debug_large_free(p, size, kind);
@@ -262,6 +348,11 @@ free_as(void *p, const char *who)
 		return;
 	if (class == ADDR_LARGE) {
 		large_free(p, bytes);
+		update_poll();
+		return;
+	}
+	if (class == CLASS_SAMPLE) {
+		sample_free(sample_of(p), who);
 		update_poll();
 		return;
 	}
@@ -319,6 +410,25 @@ resize_class(void *p, size_t bytes, size_t size)
 	return q;
 }
 
+/* A large one grows as other large ones do, and stays a sample. */
+static void *
+resize_sample(void *p, size_t bytes, size_t size)
+{
+	uint32_t index = sample_of(p);
+	void *q;
+
+	if (bytes <= SIZE_CLASS_MAX || size <= SIZE_CLASS_MAX) {
+		q = resize_class(p, bytes, size);
+		if (q == p)
+			sample_stays(index, size);
+		return q;
+	}
+	q = sample_resize(index, size);
+	if (q == NULL && update_reclaim(size))
+		q = sample_resize(index, size);
+	return q != NULL ? q : no_memory(size);
+}
+
 /* In the same chunk, or to another; anew, if that is the only way. */
 static void *
 resize_debugged(unsigned class, void *p, size_t size)
@@ -361,6 +471,8 @@ alloc_resize(void *p, size_t size)
 	if (unlikely(!umem_ready()))
 		misuse("realloc", p, "not an address of the heap");
 	class = block_class(p, &bytes, "realloc");
+	if (unlikely(class == CLASS_SAMPLE))
+		return resize_sample(p, bytes, size);
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
 	if (class != ADDR_LARGE ||
@@ -385,11 +497,20 @@ alloc_usable(const void *p, const char *who)
 	class = block_class(p, &bytes, who);
 	if (unlikely(debug.on) && class == 0)
 		return 0;
-	if (unlikely(debug_owns(class))) {
+	if (likely(class != CLASS_SAMPLE) && unlikely(debug_owns(class))) {
 		bytes = debug_usable(class, p);
 		return bytes == SIZE_MAX ? 0 : bytes;
 	}
 	return bytes;
+}
+
+/* The class that a sample would be of, if it were none. */
+static unsigned
+sample_class(const void *p)
+{
+	unsigned class = size_class_of(sample_size(sample_of(p)));
+
+	return class == 0 ? ADDR_LARGE : class;
 }
 
 /* May a block of so many bytes have been asked for, or resized, with size? */
@@ -414,7 +535,7 @@ alloc_free_sized_slow(void *p, size_t size, const char *who)
 	class = block_class(p, &bytes, who);
 	if (unlikely(debug.on) && free_debugged(class, p, size, KIND_MALLOC))
 		return;
-	if (!fits(class, bytes, size))
+	if (!fits(class == CLASS_SAMPLE ? sample_class(p) : class, bytes, size))
 		misuse_size(who, p, size);
 	free_as(p, who);
 }
@@ -478,6 +599,17 @@ umem_zalloc(size_t size, int flags)
 	return sized_alloc(size, 0, flags, true);
 }
 
+/* Is size what a block of umem_alloc() of this class was asked for with? */
+static bool
+size_is_right(const void *p, unsigned class, size_t bytes, size_t size)
+{
+	if (class == CLASS_SAMPLE)
+		class = sample_class(p);
+	if (class == ADDR_LARGE)
+		return align_up(size, HEAP_UNIT) == bytes;
+	return size_class_of(size) == class && size != 0;
+}
+
 static noinline void
 sized_free_slow(void *p, size_t size)
 {
@@ -493,9 +625,7 @@ sized_free_slow(void *p, size_t size)
 	class = block_class(p, &bytes, "umem_free");
 	if (unlikely(debug.on) && free_debugged(class, p, size, KIND_UMEM))
 		return;
-	if (unlikely(class == ADDR_LARGE
-			 ? align_up(size, HEAP_UNIT) != bytes
-			 : size_class_of(size) != class || size == 0))
+	if (unlikely(!size_is_right(p, class, bytes, size)))
 		misuse_size("umem_free", p, size);
 	if (unlikely(checker_on) && !debug.on)
 		checker_block_end(p, bytes);
@@ -509,8 +639,7 @@ umem_free(const void *buf, size_t size)
 	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 
 	/* size - 1: none is for the slow way. */
-	if (likely(unit < alloc_fast.units) &&
-	    likely(size - 1 < alloc_fast.small_end - 1)) {
+	if (likely(unit < alloc_fast.units) && likely(size - 1 < SIZE_SMALL)) {
 		uint32_t entry = alloc_fast.entry[unit];
 		unsigned class = size_class_small(size);
 

@@ -5,6 +5,7 @@
  * restartable section.  What they cannot do, they leave to alloc.c by a tail
  * call.  They do not ask whether the library is started: before that, and in
  * the locked mode, small_end and units are 0, so that every call is slow.
+ * While there is sampling small_end is 0, and alloc_slow() counts (sample.c).
  */
 #ifndef UMEM_ALLOC_H
 #define UMEM_ALLOC_H
@@ -21,7 +22,10 @@ struct alloc_fast {
 	uintptr_t base;        /* as in addr_map */
 	size_t units;          /* as in addr_map, or 0: go slow */
 	const uint32_t *entry; /* as in addr_map */
+	size_t counted_end;    /* sizes below this are counted: sample.c */
 } __attribute__((aligned(CACHE_LINE)));
+
+_Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
 
 extern struct alloc_fast alloc_fast;
 
@@ -48,8 +52,8 @@ void *alloc_resize(void *p, size_t size);
 /* Bytes that may be used of a block. */
 size_t alloc_usable(const void *p, const char *who);
 
-/* The fast paths off (for umem_setmtbf) and on again. */
-void alloc_go_slow(bool slow);
+/* Fast paths on or off, as umem_setmtbf() and umem_sample() want them. */
+void alloc_choose_paths(void);
 
 static inline __attribute__((always_inline)) void *
 alloc_get(size_t size)
@@ -90,8 +94,7 @@ alloc_free_sized(void *p, size_t size, const char *who)
 {
 	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 
-	if (likely(unit < alloc_fast.units) &&
-	    likely(size < alloc_fast.small_end)) {
+	if (likely(unit < alloc_fast.units) && likely(size <= SIZE_SMALL)) {
 		uint32_t entry = alloc_fast.entry[unit];
 
 		if (likely(addr_map_class(entry) == size_class_small(size)) &&

@@ -18,6 +18,7 @@
 #include "umem/cache.h"
 #include "umem/debug.h"
 #include "umem/fork.h"
+#include "umem/sample.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
@@ -47,6 +48,7 @@ fork_prepare(void)
 	heap_lock_for_fork();
 	addr_map_lock_for_fork();
 	meta_lock_for_fork();
+	sample_lock_for_fork();
 	debug_lock_for_fork();
 	lock_fork_begin();
 }
@@ -56,6 +58,7 @@ let_go(bool child)
 {
 	lock_fork_end();
 	debug_unlock_for_fork(child);
+	sample_unlock_for_fork(child);
 	meta_unlock_for_fork();
 	addr_map_unlock_for_fork();
 	heap_unlock_for_fork();

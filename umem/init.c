@@ -28,6 +28,7 @@
 #include "umem/log.h"
 #include "umem/nofail.h"
 #include "umem/options.h"
+#include "umem/sample.h"
 #include "umem/update.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
@@ -199,15 +200,20 @@ join_rooms(void)
 	 * Without magazines the headers of the classes belong to nobody and
 	 * refuse everything, as header 0 does.
 	 */
-	alloc_fast.units = addr_map.units;
-	alloc_fast.small_end = SIZE_SMALL + 1;
-	if (mtbf_interval != 0)
-		alloc_go_slow(true);
+	alloc_choose_paths();
+	return true;
+}
+
+static bool
+start_sampling(void)
+{
+	sample_start();
 	return true;
 }
 
 static bool (*const steps[])(void) = {read_options, heap_start, start_cpus,
-    addr_map_start, start_debugging, make_class_caches, join_rooms};
+    addr_map_start, start_debugging, make_class_caches, join_rooms,
+    start_sampling};
 
 static void
 say_mode(void)

@@ -92,6 +92,6 @@ umem_setmtbf(uint32_t mtbf)
 {
 	if (!umem_ready())
 		return;
-	__atomic_store_n(&mtbf_interval, mtbf, __ATOMIC_RELAXED);
-	alloc_go_slow(mtbf != 0);
+	__atomic_store_n(&mtbf_interval, mtbf, __ATOMIC_SEQ_CST);
+	alloc_choose_paths();
 }

@@ -22,6 +22,7 @@
 #include "umem/log.h"
 #include "umem/nofail.h"
 #include "umem/options.h"
+#include "umem/sample.h"
 #include "umem/size_class.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
@@ -288,6 +289,15 @@ set_hardened(struct item *item)
 }
 
 static void
+set_sample(struct item *item)
+{
+	if (item->value == NULL || strcmp(item->value, "default") == 0)
+		sample_wanted = UMEM_SAMPLE_DEFAULT;
+	else if (!size_of(item, &sample_wanted))
+		sample_wanted = 0;
+}
+
+static void
 set_verbose(struct item *item)
 {
 	item->options->verbose = true;
@@ -506,6 +516,7 @@ static const struct word option_words[] = {
     {"nomagazines", NO_VALUE, set_nomagazines},
     {"perthread_cache", VALUE, check_size},
     {"reap_interval", VALUE, set_interval},
+    {"sample", MAY_VALUE, set_sample},
     {"sbrk_minalloc", VALUE, check_size},
     {"sbrk_pagesize", VALUE, check_size},
     {"size_add", VALUE, add_size},

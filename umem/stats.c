@@ -6,6 +6,7 @@
  */
 #include "umem/init.h"
 #include "umem/large.h"
+#include "umem/sample.h"
 #include "umem/stats.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
@@ -66,8 +67,8 @@ stats_read(struct stats *stats)
 	*stats = (struct stats){0};
 	if (!umem_ready())
 		return;
-	stats->large = large_used();
-	stats->nlarge = large_count();
+	stats->nlarge = large_count() + sample_guarded(&stats->large);
+	stats->large += large_used() - sample_slack();
 	stats_each_cache(add_cache, stats);
 	stats->dirty = heap_dirty();
 	stats->committed = heap_committed();

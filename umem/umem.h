@@ -199,6 +199,36 @@ void umem_nofail_callback(umem_nofail_callback_t *callback);
  */
 void umem_setmtbf(uint32_t mtbf);
 
+/* The mean of umem_sample() and UMEM_OPTIONS=sample, unless another is given. */
+#define UMEM_SAMPLE_DEFAULT ((size_t)1024 * 1024)
+
+/*
+ * umem_sample - remember one allocation in about so many bytes, from now on
+ *
+ * bytes	asked for from one sample to the next, on average; 0 ends it.
+ *		UMEM_SAMPLE_DEFAULT is a mean whose cost is hardly noticed, 1
+ *		remembers every block
+ *
+ * A sample is a block of malloc() or umem_alloc(), or of one of their
+ * relatives, whose stack, time and thread are kept until it is freed, for
+ * umem samples and umem leaks; see umem(1).  One sample in 32, if it is smaller
+ * than 60 KiB, ends where a page begins that is not there, and its pages
+ * vanish when it is freed: who reads or writes past its end or after the free
+ * faults.  A second free of such a block is reported with the stacks of its
+ * allocation and of its first free.
+ *
+ * Objects of caches are not sampled.  Samples that there are stay so until
+ * they are freed; threads heed another mean after 256 KiB of allocations at
+ * the latest.  Returns 0, or -1 with errno set:
+ *	ENOTSUP	every block is checked already: by UMEM_DEBUG, by
+ *		UMEM_OPTIONS=hardened, or by a memory checker
+ *	EAGAIN	there is no memory for the library itself
+ *
+ * Any thread may call it at any time; of two that do, one wins.  Source: our
+ * own.
+ */
+int umem_sample(size_t bytes);
+
 /*
  * umem_reap - give back memory that no object needs
  *

@@ -141,6 +141,13 @@ os_decommit(void *at, size_t bytes)
 	return map(at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED) == at;
 }
 
+bool
+os_protect(void *at, size_t bytes)
+{
+	return request() &&
+	       call(SYS_mprotect, (long)at, (long)bytes, PROT_NONE, 0) == 0;
+}
+
 void *
 os_map(size_t bytes)
 {

@@ -27,6 +27,9 @@ bool os_commit(void *at, size_t bytes);
 /* Give pages and their accounting back; the range is reserved again. */
 bool os_decommit(void *at, size_t bytes);
 
+/* Committed pages that nobody may touch until they are committed again. */
+bool os_protect(void *at, size_t bytes);
+
 /* Committed memory anywhere, zero; NULL if refused. */
 void *os_map(size_t bytes);
 

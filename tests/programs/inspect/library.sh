@@ -14,7 +14,9 @@ build() {
 }
 
 start() {
+	# What the last one told is not to be taken for this one's.
 	rm -f "$TMP/input" "$TMP/told"
+	: >"$TMP/told"
 	mkfifo "$TMP/input"
 	LD_PRELOAD=$SHIM "$@" <"$TMP/input" >"$TMP/told" &
 	pid=$!

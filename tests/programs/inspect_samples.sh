@@ -1,0 +1,152 @@
+#!/bin/bash
+# Sampling: umem samples estimates what a program has, umem leaks shows where
+# a leak comes from without audit, whatis knows a faulting address, and umem
+# sample turns it on and off in a process at work.
+# timeout: 120
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build sampled
+build planted
+
+# expect STATUS REGEX WORD... - runs umem WORD...
+expect() {
+	local want=$1 text=$2
+
+	shift 2
+	"$umem" "$@" >said 2>err
+	status=$?
+	if [ $status -ne "$want" ] || ! cat said err | grep -Eq -e "$text"; then
+		echo "umem $*: status $status instead of $want, or no '$text' in:"
+		head -30 said err
+		exit 1
+	fi
+}
+
+# taken - samples of $pid so far
+taken() {
+	"$umem" samples --json "$pid" | sed -n 's/^ *"taken": \([0-9]*\),$/\1/p'
+}
+
+# sample_grows - are there more than a moment ago?
+sample_grows() {
+	local before now
+
+	before=$(taken)
+	for ((i = 0; i < 8; i++)); do
+		sleep 0.02
+		now=$(taken)
+		[ "$now" -gt "$before" ] && return
+	done
+	return 1
+}
+
+# What samples estimates is near the truth, and the stacks are right.
+export UMEM_OPTIONS=sample=4k
+start "$TMP/sampled"
+expect 0 '^one sample in about 4096 bytes$' samples "$pid"
+expect 0 '^ +[0-9]+ +[0-9]+ +[0-9.]+M +[0-9.]+ +[0-9.]+ sampled`keep_many\+0x' \
+    samples "$pid"
+expect 0 '^ {9}sampled`main\+0x' samples -v "$pid"
+expect 0 ';sampled.main;sampled.keep_few [0-9]+$' samples --folded "$pid"
+"$umem" samples --json "$pid" >json
+python3 - json <<'END' || exit 1
+import json, sys
+true = {"keep_many": (20000, 200), "keep_few": (40, 100000),
+        "forget": (20000, 100)}
+report = json.load(open(sys.argv[1]))
+assert report["mean"] == 4096 and report["not_kept"] == 0, report
+for site in report["sites"]:
+    name = site["caller"].split("`")[-1].split("+")[0]
+    if name not in true:
+        continue
+    n, size = true.pop(name)
+    # Five times the deviation of so many samples.
+    near = 5 / site["samples"] ** 0.5
+    for key, want in ("about_buffers", n), ("about_bytes", n * size):
+        assert abs(site[key] / want - 1) < near, (name, key, site)
+    assert 0 <= site["newest_age_ns"] <= site["oldest_age_ns"] < 120e9, site
+    assert site["newest"]["size"] == size, site
+assert not true, true
+END
+
+# The leak has a stack, though nothing is audited.
+expect 1 '^BYTES +LEAKED +SAMPLE CALLER$' leaks "$pid"
+expect 1 '^100 +[0-9]+ [0-9a-f]{16} sampled`forget\+0x' leaks "$pid"
+expect 1 '^ {17}sampled`main\+0x' leaks -d "$pid"
+if grep -q keep_ said; then
+	echo "what is kept is no leak:"
+	cat said
+	exit 1
+fi
+
+# Addresses of guarded blocks, in the process and in its core.
+freed=$(sed -n 's/^freed //p' told)
+ended=$(sed -n 's/^ended //p' told)
+gcore -o core "$pid" >/dev/null 2>&1
+for target in "$pid" "core.$pid"; do
+	expect 0 "^$freed is [0-9a-f]*\+5, in a freed sample of 96 bytes" \
+	    whatis "$target" "$freed"
+	expect 0 '^    freed by thread [0-9]+, [0-9.]+ s ago:$' \
+	    whatis "$target" "$freed"
+	expect 0 '^ {9}sampled`give_up\+0x' whatis "$target" "$freed"
+	expect 0 '^ {9}sampled`find_guarded\+0x' whatis "$target" "$freed"
+	expect 0 "^$ended is [0-9a-f]*\+60, past the end of an allocated sample" \
+	    whatis "$target" "$ended"
+	"$umem" whatis --json "$target" "$freed" | python3 -c \
+	    'import json, sys; d = json.load(sys.stdin)[0]
+assert d["state"] == "freed" and d["guarded"] and d["freed"]["stack"], d' ||
+	    exit 1
+done
+expect 0 'sampled`keep_many\+0x' samples "core.$pid"
+expect 2 'is a core file' sample "core.$pid" off
+rm -f "core.$pid"
+expect 0 '^Sampling: +one in 4K bytes$' status "$pid"
+finish 0
+
+# Nothing is found in vain, or missed, when many or all blocks are samples.
+for mean in 1 300; do
+	UMEM_OPTIONS=sample=$mean start "$TMP/planted" 3
+	leaked "$pid"
+	exactly_planted "sample=$mean"
+	finish 0
+done
+
+# On and off, in a program that does nothing slow, in each mode.
+for mode in rseq locked; do
+	UMEM_OPTIONS=mode=$mode start "$TMP/sampled" 0
+	expect 0 '^sampling is off$' samples "$pid"
+	if sample_grows; then
+		echo "samples before it was turned on"
+		exit 1
+	fi
+	expect 0 "^$pid: one sample in about 1048576 bytes$" sample "$pid" default
+	sample_grows || { echo "$mode: no samples when on"; exit 1; }
+	expect 0 "^$pid: one sample in about 100 bytes$" sample "$pid" 100
+	sample_grows || { echo "$mode: no samples at 100"; exit 1; }
+	expect 0 "^$pid: sampling is off$" sample "$pid" off
+	if sample_grows && sample_grows; then
+		echo "$mode: samples after it was turned off"
+		exit 1
+	fi
+	finish 0
+done
+
+# The same under load: nobody is harmed, wherever the threads were.
+unset UMEM_OPTIONS
+start "$TMP/sampled" 3
+for ((n = 0; n < 15; n++)); do
+	for mean in 1k off 1 1m; do
+		expect 0 "^$pid: " sample "$pid" $mean
+	done
+done
+sample_grows || { echo "no samples in the end"; exit 1; }
+expect 0 '^one sample in about 1048576 bytes$' samples "$pid"
+finish 0
+
+# What it cannot do.
+UMEM_DEBUG=default start "$TMP/sampled"
+expect 2 'every block is checked there already' sample "$pid" default
+expect 2 '^usage: umem sample ' sample "$pid" often
+expect 2 '^usage: umem sample ' sample "$pid"
+finish 0

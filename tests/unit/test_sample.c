@@ -1,0 +1,719 @@
+/*
+ * test_sample.c - samples are as many as they should be, and blocks like others
+ *
+ * Each test is a process of its own.
+ */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/child.h"
+#include "umem/addr_map.h"
+#include "umem/alloc.h"
+#include "umem/debug.h"
+#include "umem/nofail.h"
+#include "umem/sample.h"
+#include "umem/sample_slot.h"
+#include "umem/stats.h"
+#include "umem/update.h"
+#include "vmem/os.h"
+
+static uint32_t
+index_of(const void *p)
+{
+	return addr_map_sample_index(addr_map_owner(p));
+}
+
+static bool
+is_sample(const void *p)
+{
+	uintptr_t unit = align_down((uintptr_t)p, HEAP_UNIT);
+	void *owner = addr_map_owner((void *)unit);
+
+	return addr_map_large_bytes(owner) != 0 &&
+	       addr_map_sample_index(owner) != 0;
+}
+
+/* A guarded block of this size; every allocation is a sample. */
+static void *
+guarded(size_t size)
+{
+	size_t bytes, n = sample_guarded(&bytes);
+
+	for (int i = 0; i < 100000; i++) {
+		void *p = umem_alloc(size, UMEM_DEFAULT);
+
+		ck_assert_ptr_nonnull(p);
+		if (sample_guarded(&bytes) != n)
+			return p;
+		umem_free(p, size);
+	}
+	ck_abort_msg("no block of %zu is guarded", size);
+	return NULL;
+}
+
+static size_t
+live(void)
+{
+	struct stats stats;
+
+	stats_read(&stats);
+	return stats.chunks_live + stats.large;
+}
+
+static const size_t sizes[] = {1, 8, 15, 16, 24, 64, 100, 4096, 5000, 32768,
+    32769, 61440, 100000, 1000000, SIZE_CLASS_MAX + 1};
+
+START_TEST(off_nothing_is_a_sample)
+{
+	ck_assert_uint_eq(sampling.mean, 0);
+	for (int i = 0; i < 100000; i++) {
+		void *p = umem_alloc(1000, UMEM_DEFAULT);
+
+		ck_assert(!is_sample(p));
+		umem_free(p, 1000);
+	}
+	ck_assert_int_eq(sample_count.left, 0);
+}
+END_TEST
+
+/* n blocks of s bytes at a mean: samples among them. */
+static double
+share(size_t s, unsigned n)
+{
+	unsigned nsampled = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		void *p = umem_alloc(s, UMEM_DEFAULT);
+
+		nsampled += is_sample(p);
+		umem_free(p, s);
+	}
+	return (double)nsampled / n;
+}
+
+START_TEST(the_chance_is_one_minus_exp)
+{
+	static const struct {
+		size_t size, mean;
+	} cases[] = {{16, 1024}, {16, 16}, {100, 10000}, {4096, 100000}, {8, 4},
+	    {40000, 20000}, {40000, 400000}, {1000000, 1000000}};
+
+	for (unsigned i = 0; i < array_size(cases); i++) {
+		size_t s = cases[i].size, mean = cases[i].mean;
+
+		double want = 1 - exp(-(double)s / (double)mean);
+		unsigned n = s > 100000 ? 2000 : 60000;
+		double sigma = sqrt(want * (1 - want) / n);
+
+		ck_assert_int_eq(umem_sample(mean), 0);
+		/* The stretch that was begun before is over. */
+		share(8192, 33);
+		double got = share(s, n);
+		ck_assert_double_eq_tol(got, want, 5 * sigma + 1e-9);
+	}
+}
+END_TEST
+
+/* The distances themselves: mean, spread and tail of the exponential. */
+START_TEST(distances_are_exponential)
+{
+	enum {
+		N = 200000,
+		MEAN = 1000
+	};
+	double sum = 0, squares = 0, last = 0;
+	unsigned nbeyond = 0, n = 0;
+
+	ck_assert_int_eq(umem_sample(MEAN), 0);
+	for (double at = 1; n < N; at++) {
+		if (!sample_is_due(1))
+			continue;
+		double d = at - last;
+
+		last = at;
+		n++;
+		sum += d;
+		squares += d * d;
+		nbeyond += d > 3 * MEAN;
+	}
+	/* Mean and deviation are both MEAN; exp(-3) are three times it. */
+	double mean = sum / N, sigma = sqrt(squares / N - mean * mean);
+	ck_assert_double_eq_tol(mean, MEAN, 5 * MEAN / sqrt(N) + 1);
+	ck_assert_double_eq_tol(sigma, MEAN, MEAN / 50);
+	ck_assert_double_eq_tol((double)nbeyond / N, exp(-3), 0.003);
+}
+END_TEST
+
+/* A mean far above the stretch is kept, too. */
+START_TEST(distances_are_longer_than_a_stretch)
+{
+	const size_t mean = 3 * MIB;
+	unsigned n = 0;
+
+	ck_assert_int_eq(umem_sample(mean), 0);
+	for (size_t at = 0; at < 3000 * mean; at += 1000)
+		n += sample_is_due(1000);
+	ck_assert_uint_ge(n, 3000 - 5 * 55);
+	ck_assert_uint_le(n, 3000 + 5 * 55);
+}
+END_TEST
+
+START_TEST(another_mean_is_heeded_soon)
+{
+	unsigned n = 0;
+
+	ck_assert_int_eq(umem_sample((size_t)1 << 40), 0);
+	for (int i = 0; i < 10000; i++)
+		ck_assert(!sample_is_due(100));
+	ck_assert_int_eq(umem_sample(1), 0);
+	while (!sample_is_due(100))
+		ck_assert_uint_lt(n++, 256 * KIB / 100 + 1);
+	ck_assert_int_eq(umem_sample(0), 0);
+	for (int i = 0; i < 10000; i++)
+		ck_assert(!sample_is_due(1000));
+}
+END_TEST
+
+START_TEST(blocks_of_every_size_are_whole)
+{
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned round = 0; round < 40; round++)
+		for (unsigned i = 0; i < array_size(sizes); i++) {
+			size_t s = sizes[i];
+			char *p = umem_zalloc(s, UMEM_DEFAULT);
+
+			ck_assert(is_sample(p));
+			ck_assert_uint_eq((uintptr_t)p % (s < 16 ? 8 : 16), 0);
+			if (s % 64 == 0)
+				ck_assert_uint_eq((uintptr_t)p % 64, 0);
+			if (s % os_page_size() == 0)
+				ck_assert_uint_eq(
+				    (uintptr_t)p % os_page_size(), 0);
+			ck_assert(p[0] == 0 && memcmp(p, p + 1, s - 1) == 0);
+			ck_assert_uint_ge(alloc_usable(p, "test"), s);
+			memset(p, 0xa5, alloc_usable(p, "test"));
+			umem_free(p, s);
+		}
+}
+END_TEST
+
+START_TEST(every_alignment_is_kept)
+{
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned round = 0; round < 40; round++)
+		for (size_t align = 1; align <= 4 * MIB; align *= 2)
+			for (size_t s = 1; s < 200000; s *= 7) {
+				void *p =
+				    umem_alloc_align(s, align, UMEM_DEFAULT);
+
+				ck_assert(is_sample(p));
+				ck_assert_uint_eq((uintptr_t)p % align, 0);
+				memset(p, 1, s);
+				umem_free_align(p, s);
+			}
+}
+END_TEST
+
+/* From any size to any other, with the contents, sampled or not. */
+START_TEST(resizing_keeps_the_contents)
+{
+	static const size_t means[] = {1, 50000};
+
+	ck_assert_int_eq(umem_sample(means[_i]), 0);
+	for (unsigned round = 0; round < 300; round++) {
+		size_t from = sizes[rand() % (int)array_size(sizes)];
+		size_t to = sizes[rand() % (int)array_size(sizes)];
+		char *p = alloc_get(from);
+		size_t kept = from < to ? from : to;
+
+		memset(p, (int)round, from);
+		p = alloc_resize(p, to);
+		ck_assert_ptr_nonnull(p);
+		ck_assert_uint_ge(alloc_usable(p, "test"), to);
+		ck_assert(
+		    p[0] == (char)round && memcmp(p, p + 1, kept - 1) == 0);
+		memset(p, 1, to);
+		alloc_free(p);
+	}
+}
+END_TEST
+
+START_TEST(a_large_block_grows_and_stays_a_sample)
+{
+	volatile size_t from = 10 * MIB;
+	char *p;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	p = alloc_get(from);
+	ck_assert_int_eq(umem_sample(0), 0);
+	ck_assert(is_sample(p));
+	for (size_t s = 11 * MIB; s < 40 * MIB; s += MIB) {
+		p[s - MIB - 1] = 7;
+		p = alloc_resize(p, s);
+		ck_assert(is_sample(p));
+		ck_assert_uint_eq(sample_size(index_of(p)), s);
+		ck_assert_int_eq(p[s - MIB - 1], 7);
+	}
+	alloc_free(p);
+	ck_assert(!is_sample(p));
+}
+END_TEST
+
+START_TEST(a_block_stays_where_it_would_without)
+{
+	char *p, *q;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (int i = 0; i < 100; i++) {
+		p = alloc_get(1000);
+		ck_assert_uint_eq(alloc_usable(p, "test") > 1024, false);
+		q = alloc_resize(p, 1001);
+		ck_assert_ptr_eq(p, q);
+		ck_assert_uint_eq(sample_size(index_of((void *)align_down(
+				      (uintptr_t)q, HEAP_UNIT))),
+		    1001);
+		alloc_free(q);
+	}
+}
+END_TEST
+
+START_TEST(a_size_that_was_not_asked_for_is_misuse)
+{
+	void *p;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	p = umem_alloc(100, UMEM_DEFAULT);
+	umem_free(p, 300);
+}
+END_TEST
+
+/* Nothing is counted twice, or left when it is gone. */
+START_TEST(figures_come_back)
+{
+	void *p[200];
+	size_t before, bytes;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned i = 0; i < 200; i++)
+		p[i] = umem_alloc(100, UMEM_DEFAULT);
+	for (unsigned i = 0; i < 200; i++)
+		umem_free(p[i], 100);
+	before = live();
+	for (unsigned i = 0; i < 200; i++)
+		p[i] = alloc_get(20000);
+	/* Whole pages of each count, not whole units. */
+	ck_assert_uint_ge(live() - before, 200 * 20000);
+	ck_assert_uint_lt(live() - before, 200 * 24576);
+	for (unsigned i = 0; i < 200; i++)
+		p[i] = alloc_resize(p[i], 20001 + i);
+	for (unsigned i = 0; i < 200; i++)
+		alloc_free(p[i]);
+	ck_assert_uint_eq(live(), before);
+	ck_assert_uint_eq(sample_guarded(&bytes), 0);
+	ck_assert_uint_eq(bytes, 0);
+	ck_assert_uint_eq(sample_slack(), 0);
+}
+END_TEST
+
+static char *volatile where;
+
+static void
+touch(void)
+{
+	*where = 1;
+}
+
+static bool
+faults(char *at)
+{
+	where = at;
+	child_writes(touch);
+	return !child_exited(0);
+}
+
+START_TEST(a_guarded_block_has_an_end_for_good)
+{
+	static const size_t of[] = {1, 8, 16, 104, 1000, 4096, 61440};
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned i = 0; i < array_size(of); i++) {
+		char *p = guarded(of[i]);
+		char *end = p + align_up(of[i], of[i] < 16 ? 8 : 16);
+
+		ck_assert_uint_eq((uintptr_t)end % os_page_size(), 0);
+		memset(p, 1, of[i]);
+		ck_assert(faults(end));
+		ck_assert(!faults(end - 1));
+		umem_free(p, of[i]);
+		ck_assert(faults(p));
+		ck_assert(faults(end - 1));
+	}
+}
+END_TEST
+
+static noinline void
+free_twice(void)
+{
+	void *p;
+
+	umem_sample(1);
+	p = guarded(100);
+	alloc_free(p);
+	alloc_free(p);
+}
+
+static noinline void
+resize_freed(void)
+{
+	void *p;
+
+	umem_sample(1);
+	p = guarded(100);
+	alloc_free(p);
+	alloc_resize(p, 200);
+}
+
+static noinline void
+free_inside(void)
+{
+	umem_sample(1);
+	alloc_free((char *)guarded(100) + 16);
+}
+
+START_TEST(a_second_free_is_told_with_both_stacks)
+{
+	const char *text = child_writes(free_twice);
+
+	ck_assert(child_aborted());
+	ck_assert_ptr_nonnull(strstr(text, "): block freed twice\n"));
+	text = strstr(text, "umem: allocated by thread ");
+	ck_assert_ptr_nonnull(text);
+	ck_assert_ptr_nonnull(strstr(text, "guarded+"));
+	text = strstr(text, "umem: freed by thread ");
+	ck_assert_ptr_nonnull(text);
+	ck_assert_ptr_nonnull(strstr(text, "free_twice+"));
+
+	text = child_writes(resize_freed);
+	ck_assert(child_aborted());
+	ck_assert_ptr_nonnull(strstr(text, "umem: realloc(0x"));
+	ck_assert_ptr_nonnull(strstr(text, "resize_freed+"));
+
+	text = child_writes(free_inside);
+	ck_assert(child_aborted());
+	ck_assert_ptr_nonnull(strstr(text, "not the start of a block"));
+}
+END_TEST
+
+/* Slots are bounded, come back last in first, and all of them come back. */
+START_TEST(slots_are_bounded_and_come_back_late)
+{
+	static int slot[SAMPLE_SLOTS];
+	char *end;
+
+	for (int i = 0; i < SAMPLE_SLOTS; i++) {
+		slot[i] = sample_slot_take(100);
+		ck_assert_int_ge(slot[i], 0);
+	}
+	ck_assert_int_eq(sample_slot_take(100), -1);
+	ck_assert_int_eq(sample_slot_take(sample_slot_most() + 1), -1);
+	for (int i = 0; i < SAMPLE_SLOTS; i++) {
+		ck_assert(sample_slot_close(slot[i]));
+		ck_assert(faults(sample_slot_end(slot[i]) - 1));
+		sample_slot_put(slot[i]);
+	}
+	for (int round = 0; round < 3; round++)
+		for (int i = 0; i < SAMPLE_SLOTS; i++) {
+			ck_assert_int_eq(
+			    sample_slot_take(sample_slot_most()), slot[i]);
+			end = sample_slot_end(slot[i]);
+			memset(end - sample_slot_most(), 1, sample_slot_most());
+			ck_assert(sample_slot_close(slot[i]));
+			sample_slot_put(slot[i]);
+		}
+}
+END_TEST
+
+START_TEST(a_freed_block_is_guarded_until_slots_run_out)
+{
+	void *first, *p;
+	unsigned n = 0;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	first = guarded(100);
+	umem_free(first, 100);
+	/* It waits behind those that were never used. */
+	while ((p = guarded(100)) != first) {
+		ck_assert_uint_lt(++n, 3 * SAMPLE_SLOTS);
+		umem_free(p, 100);
+	}
+	ck_assert_uint_ge(n, SAMPLE_SLOTS - 16);
+	umem_free(p, 100);
+}
+END_TEST
+
+/* Whatever the kernel refuses: memory is there, and free() frees. */
+START_TEST(refusals_of_the_kernel_do_no_harm)
+{
+	static const size_t some[] = {100, 1000, 5000};
+	void *p[64];
+	size_t before, size[64];
+	unsigned nfailed = 0;
+
+	/* Memory that is there for those that cannot be samples. */
+	for (unsigned k = 0; k < array_size(some); k++) {
+		for (unsigned i = 0; i < 64; i++)
+			p[i] = umem_alloc(some[k], UMEM_DEFAULT);
+		for (unsigned i = 0; i < 64; i++)
+			umem_free(p[i], some[k]);
+	}
+	before = live();
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned round = 0; round < 3000; round++) {
+		os_fail_nth(1 + round % 7, 1 + round / 7 % 5);
+		for (unsigned i = 0; i < 8; i++) {
+			size[i] = some[(unsigned)rand() % array_size(some)];
+			p[i] = umem_alloc(size[i], UMEM_DEFAULT);
+			if (p[i] != NULL)
+				memset(p[i], 1, size[i]);
+			nfailed += p[i] == NULL;
+		}
+		for (unsigned i = 0; i < 8; i++)
+			umem_free(p[i], size[i]);
+	}
+	/* For ever: no guards, and blocks that are there stay usable. */
+	os_fail_nth(1, 1u << 30);
+	for (unsigned i = 0; i < 64; i++) {
+		p[i] = umem_alloc(100, UMEM_DEFAULT);
+		if (p[i] != NULL)
+			memset(p[i], 1, 100);
+		nfailed += p[i] == NULL;
+	}
+	for (unsigned i = 0; i < 64; i++)
+		umem_free(p[i], 100);
+	os_fail_nth(0, 0);
+	/* Upkeep may have taken the memory meanwhile, on a slow machine. */
+	ck_assert_uint_lt(nfailed, 240);
+	ck_assert_uint_eq(live(), before);
+	guarded(100);
+}
+END_TEST
+
+START_TEST(records_run_out_and_blocks_do_not)
+{
+	enum {
+		N = ADDR_SAMPLES + 1000
+	};
+	static void *p[N];
+	unsigned nsampled = 0;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned i = 0; i < N; i++) {
+		p[i] = umem_alloc(16, UMEM_DEFAULT);
+		ck_assert_ptr_nonnull(p[i]);
+		nsampled += is_sample(p[i]);
+	}
+	ck_assert_uint_le(nsampled, ADDR_SAMPLES - 1);
+	ck_assert_uint_ge(nsampled, ADDR_SAMPLES - 2 - SAMPLE_SLOTS);
+	for (unsigned i = 0; i < N; i++)
+		umem_free(p[i], 16);
+	p[0] = umem_alloc(16, UMEM_DEFAULT);
+	ck_assert(is_sample(p[0]));
+}
+END_TEST
+
+START_TEST(with_mtbf_both_are_in_force)
+{
+	unsigned nfailed = 0, nsampled = 0;
+
+	for (int order = 0; order < 2; order++) {
+		if (order == 0)
+			umem_setmtbf(2);
+		ck_assert_int_eq(umem_sample(200), 0);
+		if (order == 1)
+			umem_setmtbf(2);
+		ck_assert_uint_eq(alloc_fast.small_end, 0);
+		nfailed = nsampled = 0;
+		for (int i = 0; i < 20000; i++) {
+			void *p = umem_alloc(100, UMEM_DEFAULT);
+
+			nfailed += p == NULL;
+			nsampled += p != NULL && is_sample(p);
+			umem_free(p, 100);
+		}
+		ck_assert_uint_gt(nfailed, 8000);
+		ck_assert_uint_gt(nsampled, 3000);
+		if (order == 0)
+			umem_sample(0);
+		umem_setmtbf(0);
+		ck_assert_uint_eq(alloc_fast.small_end,
+		    order == 0 && cpu_layer.rseq.owner != RSEQ_NONE
+			? SIZE_SMALL + 1
+			: 0);
+		ck_assert(share(100, 20000) < 0.5);
+	}
+	ck_assert(share(100, 20000) > 0.3);
+	ck_assert_int_eq(umem_sample(0), 0);
+	ck_assert_double_eq(share(100, 20000), 0);
+}
+END_TEST
+
+static void *volatile handed[1000];
+
+static void *
+free_all(void *unused)
+{
+	for (unsigned i = 0; i < array_size(handed); i++)
+		umem_free(handed[i], 100);
+	return unused;
+}
+
+START_TEST(another_thread_may_free)
+{
+	size_t before;
+	pthread_t thread;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	umem_free(umem_alloc(100, UMEM_DEFAULT), 100);
+	before = live();
+	for (unsigned i = 0; i < array_size(handed); i++)
+		handed[i] = umem_alloc(100, UMEM_DEFAULT);
+	pthread_create(&thread, NULL, free_all, NULL);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(live(), before);
+}
+END_TEST
+
+enum {
+	WORKERS = 4
+};
+static unsigned nwrong; /* [a] */
+static bool ended;      /* [a] */
+
+/* Blocks of all kinds, while somebody turns sampling on and off. */
+static void *
+work(void *arg)
+{
+	uint64_t seed = (uintptr_t)arg + 1;
+
+	for (int i = 0; i < 30000; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		size_t s = 1 + (seed >> 33) % (i % 50 == 0 ? 100000 : 400);
+		char *p = umem_zalloc(s, UMEM_DEFAULT);
+
+		if (p == NULL || p[0] != 0 || p[s - 1] != 0)
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+		else
+			p[0] = p[s - 1] = 1;
+		umem_free(p, s);
+	}
+	return NULL;
+}
+
+static void *
+turn(void *unused)
+{
+	static const size_t means[] = {0, 1, 1000, 0, 100000, 10};
+
+	for (unsigned i = 0; !__atomic_load_n(&ended, __ATOMIC_RELAXED); i++)
+		umem_sample(means[i % array_size(means)]);
+	return unused;
+}
+
+START_TEST(on_and_off_while_threads_work)
+{
+	pthread_t thread[WORKERS], turner[2];
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&turner[i], NULL, turn, NULL);
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		pthread_create(&thread[i], NULL, work, (void *)i);
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(thread[i], NULL);
+	__atomic_store_n(&ended, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 2; i++)
+		pthread_join(turner[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	/* Whoever was last: all words agree. */
+	ck_assert_uint_eq(alloc_fast.small_end == 0,
+	    sampling.mean != 0 || cpu_layer.rseq.owner == RSEQ_NONE);
+	ck_assert_int_eq(umem_sample(0), 0);
+	ck_assert_uint_eq(
+	    alloc_fast.small_end == 0, cpu_layer.rseq.owner == RSEQ_NONE);
+	ck_assert_uint_eq(alloc_fast.counted_end, 0);
+}
+END_TEST
+
+static void
+use_inherited(void)
+{
+	for (unsigned i = 0; i < array_size(handed); i++) {
+		if (*(char *)handed[i] != (char)i)
+			_exit(1);
+		umem_free(handed[i], 100);
+		handed[i] = umem_alloc(100, UMEM_DEFAULT);
+		if (!is_sample(handed[i]))
+			_exit(2);
+	}
+}
+
+START_TEST(a_child_has_the_samples_of_its_parent)
+{
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned i = 0; i < array_size(handed); i++) {
+		handed[i] = umem_alloc(100, UMEM_DEFAULT);
+		memset(handed[i], (int)i, 100);
+	}
+	child_writes(use_inherited);
+	ck_assert(child_exited(0));
+	free_all(NULL);
+}
+END_TEST
+
+START_TEST(there_is_none_where_blocks_are_debugged)
+{
+	sampling.able = 0;
+	errno = 0;
+	ck_assert_int_eq(umem_sample(1), -1);
+	ck_assert_int_eq(errno, ENOTSUP);
+	ck_assert_uint_eq(sampling.mean, 0);
+}
+END_TEST
+
+Suite *
+sample_suite(void)
+{
+	Suite *suite = suite_create("sample");
+	TCase *tc = tcase_create("sample");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, off_nothing_is_a_sample);
+	tcase_add_test(tc, the_chance_is_one_minus_exp);
+	tcase_add_test(tc, distances_are_exponential);
+	tcase_add_test(tc, distances_are_longer_than_a_stretch);
+	tcase_add_test(tc, another_mean_is_heeded_soon);
+	tcase_add_test(tc, blocks_of_every_size_are_whole);
+	tcase_add_test(tc, every_alignment_is_kept);
+	tcase_add_loop_test(tc, resizing_keeps_the_contents, 0, 2);
+	tcase_add_test(tc, a_large_block_grows_and_stays_a_sample);
+	tcase_add_test(tc, a_block_stays_where_it_would_without);
+	tcase_add_test_raise_signal(
+	    tc, a_size_that_was_not_asked_for_is_misuse, SIGABRT);
+	tcase_add_test(tc, figures_come_back);
+	tcase_add_test(tc, a_guarded_block_has_an_end_for_good);
+	tcase_add_test(tc, a_second_free_is_told_with_both_stacks);
+	tcase_add_test(tc, slots_are_bounded_and_come_back_late);
+	tcase_add_test(tc, a_freed_block_is_guarded_until_slots_run_out);
+	tcase_add_test(tc, refusals_of_the_kernel_do_no_harm);
+	tcase_add_test(tc, records_run_out_and_blocks_do_not);
+	tcase_add_test(tc, with_mtbf_both_are_in_force);
+	tcase_add_test(tc, another_thread_may_free);
+	tcase_add_test(tc, on_and_off_while_threads_work);
+	tcase_add_test(tc, a_child_has_the_samples_of_its_parent);
+	tcase_add_test(tc, there_is_none_where_blocks_are_debugged);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

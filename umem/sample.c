@@ -1,0 +1,628 @@
+/*
+ * sample.c - one allocation in about N bytes is remembered
+ *
+ * To find out in production what a program's memory is for, it is enough to
+ * know some of its blocks.  If each byte that is asked for has the same small
+ * chance to be looked at, the blocks that are found stand for all: a stack
+ * that has a tenth of the samples has a tenth of the memory.
+ *
+ * Counting
+ *	The distance from one sample to the next, in bytes asked for, is drawn
+ *	from an exponential distribution with the mean N.  It has no memory: at
+ *	any byte, the rest of the way is distributed as the whole was.  So a
+ *	thread need not finish a distance.  It counts down a stretch of
+ *	STRETCH bytes at most, at whose end there is a sample or not (bit 0 of
+ *	due), and draws anew.  That is why another N is heeded by every thread
+ *	soon, and why one sample in a large block hides no other.
+ *	A block of s bytes is a sample with the chance 1 - exp(-s/N), and
+ *	stands for as many blocks as the inverse says; the tool computes it.
+ *	Off, nothing is counted: small sizes never leave the fast path.  On,
+ *	alloc_fast.small_end is 0, and alloc_slow() counts and goes on as the
+ *	fast path does.
+ *
+ * A sample
+ *	is a large block, whatever its size: a span of whole units, which the
+ *	free paths leave to free_as() without a test of their own.  The owner
+ *	in the address map has the number of its record.  The record lies
+ *	apart, in a table of ADDR_SAMPLES; when that is full, there are no more
+ *	samples, and nlost says how many.
+ *	One in GUARD_EVERY goes into a slot (sample_slot.c) if it fits: it ends
+ *	where a page begins that is not there, and its own pages go when it is
+ *	freed.  Its record then keeps both stacks until the slot is used
+ *	again.  If there is no slot, it is a sample like the others.
+ *	Objects of caches are not sampled: they are constructed, and belong to
+ *	slabs.  Nor is anything when every block is checked: by UMEM_DEBUG,
+ *	UMEM_OPTIONS=hardened, or a checker such as valgrind.
+ *
+ * On and off
+ *	mean, counted_end and small_end (of alloc_fast) change one after the
+ *	other, and a thread may see any mixture of old and new:
+ *	small_end set		nothing is counted, as when off
+ *	0, counted_end set	counted; at the end of its stretch a thread
+ *				reads mean, and 0 means no
+ *	both 0			the section by class_alloc(): right, only
+ *				slower
+ *	So every order of stores is right.  counted_end is set only where there
+ *	are sections.  A command outside writes the same words
+ *	while all threads stand still; if one of them was about to store
+ *	them, alloc_choose_paths() looks again after it has.
+ *
+ * Locking: sample_lock guards the table and the list of free records, a leaf.
+ * A record belongs to whoever has its block.  Its state is changed by
+ * compare-and-swap, so of two threads that free one block, one is told.
+ */
+#include <errno.h>
+
+#include "umem/addr_map.h"
+#include "umem/alloc.h"
+#include "umem/checker.h"
+#include "umem/debug.h"
+#include "umem/init.h"
+#include "umem/large.h"
+#include "umem/misuse.h"
+#include "umem/sample.h"
+#include "umem/sample_slot.h"
+#include "umem/stack.h"
+#include "umem/symbol.h"
+#include "vmem/describe.h"
+#include "vmem/lock.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+/* A change of mean is heeded after so many bytes at most, a thread. */
+#define STRETCH (256 * KIB)
+
+/* Of so many samples, one in a slot. */
+#define GUARD_EVERY 32
+
+/* The same place in every page would be the same sets of every cache. */
+#define COLOUR 64
+
+struct sampling sampling;
+size_t sample_wanted;
+__thread struct sample_count sample_count
+    __attribute__((tls_model("initial-exec")));
+
+static struct lock sample_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
+static struct sample **samples; /* [a] the table; number 0 is nobody's */
+static uint32_t nsamples;       /* [sample_lock] records there are */
+static uint32_t free_sample;    /* [sample_lock] chain by next; 0: none */
+static uint64_t ntaken;         /* [a] samples, so far */
+static uint64_t nlost;          /* [a] for want of a record */
+static size_t slack;            /* [a] bytes: see sample_slack() */
+static size_t nguarded, guarded_bytes;       /* [a] live in slots */
+static struct sample *of_slot[SAMPLE_SLOTS]; /* its record, for good */
+
+static uint64_t draws; /* [a] state of the generator; 0: not begun */
+
+/* Counts up by an odd number, and mixes (splitmix64). */
+static uint64_t
+draw_bits(void)
+{
+	uint64_t z;
+
+	if (unlikely(__atomic_load_n(&draws, __ATOMIC_RELAXED) == 0))
+		__atomic_store_n(&draws, os_random() | 1, __ATOMIC_RELAXED);
+	z = __atomic_add_fetch(
+	    &draws, (uint64_t)0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
+	z = (z ^ z >> 30) * (uint64_t)0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * (uint64_t)0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/*
+ * -ln(u) of a number u evenly spread over (0, 1], as u's bits have it: u is
+ * 2^-k * m with 1 <= m < 2, and ln m is 2 atanh((m - 1) / (m + 1)).
+ */
+static double
+minus_log(uint64_t bits)
+{
+	unsigned k = bits == 0 ? 64 : 63 - highbit(bits);
+	uint64_t fraction = bits == 0 ? 0 : bits << k & INT64_MAX;
+	double m = 1 + (double)fraction / 0x1p63;
+	double z = (m - 1) / (m + 1), zz = z * z;
+	double series =
+	    1 + zz * (1. / 3 + zz * (1. / 5 + zz * (1. / 7 + zz * (1. / 9))));
+
+	return (k + 1) * 0.69314718055994531 - 2 * z * series;
+}
+
+/* Bytes to the next sample, that byte included; 1: every block is one. */
+static uint64_t
+draw_distance(uint64_t mean)
+{
+	double d = minus_log(draw_bits()) * (double)mean;
+
+	if (mean == 1)
+		return 1;
+	return d < 0x1p60 ? (uint64_t)d + 1 : (uint64_t)1 << 60;
+}
+
+static void
+stretch_begin(uint64_t distance, uint32_t generation)
+{
+	bool whole = distance <= STRETCH;
+
+	sample_count.left = (int32_t)(whole ? distance : STRETCH);
+	sample_count.due = generation << 1 | whole;
+}
+
+/* A block of size bytes, of which before - 1 belong to the old stretch. */
+static bool
+pass(uint64_t before, uint64_t size)
+{
+	uint32_t generation =
+	    __atomic_load_n(&sampling.generation, __ATOMIC_ACQUIRE) &
+	    UINT32_MAX >> 1;
+	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+	bool stale = before == 0 || sample_count.due >> 1 != generation;
+	uint64_t distance;
+
+	if (mean == 0) {
+		stretch_begin(STRETCH + 1, generation);
+		return false;
+	}
+	if (!stale && size < before) {
+		sample_count.left = (int32_t)(before - size);
+		return false;
+	}
+	if (stale || (sample_count.due & 1) == 0) {
+		distance = draw_distance(mean);
+		size -= stale ? 0 : before;
+		if (distance > size) {
+			stretch_begin(distance - size, generation);
+			return false;
+		}
+	}
+	stretch_begin(draw_distance(mean), generation);
+	return true;
+}
+
+bool
+sample_ran_out(size_t size)
+{
+	return pass(
+	    (uint64_t)((int64_t)sample_count.left + (int64_t)size), size);
+}
+
+bool
+sample_is_due(size_t size)
+{
+	return pass((uint64_t)sample_count.left, size);
+}
+
+static struct sample **
+the_table(void)
+{
+	struct sample **made = __atomic_load_n(&samples, __ATOMIC_ACQUIRE);
+	struct sample **none = NULL;
+	size_t bytes = ADDR_SAMPLES * sizeof(*made);
+
+	if (likely(made != NULL))
+		return made;
+	made = meta_alloc_spare(bytes);
+	if (made == NULL || __atomic_compare_exchange_n(&samples, &none, made,
+				false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return made;
+	meta_free(made, bytes);
+	return none;
+}
+
+static struct sample *
+sample_at(uint32_t index)
+{
+	return __atomic_load_n(&samples, __ATOMIC_ACQUIRE)[index];
+}
+
+/* A record that had a block before; NULL: there is none. */
+static struct sample *
+record_again(void)
+{
+	struct sample *s = NULL;
+
+	lock_take(&sample_lock);
+	if (free_sample != 0) {
+		s = samples[free_sample];
+		free_sample = s->next;
+	}
+	lock_release(&sample_lock);
+	return s;
+}
+
+static struct sample *
+record_new(bool guarded)
+{
+	uint32_t n = debug.nframes;
+	size_t bytes =
+	    sizeof(struct sample) + (guarded ? 2 : 1) * n * sizeof(uintptr_t);
+	struct sample **table = the_table();
+	struct sample *s = table == NULL ? NULL : meta_alloc_spare(bytes);
+
+	if (s == NULL)
+		return NULL;
+	s->nframes = n;
+	s->guarded = guarded;
+	lock_take(&sample_lock);
+	if (nsamples < ADDR_SAMPLES - 1)
+		s->index = ++nsamples;
+	if (s->index != 0)
+		__atomic_store_n(&table[s->index], s, __ATOMIC_RELEASE);
+	lock_release(&sample_lock);
+	if (s->index != 0)
+		return s;
+	meta_free(s, bytes);
+	return NULL;
+}
+
+static void
+record_put(struct sample *s)
+{
+	lock_take(&sample_lock);
+	s->next = free_sample;
+	free_sample = s->index;
+	lock_release(&sample_lock);
+}
+
+static void
+record_fill(struct sample *s, void *at, void *span, size_t size)
+{
+	s->at = at;
+	s->span = span;
+	s->size = size;
+	s->mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+	s->time = os_exact_ns();
+	s->thread = stack_thread();
+	s->depth = (uint16_t)stack_trace(s->stack, s->nframes);
+	s->freed_depth = 0;
+}
+
+/* What the pages of a sample are less than its span. */
+static size_t
+slack_of(const struct sample *s)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
+	size_t used = (size_t)((char *)s->at - s->span) + s->size;
+
+	return bytes - align_up(used, os_page_size());
+}
+
+/* From here on the block is a sample, to us and to the tool. */
+static void *
+publish(struct sample *s, size_t bytes)
+{
+	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
+	addr_map_sample(s->span, bytes, s->at, s->index);
+	__atomic_add_fetch(&ntaken, 1, __ATOMIC_RELAXED);
+	return s->at;
+}
+
+/* As malloc() aligns, and as far as a multiple of the line or page is. */
+static size_t
+least_align(size_t size)
+{
+	return size >= 16 ? 16 : 8;
+}
+
+static void *
+take_guarded(size_t size, size_t align)
+{
+	struct sample *s;
+	char *at, *end;
+	int slot;
+
+	if (align < least_align(size))
+		align = least_align(size);
+	if (size > sample_slot_most() || align > os_page_size())
+		return NULL;
+	slot = sample_slot_take(align_up(size, align));
+	if (slot < 0)
+		return NULL;
+	s = of_slot[slot];
+	if (s == NULL)
+		s = of_slot[slot] = record_new(/* guarded */ true);
+	if (s == NULL) {
+		sample_slot_put(slot);
+		return NULL;
+	}
+	__atomic_store_n(&s->state, SAMPLE_NONE, __ATOMIC_RELEASE);
+	s->next = (uint32_t)slot;
+	end = sample_slot_end(slot);
+	at = end - align_up(size, align);
+	record_fill(s, at, (void *)align_down((uintptr_t)end, HEAP_UNIT), size);
+	__atomic_add_fetch(&nguarded, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&guarded_bytes, size, __ATOMIC_RELAXED);
+	return publish(s, HEAP_UNIT);
+}
+
+static size_t
+colour_of(size_t size, size_t align)
+{
+	size_t page = os_page_size();
+
+	if (align > COLOUR || size > page / 2)
+		return 0;
+	return align_down(draw_bits() % (page - size + 1), COLOUR);
+}
+
+static void *
+take_plain(size_t size, size_t align, bool *zeroed)
+{
+	size_t colour = colour_of(size, align);
+	struct sample *s = record_again();
+	char *span;
+
+	if (s == NULL)
+		s = record_new(/* guarded */ false);
+	if (s == NULL)
+		return NULL;
+	span = large_alloc(
+	    size + colour, align < HEAP_UNIT ? HEAP_UNIT : align, zeroed);
+	if (span == NULL) {
+		record_put(s);
+		return NULL;
+	}
+	record_fill(s, span + colour, span, size);
+	__atomic_add_fetch(&slack, slack_of(s), __ATOMIC_RELAXED);
+	return publish(s, addr_map_large_bytes(addr_map_owner(span)));
+}
+
+void *
+sample_take(size_t size, size_t align, bool *zeroed)
+{
+	void *p = NULL;
+
+	*zeroed = false;
+	if (size > PTRDIFF_MAX / 2)
+		return NULL;
+	if (draw_bits() % GUARD_EVERY == 0)
+		p = take_guarded(size, align);
+	if (p == NULL)
+		p = take_plain(size, align, zeroed);
+	if (p == NULL)
+		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
+	return p;
+}
+
+static void
+say_stack(const char *what, uint64_t thread, uint64_t ago,
+    const uintptr_t *stack, unsigned depth)
+{
+	say("%s by thread %lu, %lu.%lu s ago:", what, thread, ago / 1000000000,
+	    ago / 100000000 % 10);
+	for (unsigned i = 0; i < depth; i++) {
+		struct message m;
+
+		m.n = 0;
+		message_text(&m, "umem:     ");
+		symbol_text(&m, stack[i]);
+		message_text(&m, "\n");
+		message_send(&m, 2);
+		if (message_sink != NULL)
+			message_sink(m.text, m.n);
+	}
+}
+
+/* The message of misuse.c, and what else is known. */
+static _Noreturn void
+report_freed(const struct sample *s, const char *who)
+{
+	uint64_t now = os_exact_ns();
+
+	say("%s(%p): block freed twice", who, s->at);
+	say_stack("allocated", s->thread, now - s->time, s->stack, s->depth);
+	say_stack("freed", s->freed_thread, now - s->freed_time,
+	    s->stack + s->nframes, s->freed_depth);
+	os_abort();
+}
+
+/* The record of a block that the program has, or the end of the program. */
+static struct sample *
+sample_live(uint32_t index, const char *who)
+{
+	struct sample *s = sample_at(index);
+
+	if (unlikely(
+		__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SAMPLE_FREED))
+		report_freed(s, who);
+	return s;
+}
+
+size_t
+sample_size(uint32_t index)
+{
+	return sample_at(index)->size;
+}
+
+/* No more than if it were no sample: realloc() is to move it as often. */
+size_t
+sample_usable(uint32_t index, const char *who)
+{
+	struct sample *s = sample_live(index, who);
+	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
+	size_t room = (size_t)(s->span + bytes - (char *)s->at);
+	unsigned class = size_class_of(s->size);
+
+	if (s->guarded)
+		room -= os_page_size();
+	if (class != 0 && size_classes.bytes[class] < room)
+		return size_classes.bytes[class];
+	return room;
+}
+
+/* The slack counts as it was, so that it can be taken off again. */
+void
+sample_stays(uint32_t index, size_t size)
+{
+	struct sample *s = sample_at(index);
+
+	if (s->guarded) {
+		__atomic_add_fetch(
+		    &guarded_bytes, size - s->size, __ATOMIC_RELAXED);
+		s->size = size;
+		return;
+	}
+	__atomic_sub_fetch(&slack, slack_of(s), __ATOMIC_RELAXED);
+	s->size = size;
+	__atomic_add_fetch(&slack, slack_of(s), __ATOMIC_RELAXED);
+}
+
+void *
+sample_resize(uint32_t index, size_t size)
+{
+	struct sample *s = sample_at(index);
+	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
+	void *span;
+
+	__atomic_sub_fetch(&slack, slack_of(s), __ATOMIC_RELAXED);
+	/* Large blocks start where their span does, and so does this one. */
+	addr_map_large(s->span, bytes);
+	span = large_resize(s->span, bytes, size);
+	if (span != NULL) {
+		record_fill(s, span, span, size);
+		bytes = addr_map_large_bytes(addr_map_owner(span));
+	}
+	addr_map_sample(s->span, bytes, s->at, index);
+	__atomic_add_fetch(&slack, slack_of(s), __ATOMIC_RELAXED);
+	return span;
+}
+
+static void
+free_guarded(struct sample *s)
+{
+	int slot = (int)s->next;
+
+	s->freed_time = os_exact_ns();
+	s->freed_thread = stack_thread();
+	s->freed_depth =
+	    (uint16_t)stack_trace(s->stack + s->nframes, s->nframes);
+	__atomic_sub_fetch(&nguarded, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&guarded_bytes, s->size, __ATOMIC_RELAXED);
+	sample_slot_close(slot);
+	sample_slot_put(slot);
+}
+
+static void
+free_plain(struct sample *s)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
+	char *span = s->span;
+
+	__atomic_sub_fetch(&slack, slack_of(s), __ATOMIC_RELAXED);
+	large_free(span, bytes);
+	record_put(s);
+}
+
+void
+sample_free(uint32_t index, const char *who)
+{
+	struct sample *s = sample_live(index, who);
+	uint32_t live = SAMPLE_LIVE;
+
+	if (!__atomic_compare_exchange_n(&s->state, &live,
+		s->guarded ? SAMPLE_FREED : SAMPLE_NONE, false,
+		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		misuse(who, s->at, "block freed twice");
+	if (s->guarded)
+		free_guarded(s);
+	else
+		free_plain(s);
+}
+
+size_t
+sample_slack(void)
+{
+	return __atomic_load_n(&slack, __ATOMIC_RELAXED);
+}
+
+size_t
+sample_guarded(size_t *bytes)
+{
+	*bytes = __atomic_load_n(&guarded_bytes, __ATOMIC_RELAXED);
+	return __atomic_load_n(&nguarded, __ATOMIC_RELAXED);
+}
+
+static void
+set_mean(size_t bytes)
+{
+	__atomic_store_n(&sampling.mean, bytes, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&sampling.generation, 1, __ATOMIC_RELEASE);
+	alloc_choose_paths();
+}
+
+void
+sample_start(void)
+{
+	sampling.able = !debug.on && !checker_on;
+	if (sampling.able && sample_wanted != 0)
+		set_mean(sample_wanted);
+	else if (sample_wanted != 0)
+		say("sample: off, since every block is checked");
+}
+
+public int
+umem_sample(size_t bytes)
+{
+	if (!umem_ready()) {
+		errno = EAGAIN;
+		return -1;
+	}
+	if (!sampling.able) {
+		errno = ENOTSUP;
+		return -1;
+	}
+	set_mean(bytes);
+	return 0;
+}
+
+void
+sample_lock_for_fork(void)
+{
+	sample_slot_lock_for_fork();
+	lock_take_for_fork(&sample_lock);
+}
+
+void
+sample_unlock_for_fork(bool child)
+{
+	/* Parent and child are not to draw the same. */
+	if (child)
+		draws ^= (uint64_t)os_process_id() << 32;
+	lock_release_for_fork(&sample_lock);
+	sample_slot_unlock_for_fork();
+}
+
+#define MEMBER(member) DESCRIBE_MEMBER("sample", struct sample, member)
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(alloc_fast),
+    DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, small_end),
+    DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, units),
+    DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, counted_end),
+    DESCRIBE_CONSTANT(SIZE_SMALL),
+    DESCRIBE_VARIABLE(sampling),
+    DESCRIBE_VARIABLE(samples),
+    DESCRIBE_VARIABLE(nsamples),
+    DESCRIBE_VARIABLE(ntaken),
+    DESCRIBE_VARIABLE(nlost),
+    DESCRIBE_CONSTANT(SAMPLE_LIVE),
+    DESCRIBE_CONSTANT(SAMPLE_FREED),
+    DESCRIBE_BYTES("sample", struct sample),
+    DESCRIBE_MEMBER("sampling", struct sampling, mean),
+    DESCRIBE_MEMBER("sampling", struct sampling, generation),
+    DESCRIBE_MEMBER("sampling", struct sampling, able),
+    MEMBER(at),
+    MEMBER(span),
+    MEMBER(size),
+    MEMBER(mean),
+    MEMBER(time),
+    MEMBER(thread),
+    MEMBER(freed_time),
+    MEMBER(freed_thread),
+    MEMBER(state),
+    MEMBER(depth),
+    MEMBER(freed_depth),
+    MEMBER(guarded),
+    MEMBER(nframes),
+    MEMBER(stack[0]),
+};

@@ -1,0 +1,191 @@
+/*
+ * sample_slot.c - places whose end nobody can cross
+ *
+ * A slot is a unit of the heap whose last page cannot be read or written.  A
+ * block in it ends where that page begins.  When the block is freed, its own
+ * pages cannot be read or written either, until the slot is taken again: as
+ * late as possible, since slots wait in a queue.
+ *
+ * Bounds
+ *	There are SAMPLE_SLOTS at most, made as they are wanted and never
+ *	given back: 16 MiB of addresses, and the memory of what is live in
+ *	them.  The kernel limits how many pieces of different protection a
+ *	process may have (vm.max_map_count, 65530): a slot makes three, so
+ *	all slots take 768 of them.
+ *
+ * When the kernel refuses
+ *	A slot without its last page, or whose pages cannot be had again, is
+ *	put back into the queue and tried again at its next turn; the caller
+ *	does without.  A block whose pages cannot be taken away stays readable.
+ *	Nothing is unmapped: when a page comes back, the kernel joins it to
+ *	its neighbours again.
+ *
+ * Addresses are kept as numbers of units: in a program that the library is part
+ * of, who looks for leaks would take them for pointers of the program's.
+ *
+ * Locking: slot_lock guards the queue and the count, a leaf.  Who has taken a
+ * slot owns it.
+ *
+ * Source of the idea: GWP-ASan of LLVM and KFENCE of Linux.
+ */
+#include "umem/addr_map.h"
+#include "umem/sample_slot.h"
+#include "vmem/heap.h"
+#include "vmem/lock.h"
+#include "vmem/os.h"
+
+/* Slots that are taken from the heap at once. */
+#define GROUP 16
+
+struct slot {
+	size_t unit;  /* in the address map */
+	size_t bytes; /* of the pages before the last that were in use */
+	bool barred;  /* the last page cannot be read */
+	bool closed;  /* nor can those bytes */
+	int next;     /* [slot_lock] behind it in the queue */
+};
+
+static struct lock slot_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
+static struct slot slots[SAMPLE_SLOTS];
+static int nslots;                /* [slot_lock] */
+static int oldest = -1, youngest; /* [slot_lock] ends of the queue */
+static size_t group_unit;         /* [slot_lock] not yet made into slots */
+static int group_left;            /* [slot_lock] */
+
+size_t
+sample_slot_most(void)
+{
+	return HEAP_UNIT - os_page_size();
+}
+
+char *
+sample_slot_end(int i)
+{
+	uintptr_t at = addr_map.base + (slots[i].unit << HEAP_UNIT_SHIFT);
+
+	return (char *)at + sample_slot_most();
+}
+
+/* Units from the heap.  Two threads may come with some: one is sent back. */
+static bool
+group_get(void)
+{
+	bool zeroed, wanted;
+	void *at = heap_alloc(GROUP * HEAP_UNIT, HEAP_UNIT, &zeroed);
+
+	if (at == NULL || !addr_map_cover(at, GROUP * HEAP_UNIT)) {
+		if (at != NULL)
+			heap_free(at, GROUP * HEAP_UNIT);
+		return false;
+	}
+	lock_take(&slot_lock);
+	wanted = group_left == 0;
+	if (wanted) {
+		group_unit = addr_map_unit(at);
+		group_left = GROUP;
+	}
+	lock_release(&slot_lock);
+	if (!wanted)
+		heap_free(at, GROUP * HEAP_UNIT);
+	return true;
+}
+
+/* A new one, or the one that waits longest; -1: neither. */
+static int
+next_locked(void)
+{
+	int i = -1;
+
+	if (group_left != 0 && nslots < SAMPLE_SLOTS) {
+		i = nslots++;
+		slots[i].unit = group_unit++;
+		group_left--;
+	} else if (oldest >= 0) {
+		i = oldest;
+		oldest = slots[i].next;
+	}
+	return i;
+}
+
+static int
+next(void)
+{
+	bool short_of;
+	int i;
+
+	lock_take(&slot_lock);
+	short_of = group_left == 0 && nslots < SAMPLE_SLOTS;
+	lock_release(&slot_lock);
+	if (short_of)
+		group_get();
+	lock_take(&slot_lock);
+	i = next_locked();
+	lock_release(&slot_lock);
+	return i;
+}
+
+static bool
+slot_open(struct slot *slot, int i)
+{
+	char *end = sample_slot_end(i);
+
+	if (!slot->barred)
+		slot->barred = os_protect(end, os_page_size());
+	if (slot->closed)
+		slot->closed = !os_commit(end - slot->bytes, slot->bytes);
+	return slot->barred && !slot->closed;
+}
+
+int
+sample_slot_take(size_t bytes)
+{
+	int i;
+
+	if (bytes > sample_slot_most())
+		return -1;
+	i = next();
+	if (i < 0)
+		return -1;
+	if (!slot_open(&slots[i], i)) {
+		sample_slot_put(i);
+		return -1;
+	}
+	slots[i].bytes = align_up(bytes, os_page_size());
+	return i;
+}
+
+bool
+sample_slot_close(int i)
+{
+	struct slot *slot = &slots[i];
+	char *at = sample_slot_end(i) - slot->bytes;
+
+	slot->closed = os_protect(at, slot->bytes);
+	os_purge(at, slot->bytes);
+	return slot->closed;
+}
+
+void
+sample_slot_put(int i)
+{
+	lock_take(&slot_lock);
+	slots[i].next = -1;
+	if (oldest < 0)
+		oldest = i;
+	else
+		slots[youngest].next = i;
+	youngest = i;
+	lock_release(&slot_lock);
+}
+
+void
+sample_slot_lock_for_fork(void)
+{
+	lock_take_for_fork(&slot_lock);
+}
+
+void
+sample_slot_unlock_for_fork(void)
+{
+	lock_release_for_fork(&slot_lock);
+}
