@@ -6,17 +6,17 @@
  * many blocks; sums of these are what the program has in all, on average.
  *
  * "sample" changes a running process, the only command that does.  It writes
- * four words while every thread stands still:
- *	on	mean, generation, counted_end, small_end
- *	off	small_end, counted_end, mean, generation
+ * three words while every thread stands still:
+ *	on	mean, counted_end, small_end
+ *	off	small_end, counted_end, mean
  * A thread may have been stopped at any instruction.
  *	Before it has read a word, it will see the new state, whole.
  *	After it has read small_end, it ends this one allocation as
  *	the old state wants it: counted or not, it is right (umem/sample.c).
  *	In the library's own alloc_choose_paths(), which stores the same words:
  *	it reads mean again after the last store, finds ours, and starts over.
- *	With the old mean read for its next sample: one distance is drawn by
- *	the old mean, and the generation ends it at the next look.
+ *	With the old mean read for its next sample, or a distance drawn by it:
+ *	at most one sample is taken by the old mean.
  * If this command is killed between two writes, what was written so far is
  * one of the mixtures that umem/sample.c shows to be right.
  * Without sections (locked mode, or umem_setmtbf() in force) both ends are 0
@@ -282,15 +282,6 @@ peek(struct target *target, uint64_t at)
 	return value;
 }
 
-/* The generation shares its word with what follows it. */
-static void
-poke_generation(struct target *target, uint64_t at)
-{
-	uint64_t word = peek(target, at);
-
-	poke(target, at, (word & ~(uint64_t)UINT32_MAX) | (uint32_t)(word + 1));
-}
-
 static void
 change(struct target *target, const struct layout *l, uint64_t mean)
 {
@@ -299,7 +290,6 @@ change(struct target *target, const struct layout *l, uint64_t mean)
 	uint64_t small_end = fast + layout_value(l, L_FAST_SMALL_END);
 	uint64_t counted_end = fast + layout_value(l, L_FAST_COUNTED_END);
 	uint64_t mean_at = sampling + layout_value(l, L_SAMPLING_MEAN);
-	uint64_t generation = sampling + layout_value(l, L_SAMPLING_GENERATION);
 	bool sections = peek(target, fast + layout_value(l, L_FAST_UNITS)) != 0;
 	uint64_t end = sections ? layout_value(l, L_SIZE_SMALL) + 1 : 0;
 
@@ -307,10 +297,8 @@ change(struct target *target, const struct layout *l, uint64_t mean)
 		poke(target, small_end, end);
 		poke(target, counted_end, 0);
 		poke(target, mean_at, 0);
-		poke_generation(target, generation);
 	} else {
 		poke(target, mean_at, mean);
-		poke_generation(target, generation);
 		poke(target, counted_end, end);
 		poke(target, small_end, 0);
 	}
@@ -350,8 +338,8 @@ command_sample(int argc, char **argv)
 		fail(EXIT_BLIND,
 		    "%s: libumem is loaded there and not in use yet",
 		    target->name);
-	if ((uint32_t)peek(target, layout_value(l, L_SAMPLING) +
-				       layout_value(l, L_SAMPLING_ABLE)) == 0)
+	if (peek(target, layout_value(l, L_SAMPLING) +
+			     layout_value(l, L_SAMPLING_ABLE)) == 0)
 		fail(EXIT_BLIND,
 		    "%s: every block is checked there already "
 		    "(UMEM_DEBUG, hardened, or a memory checker)",

@@ -71,7 +71,6 @@
 	X(FAST_UNITS, "alloc_fast.units")                                      \
 	X(FAST_COUNTED_END, "alloc_fast.counted_end")                          \
 	X(SAMPLING_MEAN, "sampling.mean")                                      \
-	X(SAMPLING_GENERATION, "sampling.generation")                          \
 	X(SAMPLING_ABLE, "sampling.able")                                      \
 	X(SAMPLE_AT, "sample.at")                                              \
 	X(SAMPLE_SPAN, "sample.span")                                          \

@@ -11,9 +11,9 @@
  *	from an exponential distribution with the mean N.  It has no memory: at
  *	any byte, the rest of the way is distributed as the whole was.  So a
  *	thread need not finish a distance.  It counts down a stretch of
- *	STRETCH bytes at most, at whose end there is a sample or not (bit 0 of
- *	due), and draws anew.  That is why another N is heeded by every thread
- *	soon, and why one sample in a large block hides no other.
+ *	STRETCH bytes at most, at whose end there is a sample or not (due), and
+ *	draws anew.  That is why another N is heeded by every thread
+ *	soon, one sample aside, and why one sample in a large block hides no other.
  *	A block of s bytes is a sample with the chance 1 - exp(-s/N), and
  *	stands for as many blocks as the inverse says; the tool computes it.
  *	Off, nothing is counted: small sizes never leave the fast path.  On,
@@ -140,42 +140,38 @@ draw_distance(uint64_t mean)
 }
 
 static void
-stretch_begin(uint64_t distance, uint32_t generation)
+stretch_begin(uint64_t distance)
 {
-	bool whole = distance <= STRETCH;
-
-	sample_count.left = (int32_t)(whole ? distance : STRETCH);
-	sample_count.due = generation << 1 | whole;
+	sample_count.due = distance <= STRETCH;
+	sample_count.left =
+	    (int32_t)(sample_count.due ? distance : (uint64_t)STRETCH);
 }
 
 /* A block of size bytes, of which before - 1 belong to the old stretch. */
 static bool
 pass(uint64_t before, uint64_t size)
 {
-	uint32_t generation =
-	    __atomic_load_n(&sampling.generation, __ATOMIC_ACQUIRE) &
-	    UINT32_MAX >> 1;
 	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
-	bool stale = before == 0 || sample_count.due >> 1 != generation;
 	uint64_t distance;
 
 	if (mean == 0) {
-		stretch_begin(STRETCH + 1, generation);
+		stretch_begin(STRETCH + 1);
 		return false;
 	}
-	if (!stale && size < before) {
+	if (size < before) {
 		sample_count.left = (int32_t)(before - size);
 		return false;
 	}
-	if (stale || (sample_count.due & 1) == 0) {
+	/* A new thread has before 0, and nothing due. */
+	if (!sample_count.due) {
 		distance = draw_distance(mean);
-		size -= stale ? 0 : before;
+		size -= before;
 		if (distance > size) {
-			stretch_begin(distance - size, generation);
+			stretch_begin(distance - size);
 			return false;
 		}
 	}
-	stretch_begin(draw_distance(mean), generation);
+	stretch_begin(draw_distance(mean));
 	return true;
 }
 
@@ -546,7 +542,6 @@ static void
 set_mean(size_t bytes)
 {
 	__atomic_store_n(&sampling.mean, bytes, __ATOMIC_SEQ_CST);
-	__atomic_add_fetch(&sampling.generation, 1, __ATOMIC_RELEASE);
 	alloc_choose_paths();
 }
 
@@ -609,7 +604,6 @@ DESCRIBE_TABLE(described) = {
     DESCRIBE_CONSTANT(SAMPLE_FREED),
     DESCRIBE_BYTES("sample", struct sample),
     DESCRIBE_MEMBER("sampling", struct sampling, mean),
-    DESCRIBE_MEMBER("sampling", struct sampling, generation),
     DESCRIBE_MEMBER("sampling", struct sampling, able),
     MEMBER(at),
     MEMBER(span),

@@ -10,9 +10,8 @@
  * the command from outside the process (tools/cmd_sample.c).
  */
 struct sampling {
-	size_t mean;         /* [a] bytes from one sample to the next; 0: off */
-	uint32_t generation; /* [a] another after each change of mean */
-	uint32_t able;       /* started, and nothing debugs or checks */
+	size_t mean; /* [a] bytes from one sample to the next; 0: off */
+	size_t able; /* started, and nothing debugs or checks */
 } __attribute__((aligned(CACHE_LINE)));
 
 extern struct sampling sampling;
@@ -48,7 +47,7 @@ struct sample {
 /* Bytes until this thread looks whether a sample is due: static TLS. */
 struct sample_count {
 	int32_t left; /* above 0; 0: a new thread */
-	uint32_t due; /* bit 0: then one is; above: the generation */
+	bool due;     /* then one is */
 };
 extern __thread struct sample_count sample_count
     __attribute__((tls_model("initial-exec")));
