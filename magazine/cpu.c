@@ -147,6 +147,9 @@ cpu_start(enum rseq_owner wanted, unsigned concurrency)
 	cpu_layer.ticks = INT32_MAX;
 	if (concurrency != 0 && concurrency < cpu_layer.nslots)
 		cpu_layer.nwanted = concurrency;
+	cpu_layer.nrun = os_cpus_allowed();
+	if (cpu_layer.nrun > cpu_layer.nwanted)
+		cpu_layer.nrun = cpu_layer.nwanted;
 	regions = region_create();
 	if (regions == NULL)
 		return false;
@@ -571,11 +574,17 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 	return n;
 }
 
+unsigned
+cpu_now(void)
+{
+	return cpu_layer.rseq.owner == RSEQ_NONE ? os_cpu()
+						 : rseq_cpu(&cpu_layer.place);
+}
+
 size_t
 cpu_glance(struct cpu_hot *hot)
 {
-	bool locked = cpu_layer.rseq.owner == RSEQ_NONE;
-	unsigned cpu = locked ? os_cpu() : rseq_cpu(&cpu_layer.place);
+	unsigned cpu = cpu_now();
 	struct cpu_hot *h;
 	intptr_t top, bottom;
 

@@ -12,6 +12,7 @@ struct cpu_layer {
 	char *blocks;     /* first region's block of CPU 0 */
 	unsigned nslots;  /* blocks there are */
 	unsigned nwanted; /* CPUs from here on get no memory */
+	unsigned nrun;    /* CPUs that may run us at once, as of the start */
 	unsigned nused;   /* [a] blocks 0 .. nused - 1 may be in use */
 	uint32_t ticks;   /* [a] pushes on a CPU until one is refused */
 };
@@ -65,6 +66,9 @@ bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 
 /* Rounds cached by all CPUs, exact only when nothing runs. */
 size_t cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold);
+
+/* Number of this CPU, which may be another's in a moment. */
+unsigned cpu_now(void);
 
 /* Rounds in this CPU's loaded magazine, about; takes nothing. */
 size_t cpu_glance(struct cpu_hot *hot);

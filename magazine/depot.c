@@ -1,6 +1,8 @@
 /*
  * depot.c - the store of magazines behind the CPUs
  *
+ * One shard of it, where a cache has several (magazine.c).
+ *
  * A CPU that has run out of rounds trades an empty magazine here for a full
  * one; a CPU that has no room trades a full one for an empty one.  So the
  * depot's lock is taken once per magazine instead of once per object.  Since
@@ -111,7 +113,7 @@ depot_trade_for_empty(struct depot *depot, struct magazine *full)
 
 	depot_lock(depot);
 	empty = pop_locked(depot, &depot->empty);
-	if (empty != NULL)
+	if (empty != NULL && full != NULL)
 		push_locked(depot, &depot->full, full);
 	depot_unlock(depot);
 	return empty;

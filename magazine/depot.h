@@ -33,7 +33,7 @@ struct maglist {
 	uint32_t low; /* least n since depot_take_surplus() */
 };
 
-/* Keys: [d] lock, [a] atomic */
+/* Keys: [d] lock, [a] atomic.  On a cache line of its own. */
 struct depot {
 	struct lock lock;     /* rank LOCK_DEPOT */
 	uint32_t ncontended;  /* [a] locks that were not free */
@@ -41,7 +41,7 @@ struct depot {
 	struct maglist full;  /* [d] at least one round each */
 	struct maglist empty; /* [d] no round */
 	uint32_t nmoved; /* [d] magazines handed out or taken in; read as is */
-};
+} __attribute__((aligned(CACHE_LINE)));
 
 void depot_init(struct depot *depot);
 
@@ -49,7 +49,10 @@ void depot_init(struct depot *depot);
 struct magazine *depot_trade_for_full(
     struct depot *depot, struct magazine *empty);
 
-/* An empty magazine for a full one, or NULL: then full was not taken. */
+/*
+ * An empty magazine, or NULL.  full, if not NULL, goes in for it; if there is
+ * no empty one, it is not taken.
+ */
 struct magazine *depot_trade_for_empty(
     struct depot *depot, struct magazine *full);
 

@@ -9,6 +9,7 @@
 struct magazine_layer {
 	struct cpu_hot *hot;   /* [I] headers of CPU 0 */
 	struct cpu_cold *cold; /* [I] */
+	struct depot *more;    /* [I] all shards but the first */
 	uint32_t rounds;       /* [a] capacity of magazines made from now on */
 	uint32_t rounds_max;   /* [I] without a loan */
 	uint32_t rounds_most;  /* [I] with one */
@@ -18,9 +19,20 @@ struct magazine_layer {
 	uint32_t
 	    overflowed; /* [a] 1: rounds went to the slabs since a refill */
 	uint32_t object_bytes; /* [I] */
-	uint32_t ncontended;   /* [a] depot.ncontended at the last update */
-	struct depot depot __attribute__((aligned(CACHE_LINE)));
+	uint32_t ncontended;   /* [a] the depots' at the last update */
+	uint16_t nshards;      /* [I] of the depot; 0: no layer */
+	uint16_t shard_cpus;   /* [I] that share a shard */
+	struct depot depot;    /* the first */
 };
+
+/* What a visit reads besides is one line. */
+_Static_assert(offsetof(struct magazine_layer, depot) == CACHE_LINE, "one");
+
+static inline struct depot *
+magazine_shard(struct magazine_layer *layer, unsigned i)
+{
+	return i == 0 ? &layer->depot : &layer->more[i - 1];
+}
 
 enum magazine_result {
 	MAGAZINE_OK,
@@ -47,6 +59,10 @@ extern unsigned magazine_max_contention;
 /* Bytes of objects in a magazine, and in a depot, below 4 GiB; options. */
 extern size_t magazine_bytes_most;
 extern size_t magazine_depot_most;
+
+/* Shards of each depot; 0: one for every 8 CPUs.  An option. */
+#define MAGAZINE_SHARDS_MOST 1024
+extern unsigned magazine_depot_shards;
 
 /* What the fast path could not do. */
 enum magazine_result magazine_get(struct magazine_layer *layer, void **object);
@@ -105,5 +121,8 @@ size_t magazine_lent(void);
 
 /* Rounds in the whole layer; exact when nothing runs. */
 size_t magazine_rounds(struct magazine_layer *layer);
+
+/* Magazines into or out of the depot, so far, modulo 2^32. */
+uint32_t magazine_moved(struct magazine_layer *layer);
 
 #endif

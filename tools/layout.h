@@ -133,6 +133,11 @@
 	X(CACHE_DEPOT_EMPTY, "cache.mag.depot.empty.head")                     \
 	X(CACHE_DEPOT_NFULL, "cache.mag.depot.full.n")                         \
 	X(CACHE_DEPOT_NEMPTY, "cache.mag.depot.empty.n")                       \
+	X(CACHE_SHARDS, "cache.mag.nshards")                                   \
+	X(CACHE_MORE_SHARDS, "cache.mag.more")                                 \
+	X(DEPOT_BYTES, "=depot")                                               \
+	X(DEPOT_FULL, "depot.full.head")                                       \
+	X(DEPOT_EMPTY, "depot.empty.head")                                     \
 	X(CACHE_NCONTENDED, "cache.mag.depot.ncontended")                      \
 	X(CACHE_HAS_MAGAZINES, "cache.has_magazines")                          \
 	X(CACHE_CLASS, "cache.class")                                          \

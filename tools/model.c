@@ -637,10 +637,10 @@ take_headers(struct model *model, struct cache *c, bool count)
 	}
 }
 
+/* A list of magazines that begins at at. */
 static void
-take_depot(struct model *model, struct cache *c, enum layout_entry list)
+take_list(struct model *model, struct cache *c, uint64_t at)
 {
-	uint64_t at = get(model, c->record, list);
 	struct trail trail = {0};
 
 	while (trail_goes_on(&trail, at)) {
@@ -650,6 +650,27 @@ take_depot(struct model *model, struct cache *c, enum layout_entry list)
 			return;
 		take_full_magazine(model, c, at);
 		at = get(model, mag, L_MAGAZINE_NEXT);
+	}
+}
+
+/* The first shard is in the cache, the others lie together elsewhere. */
+static void
+take_depot(struct model *model, struct cache *c)
+{
+	uint64_t bytes = layout_value(model->layout, L_DEPOT_BYTES);
+	uint64_t at = get(model, c->record, L_CACHE_MORE_SHARDS);
+	uint64_t n = get(model, c->record, L_CACHE_SHARDS);
+
+	take_list(model, c, get(model, c->record, L_CACHE_DEPOT_FULL));
+	take_list(model, c, get(model, c->record, L_CACHE_DEPOT_EMPTY));
+	for (uint64_t i = 1; at != 0 && i < n && i < CPUS_MOST; i++) {
+		const char *depot = record(model, at, L_DEPOT_BYTES);
+
+		if (depot == NULL)
+			return;
+		take_list(model, c, get(model, depot, L_DEPOT_FULL));
+		take_list(model, c, get(model, depot, L_DEPOT_EMPTY));
+		at += bytes;
 	}
 }
 
@@ -679,8 +700,7 @@ take_magazines(struct model *model)
 		if (!c->has_magazines)
 			continue;
 		take_headers(model, c, true);
-		take_depot(model, c, L_CACHE_DEPOT_FULL);
-		take_depot(model, c, L_CACHE_DEPOT_EMPTY);
+		take_depot(model, c);
 	}
 }
 

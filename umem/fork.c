@@ -31,8 +31,9 @@ each_cache_lock(void (*f)(struct lock *))
 		struct umem_cache *cache =
 		    container_of(item, struct umem_cache, link);
 
-		if (cache->has_magazines)
-			f(&cache->mag.depot.lock);
+		for (unsigned i = 0;
+		     cache->has_magazines && i < cache->mag.nshards; i++)
+			f(&magazine_shard(&cache->mag, i)->lock);
 	}
 	list_foreach (item, &cache_list)
 		f(&container_of(item, struct umem_cache, link)->slabs.lock);

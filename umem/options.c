@@ -251,6 +251,19 @@ set_depot_bytes(struct item *item)
 }
 
 static void
+set_depot_shards(struct item *item)
+{
+	size_t n;
+
+	if (!count_of(item, &n))
+		return;
+	if (n == 0 || n > MAGAZINE_SHARDS_MOST)
+		tell(item, "not from 1 to 1024");
+	else
+		magazine_depot_shards = (unsigned)n;
+}
+
+static void
 set_huge_pages(struct item *item)
 {
 	static const struct choice words[] = {
@@ -508,6 +521,7 @@ static const struct word option_words[] = {
     {"backend", VALUE, set_backend},
     {"concurrency", VALUE, set_concurrency},
     {"depot_bytes", VALUE, set_depot_bytes},
+    {"depot_shards", VALUE, set_depot_shards},
     {"hardened", NO_VALUE, set_hardened},
     {"huge_pages", VALUE, set_huge_pages},
     {"magazine_bytes", VALUE, set_magazine_bytes},

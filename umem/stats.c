@@ -30,8 +30,7 @@ cache_read(struct umem_cache *cache, struct stats_cache *out)
 		out->ncached = used;
 	out->nlive = used - out->ncached;
 	out->nfailed = __atomic_load_n(&cache->nfailed, __ATOMIC_RELAXED);
-	out->nmoved =
-	    __atomic_load_n(&cache->mag.depot.nmoved, __ATOMIC_RELAXED);
+	out->nmoved = magazine_moved(&cache->mag);
 	out->rounds = cache->has_magazines ? __atomic_load_n(&cache->mag.rounds,
 						 __ATOMIC_RELAXED)
 					   : 0;

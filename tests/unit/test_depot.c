@@ -60,6 +60,10 @@ START_TEST(an_empty_depot_gives_nothing_and_keeps_nothing)
 	ck_assert_ptr_null(depot_trade_for_full(&depot, empty));
 	ck_assert_ptr_null(depot_trade_for_full(&depot, NULL));
 	ck_assert_ptr_null(depot_trade_for_empty(&depot, full));
+	ck_assert_ptr_null(depot_trade_for_empty(&depot, NULL));
+	ck_assert_uint_eq(depot.full.n + depot.empty.n, 0);
+	depot_put_empty(&depot, empty);
+	ck_assert_ptr_eq(depot_trade_for_empty(&depot, NULL), empty);
 	ck_assert_uint_eq(depot.full.n + depot.empty.n, 0);
 	ck_assert(depot_check(&depot));
 	surplus_is(0, 0);

@@ -347,6 +347,23 @@ START_TEST(the_forking_thread_may_allocate_meanwhile)
 }
 END_TEST
 
+START_TEST(every_shard_of_a_depot_is_at_rest)
+{
+	magazine_depot_shards = 3;
+	create_all();
+	ck_assert_uint_eq(shared->mag.nshards, 3);
+	fork_prepare();
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_uint_ne(
+		    magazine_shard(&shared->mag, i)->lock.state, 0);
+	fork_parent();
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_uint_eq(
+		    magazine_shard(&shared->mag, i)->lock.state, 0);
+	ck_assert(uses(shared));
+}
+END_TEST
+
 Suite *
 fork_suite(void)
 {
@@ -360,6 +377,7 @@ fork_suite(void)
 	tcase_add_test(tc, callbacks_may_fork);
 	tcase_add_test(tc, a_child_can_return_from_a_callback);
 	tcase_add_test(tc, the_forking_thread_may_allocate_meanwhile);
+	tcase_add_test(tc, every_shard_of_a_depot_is_at_rest);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -106,6 +106,13 @@ START_TEST(each_word_with_a_value_sets_what_it_says)
 	ck_assert_uint_eq(magazine_depot_most, 0);
 	parse("depot_bytes=1g");
 	ck_assert_uint_eq(magazine_depot_most, GIB);
+	ck_assert_uint_eq(magazine_depot_shards, 0);
+	parse("depot_shards=3");
+	ck_assert_uint_eq(magazine_depot_shards, 3);
+	parse("depot_shards=0,depot_shards=1025,depot_shards=x");
+	ck_assert_uint_eq(magazine_depot_shards, 3);
+	parse("depot_shards=1024");
+	ck_assert_uint_eq(magazine_depot_shards, 1024);
 	parse("reap_interval=5");
 	ck_assert_uint_eq(update_interval_ns, 5000000000);
 	parse("reap_interval=1000000");
