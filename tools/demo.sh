@@ -86,9 +86,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# measure NAME WHICH COMMAND... - leaves "SECONDS KIB" in NAME.WHICH.cost
+# measure NAME WHICH COMMAND... - adds "SECONDS KIB" to NAME.WHICH.cost
 measure() {
-	command time -q -f '%e %M' -o "$work/$1.$2.cost" "${@:3}" \
+	command time -q -f '%e %M' -a -o "$work/$1.$2.cost" "${@:3}" \
 	    "$self" --job "$1" >"$work/$1.$2.out" 2>"$work/$1.$2.err" || {
 		echo "demo: $1 failed $2 umem:" >&2
 		cat "$work/$1.$2.err" >&2
@@ -96,15 +96,27 @@ measure() {
 	}
 }
 
-echo 'Real programs, without and with libumem_malloc.so.1:'
+# middle FILE COLUMN - of three lines
+middle() {
+	cut -d' ' -f"$2" "$1" | sort -n | sed -n 2p
+}
+
+# Three runs in turn, since one may meet a busy moment of the machine.
+measure_both() {
+	for _ in 1 2 3; do
+		measure "$1" without env &&
+		    measure "$1" with "$build/umem" run -- || return
+	done
+}
+
+echo 'Real programs, without and with libumem_malloc.so.1, medians of three:'
 "$build/umem" run -v true
 echo
 printf '%-10s %21s   %21s   %s\n' '' 'seconds' 'peak MiB' ''
 printf '%-10s %10s %10s   %10s %10s   %s\n' program without with \
     without with output
 for job in python3 sqlite3 redis; do
-	if ! measure "$job" without env ||
-	    ! measure "$job" with "$build/umem" run --; then
+	if ! measure_both "$job"; then
 		failed=1
 		continue
 	fi
@@ -113,10 +125,11 @@ for job in python3 sqlite3 redis; do
 		same=DIFFERENT
 		failed=1
 	fi
-	read -r seconds kib <"$work/$job.without.cost"
-	read -r our_seconds our_kib <"$work/$job.with.cost"
-	LC_ALL=C awk -v name="$job" -v same="$same" -v a="$seconds" \
-	    -v b="$our_seconds" -v c="$kib" -v d="$our_kib" 'BEGIN {
+	without=$work/$job.without.cost
+	with=$work/$job.with.cost
+	LC_ALL=C awk -v name="$job" -v same="$same" \
+	    -v a="$(middle "$without" 1)" -v b="$(middle "$with" 1)" \
+	    -v c="$(middle "$without" 2)" -v d="$(middle "$with" 2)" 'BEGIN {
 		printf "%-10s %10.2f %10.2f   %10.1f %10.1f   %s\n",
 		    name, a, b, c / 1024, d / 1024, same }'
 done
