@@ -379,6 +379,20 @@ stays(size_t bytes, size_t size)
 	return size <= bytes && (size > bytes / 2 || bytes <= 64);
 }
 
+/*
+ * [a] Some block may be larger than its size asks for, and stays() with it.
+ * A sized free of less than a block's class is misuse as long as none is.
+ */
+static bool loose;
+
+static void *
+left_larger(void *p)
+{
+	if (!__atomic_load_n(&loose, __ATOMIC_RELAXED))
+		__atomic_store_n(&loose, true, __ATOMIC_RELAXED);
+	return p;
+}
+
 static void *
 resize_by_copy(void *p, size_t bytes, size_t size)
 {
@@ -386,7 +400,7 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 
 	/* Nobody expects that making a block smaller may fail. */
 	if (q == NULL)
-		return size <= bytes ? p : NULL;
+		return size <= bytes ? left_larger(p) : NULL;
 	large_copy(q, p, bytes < size ? bytes : size);
 	alloc_free(p);
 	return q;
@@ -396,14 +410,18 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 static void *
 resize_class(void *p, size_t bytes, size_t size)
 {
+	size_t had;
 	void *q;
 
 	if (stays(bytes, size))
 		return p;
-	if (size > bytes)
-		return resize_by_copy(p, bytes, shrink_grows(p, size));
+	if (size > bytes) {
+		had = shrink_grows(p, size);
+		q = resize_by_copy(p, bytes, had);
+		return had > size ? left_larger(q) : q;
+	}
 	if (shrink_stays(bytes, size))
-		return p;
+		return left_larger(p);
 	q = resize_by_copy(p, bytes, size);
 	if (q != p)
 		shrink_moved(p, bytes, q, bytes - size);
@@ -481,6 +499,8 @@ alloc_resize(void *p, size_t size)
 	void *q = large_resize(p, bytes, size);
 	if (q == NULL && update_reclaim(size))
 		q = large_resize(p, bytes, size);
+	if (q == p && size < bytes)
+		left_larger(p);
 	return q != NULL ? q : no_memory(size);
 }
 
@@ -517,6 +537,8 @@ sample_class(const void *p)
 static bool
 fits(unsigned class, size_t bytes, size_t size)
 {
+	if (size <= bytes && __atomic_load_n(&loose, __ATOMIC_RELAXED))
+		return true;
 	return class == ADDR_LARGE
 		   ? align_up(size, HEAP_UNIT) == bytes || stays(bytes, size)
 		   : size_class_of(size) == class || stays(bytes, size);
