@@ -290,7 +290,6 @@ magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
     unsigned rounds_max, struct cpu_guard guard)
 {
 	size_t most = magazine_bytes_most / object_bytes;
-
 	size_t borrowing = LOAN_TIMES * magazine_bytes_most / object_bytes;
 
 	if (rounds_max != 0 && most > rounds_max)

@@ -79,13 +79,9 @@ class_alloc(unsigned class, size_t size)
 	if (section_get(class, &object))
 		return object;
 	object = cache_alloc_slow(class_cache[class]);
-	if (object == NULL)
-		return NULL;
 	/* It may have been a block of umem_alloc(), and shut since. */
-	if (unlikely(checker_on)) {
+	if (unlikely(checker_on) && object != NULL)
 		checker_open(object, size_classes.bytes[class], false);
-		return object;
-	}
 	return object;
 }
 

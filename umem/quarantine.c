@@ -2,16 +2,18 @@
  * quarantine.c - what was freed stays away for a while
  *
  * A cache that is hardened, or debugged with guards, puts what is freed into
- * a random slot here, and what was there goes back to its slab.  So an address comes into
- * use again after a number of frees that nobody can foretell: on average as
- * many as there are slots, but at once with one chance in so many.  A write
- * through a stale pointer is seen when the chunk leaves its slab again, or
- * before that by who looks at what waits here: it takes a chunk out meanwhile,
- * so nobody else has it.
+ * a random slot here, and what was there goes back to its slab.  So an address
+ * comes into use again after a number of frees that nobody can foretell: on
+ * average as many as there are slots, but at once with one chance in so many.
+ * A write through a stale pointer is seen when the chunk leaves its slab again,
+ * or before that by who looks at what waits here: it takes a chunk out
+ * meanwhile, so nobody else has it.
  *
  * A slot is exchanged in one atomic step, so there is no lock, and of two
  * threads each gets one of the chunks.  Release gives the chunk's contents
- * to who takes it out; pairs with the acquire of that exchange.
+ * to who takes it out; pairs with the acquire of that exchange.  A thread may
+ * be stopped or moved to another CPU anywhere between.  A fork() while one is
+ * about to put a chunk back loses that chunk in the child, and no other.
  */
 #include "umem/quarantine.h"
 #include "vmem/meta.h"
@@ -28,12 +30,7 @@ static uint64_t draws; /* [a] */
 static uint64_t
 draw(void)
 {
-	uint64_t x =
-	    __atomic_add_fetch(&draws, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
+	return mix64(__atomic_add_fetch(&draws, MIX64_STEP, __ATOMIC_RELAXED));
 }
 
 void

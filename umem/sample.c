@@ -12,8 +12,8 @@
  *	any byte, the rest of the way is distributed as the whole was.  So a
  *	thread need not finish a distance.  It counts down a stretch of
  *	STRETCH bytes at most, at whose end there is a sample or not (due), and
- *	draws anew.  That is why another N is heeded by every thread
- *	soon, one sample aside, and why one sample in a large block hides no other.
+ *	draws anew.  That is why another N is heeded by every thread soon, one
+ *	sample aside, and why one sample in a large block hides no other.
  *	A block of s bytes is a sample with the chance 1 - exp(-s/N), and
  *	stands for as many blocks as the inverse says; the tool computes it.
  *	Off, nothing is counted: small sizes never leave the fast path.  On,
@@ -96,19 +96,12 @@ static struct sample *of_slot[SAMPLE_SLOTS]; /* its record, for good */
 
 static uint64_t draws; /* [a] state of the generator; 0: not begun */
 
-/* Counts up by an odd number, and mixes (splitmix64). */
 static uint64_t
 draw_bits(void)
 {
-	uint64_t z;
-
 	if (unlikely(__atomic_load_n(&draws, __ATOMIC_RELAXED) == 0))
 		__atomic_store_n(&draws, os_random() | 1, __ATOMIC_RELAXED);
-	z = __atomic_add_fetch(
-	    &draws, (uint64_t)0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
-	z = (z ^ z >> 30) * (uint64_t)0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * (uint64_t)0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return mix64(__atomic_add_fetch(&draws, MIX64_STEP, __ATOMIC_RELAXED));
 }
 
 /*

@@ -55,4 +55,18 @@ lowbit(uint64_t x)
 	return (unsigned)__builtin_ctzll(x);
 }
 
+/*
+ * Random bits from a counter that goes up by MIX64_STEP (splitmix64, Steele,
+ * Lea and Flood 2014); where it starts is the secret.
+ */
+#define MIX64_STEP ((uint64_t)0x9e3779b97f4a7c15)
+
+static inline uint64_t
+mix64(uint64_t x)
+{
+	x = (x ^ x >> 30) * (uint64_t)0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * (uint64_t)0x94d049bb133111eb;
+	return x ^ x >> 31;
+}
+
 #endif
