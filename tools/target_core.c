@@ -215,13 +215,13 @@ take_notes(struct target *target, const char *at, size_t n)
 	struct thread *thread = NULL;
 	const char *end = at + n;
 
-	while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
+	/* What is filled up to four bytes may lead beyond the end. */
+	while (at < end && (size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
 		const Elf64_Nhdr *note = (const void *)at;
 		const char *text = at + sizeof(*note) +
 				   (((size_t)note->n_namesz + 3) & ~(size_t)3);
-		size_t room = text < end ? (size_t)(end - text) : 0;
 
-		if (note->n_descsz > room)
+		if (text > end || note->n_descsz > (size_t)(end - text))
 			return;
 		if (note->n_type == NT_PRSTATUS)
 			thread = take_thread(target, text, note->n_descsz);

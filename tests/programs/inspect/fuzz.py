@@ -3,7 +3,8 @@ fuzz.py UMEM ROUNDS CORE... - damages cores and has umem look at them
 
 A round is one piece of damage to one core, and one command.  What is damaged:
 the length, the ELF header, a program header, the notes, the library's
-description of itself, or a word that is not zero in memory.
+description of itself, or a word that is not zero in memory.  The lengths of
+each note are emptied in turn.
 """
 import os
 import random
@@ -110,11 +111,32 @@ def harm(name, dice, n):
     return seen
 
 
+def notes(core):
+    """The header of each note."""
+    for _, kind, at, n in headers(core):
+        end = at + n if kind == 4 else at
+        while at < end:
+            yield at
+            name, data = struct.unpack_from("<II", core, at)
+            at += 12 + (name + 3 & ~3) + (data + 3 & ~3)
+
+
+def empty_notes(name):
+    """Lengths of notes that are 0, so that all that follows is misread."""
+    core = open(name, "rb").read()
+    with open(name, "r+b", 0) as file:
+        for at in notes(core):
+            os.pwrite(file.fileno(), bytes(8), at)
+            look(name, ["stat"], f"{name}: empty note at {at}")
+            os.pwrite(file.fileno(), core[at:at + 8], at)
+
+
 for name in names:
     dice = random.Random(4711)
     for command in COMMANDS:
         look(name, command, "whole")
     cut(name, dice, rounds // 2)
+    empty_notes(name)
     statuses = harm(name, dice, rounds)
     if rounds >= 50 and statuses != {0, 1, 2}:
         sys.exit(f"{name}: only statuses {statuses}; is it damaged at all?")
