@@ -13,11 +13,14 @@
  * Handlers that run inside ours (registered before the library was started)
  * may allocate: to this thread the locks are then as if free (lock.h).
  */
+#include <pthread.h>
+
 #include "magazine/cpu.h"
 #include "umem/addr_map.h"
 #include "umem/cache.h"
 #include "umem/debug.h"
 #include "umem/fork.h"
+#include "umem/init.h"
 #include "umem/sample.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
@@ -42,6 +45,9 @@ each_cache_lock(void (*f)(struct lock *))
 void
 fork_prepare(void)
 {
+	/* A start that another thread is at must not be copied half done. */
+	if (!umem_ready())
+		return;
 	lock_take_for_fork(&cache_list_lock);
 	cpu_lock_for_fork();
 	each_cache_lock(lock_take_for_fork);
@@ -69,17 +75,37 @@ let_go(bool child)
 	lock_release_for_fork(&cache_list_lock);
 }
 
+/* False: there was no memory to start the library, so nothing is held. */
+static bool
+is_held(void)
+{
+	return lock_is_forking();
+}
+
 void
 fork_parent(void)
 {
-	let_go(/* child */ false);
+	if (is_held())
+		let_go(/* child */ false);
 }
 
 void
 fork_child(void)
 {
+	if (!is_held())
+		return;
 	update_after_fork(
 	    update_thread_counted == NULL || update_thread_counted());
 	heap_after_fork();
 	let_go(/* child */ true);
+}
+
+void
+fork_register(void)
+{
+	static uint32_t registered; /* [a] */
+
+	if (__atomic_exchange_n(&registered, 1, __ATOMIC_RELAXED) == 0 &&
+	    pthread_atfork(fork_prepare, fork_parent, fork_child) != 0)
+		__atomic_store_n(&registered, 0, __ATOMIC_RELAXED);
 }

@@ -6,6 +6,12 @@
  * the closed one and every map is empty, so fast paths fail into slow ones,
  * and those ask umem_ready().
  *
+ * If nothing has called by the time of the constructors, those start it when
+ * the user has asked for something, or when the program linked with us for the
+ * object caches.  As malloc() of a program it waits for the first call: a
+ * shell script runs many that make none.  A fork() starts it too (fork.c), and
+ * so does pthread_create(), so that one thread does all that is done once.
+ *
  * The steps are done in order, each once: if one fails for want of memory,
  * the call that caused it fails with ENOMEM, and the next call goes on there.
  *
@@ -17,7 +23,6 @@
  * Locking: start_lock is held while starting.  The state is read by acquire.
  */
 #include <errno.h>
-#include <pthread.h>
 
 #include "umem/alloc.h"
 #include "umem/checker.h"
@@ -263,7 +268,7 @@ umem_start(void)
 		int saved = errno;
 
 		/* May allocate, so not while starting. */
-		pthread_atfork(fork_prepare, fork_parent, fork_child);
+		fork_register();
 		if (options.verbose)
 			say_mode();
 		errno = saved;
@@ -271,11 +276,23 @@ umem_start(void)
 	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;
 }
 
-/* For programs whose first call comes late, in a thread that is forking. */
-static __attribute__((constructor)) void
-start_early(void)
+bool
+umem_start_early(void)
 {
-	umem_ready();
+	if (&umem_is_malloc != NULL && !options_are_given())
+		return false;
+	return umem_ready();
+}
+
+/*
+ * The handlers now: the first call may come in a thread that is forking, with
+ * the lock held that pthread_atfork() takes.
+ */
+static __attribute__((constructor)) void
+begin(void)
+{
+	fork_register();
+	umem_start_early();
 }
 
 public int

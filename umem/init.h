@@ -13,6 +13,12 @@ extern int umem_state; /* [a] of init.c: UMEM_READY when done */
 
 bool umem_start(void);
 
+/* At the time of constructors.  False: not started, for want of a reason. */
+bool umem_start_early(void);
+
+/* Defined where the library has the names of malloc. */
+extern const bool umem_is_malloc __attribute__((weak, visibility("hidden")));
+
 /* Start the library if need be.  False: it cannot start for want of memory. */
 static inline bool
 umem_ready(void)

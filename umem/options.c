@@ -734,6 +734,14 @@ variable(const char *name)
 	return NULL;
 }
 
+bool
+options_are_given(void)
+{
+	return _umem_options_init != NULL || _umem_debug_init != NULL ||
+	       _umem_logging_init != NULL || variable(OPTIONS) != NULL ||
+	       variable(DEBUG) != NULL || variable(LOGGING) != NULL;
+}
+
 /* What the variable says, or else the program. */
 static const char *
 text_of(const char *name, const char *(*init)(void))

@@ -19,6 +19,9 @@ struct options {
  */
 void options_read(struct options *options);
 
+/* Is there anything to read?  Called when the C library has started. */
+bool options_are_given(void);
+
 /* What one text asks for: of UMEM_OPTIONS, UMEM_DEBUG and UMEM_LOGGING. */
 void options_parse(struct options *options, const char *text);
 void options_parse_debug(const char *text);

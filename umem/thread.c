@@ -12,33 +12,52 @@
 #include <stdarg.h>
 
 #include "magazine/cpu.h"
+#include "umem/init.h"
 #include "umem/update.h"
 #include "vmem/meta.h"
+
+const bool umem_is_malloc = true;
 
 typedef int clone_func(int (*)(void *), void *, int, void *, ...);
 typedef int create_func(
     pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
 /*
- * libc's functions behind the two below.  Each is looked up once and, if no
- * other constructor is earlier, in ours: dlsym() waits for a thread that is
- * in dlopen(), which may be waiting for a thread that creates another; and it
- * overwrites what dlerror() would say.
+ * The functions behind the two below, in libc or in a library of the program.
+ * They are looked up by the first call of either, mostly a pthread_create()
+ * in a process that has one thread yet: dlsym() waits for a thread that is in
+ * dlopen(), which may be waiting for a thread that creates another.  A
+ * constructor could do it, but most processes never need them.
  */
 static clone_func *next_clone;   /* [a] */
 static create_func *next_create; /* [a] */
 
-static void *
-next_function(void *place, const char *name)
+/* What this overwrites is what dlerror() would say, once in a process. */
+static cold_path void
+look_up(void)
 {
-	void **known = place;
-	void *at = __atomic_load_n(known, __ATOMIC_RELAXED);
+	void *at = dlsym(RTLD_NEXT, "clone");
 
-	if (unlikely(at == NULL)) {
-		at = dlsym(RTLD_NEXT, name);
-		__atomic_store_n(known, at, __ATOMIC_RELAXED);
-	}
-	return at;
+	__atomic_store_n(&next_clone, (clone_func *)at, __ATOMIC_RELAXED);
+	at = dlsym(RTLD_NEXT, "pthread_create");
+	__atomic_store_n(&next_create, (create_func *)at, __ATOMIC_RELEASE);
+}
+
+/* Acquire: who sees the second sees the first. */
+static void
+look_up_once(void)
+{
+	if (unlikely(__atomic_load_n(&next_create, __ATOMIC_ACQUIRE) == NULL))
+		look_up();
+}
+
+static int
+create_next(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+    void *arg)
+{
+	look_up_once();
+	return next_create == NULL ? EAGAIN
+				   : next_create(thread, attr, run, arg);
 }
 
 /*
@@ -50,7 +69,6 @@ public int
 clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 {
 	bool shares = (flags & (CLONE_VM | CLONE_SETTLS)) == CLONE_VM;
-	clone_func *next;
 	pid_t *parent_tid, *child_tid;
 	void *tls;
 	va_list more;
@@ -62,13 +80,13 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	tls = va_arg(more, void *);
 	child_tid = va_arg(more, pid_t *);
 	va_end(more);
-	*(void **)&next = next_function(&next_clone, "clone");
-	if (next == NULL) {
+	look_up_once();
+	if (next_clone == NULL) {
 		errno = ENOSYS;
 		return -1;
 	}
 	stopped = shares && rseq_thread_stop(&cpu_layer.rseq);
-	pid = next(run, stack, flags, arg, parent_tid, tls, child_tid);
+	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
 	/* After a vfork the child is gone; else it is here to stay. */
 	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))
 		rseq_thread_resume(&cpu_layer.rseq);
@@ -119,24 +137,22 @@ public int
 pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     void *(*run)(void *), void *arg)
 {
-	struct beginning *begin = meta_alloc(sizeof(*begin));
-	create_func *next;
+	struct beginning *begin;
 	int error = EAGAIN;
 
-	*(void **)&next = next_function(&next_create, "pthread_create");
-	if (begin == NULL || next == NULL)
-		goto undo;
+	umem_ready();
+	begin = meta_alloc(sizeof(*begin));
+	if (begin == NULL)
+		return error;
 	*begin = (struct beginning){run, arg};
 	update_thread_begins();
-	error = next(thread, attr, thread_run, begin);
+	error = create_next(thread, attr, thread_run, begin);
 	if (error == 0) {
 		update_thread_offer(/* threads */ true);
 		return 0;
 	}
 	update_thread_ends();
-undo:
-	if (begin != NULL)
-		meta_free(begin, sizeof(*begin));
+	meta_free(begin, sizeof(*begin));
 	return error;
 }
 
@@ -148,9 +164,7 @@ offer_thread(void)
 		 pthread_setspecific(counted_key, &counted_key) == 0;
 	if (!counts)
 		update_thread_ends();
-	next_function(&next_clone, "clone");
-	*(void **)&update_thread_create =
-	    next_function(&next_create, "pthread_create");
+	update_thread_create = create_next;
 	update_thread_counted = thread_is_counted;
 	update_thread_offer(/* threads */ false);
 }

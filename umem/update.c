@@ -401,7 +401,7 @@ update_thread_offer(bool threads)
 {
 	int saved = errno;
 
-	if (umem_ready() &&
+	if ((threads ? umem_ready() : umem_start_early()) &&
 	    (update_thread_wanted == THREAD_YES ||
 		(threads && update_thread_wanted == THREAD_AUTO)))
 		thread_start();

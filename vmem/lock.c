@@ -112,6 +112,12 @@ lock_fork_end(void)
 	__atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
 }
 
+bool
+lock_is_forking(void)
+{
+	return am_forking();
+}
+
 void
 lock_take(struct lock *lock)
 {

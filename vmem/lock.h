@@ -63,4 +63,7 @@ void lock_release_for_fork(struct lock *lock);
 void lock_fork_begin(void);
 void lock_fork_end(void);
 
+/* Is the calling thread between the two? */
+bool lock_is_forking(void);
+
 #endif
