@@ -39,7 +39,9 @@ endif
 LIB_CFLAGS := -ftls-model=initial-exec
 # nodelete: what malloc handed out must outlive a dlclose().  defs: nothing
 # undefined but weak names, so that no C++ library is ever needed.
+# sort: .bss.seldom behind the rest.
 SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
+	    -Wl,--sort-section=name \
 	    $(if $(SAN),,-Wl,-z,defs)
 
 # Of what every process of a preloaded tree does at its start: fewer symbols to

@@ -139,32 +139,6 @@ header_reserve(struct region *region, unsigned i)
 	region->taken[i / 64] |= (uint64_t)1 << (i % 64);
 }
 
-bool
-cpu_start(enum rseq_owner wanted, unsigned concurrency)
-{
-	cpu_layer.nslots = os_cpu_slots();
-	cpu_layer.nwanted = cpu_layer.nslots;
-	cpu_layer.ticks = INT32_MAX;
-	if (concurrency != 0 && concurrency < cpu_layer.nslots)
-		cpu_layer.nwanted = concurrency;
-	cpu_layer.nrun = os_cpus_allowed();
-	if (cpu_layer.nrun > cpu_layer.nwanted)
-		cpu_layer.nrun = cpu_layer.nwanted;
-	regions = region_create();
-	if (regions == NULL)
-		return false;
-	header_reserve(regions, 0);
-	header_reserve(regions, CPU_HEADER_CLOSED);
-	rseq_start(wanted, &cpu_layer.rseq, &cpu_layer.place);
-	/* Magazines that only their own CPU can empty are no good. */
-	if (cpu_layer.rseq.owner != RSEQ_NONE && !os_membarrier_ready()) {
-		cpu_layer.rseq.owner = RSEQ_NONE;
-		cpu_layer.rseq.reason = "the kernel refuses membarrier";
-	}
-	cpu_layer.blocks = regions->blocks;
-	return true;
-}
-
 struct cpu_hot *
 cpu_header_none(void)
 {
@@ -226,6 +200,26 @@ cpu_header_alloc(
 	return i >= 0;
 }
 
+void
+cpu_header_reserve(unsigned n)
+{
+	lock_take(&regions_lock);
+	for (unsigned i = 1; i <= n; i++)
+		header_reserve(regions, i);
+	lock_release(&regions_lock);
+}
+
+void
+cpu_header_at(unsigned i, struct cpu_guard guard, struct cpu_hot **hot,
+    struct cpu_cold **cold)
+{
+	lock_take(&regions_lock);
+	guard_set_locked(regions, i, guard);
+	lock_release(&regions_lock);
+	*hot = header_hot(regions, i);
+	*cold = header_cold(regions, i);
+}
+
 static struct region *
 region_of(struct cpu_hot *hot)
 {
@@ -273,8 +267,9 @@ block_commit_locked(struct region *region, unsigned cpu)
 	if (!os_commit(
 		region->blocks + ((size_t)cpu << CPU_BLOCK_SHIFT), CPU_BLOCK))
 		return false;
+	/* The block is zero, and pages of it that stay so cost nothing. */
 	for (unsigned i = 1; i < CPU_HEADERS; i++)
-		if ((region->taken[i / 64] >> (i % 64) & 1) != 0)
+		if (region->guard[i].bound != 0)
 			guard_write(region, cpu, i);
 	if (region == regions)
 		ticks_start(hot_of(header_hot(region, 0), cpu));
@@ -302,15 +297,53 @@ block_commit(struct region *region, unsigned cpu)
 	return done;
 }
 
+unsigned
+cpu_now(void)
+{
+	return cpu_layer.rseq.owner == RSEQ_NONE ? os_cpu()
+						 : rseq_cpu(&cpu_layer.place);
+}
+
+bool
+cpu_start(enum rseq_owner wanted, unsigned concurrency)
+{
+	cpu_layer.nslots = os_cpu_slots();
+	cpu_layer.nwanted = cpu_layer.nslots;
+	cpu_layer.ticks = INT32_MAX;
+	if (concurrency != 0 && concurrency < cpu_layer.nslots)
+		cpu_layer.nwanted = concurrency;
+	cpu_layer.nrun = os_cpus_allowed();
+	if (cpu_layer.nrun > cpu_layer.nwanted)
+		cpu_layer.nrun = cpu_layer.nwanted;
+	regions = region_create();
+	if (regions == NULL)
+		return false;
+	header_reserve(regions, 0);
+	header_reserve(regions, CPU_HEADER_CLOSED);
+	rseq_start(wanted, &cpu_layer.rseq, &cpu_layer.place);
+	/* Magazines that only their own CPU can empty are no good. */
+	if (cpu_layer.rseq.owner != RSEQ_NONE && !os_membarrier_ready()) {
+		cpu_layer.rseq.owner = RSEQ_NONE;
+		cpu_layer.rseq.reason = "the kernel refuses membarrier";
+	}
+	cpu_layer.blocks = regions->blocks;
+	return true;
+}
+
+void
+cpu_warm(void)
+{
+	block_commit(regions, cpu_now());
+}
+
 static inline bool
 owned_try(struct cpu_cold *c)
 {
 	uint32_t no = 0;
 
 	/* Acquire; pairs with the release in owned_end(). */
-	return __atomic_load_n(&c->owned, __ATOMIC_RELAXED) == 0 &&
-	       __atomic_compare_exchange_n(&c->owned, &no, 1, false,
-		   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(
+	    &c->owned, &no, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static inline void
@@ -572,13 +605,6 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 		owned_end(c);
 	}
 	return n;
-}
-
-unsigned
-cpu_now(void)
-{
-	return cpu_layer.rseq.owner == RSEQ_NONE ? os_cpu()
-						 : rseq_cpu(&cpu_layer.place);
 }
 
 size_t

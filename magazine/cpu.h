@@ -42,6 +42,19 @@ bool cpu_header_alloc(
     struct cpu_guard guard, struct cpu_hot **hot, struct cpu_cold **cold);
 void cpu_header_free(struct cpu_hot *hot);
 
+/*
+ * Memory for this CPU's headers now, if there is some: it is about to be
+ * used, and a look before that would be a page fault more.
+ */
+void cpu_warm(void);
+
+/* Keep the headers 1 to n, for caches known by number; at start. */
+void cpu_header_reserve(unsigned n);
+
+/* As cpu_header_alloc(), of one that was kept; once for each. */
+void cpu_header_at(unsigned i, struct cpu_guard guard, struct cpu_hot **hot,
+    struct cpu_cold **cold);
+
 /* A header that refuses every operation for ever. */
 struct cpu_hot *cpu_header_none(void);
 

@@ -285,9 +285,9 @@ depot_here(struct magazine_layer *layer)
 	return magazine_shard(layer, shard_here(layer));
 }
 
-bool
-magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
-    unsigned rounds_max, struct cpu_guard guard)
+static void
+layer_init(
+    struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
 {
 	size_t most = magazine_bytes_most / object_bytes;
 	size_t borrowing = LOAN_TIMES * magazine_bytes_most / object_bytes;
@@ -296,8 +296,6 @@ magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
 		most = rounds_max;
 	if (rounds_max != 0 && borrowing > rounds_max)
 		borrowing = rounds_max;
-	if (!cpu_header_alloc(guard, &layer->hot, &layer->cold))
-		return false;
 	shards_init(layer);
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
@@ -306,7 +304,24 @@ magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
 	layer->rounds_most = capacity_at_most(borrowing);
 	layer->rounds = capacity_at_most(layer->rounds_max / 4);
 	depot_resize(layer);
+}
+
+bool
+magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
+    unsigned rounds_max, struct cpu_guard guard)
+{
+	if (!cpu_header_alloc(guard, &layer->hot, &layer->cold))
+		return false;
+	layer_init(layer, object_bytes, rounds_max);
 	return true;
+}
+
+void
+magazine_layer_init_at(struct magazine_layer *layer, unsigned header,
+    size_t object_bytes, struct cpu_guard guard)
+{
+	cpu_header_at(header, guard, &layer->hot, &layer->cold);
+	layer_init(layer, object_bytes, /* rounds_max */ 0);
 }
 
 /* What a cache with such magazines has borrowed: a CPU has two. */

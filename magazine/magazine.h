@@ -45,10 +45,12 @@ enum magazine_result {
 /*
  * object_bytes says how much memory a round ties down; rounds_max 0 leaves
  * the largest magazine to the byte budget; guard is for the headers.  False:
- * no memory.
+ * no memory.  The other has the headers of that number, which were kept.
  */
 bool magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
     unsigned rounds_max, struct cpu_guard guard);
+void magazine_layer_init_at(struct magazine_layer *layer, unsigned header,
+    size_t object_bytes, struct cpu_guard guard);
 
 /* Gives the headers back; the layer was drained and nobody uses it. */
 void magazine_layer_end(struct magazine_layer *layer);

@@ -36,6 +36,7 @@
  */
 #include "umem/addr_map.h"
 #include "vmem/lock.h"
+#include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
@@ -86,7 +87,7 @@ addr_map_start(void)
 	if (m->owner == NULL)
 		m->owner = table(units * sizeof(m->owner[0]));
 	if (covered == NULL)
-		covered = os_map(align_up(units / STRIDE, os_page_size()));
+		covered = meta_alloc(units / STRIDE);
 	if (m->entry == NULL || m->owner == NULL || covered == NULL)
 		return false;
 	for (unsigned c = 1; c <= size_classes.n; c++)

@@ -71,14 +71,17 @@ section_get(unsigned class, void **object)
 static void *
 class_alloc(unsigned class, size_t size)
 {
+	struct umem_cache *cache = class_cache_of(class);
 	void *object;
 
-	if (unlikely(class_cache[class]->debug != 0))
-		return debug_alloc(class_cache[class], size, KIND_MALLOC);
+	if (unlikely(cache == NULL))
+		return NULL;
+	if (unlikely(cache->debug != 0))
+		return debug_alloc(cache, size, KIND_MALLOC);
 
 	if (section_get(class, &object))
 		return object;
-	object = cache_alloc_slow(class_cache[class]);
+	object = cache_alloc_slow(cache);
 	/* It may have been a block of umem_alloc(), and shut since. */
 	if (unlikely(checker_on) && object != NULL)
 		checker_open(object, size_classes.bytes[class], false);

@@ -54,6 +54,7 @@
 struct list cache_list = {&cache_list, &cache_list};
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
+struct umem_cache *class_cache[SIZE_CLASSES];
 
 static struct umem_cache *
 cache_of(struct slab_store *store)
@@ -118,8 +119,12 @@ cache_set_up(struct umem_cache *cache, const char *name,
 		cache->mag.hot = cpu_header_none();
 		return true;
 	}
-	return magazine_layer_init(&cache->mag, layout->chunk, 0,
-	    cache->class != 0 ? addr_map.guard[cache->class] : CPU_GUARD_NONE);
+	if (cache->class == 0)
+		return magazine_layer_init(
+		    &cache->mag, layout->chunk, 0, CPU_GUARD_NONE);
+	magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
+	    addr_map.guard[cache->class]);
+	return true;
 }
 
 static void
@@ -130,6 +135,24 @@ cache_list_add(struct umem_cache *cache)
 	lock_release(&cache_list_lock);
 }
 
+/* Those of classes come first, in their order. */
+static void
+cache_list_add_class_locked(struct umem_cache *cache)
+{
+	struct list *before = cache_list.next;
+
+	while (before != &cache_list) {
+		unsigned class =
+		    container_of(before, struct umem_cache, link)->class;
+
+		if (class == 0 || class > cache->class)
+			break;
+		before = before->next;
+	}
+	list_add_tail(before, &cache->link);
+}
+
+/* For a class, the list is locked; else not. */
 static struct umem_cache *
 cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
     const struct umem_cache *template)
@@ -143,7 +166,11 @@ cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
 		meta_free(cache, sizeof(*cache));
 		return NULL;
 	}
-	if (cache->slabs.watched && cache->class == 0)
+	if (cache->class != 0) {
+		cache_list_add_class_locked(cache);
+		return cache;
+	}
+	if (cache->slabs.watched)
 		checker_pool(cache);
 	cache_list_add(cache);
 	return cache;
@@ -211,9 +238,10 @@ cache_layout(const struct umem_cache *cache, struct slab_layout *layout,
 	       slab_layout(layout, chunk, align, span_quantum(source));
 }
 
-struct umem_cache *
-cache_create_class(unsigned class, size_t bytes)
+static struct umem_cache *
+class_create_locked(unsigned class)
 {
+	size_t bytes = size_classes.bytes[class];
 	struct umem_cache template = {.class = class,
 	    .bufsize = bytes,
 	    .align = bytes < 16 ? 8 : 16,
@@ -232,6 +260,22 @@ cache_create_class(unsigned class, size_t bytes)
 	if (template.debug != 0 || checker_on)
 		addr_map_divide(class, layout.chunk);
 	return cache_new(name.text, &layout, NULL, &template);
+}
+
+struct umem_cache *
+class_cache_make(unsigned class)
+{
+	struct umem_cache *cache;
+
+	lock_take(&cache_list_lock);
+	cache = class_cache[class];
+	if (cache == NULL) {
+		cache = class_create_locked(class);
+		/* Release: pairs with class_cache_of(). */
+		__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
+	}
+	lock_release(&cache_list_lock);
+	return cache;
 }
 
 struct umem_cache *
@@ -458,10 +502,13 @@ too_many_giants(unsigned first)
 	size_t most = heap_committed() / 8;
 	size_t bytes = 0;
 
-	for (unsigned c = first; c <= size_classes.n; c++)
-		if (class_cache[c]->has_magazines)
-			bytes += magazine_glance(&class_cache[c]->mag) *
+	for (unsigned c = first; c <= size_classes.n; c++) {
+		struct umem_cache *cache = class_cache_if_made(c);
+
+		if (cache != NULL && cache->has_magazines)
+			bytes += magazine_glance(&cache->mag) *
 				 size_classes.bytes[c];
+	}
 	return bytes > (most > GIANT_BYTES ? most : GIANT_BYTES);
 }
 
@@ -477,10 +524,11 @@ gather_giants(void)
 	if (!too_many_giants(first))
 		return;
 	for (unsigned c = first; c <= size_classes.n; c++) {
-		struct umem_cache *cache = class_cache[c];
+		struct umem_cache *cache = class_cache_if_made(c);
 		struct magazine *chain;
 
-		if (!cache->has_magazines || magazine_glance(&cache->mag) == 0)
+		if (cache == NULL || !cache->has_magazines ||
+		    magazine_glance(&cache->mag) == 0)
 			continue;
 		magazine_take_near(&cache->mag, &chain);
 		cache_flush(cache, chain);

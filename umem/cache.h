@@ -4,6 +4,7 @@
 
 #include "magazine/magazine.h"
 #include "umem/quarantine.h"
+#include "umem/size_class.h"
 #include "umem/slab.h"
 #include "umem/umem.h"
 
@@ -41,10 +42,29 @@ extern struct lock cache_list_lock;
 extern bool cache_use_magazines;
 
 /*
- * The cache of a size class, made at start.  NULL: no memory.  Its header is
- * number class of the first region if the classes are made in order.
+ * The cache of each size class; 0 is unused.  NULL: nobody has asked for an
+ * object of it yet.  Each has the header of its number.
  */
-struct umem_cache *cache_create_class(unsigned class, size_t bytes);
+extern struct umem_cache *class_cache[SIZE_CLASSES]; /* [a] set once */
+
+/* Makes it.  NULL: no memory. */
+struct umem_cache *class_cache_make(unsigned class);
+
+static inline struct umem_cache *
+class_cache_if_made(unsigned class)
+{
+	/* Acquire; pairs with the release in class_cache_make(). */
+	return __atomic_load_n(&class_cache[class], __ATOMIC_ACQUIRE);
+}
+
+/* NULL: no memory. */
+static inline struct umem_cache *
+class_cache_of(unsigned class)
+{
+	struct umem_cache *cache = class_cache_if_made(class);
+
+	return likely(cache != NULL) ? cache : class_cache_make(class);
+}
 
 /* For quantum caches: pieces of an arena that are never touched. */
 struct umem_cache *cache_create_quantum(

@@ -32,12 +32,12 @@
 #define ABORT_FRAMES 128
 
 struct error_info umem_abort_info;
-char umem_error_buffer[ERROR_BUFFER_BYTES];
+char umem_error_buffer[ERROR_BUFFER_BYTES] seldom_used;
 uint64_t umem_error_begin;
 
 static struct lock report_lock = LOCK_INITIALIZER(LOCK_REPORT);
-static char report[ERROR_MESSAGE_MOST]; /* [report_lock] */
-static size_t report_bytes;             /* [report_lock] */
+static char report[ERROR_MESSAGE_MOST] seldom_used; /* [report_lock] */
+static size_t report_bytes;                         /* [report_lock] */
 
 static void
 ring_put(const char *text, size_t n)

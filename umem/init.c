@@ -41,7 +41,6 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-struct umem_cache *class_cache[SIZE_CLASSES];
 int umem_state;
 
 static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT);
@@ -52,7 +51,7 @@ static struct options options; /* [start_lock] */
 /* Room for what happens early: see the file's top. */
 #define BOOT_BYTES (1 * MIB)
 
-static char boot[BOOT_BYTES] __attribute__((aligned(CACHE_LINE)));
+static char boot[BOOT_BYTES] seldom_used __attribute__((aligned(CACHE_LINE)));
 static size_t boot_used; /* [a] */
 
 /* Points to itself once the loader has relocated us. */
@@ -117,22 +116,25 @@ read_options(void)
 static bool
 start_cpus(void)
 {
-	return cpu_start(options.mode, options.concurrency);
+	if (!cpu_start(options.mode, options.concurrency))
+		return false;
+	cpu_warm();
+	return true;
 }
 
-/* In the order of classes, so that header and class have one number. */
+/*
+ * Made when they are first asked for: a small program needs few.  But what is
+ * debugged is asked for by everybody who looks at a block.
+ */
 static bool
 make_class_caches(void)
 {
-	for (unsigned c = 1; c <= size_classes.n; c++) {
-		if (class_cache[c] != NULL)
-			continue;
-		class_cache[c] = cache_create_class(c, size_classes.bytes[c]);
-		if (class_cache[c] == NULL)
+	cpu_header_reserve(size_classes.n);
+	if (!debug.on && !checker_on)
+		return true;
+	for (unsigned c = 1; c <= size_classes.n; c++)
+		if (class_cache_of(c) == NULL)
 			return false;
-		umem_assert(!class_cache[c]->has_magazines || debug.on ||
-			    class_cache[c]->mag.hot == cpu_header_none() + c);
-	}
 	return true;
 }
 
@@ -170,7 +172,7 @@ quantum_free(void *cache, void *piece)
 static bool
 classes_are_debugged(void)
 {
-	for (unsigned c = 1; c <= size_classes.n; c++)
+	for (unsigned c = 1; debug.on && c <= size_classes.n; c++)
 		if (class_cache[c]->debug != 0)
 			return true;
 	return debug_large();
@@ -193,7 +195,7 @@ join_rooms(void)
 	    quantum_create, quantum_destroy, quantum_alloc, quantum_free};
 
 	quantum_register(&hooks);
-	/* A debugged class has no header; with it, numbers do not match. */
+	/* There is more to do than a section does. */
 	if (cpu_layer.rseq.owner == RSEQ_NONE || classes_are_debugged() ||
 	    checker_on)
 		return true;

@@ -5,9 +5,6 @@
 #include "umem/cache.h"
 #include "umem/size_class.h"
 
-/* The cache of each size class; 0 is unused. */
-extern struct umem_cache *class_cache[SIZE_CLASSES];
-
 extern int umem_state; /* [a] of init.c: UMEM_READY when done */
 #define UMEM_READY 2
 

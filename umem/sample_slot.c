@@ -46,7 +46,7 @@ struct slot {
 };
 
 static struct lock slot_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
-static struct slot slots[SAMPLE_SLOTS];
+static struct slot slots[SAMPLE_SLOTS] seldom_used;
 static int nslots;                /* [slot_lock] */
 static int oldest = -1, youngest; /* [slot_lock] ends of the queue */
 static size_t group_unit;         /* [slot_lock] not yet made into slots */

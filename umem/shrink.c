@@ -49,7 +49,7 @@ struct slot {
 	uint32_t slack;  /* [a] bytes set free */
 };
 
-static struct slot slots[SLOTS];
+static struct slot slots[SLOTS] seldom_used;
 static ssize_t credit; /* [a] bytes; below 0: owed */
 
 static struct slot *

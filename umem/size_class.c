@@ -9,7 +9,7 @@ struct size_classes size_classes;
 /* Above the largest a class cannot go: the guess table ends there. */
 _Static_assert(SIZE_CLASS_MAX == (size_t)1 << 23, "guess has rows 15 to 24");
 
-static size_t edited[SIZE_CLASSES]; /* sorted, from 1 on */
+static size_t edited[SIZE_CLASSES] seldom_used; /* sorted, from 1 on */
 static unsigned nedited;
 
 static void

@@ -12,6 +12,9 @@
 #define cold_path   __attribute__((cold, __noinline__))
 #define public      __attribute__((visibility("default")))
 
+/* Apart from the small variables, which then share few pages. */
+#define seldom_used __attribute__((section(".bss.seldom")))
+
 #define array_size(a) (sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member)                                        \
 	((type *)((char *)(ptr) - offsetof(type, member)))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "umem/alloc.h"
+#include "umem/debug.h"
 #include "umem/init.h"
 #include "vmem/heap.h"
 #include "vmem/vmem.h"
@@ -24,7 +25,7 @@ END_TEST
 START_TEST(each_class_has_its_cache_and_its_header)
 {
 	for (unsigned c = 1; c <= size_classes.n; c++) {
-		struct umem_cache *cache = class_cache[c];
+		struct umem_cache *cache = class_cache_of(c);
 
 		ck_assert_ptr_nonnull(cache);
 		ck_assert_uint_eq(cache->class, c);
@@ -37,6 +38,67 @@ START_TEST(each_class_has_its_cache_and_its_header)
 	}
 	ck_assert_ptr_null(class_cache[0]);
 	ck_assert_str_eq(class_cache[1]->name, "umem_alloc_8");
+}
+END_TEST
+
+static void *
+make_all(void *arg)
+{
+	struct umem_cache **made = arg;
+
+	for (unsigned c = 1; c <= size_classes.n; c++)
+		made[c] = class_cache_of(c);
+	return NULL;
+}
+
+/* Each test is a process of its own, so most are made here. */
+START_TEST(class_caches_are_made_once_and_listed_in_order)
+{
+	static struct umem_cache *made[4][SIZE_CLASSES];
+	pthread_t thread[4];
+	unsigned last = 0, nlisted = 0, nmade = 0;
+	umem_cache_t *other =
+	    umem_cache_create("other", 10, 0, NULL, NULL, NULL, NULL, NULL, 0);
+
+	for (unsigned c = 1; c <= size_classes.n; c++)
+		nmade += class_cache[c] != NULL;
+	ck_assert(debug.on || nmade < size_classes.n / 2);
+	if (class_cache[5] == NULL)
+		umem_free(umem_alloc(size_classes.bytes[5], 0),
+		    size_classes.bytes[5]);
+	ck_assert_ptr_nonnull(class_cache[5]);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, make_all, made[i]);
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	for (unsigned c = 1; c <= size_classes.n; c++)
+		for (int i = 0; i < 4; i++)
+			ck_assert_ptr_eq(made[i][c], class_cache[c]);
+	list_foreach (item, &cache_list) {
+		unsigned class =
+		    container_of(item, struct umem_cache, link)->class;
+
+		ck_assert(class == 0 || class == last + 1);
+		last = class == 0 ? SIZE_CLASSES : class;
+		nlisted += class != 0;
+	}
+	ck_assert_uint_eq(nlisted, size_classes.n);
+	umem_cache_destroy(other);
+}
+END_TEST
+
+/* The header of a class that has no cache refuses, on CPUs of any age. */
+START_TEST(a_class_without_a_cache_is_refused_by_its_header)
+{
+	struct cpu_hot *none = cpu_header_none();
+
+	for (unsigned c = 1; c <= size_classes.n; c++) {
+		if (class_cache[c] != NULL)
+			continue;
+		ck_assert_uint_eq(none[c].top, 0);
+		ck_assert_uint_eq(none[c].bottom, 0);
+		ck_assert_uint_eq(none[c].limit, 0);
+	}
 }
 END_TEST
 
@@ -216,6 +278,8 @@ init_suite(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_library_has_started_itself);
 	tcase_add_test(tc, each_class_has_its_cache_and_its_header);
+	tcase_add_test(tc, class_caches_are_made_once_and_listed_in_order);
+	tcase_add_test(tc, a_class_without_a_cache_is_refused_by_its_header);
 	tcase_add_test(tc, the_fast_paths_are_on_where_there_are_sections);
 	tcase_add_test(tc, the_mode_is_told);
 	tcase_add_test(tc, the_heap_arena_is_one_and_gives_memory);

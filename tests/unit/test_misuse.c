@@ -145,7 +145,7 @@ START_TEST(each_fault_of_a_slab_has_its_text)
 		check_line(by_slab, "who(objects,", faults[i].text);
 	}
 	/* Blocks have no cache that a program knows of. */
-	cache = class_cache[3];
+	cache = class_cache_of(3);
 	for (unsigned i = 0; i < 3; i++) {
 		fault = faults[i].fault;
 		check_line(by_slab, "who", faults[i].text);
