@@ -94,6 +94,10 @@
 	X(SLAB_NFREE, "slab.nfree")                                            \
 	X(SLAB_BITS, "slab.bits[0]")                                           \
 	X(SLAB_RECORDS, "slab.records")                                        \
+	X(CLAIM_SLAB, "slab_claim.slab")                                       \
+	X(CLAIM_MASK, "slab_claim.mask")                                       \
+	X(CLAIM_WORD, "slab_claim.word")                                       \
+	X(CLAIM_BYTES, "=slab_claim")                                          \
 	X(CACHE_DEBUG, "cache.debug")                                          \
 	X(CACHE_TAG_OFFSET, "cache.tag_offset")                                \
 	X(CACHE_QUARANTINE, "cache.quarantine.slot")                           \

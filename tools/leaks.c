@@ -20,6 +20,8 @@
  *	thread knows of: so a magazine that its registers or its stack point to,
  *	and that no CPU and no depot has,
  *	counts as pointing to all its rounds, and to the next in its chain
+ *	a chunk that is in no magazine yet is in a note of that thread's stack
+ *	(struct slab_claim): a slab, a word of its bits, and which of these
  *	the argument of a thread that is about to begin is in such a place, too
  *
  * Blocks of quantum caches are not judged: they may be pieces of arenas that
@@ -194,14 +196,60 @@ mark_in_flight(struct model *model, uint64_t at)
 		model_rounds(model, at, capacity, mark_round, NULL);
 }
 
+/* The slab that is described at at, or NULL. */
+static struct slab *
+slab_described(struct model *model, uint64_t at)
+{
+	const char *r;
+	struct place place;
+
+	if (at % 16 != 0 || !roots_is_meta(model, at))
+		return NULL;
+	r = target_at(
+	    model->target, at, layout_value(model->layout, L_SLAB_BYTES));
+	if (r == NULL ||
+	    !model_find(
+		model, layout_get(model->layout, r, L_SLAB_SPAN), &place) ||
+	    place.slab == NULL || place.slab->at != at)
+		return NULL;
+	return place.slab;
+}
+
+/* Chunks that a thread has claimed of a slab, if that is said here. */
+static void
+mark_claim(struct model *model, const uint64_t *words)
+{
+	const struct layout *l = model->layout;
+	const char *claim = (const char *)words;
+	uint64_t mask = layout_get(l, claim, L_CLAIM_MASK);
+	uint64_t first = layout_get(l, claim, L_CLAIM_WORD) * 64;
+	struct slab *s =
+	    slab_described(model, layout_get(l, claim, L_CLAIM_SLAB));
+
+	if (s == NULL || first >= s->nchunks)
+		return;
+	for (; mask != 0; mask &= mask - 1) {
+		unsigned i = (unsigned)first + (unsigned)__builtin_ctzll(mask);
+
+		if (i < s->nchunks)
+			mark_chunk(model, s, slab_chunk_at(model, s, i));
+	}
+}
+
 static void
 mark_root(struct model *model, const uint64_t *words, size_t n, uint64_t at,
     enum root_kind kind)
 {
+	uint64_t claim_words =
+	    layout_value(model->layout, L_CLAIM_BYTES) / sizeof(*words);
+
 	(void)at;
 	mark_words(model, words, n);
-	for (size_t i = 0; kind == ROOT_INSIDE && i < n; i++)
+	for (size_t i = 0; kind == ROOT_INSIDE && i < n; i++) {
 		mark_in_flight(model, words[i]);
+		if (n - i >= claim_words)
+			mark_claim(model, words + i);
+	}
 	drain(model);
 }
 

@@ -10,7 +10,8 @@
  *	slabs and large blocks	from the address map, which is written last
  *				when they come and first when they go; never
  *				from the lists, whose links may be half done
- *	a slab's free bits	a bit is cleared after its chunk was written
+ *	a slab's free bits	a bit is cleared after its chunk was noted on
+ *				the stack, where it stays until it was written
  *				to where it is going, and set before the chunk
  *				leaves there
  *	constructed chunks	bits behind the free ones, set before the

@@ -99,6 +99,7 @@ DESCRIBE_TABLE(variables) = {
     DESCRIBE_BYTES("magazine", struct magazine),
     DESCRIBE_BYTES("segment", struct segment),
     DESCRIBE_BYTES("slab", struct slab),
+    DESCRIBE_BYTES("slab_claim", struct slab_claim),
 };
 
 DESCRIBE_TABLE(members) = {
@@ -111,6 +112,9 @@ DESCRIBE_TABLE(members) = {
     MEMBER(slab, high),
     DESCRIBE_MEMBER("slab", struct slab, bits[0]),
     MEMBER(slab, records),
+    MEMBER(slab_claim, slab),
+    MEMBER(slab_claim, mask),
+    MEMBER(slab_claim, word),
     CACHE(mag.hot),
     CACHE(mag.cold),
     CACHE(mag.rounds),

@@ -13,6 +13,29 @@
  * Giving back checks what it is given: the address lies in a slab of this
  * store, at the start of a chunk, and the chunk's bit says taken.
  *
+ * Claims
+ *	All CPUs share the lock of a cache's slabs, so under it a word of bits
+ *	is written at a time, not a chunk.  A claim says which chunks of one
+ *	word are meant (struct slab_claim); claims lie on the stack, and no more
+ *	than SLAB_CLAIMS are made or used while the lock is held once.
+ *	Taking clears bits and notes claims; when the lock is released, they
+ *	become addresses.  A claimed chunk is taken like any other: its slab
+ *	stays, and what is read of the slab never changes.  A child of fork()
+ *	does not have what another thread had claimed, as it does not have a
+ *	magazine that was being filled: taken for ever, and its slab stays.
+ *	Giving does it the other way round: slabs, words and bits of chunks
+ *	are found before the lock is taken.  A chunk that is given back by right
+ *	is nobody else's until its bit is set, so its slab stays till then.  Who
+ *	frees twice may do so while the slab goes, and another comes to lie
+ *	where it or its description was.  So what the map says, where the first
+ *	chunk is and that all bits say taken is looked at under the lock; if
+ *	anything is wrong, the bits are cleared again and the chunks are given
+ *	one by one, which finds the first that is to blame.
+ *	A claim is in memory before the bits are cleared, until its chunks are
+ *	where they go: one who stops the process finds every chunk.
+ *	The hash over spans is not read without the lock: what lies in it is
+ *	given one by one.
+ *
  * Finding the slab of a chunk: by the address map for memory of the heap, by
  * a hash over spans for any other source, whose integers need not even be
  * addresses.  A span there is at most slab_bytes long and starts anywhere, so
@@ -35,11 +58,12 @@
  *	that it has seen before.
  *
  * Locking
- *	store->lock guards slabs and lists.  Arenas and destructors are called
- *	without it: a new slab is finished before it is listed, an old one is
- *	unlisted before it is ended.  A sweep
- *	calls the kernel under the lock, for a slab at a time: a chunk must not
- *	be taken meanwhile.
+ *	store->lock guards slabs and lists.  Arenas, destructors and memory for
+ *	descriptions are called for without it: a new slab is finished before
+ *	it is listed, by the hold that takes from it first; an old one is
+ *	unlisted before it is ended.  So a page fault or a system call that
+ *	makes a slab keeps nobody else waiting.  A sweep calls the kernel under
+ *	the lock, for a slab at a time: a chunk must not be taken meanwhile.
  *
  * Always true (slab_store_check()): nfree of a slab is the number of its free
  * bits; full slabs have none, empty ones nchunks, partial ones between;
@@ -165,19 +189,18 @@ hash_find_locked(struct slab_store *store, uintptr_t p)
 	}
 }
 
-/* Twice as many chains; if there is no memory, the chains get longer. */
-static bool
-hash_grow_locked(struct slab_store *store)
+/* The old chains, or those that came too late. */
+static struct slab **
+hash_replace_locked(
+    struct slab_store *store, struct slab **chains, uint32_t size)
 {
 	uint32_t oldsize = store->hash_size;
 	struct slab **old = store->hash;
-	uint32_t size = oldsize == 0 ? HASH_FIRST : 2 * oldsize;
-	struct slab **chains = meta_alloc(size * sizeof(chains[0]));
 
-	if (chains == NULL)
-		return oldsize != 0;
+	if (size <= oldsize)
+		return chains;
 	store->hash = chains;
-	store->hash_size = size;
+	__atomic_store_n(&store->hash_size, size, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < oldsize; i++)
 		while (old[i] != NULL) {
 			struct slab *slab = old[i];
@@ -185,20 +208,55 @@ hash_grow_locked(struct slab_store *store)
 			old[i] = slab->next;
 			hash_put_locked(store, slab);
 		}
-	if (oldsize != 0)
+	return old;
+}
+
+/* Twice as many chains; if there is no memory, the chains get longer. */
+static bool
+hash_grow(struct slab_store *store, uint32_t oldsize)
+{
+	uint32_t size = oldsize == 0 ? HASH_FIRST : 2 * oldsize;
+	struct slab **chains = meta_alloc(size * sizeof(chains[0]));
+	struct slab **old;
+
+	if (chains == NULL)
+		return oldsize != 0;
+	lock_take(&store->lock);
+	old = hash_replace_locked(store, chains, size);
+	lock_release(&store->lock);
+	if (old == chains)
+		meta_free(old, size * sizeof(old[0]));
+	else if (old != NULL)
 		meta_free(old, oldsize * sizeof(old[0]));
 	return true;
+}
+
+/* Chains for one more slab. */
+static bool
+hash_ready(struct slab_store *store)
+{
+	uint32_t size = __atomic_load_n(&store->hash_size, __ATOMIC_RELAXED);
+
+	if (store->source == NULL ||
+	    (size != 0 &&
+		__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) <= 2 * size))
+		return true;
+	return hash_grow(store, size);
 }
 
 static unsigned
 bin_of(const struct slab_store *store, const struct slab *slab)
 {
+	unsigned bin = 0;
+
 	if (slab->nfree == 0)
 		return BIN_FULL;
 	if (slab->nfree == store->layout.nchunks)
 		return BIN_EMPTY;
-	return (unsigned)((uint64_t)slab->nfree * SLAB_BINS /
-			  (store->layout.nchunks + 1));
+	for (unsigned i = 1; i < SLAB_BINS; i++)
+		bin += (uint64_t)slab->nfree * SLAB_BINS >=
+		       i * (store->layout.nchunks + 1ull);
+	return bin;
 }
 
 static struct list *
@@ -211,14 +269,9 @@ bin_list(struct slab_store *store, unsigned bin)
 	return &store->partial[bin];
 }
 
-/* After nfree changed. */
-static void
-rebin_locked(struct slab_store *store, struct slab *slab)
+static noinline void
+rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 {
-	unsigned bin = bin_of(store, slab);
-
-	if (bin == slab->bin)
-		return;
 	if (slab->bin == BIN_EMPTY)
 		store->nempty--;
 	if (bin == BIN_EMPTY)
@@ -229,6 +282,16 @@ rebin_locked(struct slab_store *store, struct slab *slab)
 	else
 		list_add_head(bin_list(store, bin), &slab->link);
 	slab->bin = (uint16_t)bin;
+}
+
+/* After nfree changed. */
+static inline void
+rebin_locked(struct slab_store *store, struct slab *slab)
+{
+	unsigned bin = bin_of(store, slab);
+
+	if (bin != slab->bin)
+		rebin_to_locked(store, slab, bin);
 }
 
 /* Atomic, since slab_used() and slab_total() read without the lock. */
@@ -291,6 +354,7 @@ bits_fill(uint64_t *bits, unsigned n)
 		*bits = ((uint64_t)1 << n) - 1;
 }
 
+/* Two slabs that are made at once may get the same: that is no harm. */
 static size_t
 colour_take(struct slab_store *store)
 {
@@ -300,10 +364,9 @@ colour_take(struct slab_store *store)
 	if (unlikely(store->layout.colour_step == 0))
 		return store->layout.colour_max;
 
-	lock_take(&store->lock);
-	colour = store->colour;
-	store->colour = slab_layout_next_colour(&store->layout, colour);
-	lock_release(&store->lock);
+	colour = __atomic_load_n(&store->colour, __ATOMIC_RELAXED);
+	__atomic_store_n(&store->colour,
+	    slab_layout_next_colour(&store->layout, colour), __ATOMIC_RELAXED);
 	return colour;
 }
 
@@ -336,7 +399,7 @@ desc_free(struct slab_store *store, struct slab *slab)
 static struct slab *
 slab_create(struct slab_store *store)
 {
-	struct slab *slab = desc_alloc(store);
+	struct slab *slab = hash_ready(store) ? desc_alloc(store) : NULL;
 	void *span;
 
 	if (slab == NULL)
@@ -363,26 +426,16 @@ slab_create(struct slab_store *store)
 	return slab;
 }
 
-static bool
-slab_list(struct slab_store *store, struct slab *slab)
+static void
+slab_list_locked(struct slab_store *store, struct slab *slab)
 {
-	bool listed = true;
-
-	lock_take(&store->lock);
-	if (store->source != NULL &&
-	    (store->hash == NULL || store->nslabs > 2 * store->hash_size))
-		listed = hash_grow_locked(store);
-	if (listed) {
-		list_add_head(&store->empty, &slab->link);
-		store->nempty++;
-		nslabs_add_locked(store, 1);
-		__atomic_store_n(
-		    &store->ncreated, store->ncreated + 1, __ATOMIC_RELAXED);
-		if (store->source != NULL)
-			hash_put_locked(store, slab);
-	}
-	lock_release(&store->lock);
-	return listed;
+	list_add_head(&store->empty, &slab->link);
+	store->nempty++;
+	nslabs_add_locked(store, 1);
+	__atomic_store_n(
+	    &store->ncreated, store->ncreated + 1, __ATOMIC_RELAXED);
+	if (store->source != NULL)
+		hash_put_locked(store, slab);
 }
 
 /* Parts that have no memory, from now on. */
@@ -464,6 +517,32 @@ bit_range(size_t from, size_t to)
 	return (~(uint64_t)0 >> (63 - (to - from))) << from;
 }
 
+static inline unsigned
+bit_count(uint64_t bits)
+{
+	bits -= bits >> 1 & 0x5555555555555555;
+	bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (unsigned)(bits * 0x0101010101010101 >> 56);
+}
+
+/* The n lowest of more bits than none; all, if there are fewer. */
+static inline uint64_t
+lowest_bits(uint64_t bits, unsigned n)
+{
+	uint64_t rest = bits, run;
+
+	if (n >= 64)
+		return bits;
+	/* Most often they lie side by side. */
+	run = (((uint64_t)1 << n) - 1) << lowbit(bits);
+	if ((bits & run) == run)
+		return run;
+	while (n-- > 0 && rest != 0)
+		rest &= rest - 1;
+	return bits & ~rest;
+}
+
 /* Chunk i is about to be written to. */
 static void
 touch_locked(struct slab_store *store, struct slab *slab, unsigned i)
@@ -476,41 +555,53 @@ touch_locked(struct slab_store *store, struct slab *slab, unsigned i)
 			       (at + chunk - 1) / store->part_bytes));
 }
 
-/* Take up to n chunks of one slab; lowest first. */
-static unsigned
-carve_locked(
-    struct slab_store *store, struct slab *slab, void **chunks, unsigned n)
+/* What was claimed is in memory from here on, for who reads from outside. */
+static inline void
+publish(const struct slab_claims *claims)
 {
-	uint64_t *made = slab->bits + nwords(store);
-	uintptr_t first = first_of(store, slab);
-	unsigned taken = 0;
+	__asm__ volatile("" : : "r"(claims) : "memory");
+}
 
-	for (unsigned w = slab->hint; taken < n && slab->nfree > 0; w++) {
-		uint64_t bits = slab->bits[w];
+/* Up to n free chunks of a word, the lowest. */
+static void
+claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
+    struct slab_claims *claims, unsigned n)
+{
+	struct slab_claim *claim = &claims->claim[claims->n++];
+	uint64_t *made = slab->bits + nwords(store) + w;
 
-		slab->hint = w;
-		while (bits != 0 && taken < n) {
-			unsigned bit = lowbit(bits);
-			unsigned i = w * 64 + bit;
-			uintptr_t at = first + i * store->layout.chunk;
-
-			if (store->constructs && (made[w] >> bit & 1) == 0) {
-				made[w] |= (uint64_t)1 << bit;
-				at |= 1;
-			}
-			chunks[taken++] = (void *)at;
-			bits &= bits - 1;
-			slab->nfree--;
-			if (unlikely(slab->purged != 0))
-				touch_locked(store, slab, i);
-			if (slab->high <= i)
-				slab->high = i + 1;
-		}
-		slab->bits[w] = bits;
+	*claim = (struct slab_claim){
+	    .slab = slab, .word = w, .mask = lowest_bits(slab->bits[w], n)};
+	claim->n = bit_count(claim->mask);
+	if (store->constructs) {
+		claim->raw = claim->mask & ~*made;
+		*made |= claim->mask;
 	}
-	nused_add_locked(store, taken);
+	publish(claims);
+	slab->bits[w] &= ~claim->mask;
+	slab->nfree -= claim->n;
+	claims->nchunks += claim->n;
+	if (slab->high <= w * 64 + highbit(claim->mask))
+		slab->high = w * 64 + highbit(claim->mask) + 1;
+	if (unlikely(slab->purged != 0))
+		for (uint64_t bits = claim->mask; bits != 0; bits &= bits - 1)
+			touch_locked(store, slab, w * 64 + lowbit(bits));
+}
+
+/* Claims chunks of one slab, lowest first, until there are n. */
+static void
+claim_locked(struct slab_store *store, struct slab *slab,
+    struct slab_claims *claims, unsigned n)
+{
+	for (unsigned w = slab->hint; slab->nfree > 0; w++) {
+		if (claims->nchunks == n || claims->n == SLAB_CLAIMS)
+			break;
+		slab->hint = w;
+		if (slab->bits[w] != 0)
+			claim_word_locked(
+			    store, slab, w, claims, n - claims->nchunks);
+	}
 	rebin_locked(store, slab);
-	return taken;
 }
 
 static struct slab *
@@ -531,68 +622,89 @@ visit_locked(struct slab_store *store)
 	__atomic_store_n(&store->nvisits, store->nvisits + 1, __ATOMIC_RELAXED);
 }
 
-static unsigned
-take_listed(struct slab_store *store, void **chunks, unsigned n)
+/* Claims up to n chunks; fresh, if not NULL, is a slab to be listed. */
+static void
+take_claims(struct slab_store *store, struct slab *fresh,
+    struct slab_claims *claims, unsigned n)
 {
-	unsigned taken = 0;
 	struct slab *slab;
 
+	claims->n = claims->nchunks = 0;
 	lock_take(&store->lock);
 	visit_locked(store);
-	while (taken < n && (slab = fullest_locked(store)) != NULL)
-		taken += carve_locked(store, slab, chunks + taken, n - taken);
+	if (fresh != NULL)
+		slab_list_locked(store, fresh);
+	while (claims->nchunks < n && claims->n < SLAB_CLAIMS &&
+	       (slab = fullest_locked(store)) != NULL)
+		claim_locked(store, slab, claims, n);
+	nused_add_locked(store, claims->nchunks);
 	lock_release(&store->lock);
-	return taken;
 }
 
+/* The claimed chunks, downwards from end. */
 static void
-reverse(void **chunks, unsigned n)
+expand(const struct slab_store *store, const struct slab_claims *claims,
+    void **end)
 {
-	for (unsigned i = 0; i < n / 2; i++) {
-		void *chunk = chunks[i];
+	for (unsigned i = 0; i < claims->n; i++) {
+		const struct slab_claim *claim = &claims->claim[i];
+		size_t chunk = store->layout.chunk;
+		uintptr_t base = first_of(store, claim->slab) +
+				 (size_t)claim->word * 64 * chunk;
 
-		chunks[i] = chunks[n - 1 - i];
-		chunks[n - 1 - i] = chunk;
+		for (uint64_t bits = claim->mask; bits != 0; bits &= bits - 1) {
+			unsigned bit = lowbit(bits);
+
+			*--end = (void *)((base + bit * chunk) |
+					  (claim->raw >> bit & 1));
+		}
 	}
+	publish(claims);
 }
 
 unsigned
 slab_take(struct slab_store *store, void **chunks, unsigned n)
 {
-	unsigned taken = take_listed(store, chunks, n);
+	struct slab_claims claims;
+	struct slab *fresh = NULL;
+	unsigned left = n;
 
-	/* Half of what was asked for is enough to come back later. */
-	while (taken == 0 || taken < n / 2) {
-		struct slab *slab = slab_create(store);
-
-		if (slab == NULL)
-			break;
-		if (!slab_list(store, slab)) {
-			slab_destroy(store, slab);
-			break;
-		}
-		taken += take_listed(store, chunks + taken, n - taken);
-	}
-	reverse(chunks, taken);
-	return taken;
+	do {
+		take_claims(store, fresh, &claims, left);
+		expand(store, &claims, chunks + left);
+		left -= claims.nchunks;
+		fresh = NULL;
+		/* Half of what was asked for is enough to come back later. */
+		if (claims.n < SLAB_CLAIMS && (left == n || left > n - n / 2))
+			fresh = slab_create(store);
+	} while (fresh != NULL || (left != 0 && claims.n == SLAB_CLAIMS));
+	if (left != 0)
+		for (unsigned i = left; i < n; i++)
+			chunks[i - left] = chunks[i];
+	return n - left;
 }
 
 static struct slab *
-slab_find_locked(struct slab_store *store, void *p)
+slab_of_map(const struct slab_store *store, const void *p)
 {
-	struct slab *slab;
+	struct slab *slab = addr_map_owner(p);
 
-	if (store->source != NULL)
-		return hash_find_locked(store, (uintptr_t)p);
-	slab = addr_map_owner(p);
 	if (slab == NULL || addr_map_large_bytes(slab) != 0 ||
 	    slab->store != store)
 		return NULL;
 	return slab;
 }
 
+static struct slab *
+slab_find_locked(struct slab_store *store, void *p)
+{
+	if (store->source != NULL)
+		return hash_find_locked(store, (uintptr_t)p);
+	return slab_of_map(store, p);
+}
+
 /* Is p where a chunk starts?  Then its number. */
-static bool
+static inline bool
 is_start(const struct slab_store *store, const struct slab *slab, void *p,
     unsigned *i)
 {
@@ -618,6 +730,18 @@ chunk_index(const struct slab_store *store, const struct slab *slab, void *p,
 	return SLAB_FINE;
 }
 
+/* Something of the slab was freed. */
+static void
+given_locked(struct slab_store *store, struct slab *slab)
+{
+	if (unlikely(slab->swept)) {
+		slab->swept = 0;
+		list_remove(&slab->link);
+		list_add_head(bin_list(store, slab->bin), &slab->link);
+	}
+	rebin_locked(store, slab);
+}
+
 static enum slab_fault
 give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 {
@@ -629,7 +753,7 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	if (slab == NULL ||
 	    (uintptr_t)p - slab->span >= store->layout.slab_bytes) {
 		if (slab != NULL)
-			rebin_locked(store, slab);
+			given_locked(store, slab);
 		slab = slab_find_locked(store, p);
 		*slab_found = slab;
 		if (slab == NULL)
@@ -640,35 +764,145 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 		return fault;
 	slab->bits[i / 64] |= (uint64_t)1 << (i % 64);
 	slab->nfree++;
-	if (unlikely(slab->swept)) {
-		slab->swept = 0;
-		list_remove(&slab->link);
-		list_add_head(bin_list(store, slab->bin), &slab->link);
-	}
 	nused_add_locked(store, -1);
 	if (slab->hint > i / 64)
 		slab->hint = i / 64;
 	return SLAB_FINE;
 }
 
-enum slab_fault
-slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
+/* One by one: what the claims cannot do, and who is to blame. */
+static enum slab_fault
+give_each_locked(
+    struct slab_store *store, void **chunks, unsigned n, void **bad)
 {
 	enum slab_fault fault = SLAB_FINE;
 	struct slab *slab = NULL;
-	struct slab *surplus;
 
-	lock_take(&store->lock);
-	visit_locked(store);
 	for (unsigned i = 0; i < n && fault == SLAB_FINE; i++) {
 		fault = give_locked(store, chunks[i], &slab);
 		*bad = chunks[i];
 	}
 	if (slab != NULL)
-		rebin_locked(store, slab);
-	surplus = surplus_locked(store, store->guarded ? 0 : EMPTY_KEPT);
-	lock_release(&store->lock);
-	slabs_destroy(store, surplus);
+		given_locked(store, slab);
+	return fault;
+}
+
+/*
+ * Claims for the first of n chunks, until there is no room or one is odd; how
+ * many.
+ */
+static unsigned
+gather(const struct slab_store *store, void **chunks, unsigned n,
+    struct slab_claims *claims)
+{
+	struct slab_claim *claim = NULL;
+	struct slab *was = NULL;
+	unsigned done, i, word = 0, count = 0;
+	uint64_t mask = 0;
+
+	claims->n = 0;
+	for (done = 0; done < n; done++) {
+		struct slab *slab = slab_of_map(store, chunks[done]);
+		uint64_t bit;
+
+		if (slab == NULL || !is_start(store, slab, chunks[done], &i))
+			break;
+		bit = (uint64_t)1 << (i % 64);
+		if (slab != was || i / 64 != word) {
+			if (claims->n == SLAB_CLAIMS)
+				break;
+			claim = &claims->claim[claims->n++];
+			claim->slab = was = slab;
+			claim->first = first_of(store, slab);
+			claim->word = word = i / 64;
+			mask = 0;
+			count = 0;
+			__builtin_prefetch(&slab->bits[word], 1);
+		} else if ((mask & bit) != 0)
+			break;
+		claim->mask = mask |= bit;
+		claim->n = ++count;
+	}
+	return done;
+}
+
+/* Is the slab that was found for it still what it was? */
+static bool
+claim_holds_locked(
+    const struct slab_store *store, const struct slab_claim *claim)
+{
+	return addr_map_owner((void *)claim->first) == claim->slab &&
+	       first_of(store, claim->slab) == claim->first;
+}
+
+static inline void
+give_claim_locked(struct slab_store *store, const struct slab_claim *claim)
+{
+	struct slab *slab = claim->slab;
+
+	slab->bits[claim->word] |= claim->mask;
+	slab->nfree += claim->n;
+	slab->hint = slab->hint < claim->word ? slab->hint : claim->word;
+	given_locked(store, slab);
+}
+
+static void
+ungive_claim_locked(struct slab_store *store, const struct slab_claim *claim)
+{
+	claim->slab->bits[claim->word] &= ~claim->mask;
+	claim->slab->nfree -= claim->n;
+	rebin_locked(store, claim->slab);
+}
+
+/* All of them, or none. */
+static bool
+give_claims_locked(
+    struct slab_store *store, const struct slab_claims *claims, unsigned n)
+{
+	const struct slab_claim *claim = claims->claim;
+	const struct slab_claim *end = claim + claims->n;
+
+	for (; claim < end; claim++) {
+		if (unlikely(
+			!claim_holds_locked(store, claim) ||
+			(claim->slab->bits[claim->word] & claim->mask) != 0))
+			break;
+		give_claim_locked(store, claim);
+	}
+	if (likely(claim == end)) {
+		nused_add_locked(store, -(long)n);
+		return true;
+	}
+	while (claim-- > claims->claim)
+		ungive_claim_locked(store, claim);
+	return false;
+}
+
+enum slab_fault
+slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
+{
+	enum slab_fault fault = SLAB_FINE;
+	struct slab_claims claims;
+	struct slab *surplus;
+
+	while (n > 0 && fault == SLAB_FINE) {
+		unsigned done = 0;
+
+		if (store->source == NULL)
+			done = gather(store, chunks, n, &claims);
+		lock_take(&store->lock);
+		visit_locked(store);
+		if (done == 0 || !give_claims_locked(store, &claims, done)) {
+			done = done == 0 ? n : done;
+			fault = give_each_locked(store, chunks, done, bad);
+		}
+		surplus =
+		    surplus_locked(store, store->guarded ? 0 : EMPTY_KEPT);
+		lock_release(&store->lock);
+		slabs_destroy(store, surplus);
+		chunks += done;
+		n -= done;
+	}
 	return fault;
 }
 
@@ -684,7 +918,7 @@ slab_give_raw(struct slab_store *store, void *chunk)
 			       store->layout.chunk);
 		slab->bits[nwords(store) + i / 64] &=
 		    ~((uint64_t)1 << (i % 64));
-		rebin_locked(store, slab);
+		given_locked(store, slab);
 	}
 	lock_release(&store->lock);
 }

@@ -29,30 +29,60 @@ struct slab {
 	uint64_t bits[]; /* [s] 1: free; behind them 1: constructed */
 };
 
-/* Keys: [I] set at creation, [s] lock, [a] lock to write, atomic to read */
+/*
+ * Chunks of one word of a slab's bits, on their way from the slab or to it.
+ * It lies on the stack, where tools find it by its slab (tools/leaks.c).
+ */
+struct slab_claim {
+	struct slab *slab;
+	uint64_t mask;
+	uint32_t word; /* of slab->bits */
+	uint32_t n;    /* bits of the mask */
+	union {
+		uint64_t raw;    /* taking: those that are not constructed */
+		uintptr_t first; /* giving: of the slab */
+	};
+};
+
+/* As many as the lock is held for at once. */
+#define SLAB_CLAIMS 64
+
+struct slab_claims {
+	unsigned n;
+	unsigned nchunks;
+	struct slab_claim claim[SLAB_CLAIMS];
+};
+
+/*
+ * Keys: [I] set at creation, [s] lock, [a] lock to write, atomic to read,
+ * [u] unlocked, atomic.  What every visit writes is on lines of its own:
+ * others read the rest before they lock.
+ */
 struct slab_store {
-	struct lock lock;          /* rank LOCK_SLAB */
-	struct slab_layout layout; /* [I] */
-	vmem_t *source;            /* [I] NULL: the heap */
-	unsigned map_class;        /* [I] class byte in the address map */
-	bool constructs; /* [I] remembers which chunks are constructed */
-	struct list partial[SLAB_BINS]; /* [s] */
-	struct list full;               /* [s] */
-	struct list empty;              /* [s] */
-	uint32_t nempty;                /* [s] */
-	uint32_t nslabs;                /* [a] */
-	size_t nused;                   /* [a] chunks taken */
-	size_t colour;                  /* [s] of the next slab */
-	struct slab **hash;             /* [s] by span, if there is a source */
-	uint32_t hash_size;             /* [s] power of two */
-	uint64_t ncreated;              /* [a] slabs ever made */
-	uint32_t nvisits;               /* [a] takes and gives */
-	size_t part_bytes;              /* [I] of a bit of slab.purged */
-	uint32_t record_bytes;          /* [I] 0: chunks have no records */
-	bool guarded;                   /* [I] spans are of firewall.c */
-	bool watched; /* [I] chunks are told of; see checker.h */
+	struct lock lock;  /* rank LOCK_SLAB */
+	size_t nused;      /* [a] chunks taken */
+	uint32_t nvisits;  /* [a] takes and gives */
+	uint32_t nslabs;   /* [a] */
+	uint32_t nempty;   /* [s] */
+	struct list full;  /* [s] */
+	struct list empty; /* [s] */
+	struct list partial[SLAB_BINS]
+	    __attribute__((aligned(CACHE_LINE))); /* [s] */
+	struct slab_layout layout                 /* [I] */
+	    __attribute__((aligned(CACHE_LINE)));
+	vmem_t *source;        /* [I] NULL: the heap */
+	unsigned map_class;    /* [I] class byte in the address map */
+	uint32_t record_bytes; /* [I] 0: chunks have no records */
+	size_t part_bytes;     /* [I] of a bit of slab.purged */
+	bool constructs;       /* [I] remembers which chunks are constructed */
+	bool guarded;          /* [I] spans are of firewall.c */
+	bool watched;          /* [I] chunks are told of; see checker.h */
+	uint32_t hash_size;    /* [a] power of two, or 0 */
 	/* Called without a lock before a constructed chunk goes away. */
 	void (*destruct)(struct slab_store *store, void *object);
+	struct slab **hash; /* [s] by span, if there is a source */
+	size_t colour;      /* [u] of the next slab */
+	uint64_t ncreated;  /* [a] slabs ever made */
 };
 
 void slab_store_init(struct slab_store *store, const struct slab_layout *layout,

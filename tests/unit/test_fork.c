@@ -72,7 +72,7 @@ static void *
 work(void *arg)
 {
 	unsigned seed = (unsigned)(uintptr_t)arg;
-	void *a[50], *b[50], *c[50];
+	void *a[50], *b[50], *c[50], *d[600];
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		unsigned n = (unsigned)rand_r(&seed) % 50;
@@ -82,6 +82,11 @@ work(void *arg)
 		if (rand_r(&seed) % 8 == 0)
 			own = umem_cache_create(
 			    "own", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
+		/* Whole magazines to and from the slabs. */
+		for (unsigned i = 0; i < 12 * n; i++)
+			d[i] = umem_alloc(24, UMEM_DEFAULT);
+		for (unsigned i = 0; i < 12 * n; i++)
+			umem_free(d[i], 24);
 		for (unsigned i = 0; i < n; i++) {
 			a[i] = umem_cache_alloc(shared, UMEM_DEFAULT);
 			b[i] = umem_cache_alloc(sourced, UMEM_DEFAULT);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "umem/addr_map.h"
 #include "umem/slab.h"
@@ -359,6 +360,232 @@ START_TEST(a_batch_stops_at_the_first_that_is_wrong)
 	/* Nothing is nothing. */
 	ck_assert_int_eq(slab_give(&store, batch, 0, &bad), SLAB_FINE);
 	check();
+}
+END_TEST
+
+START_TEST(more_holes_than_are_claimed_at_once_are_taken_in_order)
+{
+	enum {
+		NHOLES = SLAB_CLAIMS + 20
+	};
+	void *batch[NHOLES];
+	uint64_t ncreated;
+	uint32_t nvisits;
+	unsigned n;
+
+	/* A hole in each word. */
+	start(64, 16, false);
+	n = take_all(NHOLES * 64);
+	qsort(chunks, n, sizeof(chunks[0]), by_address);
+	for (unsigned i = 0; i < NHOLES; i++)
+		batch[i] = chunks[i * 64 + 7 * i % 64];
+	shuffle(batch, NHOLES);
+	give(batch, NHOLES);
+	ck_assert_uint_eq(slab_used(&store), n - NHOLES);
+	nvisits = store.nvisits;
+	ncreated = store.ncreated;
+	ck_assert_uint_eq(slab_take(&store, batch, NHOLES), NHOLES);
+	ck_assert_uint_eq(store.nvisits - nvisits, 2);
+	ck_assert_uint_eq(store.ncreated, ncreated);
+	check();
+	for (unsigned i = 1; i < NHOLES; i++)
+		if (addr_map_owner(batch[i]) == addr_map_owner(batch[i - 1]))
+			ck_assert_uint_lt(
+			    (uintptr_t)batch[i], (uintptr_t)batch[i - 1]);
+	qsort(batch, NHOLES, sizeof(batch[0]), by_address);
+	for (unsigned i = 0; i < NHOLES; i++)
+		ck_assert_ptr_eq(batch[i], chunks[i * 64 + 7 * i % 64]);
+	/* And a part of a word's free chunks, which do not lie together. */
+	for (unsigned i = 0; i < 10; i++)
+		batch[i] = chunks[5 * i];
+	give(batch, 10);
+	ck_assert_uint_eq(slab_take(&store, batch, 4), 4);
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_ptr_eq(batch[i], chunks[5 * (3 - i)]);
+}
+END_TEST
+
+/* Something that must not be given, with k chunks of the batch before it. */
+static void *
+spoilt(enum slab_fault fault, void **batch, unsigned k)
+{
+	static char foreign;
+	struct slab *slab = addr_map_owner(chunks[0]);
+
+	switch (fault) {
+	case SLAB_FOREIGN:
+		return &foreign;
+	case SLAB_INTERIOR:
+		return (char *)batch[k] + 16;
+	case SLAB_NEVER:
+		return (void *)(slab->first + slab->high * store.layout.chunk);
+	default:
+		return k == 0 || rand() % 4 == 0 ? chunks[0]
+						 : batch[rand() % k];
+	}
+}
+
+/* Gives n chunks, one of which is wrong; how many are given then. */
+static unsigned
+give_spoilt(enum slab_fault fault, void **batch, unsigned n)
+{
+	unsigned k = (unsigned)rand() % n;
+	size_t used = slab_used(&store);
+	void *bad = NULL, *good = batch[k];
+
+	batch[k] = spoilt(fault, batch, k);
+	ck_assert_int_eq(slab_give(&store, batch, n, &bad), fault);
+	check();
+	ck_assert_ptr_eq(bad, batch[k]);
+	ck_assert_uint_eq(slab_used(&store), used - k);
+	batch[k] = good;
+	for (unsigned i = 0; i < n; i++)
+		ck_assert_int_eq(slab_inspect(&store, batch[i]),
+		    i < k ? SLAB_FREE : SLAB_FINE);
+	return k;
+}
+
+/* Takes chunks, of which the first is of a slab that is not full. */
+static unsigned
+take_for_spoiling(void)
+{
+	unsigned n = take_all(4 * store.layout.nchunks - 100);
+
+	qsort(chunks, n, sizeof(chunks[0]), by_address);
+	for (unsigned i = 0; i < n; i++)
+		if (((struct slab *)addr_map_owner(chunks[i]))->nfree != 0) {
+			void *p = chunks[0];
+
+			chunks[0] = chunks[i];
+			chunks[i] = p;
+			break;
+		}
+	return n;
+}
+
+START_TEST(whatever_is_wrong_in_a_batch_stops_it_there)
+{
+	enum slab_fault fault = (enum slab_fault)_i;
+
+	srand((unsigned)_i);
+	start(64, 16, false);
+	for (unsigned round = 0; round < 100; round++) {
+		unsigned n = take_for_spoiling();
+		unsigned most = round % 2 != 0 ? 10 : 1000;
+		unsigned from = 1 + (unsigned)rand() % 1000, k;
+
+		if (round % 4 < 2)
+			shuffle(chunks + 1, n - 1);
+		if (fault == SLAB_FREE)
+			give(chunks, 1);
+		k = give_spoilt(
+		    fault, chunks + from, 1 + (unsigned)rand() % most);
+		give(chunks + from + k, n - from - k);
+		give(chunks + 1, from - 1);
+		if (fault != SLAB_FREE)
+			give(chunks, 1);
+		ck_assert_uint_eq(slab_used(&store), 0);
+	}
+}
+END_TEST
+
+struct giving {
+	void *chunk, *bad;
+	enum slab_fault fault;
+};
+
+static void *
+give_one(void *arg)
+{
+	struct giving *giving = arg;
+
+	giving->fault = slab_give(&store, &giving->chunk, 1, &giving->bad);
+	return NULL;
+}
+
+/* What becomes of a free that has found its slab and waits for the lock. */
+static enum slab_fault
+give_while(void *p, void (*meanwhile)(struct slab *slab))
+{
+	struct giving giving = {.chunk = p};
+	struct slab *slab = addr_map_owner(p);
+	pthread_t thread;
+
+	lock_take(&store.lock);
+	ck_assert_int_eq(pthread_create(&thread, NULL, give_one, &giving), 0);
+	while (__atomic_load_n(&store.lock.state, __ATOMIC_RELAXED) != 2)
+		sched_yield();
+	meanwhile(slab);
+	lock_release(&store.lock);
+	pthread_join(thread, NULL);
+	if (giving.fault != SLAB_FINE)
+		ck_assert_ptr_eq(giving.bad, p);
+	return giving.fault;
+}
+
+static void
+nothing(struct slab *slab)
+{
+	(void)slab;
+}
+
+static void
+goes(struct slab *slab)
+{
+	addr_map_clear((void *)slab->span, store.layout.slab_bytes);
+}
+
+static void
+comes(struct slab *slab)
+{
+	addr_map_slab((void *)slab->span, store.layout.slab_bytes, 0,
+	    store.layout.chunk, slab->first - slab->span, slab);
+}
+
+#ifndef __SANITIZE_THREAD__
+/*
+ * Its description is that of another slab now, which has another colour.  That
+ * is a race, of who frees twice.
+ */
+static void
+gets_a_colour(struct slab *slab)
+{
+	slab->first += 64;
+}
+#endif
+
+static void
+is_freed(struct slab *slab)
+{
+	slab->bits[0] |= 1;
+	slab->nfree++;
+	store.nused--;
+}
+
+START_TEST(who_frees_twice_while_the_slab_goes_is_found_out)
+{
+	struct slab *slab;
+	void *p;
+
+	start(1024, 16, false);
+	p = take();
+	slab = addr_map_owner(p);
+	take();
+	ck_assert_int_eq(give_while(p, goes), SLAB_FOREIGN);
+	comes(slab);
+	check();
+#ifndef __SANITIZE_THREAD__
+	ck_assert_int_eq(give_while(p, gets_a_colour), SLAB_INTERIOR);
+	slab->first -= 64;
+	check();
+#endif
+	ck_assert_int_eq(give_while(p, is_freed), SLAB_FREE);
+	check();
+	ck_assert_ptr_eq(take(), p);
+	ck_assert_uint_eq(slab_used(&store), 2);
+	ck_assert_int_eq(give_while(p, nothing), SLAB_FINE);
+	check();
+	ck_assert_uint_eq(slab_used(&store), 1);
 }
 END_TEST
 
@@ -746,7 +973,8 @@ END_TEST
 
 /* Concurrency: stamps say who has a chunk. */
 
-static uint32_t nwrong;
+static uint32_t nwrong; /* [atomic] */
+static int nchurns = 4000;
 
 static void *
 churn(void *arg)
@@ -755,7 +983,7 @@ churn(void *arg)
 	void *mine[300], *bad;
 	unsigned n = 0;
 
-	for (int i = 0; i < 4000; i++) {
+	for (int i = 0; i < nchurns; i++) {
 		unsigned want = 1 + (unsigned)rand_r(&seed) % 60;
 
 		if (rand_r(&seed) % 2 == 0 && n + want <= 300) {
@@ -892,6 +1120,102 @@ START_TEST(a_sweep_beside_threads_takes_nothing_that_they_have)
 }
 END_TEST
 
+/* Every thread gives all chunks back, so each but one of a chunk's is wrong. */
+static unsigned ncommon, ngiven; /* [atomic] the last */
+
+static void *
+give_all_that_others_give(void *arg)
+{
+	void **mine = malloc(ncommon * sizeof(mine[0])), *bad;
+	unsigned seed = (unsigned)(uintptr_t)arg, given = 0;
+
+	memcpy(mine, chunks, ncommon * sizeof(mine[0]));
+	for (unsigned i = 0; i < ncommon; i += 7) {
+		unsigned j = (unsigned)rand_r(&seed) % ncommon;
+		void *p = mine[i];
+
+		mine[i] = mine[j];
+		mine[j] = p;
+	}
+	for (unsigned i = 0, n; i < ncommon; i += n) {
+		enum slab_fault fault;
+
+		n = 1 + (unsigned)rand_r(&seed) % 100;
+		n = n < ncommon - i ? n : ncommon - i;
+		fault = slab_give(&store, mine + i, n, &bad);
+		if (fault == SLAB_FINE) {
+			given += n;
+			continue;
+		}
+		if (fault != SLAB_FREE)
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+		for (n = 1; mine[i + n - 1] != bad; n++)
+			given++;
+	}
+	__atomic_add_fetch(&ngiven, given, __ATOMIC_RELAXED);
+	free(mine);
+	return NULL;
+}
+
+START_TEST(a_chunk_is_given_once_by_however_many)
+{
+	pthread_t thread[2 * NTHREADS];
+	unsigned n;
+
+	start(64, 16, false);
+	for (int round = 0; round < 10; round++) {
+		n = take_all(5000 - (unsigned)slab_used(&store));
+		/* Some of each slab stay, and with them the slab. */
+		qsort(chunks, n, sizeof(chunks[0]), by_address);
+		ncommon = n - n / 100;
+		for (unsigned i = 0; i < n / 100; i++) {
+			void *p = chunks[i * 100];
+
+			chunks[i * 100] = chunks[ncommon + i];
+			chunks[ncommon + i] = p;
+		}
+		ngiven = 0;
+		for (uintptr_t i = 0; i < 2 * NTHREADS; i++)
+			ck_assert_int_eq(
+			    pthread_create(&thread[i], NULL,
+				give_all_that_others_give, (void *)(i + 1)),
+			    0);
+		for (int i = 0; i < 2 * NTHREADS; i++)
+			pthread_join(thread[i], NULL);
+		ck_assert_uint_eq(nwrong, 0);
+		ck_assert_uint_eq(ngiven, ncommon);
+		check();
+	}
+}
+END_TEST
+
+/* Many more threads than CPUs; memory is refused now and then. */
+START_TEST(a_crowd_takes_and_gives_without_enough_memory)
+{
+	pthread_t thread[16];
+
+	start(2000, 8, false);
+	nchurns = 500;
+	for (uintptr_t i = 0; i < 16; i++)
+		ck_assert_int_eq(
+		    pthread_create(&thread[i], NULL, churn, (void *)(i + 1)),
+		    0);
+	for (unsigned i = 0; i < 300; i++) {
+		os_fail_nth(1 + i % 3, 1 + i % 5);
+		if (!slab_store_check(&store))
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+		usleep(200);
+	}
+	os_fail_nth(0, 0);
+	for (int i = 0; i < 16; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	check();
+	ck_assert_uint_eq(slab_used(&store), 0);
+	ck_assert(slab_store_end(&store));
+}
+END_TEST
+
 Suite *
 slab_suite(void)
 {
@@ -909,6 +1233,13 @@ slab_suite(void)
 	tcase_add_test(tc, going_over_the_edge_of_a_slab_makes_no_new_ones);
 	tcase_add_test(tc, what_is_not_a_chunk_is_refused);
 	tcase_add_test(tc, a_batch_stops_at_the_first_that_is_wrong);
+	tcase_add_test(
+	    tc, more_holes_than_are_claimed_at_once_are_taken_in_order);
+	tcase_add_loop_test(tc, whatever_is_wrong_in_a_batch_stops_it_there,
+	    SLAB_FOREIGN, SLAB_NEVER + 1);
+	tcase_add_test(tc, who_frees_twice_while_the_slab_goes_is_found_out);
+	tcase_add_test(tc, a_chunk_is_given_once_by_however_many);
+	tcase_add_test(tc, a_crowd_takes_and_gives_without_enough_memory);
 	tcase_add_test(
 	    tc, a_chunk_is_raw_once_and_destructed_when_its_slab_goes);
 	tcase_add_test(tc, chunks_that_were_never_taken_are_not_destructed);

@@ -1,0 +1,44 @@
+#!/bin/bash
+# A thread that is stopped with chunks of a slab in hand, which are in no
+# magazine yet: umem leaks knows whose they are.
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build planted
+
+# With one thread at work, the first lock that slab_take() lets go of is that
+# of the slabs: bits are cleared, and no chunk is anywhere else.
+stop_in() {
+	rm -f core.claims
+	# shellcheck disable=SC2016 # gdb's variables
+	gdb -batch -nx -p "$pid" -ex "tbreak $1" -ex continue \
+	    -ex 'set $taker = $_thread' \
+	    -ex 'break lock_release if $_thread == $taker' -ex continue \
+	    -ex backtrace -ex 'gcore core.claims' >said.gdb 2>&1
+	if ! grep -q "^#.* $1 (" said.gdb || [ ! -s core.claims ]; then
+		echo "gdb did not stop the process in $1:"
+		tail -30 said.gdb
+		exit 1
+	fi
+}
+
+# A magazine in hand may hide a leak.
+nothing_in_vain() {
+	sed -n 's/^leak //p' told | sort >lost
+	if [ -n "$(comm -13 lost found)" ]; then
+		echo "$1: found in vain:"
+		comm -13 lost found | head -20
+		exit 1
+	fi
+}
+
+start "$TMP/planted" 2 1
+for ((n = 0; n < 3; n++)); do
+	for where in slab_take slab_give; do
+		stop_in $where
+		leaked core.claims
+		nothing_in_vain "stopped in $where, time $n"
+	done
+done
+rm -f core.claims
+finish 0
