@@ -65,6 +65,13 @@
  *
  *	No thread holds the locks of two shards, but for fork().
  *
+ * First free
+ *	A CPU without a magazine that is given an object smaller than a cache
+ *	line has it from another CPU, most likely, and a neighbour in the same
+ *	line may be in use there.  Handed out here next, the two would share
+ *	the line for as long as they are used.  So the CPU begins with a
+ *	magazine of rounds from the slabs, and the object goes below them.
+ *
  * Refill
  *	Asks the slabs for few rounds at first and for twice as many each time
  *	(a program that makes three objects of a size should not touch a page
@@ -602,14 +609,33 @@ is_in(const struct magazine *mag, unsigned nrounds, const void *object)
 	return false;
 }
 
-/* Was the object freed a moment ago? */
+/* Was the object freed a moment ago?  The oldest may have been: put_round(). */
 static bool
 is_among_newest(const struct cpu_owned *own, const void *object)
 {
 	const struct magazine *previous = own->cold->previous;
 
 	return is_in(own->cold->loaded, own->nrounds, object) ||
+	       (own->nrounds > 0 && own->cold->loaded->round[0] == object) ||
 	       (previous != NULL && is_in(previous, previous->nrounds, object));
+}
+
+/*
+ * Below what came with the first magazine: see "First free" at the top.  If
+ * it is full now, the next free comes here, too, and is compared.
+ */
+static void
+put_round(struct cpu_owned *own, void *object, bool first)
+{
+	struct magazine *mag = own->cold->loaded;
+
+	if (first && own->nrounds == mag->capacity - 1) {
+		mag->round[own->nrounds] = mag->round[0];
+		mag->round[0] = object;
+	} else {
+		mag->round[own->nrounds] = object;
+	}
+	own->nrounds++;
 }
 
 enum magazine_result
@@ -617,7 +643,7 @@ magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *news)
 {
 	struct cpu_owned own;
-	bool room;
+	bool room, none;
 
 	if (!cpu_own(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
@@ -627,11 +653,14 @@ magazine_put(struct magazine_layer *layer, void *object,
 		cpu_disown(&own);
 		return MAGAZINE_TWICE;
 	}
+	none = own.cold->loaded == NULL;
 	room = have_room(layer, &own, spare, news);
 	if (room)
-		own.cold->loaded->round[own.nrounds++] = object;
+		put_round(&own, object, none && own.nrounds > 0);
 	cpu_disown(&own);
-	return room ? MAGAZINE_OK : MAGAZINE_FULL;
+	if (room)
+		return MAGAZINE_OK;
+	return none ? MAGAZINE_NONE : MAGAZINE_FULL;
 }
 
 void

@@ -38,6 +38,7 @@ enum magazine_result {
 	MAGAZINE_OK,
 	MAGAZINE_EMPTY, /* get: no round anywhere in the layer */
 	MAGAZINE_FULL,  /* put: no empty magazine to be had */
+	MAGAZINE_NONE,  /* the same, and this CPU has not had any yet */
 	MAGAZINE_TWICE, /* put: the object is one of those freed last */
 	MAGAZINE_BYPASS /* the header is owned by somebody: go past */
 };
@@ -74,8 +75,9 @@ enum magazine_result magazine_get(struct magazine_layer *layer, void **object);
 #define MAGAZINE_TICKED  2u /* as cpu_ticked() says */
 
 /*
- * The same for a free.  *spare, if not NULL, is an empty magazine that may be
- * taken (then *spare is NULL).  The last two are added to *news.
+ * The same for a free.  *spare, if not NULL, is a magazine that may be taken
+ * (then *spare is NULL), an empty one, or after MAGAZINE_NONE one with rounds
+ * that are to be used before the object.  The last two are added to *news.
  */
 enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *news);

@@ -626,6 +626,19 @@ give_surplus(struct umem_cache *cache, const char *who)
 	update_poll();
 }
 
+/* An empty one; or with rounds, for the first free on this CPU. */
+static struct magazine *
+spare_magazine(struct umem_cache *cache, bool first)
+{
+	struct magazine *mag = magazine_new(&cache->mag);
+
+	if (mag != NULL && first && cache->slabs.layout.chunk < CACHE_LINE &&
+	    !cache->slabs.constructs)
+		mag->nrounds =
+		    slab_take(&cache->slabs, mag->round, mag->capacity - 1);
+	return mag;
+}
+
 void
 cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 {
@@ -640,14 +653,14 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 	}
 	if (cache->has_magazines)
 		result = magazine_put(&cache->mag, object, &spare, &news);
-	if (result == MAGAZINE_FULL) {
-		spare = magazine_new(&cache->mag);
+	if (result == MAGAZINE_FULL || result == MAGAZINE_NONE) {
+		spare = spare_magazine(cache, result == MAGAZINE_NONE);
 		if (spare != NULL)
 			result =
 			    magazine_put(&cache->mag, object, &spare, &news);
 	}
 	if (spare != NULL)
-		magazine_delete(spare);
+		flush_one(cache, spare, who);
 	if (result == MAGAZINE_TWICE)
 		misuse_slab(who, cache, object, SLAB_FREE);
 	else if (result != MAGAZINE_OK)

@@ -174,7 +174,8 @@ put(void *object)
 		RSEQ_OK)
 		return;
 	r = magazine_put(&layer, object, &spare, &news);
-	if (r == MAGAZINE_FULL && (spare = magazine_new(&layer)) != NULL)
+	if ((r == MAGAZINE_FULL || r == MAGAZINE_NONE) &&
+	    (spare = magazine_new(&layer)) != NULL)
 		r = magazine_put(&layer, object, &spare, &news);
 	if (spare != NULL)
 		magazine_delete(spare);
@@ -253,7 +254,7 @@ START_TEST(a_layer_without_magazines_says_so)
 		return;
 	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_FULL);
+	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_NONE);
 	ck_assert_uint_eq(news & MAGAZINE_SURPLUS, 0);
 	spare = magazine_new(&layer);
 	ck_assert_uint_eq(spare->capacity, layer.rounds);
@@ -264,6 +265,53 @@ START_TEST(a_layer_without_magazines_says_so)
 	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_OK);
 	ck_assert_ptr_eq(object, stamp);
 	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
+}
+END_TEST
+
+START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
+{
+	struct magazine *spare;
+	unsigned news = 0, n;
+	void *object;
+
+	if (!start(_i, 16, 0))
+		return;
+	spare = magazine_new(&layer);
+	n = spare->capacity - 1;
+	for (unsigned i = 0; i < n; i++)
+		spare->round[i] = stamp + i;
+	spare->nrounds = n;
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp + n, &spare, &news), MAGAZINE_OK);
+	ck_assert_ptr_null(spare);
+	ck_assert_uint_eq(magazine_rounds(&layer), n + 1);
+	/* A second free of it comes by, and is seen. */
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp + n, &spare, &news), MAGAZINE_TWICE);
+	for (unsigned i = 0; i <= n; i++) {
+		ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_OK);
+		ck_assert_int_eq(object == stamp + n, i == n);
+	}
+	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
+}
+END_TEST
+
+/* Then the next free is one for the section, which looks at the newest two. */
+START_TEST(a_first_free_with_few_rounds_is_the_newest)
+{
+	struct magazine *spare;
+	unsigned news = 0;
+	void *object;
+
+	if (!start(_i, 16, 0))
+		return;
+	spare = magazine_new(&layer);
+	spare->round[0] = stamp;
+	spare->nrounds = 1;
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp + 1, &spare, &news), MAGAZINE_OK);
+	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_OK);
+	ck_assert_ptr_eq(object, stamp + 1);
 }
 END_TEST
 
@@ -399,7 +447,7 @@ START_TEST(a_depot_with_more_than_its_room_has_surplus)
 		enum magazine_result r =
 		    magazine_put(&layer, &stamp[i], &spare, &news);
 
-		if (r != MAGAZINE_FULL)
+		if (r != MAGAZINE_FULL && r != MAGAZINE_NONE)
 			continue;
 		spare = magazine_new(&layer);
 		layer.depot.full_max = 2;
@@ -793,11 +841,12 @@ fill_header(void)
 		enum magazine_result r =
 		    magazine_put(&layer, &stamp[n], &spare, &news);
 
-		if (r == MAGAZINE_FULL)
+		if (r == MAGAZINE_FULL || r == MAGAZINE_NONE)
 			spare = magazine_new(&layer);
 		else
 			n++;
-		ck_assert(r == MAGAZINE_FULL || r == MAGAZINE_OK);
+		ck_assert(r == MAGAZINE_FULL || r == MAGAZINE_NONE ||
+			  r == MAGAZINE_OK);
 	}
 	ck_assert_ptr_null(spare);
 	return n;
@@ -1127,6 +1176,10 @@ magazine_suite(void)
 	tcase_add_test(
 	    tcase, capacities_keep_to_the_budget_and_to_what_was_asked);
 	tcase_add_loop_test(tcase, a_layer_without_magazines_says_so, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_first_free_goes_below_the_rounds_that_came_with_it, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_first_free_with_few_rounds_is_the_newest, 0, 3);
 	tcase_add_loop_test(tcase, a_second_free_in_a_row_is_seen, 0, 3);
 	tcase_add_loop_test(tcase, an_owned_header_is_gone_past, 0, 3);
 	tcase_add_loop_test(
