@@ -61,12 +61,15 @@
  *	store->lock guards slabs and lists.  Arenas, destructors and memory for
  *	descriptions are called for without it: a new slab is finished before
  *	it is listed, by the hold that takes from it first; an old one is
- *	unlisted before it is ended.  So a page fault or a system call that
- *	makes a slab keeps nobody else waiting.  A sweep calls the kernel under
- *	the lock, for a slab at a time: a chunk must not be taken meanwhile.
+ *	unlisted before it is ended.  A sweep puts a slab aside before it calls
+ *	the kernel: what is free there stays free, whatever is given back
+ *	meanwhile.  So nobody waits for another's page fault or system call.
+ *	There is one sweep at a time (update.c), so a slab that is aside when
+ *	one begins was put there before a fork, by a thread that is not here.
  *
  * Always true (slab_store_check()): nfree of a slab is the number of its free
- * bits; full slabs have none, empty ones nchunks, partial ones between;
+ * bits; full slabs have none, empty ones nchunks, partial ones between; a slab
+ * is in the list for its nfree, or aside;
  * nused = nslabs * nchunks - all nfree.
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
@@ -86,6 +89,7 @@
 #define HASH_FIRST 16
 #define BIN_FULL   SLAB_BINS
 #define BIN_EMPTY  (SLAB_BINS + 1)
+#define BIN_ASIDE  (SLAB_BINS + 2)
 /* Lists of slabs that are half empty or more. */
 #define BIN_SPARSE (SLAB_BINS / 2)
 
@@ -272,6 +276,8 @@ bin_list(struct slab_store *store, unsigned bin)
 static noinline void
 rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 {
+	if (slab->bin == BIN_ASIDE)
+		return;
 	if (slab->bin == BIN_EMPTY)
 		store->nempty--;
 	if (bin == BIN_EMPTY)
@@ -736,8 +742,10 @@ given_locked(struct slab_store *store, struct slab *slab)
 {
 	if (unlikely(slab->swept)) {
 		slab->swept = 0;
-		list_remove(&slab->link);
-		list_add_head(bin_list(store, slab->bin), &slab->link);
+		if (slab->bin != BIN_ASIDE) {
+			list_remove(&slab->link);
+			list_add_head(bin_list(store, slab->bin), &slab->link);
+		}
 	}
 	rebin_locked(store, slab);
 }
@@ -1000,28 +1008,31 @@ idle_parts(const struct slab_store *store, const struct slab *slab)
 	return parts;
 }
 
-/* Adds the bytes that the kernel took; false: it refuses. */
-static bool
-sweep_locked(struct slab_store *store, struct slab *slab, size_t *purged)
+/*
+ * Has the kernel take parts of a slab; those that it took.  Their chunks are
+ * free and stay so.
+ */
+static uint64_t
+parts_purge(const struct slab_store *store, const struct slab *slab,
+    uint64_t parts, size_t *purged)
 {
 	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
-	uint64_t parts = idle_parts(store, slab);
+	uint64_t done = 0;
 
 	while (parts != 0) {
 		unsigned from = lowbit(parts);
 		uint64_t past = ~parts & ~(bit_range(0, from));
 		unsigned to = past == 0 ? 64 : lowbit(past);
-		uint64_t run = bit_range(from, to - 1);
 		size_t end = to * part < bytes ? to * part : bytes;
 
-		parts &= ~run;
 		if (!os_purge(
 			(void *)(slab->span + from * part), end - from * part))
-			return false;
-		purged_set(store, slab, slab->purged | run);
+			break;
+		done |= bit_range(from, to - 1);
+		parts &= ~done;
 		*purged += end - from * part;
 	}
-	return true;
+	return done;
 }
 
 static struct slab *
@@ -1038,23 +1049,62 @@ unswept_locked(struct slab_store *store)
 	return NULL;
 }
 
+/* So that nobody takes from it. */
+static void
+put_aside_locked(struct slab_store *store, struct slab *slab)
+{
+	list_remove(&slab->link);
+	slab->bin = BIN_ASIDE;
+	store->aside = slab;
+}
+
+/* The slab that is aside goes back to the lists. */
+static void
+put_back_locked(struct slab_store *store)
+{
+	struct slab *slab = store->aside;
+
+	store->aside = NULL;
+	list_init(&slab->link);
+	slab->bin = BIN_FULL;
+	rebin_locked(store, slab);
+}
+
 /* One slab.  False: there is none, or the kernel refuses. */
 static bool
 sweep_one(struct slab_store *store, size_t *purged)
 {
-	struct slab *slab;
-	bool more = false;
+	struct slab *slab, *surplus;
+	uint64_t parts, done;
 
 	lock_take(&store->lock);
 	slab = unswept_locked(store);
 	if (slab != NULL) {
 		slab->swept = 1;
-		list_remove(&slab->link);
-		list_add_tail(&store->partial[slab->bin], &slab->link);
-		more = sweep_locked(store, slab, purged);
+		put_aside_locked(store, slab);
+		parts = idle_parts(store, slab);
 	}
 	lock_release(&store->lock);
-	return more;
+	if (slab == NULL)
+		return false;
+	done = parts_purge(store, slab, parts, purged);
+	lock_take(&store->lock);
+	purged_set(store, slab, slab->purged | done);
+	put_back_locked(store);
+	surplus = surplus_locked(store, EMPTY_KEPT);
+	lock_release(&store->lock);
+	slabs_destroy(store, surplus);
+	return done == parts;
+}
+
+/* In a child of fork(), of a sweep that was in the parent. */
+static void
+mend(struct slab_store *store)
+{
+	lock_take(&store->lock);
+	if (store->aside != NULL)
+		put_back_locked(store);
+	lock_release(&store->lock);
 }
 
 size_t
@@ -1068,6 +1118,7 @@ slab_sweep(struct slab_store *store, size_t limit)
 	if (store->source != NULL || store->constructs ||
 	    store->record_bytes != 0)
 		return 0;
+	mend(store);
 	while (left-- > 0 && purged < limit && sweep_one(store, &purged))
 		;
 	if (purged != 0)
@@ -1120,6 +1171,20 @@ purged_is_right(const struct slab_store *store, const struct slab *slab)
 	return true;
 }
 
+/* Adds how many chunks are free. */
+static bool
+slab_is_right(
+    const struct slab_store *store, const struct slab *slab, size_t *nfree)
+{
+	size_t n = 0;
+
+	for (unsigned w = 0; w < nwords(store); w++)
+		n += bit_count(slab->bits[w]);
+	*nfree += n;
+	return n == slab->nfree && slab->store == store &&
+	       purged_is_right(store, slab);
+}
+
 /* The slabs of one list: do they belong there? */
 static bool
 bin_is_right(
@@ -1127,16 +1192,11 @@ bin_is_right(
 {
 	list_foreach (item, bin_list(store, bin)) {
 		struct slab *slab = container_of(item, struct slab, link);
-		size_t n = 0;
 
-		for (unsigned w = 0; w < nwords(store); w++)
-			n += (unsigned)__builtin_popcountll(slab->bits[w]);
-		if (n != slab->nfree || slab->bin != bin ||
-		    bin_of(store, slab) != bin || slab->store != store ||
-		    !purged_is_right(store, slab))
+		if (!slab_is_right(store, slab, nfree) || slab->bin != bin ||
+		    bin_of(store, slab) != bin)
 			return false;
 		*nslabs += 1;
-		*nfree += n;
 	}
 	return true;
 }
@@ -1150,6 +1210,11 @@ slab_store_check(struct slab_store *store)
 	lock_take(&store->lock);
 	for (unsigned bin = 0; bin <= BIN_EMPTY; bin++)
 		right = right && bin_is_right(store, bin, &nslabs, &nfree);
+	if (store->aside != NULL) {
+		right = right && store->aside->bin == BIN_ASIDE &&
+			slab_is_right(store, store->aside, &nfree);
+		nslabs++;
+	}
 	right = right && nslabs == store->nslabs &&
 		store->nused + nfree == nslabs * store->layout.nchunks;
 	lock_release(&store->lock);

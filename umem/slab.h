@@ -81,6 +81,7 @@ struct slab_store {
 	/* Called without a lock before a constructed chunk goes away. */
 	void (*destruct)(struct slab_store *store, void *object);
 	struct slab **hash; /* [s] by span, if there is a source */
+	struct slab *aside; /* [s] a sweep has it, or had it before a fork */
 	size_t colour;      /* [u] of the next slab */
 	uint64_t ncreated;  /* [a] slabs ever made */
 };
@@ -131,7 +132,8 @@ void slab_reap(struct slab_store *store, unsigned keep);
 
 /*
  * Whole pages in which no chunk is in use, of slabs that are half empty at
- * least: to the kernel, at most about limit bytes; returns how many.
+ * least: to the kernel, at most about limit bytes; returns how many.  By one
+ * thread at a time.
  */
 size_t slab_sweep(struct slab_store *store, size_t limit);
 

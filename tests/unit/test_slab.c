@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "umem/addr_map.h"
@@ -844,11 +845,11 @@ is_filled(unsigned i)
 	return true;
 }
 
-/* Two slabs full, of which each nth chunk is kept: those come to the front. */
+/* Slabs full, of which each nth chunk is kept: those come to the front. */
 static unsigned
-make_sparse(unsigned nth)
+make_sparse(unsigned nslabs, unsigned nth)
 {
-	unsigned n = take_all(2 * store.layout.nchunks);
+	unsigned n = take_all(nslabs * store.layout.nchunks);
 	unsigned nkept = 0;
 
 	qsort(chunks, n, sizeof(chunks[0]), by_address);
@@ -876,7 +877,7 @@ START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
 
 	start(chunk, 16, false);
 	bytes = store.layout.slab_bytes;
-	n = make_sparse(store.layout.nchunks > 100 ? 100 : 3);
+	n = make_sparse(2, store.layout.nchunks > 100 ? 100 : 3);
 	span = align_down((uintptr_t)chunks[0], HEAP_UNIT);
 	before = resident_bytes(span, bytes);
 	/* What is free, page by page, seen from outside. */
@@ -917,7 +918,7 @@ START_TEST(a_sweep_ends_at_its_limit_and_goes_on_there)
 	unsigned nsweeps = 0;
 
 	start(2048, 16, false);
-	make_sparse(16);
+	make_sparse(2, 16);
 	while ((swept = slab_sweep(&store, 1)) != 0) {
 		ck_assert_uint_lt(swept, store.layout.slab_bytes);
 		all += swept;
@@ -937,7 +938,7 @@ START_TEST(a_sweep_that_the_kernel_refuses_changes_nothing)
 	unsigned n;
 
 	start(1024, 16, false);
-	n = make_sparse(20);
+	n = make_sparse(2, 20);
 	os_fail_nth(1, 1000);
 	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
 	os_fail_nth(0, 0);
@@ -1216,6 +1217,90 @@ START_TEST(a_crowd_takes_and_gives_without_enough_memory)
 }
 END_TEST
 
+/* In a child that was forked while a slab was aside. */
+static int
+live_on_without_sweep(unsigned n)
+{
+	void *bad;
+
+	if (!slab_store_check(&store))
+		return 1;
+	slab_sweep(&store, SIZE_MAX);
+	if (store.aside != NULL || !slab_store_check(&store))
+		return 2;
+	for (unsigned i = 0; i < n; i++)
+		if (!is_filled(i))
+			return 3;
+	if (slab_give(&store, chunks, n, &bad) != SLAB_FINE)
+		return 4;
+	if (!slab_store_end(&store) || slab_swept_bytes() != 0)
+		return 5;
+	return 0;
+}
+
+static bool sweep_ended; /* [atomic] */
+
+static void *
+sweep_once(void *arg)
+{
+	*(size_t *)arg = slab_sweep(&store, SIZE_MAX);
+	__atomic_store_n(&sweep_ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/*
+ * Until a slab is seen aside: with the lock then, which a sweep does not have
+ * while the kernel works.
+ */
+static bool
+saw_aside(void)
+{
+	while (!__atomic_load_n(&sweep_ended, __ATOMIC_ACQUIRE)) {
+		lock_take(&store.lock);
+		if (store.aside != NULL)
+			return true;
+		lock_release(&store.lock);
+		sched_yield();
+	}
+	return false;
+}
+
+START_TEST(a_sweep_keeps_nobody_waiting_and_may_be_lost_by_a_fork)
+{
+	int nseen = 0;
+
+	start(2048, 16, false);
+	for (int i = 0; i < 500 && nseen < 5; i++) {
+		pthread_t sweeper;
+		size_t swept = 0;
+		pid_t child;
+		int status;
+		unsigned n = make_sparse(32, 16);
+
+		sweep_ended = false;
+		ck_assert_int_eq(
+		    pthread_create(&sweeper, NULL, sweep_once, &swept), 0);
+		if (saw_aside()) {
+			child = fork();
+			lock_release(&store.lock);
+			if (child == 0)
+				_exit(live_on_without_sweep(n));
+			ck_assert_int_eq(waitpid(child, &status, 0), child);
+			ck_assert_int_eq(status, 0);
+			nseen++;
+		}
+		pthread_join(sweeper, NULL);
+		ck_assert_ptr_null(store.aside);
+		check();
+		ck_assert_uint_gt(swept, 0);
+		ck_assert_uint_eq(slab_swept_bytes(), swept);
+		give(chunks, n);
+		ck_assert(slab_store_end(&store));
+	}
+	ck_assert_int_gt(nseen, 0);
+}
+END_TEST
+
 Suite *
 slab_suite(void)
 {
@@ -1258,6 +1343,8 @@ slab_suite(void)
 	tcase_add_test(tc, what_is_constructed_is_not_swept);
 	tcase_add_test(tc, a_slab_more_than_half_used_is_not_swept);
 	tcase_add_test(tc, a_sweep_beside_threads_takes_nothing_that_they_have);
+	tcase_add_test(
+	    tc, a_sweep_keeps_nobody_waiting_and_may_be_lost_by_a_fork);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
