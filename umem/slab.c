@@ -549,16 +549,19 @@ lowest_bits(uint64_t bits, unsigned n)
 	return bits & ~rest;
 }
 
-/* Chunk i is about to be written to. */
+/*
+ * Every chunk up to this is in use, or about to be written to: the lowest are
+ * taken first.
+ */
 static void
-touch_locked(struct slab_store *store, struct slab *slab, unsigned i)
+touch_locked(struct slab_store *store, struct slab *slab, unsigned last)
 {
-	size_t chunk = store->layout.chunk;
-	uintptr_t at = first_of(store, slab) - slab->span + i * chunk;
+	uintptr_t first = first_of(store, slab) - slab->span;
+	uintptr_t end = first + (last + 1) * store->layout.chunk;
 
 	purged_set(store, slab,
-	    slab->purged & ~bit_range(at / store->part_bytes,
-			       (at + chunk - 1) / store->part_bytes));
+	    slab->purged & ~bit_range(first / store->part_bytes,
+			       (end - 1) / store->part_bytes));
 }
 
 /* What was claimed is in memory from here on, for who reads from outside. */
@@ -575,6 +578,7 @@ claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
 {
 	struct slab_claim *claim = &claims->claim[claims->n++];
 	uint64_t *made = slab->bits + nwords(store) + w;
+	unsigned last;
 
 	*claim = (struct slab_claim){
 	    .slab = slab, .word = w, .mask = lowest_bits(slab->bits[w], n)};
@@ -587,11 +591,11 @@ claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
 	slab->bits[w] &= ~claim->mask;
 	slab->nfree -= claim->n;
 	claims->nchunks += claim->n;
-	if (slab->high <= w * 64 + highbit(claim->mask))
-		slab->high = w * 64 + highbit(claim->mask) + 1;
+	last = w * 64 + highbit(claim->mask);
+	if (slab->high <= last)
+		slab->high = last + 1;
 	if (unlikely(slab->purged != 0))
-		for (uint64_t bits = claim->mask; bits != 0; bits &= bits - 1)
-			touch_locked(store, slab, w * 64 + lowbit(bits));
+		touch_locked(store, slab, last);
 }
 
 /* Claims chunks of one slab, lowest first, until there are n. */
@@ -1142,6 +1146,7 @@ slab_store_end(struct slab_store *store)
 		meta_free(
 		    store->hash, store->hash_size * sizeof(store->hash[0]));
 	store->hash = NULL;
+	store->hash_size = 0;
 	return true;
 }
 

@@ -12,10 +12,12 @@
 
 struct slab_store;
 
-/* One slab.  Keys: [I] set at creation, [s] store->lock */
+/*
+ * One slab.  Keys: [I] set at creation, [s] store->lock.  The first line is
+ * all that a visit needs but the bits.
+ */
 struct slab {
-	struct list link;  /* [s] in a bin, or the list of full or empty */
-	struct slab *next; /* [s] in a hash chain, or of slabs to end */
+	struct list link; /* [s] in a bin, or the list of full or empty */
 	struct slab_store *store; /* [I] */
 	uintptr_t span;           /* [I] */
 	uintptr_t first;          /* [I] span + colour */
@@ -25,9 +27,12 @@ struct slab {
 	uint16_t bin;             /* [s] */
 	uint16_t swept;           /* [s] 1: nothing was freed since a sweep */
 	uint64_t purged;          /* [s] parts that have no memory */
+	struct slab *next;        /* [s] in a hash chain, or of slabs to end */
 	void *records;   /* [I] of a debugged cache, one a chunk; see debug.h */
 	uint64_t bits[]; /* [s] 1: free; behind them 1: constructed */
 };
+
+_Static_assert(offsetof(struct slab, next) == CACHE_LINE, "one line");
 
 /*
  * Chunks of one word of a slab's bits, on their way from the slab or to it.

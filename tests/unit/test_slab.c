@@ -868,6 +868,43 @@ make_sparse(unsigned nslabs, unsigned nth)
 
 static const size_t sweep_sizes[] = {64, 512, 1000, 2560, 4096, 6000, 20480};
 
+/* What a slab has lost and not got back when so many chunks are taken. */
+static uint64_t
+purged_after(const struct slab *slab, uint64_t purged, void **taken, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uintptr_t at = (uintptr_t)taken[i] - slab->span;
+		uintptr_t end = at + store.layout.chunk;
+
+		if (at >= store.layout.slab_bytes)
+			continue;
+		for (unsigned part = 0; part < 64; part++)
+			if (part * store.part_bytes < end &&
+			    (part + 1) * store.part_bytes > at)
+				purged &= ~((uint64_t)1 << part);
+	}
+	return purged;
+}
+
+/* Takes some to chunks + n; exactly the parts that they need come back. */
+static unsigned
+take_swept(unsigned n, unsigned want)
+{
+	struct slab *slab[2] = {
+	    addr_map_owner(chunks[0]), addr_map_owner(chunks[n - 1])};
+	uint64_t purged[2] = {slab[0]->purged, slab[1]->purged};
+	unsigned got = 0;
+
+	/* In pieces, which begin and end inside words. */
+	for (unsigned piece = 1; got < want; piece += 7)
+		got += slab_take(&store, chunks + n + got,
+		    piece < want - got ? piece : want - got);
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(slab[i]->purged,
+		    purged_after(slab[i], purged[i], chunks + n, got));
+	return got;
+}
+
 START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
 {
 	size_t chunk = sweep_sizes[_i], page = os_page_size();
@@ -899,7 +936,7 @@ START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
 		ck_assert(is_filled(i));
 	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
 	/* They come back when their chunks are taken, and go again. */
-	unsigned more = slab_take(&store, chunks + n, store.layout.nchunks / 2);
+	unsigned more = take_swept(n, store.layout.nchunks / 2);
 	for (unsigned i = n; i < n + more; i++)
 		fill(i);
 	check();
