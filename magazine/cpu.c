@@ -336,6 +336,18 @@ cpu_warm(void)
 	block_commit(regions, cpu_now());
 }
 
+/* The same of the first region, without a look at its description. */
+static inline bool
+is_committed(const struct cpu_hot *hot, unsigned cpu)
+{
+	struct cpu_hot *none = (void *)cpu_layer.blocks;
+
+	/* Acquire; pairs with the release in ticks_start(). */
+	return (uintptr_t)hot - (uintptr_t)none < CPU_BLOCK &&
+	       __atomic_load_n(&hot_of(none, cpu)->bottom, __ATOMIC_ACQUIRE) !=
+		   0;
+}
+
 static inline bool
 owned_try(struct cpu_cold *c)
 {
@@ -385,21 +397,58 @@ own_locked(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 	return false;
 }
 
+/* What magazine_put() reads of the newest rounds of each magazine. */
+#define NEWEST_BYTES (4 * CACHE_LINE)
+
+/* The last so many bytes of a magazine that starts at mag. */
+static inline void
+bring_in_rounds(uintptr_t mag, size_t bytes, size_t last)
+{
+	for (size_t at = bytes; at > CACHE_LINE && bytes - at < last;
+	     at -= CACHE_LINE)
+		__builtin_prefetch((void *)(mag + at - 1));
+}
+
+/* All is read as it is, perhaps while it changes: it only makes hints. */
+void
+cpu_bring_in(struct cpu_hot *hot)
+{
+	size_t at = (size_t)((uintptr_t)hot - (uintptr_t)cpu_layer.blocks);
+	uintptr_t top, bottom, limit, loaded, previous;
+	struct cpu_cold *cold;
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE || at >= CPU_BLOCK)
+		return;
+	hot = hot_of(hot, rseq_cpu(&cpu_layer.place));
+	cold = (struct cpu_cold *)((char *)hot - at + CPU_COLD_AT) +
+	       at / sizeof(*hot);
+	top = __atomic_load_n(&hot->top, __ATOMIC_RELAXED);
+	bottom = __atomic_load_n(&hot->bottom, __ATOMIC_RELAXED);
+	limit = __atomic_load_n(&hot->limit, __ATOMIC_RELAXED);
+	previous =
+	    (uintptr_t)__atomic_load_n(&cold->previous, __ATOMIC_RELAXED);
+	loaded = bottom - sizeof(struct magazine);
+	__builtin_prefetch((void *)previous, /* to write */ 1);
+	__builtin_prefetch((void *)loaded, 1);
+	/* What has shared lacks some of its newest. */
+	if (top == limit)
+		bring_in_rounds(loaded, limit - loaded, NEWEST_BYTES);
+	bring_in_rounds(previous, limit - loaded, 2 * NEWEST_BYTES);
+}
+
 bool
 cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 {
-	struct region *region;
-
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		return own_locked(hot, cold, owned);
-	region = region_of(hot);
 	for (int i = 0; i < CLAIM_TRIES; i++) {
 		unsigned cpu = rseq_cpu(&cpu_layer.place);
 		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 		uintptr_t top;
 
-		if (!block_commit(region, cpu))
+		if (unlikely(!is_committed(hot, cpu)) &&
+		    !block_commit(region_of(hot), cpu))
 			return false;
 		if (!owned_try(c)) {
 			c->nbypassed++;

@@ -58,6 +58,20 @@ void cpu_header_at(unsigned i, struct cpu_guard guard, struct cpu_hot **hot,
 /* A header that refuses every operation for ever. */
 struct cpu_hot *cpu_header_none(void);
 
+/* A header of that kind, or the one. */
+static inline bool
+cpu_header_is_none(const struct cpu_hot *hot)
+{
+	return (const char *)hot == cpu_layer.blocks;
+}
+
+/*
+ * A section was refused, and this CPU's header will be owned: the lines that
+ * an exchange of magazines needs, all at once.  A visit is rare enough for
+ * each of them to have left the cache.
+ */
+void cpu_bring_in(struct cpu_hot *hot);
+
 /*
  * Own this CPU's header.  False: it is owned by another thread, or this
  * thread cannot run sections; the caller goes past the magazines.

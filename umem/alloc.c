@@ -71,16 +71,18 @@ section_get(unsigned class, void **object)
 static void *
 class_alloc(unsigned class, size_t size)
 {
-	struct umem_cache *cache = class_cache_of(class);
+	struct umem_cache *cache;
 	void *object;
 
-	if (unlikely(cache == NULL))
-		return NULL;
-	if (unlikely(cache->debug != 0))
-		return debug_alloc(cache, size, KIND_MALLOC);
+	if (unlikely(debug.on) && class_cache[class]->debug != 0)
+		return debug_alloc(class_cache[class], size, KIND_MALLOC);
 
 	if (section_get(class, &object))
 		return object;
+	cpu_bring_in(alloc_fast.hot + class);
+	cache = class_cache_of(class);
+	if (unlikely(cache == NULL))
+		return NULL;
 	object = cache_alloc_slow(cache);
 	/* It may have been a block of umem_alloc(), and shut since. */
 	if (unlikely(checker_on) && object != NULL)
@@ -355,6 +357,7 @@ free_as(void *p, const char *who)
 		update_poll();
 		return;
 	}
+	cpu_bring_in(alloc_fast.hot + class);
 	cache_free_slow(class_cache[class], p, who);
 }
 
@@ -742,6 +745,7 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 		size_t bytes = cache->slabs.layout.slab_bytes;
 		uint64_t nrefused = cache_refused(cache);
 
+		cpu_bring_in(cache->mag.hot);
 		object = cache_alloc_slow(cache);
 		for (int i = 0; object == NULL && i < RECLAIM_TRIES; i++) {
 			/* A constructor that refuses is no want of memory. */
@@ -782,5 +786,6 @@ umem_cache_free(umem_cache_t *cache, void *object)
 		return;
 	if (unlikely(cache->slabs.watched))
 		checker_object_end(cache, object, cache->bufsize);
+	cpu_bring_in(cache->mag.hot);
 	cache_free_slow(cache, object, "umem_cache_free");
 }

@@ -568,16 +568,23 @@ refill(struct umem_cache *cache)
 	return object;
 }
 
+/* From a cache without magazines. */
+static noinline void *
+alloc_straight(struct umem_cache *cache)
+{
+	cache_check_mines(cache, "umem_cache_alloc");
+	if (cache->debug != 0)
+		return debug_alloc(cache, cache->bufsize, KIND_OBJECT);
+	return alloc_one(cache);
+}
+
 void *
 cache_alloc_slow(struct umem_cache *cache)
 {
 	void *object;
 
-	cache_check_mines(cache, "umem_cache_alloc");
-	if (unlikely(cache->debug != 0))
-		return debug_alloc(cache, cache->bufsize, KIND_OBJECT);
-	if (!cache->has_magazines)
-		return alloc_one(cache);
+	if (unlikely(cpu_header_is_none(cache->mag.hot)))
+		return alloc_straight(cache);
 	switch (magazine_get(&cache->mag, &object)) {
 	case MAGAZINE_OK:
 		return object;
@@ -639,20 +646,29 @@ spare_magazine(struct umem_cache *cache, bool first)
 	return mag;
 }
 
+/* To a cache without magazines. */
+static noinline void
+free_straight(struct umem_cache *cache, void *object, const char *who)
+{
+	cache_check_mines(cache, who);
+	if (cache->debug != 0)
+		debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
+	else
+		objects_give(cache, &object, 1, who);
+}
+
 void
 cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 {
 	struct magazine *spare = NULL;
-	enum magazine_result result = MAGAZINE_BYPASS;
+	enum magazine_result result;
 	unsigned news = 0;
 
-	cache_check_mines(cache, who);
-	if (unlikely(cache->debug != 0)) {
-		debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
+	if (unlikely(cpu_header_is_none(cache->mag.hot))) {
+		free_straight(cache, object, who);
 		return;
 	}
-	if (cache->has_magazines)
-		result = magazine_put(&cache->mag, object, &spare, &news);
+	result = magazine_put(&cache->mag, object, &spare, &news);
 	if (result == MAGAZINE_FULL || result == MAGAZINE_NONE) {
 		spare = spare_magazine(cache, result == MAGAZINE_NONE);
 		if (spare != NULL)

@@ -11,11 +11,12 @@
 /* Keys: [I] set at creation, [a] atomic, [l] cache_list_lock */
 struct umem_cache {
 	struct magazine_layer mag;
-	bool has_magazines;            /* [I] */
-	unsigned class;                /* [I] size class, 0 if none */
-	unsigned flags;                /* [I] UMC_* */
-	unsigned debug;                /* [I] UMF_*; see debug.h */
-	size_t tag_offset;             /* [I] of the tag in a chunk */
+	bool has_magazines; /* [I] */
+	bool destroyed;     /* by the program, with objects still out */
+	unsigned class;     /* [I] size class, 0 if none */
+	unsigned flags;     /* [I] UMC_* */
+	unsigned debug;     /* [I] UMF_*; see debug.h */
+	size_t tag_offset;  /* [I] of the tag in a chunk */
 	struct quarantine quarantine;  /* what it holds back */
 	size_t bufsize;                /* [I] as asked for */
 	size_t align;                  /* [I] */
@@ -26,7 +27,6 @@ struct umem_cache {
 	size_t nused_at_update;        /* chunks out of slabs, then */
 	uint32_t nvisits_at_update;    /* of the slabs */
 	uint32_t nquiet;               /* updates since the last visit */
-	bool destroyed;    /* by the program, with objects still out */
 	uint64_t nfailed;  /* [a] allocations that found no memory */
 	uint64_t nrefused; /* [a] objects that the constructor refused */
 	struct list link;  /* [l] */

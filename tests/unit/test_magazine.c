@@ -391,6 +391,104 @@ START_TEST(alternation_does_not_come_to_the_depot)
 }
 END_TEST
 
+/* Rounds of the loaded and the previous magazine, and which is loaded. */
+static struct magazine *
+look(unsigned *loaded, unsigned *previous)
+{
+	struct magazine *mag;
+	struct cpu_owned own;
+
+	ck_assert(cpu_own(layer.hot, layer.cold, &own));
+	mag = own.cold->loaded;
+	*loaded = own.nrounds;
+	*previous = own.cold->previous->nrounds;
+	cpu_disown(&own);
+	return mag;
+}
+
+/* A run of so many gets, or puts, and back makes no exchange. */
+static void
+stays_loaded(const struct magazine *mag, unsigned run, bool puts_first)
+{
+	unsigned loaded, previous;
+	void *held[64];
+
+	for (unsigned i = 0; i < run && puts_first; i++)
+		put(&stamp[1000 + i]);
+	for (unsigned i = 0; i < run; i++)
+		ck_assert_ptr_nonnull(held[i] = get());
+	for (unsigned i = run; i > 0 && !puts_first; i--)
+		put(held[i - 1]);
+	ck_assert_ptr_eq(look(&loaded, &previous), mag);
+}
+
+/* At the edge between a full and an empty one, they share. */
+START_TEST(an_exchange_is_not_followed_by_one)
+{
+	unsigned cap, n, loaded, previous;
+	struct magazine *mag;
+
+	if (!start(_i % 3, _i < 3 ? 64 : 4096, 0))
+		return;
+	cap = layer.rounds;
+	n = cap / 2 < 32 ? cap / 2 : 32;
+	for (unsigned i = 0; i <= cap; i++)
+		put(&stamp[i]);
+	mag = look(&loaded, &previous);
+	ck_assert_uint_eq(loaded, 1);
+	ck_assert_uint_eq(previous, cap);
+	/* For want of rounds, newest first. */
+	for (unsigned i = 0; i < 2; i++)
+		ck_assert_ptr_eq(get(), &stamp[cap - i]);
+	ck_assert_ptr_eq(look(&loaded, &previous), mag);
+	ck_assert_uint_eq(loaded, n - 1);
+	ck_assert_uint_eq(previous, cap - n);
+	stays_loaded(mag, n - 1, /* puts_first */ false);
+	stays_loaded(mag, n, /* puts_first */ true);
+	for (unsigned i = 1; i < n; i++)
+		get();
+	ck_assert_ptr_eq(get(), &stamp[cap - n - 1]);
+	/* And for want of room. */
+	mag = look(&loaded, &previous);
+	ck_assert_uint_eq(loaded + previous, cap - n - 1);
+	for (unsigned i = 0; i <= n + 1; i++)
+		put(&stamp[cap - n - 1 + i]);
+	ck_assert_ptr_ne(look(&loaded, &previous), mag);
+	ck_assert_uint_eq(loaded, n + 1);
+	ck_assert_uint_eq(previous, cap - n);
+	mag = look(&loaded, &previous);
+	stays_loaded(mag, n, /* puts_first */ false);
+	for (unsigned i = 0; i <= n; i++)
+		ck_assert_ptr_eq(get(), &stamp[cap - i]);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+/* However they have shared, the depot gets full ones, and gets them late. */
+START_TEST(what_has_room_does_not_go_to_the_depot)
+{
+	unsigned cap, loaded, previous;
+
+	if (!start(_i, 64, 0))
+		return;
+	cap = layer.rounds;
+	for (unsigned i = 0; i <= cap; i++)
+		put(&stamp[i]);
+	get();
+	get();
+	look(&loaded, &previous);
+	for (unsigned i = loaded + previous; i < 2 * cap; i++)
+		put(&stamp[1000 + i]);
+	ck_assert_ptr_null(layer.depot.full.head);
+	put(&stamp[2000]);
+	ck_assert_uint_eq(layer.depot.full.n, 1);
+	ck_assert_uint_eq(layer.depot.full.head->nrounds, cap);
+	look(&loaded, &previous);
+	ck_assert_uint_eq(loaded, 1);
+	ck_assert_uint_eq(previous, cap);
+}
+END_TEST
+
 START_TEST(overflow_after_underflow_makes_larger_magazines)
 {
 	void *held[1000];
@@ -1184,6 +1282,9 @@ magazine_suite(void)
 	tcase_add_loop_test(tcase, an_owned_header_is_gone_past, 0, 3);
 	tcase_add_loop_test(
 	    tcase, alternation_does_not_come_to_the_depot, 0, 3);
+	tcase_add_loop_test(tcase, an_exchange_is_not_followed_by_one, 0, 6);
+	tcase_add_loop_test(
+	    tcase, what_has_room_does_not_go_to_the_depot, 0, 3);
 	tcase_add_loop_test(
 	    tcase, overflow_after_underflow_makes_larger_magazines, 0, 3);
 	tcase_add_loop_test(
