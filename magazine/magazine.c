@@ -46,6 +46,11 @@
  *	room is doubled, from DEPOT_LEAST to magazine_depot_most bytes; it is
  *	halved by an update that finds no such traffic.
  *
+ *	What nobody has asked it for goes back to the slabs with each update,
+ *	and earlier if the heap grows: then another cache may have a use for
+ *	the memory, and to fetch the rounds from the slabs again costs less
+ *	than the faults of so many new pages.
+ *
  * Shards of the depot
  *	A CPU's visit to the depot takes 60 to 150 ns of its lock, most of it a
  *	cache miss on the header of the magazine that comes out.  With a visit
@@ -921,6 +926,15 @@ is_busy(struct cpu_cold *cold)
 
 	cold->moved_at_update = moved;
 	return busy;
+}
+
+/* Most depots have nothing: no lock is taken for those. */
+void
+magazine_idle(struct magazine_layer *layer, struct magazine **chain)
+{
+	*chain = NULL;
+	if (depot_nfull(layer) != 0)
+		chain_depot(layer, depot_take_surplus, chain);
 }
 
 static uint32_t

@@ -116,6 +116,9 @@ void magazine_take_near(struct magazine_layer *layer, struct magazine **chain);
 /* Takes what was not used since the last update, and resizes. */
 void magazine_update(struct magazine_layer *layer, struct magazine **chain);
 
+/* Takes what the depot was not asked for since this or an update was last. */
+void magazine_idle(struct magazine_layer *layer, struct magazine **chain);
+
 /* Capacity for new magazines, up or down a step. */
 void magazine_grow(struct magazine_layer *layer);
 void magazine_shrink(struct magazine_layer *layer);

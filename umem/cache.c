@@ -742,6 +742,21 @@ cache_update(struct umem_cache *cache)
 	return busy;
 }
 
+bool
+cache_make_room(struct umem_cache *cache)
+{
+	struct magazine *chain;
+
+	if (!cache->has_magazines)
+		return false;
+	magazine_idle(&cache->mag, &chain);
+	if (chain == NULL)
+		return false;
+	cache_flush(cache, chain);
+	slab_reap(&cache->slabs, 0);
+	return true;
+}
+
 size_t
 cache_live(struct umem_cache *cache)
 {

@@ -82,6 +82,12 @@ void cache_reap(struct umem_cache *cache);
 /* What a while has shown to be surplus.  True if there was any. */
 bool cache_update(struct umem_cache *cache);
 
+/*
+ * What the depot was not asked for lately to the slabs, and empty slabs to
+ * the arena.  True if there was any.
+ */
+bool cache_make_room(struct umem_cache *cache);
+
 /* Gives a chain of magazines back: rounds to the slabs, magazines away. */
 void cache_flush(struct umem_cache *cache, struct magazine *chain);
 

@@ -5,6 +5,9 @@
  *	update	for each cache, what a while has shown to be surplus goes back
  *		to the slabs, and magazines change size; hash tables of arenas
  *		grow; pages that have been free for a second go to the kernel
+ *	growth	for each MiB of fresh memory: what depots were not asked for
+ *		lately goes back to the slabs, and its memory to whoever wants
+ *		some; pages that are free in slabs go to the kernel
  *	reclaim	reclaim callbacks, then everything that is cached anywhere
  *		back to the arenas; when an allocation has found no memory
  *	trim	reclaim, and every free page to the kernel
@@ -71,13 +74,20 @@
 #define TICK_FREES      500
 #define TICK_DIRTY      (1 * MIB)
 /*
- * Each time the heap has taken so much fresh memory while more than a fourth
- * of it lies free in slabs, whole pages of them make up for it, with some more
- * since some will be wanted again.
+ * Each time the heap has taken so much fresh memory, caches give back what
+ * they keep and do not use: a page that is there already is cheaper than a
+ * new one, and a program that grows may be at its peak.  Free whole pages of
+ * slabs go to the kernel if they are worth it: twice as much as was taken
+ * where a sixteenth of the heap lies free in slabs, since some will be wanted
+ * again, and to make up for a long growth where it is a fourth.
  */
 #define GROWTH_STEP     (1 * MIB)
-#define GROWTH_SWEEPS   12
-#define HOLES_LEAST     (8 * MIB)
+#define GROWTH_SWEEPS   2
+#define HOLES_LEAST     (2 * MIB)
+#define HOLES_PART      16
+#define MANY_SWEEPS     12
+#define MANY_HOLES      (8 * MIB)
+#define MANY_PART       4
 /* Without a slow path for so long, a program has what it needs. */
 #define QUIET_NS        500000000
 /* Updates that found nothing to do before the thread sleeps. */
@@ -496,25 +506,47 @@ sweep_some(struct umem_cache *cache)
 	return false;
 }
 
+/* Bytes worth taking from slabs for so many that the heap has grown by. */
+static size_t
+sweep_worth(size_t grown)
+{
+	size_t heap = heap_committed();
+	size_t bytes = holes();
+
+	if (bytes >= MANY_HOLES && bytes >= heap / MANY_PART)
+		return MANY_SWEEPS * grown;
+	if (bytes >= HOLES_LEAST && bytes >= heap / HOLES_PART)
+		return GROWTH_SWEEPS * grown;
+	return 0;
+}
+
 /* The heap grows: for want of memory, or because it lies elsewhere? */
 static void
-sweep_for_growth(void)
+make_room(size_t grown)
+{
+	int saved = errno;
+
+	if (!work_begin())
+		return;
+	each_cache(cache_make_room);
+	sweep_left = sweep_worth(grown);
+	if (sweep_left != 0)
+		each_cache(sweep_some);
+	work_end();
+	errno = saved;
+}
+
+static void
+look_at_growth(void)
 {
 	static size_t fresh_seen; /* [a] */
 	size_t seen = __atomic_load_n(&fresh_seen, __ATOMIC_RELAXED);
-	size_t fresh = heap_fresh(), free_in_slabs;
+	size_t fresh = heap_fresh();
 
-	if (likely((ssize_t)(fresh - seen) < (ssize_t)GROWTH_STEP) ||
-	    !__atomic_compare_exchange_n(&fresh_seen, &seen, fresh, false,
+	if (unlikely((ssize_t)(fresh - seen) >= (ssize_t)GROWTH_STEP) &&
+	    __atomic_compare_exchange_n(&fresh_seen, &seen, fresh, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return;
-	free_in_slabs = holes();
-	if (free_in_slabs < HOLES_LEAST ||
-	    free_in_slabs < heap_committed() / 4 || !work_begin())
-		return;
-	sweep_left = GROWTH_SWEEPS * (fresh - seen);
-	each_cache(sweep_some);
-	work_end();
+		make_room(fresh - seen);
 }
 
 static bool
@@ -591,7 +623,7 @@ update_poll(void)
 		__atomic_store_n(&active_ns, now, __ATOMIC_RELAXED);
 	if (heap_dirty() >= TICK_DIRTY && !has_thread())
 		ticks_set(TICK_FREES);
-	sweep_for_growth();
+	look_at_growth();
 	if (likely(now < due)) {
 		purge_excess(now);
 		return;

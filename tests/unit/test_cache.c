@@ -747,6 +747,30 @@ START_TEST(an_update_gives_surplus_back_and_keeps_what_is_used)
 }
 END_TEST
 
+START_TEST(room_is_made_of_what_nobody_asks_for)
+{
+	umem_cache_t *cache = create(0);
+	size_t total;
+
+	take_many(cache, MOST);
+	free_many(cache, MOST);
+	total = slab_total(&cache->slabs);
+	/* All of the depot may be wanted: it was empty a moment ago. */
+	ck_assert(!cache_make_room(cache));
+	take_many(cache, MOST / 2);
+	free_many(cache, MOST / 2);
+	/* That half was wanted again, and the rest was not. */
+	ck_assert(cache_make_room(cache));
+	ck_assert_uint_lt(slab_total(&cache->slabs), total * 3 / 4);
+	ck_assert_uint_gt(slab_total(&cache->slabs), total / 4);
+	ck_assert(cache_make_room(cache));
+	ck_assert_uint_lt(slab_total(&cache->slabs), total / 8);
+	ck_assert(!cache_make_room(cache));
+	umem_cache_destroy(cache);
+	ck_assert_uint_eq(nunmade, nmade);
+}
+END_TEST
+
 /* Misuse that ends the child. */
 
 static void
@@ -976,6 +1000,7 @@ cache_suite(void)
 	tcase_add_test(tc, what_another_cache_keeps_is_given_to_who_has_none);
 	tcase_add_test(tc, a_reap_gives_everything_back);
 	tcase_add_test(tc, an_update_gives_surplus_back_and_keeps_what_is_used);
+	tcase_add_test(tc, room_is_made_of_what_nobody_asks_for);
 	tcase_add_test(tc, misuse_is_told_and_ends_the_process);
 	tcase_add_test(tc, objects_outlive_their_cache);
 	tcase_add_test(tc, magazines_change_size_while_they_are_used);
