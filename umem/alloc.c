@@ -777,6 +777,16 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 	return cache_alloc_again(cache, flags);
 }
 
+/* A call of its own, so that the section's caller keeps nothing for it. */
+static noinline void
+cache_free_again(umem_cache_t *cache, void *object)
+{
+	if (unlikely(cache->slabs.watched))
+		checker_object_end(cache, object, cache->bufsize);
+	cpu_bring_in(cache->mag.hot);
+	cache_free_slow(cache, object, "umem_cache_free");
+}
+
 public void
 umem_cache_free(umem_cache_t *cache, void *object)
 {
@@ -784,8 +794,5 @@ umem_cache_free(umem_cache_t *cache, void *object)
 	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
 		       header_at(cache), object) == RSEQ_OK))
 		return;
-	if (unlikely(cache->slabs.watched))
-		checker_object_end(cache, object, cache->bufsize);
-	cpu_bring_in(cache->mag.hot);
-	cache_free_slow(cache, object, "umem_cache_free");
+	cache_free_again(cache, object);
 }
