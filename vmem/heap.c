@@ -266,6 +266,7 @@ huge_goal_locked(uintptr_t goal)
 static bool
 commit_to_locked(uintptr_t end, bool huge)
 {
+	umem_assert(((end - heap_slot.base) & (HEAP_UNIT - 1)) == 0);
 	if (!states_cover_locked(end) ||
 	    !os_commit((void *)committed_end, end - committed_end))
 		return false;
@@ -279,17 +280,23 @@ commit_to_locked(uintptr_t end, bool huge)
 	return true;
 }
 
-/* Where to commit to when end is wanted: the heap grows by an eighth. */
+/*
+ * Where to commit to when end is wanted: the heap grows by an eighth.  By
+ * small pages a larger one grows by less, to be asked again soon.
+ */
 static uintptr_t
-commit_goal_locked(uintptr_t end)
+commit_goal_locked(uintptr_t end, bool huge)
 {
-	size_t step =
-	    align_down((committed_end - heap_slot.base) / 8, HEAP_UNIT);
+	size_t heap = committed_end - heap_slot.base;
+	size_t step = align_down(heap / 8, HEAP_UNIT);
+	size_t most = huge ? COMMIT_MOST : HUGE_PAGE;
 
+	if (!huge && most < heap / 64)
+		most = align_down(heap / 64, HEAP_UNIT);
 	if (step < COMMIT_LEAST)
 		step = COMMIT_LEAST;
-	if (step > COMMIT_MOST)
-		step = COMMIT_MOST;
+	if (step > most)
+		step = most;
 	step += committed_end;
 	if (step < end)
 		step = end;
@@ -302,8 +309,7 @@ commit_huge_locked(uintptr_t goal)
 {
 	while (committed_end < goal) {
 		bool probe;
-		size_t most =
-		    huge_piece(committed_end - heap_slot.base, &probe);
+		size_t most = huge_piece(&probe);
 		uintptr_t end =
 		    goal - committed_end < most ? goal : committed_end + most;
 
@@ -313,22 +319,35 @@ commit_huge_locked(uintptr_t goal)
 	return true;
 }
 
+/* Towards goal, at least to end; by huge pages so many bytes at most. */
+static bool
+commit_locked(uintptr_t end, uintptr_t goal, size_t huge)
+{
+	if (huge != 0) {
+		if (huge < goal - committed_end)
+			goal = align_down(committed_end + huge, HUGE_PAGE);
+		if (!commit_huge_locked(goal))
+			return false;
+		goal = end;
+	}
+	return committed_end >= goal || commit_to_locked(goal, false);
+}
+
 static enum cover
 cover_locked(uintptr_t end, size_t block_bytes)
 {
 	enum cover got;
 	uintptr_t goal;
-	bool huge;
+	size_t huge;
 
 	if (end <= committed_end)
 		return COVERED;
 	got = reserve_locked(end);
 	if (got != COVERED)
 		return got;
-	huge = huge_wanted(
-	    committed_end - heap_slot.base, end - committed_end, block_bytes);
-	goal = commit_goal_locked(end);
-	if (huge ? commit_huge_locked(goal) : commit_to_locked(goal, false))
+	huge = huge_most(committed_end - heap_slot.base, block_bytes);
+	goal = commit_goal_locked(end, huge != 0);
+	if (commit_locked(end, goal, huge))
 		return COVERED;
 	/* The limit may be near. */
 	if (committed_end >= end ||

@@ -8,18 +8,26 @@
  *
  * Probe
  *	Of memory that came as small pages the kernel tells which were touched.
- *	The latest pieces of it that the heap grew by are remembered.  If three
- *	in four of some pages looked at in them have memory, the heap is dense,
- *	and what it grows by next comes as huge pages.  Of those nothing can be
- *	learnt: they are there whole.  So after a run of them a piece comes as
- *	small pages again, a probe for the next decisions.  A program that
- *	turns to sparse use has had three such runs by then.
+ *	The latest pieces of it that the heap grew by are remembered.  How much
+ *	of some pages looked at in them has memory is the density of the heap,
+ *	of the latest few alone if those are sparser.  Of huge pages nothing can
+ *	be learnt: they are there whole.  So after a run of them a piece comes
+ *	as small pages again, a probe for the next decisions.
+ *
+ * Run
+ *	At most a sixteenth of the heap may lie idle in a run: it is as long as
+ *	half the heap where seven in eight pages are touched, and an eighth of
+ *	it where every other is.  A dense heap gets one of RUN_LEAST in any
+ *	case; where less than half is touched, or a run would be too short for
+ *	a probe, there is none.  What turns to sparse use is known after the
+ *	first probe that shows it, and has no more runs after the second.
  *
  *	A heap of some size will be filled by its small blocks, if not now.  So
  *	for those it is not asked how dense it is.
  *
- *	A block half as large as the heap or larger may be another use of memory
- *	than all there was, so it never comes as huge pages.
+ *	A large block may be another use of memory than all there was, so by
+ *	huge pages the heap grows by half of itself at most for it.  They come
+ *	first, since blocks are filled from their start.
  *
  * Locking: the caller's; that is the heap's lock.
  */
@@ -31,9 +39,15 @@
 /* One of this size will be filled by its small blocks, sooner or later. */
 #define FILLED_HEAP (32 * MIB)
 #define LARGE_BLOCK (1 * MIB)
-#define RUN_LEAST   (14 * MIB) /* or an eighth of the heap */
+#define RUN_LEAST   (14 * MIB) /* of a dense heap */
+#define RUN_SHORT   (6 * MIB)  /* is not worth a probe */
+#define WASTE_PART  16         /* of the heap may be idle in a run */
+#define SHARES      64         /* that density is measured in */
+#define DENSE       48
 #define PROBES      8
-#define LOOKS       4 /* at a page of each probe */
+#define LATEST      3
+#define LOOKS       4 /* at each probe */
+#define LOOK_PAGES  64
 
 struct probe {
 	uintptr_t start;
@@ -43,6 +57,7 @@ struct probe {
 static struct probe probes[PROBES];
 static unsigned nprobes; /* so many there have been */
 static size_t run;       /* bytes of huge pages since the last */
+static size_t run_most;  /* so many there may be, by the latest answer */
 static bool allowed = true;
 
 void
@@ -51,53 +66,87 @@ huge_allow(bool is_allowed)
 	allowed = is_allowed;
 }
 
-/* Looks at a page of each fourth of it, at no distance that repeats. */
+/* Looks at some pages of each fourth of it, at no distance that repeats. */
 static void
 probe_look(const struct probe *probe, unsigned *nlooks, unsigned *nresident)
 {
 	static uint32_t number;
+	unsigned char pages[LOOK_PAGES];
 	size_t page = os_page_size();
 	size_t part = probe->bytes / page / LOOKS;
+	size_t n = part < LOOK_PAGES ? part : LOOK_PAGES;
 
 	for (size_t i = 0; i < LOOKS && part != 0; i++) {
-		size_t at = i * part + (++number * 0x9e3779b9u >> 8) % part;
-		unsigned char state;
+		size_t room = part - n + 1;
+		size_t at = i * part + (++number * 0x9e3779b9u >> 8) % room;
 
-		++*nlooks;
-		if (os_resident(
-			(void *)(probe->start + at * page), page, &state) &&
-		    (state & 1) != 0)
-			++*nresident;
+		*nlooks += (unsigned)n;
+		if (!os_resident(
+			(void *)(probe->start + at * page), n * page, pages))
+			continue;
+		for (size_t j = 0; j < n; j++)
+			*nresident += pages[j] & 1;
 	}
 }
 
-static bool
-is_dense(void)
+/*
+ * How many of SHARES parts of the n latest probes have memory.  The very latest
+ * may just have been handed out, so it has to wait until more came.
+ */
+static unsigned
+density(unsigned n)
 {
 	unsigned nlooks = 0, nresident = 0;
+	unsigned end = run < RUN_SHORT && nprobes > 1 ? nprobes - 1 : nprobes;
 
-	for (unsigned i = 0; i < PROBES; i++)
-		probe_look(&probes[i], &nlooks, &nresident);
-	return nlooks > 0 && nresident >= nlooks - nlooks / 4;
+	for (unsigned i = 1; i <= n && i <= end; i++)
+		probe_look(&probes[(end - i) % PROBES], &nlooks, &nresident);
+	return nlooks == 0 ? 0 : nresident * SHARES / nlooks;
 }
 
-bool
-huge_wanted(size_t heap_bytes, size_t need, size_t block_bytes)
+/* The latest alone, if they are sparser: a program may have changed. */
+static unsigned
+density_now(void)
 {
-	if (!allowed || heap_bytes < HUGE_HEAP)
-		return false;
-	if (heap_bytes >= FILLED_HEAP && block_bytes < LARGE_BLOCK)
-		return true;
-	return need <= heap_bytes / 2 && is_dense();
+	unsigned all = density(PROBES - 1);
+	unsigned latest = density(LATEST);
+
+	return latest < all ? latest : all;
+}
+
+/* The longest run that wastes no more than it may, or 0. */
+static size_t
+run_for(size_t heap_bytes, unsigned dense)
+{
+	unsigned idle = SHARES - dense;
+	size_t bytes;
+
+	if (idle < SHARES / 8)
+		idle = SHARES / 8;
+	bytes = align_down(heap_bytes / WASTE_PART / idle * SHARES, HUGE_PAGE);
+	if (dense >= DENSE && bytes < RUN_LEAST)
+		return RUN_LEAST;
+	return dense >= SHARES / 2 && bytes >= RUN_SHORT ? bytes : 0;
 }
 
 size_t
-huge_piece(size_t heap_bytes, bool *probe)
+huge_most(size_t heap_bytes, size_t block_bytes)
 {
-	size_t most = heap_bytes / 8 < RUN_LEAST ? RUN_LEAST : heap_bytes / 8;
+	if (!allowed || heap_bytes < HUGE_HEAP)
+		return 0;
+	if (heap_bytes >= FILLED_HEAP && block_bytes < LARGE_BLOCK) {
+		run_most = run_for(heap_bytes, SHARES);
+		return SIZE_MAX;
+	}
+	run_most = run_for(heap_bytes, density_now());
+	return run_most == 0 ? 0 : heap_bytes / 2;
+}
 
-	*probe = run >= most;
-	return *probe ? HUGE_PAGE : most - run;
+size_t
+huge_piece(bool *probe)
+{
+	*probe = run >= run_most;
+	return *probe ? HUGE_PAGE : run_most - run;
 }
 
 void

@@ -7,16 +7,16 @@
 #define HUGE_PAGE (2 * MIB)
 
 /*
- * Should a heap of so many bytes use huge pages when it must grow by need
- * bytes to hold a block?
+ * How many bytes of huge pages may a heap of so many bytes grow by at most,
+ * when it must grow to hold a block?  0: none.
  */
-bool huge_wanted(size_t heap_bytes, size_t need, size_t block_bytes);
+size_t huge_most(size_t heap_bytes, size_t block_bytes);
 
 /*
  * If so: the most to grow by in one piece; *probe says that it shall be of
  * small pages all the same.
  */
-size_t huge_piece(size_t heap_bytes, bool *probe);
+size_t huge_piece(bool *probe);
 
 /* It has grown so. */
 void huge_grew(uintptr_t from, uintptr_t to, bool huge);

@@ -26,11 +26,28 @@ grow(unsigned npieces, size_t nth)
 		huge_grew((uintptr_t)at, (uintptr_t)at + PIECE, false);
 }
 
+static bool
+wanted_for(size_t heap, size_t block)
+{
+	return huge_most(heap, block) != 0;
+}
+
 /* A large block in a heap of 64 MiB. */
 static bool
 wanted(void)
 {
-	return huge_wanted(64 * MIB, 4 * MIB, 4 * MIB);
+	return wanted_for(64 * MIB, 4 * MIB);
+}
+
+/* How long the next run of huge pages may be, after a probe of small ones. */
+static size_t
+run_in(size_t heap)
+{
+	bool probe;
+
+	if (huge_most(heap, 4 * MIB) == 0)
+		return 0;
+	return huge_piece(&probe);
 }
 
 START_TEST(nothing_is_known_of_a_heap_that_has_not_grown)
@@ -43,19 +60,72 @@ START_TEST(a_dense_heap_wants_huge_pages)
 {
 	grow(MANY, 1);
 	ck_assert(wanted());
-	ck_assert(huge_wanted(8 * MIB, MIB, 64 * KIB));
-	ck_assert(!huge_wanted(8 * MIB - 1, MIB, 64 * KIB));
+	ck_assert(wanted_for(8 * MIB, 64 * KIB));
+	ck_assert(!wanted_for(8 * MIB - 1, 64 * KIB));
 }
 END_TEST
 
 START_TEST(a_sparse_heap_wants_none)
 {
-	/* Half, a third ... of all pages. */
+	/* A third, a fourth ... of all pages. */
 	grow(MANY, (size_t)_i);
 	for (int i = 0; i < 20; i++) {
 		ck_assert(!wanted());
-		ck_assert(!huge_wanted(16 * MIB, MIB, 64 * KIB));
+		ck_assert(!wanted_for(16 * MIB, 64 * KIB));
 	}
+}
+END_TEST
+
+/* At most a sixteenth of the heap is idle in a run, or there are 14 MiB. */
+START_TEST(a_run_is_as_long_as_its_density_allows)
+{
+	grow(MANY, 1);
+	ck_assert_uint_eq(run_in(8 * MIB), 14 * MIB);
+	ck_assert_uint_eq(run_in(64 * MIB), 32 * MIB);
+	/* Every other page. */
+	grow(MANY, 2);
+	ck_assert_uint_eq(run_in(64 * MIB), 8 * MIB);
+	ck_assert_uint_eq(run_in(256 * MIB), 32 * MIB);
+	/* Too short for a probe. */
+	ck_assert_uint_eq(run_in(32 * MIB), 0);
+}
+END_TEST
+
+/* For heaps of any size; of m pages, n are touched. */
+START_TEST(a_run_is_whole_huge_pages)
+{
+	size_t page = os_page_size();
+	char *at = os_map(MANY * PIECE);
+
+	ck_assert_ptr_nonnull(at);
+	os_huge(at, MANY * PIECE, false);
+	for (size_t i = 0; i < MANY * PIECE / page; i++)
+		if (i % 16 < (size_t)_i)
+			at[i * page] = 1;
+	for (unsigned i = 0; i < MANY; i++, at += PIECE)
+		huge_grew((uintptr_t)at, (uintptr_t)at + PIECE, false);
+	for (size_t heap = 8 * MIB; heap < 500 * MIB; heap += MIB + 64 * KIB)
+		ck_assert_uint_eq(run_in(heap) % HUGE_PAGE, 0);
+}
+END_TEST
+
+/* It is handed out at this moment, and will be filled. */
+START_TEST(the_very_latest_piece_does_not_count_yet)
+{
+	grow(MANY, 1);
+	grow(1, 0);
+	ck_assert_uint_eq(run_in(64 * MIB), 32 * MIB);
+	grow(1, 1);
+	ck_assert_uint_lt(run_in(64 * MIB), 32 * MIB);
+}
+END_TEST
+
+START_TEST(a_single_piece_is_better_than_none)
+{
+	grow(1, 1);
+	ck_assert(wanted());
+	grow(3, 0);
+	ck_assert(!wanted());
 }
 END_TEST
 
@@ -69,20 +139,19 @@ START_TEST(what_counts_is_what_came_last)
 }
 END_TEST
 
-START_TEST(a_block_as_large_as_half_the_heap_gets_none)
+START_TEST(a_large_block_gets_half_the_heap_at_most)
 {
 	grow(MANY, 1);
-	ck_assert(huge_wanted(64 * MIB, 32 * MIB, 32 * MIB));
-	ck_assert(!huge_wanted(64 * MIB, 32 * MIB + 1, 32 * MIB + 1));
+	ck_assert_uint_eq(huge_most(64 * MIB, 512 * MIB), 32 * MIB);
 }
 END_TEST
 
 START_TEST(small_blocks_will_fill_a_large_heap)
 {
 	grow(MANY, 0);
-	ck_assert(huge_wanted(32 * MIB, MIB, 64 * KIB));
-	ck_assert(!huge_wanted(32 * MIB - 1, MIB, 64 * KIB));
-	ck_assert(!huge_wanted(32 * MIB, MIB, MIB));
+	ck_assert(wanted_for(32 * MIB, 64 * KIB));
+	ck_assert(!wanted_for(32 * MIB - 1, 64 * KIB));
+	ck_assert(!wanted_for(32 * MIB, MIB));
 }
 END_TEST
 
@@ -91,21 +160,23 @@ START_TEST(the_option_forbids_them)
 	grow(MANY, 1);
 	huge_allow(false);
 	ck_assert(!wanted());
-	ck_assert(!huge_wanted(64 * MIB, MIB, 64 * KIB));
+	ck_assert(!wanted_for(64 * MIB, 64 * KIB));
 	huge_allow(true);
 	ck_assert(wanted());
 }
 END_TEST
 
-/* Of what a large heap grows by, this part comes as huge pages. */
+/* Of what a heap doubles by, this part comes as huge pages. */
 static double
 huge_part(size_t heap)
 {
 	size_t huge = 0, all = 0;
 
+	ck_assert(wanted_for(heap, 64 * KIB));
+
 	for (uintptr_t at = HUGE_PAGE; all < heap;) {
 		bool probe;
-		size_t most = huge_piece(heap, &probe);
+		size_t most = huge_piece(&probe);
 
 		ck_assert_uint_gt(most, 0);
 		ck_assert(!probe || most == HUGE_PAGE);
@@ -119,11 +190,10 @@ huge_part(size_t heap)
 
 START_TEST(one_piece_in_some_is_a_probe)
 {
-	ck_assert(huge_part(16 * MIB) >= 0.8);
-	ck_assert(huge_part(64 * MIB) >= 0.8);
-	ck_assert(huge_part(1024 * MIB) >= 0.95);
+	ck_assert(huge_part(32 * MIB) >= 0.8);
+	ck_assert(huge_part(1024 * MIB) >= 0.99);
 	/* And there are some. */
-	ck_assert(huge_part(64 * MIB) < 0.95);
+	ck_assert(huge_part(32 * MIB) < 0.95);
 	ck_assert(huge_part(1024 * MIB) < 1);
 }
 END_TEST
@@ -137,8 +207,13 @@ START_TEST(sparse_use_of_huge_pages_is_found_out)
 	grow(MANY, 1);
 	while (wanted()) {
 		bool probe;
-		size_t most = huge_piece(heap, &probe);
-		char *at = os_map(most);
+		size_t most = huge_piece(&probe);
+		char *at;
+
+		/* As the heap does. */
+		if (most > heap / 8)
+			most = align_down(heap / 8, HUGE_PAGE);
+		at = os_map(most);
 
 		ck_assert_ptr_nonnull(at);
 		os_huge(at, most, !probe);
@@ -163,9 +238,13 @@ huge_suite(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, nothing_is_known_of_a_heap_that_has_not_grown);
 	tcase_add_test(tcase, a_dense_heap_wants_huge_pages);
-	tcase_add_loop_test(tcase, a_sparse_heap_wants_none, 2, 7);
+	tcase_add_loop_test(tcase, a_sparse_heap_wants_none, 3, 7);
+	tcase_add_test(tcase, a_run_is_as_long_as_its_density_allows);
+	tcase_add_loop_test(tcase, a_run_is_whole_huge_pages, 8, 17);
+	tcase_add_test(tcase, the_very_latest_piece_does_not_count_yet);
+	tcase_add_test(tcase, a_single_piece_is_better_than_none);
 	tcase_add_test(tcase, what_counts_is_what_came_last);
-	tcase_add_test(tcase, a_block_as_large_as_half_the_heap_gets_none);
+	tcase_add_test(tcase, a_large_block_gets_half_the_heap_at_most);
 	tcase_add_test(tcase, small_blocks_will_fill_a_large_heap);
 	tcase_add_test(tcase, the_option_forbids_them);
 	tcase_add_test(tcase, one_piece_in_some_is_a_probe);
