@@ -3,10 +3,17 @@
  *
  * A large block is a span of its own: whole units, its size in the owner
  * table of the address map.  It grows in place when what lies behind it is
- * free; otherwise its pages are moved to a larger span (mremap), not copied.
- * The span left behind then reads as zeros and has no memory.  Where the new
- * span has memory already, copying is better: it needs no new pages, and
- * leaves the old ones to the next who needs some.
+ * free; otherwise it goes to a larger span.
+ *
+ * Copy or move
+ *	To a place that has memory a block is copied: that needs no new pages,
+ *	and the old ones are there for the next who needs some.  To a fresh one
+ *	its pages can be moved (mremap); the span left behind then reads as
+ *	zeros and has no memory.  That is no cheaper in the end, since the next
+ *	who gets the span has the faults, so it is done to save memory: where
+ *	so many free pages lie idle that these would be too much.
+ *
+ *	Blocks of the medium classes that grow go the same two ways.
  */
 #include <stdint.h>
 #include <string.h>
@@ -15,11 +22,9 @@
 #include "umem/large.h"
 #include "vmem/os.h"
 
-/*
- * From here on moving page tables is cheaper than copying: a move is a system
- * call and 8 bytes a page, a copy 4096 and, into a fresh span, a fault a page.
- */
-#define MOVE_LEAST (1 * MIB)
+/* So much may lie idle, or this part of the heap. */
+#define IDLE_LEAST (16 * MIB)
+#define IDLE_PART  8
 
 /*
  * Each move may leave two mappings that cannot be merged with others, and a
@@ -105,22 +110,33 @@ run_length(void *to, size_t bytes, bool *resident)
 	return n < bytes ? n : bytes;
 }
 
+/* Would free pages with memory be too many, if these were among them? */
+static bool
+is_too_much(size_t bytes)
+{
+	size_t most = heap_committed() / IDLE_PART;
+
+	if (most < IDLE_LEAST)
+		most = IDLE_LEAST;
+	return heap_dirty() + bytes > most;
+}
+
 static bool
 pages_move(void *to, void *from, size_t bytes)
 {
-	return bytes >= MOVE_LEAST &&
+	return bytes >= LARGE_MOVE_LEAST &&
 	       __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
 	       os_move(to, from, bytes) &&
 	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
 }
 
 void
-large_copy(void *to, void *from, size_t bytes)
+large_copy_or_move(void *to, void *from, size_t bytes)
 {
 	size_t page = os_page_size();
 	char *dst = to, *src = from;
 
-	if (bytes >= MOVE_LEAST &&
+	if (is_too_much(bytes) &&
 	    (((uintptr_t)to | (uintptr_t)from) & (page - 1)) == 0)
 		while (bytes >= page) {
 			bool resident;

@@ -2,6 +2,8 @@
 #ifndef UMEM_LARGE_H
 #define UMEM_LARGE_H
 
+#include <string.h>
+
 #include "vmem/base.h"
 
 /* size is above 0, align a power of two.  NULL: no memory. */
@@ -16,8 +18,20 @@ void large_forget(void *p, size_t bytes);
 /* Another size, in place or elsewhere; NULL: no memory, the block is whole. */
 void *large_resize(void *p, size_t bytes, size_t size);
 
-/* Copy to a new place, by moving pages where that is cheaper. */
-void large_copy(void *to, void *from, size_t bytes);
+/* Below, the system calls for a move of pages take as long as a copy. */
+#define LARGE_MOVE_LEAST (1 * MIB)
+
+/* Copy to a new place, by moving pages where that is better. */
+void large_copy_or_move(void *to, void *from, size_t bytes);
+
+static inline void
+large_copy(void *to, void *from, size_t bytes)
+{
+	if (likely(bytes < LARGE_MOVE_LEAST))
+		memcpy(to, from, bytes);
+	else
+		large_copy_or_move(to, from, bytes);
+}
 
 /* Bytes in large blocks, and how many blocks. */
 size_t large_used(void);
