@@ -408,8 +408,21 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 	return q;
 }
 
+static noinline void *
+resize_smaller(void *p, size_t bytes, size_t size)
+{
+	void *q;
+
+	if (shrink_stays(bytes, size))
+		return left_larger(p);
+	q = resize_by_copy(p, bytes, size);
+	if (q != p)
+		shrink_moved(p, bytes, q, bytes - size);
+	return q;
+}
+
 /* A block of a class, or one that is to be of a class. */
-static void *
+static inline void *
 resize_class(void *p, size_t bytes, size_t size)
 {
 	size_t had;
@@ -417,17 +430,11 @@ resize_class(void *p, size_t bytes, size_t size)
 
 	if (stays(bytes, size))
 		return p;
-	if (size > bytes) {
-		had = shrink_grows(p, size);
-		q = resize_by_copy(p, bytes, had);
-		return had > size ? left_larger(q) : q;
-	}
-	if (shrink_stays(bytes, size))
-		return left_larger(p);
-	q = resize_by_copy(p, bytes, size);
-	if (q != p)
-		shrink_moved(p, bytes, q, bytes - size);
-	return q;
+	if (unlikely(size <= bytes))
+		return resize_smaller(p, bytes, size);
+	had = shrink_grows(p, size);
+	q = resize_by_copy(p, bytes, had);
+	return likely(had == size) ? q : left_larger(q);
 }
 
 /* A large one grows as other large ones do, and stays a sample. */
@@ -478,8 +485,8 @@ resize_boot(const char *p, size_t size)
 	return q;
 }
 
-void *
-alloc_resize(void *p, size_t size)
+static noinline void *
+resize_slow(void *p, size_t size)
 {
 	size_t bytes;
 	unsigned class;
@@ -504,6 +511,24 @@ alloc_resize(void *p, size_t size)
 	if (q == p && size < bytes)
 		left_larger(p);
 	return q != NULL ? q : no_memory(size);
+}
+
+void *
+alloc_resize(void *p, size_t size)
+{
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	if (likely(unit < alloc_fast.units) && likely(size <= SIZE_SMALL) &&
+	    likely(!debug.on)) {
+		uint32_t entry =
+		    __atomic_load_n(&alloc_fast.entry[unit], __ATOMIC_RELAXED);
+		unsigned class = addr_map_class(entry);
+
+		if (likely(class - 1 < size_classes.n) &&
+		    likely(addr_map_is_start(p, entry)))
+			return resize_class(p, size_classes.bytes[class], size);
+	}
+	return resize_slow(p, size);
 }
 
 size_t

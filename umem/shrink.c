@@ -36,7 +36,7 @@
 #include "vmem/heap.h"
 
 #define SLOTS       4096
-#define WORTH       32
+#define WORTH       64
 #define CREDIT_MOST (1 * MIB) /* or a fourth of the heap */
 
 #define NEVER_USED 0
@@ -49,6 +49,7 @@ struct slot {
 	uint32_t slack;  /* [a] bytes set free */
 };
 
+bool shrink_any;
 static struct slot slots[SLOTS] seldom_used;
 static ssize_t credit; /* [a] bytes; below 0: owed */
 
@@ -133,10 +134,12 @@ shrink_moved(const void *from, size_t had, const void *to, size_t slack)
 	__atomic_store_n(&slot->had, (uint32_t)had, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->slack, (uint32_t)slack, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->block, (uintptr_t)to, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&shrink_any, __ATOMIC_RELAXED))
+		__atomic_store_n(&shrink_any, true, __ATOMIC_RELAXED);
 }
 
 size_t
-shrink_grows(const void *block, size_t size)
+shrink_regrows(const void *block, size_t size)
 {
 	struct slot *slot = slot_find(block);
 	size_t had, slack;

@@ -14,7 +14,18 @@ void shrink_moved(const void *from, size_t had, const void *to, size_t slack);
  * A block is to grow, and will be copied for it.  The bytes that the new one
  * should have: size, or what it had before it shrank.
  */
-size_t shrink_grows(const void *block, size_t size);
+size_t shrink_regrows(const void *block, size_t size);
+
+/* [a] Some block has been remembered, ever. */
+extern bool shrink_any;
+
+static inline size_t
+shrink_grows(const void *block, size_t size)
+{
+	if (likely(!__atomic_load_n(&shrink_any, __ATOMIC_RELAXED)))
+		return size;
+	return shrink_regrows(block, size);
+}
 
 /* Bytes that blocks may keep now; for tests. */
 size_t shrink_credit(void);
