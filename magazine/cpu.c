@@ -397,7 +397,10 @@ own_locked(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 	return false;
 }
 
-/* What magazine_put() reads of the newest rounds of each magazine. */
+/*
+ * What magazine_put() reads of the newest rounds, of the previous magazine if
+ * the loaded one has fewer, and what magazine_get() may share.
+ */
 #define NEWEST_BYTES (4 * CACHE_LINE)
 
 /* The last so many bytes of a magazine that starts at mag. */
@@ -430,10 +433,10 @@ cpu_bring_in(struct cpu_hot *hot)
 	loaded = bottom - sizeof(struct magazine);
 	__builtin_prefetch((void *)previous, /* to write */ 1);
 	__builtin_prefetch((void *)loaded, 1);
-	/* What has shared lacks some of its newest. */
 	if (top == limit)
 		bring_in_rounds(loaded, limit - loaded, NEWEST_BYTES);
-	bring_in_rounds(previous, limit - loaded, 2 * NEWEST_BYTES);
+	if (top != limit || limit - bottom < NEWEST_BYTES)
+		bring_in_rounds(previous, limit - loaded, NEWEST_BYTES);
 }
 
 bool

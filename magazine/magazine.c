@@ -644,24 +644,35 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 /* So many rounds are looked at here; the section looks at two. */
 #define NEWEST 32
 
+/* Is it one of the newest n? */
 static bool
-is_in(const struct magazine *mag, unsigned nrounds, const void *object)
+is_in(const struct magazine *mag, unsigned nrounds, unsigned n,
+    const void *object)
 {
-	for (unsigned i = nrounds; i > 0 && nrounds - i < NEWEST; i--)
-		if (mag->round[i - 1] == object)
+	unsigned end = nrounds > n ? nrounds - n : 0;
+
+	while (nrounds > end)
+		if (mag->round[--nrounds] == object)
 			return true;
 	return false;
 }
 
-/* Was the object freed a moment ago?  The oldest may have been: put_round(). */
+/*
+ * Was the object freed a moment ago?  What is loaded is newer, but for the
+ * oldest, perhaps: put_round().
+ */
 static bool
 is_among_newest(const struct cpu_owned *own, const void *object)
 {
+	const struct magazine *loaded = own->cold->loaded;
 	const struct magazine *previous = own->cold->previous;
+	unsigned n = own->nrounds;
 
-	return is_in(own->cold->loaded, own->nrounds, object) ||
-	       (own->nrounds > 0 && own->cold->loaded->round[0] == object) ||
-	       (previous != NULL && is_in(previous, previous->nrounds, object));
+	if (is_in(loaded, n, NEWEST, object) ||
+	    (n > 0 && loaded->round[0] == object))
+		return true;
+	return n < NEWEST && previous != NULL &&
+	       is_in(previous, previous->nrounds, NEWEST - n, object);
 }
 
 /*

@@ -335,6 +335,27 @@ START_TEST(a_second_free_in_a_row_is_seen)
 }
 END_TEST
 
+/* The newest 32, though most of them are in the previous magazine. */
+START_TEST(a_second_free_of_one_of_the_newest_is_seen)
+{
+	unsigned news = 0, n;
+
+	if (!start(_i, 64, 0))
+		return;
+	n = layer.rounds + 3;
+	for (unsigned i = 0; i < n; i++)
+		put(&stamp[i]);
+	for (unsigned ago = 1; ago <= 32; ago++) {
+		struct magazine *spare = NULL;
+
+		ck_assert_int_eq(
+		    magazine_put(&layer, &stamp[n - ago], &spare, &news),
+		    MAGAZINE_TWICE);
+	}
+	ck_assert_uint_eq(magazine_rounds(&layer), n);
+}
+END_TEST
+
 /* Locked mode would find another CPU's header free. */
 START_TEST(an_owned_header_is_gone_past)
 {
@@ -1279,6 +1300,8 @@ magazine_suite(void)
 	tcase_add_loop_test(
 	    tcase, a_first_free_with_few_rounds_is_the_newest, 0, 3);
 	tcase_add_loop_test(tcase, a_second_free_in_a_row_is_seen, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_second_free_of_one_of_the_newest_is_seen, 0, 3);
 	tcase_add_loop_test(tcase, an_owned_header_is_gone_past, 0, 3);
 	tcase_add_loop_test(
 	    tcase, alternation_does_not_come_to_the_depot, 0, 3);
