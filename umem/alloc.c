@@ -408,6 +408,20 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 	return q;
 }
 
+/* Samples are taken, and debugging is done, where blocks are allocated. */
+static noinline void *
+grow_large(void *p, size_t bytes, size_t size)
+{
+	void *q = NULL;
+
+	if (!sample_is_on() && !debug_large())
+		q = large_from(p, bytes, size);
+	if (q == NULL)
+		return resize_by_copy(p, bytes, size);
+	alloc_free(p);
+	return q;
+}
+
 static noinline void *
 resize_smaller(void *p, size_t bytes, size_t size)
 {
@@ -433,7 +447,8 @@ resize_class(void *p, size_t bytes, size_t size)
 	if (unlikely(size <= bytes))
 		return resize_smaller(p, bytes, size);
 	had = shrink_grows(p, size);
-	q = resize_by_copy(p, bytes, had);
+	q = likely(had <= LARGE_GROWN) ? resize_by_copy(p, bytes, had)
+				       : grow_large(p, bytes, had);
 	return likely(had == size) ? q : left_larger(q);
 }
 
@@ -502,8 +517,7 @@ resize_slow(void *p, size_t size)
 		return resize_sample(p, bytes, size);
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
-	if (class != ADDR_LARGE ||
-	    (size <= SIZE_CLASS_MAX && size_class_of(size) != 0))
+	if (class != ADDR_LARGE || size <= LARGE_GROWN)
 		return resize_class(p, bytes, size);
 	void *q = large_resize(p, bytes, size);
 	if (q == NULL && update_reclaim(size))

@@ -3,17 +3,13 @@
  *
  * A large block is a span of its own: whole units, its size in the owner
  * table of the address map.  It grows in place when what lies behind it is
- * free; otherwise it goes to a larger span.
+ * free; otherwise its pages are moved to a larger span (mremap), not copied.
+ * The span left behind then reads as zeros and has no memory.  Where the new
+ * span has memory already, copying is better: it needs no new pages, and
+ * leaves the old ones to the next who needs some.
  *
- * Copy or move
- *	To a place that has memory a block is copied: that needs no new pages,
- *	and the old ones are there for the next who needs some.  To a fresh one
- *	its pages can be moved (mremap); the span left behind then reads as
- *	zeros and has no memory.  That is no cheaper in the end, since the next
- *	who gets the span has the faults, so it is done to save memory: where
- *	so many free pages lie idle that these would be too much.
- *
- *	Blocks of the medium classes that grow go the same two ways.
+ * A block of a class that realloc() makes larger than LARGE_GROWN becomes a
+ * large one, since a chunk cannot grow in place.
  */
 #include <stdint.h>
 #include <string.h>
@@ -21,10 +17,6 @@
 #include "umem/addr_map.h"
 #include "umem/large.h"
 #include "vmem/os.h"
-
-/* So much may lie idle, or this part of the heap. */
-#define IDLE_LEAST (16 * MIB)
-#define IDLE_PART  8
 
 /*
  * Each move may leave two mappings that cannot be merged with others, and a
@@ -110,17 +102,6 @@ run_length(void *to, size_t bytes, bool *resident)
 	return n < bytes ? n : bytes;
 }
 
-/* Would free pages with memory be too many, if these were among them? */
-static bool
-is_too_much(size_t bytes)
-{
-	size_t most = heap_committed() / IDLE_PART;
-
-	if (most < IDLE_LEAST)
-		most = IDLE_LEAST;
-	return heap_dirty() + bytes > most;
-}
-
 static bool
 pages_move(void *to, void *from, size_t bytes)
 {
@@ -136,8 +117,7 @@ large_copy_or_move(void *to, void *from, size_t bytes)
 	size_t page = os_page_size();
 	char *dst = to, *src = from;
 
-	if (is_too_much(bytes) &&
-	    (((uintptr_t)to | (uintptr_t)from) & (page - 1)) == 0)
+	if ((((uintptr_t)to | (uintptr_t)from) & (page - 1)) == 0)
 		while (bytes >= page) {
 			bool resident;
 			size_t n =
@@ -150,6 +130,21 @@ large_copy_or_move(void *to, void *from, size_t bytes)
 			bytes -= n;
 		}
 	memcpy(dst, src, bytes);
+}
+
+void *
+large_from(void *p, size_t oldbytes, size_t size)
+{
+	size_t bytes = align_up(size, HEAP_UNIT);
+	bool zeroed;
+	void *q;
+
+	if (bytes < size)
+		return NULL;
+	q = block_make(heap_alloc_roomy(bytes, bytes, &zeroed), bytes);
+	if (q != NULL)
+		large_copy(q, p, oldbytes);
+	return q;
 }
 
 void *
@@ -170,12 +165,9 @@ large_resize(void *p, size_t oldbytes, size_t size)
 	/* The map has only a block's first unit. */
 	if (heap_grow(p, oldbytes, bytes, &zeroed))
 		return resized(p, oldbytes, bytes);
-	/* With room to double in place: a block that grew will grow again. */
-	q = block_make(heap_alloc_roomy(bytes, bytes, &zeroed), bytes);
-	if (q == NULL)
-		return NULL;
-	large_copy(q, p, oldbytes);
-	large_free(p, oldbytes);
+	q = large_from(p, oldbytes, size);
+	if (q != NULL)
+		large_free(p, oldbytes);
 	return q;
 }
 

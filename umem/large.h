@@ -18,10 +18,19 @@ void large_forget(void *p, size_t bytes);
 /* Another size, in place or elsewhere; NULL: no memory, the block is whole. */
 void *large_resize(void *p, size_t bytes, size_t size);
 
+/* What realloc() makes larger than this becomes a large block. */
+#define LARGE_GROWN (1 * MIB)
+
+/*
+ * The contents of another block in a new large one, with room to double in
+ * place if there is some: a block that grew will grow again.  NULL: no memory.
+ */
+void *large_from(void *p, size_t oldbytes, size_t size);
+
 /* Below, the system calls for a move of pages take as long as a copy. */
 #define LARGE_MOVE_LEAST (1 * MIB)
 
-/* Copy to a new place, by moving pages where that is better. */
+/* Copy to a new place, by moving pages where that is cheaper. */
 void large_copy_or_move(void *to, void *from, size_t bytes);
 
 static inline void

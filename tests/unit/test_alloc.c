@@ -61,6 +61,15 @@ is_zero(const void *at, size_t bytes)
 	return c[0] == 0 && memcmp(c, c + 1, bytes - 1) == 0;
 }
 
+/* What the compiler does not know. */
+static size_t
+opaque(size_t n)
+{
+	volatile size_t same = n;
+
+	return same;
+}
+
 static size_t
 live(void)
 {
@@ -282,13 +291,48 @@ START_TEST(a_block_stays_where_it_is_while_it_is_half_used)
 }
 END_TEST
 
+START_TEST(a_block_that_grew_grows_on_in_place)
+{
+	char *p = alloc_get(opaque(900 * KIB)), *q;
+
+	ck_assert_uint_eq(large_count(), 0);
+	fill(p, 900 * KIB, 1);
+	q = alloc_resize(p, LARGE_GROWN + 1);
+	ck_assert_ptr_nonnull(q);
+	ck_assert_uint_eq(large_count(), 1);
+	ck_assert_uint_eq(alloc_usable(q, "test"), LARGE_GROWN + HEAP_UNIT);
+	/* There was room for as much again. */
+	for (size_t n = LARGE_GROWN; n < 2 * LARGE_GROWN; n += 100 * KIB)
+		ck_assert_ptr_eq(alloc_resize(q, n + HEAP_UNIT), q);
+	/* What is cut off goes back. */
+	ck_assert_ptr_eq(alloc_resize(q, LARGE_GROWN + 1), q);
+	ck_assert_uint_eq(alloc_usable(q, "test"), LARGE_GROWN + HEAP_UNIT);
+	ck_assert(is_filled(q, 900 * KIB, 1));
+	alloc_free_sized(q, LARGE_GROWN + 1, "test");
+	ck_assert_uint_eq(large_count(), 0);
+}
+END_TEST
+
+START_TEST(a_large_block_that_shrinks_is_of_a_class_again)
+{
+	char *p = alloc_resize(alloc_get(opaque(900 * KIB)), 3 * MIB);
+
+	ck_assert_uint_eq(large_count(), 1);
+	fill(p, 500 * KIB, 2);
+	p = alloc_resize(p, 500 * KIB);
+	ck_assert(is_filled(p, 500 * KIB, 2));
+	ck_assert_uint_eq(large_count(), 0);
+	alloc_free(p);
+}
+END_TEST
+
 /* Fails every request in turn until it works; the block is whole after each. */
 START_TEST(a_refused_resize_keeps_the_block)
 {
 	static const size_t from[] = {
-	    100, 5000, 100000, 9 * MIB, 9 * MIB, 20 * MIB};
+	    100, 5000, 100000, 9 * MIB, 9 * MIB, 20 * MIB, 900 * KIB};
 	static const size_t to[] = {
-	    200000, 900 * KIB, 9 * MIB, 40 * MIB, 100, 9 * MIB};
+	    200000, 900 * KIB, 9 * MIB, 40 * MIB, 100, 9 * MIB, 3 * MIB};
 
 	for (unsigned i = 0; i < array_size(from); i++)
 		for (unsigned burst = 1; burst <= 1000000; burst *= 1000000) {
@@ -465,15 +509,6 @@ resize_stack(void)
 	alloc_resize(&here, 10);
 }
 
-/* What the compiler does not know. */
-static size_t
-opaque(size_t n)
-{
-	volatile size_t same = n;
-
-	return same;
-}
-
 static void
 free_sized_less(void)
 {
@@ -586,6 +621,8 @@ alloc_suite(void)
 	tcase_add_test(tc, zeroed_memory_is_zero_when_it_is_large);
 	tcase_add_loop_test(tc, a_resized_block_keeps_what_was_in_it, 0, 3);
 	tcase_add_test(tc, a_block_stays_where_it_is_while_it_is_half_used);
+	tcase_add_test(tc, a_block_that_grew_grows_on_in_place);
+	tcase_add_test(tc, a_large_block_that_shrinks_is_of_a_class_again);
 	tcase_add_test(tc, a_refused_resize_keeps_the_block);
 	tcase_add_test(tc, a_refused_request_is_enomem_and_loses_nothing);
 	tcase_add_test(tc, free_needs_nothing_and_keeps_errno);

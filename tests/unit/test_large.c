@@ -5,7 +5,6 @@
 
 #include "umem/addr_map.h"
 #include "umem/large.h"
-#include "vmem/huge.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -51,17 +50,6 @@ block(size_t size)
 	ck_assert_ptr_nonnull(p);
 	if (zeroed)
 		ck_assert(is_zero(p, bytes_of(p)));
-	return p;
-}
-
-/* block() has looked at all of it, which gives it pages. */
-static char *
-fresh_block(size_t size)
-{
-	bool zeroed;
-	char *p = large_alloc(size, UNIT, &zeroed);
-
-	ck_assert_ptr_nonnull(p);
 	return p;
 }
 
@@ -259,18 +247,14 @@ START_TEST(a_copy_is_a_copy_however_it_is_made)
 {
 	static const size_t offset[] = {0, 4096, 16, 4000};
 	size_t size = 3 * MIB;
-	char *from = block(4 * MIB), *to, *idle;
+	char *from = block(4 * MIB), *to;
 
 	srand((unsigned)_i);
 	for (unsigned i = 0; i < array_size(offset); i++) {
 		size_t n = size - (size_t)rand() % 10000;
 
-		to = fresh_block(4 * MIB);
-		idle = block(17 * MIB);
+		to = block(4 * MIB);
 		heap_purge(0, SIZE_MAX);
-		/* So much lies free that pages are moved where they can be. */
-		if (i % 2 == 0)
-			large_free(idle, 17 * MIB);
 		for (size_t j = 0; j < 4 * MIB; j++)
 			from[j] = (char)(j * 31 + j / 4099);
 		/* Some pieces of the target have memory. */
@@ -285,62 +269,7 @@ START_TEST(a_copy_is_a_copy_however_it_is_made)
 			if (to[offset[i] + j] != (char)(j * 31 + j / 4099))
 				ck_abort_msg("%zu of %zu", j, n);
 		large_free(to, 4 * MIB);
-		if (i % 2 != 0)
-			large_free(idle, 17 * MIB);
 	}
-}
-END_TEST
-
-static bool
-has_memory(void *at)
-{
-	unsigned char state;
-
-	ck_assert(os_resident(at, os_page_size(), &state));
-	return (state & 1) != 0;
-}
-
-/* A small one is left for others to use, a large one would be too much. */
-START_TEST(what_a_block_leaves_behind_is_bounded)
-{
-	size_t bytes = (size_t)_i * MIB;
-	char *from, *to;
-
-	/* One of them could reach into the place of the other. */
-	huge_allow(false);
-	from = block(bytes);
-	to = fresh_block(bytes);
-	stamp(from, bytes, 6);
-	heap_purge(0, SIZE_MAX);
-	large_copy(to, from, bytes);
-	ck_assert(is_stamped(to, bytes, 6));
-	ck_assert_int_eq(has_memory(from), bytes <= 16 * MIB);
-	ck_assert_int_eq(has_memory(from + bytes - 4096), bytes <= 16 * MIB);
-}
-END_TEST
-
-/* One after another goes; together they leave no more. */
-START_TEST(what_many_blocks_leave_behind_is_bounded)
-{
-	char *from[20], *to[20];
-	size_t left = 0;
-
-	huge_allow(false);
-	for (int i = 0; i < 20; i++) {
-		from[i] = block(4 * MIB);
-		to[i] = fresh_block(4 * MIB);
-		stamp(from[i], 4 * MIB, 7);
-	}
-	heap_purge(0, SIZE_MAX);
-	for (int i = 0; i < 20; i++) {
-		large_copy(to[i], from[i], 4 * MIB);
-		ck_assert(is_stamped(to[i], 4 * MIB, 7));
-		left += has_memory(from[i]) ? 4 * MIB : 0;
-		large_free(from[i], 4 * MIB);
-	}
-	ck_assert_uint_ge(left, 12 * MIB);
-	/* Or an eighth of 160 MiB. */
-	ck_assert_uint_le(left, 24 * MIB);
 }
 END_TEST
 
@@ -360,8 +289,6 @@ large_suite(void)
 	tcase_add_loop_test(tc, a_refused_resize_leaves_the_block_whole, 0, 2);
 	tcase_add_test(tc, sizes_without_end_are_refused);
 	tcase_add_loop_test(tc, a_copy_is_a_copy_however_it_is_made, 0, 4);
-	tcase_add_loop_test(tc, what_a_block_leaves_behind_is_bounded, 15, 18);
-	tcase_add_test(tc, what_many_blocks_leave_behind_is_bounded);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
