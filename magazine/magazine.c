@@ -903,6 +903,25 @@ magazine_glance(struct magazine_layer *layer)
 		   __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 }
 
+/* Both magazines of an owned header to a chain that is empty. */
+static void
+take_both(struct cpu_owned *own, struct magazine **chain)
+{
+	struct cpu_cold *cold = own->cold;
+
+	if (cold->loaded != NULL) {
+		cold->loaded->nrounds = own->nrounds;
+		cold->loaded->next = NULL;
+		*chain = cold->loaded;
+	}
+	if (cold->previous != NULL) {
+		cold->previous->next = *chain;
+		*chain = cold->previous;
+	}
+	cold->loaded = cold->previous = NULL;
+	own->nrounds = 0;
+}
+
 void
 magazine_take_near(struct magazine_layer *layer, struct magazine **chain)
 {
@@ -910,22 +929,31 @@ magazine_take_near(struct magazine_layer *layer, struct magazine **chain)
 
 	*chain = NULL;
 	if (cpu_own(layer->hot, layer->cold, &own)) {
-		struct cpu_cold *cold = own.cold;
-
-		if (cold->loaded != NULL) {
-			cold->loaded->nrounds = own.nrounds;
-			cold->loaded->next = NULL;
-			*chain = cold->loaded;
-		}
-		if (cold->previous != NULL) {
-			cold->previous->next = *chain;
-			*chain = cold->previous;
-		}
-		cold->loaded = cold->previous = NULL;
-		own.nrounds = 0;
+		take_both(&own, chain);
 		cpu_disown(&own);
 	}
 	chain_depot(layer, depot_take_all, chain);
+}
+
+void
+magazine_idle_near(
+    struct magazine_layer *layer, struct magazine **chain, unsigned *nseen)
+{
+	struct cpu_owned own;
+	unsigned n;
+
+	*chain = NULL;
+	if (!cpu_own(layer->hot, layer->cold, &own))
+		return;
+	n = own.nrounds;
+	if (own.cold->previous != NULL)
+		n += own.cold->previous->nrounds;
+	if (n != 0 && n == *nseen) {
+		take_both(&own, chain);
+		n = 0;
+	}
+	*nseen = n;
+	cpu_disown(&own);
 }
 
 /* Was this CPU's header exchanging magazines since the last update? */

@@ -119,6 +119,13 @@ void magazine_update(struct magazine_layer *layer, struct magazine **chain);
 /* Takes what the depot was not asked for since this or an update was last. */
 void magazine_idle(struct magazine_layer *layer, struct magazine **chain);
 
+/*
+ * Takes the magazines of this CPU if they have as many rounds as *nseen says,
+ * which is set to what they have now.
+ */
+void magazine_idle_near(
+    struct magazine_layer *layer, struct magazine **chain, unsigned *nseen);
+
 /* Capacity for new magazines, up or down a step. */
 void magazine_grow(struct magazine_layer *layer);
 void magazine_shrink(struct magazine_layer *layer);

@@ -514,7 +514,9 @@ too_many_giants(unsigned first)
 
 /*
  * A giant is wanted, and its own class has none: what other classes have may
- * be put together for it.  New memory costs a fault a page.
+ * be put together for it.  New memory costs a fault a page.  Those that lay
+ * idle while the heap grew are given back before (cache_make_room()): lists
+ * and tables that grow leave one of each size behind.
  */
 static void
 gather_giants(void)
@@ -745,14 +747,17 @@ cache_update(struct umem_cache *cache)
 bool
 cache_make_room(struct umem_cache *cache)
 {
-	struct magazine *chain;
+	struct magazine *far, *near = NULL;
 
 	if (!cache->has_magazines)
 		return false;
-	magazine_idle(&cache->mag, &chain);
-	if (chain == NULL)
+	magazine_idle(&cache->mag, &far);
+	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
+		magazine_idle_near(&cache->mag, &near, &cache->nnear);
+	if (far == NULL && near == NULL)
 		return false;
-	cache_flush(cache, chain);
+	cache_flush(cache, far);
+	cache_flush(cache, near);
 	slab_reap(&cache->slabs, 0);
 	return true;
 }

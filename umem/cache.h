@@ -27,6 +27,7 @@ struct umem_cache {
 	size_t nused_at_update;        /* chunks out of slabs, then */
 	uint32_t nvisits_at_update;    /* of the slabs */
 	uint32_t nquiet;               /* updates since the last visit */
+	unsigned nnear;                /* for cache_make_room() */
 	uint64_t nfailed;  /* [a] allocations that found no memory */
 	uint64_t nrefused; /* [a] objects that the constructor refused */
 	struct list link;  /* [l] */
@@ -83,8 +84,9 @@ void cache_reap(struct umem_cache *cache);
 bool cache_update(struct umem_cache *cache);
 
 /*
- * What the depot was not asked for lately to the slabs, and empty slabs to
- * the arena.  True if there was any.
+ * What the depot was not asked for lately to the slabs, with giants of malloc
+ * that lay idle on this CPU since the last call, and empty slabs to the arena.
+ * True if there was any.  The update's thread calls it, or who does its work.
  */
 bool cache_make_room(struct umem_cache *cache);
 

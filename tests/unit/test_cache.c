@@ -771,6 +771,36 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 }
 END_TEST
 
+#define GIANT ((size_t)256 * KIB)
+
+START_TEST(giants_that_lie_idle_make_room)
+{
+	struct umem_cache *cache = class_cache_of(size_class_of(GIANT));
+	cpu_set_t one;
+	void *p, *q;
+
+	CPU_ZERO(&one);
+	CPU_SET(os_cpu(), &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	p = umem_alloc(GIANT, UMEM_DEFAULT);
+	q = umem_alloc(GIANT, UMEM_DEFAULT);
+	umem_free(p, GIANT);
+	ck_assert(!cache_make_room(cache));
+	/* One more than there were, and one less: they are in use. */
+	umem_free(q, GIANT);
+	ck_assert(!cache_make_room(cache));
+	p = umem_alloc(GIANT, UMEM_DEFAULT);
+	ck_assert(!cache_make_room(cache));
+	ck_assert_uint_eq(slab_total(&cache->slabs), 2);
+	ck_assert(cache_make_room(cache));
+	ck_assert_uint_eq(slab_total(&cache->slabs), 1);
+	/* Nothing is left to be idle. */
+	ck_assert(!cache_make_room(cache));
+	ck_assert(!cache_make_room(cache));
+	umem_free(p, GIANT);
+}
+END_TEST
+
 /* Misuse that ends the child. */
 
 static void
@@ -1001,6 +1031,7 @@ cache_suite(void)
 	tcase_add_test(tc, a_reap_gives_everything_back);
 	tcase_add_test(tc, an_update_gives_surplus_back_and_keeps_what_is_used);
 	tcase_add_test(tc, room_is_made_of_what_nobody_asks_for);
+	tcase_add_test(tc, giants_that_lie_idle_make_room);
 	tcase_add_test(tc, misuse_is_told_and_ends_the_process);
 	tcase_add_test(tc, objects_outlive_their_cache);
 	tcase_add_test(tc, magazines_change_size_while_they_are_used);

@@ -17,6 +17,7 @@
 
 #include "umem/cache.h"
 #include "umem/large.h"
+#include "umem/size_class.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
@@ -185,6 +186,25 @@ START_TEST(what_depots_keep_makes_up_for_growth)
 	before = heap_fresh();
 	take_bytes(last, 48, LATER);
 	ck_assert_uint_lt(heap_fresh() - before, LATER - NPHASES * PHASE / 2);
+}
+END_TEST
+
+START_TEST(idle_giants_make_up_for_growth)
+{
+	umem_cache_t *last = plain(48);
+	size_t before, total = 0;
+
+	for (unsigned c = size_class_of(128 * KIB); c <= size_class_of(1 * MIB);
+	     c++) {
+		size_t bytes = size_classes.bytes[c];
+
+		umem_free(umem_alloc(bytes, UMEM_DEFAULT), bytes);
+		total += bytes;
+	}
+	ck_assert_uint_gt(total, 4 * MIB);
+	before = heap_fresh();
+	take_bytes(last, 48, LATER);
+	ck_assert_uint_lt(heap_fresh() - before, LATER - total / 2);
 }
 END_TEST
 
@@ -601,6 +621,7 @@ update_suite(void)
 	tcase_add_test(tc, updates_are_done_when_due_and_not_before);
 	tcase_add_test(tc, surplus_goes_back_by_polling_alone);
 	tcase_add_test(tc, what_depots_keep_makes_up_for_growth);
+	tcase_add_test(tc, idle_giants_make_up_for_growth);
 	tcase_add_loop_test(
 	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(sweeps));
 	tcase_add_test(tc, a_reap_empties_caches_and_keeps_errno);
