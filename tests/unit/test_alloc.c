@@ -294,7 +294,12 @@ END_TEST
 START_TEST(a_block_that_grew_grows_on_in_place)
 {
 	char *p = alloc_get(opaque(900 * KIB)), *q;
+	char *hole = alloc_get(opaque(9 * MIB));
 
+	/* It would fit just there, but could not grow. */
+	hole = alloc_resize(hole, LARGE_GROWN + 1);
+	alloc_get(opaque(7 * MIB));
+	alloc_free(hole);
 	ck_assert_uint_eq(large_count(), 0);
 	fill(p, 900 * KIB, 1);
 	q = alloc_resize(p, LARGE_GROWN + 1);

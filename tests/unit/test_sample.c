@@ -263,6 +263,21 @@ START_TEST(a_large_block_grows_and_stays_a_sample)
 }
 END_TEST
 
+/* The way of a growing block to a large one is no way past sampling. */
+START_TEST(a_block_that_grows_may_become_a_sample)
+{
+	volatile size_t from = 900 * KIB;
+	char *p = alloc_get(from);
+
+	ck_assert(!is_sample(p));
+	ck_assert_int_eq(umem_sample(1), 0);
+	p = alloc_resize(p, 3 * MIB);
+	ck_assert(is_sample(p));
+	ck_assert_uint_eq(sample_size(index_of(p)), 3 * MIB);
+	alloc_free(p);
+}
+END_TEST
+
 START_TEST(a_block_stays_where_it_would_without)
 {
 	char *p, *q;
@@ -699,6 +714,7 @@ sample_suite(void)
 	tcase_add_test(tc, every_alignment_is_kept);
 	tcase_add_loop_test(tc, resizing_keeps_the_contents, 0, 2);
 	tcase_add_test(tc, a_large_block_grows_and_stays_a_sample);
+	tcase_add_test(tc, a_block_that_grows_may_become_a_sample);
 	tcase_add_test(tc, a_block_stays_where_it_would_without);
 	tcase_add_test_raise_signal(
 	    tc, a_size_that_was_not_asked_for_is_misuse, SIGABRT);
