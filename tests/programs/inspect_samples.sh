@@ -107,8 +107,8 @@ finish 0
 # Nothing is found in vain, or missed, when many or all blocks are samples.
 for mean in 1 300; do
 	UMEM_OPTIONS=sample=$mean start "$TMP/planted" 3
-	leaked "$pid"
-	exactly_planted "sample=$mean"
+	# The library's own thread may have a magazine in hand.
+	soon_planted "sample=$mean"
 	finish 0
 done
 
