@@ -10,8 +10,8 @@
  * The updater is not waited for: it runs callbacks of the program, which may
  * want what the forking thread holds.
  *
- * Handlers that run inside ours (registered before the library was started)
- * may allocate: to this thread the locks are then as if free (lock.h).
+ * Handlers that run inside ours (registered before our constructor) may
+ * allocate: to this thread the locks are then as if free (lock.h).
  */
 #include <pthread.h>
 

@@ -843,7 +843,7 @@ static bool
 claim_holds_locked(
     const struct slab_store *store, const struct slab_claim *claim)
 {
-	return addr_map_owner((void *)claim->first) == claim->slab &&
+	return slab_of_map(store, (void *)claim->first) == claim->slab &&
 	       first_of(store, claim->slab) == claim->first;
 }
 

@@ -553,6 +553,15 @@ gets_a_colour(struct slab *slab)
 {
 	slab->first += 64;
 }
+
+/* It lies where it lay, with its description, for another cache. */
+static void
+changes_hands(struct slab *slab)
+{
+	static struct slab_store other;
+
+	slab->store = &other;
+}
 #endif
 
 static void
@@ -578,6 +587,9 @@ START_TEST(who_frees_twice_while_the_slab_goes_is_found_out)
 #ifndef __SANITIZE_THREAD__
 	ck_assert_int_eq(give_while(p, gets_a_colour), SLAB_INTERIOR);
 	slab->first -= 64;
+	check();
+	ck_assert_int_eq(give_while(p, changes_hands), SLAB_FOREIGN);
+	slab->store = &store;
 	check();
 #endif
 	ck_assert_int_eq(give_while(p, is_freed), SLAB_FREE);
