@@ -659,20 +659,45 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 	return n;
 }
 
+/* Not of one moment: a nonsense answer is possible and harmless. */
+static size_t
+glance(const struct cpu_hot *h)
+{
+	intptr_t top = (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED);
+	intptr_t bottom =
+	    (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED);
+
+	return top > bottom ? (size_t)(top - bottom) / sizeof(void *) % 256 : 0;
+}
+
 size_t
 cpu_glance(struct cpu_hot *hot)
 {
 	unsigned cpu = cpu_now();
-	struct cpu_hot *h;
-	intptr_t top, bottom;
 
-	if (cpu >= cpu_layer.nslots)
+	return cpu < cpu_layer.nslots ? glance(hot_of(hot, cpu)) : 0;
+}
+
+size_t
+cpu_glance_all(unsigned *cpu)
+{
+	size_t n = 0;
+
+	*cpu = cpu_now();
+	if (*cpu >= cpu_layer.nslots ||
+	    !__atomic_load_n(&regions->committed[*cpu], __ATOMIC_ACQUIRE))
 		return 0;
-	h = hot_of(hot, cpu);
-	top = (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED);
-	bottom = (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED);
-	/* Not of one moment: a nonsense answer is possible and harmless. */
-	return top > bottom ? (size_t)(top - bottom) / sizeof(void *) % 256 : 0;
+	for (unsigned i = 0; i < CPU_HEADERS; i += 64) {
+		uint64_t taken =
+		    __atomic_load_n(&regions->taken[i / 64], __ATOMIC_RELAXED);
+
+		if (i == 0)
+			taken &= ~(uint64_t)1;
+		for (; taken != 0; taken &= taken - 1)
+			n += glance(hot_of(
+			    header_hot(regions, i + lowbit(taken)), *cpu));
+	}
+	return n;
 }
 
 /*

@@ -100,6 +100,9 @@ unsigned cpu_now(void);
 /* Rounds in this CPU's loaded magazine, about; takes nothing. */
 size_t cpu_glance(struct cpu_hot *hot);
 
+/* The same for all caches but the latest of many, and what CPU it is. */
+size_t cpu_glance_all(unsigned *cpu);
+
 /*
  * Is a push here because cpu_layer.ticks of them have been?  Asked by each
  * that takes the slow path; the next is after as many again.

@@ -469,6 +469,17 @@ magazine_empty(struct magazine_layer *layer)
 	return magazine_new(layer);
 }
 
+uint32_t magazine_exchanged;
+
+static void
+note_exchange(void)
+{
+	/* The line is everybody's. */
+	if (unlikely(
+		__atomic_load_n(&magazine_exchanged, __ATOMIC_RELAXED) == 0))
+		__atomic_store_n(&magazine_exchanged, 1, __ATOMIC_RELAXED);
+}
+
 /* Loaded becomes previous and previous becomes loaded. */
 static void
 swap(struct cpu_owned *own)
@@ -480,6 +491,7 @@ swap(struct cpu_owned *own)
 		own->cold->previous->nrounds = own->nrounds;
 	own->cold->loaded = mag;
 	own->nrounds = mag == NULL ? 0 : mag->nrounds;
+	note_exchange();
 }
 
 /*
@@ -537,7 +549,9 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	if (own->nrounds > 0)
 		return true;
 	if (cold->previous != NULL && cold->previous->nrounds > 0) {
-		if (!share(own))
+		if (share(own))
+			note_exchange();
+		else
 			swap(own);
 		return true;
 	}

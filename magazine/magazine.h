@@ -82,6 +82,9 @@ enum magazine_result magazine_get(struct magazine_layer *layer, void **object);
 enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *news);
 
+/* [a] 1: a magazine of any CPU and cache was exchanged since this was 0. */
+extern uint32_t magazine_exchanged;
+
 /* A magazine of the present size, empty; NULL: no memory. */
 struct magazine *magazine_new(struct magazine_layer *layer);
 void magazine_delete(struct magazine *mag);

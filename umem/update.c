@@ -16,7 +16,8 @@
  *	Slow paths look at the clock, and do an update when one is due.  While
  *	there are free pages, one free in TICK_FREES is made slow for that, so
  *	that a program whose magazines do for all it wants comes by, too; if
- *	it has not been here for a while but for that, all goes back at once.
+ *	it has not been here for a while but for that (quiet.c), all goes back
+ *	at once.
  *	In a process with several threads a thread of the library does it
  *	instead, so that memory comes back even if the program never calls
  *	again.  When some updates have found nothing to give back, the thread
@@ -54,6 +55,7 @@
 #include <signal.h>
 
 #include "umem/init.h"
+#include "umem/quiet.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
@@ -72,6 +74,8 @@
 #define YOUNG_AGE_NS    300000000
 /* Frees between two looks at the clock, and free pages that are worth it. */
 #define TICK_FREES      500
+#define TICK_URGENT     250
+#define TICK_GIVING     50
 #define TICK_DIRTY      (1 * MIB)
 /*
  * Each time the heap has taken so much fresh memory, caches give back what
@@ -88,8 +92,6 @@
 #define MANY_SWEEPS     12
 #define MANY_HOLES      (8 * MIB)
 #define MANY_PART       4
-/* Without a slow path for so long, a program has what it needs. */
-#define QUIET_NS        500000000
 /* Updates that found nothing to do before the thread sleeps. */
 #define IDLE_UPDATES    3
 #define THREAD_STACK    (1 * MIB)
@@ -100,7 +102,6 @@ enum update_thread update_thread_wanted;
 uint64_t update_interval_ns = 250000000;
 
 static uint64_t due_ns;            /* [a] next update */
-static uint64_t active_ns;         /* [a] last slow path, ticks aside */
 static uintptr_t worker;           /* [a] thread at work, 0: nobody */
 static uint32_t worker_gone;       /* [a] counts ends of work, to wait on */
 static struct list *cursor;        /* [cache_list_lock] next in the walk */
@@ -537,7 +538,7 @@ make_room(size_t grown)
 }
 
 static void
-look_at_growth(void)
+look_at_growth(uint64_t now)
 {
 	static size_t fresh_seen; /* [a] */
 	size_t seen = __atomic_load_n(&fresh_seen, __ATOMIC_RELAXED);
@@ -545,8 +546,10 @@ look_at_growth(void)
 
 	if (unlikely((ssize_t)(fresh - seen) >= (ssize_t)GROWTH_STEP) &&
 	    __atomic_compare_exchange_n(&fresh_seen, &seen, fresh, false,
-		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		quiet_grew(now, fresh);
 		make_room(fresh - seen);
+	}
 }
 
 static bool
@@ -605,10 +608,16 @@ purge_excess(uint64_t now)
 	}
 }
 
+static uint32_t
+ticks_get(void)
+{
+	return __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+}
+
 static void
 ticks_set(uint32_t n)
 {
-	if (__atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED) != n)
+	if (ticks_get() != n)
 		cpu_set_ticks(n);
 }
 
@@ -618,12 +627,11 @@ update_poll(void)
 	uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
 	uint64_t now = os_now_ns();
 
-	/* The clock is coarse, and the line everybody's. */
-	if (__atomic_load_n(&active_ns, __ATOMIC_RELAXED) != now)
-		__atomic_store_n(&active_ns, now, __ATOMIC_RELAXED);
-	if (heap_dirty() >= TICK_DIRTY && !has_thread())
+	quiet_ends(now);
+	if (heap_dirty() >= TICK_DIRTY && ticks_get() > TICK_FREES &&
+	    !has_thread())
 		ticks_set(TICK_FREES);
-	look_at_growth();
+	look_at_growth(now);
 	if (likely(now < due)) {
 		purge_excess(now);
 		return;
@@ -665,13 +673,22 @@ give_all_back(uint64_t now)
 	errno = saved;
 }
 
-/* Signed: somebody may have been here since now was read. */
+/* Either way, unless the last time has not come to its end. */
 static bool
 is_quiet(uint64_t now)
 {
-	uint64_t active = __atomic_load_n(&active_ns, __ATOMIC_RELAXED);
+	size_t dirty = heap_dirty();
+	bool urgent =
+	    quiet_is_urgent(dirty, 0) && quiet_is_urgent(dirty, heap_used());
+	bool by_calls = quiet_by_calls(now, urgent);
 
-	return (int64_t)(now - active) > QUIET_NS;
+	if (__atomic_load_n(&quiet_ns, __ATOMIC_RELAXED) != 0 ||
+	    quiet_by_time(now))
+		return true;
+	if (by_calls)
+		quiet_believed(now, dirty, heap_fresh());
+	ticks_set(by_calls ? TICK_GIVING : urgent ? TICK_URGENT : TICK_FREES);
+	return by_calls;
 }
 
 void
@@ -681,8 +698,7 @@ update_tick(void)
 
 	if (has_thread())
 		ticks_set(INT32_MAX);
-	else if (is_quiet(now) ||
-		 __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED) != 0)
+	else if (is_quiet(now))
 		give_all_back(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
@@ -698,6 +714,7 @@ update_after_fork(bool counted)
 	nwaiting = 0;
 	due_ns = 0;
 	quiet_ns = 0;
+	quiet_after_fork();
 	thread_state = NOT_STARTED;
 }
 

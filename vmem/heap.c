@@ -642,6 +642,12 @@ heap_dirty(void)
 }
 
 size_t
+heap_used(void)
+{
+	return vmem_size(heap_arena, VMEM_ALLOC);
+}
+
+size_t
 heap_fresh(void)
 {
 	return __atomic_load_n(&nfresh, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;

@@ -47,8 +47,12 @@ bool heap_shrink(void *at, size_t oldbytes, size_t newbytes);
  */
 size_t heap_purge(uint64_t age_ns, size_t limit);
 
-/* Bytes free and not yet given back; bytes that have memory behind them. */
+/*
+ * Bytes free and not yet given back; bytes handed out; bytes that were ever
+ * committed.
+ */
 size_t heap_dirty(void);
+size_t heap_used(void);
 size_t heap_committed(void);
 
 /* Bytes handed out, ever, that had no memory before: modulo SIZE_MAX + 1. */

@@ -1,0 +1,190 @@
+/* test_quiet.c - when a program has no use for what it has freed */
+#include <check.h>
+#include <sched.h>
+#include <stdint.h>
+
+#include "magazine/magazine.h"
+#include "umem/alloc.h"
+#include "umem/init.h"
+#include "umem/quiet.h"
+
+#define SEC   ((uint64_t)1000000000)
+#define DIRTY (512 * MIB)
+#define MOST  64
+
+static void
+start(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	ck_assert(umem_ready());
+	/* What is done once, at the first call. */
+	alloc_free(alloc_get(100));
+}
+
+/* Ticks until the answer is yes; 0 if it is not, ten times. */
+static unsigned
+ticks_until_quiet(uint64_t now, bool urgent)
+{
+	for (unsigned i = 1; i <= 10; i++)
+		if (quiet_by_calls(now, urgent))
+			return i;
+	return 0;
+}
+
+/* An answer is believed, and half comes back after so long. */
+static void
+wrong_after(uint64_t now, uint64_t then)
+{
+	quiet_believed(now, DIRTY, 0);
+	quiet_grew(now + then, DIRTY / 2 - 1);
+	quiet_grew(now + then, DIRTY / 2);
+}
+
+START_TEST(nobody_comes_by)
+{
+	ck_assert_uint_ge(ticks_until_quiet(SEC, true), 2);
+	for (int i = 0; i < 10; i++) {
+		quiet_ends(SEC);
+		ck_assert(!quiet_by_calls(SEC, true));
+	}
+	ck_assert_uint_ge(ticks_until_quiet(SEC, true), 2);
+	ck_assert_uint_eq(ticks_until_quiet(SEC, false), 0);
+}
+END_TEST
+
+START_TEST(little_is_free)
+{
+	ck_assert(!quiet_is_urgent(15 * MIB, 0));
+	ck_assert(!quiet_is_urgent(DIRTY, DIRTY + 1));
+	ck_assert(quiet_is_urgent(DIRTY, DIRTY));
+	ck_assert(quiet_is_urgent(16 * MIB, 0));
+}
+END_TEST
+
+/* A block more, or less, in use. */
+static void
+step(void **block, unsigned i, bool more)
+{
+	if (more) {
+		block[i] = alloc_get(100);
+		ck_assert_ptr_nonnull(block[i]);
+	} else {
+		alloc_free(block[i]);
+	}
+}
+
+/* Is it quiet at one of two ticks, between which n blocks come or go? */
+static bool
+quiet_while(void **block, unsigned n, bool more)
+{
+	bool quiet;
+
+	quiet_ends(SEC);
+	quiet_by_calls(SEC, true);
+	quiet = quiet_by_calls(SEC, true);
+	for (unsigned i = 0; i < n; i++)
+		step(block, i, more);
+	/* Magazines come and go with some: that is not what is asked here. */
+	magazine_exchanged = 0;
+	return quiet_by_calls(SEC, true) || quiet;
+}
+
+START_TEST(still_freeing_or_filling)
+{
+	void *block[MOST];
+	unsigned nquiet = 0;
+
+	/* Magazines that were exchanged may hide some, not each time. */
+	for (unsigned i = 0; i < 8; i++) {
+		nquiet += quiet_while(block, MOST, /* more */ true);
+		nquiet += quiet_while(block, MOST, /* more */ false);
+	}
+	ck_assert_uint_le(nquiet, 4);
+	ck_assert(quiet_while(block, 4, /* more */ true));
+	ck_assert(quiet_while(block, 4, /* more */ false));
+}
+END_TEST
+
+START_TEST(time_alone)
+{
+	quiet_ends(SEC);
+	ck_assert(!quiet_by_time(SEC));
+	/* Somebody read the clock before that. */
+	ck_assert(!quiet_by_time(SEC / 2));
+	ck_assert(!quiet_by_time(SEC + SEC / 2));
+	ck_assert(quiet_by_time(SEC + SEC / 2 + 1));
+}
+END_TEST
+
+START_TEST(wrong_answers_cost_less_and_less)
+{
+	uint64_t now = SEC, begin = now;
+	unsigned nasked = 0;
+
+	/* Up and down, each a tenth of a second, for an hour. */
+	while (now - begin < 3600 * SEC) {
+		if (ticks_until_quiet(now, true) != 0) {
+			nasked++;
+			wrong_after(now, SEC / 20);
+		}
+		now += SEC / 10;
+	}
+	ck_assert_uint_ge(nasked, 8);
+	ck_assert_uint_le(nasked, 16);
+}
+END_TEST
+
+START_TEST(right_answers_earn_trust)
+{
+	uint64_t now = SEC;
+
+	/* Four wrong ones: silence for eight seconds. */
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_uint_ne(ticks_until_quiet(now, true), 0);
+		wrong_after(now, SEC / 20);
+		ck_assert_uint_eq(ticks_until_quiet(now + SEC / 10, true), 0);
+		now += 9 * SEC;
+	}
+	/* Memory that comes back late, or is not half of it, is no mistake. */
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_uint_ne(ticks_until_quiet(now, true), 0);
+		wrong_after(now, SEC + 1);
+		now += 2 * SEC;
+	}
+	ck_assert_uint_ne(ticks_until_quiet(now, true), 0);
+	wrong_after(now, SEC / 20);
+	ck_assert_uint_eq(ticks_until_quiet(now + SEC / 2, true), 0);
+	ck_assert_uint_ne(ticks_until_quiet(now + SEC + SEC / 10, true), 0);
+}
+END_TEST
+
+START_TEST(answers_of_the_parent_are_not_judged)
+{
+	quiet_believed(SEC, DIRTY, 0);
+	quiet_after_fork();
+	quiet_grew(SEC, DIRTY);
+	ck_assert_uint_ne(ticks_until_quiet(SEC, true), 0);
+}
+END_TEST
+
+Suite *
+quiet_suite(void)
+{
+	Suite *suite = suite_create("quiet");
+	TCase *quiet = tcase_create("quiet");
+
+	tcase_add_checked_fixture(quiet, start, NULL);
+	tcase_add_test(quiet, nobody_comes_by);
+	tcase_add_test(quiet, little_is_free);
+	tcase_add_test(quiet, still_freeing_or_filling);
+	tcase_add_test(quiet, time_alone);
+	tcase_add_test(quiet, wrong_answers_cost_less_and_less);
+	tcase_add_test(quiet, right_answers_earn_trust);
+	tcase_add_test(quiet, answers_of_the_parent_are_not_judged);
+	suite_add_tcase(suite, quiet);
+	return suite;
+}
