@@ -4,10 +4,13 @@
 Usage: run.py BUILD [--scaling | --table]
 
 BUILD is the build folder, with the programs in BUILD/bench.  Each program
-runs under each allocator in turn, then again in another order, and so on; of
-the rounds the medians count.  Allocators are preloaded: ours, glibc's (which
-needs no preload), those of Debian's peers that are installed, and those that
-"make peers" has built into build/peers.
+runs under each allocator in turn, then again the other way round, and so on;
+of the rounds the medians count.  Whoever is first after another program pays
+for what the machine has to fetch: so before the first round the last in turn
+runs once, which does not count, and memory for a run is at hand (Held).
+Allocators are preloaded: ours, glibc's (which needs no preload), those of
+Debian's peers that are installed, and those that "make peers" has built into
+build/peers.
 
 The table has a line a figure.  A star marks the best allocator.  "ratio" is
 ours to the best peer: below 1 ours is better, whichever way the unit goes.
@@ -50,6 +53,7 @@ Exits 1 if a program failed under our allocator, 2 if it cannot run at all.
 import collections
 import hashlib
 import json
+import mmap
 import os
 import platform
 import re
@@ -75,6 +79,9 @@ from allocators import LIBC, OURS, say  # noqa: E402
 PEERS_FOLDER = os.path.join(HERE, "../../build/peers")
 MOST_SECONDS = 7200
 QUICK_SECONDS = 280
+
+# Memory that is kept at hand between the runs, at most.
+HOLD_MOST_MIB = 1024
 
 
 class Failure(Exception):
@@ -194,6 +201,38 @@ def parse(output):
     return figures
 
 
+def in_turn(names, turn, rounds):
+    """Two rounds, one the other way round, put each as early as late."""
+    first = turn // 2 * len(names) // ((rounds + 1) // 2)
+    names = names[first:] + names[:first]
+    return names[::-1] if turn % 2 == 1 else names
+
+
+class Held:
+    """Memory for the next run, so that the machine has it at hand.
+
+    A virtual machine may have to ask its host for what was free for some
+    seconds, which takes up to twenty times as long as the rest of a page
+    fault, and most with huge pages.  Who pays for that must not be chance.
+    """
+
+    def __init__(self):
+        self.memory = None
+
+    def hold(self, mib):
+        self.let_go()
+        size = min(int(mib), HOLD_MOST_MIB) << 20
+        self.memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            self.memory.madvise(mmap.MADV_HUGEPAGE)
+        self.memory[::mmap.PAGESIZE] = bytes(size // mmap.PAGESIZE)
+
+    def let_go(self):
+        if self.memory:
+            self.memory.close()
+        self.memory = None
+
+
 class Bench:
     """All runs and what they gave."""
 
@@ -218,6 +257,8 @@ class Bench:
         self.fixed = {}  # names of programs with .cpu and .rss: True
         self.failures = {}  # (program, allocator): why
         self.outputs = {}  # real program: {allocator: hash}
+        self.held = Held()
+        self.peak = {}  # program: the most memory so far, MiB
         self.wall = {}  # program: seconds, all rounds under all allocators
         self.vmem = {}  # policy: {segments: ns}
         self.others = []  # of each run: CPUs that were kept busy by others
@@ -261,6 +302,9 @@ class Bench:
             self.samples.setdefault(figure, {}).setdefault(name, [])
             self.samples[figure][name].append(value)
 
+    def peak_of(self, program):
+        return self.peak.get(program.name, 0)
+
     def launch_program(self, program, name, seconds):
         cgroup, stdin = None, None
         if program.cgroup_mib:
@@ -270,13 +314,17 @@ class Bench:
         if program.stdin:
             stdin = open(f"{self.inputs}/{program.stdin}", "rb")
         try:
-            return launch(self.build, self.environment(program, name),
-                          self.command(program), seconds, stdin, cgroup)
+            self.held.let_go()
+            result = launch(self.build, self.environment(program, name),
+                            self.command(program), seconds, stdin, cgroup)
+            self.peak[program.name] = max(self.peak_of(program), result[2])
+            return result
         finally:
             if stdin:
                 stdin.close()
             if cgroup:
                 cgroup.remove()
+            self.held.hold(1.25 * self.peak_of(program) + 16)
 
     def run_one(self, program, name, seconds):
         busy, start = busy_seconds(), time.monotonic()
@@ -303,12 +351,20 @@ class Bench:
             figures[f"{program.name}.rss"] = (rss, "MiB")
         self.note(name, figures)
 
+    def warm_up(self, program, name):
+        start = time.monotonic()
+        try:
+            self.launch_program(program, name, self.seconds_left(
+                program.seconds))
+        except Failure:
+            pass  # The run that counts will say so.
+        self.wall[program.name] = time.monotonic() - start
+
     def run_program(self, program, turn):
         """One round of one program; False if the time is up."""
-        names = list(self.allocators)
-        names = names[turn % len(names):] + names[:turn % len(names)]
-        if turn % 2 == 1:
-            names.reverse()
+        names = in_turn(list(self.allocators), turn, self.rounds)
+        if turn == 0 and not program.cgroup_mib:
+            self.warm_up(program, names[-1])
         for name in names:
             if (program.name, name) in self.failures:
                 continue

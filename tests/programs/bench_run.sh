@@ -40,6 +40,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])
 import page
 import report
+import run
 
 content = json.load(open("build/bench.json"))
 figures = content["figures"]
@@ -57,6 +58,13 @@ text = open("build/bench.html").read()
 xml.dom.minidom.parseString(
     text.replace("<!DOCTYPE html>", "").replace("&nbsp;", " "))
 assert text.count("<svg") >= 3 and "src=" not in text and "@import" not in text
+# Nobody is early more often than others, nor first again and again.
+for n, rounds in (2, 2), (3, 2), (12, 2), (12, 4):
+    orders = [run.in_turn(list(range(n)), i, rounds) for i in range(rounds)]
+    assert all(sorted(order) == list(range(n)) for order in orders)
+    assert {sum(order.index(i) for order in orders) for i in range(n)} == {
+        (n - 1) * rounds // 2}, orders
+    assert len({order[0] for order in orders}) == rounds, orders
 assert "larson" in "".join(w for w, _ in page.MARKDOWN)
 
 
