@@ -651,6 +651,23 @@ take_claims(struct slab_store *store, struct slab *fresh,
 	lock_release(&store->lock);
 }
 
+/* The chunks of these bits, downwards from end: most lie side by side. */
+static void **
+expand_word(uintptr_t base, size_t chunk, uint64_t bits, void **end)
+{
+	while (bits != 0) {
+		unsigned from = lowbit(bits);
+		uint64_t rest = ~(bits >> from);
+		unsigned n = rest == 0 ? 64 : lowbit(rest);
+
+		for (uintptr_t at = base + from * chunk, last = at + n * chunk;
+		     at != last; at += chunk)
+			*--end = (void *)at;
+		bits &= ~bit_range(from, from + n - 1);
+	}
+	return end;
+}
+
 /* The claimed chunks, downwards from end. */
 static void
 expand(const struct slab_store *store, const struct slab_claims *claims,
@@ -662,12 +679,16 @@ expand(const struct slab_store *store, const struct slab_claims *claims,
 		uintptr_t base = first_of(store, claim->slab) +
 				 (size_t)claim->word * 64 * chunk;
 
-		for (uint64_t bits = claim->mask; bits != 0; bits &= bits - 1) {
-			unsigned bit = lowbit(bits);
+		if (claim->raw == 0)
+			end = expand_word(base, chunk, claim->mask, end);
+		else
+			for (uint64_t bits = claim->mask; bits != 0;
+			     bits &= bits - 1) {
+				unsigned bit = lowbit(bits);
 
-			*--end = (void *)((base + bit * chunk) |
-					  (claim->raw >> bit & 1));
-		}
+				*--end = (void *)((base + bit * chunk) |
+						  (claim->raw >> bit & 1));
+			}
 	}
 	publish(claims);
 }
@@ -800,6 +821,41 @@ give_each_locked(
 }
 
 /*
+ * The first of n chunks is number i of its slab.  How many of those behind it
+ * go on from there one by one, up or down, without leaving the word, or
+ * bringing a bit that is in mask?  *bits are those of all of them.
+ */
+static unsigned
+run_of_neighbours(const struct slab_store *store, void **chunks, unsigned n,
+    unsigned i, uint64_t mask, uint64_t *bits)
+{
+	size_t chunk = store->layout.chunk;
+	size_t step;
+	unsigned most, k = 1;
+
+	if (n < 2)
+		return 0;
+	step = (uintptr_t)chunks[1] - (uintptr_t)chunks[0];
+	if (step == chunk) {
+		most = 64 - i % 64;
+		if (most > store->layout.nchunks - i)
+			most = (unsigned)store->layout.nchunks - i;
+	} else if (step == -chunk) {
+		most = i % 64 + 1;
+	} else {
+		return 0;
+	}
+	if (most > n)
+		most = n;
+	while (
+	    k < most && (uintptr_t)chunks[k] - (uintptr_t)chunks[k - 1] == step)
+		k++;
+	i = step == chunk ? i % 64 : i % 64 + 1 - k;
+	*bits = bit_range(i, i + k - 1);
+	return k > 1 && (*bits & mask) == 0 ? k - 1 : 0;
+}
+
+/*
  * Claims for the first of n chunks, until there is no room or one is odd; how
  * many.
  */
@@ -809,8 +865,8 @@ gather(const struct slab_store *store, void **chunks, unsigned n,
 {
 	struct slab_claim *claim = NULL;
 	struct slab *was = NULL;
-	unsigned done, i, word = 0, count = 0;
-	uint64_t mask = 0;
+	unsigned done, i, more, word = 0, count = 0;
+	uint64_t mask = 0, bits;
 
 	claims->n = 0;
 	for (done = 0; done < n; done++) {
@@ -830,10 +886,15 @@ gather(const struct slab_store *store, void **chunks, unsigned n,
 			mask = 0;
 			count = 0;
 			__builtin_prefetch(&slab->bits[word], 1);
-		} else if ((mask & bit) != 0)
+		} else if ((mask & bit) != 0) {
 			break;
-		claim->mask = mask |= bit;
-		claim->n = ++count;
+		}
+		more = run_of_neighbours(
+		    store, chunks + done, n - done, i, mask, &bits);
+		mask |= more != 0 ? bits : bit;
+		done += more;
+		claim->mask = mask;
+		claim->n = count += 1 + more;
 	}
 	return done;
 }

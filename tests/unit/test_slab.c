@@ -121,6 +121,35 @@ shuffle(void **p, unsigned n)
 	}
 }
 
+static void
+turn_round(void **p, unsigned n)
+{
+	for (unsigned i = 0; i < n / 2; i++) {
+		void *x = p[i];
+
+		p[i] = p[n - 1 - i];
+		p[n - 1 - i] = x;
+	}
+}
+
+/* Sorted chunks: now runs of them, some downwards, and single ones. */
+static void
+in_runs(void **p, unsigned n)
+{
+	for (unsigned i = 0; i < n;) {
+		unsigned most = rand() % 4 == 0 ? 3 : 150;
+		unsigned length = 1 + (unsigned)rand() % most;
+
+		if (length > n - i)
+			length = n - i;
+		if (rand() % 2 != 0)
+			turn_round(p + i, length);
+		else if (rand() % 8 == 0)
+			shuffle(p + i, length);
+		i += length;
+	}
+}
+
 /* Distinct, apart, inside spans, writable. */
 static void
 check_apart(unsigned n, size_t bytes)
@@ -470,13 +499,15 @@ START_TEST(whatever_is_wrong_in_a_batch_stops_it_there)
 
 	srand((unsigned)_i);
 	start(64, 16, false);
-	for (unsigned round = 0; round < 100; round++) {
+	for (unsigned round = 0; round < 200; round++) {
 		unsigned n = take_for_spoiling();
 		unsigned most = round % 2 != 0 ? 10 : 1000;
 		unsigned from = 1 + (unsigned)rand() % 1000, k;
 
-		if (round % 4 < 2)
+		if (round % 8 < 2)
 			shuffle(chunks + 1, n - 1);
+		else if (round % 8 < 6)
+			in_runs(chunks + 1, n - 1);
 		if (fault == SLAB_FREE)
 			give(chunks, 1);
 		k = give_spoilt(
@@ -487,6 +518,61 @@ START_TEST(whatever_is_wrong_in_a_batch_stops_it_there)
 			give(chunks, 1);
 		ck_assert_uint_eq(slab_used(&store), 0);
 	}
+}
+END_TEST
+
+/* The last chunk of a slab, and what would be the next one, in one batch. */
+START_TEST(a_run_ends_where_its_slab_ends)
+{
+	static const size_t sizes[] = {80, 96, 1008};
+	void *batch[8], *bad;
+	unsigned n, last;
+
+	start(sizes[_i], 16, false);
+	n = take_all(2 * (unsigned)store.layout.nchunks);
+	qsort(chunks, n, sizeof(chunks[0]), by_address);
+	last = (unsigned)store.layout.nchunks - 1;
+	for (unsigned i = 0; i < 4; i++)
+		batch[i] = chunks[last - 3 + i];
+	batch[4] = (char *)batch[3] + sizes[_i];
+	ck_assert_int_ne(slab_give(&store, batch, 5, &bad), SLAB_FINE);
+	ck_assert_ptr_eq(bad, batch[4]);
+	check();
+	ck_assert_uint_eq(slab_used(&store), n - 4);
+	/* And before the first, downwards. */
+	for (unsigned i = 0; i < 4; i++)
+		batch[i] = chunks[3 - i];
+	batch[4] = (char *)batch[3] - sizes[_i];
+	ck_assert_int_ne(slab_give(&store, batch, 5, &bad), SLAB_FINE);
+	ck_assert_ptr_eq(bad, batch[4]);
+	check();
+	ck_assert_uint_eq(slab_used(&store), n - 8);
+}
+END_TEST
+
+START_TEST(a_run_that_turns_back_on_itself_is_found_out)
+{
+	static const int walks[][6] = {{0, 1, 2, 1, 3, 4}, {3, 2, 1, 0, 1, 5},
+	    {5, 6, 5, 7, 8, 9}, {9, 8, 8, 7, 6, 5}, {2, 5, 4, 3, 2, 9},
+	    {4, 0, 1, 2, 3, 4}};
+	void *batch[6], *bad;
+	const int *walk = walks[_i];
+	unsigned again = 0;
+
+	start(64, 16, false);
+	take_all(200);
+	qsort(chunks, 200, sizeof(chunks[0]), by_address);
+	/* The place at which a chunk comes for the second time. */
+	for (unsigned i = 0; i < 6; i++) {
+		batch[i] = chunks[64 + walk[i]];
+		for (unsigned j = 0; j < i; j++)
+			if (batch[j] == batch[i])
+				again = i;
+	}
+	ck_assert_int_eq(slab_give(&store, batch, 6, &bad), SLAB_FREE);
+	ck_assert_ptr_eq(bad, batch[again]);
+	check();
+	ck_assert_uint_eq(slab_used(&store), 200 - again);
 }
 END_TEST
 
@@ -1371,6 +1457,9 @@ slab_suite(void)
 	    tc, more_holes_than_are_claimed_at_once_are_taken_in_order);
 	tcase_add_loop_test(tc, whatever_is_wrong_in_a_batch_stops_it_there,
 	    SLAB_FOREIGN, SLAB_NEVER + 1);
+	tcase_add_loop_test(tc, a_run_ends_where_its_slab_ends, 0, 3);
+	tcase_add_loop_test(
+	    tc, a_run_that_turns_back_on_itself_is_found_out, 0, 6);
 	tcase_add_test(tc, who_frees_twice_while_the_slab_goes_is_found_out);
 	tcase_add_test(tc, a_chunk_is_given_once_by_however_many);
 	tcase_add_test(tc, a_crowd_takes_and_gives_without_enough_memory);
