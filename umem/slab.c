@@ -656,14 +656,15 @@ static void **
 expand_word(uintptr_t base, size_t chunk, uint64_t bits, void **end)
 {
 	while (bits != 0) {
+		uint64_t behind = bits + (bits & -bits);
 		unsigned from = lowbit(bits);
-		uint64_t rest = ~(bits >> from);
-		unsigned n = rest == 0 ? 64 : lowbit(rest);
+		unsigned to = behind == 0 ? 64 : lowbit(behind);
 
-		for (uintptr_t at = base + from * chunk, last = at + n * chunk;
-		     at != last; at += chunk)
+		for (uintptr_t at = base + from * chunk; from < to; from++) {
 			*--end = (void *)at;
-		bits &= ~bit_range(from, from + n - 1);
+			at += chunk;
+		}
+		bits &= behind;
 	}
 	return end;
 }
@@ -825,7 +826,7 @@ give_each_locked(
  * go on from there one by one, up or down, without leaving the word, or
  * bringing a bit that is in mask?  *bits are those of all of them.
  */
-static unsigned
+static inline unsigned
 run_of_neighbours(const struct slab_store *store, void **chunks, unsigned n,
     unsigned i, uint64_t mask, uint64_t *bits)
 {
@@ -833,17 +834,14 @@ run_of_neighbours(const struct slab_store *store, void **chunks, unsigned n,
 	size_t step;
 	unsigned most, k = 1;
 
-	if (n < 2)
+	step = n < 2 ? 0 : (uintptr_t)chunks[1] - (uintptr_t)chunks[0];
+	if (likely(step != chunk && step != -chunk))
 		return 0;
-	step = (uintptr_t)chunks[1] - (uintptr_t)chunks[0];
+	most = i % 64 + 1;
 	if (step == chunk) {
 		most = 64 - i % 64;
 		if (most > store->layout.nchunks - i)
 			most = (unsigned)store->layout.nchunks - i;
-	} else if (step == -chunk) {
-		most = i % 64 + 1;
-	} else {
-		return 0;
 	}
 	if (most > n)
 		most = n;
