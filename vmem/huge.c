@@ -16,11 +16,13 @@
  *
  * Run
  *	At most a sixteenth of the heap may lie idle in a run: it is as long as
- *	half the heap where seven in eight pages are touched, and an eighth of
- *	it where every other is.  A dense heap gets one of RUN_LEAST in any
- *	case; where less than half is touched, or a run would be too short for
- *	a probe, there is none.  What turns to sparse use is known after the
- *	first probe that shows it, and has no more runs after the second.
+ *	the heap where fifteen in sixteen pages are touched, as half of it where
+ *	seven in eight are, and as an eighth of it where every other is.  A
+ *	dense heap gets one of RUN_LEAST in any case; where less than half is
+ *	touched, or a run would be too short for a probe, there is none.  What
+ *	turns to sparse use is known after the first probe that shows it, and
+ *	has no more runs after the second: three fifths of the heap may be in
+ *	vain by then.
  *
  *	A heap of some size will be filled by its small blocks, if not now.  So
  *	for those it is not asked how dense it is.
@@ -121,8 +123,8 @@ run_for(size_t heap_bytes, unsigned dense)
 	unsigned idle = SHARES - dense;
 	size_t bytes;
 
-	if (idle < SHARES / 8)
-		idle = SHARES / 8;
+	if (idle < SHARES / 16)
+		idle = SHARES / 16;
 	bytes = align_down(heap_bytes / WASTE_PART / idle * SHARES, HUGE_PAGE);
 	if (dense >= DENSE && bytes < RUN_LEAST)
 		return RUN_LEAST;
