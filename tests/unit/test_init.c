@@ -9,6 +9,8 @@
 #include "umem/debug.h"
 #include "umem/init.h"
 #include "vmem/heap.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
 #include "vmem/vmem.h"
 
 START_TEST(the_library_has_started_itself)
@@ -84,6 +86,53 @@ START_TEST(class_caches_are_made_once_and_listed_in_order)
 	}
 	ck_assert_uint_eq(nlisted, size_classes.n);
 	umem_cache_destroy(other);
+}
+END_TEST
+
+static bool
+is_listed(const struct umem_cache *cache)
+{
+	list_foreach (item, &cache_list)
+		if (container_of(item, struct umem_cache, link) == cache)
+			return true;
+	return false;
+}
+
+/* The last classes find none left; what they ask for comes with the memory. */
+START_TEST(a_class_without_memory_for_its_cache_gets_it_later)
+{
+	unsigned nrefused = 0;
+
+	os_fail_nth(1, 1u << 30);
+	while (meta_alloc(64) != NULL)
+		;
+	for (unsigned c = size_classes.n; c > 0; c--) {
+		bool had = class_cache[c] != NULL;
+		struct umem_cache *cache = class_cache_of(c);
+
+		ck_assert(!had || cache != NULL);
+		ck_assert_ptr_eq(class_cache[c], cache);
+		if (cache != NULL)
+			ck_assert(is_listed(cache));
+		else
+			nrefused++;
+	}
+	for (unsigned c = 1; nrefused > 0 && c <= size_classes.n; c++) {
+		if (class_cache[c] != NULL)
+			continue;
+		errno = 0;
+		ck_assert_ptr_null(umem_alloc(size_classes.bytes[c], 0));
+		ck_assert_int_eq(errno, ENOMEM);
+	}
+	os_fail_nth(0, 0);
+	ck_assert(debug.on || nrefused > 0);
+	for (unsigned c = 1; c <= size_classes.n; c++) {
+		void *p = umem_alloc(size_classes.bytes[c], 0);
+
+		ck_assert_ptr_nonnull(p);
+		umem_free(p, size_classes.bytes[c]);
+		ck_assert(is_listed(class_cache[c]));
+	}
 }
 END_TEST
 
@@ -279,6 +328,7 @@ init_suite(void)
 	tcase_add_test(tc, the_library_has_started_itself);
 	tcase_add_test(tc, each_class_has_its_cache_and_its_header);
 	tcase_add_test(tc, class_caches_are_made_once_and_listed_in_order);
+	tcase_add_test(tc, a_class_without_memory_for_its_cache_gets_it_later);
 	tcase_add_test(tc, a_class_without_a_cache_is_refused_by_its_header);
 	tcase_add_test(tc, the_fast_paths_are_on_where_there_are_sections);
 	tcase_add_test(tc, the_mode_is_told);
