@@ -64,8 +64,12 @@
 
 /* Free pages younger than this may be wanted again. */
 #define PURGE_AGE_NS    1000000000
-/* Given back by one update: some 20 ms of the kernel's time. */
+/*
+ * Given back by one update: some 20 ms of the kernel's time.  And by one
+ * free() of a program that is quiet.
+ */
 #define PURGE_LIMIT     (512 * MIB)
+#define GIVING_LIMIT    (128 * MIB)
 /*
  * Free memory beyond this, and beyond a fourth of what the heap ever had, goes
  * back before its time: a program that has freed so much may never call again.
@@ -75,7 +79,7 @@
 /* Frees between two looks at the clock, and free pages that are worth it. */
 #define TICK_FREES      500
 #define TICK_URGENT     250
-#define TICK_GIVING     50
+#define TICK_GIVING     20
 #define TICK_DIRTY      (1 * MIB)
 /*
  * Each time the heap has taken so much fresh memory, caches give back what
@@ -664,9 +668,11 @@ give_all_back(uint64_t now)
 		each_cache(reap);
 		since = now;
 	}
-	if (heap_purge(now - since, PURGE_LIMIT) < PURGE_LIMIT) {
+	if (heap_purge(now - since, GIVING_LIMIT) < GIVING_LIMIT) {
 		since = 0;
 		ticks_set(INT32_MAX);
+	} else {
+		ticks_set(TICK_GIVING);
 	}
 	__atomic_store_n(&quiet_ns, since, __ATOMIC_RELAXED);
 	work_end();
@@ -675,9 +681,10 @@ give_all_back(uint64_t now)
 
 /* Either way, unless the last time has not come to its end. */
 static bool
-is_quiet(uint64_t now)
+found_quiet(uint64_t now)
 {
 	size_t dirty = heap_dirty();
+	/* What is in use is known under a lock only. */
 	bool urgent =
 	    quiet_is_urgent(dirty, 0) && quiet_is_urgent(dirty, heap_used());
 	bool by_calls = quiet_by_calls(now, urgent);
@@ -687,7 +694,8 @@ is_quiet(uint64_t now)
 		return true;
 	if (by_calls)
 		quiet_believed(now, dirty, heap_fresh());
-	ticks_set(by_calls ? TICK_GIVING : urgent ? TICK_URGENT : TICK_FREES);
+	else
+		ticks_set(urgent ? TICK_URGENT : TICK_FREES);
 	return by_calls;
 }
 
@@ -698,7 +706,7 @@ update_tick(void)
 
 	if (has_thread())
 		ticks_set(INT32_MAX);
-	else if (is_quiet(now))
+	else if (found_quiet(now))
 		give_all_back(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
