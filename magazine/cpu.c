@@ -76,7 +76,7 @@
 struct region {
 	char *blocks;
 	uint8_t *committed; /* [a] 1: this CPU's block has memory */
-	uint64_t taken[CPU_HEADERS / 64];    /* [regions_lock] */
+	uint64_t taken[CPU_HEADERS / 64]; /* [regions_lock] looked at without */
 	struct cpu_guard guard[CPU_HEADERS]; /* [regions_lock] */
 	struct region *next;
 };
@@ -134,9 +134,16 @@ cold_of(struct cpu_cold *cold, unsigned cpu)
 }
 
 static void
+taken_set_locked(struct region *region, unsigned i, uint64_t word)
+{
+	__atomic_store_n(&region->taken[i / 64], word, __ATOMIC_RELAXED);
+}
+
+static void
 header_reserve(struct region *region, unsigned i)
 {
-	region->taken[i / 64] |= (uint64_t)1 << (i % 64);
+	taken_set_locked(
+	    region, i, region->taken[i / 64] | (uint64_t)1 << (i % 64));
 }
 
 struct cpu_hot *
@@ -238,7 +245,8 @@ cpu_header_free(struct cpu_hot *hot)
 	unsigned i = (unsigned)(hot - header_hot(region, 0));
 
 	lock_take(&regions_lock);
-	region->taken[i / 64] &= ~((uint64_t)1 << (i % 64));
+	taken_set_locked(
+	    region, i, region->taken[i / 64] & ~((uint64_t)1 << (i % 64)));
 	lock_release(&regions_lock);
 }
 
@@ -253,7 +261,9 @@ static void
 ticks_start(struct cpu_hot *none)
 {
 	__atomic_store_n(&none->bottom, CPU_NO_BOTTOM, __ATOMIC_RELEASE);
-	__atomic_store_n(ticks_of(none), cpu_layer.ticks, __ATOMIC_RELEASE);
+	__atomic_store_n(ticks_of(none),
+	    __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED),
+	    __ATOMIC_RELEASE);
 }
 
 static bool
@@ -519,17 +529,17 @@ cpu_disown(struct cpu_owned *owned)
 void
 cpu_set_ticks(uint32_t n)
 {
-	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
-
+	/* So that no block starts meanwhile with what there was before. */
+	lock_take(&regions_lock);
 	__atomic_store_n(&cpu_layer.ticks, n, __ATOMIC_RELAXED);
-	for (unsigned cpu = 0; cpu < nused; cpu++) {
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
 		uint32_t *ticks = ticks_of(hot_of(header_hot(regions, 0), cpu));
 
-		if (__atomic_load_n(
-			&regions->committed[cpu], __ATOMIC_ACQUIRE) &&
+		if (regions->committed[cpu] &&
 		    __atomic_load_n(ticks, __ATOMIC_RELAXED) > n)
 			__atomic_store_n(ticks, n, __ATOMIC_RELAXED);
 	}
+	lock_release(&regions_lock);
 }
 
 bool
