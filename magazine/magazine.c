@@ -513,6 +513,7 @@ share(struct cpu_owned *own)
 	from->nrounds -= n;
 	memcpy(to->round, from->round + from->nrounds, n * sizeof(void *));
 	own->nrounds = n;
+	note_exchange();
 	return true;
 }
 
@@ -549,9 +550,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	if (own->nrounds > 0)
 		return true;
 	if (cold->previous != NULL && cold->previous->nrounds > 0) {
-		if (share(own))
-			note_exchange();
-		else
+		if (!share(own))
 			swap(own);
 		return true;
 	}

@@ -21,7 +21,8 @@
  *	A program that goes up and down for an hour has paid some ten times.
  *
  * Locking: none.  Words are atomic each; threads that meet here at worst take
- * two ticks for one, or judge an answer twice.
+ * two ticks for one, miss an exchange that was just under way, or judge an
+ * answer twice.  A wrong answer costs page faults, and is regretted.
  */
 #include <sys/types.h>
 

@@ -669,6 +669,20 @@ expand_word(uintptr_t base, size_t chunk, uint64_t bits, void **end)
 	return end;
 }
 
+/* The same, saying which are raw. */
+static void **
+expand_raw(
+    uintptr_t base, size_t chunk, const struct slab_claim *claim, void **end)
+{
+	for (uint64_t bits = claim->mask; bits != 0; bits &= bits - 1) {
+		unsigned bit = lowbit(bits);
+
+		*--end =
+		    (void *)((base + bit * chunk) | (claim->raw >> bit & 1));
+	}
+	return end;
+}
+
 /* The claimed chunks, downwards from end. */
 static void
 expand(const struct slab_store *store, const struct slab_claims *claims,
@@ -680,16 +694,9 @@ expand(const struct slab_store *store, const struct slab_claims *claims,
 		uintptr_t base = first_of(store, claim->slab) +
 				 (size_t)claim->word * 64 * chunk;
 
-		if (claim->raw == 0)
-			end = expand_word(base, chunk, claim->mask, end);
-		else
-			for (uint64_t bits = claim->mask; bits != 0;
-			     bits &= bits - 1) {
-				unsigned bit = lowbit(bits);
-
-				*--end = (void *)((base + bit * chunk) |
-						  (claim->raw >> bit & 1));
-			}
+		end = claim->raw == 0
+			  ? expand_word(base, chunk, claim->mask, end)
+			  : expand_raw(base, chunk, claim, end);
 	}
 	publish(claims);
 }

@@ -76,7 +76,10 @@
  */
 #define DIRTY_MOST      (64 * MIB)
 #define YOUNG_AGE_NS    300000000
-/* Frees between two looks at the clock, and free pages that are worth it. */
+/*
+ * Frees between two looks at the clock, and free pages that are worth it.
+ * Fewer if more lies free than is used, and if that has begun to go back.
+ */
 #define TICK_FREES      500
 #define TICK_URGENT     250
 #define TICK_GIVING     20

@@ -48,8 +48,8 @@ bool heap_shrink(void *at, size_t oldbytes, size_t newbytes);
 size_t heap_purge(uint64_t age_ns, size_t limit);
 
 /*
- * Bytes free and not yet given back; bytes handed out; bytes that were ever
- * committed.
+ * Bytes free and not yet given back; bytes handed out, and those where other
+ * mappings are in the way; bytes that were ever committed.
  */
 size_t heap_dirty(void);
 size_t heap_used(void);

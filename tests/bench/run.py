@@ -258,7 +258,8 @@ class Bench:
         self.failures = {}  # (program, allocator): why
         self.outputs = {}  # real program: {allocator: hash}
         self.held = Held()
-        self.peak = {}  # program: the most memory so far, MiB
+        # program: the most memory so far, MiB
+        self.peak = collections.defaultdict(float)
         self.wall = {}  # program: seconds, all rounds under all allocators
         self.vmem = {}  # policy: {segments: ns}
         self.others = []  # of each run: CPUs that were kept busy by others
@@ -302,9 +303,6 @@ class Bench:
             self.samples.setdefault(figure, {}).setdefault(name, [])
             self.samples[figure][name].append(value)
 
-    def peak_of(self, program):
-        return self.peak.get(program.name, 0)
-
     def launch_program(self, program, name, seconds):
         cgroup, stdin = None, None
         if program.cgroup_mib:
@@ -317,14 +315,14 @@ class Bench:
             self.held.let_go()
             result = launch(self.build, self.environment(program, name),
                             self.command(program), seconds, stdin, cgroup)
-            self.peak[program.name] = max(self.peak_of(program), result[2])
+            self.peak[program.name] = max(self.peak[program.name], result[2])
             return result
         finally:
             if stdin:
                 stdin.close()
             if cgroup:
                 cgroup.remove()
-            self.held.hold(1.25 * self.peak_of(program) + 16)
+            self.held.hold(1.25 * self.peak[program.name] + 16)
 
     def run_one(self, program, name, seconds):
         busy, start = busy_seconds(), time.monotonic()
@@ -352,13 +350,11 @@ class Bench:
         self.note(name, figures)
 
     def warm_up(self, program, name):
-        start = time.monotonic()
         try:
-            self.launch_program(program, name, self.seconds_left(
-                program.seconds))
+            self.launch_program(program, name,
+                                self.seconds_left(program.seconds))
         except Failure:
             pass  # The run that counts will say so.
-        self.wall[program.name] = time.monotonic() - start
 
     def run_program(self, program, turn):
         """One round of one program; False if the time is up."""

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
+#include "tests/unit/stay.h"
 #include "umem/addr_map.h"
 #include "umem/cache.h"
 #include "umem/update.h"
@@ -776,12 +777,9 @@ END_TEST
 START_TEST(giants_that_lie_idle_make_room)
 {
 	struct umem_cache *cache = class_cache_of(size_class_of(GIANT));
-	cpu_set_t one;
 	void *p, *q;
 
-	CPU_ZERO(&one);
-	CPU_SET(os_cpu(), &one);
-	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	stay_here();
 	p = umem_alloc(GIANT, UMEM_DEFAULT);
 	q = umem_alloc(GIANT, UMEM_DEFAULT);
 	umem_free(p, GIANT);

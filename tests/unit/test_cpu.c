@@ -18,6 +18,7 @@
 
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
+#include "tests/unit/stay.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -418,17 +419,6 @@ START_TEST(a_forked_child_finds_every_header_free)
 	all_are_there();
 }
 END_TEST
-
-/* One CPU, where both numbers that sections index by stay the same. */
-static void
-stay_here(void)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(os_cpu(), &one);
-	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-}
 
 static bool
 keep_all(struct cpu_cold *c)

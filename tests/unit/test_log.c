@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "tests/unit/stay.h"
 #include "umem/error.h"
 #include "umem/log.h"
 #include "vmem/os.h"
@@ -40,7 +41,6 @@ END_TEST
 
 START_TEST(the_newest_entries_are_there)
 {
-	cpu_set_t one;
 	struct log *log = start(LOG_BYTES_DEFAULT);
 	unsigned nfound = 0;
 	uint64_t least = UINT64_MAX;
@@ -48,9 +48,7 @@ START_TEST(the_newest_entries_are_there)
 
 	ck_assert_ptr_nonnull(log->base);
 	/* Entries of another CPU may stay for long. */
-	CPU_ZERO(&one);
-	CPU_SET(os_cpu(), &one);
-	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	stay_here();
 	for (uint64_t i = 1; i <= 10000; i++) {
 		memset(&entry, 0, sizeof(entry));
 		entry.number = entry.again = i;

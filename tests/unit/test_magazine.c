@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "magazine/magazine.h"
+#include "tests/unit/stay.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -31,13 +32,9 @@ static uint32_t stop;        /* [atomic] */
 static bool
 start(int mode, size_t object_bytes, unsigned rounds_max)
 {
-	cpu_set_t one;
-
 	if (cpu_layer.rseq.owner == RSEQ_NONE && mode != RSEQ_NONE)
 		return false;
-	CPU_ZERO(&one);
-	CPU_SET(os_cpu(), &one);
-	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	stay_here();
 	ck_assert(cpu_start((enum rseq_owner)mode, 0));
 	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
 	memset(&layer, 0, sizeof(layer));

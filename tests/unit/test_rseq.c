@@ -19,6 +19,7 @@
 
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
+#include "tests/unit/stay.h"
 #include "vmem/os.h"
 
 #define NROUNDS    8
@@ -340,17 +341,6 @@ make_writable(uintptr_t at)
 	ck_assert_int_eq(mprotect((void *)page, 2 * os_page_size(),
 			     PROT_READ | PROT_WRITE | PROT_EXEC),
 	    0);
-}
-
-/* With one CPU to run on, both numbers that sections index by stay. */
-static void
-stay_here(void)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(os_cpu(), &one);
-	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
 static void
