@@ -28,8 +28,11 @@
  *	operations.  Nothing stops for a new size: magazines carry their own
  *	capacity, and one of an old size ends when it comes by empty.
  *
- *	A magazine never ties down more than magazine_bytes_most of objects,
- *	except that it may have two, and except for loans.
+ *	A magazine ties down no more than magazine_bytes_most of objects, or
+ *	twice that if it is 30 of them, except that it may have two, and
+ *	except for loans.  What circulates between a CPU that allocates and
+ *	one that frees is some magazines of each class, and should stay in
+ *	their caches.
  *
  * Loans
  *	Of large objects that is a handful, and a thread that only allocates
@@ -101,20 +104,24 @@
 #include "vmem/panic.h"
 
 /*
- * What a magazine may tie down: 254 rounds of 512 bytes.  With two magazines
- * of each of 105 size classes in full use that is 26 MiB a CPU at worst.
+ * What a magazine may tie down: 254 rounds of 256 bytes, 62 of 1024.  If those
+ * are no ROUNDS_LEAST, a visit to the depot every few calls would cost more
+ * than the memory does: up to LEAST_TIMES as much.  With two magazines of each
+ * class up to 64 KiB in full use that is 10 MiB a CPU at worst.
  */
-size_t magazine_bytes_most = 128 * KIB;
+size_t magazine_bytes_most = 64 * KIB;
+#define ROUNDS_LEAST 30
+#define LEAST_TIMES  2
 /* And the depot of one cache: at first, and if rounds go to and fro. */
-#define DEPOT_LEAST (1 * MIB)
+#define DEPOT_LEAST  (1 * MIB)
 size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254};
 
 /* A cache in flow may have so many times magazine_bytes_most in a magazine... */
-#define LOAN_TIMES 4
-/* ... as long as all of them borrow no more than this a CPU: 8 MiB. */
-#define LOANS_MOST (64 * magazine_bytes_most)
+#define LOAN_TIMES 8
+/* ... as long as all of them borrow no more than this a CPU: 2 MiB. */
+#define LOANS_MOST (32 * magazine_bytes_most)
 /* Exchanges of magazines by one CPU between two updates. */
 #define FLOW       1024
 
@@ -311,11 +318,23 @@ depot_here(struct magazine_layer *layer)
 	return magazine_shard(layer, shard_here(layer));
 }
 
+/* Of objects of this size, without a loan. */
+static size_t
+rounds_most_of(size_t object_bytes)
+{
+	size_t most = magazine_bytes_most / object_bytes;
+	size_t least = LEAST_TIMES * magazine_bytes_most / object_bytes;
+
+	if (least > ROUNDS_LEAST)
+		least = ROUNDS_LEAST;
+	return most > least ? most : least;
+}
+
 static void
 layer_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
 {
-	size_t most = magazine_bytes_most / object_bytes;
+	size_t most = rounds_most_of(object_bytes);
 	size_t borrowing = LOAN_TIMES * magazine_bytes_most / object_bytes;
 
 	if (rounds_max != 0 && most > rounds_max)
