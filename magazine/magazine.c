@@ -522,22 +522,21 @@ magazine_idle(struct magazine_layer *layer, struct magazine **chain)
 }
 
 void
-magazine_update(struct magazine_layer *layer, struct magazine **chain)
+magazine_update(struct magazine_layer *layer, struct magazine_visits behind,
+    struct magazine **chain)
 {
-	uint32_t contended = shards_ncontended(layer);
 	bool surplus;
 
 	*chain = NULL;
 	cpu_drain(layer->hot, layer->cold, is_busy, chain);
 	surplus = shards_take(layer, depot_take_surplus, chain);
-	if (contended - layer->ncontended > magazine_max_contention)
-		magazine_grow(layer);
-	else if (*chain != NULL && shards_nfull(layer) == 0)
-		magazine_shrink(layer);
-	sizes_return_loan(layer);
+	if (!sizes_grow_if_met(layer, behind)) {
+		if (*chain != NULL && shards_nfull(layer) == 0)
+			magazine_shrink(layer);
+		sizes_return_loan(layer);
+	}
 	if (surplus)
 		sizes_shrink_depot(layer);
-	layer->ncontended = contended;
 	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
 }
 

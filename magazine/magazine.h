@@ -5,24 +5,30 @@
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
 
+/* Visits of a lock, and how many of them found it taken; modulo 2^32. */
+struct magazine_visits {
+	uint32_t n;
+	uint32_t nwaited;
+};
+
 /* Keys: [I] set at creation, [a] atomic */
 struct magazine_layer {
 	struct cpu_hot *hot;   /* [I] headers of CPU 0 */
 	struct cpu_cold *cold; /* [I] */
 	struct depot *more;    /* [I] all shards but the first */
 	uint32_t rounds;       /* [a] capacity of magazines made from now on */
-	uint32_t rounds_max;   /* [I] without a loan */
-	uint32_t rounds_most;  /* [I] with one */
-	uint32_t flowed;       /* [a] 1: many exchanges since the last update */
 	uint32_t pressure;     /* [a] overflows that followed an underflow */
 	uint32_t depot_bytes;  /* [a] worth of rounds kept in the depot */
-	uint32_t
-	    overflowed; /* [a] 1: rounds went to the slabs since a refill */
 	uint32_t object_bytes; /* [I] */
-	uint32_t ncontended;   /* [a] the depots' at the last update */
-	uint16_t nshards;      /* [I] of the depot; 0: no layer */
-	uint16_t shard_cpus;   /* [I] that share a shard */
-	struct depot depot;    /* the first */
+	struct magazine_visits visits; /* of the depot until an update */
+	uint16_t rounds_max;           /* [I] without a crowd or a loan */
+	uint16_t rounds_crowded;       /* [I] where CPUs queue */
+	uint16_t rounds_most;          /* [I] with a loan */
+	uint8_t flowed;      /* [a] 1: many exchanges since the last update */
+	uint8_t overflowed;  /* [a] 1: some went to the slabs since a refill */
+	uint16_t nshards;    /* [I] of the depot; 0: no layer */
+	uint16_t shard_cpus; /* [I] that share a shard */
+	struct depot depot;  /* the first */
 };
 
 /* What a visit reads besides is one line. */
@@ -56,7 +62,7 @@ void magazine_layer_init_at(struct magazine_layer *layer, unsigned header,
 /* Gives the headers back; the layer was drained and nobody uses it. */
 void magazine_layer_end(struct magazine_layer *layer);
 
-/* Contended depot locks per update that make larger magazines; an option. */
+/* Locks that were waited for between updates, for larger magazines; an option. */
 extern unsigned magazine_max_contention;
 
 /* Bytes of objects in a magazine, and in a depot, below 4 GiB; options. */
@@ -116,8 +122,12 @@ size_t magazine_glance(struct magazine_layer *layer);
 /* Takes the magazines of this CPU and the depot, as a chain. */
 void magazine_take_near(struct magazine_layer *layer, struct magazine **chain);
 
-/* Takes what was not used since the last update, and resizes. */
-void magazine_update(struct magazine_layer *layer, struct magazine **chain);
+/*
+ * Takes what was not used since the last update, and resizes.  behind are the
+ * visits since then where the rounds come from.
+ */
+void magazine_update(struct magazine_layer *layer,
+    struct magazine_visits behind, struct magazine **chain);
 
 /* Takes what the depot was not asked for since this or an update was last. */
 void magazine_idle(struct magazine_layer *layer, struct magazine **chain);

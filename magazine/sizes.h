@@ -18,6 +18,13 @@ void sizes_overflowed(struct magazine_layer *layer, struct cpu_cold *cold);
 /* The slabs are asked for rounds: were they given some not long ago? */
 void sizes_refilled(struct magazine_layer *layer);
 
+/*
+ * At an update: did CPUs meet at the locks of depot and slabs so often that
+ * magazines should be larger?
+ */
+bool sizes_grow_if_met(
+    struct magazine_layer *layer, struct magazine_visits behind);
+
 /* The end of a flow is seen by the update after the last. */
 void sizes_return_loan(struct magazine_layer *layer);
 

@@ -724,6 +724,22 @@ sweep_if_quiet(struct umem_cache *cache)
 	return slab_sweep(&cache->slabs, SWEEP_LIMIT) != 0;
 }
 
+/* Of the slabs' lock, since the last update. */
+static struct magazine_visits
+visits(struct umem_cache *cache)
+{
+	struct magazine_visits *seen = &cache->visits_at_update;
+	struct magazine_visits now = {
+	    .n = __atomic_load_n(&cache->slabs.nvisits, __ATOMIC_RELAXED),
+	    .nwaited =
+		__atomic_load_n(&cache->slabs.nwaited, __ATOMIC_RELAXED)};
+	struct magazine_visits since = {
+	    now.n - seen->n, now.nwaited - seen->nwaited};
+
+	*seen = now;
+	return since;
+}
+
 bool
 cache_update(struct umem_cache *cache)
 {
@@ -732,7 +748,7 @@ cache_update(struct umem_cache *cache)
 	bool busy;
 
 	if (cache->has_magazines) {
-		magazine_update(&cache->mag, &chain);
+		magazine_update(&cache->mag, visits(cache), &chain);
 		cache_flush(cache, chain);
 	}
 	busy = chain != NULL || sweep_if_quiet(cache);

@@ -25,9 +25,10 @@ struct umem_cache {
 	umem_reclaim_t *reclaim;       /* [I] */
 	void *priv;                    /* [I] for the three */
 	size_t nused_at_update;        /* chunks out of slabs, then */
-	uint32_t nvisits_at_update;    /* of the slabs */
-	uint32_t nquiet;               /* updates since the last visit */
-	unsigned nnear;                /* for cache_make_room() */
+	uint32_t nvisits_at_update;    /* of the slabs: sweep_if_quiet() */
+	struct magazine_visits visits_at_update; /* the same, and waits */
+	uint32_t nquiet;   /* updates since the last visit */
+	unsigned nnear;    /* for cache_make_room() */
 	uint64_t nfailed;  /* [a] allocations that found no memory */
 	uint64_t nrefused; /* [a] objects that the constructor refused */
 	struct list link;  /* [l] */

@@ -626,9 +626,15 @@ fullest_locked(struct slab_store *store)
 	return NULL;
 }
 
+/* Takes the lock for a batch. */
 static void
-visit_locked(struct slab_store *store)
+visit_lock(struct slab_store *store)
 {
+	if (unlikely(!lock_try(&store->lock))) {
+		/* Relaxed: it only steers the size of magazines. */
+		__atomic_add_fetch(&store->nwaited, 1, __ATOMIC_RELAXED);
+		lock_take(&store->lock);
+	}
 	__atomic_store_n(&store->nvisits, store->nvisits + 1, __ATOMIC_RELAXED);
 }
 
@@ -640,8 +646,7 @@ take_claims(struct slab_store *store, struct slab *fresh,
 	struct slab *slab;
 
 	claims->n = claims->nchunks = 0;
-	lock_take(&store->lock);
-	visit_locked(store);
+	visit_lock(store);
 	if (fresh != NULL)
 		slab_list_locked(store, fresh);
 	while (claims->nchunks < n && claims->n < SLAB_CLAIMS &&
@@ -968,8 +973,7 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 
 		if (store->source == NULL)
 			done = gather(store, chunks, n, &claims);
-		lock_take(&store->lock);
-		visit_locked(store);
+		visit_lock(store);
 		if (done == 0 || !give_claims_locked(store, &claims, done)) {
 			done = done == 0 ? n : done;
 			fault = give_each_locked(store, chunks, done, bad);

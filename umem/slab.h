@@ -89,6 +89,8 @@ struct slab_store {
 	struct slab *aside; /* [s] a sweep has it, or had it before a fork */
 	size_t colour;      /* [u] of the next slab */
 	uint64_t ncreated;  /* [a] slabs ever made */
+	/* Not beside the lock: its holder needs that line. */
+	uint32_t nwaited; /* [u] visits that found the lock taken */
 };
 
 void slab_store_init(struct slab_store *store, const struct slab_layout *layout,

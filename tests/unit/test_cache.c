@@ -748,6 +748,25 @@ START_TEST(an_update_gives_surplus_back_and_keeps_what_is_used)
 }
 END_TEST
 
+START_TEST(a_queue_at_the_slabs_makes_larger_magazines)
+{
+	umem_cache_t *cache = create(0);
+	unsigned before = cache->mag.rounds;
+
+	cache_update(cache);
+	cache->slabs.nvisits += 1000;
+	cache->slabs.nwaited += magazine_max_contention;
+	cache_update(cache);
+	ck_assert_uint_le(cache->mag.rounds, before);
+	before = cache->mag.rounds;
+	cache->slabs.nvisits += 1000;
+	cache->slabs.nwaited += 500;
+	cache_update(cache);
+	ck_assert_uint_gt(cache->mag.rounds, before);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 START_TEST(room_is_made_of_what_nobody_asks_for)
 {
 	umem_cache_t *cache = create(0);
@@ -1028,6 +1047,7 @@ cache_suite(void)
 	tcase_add_test(tc, what_another_cache_keeps_is_given_to_who_has_none);
 	tcase_add_test(tc, a_reap_gives_everything_back);
 	tcase_add_test(tc, an_update_gives_surplus_back_and_keeps_what_is_used);
+	tcase_add_test(tc, a_queue_at_the_slabs_makes_larger_magazines);
 	tcase_add_test(tc, room_is_made_of_what_nobody_asks_for);
 	tcase_add_test(tc, giants_that_lie_idle_make_room);
 	tcase_add_test(tc, misuse_is_told_and_ends_the_process);

@@ -27,6 +27,7 @@ static void *slab[NOBJECTS]; /* [slab_mutex] */
 static unsigned nslab;       /* [slab_mutex] */
 static uint32_t nwrong;      /* [atomic] */
 static uint32_t stop;        /* [atomic] */
+static const struct magazine_visits calm;
 
 /* False: this mode cannot be had here. */
 static bool
@@ -651,10 +652,10 @@ START_TEST(an_update_takes_what_was_idle_and_leaves_what_was_not)
 	n = magazine_rounds(&layer);
 	ck_assert_uint_gt(n, 0);
 	/* It has just loaded a magazine. */
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	ck_assert_ptr_null(chain);
 	ck_assert_uint_eq(magazine_rounds(&layer), n);
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	ck_assert_uint_eq(flush(chain), n);
 	ck_assert_uint_eq(magazine_rounds(&layer), 0);
 	ck_assert_uint_eq(nslab, 1000);
@@ -671,11 +672,81 @@ START_TEST(contention_makes_larger_magazines)
 		return;
 	before = layer.rounds;
 	layer.depot.ncontended += magazine_max_contention;
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	ck_assert_uint_eq(layer.rounds, before);
 	layer.depot.ncontended += magazine_max_contention + 1;
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	ck_assert_uint_gt(layer.rounds, before);
+}
+END_TEST
+
+/* n updates, before each of which some of 1000 visits behind had to wait. */
+static void
+crowd(unsigned nupdates, unsigned nwaited)
+{
+	struct magazine_visits behind = {1000, nwaited};
+	struct magazine *chain;
+
+	while (nupdates-- > 0) {
+		magazine_update(&layer, behind, &chain);
+		flush(chain);
+	}
+}
+
+START_TEST(where_cpus_queue_magazines_are_larger)
+{
+	void *held[1500];
+
+	if (!start(_i, 32, 0))
+		return;
+	fill_slab(NOBJECTS);
+	crowd(1, 0);
+	crowd(20, magazine_max_contention);
+	ck_assert_uint_lt(layer.rounds, 254);
+	crowd(20, 1000 / 4);
+	ck_assert_uint_eq(layer.rounds, 254);
+	ck_assert_uint_eq(layer.rounds, layer.rounds_max);
+	crowd(20, 1000 / 4 + 1);
+	ck_assert_uint_eq(layer.rounds, 1022);
+	ck_assert_uint_eq(layer.rounds, layer.rounds_crowded);
+	/* That is within the bytes, so nothing is borrowed. */
+	ck_assert_uint_eq(magazine_lent(), 0);
+	for (int j = 0; j < 1500; j++)
+		ck_assert_ptr_nonnull(held[j] = get());
+	for (int j = 0; j < 1500; j++)
+		put(held[j]);
+	ck_assert_uint_eq(magazine_rounds(&layer) + nslab, NOBJECTS);
+	/* Few exchanges since the last update, and nobody waited. */
+	crowd(1, 0);
+	ck_assert_uint_le(layer.rounds, 254);
+	take_back_all();
+	ck_assert_uint_eq(nslab, NOBJECTS);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(a_crowd_keeps_to_the_budget)
+{
+	static const size_t bytes[] = {1, 64, 65, 128, 256, 300, 4096, MIB};
+
+	if (!start(RSEQ_NONE, 8, 0))
+		return;
+	for (size_t i = 0; i < array_size(bytes); i++)
+		for (unsigned most = 0; most < 1200; most += 100) {
+			memset(&layer, 0, sizeof(layer));
+			ck_assert(magazine_layer_init(
+			    &layer, bytes[i], most, CPU_GUARD_NONE));
+			crowd(1, 0);
+			crowd(20, 1000);
+			ck_assert_uint_eq(layer.rounds, layer.rounds_crowded);
+			ck_assert_uint_ge(
+			    layer.rounds_crowded, layer.rounds_max);
+			ck_assert(is_within_budget(layer.rounds, bytes[i]));
+			ck_assert(layer.rounds == 2 || most == 0 ||
+				  layer.rounds <= most);
+			ck_assert_uint_eq(magazine_lent(), 0);
+			magazine_layer_end(&layer);
+		}
 }
 END_TEST
 
@@ -710,13 +781,13 @@ START_TEST(a_cache_in_flow_borrows_and_returns)
 	ck_assert_uint_eq(
 	    magazine_lent(), 2 * (layer.rounds - layer.rounds_max) * 8192);
 	/* As long as it flows it keeps that. */
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	flush(chain);
 	flow(100);
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	flush(chain);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	flush(chain);
 	ck_assert_uint_le(layer.rounds, layer.rounds_max);
 	ck_assert_uint_eq(magazine_lent(), 0);
@@ -1167,9 +1238,9 @@ START_TEST(every_shard_is_counted_updated_and_emptied)
 		} else if (how == 1) {
 			magazine_take_near(&layer, &chain);
 		} else {
-			magazine_update(&layer, &chain);
+			magazine_update(&layer, calm, &chain);
 			ck_assert_ptr_null(chain);
-			magazine_update(&layer, &chain);
+			magazine_update(&layer, calm, &chain);
 		}
 		unsigned n = 0;
 		for (struct magazine *m = chain; m != NULL; m = m->next)
@@ -1182,10 +1253,10 @@ START_TEST(every_shard_is_counted_updated_and_emptied)
 	unsigned before = layer.rounds;
 	for (unsigned i = 0; i < 3; i++)
 		magazine_shard(&layer, i)->ncontended++;
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	ck_assert_uint_gt(layer.rounds, before);
 	before = layer.rounds;
-	magazine_update(&layer, &chain);
+	magazine_update(&layer, calm, &chain);
 	ck_assert_uint_eq(layer.rounds, before);
 }
 END_TEST
@@ -1249,7 +1320,7 @@ meddle(unsigned i)
 		magazine_take_near(&layer, &chain);
 		break;
 	default:
-		magazine_update(&layer, &chain);
+		magazine_update(&layer, calm, &chain);
 		break;
 	}
 	flush(chain);
@@ -1330,6 +1401,8 @@ magazine_suite(void)
 	tcase_add_loop_test(
 	    tcase, an_update_takes_what_was_idle_and_leaves_what_was_not, 0, 3);
 	tcase_add_loop_test(tcase, contention_makes_larger_magazines, 0, 3);
+	tcase_add_loop_test(tcase, where_cpus_queue_magazines_are_larger, 0, 3);
+	tcase_add_test(tcase, a_crowd_keeps_to_the_budget);
 	tcase_add_loop_test(tcase, a_cache_in_flow_borrows_and_returns, 0, 3);
 	tcase_add_loop_test(tcase, what_all_borrow_is_bounded, 0, 3);
 	tcase_add_loop_test(

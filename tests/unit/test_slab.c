@@ -393,6 +393,33 @@ START_TEST(a_batch_stops_at_the_first_that_is_wrong)
 }
 END_TEST
 
+static void *
+take_and_give(void *arg)
+{
+	void *chunk, *bad;
+
+	ck_assert_uint_eq(slab_take(&store, &chunk, 1), 1);
+	ck_assert_int_eq(slab_give(&store, &chunk, 1, &bad), SLAB_FINE);
+	return arg;
+}
+
+START_TEST(a_visit_that_had_to_wait_is_counted)
+{
+	pthread_t thread;
+
+	start(64, 16, false);
+	take_and_give(NULL);
+	ck_assert_uint_eq(store.nwaited, 0);
+	lock_take(&store.lock);
+	pthread_create(&thread, NULL, take_and_give, NULL);
+	while (__atomic_load_n(&store.nwaited, __ATOMIC_RELAXED) == 0)
+		usleep(100);
+	lock_release(&store.lock);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(store.nwaited, 1);
+}
+END_TEST
+
 START_TEST(more_holes_than_are_claimed_at_once_are_taken_in_order)
 {
 	enum {
@@ -1453,6 +1480,7 @@ slab_suite(void)
 	tcase_add_test(tc, going_over_the_edge_of_a_slab_makes_no_new_ones);
 	tcase_add_test(tc, what_is_not_a_chunk_is_refused);
 	tcase_add_test(tc, a_batch_stops_at_the_first_that_is_wrong);
+	tcase_add_test(tc, a_visit_that_had_to_wait_is_counted);
 	tcase_add_test(
 	    tc, more_holes_than_are_claimed_at_once_are_taken_in_order);
 	tcase_add_loop_test(tc, whatever_is_wrong_in_a_batch_stops_it_there,
