@@ -37,9 +37,7 @@
  *	given one by one.
  *
  * Finding the slab of a chunk: by the address map for memory of the heap, by
- * a hash over spans for any other source, whose integers need not even be
- * addresses.  A span there is at most slab_bytes long and starts anywhere, so
- * a chunk's slab has its span in the same or the previous slab_bytes window.
+ * a hash over spans (slab_hash.c) for any other source.
  *
  * Constructed chunks
  *	A chunk is constructed when it is taken for the first time and stays
@@ -48,24 +46,12 @@
  * Empty slabs: one is kept, so that a cache that goes to and fro over the
  * edge of a slab does not call its arena each time; the others go back.
  *
- * Sweeping
- *	The pages of a sparsely used slab in which every chunk is free can go
- *	to the kernel: no other cache can use them.  A slab has 64 parts at
- *	most, each a page or some; slab->purged says which have no memory.  A
- *	chunk that is taken brings them back, by a fault.  Chunks that are
- *	constructed stay.  A slab that was swept goes to the tail of its list,
- *	so that it is the last to be taken from, and a sweep ends at the first
- *	that it has seen before.
- *
  * Locking
  *	store->lock guards slabs and lists.  Arenas, destructors and memory for
  *	descriptions are called for without it: a new slab is finished before
  *	it is listed, by the hold that takes from it first; an old one is
- *	unlisted before it is ended.  A sweep puts a slab aside before it calls
- *	the kernel: what is free there stays free, whatever is given back
- *	meanwhile.  So nobody waits for another's page fault or system call.
- *	There is one sweep at a time (update.c), so a slab that is aside when
- *	one begins was put there before a fork, by a thread that is not here.
+ *	unlisted before it is ended.  So nobody waits for another's page fault
+ *	or system call.
  *
  * Always true (slab_store_check()): nfree of a slab is the number of its free
  * bits; full slabs have none, empty ones nchunks, partial ones between; a slab
@@ -74,7 +60,7 @@
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
  */
-#include "umem/slab.h"
+#include "umem/slab_inner.h"
 #include "umem/addr_map.h"
 #include "umem/checker.h"
 #include "umem/firewall.h"
@@ -84,38 +70,12 @@
 #include "vmem/panic.h"
 #include "vmem/vmem.h"
 
-#define EMPTY_KEPT 1
-#define PARTS_MOST 64
-#define HASH_FIRST 16
-#define BIN_FULL   SLAB_BINS
-#define BIN_EMPTY  (SLAB_BINS + 1)
-#define BIN_ASIDE  (SLAB_BINS + 2)
-/* Lists of slabs that are half empty or more. */
-#define BIN_SPARSE (SLAB_BINS / 2)
-
-static size_t swept_bytes; /* [a] of all stores */
-
-static unsigned
-nwords(const struct slab_store *store)
-{
-	return (store->layout.nchunks + 63) / 64;
-}
-
-/*
- * Where the first chunk is.  Of watched slabs that is written the other way
- * round, or memcheck would take it for somebody's pointer to that object.
- */
-static inline uintptr_t
-first_of(const struct slab_store *store, const struct slab *slab)
-{
-	return unlikely(store->watched) ? ~slab->first : slab->first;
-}
-
 static size_t
 slab_desc_bytes(const struct slab_store *store)
 {
-	return sizeof(struct slab) +
-	       nwords(store) * (store->constructs ? 2 : 1) * sizeof(uint64_t);
+	return sizeof(struct slab) + slab_nwords(store) *
+					 (store->constructs ? 2 : 1) *
+					 sizeof(uint64_t);
 }
 
 void
@@ -130,7 +90,7 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 	store->destruct = destruct;
 	store->constructs = destruct != NULL;
 	store->part_bytes =
-	    align_up(layout->slab_bytes / PARTS_MOST, os_page_size());
+	    align_up(layout->slab_bytes / SLAB_PARTS_MOST, os_page_size());
 	if (store->part_bytes == 0)
 		store->part_bytes = os_page_size();
 	for (unsigned i = 0; i < SLAB_BINS; i++)
@@ -139,148 +99,14 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 	list_init(&store->empty);
 }
 
-/* The hash over spans, for sources that the address map does not cover. */
-
-static struct slab **
-hash_chain_locked(struct slab_store *store, uintptr_t window)
+noinline void
+slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 {
-	uint64_t mixed = window * 0x9e3779b97f4a7c15;
-
-	return &store->hash[(mixed >> 32) & (store->hash_size - 1)];
-}
-
-static uintptr_t
-window_of(const struct slab_store *store, uintptr_t at)
-{
-	return at / store->layout.slab_bytes;
-}
-
-static void
-hash_put_locked(struct slab_store *store, struct slab *slab)
-{
-	struct slab **chain =
-	    hash_chain_locked(store, window_of(store, slab->span));
-
-	slab->next = *chain;
-	*chain = slab;
-}
-
-static void
-hash_remove_locked(struct slab_store *store, struct slab *slab)
-{
-	struct slab **at =
-	    hash_chain_locked(store, window_of(store, slab->span));
-
-	while (*at != slab)
-		at = &(*at)->next;
-	*at = slab->next;
-}
-
-static struct slab *
-hash_find_locked(struct slab_store *store, uintptr_t p)
-{
-	uintptr_t window = window_of(store, p);
-
-	if (store->hash == NULL)
-		return NULL;
-	for (uintptr_t w = window;; w--) {
-		for (struct slab *s = *hash_chain_locked(store, w); s != NULL;
-		     s = s->next)
-			if (p - s->span < store->layout.slab_bytes)
-				return s;
-		if (w == 0 || w != window)
-			return NULL;
-	}
-}
-
-/* The old chains, or those that came too late. */
-static struct slab **
-hash_replace_locked(
-    struct slab_store *store, struct slab **chains, uint32_t size)
-{
-	uint32_t oldsize = store->hash_size;
-	struct slab **old = store->hash;
-
-	if (size <= oldsize)
-		return chains;
-	store->hash = chains;
-	__atomic_store_n(&store->hash_size, size, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < oldsize; i++)
-		while (old[i] != NULL) {
-			struct slab *slab = old[i];
-
-			old[i] = slab->next;
-			hash_put_locked(store, slab);
-		}
-	return old;
-}
-
-/* Twice as many chains; if there is no memory, the chains get longer. */
-static bool
-hash_grow(struct slab_store *store, uint32_t oldsize)
-{
-	uint32_t size = oldsize == 0 ? HASH_FIRST : 2 * oldsize;
-	struct slab **chains = meta_alloc(size * sizeof(chains[0]));
-	struct slab **old;
-
-	if (chains == NULL)
-		return oldsize != 0;
-	lock_take(&store->lock);
-	old = hash_replace_locked(store, chains, size);
-	lock_release(&store->lock);
-	if (old == chains)
-		meta_free(old, size * sizeof(old[0]));
-	else if (old != NULL)
-		meta_free(old, oldsize * sizeof(old[0]));
-	return true;
-}
-
-/* Chains for one more slab. */
-static bool
-hash_ready(struct slab_store *store)
-{
-	uint32_t size = __atomic_load_n(&store->hash_size, __ATOMIC_RELAXED);
-
-	if (store->source == NULL ||
-	    (size != 0 &&
-		__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) <= 2 * size))
-		return true;
-	return hash_grow(store, size);
-}
-
-static unsigned
-bin_of(const struct slab_store *store, const struct slab *slab)
-{
-	unsigned bin = 0;
-
-	if (slab->nfree == 0)
-		return BIN_FULL;
-	if (slab->nfree == store->layout.nchunks)
-		return BIN_EMPTY;
-	for (unsigned i = 1; i < SLAB_BINS; i++)
-		bin += (uint64_t)slab->nfree * SLAB_BINS >=
-		       i * (store->layout.nchunks + 1ull);
-	return bin;
-}
-
-static struct list *
-bin_list(struct slab_store *store, unsigned bin)
-{
-	if (bin == BIN_FULL)
-		return &store->full;
-	if (bin == BIN_EMPTY)
-		return &store->empty;
-	return &store->partial[bin];
-}
-
-static noinline void
-rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
-{
-	if (slab->bin == BIN_ASIDE)
+	if (slab->bin == SLAB_BIN_ASIDE)
 		return;
-	if (slab->bin == BIN_EMPTY)
+	if (slab->bin == SLAB_BIN_EMPTY)
 		store->nempty--;
-	if (bin == BIN_EMPTY)
+	if (bin == SLAB_BIN_EMPTY)
 		store->nempty++;
 	list_remove(&slab->link);
 	if (unlikely(slab->swept))
@@ -288,16 +114,6 @@ rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 	else
 		list_add_head(bin_list(store, bin), &slab->link);
 	slab->bin = (uint16_t)bin;
-}
-
-/* After nfree changed. */
-static inline void
-rebin_locked(struct slab_store *store, struct slab *slab)
-{
-	unsigned bin = bin_of(store, slab);
-
-	if (bin != slab->bin)
-		rebin_to_locked(store, slab, bin);
 }
 
 /* Atomic, since slab_used() and slab_total() read without the lock. */
@@ -405,7 +221,7 @@ desc_free(struct slab_store *store, struct slab *slab)
 static struct slab *
 slab_create(struct slab_store *store)
 {
-	struct slab *slab = hash_ready(store) ? desc_alloc(store) : NULL;
+	struct slab *slab = slab_hash_ready(store) ? desc_alloc(store) : NULL;
 	void *span;
 
 	if (slab == NULL)
@@ -421,13 +237,13 @@ slab_create(struct slab_store *store)
 	if (unlikely(store->watched))
 		slab->first = ~slab->first;
 	slab->nfree = store->layout.nchunks;
-	slab->bin = BIN_EMPTY;
+	slab->bin = SLAB_BIN_EMPTY;
 	bits_fill(slab->bits, slab->nfree);
 	if (unlikely(store->watched))
 		checker_slab(span, store->layout.slab_bytes);
 	if (store->source == NULL)
 		addr_map_slab(span, store->layout.slab_bytes, store->map_class,
-		    store->layout.chunk, first_of(store, slab) - slab->span,
+		    store->layout.chunk, slab_first(store, slab) - slab->span,
 		    slab);
 	return slab;
 }
@@ -441,44 +257,32 @@ slab_list_locked(struct slab_store *store, struct slab *slab)
 	__atomic_store_n(
 	    &store->ncreated, store->ncreated + 1, __ATOMIC_RELAXED);
 	if (store->source != NULL)
-		hash_put_locked(store, slab);
-}
-
-/* Parts that have no memory, from now on. */
-static void
-purged_set(struct slab_store *store, struct slab *slab, uint64_t parts)
-{
-	long now = __builtin_popcountll(parts);
-	long was = __builtin_popcountll(slab->purged);
-
-	slab->purged = parts;
-	__atomic_add_fetch(&swept_bytes,
-	    (size_t)(now - was) * store->part_bytes, __ATOMIC_RELAXED);
+		slab_hash_put_locked(store, slab);
 }
 
 static void
 slab_unlist_locked(struct slab_store *store, struct slab *slab)
 {
-	umem_assert(slab->bin == BIN_EMPTY);
+	umem_assert(slab->bin == SLAB_BIN_EMPTY);
 	if (slab->purged != 0)
-		purged_set(store, slab, 0);
+		slab_purged_set(store, slab, 0);
 	list_remove(&slab->link);
 	store->nempty--;
 	nslabs_add_locked(store, -1);
 	if (store->source != NULL)
-		hash_remove_locked(store, slab);
+		slab_hash_remove_locked(store, slab);
 }
 
 /* Give an unlisted slab back; destructors first. */
 static void
 slab_destroy(struct slab_store *store, struct slab *slab)
 {
-	const uint64_t *made = slab->bits + nwords(store);
+	const uint64_t *made = slab->bits + slab_nwords(store);
 
-	for (unsigned w = 0; store->constructs && w < nwords(store); w++)
+	for (unsigned w = 0; store->constructs && w < slab_nwords(store); w++)
 		for (uint64_t bits = made[w]; bits != 0; bits &= bits - 1)
 			store->destruct(
-			    store, (void *)(first_of(store, slab) +
+			    store, (void *)(slab_first(store, slab) +
 					    (w * 64 + lowbit(bits)) *
 						store->layout.chunk));
 	if (unlikely(store->watched))
@@ -487,20 +291,9 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	desc_free(store, slab);
 }
 
-static void
-slabs_destroy(struct slab_store *store, struct slab *chain)
-{
-	while (chain != NULL) {
-		struct slab *slab = chain;
-
-		chain = slab->next;
-		slab_destroy(store, slab);
-	}
-}
-
 /* Empty slabs beyond keep, as a chain. */
-static struct slab *
-surplus_locked(struct slab_store *store, unsigned keep)
+struct slab *
+slab_surplus_locked(struct slab_store *store, unsigned keep)
 {
 	struct slab *chain = NULL;
 
@@ -516,20 +309,15 @@ surplus_locked(struct slab_store *store, unsigned keep)
 	return chain;
 }
 
-/* Bits from to to, both included. */
-static uint64_t
-bit_range(size_t from, size_t to)
+void
+slab_destroy_all(struct slab_store *store, struct slab *chain)
 {
-	return (~(uint64_t)0 >> (63 - (to - from))) << from;
-}
+	while (chain != NULL) {
+		struct slab *slab = chain;
 
-static inline unsigned
-bit_count(uint64_t bits)
-{
-	bits -= bits >> 1 & 0x5555555555555555;
-	bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
-	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
-	return (unsigned)(bits * 0x0101010101010101 >> 56);
+		chain = slab->next;
+		slab_destroy(store, slab);
+	}
 }
 
 /* The n lowest of more bits than none; all, if there are fewer. */
@@ -556,10 +344,10 @@ lowest_bits(uint64_t bits, unsigned n)
 static void
 touch_locked(struct slab_store *store, struct slab *slab, unsigned last)
 {
-	uintptr_t first = first_of(store, slab) - slab->span;
+	uintptr_t first = slab_first(store, slab) - slab->span;
 	uintptr_t end = first + (last + 1) * store->layout.chunk;
 
-	purged_set(store, slab,
+	slab_purged_set(store, slab,
 	    slab->purged & ~bit_range(first / store->part_bytes,
 			       (end - 1) / store->part_bytes));
 }
@@ -577,7 +365,7 @@ claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
     struct slab_claims *claims, unsigned n)
 {
 	struct slab_claim *claim = &claims->claim[claims->n++];
-	uint64_t *made = slab->bits + nwords(store) + w;
+	uint64_t *made = slab->bits + slab_nwords(store) + w;
 	unsigned last;
 
 	*claim = (struct slab_claim){
@@ -611,7 +399,7 @@ claim_locked(struct slab_store *store, struct slab *slab,
 			claim_word_locked(
 			    store, slab, w, claims, n - claims->nchunks);
 	}
-	rebin_locked(store, slab);
+	slab_rebin_locked(store, slab);
 }
 
 static struct slab *
@@ -696,7 +484,7 @@ expand(const struct slab_store *store, const struct slab_claims *claims,
 	for (unsigned i = 0; i < claims->n; i++) {
 		const struct slab_claim *claim = &claims->claim[i];
 		size_t chunk = store->layout.chunk;
-		uintptr_t base = first_of(store, claim->slab) +
+		uintptr_t base = slab_first(store, claim->slab) +
 				 (size_t)claim->word * 64 * chunk;
 
 		end = claim->raw == 0
@@ -743,7 +531,7 @@ static struct slab *
 slab_find_locked(struct slab_store *store, void *p)
 {
 	if (store->source != NULL)
-		return hash_find_locked(store, (uintptr_t)p);
+		return slab_hash_find_locked(store, (uintptr_t)p);
 	return slab_of_map(store, p);
 }
 
@@ -752,7 +540,7 @@ static inline bool
 is_start(const struct slab_store *store, const struct slab *slab, void *p,
     unsigned *i)
 {
-	uintptr_t first = first_of(store, slab);
+	uintptr_t first = slab_first(store, slab);
 	uintptr_t offset = (uintptr_t)p - first;
 
 	if (unlikely((uintptr_t)p < first)) {
@@ -780,12 +568,12 @@ given_locked(struct slab_store *store, struct slab *slab)
 {
 	if (unlikely(slab->swept)) {
 		slab->swept = 0;
-		if (slab->bin != BIN_ASIDE) {
+		if (slab->bin != SLAB_BIN_ASIDE) {
 			list_remove(&slab->link);
 			list_add_head(bin_list(store, slab->bin), &slab->link);
 		}
 	}
-	rebin_locked(store, slab);
+	slab_rebin_locked(store, slab);
 }
 
 static enum slab_fault
@@ -891,7 +679,7 @@ gather(const struct slab_store *store, void **chunks, unsigned n,
 				break;
 			claim = &claims->claim[claims->n++];
 			claim->slab = was = slab;
-			claim->first = first_of(store, slab);
+			claim->first = slab_first(store, slab);
 			claim->word = word = i / 64;
 			mask = 0;
 			count = 0;
@@ -915,7 +703,7 @@ claim_holds_locked(
     const struct slab_store *store, const struct slab_claim *claim)
 {
 	return slab_of_map(store, (void *)claim->first) == claim->slab &&
-	       first_of(store, claim->slab) == claim->first;
+	       slab_first(store, claim->slab) == claim->first;
 }
 
 static inline void
@@ -934,7 +722,7 @@ ungive_claim_locked(struct slab_store *store, const struct slab_claim *claim)
 {
 	claim->slab->bits[claim->word] &= ~claim->mask;
 	claim->slab->nfree -= claim->n;
-	rebin_locked(store, claim->slab);
+	slab_rebin_locked(store, claim->slab);
 }
 
 /* All of them, or none. */
@@ -978,10 +766,10 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 			done = done == 0 ? n : done;
 			fault = give_each_locked(store, chunks, done, bad);
 		}
-		surplus =
-		    surplus_locked(store, store->guarded ? 0 : EMPTY_KEPT);
+		surplus = slab_surplus_locked(
+		    store, store->guarded ? 0 : SLAB_EMPTY_KEPT);
 		lock_release(&store->lock);
-		slabs_destroy(store, surplus);
+		slab_destroy_all(store, surplus);
 		chunks += done;
 		n -= done;
 	}
@@ -996,9 +784,9 @@ slab_give_raw(struct slab_store *store, void *chunk)
 
 	lock_take(&store->lock);
 	if (give_locked(store, chunk, &slab) == SLAB_FINE) {
-		i = (unsigned)(((uintptr_t)chunk - first_of(store, slab)) /
+		i = (unsigned)(((uintptr_t)chunk - slab_first(store, slab)) /
 			       store->layout.chunk);
-		slab->bits[nwords(store) + i / 64] &=
+		slab->bits[slab_nwords(store) + i / 64] &=
 		    ~((uint64_t)1 << (i % 64));
 		given_locked(store, slab);
 	}
@@ -1040,170 +828,9 @@ slab_reap(struct slab_store *store, unsigned keep)
 	struct slab *surplus;
 
 	lock_take(&store->lock);
-	surplus = surplus_locked(store, keep);
+	surplus = slab_surplus_locked(store, keep);
 	lock_release(&store->lock);
-	slabs_destroy(store, surplus);
-}
-
-/* Is no chunk in use that lies in [from, to) of the slab, even in part? */
-static bool
-range_is_free(const struct slab_store *store, const struct slab *slab,
-    size_t from, size_t to)
-{
-	size_t chunk = store->layout.chunk;
-	size_t first = first_of(store, slab) - slab->span;
-	size_t end = first + store->layout.nchunks * chunk;
-
-	from = from < first ? first : from;
-	to = to < end ? to : end;
-	if (from >= to)
-		return true;
-	for (size_t i = (from - first) / chunk; i <= (to - 1 - first) / chunk;
-	     i++)
-		if ((slab->bits[i / 64] >> (i % 64) & 1) == 0)
-			return false;
-	return true;
-}
-
-/* Parts that have memory for nothing. */
-static uint64_t
-idle_parts(const struct slab_store *store, const struct slab *slab)
-{
-	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
-	uint64_t parts = 0;
-
-	for (size_t at = 0, i = 0; at < bytes; at += part, i++) {
-		size_t end = at + part < bytes ? at + part : bytes;
-
-		if ((slab->purged >> i & 1) == 0 &&
-		    range_is_free(store, slab, at, end))
-			parts |= (uint64_t)1 << i;
-	}
-	return parts;
-}
-
-/*
- * Has the kernel take parts of a slab; those that it took.  Their chunks are
- * free and stay so.
- */
-static uint64_t
-parts_purge(const struct slab_store *store, const struct slab *slab,
-    uint64_t parts, size_t *purged)
-{
-	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
-	uint64_t done = 0;
-
-	while (parts != 0) {
-		unsigned from = lowbit(parts);
-		uint64_t past = ~parts & ~(bit_range(0, from));
-		unsigned to = past == 0 ? 64 : lowbit(past);
-		size_t end = to * part < bytes ? to * part : bytes;
-
-		if (!os_purge(
-			(void *)(slab->span + from * part), end - from * part))
-			break;
-		done |= bit_range(from, to - 1);
-		parts &= ~done;
-		*purged += end - from * part;
-	}
-	return done;
-}
-
-static struct slab *
-unswept_locked(struct slab_store *store)
-{
-	for (unsigned bin = SLAB_BINS - 1; bin >= BIN_SPARSE; bin--)
-		if (!list_empty(&store->partial[bin])) {
-			struct slab *slab =
-			    list_first(&store->partial[bin], struct slab, link);
-
-			if (!slab->swept)
-				return slab;
-		}
-	return NULL;
-}
-
-/* So that nobody takes from it. */
-static void
-put_aside_locked(struct slab_store *store, struct slab *slab)
-{
-	list_remove(&slab->link);
-	slab->bin = BIN_ASIDE;
-	store->aside = slab;
-}
-
-/* The slab that is aside goes back to the lists. */
-static void
-put_back_locked(struct slab_store *store)
-{
-	struct slab *slab = store->aside;
-
-	store->aside = NULL;
-	list_init(&slab->link);
-	slab->bin = BIN_FULL;
-	rebin_locked(store, slab);
-}
-
-/* One slab.  False: there is none, or the kernel refuses. */
-static bool
-sweep_one(struct slab_store *store, size_t *purged)
-{
-	struct slab *slab, *surplus;
-	uint64_t parts, done;
-
-	lock_take(&store->lock);
-	slab = unswept_locked(store);
-	if (slab != NULL) {
-		slab->swept = 1;
-		put_aside_locked(store, slab);
-		parts = idle_parts(store, slab);
-	}
-	lock_release(&store->lock);
-	if (slab == NULL)
-		return false;
-	done = parts_purge(store, slab, parts, purged);
-	lock_take(&store->lock);
-	purged_set(store, slab, slab->purged | done);
-	put_back_locked(store);
-	surplus = surplus_locked(store, EMPTY_KEPT);
-	lock_release(&store->lock);
-	slabs_destroy(store, surplus);
-	return done == parts;
-}
-
-/* In a child of fork(), of a sweep that was in the parent. */
-static void
-mend(struct slab_store *store)
-{
-	lock_take(&store->lock);
-	if (store->aside != NULL)
-		put_back_locked(store);
-	lock_release(&store->lock);
-}
-
-size_t
-slab_sweep(struct slab_store *store, size_t limit)
-{
-	/* Others may free all the time, so that there is always one. */
-	uint32_t left = __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED);
-	size_t purged = 0;
-
-	/* What is in free chunks of a debugged cache is to stay. */
-	if (store->source != NULL || store->constructs ||
-	    store->record_bytes != 0)
-		return 0;
-	mend(store);
-	while (left-- > 0 && purged < limit && sweep_one(store, &purged))
-		;
-	if (purged != 0)
-		heap_unhuge();
-	return purged;
-}
-
-size_t
-slab_swept_bytes(void)
-{
-	return __atomic_load_n(&swept_bytes, __ATOMIC_RELAXED);
+	slab_destroy_all(store, surplus);
 }
 
 bool
@@ -1231,67 +858,4 @@ slab_total(struct slab_store *store)
 {
 	return (size_t)__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) *
 	       store->layout.nchunks;
-}
-
-/* Parts without memory have no chunk in use. */
-static bool
-purged_is_right(const struct slab_store *store, const struct slab *slab)
-{
-	for (uint64_t parts = slab->purged; parts != 0; parts &= parts - 1) {
-		size_t at = lowbit(parts) * store->part_bytes;
-
-		if (!range_is_free(store, slab, at, at + store->part_bytes))
-			return false;
-	}
-	return true;
-}
-
-/* Adds how many chunks are free. */
-static bool
-slab_is_right(
-    const struct slab_store *store, const struct slab *slab, size_t *nfree)
-{
-	size_t n = 0;
-
-	for (unsigned w = 0; w < nwords(store); w++)
-		n += bit_count(slab->bits[w]);
-	*nfree += n;
-	return n == slab->nfree && slab->store == store &&
-	       purged_is_right(store, slab);
-}
-
-/* The slabs of one list: do they belong there? */
-static bool
-bin_is_right(
-    struct slab_store *store, unsigned bin, size_t *nslabs, size_t *nfree)
-{
-	list_foreach (item, bin_list(store, bin)) {
-		struct slab *slab = container_of(item, struct slab, link);
-
-		if (!slab_is_right(store, slab, nfree) || slab->bin != bin ||
-		    bin_of(store, slab) != bin)
-			return false;
-		*nslabs += 1;
-	}
-	return true;
-}
-
-bool
-slab_store_check(struct slab_store *store)
-{
-	size_t nslabs = 0, nfree = 0;
-	bool right = true;
-
-	lock_take(&store->lock);
-	for (unsigned bin = 0; bin <= BIN_EMPTY; bin++)
-		right = right && bin_is_right(store, bin, &nslabs, &nfree);
-	if (store->aside != NULL) {
-		right = right && store->aside->bin == BIN_ASIDE &&
-			slab_is_right(store, store->aside, &nfree);
-		nslabs++;
-	}
-	right = right && nslabs == store->nslabs &&
-		store->nused + nfree == nslabs * store->layout.nchunks;
-	lock_release(&store->lock);
-	return right;
 }

@@ -1,0 +1,113 @@
+/*
+ * slab_inner.h - what the files of slabs share; see slab.c
+ *
+ * slab_hash.c finds slabs by their spans, slab_sweep.c gives free pages in them
+ * to the kernel, slab_check.c says whether a store is as it should be.
+ */
+#ifndef UMEM_SLAB_INNER_H
+#define UMEM_SLAB_INNER_H
+
+#include "umem/slab.h"
+
+/* See slab.c, "Empty slabs". */
+#define SLAB_EMPTY_KEPT 1
+/* Parts of a slab that can be without memory. */
+#define SLAB_PARTS_MOST 64
+
+/* Where a slab is that is in no partial list. */
+#define SLAB_BIN_FULL   SLAB_BINS
+#define SLAB_BIN_EMPTY  (SLAB_BINS + 1)
+#define SLAB_BIN_ASIDE  (SLAB_BINS + 2)
+/* Lists of slabs that are half empty or more. */
+#define SLAB_BIN_SPARSE (SLAB_BINS / 2)
+
+static inline unsigned
+slab_nwords(const struct slab_store *store)
+{
+	return (store->layout.nchunks + 63) / 64;
+}
+
+/*
+ * Where the first chunk is.  Of watched slabs that is written the other way
+ * round, or memcheck would take it for somebody's pointer to that object.
+ */
+static inline uintptr_t
+slab_first(const struct slab_store *store, const struct slab *slab)
+{
+	return unlikely(store->watched) ? ~slab->first : slab->first;
+}
+
+static inline struct list *
+bin_list(struct slab_store *store, unsigned bin)
+{
+	if (bin == SLAB_BIN_FULL)
+		return &store->full;
+	if (bin == SLAB_BIN_EMPTY)
+		return &store->empty;
+	return &store->partial[bin];
+}
+
+/* Bits from to to, both included. */
+static inline uint64_t
+bit_range(size_t from, size_t to)
+{
+	return (~(uint64_t)0 >> (63 - (to - from))) << from;
+}
+
+static inline unsigned
+bit_count(uint64_t bits)
+{
+	bits -= bits >> 1 & 0x5555555555555555;
+	bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (unsigned)(bits * 0x0101010101010101 >> 56);
+}
+
+static inline unsigned
+bin_of(const struct slab_store *store, const struct slab *slab)
+{
+	unsigned bin = 0;
+
+	if (slab->nfree == 0)
+		return SLAB_BIN_FULL;
+	if (slab->nfree == store->layout.nchunks)
+		return SLAB_BIN_EMPTY;
+	for (unsigned i = 1; i < SLAB_BINS; i++)
+		bin += (uint64_t)slab->nfree * SLAB_BINS >=
+		       i * (store->layout.nchunks + 1ull);
+	return bin;
+}
+
+/* To another list, unless it is aside. */
+void slab_rebin_to_locked(
+    struct slab_store *store, struct slab *slab, unsigned bin);
+
+/* After nfree changed. */
+static inline void
+slab_rebin_locked(struct slab_store *store, struct slab *slab)
+{
+	unsigned bin = bin_of(store, slab);
+
+	if (bin != slab->bin)
+		slab_rebin_to_locked(store, slab, bin);
+}
+
+/* Empty slabs beyond keep, as a chain; they are ended without the lock. */
+struct slab *slab_surplus_locked(struct slab_store *store, unsigned keep);
+void slab_destroy_all(struct slab_store *store, struct slab *chain);
+
+/* Chains for one more slab; false: no memory. */
+bool slab_hash_ready(struct slab_store *store);
+void slab_hash_put_locked(struct slab_store *store, struct slab *slab);
+void slab_hash_remove_locked(struct slab_store *store, struct slab *slab);
+struct slab *slab_hash_find_locked(struct slab_store *store, uintptr_t p);
+
+/* Parts that have no memory, from now on. */
+void slab_purged_set(
+    struct slab_store *store, struct slab *slab, uint64_t parts);
+
+/* Is no chunk in use that lies in [from, to) of the slab, even in part? */
+bool slab_range_is_free(const struct slab_store *store, const struct slab *slab,
+    size_t from, size_t to);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * slab_sweep.c - free pages within slabs go to the kernel
+ *
+ * The pages of a sparsely used slab in which every chunk is free can go
+ * to the kernel: no other cache can use them.  A slab has 64 parts at
+ * most, each a page or some; slab->purged says which have no memory.  A
+ * chunk that is taken brings them back, by a fault.  Chunks that are
+ * constructed stay.  A slab that was swept goes to the tail of its list,
+ * so that it is the last to be taken from, and a sweep ends at the first
+ * that it has seen before.
+ *
+ * Locking
+ *	store->lock, as in slab.c.  A sweep puts a slab aside before it calls
+ *	the kernel: what is free there stays free, whatever is given back
+ *	meanwhile.  There is one sweep at a time (update.c), so a slab that is
+ *	aside when one begins was put there before a fork, by a thread that is
+ *	not here.
+ */
+#include "umem/slab_inner.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
+
+static size_t swept_bytes; /* [a] of all stores */
+
+void
+slab_purged_set(struct slab_store *store, struct slab *slab, uint64_t parts)
+{
+	long now = __builtin_popcountll(parts);
+	long was = __builtin_popcountll(slab->purged);
+
+	slab->purged = parts;
+	__atomic_add_fetch(&swept_bytes,
+	    (size_t)(now - was) * store->part_bytes, __ATOMIC_RELAXED);
+}
+
+bool
+slab_range_is_free(const struct slab_store *store, const struct slab *slab,
+    size_t from, size_t to)
+{
+	size_t chunk = store->layout.chunk;
+	size_t first = slab_first(store, slab) - slab->span;
+	size_t end = first + store->layout.nchunks * chunk;
+
+	from = from < first ? first : from;
+	to = to < end ? to : end;
+	if (from >= to)
+		return true;
+	for (size_t i = (from - first) / chunk; i <= (to - 1 - first) / chunk;
+	     i++)
+		if ((slab->bits[i / 64] >> (i % 64) & 1) == 0)
+			return false;
+	return true;
+}
+
+/* Parts that have memory for nothing. */
+static uint64_t
+idle_parts(const struct slab_store *store, const struct slab *slab)
+{
+	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
+	uint64_t parts = 0;
+
+	for (size_t at = 0, i = 0; at < bytes; at += part, i++) {
+		size_t end = at + part < bytes ? at + part : bytes;
+
+		if ((slab->purged >> i & 1) == 0 &&
+		    slab_range_is_free(store, slab, at, end))
+			parts |= (uint64_t)1 << i;
+	}
+	return parts;
+}
+
+/*
+ * Has the kernel take parts of a slab; those that it took.  Their chunks are
+ * free and stay so.
+ */
+static uint64_t
+parts_purge(const struct slab_store *store, const struct slab *slab,
+    uint64_t parts, size_t *purged)
+{
+	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
+	uint64_t done = 0;
+
+	while (parts != 0) {
+		unsigned from = lowbit(parts);
+		uint64_t past = ~parts & ~(bit_range(0, from));
+		unsigned to = past == 0 ? 64 : lowbit(past);
+		size_t end = to * part < bytes ? to * part : bytes;
+
+		if (!os_purge(
+			(void *)(slab->span + from * part), end - from * part))
+			break;
+		done |= bit_range(from, to - 1);
+		parts &= ~done;
+		*purged += end - from * part;
+	}
+	return done;
+}
+
+static struct slab *
+unswept_locked(struct slab_store *store)
+{
+	for (unsigned bin = SLAB_BINS - 1; bin >= SLAB_BIN_SPARSE; bin--)
+		if (!list_empty(&store->partial[bin])) {
+			struct slab *slab =
+			    list_first(&store->partial[bin], struct slab, link);
+
+			if (!slab->swept)
+				return slab;
+		}
+	return NULL;
+}
+
+/* So that nobody takes from it. */
+static void
+put_aside_locked(struct slab_store *store, struct slab *slab)
+{
+	list_remove(&slab->link);
+	slab->bin = SLAB_BIN_ASIDE;
+	store->aside = slab;
+}
+
+/* The slab that is aside goes back to the lists. */
+static void
+put_back_locked(struct slab_store *store)
+{
+	struct slab *slab = store->aside;
+
+	store->aside = NULL;
+	list_init(&slab->link);
+	slab->bin = SLAB_BIN_FULL;
+	slab_rebin_locked(store, slab);
+}
+
+/* One slab.  False: there is none, or the kernel refuses. */
+static bool
+sweep_one(struct slab_store *store, size_t *purged)
+{
+	struct slab *slab, *surplus;
+	uint64_t parts, done;
+
+	lock_take(&store->lock);
+	slab = unswept_locked(store);
+	if (slab != NULL) {
+		slab->swept = 1;
+		put_aside_locked(store, slab);
+		parts = idle_parts(store, slab);
+	}
+	lock_release(&store->lock);
+	if (slab == NULL)
+		return false;
+	done = parts_purge(store, slab, parts, purged);
+	lock_take(&store->lock);
+	slab_purged_set(store, slab, slab->purged | done);
+	put_back_locked(store);
+	surplus = slab_surplus_locked(store, SLAB_EMPTY_KEPT);
+	lock_release(&store->lock);
+	slab_destroy_all(store, surplus);
+	return done == parts;
+}
+
+/* In a child of fork(), of a sweep that was in the parent. */
+static void
+mend(struct slab_store *store)
+{
+	lock_take(&store->lock);
+	if (store->aside != NULL)
+		put_back_locked(store);
+	lock_release(&store->lock);
+}
+
+size_t
+slab_sweep(struct slab_store *store, size_t limit)
+{
+	/* Others may free all the time, so that there is always one. */
+	uint32_t left = __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED);
+	size_t purged = 0;
+
+	/* What is in free chunks of a debugged cache is to stay. */
+	if (store->source != NULL || store->constructs ||
+	    store->record_bytes != 0)
+		return 0;
+	mend(store);
+	while (left-- > 0 && purged < limit && sweep_one(store, &purged))
+		;
+	if (purged != 0)
+		heap_unhuge();
+	return purged;
+}
+
+size_t
+slab_swept_bytes(void)
+{
+	return __atomic_load_n(&swept_bytes, __ATOMIC_RELAXED);
+}
