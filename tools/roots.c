@@ -595,6 +595,31 @@ give_threads(struct model *model, root_func *f, const struct ranges *skip)
 	}
 }
 
+/*
+ * Of a piece of the heap what is neither slab nor large block.  Samples with a
+ * guard lie side by side in one piece (umem/sample_slot.c), live ones among
+ * free ones.
+ */
+static void
+give_units(struct model *model, root_func *f, const struct ranges *skip,
+    uint64_t start, uint64_t end)
+{
+	uint64_t bytes = (uint64_t)1 << model->unit_shift;
+	uint64_t from = start;
+
+	for (uint64_t at = start; at < end; at += bytes) {
+		uint64_t unit = (at - model->base) >> model->unit_shift;
+
+		if (unit < model->nunits && model->unit[unit] == 0)
+			continue;
+		if (from < at)
+			give_piece(model, f, skip, from, at, ROOT_MEMORY);
+		from = at + bytes;
+	}
+	if (from < end)
+		give_piece(model, f, skip, from, end, ROOT_MEMORY);
+}
+
 /* What is taken from the heap and is neither slab nor large block. */
 static void
 give_arenas(struct model *model, root_func *f, const struct ranges *skip)
@@ -607,15 +632,10 @@ give_arenas(struct model *model, root_func *f, const struct ranges *skip)
 	if (heap == NULL)
 		return;
 	segments = model_segments(model, heap, &n);
-	for (size_t i = 0; i < n; i++) {
-		uint64_t unit =
-		    (segments[i].start - model->base) >> model->unit_shift;
-
-		if (segments[i].type == VMEM_ALLOC && unit < model->nunits &&
-		    model->unit[unit] == 0)
-			give_piece(model, f, skip, segments[i].start,
-			    segments[i].start + segments[i].size, ROOT_MEMORY);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (segments[i].type == VMEM_ALLOC)
+			give_units(model, f, skip, segments[i].start,
+			    segments[i].start + segments[i].size);
 	free(segments);
 }
 

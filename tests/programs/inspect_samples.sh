@@ -8,6 +8,7 @@ set -u
 . "$TOP/tests/programs/inspect/library.sh"
 build sampled
 build planted
+build guarded
 
 # expect STATUS REGEX WORD... - runs umem WORD...
 expect() {
@@ -111,6 +112,12 @@ for mean in 1 300; do
 	soon_planted "sample=$mean"
 	finish 0
 done
+
+# What only a sample with a guard points to is lost with it, also where places
+# beside it in the heap are free.
+UMEM_OPTIONS=sample=1 start "$TMP/guarded"
+soon_planted guarded
+finish 0
 
 # On and off, in a program that does nothing slow, in each mode.
 for mode in rseq locked; do
