@@ -182,26 +182,35 @@ shards_take(
 	return some;
 }
 
-size_t
-shards_nfull(struct magazine_layer *layer)
-{
-	size_t n = 0;
-
-	for (unsigned i = 0; i < layer->nshards; i++)
-		n += __atomic_load_n(
-		    &magazine_shard(layer, i)->full.n, __ATOMIC_RELAXED);
-	return n;
-}
-
-uint32_t
-shards_ncontended(struct magazine_layer *layer)
+/* Of a word of each, read without the locks. */
+static uint32_t
+sum(struct magazine_layer *layer, size_t word)
 {
 	uint32_t n = 0;
 
 	for (unsigned i = 0; i < layer->nshards; i++)
 		n += __atomic_load_n(
-		    &magazine_shard(layer, i)->ncontended, __ATOMIC_RELAXED);
+		    (uint32_t *)((char *)magazine_shard(layer, i) + word),
+		    __ATOMIC_RELAXED);
 	return n;
+}
+
+size_t
+shards_nfull(struct magazine_layer *layer)
+{
+	return sum(layer, offsetof(struct depot, full.n));
+}
+
+uint32_t
+shards_ncontended(struct magazine_layer *layer)
+{
+	return sum(layer, offsetof(struct depot, ncontended));
+}
+
+uint32_t
+shards_nmoved(struct magazine_layer *layer)
+{
+	return sum(layer, offsetof(struct depot, nmoved));
 }
 
 size_t
@@ -211,16 +220,5 @@ shards_nrounds(struct magazine_layer *layer)
 
 	for (unsigned i = 0; i < layer->nshards; i++)
 		n += depot_rounds(magazine_shard(layer, i));
-	return n;
-}
-
-uint32_t
-shards_nmoved(struct magazine_layer *layer)
-{
-	uint32_t n = 0;
-
-	for (unsigned i = 0; i < layer->nshards; i++)
-		n += __atomic_load_n(
-		    &magazine_shard(layer, i)->nmoved, __ATOMIC_RELAXED);
 	return n;
 }

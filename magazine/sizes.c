@@ -6,8 +6,8 @@
  *	starts small.  It grows one step when overflows follow underflows on
  *	one CPU some times between two updates (the cache went through more
  *	than its magazines hold, and a larger one would have helped) or when
- *	the depot's lock is contended, and shrinks a step when a whole update
- *	passed without an exchange.
+ *	the lock of the depot or of the slabs is contended, and shrinks a step
+ *	when a whole update passed without an exchange.
  *	Growth needs no clock, so a cold start is over in a few thousand
  *	operations.  Nothing stops for a new size: magazines carry their own
  *	capacity, and one of an old size ends when it comes by empty.

@@ -870,6 +870,7 @@ END_TEST
 /* Threads that take and give, while all else happens to the cache. */
 
 static umem_cache_t *stormy;
+static unsigned most_rounds;
 static uint32_t stop;
 
 static void *
@@ -935,11 +936,15 @@ resize(void)
 {
 	static unsigned n;
 
+	/* Also to sizes that only a queue at the slabs brings. */
 	if (++n / 8 % 2 == 0)
-		magazine_grow(&stormy->mag);
+		__atomic_add_fetch(
+		    &stormy->slabs.nwaited, 1000000, __ATOMIC_RELAXED);
 	else
 		magazine_shrink(&stormy->mag);
 	cache_update(stormy);
+	if (stormy->mag.rounds > most_rounds)
+		most_rounds = stormy->mag.rounds;
 }
 
 static void
@@ -960,6 +965,7 @@ look(void)
 START_TEST(magazines_change_size_while_they_are_used)
 {
 	storm_with(resize);
+	ck_assert_uint_eq(most_rounds, 1022);
 }
 END_TEST
 
