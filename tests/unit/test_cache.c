@@ -935,6 +935,7 @@ static void
 resize(void)
 {
 	static unsigned n;
+	unsigned rounds;
 
 	/* Also to sizes that only a queue at the slabs brings. */
 	if (++n / 8 % 2 == 0)
@@ -943,8 +944,9 @@ resize(void)
 	else
 		magazine_shrink(&stormy->mag);
 	cache_update(stormy);
-	if (stormy->mag.rounds > most_rounds)
-		most_rounds = stormy->mag.rounds;
+	rounds = __atomic_load_n(&stormy->mag.rounds, __ATOMIC_RELAXED);
+	if (rounds > most_rounds)
+		most_rounds = rounds;
 }
 
 static void
