@@ -1,7 +1,7 @@
 /*
  * depot.c - the store of magazines behind the CPUs
  *
- * One shard of it, where a cache has several (magazine.c).
+ * One shard of it, where a cache has several (shards.c).
  *
  * A CPU that has run out of rounds trades an empty magazine here for a full
  * one; a CPU that has no room trades a full one for an empty one.  So the

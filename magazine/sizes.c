@@ -17,8 +17,8 @@
  *	and wait, if there are many of them: 14 to 24 that fill fresh memory
  *	with objects of one class keep the lock busy (reckoned).  What takes
  *	the time is the lines that go from one CPU to the next, as many for a
- *	thousand rounds as for a few.  So where one visit in CROWD had to wait
- *	between two updates, magazines grow to 1022 rounds within the same
+ *	thousand rounds as for a few.  So where more than one visit in CROWD
+ *	had to wait between two updates, magazines grow to 1022 rounds within the same
  *	bytes, until an update finds little traffic.  Where fewer wait it does
  *	not pay: two CPUs, of whose visits one in 13 waits, are a twentieth
  *	slower with 1022, as the first cache holds fewer objects; if the lock
@@ -36,8 +36,7 @@
  *	them for one that only frees them exchanges magazines all the time.
  *	So a cache in which a CPU has exchanged FLOW magazines between two
  *	updates grows further, up to LOAN_TIMES as much, if there is credit:
- *	what all caches have beyond magazine_bytes_most is LOANS_MOST magazines
- *	of that size a CPU at most.  A cache that an update finds without a
+ *	what all caches have beyond the above is LOANS_MOST bytes a CPU at most.  A cache that an update finds without a
  *	flow, an eighth of that now, returns what it has borrowed.
  *
  * Size of the depot
@@ -213,7 +212,8 @@ magazine_grow(struct magazine_layer *layer)
 static bool
 is_crowd(struct magazine_visits visits)
 {
-	return visits.nwaited > visits.n / CROWD;
+	return visits.nwaited > magazine_max_contention &&
+	       visits.nwaited > visits.n / CROWD;
 }
 
 bool

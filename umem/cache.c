@@ -703,17 +703,14 @@ cache_reap(struct umem_cache *cache)
 
 /* True if there may be something to sweep, or soon will be. */
 static bool
-sweep_if_quiet(struct umem_cache *cache)
+sweep_if_quiet(struct umem_cache *cache, bool visited)
 {
 	size_t total = slab_total(&cache->slabs);
-	uint32_t nvisits =
-	    __atomic_load_n(&cache->slabs.nvisits, __ATOMIC_RELAXED);
 
 	/* Half empty slabs there are only if much is free. */
 	if (slab_used(&cache->slabs) >= total - total / 8)
 		return false;
-	if (nvisits != cache->nvisits_at_update) {
-		cache->nvisits_at_update = nvisits;
+	if (visited) {
 		cache->nquiet = 0;
 		return true;
 	}
@@ -743,15 +740,16 @@ visits(struct umem_cache *cache)
 bool
 cache_update(struct umem_cache *cache)
 {
+	struct magazine_visits since = visits(cache);
 	struct magazine *chain = NULL;
 	size_t nused;
 	bool busy;
 
 	if (cache->has_magazines) {
-		magazine_update(&cache->mag, visits(cache), &chain);
+		magazine_update(&cache->mag, since, &chain);
 		cache_flush(cache, chain);
 	}
-	busy = chain != NULL || sweep_if_quiet(cache);
+	busy = chain != NULL || sweep_if_quiet(cache, since.n != 0);
 	/* Empty slabs of a cache that needs no more of them go, too. */
 	nused = slab_used(&cache->slabs);
 	if (nused <= cache->nused_at_update)

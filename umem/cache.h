@@ -17,16 +17,15 @@ struct umem_cache {
 	unsigned flags;     /* [I] UMC_* */
 	unsigned debug;     /* [I] UMF_*; see debug.h */
 	size_t tag_offset;  /* [I] of the tag in a chunk */
-	struct quarantine quarantine;  /* what it holds back */
-	size_t bufsize;                /* [I] as asked for */
-	size_t align;                  /* [I] */
-	umem_constructor_t *construct; /* [I] */
-	umem_destructor_t *destruct;   /* [I] */
-	umem_reclaim_t *reclaim;       /* [I] */
-	void *priv;                    /* [I] for the three */
-	size_t nused_at_update;        /* chunks out of slabs, then */
-	uint32_t nvisits_at_update;    /* of the slabs: sweep_if_quiet() */
-	struct magazine_visits visits_at_update; /* the same, and waits */
+	struct quarantine quarantine;            /* what it holds back */
+	size_t bufsize;                          /* [I] as asked for */
+	size_t align;                            /* [I] */
+	umem_constructor_t *construct;           /* [I] */
+	umem_destructor_t *destruct;             /* [I] */
+	umem_reclaim_t *reclaim;                 /* [I] */
+	void *priv;                              /* [I] for the three */
+	size_t nused_at_update;                  /* chunks out of slabs, then */
+	struct magazine_visits visits_at_update; /* of the slabs */
 	uint32_t nquiet;   /* updates since the last visit */
 	unsigned nnear;    /* for cache_make_room() */
 	uint64_t nfailed;  /* [a] allocations that found no memory */

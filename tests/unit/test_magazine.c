@@ -208,7 +208,7 @@ take_back_all(void)
 	ck_assert_uint_eq(magazine_rounds(&layer), 0);
 }
 
-/* As magazine.c says at its top. */
+/* As sizes.c says at its top. */
 static bool
 is_within_budget(unsigned rounds, size_t object_bytes)
 {
@@ -706,6 +706,10 @@ START_TEST(where_cpus_queue_magazines_are_larger)
 	crowd(20, 1000 / 4);
 	ck_assert_uint_eq(layer.rounds, 254);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_max);
+	/* One wait is none, however few visits there were of the depot. */
+	layer.depot.ncontended++;
+	crowd(1, 1000 / 4);
+	ck_assert_uint_eq(layer.rounds, 254);
 	crowd(20, 1000 / 4 + 1);
 	ck_assert_uint_eq(layer.rounds, 1022);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_crowded);
