@@ -3,10 +3,13 @@
  *
  * A large block is a span of its own: whole units, its size in the owner
  * table of the address map.  It grows in place when what lies behind it is
- * free; otherwise its pages are moved to a larger span (mremap), not copied.
- * The span left behind then reads as zeros and has no memory.  Where the new
- * span has memory already, copying is better: it needs no new pages, and
- * leaves the old ones to the next who needs some.
+ * free.  Else it goes to a larger span, and if it is large its pages are moved
+ * there (mremap), not copied, but only whole huge pages of address space, to
+ * where there is no memory yet: then the kernel moves a table of pages, or a
+ * huge page, at once, and both spans can have huge pages afterwards.  What was
+ * half moved would come as small pages on either side, which takes longer than
+ * the copy.  A span left behind reads as zeros and has no memory; what is
+ * copied leaves its memory to the next who needs some.
  *
  * A block of a class that realloc() makes larger than LARGE_GROWN becomes a
  * large one, since a chunk cannot grow in place.
@@ -16,6 +19,7 @@
 
 #include "umem/addr_map.h"
 #include "umem/large.h"
+#include "vmem/huge.h"
 #include "vmem/os.h"
 
 /*
@@ -77,59 +81,79 @@ resized(void *p, size_t oldbytes, size_t bytes)
 	return p;
 }
 
-/* Pages are moved or copied by pieces of this size, 256 pages at a look. */
-#define PIECE (64 * KIB)
-#define LOOK  256
+/* Pages at one look. */
+#define LOOK 256
 
-/* How long the run of pieces is that are all as the first; bytes or less. */
-static size_t
-run_length(void *to, size_t bytes, bool *resident)
+/* Has no page of this huge page memory? */
+static bool
+is_empty(char *at)
 {
-	size_t page = os_page_size();
-	size_t step = PIECE < page ? page : PIECE;
 	unsigned char pages[LOOK];
+	size_t page = os_page_size();
+	size_t step = LOOK * page < HUGE_PAGE ? LOOK * page : HUGE_PAGE;
+
+	for (size_t n = 0; n < HUGE_PAGE; n += step) {
+		if (!os_resident(at + n, step, pages))
+			return false;
+		for (size_t i = 0; i < step / page; i++)
+			if ((pages[i] & 1) != 0)
+				return false;
+	}
+	return true;
+}
+
+/* How much from here on can be moved to: whole huge pages without memory. */
+static size_t
+empty_length(char *at, size_t bytes)
+{
 	size_t n = 0;
 
-	if (bytes > LOOK * page)
-		bytes = LOOK * page;
-	if (!os_resident(to, bytes, pages)) {
-		*resident = true;
-		return bytes;
-	}
-	*resident = pages[0] & 1;
-	while (n < bytes && (pages[n / page] & 1) == *resident)
-		n += step;
-	return n < bytes ? n : bytes;
+	while (bytes - n >= HUGE_PAGE && is_empty(at + n))
+		n += HUGE_PAGE;
+	return n;
 }
 
 static bool
 pages_move(void *to, void *from, size_t bytes)
 {
-	return bytes >= LARGE_MOVE_LEAST &&
-	       __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
+	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
 	       os_move(to, from, bytes) &&
 	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
+}
+
+static size_t
+lesser(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Both start with a huge page. */
+static void
+huge_pages_copy(char *dst, char *src, size_t bytes)
+{
+	while (bytes > 0) {
+		size_t n = empty_length(dst, bytes);
+
+		if (n == 0 || !pages_move(dst, src, n)) {
+			n = lesser(bytes, HUGE_PAGE);
+			memcpy(dst, src, n);
+		}
+		dst += n;
+		src += n;
+		bytes -= n;
+	}
 }
 
 void
 large_copy_or_move(void *to, void *from, size_t bytes)
 {
-	size_t page = os_page_size();
-	char *dst = to, *src = from;
+	size_t offset = (uintptr_t)to & (HUGE_PAGE - 1);
+	size_t head = -(uintptr_t)to & (HUGE_PAGE - 1);
 
-	if ((((uintptr_t)to | (uintptr_t)from) & (page - 1)) == 0)
-		while (bytes >= page) {
-			bool resident;
-			size_t n =
-			    run_length(dst, align_down(bytes, page), &resident);
-
-			if (resident || !pages_move(dst, src, n))
-				memcpy(dst, src, n);
-			dst += n;
-			src += n;
-			bytes -= n;
-		}
-	memcpy(dst, src, bytes);
+	if (((uintptr_t)from & (HUGE_PAGE - 1)) != offset || head > bytes)
+		head = bytes;
+	memcpy(to, from, head);
+	huge_pages_copy((char *)to + head, (char *)from + head, bytes - head);
 }
 
 void *
@@ -141,7 +165,11 @@ large_from(void *p, size_t oldbytes, size_t size)
 
 	if (bytes < size)
 		return NULL;
-	q = block_make(heap_alloc_roomy(bytes, bytes, &zeroed), bytes);
+	if (oldbytes < LARGE_MOVE_LEAST)
+		q = heap_alloc(bytes, HEAP_UNIT, &zeroed);
+	else
+		q = heap_alloc_alike(bytes, p, &zeroed);
+	q = block_make(q, bytes);
 	if (q != NULL)
 		large_copy(q, p, oldbytes);
 	return q;

@@ -21,16 +21,16 @@ void *large_resize(void *p, size_t bytes, size_t size);
 /* What realloc() makes larger than this becomes a large block. */
 #define LARGE_GROWN (1 * MIB)
 
-/*
- * The contents of another block in a new large one, with room to double in
- * place if there is some: a block that grew will grow again.  NULL: no memory.
- */
+/* The contents of another block in a new large one.  NULL: no memory. */
 void *large_from(void *p, size_t oldbytes, size_t size);
 
-/* Below, the system calls for a move of pages take as long as a copy. */
-#define LARGE_MOVE_LEAST (1 * MIB)
+/* A smaller block has hardly a whole huge page. */
+#define LARGE_MOVE_LEAST (4 * MIB)
 
-/* Copy to a new place, by moving pages where that is cheaper. */
+/*
+ * Copy to a new place, by moving pages where that is cheaper; the old one may
+ * read as zeros then.
+ */
 void large_copy_or_move(void *to, void *from, size_t bytes);
 
 static inline void

@@ -473,32 +473,39 @@ states_mark(void *at, size_t bytes)
 		__atomic_store_n(&states[first + i], tick, __ATOMIC_RELEASE);
 }
 
+/* A place that starts phase bytes beyond a multiple of align. */
+struct place {
+	size_t align;
+	size_t phase;
+};
+
 static void *
-arena_take(size_t bytes, size_t align)
+arena_take(size_t bytes, struct place place)
 {
 	int flags = VM_NOSLEEP | policy;
 
-	if (align <= HEAP_UNIT)
+	if (place.align <= HEAP_UNIT)
 		return vmem_alloc(heap_arena, bytes, flags);
-	return vmem_xalloc(heap_arena, bytes, align, 0, 0, NULL, NULL, flags);
+	return vmem_xalloc(
+	    heap_arena, bytes, place.align, place.phase, 0, NULL, NULL, flags);
 }
 
 static void
-arena_give(void *at, size_t bytes, size_t align)
+arena_give(void *at, size_t bytes, struct place place)
 {
-	if (align <= HEAP_UNIT)
+	if (place.align <= HEAP_UNIT)
 		vmem_free(heap_arena, at, bytes);
 	else
 		vmem_xfree(heap_arena, at, bytes);
 }
 
-void *
-heap_alloc(size_t bytes, size_t align, bool *zeroed)
+static void *
+alloc_at(size_t bytes, struct place place, bool *zeroed)
 {
 	uint32_t nfailed = 0;
 
 	while (nfailed < HOLE_TRIES) {
-		void *at = arena_take(bytes, align);
+		void *at = arena_take(bytes, place);
 
 		if (at == NULL)
 			return NULL;
@@ -507,7 +514,7 @@ heap_alloc(size_t bytes, size_t align, bool *zeroed)
 			*zeroed = states_clear(at, bytes);
 			return at;
 		}
-		arena_give(at, bytes, align);
+		arena_give(at, bytes, place);
 		if (got == NO_MEMORY)
 			return NULL;
 		if (!hole_take())
@@ -517,24 +524,18 @@ heap_alloc(size_t bytes, size_t align, bool *zeroed)
 }
 
 void *
-heap_alloc_roomy(size_t bytes, size_t room, bool *zeroed)
+heap_alloc(size_t bytes, size_t align, bool *zeroed)
 {
-	void *at = NULL;
+	return alloc_at(bytes, (struct place){align, 0}, zeroed);
+}
 
-	if (room <= SIZE_MAX - bytes)
-		at = arena_take(bytes + room, HEAP_UNIT);
-	if (at == NULL)
-		return heap_alloc(bytes, HEAP_UNIT, zeroed);
-	if (!vmem_shrink(heap_arena, at, bytes + room, bytes)) {
-		arena_give(at, bytes + room, HEAP_UNIT);
-		return heap_alloc(bytes, HEAP_UNIT, zeroed);
-	}
-	if (cover((uintptr_t)at + bytes, bytes) != COVERED) {
-		arena_give(at, bytes, HEAP_UNIT);
-		return heap_alloc(bytes, HEAP_UNIT, zeroed);
-	}
-	*zeroed = states_clear(at, bytes);
-	return at;
+void *
+heap_alloc_alike(size_t bytes, const void *like, bool *zeroed)
+{
+	struct place place = {HUGE_PAGE, (uintptr_t)like & (HUGE_PAGE - 1)};
+	void *at = alloc_at(bytes, place, zeroed);
+
+	return at != NULL ? at : heap_alloc(bytes, HEAP_UNIT, zeroed);
 }
 
 void

@@ -28,10 +28,10 @@ bool heap_start(void);
 void *heap_alloc(size_t bytes, size_t align, bool *zeroed);
 
 /*
- * The same, where at that moment room bytes behind it are free, too, if there
- * is such a place: for a block that is likely to grow.
+ * The same, as far into a huge page as like is, if there is such a place:
+ * whole huge pages of either can be moved to the other.
  */
-void *heap_alloc_roomy(size_t bytes, size_t room, bool *zeroed);
+void *heap_alloc_alike(size_t bytes, const void *like, bool *zeroed);
 
 /* Never fails; the pages stay until heap_purge() finds them old. */
 void heap_free(void *at, size_t bytes);

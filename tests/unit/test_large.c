@@ -5,6 +5,7 @@
 
 #include "umem/addr_map.h"
 #include "umem/large.h"
+#include "vmem/huge.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -245,31 +246,85 @@ END_TEST
 /* Pages that are there, pages that are not, and ends that are no page. */
 START_TEST(a_copy_is_a_copy_however_it_is_made)
 {
-	static const size_t offset[] = {0, 4096, 16, 4000};
-	size_t size = 3 * MIB;
-	char *from = block(4 * MIB), *to;
+	static const size_t offset[] = {0, UNIT, 4096, 16, 4000};
+	size_t size = 9 * MIB, room = 12 * MIB;
+	char *from = block(room), *to;
 
 	srand((unsigned)_i);
 	for (unsigned i = 0; i < array_size(offset); i++) {
 		size_t n = size - (size_t)rand() % 10000;
+		bool zeroed;
 
-		to = block(4 * MIB);
+		to = heap_alloc_alike(room, from, &zeroed);
+		ck_assert_uint_eq(
+		    (uintptr_t)to % HUGE_PAGE, (uintptr_t)from % HUGE_PAGE);
 		heap_purge(0, SIZE_MAX);
-		for (size_t j = 0; j < 4 * MIB; j++)
+		for (size_t j = 0; j < room; j++)
 			from[j] = (char)(j * 31 + j / 4099);
 		/* Some pieces of the target have memory. */
-		for (size_t j = 0; j < 4 * MIB; j += 64 * KIB)
-			if (rand() % 3 == 0)
+		for (size_t j = 0; j < room; j += 64 * KIB)
+			if (rand() % 60 == 0)
 				memset(to + j, 1, 64 * KIB);
 		if (_i % 2 != 0)
-			os_fail_nth(1 + (unsigned)rand() % 4, 3);
-		large_copy(to + offset[i], from, n);
+			os_fail_nth(1 + (unsigned)rand() % 8, 3);
+		large_copy(
+		    to + offset[i], from + (_i % 4 < 2 ? offset[i] : 0), n);
 		os_fail_nth(0, 0);
-		for (size_t j = 0; j < n; j++)
-			if (to[offset[i] + j] != (char)(j * 31 + j / 4099))
+		for (size_t j = 0; j < n; j++) {
+			size_t k = j + (_i % 4 < 2 ? offset[i] : 0);
+
+			if (to[offset[i] + j] != (char)(k * 31 + k / 4099))
 				ck_abort_msg("%zu of %zu", j, n);
-		large_free(to, 4 * MIB);
+		}
+		heap_free(to, room);
 	}
+}
+END_TEST
+
+static size_t
+pages_resident(char *at, size_t bytes)
+{
+	unsigned char pages[HUGE_PAGE / 4096];
+	size_t n = 0;
+
+	ck_assert_uint_le(bytes / os_page_size(), sizeof(pages));
+	ck_assert(os_resident(at, bytes, pages));
+	for (size_t i = 0; i < bytes / os_page_size(); i++)
+		n += pages[i] & 1;
+	return n;
+}
+
+/* Whole huge pages go to where there is no memory; no parts of one. */
+START_TEST(what_is_moved_is_whole_huge_pages)
+{
+	size_t page = os_page_size(), whole = HUGE_PAGE / page;
+	char *p = block(16 * MIB), *q, *there;
+	size_t head = -(uintptr_t)p % HUGE_PAGE;
+	char *fence = NULL;
+	bool zeroed;
+
+	do
+		fence = block(UNIT);
+	while (fence < p + 16 * MIB);
+	stamp(p, 16 * MIB, 6);
+	heap_purge(0, SIZE_MAX);
+	q = heap_alloc_alike(32 * MIB, p, &zeroed);
+	ck_assert_ptr_nonnull(q);
+	ck_assert_uint_eq((uintptr_t)q % HUGE_PAGE, (uintptr_t)p % HUGE_PAGE);
+	ck_assert(zeroed);
+	/* A page of the third has memory. */
+	there = q + head + 2 * HUGE_PAGE;
+	there[5 * page] = 1;
+	large_copy(q, p, 16 * MIB);
+	ck_assert(is_stamped(q, 16 * MIB, 6));
+	for (size_t i = 0; i < 6; i++)
+		ck_assert_uint_eq(
+		    pages_resident(p + head + i * HUGE_PAGE, HUGE_PAGE),
+		    i == 2 ? whole : 0);
+	if (head != 0)
+		ck_assert_uint_eq(pages_resident(p, head), head / page);
+	heap_free(q, 32 * MIB);
+	large_free(p, 16 * MIB);
 }
 END_TEST
 
@@ -288,7 +343,8 @@ large_suite(void)
 	tcase_add_test(tc, a_growing_block_keeps_its_contents);
 	tcase_add_loop_test(tc, a_refused_resize_leaves_the_block_whole, 0, 2);
 	tcase_add_test(tc, sizes_without_end_are_refused);
-	tcase_add_loop_test(tc, a_copy_is_a_copy_however_it_is_made, 0, 4);
+	tcase_add_loop_test(tc, a_copy_is_a_copy_however_it_is_made, 0, 8);
+	tcase_add_test(tc, what_is_moved_is_whole_huge_pages);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
