@@ -171,15 +171,31 @@ plain(size_t size)
 	    "plain", size, 0, NULL, NULL, NULL, NULL, NULL, 0);
 }
 
+/* As if what it gave to the slabs had been wanted again some times. */
+static void
+make_room_in_depot(umem_cache_t *cache)
+{
+	for (int i = 0; i < 5; i++) {
+		cache->mag.overflowed = 1;
+		magazine_refill_want(&cache->mag);
+	}
+	ck_assert_uint_ge(cache->mag.depot_bytes, PHASE);
+}
+
 START_TEST(what_depots_keep_makes_up_for_growth)
 {
 	umem_cache_t *last = plain(48);
 	size_t before;
+	bool zeroed;
 
+	/* A fourth of the heap is theirs. */
+	ck_assert_ptr_nonnull(
+	    heap_alloc(8 * NPHASES * PHASE, HEAP_UNIT, &zeroed));
 	for (size_t i = 1; i <= NPHASES; i++) {
 		umem_cache_t *cache = plain(i * 64);
 		void **all = take_bytes(cache, i * 64, PHASE);
 
+		make_room_in_depot(cache);
 		for (size_t j = 0; j < PHASE / (i * 64); j++)
 			umem_cache_free(cache, all[j]);
 	}
