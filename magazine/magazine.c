@@ -521,6 +521,21 @@ magazine_idle(struct magazine_layer *layer, struct magazine **chain)
 		shards_take(layer, depot_take_surplus, chain);
 }
 
+size_t
+magazine_in_depot(struct magazine_layer *layer)
+{
+	return shards_nfull(layer) *
+	       __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) *
+	       layer->object_bytes;
+}
+
+void
+magazine_empty_depot(struct magazine_layer *layer, struct magazine **chain)
+{
+	*chain = NULL;
+	shards_take(layer, depot_take_all, chain);
+}
+
 void
 magazine_update(struct magazine_layer *layer, struct magazine_visits behind,
     struct magazine **chain)

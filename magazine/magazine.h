@@ -24,12 +24,11 @@ struct magazine_layer {
 	uint16_t rounds_max;           /* [I] without a crowd or a loan */
 	uint16_t rounds_crowded;       /* [I] where CPUs queue */
 	uint16_t rounds_most;          /* [I] with a loan */
-	uint8_t flowed;       /* [a] 1: many exchanges since the last update */
-	uint8_t overflowed;   /* [a] 1: some went to the slabs since a refill */
-	uint16_t nshards;     /* [I] of the depot; 0: no layer */
-	uint16_t shard_cpus;  /* [I] that share a shard */
-	uint32_t depot_least; /* [I] of depot_bytes */
-	struct depot depot;   /* the first */
+	uint8_t flowed;      /* [a] 1: many exchanges since the last update */
+	uint8_t overflowed;  /* [a] 1: some went to the slabs since a refill */
+	uint16_t nshards;    /* [I] of the depot; 0: no layer */
+	uint16_t shard_cpus; /* [I] that share a shard */
+	struct depot depot;  /* the first */
 };
 
 /* What a visit reads besides is one line. */
@@ -133,6 +132,11 @@ void magazine_update(struct magazine_layer *layer,
 /* Takes what the depot was not asked for since this or an update was last. */
 void magazine_idle(struct magazine_layer *layer, struct magazine **chain);
 
+/* Bytes that the depot has, about; takes all magazines of it. */
+size_t magazine_in_depot(struct magazine_layer *layer);
+void magazine_empty_depot(
+    struct magazine_layer *layer, struct magazine **chain);
+
 /*
  * Takes the magazines of this CPU if they have as many rounds as *nseen says,
  * which is set to what they have now.
@@ -146,9 +150,6 @@ void magazine_shrink(struct magazine_layer *layer);
 
 /* Bytes that layers hold beyond magazine_bytes_most, for a CPU. */
 size_t magazine_lent(void);
-
-/* And beyond what a depot has at first, all depots together. */
-size_t magazine_rooms(void);
 
 /* Rounds in the whole layer; exact when nothing runs. */
 size_t magazine_rounds(struct magazine_layer *layer);

@@ -40,15 +40,10 @@
  *	flow, an eighth of that now, returns what it has borrowed.
  *
  * Size of the depot
- *	What it has no room for goes back to the slabs, where a span that
- *	becomes free may serve another cache.  So each shard has room for two
- *	magazines, or DEPOT_LEAST, at first: a program that goes from one size
- *	to the next would else leave as much in each depot as it ever had of
- *	that size.  If the slabs are asked for rounds soon after, keeping them
- *	would have been better, and the room is doubled, to
- *	magazine_depot_most at most, and as long as all that depots have beyond
- *	the above is not more than a fourth of the heap; it is halved by an
- *	update that finds no such traffic.
+ *	What it has no room for goes back to the slabs.  If the slabs are asked
+ *	for rounds soon after, keeping them would have been better, and the
+ *	room is doubled, from DEPOT_LEAST to magazine_depot_most bytes; it is
+ *	halved by an update that finds no such traffic.
  *
  *	What nobody has asked it for goes back to the slabs with each update,
  *	and earlier if the heap grows: then another cache may have a use for
@@ -61,7 +56,6 @@
  */
 #include "magazine/sizes.h"
 #include "magazine/shards.h"
-#include "vmem/heap.h"
 
 /*
  * What a magazine may tie down: 254 rounds of 256 bytes, 62 of 1024.  If those
@@ -70,15 +64,11 @@
  * class up to 64 KiB in full use that is 10 MiB a CPU at worst.
  */
 size_t magazine_bytes_most = 64 * KIB;
-#define ROUNDS_LEAST    30
-#define LEAST_TIMES     2
-/* And a shard of the depot of one cache at first; all if rounds go to and fro. */
-#define DEPOT_LEAST     (64 * KIB)
-#define DEPOT_MAGAZINES 2
+#define ROUNDS_LEAST 30
+#define LEAST_TIMES  2
+/* And the depot of one cache: at first, and if rounds go to and fro. */
+#define DEPOT_LEAST  (1 * MIB)
 size_t magazine_depot_most = 16 * MIB;
-/* All depots may have more than that: such a part of the heap, or so much. */
-#define ROOMS_PART  4
-#define ROOMS_LEAST (1 * MIB)
 
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254, 510, 1022};
 #define ROUNDS_CALM 254
@@ -92,8 +82,7 @@ static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254, 510, 1022};
 /* Exchanges of magazines by one CPU between two updates. */
 #define FLOW       1024
 
-static size_t lent;  /* [a] bytes, for a CPU */
-static size_t rooms; /* [a] bytes in depots beyond the least */
+static size_t lent; /* [a] bytes, for a CPU */
 
 /* Overflows after underflows, between updates, that make the next size. */
 #define PRESSURE_MAX 8
@@ -110,39 +99,31 @@ capacity_at_most(size_t nrounds)
 	return capacities[i];
 }
 
-static size_t
-lesser(size_t a, size_t b)
+static uint32_t
+depot_least(void)
 {
-	return a < b ? a : b;
-}
-
-/* Bytes of objects that a full magazine ties down. */
-static size_t
-bytes_of_full(const struct magazine_layer *layer)
-{
-	return (size_t)__atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) *
-	       layer->object_bytes;
-}
-
-/* So many magazines a depot has room for however large they are. */
-static size_t
-depot_few(const struct magazine_layer *layer)
-{
-	return lesser((size_t)DEPOT_MAGAZINES * layer->nshards,
-	    magazine_depot_most / bytes_of_full(layer));
+	return (uint32_t)(magazine_depot_most < DEPOT_LEAST
+			      ? magazine_depot_most
+			      : DEPOT_LEAST);
 }
 
 /* The depot's bound in magazines, after either of the two changed. */
 static void
 depot_resize(struct magazine_layer *layer)
 {
-	size_t each = bytes_of_full(layer);
+	size_t each =
+	    (size_t)__atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) *
+	    layer->object_bytes;
 	size_t most = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED);
-	/* One more than that, unless it were a giant. */
-	size_t n = most / (each + 1) + (each < most / 4);
-	size_t few = depot_few(layer);
 
-	shards_bound(layer, n > few ? n : few);
+	/* One more than that, unless it were a giant. */
+	shards_bound(layer, most / (each + 1) + (each < most / 4));
+}
+
+static size_t
+lesser(size_t a, size_t b)
+{
+	return a < b ? a : b;
 }
 
 /* Of objects of this size, without a loan. */
@@ -169,9 +150,7 @@ sizes_init(
 	}
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
-	layer->depot_least =
-	    (uint32_t)lesser(magazine_depot_most, layer->nshards * DEPOT_LEAST);
-	layer->depot_bytes = layer->depot_least;
+	layer->depot_bytes = depot_least();
 	layer->rounds_crowded = capacity_at_most(most);
 	layer->rounds_max = capacity_at_most(lesser(most, ROUNDS_CALM));
 	layer->rounds_most = capacity_at_most(lesser(borrowing, ROUNDS_CALM));
@@ -212,8 +191,6 @@ void
 sizes_end(struct magazine_layer *layer)
 {
 	__atomic_sub_fetch(&lent, loan(layer, layer->rounds), __ATOMIC_RELAXED);
-	__atomic_sub_fetch(
-	    &rooms, layer->depot_bytes - layer->depot_least, __ATOMIC_RELAXED);
 }
 
 static void
@@ -304,58 +281,31 @@ sizes_return_loan(struct magazine_layer *layer)
 		resize(layer, now, layer->rounds_max);
 }
 
-static size_t
-rooms_most(void)
-{
-	size_t most = heap_committed() / ROOMS_PART;
-
-	return most > ROOMS_LEAST ? most : ROOMS_LEAST;
-}
-
-/* From one size to another, unless somebody else did, or there is no credit. */
 static void
-depot_set_room(struct magazine_layer *layer, uint32_t now, size_t bytes)
+depot_set_room(struct magazine_layer *layer, size_t bytes)
 {
-	size_t more = bytes - now;
-
-	if (bytes < layer->depot_least || bytes > magazine_depot_most)
+	if (bytes < depot_least() || bytes > magazine_depot_most)
 		return;
-	if ((__atomic_add_fetch(&rooms, more, __ATOMIC_RELAXED) <=
-		    rooms_most() ||
-		bytes < now) &&
-	    __atomic_compare_exchange_n(&layer->depot_bytes, &now,
-		(uint32_t)bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		depot_resize(layer);
-	else
-		__atomic_sub_fetch(&rooms, more, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &layer->depot_bytes, (uint32_t)bytes, __ATOMIC_RELAXED);
+	depot_resize(layer);
 }
 
 void
 sizes_refilled(struct magazine_layer *layer)
 {
-	uint32_t now;
-	size_t few;
-
 	if (likely(__atomic_load_n(&layer->overflowed, __ATOMIC_RELAXED) == 0))
 		return;
 	__atomic_store_n(&layer->overflowed, 0, __ATOMIC_RELAXED);
-	now = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED);
-	few = depot_few(layer) * bytes_of_full(layer);
-	depot_set_room(layer, now, 2 * (now > few ? now : few));
+	depot_set_room(layer,
+	    2 * (size_t)__atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED));
 }
 
 void
 sizes_shrink_depot(struct magazine_layer *layer)
 {
-	uint32_t now = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED);
-
-	depot_set_room(layer, now, now / 2);
-}
-
-size_t
-magazine_rooms(void)
-{
-	return __atomic_load_n(&rooms, __ATOMIC_RELAXED);
+	depot_set_room(
+	    layer, __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED) / 2);
 }
 
 size_t

@@ -777,6 +777,26 @@ cache_make_room(struct umem_cache *cache)
 }
 
 size_t
+cache_in_depot(struct umem_cache *cache)
+{
+	return cache->has_magazines ? magazine_in_depot(&cache->mag) : 0;
+}
+
+size_t
+cache_empty_depot(struct umem_cache *cache)
+{
+	size_t bytes = cache_in_depot(cache);
+	struct magazine *chain;
+
+	if (bytes == 0)
+		return 0;
+	magazine_empty_depot(&cache->mag, &chain);
+	cache_flush(cache, chain);
+	slab_reap(&cache->slabs, 0);
+	return bytes;
+}
+
+size_t
 cache_live(struct umem_cache *cache)
 {
 	size_t used = slab_used(&cache->slabs);

@@ -90,6 +90,10 @@ bool cache_update(struct umem_cache *cache);
  */
 bool cache_make_room(struct umem_cache *cache);
 
+/* Bytes of objects in the depot, about; to give them back, and how many. */
+size_t cache_in_depot(struct umem_cache *cache);
+size_t cache_empty_depot(struct umem_cache *cache);
+
 /* Gives a chain of magazines back: rounds to the slabs, magazines away. */
 void cache_flush(struct umem_cache *cache, struct magazine *chain);
 

@@ -5,9 +5,8 @@
  *	update	for each cache, what a while has shown to be surplus goes back
  *		to the slabs, and magazines change size; hash tables of arenas
  *		grow; pages that have been free for a second go to the kernel
- *	growth	for each MiB of fresh memory: what depots were not asked for
- *		lately goes back to the slabs, and its memory to whoever wants
- *		some; pages that are free in slabs go to the kernel
+ *	room	when the heap grows, or is asked for much: what caches keep goes
+ *		back to the slabs, and its memory to whoever wants some (room.c)
  *	reclaim	reclaim callbacks, then everything that is cached anywhere
  *		back to the arenas; when an allocation has found no memory
  *	trim	reclaim, and every free page to the kernel
@@ -56,6 +55,7 @@
 
 #include "umem/init.h"
 #include "umem/quiet.h"
+#include "umem/room.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
@@ -84,21 +84,6 @@
 #define TICK_URGENT     250
 #define TICK_GIVING     20
 #define TICK_DIRTY      (1 * MIB)
-/*
- * Each time the heap has taken so much fresh memory, caches give back what
- * they keep and do not use: a page that is there already is cheaper than a
- * new one, and a program that grows may be at its peak.  Free whole pages of
- * slabs go to the kernel if they are worth it: twice as much as was taken
- * where a sixteenth of the heap lies free in slabs, since some will be wanted
- * again, and to make up for a long growth where it is a fourth.
- */
-#define GROWTH_STEP     (1 * MIB)
-#define GROWTH_SWEEPS   2
-#define HOLES_LEAST     (2 * MIB)
-#define HOLES_PART      16
-#define MANY_SWEEPS     12
-#define MANY_HOLES      (8 * MIB)
-#define MANY_PART       4
 /* Updates that found nothing to do before the thread sleeps. */
 #define IDLE_UPDATES    3
 #define THREAD_STACK    (1 * MIB)
@@ -141,8 +126,8 @@ self(void)
 	return (uintptr_t)__builtin_thread_pointer();
 }
 
-static bool
-work_begin(void)
+bool
+worker_begin(void)
 {
 	uintptr_t nobody = 0;
 
@@ -151,17 +136,16 @@ work_begin(void)
 	    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-static void
-work_end(void)
+void
+worker_end(void)
 {
 	__atomic_store_n(&worker, 0, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&worker_gone, 1, __ATOMIC_RELEASE);
 	os_futex_wake(&worker_gone, INT32_MAX);
 }
 
-/* The worker's walk; f is called without a lock.  True if any f was. */
-static bool
-each_cache(bool (*f)(struct umem_cache *))
+bool
+worker_each_cache(bool (*f)(struct umem_cache *))
 {
 	bool any = false;
 
@@ -226,8 +210,8 @@ reap(struct umem_cache *cache)
 static void
 reap_all(void)
 {
-	each_cache(ask_for_objects);
-	each_cache(reap);
+	worker_each_cache(ask_for_objects);
+	worker_each_cache(reap);
 }
 
 /* True if there was something to give back, or will be. */
@@ -239,7 +223,7 @@ update_all(void)
 	if (__atomic_exchange_n(&reap_wanted, 0, __ATOMIC_RELAXED) != 0)
 		reap_all();
 	else
-		busy = each_cache(cache_update);
+		busy = worker_each_cache(cache_update);
 	vmem_update();
 	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0 || busy ||
 	       heap_dirty() != 0;
@@ -283,10 +267,10 @@ update_reclaim(size_t size)
 		return true;
 	if (size > heap_committed())
 		return false;
-	if (!work_begin())
+	if (!worker_begin())
 		return reclaim_by_other();
 	reap_all();
-	work_end();
+	worker_end();
 	errno = saved;
 	return true;
 }
@@ -304,20 +288,20 @@ reap_if_of_source(struct umem_cache *cache)
 bool
 update_reclaim_source(vmem_t *source)
 {
-	if (!work_begin())
+	if (!worker_begin())
 		return false;
 	reap_source = source;
-	each_cache(reap_if_of_source);
-	work_end();
+	worker_each_cache(reap_if_of_source);
+	worker_end();
 	return true;
 }
 
 size_t
 update_trim(void)
 {
-	if (work_begin()) {
+	if (worker_begin()) {
 		reap_all();
-		work_end();
+		worker_end();
 	}
 	return heap_purge(0, SIZE_MAX);
 }
@@ -344,12 +328,12 @@ thread_work(void)
 {
 	bool busy = false;
 
-	if (!work_begin())
+	if (!worker_begin())
 		return false;
 	/* Sequentially consistent, as in thread_park(). */
 	if (__atomic_load_n(&parked, __ATOMIC_SEQ_CST) == 0)
 		busy = update_all();
-	work_end();
+	worker_end();
 	return busy;
 }
 
@@ -480,85 +464,6 @@ update_thread_ends(void)
 	errno = saved;
 }
 
-/* Bytes of free chunks that have memory, about. */
-static size_t
-holes(void)
-{
-	size_t bytes = 0;
-	size_t swept = slab_swept_bytes();
-
-	lock_take(&cache_list_lock);
-	list_foreach (item, &cache_list) {
-		struct umem_cache *cache =
-		    container_of(item, struct umem_cache, link);
-		size_t total = slab_total(&cache->slabs);
-		size_t used = slab_used(&cache->slabs);
-
-		if (cache->slabs.source == NULL && used < total)
-			bytes += (total - used) * cache->slabs.layout.chunk;
-	}
-	lock_release(&cache_list_lock);
-	return bytes > swept ? bytes - swept : 0;
-}
-
-static size_t sweep_left; /* [worker] */
-
-static bool
-sweep_some(struct umem_cache *cache)
-{
-	size_t had = 0;
-
-	if (sweep_left != 0)
-		had = slab_sweep(&cache->slabs, sweep_left);
-	sweep_left -= had < sweep_left ? had : sweep_left;
-	return false;
-}
-
-/* Bytes worth taking from slabs for so many that the heap has grown by. */
-static size_t
-sweep_worth(size_t grown)
-{
-	size_t heap = heap_committed();
-	size_t bytes = holes();
-
-	if (bytes >= MANY_HOLES && bytes >= heap / MANY_PART)
-		return MANY_SWEEPS * grown;
-	if (bytes >= HOLES_LEAST && bytes >= heap / HOLES_PART)
-		return GROWTH_SWEEPS * grown;
-	return 0;
-}
-
-/* The heap grows: for want of memory, or because it lies elsewhere? */
-static void
-make_room(size_t grown)
-{
-	int saved = errno;
-
-	if (!work_begin())
-		return;
-	each_cache(cache_make_room);
-	sweep_left = sweep_worth(grown);
-	if (sweep_left != 0)
-		each_cache(sweep_some);
-	work_end();
-	errno = saved;
-}
-
-static void
-look_at_growth(uint64_t now)
-{
-	static size_t fresh_seen; /* [a] */
-	size_t seen = __atomic_load_n(&fresh_seen, __ATOMIC_RELAXED);
-	size_t fresh = heap_fresh();
-
-	if (unlikely((ssize_t)(fresh - seen) >= (ssize_t)GROWTH_STEP) &&
-	    __atomic_compare_exchange_n(&fresh_seen, &seen, fresh, false,
-		__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-		quiet_grew(now, fresh);
-		make_room(fresh - seen);
-	}
-}
-
 static bool
 has_thread(void)
 {
@@ -588,9 +493,9 @@ update_due(uint64_t now)
 	if (has_thread()) {
 		if (__atomic_load_n(&thread_state, __ATOMIC_RELAXED) == ASLEEP)
 			thread_wake();
-	} else if (work_begin()) {
+	} else if (worker_begin()) {
 		update_all();
-		work_end();
+		worker_end();
 		update_put_off(now);
 	}
 	errno = saved;
@@ -638,7 +543,7 @@ update_poll(void)
 	if (heap_dirty() >= TICK_DIRTY && ticks_get() > TICK_FREES &&
 	    !has_thread())
 		ticks_set(TICK_FREES);
-	look_at_growth(now);
+	room_look(now);
 	if (likely(now < due)) {
 		purge_excess(now);
 		return;
@@ -663,12 +568,12 @@ give_all_back(uint64_t now)
 	int saved = errno;
 	uint64_t since;
 
-	if (!work_begin())
+	if (!worker_begin())
 		return;
 	since = __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED);
 	if (since == 0) {
 		/* No callbacks: memory is not short, and this is a free(). */
-		each_cache(reap);
+		worker_each_cache(reap);
 		since = now;
 	}
 	if (heap_purge(now - since, GIVING_LIMIT) < GIVING_LIMIT) {
@@ -678,7 +583,7 @@ give_all_back(uint64_t now)
 		ticks_set(TICK_GIVING);
 	}
 	__atomic_store_n(&quiet_ns, since, __ATOMIC_RELAXED);
-	work_end();
+	worker_end();
 	errno = saved;
 }
 
@@ -739,9 +644,9 @@ umem_reap(void)
 	if (has_thread()) {
 		__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELAXED);
 		thread_wake();
-	} else if (work_begin()) {
+	} else if (worker_begin()) {
 		reap_all();
-		work_end();
+		worker_end();
 	}
 	errno = saved;
 }

@@ -37,6 +37,14 @@ bool update_reclaim_source(vmem_t *source);
 /* The same when there is no need; then back to the kernel.  Bytes of it. */
 size_t update_trim(void);
 
+/*
+ * For room.c: to be the one who is at work, unless somebody is.  And the
+ * worker's walk; f is called without a lock.  True if any f was.
+ */
+bool worker_begin(void);
+void worker_end(void);
+bool worker_each_cache(bool (*f)(struct umem_cache *));
+
 /* cache is off the list: wait until an update that is at it is through. */
 void update_wait(struct umem_cache *cache);
 

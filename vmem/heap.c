@@ -84,7 +84,8 @@ static uintptr_t reserved_end;  /* [heap_lock] */
 static uintptr_t states_end;    /* [heap_lock] of the part with memory */
 static uint8_t *states;         /* [atomic] one a unit */
 static size_t ndirty;           /* [atomic] units with a tick */
-static size_t nfresh;           /* [atomic] clean units handed out */
+static size_t nhanded;          /* [atomic] units handed out */
+static size_t nfresh;           /* [atomic] clean ones of them */
 static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
 static bool step_by_need;       /* address space is limited */
 static int policy;
@@ -446,6 +447,7 @@ states_clear(void *at, size_t bytes)
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 	size_t nwere = 0;
 
+	__atomic_add_fetch(&nhanded, n, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < n; i++)
 		nwere += !state_clear(&states[first + i]);
 	if (nwere != 0)
@@ -646,6 +648,12 @@ size_t
 heap_used(void)
 {
 	return vmem_size(heap_arena, VMEM_ALLOC);
+}
+
+size_t
+heap_handed(void)
+{
+	return __atomic_load_n(&nhanded, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
 }
 
 size_t

@@ -55,7 +55,11 @@ size_t heap_dirty(void);
 size_t heap_used(void);
 size_t heap_committed(void);
 
-/* Bytes handed out, ever, that had no memory before: modulo SIZE_MAX + 1. */
+/*
+ * Bytes handed out, ever, and those of them that had no memory before: modulo
+ * SIZE_MAX + 1.
+ */
+size_t heap_handed(void);
 size_t heap_fresh(void);
 
 /*

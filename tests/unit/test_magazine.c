@@ -12,9 +12,7 @@
 #include <unistd.h>
 
 #include "magazine/magazine.h"
-#include "magazine/sizes.h"
 #include "tests/unit/stay.h"
-#include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -594,103 +592,11 @@ START_TEST(a_depot_with_more_than_its_room_has_surplus)
 	ck_assert_uint_gt(mag->nrounds, 0);
 	ck_assert_uint_eq(magazine_rounds(&layer), i - mag->nrounds);
 	/* Wanted again at once: the depot gets more room. */
-	unsigned bytes = layer.depot_bytes;
+	uint32_t bytes = layer.depot_bytes;
 	magazine_refill_want(&layer);
-	ck_assert_uint_ge(layer.depot_bytes, 2 * bytes);
-	ck_assert_uint_gt(layer.depot.full_max, 2);
-	bytes = layer.depot_bytes;
+	ck_assert_uint_eq(layer.depot_bytes, 2 * bytes);
 	magazine_refill_want(&layer);
-	ck_assert_uint_eq(layer.depot_bytes, bytes);
-}
-END_TEST
-
-/* As if some had gone to the slabs, and were wanted again at once. */
-static void
-regret(void)
-{
-	layer.overflowed = 1;
-	magazine_refill_want(&layer);
-}
-
-START_TEST(a_depot_grows_by_twice_and_shrinks_by_half)
-{
-	static const size_t bytes[] = {8, 64, 1024, 4096, 65536, MIB};
-	size_t each, least;
-	unsigned n;
-
-	if (!start(RSEQ_NONE, 8, 0))
-		return;
-	for (unsigned i = 0; i < array_size(bytes); i++) {
-		magazine_depot_most = i % 2 != 0 ? 512 * KIB : 16 * MIB;
-		memset(&layer, 0, sizeof(layer));
-		ck_assert(
-		    magazine_layer_init(&layer, bytes[i], 0, CPU_GUARD_NONE));
-		each = layer.rounds * bytes[i];
-		least = layer.depot_bytes;
-		ck_assert_uint_le(least, 64 * KIB);
-		/* It has two magazines if it may have so much. */
-		ck_assert(layer.depot.full_max >= 2 ||
-			  2 * each > magazine_depot_most);
-		ck_assert_uint_le(
-		    layer.depot.full_max * each, 64 * KIB + 2 * each);
-		for (int j = 0; j < 20; j++) {
-			n = layer.depot.full_max;
-			regret();
-			ck_assert_uint_ge(layer.depot.full_max, n);
-			ck_assert_uint_le(
-			    layer.depot_bytes, magazine_depot_most);
-			ck_assert_uint_eq(
-			    magazine_rooms(), layer.depot_bytes - least);
-			ck_assert_uint_le(magazine_rooms(), MIB);
-		}
-		ck_assert(layer.depot_bytes > least ||
-			  4 * each > magazine_depot_most);
-		for (int j = 0; j < 20; j++)
-			sizes_shrink_depot(&layer);
-		ck_assert_uint_lt(layer.depot_bytes, 2 * least);
-		ck_assert_uint_eq(magazine_rooms(), layer.depot_bytes - least);
-		regret();
-		magazine_layer_end(&layer);
-		ck_assert_uint_eq(magazine_rooms(), 0);
-	}
-}
-END_TEST
-
-/* A fourth of the heap, or a MiB. */
-START_TEST(what_all_depots_have_is_bounded)
-{
-	static struct magazine_layer others[40];
-	size_t heap = 0, most = MIB;
-	bool zeroed;
-
-	if (!start(RSEQ_NONE, 8, 0))
-		return;
-	for (int big = 0; big < 2; big++) {
-		if (big) {
-			ck_assert(heap_start());
-			heap = 40 * MIB;
-			ck_assert_ptr_nonnull(
-			    heap_alloc(heap, HEAP_UNIT, &zeroed));
-			ck_assert_uint_ge(heap_committed(), heap);
-			most = heap_committed() / 4;
-		}
-		for (unsigned i = 0; i < array_size(others); i++) {
-			memset(&layer, 0, sizeof(layer));
-			ck_assert(magazine_layer_init(
-			    &layer, 1024, 0, CPU_GUARD_NONE));
-			for (int j = 0; j < 20; j++)
-				regret();
-			ck_assert_uint_le(magazine_rooms(), most);
-			others[i] = layer;
-		}
-		/* Another step of the last was not to be had. */
-		ck_assert_uint_gt(
-		    magazine_rooms() + layer.depot_bytes + 128 * KIB, most);
-		ck_assert_uint_gt(others[0].depot_bytes, 256 * KIB);
-		for (unsigned i = 0; i < array_size(others); i++)
-			magazine_layer_end(&others[i]);
-		ck_assert_uint_eq(magazine_rooms(), 0);
-	}
+	ck_assert_uint_eq(layer.depot_bytes, 2 * bytes);
 }
 END_TEST
 
@@ -1073,7 +979,7 @@ START_TEST(shards_divide_the_room_to_the_magazine)
 {
 	static const size_t bytes[] = {16, 512, 4096, 65536, MIB, 8 * MIB};
 	static const size_t most[] = {0, 32 * KIB, 16 * MIB};
-	uint32_t first = 0;
+	uint32_t whole[2];
 
 	if (!start(RSEQ_NONE, 64, 0))
 		return;
@@ -1094,16 +1000,9 @@ START_TEST(shards_divide_the_room_to_the_magazine)
 				least = max < least ? max : least;
 				largest = max > largest ? max : largest;
 			}
-			size_t each = layer.rounds * layer.object_bytes;
-			if (n == 1)
-				first = sum;
-			/* A shard as much as the first, if that may be. */
-			ck_assert_uint_ge(sum, first);
+			whole[n > 1] = sum;
+			ck_assert_uint_eq(whole[n > 1], whole[0]);
 			ck_assert_uint_le(largest - least, 1);
-			ck_assert(
-			    least >= 2 || 2 * n * each > magazine_depot_most);
-			ck_assert_uint_le(
-			    sum * each, magazine_depot_most + each);
 			magazine_layer_end(&layer);
 		}
 }
@@ -1500,8 +1399,6 @@ magazine_suite(void)
 	    tcase, a_refill_asks_for_twice_as_many_each_time, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_depot_with_more_than_its_room_has_surplus, 0, 3);
-	tcase_add_test(tcase, a_depot_grows_by_twice_and_shrinks_by_half);
-	tcase_add_test(tcase, what_all_depots_have_is_bounded);
 	tcase_add_loop_test(
 	    tcase, an_install_beside_rounds_goes_to_the_depot, 0, 3);
 	tcase_add_loop_test(tcase, empty_magazines_of_an_old_size_end, 0, 3);

@@ -17,7 +17,6 @@
 
 #include "umem/cache.h"
 #include "umem/large.h"
-#include "umem/size_class.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
@@ -144,109 +143,6 @@ START_TEST(surplus_goes_back_by_polling_alone)
 	ck_assert_uint_ge(nunmade, MOST / 2);
 	ck_assert_uint_eq(nwrong, 0);
 	ck_assert_uint_eq(nthreads(), 1);
-}
-END_TEST
-
-/* Growth: of objects of one size after others of other sizes. */
-
-#define NPHASES 8
-#define PHASE   (1 * MIB)
-#define LATER   (16 * MIB)
-
-/* Objects stand in memory that is not the heap's. */
-static void **
-take_bytes(umem_cache_t *cache, size_t size, size_t bytes)
-{
-	void **all = os_map(align_up(bytes / size * sizeof(*all), 4096));
-
-	for (size_t i = 0; i < bytes / size; i++)
-		all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
-	return all;
-}
-
-static umem_cache_t *
-plain(size_t size)
-{
-	return umem_cache_create(
-	    "plain", size, 0, NULL, NULL, NULL, NULL, NULL, 0);
-}
-
-/* As if what it gave to the slabs had been wanted again some times. */
-static void
-make_room_in_depot(umem_cache_t *cache)
-{
-	for (int i = 0; i < 5; i++) {
-		cache->mag.overflowed = 1;
-		magazine_refill_want(&cache->mag);
-	}
-	ck_assert_uint_ge(cache->mag.depot_bytes, PHASE);
-}
-
-START_TEST(what_depots_keep_makes_up_for_growth)
-{
-	umem_cache_t *last = plain(48);
-	size_t before;
-	bool zeroed;
-
-	/* A fourth of the heap is theirs. */
-	ck_assert_ptr_nonnull(
-	    heap_alloc(8 * NPHASES * PHASE, HEAP_UNIT, &zeroed));
-	for (size_t i = 1; i <= NPHASES; i++) {
-		umem_cache_t *cache = plain(i * 64);
-		void **all = take_bytes(cache, i * 64, PHASE);
-
-		make_room_in_depot(cache);
-		for (size_t j = 0; j < PHASE / (i * 64); j++)
-			umem_cache_free(cache, all[j]);
-	}
-	before = heap_fresh();
-	take_bytes(last, 48, LATER);
-	ck_assert_uint_lt(heap_fresh() - before, LATER - NPHASES * PHASE / 2);
-}
-END_TEST
-
-START_TEST(idle_giants_make_up_for_growth)
-{
-	umem_cache_t *last = plain(48);
-	size_t before, total = 0;
-
-	for (unsigned c = size_class_of(128 * KIB); c <= size_class_of(1 * MIB);
-	     c++) {
-		size_t bytes = size_classes.bytes[c];
-
-		umem_free(umem_alloc(bytes, UMEM_DEFAULT), bytes);
-		total += bytes;
-	}
-	ck_assert_uint_gt(total, 4 * MIB);
-	before = heap_fresh();
-	take_bytes(last, 48, LATER);
-	ck_assert_uint_lt(heap_fresh() - before, LATER - total / 2);
-}
-END_TEST
-
-static const struct {
-	size_t freed, least, most;
-} sweeps[] = {
-    {MIB, 0, 0},
-    {4 * MIB, 3 * MIB / 2, 3 * MIB},
-    {LATER, LATER * 3 / 4, LATER},
-};
-
-START_TEST(free_pages_of_slabs_make_up_for_growth)
-{
-	umem_cache_t *first = plain(64), *last = plain(48);
-	void **all = take_bytes(first, 64, LATER);
-
-	/* Some objects of each slab stay; the heap is as large again. */
-	take_bytes(last, 48, LATER);
-	for (size_t i = 0; i < sweeps[_i].freed / 64; i++)
-		if (i % 1000 != 0)
-			umem_cache_free(first, all[i]);
-	umem_cache_reap_now(first);
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
-	take_bytes(last, 48, LATER / 2);
-	ck_assert_uint_ge(slab_swept_bytes(), sweeps[_i].least);
-	ck_assert_uint_le(slab_swept_bytes(), sweeps[_i].most);
 }
 END_TEST
 
@@ -636,10 +532,6 @@ update_suite(void)
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, updates_are_done_when_due_and_not_before);
 	tcase_add_test(tc, surplus_goes_back_by_polling_alone);
-	tcase_add_test(tc, what_depots_keep_makes_up_for_growth);
-	tcase_add_test(tc, idle_giants_make_up_for_growth);
-	tcase_add_loop_test(
-	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(sweeps));
 	tcase_add_test(tc, a_reap_empties_caches_and_keeps_errno);
 	tcase_add_test(tc, a_trim_gives_all_to_the_kernel);
 	tcase_add_test(tc, callbacks_may_ask_for_more_upkeep);

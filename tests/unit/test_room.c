@@ -1,0 +1,228 @@
+/*
+ * test_room.c - what caches keep, and who asks for it; each test is a process
+ */
+#include <check.h>
+#include <errno.h>
+
+#include "umem/cache.h"
+#include "umem/room.h"
+#include "umem/size_class.h"
+#include "umem/update.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
+
+#define NPHASES 8
+#define PHASE   (1 * MIB)
+#define LATER   (16 * MIB)
+
+/* Objects stand in memory that is not the heap's. */
+static void **
+take_bytes(umem_cache_t *cache, size_t size, size_t bytes)
+{
+	void **all = os_map(align_up(bytes / size * sizeof(*all), 4096));
+
+	for (size_t i = 0; i < bytes / size; i++)
+		all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	return all;
+}
+
+static umem_cache_t *
+plain(size_t size)
+{
+	return umem_cache_create(
+	    "plain", size, 0, NULL, NULL, NULL, NULL, NULL, 0);
+}
+
+START_TEST(what_depots_keep_makes_up_for_growth)
+{
+	umem_cache_t *last = plain(48);
+	size_t before = heap_fresh();
+
+	for (size_t i = 1; i <= NPHASES; i++) {
+		umem_cache_t *cache = plain(i * 64);
+		void **all = take_bytes(cache, i * 64, PHASE);
+
+		for (size_t j = 0; j < PHASE / (i * 64); j++)
+			umem_cache_free(cache, all[j]);
+	}
+	take_bytes(last, 48, LATER);
+	ck_assert_uint_lt(heap_fresh() - before, LATER + NPHASES * PHASE / 2);
+}
+END_TEST
+
+START_TEST(idle_giants_make_up_for_growth)
+{
+	umem_cache_t *last = plain(48);
+	size_t before, total = 0;
+
+	for (unsigned c = size_class_of(128 * KIB); c <= size_class_of(1 * MIB);
+	     c++) {
+		size_t bytes = size_classes.bytes[c];
+
+		umem_free(umem_alloc(bytes, UMEM_DEFAULT), bytes);
+		total += bytes;
+	}
+	ck_assert_uint_gt(total, 4 * MIB);
+	before = heap_fresh();
+	take_bytes(last, 48, LATER);
+	ck_assert_uint_lt(heap_fresh() - before, LATER - total / 2);
+}
+END_TEST
+
+static const struct {
+	size_t freed, least, most;
+} sweeps[] = {
+    {MIB, 0, 0},
+    {4 * MIB, 3 * MIB / 2, 3 * MIB},
+    {LATER, LATER * 3 / 4, LATER},
+};
+
+START_TEST(free_pages_of_slabs_make_up_for_growth)
+{
+	umem_cache_t *first = plain(64), *last = plain(48);
+	void **all = take_bytes(first, 64, LATER);
+
+	/* Some objects of each slab stay; the heap is as large again. */
+	take_bytes(last, 48, LATER);
+	for (size_t i = 0; i < sweeps[_i].freed / 64; i++)
+		if (i % 1000 != 0)
+			umem_cache_free(first, all[i]);
+	umem_cache_reap_now(first);
+	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	take_bytes(last, 48, LATER / 2);
+	ck_assert_uint_ge(slab_swept_bytes(), sweeps[_i].least);
+	ck_assert_uint_le(slab_swept_bytes(), sweeps[_i].most);
+}
+END_TEST
+
+/* No update by the clock; what follows is by growth and demand alone. */
+static void
+setup(void)
+{
+	update_interval_ns = (uint64_t)1 << 60;
+}
+
+struct set {
+	umem_cache_t *cache;
+	size_t size;
+	void **all;
+};
+
+/* Takes all of one while it frees all of the one before. */
+static void
+go_over(struct set *from, struct set *to)
+{
+	size_t nold = PHASE / from->size, nnew = PHASE / to->size, old = 0;
+
+	for (size_t i = 0; i < nnew; i++) {
+		to->all[i] = umem_cache_alloc(to->cache, UMEM_DEFAULT);
+		while (old < nold && old * from->size <= i * to->size)
+			umem_cache_free(from->cache, from->all[old++]);
+	}
+	while (old < nold)
+		umem_cache_free(from->cache, from->all[old++]);
+}
+
+#define NROUND 24
+
+START_TEST(who_goes_round_some_sizes_needs_little_more_than_one)
+{
+	struct set set[NROUND];
+	size_t before = heap_fresh();
+
+	for (size_t i = 0; i < NROUND; i++) {
+		set[i].size = 512 + 64 * i;
+		set[i].cache = plain(set[i].size);
+		set[i].all =
+		    i == 0 ? take_bytes(set[i].cache, set[i].size, PHASE)
+			   : os_map(align_up(
+				 PHASE / set[i].size * sizeof(void *), 4096));
+	}
+	for (int round = 0; round < 50; round++)
+		for (size_t i = 0; i < NROUND; i++)
+			go_over(&set[i], &set[(i + 1) % NROUND]);
+	/* One of each, and more, if nothing were given back. */
+	ck_assert_uint_lt(heap_fresh() - before, NROUND / 2 * PHASE);
+}
+END_TEST
+
+START_TEST(who_uses_one_size_alone_keeps_its_depot)
+{
+	umem_cache_t *cache = plain(4096);
+	void **all = take_bytes(cache, 4096, LATER);
+	uint32_t visits = 0;
+	size_t kept = 0;
+
+	for (int round = 0; round < 30; round++) {
+		for (size_t i = 0; i < LATER / 4096; i++)
+			umem_cache_free(cache, all[i]);
+		kept = cache_in_depot(cache);
+		visits = cache->slabs.nvisits;
+		for (size_t i = 0; i < LATER / 4096; i++)
+			all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	}
+	ck_assert_uint_gt(kept, LATER / 2);
+	/* Nearly all came from there. */
+	ck_assert_uint_lt(cache->slabs.nvisits - visits, LATER / 4096 / 100);
+}
+END_TEST
+
+/* Handed to somebody who is no cache; errno stays. */
+START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
+{
+	umem_cache_t *cache = plain(4096);
+	void **all = take_bytes(cache, 4096, LATER);
+	size_t kept, fresh, asked = 0;
+	bool zeroed;
+	void *again = heap_alloc(LATER / 4, HEAP_UNIT, &zeroed);
+
+	for (int round = 0; round < 10; round++) {
+		for (size_t i = 0; i < LATER / 4096; i++)
+			umem_cache_free(cache, all[i]);
+		kept = cache_in_depot(cache);
+		if (round < 9)
+			for (size_t i = 0; i < LATER / 4096; i++)
+				all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	}
+	ck_assert_uint_gt(kept, LATER / 2);
+	heap_free(again, LATER / 4);
+	room_look(os_now_ns());
+	ck_assert_uint_eq(cache_in_depot(cache), kept);
+	fresh = heap_fresh();
+	/* Less than a step is no demand. */
+	ck_assert_ptr_nonnull(heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed));
+	room_look(os_now_ns());
+	ck_assert_uint_eq(cache_in_depot(cache), kept);
+	while (cache_in_depot(cache) > heap_committed() / 8) {
+		ck_assert_ptr_nonnull(heap_alloc(MIB / 2, HEAP_UNIT, &zeroed));
+		asked += MIB / 2;
+		errno = 77;
+		room_look(os_now_ns());
+		ck_assert_int_eq(errno, 77);
+	}
+	/* Not because the heap grew. */
+	ck_assert_uint_eq(heap_fresh(), fresh);
+	ck_assert_uint_lt(asked, LATER / 4);
+	ck_assert_uint_lt(slab_total(&cache->slabs) * 4096, LATER / 2);
+}
+END_TEST
+
+Suite *
+room_suite(void)
+{
+	Suite *suite = suite_create("room");
+	TCase *tc = tcase_create("room");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, what_depots_keep_makes_up_for_growth);
+	tcase_add_test(tc, idle_giants_make_up_for_growth);
+	tcase_add_loop_test(
+	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(sweeps));
+	tcase_add_test(
+	    tc, who_goes_round_some_sizes_needs_little_more_than_one);
+	tcase_add_test(tc, who_uses_one_size_alone_keeps_its_depot);
+	tcase_add_test(tc, a_full_depot_is_emptied_when_the_heap_is_asked);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
