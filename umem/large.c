@@ -84,7 +84,7 @@ resized(void *p, size_t oldbytes, size_t bytes)
 /* Pages at one look. */
 #define LOOK 256
 
-/* Has no page of this huge page memory? */
+/* Is there no memory in this huge page? */
 static bool
 is_empty(char *at)
 {
@@ -102,46 +102,24 @@ is_empty(char *at)
 	return true;
 }
 
-/* How much from here on can be moved to: whole huge pages without memory. */
-static size_t
-empty_length(char *at, size_t bytes)
-{
-	size_t n = 0;
-
-	while (bytes - n >= HUGE_PAGE && is_empty(at + n))
-		n += HUGE_PAGE;
-	return n;
-}
-
 static bool
-pages_move(void *to, void *from, size_t bytes)
+huge_page_move(void *to, void *from)
 {
 	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
-	       os_move(to, from, bytes) &&
+	       is_empty(to) && os_move(to, from, HUGE_PAGE) &&
 	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
-}
-
-static size_t
-lesser(size_t a, size_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Both start with a huge page. */
 static void
 huge_pages_copy(char *dst, char *src, size_t bytes)
 {
-	while (bytes > 0) {
-		size_t n = empty_length(dst, bytes);
+	size_t n = 0;
 
-		if (n == 0 || !pages_move(dst, src, n)) {
-			n = lesser(bytes, HUGE_PAGE);
-			memcpy(dst, src, n);
-		}
-		dst += n;
-		src += n;
-		bytes -= n;
-	}
+	for (; bytes - n >= HUGE_PAGE; n += HUGE_PAGE)
+		if (!huge_page_move(dst + n, src + n))
+			memcpy(dst + n, src + n, HUGE_PAGE);
+	memcpy(dst + n, src + n, bytes - n);
 }
 
 void
