@@ -779,7 +779,11 @@ cache_make_room(struct umem_cache *cache)
 size_t
 cache_in_depot(struct umem_cache *cache)
 {
-	return cache->has_magazines ? magazine_in_depot(&cache->mag) : 0;
+	/* To construct an object again may cost more than its memory is worth. */
+	if (!cache->has_magazines || cache->construct != NULL ||
+	    cache->destruct != NULL)
+		return 0;
+	return magazine_in_depot(&cache->mag);
 }
 
 size_t

@@ -90,7 +90,10 @@ bool cache_update(struct umem_cache *cache);
  */
 bool cache_make_room(struct umem_cache *cache);
 
-/* Bytes of objects in the depot, about; to give them back, and how many. */
+/*
+ * Bytes of objects in the depot that somebody else may as well have, about; to
+ * give them back, and how many that were.  Constructed objects are not meant.
+ */
 size_t cache_in_depot(struct umem_cache *cache);
 size_t cache_empty_depot(struct umem_cache *cache);
 

@@ -20,6 +20,7 @@
  *	round, so it has no surplus, and the heap grows a little in each until
  *	all fits at once, into no cache of the CPU and no TLB.  A program that
  *	uses its sizes alike asks the heap for nothing, and its depots keep all.
+ *	Caches with a constructor keep what is constructed in any case.
  *
  * Locking: counters are atomic; who finds that there is something to do does it
  * as the worker (update.c), or leaves it if there is one.

@@ -167,6 +167,40 @@ START_TEST(who_uses_one_size_alone_keeps_its_depot)
 }
 END_TEST
 
+static int
+construct(void *p, void *priv, int flags)
+{
+	(void)p;
+	(void)priv;
+	(void)flags;
+	return 0;
+}
+
+START_TEST(what_is_constructed_stays_in_its_depot)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "made", 4096, 0, construct, NULL, NULL, NULL, NULL, 0);
+	void **all = take_bytes(cache, 4096, LATER);
+	size_t kept, asked = 0;
+	bool zeroed;
+	void *again = heap_alloc(LATER / 4, HEAP_UNIT, &zeroed);
+
+	for (size_t i = 0; i < LATER / 4096; i++)
+		umem_cache_free(cache, all[i]);
+	heap_free(again, LATER / 4);
+	kept = magazine_in_depot(&cache->mag);
+	ck_assert_uint_gt(kept, 0);
+	ck_assert_uint_eq(cache_in_depot(cache), 0);
+	for (; asked < LATER / 4; asked += MIB / 2) {
+		ck_assert_ptr_nonnull(
+		    heap_alloc(MIB / 2, HEAP_UNIT, &zeroed));
+		room_look(os_now_ns());
+	}
+	ck_assert_uint_eq(cache_empty_depot(cache), 0);
+	ck_assert_uint_eq(magazine_in_depot(&cache->mag), kept);
+}
+END_TEST
+
 /* Handed to somebody who is no cache; errno stays. */
 START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 {
@@ -222,6 +256,7 @@ room_suite(void)
 	tcase_add_test(
 	    tc, who_goes_round_some_sizes_needs_little_more_than_one);
 	tcase_add_test(tc, who_uses_one_size_alone_keeps_its_depot);
+	tcase_add_test(tc, what_is_constructed_stays_in_its_depot);
 	tcase_add_test(tc, a_full_depot_is_emptied_when_the_heap_is_asked);
 	suite_add_tcase(suite, tc);
 	return suite;
