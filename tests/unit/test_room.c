@@ -192,8 +192,7 @@ START_TEST(what_is_constructed_stays_in_its_depot)
 	ck_assert_uint_gt(kept, 0);
 	ck_assert_uint_eq(cache_in_depot(cache), 0);
 	for (; asked < LATER / 4; asked += MIB / 2) {
-		ck_assert_ptr_nonnull(
-		    heap_alloc(MIB / 2, HEAP_UNIT, &zeroed));
+		ck_assert_ptr_nonnull(heap_alloc(MIB / 2, HEAP_UNIT, &zeroed));
 		room_look(os_now_ns());
 	}
 	ck_assert_uint_eq(cache_empty_depot(cache), 0);
