@@ -18,8 +18,8 @@
  *	with objects of one class keep the lock busy (reckoned).  What takes
  *	the time is the lines that go from one CPU to the next, as many for a
  *	thousand rounds as for a few.  So where more than one visit in CROWD
- *	had to wait between two updates, magazines grow to 1022 rounds within the same
- *	bytes, until an update finds little traffic.  Where fewer wait it does
+ *	had to wait between two updates, magazines grow to 1022 rounds within
+ *	the same bytes, until an update finds little traffic.  Where fewer wait it does
  *	not pay: two CPUs, of whose visits one in 13 waits, are a twentieth
  *	slower with 1022, as the first cache holds fewer objects; if the lock
  *	is kept for 1 or 2 us longer each time, they need three fourths or half
@@ -36,8 +36,9 @@
  *	them for one that only frees them exchanges magazines all the time.
  *	So a cache in which a CPU has exchanged FLOW magazines between two
  *	updates grows further, up to LOAN_TIMES as much, if there is credit:
- *	what all caches have beyond the above is LOANS_MOST bytes a CPU at most.  A cache that an update finds without a
- *	flow, an eighth of that now, returns what it has borrowed.
+ *	what all caches have beyond the above is LOANS_MOST bytes a CPU at most.
+ *	A cache that an update finds without a flow, an eighth of that now,
+ *	returns what it has borrowed.
  *
  * Size of the depot
  *	What it has no room for goes back to the slabs.  If the slabs are asked
@@ -48,7 +49,8 @@
  *	What nobody has asked it for goes back to the slabs with each update,
  *	and earlier if the heap grows: then another cache may have a use for
  *	the memory, and to fetch the rounds from the slabs again costs less
- *	than the faults of so many new pages.
+ *	than the faults of so many new pages.  If all depots together hold much
+ *	when the heap is asked for memory, they are emptied (umem's room.c).
  *
  * Source: growth on overflow after underflow is described for Google's
  * tcmalloc (docs/design.md there); growth where a lock is contended by Bonwick
