@@ -1,0 +1,253 @@
+/*
+ * debug_buffer.c - what is in and around a debugged buffer
+ *
+ * Laid when a buffer is freed or handed out, and looked at when it comes back
+ * or is to be handed out again; see debug.c for where what is.  The size that
+ * was asked for and the state are taken from the record, which the program
+ * cannot overrun, never from the tag.
+ */
+#include <string.h>
+
+#include "umem/debug_inner.h"
+#include "umem/error.h"
+
+/* Bytes behind the size that are looked at. */
+#define SLACK_MOST  64
+/* What "lite" looks at. */
+#define LITE_VERIFY 8
+
+/* Reports; the buffer is out of use from now on. */
+void
+debug_report(enum error_code code, const struct umem_cache *cache,
+    struct bufctl *bufctl, const void *p, struct error_info info)
+{
+	info.code = code;
+	info.address = p;
+	info.cache = (struct umem_cache *)(uintptr_t)cache;
+	info.bufctl = bufctl;
+	if (bufctl != NULL && info.buffer == NULL)
+		info.buffer = bufctl->addr;
+	if (bufctl != NULL)
+		info.slab = bufctl->slab;
+	if (info.buffer == NULL)
+		info.buffer = p;
+	error_report(&info);
+}
+
+/* A report after which the buffer is lost. */
+void
+debug_report_lost(enum error_code code, const struct umem_cache *cache,
+    struct bufctl *bufctl, const void *p, struct error_info info)
+{
+	debug_report(code, cache, bufctl, p, info);
+	__atomic_store_n(&bufctl->state, BUFCTL_LOST, __ATOMIC_RELAXED);
+}
+
+/* How much of a buffer has patterns. */
+static size_t
+pattern_bytes(const struct umem_cache *cache)
+{
+	size_t n = cache->tag_offset;
+
+	if ((cache->debug & UMF_LITE) != 0)
+		return LITE_VERIFY;
+	return n < debug.verify_max ? n : align_down(debug.verify_max, 8);
+}
+
+static uint64_t
+free_pattern(const struct umem_cache *cache)
+{
+	return debug_is_hardened(cache) ? 0 : PATTERN_FREE;
+}
+
+static void
+pattern_fill(void *p, size_t n, uint64_t pattern)
+{
+	uint64_t *word = p;
+
+	for (size_t i = 0; i < n / sizeof(*word); i++)
+		word[i] = pattern;
+}
+
+/* The first word that is not the pattern; n / 8 if all are. */
+static size_t
+pattern_check(const void *p, size_t n, uint64_t pattern)
+{
+	const uint64_t *word = p;
+	size_t i = 0;
+
+	/* Eight at a time, without a branch for each. */
+	for (; i + 8 <= n / sizeof(*word); i += 8) {
+		uint64_t wrong = 0;
+
+		for (size_t j = 0; j < 8; j++)
+			wrong |= word[i + j] ^ pattern;
+		if (wrong != 0)
+			break;
+	}
+	while (i < n / sizeof(*word) && word[i] == pattern)
+		i++;
+	return i;
+}
+
+/* What the redzone of an allocated buffer must be. */
+static uint64_t
+redzone_of(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	if (cache->class == 0)
+		return PATTERN_REDZONE;
+	return (PATTERN_REDZONE & UINT32_MAX) |
+	       (uint64_t)REDZONE_ENCODE(bufctl->size) << 32;
+}
+
+/* Bytes from the size that was asked for to the tag, as far as looked at. */
+static size_t
+slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	size_t n = cache->tag_offset - bufctl->size;
+
+	if ((cache->debug & (UMF_REDZONE | UMF_DEADBEEF | UMF_LITE |
+				UMF_FIREWALL | UMF_HARDENED)) == 0 ||
+	    (cache->flags & UMC_NOTOUCH) != 0)
+		return 0;
+	return n < SLACK_MOST ? n : SLACK_MOST;
+}
+
+/* The first byte behind the size that is not as we left it; 0: all are. */
+static size_t
+first_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
+    void *p, const struct buftag *tag, struct error_info *info)
+{
+	const unsigned char *byte = p;
+	uint64_t redzone = redzone_of(cache, bufctl);
+	size_t n = slack_of(cache, bufctl);
+
+	for (size_t i = bufctl->size; i < bufctl->size + n; i++)
+		if (byte[i] != PATTERN_END) {
+			info->expected = PATTERN_END;
+			info->found = byte[i];
+			return i;
+		}
+	if (tag == NULL || tag->redzone == redzone)
+		return 0;
+	info->expected = redzone;
+	info->found = tag->redzone;
+	byte = (const unsigned char *)&tag->redzone;
+	for (size_t i = 0; i < sizeof(redzone); i++)
+		if (byte[i] != (unsigned char)(redzone >> 8 * i))
+			return (size_t)(byte - (const unsigned char *)p) + i;
+	return 0;
+}
+
+/* Is what is around an allocated buffer whole?  Reports if not. */
+bool
+debug_surroundings_are_whole(const struct umem_cache *cache,
+    struct bufctl *bufctl, void *p, const struct buftag *tag)
+{
+	struct error_info info = {0};
+
+	info.offset = first_overrun(cache, bufctl, p, tag, &info);
+	if (info.offset != 0 || info.expected != 0) {
+		debug_report_lost(UMERR_REDZONE, cache, bufctl, p, info);
+		return false;
+	}
+	if (tag == NULL)
+		return true;
+	if (tag->bxstat != ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED)) {
+		info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
+		info.expected = BUFTAG_ALLOCATED;
+		debug_report_lost(UMERR_BADBUFTAG, cache, bufctl, p, info);
+		return false;
+	}
+	if (tag->bufctl != bufctl) {
+		debug_report_lost(UMERR_BADBUFCTL, cache, bufctl, p, info);
+		return false;
+	}
+	return true;
+}
+
+void
+debug_surround(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
+    struct buftag *tag)
+{
+	size_t n = slack_of(cache, bufctl);
+
+	memset((char *)p + bufctl->size, PATTERN_END, n);
+	if (tag == NULL)
+		return;
+	tag->redzone = redzone_of(cache, bufctl);
+	tag->bufctl = bufctl;
+	tag->bxstat = (uintptr_t)bufctl ^ BUFTAG_ALLOCATED;
+}
+
+/* Was a free buffer left alone?  Reports if not. */
+bool
+debug_free_is_whole(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
+	struct error_info info = {0};
+	const struct buftag *tag = debug_tag(cache, p);
+
+	if (debug_has_patterns(cache)) {
+		size_t n = pattern_bytes(cache);
+		size_t i = pattern_check(p, n, free_pattern(cache));
+
+		if (i < n / 8) {
+			info.offset = i * 8;
+			info.expected = free_pattern(cache);
+			info.found = ((const uint64_t *)p)[i];
+			debug_report_lost(
+			    UMERR_MODIFIED, cache, bufctl, p, info);
+			return false;
+		}
+	}
+	if (tag == NULL)
+		return true;
+	if (tag->redzone != PATTERN_REDZONE) {
+		info.offset = cache->tag_offset;
+		info.expected = PATTERN_REDZONE;
+		info.found = tag->redzone;
+		debug_report_lost(UMERR_MODIFIED, cache, bufctl, p, info);
+		return false;
+	}
+	if (tag->bxstat != ((uintptr_t)bufctl ^ BUFTAG_FREE)) {
+		info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
+		info.expected = BUFTAG_FREE;
+		debug_report_lost(UMERR_BADBUFTAG, cache, bufctl, p, info);
+		return false;
+	}
+	return true;
+}
+
+void
+debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
+	struct buftag *tag = debug_tag(cache, p);
+
+	if (debug_has_patterns(cache))
+		pattern_fill(p, pattern_bytes(cache), free_pattern(cache));
+	if (tag != NULL) {
+		tag->redzone = PATTERN_REDZONE;
+		tag->bufctl = bufctl;
+		tag->bxstat = (uintptr_t)bufctl ^ BUFTAG_FREE;
+	}
+}
+
+void
+debug_make_allocated(struct umem_cache *cache, struct slab *slab,
+    struct bufctl *bufctl, void *p, size_t size, unsigned kind)
+{
+	/* A hardened one that was looked at is zero. */
+	if (debug_has_patterns(cache) &&
+	    (!debug_is_hardened(cache) || bufctl->state == BUFCTL_NEVER))
+		pattern_fill(p, pattern_bytes(cache),
+		    debug_is_hardened(cache) ? 0 : PATTERN_UNINIT);
+	bufctl->addr = p;
+	bufctl->slab = slab;
+	bufctl->cache = cache;
+	bufctl->size = size;
+	bufctl->kind = (uint16_t)kind;
+	debug_surround(cache, bufctl, p, debug_tag(cache, p));
+	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	debug_stamp(cache, bufctl);
+}

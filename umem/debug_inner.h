@@ -1,0 +1,114 @@
+/*
+ * debug_inner.h - what the files of debugging share; see debug.c
+ *
+ * debug_plan.c chooses a cache's checks, debug_buffer.c lays and looks at what
+ * is in and around a buffer, debug_large.c has the large blocks.
+ */
+#ifndef UMEM_DEBUG_INNER_H
+#define UMEM_DEBUG_INNER_H
+
+#include "umem/audit.h"
+#include "umem/debug.h"
+#include "umem/error.h"
+
+/* Stands for all large blocks. */
+extern struct umem_cache debug_large_cache;
+
+static inline bool
+debug_is_tagged(const struct umem_cache *cache)
+{
+	return (cache->debug & (UMF_TAGGED | UMF_HARDENED)) != 0 &&
+	       (cache->debug & UMF_FIREWALL) == 0 &&
+	       (cache->flags & UMC_NOTOUCH) == 0;
+}
+
+/* Behind the buffer p; NULL: it has none. */
+static inline struct buftag *
+debug_tag(const struct umem_cache *cache, void *p)
+{
+	if (!debug_is_tagged(cache))
+		return NULL;
+	return (struct buftag *)(void *)((char *)p + cache->tag_offset);
+}
+
+static inline bool
+debug_is_hardened(const struct umem_cache *cache)
+{
+	return (cache->debug & UMF_HARDENED) != 0;
+}
+
+/* Is what is freed kept away from the next owner for a while? */
+static inline bool
+debug_holds_back(const struct umem_cache *cache)
+{
+	return (cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0;
+}
+
+static inline bool
+debug_has_patterns(const struct umem_cache *cache)
+{
+	return (cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0 ||
+	       (debug_is_hardened(cache) && cache->class != 0);
+}
+
+static inline void
+debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
+{
+	if ((cache->debug & UMF_AUDIT) != 0)
+		audit_stamp((struct bufctl_audit *)(void *)bufctl);
+}
+
+/* Reports; the buffer is out of use from now on. */
+void debug_report(enum error_code code, const struct umem_cache *cache,
+    struct bufctl *bufctl, const void *p, struct error_info info);
+
+/* A report after which the buffer is lost. */
+void debug_report_lost(enum error_code code, const struct umem_cache *cache,
+    struct bufctl *bufctl, const void *p, struct error_info info);
+
+/* Is what is around an allocated buffer whole?  Reports if not. */
+bool debug_surroundings_are_whole(const struct umem_cache *cache,
+    struct bufctl *bufctl, void *p, const struct buftag *tag);
+
+/* Lays what is around a buffer of the size that its record says. */
+void debug_surround(const struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, struct buftag *tag);
+
+/* Was a free buffer left alone?  Reports if not. */
+bool debug_free_is_whole(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
+
+/* Patterns, tag and, for the second, the record of a buffer in that state. */
+void debug_make_free(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
+void debug_make_allocated(struct umem_cache *cache, struct slab *slab,
+    struct bufctl *bufctl, void *p, size_t size, unsigned kind);
+
+/* Reports an allocation in a signal handler, where that was asked for. */
+void debug_check_signal(const struct umem_cache *cache);
+
+/* Is it allocated?  Then it is free now: who asks again is told. */
+bool debug_claim(
+    struct umem_cache *cache, struct bufctl *bufctl, const void *p);
+
+/* Is it freed as it was allocated?  Reports if not. */
+bool debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, size_t size, unsigned kind);
+
+/* The first n bytes for the log, where that was asked for. */
+void debug_keep_contents(
+    struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n);
+
+/* The record of a large block, or NULL after a report. */
+struct bufctl *debug_large_record(const void *p);
+
+/* That of the one at p that was freed last, if it is known. */
+struct bufctl *debug_large_freed(const void *p);
+
+/* The large block that p lies in; NULL: none. */
+void *debug_large_around(const void *p);
+
+void debug_large_lock_for_fork(void);
+void debug_large_unlock_for_fork(void);
+
+#endif

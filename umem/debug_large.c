@@ -1,0 +1,265 @@
+/*
+ * debug_large.c - large blocks that are checked
+ *
+ * A large block is its own span: the tag is at its end, the bytes of 0xbb
+ * behind the size, and the record on its own.  With guards and when hardened
+ * it ends at a page that is not there.  The records of those freed last are
+ * kept, so that a second free is told from a stray one; until a record leaves
+ * that ring the block's pages are gone, but its addresses are nobody's.
+ *
+ * debug_large_cache stands for all of them; large_view() is that with one
+ * block's tag.
+ *
+ * Locking: freed_lock guards the ring, a leaf.
+ */
+#include <string.h>
+
+#include "umem/addr_map.h"
+#include "umem/debug_inner.h"
+#include "umem/error.h"
+#include "umem/large.h"
+#include "vmem/describe.h"
+#include "vmem/heap.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+/* Stands for all large blocks. */
+struct umem_cache debug_large_cache = {.name = "umem_oversize"};
+
+#define FREED_LARGE 64
+
+static struct lock freed_lock = LOCK_INITIALIZER(LOCK_LOG);
+static struct bufctl *freed[FREED_LARGE]; /* [freed_lock] */
+static unsigned nfreed;                   /* [freed_lock] */
+
+bool
+debug_large(void)
+{
+	return debug_large_cache.debug != 0;
+}
+
+void
+debug_start(void)
+{
+	debug_large_cache.bufsize = SIZE_CLASS_MAX + 1;
+	debug_large_cache.align = HEAP_UNIT;
+	debug_large_cache.class = ADDR_LARGE;
+	debug_plan(&debug_large_cache, debug_large_cache.name, true);
+	if (debug_large_cache.debug != 0)
+		debug_large_cache.debug |= UMF_REDZONE;
+}
+
+/* Behind a large block that is held back later is a page that is not there. */
+static size_t
+large_guard(void)
+{
+	return debug_holds_back(&debug_large_cache) ? os_page_size() : 0;
+}
+
+/* What a large block takes up, its tag and guard included. */
+static size_t
+large_whole(size_t size)
+{
+	return size + sizeof(struct buftag) + large_guard();
+}
+
+/*
+ * A freed large block: the address leads nowhere any more, and the pages
+ * go.  The span stays away from others as long as its record is in the ring.
+ */
+static void
+large_hold(void *p)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+
+	large_forget(p, bytes);
+	if (!os_decommit(p, bytes))
+		os_purge(p, bytes);
+}
+
+/* The end of that; with no memory for page tables, the addresses are lost. */
+static void
+large_let_go(const struct bufctl *bufctl)
+{
+	size_t bytes = align_up(large_whole(bufctl->size), HEAP_UNIT);
+
+	if (debug_holds_back(&debug_large_cache) &&
+	    os_commit(bufctl->addr, bytes))
+		heap_free(bufctl->addr, bytes);
+}
+
+/* Keeps the record for a while. */
+static void
+remember_freed(struct bufctl *bufctl)
+{
+	struct bufctl *old;
+
+	lock_take(&freed_lock);
+	old = freed[nfreed % FREED_LARGE];
+	freed[nfreed++ % FREED_LARGE] = bufctl;
+	lock_release(&freed_lock);
+	if (old == NULL)
+		return;
+	large_let_go(old);
+	meta_free(old, bufctl_audit_bytes(debug.nframes));
+}
+
+/* The record of the large block at p that was freed last, if it is known. */
+struct bufctl *
+debug_large_freed(const void *p)
+{
+	struct bufctl *found = NULL;
+
+	lock_take(&freed_lock);
+	for (unsigned i = 0; i < FREED_LARGE && found == NULL; i++) {
+		struct bufctl *at = freed[(nfreed - 1 - i) % FREED_LARGE];
+
+		if (at != NULL && at->addr == p)
+			found = at;
+	}
+	lock_release(&freed_lock);
+	return found;
+}
+
+static struct buftag *
+large_tag(const void *p)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+
+	return (struct buftag *)(uintptr_t)((const char *)p + bytes -
+					    large_guard() -
+					    sizeof(struct buftag));
+}
+
+/* The cache that says where this block's tag is. */
+static struct umem_cache
+large_view(const void *p)
+{
+	struct umem_cache view = debug_large_cache;
+
+	view.tag_offset = (uintptr_t)large_tag(p) - (uintptr_t)p;
+	return view;
+}
+
+static void
+surround_large(struct bufctl *bufctl)
+{
+	struct umem_cache view = large_view(bufctl->addr);
+
+	debug_surround(&view, bufctl, bufctl->addr, large_tag(bufctl->addr));
+}
+
+/* Zero, and a page at the end that is not there, if the kernel has it so. */
+static void
+large_harden(char *p, bool *zeroed)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+
+	if (!*zeroed && !os_purge(p, bytes))
+		memset(p, 0, bytes);
+	*zeroed = true;
+	os_decommit(p + bytes - large_guard(), large_guard());
+}
+
+void *
+debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
+{
+	struct bufctl *bufctl;
+	void *p;
+
+	if (size > PTRDIFF_MAX - MIB)
+		return NULL;
+	debug_check_signal(&debug_large_cache);
+	bufctl = meta_alloc(bufctl_audit_bytes(debug.nframes));
+	if (bufctl == NULL)
+		return NULL;
+	p = large_alloc(large_whole(size), align, zeroed);
+	if (p == NULL) {
+		meta_free(bufctl, bufctl_audit_bytes(debug.nframes));
+		return NULL;
+	}
+	if (debug_holds_back(&debug_large_cache))
+		large_harden(p, zeroed);
+	bufctl->addr = p;
+	bufctl->cache = &debug_large_cache;
+	bufctl->size = size;
+	bufctl->kind = (uint16_t)kind;
+	surround_large(bufctl);
+	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	debug_stamp(&debug_large_cache, bufctl);
+	return p;
+}
+
+/* The record of a large block, or NULL after a report. */
+struct bufctl *
+debug_large_record(const void *p)
+{
+	const struct buftag *tag = large_tag(p);
+	struct error_info info = {0};
+
+	if (tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED) &&
+	    tag->bufctl != NULL)
+		return tag->bufctl;
+	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
+	info.expected = BUFTAG_ALLOCATED;
+	info.cache = &debug_large_cache;
+	debug_report(UMERR_BADBUFTAG, &debug_large_cache, NULL, p, info);
+	return NULL;
+}
+
+void
+debug_large_free(void *p, size_t size, unsigned kind)
+{
+	struct umem_cache *cache = &debug_large_cache;
+	struct umem_cache view = large_view(p);
+	struct bufctl *bufctl = debug_large_record(p);
+
+	if (bufctl == NULL || !debug_claim(cache, bufctl, p) ||
+	    !debug_is_freed_rightly(cache, bufctl, p, size, kind))
+		return;
+	if (!debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
+		return;
+	debug_keep_contents(cache, bufctl, p, bufctl->size);
+	debug_stamp(cache, bufctl);
+	if (debug_holds_back(cache))
+		large_hold(p);
+	else
+		large_free(p, addr_map_large_bytes(addr_map_owner(p)));
+	remember_freed(bufctl);
+}
+
+/* The large block that p lies in; NULL: none. */
+void *
+debug_large_around(const void *p)
+{
+	size_t unit = addr_map_unit(p);
+
+	if (unit >= addr_map.units)
+		return NULL;
+	for (size_t i = unit + 1; i-- > 0;) {
+		uintptr_t at = addr_map.base + (i << HEAP_UNIT_SHIFT);
+		void *owner = addr_map_owner((void *)at);
+
+		if (owner != NULL)
+			return (uintptr_t)p - at < addr_map_large_bytes(owner)
+				   ? (void *)at
+				   : NULL;
+	}
+	return NULL;
+}
+
+void
+debug_large_lock_for_fork(void)
+{
+	lock_take_for_fork(&freed_lock);
+}
+
+void
+debug_large_unlock_for_fork(void)
+{
+	lock_release_for_fork(&freed_lock);
+}
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(debug_large_cache),
+};

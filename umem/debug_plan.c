@@ -1,0 +1,152 @@
+/*
+ * debug_plan.c - which checks a cache is made with
+ *
+ * UMEM_DEBUG is parts with flags and names of caches (options.c reads it).  Of
+ * the parts that name the cache the last decides, else the last that names
+ * none.  Then flags go that the cache has no room for or does not allow, and
+ * those that others exclude: a firewall is a buffer without a tag, "lite" is
+ * eight bytes of pattern and nothing else.
+ */
+#include <string.h>
+
+#include "umem/debug_inner.h"
+#include "vmem/os.h"
+
+/* What "lite" leaves alone. */
+#define LITE_ALIGN_MAX 1024
+
+struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT, .verify_max = SIZE_MAX};
+
+/* Does the name match the pattern, in which * stands for anything? */
+static bool
+matches(const char *name, const char *pattern, const char *end)
+{
+	for (; pattern < end; pattern++, name++) {
+		if (*pattern == '*') {
+			for (const char *rest = name;; rest++) {
+				if (matches(rest, pattern + 1, end))
+					return true;
+				if (*rest == '\0')
+					return false;
+			}
+		}
+		if (*name == '\0' || (*pattern != '?' && *pattern != *name))
+			return false;
+	}
+	return *name == '\0';
+}
+
+static bool
+chosen(const struct debug_choice *choice, const char *name)
+{
+	const char *at = choice->patterns;
+
+	if (*at == '\0')
+		return true;
+	while (*at != '\0') {
+		const char *end = at + strcspn(at, ",");
+
+		if (matches(name, at, end))
+			return true;
+		at = *end == ',' ? end + 1 : end;
+	}
+	return false;
+}
+
+/* The last choice that names the cache, or the last that names none. */
+static const struct debug_choice *
+choice_of(const char *name)
+{
+	const struct debug_choice *general = NULL, *special = NULL;
+
+	for (unsigned i = 0; i < debug.nchoices; i++) {
+		const struct debug_choice *choice = &debug.choice[i];
+
+		if (!chosen(choice, name))
+			continue;
+		if (choice->patterns[0] == '\0')
+			general = choice;
+		else
+			special = choice;
+	}
+	return special != NULL ? special : general;
+}
+
+/* "random": some of the flags, others for each cache. */
+static unsigned
+some_of(unsigned flags, const char *name)
+{
+	uint64_t draw = os_random() ^ os_now_ns();
+
+	for (; *name != '\0'; name++)
+		draw = (draw ^ (unsigned char)*name) * 0x100000001b3;
+	if ((flags & (UMF_TAGGED | UMF_FIREWALL)) == 0)
+		flags |= UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE;
+	return flags & (unsigned)(draw >> 32);
+}
+
+static bool
+lite_has_no_room(const struct umem_cache *cache)
+{
+	return cache->align > LITE_ALIGN_MAX ||
+	       cache->bufsize % LITE_ALIGN_MAX == 0;
+}
+
+void
+debug_plan(struct umem_cache *cache, const char *name, bool sourced)
+{
+	const struct debug_choice *choice;
+	unsigned flags;
+
+	cache->debug = 0;
+	cache->tag_offset = align_up(cache->bufsize, 8);
+	if (!debug.on || (cache->flags & (UMC_NODEBUG | UMC_QCACHE)) != 0)
+		return;
+	choice = choice_of(name);
+	if (choice == NULL || choice->flags == 0) {
+		cache->debug = debug.hardened ? UMF_HARDENED : 0;
+		return;
+	}
+	flags = choice->flags;
+	if (debug.random)
+		flags = some_of(flags, name);
+	if ((flags & UMF_AUDIT) != 0)
+		flags |= UMF_REDZONE;
+	if ((cache->flags & UMC_NOTOUCH) != 0)
+		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
+	if ((flags & UMF_FIREWALL) != 0 &&
+	    (cache->bufsize < choice->firewall_min || sourced ||
+		(cache->flags & UMC_NOTOUCH) != 0))
+		flags &= ~UMF_FIREWALL;
+	if ((flags & UMF_FIREWALL) != 0)
+		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
+	if ((flags & UMF_LITE) != 0)
+		flags &= lite_has_no_room(cache)
+			     ? ~UMF_LITE
+			     : ~(UMF_AUDIT | UMF_CONTENTS | UMF_DEADBEEF |
+				   UMF_REDZONE);
+	if ((flags & UMF_AUDIT) == 0)
+		flags &= ~UMF_CONTENTS;
+	cache->debug =
+	    flags & (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
+			UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE);
+}
+
+size_t
+debug_chunk(const struct umem_cache *cache)
+{
+	size_t bytes = cache->tag_offset + sizeof(struct buftag);
+
+	if (!debug_is_tagged(cache))
+		bytes = cache->bufsize;
+	return align_up(bytes, cache->align);
+}
+
+size_t
+debug_record_bytes(const struct umem_cache *cache)
+{
+	if (cache->debug == 0)
+		return 0;
+	return cache->debug & UMF_AUDIT ? bufctl_audit_bytes(debug.nframes)
+					: sizeof(struct bufctl);
+}
