@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "umem/alloc.h"
+#include "umem/alloc_inner.h"
 #include "umem/checker.h"
 #include "umem/debug.h"
 #include "umem/init.h"
@@ -24,12 +24,6 @@
 #include "vmem/os.h"
 
 struct alloc_fast alloc_fast;
-
-/* One for memory of our own structures, one for the block itself. */
-#define RECLAIM_TRIES 2
-
-/* Class byte that the address map does not have: a large block and sample. */
-#define CLASS_SAMPLE (ADDR_LARGE - 1)
 
 static inline void
 set_word(size_t *word, size_t value)
@@ -103,8 +97,8 @@ try_alloc(size_t size, bool *zeroed)
 	return large_alloc(size, HEAP_UNIT, zeroed);
 }
 
-static void *
-no_memory(size_t size)
+void *
+alloc_no_memory(size_t size)
 {
 	if (unlikely(debug.on || debug.checknull))
 		debug_failed("allocation", size);
@@ -124,7 +118,7 @@ engine_alloc(size_t size, bool *zeroed)
 		return boot_alloc(size, 16);
 	}
 	if (size > PTRDIFF_MAX || !umem_ready())
-		return no_memory(size);
+		return alloc_no_memory(size);
 	p = try_alloc(size, zeroed);
 	if (likely(p != NULL))
 		return p;
@@ -133,7 +127,7 @@ engine_alloc(size_t size, bool *zeroed)
 			break;
 		p = try_alloc(size, zeroed);
 	}
-	return p != NULL ? p : no_memory(size);
+	return p != NULL ? p : alloc_no_memory(size);
 }
 
 /* A size that has been counted. */
@@ -262,7 +256,7 @@ alloc_aligned(size_t size, size_t align)
 	if (unlikely(boot_is_early()))
 		return boot_alloc(size, align);
 	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
-		return no_memory(size);
+		return alloc_no_memory(size);
 	/* malloc() aligns so anyway: 16 from 16 bytes on, 8 below. */
 	if (align <= 8 || (align == 16 && size >= 16))
 		return alloc_get(size);
@@ -279,21 +273,11 @@ alloc_aligned(size_t size, size_t align)
 			break;
 		p = try_aligned(size, align);
 	}
-	return p != NULL ? p : no_memory(size);
+	return p != NULL ? p : alloc_no_memory(size);
 }
 
-static uint32_t
-sample_of(const void *p)
-{
-	return addr_map_sample_index(addr_map_owner(p));
-}
-
-/*
- * Class of a block with its bytes, ADDR_LARGE or CLASS_SAMPLE, or the end of
- * the program; 0 if it is debugged with noabort, and the misuse was reported.
- */
-static unsigned
-block_class(const void *p, size_t *bytes, const char *who)
+unsigned
+alloc_block_class(const void *p, size_t *bytes, const char *who)
 {
 	size_t unit = addr_map_unit(p);
 	uint32_t entry = 0;
@@ -338,11 +322,27 @@ free_debugged(unsigned class, void *p, size_t size, unsigned kind)
 	return true;
 }
 
+unsigned
+alloc_block_to_free(
+    void *p, size_t size, unsigned kind, size_t *bytes, const char *who)
+{
+	unsigned class;
+
+	if (p == NULL || boot_owns(p))
+		return 0;
+	if (unlikely(!umem_ready()))
+		misuse(who, p, "not an address of the heap");
+	class = alloc_block_class(p, bytes, who);
+	if (unlikely(debug.on) && free_debugged(class, p, size, kind))
+		return 0;
+	return class;
+}
+
 static void
 free_as(void *p, const char *who)
 {
 	size_t bytes;
-	unsigned class = block_class(p, &bytes, who);
+	unsigned class = alloc_block_class(p, &bytes, who);
 
 	if (unlikely(debug.on) &&
 	    free_debugged(class, p, SIZE_MAX, KIND_MALLOC))
@@ -353,7 +353,7 @@ free_as(void *p, const char *who)
 		return;
 	}
 	if (class == CLASS_SAMPLE) {
-		sample_free(sample_of(p), who);
+		sample_free(alloc_sample_of(p), who);
 		update_poll();
 		return;
 	}
@@ -371,180 +371,6 @@ alloc_free_slow(void *p)
 	free_as(p, "free");
 }
 
-/*
- * Is the block's own chunk good enough for size?  A smaller size keeps it
- * while it is at least half used.
- */
-static bool
-stays(size_t bytes, size_t size)
-{
-	return size <= bytes && (size > bytes / 2 || bytes <= 64);
-}
-
-/*
- * [a] Some block may be larger than its size asks for, and stays() with it.
- * A sized free of less than a block's class is misuse as long as none is.
- */
-static bool loose;
-
-static void *
-left_larger(void *p)
-{
-	if (!__atomic_load_n(&loose, __ATOMIC_RELAXED))
-		__atomic_store_n(&loose, true, __ATOMIC_RELAXED);
-	return p;
-}
-
-static void *
-resize_by_copy(void *p, size_t bytes, size_t size)
-{
-	void *q = alloc_get(size);
-
-	/* Nobody expects that making a block smaller may fail. */
-	if (q == NULL)
-		return size <= bytes ? left_larger(p) : NULL;
-	large_copy(q, p, bytes < size ? bytes : size);
-	alloc_free(p);
-	return q;
-}
-
-/* Samples are taken, and debugging is done, where blocks are allocated. */
-static noinline void *
-grow_large(void *p, size_t bytes, size_t size)
-{
-	void *q = NULL;
-
-	if (!sample_is_on() && !debug_large())
-		q = large_from(p, bytes, size);
-	if (q == NULL)
-		return resize_by_copy(p, bytes, size);
-	alloc_free(p);
-	return q;
-}
-
-static noinline void *
-resize_smaller(void *p, size_t bytes, size_t size)
-{
-	void *q;
-
-	if (shrink_stays(bytes, size))
-		return left_larger(p);
-	q = resize_by_copy(p, bytes, size);
-	if (q != p)
-		shrink_moved(p, bytes, q, bytes - size);
-	return q;
-}
-
-/* A block of a class, or one that is to be of a class. */
-static inline void *
-resize_class(void *p, size_t bytes, size_t size)
-{
-	size_t had;
-	void *q;
-
-	if (stays(bytes, size))
-		return p;
-	if (unlikely(size <= bytes))
-		return resize_smaller(p, bytes, size);
-	had = shrink_grows(p, size);
-	q = likely(had <= LARGE_GROWN) ? resize_by_copy(p, bytes, had)
-				       : grow_large(p, bytes, had);
-	return likely(had == size) ? q : left_larger(q);
-}
-
-/* A large one grows as other large ones do, and stays a sample. */
-static void *
-resize_sample(void *p, size_t bytes, size_t size)
-{
-	uint32_t index = sample_of(p);
-	void *q;
-
-	if (bytes <= SIZE_CLASS_MAX || size <= SIZE_CLASS_MAX) {
-		q = resize_class(p, bytes, size);
-		if (q == p)
-			sample_stays(index, size);
-		return q;
-	}
-	q = sample_resize(index, size);
-	if (q == NULL && update_reclaim(size))
-		q = sample_resize(index, size);
-	return q != NULL ? q : no_memory(size);
-}
-
-/* In the same chunk, or to another; anew, if that is the only way. */
-static void *
-resize_debugged(unsigned class, void *p, size_t size)
-{
-	size_t old = class == 0 ? SIZE_MAX : debug_usable(class, p);
-
-	if (old == SIZE_MAX) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (old == size ||
-	    (class != ADDR_LARGE && size <= SIZE_CLASS_MAX &&
-		size_class_of(size) == class && debug_resize(class, p, size)))
-		return p;
-	return resize_by_copy(p, old, size);
-}
-
-/* Perhaps before memcpy() can be called. */
-static void *
-resize_boot(const char *p, size_t size)
-{
-	size_t bytes = boot_usable(p) < size ? boot_usable(p) : size;
-	char *q = alloc_get(size);
-
-	for (size_t i = 0; q != NULL && i < bytes; i++)
-		((volatile char *)q)[i] = p[i];
-	return q;
-}
-
-static noinline void *
-resize_slow(void *p, size_t size)
-{
-	size_t bytes;
-	unsigned class;
-
-	if (size > PTRDIFF_MAX)
-		return no_memory(size);
-	if (boot_owns(p))
-		return resize_boot(p, size);
-	if (unlikely(!umem_ready()))
-		misuse("realloc", p, "not an address of the heap");
-	class = block_class(p, &bytes, "realloc");
-	if (unlikely(class == CLASS_SAMPLE))
-		return resize_sample(p, bytes, size);
-	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
-		return resize_debugged(class, p, size);
-	if (class != ADDR_LARGE || size <= LARGE_GROWN)
-		return resize_class(p, bytes, size);
-	void *q = large_resize(p, bytes, size);
-	if (q == NULL && update_reclaim(size))
-		q = large_resize(p, bytes, size);
-	if (q == p && size < bytes)
-		left_larger(p);
-	return q != NULL ? q : no_memory(size);
-}
-
-void *
-alloc_resize(void *p, size_t size)
-{
-	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
-
-	if (likely(unit < alloc_fast.units) && likely(size <= SIZE_SMALL) &&
-	    likely(!debug.on)) {
-		uint32_t entry =
-		    __atomic_load_n(&alloc_fast.entry[unit], __ATOMIC_RELAXED);
-		unsigned class = addr_map_class(entry);
-
-		if (likely(class - 1 < size_classes.n) &&
-		    likely(addr_map_is_start(p, entry)))
-			return resize_class(p, size_classes.bytes[class], size);
-	}
-	return resize_slow(p, size);
-}
-
 size_t
 alloc_usable(const void *p, const char *who)
 {
@@ -555,7 +381,7 @@ alloc_usable(const void *p, const char *who)
 		return boot_usable(p);
 	if (unlikely(!umem_ready()))
 		misuse(who, p, "not an address of the heap");
-	class = block_class(p, &bytes, who);
+	class = alloc_block_class(p, &bytes, who);
 	if (unlikely(debug.on) && class == 0)
 		return 0;
 	if (likely(class != CLASS_SAMPLE) && unlikely(debug_owns(class))) {
@@ -565,40 +391,24 @@ alloc_usable(const void *p, const char *who)
 	return bytes;
 }
 
-/* The class that a sample would be of, if it were none. */
-static unsigned
-sample_class(const void *p)
+unsigned
+alloc_sample_class(const void *p)
 {
-	unsigned class = size_class_of(sample_size(sample_of(p)));
+	unsigned class = size_class_of(sample_size(alloc_sample_of(p)));
 
 	return class == 0 ? ADDR_LARGE : class;
-}
-
-/* May a block of so many bytes have been asked for, or resized, with size? */
-static bool
-fits(unsigned class, size_t bytes, size_t size)
-{
-	if (size <= bytes && __atomic_load_n(&loose, __ATOMIC_RELAXED))
-		return true;
-	return class == ADDR_LARGE
-		   ? align_up(size, HEAP_UNIT) == bytes || stays(bytes, size)
-		   : size_class_of(size) == class || stays(bytes, size);
 }
 
 void
 alloc_free_sized_slow(void *p, size_t size, const char *who)
 {
 	size_t bytes;
-	unsigned class;
+	unsigned class = alloc_block_to_free(p, size, KIND_MALLOC, &bytes, who);
 
-	if (p == NULL || boot_owns(p))
+	if (class == 0)
 		return;
-	if (unlikely(!umem_ready()))
-		misuse(who, p, "not an address of the heap");
-	class = block_class(p, &bytes, who);
-	if (unlikely(debug.on) && free_debugged(class, p, size, KIND_MALLOC))
-		return;
-	if (!fits(class == CLASS_SAMPLE ? sample_class(p) : class, bytes, size))
+	if (!alloc_fits(class == CLASS_SAMPLE ? alloc_sample_class(p) : class,
+		bytes, size))
 		misuse_size(who, p, size);
 	free_as(p, who);
 }
@@ -608,230 +418,10 @@ void
 alloc_free_aligned(void *p, size_t align, size_t size, const char *who)
 {
 	size_t bytes;
-	unsigned class;
 
-	if (p == NULL || boot_owns(p))
-		return;
-	if (unlikely(!umem_ready()))
-		misuse(who, p, "not an address of the heap");
-	class = block_class(p, &bytes, who);
-	if (unlikely(debug.on) && free_debugged(class, p, size, KIND_MALLOC))
+	if (alloc_block_to_free(p, size, KIND_MALLOC, &bytes, who) == 0)
 		return;
 	if (size > bytes || ((uintptr_t)p & (align - 1)) != 0)
 		misuse_size(who, p, size);
 	free_as(p, who);
-}
-
-/* Public: sized memory. */
-
-/* 0 bytes have no memory, and that is no failure. */
-static void *
-sized_alloc(size_t size, size_t align, int flags, bool zero)
-{
-	void *p;
-
-	if (size == 0)
-		return NULL;
-	/* Off the fast path while umem_setmtbf() is in force. */
-	if (unlikely(alloc_fast.small_end == 0) && mtbf_strikes(flags))
-		return NULL;
-	for (;;) {
-		if (align != 0)
-			p = alloc_aligned(size, align);
-		else
-			p = zero ? alloc_zeroed(size) : alloc_get(size);
-		if (unlikely(debug.on) && p != NULL)
-			debug_mark_umem(p);
-		if (unlikely(checker_on) && p != NULL && !debug.on)
-			checker_block(
-			    p, size, alloc_usable(p, "umem_alloc"), zero);
-		if (likely(p != NULL) || !nofail_again(flags))
-			return p;
-	}
-}
-
-public void *
-umem_alloc(size_t size, int flags)
-{
-	return sized_alloc(size, 0, flags, false);
-}
-
-public void *
-umem_zalloc(size_t size, int flags)
-{
-	return sized_alloc(size, 0, flags, true);
-}
-
-/* Is size what a block of umem_alloc() of this class was asked for with? */
-static bool
-size_is_right(const void *p, unsigned class, size_t bytes, size_t size)
-{
-	if (class == CLASS_SAMPLE)
-		class = sample_class(p);
-	if (class == ADDR_LARGE)
-		return align_up(size, HEAP_UNIT) == bytes;
-	return size_class_of(size) == class && size != 0;
-}
-
-static noinline void
-sized_free_slow(void *p, size_t size)
-{
-	size_t bytes;
-	unsigned class;
-
-	if (p == NULL)
-		return;
-	if (unlikely(boot_owns(p)))
-		return;
-	if (unlikely(!umem_ready()))
-		misuse("umem_free", p, "not an address of the heap");
-	class = block_class(p, &bytes, "umem_free");
-	if (unlikely(debug.on) && free_debugged(class, p, size, KIND_UMEM))
-		return;
-	if (unlikely(!size_is_right(p, class, bytes, size)))
-		misuse_size("umem_free", p, size);
-	if (unlikely(checker_on) && !debug.on)
-		checker_block_end(p, bytes);
-	alloc_free(p);
-}
-
-public void
-umem_free(const void *buf, size_t size)
-{
-	void *p = (void *)(uintptr_t)buf;
-	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
-
-	/* size - 1: none is for the slow way. */
-	if (likely(unit < alloc_fast.units) && likely(size - 1 < SIZE_SMALL)) {
-		uint32_t entry = alloc_fast.entry[unit];
-		unsigned class = size_class_small(size);
-
-		if (likely(addr_map_class(entry) == class) &&
-		    alloc_free_in(p, entry))
-			return;
-	}
-	sized_free_slow(p, size);
-}
-
-public void *
-umem_alloc_align(size_t size, size_t align, int flags)
-{
-	if (!is_pow2(align)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	return sized_alloc(size, align, flags, false);
-}
-
-public void
-umem_free_align(void *buf, size_t size)
-{
-	size_t bytes;
-	unsigned class;
-
-	if (buf == NULL)
-		return;
-	if (unlikely(boot_owns(buf)))
-		return;
-	if (unlikely(!umem_ready()))
-		misuse("umem_free_align", buf, "not an address of the heap");
-	class = block_class(buf, &bytes, "umem_free_align");
-	if (unlikely(debug.on) && free_debugged(class, buf, size, KIND_UMEM))
-		return;
-	if (unlikely(size > bytes || size == 0))
-		misuse_size("umem_free_align", buf, size);
-	if (unlikely(checker_on) && !debug.on)
-		checker_block_end(buf, bytes);
-	alloc_free(buf);
-}
-
-public void *
-umem_alloc_aligned(size_t size, size_t align, int flags)
-{
-	return umem_alloc_align(size, align, flags);
-}
-
-public void
-umem_free_aligned(void *buf, size_t size)
-{
-	umem_free_align(buf, size);
-}
-
-/* Public: objects. */
-
-static uint64_t
-cache_refused(const struct umem_cache *cache)
-{
-	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
-}
-
-/* Also in other regions, for they lie somewhere in the address space. */
-static inline uintptr_t
-header_at(const umem_cache_t *cache)
-{
-	return (uintptr_t)cache->mag.hot - (uintptr_t)alloc_fast.hot;
-}
-
-/* Out of line, so that the fast path saves no register. */
-static noinline void *
-cache_alloc_again(umem_cache_t *cache, int flags)
-{
-	void *object;
-
-	if (mtbf_strikes(flags))
-		return NULL;
-	for (;;) {
-		size_t bytes = cache->slabs.layout.slab_bytes;
-		uint64_t nrefused = cache_refused(cache);
-
-		cpu_bring_in(cache->mag.hot);
-		object = cache_alloc_slow(cache);
-		for (int i = 0; object == NULL && i < RECLAIM_TRIES; i++) {
-			/* A constructor that refuses is no want of memory. */
-			if (cache_refused(cache) != nrefused ||
-			    !update_reclaim(bytes))
-				break;
-			object = cache_alloc_slow(cache);
-		}
-		if (object != NULL)
-			break;
-		if (!nofail_again(flags))
-			return no_memory(bytes);
-	}
-	if (unlikely(cache->slabs.watched))
-		checker_object(cache, object, cache->bufsize,
-		    /* constructed */ cache->construct != NULL);
-	return object;
-}
-
-public void *
-umem_cache_alloc(umem_cache_t *cache, int flags)
-{
-	void *object;
-
-	if (likely(alloc_fast.units != 0) &&
-	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot, header_at(cache),
-		       &object) == RSEQ_OK))
-		return object;
-	return cache_alloc_again(cache, flags);
-}
-
-/* A call of its own, so that the section's caller keeps nothing for it. */
-static noinline void
-cache_free_again(umem_cache_t *cache, void *object)
-{
-	if (unlikely(cache->slabs.watched))
-		checker_object_end(cache, object, cache->bufsize);
-	cpu_bring_in(cache->mag.hot);
-	cache_free_slow(cache, object, "umem_cache_free");
-}
-
-public void
-umem_cache_free(umem_cache_t *cache, void *object)
-{
-	if (likely(alloc_fast.units != 0) &&
-	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
-		       header_at(cache), object) == RSEQ_OK))
-		return;
-	cache_free_again(cache, object);
 }

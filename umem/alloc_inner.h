@@ -1,0 +1,46 @@
+/*
+ * alloc_inner.h - what the files of the engine share; see alloc.c
+ *
+ * alloc_resize.c is realloc(), alloc_sized.c umem_alloc() and its relatives,
+ * alloc_object.c objects of caches.
+ */
+#ifndef UMEM_ALLOC_INNER_H
+#define UMEM_ALLOC_INNER_H
+
+#include "umem/alloc.h"
+
+/* One for memory of our own structures, one for the block itself. */
+#define RECLAIM_TRIES 2
+
+/* Class byte that the address map does not have: a large block and sample. */
+#define CLASS_SAMPLE (ADDR_LARGE - 1)
+
+/* NULL, ENOMEM, and what UMEM_DEBUG wants of it. */
+void *alloc_no_memory(size_t size);
+
+/*
+ * Class of a block with its bytes, ADDR_LARGE or CLASS_SAMPLE, or the end of
+ * the program; 0 if it is debugged with noabort, and the misuse was reported.
+ */
+unsigned alloc_block_class(const void *p, size_t *bytes, const char *who);
+
+/*
+ * The same for a block that is to be freed; 0: that has been done, or there
+ * is none to free.  kind: whose it is (debug.h).
+ */
+unsigned alloc_block_to_free(
+    void *p, size_t size, unsigned kind, size_t *bytes, const char *who);
+
+/* The class that a sample would be of, if it were none. */
+unsigned alloc_sample_class(const void *p);
+
+static inline uint32_t
+alloc_sample_of(const void *p)
+{
+	return addr_map_sample_index(addr_map_owner(p));
+}
+
+/* May a block of so many bytes have been asked for, or resized, with size? */
+bool alloc_fits(unsigned class, size_t bytes, size_t size);
+
+#endif

@@ -1,0 +1,83 @@
+/* alloc_object.c - objects of caches */
+#include "umem/alloc_inner.h"
+#include "umem/cache.h"
+#include "umem/checker.h"
+#include "umem/nofail.h"
+#include "umem/update.h"
+
+static uint64_t
+cache_refused(const struct umem_cache *cache)
+{
+	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
+}
+
+/* Also in other regions, for they lie somewhere in the address space. */
+static inline uintptr_t
+header_at(const umem_cache_t *cache)
+{
+	return (uintptr_t)cache->mag.hot - (uintptr_t)alloc_fast.hot;
+}
+
+/* Out of line, so that the fast path saves no register. */
+static noinline void *
+cache_alloc_again(umem_cache_t *cache, int flags)
+{
+	void *object;
+
+	if (mtbf_strikes(flags))
+		return NULL;
+	for (;;) {
+		size_t bytes = cache->slabs.layout.slab_bytes;
+		uint64_t nrefused = cache_refused(cache);
+
+		cpu_bring_in(cache->mag.hot);
+		object = cache_alloc_slow(cache);
+		for (int i = 0; object == NULL && i < RECLAIM_TRIES; i++) {
+			/* A constructor that refuses is no want of memory. */
+			if (cache_refused(cache) != nrefused ||
+			    !update_reclaim(bytes))
+				break;
+			object = cache_alloc_slow(cache);
+		}
+		if (object != NULL)
+			break;
+		if (!nofail_again(flags))
+			return alloc_no_memory(bytes);
+	}
+	if (unlikely(cache->slabs.watched))
+		checker_object(cache, object, cache->bufsize,
+		    /* constructed */ cache->construct != NULL);
+	return object;
+}
+
+public void *
+umem_cache_alloc(umem_cache_t *cache, int flags)
+{
+	void *object;
+
+	if (likely(alloc_fast.units != 0) &&
+	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot, header_at(cache),
+		       &object) == RSEQ_OK))
+		return object;
+	return cache_alloc_again(cache, flags);
+}
+
+/* A call of its own, so that the section's caller keeps nothing for it. */
+static noinline void
+cache_free_again(umem_cache_t *cache, void *object)
+{
+	if (unlikely(cache->slabs.watched))
+		checker_object_end(cache, object, cache->bufsize);
+	cpu_bring_in(cache->mag.hot);
+	cache_free_slow(cache, object, "umem_cache_free");
+}
+
+public void
+umem_cache_free(umem_cache_t *cache, void *object)
+{
+	if (likely(alloc_fast.units != 0) &&
+	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
+		       header_at(cache), object) == RSEQ_OK))
+		return;
+	cache_free_again(cache, object);
+}

@@ -1,0 +1,128 @@
+/* alloc_sized.c - umem_alloc() and its relatives, whose callers know sizes */
+#include <errno.h>
+
+#include "umem/alloc_inner.h"
+#include "umem/checker.h"
+#include "umem/debug.h"
+#include "umem/misuse.h"
+#include "umem/nofail.h"
+
+/* 0 bytes have no memory, and that is no failure. */
+static void *
+sized_alloc(size_t size, size_t align, int flags, bool zero)
+{
+	void *p;
+
+	if (size == 0)
+		return NULL;
+	/* Off the fast path while umem_setmtbf() is in force. */
+	if (unlikely(alloc_fast.small_end == 0) && mtbf_strikes(flags))
+		return NULL;
+	for (;;) {
+		if (align != 0)
+			p = alloc_aligned(size, align);
+		else
+			p = zero ? alloc_zeroed(size) : alloc_get(size);
+		if (unlikely(debug.on) && p != NULL)
+			debug_mark_umem(p);
+		if (unlikely(checker_on) && p != NULL && !debug.on)
+			checker_block(
+			    p, size, alloc_usable(p, "umem_alloc"), zero);
+		if (likely(p != NULL) || !nofail_again(flags))
+			return p;
+	}
+}
+
+public void *
+umem_alloc(size_t size, int flags)
+{
+	return sized_alloc(size, 0, flags, false);
+}
+
+public void *
+umem_zalloc(size_t size, int flags)
+{
+	return sized_alloc(size, 0, flags, true);
+}
+
+/* Is size what a block of umem_alloc() of this class was asked for with? */
+static bool
+size_is_right(const void *p, unsigned class, size_t bytes, size_t size)
+{
+	if (class == CLASS_SAMPLE)
+		class = alloc_sample_class(p);
+	if (class == ADDR_LARGE)
+		return align_up(size, HEAP_UNIT) == bytes;
+	return size_class_of(size) == class && size != 0;
+}
+
+static noinline void
+sized_free_slow(void *p, size_t size)
+{
+	size_t bytes;
+	unsigned class;
+
+	class = alloc_block_to_free(p, size, KIND_UMEM, &bytes, "umem_free");
+	if (class == 0)
+		return;
+	if (unlikely(!size_is_right(p, class, bytes, size)))
+		misuse_size("umem_free", p, size);
+	if (unlikely(checker_on) && !debug.on)
+		checker_block_end(p, bytes);
+	alloc_free(p);
+}
+
+public void
+umem_free(const void *buf, size_t size)
+{
+	void *p = (void *)(uintptr_t)buf;
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	/* size - 1: none is for the slow way. */
+	if (likely(unit < alloc_fast.units) && likely(size - 1 < SIZE_SMALL)) {
+		uint32_t entry = alloc_fast.entry[unit];
+		unsigned class = size_class_small(size);
+
+		if (likely(addr_map_class(entry) == class) &&
+		    alloc_free_in(p, entry))
+			return;
+	}
+	sized_free_slow(p, size);
+}
+
+public void *
+umem_alloc_align(size_t size, size_t align, int flags)
+{
+	if (!is_pow2(align)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return sized_alloc(size, align, flags, false);
+}
+
+public void
+umem_free_align(void *buf, size_t size)
+{
+	size_t bytes;
+
+	if (alloc_block_to_free(
+		buf, size, KIND_UMEM, &bytes, "umem_free_align") == 0)
+		return;
+	if (unlikely(size > bytes || size == 0))
+		misuse_size("umem_free_align", buf, size);
+	if (unlikely(checker_on) && !debug.on)
+		checker_block_end(buf, bytes);
+	alloc_free(buf);
+}
+
+public void *
+umem_alloc_aligned(size_t size, size_t align, int flags)
+{
+	return umem_alloc_align(size, align, flags);
+}
+
+public void
+umem_free_aligned(void *buf, size_t size)
+{
+	umem_free_align(buf, size);
+}
