@@ -77,6 +77,9 @@ void *cache_alloc_slow(struct umem_cache *cache);
 /* who names the function in messages: "free", "umem_cache_free". */
 void cache_free_slow(struct umem_cache *cache, void *object, const char *who);
 
+/* Everything in magazines to the slabs; false: some were out of reach. */
+bool cache_drain(struct umem_cache *cache);
+
 /* Everything that is cached back to the slabs, empty slabs to the arena. */
 void cache_reap(struct umem_cache *cache);
 
