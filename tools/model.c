@@ -31,58 +31,25 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/model.h"
+#include "tools/model_inner.h"
 #include "tools/roots.h"
 #include "tools/samples.h"
-
-#define CPU_CLAIMED ((uint64_t)1 << 63)
 
 /* Stops of a live target in the hope of finding no header claimed. */
 #define HOLD_TRIES 10
 
-/* More than Linux knows of, and more than a slab has. */
-#define CPUS_MOST   8192
-#define CHUNKS_MOST ((unsigned)1 << 24)
-
-static uint64_t
-variable(struct model *model, enum layout_entry entry)
-{
-	return layout_variable(model->layout, model->target, entry);
-}
-
-/* A record of the target, copied; NULL: not in memory that we have. */
-static const char *
-record(struct model *model, uint64_t at, enum layout_entry bytes)
-{
-	return target_at(model->target, at, layout_value(model->layout, bytes));
-}
-
-static uint64_t
-get(struct model *model, const void *from, enum layout_entry entry)
-{
-	return layout_get(model->layout, from, entry);
-}
-
-static uint64_t
-word_at(struct model *model, uint64_t at)
-{
-	const uint64_t *word = target_at(model->target, at, sizeof(*word));
-
-	return word ? *word : 0;
-}
-
 static void
 copy_meta_list(struct model *model, enum layout_entry list)
 {
-	uint64_t at = variable(model, list);
+	uint64_t at = model_variable(model, list);
 	struct trail trail = {0};
 	char raw[24];
 
 	while (trail_goes_on(&trail, at) &&
 	       target_peek(model->target, at, raw, sizeof(raw))) {
-		target_copy(model->target, get(model, raw, L_RANGE_AT),
-		    get(model, raw, L_RANGE_BYTES), false);
-		at = get(model, raw, L_RANGE_NEXT);
+		target_copy(model->target, model_get(model, raw, L_RANGE_AT),
+		    model_get(model, raw, L_RANGE_BYTES), false);
+		at = model_get(model, raw, L_RANGE_NEXT);
 	}
 }
 
@@ -94,7 +61,7 @@ units_used(struct model *model)
 			layout_value(model->layout, L_SLOT_BASE);
 
 	target_peek(model->target, base, &model->base, sizeof(model->base));
-	model->end = variable(model, L_COMMITTED_END);
+	model->end = model_variable(model, L_COMMITTED_END);
 	if (model->end < model->base)
 		model->end = model->base;
 	model->end = model->base + target_mapped(model->target, model->base,
@@ -119,11 +86,11 @@ layer_value(struct model *model, enum layout_entry which)
 	const char *layer =
 	    layout_at(model->layout, model->target, L_CPU_LAYER);
 
-	return layer ? get(model, layer, which) : 0;
+	return layer ? model_get(model, layer, which) : 0;
 }
 
-static uint64_t
-cpus_used(struct model *model)
+uint64_t
+model_cpus_used(struct model *model)
 {
 	uint64_t n = layer_value(model, L_LAYER_NUSED);
 
@@ -134,8 +101,8 @@ static void
 copy_cpus(struct model *model)
 {
 	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
-	uint64_t nused = cpus_used(model);
-	uint64_t at = variable(model, L_REGIONS);
+	uint64_t nused = model_cpus_used(model);
+	uint64_t at = model_variable(model, L_REGIONS);
 	struct trail trail = {0};
 
 	while (trail_goes_on(&trail, at)) {
@@ -144,18 +111,19 @@ copy_cpus(struct model *model)
 
 		if (region == NULL)
 			return;
-		uint64_t committed = get(model, region, L_REGION_COMMITTED);
+		uint64_t committed =
+		    model_get(model, region, L_REGION_COMMITTED);
 		for (uint64_t cpu = 0; cpu < nused; cpu++) {
 			const char *yes =
 			    target_at(model->target, committed + cpu, 1);
 
 			if (yes != NULL && *yes == 1)
 				target_copy(model->target,
-				    get(model, region, L_REGION_BLOCKS) +
+				    model_get(model, region, L_REGION_BLOCKS) +
 					cpu * block,
 				    block, false);
 		}
-		at = get(model, region, L_REGION_NEXT);
+		at = model_get(model, region, L_REGION_NEXT);
 	}
 }
 
@@ -176,10 +144,11 @@ copy_metadata(struct model *model)
 }
 
 /* Items of a list of the target; its head is a struct list at head. */
-static uint64_t
-list_first(struct model *model, uint64_t head)
+uint64_t
+model_list_first(struct model *model, uint64_t head)
 {
-	return word_at(model, head + layout_value(model->layout, L_LIST_NEXT));
+	return model_word(
+	    model, head + layout_value(model->layout, L_LIST_NEXT));
 }
 
 static bool
@@ -194,7 +163,7 @@ cache_makes_sense(const struct cache *c)
 static void
 take_cache(struct model *model, uint64_t at, bool listed)
 {
-	const char *r = record(model, at, L_CACHE_BYTES);
+	const char *r = model_record(model, at, L_CACHE_BYTES);
 	struct cache *c;
 
 	if (r == NULL)
@@ -203,18 +172,18 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	c = &model->caches[model->ncaches++];
 	*c = (struct cache){.at = at,
 	    .record = r,
-	    .chunk = get(model, r, L_CACHE_CHUNK),
-	    .bufsize = get(model, r, L_CACHE_BUFSIZE),
-	    .slab_bytes = get(model, r, L_CACHE_SLAB_BYTES),
-	    .source = get(model, r, L_CACHE_SOURCE),
-	    .nchunks = (unsigned)get(model, r, L_CACHE_NCHUNKS),
-	    .class = (unsigned)get(model, r, L_CACHE_CLASS),
-	    .flags = (unsigned)get(model, r, L_CACHE_FLAGS),
-	    .debug = (unsigned)get(model, r, L_CACHE_DEBUG),
-	    .record_bytes = get(model, r, L_CACHE_RECORD_BYTES),
-	    .has_magazines = get(model, r, L_CACHE_HAS_MAGAZINES),
-	    .constructs = get(model, r, L_CACHE_CONSTRUCTS),
-	    .nfailed = get(model, r, L_CACHE_NFAILED),
+	    .chunk = model_get(model, r, L_CACHE_CHUNK),
+	    .bufsize = model_get(model, r, L_CACHE_BUFSIZE),
+	    .slab_bytes = model_get(model, r, L_CACHE_SLAB_BYTES),
+	    .source = model_get(model, r, L_CACHE_SOURCE),
+	    .nchunks = (unsigned)model_get(model, r, L_CACHE_NCHUNKS),
+	    .class = (unsigned)model_get(model, r, L_CACHE_CLASS),
+	    .flags = (unsigned)model_get(model, r, L_CACHE_FLAGS),
+	    .debug = (unsigned)model_get(model, r, L_CACHE_DEBUG),
+	    .record_bytes = model_get(model, r, L_CACHE_RECORD_BYTES),
+	    .has_magazines = model_get(model, r, L_CACHE_HAS_MAGAZINES),
+	    .constructs = model_get(model, r, L_CACHE_CONSTRUCTS),
+	    .nfailed = model_get(model, r, L_CACHE_NFAILED),
 	    .listed = listed};
 	memcpy(c->name, r + layout_value(model->layout, L_CACHE_NAME), 31);
 	if (!cache_makes_sense(c)) {
@@ -227,14 +196,14 @@ static void
 take_caches(struct model *model)
 {
 	uint64_t head = layout_value(model->layout, L_CACHE_LIST);
-	uint64_t link = list_first(model, head);
+	uint64_t link = model_list_first(model, head);
 	struct trail trail = {0};
 
 	model->ncaches = model->ndamaged = 0;
 	while (link != head && trail_goes_on(&trail, link)) {
 		take_cache(model,
 		    link - layout_value(model->layout, L_CACHE_LINK), true);
-		link = list_first(model, link);
+		link = model_list_first(model, link);
 	}
 }
 
@@ -277,7 +246,7 @@ nwords(unsigned nbits)
 static struct slab *
 take_slab(struct model *model, uint64_t at)
 {
-	const char *r = record(model, at, L_SLAB_BYTES);
+	const char *r = model_record(model, at, L_SLAB_BYTES);
 	uint64_t bits_at = at + layout_value(model->layout, L_SLAB_BITS);
 	const uint64_t *bits;
 	struct cache *c;
@@ -285,7 +254,7 @@ take_slab(struct model *model, uint64_t at)
 
 	if (r == NULL)
 		return NULL;
-	c = cache_of_store(model, get(model, r, L_SLAB_STORE));
+	c = cache_of_store(model, model_get(model, r, L_SLAB_STORE));
 	if (c == NULL)
 		return NULL;
 	bits = target_at(model->target, bits_at,
@@ -295,9 +264,9 @@ take_slab(struct model *model, uint64_t at)
 	ARRAY_ROOM(model->slabs, model->nslabs, model->slabs_room);
 	s = &model->slabs[model->nslabs++];
 	*s = (struct slab){.at = at,
-	    .span = get(model, r, L_SLAB_SPAN),
-	    .first = get(model, r, L_SLAB_FIRST),
-	    .records = get(model, r, L_SLAB_RECORDS),
+	    .span = model_get(model, r, L_SLAB_SPAN),
+	    .first = model_get(model, r, L_SLAB_FIRST),
+	    .records = model_get(model, r, L_SLAB_RECORDS),
 	    .cache = (unsigned)(c - model->caches),
 	    .nchunks = c->nchunks,
 	    .free = (uint64_t *)bits,
@@ -399,7 +368,7 @@ take_map(struct model *model)
 static void
 take_slab_list(struct model *model, uint64_t head)
 {
-	uint64_t link = list_first(model, head);
+	uint64_t link = model_list_first(model, head);
 	struct trail trail = {0};
 
 	while (link != head && trail_goes_on(&trail, link)) {
@@ -410,7 +379,7 @@ take_slab_list(struct model *model, uint64_t head)
 		    model->sourced, model->nsourced, model->sourced_room);
 		model->sourced[model->nsourced++] =
 		    (uint32_t)(model->nslabs - 1);
-		link = list_first(model, link);
+		link = model_list_first(model, link);
 	}
 }
 
@@ -505,351 +474,6 @@ model_find(struct model *model, uint64_t at, struct place *place)
 	return true;
 }
 
-bool
-model_is_magazine(
-    struct model *model, uint64_t at, unsigned *capacity, uint64_t *next)
-{
-	const char *mag = record(model, at, L_MAGAZINE_BYTES);
-	uint64_t n;
-
-	if (mag == NULL || at % 16 != 0)
-		return false;
-	n = get(model, mag, L_MAGAZINE_CAPACITY);
-	*next = get(model, mag, L_MAGAZINE_NEXT);
-	*capacity = (unsigned)n;
-	/* Capacities are two less than a power of two. */
-	return n >= 2 && n <= 4096 && ((n + 2) & (n + 1)) == 0 &&
-	       get(model, mag, L_MAGAZINE_NROUNDS) <= n;
-}
-
-unsigned
-model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
-    void (*f)(struct model *, struct cache *, uint64_t), struct cache *cache)
-{
-	uint64_t at = magazine + layout_value(model->layout, L_MAGAZINE_ROUND);
-	const uint64_t *round = target_at(model->target, at, 8ull * nrounds);
-
-	if (round == NULL)
-		return 0;
-	for (unsigned i = 0; i < nrounds; i++)
-		f(model, cache, round[i]);
-	return nrounds;
-}
-
-/* A round is free, whatever its slab says. */
-static void
-round_is_free(struct model *model, struct cache *cache, uint64_t object)
-{
-	struct place place;
-	struct cache *of;
-
-	(void)cache;
-	if (!model_find(model, object, &place) || place.slab == NULL ||
-	    place.between || place.start != object ||
-	    !bit_get(place.slab->live, place.chunk))
-		return;
-	of = &model->caches[place.slab->cache];
-	bit_clear(place.slab->live, place.chunk);
-	of->nlive--;
-	of->ncached++;
-}
-
-static void
-settle(struct model *model, uint64_t at)
-{
-	ARRAY_ROOM(model->settled, model->nsettled, model->settled_room);
-	model->settled[model->nsettled++] = at;
-}
-
-static void
-take_full_magazine(struct model *model, struct cache *c, uint64_t magazine)
-{
-	const char *mag = record(model, magazine, L_MAGAZINE_BYTES);
-
-	settle(model, magazine);
-	if (mag != NULL)
-		model_rounds(model, magazine,
-		    (unsigned)get(model, mag, L_MAGAZINE_NROUNDS),
-		    round_is_free, c);
-}
-
-static void
-note_unsure(struct model *model, uint64_t magazine)
-{
-	ARRAY_ROOM(model->unsure, model->nunsure, model->unsure_room);
-	model->unsure[model->nunsure++] = magazine;
-}
-
-/* The magazines of one CPU. */
-static void
-take_header(struct model *model, struct cache *c, const char *hot,
-    const char *cold, bool count)
-{
-	uint64_t loaded = get(model, cold, L_COLD_LOADED);
-	uint64_t previous = get(model, cold, L_COLD_PREVIOUS);
-	uint64_t top = get(model, hot, L_HOT_TOP);
-	uint64_t round = loaded + layout_value(model->layout, L_MAGAZINE_ROUND);
-	uint64_t n = (top - round) / 8, next;
-	unsigned capacity;
-
-	if (top == CPU_CLAIMED)
-		model->nunsure += loaded == 0 && !count;
-	if (loaded != 0 && !model_is_magazine(model, loaded, &capacity, &next))
-		loaded = 0;
-	if (loaded != 0 && (top < round || n > capacity)) {
-		note_unsure(model, loaded);
-		if (previous != 0)
-			note_unsure(model, previous);
-		return;
-	}
-	if (!count)
-		return;
-	if (loaded != 0) {
-		settle(model, loaded);
-		model_rounds(model, loaded, (unsigned)n, round_is_free, c);
-	}
-	if (previous != 0)
-		take_full_magazine(model, c, previous);
-	c->nallocs += get(model, cold, L_COLD_NLOADS);
-}
-
-/* Every CPU's header of a cache. */
-static void
-take_headers(struct model *model, struct cache *c, bool count)
-{
-	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
-	uint64_t nused = cpus_used(model);
-	uint64_t hot = get(model, c->record, L_CACHE_HOT);
-	uint64_t cold = get(model, c->record, L_CACHE_COLD);
-
-	model->ncpus = nused;
-	if (count)
-		c->by_cpu = xalloc(nused * sizeof(*c->by_cpu));
-	for (uint64_t cpu = 0; cpu < nused; cpu++) {
-		const char *h = record(model, hot + cpu * block, L_HOT_BYTES);
-		const char *k = record(model, cold + cpu * block, L_COLD_BYTES);
-
-		uint64_t before = c->ncached;
-
-		if (h != NULL && k != NULL)
-			take_header(model, c, h, k, count);
-		if (count)
-			c->by_cpu[cpu] = c->ncached - before;
-	}
-}
-
-/* A list of magazines that begins at at. */
-static void
-take_list(struct model *model, struct cache *c, uint64_t at)
-{
-	struct trail trail = {0};
-
-	while (trail_goes_on(&trail, at)) {
-		const char *mag = record(model, at, L_MAGAZINE_BYTES);
-
-		if (mag == NULL)
-			return;
-		take_full_magazine(model, c, at);
-		at = get(model, mag, L_MAGAZINE_NEXT);
-	}
-}
-
-/* The first shard is in the cache, the others lie together elsewhere. */
-static void
-take_depot(struct model *model, struct cache *c)
-{
-	uint64_t bytes = layout_value(model->layout, L_DEPOT_BYTES);
-	uint64_t at = get(model, c->record, L_CACHE_MORE_SHARDS);
-	uint64_t n = get(model, c->record, L_CACHE_SHARDS);
-
-	take_list(model, c, get(model, c->record, L_CACHE_DEPOT_FULL));
-	take_list(model, c, get(model, c->record, L_CACHE_DEPOT_EMPTY));
-	for (uint64_t i = 1; at != 0 && i < n && i < CPUS_MOST; i++) {
-		const char *depot = record(model, at, L_DEPOT_BYTES);
-
-		if (depot == NULL)
-			return;
-		take_list(model, c, get(model, depot, L_DEPOT_FULL));
-		take_list(model, c, get(model, depot, L_DEPOT_EMPTY));
-		at += bytes;
-	}
-}
-
-/* What a debugged cache holds back is free, too. */
-static void
-take_quarantine(struct model *model, struct cache *c)
-{
-	uint64_t at = get(model, c->record, L_CACHE_QUARANTINE);
-	uint64_t nslots = get(model, c->record, L_CACHE_QUARANTINE_SLOTS);
-	const uint64_t *slot;
-
-	if (at == 0 || nslots > CHUNKS_MOST)
-		return;
-	slot = target_at(model->target, at, 8 * nslots);
-	for (uint64_t i = 0; slot != NULL && i < nslots; i++)
-		if (slot[i] != 0)
-			round_is_free(model, c, slot[i]);
-}
-
-static void
-take_magazines(struct model *model)
-{
-	for (size_t i = 0; i < model->ncaches; i++) {
-		struct cache *c = &model->caches[i];
-
-		take_quarantine(model, c);
-		if (!c->has_magazines)
-			continue;
-		take_headers(model, c, true);
-		take_depot(model, c);
-	}
-}
-
-static int
-by_address(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* What the library has freed of its own memory, list by list. */
-static void
-take_freed(struct model *model)
-{
-	uint64_t at = layout_value(model->layout, L_FREED);
-	uint64_t end = at + model->layout->known[L_FREED].bytes;
-
-	for (; at < end; at += 8) {
-		uint64_t block = word_at(model, at);
-		struct trail trail = {0};
-
-		while (trail_goes_on(&trail, block)) {
-			settle(model, block);
-			block = word_at(model, block);
-		}
-	}
-	if (model->nsettled != 0)
-		qsort(model->settled, model->nsettled, sizeof(uint64_t),
-		    by_address);
-}
-
-bool
-model_is_in_flight(struct model *model, uint64_t at)
-{
-	uint64_t next;
-	unsigned capacity;
-
-	return model_is_magazine(model, at, &capacity, &next) &&
-	       (model->nsettled == 0 ||
-		   bsearch(&at, model->settled, model->nsettled, sizeof(at),
-		       by_address) == NULL);
-}
-
-static unsigned
-arena_depth(struct model *model, uint64_t source)
-{
-	for (size_t i = 0; i < model->narenas; i++)
-		if (model->arenas[i].at == source)
-			return model->arenas[i].depth + 1;
-	return 0;
-}
-
-static void
-take_arena(struct model *model, uint64_t at)
-{
-	const char *r = record(model, at, L_ARENA_BYTES);
-	struct arena *a;
-
-	if (r == NULL)
-		return;
-	ARRAY_ROOM(model->arenas, model->narenas, model->arenas_room);
-	a = &model->arenas[model->narenas];
-	*a = (struct arena){.at = at,
-	    .record = r,
-	    .source = get(model, r, L_ARENA_SOURCE),
-	    .quantum = get(model, r, L_ARENA_QUANTUM)};
-	a->depth = arena_depth(model, a->source);
-	memcpy(a->name, r + layout_value(model->layout, L_ARENA_NAME), 31);
-	model->narenas++;
-}
-
-/* An arena directly behind its source and what imports from that already. */
-static void
-sort_arenas(struct model *model)
-{
-	struct arena *sorted = xalloc((model->narenas + 1) * sizeof(*sorted));
-	size_t n = 0;
-
-	for (size_t i = 0; i < model->narenas; i++) {
-		const struct arena *a = &model->arenas[i];
-		size_t at = n;
-
-		for (size_t j = 0; j < n && a->depth > 0; j++)
-			if (sorted[j].at == a->source) {
-				at = j + 1;
-				while (at < n && sorted[at].depth >= a->depth)
-					at++;
-			}
-		memmove(
-		    sorted + at + 1, sorted + at, (n - at) * sizeof(*sorted));
-		sorted[at] = *a;
-		n++;
-	}
-	free(model->arenas);
-	model->arenas = sorted;
-}
-
-static void
-take_arenas(struct model *model)
-{
-	uint64_t head = layout_value(model->layout, L_ARENA_LIST);
-	uint64_t link = list_first(model, head);
-	struct trail trail = {0};
-
-	while (link != head && trail_goes_on(&trail, link)) {
-		take_arena(
-		    model, link - layout_value(model->layout, L_ARENA_LINK));
-		link = list_first(model, link);
-	}
-	sort_arenas(model);
-}
-
-struct arena *
-model_arena(struct model *model, uint64_t at)
-{
-	for (size_t i = 0; i < model->narenas; i++)
-		if (model->arenas[i].at == at)
-			return &model->arenas[i];
-	return NULL;
-}
-
-struct segment *
-model_segments(struct model *model, const struct arena *arena, size_t *n)
-{
-	uint64_t head = arena->at + layout_value(model->layout, L_ARENA_HEAD);
-	uint64_t at =
-	    word_at(model, head + layout_value(model->layout, L_SEGMENT_ANEXT));
-	struct segment *segments = NULL;
-	struct trail trail = {0};
-	size_t room = 0;
-
-	*n = 0;
-	while (at != head && trail_goes_on(&trail, at)) {
-		const char *r = record(model, at, L_SEGMENT_BYTES);
-
-		if (r == NULL)
-			break;
-		ARRAY_ROOM(segments, *n, room);
-		segments[(*n)++] = (struct segment){.at = at,
-		    .start = get(model, r, L_SEGMENT_START),
-		    .size = get(model, r, L_SEGMENT_SIZE),
-		    .type = (unsigned)get(model, r, L_SEGMENT_TYPE)};
-		at = get(model, r, L_SEGMENT_ANEXT);
-	}
-	return segments;
-}
-
 /* Is some header being changed at this moment? */
 static bool
 is_unsure(struct model *model)
@@ -859,7 +483,7 @@ is_unsure(struct model *model)
 	take_caches(model);
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].has_magazines)
-			take_headers(model, &model->caches[i], false);
+			model_take_headers(model, &model->caches[i], false);
 	unsure = model->nunsure != 0;
 	model->nunsure = 0;
 	return unsure;
@@ -902,9 +526,9 @@ model_take(struct target *target, const struct layout *layout, bool everything)
 	samples_take(model);
 	take_map(model);
 	take_sourced(model);
-	take_magazines(model);
-	take_freed(model);
-	take_arenas(model);
+	model_take_magazines(model);
+	model_take_freed(model);
+	model_take_arenas(model);
 	if (model->ndamaged != 0)
 		warn("%s: %zu caches there are damaged, and left out",
 		    target->name, model->ndamaged);
