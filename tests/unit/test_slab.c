@@ -8,48 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/store.h"
 #include "umem/addr_map.h"
-#include "umem/slab.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
-#define MOST     20000
-#define NSLABS   6
-#define NTHREADS 4
-
-static struct slab_store store;
-static void *chunks[MOST];
-static unsigned n_destructed;
-static void *destructed[MOST];
-
-static void
-destruct(struct slab_store *s, void *object)
-{
-	/* With no lock held: this would not return otherwise. */
-	lock_take(&s->lock);
-	lock_release(&s->lock);
-	destructed[n_destructed++] = object;
-}
-
-static void
-start(size_t chunk, size_t align, bool constructs)
-{
-	struct slab_layout layout;
-
-	ck_assert(slab_layout(&layout, chunk, align, HEAP_UNIT));
-	slab_store_init(&store, &layout, NULL, 0, constructs ? destruct : NULL);
-}
-
-static void
-check(void)
-{
-	ck_assert(slab_store_check(&store));
-}
+#define NSLABS 6
 
 /* One, raw or not. */
 static void *
@@ -59,31 +27,6 @@ take(void)
 
 	ck_assert_uint_eq(slab_take(&store, &p, 1), 1);
 	return p;
-}
-
-static unsigned
-take_all(unsigned n)
-{
-	unsigned taken = 0;
-
-	ck_assert_uint_le(n, MOST);
-	while (taken < n) {
-		unsigned got = slab_take(&store, chunks + taken, n - taken);
-
-		ck_assert_uint_gt(got, 0);
-		taken += got;
-		check();
-	}
-	return taken;
-}
-
-static void
-give(void **p, unsigned n)
-{
-	void *bad;
-
-	ck_assert_int_eq(slab_give(&store, p, n, &bad), SLAB_FINE);
-	check();
 }
 
 static enum slab_fault
@@ -99,26 +42,6 @@ give_fault(void *p)
 		ck_assert_ptr_eq(bad, p);
 	}
 	return fault;
-}
-
-static int
-by_address(const void *a, const void *b)
-{
-	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void
-shuffle(void **p, unsigned n)
-{
-	for (unsigned i = n; i > 1; i--) {
-		unsigned j = (unsigned)rand() % i;
-		void *x = p[i - 1];
-
-		p[i - 1] = p[j];
-		p[j] = x;
-	}
 }
 
 static void
@@ -937,248 +860,7 @@ START_TEST(a_hash_that_cannot_grow_loses_nothing)
 }
 END_TEST
 
-/* Sweeping. */
-
-static size_t
-resident_bytes(uintptr_t from, size_t bytes)
-{
-	size_t page = os_page_size(), n = 0;
-	unsigned char in[512];
-
-	ck_assert_uint_le(bytes / page, sizeof(in));
-	ck_assert_int_eq(mincore((void *)from, bytes, in), 0);
-	for (size_t i = 0; i < bytes / page; i++)
-		n += in[i] & 1;
-	return n * page;
-}
-
-/* In which chunk i has its number in each byte. */
-static void
-fill(unsigned i)
-{
-	memset(chunks[i], (int)(i % 251 + 1), store.layout.chunk);
-}
-
-static bool
-is_filled(unsigned i)
-{
-	const unsigned char *p = chunks[i];
-
-	for (size_t j = 0; j < store.layout.chunk; j++)
-		if (p[j] != i % 251 + 1)
-			return false;
-	return true;
-}
-
-/* Slabs full, of which each nth chunk is kept: those come to the front. */
-static unsigned
-make_sparse(unsigned nslabs, unsigned nth)
-{
-	unsigned n = take_all(nslabs * store.layout.nchunks);
-	unsigned nkept = 0;
-
-	qsort(chunks, n, sizeof(chunks[0]), by_address);
-	for (unsigned i = 0; i < n; i++)
-		memset(chunks[i], 0xff, store.layout.chunk);
-	for (unsigned i = 0; i < n; i += nth, nkept++) {
-		void *p = chunks[i];
-
-		chunks[i] = chunks[nkept];
-		chunks[nkept] = p;
-		fill(nkept);
-	}
-	give(chunks + nkept, n - nkept);
-	return nkept;
-}
-
-static const size_t sweep_sizes[] = {64, 512, 1000, 2560, 4096, 6000, 20480};
-
-/* What a slab has lost and not got back when so many chunks are taken. */
-static uint64_t
-purged_after(const struct slab *slab, uint64_t purged, void **taken, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		uintptr_t at = (uintptr_t)taken[i] - slab->span;
-		uintptr_t end = at + store.layout.chunk;
-
-		if (at >= store.layout.slab_bytes)
-			continue;
-		for (unsigned part = 0; part < 64; part++)
-			if (part * store.part_bytes < end &&
-			    (part + 1) * store.part_bytes > at)
-				purged &= ~((uint64_t)1 << part);
-	}
-	return purged;
-}
-
-/* Takes some to chunks + n; exactly the parts that they need come back. */
-static unsigned
-take_swept(unsigned n, unsigned want)
-{
-	struct slab *slab[2] = {
-	    addr_map_owner(chunks[0]), addr_map_owner(chunks[n - 1])};
-	uint64_t purged[2] = {slab[0]->purged, slab[1]->purged};
-	unsigned got = 0;
-
-	/* In pieces, which begin and end inside words. */
-	for (unsigned piece = 1; got < want; piece += 7)
-		got += slab_take(&store, chunks + n + got,
-		    piece < want - got ? piece : want - got);
-	for (int i = 0; i < 2; i++)
-		ck_assert_uint_eq(slab[i]->purged,
-		    purged_after(slab[i], purged[i], chunks + n, got));
-	return got;
-}
-
-START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
-{
-	size_t chunk = sweep_sizes[_i], page = os_page_size();
-	size_t bytes, swept, before, idle = 0;
-	uintptr_t span;
-	unsigned n;
-
-	start(chunk, 16, false);
-	bytes = store.layout.slab_bytes;
-	n = make_sparse(2, store.layout.nchunks > 100 ? 100 : 3);
-	span = align_down((uintptr_t)chunks[0], HEAP_UNIT);
-	before = resident_bytes(span, bytes);
-	/* What is free, page by page, seen from outside. */
-	for (uintptr_t at = span; at < span + bytes; at += page) {
-		bool used = false;
-
-		for (unsigned i = 0; i < n; i++)
-			used |= (uintptr_t)chunks[i] < at + page &&
-				(uintptr_t)chunks[i] + chunk > at;
-		idle += used ? 0 : page;
-	}
-	swept = slab_sweep(&store, SIZE_MAX);
-	check();
-	ck_assert_uint_ge(swept, idle);
-	ck_assert_uint_eq(slab_swept_bytes(), swept);
-	ck_assert_uint_eq(resident_bytes(span, bytes), bytes - idle);
-	ck_assert_uint_le(bytes - idle, before);
-	for (unsigned i = 0; i < n; i++)
-		ck_assert(is_filled(i));
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
-	/* They come back when their chunks are taken, and go again. */
-	unsigned more = take_swept(n, store.layout.nchunks / 2);
-	for (unsigned i = n; i < n + more; i++)
-		fill(i);
-	check();
-	for (unsigned i = 0; i < n + more; i++)
-		ck_assert(is_filled(i));
-	give(chunks, n + more);
-	slab_reap(&store, 0);
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
-	ck_assert_uint_eq(store.nslabs, 0);
-}
-END_TEST
-
-START_TEST(a_sweep_ends_at_its_limit_and_goes_on_there)
-{
-	size_t swept, all = 0;
-	unsigned nsweeps = 0;
-
-	start(2048, 16, false);
-	make_sparse(2, 16);
-	while ((swept = slab_sweep(&store, 1)) != 0) {
-		ck_assert_uint_lt(swept, store.layout.slab_bytes);
-		all += swept;
-		nsweeps++;
-		check();
-	}
-	ck_assert_uint_eq(nsweeps, 2);
-	ck_assert_uint_eq(all, slab_swept_bytes());
-	/* A slab is looked at again when something was freed. */
-	give(chunks, 1);
-	ck_assert_uint_gt(slab_sweep(&store, SIZE_MAX), 0);
-}
-END_TEST
-
-START_TEST(a_sweep_that_the_kernel_refuses_changes_nothing)
-{
-	unsigned n;
-
-	start(1024, 16, false);
-	n = make_sparse(2, 20);
-	os_fail_nth(1, 1000);
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
-	os_fail_nth(0, 0);
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
-	check();
-	for (unsigned i = 0; i < n; i++)
-		ck_assert(is_filled(i));
-}
-END_TEST
-
-START_TEST(what_is_constructed_is_not_swept)
-{
-	start(1024, 16, true);
-	ck_assert_uint_eq(slab_take(&store, chunks, 10), 10);
-	for (unsigned i = 0; i < 10; i++)
-		chunks[i] = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
-	give(chunks, 9);
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
-}
-END_TEST
-
-START_TEST(a_slab_more_than_half_used_is_not_swept)
-{
-	start(1024, 16, false);
-	take_all(store.layout.nchunks);
-	qsort(chunks, store.layout.nchunks, sizeof(chunks[0]), by_address);
-	give(chunks, store.layout.nchunks / 3);
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
-	give(chunks + store.layout.nchunks / 3, store.layout.nchunks / 3);
-	ck_assert_uint_gt(slab_sweep(&store, SIZE_MAX), 0);
-}
-END_TEST
-
-/* Concurrency: stamps say who has a chunk. */
-
-static uint32_t nwrong; /* [atomic] */
-static int nchurns = 4000;
-
-static void *
-churn(void *arg)
-{
-	unsigned seed = (unsigned)(uintptr_t)arg;
-	void *mine[300], *bad;
-	unsigned n = 0;
-
-	for (int i = 0; i < nchurns; i++) {
-		unsigned want = 1 + (unsigned)rand_r(&seed) % 60;
-
-		if (rand_r(&seed) % 2 == 0 && n + want <= 300) {
-			unsigned got = slab_take(&store, mine + n, want);
-
-			for (unsigned j = n; j < n + got; j++)
-				if (__atomic_exchange_n((uintptr_t *)mine[j],
-					(uintptr_t)arg, __ATOMIC_RELAXED) != 0)
-					nwrong++;
-			n += got;
-		} else {
-			if (want > n)
-				want = n;
-			shuffle(mine, n);
-			for (unsigned j = n - want; j < n; j++)
-				if (__atomic_exchange_n((uintptr_t *)mine[j], 0,
-					__ATOMIC_RELAXED) != (uintptr_t)arg)
-					nwrong++;
-			if (slab_give(&store, mine + n - want, want, &bad) !=
-			    SLAB_FINE)
-				nwrong++;
-			n -= want;
-		}
-		if (i % 64 == 0)
-			slab_reap(&store, 0);
-	}
-	for (unsigned j = 0; j < n; j++)
-		*(uintptr_t *)mine[j] = 0;
-	if (slab_give(&store, mine, n, &bad) != SLAB_FINE)
-		nwrong++;
-	return NULL;
-}
+/* Several threads. */
 
 /* A span that was used is not zero: clear it, to have stamps of none. */
 static void *
@@ -1226,60 +908,6 @@ START_TEST(threads_never_share_a_chunk)
 	ck_assert_uint_eq(slab_used(&store), 0);
 	ck_assert(slab_store_end(&store));
 	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 0);
-}
-END_TEST
-
-static bool swept_enough; /* [atomic] */
-
-static void *
-sweep_all_the_time(void *arg)
-{
-	size_t *swept = arg;
-
-	while (!__atomic_load_n(&swept_enough, __ATOMIC_RELAXED)) {
-		__atomic_add_fetch(
-		    swept, slab_sweep(&store, 4 * HEAP_UNIT), __ATOMIC_RELAXED);
-		sched_yield();
-	}
-	return NULL;
-}
-
-static void
-churn_together(void)
-{
-	pthread_t thread[NTHREADS];
-
-	for (uintptr_t i = 0; i < NTHREADS; i++)
-		ck_assert_int_eq(
-		    pthread_create(&thread[i], NULL, churn, (void *)(i + 1)),
-		    0);
-	for (int i = 0; i < 200; i++)
-		if (!slab_store_check(&store))
-			nwrong++;
-	for (int i = 0; i < NTHREADS; i++)
-		pthread_join(thread[i], NULL);
-}
-
-/* Memory of the heap is zero here but for stamps, and those are taken off. */
-START_TEST(a_sweep_beside_threads_takes_nothing_that_they_have)
-{
-	pthread_t sweeper;
-	size_t swept = 0;
-
-	start(2000, 8, false);
-	ck_assert_int_eq(
-	    pthread_create(&sweeper, NULL, sweep_all_the_time, &swept), 0);
-	/* The sweeper may not have had its turn when there was something. */
-	for (int i = 0;
-	     i < 50 && __atomic_load_n(&swept, __ATOMIC_RELAXED) == 0; i++)
-		churn_together();
-	__atomic_store_n(&swept_enough, true, __ATOMIC_RELAXED);
-	pthread_join(sweeper, NULL);
-	ck_assert_uint_eq(nwrong, 0);
-	ck_assert_uint_gt(swept, 0);
-	check();
-	ck_assert(slab_store_end(&store));
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
 }
 END_TEST
 
@@ -1379,90 +1007,6 @@ START_TEST(a_crowd_takes_and_gives_without_enough_memory)
 }
 END_TEST
 
-/* In a child that was forked while a slab was aside. */
-static int
-live_on_without_sweep(unsigned n)
-{
-	void *bad;
-
-	if (!slab_store_check(&store))
-		return 1;
-	slab_sweep(&store, SIZE_MAX);
-	if (store.aside != NULL || !slab_store_check(&store))
-		return 2;
-	for (unsigned i = 0; i < n; i++)
-		if (!is_filled(i))
-			return 3;
-	if (slab_give(&store, chunks, n, &bad) != SLAB_FINE)
-		return 4;
-	if (!slab_store_end(&store) || slab_swept_bytes() != 0)
-		return 5;
-	return 0;
-}
-
-static bool sweep_ended; /* [atomic] */
-
-static void *
-sweep_once(void *arg)
-{
-	*(size_t *)arg = slab_sweep(&store, SIZE_MAX);
-	__atomic_store_n(&sweep_ended, true, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-/*
- * Until a slab is seen aside: with the lock then, which a sweep does not have
- * while the kernel works.
- */
-static bool
-saw_aside(void)
-{
-	while (!__atomic_load_n(&sweep_ended, __ATOMIC_ACQUIRE)) {
-		lock_take(&store.lock);
-		if (store.aside != NULL)
-			return true;
-		lock_release(&store.lock);
-		sched_yield();
-	}
-	return false;
-}
-
-START_TEST(a_sweep_keeps_nobody_waiting_and_may_be_lost_by_a_fork)
-{
-	int nseen = 0;
-
-	start(2048, 16, false);
-	for (int i = 0; i < 500 && nseen < 5; i++) {
-		pthread_t sweeper;
-		size_t swept = 0;
-		pid_t child;
-		int status;
-		unsigned n = make_sparse(32, 16);
-
-		sweep_ended = false;
-		ck_assert_int_eq(
-		    pthread_create(&sweeper, NULL, sweep_once, &swept), 0);
-		if (saw_aside()) {
-			child = fork();
-			lock_release(&store.lock);
-			if (child == 0)
-				_exit(live_on_without_sweep(n));
-			ck_assert_int_eq(waitpid(child, &status, 0), child);
-			ck_assert_int_eq(status, 0);
-			nseen++;
-		}
-		pthread_join(sweeper, NULL);
-		ck_assert_ptr_null(store.aside);
-		check();
-		ck_assert_uint_gt(swept, 0);
-		ck_assert_uint_eq(slab_swept_bytes(), swept);
-		give(chunks, n);
-		ck_assert(slab_store_end(&store));
-	}
-	ck_assert_int_gt(nseen, 0);
-}
-END_TEST
-
 Suite *
 slab_suite(void)
 {
@@ -1502,15 +1046,6 @@ slab_suite(void)
 	tcase_add_test(tc, a_source_with_less_gives_what_it_has);
 	tcase_add_test(tc, a_hash_that_cannot_grow_loses_nothing);
 	tcase_add_test(tc, threads_never_share_a_chunk);
-	tcase_add_loop_test(
-	    tc, a_sweep_takes_the_pages_that_nobody_uses_and_no_other, 0, 7);
-	tcase_add_test(tc, a_sweep_ends_at_its_limit_and_goes_on_there);
-	tcase_add_test(tc, a_sweep_that_the_kernel_refuses_changes_nothing);
-	tcase_add_test(tc, what_is_constructed_is_not_swept);
-	tcase_add_test(tc, a_slab_more_than_half_used_is_not_swept);
-	tcase_add_test(tc, a_sweep_beside_threads_takes_nothing_that_they_have);
-	tcase_add_test(
-	    tc, a_sweep_keeps_nobody_waiting_and_may_be_lost_by_a_fork);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -1,0 +1,209 @@
+/*
+ * layer.h - a magazine layer for tests, on made-up slabs
+ *
+ * The slabs are a stack of numbered objects behind a mutex.  A stamp a number
+ * says whether somebody has it, so one that is had twice or lost shows.  There
+ * is one layer for each process, and each test is a process.
+ */
+#ifndef TESTS_UNIT_LAYER_H
+#define TESTS_UNIT_LAYER_H
+
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "magazine/magazine.h"
+#include "tests/unit/stay.h"
+#include "vmem/os.h"
+
+#define NOBJECTS 5000
+
+static struct magazine_layer layer;
+static uint32_t stamp[NOBJECTS]; /* [atomic] 1: in somebody's hands */
+static pthread_mutex_t slab_mutex = PTHREAD_MUTEX_INITIALIZER;
+static void *slab[NOBJECTS]; /* [slab_mutex] */
+static unsigned nslab;       /* [slab_mutex] */
+static uint32_t nwrong;      /* [atomic] */
+static const struct magazine_visits calm;
+
+/* False: this mode cannot be had here. */
+static inline bool
+start(int mode, size_t object_bytes, unsigned rounds_max)
+{
+	if (cpu_layer.rseq.owner == RSEQ_NONE && mode != RSEQ_NONE)
+		return false;
+	stay_here();
+	ck_assert(cpu_start((enum rseq_owner)mode, 0));
+	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
+	memset(&layer, 0, sizeof(layer));
+	ck_assert(magazine_layer_init(
+	    &layer, object_bytes, rounds_max, CPU_GUARD_NONE));
+	return true;
+}
+
+/* Another layer, of so many shards; 0: as it is for ncpus CPUs. */
+static inline void
+restart(unsigned nshards, unsigned ncpus)
+{
+	struct magazine *chain, *next;
+
+	magazine_drain(&layer, &chain);
+	for (; chain != NULL; chain = next) {
+		next = chain->next;
+		chain->nrounds = 0;
+		magazine_delete(chain);
+	}
+	magazine_layer_end(&layer);
+	memset(&layer, 0, sizeof(layer));
+	magazine_depot_shards = nshards;
+	cpu_layer.nrun = ncpus;
+	ck_assert(magazine_layer_init(&layer, 64, 0, CPU_GUARD_NONE));
+	ck_assert(nshards == 0 || layer.nshards == nshards);
+}
+
+static inline void
+everywhere(void)
+{
+	cpu_set_t all;
+
+	memset(&all, 0xff, sizeof(all));
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
+static inline void
+slab_give(void *const *object, unsigned n)
+{
+	pthread_mutex_lock(&slab_mutex);
+	for (unsigned i = 0; i < n; i++)
+		if (nslab < NOBJECTS)
+			slab[nslab++] = object[i];
+		else
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&slab_mutex);
+}
+
+static inline unsigned
+slab_take(void **object, unsigned want)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&slab_mutex);
+	while (n < want && nslab > 0)
+		object[n++] = slab[--nslab];
+	pthread_mutex_unlock(&slab_mutex);
+	return n;
+}
+
+static inline unsigned
+flush(struct magazine *chain)
+{
+	unsigned nrounds = 0;
+
+	while (chain != NULL) {
+		struct magazine *mag = chain;
+
+		chain = mag->next;
+		nrounds += mag->nrounds;
+		slab_give(mag->round, mag->nrounds);
+		mag->nrounds = 0;
+		magazine_delete(mag);
+	}
+	return nrounds;
+}
+
+static inline void *
+refill(void)
+{
+	struct magazine *mag = magazine_empty(&layer);
+	unsigned want = magazine_refill_want(&layer);
+	void *object = NULL;
+
+	if (mag == NULL)
+		return slab_take(&object, 1) == 1 ? object : NULL;
+	if (want > mag->capacity)
+		want = mag->capacity;
+	mag->nrounds = slab_take(mag->round, want);
+	if (mag->nrounds > 0)
+		object = mag->round[--mag->nrounds];
+	if (mag->nrounds > 0)
+		magazine_install(&layer, mag);
+	else
+		magazine_delete(mag);
+	return object;
+}
+
+static inline uintptr_t
+at(void)
+{
+	return (uintptr_t)layer.hot - (uintptr_t)cpu_header_none();
+}
+
+static inline void *
+get(void)
+{
+	void *object = NULL;
+
+	if (cpu_layer.rseq.owner != RSEQ_NONE &&
+	    rseq_pop(&cpu_layer.place, cpu_header_none(), at(), &object) ==
+		RSEQ_OK)
+		return object;
+	switch (magazine_get(&layer, &object)) {
+	case MAGAZINE_OK:
+		return object;
+	case MAGAZINE_EMPTY:
+		return refill();
+	default:
+		return slab_take(&object, 1) == 1 ? object : NULL;
+	}
+}
+
+static inline void
+put(void *object)
+{
+	enum magazine_result r;
+	struct magazine *spare = NULL;
+	unsigned news = 0;
+
+	if (cpu_layer.rseq.owner != RSEQ_NONE &&
+	    rseq_push(&cpu_layer.place, cpu_header_none(), at(), object) ==
+		RSEQ_OK)
+		return;
+	r = magazine_put(&layer, object, &spare, &news);
+	if ((r == MAGAZINE_FULL || r == MAGAZINE_NONE) &&
+	    (spare = magazine_new(&layer)) != NULL)
+		r = magazine_put(&layer, object, &spare, &news);
+	if (spare != NULL)
+		magazine_delete(spare);
+	if (r == MAGAZINE_TWICE)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	else if (r != MAGAZINE_OK)
+		slab_give(&object, 1);
+	if (news & MAGAZINE_SURPLUS) {
+		struct magazine *mag = magazine_surplus(&layer);
+
+		if (mag != NULL) {
+			mag->next = NULL;
+			flush(mag);
+		}
+	}
+}
+
+static inline void
+fill_slab(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		slab_give(&(void *){&stamp[i]}, 1);
+}
+
+static inline void
+take_back_all(void)
+{
+	struct magazine *chain;
+
+	ck_assert(magazine_drain(&layer, &chain));
+	flush(chain);
+	ck_assert_uint_eq(magazine_rounds(&layer), 0);
+}
+
+#endif
