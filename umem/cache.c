@@ -417,8 +417,8 @@ size_t
 cache_in_depot(struct umem_cache *cache)
 {
 	/* To construct an object again may cost more than its memory is worth. */
-	if (!cache->has_magazines || cache->construct != NULL ||
-	    cache->destruct != NULL)
+	if (!cache->has_magazines || cache->slabs.source != NULL ||
+	    cache->construct != NULL || cache->destruct != NULL)
 		return 0;
 	return magazine_in_depot(&cache->mag);
 }

@@ -26,11 +26,13 @@ struct umem_cache {
 	void *priv;                              /* [I] for the three */
 	size_t nused_at_update;                  /* chunks out of slabs, then */
 	struct magazine_visits visits_at_update; /* of the slabs */
-	uint32_t nquiet;   /* updates since the last visit */
-	unsigned nnear;    /* for cache_make_room() */
-	uint64_t nfailed;  /* [a] allocations that found no memory */
-	uint64_t nrefused; /* [a] objects that the constructor refused */
-	struct list link;  /* [l] */
+	uint32_t nquiet;    /* updates since the last visit */
+	unsigned nnear;     /* for cache_make_room() */
+	uint64_t nfailed;   /* [a] allocations that found no memory */
+	uint64_t nrefused;  /* [a] objects that the constructor refused */
+	struct list link;   /* [l] */
+	uint32_t nvisitors; /* [l] who is here in visit_each_cache() */
+	bool leaving;       /* [l] off the list, to be destroyed */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
 };
@@ -95,7 +97,8 @@ bool cache_make_room(struct umem_cache *cache);
 
 /*
  * Bytes of objects in the depot that somebody else may as well have, about; to
- * give them back, and how many that were.  Constructed objects are not meant.
+ * give them back, and how many that were.  Constructed objects are not meant,
+ * and memory that is not the heap's.
  */
 size_t cache_in_depot(struct umem_cache *cache);
 size_t cache_empty_depot(struct umem_cache *cache);

@@ -22,8 +22,13 @@
  *	uses its sizes alike asks the heap for nothing, and its depots keep all.
  *	Caches with a constructor keep what is constructed in any case.
  *
- * Locking: counters are atomic; who finds that there is something to do does it
- * as the worker (update.c), or leaves it if there is one.
+ *	Whoever finds depots too full empties them, several threads at once if
+ *	so: one that the kernel has put aside meanwhile would let the others
+ *	take in some milliseconds ten times what they use.
+ *
+ * Locking: counters are atomic.  For growth who finds that there is something to
+ * do does it as the worker (update.c), or leaves it to the next who looks if
+ * there is one at work.
  */
 #include <errno.h>
 #include <sys/types.h>
@@ -96,53 +101,62 @@ sweep_worth(size_t grown)
 	return 0;
 }
 
-static void
-taken(size_t bytes)
+static size_t
+less(size_t bytes, size_t taken)
 {
-	left -= bytes < left ? bytes : left;
+	return taken < bytes ? bytes - taken : 0;
 }
 
 static bool
 sweep_some(struct umem_cache *cache)
 {
 	if (left != 0)
-		taken(slab_sweep(&cache->slabs, left));
+		left = less(left, slab_sweep(&cache->slabs, left));
 	return false;
 }
 
-/* The heap grows: for want of memory, or because it lies elsewhere? */
-static void
+/*
+ * The heap grows: for want of memory, or because it lies elsewhere?  False:
+ * somebody else is at work.
+ */
+static bool
 make_up_for(size_t grown)
 {
 	if (!worker_begin())
-		return;
+		return false;
 	worker_each_cache(cache_make_room);
 	left = sweep_worth(grown);
 	if (left != 0)
 		worker_each_cache(sweep_some);
 	worker_end();
+	return true;
 }
 
 static bool
-empty_depot(struct umem_cache *cache)
+has_depot(struct umem_cache *cache)
 {
-	if (left != 0)
-		taken(cache_empty_depot(cache));
-	return false;
+	return cache_in_depot(cache) != 0;
+}
+
+/* bytes: that are still wanted. */
+static bool
+empty_depot(struct umem_cache *cache, void *bytes)
+{
+	size_t *want = bytes;
+
+	*want = less(*want, cache_empty_depot(cache));
+	return *want != 0;
 }
 
 static void
 empty_depots(void)
 {
 	size_t most = heap_committed() / DEPOTS_PART;
+	size_t want = DEPOTS_LIMIT;
 
-	if (sum_of_caches(cache_in_depot) <=
-		(most > DEPOTS_LEAST ? most : DEPOTS_LEAST) ||
-	    !worker_begin())
-		return;
-	left = DEPOTS_LIMIT;
-	worker_each_cache(empty_depot);
-	worker_end();
+	if (sum_of_caches(cache_in_depot) >
+	    (most > DEPOTS_LEAST ? most : DEPOTS_LEAST))
+		visit_each_cache(has_depot, empty_depot, &want);
 }
 
 /* More than a step since *seen, which is now what it is now; or 0. */
@@ -181,7 +195,10 @@ room_look(uint64_t now_ns)
 		empty_depots();
 	if (unlikely(grown != 0)) {
 		quiet_grew(now_ns, fresh);
-		make_up_for(grown);
+		/* What was not done is seen again. */
+		if (!make_up_for(grown))
+			__atomic_sub_fetch(
+			    &fresh_seen, grown, __ATOMIC_RELAXED);
 	}
 	errno = saved;
 }

@@ -46,6 +46,11 @@
  *	the answer is no), and fork() must not wait for them.  The list of
  *	caches is walked by a cursor that umem_cache_destroy() moves on, and
  *	the lock of the list is dropped for the work on each cache.
+ *
+ *	Work that calls nothing of the program's others may do meanwhile
+ *	(visit_each_cache()).  They are counted at the cache, which is not
+ *	destroyed while they are there, and go on from it.
+ *
  *	A forked child starts without a worker; what its parent's was about to
  *	give back, a chain of magazines at most, is lost to the child.
  */
@@ -169,6 +174,52 @@ worker_each_cache(bool (*f)(struct umem_cache *))
 	return any;
 }
 
+static void
+leave_locked(struct umem_cache *cache)
+{
+	/* 0: in a child that was forked by a signal's handler just now. */
+	if (cache->nvisitors > 0)
+		cache->nvisitors--;
+	if (nwaiting == 0)
+		return;
+	__atomic_add_fetch(&current_done, 1, __ATOMIC_RELEASE);
+	os_futex_wake(&current_done, INT32_MAX);
+}
+
+void
+visit_each_cache(bool (*wanted)(struct umem_cache *),
+    bool (*visit)(struct umem_cache *, void *), void *arg)
+{
+	bool more = true;
+
+	lock_take(&cache_list_lock);
+	for (struct list *at = cache_list.next; at != &cache_list && more;
+	     at = at->next) {
+		struct umem_cache *cache =
+		    container_of(at, struct umem_cache, link);
+
+		if (!wanted(cache))
+			continue;
+		cache->nvisitors++;
+		lock_release(&cache_list_lock);
+		more = visit(cache, arg);
+		lock_take(&cache_list_lock);
+		/* Its link leads nowhere then. */
+		more &= !cache->leaving;
+		leave_locked(cache);
+	}
+	lock_release(&cache_list_lock);
+}
+
+/* A destructor that destroys its own cache cannot wait for itself. */
+static bool
+is_visited_locked(const struct umem_cache *cache)
+{
+	return cache->nvisitors != 0 ||
+	       (current == cache &&
+		   __atomic_load_n(&worker, __ATOMIC_RELAXED) != self());
+}
+
 void
 update_wait(struct umem_cache *cache)
 {
@@ -176,9 +227,8 @@ update_wait(struct umem_cache *cache)
 	if (cursor == &cache->link)
 		cursor = cache->link.next;
 	list_remove(&cache->link);
-	/* A destructor that destroys its own cache cannot wait for itself. */
-	while (current == cache &&
-	       __atomic_load_n(&worker, __ATOMIC_RELAXED) != self()) {
+	cache->leaving = true;
+	while (is_visited_locked(cache)) {
 		uint32_t seen =
 		    __atomic_load_n(&current_done, __ATOMIC_ACQUIRE);
 
@@ -628,6 +678,8 @@ update_after_fork(bool counted)
 	worker = 0;
 	current = NULL;
 	nwaiting = 0;
+	list_foreach (item, &cache_list)
+		container_of(item, struct umem_cache, link)->nvisitors = 0;
 	due_ns = 0;
 	quiet_ns = 0;
 	quiet_after_fork();

@@ -45,7 +45,16 @@ bool worker_begin(void);
 void worker_end(void);
 bool worker_each_cache(bool (*f)(struct umem_cache *));
 
-/* cache is off the list: wait until an update that is at it is through. */
+/*
+ * A walk that does not ask who is at work, and is not alone.  wanted is called
+ * with cache_list_lock held; visit without, and not of the program's functions
+ * or what calls them; false ends the walk.  So does the end of the cache that
+ * was visited.
+ */
+void visit_each_cache(bool (*wanted)(struct umem_cache *),
+    bool (*visit)(struct umem_cache *, void *), void *arg);
+
+/* Takes the cache off the list, and waits for who is at it. */
 void update_wait(struct umem_cache *cache);
 
 /*

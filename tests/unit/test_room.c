@@ -3,6 +3,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 
 #include "umem/cache.h"
 #include "umem/room.h"
@@ -248,6 +249,98 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 }
 END_TEST
 
+#define NASKERS 8
+#define NSIZES  24
+
+/* Each has a share of every size; an object's first word says whose it is. */
+struct asker {
+	pthread_t thread;
+	umem_cache_t **cache; /* NULL: size classes */
+	void **mine[NSIZES];
+	unsigned nwrong;
+};
+
+static size_t
+asked_size(size_t i)
+{
+	return 512 + 64 * i;
+}
+
+static void
+take_share(struct asker *asker, size_t size)
+{
+	for (size_t i = 0; i < PHASE / asked_size(size); i++) {
+		void **at = &asker->mine[size][i];
+
+		*at = asker->cache == NULL
+			  ? umem_alloc(asked_size(size), UMEM_DEFAULT)
+			  : umem_cache_alloc(asker->cache[size], UMEM_DEFAULT);
+		*(void ***)*at = at;
+	}
+}
+
+static void
+give_share(struct asker *asker, size_t size)
+{
+	for (size_t i = 0; i < PHASE / asked_size(size); i++) {
+		void **at = &asker->mine[size][i];
+
+		asker->nwrong += *(void ***)*at != at;
+		*(void ***)*at = NULL;
+		if (asker->cache == NULL)
+			umem_free(*at, asked_size(size));
+		else
+			umem_cache_free(asker->cache[size], *at);
+	}
+}
+
+static void *
+ask(void *arg)
+{
+	struct asker *asker = arg;
+
+	take_share(asker, 0);
+	for (size_t i = 0; i < 25 * NSIZES; i++) {
+		take_share(asker, (i + 1) % NSIZES);
+		give_share(asker, i % NSIZES);
+	}
+	give_share(asker, 0);
+	return NULL;
+}
+
+/*
+ * More threads than CPUs, so that one is put aside now and then while it
+ * empties depots.  Each has two shares at most.
+ */
+START_TEST(several_that_go_round_need_little_more_than_they_have)
+{
+	static struct asker asker[NASKERS];
+	umem_cache_t *cache[NSIZES];
+	size_t before = heap_fresh();
+
+	for (size_t i = 0; i < NSIZES; i++)
+		cache[i] = plain(asked_size(i));
+	for (unsigned t = 0; t < NASKERS; t++) {
+		asker[t].cache = _i == 0 ? NULL : cache;
+		for (size_t i = 0; i < NSIZES; i++)
+			asker[t].mine[i] = os_map(align_up(
+			    PHASE / asked_size(i) * sizeof(void *), 4096));
+		ck_assert_int_eq(
+		    pthread_create(&asker[t].thread, NULL, ask, &asker[t]), 0);
+	}
+	for (unsigned t = 0; t < NASKERS; t++) {
+		pthread_join(asker[t].thread, NULL);
+		ck_assert_uint_eq(asker[t].nwrong, 0);
+	}
+	ck_assert_uint_lt(heap_fresh() - before, 5 * NASKERS * PHASE);
+	for (size_t i = 0; i < NSIZES; i++) {
+		if (_i == 0)
+			cache[i] = class_cache[size_class_of(asked_size(i))];
+		ck_assert_uint_eq(cache_live(cache[i]), 0);
+	}
+}
+END_TEST
+
 Suite *
 room_suite(void)
 {
@@ -265,6 +358,8 @@ room_suite(void)
 	tcase_add_test(tc, who_uses_one_size_alone_keeps_its_depot);
 	tcase_add_test(tc, what_is_constructed_stays_in_its_depot);
 	tcase_add_test(tc, a_full_depot_is_emptied_when_the_heap_is_asked);
+	tcase_add_loop_test(
+	    tc, several_that_go_round_need_little_more_than_they_have, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

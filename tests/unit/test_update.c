@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -386,6 +387,124 @@ START_TEST(a_reclaim_waits_a_while_for_another)
 }
 END_TEST
 
+/* Visitors: any number, beside the worker. */
+static uint32_t nin, nout; /* [atomic] */
+
+static bool
+is_other(struct umem_cache *cache)
+{
+	return cache == other;
+}
+
+static bool
+linger_there(struct umem_cache *cache, void *n)
+{
+	if (cache != other)
+		nwrong++;
+	__atomic_add_fetch(&nin, 1, __ATOMIC_RELEASE);
+	nap(40 * *(unsigned *)n);
+	__atomic_add_fetch(&nout, 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void *
+visit_in_thread(void *n)
+{
+	visit_each_cache(is_other, linger_there, n);
+	return n;
+}
+
+START_TEST(a_cache_is_not_destroyed_under_its_visitors)
+{
+	static unsigned n[3] = {1, 2, 3};
+	pthread_t thread[3];
+
+	other = create(destruct, NULL);
+	/* Which is behind it on the list. */
+	create(destruct, NULL);
+	use(other, 100);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&thread[i], NULL, visit_in_thread, &n[i]);
+	while (get(&nin) != 3)
+		nap(1);
+	ck_assert_uint_lt(get(&nout), 3);
+	umem_cache_destroy(other);
+	ck_assert_uint_eq(get(&nout), 3);
+	for (int i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(a_visitor_does_not_wait_for_who_is_at_work)
+{
+	static unsigned none;
+	pthread_t thread;
+
+	other = create(destruct, linger);
+	use(other, 100);
+	pthread_create(&thread, NULL, reap_in_thread, NULL);
+	while (!get(&in_reclaim))
+		nap(1);
+	visit_each_cache(is_other, linger_there, &none);
+	ck_assert_uint_eq(get(&out_of_reclaim), 0);
+	ck_assert_uint_eq(get(&nout), 1);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+static bool
+end_here(struct umem_cache *cache, void *n)
+{
+	(void)cache;
+	return --*(unsigned *)n != 0;
+}
+
+static bool
+anyone(struct umem_cache *cache)
+{
+	(void)cache;
+	return true;
+}
+
+START_TEST(a_visitor_goes_as_far_as_it_likes)
+{
+	unsigned n = 3;
+
+	for (int i = 0; i < 10; i++)
+		create(destruct, NULL);
+	visit_each_cache(anyone, end_here, &n);
+	ck_assert_uint_eq(n, 0);
+	n = 10000;
+	visit_each_cache(anyone, end_here, &n);
+	ck_assert_uint_le(n, 10000 - 10);
+}
+END_TEST
+
+/* Whoever visited in the parent is not there in the child. */
+START_TEST(a_forked_child_waits_for_no_visitor)
+{
+	static unsigned n = 5;
+	pthread_t thread;
+	pid_t child;
+	int status;
+
+	other = create(destruct, NULL);
+	pthread_create(&thread, NULL, visit_in_thread, &n);
+	while (get(&nin) != 1)
+		nap(1);
+	child = fork();
+	if (child == 0) {
+		alarm(20);
+		umem_cache_destroy(other);
+		_exit(get(&nout) == 0 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
 /* The thread. */
 
 START_TEST(there_is_no_thread_that_nobody_wants)
@@ -541,6 +660,10 @@ update_suite(void)
 	tcase_add_test(tc, caches_made_meanwhile_are_walked_too);
 	tcase_add_test(tc, a_cache_is_not_destroyed_under_the_updater);
 	tcase_add_test(tc, a_reclaim_waits_a_while_for_another);
+	tcase_add_test(tc, a_cache_is_not_destroyed_under_its_visitors);
+	tcase_add_test(tc, a_visitor_does_not_wait_for_who_is_at_work);
+	tcase_add_test(tc, a_visitor_goes_as_far_as_it_likes);
+	tcase_add_test(tc, a_forked_child_waits_for_no_visitor);
 	tcase_add_test(tc, there_is_no_thread_that_nobody_wants);
 	tcase_add_test(
 	    tc, the_thread_gives_memory_back_while_the_program_sleeps);
