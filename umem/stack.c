@@ -281,15 +281,21 @@ own_range(void)
 		}
 	}
 	__atomic_store_n(&own_lo, lo, __ATOMIC_RELAXED);
-	__atomic_store_n(&own_hi, hi, __ATOMIC_RELAXED);
+	/* Release: who sees it sees the other. */
+	__atomic_store_n(&own_hi, hi, __ATOMIC_RELEASE);
 }
 
 static inline bool
 is_own(uintptr_t pc)
 {
-	if (unlikely(own_hi == 0))
+	uintptr_t hi = __atomic_load_n(&own_hi, __ATOMIC_ACQUIRE), lo;
+
+	if (unlikely(hi == 0)) {
 		own_range();
-	return pc - own_lo < own_hi - own_lo;
+		hi = __atomic_load_n(&own_hi, __ATOMIC_RELAXED);
+	}
+	lo = __atomic_load_n(&own_lo, __ATOMIC_RELAXED);
+	return pc - lo < hi - lo;
 }
 
 noinline unchecked unsigned

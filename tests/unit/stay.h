@@ -18,4 +18,18 @@ stay_here(void)
 	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
+/* So many CPUs at most, and the threads that it creates likewise. */
+static inline void
+stay_on(int ncpus)
+{
+	cpu_set_t all, some;
+
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&some);
+	for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&some) < ncpus; cpu++)
+		if (CPU_ISSET(cpu, &all))
+			CPU_SET(cpu, &some);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(some), &some), 0);
+}
+
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "tests/unit/stay.h"
 #include "umem/cache.h"
 #include "umem/room.h"
 #include "umem/size_class.h"
@@ -149,6 +150,7 @@ START_TEST(who_goes_round_some_sizes_needs_little_more_than_one)
 	struct set set[NROUND];
 	size_t before = heap_fresh();
 
+	stay_here();
 	for (size_t i = 0; i < NROUND; i++) {
 		set[i].size = 512 + 64 * i;
 		set[i].cache = plain(set[i].size);
@@ -310,7 +312,7 @@ ask(void *arg)
 
 /*
  * More threads than CPUs, so that one is put aside now and then while it
- * empties depots.  Each has two shares at most.
+ * empties depots.  Each has two shares at most, a CPU 3 MiB in magazines.
  */
 START_TEST(several_that_go_round_need_little_more_than_they_have)
 {
@@ -318,6 +320,7 @@ START_TEST(several_that_go_round_need_little_more_than_they_have)
 	umem_cache_t *cache[NSIZES];
 	size_t before = heap_fresh();
 
+	stay_on(2);
 	for (size_t i = 0; i < NSIZES; i++)
 		cache[i] = plain(asked_size(i));
 	for (unsigned t = 0; t < NASKERS; t++) {
