@@ -374,9 +374,11 @@ alloc_free_slow(void *p)
 size_t
 alloc_usable(const void *p, const char *who)
 {
+	unsigned class = alloc_class_at(p);
 	size_t bytes;
-	unsigned class;
 
+	if (likely(class != 0))
+		return size_classes.bytes[class];
 	if (boot_owns(p))
 		return boot_usable(p);
 	if (unlikely(!umem_ready()))

@@ -49,7 +49,7 @@ void *alloc_aligned(size_t size, size_t align);
  */
 void *alloc_resize(void *p, size_t size);
 
-/* Bytes that may be used of a block. */
+/* Bytes that may be used of a block, which is not NULL. */
 size_t alloc_usable(const void *p, const char *who);
 
 /* Fast paths on or off, as umem_setmtbf() and umem_sample() want them. */
@@ -66,6 +66,38 @@ alloc_get(size_t size)
 		       &object) == RSEQ_OK))
 		return object;
 	return alloc_slow(size);
+}
+
+/*
+ * Memory at a multiple of align, or NULL: not so fast.  The class of size made
+ * a multiple of align has such bytes itself, if it is one of size_class.c's;
+ * one that UMEM_OPTIONS adds need not.
+ */
+static inline __attribute__((always_inline)) void *
+alloc_aligned_fast(size_t size, size_t align)
+{
+	size_t rounded = (size + align - 1) & ~(align - 1);
+	unsigned class;
+	void *object;
+
+	/* For a size that is not small rounded may have gone round to 0. */
+	if (unlikely(size >= alloc_fast.small_end) ||
+	    unlikely(rounded >= alloc_fast.small_end))
+		return NULL;
+	class = size_class_small(rounded);
+	if (unlikely((size_classes.bytes[class] & (align - 1)) != 0) ||
+	    unlikely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+			 class * sizeof(struct cpu_hot), &object) != RSEQ_OK))
+		return NULL;
+	return object;
+}
+
+static inline __attribute__((always_inline)) void *
+alloc_get_aligned(size_t size, size_t align)
+{
+	void *p = alloc_aligned_fast(size, align);
+
+	return likely(p != NULL) ? p : alloc_aligned(size, align);
 }
 
 /* Takes back what lies in a unit with this entry; false: not so fast. */

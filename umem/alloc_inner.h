@@ -8,6 +8,7 @@
 #define UMEM_ALLOC_INNER_H
 
 #include "umem/alloc.h"
+#include "umem/debug.h"
 
 /* One for memory of our own structures, one for the block itself. */
 #define RECLAIM_TRIES 2
@@ -30,6 +31,24 @@ unsigned alloc_block_class(const void *p, size_t *bytes, const char *who);
  */
 unsigned alloc_block_to_free(
     void *p, size_t size, unsigned kind, size_t *bytes, const char *who);
+
+/* The class of a block of one that is not debugged; 0: look more closely. */
+static inline unsigned
+alloc_class_at(const void *p)
+{
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+	uint32_t entry;
+	unsigned class;
+
+	if (unlikely(unit >= alloc_fast.units) || unlikely(debug.on))
+		return 0;
+	entry = __atomic_load_n(&alloc_fast.entry[unit], __ATOMIC_RELAXED);
+	class = addr_map_class(entry);
+	if (unlikely(class - 1 >= size_classes.n) ||
+	    unlikely(!addr_map_is_start(p, entry)))
+		return 0;
+	return class;
+}
 
 /* The class that a sample would be of, if it were none. */
 unsigned alloc_sample_class(const void *p);

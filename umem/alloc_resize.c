@@ -186,17 +186,9 @@ resize_slow(void *p, size_t size)
 void *
 alloc_resize(void *p, size_t size)
 {
-	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+	unsigned class = likely(size <= SIZE_SMALL) ? alloc_class_at(p) : 0;
 
-	if (likely(unit < alloc_fast.units) && likely(size <= SIZE_SMALL) &&
-	    likely(!debug.on)) {
-		uint32_t entry =
-		    __atomic_load_n(&alloc_fast.entry[unit], __ATOMIC_RELAXED);
-		unsigned class = addr_map_class(entry);
-
-		if (likely(class - 1 < size_classes.n) &&
-		    likely(addr_map_is_start(p, entry)))
-			return resize_class(p, size_classes.bytes[class], size);
-	}
+	if (likely(class != 0))
+		return resize_class(p, size_classes.bytes[class], size);
 	return resize_slow(p, size);
 }

@@ -20,7 +20,7 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 		return NULL;
 	for (;;) {
 		if (align != 0)
-			p = alloc_aligned(size, align);
+			p = alloc_get_aligned(size, align);
 		else
 			p = zero ? alloc_zeroed(size) : alloc_get(size);
 		if (unlikely(debug.on) && p != NULL)

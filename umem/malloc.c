@@ -81,7 +81,7 @@ memalign(size_t align, size_t size)
 		return fail(EINVAL);
 	if (!is_pow2(align))
 		align = align == 0 ? 1 : (size_t)2 << highbit(align);
-	return alloc_aligned(size, align);
+	return alloc_get_aligned(size, align);
 }
 
 public void *
@@ -89,21 +89,25 @@ aligned_alloc(size_t align, size_t size)
 {
 	if (!is_pow2(align))
 		return fail(EINVAL);
-	return alloc_aligned(size, align);
+	return alloc_get_aligned(size, align);
 }
 
 public int
 posix_memalign(void **out, size_t align, size_t size)
 {
-	int saved = errno;
+	int saved;
 	void *p;
 
 	if (!is_pow2(align) || align % sizeof(void *) != 0)
 		return EINVAL;
-	p = alloc_aligned(size, align);
-	if (p == NULL) {
-		errno = saved;
-		return ENOMEM;
+	p = alloc_aligned_fast(size, align);
+	if (unlikely(p == NULL)) {
+		saved = errno;
+		p = alloc_aligned(size, align);
+		if (p == NULL) {
+			errno = saved;
+			return ENOMEM;
+		}
 	}
 	*out = p;
 	return 0;
@@ -475,7 +479,7 @@ new_nothrow(size_t size)
 static inline void *
 new_aligned(size_t size, size_t align)
 {
-	void *p = alloc_aligned(size, align);
+	void *p = alloc_get_aligned(size, align);
 
 	return likely(p != NULL) ? p : new_failed_aligned(size, align);
 }
@@ -483,7 +487,7 @@ new_aligned(size_t size, size_t align)
 static inline void *
 new_aligned_nothrow(size_t size, size_t align)
 {
-	void *p = alloc_aligned(size, align);
+	void *p = alloc_get_aligned(size, align);
 
 	return likely(p != NULL) ? p : new_failed_aligned_nothrow(size, align);
 }

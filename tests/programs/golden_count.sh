@@ -27,6 +27,7 @@ check() {
 
 check malloc 25
 check free 38
+check aligned_alloc 44
 check umem_cache_alloc 22
 check umem_cache_free 28
 exit $status
