@@ -885,7 +885,6 @@ zeroed_release(vmem_t *source, void *at, size_t size)
 
 START_TEST(threads_never_share_a_chunk)
 {
-	pthread_t thread[NTHREADS];
 	vmem_t *heap = vmem_heap_arena(NULL, NULL);
 	vmem_t *arena = vmem_create("zeroed", NULL, 0, HEAP_UNIT, zeroed_import,
 	    zeroed_release, heap, 0, VM_NOSLEEP);
@@ -894,15 +893,7 @@ START_TEST(threads_never_share_a_chunk)
 	ck_assert_ptr_nonnull(arena);
 	ck_assert(slab_layout(&layout, 2000, 8, HEAP_UNIT));
 	slab_store_init(&store, &layout, arena, 0, NULL);
-	for (uintptr_t i = 0; i < NTHREADS; i++)
-		ck_assert_int_eq(
-		    pthread_create(&thread[i], NULL, churn, (void *)(i + 1)),
-		    0);
-	for (int i = 0; i < 200; i++)
-		if (!slab_store_check(&store))
-			nwrong++;
-	for (int i = 0; i < NTHREADS; i++)
-		pthread_join(thread[i], NULL);
+	churn_together();
 	ck_assert_uint_eq(nwrong, 0);
 	check();
 	ck_assert_uint_eq(slab_used(&store), 0);
