@@ -31,7 +31,8 @@ struct umem_cache {
 	uint64_t nfailed;   /* [a] allocations that found no memory */
 	uint64_t nrefused;  /* [a] objects that the constructor refused */
 	struct list link;   /* [l] */
-	uint32_t nvisitors; /* [l] who is here in visit_each_cache() */
+	uint32_t nvisitors; /* [l] who is here in visit_each_cache() ... */
+	uint32_t visited;   /* [l] ... in the process of this number */
 	bool leaving;       /* [l] off the list, to be destroyed */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));

@@ -51,8 +51,13 @@
  *	(visit_each_cache()).  They are counted at the cache, which is not
  *	destroyed while they are there, and go on from it.
  *
- *	A forked child starts without a worker; what its parent's was about to
- *	give back, a chain of magazines at most, is lost to the child.
+ *	A forked child starts without a worker, and without visitors: a count
+ *	of them holds in the process that it was made in, by the number of
+ *	forks that led there.  So it holds in no child, neither for a cache that
+ *	is off the list already, nor if it was a visitor that forked, in a
+ *	signal's handler: that one does not take itself off a count of others.
+ *	What worker and visitors of the parent were about to give back, a chain
+ *	of magazines each at most, is lost to the child.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -105,6 +110,7 @@ static struct list *cursor;        /* [cache_list_lock] next in the walk */
 static struct umem_cache *current; /* [cache_list_lock] being worked on */
 static uint32_t current_done;      /* [a] counts caches done, to wait on */
 static unsigned nwaiting;          /* [cache_list_lock] in update_wait() */
+static uint32_t nforks;            /* that led to this process */
 
 /* The thread: started at most once in the life of a process. */
 enum {
@@ -174,16 +180,30 @@ worker_each_cache(bool (*f)(struct umem_cache *))
 	return any;
 }
 
-static void
-leave_locked(struct umem_cache *cache)
+static bool
+has_visitors_locked(const struct umem_cache *cache)
 {
-	/* 0: in a child that was forked by a signal's handler just now. */
-	if (cache->nvisitors > 0)
+	return cache->visited == nforks && cache->nvisitors != 0;
+}
+
+/* Returns what leave_locked() has to know. */
+static uint32_t
+enter_locked(struct umem_cache *cache)
+{
+	if (cache->visited != nforks)
+		cache->nvisitors = 0;
+	cache->nvisitors++;
+	return cache->visited = nforks;
+}
+
+static void
+leave_locked(struct umem_cache *cache, uint32_t entered)
+{
+	if (entered == nforks)
 		cache->nvisitors--;
-	if (nwaiting == 0)
-		return;
 	__atomic_add_fetch(&current_done, 1, __ATOMIC_RELEASE);
-	os_futex_wake(&current_done, INT32_MAX);
+	if (nwaiting != 0)
+		os_futex_wake(&current_done, INT32_MAX);
 }
 
 void
@@ -197,25 +217,26 @@ visit_each_cache(bool (*wanted)(struct umem_cache *),
 	     at = at->next) {
 		struct umem_cache *cache =
 		    container_of(at, struct umem_cache, link);
+		uint32_t entered;
 
 		if (!wanted(cache))
 			continue;
-		cache->nvisitors++;
+		entered = enter_locked(cache);
 		lock_release(&cache_list_lock);
 		more = visit(cache, arg);
 		lock_take(&cache_list_lock);
 		/* Its link leads nowhere then. */
 		more &= !cache->leaving;
-		leave_locked(cache);
+		leave_locked(cache, entered);
 	}
 	lock_release(&cache_list_lock);
 }
 
 /* A destructor that destroys its own cache cannot wait for itself. */
 static bool
-is_visited_locked(const struct umem_cache *cache)
+is_worked_on_locked(const struct umem_cache *cache)
 {
-	return cache->nvisitors != 0 ||
+	return has_visitors_locked(cache) ||
 	       (current == cache &&
 		   __atomic_load_n(&worker, __ATOMIC_RELAXED) != self());
 }
@@ -228,7 +249,7 @@ update_wait(struct umem_cache *cache)
 		cursor = cache->link.next;
 	list_remove(&cache->link);
 	cache->leaving = true;
-	while (is_visited_locked(cache)) {
+	while (is_worked_on_locked(cache)) {
 		uint32_t seen =
 		    __atomic_load_n(&current_done, __ATOMIC_ACQUIRE);
 
@@ -678,8 +699,9 @@ update_after_fork(bool counted)
 	worker = 0;
 	current = NULL;
 	nwaiting = 0;
-	list_foreach (item, &cache_list)
-		container_of(item, struct umem_cache, link)->nvisitors = 0;
+	nforks++;
+	/* A wait that a handler forked in goes on here, and then ends. */
+	current_done++;
 	due_ns = 0;
 	quiet_ns = 0;
 	quiet_after_fork();

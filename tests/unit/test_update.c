@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -387,8 +388,15 @@ START_TEST(a_reclaim_waits_a_while_for_another)
 }
 END_TEST
 
-/* Visitors: any number, beside the worker. */
-static uint32_t nin, nout; /* [atomic] */
+/* Visitors: any number, beside the worker; they stay until they may leave. */
+static uint32_t nin, nout, may_leave; /* [atomic] */
+
+static void
+wait_for(uint32_t *word)
+{
+	while (get(word) == 0)
+		nap(1);
+}
 
 static bool
 is_other(struct umem_cache *cache)
@@ -397,58 +405,76 @@ is_other(struct umem_cache *cache)
 }
 
 static bool
-linger_there(struct umem_cache *cache, void *n)
+stay_there(struct umem_cache *cache, void *arg)
 {
+	(void)arg;
 	if (cache != other)
 		nwrong++;
 	__atomic_add_fetch(&nin, 1, __ATOMIC_RELEASE);
-	nap(40 * *(unsigned *)n);
-	__atomic_add_fetch(&nout, 1, __ATOMIC_RELEASE);
+	wait_for(&may_leave);
+	/* Who waits for one would be here by now if it waited for no more. */
+	nap(20 * __atomic_add_fetch(&nout, 1, __ATOMIC_ACQ_REL));
+	__atomic_sub_fetch(&nin, 1, __ATOMIC_RELEASE);
 	return true;
 }
 
 static void *
-visit_in_thread(void *n)
+visit_in_thread(void *arg)
 {
-	visit_each_cache(is_other, linger_there, n);
-	return n;
+	visit_each_cache(is_other, stay_there, arg);
+	return arg;
+}
+
+static void *
+let_them_leave(void *arg)
+{
+	nap(50);
+	__atomic_store_n(&may_leave, 1, __ATOMIC_RELEASE);
+	return arg;
 }
 
 START_TEST(a_cache_is_not_destroyed_under_its_visitors)
 {
-	static unsigned n[3] = {1, 2, 3};
-	pthread_t thread[3];
+	pthread_t thread[4];
 
 	other = create(destruct, NULL);
 	/* Which is behind it on the list. */
 	create(destruct, NULL);
 	use(other, 100);
 	for (int i = 0; i < 3; i++)
-		pthread_create(&thread[i], NULL, visit_in_thread, &n[i]);
+		pthread_create(&thread[i], NULL, visit_in_thread, NULL);
 	while (get(&nin) != 3)
 		nap(1);
-	ck_assert_uint_lt(get(&nout), 3);
+	pthread_create(&thread[3], NULL, let_them_leave, NULL);
 	umem_cache_destroy(other);
 	ck_assert_uint_eq(get(&nout), 3);
-	for (int i = 0; i < 3; i++)
+	ck_assert_uint_eq(get(&nin), 0);
+	for (int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
 	ck_assert_uint_eq(nwrong, 0);
 }
 END_TEST
 
+static void
+linger_long(void *priv)
+{
+	(void)priv;
+	__atomic_store_n(&in_reclaim, 1, __ATOMIC_RELEASE);
+	wait_for(&out_of_reclaim);
+}
+
 START_TEST(a_visitor_does_not_wait_for_who_is_at_work)
 {
-	static unsigned none;
 	pthread_t thread;
 
-	other = create(destruct, linger);
+	other = create(destruct, linger_long);
 	use(other, 100);
 	pthread_create(&thread, NULL, reap_in_thread, NULL);
-	while (!get(&in_reclaim))
-		nap(1);
-	visit_each_cache(is_other, linger_there, &none);
-	ck_assert_uint_eq(get(&out_of_reclaim), 0);
+	wait_for(&in_reclaim);
+	may_leave = 1;
+	visit_in_thread(NULL);
 	ck_assert_uint_eq(get(&nout), 1);
+	__atomic_store_n(&out_of_reclaim, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 }
 END_TEST
@@ -481,27 +507,114 @@ START_TEST(a_visitor_goes_as_far_as_it_likes)
 }
 END_TEST
 
+static void
+ends_well(pid_t child)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+
 /* Whoever visited in the parent is not there in the child. */
 START_TEST(a_forked_child_waits_for_no_visitor)
 {
-	static unsigned n = 5;
 	pthread_t thread;
 	pid_t child;
-	int status;
 
 	other = create(destruct, NULL);
-	pthread_create(&thread, NULL, visit_in_thread, &n);
-	while (get(&nin) != 1)
-		nap(1);
+	pthread_create(&thread, NULL, visit_in_thread, NULL);
+	wait_for(&nin);
 	child = fork();
 	if (child == 0) {
 		alarm(20);
 		umem_cache_destroy(other);
 		_exit(get(&nout) == 0 ? 0 : 1);
 	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	ends_well(child);
+	__atomic_store_n(&may_leave, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
+}
+END_TEST
+
+static pid_t forked;
+
+/* In the child a second visitor comes before the first, which forked, leaves. */
+static bool
+fork_there(struct umem_cache *cache, void *thread)
+{
+	(void)cache;
+	forked = fork();
+	if (forked != 0)
+		return true;
+	alarm(20);
+	pthread_create(thread, NULL, visit_in_thread, NULL);
+	wait_for(&nin);
+	return true;
+}
+
+START_TEST(a_visitor_that_forks_is_not_counted_in_the_child)
+{
+	pthread_t thread[2];
+
+	other = create(destruct, NULL);
+	visit_each_cache(is_other, fork_there, &thread[0]);
+	if (forked == 0) {
+		/* The second is waited for, and only that. */
+		pthread_create(&thread[1], NULL, let_them_leave, NULL);
+		umem_cache_destroy(other);
+		if (get(&nout) != 1 || get(&nin) != 0)
+			_exit(1);
+		for (int i = 0; i < 2; i++)
+			pthread_join(thread[i], NULL);
+		_exit(0);
+	}
+	umem_cache_destroy(other);
+	ends_well(forked);
+}
+END_TEST
+
+static pthread_t destroyer;
+
+static void
+fork_now(int signal)
+{
+	(void)signal;
+	forked = fork();
+	if (forked == 0)
+		alarm(20);
+}
+
+static void *
+have_it_fork(void *arg)
+{
+	nap(100);
+	pthread_kill(destroyer, SIGUSR1);
+	nap(100);
+	__atomic_store_n(&may_leave, 1, __ATOMIC_RELEASE);
+	return arg;
+}
+
+/* By a handler, while the cache waits for a visitor that the child lacks. */
+START_TEST(who_waits_for_a_visitor_may_fork)
+{
+	pthread_t thread[2];
+
+	forked = -1;
+	destroyer = pthread_self();
+	signal(SIGUSR1, fork_now);
+	other = create(destruct, NULL);
+	pthread_create(&thread[0], NULL, visit_in_thread, NULL);
+	wait_for(&nin);
+	pthread_create(&thread[1], NULL, have_it_fork, NULL);
+	umem_cache_destroy(other);
+	if (forked == 0)
+		_exit(get(&nout) == 0 ? 0 : 1);
+	ck_assert_uint_eq(get(&nout), 1);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_int_gt(forked, 0);
+	ends_well(forked);
 }
 END_TEST
 
@@ -666,6 +779,8 @@ update_suite(void)
 	tcase_add_test(tc, a_visitor_does_not_wait_for_who_is_at_work);
 	tcase_add_test(tc, a_visitor_goes_as_far_as_it_likes);
 	tcase_add_test(tc, a_forked_child_waits_for_no_visitor);
+	tcase_add_test(tc, a_visitor_that_forks_is_not_counted_in_the_child);
+	tcase_add_test(tc, who_waits_for_a_visitor_may_fork);
 	tcase_add_test(tc, there_is_no_thread_that_nobody_wants);
 	tcase_add_test(
 	    tc, the_thread_gives_memory_back_while_the_program_sleeps);
