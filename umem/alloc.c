@@ -5,6 +5,9 @@
  * large and comes straight from the heap (large.c).  An address leads back by
  * the address map.  Nothing is stored with a block.
  *
+ * What is built on this: realloc() in alloc_resize.c, umem_alloc() and its
+ * relatives in alloc_sized.c, objects of caches in alloc_object.c.
+ *
  * When there is no memory, what is cached anywhere is given back once and
  * the request is tried again (update_reclaim).
  */

@@ -416,7 +416,11 @@ cache_make_room(struct umem_cache *cache)
 size_t
 cache_in_depot(struct umem_cache *cache)
 {
-	/* To construct an object again may cost more than its memory is worth. */
+	/*
+	 * To construct an object again may cost more than its memory is worth.
+	 * A source's memory is not what the heap is asked for, and who gives it
+	 * back may be a function of the program's: visit_each_cache().
+	 */
 	if (!cache->has_magazines || cache->slabs.source != NULL ||
 	    cache->construct != NULL || cache->destruct != NULL)
 		return 0;

@@ -23,7 +23,6 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
-/* Stands for all large blocks. */
 struct umem_cache debug_large_cache = {.name = "umem_oversize"};
 
 #define FREED_LARGE 64

@@ -115,6 +115,26 @@ START_TEST(free_pages_of_slabs_make_up_for_growth)
 }
 END_TEST
 
+START_TEST(growth_while_somebody_is_at_work_is_not_forgotten)
+{
+	umem_cache_t *first = plain(64), *last = plain(48);
+	void **all = take_bytes(first, 64, LATER);
+
+	take_bytes(last, 48, LATER);
+	for (size_t i = 0; i < LATER / 64; i++)
+		if (i % 1000 != 0)
+			umem_cache_free(first, all[i]);
+	umem_cache_reap_now(first);
+	ck_assert(worker_begin());
+	take_bytes(last, 48, LATER / 2);
+	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	worker_end();
+	/* Without more growth. */
+	room_look(os_now_ns());
+	ck_assert_uint_ge(slab_swept_bytes(), LATER * 3 / 4);
+}
+END_TEST
+
 /* No update by the clock; what follows is by growth and demand alone. */
 static void
 setup(void)
@@ -356,6 +376,7 @@ room_suite(void)
 	tcase_add_test(tc, idle_giants_make_up_for_growth);
 	tcase_add_loop_test(
 	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(sweeps));
+	tcase_add_test(tc, growth_while_somebody_is_at_work_is_not_forgotten);
 	tcase_add_test(
 	    tc, who_goes_round_some_sizes_needs_little_more_than_one);
 	tcase_add_test(tc, who_uses_one_size_alone_keeps_its_depot);
