@@ -17,7 +17,7 @@
 #include "umem/debug.h"
 #include "umem/firewall.h"
 #include "umem/init.h"
-#include "umem/update.h"
+#include "umem/worker.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
@@ -363,7 +363,7 @@ umem_cache_destroy(umem_cache_t *cache)
 {
 	bool drained;
 
-	update_wait(cache);
+	worker_let_go(cache);
 	drained = cache_drain(cache);
 	if (!slab_store_end(&cache->slabs)) {
 		/* Objects in magazines out of reach are not the program's. */

@@ -23,6 +23,7 @@
 #include "umem/init.h"
 #include "umem/sample.h"
 #include "umem/update.h"
+#include "umem/update_thread.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"

@@ -25,6 +25,7 @@
 #include "umem/sample.h"
 #include "umem/size_class.h"
 #include "umem/update.h"
+#include "umem/update_thread.h"
 #include "vmem/heap.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"

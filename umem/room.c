@@ -27,7 +27,7 @@
  *	take in some milliseconds ten times what they use.
  *
  * Locking: counters are atomic.  For growth who finds that there is something to
- * do does it as the worker (update.c), or leaves it to the next who looks if
+ * do does it as the worker (worker.c), or leaves it to the next who looks if
  * there is one at work.
  */
 #include <errno.h>
@@ -36,7 +36,7 @@
 #include "umem/cache.h"
 #include "umem/quiet.h"
 #include "umem/room.h"
-#include "umem/update.h"
+#include "umem/worker.h"
 #include "vmem/heap.h"
 
 #define GROWTH_STEP   (1 * MIB)

@@ -12,7 +12,7 @@
  * Locking
  *	store->lock, as in slab.c.  A sweep puts a slab aside before it calls
  *	the kernel: what is free there stays free, whatever is given back
- *	meanwhile.  There is one sweep at a time (update.c), so a slab that is
+ *	meanwhile.  There is one sweep at a time (worker.c), so a slab that is
  *	aside when one begins was put there before a fork, by a thread that is
  *	not here.
  */

@@ -13,7 +13,7 @@
 
 #include "magazine/cpu.h"
 #include "umem/init.h"
-#include "umem/update.h"
+#include "umem/update_thread.h"
 #include "vmem/meta.h"
 
 const bool umem_is_malloc = true;
@@ -94,7 +94,7 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 }
 
 /*
- * The program's threads are counted from here (see update.c), and this is a
+ * The program's threads are counted from here (update_thread.c), and this is a
  * good place for the updater to create its own, since no lock of libc is held.
  */
 struct beginning {

@@ -14,6 +14,7 @@
 #include "umem/options.h"
 #include "umem/size_class.h"
 #include "umem/update.h"
+#include "umem/update_thread.h"
 #include "vmem/vmem.h"
 
 static struct options options;

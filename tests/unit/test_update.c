@@ -20,6 +20,8 @@
 #include "umem/cache.h"
 #include "umem/large.h"
 #include "umem/update.h"
+#include "umem/update_thread.h"
+#include "umem/worker.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 

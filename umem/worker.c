@@ -1,0 +1,201 @@
+/*
+ * worker.c - who is at work on the caches, and the walks over their list
+ *
+ * One at a time
+ *	The worker word has the thread pointer of whoever is at it.  It is not
+ *	a lock: the work calls the program's destructors and reclaim callbacks,
+ *	which may do anything, also destroy a cache or ask for more work (then
+ *	the answer is no), and fork() must not wait for them.  The list of
+ *	caches is walked by a cursor that umem_cache_destroy() moves on, and
+ *	the lock of the list is dropped for the work on each cache.
+ *
+ *	Work that calls nothing of the program's others may do meanwhile
+ *	(visit_each_cache()).  They are counted at the cache, which is not
+ *	destroyed while they are there, and go on from it.
+ *
+ *	A forked child starts without a worker, and without visitors: a count
+ *	of them holds in the process that it was made in, by the number of
+ *	forks that led there.  So it holds in no child, neither for a cache that
+ *	is off the list already, nor if it was a visitor that forked, in a
+ *	signal's handler: that one does not take itself off a count of others.
+ *	What worker and visitors of the parent were about to give back, a chain
+ *	of magazines each at most, is lost to the child.
+ */
+#include "umem/worker.h"
+#include "vmem/os.h"
+
+static uintptr_t worker;           /* [a] thread at work, 0: nobody */
+static uint32_t worker_gone;       /* [a] counts ends of work, to wait on */
+static struct list *cursor;        /* [cache_list_lock] next in the walk */
+static struct umem_cache *current; /* [cache_list_lock] being worked on */
+static uint32_t current_done;      /* [a] counts caches done, to wait on */
+static unsigned nwaiting;          /* [cache_list_lock] in worker_let_go() */
+static uint32_t nforks;            /* that led to this process */
+
+uintptr_t
+worker_self(void)
+{
+	return (uintptr_t)__builtin_thread_pointer();
+}
+
+bool
+worker_begin(void)
+{
+	uintptr_t nobody = 0;
+
+	/* Sequentially consistent: see update_thread.c. */
+	return __atomic_compare_exchange_n(&worker, &nobody, worker_self(),
+	    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+void
+worker_end(void)
+{
+	__atomic_store_n(&worker, 0, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&worker_gone, 1, __ATOMIC_RELEASE);
+	os_futex_wake(&worker_gone, INT32_MAX);
+}
+
+bool
+worker_each_cache(bool (*f)(struct umem_cache *))
+{
+	bool any = false;
+
+	lock_take(&cache_list_lock);
+	cursor = cache_list.next;
+	while (cursor != &cache_list) {
+		struct umem_cache *cache =
+		    container_of(cursor, struct umem_cache, link);
+
+		cursor = cursor->next;
+		current = cache;
+		lock_release(&cache_list_lock);
+		any |= f(cache);
+		lock_take(&cache_list_lock);
+		current = NULL;
+		__atomic_add_fetch(&current_done, 1, __ATOMIC_RELEASE);
+		if (nwaiting != 0)
+			os_futex_wake(&current_done, INT32_MAX);
+	}
+	lock_release(&cache_list_lock);
+	return any;
+}
+
+static bool
+has_visitors_locked(const struct umem_cache *cache)
+{
+	return cache->visited == nforks && cache->nvisitors != 0;
+}
+
+/* Returns what leave_locked() has to know. */
+static uint32_t
+enter_locked(struct umem_cache *cache)
+{
+	if (cache->visited != nforks)
+		cache->nvisitors = 0;
+	cache->nvisitors++;
+	return cache->visited = nforks;
+}
+
+static void
+leave_locked(struct umem_cache *cache, uint32_t entered)
+{
+	if (entered == nforks)
+		cache->nvisitors--;
+	__atomic_add_fetch(&current_done, 1, __ATOMIC_RELEASE);
+	if (nwaiting != 0)
+		os_futex_wake(&current_done, INT32_MAX);
+}
+
+void
+visit_each_cache(bool (*wanted)(struct umem_cache *),
+    bool (*visit)(struct umem_cache *, void *), void *arg)
+{
+	bool more = true;
+
+	lock_take(&cache_list_lock);
+	for (struct list *at = cache_list.next; at != &cache_list && more;
+	     at = at->next) {
+		struct umem_cache *cache =
+		    container_of(at, struct umem_cache, link);
+		uint32_t entered;
+
+		if (!wanted(cache))
+			continue;
+		entered = enter_locked(cache);
+		lock_release(&cache_list_lock);
+		more = visit(cache, arg);
+		lock_take(&cache_list_lock);
+		/* Its link leads nowhere then. */
+		more &= !cache->leaving;
+		leave_locked(cache, entered);
+	}
+	lock_release(&cache_list_lock);
+}
+
+/* A destructor that destroys its own cache cannot wait for itself. */
+static bool
+is_worked_on_locked(const struct umem_cache *cache)
+{
+	return has_visitors_locked(cache) ||
+	       (current == cache &&
+		   __atomic_load_n(&worker, __ATOMIC_RELAXED) != worker_self());
+}
+
+void
+worker_let_go(struct umem_cache *cache)
+{
+	lock_take(&cache_list_lock);
+	if (cursor == &cache->link)
+		cursor = cache->link.next;
+	list_remove(&cache->link);
+	cache->leaving = true;
+	while (is_worked_on_locked(cache)) {
+		uint32_t seen =
+		    __atomic_load_n(&current_done, __ATOMIC_ACQUIRE);
+
+		nwaiting++;
+		lock_release(&cache_list_lock);
+		os_futex_wait(&current_done, seen, 0);
+		lock_take(&cache_list_lock);
+		nwaiting--;
+	}
+	lock_release(&cache_list_lock);
+}
+
+bool
+worker_await(uint64_t most_ns)
+{
+	uint32_t seen = __atomic_load_n(&worker_gone, __ATOMIC_ACQUIRE);
+	uintptr_t at_work = __atomic_load_n(&worker, __ATOMIC_RELAXED);
+
+	if (at_work == worker_self())
+		return false;
+	if (at_work != 0)
+		os_futex_wait(&worker_gone, seen, most_ns);
+	return true;
+}
+
+bool
+worker_await_thread(const uintptr_t *thread, uint64_t most_ns)
+{
+	uint32_t seen = __atomic_load_n(&worker_gone, __ATOMIC_ACQUIRE);
+	uintptr_t at_work = __atomic_load_n(&worker, __ATOMIC_SEQ_CST);
+
+	if (at_work == 0 ||
+	    at_work != __atomic_load_n(thread, __ATOMIC_ACQUIRE))
+		return true;
+	os_futex_wait(&worker_gone, seen, most_ns);
+	return false;
+}
+
+void
+worker_after_fork(void)
+{
+	worker = 0;
+	current = NULL;
+	nwaiting = 0;
+	nforks++;
+	/* A wait that a handler forked in goes on here, and then ends. */
+	current_done++;
+}
