@@ -100,13 +100,15 @@ alloc_get_aligned(size_t size, size_t align)
 	return likely(p != NULL) ? p : alloc_aligned(size, align);
 }
 
-/* Takes back what lies in a unit with this entry; false: not so fast. */
+/*
+ * Takes back what lies in a unit with this entry, at which is addr_map_at() of
+ * it; false: not so fast.
+ */
 static inline __attribute__((always_inline)) bool
-alloc_free_in(void *p, uint32_t entry)
+alloc_free_in(void *p, size_t at, uint32_t entry)
 {
-	return likely(
-	    rseq_push_chunk(&alloc_fast.place, alloc_fast.hot,
-		addr_map_at(entry), p, addr_map_x(p, entry)) == RSEQ_OK);
+	return likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot, at, p,
+			  addr_map_x(p, entry)) == RSEQ_OK);
 }
 
 static inline __attribute__((always_inline)) void
@@ -114,9 +116,12 @@ alloc_free(void *p)
 {
 	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 
-	if (likely(unit < alloc_fast.units) &&
-	    alloc_free_in(p, alloc_fast.entry[unit]))
-		return;
+	if (likely(unit < alloc_fast.units)) {
+		uint32_t entry = alloc_fast.entry[unit];
+
+		if (alloc_free_in(p, addr_map_at(entry), entry))
+			return;
+	}
 	alloc_free_slow(p);
 }
 
@@ -128,9 +133,11 @@ alloc_free_sized(void *p, size_t size, const char *who)
 
 	if (likely(unit < alloc_fast.units) && likely(size <= SIZE_SMALL)) {
 		uint32_t entry = alloc_fast.entry[unit];
+		size_t at = size_class_small(size) * sizeof(struct cpu_hot);
 
-		if (likely(addr_map_class(entry) == size_class_small(size)) &&
-		    alloc_free_in(p, entry))
+		/* By the size, which is known before the map's entry is. */
+		if (likely(addr_map_at(entry) == at) &&
+		    alloc_free_in(p, at, entry))
 			return;
 	}
 	alloc_free_sized_slow(p, size, who);

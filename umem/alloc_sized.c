@@ -81,10 +81,10 @@ umem_free(const void *buf, size_t size)
 	/* size - 1: none is for the slow way. */
 	if (likely(unit < alloc_fast.units) && likely(size - 1 < SIZE_SMALL)) {
 		uint32_t entry = alloc_fast.entry[unit];
-		unsigned class = size_class_small(size);
+		size_t at = size_class_small(size) * sizeof(struct cpu_hot);
 
-		if (likely(addr_map_class(entry) == class) &&
-		    alloc_free_in(p, entry))
+		if (likely(addr_map_at(entry) == at) &&
+		    alloc_free_in(p, at, entry))
 			return;
 	}
 	sized_free_slow(p, size);
