@@ -10,6 +10,8 @@
 #ifndef UMEM_ALLOC_H
 #define UMEM_ALLOC_H
 
+#include <string.h>
+
 #include "magazine/cpu.h"
 #include "umem/addr_map.h"
 #include "umem/size_class.h"
@@ -66,6 +68,19 @@ alloc_get(size_t size)
 		       &object) == RSEQ_OK))
 		return object;
 	return alloc_slow(size);
+}
+
+static inline __attribute__((always_inline)) void *
+alloc_get_zeroed(size_t size)
+{
+	void *object;
+
+	if (likely(size < alloc_fast.small_end) &&
+	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+		       size_class_small(size) * sizeof(struct cpu_hot),
+		       &object) == RSEQ_OK))
+		return memset(object, 0, size);
+	return alloc_zeroed(size);
 }
 
 /*

@@ -22,7 +22,7 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 		if (align != 0)
 			p = alloc_get_aligned(size, align);
 		else
-			p = zero ? alloc_zeroed(size) : alloc_get(size);
+			p = zero ? alloc_get_zeroed(size) : alloc_get(size);
 		if (unlikely(debug.on) && p != NULL)
 			debug_mark_umem(p);
 		if (unlikely(checker_on) && p != NULL && !debug.on)

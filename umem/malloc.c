@@ -49,7 +49,7 @@ calloc(size_t n, size_t size)
 
 	if (__builtin_mul_overflow(n, size, &bytes))
 		return fail(ENOMEM);
-	return alloc_zeroed(bytes);
+	return alloc_get_zeroed(bytes);
 }
 
 public void *
