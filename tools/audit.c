@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/audit.h"
 #include "tools/print.h"
@@ -104,26 +105,39 @@ audit_of_sample(const struct sample *s, struct audit *audit)
 	return true;
 }
 
+/* By a tag that ends here, if one does. */
+static bool
+audit_by_tag(
+    struct model *model, uint64_t end, bool audited, struct audit *audit)
+{
+	char tag[24];
+	uint64_t bufctl;
+
+	if (!target_peek(model->target, end - sizeof(tag), tag, sizeof(tag)))
+		return false;
+	bufctl = get(model, tag, L_TAG_BUFCTL);
+	return get(model, tag, L_TAG_BXSTAT) == (bufctl ^ BUFTAG_ALLOCATED) &&
+	       read_record(model, bufctl, audited, audit);
+}
+
 bool
 audit_of_large(
     struct model *model, const struct large *large, struct audit *audit)
 {
 	const struct layout *l = model->layout;
 	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
-	char tag[24];
-	uint64_t bufctl;
+	uint64_t end = large->at + large->bytes;
+	bool audited;
 
 	if (large->sample != NULL)
 		return audit_of_sample(large->sample, audit);
-	if (cache == NULL || get(model, cache, L_CACHE_DEBUG) == 0 ||
-	    !target_peek(model->target, large->at + large->bytes - sizeof(tag),
-		tag, sizeof(tag)))
+	if (cache == NULL || get(model, cache, L_CACHE_DEBUG) == 0)
 		return false;
-	bufctl = get(model, tag, L_TAG_BUFCTL);
-	if (get(model, tag, L_TAG_BXSTAT) != (bufctl ^ BUFTAG_ALLOCATED))
-		return false;
-	return read_record(
-	    model, bufctl, get(model, cache, L_CACHE_DEBUG) & UMF_AUDIT, audit);
+	audited = get(model, cache, L_CACHE_DEBUG) & UMF_AUDIT;
+	/* Behind it may be a page that is not there. */
+	return audit_by_tag(model, end, audited, audit) ||
+	       audit_by_tag(model, end - (uint64_t)sysconf(_SC_PAGESIZE),
+		   audited, audit);
 }
 
 bool

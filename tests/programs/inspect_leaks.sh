@@ -31,6 +31,20 @@ exactly_planted "core by gcore"
 rm -f "core.$pid"
 finish 0
 
+# Large blocks have records, too; before a guard page as without one.
+for words in default audit; do
+	export UMEM_DEBUG=$words
+	start "$TMP/planted" 2
+	unset UMEM_DEBUG
+	"$umem" leaks "$pid" >said
+	if ! grep -Eq '^3[0-9]{7} +1 [0-9a-f]{16} planted`[a-z_]+\+0x' said; then
+		echo "$words: no caller of a large leak in"
+		cat said
+		exit 1
+	fi
+	finish 0
+done
+
 start "$TMP/planted" 200
 soon_planted "200 threads"
 finish 0
