@@ -204,7 +204,10 @@ audit_cache_name(struct model *model, const struct audit *audit)
 			return model->caches[i].name;
 	if (audit->cache == layout_value(model->layout, L_DEBUG_LARGE_CACHE))
 		return "umem_oversize";
-	return audit->cache == 0 ? "umem_sample" : "?";
+	if (audit->cache != 0)
+		return "?";
+	/* Of no cache is a sample, or a failure for want of one. */
+	return audit->addr != 0 ? "umem_sample" : "umem_oversize";
 }
 
 void

@@ -117,8 +117,11 @@ command_log(int argc, char **argv)
 		printf("%3s %-16s %-16s %16s %-16s\n", "CPU", "ADDR", "BUFADDR",
 		    "TIMESTAMP", "THREAD");
 	else if (all.n == 0)
-		puts("nothing is logged (UMEM_LOGGING=transaction when the "
-		     "program starts)");
+		printf("nothing is logged (UMEM_LOGGING=%s when the "
+		       "program starts)\n",
+		    which == L_LOG_FAIL   ? "fail"
+		    : which == L_LOG_SLAB ? "slab"
+					  : "transaction");
 	for (size_t i = 0; i < all.n; i++)
 		if (raw && !json_wanted)
 			print_raw(model, which, &all.audit[i]);

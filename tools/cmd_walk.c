@@ -185,10 +185,15 @@ walk_span(struct model *model, const struct cache *only)
 	walk_segments(model, VMEM_SPAN);
 }
 
+static const struct cache *leaks_of; /* NULL: of all */
+
 static void
 give_leak(
     struct model *model, struct slab *slab, struct large *large, unsigned i)
 {
+	if (leaks_of != NULL &&
+	    (slab == NULL || &model->caches[slab->cache] != leaks_of))
+		return;
 	give(slab ? slab_chunk_at(model, slab, i) : large->at);
 }
 
@@ -197,7 +202,7 @@ walk_leaks(struct model *model, const struct cache *only)
 {
 	struct leaks_figures figures;
 
-	(void)only;
+	leaks_of = only;
 	leaks_mark(model, &figures);
 	leaks_each(model, give_leak);
 }
@@ -246,6 +251,7 @@ find_cache(struct model *model, const char *name)
 int
 command_walk(int argc, char **argv)
 {
+	const struct cache *only = NULL;
 	const struct walk *walk;
 	struct model *model;
 	int letter;
@@ -256,14 +262,16 @@ command_walk(int argc, char **argv)
 		fail_usage(argv[0]);
 	walk = find_walk(argv[optind + 1]);
 	model = model_of(argv[optind], walk != NULL && walk->everything);
+	if (walk == NULL)
+		only = find_cache(model, argv[optind + 1]);
+	else if (argc - optind == 3)
+		only = find_cache(model, argv[optind + 2]);
 	if (json_wanted)
 		json_open(NULL, '[');
 	if (walk == NULL)
-		walk_umem(model, find_cache(model, argv[optind + 1]));
+		walk_umem(model, only);
 	else
-		walk->run(model, argc - optind == 3
-				     ? find_cache(model, argv[optind + 2])
-				     : NULL);
+		walk->run(model, only);
 	if (json_wanted)
 		json_close();
 	return EXIT_FINE;

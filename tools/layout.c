@@ -236,7 +236,27 @@ layout_read(struct target *target, const struct header *header,
 	return layout;
 }
 
-/* Headers in one mapping; the best so far is kept in *best. */
+/* Bytes that its heap has given to caches and as large blocks. */
+static uint64_t
+in_use(const struct layout *layout, struct target *target)
+{
+	char raw[8] = {0};
+
+	if (layout_variable(layout, target, L_UMEM_STATE) !=
+		layout_value(layout, L_READY) ||
+	    !target_peek(target,
+		layout_variable(layout, target, L_HEAP_ARENA) +
+		    layout_value(layout, L_ARENA_INUSE),
+		raw, sizeof(raw)))
+		return 0;
+	return layout_number(raw, sizeof(raw));
+}
+
+/*
+ * Headers in one mapping; the best so far is kept in *best.  A program that is
+ * linked with the library, and runs under the one to preload, has two that are
+ * ready, of which only the latter has anything in its heap.
+ */
 static void
 search_mapping(
     struct target *target, const struct mapping *m, struct layout **best)
@@ -261,15 +281,14 @@ search_mapping(
 			if (header.self != at + i)
 				continue;
 			found = layout_read(target, &header, m);
-			bool ready =
-			    layout_variable(found, target, L_UMEM_STATE) ==
-			    layout_value(found, L_READY);
-			if (*best == NULL || (ready && !(*best)->ncopies)) {
+			found->in_use = in_use(found, target);
+			found->ncopies = found->in_use != 0;
+			if (*best != NULL)
+				found->ncopies += (*best)->ncopies;
+			if (*best == NULL || found->in_use > (*best)->in_use)
 				*best = found;
-				found->ncopies = ready;
-			} else {
-				(*best)->ncopies += ready;
-			}
+			else
+				(*best)->ncopies = found->ncopies;
 		}
 	}
 }

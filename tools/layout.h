@@ -224,7 +224,8 @@ struct layout {
 	char version[17];
 	const char *object; /* file that the library is in */
 	bool in_program;    /* that file is the program, not libumem*.so */
-	unsigned ncopies;   /* other copies of the library that run */
+	unsigned ncopies; /* of the library that have something in their heap */
+	uint64_t in_use;  /* bytes, of the heap */
 	struct described *entries;
 	size_t nentries;
 	struct described known[L_ENTRIES];

@@ -24,7 +24,7 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 {
 	void *object;
 
-	if (mtbf_strikes(flags))
+	if (mtbf_strikes(flags, cache, cache->bufsize))
 		return NULL;
 	for (;;) {
 		size_t bytes = cache->slabs.layout.slab_bytes;

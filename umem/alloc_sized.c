@@ -16,7 +16,8 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 	if (size == 0)
 		return NULL;
 	/* Off the fast path while umem_setmtbf() is in force. */
-	if (unlikely(alloc_fast.small_end == 0) && mtbf_strikes(flags))
+	if (unlikely(alloc_fast.small_end == 0) &&
+	    mtbf_strikes(flags, class_cache_if_made(size_class_of(size)), size))
 		return NULL;
 	for (;;) {
 		if (align != 0)

@@ -120,12 +120,18 @@ take(struct umem_cache *cache, bool *raw)
 	return chunk;
 }
 
+void
+debug_refused(struct umem_cache *cache, size_t size)
+{
+	if (log_is_on(LOG_FAIL))
+		audit_event(LOG_FAIL, cache, NULL, NULL, size);
+}
+
 static void *
 take_failed(struct umem_cache *cache, size_t size)
 {
 	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
-	if (log_is_on(LOG_FAIL))
-		audit_event(LOG_FAIL, cache, NULL, NULL, size);
+	debug_refused(cache, size);
 	return NULL;
 }
 
@@ -459,8 +465,7 @@ debug_bad_address(const void *p)
 void
 debug_failed(const char *what, size_t size)
 {
-	if (log_is_on(LOG_FAIL))
-		audit_event(LOG_FAIL, NULL, NULL, NULL, size);
+	debug_refused(NULL, size);
 	if (debug.checknull)
 		panic("%s: no memory for %zu bytes", what, size);
 }

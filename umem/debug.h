@@ -166,6 +166,9 @@ void debug_large_free(void *p, size_t size, unsigned kind);
 /* A block of umem_alloc(), which free() must not have. */
 void debug_mark_umem(void *p);
 
+/* For the log: the cache, or none if it is NULL, had nothing of this size. */
+void debug_refused(struct umem_cache *cache, size_t size);
+
 /* An allocation is about to return NULL. */
 void debug_failed(const char *what, size_t size);
 

@@ -84,6 +84,7 @@ static void
 chunk_next_locked(struct log *log, struct log_cpu *cpu)
 {
 	uint32_t chunk;
+	bool is_new;
 
 	lock_take(&log->next);
 	do
@@ -91,11 +92,13 @@ chunk_next_locked(struct log *log, struct log_cpu *cpu)
 	while (is_being_filled(log, chunk));
 	cpu->chunk = chunk;
 	cpu->nchunks++;
+	is_new = log->nused <= log->nchunks;
 	lock_release(&log->next);
 	cpu->at = log->base + chunk * log->chunk_bytes;
 	cpu->avail = log->chunk_bytes;
-	/* A reader stops at zeros. */
-	memset(cpu->at, 0, log->chunk_bytes);
+	/* A reader stops at zeros, which new memory has. */
+	if (!is_new)
+		memset(cpu->at, 0, log->chunk_bytes);
 }
 
 void *

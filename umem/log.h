@@ -6,6 +6,7 @@
 #include "vmem/lock.h"
 
 #define LOG_BYTES_DEFAULT (64 * KIB)
+#define LOG_BYTES_MOST    (1 * GIB)
 
 /* One CPU's place in a log.  Keys: [l] lock, [n] the log's next, too */
 struct log_cpu {

@@ -16,6 +16,7 @@
 
 #include "umem/alloc.h"
 #include "umem/init.h"
+#include "umem/debug.h"
 #include "umem/nofail.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -72,7 +73,7 @@ umem_nofail_callback(umem_nofail_callback_t *ask)
 }
 
 bool
-mtbf_draw(void)
+mtbf_draw(umem_cache_t *cache, size_t size)
 {
 	uint32_t n = __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED);
 	/* Multiples of an odd number, mixed: any sequence without a period
@@ -83,6 +84,7 @@ mtbf_draw(void)
 	draw = (draw ^ draw >> 29) * (uint64_t)0xbf58476d1ce4e5b9;
 	if (n == 0 || (draw >> 32) % n != 0)
 		return false;
+	debug_refused(cache, size);
 	errno = ENOMEM;
 	return true;
 }

@@ -12,15 +12,18 @@
 bool nofail_again(int flags);
 
 extern uint32_t mtbf_interval; /* [a] of umem_setmtbf() */
-bool mtbf_draw(void);
+bool mtbf_draw(umem_cache_t *cache, size_t size);
 
-/* Should this request fail, for a test?  Then errno is set. */
+/*
+ * Should this request fail, for a test?  Then errno is set, and it is logged as
+ * one of this cache's, or of none.
+ */
 static inline bool
-mtbf_strikes(int flags)
+mtbf_strikes(int flags, umem_cache_t *cache, size_t size)
 {
 	return unlikely(
 		   __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED) != 0) &&
-	       (flags & UMEM_NOFAIL) == 0 && mtbf_draw();
+	       (flags & UMEM_NOFAIL) == 0 && mtbf_draw(cache, size);
 }
 
 #endif

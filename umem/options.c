@@ -476,8 +476,8 @@ set_log(struct item *item, enum log_kind kind)
 {
 	size_t n = LOG_BYTES_DEFAULT;
 
-	if (item->value != NULL && !size_of(item, &n))
-		n = 0;
+	if (item->value != NULL && !size_between(item, 0, LOG_BYTES_MOST, &n))
+		return;
 	log_bytes_wanted[kind] = n;
 }
 
