@@ -422,6 +422,13 @@ bring_in_rounds(uintptr_t mag, size_t bytes, size_t last)
 		__builtin_prefetch((void *)(mag + at - 1));
 }
 
+/* cpu_id of a thread that is not registered is negative. */
+static inline bool
+is_cpu(unsigned cpu)
+{
+	return cpu < cpu_layer.nslots;
+}
+
 /* All is read as it is, perhaps while it changes: it only makes hints. */
 void
 cpu_bring_in(struct cpu_hot *hot)
@@ -429,10 +436,14 @@ cpu_bring_in(struct cpu_hot *hot)
 	size_t at = (size_t)((uintptr_t)hot - (uintptr_t)cpu_layer.blocks);
 	uintptr_t top, bottom, limit, loaded, previous;
 	struct cpu_cold *cold;
+	unsigned cpu;
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE || at >= CPU_BLOCK)
 		return;
-	hot = hot_of(hot, rseq_cpu(&cpu_layer.place));
+	cpu = rseq_cpu(&cpu_layer.place);
+	if (unlikely(!is_cpu(cpu)))
+		return;
+	hot = hot_of(hot, cpu);
 	cold = (struct cpu_cold *)((char *)hot - at + CPU_COLD_AT) +
 	       at / sizeof(*hot);
 	top = __atomic_load_n(&hot->top, __ATOMIC_RELAXED);
@@ -460,6 +471,11 @@ cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 		struct cpu_cold *c = cold_of(cold, cpu);
 		uintptr_t top;
 
+		if (unlikely(!is_cpu(cpu))) {
+			if (!rseq_thread_start(&cpu_layer.rseq))
+				return false;
+			continue;
+		}
 		if (unlikely(!is_committed(hot, cpu)) &&
 		    !block_commit(region_of(hot), cpu))
 			return false;
