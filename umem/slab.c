@@ -836,6 +836,7 @@ slab_reap(struct slab_store *store, unsigned keep)
 bool
 slab_store_end(struct slab_store *store)
 {
+	slab_sweep_mend(store);
 	slab_reap(store, 0);
 	if (store->nslabs != 0)
 		return false;

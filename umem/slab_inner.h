@@ -102,6 +102,9 @@ void slab_hash_put_locked(struct slab_store *store, struct slab *slab);
 void slab_hash_remove_locked(struct slab_store *store, struct slab *slab);
 struct slab *slab_hash_find_locked(struct slab_store *store, uintptr_t p);
 
+/* In a child of fork(), of a sweep that was in the parent.  Not beside one. */
+void slab_sweep_mend(struct slab_store *store);
+
 /* Parts that have no memory, from now on. */
 void slab_purged_set(
     struct slab_store *store, struct slab *slab, uint64_t parts);

@@ -158,9 +158,8 @@ sweep_one(struct slab_store *store, size_t *purged)
 	return done == parts;
 }
 
-/* In a child of fork(), of a sweep that was in the parent. */
-static void
-mend(struct slab_store *store)
+void
+slab_sweep_mend(struct slab_store *store)
 {
 	lock_take(&store->lock);
 	if (store->aside != NULL)
@@ -179,7 +178,7 @@ slab_sweep(struct slab_store *store, size_t limit)
 	if (store->source != NULL || store->constructs ||
 	    store->record_bytes != 0)
 		return 0;
-	mend(store);
+	slab_sweep_mend(store);
 	while (left-- > 0 && purged < limit && sweep_one(store, &purged))
 		;
 	if (purged != 0)
