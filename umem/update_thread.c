@@ -19,6 +19,7 @@
  *	the worker word and then looks at parked, so one of them sees the other.
  */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 
 #include "umem/init.h"
@@ -42,7 +43,8 @@ enum {
 	WANTED
 };
 static uint32_t thread_state; /* [a] */
-static pthread_t thread;      /* [thread_state] */
+static pthread_t thread;      /* [is_known] */
+static bool is_known;         /* [a] who created it has its handle */
 static unsigned nprogram = 1; /* [a] threads of the program */
 static uint32_t parked;       /* [a] 1: the thread is to do nothing */
 static uintptr_t thread_self; /* [a] what it has in the worker word */
@@ -137,6 +139,7 @@ thread_start(void)
 	started = update_thread_create(&thread, &attr, thread_main, NULL) == 0;
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	__atomic_store_n(&is_known, started, __ATOMIC_RELEASE);
 	if (!started) {
 		/* Not again: the calls of the program will do. */
 		update_thread_wanted = THREAD_NO;
@@ -154,6 +157,12 @@ update_thread_offer(bool threads)
 		(threads && update_thread_wanted == THREAD_AUTO)))
 		thread_start();
 	errno = saved;
+}
+
+static bool
+has_state(void)
+{
+	return __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED;
 }
 
 /* What it waits for may take long: it may run callbacks of the program. */
@@ -191,13 +200,18 @@ update_thread_ends(void)
 
 	unsigned left = __atomic_sub_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
 
-	if (__atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) == NOT_STARTED)
+	if (!has_state())
 		return;
 	if (left == 1 && update_thread_wanted != THREAD_YES)
 		thread_park();
 	if (left == 0) {
 		update_thread_wake();
-		pthread_join(thread, NULL);
+		/* One who is not counted may be creating it. */
+		while (!__atomic_load_n(&is_known, __ATOMIC_ACQUIRE) &&
+		       has_state())
+			sched_yield();
+		if (__atomic_exchange_n(&is_known, false, __ATOMIC_ACQUIRE))
+			pthread_join(thread, NULL);
 		__atomic_store_n(&thread_state, NOT_STARTED, __ATOMIC_RELEASE);
 	}
 	errno = saved;
@@ -206,9 +220,7 @@ update_thread_ends(void)
 bool
 update_has_thread(void)
 {
-	return __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) !=
-		   NOT_STARTED &&
-	       __atomic_load_n(&parked, __ATOMIC_RELAXED) == 0;
+	return has_state() && __atomic_load_n(&parked, __ATOMIC_RELAXED) == 0;
 }
 
 void
@@ -223,5 +235,6 @@ update_thread_after_fork(bool counted)
 {
 	nprogram = counted ? 1 : 0;
 	parked = 0;
+	is_known = false;
 	thread_state = NOT_STARTED;
 }
