@@ -482,8 +482,6 @@ debug_unlock_for_fork(bool child)
 {
 	debug_large_unlock_for_fork();
 	log_unlock_for_fork();
-	if (child) {
+	if (child)
 		error_after_fork();
-		stack_after_fork();
-	}
 }

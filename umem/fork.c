@@ -10,6 +10,11 @@
  * The updater is not waited for: it runs callbacks of the program, which may
  * want what the forking thread holds.
  *
+ * A process with one thread takes none of them: there is nobody to wait for, and
+ * the call may come from a handler of a signal that has interrupted this very
+ * thread with a lock in its hand.  The child is a copy of that thread and goes
+ * on with what it has in hand.
+ *
  * Handlers that run inside ours (registered before our constructor) may
  * allocate: to this thread the locks are then as if free (lock.h).
  */
@@ -21,7 +26,9 @@
 #include "umem/debug.h"
 #include "umem/fork.h"
 #include "umem/init.h"
+#include "umem/nofail.h"
 #include "umem/sample.h"
+#include "umem/stack.h"
 #include "umem/update.h"
 #include "umem/update_thread.h"
 #include "vmem/heap.h"
@@ -43,9 +50,20 @@ each_cache_lock(void (*f)(struct lock *))
 		f(&container_of(item, struct umem_cache, link)->slabs.lock);
 }
 
+/* Of glibc: no other thread was ever there, or is since the last fork(). */
+extern char __libc_single_threaded __attribute__((weak));
+
+static bool
+is_alone(void)
+{
+	return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
+}
+
 void
 fork_prepare(void)
 {
+	if (is_alone())
+		return;
 	/* A start that another thread is at must not be copied half done. */
 	if (!umem_ready())
 		return;
@@ -66,7 +84,7 @@ let_go(bool child)
 {
 	lock_fork_end();
 	debug_unlock_for_fork(child);
-	sample_unlock_for_fork(child);
+	sample_unlock_for_fork();
 	meta_unlock_for_fork();
 	addr_map_unlock_for_fork();
 	heap_unlock_for_fork();
@@ -76,7 +94,7 @@ let_go(bool child)
 	lock_release_for_fork(&cache_list_lock);
 }
 
-/* False: there was no memory to start the library, so nothing is held. */
+/* False: the process has one thread, or no memory to start the library. */
 static bool
 is_held(void)
 {
@@ -93,6 +111,9 @@ fork_parent(void)
 void
 fork_child(void)
 {
+	nofail_after_fork();
+	sample_after_fork();
+	stack_after_fork();
 	if (!is_held())
 		return;
 	update_after_fork(

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 
 #include "umem/alloc.h"
-#include "umem/init.h"
 #include "umem/debug.h"
+#include "umem/init.h"
 #include "umem/nofail.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -44,6 +44,12 @@ exit_once(int status)
 		panic("recursive UMEM_CALLBACK_EXIT()");
 	for (;;)
 		os_futex_wait(&exiting, none, 0);
+}
+
+void
+nofail_after_fork(void)
+{
+	exiting = 0;
 }
 
 bool

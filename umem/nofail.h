@@ -11,6 +11,9 @@
  */
 bool nofail_again(int flags);
 
+/* In the child of fork(): who was in exit() is not there, or goes there anew. */
+void nofail_after_fork(void);
+
 extern uint32_t mtbf_interval; /* [a] of umem_setmtbf() */
 bool mtbf_draw(umem_cache_t *cache, size_t size);
 

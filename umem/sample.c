@@ -571,13 +571,16 @@ sample_lock_for_fork(void)
 }
 
 void
-sample_unlock_for_fork(bool child)
+sample_unlock_for_fork(void)
 {
-	/* Parent and child are not to draw the same. */
-	if (child)
-		draws ^= (uint64_t)os_process_id() << 32;
 	lock_release_for_fork(&sample_lock);
 	sample_slot_unlock_for_fork();
+}
+
+void
+sample_after_fork(void)
+{
+	draws ^= (uint64_t)os_process_id() << 32;
 }
 
 #define MEMBER(member) DESCRIBE_MEMBER("sample", struct sample, member)

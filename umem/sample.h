@@ -97,6 +97,9 @@ size_t sample_slack(void);
 size_t sample_guarded(size_t *bytes);
 
 void sample_lock_for_fork(void);
-void sample_unlock_for_fork(bool child);
+void sample_unlock_for_fork(void);
+
+/* In the child of fork(), which is not to draw as its parent does. */
+void sample_after_fork(void);
 
 #endif

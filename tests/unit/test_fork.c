@@ -352,8 +352,19 @@ START_TEST(the_forking_thread_may_allocate_meanwhile)
 }
 END_TEST
 
+static void *
+do_nothing(void *arg)
+{
+	return arg;
+}
+
 START_TEST(every_shard_of_a_depot_is_at_rest)
 {
+	pthread_t thread;
+
+	/* From now on fork() takes locks. */
+	ck_assert_int_eq(pthread_create(&thread, NULL, do_nothing, NULL), 0);
+	pthread_join(thread, NULL);
 	magazine_depot_shards = 3;
 	create_all();
 	ck_assert_uint_eq(shared->mag.nshards, 3);
