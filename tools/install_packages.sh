@@ -3,8 +3,8 @@
 #
 #	tools/install_packages.sh [test|demo|bench|stress|all]
 #
-# test: to build, test and lint; demo: the programs and the other allocators
-# that make demo runs; bench: those of make bench, bench-scale and peers;
+# test: to build, test and lint; demo: the programs that make demo runs; bench:
+# the programs and other allocators of make bench, bench-scale and peers;
 # stress: the programs of make stress.
 # Quiet when nothing is missing; says what it installs when something is.
 set -eu
@@ -13,9 +13,10 @@ test='gcc g++ make binutils pkg-config check gdb libdw-dev valgrind python3
 	python3-venv perl procps file gcc-aarch64-linux-gnu
 	libc6-dev-arm64-cross mandoc shellcheck git sqlite3 redis-server
 	redis-tools nginx lua5.4'
-demo='gcc g++ make binutils libdw-dev time python3 sqlite3 redis-server redis-tools
-	libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2'
-bench="$demo clang cmake lua5.4 perl z3 ghostscript nodejs"
+demo='gcc g++ make binutils libdw-dev time python3 sqlite3 redis-server
+	redis-tools'
+bench="$demo libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2
+	clang cmake lua5.4 perl z3 ghostscript nodejs"
 stress='redis-server redis-tools sqlite3 git nginx nodejs gdb
 	default-jdk-headless postgresql'
 

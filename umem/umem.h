@@ -14,11 +14,14 @@
  *    interrupt one that holds a lock;
  *  - errno is set only where a failure is reported, and left alone by what
  *    returns nothing, unless a callback of the program changes it;
- *  - misuse (a pointer that is not of this library, a block freed twice) is
- *    reported on standard error in one line and ends the program by abort().
+ *  - misuse (a pointer that is not of this library, a block freed twice) that
+ *    is noticed is reported on standard error in one line and ends the program
+ *    by abort().  What umem_free() gets is looked up each time, and compared
+ *    with what was freed last; of objects of caches only the latter, and what
+ *    gets to a slab that does not have it.
  *
- * With UMEM_DEBUG in the environment, caches check for more of it: see
- * umem_debug(3).
+ * With UMEM_OPTIONS=hardened or UMEM_DEBUG in the environment nearly all of it
+ * is noticed: see umem_options(7), umem_debug(3).
  *
  * Memory of umem_alloc() goes to umem_free(), of umem_alloc_align() to
  * umem_free_align(), of umem_cache_alloc() to umem_cache_free() with the same
@@ -308,7 +311,8 @@ void *umem_cache_alloc(umem_cache_t *cache, int flags);
 /*
  * umem_cache_free - give an object back
  *
- * cache	the one it came from; another is misuse, and is reported
+ * cache	the one it came from; another is misuse, noticed at once by a cache
+ *		that is debugged, else when a slab gets it, if ever
  * buf		the object, in its constructed state; not NULL
  *
  * Never fails and leaves errno alone.
