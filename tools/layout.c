@@ -242,14 +242,19 @@ in_use(const struct layout *layout, struct target *target)
 {
 	char raw[8] = {0};
 
-	if (layout_variable(layout, target, L_UMEM_STATE) !=
-		layout_value(layout, L_READY) ||
-	    !target_peek(target,
+	if (!target_peek(target,
 		layout_variable(layout, target, L_HEAP_ARENA) +
 		    layout_value(layout, L_ARENA_INUSE),
 		raw, sizeof(raw)))
 		return 0;
 	return layout_number(raw, sizeof(raw));
+}
+
+static bool
+is_better(const struct layout *a, const struct layout *b)
+{
+	return a->is_ready != b->is_ready ? a->is_ready
+					  : a->in_use > b->in_use;
 }
 
 /*
@@ -281,11 +286,15 @@ search_mapping(
 			if (header.self != at + i)
 				continue;
 			found = layout_read(target, &header, m);
-			found->in_use = in_use(found, target);
+			found->is_ready =
+			    layout_variable(found, target, L_UMEM_STATE) ==
+			    layout_value(found, L_READY);
+			if (found->is_ready)
+				found->in_use = in_use(found, target);
 			found->ncopies = found->in_use != 0;
 			if (*best != NULL)
 				found->ncopies += (*best)->ncopies;
-			if (*best == NULL || found->in_use > (*best)->in_use)
+			if (*best == NULL || is_better(found, *best))
 				*best = found;
 			else
 				(*best)->ncopies = found->ncopies;

@@ -225,7 +225,8 @@ struct layout {
 	const char *object; /* file that the library is in */
 	bool in_program;    /* that file is the program, not libumem*.so */
 	unsigned ncopies; /* of the library that have something in their heap */
-	uint64_t in_use;  /* bytes, of the heap */
+	bool is_ready;
+	uint64_t in_use; /* bytes, of the heap */
 	struct described *entries;
 	size_t nentries;
 	struct described known[L_ENTRIES];
