@@ -46,12 +46,14 @@ SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
 
 # Of what every process of a preloaded tree does at its start: fewer symbols to
 # look up, and fewer mappings.
-SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code
+SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code \
+	      -Wl,--dynamic-list=umem/preempted.list
 
 LIB_C	:= $(wildcard vmem/*.c magazine/*.c umem/*.c)
 LIB_O	:= $(LIB_C:%.c=$O/%.o)
 # Unit tests and programs that link libumem leave libc's malloc alone.
-INNER_O	:= $(filter-out $O/umem/malloc.o $O/umem/thread.o,$(LIB_O))
+INNER_O	:= $(filter-out $O/umem/malloc.o $O/umem/operators.o \
+	   $O/umem/thread.o,$(LIB_O))
 UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
@@ -92,14 +94,15 @@ $O/%.o: %.c | $(NEEDS)
 
 $(LIB_O): override CFLAGS += $(LIB_CFLAGS)
 # operator new throws through here.
-$O/umem/malloc.o: override CFLAGS += -fexceptions -falign-functions=64
+$O/umem/malloc.o $O/umem/operators.o: override CFLAGS += -fexceptions \
+	-falign-functions=64
 
 $B/libumem.so.1: $(INNER_O) umem/libumem.map
 	$(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem.map \
 	    -o $@ $(INNER_O) $(LDFLAGS)
 
-$B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map
+$B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map umem/preempted.list
 	$(CC) $(SO_FLAGS) $(SHIM_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem_malloc.map \
 	    -o $@ $(LIB_O) $(LDFLAGS)

@@ -98,7 +98,7 @@ only '#[[:space:]]*include[[:space:]]*<urcu' 'only umem/rcu.c uses urcu' \
 only '(^|[^_[:alnum:]])(f|s|sn|vs|vsn|d|vf)?printf[[:space:]]*\(|fopen|fputs' \
     'uses stdio' umem/malloc.c
 only '(^|[^_[:alnum:]])(dlsym|dlopen|backtrace)[[:space:]]*\(' \
-    'looks up names or stacks through libraries' umem/malloc.c \
+    'looks up names or stacks through libraries' umem/operators.c \
     umem/thread.c
 
 # An architecture is a file: #if only where those files are chosen.

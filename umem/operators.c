@@ -1,0 +1,319 @@
+/*
+ * operators.c - the names of the C++ library that allocate
+ *
+ * No memory
+ *	The C++ library that the program runs on is left to fail: its own
+ *	operator new asks malloc() again, calls the new-handler and throws, and
+ *	it is found only then, so that no C program gets a C++ library.
+ *
+ * Programs with operators of their own
+ *	A program may replace some and leave others.  What it leaves does then
+ *	as the standard says ([new.delete]): arrays, sized and nothrow forms do
+ *	what the plain ones do, whoever has those.  So before they go the fast
+ *	way they compare the address that the plain form's name has for the
+ *	process (umem/preempted.list lets it be another's) with ours.
+ */
+#include <dlfcn.h>
+
+#include "umem/alloc.h"
+#include "umem/misuse.h"
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+/* The forms that others are made of; own_NAME is ours in any case. */
+#define BASE(result, name, ...)                                                \
+	public result name(__VA_ARGS__);                                       \
+	extern result own##name(__VA_ARGS__)                                   \
+	    __attribute__((alias(#name), visibility("hidden")))
+
+BASE(void *, _Znwm, size_t size);
+BASE(void *, _Znam, size_t size);
+BASE(void *, _ZnwmSt11align_val_t, size_t size, size_t align);
+BASE(void *, _ZnamSt11align_val_t, size_t size, size_t align);
+BASE(void, _ZdlPv, void *p);
+BASE(void, _ZdaPv, void *p);
+BASE(void, _ZdlPvSt11align_val_t, void *p, size_t align);
+BASE(void, _ZdaPvSt11align_val_t, void *p, size_t align);
+
+#define is_theirs(name) unlikely(name != own##name)
+
+typedef void *plain_new(size_t size);
+typedef void *aligned_new(size_t size, size_t align);
+
+static void *
+next_symbol(const char *name)
+{
+	static const char *const libraries[] = {
+	    "libstdc++.so.6", "libc++.so.1"};
+	void *at = dlsym(RTLD_NEXT, name);
+
+	/* It may have come by dlopen(), for a plug-in alone. */
+	for (size_t i = 0; at == NULL && i < array_size(libraries); i++) {
+		void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (library != NULL) {
+			at = dlsym(library, name);
+			dlclose(library);
+		}
+	}
+	return at;
+}
+
+static cold_path void *
+new_failed(size_t size)
+{
+	plain_new *next;
+
+	*(void **)&next = next_symbol("_Znwm");
+	if (next == NULL)
+		misuse("operator new", NULL, "no memory, and no C++ library");
+	return next(size);
+}
+
+static cold_path void *
+new_failed_aligned(size_t size, size_t align)
+{
+	aligned_new *next;
+
+	*(void **)&next = next_symbol("_ZnwmSt11align_val_t");
+	if (next == NULL)
+		misuse("operator new", NULL, "no memory, and no C++ library");
+	return next(size, align);
+}
+
+/* As the C++ library has it, which knows how to catch what others throw. */
+static cold_path void *
+theirs_nothrow(const char *name, size_t size)
+{
+	typedef void *nothrow_new(size_t, const void *);
+	nothrow_new *next;
+	static const char nothrow;
+
+	*(void **)&next = next_symbol(name);
+	return next == NULL ? NULL : next(size, &nothrow);
+}
+
+static cold_path void *
+theirs_aligned_nothrow(const char *name, size_t size, size_t align)
+{
+	typedef void *nothrow_new(size_t, size_t, const void *);
+	nothrow_new *next;
+	static const char nothrow;
+
+	*(void **)&next = next_symbol(name);
+	return next == NULL ? NULL : next(size, align, &nothrow);
+}
+
+/* The nothrow forms call the handler, too, and then return NULL. */
+static cold_path void *
+new_failed_nothrow(size_t size)
+{
+	return theirs_nothrow("_ZnwmRKSt9nothrow_t", size);
+}
+
+static cold_path void *
+new_failed_aligned_nothrow(size_t size, size_t align)
+{
+	return theirs_aligned_nothrow(
+	    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align);
+}
+
+static inline void *
+new_plain(size_t size)
+{
+	void *p = alloc_get(size);
+
+	return likely(p != NULL) ? p : new_failed(size);
+}
+
+static inline void *
+new_nothrow(size_t size)
+{
+	void *p = alloc_get(size);
+
+	return likely(p != NULL) ? p : new_failed_nothrow(size);
+}
+
+static inline void *
+new_aligned(size_t size, size_t align)
+{
+	void *p = alloc_get_aligned(size, align);
+
+	return likely(p != NULL) ? p : new_failed_aligned(size, align);
+}
+
+static inline void *
+new_aligned_nothrow(size_t size, size_t align)
+{
+	void *p = alloc_get_aligned(size, align);
+
+	return likely(p != NULL) ? p : new_failed_aligned_nothrow(size, align);
+}
+
+/* new, new[] */
+
+public void *
+_Znwm(size_t size)
+{
+	return new_plain(size);
+}
+
+public void *
+_Znam(size_t size)
+{
+	if (is_theirs(_Znwm))
+		return _Znwm(size);
+	return new_plain(size);
+}
+
+public void *
+_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
+{
+	(void)nothrow;
+	if (is_theirs(_Znwm))
+		return theirs_nothrow("_ZnwmRKSt9nothrow_t", size);
+	return new_nothrow(size);
+}
+
+public void *
+_ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
+{
+	(void)nothrow;
+	if (is_theirs(_Znam) || is_theirs(_Znwm))
+		return theirs_nothrow("_ZnamRKSt9nothrow_t", size);
+	return new_nothrow(size);
+}
+
+public void *
+_ZnwmSt11align_val_t(size_t size, size_t align)
+{
+	return new_aligned(size, align);
+}
+
+public void *
+_ZnamSt11align_val_t(size_t size, size_t align)
+{
+	if (is_theirs(_ZnwmSt11align_val_t))
+		return _ZnwmSt11align_val_t(size, align);
+	return new_aligned(size, align);
+}
+
+public void *
+_ZnwmSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	if (is_theirs(_ZnwmSt11align_val_t))
+		return theirs_aligned_nothrow(
+		    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align);
+	return new_aligned_nothrow(size, align);
+}
+
+public void *
+_ZnamSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	if (is_theirs(_ZnamSt11align_val_t) || is_theirs(_ZnwmSt11align_val_t))
+		return theirs_aligned_nothrow(
+		    "_ZnamSt11align_val_tRKSt9nothrow_t", size, align);
+	return new_aligned_nothrow(size, align);
+}
+
+/* delete, delete[] */
+
+public void
+_ZdlPv(void *p)
+{
+	alloc_free(p);
+}
+
+public void
+_ZdaPv(void *p)
+{
+	if (is_theirs(_ZdlPv))
+		_ZdlPv(p);
+	else
+		alloc_free(p);
+}
+
+public void
+_ZdlPvm(void *p, size_t size)
+{
+	if (is_theirs(_ZdlPv))
+		_ZdlPv(p);
+	else
+		alloc_free_sized(p, size, "operator delete");
+}
+
+public void
+_ZdaPvm(void *p, size_t size)
+{
+	if (is_theirs(_ZdaPv) || is_theirs(_ZdlPv))
+		_ZdaPv(p);
+	else
+		alloc_free_sized(p, size, "operator delete");
+}
+
+public void
+_ZdlPvRKSt9nothrow_t(void *p, const void *nothrow)
+{
+	(void)nothrow;
+	_ZdlPv(p);
+}
+
+public void
+_ZdaPvRKSt9nothrow_t(void *p, const void *nothrow)
+{
+	(void)nothrow;
+	_ZdaPv(p);
+}
+
+public void
+_ZdlPvSt11align_val_t(void *p, size_t align)
+{
+	(void)align;
+	alloc_free(p);
+}
+
+public void
+_ZdaPvSt11align_val_t(void *p, size_t align)
+{
+	if (is_theirs(_ZdlPvSt11align_val_t))
+		_ZdlPvSt11align_val_t(p, align);
+	else
+		alloc_free(p);
+}
+
+public void
+_ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
+{
+	if (is_theirs(_ZdlPvSt11align_val_t))
+		_ZdlPvSt11align_val_t(p, align);
+	else
+		alloc_free_aligned(p, align, size, "operator delete");
+}
+
+public void
+_ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
+{
+	if (is_theirs(_ZdaPvSt11align_val_t) ||
+	    is_theirs(_ZdlPvSt11align_val_t))
+		_ZdaPvSt11align_val_t(p, align);
+	else
+		alloc_free_aligned(p, align, size, "operator delete");
+}
+
+public void
+_ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	_ZdlPvSt11align_val_t(p, align);
+}
+
+public void
+_ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	_ZdaPvSt11align_val_t(p, align);
+}
