@@ -253,8 +253,7 @@ in_use(const struct layout *layout, struct target *target)
 static bool
 is_better(const struct layout *a, const struct layout *b)
 {
-	return a->is_ready != b->is_ready ? a->is_ready
-					  : a->in_use > b->in_use;
+	return a->is_ready != b->is_ready ? a->is_ready : a->in_use > b->in_use;
 }
 
 /*

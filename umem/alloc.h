@@ -95,8 +95,11 @@ alloc_aligned_fast(size_t size, size_t align)
 	unsigned class;
 	void *object;
 
-	/* For a size that is not small rounded may have gone round to 0. */
-	if (unlikely(size >= alloc_fast.small_end) ||
+	/*
+	 * For a size that is not small rounded may have gone round to 0, which
+	 * is for the slow way, too.
+	 */
+	if (unlikely(size - 1 >= alloc_fast.small_end) ||
 	    unlikely(rounded >= alloc_fast.small_end))
 		return NULL;
 	class = size_class_small(rounded);

@@ -27,7 +27,10 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 	if (mtbf_strikes(flags, cache, cache->bufsize))
 		return NULL;
 	for (;;) {
-		size_t bytes = cache->slabs.layout.slab_bytes;
+		/* What a source has may be free in another of its caches. */
+		size_t bytes = cache->slabs.source != NULL
+				   ? 0
+				   : cache->slabs.layout.slab_bytes;
 		uint64_t nrefused = cache_refused(cache);
 
 		cpu_bring_in(cache->mag.hot);

@@ -35,6 +35,7 @@
 #include "umem/options.h"
 #include "umem/sample.h"
 #include "umem/update.h"
+#include "umem/update_thread.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
@@ -295,6 +296,9 @@ begin(void)
 {
 	fork_register();
 	umem_start_early();
+	/* Else thread.c does, which knows the right moment. */
+	if (&umem_is_malloc == NULL)
+		update_thread_offer(/* threads */ false);
 }
 
 public int

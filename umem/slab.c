@@ -60,6 +60,8 @@
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
  */
+#include <errno.h>
+
 #include "umem/slab_inner.h"
 #include "umem/addr_map.h"
 #include "umem/checker.h"
@@ -133,7 +135,7 @@ nused_add_locked(struct slab_store *store, long n)
 }
 
 static void *
-span_alloc(struct slab_store *store)
+span_get(struct slab_store *store)
 {
 	size_t bytes = store->layout.slab_bytes;
 	bool zeroed;
@@ -149,6 +151,17 @@ span_alloc(struct slab_store *store)
 		return at;
 	heap_free(at, bytes);
 	return NULL;
+}
+
+/* That there is none is not yet a failure of whoever asked. */
+static void *
+span_alloc(struct slab_store *store)
+{
+	int saved = errno;
+	void *span = span_get(store);
+
+	errno = saved;
+	return span;
 }
 
 static void

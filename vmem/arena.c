@@ -383,12 +383,17 @@ import(vmem_t *arena, const struct request *req, int vmflag, size_t *size)
 {
 	bool aligns = (arena->cflags & VMC_XALIGN) != 0 && req->nocross == 0;
 	int saved_errno = errno;
+	size_t aligned_to = arena->quantum;
 	size_t asked;
 	void *span;
 
 	/* A failure is this arena's to deal with. */
 	vmflag &= VM_KMFLAGS & ~VM_PANIC;
-	if (!request_import_size(req, arena->import_quantum, aligns, &asked))
+	/* A function of the program's promises no more than our quantum. */
+	if (arena->import == vmem_alloc || (arena->cflags & VMC_XALLOC) != 0)
+		aligned_to = arena->import_quantum;
+	if (!request_import_size(req, aligned_to, aligns, &asked) ||
+	    (asked = align_up(asked, arena->import_quantum)) == 0)
 		return NULL;
 	*size = asked;
 	if ((arena->cflags & VMC_XALLOC) == 0)

@@ -182,7 +182,8 @@ void *vmem_add(vmem_t *arena, void *addr, size_t size, int vmflag);
  * with vmem_free(), or NULL with errno set:
  *	EINVAL	size is 0; two policies
  *	ENOMEM	no free segment is large enough and the source, if any, has
- *		none either; or no memory for records
+ *		none either; or no memory for records.  Of a size that quantum
+ *		caches serve: no free segment is large enough for four or more
  *
  * A failed call leaves the arena as it was.  Instant fit takes constant
  * time: it looks at a few segments of about the size wanted, newest first, so
@@ -317,8 +318,8 @@ size_t vmem_size(vmem_t *arena, int typemask);
  *
  * Returns the arena, which lives as long as the process.  Together the three
  * make an arena of memory: vmem_create(name, NULL, 0, quantum, import,
- * release, arena, ...).  Memory comes zero-filled, and is readable and
- * writable.  Returns NULL with errno ENOMEM if the process has no address
+ * release, arena, ...).  Memory is readable and writable, and has whatever was
+ * left in it.  Returns NULL with errno ENOMEM if the process has no address
  * space.  Any thread may call it; not for signal handlers.
  *
  * Source: libumem's vmem_heap_arena().

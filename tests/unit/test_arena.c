@@ -370,6 +370,39 @@ START_TEST(constraints_are_met_by_imports_too)
 }
 END_TEST
 
+/* Spans at multiples of 64 that are none of the source's 4096. */
+static void *
+import_shifted(vmem_t *source, size_t size, int vmflag)
+{
+	char *span = vmem_alloc(source, size + 4096, vmflag);
+
+	return span == NULL ? NULL : span + 64;
+}
+
+static void
+release_shifted(vmem_t *source, void *addr, size_t size)
+{
+	vmem_free(source, (char *)addr - 64, size + 4096);
+}
+
+START_TEST(imports_are_aligned_as_the_arena_not_as_its_source)
+{
+	vmem_t *source = arena_make(4096, 4096 * 4096, 4096);
+	vmem_t *arena = vmem_create("shifted", NULL, 0, 64, import_shifted,
+	    release_shifted, source, 0, VM_NOSLEEP);
+
+	for (size_t align = 64; align <= 16384; align *= 2) {
+		void *p = vmem_xalloc(
+		    arena, 4096, align, 0, 0, NULL, NULL, VM_NOSLEEP);
+
+		ck_assert_ptr_nonnull(p);
+		ck_assert_uint_eq((uintptr_t)p % align, 0);
+		vmem_xfree(arena, p, 4096);
+	}
+	ck_assert_uint_eq(vmem_size(source, VMEM_ALLOC), 0);
+}
+END_TEST
+
 START_TEST(without_import_every_segment_is_searched_before_failing)
 {
 	vmem_t *arena = arena_make(1, 7 * 100, 1);
@@ -1082,6 +1115,7 @@ import_case(void)
 	tcase_add_test(
 	    tc, a_source_of_a_smaller_quantum_is_asked_for_aligned_spans);
 	tcase_add_test(tc, constraints_are_met_by_imports_too);
+	tcase_add_test(tc, imports_are_aligned_as_the_arena_not_as_its_source);
 	tcase_add_test(
 	    tc, without_import_every_segment_is_searched_before_failing);
 	tcase_add_test(tc, an_ximport_may_enlarge_the_request);

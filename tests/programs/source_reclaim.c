@@ -1,0 +1,63 @@
+/*
+ * source_reclaim.c - what one cache has of a source's memory and does not use
+ * is had by another, however small the heap; and no success changes errno
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "umem/umem.h"
+#include "vmem/vmem.h"
+
+#define NOBJECTS 2000
+
+static char memory[1 << 20] __attribute__((aligned(65536)));
+static void *objects[NOBJECTS];
+static int nasked;
+
+static void
+ask(void *arg)
+{
+	(void)arg;
+	nasked++;
+}
+
+int
+main(void)
+{
+	vmem_t *source = vmem_create(
+	    "static", memory, sizeof(memory), 4096, NULL, NULL, NULL, 0, 0);
+	umem_cache_t *first, *second;
+	void *object;
+	int n = 0;
+
+	first = umem_cache_create(
+	    "first", 1000, 0, NULL, NULL, ask, NULL, source, 0);
+	second = umem_cache_create(
+	    "second", 3000, 0, NULL, NULL, NULL, NULL, source, 0);
+	errno = 77;
+	while (n < NOBJECTS && (objects[n] = umem_cache_alloc(first, 0))) {
+		if (errno != 77) {
+			fprintf(stderr, "object %d: errno %d\n", n, errno);
+			return 1;
+		}
+		n++;
+	}
+	if (n < 900 || n == NOBJECTS || errno != ENOMEM || nasked == 0) {
+		fprintf(stderr, "%d objects, errno %d, asked %d times\n", n,
+		    errno, nasked);
+		return 2;
+	}
+	while (n > 0)
+		umem_cache_free(first, objects[--n]);
+	errno = 77;
+	object = umem_cache_alloc(second, 0);
+	if (object == NULL || errno != 77) {
+		fprintf(stderr, "%p, errno %d\n", object, errno);
+		return 3;
+	}
+	umem_cache_free(second, object);
+	umem_cache_destroy(second);
+	umem_cache_destroy(first);
+	vmem_destroy(source);
+	return 0;
+}
