@@ -25,7 +25,8 @@
  *	vain by then.
  *
  *	A heap of some size will be filled by its small blocks, if not now.  So
- *	for those it is not asked how dense it is.
+ *	for those it is asked only whether less than a fourth is touched: then
+ *	they are not that small, and the program does not write to them.
  *
  *	A large block may be another use of memory than all there was, so by
  *	huge pages the heap grows by half of itself at most for it.  They come
@@ -46,6 +47,7 @@
 #define WASTE_PART  16         /* of the heap may be idle in a run */
 #define SHARES      64         /* that density is measured in */
 #define DENSE       48
+#define SPARSE      16
 #define PROBES      8
 #define LATEST      3
 #define LOOKS       4 /* at each probe */
@@ -54,12 +56,14 @@
 struct probe {
 	uintptr_t start;
 	size_t bytes; /* 0: none yet */
+	bool small;   /* the heap grew for small blocks */
 };
 
 static struct probe probes[PROBES];
 static unsigned nprobes; /* so many there have been */
 static size_t run;       /* bytes of huge pages since the last */
 static size_t run_most;  /* so many there may be, by the latest answer */
+static bool for_small;   /* the latest question was for a small block */
 static bool allowed = true;
 
 void
@@ -82,28 +86,53 @@ probe_look(const struct probe *probe, unsigned *nlooks, unsigned *nresident)
 		size_t room = part - n + 1;
 		size_t at = i * part + (++number * 0x9e3779b9u >> 8) % room;
 
-		*nlooks += (unsigned)n;
 		if (!os_resident(
 			(void *)(probe->start + at * page), n * page, pages))
 			continue;
+		*nlooks += (unsigned)n;
 		for (size_t j = 0; j < n; j++)
 			*nresident += pages[j] & 1;
 	}
 }
 
 /*
- * How many of SHARES parts of the n latest probes have memory.  The very latest
- * may just have been handed out, so it has to wait until more came.
+ * At the n latest probes, or those for small blocks.  The very latest may just
+ * have been handed out, so it has to wait until more came.
  */
+static void
+look(unsigned n, bool small, unsigned *nlooks, unsigned *nresident)
+{
+	unsigned end = run < RUN_SHORT && nprobes > 1 ? nprobes - 1 : nprobes;
+	unsigned done = 0;
+
+	for (unsigned i = 1; i < PROBES && i <= end && done < n; i++) {
+		const struct probe *probe = &probes[(end - i) % PROBES];
+
+		if (small && !probe->small)
+			continue;
+		probe_look(probe, nlooks, nresident);
+		done++;
+	}
+}
+
+/* How many of SHARES parts of the n latest probes have memory. */
 static unsigned
 density(unsigned n)
 {
 	unsigned nlooks = 0, nresident = 0;
-	unsigned end = run < RUN_SHORT && nprobes > 1 ? nprobes - 1 : nprobes;
 
-	for (unsigned i = 1; i <= n && i <= end; i++)
-		probe_look(&probes[(end - i) % PROBES], &nlooks, &nresident);
+	look(n, /* small */ false, &nlooks, &nresident);
 	return nlooks == 0 ? 0 : nresident * SHARES / nlooks;
+}
+
+/* Is it known that hardly anything of small blocks is touched? */
+static bool
+is_sparse(void)
+{
+	unsigned nlooks = 0, nresident = 0;
+
+	look(LATEST, /* small */ true, &nlooks, &nresident);
+	return nlooks != 0 && nresident * SHARES / nlooks < SPARSE;
 }
 
 /* The latest alone, if they are sparser: a program may have changed. */
@@ -134,9 +163,10 @@ run_for(size_t heap_bytes, unsigned dense)
 size_t
 huge_most(size_t heap_bytes, size_t block_bytes)
 {
+	for_small = block_bytes < LARGE_BLOCK;
 	if (!allowed || heap_bytes < HUGE_HEAP)
 		return 0;
-	if (heap_bytes >= FILLED_HEAP && block_bytes < LARGE_BLOCK) {
+	if (heap_bytes >= FILLED_HEAP && for_small && !is_sparse()) {
 		run_most = run_for(heap_bytes, SHARES);
 		return SIZE_MAX;
 	}
@@ -159,5 +189,5 @@ huge_grew(uintptr_t from, uintptr_t to, bool huge)
 		return;
 	}
 	run = 0;
-	probes[nprobes++ % PROBES] = (struct probe){from, to - from};
+	probes[nprobes++ % PROBES] = (struct probe){from, to - from, for_small};
 }

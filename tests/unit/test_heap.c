@@ -530,8 +530,10 @@ START_TEST(only_growth_of_a_large_heap_by_small_blocks_is_huge)
 	ck_assert(!is_huge(large));
 	ck_assert(!is_huge(large + 255 * MIB));
 	fill_committed();
-	for (size_t bytes = 0; bytes < 24 * MIB; bytes += UNIT)
+	for (size_t bytes = 0; bytes < 24 * MIB; bytes += UNIT) {
 		at = heap_alloc(UNIT, UNIT, &zeroed);
+		memset(at, 1, UNIT);
+	}
 	ck_assert(is_huge(at));
 	ck_assert_uint_eq(heap_end() % (2 * MIB), 0);
 	large = heap_alloc(256 * MIB, UNIT, &zeroed);

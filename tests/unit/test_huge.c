@@ -155,6 +155,20 @@ START_TEST(small_blocks_will_fill_a_large_heap)
 }
 END_TEST
 
+/* Unless hardly anything of what came for small blocks is touched. */
+START_TEST(small_blocks_that_are_not_written_want_none)
+{
+	/* A fifth of all pages, or a third. */
+	ck_assert(!wanted_for(4 * MIB, 64 * KIB));
+	grow(MANY, _i == 0 ? 5 : 3);
+	ck_assert_int_eq(wanted_for(64 * MIB, 64 * KIB), _i == 1);
+	/* What is not written of large ones is no matter. */
+	ck_assert(!wanted_for(4 * MIB, 4 * MIB));
+	grow(3, 0);
+	ck_assert_int_eq(wanted_for(64 * MIB, 64 * KIB), _i == 1);
+}
+END_TEST
+
 START_TEST(the_option_forbids_them)
 {
 	grow(MANY, 1);
@@ -246,6 +260,8 @@ huge_suite(void)
 	tcase_add_test(tcase, what_counts_is_what_came_last);
 	tcase_add_test(tcase, a_large_block_gets_half_the_heap_at_most);
 	tcase_add_test(tcase, small_blocks_will_fill_a_large_heap);
+	tcase_add_loop_test(
+	    tcase, small_blocks_that_are_not_written_want_none, 0, 2);
 	tcase_add_test(tcase, the_option_forbids_them);
 	tcase_add_test(tcase, one_piece_in_some_is_a_probe);
 	tcase_add_test(tcase, sparse_use_of_huge_pages_is_found_out);
