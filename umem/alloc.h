@@ -57,15 +57,21 @@ size_t alloc_usable(const void *p, const char *who);
 /* Fast paths on or off, as umem_setmtbf() and umem_sample() want them. */
 void alloc_choose_paths(void);
 
+/* An object of a class; false: not so fast. */
+static inline __attribute__((always_inline)) bool
+alloc_pop(unsigned class, void **object)
+{
+	return likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+			  class * sizeof(struct cpu_hot), object) == RSEQ_OK);
+}
+
 static inline __attribute__((always_inline)) void *
 alloc_get(size_t size)
 {
 	void *object;
 
 	if (likely(size < alloc_fast.small_end) &&
-	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
-		       size_class_small(size) * sizeof(struct cpu_hot),
-		       &object) == RSEQ_OK))
+	    alloc_pop(size_class_small(size), &object))
 		return object;
 	return alloc_slow(size);
 }
@@ -76,9 +82,7 @@ alloc_get_zeroed(size_t size)
 	void *object;
 
 	if (likely(size < alloc_fast.small_end) &&
-	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
-		       size_class_small(size) * sizeof(struct cpu_hot),
-		       &object) == RSEQ_OK))
+	    alloc_pop(size_class_small(size), &object))
 		return memset(object, 0, size);
 	return alloc_zeroed(size);
 }
@@ -104,8 +108,7 @@ alloc_aligned_fast(size_t size, size_t align)
 		return NULL;
 	class = size_class_small(rounded);
 	if (unlikely((size_classes.bytes[class] & (align - 1)) != 0) ||
-	    unlikely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
-			 class * sizeof(struct cpu_hot), &object) != RSEQ_OK))
+	    !alloc_pop(class, &object))
 		return NULL;
 	return object;
 }

@@ -13,7 +13,8 @@
  * A process with one thread takes none of them: there is nobody to wait for, and
  * the call may come from a handler of a signal that has interrupted this very
  * thread with a lock in its hand.  The child is a copy of that thread and goes
- * on with what it has in hand.
+ * on with what it has in hand.  Threads that libc does not know of, by clone()
+ * as a system call, are not waited for then.
  *
  * Handlers that run inside ours (registered before our constructor) may
  * allocate: to this thread the locks are then as if free (lock.h).

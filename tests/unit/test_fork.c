@@ -352,19 +352,8 @@ START_TEST(the_forking_thread_may_allocate_meanwhile)
 }
 END_TEST
 
-static void *
-do_nothing(void *arg)
-{
-	return arg;
-}
-
 START_TEST(every_shard_of_a_depot_is_at_rest)
 {
-	pthread_t thread;
-
-	/* From now on fork() takes locks. */
-	ck_assert_int_eq(pthread_create(&thread, NULL, do_nothing, NULL), 0);
-	pthread_join(thread, NULL);
 	magazine_depot_shards = 3;
 	create_all();
 	ck_assert_uint_eq(shared->mag.nshards, 3);
@@ -380,6 +369,26 @@ START_TEST(every_shard_of_a_depot_is_at_rest)
 }
 END_TEST
 
+static void *
+do_nothing(void *arg)
+{
+	return arg;
+}
+
+/* A process that never had a second thread takes no locks. */
+static void
+have_had_a_thread(void)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, do_nothing, NULL), 0);
+	pthread_join(thread, NULL);
+	fork_prepare();
+	ck_assert(lock_is_forking());
+	fork_parent();
+	ck_assert(!lock_is_forking());
+}
+
 Suite *
 fork_suite(void)
 {
@@ -387,6 +396,7 @@ fork_suite(void)
 	TCase *tc = tcase_create("fork");
 
 	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, have_had_a_thread, NULL);
 	tcase_add_test(tc, a_child_can_use_and_destroy_everything);
 	tcase_add_test(tc, so_can_its_child);
 	tcase_add_test(tc, a_child_of_one_thread_loses_nothing);
