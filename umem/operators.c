@@ -70,6 +70,18 @@ new_failed(size_t size)
 	return next(size);
 }
 
+/*
+ * A size that the C++ library can round up to any alignment without
+ * exceeding SIZE_MAX, and that aligned_alloc() refuses, too.  Otherwise the
+ * library's own rounding of a size near SIZE_MAX wraps, and it returns a block
+ * of one alignment's bytes.
+ */
+static size_t
+without_wrap(size_t size)
+{
+	return size > PTRDIFF_MAX ? (size_t)PTRDIFF_MAX + 1 : size;
+}
+
 static cold_path void *
 new_failed_aligned(size_t size, size_t align)
 {
@@ -78,7 +90,7 @@ new_failed_aligned(size_t size, size_t align)
 	*(void **)&next = next_symbol("_ZnwmSt11align_val_t");
 	if (next == NULL)
 		misuse("operator new", NULL, "no memory, and no C++ library");
-	return next(size, align);
+	return next(without_wrap(size), align);
 }
 
 /* As the C++ library has it, which knows how to catch what others throw. */
@@ -115,7 +127,7 @@ static cold_path void *
 new_failed_aligned_nothrow(size_t size, size_t align)
 {
 	return theirs_aligned_nothrow(
-	    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align);
+	    "_ZnwmSt11align_val_tRKSt9nothrow_t", without_wrap(size), align);
 }
 
 static inline void *
