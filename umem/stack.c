@@ -14,13 +14,21 @@
  * is followed.
  *
  * Safety
- *	Unwind tables may be wrong, and a library that was unloaded may leave
- *	rules behind for code that is now another.  So nothing is read but in
- *	the range that this thread has found to be readable: it starts at the
- *	page of the stack pointer and grows upwards, page by page, by asking
- *	the kernel, at most WINDOW bytes at a time.  The range is kept for the
- *	next time, so the kernel is hardly ever asked.  A thread that changes
- *	stacks starts anew.
+ *	An unwind table can be wrong, and a rule can outlive the library that it
+ *	was made for.  So a word is read only from a range of pages around the
+ *	stack pointer that is known to be readable:
+ *	the thread's own stack	from the lowest page found so far up to the page
+ *				of the thread's TLS, which libc keeps at the top
+ *				of the stack, or to __libc_stack_end.  Every
+ *				page between has been probed once.  The range is
+ *				kept in TLS, because this stack stays mapped as
+ *				long as the thread runs on it.
+ *	any other stack		the page of the stack pointer, and pages above
+ *				it, each probed when a frame reaches it.  This
+ *				range is forgotten after the trace, because a
+ *				program may unmap the stack of a fiber.
+ *	A probe is one system call (os_readable()).  A mapping that adjoins the
+ *	thread's stack without a guard page between counts as part of it.
  *
  * Frames of our own functions are left out.
  */
@@ -44,8 +52,11 @@
 /* Whatever lies on the stack: sanitizers need not know who reads it. */
 #define unchecked __attribute__((no_sanitize("address", "thread")))
 
-/* Further than this from what is known, a frame is not believed. */
+/* A frame that is further from the known range is not believed. */
 #define WINDOW (256 * KIB)
+
+/* The thread's own range grows down by this much at most in one trace. */
+#define DEEPER_MOST (64 * KIB)
 
 /* Frames that are looked at to find n of the program's. */
 #define OWN_FRAMES_MOST 24
@@ -60,12 +71,15 @@ struct rule_entry {
 
 static struct rule_entry rules[RULES] seldom_used;
 
-/* What this thread knows: 24 bytes of static TLS. */
+/* Per thread: 24 bytes of static TLS. */
 static __thread struct {
-	uintptr_t lo, hi; /* readable */
+	uintptr_t lo, hi; /* own stack: readable; hi 0: not found yet */
 	uint32_t thread;  /* 0: not asked yet */
 	uint32_t fork;    /* nforks then: the child asks again */
 } mine __attribute__((tls_model("initial-exec")));
+
+/* libc's: where the stack of the first thread begins. */
+extern void *__libc_stack_end __attribute__((weak));
 
 static uint32_t nforks = 1; /* [a] that this process comes from */
 
@@ -130,53 +144,71 @@ rule_of(uintptr_t pc)
 	return rule_unpack(word);
 }
 
-/* Makes [.., at + 8) part of the range; false: that cannot be read. */
+/* Extends the frame's range to end; false: a page there cannot be read. */
 static cold_path bool
-range_grow(uintptr_t at)
+range_grow(struct frame *frame, uintptr_t end)
 {
-	size_t page = os_page_size();
-
-	if (at < mine.lo || at - mine.hi > WINDOW)
+	if (end < frame->hi || end - frame->hi > WINDOW)
 		return false;
-	while (mine.hi < at + sizeof(uintptr_t)) {
-		if (!os_readable((const void *)mine.hi))
+	while (frame->hi < end) {
+		if (!os_readable((const void *)frame->hi))
 			return false;
-		mine.hi += page;
+		frame->hi += os_page_size();
 	}
 	return true;
 }
 
 static inline unchecked bool
-word_at(uintptr_t at, uintptr_t *word)
+word_at(struct frame *frame, uintptr_t at, uintptr_t *word)
 {
 	/* Neither end is at 0, so one comparison does for both. */
-	if (unlikely(at - mine.lo > mine.hi - mine.lo - sizeof(*word) ||
+	if (unlikely(at - frame->lo > frame->hi - frame->lo - sizeof(*word) ||
 		     at % sizeof(*word) != 0) &&
-	    (at % sizeof(*word) != 0 || !range_grow(at)))
+	    (at % sizeof(*word) != 0 || !range_grow(frame, at + sizeof(*word))))
 		return false;
 	*word = *(const uintptr_t *)at;
 	return true;
 }
 
-/* The stack pointer is readable; has the range to start anew from it? */
-static void
-range_start(uintptr_t sp)
+/* The end of the thread's own stack if sp is near it, else 0. */
+static uintptr_t
+own_end(uintptr_t sp)
 {
-	if (likely(sp >= mine.lo && sp < mine.hi))
-		return;
-	if (sp < mine.lo && mine.lo - sp <= WINDOW) {
-		uintptr_t old = mine.lo, hi = mine.hi;
+	uintptr_t ends[] = {(uintptr_t)&mine,
+	    &__libc_stack_end == NULL ? 0 : (uintptr_t)__libc_stack_end};
 
-		/* The same stack, deeper: is it readable up to there? */
-		mine.lo = align_down(sp, os_page_size());
-		mine.hi = mine.lo + os_page_size();
-		if (range_grow(old - sizeof(old)) && mine.hi >= old) {
-			mine.hi = hi;
-			return;
-		}
-	}
-	mine.lo = align_down(sp, os_page_size());
-	mine.hi = mine.lo + os_page_size();
+	for (size_t i = 0; i < array_size(ends); i++)
+		if (ends[i] > sp && ends[i] - sp <= WINDOW - os_page_size())
+			return align_up(ends[i], os_page_size());
+	return 0;
+}
+
+/*
+ * Sets the frame's range.  A handler of a signal may run a trace between any
+ * two of these stores: hi is stored last and is the same in every trace of the
+ * thread, and each value of lo is the start of a range that was probed.
+ */
+static void
+range_start(struct frame *frame)
+{
+	uintptr_t hi = mine.hi, to;
+
+	frame->lo = mine.lo;
+	frame->hi = hi;
+	if (likely(frame->sp >= frame->lo && frame->sp < hi))
+		return;
+	to = frame->lo;
+	if (hi == 0)
+		to = hi = own_end(frame->sp);
+	frame->lo = align_down(frame->sp, os_page_size());
+	frame->hi = frame->lo + os_page_size();
+	if (to < frame->hi || (mine.hi != 0 && to - frame->lo > DEEPER_MOST) ||
+	    !range_grow(frame, to))
+		return;
+	frame->hi = hi;
+	mine.lo = frame->lo;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	mine.hi = hi;
 }
 
 /* By frame pointer: it and the return address lie side by side. */
@@ -186,8 +218,8 @@ step_by_pointer(struct frame *frame)
 	uintptr_t fp = frame->fp;
 	uintptr_t next, pc;
 
-	if (fp < frame->sp || !word_at(fp, &next) ||
-	    !word_at(fp + sizeof(fp), &pc))
+	if (fp < frame->sp || !word_at(frame, fp, &next) ||
+	    !word_at(frame, fp + sizeof(fp), &pc))
 		return false;
 	frame->sp = fp + 2 * sizeof(fp);
 	frame->fp = next;
@@ -203,15 +235,16 @@ step_by_rule(struct frame *frame, struct unwind_rule rule)
 	uintptr_t fp = frame->fp, pc = frame->link;
 
 	if (rule.kind == UNWIND_DEREF) {
-		if (!word_at(cfa, &cfa) ||
+		if (!word_at(frame, cfa, &cfa) ||
 		    (rule.fp_off != FP_SAME &&
-			!word_at(frame->fp + rule.fp_off, &fp)))
+			!word_at(frame, frame->fp + rule.fp_off, &fp)))
 			return false;
-	} else if (rule.fp_off != FP_SAME && !word_at(cfa + rule.fp_off, &fp)) {
+	} else if (rule.fp_off != FP_SAME &&
+		   !word_at(frame, cfa + rule.fp_off, &fp)) {
 		return false;
 	}
 	if (cfa < frame->sp ||
-	    (rule.ra_off != RA_LINK && !word_at(cfa + rule.ra_off, &pc)))
+	    (rule.ra_off != RA_LINK && !word_at(frame, cfa + rule.ra_off, &pc)))
 		return false;
 	/* A leaf without a frame has the same cfa, once. */
 	if (cfa == frame->sp && (pc == frame->pc || rule.ra_off != RA_LINK))
@@ -306,7 +339,7 @@ stack_trace(uintptr_t *pcs, unsigned n)
 
 	frame_here(&frame);
 	frame.exact = true;
-	range_start(frame.sp);
+	range_start(&frame);
 	for (unsigned i = 0; got < n && i < n + OWN_FRAMES_MOST; i++) {
 		if (!step(&frame) || frame.pc == 0)
 			break;
@@ -323,7 +356,7 @@ stack_in_signal(void)
 
 	frame_here(&frame);
 	frame.exact = true;
-	range_start(frame.sp);
+	range_start(&frame);
 	for (unsigned i = 0; i < SIGNAL_FRAMES + OWN_FRAMES_MOST; i++) {
 		if (rule_of(frame.pc - !frame.exact).kind == UNWIND_SIGNAL)
 			return true;

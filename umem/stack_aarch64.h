@@ -11,8 +11,9 @@
 
 struct frame {
 	uintptr_t pc, sp, fp;
-	uintptr_t link; /* register 30 */
-	bool exact;     /* pc is of the instruction, not behind a call */
+	uintptr_t link;   /* register 30 */
+	uintptr_t lo, hi; /* readable */
+	bool exact;       /* pc is of the instruction, not behind a call */
 };
 
 static inline __attribute__((always_inline)) void
@@ -37,14 +38,15 @@ strip_signature(uintptr_t pc)
 #define SIGNAL_X0 (128 + 176 + 8)
 
 static inline bool
-step_signal(struct frame *frame, bool (*word_at)(uintptr_t, uintptr_t *))
+step_signal(struct frame *frame,
+    bool (*word_at)(struct frame *, uintptr_t, uintptr_t *))
 {
 	uintptr_t at = frame->sp + SIGNAL_X0;
 
-	return word_at(at + 29 * 8, &frame->fp) &&
-	       word_at(at + 30 * 8, &frame->link) &&
-	       word_at(at + 32 * 8, &frame->pc) &&
-	       word_at(at + 31 * 8, &frame->sp);
+	return word_at(frame, at + 29 * 8, &frame->fp) &&
+	       word_at(frame, at + 30 * 8, &frame->link) &&
+	       word_at(frame, at + 32 * 8, &frame->pc) &&
+	       word_at(frame, at + 31 * 8, &frame->sp);
 }
 
 #endif

@@ -11,8 +11,9 @@
 
 struct frame {
 	uintptr_t pc, sp, fp;
-	uintptr_t link; /* aarch64's */
-	bool exact;     /* pc is of the instruction, not behind a call */
+	uintptr_t link;   /* aarch64's */
+	uintptr_t lo, hi; /* readable */
+	bool exact;       /* pc is of the instruction, not behind a call */
 };
 
 static inline __attribute__((always_inline)) void
@@ -35,13 +36,14 @@ strip_signature(uintptr_t pc)
 #define SIGNAL_RIP (40 + 16 * 8)
 
 static inline bool
-step_signal(struct frame *frame, bool (*word_at)(uintptr_t, uintptr_t *))
+step_signal(struct frame *frame,
+    bool (*word_at)(struct frame *, uintptr_t, uintptr_t *))
 {
 	uintptr_t at = frame->sp;
 
-	return word_at(at + SIGNAL_RIP, &frame->pc) &&
-	       word_at(at + SIGNAL_RBP, &frame->fp) &&
-	       word_at(at + SIGNAL_RSP, &frame->sp);
+	return word_at(frame, at + SIGNAL_RIP, &frame->pc) &&
+	       word_at(frame, at + SIGNAL_RBP, &frame->fp) &&
+	       word_at(frame, at + SIGNAL_RSP, &frame->sp);
 }
 
 #endif

@@ -146,6 +146,74 @@ START_TEST(stacks_of_contexts_end_where_they_end)
 }
 END_TEST
 
+/*
+ * A function without unwind information: it sets the frame pointer to its
+ * first argument and calls its second.
+ */
+void call_with_pointer(uintptr_t frame_pointer, void (*f)(void));
+#if defined(__x86_64__)
+__asm__(".text\n"
+	"call_with_pointer:\n\tpush %rbp\n\tmov %rdi, %rbp\n\tcall *%rsi\n"
+	"\tpop %rbp\n\tret\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+	"call_with_pointer:\n\tstp x29, x30, [sp, #-16]!\n\tmov x29, x0\n"
+	"\tblr x1\n\tldp x29, x30, [sp], #16\n\tret\n");
+#endif
+
+enum {
+	HALF_PAGES = 4
+};
+
+static char *halves;
+
+/* Its caller's frame is in the upper half, its own in the lower. */
+static void
+trace_across(void)
+{
+	char room[(HALF_PAGES + 1) * 4096];
+
+	__asm__ volatile("" : : "r"(room) : "memory");
+	trace();
+	__asm__ volatile("" : : "r"(room) : "memory");
+}
+
+static void
+trace_with_stale_pointer(void)
+{
+	size_t half = HALF_PAGES * os_page_size();
+
+	call_with_pointer((uintptr_t)halves + half + 256, trace);
+}
+
+static void
+run_on(char *stack, size_t bytes, void (*f)(void))
+{
+	getcontext(&there);
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = bytes;
+	there.uc_link = &here;
+	makecontext(&there, f, 0);
+	swapcontext(&here, &there);
+}
+
+/* A frame pointer leads to memory that was part of an earlier stack. */
+START_TEST(memory_that_has_been_unmapped_since_is_not_read)
+{
+	size_t half = HALF_PAGES * os_page_size();
+
+	halves = mmap(NULL, 2 * half, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(halves, MAP_FAILED);
+	run_on(halves, 2 * half, trace_across);
+	ck_assert_uint_gt(n, 1);
+	ck_assert_int_eq(mprotect(halves + half, half, PROT_NONE), 0);
+	run_on(halves, half, trace_with_stale_pointer);
+	ck_assert_uint_gt(n, 0);
+	munmap(halves, 2 * half);
+}
+END_TEST
+
 static void
 on_signal(int signal)
 {
@@ -239,6 +307,7 @@ stack_suite(void)
 	tcase_add_test(tc, no_more_than_asked_for);
 	tcase_add_test(tc, threads_have_stacks_of_their_own);
 	tcase_add_test(tc, stacks_of_contexts_end_where_they_end);
+	tcase_add_test(tc, memory_that_has_been_unmapped_since_is_not_read);
 	tcase_add_test(tc, a_handler_and_what_it_interrupted_are_seen);
 	tcase_add_test(tc, frames_that_lie_are_survived);
 	tcase_add_test(tc, the_thread_is_the_kernels);
