@@ -72,11 +72,14 @@ reallocarray(void *p, size_t n, size_t size)
 	return realloc(p, bytes);
 }
 
-/* As glibc: an alignment that is no power of two is rounded up to one. */
+/*
+ * As glibc: an alignment that is no power of two is rounded up to one.  EINVAL
+ * is for those alone for which there is none; no memory has the larger ones.
+ */
 public void *
 memalign(size_t align, size_t size)
 {
-	if (align > (size_t)1 << 62)
+	if (align > SIZE_MAX / 2 + 1)
 		return fail(EINVAL);
 	if (!is_pow2(align))
 		align = align == 0 ? 1 : (size_t)2 << highbit(align);
@@ -91,23 +94,17 @@ aligned_alloc(size_t align, size_t size)
 	return alloc_get_aligned(size, align);
 }
 
+/* As glibc: errno is ENOMEM, too, where ENOMEM is returned. */
 public int
 posix_memalign(void **out, size_t align, size_t size)
 {
-	int saved;
 	void *p;
 
 	if (!is_pow2(align) || align % sizeof(void *) != 0)
 		return EINVAL;
-	p = alloc_aligned_fast(size, align);
-	if (unlikely(p == NULL)) {
-		saved = errno;
-		p = alloc_aligned(size, align);
-		if (p == NULL) {
-			errno = saved;
-			return ENOMEM;
-		}
-	}
+	p = alloc_get_aligned(size, align);
+	if (unlikely(p == NULL))
+		return ENOMEM;
 	*out = p;
 	return 0;
 }

@@ -48,8 +48,10 @@ main(void)
 			free(d);
 		}
 
-	/* What posix_memalign refuses: it returns the error, errno and the
-	 * pointer stay. */
+	/*
+	 * posix_memalign() returns the error and leaves the pointer.  As with
+	 * glibc, errno stays at EINVAL's return and is ENOMEM at ENOMEM's.
+	 */
 	p = old = &page;
 	errno = 55;
 	check(posix_memalign(&p, 0, 8) == EINVAL && p == old);
@@ -58,19 +60,37 @@ main(void)
 	check(posix_memalign(&p, 12, 8) == EINVAL && p == old);
 	check(posix_memalign(&p, 24, 8) == EINVAL && p == old);
 	check(posix_memalign(&p, 4096 + 8, 8) == EINVAL && p == old);
+	check(errno == 55);
 	check(posix_memalign(&p, 64, PTRDIFF_MAX) == ENOMEM && p == old);
+	check(errno == ENOMEM);
+	errno = 55;
 	check(posix_memalign(&p, 64, SIZE_MAX) == ENOMEM && p == old);
+	check(errno == ENOMEM);
+	errno = 55;
 	check(posix_memalign(&p, (size_t)1 << 62, 8) == ENOMEM && p == old);
-	check(errno == 55 || errno == ENOMEM);
+	check(errno == ENOMEM);
+	errno = 55;
+	check(posix_memalign(&p, (size_t)1 << 63, 8) == ENOMEM && p == old);
+	check(errno == ENOMEM);
 
 	errno = 0;
 	check(memalign(64, SIZE_MAX - 100) == NULL && errno == ENOMEM);
 	errno = 0;
 	check(aligned_alloc(64, (size_t)PTRDIFF_MAX + 1) == NULL);
 	check(errno == ENOMEM);
+	/* EINVAL is for alignments above every power of two. */
+	for (size_t align = (size_t)1 << 60; align != 0; align *= 2) {
+		errno = 0;
+		check(memalign(align, 8) == NULL && errno == ENOMEM);
+		errno = 0;
+		check(memalign(align - 1, 8) == NULL && errno == ENOMEM);
+		errno = 0;
+		check(aligned_alloc(align, MIB) == NULL && errno == ENOMEM);
+	}
 	errno = 0;
-	check(memalign((size_t)1 << 62, 8) == NULL &&
-	      (errno == ENOMEM || errno == EINVAL));
+	check(memalign(((size_t)1 << 63) + 1, 8) == NULL && errno == EINVAL);
+	errno = 0;
+	check(memalign(SIZE_MAX, 8) == NULL && errno == EINVAL);
 
 	for (size_t n = 1; n < 100000; n = n * 3 + 1) {
 		try(p = valloc(n), page, n);
