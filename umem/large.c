@@ -28,9 +28,28 @@
  */
 #define MOVES_MOST 10000
 
-static unsigned nmoves; /* [a] */
-static size_t used;     /* [a] bytes */
-static size_t count;    /* [a] blocks */
+static unsigned nmoves;   /* [a] */
+static size_t used;       /* [a] bytes */
+static size_t count;      /* [a] blocks */
+static size_t used_most;  /* [a] the most that used has been */
+static size_t count_most; /* [a] the most that count has been */
+
+static void
+raise_to(size_t *most, size_t now)
+{
+	size_t was = __atomic_load_n(most, __ATOMIC_RELAXED);
+
+	while (now > was && !__atomic_compare_exchange_n(most, &was, now, false,
+				__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void
+used_add(size_t bytes)
+{
+	raise_to(
+	    &used_most, __atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED));
+}
 
 /* A span of the heap becomes a block.  NULL in, or no memory: NULL. */
 static void *
@@ -43,8 +62,8 @@ block_make(void *p, size_t bytes)
 		return NULL;
 	}
 	addr_map_large(p, bytes);
-	__atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+	used_add(bytes);
+	raise_to(&count_most, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
 	return p;
 }
 
@@ -77,7 +96,10 @@ static void *
 resized(void *p, size_t oldbytes, size_t bytes)
 {
 	addr_map_large(p, bytes);
-	__atomic_add_fetch(&used, bytes - oldbytes, __ATOMIC_RELAXED);
+	if (bytes > oldbytes)
+		used_add(bytes - oldbytes);
+	else
+		__atomic_sub_fetch(&used, oldbytes - bytes, __ATOMIC_RELAXED);
 	return p;
 }
 
@@ -187,4 +209,16 @@ size_t
 large_count(void)
 {
 	return __atomic_load_n(&count, __ATOMIC_RELAXED);
+}
+
+size_t
+large_used_most(void)
+{
+	return __atomic_load_n(&used_most, __ATOMIC_RELAXED);
+}
+
+size_t
+large_count_most(void)
+{
+	return __atomic_load_n(&count_most, __ATOMIC_RELAXED);
 }

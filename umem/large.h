@@ -46,4 +46,8 @@ large_copy(void *to, void *from, size_t bytes)
 size_t large_used(void);
 size_t large_count(void);
 
+/* The most that large_used() has returned, and the most of large_count(). */
+size_t large_used_most(void);
+size_t large_count_most(void);
+
 #endif

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,56 +269,82 @@ report_delete(struct report *report)
 	os_unmap(report, align_up(sizeof(*report), os_page_size()));
 }
 
-public int
-malloc_info(int options, FILE *file)
+static void
+print_info(FILE *file, const struct stats *stats, const struct report *report)
 {
-	struct report *report;
-	struct stats stats;
-
-	if (options != 0) {
-		errno = EINVAL;
-		return -1;
-	}
-	stats_read(&stats);
-	report = report_new(true);
-	if (report == NULL) {
-		errno = ENOMEM;
-		return -1;
-	}
 	fprintf(file,
 	    "<malloc version=\"umem-%s\">\n"
 	    "<heap committed=\"%zu\" dirty=\"%zu\" slabs=\"%zu\" "
 	    "live=\"%zu\" cached=\"%zu\" meta=\"%zu\"/>\n"
 	    "<large count=\"%zu\" size=\"%zu\"/>\n%s</malloc>\n",
-	    UMEM_VERSION, stats.committed, stats.dirty, stats.slabs,
-	    stats.chunks_live, stats.chunks_cached, stats.meta, stats.nlarge,
-	    stats.large, report->text);
-	report_delete(report);
-	return 0;
+	    UMEM_VERSION, stats->committed, stats->dirty, stats->slabs,
+	    stats->chunks_live, stats->chunks_cached, stats->meta,
+	    stats->nlarge, stats->large, report->text);
 }
 
-public void
-malloc_stats(void)
+/* The last two lines read as glibc's do. */
+static void
+print_stats(FILE *file, const struct stats *stats, const struct report *report)
 {
-	struct report *report;
-	struct stats stats;
-
-	stats_read(&stats);
-	report = report_new(false);
-	if (report == NULL)
-		return;
-	fprintf(stderr,
+	fprintf(file,
 	    "umem %s: bytes\n"
 	    "heap      %12zu, of which free and not given back %zu\n"
 	    "in use    %12zu in chunks, %zu in %zu large blocks\n"
 	    "cached    %12zu in free chunks\n"
 	    "own use   %12zu\n"
-	    "%-25s %8s %9s %9s %9s %7s %6s %9s %6s\n%s",
-	    UMEM_VERSION, stats.committed, stats.dirty, stats.chunks_live,
-	    stats.large, stats.nlarge, stats.chunks_cached, stats.meta, "cache",
-	    "size", "live", "cached", "total", "slabs", "rounds", "moved",
-	    "failed", report->text);
+	    "%-25s %8s %9s %9s %9s %7s %6s %9s %6s\n%s"
+	    "max mmap regions = %10zu\n"
+	    "max mmap bytes   = %10zu\n",
+	    UMEM_VERSION, stats->committed, stats->dirty, stats->chunks_live,
+	    stats->large, stats->nlarge, stats->chunks_cached, stats->meta,
+	    "cache", "size", "live", "cached", "total", "slabs", "rounds",
+	    "moved", "failed", report->text, stats->nlarge_most,
+	    stats->large_most);
+}
+
+/*
+ * Writes the report, with cancelling disabled.  Otherwise a thread that is
+ * cancelled while it writes would leave the report mapped, since a write is
+ * a cancellation point and malloc_stats() is none.
+ */
+static bool
+print_report(bool xml, FILE *file)
+{
+	struct report *report;
+	struct stats stats;
+	int old;
+
+	stats_read(&stats);
+	report = report_new(xml);
+	if (report == NULL)
+		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	if (xml)
+		print_info(file, &stats, report);
+	else
+		print_stats(file, &stats, report);
 	report_delete(report);
+	pthread_setcancelstate(old, &old);
+	return true;
+}
+
+public int
+malloc_info(int options, FILE *file)
+{
+	if (options != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (print_report(/* xml */ true, file))
+		return 0;
+	errno = ENOMEM;
+	return -1;
+}
+
+public void
+malloc_stats(void)
+{
+	print_report(/* xml */ false, stderr);
 }
 
 /* What old programs and other libraries call past the public names. */

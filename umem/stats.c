@@ -68,6 +68,8 @@ stats_read(struct stats *stats)
 		return;
 	stats->nlarge = large_count() + sample_guarded(&stats->large);
 	stats->large += large_used() - sample_slack();
+	stats->nlarge_most = large_count_most();
+	stats->large_most = large_used_most();
 	stats_each_cache(add_cache, stats);
 	stats->dirty = heap_dirty();
 	stats->committed = heap_committed();

@@ -14,7 +14,9 @@ struct stats {
 	size_t nchunks_free;
 	size_t large; /* blocks straight from the heap */
 	size_t nlarge;
-	size_t meta; /* what the library uses for itself */
+	size_t large_most;  /* the most that there was in such blocks */
+	size_t nlarge_most; /* the most that there were at a time */
+	size_t meta;        /* what the library uses for itself */
 };
 
 void stats_read(struct stats *stats);

@@ -80,6 +80,8 @@ START_TEST(live_is_what_the_program_has)
 	ck_assert_uint_eq(after.chunks_live, before.chunks_live);
 	ck_assert_uint_eq(after.large, before.large);
 	ck_assert_uint_eq(after.nlarge, before.nlarge);
+	ck_assert_uint_ge(after.large_most, before.large + 30 * MIB);
+	ck_assert_uint_ge(after.nlarge_most, before.nlarge + 1);
 }
 END_TEST
 
