@@ -10,7 +10,8 @@
  *	that grow with the heap.  So a process has reserved little more than
  *	it uses, which is what RLIMIT_AS, RLIMIT_DATA and strict overcommit
  *	ask for.  A foreign mapping that lies in the way is taken out of the
- *	arena as a block that is never freed (a hole).
+ *	arena as a block that is never freed (a hole).  The heap remembers its
+ *	holes: it gives the kernel no advice about the memory of others.
  *
  *	The slot is at an address where nothing else settles: below the area
  *	of position-independent programs, where also the sanitizers expect
@@ -48,6 +49,7 @@
 #include "vmem/hooks.h"
 #include "vmem/huge.h"
 #include "vmem/lock.h"
+#include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
@@ -75,8 +77,17 @@
 /* Failures to take a hole, 100 us apart, that count as no memory. */
 #define HOLE_TRIES 100
 
+/* Foreign mappings in [from, to), which the heap never hands out. */
+struct hole {
+	uintptr_t from;
+	uintptr_t to;
+	struct hole *next;
+};
+
 struct heap_slot heap_slot;
 
+static struct hole *holes; /* [heap_lock] by descending address */
+static size_t nforeign;    /* [atomic] units in holes */
 static vmem_t *heap_arena;
 static struct lock heap_lock = LOCK_INITIALIZER(LOCK_HEAP);
 static uintptr_t committed_end; /* [heap_lock] read atomically */
@@ -175,13 +186,28 @@ heap_policy(int policy_flag)
 	policy = policy_flag;
 }
 
+/* The parts of the heap between holes, from above. */
+static void
+unhuge_locked(void)
+{
+	uintptr_t end = committed_end;
+
+	for (struct hole *hole = holes; hole != NULL; hole = hole->next) {
+		if (hole->to < end)
+			os_huge((void *)hole->to, end - hole->to, false);
+		end = hole->from;
+	}
+	if (end > heap_slot.base)
+		os_huge((void *)heap_slot.base, end - heap_slot.base, false);
+}
+
 void
 heap_unhuge(void)
 {
 	if (likely(!__atomic_load_n(&huge_used, __ATOMIC_RELAXED)))
 		return;
 	lock_take(&heap_lock);
-	os_huge((void *)heap_slot.base, committed_end - heap_slot.base, false);
+	unhuge_locked();
 	__atomic_store_n(&huge_used, false, __ATOMIC_RELAXED);
 	lock_release(&heap_lock);
 }
@@ -371,6 +397,24 @@ cover(uintptr_t end, size_t block_bytes)
 	return got;
 }
 
+/* One more unit of foreign memory, above all others.  False: no memory. */
+static bool
+hole_note_locked(uintptr_t at)
+{
+	struct hole *hole = holes;
+
+	if (hole == NULL || hole->to != at) {
+		hole = meta_alloc(sizeof(*hole));
+		if (hole == NULL)
+			return false;
+		*hole = (struct hole){at, at, holes};
+		holes = hole;
+	}
+	hole->to = at + HEAP_UNIT;
+	__atomic_add_fetch(&nforeign, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
 /*
  * The unit at the watermark is somebody else's.  Our caller has given its
  * block back, so unless another thread has just taken the unit, it is free.
@@ -390,7 +434,8 @@ hole_take(void)
 		return false;
 	lock_take(&heap_lock);
 	/* What lies between stays uncommitted only if it was not yet. */
-	if (reserved_end == at && commit_to_locked(at, false)) {
+	if (reserved_end == at && commit_to_locked(at, false) &&
+	    hole_note_locked(at)) {
 		reserved_end = at + HEAP_UNIT;
 		__atomic_store_n(
 		    &committed_end, reserved_end, __ATOMIC_RELEASE);
@@ -648,6 +693,12 @@ size_t
 heap_used(void)
 {
 	return vmem_size(heap_arena, VMEM_ALLOC);
+}
+
+size_t
+heap_foreign(void)
+{
+	return __atomic_load_n(&nforeign, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
 }
 
 size_t

@@ -47,12 +47,16 @@ bool heap_shrink(void *at, size_t oldbytes, size_t newbytes);
  */
 size_t heap_purge(uint64_t age_ns, size_t limit);
 
-/*
- * Bytes free and not yet given back; bytes handed out, and those where other
- * mappings are in the way; bytes that were ever committed.
- */
+/* Bytes that are free and not yet given back to the kernel. */
 size_t heap_dirty(void);
+
+/* Bytes handed out, and those of foreign mappings that are in the way. */
 size_t heap_used(void);
+
+/* Bytes of foreign mappings that are in the way. */
+size_t heap_foreign(void);
+
+/* The most bytes that were ever committed: some have gone back. */
 size_t heap_committed(void);
 
 /*

@@ -549,6 +549,37 @@ START_TEST(only_growth_of_a_large_heap_by_small_blocks_is_huge)
 }
 END_TEST
 
+START_TEST(foreign_mappings_in_the_heap_keep_their_advice)
+{
+	char *hole[2], *at, *before = NULL;
+	bool zeroed;
+
+	if (!huge_pages_are_known())
+		return;
+	for (int i = 0; i < 2; i++) {
+		hole[i] = first_beyond();
+		ck_assert_int_eq(madvise(hole[i], UNIT, MADV_HUGEPAGE), 0);
+	}
+	/* The second lies right behind the first, as one hole of two units. */
+	ck_assert_ptr_eq(hole[1], hole[0] + UNIT);
+	ck_assert_uint_eq(heap_foreign(), 0);
+	do {
+		at = heap_alloc(UNIT, UNIT, &zeroed);
+		ck_assert_ptr_nonnull(at);
+		memset(at, 1, UNIT);
+		if (at < hole[0])
+			before = at;
+	} while (at < hole[1] + 16 * MIB);
+	ck_assert_uint_eq(heap_foreign(), 2 * UNIT);
+	ck_assert(is_huge(at) || is_huge(before));
+	heap_unhuge();
+	ck_assert(!is_huge(at));
+	ck_assert(!is_huge(before));
+	ck_assert(is_huge(hole[0]));
+	ck_assert(is_huge(hole[1]));
+}
+END_TEST
+
 START_TEST(the_public_arena_gives_whole_writable_pages)
 {
 	vmem_t *arena = heap_public_arena();
@@ -592,6 +623,7 @@ heap_suite(void)
 	tcase_add_test(tcase, under_rlimit_as_memory_ends_and_comes_back);
 	tcase_add_test(
 	    tcase, only_growth_of_a_large_heap_by_small_blocks_is_huge);
+	tcase_add_test(tcase, foreign_mappings_in_the_heap_keep_their_advice);
 	tcase_add_test(tcase, the_public_arena_gives_whole_writable_pages);
 	suite_add_tcase(suite, tcase);
 	return suite;
