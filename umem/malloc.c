@@ -175,6 +175,13 @@ mallopt(int param, int value)
 	return 1;
 }
 
+/* The figures are of different moments: 0 where b has become larger. */
+static size_t
+difference(size_t a, size_t b)
+{
+	return a > b ? a - b : 0;
+}
+
 public struct mallinfo2
 mallinfo2(void)
 {
@@ -182,11 +189,13 @@ mallinfo2(void)
 	struct stats stats;
 
 	stats_read(&stats);
-	info.arena = stats.committed - stats.large;
+	info.arena = difference(stats.held, stats.large);
 	info.ordblks = stats.nchunks_free;
 	info.hblks = stats.nlarge;
 	info.hblkhd = stats.large;
-	info.uordblks = stats.chunks_live;
+	/* Chunks of caches with a source of their own are not in the arena. */
+	info.uordblks =
+	    stats.chunks_live < info.arena ? stats.chunks_live : info.arena;
 	info.fordblks = info.arena - info.uordblks;
 	info.keepcost = stats.dirty;
 	return info;
@@ -274,11 +283,11 @@ print_info(FILE *file, const struct stats *stats, const struct report *report)
 {
 	fprintf(file,
 	    "<malloc version=\"umem-%s\">\n"
-	    "<heap committed=\"%zu\" dirty=\"%zu\" slabs=\"%zu\" "
-	    "live=\"%zu\" cached=\"%zu\" meta=\"%zu\"/>\n"
+	    "<heap held=\"%zu\" committed=\"%zu\" dirty=\"%zu\" "
+	    "slabs=\"%zu\" live=\"%zu\" cached=\"%zu\" meta=\"%zu\"/>\n"
 	    "<large count=\"%zu\" size=\"%zu\"/>\n%s</malloc>\n",
-	    UMEM_VERSION, stats->committed, stats->dirty, stats->slabs,
-	    stats->chunks_live, stats->chunks_cached, stats->meta,
+	    UMEM_VERSION, stats->held, stats->committed, stats->dirty,
+	    stats->slabs, stats->chunks_live, stats->chunks_cached, stats->meta,
 	    stats->nlarge, stats->large, report->text);
 }
 
@@ -295,7 +304,7 @@ print_stats(FILE *file, const struct stats *stats, const struct report *report)
 	    "%-25s %8s %9s %9s %9s %7s %6s %9s %6s\n%s"
 	    "max mmap regions = %10zu\n"
 	    "max mmap bytes   = %10zu\n",
-	    UMEM_VERSION, stats->committed, stats->dirty, stats->chunks_live,
+	    UMEM_VERSION, stats->held, stats->dirty, stats->chunks_live,
 	    stats->large, stats->nlarge, stats->chunks_cached, stats->meta,
 	    "cache", "size", "live", "cached", "total", "slabs", "rounds",
 	    "moved", "failed", report->text, stats->nlarge_most,

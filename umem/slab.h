@@ -144,6 +144,12 @@ void slab_reap(struct slab_store *store, unsigned keep);
  */
 size_t slab_sweep(struct slab_store *store, size_t limit);
 
+/*
+ * Gives back the whole pages in which no chunk is in use, of every slab that
+ * is partly used, and returns the bytes.  By one thread at a time.
+ */
+size_t slab_sweep_all(struct slab_store *store);
+
 /* Bytes of all stores that have gone so and were not taken again. */
 size_t slab_swept_bytes(void);
 

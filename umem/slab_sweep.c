@@ -96,13 +96,14 @@ parts_purge(const struct slab_store *store, const struct slab *slab,
 	return done;
 }
 
+/* A slab that is not swept, of the bins from SLAB_BINS - 1 down to last. */
 static struct slab *
-unswept_locked(struct slab_store *store)
+unswept_locked(struct slab_store *store, unsigned last)
 {
-	for (unsigned bin = SLAB_BINS - 1; bin >= SLAB_BIN_SPARSE; bin--)
-		if (!list_empty(&store->partial[bin])) {
-			struct slab *slab =
-			    list_first(&store->partial[bin], struct slab, link);
+	for (unsigned bin = SLAB_BINS; bin > last; bin--)
+		if (!list_empty(&store->partial[bin - 1])) {
+			struct slab *slab = list_first(
+			    &store->partial[bin - 1], struct slab, link);
 
 			if (!slab->swept)
 				return slab;
@@ -133,13 +134,13 @@ put_back_locked(struct slab_store *store)
 
 /* One slab.  False: there is none, or the kernel refuses. */
 static bool
-sweep_one(struct slab_store *store, size_t *purged)
+sweep_one(struct slab_store *store, unsigned last, size_t *purged)
 {
 	struct slab *slab, *surplus;
 	uint64_t parts, done;
 
 	lock_take(&store->lock);
-	slab = unswept_locked(store);
+	slab = unswept_locked(store, last);
 	if (slab != NULL) {
 		slab->swept = 1;
 		put_aside_locked(store, slab);
@@ -151,6 +152,9 @@ sweep_one(struct slab_store *store, size_t *purged)
 	done = parts_purge(store, slab, parts, purged);
 	lock_take(&store->lock);
 	slab_purged_set(store, slab, slab->purged | done);
+	/* The next sweep tries again after a refusal. */
+	if (done != parts)
+		slab->swept = 0;
 	put_back_locked(store);
 	surplus = slab_surplus_locked(store, SLAB_EMPTY_KEPT);
 	lock_release(&store->lock);
@@ -167,8 +171,8 @@ slab_sweep_mend(struct slab_store *store)
 	lock_release(&store->lock);
 }
 
-size_t
-slab_sweep(struct slab_store *store, size_t limit)
+static size_t
+sweep(struct slab_store *store, unsigned last, size_t limit)
 {
 	/* Others may free all the time, so that there is always one. */
 	uint32_t left = __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED);
@@ -179,11 +183,23 @@ slab_sweep(struct slab_store *store, size_t limit)
 	    store->record_bytes != 0)
 		return 0;
 	slab_sweep_mend(store);
-	while (left-- > 0 && purged < limit && sweep_one(store, &purged))
+	while (left-- > 0 && purged < limit && sweep_one(store, last, &purged))
 		;
 	if (purged != 0)
 		heap_unhuge();
 	return purged;
+}
+
+size_t
+slab_sweep(struct slab_store *store, size_t limit)
+{
+	return sweep(store, SLAB_BIN_SPARSE, limit);
+}
+
+size_t
+slab_sweep_all(struct slab_store *store)
+{
+	return sweep(store, 0, SIZE_MAX);
 }
 
 size_t

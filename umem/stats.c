@@ -60,6 +60,20 @@ add_cache(const struct stats_cache *cache, void *arg)
 	stats->chunks_cached += (cache->nchunks - cache->nlive) * cache->chunk;
 }
 
+/*
+ * Memory that the heap has from the kernel: all that is handed out, but for
+ * the pages that slab_sweep() has given back, and all that is dirty.  Pages
+ * that were handed out and never written to count, too.
+ */
+static size_t
+held(size_t dirty)
+{
+	size_t have = heap_used() + dirty;
+	size_t gone = heap_foreign() + slab_swept_bytes();
+
+	return have > gone ? have - gone : 0;
+}
+
 void
 stats_read(struct stats *stats)
 {
@@ -72,6 +86,7 @@ stats_read(struct stats *stats)
 	stats->large_most = large_used_most();
 	stats_each_cache(add_cache, stats);
 	stats->dirty = heap_dirty();
+	stats->held = held(stats->dirty);
 	stats->committed = heap_committed();
 	stats->meta = meta_mapped();
 }

@@ -6,7 +6,8 @@
 
 /* All in bytes but the counts. */
 struct stats {
-	size_t committed;     /* heap, in use or not, given back or not */
+	size_t committed;     /* address space of the heap, the most so far */
+	size_t held;          /* memory of the heap that has not gone back */
 	size_t dirty;         /* free, and not given back to the kernel */
 	size_t slabs;         /* in slabs of every cache */
 	size_t chunks_live;   /* chunks that the program holds */

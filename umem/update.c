@@ -9,7 +9,8 @@
  *		back to the slabs, and its memory to whoever wants some (room.c)
  *	reclaim	reclaim callbacks, then everything that is cached anywhere
  *		back to the arenas; when an allocation has found no memory
- *	trim	reclaim, and every free page to the kernel
+ *	trim	reclaim, and every free page to the kernel, also those between
+ *		the blocks of slabs that are partly used
  *
  * When
  *	Slow paths look at the clock, and do an update when one is due.  While
@@ -158,14 +159,30 @@ update_reclaim_source(vmem_t *source)
 	return true;
 }
 
+static size_t trimmed; /* [worker] bytes */
+
+static bool
+trim_slabs(struct umem_cache *cache)
+{
+	trimmed += slab_sweep_all(&cache->slabs);
+	return true;
+}
+
 size_t
 update_trim(void)
 {
-	if (worker_begin()) {
+	size_t bytes = 0;
+
+	/* Upkeep of another thread soon ends; after a while, do without. */
+	if (worker_begin() ||
+	    (worker_await(RECLAIM_WAIT_NS) && worker_begin())) {
 		reap_all();
+		trimmed = 0;
+		worker_each_cache(trim_slabs);
+		bytes = trimmed;
 		worker_end();
 	}
-	return heap_purge(0, SIZE_MAX);
+	return bytes + heap_purge(0, SIZE_MAX);
 }
 
 /* However slow everything is, upkeep takes a tenth of the time at most. */
