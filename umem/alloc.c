@@ -42,7 +42,8 @@ alloc_choose_paths(void)
 	size_t mean;
 	uint32_t mtbf;
 
-	if (alloc_fast.hot == NULL)
+	/* With checks, every call goes the slow way. */
+	if (alloc_fast.hot == NULL || cache_checked)
 		return;
 	do {
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
@@ -309,6 +310,29 @@ alloc_block_class(const void *p, size_t *bytes, const char *who)
 	return addr_map_class(entry);
 }
 
+/* Ends the program if a block of a class that is checked was freed. */
+static void
+check_is_held(unsigned class, void *p, const char *who)
+{
+	struct umem_cache *cache;
+
+	if (class == ADDR_LARGE || class == CLASS_SAMPLE || class == 0)
+		return;
+	cache = class_cache[class];
+	if (cache->slabs.checked && !slab_is_held(&cache->slabs, p))
+		misuse(who, p, "block was freed");
+}
+
+unsigned
+alloc_block_in_use(void *p, size_t *bytes, const char *who)
+{
+	unsigned class = alloc_block_class(p, bytes, who);
+
+	if (unlikely(cache_checked))
+		check_is_held(class, p, who);
+	return class;
+}
+
 /* Is the block debugged, or none?  Then it has been freed, or reported. */
 static bool
 free_debugged(unsigned class, void *p, size_t size, unsigned kind)
@@ -386,7 +410,7 @@ alloc_usable(const void *p, const char *who)
 		return boot_usable(p);
 	if (unlikely(!umem_ready()))
 		misuse(who, p, "not an address of the heap");
-	class = alloc_block_class(p, &bytes, who);
+	class = alloc_block_in_use((void *)(uintptr_t)p, &bytes, who);
 	if (unlikely(debug.on) && class == 0)
 		return 0;
 	if (likely(class != CLASS_SAMPLE) && unlikely(debug_owns(class))) {

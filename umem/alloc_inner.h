@@ -26,6 +26,12 @@ void *alloc_no_memory(size_t size);
 unsigned alloc_block_class(const void *p, size_t *bytes, const char *who);
 
 /*
+ * Class of a block that stays in use, as alloc_block_class() has it; with
+ * UMEM_OPTIONS=checked the end of the program if it was freed.
+ */
+unsigned alloc_block_in_use(void *p, size_t *bytes, const char *who);
+
+/*
  * The same for a block that is to be freed; 0: that has been done, or there
  * is none to free.  kind: whose it is (debug.h).
  */

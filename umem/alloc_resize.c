@@ -168,7 +168,7 @@ resize_slow(void *p, size_t size)
 		return resize_boot(p, size);
 	if (unlikely(!umem_ready()))
 		misuse("realloc", p, "not an address of the heap");
-	class = alloc_block_class(p, &bytes, "realloc");
+	class = alloc_block_in_use(p, &bytes, "realloc");
 	if (unlikely(class == CLASS_SAMPLE))
 		return resize_sample(p, bytes, size);
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))

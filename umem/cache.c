@@ -217,8 +217,9 @@ alloc_straight(struct umem_cache *cache)
 	return alloc_one(cache);
 }
 
-void *
-cache_alloc_slow(struct umem_cache *cache)
+/* After the section has missed, or where sections are not used. */
+static void *
+alloc_missed(struct umem_cache *cache)
 {
 	void *object;
 
@@ -232,6 +233,36 @@ cache_alloc_slow(struct umem_cache *cache)
 	default:
 		return alloc_one(cache);
 	}
+}
+
+/* The header, as sections take it: its distance from header 0 of CPU 0. */
+static inline uintptr_t
+header_at(const struct umem_cache *cache)
+{
+	return (uintptr_t)cache->mag.hot - (uintptr_t)cpu_header_none();
+}
+
+/* With checks each call comes here: the section is tried here, too. */
+static noinline void *
+alloc_checked(struct umem_cache *cache)
+{
+	void *object;
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE ||
+	    rseq_pop(&cpu_layer.place, cpu_header_none(), header_at(cache),
+		&object) != RSEQ_OK)
+		object = alloc_missed(cache);
+	if (object != NULL)
+		slab_hold(&cache->slabs, object);
+	return object;
+}
+
+void *
+cache_alloc_slow(struct umem_cache *cache)
+{
+	if (unlikely(cache->slabs.checked))
+		return alloc_checked(cache);
+	return alloc_missed(cache);
 }
 
 static void
@@ -296,8 +327,8 @@ free_straight(struct umem_cache *cache, void *object, const char *who)
 		objects_give(cache, &object, 1, who);
 }
 
-void
-cache_free_slow(struct umem_cache *cache, void *object, const char *who)
+static void
+free_missed(struct umem_cache *cache, void *object, const char *who)
 {
 	struct magazine *spare = NULL;
 	enum magazine_result result;
@@ -324,6 +355,31 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 		give_surplus(cache, who);
 	if (news & MAGAZINE_TICKED)
 		update_tick();
+}
+
+/* As alloc_checked(). */
+static noinline void
+free_checked(struct umem_cache *cache, void *object, const char *who)
+{
+	enum slab_fault fault;
+
+	cache_check_mines(cache, who);
+	fault = slab_unhold(&cache->slabs, object);
+	if (unlikely(fault != SLAB_FINE))
+		misuse_slab(who, cache, object, fault);
+	if (cpu_layer.rseq.owner == RSEQ_NONE ||
+	    rseq_push(&cpu_layer.place, cpu_header_none(), header_at(cache),
+		object) != RSEQ_OK)
+		free_missed(cache, object, who);
+}
+
+void
+cache_free_slow(struct umem_cache *cache, void *object, const char *who)
+{
+	if (unlikely(cache->slabs.checked))
+		free_checked(cache, object, who);
+	else
+		free_missed(cache, object, who);
 }
 
 void

@@ -45,6 +45,9 @@ extern struct lock cache_list_lock;
 /* Magazines for caches made from now on? */
 extern bool cache_use_magazines;
 
+/* UMEM_OPTIONS=checked: each free is compared with slab_owner.c's bits. */
+extern bool cache_checked;
+
 /*
  * The cache of each size class; 0 is unused.  NULL: nobody has asked for an
  * object of it yet.  Each has the header of its number.

@@ -36,6 +36,7 @@
 struct list cache_list = {&cache_list, &cache_list};
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
+bool cache_checked;
 struct umem_cache *class_cache[SIZE_CLASSES];
 
 static struct umem_cache *
@@ -91,6 +92,8 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	    constructs ? destruct_chunk : NULL);
 	cache->slabs.record_bytes = (uint32_t)debug_record_bytes(cache);
 	cache->slabs.watched = is_watched(cache);
+	cache->slabs.checked =
+	    cache_checked && cache->debug == 0 && !cache->slabs.watched;
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;

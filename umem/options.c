@@ -296,6 +296,13 @@ set_nomagazines(struct item *item)
 }
 
 static void
+set_checked(struct item *item)
+{
+	(void)item;
+	cache_checked = true;
+}
+
+static void
 set_hardened(struct item *item)
 {
 	(void)item;
@@ -520,6 +527,7 @@ struct word {
 static const struct word option_words[] = {
     {"allocator", VALUE, set_allocator},
     {"backend", VALUE, set_backend},
+    {"checked", NO_VALUE, set_checked},
     {"concurrency", VALUE, set_concurrency},
     {"depot_bytes", VALUE, set_depot_bytes},
     {"depot_shards", VALUE, set_depot_shards},

@@ -75,9 +75,10 @@
 static size_t
 slab_desc_bytes(const struct slab_store *store)
 {
-	return sizeof(struct slab) + slab_nwords(store) *
-					 (store->constructs ? 2 : 1) *
-					 sizeof(uint64_t);
+	return sizeof(struct slab) +
+	       slab_nwords(store) *
+		   (slab_held_map(store) + (store->checked ? 1 : 0)) *
+		   sizeof(uint64_t);
 }
 
 void

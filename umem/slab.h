@@ -28,8 +28,12 @@ struct slab {
 	uint16_t swept;           /* [s] 1: nothing was freed since a sweep */
 	uint64_t purged;          /* [s] parts that have no memory */
 	struct slab *next;        /* [s] in a hash chain, or of slabs to end */
-	void *records;   /* [I] of a debugged cache, one a chunk; see debug.h */
-	uint64_t bits[]; /* [s] 1: free; behind them 1: constructed */
+	void *records; /* [I] of a debugged cache, one a chunk; see debug.h */
+	/*
+	 * [s] 1: free; behind these 1: constructed, if the store constructs,
+	 * and [a] 1: held by the program, if the store is checked.
+	 */
+	uint64_t bits[];
 };
 
 _Static_assert(offsetof(struct slab, next) == CACHE_LINE, "one line");
@@ -82,6 +86,7 @@ struct slab_store {
 	bool constructs;       /* [I] remembers which chunks are constructed */
 	bool guarded;          /* [I] spans are of firewall.c */
 	bool watched;          /* [I] chunks are told of; see checker.h */
+	bool checked;          /* [I] knows which chunks the program holds */
 	uint32_t hash_size;    /* [a] power of two, or 0 */
 	/* Called without a lock before a constructed chunk goes away. */
 	void (*destruct)(struct slab_store *store, void *object);
@@ -133,6 +138,21 @@ enum slab_fault slab_inspect(struct slab_store *store, void *p);
  */
 enum slab_fault slab_look(
     struct slab_store *store, void *p, struct slab **slab, unsigned *i);
+
+/*
+ * Can p be a chunk that is not in its slab?  FINE, or the fault that a free of
+ * it is.  Takes no lock unless the store has a source.
+ */
+enum slab_fault slab_round_fault(struct slab_store *store, void *p);
+
+/*
+ * Of a store that is checked: p, which was just taken, goes to the program;
+ * does the program hold p; and the program frees p, FINE if it held it.  See
+ * slab_owner.c.
+ */
+void slab_hold(struct slab_store *store, void *p);
+bool slab_is_held(struct slab_store *store, void *p);
+enum slab_fault slab_unhold(struct slab_store *store, void *p);
 
 /* Give empty slabs back beyond keep. */
 void slab_reap(struct slab_store *store, unsigned keep);

@@ -27,6 +27,13 @@ slab_nwords(const struct slab_store *store)
 	return (store->layout.nchunks + 63) / 64;
 }
 
+/* The bit map, of those in a description, that tells what the program holds. */
+static inline unsigned
+slab_held_map(const struct slab_store *store)
+{
+	return store->constructs ? 2 : 1;
+}
+
 /*
  * Where the first chunk is.  Of watched slabs that is written the other way
  * round, or memcheck would take it for somebody's pointer to that object.

@@ -1,0 +1,95 @@
+/*
+ * slab_owner.c - the chunks that the program holds
+ *
+ * A chunk is in its slab, in a magazine, or with the program.  The slab's bit
+ * tells the first from the other two, and is all that is known by default:
+ * slab_round_fault() compares one round with it.
+ *
+ * With UMEM_OPTIONS=checked a slab has one bit more for each chunk: 1 while
+ * the program holds the chunk.  The allocating thread sets it, the freeing
+ * thread clears it, and a free that finds it clear is misuse.
+ *
+ * Races
+ *	The allocating thread alone has the chunk when it sets the bit.  Two
+ *	threads that free one chunk at once compete by compare-and-swap, and
+ *	the loser reports.  A chunk that the program holds keeps its slab, and
+ *	the slab keeps its description.  Only a second free can meet a slab
+ *	that is being released.  It reads a description that is gone, or
+ *	another in its place; memory for descriptions stays mapped (meta.c), so
+ *	the read is harmless.  It writes nothing unless the word read shows the
+ *	chunk as held and is still the same at the swap.
+ */
+#include "umem/slab_inner.h"
+
+enum slab_fault
+slab_round_fault(struct slab_store *store, void *p)
+{
+	struct slab *slab;
+	enum slab_fault fault;
+	unsigned i = 0;
+
+	fault = slab_look(store, p, &slab, &i);
+	if (fault != SLAB_FINE)
+		return fault;
+	/* Relaxed: the bit of a chunk that is out does not change. */
+	if ((__atomic_load_n(&slab->bits[i / 64], __ATOMIC_RELAXED) >>
+		    (i % 64) &
+		1) == 0)
+		return SLAB_FINE;
+	return i >= __atomic_load_n(&slab->high, __ATOMIC_RELAXED) ? SLAB_NEVER
+								   : SLAB_FREE;
+}
+
+static uint64_t *
+held_word(const struct slab_store *store, struct slab *slab, unsigned i)
+{
+	return &slab->bits[slab_nwords(store) * slab_held_map(store) + i / 64];
+}
+
+void
+slab_hold(struct slab_store *store, void *p)
+{
+	struct slab *slab;
+	unsigned i = 0;
+
+	slab_look(store, p, &slab, &i);
+	/* Relaxed: the program hands p on by means of its own. */
+	__atomic_fetch_or(held_word(store, slab, i), (uint64_t)1 << (i % 64),
+	    __ATOMIC_RELAXED);
+}
+
+bool
+slab_is_held(struct slab_store *store, void *p)
+{
+	struct slab *slab;
+	unsigned i = 0;
+
+	return slab_look(store, p, &slab, &i) == SLAB_FINE &&
+	       (__atomic_load_n(held_word(store, slab, i), __ATOMIC_RELAXED) >>
+		       (i % 64) &
+		   1) != 0;
+}
+
+enum slab_fault
+slab_unhold(struct slab_store *store, void *p)
+{
+	enum slab_fault fault;
+	struct slab *slab;
+	uint64_t *word, was, bit;
+	unsigned i = 0;
+
+	fault = slab_look(store, p, &slab, &i);
+	if (fault != SLAB_FINE)
+		return fault;
+	word = held_word(store, slab, i);
+	bit = (uint64_t)1 << (i % 64);
+	was = __atomic_load_n(word, __ATOMIC_RELAXED);
+	do {
+		if ((was & bit) == 0) {
+			fault = slab_round_fault(store, p);
+			return fault == SLAB_FINE ? SLAB_FREE : fault;
+		}
+	} while (!__atomic_compare_exchange_n(
+	    word, &was, was & ~bit, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return SLAB_FINE;
+}
