@@ -1,12 +1,21 @@
 /*
  * test_rseq.c - the restartable operations, interrupted at each instruction
  *
- * Where the instructions of a section lie is learnt by single-stepping it on
- * an area that the kernel does not know, so that nothing restarts it.  Then a
- * breakpoint is set on each in turn and the operation runs on the true area:
- * the breakpoint's signal interrupts the section just there, and the handler,
- * in the place of a thread that ran meanwhile, may change the header.  What
- * comes out must be what a model says that does one after the other.
+ * A child of the test runs a section step by step (step.h), on an area that
+ * the kernel does not know, so that the kernel does not restart it.  The test
+ * does two things with that:
+ *
+ * - It notes where the section's instructions lie.  Then it sets a breakpoint
+ *   on each in turn and runs the operation on the true area.  The signal of
+ *   the breakpoint interrupts the section at that instruction, and the
+ *   handler, in the place of another thread, may change the header.  The
+ *   result must be that of a model that does both operations one after the
+ *   other.
+ *
+ * - It moves the child to another CPU number before each instruction of the
+ *   whole operation, as the kernel moves a thread: inside a section the child
+ *   goes on at the abort address.  The operation must then be done on the
+ *   header of one CPU number, or not at all.
  */
 #include <check.h>
 #include <sched.h>
@@ -14,12 +23,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
 #include "tests/unit/stay.h"
+#include "tests/unit/step.h"
 #include "vmem/os.h"
 
 #define NROUNDS    8
@@ -91,6 +100,12 @@ base(void)
 	return (struct cpu_hot *)(void *)blocks;
 }
 
+static struct cpu_hot *
+header_of(unsigned cpu)
+{
+	return (void *)(blocks + ((size_t)cpu << CPU_BLOCK_SHIFT) + AT);
+}
+
 static noinline enum rseq_result
 do_pop(const struct rseq_place *place, void **object)
 {
@@ -110,9 +125,9 @@ do_push_chunk(const struct rseq_place *place, void *object, uint32_t x)
 }
 
 static noinline enum rseq_result
-do_claim(const struct rseq_place *place, struct cpu_hot *h, uintptr_t *top)
+do_claim(const struct rseq_place *place, unsigned cpu, uintptr_t *top)
 {
-	return rseq_claim(place, h, rseq_cpu(place), top);
+	return rseq_claim(place, header_of(cpu), cpu, top);
 }
 
 /* Our own area, which the kernel does not know, as CPU 0. */
@@ -130,8 +145,7 @@ fake_place(void)
 static struct cpu_hot *
 header(const struct rseq_place *place)
 {
-	return (
-	    void *)(blocks + ((size_t)rseq_cpu(place) << CPU_BLOCK_SHIFT) + AT);
+	return header_of(rseq_cpu(place));
 }
 
 static uint32_t *
@@ -228,7 +242,7 @@ real_try(const struct rseq_place *place, enum op op, void *object)
 		out.result = do_push_chunk(place, object, 7 * CHUNK_SIZE);
 		break;
 	case CLAIM:
-		out.result = do_claim(place, header(place), &top);
+		out.result = do_claim(place, rseq_cpu(place), &top);
 		if (out.result == RSEQ_OK)
 			out.object = (void *)top;
 		break;
@@ -264,38 +278,47 @@ intrude(enum op op)
 	} while (r == RSEQ_ABORT);
 }
 
+/* Written by the child: 1 while the operation runs. */
+static uint64_t stepped_running;
+static enum op stepped_op;
+static struct rseq_place stepped_place;
+static struct outcome stepped_outcome;
+
+static void
+run_stepped(void)
+{
+	__atomic_store_n(&stepped_running, 1, __ATOMIC_SEQ_CST);
+	stepped_outcome = real_try(&stepped_place, stepped_op, pushed);
+	__atomic_store_n(&stepped_running, 0, __ATOMIC_SEQ_CST);
+}
+
 static uintptr_t positions[NPOSITIONS];
 static unsigned npositions;
 static const struct descriptor *section;
-static unsigned char *trap_at; /* NULL: stepping */
-static unsigned char trap_byte;
-static unsigned ntraps;
-static bool trap_restarted;
+static step_code_t *trap_at;
+static step_code_t trap_code; /* that the breakpoint replaces */
+/* Written by the handler. */
+static volatile unsigned ntraps;
+static volatile bool trap_restarted;
 static enum op trap_op;
 
 static void
-step(uintptr_t ip)
+trap_write(step_code_t code)
 {
-	if (ip - section->start < section->length && npositions < NPOSITIONS)
-		positions[npositions++] = ip;
+	*(volatile step_code_t *)trap_at = code;
+	__builtin___clear_cache((char *)trap_at, (char *)(trap_at + 1));
 }
 
 static void
 on_trap(int signal, siginfo_t *info, void *context)
 {
-	greg_t *ip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-
 	(void)signal;
 	(void)info;
-	if (trap_at == NULL) {
-		step((uintptr_t)*ip);
-		return;
-	}
 	ntraps++;
-	*trap_at = trap_byte;
-	trap_restarted = (uintptr_t)*ip == section->aborted;
+	trap_write(trap_code);
+	trap_restarted = step_context_pc(context) == section->aborted;
 	if (!trap_restarted)
-		*ip = (greg_t)(uintptr_t)trap_at;
+		step_context_jump(context, trap_at);
 	intrude(trap_op);
 }
 
@@ -309,28 +332,39 @@ catch_traps(void)
 	ck_assert_int_eq(sigaction(SIGTRAP, &action, NULL), 0);
 }
 
-/* Single-step on the fake area and note each instruction of the section. */
-static void
+/*
+ * Notes each instruction of the section of op, of the expansion that
+ * real_try() runs.  False: the kernel refuses to step.
+ */
+static bool
 learn_positions(enum op op)
 {
-	struct rseq_place place = fake_place();
 	struct model m;
+	pid_t child;
 
-	model_setup(&m, header(&place));
-	real_try(&place, op, pushed);
+	stepped_op = op;
+	stepped_place = fake_place();
+	model_setup(&m, header(&stepped_place));
+	run_stepped();
 	section = area.cs;
 	ck_assert_ptr_nonnull(section);
-	model_setup(&m, header(&place));
-	trap_at = NULL;
+	model_setup(&m, header(&stepped_place));
+	child = step_start(run_stepped);
+	if (child == 0)
+		return false;
 	npositions = 0;
-	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | 0x100);
-	real_try(&place, op, pushed);
-	__builtin_ia32_writeeflags_u64(
-	    __builtin_ia32_readeflags_u64() & ~0x100ull);
+	while (step_one(child)) {
+		uintptr_t pc = step_pc(child);
+
+		if (pc - section->start < section->length &&
+		    npositions < NPOSITIONS)
+			positions[npositions++] = pc;
+	}
 	ck_assert_uint_ge(npositions, 4);
 	ck_assert_uint_lt(npositions, NPOSITIONS);
 	ck_assert_uint_eq(positions[0], section->start);
 	positions[npositions] = section->start + section->length;
+	return true;
 }
 
 static void
@@ -346,7 +380,8 @@ make_writable(uintptr_t at)
 static void
 setup(void)
 {
-	size_t bytes = (size_t)os_cpu_slots() << CPU_BLOCK_SHIFT;
+	/* Of CPU number 1, too, where there is one CPU. */
+	size_t bytes = (size_t)(os_cpu_slots() + 1) << CPU_BLOCK_SHIFT;
 
 	blocks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -380,9 +415,9 @@ interrupt_at(enum op op, unsigned position, enum op between)
 		model_do(&m, between, pushed_between);
 	trap_op = between;
 	ntraps = 0;
-	trap_at = (unsigned char *)positions[position];
-	trap_byte = *trap_at;
-	*(volatile unsigned char *)trap_at = 0xcc;
+	trap_at = (step_code_t *)positions[position];
+	trap_code = *trap_at;
+	trap_write(STEP_TRAP);
 	while ((got = real_try(place, op, pushed)).result == RSEQ_ABORT &&
 	       naborts < 1000)
 		naborts++;
@@ -401,9 +436,8 @@ interrupt_at(enum op op, unsigned position, enum op between)
 static void
 interrupt_everywhere(enum op op, bool with_claims)
 {
-	if (!have_rseq())
+	if (!have_rseq() || !learn_positions(op))
 		return;
-	learn_positions(op);
 	make_writable(section->start);
 	for (unsigned i = 0; i <= npositions; i++)
 		for (enum op between = NOTHING; between < NOPS; between++)
@@ -433,6 +467,126 @@ END_TEST
 START_TEST(a_claim_interrupted_anywhere_happens_once)
 {
 	interrupt_everywhere(CLAIM, false);
+}
+END_TEST
+
+/* Written by the test: the child has moved to CPU number 1, or not yet. */
+static volatile uint64_t moved;
+/* Written by the test: the commit was done before the move. */
+static volatile uint64_t moved_after_commit;
+
+static void
+compare_header(const struct model *m, unsigned which)
+{
+	const struct cpu_hot *h = header_of(which);
+	struct magazine *mag = &stacks[which].mag;
+	uintptr_t top = (uintptr_t)(mag->round + m->n[which]);
+
+	for (unsigned i = 0; i < m->n[which]; i++)
+		ck_assert_ptr_eq(mag->round[i], m->round[which][i]);
+	ck_assert_uint_eq(h->bottom, (uintptr_t)mag->round);
+	ck_assert_uint_eq(h->limit, (uintptr_t)(mag->round + NROUNDS));
+	if (m->claimed && which == m->loaded)
+		top = CPU_CLAIMED;
+	ck_assert_uint_eq(h->top, top);
+}
+
+/*
+ * The operation was done on the header of the CPU number that the child had at
+ * the commit.  It may have failed only if the child was moved before that.
+ */
+static void
+compare_moved(struct model *m)
+{
+	struct outcome want, got = stepped_outcome;
+
+	m->loaded = moved && !moved_after_commit;
+	if (m->loaded == 1 &&
+	    (got.result == RSEQ_ABORT ||
+		(got.result == RSEQ_MISS && stepped_op == CLAIM)))
+		return;
+	want = model_do(m, stepped_op, pushed);
+	ck_assert_int_eq(got.result, want.result);
+	ck_assert_ptr_eq(got.object, want.object);
+}
+
+/*
+ * Called by the child: does the operation again and again.  Stack 0 is loaded
+ * at the header of CPU number 0, and stack 1 at that of number 1.
+ */
+static void
+operate_and_compare(void)
+{
+	struct model m;
+
+	for (;;) {
+		area.rest[2] = 0;
+		area.cs = NULL;
+		moved = moved_after_commit = 0;
+		model_setup(&m, header_of(0));
+		load(header_of(1), 1, m.n[1]);
+		step_pause();
+		run_stepped();
+		compare_moved(&m);
+		compare_header(&m, 0);
+		compare_header(&m, 1);
+	}
+}
+
+/*
+ * Treat the child as the kernel treats a thread that it moves to another CPU:
+ * inside a section the child goes on at the abort address; rseq_cs is cleared.
+ */
+static void
+move_child(pid_t child, uintptr_t top)
+{
+	const struct descriptor *d = (void *)step_peek(child, &area.cs);
+
+	if (d != NULL && step_pc(child) - d->start < d->length)
+		step_jump(child, d->aborted);
+	step_poke(child, &area.cs, 0);
+	step_poke(child, &area.rest[2], 1);
+	step_poke(child, (void *)&moved, 1);
+	step_poke(child, (void *)&moved_after_commit,
+	    step_peek(child, &header_of(0)->top) != top);
+}
+
+/* False: the operation has fewer instructions than n. */
+static bool
+step_into_operation(pid_t child, unsigned n)
+{
+	while (step_peek(child, &stepped_running) == 0)
+		ck_assert(step_one(child));
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert(step_one(child));
+		if (step_peek(child, &stepped_running) == 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The thread moves to another CPU before each instruction of an operation,
+ * also outside the section, where the kernel does not restart it.
+ */
+START_TEST(a_move_to_another_cpu_before_any_instruction_is_noticed)
+{
+	unsigned n = 0;
+	pid_t child;
+
+	stepped_op = (enum op)_i;
+	stepped_place = fake_place();
+	child = step_start(operate_and_compare);
+	if (child == 0)
+		return;
+	for (;; n++) {
+		ck_assert(step_resume(child));
+		if (!step_into_operation(child, n))
+			break;
+		move_child(child, (uintptr_t)(stacks[0].mag.round + 3));
+	}
+	ck_assert_uint_gt(n, 10);
+	step_end(child);
 }
 END_TEST
 
@@ -740,6 +894,9 @@ rseq_suite(void)
 	    tcase, a_push_of_a_chunk_interrupted_anywhere_happens_once);
 	tcase_add_test(tcase, a_claim_interrupted_anywhere_happens_once);
 	tcase_add_test(tcase, an_own_area_is_known_to_the_kernel);
+	tcase_add_loop_test(tcase,
+	    a_move_to_another_cpu_before_any_instruction_is_noticed, POP,
+	    CLAIM + 1);
 	tcase_add_test(tcase, of_the_area_only_rseq_cs_is_written);
 	tcase_add_test(
 	    tcase, each_operation_works_on_the_header_of_its_cpu_number);

@@ -1,0 +1,159 @@
+/*
+ * step.h - a child process that stops before each of its instructions
+ *
+ * The child is a copy of the test's process, so an address is the same in
+ * both.  Between two instructions of the child the test reads and writes the
+ * child's memory, and may make it go on at another instruction.
+ *
+ * The kernel refuses a tracer where the test is traced itself (strace -f) or
+ * where it has no ptrace (qemu-user).  step_start() then says so on stderr and
+ * returns 0, and the caller leaves its test.
+ */
+#ifndef TESTS_UNIT_STEP_H
+#define TESTS_UNIT_STEP_H
+
+#include <check.h>
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include "tests/unit/step_x86_64.h"
+#elif defined(__aarch64__)
+#include "tests/unit/step_aarch64.h"
+#else
+#error "step.h knows x86-64 and aarch64"
+#endif
+
+#define STEP_REFUSED 77
+
+/* Called by the child: stop until step_resume(). */
+static inline void
+step_pause(void)
+{
+	raise(SIGSTOP);
+}
+
+/* True: the child stopped by signal.  False: it ended, with status 0. */
+static inline bool
+step_wait(pid_t child, int signal)
+{
+	int status = 0;
+
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	if (!WIFSTOPPED(status)) {
+		ck_assert_int_eq(status, 0);
+		return false;
+	}
+	ck_assert_int_eq(WSTOPSIG(status), signal);
+	return true;
+}
+
+/* A child that pauses and then calls f.  0: the kernel refuses to trace. */
+static inline pid_t
+step_start(void (*f)(void))
+{
+	int status = 0;
+	pid_t child = fork();
+
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+			_exit(STEP_REFUSED);
+		step_pause();
+		f();
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == STEP_REFUSED) {
+		fprintf(stderr, "not stepped: the kernel refuses ptrace\n");
+		return 0;
+	}
+	ck_assert(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+	ck_assert_int_eq(
+	    ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_EXITKILL), 0);
+	return child;
+}
+
+/* One instruction; false: the child has ended. */
+static inline bool
+step_one(pid_t child)
+{
+	ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+	return step_wait(child, SIGTRAP);
+}
+
+/* On to the child's next step_pause(); false: the child has ended. */
+static inline bool
+step_resume(pid_t child)
+{
+	ck_assert_int_eq(ptrace(PTRACE_CONT, child, NULL, NULL), 0);
+	return step_wait(child, SIGSTOP);
+}
+
+/* End a child that is stopped. */
+static inline void
+step_end(pid_t child)
+{
+	int status;
+
+	kill(child, SIGKILL);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+}
+
+/* The child's word at an address. */
+static inline uint64_t
+step_peek(pid_t child, const void *at)
+{
+	long word;
+
+	errno = 0;
+	word = ptrace(PTRACE_PEEKDATA, child, (void *)at, NULL);
+	ck_assert_int_eq(errno, 0);
+	return (uint64_t)word;
+}
+
+static inline void
+step_poke(pid_t child, void *at, uint64_t word)
+{
+	ck_assert_int_eq(ptrace(PTRACE_POKEDATA, child, at, (void *)word), 0);
+}
+
+static inline void
+step_registers(pid_t child, int request, struct user_regs_struct *registers)
+{
+	struct iovec io = {registers, sizeof(*registers)};
+
+	ck_assert_int_eq(ptrace((enum __ptrace_request)request, child,
+			     (void *)(uintptr_t)NT_PRSTATUS, &io),
+	    0);
+}
+
+/* Address of the child's next instruction. */
+static inline uintptr_t
+step_pc(pid_t child)
+{
+	struct user_regs_struct registers;
+
+	step_registers(child, PTRACE_GETREGSET, &registers);
+	return (uintptr_t)*step_pc_of(&registers);
+}
+
+static inline void
+step_jump(pid_t child, uintptr_t to)
+{
+	struct user_regs_struct registers;
+
+	step_registers(child, PTRACE_GETREGSET, &registers);
+	*step_pc_of(&registers) = to;
+	step_registers(child, PTRACE_SETREGSET, &registers);
+}
+
+#endif
