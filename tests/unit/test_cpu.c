@@ -19,6 +19,7 @@
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
 #include "tests/unit/stay.h"
+#include "tests/unit/step.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -458,6 +459,94 @@ START_TEST(a_header_that_is_owned_is_gone_past)
 }
 END_TEST
 
+/* Owned by the test's process, published by its child. */
+static struct cpu_owned publishing;
+
+static void
+publish(void)
+{
+	cpu_disown(&publishing);
+}
+
+/* The words of a header that sections read, with the owner's word. */
+struct header_words {
+	uint64_t top, bottom, limit;
+	uint64_t owned;
+};
+
+static struct header_words
+child_words(pid_t child, const struct cpu_owned *own)
+{
+	return (struct header_words){step_peek(child, &own->hot->top),
+	    step_peek(child, &own->hot->bottom),
+	    step_peek(child, &own->hot->limit),
+	    (uint32_t)step_peek(child, &own->cold->owned)};
+}
+
+/* The words that cpu_disown() of this magazine, or of none (NULL), writes. */
+static struct header_words
+words_of(const struct magazine *mag, unsigned nrounds)
+{
+	if (mag == NULL)
+		return (struct header_words){0, CPU_NO_BOTTOM, 0, 1};
+	return (struct header_words){(uintptr_t)(mag->round + nrounds),
+	    (uintptr_t)mag->round, (uintptr_t)(mag->round + mag->capacity), 1};
+}
+
+/*
+ * Stops a child before each instruction of cpu_disown().  As long as top is
+ * CPU_CLAIMED every section refuses.  From the moment when top is another
+ * value, bottom and limit must belong to it.  owned is cleared after that.
+ */
+static void
+publish_step_by_step(struct magazine *mag, unsigned nrounds)
+{
+	struct header_words want = words_of(mag, nrounds);
+	unsigned nclaimed = 0, npublished = 0;
+	pid_t child;
+
+	ck_assert(cpu_own(hot, cold, &publishing));
+	publishing.cold->loaded = mag;
+	publishing.nrounds = nrounds;
+	child = step_start(publish);
+	while (child != 0 && step_one(child)) {
+		struct header_words now = child_words(child, &publishing);
+
+		if (now.top == CPU_CLAIMED) {
+			ck_assert_uint_eq(now.owned, 1);
+			nclaimed++;
+			continue;
+		}
+		ck_assert_uint_eq(now.top, want.top);
+		ck_assert_uint_eq(now.bottom, want.bottom);
+		ck_assert_uint_eq(now.limit, want.limit);
+		npublished += now.owned == 1;
+	}
+	ck_assert(child == 0 || nclaimed > 2);
+	ck_assert(child == 0 || npublished > 0);
+	cpu_disown(&publishing);
+}
+
+/* In the locked mode nothing runs beside an owner. */
+START_TEST(what_an_owner_publishes_is_seen_whole_or_not_at_all)
+{
+	struct magazine *mag[2];
+
+	stay_here();
+	if (_i == RSEQ_NONE || !start(_i, 0))
+		return;
+	mag[0] = magazine();
+	mag[1] = magazine();
+	/* To a higher address and a lower one, and with fewer rounds. */
+	publish_step_by_step(mag[0], 3);
+	publish_step_by_step(mag[1], CAPACITY);
+	publish_step_by_step(mag[0], 0);
+	publish_step_by_step(mag[1], 5);
+	publish_step_by_step(NULL, 0);
+	publish_step_by_step(mag[0], CAPACITY);
+}
+END_TEST
+
 START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 {
 	struct magazine *chain = NULL;
@@ -779,6 +868,8 @@ cpu_suite(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, a_header_that_is_owned_is_gone_past, 0, 3);
+	tcase_add_loop_test(
+	    tcase, what_an_owner_publishes_is_seen_whole_or_not_at_all, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_drain_takes_both_magazines_and_leaves_nothing, 0, 3);
 	tcase_add_loop_test(
