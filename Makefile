@@ -146,8 +146,11 @@ $O/suites.o: $O/suites.c
 
 # The prototypes of the suites are in suites.c.
 $(UNIT_O): override CFLAGS += -Wno-missing-prototypes
+# Calls of these go by tests/unit/hooks.c.
+UNIT_WRAPS := heap_free os_purge os_futex_wait
 $B/unit: $(UNIT_O) $(INNER_O)
-	$(CC) -o $@ $^ $(LDFLAGS) $(shell pkg-config --libs check)
+	$(CC) -o $@ $^ $(LDFLAGS) $(UNIT_WRAPS:%=-Wl,--wrap=%) \
+	    $(shell pkg-config --libs check)
 
 # Programs of the tests do on purpose what compilers warn about.  A line
 # "link: umem", "link: static" or "cflags: ..." in the .expect file says how

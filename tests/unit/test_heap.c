@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/hooks.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
@@ -406,6 +407,82 @@ START_TEST(purges_and_allocations_do_not_meet)
 }
 END_TEST
 
+/* A thread that asks for the span that another thread is purging. */
+enum wanting {
+	ASKS = 1,
+	WAITS, /* for the purge to end */
+	HAS
+};
+
+static char *wanted; /* 8 units, behind one that is in use */
+static bool want_by_growing;
+static pthread_t wanting_thread;
+static __thread bool is_wanting;
+static uint32_t wanting; /* [atomic] enum wanting */
+
+static void
+notice_wait(const uint32_t *word)
+{
+	(void)word;
+	if (is_wanting)
+		__atomic_store_n(&wanting, WAITS, __ATOMIC_RELEASE);
+}
+
+static void *
+want_span(void *arg)
+{
+	bool zeroed = false, done;
+
+	(void)arg;
+	is_wanting = true;
+	__atomic_store_n(&wanting, ASKS, __ATOMIC_RELEASE);
+	if (want_by_growing)
+		done = heap_grow(wanted - UNIT, UNIT, 9 * UNIT, &zeroed);
+	else
+		done = heap_alloc(8 * UNIT, UNIT, &zeroed) == wanted;
+	__atomic_store_n(&wanting, HAS, __ATOMIC_RELEASE);
+	if (!done || !zeroed || !is_zero(wanted, 8 * UNIT))
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/*
+ * The units are marked as being purged.  Until the purge is over the other
+ * thread must wait: it would lose its first stores.
+ */
+static void
+let_another_want(void *at, size_t bytes)
+{
+	hook_os_purge = NULL;
+	ck_assert_ptr_eq(at, wanted);
+	ck_assert_uint_eq(bytes, 8 * UNIT);
+	hook_os_futex_wait = notice_wait;
+	ck_assert_int_eq(
+	    pthread_create(&wanting_thread, NULL, want_span, NULL), 0);
+	while (__atomic_load_n(&wanting, __ATOMIC_ACQUIRE) < WAITS)
+		usleep(100);
+	ck_assert_uint_eq(__atomic_load_n(&wanting, __ATOMIC_ACQUIRE), WAITS);
+}
+
+START_TEST(a_span_is_had_only_after_its_purge)
+{
+	bool zeroed;
+	char *at = heap_alloc(9 * UNIT, UNIT, &zeroed);
+
+	heap_purge(0, SIZE_MAX);
+	memset(at, 1, 9 * UNIT);
+	wanted = at + UNIT;
+	want_by_growing = _i == 1;
+	ck_assert(heap_shrink(at, 9 * UNIT, UNIT));
+	hook_os_purge = let_another_want;
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 8 * UNIT);
+	ck_assert_int_eq(pthread_join(wanting_thread, NULL), 0);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_eq(wanting, HAS);
+	ck_assert_uint_eq(heap_dirty(), 0);
+}
+END_TEST
+
 START_TEST(committed_grows_only_with_need)
 {
 	size_t committed = heap_committed();
@@ -618,6 +695,7 @@ heap_suite(void)
 	tcase_add_loop_test(tcase, a_refusal_at_a_hole_is_no_memory, 0, 32);
 	tcase_add_test(tcase, a_hole_where_commit_is_refused_for_long);
 	tcase_add_test(tcase, purges_and_allocations_do_not_meet);
+	tcase_add_loop_test(tcase, a_span_is_had_only_after_its_purge, 0, 2);
 	tcase_add_test(tcase, committed_grows_only_with_need);
 	tcase_add_test(tcase, what_cannot_be_had_is_null);
 	tcase_add_test(tcase, under_rlimit_as_memory_ends_and_comes_back);

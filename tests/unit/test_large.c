@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/hooks.h"
 #include "umem/addr_map.h"
 #include "umem/large.h"
 #include "vmem/huge.h"
@@ -53,6 +54,20 @@ block(size_t size)
 		ck_assert(is_zero(p, bytes_of(p)));
 	return p;
 }
+
+/* The thread that gets the span next writes the map itself. */
+START_TEST(a_block_is_out_of_the_map_before_it_goes_back_to_the_heap)
+{
+	char *p = block(9 * MIB);
+
+	hook_heap_freed = hook_take_again;
+	large_free(p, bytes_of(p));
+	ck_assert_ptr_eq(hook_taken, p);
+	ck_assert_uint_eq(bytes_of(p), 9 * MIB);
+	ck_assert_uint_eq(
+	    addr_map_class(addr_map.entry[addr_map_unit(p)]), ADDR_LARGE);
+}
+END_TEST
 
 START_TEST(figures_follow_what_is_done)
 {
@@ -336,6 +351,8 @@ large_suite(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, figures_follow_what_is_done);
+	tcase_add_test(
+	    tc, a_block_is_out_of_the_map_before_it_goes_back_to_the_heap);
 	tcase_add_test(tc, what_is_said_to_be_zero_is_zero);
 	tcase_add_test(tc, any_alignment_is_kept);
 	tcase_add_test(tc, what_is_free_behind_a_block_is_taken);

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/unit/hooks.h"
 #include "tests/unit/store.h"
 #include "umem/addr_map.h"
 #include "vmem/heap.h"
@@ -222,6 +223,27 @@ START_TEST(one_empty_slab_is_kept_and_the_others_go)
 	ck_assert_uint_eq(meta_used(), used);
 	ck_assert_ptr_null(addr_map_owner(chunks[0]));
 	ck_assert_uint_eq(store.ncreated, NSLABS);
+}
+END_TEST
+
+/* The thread that gets the span next writes the map itself. */
+START_TEST(a_span_is_out_of_the_map_before_it_goes_back_to_the_heap)
+{
+	size_t bytes;
+	unsigned n;
+
+	start(2048, 16, false);
+	bytes = store.layout.slab_bytes;
+	n = fill_slabs();
+	hook_heap_freed = hook_take_again;
+	give(chunks, NSLABS * n);
+	ck_assert_ptr_nonnull(hook_taken);
+	for (size_t i = 0; i < bytes; i += HEAP_UNIT)
+		ck_assert_ptr_eq(addr_map_owner((char *)hook_taken + i),
+		    i == 0 ? (void *)(bytes | 1) : NULL);
+	ck_assert_uint_eq(
+	    addr_map_class(addr_map.entry[addr_map_unit(hook_taken)]),
+	    ADDR_LARGE);
 }
 END_TEST
 
@@ -1012,6 +1034,8 @@ slab_suite(void)
 	tcase_add_test(tc, successive_slabs_have_successive_colours);
 	tcase_add_test(tc, the_fullest_slab_is_taken_from);
 	tcase_add_test(tc, one_empty_slab_is_kept_and_the_others_go);
+	tcase_add_test(
+	    tc, a_span_is_out_of_the_map_before_it_goes_back_to_the_heap);
 	tcase_add_test(tc, going_over_the_edge_of_a_slab_makes_no_new_ones);
 	tcase_add_test(tc, what_is_not_a_chunk_is_refused);
 	tcase_add_test(tc, a_batch_stops_at_the_first_that_is_wrong);

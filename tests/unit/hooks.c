@@ -1,0 +1,54 @@
+/* hooks.c - see hooks.h */
+#include <check.h>
+
+#include "tests/unit/hooks.h"
+#include "umem/addr_map.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
+
+void (*hook_heap_freed)(void *at, size_t bytes);
+void (*hook_os_purge)(void *at, size_t bytes);
+void (*hook_os_futex_wait)(const uint32_t *word);
+void *hook_taken;
+
+void __real_heap_free(void *at, size_t bytes);
+bool __real_os_purge(void *at, size_t bytes);
+void __real_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+
+void
+__wrap_heap_free(void *at, size_t bytes)
+{
+	__real_heap_free(at, bytes);
+	if (hook_heap_freed != NULL)
+		hook_heap_freed(at, bytes);
+}
+
+bool
+__wrap_os_purge(void *at, size_t bytes)
+{
+	if (hook_os_purge != NULL)
+		hook_os_purge(at, bytes);
+	return __real_os_purge(at, bytes);
+}
+
+void
+__wrap_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	if (hook_os_futex_wait != NULL)
+		hook_os_futex_wait(word);
+	__real_os_futex_wait(word, value, ns);
+}
+
+void
+hook_take_again(void *at, size_t bytes)
+{
+	bool zeroed;
+
+	hook_heap_freed = NULL;
+	hook_taken = NULL;
+	/* The heap may have other free spans of that length. */
+	for (unsigned i = 0; i < 1000 && hook_taken != at; i++)
+		hook_taken = heap_alloc(bytes, HEAP_UNIT, &zeroed);
+	ck_assert_ptr_eq(hook_taken, at);
+	addr_map_large(at, bytes);
+}
