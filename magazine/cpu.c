@@ -11,6 +11,22 @@
  *	own	to have the only right to change a header, except for what
  *		sections on its CPU do while it is open
  *
+ * Which threads run sections
+ *	Only the thread for which the kernel holds an rseq area may run
+ *	sections on that area.  The kernel restarts a section by the area that it
+ *	holds for the running thread; it holds one area for one thread, and
+ *	none for a task that was made with CLONE_VM until that task registers
+ *	one.  A task that shares the thread-local storage of another sees the
+ *	other's area, with a CPU number that is not its own: its sections would
+ *	not be restarted, and would write to the headers of a CPU where another
+ *	thread runs.
+ *	    The sections themselves look at cpu_id of the area alone, so the
+ *	rule is kept where tasks are made: vfork() and clone() take the area back
+ *	from the kernel before such a task exists (umem/thread.c, which also
+ *	says why no other call has to), and rseq_thread_stop() keeps an own
+ *	area from being registered by it.  Debug builds ask the kernel at each
+ *	cpu_own().
+ *
  * How a header changes hands
  *	Sections push and pop on the loaded magazine with no lock; the commit
  *	is the store of top.  All else (exchange magazines, load, drain) needs
@@ -485,6 +501,7 @@ cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 		}
 		enum rseq_result r = rseq_claim(&cpu_layer.place, h, cpu, &top);
 		if (likely(r == RSEQ_OK)) {
+			umem_assert(rseq_is_held(&cpu_layer.rseq));
 			owned->hot = h;
 			owned->cold = c;
 			owned->cpu = cpu;

@@ -44,10 +44,16 @@ _Static_assert(
 _Static_assert(
     offsetof(struct rseq_area, mm_cid) == RSEQ_MM_CID, "the kernel's layout");
 
+/* What cpu_id of an own area says that the kernel does not hold. */
+enum {
+	AREA_UNUSED = -1, /* to be registered by the first miss */
+	AREA_STOPPED = -2 /* not to be registered */
+};
+
 /* All our static TLS. */
 static __thread struct rseq_area own_area
     __attribute__((aligned(RSEQ_AREA_BYTES), tls_model("initial-exec"))) = {
-	.cpu_id = -1,
+	.cpu_id = AREA_UNUSED,
 };
 
 static struct rseq_area *
@@ -127,27 +133,43 @@ bool
 rseq_thread_start(const struct rseq_state *state)
 {
 	return state->owner == RSEQ_OWN &&
-	       __atomic_load_n(&own_area.cpu_id, __ATOMIC_RELAXED) == -1 &&
+	       __atomic_load_n(&own_area.cpu_id, __ATOMIC_RELAXED) ==
+		   AREA_UNUSED &&
 	       register_own();
 }
 
 bool
 rseq_is_allowed(const struct rseq_state *state)
 {
-	return state->owner != RSEQ_LIBC ||
-	       os_rseq_allowed(libc_area(), RSEQ_AREA_BYTES, RSEQ_SIGNATURE);
+	return state->owner != RSEQ_LIBC || os_rseq_allowed();
 }
 
 bool
+rseq_is_held(const struct rseq_state *state)
+{
+	struct rseq_area *area =
+	    state->owner == RSEQ_OWN ? &own_area : libc_area();
+
+	return os_rseq_is_held(area, libc_bytes(false), RSEQ_SIGNATURE) ||
+	       os_rseq_is_held(area, libc_bytes(true), RSEQ_SIGNATURE);
+}
+
+/*
+ * An own area that is not registered yet is stopped, too: otherwise the first
+ * miss of the child would register it for the child.
+ */
+bool
 rseq_thread_stop(const struct rseq_state *state)
 {
+	int32_t cpu = __atomic_load_n(&own_area.cpu_id, __ATOMIC_RELAXED);
+
 	if (state->owner == RSEQ_LIBC)
 		return unregister_libc(libc_area());
-	if (state->owner == RSEQ_NONE ||
-	    !os_rseq_unregister(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE))
+	if (state->owner == RSEQ_NONE || cpu == AREA_STOPPED ||
+	    (cpu != AREA_UNUSED && !os_rseq_unregister(&own_area,
+				       RSEQ_AREA_BYTES, RSEQ_SIGNATURE)))
 		return false;
-	/* Unlike -1, this says that nobody shall register it. */
-	__atomic_store_n(&own_area.cpu_id, -2, __ATOMIC_RELAXED);
+	__atomic_store_n(&own_area.cpu_id, AREA_STOPPED, __ATOMIC_RELAXED);
 	return true;
 }
 

@@ -109,8 +109,15 @@ bool rseq_thread_start(const struct rseq_state *state);
 bool rseq_is_allowed(const struct rseq_state *state);
 
 /*
+ * Does the kernel hold the area that the calling thread's sections use for this
+ * thread?  A system call, for assertions.
+ */
+bool rseq_is_held(const struct rseq_state *state);
+
+/*
  * The calling thread does without sections until rseq_thread_resume(), and so
- * does whoever shares its thread-local storage.  False: nothing was changed.
+ * does every task that shares its thread-local storage.  False: nothing was
+ * changed.
  */
 bool rseq_thread_stop(const struct rseq_state *state);
 void rseq_thread_resume(const struct rseq_state *state);

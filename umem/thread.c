@@ -1,9 +1,37 @@
 /*
- * thread.c - clone() and pthread_create() of the program
+ * thread.c - vfork(), clone() and pthread_create() of the program
  *
- * Only in libumem_malloc.so.  The library has to know of threads that share
- * their thread-local storage, which rseq cannot serve, and of the last thread
- * of the program, for which the updater's has to make way.
+ * Only in libumem_malloc.so.  These are the doors through which a task comes
+ * that shares the memory of the process, and the library must know of two
+ * kinds.
+ *
+ * Tasks that share thread-local storage
+ *	The child of vfork(), and of clone() with CLONE_VM and without
+ *	CLONE_SETTLS, has the rseq area of its parent in its thread-local
+ *	storage, but the kernel holds that area for the parent only.  Because
+ *	only the thread for which the kernel holds an area may run sections
+ *	(cpu.c), the parent takes its area back from the kernel before the child
+ *	exists: both see that there is none, and go past the magazines.  After
+ *	a vfork the parent registers it again.  A signal handler of the child, a
+ *	vfork() of the child, and a failed exec change nothing in this.
+ *
+ *	Doors that need nothing:
+ *	- fork() and _Fork() copy memory, and the kernel keeps the area of the
+ *	  copy for the child;
+ *	- pthread_create(), thrd_create() and the helper threads of libc bring
+ *	  thread-local storage, and libc registers its area;
+ *	- posix_spawn(), system() and popen() make their child by a system call
+ *	  of libc's own; it runs code of libc only, with all signals blocked,
+ *	  which allocates nothing before the exec;
+ *	- Go and Java start programs in the same manner: by clone as a system
+ *	  call, whose child calls nothing of the C library, by posix_spawn(), by
+ *	  fork() or by vfork().
+ *	A program that makes such a child by a system call of its own must not
+ *	allocate in it.
+ *
+ * Threads of the program
+ *	They are counted, since the thread that does upkeep is there while the
+ *	program has several (update_thread.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +42,7 @@
 #include "magazine/cpu.h"
 #include "umem/init.h"
 #include "umem/update_thread.h"
+#include "umem/vfork.h"
 #include "vmem/meta.h"
 
 const bool umem_is_malloc = true;
@@ -61,10 +90,33 @@ create_next(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 }
 
 /*
- * clone() with CLONE_VM and no thread-local storage for the child: the two
- * share one rseq area, which the kernel keeps for one of them only.  So they
- * do without sections, for as long as that can be.
+ * The library is started here, if it can be: otherwise a child would start it,
+ * and choose by its own registration how the parent finds its area.
  */
+static bool
+stop_for_child(void)
+{
+	return umem_ready() && rseq_thread_stop(&cpu_layer.rseq);
+}
+
+bool
+vfork_begin(void)
+{
+	return stop_for_child();
+}
+
+pid_t
+vfork_end(long result, bool stopped)
+{
+	if (stopped)
+		rseq_thread_resume(&cpu_layer.rseq);
+	if (result < 0) {
+		errno = (int)-result;
+		return -1;
+	}
+	return (pid_t)result;
+}
+
 public int
 clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 {
@@ -85,7 +137,7 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 		errno = ENOSYS;
 		return -1;
 	}
-	stopped = shares && rseq_thread_stop(&cpu_layer.rseq);
+	stopped = shares && stop_for_child();
 	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
 	/* After a vfork the child is gone; else it is here to stay. */
 	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))

@@ -12,6 +12,10 @@
  *    handlers, and in the child of fork();
  *  - no function may be called from a signal handler, because a handler can
  *    interrupt one that holds a lock;
+ *  - no function may be called in the child of vfork(), nor in another task
+ *    that shares memory and thread-local storage with a thread, because the
+ *    kernel restarts no section of such a task.  Programs that run on
+ *    libumem_malloc may: that library has a vfork() and a clone() of its own;
  *  - errno is set only where a failure is reported, and left alone by what
  *    returns nothing, unless a callback of the program changes it;
  *  - misuse (a pointer that is not of this library, a block freed twice) that

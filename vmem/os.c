@@ -38,6 +38,7 @@
 #define PR_SET_VMA_               0x53564d41
 #define PR_SET_VMA_ANON_NAME_     0
 #define SYS_rseq_flags_unregister 1
+#define SYS_rseq_flags_unknown    (1l << 30) /* to every kernel */
 
 static unsigned nrequests;
 static unsigned fail_first; /* request number, 0: none */
@@ -446,11 +447,16 @@ os_rseq_register(void *area, uint32_t bytes, uint32_t signature)
 }
 
 bool
-os_rseq_allowed(void *area, uint32_t bytes, uint32_t signature)
+os_rseq_allowed(void)
 {
-	long error = call(SYS_rseq, (long)area, bytes, 0, signature);
+	return call(SYS_rseq, 0, 0, SYS_rseq_flags_unknown, 0) == -EINVAL;
+}
 
-	return error == 0 || error == -EBUSY || error == -EINVAL;
+bool
+os_rseq_is_held(void *area, uint32_t bytes, uint32_t signature)
+{
+	return call(SYS_rseq, (long)area, bytes, SYS_rseq_flags_unregister,
+		   ~signature) == -EPERM;
 }
 
 bool

@@ -110,9 +110,21 @@ uint64_t os_random(void);
 
 /* Register this thread's rseq area; false if the kernel refuses. */
 bool os_rseq_register(void *area, uint32_t bytes, uint32_t signature);
-/* Would a thread be registered?  area is one that is. */
-bool os_rseq_allowed(void *area, uint32_t bytes, uint32_t signature);
 bool os_rseq_unregister(void *area, uint32_t bytes, uint32_t signature);
+
+/*
+ * Would the kernel register an area?  Asked with a flag that no kernel knows,
+ * which is refused with EINVAL after every other reason to refuse the call, and
+ * changes nothing.
+ */
+bool os_rseq_allowed(void);
+
+/*
+ * Does the kernel hold this area for the calling thread?  Asked by an attempt
+ * to unregister it with a wrong signature: the kernel compares the area and its
+ * size first, refuses with EPERM, and changes nothing.
+ */
+bool os_rseq_is_held(void *area, uint32_t bytes, uint32_t signature);
 
 /*
  * membarrier(2): os_membarrier_ready() registers the process once, false if

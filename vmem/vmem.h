@@ -13,9 +13,9 @@
  *
  * Every function here may be called by any thread at any time, from a forked
  * child too, and none is for use in a signal handler: they take locks.  None
- * changes errno when it succeeds.  A pointer to an arena must be one that
- * vmem_create(), vmem_xcreate() or vmem_heap_arena() returned and that was
- * not destroyed.
+ * changes errno when it succeeds.  For the child of vfork(), see umem.h.  A
+ * pointer to an arena must be one that vmem_create(), vmem_xcreate() or
+ * vmem_heap_arena() returned and that was not destroyed.
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001; names, order
  * of arguments and values of constants are those of illumos <sys/vmem.h>.

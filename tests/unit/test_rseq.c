@@ -18,11 +18,13 @@
  *   header of one CPU number, or not at all.
  */
 #include <check.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "magazine/cpu.h"
@@ -869,6 +871,70 @@ START_TEST(a_thread_stops_and_resumes)
 }
 END_TEST
 
+/* The child of a vfork, by clone(): libc's vfork() is not to be returned from. */
+static int
+look_at_area(void *held)
+{
+	*(bool *)held = rseq_is_held(&cpu_layer.rseq);
+	return 0;
+}
+
+START_TEST(an_area_is_held_for_one_thread)
+{
+	static char stack[1 << 16] __attribute__((aligned(16)));
+	struct rseq_place place = {0};
+	bool held = true;
+	int status;
+	pid_t pid;
+
+	if (!have_rseq())
+		return;
+	rseq_start(_i == 0 ? RSEQ_LIBC : RSEQ_OWN, &cpu_layer.rseq, &place);
+	ck_assert(rseq_is_held(&cpu_layer.rseq));
+	pid = clone(look_at_area, stack + sizeof(stack),
+	    CLONE_VM | CLONE_VFORK | SIGCHLD, &held);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert(!held);
+	ck_assert(rseq_is_held(&cpu_layer.rseq));
+	ck_assert(rseq_thread_stop(&cpu_layer.rseq));
+	ck_assert(!rseq_is_held(&cpu_layer.rseq));
+	/* The question registers nothing. */
+	ck_assert(rseq_is_allowed(&cpu_layer.rseq));
+	ck_assert(!rseq_is_held(&cpu_layer.rseq));
+	rseq_thread_resume(&cpu_layer.rseq);
+	ck_assert(rseq_is_held(&cpu_layer.rseq));
+}
+END_TEST
+
+static void *
+stop_at_once(void *arg)
+{
+	bool *ok = arg;
+
+	*ok = rseq_thread_stop(&cpu_layer.rseq) &&
+	      !rseq_thread_start(&cpu_layer.rseq) &&
+	      !rseq_is_held(&cpu_layer.rseq);
+	rseq_thread_resume(&cpu_layer.rseq);
+	*ok &= rseq_is_held(&cpu_layer.rseq);
+	return NULL;
+}
+
+START_TEST(a_thread_that_never_missed_stops_too)
+{
+	struct rseq_place place = {0};
+	pthread_t thread;
+	bool ok = false;
+
+	if (!have_rseq())
+		return;
+	rseq_start(_i == 0 ? RSEQ_LIBC : RSEQ_OWN, &cpu_layer.rseq, &place);
+	ck_assert_int_eq(pthread_create(&thread, NULL, stop_at_once, &ok), 0);
+	pthread_join(thread, NULL);
+	ck_assert(ok);
+}
+END_TEST
+
 /* The kernel restarts on a signal, so the sections must be known to it. */
 START_TEST(an_own_area_is_known_to_the_kernel)
 {
@@ -912,6 +978,8 @@ rseq_suite(void)
 	tcase_add_test(tcase, every_descriptor_is_what_the_kernel_asks_for);
 	tcase_add_loop_test(tcase, a_mode_asked_for_is_had_or_none, 0, 3);
 	tcase_add_loop_test(tcase, a_thread_stops_and_resumes, 0, 2);
+	tcase_add_loop_test(tcase, an_area_is_held_for_one_thread, 0, 2);
+	tcase_add_loop_test(tcase, a_thread_that_never_missed_stops_too, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
