@@ -14,8 +14,8 @@
  *				the stack, where it stays until it was written
  *				to where it is going, and set before the chunk
  *				leaves there
- *	constructed chunks	bits behind the free ones, set before the
- *				constructor runs
+ *	constructed chunks	bits behind the free ones, set when the
+ *				constructor has returned
  *	a CPU's magazine	a section's commit is one store of top, the
  *				last it does.  So the rounds below top are
  *				those of whole operations; the object of an

@@ -1,22 +1,29 @@
 /*
  * cache.c - object caches: magazines joined to slabs
  *
- * The life of an object: its chunk is carved from a slab and constructed,
- * with a batch of others, when a magazine has to be filled; then it goes to
- * and fro between the program and magazines, constructed all the time; when
- * magazines are surplus it returns to its slab, still constructed; it is
- * destructed when the slab goes back to the arena.
+ * The life of an object of a cache with a constructor or destructor: the
+ * allocation that finds no constructed object takes one raw chunk from the
+ * slabs, constructs it and returns it.  From then on the object goes to and
+ * fro between the program and magazines, constructed all the time; surplus
+ * magazines return it to its slab, still constructed, and a magazine may be
+ * filled with it again.  It is destructed before its slab is destroyed.
+ *
+ * No object is constructed ahead of need: a constructor may open a file or
+ * allocate a mebibyte, and its failure is the answer to the one request that
+ * needed it.
  *
  * A miss of the magazine layer is a return code, and this file decides:
- *	empty		fill a magazine from the slabs, install it
+ *	empty		fill a magazine from the slabs, install it; if they
+ *			have nothing that is constructed, construct one object
  *	full		make an empty magazine, try again
  *	bypass		the header is owned by somebody, or this thread cannot
  *			run sections: one object from or to its slab
  *	no memory for a magazine: likewise, so a free never needs memory
  *
- * Constructors and destructors run with no lock held and no header owned;
- * they may use other caches, and longjmp out of a constructor loses at most
- * the batch that was being made.
+ * Constructors and destructors run with no lock held, no header owned and no
+ * magazine in hand; they may use other caches.  A constructor that is left by
+ * longjmp or an exception takes its one chunk out of use until the cache is
+ * destroyed, and nothing else (slab.c).
  *
  * Misuse that comes to light here (a chunk that is free already, an address
  * inside an object) is reported by the name that the caller passes.
@@ -77,34 +84,6 @@ construct_chunk(struct umem_cache *cache, void *chunk)
 	return made;
 }
 
-/* Constructs the raw ones of n chunks; returns how many are good, in front. */
-static unsigned
-construct_batch(struct umem_cache *cache, void **chunks, unsigned n)
-{
-	unsigned ngood = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		void *chunk = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
-
-		if (chunk == chunks[i] || construct_chunk(cache, chunk))
-			chunks[ngood++] = chunk;
-		else
-			refuse_chunk(cache, chunk);
-	}
-	return ngood;
-}
-
-/* Up to n constructed objects from the slabs. */
-static unsigned
-objects_take(struct umem_cache *cache, void **objects, unsigned n)
-{
-	unsigned taken = slab_take(&cache->slabs, objects, n);
-
-	if (cache->slabs.constructs)
-		taken = construct_batch(cache, objects, taken);
-	return taken;
-}
-
 static void
 objects_give(
     struct umem_cache *cache, void **objects, unsigned n, const char *who)
@@ -118,14 +97,29 @@ objects_give(
 }
 
 static void *
-alloc_one(struct umem_cache *cache)
+alloc_failed(struct umem_cache *cache)
 {
-	void *object;
-
-	if (objects_take(cache, &object, 1) == 1)
-		return object;
 	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
 	return NULL;
+}
+
+/* One object from the slabs, which is constructed here if need be. */
+static void *
+alloc_one(struct umem_cache *cache)
+{
+	bool raw;
+	void *chunk = slab_take_one(&cache->slabs, &raw);
+
+	if (chunk == NULL)
+		return alloc_failed(cache);
+	if (!raw)
+		return chunk;
+	if (!construct_chunk(cache, chunk)) {
+		refuse_chunk(cache, chunk);
+		return alloc_failed(cache);
+	}
+	slab_constructed(&cache->slabs, chunk);
+	return chunk;
 }
 
 /* From here on a chunk is worth more than the trouble of finding it. */
@@ -175,26 +169,22 @@ gather_giants(void)
 	}
 }
 
-/* A magazine from the slabs; its last round is the answer. */
+/* A magazine from the slabs; returns its last round, or NULL. */
 static void *
-refill(struct umem_cache *cache)
+fill_magazine(struct umem_cache *cache)
 {
-	struct magazine *mag;
+	struct magazine *mag = magazine_empty(&cache->mag);
 	unsigned want, n;
 	void *object;
 
-	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
-		gather_giants();
-	mag = magazine_empty(&cache->mag);
 	if (mag == NULL)
-		return alloc_one(cache);
+		return NULL;
 	want = magazine_refill_want(&cache->mag);
 	if (want > mag->capacity)
 		want = mag->capacity;
-	n = objects_take(cache, mag->round, want);
+	n = slab_take(&cache->slabs, mag->round, want);
 	if (n == 0) {
 		magazine_delete(mag);
-		__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
 	object = mag->round[--n];
@@ -203,7 +193,24 @@ refill(struct umem_cache *cache)
 		magazine_install(&cache->mag, mag);
 	else
 		magazine_delete(mag);
-	update_poll();
+	return object;
+}
+
+/* The magazine layer has no object. */
+static void *
+refill(struct umem_cache *cache)
+{
+	void *object = NULL;
+
+	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
+		gather_giants();
+	/* A cache that constructs has nothing to fill one with at first. */
+	if (!cache->slabs.constructs || slab_nready(&cache->slabs) != 0)
+		object = fill_magazine(cache);
+	if (object == NULL)
+		object = alloc_one(cache);
+	if (object != NULL)
+		update_poll();
 	return object;
 }
 

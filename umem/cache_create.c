@@ -292,9 +292,6 @@ cache_align(const struct umem_cache *cache, size_t align, vmem_t *source)
 		return 0;
 	if (align < ALIGN_LEAST && (cache->flags & UMC_NOTOUCH) == 0)
 		align = ALIGN_LEAST;
-	/* Bit 0 of a constructed cache's chunks is spoken for in slab_take(). */
-	if (align < 2 && (cache->construct != NULL || cache->destruct != NULL))
-		align = 2;
 	return align <= most ? align : 0;
 }
 

@@ -106,13 +106,10 @@ take(struct umem_cache *cache, bool *raw)
 {
 	uint64_t ncreated =
 	    __atomic_load_n(&cache->slabs.ncreated, __ATOMIC_RELAXED);
-	void *chunk;
+	void *chunk = slab_take_one(&cache->slabs, raw);
 
-	if (slab_take(&cache->slabs, &chunk, 1) == 0)
+	if (chunk == NULL)
 		return NULL;
-	*raw = cache->slabs.constructs && ((uintptr_t)chunk & 1) != 0;
-	if (*raw)
-		chunk = (char *)chunk - 1;
 	if (log_is_on(LOG_SLAB) && __atomic_load_n(&cache->slabs.ncreated,
 				       __ATOMIC_RELAXED) != ncreated)
 		audit_event(LOG_SLAB, cache, addr_map_owner(chunk), chunk,
@@ -183,12 +180,14 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
 	} while (bufctl->state != BUFCTL_NEVER &&
 		 !debug_free_is_whole(cache, bufctl, p));
 	debug_make_allocated(cache, slab, bufctl, p, size, kind);
-	if (cache->construct == NULL ||
-	    (!raw && !constructs_each_time(cache)) ||
-	    cache->construct(p, cache->priv, UMEM_DEFAULT) == 0)
-		return p;
-	take_back(cache, bufctl, p, raw);
-	return NULL;
+	if (cache->construct != NULL && (raw || constructs_each_time(cache)) &&
+	    cache->construct(p, cache->priv, UMEM_DEFAULT) != 0) {
+		take_back(cache, bufctl, p, raw);
+		return NULL;
+	}
+	if (raw)
+		slab_constructed(&cache->slabs, p);
+	return p;
 }
 
 /* The cache of the slab that p is in, if the map knows. */

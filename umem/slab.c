@@ -39,9 +39,35 @@
  * Finding the slab of a chunk: by the address map for memory of the heap, by
  * a hash over spans (slab_hash.c) for any other source.
  *
- * Constructed chunks
- *	A chunk is constructed when it is taken for the first time and stays
- *	so until its slab goes; a second bit for each chunk remembers it.
+ * Constructed chunks (stores with a destructor function)
+ *	The caller constructs a chunk after it has taken it for the first time;
+ *	the chunk stays constructed until its slab is destroyed.  A second bit
+ *	for each chunk, "made", records this.  The states of a chunk are
+ *
+ *	free made	state		how it leaves the state
+ *	1    0		raw		slab_take_one() takes it
+ *	0    0		in hand		slab_constructed(), or slab_give_raw()
+ *	0    1		out		slab_give()
+ *	1    1		ready		slab_take() or slab_take_one() takes it
+ *
+ *	A batch has ready chunks only, and a raw chunk is taken alone, for the
+ *	allocation that hands it out: so nobody constructs ahead of need, and
+ *	destructors run on no chunk that was never handed out.  Ready chunks go
+ *	before raw ones, so a new slab is made only when no chunk is free.
+ *	Because of this few slabs have raw chunks, about as many as there are
+ *	threads that made one at the same time, and the search for a slab with
+ *	a ready chunk passes no more than those.
+ *
+ *	The constructor runs with no lock held and may never return (longjmp,
+ *	exception, fork in another thread).  Then its chunk stays in hand: it
+ *	is not destructed, and slab_store_end() takes it for free.
+ *
+ *	Locking: the made bits are the only part of a slab that is written
+ *	without the lock: slab_constructed() sets the bit of a chunk that the
+ *	caller has in hand, and other bits of the word belong to others, so
+ *	each write is an atomic or, or and.  Relaxed order is enough: the bit
+ *	of a chunk is read again only after the chunk was freed, and the
+ *	program orders its free after its allocation.
  *
  * Empty slabs: one is kept, so that a cache that goes to and fro over the
  * edge of a slab does not call its arena each time; the others go back.
@@ -56,7 +82,8 @@
  * Always true (slab_store_check()): nfree of a slab is the number of its free
  * bits; full slabs have none, empty ones nchunks, partial ones between; a slab
  * is in the list for its nfree, or aside;
- * nused = nslabs * nchunks - all nfree.
+ * nused = nslabs * nchunks - all nfree; nraw of a slab is the number of its
+ * raw chunks, and of a store their sum, 0 in a store that does not construct.
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
  */
@@ -126,6 +153,13 @@ nslabs_add_locked(struct slab_store *store, int n)
 {
 	__atomic_store_n(
 	    &store->nslabs, store->nslabs + (uint32_t)n, __ATOMIC_RELAXED);
+}
+
+static void
+nraw_add_locked(struct slab_store *store, long n)
+{
+	__atomic_store_n(
+	    &store->nraw, store->nraw + (size_t)n, __ATOMIC_RELAXED);
 }
 
 static void
@@ -251,6 +285,7 @@ slab_create(struct slab_store *store)
 	if (unlikely(store->watched))
 		slab->first = ~slab->first;
 	slab->nfree = store->layout.nchunks;
+	slab->nraw = store->constructs ? slab->nfree : 0;
 	slab->bin = SLAB_BIN_EMPTY;
 	bits_fill(slab->bits, slab->nfree);
 	if (unlikely(store->watched))
@@ -268,6 +303,7 @@ slab_list_locked(struct slab_store *store, struct slab *slab)
 	list_add_head(&store->empty, &slab->link);
 	store->nempty++;
 	nslabs_add_locked(store, 1);
+	nraw_add_locked(store, slab->nraw);
 	__atomic_store_n(
 	    &store->ncreated, store->ncreated + 1, __ATOMIC_RELAXED);
 	if (store->source != NULL)
@@ -283,6 +319,7 @@ slab_unlist_locked(struct slab_store *store, struct slab *slab)
 	list_remove(&slab->link);
 	store->nempty--;
 	nslabs_add_locked(store, -1);
+	nraw_add_locked(store, -(long)slab->nraw);
 	if (store->source != NULL)
 		slab_hash_remove_locked(store, slab);
 }
@@ -373,22 +410,31 @@ publish(const struct slab_claims *claims)
 	__asm__ volatile("" : : "r"(claims) : "memory");
 }
 
-/* Up to n free chunks of a word, the lowest. */
+/* Free chunks of a word: the raw ones, or those that need no constructor. */
+static inline uint64_t
+free_bits(const struct slab_store *store, const struct slab *slab, unsigned w,
+    bool raw)
+{
+	uint64_t made;
+
+	if (!store->constructs)
+		return slab->bits[w];
+	made = __atomic_load_n(
+	    &slab->bits[slab_nwords(store) + w], __ATOMIC_RELAXED);
+	return slab->bits[w] & (raw ? ~made : made);
+}
+
+/* Claims up to n chunks of bits, which are free ones of a word, the lowest. */
 static void
 claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
-    struct slab_claims *claims, unsigned n)
+    uint64_t bits, struct slab_claims *claims, unsigned n)
 {
 	struct slab_claim *claim = &claims->claim[claims->n++];
-	uint64_t *made = slab->bits + slab_nwords(store) + w;
 	unsigned last;
 
 	*claim = (struct slab_claim){
-	    .slab = slab, .word = w, .mask = lowest_bits(slab->bits[w], n)};
+	    .slab = slab, .word = w, .mask = lowest_bits(bits, n)};
 	claim->n = bit_count(claim->mask);
-	if (store->constructs) {
-		claim->raw = claim->mask & ~*made;
-		*made |= claim->mask;
-	}
 	publish(claims);
 	slab->bits[w] &= ~claim->mask;
 	slab->nfree -= claim->n;
@@ -405,27 +451,68 @@ static void
 claim_locked(struct slab_store *store, struct slab *slab,
     struct slab_claims *claims, unsigned n)
 {
-	for (unsigned w = slab->hint; slab->nfree > 0; w++) {
+	bool passed = false; /* a raw chunk: the hint stays before it */
+
+	for (unsigned w = slab->hint; slab->nfree > slab->nraw; w++) {
+		uint64_t bits;
+
 		if (claims->nchunks == n || claims->n == SLAB_CLAIMS)
 			break;
-		slab->hint = w;
-		if (slab->bits[w] != 0)
+		if (!passed)
+			slab->hint = w;
+		bits = free_bits(store, slab, w, /* raw */ false);
+		if (bits != 0)
 			claim_word_locked(
-			    store, slab, w, claims, n - claims->nchunks);
+			    store, slab, w, bits, claims, n - claims->nchunks);
+		passed |= store->constructs && slab->bits[w] != 0;
 	}
 	slab_rebin_locked(store, slab);
 }
 
-static struct slab *
-fullest_locked(struct slab_store *store)
+/* Claims the lowest raw chunk of a slab that has one. */
+static void
+claim_raw_locked(
+    struct slab_store *store, struct slab *slab, struct slab_claims *claims)
 {
-	for (unsigned i = 0; i < SLAB_BINS; i++)
-		if (!list_empty(&store->partial[i]))
-			return list_first(
-			    &store->partial[i], struct slab, link);
-	if (!list_empty(&store->empty))
-		return list_first(&store->empty, struct slab, link);
+	unsigned w = slab->hint;
+	uint64_t bits;
+
+	while ((bits = free_bits(store, slab, w, /* raw */ true)) == 0)
+		w++;
+	if (slab->nfree == slab->nraw)
+		slab->hint = w;
+	claim_word_locked(store, slab, w, bits, claims, 1);
+	slab->nraw--;
+	nraw_add_locked(store, -1);
+	slab_rebin_locked(store, slab);
+}
+
+/* The first slab of a list with a raw chunk, or with one that is not. */
+static inline struct slab *
+first_with_locked(const struct slab_store *store, struct list *list, bool raw)
+{
+	list_foreach (item, list) {
+		struct slab *slab = container_of(item, struct slab, link);
+
+		if (!store->constructs ||
+		    (raw ? slab->nraw : slab->nfree - slab->nraw) != 0)
+			return slab;
+	}
 	return NULL;
+}
+
+/* The fullest slab to take a chunk from, raw or not. */
+static struct slab *
+fullest_locked(struct slab_store *store, bool raw)
+{
+	struct slab *slab = NULL;
+
+	if (store->constructs && (raw ? store->nraw : slab_nready(store)) == 0)
+		return NULL;
+	for (unsigned i = 0; i < SLAB_BINS && slab == NULL; i++)
+		slab = first_with_locked(store, &store->partial[i], raw);
+	return slab != NULL ? slab
+			    : first_with_locked(store, &store->empty, raw);
 }
 
 /* Takes the lock for a batch. */
@@ -440,10 +527,13 @@ visit_lock(struct slab_store *store)
 	__atomic_store_n(&store->nvisits, store->nvisits + 1, __ATOMIC_RELAXED);
 }
 
-/* Claims up to n chunks; fresh, if not NULL, is a slab to be listed. */
+/*
+ * Claims up to n chunks, or if there are none and raw is not NULL, a raw one;
+ * fresh, if not NULL, is a slab to be listed.
+ */
 static void
 take_claims(struct slab_store *store, struct slab *fresh,
-    struct slab_claims *claims, unsigned n)
+    struct slab_claims *claims, unsigned n, bool *raw)
 {
 	struct slab *slab;
 
@@ -452,8 +542,13 @@ take_claims(struct slab_store *store, struct slab *fresh,
 	if (fresh != NULL)
 		slab_list_locked(store, fresh);
 	while (claims->nchunks < n && claims->n < SLAB_CLAIMS &&
-	       (slab = fullest_locked(store)) != NULL)
+	       (slab = fullest_locked(store, /* raw */ false)) != NULL)
 		claim_locked(store, slab, claims, n);
+	if (raw != NULL && claims->n == 0 &&
+	    (slab = fullest_locked(store, /* raw */ true)) != NULL) {
+		claim_raw_locked(store, slab, claims);
+		*raw = true;
+	}
 	nused_add_locked(store, claims->nchunks);
 	lock_release(&store->lock);
 }
@@ -476,20 +571,6 @@ expand_word(uintptr_t base, size_t chunk, uint64_t bits, void **end)
 	return end;
 }
 
-/* The same, saying which are raw. */
-static void **
-expand_raw(
-    uintptr_t base, size_t chunk, const struct slab_claim *claim, void **end)
-{
-	for (uint64_t bits = claim->mask; bits != 0; bits &= bits - 1) {
-		unsigned bit = lowbit(bits);
-
-		*--end =
-		    (void *)((base + bit * chunk) | (claim->raw >> bit & 1));
-	}
-	return end;
-}
-
 /* The claimed chunks, downwards from end. */
 static void
 expand(const struct slab_store *store, const struct slab_claims *claims,
@@ -501,9 +582,7 @@ expand(const struct slab_store *store, const struct slab_claims *claims,
 		uintptr_t base = slab_first(store, claim->slab) +
 				 (size_t)claim->word * 64 * chunk;
 
-		end = claim->raw == 0
-			  ? expand_word(base, chunk, claim->mask, end)
-			  : expand_raw(base, chunk, claim, end);
+		end = expand_word(base, chunk, claim->mask, end);
 	}
 	publish(claims);
 }
@@ -516,18 +595,37 @@ slab_take(struct slab_store *store, void **chunks, unsigned n)
 	unsigned left = n;
 
 	do {
-		take_claims(store, fresh, &claims, left);
+		take_claims(store, fresh, &claims, left, NULL);
 		expand(store, &claims, chunks + left);
 		left -= claims.nchunks;
 		fresh = NULL;
 		/* Half of what was asked for is enough to come back later. */
-		if (claims.n < SLAB_CLAIMS && (left == n || left > n - n / 2))
+		if (!store->constructs && claims.n < SLAB_CLAIMS &&
+		    (left == n || left > n - n / 2))
 			fresh = slab_create(store);
 	} while (fresh != NULL || (left != 0 && claims.n == SLAB_CLAIMS));
 	if (left != 0)
 		for (unsigned i = left; i < n; i++)
 			chunks[i - left] = chunks[i];
 	return n - left;
+}
+
+void *
+slab_take_one(struct slab_store *store, bool *raw)
+{
+	struct slab_claims claims;
+	struct slab *fresh = NULL;
+	void *chunk;
+
+	*raw = false;
+	do {
+		take_claims(store, fresh, &claims, 1, raw);
+		expand(store, &claims, &chunk + claims.nchunks);
+		if (claims.nchunks != 0)
+			return chunk;
+		fresh = slab_create(store);
+	} while (fresh != NULL);
+	return NULL;
 }
 
 static struct slab *
@@ -790,18 +888,46 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 	return fault;
 }
 
+/* The word of a chunk's "made" bit, and the bit. */
+static uint64_t *
+made_word(const struct slab_store *store, struct slab *slab, const void *chunk,
+    uint64_t *bit)
+{
+	unsigned i = (unsigned)slab_layout_index(
+	    &store->layout, (uintptr_t)chunk - slab_first(store, slab));
+
+	*bit = (uint64_t)1 << (i % 64);
+	return &slab->bits[slab_nwords(store) + i / 64];
+}
+
+void
+slab_constructed(struct slab_store *store, void *chunk)
+{
+	struct slab *slab;
+	uint64_t bit, *word;
+
+	/* The chunk is taken, so its slab stays; but the hash may change. */
+	if (store->source != NULL)
+		lock_take(&store->lock);
+	slab = slab_find_locked(store, chunk);
+	if (store->source != NULL)
+		lock_release(&store->lock);
+	word = made_word(store, slab, chunk, &bit);
+	__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+}
+
 void
 slab_give_raw(struct slab_store *store, void *chunk)
 {
 	struct slab *slab = NULL;
-	unsigned i;
+	uint64_t bit, *word;
 
 	lock_take(&store->lock);
 	if (give_locked(store, chunk, &slab) == SLAB_FINE) {
-		i = (unsigned)(((uintptr_t)chunk - slab_first(store, slab)) /
-			       store->layout.chunk);
-		slab->bits[slab_nwords(store) + i / 64] &=
-		    ~((uint64_t)1 << (i % 64));
+		word = made_word(store, slab, chunk, &bit);
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+		slab->nraw++;
+		nraw_add_locked(store, 1);
 		given_locked(store, slab);
 	}
 	lock_release(&store->lock);
@@ -847,11 +973,61 @@ slab_reap(struct slab_store *store, unsigned keep)
 	slab_destroy_all(store, surplus);
 }
 
+/* Destructs what lies ready in slabs that have chunks out. */
+static void
+destruct_ready(struct slab_store *store)
+{
+	void *chunk;
+
+	while (slab_take(store, &chunk, 1) == 1) {
+		store->destruct(store, chunk);
+		slab_give_raw(store, chunk);
+	}
+}
+
+/* Frees the chunks in hand of a slab: their constructors do not return. */
+static void
+free_in_hand_locked(struct slab_store *store, struct slab *slab)
+{
+	unsigned nchunks = store->layout.nchunks;
+
+	for (unsigned i = 0; i < nchunks; i++) {
+		uint64_t bit = (uint64_t)1 << (i % 64);
+		uint64_t *word = &slab->bits[i / 64];
+
+		if (((*word | word[slab_nwords(store)]) & bit) != 0)
+			continue;
+		*word |= bit;
+		slab->nfree++;
+		slab->nraw++;
+		slab->hint = 0;
+		nraw_add_locked(store, 1);
+		nused_add_locked(store, -1);
+	}
+	slab_rebin_locked(store, slab);
+}
+
+static void
+free_in_hand(struct slab_store *store)
+{
+	lock_take(&store->lock);
+	for (unsigned bin = 0; bin <= SLAB_BIN_FULL; bin++)
+		list_foreach_safe (item, bin_list(store, bin))
+			free_in_hand_locked(
+			    store, container_of(item, struct slab, link));
+	lock_release(&store->lock);
+}
+
 bool
 slab_store_end(struct slab_store *store)
 {
 	slab_sweep_mend(store);
 	slab_reap(store, 0);
+	if (store->nslabs != 0 && store->constructs) {
+		destruct_ready(store);
+		free_in_hand(store);
+		slab_reap(store, 0);
+	}
 	if (store->nslabs != 0)
 		return false;
 	if (store->hash != NULL)
@@ -860,6 +1036,19 @@ slab_store_end(struct slab_store *store)
 	store->hash = NULL;
 	store->hash_size = 0;
 	return true;
+}
+
+size_t
+slab_nready(const struct slab_store *store)
+{
+	size_t total =
+	    (size_t)__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) *
+	    store->layout.nchunks;
+	size_t used = __atomic_load_n(&store->nused, __ATOMIC_RELAXED);
+	size_t raw = __atomic_load_n(&store->nraw, __ATOMIC_RELAXED);
+
+	/* Without the lock the three need not belong together. */
+	return total > used + raw ? total - used - raw : 0;
 }
 
 size_t

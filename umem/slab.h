@@ -29,8 +29,9 @@ struct slab {
 	uint64_t purged;          /* [s] parts that have no memory */
 	struct slab *next;        /* [s] in a hash chain, or of slabs to end */
 	void *records; /* [I] of a debugged cache, one a chunk; see debug.h */
+	uint32_t nraw; /* [s] free chunks that are not constructed */
 	/*
-	 * [s] 1: free; behind these 1: constructed, if the store constructs,
+	 * [s] 1: free; behind these [a] 1: constructed, if the store constructs,
 	 * and [a] 1: held by the program, if the store is checked.
 	 */
 	uint64_t bits[];
@@ -45,12 +46,9 @@ _Static_assert(offsetof(struct slab, next) == CACHE_LINE, "one line");
 struct slab_claim {
 	struct slab *slab;
 	uint64_t mask;
-	uint32_t word; /* of slab->bits */
-	uint32_t n;    /* bits of the mask */
-	union {
-		uint64_t raw;    /* taking: those that are not constructed */
-		uintptr_t first; /* giving: of the slab */
-	};
+	uint32_t word;   /* of slab->bits */
+	uint32_t n;      /* bits of the mask */
+	uintptr_t first; /* giving: of the slab */
 };
 
 /* At a time: the lock is held for 100 ns, and 1 KiB of a stack is used. */
@@ -73,6 +71,7 @@ struct slab_store {
 	uint32_t nvisits;  /* [a] takes and gives */
 	uint32_t nslabs;   /* [a] */
 	uint32_t nempty;   /* [s] */
+	size_t nraw;       /* [a] free chunks that are not constructed */
 	struct list full;  /* [s] */
 	struct list empty; /* [s] */
 	struct list partial[SLAB_BINS]
@@ -83,7 +82,7 @@ struct slab_store {
 	unsigned map_class;    /* [I] class byte in the address map */
 	uint32_t record_bytes; /* [I] 0: chunks have no records */
 	size_t part_bytes;     /* [I] of a bit of slab.purged */
-	bool constructs;       /* [I] remembers which chunks are constructed */
+	bool constructs;       /* [I] keeps chunks constructed; see slab.c */
 	bool guarded;          /* [I] spans are of firewall.c */
 	bool watched;          /* [I] chunks are told of; see checker.h */
 	bool checked;          /* [I] knows which chunks the program holds */
@@ -102,16 +101,31 @@ void slab_store_init(struct slab_store *store, const struct slab_layout *layout,
     vmem_t *source, unsigned map_class,
     void (*destruct)(struct slab_store *store, void *object));
 
-/* Ends all empty slabs; true if no slab is left. */
+/*
+ * Ends the store; no other thread may use it.  Destroys every slab of which
+ * no chunk is taken, and destructs the constructed chunks that lie free in
+ * the other slabs.  Returns true if no slab is left.
+ */
 bool slab_store_end(struct slab_store *store);
 
 /*
- * Up to n chunks, lowest address last, so that a stack of them gives them in
- * address order.  If the store constructs, bit 0 of a chunk says that it is
- * raw and must be constructed by the caller, who gives it back by
- * slab_give_raw() if that fails.  Returns how many, 0 if there is no memory.
+ * Takes up to n chunks, lowest address last, so that a stack of them hands
+ * them out in address order.  A store that constructs gives only constructed
+ * chunks that lie free, and makes no slab for more.  Returns the number of
+ * chunks; 0 means that there is no memory, or no constructed chunk.
  */
 unsigned slab_take(struct slab_store *store, void **chunks, unsigned n);
+
+/*
+ * Takes one chunk, or returns NULL if there is no memory.  *raw is set to
+ * whether the caller has to construct it: then the caller calls
+ * slab_constructed() after that, or slab_give_raw() if it failed.
+ */
+void *slab_take_one(struct slab_store *store, bool *raw);
+void slab_constructed(struct slab_store *store, void *chunk);
+
+/* Racy estimate: constructed chunks that lie free in the slabs. */
+size_t slab_nready(const struct slab_store *store);
 
 enum slab_fault {
 	SLAB_FINE,
@@ -127,6 +141,8 @@ enum slab_fault {
  */
 enum slab_fault slab_give(
     struct slab_store *store, void **chunks, unsigned n, void **bad);
+
+/* Gives one chunk back whose constructor failed, or that was destructed. */
 void slab_give_raw(struct slab_store *store, void *chunk);
 
 /* Why would a free of p fail?  For a message; takes the lock. */

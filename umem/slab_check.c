@@ -15,29 +15,42 @@ purged_is_right(const struct slab_store *store, const struct slab *slab)
 	return true;
 }
 
-/* Adds how many chunks are free. */
-static bool
-slab_is_right(
-    const struct slab_store *store, const struct slab *slab, size_t *nfree)
-{
-	size_t n = 0;
+/* Chunks of slabs: the free ones, and those of them that are raw. */
+struct counts {
+	size_t nfree, nraw;
+};
 
-	for (unsigned w = 0; w < slab_nwords(store); w++)
-		n += bit_count(slab->bits[w]);
-	*nfree += n;
-	return n == slab->nfree && slab->store == store &&
-	       purged_is_right(store, slab);
+/* Adds the chunks of the slab. */
+static bool
+slab_is_right(const struct slab_store *store, const struct slab *slab,
+    struct counts *counts)
+{
+	unsigned nwords = slab_nwords(store);
+	size_t nfree = 0, nraw = 0;
+
+	for (unsigned w = 0; w < nwords; w++) {
+		nfree += bit_count(slab->bits[w]);
+		if (store->constructs)
+			nraw +=
+			    bit_count(slab->bits[w] &
+				      ~__atomic_load_n(&slab->bits[nwords + w],
+					  __ATOMIC_RELAXED));
+	}
+	counts->nfree += nfree;
+	counts->nraw += nraw;
+	return nfree == slab->nfree && nraw == slab->nraw &&
+	       slab->store == store && purged_is_right(store, slab);
 }
 
 /* The slabs of one list: do they belong there? */
 static bool
-bin_is_right(
-    struct slab_store *store, unsigned bin, size_t *nslabs, size_t *nfree)
+bin_is_right(struct slab_store *store, unsigned bin, size_t *nslabs,
+    struct counts *counts)
 {
 	list_foreach (item, bin_list(store, bin)) {
 		struct slab *slab = container_of(item, struct slab, link);
 
-		if (!slab_is_right(store, slab, nfree) || slab->bin != bin ||
+		if (!slab_is_right(store, slab, counts) || slab->bin != bin ||
 		    bin_of(store, slab) != bin)
 			return false;
 		*nslabs += 1;
@@ -48,19 +61,21 @@ bin_is_right(
 bool
 slab_store_check(struct slab_store *store)
 {
-	size_t nslabs = 0, nfree = 0;
+	struct counts counts = {0, 0};
+	size_t nslabs = 0;
 	bool right = true;
 
 	lock_take(&store->lock);
 	for (unsigned bin = 0; bin <= SLAB_BIN_EMPTY; bin++)
-		right = right && bin_is_right(store, bin, &nslabs, &nfree);
+		right = right && bin_is_right(store, bin, &nslabs, &counts);
 	if (store->aside != NULL) {
 		right = right && store->aside->bin == SLAB_BIN_ASIDE &&
-			slab_is_right(store, store->aside, &nfree);
+			slab_is_right(store, store->aside, &counts);
 		nslabs++;
 	}
 	right = right && nslabs == store->nslabs &&
-		store->nused + nfree == nslabs * store->layout.nchunks;
+		store->nraw == counts.nraw &&
+		store->nused + counts.nfree == nslabs * store->layout.nchunks;
 	lock_release(&store->lock);
 	return right;
 }

@@ -58,15 +58,20 @@ typedef struct vmem vmem_t;
  * flags	always UMEM_DEFAULT, also on behalf of a UMEM_NOFAIL request
  *
  * Returns 0, or non-zero for failure: the allocation it was called for then
- * fails too.  It runs with no lock of the library held and may allocate, but
- * not from its own cache.
+ * fails too.  umem_cache_alloc() calls it, in the calling thread, once for
+ * each object that is handed out for the first time, and never ahead of need.
+ * It runs with no lock of the library held and may allocate, but not from its
+ * own cache.  If it does not return (longjmp, a C++ exception), its one piece
+ * of memory is not used again before umem_cache_destroy(), which frees it
+ * without the destructor.
  */
 typedef int umem_constructor_t(void *buf, void *priv, int flags);
 
 /*
  * umem_destructor_t - undo the constructor, before the memory goes elsewhere
  *
- * buf		the object, in the state in which it was freed
+ * buf		the object, in the state in which it was freed; it was handed
+ *		out at least once, also if the cache has no constructor
  * priv		as given to umem_cache_create()
  *
  * It runs with no lock of the library held, in any thread.
@@ -257,10 +262,10 @@ void umem_reap(void);
  *		(the page size for the default heap); 0 asks for 16 if bufsize
  *		rounded up to 8 is at least 16, else 8; less than 8 counts as 8
  *		unless cflags has UMC_NOTOUCH
- * constructor	called once for a new object, before its first use, and not
- *		again while the object stays in the cache.  May be NULL
- * destructor	called before the object's memory leaves the cache.  May be
- *		NULL
+ * constructor	called once for a new object, when it is first handed out, and
+ *		not again while the object stays in the cache.  May be NULL
+ * destructor	called before the memory of an object that was handed out
+ *		leaves the cache.  May be NULL
  * reclaim	called when memory is short, to have objects freed.  May be
  *		NULL
  * priv		handed to the three callbacks as it is
@@ -290,9 +295,10 @@ umem_cache_t *umem_cache_create(const char *name, size_t bufsize, size_t align,
  * cache	from umem_cache_create(); no other thread may be using it
  *
  * Every object should have been freed: the destructor runs for each, and the
- * memory goes back to the arena.  If objects are still out, that is said on
- * standard error, their slabs stay mapped for good, and a later
- * umem_cache_free() of one is reported.
+ * memory goes back to the arena.  If objects are still out, the destructor
+ * runs for all others, the library says so on standard error, the slabs of
+ * those objects stay mapped for good, and a later umem_cache_free() of one is
+ * reported.
  *
  * Source: umem_cache_destroy(3MALLOC).
  */
@@ -304,8 +310,9 @@ void umem_cache_destroy(umem_cache_t *cache);
  * cache	from umem_cache_create()
  * flags	UMEM_DEFAULT or UMEM_NOFAIL
  *
- * Returns an object in the state that the constructor, or the one who freed
- * it, left it in; or NULL with errno set, without UMEM_NOFAIL only:
+ * Returns an object in the state in which it was freed, or if none is free, a
+ * new one that this call has constructed; or NULL with errno set, without
+ * UMEM_NOFAIL only:
  *	ENOMEM	the arena has no memory, or the constructor failed
  *
  * Source: umem_cache_alloc(3MALLOC).

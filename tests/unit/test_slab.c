@@ -660,10 +660,37 @@ START_TEST(who_frees_twice_while_the_slab_goes_is_found_out)
 }
 END_TEST
 
-static bool
-is_raw(const void *p)
+/* Takes one, which must be raw or not. */
+static void *
+take_one(bool raw)
 {
-	return ((uintptr_t)p & 1) != 0;
+	bool is_raw;
+	void *p = slab_take_one(&store, &is_raw);
+
+	ck_assert_ptr_nonnull(p);
+	ck_assert_int_eq(is_raw, raw);
+	check();
+	return p;
+}
+
+/* Takes n raw chunks and constructs them. */
+static void
+construct_all(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		chunks[i] = take_one(/* raw */ true);
+		slab_constructed(&store, chunks[i]);
+	}
+	check();
+}
+
+static void
+destructed_are_first(unsigned n)
+{
+	ck_assert_uint_eq(n_destructed, n);
+	qsort(chunks, n, sizeof(chunks[0]), by_address);
+	qsort(destructed, n, sizeof(chunks[0]), by_address);
+	ck_assert_mem_eq(chunks, destructed, n * sizeof(chunks[0]));
 }
 
 START_TEST(a_chunk_is_raw_once_and_destructed_when_its_slab_goes)
@@ -673,48 +700,184 @@ START_TEST(a_chunk_is_raw_once_and_destructed_when_its_slab_goes)
 
 	start(512, 16, true);
 	n = store.layout.nchunks;
-	take_all(n + 10);
-	for (unsigned i = 0; i < n + 10; i++) {
-		ck_assert(is_raw(chunks[i]));
-		chunks[i] = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
-	}
-	/* The constructor of one has failed: raw again, nothing to undo. */
-	slab_give_raw(&store, chunks[3]);
-	check();
-	p = take();
-	ck_assert_ptr_eq(p, (void *)((uintptr_t)chunks[3] | 1));
-	slab_give_raw(&store, chunks[3]);
+	construct_all(n + 10);
 	give(chunks + 5, 1);
 	ck_assert_uint_eq(n_destructed, 0);
-	for (int i = 0; i < 2; i++) {
-		p = take();
-		ck_assert_int_eq(is_raw(p), p != chunks[5]);
-		p = (void *)((uintptr_t)p & ~(uintptr_t)1);
-		ck_assert(p == chunks[3] || p == chunks[5]);
-	}
-	slab_give_raw(&store, chunks[3]);
-	chunks[3] = chunks[n + 9];
-	give(chunks, n + 9);
+	ck_assert_ptr_eq(take_one(/* raw */ false), chunks[5]);
+	/* The constructor of the next fails: raw again, nothing to undo. */
+	p = take_one(/* raw */ true);
+	slab_give_raw(&store, p);
+	check();
+	ck_assert_ptr_eq(take_one(/* raw */ true), p);
+	slab_give_raw(&store, p);
+	give(chunks, n + 10);
 	slab_reap(&store, 0);
 	ck_assert(slab_store_end(&store));
-	ck_assert_uint_eq(n_destructed, n + 9);
-	qsort(chunks, n + 9, sizeof(chunks[0]), by_address);
-	qsort(destructed, n + 9, sizeof(chunks[0]), by_address);
-	ck_assert_mem_eq(chunks, destructed, (n + 9) * sizeof(chunks[0]));
+	destructed_are_first(n + 10);
+}
+END_TEST
+
+START_TEST(a_batch_has_constructed_chunks_only)
+{
+	void *batch[100];
+	unsigned n;
+
+	start(512, 16, true);
+	n = store.layout.nchunks;
+	ck_assert_uint_eq(slab_take(&store, batch, 100), 0);
+	ck_assert_uint_eq(slab_total(&store), 0);
+	construct_all(n + n / 2);
+	ck_assert_uint_eq(slab_take(&store, batch, 100), 0);
+	ck_assert_uint_eq(slab_nready(&store), 0);
+	/* Every second one of those between 20 and 60 is ready. */
+	for (unsigned i = 20; i < 60; i += 2)
+		give(chunks + i, 1);
+	ck_assert_uint_eq(slab_nready(&store), 20);
+	ck_assert_uint_eq(slab_take(&store, batch, 15), 15);
+	ck_assert_uint_eq(slab_take(&store, batch + 15, 100), 5);
+	check();
+	qsort(batch, 20, sizeof(batch[0]), by_address);
+	qsort(chunks, n, sizeof(chunks[0]), by_address);
+	for (unsigned i = 0; i < 20; i++)
+		ck_assert_ptr_eq(batch[i], chunks[20 + 2 * i]);
+	ck_assert_uint_eq(slab_take(&store, batch, 100), 0);
+	give(chunks, n + n / 2);
+	ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(n_destructed, n + n / 2);
+}
+END_TEST
+
+START_TEST(a_ready_chunk_of_any_slab_goes_before_a_raw_one)
+{
+	unsigned n, nslabs;
+
+	start(8192, 16, true);
+	n = store.layout.nchunks;
+	/* The last slab has raw chunks, and is the fuller one. */
+	construct_all(2 * n + n - 2);
+	nslabs = store.nslabs;
+	give(chunks, n - 1);
+	for (unsigned i = 0; i < n - 1; i++)
+		take_one(/* raw */ false);
+	for (unsigned i = 0; i < 2; i++)
+		take_one(/* raw */ true);
+	ck_assert_uint_eq(store.nslabs, nslabs);
 }
 END_TEST
 
 START_TEST(chunks_that_were_never_taken_are_not_destructed)
 {
-	void *batch[3];
-
 	start(64, 16, true);
-	ck_assert_uint_eq(slab_take(&store, batch, 3), 3);
-	for (int i = 0; i < 3; i++)
-		batch[i] = (void *)((uintptr_t)batch[i] & ~(uintptr_t)1);
-	give(batch, 3);
+	construct_all(3);
+	give(chunks, 3);
 	ck_assert(slab_store_end(&store));
-	ck_assert_uint_eq(n_destructed, 3);
+	destructed_are_first(3);
+}
+END_TEST
+
+START_TEST(the_end_destructs_what_is_free_beside_chunks_that_are_out)
+{
+	unsigned n;
+
+	start(512, 16, true);
+	n = store.layout.nchunks;
+	construct_all(3 * n - 5);
+	/* Of each slab one is out: the first, a middle one, the last. */
+	qsort(chunks, 3 * n - 5, sizeof(chunks[0]), by_address);
+	give(chunks + 1, n - 1 + n / 2);
+	give(chunks + n + n / 2 + 1, 2 * n - 7 - n / 2);
+	ck_assert_uint_eq(n_destructed, 0);
+	ck_assert(!slab_store_end(&store));
+	check();
+	ck_assert_uint_eq(slab_used(&store), 3);
+	memmove(chunks + n + n / 2, chunks + n + n / 2 + 1,
+	    (2 * n - 7 - n / 2) * sizeof(chunks[0]));
+	memmove(chunks, chunks + 1, (3 * n - 8) * sizeof(chunks[0]));
+	destructed_are_first(3 * n - 8);
+}
+END_TEST
+
+START_TEST(a_chunk_whose_constructor_does_not_return_is_free_at_the_end)
+{
+	vmem_t *arena = NULL;
+
+	start(512, 16, true);
+	if (_i == 1) {
+		arena = vmem_create("sourced", NULL, 0, HEAP_UNIT, vmem_alloc,
+		    vmem_free, vmem_heap_arena(NULL, NULL), 0, VM_NOSLEEP);
+		store.source = arena;
+	}
+	construct_all(1);
+	for (unsigned i = 0; i < store.layout.nchunks + 3; i++)
+		take_one(/* raw */ true);
+	give(chunks, 1);
+	ck_assert_uint_eq(store.nslabs, 2);
+	ck_assert(slab_store_end(&store));
+	destructed_are_first(1);
+	if (arena != NULL)
+		ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 0);
+}
+END_TEST
+
+static void
+clear_mark(struct slab_store *s, void *object)
+{
+	(void)s;
+	*(uint64_t *)object = 0;
+}
+
+/* Takes and frees; constructed chunks have a mark, raw ones have none. */
+static void *
+construct_and_churn(void *arg)
+{
+	uint64_t r = (uintptr_t)arg * 0x9e3779b97f4a7c15;
+	void *mine[40], *bad;
+	unsigned n = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		bool raw = false;
+
+		r = r * 6364136223846793005 + 1442695040888963407;
+		if (n < 40 && (r >> 60) < 9) {
+			mine[n] = slab_take_one(&store, &raw);
+			if (raw && (r >> 50) % 4 == 0) {
+				slab_give_raw(&store, mine[n]);
+				continue;
+			}
+			if (raw)
+				slab_constructed(&store, mine[n]);
+			if ((*(uint64_t *)mine[n] != 0) == raw)
+				__atomic_add_fetch(
+				    &nwrong, 1, __ATOMIC_RELAXED);
+			*(uint64_t *)mine[n++] = 1;
+		} else if (n > 0) {
+			if (slab_give(&store, &mine[--n], 1, &bad) != SLAB_FINE)
+				__atomic_add_fetch(
+				    &nwrong, 1, __ATOMIC_RELAXED);
+		}
+	}
+	if (slab_give(&store, mine, n, &bad) != SLAB_FINE)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+START_TEST(threads_that_construct_at_once_lose_no_mark)
+{
+	pthread_t thread[NTHREADS];
+
+	/* Neighbours in one word of marks, all in one slab or two. */
+	start(512, 16, true);
+	store.destruct = clear_mark;
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		pthread_create(
+		    &thread[i], NULL, construct_and_churn, (void *)(i + 1));
+	for (int i = 0; i < 200; i++)
+		ck_assert(slab_store_check(&store));
+	for (int i = 0; i < NTHREADS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_eq(slab_used(&store), 0);
+	ck_assert(slab_store_end(&store));
 }
 END_TEST
 
@@ -727,16 +890,18 @@ START_TEST(a_refused_request_is_no_memory_and_nothing_else)
 	/* A chunk of 40 MiB has no slab nor table ready. */
 	start((40 + (size_t)_i) * MIB, 4096, _i % 2 != 0);
 	for (unsigned nth = 1;; nth++) {
-		void *p = NULL;
-		unsigned taken;
+		bool raw;
+		void *p;
 
 		os_fail_nth(nth, _i < 2 ? 1 : 1000000);
-		taken = slab_take(&store, &p, 1);
+		p = slab_take_one(&store, &raw);
 		os_fail_nth(0, 0);
 		check();
-		if (taken == 1) {
-			slab_give_raw(
-			    &store, (void *)((uintptr_t)p & ~(uintptr_t)1));
+		if (p != NULL) {
+			if (raw)
+				slab_give_raw(&store, p);
+			else
+				give(&p, 1);
 			break;
 		}
 		nfailed++;
@@ -757,9 +922,8 @@ START_TEST(giving_works_when_every_request_fails)
 	unsigned n;
 
 	start(8192, 16, true);
-	n = fill_slabs();
-	for (unsigned i = 0; i < NSLABS * n; i++)
-		chunks[i] = (void *)((uintptr_t)chunks[i] & ~(uintptr_t)1);
+	n = store.layout.nchunks;
+	construct_all(NSLABS * n);
 	os_fail_nth(1, 1u << 30);
 	give(chunks, NSLABS * n);
 	ck_assert(slab_store_end(&store));
@@ -1052,7 +1216,14 @@ slab_suite(void)
 	tcase_add_test(tc, a_crowd_takes_and_gives_without_enough_memory);
 	tcase_add_test(
 	    tc, a_chunk_is_raw_once_and_destructed_when_its_slab_goes);
+	tcase_add_test(tc, a_batch_has_constructed_chunks_only);
+	tcase_add_test(tc, a_ready_chunk_of_any_slab_goes_before_a_raw_one);
 	tcase_add_test(tc, chunks_that_were_never_taken_are_not_destructed);
+	tcase_add_test(
+	    tc, the_end_destructs_what_is_free_beside_chunks_that_are_out);
+	tcase_add_loop_test(tc,
+	    a_chunk_whose_constructor_does_not_return_is_free_at_the_end, 0, 2);
+	tcase_add_test(tc, threads_that_construct_at_once_lose_no_mark);
 	tcase_add_loop_test(
 	    tc, a_refused_request_is_no_memory_and_nothing_else, 0, 4);
 	tcase_add_test(tc, giving_works_when_every_request_fails);
