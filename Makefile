@@ -5,6 +5,13 @@
 #
 # Targets: all (the default), test, stress, misuse, bench, bench-scale, peers,
 # demo, lint, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+#
+# All CPUs are used unless -j says otherwise.  The goals that need more than
+# the build does install Debian's packages first (tools/install_packages.sh).
+
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 CROSS	?=
 ifneq ($(CROSS),)
@@ -68,15 +75,16 @@ TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
 outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
 		$(wildcard tests/$d/*.c tests/$d/*.cc))))
 
-# What a goal needs beyond a compiler is installed before anything is built.
-NEEDS	:= $(if $(filter test lint,$(MAKECMDGOALS)),packages-test) \
-	   $(if $(filter demo,$(MAKECMDGOALS)),packages-demo) \
-	   $(if $(filter bench bench-scale peers,$(MAKECMDGOALS)),packages-bench) \
-	   $(if $(filter stress,$(MAKECMDGOALS)),packages-stress)
+# The sets of packages that the goals need.
+SETS	:= $(if $(filter test lint,$(MAKECMDGOALS)),test) \
+	   $(if $(filter demo,$(MAKECMDGOALS)),demo) \
+	   $(if $(filter bench bench-scale peers,$(MAKECMDGOALS)),bench) \
+	   $(if $(filter stress,$(MAKECMDGOALS)),stress)
+NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
-.PHONY: all test stress misuse bench bench-scale peers demo lint install uninstall \
-	clean FORCE packages-test packages-demo packages-stress packages-bench
+.PHONY: all test stress misuse bench bench-scale peers demo lint install \
+	uninstall clean FORCE packages requirements
 
 # A sanitizer has a malloc of its own, so its variants have no shim.
 ifdef SAN
@@ -85,10 +93,17 @@ else
 all: $(LIBS) $(SHIM) $(TOOLS)
 endif
 
-packages-%:
-	@tools/install_packages.sh $*
+packages:
+	@tools/install_packages.sh $(SETS)
 
-$O/%.o: %.c | $(NEEDS)
+# Everything that is compiled waits for this.
+HEADERS	:= stdlib.h valgrind/memcheck.h $(if $(CROSS),,elfutils/libdw.h) \
+	   $(if $(filter test %/unit,$(MAKECMDGOALS)),check.h)
+requirements: | $(NEEDS)
+	@CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
+	    tools/check_requirements.sh $(HEADERS)
+
+$O/%.o: %.c | requirements
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
@@ -127,13 +142,13 @@ $(TOOLS): $(TOOL_O)
 	$(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)
 	$(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
-$O/bin$(LIBDIR)/run.o: tools/run.c | $(NEEDS)
+$O/bin$(LIBDIR)/run.o: tools/run.c | requirements
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -DUMEM_LIBDIR='"$(LIBDIR)"' -c -o $@ $<
 
 # tests/unit/test_slab.c gives slab_suite(); the list follows the files.
 ROOMS	:= $(patsubst tests/unit/test_%.c,%,$(filter tests/unit/test_%,$(UNIT_C)))
-$O/suites.c: FORCE | $(NEEDS)
+$O/suites.c: FORCE | requirements
 	@mkdir -p $(@D); { echo '#include "tests/unit/suites.h"'; \
 	for room in $(ROOMS); do echo "Suite *$${room}_suite(void);"; done; \
 	echo 'const struct room rooms[] = {'; \
@@ -174,10 +189,10 @@ $(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc)): \
 $(BENCHES): link = static
 $(BENCHES): $B/libumem.a
 $(BENCHES): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
-$B/%: tests/%.c | $(LIBS) $(NEEDS)
+$B/%: tests/%.c | $(LIBS) requirements
 	@mkdir -p $(@D)
 	$(call program,$(CC),-std=gnu11)
-$B/%: tests/%.cc | $(LIBS) $(NEEDS)
+$B/%: tests/%.cc | $(LIBS) requirements
 	@mkdir -p $(@D)
 	$(call program,$(CXX),-std=c++17)
 

@@ -1,40 +1,61 @@
 #!/bin/sh
 # install_packages.sh - installs the Debian packages that umem's targets need
 #
-#	tools/install_packages.sh [test|demo|bench|stress|all]
+#	tools/install_packages.sh SET...
 #
-# test: to build, test and lint; demo: the programs that make demo runs; bench:
-# the programs and other allocators of make bench, bench-scale and peers;
-# stress: the programs of make stress.
-# Quiet when nothing is missing; says what it installs when something is.
+# The sets are
+#
+#	build	make, make install
+#	test	make test, make lint
+#	demo	make demo
+#	bench	make bench, make bench-scale, make peers
+#	stress	make stress
+#	fresh	make fresh
+#	all	every set
+#
+# Each set but "fresh" contains "build".  The Makefile calls this script
+# for the goals that are named here, except for the goals of "build": these
+# only check that the packages are there.  Quiet if no package is missing;
+# otherwise it names the packages that it installs.
 set -eu
 
-test='gcc g++ make binutils pkg-config check gdb libdw-dev valgrind python3
-	python3-venv perl procps file gcc-aarch64-linux-gnu
-	libc6-dev-arm64-cross mandoc shellcheck git sqlite3 redis-server
-	redis-tools nginx lua5.4'
-demo='gcc g++ make binutils libdw-dev time python3 sqlite3 redis-server
-	redis-tools'
-bench="$demo libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2
+build='gcc libc6-dev make binutils libdw-dev valgrind'
+test="$build g++ pkg-config check gdb python3 python3-venv perl procps file
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross mandoc shellcheck git
+	sqlite3 redis-server redis-tools nginx lua5.4"
+demo="$build time python3 sqlite3 redis-server redis-tools"
+bench="$demo g++ libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2
 	clang cmake lua5.4 perl z3 ghostscript nodejs"
-stress='redis-server redis-tools sqlite3 git nginx nodejs gdb
-	default-jdk-headless postgresql'
+fresh='debootstrap git'
+stress="$test $fresh nodejs default-jdk-headless postgresql"
 
-case ${1:-all} in
-test) wanted=$test ;;
-demo) wanted=$demo ;;
-stress) wanted="$test $stress" ;;
-bench) wanted=$bench ;;
-all) wanted="$test $bench $stress" ;;
-*)
-	echo "usage: tools/install_packages.sh [test|demo|bench|stress|all]" >&2
+usage() {
+	echo "usage: tools/install_packages.sh" \
+	    "[build|test|demo|bench|stress|fresh|all]..." >&2
 	exit 2
-	;;
-esac
+}
+
+[ $# -gt 0 ] || usage
+wanted=
+for set in "$@"; do
+	case $set in
+	build) wanted="$wanted $build" ;;
+	test) wanted="$wanted $test" ;;
+	demo) wanted="$wanted $demo" ;;
+	bench) wanted="$wanted $bench" ;;
+	stress) wanted="$wanted $stress" ;;
+	fresh) wanted="$wanted $fresh" ;;
+	all) wanted="$wanted $bench $stress" ;;
+	*) usage ;;
+	esac
+done
+# Each once.
+# shellcheck disable=SC2086 # a list
+wanted=$(printf '%s\n' $wanted | sort -u)
 
 if ! command -v dpkg-query >/dev/null; then
 	echo "tools/install_packages.sh: not a Debian system; needed are:" \
-	    "$wanted" >&2
+	    "$(printf '%s' "$wanted" | tr '\n' ' ')" >&2
 	exit 0
 fi
 

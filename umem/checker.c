@@ -16,26 +16,14 @@
  * built with one resolves.  Leak sanitizer looks for pointers to blocks of
  * malloc() in our slabs, too: they are root regions.
  *
- * Where the headers of valgrind are not there at build, it is told nothing.
+ * The headers of valgrind are needed to build.  Otherwise the library would
+ * depend on the machine that built it, and memcheck would silently find less.
  * A library that is itself built with a sanitizer tells none: its tests are
  * of what runs without.
  */
-#include "umem/checker.h"
-
-#if __has_include(<valgrind/memcheck.h>)
 #include <valgrind/memcheck.h>
-#else
-#define RUNNING_ON_VALGRIND                         0
-#define VALGRIND_CREATE_MEMPOOL(pool, rz, zeroed)   (void)(pool)
-#define VALGRIND_DESTROY_MEMPOOL(pool)              (void)(pool)
-#define VALGRIND_MEMPOOL_ALLOC(pool, p, n)          (void)(pool)
-#define VALGRIND_MEMPOOL_FREE(pool, p)              (void)(pool)
-#define VALGRIND_MALLOCLIKE_BLOCK(p, n, rz, zeroed) (void)(p)
-#define VALGRIND_FREELIKE_BLOCK(p, rz)              (void)(p)
-#define VALGRIND_MAKE_MEM_NOACCESS(p, n)            (void)(p)
-#define VALGRIND_MAKE_MEM_UNDEFINED(p, n)           (void)(p)
-#define VALGRIND_MAKE_MEM_DEFINED(p, n)             (void)(p)
-#endif
+
+#include "umem/checker.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define BUILT_WITH_SANITIZER true
