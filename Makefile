@@ -3,8 +3,8 @@
 #	make [SAN=address|undefined|thread] [DEBUG=1] [CC=clang]
 #	make CROSS=aarch64-linux-gnu-		libraries and tool only
 #
-# Targets: all (the default), test, stress, misuse, bench, bench-scale, peers,
-# demo, lint, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+# Targets: all (the default), test, stress, fresh, misuse, bench, bench-scale,
+# peers, demo, lint, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
 # the build does install Debian's packages first (tools/install_packages.sh).
@@ -79,11 +79,12 @@ outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
 SETS	:= $(if $(filter test lint,$(MAKECMDGOALS)),test) \
 	   $(if $(filter demo,$(MAKECMDGOALS)),demo) \
 	   $(if $(filter bench bench-scale peers,$(MAKECMDGOALS)),bench) \
-	   $(if $(filter stress,$(MAKECMDGOALS)),stress)
+	   $(if $(filter stress,$(MAKECMDGOALS)),stress) \
+	   $(if $(filter fresh,$(MAKECMDGOALS)),fresh)
 NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
-.PHONY: all test stress misuse bench bench-scale peers demo lint install \
+.PHONY: all test stress fresh misuse bench bench-scale peers demo lint install \
 	uninstall clean FORCE packages requirements
 
 # A sanitizer has a malloc of its own, so its variants have no shim.
@@ -209,6 +210,9 @@ test: all $B/unit $(if $(SAN),,$(PROGRAMS) $(MISUSES))
 
 stress: all $(STRESSES)
 	@$(run_tests) $B stress
+
+fresh: | $(NEEDS)
+	@tools/fresh.sh build/fresh
 
 misuse: all $(MISUSES)
 	@tests/misuse/run.sh $B
