@@ -16,6 +16,18 @@
  * on with what it has in hand.  Threads that libc does not know of, by clone()
  * as a system call, are not waited for then.
  *
+ * The lock of all streams
+ *	fork() of glibc runs the handlers first and takes its own locks then:
+ *	that of the list of all streams, and those of its malloc.  A malloc that
+ *	takes the place of glibc's has only the handlers.  With our locks taken
+ *	before the list's there is a cycle (Sourceware bug 19431): getline()
+ *	holds a stream and waits for our locks, fflush(NULL) holds the list and
+ *	waits for the stream, fork() holds our locks and waits for the list.
+ *	Therefore fork_prepare() takes the list's lock before all others.  The
+ *	order is then that of every other thread: list, stream, umem.  The lock
+ *	counts how often its thread has taken it, so fork() itself does not wait
+ *	for us; glibc initialises it in the child before the handlers run there.
+ *
  * Handlers that run inside ours (registered before our constructor) may
  * allocate: to this thread the locks are then as if free (lock.h).
  */
@@ -60,6 +72,34 @@ is_alone(void)
 	return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
 }
 
+/*
+ * Of glibc; other C libraries have none of the three.  The last makes the lock
+ * a free one, however often it was taken.
+ */
+extern void _IO_list_lock(void) __attribute__((weak));
+extern void _IO_list_unlock(void) __attribute__((weak));
+extern void _IO_list_resetlock(void) __attribute__((weak));
+
+static void
+streams_take(void)
+{
+	if (_IO_list_lock != NULL && _IO_list_unlock != NULL &&
+	    _IO_list_resetlock != NULL)
+		_IO_list_lock();
+}
+
+static void
+streams_let_go(bool child)
+{
+	if (_IO_list_lock == NULL || _IO_list_unlock == NULL ||
+	    _IO_list_resetlock == NULL)
+		return;
+	if (child)
+		_IO_list_resetlock();
+	else
+		_IO_list_unlock();
+}
+
 void
 fork_prepare(void)
 {
@@ -68,6 +108,7 @@ fork_prepare(void)
 	/* A start that another thread is at must not be copied half done. */
 	if (!umem_ready())
 		return;
+	streams_take();
 	lock_take_for_fork(&cache_list_lock);
 	cpu_lock_for_fork();
 	each_cache_lock(lock_take_for_fork);
@@ -93,6 +134,7 @@ let_go(bool child)
 	each_cache_lock(lock_release_for_fork);
 	cpu_unlock_for_fork();
 	lock_release_for_fork(&cache_list_lock);
+	streams_let_go(child);
 }
 
 /* False: the process has one thread, or no memory to start the library. */
