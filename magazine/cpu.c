@@ -68,11 +68,15 @@
  *
  * Locked mode
  *	The same headers; owning is all there is, and top is an ordinary word.
- *	A thread that finds its CPU's header owned tries the next ones.
+ *	A thread that finds its CPU's header owned tries the next ones.  Where
+ *	address space is limited so much that the blocks of all possible CPU
+ *	numbers would take a sixth of it (64 KiB each), this mode is used with
+ *	as many blocks as CPUs are allowed.
  */
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
 #include "vmem/describe.h"
+#include "vmem/heap.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -84,6 +88,9 @@
  * single-stepped thread is interrupted every time; anyone else hardly twice.
  */
 #define CLAIM_TRIES 8
+
+/* Of limited address space, the blocks may take this part. */
+#define ROOM_PART 6
 
 /* Headers to try in locked mode before going past. */
 #define LOCKED_TRIES 3
@@ -330,10 +337,36 @@ cpu_now(void)
 						 : rseq_cpu(&cpu_layer.place);
 }
 
+/*
+ * The first region, for every CPU number that the kernel can have: a section
+ * uses the number as it is.  False: that takes too much of the address space.
+ */
+static bool
+regions_start(void)
+{
+	cpu_layer.nslots = os_cpu_slots();
+	if ((size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT <=
+	    heap_room() / ROOM_PART)
+		regions = region_create();
+	return regions != NULL;
+}
+
+/* In locked mode CPUs can share blocks, so as many do as can run at once. */
+static bool
+regions_start_small(void)
+{
+	cpu_layer.nslots = os_cpus_allowed();
+	regions = region_create();
+	return regions != NULL;
+}
+
 bool
 cpu_start(enum rseq_owner wanted, unsigned concurrency)
 {
-	cpu_layer.nslots = os_cpu_slots();
+	bool small = !regions_start();
+
+	if (small && !regions_start_small())
+		return false;
 	cpu_layer.nwanted = cpu_layer.nslots;
 	cpu_layer.ticks = INT32_MAX;
 	if (concurrency != 0 && concurrency < cpu_layer.nslots)
@@ -341,12 +374,12 @@ cpu_start(enum rseq_owner wanted, unsigned concurrency)
 	cpu_layer.nrun = os_cpus_allowed();
 	if (cpu_layer.nrun > cpu_layer.nwanted)
 		cpu_layer.nrun = cpu_layer.nwanted;
-	regions = region_create();
-	if (regions == NULL)
-		return false;
 	header_reserve(regions, 0);
 	header_reserve(regions, CPU_HEADER_CLOSED);
-	rseq_start(wanted, &cpu_layer.rseq, &cpu_layer.place);
+	rseq_start(
+	    small ? RSEQ_NONE : wanted, &cpu_layer.rseq, &cpu_layer.place);
+	if (small && wanted != RSEQ_NONE)
+		cpu_layer.rseq.reason = "the limit of address space is near";
 	/* Magazines that only their own CPU can empty are no good. */
 	if (cpu_layer.rseq.owner != RSEQ_NONE && !os_membarrier_ready()) {
 		cpu_layer.rseq.owner = RSEQ_NONE;

@@ -45,6 +45,11 @@
 
 struct addr_map addr_map;
 
+/* The heap has one byte more for each unit. */
+_Static_assert(sizeof(addr_map.entry[0]) + sizeof(addr_map.owner[0]) + 1 <=
+		   HEAP_UNIT_TABLES,
+    "as heap.h says");
+
 static struct lock cover_lock = LOCK_INITIALIZER(LOCK_HEAP);
 static uint8_t *covered; /* [a] one per STRIDE units */
 

@@ -13,6 +13,11 @@
  *	arena as a block that is never freed (a hole).  The heap remembers its
  *	holes: it gives the kernel no advice about the memory of others.
  *
+ *	Where address space is limited (RLIMIT_AS, or RLIMIT_MEMLOCK after
+ *	mlockall(MCL_FUTURE), which counts reserved pages, too), the heap takes
+ *	small steps: at most a sixteenth of the limit is reserved and not yet
+ *	used, so that thread stacks and other mappings still fit.
+ *
  *	The slot is at an address where nothing else settles: below the area
  *	of position-independent programs, where also the sanitizers expect
  *	memory of the program.  If the kernel refuses it (a smaller address
@@ -62,12 +67,22 @@
 #define SLOT_SHUFFLE    ((size_t)64 * GIB)
 #define SLOT_BASE_LARGE ((uintptr_t)0x300000000000)
 #define SLOT_LARGEST    ((size_t)16384 * GIB)
-#define SLOT_SMALLEST   (64 * MIB)
+#define SLOT_SMALLEST   (8 * MIB)
 
 /* Steps: an eighth of what is there, within these. */
 #define COMMIT_LEAST  (1 * MIB)
 #define COMMIT_MOST   (64 * MIB)
 #define RESERVE_LEAST (64 * MIB)
+
+/* Of limited address space: reserved ahead, this part of it. */
+#define LIMIT_PART   16
+/*
+ * The slot is so many times the soft limit, or up to twice that, because the
+ * limit may be raised later; the tables for it are at most 1/64 of the limit.
+ */
+#define LIMIT_GROWTH 32
+/* Room for the program beside the first reservations. */
+#define ROOM_PROGRAM (128 * MIB)
 
 #define TICK_SHIFT  27 /* a tick is 134 ms */
 #define TICKS       254
@@ -98,25 +113,37 @@ static size_t ndirty;           /* [atomic] units with a tick */
 static size_t nhanded;          /* [atomic] units handed out */
 static size_t nfresh;           /* [atomic] clean ones of them */
 static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
-static bool step_by_need;       /* address space is limited */
+static size_t room;             /* see heap_room() */
+static size_t limited_step;     /* bytes reserved ahead; 0: no limit is near */
 static int policy;
 static bool huge_used; /* [heap_lock] read atomically */
+
+/* Bytes that the heap reserves at first. */
+static size_t
+first_step(void)
+{
+	return limited_step != 0 ? limited_step : RESERVE_LEAST;
+}
 
 static bool
 slot_try(uintptr_t base, size_t bytes)
 {
-	if (!os_reserve_at((void *)base, RESERVE_LEAST))
+	size_t step = first_step();
+
+	if (!os_reserve_at((void *)base, step))
 		return false;
 	heap_slot.base = base;
 	heap_slot.units = bytes >> HEAP_UNIT_SHIFT;
-	reserved_end = base + RESERVE_LEAST;
+	reserved_end = base + step;
 	return true;
 }
 
-/* Where the kernel likes, as much of it as it gives. */
+/* At an address of the kernel's choice, as large as the kernel allows. */
 static bool
 slot_anywhere(size_t bytes)
 {
+	if (bytes > room / 2)
+		bytes = align_down(room / 2, HEAP_UNIT);
 	for (; bytes >= SLOT_SMALLEST; bytes /= 2) {
 		uintptr_t at = (uintptr_t)os_reserve(NULL, bytes);
 
@@ -132,34 +159,79 @@ slot_anywhere(size_t bytes)
 	return false;
 }
 
-/* A limited process cannot use more than its limit. */
 static size_t
-slot_bytes(void)
+least(size_t a, size_t b)
 {
-	size_t limit = os_limit_as();
-	size_t bytes = limit != SIZE_MAX ? 2 * limit : 8 * os_ram();
+	return a < b ? a : b;
+}
 
-	if (limit != SIZE_MAX && limit > SLOT_LARGEST / 2)
-		bytes = SLOT_LARGEST;
+/*
+ * A process can use hardly more than eight times the memory of the machine,
+ * and not more than its hard limit.
+ */
+static size_t
+slot_bytes(size_t limit)
+{
+	size_t bytes = least(8 * os_ram(), SLOT_LARGEST);
+
+	bytes = least(bytes, least(limit, SLOT_LARGEST) * LIMIT_GROWTH);
+	bytes = least(bytes, least(os_limit_as_most(), SLOT_LARGEST) * 2);
 	if (bytes < GIB)
 		bytes = GIB;
-	if (bytes > SLOT_LARGEST)
-		bytes = SLOT_LARGEST;
 	return (size_t)1 << (highbit(bytes - 1) + 1);
+}
+
+static size_t
+step_for(size_t limit)
+{
+	size_t step = align_down(limit / LIMIT_PART, HEAP_UNIT);
+
+	if (step < COMMIT_LEAST)
+		return COMMIT_LEAST;
+	return least(step, RESERVE_LEAST);
+}
+
+/* By asking for it: want bytes, or the most that the kernel gives. */
+static size_t
+room_probe(size_t want)
+{
+	for (size_t bytes = want; bytes >= HEAP_UNIT; bytes -= bytes / 8) {
+		void *at = os_reserve(NULL, bytes);
+
+		if (at == NULL)
+			continue;
+		os_unmap(at, bytes);
+		return bytes == want ? SIZE_MAX : bytes;
+	}
+	return 0;
 }
 
 static bool
 slot_find(void)
 {
-	size_t bytes = slot_bytes();
+	size_t limit = os_limit_as();
+	size_t bytes = slot_bytes(limit);
+	size_t tables = (bytes >> HEAP_UNIT_SHIFT) * HEAP_UNIT_TABLES;
 	uintptr_t shuffle = align_down(os_random() % SLOT_SHUFFLE, HEAP_UNIT);
 
-	step_by_need = os_limit_as() != SIZE_MAX;
+	limited_step = limit == SIZE_MAX ? 0 : step_for(limit);
+	room = room_probe(2 * (first_step() + tables) + ROOM_PROGRAM);
+	if (room != SIZE_MAX) {
+		/* Nothing says which limit it is: the hard one may be near. */
+		limited_step = step_for(room);
+		bytes = least(bytes, slot_bytes(room));
+	}
 	if (bytes <= SLOT_ROOM && slot_try(SLOT_BASE + shuffle, bytes))
 		return true;
 	if (slot_try(SLOT_BASE_LARGE + shuffle, bytes))
 		return true;
 	return slot_anywhere(bytes);
+}
+
+size_t
+heap_room(void)
+{
+	return room;
 }
 
 bool
@@ -256,16 +328,17 @@ reserve_locked(uintptr_t end)
 {
 	uintptr_t slot_end =
 	    heap_slot.base + (heap_slot.units << HEAP_UNIT_SHIFT);
-	size_t step = (reserved_end - heap_slot.base);
+	size_t step = reserved_end - heap_slot.base;
 	size_t need = end - reserved_end;
 
 	if (end <= reserved_end)
 		return COVERED;
+	if (limited_step != 0)
+		step = step / 8 < limited_step ? step / 8 : limited_step;
 	if (step < need)
-		step = align_up(need, RESERVE_LEAST);
-	if (step > slot_end - reserved_end)
-		step = slot_end - reserved_end;
-	if (!step_by_need && os_reserve_at((void *)reserved_end, step)) {
+		step = limited_step != 0 ? need : align_up(need, RESERVE_LEAST);
+	step = align_down(least(step, slot_end - reserved_end), HEAP_UNIT);
+	if (step > need && os_reserve_at((void *)reserved_end, step)) {
 		reserved_end += step;
 		return COVERED;
 	}

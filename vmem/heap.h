@@ -17,8 +17,17 @@ struct heap_slot {
 
 extern struct heap_slot heap_slot;
 
+/* Bytes of tables in all layers for one unit, at most. */
+#define HEAP_UNIT_TABLES 16
+
 /* False: the kernel gives no address space. */
 bool heap_start(void);
+
+/*
+ * Bytes of address space that the kernel would give to this process when the
+ * heap started; SIZE_MAX if that is more than the library takes at start.
+ */
+size_t heap_room(void);
 
 /*
  * bytes is a multiple of HEAP_UNIT, align a power of two (HEAP_UNIT at

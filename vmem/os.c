@@ -252,16 +252,29 @@ os_core(void *at, size_t bytes, bool wanted)
 	    wanted ? MADV_DODUMP : MADV_DONTDUMP, 0);
 }
 
-size_t
-os_limit_as(void)
+static struct rlimit
+limit_as(void)
 {
 	struct rlimit limit;
 
 	if (is_error(
-		syscall6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0)) ||
-	    limit.rlim_cur == RLIM_INFINITY)
-		return SIZE_MAX;
-	return limit.rlim_cur;
+		syscall6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0)))
+		limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+	return limit;
+}
+
+_Static_assert(RLIM_INFINITY == SIZE_MAX, "no limit is SIZE_MAX bytes");
+
+size_t
+os_limit_as(void)
+{
+	return limit_as().rlim_cur;
+}
+
+size_t
+os_limit_as_most(void)
+{
+	return limit_as().rlim_max;
 }
 
 size_t

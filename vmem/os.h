@@ -69,6 +69,9 @@ void os_core(void *at, size_t bytes, bool wanted);
 /* Bytes of address space this process may have; SIZE_MAX without a limit. */
 size_t os_limit_as(void);
 
+/* Bytes that the process may raise this limit to; SIZE_MAX without a limit. */
+size_t os_limit_as_most(void);
+
 /* Bytes of physical memory of the machine. */
 size_t os_ram(void);
 

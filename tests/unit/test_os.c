@@ -248,6 +248,7 @@ START_TEST(figures_of_the_machine_are_right)
 	ck_assert_uint_eq(os_limit_as(), SIZE_MAX);
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
 	ck_assert_uint_eq(os_limit_as(), (size_t)1 << 56);
+	ck_assert_uint_eq(os_limit_as_most(), SIZE_MAX);
 	ck_assert_uint_eq(os_random(), os_random());
 }
 END_TEST
