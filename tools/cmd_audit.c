@@ -108,7 +108,7 @@ command_log(int argc, char **argv)
 			fail_usage(argv[0]);
 	if (argc - optind != 1)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], true);
+	model = model_of(argv[optind], MODEL_LOGS);
 	audit_each_logged(model, which, gather, &all);
 	sort(&all, newest_first);
 	if (json_wanted)
@@ -253,7 +253,7 @@ command_users(int argc, char **argv)
 		}
 	if (argc == optind)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], false);
+	model = model_of(argv[optind], 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
 	audit_each(model, gather, &all);
@@ -411,7 +411,7 @@ command_bufctl(int argc, char **argv)
 	wanted_options(argc, argv, &w);
 	if (argc == optind)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], w.history);
+	model = model_of(argv[optind], w.history ? MODEL_LOGS : 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
 	for (int i = optind + 1; i < argc; i++) {
@@ -456,7 +456,7 @@ by_thread(int argc, char **argv, bool allocated)
 	if (argc - optind != 2)
 		fail_usage(argv[0]);
 	thread = thread_option(argv[optind + 1]);
-	model = model_of(argv[optind], false);
+	model = model_of(argv[optind], 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
 	audit_each(model, gather, &all);

@@ -150,7 +150,7 @@ command_grep(int argc, char **argv)
 	if (argc - optind != 2 || search.step == 0)
 		fail_usage(argv[0]);
 	search.value = address_option(argv[optind + 1]);
-	model = model_of(argv[optind], true);
+	model = model_of(argv[optind], MODEL_MEMORY);
 	if (json_wanted)
 		json_open(NULL, '[');
 	for (size_t i = 0; i < model->target->nregions; i++)

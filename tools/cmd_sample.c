@@ -247,7 +247,7 @@ command_samples(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], false);
+	model = model_of(argv[optind], 0);
 	sites = sites_of(model, &n);
 	if (json_wanted)
 		json_sites(model, sites, n);

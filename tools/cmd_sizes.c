@@ -242,7 +242,7 @@ command_sizes(int argc, char **argv)
 		}
 	if (argc - optind != 1)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], false);
+	model = model_of(argv[optind], 0);
 	if (info) {
 		print_info(model);
 		return EXIT_FINE;
@@ -437,7 +437,7 @@ command_frag(int argc, char **argv)
 		json_wanted |= letter == 'J';
 	if (argc - optind != 1)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], false);
+	model = model_of(argv[optind], 0);
 	all = collect_fragments(model);
 	if (json_wanted)
 		json_fragments(model, all);

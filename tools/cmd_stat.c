@@ -102,7 +102,7 @@ print_messages(struct model *model)
 int
 command_status(int argc, char **argv)
 {
-	struct model *model = model_of(only_target(argc, argv), false);
+	struct model *model = model_of(only_target(argc, argv), 0);
 	const struct layout *l = model->layout;
 	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
 
@@ -419,7 +419,7 @@ stat_report(struct model *model)
 int
 command_stat(int argc, char **argv)
 {
-	stat_report(model_of(only_target(argc, argv), false));
+	stat_report(model_of(only_target(argc, argv), 0));
 	return EXIT_FINE;
 }
 
@@ -445,7 +445,7 @@ flags_of(const struct model *model, const struct cache *c)
 int
 command_caches(int argc, char **argv)
 {
-	struct model *model = model_of(only_target(argc, argv), false);
+	struct model *model = model_of(only_target(argc, argv), 0);
 
 	if (json_wanted) {
 		json_open(NULL, '[');
@@ -468,7 +468,7 @@ command_caches(int argc, char **argv)
 int
 command_arenas(int argc, char **argv)
 {
-	struct model *model = model_of(only_target(argc, argv), false);
+	struct model *model = model_of(only_target(argc, argv), 0);
 
 	if (json_wanted)
 		json_open(NULL, '[');

@@ -221,7 +221,7 @@ command_verify(int argc, char **argv)
 		json_wanted |= letter == 'J';
 	if (argc == optind)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], true);
+	model = model_of(argv[optind], MODEL_MEMORY);
 	if (json_wanted)
 		json_open(NULL, '[');
 	for (int i = optind + 1; i < argc; i++)

@@ -210,23 +210,23 @@ walk_leaks(struct model *model, const struct cache *only)
 static const struct walk {
 	const char *name;
 	void (*run)(struct model *model, const struct cache *only);
-	bool everything;
+	unsigned parts; /* MODEL_* */
 } walks[] = {
-    {"bufctl", walk_bufctl, false},
-    {"freectl", walk_freectl, false},
-    {"freemem", walk_freemem, false},
-    {"leak", walk_leaks, true},
-    {"leakbuf", walk_leaks, true},
-    {"umem", walk_umem, false},
-    {"umem_cache", walk_caches, false},
-    {"umem_log", walk_log, true},
-    {"umem_slab", walk_slabs, false},
-    {"umem_slab_partial", walk_partial, false},
-    {"vmem", walk_arenas, false},
-    {"vmem_alloc", walk_alloc, false},
-    {"vmem_free", walk_free, false},
-    {"vmem_seg", walk_seg, false},
-    {"vmem_span", walk_span, false},
+    {"bufctl", walk_bufctl, 0},
+    {"freectl", walk_freectl, 0},
+    {"freemem", walk_freemem, 0},
+    {"leak", walk_leaks, MODEL_POINTERS},
+    {"leakbuf", walk_leaks, MODEL_POINTERS},
+    {"umem", walk_umem, 0},
+    {"umem_cache", walk_caches, 0},
+    {"umem_log", walk_log, MODEL_LOGS},
+    {"umem_slab", walk_slabs, 0},
+    {"umem_slab_partial", walk_partial, 0},
+    {"vmem", walk_arenas, 0},
+    {"vmem_alloc", walk_alloc, 0},
+    {"vmem_free", walk_free, 0},
+    {"vmem_seg", walk_seg, 0},
+    {"vmem_span", walk_span, 0},
 };
 
 static const struct walk *
@@ -261,7 +261,7 @@ command_walk(int argc, char **argv)
 	if (argc - optind < 2 || argc - optind > 3)
 		fail_usage(argv[0]);
 	walk = find_walk(argv[optind + 1]);
-	model = model_of(argv[optind], walk != NULL && walk->everything);
+	model = model_of(argv[optind], walk == NULL ? 0 : walk->parts);
 	if (walk == NULL)
 		only = find_cache(model, argv[optind + 1]);
 	else if (argc - optind == 3)
@@ -402,7 +402,7 @@ command_segments(int argc, char **argv)
 		}
 	if (argc - optind != 2)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], false);
+	model = model_of(argv[optind], 0);
 	segments =
 	    model_segments(model, find_arena(model, argv[optind + 1]), &n);
 	if (json_wanted)

@@ -249,7 +249,7 @@ command_whatis(int argc, char **argv)
 		if (!parse_address(argv[i], &at))
 			fail(EXIT_BLIND, "whatis: %s is no address", argv[i]);
 	}
-	model = model_of(argv[optind], false);
+	model = model_of(argv[optind], 0);
 	if (json_wanted)
 		json_open(NULL, '[');
 	for (int i = optind + 1; i < argc; i++) {

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "tools/common.h"
+#include "tools/memory.h"
 
 jmp_buf *fail_instead;
 
@@ -127,10 +128,12 @@ seconds_now(void)
 int
 next_option(int argc, char **argv, const char *letters)
 {
-	static const struct option longs[] = {
+	static const struct option longs[] = {{"force", no_argument, NULL, 'F'},
 	    {"json", no_argument, NULL, 'J'}, {NULL, 0, NULL, 0}};
-	int letter = getopt_long(argc, argv, letters, longs, NULL);
+	int letter;
 
+	while ((letter = getopt_long(argc, argv, letters, longs, NULL)) == 'F')
+		memory_forced = true;
 	if (letter == '?')
 		fail_usage(argv[0]);
 	return letter;

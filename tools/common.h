@@ -76,7 +76,8 @@ struct command {
 
 /*
  * Options of a command, read by getopt_long(): letters as getopt has them,
- * and --json everywhere.  Returns a letter, 'J' for --json, or -1.
+ * --json, and --force, which sets memory_forced.  Returns a letter, 'J' for
+ * --json, or -1.
  */
 int next_option(int argc, char **argv, const char *letters);
 _Noreturn void fail_usage(const char *command);

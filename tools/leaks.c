@@ -130,18 +130,13 @@ mark_words(struct model *model, const uint64_t *words, size_t n)
 static void
 mark_memory(struct model *model, uint64_t at, uint64_t bytes)
 {
-	uint64_t end = (at + bytes) & ~(uint64_t)7;
+	uint64_t end = at + bytes;
+	const uint64_t *words;
+	size_t n;
 
-	for (at = (at + 7) & ~(uint64_t)7; at < end;) {
-		uint64_t run = target_run(model->target, at);
-
-		if (run > end - at)
-			run = end - at;
-		if (run < 8)
-			return;
-		mark_words(model, target_at(model->target, at, run), run / 8);
-		at += run & ~(uint64_t)7;
-	}
+	for (; (words = target_words(model->target, &at, end, &n)) != NULL;
+	     at += 8 * n)
+		mark_words(model, words, n);
 }
 
 static void

@@ -467,5 +467,5 @@ command_leaks(int argc, char **argv)
 		}
 	if (argc - optind != 1)
 		fail_usage(argv[0]);
-	return leaks_report(model_of(argv[optind], true), &options);
+	return leaks_report(model_of(argv[optind], MODEL_POINTERS), &options);
 }

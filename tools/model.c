@@ -3,7 +3,8 @@
  *
  * What is copied while the target stands still: the library's variables, all
  * memory that it got for its own structures, the used part of the address
- * map, and each CPU's headers.  That is a hundredth of the heap at most.
+ * map, each CPU's headers, and the tags of large blocks.  That is a hundredth
+ * of the heap at most.
  *
  * A target may be stopped anywhere, also inside the library with a lock held.
  * So what is read here is what is right at every moment:
@@ -37,6 +38,9 @@
 
 /* Stops of a live target in the hope of finding no header claimed. */
 #define HOLD_TRIES 10
+
+/* Of a buftag. */
+#define TAG_BYTES 24
 
 static void
 copy_meta_list(struct model *model, enum layout_entry list)
@@ -127,6 +131,36 @@ copy_cpus(struct model *model)
 	}
 }
 
+/*
+ * The ends of large blocks, where their tags are if they are debugged: see
+ * audit_of_large().
+ */
+static void
+copy_tags(struct model *model)
+{
+	const struct layout *l = model->layout;
+	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
+	const uint64_t *owner = target_at(
+	    model->target, map_table(model, L_MAP_OWNER), model->nunits * 8);
+	uint64_t unit = layout_value(l, L_HEAP_UNIT);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (cache == NULL || owner == NULL ||
+	    model_get(model, cache, L_CACHE_DEBUG) == 0)
+		return;
+	for (size_t i = 0; i < model->nunits; i++) {
+		uint64_t bytes = owner[i] - owner[i] % unit;
+		uint64_t end = model->base + i * unit + bytes;
+
+		if (!(owner[i] & 1) || bytes > model->end - model->base)
+			continue;
+		target_copy(
+		    model->target, end - page - TAG_BYTES, TAG_BYTES, false);
+		target_copy(model->target, end - TAG_BYTES, TAG_BYTES, false);
+		i += bytes / unit - 1;
+	}
+}
+
 static void
 copy_metadata(struct model *model)
 {
@@ -141,6 +175,7 @@ copy_metadata(struct model *model)
 	target_copy(model->target, map_table(model, L_MAP_OWNER),
 	    model->nunits * 8, false);
 	copy_cpus(model);
+	copy_tags(model);
 }
 
 /* Items of a list of the target; its head is a struct list at head. */
@@ -507,20 +542,47 @@ hold_well(struct model *model)
 	}
 }
 
+/* Pointers into slabs from a program's arena are outside the heap. */
+static void
+choose_filter(struct model *model)
+{
+	const struct target *target = model->target;
+	struct pack_filter *filter = &model->target->filter;
+
+	*filter = (struct pack_filter){model->base, model->end - model->base};
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].source != 0 && target->nmaps != 0) {
+			size_t last = target->nmaps - 1;
+
+			/* [vsyscall] is at the end of the address space. */
+			while (
+			    last > 0 && target->maps[last].end > UINT64_MAX / 2)
+				last--;
+			filter->base = target->maps[0].start;
+			filter->bytes = target->maps[last].end - filter->base;
+		}
+}
+
 struct model *
-model_take(struct target *target, const struct layout *layout, bool everything)
+model_take(struct target *target, const struct layout *layout, unsigned parts)
 {
 	struct model *model = xalloc(sizeof(*model));
+	const unsigned memory = MODEL_POINTERS | MODEL_MEMORY;
 
 	model->target = target;
 	model->layout = layout;
-	if (everything && !target->held) {
+	if ((parts & memory) != 0 && target->live) {
 		units_used(model);
-		roots_prepare(model);
+		choose_filter(model);
+		roots_prepare(model, parts);
 	}
 	hold_well(model);
-	if (everything)
-		roots_copy(model);
+	take_caches(model);
+	choose_filter(model);
+	if ((parts & memory) != 0)
+		roots_copy(model, parts);
+	if ((parts & MODEL_LOGS) != 0)
+		roots_copy_logs(model);
 	target_release(target);
 	take_caches(model);
 	samples_take(model);
@@ -547,7 +609,7 @@ model_cache(struct model *model, const char *name)
 }
 
 struct model *
-model_of(const char *name, bool everything)
+model_of(const char *name, unsigned parts)
 {
 	struct target *target = target_open(name);
 	struct layout *layout = layout_find(target);
@@ -557,5 +619,5 @@ model_of(const char *name, bool everything)
 		fail(EXIT_BLIND,
 		    "%s: libumem is loaded there and not in use yet",
 		    target->name);
-	return model_take(target, layout, everything);
+	return model_take(target, layout, parts);
 }

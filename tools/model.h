@@ -98,12 +98,19 @@ struct model {
 	size_t nsettled, settled_room;
 };
 
+/* Parts of the target beside the library's structures. */
+enum {
+	MODEL_LOGS = 1,     /* whole */
+	MODEL_POINTERS = 2, /* pointers in the heap and in its roots */
+	MODEL_MEMORY = 4    /* the heap and its roots, whole */
+};
+
 /*
- * Stops the target, takes copies, lets it go, and makes sense of them.
- * everything: also copies what may hold pointers.
+ * Stops the target, takes copies, lets it go, and makes sense of them.  The
+ * library's own structures are always copied, parts as wanted.
  */
 struct model *model_take(
-    struct target *target, const struct layout *layout, bool everything);
+    struct target *target, const struct layout *layout, unsigned parts);
 
 /* Where an address is. */
 struct place {
@@ -163,6 +170,6 @@ struct segment *model_segments(
     struct model *model, const struct arena *arena, size_t *n);
 
 /* The model of the target named; for most commands. */
-struct model *model_of(const char *name, bool everything);
+struct model *model_of(const char *name, unsigned parts);
 
 #endif

@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/memory.h"
 #include "tools/roots.h"
 #include "umem/umem.h"
 #include "vmem/vmem.h"
@@ -45,6 +46,9 @@
 
 /* How near the stack pointer the library's frames must be. */
 #define NEAR_FRAMES (16 * KIB)
+
+/* Memory for a packed copy, however small the target is. */
+#define NEED_LEAST (8 * MIB)
 
 struct range {
 	uint64_t start;
@@ -241,33 +245,158 @@ is_root(const struct target *target, size_t i)
 	       strcmp(next->name, m->name) == 0;
 }
 
-void
-roots_prepare(struct model *model)
+static void
+take(struct target *target, uint64_t at, uint64_t bytes, bool whole)
 {
-	uint64_t bytes = model->end - model->base;
-	struct target *target = model->target;
+	if (whole)
+		target_copy(target, at, bytes, /* sparse */ true);
+	else
+		target_pack(target, at, bytes);
+}
 
-	/* A heap may have grown when it is copied. */
-	target_prepare(target, model->base, bytes, bytes / 8 + 64 * MIB);
+/* May libc's description of a thread be near its end? */
+static bool
+may_have_thread(const struct mapping *m)
+{
+	return !m->file && !m->shared && m->end - m->start >= THREAD_SEARCH / 4;
+}
+
+static bool
+is_outside_heap(const struct model *model, const struct mapping *m)
+{
+	return m->end <= model->base || m->start >= model->end;
+}
+
+/* Calls f for the heap, and for each root outside it. */
+static void
+each_to_copy(struct model *model,
+    void (*f)(struct model *model, uint64_t at, uint64_t bytes, void *arg),
+    void *arg)
+{
+	const struct target *target = model->target;
+
+	f(model, model->base, model->end - model->base, arg);
 	for (size_t i = 0; i < target->nmaps; i++) {
 		const struct mapping *m = &target->maps[i];
 
-		if (is_root(target, i) && m->end - m->start >= PREPARE_LEAST &&
-		    (m->end <= model->base || m->start >= model->end))
-			target_prepare(target, m->start, m->end - m->start, 0);
+		if (is_root(target, i) && is_outside_heap(model, m))
+			f(model, m->start, m->end - m->start, arg);
 	}
 }
 
+static void
+measure(struct model *model, uint64_t at, uint64_t bytes, void *size)
+{
+	target_measure(model->target, at, bytes, size);
+}
+
+/* A heap may have grown when it is copied. */
+static void
+prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
+{
+	(void)arg;
+	if (at == model->base)
+		target_prepare(model->target, at, bytes, bytes / 8 + 64 * MIB);
+	else if (bytes >= PREPARE_LEAST)
+		target_prepare(model->target, at, bytes, 0);
+}
+
+/* Bytes of memory for the copies, and for the tables that are made of them. */
+static uint64_t
+need(struct model *model, unsigned parts)
+{
+	uint64_t own =
+	    layout_variable(model->layout, model->target, L_MAPPED_BYTES);
+	struct target_size size = {0};
+	double share;
+
+	each_to_copy(model, measure, &size);
+	if ((parts & MODEL_MEMORY) != 0)
+		return size.present + 2 * own;
+	share = size.looked_at == 0
+		    ? 1
+		    : (double)size.packed / (double)size.looked_at;
+	return (uint64_t)(share * 1.25 * (double)size.present) + 2 * own +
+	       NEED_LEAST;
+}
+
 void
-roots_copy(struct model *model)
+roots_prepare(struct model *model, unsigned parts)
+{
+	memory_expect(model->target->name, need(model, parts));
+	if ((parts & MODEL_MEMORY) != 0 && !model->target->held)
+		each_to_copy(model, prepare, NULL);
+}
+
+/* Adds the pages around at in its mapping: some bytes before and after. */
+static void
+add_near(struct model *model, uint64_t at, uint64_t before, uint64_t after,
+    struct ranges *out)
+{
+	const uint64_t page = 4096;
+	struct target *target = model->target;
+	const struct mapping *m = target_mapping(target, at);
+
+	if (m == NULL || !is_root(target, (size_t)(m - target->maps)))
+		return;
+	if (at - m->start > before)
+		at = (at - before) / page * page;
+	else
+		at = m->start;
+	after = (before + after + 2 * page - 1) / page * page;
+	range_add(out, at, m->end - at < after ? m->end - at : after);
+}
+
+/*
+ * Copies as a whole what is read for more than pointers into the heap: stacks
+ * near the stack pointer, and places that may have libc's description of a
+ * thread.  Ranges that overlap make one region, because target_at() finds
+ * nothing across the border of two.
+ */
+static void
+copy_for_threads(struct model *model)
+{
+	struct target *target = model->target;
+	struct ranges whole = {0};
+
+	for (size_t i = 0; i < target->nthreads; i++) {
+		const struct thread *t = &target->threads[i];
+
+		add_near(model, t->sp, RED_ZONE, NEAR_FRAMES, &whole);
+		add_near(model, t->tp, THREAD_BYTES, THREAD_BYTES, &whole);
+	}
+	for (size_t i = 0; i < target->nmaps; i++) {
+		const struct mapping *m = &target->maps[i];
+
+		if (may_have_thread(m) && is_outside_heap(model, m))
+			add_near(model, m->end - 1,
+			    THREAD_SEARCH + THREAD_BYTES, 0, &whole);
+	}
+	ranges_sort(&whole);
+	for (size_t i = 0, next; i < whole.n; i = next) {
+		struct range r = whole.range[i];
+
+		for (next = i + 1;
+		     next < whole.n && whole.range[next].start <= r.end; next++)
+			if (whole.range[next].end > r.end)
+				r.end = whole.range[next].end;
+		target_copy(target, r.start, r.end - r.start, true);
+	}
+	free(whole.range);
+}
+
+void
+roots_copy(struct model *model, unsigned parts)
 {
 	const struct layout *l = model->layout;
 	struct ranges library = library_ranges(model);
 	struct target *target = model->target;
+	bool whole = (parts & MODEL_MEMORY) != 0;
 
 	target_read_kept(target);
-	target_copy(
-	    target, model->base, model->end - model->base, /* sparse */ true);
+	if (!whole)
+		copy_for_threads(model);
+	take(target, model->base, model->end - model->base, whole);
 	target_copy(target, layout_value(l, L_BOOT),
 	    layout_variable(l, target, L_BOOT_USED), false);
 	for (size_t i = 0; i < target->nmaps; i++) {
@@ -282,14 +411,27 @@ roots_copy(struct model *model)
 			if (r->end <= at || r->start >= m->end)
 				continue;
 			if (r->start > at)
-				target_copy(target, at, r->start - at, true);
+				take(target, at, r->start - at, whole);
 			at = r->end;
 		}
 		if (at < m->end)
-			target_copy(target, at, m->end - at, true);
+			take(target, at, m->end - at, whole);
 	}
 	target_copy_end(target);
 	free(library.range);
+}
+
+void
+roots_copy_logs(struct model *model)
+{
+	struct ranges logs = {0};
+
+	add_logs(model, &logs);
+	for (size_t i = 0; i < logs.n; i++)
+		target_copy(model->target, logs.range[i].start,
+		    logs.range[i].end - logs.range[i].start, true);
+	target_copy_end(model->target);
+	free(logs.range);
 }
 
 bool
@@ -337,7 +479,7 @@ dead_thread(struct target *target, const struct mapping *m)
 	uint64_t at = m->end - THREAD_BYTES;
 	uint64_t least = m->start;
 
-	if (m->file || m->shared || m->end - m->start < THREAD_SEARCH / 4)
+	if (!may_have_thread(m))
 		return 0;
 	if (m->end - least > THREAD_SEARCH)
 		least = m->end - THREAD_SEARCH;
@@ -496,26 +638,13 @@ static void
 give_words(struct model *model, root_func *f, uint64_t start, uint64_t end,
     enum root_kind kind)
 {
-	uint64_t at = (start + 7) & ~(uint64_t)7;
+	const uint64_t *words;
+	size_t n;
 
-	while (at + 8 <= end) {
-		uint64_t run = target_run(model->target, at);
-
-		if (run < 8) {
-			uint64_t next = target_next(model->target, at + run);
-
-			if (next <= at || next >= end)
-				return;
-			at = (next + 7) & ~(uint64_t)7;
-			continue;
-		}
-		if (run > end - at)
-			run = end - at;
-		f(model, target_at(model->target, at, run), run / 8, at, kind);
-		at += run & ~(uint64_t)7;
-		if ((run & 7) != 0)
-			at += 8;
-	}
+	for (uint64_t at = start;
+	     (words = target_words(model->target, &at, end, &n)) != NULL;
+	     at += 8 * n)
+		f(model, words, n, at, kind);
 }
 
 /* A piece, less what is skipped. */

@@ -4,11 +4,20 @@
 
 #include "tools/model.h"
 
-/* Before it does: have memory for the copies. */
-void roots_prepare(struct model *model);
+/*
+ * Before the target is held: ends the command if the copies of these parts
+ * (MODEL_*) need more memory than there is, and has memory for whole copies.
+ */
+void roots_prepare(struct model *model, unsigned parts);
 
-/* While the target stands still: copy the heap and everything below. */
-void roots_copy(struct model *model);
+/*
+ * While the target stands still: copy the heap and everything below, whole or,
+ * for MODEL_POINTERS, packed.
+ */
+void roots_copy(struct model *model, unsigned parts);
+
+/* The memory of the target's logs. */
+void roots_copy_logs(struct model *model);
 
 enum root_kind {
 	ROOT_MEMORY,

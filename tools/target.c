@@ -4,8 +4,9 @@
  * Everything above this file works on copies: regions of the target's memory
  * that lie in ours, found by the target's addresses.  Of a live process they
  * are copied while its threads stand still (target_live.c), and the process
- * goes on before we begin to think.  Of a core they are the file, mapped
- * (target_core.c).
+ * goes on before we begin to think.  Where only pointers are wanted, a region
+ * is packed (pack.c) instead of copied.  Of a core the regions are the file,
+ * mapped (target_core.c).
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -146,7 +147,7 @@ target_at(struct target *target, uint64_t at, uint64_t bytes)
 {
 	const struct region *r = region_find(target, at);
 
-	if (r == NULL || bytes > r->bytes - (at - r->at))
+	if (r == NULL || r->local == NULL || bytes > r->bytes - (at - r->at))
 		return NULL;
 	return r->local + (at - r->at);
 }
@@ -156,7 +157,74 @@ target_run(struct target *target, uint64_t at)
 {
 	const struct region *r = region_find(target, at);
 
-	return r == NULL ? 0 : r->bytes - (at - r->at);
+	if (r == NULL || r->local == NULL)
+		return 0;
+	return r->bytes - (at - r->at);
+}
+
+/* The first part of [at, end) of a packed region that is not all zeros. */
+static const uint64_t *
+packed_words(struct target *target, const struct region *r, uint64_t *at,
+    uint64_t end, size_t *n)
+{
+	static uint64_t words[PACK_WORDS];
+	uint64_t from = *at - r->at;
+
+	end -= r->at;
+	while (from < end && r->pages[from / PACK_BYTES] == NULL)
+		from = (from / PACK_BYTES + 1) * PACK_BYTES;
+	if (from >= end)
+		return NULL;
+	if (end > (from / PACK_BYTES + 1) * PACK_BYTES)
+		end = (from / PACK_BYTES + 1) * PACK_BYTES;
+	*n = (end - from) / 8;
+	pack_read(r->pages[from / PACK_BYTES], &target->filter,
+	    (unsigned)(from % PACK_BYTES / 8), (unsigned)*n, words);
+	*at = r->at + from;
+	return words;
+}
+
+static uint64_t
+word_border(uint64_t at)
+{
+	return at > UINT64_MAX - 7 ? UINT64_MAX & ~(uint64_t)7
+				   : (at + 7) & ~(uint64_t)7;
+}
+
+const uint64_t *
+target_words(struct target *target, uint64_t *at, uint64_t end, size_t *n)
+{
+	uint64_t from = word_border(*at);
+	const struct region *r = region_find(target, from);
+	size_t i = r != NULL ? (size_t)(r - target->regions)
+			     : region_search(target, from);
+
+	for (; i < target->nregions; i++) {
+		uint64_t stop;
+
+		r = &target->regions[i];
+		if (r->at > from)
+			from = word_border(r->at);
+		if (from >= end)
+			return NULL;
+		stop = r->at + r->bytes;
+		stop = (stop < end ? stop : end) & ~(uint64_t)7;
+		/* Regions of a damaged core may overlap. */
+		if (from < r->at || from >= stop)
+			continue;
+		*at = from;
+		if (r->local == NULL) {
+			const uint64_t *words =
+			    packed_words(target, r, at, stop, n);
+
+			if (words != NULL)
+				return words;
+			continue;
+		}
+		*n = (stop - from) / 8;
+		return (const void *)(r->local + (from - r->at));
+	}
+	return NULL;
 }
 
 void
@@ -164,16 +232,6 @@ target_copy_end(struct target *target)
 {
 	if (target->live)
 		live_copy_end(target);
-}
-
-uint64_t
-target_next(struct target *target, uint64_t at)
-{
-	size_t i = region_search(target, at);
-
-	if (i == target->nregions)
-		return UINT64_MAX;
-	return target->regions[i].at > at ? target->regions[i].at : at;
 }
 
 static char *
@@ -237,13 +295,39 @@ copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 	return true;
 }
 
-bool
-target_copy(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+static size_t
+pages_bytes(uint64_t bytes)
+{
+	return (bytes + PACK_BYTES - 1) / PACK_BYTES * sizeof(char *);
+}
+
+/* The same, packed: from the first whole word to the last. */
+static bool
+pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+{
+	struct region region = {.at = word_border(at), .ours = true};
+	uint64_t end = (at + bytes) & ~(uint64_t)7;
+
+	(void)sparse;
+	if (end <= region.at)
+		return true;
+	region.bytes = end - region.at;
+	region.pages = (void *)map_copy(pages_bytes(region.bytes));
+	live_pack(target, region.at, region.bytes, region.pages);
+	target_add_region(target, region);
+	return true;
+}
+
+typedef bool gap_func(
+    struct target *target, uint64_t at, uint64_t bytes, bool sparse);
+
+/* Calls f for each piece of [at, at + bytes) that is in no region yet. */
+static bool
+each_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse,
+    gap_func *f)
 {
 	uint64_t end = at + bytes;
 
-	if (!target->live)
-		return target_run(target, at) >= bytes;
 	/* What is damaged there may say anything. */
 	if (target_mapped(target, at, bytes) < bytes)
 		return false;
@@ -258,11 +342,44 @@ target_copy(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 		}
 		if (i < target->nregions && r->at < end)
 			gap_end = r->at;
-		if (!copy_gap(target, at, gap_end - at, sparse))
+		if (!f(target, at, gap_end - at, sparse))
 			return false;
 		at = gap_end;
 	}
 	return true;
+}
+
+bool
+target_copy(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+{
+	if (!target->live)
+		return target_run(target, at) >= bytes;
+	return each_gap(target, at, bytes, sparse, copy_gap);
+}
+
+bool
+target_pack(struct target *target, uint64_t at, uint64_t bytes)
+{
+	if (!target->live)
+		return target_run(target, at) >= bytes;
+	return each_gap(target, at, bytes, /* sparse */ true, pack_gap);
+}
+
+void
+target_measure(struct target *target, uint64_t at, uint64_t bytes,
+    struct target_size *size)
+{
+	if (target->live)
+		live_measure(target, at, bytes, size);
+}
+
+static void
+region_unmap(const struct region *r)
+{
+	if (r->ours && r->local == NULL)
+		munmap(r->pages, pages_bytes(r->bytes));
+	else if (r->ours)
+		munmap((void *)r->local, r->bytes);
 }
 
 void
@@ -271,12 +388,9 @@ target_forget(struct target *target)
 	if (!target->live)
 		return;
 	for (size_t i = 0; i < target->nregions; i++)
-		if (target->regions[i].ours)
-			munmap((void *)target->regions[i].local,
-			    target->regions[i].bytes);
+		region_unmap(&target->regions[i]);
 	target->nregions = 0;
 	target->last = 0;
-	target->copied = 0;
 }
 
 bool

@@ -2,7 +2,7 @@
 #ifndef TOOLS_TARGET_H
 #define TOOLS_TARGET_H
 
-#include "tools/common.h"
+#include "tools/pack.h"
 
 struct mapping {
 	uint64_t start;
@@ -31,12 +31,13 @@ struct kept {
 	const char *what; /* "the kernel, for ..." */
 };
 
-/* Memory of the target that we hold. */
+/* Memory of the target that we hold: a copy, or packed pages. */
 struct region {
 	uint64_t at;
 	uint64_t bytes;
-	const char *local;
-	bool ours; /* to be unmapped */
+	const char *local; /* NULL: packed */
+	char **pages;      /* packed: one for each PACK_BYTES from at on */
+	bool ours;         /* to be unmapped */
 };
 
 struct target {
@@ -59,8 +60,8 @@ struct target {
 	size_t nready, ready_room;
 	char *file; /* of a core, mapped */
 	size_t file_bytes;
-	uint64_t copied;          /* bytes */
-	double stopped_at, pause; /* seconds */
+	struct pack_filter filter; /* of target_pack() */
+	double stopped_at, pause;  /* seconds */
 };
 
 /*
@@ -95,6 +96,25 @@ bool target_copy(
 void target_copy_end(struct target *target);
 
 /*
+ * As target_copy(), sparse, but keeps only the words of target->filter: for
+ * target_words(), while target_at() and target_run() find nothing there.
+ */
+bool target_pack(struct target *target, uint64_t at, uint64_t bytes);
+
+/*
+ * Before a target is held: the bytes of [at, at + bytes) that are in memory or
+ * swapped out, and how many of them target_pack() would take: an estimate from
+ * a few pages.
+ */
+struct target_size {
+	uint64_t present;
+	uint64_t looked_at;
+	uint64_t packed; /* of the bytes that were looked at */
+};
+void target_measure(struct target *target, uint64_t at, uint64_t bytes,
+    struct target_size *size);
+
+/*
  * Before a target is held: have memory for the copy of [at, at + bytes), as
  * much as there is now, and more for what may come to its end.  The kernel
  * takes longer to give it than to fill it.
@@ -105,14 +125,19 @@ void target_prepare(
 /* Forgets what was copied. */
 void target_forget(struct target *target);
 
+/*
+ * The first words of [*at, end) that we hold, copied or packed, and how many
+ * follow each other there; sets *at to where they are.  A packed word that was
+ * not kept is 0.  The words stay until the next call.  NULL: there are none.
+ */
+const uint64_t *target_words(
+    struct target *target, uint64_t *at, uint64_t end, size_t *n);
+
 /* Our copy of the target's memory, or NULL.  Stays until target_forget(). */
 const void *target_at(struct target *target, uint64_t at, uint64_t bytes);
 
-/* How many bytes from at on are in the region that has it; 0: none. */
+/* How many bytes from at on are in the copy that has it; 0: none. */
 uint64_t target_run(struct target *target, uint64_t at);
-
-/* The first address from at on that we hold; UINT64_MAX: none. */
-uint64_t target_next(struct target *target, uint64_t at);
 
 /* From our copies, or else from the process as it is now. */
 bool target_peek(struct target *target, uint64_t at, void *to, size_t bytes);
@@ -129,6 +154,10 @@ void live_hold(struct target *target);
 void live_release(struct target *target);
 bool live_copy(
     struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse);
+void live_pack(
+    struct target *target, uint64_t at, uint64_t bytes, char **pages);
+void live_measure(struct target *target, uint64_t at, uint64_t bytes,
+    struct target_size *size);
 void live_copy_end(struct target *target);
 void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);

@@ -37,12 +37,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/memory.h"
 #include "tools/target.h"
 
 /* Memory is copied in pieces of this size, by several threads if many. */
 #define PIECE_BYTES  (2 * MIB)
 #define PIECES_EACH  4
 #define COPIERS_MOST 8
+
+/* What is packed is read in parts of this size. */
+#define BUFFER_BYTES (256 * KIB)
+
+/* One page in so many is enough to know how well they pack. */
+#define LOOK_EVERY 64
 
 /* How long a thread may take to stop. */
 #define STOP_SECONDS 2.0
@@ -395,11 +402,12 @@ live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 	return n == (ssize_t)bytes;
 }
 
-/* Memory to be copied; what the kernel said if that failed. */
+/* Memory to be copied or packed; the kernel's error if that failed. */
 struct piece {
 	uint64_t at;
 	uint64_t bytes;
-	char *to;
+	char *to;     /* NULL: to be packed */
+	char **pages; /* where the addresses of packed pages go */
 	int error;
 	bool any; /* some of it could be read */
 };
@@ -410,58 +418,91 @@ static struct {
 	size_t n, room;
 	size_t next; /* atomic */
 	int reader;
+	const struct pack_filter *filter;
 } pieces;
 
-/* Page by page where something in the middle cannot be read. */
+/* Reads memory; page by page where something in the middle cannot be read. */
 static void
-piece_copy(struct piece *p, int pid)
+piece_read(struct piece *p, int pid, uint64_t at, uint64_t bytes, char *to)
 {
 	const uint64_t page = 4096;
 	uint64_t done = 0;
 
-	while (done < p->bytes) {
-		uint64_t left = p->bytes - done;
-		struct iovec local = {p->to + done, left};
-		struct iovec remote = {(void *)(p->at + done), left};
+	while (done < bytes) {
+		uint64_t left = bytes - done;
+		struct iovec local = {to + done, left};
+		struct iovec remote = {(void *)(at + done), left};
 		ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
 
 		if (got < 0 && (errno == ESRCH || errno == EPERM)) {
 			p->error = errno;
 			return;
 		}
-		if (got <= 0)
-			got = (ssize_t)(left < page ? left : page);
-		else
+		if (got > 0) {
 			p->any = true;
+		} else {
+			got = (ssize_t)(left < page ? left : page);
+			memset(to + done, 0, (size_t)got);
+		}
 		done += (uint64_t)got;
 	}
 }
 
 static void
-piece_add(struct target *target, uint64_t at, uint64_t bytes, char *to)
+piece_pack(struct piece *p, struct pack_store *store, char *buffer)
 {
-	(void)target;
+	for (uint64_t done = 0; done < p->bytes && p->error == 0;) {
+		uint64_t left = p->bytes - done;
+		uint64_t n = left < BUFFER_BYTES ? left : BUFFER_BYTES;
+
+		piece_read(p, pieces.reader, p->at + done, n, buffer);
+		for (uint64_t i = 0; i < n && p->error == 0; i += PACK_BYTES) {
+			size_t part = n - i < PACK_BYTES ? n - i : PACK_BYTES;
+
+			if (!pack_page(store, pieces.filter,
+				(const void *)(buffer + i), part / 8,
+				&p->pages[(done + i) / PACK_BYTES]))
+				p->error = ENOMEM;
+		}
+		done += n;
+	}
+}
+
+static void
+piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
+{
 	while (bytes > 0) {
 		uint64_t n = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
 
 		ARRAY_ROOM(pieces.piece, pieces.n, pieces.room);
-		pieces.piece[pieces.n++] =
-		    (struct piece){.at = at, .bytes = n, .to = to};
+		pieces.piece[pieces.n++] = (struct piece){
+		    .at = at, .bytes = n, .to = to, .pages = pages};
 		at += n;
-		to += n;
+		if (to != NULL)
+			to += n;
+		else
+			pages += n / PACK_BYTES;
 		bytes -= n;
 	}
 }
 
+/* The argument is a buffer for packing, which stays in the CPU's cache. */
 static void *
-pieces_work(void *arg)
+pieces_work(void *buffer)
 {
+	struct pack_store store = {0};
 	size_t i;
 
 	while ((i = __atomic_fetch_add(&pieces.next, 1, __ATOMIC_RELAXED)) <
-	       pieces.n)
-		piece_copy(&pieces.piece[i], pieces.reader);
-	return arg;
+	       pieces.n) {
+		struct piece *p = &pieces.piece[i];
+
+		if (p->to != NULL)
+			piece_read(p, pieces.reader, p->at, p->bytes, p->to);
+		else
+			piece_pack(p, &store, buffer);
+	}
+	return buffer;
 }
 
 /* How many threads are worth while: not more than CPUs that we may use. */
@@ -482,13 +523,14 @@ copiers(void)
 static void
 pieces_share(void)
 {
+	static uint64_t buffers[COPIERS_MOST][BUFFER_BYTES / 8];
 	pthread_t thread[COPIERS_MOST];
 	size_t n = copiers(), started = 0;
 
-	while (started + 1 < n &&
-	       pthread_create(&thread[started], NULL, pieces_work, NULL) == 0)
+	while (started + 1 < n && pthread_create(&thread[started], NULL,
+				      pieces_work, buffers[started + 1]) == 0)
 		started++;
-	pieces_work(NULL);
+	pieces_work(buffers[0]);
 	while (started > 0)
 		pthread_join(thread[--started], NULL);
 }
@@ -501,6 +543,7 @@ pieces_copy(struct target *target)
 
 	pieces.next = 0;
 	pieces.reader = reader(target);
+	pieces.filter = &target->filter;
 	pieces_share();
 	for (size_t i = 0; i < pieces.n; i++) {
 		const struct piece *p = &pieces.piece[i];
@@ -509,8 +552,9 @@ pieces_copy(struct target *target)
 			fail_gone(target);
 		if (p->error == EPERM)
 			fail_permission(target);
+		if (p->error == ENOMEM)
+			memory_fail(target->name);
 		any |= p->any;
-		target->copied += p->bytes;
 	}
 	pieces.n = 0;
 	return any;
@@ -523,13 +567,23 @@ page_is_there(uint64_t entry)
 	return entry >> 62 != 0;
 }
 
-typedef void run_func(
-    struct target *target, uint64_t at, uint64_t bytes, char *to);
+/* What is done with runs of pages, and where their copies go. */
+struct runs {
+	void (*f)(const struct runs *, uint64_t at, uint64_t bytes);
+	uint64_t start; /* to and pages are for this address */
+	char *to;
+	char **pages;
+	struct target *target;
+	struct target_size *size;
+};
 
-/* Calls f for each run of pages that are there; false: the kernel is mum. */
+/*
+ * Calls runs->f for each run of pages of [at, at + bytes) that are there.
+ * False: the kernel does not say which are.
+ */
 static bool
 each_run(
-    struct target *target, uint64_t at, uint64_t bytes, char *to, run_func *f)
+    struct target *target, uint64_t at, uint64_t bytes, const struct runs *runs)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	static uint64_t entries[8192];
@@ -539,6 +593,8 @@ each_run(
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/pagemap", target->pid,
 	    reader(target));
+	if (at % page != 0 || bytes % page != 0)
+		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -556,11 +612,10 @@ each_run(
 			while (i < n && page_is_there(entries[i]) == there)
 				i++;
 			if (there)
-				f(target, at + first * page, (i - first) * page,
-				    to + first * page);
+				runs->f(runs, at + first * page,
+				    (i - first) * page);
 		}
 		at += n * page;
-		to += n * page;
 		bytes -= n * page;
 	}
 	close(fd);
@@ -576,34 +631,75 @@ advise_huge(char *to, uint64_t bytes)
 }
 
 static void
-add_one_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
+add_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 {
+	char *to = runs->to + (at - runs->start);
+
 	advise_huge(to, bytes);
-	piece_add(target, at, bytes, to);
+	piece_add(at, bytes, to, NULL);
 }
 
 static void
-touch_one_run(struct target *target, uint64_t at, uint64_t bytes, char *to)
+pack_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 {
-	(void)target;
-	(void)at;
+	piece_add(
+	    at, bytes, NULL, runs->pages + (at - runs->start) / PACK_BYTES);
+}
+
+static void
+touch_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
+{
+	char *to = runs->to + (at - runs->start);
+
 	advise_huge(to, bytes);
 	madvise(to, bytes, MADV_POPULATE_WRITE);
+}
+
+static void
+measure_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
+{
+	struct target_size *size = runs->size;
+	uint64_t words[PACK_WORDS];
+
+	for (uint64_t i = 0; i < bytes; i += PACK_BYTES) {
+		struct iovec local = {words, sizeof(words)};
+		struct iovec remote = {(void *)(at + i), sizeof(words)};
+
+		size->present += PACK_BYTES;
+		if (size->present / PACK_BYTES % LOOK_EVERY != 1 ||
+		    process_vm_readv(reader(runs->target), &local, 1, &remote,
+			1, 0) != sizeof(words))
+			continue;
+		size->looked_at += sizeof(words);
+		size->packed +=
+		    pack_cost(&runs->target->filter, words, PACK_WORDS);
+	}
 }
 
 bool
 live_copy(
     struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct runs runs = {.f = add_one_run, .start = at, .to = to};
 	size_t before = pieces.n;
 
-	if (sparse && at % page == 0 && bytes % page == 0 &&
-	    each_run(target, at, bytes, to, add_one_run))
+	if (sparse && each_run(target, at, bytes, &runs))
 		return true;
 	pieces.n = before;
-	piece_add(target, at, bytes, to);
+	piece_add(at, bytes, to, NULL);
 	return pieces_copy(target);
+}
+
+void
+live_pack(struct target *target, uint64_t at, uint64_t bytes, char **pages)
+{
+	struct runs runs = {.f = pack_one_run, .start = at, .pages = pages};
+	size_t before = pieces.n;
+
+	if (each_run(target, at, bytes, &runs))
+		return;
+	pieces.n = before;
+	piece_add(at, bytes, NULL, pages);
 }
 
 void
@@ -615,5 +711,18 @@ live_copy_end(struct target *target)
 void
 live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to)
 {
-	each_run(target, at, bytes, to, touch_one_run);
+	struct runs runs = {.f = touch_one_run, .start = at, .to = to};
+
+	each_run(target, at, bytes, &runs);
+}
+
+void
+live_measure(struct target *target, uint64_t at, uint64_t bytes,
+    struct target_size *size)
+{
+	struct runs runs = {
+	    .f = measure_one_run, .target = target, .size = size};
+
+	if (!each_run(target, at, bytes, &runs))
+		size->present += bytes;
 }

@@ -199,7 +199,8 @@ look(const struct trace_options *options)
 	struct leaks_options leaks = {.details = true};
 	struct target *target = make_target();
 	struct layout *layout = layout_find(target);
-	struct model *model = model_take(target, layout, options->leaks);
+	struct model *model =
+	    model_take(target, layout, options->leaks ? MODEL_POINTERS : 0);
 	int found = EXIT_FINE;
 
 	fflush(stdout);

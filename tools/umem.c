@@ -21,7 +21,7 @@ static const struct command commands[] = {
 	"run the program with libumem_malloc as its malloc; -v makes the\n"
 	"library say at the start how it runs, --debug debugs (UMEM_DEBUG),\n"
 	"--leaks and --stat report on standard error when the program ends"},
-    {"leaks", command_leaks, "[-dfv] [-c caller] [--json] PID|CORE",
+    {"leaks", command_leaks, "[-dfv] [-c caller] [--force] [--json] PID|CORE",
 	"what nothing in the program points to any more; status 1 if there\n"
 	"is something; -d details, -v figures of the search, -c only\n"
 	"what a function of this name has to do with"},
@@ -40,7 +40,7 @@ static const struct command commands[] = {
 	"size, -i by cache, with the overhead"},
     {"frag", command_frag, "[--json] PID|CORE",
 	"which caches and callers keep slabs that are hardly used"},
-    {"verify", command_verify, "[--json] PID|CORE [CACHE ...]",
+    {"verify", command_verify, "[--force] [--json] PID|CORE [CACHE ...]",
 	"are buffers of debugged caches whole? status 1 if not"},
     {"users", command_users, "[-ef] [--json] PID|CORE [CACHE ...]",
 	"who has how much, by stack; -e also who has little, -f each buffer"},
@@ -59,13 +59,13 @@ static const struct command commands[] = {
 	"buffers that a thread allocated"},
     {"freedby", command_freedby, "[--json] PID|CORE THREAD",
 	"buffers that a thread freed"},
-    {"walk", command_walk, "[--json] PID|CORE WHAT [CACHE]",
+    {"walk", command_walk, "[--force] [--json] PID|CORE WHAT [CACHE]",
 	"addresses, one a line: umem, freemem, bufctl, freectl, leak,\n"
 	"umem_cache, umem_slab, umem_slab_partial, umem_log, vmem, vmem_seg,\n"
 	"vmem_alloc, vmem_free, vmem_span, or the name of a cache"},
     {"grep", command_grep,
-	"[-q] [-a step] [-d distance] [-m mask] [-M mask] [--json]\n"
-	"                 PID|CORE ADDRESS",
+	"[-q] [-a step] [-d distance] [-m mask] [-M mask] [--force]\n"
+	"                 [--json] PID|CORE ADDRESS",
 	"where an address is kept; -q only the addresses of these places"},
 };
 

@@ -1,0 +1,108 @@
+#!/bin/bash
+# umem leaks takes a tenth of the memory that it looks at, and no command
+# copies memory when there is not enough: by MemAvailable, or by the limit of a
+# memory cgroup of either version.
+# timeout: 120
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build chain
+
+start "$TMP/chain" 192
+rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
+"$umem" leaks -v "$pid" >said 2>&1
+status=$?
+peak=$(sed -n 's/.*peak memory usage => \([0-9]*\) kB$/\1/p' said)
+if [ $status -ne 1 ] || ! grep -Eq '^ +Total +3 buffers, ' said; then
+	echo "status $status, or not three leaks:"
+	cat said
+	exit 1
+fi
+# 8 MiB: the command itself.
+if [ "$((peak - 8192))" -gt "$((rss / 10))" ]; then
+	echo "$peak kB to look at $rss kB"
+	exit 1
+fi
+
+# The kernel is to end this command, not the program, when memory runs out.
+mkfifo printed
+"$umem" grep -q -m 0 "$pid" 0 >printed &
+looking=$!
+exec 8<printed
+read -r _ <&8
+score=$(cat "/proc/$looking/oom_score_adj")
+exec 8<&-
+wait "$looking"
+if [ "$score" != 1000 ]; then
+	echo "oom_score_adj is $score"
+	exit 1
+fi
+
+# Files of the kernel are replaced in a mount namespace of our own.
+if ! unshare -m true 2>/dev/null; then
+	finish 0
+	exit 0
+fi
+
+# within FOLDER WORD... - runs umem where FOLDER/meminfo, FOLDER/cgroup and
+# FOLDER/groups are the kernel's, as far as they exist
+within() {
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare -m bash -c '
+		[ -e "$1/meminfo" ] && mount --bind "$1/meminfo" /proc/meminfo
+		[ -e "$1/cgroup" ] && mount --bind "$1/cgroup" /proc/$$/cgroup
+		[ -e "$1/groups" ] && mount --bind "$1/groups" /sys/fs/cgroup
+		shift
+		exec "$@"' within "$1" "$umem" "${@:2}" >said 2>err
+	status=$?
+}
+
+# refused WHAT REGEX FOLDER - is there no room for a copy, and for leaks if
+# WHAT is "leaks"?
+refused() {
+	within "$3" verify "$pid"
+	if [ $status -ne 2 ] || ! grep -Eq "^umem: $pid: this needs about 19[0-9] \
+MiB of memory, and $2; --force" err || [ "$(wc -l <err)" -ne 1 ]; then
+		echo "$3: verify: status $status"
+		cat err
+		exit 1
+	fi
+	within "$3" leaks "$pid"
+	if [ "$1" = leaks ] && { [ $status -ne 2 ] || ! grep -Eq "and $2" err; } ||
+	    [ "$1" != leaks ] && [ $status -ne 1 ]; then
+		echo "$3: leaks: status $status"
+		cat err
+		exit 1
+	fi
+	within "$3" leaks --force "$pid"
+	if [ $status -ne 1 ]; then
+		echo "$3: leaks --force: status $status"
+		cat err
+		exit 1
+	fi
+}
+
+mkdir -p little none v1/groups/memory/a/b v2/groups/a/b
+echo "MemAvailable:     102400 kB" >little/meminfo
+refused some '93 MiB may be used \(MemAvailable\)' little
+echo "MemAvailable:       4096 kB" >none/meminfo
+refused leaks '3 MiB may be used \(MemAvailable\)' none
+
+# The limit of the group above counts; 50 MiB of its usage can be dropped.
+echo 4:memory:/a/b >v1/cgroup
+echo 9223372036854771712 >v1/groups/memory/a/b/memory.limit_in_bytes
+echo 419430400 >v1/groups/memory/a/b/memory.usage_in_bytes
+echo 419430400 >v1/groups/memory/a/memory.limit_in_bytes
+echo 419430400 >v1/groups/memory/a/memory.usage_in_bytes
+echo total_inactive_file 52428800 >v1/groups/memory/a/memory.stat
+refused some \
+    '46 MiB may be used \(the limit of memory cgroup /sys/fs/cgroup/memory/a\)' v1
+echo 0::/a/b >v2/cgroup
+echo 419430400 >v2/groups/a/b/memory.max
+echo 418381824 >v2/groups/a/b/memory.current
+echo inactive_file 1048576 >v2/groups/a/b/memory.stat
+echo max >v2/groups/a/memory.max
+echo 419430400 >v2/groups/a/memory.current
+refused leaks \
+    '1 MiB may be used \(the limit of memory cgroup /sys/fs/cgroup/a/b\)' v2
+finish 0
