@@ -64,7 +64,8 @@ struct cpu_cold {
 	uint32_t moved_at_update; /* nloads + nunloads at the last update */
 	uint32_t refill;          /* rounds to ask of the slabs next time */
 	uint32_t owned;           /* [a] 1: somebody works on this header */
-	uint32_t padding[5];
+	uint32_t nfilled;         /* loaded magazines that a push found full */
+	uint32_t padding[4];
 };
 
 #define CPU_HEADERS       512

@@ -240,6 +240,20 @@ note_unload(struct magazine_layer *layer, struct cpu_cold *cold)
 	sizes_overflowed(layer, cold);
 }
 
+void (*magazine_check)(
+    struct magazine_layer *layer, void *const *rounds, unsigned n);
+
+/* The loaded magazine is full. */
+static void
+check_filled(struct magazine_layer *layer, struct cpu_owned *own)
+{
+	uint32_t n = own->cold->nfilled++;
+
+	if (magazine_check != NULL &&
+	    (n < MAGAZINE_CHECKED || n % MAGAZINE_CHECK_EACH == 0))
+		magazine_check(layer, own->cold->loaded->round, own->nrounds);
+}
+
 /* Room on the owned header, by an exchange if need be. */
 static bool
 have_room(struct magazine_layer *layer, struct cpu_owned *own,
@@ -250,6 +264,8 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 
 	if (loaded_has_room(own))
 		return true;
+	if (cold->loaded != NULL && *spare == NULL)
+		check_filled(layer, own);
 	if (cold->previous != NULL &&
 	    cold->previous->nrounds < cold->previous->capacity) {
 		swap(own);

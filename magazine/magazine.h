@@ -91,6 +91,17 @@ enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
 /* [a] 1: a magazine of any CPU and cache was exchanged since this was 0. */
 extern uint32_t magazine_exchanged;
 
+/*
+ * Is told of the rounds of a magazine that a push has found full: of the first
+ * MAGAZINE_CHECKED on each CPU, and then of one in MAGAZINE_CHECK_EACH.  The
+ * CPU's header is owned meanwhile, so it may not take rounds or give them
+ * back, and takes no lock above those of the slabs.  NULL: nobody is.
+ */
+#define MAGAZINE_CHECKED    32
+#define MAGAZINE_CHECK_EACH 64
+extern void (*magazine_check)(
+    struct magazine_layer *layer, void *const *rounds, unsigned n);
+
 /* A magazine of the present size, empty; NULL: no memory. */
 struct magazine *magazine_new(struct magazine_layer *layer);
 void magazine_delete(struct magazine *mag);

@@ -280,9 +280,8 @@ flush_one(struct umem_cache *cache, struct magazine *mag, const char *who)
 	magazine_delete(mag);
 }
 
-/* What the program called with the rounds of a magazine, most likely. */
-static const char *
-freed_by(const struct umem_cache *cache)
+const char *
+cache_freed_by(const struct umem_cache *cache)
 {
 	if (cache->class != 0)
 		return "free";
@@ -296,7 +295,7 @@ cache_flush(struct umem_cache *cache, struct magazine *chain)
 		struct magazine *mag = chain;
 
 		chain = mag->next;
-		flush_one(cache, mag, freed_by(cache));
+		flush_one(cache, mag, cache_freed_by(cache));
 	}
 }
 
@@ -344,6 +343,12 @@ free_missed(struct umem_cache *cache, void *object, const char *who)
 	if (unlikely(cpu_header_is_none(cache->mag.hot))) {
 		free_straight(cache, object, who);
 		return;
+	}
+	if (cache->slabs.source == NULL) {
+		enum slab_fault fault = slab_round_fault(&cache->slabs, object);
+
+		if (unlikely(fault != SLAB_FINE))
+			misuse_slab(who, cache, object, fault);
 	}
 	result = magazine_put(&cache->mag, object, &spare, &news);
 	if (result == MAGAZINE_FULL || result == MAGAZINE_NONE) {

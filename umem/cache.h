@@ -83,6 +83,15 @@ void *cache_alloc_slow(struct umem_cache *cache);
 /* who names the function in messages: "free", "umem_cache_free". */
 void cache_free_slow(struct umem_cache *cache, void *object, const char *who);
 
+/* The call by which the program frees objects of the cache, most likely. */
+const char *cache_freed_by(const struct umem_cache *cache);
+
+/*
+ * As magazine_check: the end of the program if a round cannot be what was
+ * freed, or is there twice.  See round_check.c.
+ */
+void round_check(struct magazine_layer *layer, void *const *rounds, unsigned n);
+
 /* Everything in magazines to the slabs; false: some were out of reach. */
 bool cache_drain(struct umem_cache *cache);
 

@@ -130,6 +130,7 @@ start_cpus(void)
 static bool
 make_class_caches(void)
 {
+	magazine_check = round_check;
 	cpu_header_reserve(size_classes.n);
 	if (!debug.on && !checker_on)
 		return true;

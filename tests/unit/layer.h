@@ -34,6 +34,8 @@ start(int mode, size_t object_bytes, unsigned rounds_max)
 	if (cpu_layer.rseq.owner == RSEQ_NONE && mode != RSEQ_NONE)
 		return false;
 	stay_here();
+	/* It is for the layers of caches. */
+	magazine_check = NULL;
 	ck_assert(cpu_start((enum rseq_owner)mode, 0));
 	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
 	memset(&layer, 0, sizeof(layer));

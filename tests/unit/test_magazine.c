@@ -788,6 +788,42 @@ START_TEST(no_round_and_no_magazine_is_lost_while_all_changes)
 }
 END_TEST
 
+static unsigned nchecks;
+
+static void
+count_check(struct magazine_layer *of, void *const *rounds, unsigned n)
+{
+	ck_assert_ptr_eq(of, &layer);
+	ck_assert(n == 2 && rounds[1] > rounds[0]);
+	nchecks++;
+}
+
+/* Of the first n magazines that fill. */
+static unsigned
+checks_of(unsigned n)
+{
+	unsigned nexpected = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		nexpected +=
+		    i < MAGAZINE_CHECKED || i % MAGAZINE_CHECK_EACH == 0;
+	return nexpected;
+}
+
+START_TEST(a_magazine_that_a_push_finds_full_is_checked)
+{
+	/* Magazines of two rounds. */
+	if (!start(_i, 64, 2))
+		return;
+	magazine_check = count_check;
+	for (unsigned i = 0; i < 1000; i++) {
+		/* Each other push finds one full, but for the first. */
+		ck_assert_uint_eq(nchecks, checks_of(i == 0 ? 0 : (i - 1) / 2));
+		put(stamp + i);
+	}
+}
+END_TEST
+
 Suite *
 magazine_suite(void)
 {
@@ -805,6 +841,8 @@ magazine_suite(void)
 	tcase_add_loop_test(tcase, a_second_free_in_a_row_is_seen, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_second_free_of_one_of_the_newest_is_seen, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_magazine_that_a_push_finds_full_is_checked, 0, 3);
 	tcase_add_loop_test(tcase, an_owned_header_is_gone_past, 0, 3);
 	tcase_add_loop_test(
 	    tcase, alternation_does_not_come_to_the_depot, 0, 3);
