@@ -288,7 +288,8 @@ change(struct target *target, const struct layout *l, uint64_t mean)
 	uint64_t sampling = layout_value(l, L_SAMPLING);
 	uint64_t fast = layout_value(l, L_ALLOC_FAST);
 	uint64_t small_end = fast + layout_value(l, L_FAST_SMALL_END);
-	uint64_t counted_end = fast + layout_value(l, L_FAST_COUNTED_END);
+	uint64_t counted_end =
+	    sampling + layout_value(l, L_SAMPLING_COUNTED_END);
 	uint64_t mean_at = sampling + layout_value(l, L_SAMPLING_MEAN);
 	bool sections = peek(target, fast + layout_value(l, L_FAST_UNITS)) != 0;
 	uint64_t end = sections ? layout_value(l, L_SIZE_SMALL) + 1 : 0;

@@ -69,8 +69,8 @@
 	X(SAMPLE_BYTES, "=sample")                                             \
 	X(FAST_SMALL_END, "alloc_fast.small_end")                              \
 	X(FAST_UNITS, "alloc_fast.units")                                      \
-	X(FAST_COUNTED_END, "alloc_fast.counted_end")                          \
 	X(SAMPLING_MEAN, "sampling.mean")                                      \
+	X(SAMPLING_COUNTED_END, "sampling.counted_end")                        \
 	X(SAMPLING_ABLE, "sampling.able")                                      \
 	X(SAMPLE_AT, "sample.at")                                              \
 	X(SAMPLE_SPAN, "sample.span")                                          \

@@ -26,7 +26,7 @@
 #include "umem/update.h"
 #include "vmem/os.h"
 
-struct alloc_fast alloc_fast;
+struct alloc_fast alloc_fast = {.object_least = UINTPTR_MAX};
 
 static inline void
 set_word(size_t *word, size_t value)
@@ -45,11 +45,12 @@ alloc_choose_paths(void)
 	/* With checks, every call goes the slow way. */
 	if (alloc_fast.hot == NULL || cache_checked)
 		return;
+	set_word(&alloc_fast.object_least, 1);
 	do {
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
 		set_word(&alloc_fast.units, mtbf == 0 ? addr_map.units : 0);
-		set_word(&alloc_fast.counted_end,
+		set_word(&sampling.counted_end,
 		    mtbf == 0 && mean != 0 ? SIZE_SMALL + 1 : 0);
 		set_word(&alloc_fast.small_end,
 		    mtbf == 0 && mean == 0 ? SIZE_SMALL + 1 : 0);
@@ -185,7 +186,7 @@ alloc_slow(size_t size)
 	void *object;
 
 	/* What alloc_get() does while small sizes need not be counted. */
-	if (size < alloc_fast.counted_end) {
+	if (size < sampling.counted_end) {
 		if (unlikely(!sample_spend(size)))
 			return alloc_at_end(size);
 		if (likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
@@ -208,7 +209,7 @@ alloc_zeroed(size_t size)
 	bool zeroed = false;
 	void *p;
 
-	if (size < alloc_fast.small_end || size < alloc_fast.counted_end) {
+	if (size < alloc_fast.small_end || size < sampling.counted_end) {
 		p = alloc_get(size);
 	} else {
 		p = !sample_is_on() ? NULL : sampled_alloc(size, 1, &zeroed);

@@ -4,7 +4,8 @@
  * The inline functions here are the fast paths: a table look-up and one
  * restartable section.  What they cannot do, they leave to alloc.c by a tail
  * call.  They do not ask whether the library is started: before that, and in
- * the locked mode, small_end and units are 0, so that every call is slow.
+ * the locked mode, small_end and units are 0 and object_least is above every
+ * address, so that every call is slow.
  * While there is sampling small_end is 0, and alloc_slow() counts (sample.c).
  */
 #ifndef UMEM_ALLOC_H
@@ -21,10 +22,10 @@ struct alloc_fast {
 	size_t small_end;    /* sizes below this go by the small table */
 	struct cpu_hot *hot; /* header 0 of CPU 0; a class's is at its number */
 	struct rseq_place place;
-	uintptr_t base;        /* as in addr_map */
-	size_t units;          /* as in addr_map, or 0: go slow */
-	const uint32_t *entry; /* as in addr_map */
-	size_t counted_end;    /* sizes below this are counted: sample.c */
+	uintptr_t base;         /* as in addr_map */
+	size_t units;           /* as in addr_map, or 0: go slow */
+	const uint32_t *entry;  /* as in addr_map */
+	uintptr_t object_least; /* objects below this, NULL, are freed slowly */
 } __attribute__((aligned(CACHE_LINE)));
 
 _Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");

@@ -69,6 +69,8 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 static noinline void
 cache_free_again(umem_cache_t *cache, void *object)
 {
+	if (object == NULL)
+		return;
 	if (unlikely(cache->slabs.watched))
 		checker_object_end(cache, object, cache->bufsize);
 	cpu_bring_in(cache->mag.hot);
@@ -78,7 +80,8 @@ cache_free_again(umem_cache_t *cache, void *object)
 public void
 umem_cache_free(umem_cache_t *cache, void *object)
 {
-	if (likely(alloc_fast.units != 0) &&
+	/* Also tells whether there are sections, at the price of a test of it. */
+	if (likely((uintptr_t)object >= alloc_fast.object_least) &&
 	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
 		       header_at(cache), object) == RSEQ_OK))
 		return;

@@ -363,6 +363,8 @@ umem_cache_destroy(umem_cache_t *cache)
 {
 	bool drained;
 
+	if (cache == NULL)
+		return;
 	worker_let_go(cache);
 	drained = cache_drain(cache);
 	if (!slab_store_end(&cache->slabs)) {

@@ -35,8 +35,8 @@
  *	UMEM_OPTIONS=hardened, or a checker such as valgrind.
  *
  * On and off
- *	mean, counted_end and small_end (of alloc_fast) change one after the
- *	other, and a thread may see any mixture of old and new:
+ *	mean and counted_end (of sampling) and small_end (of alloc_fast) change
+ *	one after the other, and a thread may see any mixture of old and new:
  *	small_end set		nothing is counted, as when off
  *	0, counted_end set	counted; at the end of its stretch a thread
  *				reads mean, and 0 means no
@@ -589,7 +589,6 @@ DESCRIBE_TABLE(described) = {
     DESCRIBE_VARIABLE(alloc_fast),
     DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, small_end),
     DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, units),
-    DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, counted_end),
     DESCRIBE_CONSTANT(SIZE_SMALL),
     DESCRIBE_VARIABLE(sampling),
     DESCRIBE_VARIABLE(samples),
@@ -601,6 +600,7 @@ DESCRIBE_TABLE(described) = {
     DESCRIBE_BYTES("sample", struct sample),
     DESCRIBE_MEMBER("sampling", struct sampling, mean),
     DESCRIBE_MEMBER("sampling", struct sampling, able),
+    DESCRIBE_MEMBER("sampling", struct sampling, counted_end),
     MEMBER(at),
     MEMBER(span),
     MEMBER(size),

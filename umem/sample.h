@@ -12,6 +12,8 @@
 struct sampling {
 	size_t mean; /* [a] bytes from one sample to the next; 0: off */
 	size_t able; /* started, and nothing debugs or checks */
+	/* [a] malloc() counts smaller sizes; see "On and off" in sample.c. */
+	size_t counted_end;
 } __attribute__((aligned(CACHE_LINE)));
 
 extern struct sampling sampling;

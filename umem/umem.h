@@ -292,7 +292,8 @@ umem_cache_t *umem_cache_create(const char *name, size_t bufsize, size_t align,
 /*
  * umem_cache_destroy - end a cache
  *
- * cache	from umem_cache_create(); no other thread may be using it
+ * cache	from umem_cache_create(); no other thread may be using it.  NULL
+ *		is allowed and does nothing
  *
  * Every object should have been freed: the destructor runs for each, and the
  * memory goes back to the arena.  If objects are still out, the destructor
@@ -324,7 +325,8 @@ void *umem_cache_alloc(umem_cache_t *cache, int flags);
  *
  * cache	the one it came from; another is misuse, noticed at once by a cache
  *		that is debugged, else when a slab gets it, if ever
- * buf		the object, in its constructed state; not NULL
+ * buf		the object, in its constructed state; NULL is allowed and does
+ *		nothing
  *
  * Never fails and leaves errno alone.
  *

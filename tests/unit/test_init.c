@@ -156,10 +156,12 @@ START_TEST(the_fast_paths_are_on_where_there_are_sections)
 	if (cpu_layer.rseq.owner == RSEQ_NONE) {
 		ck_assert_uint_eq(alloc_fast.units, 0);
 		ck_assert_uint_eq(alloc_fast.small_end, 0);
+		ck_assert_uint_eq(alloc_fast.object_least, UINTPTR_MAX);
 		return;
 	}
 	ck_assert_uint_eq(alloc_fast.units, addr_map.units);
 	ck_assert_uint_eq(alloc_fast.small_end, SIZE_SMALL + 1);
+	ck_assert_uint_eq(alloc_fast.object_least, 1);
 	ck_assert_uint_eq(alloc_fast.base, addr_map.base);
 	ck_assert_ptr_eq(alloc_fast.entry, addr_map.entry);
 	ck_assert_ptr_eq(alloc_fast.hot, cpu_header_none());

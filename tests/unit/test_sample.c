@@ -658,7 +658,7 @@ START_TEST(on_and_off_while_threads_work)
 	ck_assert_int_eq(umem_sample(0), 0);
 	ck_assert_uint_eq(
 	    alloc_fast.small_end == 0, cpu_layer.rseq.owner == RSEQ_NONE);
-	ck_assert_uint_eq(alloc_fast.counted_end, 0);
+	ck_assert_uint_eq(sampling.counted_end, 0);
 }
 END_TEST
 
