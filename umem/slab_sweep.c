@@ -183,7 +183,8 @@ sweep(struct slab_store *store, unsigned last, size_t limit)
 	    store->record_bytes != 0)
 		return 0;
 	slab_sweep_mend(store);
-	while (left-- > 0 && purged < limit && sweep_one(store, last, &purged))
+	while (left-- > 0 && purged < limit && os_purge_may() &&
+	       sweep_one(store, last, &purged))
 		;
 	if (purged != 0)
 		heap_unhuge();

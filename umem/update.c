@@ -102,7 +102,7 @@ update_all(void)
 		busy = worker_each_cache(cache_update);
 	vmem_update();
 	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0 || busy ||
-	       heap_dirty() != 0;
+	       (heap_dirty() != 0 && os_purge_may());
 }
 
 /* The library's own structures lack memory that the heap may have. */
@@ -173,6 +173,7 @@ update_trim(void)
 {
 	size_t bytes = 0;
 
+	os_purge_again();
 	/* Upkeep of another thread soon ends; after a while, do without. */
 	if (worker_begin() ||
 	    (worker_await(RECLAIM_WAIT_NS) && worker_begin())) {

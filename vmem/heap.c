@@ -723,7 +723,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 	uint8_t was[PURGE_UNITS];
 	size_t purged = 0;
 
-	for (size_t i = 0; i < end && limit - purged >= HEAP_UNIT; i++) {
+	for (size_t i = 0;
+	     i < end && limit - purged >= HEAP_UNIT && os_purge_may(); i++) {
 		size_t most = (limit - purged) >> HEAP_UNIT_SHIFT;
 
 		/* Eight clean units at a time; most are, or are in use. */

@@ -35,6 +35,9 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 #define PR_SET_VMA_               0x53564d41
 #define PR_SET_VMA_ANON_NAME_     0
 #define SYS_rseq_flags_unregister 1
@@ -161,11 +164,83 @@ os_unmap(void *at, size_t bytes)
 	return request() && call(SYS_munmap, (long)at, (long)bytes, 0, 0) == 0;
 }
 
+/*
+ * After so many refusals in a row the kernel is not asked for a second, then
+ * for twice as long after each further refusal.  Otherwise a process with
+ * locked memory would ask it for the same pages for ever.
+ */
+#define PURGE_REFUSALS   8
+#define PURGE_PAUSE      1000000000ull
+#define PURGE_PAUSE_MOST (64 * PURGE_PAUSE)
+
+static uint32_t purge_nrefused; /* [a] in a row */
+static uint64_t purge_pause_ns; /* [a] the latest */
+static uint64_t purge_at_ns;    /* [a] end of the pause; 0: there is none */
+
+static void
+purge_accepted(void)
+{
+	if (likely(__atomic_load_n(&purge_nrefused, __ATOMIC_RELAXED) == 0))
+		return;
+	__atomic_store_n(&purge_nrefused, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&purge_pause_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&purge_at_ns, 0, __ATOMIC_RELAXED);
+}
+
+static void
+purge_refused(void)
+{
+	uint64_t pause = __atomic_load_n(&purge_pause_ns, __ATOMIC_RELAXED);
+
+	if (__atomic_add_fetch(&purge_nrefused, 1, __ATOMIC_RELAXED) <
+	    PURGE_REFUSALS)
+		return;
+	pause = pause == 0 ? PURGE_PAUSE : 2 * pause;
+	if (pause > PURGE_PAUSE_MOST)
+		pause = PURGE_PAUSE_MOST;
+	/* One more refusal is enough to begin the next pause. */
+	__atomic_store_n(&purge_nrefused, PURGE_REFUSALS - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&purge_pause_ns, pause, __ATOMIC_RELAXED);
+	__atomic_store_n(&purge_at_ns, os_now_ns() + pause, __ATOMIC_RELAXED);
+}
+
+bool
+os_purge_may(void)
+{
+	uint64_t at = __atomic_load_n(&purge_at_ns, __ATOMIC_RELAXED);
+
+	return likely(at == 0) || os_now_ns() >= at;
+}
+
+void
+os_purge_again(void)
+{
+	__atomic_store_n(&purge_at_ns, 0, __ATOMIC_RELAXED);
+}
+
 bool
 os_purge(void *at, size_t bytes)
 {
-	return request() &&
-	       call(SYS_madvise, (long)at, (long)bytes, MADV_DONTNEED, 0) == 0;
+	static int known = MADV_DONTNEED; /* [a] the advice that works */
+	int advice = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	long error;
+
+	if (!os_purge_may() || !request())
+		return false;
+	error = call(SYS_madvise, (long)at, (long)bytes, advice, 0);
+	/* Locked pages; from Linux 5.18 on this drops these and others. */
+	if (error == -EINVAL && advice == MADV_DONTNEED) {
+		error = call(SYS_madvise, (long)at, (long)bytes,
+		    MADV_DONTNEED_LOCKED, 0);
+		if (error == 0)
+			__atomic_store_n(
+			    &known, MADV_DONTNEED_LOCKED, __ATOMIC_RELAXED);
+	}
+	if (error == 0)
+		purge_accepted();
+	else
+		purge_refused();
+	return error == 0;
 }
 
 bool

@@ -36,8 +36,18 @@ void *os_map(size_t bytes);
 /* Release address space.  A refusal loses the range and nothing else. */
 bool os_unmap(void *at, size_t bytes);
 
-/* Drop the contents of committed pages: they read as zeros afterwards. */
+/*
+ * Drop the contents of committed pages, also of locked ones: they read as zeros
+ * afterwards.  After several refusals in a row the kernel is not asked for a
+ * while, and the answer is false.
+ */
 bool os_purge(void *at, size_t bytes);
+
+/* False: os_purge() would not ask the kernel now. */
+bool os_purge_may(void);
+
+/* The next os_purge() asks the kernel, whatever it refused before. */
+void os_purge_again(void);
 
 /*
  * Move pages between two committed ranges without copying.  The source stays

@@ -4,12 +4,17 @@
  * The heap has run since the constructor; each test is a process of its own.
  */
 #include <check.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,6 +117,100 @@ START_TEST(a_purge_keeps_to_its_limit)
 	ck_assert_uint_eq(heap_dirty(), 63 * UNIT);
 	ck_assert_uint_eq(heap_purge(0, 20 * UNIT), 20 * UNIT);
 	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 43 * UNIT);
+}
+END_TEST
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
+enum {
+	NLOCKED = 20
+};
+
+/* Dirty units that are locked, no two side by side. */
+static bool
+make_locked(char *at[NLOCKED])
+{
+	bool zeroed;
+
+	for (int i = 0; i < NLOCKED; i++) {
+		at[i] = heap_alloc(UNIT, UNIT, &zeroed);
+		ck_assert_ptr_nonnull(at[i]);
+		ck_assert_ptr_nonnull(heap_alloc(UNIT, UNIT, &zeroed));
+		memset(at[i], 1, UNIT);
+		if (mlock(at[i], UNIT) != 0)
+			return false;
+	}
+	heap_purge(0, SIZE_MAX);
+	for (int i = 0; i < NLOCKED; i++)
+		heap_free(at[i], UNIT);
+	ck_assert_uint_eq(heap_dirty(), NLOCKED * UNIT);
+	return true;
+}
+
+START_TEST(locked_pages_go_back_where_the_kernel_can)
+{
+	char *at[NLOCKED];
+	unsigned char in[UNIT / 4096];
+
+	if (!make_locked(at) || madvise(at[0], UNIT, MADV_DONTNEED_LOCKED) != 0)
+		return;
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), NLOCKED * UNIT);
+	ck_assert_uint_eq(heap_dirty(), 0);
+	ck_assert_int_eq(mincore(at[NLOCKED - 1], UNIT, in), 0);
+	ck_assert_int_eq(in[0] & 1, 0);
+}
+END_TEST
+
+/* As kernels before 5.18, which cannot drop locked pages. */
+static bool
+refuse_dontneed_locked(void)
+{
+	struct sock_filter code[] = {
+	    BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		offsetof(struct seccomp_data, args[2])),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_DONTNEED_LOCKED, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {array_size(code), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
+START_TEST(a_kernel_that_refuses_to_purge_is_not_asked_for_ever)
+{
+	char *at[NLOCKED];
+	unsigned before, asked;
+
+	if (!make_locked(at) || !refuse_dontneed_locked())
+		return;
+	before = os_requests();
+	for (int i = 0; i < 500; i++)
+		ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	asked = os_requests() - before;
+	ck_assert_uint_gt(asked, 0);
+	/* More than one pause may have passed on a slow machine. */
+	ck_assert_uint_le(asked, 30);
+	ck_assert_uint_eq(heap_dirty(), NLOCKED * UNIT);
+
+	/* Without locks all goes back: after a pause by itself, or at once. */
+	for (int i = 0; i < NLOCKED; i++)
+		munlock(at[i], UNIT);
+	if (_i == 0)
+		os_purge_again();
+	while (heap_purge(0, SIZE_MAX) != NLOCKED * UNIT) {
+		ck_assert_int_eq(_i, 1);
+		ck_assert_uint_eq(heap_dirty(), NLOCKED * UNIT);
+		usleep(20000);
+	}
+	ck_assert_uint_eq(heap_dirty(), 0);
+	ck_assert(os_purge_may());
 }
 END_TEST
 
@@ -684,6 +783,9 @@ heap_suite(void)
 	tcase_add_test(tcase, blocks_are_aligned_writable_and_apart);
 	tcase_add_test(tcase, dirty_is_what_was_freed_and_not_purged);
 	tcase_add_test(tcase, a_purge_keeps_to_its_limit);
+	tcase_add_test(tcase, locked_pages_go_back_where_the_kernel_can);
+	tcase_add_loop_test(
+	    tcase, a_kernel_that_refuses_to_purge_is_not_asked_for_ever, 0, 2);
 	tcase_add_test(tcase, a_purge_spares_what_is_young);
 	tcase_add_test(tcase, a_purge_that_is_refused_changes_nothing);
 	tcase_add_test(tcase, a_block_grows_and_shrinks_where_it_is);
