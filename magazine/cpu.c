@@ -423,6 +423,21 @@ owned_end(struct cpu_cold *c)
 	__atomic_store_n(&c->owned, 0, __ATOMIC_RELEASE);
 }
 
+/*
+ * Wait for the owner and own the header.  An owner is about to finish, because
+ * it waits for no lock above the regions' and for no other header.
+ */
+static void
+owned_await(struct cpu_cold *c)
+{
+	for (unsigned i = 0; !owned_try(c); i++) {
+		cpu_relax();
+		/* No thread wakes this one: it sleeps for a bounded time. */
+		if (i > 100)
+			os_futex_wait(&c->owned, 1, 50000);
+	}
+}
+
 static unsigned
 rounds_below(const struct cpu_cold *cold, uintptr_t top)
 {
@@ -710,6 +725,46 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 	return stopped;
 }
 
+/*
+ * regions_lock is held throughout.  Otherwise another thread could commit the
+ * block of one more CPU and load a magazine of the depot there.
+ */
+bool
+cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
+    void (*take)(void *arg, struct magazine **chain), void *arg,
+    struct magazine **chain)
+{
+	struct region *region = region_of(hot);
+	bool stopped;
+
+	/* fork() owns every header, and this thread is in a handler of it. */
+	if (lock_is_forking())
+		return false;
+	lock_take(&regions_lock);
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
+		if (region->committed[cpu]) {
+			owned_await(cold_of(cold, cpu));
+			close_header(hot_of(hot, cpu));
+		}
+	stopped = cpu_layer.rseq.owner == RSEQ_NONE || os_membarrier_rseq();
+	take(arg, chain);
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!region->committed[cpu])
+			continue;
+		if (stopped)
+			drain_take(h, c, chain);
+		else if (c->loaded != NULL)
+			/* As in cpu_drain(). */
+			open_header(h, c->loaded);
+		owned_end(c);
+	}
+	lock_release(&regions_lock);
+	return stopped;
+}
+
 size_t
 cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 {
@@ -776,21 +831,6 @@ cpu_glance_all(unsigned *cpu)
 	return n;
 }
 
-/*
- * Waits for every owner.  They are about to finish: what they wait for
- * meanwhile are locks of lower rank, which the fork handler takes later.
- */
-static void
-own_for_fork(struct cpu_cold *c)
-{
-	for (unsigned i = 0; !owned_try(c); i++) {
-		cpu_relax();
-		/* The word never wakes us: this is a sleep that adapts. */
-		if (i > 100)
-			os_futex_wait(&c->owned, 1, 50000);
-	}
-}
-
 static void
 each_header_for_fork(void (*f)(struct cpu_cold *), bool free_too)
 {
@@ -808,7 +848,7 @@ void
 cpu_lock_for_fork(void)
 {
 	lock_take_for_fork(&regions_lock);
-	each_header_for_fork(own_for_fork, /* free_too */ false);
+	each_header_for_fork(owned_await, /* free_too */ false);
 }
 
 /* A handler within ours may have given headers back that we own. */

@@ -91,6 +91,17 @@ void cpu_disown(struct cpu_owned *owned);
 bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
     bool (*keep)(struct cpu_cold *), struct magazine **chain);
 
+/*
+ * Take the magazines of every CPU, as a chain, and leave the headers empty.
+ * Waits for the owners of headers.  take(arg, chain) adds to the chain while
+ * the caller owns every header, so no thread trades magazines meanwhile.
+ * False: the headers were not emptied, because this process cannot stop other
+ * CPUs, or the caller is forking.
+ */
+bool cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
+    void (*take)(void *arg, struct magazine **chain), void *arg,
+    struct magazine **chain);
+
 /* Rounds cached by all CPUs, exact only when nothing runs. */
 size_t cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold);
 

@@ -456,6 +456,20 @@ magazine_drain(struct magazine_layer *layer, struct magazine **chain)
 	return all;
 }
 
+static void
+take_depots(void *layer, struct magazine **chain)
+{
+	shards_take(layer, depot_take_all, chain);
+}
+
+bool
+magazine_drain_all(struct magazine_layer *layer, struct magazine **chain)
+{
+	*chain = NULL;
+	return cpu_drain_all(
+	    layer->hot, layer->cold, take_depots, layer, chain);
+}
+
 size_t
 magazine_glance(struct magazine_layer *layer)
 {

@@ -127,6 +127,12 @@ unsigned magazine_refill_want(struct magazine_layer *layer);
  */
 bool magazine_drain(struct magazine_layer *layer, struct magazine **chain);
 
+/*
+ * Takes every magazine of CPUs and depot, as a chain, at one moment: waits for
+ * threads that are exchanging magazines.  False: as cpu_drain_all().
+ */
+bool magazine_drain_all(struct magazine_layer *layer, struct magazine **chain);
+
 /* Rounds of this CPU and in the depot, about. */
 size_t magazine_glance(struct magazine_layer *layer);
 

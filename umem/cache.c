@@ -57,8 +57,10 @@ cache_drain(struct umem_cache *cache)
 	debug_release(cache);
 	if (!cache->has_magazines)
 		return true;
+	cache_close_gate(cache);
 	all = magazine_drain(&cache->mag, &chain);
 	cache_flush(cache, chain);
+	cache_open_gate(cache);
 	return all;
 }
 
@@ -84,6 +86,22 @@ construct_chunk(struct umem_cache *cache, void *chunk)
 	return made;
 }
 
+/*
+ * A piece that lies in no slab is a segment of the arena.  If it is none, the
+ * arena says so, with the gate open.
+ */
+static void
+piece_give(struct umem_cache *cache, void *piece)
+{
+	vmem_t *arena = cache->slabs.source;
+
+	if (likely(vmem_piece_free(arena, piece, cache->bufsize)))
+		return;
+	cache_open_gate(cache);
+	vmem_xfree(arena, piece, cache->bufsize);
+	cache_close_gate(cache);
+}
+
 static void
 objects_give(
     struct umem_cache *cache, void **objects, unsigned n, const char *who)
@@ -91,9 +109,18 @@ objects_give(
 	enum slab_fault fault;
 	void *bad = NULL;
 
-	fault = slab_give(&cache->slabs, objects, n, &bad);
-	if (unlikely(fault != SLAB_FINE))
-		misuse_slab(who, cache, bad, fault);
+	while (unlikely((fault = slab_give(&cache->slabs, objects, n, &bad)) !=
+			SLAB_FINE)) {
+		if (!cache->slabs.quantum || fault != SLAB_FOREIGN) {
+			cache_open_gate(cache);
+			misuse_slab(who, cache, bad, fault);
+		}
+		/* Those before it are in their slabs. */
+		while (*objects != bad)
+			objects++, n--;
+		objects++, n--;
+		piece_give(cache, bad);
+	}
 }
 
 static void *
@@ -169,6 +196,26 @@ gather_giants(void)
 	}
 }
 
+/* A refill takes this part of the free pieces, divided by the CPUs. */
+#define PIECES_PART 4
+
+/*
+ * Pieces to ask of the slabs instead of want: so few that other threads find
+ * some before they have a shortage.
+ */
+static unsigned
+pieces_want(struct umem_cache *cache, unsigned want)
+{
+	struct slab_store *slabs = &cache->slabs;
+	size_t total = slab_total(slabs), used = slab_used(slabs);
+	size_t n = vmem_free_about(slabs->source) / cache->bufsize;
+
+	if (used < total && n != SIZE_MAX)
+		n += total - used;
+	n = n / (PIECES_PART * cpu_layer.nrun) + 1;
+	return want < n ? want : (unsigned)n;
+}
+
 /* A magazine from the slabs; returns its last round, or NULL. */
 static void *
 fill_magazine(struct umem_cache *cache)
@@ -180,6 +227,8 @@ fill_magazine(struct umem_cache *cache)
 	if (mag == NULL)
 		return NULL;
 	want = magazine_refill_want(&cache->mag);
+	if (unlikely(cache->slabs.quantum))
+		want = pieces_want(cache, want);
 	if (want > mag->capacity)
 		want = mag->capacity;
 	n = slab_take(&cache->slabs, mag->round, want);
@@ -209,8 +258,18 @@ refill(struct umem_cache *cache)
 		object = fill_magazine(cache);
 	if (object == NULL)
 		object = alloc_one(cache);
-	if (object != NULL)
-		update_poll();
+	return object;
+}
+
+/* An object from its slab, past the magazines. */
+static void *
+alloc_past(struct umem_cache *cache)
+{
+	void *object;
+
+	cache_close_gate(cache);
+	object = alloc_one(cache);
+	cache_open_gate(cache);
 	return object;
 }
 
@@ -221,7 +280,7 @@ alloc_straight(struct umem_cache *cache)
 	cache_check_mines(cache, "umem_cache_alloc");
 	if (cache->debug != 0)
 		return debug_alloc(cache, cache->bufsize, KIND_OBJECT);
-	return alloc_one(cache);
+	return alloc_past(cache);
 }
 
 /* After the section has missed, or where sections are not used. */
@@ -236,9 +295,14 @@ alloc_missed(struct umem_cache *cache)
 	case MAGAZINE_OK:
 		return object;
 	case MAGAZINE_EMPTY:
-		return refill(cache);
+		cache_close_gate(cache);
+		object = refill(cache);
+		cache_open_gate(cache);
+		if (object != NULL)
+			update_poll();
+		return object;
 	default:
-		return alloc_one(cache);
+		return alloc_past(cache);
 	}
 }
 
@@ -302,10 +366,13 @@ cache_flush(struct umem_cache *cache, struct magazine *chain)
 static void
 give_surplus(struct umem_cache *cache, const char *who)
 {
-	struct magazine *mag = magazine_surplus(&cache->mag);
+	struct magazine *mag;
 
+	cache_close_gate(cache);
+	mag = magazine_surplus(&cache->mag);
 	if (mag != NULL)
 		flush_one(cache, mag, who);
+	cache_open_gate(cache);
 	update_poll();
 }
 
@@ -316,10 +383,19 @@ spare_magazine(struct umem_cache *cache, bool first)
 	struct magazine *mag = magazine_new(&cache->mag);
 
 	if (mag != NULL && first && cache->slabs.layout.chunk < CACHE_LINE &&
-	    !cache->slabs.constructs)
+	    !cache->slabs.constructs && !cache->slabs.quantum)
 		mag->nrounds =
 		    slab_take(&cache->slabs, mag->round, mag->capacity - 1);
 	return mag;
+}
+
+/* An object to its slab, past the magazines. */
+static void
+free_past(struct umem_cache *cache, void *object, const char *who)
+{
+	cache_close_gate(cache);
+	objects_give(cache, &object, 1, who);
+	cache_open_gate(cache);
 }
 
 /* To a cache without magazines. */
@@ -330,7 +406,7 @@ free_straight(struct umem_cache *cache, void *object, const char *who)
 	if (cache->debug != 0)
 		debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
 	else
-		objects_give(cache, &object, 1, who);
+		free_past(cache, object, who);
 }
 
 static void
@@ -362,7 +438,7 @@ free_missed(struct umem_cache *cache, void *object, const char *who)
 	if (result == MAGAZINE_TWICE)
 		misuse_slab(who, cache, object, SLAB_FREE);
 	else if (result != MAGAZINE_OK)
-		objects_give(cache, &object, 1, who);
+		free_past(cache, object, who);
 	if (news & MAGAZINE_SURPLUS)
 		give_surplus(cache, who);
 	if (news & MAGAZINE_TICKED)
@@ -394,11 +470,37 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 		free_missed(cache, object, who);
 }
 
+static void
+reap_slabs(struct umem_cache *cache)
+{
+	cache_close_gate(cache);
+	slab_reap(&cache->slabs, 0);
+	cache_open_gate(cache);
+}
+
 void
 cache_reap(struct umem_cache *cache)
 {
 	cache_drain(cache);
+	reap_slabs(cache);
+}
+
+void
+cache_drain_idle(struct umem_cache *cache)
+{
+	struct magazine *chain;
+
+	if (cache->has_magazines) {
+		magazine_drain_all(&cache->mag, &chain);
+		cache_flush(cache, chain);
+	}
 	slab_reap(&cache->slabs, 0);
+}
+
+void *
+cache_take_idle(struct umem_cache *cache)
+{
+	return alloc_one(cache);
 }
 
 /* Updates without a visit to the slabs before they are swept. */
@@ -451,14 +553,16 @@ cache_update(struct umem_cache *cache)
 	bool busy;
 
 	if (cache->has_magazines) {
+		cache_close_gate(cache);
 		magazine_update(&cache->mag, since, &chain);
 		cache_flush(cache, chain);
+		cache_open_gate(cache);
 	}
 	busy = chain != NULL || sweep_if_quiet(cache, since.n != 0);
 	/* Empty slabs of a cache that needs no more of them go, too. */
 	nused = slab_used(&cache->slabs);
 	if (nused <= cache->nused_at_update)
-		slab_reap(&cache->slabs, 0);
+		reap_slabs(cache);
 	cache->nused_at_update = nused;
 	return busy;
 }
@@ -470,15 +574,16 @@ cache_make_room(struct umem_cache *cache)
 
 	if (!cache->has_magazines)
 		return false;
+	cache_close_gate(cache);
 	magazine_idle(&cache->mag, &far);
 	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
 		magazine_idle_near(&cache->mag, &near, &cache->nnear);
-	if (far == NULL && near == NULL)
-		return false;
 	cache_flush(cache, far);
 	cache_flush(cache, near);
-	slab_reap(&cache->slabs, 0);
-	return true;
+	if (far != NULL || near != NULL)
+		slab_reap(&cache->slabs, 0);
+	cache_open_gate(cache);
+	return far != NULL || near != NULL;
 }
 
 size_t

@@ -7,6 +7,7 @@
 #include "umem/size_class.h"
 #include "umem/slab.h"
 #include "umem/umem.h"
+#include "vmem/hooks.h"
 
 /* Keys: [I] set at creation, [a] atomic, [l] cache_list_lock */
 struct umem_cache {
@@ -42,6 +43,9 @@ struct umem_cache {
 extern struct list cache_list;
 extern struct lock cache_list_lock;
 
+/* [a] Caches with a source, quantum caches apart. */
+extern size_t cache_nsourced;
+
 /* Magazines for caches made from now on? */
 extern bool cache_use_magazines;
 
@@ -76,6 +80,25 @@ class_cache_of(unsigned class)
 /* For quantum caches: pieces of an arena that are never touched. */
 struct umem_cache *cache_create_quantum(
     const char *name, size_t bytes, size_t quantum, vmem_t *arena);
+
+/*
+ * Every function that moves a batch of a quantum cache's pieces does so between
+ * these two, which close and open the arena's gate; see vmem/quantum.c.  They
+ * do nothing for other caches.
+ */
+static inline void
+cache_close_gate(struct umem_cache *cache)
+{
+	if (unlikely(cache->slabs.quantum))
+		vmem_gate_close(cache->slabs.source);
+}
+
+static inline void
+cache_open_gate(struct umem_cache *cache)
+{
+	if (unlikely(cache->slabs.quantum))
+		vmem_gate_open(cache->slabs.source);
+}
 
 /* What the section could not do.  NULL: no memory, or the constructor failed. */
 void *cache_alloc_slow(struct umem_cache *cache);
@@ -115,6 +138,10 @@ bool cache_make_room(struct umem_cache *cache);
  */
 size_t cache_in_depot(struct umem_cache *cache);
 size_t cache_empty_depot(struct umem_cache *cache);
+
+/* For quantum_cache.c, with the gate closed: see struct quantum_hooks. */
+void cache_drain_idle(struct umem_cache *cache);
+void *cache_take_idle(struct umem_cache *cache);
 
 /* Gives a chain of magazines back: rounds to the slabs, magazines away. */
 void cache_flush(struct umem_cache *cache, struct magazine *chain);

@@ -38,6 +38,7 @@ struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
 bool cache_checked;
 struct umem_cache *class_cache[SIZE_CLASSES];
+size_t cache_nsourced;
 
 static struct umem_cache *
 cache_of(struct slab_store *store)
@@ -92,8 +93,9 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	    constructs ? destruct_chunk : NULL);
 	cache->slabs.record_bytes = (uint32_t)debug_record_bytes(cache);
 	cache->slabs.watched = is_watched(cache);
-	cache->slabs.checked =
-	    cache_checked && cache->debug == 0 && !cache->slabs.watched;
+	/* A piece of an arena need not lie in a slab. */
+	cache->slabs.checked = cache_checked && cache->debug == 0 &&
+			       !cache->slabs.watched && !cache->slabs.quantum;
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
@@ -112,9 +114,18 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	return true;
 }
 
+/* A cache with a source comes or goes. */
+static void
+nsourced_add(const struct umem_cache *cache, size_t n)
+{
+	if (cache->slabs.source != NULL && !cache->slabs.quantum)
+		__atomic_add_fetch(&cache_nsourced, n, __ATOMIC_RELAXED);
+}
+
 static void
 cache_list_add(struct umem_cache *cache)
 {
+	nsourced_add(cache, 1);
 	lock_take(&cache_list_lock);
 	list_add_tail(&cache_list, &cache->link);
 	lock_release(&cache_list_lock);
@@ -272,6 +283,8 @@ cache_create_quantum(
 	    .flags = UMC_QCACHE | UMC_NOTOUCH | UMC_INTERNAL};
 	struct slab_layout layout;
 
+	template.slabs.quantum = true;
+
 	/* Slabs of at least four pieces, as the article does. */
 	if (!slab_layout(&layout, bytes, quantum, align_up(4 * bytes, quantum)))
 		return NULL;
@@ -361,13 +374,17 @@ cache_leave_mines(struct umem_cache *cache, bool tell)
 public void
 umem_cache_destroy(umem_cache_t *cache)
 {
-	bool drained;
+	bool drained, ended;
 
 	if (cache == NULL)
 		return;
 	worker_let_go(cache);
+	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);
-	if (!slab_store_end(&cache->slabs)) {
+	cache_close_gate(cache);
+	ended = slab_store_end(&cache->slabs);
+	cache_open_gate(cache);
+	if (!ended) {
 		/* Objects in magazines out of reach are not the program's. */
 		cache_leave_mines(cache, /* tell */ drained);
 		return;

@@ -110,6 +110,7 @@ fork_prepare(void)
 		return;
 	streams_take();
 	lock_take_for_fork(&cache_list_lock);
+	vmem_gates_lock_for_fork();
 	cpu_lock_for_fork();
 	each_cache_lock(lock_take_for_fork);
 	vmem_lock_for_fork();
@@ -133,6 +134,7 @@ let_go(bool child)
 	vmem_unlock_for_fork();
 	each_cache_lock(lock_release_for_fork);
 	cpu_unlock_for_fork();
+	vmem_gates_unlock_for_fork();
 	lock_release_for_fork(&cache_list_lock);
 	streams_let_go(child);
 }

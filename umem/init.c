@@ -33,6 +33,7 @@
 #include "umem/log.h"
 #include "umem/nofail.h"
 #include "umem/options.h"
+#include "umem/quantum_cache.h"
 #include "umem/sample.h"
 #include "umem/update.h"
 #include "umem/update_thread.h"
@@ -140,37 +141,6 @@ make_class_caches(void)
 	return true;
 }
 
-static void *
-quantum_create(const char *name, size_t bytes, size_t quantum, vmem_t *arena)
-{
-	return cache_create_quantum(name, bytes, quantum, arena);
-}
-
-static void
-quantum_destroy(void *cache)
-{
-	umem_cache_destroy(cache);
-}
-
-static void *
-quantum_alloc(void *cache, int vmflag)
-{
-	struct umem_cache *of = cache;
-	void *piece = cache_alloc_slow(of);
-
-	(void)vmflag;
-	/* Other sizes of the arena may have kept what this one lacks. */
-	if (piece == NULL && update_reclaim_source(of->slabs.source))
-		piece = cache_alloc_slow(of);
-	return piece;
-}
-
-static void
-quantum_free(void *cache, void *piece)
-{
-	umem_cache_free(cache, piece);
-}
-
 static bool
 classes_are_debugged(void)
 {
@@ -193,10 +163,7 @@ start_debugging(void)
 static bool
 join_rooms(void)
 {
-	static const struct quantum_hooks hooks = {
-	    quantum_create, quantum_destroy, quantum_alloc, quantum_free};
-
-	quantum_register(&hooks);
+	quantum_cache_start();
 	/* There is more to do than a section does. */
 	if (cpu_layer.rseq.owner == RSEQ_NONE || classes_are_debugged() ||
 	    checker_on)

@@ -94,6 +94,7 @@
 #include "umem/checker.h"
 #include "umem/firewall.h"
 #include "vmem/heap.h"
+#include "vmem/hooks.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -176,6 +177,8 @@ span_get(struct slab_store *store)
 	bool zeroed;
 	void *at;
 
+	if (store->quantum)
+		return vmem_slab_alloc(store->source, bytes);
 	if (store->source != NULL)
 		return vmem_xalloc(
 		    store->source, bytes, 0, 0, 0, NULL, NULL, VM_NOSLEEP);
@@ -204,6 +207,10 @@ span_free(struct slab_store *store, uintptr_t span)
 {
 	size_t bytes = store->layout.slab_bytes;
 
+	if (store->quantum) {
+		vmem_slab_free(store->source, (void *)span, bytes);
+		return;
+	}
 	if (store->source != NULL) {
 		vmem_xfree(store->source, (void *)span, bytes);
 		return;
@@ -467,6 +474,17 @@ claim_locked(struct slab_store *store, struct slab *slab,
 		passed |= store->constructs && slab->bits[w] != 0;
 	}
 	slab_rebin_locked(store, slab);
+}
+
+/* The fullest of the slabs that are partly used, or NULL. */
+static struct slab *
+partial_locked(struct slab_store *store)
+{
+	for (unsigned i = 0; i < SLAB_BINS; i++)
+		if (!list_empty(&store->partial[i]))
+			return list_first(
+			    &store->partial[i], struct slab, link);
+	return NULL;
 }
 
 /* Claims the lowest raw chunk of a slab that has one. */
@@ -971,6 +989,38 @@ slab_reap(struct slab_store *store, unsigned keep)
 	surplus = slab_surplus_locked(store, keep);
 	lock_release(&store->lock);
 	slab_destroy_all(store, surplus);
+}
+
+/* Forget a slab whose chunks belong to the source now. */
+static void
+slab_forget_locked(struct slab_store *store, struct slab *slab)
+{
+	list_remove(&slab->link);
+	nslabs_add_locked(store, -1);
+	nused_add_locked(store, -(long)(store->layout.nchunks - slab->nfree));
+	slab_hash_remove_locked(store, slab);
+}
+
+void
+slab_dissolve(struct slab_store *store)
+{
+	struct slab *slab;
+
+	for (;;) {
+		lock_take(&store->lock);
+		slab = partial_locked(store);
+		/* No other thread changes the bits: the gate is closed. */
+		if (slab != NULL &&
+		    vmem_slab_split(store->source, (void *)slab->span,
+			store->layout.chunk, slab->bits))
+			slab_forget_locked(store, slab);
+		else
+			slab = NULL;
+		lock_release(&store->lock);
+		if (slab == NULL)
+			return;
+		desc_free(store, slab);
+	}
 }
 
 /* Destructs what lies ready in slabs that have chunks out. */

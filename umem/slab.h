@@ -86,6 +86,7 @@ struct slab_store {
 	bool guarded;          /* [I] spans are of firewall.c */
 	bool watched;          /* [I] chunks are told of; see checker.h */
 	bool checked;          /* [I] knows which chunks the program holds */
+	bool quantum;          /* [I] of a quantum cache of the source */
 	uint32_t hash_size;    /* [a] power of two, or 0 */
 	/* Called without a lock before a constructed chunk goes away. */
 	void (*destruct)(struct slab_store *store, void *object);
@@ -169,6 +170,12 @@ enum slab_fault slab_round_fault(struct slab_store *store, void *p);
 void slab_hold(struct slab_store *store, void *p);
 bool slab_is_held(struct slab_store *store, void *p);
 enum slab_fault slab_unhold(struct slab_store *store, void *p);
+
+/*
+ * A quantum cache, with its arena's gate closed: cut up the slabs that are
+ * partly used.  Their chunks in use are pieces of the arena then.
+ */
+void slab_dissolve(struct slab_store *store);
 
 /* Give empty slabs back beyond keep. */
 void slab_reap(struct slab_store *store, unsigned keep);

@@ -143,20 +143,25 @@ static vmem_t *reap_source; /* [worker] */
 static bool
 reap_if_of_source(struct umem_cache *cache)
 {
-	if (cache->slabs.source == reap_source)
-		cache_reap(cache);
-	return false;
+	if (cache->slabs.source != reap_source || cache->slabs.quantum)
+		return false;
+	cache_reap(cache);
+	return true;
 }
 
 bool
 update_reclaim_source(vmem_t *source)
 {
-	if (!worker_begin())
+	bool any;
+
+	if (__atomic_load_n(&cache_nsourced, __ATOMIC_RELAXED) == 0)
 		return false;
+	if (!worker_begin())
+		return worker_await(RECLAIM_WAIT_NS);
 	reap_source = source;
-	worker_each_cache(reap_if_of_source);
+	any = worker_each_cache(reap_if_of_source);
 	worker_end();
-	return true;
+	return any;
 }
 
 static size_t trimmed; /* [worker] bytes */

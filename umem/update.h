@@ -22,7 +22,10 @@ void update_tick(void);
  */
 bool update_reclaim(size_t size);
 
-/* The same for what caches over this arena have, and only that. */
+/*
+ * Have the object caches whose slabs come from this arena give back what they
+ * keep; quantum caches are not meant.  True if it is worth trying again.
+ */
 bool update_reclaim_source(vmem_t *source);
 
 /* The same when there is no need; then back to the kernel.  Bytes of it. */

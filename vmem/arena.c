@@ -45,8 +45,9 @@
  * Always true (arena_check())
  *	stats.total is the sum of all spans, stats.inuse that of all allocated
  *	segments;  allocated segments are those in the hash table, and free
- *	segments those in the free lists;  no imported span is free as a whole
- *	(if there is a release function)
+ *	segments those in the free lists;  an imported span that is free as a
+ *	whole is in the list of those that are due (if there is a release
+ *	function)
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 4;
  * illumos vmem(9).
@@ -55,6 +56,7 @@
 
 #include "vmem/arena.h"
 #include "vmem/hooks.h"
+#include "vmem/os.h"
 #include "vmem/panic.h"
 
 /* At worst a segment is cut out of the middle of a free one. */
@@ -204,9 +206,9 @@ span_delete_locked(vmem_t *arena, struct segment *seg)
 
 /*
  * Allocate [addr, addr + size) of the free segment around it.  The reserve
- * has TAGS_TAKE tags.
+ * has TAGS_TAKE tags.  Returns the tag of the allocated segment.
  */
-static void
+static struct segment *
 segment_take_locked(
     vmem_t *arena, struct segment *seg, uintptr_t addr, size_t size)
 {
@@ -238,6 +240,7 @@ segment_take_locked(
 	seghash_insert(&arena->hash, taken);
 	arena->stats.inuse += size;
 	arena->stats.nallocs++;
+	return taken;
 }
 
 /*
@@ -377,6 +380,30 @@ search_locked(
 	}
 }
 
+/*
+ * A call of import or release begins, or has ended.  The count may be 0 at the
+ * end of a call in a forked child: vmem_unlock_for_fork().
+ */
+static void
+transit_begin_locked(vmem_t *arena)
+{
+	arena->ntransit++;
+}
+
+static void
+transit_end_locked(vmem_t *arena, bool moved)
+{
+	if (arena->ntransit != 0)
+		arena->ntransit--;
+	arena->nmoved += moved;
+	if (arena->nqcaches == 0)
+		return;
+	/* Sequentially consistent, as in transit_await(). */
+	__atomic_add_fetch(&arena->ncalled, 1, __ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(&arena->nwaiting, __ATOMIC_SEQ_CST) != 0))
+		os_futex_wake(&arena->ncalled, INT32_MAX);
+}
+
 /* Ask the source, with no lock held. */
 static void *
 import(vmem_t *arena, const struct request *req, int vmflag, size_t *size)
@@ -434,10 +461,14 @@ import_locked(
 	size_t size;
 
 	segment_reserve_move(&arena->reserve, &aside, TAGS_SPAN + TAGS_TAKE);
+	transit_begin_locked(arena);
 	lock_release(&arena->lock);
 	void *start = import(arena, req, vmflag, &size);
 	lock_take(&arena->lock);
+	transit_end_locked(arena, /* moved */ start != NULL);
 	segment_reserve_move(&aside, &arena->reserve, TAGS_SPAN + TAGS_TAKE);
+	__atomic_store_n(
+	    &arena->import_failed, start == NULL, __ATOMIC_RELAXED);
 	if (start == NULL)
 		return NULL;
 
@@ -452,9 +483,11 @@ import_locked(
 	/* Only if the source did not align as it had promised. */
 	if (arena->release != NULL) {
 		span_delete_locked(arena, seg);
+		transit_begin_locked(arena);
 		lock_release(&arena->lock);
 		arena->release(arena->source, start, size);
 		lock_take(&arena->lock);
+		transit_end_locked(arena, /* moved */ true);
 	}
 	return NULL;
 }
@@ -501,35 +534,105 @@ find_locked(vmem_t *arena, const struct request *req, int policy, int vmflag,
 	return may_import ? search_locked(arena, req, policy, addr) : NULL;
 }
 
-void *
-arena_alloc(vmem_t *arena, const struct request *req, int vmflag)
+static int
+policy_locked(const vmem_t *arena, int vmflag)
 {
-	uintptr_t addr;
-
-	if (!arena_one_policy(vmflag))
-		return arena_failed(arena, req->size, EINVAL, vmflag);
-
-	lock_take(&arena->lock);
 	int policy = vmflag & ARENA_POLICIES;
 
-	if (policy == 0)
-		policy = arena->policy;
+	return policy != 0 ? policy : arena->policy;
+}
+
+/* Allocate the place of a request in seg, if that is not NULL. */
+static struct segment *
+place_locked(
+    vmem_t *arena, struct segment *seg, uintptr_t addr, size_t size, int policy)
+{
+	if (unlikely(seg == NULL))
+		return NULL;
+	seg = segment_take_locked(arena, seg, addr, size);
+	if (policy == VM_NEXTFIT) {
+		rotor_put(&arena->rotor, seg);
+		arena->rotor_at = addr + size;
+	}
+	arena_sample_locked(arena);
+	return seg;
+}
+
+void *
+arena_try(vmem_t *arena, const struct request *req, int vmflag)
+{
+	uintptr_t addr;
+	int policy;
+
+	lock_take(&arena->lock);
+	policy = policy_locked(arena, vmflag);
 
 	struct segment *seg = find_locked(arena, req, policy, vmflag, &addr);
 
-	if (unlikely(seg == NULL)) {
-		arena->stats.nfails++;
-		lock_release(&arena->lock);
-		return arena_failed(arena, req->size, ENOMEM, vmflag);
-	}
-	segment_take_locked(arena, seg, addr, req->size);
-	if (policy == VM_NEXTFIT) {
-		rotor_put(&arena->rotor, seghash_find(&arena->hash, addr));
-		arena->rotor_at = addr + req->size;
-	}
-	arena_sample_locked(arena);
+	seg = place_locked(arena, seg, addr, req->size, policy);
 	lock_release(&arena->lock);
-	return (void *)addr;
+	return likely(seg != NULL) ? (void *)addr : NULL;
+}
+
+void *
+arena_take(vmem_t *arena, const struct request *req, int vmflag, bool slab)
+{
+	struct segment *seg = NULL;
+	uintptr_t addr;
+	int policy;
+
+	lock_take(&arena->lock);
+	policy = policy_locked(arena, vmflag);
+	if (segment_reserve(&arena->reserve, TAGS_TAKE))
+		seg = search_locked(arena, req, policy, &addr);
+	/* Also behind the segments that instant fit looks at. */
+	if (seg == NULL && policy == 0 && arena->reserve.nspare >= TAGS_TAKE)
+		seg = freelist_any(&arena->free, req, &addr);
+	seg = place_locked(arena, seg, addr, req->size, policy);
+	if (seg != NULL)
+		seg->slab = slab;
+	lock_release(&arena->lock);
+	return seg != NULL ? (void *)addr : NULL;
+}
+
+void *
+arena_import(vmem_t *arena, const struct request *req, int vmflag)
+{
+	struct segment *seg = NULL;
+	void *start = NULL;
+	uintptr_t addr;
+
+	if (arena->import == NULL)
+		return NULL;
+	lock_take(&arena->lock);
+	if (segment_reserve(&arena->reserve, TAGS_SPAN + TAGS_TAKE))
+		seg = import_locked(arena, req, vmflag, &addr);
+	if (seg != NULL)
+		start = (void *)seg->start;
+	lock_release(&arena->lock);
+	return start;
+}
+
+void *
+arena_refuse(vmem_t *arena, const struct request *req, int vmflag)
+{
+	lock_take(&arena->lock);
+	arena->stats.nfails++;
+	lock_release(&arena->lock);
+	return arena_failed(arena, req->size, ENOMEM, vmflag);
+}
+
+void *
+arena_alloc(vmem_t *arena, const struct request *req, int vmflag)
+{
+	void *at;
+
+	if (!arena_one_policy(vmflag))
+		return arena_failed(arena, req->size, EINVAL, vmflag);
+	at = arena_try(arena, req, vmflag);
+	if (unlikely(at == NULL))
+		at = quantum_shortage(arena, NULL, req, vmflag);
+	return likely(at != NULL) ? at : arena_refuse(arena, req, vmflag);
 }
 
 static _Noreturn cold_path void
@@ -546,42 +649,171 @@ bad_free_locked(
 	    (void *)arena, (uintptr_t)addr, size, expect);
 }
 
-/* Merge, and release the span if it is imported and free as a whole. */
-static void
-free_and_unlock(vmem_t *arena, struct segment *seg)
+/* The span that a segment leaves free as a whole, to be released; or NULL. */
+static struct segment *
+span_to_release(const vmem_t *arena, const struct segment *seg)
 {
-	seg = segment_merge_locked(arena, seg);
-
 	struct segment *span = segment_prev(seg);
 
-	if (likely(span->type != VMEM_SPAN || !span->imported ||
-		   span->size != seg->size || arena->release == NULL)) {
-		arena_sample_locked(arena);
-		lock_release(&arena->lock);
-		return;
-	}
+	if (likely(seg->type != VMEM_FREE || span->type != VMEM_SPAN ||
+		   !span->imported || span->size != seg->size ||
+		   arena->release == NULL))
+		return NULL;
+	return span;
+}
 
-	void *start = (void *)span->start;
-	size_t size = span->size;
+/* Release the span that seg fills.  The lock is dropped meanwhile. */
+static void
+release_locked(vmem_t *arena, struct segment *seg)
+{
+	void *start = (void *)seg->start;
+	size_t size = seg->size;
 
 	span_delete_locked(arena, seg);
 	arena_sample_locked(arena);
+	transit_begin_locked(arena);
 	lock_release(&arena->lock);
 	arena->release(arena->source, start, size);
+	lock_take(&arena->lock);
+	transit_end_locked(arena, /* moved */ true);
+}
+
+/* An allocated segment becomes free; NULL: there is none of this kind. */
+static struct segment *
+take_back_locked(vmem_t *arena, void *addr, size_t size, bool slab)
+{
+	struct segment *seg = seghash_find(&arena->hash, (uintptr_t)addr);
+
+	if (unlikely(seg == NULL || seg->slab != slab ||
+		     seg->size != align_up(size, arena->quantum)))
+		return NULL;
+	seghash_remove(&arena->hash, (uintptr_t)addr);
+	arena->stats.inuse -= seg->size;
+	arena->stats.nfrees++;
+	return segment_merge_locked(arena, seg);
 }
 
 void
 arena_free(vmem_t *arena, void *addr, size_t size)
 {
-	lock_take(&arena->lock);
-	struct segment *seg = seghash_remove(&arena->hash, (uintptr_t)addr);
+	struct segment *seg, *span;
 
-	if (unlikely(
-		seg == NULL || seg->size != align_up(size, arena->quantum)))
-		bad_free_locked(arena, addr, size, seg);
+	lock_take(&arena->lock);
+	seg = take_back_locked(arena, addr, size, /* slab */ false);
+	if (unlikely(seg == NULL)) {
+		seg = seghash_find(&arena->hash, (uintptr_t)addr);
+		bad_free_locked(
+		    arena, addr, size, seg != NULL && !seg->slab ? seg : NULL);
+	}
+	span = span_to_release(arena, seg);
+	/* A span that is due is left to who has made it so. */
+	if (span != NULL && !span->due)
+		release_locked(arena, seg);
+	else
+		arena_sample_locked(arena);
+	lock_release(&arena->lock);
+}
+
+bool
+arena_give(vmem_t *arena, void *addr, size_t size, bool slab)
+{
+	struct segment *seg, *span;
+
+	lock_take(&arena->lock);
+	seg = take_back_locked(arena, addr, size, slab);
+	span = seg == NULL ? NULL : span_to_release(arena, seg);
+	if (span != NULL && !span->due) {
+		span->due = true;
+		span->next_due = arena->due;
+		__atomic_store_n(&arena->due, span, __ATOMIC_RELAXED);
+	}
+	arena_sample_locked(arena);
+	lock_release(&arena->lock);
+	return seg != NULL;
+}
+
+void
+arena_settle(vmem_t *arena)
+{
+	/* Relaxed: a caller sees the spans that it has left itself. */
+	if (__atomic_load_n(&arena->due, __ATOMIC_RELAXED) == NULL)
+		return;
+	lock_take(&arena->lock);
+	while (arena->due != NULL) {
+		struct segment *span = arena->due;
+		struct segment *seg = segment_next(span);
+
+		__atomic_store_n(&arena->due, span->next_due, __ATOMIC_RELAXED);
+		span->due = false;
+		if (span_to_release(arena, seg) == span)
+			release_locked(arena, seg);
+	}
+	lock_release(&arena->lock);
+}
+
+void
+arena_import_end(vmem_t *arena, void *start)
+{
+	struct segment *span;
+
+	lock_take(&arena->lock);
+	span = span_at(arena->spans, (uintptr_t)start);
+	/* Another thread may have used it all, and released it. */
+	if (span != NULL && span->start == (uintptr_t)start && !span->due &&
+	    span_to_release(arena, segment_next(span)) == span)
+		release_locked(arena, segment_next(span));
+	lock_release(&arena->lock);
+}
+
+/*
+ * Cut an allocated segment into chunks.  Those whose bit in free is set become
+ * free, the others become allocated segments.  The reserve has a tag for each.
+ */
+static void
+split_locked(
+    vmem_t *arena, struct segment *seg, size_t chunk, const uint64_t *free)
+{
+	unsigned n = (unsigned)(seg->size / chunk);
+
 	arena->stats.inuse -= seg->size;
-	arena->stats.nfrees++;
-	free_and_unlock(arena, seg);
+	for (unsigned i = 0; i < n; i++) {
+		struct segment *part = seg;
+
+		/* seg is the rest, until it is the last chunk. */
+		if (i != n - 1) {
+			part = segment_new(
+			    &arena->reserve, VMEM_ALLOC, seg->start, chunk);
+			segment_link_after(seg->aprev, part);
+			seg->start += chunk;
+			seg->size -= chunk;
+		}
+		if ((free[i / 64] >> (i % 64) & 1) != 0) {
+			segment_merge_locked(arena, part);
+		} else {
+			part->slab = false;
+			seghash_insert(&arena->hash, part);
+			arena->stats.inuse += chunk;
+		}
+	}
+}
+
+bool
+arena_split(vmem_t *arena, void *addr, size_t chunk, const uint64_t *free)
+{
+	struct segment *seg;
+	bool done;
+
+	lock_take(&arena->lock);
+	seg = seghash_find(&arena->hash, (uintptr_t)addr);
+	umem_assert(seg != NULL && seg->slab && seg->size % chunk == 0);
+	done = segment_reserve(&arena->reserve, (unsigned)(seg->size / chunk));
+	if (done) {
+		seghash_remove(&arena->hash, (uintptr_t)addr);
+		split_locked(arena, seg, chunk, free);
+		arena_sample_locked(arena);
+	}
+	lock_release(&arena->lock);
+	return done;
 }
 
 public void *
@@ -593,19 +825,20 @@ vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 		return arena_failed(
 		    arena, size, size == 0 ? EINVAL : ENOMEM, vmflag);
 
-	void *cache = quantum_cache(arena, size);
-
-	if (cache != NULL) {
-		void *piece = quantum_alloc(cache, vmflag);
-
-		return likely(piece != NULL)
-			   ? piece
-			   : arena_failed(arena, size, ENOMEM, vmflag);
-	}
-
 	struct request req = request_plain(rounded, arena->quantum);
+	void *cache = quantum_cache(arena, size);
+	void *piece;
 
-	return arena_alloc(arena, &req, vmflag);
+	if (cache == NULL)
+		return arena_alloc(arena, &req, vmflag);
+	piece = quantum_alloc(cache, vmflag);
+	if (likely(piece != NULL))
+		return piece;
+	/* A segment of its own, where a slab of several finds no place. */
+	piece = arena_try(arena, &req, vmflag);
+	if (piece == NULL)
+		piece = quantum_shortage(arena, cache, &req, vmflag);
+	return piece != NULL ? piece : arena_refuse(arena, &req, vmflag);
 }
 
 public void

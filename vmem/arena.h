@@ -31,7 +31,8 @@ struct arena_stats {
 /*
  * One arena.
  *
- * Keys: [I] set at creation, [l] lock, [L] the lock of the list of arenas
+ * Keys: [I] set at creation, [l] lock, [a] lock to write, atomic to read,
+ * [L] the lock of the list of arenas
  */
 struct vmem {
 	struct lock lock;         /* rank LOCK_ARENA */
@@ -50,6 +51,14 @@ struct vmem {
 	struct seghash hash;      /* [l] allocated segments */
 	struct freelist free;     /* [l] free segments */
 
+	/* Quantum caches; see quantum.c. */
+	struct lock gate;            /* rank LOCK_QUANTUM */
+	struct segment *due;         /* [l] free spans to be released */
+	uint32_t ntransit;           /* [l] calls of import and release */
+	uint32_t nmoved;             /* [l] spans that came or went, so far */
+	uint32_t ncalled;            /* [a] calls that ended, to wait on */
+	uint32_t nwaiting;           /* [a] threads that wait on it */
+	bool import_failed;          /* [a] the last call of import */
 	unsigned nqcaches;           /* [I] sizes with one: 1 .. nqcaches */
 	unsigned quantum_shift;      /* [I] */
 	void *qcache[ARENA_QCACHES]; /* [I] NULL: this size goes without */
@@ -94,8 +103,40 @@ arena_round(const vmem_t *arena, size_t size, size_t *rounded)
 void *arena_alloc(vmem_t *arena, const struct request *req, int vmflag);
 void arena_free(vmem_t *arena, void *addr, size_t size);
 
+/* As arena_alloc(), but leaves what quantum caches hold alone; may import. */
+void *arena_try(vmem_t *arena, const struct request *req, int vmflag);
+
+/* As arena_try(), of what the arena has: no import.  slab: see vmem_slab_*. */
+void *arena_take(
+    vmem_t *arena, const struct request *req, int vmflag, bool slab);
+
+/*
+ * Free a segment, but release no span.  slab as in arena_take().  False: no
+ * such segment is allocated.
+ */
+bool arena_give(vmem_t *arena, void *addr, size_t size, bool slab);
+
+/*
+ * Import a span for a request and leave all of it free; NULL: the source has
+ * none.  arena_import_end() releases it if it is still free as a whole.
+ */
+void *arena_import(vmem_t *arena, const struct request *req, int vmflag);
+void arena_import_end(vmem_t *arena, void *start);
+
+/*
+ * Cut a slab into chunks: those whose bit is set in free become free, the
+ * others segments of their own.  False: no memory for tags.
+ */
+bool arena_split(vmem_t *arena, void *addr, size_t chunk, const uint64_t *free);
+
+/* Release the spans that arena_give() left. */
+void arena_settle(vmem_t *arena);
+
 /* The body of vmem_add(): 0, EINVAL or ENOMEM. */
 int arena_add_span(vmem_t *arena, uintptr_t start, size_t size);
+
+/* Count a failure, and arena_failed() with ENOMEM. */
+void *arena_refuse(vmem_t *arena, const struct request *req, int vmflag);
 
 /* NULL with errno; with VM_PANIC the end of the program instead. */
 void *arena_failed(vmem_t *arena, size_t size, int error, int vmflag);
@@ -125,5 +166,13 @@ quantum_cache(const vmem_t *arena, size_t size)
 
 void *quantum_alloc(void *cache, int vmflag);
 void quantum_free(void *cache, void *addr);
+
+/*
+ * No segment fits a request, and the source has none.  Take one from what the
+ * quantum caches hold idle.  cache, if not NULL, is the one that serves the
+ * request.  NULL: nothing idle fits.
+ */
+void *quantum_shortage(
+    vmem_t *arena, void *cache, const struct request *req, int vmflag);
 
 #endif

@@ -85,6 +85,7 @@ static void
 arena_init(vmem_t *arena, const char *name, size_t quantum, int vmflag)
 {
 	lock_init(&arena->lock, LOCK_ARENA);
+	lock_init(&arena->gate, LOCK_QUANTUM);
 	strncpy(arena->name, name, ARENA_NAMELEN);
 	arena->quantum = quantum;
 	arena->quantum_shift = highbit(quantum);
@@ -239,9 +240,24 @@ vmem_update(void)
 }
 
 void
-vmem_lock_for_fork(void)
+vmem_gates_lock_for_fork(void)
 {
 	lock_take_for_fork(&arena_list_lock);
+	list_foreach (item, &arena_list)
+		lock_take_for_fork(&container_of(item, vmem_t, link)->gate);
+}
+
+void
+vmem_gates_unlock_for_fork(void)
+{
+	list_foreach (item, &arena_list)
+		lock_release_for_fork(&container_of(item, vmem_t, link)->gate);
+	lock_release_for_fork(&arena_list_lock);
+}
+
+void
+vmem_lock_for_fork(void)
+{
 	list_foreach (item, &arena_list)
 		lock_take_for_fork(&container_of(item, vmem_t, link)->lock);
 	fork_process = os_process_id();
@@ -270,11 +286,14 @@ vmem_unlock_for_fork(void)
 	list_foreach (item, &arena_list) {
 		vmem_t *arena = container_of(item, vmem_t, link);
 
-		if (child)
+		if (child) {
 			walkers_forget(arena);
+			/* The threads that were calling a source are gone. */
+			arena->ntransit = 0;
+			arena->nwaiting = 0;
+		}
 		lock_release_for_fork(&arena->lock);
 	}
-	lock_release_for_fork(&arena_list_lock);
 }
 
 DESCRIBE_TABLE(described) = {

@@ -9,6 +9,7 @@
 #ifndef VMEM_HOOKS_H
 #define VMEM_HOOKS_H
 
+#include "vmem/base.h"
 #include "vmem/vmem.h"
 
 struct quantum_hooks {
@@ -18,9 +19,61 @@ struct quantum_hooks {
 	void (*destroy)(void *cache);
 	void *(*alloc)(void *cache, int vmflag); /* NULL: none to be had */
 	void (*free)(void *cache, void *piece);
+
+	/*
+	 * For a shortage, with the arena's gate closed: return every idle
+	 * piece to its slab, and the slabs that are empty then to the arena;
+	 * a piece of a slab, or NULL; cut the slabs that are partly used, so
+	 * that their idle pieces become free segments.
+	 */
+	void (*drain)(void *cache);
+	void *(*take)(void *cache);
+	void (*dissolve)(void *cache);
+
+	/*
+	 * With the gate open: have object caches whose slabs come from the
+	 * arena give back what they keep.  True if it is worth trying again.
+	 */
+	bool (*reclaim)(vmem_t *arena);
 };
 
 void quantum_register(const struct quantum_hooks *hooks);
+
+/*
+ * The gate of an arena is closed while pieces move between the magazines of
+ * its quantum caches, their slabs and the arena's segments.  See quantum.c.
+ * Opening it releases the spans that vmem_slab_free() and vmem_piece_free()
+ * have left free as a whole.
+ */
+void vmem_gate_close(vmem_t *arena);
+void vmem_gate_open(vmem_t *arena);
+
+/*
+ * A segment for a slab of a quantum cache.  Neither calls the source, because
+ * the gate is closed.  vmem_slab_import(), with the gate open, fetches a span
+ * for a slab of so many units; NULL: the source has none.  When the slab was
+ * made, vmem_slab_import_end() releases the span if the slab does not use it.
+ */
+void *vmem_slab_alloc(vmem_t *arena, size_t size);
+void vmem_slab_free(vmem_t *arena, void *slab, size_t size);
+void *vmem_slab_import(vmem_t *arena, size_t size);
+void vmem_slab_import_end(vmem_t *arena, void *span);
+
+/*
+ * Cut a slab into segments of chunk units; those whose bit is set in free are
+ * freed.  False: no memory for tags.
+ */
+bool vmem_slab_split(
+    vmem_t *arena, void *slab, size_t chunk, const uint64_t *free);
+
+/* Free a piece that lies in no slab; false: it is no allocated segment. */
+bool vmem_piece_free(vmem_t *arena, void *piece, size_t size);
+
+/*
+ * Units that are free in the arena, about; SIZE_MAX if a source has given
+ * what it was last asked for.
+ */
+size_t vmem_free_about(const vmem_t *arena);
 
 /* What the arena hands out is a multiple of this, and so aligned. */
 size_t vmem_quantum(const vmem_t *arena);
@@ -28,7 +81,12 @@ size_t vmem_quantum(const vmem_t *arena);
 /* Allocation policy for arenas that are used without a policy flag. */
 void vmem_set_default_policy(vmem_t *arena, int policy_flag);
 
-/* Every arena's lock, for the atfork handlers. */
+/*
+ * For the atfork handlers: the list of arenas with every gate, which is taken
+ * before the locks of CPUs, depots and slabs; and every arena's lock.
+ */
+void vmem_gates_lock_for_fork(void);
+void vmem_gates_unlock_for_fork(void);
 void vmem_lock_for_fork(void);
 void vmem_unlock_for_fork(void);
 

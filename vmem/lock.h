@@ -15,11 +15,12 @@ enum lock_rank {
 	LOCK_INIT,       /* bring-up */
 	LOCK_UPDATE,     /* one updater or reaper at a time */
 	LOCK_CACHE_LIST, /* list of all caches */
-	LOCK_REGION,     /* blocks of CPUs */
-	LOCK_CPU,        /* one CPU's magazines of one cache */
-	LOCK_DEPOT,
-	LOCK_SLAB, /* slabs of one cache */
 	LOCK_ARENA_LIST,
+	LOCK_QUANTUM, /* between the quantum caches of an arena and slabs */
+	LOCK_REGION,  /* blocks of CPUs */
+	LOCK_CPU,     /* one CPU's magazines of one cache */
+	LOCK_DEPOT,
+	LOCK_SLAB,     /* slabs of one cache */
 	LOCK_ARENA,    /* segments of one arena */
 	LOCK_HEAP,     /* windows and page states */
 	LOCK_META,     /* metadata store: leaf */

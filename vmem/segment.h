@@ -26,8 +26,11 @@ struct segment {
 			struct segment *right;
 		};
 	};
-	uint8_t type;  /* one VMEM_* bit */
-	bool imported; /* VMEM_SPAN: came from the source */
+	uint8_t type;             /* one VMEM_* bit */
+	bool imported;            /* VMEM_SPAN: came from the source */
+	bool due;                 /* VMEM_SPAN: in the list of next_due */
+	bool slab;                /* VMEM_ALLOC: a slab of a quantum cache */
+	struct segment *next_due; /* VMEM_SPAN: see quantum.c */
 } __attribute__((aligned(CACHE_LINE)));
 
 static_assert(sizeof(struct segment) == 64,
@@ -75,7 +78,7 @@ segment_init(struct segment *seg, unsigned type)
 	seg->size = 0;
 	seg->anext = seg->aprev = seg;
 	seg->type = (uint8_t)type;
-	seg->imported = false;
+	seg->imported = seg->due = seg->slab = false;
 }
 
 static inline void
@@ -112,7 +115,7 @@ segment_new(
 	seg->start = start;
 	seg->size = size;
 	seg->type = (uint8_t)type;
-	seg->imported = false;
+	seg->imported = seg->due = seg->slab = false;
 	return seg;
 }
 

@@ -182,8 +182,9 @@ void *vmem_add(vmem_t *arena, void *addr, size_t size, int vmflag);
  * with vmem_free(), or NULL with errno set:
  *	EINVAL	size is 0; two policies
  *	ENOMEM	no free segment is large enough and the source, if any, has
- *		none either; or no memory for records.  Of a size that quantum
- *		caches serve: no free segment is large enough for four or more
+ *		none either; or no memory for records.  Segments that quantum
+ *		caches hold idle, on whatever CPU, count as free: a call
+ *		returns them to the arena before it fails
  *
  * A failed call leaves the arena as it was.  Instant fit takes constant
  * time: it looks at a few segments of about the size wanted, newest first, so

@@ -582,6 +582,108 @@ START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 }
 END_TEST
 
+/* While the others' magazines are taken, no thread can own a header. */
+static void
+look_and_take(void *arg, struct magazine **chain)
+{
+	static struct magazine of_depot = {.capacity = 1, .nrounds = 0};
+	void *object;
+
+	if (arg != NULL) {
+		struct cpu_cold *owned = arg;
+
+		ck_assert_uint_eq(owned->owned, 1);
+	}
+	/* Or this thread cannot run sections. */
+	ck_assert_int_ne(pop(hot, &object), RSEQ_OK);
+	ck_assert_int_ne(push(hot, &stamp[NOBJECTS - 1]), RSEQ_OK);
+	of_depot.next = *chain;
+	*chain = &of_depot;
+}
+
+static uint32_t drained; /* [atomic] */
+
+static void *
+drain_all(void *owned)
+{
+	struct magazine *chain = NULL;
+
+	ck_assert(cpu_drain_all(hot, cold, look_and_take, owned, &chain));
+	__atomic_store_n(&drained, 1, __ATOMIC_RELEASE);
+	return chain;
+}
+
+START_TEST(a_drain_of_all_waits_for_an_owner)
+{
+	struct magazine *chain;
+	struct cpu_owned own;
+	pthread_t thread;
+	void *result;
+	unsigned n = 0;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	for (unsigned i = 0; i < CAPACITY + 3; i++)
+		ck_assert(slow_put(&stamp[i]));
+	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert_int_eq(pthread_create(&thread, NULL, drain_all, own.cold), 0);
+	for (unsigned i = 0; i < 20; i++)
+		usleep(1000);
+	ck_assert_uint_eq(__atomic_load_n(&drained, __ATOMIC_ACQUIRE), 0);
+	own.cold->loaded->round[own.nrounds++] = &stamp[CAPACITY + 3];
+	cpu_disown(&own);
+	ck_assert_int_eq(pthread_join(thread, &result), 0);
+	for (chain = result; chain != NULL; chain = chain->next)
+		n += chain->nrounds;
+	ck_assert_uint_eq(n, CAPACITY + 4);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
+	/* All headers are free again, and closed. */
+	ck_assert_int_eq(push(hot, &stamp[0]), RSEQ_MISS);
+	ck_assert(slow_put(&stamp[0]));
+	ck_assert_ptr_eq(slow_get(), &stamp[0]);
+}
+END_TEST
+
+START_TEST(a_drain_of_all_in_a_handler_of_fork_takes_nothing)
+{
+	struct magazine *chain = NULL;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	ck_assert(slow_put(&stamp[0]));
+	cpu_lock_for_fork();
+	lock_fork_begin();
+	ck_assert(!cpu_drain_all(hot, cold, look_and_take, NULL, &chain));
+	lock_fork_end();
+	cpu_unlock_for_fork();
+	ck_assert_ptr_null(chain);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 1);
+}
+END_TEST
+
+START_TEST(a_drain_of_all_that_cannot_stop_the_others_takes_nothing)
+{
+	struct magazine *chain = NULL;
+	void *object;
+
+	stay_here();
+	if (_i == RSEQ_NONE || !start(_i, 0))
+		return;
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert(slow_put(&stamp[i]));
+	os_fail_nth(1, 1);
+	ck_assert(!cpu_drain_all(hot, cold, look_and_take, NULL, &chain));
+	os_fail_nth(0, 0);
+	/* Of the depot only. */
+	ck_assert_ptr_null(chain->next);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 3);
+	ck_assert_int_eq(pop(hot, &object), RSEQ_OK);
+	ck_assert_ptr_eq(object, &stamp[2]);
+}
+END_TEST
+
 START_TEST(a_drain_that_cannot_stop_the_others_takes_nothing)
 {
 	struct magazine *chain = NULL;
@@ -874,6 +976,11 @@ cpu_suite(void)
 	    tcase, a_drain_takes_both_magazines_and_leaves_nothing, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_drain_that_cannot_stop_the_others_takes_nothing, 0, 3);
+	tcase_add_loop_test(tcase, a_drain_of_all_waits_for_an_owner, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_drain_of_all_in_a_handler_of_fork_takes_nothing, 0, 3);
+	tcase_add_loop_test(tcase,
+	    a_drain_of_all_that_cannot_stop_the_others_takes_nothing, 0, 3);
 	tcase_add_loop_test(tcase, a_header_of_nobody_refuses, 0, 3);
 	tcase_add_loop_test(tcase, headers_run_out_into_a_second_region, 0, 3);
 	tcase_add_loop_test(tcase, a_header_used_again_starts_empty, 0, 3);

@@ -76,8 +76,52 @@ fake_free(void *cache, void *piece)
 	fake->kept = piece;
 }
 
-static const struct quantum_hooks hooks = {
-    fake_create, fake_destroy, fake_alloc, fake_free};
+static unsigned ndrained;
+static unsigned ndissolved;
+static unsigned nreclaimed;
+
+/* The piece that is kept goes back; the gate must be closed. */
+static void
+fake_drain(void *cache)
+{
+	struct fake *fake = cache;
+
+	lock_assert_held(&fake->arena->gate);
+	ndrained++;
+	if (fake->kept != NULL)
+		ck_assert(vmem_piece_free(fake->arena, fake->kept, fake->size));
+	fake->kept = NULL;
+}
+
+static void *
+fake_take(void *cache)
+{
+	(void)cache;
+	return NULL;
+}
+
+static void
+fake_dissolve(void *cache)
+{
+	(void)cache;
+	ndissolved++;
+}
+
+static bool
+fake_reclaim(vmem_t *arena)
+{
+	(void)arena;
+	return nreclaimed++ == 0; /* no more the second time */
+}
+
+static const struct quantum_hooks hooks = {.create = fake_create,
+    .destroy = fake_destroy,
+    .alloc = fake_alloc,
+    .free = fake_free,
+    .drain = fake_drain,
+    .take = fake_take,
+    .dissolve = fake_dissolve,
+    .reclaim = fake_reclaim};
 
 static vmem_t *
 arena_make(size_t qcache_max, int vmflag)
@@ -167,24 +211,215 @@ START_TEST(a_size_whose_cache_cannot_be_made_goes_to_the_segments)
 }
 END_TEST
 
-START_TEST(a_cache_with_nothing_to_give_means_enomem)
+/* Two pieces of 128 units each, which the caches keep. */
+static vmem_t *
+arena_of_two(void)
+{
+	quantum_register(&hooks);
+	vmem_t *arena = vmem_create(
+	    "two", (void *)64, 256, 64, NULL, NULL, NULL, 128, VM_SLEEP);
+	void *a = vmem_alloc(arena, 128, VM_SLEEP);
+	void *b = vmem_alloc(arena, 64, VM_SLEEP);
+
+	ck_assert(a != NULL && b != NULL);
+	vmem_free(arena, a, 128);
+	vmem_free(arena, b, 64);
+	ck_assert_uint_eq(vmem_size(arena, VMEM_FREE), 64);
+	return arena;
+}
+
+START_TEST(a_piece_has_a_segment_of_its_own_if_its_cache_has_none)
 {
 	quantum_register(&hooks);
 	vmem_t *arena = arena_make(256, VM_SLEEP);
 
 	fakes[0].refuse = true;
-	errno = 0;
-	ck_assert_ptr_null(vmem_alloc(arena, 64, VM_SLEEP));
-	ck_assert_int_eq(errno, ENOMEM);
+	void *a = vmem_alloc(arena, 64, VM_SLEEP);
+
+	ck_assert_ptr_nonnull(a);
+	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 64);
+	ck_assert_uint_eq(ndrained, 0);
+	vmem_free(arena, a, 64);
 	vmem_destroy(arena);
 }
 END_TEST
 
-START_TEST(a_cache_with_nothing_to_give_panics_if_told_so)
+START_TEST(a_request_that_fails_has_what_caches_keep)
+{
+	vmem_t *arena = arena_of_two();
+	/* Beyond the caches, and by the other door. */
+	void *a = vmem_alloc(arena, 256, VM_SLEEP);
+
+	ck_assert_ptr_nonnull(a);
+	ck_assert_uint_eq(ndissolved, 0);
+	vmem_free(arena, a, 256);
+	vmem_destroy(arena);
+
+	arena = arena_of_two();
+	a = vmem_xalloc(arena, 256, 0, 0, 0, (void *)64, NULL, VM_SLEEP);
+	ck_assert_ptr_nonnull(a);
+	vmem_xfree(arena, a, 256);
+	vmem_destroy(arena);
+}
+END_TEST
+
+START_TEST(enomem_comes_after_all_else_was_tried)
+{
+	vmem_t *arena = arena_of_two();
+	void *a = vmem_alloc(arena, 192, VM_SLEEP);
+
+	ck_assert_ptr_nonnull(a);
+	ndrained = ndissolved = nreclaimed = 0;
+	errno = 0;
+	fakes[1].refuse = true;
+	ck_assert_ptr_null(vmem_alloc(arena, 128, VM_SLEEP));
+	ck_assert_int_eq(errno, ENOMEM);
+	/* Its own cache first, then both; again after the object caches. */
+	ck_assert_uint_eq(ndrained, 6);
+	ck_assert_uint_eq(ndissolved, 4);
+	ck_assert_uint_eq(nreclaimed, 1);
+	vmem_free(arena, a, 192);
+	vmem_destroy(arena);
+}
+END_TEST
+
+START_TEST(a_slab_is_no_segment_that_can_be_freed)
+{
+	quantum_register(&hooks);
+	vmem_t *arena = arena_make(128, VM_SLEEP);
+	void *slab = vmem_slab_alloc(arena, 256);
+
+	ck_assert(!vmem_piece_free(arena, slab, 256));
+	vmem_xfree(arena, slab, 256);
+}
+END_TEST
+
+START_TEST(a_slab_is_cut_into_its_chunks)
+{
+	quantum_register(&hooks);
+	vmem_t *arena = vmem_create(
+	    "cut", (void *)64, 64 * 8, 64, NULL, NULL, NULL, 64, VM_SLEEP);
+
+	/* Each pattern of free chunks, with and without free neighbours. */
+	for (uint64_t bits = 0; bits < 32; bits++) {
+		bool alone = bits >= 16;
+		void *before = alone ? vmem_xalloc(arena, 64, 0, 0, 0, NULL,
+					   NULL, VM_FIRSTFIT)
+				     : NULL;
+		uintptr_t slab = (uintptr_t)vmem_slab_alloc(arena, 256);
+		void *behind = alone ? vmem_xalloc(arena, 64, 0, 0, 0,
+					   (void *)(slab + 256), NULL, 0)
+				     : NULL;
+
+		ck_assert(vmem_slab_split(arena, (void *)slab, 64, &bits));
+		ck_assert(arena_check(arena));
+		for (unsigned i = 0; i < 4; i++)
+			if ((bits >> i & 1) == 0)
+				vmem_xfree(arena, (void *)(slab + i * 64), 64);
+		if (alone) {
+			vmem_xfree(arena, before, 64);
+			vmem_xfree(arena, behind, 64);
+		}
+		ck_assert(arena_check(arena));
+		ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 0);
+	}
+	vmem_destroy(arena);
+}
+END_TEST
+
+static vmem_t *child;
+static bool gate_was_open;
+
+static void *
+import_and_look(vmem_t *source, size_t size, int vmflag)
+{
+	gate_was_open = lock_try(&child->gate);
+	if (gate_was_open)
+		lock_release(&child->gate);
+	return vmem_alloc(source, size, vmflag);
+}
+
+static void
+release_and_look(vmem_t *source, void *addr, size_t size)
+{
+	gate_was_open = lock_try(&child->gate);
+	if (gate_was_open)
+		lock_release(&child->gate);
+	vmem_free(source, addr, size);
+}
+
+START_TEST(the_source_is_called_with_the_gate_open)
+{
+	quantum_register(NULL);
+	vmem_t *source = arena_make(0, VM_SLEEP);
+
+	quantum_register(&hooks);
+	child = vmem_create("child", NULL, 0, 64, import_and_look,
+	    release_and_look, source, 64, VM_SLEEP);
+	void *span = vmem_slab_import(child, 256);
+
+	ck_assert_ptr_nonnull(span);
+	ck_assert(gate_was_open);
+	/* A span that was fetched in vain goes back. */
+	gate_was_open = false;
+	vmem_slab_import_end(child, span);
+	ck_assert(gate_was_open);
+	ck_assert_uint_eq(vmem_size(source, VMEM_ALLOC), 0);
+
+	span = vmem_slab_import(child, 256);
+	gate_was_open = false;
+	vmem_gate_close(child);
+	void *slab = vmem_slab_alloc(child, 256);
+
+	ck_assert_ptr_nonnull(slab);
+	vmem_slab_import_end(child, span);
+	ck_assert_uint_eq(vmem_size(child, VMEM_ALLOC), 256);
+	vmem_slab_free(child, slab, 256);
+	/* It is there for everybody until the gate opens. */
+	ck_assert_uint_eq(vmem_size(child, VMEM_FREE), 256);
+	vmem_gate_open(child);
+	ck_assert(gate_was_open);
+	ck_assert_uint_eq(vmem_size(child, VMEM_FREE), 0);
+	ck_assert_uint_eq(vmem_size(source, VMEM_ALLOC), 0);
+	vmem_destroy(child);
+	vmem_destroy(source);
+}
+END_TEST
+
+START_TEST(a_span_that_is_used_again_before_the_gate_opens_stays)
+{
+	quantum_register(NULL);
+	vmem_t *source = arena_make(0, VM_SLEEP);
+
+	quantum_register(&hooks);
+	child = vmem_create(
+	    "child", NULL, 0, 64, vmem_alloc, vmem_free, source, 64, VM_SLEEP);
+	ck_assert(vmem_slab_import(child, 256));
+	vmem_gate_close(child);
+	void *slab = vmem_slab_alloc(child, 256);
+
+	vmem_slab_free(child, slab, 256);
+	void *used = vmem_xalloc(child, 64, 0, 0, 0, NULL, NULL, VM_SLEEP);
+
+	/* Free as a whole twice, and due once. */
+	vmem_xfree(child, used, 64);
+	used = vmem_xalloc(child, 64, 0, 0, 0, NULL, NULL, VM_SLEEP);
+	vmem_gate_open(child);
+	ck_assert_uint_eq(vmem_size(child, VMEM_FREE), 192);
+	ck_assert(arena_check(child));
+	vmem_xfree(child, used, 64);
+	ck_assert_uint_eq(vmem_size(source, VMEM_ALLOC), 0);
+	vmem_destroy(child);
+	vmem_destroy(source);
+}
+END_TEST
+
+START_TEST(an_arena_with_nothing_to_give_panics_if_told_so)
 {
 	quantum_register(&hooks);
 	vmem_t *arena = arena_make(256, VM_SLEEP);
 
+	vmem_alloc(arena, 64 * 1000, VM_PANIC);
 	fakes[0].refuse = true;
 	vmem_alloc(arena, 64, VM_PANIC);
 }
@@ -217,9 +452,18 @@ quantum_suite(void)
 	tcase_add_test(tc, an_arena_can_do_without_caches);
 	tcase_add_test(
 	    tc, a_size_whose_cache_cannot_be_made_goes_to_the_segments);
-	tcase_add_test(tc, a_cache_with_nothing_to_give_means_enomem);
+	tcase_add_test(
+	    tc, a_piece_has_a_segment_of_its_own_if_its_cache_has_none);
+	tcase_add_test(tc, a_request_that_fails_has_what_caches_keep);
+	tcase_add_test(tc, enomem_comes_after_all_else_was_tried);
 	tcase_add_test_raise_signal(
-	    tc, a_cache_with_nothing_to_give_panics_if_told_so, SIGABRT);
+	    tc, a_slab_is_no_segment_that_can_be_freed, SIGABRT);
+	tcase_add_test(tc, a_slab_is_cut_into_its_chunks);
+	tcase_add_test(tc, the_source_is_called_with_the_gate_open);
+	tcase_add_test(
+	    tc, a_span_that_is_used_again_before_the_gate_opens_stays);
+	tcase_add_test_raise_signal(
+	    tc, an_arena_with_nothing_to_give_panics_if_told_so, SIGABRT);
 	tcase_add_test(tc, pieces_of_a_cache_are_not_resized_in_place);
 	suite_add_tcase(suite, tc);
 	return suite;
