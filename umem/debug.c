@@ -9,10 +9,12 @@
  * Chunk of a debugged cache
  *	buffer		rounded up to 8
  *	tag		24 bytes: redzone, record, record xor state
- *	room		up to the alignment
+ *	room		up to the alignment, bytes of 0xbb
  *	A block of a size class may have been asked for with less than the
  *	class holds.  Then the size is encoded in the redzone, and bytes of
- *	0xbb follow the size (64 of them at most).
+ *	0xbb follow the size up to the tag.
+ *	A free checks the tag and room of its own chunk, and those of the
+ *	chunk before: a write before the start of a buffer lands there.
  *
  * Record (struct bufctl)
  *	One for each chunk, in an array of its slab, apart from what the
@@ -27,7 +29,8 @@
  *
  * Held back (guards and hardened)
  *	What is freed waits in a slot of its cache (quarantine.c), so that a
- *	stale pointer does not meet a new owner at once.  With guards each
+ *	stale pointer does not meet a new owner at once.  A chunk that leaves
+ *	its slot is compared with its pattern.  With guards each
  *	allocation looks at one of those that wait, the last that was freed
  *	first: no write is found later than if that were handed out.
  *
@@ -140,6 +143,13 @@ held_is_whole(struct umem_cache *cache, void *p)
 
 	slab_look(&cache->slabs, p, &slab, &i);
 	return debug_free_is_whole(cache, record_of(slab, i), p);
+}
+
+/* A chunk that leaves the quarantine; NULL: a write has changed it. */
+static void *
+release_held(struct umem_cache *cache, void *p)
+{
+	return p != NULL && held_is_whole(cache, p) ? p : NULL;
 }
 
 /*
@@ -331,7 +341,9 @@ debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 	if (!debug_claim(cache, bufctl, p) ||
 	    !debug_is_freed_rightly(cache, bufctl, p, size, kind) ||
 	    !debug_surroundings_are_whole(
-		cache, bufctl, p, debug_tag(cache, p)))
+		cache, bufctl, p, debug_tag(cache, p)) ||
+	    (i > 0 && !debug_before_is_whole(
+			  cache, bufctl, record_of(slab, i - 1), p)))
 		return;
 	debug_check_signal(cache);
 	if (cache->destruct != NULL && debug_has_patterns(cache))
@@ -340,7 +352,7 @@ debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 	debug_make_free(cache, bufctl, p);
 	debug_stamp(cache, bufctl);
 	if (debug_holds_back(cache))
-		p = quarantine_swap(&cache->quarantine, p);
+		p = release_held(cache, quarantine_swap(&cache->quarantine, p));
 	if (p != NULL)
 		slab_give(&cache->slabs, &p, 1, &bad);
 }

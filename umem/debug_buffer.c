@@ -11,10 +11,11 @@
 #include "umem/debug_inner.h"
 #include "umem/error.h"
 
-/* Bytes behind the size that are looked at. */
-#define SLACK_MOST  64
-/* What "lite" looks at. */
+/* With "lite": bytes behind the size, and of the buffer, that are checked. */
+#define LITE_SLACK  64
 #define LITE_VERIFY 8
+
+#define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
 
 /* Reports; the buffer is out of use from now on. */
 void
@@ -100,7 +101,7 @@ redzone_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 	       (uint64_t)REDZONE_ENCODE(bufctl->size) << 32;
 }
 
-/* Bytes from the size that was asked for to the tag, as far as looked at. */
+/* Bytes from the size that was asked for to the tag that are checked. */
 static size_t
 slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
@@ -110,7 +111,35 @@ slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 				UMF_FIREWALL | UMF_HARDENED)) == 0 ||
 	    (cache->flags & UMC_NOTOUCH) != 0)
 		return 0;
-	return n < SLACK_MOST ? n : SLACK_MOST;
+	return (cache->debug & UMF_LITE) == 0 || n < LITE_SLACK ? n
+								: LITE_SLACK;
+}
+
+/*
+ * The room between a tag and the next buffer, which exists where the alignment
+ * asks for it.  It holds PATTERN_END from the first allocation on.
+ */
+static uint64_t *
+room_of(const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
+{
+	size_t end = cache->tag_offset + sizeof(*tag);
+
+	*bytes =
+	    (cache->debug & UMF_LITE) != 0 || cache->slabs.layout.chunk < end
+		? 0
+		: cache->slabs.layout.chunk - end;
+	return (uint64_t *)(uintptr_t)(tag + 1);
+}
+
+/* Where in its room a write has changed a word; SIZE_MAX: nowhere. */
+static size_t
+room_changed(const struct umem_cache *cache, const struct buftag *tag)
+{
+	size_t bytes, i;
+	const uint64_t *room = room_of(cache, tag, &bytes);
+
+	i = pattern_check(room, bytes, PATTERN_END_WORD);
+	return i < bytes / 8 ? i * 8 : SIZE_MAX;
 }
 
 /* The first byte behind the size that is not as we left it; 0: all are. */
@@ -139,6 +168,22 @@ first_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
 	return 0;
 }
 
+/* Is the room behind the tag as it was laid?  Reports if not. */
+static bool
+room_is_whole(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
+    const struct buftag *tag)
+{
+	struct error_info info = {0};
+	size_t changed = room_changed(cache, tag);
+
+	if (changed == SIZE_MAX)
+		return true;
+	info.offset = cache->tag_offset + sizeof(*tag) + changed;
+	info.expected = PATTERN_END_WORD;
+	debug_report_lost(UMERR_REDZONE, cache, bufctl, p, info);
+	return false;
+}
+
 /* Is what is around an allocated buffer whole?  Reports if not. */
 bool
 debug_surroundings_are_whole(const struct umem_cache *cache,
@@ -163,7 +208,45 @@ debug_surroundings_are_whole(const struct umem_cache *cache,
 		debug_report_lost(UMERR_BADBUFCTL, cache, bufctl, p, info);
 		return false;
 	}
-	return true;
+	return room_is_whole(cache, bufctl, p, tag);
+}
+
+/*
+ * The buffer before p ends in a tag and room.  Its owner may free it or get it
+ * at this moment, so only words are compared that no transaction changes: the
+ * pointer to its record, the lower half of the redzone, and the state, which
+ * is one of two.
+ */
+static bool
+tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
+{
+	uint64_t redzone = __atomic_load_n(&tag->redzone, __ATOMIC_RELAXED);
+	uintptr_t state =
+	    __atomic_load_n(&tag->bxstat, __ATOMIC_RELAXED) ^ (uintptr_t)bufctl;
+
+	return (uint32_t)redzone == (uint32_t)PATTERN_REDZONE &&
+	       __atomic_load_n(&tag->bufctl, __ATOMIC_RELAXED) == bufctl &&
+	       (state == BUFTAG_ALLOCATED || state == BUFTAG_FREE);
+}
+
+bool
+debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
+    const struct bufctl *before, void *p)
+{
+	struct error_info info = {0};
+	const struct buftag *tag;
+	uint32_t state;
+
+	/* Acquire; pairs with the release in debug_make_allocated(). */
+	state = __atomic_load_n(&before->state, __ATOMIC_ACQUIRE);
+	tag = debug_tag(cache, (char *)p - cache->slabs.layout.chunk);
+	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_LOST ||
+	    (tag_is_plausible(tag, before) &&
+		room_changed(cache, tag) == SIZE_MAX))
+		return true;
+	info.expected = (uintptr_t)p - (uintptr_t)tag;
+	debug_report_lost(UMERR_BEFORE, cache, bufctl, p, info);
+	return false;
 }
 
 void
@@ -216,7 +299,7 @@ debug_free_is_whole(
 		debug_report_lost(UMERR_BADBUFTAG, cache, bufctl, p, info);
 		return false;
 	}
-	return true;
+	return room_is_whole(cache, bufctl, p, tag);
 }
 
 void
@@ -242,6 +325,12 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 	    (!debug_is_hardened(cache) || bufctl->state == BUFCTL_NEVER))
 		pattern_fill(p, pattern_bytes(cache),
 		    debug_is_hardened(cache) ? 0 : PATTERN_UNINIT);
+	if (bufctl->state == BUFCTL_NEVER && debug_is_tagged(cache)) {
+		size_t bytes;
+		uint64_t *room = room_of(cache, debug_tag(cache, p), &bytes);
+
+		pattern_fill(room, bytes, PATTERN_END_WORD);
+	}
 	bufctl->addr = p;
 	bufctl->slab = slab;
 	bufctl->cache = cache;

@@ -70,6 +70,13 @@ void debug_report_lost(enum error_code code, const struct umem_cache *cache,
 bool debug_surroundings_are_whole(const struct umem_cache *cache,
     struct bufctl *bufctl, void *p, const struct buftag *tag);
 
+/*
+ * Is the end of the chunk before p, whose record is before, whole?  Reports if
+ * not: a write before the start of p, or far past the end of that chunk.
+ */
+bool debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
+    const struct bufctl *before, void *p);
+
 /* Lays what is around a buffer of the size that its record says. */
 void debug_surround(const struct umem_cache *cache, struct bufctl *bufctl,
     void *p, struct buftag *tag);

@@ -121,7 +121,8 @@ add_first_locked(const struct error_info *e)
 	    [UMERR_BADBUFTAG] = "boundary tag corrupted",
 	    [UMERR_BADBUFCTL] = "bufctl corrupted",
 	    [UMERR_BADCACHE] = "buffer freed to wrong cache",
-	    [UMERR_SIGNAL] = "allocation in a signal handler"};
+	    [UMERR_SIGNAL] = "allocation in a signal handler",
+	    [UMERR_BEFORE] = "redzone violation: write before start of buffer"};
 	static const char head[] = "umem allocator:";
 
 	switch (e->code) {
@@ -157,6 +158,11 @@ add_second_locked(const struct error_info *e)
 		add_line_locked("first byte changed is at offset 0x%lx, "
 				"behind the %zu asked for",
 		    e->offset, e->bufctl != NULL ? e->bufctl->size : 0);
+		break;
+	case UMERR_BEFORE:
+		add_line_locked("a byte was changed among the %zu before it, "
+				"or by a write far past the buffer before",
+		    e->expected);
 		break;
 	case UMERR_BADBUFTAG:
 		add_line_locked(

@@ -16,7 +16,8 @@ enum error_code {
 	UMERR_BADSIZE,   /* freed with another size */
 	UMERR_BADBASE,   /* freed by an address inside */
 	UMERR_BADKIND,   /* free() of umem_alloc(), or the reverse */
-	UMERR_SIGNAL     /* allocated in a signal handler */
+	UMERR_SIGNAL,    /* allocated in a signal handler */
+	UMERR_BEFORE     /* written before its start; not libumem's */
 };
 
 /* What was found; debuggers read the last one as umem_abort_info. */

@@ -21,7 +21,7 @@
 # several with " or " between.
 #
 # Categories, by the first words of a name
-#	overflow	17	writes past the end
+#	overflow	20	writes past the end
 #	underflow	 5	writes before the start
 #	overread	 3	reads past the end
 #	zero_size	 3	use of a block of no bytes
