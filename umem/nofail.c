@@ -12,7 +12,9 @@
  * Source: umem_alloc(3MALLOC), umem_setmtbf of illumos.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "umem/alloc.h"
 #include "umem/debug.h"
@@ -26,7 +28,15 @@
 #define EXIT_FAILED 255
 
 static umem_nofail_callback_t *callback; /* [a] */
-static uint32_t exiting; /* [a] thread that is in exit(), or 0 */
+static uint32_t exiting;       /* [a] thread that is in exit(), or 0 */
+static pthread_t exiting_self; /* pthread_self() of that thread */
+
+/*
+ * This process was forked while another thread of its parent was in exit().
+ * glibc 2.41 holds a lock during exit(), and no thread releases it in the
+ * child, so exit() would wait for ever here.
+ */
+static bool exit_blocked;
 
 uint32_t mtbf_interval;
 static uint32_t mtbf_count; /* [a] */
@@ -37,9 +47,13 @@ exit_once(int status)
 	uint32_t me = os_thread_id();
 	uint32_t none = 0;
 
-	if (__atomic_compare_exchange_n(
-		&exiting, &none, me, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (__atomic_compare_exchange_n(&exiting, &none, me, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		if (exit_blocked)
+			_exit(status);
+		exiting_self = pthread_self();
 		exit(status);
+	}
 	if (none == me)
 		panic("recursive UMEM_CALLBACK_EXIT()");
 	for (;;)
@@ -49,6 +63,9 @@ exit_once(int status)
 void
 nofail_after_fork(void)
 {
+	/* A thread keeps its pthread_self() in the child, but not its id. */
+	if (exiting != 0 && !pthread_equal(exiting_self, pthread_self()))
+		exit_blocked = true;
 	exiting = 0;
 }
 

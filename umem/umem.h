@@ -194,6 +194,10 @@ void umem_free_aligned(void *buf, size_t size);
  *	anything else		a message, and exit(255)
  * Without a callback the program ends by exit(255).
  *
+ * In a child that was forked while another thread was in such an exit(),
+ * _exit() takes the place of exit(), because glibc's lock of exit() is never
+ * released there.
+ *
  * Source: umem_nofail_callback(3MALLOC).
  */
 void umem_nofail_callback(umem_nofail_callback_t *callback);
