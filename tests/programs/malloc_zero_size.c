@@ -3,6 +3,9 @@
 
 #include "tests/programs/check.h"
 
+/* Unknown to the compiler, which warns of a constant size of 0. */
+static volatile size_t zero;
+
 int
 main(void)
 {
@@ -16,16 +19,16 @@ main(void)
 	for (int i = 0; i < N; i++) {
 		switch (i % 4) {
 		case 0:
-			block[i] = malloc(0);
+			block[i] = malloc(zero);
 			break;
 		case 1:
-			block[i] = calloc(0, 8);
+			block[i] = calloc(zero, 8);
 			break;
 		case 2:
-			block[i] = calloc(8, 0);
+			block[i] = calloc(8, zero);
 			break;
 		default:
-			block[i] = realloc(NULL, 0);
+			block[i] = realloc(NULL, zero);
 		}
 		check(block[i] != NULL && is_aligned(block[i], 8));
 		for (int k = i > 8 ? i - 8 : 0; k < i; k++)
@@ -33,12 +36,12 @@ main(void)
 	}
 	for (int i = 0; i < N; i++)
 		free(block[i]);
-	check((p = memalign(64, 0)) != NULL && is_aligned(p, 64));
+	check((p = memalign(64, zero)) != NULL && is_aligned(p, 64));
 	free(p);
-	check((p = aligned_alloc(64, 0)) != NULL && is_aligned(p, 64));
+	check((p = aligned_alloc(64, zero)) != NULL && is_aligned(p, 64));
 	free(p);
 	q = NULL;
-	check(posix_memalign((void **)&q, 64, 0) == 0);
+	check(posix_memalign((void **)&q, 64, zero) == 0);
 	free(q);
 
 	errno = 7;
@@ -50,7 +53,7 @@ main(void)
 	for (int i = 0; i < 1000; i++) {
 		check((p = malloc(100 * KIB)) != NULL);
 		memset(p, 1, 100 * KIB);
-		check(realloc(p, 0) == NULL);
+		check(realloc(p, zero) == NULL);
 	}
 	check(rss_kib() < before + 20 * 1024);
 	return 0;
