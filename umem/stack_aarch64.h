@@ -24,11 +24,34 @@ frame_here(struct frame *frame)
 			 "=r"(frame->link));
 }
 
-/* Pointer authentication puts a signature above the 48 bits of an address. */
+/*
+ * Pointer authentication puts a signature above the bits of an address, as
+ * many as the kernel leaves (39, 42, 47, 48 or 52).  The processor knows how
+ * many: hint 7 is xpaclri, which strips x30, and does nothing where there is
+ * no pointer authentication.
+ */
 static inline uintptr_t
 strip_signature(uintptr_t pc)
 {
-	return pc & (((uintptr_t)1 << 48) - 1);
+	register uintptr_t x30 __asm__("x30") = pc;
+
+	__asm__("hint #7" : "+r"(x30));
+	return x30;
+}
+
+/*
+ * A signal handler returns to "mov x8, #139; svc #0", which is rt_sigreturn(),
+ * in the kernel's vDSO or in libc.  The vDSO of Linux 5.9 and later has no
+ * unwind table for them, and neither has musl.  pc may be that address less
+ * 1: then it is a return address that the caller has moved into the call.
+ */
+static inline bool
+is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
+{
+	const uint32_t *code = (const uint32_t *)align_up(pc, sizeof(*code));
+
+	return is_readable(code) && is_readable(code + 1) &&
+	       code[0] == 0xd2801168 && code[1] == 0xd4000001;
 }
 
 /*

@@ -30,6 +30,15 @@ strip_signature(uintptr_t pc)
 	return pc;
 }
 
+/* libc gives handlers their return address, with an unwind table for it. */
+static inline bool
+is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
+{
+	(void)pc;
+	(void)is_readable;
+	return false;
+}
+
 /* struct ucontext lies at sp: the registers' words in its uc_mcontext. */
 #define SIGNAL_RBP (40 + 10 * 8)
 #define SIGNAL_RSP (40 + 15 * 8)

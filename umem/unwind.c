@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "umem/unwind.h"
+#include "vmem/os.h"
 
 extern int _dl_find_object(void *address, struct dl_find_object *found)
     __attribute__((weak));
@@ -523,10 +524,10 @@ rule_from(const struct row *row)
 	return rule;
 }
 
-struct unwind_rule
-unwind_rule(uintptr_t pc)
+/* By the unwind table of the object that pc lies in; false: there is none. */
+static bool
+rule_by_table(uintptr_t pc, struct unwind_rule *rule)
 {
-	struct unwind_rule rule = {.kind = UNWIND_UNKNOWN};
 	struct program program = {.pc = pc};
 	struct dl_find_object found;
 	const uint8_t *fde;
@@ -534,15 +535,23 @@ unwind_rule(uintptr_t pc)
 	if (_dl_find_object == NULL ||
 	    _dl_find_object((void *)pc, &found) != 0 ||
 	    found.dlfo_eh_frame == NULL)
-		return rule;
+		return false;
 	fde = find_fde(found.dlfo_eh_frame, pc);
-	if (fde == NULL)
-		return rule;
-	if (!read_fde(&program, fde))
-		return rule;
-	if (program.signal) {
+	if (fde == NULL || !read_fde(&program, fde))
+		return false;
+	if (program.signal)
+		rule->kind = UNWIND_SIGNAL;
+	else
+		*rule = rule_from(&program.row);
+	return true;
+}
+
+struct unwind_rule
+unwind_rule(uintptr_t pc)
+{
+	struct unwind_rule rule = {.kind = UNWIND_UNKNOWN};
+
+	if (!rule_by_table(pc, &rule) && is_signal_return(pc, os_readable))
 		rule.kind = UNWIND_SIGNAL;
-		return rule;
-	}
-	return rule_from(&program.row);
+	return rule;
 }

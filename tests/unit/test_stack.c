@@ -161,6 +161,48 @@ __asm__(".text\n"
 	"\tblr x1\n\tldp x29, x30, [sp], #16\n\tret\n");
 #endif
 
+/* Calls its argument.  On aarch64 it signs the return address that it saves. */
+void call_signed(void (*f)(void));
+#if defined(__x86_64__)
+__asm__(".text\n"
+	"call_signed:\n\t.cfi_startproc\n"
+	"\tsub $8, %rsp\n\t.cfi_def_cfa_offset 16\n\tcall *%rdi\n"
+	"\tadd $8, %rsp\n\t.cfi_def_cfa_offset 8\n\tret\n"
+	"\t.cfi_endproc\n");
+#elif defined(__aarch64__)
+/* hint 25 and 29: paciasp, autiasp. */
+__asm__(".text\n"
+	"call_signed:\n\t.cfi_startproc\n"
+	"\thint #25\n\t.cfi_negate_ra_state\n"
+	"\tstr x30, [sp, #-16]!\n\t.cfi_def_cfa_offset 16\n"
+	"\t.cfi_offset 30, -16\n\tblr x0\n"
+	"\tldr x30, [sp], #16\n\t.cfi_restore 30\n"
+	"\t.cfi_def_cfa_offset 0\n\thint #29\n\t.cfi_negate_ra_state\n"
+	"\tret\n\t.cfi_endproc\n");
+#endif
+
+static noinline void
+trace_by_signed(size_t deeper)
+{
+	char room[deeper];
+
+	__asm__ volatile("" : : "r"(room) : "memory");
+	call_signed(trace);
+	__asm__ volatile("" : : "r"(room) : "memory");
+}
+
+/* The signature depends on the stack pointer; some bits may be right. */
+START_TEST(a_return_address_is_had_without_its_signature)
+{
+	for (size_t deeper = 16; deeper < 1024; deeper += 16) {
+		trace_by_signed(deeper);
+		ck_assert_uint_gt(n, 3);
+		ck_assert(is_in(pcs[0], "trace"));
+		ck_assert(is_in(pcs[2], "trace_by_signed"));
+	}
+}
+END_TEST
+
 enum {
 	HALF_PAGES = 4
 };
@@ -171,7 +213,7 @@ static char *halves;
 static void
 trace_across(void)
 {
-	char room[(HALF_PAGES + 1) * 4096];
+	char room[(HALF_PAGES + 1) * os_page_size()];
 
 	__asm__ volatile("" : : "r"(room) : "memory");
 	trace();
@@ -307,6 +349,7 @@ stack_suite(void)
 	tcase_add_test(tc, no_more_than_asked_for);
 	tcase_add_test(tc, threads_have_stacks_of_their_own);
 	tcase_add_test(tc, stacks_of_contexts_end_where_they_end);
+	tcase_add_test(tc, a_return_address_is_had_without_its_signature);
 	tcase_add_test(tc, memory_that_has_been_unmapped_since_is_not_read);
 	tcase_add_test(tc, a_handler_and_what_it_interrupted_are_seen);
 	tcase_add_test(tc, frames_that_lie_are_survived);
