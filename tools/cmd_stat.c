@@ -144,7 +144,7 @@ command_status(int argc, char **argv)
 
 #define CACHE_RULE                                                             \
 	"------------------------- ------ ------- ------- ------- ------- "    \
-	"--------- -----"
+	"--------- ----- ---------"
 #define ARENA_RULE                                                             \
 	"------------------------- --------- ---------- --------- --------- "  \
 	"-----"
@@ -156,14 +156,16 @@ struct sum {
 	uint64_t bytes;
 	uint64_t nallocs;
 	uint64_t nfailed;
+	uint64_t nwaited;
 };
 
 static void
 print_cache(const struct cache *c)
 {
-	printf("%-25s %6lu %7lu %7lu %7lu %7s %9lu %5lu\n", c->name, c->bufsize,
-	    c->nlive, c->ncached, c->ntotal, human(c->nslabs * c->slab_bytes),
-	    c->nallocs, c->nfailed);
+	printf("%-25s %6lu %7lu %7lu %7lu %7s %9lu %5lu %9lu\n", c->name,
+	    c->bufsize, c->nlive, c->ncached, c->ntotal,
+	    human(c->nslabs * c->slab_bytes), c->nallocs, c->nfailed,
+	    c->nwaited);
 }
 
 static void
@@ -181,6 +183,7 @@ json_cache(const struct cache *c)
 	json_number("memory", c->nslabs * c->slab_bytes);
 	json_number("loads", c->nallocs);
 	json_number("failed", c->nfailed);
+	json_number("contended", c->nwaited);
 	json_close();
 }
 
@@ -208,9 +211,11 @@ print_sums(const struct model *model)
 			sum.bytes += c->nslabs * c->slab_bytes;
 			sum.nallocs += c->nallocs;
 			sum.nfailed += c->nfailed;
+			sum.nwaited += c->nwaited;
 		}
-		printf("Total %-42s %13s %9lu %5lu\n", xprint("[%s]", sum.name),
-		    human(sum.bytes), sum.nallocs, sum.nfailed);
+		printf("Total %-42s %13s %9lu %5lu %9lu\n",
+		    xprint("[%s]", sum.name), human(sum.bytes), sum.nallocs,
+		    sum.nfailed, sum.nwaited);
 	}
 }
 
@@ -365,9 +370,9 @@ print_stat(struct model *model)
 {
 	print_cpus(model);
 	puts("cache                        buf     buf     buf     buf  memory"
-	     "     alloc alloc");
+	     "     alloc alloc      lock");
 	puts("name                        size  in use  in mag   total  in use"
-	     "     loads  fail");
+	     "     loads  fail contended");
 	puts(CACHE_RULE);
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].ntotal != 0 || model->caches[i].class == 0)

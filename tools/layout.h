@@ -142,7 +142,9 @@
 	X(DEPOT_BYTES, "=depot")                                               \
 	X(DEPOT_FULL, "depot.full.head")                                       \
 	X(DEPOT_EMPTY, "depot.empty.head")                                     \
+	X(DEPOT_NCONTENDED, "depot.ncontended")                                \
 	X(CACHE_NCONTENDED, "cache.mag.depot.ncontended")                      \
+	X(CACHE_NWAITED, "cache.slabs.nwaited")                                \
 	X(CACHE_HAS_MAGAZINES, "cache.has_magazines")                          \
 	X(CACHE_CLASS, "cache.class")                                          \
 	X(CACHE_FLAGS, "cache.flags")                                          \

@@ -219,6 +219,8 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .has_magazines = model_get(model, r, L_CACHE_HAS_MAGAZINES),
 	    .constructs = model_get(model, r, L_CACHE_CONSTRUCTS),
 	    .nfailed = model_get(model, r, L_CACHE_NFAILED),
+	    .nwaited = model_get(model, r, L_CACHE_NCONTENDED) +
+		       model_get(model, r, L_CACHE_NWAITED),
 	    .listed = listed};
 	memcpy(c->name, r + layout_value(model->layout, L_CACHE_NAME), 31);
 	if (!cache_makes_sense(c)) {

@@ -27,6 +27,7 @@ struct cache {
 	uint64_t nlive;
 	uint64_t nallocs; /* succeeded, as far as is counted */
 	uint64_t nfailed;
+	uint64_t nwaited; /* operations that found a lock of it taken */
 };
 
 struct slab {

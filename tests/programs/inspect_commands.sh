@@ -91,6 +91,18 @@ expect 0 '^cpu   cached( +[0-9]+)+$' stat "$pid"
 expect 0 '^ +[0-9]+ +[0-9.]+[KM]?( +[0-9]+)+$' stat "$pid"
 finish 0
 
+# Threads that find a lock taken are counted, sooner or later.
+build contended
+start "$TMP/contended"
+for ((i = 0; i < 300; i++)); do
+	"$umem" stat "$pid" >said 2>err
+	grep -Eq '^contended +64 .* [1-9][0-9]*$' said && break
+	sleep 0.02
+done
+expect 0 '^contended +64( +[0-9.KM]+)+ +[1-9][0-9]*$' stat "$pid"
+expect 0 '^Total \[umem_heap\]( +[0-9.KM]+)+ +[1-9][0-9]*$' stat "$pid"
+finish 0
+
 # A library that describes itself in another version.
 cp "$SHIM" libumem_malloc.so.1
 python3 - <<'END'
