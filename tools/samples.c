@@ -7,6 +7,7 @@
  * if its span is where the block starts.
  */
 #include <math.h>
+#include <unistd.h>
 
 #include "tools/audit.h"
 #include "tools/print.h"
@@ -144,18 +145,22 @@ samples_now(const struct model *model)
 	return now;
 }
 
-/* The sample in whose units an address is. */
+/* The sample in whose units an address is, or in the page of its guard. */
 static const struct sample *
 sample_near(const struct model *model, uint64_t at)
 {
 	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	for (size_t i = 0; i < model->nsamples; i++) {
 		const struct sample *s = &model->samples[i];
 		uint64_t end = s->at + s->size - s->span;
+		uint64_t bytes = (end + unit - 1) / unit * unit;
 
-		if (s->record != 0 && at >= s->span &&
-		    at - s->span < (end + unit - 1) / unit * unit)
+		/* With pages of a unit the guard is a unit of its own. */
+		if (s->guarded && unit <= page)
+			bytes += page;
+		if (s->record != 0 && at >= s->span && at - s->span < bytes)
 			return s;
 	}
 	return NULL;

@@ -318,10 +318,10 @@ take_guarded(size_t size, size_t align)
 	s->next = (uint32_t)slot;
 	end = sample_slot_end(slot);
 	at = end - align_up(size, align);
-	record_fill(s, at, (void *)align_down((uintptr_t)end, HEAP_UNIT), size);
+	record_fill(s, at, end - sample_slot_most(), size);
 	__atomic_add_fetch(&nguarded, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&guarded_bytes, size, __ATOMIC_RELAXED);
-	return publish(s, HEAP_UNIT);
+	return publish(s, sample_slot_bytes());
 }
 
 static size_t

@@ -1,17 +1,18 @@
 /*
  * sample_slot.c - places whose end nobody can cross
  *
- * A slot is a unit of the heap whose last page cannot be read or written.  A
- * block in it ends where that page begins.  When the block is freed, its own
+ * A slot is a unit of the heap whose last page cannot be read or written; two
+ * units where a page is as large as a unit (64 KiB, on aarch64).  A block in a
+ * slot ends where the last page begins.  When the block is freed, its own
  * pages cannot be read or written either, until the slot is taken again: as
  * late as possible, since slots wait in a queue.
  *
  * Bounds
  *	There are SAMPLE_SLOTS at most, made as they are wanted and never
- *	given back: 16 MiB of addresses, and the memory of what is live in
- *	them.  The kernel limits how many pieces of different protection a
- *	process may have (vm.max_map_count, 65530): a slot makes three, so
- *	all slots take 768 of them.
+ *	given back: 16 MiB of addresses (32 MiB with pages of 64 KiB), and the
+ *	memory of the blocks that are live in them.  The kernel limits how many
+ *	pieces of different protection a process may have (vm.max_map_count,
+ *	65530): a slot makes three, so all slots take 768 of them.
  *
  * When the kernel refuses
  *	A slot without its last page, or whose pages cannot be had again, is
@@ -38,7 +39,7 @@
 #define GROUP 16
 
 struct slot {
-	size_t unit;  /* in the address map */
+	size_t unit;  /* the first, in the address map */
 	size_t bytes; /* of the pages before the last that were in use */
 	bool barred;  /* the last page cannot be read */
 	bool closed;  /* nor can those bytes */
@@ -53,9 +54,15 @@ static size_t group_unit;         /* [slot_lock] not yet made into slots */
 static int group_left;            /* [slot_lock] */
 
 size_t
+sample_slot_bytes(void)
+{
+	return os_page_size() < HEAP_UNIT ? HEAP_UNIT : 2 * HEAP_UNIT;
+}
+
+size_t
 sample_slot_most(void)
 {
-	return HEAP_UNIT - os_page_size();
+	return sample_slot_bytes() - os_page_size();
 }
 
 char *
@@ -70,12 +77,13 @@ sample_slot_end(int i)
 static bool
 group_get(void)
 {
+	size_t bytes = GROUP * sample_slot_bytes();
 	bool zeroed, wanted;
-	void *at = heap_alloc(GROUP * HEAP_UNIT, HEAP_UNIT, &zeroed);
+	void *at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 
-	if (at == NULL || !addr_map_cover(at, GROUP * HEAP_UNIT)) {
+	if (at == NULL || !addr_map_cover(at, bytes)) {
 		if (at != NULL)
-			heap_free(at, GROUP * HEAP_UNIT);
+			heap_free(at, bytes);
 		return false;
 	}
 	lock_take(&slot_lock);
@@ -86,7 +94,7 @@ group_get(void)
 	}
 	lock_release(&slot_lock);
 	if (!wanted)
-		heap_free(at, GROUP * HEAP_UNIT);
+		heap_free(at, bytes);
 	return true;
 }
 
@@ -98,7 +106,8 @@ next_locked(void)
 
 	if (group_left != 0 && nslots < SAMPLE_SLOTS) {
 		i = nslots++;
-		slots[i].unit = group_unit++;
+		slots[i].unit = group_unit;
+		group_unit += sample_slot_bytes() >> HEAP_UNIT_SHIFT;
 		group_left--;
 	} else if (oldest >= 0) {
 		i = oldest;

@@ -4,13 +4,18 @@
 
 #include "vmem/base.h"
 
-/* As many there are at most; the largest block that fits into one. */
+/* There are at most so many slots. */
 #define SAMPLE_SLOTS 256
+
+/* Bytes of address space of a slot, whole units. */
+size_t sample_slot_bytes(void);
+
+/* Bytes of the largest block that fits into a slot. */
 size_t sample_slot_most(void);
 
 /*
  * A place for bytes; -1: there is none, or the kernel refuses a page of it.
- * It lies in a unit of its own, which the address map covers.
+ * It lies in units of its own, which the address map covers.
  */
 int sample_slot_take(size_t bytes);
 

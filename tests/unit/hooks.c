@@ -9,10 +9,13 @@
 void (*hook_heap_freed)(void *at, size_t bytes);
 void (*hook_os_purge)(void *at, size_t bytes);
 void (*hook_os_futex_wait)(const uint32_t *word);
+size_t hook_page_size;
 void *hook_taken;
 
 void __real_heap_free(void *at, size_t bytes);
 bool __real_os_purge(void *at, size_t bytes);
+size_t __real_os_page_size(void);
+bool __real_os_resident(void *at, size_t bytes, unsigned char *pages);
 void __real_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 
 void
@@ -29,6 +32,18 @@ __wrap_os_purge(void *at, size_t bytes)
 	if (hook_os_purge != NULL)
 		hook_os_purge(at, bytes);
 	return __real_os_purge(at, bytes);
+}
+
+size_t
+__wrap_os_page_size(void)
+{
+	return hook_page_size != 0 ? hook_page_size : __real_os_page_size();
+}
+
+bool
+__wrap_os_resident(void *at, size_t bytes, unsigned char *pages)
+{
+	return hook_page_size == 0 && __real_os_resident(at, bytes, pages);
 }
 
 void

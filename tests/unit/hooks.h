@@ -20,6 +20,12 @@ extern void (*hook_os_purge)(void *at, size_t bytes);
 extern void (*hook_os_futex_wait)(const uint32_t *word);
 
 /*
+ * What os_page_size() returns; 0: the kernel's, which it must not be below.
+ * os_resident() then fails, since the kernel has another number of pages.
+ */
+extern size_t hook_page_size;
+
+/*
  * A hook_heap_freed that takes the span again at once, as a large block of
  * the address map, and stays for one call; the span is in hook_taken.
  */

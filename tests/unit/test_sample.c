@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
+#include "tests/unit/hooks.h"
 #include "umem/addr_map.h"
 #include "umem/alloc.h"
 #include "umem/debug.h"
@@ -322,7 +323,8 @@ START_TEST(figures_come_back)
 		p[i] = alloc_get(20000);
 	/* Whole pages of each count, not whole units. */
 	ck_assert_uint_ge(live() - before, 200 * 20000);
-	ck_assert_uint_lt(live() - before, 200 * 24576);
+	ck_assert_uint_le(
+	    live() - before, 200 * align_up(20000, os_page_size()));
 	for (unsigned i = 0; i < 200; i++)
 		p[i] = alloc_resize(p[i], 20001 + i);
 	for (unsigned i = 0; i < 200; i++)
@@ -350,10 +352,24 @@ faults(char *at)
 	return !child_exited(0);
 }
 
+/* Page sizes that kernels have, if it is not below that of this kernel. */
+static bool
+have_pages(int i)
+{
+	static const size_t pages[] = {4 * KIB, 16 * KIB, 64 * KIB};
+
+	if (pages[i] < os_page_size())
+		return false;
+	hook_page_size = pages[i];
+	return true;
+}
+
 START_TEST(a_guarded_block_has_an_end_for_good)
 {
-	static const size_t of[] = {1, 8, 16, 104, 1000, 4096, 61440};
+	static const size_t of[] = {1, 8, 16, 104, 1000, 4096, 49152};
 
+	if (!have_pages(_i))
+		return;
 	ck_assert_int_eq(umem_sample(1), 0);
 	for (unsigned i = 0; i < array_size(of); i++) {
 		char *p = guarded(of[i]);
@@ -429,6 +445,8 @@ START_TEST(slots_are_bounded_and_come_back_late)
 	static int slot[SAMPLE_SLOTS];
 	char *end;
 
+	if (!have_pages(_i))
+		return;
 	for (int i = 0; i < SAMPLE_SLOTS; i++) {
 		slot[i] = sample_slot_take(100);
 		ck_assert_int_ge(slot[i], 0);
@@ -719,9 +737,9 @@ sample_suite(void)
 	tcase_add_test_raise_signal(
 	    tc, a_size_that_was_not_asked_for_is_misuse, SIGABRT);
 	tcase_add_test(tc, figures_come_back);
-	tcase_add_test(tc, a_guarded_block_has_an_end_for_good);
+	tcase_add_loop_test(tc, a_guarded_block_has_an_end_for_good, 0, 3);
 	tcase_add_test(tc, a_second_free_is_told_with_both_stacks);
-	tcase_add_test(tc, slots_are_bounded_and_come_back_late);
+	tcase_add_loop_test(tc, slots_are_bounded_and_come_back_late, 0, 3);
 	tcase_add_test(tc, a_freed_block_is_guarded_until_slots_run_out);
 	tcase_add_test(tc, refusals_of_the_kernel_do_no_harm);
 	tcase_add_test(tc, records_run_out_and_blocks_do_not);
