@@ -266,7 +266,7 @@ begin(void)
 	umem_start_early();
 	/* Else thread.c does, which knows the right moment. */
 	if (&umem_is_malloc == NULL)
-		update_thread_offer(/* threads */ false);
+		update_thread_offer(/* created */ false);
 }
 
 public int

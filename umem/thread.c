@@ -61,7 +61,7 @@ typedef int create_func(
 static clone_func *next_clone;   /* [a] */
 static create_func *next_create; /* [a] */
 
-/* What this overwrites is what dlerror() would say, once in a process. */
+/* Overwrites the answer of dlerror(), once in a process. */
 static cold_path void
 look_up(void)
 {
@@ -72,7 +72,7 @@ look_up(void)
 	__atomic_store_n(&next_create, (create_func *)at, __ATOMIC_RELEASE);
 }
 
-/* Acquire: who sees the second sees the first. */
+/* Acquire: a thread that sees the second pointer sees the first. */
 static void
 look_up_once(void)
 {
@@ -200,7 +200,7 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	update_thread_begins();
 	error = create_next(thread, attr, thread_run, begin);
 	if (error == 0) {
-		update_thread_offer(/* threads */ true);
+		update_thread_offer(/* created */ true);
 		return 0;
 	}
 	update_thread_ends();
@@ -218,5 +218,5 @@ offer_thread(void)
 		update_thread_ends();
 	update_thread_create = create_next;
 	update_thread_counted = thread_is_counted;
-	update_thread_offer(/* threads */ false);
+	update_thread_offer(/* created */ false);
 }

@@ -1,25 +1,52 @@
 /*
  * update_thread.c - the thread that does upkeep in a process with several
  *
- * The thread's life
- *	It is never created inside malloc() or free(): pthread_create() and
- *	pthread_join() of glibc call them with a lock held that
- *	pthread_create() takes.  It is the program's own first call of
- *	pthread_create() that brings it (thread.c), or thread=yes.
- *	A process ends when the last of its threads ends, and ours counts for
- *	libc.  So thread.c counts the program's threads, and the last one that
- *	ends waits for ours to end first.  Without thread.c nobody counts, and
- *	there is no thread unless thread=yes.
+ * When it is there
+ *	While the program has two threads or more; with thread=yes, one or more.
+ *	A program with one thread is alone in its process.  Otherwise a program
+ *	that has joined its threads would confine itself and leave a task
+ *	outside, unshare() and setns() would be refused, and a copy made by
+ *	clone() as a system call would keep the locks of the upkeep thread.  A process ends when the last of its threads
+ *	ends, so the upkeep thread must not be that one.
+ *	    thread.c counts the threads of the program; without it nobody
+ *	counts, and there is no upkeep thread unless thread=yes.  Threads that
+ *	libc creates for itself, and those of thrd_create(), are not counted.
  *
- *	While the program has one thread it rests, and is not there: a program
- *	that knows of one thread may call clone() as a system call, and what
- *	another thread has in hand at that moment is never let go in the copy.
- *	The last thread but one that ends sees to it that the work has ended:
- *	it sets parked and then looks at the worker word, as the thread sets
- *	the worker word and then looks at parked, so one of them sees the other.
+ * The keeper
+ *	The keeper is the thread that creates or ends the upkeep thread, one at
+ *	a time (keeper_try()).  A thread first changes the count, then becomes
+ *	the keeper if the upkeep thread should be there and is not, or the other
+ *	way round.  If there is a keeper already, the thread goes its way: the
+ *	keeper looks again after it has ceased to be the keeper.  All of these
+ *	accesses are sequentially consistent, so either the thread finds no
+ *	keeper or the keeper finds the new count, and nobody waits.
+ *	    The upkeep thread is never created inside malloc() or free(), which
+ *	glibc calls with a lock held that pthread_create() takes, but in the
+ *	program's pthread_create(), and at the end of its threads.
+ *
+ * Its end
+ *	The thread of the program that finds the count at 1, at its own end, is
+ *	the keeper: it tells the upkeep thread to end, by a new epoch, and joins
+ *	it.  So the program finds itself alone when it has joined its threads.
+ *	    That waits for functions of the library only, which wait for locks
+ *	of the library only.  It does not wait for functions of the program
+ *	(destructors, reclaim callbacks, sources of arenas): they may wait for a
+ *	lock that a thread holds which waits for the keeper.  Before each such
+ *	call the upkeep thread publishes its epoch in calling, then looks whether
+ *	it is still the present one; the keeper changes the epoch, then looks at
+ *	calling.  Sequential consistency again: either the upkeep thread makes
+ *	no further call, and is joined, or the keeper sees that it is in one.
+ *	Then the keeper waits for CALL_WAIT at most, detaches the thread, and
+ *	the thread ends by itself when the function returns.
+ *
+ * Cost
+ *	A program that creates and joins threads in a loop would create two each
+ *	time.  So STARTS upkeep threads may be created at once, and then one for
+ *	each update interval.  A program that has used them up does upkeep in
+ *	its calls, like one with a single thread, until a thread of it is
+ *	created or ends later.
  */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 
 #include "umem/init.h"
@@ -32,165 +59,257 @@
 /* Updates that found nothing to do before the thread sleeps. */
 #define IDLE_UPDATES 3
 #define THREAD_STACK (1 * MIB)
+#define STARTS       8
+/* For a function of the program that the thread is in: 100 ms. */
+#define CALL_TRIES   100
+#define CALL_WAIT_NS 1000000
 
 enum update_thread update_thread_wanted;
 
-/* The thread: started at most once in the life of a process. */
+/* States of the upkeep thread. */
 enum {
-	NOT_STARTED,
-	STARTED,
+	AWAKE,
 	ASLEEP,
-	WANTED
+	WANTED /* work has come: not to fall asleep */
 };
-static uint32_t thread_state; /* [a] */
-static pthread_t thread;      /* [is_known] */
-static bool is_known;         /* [a] who created it has its handle */
+
 static unsigned nprogram = 1; /* [a] threads of the program */
-static uint32_t parked;       /* [a] 1: the thread is to do nothing */
-static uintptr_t thread_self; /* [a] what it has in the worker word */
+static uint32_t exists;       /* [a] 1: an upkeep thread of this epoch */
+static uint32_t keeper;       /* [a] 1: there is one */
+static pthread_t thread;      /* [keeper] */
+static unsigned nstarts = STARTS; /* [keeper] that are left */
+static uint64_t counted_ns;       /* [keeper] when nstarts was brought up */
+static uint32_t state;            /* [a] of the upkeep thread, to wait on */
+static uint32_t epoch = 1;        /* [a] changes when one is told to end */
+static uint32_t working; /* [worker] epoch of the upkeep thread at work, or 0 */
+static uint32_t calling; /* [a] epoch of the one in the program, or 0 */
 
 /* thread.c has the one of libc, ours being in the way. */
 bool (*update_thread_counted)(void);
 int (*update_thread_create)(pthread_t *, const pthread_attr_t *,
     void *(*)(void *), void *) = pthread_create;
 
+static bool
+is_of_epoch(uint32_t mine)
+{
+	return __atomic_load_n(&epoch, __ATOMIC_SEQ_CST) == mine;
+}
+
 /* Until the next update is due or, if that is not worth it, until woken. */
 static void
 thread_rest(bool busy)
 {
-	uint32_t started = STARTED;
+	uint32_t awake = AWAKE;
 
 	if (busy)
-		os_futex_wait(&thread_state, STARTED, update_interval_ns);
-	else if (__atomic_compare_exchange_n(&thread_state, &started, ASLEEP,
-		     false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		while (
-		    __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) == ASLEEP)
-			os_futex_wait(&thread_state, ASLEEP, 0);
-	__atomic_store_n(&thread_state, STARTED, __ATOMIC_RELEASE);
+		os_futex_wait(&state, AWAKE, update_interval_ns);
+	else if (__atomic_compare_exchange_n(&state, &awake, ASLEEP, false,
+		     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == ASLEEP)
+			os_futex_wait(&state, ASLEEP, 0);
+	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 }
 
 /* The thread's turn.  True if there was something to do, or will be. */
 static bool
-thread_work(void)
+thread_work(uint32_t mine)
 {
-	bool busy = false;
+	bool busy;
 
 	if (!worker_begin())
 		return false;
-	/* Sequentially consistent, as in thread_park(). */
-	if (__atomic_load_n(&parked, __ATOMIC_SEQ_CST) == 0)
-		busy = update_all();
+	working = mine;
+	busy = update_all();
+	working = 0;
 	worker_end();
 	return busy;
 }
 
 static void *
-thread_main(void *unused)
+thread_main(void *arg)
 {
+	uint32_t mine = (uint32_t)(uintptr_t)arg;
 	unsigned nidle = 0;
 
 	os_thread_name("umem");
-	__atomic_store_n(&thread_self, worker_self(), __ATOMIC_RELEASE);
-	while (__atomic_load_n(&nprogram, __ATOMIC_ACQUIRE) != 0) {
+	while (is_of_epoch(mine)) {
 		thread_rest(/* busy */ nidle < IDLE_UPDATES);
+		if (!is_of_epoch(mine))
+			break;
 		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
-		if (thread_work())
+		if (thread_work(mine))
 			nidle = 0;
-		else if (__atomic_load_n(&parked, __ATOMIC_RELAXED) != 0)
-			nidle = IDLE_UPDATES;
 	}
-	return unused;
+	return NULL;
+}
+
+bool
+update_thread_enters(bool calls)
+{
+	if (working == 0)
+		return true;
+	if (calls)
+		__atomic_store_n(&calling, working, __ATOMIC_SEQ_CST);
+	if (is_of_epoch(working))
+		return true;
+	update_thread_leaves();
+	return false;
+}
+
+void
+update_thread_leaves(void)
+{
+	if (working == 0)
+		return;
+	__atomic_store_n(&calling, 0, __ATOMIC_SEQ_CST);
+	if (!is_of_epoch(working))
+		os_futex_wake(&calling, 1);
 }
 
 void
 update_thread_wake(void)
 {
-	uint32_t was = __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE);
+	uint32_t was = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 
 	/* It may be about to fall asleep. */
-	while (was == ASLEEP || was == STARTED)
-		if (__atomic_compare_exchange_n(&thread_state, &was, WANTED,
-			false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			os_futex_wake(&thread_state, 1);
+	while (was == ASLEEP || was == AWAKE)
+		if (__atomic_compare_exchange_n(&state, &was, WANTED, false,
+			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			os_futex_wake(&state, 1);
 			return;
 		}
 }
 
-/* pthread_create() allocates, so nothing may be held here. */
-static void
+static bool
+starts_are_left(void)
+{
+	uint64_t now = os_now_ns();
+	uint64_t more = (now - counted_ns) / update_interval_ns;
+
+	if (more > 0) {
+		nstarts = more > STARTS - nstarts ? STARTS
+						  : nstarts + (unsigned)more;
+		counted_ns = now;
+	}
+	return nstarts > 0;
+}
+
+/* pthread_create() allocates, so no lock may be held here. */
+static bool
 thread_start(void)
 {
-	uint32_t none = NOT_STARTED;
 	pthread_attr_t attr;
-	sigset_t all, before;
 	bool started;
 
 	/* libc aborts where the kernel has come to refuse rseq. */
-	if (__atomic_load_n(&nprogram, __ATOMIC_RELAXED) == 0 ||
-	    !rseq_is_allowed(&cpu_layer.rseq) ||
-	    !__atomic_compare_exchange_n(&thread_state, &none, STARTED, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (!starts_are_left() || !rseq_is_allowed(&cpu_layer.rseq))
+		return false;
+	nstarts--;
+	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, THREAD_STACK);
-	started = update_thread_create(&thread, &attr, thread_main, NULL) == 0;
+	started = update_thread_create(&thread, &attr, thread_main,
+		      (void *)(uintptr_t)epoch) == 0;
 	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	__atomic_store_n(&is_known, started, __ATOMIC_RELEASE);
-	if (!started) {
-		/* Not again: the calls of the program will do. */
-		update_thread_wanted = THREAD_NO;
-		__atomic_store_n(&thread_state, NOT_STARTED, __ATOMIC_RELEASE);
-	}
+	if (started)
+		__atomic_store_n(&exists, 1, __ATOMIC_SEQ_CST);
+	return started;
 }
 
-void
-update_thread_offer(bool threads)
+static void
+thread_stop(void)
 {
-	int saved = errno;
+	uint32_t mine = epoch;
+	uint32_t next = mine + 1 == 0 ? 1 : mine + 1;
 
-	if ((threads ? umem_ready() : umem_start_early()) &&
-	    (update_thread_wanted == THREAD_YES ||
-		(threads && update_thread_wanted == THREAD_AUTO)))
-		thread_start();
-	errno = saved;
+	__atomic_store_n(&exists, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&epoch, next, __ATOMIC_SEQ_CST);
+	update_thread_wake();
+	for (int i = 0; i < CALL_TRIES; i++) {
+		if (__atomic_load_n(&calling, __ATOMIC_SEQ_CST) != mine) {
+			pthread_join(thread, NULL);
+			return;
+		}
+		os_futex_wait(&calling, mine, CALL_WAIT_NS);
+	}
+	pthread_detach(thread);
 }
 
 static bool
-has_state(void)
+is_wanted(void)
 {
-	return __atomic_load_n(&thread_state, __ATOMIC_ACQUIRE) != NOT_STARTED;
+	unsigned n = __atomic_load_n(&nprogram, __ATOMIC_SEQ_CST);
+
+	return update_thread_wanted == THREAD_YES    ? n > 0
+	       : update_thread_wanted == THREAD_AUTO ? n > 1
+						     : false;
 }
 
-/* What it waits for may take long: it may run callbacks of the program. */
-#define PARK_TRIES   100
-#define PARK_WAIT_NS 1000000
+static bool
+is_as_wanted(void)
+{
+	return is_wanted() == (__atomic_load_n(&exists, __ATOMIC_SEQ_CST) != 0);
+}
+
+static bool
+keeper_try(void)
+{
+	uint32_t nobody = 0;
+
+	return __atomic_compare_exchange_n(
+	    &keeper, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * The keeper's work, until it ceases to be the keeper.  False: the upkeep
+ * thread cannot be created now.  Signals are blocked meanwhile, because the
+ * child of a handler that forks would go on in the midst of this, and because
+ * the upkeep thread is to get none.  The join is no cancellation point here.
+ */
+static bool
+keep(void)
+{
+	sigset_t all, before;
+	int cancel;
+	bool done = true;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (!is_as_wanted()) {
+		if (is_wanted())
+			done = thread_start();
+		else
+			thread_stop();
+	}
+	__atomic_store_n(&keeper, 0, __ATOMIC_SEQ_CST);
+	pthread_setcancelstate(cancel, &cancel);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return done;
+}
 
 static void
-thread_park(void)
+settle(void)
 {
-again:
-	__atomic_store_n(&parked, 1, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < PARK_TRIES; i++)
-		if (worker_await_thread(&thread_self, PARK_WAIT_NS))
-			break;
-	/* Others may have begun meanwhile. */
-	if (__atomic_load_n(&nprogram, __ATOMIC_SEQ_CST) > 1) {
-		__atomic_store_n(&parked, 0, __ATOMIC_SEQ_CST);
-		/* And those may have ended before that. */
-		if (__atomic_load_n(&nprogram, __ATOMIC_SEQ_CST) == 1)
-			goto again;
-	}
+	while (!is_as_wanted() && keeper_try())
+		if (!keep())
+			return;
+}
+
+void
+update_thread_offer(bool created)
+{
+	int saved = errno;
+
+	if (created ? umem_ready() : umem_start_early())
+		settle();
+	errno = saved;
 }
 
 void
 update_thread_begins(void)
 {
 	__atomic_add_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&parked, 0, __ATOMIC_SEQ_CST);
 }
 
 void
@@ -198,35 +317,21 @@ update_thread_ends(void)
 {
 	int saved = errno;
 
-	unsigned left = __atomic_sub_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
-
-	if (!has_state())
-		return;
-	if (left == 1 && update_thread_wanted != THREAD_YES)
-		thread_park();
-	if (left == 0) {
-		update_thread_wake();
-		/* One who is not counted may be creating it. */
-		while (!__atomic_load_n(&is_known, __ATOMIC_ACQUIRE) &&
-		       has_state())
-			sched_yield();
-		if (__atomic_exchange_n(&is_known, false, __ATOMIC_ACQUIRE))
-			pthread_join(thread, NULL);
-		__atomic_store_n(&thread_state, NOT_STARTED, __ATOMIC_RELEASE);
-	}
+	__atomic_sub_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
+	settle();
 	errno = saved;
 }
 
 bool
 update_has_thread(void)
 {
-	return has_state() && __atomic_load_n(&parked, __ATOMIC_RELAXED) == 0;
+	return __atomic_load_n(&exists, __ATOMIC_ACQUIRE) != 0;
 }
 
 void
 update_thread_rouse(void)
 {
-	if (__atomic_load_n(&thread_state, __ATOMIC_RELAXED) == ASLEEP)
+	if (__atomic_load_n(&state, __ATOMIC_RELAXED) == ASLEEP)
 		update_thread_wake();
 }
 
@@ -234,7 +339,10 @@ void
 update_thread_after_fork(bool counted)
 {
 	nprogram = counted ? 1 : 0;
-	parked = 0;
-	is_known = false;
-	thread_state = NOT_STARTED;
+	exists = 0;
+	keeper = 0;
+	working = 0;
+	calling = 0;
+	/* If it is the upkeep thread that forked, it ends after its call. */
+	epoch = epoch + 1 == 0 ? 1 : epoch + 1;
 }

@@ -12,15 +12,20 @@ enum update_thread {
 	THREAD_NO
 };
 
-/* What UMEM_OPTIONS asks for, before the library is started. */
+/* Set by UMEM_OPTIONS before the library is started. */
 extern enum update_thread update_thread_wanted;
 
 /*
- * For thread.c.  A good place to create the thread; threads: the
- * program has created one.  And: a thread of the program is about to begin,
- * and has ended but for its return to libc.
+ * Creates or ends the thread, as it is wanted now.  The caller holds no lock of
+ * libc.  created: the program has created a thread, so the library starts if it
+ * has not; otherwise it starts if UMEM_OPTIONS asks for something.
  */
-void update_thread_offer(bool threads);
+void update_thread_offer(bool created);
+
+/*
+ * A thread of the program is about to begin; has ended but for its return to
+ * libc.  The latter may end the upkeep thread, and then waits for it.
+ */
 void update_thread_begins(void);
 void update_thread_ends(void);
 
@@ -33,11 +38,24 @@ extern int (*update_thread_create)(
 /* Is there one, for the work that is to be done? */
 bool update_has_thread(void);
 
-/* It works at once; or when it would, if it is not asleep. */
+/* The thread works at once. */
 void update_thread_wake(void);
+
+/* As update_thread_wake(), if the thread is asleep. */
 void update_thread_rouse(void);
 
-/* In the child of fork() there is none, and one thread of the program or none. */
+/*
+ * Around the work on one cache, by the thread at work (worker.h).  calls: the
+ * work may call functions of the program.  False: the calling thread is the
+ * upkeep thread and has been told to end, so it leaves the cache alone.
+ */
+bool update_thread_enters(bool calls);
+void update_thread_leaves(void);
+
+/*
+ * In the child of fork() there is no upkeep thread, and one thread of the
+ * program, or none that is counted.
+ */
 void update_thread_after_fork(bool counted);
 
 #endif

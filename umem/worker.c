@@ -21,6 +21,7 @@
  *	What worker and visitors of the parent were about to give back, a chain
  *	of magazines each at most, is lost to the child.
  */
+#include "umem/update_thread.h"
 #include "umem/worker.h"
 #include "vmem/os.h"
 
@@ -32,7 +33,7 @@ static uint32_t current_done;      /* [a] counts caches done, to wait on */
 static unsigned nwaiting;          /* [cache_list_lock] in worker_let_go() */
 static uint32_t nforks;            /* that led to this process */
 
-uintptr_t
+static uintptr_t
 worker_self(void)
 {
 	return (uintptr_t)__builtin_thread_pointer();
@@ -43,9 +44,9 @@ worker_begin(void)
 {
 	uintptr_t nobody = 0;
 
-	/* Sequentially consistent: see update_thread.c. */
+	/* Acquire; pairs with the release in worker_end(). */
 	return __atomic_compare_exchange_n(&worker, &nobody, worker_self(),
-	    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	    false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 void
@@ -54,6 +55,14 @@ worker_end(void)
 	__atomic_store_n(&worker, 0, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&worker_gone, 1, __ATOMIC_RELEASE);
 	os_futex_wake(&worker_gone, INT32_MAX);
+}
+
+/* May the work on this cache call functions of the program? */
+static bool
+calls_program(const struct umem_cache *cache)
+{
+	return cache->destruct != NULL || cache->reclaim != NULL ||
+	       cache->slabs.source != NULL;
 }
 
 bool
@@ -70,7 +79,10 @@ worker_each_cache(bool (*f)(struct umem_cache *))
 		cursor = cursor->next;
 		current = cache;
 		lock_release(&cache_list_lock);
-		any |= f(cache);
+		if (update_thread_enters(calls_program(cache))) {
+			any |= f(cache);
+			update_thread_leaves();
+		}
 		lock_take(&cache_list_lock);
 		current = NULL;
 		__atomic_add_fetch(&current_done, 1, __ATOMIC_RELEASE);
@@ -174,19 +186,6 @@ worker_await(uint64_t most_ns)
 	if (at_work != 0)
 		os_futex_wait(&worker_gone, seen, most_ns);
 	return true;
-}
-
-bool
-worker_await_thread(const uintptr_t *thread, uint64_t most_ns)
-{
-	uint32_t seen = __atomic_load_n(&worker_gone, __ATOMIC_ACQUIRE);
-	uintptr_t at_work = __atomic_load_n(&worker, __ATOMIC_SEQ_CST);
-
-	if (at_work == 0 ||
-	    at_work != __atomic_load_n(thread, __ATOMIC_ACQUIRE))
-		return true;
-	os_futex_wait(&worker_gone, seen, most_ns);
-	return false;
 }
 
 void

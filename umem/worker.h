@@ -8,9 +8,6 @@
 bool worker_begin(void);
 void worker_end(void);
 
-/* What the worker word has while the calling thread is at work. */
-uintptr_t worker_self(void);
-
 /*
  * Waits so long at most for the end of somebody else's work.  False: it is the
  * caller who is at work.
@@ -18,12 +15,9 @@ uintptr_t worker_self(void);
 bool worker_await(uint64_t most_ns);
 
 /*
- * The same for the work of a thread, as it called worker_self().  True: it is
- * not at work.  Sequentially consistent with worker_begin().
+ * The worker's walk; f is called without a lock.  True if any f was.  An upkeep
+ * thread that has been told to end calls f no more.
  */
-bool worker_await_thread(const uintptr_t *thread, uint64_t most_ns);
-
-/* The worker's walk; f is called without a lock.  True if any f was. */
 bool worker_each_cache(bool (*f)(struct umem_cache *));
 
 /*

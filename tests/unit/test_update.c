@@ -625,11 +625,11 @@ END_TEST
 START_TEST(there_is_no_thread_that_nobody_wants)
 {
 	update_thread_wanted = THREAD_AUTO;
-	update_thread_offer(/* threads */ false);
+	update_thread_offer(/* created */ false);
 	ck_assert_uint_eq(nthreads(), 1);
 	update_thread_wanted = THREAD_NO;
 	update_thread_offer(false);
-	update_thread_offer(/* threads */ true);
+	update_thread_offer(/* created */ true);
 	ck_assert_uint_eq(nthreads(), 1);
 }
 END_TEST
@@ -642,7 +642,7 @@ start_thread(void)
 {
 	update_thread_wanted = THREAD_YES;
 	update_thread_offer(false);
-	if (update_thread_wanted == THREAD_NO)
+	if (!update_has_thread())
 		return false;
 	nstarted = nthreads();
 	ck_assert_uint_ge(nstarted, 2);
@@ -701,6 +701,15 @@ START_TEST(the_thread_sleeps_and_is_woken)
 }
 END_TEST
 
+/* A task that was joined may be seen for a moment. */
+static bool
+falls_to(unsigned n)
+{
+	for (int i = 0; i < 2000 && nthreads() > n; i++)
+		nap(5);
+	return nthreads() == n;
+}
+
 /* The thread's work is seen by destructors. */
 START_TEST(a_program_with_one_thread_is_alone)
 {
@@ -710,10 +719,11 @@ START_TEST(a_program_with_one_thread_is_alone)
 	if (!start_thread())
 		return;
 	update_thread_wanted = THREAD_AUTO;
-	for (int round = 0; round < 300; round++) {
+	for (int round = 0; round < 100; round++) {
 		uint32_t before;
 
 		update_thread_begins();
+		update_thread_offer(/* created */ true);
 		use(cache, 3000);
 		umem_reap();
 		if (round % 3 == 0)
@@ -721,20 +731,91 @@ START_TEST(a_program_with_one_thread_is_alone)
 		else
 			sched_yield();
 		update_thread_ends();
+		ck_assert(!update_has_thread());
 		before = get(&nunmade);
-		if (round % 10 == 0)
-			nap(2);
-		else
-			sched_yield();
+		ck_assert(falls_to(nstarted - 1));
 		ck_assert_uint_eq(get(&nunmade), before);
 	}
 	/* With two it is there again. */
 	update_thread_begins();
 	for (int i = 0; i < 1000 && get(&nunmade) < get(&nmade); i++) {
+		update_thread_offer(true);
 		umem_reap();
 		nap(5);
 	}
+	ck_assert(update_has_thread());
 	ck_assert_uint_eq(get(&nunmade), get(&nmade));
+}
+END_TEST
+
+static uint32_t waits, may_go; /* [atomic] of destruct_when_told() */
+
+static void
+destruct_when_told(void *buf, void *priv)
+{
+	__atomic_store_n(&waits, 1, __ATOMIC_RELEASE);
+	while (get(&may_go) == 0)
+		nap(1);
+	destruct(buf, priv);
+}
+
+START_TEST(who_ends_the_thread_waits_for_no_callback)
+{
+	umem_cache_t *cache = create(destruct_when_told, NULL);
+
+	update_interval_ns = 5 * MSEC;
+	if (!start_thread())
+		return;
+	update_thread_wanted = THREAD_AUTO;
+	update_thread_begins();
+	use(cache, 100);
+	for (int i = 0; i < 2000 && get(&waits) == 0; i++) {
+		umem_reap();
+		nap(5);
+	}
+	ck_assert_uint_eq(get(&waits), 1);
+	update_thread_ends();
+	ck_assert(!update_has_thread());
+	ck_assert_uint_eq(nthreads(), nstarted);
+	/* Another can come and go before the first has gone. */
+	update_thread_begins();
+	update_thread_offer(/* created */ true);
+	ck_assert(update_has_thread());
+	ck_assert_uint_eq(nthreads(), nstarted + 1);
+	update_thread_ends();
+	ck_assert(falls_to(nstarted));
+	__atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
+	ck_assert(falls_to(nstarted - 1));
+	umem_cache_destroy(cache);
+	ck_assert_uint_eq(get(&nunmade), get(&nmade));
+}
+END_TEST
+
+START_TEST(threads_that_come_and_go_bring_few_of_ours)
+{
+	unsigned n = 0;
+
+	update_interval_ns = (uint64_t)1000000 * MSEC;
+	if (!start_thread())
+		return;
+	update_thread_wanted = THREAD_AUTO;
+	update_thread_offer(/* created */ false);
+	ck_assert(!update_has_thread());
+	for (int round = 0; round < 100; round++) {
+		update_thread_begins();
+		update_thread_offer(true);
+		n += update_has_thread();
+		update_thread_ends();
+		ck_assert(!update_has_thread());
+	}
+	ck_assert_uint_eq(n, 7);
+	/* After an interval there may be another. */
+	update_interval_ns = MSEC;
+	nap(50);
+	update_thread_begins();
+	update_thread_offer(true);
+	ck_assert(update_has_thread());
+	update_thread_ends();
 }
 END_TEST
 
@@ -752,9 +833,7 @@ START_TEST(a_program_ends_with_the_thread_at_work)
 	ck_assert_uint_eq(get(&nunmade), get(&nmade));
 	/* The program's only thread "ends": the updater's goes first. */
 	update_thread_ends();
-	for (int i = 0; i < 200 && nthreads() == nstarted; i++)
-		nap(5);
-	ck_assert_uint_eq(nthreads(), nstarted - 1);
+	ck_assert(falls_to(nstarted - 1));
 }
 END_TEST
 
@@ -788,6 +867,8 @@ update_suite(void)
 	    tc, the_thread_gives_memory_back_while_the_program_sleeps);
 	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
 	tcase_add_test(tc, a_program_with_one_thread_is_alone);
+	tcase_add_test(tc, who_ends_the_thread_waits_for_no_callback);
+	tcase_add_test(tc, threads_that_come_and_go_bring_few_of_ours);
 	tcase_add_test(tc, a_program_ends_with_the_thread_at_work);
 	suite_add_tcase(suite, tc);
 	return suite;
