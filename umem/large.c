@@ -51,6 +51,14 @@ used_add(size_t bytes)
 	    &used_most, __atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED));
 }
 
+void
+large_adopt(void *p, size_t bytes)
+{
+	addr_map_large(p, bytes);
+	used_add(bytes);
+	raise_to(&count_most, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
+}
+
 /* A span of the heap becomes a block.  NULL in, or no memory: NULL. */
 static void *
 block_make(void *p, size_t bytes)
@@ -61,9 +69,7 @@ block_make(void *p, size_t bytes)
 		heap_free(p, bytes);
 		return NULL;
 	}
-	addr_map_large(p, bytes);
-	used_add(bytes);
-	raise_to(&count_most, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
+	large_adopt(p, bytes);
 	return p;
 }
 

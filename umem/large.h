@@ -9,6 +9,12 @@
 /* size is above 0, align a power of two.  NULL: no memory. */
 void *large_alloc(size_t size, size_t align, bool *zeroed);
 
+/*
+ * A span that the address map covers becomes a large block; its owner ends that
+ * by large_forget() and keeps the span.
+ */
+void large_adopt(void *p, size_t bytes);
+
 /* bytes is what addr_map_large_bytes() says of the block. */
 void large_free(void *p, size_t bytes);
 

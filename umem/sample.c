@@ -26,6 +26,11 @@
  *	in the address map has the number of its record.  The record lies
  *	apart, in a table of ADDR_SAMPLES; when that is full, there are no more
  *	samples, and nlost says how many.
+ *	A sample that fits into a unit is put into one that its record keeps
+ *	(sample_unit.c), and whose memory is released when the sample is freed.
+ *	So it has a small page for each page of its size, and not 64 KiB.  The
+ *	address space of as many units as there were samples at once is not
+ *	returned.
  *	One in GUARD_EVERY goes into a slot (sample_slot.c) if it fits: it ends
  *	where a page begins that is not there, and its own pages go when it is
  *	freed.  Its record then keeps both stacks until the slot is used
@@ -62,6 +67,7 @@
 #include "umem/misuse.h"
 #include "umem/sample.h"
 #include "umem/sample_slot.h"
+#include "umem/sample_unit.h"
 #include "umem/stack.h"
 #include "umem/symbol.h"
 #include "vmem/describe.h"
@@ -334,19 +340,46 @@ colour_of(size_t size, size_t align)
 	return align_down(draw_bits() % (page - size + 1), COLOUR);
 }
 
+/* The unit of the record as a block. */
+static char *
+take_unit(struct sample *s)
+{
+	if (s->unit == NULL)
+		s->unit = sample_unit_take(HEAP_UNIT);
+	if (s->unit != NULL)
+		large_adopt(s->unit, HEAP_UNIT);
+	return s->unit;
+}
+
+/* The heap may hand out pages that have memory; a sample needs its own. */
+static void
+purge_tail(char *span, size_t used)
+{
+	size_t pages = align_up(used, os_page_size());
+	size_t bytes = align_up(used, HEAP_UNIT);
+
+	if (span != NULL && bytes > pages)
+		os_purge(span + pages, bytes - pages);
+}
+
 static void *
 take_plain(size_t size, size_t align, bool *zeroed)
 {
 	size_t colour = colour_of(size, align);
 	struct sample *s = record_again();
-	char *span;
+	char *span = NULL;
 
 	if (s == NULL)
 		s = record_new(/* guarded */ false);
 	if (s == NULL)
 		return NULL;
-	span = large_alloc(
-	    size + colour, align < HEAP_UNIT ? HEAP_UNIT : align, zeroed);
+	if (size + colour <= HEAP_UNIT && align <= HEAP_UNIT)
+		span = take_unit(s);
+	if (span == NULL) {
+		span = large_alloc(size + colour,
+		    align < HEAP_UNIT ? HEAP_UNIT : align, zeroed);
+		purge_tail(span, size + colour);
+	}
 	if (span == NULL) {
 		record_put(s);
 		return NULL;
@@ -498,7 +531,12 @@ free_plain(struct sample *s)
 	char *span = s->span;
 
 	__atomic_sub_fetch(&slack, slack_of(s), __ATOMIC_RELAXED);
-	large_free(span, bytes);
+	if (span == s->unit) {
+		large_forget(span, bytes);
+		os_purge(span, HEAP_UNIT);
+	} else {
+		large_free(span, bytes);
+	}
 	record_put(s);
 }
 
@@ -568,11 +606,13 @@ sample_lock_for_fork(void)
 {
 	sample_slot_lock_for_fork();
 	lock_take_for_fork(&sample_lock);
+	sample_unit_lock_for_fork();
 }
 
 void
 sample_unlock_for_fork(void)
 {
+	sample_unit_unlock_for_fork();
 	lock_release_for_fork(&sample_lock);
 	sample_slot_unlock_for_fork();
 }

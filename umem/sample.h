@@ -31,6 +31,7 @@ enum sample_state {
 struct sample {
 	void *at;      /* what the program has */
 	char *span;    /* unit that it starts in */
+	char *unit;    /* of the record, for small blocks; NULL: none yet */
 	uint64_t size; /* as asked for */
 	uint64_t mean; /* when it was taken */
 	uint64_t time; /* ns, CLOCK_MONOTONIC */

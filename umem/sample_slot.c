@@ -15,9 +15,10 @@
  *	65530): a slot makes three, so all slots take 768 of them.
  *
  * When the kernel refuses
- *	A slot without its last page, or whose pages cannot be had again, is
- *	put back into the queue and tried again at its next turn; the caller
- *	does without.  A block whose pages cannot be taken away stays readable.
+ *	A slot that gets no units, whose last page stays readable, or whose pages
+ *	cannot be had again is put back into the queue and tried again at its
+ *	next turn; the caller does without.  A block whose pages cannot be taken
+ *	away stays readable.
  *	Nothing is unmapped: when a page comes back, the kernel joins it to
  *	its neighbours again.
  *
@@ -31,14 +32,13 @@
  */
 #include "umem/addr_map.h"
 #include "umem/sample_slot.h"
+#include "umem/sample_unit.h"
 #include "vmem/heap.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
 
-/* Slots that are taken from the heap at once. */
-#define GROUP 16
-
 struct slot {
+	bool made;    /* it has units */
 	size_t unit;  /* the first, in the address map */
 	size_t bytes; /* of the pages before the last that were in use */
 	bool barred;  /* the last page cannot be read */
@@ -50,8 +50,6 @@ static struct lock slot_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
 static struct slot slots[SAMPLE_SLOTS] seldom_used;
 static int nslots;                /* [slot_lock] */
 static int oldest = -1, youngest; /* [slot_lock] ends of the queue */
-static size_t group_unit;         /* [slot_lock] not yet made into slots */
-static int group_left;            /* [slot_lock] */
 
 size_t
 sample_slot_bytes(void)
@@ -73,71 +71,42 @@ sample_slot_end(int i)
 	return (char *)at + sample_slot_most();
 }
 
-/* Units from the heap.  Two threads may come with some: one is sent back. */
-static bool
-group_get(void)
-{
-	size_t bytes = GROUP * sample_slot_bytes();
-	bool zeroed, wanted;
-	void *at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
-
-	if (at == NULL || !addr_map_cover(at, bytes)) {
-		if (at != NULL)
-			heap_free(at, bytes);
-		return false;
-	}
-	lock_take(&slot_lock);
-	wanted = group_left == 0;
-	if (wanted) {
-		group_unit = addr_map_unit(at);
-		group_left = GROUP;
-	}
-	lock_release(&slot_lock);
-	if (!wanted)
-		heap_free(at, bytes);
-	return true;
-}
-
 /* A new one, or the one that waits longest; -1: neither. */
 static int
-next_locked(void)
+next(void)
 {
 	int i = -1;
 
-	if (group_left != 0 && nslots < SAMPLE_SLOTS) {
+	lock_take(&slot_lock);
+	if (nslots < SAMPLE_SLOTS) {
 		i = nslots++;
-		slots[i].unit = group_unit;
-		group_unit += sample_slot_bytes() >> HEAP_UNIT_SHIFT;
-		group_left--;
 	} else if (oldest >= 0) {
 		i = oldest;
 		oldest = slots[i].next;
 	}
+	lock_release(&slot_lock);
 	return i;
 }
 
-static int
-next(void)
+static bool
+slot_make(struct slot *slot)
 {
-	bool short_of;
-	int i;
+	char *unit = sample_unit_take(sample_slot_bytes());
 
-	lock_take(&slot_lock);
-	short_of = group_left == 0 && nslots < SAMPLE_SLOTS;
-	lock_release(&slot_lock);
-	if (short_of)
-		group_get();
-	lock_take(&slot_lock);
-	i = next_locked();
-	lock_release(&slot_lock);
-	return i;
+	slot->made = unit != NULL;
+	if (slot->made)
+		slot->unit = addr_map_unit(unit);
+	return slot->made;
 }
 
 static bool
 slot_open(struct slot *slot, int i)
 {
-	char *end = sample_slot_end(i);
+	char *end;
 
+	if (!slot->made && !slot_make(slot))
+		return false;
+	end = sample_slot_end(i);
 	if (!slot->barred)
 		slot->barred = os_protect(end, os_page_size());
 	if (slot->closed)

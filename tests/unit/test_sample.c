@@ -336,6 +336,54 @@ START_TEST(figures_come_back)
 }
 END_TEST
 
+/* Resident pages of a sample's unit. */
+static unsigned
+resident(const void *p)
+{
+	void *unit = (void *)align_down((uintptr_t)p, HEAP_UNIT);
+	unsigned char pages[HEAP_UNIT / 4096];
+	unsigned n = 0;
+
+	ck_assert(os_resident(unit, HEAP_UNIT, pages));
+	for (size_t i = 0; i < HEAP_UNIT / os_page_size(); i++)
+		n += pages[i] & 1;
+	return n;
+}
+
+/* Not the pages of the unit that something else has used before. */
+START_TEST(a_sample_has_only_the_pages_that_it_needs)
+{
+	enum {
+		N = 300
+	};
+	static const size_t of[] = {16, 100, 2000, 5000, 60000};
+	size_t page = os_page_size();
+	static void *p[N];
+
+	for (unsigned i = 0; i < N; i++) {
+		p[i] = umem_alloc(HEAP_UNIT, UMEM_DEFAULT);
+		memset(p[i], 1, HEAP_UNIT);
+	}
+	for (unsigned i = 0; i < N; i++)
+		umem_free(p[i], HEAP_UNIT);
+	umem_reap();
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned k = 0; k < array_size(of); k++) {
+			for (unsigned i = 0; i < N; i++) {
+				p[i] = umem_alloc(of[k], UMEM_DEFAULT);
+				memset(p[i], 1, of[k]);
+				ck_assert_uint_le(resident(p[i]),
+				    align_up(of[k], page) / page);
+			}
+			for (unsigned i = 0; i < N; i++)
+				umem_free(p[i], of[k]);
+		}
+	for (unsigned i = 0; i < N; i++)
+		ck_assert_uint_eq(resident(p[i]), 0);
+}
+END_TEST
+
 static char *volatile where;
 
 static void
@@ -737,6 +785,7 @@ sample_suite(void)
 	tcase_add_test_raise_signal(
 	    tc, a_size_that_was_not_asked_for_is_misuse, SIGABRT);
 	tcase_add_test(tc, figures_come_back);
+	tcase_add_test(tc, a_sample_has_only_the_pages_that_it_needs);
 	tcase_add_loop_test(tc, a_guarded_block_has_an_end_for_good, 0, 3);
 	tcase_add_test(tc, a_second_free_is_told_with_both_stacks);
 	tcase_add_loop_test(tc, slots_are_bounded_and_come_back_late, 0, 3);
