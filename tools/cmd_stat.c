@@ -99,12 +99,53 @@ print_messages(struct model *model)
 	}
 }
 
+/* Large blocks, or samples with the pages that they have. */
+static uint64_t
+larges_bytes(const struct model *model, bool samples, uint64_t *n)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = 0;
+
+	*n = 0;
+	for (size_t i = 0; i < model->nlarges; i++) {
+		const struct large *large = &model->larges[i];
+		uint64_t end = large->at + large->size;
+
+		if ((large->sample != NULL) != samples)
+			continue;
+		++*n;
+		bytes += samples ? (end + page - 1) / page * page -
+				       large->at / page * page
+				 : large->size;
+	}
+	return bytes;
+}
+
+static void
+print_larges(const struct model *model, const char *name, bool samples)
+{
+	uint64_t n, bytes = larges_bytes(model, samples, &n);
+
+	printf("Total %-42s %13s %9lu %5d\n", name, human(bytes), n, 0);
+}
+
+static void
+json_larges(const struct model *model, const char *key, bool samples)
+{
+	uint64_t n, bytes = larges_bytes(model, samples, &n);
+
+	json_open(key, '{');
+	json_number("blocks", n);
+	json_number("memory", bytes);
+	json_close();
+}
+
 int
 command_status(int argc, char **argv)
 {
 	struct model *model = model_of(only_target(argc, argv), 0);
 	const struct layout *l = model->layout;
 	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
+	uint64_t n, bytes;
 
 	if (json_wanted) {
 		json_open(NULL, '{');
@@ -118,6 +159,7 @@ command_status(int argc, char **argv)
 		json_number("own_bytes", mapped);
 		json_number("threads", model->target->nthreads);
 		json_number("sample_bytes", samples_mean(model));
+		json_larges(model, "samples", /* samples */ true);
 		json_close();
 		return EXIT_FINE;
 	}
@@ -134,6 +176,8 @@ command_status(int argc, char **argv)
 	else
 		printf("Sampling:       one in %s bytes\n",
 		    human(samples_mean(model)));
+	bytes = larges_bytes(model, /* samples */ true, &n);
+	printf("Samples:        %lu in %s\n", n, human(bytes));
 	print_logs(model);
 	print_messages(model);
 	return EXIT_FINE;
@@ -254,16 +298,6 @@ json_arena(struct model *model, const struct arena *a)
 	json_close();
 }
 
-static uint64_t
-larges_bytes(const struct model *model)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < model->nlarges; i++)
-		bytes += model->larges[i].size;
-	return bytes;
-}
-
 /* Bytes in a CPU's magazines: of all caches, or of one. */
 static uint64_t
 cpu_bytes(const struct model *model, uint64_t cpu, const struct cache *only)
@@ -379,8 +413,8 @@ print_stat(struct model *model)
 			print_cache(&model->caches[i]);
 	puts(CACHE_RULE);
 	print_sums(model);
-	printf("Total %-42s %13s %9zu %5d\n", "[large blocks]",
-	    human(larges_bytes(model)), model->nlarges, 0);
+	print_larges(model, "[large blocks]", /* samples */ false);
+	print_larges(model, "[samples]", /* samples */ true);
 	puts(CACHE_RULE);
 	puts("\nvmem                         memory     memory    memory     "
 	     "alloc alloc");
@@ -401,10 +435,8 @@ print_stat_json(struct model *model)
 	for (size_t i = 0; i < model->ncaches; i++)
 		json_cache(&model->caches[i]);
 	json_close();
-	json_open("large", '{');
-	json_number("blocks", model->nlarges);
-	json_number("memory", larges_bytes(model));
-	json_close();
+	json_larges(model, "large", /* samples */ false);
+	json_larges(model, "samples", /* samples */ true);
 	json_open("arenas", '[');
 	for (size_t i = 0; i < model->narenas; i++)
 		json_arena(model, &model->arenas[i]);

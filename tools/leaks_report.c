@@ -6,6 +6,10 @@
  * record by their size.  The one that was allocated first stands for them.
  * Rows without a record come by the memory they take, rows with one by the
  * name of the caller.
+ *
+ * A leaked sample stands for other blocks that were lost at the same place and
+ * are no samples; see samples_weight().  So the row of samples has an estimate
+ * of all of them, which also counts the blocks in the other tables.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +19,7 @@
 #include "tools/audit.h"
 #include "tools/leaks.h"
 #include "tools/print.h"
+#include "tools/samples.h"
 #include "tools/symbols.h"
 #include "vmem/vmem.h"
 
@@ -30,6 +35,7 @@ struct leak {
 	const struct cache *cache; /* NULL: a large block */
 	uint64_t at;
 	uint64_t bytes;
+	double weight;   /* blocks that it stands for */
 	uint64_t bufctl; /* 0: no record */
 	uint64_t hash;   /* of the stack, 0: none */
 	uint64_t time;
@@ -40,6 +46,7 @@ struct group {
 	const struct leak *leak;
 	size_t n;
 	uint64_t bytes;
+	double about_n, about_bytes; /* that they stand for */
 	uint64_t least, most;
 	const struct leak *oldest;
 	const char *caller;
@@ -81,8 +88,11 @@ collect(struct model *model, struct slab *slab, struct large *large, unsigned i)
 	    .cache = slab ? &model->caches[slab->cache] : NULL,
 	    .at = slab ? slab_chunk_at(model, slab, i) : large->at,
 	    .bytes = slab ? model->caches[slab->cache].bufsize : large->size};
-	if (large != NULL && large->sample != NULL)
+	leak->weight = 1;
+	if (large != NULL && large->sample != NULL) {
 		leak->kind = SAMPLED;
+		leak->weight = samples_weight(large->sample);
+	}
 	if (!has_record(model, slab, large, i, &audit) || audit.depth == 0)
 		return;
 	leak->bufctl = audit.at;
@@ -141,7 +151,7 @@ by_weight(const void *a, const void *b)
 	if (way == 0 && x->leak->kind == AUDITED)
 		way = strcmp(x->caller, y->caller);
 	if (way == 0 && x->leak->kind != AUDITED)
-		way = order(y->bytes, x->bytes);
+		way = order((uint64_t)y->about_bytes, (uint64_t)x->about_bytes);
 	return way ? way : order(x->leak->at, y->leak->at);
 }
 
@@ -158,6 +168,8 @@ add_group(struct model *model, size_t first, size_t end)
 	    .oldest = &leaks[first]};
 	for (size_t i = first; i < end; i++) {
 		g->bytes += leaks[i].bytes;
+		g->about_n += leaks[i].weight;
+		g->about_bytes += leaks[i].weight * (double)leaks[i].bytes;
 		if (leaks[i].bytes < g->least)
 			g->least = leaks[i].bytes;
 		if (leaks[i].bytes > g->most)
@@ -226,45 +238,76 @@ static void
 print_total(enum kind kind)
 {
 	uint64_t n = 0, bytes = 0;
+	double about_n = 0, about_bytes = 0;
 
 	for (size_t i = 0; i < ngroups; i++)
 		if (groups[i].leak->kind == kind) {
 			n += groups[i].n;
 			bytes += groups[i].bytes;
+			about_n += groups[i].about_n;
+			about_bytes += groups[i].about_bytes;
 		}
 	puts("----------------------------------------------------------------"
 	     "--------");
-	printf("%16s %7lu %s%s, %lu byte%s\n", "Total", n,
-	    kind == LARGE     ? "oversized leak"
-	    : kind == SAMPLED ? "sampled buffer"
-			      : "buffer",
-	    n == 1 ? "" : "s", bytes, bytes == 1 ? "" : "s");
+	if (kind == SAMPLED)
+		printf(
+		    "%16s %7lu sample%s, which stand for about %.0f buffers, "
+		    "%s (estimated)\n",
+		    "Total", n, n == 1 ? "" : "s", about_n,
+		    human((uint64_t)about_bytes));
+	else
+		printf("%16s %7lu %s%s, %lu byte%s\n", "Total", n,
+		    kind == LARGE ? "oversized leak" : "buffer",
+		    n == 1 ? "" : "s", bytes, bytes == 1 ? "" : "s");
+}
+
+/* "100", or from the least to the most. */
+static const char *
+sizes_of(const struct group *g)
+{
+	if (g->least == g->most)
+		return xprint("%lu", g->least);
+	return xprint("%lu-%lu", g->least, g->most);
 }
 
 static void
 print_row(const struct group *g)
 {
-	char first[48];
-
-	if (g->leak->cache != NULL)
-		snprintf(first, sizeof(first), "%016lx", g->leak->cache->at);
-	else if (g->least == g->most)
-		snprintf(first, sizeof(first), "%lu", g->least);
-	else
-		snprintf(first, sizeof(first), "%lu-%lu", g->least, g->most);
-	printf("%-16s %7zu %016lx %s\n", first, g->n,
+	if (g->leak->kind == SAMPLED) {
+		printf("%-16s %7zu %9.0f %9s %16lx %s\n", sizes_of(g), g->n,
+		    g->about_n, human((uint64_t)g->about_bytes),
+		    g->oldest->bufctl, g->caller);
+		return;
+	}
+	printf("%-16s %7zu %016lx %s\n",
+	    g->leak->cache != NULL ? xprint("%016lx", g->leak->cache->at)
+				   : sizes_of(g),
+	    g->n,
 	    g->leak->kind == LARGE    ? g->segment
 	    : g->leak->kind == BUFFER ? g->oldest->at
 				      : g->oldest->bufctl,
 	    g->caller);
 }
 
-/* One of the three; false: it would be empty. */
+static void
+print_head(enum kind kind)
+{
+	if (kind == SAMPLED)
+		printf("%-16s %7s %9s %9s %16s %s\n", "BYTES", "SAMPLES",
+		    "ABOUT", "MEMORY", "SAMPLE", "CALLER");
+	else
+		printf("%-16s %7s %16s %s\n", kind == LARGE ? "BYTES" : "CACHE",
+		    "LEAKED",
+		    kind == LARGE    ? "VMEM_SEG"
+		    : kind == BUFFER ? "BUFFER"
+				     : "BUFCTL",
+		    "CALLER");
+}
+
+/* The table of one kind; false: it would be empty. */
 static bool
 print_table(enum kind kind, bool behind)
 {
-	static const char *const heads[][2] = {{"BYTES", "VMEM_SEG"},
-	    {"BYTES", "SAMPLE"}, {"CACHE", "BUFFER"}, {"CACHE", "BUFCTL"}};
 	bool any = false;
 
 	for (size_t i = 0; i < ngroups; i++) {
@@ -273,8 +316,7 @@ print_table(enum kind kind, bool behind)
 		if (!any && behind)
 			putchar('\n');
 		if (!any)
-			printf("%-16s %7s %16s %s\n", heads[kind][0], "LEAKED",
-			    heads[kind][1], "CALLER");
+			print_head(kind);
 		any = true;
 		print_row(&groups[i]);
 	}
@@ -292,8 +334,10 @@ print_detail(struct model *model, const struct group *g)
 		printf("\numem_oversize leak: %zu vmem_seg%s, %lu bytes\n",
 		    g->n, g->n == 1 ? "" : "s", g->bytes);
 	else if (g->leak->kind == SAMPLED)
-		printf("\numem_sample leak: %zu buffer%s, %lu bytes\n", g->n,
-		    g->n == 1 ? "" : "s", g->bytes);
+		printf("\numem_sample leak: %zu sample%s, %lu bytes, which "
+		       "stand for about %.0f buffers, %.0f bytes\n",
+		    g->n, g->n == 1 ? "" : "s", g->bytes, g->about_n,
+		    g->about_bytes);
 	else
 		printf("\n%s leak: %zu buffer%s, %lu bytes each, %lu bytes "
 		       "total\n",
@@ -371,6 +415,10 @@ json_group(struct model *model, const struct group *g, bool details)
 	}
 	json_number("leaked", g->n);
 	json_number("bytes", g->bytes);
+	if (g->leak->kind == SAMPLED) {
+		json_number("about_buffers", (uint64_t)g->about_n);
+		json_number("about_bytes", (uint64_t)g->about_bytes);
+	}
 	json_address("buffer", g->oldest->at);
 	json_text("caller", g->caller);
 	if (g->oldest->bufctl != 0 &&

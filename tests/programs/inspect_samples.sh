@@ -71,9 +71,24 @@ for site in report["sites"]:
 assert not true, true
 END
 
-# The leak has a stack, though nothing is audited.
-expect 1 '^BYTES +LEAKED +SAMPLE CALLER$' leaks "$pid"
-expect 1 '^100 +[0-9]+ [0-9a-f]{16} sampled`forget\+0x' leaks "$pid"
+# The leak has a stack, though nothing is audited, and is estimated as a whole.
+expect 1 '^BYTES +SAMPLES +ABOUT +MEMORY +SAMPLE CALLER$' leaks "$pid"
+expect 1 '^100 +[0-9]+ +[0-9]{5} +[12][0-9.]*M +[0-9a-f]+ sampled`forget\+0x' \
+    leaks "$pid"
+expect 1 \
+    '^ +Total +[0-9]+ samples, which stand for about [0-9]{5} buffers, [0-9.]+M' \
+    leaks "$pid"
+"$umem" leaks --json "$pid" >json
+python3 - json <<'END' || exit 1
+import json, sys
+for leak in json.load(open(sys.argv[1]))["leaks"]:
+    if leak["kind"] == "sampled" and "forget" in leak["caller"]:
+        near = 5 / leak["leaked"] ** 0.5
+        assert abs(leak["about_buffers"] / 20000 - 1) < near, leak
+        assert abs(leak["about_bytes"] / 2e6 - 1) < near, leak
+        sys.exit()
+assert False
+END
 expect 1 '^ {17}sampled`main\+0x' leaks -d "$pid"
 if grep -q keep_ said; then
 	echo "what is kept is no leak:"
@@ -103,6 +118,11 @@ expect 0 'sampled`keep_many\+0x' samples "core.$pid"
 expect 2 'is a core file' sample "core.$pid" off
 rm -f "core.$pid"
 expect 0 '^Sampling: +one in 4K bytes$' status "$pid"
+
+# Samples and their pages are in tables of their own.
+expect 0 '^Samples: +[0-9]{3,} in [0-9.]+M$' status "$pid"
+expect 0 '^Total \[samples\] +[0-9.]+M +[0-9]{3,} +0$' stat "$pid"
+expect 0 '^Total \[large blocks\] +0 +0 +0$' stat "$pid"
 finish 0
 
 # Nothing is found in vain, or missed, when many or all blocks are samples.
