@@ -130,11 +130,17 @@ is_empty(char *at)
 	return true;
 }
 
+/*
+ * On the way it goes by the huge page of address space below the heap, which
+ * is free as a rule: there the kernel can move a whole table of pages, too.
+ */
 static bool
 huge_page_move(void *to, void *from)
 {
+	uintptr_t via = align_down(heap_slot.base, HUGE_PAGE) - HUGE_PAGE;
+
 	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
-	       is_empty(to) && os_move(to, from, HUGE_PAGE) &&
+	       is_empty(to) && os_move(to, (void *)via, from, HUGE_PAGE) &&
 	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
 }
 

@@ -16,6 +16,7 @@
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -243,27 +244,34 @@ os_purge(void *at, size_t bytes)
 	return error == 0;
 }
 
+/*
+ * Kernels before 6.17 unmap a fixed target before they look whether the source
+ * is one mapping, among other things.  If it is not, the target is gone, and
+ * another thread's mmap() may take its place.  So the pages go to a free range
+ * first, where nothing is unmapped if the kernel refuses.  There they are one
+ * mapping, and no reason to refuse is left but want of the kernel's own
+ * memory.  In that case the target is mapped again, unless it still is, and
+ * the pages are copied.
+ */
 bool
-os_move(void *to, void *from, size_t bytes)
+os_move(void *to, void *via, void *from, size_t bytes)
 {
 	if (!request())
 		return false;
 	long at = syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
-	    MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)to, 0);
+	    MREMAP_MAYMOVE | MREMAP_DONTUNMAP, (long)via, 0);
 
-	if (at == (long)to)
+	if (is_error(at))
+		return false;
+	if (syscall6(SYS_mremap, at, (long)bytes, (long)bytes,
+		MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0) == (long)to)
 		return true;
-	/*
-	 * Kernels before 6.17 unmap the target before they look whether the
-	 * source is one mapping.  If it is still there, this is refused.
-	 */
-	if (at != -EINVAL && at != -ENOSYS)
-		syscall6(SYS_mmap, (long)to, (long)bytes,
-		    PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
-			MAP_FIXED_NOREPLACE,
-		    -1, 0);
-	return false;
+	syscall6(SYS_mmap, (long)to, (long)bytes, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+	    -1, 0);
+	memcpy(to, (void *)at, bytes);
+	call(SYS_munmap, at, (long)bytes, 0, 0);
+	return true;
 }
 
 bool

@@ -51,9 +51,11 @@ void os_purge_again(void);
 
 /*
  * Move pages between two committed ranges without copying.  The source stays
- * committed and reads as zeros.  False: nothing happened, copy instead.
+ * committed and reads as zeros.  The pages go by way of the range at via, if
+ * it is free, else of one that the kernel chooses.  False: nothing happened,
+ * copy instead.
  */
-bool os_move(void *to, void *from, size_t bytes);
+bool os_move(void *to, void *via, void *from, size_t bytes);
 
 /*
  * Which of the pages have memory: bit 0 of a byte of pages for each.  False

@@ -2,6 +2,8 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,7 +11,9 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,10 +128,14 @@ START_TEST(pages_move_and_leave_zeros)
 {
 	size_t page = os_page_size();
 	char *from = os_map(16 * page), *to = os_map(16 * page);
+	/* Where the way is free, and where it is not. */
+	char *via = os_reserve(NULL, 8 * page);
 
+	if (_i == 0)
+		os_unmap(via, 8 * page);
 	memset(from, 3, 16 * page);
 	memset(to, 4, 16 * page);
-	if (!os_move(to + 2 * page, from, 8 * page)) {
+	if (!os_move(to + 2 * page, via, from, 8 * page)) {
 		/* Where the kernel cannot, nothing has happened. */
 		ck_assert_int_eq(from[0], 3);
 		ck_assert_int_eq(to[2 * page], 4);
@@ -143,10 +151,72 @@ START_TEST(pages_move_and_leave_zeros)
 	from[0] = 5;
 	ck_assert_int_eq(to[2 * page], 3);
 	os_fail_nth(1, 1);
-	ck_assert(!os_move(to, from, page));
+	ck_assert(!os_move(to, via, from, page));
 	os_fail_nth(0, 0);
 	ck_assert_int_eq(to[0], 4);
 	ck_assert_int_eq(from[0], 5);
+}
+END_TEST
+
+START_TEST(a_refused_move_leaves_source_and_target)
+{
+	size_t page = os_page_size();
+	char *from = os_map(16 * page), *to = os_map(16 * page);
+	bool moved;
+
+	memset(from, 3, 16 * page);
+	memset(to, 4, 16 * page);
+	/* Kernels that move two mappings at once do so. */
+	ck_assert_int_eq(mprotect(from + 8 * page, page, PROT_READ), 0);
+	moved = os_move(to, NULL, from, 16 * page);
+	for (size_t i = 0; i < 16 * page; i++)
+		ck_assert(moved ? from[i] == 0 && to[i] == 3
+				: from[i] == 3 && to[i] == 4);
+}
+END_TEST
+
+/* The kernel refuses mremap() with just these flags. */
+static bool
+refuse_mremap(unsigned flags)
+{
+	struct sock_filter code[] = {
+	    BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 0, 3),
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		offsetof(struct seccomp_data, args[3])),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, flags, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EFAULT),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {array_size(code), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
+/*
+ * Before Linux 6.17 a fixed move that leaves the source mapped may unmap the
+ * target and then be refused.  The other fixed move is hardly ever refused.
+ */
+START_TEST(pages_move_without_a_move_that_may_lose_the_target)
+{
+	static const unsigned flags[] = {
+	    MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+	    MREMAP_MAYMOVE | MREMAP_FIXED};
+	size_t page = os_page_size();
+	char *from = os_map(8 * page), *to = os_map(8 * page);
+
+	if (!os_move(to, NULL, from, 8 * page))
+		return;
+	memset(from, 3, 8 * page);
+	if (!refuse_mremap(flags[_i]))
+		return;
+	ck_assert(os_move(to, NULL, from, 8 * page));
+	for (size_t i = 0; i < 8 * page; i++)
+		ck_assert(from[i] == 0 && to[i] == 3);
+	memset(from, 5, 8 * page);
+	ck_assert_int_eq(to[0], 3);
 }
 END_TEST
 
@@ -210,7 +280,7 @@ START_TEST(errno_is_left_alone)
 	ck_assert(!os_commit((void *)page, page));
 	ck_assert(!os_unmap((void *)1, page));
 	ck_assert(!os_purge((void *)1, page));
-	ck_assert(!os_move((void *)1, (void *)1, page));
+	ck_assert(!os_move((void *)1, (void *)page, (void *)1, page));
 	ck_assert(!os_rseq_register((void *)1, 1, 1));
 	ck_assert(!os_rseq_unregister((void *)1, 1, 1));
 	os_core((void *)1, page, true);
@@ -416,7 +486,10 @@ os_suite(void)
 	tcase_add_test(tcase, reserved_committed_purged_and_given_back);
 	tcase_add_test(tcase, a_place_that_is_taken_is_refused);
 	tcase_add_test(tcase, zeros_read_as_zeros_and_take_no_writing);
-	tcase_add_test(tcase, pages_move_and_leave_zeros);
+	tcase_add_loop_test(tcase, pages_move_and_leave_zeros, 0, 2);
+	tcase_add_test(tcase, a_refused_move_leaves_source_and_target);
+	tcase_add_loop_test(
+	    tcase, pages_move_without_a_move_that_may_lose_the_target, 0, 2);
 	tcase_add_test(tcase, the_nth_request_fails_and_no_other);
 	tcase_add_test(tcase, errno_is_left_alone);
 	tcase_add_test(tcase, figures_of_the_machine_are_right);
