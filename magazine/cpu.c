@@ -624,7 +624,7 @@ cpu_set_ticks(uint32_t n)
 }
 
 bool
-cpu_ticked(const struct cpu_owned *owned)
+cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 {
 	uint32_t reload = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
 	uint32_t left;
@@ -633,8 +633,10 @@ cpu_ticked(const struct cpu_owned *owned)
 	ticks = ticks_of(hot_of(header_hot(regions, 0), owned->cpu));
 	/* Relaxed: sections of this CPU go on counting; no count matters. */
 	left = __atomic_load_n(ticks, __ATOMIC_RELAXED);
-	if (cpu_layer.rseq.owner == RSEQ_NONE)
-		__atomic_store_n(ticks, --left, __ATOMIC_RELAXED);
+	if (npushes != 0) {
+		left -= npushes;
+		__atomic_store_n(ticks, left, __ATOMIC_RELAXED);
+	}
 	if (left <= reload)
 		return false;
 	__atomic_store_n(ticks, reload, __ATOMIC_RELAXED);

@@ -115,10 +115,11 @@ size_t cpu_glance(struct cpu_hot *hot);
 size_t cpu_glance_all(unsigned *cpu);
 
 /*
- * Is a push here because cpu_layer.ticks of them have been?  Asked by each
- * that takes the slow path; the next is after as many again.
+ * Have cpu_layer.ticks pushes been on this CPU since this was last true?  Each
+ * push that takes the slow path asks; npushes are pushes that no section has
+ * counted.
  */
-bool cpu_ticked(const struct cpu_owned *owned);
+bool cpu_ticked(const struct cpu_owned *owned, uint32_t npushes);
 
 /* Sets cpu_layer.ticks, for pushes from now on if there are fewer. */
 void cpu_set_ticks(uint32_t n);

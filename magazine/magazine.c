@@ -362,7 +362,8 @@ magazine_put(struct magazine_layer *layer, void *object,
 
 	if (!cpu_own(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
-	if (cpu_ticked(&own))
+	/* In locked mode no section has counted this push. */
+	if (cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE))
 		*news |= MAGAZINE_TICKED;
 	if (is_among_newest(&own, object)) {
 		cpu_disown(&own);
@@ -376,6 +377,129 @@ magazine_put(struct magazine_layer *layer, void *object,
 	if (room)
 		return MAGAZINE_OK;
 	return none ? MAGAZINE_NONE : MAGAZINE_FULL;
+}
+
+/*
+ * Rounds for a request of want: a previous magazine that the request will use
+ * up is loaded whole, since no round of it has to be left for the next get.
+ */
+static bool
+have_rounds_for(
+    struct magazine_layer *layer, struct cpu_owned *own, unsigned want)
+{
+	const struct magazine *previous = own->cold->previous;
+
+	if (own->nrounds == 0 && previous != NULL && previous->nrounds > 0 &&
+	    previous->nrounds <= want) {
+		swap(own);
+		return true;
+	}
+	return have_rounds(layer, own);
+}
+
+/*
+ * Deletes the magazines of an owned header that are empty and smaller than
+ * those made now.  Bulk requests that fit two magazines never bring them to the
+ * depot, where have_rounds() would delete them.
+ */
+static void
+delete_small(struct magazine_layer *layer, struct cpu_owned *own)
+{
+	struct cpu_cold *cold = own->cold;
+	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+
+	if (cold->previous != NULL && cold->previous->nrounds == 0 &&
+	    cold->previous->capacity < rounds) {
+		magazine_delete(cold->previous);
+		cold->previous = NULL;
+	}
+	if (cold->loaded != NULL && own->nrounds == 0 &&
+	    cold->loaded->capacity < rounds) {
+		swap(own);
+		magazine_delete(cold->previous);
+		cold->previous = NULL;
+	}
+}
+
+unsigned
+magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
+{
+	struct cpu_owned own;
+	unsigned got = 0;
+
+	/* A larger magazine would have served the request by a section. */
+	if (n > __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED))
+		magazine_grow(layer);
+	if (!cpu_own(layer->hot, layer->cold, &own))
+		return 0;
+	while (got < n && have_rounds_for(layer, &own, n - got)) {
+		unsigned nmore = own.nrounds < n - got ? own.nrounds : n - got;
+
+		own.nrounds -= nmore;
+		memcpy(objects + got, own.cold->loaded->round + own.nrounds,
+		    nmore * sizeof(void *));
+		got += nmore;
+	}
+	delete_small(layer, &own);
+	cpu_disown(&own);
+	return got;
+}
+
+/* Objects before the first that is NULL or equals one of the two before it. */
+static unsigned
+ndistinct(void *const *objects, unsigned n)
+{
+	const void *last = NULL, *last_but_one = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (objects[i] == last || objects[i] == last_but_one ||
+		    objects[i] == NULL)
+			return i;
+		last_but_one = last;
+		last = objects[i];
+	}
+	return n;
+}
+
+enum magazine_result
+magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
+    unsigned *n, struct magazine **spare, unsigned *news)
+{
+	unsigned put = 0, want = ndistinct(objects, *n);
+	enum magazine_result result = MAGAZINE_OK;
+	struct cpu_owned own;
+
+	*n = 0;
+	if (want == 0)
+		return MAGAZINE_TWICE;
+	if (!cpu_own(layer->hot, layer->cold, &own))
+		return MAGAZINE_BYPASS;
+	if (cpu_ticked(&own, want))
+		*news |= MAGAZINE_TICKED;
+	if (is_among_newest(&own, objects[0])) {
+		cpu_disown(&own);
+		return MAGAZINE_TWICE;
+	}
+	while (put < want) {
+		struct magazine *mag;
+		unsigned nmore;
+
+		if (!have_room(layer, &own, spare, news)) {
+			result = MAGAZINE_FULL;
+			break;
+		}
+		mag = own.cold->loaded;
+		nmore = mag->capacity - own.nrounds;
+		if (nmore > want - put)
+			nmore = want - put;
+		memcpy(mag->round + own.nrounds, objects + put,
+		    nmore * sizeof(void *));
+		own.nrounds += nmore;
+		put += nmore;
+	}
+	cpu_disown(&own);
+	*n = put;
+	return result;
 }
 
 void
@@ -424,6 +548,12 @@ magazine_surplus(struct magazine_layer *layer)
 	if (mag != NULL)
 		__atomic_store_n(&layer->overflowed, 1, __ATOMIC_RELAXED);
 	return mag;
+}
+
+void
+magazine_refilled(struct magazine_layer *layer)
+{
+	sizes_refilled(layer);
 }
 
 unsigned

@@ -88,6 +88,26 @@ enum magazine_result magazine_get(struct magazine_layer *layer, void **object);
 enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *news);
 
+/*
+ * Takes up to n rounds of this CPU and the depot under one ownership of the
+ * header, whole magazines by pointer.  Returns how many; 0: there are none, or
+ * the header is owned by another thread.  n is at most MAGAZINE_BULK.
+ */
+#define MAGAZINE_BULK 1024u
+unsigned magazine_get_bulk(
+    struct magazine_layer *layer, void **objects, unsigned n);
+
+/*
+ * Puts the first objects of *n, which is at most MAGAZINE_BULK and then says
+ * how many they were.  spare and *news are as for magazine_put().
+ *	MAGAZINE_OK	all up to the first that is NULL or was freed twice
+ *	MAGAZINE_FULL	the next needs an empty magazine
+ *	MAGAZINE_TWICE	none: the first is NULL or one of those freed last
+ *	MAGAZINE_BYPASS	none: the header is owned by another thread
+ */
+enum magazine_result magazine_put_bulk(struct magazine_layer *layer,
+    void *const *objects, unsigned *n, struct magazine **spare, unsigned *news);
+
 /* [a] 1: a magazine of any CPU and cache was exchanged since this was 0. */
 extern uint32_t magazine_exchanged;
 
@@ -120,6 +140,9 @@ struct magazine *magazine_surplus(struct magazine_layer *layer);
 
 /* Rounds to ask of the slabs for this CPU's next magazine. */
 unsigned magazine_refill_want(struct magazine_layer *layer);
+
+/* The slabs are asked for rounds otherwise than for a magazine. */
+void magazine_refilled(struct magazine_layer *layer);
 
 /*
  * Takes every magazine of CPUs and depot, as a chain.  False: other CPUs

@@ -46,6 +46,26 @@
  *	the same, and
  *	if x * h->magic >= h->bound (32 bits) return RSEQ_MISS
  *
+ * rseq_pop_many(base, at, objects, n)		1 <= n <= RSEQ_MANY
+ *	as rseq_pop() up to the load of top, then
+ *	if t <= h->bottom or t - 8n < h->bottom (signed) return RSEQ_MISS
+ *	copy the n words below t to objects
+ *	commit: store t - 8n, h->top
+ *
+ *	The first comparison is needed because CPU_CLAIMED - 8n wraps to a
+ *	large number.  The copy writes to the caller's array only, so a restart
+ *	writes it again.
+ *
+ * rseq_push_many(base, at, objects, n)		1 <= n <= RSEQ_MANY
+ *	as rseq_push() up to the load of top, then
+ *	if t >= h->limit or t + 8n > h->limit (unsigned) return RSEQ_MISS
+ *	if [t - 8] or [t - 16] == objects[0] return RSEQ_MISS
+ *	block->ticks -= n; if block->ticks < 0 return RSEQ_MISS
+ *	copy the n words of objects to t and above
+ *	commit: store t + 8n, h->top
+ *
+ *	The copy lies above top until the commit, where no section reads.
+ *
  * rseq_claim(h, cpu, &top)
  *	if CPU number != cpu return RSEQ_MISS
  *	top = load h->top
@@ -66,6 +86,12 @@
 #define RSEQ_CPU_ID     4
 #define RSEQ_CS         8
 #define RSEQ_MM_CID     24
+
+/*
+ * Most rounds that one section moves.  A section that takes longer is aborted
+ * more often, and its work is lost: 64 rounds take about 30 ns.
+ */
+#define RSEQ_MANY 64u
 
 enum rseq_result {
 	RSEQ_OK,

@@ -191,6 +191,100 @@ unregistered:
 	return RSEQ_UNREGISTERED;
 }
 
+/* From the last word to the first; %[i] counts down to 0. */
+#define RSEQ_COPY(from, to)						\
+	"5:\n\t"							\
+	"sub %[i], %[i], #1\n\t"					\
+	"ldr %[word], [" from ", %[i], lsl #3]\n\t"			\
+	"str %[word], [" to ", %[i], lsl #3]\n\t"			\
+	"cbnz %[i], 5b\n\t"
+
+static inline enum rseq_result
+rseq_pop_many(const struct rseq_place *place, struct cpu_hot *base,
+    uintptr_t at, void **objects, uintptr_t n)
+{
+	uintptr_t t, h, block, word, i;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_HEADER
+	    "ldr %[word], [%[h], #8]\n\t"
+	    "cmp %[t], %[word]\n\t"
+	    "b.le %l[missed]\n\t"
+	    "sub %[t], %[t], %[n], lsl #3\n\t"
+	    "cmp %[t], %[word]\n\t"
+	    "b.lt %l[missed]\n\t"
+	    "mov %[i], %[n]\n\t"
+	    RSEQ_COPY("%[t]", "%[objects]")
+	    "str %[t], [%[h]]\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+	      [word] "=&r" (word), [i] "=&r" (i)
+	    : [cs] "r" (RSEQ_AT(place->cs)),
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [at] "r" (at), [objects] "r" (objects), [n] "r" (n),
+	      [shift] "i" (CPU_BLOCK_SHIFT)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
+static inline enum rseq_result
+rseq_push_many(const struct rseq_place *place, struct cpu_hot *base,
+    uintptr_t at, void *const *objects, uintptr_t n)
+{
+	uintptr_t t, h, block, word, i;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_HEADER
+	    "ldr %[word], [%[h], #16]\n\t"
+	    "cmp %[t], %[word]\n\t"
+	    "b.hs %l[missed]\n\t"
+	    "add %[i], %[t], %[n], lsl #3\n\t"
+	    "cmp %[i], %[word]\n\t"
+	    "b.hi %l[missed]\n\t"
+	    "ldr %[i], [%[objects]]\n\t"
+	    "ldr %[word], [%[t], #-8]\n\t"
+	    "cmp %[word], %[i]\n\t"
+	    "b.eq %l[missed]\n\t"
+	    "ldr %[word], [%[t], #-16]\n\t"
+	    "cmp %[word], %[i]\n\t"
+	    "b.eq %l[missed]\n\t"
+	    "ldr %w[word], [%[block], %[ticks]]\n\t"
+	    "subs %w[word], %w[word], %w[n]\n\t"
+	    "str %w[word], [%[block], %[ticks]]\n\t"
+	    "b.mi %l[missed]\n\t"
+	    "mov %[i], %[n]\n\t"
+	    RSEQ_COPY("%[objects]", "%[t]")
+	    "add %[t], %[t], %[n], lsl #3\n\t"
+	    "str %[t], [%[h]]\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
+	      [word] "=&r" (word), [i] "=&r" (i)
+	    : [cs] "r" (RSEQ_AT(place->cs)),
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [at] "r" (at), [objects] "r" (objects), [n] "r" (n),
+	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	    : "memory", "cc"
+	    : missed, aborted, unregistered);
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
 static inline enum rseq_result
 rseq_claim(const struct rseq_place *place, struct cpu_hot *h, unsigned cpu,
     uintptr_t *top)

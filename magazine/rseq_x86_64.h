@@ -159,6 +159,107 @@ unregistered:
 	return RSEQ_UNREGISTERED;
 }
 
+/*
+ * The n words from the last to the first, two at a time; an odd one before.
+ * %[i] is n and counts down to 0.
+ */
+#define RSEQ_COPY(from, to)						\
+	"testb $1, %b[i]\n\t"					\
+	"jz 5f\n\t"							\
+	"movq -8(" from ",%[i],8), %[word]\n\t"			\
+	"movq %[word], -8(" to ",%[i],8)\n\t"			\
+	"decq %[i]\n\t"						\
+	"jz 6f\n\t"							\
+	"5:\n\t"							\
+	"movups -16(" from ",%[i],8), %%xmm0\n\t"			\
+	"movups %%xmm0, -16(" to ",%[i],8)\n\t"			\
+	"subq $2, %[i]\n\t"						\
+	"jnz 5b\n\t"							\
+	"6:\n\t"
+
+static inline enum rseq_result
+rseq_pop_many(const struct rseq_place *place, struct cpu_hot *base,
+    uintptr_t at, void **objects, uintptr_t n)
+{
+	uintptr_t t, h, word, i;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_BLOCK
+	    "movq (%[h],%[at]), %[t]\n\t"
+	    "movq 8(%[h],%[at]), %[word]\n\t"
+	    "cmpq %[word], %[t]\n\t"
+	    "jle %l[missed]\n\t"
+	    "movq %[n], %[i]\n\t"
+	    "shlq $3, %[i]\n\t"
+	    "subq %[i], %[t]\n\t"
+	    "cmpq %[word], %[t]\n\t"
+	    "jl %l[missed]\n\t"
+	    "shrq $3, %[i]\n\t"
+	    RSEQ_COPY("%[t]", "%[objects]")
+	    "movq %[t], (%[h],%[at])\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [word] "=&r" (word), [i] "=&r" (i)
+	    : [cs] "r" (place->cs), [index] "r" (place->index),
+	      [base] "r" (base), [at] "r" (at), [objects] "r" (objects),
+	      [n] "r" (n), [shift] "i" (CPU_BLOCK_SHIFT)
+	    : "memory", "cc", "xmm0"
+	    : missed, aborted, unregistered);
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
+static inline enum rseq_result
+rseq_push_many(const struct rseq_place *place, struct cpu_hot *base,
+    uintptr_t at, void *const *objects, uintptr_t n)
+{
+	uintptr_t t, h, word, i;
+
+	__asm__ volatile goto(
+	    RSEQ_IF_UNREGISTERED
+	    RSEQ_BEGIN
+	    RSEQ_BLOCK
+	    "movq (%[h],%[at]), %[t]\n\t"
+	    "movq 16(%[h],%[at]), %[word]\n\t"
+	    "cmpq %[word], %[t]\n\t"
+	    "jae %l[missed]\n\t"
+	    "leaq (%[t],%[n],8), %[i]\n\t"
+	    "cmpq %[word], %[i]\n\t"
+	    "ja %l[missed]\n\t"
+	    "movq (%[objects]), %[word]\n\t"
+	    "cmpq %[word], -8(%[t])\n\t"
+	    "je %l[missed]\n\t"
+	    "cmpq %[word], -16(%[t])\n\t"
+	    "je %l[missed]\n\t"
+	    "subl %k[n], %c[ticks](%[h])\n\t"
+	    "js %l[missed]\n\t"
+	    "movq %[n], %[i]\n\t"
+	    RSEQ_COPY("%[objects]", "%[t]")
+	    "leaq (%[t],%[n],8), %[t]\n\t"
+	    "movq %[t], (%[h],%[at])\n\t"
+	    RSEQ_END
+	    : [t] "=&r" (t), [h] "=&r" (h), [word] "=&r" (word), [i] "=&r" (i)
+	    : [cs] "r" (place->cs), [index] "r" (place->index),
+	      [base] "r" (base), [at] "r" (at), [objects] "r" (objects),
+	      [n] "r" (n), [shift] "i" (CPU_BLOCK_SHIFT),
+	      [ticks] "i" (CPU_TICKS_AT)
+	    : "memory", "cc", "xmm0"
+	    : missed, aborted, unregistered);
+	return RSEQ_OK;
+missed:
+	return RSEQ_MISS;
+aborted:
+	return RSEQ_ABORT;
+unregistered:
+	return RSEQ_UNREGISTERED;
+}
+
 static inline enum rseq_result
 rseq_claim(const struct rseq_place *place, struct cpu_hot *h, unsigned cpu,
     uintptr_t *top)

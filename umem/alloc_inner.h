@@ -38,6 +38,12 @@ unsigned alloc_block_in_use(void *p, size_t *bytes, const char *who);
 unsigned alloc_block_to_free(
     void *p, size_t size, unsigned kind, size_t *bytes, const char *who);
 
+/*
+ * umem_alloc() without its ways to fail: one attempt, no UMEM_NOFAIL, no
+ * umem_setmtbf().  size is above 0.
+ */
+void *alloc_sized_once(size_t size);
+
 /* The class of a block of one that is not debugged; 0: look more closely. */
 static inline unsigned
 alloc_class_at(const void *p)

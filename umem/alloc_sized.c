@@ -7,6 +7,29 @@
 #include "umem/misuse.h"
 #include "umem/nofail.h"
 
+/* Memory for the program, once: without a failure at will or a callback. */
+static inline __attribute__((always_inline)) void *
+sized_once(size_t size, size_t align, bool zero)
+{
+	void *p;
+
+	if (align != 0)
+		p = alloc_get_aligned(size, align);
+	else
+		p = zero ? alloc_get_zeroed(size) : alloc_get(size);
+	if (unlikely(debug.on) && p != NULL)
+		debug_mark_umem(p);
+	if (unlikely(checker_on) && p != NULL && !debug.on)
+		checker_block(p, size, alloc_usable(p, "umem_alloc"), zero);
+	return p;
+}
+
+void *
+alloc_sized_once(size_t size)
+{
+	return sized_once(size, 0, false);
+}
+
 /* 0 bytes have no memory, and that is no failure. */
 static void *
 sized_alloc(size_t size, size_t align, int flags, bool zero)
@@ -19,19 +42,10 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 	if (unlikely(alloc_fast.small_end == 0) &&
 	    mtbf_strikes(flags, class_cache_if_made(size_class_of(size)), size))
 		return NULL;
-	for (;;) {
-		if (align != 0)
-			p = alloc_get_aligned(size, align);
-		else
-			p = zero ? alloc_get_zeroed(size) : alloc_get(size);
-		if (unlikely(debug.on) && p != NULL)
-			debug_mark_umem(p);
-		if (unlikely(checker_on) && p != NULL && !debug.on)
-			checker_block(
-			    p, size, alloc_usable(p, "umem_alloc"), zero);
-		if (likely(p != NULL) || !nofail_again(flags))
-			return p;
-	}
+	do
+		p = sized_once(size, align, zero);
+	while (unlikely(p == NULL) && nofail_again(flags));
+	return p;
 }
 
 public void *

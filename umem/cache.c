@@ -478,6 +478,106 @@ reap_slabs(struct umem_cache *cache)
 	cache_open_gate(cache);
 }
 
+/* Does a single call no more than move the object? */
+static inline bool
+moves_in_bulk(const struct umem_cache *cache)
+{
+	return !cpu_header_is_none(cache->mag.hot) && !cache->slabs.checked;
+}
+
+/* Constructed objects from the slabs, past the magazines: up to n. */
+static unsigned
+slab_get_bulk(struct umem_cache *cache, void **objects, unsigned n)
+{
+	unsigned got;
+
+	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
+		gather_giants();
+	magazine_refilled(&cache->mag);
+	got = slab_take(&cache->slabs, objects, n);
+	update_poll();
+	return got;
+}
+
+size_t
+cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
+{
+	unsigned want = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
+	unsigned got = 0;
+
+	if (likely(moves_in_bulk(cache))) {
+		got = magazine_get_bulk(&cache->mag, objects, want);
+		if (got == 0 && (!cache->slabs.constructs ||
+				    slab_nready(&cache->slabs) != 0))
+			got = slab_get_bulk(cache, objects, want);
+	}
+	/* Debugged, constructed now, or the last try before a failure. */
+	if (got == 0 && (objects[0] = cache_alloc_slow(cache)) != NULL)
+		got = 1;
+	return got;
+}
+
+/* Puts some of n objects into magazines; *news is as for magazine_put(). */
+static unsigned
+magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
+    const char *who, unsigned *news)
+{
+	struct magazine *spare = NULL;
+	enum magazine_result result;
+	unsigned put = n;
+
+	result = magazine_put_bulk(&cache->mag, objects, &put, &spare, news);
+	if (result == MAGAZINE_FULL && put == 0 &&
+	    (spare = magazine_new(&cache->mag)) != NULL) {
+		put = n;
+		result =
+		    magazine_put_bulk(&cache->mag, objects, &put, &spare, news);
+	}
+	if (spare != NULL)
+		flush_one(cache, spare, who);
+	if (put != 0)
+		return put;
+	if (result != MAGAZINE_TWICE)
+		objects_give(cache, (void **)objects, 1, who);
+	else if (objects[0] != NULL)
+		misuse_slab(who, cache, objects[0], SLAB_FREE);
+	return 1;
+}
+
+/* Frees n objects by single calls; returns n. */
+static unsigned
+free_each(
+    struct umem_cache *cache, void *const *objects, unsigned n, const char *who)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (objects[i] != NULL)
+			cache_free_slow(cache, objects[i], who);
+	return n;
+}
+
+void
+cache_put_bulk(
+    struct umem_cache *cache, void *const *objects, size_t n, const char *who)
+{
+	unsigned news = 0;
+
+	while (n > 0) {
+		unsigned put = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
+
+		if (likely(moves_in_bulk(cache)))
+			put = magazines_put(cache, objects, put, who, &news);
+		else
+			put = free_each(cache, objects, put, who);
+		objects += put;
+		n -= put;
+		if (news & MAGAZINE_SURPLUS)
+			give_surplus(cache, who);
+		news &= ~MAGAZINE_SURPLUS;
+	}
+	if (news & MAGAZINE_TICKED)
+		update_tick();
+}
+
 void
 cache_reap(struct umem_cache *cache)
 {

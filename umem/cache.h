@@ -115,6 +115,19 @@ const char *cache_freed_by(const struct umem_cache *cache);
  */
 void round_check(struct magazine_layer *layer, void *const *rounds, unsigned n);
 
+/*
+ * Gets some of n objects, one at least unless there is no memory or the
+ * constructor failed.  Returns how many.
+ */
+size_t cache_get_bulk(struct umem_cache *cache, void **objects, size_t n);
+
+/*
+ * Frees n objects, of which NULL ones are ignored; who is as for
+ * cache_free_slow().
+ */
+void cache_put_bulk(
+    struct umem_cache *cache, void *const *objects, size_t n, const char *who);
+
 /* Everything in magazines to the slabs; false: some were out of reach. */
 bool cache_drain(struct umem_cache *cache);
 

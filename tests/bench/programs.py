@@ -100,6 +100,7 @@ PROGRAMS = [
     real("redis", "bash", "{here}/redis.sh", "{inputs}", server=True),
     Program("grow", quick_rounds=1),
     Program("objcache", quick_rounds=1),
+    Program("bulk", quick_rounds=1),
     Program("start", quick_rounds=1),
     Program("ramp"),
     # These are long, or little changes from round to round.

@@ -40,6 +40,7 @@ GROUPS = [
     ("growing", r"^(grow\.|vectors\.|onesided\.realloc\.time)"),
     ("latency", r"^latency\..*\.p"),
     ("object cache", r"^objcache\.(pair|batch)$"),
+    ("bulk calls", r"^bulk\."),
     ("fresh blocks", r"^(space\.touch|phase\.ns|frag\.time|giveback.*time)"),
     ("start", r"^(start\.(exec|busy)|ramp\.reached)$"),
     ("memory held", r"^(space|phase|frag|idle|start\.memory)"),

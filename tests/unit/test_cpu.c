@@ -830,9 +830,9 @@ START_TEST(a_push_in_so_many_is_told_of)
 		return;
 	ck_assert(cpu_own(hot, cold, &own));
 	own.cold->loaded = magazine();
-	ck_assert(!cpu_ticked(&own));
+	ck_assert(!cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE));
 	cpu_layer.ticks = nticks;
-	ck_assert(!cpu_ticked(&own));
+	ck_assert(!cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE));
 	cpu_disown(&own);
 	for (unsigned i = 0; i < 10 * (nticks + 1); i++) {
 		void *object;
@@ -842,7 +842,7 @@ START_TEST(a_push_in_so_many_is_told_of)
 			continue;
 		}
 		ck_assert(cpu_own(hot, cold, &own));
-		ntold += cpu_ticked(&own);
+		ntold += cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE);
 		cpu_disown(&own);
 	}
 	/* The locked mode counts the questions, one less here and there. */

@@ -34,7 +34,9 @@
 #include "vmem/os.h"
 
 #define NROUNDS    8
-#define NPOSITIONS 32
+#define NPOSITIONS 64
+/* Moved by one section of POP_MANY and PUSH_MANY: an odd one and a pair. */
+#define NMANY      3
 /* The header worked on, in the block of its CPU. */
 #define AT         (3 * sizeof(struct cpu_hot))
 #define CHUNK_SIZE 48u
@@ -62,6 +64,8 @@ enum op {
 	POP,
 	PUSH,
 	CHUNK, /* a push that asks whether a chunk starts there */
+	POP_MANY,
+	PUSH_MANY,
 	CLAIM,
 	SWAP, /* to the other stack: only as what comes between */
 	NOPS
@@ -78,6 +82,7 @@ struct model {
 struct outcome {
 	enum rseq_result result;
 	void *object;
+	void *many[NMANY]; /* of POP_MANY */
 };
 
 static _Thread_local _Alignas(32) struct {
@@ -124,6 +129,26 @@ static noinline enum rseq_result
 do_push_chunk(const struct rseq_place *place, void *object, uint32_t x)
 {
 	return rseq_push_chunk(place, base(), AT, object, x);
+}
+
+static noinline enum rseq_result
+do_pop_many(const struct rseq_place *place, void **objects, uintptr_t n)
+{
+	return rseq_pop_many(place, base(), AT, objects, n);
+}
+
+static noinline enum rseq_result
+do_push_many(const struct rseq_place *place, void *const *objects, uintptr_t n)
+{
+	return rseq_push_many(place, base(), AT, objects, n);
+}
+
+/* What PUSH_MANY pushes for object. */
+static void
+many_of(void *object, void *many[NMANY])
+{
+	for (unsigned i = 0; i < NMANY; i++)
+		many[i] = (char *)object + i;
 }
 
 static noinline enum rseq_result
@@ -185,10 +210,28 @@ model_setup(struct model *m, struct cpu_hot *h)
 	load(h, 0, m->n[0]);
 }
 
+static enum rseq_result
+model_many(struct model *m, enum op op, void *object, void *many[NMANY])
+{
+	unsigned s = m->loaded;
+	unsigned n = m->n[s];
+
+	if (op == POP_MANY ? n < NMANY : n + NMANY > NROUNDS)
+		return RSEQ_MISS;
+	if (op == POP_MANY) {
+		m->n[s] -= NMANY;
+		memcpy(many, &m->round[s][m->n[s]], NMANY * sizeof(*many));
+	} else {
+		many_of(object, &m->round[s][n]);
+		m->n[s] += NMANY;
+	}
+	return RSEQ_OK;
+}
+
 static struct outcome
 model_do(struct model *m, enum op op, void *object)
 {
-	struct outcome out = {RSEQ_OK, NULL};
+	struct outcome out = {.result = RSEQ_OK};
 	unsigned s = m->loaded;
 
 	if (op == SWAP) {
@@ -198,10 +241,14 @@ model_do(struct model *m, enum op op, void *object)
 		m->claimed = true;
 	} else if (op != NOTHING && m->claimed) {
 		out.result = RSEQ_MISS;
+	} else if (op == POP && m->n[s] == 0) {
+		out.result = RSEQ_MISS;
 	} else if (op == POP) {
 		out.object = m->round[s][--m->n[s]];
 	} else if (op == PUSH || op == CHUNK) {
 		m->round[s][m->n[s]++] = object;
+	} else if (op == POP_MANY || op == PUSH_MANY) {
+		out.result = model_many(m, op, object, out.many);
 	}
 	return out;
 }
@@ -230,7 +277,8 @@ model_compare(const struct model *m, const struct cpu_hot *h)
 static struct outcome
 real_try(const struct rseq_place *place, enum op op, void *object)
 {
-	struct outcome out = {RSEQ_OK, NULL};
+	struct outcome out = {.result = RSEQ_OK};
+	void *many[NMANY];
 	uintptr_t top;
 
 	switch (op) {
@@ -242,6 +290,15 @@ real_try(const struct rseq_place *place, enum op op, void *object)
 		break;
 	case CHUNK:
 		out.result = do_push_chunk(place, object, 7 * CHUNK_SIZE);
+		break;
+	case POP_MANY:
+		out.result = do_pop_many(place, many, NMANY);
+		if (out.result == RSEQ_OK)
+			memcpy(out.many, many, sizeof(many));
+		break;
+	case PUSH_MANY:
+		many_of(object, many);
+		out.result = do_push_many(place, many, NMANY);
 		break;
 	case CLAIM:
 		out.result = do_claim(place, rseq_cpu(place), &top);
@@ -260,8 +317,8 @@ intrude(enum op op)
 {
 	const struct rseq_place *place = &cpu_layer.place;
 	enum rseq_result r;
+	void *object, *many[NMANY];
 	uintptr_t top;
-	void *object;
 
 	do {
 		r = RSEQ_OK;
@@ -272,7 +329,12 @@ intrude(enum op op)
 		else if (op == CHUNK)
 			r = rseq_push_chunk(
 			    place, base(), AT, pushed_between, 0);
-		else if (op == CLAIM)
+		else if (op == POP_MANY)
+			r = rseq_pop_many(place, base(), AT, many, NMANY);
+		else if (op == PUSH_MANY) {
+			many_of(pushed_between, many);
+			r = rseq_push_many(place, base(), AT, many, NMANY);
+		} else if (op == CLAIM)
 			r = rseq_claim(
 			    place, header(place), rseq_cpu(place), &top);
 		else if (op == SWAP && header(place)->top != CPU_CLAIMED)
@@ -432,6 +494,7 @@ interrupt_at(enum op op, unsigned position, enum op between)
 	ck_assert_int_eq(got.result, want.result);
 	if (want.result == RSEQ_OK)
 		ck_assert_ptr_eq(got.object, want.object);
+	ck_assert_mem_eq(got.many, want.many, sizeof(got.many));
 	model_compare(&m, h);
 }
 
@@ -462,6 +525,18 @@ END_TEST
 START_TEST(a_push_of_a_chunk_interrupted_anywhere_happens_once)
 {
 	interrupt_everywhere(CHUNK, true);
+}
+END_TEST
+
+START_TEST(a_pop_of_many_interrupted_anywhere_happens_once)
+{
+	interrupt_everywhere(POP_MANY, true);
+}
+END_TEST
+
+START_TEST(a_push_of_many_interrupted_anywhere_happens_once)
+{
+	interrupt_everywhere(PUSH_MANY, true);
 }
 END_TEST
 
@@ -510,6 +585,7 @@ compare_moved(struct model *m)
 	want = model_do(m, stepped_op, pushed);
 	ck_assert_int_eq(got.result, want.result);
 	ck_assert_ptr_eq(got.object, want.object);
+	ck_assert_mem_eq(got.many, want.many, sizeof(got.many));
 }
 
 /*
@@ -767,6 +843,95 @@ START_TEST(the_last_room_and_the_last_round_can_be_had)
 }
 END_TEST
 
+/* Each count from 1 on, against a header with fewer, as many, and more. */
+START_TEST(many_are_moved_all_or_none)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)(blocks + AT);
+	void *many[NROUNDS + 1], *out[NROUNDS + 1];
+	struct cpu_hot before;
+	enum rseq_result want;
+
+	for (unsigned n = 1; n <= NROUNDS + 1; n++)
+		for (unsigned have = 0; have <= NROUNDS; have++) {
+			for (unsigned i = 0; i <= NROUNDS; i++)
+				many[i] = (void *)(uintptr_t)(16 + 16 * i);
+			memset(stacks, 0, sizeof(stacks));
+			memset(out, 0, sizeof(out));
+			load(h, 0, have);
+			before = *h;
+			want = have + n <= NROUNDS ? RSEQ_OK : RSEQ_MISS;
+			ck_assert_int_eq(do_push_many(&place, many, n), want);
+			if (want == RSEQ_OK) {
+				ck_assert_mem_eq(stacks[0].mag.round + have,
+				    many, n * sizeof(void *));
+				ck_assert_uint_eq(*ticks_of(h), TICKS - n);
+				h->top -= n * sizeof(void *);
+			}
+			ck_assert_mem_eq(&before, h, sizeof(before));
+			want = n <= have ? RSEQ_OK : RSEQ_MISS;
+			ck_assert_int_eq(do_pop_many(&place, out, n), want);
+			if (want == RSEQ_OK) {
+				ck_assert_mem_eq(out,
+				    stacks[0].mag.round + have - n,
+				    n * sizeof(void *));
+				h->top += n * sizeof(void *);
+			}
+			ck_assert_mem_eq(&before, h, sizeof(before));
+		}
+}
+END_TEST
+
+START_TEST(many_miss_a_header_that_is_claimed_closed_or_fresh)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)(blocks + AT);
+	void *many[RSEQ_MANY];
+	struct cpu_hot before;
+
+	for (unsigned i = 0; i < RSEQ_MANY; i++)
+		many[i] = (void *)(uintptr_t)(16 + 16 * i);
+	for (int state = 0; state < 3; state++)
+		for (unsigned n = 1; n <= RSEQ_MANY; n++) {
+			load(h, 0, 4);
+			if (state == 0) {
+				h->top = CPU_CLAIMED;
+			} else if (state == 1) {
+				h->bottom = CPU_NO_BOTTOM;
+				h->limit = 0;
+			} else {
+				h->top = h->bottom = h->limit = 0;
+			}
+			before = *h;
+			ck_assert_int_eq(
+			    do_pop_many(&place, many, n), RSEQ_MISS);
+			ck_assert_int_eq(
+			    do_push_many(&place, many, n), RSEQ_MISS);
+			ck_assert_mem_eq(&before, h, sizeof(before));
+		}
+}
+END_TEST
+
+START_TEST(many_miss_for_the_newest_and_for_ticks)
+{
+	struct rseq_place place = fake_place();
+	struct cpu_hot *h = (void *)(blocks + AT);
+	void *many[2] = {pushed_third, pushed};
+
+	load(h, 0, 0);
+	ck_assert_int_eq(do_push(&place, pushed_third), RSEQ_OK);
+	ck_assert_int_eq(do_push_many(&place, many, 2), RSEQ_MISS);
+	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
+	ck_assert_int_eq(do_push_many(&place, many, 2), RSEQ_MISS);
+	many[0] = pushed;
+	*ticks_of(h) = 1;
+	ck_assert_int_eq(do_push_many(&place, many, 2), RSEQ_MISS);
+	ck_assert_uint_eq(h->top, h->bottom + 2 * sizeof(void *));
+	*ticks_of(h) = 2;
+	ck_assert_int_eq(do_push_many(&place, many, 2), RSEQ_OK);
+}
+END_TEST
+
 START_TEST(a_push_of_one_of_the_two_newest_misses)
 {
 	struct rseq_place place = fake_place();
@@ -959,6 +1124,8 @@ rseq_suite(void)
 	tcase_add_test(
 	    tcase, a_push_of_a_chunk_interrupted_anywhere_happens_once);
 	tcase_add_test(tcase, a_claim_interrupted_anywhere_happens_once);
+	tcase_add_test(tcase, a_pop_of_many_interrupted_anywhere_happens_once);
+	tcase_add_test(tcase, a_push_of_many_interrupted_anywhere_happens_once);
 	tcase_add_test(tcase, an_own_area_is_known_to_the_kernel);
 	tcase_add_loop_test(tcase,
 	    a_move_to_another_cpu_before_any_instruction_is_noticed, POP,
@@ -973,6 +1140,10 @@ rseq_suite(void)
 	tcase_add_test(
 	    tcase, when_the_ticks_are_over_pushes_miss_and_pops_do_not);
 	tcase_add_test(tcase, the_last_room_and_the_last_round_can_be_had);
+	tcase_add_test(tcase, many_are_moved_all_or_none);
+	tcase_add_test(
+	    tcase, many_miss_a_header_that_is_claimed_closed_or_fresh);
+	tcase_add_test(tcase, many_miss_for_the_newest_and_for_ticks);
 	tcase_add_test(tcase, a_push_of_one_of_the_two_newest_misses);
 	tcase_add_test(tcase, a_claim_for_another_cpu_misses);
 	tcase_add_test(tcase, every_descriptor_is_what_the_kernel_asks_for);

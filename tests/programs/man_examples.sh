@@ -1,0 +1,32 @@
+#!/bin/bash
+# Each program in the man pages compiles as it stands, without a warning,
+# against the installed tree, and ends with status 0.
+set -eu
+make -s -C "$TOP" install DESTDIR="$TMP/root" PREFIX=/usr >/dev/null
+export PKG_CONFIG_SYSROOT_DIR=$TMP/root
+export PKG_CONFIG_PATH=$TMP/root/usr/lib/pkgconfig
+export LD_LIBRARY_PATH=$TMP/root/usr/lib
+
+# A literal display that has a main() becomes PAGE.N.c; \e is roff's backslash.
+for page in "$TOP"/man/*.3; do
+	awk -v page="$(basename "$page")" '
+	    /^\.Bd -literal/ { on = 1; text = ""; next }
+	    /^\.Ed/ {
+		if (on && text ~ /int main\(/)
+			printf "%s", text >(page "." ++n ".c")
+		on = 0
+	    }
+	    on { gsub(/\\e/, "\\"); text = text $0 "\n" }' "$page"
+done
+nexamples=0
+for source in *.c; do
+	# shellcheck disable=SC2046 # words
+	"$CC" -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror "$source" \
+	    $(pkg-config --cflags --libs umem) -pthread -o example
+	timeout 60 ./example || {
+		echo "$source ended with status $?"
+		exit 1
+	}
+	nexamples=$((nexamples + 1))
+done
+[ "$nexamples" -ge 1 ]
