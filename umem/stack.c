@@ -191,9 +191,10 @@ own_end(uintptr_t sp)
 static void
 range_start(struct frame *frame)
 {
-	uintptr_t hi = mine.hi, to;
+	/* Atomic: a handler may change them, and no vector of both is made. */
+	uintptr_t hi = __atomic_load_n(&mine.hi, __ATOMIC_RELAXED), to;
 
-	frame->lo = mine.lo;
+	frame->lo = __atomic_load_n(&mine.lo, __ATOMIC_RELAXED);
 	frame->hi = hi;
 	if (likely(frame->sp >= frame->lo && frame->sp < hi))
 		return;
