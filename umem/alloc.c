@@ -367,13 +367,12 @@ alloc_block_to_free(
 }
 
 static void
-free_as(void *p, const char *who)
+free_block(void *p, unsigned kind, const char *who)
 {
 	size_t bytes;
 	unsigned class = alloc_block_class(p, &bytes, who);
 
-	if (unlikely(debug.on) &&
-	    free_debugged(class, p, SIZE_MAX, KIND_MALLOC))
+	if (unlikely(debug.on) && free_debugged(class, p, SIZE_MAX, kind))
 		return;
 	if (class == ADDR_LARGE) {
 		large_free(p, bytes);
@@ -390,13 +389,26 @@ free_as(void *p, const char *who)
 }
 
 void
-alloc_free_slow(void *p)
+alloc_free_as(void *p, unsigned kind, const char *who)
 {
 	if (p == NULL || boot_owns(p))
 		return;
 	if (unlikely(!umem_ready()))
-		misuse("free", p, "not an address of the heap");
-	free_as(p, "free");
+		misuse(who, p, "not an address of the heap");
+	free_block(p, kind, who);
+}
+
+void
+alloc_free_slow(void *p)
+{
+	alloc_free_as(p, KIND_MALLOC, "free");
+}
+
+void
+alloc_set_kind(void *p, unsigned kind)
+{
+	if (unlikely(debug.on) && p != NULL)
+		debug_set_kind(p, kind);
 }
 
 size_t
@@ -430,28 +442,29 @@ alloc_sample_class(const void *p)
 }
 
 void
-alloc_free_sized_slow(void *p, size_t size, const char *who)
+alloc_free_sized(void *p, size_t size, unsigned kind, const char *who)
 {
 	size_t bytes;
-	unsigned class = alloc_block_to_free(p, size, KIND_MALLOC, &bytes, who);
+	unsigned class = alloc_block_to_free(p, size, kind, &bytes, who);
 
 	if (class == 0)
 		return;
 	if (!alloc_fits(class == CLASS_SAMPLE ? alloc_sample_class(p) : class,
 		bytes, size))
 		misuse_size(who, p, size);
-	free_as(p, who);
+	free_block(p, kind, who);
 }
 
 /* An aligned block may lie in any chunk that is large enough. */
 void
-alloc_free_aligned(void *p, size_t align, size_t size, const char *who)
+alloc_free_aligned(
+    void *p, size_t align, size_t size, unsigned kind, const char *who)
 {
 	size_t bytes;
 
-	if (alloc_block_to_free(p, size, KIND_MALLOC, &bytes, who) == 0)
+	if (alloc_block_to_free(p, size, kind, &bytes, who) == 0)
 		return;
 	if (size > bytes || ((uintptr_t)p & (align - 1)) != 0)
 		misuse_size(who, p, size);
-	free_as(p, who);
+	free_block(p, kind, who);
 }

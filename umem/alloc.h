@@ -36,9 +36,19 @@ extern struct alloc_fast alloc_fast;
 void *alloc_slow(size_t size);
 void alloc_free_slow(void *p);
 
-/* Sized delete and free_sized(); who names it in messages. */
-void alloc_free_sized_slow(void *p, size_t size, const char *who);
-void alloc_free_aligned(void *p, size_t align, size_t size, const char *who);
+/*
+ * Frees p as memory of this kind (debug.h), of which debugged blocks must be.
+ * who names the function in messages.
+ */
+void alloc_free_as(void *p, unsigned kind, const char *who);
+
+/* The same of a block that was asked for with this size, and alignment. */
+void alloc_free_sized(void *p, size_t size, unsigned kind, const char *who);
+void alloc_free_aligned(
+    void *p, size_t align, size_t size, unsigned kind, const char *who);
+
+/* A debugged block that was just allocated, or NULL, is of this kind. */
+void alloc_set_kind(void *p, unsigned kind);
 
 /* Zero bytes. */
 void *alloc_zeroed(size_t size);
@@ -66,15 +76,20 @@ alloc_pop(unsigned class, void **object)
 			  class * sizeof(struct cpu_hot), object) == RSEQ_OK);
 }
 
+/* A block; false: not so fast. */
+static inline __attribute__((always_inline)) bool
+alloc_get_fast(size_t size, void **object)
+{
+	return likely(size < alloc_fast.small_end) &&
+	       alloc_pop(size_class_small(size), object);
+}
+
 static inline __attribute__((always_inline)) void *
 alloc_get(size_t size)
 {
 	void *object;
 
-	if (likely(size < alloc_fast.small_end) &&
-	    alloc_pop(size_class_small(size), &object))
-		return object;
-	return alloc_slow(size);
+	return alloc_get_fast(size, &object) ? object : alloc_slow(size);
 }
 
 static inline __attribute__((always_inline)) void *
@@ -133,23 +148,33 @@ alloc_free_in(void *p, size_t at, uint32_t entry)
 			  addr_map_x(p, entry)) == RSEQ_OK);
 }
 
-static inline __attribute__((always_inline)) void
-alloc_free(void *p)
+/* False: not so fast. */
+static inline __attribute__((always_inline)) bool
+alloc_free_fast(void *p)
 {
 	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 
 	if (likely(unit < alloc_fast.units)) {
 		uint32_t entry = alloc_fast.entry[unit];
 
-		if (alloc_free_in(p, addr_map_at(entry), entry))
-			return;
+		return alloc_free_in(p, addr_map_at(entry), entry);
 	}
-	alloc_free_slow(p);
+	return false;
 }
 
-/* The size must be one that malloc() or realloc() was asked for. */
 static inline __attribute__((always_inline)) void
-alloc_free_sized(void *p, size_t size, const char *who)
+alloc_free(void *p)
+{
+	if (!alloc_free_fast(p))
+		alloc_free_slow(p);
+}
+
+/*
+ * The size must be one that malloc() or realloc() was asked for.  False: not so
+ * fast.
+ */
+static inline __attribute__((always_inline)) bool
+alloc_free_sized_fast(void *p, size_t size)
 {
 	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 
@@ -158,11 +183,10 @@ alloc_free_sized(void *p, size_t size, const char *who)
 		size_t at = size_class_small(size) * sizeof(struct cpu_hot);
 
 		/* By the size, which is known before the map's entry is. */
-		if (likely(addr_map_at(entry) == at) &&
-		    alloc_free_in(p, at, entry))
-			return;
+		return likely(addr_map_at(entry) == at) &&
+		       alloc_free_in(p, at, entry);
 	}
-	alloc_free_sized_slow(p, size, who);
+	return false;
 }
 
 #endif

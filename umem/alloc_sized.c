@@ -18,7 +18,7 @@ sized_once(size_t size, size_t align, bool zero)
 	else
 		p = zero ? alloc_get_zeroed(size) : alloc_get(size);
 	if (unlikely(debug.on) && p != NULL)
-		debug_mark_umem(p);
+		debug_set_kind(p, KIND_UMEM);
 	if (unlikely(checker_on) && p != NULL && !debug.on)
 		checker_block(p, size, alloc_usable(p, "umem_alloc"), zero);
 	return p;

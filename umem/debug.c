@@ -293,7 +293,8 @@ debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl, void *p,
 	struct error_info info = {0};
 
 	if (kind != bufctl->kind) {
-		info.subject = kind == KIND_MALLOC ? "free" : "umem_free";
+		info.found = kind;
+		info.expected = bufctl->kind;
 		debug_report_lost(UMERR_BADKIND, cache, bufctl, p, info);
 		return false;
 	}
@@ -415,7 +416,7 @@ debug_usable(unsigned class, const void *p)
 }
 
 void
-debug_mark_umem(void *p)
+debug_set_kind(void *p, unsigned kind)
 {
 	size_t unit = addr_map_unit(p);
 	unsigned class;
@@ -424,7 +425,7 @@ debug_mark_umem(void *p)
 		return;
 	class = addr_map_class(addr_map.entry[unit]);
 	if (debug_owns(class))
-		block_record(class, p)->kind = KIND_UMEM;
+		block_record(class, p)->kind = (uint16_t)kind;
 }
 
 bool

@@ -55,7 +55,10 @@ enum bufctl_state {
 enum bufctl_kind {
 	KIND_OBJECT, /* umem_cache_alloc() */
 	KIND_MALLOC,
-	KIND_UMEM /* umem_alloc() */
+	KIND_UMEM,  /* umem_alloc() */
+	KIND_NEW,   /* operator new */
+	KIND_ARRAY, /* operator new[] */
+	KINDS
 };
 
 /* One for each buffer of a debugged cache, in an array a slab. */
@@ -163,8 +166,8 @@ bool debug_large(void);
 void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind);
 void debug_large_free(void *p, size_t size, unsigned kind);
 
-/* A block of umem_alloc(), which free() must not have. */
-void debug_mark_umem(void *p);
+/* The block, which was just allocated, is of this kind. */
+void debug_set_kind(void *p, unsigned kind);
 
 /* For the log: the cache, or none if it is NULL, had nothing of this size. */
 void debug_refused(struct umem_cache *cache, size_t size);

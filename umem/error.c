@@ -109,6 +109,34 @@ cache_name(const struct umem_cache *cache)
 	return cache == NULL ? "none" : cache->name;
 }
 
+/*
+ * For umem_alloc() and free() the line is libumem's, which knows no other
+ * kinds.
+ */
+static void
+add_kind_locked(const struct error_info *e, const char *head)
+{
+	static const char *const gets[KINDS] = {
+	    [KIND_OBJECT] = "umem_cache_alloc",
+	    [KIND_MALLOC] = "malloc",
+	    [KIND_UMEM] = "umem_alloc",
+	    [KIND_NEW] = "operator new",
+	    [KIND_ARRAY] = "operator new[]"};
+	static const char *const puts[KINDS] = {
+	    [KIND_OBJECT] = "umem_cache_free",
+	    [KIND_MALLOC] = "free",
+	    [KIND_UMEM] = "umem_free",
+	    [KIND_NEW] = "operator delete",
+	    [KIND_ARRAY] = "operator delete[]"};
+
+	if (e->found == KIND_UMEM || e->expected == KIND_UMEM)
+		add_line_locked("%s %s(%p): invalid or corrupted buffer", head,
+		    puts[e->found], e->address);
+	else
+		add_line_locked("%s bad free: %s(%p) of memory from %s", head,
+		    puts[e->found], e->address, gets[e->expected]);
+}
+
 /* What is wrong, on one line or more. */
 static void
 add_first_locked(const struct error_info *e)
@@ -137,8 +165,7 @@ add_first_locked(const struct error_info *e)
 		    head, e->address, e->buffer);
 		return;
 	case UMERR_BADKIND:
-		add_line_locked("%s %s(%p): invalid or corrupted buffer", head,
-		    e->subject, e->address);
+		add_kind_locked(e, head);
 		return;
 	default:
 		add_line_locked("%s %s", head, texts[e->code]);

@@ -15,7 +15,7 @@ enum error_code {
 	UMERR_BADCACHE,  /* freed to another cache */
 	UMERR_BADSIZE,   /* freed with another size */
 	UMERR_BADBASE,   /* freed by an address inside */
-	UMERR_BADKIND,   /* free() of umem_alloc(), or the reverse */
+	UMERR_BADKIND,   /* freed by a function of another kind of memory */
 	UMERR_SIGNAL,    /* allocated in a signal handler */
 	UMERR_BEFORE     /* written before its start; not libumem's */
 };
@@ -31,10 +31,9 @@ struct error_info {
 	struct umem_cache *real_cache; /* where it came from; may be NULL */
 	struct slab *slab;
 	struct bufctl *bufctl;
-	uint64_t offset;     /* MODIFIED, REDZONE: of the first wrong byte */
-	uint64_t expected;   /* MODIFIED, REDZONE, BADBUFTAG, BADSIZE */
-	uint64_t found;      /* the same */
-	const char *subject; /* BADKIND: the function that was called */
+	uint64_t offset;   /* MODIFIED, REDZONE: of the first wrong byte */
+	uint64_t expected; /* MODIFIED, REDZONE, BADBUFTAG, BADSIZE, BADKIND */
+	uint64_t found;    /* the same */
 };
 
 extern struct error_info umem_abort_info;

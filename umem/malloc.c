@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "umem/alloc.h"
+#include "umem/debug.h"
 #include "umem/misuse.h"
 #include "umem/stats.h"
 #include "umem/update.h"
@@ -142,13 +143,14 @@ cfree(void *p)
 public void
 free_sized(void *p, size_t size)
 {
-	alloc_free_sized(p, size, "free_sized");
+	if (!alloc_free_sized_fast(p, size))
+		alloc_free_sized(p, size, KIND_MALLOC, "free_sized");
 }
 
 public void
 free_aligned_sized(void *p, size_t align, size_t size)
 {
-	alloc_free_aligned(p, align, size, "free_aligned_sized");
+	alloc_free_aligned(p, align, size, KIND_MALLOC, "free_aligned_sized");
 }
 
 /* 1 if memory went back to the kernel. */

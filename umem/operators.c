@@ -12,10 +12,18 @@
  *	what the plain ones do, whoever has those.  So before they go the fast
  *	way they compare the address that the plain form's name has for the
  *	process (umem/preempted.list lets it be another's) with ours.
+ *
+ * Kinds
+ *	A debugged block knows whether it is of malloc(), new or new[], and must
+ *	go back likewise.  The slow paths see to this; a block that is not
+ *	debugged has no kind.  In a program that has replaced any of the
+ *	operators all of them are of malloc()'s kind, because memory of ours
+ *	may go through the program's own delete to free().
  */
 #include <dlfcn.h>
 
 #include "umem/alloc.h"
+#include "umem/debug.h"
 #include "umem/misuse.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -130,36 +138,133 @@ new_failed_aligned_nothrow(size_t size, size_t align)
 	    "_ZnwmSt11align_val_tRKSt9nothrow_t", without_wrap(size), align);
 }
 
-static inline void *
-new_plain(size_t size)
+/* The kind of a block that is handed out, or taken back, by an operator. */
+static unsigned
+kind_in_force(unsigned kind)
 {
-	void *p = alloc_get(size);
-
-	return likely(p != NULL) ? p : new_failed(size);
+	if (is_theirs(_Znwm) || is_theirs(_Znam) || is_theirs(_ZdlPv) ||
+	    is_theirs(_ZdaPv) || is_theirs(_ZnwmSt11align_val_t) ||
+	    is_theirs(_ZnamSt11align_val_t) ||
+	    is_theirs(_ZdlPvSt11align_val_t) ||
+	    is_theirs(_ZdaPvSt11align_val_t))
+		return KIND_MALLOC;
+	return kind;
 }
 
 static inline void *
-new_nothrow(size_t size)
+with_kind(void *p, unsigned kind)
 {
-	void *p = alloc_get(size);
+	alloc_set_kind(p, kind_in_force(kind));
+	return p;
+}
 
-	return likely(p != NULL) ? p : new_failed_nothrow(size);
+static noinline void *
+new_slow(size_t size, unsigned kind)
+{
+	void *p = alloc_slow(size);
+
+	return with_kind(likely(p != NULL) ? p : new_failed(size), kind);
+}
+
+static noinline void *
+new_nothrow_slow(size_t size, unsigned kind)
+{
+	void *p = alloc_slow(size);
+
+	return with_kind(
+	    likely(p != NULL) ? p : new_failed_nothrow(size), kind);
+}
+
+static noinline void *
+new_aligned_slow(size_t size, size_t align, unsigned kind)
+{
+	void *p = alloc_aligned(size, align);
+
+	return with_kind(
+	    likely(p != NULL) ? p : new_failed_aligned(size, align), kind);
+}
+
+static noinline void *
+new_aligned_nothrow_slow(size_t size, size_t align, unsigned kind)
+{
+	void *p = alloc_aligned(size, align);
+
+	return with_kind(
+	    likely(p != NULL) ? p : new_failed_aligned_nothrow(size, align),
+	    kind);
 }
 
 static inline void *
-new_aligned(size_t size, size_t align)
+new_plain(size_t size, unsigned kind)
 {
-	void *p = alloc_get_aligned(size, align);
+	void *object;
 
-	return likely(p != NULL) ? p : new_failed_aligned(size, align);
+	return alloc_get_fast(size, &object) ? object : new_slow(size, kind);
 }
 
 static inline void *
-new_aligned_nothrow(size_t size, size_t align)
+new_nothrow(size_t size, unsigned kind)
 {
-	void *p = alloc_get_aligned(size, align);
+	void *object;
 
-	return likely(p != NULL) ? p : new_failed_aligned_nothrow(size, align);
+	return alloc_get_fast(size, &object) ? object
+					     : new_nothrow_slow(size, kind);
+}
+
+static inline void *
+new_aligned(size_t size, size_t align, unsigned kind)
+{
+	void *p = alloc_aligned_fast(size, align);
+
+	return likely(p != NULL) ? p : new_aligned_slow(size, align, kind);
+}
+
+static inline void *
+new_aligned_nothrow(size_t size, size_t align, unsigned kind)
+{
+	void *p = alloc_aligned_fast(size, align);
+
+	return likely(p != NULL) ? p
+				 : new_aligned_nothrow_slow(size, align, kind);
+}
+
+static const char *
+name_of_delete(unsigned kind)
+{
+	return kind == KIND_NEW ? "operator delete" : "operator delete[]";
+}
+
+static noinline void
+delete_slow(void *p, unsigned kind)
+{
+	alloc_free_as(p, kind_in_force(kind), name_of_delete(kind));
+}
+
+static noinline void
+delete_sized_slow(void *p, size_t size, unsigned kind)
+{
+	alloc_free_sized(p, size, kind_in_force(kind), name_of_delete(kind));
+}
+
+static inline void
+delete_plain(void *p, unsigned kind)
+{
+	if (!alloc_free_fast(p))
+		delete_slow(p, kind);
+}
+
+static inline void
+delete_sized(void *p, size_t size, unsigned kind)
+{
+	if (!alloc_free_sized_fast(p, size))
+		delete_sized_slow(p, size, kind);
+}
+
+static void
+delete_aligned(void *p, size_t align, size_t size, unsigned kind)
+{
+	alloc_free_aligned(
+	    p, align, size, kind_in_force(kind), name_of_delete(kind));
 }
 
 /* new, new[] */
@@ -167,7 +272,7 @@ new_aligned_nothrow(size_t size, size_t align)
 public void *
 _Znwm(size_t size)
 {
-	return new_plain(size);
+	return new_plain(size, KIND_NEW);
 }
 
 public void *
@@ -175,7 +280,7 @@ _Znam(size_t size)
 {
 	if (is_theirs(_Znwm))
 		return _Znwm(size);
-	return new_plain(size);
+	return new_plain(size, KIND_ARRAY);
 }
 
 public void *
@@ -184,7 +289,7 @@ _ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
 	(void)nothrow;
 	if (is_theirs(_Znwm))
 		return theirs_nothrow("_ZnwmRKSt9nothrow_t", size);
-	return new_nothrow(size);
+	return new_nothrow(size, KIND_NEW);
 }
 
 public void *
@@ -193,13 +298,13 @@ _ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
 	(void)nothrow;
 	if (is_theirs(_Znam) || is_theirs(_Znwm))
 		return theirs_nothrow("_ZnamRKSt9nothrow_t", size);
-	return new_nothrow(size);
+	return new_nothrow(size, KIND_ARRAY);
 }
 
 public void *
 _ZnwmSt11align_val_t(size_t size, size_t align)
 {
-	return new_aligned(size, align);
+	return new_aligned(size, align, KIND_NEW);
 }
 
 public void *
@@ -207,7 +312,7 @@ _ZnamSt11align_val_t(size_t size, size_t align)
 {
 	if (is_theirs(_ZnwmSt11align_val_t))
 		return _ZnwmSt11align_val_t(size, align);
-	return new_aligned(size, align);
+	return new_aligned(size, align, KIND_ARRAY);
 }
 
 public void *
@@ -218,7 +323,7 @@ _ZnwmSt11align_val_tRKSt9nothrow_t(
 	if (is_theirs(_ZnwmSt11align_val_t))
 		return theirs_aligned_nothrow(
 		    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align);
-	return new_aligned_nothrow(size, align);
+	return new_aligned_nothrow(size, align, KIND_NEW);
 }
 
 public void *
@@ -229,7 +334,7 @@ _ZnamSt11align_val_tRKSt9nothrow_t(
 	if (is_theirs(_ZnamSt11align_val_t) || is_theirs(_ZnwmSt11align_val_t))
 		return theirs_aligned_nothrow(
 		    "_ZnamSt11align_val_tRKSt9nothrow_t", size, align);
-	return new_aligned_nothrow(size, align);
+	return new_aligned_nothrow(size, align, KIND_ARRAY);
 }
 
 /* delete, delete[] */
@@ -237,7 +342,7 @@ _ZnamSt11align_val_tRKSt9nothrow_t(
 public void
 _ZdlPv(void *p)
 {
-	alloc_free(p);
+	delete_plain(p, KIND_NEW);
 }
 
 public void
@@ -246,7 +351,7 @@ _ZdaPv(void *p)
 	if (is_theirs(_ZdlPv))
 		_ZdlPv(p);
 	else
-		alloc_free(p);
+		delete_plain(p, KIND_ARRAY);
 }
 
 public void
@@ -255,7 +360,7 @@ _ZdlPvm(void *p, size_t size)
 	if (is_theirs(_ZdlPv))
 		_ZdlPv(p);
 	else
-		alloc_free_sized(p, size, "operator delete");
+		delete_sized(p, size, KIND_NEW);
 }
 
 public void
@@ -264,7 +369,7 @@ _ZdaPvm(void *p, size_t size)
 	if (is_theirs(_ZdaPv) || is_theirs(_ZdlPv))
 		_ZdaPv(p);
 	else
-		alloc_free_sized(p, size, "operator delete");
+		delete_sized(p, size, KIND_ARRAY);
 }
 
 public void
@@ -285,7 +390,7 @@ public void
 _ZdlPvSt11align_val_t(void *p, size_t align)
 {
 	(void)align;
-	alloc_free(p);
+	delete_plain(p, KIND_NEW);
 }
 
 public void
@@ -294,7 +399,7 @@ _ZdaPvSt11align_val_t(void *p, size_t align)
 	if (is_theirs(_ZdlPvSt11align_val_t))
 		_ZdlPvSt11align_val_t(p, align);
 	else
-		alloc_free(p);
+		delete_plain(p, KIND_ARRAY);
 }
 
 public void
@@ -303,7 +408,7 @@ _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
 	if (is_theirs(_ZdlPvSt11align_val_t))
 		_ZdlPvSt11align_val_t(p, align);
 	else
-		alloc_free_aligned(p, align, size, "operator delete");
+		delete_aligned(p, align, size, KIND_NEW);
 }
 
 public void
@@ -313,7 +418,7 @@ _ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
 	    is_theirs(_ZdlPvSt11align_val_t))
 		_ZdaPvSt11align_val_t(p, align);
 	else
-		alloc_free_aligned(p, align, size, "operator delete");
+		delete_aligned(p, align, size, KIND_ARRAY);
 }
 
 public void

@@ -22,7 +22,7 @@
  *
  * A sample
  *	is a large block, whatever its size: a span of whole units, which the
- *	free paths leave to free_as() without a test of their own.  The owner
+ *	free paths leave to free_block() without a test of their own.  The owner
  *	in the address map has the number of its record.  The record lies
  *	apart, in a table of ADDR_SAMPLES; when that is full, there are no more
  *	samples, and nlost says how many.

@@ -32,6 +32,7 @@
 #	uninitialised	 9	reads of what an earlier owner left
 #	realloc		 7	and malloc_usable_size(), of no block
 #	size		11	a free that names another size or kind
+#	kind		 5	a free by the function of another kind of memory
 #	absurd		 3	sizes that nothing can have
 #	thread		 8	the same between threads
 #	object		10	of object caches
@@ -40,8 +41,8 @@ set -u
 self=$(readlink -f "$0")
 here=$(dirname "$self")
 categories=(overflow underflow overread zero_size double_free invalid_free
-    write_after_free read_after_free uninitialised realloc size absurd thread
-    object)
+    write_after_free read_after_free uninitialised realloc size kind
+    absurd thread object)
 modes=(default hardened debug)
 declare -A setting=([default]=umem [hardened]=UMEM_OPTIONS=hardened
     [debug]=UMEM_DEBUG=default)

@@ -11,6 +11,7 @@
 
 #include "tests/unit/child.h"
 #include "umem/alloc.h"
+#include "umem/debug.h"
 #include "umem/cache.h"
 #include "umem/init.h"
 #include "umem/large.h"
@@ -307,7 +308,7 @@ START_TEST(a_block_that_grew_grows_on_in_place)
 	ck_assert_ptr_eq(alloc_resize(q, LARGE_GROWN + 1), q);
 	ck_assert_uint_eq(alloc_usable(q, "test"), LARGE_GROWN + HEAP_UNIT);
 	ck_assert(is_filled(q, 900 * KIB, 1));
-	alloc_free_sized(q, LARGE_GROWN + 1, "test");
+	alloc_free_sized(q, LARGE_GROWN + 1, KIND_MALLOC, "test");
 	ck_assert_uint_eq(large_count(), 0);
 }
 END_TEST
@@ -511,21 +512,22 @@ resize_stack(void)
 static void
 free_sized_less(void)
 {
-	alloc_free_sized(alloc_get(opaque(1000)), opaque(100), "free_sized");
+	alloc_free_sized(
+	    alloc_get(opaque(1000)), opaque(100), KIND_MALLOC, "free_sized");
 }
 
 static void
 free_sized_more(void)
 {
 	alloc_free_sized(
-	    alloc_get(opaque(1000)), opaque(5000), "operator delete");
+	    alloc_get(opaque(1000)), opaque(5000), KIND_NEW, "operator delete");
 }
 
 static void
 free_sized_large(void)
 {
-	alloc_free_sized_slow(
-	    alloc_get(opaque(20 * MIB)), 2 * MIB, "free_sized");
+	alloc_free_sized(
+	    alloc_get(opaque(20 * MIB)), 2 * MIB, KIND_MALLOC, "free_sized");
 }
 
 static void
@@ -533,7 +535,7 @@ free_aligned_elsewhere(void)
 {
 	char *p = alloc_aligned(4096, 1024);
 
-	alloc_free_aligned(p, 1 << 30, 4096, "free_aligned_sized");
+	alloc_free_aligned(p, 1 << 30, 4096, KIND_MALLOC, "free_aligned_sized");
 }
 
 /* Of the class that is tried, and how many frees lie between the two. */
