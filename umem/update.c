@@ -92,6 +92,12 @@ reap_all(void)
 }
 
 bool
+update_may_purge(void)
+{
+	return heap_dirty() != 0 && os_purge_may();
+}
+
+bool
 update_all(void)
 {
 	bool busy = true;
@@ -102,7 +108,7 @@ update_all(void)
 		busy = worker_each_cache(cache_update);
 	vmem_update();
 	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0 || busy ||
-	       (heap_dirty() != 0 && os_purge_may());
+	       update_may_purge();
 }
 
 /* The library's own structures lack memory that the heap may have. */
@@ -263,6 +269,9 @@ update_poll(void)
 		ticks_set(TICK_FREES);
 	room_look(now);
 	if (likely(now < due)) {
+		/* The program may never call again. */
+		if (update_has_thread() && update_may_purge())
+			update_thread_rouse();
 		purge_excess(now);
 		return;
 	}

@@ -37,6 +37,9 @@ size_t update_trim(void);
  */
 bool update_all(void);
 
+/* Are there free pages that an update can return, now or when they are old? */
+bool update_may_purge(void);
+
 /* In the child of fork(): there is no updater, and one thread or none. */
 void update_after_fork(bool counted);
 

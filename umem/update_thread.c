@@ -73,10 +73,10 @@ enum {
 	WANTED /* work has come: not to fall asleep */
 };
 
-static unsigned nprogram = 1; /* [a] threads of the program */
-static uint32_t exists;       /* [a] 1: an upkeep thread of this epoch */
-static uint32_t keeper;       /* [a] 1: there is one */
-static pthread_t thread;      /* [keeper] */
+static unsigned nprogram = 1;     /* [a] threads of the program */
+static uint32_t exists;           /* [a] 1: an upkeep thread of this epoch */
+static uint32_t keeper;           /* [a] 1: there is one */
+static pthread_t thread;          /* [keeper] */
 static unsigned nstarts = STARTS; /* [keeper] that are left */
 static uint64_t counted_ns;       /* [keeper] when nstarts was brought up */
 static uint32_t state;            /* [a] of the upkeep thread, to wait on */
@@ -95,6 +95,21 @@ is_of_epoch(uint32_t mine)
 	return __atomic_load_n(&epoch, __ATOMIC_SEQ_CST) == mine;
 }
 
+/*
+ * Until the thread is woken.  A thread of the program that freed memory after
+ * the last update, and looked at the state before it was ASLEEP, did not wake
+ * this thread and may never call again.  So the thread looks once more, after
+ * a time in which everything that was stored before has become visible.
+ */
+static void
+thread_sleep(void)
+{
+	os_futex_wait(&state, ASLEEP, update_interval_ns);
+	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == ASLEEP &&
+	       !update_may_purge())
+		os_futex_wait(&state, ASLEEP, 0);
+}
+
 /* Until the next update is due or, if that is not worth it, until woken. */
 static void
 thread_rest(bool busy)
@@ -105,8 +120,7 @@ thread_rest(bool busy)
 		os_futex_wait(&state, AWAKE, update_interval_ns);
 	else if (__atomic_compare_exchange_n(&state, &awake, ASLEEP, false,
 		     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == ASLEEP)
-			os_futex_wait(&state, ASLEEP, 0);
+		thread_sleep();
 	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 }
 
@@ -187,8 +201,8 @@ starts_are_left(void)
 	uint64_t more = (now - counted_ns) / update_interval_ns;
 
 	if (more > 0) {
-		nstarts = more > STARTS - nstarts ? STARTS
-						  : nstarts + (unsigned)more;
+		nstarts =
+		    more > STARTS - nstarts ? STARTS : nstarts + (unsigned)more;
 		counted_ns = now;
 	}
 	return nstarts > 0;

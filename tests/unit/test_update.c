@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/hooks.h"
 #include "umem/cache.h"
 #include "umem/large.h"
 #include "umem/update.h"
@@ -677,6 +678,85 @@ START_TEST(the_thread_gives_memory_back_while_the_program_sleeps)
 }
 END_TEST
 
+/*
+ * The upkeep thread waits on one word, which is 0 while it is awake.  Its
+ * first wait is for the next update.
+ */
+static pthread_t not_upkeep;
+static const uint32_t *rest_word;
+static uint32_t nasleep; /* [atomic] waits with another value there */
+static char *freed_then; /* 20 MiB, freed at the first of them */
+
+static void
+watch_rest(const uint32_t *word)
+{
+	if (pthread_equal(pthread_self(), not_upkeep))
+		return;
+	if (rest_word == NULL)
+		rest_word = word;
+	if (word != rest_word || __atomic_load_n(word, __ATOMIC_ACQUIRE) == 0)
+		return;
+	if (freed_then != NULL)
+		heap_free(freed_then, 20 * MIB);
+	freed_then = NULL;
+	__atomic_add_fetch(&nasleep, 1, __ATOMIC_RELEASE);
+}
+
+static void
+until_all_is_purged(void)
+{
+	for (int i = 0; i < 2000 && heap_dirty() != 0; i++)
+		nap(10);
+	ck_assert_uint_eq(heap_dirty(), 0);
+}
+
+static char *
+dirty_span(void)
+{
+	bool zeroed;
+	char *p = heap_alloc(20 * MIB, HEAP_UNIT, &zeroed);
+
+	ck_assert_ptr_nonnull(p);
+	memset(p, 1, 20 * MIB);
+	return p;
+}
+
+/* The thread that frees it found the upkeep thread awake, and never calls. */
+START_TEST(memory_freed_while_the_thread_falls_asleep_goes_back)
+{
+	update_interval_ns = 5 * MSEC;
+	not_upkeep = pthread_self();
+	freed_then = dirty_span();
+	hook_os_futex_wait = watch_rest;
+	if (!start_thread())
+		return;
+	wait_for(&nasleep);
+	ck_assert_ptr_null(freed_then);
+	until_all_is_purged();
+}
+END_TEST
+
+/* No update is due for long, and the program never calls again. */
+START_TEST(memory_freed_while_the_thread_sleeps_goes_back)
+{
+	char *p = dirty_span();
+
+	update_interval_ns = (uint64_t)1000000 * MSEC;
+	update_poll();
+	update_interval_ns = 5 * MSEC;
+	not_upkeep = pthread_self();
+	hook_os_futex_wait = watch_rest;
+	if (!start_thread())
+		return;
+	/* Once more: that is for good. */
+	for (int i = 0; i < 2000 && get(&nasleep) < 2; i++)
+		nap(10);
+	heap_free(p, 20 * MIB);
+	update_poll();
+	until_all_is_purged();
+}
+END_TEST
+
 START_TEST(the_thread_sleeps_and_is_woken)
 {
 	umem_cache_t *cache = create(destruct, NULL);
@@ -869,6 +949,9 @@ update_suite(void)
 	tcase_add_test(tc, there_is_no_thread_that_nobody_wants);
 	tcase_add_test(
 	    tc, the_thread_gives_memory_back_while_the_program_sleeps);
+	tcase_add_test(
+	    tc, memory_freed_while_the_thread_falls_asleep_goes_back);
+	tcase_add_test(tc, memory_freed_while_the_thread_sleeps_goes_back);
 	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
 	tcase_add_test(tc, a_program_with_one_thread_is_alone);
 	tcase_add_test(tc, who_ends_the_thread_waits_for_no_callback);
