@@ -723,8 +723,10 @@ heap_purge(uint64_t age_ns, size_t limit)
 	uint8_t was[PURGE_UNITS];
 	size_t purged = 0;
 
-	for (size_t i = 0;
-	     i < end && limit - purged >= HEAP_UNIT && os_purge_may(); i++) {
+	/* Otherwise each range would be claimed and put back for nothing. */
+	if (!os_purge_may())
+		return 0;
+	for (size_t i = 0; i < end && limit - purged >= HEAP_UNIT; i++) {
 		size_t most = (limit - purged) >> HEAP_UNIT_SHIFT;
 
 		/* Eight clean units at a time; most are, or are in use. */
@@ -749,6 +751,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 		if (done) {
 			__atomic_sub_fetch(&ndirty, n, __ATOMIC_RELAXED);
 			purged += n << HEAP_UNIT_SHIFT;
+		} else if (!os_purge_may()) {
+			break;
 		}
 		i += n - 1;
 	}
