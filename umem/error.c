@@ -81,7 +81,7 @@ static void
 send_locked(void)
 {
 	ring_put(report, report_bytes);
-	os_write(2, report, report_bytes);
+	message_write(report, report_bytes);
 	report_bytes = 0;
 }
 
@@ -292,7 +292,7 @@ error_note(const char *text, size_t n)
 	ring_put(text, n);
 	lock_release(&report_lock);
 	if (debug.output > 1)
-		os_write(2, text, n);
+		message_write(text, n);
 }
 
 /* A message of panic.c, which has written it. */

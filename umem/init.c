@@ -262,6 +262,7 @@ umem_start_early(void)
 static __attribute__((constructor)) void
 begin(void)
 {
+	message_start();
 	fork_register();
 	umem_start_early();
 	/* Else thread.c does, which knows the right moment. */

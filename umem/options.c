@@ -2,9 +2,8 @@
  * options.c - tables of the words of UMEM_OPTIONS, UMEM_DEBUG, UMEM_LOGGING
  *
  * Items are separated by commas, blanks around them do not matter, and an
- * item is a word or word=value.  What is not understood is left out, and said
- * (of UMEM_OPTIONS with verbose only).  The only file that looks at the
- * environment; it calls no getenv(), since the first malloc may come before
+ * item is a word or word=value.  A word that is not known and a wrong value are
+ * left out, each with a message.  The only file that looks at the environment; it calls no getenv(), since the first malloc may come before
  * libc has set itself up.
  *
  * UMEM_DEBUG may have several parts with a semicolon between.  A part that
@@ -276,6 +275,17 @@ set_huge_pages(struct item *item)
 }
 
 static void
+set_messages(struct item *item)
+{
+	static const struct choice words[] = {
+	    {"safe", false}, {"any", true}, {0, 0}};
+	int value;
+
+	if (choose(item, words, &value))
+		message_anywhere = value;
+}
+
+static void
 set_interval(struct item *item)
 {
 	size_t n;
@@ -535,6 +545,7 @@ static const struct word option_words[] = {
     {"huge_pages", VALUE, set_huge_pages},
     {"magazine_bytes", VALUE, set_magazine_bytes},
     {"max_contention", VALUE, set_contention},
+    {"messages", VALUE, set_messages},
     {"mode", VALUE, set_mode},
     {"nomagazines", NO_VALUE, set_nomagazines},
     {"perthread_cache", VALUE, check_size},
@@ -659,9 +670,9 @@ options_parse(struct options *options, const char *text)
 	struct item item = {
 	    .variable = OPTIONS, .words = option_words, .options = options};
 
-	/* Messages depend on verbose, wherever in the text it stands. */
-	pass(&item, text, "verbose");
-	item.tell = options->verbose;
+	/* "messages" holds for what is said of the words before it, too. */
+	pass(&item, text, "messages=any");
+	item.tell = true;
 	pass(&item, text, NULL);
 }
 

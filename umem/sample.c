@@ -419,7 +419,7 @@ say_stack(const char *what, uint64_t thread, uint64_t ago,
 		message_text(&m, "umem:     ");
 		symbol_text(&m, stack[i]);
 		message_text(&m, "\n");
-		message_send(&m, 2);
+		message_send(&m);
 		if (message_sink != NULL)
 			message_sink(m.text, m.n);
 	}

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -447,6 +448,22 @@ uint32_t
 os_process_id(void)
 {
 	return (uint32_t)call(SYS_getpid, 0, 0, 0, 0);
+}
+
+bool
+os_file_of(int fd, struct os_file *file)
+{
+	struct stat info;
+	long flags = call(SYS_fcntl, fd, F_GETFD, 0, 0);
+
+	if (flags < 0 || call(SYS_fstat, fd, (long)&info, 0, 0) != 0)
+		return false;
+	file->device = info.st_dev;
+	file->inode = info.st_ino;
+	file->is_character = S_ISCHR(info.st_mode);
+	file->is_pipe = S_ISFIFO(info.st_mode);
+	file->is_inherited = (flags & FD_CLOEXEC) == 0;
+	return true;
 }
 
 void

@@ -109,6 +109,17 @@ void os_thread_name(const char *name);
 
 uint32_t os_process_id(void);
 
+/* The file that a descriptor stands for. */
+struct os_file {
+	uint64_t device, inode;
+	bool is_character; /* a character device, as terminals are */
+	bool is_pipe;
+	bool is_inherited; /* not close-on-exec */
+};
+
+/* False: the descriptor is not open. */
+bool os_file_of(int fd, struct os_file *file);
+
 void os_write(int fd, const void *text, size_t n);
 _Noreturn void os_abort(void);
 _Noreturn void os_exit(int status);

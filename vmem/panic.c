@@ -6,6 +6,7 @@
 #include "vmem/panic.h"
 
 void (*message_sink)(const char *text, size_t n);
+bool message_anywhere;
 
 static void
 message_char(struct message *m, char c)
@@ -51,9 +52,46 @@ message_dec(struct message *m, uint64_t value)
 }
 
 void
-message_send(struct message *m, int fd)
+message_send(const struct message *m)
 {
-	os_write(fd, m->text, m->n);
+	message_write(m->text, m->n);
+}
+
+/* Descriptor 2 when the library started. */
+static struct {
+	bool is_known; /* [a] the rest has been set */
+	bool is_open;
+	struct os_file file;
+} standard_error;
+
+void
+message_start(void)
+{
+	standard_error.is_open = os_file_of(2, &standard_error.file);
+	__atomic_store_n(&standard_error.is_known, true, __ATOMIC_RELEASE);
+}
+
+static bool
+is_standard_error(const struct os_file *now)
+{
+	const struct os_file *then = &standard_error.file;
+
+	if (now->is_character || (now->is_pipe && now->is_inherited))
+		return true;
+	return standard_error.is_open && now->device == then->device &&
+	       now->inode == then->inode;
+}
+
+void
+message_write(const char *text, size_t n)
+{
+	struct os_file now;
+
+	if (!__atomic_load_n(&standard_error.is_known, __ATOMIC_ACQUIRE))
+		message_start();
+	if (message_anywhere ||
+	    (os_file_of(2, &now) && is_standard_error(&now)))
+		os_write(2, text, n);
 }
 
 static void
@@ -121,7 +159,7 @@ say_args(const char *format, va_list *args)
 	if (m.n == sizeof(m.text))
 		m.n--;
 	message_char(&m, '\n');
-	message_send(&m, 2);
+	message_send(&m);
 	if (message_sink != NULL)
 		message_sink(m.text, m.n);
 }

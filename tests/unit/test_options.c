@@ -4,6 +4,7 @@
  * Words change globals; each test is a process of its own.
  */
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,34 +225,51 @@ START_TEST(values_out_of_range_change_nothing_and_are_told)
 END_TEST
 
 static void
-parse_quietly(void)
+parse_as_it_is(void)
 {
-	static const char *const words[] = {"nonsense", ",,,", "concurrency=x",
-	    "size_add", "nomagazines=1", "=", "backend=zfs", "allocator=worst",
-	    "size_add=99999999999999999999999"};
-
-	for (unsigned i = 0; i < array_size(words); i++)
-		parse(words[i]);
+	options = (struct options){.mode = RSEQ_LIBC};
+	options_parse(&options, text);
 }
 
-START_TEST(without_verbose_nothing_is_said)
+START_TEST(what_is_wrong_is_said_without_verbose)
 {
-	ck_assert_str_eq(child_writes(parse_quietly), "");
-	ck_assert(child_exited(0));
+	static const char *const words[] = {"hardend", "concurrency=2,hardend",
+	    "hardend,verbose", " hardend ,nomagazines",
+	    "verbose,hardend,verbose"};
+
+	for (unsigned i = 0; i < array_size(words); i++) {
+		strcpy(text, words[i]);
+		ck_assert_str_eq(child_writes(parse_as_it_is),
+		    "umem: UMEM_OPTIONS: 'hardend' not recognized\n");
+		ck_assert(child_exited(0));
+	}
 }
 END_TEST
 
-START_TEST(verbose_works_wherever_it_stands)
+static char data_path[] = "/tmp/umem-test-XXXXXX";
+
+static void
+parse_with_data_at_2(void)
 {
-	static const char *const words[] = {"verbose,nonsense",
-	    "nonsense,verbose", "nonsense, verbose ", " verbose ,nonsense",
-	    "verbose,nonsense,verbose"};
+	close(2);
+	if (mkstemp(data_path) != 2)
+		_exit(1);
+	options_parse(&options, text);
+	if (lseek(2, 0, SEEK_END) != (strstr(text, "any") ? 45 : 0))
+		_exit(2);
+	unlink(data_path);
+}
+
+/* Also of words before the one that allows it. */
+START_TEST(messages_go_anywhere_only_if_that_is_asked_for)
+{
+	static const char *const words[] = {"hardend", "hardend,messages=safe",
+	    "hardend,messages=any", "messages=any,hardend"};
 
 	for (unsigned i = 0; i < array_size(words); i++) {
-		options = (struct options){.mode = RSEQ_LIBC};
 		strcpy(text, words[i]);
-		ck_assert_str_eq(child_writes(parse_text),
-		    "umem: UMEM_OPTIONS: 'nonsense' not recognized\n");
+		ck_assert_str_eq(child_writes(parse_with_data_at_2), "");
+		ck_assert(child_exited(0));
 	}
 }
 END_TEST
@@ -310,6 +328,8 @@ START_TEST(no_text_is_fatal)
 	char words[700];
 
 	srand(11);
+	/* There is much to say of them. */
+	ck_assert_int_eq(dup2(open("/dev/null", O_WRONLY), 2), 2);
 	for (int i = 0; i < 3000; i++) {
 		int n = rand() % 699;
 
@@ -363,8 +383,8 @@ options_suite(void)
 	tcase_add_test(tc, what_is_right_is_not_mentioned);
 	tcase_add_test(tc, what_is_wrong_is_said_in_these_words);
 	tcase_add_test(tc, values_out_of_range_change_nothing_and_are_told);
-	tcase_add_test(tc, without_verbose_nothing_is_said);
-	tcase_add_test(tc, verbose_works_wherever_it_stands);
+	tcase_add_test(tc, what_is_wrong_is_said_without_verbose);
+	tcase_add_test(tc, messages_go_anywhere_only_if_that_is_asked_for);
 	tcase_add_test(tc, a_wrong_item_does_not_stop_the_next);
 	tcase_add_test(tc, an_item_has_511_bytes_at_most);
 	tcase_add_test(tc, no_text_is_fatal);

@@ -1,10 +1,12 @@
 /* test_panic.c - messages without stdio, and the end of the program */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,6 +197,114 @@ START_TEST(no_descriptor_is_no_trouble)
 }
 END_TEST
 
+static char path[2][32];
+static int file[2];
+
+static void
+files_make(void)
+{
+	for (int i = 0; i < 2; i++) {
+		strcpy(path[i], "/tmp/umem-test-XXXXXX");
+		file[i] = mkstemp(path[i]);
+		ck_assert_int_ge(file[i], 0);
+	}
+}
+
+static void
+files_remove(void)
+{
+	for (int i = 0; i < 2; i++)
+		unlink(path[i]);
+}
+
+/* In a child: the library starts with this as descriptor 2, or with none. */
+static void
+start_with(int fd)
+{
+	if (fd < 0)
+		close(2);
+	else
+		dup2(fd, 2);
+	message_start();
+}
+
+static off_t
+bytes_in(int fd)
+{
+	return lseek(fd, 0, SEEK_END);
+}
+
+static void
+data_instead(void)
+{
+	start_with(file[0]);
+	say("one");
+	close(2);
+	if (open(path[1], O_RDWR) != 2)
+		_exit(1);
+	say("two");
+	/* Standard error comes back by another open(). */
+	close(2);
+	if (open(path[0], O_WRONLY | O_APPEND) != 2)
+		_exit(2);
+	say("three");
+	_exit(bytes_in(file[0]) == 10 + 12 && bytes_in(file[1]) == 0 ? 0 : 3);
+}
+
+static void
+data_where_nothing_was(void)
+{
+	start_with(-1);
+	if (open(path[1], O_RDWR) != 2)
+		_exit(1);
+	say("one");
+	_exit(bytes_in(file[1]) == 0 ? 0 : 3);
+}
+
+static void
+socket_instead(void)
+{
+	int pair[2];
+	char c;
+
+	start_with(file[0]);
+	close(2);
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || pair[0] != 2)
+		_exit(1);
+	say("one");
+	_exit(recv(pair[1], &c, 1, MSG_DONTWAIT) < 0 ? 0 : 3);
+}
+
+/* By pipe() alone, as for data; then as a shell makes it standard error. */
+static void
+pipe_instead(void)
+{
+	int fd[2];
+	char got[8];
+
+	start_with(file[0]);
+	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK) != 0 ||
+	    dup3(fd[1], 2, O_CLOEXEC) < 0)
+		_exit(1);
+	say("one");
+	if (read(fd[0], got, 8) >= 0 || dup2(fd[1], 2) != 2)
+		_exit(2);
+	say("two");
+	_exit(read(fd[0], got, 8) == 8 ? 0 : 3);
+}
+
+START_TEST(messages_go_to_standard_error_alone)
+{
+	static void (*const cases[])(void) = {
+	    data_instead, data_where_nothing_was, socket_instead, pipe_instead};
+
+	files_make();
+	written_by(cases[_i]);
+	files_remove();
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 Suite *
 panic_suite(void)
 {
@@ -209,6 +319,7 @@ panic_suite(void)
 	tcase_add_test(tcase, assertions_are_for_debug_builds);
 	tcase_add_test(tcase, a_message_is_built_of_parts);
 	tcase_add_test(tcase, no_descriptor_is_no_trouble);
+	tcase_add_loop_test(tcase, messages_go_to_standard_error_alone, 0, 4);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
