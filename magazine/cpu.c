@@ -55,9 +55,24 @@
  *	Last, owned := 0 (release, pairs with the compare-and-swap).
  *
  *	If the owner of (a) is preempted, other threads of that CPU are
- *	refused and go past.  fork() waits for all owners (they hold a header
- *	for a bounded time and wait only for lower locks), so a child finds
- *	every header free and published.
+ *	refused and go past.
+ *
+ * fork() and owners
+ *	A child must find every header free and published.  fork() does not own
+ *	the headers for that, because each store would copy a page in the parent
+ *	and in the child, for each CPU.  It shuts a gate instead, and reads:
+ *
+ *		owner				fork()
+ *		owned: compare 0, swap 1	fork_gate := 1
+ *		load fork_gate			load owned until it is 0
+ *
+ *	All four are sequentially consistent.  So either the owner sees that the
+ *	gate is shut, and lets go of the header without having changed it, or
+ *	fork() sees the owner and waits for it.  An owner holds a header for a
+ *	bounded time and waits only for lower locks, which fork() takes later.
+ *	A thread that is between its two steps may be copied with owned at 1:
+ *	the child, where that thread does not exist, frees such a header, which
+ *	is as it was published last.
  *
  * fork() and sections in flight
  *	A section that another thread runs while fork() copies memory is not
@@ -407,20 +422,38 @@ is_committed(const struct cpu_hot *hot, unsigned cpu)
 		   0;
 }
 
+static uint32_t fork_gate; /* [a] 1: a fork() is under way */
+
+static inline void
+owned_end(struct cpu_cold *c)
+{
+	__atomic_store_n(&c->owned, 0, __ATOMIC_RELEASE);
+}
+
+/* The first look only saves a store to a page that fork() may be copying. */
 static inline bool
 owned_try(struct cpu_cold *c)
 {
 	uint32_t no = 0;
 
 	/* Acquire; pairs with the release in owned_end(). */
-	return __atomic_compare_exchange_n(
-	    &c->owned, &no, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	if (unlikely(__atomic_load_n(&fork_gate, __ATOMIC_RELAXED) != 0) ||
+	    !__atomic_compare_exchange_n(
+		&c->owned, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	if (likely(__atomic_load_n(&fork_gate, __ATOMIC_SEQ_CST) == 0))
+		return true;
+	owned_end(c);
+	return false;
 }
 
-static inline void
-owned_end(struct cpu_cold *c)
+/* A wait for an owner, which wakes nobody: tries first, then short sleeps. */
+static void
+owned_pause(struct cpu_cold *c, unsigned nth)
 {
-	__atomic_store_n(&c->owned, 0, __ATOMIC_RELEASE);
+	cpu_relax();
+	if (nth > 100)
+		os_futex_wait(&c->owned, 1, 50000);
 }
 
 /*
@@ -430,12 +463,8 @@ owned_end(struct cpu_cold *c)
 static void
 owned_await(struct cpu_cold *c)
 {
-	for (unsigned i = 0; !owned_try(c); i++) {
-		cpu_relax();
-		/* No thread wakes this one: it sleeps for a bounded time. */
-		if (i > 100)
-			os_futex_wait(&c->owned, 1, 50000);
-	}
+	for (unsigned i = 0; !owned_try(c); i++)
+		owned_pause(c, i);
 }
 
 static unsigned
@@ -651,7 +680,7 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 	struct region *region = region_of(hot);
 	unsigned n = 0;
 
-	/* Not while fork() owns every header: none may be passed over then. */
+	/* Not while the gate is shut: no header may be passed over for that. */
 	lock_take(&regions_lock);
 	for (unsigned cpu = 0; cpu < nused; cpu++) {
 		struct cpu_hot *h = hot_of(hot, cpu);
@@ -739,7 +768,7 @@ cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 	struct region *region = region_of(hot);
 	bool stopped;
 
-	/* fork() owns every header, and this thread is in a handler of it. */
+	/* The gate is shut, and this thread is in a handler of fork(). */
 	if (lock_is_forking())
 		return false;
 	lock_take(&regions_lock);
@@ -834,15 +863,30 @@ cpu_glance_all(unsigned *cpu)
 }
 
 static void
-each_header_for_fork(void (*f)(struct cpu_cold *), bool free_too)
+each_header_locked(void (*f)(struct cpu_cold *))
 {
 	for (struct region *r = regions; r != NULL; r = r->next)
 		for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
 			for (unsigned i = 1;
 			     r->committed[cpu] == 1 && i < CPU_HEADERS; i++)
-				if (free_too ||
-				    (r->taken[i / 64] >> (i % 64) & 1) != 0)
+				if ((r->taken[i / 64] >> (i % 64) & 1) != 0)
 					f(cold_of(header_cold(r, i), cpu));
+}
+
+/* Acquire, as part of seq_cst; pairs with the release in owned_end(). */
+static void
+await_no_owner(struct cpu_cold *c)
+{
+	for (unsigned i = 0; __atomic_load_n(&c->owned, __ATOMIC_SEQ_CST) != 0;
+	     i++)
+		owned_pause(c, i);
+}
+
+static void
+end_of_no_thread(struct cpu_cold *c)
+{
+	if (c->owned != 0)
+		owned_end(c);
 }
 
 /* With regions_lock held no block and no header can be added meanwhile. */
@@ -850,14 +894,17 @@ void
 cpu_lock_for_fork(void)
 {
 	lock_take_for_fork(&regions_lock);
-	each_header_for_fork(owned_await, /* free_too */ false);
+	__atomic_store_n(&fork_gate, 1, __ATOMIC_SEQ_CST);
+	each_header_locked(await_no_owner);
 }
 
-/* A handler within ours may have given headers back that we own. */
 void
-cpu_unlock_for_fork(void)
+cpu_unlock_for_fork(bool child)
 {
-	each_header_for_fork(owned_end, /* free_too */ true);
+	if (child)
+		each_header_locked(end_of_no_thread);
+	/* Release: an owner that sees it open sees the headers as they are. */
+	__atomic_store_n(&fork_gate, 0, __ATOMIC_RELEASE);
 	lock_release_for_fork(&regions_lock);
 }
 

@@ -124,8 +124,11 @@ bool cpu_ticked(const struct cpu_owned *owned, uint32_t npushes);
 /* Sets cpu_layer.ticks, for pushes from now on if there are fewer. */
 void cpu_set_ticks(uint32_t n);
 
-/* Every header of the process, for the atfork handlers. */
+/*
+ * For the atfork handlers: between these two calls nobody owns a header, and
+ * cpu_own() fails, also in the forking thread.
+ */
 void cpu_lock_for_fork(void);
-void cpu_unlock_for_fork(void);
+void cpu_unlock_for_fork(bool child);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * fork.c - take every lock in rank order, let go, mend the child
  *
- * While fork() copies memory, this thread holds every lock and owns every
+ * While fork() copies memory, this thread holds every lock, and nobody owns a
  * per-CPU header, so the child finds all that is behind them at rest.  What
  * another thread has in hand at that moment (a magazine being filled) is lost
  * to the child; what its section was about to commit has happened or not
@@ -133,7 +133,7 @@ let_go(bool child)
 	heap_unlock_for_fork();
 	vmem_unlock_for_fork();
 	each_cache_lock(lock_release_for_fork);
-	cpu_unlock_for_fork();
+	cpu_unlock_for_fork(child);
 	vmem_gates_unlock_for_fork();
 	lock_release_for_fork(&cache_list_lock);
 	streams_let_go(child);

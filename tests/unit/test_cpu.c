@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -668,7 +669,7 @@ START_TEST(a_drain_of_all_in_a_handler_of_fork_takes_nothing)
 	lock_fork_begin();
 	ck_assert(!cpu_drain_all(hot, cold, look_and_take, NULL, &chain));
 	lock_fork_end();
-	cpu_unlock_for_fork();
+	cpu_unlock_for_fork(/* child */ false);
 	ck_assert_ptr_null(chain);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 1);
 }
@@ -956,6 +957,52 @@ START_TEST(fork_waits_for_an_owner)
 }
 END_TEST
 
+/* A store is a page to copy, for parent and child, and for each CPU. */
+START_TEST(fork_writes_to_no_header)
+{
+	size_t bytes;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	ck_assert(slow_put(&stamp[0]));
+	bytes = (size_t)cpu_layer.nused << CPU_BLOCK_SHIFT;
+	ck_assert_int_eq(mprotect(cpu_layer.blocks, bytes, PROT_READ), 0);
+	for (int child = 0; child < 2; child++) {
+		cpu_lock_for_fork();
+		cpu_unlock_for_fork(child);
+	}
+	ck_assert_int_eq(
+	    mprotect(cpu_layer.blocks, bytes, PROT_READ | PROT_WRITE), 0);
+	cpu_lock_for_fork();
+	lock_fork_begin();
+	ck_assert(!slow_put(&stamp[1]));
+	lock_fork_end();
+	cpu_unlock_for_fork(/* child */ false);
+	ck_assert(slow_put(&stamp[1]));
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 2);
+}
+END_TEST
+
+/* It had swapped the word and not yet looked at the gate. */
+START_TEST(a_child_frees_the_header_of_a_thread_that_was_turned_away)
+{
+	struct cpu_owned own;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	ck_assert(slow_put(&stamp[0]));
+	ck_assert(cpu_own(hot, cold, &own));
+	cpu_disown(&own);
+	cpu_lock_for_fork();
+	own.cold->owned = 1;
+	cpu_unlock_for_fork(/* child */ true);
+	ck_assert(slow_put(&stamp[1]));
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 2);
+}
+END_TEST
+
 static TCase *
 storms(void)
 {
@@ -1000,6 +1047,9 @@ cpu_suite(void)
 	tcase_add_loop_test(tcase, a_push_in_so_many_is_told_of, 0, 3);
 	tcase_add_loop_test(tcase, a_block_without_memory_is_gone_past, 0, 3);
 	tcase_add_loop_test(tcase, fork_waits_for_an_owner, 0, 3);
+	tcase_add_loop_test(tcase, fork_writes_to_no_header, 0, 3);
+	tcase_add_loop_test(tcase,
+	    a_child_frees_the_header_of_a_thread_that_was_turned_away, 0, 3);
 	suite_add_tcase(suite, tcase);
 	suite_add_tcase(suite, storms());
 	return suite;
