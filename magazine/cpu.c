@@ -4,7 +4,10 @@
  * Words
  *	header	one cache's words for one CPU (cpu_layout.h), in a hot part
  *		that the sections work on and a cold part for the slow paths
- *	block	the headers of one CPU
+ *	block	the headers of one CPU.  Blocks lie CPU_BLOCK bytes apart, which
+ *		is a shift in the sections.  A used CPU takes the pages that
+ *		were written: for malloc's caches three pages of 4 KiB, or one
+ *		page of 64 KiB
  *	region	the blocks of all CPUs, for CPU_HEADERS caches.  Address space
  *		that reads as zeros; a block gets memory when its CPU first
  *		needs it.  More caches make more regions
