@@ -5,12 +5,8 @@
 #include "tools/model.h"
 
 /* libumem's flags of a debugged cache. */
-#define UMF_AUDIT    0x0001u
-#define UMF_DEADBEEF 0x0002u
-#define UMF_REDZONE  0x0004u
-#define UMF_FIREWALL 0x0040u
-#define UMF_LITE     0x0100u
-#define UMF_TAGGED   (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_LITE)
+#define UMF_AUDIT 0x0001u
+#define UMF_LITE  0x0100u
 
 /* A record, of a buffer or in a log. */
 struct audit {

@@ -15,15 +15,19 @@
 /* Of a buftag. */
 #define TAG_BYTES 24
 
-#define PATTERN_FREE     0xdeadbeefdeadbeefull
 #define PATTERN_REDZONE  0xfeedfacefeedfaceull
 #define BUFTAG_ALLOCATED 0xa110c8edul
 #define BUFTAG_FREE      0xf4eef4eeul
+#define PATTERN_END      0xbb
 
+/* With "lite": bytes behind the size that are compared. */
+#define LITE_SLACK 64
+
+/* Has each buffer a tag?  The library's own answer: flags do not tell. */
 static bool
-is_tagged(const struct cache *c)
+is_tagged(struct model *model, const struct cache *c)
 {
-	return (c->debug & UMF_TAGGED) != 0 && (c->debug & UMF_FIREWALL) == 0;
+	return layout_get(model->layout, c->record, L_CACHE_TAGGED) != 0;
 }
 
 static uint64_t
@@ -32,32 +36,32 @@ tag_get(struct model *model, const char *tag, enum layout_entry entry)
 	return layout_get(model->layout, tag, entry);
 }
 
-static uint64_t
-verify_bytes(struct model *model, const struct cache *c, uint64_t tag_offset)
+/* Where the room between a tag and the next buffer was written to, or NULL. */
+static const char *
+room_fault(const struct cache *c, const char *buffer, uint64_t tag_offset)
 {
-	const char *debug = layout_at(model->layout, model->target, L_DEBUG);
-	uint64_t most =
-	    debug ? layout_get(model->layout, debug, L_DEBUG_VERIFY_MAX) : 0;
-
 	if ((c->debug & UMF_LITE) != 0)
-		return 8;
-	if ((c->debug & UMF_DEADBEEF) == 0)
-		return 0;
-	return tag_offset < most ? tag_offset : most & ~7ull;
+		return NULL;
+	for (uint64_t i = tag_offset + TAG_BYTES; i < c->chunk; i++)
+		if ((unsigned char)buffer[i] != PATTERN_END)
+			return buffer + i;
+	return NULL;
 }
 
-/* Text of what is wrong with a free buffer, or NULL; *where: at which byte. */
+/* Text of the fault of a free buffer, or NULL; *where: at which byte. */
 static const char *
 free_fault(struct model *model, const struct cache *c, const char *buffer,
     uint64_t bufctl, uint64_t *where)
 {
-	uint64_t tag_offset =
-	    layout_get(model->layout, c->record, L_CACHE_TAG_OFFSET);
-	uint64_t n = verify_bytes(model, c, tag_offset);
+	const struct layout *l = model->layout;
+	uint64_t tag_offset = layout_get(l, c->record, L_CACHE_TAG_OFFSET);
+	uint64_t n = layout_get(l, c->record, L_CACHE_PATTERN_BYTES);
+	uint64_t pattern = layout_get(l, c->record, L_CACHE_FREE_PATTERN);
 	const char *tag = buffer + tag_offset;
+	const char *room = room_fault(c, buffer, tag_offset);
 
-	for (uint64_t i = 0; i + 8 <= n; i += 8)
-		if (layout_number(buffer + i, 8) != PATTERN_FREE) {
+	for (uint64_t i = 0; i + 8 <= n && i + 8 <= c->chunk; i += 8)
+		if (layout_number(buffer + i, 8) != pattern) {
 			*where = i;
 			return "(free) seems corrupted";
 		}
@@ -65,19 +69,26 @@ free_fault(struct model *model, const struct cache *c, const char *buffer,
 		return "(free) seems to have a corrupt redzone pattern";
 	if (tag_get(model, tag, L_TAG_BXSTAT) != (bufctl ^ BUFTAG_FREE))
 		return "(free) has a corrupt buftag";
-	return NULL;
+	if (room == NULL)
+		return NULL;
+	*where = (uint64_t)(room - buffer);
+	return "(free) has corrupt bytes behind it";
 }
 
 static const char *
 allocated_fault(struct model *model, const struct cache *c, const char *buffer,
-    const struct audit *audit)
+    const struct audit *audit, uint64_t *where)
 {
 	uint64_t tag_offset =
 	    layout_get(model->layout, c->record, L_CACHE_TAG_OFFSET);
 	const char *tag = buffer + tag_offset;
+	const char *room = room_fault(c, buffer, tag_offset);
 	uint64_t redzone = tag_get(model, tag, L_TAG_REDZONE);
 	uint32_t size = 251u * (uint32_t)audit->size + 1u;
+	uint64_t end = tag_offset;
 
+	if ((c->debug & UMF_LITE) != 0 && audit->size + LITE_SLACK < end)
+		end = audit->size + LITE_SLACK;
 	if ((uint32_t)redzone != (uint32_t)PATTERN_REDZONE ||
 	    (c->class == 0 && redzone != PATTERN_REDZONE))
 		return "(allocated) has a corrupt redzone signature";
@@ -85,11 +96,15 @@ allocated_fault(struct model *model, const struct cache *c, const char *buffer,
 		return "(allocated) has a corrupt redzone size encoding";
 	if (tag_get(model, tag, L_TAG_BXSTAT) != (audit->at ^ BUFTAG_ALLOCATED))
 		return "(allocated) has a corrupt buftag";
-	for (uint64_t i = audit->size; i < tag_offset && i < audit->size + 64;
-	     i++)
-		if ((unsigned char)buffer[i] != 0xbb)
+	for (uint64_t i = audit->size; i < end; i++)
+		if ((unsigned char)buffer[i] != PATTERN_END) {
+			*where = i;
 			return "(allocated) has a corrupt redzone";
-	return NULL;
+		}
+	if (room == NULL)
+		return NULL;
+	*where = (uint64_t)(room - buffer);
+	return "(allocated) has corrupt bytes behind it";
 }
 
 static const char *
@@ -114,7 +129,7 @@ chunk_fault(
 	if (is_free && audit.state == layout_value(l, L_BUFCTL_FREE))
 		return free_fault(model, c, buffer, audit.at, where);
 	if (!is_free && audit.state == layout_value(l, L_BUFCTL_ALLOCATED))
-		return allocated_fault(model, c, buffer, &audit);
+		return allocated_fault(model, c, buffer, &audit, where);
 	return NULL;
 }
 
@@ -171,7 +186,7 @@ verify_one(struct model *model, const char *name)
 		fail(EXIT_BLIND, "verify: no cache %s", name);
 	if (!json_wanted)
 		printf("Summary for cache '%s'\n", c->name);
-	if (!is_tagged(c)) {
+	if (!is_tagged(model, c)) {
 		warn("warning: cache %lx (%s) does not have redzone checking "
 		     "enabled",
 		    c->at, c->name);
@@ -195,7 +210,7 @@ verify_all(struct model *model)
 		const struct cache *c = &model->caches[i];
 		uint64_t n;
 
-		if (!is_tagged(c))
+		if (!is_tagged(model, c))
 			continue;
 		n = verify_cache(model, c, false);
 		all += n;

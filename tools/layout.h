@@ -100,6 +100,9 @@
 	X(CLAIM_BYTES, "=slab_claim")                                          \
 	X(CACHE_DEBUG, "cache.debug")                                          \
 	X(CACHE_TAG_OFFSET, "cache.tag_offset")                                \
+	X(CACHE_TAGGED, "cache.tagged")                                        \
+	X(CACHE_PATTERN_BYTES, "cache.pattern_bytes")                          \
+	X(CACHE_FREE_PATTERN, "cache.free_pattern")                            \
 	X(CACHE_QUARANTINE, "cache.quarantine.slot")                           \
 	X(CACHE_QUARANTINE_SLOTS, "cache.quarantine.nslots")                   \
 	X(CACHE_CONSTRUCTS, "cache.slabs.constructs")                          \
@@ -121,7 +124,6 @@
 	X(TAG_BUFCTL, "buftag.bufctl")                                         \
 	X(TAG_BXSTAT, "buftag.bxstat")                                         \
 	X(DEBUG_NFRAMES, "debug.nframes")                                      \
-	X(DEBUG_VERIFY_MAX, "debug.verify_max")                                \
 	X(LOG_BASE, "log.base")                                                \
 	X(LOG_SIZE, "log.bytes")                                               \
 	X(LOG_CHUNK_BYTES, "log.chunk_bytes")                                  \

@@ -17,7 +17,11 @@ struct umem_cache {
 	unsigned class;     /* [I] size class, 0 if none */
 	unsigned flags;     /* [I] UMC_* */
 	unsigned debug;     /* [I] UMF_*; see debug.h */
+	bool tagged;        /* [I] a struct buftag is behind each buffer */
 	size_t tag_offset;  /* [I] of the tag in a chunk */
+	/* [I] Bytes of a free buffer that hold a pattern, and that pattern. */
+	size_t pattern_bytes;
+	uint64_t free_pattern;
 	struct quarantine quarantine;            /* what it holds back */
 	size_t bufsize;                          /* [I] as asked for */
 	size_t align;                            /* [I] */

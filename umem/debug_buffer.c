@@ -11,9 +11,8 @@
 #include "umem/debug_inner.h"
 #include "umem/error.h"
 
-/* With "lite": bytes behind the size, and of the buffer, that are checked. */
-#define LITE_SLACK  64
-#define LITE_VERIFY 8
+/* With "lite": bytes behind the size that are checked. */
+#define LITE_SLACK 64
 
 #define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
 
@@ -42,23 +41,6 @@ debug_report_lost(enum error_code code, const struct umem_cache *cache,
 {
 	debug_report(code, cache, bufctl, p, info);
 	__atomic_store_n(&bufctl->state, BUFCTL_LOST, __ATOMIC_RELAXED);
-}
-
-/* How much of a buffer has patterns. */
-static size_t
-pattern_bytes(const struct umem_cache *cache)
-{
-	size_t n = cache->tag_offset;
-
-	if ((cache->debug & UMF_LITE) != 0)
-		return LITE_VERIFY;
-	return n < debug.verify_max ? n : align_down(debug.verify_max, 8);
-}
-
-static uint64_t
-free_pattern(const struct umem_cache *cache)
-{
-	return debug_is_hardened(cache) ? 0 : PATTERN_FREE;
 }
 
 static void
@@ -272,12 +254,12 @@ debug_free_is_whole(
 	const struct buftag *tag = debug_tag(cache, p);
 
 	if (debug_has_patterns(cache)) {
-		size_t n = pattern_bytes(cache);
-		size_t i = pattern_check(p, n, free_pattern(cache));
+		size_t n = cache->pattern_bytes;
+		size_t i = pattern_check(p, n, cache->free_pattern);
 
 		if (i < n / 8) {
 			info.offset = i * 8;
-			info.expected = free_pattern(cache);
+			info.expected = cache->free_pattern;
 			info.found = ((const uint64_t *)p)[i];
 			debug_report_lost(
 			    UMERR_MODIFIED, cache, bufctl, p, info);
@@ -308,7 +290,7 @@ debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 	struct buftag *tag = debug_tag(cache, p);
 
 	if (debug_has_patterns(cache))
-		pattern_fill(p, pattern_bytes(cache), free_pattern(cache));
+		pattern_fill(p, cache->pattern_bytes, cache->free_pattern);
 	if (tag != NULL) {
 		tag->redzone = PATTERN_REDZONE;
 		tag->bufctl = bufctl;
@@ -323,9 +305,9 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 	/* A hardened one that was looked at is zero. */
 	if (debug_has_patterns(cache) &&
 	    (!debug_is_hardened(cache) || bufctl->state == BUFCTL_NEVER))
-		pattern_fill(p, pattern_bytes(cache),
+		pattern_fill(p, cache->pattern_bytes,
 		    debug_is_hardened(cache) ? 0 : PATTERN_UNINIT);
-	if (bufctl->state == BUFCTL_NEVER && debug_is_tagged(cache)) {
+	if (bufctl->state == BUFCTL_NEVER && cache->tagged) {
 		size_t bytes;
 		uint64_t *room = room_of(cache, debug_tag(cache, p), &bytes);
 

@@ -14,19 +14,11 @@
 /* Stands for all large blocks. */
 extern struct umem_cache debug_large_cache;
 
-static inline bool
-debug_is_tagged(const struct umem_cache *cache)
-{
-	return (cache->debug & (UMF_TAGGED | UMF_HARDENED)) != 0 &&
-	       (cache->debug & UMF_FIREWALL) == 0 &&
-	       (cache->flags & UMC_NOTOUCH) == 0;
-}
-
 /* Behind the buffer p; NULL: it has none. */
 static inline struct buftag *
 debug_tag(const struct umem_cache *cache, void *p)
 {
-	if (!debug_is_tagged(cache))
+	if (!cache->tagged)
 		return NULL;
 	return (struct buftag *)(void *)((char *)p + cache->tag_offset);
 }
@@ -47,8 +39,7 @@ debug_holds_back(const struct umem_cache *cache)
 static inline bool
 debug_has_patterns(const struct umem_cache *cache)
 {
-	return (cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0 ||
-	       (debug_is_hardened(cache) && cache->class != 0);
+	return cache->pattern_bytes != 0;
 }
 
 static inline void

@@ -44,8 +44,11 @@ debug_start(void)
 	debug_large_cache.align = HEAP_UNIT;
 	debug_large_cache.class = ADDR_LARGE;
 	debug_plan(&debug_large_cache, debug_large_cache.name, true);
-	if (debug_large_cache.debug != 0)
+	if (debug_large_cache.debug != 0) {
 		debug_large_cache.debug |= UMF_REDZONE;
+		debug_large_cache.tagged =
+		    (debug_large_cache.debug & UMF_FIREWALL) == 0;
+	}
 }
 
 /* Behind a large block that is held back later is a page that is not there. */

@@ -15,6 +15,9 @@
 /* What "lite" leaves alone. */
 #define LITE_ALIGN_MAX 1024
 
+/* "lite": bytes of a free buffer that hold the pattern. */
+#define LITE_PATTERN 8
+
 struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT, .verify_max = SIZE_MAX};
 
 /* Does the name match the pattern, in which * stands for anything? */
@@ -92,21 +95,17 @@ lite_has_no_room(const struct umem_cache *cache)
 	       cache->bufsize % LITE_ALIGN_MAX == 0;
 }
 
-void
-debug_plan(struct umem_cache *cache, const char *name, bool sourced)
+static unsigned
+flags_for(const struct umem_cache *cache, const char *name, bool sourced)
 {
 	const struct debug_choice *choice;
 	unsigned flags;
 
-	cache->debug = 0;
-	cache->tag_offset = align_up(cache->bufsize, 8);
 	if (!debug.on || (cache->flags & (UMC_NODEBUG | UMC_QCACHE)) != 0)
-		return;
+		return 0;
 	choice = choice_of(name);
-	if (choice == NULL || choice->flags == 0) {
-		cache->debug = debug.hardened ? UMF_HARDENED : 0;
-		return;
-	}
+	if (choice == NULL || choice->flags == 0)
+		return debug.hardened ? UMF_HARDENED : 0;
 	flags = choice->flags;
 	if (debug.random)
 		flags = some_of(flags, name);
@@ -127,9 +126,35 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 				   UMF_REDZONE);
 	if ((flags & UMF_AUDIT) == 0)
 		flags &= ~UMF_CONTENTS;
-	cache->debug =
-	    flags & (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
-			UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE);
+	return flags & (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
+			   UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE);
+}
+
+/* Bytes of a free buffer that hold the pattern. */
+static size_t
+pattern_bytes(const struct umem_cache *cache)
+{
+	size_t n = cache->tag_offset;
+
+	if ((cache->debug & UMF_LITE) != 0)
+		return LITE_PATTERN;
+	if ((cache->debug & UMF_DEADBEEF) == 0 &&
+	    ((cache->debug & UMF_HARDENED) == 0 || cache->class == 0))
+		return 0;
+	return n < debug.verify_max ? n : align_down(debug.verify_max, 8);
+}
+
+void
+debug_plan(struct umem_cache *cache, const char *name, bool sourced)
+{
+	cache->tag_offset = align_up(cache->bufsize, 8);
+	cache->debug = flags_for(cache, name, sourced);
+	cache->tagged = (cache->debug & (UMF_TAGGED | UMF_HARDENED)) != 0 &&
+			(cache->debug & UMF_FIREWALL) == 0 &&
+			(cache->flags & UMC_NOTOUCH) == 0;
+	cache->pattern_bytes = pattern_bytes(cache);
+	cache->free_pattern =
+	    (cache->debug & UMF_HARDENED) != 0 ? 0 : PATTERN_FREE;
 }
 
 size_t
@@ -137,7 +162,7 @@ debug_chunk(const struct umem_cache *cache)
 {
 	size_t bytes = cache->tag_offset + sizeof(struct buftag);
 
-	if (!debug_is_tagged(cache))
+	if (!cache->tagged)
 		bytes = cache->bufsize;
 	return align_up(bytes, cache->align);
 }

@@ -59,3 +59,62 @@ for line in "$whole is .* allocated from umem_alloc_96" \
     "$last is .* freed from umem_alloc_96 (held back)"; do
 	grep -q "^$line$" said || bad "no $line"
 done
+kill $pid
+wait $pid || true
+
+# Hardened caches have tags, too; a cache whose free objects nobody may touch
+# has none, though it is audited.
+cat >main.c <<'END_C'
+#include "tests/programs/check.h"
+
+int
+main(void)
+{
+	umem_cache_t *cache = umem_cache_create("untouched", 200, 0, NULL,
+	    NULL, NULL, NULL, NULL, UMC_NOTOUCH);
+	char *volatile p[3];
+	void *q[10];
+
+	for (int i = 0; i < 10; i++)
+		memset(q[i] = umem_cache_alloc(cache, UMEM_DEFAULT), i, 200);
+	for (int i = 0; i < 10; i += 2)
+		umem_cache_free(cache, q[i]);
+	for (int i = 0; i < 3; i++)
+		check((p[i] = malloc(90)) != NULL);
+	free(p[1]);
+	if (getenv("HARM") != NULL) {
+		p[1][8]++;
+		p[2][90]++;
+	}
+	printf("%lx %lx\n", (long)p[1], (long)p[2]);
+	fflush(stdout);
+	pause();
+	return 0;
+}
+END_C
+$CC -O0 -fno-builtin -w -I"$TOP" -D_GNU_SOURCE -pthread -o main main.c \
+    -L"$B" -lumem_malloc -Wl,-rpath,"$(readlink -f "$B")"
+
+# look VARIABLE... - runs it with these, and umem verify
+look() {
+	env "$@" ./main >ready &
+	pid=$!
+	read -r freed over <ready
+	status=0
+	"$umem" verify "$pid" >said || status=$?
+	"$umem" verify "$pid" umem_alloc_96 >>said || true
+	kill $pid
+	wait $pid || true
+}
+look UMEM_DEBUG=audit
+[ $status = 0 ] && ! grep -q untouched said || bad "audit: status $status"
+look UMEM_OPTIONS=hardened
+[ $status = 0 ] && grep -Eq '^umem_alloc_96 .* clean$' said ||
+    bad "hardened: status $status"
+look UMEM_OPTIONS=hardened HARM=1
+[ $status = 1 ] || bad "hardened: status $status"
+for line in "$freed (free) seems corrupted, at $(printf %x $((0x$freed + 8)))" \
+    "$over (allocated) has a corrupt redzone, at $(printf %x $((0x$over + 90)))"; do
+	grep -qF "buffer $line" said || bad "hardened: no $line"
+done
+trap - EXIT
