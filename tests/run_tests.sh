@@ -23,7 +23,7 @@
 #	link: umem		built with -lumem; "static": libumem.a.  Neither
 #				is run with the preload unless that says yes
 #	cflags: -DX		for the compiler
-#	timeout: 60		seconds; also in a script, as "# timeout: 60"
+#	timeout: 60		seconds, see below; in a script "# timeout: 60"
 #	alone: yes		not beside another test; "# alone: yes" likewise
 #	a regular expression	any number: each must match a line of stderr
 #	! a regular expression	must match none
@@ -31,6 +31,15 @@
 # Tests find the build folder in $B, the tree in $TOP, the library to preload
 # in $SHIM, a folder of their own, removed afterwards, in $TMP (also their
 # working directory), and the compilers in $CC and $CXX.
+#
+# Time limits end a test that hangs, on a busy machine, too.  A test's clock
+# counts the CPU time of its processes while at least one of them runs or waits
+# for a CPU, and the time that passes while all of them sleep.  Because an
+# emulated machine needs more CPU time for the same work, TEST_TIME_FACTOR (a
+# whole number, 1 by default) multiplies every limit: those of this script,
+# those of Check, and those that tests set for themselves (tests/time_limit.h;
+# scripts multiply by $TEST_TIME_FACTOR).  The limits of Check and of the tests
+# themselves count seconds that pass; they are five minutes for this reason.
 set -u
 
 self=$(readlink -f "$0")
@@ -47,9 +56,82 @@ header() {
 	sed -n "s/^\(# \)\{0,1\}$1: //p" "$2" 2>/dev/null
 }
 
+# look SESSION - the processes of a session, their CPU time in hundredths of a
+# second, and whether one of them runs or waits for a CPU
+look() {
+	local file line
+	local -a field
+
+	members=()
+	used=0
+	runs=
+	for file in /proc/[0-9]*/stat; do
+		{ read -r line <"$file"; } 2>/dev/null || continue
+		# What follows the name: state, parent, group, session, ...
+		read -r -a field <<<"${line##*) }"
+		[ "${field[3]}" = "$1" ] || continue
+		members+=("${line%% *}")
+		used=$((used + field[11] + field[12] + field[13] + field[14]))
+		[ -n "$runs" ] ||
+		    grep -Eqs '\) R ' "${file%stat}"task/*/stat && runs=yes
+	done
+}
+
+# watch SECONDS - ends the session of this job when its clock has reached them
+watch() {
+	local left=$(($1 * TEST_TIME_FACTOR * 100)) before=0 session=
+	local now last=${EPOCHREALTIME/[.,]/} passed spent
+
+	while [ $left -gt 0 ]; do
+		sleep 1
+		[ -n "$session" ] || read -r session <"$RESULTS/$JOB.session" ||
+		    continue
+		look "$session"
+		now=${EPOCHREALTIME/[.,]/}
+		passed=$(((now - last) / 10000)) spent=$((used - before))
+		last=$now before=$used
+		# Processes that ended may have taken their time with them.
+		[ $spent -ge 0 ] || spent=0
+		if [ -z "$runs" ] || [ $spent -gt $passed ]; then
+			spent=$passed
+		fi
+		left=$((left - spent))
+		# The tests were interrupted.
+		kill -0 "$PPID" 2>/dev/null || break
+	done
+	: >"$RESULTS/$JOB.late"
+	look "$session"
+	kill -TERM "${members[@]}"
+	for _ in 1 2 3 4 5; do
+		sleep 1
+		look "$session"
+		[ ${#members[@]} -gt 0 ] || return
+	done
+	kill -KILL "${members[@]}"
+}
+
+# limited SECONDS OUT ERR COMMAND... - status 124 if the clock has reached them
+limited() {
+	local watcher status
+
+	watch "$1" >/dev/null 2>&1 </dev/null &
+	watcher=$!
+	# shellcheck disable=SC2016 # for sh
+	setsid sh -c 'echo $$ >"$0" && exec "$@"' "$RESULTS/$JOB.session" \
+	    "${@:4}" >>"$2" 2>>"$3" </dev/null
+	status=$?
+	if [ -e "$RESULTS/$JOB.late" ]; then
+		wait "$watcher"
+		return 124
+	fi
+	kill "$watcher"
+	wait "$watcher"
+	return $status
+}
+
 # unit_job ROOM - one suite of $B/unit; Check counts its tests
 unit_job() {
-	local counts status limit=600
+	local counts status
 	local -a run=("$B/unit" "$1")
 
 	# The sanitizer cannot see into a restartable sequence, and some of
@@ -60,8 +142,7 @@ unit_job() {
 			run=(setarch -R "${run[@]}")
 		fi
 	fi
-	CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-60} \
-	    timeout -k 5 "$limit" "${run[@]}" >"$TMP/out" 2>&1 </dev/null
+	limited 600 "$TMP/out" "$TMP/out" "${run[@]}"
 	status=$?
 	counts=$(sed -n 's/^[0-9]*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\)$/\1 \2 \3/p' "$TMP/out")
 	if [ -z "$counts" ]; then
@@ -82,12 +163,12 @@ script_job() {
 	local limit status
 
 	limit=$(header timeout "$1")
-	timeout -k 5 "${limit:-120}" bash "$1" >"$TMP/out" 2>&1 </dev/null
+	limited "${limit:-120}" "$TMP/out" "$TMP/out" bash "$1"
 	status=$?
 	case $status in
 	0) verdict 1 0 0 ;;
 	77) verdict 0 0 1 "${1#"$TOP"/tests/}" "$TMP/out" ;;
-	124 | 137) verdict 0 1 0 "${1#"$TOP"/tests/}: timed out" "$TMP/out" ;;
+	124) verdict 0 1 0 "${1#"$TOP"/tests/}: timed out" "$TMP/out" ;;
 	*) verdict 0 1 0 "${1#"$TOP"/tests/}: status $status" "$TMP/out" ;;
 	esac
 }
@@ -126,8 +207,8 @@ program_job() {
 	args=$(header args "$expect")
 	read -r -a argv <<<"$args"
 
-	timeout -k 5 "${limit:-120}" env "${vars[@]}" "$B/$name" "${argv[@]}" \
-	    >"$TMP/out" 2>"$TMP/err" </dev/null
+	limited "${limit:-120}" "$TMP/out" "$TMP/err" \
+	    env "${vars[@]}" "$B/$name" "${argv[@]}"
 	status=$?
 	if [ "$status" -eq 77 ] && [ "$want" -ne 77 ]; then
 		verdict 0 0 1 "$name" "$TMP/err"
@@ -197,7 +278,13 @@ SHIM=$B/libumem_malloc.so.1
 RESULTS=$(mktemp -d)
 CC=${CC:-cc}
 CXX=${CXX:-c++}
-export B TOP SHIM RESULTS CC CXX
+TEST_TIME_FACTOR=${TEST_TIME_FACTOR:-1}
+[[ $TEST_TIME_FACTOR =~ ^[1-9][0-9]*$ ]] ||
+    fail "TEST_TIME_FACTOR is not a whole number"
+CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-60}
+CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-$((5 * TEST_TIME_FACTOR))}
+export B TOP SHIM RESULTS CC CXX TEST_TIME_FACTOR CK_DEFAULT_TIMEOUT \
+    CK_TIMEOUT_MULTIPLIER
 trap 'rm -rf "$RESULTS"' EXIT
 
 folders=()
