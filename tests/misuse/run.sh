@@ -69,7 +69,7 @@ result() {
 
 # A job runs in a process of its own: run.sh --job MODE NAME
 if [ "${1-}" = --job ]; then
-	run=(timeout -k 1 20 env)
+	run=(timeout -k 1 $((60 * ${TEST_TIME_FACTOR:-1})) env)
 	case $2 in
 	default | hardened | debug)
 		run+=("LD_PRELOAD=$B/libumem_malloc.so.1")

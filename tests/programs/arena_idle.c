@@ -92,7 +92,7 @@ forker(void *arg)
 		if (pid == 0) {
 			void *id = NULL;
 
-			alarm(60);
+			limit_time();
 			for (int i = 0; i < 2 * NIDS; i++)
 				id = vmem_alloc(arena, 1, VM_NOSLEEP);
 			_exit(id == NULL ? 0 : 3);

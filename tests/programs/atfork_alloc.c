@@ -70,7 +70,7 @@ main(void)
 		if (i == 60)
 			check(pthread_atfork(prepare, after, after) == 0);
 		if ((pid = fork()) == 0) {
-			alarm(50);
+			limit_time();
 			churn(i, 300, 300000);
 			thread_end(thread_start(once, (void *)i));
 			_exit(0);

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/time_limit.h"
 #include "umem/umem.h"
 
 #define check(x) ((x) ? (void)0 : check_failed(#x, __FILE__, __LINE__))

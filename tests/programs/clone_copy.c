@@ -19,7 +19,7 @@ once(void *arg)
 static int
 child(void *arg)
 {
-	alarm(50);
+	limit_time();
 	churn((uintptr_t)arg, 2000, 300000);
 	return 0;
 }

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/time_limit.h"
+
 #define NBLOCKS 2000
 #define NFORKS  400
 
@@ -32,8 +34,8 @@ fork_now(int number)
 	if (child == 0) {
 		struct itimerval none = {{0, 0}, {0, 0}};
 
-		alarm(20);
 		setitimer(ITIMER_REAL, &none, NULL);
+		limit_time();
 		if (nforks % 2 == 0)
 			_exit(0);
 		errno = saved;

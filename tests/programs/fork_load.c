@@ -70,7 +70,7 @@ main(void)
 			stamp(block[i], 16u << i % 12, (uint64_t)i);
 		}
 		if ((pid = fork()) == 0) {
-			alarm(50);
+			limit_time();
 			stop = true;
 			child(block, n);
 			/* Every other ends the long way. */

@@ -11,7 +11,7 @@ storm(void *arg)
 
 		check(p != NULL);
 		if (pid == 0) {
-			alarm(50);
+			limit_time();
 			churn(seed, 300, 50000);
 			free(p);
 			_exit(0);
@@ -33,7 +33,7 @@ generation(int n)
 	if (n == 0)
 		return;
 	if ((pid = fork()) == 0) {
-		alarm(50);
+		limit_time();
 		generation(n - 1);
 		exit(0);
 	}

@@ -40,5 +40,5 @@ for debug in '' default; do
 		finish 0
 	fi
 done
-timeout 300 python3 "$TOP/tests/programs/inspect/fuzz.py" "$umem" "${1:-60}" \
+python3 "$TOP/tests/programs/inspect/fuzz.py" "$umem" "${1:-60}" \
     damaged damageddefault

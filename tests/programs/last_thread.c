@@ -45,7 +45,7 @@ fork_and_use(void *arg)
 int
 main(void)
 {
-	alarm(60);
+	limit_time();
 	check(atexit(said) == 0);
 	thread_start(use, (void *)1);
 	thread_start(fork_and_use, (void *)2);

@@ -57,7 +57,7 @@ once(void *arg)
 static void
 child(unsigned i)
 {
-	alarm(50);
+	limit_time();
 	churn(i, 300, 300000);
 	thread_end(thread_start(once, (void *)(uintptr_t)i));
 	_exit(0);

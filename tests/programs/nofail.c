@@ -273,7 +273,7 @@ main(void)
 		int status;
 
 		if (pid == 0) {
-			alarm(20);
+			limit_time();
 			cases[i].run();
 			_exit(111);
 		}

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/time_limit.h"
 #include "umem/umem.h"
 
 #define TOO_MUCH ((size_t)1 << 50)
@@ -39,7 +40,7 @@ fork_meanwhile(void *arg)
 		usleep(1000);
 	child = fork();
 	if (child == 0) {
-		alarm(10);
+		limit_time();
 		umem_alloc(TOO_MUCH, UMEM_NOFAIL);
 		_exit(9);
 	}

@@ -29,8 +29,7 @@ ntasks(void)
 static void
 wait_for_tasks(int n)
 {
-	for (int i = 0; i < 3000 && ntasks() != n; i++)
-		usleep(10000);
+	wait_until(ntasks() == n);
 	check(ntasks() == n);
 }
 

@@ -23,7 +23,7 @@ for my $i (1 .. $ARGV[1]) {
 }
 END
 run() {
-	local i status
+	local status
 
 	mkdir -p root
 	echo hello >root/a
@@ -46,8 +46,7 @@ http {
 END
 	exec_with "$1" "$nginx" -p "$PWD" -c "$PWD/conf" -e errors &
 	local pid=$!
-	for ((i = 0; i < 200; i++)); do
-		[ ! -S s ] || break
+	until [ -S s ] || ! kill -0 "$pid" 2>/dev/null; do
 		sleep 0.05
 	done
 	[ "$1" = none ] || really "$pid" || echo "not on our malloc"

@@ -10,8 +10,8 @@ run() {
 	exec_with "$1" redis-server --port 0 --unixsocket "$PWD/s" --save '' \
 	    --io-threads 2 --activedefrag no >log 2>&1 &
 	pid=$!
-	for ((i = 0; i < 200; i++)); do
-		[ "$("${cli[@]}" ping 2>/dev/null)" = PONG ] && break
+	until [ "$("${cli[@]}" ping 2>/dev/null)" = PONG ]; do
+		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.05
 	done
 	[ "$1" = none ] || really "$pid" || echo "not on our malloc"

@@ -64,11 +64,9 @@ looked() {
 
 # soon COMMAND... - waits until it succeeds
 soon() {
-	for ((i = 0; i < 200; i++)); do
-		"$@" >/dev/null 2>&1 && return
+	until "$@" >/dev/null 2>&1; do
 		sleep 0.05
 	done
-	bad "$*: never"
 }
 
 python() {

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/time_limit.h"
+
 static char child_text[16384];
 static int child_status;
 
@@ -31,7 +33,7 @@ child_writes(void (*f)(void))
 		dup2(fd[1], 2);
 		close(fd[0]);
 		close(fd[1]);
-		alarm(60);
+		limit_time();
 		f();
 		_exit(0);
 	}

@@ -19,6 +19,7 @@
 
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
+#include "tests/time_limit.h"
 #include "tests/unit/stay.h"
 #include "tests/unit/step.h"
 #include "vmem/meta.h"
@@ -329,7 +330,7 @@ fork_and_look(void)
 	pid_t child = fork();
 
 	if (child == 0) {
-		alarm(30);
+		limit_time();
 		os_fail_nth(0, 0);
 		os_exit(child_looks());
 	}

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/time_limit.h"
 #include "tests/unit/child.h"
 #include "umem/cache.h"
 #include "umem/fork.h"
@@ -172,7 +173,7 @@ child_of(int (*f)(void))
 	pid_t child = fork();
 
 	if (child == 0) {
-		alarm(60);
+		limit_time();
 		_exit(f());
 	}
 	ck_assert_int_gt(child, 0);

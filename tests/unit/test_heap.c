@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/time_limit.h"
 #include "tests/unit/hooks.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
@@ -403,7 +404,7 @@ START_TEST(a_refusal_at_a_hole_is_no_memory)
 	char *hole = first_beyond();
 	char *at;
 
-	alarm(5);
+	limit_time();
 	at = alloc_over(hole, (unsigned)_i / 2 + 1, burst);
 	while (at == NULL || at < hole)
 		at = alloc_over(hole, 0, 0);
@@ -420,7 +421,7 @@ START_TEST(a_hole_where_commit_is_refused_for_long)
 
 	ck_assert_int_eq(mprotect(hole, UNIT, PROT_READ | PROT_WRITE), 0);
 	ck_assert_int_eq(setrlimit(RLIMIT_DATA, &limit), 0);
-	alarm(5);
+	limit_time();
 	while (heap_alloc(4 * UNIT, UNIT, &zeroed) != NULL)
 		ck_assert_uint_lt(heap_end(), (uintptr_t)hole + GIB);
 	limit.rlim_cur = RLIM_INFINITY;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/time_limit.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
 
@@ -210,7 +211,7 @@ START_TEST(between_fork_begin_and_end_the_thread_holds_all)
 	/* A child counts as the same thread; vfork-like, no handlers run. */
 	pid_t child = _Fork();
 	if (child == 0) {
-		alarm(20);
+		limit_time();
 		lock_take(&lock);
 		lock_release(&lock);
 		if (lock.state != 1)

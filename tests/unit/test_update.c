@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/time_limit.h"
 #include "tests/unit/hooks.h"
 #include "umem/cache.h"
 #include "umem/large.h"
@@ -139,7 +140,7 @@ START_TEST(surplus_goes_back_by_polling_alone)
 
 	update_interval_ns = 10 * MSEC;
 	use(cache, MOST);
-	for (int i = 0; i < 1000 && nunmade < MOST / 2; i++) {
+	while (nunmade < MOST / 2) {
 		nap(5);
 		errno = 77;
 		update_poll();
@@ -282,7 +283,7 @@ START_TEST(callbacks_may_destroy_other_caches)
 		umem_reap();
 	} else {
 		update_interval_ns = MSEC;
-		for (int i = 0; i < 500 && ends_at_once[0] != NULL; i++) {
+		while (ends_at_once[0] != NULL) {
 			nap(2);
 			if (_i % 2 == 0)
 				update_poll();
@@ -530,7 +531,7 @@ START_TEST(a_forked_child_waits_for_no_visitor)
 	wait_for(&nin);
 	child = fork();
 	if (child == 0) {
-		alarm(20);
+		limit_time();
 		umem_cache_destroy(other);
 		_exit(get(&nout) == 0 ? 0 : 1);
 	}
@@ -550,7 +551,7 @@ fork_there(struct umem_cache *cache, void *thread)
 	forked = fork();
 	if (forked != 0)
 		return true;
-	alarm(20);
+	limit_time();
 	pthread_create(thread, NULL, visit_in_thread, NULL);
 	wait_for(&nin);
 	return true;
@@ -585,7 +586,7 @@ fork_now(int signal)
 	(void)signal;
 	forked = fork();
 	if (forked == 0)
-		alarm(20);
+		limit_time();
 }
 
 static void *
@@ -669,11 +670,9 @@ START_TEST(the_thread_gives_memory_back_while_the_program_sleeps)
 	ck_assert_uint_ge(heap_dirty(), 20 * MIB);
 	/* As free() does: the thread may be asleep by now. */
 	update_poll();
-	for (int i = 0; i < 1000 && heap_dirty() != 0; i++)
-		nap(10);
+	wait_until(heap_dirty() == 0);
 	ck_assert_uint_eq(heap_dirty(), 0);
-	for (int i = 0; i < 1000 && get(&nunmade) < MOST / 2; i++)
-		nap(10);
+	wait_until(get(&nunmade) >= MOST / 2);
 	ck_assert_uint_ge(get(&nunmade), MOST / 2);
 }
 END_TEST
@@ -773,8 +772,7 @@ START_TEST(the_thread_sleeps_and_is_woken)
 		before = get(&nunmade);
 		ck_assert_uint_le(before, get(&nmade));
 		umem_reap();
-		for (int i = 0; i < 1000 && get(&nunmade) < get(&nmade); i++)
-			nap(5);
+		wait_until(get(&nunmade) >= get(&nmade));
 		ck_assert_uint_eq(get(&nunmade), get(&nmade));
 	}
 	ck_assert_uint_eq(nwrong, 0);
@@ -785,8 +783,7 @@ END_TEST
 static bool
 falls_to(unsigned n)
 {
-	for (int i = 0; i < 2000 && nthreads() > n; i++)
-		nap(5);
+	wait_until(nthreads() <= n);
 	return nthreads() == n;
 }
 
@@ -818,13 +815,13 @@ START_TEST(a_program_with_one_thread_is_alone)
 	}
 	/* With two it is there again. */
 	update_thread_begins();
-	for (int i = 0; i < 1000 && !update_has_thread(); i++) {
+	while (!update_has_thread()) {
 		update_thread_offer(true);
 		nap(5);
 	}
 	ck_assert(update_has_thread());
 	use(cache, 3000);
-	for (int i = 0; i < 1000 && get(&nunmade) < get(&nmade); i++) {
+	while (get(&nunmade) < get(&nmade)) {
 		umem_reap();
 		nap(5);
 	}
@@ -853,7 +850,7 @@ START_TEST(who_ends_the_thread_waits_for_no_callback)
 	update_thread_wanted = THREAD_AUTO;
 	update_thread_begins();
 	use(cache, 100);
-	for (int i = 0; i < 2000 && get(&waits) == 0; i++) {
+	while (get(&waits) == 0) {
 		umem_reap();
 		nap(5);
 	}

@@ -12,6 +12,9 @@ import struct
 import subprocess
 import sys
 
+# Seconds in which a command ends unless it hangs.
+LIMIT = 60 * int(os.environ.get("TEST_TIME_FACTOR", "1"))
+
 umem, rounds, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 
 COMMANDS = [
@@ -71,7 +74,7 @@ def look(name, command, what):
     words = [umem, command[0], *[w for w in command[1:] if w[0] == "-"], name,
              *[w for w in command[1:] if w[0] != "-"]]
     try:
-        run = subprocess.run(words, capture_output=True, timeout=10)
+        run = subprocess.run(words, capture_output=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
         sys.exit(f"{what}: {' '.join(words)}: never ends")
     said = run.stderr.decode(errors="replace")

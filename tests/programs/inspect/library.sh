@@ -21,9 +21,8 @@ start() {
 	LD_PRELOAD=$SHIM "$@" <"$TMP/input" >"$TMP/told" &
 	pid=$!
 	exec 9>"$TMP/input"
-	for ((i = 0; i < 500; i++)); do
+	while kill -0 "$pid" 2>/dev/null; do
 		grep -qsx ready "$TMP/told" && return
-		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.02
 	done
 	echo "$*: never ready"
