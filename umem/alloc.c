@@ -8,8 +8,8 @@
  * What is built on this: realloc() in alloc_resize.c, umem_alloc() and its
  * relatives in alloc_sized.c, objects of caches in alloc_object.c.
  *
- * When there is no memory, what is cached anywhere is given back once and
- * the request is tried again (update_reclaim).
+ * When there is no memory, what is cached anywhere is given back and the
+ * request is tried again (update_reclaim).
  */
 #include <errno.h>
 #include <string.h>
@@ -127,11 +127,9 @@ engine_alloc(size_t size, bool *zeroed)
 	p = try_alloc(size, zeroed);
 	if (likely(p != NULL))
 		return p;
-	for (int i = 0; p == NULL && i < RECLAIM_TRIES; i++) {
-		if (!update_reclaim(size))
-			break;
+	for (unsigned i = 0;
+	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		p = try_alloc(size, zeroed);
-	}
 	return p != NULL ? p : alloc_no_memory(size);
 }
 
@@ -273,11 +271,9 @@ alloc_aligned(size_t size, size_t align)
 	}
 	if (p == NULL)
 		p = try_aligned(size, align);
-	for (int i = 0; p == NULL && i < RECLAIM_TRIES; i++) {
-		if (!update_reclaim(size))
-			break;
+	for (unsigned i = 0;
+	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		p = try_aligned(size, align);
-	}
 	return p != NULL ? p : alloc_no_memory(size);
 }
 

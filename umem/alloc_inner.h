@@ -10,9 +10,6 @@
 #include "umem/alloc.h"
 #include "umem/debug.h"
 
-/* One for memory of our own structures, one for the block itself. */
-#define RECLAIM_TRIES 2
-
 /* Class byte that the address map does not have: a large block and sample. */
 #define CLASS_SAMPLE (ADDR_LARGE - 1)
 

@@ -35,10 +35,10 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 
 		cpu_bring_in(cache->mag.hot);
 		object = cache_alloc_slow(cache);
-		for (int i = 0; object == NULL && i < RECLAIM_TRIES; i++) {
+		for (unsigned i = 0; object == NULL; i++) {
 			/* A constructor that refuses is no want of memory. */
 			if (cache_refused(cache) != nrefused ||
-			    !update_reclaim(bytes))
+			    !update_reclaim(bytes, i, /* may_call */ true))
 				break;
 			object = cache_alloc_slow(cache);
 		}

@@ -122,7 +122,8 @@ resize_sample(void *p, size_t bytes, size_t size)
 		return q;
 	}
 	q = sample_resize(index, size);
-	if (q == NULL && update_reclaim(size))
+	for (unsigned i = 0;
+	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		q = sample_resize(index, size);
 	return q != NULL ? q : alloc_no_memory(size);
 }
@@ -176,7 +177,8 @@ resize_slow(void *p, size_t size)
 	if (class != ADDR_LARGE || size <= LARGE_GROWN)
 		return resize_class(p, bytes, size);
 	void *q = large_resize(p, bytes, size);
-	if (q == NULL && update_reclaim(size))
+	for (unsigned i = 0;
+	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		q = large_resize(p, bytes, size);
 	if (q == p && size < bytes)
 		left_larger(p);

@@ -117,11 +117,11 @@ get_all(umem_cache_t *cache, size_t n, void **objects)
 	uint64_t nrefused = __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
 	size_t got = get_some(cache, n, objects);
 
-	for (int i = 0; got < n && i < RECLAIM_TRIES; i++) {
+	for (unsigned i = 0; got < n; i++) {
 		/* A constructor that refuses is no want of memory. */
 		if (__atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED) !=
 			nrefused ||
-		    !update_reclaim(bytes))
+		    !update_reclaim(bytes, i, /* may_call */ cache->class == 0))
 			break;
 		got += get_some(cache, n - got, objects + got);
 	}

@@ -644,14 +644,32 @@ visits(struct umem_cache *cache)
 	return since;
 }
 
+/* Empty slabs of a cache that needs no more of them.  True if some stay. */
+static bool
+update_empty(struct umem_cache *cache)
+{
+	size_t nused = slab_used(&cache->slabs);
+	bool shrinks = nused <= cache->nused_at_update;
+
+	cache->nused_at_update = nused;
+	/* To construct objects again may cost more than their memory. */
+	if (cache->slabs.constructs)
+		return slab_reap_unused(&cache->slabs);
+	if (shrinks)
+		reap_slabs(cache);
+	return false;
+}
+
 bool
-cache_update(struct umem_cache *cache)
+cache_update(struct umem_cache *cache, bool may_call)
 {
 	struct magazine_visits since = visits(cache);
 	struct magazine *chain = NULL;
-	size_t nused;
 	bool busy;
 
+	/* The slabs of a source may be ended by each give. */
+	if (cache->calls_out && !may_call && cache->slabs.source != NULL)
+		return false;
 	if (cache->has_magazines) {
 		cache_close_gate(cache);
 		magazine_update(&cache->mag, since, &chain);
@@ -659,11 +677,8 @@ cache_update(struct umem_cache *cache)
 		cache_open_gate(cache);
 	}
 	busy = chain != NULL || sweep_if_quiet(cache, since.n != 0);
-	/* Empty slabs of a cache that needs no more of them go, too. */
-	nused = slab_used(&cache->slabs);
-	if (nused <= cache->nused_at_update)
-		reap_slabs(cache);
-	cache->nused_at_update = nused;
+	if (may_call || !cache->calls_out)
+		busy |= update_empty(cache);
 	return busy;
 }
 
@@ -672,7 +687,7 @@ cache_make_room(struct umem_cache *cache)
 {
 	struct magazine *far, *near = NULL;
 
-	if (!cache->has_magazines)
+	if (!cache->has_magazines || cache->calls_out)
 		return false;
 	cache_close_gate(cache);
 	magazine_idle(&cache->mag, &far);
@@ -680,7 +695,9 @@ cache_make_room(struct umem_cache *cache)
 		magazine_idle_near(&cache->mag, &near, &cache->nnear);
 	cache_flush(cache, far);
 	cache_flush(cache, near);
-	if (far != NULL || near != NULL)
+	if (cache->slabs.constructs)
+		slab_reap_unused(&cache->slabs);
+	else if (far != NULL || near != NULL)
 		slab_reap(&cache->slabs, 0);
 	cache_open_gate(cache);
 	return far != NULL || near != NULL;

@@ -17,6 +17,7 @@ struct umem_cache {
 	unsigned class;     /* [I] size class, 0 if none */
 	unsigned flags;     /* [I] UMC_* */
 	unsigned debug;     /* [I] UMF_*; see debug.h */
+	bool calls_out;     /* [I] to end a slab calls the program */
 	bool tagged;        /* [I] a struct buftag is behind each buffer */
 	size_t tag_offset;  /* [I] of the tag in a chunk */
 	/* [I] Bytes of a free buffer that hold a pattern, and that pattern. */
@@ -138,13 +139,19 @@ bool cache_drain(struct umem_cache *cache);
 /* Everything that is cached back to the slabs, empty slabs to the arena. */
 void cache_reap(struct umem_cache *cache);
 
-/* What a while has shown to be surplus.  True if there was any. */
-bool cache_update(struct umem_cache *cache);
+/*
+ * Returns surplus since the last update: magazines to the slabs, empty slabs
+ * to the arena.  Returns whether there was any, or will be.  may_call allows
+ * destructors, and functions of the program that release memory of a source;
+ * without it, slabs that need these stay.
+ */
+bool cache_update(struct umem_cache *cache, bool may_call);
 
 /*
  * What the depot was not asked for lately to the slabs, with giants of malloc
  * that lay idle on this CPU since the last call, and empty slabs to the arena.
  * True if there was any.  The update's thread calls it, or who does its work.
+ * Calls no function of the program: a cache that would is left alone.
  */
 bool cache_make_room(struct umem_cache *cache);
 

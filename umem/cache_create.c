@@ -97,6 +97,9 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->slabs.checked = cache_checked && cache->debug == 0 &&
 			       !cache->slabs.watched && !cache->slabs.quantum;
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
+	cache->calls_out =
+	    (constructs && cache->destruct != NULL) ||
+	    (source != NULL && vmem_calls_out(source, heap_arena_release));
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
 	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)

@@ -71,6 +71,10 @@
  *
  * Empty slabs: one is kept, so that a cache that goes to and fro over the
  * edge of a slab does not call its arena each time; the others go back.
+ *	A store that constructs keeps all of them until a reap, so slab_give()
+ *	runs no destructor, and what overflows the depot is constructed once.
+ *	slab_reap_unused() destroys as many as were empty all the time since
+ *	the last call: the working set of empty slabs stays, as in a depot.
  *
  * Locking
  *	store->lock guards slabs and lists.  Arenas, destructors and memory for
@@ -88,6 +92,7 @@
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
  */
 #include <errno.h>
+#include <limits.h>
 
 #include "umem/slab_inner.h"
 #include "umem/addr_map.h"
@@ -130,13 +135,21 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 	list_init(&store->empty);
 }
 
+static void
+nempty_less_locked(struct slab_store *store)
+{
+	store->nempty--;
+	if (store->nunused > store->nempty)
+		store->nunused = store->nempty;
+}
+
 noinline void
 slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 {
 	if (slab->bin == SLAB_BIN_ASIDE)
 		return;
 	if (slab->bin == SLAB_BIN_EMPTY)
-		store->nempty--;
+		nempty_less_locked(store);
 	if (bin == SLAB_BIN_EMPTY)
 		store->nempty++;
 	list_remove(&slab->link);
@@ -324,7 +337,7 @@ slab_unlist_locked(struct slab_store *store, struct slab *slab)
 	if (slab->purged != 0)
 		slab_purged_set(store, slab, 0);
 	list_remove(&slab->link);
-	store->nempty--;
+	nempty_less_locked(store);
 	nslabs_add_locked(store, -1);
 	nraw_add_locked(store, -(long)slab->nraw);
 	if (store->source != NULL)
@@ -879,6 +892,15 @@ give_claims_locked(
 	return false;
 }
 
+/* Empty slabs that stay when chunks are given back. */
+static unsigned
+empty_kept(const struct slab_store *store)
+{
+	if (store->guarded)
+		return 0;
+	return store->constructs ? UINT_MAX : SLAB_EMPTY_KEPT;
+}
+
 enum slab_fault
 slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 {
@@ -896,8 +918,7 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 			done = done == 0 ? n : done;
 			fault = give_each_locked(store, chunks, done, bad);
 		}
-		surplus = slab_surplus_locked(
-		    store, store->guarded ? 0 : SLAB_EMPTY_KEPT);
+		surplus = slab_surplus_locked(store, empty_kept(store));
 		lock_release(&store->lock);
 		slab_destroy_all(store, surplus);
 		chunks += done;
@@ -1021,6 +1042,21 @@ slab_dissolve(struct slab_store *store)
 			return;
 		desc_free(store, slab);
 	}
+}
+
+bool
+slab_reap_unused(struct slab_store *store)
+{
+	struct slab *surplus;
+	bool left;
+
+	lock_take(&store->lock);
+	surplus = slab_surplus_locked(store, store->nempty - store->nunused);
+	store->nunused = store->nempty;
+	left = store->nempty != 0;
+	lock_release(&store->lock);
+	slab_destroy_all(store, surplus);
+	return left;
 }
 
 /* Destructs what lies ready in slabs that have chunks out. */

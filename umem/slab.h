@@ -71,6 +71,7 @@ struct slab_store {
 	uint32_t nvisits;  /* [a] takes and gives */
 	uint32_t nslabs;   /* [a] */
 	uint32_t nempty;   /* [s] */
+	uint32_t nunused;  /* [s] least nempty since slab_reap_unused() */
 	size_t nraw;       /* [a] free chunks that are not constructed */
 	struct list full;  /* [s] */
 	struct list empty; /* [s] */
@@ -179,6 +180,12 @@ void slab_dissolve(struct slab_store *store);
 
 /* Give empty slabs back beyond keep. */
 void slab_reap(struct slab_store *store, unsigned keep);
+
+/*
+ * Gives back the empty slabs that were not taken from since the last call.
+ * Returns whether any are left.
+ */
+bool slab_reap_unused(struct slab_store *store);
 
 /*
  * Whole pages in which no chunk is in use, of slabs that are half empty at

@@ -74,7 +74,18 @@ typedef int umem_constructor_t(void *buf, void *priv, int flags);
  *		out at least once, also if the cache has no constructor
  * priv		as given to umem_cache_create()
  *
- * It runs with no lock of the library held, in any thread.
+ * It runs with no lock of the library held, in one of these threads:
+ *  - the library's own, where it has one (umem_options(7), thread), which
+ *    destructs objects that were not used for a while;
+ *  - a thread that calls umem_reap(), umem_cache_reap_now(),
+ *    umem_cache_destroy() or malloc_trim();
+ *  - a thread whose request for memory of the cache's own source, by
+ *    vmem_alloc() or from any cache of that source, finds none;
+ *  - if the library has no thread, one whose umem_cache_alloc() finds none.
+ * It does not run in malloc(), free(), umem_alloc(), umem_free() or
+ * umem_cache_free(), nor in a umem_cache_alloc() that finds memory.  So a
+ * thread that calls these may hold a lock that the destructor takes.  Debugging
+ * with guards is different: then each umem_cache_free() calls the destructor.
  */
 typedef void umem_destructor_t(void *buf, void *priv);
 
@@ -83,8 +94,12 @@ typedef void umem_destructor_t(void *buf, void *priv);
  *
  * priv		as given to umem_cache_create()
  *
- * It runs with no lock of the library held, in the thread that met the
- * shortage or in the library's own.
+ * It runs with no lock of the library held, in one of these threads:
+ *  - the library's own, where it has one, for umem_reap() and for any request
+ *    that finds no memory; that request waits for it, 100 ms at most;
+ *  - else a thread that calls umem_reap(), or whose umem_cache_alloc() finds no
+ *    memory; malloc() and umem_alloc() do not call it;
+ *  - a thread that calls umem_cache_reap_now() or malloc_trim().
  */
 typedef void umem_reclaim_t(void *priv);
 

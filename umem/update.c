@@ -24,6 +24,23 @@
  *	sleeps until a slow path wakes it (update_thread.c).
  *
  *	One thread at a time does it (worker.c).
+ *
+ * Functions of the program (destructors, reclaim callbacks, release functions
+ * of sources)
+ *	They may take a lock of the program's.  Because a thread that holds that
+ *	lock calls malloc() and free(), and uses other caches, none of these
+ *	calls a function of the program, whatever falls due in it: a cache whose
+ *	slabs cannot be ended without one (cache->calls_out) keeps them.  They
+ *	are called
+ *		by the library's thread, where there is one, for everything
+ *		by umem_reap(), umem_cache_reap_now() and malloc_trim(), in the
+ *		thread that calls these
+ *		by umem_cache_alloc() and vmem_alloc() that have found no
+ *		memory, in the thread that calls these, if the library has no
+ *		thread
+ *	A request that finds no memory while the library has a thread lets that
+ *	thread call them, and waits for it RECLAIM_WAIT_NS at most: the thread
+ *	may be waiting for a lock that the caller of the request holds.
  */
 #include <errno.h>
 
@@ -62,11 +79,17 @@
 #define TICK_DIRTY      (1 * MIB)
 /* How long to wait for somebody else's reclaim: it may be waiting for us. */
 #define RECLAIM_WAIT_NS 100000000
+/*
+ * How often a request is tried again: once for memory of our own structures,
+ * and once for the request itself.
+ */
+#define RECLAIM_TRIES   2
 
 uint64_t update_interval_ns = 250000000;
 
 static uint64_t due_ns;      /* [a] next update */
-static uint32_t reap_wanted; /* [a] by umem_reap() */
+static uint32_t reap_wanted; /* [a] by umem_reap(), or by a reclaim */
+static uint32_t reaps_done;  /* [a] by the library's thread, to wait on */
 
 static bool
 ask_for_objects(struct umem_cache *cache)
@@ -84,11 +107,47 @@ reap(struct umem_cache *cache)
 	return true;
 }
 
+/* Calls functions of the program. */
 static void
 reap_all(void)
 {
 	worker_each_cache(ask_for_objects);
 	worker_each_cache(reap);
+}
+
+static bool
+reap_without_calls(struct umem_cache *cache)
+{
+	if (!cache->calls_out)
+		cache_reap(cache);
+	return cache->calls_out || cache->reclaim != NULL;
+}
+
+/* Returns whether there is more for a thread that may call the program. */
+static bool
+reap_what_is_ours(void)
+{
+	return worker_each_cache(reap_without_calls);
+}
+
+static bool
+update_with_calls(struct umem_cache *cache)
+{
+	return cache_update(cache, /* may_call */ true);
+}
+
+static bool
+update_without_calls(struct umem_cache *cache)
+{
+	return cache_update(cache, /* may_call */ false);
+}
+
+/* The upkeep that belongs to no cache. */
+static bool
+update_rest(void)
+{
+	vmem_update();
+	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0;
 }
 
 bool
@@ -102,13 +161,14 @@ update_all(void)
 {
 	bool busy = true;
 
-	if (__atomic_exchange_n(&reap_wanted, 0, __ATOMIC_RELAXED) != 0)
+	if (__atomic_exchange_n(&reap_wanted, 0, __ATOMIC_ACQUIRE) != 0) {
 		reap_all();
-	else
-		busy = worker_each_cache(cache_update);
-	vmem_update();
-	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0 || busy ||
-	       update_may_purge();
+		__atomic_add_fetch(&reaps_done, 1, __ATOMIC_RELEASE);
+		os_futex_wake(&reaps_done, INT32_MAX);
+	} else {
+		busy = worker_each_cache(update_with_calls);
+	}
+	return update_rest() || busy || update_may_purge();
 }
 
 /* The library's own structures lack memory that the heap may have. */
@@ -127,19 +187,39 @@ feed_meta(void)
 	return true;
 }
 
+/* Has the library's thread reap, and waits for it, but not for ever. */
+static void
+reap_by_thread(void)
+{
+	uint32_t seen = __atomic_load_n(&reaps_done, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELEASE);
+	update_thread_wake();
+	os_futex_wait(&reaps_done, seen, RECLAIM_WAIT_NS);
+}
+
 bool
-update_reclaim(size_t size)
+update_reclaim(size_t size, unsigned ntried, bool may_call)
 {
 	int saved = errno;
+	bool by_thread, more = false;
 
+	if (ntried >= RECLAIM_TRIES)
+		return false;
 	if (feed_meta())
 		return true;
 	if (size > heap_committed())
 		return false;
 	if (!worker_begin())
 		return worker_await(RECLAIM_WAIT_NS);
-	reap_all();
+	by_thread = update_has_thread();
+	if (may_call && !by_thread)
+		reap_all();
+	else
+		more = reap_what_is_ours();
 	worker_end();
+	if (by_thread && more)
+		reap_by_thread();
 	errno = saved;
 	return true;
 }
@@ -218,7 +298,8 @@ update_due(uint64_t now)
 	if (update_has_thread()) {
 		update_thread_rouse();
 	} else if (worker_begin()) {
-		update_all();
+		worker_each_cache(update_without_calls);
+		update_rest();
 		worker_end();
 		update_put_off(now);
 	}
@@ -299,8 +380,8 @@ give_all_back(uint64_t now)
 		return;
 	since = __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED);
 	if (since == 0) {
-		/* No callbacks: memory is not short, and this is a free(). */
-		worker_each_cache(reap);
+		/* No calls of the program: this is a free(). */
+		reap_what_is_ours();
 		since = now;
 	}
 	if (heap_purge(now - since, GIVING_LIMIT) < GIVING_LIMIT) {

@@ -17,10 +17,13 @@ void update_poll(void);
 void update_tick(void);
 
 /*
- * There is no memory for size bytes: have everything that is cached given
- * back.  True if it is worth trying again.  No lock may be held.
+ * Reclaims for a request of size bytes that has found no memory and was tried
+ * again ntried times after reclaims before this.  may_call says that the
+ * request is one of the program for an object, which may call destructors and
+ * reclaim callbacks in the calling thread if the library has no thread.
+ * Returns whether the request is to be tried again.  No lock may be held.
  */
-bool update_reclaim(size_t size);
+bool update_reclaim(size_t size, unsigned ntried, bool may_call);
 
 /*
  * Have the object caches whose slabs come from this arena give back what they
@@ -32,8 +35,8 @@ bool update_reclaim_source(vmem_t *source);
 size_t update_trim(void);
 
 /*
- * One update, of the worker's.  True if there was something to give back, or
- * will be.
+ * One update, of the worker's, with calls of the program's functions: for the
+ * library's thread.  True if there was something to give back, or will be.
  */
 bool update_all(void);
 

@@ -130,8 +130,9 @@ thread_work(uint32_t mine)
 {
 	bool busy;
 
+	/* Then a reap that was asked for is still to be done. */
 	if (!worker_begin())
-		return false;
+		return true;
 	working = mine;
 	busy = update_all();
 	working = 0;

@@ -978,6 +978,14 @@ vmem_quantum(const vmem_t *arena)
 	return arena->quantum;
 }
 
+bool
+vmem_calls_out(const vmem_t *arena, vmem_free_t *own)
+{
+	while (arena->release == vmem_free && arena->source != NULL)
+		arena = arena->source;
+	return arena->release != NULL && arena->release != own;
+}
+
 void
 vmem_set_default_policy(vmem_t *arena, int policy_flag)
 {

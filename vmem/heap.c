@@ -841,8 +841,8 @@ import(vmem_t *source, size_t *size, size_t align, int vmflag)
 	return heap_alloc(bytes, align, &zeroed);
 }
 
-static void
-release(vmem_t *source, void *addr, size_t size)
+void
+heap_arena_release(vmem_t *source, void *addr, size_t size)
 {
 	(void)source;
 	heap_free(addr, size);
@@ -858,7 +858,7 @@ heap_public_arena(void)
 	if (made != NULL)
 		return made;
 	made = vmem_xcreate("umem_program", NULL, 0, os_page_size(), import,
-	    release, heap_arena, 0, VM_NOSLEEP);
+	    heap_arena_release, heap_arena, 0, VM_NOSLEEP);
 	if (made == NULL || __atomic_compare_exchange_n(&arena, &none, made,
 				false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return made;

@@ -81,6 +81,9 @@ size_t heap_fresh(void);
  */
 vmem_t *heap_public_arena(void);
 
+/* By which that arena releases spans; see vmem_calls_out(). */
+void heap_arena_release(vmem_t *source, void *addr, size_t size);
+
 void heap_lock_for_fork(void);
 void heap_unlock_for_fork(void);
 

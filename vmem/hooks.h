@@ -78,6 +78,12 @@ size_t vmem_free_about(const vmem_t *arena);
 /* What the arena hands out is a multiple of this, and so aligned. */
 size_t vmem_quantum(const vmem_t *arena);
 
+/*
+ * Does the release of a span of this arena call any function but vmem_free()
+ * and own, which is the one that releases memory of the heap?
+ */
+bool vmem_calls_out(const vmem_t *arena, vmem_free_t *own);
+
 /* Allocation policy for arenas that are used without a policy flag. */
 void vmem_set_default_policy(vmem_t *arena, int policy_flag);
 

@@ -743,7 +743,7 @@ START_TEST(an_update_gives_surplus_back_and_keeps_what_is_used)
 	take_many(cache, MOST);
 	free_many(cache, MOST);
 	for (int i = 0; i < 20; i++) {
-		cache_update(cache);
+		cache_update(cache, /* may_call */ true);
 		take_many(cache, 10);
 		free_many(cache, 10);
 	}
@@ -759,41 +759,153 @@ START_TEST(a_queue_at_the_slabs_makes_larger_magazines)
 	umem_cache_t *cache = create(0);
 	unsigned before = cache->mag.rounds;
 
-	cache_update(cache);
+	cache_update(cache, /* may_call */ true);
 	cache->slabs.nvisits += 1000;
 	cache->slabs.nwaited += magazine_max_contention;
-	cache_update(cache);
+	cache_update(cache, /* may_call */ true);
 	ck_assert_uint_le(cache->mag.rounds, before);
 	before = cache->mag.rounds;
 	cache->slabs.nvisits += 1000;
 	cache->slabs.nwaited += 500;
-	cache_update(cache);
+	cache_update(cache, /* may_call */ true);
 	ck_assert_uint_gt(cache->mag.rounds, before);
 	umem_cache_destroy(cache);
 }
 END_TEST
 
+/* Objects that stay constructed, and need no destructor. */
+static umem_cache_t *
+create_without_destructor(void)
+{
+	umem_cache_t *cache =
+	    umem_cache_create("objects", sizeof(struct object), 0, construct,
+		NULL, NULL, &some_priv, NULL, 0);
+
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
+static void
+look_for_room(umem_cache_t *cache, unsigned n)
+{
+	while (n-- > 0)
+		cache_make_room(cache);
+}
+
 START_TEST(room_is_made_of_what_nobody_asks_for)
 {
-	umem_cache_t *cache = create(0);
+	umem_cache_t *cache =
+	    _i == 0 ? try_create("plain", sizeof(struct object), 0, NULL, 0)
+		    : create_without_destructor();
+	/* Slabs of constructed objects stay until the second look. */
+	unsigned nlooks = _i == 0 ? 0 : 1;
 	size_t total;
 
-	take_many(cache, MOST);
+	for (unsigned i = 0; i < MOST; i++)
+		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	free_many(cache, MOST);
 	total = slab_total(&cache->slabs);
 	/* All of the depot may be wanted: it was empty a moment ago. */
 	ck_assert(!cache_make_room(cache));
-	take_many(cache, MOST / 2);
+	for (unsigned i = 0; i < MOST / 2; i++)
+		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	free_many(cache, MOST / 2);
 	/* That half was wanted again, and the rest was not. */
 	ck_assert(cache_make_room(cache));
-	ck_assert_uint_lt(slab_total(&cache->slabs), total * 3 / 4);
+	if (_i == 0)
+		ck_assert_uint_lt(slab_total(&cache->slabs), total * 3 / 4);
 	ck_assert_uint_gt(slab_total(&cache->slabs), total / 4);
 	ck_assert(cache_make_room(cache));
+	look_for_room(cache, nlooks);
 	ck_assert_uint_lt(slab_total(&cache->slabs), total / 8);
 	ck_assert(!cache_make_room(cache));
 	umem_cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(room_is_not_made_where_that_calls_the_program)
+{
+	umem_cache_t *cache = create(0);
+
+	take_many(cache, MOST);
+	free_many(cache, MOST);
+	look_for_room(cache, 5);
+	ck_assert_uint_eq(nunmade, 0);
+	umem_cache_destroy(cache);
 	ck_assert_uint_eq(nunmade, nmade);
+}
+END_TEST
+
+START_TEST(an_update_calls_the_program_only_if_it_may)
+{
+	vmem_t *arena = memory(os_page_size());
+	umem_cache_t *cache = create(0), *sourced;
+	size_t bytes;
+
+	sourced = try_create("sourced", sizeof(struct object), 0, arena, 0);
+	take_many(cache, MOST);
+	free_many(cache, MOST);
+	for (unsigned i = 0; i < MOST; i++)
+		objects[i] = umem_cache_alloc(sourced, UMEM_DEFAULT);
+	bytes = nreleased;
+	for (unsigned i = 0; i < MOST; i++)
+		umem_cache_free(sourced, objects[i]);
+	bytes = nreleased;
+	for (int i = 0; i < 5; i++) {
+		cache_update(cache, /* may_call */ false);
+		cache_update(sourced, /* may_call */ false);
+	}
+	ck_assert_uint_eq(nunmade, 0);
+	ck_assert_uint_eq(nreleased, bytes);
+	for (int i = 0; i < 5; i++) {
+		cache_update(cache, /* may_call */ true);
+		cache_update(sourced, /* may_call */ true);
+	}
+	ck_assert_uint_gt(nunmade, MOST * 3 / 4);
+	ck_assert_uint_gt(nreleased, bytes);
+	umem_cache_destroy(cache);
+	umem_cache_destroy(sourced);
+	vmem_destroy(arena);
+}
+END_TEST
+
+static void
+take_and_free(umem_cache_t *cache, unsigned n, unsigned nrounds)
+{
+	while (nrounds-- > 0) {
+		take_many(cache, n);
+		free_many(cache, n);
+	}
+}
+
+START_TEST(what_the_depot_has_no_room_for_stays_constructed)
+{
+	umem_cache_t *cache = create(0);
+
+	/* Depots start at 1 MiB, and these are 1.4 MiB. */
+	take_and_free(cache, MOST, 10);
+	ck_assert_uint_eq(nmade, MOST);
+	ck_assert_uint_eq(nunmade, 0);
+	/* The working set stays through updates, in either of its states. */
+	for (int i = 0; i < 10; i++) {
+		take_many(cache, MOST);
+		if (i % 2 == 0)
+			cache_update(cache, /* may_call */ true);
+		free_many(cache, MOST);
+		if (i % 2 != 0)
+			cache_update(cache, /* may_call */ true);
+	}
+	ck_assert_uint_eq(nmade, MOST);
+	/* What is idle is destructed, and the rest stays. */
+	for (int i = 0; i < 6; i++) {
+		take_and_free(cache, MOST / 2, 1);
+		cache_update(cache, /* may_call */ true);
+	}
+	ck_assert_uint_gt(nunmade, MOST / 4);
+	ck_assert_uint_le(nunmade, MOST / 2);
+	umem_cache_destroy(cache);
+	ck_assert_uint_eq(nunmade, nmade);
+	ck_assert_uint_eq(nwrong, 0);
 }
 END_TEST
 
@@ -949,7 +1061,7 @@ resize(void)
 		    &stormy->slabs.nwaited, 1000000, __ATOMIC_RELAXED);
 	else
 		magazine_shrink(&stormy->mag);
-	cache_update(stormy);
+	cache_update(stormy, /* may_call */ true);
 	rounds = __atomic_load_n(&stormy->mag.rounds, __ATOMIC_RELAXED);
 	if (rounds > most_rounds)
 		most_rounds = rounds;
@@ -1062,7 +1174,10 @@ cache_suite(void)
 	tcase_add_test(tc, a_reap_gives_everything_back);
 	tcase_add_test(tc, an_update_gives_surplus_back_and_keeps_what_is_used);
 	tcase_add_test(tc, a_queue_at_the_slabs_makes_larger_magazines);
-	tcase_add_test(tc, room_is_made_of_what_nobody_asks_for);
+	tcase_add_loop_test(tc, room_is_made_of_what_nobody_asks_for, 0, 2);
+	tcase_add_test(tc, room_is_not_made_where_that_calls_the_program);
+	tcase_add_test(tc, an_update_calls_the_program_only_if_it_may);
+	tcase_add_test(tc, what_the_depot_has_no_room_for_stays_constructed);
 	tcase_add_test(tc, giants_that_lie_idle_make_room);
 	tcase_add_test(tc, misuse_is_told_and_ends_the_process);
 	tcase_add_test(tc, objects_outlive_their_cache);

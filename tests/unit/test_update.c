@@ -136,19 +136,47 @@ END_TEST
 
 START_TEST(surplus_goes_back_by_polling_alone)
 {
-	umem_cache_t *cache = create(destruct, NULL);
+	umem_cache_t *cache = create(NULL, NULL);
+	size_t total;
 
 	update_interval_ns = 10 * MSEC;
 	use(cache, MOST);
-	while (nunmade < MOST / 2) {
+	total = slab_total(&cache->slabs);
+	while (slab_total(&cache->slabs) > total / 2) {
 		nap(5);
 		errno = 77;
 		update_poll();
 		ck_assert_int_eq(errno, 77);
 	}
-	ck_assert_uint_ge(nunmade, MOST / 2);
-	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_le(slab_total(&cache->slabs), total / 2);
 	ck_assert_uint_eq(nthreads(), 1);
+}
+END_TEST
+
+static void
+count_asked(void *priv)
+{
+	(void)priv;
+	nasked++;
+}
+
+START_TEST(polling_alone_calls_no_function_of_the_program)
+{
+	umem_cache_t *cache = create(destruct, count_asked);
+
+	update_interval_ns = 1 * MSEC;
+	use(cache, MOST);
+	for (int i = 0; i < 100; i++) {
+		nap(1);
+		update_poll();
+		update_tick();
+	}
+	ck_assert(update_reclaim(1, 0, /* may_call */ false));
+	ck_assert_uint_eq(nunmade, 0);
+	ck_assert_uint_eq(nasked, 0);
+	umem_reap();
+	ck_assert_uint_eq(nunmade, nmade);
+	ck_assert_uint_eq(nasked, 1);
 }
 END_TEST
 
@@ -193,7 +221,7 @@ ask_for_all(void *priv)
 	nasked++;
 	umem_reap();
 	umem_cache_reap_now(other);
-	if (update_reclaim(100))
+	if (update_reclaim(100, 0, true))
 		nwrong++;
 	update_trim();
 	update_poll();
@@ -210,7 +238,7 @@ START_TEST(callbacks_may_ask_for_more_upkeep)
 	use(cache, 100);
 	umem_reap();
 	ck_assert_uint_eq(nasked, 1);
-	ck_assert(update_reclaim(100));
+	ck_assert(update_reclaim(100, 0, true));
 	ck_assert_uint_eq(nasked, 2);
 	update_trim();
 	ck_assert_uint_eq(nasked, 3);
@@ -225,9 +253,9 @@ START_TEST(more_than_there_ever_was_is_not_worth_it)
 
 	use(cache, 100);
 	errno = 77;
-	ck_assert(!update_reclaim(heap_committed() + 1));
+	ck_assert(!update_reclaim(heap_committed() + 1, 0, true));
 	ck_assert_uint_eq(nunmade, 0);
-	ck_assert(update_reclaim(heap_committed()));
+	ck_assert(update_reclaim(heap_committed(), 0, true));
 	ck_assert_uint_eq(nunmade, nmade);
 	ck_assert_int_eq(errno, 77);
 }
@@ -263,6 +291,16 @@ end_in_reclaim(void *priv)
 	end_others();
 }
 
+/* What the library's thread does when an update is due. */
+static void
+update_as_thread(void)
+{
+	if (!worker_begin())
+		return;
+	update_all();
+	worker_end();
+}
+
 START_TEST(callbacks_may_destroy_other_caches)
 {
 	umem_cache_t *before = create(destruct, NULL), *mid, *after;
@@ -286,9 +324,9 @@ START_TEST(callbacks_may_destroy_other_caches)
 		while (ends_at_once[0] != NULL) {
 			nap(2);
 			if (_i % 2 == 0)
-				update_poll();
+				update_as_thread();
 			else
-				update_reclaim(1);
+				update_reclaim(1, 0, true);
 		}
 	}
 	ck_assert_ptr_null(ends_at_once[0]);
@@ -383,7 +421,7 @@ START_TEST(a_reclaim_waits_a_while_for_another)
 	while (!get(&in_reclaim))
 		nap(1);
 	/* It is done by somebody else, so trying again is worth it. */
-	ck_assert(update_reclaim(1));
+	ck_assert(update_reclaim(1, 0, true));
 	pthread_join(thread, NULL);
 	/* Nobody is at it any more. */
 	__atomic_store_n(&in_reclaim, 0, __ATOMIC_RELAXED);
@@ -779,6 +817,50 @@ START_TEST(the_thread_sleeps_and_is_woken)
 }
 END_TEST
 
+static pthread_t asked_in; /* thread of the last call */
+static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+ask_with_lock(void *priv)
+{
+	(void)priv;
+	asked_in = pthread_self();
+	pthread_mutex_lock(&program_lock);
+	__atomic_add_fetch(&nasked, 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&program_lock);
+}
+
+static void
+wait_until_asked(uint32_t n)
+{
+	for (int i = 0; i < 2000 && get(&nasked) < n; i++)
+		nap(5);
+	ck_assert_uint_ge(get(&nasked), n);
+	ck_assert(!pthread_equal(asked_in, pthread_self()));
+}
+
+START_TEST(a_request_without_memory_has_the_thread_run_callbacks)
+{
+	umem_cache_t *cache = create(destruct, ask_with_lock);
+
+	if (!start_thread())
+		return;
+	use(cache, 100);
+	ck_assert(update_reclaim(1, 0, /* may_call */ _i != 0));
+	wait_until_asked(1);
+	/* The thread needs the lock, and the request does not wait for ever. */
+	pthread_mutex_lock(&program_lock);
+	for (int i = 0; i < 3; i++)
+		ck_assert(update_reclaim(1, 0, /* may_call */ _i != 0));
+	ck_assert_uint_eq(get(&nasked), 1);
+	pthread_mutex_unlock(&program_lock);
+	wait_until_asked(2);
+	for (int i = 0; i < 2000 && get(&nunmade) < get(&nmade); i++)
+		nap(5);
+	ck_assert_uint_eq(get(&nunmade), get(&nmade));
+}
+END_TEST
+
 /* A task that was joined may be seen for a moment. */
 static bool
 falls_to(unsigned n)
@@ -928,6 +1010,7 @@ update_suite(void)
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, updates_are_done_when_due_and_not_before);
 	tcase_add_test(tc, surplus_goes_back_by_polling_alone);
+	tcase_add_test(tc, polling_alone_calls_no_function_of_the_program);
 	tcase_add_test(tc, a_reap_empties_caches_and_keeps_errno);
 	tcase_add_test(tc, a_trim_gives_all_to_the_kernel);
 	tcase_add_test(tc, callbacks_may_ask_for_more_upkeep);
@@ -950,6 +1033,8 @@ update_suite(void)
 	    tc, memory_freed_while_the_thread_falls_asleep_goes_back);
 	tcase_add_test(tc, memory_freed_while_the_thread_sleeps_goes_back);
 	tcase_add_test(tc, the_thread_sleeps_and_is_woken);
+	tcase_add_loop_test(
+	    tc, a_request_without_memory_has_the_thread_run_callbacks, 0, 2);
 	tcase_add_test(tc, a_program_with_one_thread_is_alone);
 	tcase_add_test(tc, who_ends_the_thread_waits_for_no_callback);
 	tcase_add_test(tc, threads_that_come_and_go_bring_few_of_ours);
