@@ -71,12 +71,15 @@ struct rule_entry {
 
 static struct rule_entry rules[RULES] seldom_used;
 
-/* Per thread: 24 bytes of static TLS. */
+/*
+ * Per thread: 24 bytes of static TLS.  Aligned as its members, because gcc 14
+ * would align it to 16 bytes and leave a hole before it.
+ */
 static __thread struct {
 	uintptr_t lo, hi; /* own stack: readable; hi 0: not found yet */
 	uint32_t thread;  /* 0: not asked yet */
 	uint32_t fork;    /* nforks then: the child asks again */
-} mine __attribute__((tls_model("initial-exec")));
+} mine __attribute__((tls_model("initial-exec"), aligned(8)));
 
 /* libc's: where the stack of the first thread begins. */
 extern void *__libc_stack_end __attribute__((weak));
