@@ -3,6 +3,7 @@
  *
  * The columns are those of ::umem_status, ::umastat and ::umem_cache.
  */
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/model.h"
@@ -139,6 +140,89 @@ json_larges(const struct model *model, const char *key, bool samples)
 	json_close();
 }
 
+/* Flags of a part of UMEM_DEBUG, and their words. */
+static const struct {
+	unsigned flag;
+	const char *word;
+} debug_words[] = {{0x1, "audit"}, {0x8, "contents"}, {0x2, "guards"},
+    {0x10, "nosignal"}, {0x40, "firewall"}, {0x100, "lite"}, {0x400, "random"}};
+
+static void
+add_word(char *text, size_t room, const char *word)
+{
+	size_t n = strlen(text);
+
+	snprintf(text + n, room - n, "%s%s",
+	    n == 0 || text[n - 1] == ' ' ? "" : ",", word);
+}
+
+/* One part: its words, and the caches that it is for. */
+static void
+add_choice(const struct layout *l, const char *choice, char *text, size_t room)
+{
+	unsigned flags = (unsigned)layout_get(l, choice, L_CHOICE_FLAGS);
+	const char *patterns = choice + layout_value(l, L_CHOICE_PATTERNS);
+	size_t n = strlen(text);
+
+	if (n != 0)
+		snprintf(text + n, room - n, "; ");
+	for (size_t i = 0; i < array_size(debug_words); i++)
+		if ((flags & debug_words[i].flag) != 0)
+			add_word(text, room,
+			    debug_words[i].flag == 0x40
+				? xprint("firewall=%lu",
+				      layout_get(l, choice, L_CHOICE_FIREWALL))
+				: debug_words[i].word);
+	n = strlen(text);
+	if (patterns[0] != '\0')
+		snprintf(text + n, room - n, ":%.*s",
+		    (int)l->known[L_CHOICE_PATTERNS].bytes, patterns);
+}
+
+/* The words of UMEM_DEBUG that are in force, or "off". */
+static const char *
+debug_text(struct model *model)
+{
+	static char text[4096];
+	const struct layout *l = model->layout;
+	const char *debug = layout_at(l, model->target, L_DEBUG);
+	uint64_t each = layout_value(l, L_CHOICE_BYTES), n;
+
+	text[0] = '\0';
+	if (debug == NULL)
+		return "unknown";
+	n = layout_get(l, debug, L_DEBUG_NCHOICES);
+	for (uint64_t i = 0;
+	     i < n && (i + 1) * each <= l->known[L_DEBUG_CHOICE].bytes; i++)
+		add_choice(l,
+		    debug + layout_value(l, L_DEBUG_CHOICE) + i * each, text,
+		    sizeof(text));
+	if (layout_get(l, debug, L_DEBUG_NOABORT) != 0)
+		add_word(text, sizeof(text), "noabort");
+	if (layout_get(l, debug, L_DEBUG_CHECKNULL) != 0)
+		add_word(text, sizeof(text), "checknull");
+	if (layout_get(l, debug, L_DEBUG_MTBF) != 0)
+		add_word(text, sizeof(text),
+		    xprint("mtbf=%lu", layout_get(l, debug, L_DEBUG_MTBF)));
+	return text[0] == '\0' ? "off" : text;
+}
+
+/* Words of UMEM_OPTIONS that have blocks checked, or "none". */
+static const char *
+checks_text(struct model *model)
+{
+	const struct layout *l = model->layout;
+	const char *debug = layout_at(l, model->target, L_DEBUG);
+	bool hardened =
+	    debug != NULL && layout_get(l, debug, L_DEBUG_HARDENED) != 0;
+	bool checked =
+	    (layout_variable(l, model->target, L_CACHE_CHECKED) & 0xff) != 0;
+
+	if (hardened)
+		return checked ? "hardened,checked" : "hardened";
+	return checked ? "checked" : "none";
+}
+
 int
 command_status(int argc, char **argv)
 {
@@ -153,6 +237,8 @@ command_status(int argc, char **argv)
 		json_text("library", l->object);
 		json_text("version", l->version);
 		json_text("mode", mode_of(model));
+		json_text("checks", checks_text(model));
+		json_text("debug", debug_text(model));
 		json_number("concurrency", layer(model, L_LAYER_NWANTED));
 		json_number("heap_bytes", model->end - model->base);
 		json_address("heap", model->base);
@@ -167,6 +253,8 @@ command_status(int argc, char **argv)
 	printf("Concurrency:    %lu\n", layer(model, L_LAYER_NWANTED));
 	printf("Library:        %s, version %s\n", l->object, l->version);
 	printf("Mode:           %s\n", mode_of(model));
+	printf("Checks:         %s\n", checks_text(model));
+	printf("Debugging:      %s\n", debug_text(model));
 	printf("Heap:           %s at %lx\n", human(model->end - model->base),
 	    model->base);
 	printf("Own memory:     %s\n", human(mapped));

@@ -27,6 +27,7 @@
 	X(BOOT_USED, "&boot_used")                                             \
 	X(UPDATE_INTERVAL, "&update_interval_ns")                              \
 	X(DEBUG, "&debug")                                                     \
+	X(CACHE_CHECKED, "&cache_checked")                                     \
 	X(DEBUG_LARGE_CACHE, "&debug_large_cache")                             \
 	X(LOGS, "&logs")                                                       \
 	X(ERROR_BUFFER, "&umem_error_buffer")                                  \
@@ -48,6 +49,7 @@
 	X(LOG_SLAB, "=LOG_SLAB")                                               \
 	X(BUFCTL_BYTES, "=bufctl")                                             \
 	X(AUDIT_BYTES, "=bufctl_audit")                                        \
+	X(CHOICE_BYTES, "=debug_choice")                                       \
 	X(LOG_BYTES, "=log")                                                   \
 	X(LOG_CPU_BYTES, "=log_cpu")                                           \
 	X(READY, "=UMEM_READY")                                                \
@@ -124,6 +126,15 @@
 	X(TAG_BUFCTL, "buftag.bufctl")                                         \
 	X(TAG_BXSTAT, "buftag.bxstat")                                         \
 	X(DEBUG_NFRAMES, "debug.nframes")                                      \
+	X(DEBUG_HARDENED, "debug.hardened")                                    \
+	X(DEBUG_NOABORT, "debug.noabort")                                      \
+	X(DEBUG_CHECKNULL, "debug.checknull")                                  \
+	X(DEBUG_MTBF, "debug.mtbf")                                            \
+	X(DEBUG_NCHOICES, "debug.nchoices")                                    \
+	X(DEBUG_CHOICE, "debug.choice")                                        \
+	X(CHOICE_FLAGS, "debug_choice.flags")                                  \
+	X(CHOICE_FIREWALL, "debug_choice.firewall_min")                        \
+	X(CHOICE_PATTERNS, "debug_choice.patterns")                            \
 	X(LOG_BASE, "log.base")                                                \
 	X(LOG_SIZE, "log.bytes")                                               \
 	X(LOG_CHUNK_BYTES, "log.chunk_bytes")                                  \

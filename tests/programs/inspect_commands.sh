@@ -103,6 +103,21 @@ expect 0 '^contended +64( +[0-9.KM]+)+ +[1-9][0-9]*$' stat "$pid"
 expect 0 '^Total \[umem_heap\]( +[0-9.KM]+)+ +[1-9][0-9]*$' stat "$pid"
 finish 0
 
+# How it was started.
+while read -r options debug checks words; do
+	UMEM_OPTIONS=${options#-} UMEM_DEBUG=${debug#-} start "$TMP/planted" 1
+	expect 0 "^Checks: +$checks$" status "$pid"
+	expect 0 "^Debugging: +$words$" status "$pid"
+	json status "$pid"
+	finish 0
+done <<'END'
+- - none off
+hardened - hardened off
+checked - checked off
+- default,noabort none audit,contents,guards,noabort
+hardened guards:some*,umem_alloc_8;firewall=4k:big,mtbf=100000 hardened guards:some\*,umem_alloc_8; firewall=4096:big,mtbf=100000
+END
+
 # A library that describes itself in another version.
 cp "$SHIM" libumem_malloc.so.1
 python3 - <<'END'

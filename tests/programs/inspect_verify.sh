@@ -107,10 +107,13 @@ look() {
 	wait $pid || true
 }
 look UMEM_DEBUG=audit
-[ $status = 0 ] && ! grep -q untouched said || bad "audit: status $status"
+if [ $status != 0 ] || grep -q untouched said; then
+	bad "audit: status $status"
+fi
 look UMEM_OPTIONS=hardened
-[ $status = 0 ] && grep -Eq '^umem_alloc_96 .* clean$' said ||
-    bad "hardened: status $status"
+if [ $status != 0 ] || ! grep -Eq '^umem_alloc_96 .* clean$' said; then
+	bad "hardened: status $status"
+fi
 look UMEM_OPTIONS=hardened HARM=1
 [ $status = 1 ] || bad "hardened: status $status"
 for line in "$freed (free) seems corrupted, at $(printf %x $((0x$freed + 8)))" \
