@@ -113,17 +113,25 @@
 /* Headers to try in locked mode before going past. */
 #define LOCKED_TRIES 3
 
-/* Blocks for CPU_HEADERS caches.  Never freed. */
+/*
+ * Blocks for CPU_HEADERS caches.  Never freed.  Blocks of all regions but the
+ * first start at a multiple of CPU_BLOCK, and the word before them points to
+ * the region.
+ */
 struct region {
 	char *blocks;
 	uint8_t *committed; /* [a] 1: this CPU's block has memory */
 	uint64_t taken[CPU_HEADERS / 64]; /* [regions_lock] looked at without */
 	struct cpu_guard guard[CPU_HEADERS]; /* [regions_lock] */
 	struct region *next;
+	unsigned nfree;           /* [regions_lock] headers not taken */
+	struct region *next_free; /* [regions_lock] with a header to take */
 };
 
 struct cpu_layer cpu_layer;
 static struct region *regions; /* [regions_lock] read without: only grows */
+static struct region *regions_last; /* [regions_lock] */
+static struct region *regions_free; /* [regions_lock] by next_free */
 static struct lock regions_lock = LOCK_INITIALIZER(LOCK_REGION);
 
 static struct cpu_hot *
@@ -138,25 +146,62 @@ header_cold(struct region *region, unsigned i)
 	return (struct cpu_cold *)(region->blocks + CPU_COLD_AT) + i;
 }
 
+static struct region **
+region_word(char *blocks)
+{
+	return (struct region **)(void *)blocks - 1;
+}
+
+/* Address space for the blocks; the word before them is written if asked. */
+static char *
+blocks_reserve(struct region *region, bool word)
+{
+	size_t page = os_page_size();
+	size_t bytes = (size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT;
+	size_t front = word ? page + CPU_BLOCK : 0;
+	char *at = os_reserve_zeros(front + bytes);
+	char *blocks = at;
+
+	if (at == NULL)
+		return NULL;
+	if (word) {
+		blocks = (char *)align_up((uintptr_t)at + page, CPU_BLOCK);
+		if (!os_commit(blocks - page, page)) {
+			os_unmap(at, front + bytes);
+			return NULL;
+		}
+		*region_word(blocks) = region;
+	}
+	os_name(at, front + bytes, "umem cpu");
+	return blocks;
+}
+
+/* One more region, or the first, whose address cpu_layer.blocks has. */
 static struct region *
-region_create(void)
+region_create(bool first)
 {
 	struct region *region = meta_alloc(sizeof(*region));
-	size_t bytes = (size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT;
 
 	if (region == NULL)
 		return NULL;
+	region->nfree = CPU_HEADERS;
 	region->committed = meta_alloc(cpu_layer.nslots);
-	region->blocks = os_reserve_zeros(bytes);
-	if (region->committed == NULL || region->blocks == NULL)
+	if (region->committed != NULL)
+		region->blocks = blocks_reserve(region, !first);
+	if (region->blocks == NULL)
 		goto undo;
-	os_name(region->blocks, bytes, "umem cpu");
+	if (first)
+		regions = region;
+	else
+		/* Release: pairs with the walks that take no lock. */
+		__atomic_store_n(&regions_last->next, region, __ATOMIC_RELEASE);
+	regions_last = region;
+	region->next_free = first ? NULL : regions_free;
+	regions_free = region;
 	return region;
 undo:
 	if (region->committed != NULL)
 		meta_free(region->committed, cpu_layer.nslots);
-	if (region->blocks != NULL)
-		os_unmap(region->blocks, bytes);
 	meta_free(region, sizeof(*region));
 	return NULL;
 }
@@ -185,6 +230,7 @@ header_reserve(struct region *region, unsigned i)
 {
 	taken_set_locked(
 	    region, i, region->taken[i / 64] | (uint64_t)1 << (i % 64));
+	region->nfree--;
 }
 
 struct cpu_hot *
@@ -193,13 +239,25 @@ cpu_header_none(void)
 	return header_hot(regions, 0);
 }
 
-static int
-free_header_locked(struct region *region)
+/* The lowest header of the region, which has one, to take. */
+static unsigned
+free_header_locked(const struct region *region)
 {
-	for (unsigned i = 0; i < array_size(region->taken); i++)
-		if (~region->taken[i] != 0)
-			return (int)(i * 64 + lowbit(~region->taken[i]));
-	return -1;
+	unsigned i = 0;
+
+	while (~region->taken[i] == 0)
+		i++;
+	return i * 64 + lowbit(~region->taken[i]);
+}
+
+/* A region with a header to take; NULL: no memory for one. */
+static struct region *
+region_with_header_locked(void)
+{
+	while (regions_free != NULL && regions_free->nfree == 0)
+		regions_free = regions_free->next_free;
+	return regions_free != NULL ? regions_free
+				    : region_create(/* first */ false);
 }
 
 static void
@@ -225,27 +283,20 @@ bool
 cpu_header_alloc(
     struct cpu_guard guard, struct cpu_hot **hot, struct cpu_cold **cold)
 {
-	struct region **at = &regions;
-	int i = -1;
+	struct region *region;
 
 	lock_take(&regions_lock);
-	while (*at != NULL && (i = free_header_locked(*at)) < 0)
-		at = &(*at)->next;
-	if (*at == NULL) {
-		struct region *region = region_create();
+	region = region_with_header_locked();
+	if (region != NULL) {
+		unsigned i = free_header_locked(region);
 
-		i = region == NULL ? -1 : 0;
-		/* Release: pairs with the walks that take no lock. */
-		__atomic_store_n(at, region, __ATOMIC_RELEASE);
-	}
-	if (i >= 0) {
-		header_reserve(*at, (unsigned)i);
-		guard_set_locked(*at, (unsigned)i, guard);
-		*hot = header_hot(*at, (unsigned)i);
-		*cold = header_cold(*at, (unsigned)i);
+		header_reserve(region, i);
+		guard_set_locked(region, i, guard);
+		*hot = header_hot(region, i);
+		*cold = header_cold(region, i);
 	}
 	lock_release(&regions_lock);
-	return i >= 0;
+	return region != NULL;
 }
 
 void
@@ -272,11 +323,10 @@ static struct region *
 region_of(struct cpu_hot *hot)
 {
 	uintptr_t at = (uintptr_t)hot;
-	struct region *region = __atomic_load_n(&regions, __ATOMIC_ACQUIRE);
 
-	while (at - (uintptr_t)region->blocks >= CPU_BLOCK)
-		region = __atomic_load_n(&region->next, __ATOMIC_ACQUIRE);
-	return region;
+	if (likely(at - (uintptr_t)regions->blocks < CPU_BLOCK))
+		return regions;
+	return *region_word((char *)align_down(at, CPU_BLOCK));
 }
 
 void
@@ -288,6 +338,11 @@ cpu_header_free(struct cpu_hot *hot)
 	lock_take(&regions_lock);
 	taken_set_locked(
 	    region, i, region->taken[i / 64] & ~((uint64_t)1 << (i % 64)));
+	/* A full one is in the list if it is the first of it. */
+	if (region->nfree++ == 0 && region != regions_free) {
+		region->next_free = regions_free;
+		regions_free = region;
+	}
 	lock_release(&regions_lock);
 }
 
@@ -363,10 +418,9 @@ static bool
 regions_start(void)
 {
 	cpu_layer.nslots = os_cpu_slots();
-	if ((size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT <=
-	    heap_room() / ROOM_PART)
-		regions = region_create();
-	return regions != NULL;
+	return (size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT <=
+		   heap_room() / ROOM_PART &&
+	       region_create(/* first */ true) != NULL;
 }
 
 /* In locked mode CPUs can share blocks, so as many do as can run at once. */
@@ -374,8 +428,7 @@ static bool
 regions_start_small(void)
 {
 	cpu_layer.nslots = os_cpus_allowed();
-	regions = region_create();
-	return regions != NULL;
+	return region_create(/* first */ true) != NULL;
 }
 
 bool

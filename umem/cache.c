@@ -709,7 +709,7 @@ cache_in_depot(struct umem_cache *cache)
 	/*
 	 * To construct an object again may cost more than its memory is worth.
 	 * A source's memory is not what the heap is asked for, and who gives it
-	 * back may be a function of the program's: visit_each_cache().
+	 * back may be a function of the program's: visit_some_caches().
 	 */
 	if (!cache->has_magazines || cache->slabs.source != NULL ||
 	    cache->construct != NULL || cache->destruct != NULL)

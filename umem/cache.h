@@ -9,6 +9,13 @@
 #include "umem/umem.h"
 #include "vmem/hooks.h"
 
+/* Sums over all caches; see worker.h. */
+enum tally {
+	TALLY_DEPOTS,
+	TALLY_HOLES,
+	TALLIES
+};
+
 /* Keys: [I] set at creation, [a] atomic, [l] cache_list_lock */
 struct umem_cache {
 	struct magazine_layer mag;
@@ -32,14 +39,14 @@ struct umem_cache {
 	void *priv;                              /* [I] for the three */
 	size_t nused_at_update;                  /* chunks out of slabs, then */
 	struct magazine_visits visits_at_update; /* of the slabs */
-	uint32_t nquiet;    /* updates since the last visit */
-	unsigned nnear;     /* for cache_make_room() */
-	uint64_t nfailed;   /* [a] allocations that found no memory */
-	uint64_t nrefused;  /* [a] objects that the constructor refused */
-	struct list link;   /* [l] */
-	uint32_t nvisitors; /* [l] who is here in visit_each_cache() ... */
-	uint32_t visited;   /* [l] ... in the process of this number */
-	bool leaving;       /* [l] off the list, to be destroyed */
+	uint32_t nquiet;       /* updates since the last visit */
+	unsigned nnear;        /* for cache_make_room() */
+	uint64_t nfailed;      /* [a] allocations that found no memory */
+	uint64_t nrefused;     /* [a] objects that the constructor refused */
+	struct list link;      /* [l] */
+	size_t tally[TALLIES]; /* [l] its part of each sum, when last asked */
+	uint32_t nvisitors;    /* [l] threads in visit_some_caches() ... */
+	uint32_t visited;      /* [l] ... in the process of this number */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
 };
@@ -50,6 +57,9 @@ extern struct lock cache_list_lock;
 
 /* [a] Caches with a source, quantum caches apart. */
 extern size_t cache_nsourced;
+
+/* [cache_list_lock] Caches in the list that are no size class's. */
+extern size_t cache_nothers;
 
 /* Magazines for caches made from now on? */
 extern bool cache_use_magazines;

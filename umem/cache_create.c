@@ -39,6 +39,7 @@ bool cache_use_magazines = true;
 bool cache_checked;
 struct umem_cache *class_cache[SIZE_CLASSES];
 size_t cache_nsourced;
+size_t cache_nothers;
 
 static struct umem_cache *
 cache_of(struct slab_store *store)
@@ -131,6 +132,7 @@ cache_list_add(struct umem_cache *cache)
 	nsourced_add(cache, 1);
 	lock_take(&cache_list_lock);
 	list_add_tail(&cache_list, &cache->link);
+	cache_nothers++;
 	lock_release(&cache_list_lock);
 }
 

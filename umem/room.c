@@ -61,18 +61,6 @@ static size_t fresh_seen;  /* [a] */
 static size_t handed_seen; /* [a] */
 static size_t left;        /* [worker] bytes to give back */
 
-static size_t
-sum_of_caches(size_t (*f)(struct umem_cache *))
-{
-	size_t sum = 0;
-
-	lock_take(&cache_list_lock);
-	list_foreach (item, &cache_list)
-		sum += f(container_of(item, struct umem_cache, link));
-	lock_release(&cache_list_lock);
-	return sum;
-}
-
 /* Bytes of free chunks that have memory, about. */
 static size_t
 holes_of(struct umem_cache *cache)
@@ -91,7 +79,7 @@ sweep_worth(size_t grown)
 {
 	size_t heap = heap_committed();
 	size_t swept = slab_swept_bytes();
-	size_t holes = sum_of_caches(holes_of);
+	size_t holes = tally_caches(TALLY_HOLES, holes_of);
 
 	holes = holes > swept ? holes - swept : 0;
 	if (holes >= MANY_HOLES && holes >= heap / MANY_PART)
@@ -124,10 +112,10 @@ make_up_for(size_t grown)
 {
 	if (!worker_begin())
 		return false;
-	worker_each_cache(cache_make_room);
+	worker_some_caches(WALK_GROWTH, cache_make_room);
 	left = sweep_worth(grown);
 	if (left != 0)
-		worker_each_cache(sweep_some);
+		worker_some_caches(WALK_SWEEP, sweep_some);
 	worker_end();
 	return true;
 }
@@ -154,9 +142,9 @@ empty_depots(void)
 	size_t most = heap_committed() / DEPOTS_PART;
 	size_t want = DEPOTS_LIMIT;
 
-	if (sum_of_caches(cache_in_depot) >
+	if (tally_caches(TALLY_DEPOTS, cache_in_depot) >
 	    (most > DEPOTS_LEAST ? most : DEPOTS_LEAST))
-		visit_each_cache(has_depot, empty_depot, &want);
+		visit_some_caches(WALK_DEPOTS, has_depot, empty_depot, &want);
 }
 
 /* More than a step since *seen, which is now what it is now; or 0. */

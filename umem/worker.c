@@ -10,8 +10,16 @@
  *	the lock of the list is dropped for the work on each cache.
  *
  *	Work that calls nothing of the program's others may do meanwhile
- *	(visit_each_cache()).  They are counted at the cache, which is not
- *	destroyed while they are there, and go on from it.
+ *	(visit_some_caches()).  They are counted at the cache, which is not
+ *	destroyed while they are there.
+ *
+ * Some at a time
+ *	Work that malloc() waits for must not take a time for all caches, of
+ *	which a program may make tens of thousands.  So a walk of this kind is
+ *	over the caches of the size classes, and WALK_OTHERS of the others,
+ *	going on where the last walk for the same purpose ended.  A sum over
+ *	all caches (tally_caches()) adds up what each of them had when a walk
+ *	last came by: exact for up to WALK_OTHERS caches.
  *
  *	A forked child starts without a worker, and without visitors: a count
  *	of them holds in the process that it was made in, by the number of
@@ -32,6 +40,7 @@ static struct umem_cache *current; /* [cache_list_lock] being worked on */
 static uint32_t current_done;      /* [a] counts caches done, to wait on */
 static unsigned nwaiting;          /* [cache_list_lock] in worker_let_go() */
 static uint32_t nforks;            /* that led to this process */
+static size_t tallies[TALLIES];    /* [cache_list_lock] sums; see below */
 
 static uintptr_t
 worker_self(void)
@@ -65,6 +74,26 @@ calls_program(const struct umem_cache *cache)
 	       cache->slabs.source != NULL;
 }
 
+/* The worker's work on a cache; the lock is dropped for it. */
+static bool
+work_on_locked(struct umem_cache *cache, bool (*f)(struct umem_cache *))
+{
+	bool any = false;
+
+	current = cache;
+	lock_release(&cache_list_lock);
+	if (update_thread_enters(calls_program(cache))) {
+		any = f(cache);
+		update_thread_leaves();
+	}
+	lock_take(&cache_list_lock);
+	current = NULL;
+	__atomic_add_fetch(&current_done, 1, __ATOMIC_RELEASE);
+	if (nwaiting != 0)
+		os_futex_wake(&current_done, INT32_MAX);
+	return any;
+}
+
 bool
 worker_each_cache(bool (*f)(struct umem_cache *))
 {
@@ -77,17 +106,7 @@ worker_each_cache(bool (*f)(struct umem_cache *))
 		    container_of(cursor, struct umem_cache, link);
 
 		cursor = cursor->next;
-		current = cache;
-		lock_release(&cache_list_lock);
-		if (update_thread_enters(calls_program(cache))) {
-			any |= f(cache);
-			update_thread_leaves();
-		}
-		lock_take(&cache_list_lock);
-		current = NULL;
-		__atomic_add_fetch(&current_done, 1, __ATOMIC_RELEASE);
-		if (nwaiting != 0)
-			os_futex_wake(&current_done, INT32_MAX);
+		any |= work_on_locked(cache, f);
 	}
 	lock_release(&cache_list_lock);
 	return any;
@@ -119,17 +138,105 @@ leave_locked(struct umem_cache *cache, uint32_t entered)
 		os_futex_wake(&current_done, INT32_MAX);
 }
 
+/*
+ * A walk over some caches.  Those of size classes are first in the list, and
+ * are never destroyed, so at needs no care while the lock is dropped for work
+ * on one.  The others are taken from the walk's rotor, which
+ * umem_cache_destroy() moves on.
+ */
+struct some {
+	struct list **rotor;
+	struct list *at; /* the last cache of a class, or NULL */
+	size_t nothers;  /* still to be taken */
+};
+
+static struct list *rotors[WALKS]; /* [cache_list_lock] or NULL */
+
+static struct some
+some_begin_locked(enum walk walk)
+{
+	struct some some = {.rotor = &rotors[walk],
+	    .at = &cache_list,
+	    .nothers = cache_nothers};
+
+	if (some.nothers > WALK_OTHERS)
+		some.nothers = WALK_OTHERS;
+	return some;
+}
+
+static bool
+is_other(const struct list *item)
+{
+	return item != &cache_list &&
+	       container_of(item, struct umem_cache, link)->class == 0;
+}
+
+static struct umem_cache *
+some_next_locked(struct some *some)
+{
+	struct list *item;
+
+	if (some->at != NULL) {
+		item = some->at->next;
+		some->at = item;
+		if (item != &cache_list && !is_other(item))
+			return container_of(item, struct umem_cache, link);
+		some->at = NULL;
+		/* The walk begins, or begins anew, with the first other. */
+		if (*some->rotor == NULL)
+			*some->rotor = item;
+	}
+	if (some->nothers == 0)
+		return NULL;
+	some->nothers--;
+	item = *some->rotor;
+	if (item == &cache_list)
+		do
+			item = item->next;
+		while (item != &cache_list && !is_other(item));
+	*some->rotor = item == &cache_list ? item : item->next;
+	return item == &cache_list
+		   ? NULL
+		   : container_of(item, struct umem_cache, link);
+}
+
+/* No rotor is at a cache that leaves the list, and no sum has its part. */
+static void
+some_forget_locked(struct umem_cache *cache)
+{
+	for (unsigned i = 0; i < WALKS; i++)
+		if (rotors[i] == &cache->link)
+			rotors[i] = cache->link.next;
+	for (unsigned i = 0; i < TALLIES; i++)
+		tallies[i] -= cache->tally[i];
+	if (cache->class == 0)
+		cache_nothers--;
+}
+
 void
-visit_each_cache(bool (*wanted)(struct umem_cache *),
+worker_some_caches(enum walk walk, bool (*f)(struct umem_cache *))
+{
+	struct umem_cache *cache;
+	struct some some;
+
+	lock_take(&cache_list_lock);
+	some = some_begin_locked(walk);
+	while ((cache = some_next_locked(&some)) != NULL)
+		work_on_locked(cache, f);
+	lock_release(&cache_list_lock);
+}
+
+void
+visit_some_caches(enum walk walk, bool (*wanted)(struct umem_cache *),
     bool (*visit)(struct umem_cache *, void *), void *arg)
 {
+	struct umem_cache *cache;
+	struct some some;
 	bool more = true;
 
 	lock_take(&cache_list_lock);
-	for (struct list *at = cache_list.next; at != &cache_list && more;
-	     at = at->next) {
-		struct umem_cache *cache =
-		    container_of(at, struct umem_cache, link);
+	some = some_begin_locked(walk);
+	while (more && (cache = some_next_locked(&some)) != NULL) {
 		uint32_t entered;
 
 		if (!wanted(cache))
@@ -138,11 +245,29 @@ visit_each_cache(bool (*wanted)(struct umem_cache *),
 		lock_release(&cache_list_lock);
 		more = visit(cache, arg);
 		lock_take(&cache_list_lock);
-		/* Its link leads nowhere then. */
-		more &= !cache->leaving;
 		leave_locked(cache, entered);
 	}
 	lock_release(&cache_list_lock);
+}
+
+size_t
+tally_caches(enum tally tally, size_t (*f)(struct umem_cache *))
+{
+	struct umem_cache *cache;
+	struct some some;
+	size_t sum;
+
+	lock_take(&cache_list_lock);
+	some = some_begin_locked(WALK_TALLY + tally);
+	while ((cache = some_next_locked(&some)) != NULL) {
+		size_t now = f(cache);
+
+		tallies[tally] += now - cache->tally[tally];
+		cache->tally[tally] = now;
+	}
+	sum = tallies[tally];
+	lock_release(&cache_list_lock);
+	return sum;
 }
 
 /* A destructor that destroys its own cache cannot wait for itself. */
@@ -160,8 +285,8 @@ worker_let_go(struct umem_cache *cache)
 	lock_take(&cache_list_lock);
 	if (cursor == &cache->link)
 		cursor = cache->link.next;
+	some_forget_locked(cache);
 	list_remove(&cache->link);
-	cache->leaving = true;
 	while (is_worked_on_locked(cache)) {
 		uint32_t seen =
 		    __atomic_load_n(&current_done, __ATOMIC_ACQUIRE);

@@ -21,13 +21,35 @@ bool worker_await(uint64_t most_ns);
 bool worker_each_cache(bool (*f)(struct umem_cache *));
 
 /*
- * A walk that does not ask who is at work, and is not alone.  wanted is called
- * with cache_list_lock held; visit without, and not of the program's functions
- * or what calls them; false ends the walk.  So does the end of the cache that
- * was visited.
+ * What a walk over some caches is for, each with a place where it goes on; see
+ * worker.c.  Caches of size classes are in every walk, and so many others.
  */
-void visit_each_cache(bool (*wanted)(struct umem_cache *),
+#define WALK_OTHERS 32
+
+enum walk {
+	WALK_GROWTH,
+	WALK_SWEEP,
+	WALK_DEPOTS,
+	WALK_TALLY,
+	WALKS = WALK_TALLY + TALLIES
+};
+
+/* The worker's walk over some caches; f is called without a lock. */
+void worker_some_caches(enum walk walk, bool (*f)(struct umem_cache *));
+
+/*
+ * A walk over some caches that may run beside the worker and others.  wanted
+ * is called with cache_list_lock held; visit without, and must not call the
+ * program's functions.  False from visit ends the walk.
+ */
+void visit_some_caches(enum walk walk, bool (*wanted)(struct umem_cache *),
     bool (*visit)(struct umem_cache *, void *), void *arg);
+
+/*
+ * The sum of f over all caches; f, called with cache_list_lock held, is asked
+ * for some, and has given its last answer for the others.
+ */
+size_t tally_caches(enum tally tally, size_t (*f)(struct umem_cache *));
 
 /* Takes the cache off the list, and waits for who is at it. */
 void worker_let_go(struct umem_cache *cache);

@@ -15,8 +15,8 @@
  * is handed out again, so every block starts as zeros.
  *
  * Every range that the kernel gave is on a list, so that tools can tell them
- * from the program's: a chunk has its record in front, a block that is mapped
- * alone has it elsewhere.
+ * from the program's.  A chunk has its record in front, a block that is mapped
+ * alone has it at the end of its last page, where meta_free() finds it.
  *
  * Locking: one lock, a leaf.  The system calls are made while it is held,
  * since a chunk lasts for hundreds of blocks.
@@ -44,6 +44,7 @@ struct meta_range {
 	struct meta_range *next;
 	void *at;
 	size_t bytes;
+	struct meta_range *prev; /* of a block that is mapped alone */
 };
 
 static struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
@@ -137,50 +138,51 @@ take_locked(unsigned step, size_t bytes)
 	return block;
 }
 
-/* A block of many pages; its record is a block of the smallest kind. */
-static void *
-alone_map_locked(size_t bytes)
+/* Bytes of the pages for a block that is mapped alone, with its record. */
+static size_t
+alone_bytes(size_t bytes)
 {
-	size_t record_bytes;
-	unsigned step = step_of(sizeof(struct meta_range), &record_bytes);
-	struct meta_range *range = take_locked(step, record_bytes);
-	void *at = NULL;
+	size_t both = bytes + sizeof(struct meta_range);
 
-	if (range == NULL)
-		return NULL;
-	at = map_locked(bytes);
-	if (at != NULL) {
-		range_add_locked(&alones, range, at, bytes);
-		return at;
-	}
-	*(void **)range = freed[step];
-	freed[step] = range;
-	return NULL;
+	/* 0 is refused, as is what goes beyond the address space. */
+	return both < bytes ? 0 : align_up(both, os_page_size());
 }
 
-/* There are few of them: hash tables and the like. */
-static void
-alone_unmap_locked(void *at, size_t bytes)
+static struct meta_range *
+alone_range(void *at, size_t mapped)
 {
-	size_t record_bytes;
-	unsigned step = step_of(sizeof(struct meta_range), &record_bytes);
-	struct meta_range **link = &alones;
+	return (struct meta_range *)(void *)((char *)at + mapped) - 1;
+}
+
+/* A block of many pages. */
+static void *
+alone_map_locked(size_t mapped)
+{
+	void *at = map_locked(mapped);
 	struct meta_range *range;
 
-	while ((*link)->at != at)
-		link = &(*link)->next;
-	range = *link;
-	*link = range->next;
-	*(void **)range = freed[step];
-	freed[step] = range;
-	if (os_unmap(at, bytes))
-		mapped_bytes -= bytes;
+	if (at == NULL)
+		return NULL;
+	range = alone_range(at, mapped);
+	range_add_locked(&alones, range, at, mapped);
+	if (range->next != NULL)
+		range->next->prev = range;
+	return at;
 }
 
-static size_t
-pages_of(size_t bytes)
+static void
+alone_unmap_locked(void *at, size_t mapped)
 {
-	return align_up(bytes, os_page_size());
+	struct meta_range *range = alone_range(at, mapped);
+	struct meta_range **link =
+	    range->prev != NULL ? &range->prev->next : &alones;
+
+	/* One store, for those who read the list from outside. */
+	__atomic_store_n(link, range->next, __ATOMIC_RELEASE);
+	if (range->next != NULL)
+		range->next->prev = range->prev;
+	if (os_unmap(at, mapped))
+		mapped_bytes -= mapped;
 }
 
 /* Has the kernel refused a moment ago? */
@@ -194,7 +196,7 @@ refused_locked(void)
 static void *
 alloc(size_t bytes, bool spare)
 {
-	size_t rounded = pages_of(bytes);
+	size_t rounded = alone_bytes(bytes);
 	void *block = NULL;
 
 	lock_take(&meta_lock);
@@ -227,7 +229,7 @@ meta_alloc_spare(size_t bytes)
 void
 meta_free(void *block, size_t bytes)
 {
-	size_t rounded = pages_of(bytes);
+	size_t rounded = alone_bytes(bytes);
 
 	lock_take(&meta_lock);
 	if (bytes > STEP_MAX) {

@@ -3,12 +3,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
-#define LARGEST (200 * KIB)
+#define LARGEST    (200 * KIB)
+/* Such blocks are mapped alone. */
+#define STEP_ABOVE (65 * KIB)
 
 static bool
 is_filled(const void *at, int c, size_t bytes)
@@ -172,6 +175,42 @@ START_TEST(a_refused_unmap_is_no_failure)
 }
 END_TEST
 
+/* CPU time of freeing n blocks that are mapped alone, the oldest first. */
+static uint64_t
+time_of_frees(unsigned n)
+{
+	static void *block[16000];
+	struct timespec t;
+	uint64_t before;
+
+	for (unsigned i = 0; i < n; i++) {
+		block[i] = meta_alloc(STEP_ABOVE);
+		ck_assert_ptr_nonnull(block[i]);
+	}
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	before = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	for (unsigned i = 0; i < n; i++)
+		meta_free(block[i], STEP_ABOVE);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec - before;
+}
+
+START_TEST(a_free_takes_as_long_whatever_number_is_mapped)
+{
+	uint64_t few = UINT64_MAX, many = UINT64_MAX;
+
+	/* Another process can only add to a time. */
+	for (int i = 0; i < 8 && (i == 0 || many / 16 > 3 * few); i++) {
+		uint64_t now = time_of_frees(1000);
+
+		few = now < few ? now : few;
+		now = time_of_frees(16000);
+		many = now < many ? now : many;
+	}
+	ck_assert_uint_le(many / 16, 3 * few);
+}
+END_TEST
+
 START_TEST(more_than_there_is_is_refused)
 {
 	size_t used = meta_used();
@@ -241,6 +280,7 @@ meta_suite(void)
 	tcase_add_test(tcase, the_starved_are_fed);
 	tcase_add_test(tcase, a_refused_unmap_is_no_failure);
 	tcase_add_test(tcase, more_than_there_is_is_refused);
+	tcase_add_test(tcase, a_free_takes_as_long_whatever_number_is_mapped);
 	tcase_add_test(tcase, threads_do_not_get_each_others_blocks);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -463,7 +463,7 @@ stay_there(struct umem_cache *cache, void *arg)
 static void *
 visit_in_thread(void *arg)
 {
-	visit_each_cache(is_other, stay_there, arg);
+	visit_some_caches(WALK_DEPOTS, is_other, stay_there, arg);
 	return arg;
 }
 
@@ -541,11 +541,95 @@ START_TEST(a_visitor_goes_as_far_as_it_likes)
 
 	for (int i = 0; i < 10; i++)
 		create(destruct, NULL);
-	visit_each_cache(anyone, end_here, &n);
+	visit_some_caches(WALK_DEPOTS, anyone, end_here, &n);
 	ck_assert_uint_eq(n, 0);
 	n = 10000;
-	visit_each_cache(anyone, end_here, &n);
+	visit_some_caches(WALK_DEPOTS, anyone, end_here, &n);
 	ck_assert_uint_le(n, 10000 - 10);
+}
+END_TEST
+
+enum {
+	NMANY = 3 * WALK_OTHERS
+};
+
+static umem_cache_t *many[NMANY];
+static unsigned nseen[NMANY];
+static unsigned nclasses;
+
+static bool
+note_seen(struct umem_cache *cache)
+{
+	nclasses += cache->class != 0;
+	for (unsigned i = 0; i < NMANY; i++)
+		if (many[i] == cache)
+			nseen[i]++;
+	return true;
+}
+
+START_TEST(a_walk_over_some_caches_goes_on_where_it_ended)
+{
+	for (unsigned i = 0; i < NMANY; i++)
+		many[i] = create(NULL, NULL);
+	umem_free(umem_alloc(100, UMEM_DEFAULT), 100);
+	for (unsigned walk = 1; walk <= 4; walk++) {
+		unsigned n = 0;
+
+		memset(nseen, 0, sizeof(nseen));
+		nclasses = 0;
+		worker_some_caches(WALK_GROWTH, note_seen);
+		ck_assert_uint_ge(nclasses, 1);
+		for (unsigned i = 0; i < NMANY; i++) {
+			ck_assert_uint_le(nseen[i], 1);
+			n += nseen[i];
+		}
+		/* A few other caches may be the library's. */
+		ck_assert_uint_ge(n, WALK_OTHERS - 8);
+		ck_assert_uint_le(n, WALK_OTHERS);
+	}
+	/* Each walk has its own place. */
+	memset(nseen, 0, sizeof(nseen));
+	worker_some_caches(WALK_SWEEP, note_seen);
+	ck_assert_uint_eq(nseen[0], 1);
+}
+END_TEST
+
+START_TEST(a_walk_goes_on_behind_a_cache_that_is_destroyed)
+{
+	for (unsigned i = 0; i < NMANY; i++)
+		many[i] = create(NULL, NULL);
+	worker_some_caches(WALK_GROWTH, note_seen);
+	/* The next one is among those that go. */
+	for (unsigned i = 0; i < NMANY; i++)
+		if (nseen[i] == 0 || i % 2 == 0) {
+			umem_cache_destroy(many[i]);
+			many[i] = NULL;
+		}
+	memset(nseen, 0, sizeof(nseen));
+	worker_some_caches(WALK_GROWTH, note_seen);
+	for (unsigned i = 0; i < NMANY; i++)
+		ck_assert_uint_eq(nseen[i], many[i] != NULL);
+}
+END_TEST
+
+static size_t
+one(struct umem_cache *cache)
+{
+	return cache->class == 0;
+}
+
+START_TEST(a_tally_comes_to_all_caches_and_forgets_what_is_gone)
+{
+	size_t others = tally_caches(TALLY_HOLES, one), sum;
+
+	for (unsigned i = 0; i < NMANY; i++)
+		many[i] = create(NULL, NULL);
+	for (unsigned i = 0; i <= NMANY / WALK_OTHERS; i++)
+		sum = tally_caches(TALLY_HOLES, one);
+	ck_assert_uint_eq(sum, others + NMANY);
+	for (unsigned i = 0; i < NMANY; i++)
+		umem_cache_destroy(many[i]);
+	ck_assert_uint_eq(tally_caches(TALLY_HOLES, one), others);
 }
 END_TEST
 
@@ -600,7 +684,7 @@ START_TEST(a_visitor_that_forks_is_not_counted_in_the_child)
 	pthread_t thread[2];
 
 	other = create(destruct, NULL);
-	visit_each_cache(is_other, fork_there, &thread[0]);
+	visit_some_caches(WALK_DEPOTS, is_other, fork_there, &thread[0]);
 	if (forked == 0) {
 		/* The second is waited for, and only that. */
 		pthread_create(&thread[1], NULL, let_them_leave, NULL);
@@ -1023,6 +1107,10 @@ update_suite(void)
 	tcase_add_test(tc, a_cache_is_not_destroyed_under_its_visitors);
 	tcase_add_test(tc, a_visitor_does_not_wait_for_who_is_at_work);
 	tcase_add_test(tc, a_visitor_goes_as_far_as_it_likes);
+	tcase_add_test(tc, a_walk_over_some_caches_goes_on_where_it_ended);
+	tcase_add_test(tc, a_walk_goes_on_behind_a_cache_that_is_destroyed);
+	tcase_add_test(
+	    tc, a_tally_comes_to_all_caches_and_forgets_what_is_gone);
 	tcase_add_test(tc, a_forked_child_waits_for_no_visitor);
 	tcase_add_test(tc, a_visitor_that_forks_is_not_counted_in_the_child);
 	tcase_add_test(tc, who_waits_for_a_visitor_may_fork);
