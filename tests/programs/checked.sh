@@ -70,6 +70,10 @@ objects(void)
 		for (int i = 0; i < 100; i++)
 			umem_cache_free(cache, q[i]);
 		umem_cache_free(cache, p);
+	} else if (is("object in bulk")) {
+		check(umem_cache_alloc_bulk(cache, 100, (void **)q, 0) == 100);
+		umem_cache_free_bulk(cache, 100, (void **)q);
+		umem_cache_free_bulk(cache, 10, (void **)q + 20);
 	} else if (is("object of another")) {
 		umem_cache_free(other, p);
 	} else if (is("object inside")) {
@@ -189,7 +193,8 @@ works(void)
 			object[i] = umem_cache_alloc(cache, 0);
 			check(strcmp(object[i], "constructed") == 0);
 		}
-		for (int i = 0; i < 3000; i++)
+		umem_cache_free_bulk(cache, 1000, (void **)object);
+		for (int i = 1000; i < 3000; i++)
 			umem_cache_free(cache, object[i]);
 		umem_reap();
 	}
@@ -251,6 +256,8 @@ for options in checked checked,mode=locked checked,nomagazines; do
 		    "free\\($at\\): block (freed twice|was never allocated)"
 		object="umem_cache_free\\((mine|other), $at\\)"
 		misuse "object twice" $n "$object: block freed twice"
+		misuse "object in bulk" $n \
+		    "umem_cache_free_bulk\\(mine, $at\\): block freed twice"
 		misuse "object of another" $n "$object: object of another cache"
 		misuse "object inside" $n "$object: not the start of a block"
 		misuse "object foreign" $n "$object: object of another cache"
