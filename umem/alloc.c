@@ -89,10 +89,21 @@ class_alloc(unsigned class, size_t size)
 	return object;
 }
 
+/* The class that serves a size; 0: a large block does. */
+static unsigned
+serving_class(size_t size)
+{
+	unsigned class = size_class_of(size);
+
+	return unlikely(debug.on) && class != 0 && debug_vanishes(class)
+		   ? 0
+		   : class;
+}
+
 static void *
 try_alloc(size_t size, bool *zeroed)
 {
-	unsigned class = size_class_of(size);
+	unsigned class = serving_class(size);
 
 	*zeroed = false;
 	if (class != 0)
@@ -226,7 +237,7 @@ alloc_zeroed(size_t size)
 static unsigned
 class_aligned(size_t size, size_t align)
 {
-	unsigned class = size_class_of(size < align ? align : size);
+	unsigned class = serving_class(size < align ? align : size);
 
 	if (align > HEAP_UNIT || class == 0)
 		return 0;

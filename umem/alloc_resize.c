@@ -139,6 +139,8 @@ resize_debugged(unsigned class, void *p, size_t size)
 		return NULL;
 	}
 	if (old == size ||
+	    (class == ADDR_LARGE && size > SIZE_SMALL &&
+		debug_large_resize(p, size)) ||
 	    (class != ADDR_LARGE && size <= SIZE_CLASS_MAX &&
 		size_class_of(size) == class && debug_resize(class, p, size)))
 		return p;

@@ -29,8 +29,8 @@
  *
  * Held back (guards and hardened)
  *	What is freed waits in a slot of its cache (quarantine.c), so that a
- *	stale pointer does not meet a new owner at once.  A chunk that leaves
- *	its slot is compared with its pattern.  With guards each
+ *	stale pointer does not meet a new owner at once.  Of a chunk that leaves
+ *	its slot the first bytes are compared with the pattern.  With guards each
  *	allocation looks at one of those that wait, the last that was freed
  *	first: no write is found later than if that were handed out.
  *
@@ -136,20 +136,23 @@ take_failed(struct umem_cache *cache, size_t size)
 }
 
 static bool
-held_is_whole(struct umem_cache *cache, void *p)
+held_is_whole(struct umem_cache *cache, void *p, size_t most)
 {
 	struct slab *slab;
 	unsigned i;
 
 	slab_look(&cache->slabs, p, &slab, &i);
-	return debug_free_is_whole(cache, record_of(slab, i), p);
+	return debug_free_is_whole(cache, record_of(slab, i), p, most);
 }
+
+/* Of a chunk that leaves the quarantine; all of it before it is used again. */
+#define LEAVING_MOST 256
 
 /* A chunk that leaves the quarantine; NULL: a write has changed it. */
 static void *
 release_held(struct umem_cache *cache, void *p)
 {
-	return p != NULL && held_is_whole(cache, p) ? p : NULL;
+	return p != NULL && held_is_whole(cache, p, LEAVING_MOST) ? p : NULL;
 }
 
 /*
@@ -162,7 +165,7 @@ look_at_held(struct umem_cache *cache)
 	size_t at;
 	void *p = quarantine_look(&cache->quarantine, &at), *bad;
 
-	if (p == NULL || !held_is_whole(cache, p))
+	if (p == NULL || !held_is_whole(cache, p, SIZE_MAX))
 		return;
 	p = quarantine_put_back(&cache->quarantine, at, p);
 	if (p != NULL)
@@ -188,7 +191,7 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
 		slab_look(&cache->slabs, p, &slab, &i);
 		bufctl = record_of(slab, i);
 	} while (bufctl->state != BUFCTL_NEVER &&
-		 !debug_free_is_whole(cache, bufctl, p));
+		 !debug_free_is_whole(cache, bufctl, p, SIZE_MAX));
 	debug_make_allocated(cache, slab, bufctl, p, size, kind);
 	if (cache->construct != NULL && (raw || constructs_each_time(cache)) &&
 	    cache->construct(p, cache->priv, UMEM_DEFAULT) != 0) {
@@ -365,7 +368,7 @@ debug_release(struct umem_cache *cache)
 	void *p, *bad;
 
 	while ((p = quarantine_take(&cache->quarantine, &at)) != NULL)
-		if (held_is_whole(cache, p))
+		if (held_is_whole(cache, p, SIZE_MAX))
 			slab_give(&cache->slabs, &p, 1, &bad);
 }
 

@@ -166,6 +166,12 @@ bool debug_large(void);
 void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind);
 void debug_large_free(void *p, size_t size, unsigned kind);
 
+/* Another size for the same span; false: the block must move. */
+bool debug_large_resize(void *p, size_t size);
+
+/* Do blocks of this class come as large ones, whose pages go at the free? */
+bool debug_vanishes(unsigned class);
+
 /* The block, which was just allocated, is of this kind. */
 void debug_set_kind(void *p, unsigned kind);
 

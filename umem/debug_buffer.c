@@ -9,10 +9,15 @@
 #include <string.h>
 
 #include "umem/debug_inner.h"
+#include "umem/addr_map.h"
 #include "umem/error.h"
+#include "vmem/os.h"
 
 /* With "lite": bytes behind the size that are checked. */
 #define LITE_SLACK 64
+
+/* Bytes before a buffer, beyond the tag there, that its own free compares. */
+#define BEFORE_MOST 64
 
 #define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
 
@@ -83,18 +88,33 @@ redzone_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 	       (uint64_t)REDZONE_ENCODE(bufctl->size) << 32;
 }
 
-/* Bytes from the size that was asked for to the tag that are checked. */
-static size_t
+/*
+ * Bytes behind the size that hold PATTERN_END, as offsets: up to the tag, or up
+ * to the end of the page and from the start of the tag's page.  The pages
+ * between are those that a large block may lack (debug_large.c).
+ */
+struct slack {
+	size_t from[2];
+	size_t to[2];
+};
+
+static struct slack
 slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
-	size_t n = cache->tag_offset - bufctl->size;
+	size_t size = bufctl->size, end = cache->tag_offset;
+	size_t page = os_page_size();
 
 	if ((cache->debug & (UMF_REDZONE | UMF_DEADBEEF | UMF_LITE |
 				UMF_FIREWALL | UMF_HARDENED)) == 0 ||
 	    (cache->flags & UMC_NOTOUCH) != 0)
-		return 0;
-	return (cache->debug & UMF_LITE) == 0 || n < LITE_SLACK ? n
-								: LITE_SLACK;
+		end = size;
+	else if ((cache->debug & UMF_LITE) != 0 && end - size > LITE_SLACK)
+		end = size + LITE_SLACK;
+	if (cache->class != ADDR_LARGE ||
+	    align_up(size, page) >= align_down(end, page))
+		return (struct slack){{size, end}, {end, end}};
+	return (struct slack){
+	    {size, align_down(end, page)}, {align_up(size, page), end}};
 }
 
 /*
@@ -113,15 +133,25 @@ room_of(const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
 	return (uint64_t *)(uintptr_t)(tag + 1);
 }
 
-/* Where in its room a write has changed a word; SIZE_MAX: nowhere. */
+/*
+ * Where in the last bytes of its room, at most so many, a write has changed a
+ * word; SIZE_MAX: nowhere.
+ */
 static size_t
-room_changed(const struct umem_cache *cache, const struct buftag *tag)
+room_changed(
+    const struct umem_cache *cache, const struct buftag *tag, size_t most)
 {
 	size_t bytes, i;
 	const uint64_t *room = room_of(cache, tag, &bytes);
 
+	if (bytes > most) {
+		room += (bytes - most) / sizeof(*room);
+		bytes = most;
+	}
 	i = pattern_check(room, bytes, PATTERN_END_WORD);
-	return i < bytes / 8 ? i * 8 : SIZE_MAX;
+	return i < bytes / 8
+		   ? (size_t)((const char *)&room[i] - (const char *)(tag + 1))
+		   : SIZE_MAX;
 }
 
 /* The first byte behind the size that is not as we left it; 0: all are. */
@@ -131,14 +161,15 @@ first_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
 {
 	const unsigned char *byte = p;
 	uint64_t redzone = redzone_of(cache, bufctl);
-	size_t n = slack_of(cache, bufctl);
+	struct slack slack = slack_of(cache, bufctl);
 
-	for (size_t i = bufctl->size; i < bufctl->size + n; i++)
-		if (byte[i] != PATTERN_END) {
-			info->expected = PATTERN_END;
-			info->found = byte[i];
-			return i;
-		}
+	for (unsigned part = 0; part < array_size(slack.from); part++)
+		for (size_t i = slack.from[part]; i < slack.to[part]; i++)
+			if (byte[i] != PATTERN_END) {
+				info->expected = PATTERN_END;
+				info->found = byte[i];
+				return i;
+			}
 	if (tag == NULL || tag->redzone == redzone)
 		return 0;
 	info->expected = redzone;
@@ -156,7 +187,7 @@ room_is_whole(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
     const struct buftag *tag)
 {
 	struct error_info info = {0};
-	size_t changed = room_changed(cache, tag);
+	size_t changed = room_changed(cache, tag, SIZE_MAX);
 
 	if (changed == SIZE_MAX)
 		return true;
@@ -224,7 +255,7 @@ debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
 	tag = debug_tag(cache, (char *)p - cache->slabs.layout.chunk);
 	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_LOST ||
 	    (tag_is_plausible(tag, before) &&
-		room_changed(cache, tag) == SIZE_MAX))
+		room_changed(cache, tag, BEFORE_MOST) == SIZE_MAX))
 		return true;
 	info.expected = (uintptr_t)p - (uintptr_t)tag;
 	debug_report_lost(UMERR_BEFORE, cache, bufctl, p, info);
@@ -235,9 +266,11 @@ void
 debug_surround(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
     struct buftag *tag)
 {
-	size_t n = slack_of(cache, bufctl);
+	struct slack slack = slack_of(cache, bufctl);
 
-	memset((char *)p + bufctl->size, PATTERN_END, n);
+	for (unsigned part = 0; part < array_size(slack.from); part++)
+		memset((char *)p + slack.from[part], PATTERN_END,
+		    slack.to[part] - slack.from[part]);
 	if (tag == NULL)
 		return;
 	tag->redzone = redzone_of(cache, bufctl);
@@ -245,17 +278,20 @@ debug_surround(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
 	tag->bxstat = (uintptr_t)bufctl ^ BUFTAG_ALLOCATED;
 }
 
-/* Was a free buffer left alone?  Reports if not. */
 bool
 debug_free_is_whole(
-    const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p, size_t most)
 {
 	struct error_info info = {0};
 	const struct buftag *tag = debug_tag(cache, p);
 
 	if (debug_has_patterns(cache)) {
 		size_t n = cache->pattern_bytes;
-		size_t i = pattern_check(p, n, cache->free_pattern);
+		size_t i;
+
+		if (n > most)
+			n = most;
+		i = pattern_check(p, n, cache->free_pattern);
 
 		if (i < n / 8) {
 			info.offset = i * 8;
@@ -281,7 +317,7 @@ debug_free_is_whole(
 		debug_report_lost(UMERR_BADBUFTAG, cache, bufctl, p, info);
 		return false;
 	}
-	return room_is_whole(cache, bufctl, p, tag);
+	return true;
 }
 
 void

@@ -72,9 +72,12 @@ bool debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
 void debug_surround(const struct umem_cache *cache, struct bufctl *bufctl,
     void *p, struct buftag *tag);
 
-/* Was a free buffer left alone?  Reports if not. */
-bool debug_free_is_whole(
-    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
+/*
+ * Were the tag and the first bytes of a free buffer, at most so many, left
+ * alone?  Reports if not.
+ */
+bool debug_free_is_whole(const struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, size_t most);
 
 /* Patterns, tag and, for the second, the record of a buffer in that state. */
 void debug_make_free(

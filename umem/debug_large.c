@@ -3,9 +3,15 @@
  *
  * A large block is its own span: the tag is at its end, the bytes of 0xbb
  * behind the size, and the record on its own.  With guards and when hardened
- * it ends at a page that is not there.  The records of those freed last are
- * kept, so that a second free is told from a stray one; until a record leaves
- * that ring the block's pages are gone, but its addresses are nobody's.
+ * the span ends with a page without access, and so have the whole pages
+ * between the block and the page of the tag.  A block above
+ * VANISHES_LEAST counts as large then, so that the pages of all of them go when
+ * they are freed.  The records of those freed last are kept, so that a second
+ * free is told from a stray one; until a record leaves that ring the block's
+ * addresses are not used again.
+ *
+ * Pages without access are up to four of the mappings that a process may have
+ * (65530), so while there are GUARDED_MOST blocks a new one has none.
  *
  * debug_large_cache stands for all of them; large_view() is that with one
  * block's tag.
@@ -25,7 +31,9 @@
 
 struct umem_cache debug_large_cache = {.name = "umem_oversize"};
 
-#define FREED_LARGE 64
+#define FREED_LARGE    64
+#define VANISHES_LEAST (64 * KIB)
+#define GUARDED_MOST   8192
 
 static struct lock freed_lock = LOCK_INITIALIZER(LOCK_LOG);
 static struct bufctl *freed[FREED_LARGE]; /* [freed_lock] */
@@ -151,16 +159,58 @@ surround_large(struct bufctl *bufctl)
 	debug_surround(&view, bufctl, bufctl->addr, large_tag(bufctl->addr));
 }
 
-/* Zero, and a page at the end that is not there, if the kernel has it so. */
-static void
-large_harden(char *p, bool *zeroed)
+/* Where the whole pages between the block and the page of its tag lie. */
+static char *
+large_gap(const struct bufctl *bufctl, size_t *bytes)
 {
-	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+	uintptr_t p = (uintptr_t)bufctl->addr;
+	uintptr_t from = align_up(p + bufctl->size, os_page_size());
+	uintptr_t to =
+	    align_down((uintptr_t)large_tag((void *)p), os_page_size());
 
-	if (!*zeroed && !os_purge(p, bytes))
-		memset(p, 0, bytes);
-	*zeroed = true;
+	*bytes = from < to ? to - from : 0;
+	return (char *)from;
+}
+
+/* Takes away the pages behind the block, if the kernel has it so. */
+static void
+large_guard_pages(const struct bufctl *bufctl)
+{
+	char *p = bufctl->addr, *gap;
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p)), n;
+
+	if (large_count() > GUARDED_MOST)
+		return;
 	os_decommit(p + bytes - large_guard(), large_guard());
+	gap = large_gap(bufctl, &n);
+	if (n != 0)
+		os_decommit(gap, n);
+}
+
+/* The contents of a new block: zero, or the pattern of smaller ones. */
+static void
+large_fill(const struct bufctl *bufctl, bool *zeroed)
+{
+	char *p = bufctl->addr;
+
+	if (debug_is_hardened(&debug_large_cache) ||
+	    bufctl->size > SIZE_CLASS_MAX) {
+		if (!*zeroed && !os_purge(p, bufctl->size))
+			memset(p, 0, bufctl->size);
+		*zeroed = true;
+	} else {
+		for (size_t i = 0; i + 8 <= bufctl->size; i += 8)
+			*(uint64_t *)(void *)(p + i) = PATTERN_UNINIT;
+		*zeroed = false;
+	}
+}
+
+bool
+debug_vanishes(unsigned class)
+{
+	return size_classes.bytes[class] > VANISHES_LEAST &&
+	       debug_holds_back(&debug_large_cache) &&
+	       debug_holds_back(class_cache[class]);
 }
 
 void *
@@ -180,12 +230,14 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
 		meta_free(bufctl, bufctl_audit_bytes(debug.nframes));
 		return NULL;
 	}
-	if (debug_holds_back(&debug_large_cache))
-		large_harden(p, zeroed);
 	bufctl->addr = p;
 	bufctl->cache = &debug_large_cache;
 	bufctl->size = size;
 	bufctl->kind = (uint16_t)kind;
+	if (debug_holds_back(&debug_large_cache)) {
+		large_fill(bufctl, zeroed);
+		large_guard_pages(bufctl);
+	}
 	surround_large(bufctl);
 	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 	debug_stamp(&debug_large_cache, bufctl);
@@ -228,6 +280,34 @@ debug_large_free(void *p, size_t size, unsigned kind)
 	else
 		large_free(p, addr_map_large_bytes(addr_map_owner(p)));
 	remember_freed(bufctl);
+}
+
+bool
+debug_large_resize(void *p, size_t size)
+{
+	struct umem_cache view = large_view(p);
+	struct bufctl *bufctl = debug_large_record(p);
+	size_t gap_bytes, old;
+	char *gap;
+
+	if (bufctl == NULL || align_up(large_whole(size), HEAP_UNIT) !=
+				  addr_map_large_bytes(addr_map_owner(p)))
+		return false;
+	if (!debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
+		return false;
+	old = bufctl->size;
+	gap = large_gap(bufctl, &gap_bytes);
+	if (gap_bytes != 0 && !os_commit(gap, gap_bytes))
+		return false;
+	/* Its pages are back, and zero, but for the last one of the block. */
+	if (size > old)
+		memset((char *)p + old, 0, size - old);
+	bufctl->size = size;
+	if (debug_holds_back(&debug_large_cache))
+		large_guard_pages(bufctl);
+	surround_large(bufctl);
+	debug_stamp(&debug_large_cache, bufctl);
+	return true;
 }
 
 /* The large block that p lies in; NULL: none. */

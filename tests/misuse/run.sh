@@ -21,14 +21,14 @@
 # several with " or " between.
 #
 # Categories, by the first words of a name
-#	overflow	20	writes past the end
+#	overflow	21	writes past the end
 #	underflow	 5	writes before the start
 #	overread	 3	reads past the end
 #	zero_size	 3	use of a block of no bytes
 #	double_free	15	by one thread
 #	invalid_free	13	of what is no block, or not the start of one
-#	write_after_free 11
-#	read_after_free	 6
+#	write_after_free 12
+#	read_after_free	 7
 #	uninitialised	 9	reads of what an earlier owner left
 #	realloc		 7	and malloc_usable_size(), of no block
 #	size		11	a free that names another size or kind

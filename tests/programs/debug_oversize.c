@@ -14,9 +14,9 @@ main(void)
 		memset(p, (int)i, size[i]);
 	}
 	free(p);
-	check((p = realloc(malloc(900 * KIB), 10 * MIB)) != NULL);
+	check((p = realloc(malloc(900 * KIB), 10 * MIB - 100)) != NULL);
 	/* This is looked for where it is freed. */
-	((volatile char *)p)[10 * MIB] = 1;
+	((volatile char *)p)[10 * MIB - 100] = 1;
 	free(p);
 	return 0;
 }
