@@ -94,7 +94,9 @@ typedef void umem_destructor_t(void *buf, void *priv);
  *
  * priv		as given to umem_cache_create()
  *
- * It runs with no lock of the library held, in one of these threads:
+ * It is called again for one request as long as the calls free something, up
+ * to 1000 times.  It runs with no lock of the library held, in one of these
+ * threads:
  *  - the library's own, where it has one, for umem_reap() and for any request
  *    that finds no memory; that request waits for it, 100 ms at most;
  *  - else a thread that calls umem_reap(), or whose umem_cache_alloc() finds no

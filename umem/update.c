@@ -8,7 +8,8 @@
  *	room	when the heap grows, or is asked for much: what caches keep goes
  *		back to the slabs, and its memory to whoever wants some (room.c)
  *	reclaim	reclaim callbacks, then everything that is cached anywhere
- *		back to the arenas; when an allocation has found no memory
+ *		back to the arenas; when an allocation has found no memory.
+ *		It goes on while callbacks free something
  *	trim	reclaim, and every free page to the kernel, also those between
  *		the blocks of slabs that are partly used
  *
@@ -80,16 +81,37 @@
 /* How long to wait for somebody else's reclaim: it may be waiting for us. */
 #define RECLAIM_WAIT_NS 100000000
 /*
- * How often a request is tried again: once for memory of our own structures,
- * and once for the request itself.
+ * How often a request is tried again: RECLAIM_TRIES times in any case, once for
+ * memory of our own structures and once for the request itself, and up to
+ * RECLAIM_MOST times while reclaim callbacks free something.  A callback that
+ * frees one object of 100 bytes each time has then freed a slab of them.
  */
 #define RECLAIM_TRIES   2
+#define RECLAIM_MOST    1000
 
 uint64_t update_interval_ns = 250000000;
 
 static uint64_t due_ns;      /* [a] next update */
 static uint32_t reap_wanted; /* [a] by umem_reap(), or by a reclaim */
 static uint32_t reaps_done;  /* [a] by the library's thread, to wait on */
+
+static uint32_t asking_pays; /* [a] callbacks freed something the last time */
+static size_t nused;         /* [worker] chunks out of slabs */
+
+static bool
+add_used(struct umem_cache *cache)
+{
+	nused += slab_used(&cache->slabs);
+	return false;
+}
+
+static size_t
+count_used(void)
+{
+	nused = 0;
+	worker_each_cache(add_used);
+	return nused;
+}
 
 static bool
 ask_for_objects(struct umem_cache *cache)
@@ -111,8 +133,13 @@ reap(struct umem_cache *cache)
 static void
 reap_all(void)
 {
-	worker_each_cache(ask_for_objects);
+	size_t chunks = count_used(), bytes = heap_used();
+	bool asked = worker_each_cache(ask_for_objects);
+
 	worker_each_cache(reap);
+	__atomic_store_n(&asking_pays,
+	    asked && (count_used() < chunks || heap_used() < bytes),
+	    __ATOMIC_RELAXED);
 }
 
 static bool
@@ -204,7 +231,9 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	int saved = errno;
 	bool by_thread, more = false;
 
-	if (ntried >= RECLAIM_TRIES)
+	if (ntried >= RECLAIM_MOST ||
+	    (ntried >= RECLAIM_TRIES &&
+		__atomic_load_n(&asking_pays, __ATOMIC_RELAXED) == 0))
 		return false;
 	if (feed_meta())
 		return true;

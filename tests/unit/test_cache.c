@@ -693,6 +693,62 @@ START_TEST(the_program_is_asked_for_objects_when_memory_is_short)
 }
 END_TEST
 
+/* Frees one object of the cache that the others are kept of. */
+static void
+give_one(void *priv)
+{
+	(void)priv;
+	nasked++;
+	if (nkept > 0)
+		umem_cache_free(inner, objects[--nkept]);
+}
+
+/* A slab is free when all of its objects are, and each call frees one. */
+START_TEST(the_program_is_asked_as_long_as_it_frees_something)
+{
+	vmem_t *arena = vmem_create("short", umem_alloc(64 * 4096, UMEM_NOFAIL),
+	    64 * 4096, 4096, NULL, NULL, NULL, 0, VM_NOSLEEP);
+	void *object;
+
+	inner = umem_cache_create("kept", 64, 0, NULL, NULL, give_one, NULL,
+	    arena, _i == 0 ? 0 : UMC_NOMAGAZINE);
+	short_cache = try_create("short", 1000, 0, arena, 0);
+	while ((object = umem_cache_alloc(inner, UMEM_DEFAULT)) != NULL &&
+	       nasked == 0)
+		objects[nkept++] = object;
+	/* The request that asked first has what it freed. */
+	objects[nkept++] = object;
+	qsort(objects, nkept, sizeof(objects[0]), by_number);
+	nasked = 0;
+	object = umem_cache_alloc(short_cache, UMEM_DEFAULT);
+	ck_assert_ptr_nonnull(object);
+	ck_assert_uint_ge(nasked, inner->slabs.layout.nchunks);
+	ck_assert_uint_le(nasked, 3 * inner->slabs.layout.nchunks);
+}
+END_TEST
+
+START_TEST(the_program_is_not_asked_for_ever)
+{
+	vmem_t *arena = vmem_create("short", umem_alloc(4096, UMEM_NOFAIL),
+	    4096, 4096, NULL, NULL, NULL, 0, VM_NOSLEEP);
+
+	inner = umem_cache_create(
+	    "kept", 64, 0, NULL, NULL, give_one, NULL, NULL, 0);
+	short_cache = try_create("short", 1000, 0, arena, 0);
+	nkept = _i == 0 ? 0 : 3000;
+	for (unsigned i = 0; i < nkept; i++)
+		objects[i] = umem_cache_alloc(inner, UMEM_NOFAIL);
+	while (umem_cache_alloc(short_cache, UMEM_DEFAULT) != NULL)
+		;
+	/* Nothing that it frees helps: that ends, too. */
+	if (_i == 0)
+		ck_assert_uint_le(nasked, 3);
+	else
+		ck_assert_uint_le(nasked, 2000);
+	ck_assert_uint_ge(nasked, 1);
+}
+END_TEST
+
 /* What is in magazines of other caches is found for the one that is short. */
 START_TEST(what_another_cache_keeps_is_given_to_who_has_none)
 {
@@ -1170,6 +1226,9 @@ cache_suite(void)
 	tcase_add_loop_test(tc, pieces_of_integers_are_never_touched, 0, 2);
 	tcase_add_loop_test(
 	    tc, the_program_is_asked_for_objects_when_memory_is_short, 0, 2);
+	tcase_add_loop_test(
+	    tc, the_program_is_asked_as_long_as_it_frees_something, 0, 2);
+	tcase_add_loop_test(tc, the_program_is_not_asked_for_ever, 0, 2);
 	tcase_add_test(tc, what_another_cache_keeps_is_given_to_who_has_none);
 	tcase_add_test(tc, a_reap_gives_everything_back);
 	tcase_add_test(tc, an_update_gives_surplus_back_and_keeps_what_is_used);
