@@ -95,8 +95,10 @@ print_messages(struct model *model)
 	for (uint64_t i = 0; ring != NULL && i < d->bytes; i++) {
 		char c = ring[(begin + i) % d->bytes];
 
-		if (c != '\0')
+		if (c == '\n')
 			putchar(c);
+		else if (c != '\0')
+			fputs(plain_text(&c, 1), stdout);
 	}
 }
 
@@ -175,8 +177,8 @@ add_choice(const struct layout *l, const char *choice, char *text, size_t room)
 				: debug_words[i].word);
 	n = strlen(text);
 	if (patterns[0] != '\0')
-		snprintf(text + n, room - n, ":%.*s",
-		    (int)l->known[L_CHOICE_PATTERNS].bytes, patterns);
+		snprintf(text + n, room - n, ":%s",
+		    plain_text(patterns, l->known[L_CHOICE_PATTERNS].bytes));
 }
 
 /* The words of UMEM_DEBUG that are in force, or "off". */

@@ -78,6 +78,67 @@ xprint(const char *format, ...)
 	return text;
 }
 
+/*
+ * Bytes of the character at text, of which n are left; 0: a control character,
+ * or no UTF-8.  A terminal may obey U+0080 to U+009F, too.
+ */
+static size_t
+character_bytes(const unsigned char *text, size_t n)
+{
+	static const struct {
+		unsigned char first_least, first_most, bytes;
+		uint32_t least;
+	} kinds[] = {{0xc2, 0xdf, 2, 0xa0}, {0xe0, 0xef, 3, 0x800},
+	    {0xf0, 0xf4, 4, 0x10000}};
+
+	if (text[0] < 0x80)
+		return text[0] >= 0x20 && text[0] != 0x7f;
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		size_t bytes = kinds[i].bytes;
+		uint32_t code = text[0] & (0x7fu >> bytes);
+
+		if (text[0] < kinds[i].first_least ||
+		    text[0] > kinds[i].first_most || n < bytes)
+			continue;
+		for (size_t j = 1; j < bytes; j++) {
+			if ((text[j] & 0xc0) != 0x80)
+				return 0;
+			code = code << 6 | (text[j] & 0x3f);
+		}
+		/* Surrogates are no characters. */
+		return code >= kinds[i].least && code < 0x110000 &&
+			       code >> 11 != 0xd800 >> 11
+			   ? bytes
+			   : 0;
+	}
+	return 0;
+}
+
+const char *
+plain_text(const char *text, size_t most)
+{
+	size_t n = strnlen(text, most), room = 4 * n + 1;
+	char *plain = xalloc(room);
+	size_t length = 0;
+
+	for (size_t i = 0; i < n;) {
+		size_t bytes =
+		    character_bytes((const unsigned char *)text + i, n - i);
+
+		if (bytes == 0) {
+			snprintf(plain + length, room - length, "\\x%02x",
+			    (unsigned char)text[i]);
+			length += 4;
+			i++;
+			continue;
+		}
+		memcpy(plain + length, text + i, bytes);
+		length += bytes;
+		i += bytes;
+	}
+	return plain;
+}
+
 bool
 parse_address(const char *text, uint64_t *address)
 {

@@ -44,6 +44,12 @@ bool parse_address(const char *text, uint64_t *address);
 /* A number with k, m, g or t behind it. */
 bool parse_size(const char *text, uint64_t *bytes);
 
+/*
+ * Text of the target, at most so many bytes of it, for a terminal and for JSON:
+ * control characters and bytes that are not UTF-8 become \x and two digits.
+ */
+const char *plain_text(const char *text, size_t most);
+
 double seconds_now(void);
 
 /*

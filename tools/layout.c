@@ -225,7 +225,7 @@ layout_read(struct target *target, const struct header *header,
 	layout->at = header->self;
 	layout->object = where->name;
 	layout->in_program = !is_ours(where->name);
-	memcpy(layout->version, header->library, sizeof(header->library));
+	layout->version = plain_text(header->library, sizeof(header->library));
 	if (header->version != VERSION_KNOWN)
 		fail(EXIT_BLIND,
 		    "%s: libumem %s there describes itself in version %u, and "

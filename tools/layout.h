@@ -236,7 +236,7 @@ struct described {
 
 struct layout {
 	uint64_t at; /* of the description */
-	char version[17];
+	const char *version;
 	const char *object; /* file that the library is in */
 	bool in_program;    /* that file is the program, not libumem*.so */
 	unsigned ncopies; /* of the library that have something in their heap */

@@ -222,7 +222,7 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .nwaited = model_get(model, r, L_CACHE_NCONTENDED) +
 		       model_get(model, r, L_CACHE_NWAITED),
 	    .listed = listed};
-	memcpy(c->name, r + layout_value(model->layout, L_CACHE_NAME), 31);
+	c->name = plain_text(r + layout_value(model->layout, L_CACHE_NAME), 31);
 	if (!cache_makes_sense(c)) {
 		model->ncaches--;
 		model->ndamaged += listed;

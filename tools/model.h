@@ -7,8 +7,8 @@
 struct cache {
 	uint64_t at;
 	const char *record; /* our copy */
-	char name[32];
-	uint64_t chunk; /* bytes from one to the next */
+	const char *name;   /* by plain_text() */
+	uint64_t chunk;     /* bytes from one to the next */
 	uint64_t bufsize;
 	uint64_t slab_bytes;
 	uint64_t source;  /* arena, 0: the heap */
@@ -63,7 +63,7 @@ struct segment {
 struct arena {
 	uint64_t at;
 	const char *record;
-	char name[32];
+	const char *name; /* by plain_text() */
 	uint64_t source;
 	uint64_t quantum;
 	unsigned depth; /* of indentation */

@@ -28,7 +28,7 @@ take_arena(struct model *model, uint64_t at)
 	    .source = model_get(model, r, L_ARENA_SOURCE),
 	    .quantum = model_get(model, r, L_ARENA_QUANTUM)};
 	a->depth = arena_depth(model, a->source);
-	memcpy(a->name, r + layout_value(model->layout, L_ARENA_NAME), 31);
+	a->name = plain_text(r + layout_value(model->layout, L_ARENA_NAME), 31);
 	model->narenas++;
 }
 

@@ -734,12 +734,19 @@ give_units(struct model *model, root_func *f, const struct ranges *skip,
     uint64_t start, uint64_t end)
 {
 	uint64_t bytes = (uint64_t)1 << model->unit_shift;
-	uint64_t from = start;
+	uint64_t heap_end = model->base + model->nunits * bytes;
+	uint64_t from;
 
+	/* A damaged core may have any size there. */
+	if (end > heap_end || end < start)
+		end = heap_end;
+	if (start < model->base)
+		start = model->base;
+	from = start;
 	for (uint64_t at = start; at < end; at += bytes) {
 		uint64_t unit = (at - model->base) >> model->unit_shift;
 
-		if (unit < model->nunits && model->unit[unit] == 0)
+		if (model->unit[unit] == 0)
 			continue;
 		if (from < at)
 			give_piece(model, f, skip, from, at, ROOT_MEMORY);

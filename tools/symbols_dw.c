@@ -95,13 +95,14 @@ find_name(struct target *target, uint64_t pc)
 		file = dwfl_module_info(
 		    module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
 	if (file != NULL)
-		file = base_name(file);
+		file = plain_text(base_name(file), SIZE_MAX);
 
 	if (module != NULL)
 		name = dwfl_module_addrinfo(
 		    module, pc - 1, &offset, &symbol, NULL, NULL, NULL);
 	if (name != NULL && file != NULL)
-		return xprint("%s`%s+0x%lx", file, name, offset + 1);
+		return xprint("%s`%s+0x%lx", file, plain_text(name, SIZE_MAX),
+		    offset + 1);
 	if (file != NULL)
 		return xprint("%s+0x%lx", file, pc - start);
 	return xprint("0x%lx", pc);
@@ -118,7 +119,9 @@ find_line(uint64_t pc)
 	if (line == NULL)
 		return NULL;
 	file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
-	return file ? xprint("%s:%d", base_name(file), number) : NULL;
+	return file ? xprint("%s:%d", plain_text(base_name(file), SIZE_MAX),
+			  number)
+		    : NULL;
 }
 
 static int

@@ -12,7 +12,7 @@ struct mapping {
 	bool execute;
 	bool shared;
 	bool file;        /* something of a file lies there */
-	const char *name; /* as in /proc/PID/maps; never NULL */
+	const char *name; /* by plain_text(), as in /proc/PID/maps; not NULL */
 };
 
 struct thread {

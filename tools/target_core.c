@@ -82,12 +82,13 @@ header_check(struct target *target)
 static size_t
 segment_count(struct target *target, const Elf64_Ehdr *h)
 {
-	const Elf64_Shdr *section;
+	Elf64_Shdr section;
 
 	if (h->e_phnum != PN_XNUM)
 		return h->e_phnum;
-	section = file_at(target, h->e_shoff, sizeof(*section));
-	return section->sh_info;
+	memcpy(&section, file_at(target, h->e_shoff, sizeof(section)),
+	    sizeof(section));
+	return section.sh_info;
 }
 
 static void
@@ -135,18 +136,19 @@ join_regions(struct target *target)
 static struct thread *
 take_thread(struct target *target, const char *at, size_t n)
 {
-	const struct elf_prstatus *status = (const void *)at;
+	struct elf_prstatus status;
 	struct thread *thread;
 
-	if (n < sizeof(*status))
+	if (n < sizeof(status))
 		return NULL;
+	memcpy(&status, at, sizeof(status));
 	ARRAY_ROOM(target->threads, target->nthreads, target->threads_room);
 	thread = &target->threads[target->nthreads++];
 	memset(thread, 0, sizeof(*thread));
-	thread->tid = status->pr_pid;
-	thread->nwords = sizeof(status->pr_reg) / 8;
-	thread->words = xalloc(sizeof(status->pr_reg));
-	memcpy(thread->words, &status->pr_reg, sizeof(status->pr_reg));
+	thread->tid = status.pr_pid;
+	thread->nwords = sizeof(status.pr_reg) / 8;
+	thread->words = xalloc(sizeof(status.pr_reg));
+	memcpy(thread->words, &status.pr_reg, sizeof(status.pr_reg));
 	thread->sp = thread->words[REGISTER_SP];
 	thread->pc = thread->words[REGISTER_PC];
 #ifdef REGISTER_TP
@@ -166,26 +168,37 @@ take_registers(struct thread *thread, const char *at, size_t n)
 	thread->nwords += n / 8;
 }
 
+/* Word i of a note, which a damaged core may have at any address. */
+static uint64_t
+word_of(const char *at, uint64_t i)
+{
+	uint64_t word;
+
+	memcpy(&word, at + 8 * i, sizeof(word));
+	return word;
+}
+
 /* count, page size, then start, end and page of each; then the names. */
 static void
 take_names(struct target *target, const char *at, size_t n)
 {
-	const uint64_t *words = (const void *)at;
 	const char *name, *end = at + n;
-	uint64_t count = n >= 16 ? words[0] : 0;
+	uint64_t count = n >= 16 ? word_of(at, 0) : 0;
 
 	/* The last name must have an end. */
 	if (n < 16 || count > (n - 16) / 24 || end[-1] != '\0')
 		return;
-	name = (const char *)(words + 2 + 3 * count);
+	name = at + 8 * (2 + 3 * count);
 	for (uint64_t i = 0; i < count && name < end; i++) {
-		const uint64_t *file = words + 2 + 3 * i;
+		uint64_t start = word_of(at, 2 + 3 * i);
+		uint64_t stop = word_of(at, 2 + 3 * i + 1);
+		const char *plain = plain_text(name, (size_t)(end - name));
 
 		for (size_t j = 0; j < target->nmaps; j++) {
 			struct mapping *m = &target->maps[j];
 
-			if (m->start < file[1] && m->end > file[0]) {
-				m->name = name;
+			if (m->start < stop && m->end > start) {
+				m->name = plain;
 				m->file = true;
 			}
 		}
@@ -197,14 +210,12 @@ take_names(struct target *target, const char *at, size_t n)
 static void
 take_auxv(struct target *target, const char *at, size_t n)
 {
-	const uint64_t *words = (const void *)at;
-
 	for (size_t i = 0; i + 1 < n / 8; i += 2)
 		for (size_t j = 0; j < target->nmaps; j++) {
 			struct mapping *m = &target->maps[j];
 
-			if (words[i] == AT_RANDOM &&
-			    words[i + 1] - m->start < m->end - m->start)
+			if (word_of(at, i) == AT_RANDOM &&
+			    word_of(at, i + 1) - m->start < m->end - m->start)
 				m->name = "[stack]";
 		}
 }
@@ -217,9 +228,11 @@ take_notes(struct target *target, const char *at, size_t n)
 
 	/* What is filled up to four bytes may lead beyond the end. */
 	while (at < end && (size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
-		const Elf64_Nhdr *note = (const void *)at;
-		const char *text = at + sizeof(*note) +
-				   (((size_t)note->n_namesz + 3) & ~(size_t)3);
+		Elf64_Nhdr header, *note = &header;
+		const char *text = at + sizeof(header);
+
+		memcpy(&header, at, sizeof(header));
+		text += ((size_t)note->n_namesz + 3) & ~(size_t)3;
 
 		if (text > end || note->n_descsz > (size_t)(end - text))
 			return;
@@ -231,9 +244,9 @@ take_notes(struct target *target, const char *at, size_t n)
 			take_auxv(target, text, note->n_descsz);
 		else if (note->n_type == NT_PRPSINFO &&
 			 note->n_descsz >= sizeof(struct elf_prpsinfo))
-			target->pid =
-			    ((const struct elf_prpsinfo *)(const void *)text)
-				->pr_pid;
+			memcpy(&target->pid,
+			    text + offsetof(struct elf_prpsinfo, pr_pid),
+			    sizeof(target->pid));
 		else if (note->n_type == NT_PRFPREG ||
 			 note->n_type == NT_X86_XSTATE)
 			take_registers(thread, text, note->n_descsz);
@@ -255,14 +268,18 @@ by_start(const void *a, const void *b)
 void
 core_open(struct target *target)
 {
-	const Elf64_Phdr *segments;
+	Elf64_Phdr *segments;
 	const Elf64_Ehdr *h;
+	const void *table;
 	size_t n;
 
 	file_map(target);
 	h = header_check(target);
 	n = segment_count(target, h);
-	segments = file_at(target, h->e_phoff, n * sizeof(*segments));
+	table = file_at(target, h->e_phoff, n * sizeof(*segments));
+	/* A damaged core may have it at any address. */
+	segments = xalloc(n * sizeof(*segments));
+	memcpy(segments, table, n * sizeof(*segments));
 	target->maps = xalloc((n + 1) * sizeof(*target->maps));
 	for (size_t i = 0; i < n; i++)
 		if (segments[i].p_type == PT_LOAD)

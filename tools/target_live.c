@@ -195,7 +195,7 @@ parse_mapping(struct target *target, char *line, size_t *room)
 	m.execute = bits[2] == 'x';
 	m.shared = bits[3] == 's';
 	m.file = inode != 0;
-	m.name = name ? xprint("%s", line + name) : "";
+	m.name = name ? plain_text(line + name, SIZE_MAX) : "";
 	ARRAY_ROOM(target->maps, target->nmaps, *room);
 	target->maps[target->nmaps++] = m;
 }

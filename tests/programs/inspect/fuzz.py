@@ -124,6 +124,32 @@ def notes(core):
             at += 12 + (name + 3 & ~3) + (data + 3 & ~3)
 
 
+def described(core, name):
+    """Value of an entry of the library's description."""
+    at = core.index(name.encode() + b"\0")
+    return struct.unpack_from("<Q", core, at + 48)[0]
+
+
+def huge_segments(name):
+    """Segments of the heap that seem to have 2**63 bytes."""
+    core = open(name, "rb").read()
+    loads = [struct.unpack_from("<QQQQ", core, at + 8)
+             for at, kind, _, n in headers(core) if kind == 1 and n]
+    told = subprocess.run([umem, "segments", name, "umem_heap"],
+                          capture_output=True, text=True, check=True).stdout
+    tags = [int(line.split()[0], 16) for line in told.splitlines()
+            if " ALLC " in line]
+    assert tags, told
+    with open(name, "r+b", 0) as file:
+        for tag in tags[:3]:
+            at = tag + described(core, "segment.size")
+            (where,) = [offset + at - start for offset, start, _, n in loads
+                        if start <= at < start + n]
+            os.pwrite(file.fileno(), struct.pack("<Q", 1 << 63), where)
+            look(name, ["leaks"], f"{name}: segment {tag:x} has 2**63 bytes")
+            os.pwrite(file.fileno(), core[where:where + 8], where)
+
+
 def empty_notes(name):
     """Lengths of notes that are 0, so that all that follows is misread."""
     core = open(name, "rb").read()
@@ -138,6 +164,7 @@ for name in names:
     dice = random.Random(4711)
     for command in COMMANDS:
         look(name, command, "whole")
+    huge_segments(name)
     cut(name, dice, rounds // 2)
     empty_notes(name)
     statuses = harm(name, dice, rounds)

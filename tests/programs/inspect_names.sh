@@ -1,0 +1,61 @@
+#!/bin/bash
+# Names that the program chose reach neither the terminal as control characters
+# nor JSON as bytes that are no text.
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+
+cat >named.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+#include "umem/umem.h"
+#include "vmem/vmem.h"
+void *lost __attribute__((used));
+int
+main(void)
+{
+	char c;
+	umem_cache_t *cache = umem_cache_create("a\033[31m\r\nb\377\302\233c\303\251",
+	    100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+
+	vmem_create("n\033]0;title\007m", (void *)4096, 4096, 4096, NULL, NULL,
+	    NULL, 0, VM_SLEEP);
+	for (int i = 0; i < 100; i++)
+		umem_cache_alloc(cache, UMEM_DEFAULT);
+	write(1, "ready\n", 6);
+	return (int)read(0, &c, 1);
+}
+END
+program=$(printf 'pro\033[1m\ngram')
+"$CC" -O1 -w -fno-builtin -I"$TOP" -o "$program" named.c -L"$B" -lumem_malloc \
+    -Wl,-rpath,"$B" || exit 1
+UMEM_DEBUG=audit start "./$program"
+gcore -o core "$pid" >/dev/null 2>&1
+for target in "$pid" "core.$pid"; do
+	for words in stat status caches arenas leaks 'leaks -d' users verify frag \
+	    'whatis 401000' 'sizes -i' 'bufctl -v'; do
+		# shellcheck disable=SC2086 # a command and its option
+		set -- $words
+		"$umem" "$1" "${@:2:1}" "$target" >said 2>&1
+		if grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xff|\xc2\x9b' said; then
+			echo "umem $words $target:"
+			cat -v said | head -20
+			exit 1
+		fi
+	done
+	for command in stat status caches arenas leaks users; do
+		"$umem" "$command" --json "$target" >json 2>&1
+		python3 - json <<-'END' || exit 1
+		import json, sys
+		json.loads(open(sys.argv[1], "rb").read().decode("utf-8"))
+		END
+	done
+	"$umem" caches "$target" >said
+	grep -qF 'a\x1b[31m\x0d\x0ab\xff\xc2\x9bcé' said || {
+		echo "the cache's name in"
+		cat -v said
+		exit 1
+	}
+	"$umem" arenas "$target" | grep -qF 'n\x1b]0;title\x07m' || exit 1
+done
+finish 0
