@@ -89,12 +89,21 @@ class_alloc(unsigned class, size_t size)
 	return object;
 }
 
+/* Are blocks of no bytes of a class of their own? */
+static bool
+serves_zero(void)
+{
+	return unlikely(debug.on) && class_zero() != NULL;
+}
+
 /* The class that serves a size; 0: a large block does. */
 static unsigned
 serving_class(size_t size)
 {
 	unsigned class = size_class_of(size);
 
+	if (size == 0 && serves_zero())
+		return size_classes.n + 1;
 	return unlikely(debug.on) && class != 0 && debug_vanishes(class)
 		   ? 0
 		   : class;
@@ -239,6 +248,8 @@ class_aligned(size_t size, size_t align)
 {
 	unsigned class = serving_class(size < align ? align : size);
 
+	if (size == 0 && align <= CACHE_LINE && serves_zero())
+		return size_classes.n + 1;
 	if (align > HEAP_UNIT || class == 0)
 		return 0;
 	for (; class <= size_classes.n; class ++)

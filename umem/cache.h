@@ -71,7 +71,7 @@ extern bool cache_checked;
  * The cache of each size class; 0 is unused.  NULL: nobody has asked for an
  * object of it yet.  Each has the header of its number.
  */
-extern struct umem_cache *class_cache[SIZE_CLASSES]; /* [a] set once */
+extern struct umem_cache *class_cache[SIZE_CLASSES + 1]; /* [a] set once */
 
 /* Makes it.  NULL: no memory. */
 struct umem_cache *class_cache_make(unsigned class);
@@ -90,6 +90,18 @@ class_cache_of(unsigned class)
 	struct umem_cache *cache = class_cache_if_made(class);
 
 	return likely(cache != NULL) ? cache : class_cache_make(class);
+}
+
+/*
+ * Class size_classes.n + 1: blocks of no bytes, if they are debugged.  Their
+ * slabs are addresses without memory, so an access faults.
+ */
+bool class_zero_make(void);
+
+static inline struct umem_cache *
+class_zero(void)
+{
+	return class_cache_if_made(size_classes.n + 1);
 }
 
 /* For quantum caches: pieces of an arena that are never touched. */

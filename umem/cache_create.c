@@ -37,7 +37,7 @@ struct list cache_list = {&cache_list, &cache_list};
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
 bool cache_checked;
-struct umem_cache *class_cache[SIZE_CLASSES];
+struct umem_cache *class_cache[SIZE_CLASSES + 1];
 size_t cache_nsourced;
 size_t cache_nothers;
 
@@ -277,6 +277,33 @@ class_cache_make(unsigned class)
 	}
 	lock_release(&cache_list_lock);
 	return cache;
+}
+
+/* Addresses from one block of no bytes to the next. */
+#define ZERO_CHUNK CACHE_LINE
+
+bool
+class_zero_make(void)
+{
+	unsigned class = size_classes.n + 1;
+	struct umem_cache template = {
+	    .class = class, .align = ZERO_CHUNK, .flags = UMC_INTERNAL};
+	struct slab_layout layout;
+	struct umem_cache *cache;
+
+	debug_plan(&template, "umem_alloc_0", /* sourced */ true);
+	if (template.debug == 0 || class_cache[class] != NULL)
+		return true;
+	if (!slab_layout(&layout, ZERO_CHUNK, ZERO_CHUNK, HEAP_UNIT))
+		return false;
+	addr_map_divide(class, ZERO_CHUNK);
+	lock_take(&cache_list_lock);
+	cache = cache_new("umem_alloc_0", &layout, NULL, &template);
+	if (cache != NULL)
+		cache->slabs.hollow = true;
+	__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
+	lock_release(&cache_list_lock);
+	return cache != NULL;
 }
 
 struct umem_cache *

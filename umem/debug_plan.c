@@ -136,6 +136,8 @@ pattern_bytes(const struct umem_cache *cache)
 {
 	size_t n = cache->tag_offset;
 
+	if (cache->bufsize == 0)
+		return 0;
 	if ((cache->debug & UMF_LITE) != 0)
 		return LITE_PATTERN;
 	if ((cache->debug & UMF_DEADBEEF) == 0 &&
@@ -151,6 +153,7 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 	cache->debug = flags_for(cache, name, sourced);
 	cache->tagged = (cache->debug & (UMF_TAGGED | UMF_HARDENED)) != 0 &&
 			(cache->debug & UMF_FIREWALL) == 0 &&
+			cache->bufsize != 0 &&
 			(cache->flags & UMC_NOTOUCH) == 0;
 	cache->pattern_bytes = pattern_bytes(cache);
 	cache->free_pattern =

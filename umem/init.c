@@ -138,7 +138,7 @@ make_class_caches(void)
 	for (unsigned c = 1; c <= size_classes.n; c++)
 		if (class_cache_of(c) == NULL)
 			return false;
-	return true;
+	return !debug.on || class_zero_make();
 }
 
 static bool

@@ -198,7 +198,8 @@ span_get(struct slab_store *store)
 	if (store->guarded)
 		return firewall_alloc(&store->layout);
 	at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
-	if (at == NULL || addr_map_cover(at, bytes))
+	if (at == NULL || (addr_map_cover(at, bytes) &&
+			      (!store->hollow || os_decommit(at, bytes))))
 		return at;
 	heap_free(at, bytes);
 	return NULL;
@@ -231,7 +232,7 @@ span_free(struct slab_store *store, uintptr_t span)
 	addr_map_clear((void *)span, bytes);
 	if (store->guarded)
 		firewall_free((void *)span, &store->layout);
-	else
+	else if (!store->hollow || os_commit((void *)span, bytes))
 		heap_free((void *)span, bytes);
 }
 

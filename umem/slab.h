@@ -86,6 +86,7 @@ struct slab_store {
 	bool constructs;       /* [I] keeps chunks constructed; see slab.c */
 	bool guarded;          /* [I] spans are of firewall.c */
 	bool watched;          /* [I] chunks are told of; see checker.h */
+	bool hollow;           /* [I] chunks are addresses without memory */
 	bool checked;          /* [I] knows which chunks the program holds */
 	bool quantum;          /* [I] of a quantum cache of the source */
 	uint32_t hash_size;    /* [a] power of two, or 0 */

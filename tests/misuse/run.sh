@@ -24,7 +24,7 @@
 #	overflow	21	writes past the end
 #	underflow	 5	writes before the start
 #	overread	 3	reads past the end
-#	zero_size	 3	use of a block of no bytes
+#	zero_size	 5	use of a block of no bytes
 #	double_free	15	by one thread
 #	invalid_free	13	of what is no block, or not the start of one
 #	write_after_free 12

@@ -159,6 +159,30 @@ objects(void)
 }
 
 static void
+nothing(void)
+{
+	static char *none[10000];
+
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 10000; i++) {
+			none[i] = i % 2 == 0 ? malloc(0) : memalign(16, 0);
+			check(none[i] != NULL);
+			check((uintptr_t)none[i] % 16 == 0);
+			check(i == 0 || none[i] != none[i - 1]);
+			check(malloc_usable_size(none[i]) == 0);
+		}
+		for (int i = 0; i < 10000; i++) {
+			if (i % 3 == 0) {
+				none[i] = realloc(none[i], 100);
+				check(is_zero(none[i], 100));
+			}
+			free(none[i]);
+		}
+		malloc_trim(0);
+	}
+}
+
+static void
 works(void)
 {
 	pthread_t thread[4];
@@ -182,6 +206,7 @@ works(void)
 		free(p);
 	}
 	objects();
+	nothing();
 	malloc_trim(0);
 	info = mallinfo2();
 	check(info.uordblks < 4 * MIB);
