@@ -184,12 +184,14 @@ PROGRAMS := $(call outputs,programs)
 STRESSES := $(call outputs,stress)
 BENCHES	:= $(call outputs,bench)
 MISUSES	:= $(call outputs,misuse)
+DEMOS	:= $(call outputs,demo)
 # What gcc does by itself.
 $(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc)): \
 	PROGRAM_FLAGS += -fsized-deallocation
 $(BENCHES): link = static
 $(BENCHES): $B/libumem.a
-$(BENCHES): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
+$B/demo/objects: link = umem
+$(BENCHES) $(DEMOS): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
 $B/%: tests/%.c | $(LIBS) requirements
 	@mkdir -p $(@D)
 	$(call program,$(CC),-std=gnu11)
@@ -226,7 +228,7 @@ bench-scale: all $(BENCHES)
 peers: | $(NEEDS)
 	@tools/peers.sh build/peers
 
-demo: all
+demo: all $(DEMOS)
 	@CC='$(CC)' tools/demo.sh $B
 
 lint: | $(NEEDS)
@@ -282,4 +284,4 @@ clean:
 	rm -rf build build-*
 
 -include $(patsubst %.o,%.d,$(LIB_O) $(UNIT_O) $(TOOL_O) $(INSTALLED_O)) \
-	$(addsuffix .d,$(PROGRAMS) $(STRESSES) $(BENCHES) $(MISUSES))
+	$(addsuffix .d,$(PROGRAMS) $(STRESSES) $(BENCHES) $(MISUSES) $(DEMOS))

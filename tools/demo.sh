@@ -1,21 +1,22 @@
 #!/bin/bash
-# demo.sh - real programs with and without libumem_malloc, side by side
+# demo.sh - what the library is for, in about a minute
 #
 #	tools/demo.sh BUILD
 #
-# Each program does the same work on the malloc it is installed with and on
-# ours; what it prints must be equal.  Then the object cache of README.md is
-# built and run.  Fails if an output differs.
+# Runs programs on glibc's malloc and on ours, in turn, and prints time, peak
+# memory and the memory that is left when the work is done; has the command
+# find a leak in a running program; and measures an object cache.  Every figure
+# is of this run.  Fails if a program's output differs between the two.
 set -eu
 
 self=$(readlink -f "$0")
 tree=$(dirname "$(dirname "$self")")
 
-# Many small objects of mixed sizes, kept and dropped.
+# One thread: many small objects of mixed sizes, kept and dropped.
 job_python3() {
 	python3 - <<'END'
 import collections, json
-words = ["w%d" % (i * 7919 % 100003) for i in range(400000)]
+words = ["w%d" % (i * 7919 % 100003) for i in range(200000)]
 count = collections.Counter(words)
 tree = {w: {"n": n, "of": list(w)} for w, n in count.items()}
 text = json.dumps(tree, sort_keys=True)
@@ -24,121 +25,187 @@ print(len(text), sum(len(v["of"]) for v in again.values()))
 END
 }
 
-# Rows built, sorted and grouped in memory.
-job_sqlite3() {
-	sqlite3 :memory: <<'END'
-CREATE TABLE t (id INTEGER PRIMARY KEY, k TEXT, v TEXT);
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
-    WHERE i < 300000)
-    INSERT INTO t SELECT i, printf('key%d', i * 7919 % 300007),
-    substr('abcdefghijklmnopqrstuvwxyz', 1, i % 26 + 1) FROM n;
-CREATE INDEX tk ON t (k);
-SELECT count(*), sum(length(v)) FROM t;
-SELECT substr(k, 1, 5) AS p, count(*), group_concat(v, '') > 'm'
-    FROM t GROUP BY p ORDER BY p LIMIT 5;
-END
-}
-
-# A server filled, changed and asked, over a socket of its own.
+# Filled, asked and emptied over a socket of its own, by two threads of input
+# and output.
 job_redis() {
-	local folder server tries=0
+	local folder server
 	local -a ask
 
 	folder=$(mktemp -d)
 	redis-server --port 0 --unixsocket "$folder/socket" --save '' \
-	    --dir "$folder" >"$folder/log" 2>&1 &
+	    --io-threads 2 --dir "$folder" >"$folder/log" 2>&1 &
 	server=$!
 	ask=(redis-cli -s "$folder/socket")
 	until "${ask[@]}" ping >/dev/null 2>&1; do
-		tries=$((tries + 1))
-		if [ "$tries" -gt 100 ]; then
+		kill -0 "$server" 2>/dev/null || {
 			cat "$folder/log" >&2
-			kill "$server"
 			return 1
-		fi
+		}
 		sleep 0.1
 	done
 	redis-benchmark -s "$folder/socket" -t set,lpush,hset,get -q \
-	    -n 100000 -d 100 -P 16 >/dev/null
+	    -n 20000 -d 100 -P 16 >/dev/null
 	"${ask[@]}" eval "local n = 0
 	    for i = 1, 200000 do
-		redis.call('set', 'k' .. i, string.rep('x', i % 200)) end
+		redis.call('set', 'k' .. i, string.rep('x', i % 400)) end
 	    for i = 1, 200000, 2 do redis.call('del', 'k' .. i) end
 	    for i = 1, 200000 do n = n + redis.call('strlen', 'k' .. i) end
 	    return n" 0
+	"${ask[@]}" flushall
+	sleep 2
+	awk '$1 == "VmRSS:" { print $2 }' "/proc/$server/status" >"$LEFT"
 	"${ask[@]}" shutdown nosave >/dev/null 2>&1 || true
 	wait "$server" || true
 	rm -rf "$folder"
 }
 
+# Four pairs of threads; one of a pair allocates, the other frees.
+job_server() {
+	"$BUILD/demo/server"
+}
+
+# Four threads that free what they had.
+job_peak() {
+	local kib
+
+	kib=$("$BUILD/demo/peak")
+	echo "${kib#* }" >"$LEFT"
+}
+
 if [ "${1-}" = --job ]; then
 	case $2 in
 	python3) job_python3 ;;
-	sqlite3) job_sqlite3 ;;
 	redis) job_redis ;;
+	server) job_server ;;
+	peak) job_peak ;;
 	esac
 	exit
 fi
 
 [ $# -eq 1 ] || { echo "usage: tools/demo.sh BUILD" >&2; exit 2; }
-build=$(cd "$1" && pwd)
+BUILD=$(cd "$1" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export BUILD LEFT=$work/left LC_ALL=C
+unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS LD_PRELOAD
 failed=0
 
-# measure NAME WHICH COMMAND... - adds "SECONDS KIB" to NAME.WHICH.cost
+# measure NAME glibc|umem COMMAND... - adds "SECONDS PEAK LEFT" to a file
 measure() {
-	command time -q -f '%e %M' -a -o "$work/$1.$2.cost" "${@:3}" \
+	echo 0 >"$LEFT"
+	command time -q -f '%e %M' -o "$work/cost" "${@:3}" \
 	    "$self" --job "$1" >"$work/$1.$2.out" 2>"$work/$1.$2.err" || {
-		echo "demo: $1 failed $2 umem:" >&2
+		echo "demo: $1 failed on $2's malloc:" >&2
 		cat "$work/$1.$2.err" >&2
 		return 1
 	}
+	paste -d' ' "$work/cost" "$LEFT" >>"$work/$1.$2"
 }
 
-# middle FILE COLUMN - of three lines
-middle() {
-	cut -d' ' -f"$2" "$1" | sort -n | sed -n 2p
+# median FILE COLUMN
+median() {
+	cut -d' ' -f"$2" "$1" | sort -n | awk '{ value[NR] = $1 }
+	    END { print value[int((NR + 1) / 2)] }'
 }
 
-# Three runs in turn, since one may meet a busy moment of the machine.
-measure_both() {
-	for _ in 1 2 3; do
-		measure "$1" without env &&
-		    measure "$1" with "$build/umem" run -- || return
+# compare NAME ROUNDS TEXT... - one line of the table for each malloc
+compare() {
+	local name=$1 which round
+
+	echo
+	printf '%s\n' "${@:3}"
+	for ((round = 0; round < $2; round++)); do
+		if ! measure "$name" glibc env ||
+		    ! measure "$name" umem "$BUILD/umem" run --; then
+			failed=1
+			return
+		fi
 	done
+	cmp -s "$work/$name.glibc.out" "$work/$name.umem.out" || {
+		echo "  the outputs differ"
+		failed=1
+	}
+	for which in glibc umem; do
+		echo "$name $which $(median "$work/$name.$which" 1)" \
+		    "$(median "$work/$name.$which" 2)" \
+		    "$(median "$work/$name.$which" 3)"
+	done | tee -a "$work/figures" | awk '{
+		printf "  %-6s %6.2f s %8.1f MiB at the peak", $2, $3, $4 / 1024
+		if ($5 > 0)
+			printf " %8.1f MiB left", $5 / 1024
+		print "" }'
 }
 
-echo 'Real programs, without and with libumem_malloc.so.1, medians of three:'
-"$build/umem" run -v true
-echo
-printf '%-10s %21s   %21s   %s\n' '' 'seconds' 'peak MiB' ''
-printf '%-10s %10s %10s   %10s %10s   %s\n' program without with \
-    without with output
-for job in python3 sqlite3 redis; do
-	if ! measure_both "$job"; then
-		failed=1
-		continue
-	fi
-	same=same
-	if ! cmp -s "$work/$job.without.out" "$work/$job.with.out"; then
-		same=DIFFERENT
-		failed=1
-	fi
-	without=$work/$job.without.cost
-	with=$work/$job.with.cost
-	LC_ALL=C awk -v name="$job" -v same="$same" \
-	    -v a="$(middle "$without" 1)" -v b="$(middle "$with" 1)" \
-	    -v c="$(middle "$without" 2)" -v d="$(middle "$with" 2)" 'BEGIN {
-		printf "%-10s %10.2f %10.2f   %10.1f %10.1f   %s\n",
-		    name, a, b, c / 1024, d / 1024, same }'
-done
+echo 'On glibc'\''s malloc, and on libumem_malloc.so.1 (medians of the rounds):'
+"$BUILD/umem" run -v true
+
+compare server 3 'server: a thread allocates what another frees, in four pairs.' \
+    'See the time.'
+compare peak 1 'peak: four threads free 256 MiB, but for one block in a thousand.' \
+    'See what is left after three idle seconds.'
+if nm -D --undefined-only "$(command -v redis-server)" | grep -qw mallocx; then
+	echo
+	echo 'redis-server: left out, because this one allocates by mallocx() of'
+	echo 'jemalloc, which no other malloc can take the place of.'
+else
+	compare redis 1 'redis-server: two I/O threads, filled and flushed.' \
+	    'See what is left of its memory.'
+fi
+compare python3 3 'python3: one thread.' \
+    'See what a program without threads pays or saves.'
 
 echo
-echo 'The object cache of README.md, linked with libumem.so.1:'
+echo 'A leak: jobs is started with one allocation in about 16 KiB remembered'
+echo '(UMEM_OPTIONS=sample=16k) and goes on running, while "umem leaks -d PID"'
+echo 'looks for blocks that nothing points to. See the line of jobs.c:'
+mkfifo "$work/input"
+UMEM_OPTIONS=sample=16k "$BUILD/umem" run -- "$BUILD/demo/jobs" \
+    <"$work/input" >"$work/told" &
+jobs=$!
+exec 9>"$work/input"
+until grep -q ready "$work/told"; do
+	kill -0 $jobs 2>/dev/null || break
+	sleep 0.1
+done
+"$BUILD/umem" leaks -d $jobs >"$work/leaks" || true
+sed -n 's/^ *Total/  Total/p' "$work/leaks" | head -n 1
+sed -n '/^umem_sample leak/,/^$/s/^ */  /p' "$work/leaks" | grep -m 3 '`' || {
+	cat "$work/leaks"
+	failed=1
+}
+exec 9>&-
+wait $jobs || failed=1
+
+echo
+echo 'An object cache: a connection with two locks, a condition and 32 lists,'
+echo 'made ready for each malloc(), and kept ready by a cache of libumem.so.1.'
+echo 'See the time of one allocation and free:'
+if LD_LIBRARY_PATH=$BUILD "$BUILD/demo/objects" >"$work/objects"; then
+	awk '{ printf "  malloc %6.1f ns\n  cache  %6.1f ns\n", $1, $2 }' \
+	    "$work/objects"
+else
+	failed=1
+fi
+
+echo
+echo 'The example of README.md, linked with libumem.so.1:'
 awk '/^```/ { on = $0 == "```c"; next } on' "$tree/README.md" \
     >"$work/example.c"
-"${CC:-cc}" -O2 -I"$tree/umem" -I"$tree/vmem" "$work/example.c" -L"$build" \
+"${CC:-cc}" -O2 -I"$tree/umem" -I"$tree/vmem" "$work/example.c" -L"$BUILD" \
     -lumem -o "$work/example"
-LD_LIBRARY_PATH=$build "$work/example"
+echo "  $(LD_LIBRARY_PATH=$BUILD "$work/example")"
+
+echo
+echo 'Summary of this run, umem in percent of glibc:'
+awk '$2 == "glibc" { time[$1] = $3; peak[$1] = $4; left[$1] = $5; next }
+    {
+	# Most of that time is sleep.
+	shown = $1 == "peak" ? "   -" : sprintf("%4.0f", 100 * $3 / time[$1])
+	printf "  %-8s time %s %%   peak memory %4.0f %%", $1, shown,
+	    100 * $4 / peak[$1]
+	if ($5 > 0)
+		printf "   left %4.0f %%", 100 * $5 / left[$1]
+	print ""
+    }' "$work/figures"
+echo '  (other work on this machine changes the times; run it again to see)'
 exit $failed

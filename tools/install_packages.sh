@@ -23,9 +23,9 @@ build='gcc libc6-dev make binutils libdw-dev valgrind'
 test="$build g++ pkg-config check gdb python3 python3-venv perl procps file
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross mandoc shellcheck git
 	sqlite3 redis-server redis-tools nginx lua5.4"
-demo="$build time python3 sqlite3 redis-server redis-tools"
-bench="$demo g++ libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2
-	clang cmake lua5.4 perl z3 ghostscript nodejs"
+demo="$build time python3 redis-server redis-tools"
+bench="$demo g++ sqlite3 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+	libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
 stress="$test $fresh nodejs default-jdk-headless postgresql"
 
