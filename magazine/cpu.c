@@ -728,6 +728,19 @@ cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 	return (int32_t)left < 0;
 }
 
+/*
+ * Behind this, no section that has read the old limits of a header is in flight.
+ * In a process with one thread there is none but in that thread, which is here;
+ * a thread that libc does not know has no area of libc's.
+ */
+static bool
+stop_sections(void)
+{
+	return cpu_layer.rseq.owner == RSEQ_NONE ||
+	       (cpu_layer.rseq.owner == RSEQ_LIBC && os_is_single_threaded()) ||
+	       os_membarrier_rseq();
+}
+
 /* Step one of a drain: own and close what can be had. */
 static unsigned
 drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
@@ -795,7 +808,7 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 		return false;
 	if (drain_close(hot, cold, keep, mine, nused) == 0)
 		return true;
-	stopped = cpu_layer.rseq.owner == RSEQ_NONE || os_membarrier_rseq();
+	stopped = stop_sections();
 	for (unsigned cpu = 0; cpu < nused; cpu++) {
 		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
@@ -833,7 +846,7 @@ cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 			owned_await(cold_of(cold, cpu));
 			close_header(hot_of(hot, cpu));
 		}
-	stopped = cpu_layer.rseq.owner == RSEQ_NONE || os_membarrier_rseq();
+	stopped = stop_sections();
 	take(arg, chain);
 	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
 		struct cpu_hot *h = hot_of(hot, cpu);

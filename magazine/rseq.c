@@ -132,7 +132,7 @@ rseq_start(
 bool
 rseq_thread_start(const struct rseq_state *state)
 {
-	return state->owner == RSEQ_OWN &&
+	return state->owner == RSEQ_OWN && !os_is_confined() &&
 	       __atomic_load_n(&own_area.cpu_id, __ATOMIC_RELAXED) ==
 		   AREA_UNUSED &&
 	       register_own();
@@ -141,7 +141,8 @@ rseq_thread_start(const struct rseq_state *state)
 bool
 rseq_is_allowed(const struct rseq_state *state)
 {
-	return state->owner != RSEQ_LIBC || os_rseq_allowed();
+	return state->owner != RSEQ_LIBC || os_is_confined() ||
+	       os_rseq_allowed();
 }
 
 bool
@@ -150,7 +151,8 @@ rseq_is_held(const struct rseq_state *state)
 	struct rseq_area *area =
 	    state->owner == RSEQ_OWN ? &own_area : libc_area();
 
-	return os_rseq_is_held(area, libc_bytes(false), RSEQ_SIGNATURE) ||
+	return os_is_confined() ||
+	       os_rseq_is_held(area, libc_bytes(false), RSEQ_SIGNATURE) ||
 	       os_rseq_is_held(area, libc_bytes(true), RSEQ_SIGNATURE);
 }
 

@@ -131,12 +131,15 @@ void rseq_start(
  */
 bool rseq_thread_start(const struct rseq_state *state);
 
-/* False: a thread created now would not be registered by libc. */
+/*
+ * False: a thread created now would not be registered by libc.  A confined
+ * process does not ask, and answers as the program's last thread did.
+ */
 bool rseq_is_allowed(const struct rseq_state *state);
 
 /*
  * Does the kernel hold the area that the calling thread's sections use for this
- * thread?  A system call, for assertions.
+ * thread?  A system call, for assertions; true in a confined process.
  */
 bool rseq_is_held(const struct rseq_state *state);
 

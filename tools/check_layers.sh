@@ -71,8 +71,11 @@ done
 
 # One file makes the system calls; waiting on a futex is behind os.h too.
 memory='mmap|mmap64|munmap|mremap|madvise|mprotect|brk|sbrk|mincore|mlock'
-only "(^|[^_[:alnum:]])($memory|membarrier|prctl|syscall)[[:space:]]*\\(" \
+only "(^|[^_[:alnum:]])($memory|membarrier|syscall)[[:space:]]*\\(" \
     'only vmem/os.c asks the kernel' vmem/os.c
+# umem/thread.c defines the name.
+only '(^|[^_[:alnum:]])prctl[[:space:]]*\(' \
+    'only vmem/os.c asks the kernel' vmem/os.c umem/thread.c
 only 'SYS_[a-z]|__NR_|syscall6[[:space:]]*\(' \
     'only vmem/os.c asks the kernel' \
     vmem/os.c vmem/syscall_x86_64.h vmem/syscall_aarch64.h

@@ -47,6 +47,7 @@
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
+#include "vmem/os.h"
 
 static void
 each_cache_lock(void (*f)(struct lock *))
@@ -61,15 +62,6 @@ each_cache_lock(void (*f)(struct lock *))
 	}
 	list_foreach (item, &cache_list)
 		f(&container_of(item, struct umem_cache, link)->slabs.lock);
-}
-
-/* Of glibc: no other thread was ever there, or is since the last fork(). */
-extern char __libc_single_threaded __attribute__((weak));
-
-static bool
-is_alone(void)
-{
-	return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
 }
 
 /*
@@ -103,7 +95,7 @@ streams_let_go(bool child)
 void
 fork_prepare(void)
 {
-	if (is_alone())
+	if (os_is_single_threaded())
 		return;
 	/* A start that another thread is at must not be copied half done. */
 	if (!umem_ready())
@@ -156,6 +148,7 @@ fork_parent(void)
 void
 fork_child(void)
 {
+	os_note_process();
 	nofail_after_fork();
 	sample_after_fork();
 	stack_after_fork();

@@ -240,6 +240,9 @@ umem_start(void)
 
 		/* May allocate, so not while starting. */
 		fork_register();
+		os_note_process();
+		if (options.confined)
+			os_confine();
 		if (options.verbose)
 			say_mode();
 		errno = saved;

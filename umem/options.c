@@ -329,6 +329,12 @@ set_sample(struct item *item)
 }
 
 static void
+set_confined(struct item *item)
+{
+	item->options->confined = true;
+}
+
+static void
 set_verbose(struct item *item)
 {
 	item->options->verbose = true;
@@ -539,6 +545,7 @@ static const struct word option_words[] = {
     {"backend", VALUE, set_backend},
     {"checked", NO_VALUE, set_checked},
     {"concurrency", VALUE, set_concurrency},
+    {"confined", NO_VALUE, set_confined},
     {"depot_bytes", VALUE, set_depot_bytes},
     {"depot_shards", VALUE, set_depot_shards},
     {"hardened", NO_VALUE, set_hardened},

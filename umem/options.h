@@ -9,6 +9,7 @@ struct options {
 	unsigned concurrency; /* CPUs to cache for; 0: all */
 	int policy;           /* VM_*FIT of the heap; 0: instant fit */
 	bool verbose;
+	bool confined;
 	bool secure; /* nothing was read: set-user-ID program */
 };
 

@@ -1,9 +1,9 @@
 /*
- * thread.c - vfork(), clone() and pthread_create() of the program
+ * thread.c - vfork(), clone(), pthread_create() and prctl() of the program
  *
- * Only in libumem_malloc.so.  These are the doors through which a task comes
- * that shares the memory of the process, and the library must know of two
- * kinds.
+ * Only in libumem_malloc.so.  The first three are the doors through which a
+ * task comes that shares the memory of the process, and the library must know
+ * of two kinds.  The last is the door of confinement.
  *
  * Tasks that share thread-local storage
  *	The child of vfork(), and of clone() with CLONE_VM and without
@@ -32,18 +32,33 @@
  * Threads of the program
  *	They are counted, since the thread that does upkeep is there while the
  *	program has several (update_thread.c).
+ *
+ * Confinement
+ *	A seccomp filter may kill the process for a call that it does not know,
+ *	and nothing tells the library that there is a filter except another
+ *	call.  So prctl() starts the library, which asks for all that it needs
+ *	at start, and tells it to ask for no more than the malloc() of libc
+ *	does, before the process gets a filter: at PR_SET_SECCOMP, and at
+ *	PR_SET_NO_NEW_PRIVS, which a program without privileges needs for
+ *	seccomp() as a system call.  For a program that confines itself by
+ *	system calls of its own only there is a word in UMEM_OPTIONS.
+ *	    Without membarrier a process with several threads cannot take the
+ *	magazines of other CPUs; they stay there until those CPUs use them up.
+ *	With one thread it need not ask.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <sys/prctl.h>
 
 #include "magazine/cpu.h"
 #include "umem/init.h"
 #include "umem/update_thread.h"
 #include "umem/vfork.h"
 #include "vmem/meta.h"
+#include "vmem/os.h"
 
 const bool umem_is_malloc = true;
 
@@ -143,6 +158,34 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))
 		rseq_thread_resume(&cpu_layer.rseq);
 	return pid;
+}
+
+/*
+ * The child of a vfork() confines itself for its exec, and not the parent whose
+ * memory it has.
+ */
+public int
+prctl(int option, ...)
+{
+	unsigned long arg[4];
+	va_list more;
+	long result;
+
+	va_start(more, option);
+	for (int i = 0; i < 4; i++)
+		arg[i] = va_arg(more, unsigned long);
+	va_end(more);
+	if ((option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) &&
+	    umem_ready() && !os_is_confined() && os_is_process()) {
+		update_thread_await();
+		os_confine();
+	}
+	result = os_prctl(option, arg);
+	if (result < 0) {
+		errno = (int)-result;
+		return -1;
+	}
+	return (int)result;
 }
 
 /*

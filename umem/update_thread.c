@@ -64,6 +64,10 @@
 #define CALL_TRIES   100
 #define CALL_WAIT_NS 1000000
 
+/* For a thread that was created to run: a second. */
+#define BEGIN_TRIES   1000
+#define BEGIN_WAIT_NS 1000000
+
 enum update_thread update_thread_wanted;
 
 /* States of the upkeep thread. */
@@ -81,6 +85,7 @@ static unsigned nstarts = STARTS; /* [keeper] that are left */
 static uint64_t counted_ns;       /* [keeper] when nstarts was brought up */
 static uint32_t state;            /* [a] of the upkeep thread, to wait on */
 static uint32_t epoch = 1;        /* [a] changes when one is told to end */
+static uint32_t begun;            /* [a] epoch of the latest that runs, or 0 */
 static uint32_t working; /* [worker] epoch of the upkeep thread at work, or 0 */
 static uint32_t calling; /* [a] epoch of the one in the program, or 0 */
 
@@ -147,6 +152,8 @@ thread_main(void *arg)
 	unsigned nidle = 0;
 
 	os_thread_name("umem");
+	__atomic_store_n(&begun, mine, __ATOMIC_RELEASE);
+	os_futex_wake(&begun, INT32_MAX);
 	while (is_of_epoch(mine)) {
 		thread_rest(/* busy */ nidle < IDLE_UPDATES);
 		if (!is_of_epoch(mine))
@@ -319,6 +326,19 @@ update_thread_offer(bool created)
 	if (created ? umem_ready() : umem_start_early())
 		settle();
 	errno = saved;
+}
+
+void
+update_thread_await(void)
+{
+	for (int i = 0; i < BEGIN_TRIES; i++) {
+		uint32_t seen = __atomic_load_n(&begun, __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0 &&
+		    (!update_has_thread() || is_of_epoch(seen)))
+			return;
+		os_futex_wait(&begun, seen, BEGIN_WAIT_NS);
+	}
 }
 
 void

@@ -29,6 +29,12 @@ void update_thread_offer(bool created);
 void update_thread_begins(void);
 void update_thread_ends(void);
 
+/*
+ * Waits until the upkeep thread, if there is one, has made the system calls by
+ * which libc begins a thread, a second at most.
+ */
+void update_thread_await(void);
+
 /* Is the calling thread one that update_thread_ends() will be called for? */
 extern bool (*update_thread_counted)(void);
 

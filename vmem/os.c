@@ -49,6 +49,76 @@ static unsigned nrequests;
 static unsigned fail_first; /* request number, 0: none */
 static unsigned fail_last;
 
+/*
+ * A confined process may be killed for a call that its filter does not know.
+ * ask() counts the calls that malloc() of libc does not make, then looks whether
+ * the process is confined; os_confine() says so, then waits until none is under
+ * way.  Sequentially consistent, so one of the two sees the other.
+ */
+static uint32_t confined; /* [a] */
+static uint32_t nasking;  /* [a] */
+
+/* Turns of the processor for calls that are under way to end. */
+#define ASKING_TRIES 10000
+
+static void
+asked(void)
+{
+	__atomic_sub_fetch(&nasking, 1, __ATOMIC_SEQ_CST);
+}
+
+/* False: do without.  Otherwise asked() follows the call. */
+static bool
+ask(void)
+{
+	__atomic_add_fetch(&nasking, 1, __ATOMIC_SEQ_CST);
+	if (likely(!os_is_confined()))
+		return true;
+	asked();
+	return false;
+}
+
+bool
+os_is_confined(void)
+{
+	return __atomic_load_n(&confined, __ATOMIC_SEQ_CST) != 0;
+}
+
+void
+os_confine(void)
+{
+	__atomic_store_n(&confined, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < ASKING_TRIES &&
+			__atomic_load_n(&nasking, __ATOMIC_SEQ_CST) != 0;
+	     i++)
+		sched_yield();
+}
+
+static uint32_t noted_process; /* whose memory this is */
+
+void
+os_note_process(void)
+{
+	nasking = 0;
+	if (!os_is_confined())
+		noted_process = os_process_id();
+}
+
+bool
+os_is_process(void)
+{
+	return os_process_id() == noted_process;
+}
+
+/* Of glibc: no other thread was ever there, or is since the last fork(). */
+extern char __libc_single_threaded __attribute__((weak));
+
+bool
+os_is_single_threaded(void)
+{
+	return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
+}
+
 /* Counts a request; false if a test wants it to fail. */
 static bool
 request(void)
@@ -278,7 +348,13 @@ os_move(void *to, void *via, void *from, size_t bytes)
 bool
 os_resident(void *at, size_t bytes, unsigned char *pages)
 {
-	return call(SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
+	bool known;
+
+	if (!ask())
+		return false;
+	known = call(SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
+	asked();
+	return known;
 }
 
 /* The kernel looks at the word before it finds that there is no time left. */
@@ -315,11 +391,12 @@ os_name(void *at, size_t bytes, const char *text)
 {
 	static bool unknown; /* to this kernel; [atomic] */
 
-	if (__atomic_load_n(&unknown, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&unknown, __ATOMIC_RELAXED) || !ask())
 		return;
 	if (syscall6(SYS_prctl, PR_SET_VMA_, PR_SET_VMA_ANON_NAME_, (long)at,
 		(long)bytes, (long)text, 0) == -EINVAL)
 		__atomic_store_n(&unknown, true, __ATOMIC_RELAXED);
+	asked();
 }
 
 void
@@ -441,7 +518,10 @@ os_thread_id(void)
 void
 os_thread_name(const char *name)
 {
+	if (!ask())
+		return;
 	call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0);
+	asked();
 }
 
 uint32_t
@@ -590,7 +670,20 @@ os_membarrier_ready(void)
 bool
 os_membarrier_rseq(void)
 {
-	return request() &&
+	bool done;
+
+	if (!ask())
+		return false;
+	done = request() &&
 	       call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0,
 		   0) == 0;
+	asked();
+	return done;
+}
+
+long
+os_prctl(int option, const unsigned long arg[4])
+{
+	return syscall6(SYS_prctl, option, (long)arg[0], (long)arg[1],
+	    (long)arg[2], (long)arg[3], 0);
 }

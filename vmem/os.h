@@ -10,6 +10,33 @@
 
 #include "vmem/base.h"
 
+/*
+ * The process confines itself: from now on the kernel is asked for nothing but
+ * the calls that malloc() of libc makes (mmap, munmap, mremap, mprotect,
+ * madvise, futex).  Of the requests here, os_resident() and
+ * os_membarrier_rseq() are then refused, and names are not given.  Returns when
+ * no other call is under way in another thread.  Cannot be undone.
+ */
+void os_confine(void);
+bool os_is_confined(void);
+
+/*
+ * At start, and in the child of fork(): the caller is the process whose memory
+ * this is, and no other thread has a call under way.  os_is_process() is false
+ * in the child of vfork(), which has the memory of its parent.
+ */
+void os_note_process(void);
+bool os_is_process(void);
+
+/*
+ * Has the process had one thread that libc knows of since its start, or since
+ * the fork() that made it?  False if libc does not say.
+ */
+bool os_is_single_threaded(void);
+
+/* prctl(2) of the program, as the kernel answers. */
+long os_prctl(int option, const unsigned long arg[4]);
+
 size_t os_page_size(void);
 
 /* Address space without memory; NULL if refused.  hint may be NULL. */

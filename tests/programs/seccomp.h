@@ -45,6 +45,37 @@ refuse_one(int call, int error)
 	refuse(&call, 1, error);
 }
 
+/*
+ * Any call but these n ends the process: for the calling thread, or for all
+ * threads by a call that prctl() does not see.
+ */
+static inline void
+allow_only(const int *calls, unsigned n, bool all)
+{
+	struct sock_filter code[40];
+	struct sock_fprog program = {.filter = code};
+	unsigned at = 0;
+
+	check(n < 30);
+	code[at++] = (struct sock_filter)BPF_STMT(
+	    BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (unsigned i = 0; i < n; i++)
+		code[at++] =
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+			(unsigned)calls[i], (uint8_t)(n - i), 0);
+	code[at++] = (struct sock_filter)BPF_STMT(
+	    BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	code[at++] =
+	    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	program.len = (unsigned short)at;
+	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	if (all ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		      SECCOMP_FILTER_FLAG_TSYNC, &program) != 0
+		: prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) !=
+		      0)
+		skip("no seccomp filters here");
+}
+
 /* This program again, with the refusals in force from its start. */
 static inline void
 start_again(char **argv, const char *word)

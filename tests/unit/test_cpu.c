@@ -676,11 +676,29 @@ START_TEST(a_drain_of_all_in_a_handler_of_fork_takes_nothing)
 }
 END_TEST
 
+static void *
+return_at_once(void *arg)
+{
+	return arg;
+}
+
+/* With one thread there are no others to stop. */
+static void
+have_had_threads(void)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(
+	    pthread_create(&thread, NULL, return_at_once, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
 START_TEST(a_drain_of_all_that_cannot_stop_the_others_takes_nothing)
 {
 	struct magazine *chain = NULL;
 	void *object;
 
+	have_had_threads();
 	stay_here();
 	if (_i == RSEQ_NONE || !start(_i, 0))
 		return;
@@ -702,6 +720,7 @@ START_TEST(a_drain_that_cannot_stop_the_others_takes_nothing)
 	struct magazine *chain = NULL;
 	void *object;
 
+	have_had_threads();
 	stay_here();
 	if (_i == RSEQ_NONE || !start(_i, 0))
 		return;
@@ -719,6 +738,27 @@ START_TEST(a_drain_that_cannot_stop_the_others_takes_nothing)
 	}
 	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
 	ck_assert_int_eq(push(hot, &stamp[0]), RSEQ_OK);
+}
+END_TEST
+
+START_TEST(a_process_with_one_thread_needs_no_membarrier)
+{
+	struct magazine *chain = NULL;
+
+	stay_here();
+	if (!start(RSEQ_LIBC, 0) || !os_is_single_threaded())
+		return;
+	for (unsigned i = 0; i < CAPACITY + 3; i++)
+		ck_assert(slow_put(&stamp[i]));
+	os_confine();
+	ck_assert(cpu_drain(hot, cold, NULL, &chain));
+	ck_assert_uint_eq(chain->nrounds + chain->next->nrounds, CAPACITY + 3);
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
+	have_had_threads();
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert(slow_put(&stamp[i]));
+	ck_assert(!cpu_drain(hot, cold, NULL, &chain));
+	ck_assert_uint_eq(cpu_rounds(hot, cold), 3);
 }
 END_TEST
 
@@ -1040,6 +1080,7 @@ cpu_suite(void)
 	    tcase, a_drain_of_all_in_a_handler_of_fork_takes_nothing, 0, 3);
 	tcase_add_loop_test(tcase,
 	    a_drain_of_all_that_cannot_stop_the_others_takes_nothing, 0, 3);
+	tcase_add_test(tcase, a_process_with_one_thread_needs_no_membarrier);
 	tcase_add_loop_test(tcase, a_header_of_nobody_refuses, 0, 3);
 	tcase_add_loop_test(tcase, headers_run_out_into_a_second_region, 0, 3);
 	tcase_add_loop_test(tcase, a_header_used_again_starts_empty, 0, 3);

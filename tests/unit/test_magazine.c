@@ -637,11 +637,22 @@ START_TEST(what_all_borrow_is_bounded)
 }
 END_TEST
 
+static void *
+return_at_once(void *arg)
+{
+	return arg;
+}
+
 START_TEST(a_drain_that_is_refused_has_the_depots_only)
 {
 	struct magazine *chain, *mag;
+	pthread_t thread;
 	size_t n;
 
+	/* With one thread there are no others to stop. */
+	ck_assert_int_eq(
+	    pthread_create(&thread, NULL, return_at_once, NULL), 0);
+	pthread_join(thread, NULL);
 	if (_i == RSEQ_NONE || !start(_i, 64, 0))
 		return;
 	fill_slab(100);

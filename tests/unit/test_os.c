@@ -452,6 +452,58 @@ START_TEST(membarrier_can_be_refused)
 }
 END_TEST
 
+static int
+tell_process(void *is_process)
+{
+	*(bool *)is_process = os_is_process();
+	return 0;
+}
+
+START_TEST(a_child_that_shares_memory_is_not_the_process)
+{
+	static char stack[1 << 16] __attribute__((aligned(16)));
+	bool is_process = true;
+	int status;
+	pid_t pid;
+
+	os_note_process();
+	ck_assert(os_is_process());
+	pid = clone(tell_process, stack + sizeof(stack),
+	    CLONE_VM | CLONE_VFORK | SIGCHLD, &is_process);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(!is_process);
+	pid = fork();
+	if (pid == 0) {
+		os_note_process();
+		_exit(os_is_process() ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(a_confined_process_asks_for_little)
+{
+	static char page[1 << 16] __attribute__((aligned(1 << 16)));
+	unsigned char pages[16];
+	void *at;
+
+	page[0] = 1;
+	ck_assert(os_resident(page, os_page_size(), pages));
+	ck_assert(!os_is_confined());
+	os_confine();
+	ck_assert(os_is_confined());
+	ck_assert(!os_resident(page, os_page_size(), pages));
+	ck_assert(!os_membarrier_rseq());
+	os_thread_name("confined");
+	at = os_map(1 << 16);
+	ck_assert_ptr_nonnull(at);
+	os_name(at, 1 << 16, "confined");
+	ck_assert(os_purge(at, 1 << 16));
+	ck_assert(os_unmap(at, 1 << 16));
+}
+END_TEST
+
 START_TEST(a_thread_is_named)
 {
 	char name[16] = "";
@@ -497,6 +549,8 @@ os_suite(void)
 	tcase_add_test(tcase, a_wait_ends_by_a_wake_by_a_change_or_by_time);
 	tcase_add_test(tcase, a_write_is_whole);
 	tcase_add_test(tcase, membarrier_can_be_refused);
+	tcase_add_test(tcase, a_child_that_shares_memory_is_not_the_process);
+	tcase_add_test(tcase, a_confined_process_asks_for_little);
 	tcase_add_test(tcase, a_thread_is_named);
 	add_process_tests(tcase);
 	suite_add_tcase(suite, tcase);
