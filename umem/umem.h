@@ -311,6 +311,80 @@ umem_cache_t *umem_cache_create(const char *name, size_t bufsize, size_t align,
     umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags);
 
 /*
+ * The attributes of a cache, for umem_cache_create_args().  Each is as the
+ * argument of umem_cache_create() of that name; size is its bufsize.  An
+ * attribute that is 0 or NULL is the default, so a program sets what it needs:
+ *
+ *	struct umem_cache_args args = { .size = 96, .destructor = end_job };
+ *
+ * Later versions add members at the end.
+ */
+struct umem_cache_args {
+	size_t size;
+	size_t align;
+	umem_constructor_t *constructor;
+	umem_destructor_t *destructor;
+	umem_reclaim_t *reclaim;
+	void *priv;
+	vmem_t *source;
+	int cflags;
+	int reserved; /* 0 */
+};
+
+/*
+ * umem_cache_create_args - make a cache from a structure of attributes
+ *
+ * name		as for umem_cache_create()
+ * args		the attributes; read during the call only
+ * args_size	sizeof(struct umem_cache_args), in bytes, so that the structure
+ *		can grow: a program may be older or newer than the library
+ *
+ * Returns the cache, to be ended with umem_cache_destroy(), or NULL with errno
+ * set as by umem_cache_create(), and also for:
+ *	EINVAL	args is NULL; args_size is less than that of the first version;
+ *		args has an attribute that this library does not know and that
+ *		is not 0, or reserved is not 0
+ *
+ * Any thread may call it; not for signal handlers.  Source: Linux's
+ * struct kmem_cache_args.
+ */
+umem_cache_t *umem_cache_create_args(
+    const char *name, const struct umem_cache_args *args, size_t args_size);
+
+/*
+ * UMEM_CACHE - make a cache of objects of a type, without callbacks
+ *
+ * type		of the objects: gives the cache's name, size and alignment
+ * cflags	as for umem_cache_create()
+ *
+ * Result and errors are those of umem_cache_create().  Source: Linux's
+ * KMEM_CACHE().
+ */
+#define UMEM_CACHE(type, cflags)                                               \
+	umem_cache_create(#type, sizeof(type), __alignof__(type), NULL, NULL,  \
+	    NULL, NULL, NULL, (cflags))
+
+/*
+ * umem_cache_size - the size of a cache's objects
+ *
+ * cache	from umem_cache_create()
+ *
+ * Returns the bufsize that the cache was created with, in bytes.  May be called
+ * from a signal handler.
+ */
+size_t umem_cache_size(const umem_cache_t *cache);
+
+/*
+ * umem_cache_name - the name of a cache
+ *
+ * cache	from umem_cache_create()
+ *
+ * Returns the name as reports show it, cut to UMEM_CACHE_NAMELEN bytes; it is
+ * valid until umem_cache_destroy().  May be called from a signal handler.
+ */
+const char *umem_cache_name(const umem_cache_t *cache);
+
+/*
  * umem_cache_destroy - end a cache
  *
  * cache	from umem_cache_create(); no other thread may be using it.  NULL
@@ -354,6 +428,23 @@ void *umem_cache_alloc(umem_cache_t *cache, int flags);
  * Source: umem_cache_free(3MALLOC).
  */
 void umem_cache_free(umem_cache_t *cache, void *buf);
+
+/*
+ * umem_cache_zalloc - get an object that is all zeros
+ *
+ * cache	from umem_cache_create(), without a constructor and without
+ *		UMC_NOTOUCH
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns an object whose bufsize bytes are 0, for umem_cache_free(), or NULL
+ * with errno set:
+ *	EINVAL	the cache has a constructor, because zeros are not what it
+ *		made, or UMC_NOTOUCH; also with UMEM_NOFAIL
+ *	ENOMEM	as umem_cache_alloc()
+ *
+ * Source: Linux's kmem_cache_zalloc().
+ */
+void *umem_cache_zalloc(umem_cache_t *cache, int flags);
 
 /*
  * umem_cache_alloc_bulk - get many objects by one call, all or none
@@ -431,6 +522,44 @@ void umem_free_bulk(size_t n, void *const *blocks, size_t size);
  * Source: OpenZFS.
  */
 void umem_cache_reap_now(umem_cache_t *cache);
+
+/*
+ * umem_cache_shrink - release the memory that a cache holds without need
+ *
+ * cache	from umem_cache_create()
+ *
+ * Does what umem_cache_reap_now() does, without the reclaim callback.  Returns
+ * 0 if the cache holds no memory for objects now, 1 if objects that are in use
+ * keep some.  Leaves errno alone, unless a destructor changes it.
+ *
+ * Source: Linux's kmem_cache_shrink().
+ */
+int umem_cache_shrink(umem_cache_t *cache);
+
+/*
+ * umem_strdup - copy a string
+ *
+ * string	ends in 0
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns a copy, for umem_strfree() or for umem_free() with the bytes of the
+ * string and its 0, or NULL with errno set:
+ *	ENOMEM	there is no memory; without UMEM_NOFAIL only
+ *
+ * Source: kmem_strdup() of illumos and OpenZFS.
+ */
+char *umem_strdup(const char *string, int flags);
+
+/*
+ * umem_strfree - free a string of umem_strdup()
+ *
+ * string	the copy, which the program may have shortened meanwhile; NULL is
+ *		allowed and does nothing
+ *
+ * Never fails and leaves errno alone.  Source: kmem_strfree() of illumos and
+ * OpenZFS.
+ */
+void umem_strfree(char *string);
 
 /* The version these declarations belong to; compare with umem_version(). */
 #define UMEM_VERSION "0.1.0"

@@ -1,0 +1,92 @@
+/*
+ * cache_args.c - caches by a structure of attributes, and what they are
+ *
+ * umem_cache_create() has nine arguments, and more attributes would need a new
+ * function each time.  struct umem_cache_args grows instead.  The caller tells
+ * the size that it was compiled with, so that either side may be the older:
+ *
+ *	a smaller structure	the attributes that it lacks are 0, the default
+ *	a larger one		is accepted if all that this library does not
+ *				know is 0; otherwise the caller would not get
+ *				what it asked for
+ *
+ * Source: the rule for sizes is that of openat2(2) and sched_setattr(2); the
+ * functions are Linux's kmem_cache_size(), kmem_cache_zalloc() and so on.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/cache.h"
+
+/* The first structure that a program could be compiled with. */
+#define ARGS_FIRST 64
+
+_Static_assert(sizeof(struct umem_cache_args) == ARGS_FIRST,
+    "a program of the first version passes this size");
+
+static bool
+is_zero(const char *at, size_t bytes)
+{
+	while (bytes > 0)
+		if (at[--bytes] != 0)
+			return false;
+	return true;
+}
+
+public umem_cache_t *
+umem_cache_create_args(
+    const char *name, const struct umem_cache_args *args, size_t args_size)
+{
+	struct umem_cache_args known = {0};
+	size_t more;
+
+	if (args == NULL || args_size < ARGS_FIRST)
+		goto invalid;
+	more = args_size > sizeof(known) ? args_size - sizeof(known) : 0;
+	memcpy(&known, args, args_size - more);
+	if (known.reserved != 0 ||
+	    !is_zero((const char *)args + sizeof(known), more))
+		goto invalid;
+	return umem_cache_create(name, known.size, known.align,
+	    known.constructor, known.destructor, known.reclaim, known.priv,
+	    known.source, known.cflags);
+invalid:
+	errno = EINVAL;
+	return NULL;
+}
+
+public size_t
+umem_cache_size(const umem_cache_t *cache)
+{
+	return cache->bufsize;
+}
+
+public const char *
+umem_cache_name(const umem_cache_t *cache)
+{
+	return cache->name;
+}
+
+public void *
+umem_cache_zalloc(umem_cache_t *cache, int flags)
+{
+	void *object;
+
+	/* Zeros are not what the constructor made; ids are no memory. */
+	if (cache->construct != NULL || (cache->flags & UMC_NOTOUCH) != 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	object = umem_cache_alloc(cache, flags);
+	return object == NULL ? NULL : memset(object, 0, cache->bufsize);
+}
+
+public int
+umem_cache_shrink(umem_cache_t *cache)
+{
+	int saved = errno;
+
+	cache_reap(cache);
+	errno = saved;
+	return slab_total(&cache->slabs) != 0;
+}
