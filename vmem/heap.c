@@ -16,7 +16,8 @@
  *	Where address space is limited (RLIMIT_AS, or RLIMIT_MEMLOCK after
  *	mlockall(MCL_FUTURE), which counts reserved pages, too), the heap takes
  *	small steps: at most a sixteenth of the limit is reserved and not yet
- *	used, so that thread stacks and other mappings still fit.
+ *	used, so that thread stacks and other mappings still fit, and gives the
+ *	free end of its addresses back (top_release()).
  *
  *	The slot is at an address where nothing else settles: below the area
  *	of position-independent programs, where also the sanitizers expect
@@ -49,6 +50,8 @@
  *
  * Always true: base <= committed_end <= reserved_end <= end of slot.
  */
+#include <errno.h>
+
 #include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
@@ -115,6 +118,7 @@ static size_t nfresh;           /* [atomic] clean ones of them */
 static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
 static size_t room;             /* see heap_room() */
 static size_t limited_step;     /* bytes reserved ahead; 0: no limit is near */
+static unsigned ngrowing;       /* [atomic] calls in heap_grow() */
 static int policy;
 static bool huge_used; /* [heap_lock] read atomically */
 
@@ -462,7 +466,8 @@ cover(uintptr_t end, size_t block_bytes)
 {
 	enum cover got;
 
-	if (likely(end <= __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE)))
+	/* Sequentially consistent: see top_release(). */
+	if (likely(end <= __atomic_load_n(&committed_end, __ATOMIC_SEQ_CST)))
 		return COVERED;
 	lock_take(&heap_lock);
 	got = cover_locked(end, block_bytes);
@@ -670,14 +675,17 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 {
 	size_t start = (uintptr_t)at - heap_slot.base;
 	char *end = (char *)at + oldbytes;
+	bool grown;
 
 	/* Memory first: an arena block cannot always be cut again. */
-	if (newbytes > (heap_slot.units << HEAP_UNIT_SHIFT) - start ||
-	    cover((uintptr_t)at + newbytes, newbytes) != COVERED ||
-	    !vmem_grow(heap_arena, at, oldbytes, newbytes))
-		return false;
-	*zeroed = states_clear(end, newbytes - oldbytes);
-	return true;
+	__atomic_add_fetch(&ngrowing, 1, __ATOMIC_SEQ_CST);
+	grown = newbytes <= (heap_slot.units << HEAP_UNIT_SHIFT) - start &&
+		cover((uintptr_t)at + newbytes, newbytes) == COVERED &&
+		vmem_grow(heap_arena, at, oldbytes, newbytes);
+	__atomic_sub_fetch(&ngrowing, 1, __ATOMIC_SEQ_CST);
+	if (grown)
+		*zeroed = states_clear(end, newbytes - oldbytes);
+	return grown;
 }
 
 bool
@@ -710,6 +718,80 @@ purge_claim(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 		was[n] = tick;
 	}
 	return n;
+}
+
+static bool
+is_clean(uintptr_t from, uintptr_t to)
+{
+	size_t end = unit_of((void *)to);
+
+	for (size_t i = unit_of((void *)from); i < end; i++)
+		if (__atomic_load_n(&states[i], __ATOMIC_ACQUIRE) != 0)
+			return false;
+	return true;
+}
+
+/* The caller has all of [from, top) from the arena. */
+static bool
+top_unmap_locked(uintptr_t from, uintptr_t top)
+{
+	if (committed_end != top || !is_clean(from, top))
+		return false;
+	__atomic_store_n(&committed_end, from, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ngrowing, __ATOMIC_SEQ_CST) != 0 ||
+	    !os_unmap((void *)from, reserved_end - from)) {
+		__atomic_store_n(&committed_end, top, __ATOMIC_SEQ_CST);
+		return false;
+	}
+	reserved_end = from;
+	return true;
+}
+
+/*
+ * Under a limit of address space, the free and clean end of the heap goes back
+ * to the kernel, so that thread stacks and other mappings can have it.
+ *
+ * Why no block loses its memory: this thread takes the range from the arena
+ * first, so no other thread has a block there.  A block that is handed out
+ * there later finds the lower watermark, because the arena's lock orders the
+ * store of it before: its cover() commits again.  heap_grow() alone looks at
+ * the watermark before it has its range.  It counts itself before that, and
+ * top_unmap_locked() looks at the count after it has lowered the watermark.
+ * All four are sequentially consistent, so either heap_grow() sees the lower
+ * watermark, and waits for heap_lock, or the count is seen, and nothing is
+ * unmapped.
+ */
+static void
+top_release(void)
+{
+	int saved = errno;
+	bool released;
+
+	do {
+		uintptr_t top, floor;
+		void *at = NULL;
+
+		lock_take(&heap_lock);
+		floor = holes != NULL ? holes->to : heap_slot.base;
+		top = committed_end;
+		lock_release(&heap_lock);
+		released = false;
+		for (size_t bytes = top - floor;
+		     bytes >= limited_step && at == NULL;
+		     bytes = align_down(bytes / 2, HEAP_UNIT)) {
+			uintptr_t from = top - bytes;
+
+			at = vmem_xalloc(heap_arena, bytes, HEAP_UNIT, 0, 0,
+			    (void *)from, (void *)top, VM_NOSLEEP);
+			if (at == NULL)
+				continue;
+			lock_take(&heap_lock);
+			released = top_unmap_locked(from, top);
+			lock_release(&heap_lock);
+			vmem_xfree(heap_arena, at, bytes);
+		}
+	} while (released);
+	errno = saved;
 }
 
 size_t
@@ -758,6 +840,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 	}
 	if (purged != 0)
 		heap_unhuge();
+	if (unlikely(limited_step != 0) && (purged != 0 || age_ns == 0))
+		top_release();
 	return purged;
 }
 
@@ -817,6 +901,7 @@ heap_after_fork(void)
 	uint8_t tick = tick_now();
 	size_t n = 0;
 
+	ngrowing = 0;
 	for (size_t i = 0; i < end; i++) {
 		/* Whoever was at it is not in the child, nor who waits. */
 		if (states[i] == PURGING)

@@ -1,10 +1,12 @@
 /*
  * Small limits of address space: the program gets most of what a limit leaves,
- * a soft limit may be raised and lowered later, and thread stacks still fit.
+ * a soft limit may be raised and lowered later, and thread stacks still fit,
+ * also in addresses that the heap had.
  * The same after mlockall(MCL_FUTURE), when the limit of locked memory counts
  * what is reserved.
  */
 #include <linux/capability.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -105,6 +107,64 @@ threads(size_t limit)
 	}
 }
 
+static unsigned ntrims; /* [atomic] */
+
+#define TRIMS 2000
+
+/* A large block that grows in place and shrinks, at the heap's end. */
+static void *
+grow(void *arg)
+{
+	size_t n = 9 * MIB, more = 5 * MIB;
+	char *p = malloc(n);
+
+	check(p != NULL);
+	p[0] = p[n - 1] = 7;
+	while (__atomic_load_n(&ntrims, __ATOMIC_RELAXED) < TRIMS) {
+		char *q = realloc(p, n + more);
+
+		if (q == NULL)
+			continue;
+		p = q;
+		check(p[0] == 7 && p[n - 1] == 7);
+		p[n] = p[n + more - 1] = 1;
+		p = realloc(p, n);
+		check(p != NULL);
+	}
+	free(p);
+	return arg;
+}
+
+static void *
+trim(void *arg)
+{
+	while (__atomic_fetch_add(&ntrims, 1, __ATOMIC_RELAXED) < TRIMS)
+		malloc_trim(0);
+	return arg;
+}
+
+/* Addresses that the heap had are good for stacks, and the heap goes on. */
+static void
+released(size_t limit)
+{
+	pthread_t thread[3];
+
+	fill_well(30000, limit / 2);
+	malloc_trim(0);
+	for (int i = 0; i < 3; i++)
+		thread[i] = thread_start(run, &thread[i]);
+	for (int i = 0; i < 3; i++)
+		thread_end(thread[i]);
+	fill_well(1000, limit / 4);
+	malloc_trim(0);
+
+	for (int i = 0; i < 2; i++)
+		thread[i] = thread_start(trim, NULL);
+	thread[2] = thread_start(grow, NULL);
+	for (int i = 0; i < 3; i++)
+		thread_end(thread[i]);
+}
+
 static bool
 drop_ipc_lock(void)
 {
@@ -166,6 +226,8 @@ main(int argc, char **argv)
 			limited(limit, (size_t)atol(argv[2]));
 		else if (argv[0][0] == 't')
 			threads(limit);
+		else if (argv[0][0] == 'r')
+			released(limit);
 		else
 			locked(limit);
 		return 0;
@@ -177,6 +239,7 @@ main(int argc, char **argv)
 	again("limited", 24 * MIB, 300000);
 	again("threads", 64 * MIB, 0);
 	again("threads", 96 * MIB, 0);
+	again("released", 64 * MIB, 0);
 	for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
 		again("mlock", locks[i] * MIB, 0);
 	return 0;
