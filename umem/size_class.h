@@ -20,7 +20,7 @@
 
 struct size_classes {
 	unsigned n;
-	size_t bytes[SIZE_CLASSES + 1]; /* of class n + 1: 0, see cache.h */
+	size_t bytes[SIZE_CLASSES + 1];    /* of class n + 1: 0, see cache.h */
 	uint8_t small[SIZE_SMALL / 8 + 1]; /* by (size + 7) / 8 */
 	uint8_t guess[10 * 8]; /* by the four highest bits of size - 1 */
 };
