@@ -12,7 +12,8 @@ symbol_name(struct target *target, uint64_t pc)
 	if (m == NULL || m->name[0] == '\0')
 		return xprint("0x%lx", pc);
 	slash = strrchr(m->name, '/');
-	return xprint("%s+0x%lx", slash ? slash + 1 : m->name, pc - m->start);
+	return xprint(
+	    "%s+0x%lx", slash ? slash + 1 : m->name, pc - m->start + m->offset);
 }
 
 const char *

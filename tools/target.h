@@ -7,6 +7,7 @@
 struct mapping {
 	uint64_t start;
 	uint64_t end;
+	uint64_t offset; /* in the file */
 	bool read;
 	bool write;
 	bool execute;

@@ -198,6 +198,9 @@ take_names(struct target *target, const char *at, size_t n)
 			struct mapping *m = &target->maps[j];
 
 			if (m->start < stop && m->end > start) {
+				m->offset = word_of(at, 1) *
+						word_of(at, 2 + 3 * i + 2) +
+					    (m->start - start);
 				m->name = plain;
 				m->file = true;
 			}

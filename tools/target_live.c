@@ -187,8 +187,8 @@ parse_mapping(struct target *target, char *line, size_t *room)
 	unsigned long inode;
 
 	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu %n", &m.start, &m.end,
-		bits, &inode, &name) < 4)
+	if (sscanf(line, "%lx-%lx %4s %lx %*x:%*x %lu %n", &m.start, &m.end,
+		bits, &m.offset, &inode, &name) < 5)
 		return;
 	m.read = bits[0] == 'r';
 	m.write = bits[1] == 'w';

@@ -1,0 +1,131 @@
+#!/bin/bash
+# Names of functions are those of the file that the process has mapped: in
+# another mount namespace, after the file was replaced, and where the program
+# made code at run time; of a stripped program there are addresses of the file.
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+
+cat >main.c <<'END'
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static __attribute__((noinline)) void
+FUNCTION(void)
+{
+	memset(malloc(3000), 1, 3000);
+	__asm__ volatile("");
+}
+
+/* A call of its argument, with a frame pointer. */
+#if defined(__x86_64__)
+static const unsigned char code[] = {
+    0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+#else
+static const uint32_t code[] = {0xa9bf7bfd, 0x910003fd, 0xd63f0000,
+    0xa8c17bfd, 0xd65f03c0};
+#endif
+
+static __attribute__((noinline)) void
+from_made(void)
+{
+	memset(malloc(7000), 1, 7000);
+	__asm__ volatile("");
+}
+
+int
+main(void)
+{
+	char c, path[64];
+	void *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	FILE *map;
+
+	memcpy(made, code, sizeof(code));
+	__builtin___clear_cache((char *)made, (char *)made + 4096);
+	FUNCTION();
+	((void (*)(void (*)(void)))made)(from_made);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	map = fopen(path, "w");
+	fprintf(map, "%lx 100 made one\n", (long)made);
+	fclose(map);
+	write(1, "ready\n", 6);
+	return (int)read(0, &c, 1);
+}
+END
+# build_one NAME FUNCTION OPTION...
+build_one() {
+	"$CC" -O1 -w -fno-builtin -fno-omit-frame-pointer -D_GNU_SOURCE \
+	    -DFUNCTION="$2" -o "$1" main.c "${@:3}" || exit 1
+}
+
+# says REGEX - does umem leaks -d of $pid?
+says() {
+	"$umem" leaks -d "$pid" >said 2>&1
+	if ! grep -Eq "$1" said; then
+		echo "no $1 in"
+		cat said
+		exit 1
+	fi
+}
+
+# end - of the program, and of its list of what it made
+end() {
+	finish 0
+	rm -f "/tmp/perf-$pid.map"
+}
+
+export UMEM_DEBUG=audit
+build_one true_one true_function
+build_one false_one false_function
+start ./true_one
+says '^ +true_one`true_function\+0x'
+says '^ +\[made at run time\].made one\+0x(6|c)$'
+
+# Another file takes the place of the one that is mapped.
+mv false_one true_one
+says '^ +true_one \(deleted\)`true_function\+0x'
+if grep -q false_function said; then
+	echo "names of another file:"
+	cat said
+	exit 1
+fi
+end
+
+build_one stripped hidden -g0
+address=$(nm stripped | sed -n 's/^0*\([0-9a-f]*\) t hidden$/\1/p')
+strip stripped
+start ./stripped
+says '^ +stripped\+0x[0-9a-f]+$'
+if ! sed -n 's/^ *stripped+0x\([0-9a-f]*\)$/\1/p' said | {
+	while read -r offset; do
+		from=$((0x$offset - 0x$address))
+		[ $from -gt 0 ] && [ $from -lt 60 ] && exit 0
+	done
+	exit 1
+}; then
+	echo "no address is in hidden, which is at $address:"
+	cat said
+	exit 1
+fi
+end
+
+# In another mount namespace the path leads to another file.
+if ! unshare -m true 2>/dev/null; then
+	exit 0
+fi
+mkdir inner
+build_one inner/program true_function
+build_one program false_function
+cat >enter.sh <<'END'
+mount --bind "$1/inner" "$2" && cd "$2" && exec ./program
+END
+mkdir place
+build_one place/program false_function
+start unshare -m bash enter.sh "$TMP" "$TMP/place"
+says '^ +program`true_function\+0x'
+end
