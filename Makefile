@@ -161,7 +161,7 @@ $O/suites.o: $O/suites.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # The prototypes of the suites are in suites.c.
-$(UNIT_O): override CFLAGS += -Wno-missing-prototypes
+$(UNIT_O): override CFLAGS += -Wno-missing-prototypes -Wno-unused-result
 # Calls of these go by tests/unit/hooks.c.
 UNIT_WRAPS := heap_free os_purge os_futex_wait os_page_size os_resident
 $B/unit: $(UNIT_O) $(INNER_O)
@@ -243,7 +243,7 @@ man_links = awk '/^\.Sh/ { on = $$2 == "NAME" } \
 AT	= $(DESTDIR)$(LIBDIR)
 
 install: all $(INSTALLED_TOOLS)
-	install -d $(AT)/pkgconfig $(DESTDIR)$(PREFIX)/include \
+	install -d $(AT)/pkgconfig $(DESTDIR)$(PREFIX)/include/sys \
 	    $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $B/libumem.so.1 $B/libumem_malloc.so.1 $(AT)
 	ln -sf libumem.so.1 $(AT)/libumem.so
@@ -252,6 +252,7 @@ install: all $(INSTALLED_TOOLS)
 	install -m 644 tools/umem-gdb.py $(AT)/libumem.so.1-gdb.py
 	install -m 644 tools/umem-gdb.py $(AT)/libumem_malloc.so.1-gdb.py
 	install -m 644 umem/umem.h vmem/vmem.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 vmem/sys/vmem.h $(DESTDIR)$(PREFIX)/include/sys
 	install -m 755 $(INSTALLED_TOOLS) $(DESTDIR)$(PREFIX)/bin
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
 	    'includedir=$${prefix}/include' '' 'Name: umem' \
@@ -272,7 +273,7 @@ uninstall:
 	rm -f $(addprefix $(AT)/,libumem.so libumem.so.1 libumem_malloc.so \
 	    libumem_malloc.so.1 libumem.a pkgconfig/umem.pc \
 	    libumem.so.1-gdb.py libumem_malloc.so.1-gdb.py) \
-	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h vmem.h) \
+	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h vmem.h sys/vmem.h) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%))
 	@for page in $(MAN); do \
 		rm -f "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done

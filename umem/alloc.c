@@ -198,8 +198,22 @@ uncounted_alloc(size_t size)
 	return p != NULL ? p : counted_alloc(size);
 }
 
-void *
-alloc_slow(size_t size)
+/*
+ * Should a request of malloc() or a relative fail, for a test?  umem_alloc() and
+ * its relatives, which have asked by themselves, are spared.
+ */
+static inline bool
+must_fail(size_t size, bool spared)
+{
+	return unlikely(
+		   __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED) != 0) &&
+	       !spared && !boot_is_early() &&
+	       mtbf_strikes(UMEM_DEFAULT,
+		   class_cache_if_made(size_class_of(size)), size);
+}
+
+static inline __attribute__((always_inline)) void *
+plain_alloc(size_t size, bool spared)
 {
 	void *object;
 
@@ -213,16 +227,24 @@ alloc_slow(size_t size)
 			return object;
 		return counted_alloc(size);
 	}
+	if (must_fail(size, spared))
+		return NULL;
 	if (unlikely(sample_is_on()))
 		return uncounted_alloc(size);
 	return counted_alloc(size);
 }
 
+void *
+alloc_slow(size_t size)
+{
+	return plain_alloc(size, /* spared */ false);
+}
+
 /* Above this, dropping dirty pages is cheaper than writing zeros. */
 #define CLEAR_BY_PURGE (32 * MIB)
 
-void *
-alloc_zeroed(size_t size)
+static void *
+zeroed_alloc(size_t size, bool spared)
 {
 	bool zeroed = false;
 	void *p;
@@ -230,6 +252,8 @@ alloc_zeroed(size_t size)
 	if (size < alloc_fast.small_end || size < sampling.counted_end) {
 		p = alloc_get(size);
 	} else {
+		if (must_fail(size, spared))
+			return NULL;
 		p = !sample_is_on() ? NULL : sampled_alloc(size, 1, &zeroed);
 		if (p == NULL)
 			p = engine_alloc(size, &zeroed);
@@ -240,6 +264,12 @@ alloc_zeroed(size_t size)
 	    !os_purge(p, align_up(size, HEAP_UNIT)))
 		memset(p, 0, size);
 	return p;
+}
+
+void *
+alloc_zeroed(size_t size)
+{
+	return zeroed_alloc(size, /* spared */ false);
 }
 
 /* The least class whose chunks are aligned so; 0: none. */
@@ -273,8 +303,8 @@ try_aligned(size_t size, size_t align)
 	return large_alloc(size == 0 ? 1 : size, align, &zeroed);
 }
 
-void *
-alloc_aligned(size_t size, size_t align)
+static void *
+aligned_block(size_t size, size_t align, bool spared)
 {
 	void *p;
 
@@ -284,7 +314,9 @@ alloc_aligned(size_t size, size_t align)
 		return alloc_no_memory(size);
 	/* malloc() aligns so anyway: 16 from 16 bytes on, 8 below. */
 	if (align <= 8 || (align == 16 && size >= 16))
-		return alloc_get(size);
+		return spared ? plain_alloc(size, spared) : alloc_get(size);
+	if (must_fail(size, spared))
+		return NULL;
 	p = NULL;
 	if (unlikely(sample_is_on())) {
 		bool zeroed;
@@ -297,6 +329,21 @@ alloc_aligned(size_t size, size_t align)
 	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		p = try_aligned(size, align);
 	return p != NULL ? p : alloc_no_memory(size);
+}
+
+void *
+alloc_aligned(size_t size, size_t align)
+{
+	return aligned_block(size, align, /* spared */ false);
+}
+
+void *
+alloc_spared(size_t size, size_t align, bool zero)
+{
+	if (align != 0)
+		return aligned_block(size, align, /* spared */ true);
+	return zero ? zeroed_alloc(size, /* spared */ true)
+		    : plain_alloc(size, /* spared */ true);
 }
 
 unsigned

@@ -32,6 +32,9 @@ _Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
 
 extern struct alloc_fast alloc_fast;
 
+/* Bytes of a block of umem_alloc(0); 0: there is none.  An option. */
+extern size_t alloc_zero_bytes;
+
 /* What the slow and the fast paths have in common: NULL and ENOMEM, or memory. */
 void *alloc_slow(size_t size);
 void alloc_free_slow(void *p);

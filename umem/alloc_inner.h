@@ -41,6 +41,12 @@ unsigned alloc_block_to_free(
  */
 void *alloc_sized_once(size_t size);
 
+/*
+ * For umem_alloc() and its relatives off the fast path: as alloc_slow(),
+ * alloc_zeroed(), or alloc_aligned() if align is not 0, without umem_setmtbf().
+ */
+void *alloc_spared(size_t size, size_t align, bool zero);
+
 /* The class of a block of one that is not debugged; 0: look more closely. */
 static inline unsigned
 alloc_class_at(const void *p)

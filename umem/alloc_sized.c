@@ -7,13 +7,17 @@
 #include "umem/misuse.h"
 #include "umem/nofail.h"
 
+size_t alloc_zero_bytes;
+
 /* Memory for the program, once: without a failure at will or a callback. */
 static inline __attribute__((always_inline)) void *
 sized_once(size_t size, size_t align, bool zero)
 {
 	void *p;
 
-	if (align != 0)
+	if (unlikely(alloc_fast.small_end == 0))
+		p = alloc_spared(size, align, zero);
+	else if (align != 0)
 		p = alloc_get_aligned(size, align);
 	else
 		p = zero ? alloc_get_zeroed(size) : alloc_get(size);
@@ -30,14 +34,17 @@ alloc_sized_once(size_t size)
 	return sized_once(size, 0, false);
 }
 
-/* 0 bytes have no memory, and that is no failure. */
+/* 0 bytes have no memory, which is no failure, unless an option says so. */
 static void *
 sized_alloc(size_t size, size_t align, int flags, bool zero)
 {
 	void *p;
 
-	if (size == 0)
-		return NULL;
+	if (unlikely(size == 0)) {
+		size = alloc_zero_bytes;
+		if (size == 0)
+			return NULL;
+	}
 	/* Off the fast path while umem_setmtbf() is in force. */
 	if (unlikely(alloc_fast.small_end == 0) &&
 	    mtbf_strikes(flags, class_cache_if_made(size_class_of(size)), size))
@@ -77,6 +84,8 @@ sized_free_slow(void *p, size_t size)
 	size_t bytes;
 	unsigned class;
 
+	if (size == 0)
+		size = alloc_zero_bytes;
 	class = alloc_block_to_free(p, size, KIND_UMEM, &bytes, "umem_free");
 	if (class == 0)
 		return;
@@ -120,6 +129,8 @@ umem_free_align(void *buf, size_t size)
 {
 	size_t bytes;
 
+	if (size == 0)
+		size = alloc_zero_bytes;
 	if (alloc_block_to_free(
 		buf, size, KIND_UMEM, &bytes, "umem_free_align") == 0)
 		return;

@@ -273,6 +273,17 @@ begin(void)
 		update_thread_offer(/* created */ false);
 }
 
+public void
+umem_startup(
+    char *start, size_t bytes, size_t page, char *minstack, char *maxstack)
+{
+	int saved = errno;
+
+	(void)start, (void)bytes, (void)page, (void)minstack, (void)maxstack;
+	umem_ready();
+	errno = saved;
+}
+
 public int
 umem_mode(struct umem_mode *out, size_t bytes)
 {

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "magazine/magazine.h"
+#include "umem/alloc.h"
 #include "umem/cache.h"
 #include "umem/debug.h"
 #include "umem/log.h"
@@ -53,9 +54,9 @@ struct item {
 };
 
 /* A program may have these; asked if the variable is not set. */
-extern const char *_umem_options_init(void) __attribute__((weak));
-extern const char *_umem_debug_init(void) __attribute__((weak));
-extern const char *_umem_logging_init(void) __attribute__((weak));
+#pragma weak _umem_options_init
+#pragma weak _umem_debug_init
+#pragma weak _umem_logging_init
 
 /* libc's, once it has started; until then, the stack of the process. */
 extern char **__environ __attribute__((weak));
@@ -296,6 +297,17 @@ set_interval(struct item *item)
 		tell(item, "not from 1 to 1000000 seconds");
 	else
 		update_interval_ns = n * 1000000000;
+}
+
+static void
+set_zero_size(struct item *item)
+{
+	static const struct choice words[] = {
+	    {"null", 0}, {"block", 1}, {0, 0}};
+	int value;
+
+	if (choose(item, words, &value))
+		alloc_zero_bytes = (size_t)value;
 }
 
 static void
@@ -565,6 +577,7 @@ static const struct word option_words[] = {
     {"size_remove", VALUE, remove_size},
     {"thread", VALUE, set_thread},
     {"verbose", NO_VALUE, set_verbose},
+    {"zero_size", VALUE, set_zero_size},
     {NULL, NO_VALUE, NULL},
 };
 

@@ -37,18 +37,40 @@
 #ifndef UMEM_H
 #define UMEM_H
 
+/* The last two because illumos' header includes them, too. */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+/*
+ * What the compiler may know of a function that returns a new block: arguments
+ * are the numbers of those with the size and the alignment.
+ */
+#if defined(__GNUC__) && (__GNUC__ >= 5 || defined(__clang__))
+#define UMEM_RETURNS_BLOCK(size)                                               \
+	__attribute__((malloc, alloc_size(size), warn_unused_result))
+#define UMEM_RETURNS_ALIGNED(size, align)                                      \
+	UMEM_RETURNS_BLOCK(size) __attribute__((alloc_align(align)))
+#define UMEM_RESULT_IS_USED __attribute__((warn_unused_result))
+#else
+#define UMEM_RETURNS_BLOCK(size)
+#define UMEM_RETURNS_ALIGNED(size, align)
+#define UMEM_RESULT_IS_USED
 #endif
 
 /* A cache of equal objects. */
 typedef struct umem_cache umem_cache_t;
 
 /* An arena; see vmem.h, which is needed only to make one. */
+#ifndef UMEM_VMEM_T
+#define UMEM_VMEM_T
 typedef struct vmem vmem_t;
+#endif
 
 /*
  * umem_constructor_t - make raw memory an object
@@ -138,7 +160,8 @@ typedef int umem_nofail_callback_t(void);
  * umem_alloc - get memory
  *
  * size		of the block; 0 is no error and gives NULL, even with
- *		UMEM_NOFAIL
+ *		UMEM_NOFAIL, unless UMEM_OPTIONS=zero_size=block asks for a
+ *		block of 0 bytes, for umem_free() with size 0
  * flags	UMEM_DEFAULT or UMEM_NOFAIL
  *
  * Returns a block that holds anything, for umem_free() with the same size.
@@ -149,14 +172,14 @@ typedef int umem_nofail_callback_t(void);
  *
  * Source: umem_alloc(3MALLOC).
  */
-void *umem_alloc(size_t size, int flags);
+void *umem_alloc(size_t size, int flags) UMEM_RETURNS_BLOCK(1);
 
 /*
  * umem_zalloc - get memory that is all zeros
  *
  * Arguments, result and errors are those of umem_alloc().
  */
-void *umem_zalloc(size_t size, int flags);
+void *umem_zalloc(size_t size, int flags) UMEM_RETURNS_BLOCK(1);
 
 /*
  * umem_free - give memory of umem_alloc() or umem_zalloc() back
@@ -172,7 +195,7 @@ void umem_free(const void *buf, size_t size);
 /*
  * umem_alloc_align, umem_alloc_aligned - get aligned memory
  *
- * size		of the block; 0 gives NULL, even with UMEM_NOFAIL
+ * size		of the block; 0 gives what umem_alloc() gives for it
  * align	of the block: a power of two; less than 8 counts as 8
  * flags	UMEM_DEFAULT or UMEM_NOFAIL
  *
@@ -184,8 +207,10 @@ void umem_free(const void *buf, size_t size);
  *
  * Source: libumem's private interface; the second spelling is OpenZFS's.
  */
-void *umem_alloc_align(size_t size, size_t align, int flags);
-void *umem_alloc_aligned(size_t size, size_t align, int flags);
+void *umem_alloc_align(size_t size, size_t align, int flags)
+    UMEM_RETURNS_ALIGNED(1, 2);
+void *umem_alloc_aligned(size_t size, size_t align, int flags)
+    UMEM_RETURNS_ALIGNED(1, 2);
 
 /*
  * umem_free_align, umem_free_aligned - give memory of umem_alloc_align() back
@@ -225,8 +250,9 @@ void umem_nofail_callback(umem_nofail_callback_t *callback);
  * mtbf		0 ends it; 1 makes every UMEM_DEFAULT request fail; n makes
  *		about one in n fail, at random
  *
- * Requests with UMEM_NOFAIL, and malloc() and its relatives, are not touched.
- * Works at any time; the original wants UMEM_DEBUG to be set.
+ * Requests with UMEM_NOFAIL do not fail.  malloc() and its relatives fail, too,
+ * where they are this library's (libumem_malloc).  Works at any time; the
+ * original wants UMEM_DEBUG to be set.
  *
  * Source: umem_setmtbf(3MALLOC).
  */
@@ -261,6 +287,39 @@ void umem_setmtbf(uint32_t mtbf);
  * own.
  */
 int umem_sample(size_t bytes);
+
+/*
+ * umem_startup - start the library
+ *
+ * start	accepted without effect, as are the four others: memory comes
+ * bytes	from the kernel
+ * page
+ * minstack
+ * maxstack
+ *
+ * There is no need to call it, because the first call of any other function
+ * starts the library.
+ *
+ * Source: libumem's interface for programs that start it themselves.
+ */
+void umem_startup(
+    char *start, size_t bytes, size_t page, char *minstack, char *maxstack);
+
+/*
+ * _umem_options_init, _umem_debug_init, _umem_logging_init - a program's own
+ * settings
+ *
+ * The library does not have these functions.  A program may define them, and
+ * each returns the text that the library takes if the environment does not
+ * have UMEM_OPTIONS, UMEM_DEBUG or UMEM_LOGGING.  They are called once, while
+ * the library starts, and may allocate up to 1 MiB.  The program must export
+ * them to shared libraries (-rdynamic).  See umem_debug(3).
+ *
+ * Source: umem_debug(3MALLOC).
+ */
+const char *_umem_options_init(void);
+const char *_umem_debug_init(void);
+const char *_umem_logging_init(void);
 
 /*
  * umem_reap - give back memory that no object needs
@@ -413,7 +472,8 @@ void umem_cache_destroy(umem_cache_t *cache);
  *
  * Source: umem_cache_alloc(3MALLOC).
  */
-void *umem_cache_alloc(umem_cache_t *cache, int flags);
+/* Not a new block for the compiler: the constructor may have left pointers. */
+void *umem_cache_alloc(umem_cache_t *cache, int flags) UMEM_RESULT_IS_USED;
 
 /*
  * umem_cache_free - give an object back

@@ -55,6 +55,7 @@
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
+#include "vmem/vmem.h"
 
 /* Free pages younger than this may be wanted again. */
 #define PURGE_AGE_NS    1000000000
@@ -482,6 +483,12 @@ umem_reap(void)
 		worker_end();
 	}
 	errno = saved;
+}
+
+public void
+vmem_reap(void)
+{
+	umem_reap();
 }
 
 public void

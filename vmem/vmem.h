@@ -29,7 +29,11 @@
 extern "C" {
 #endif
 
+/* An arena.  C99 knows no second typedef of a name: the first of the two headers has it. */
+#ifndef UMEM_VMEM_T
+#define UMEM_VMEM_T
 typedef struct vmem vmem_t;
+#endif
 
 /*
  * vmflag of an allocation: at most one of the first three, at most one
@@ -309,6 +313,15 @@ void vmem_walk(vmem_t *arena, int typemask,
  * Source: illumos vmem_size(9F).
  */
 size_t vmem_size(vmem_t *arena, int typemask);
+
+/*
+ * vmem_reap - give back what quantum caches keep, as far as it is not needed
+ *
+ * The same as umem_reap(), which see.  A request that fails does so by itself.
+ *
+ * Source: libumem's private interface.
+ */
+void vmem_reap(void);
 
 /*
  * vmem_heap_arena - the arena of memory that the library itself uses

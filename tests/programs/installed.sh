@@ -48,6 +48,77 @@ main(void)
 END
 cp program.c program.cc
 
+# A program as it is written for illumos: the headers bring what it needs, and
+# it defines its settings without a prototype of its own.
+cat >source.c <<'END'
+#include <umem.h>
+#include <sys/vmem.h>
+
+const char *
+_umem_options_init(void)
+{
+	return "zero_size=block";
+}
+
+const char *
+_umem_debug_init(void)
+{
+	return "";
+}
+
+const char *
+_umem_logging_init(void)
+{
+	return "";
+}
+
+int
+main(void)
+{
+	ssize_t n = 0;
+	void *plain = malloc(10), *none;
+
+	umem_startup(NULL, 0, 0, NULL, NULL);
+	none = umem_alloc(0, UMEM_DEFAULT);
+	if (plain == NULL || none == NULL)
+		return 1;
+	umem_free(none, 0);
+	free(plain);
+	vmem_reap();
+	umem_reap();
+	return system("echo good") != n;
+}
+END
+cp source.c source.cc
+sed 's/<umem.h>/<SECOND>/; s/<sys.vmem.h>/<umem.h>/; s/<SECOND>/<sys\/vmem.h>/' \
+    source.c >reversed.c
+
+# The compiler sees an overflow, and a block that is lost at once.
+cat >overflow.c <<'END'
+#include <string.h>
+#include <umem.h>
+
+int
+main(void)
+{
+	char *block = umem_alloc(8, UMEM_DEFAULT);
+
+	memset(block, 0, 9);
+	umem_free(block, 8);
+	return 0;
+}
+END
+cat >unused.c <<'END'
+#include <umem.h>
+
+int
+main(void)
+{
+	umem_zalloc(8, UMEM_DEFAULT);
+	return 0;
+}
+END
+
 # shellcheck disable=SC2046 # words
 {
 	"$CC" -std=c11 -pedantic -Wall -Wextra -Werror program.c \
@@ -56,9 +127,25 @@ cp program.c program.cc
 	    $(pkg-config --cflags --libs umem) -o shared_cc
 	"$CC" program.c $(pkg-config --cflags umem) "$at/lib/libumem.a" \
 	    -pthread -o static
+	for std in c99 c11; do
+		for name in source reversed; do
+			"$CC" -std=$std -pedantic -Wall -Wextra -Werror \
+			    -rdynamic $name.c \
+			    $(pkg-config --cflags --libs umem) -o $name
+		done
+	done
+	"$CXX" -std=c++98 -pedantic -Wall -Wextra -Werror -rdynamic \
+	    source.cc $(pkg-config --cflags --libs umem) -o source_cc
+	for name in overflow unused; do
+		if "$CC" -O2 -Wall -Werror -c $name.c \
+		    $(pkg-config --cflags umem) 2>err; then
+			echo "$name.c: no warning"
+			exit 1
+		fi
+	done
 }
 export LD_LIBRARY_PATH=$at/lib
-for program in ./shared ./shared_cc ./static; do
+for program in ./shared ./shared_cc ./static ./source ./reversed ./source_cc; do
 	echo "$program"
 	[ "$($program)" = good ]
 done

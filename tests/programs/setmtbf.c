@@ -84,6 +84,44 @@ plain_get(void)
 	return malloc(100);
 }
 
+static void *
+calloc_get(void)
+{
+	return calloc(10, 10);
+}
+
+static void *
+realloc_get(void)
+{
+	return realloc(NULL, 100);
+}
+
+static void *
+memalign_get(void)
+{
+	return aligned_alloc(64, 128);
+}
+
+static void *
+large_get(void)
+{
+	return malloc(20 * MIB);
+}
+
+/* Each as often as umem_alloc(), which failed a times. */
+static void
+mallocs_fail_alike(unsigned a)
+{
+	static void *(*const get[])(void) = {
+	    plain_get, calloc_get, realloc_get, memalign_get, large_get};
+
+	for (size_t i = 0; i < sizeof(get) / sizeof(get[0]); i++) {
+		unsigned n = failures(get[i], free);
+
+		check(n <= 2 * a + 5 && a <= 2 * n + 5);
+	}
+}
+
 static unsigned
 all(void)
 {
@@ -94,10 +132,10 @@ all(void)
 
 	check(failures(nofail_get, small_put) == 0);
 	check(failures(nofail_object, object_put) == 0);
-	check(failures(plain_get, free) == 0);
 	/* The same share of each. */
 	check(a <= 2 * b + 5 && b <= 2 * c + 5 && c <= 2 * d + 5 &&
 	      d <= 2 * a + 5);
+	mallocs_fail_alike(a);
 	return a + b + c + d;
 }
 

@@ -245,9 +245,11 @@ START_TEST(mtbf_of_1_fails_all_that_may_fail)
 		ck_assert_ptr_nonnull(p);
 		umem_cache_free(cache, p);
 		/* As malloc() does. */
-		p = alloc_get(100);
-		ck_assert_ptr_nonnull(p);
-		alloc_free(p);
+		errno = 0;
+		ck_assert_ptr_null(alloc_get(100));
+		ck_assert_int_eq(errno, ENOMEM);
+		ck_assert_ptr_null(alloc_get_zeroed(100));
+		ck_assert_ptr_null(alloc_get_aligned(100, 64));
 	}
 	ck_assert_ptr_null(umem_alloc(0, UMEM_DEFAULT));
 	umem_setmtbf(1);

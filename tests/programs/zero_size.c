@@ -1,0 +1,34 @@
+/*
+ * zero_size.c - UMEM_OPTIONS=zero_size=block: umem_alloc(0) returns a block,
+ * another one each time
+ */
+#include "tests/programs/check.h"
+
+int
+main(int argc, char **argv)
+{
+	bool blocks = argc > 1 && strcmp(argv[1], "block") == 0;
+	char *a = umem_alloc(0, UMEM_DEFAULT);
+	char *b = umem_zalloc(0, UMEM_NOFAIL);
+	char *c = umem_alloc_align(0, 256, UMEM_DEFAULT);
+
+	if (!blocks) {
+		check(a == NULL && b == NULL && c == NULL);
+		setenv("UMEM_OPTIONS", "zero_size=block", 1);
+		execl("/proc/self/exe", argv[0], "block", (char *)NULL);
+		return 2;
+	}
+	check(a != NULL && b != NULL && c != NULL);
+	check(a != b && b != c && a != c && is_aligned(c, 256));
+	umem_free(a, 0);
+	umem_free(b, 0);
+	umem_free_align(c, 0);
+	umem_free(NULL, 0);
+	/* With the checks of debugging, too. */
+	if (getenv("UMEM_DEBUG") == NULL) {
+		setenv("UMEM_DEBUG", "default", 1);
+		execl("/proc/self/exe", argv[0], "block", (char *)NULL);
+		return 3;
+	}
+	return 0;
+}
