@@ -352,13 +352,25 @@ ticks_of(struct cpu_hot *none)
 	return (uint32_t *)(void *)((char *)none + CPU_TICKS_AT);
 }
 
+/* The cold part of header 0, which has no magazines. */
+static struct cpu_cold *
+cold_of_none(struct cpu_hot *none)
+{
+	return (void *)((char *)none + CPU_COLD_AT);
+}
+
 /* Bottom first: without it, this top would be one to pop from. */
 static void
 ticks_start(struct cpu_hot *none)
 {
 	__atomic_store_n(&none->bottom, CPU_NO_BOTTOM, __ATOMIC_RELEASE);
+	if (cpu_layer.checks)
+		cold_of_none(none)->ticks_left =
+		    __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
 	__atomic_store_n(ticks_of(none),
-	    __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED),
+	    cpu_layer.checks
+		? 0
+		: __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED),
 	    __ATOMIC_RELEASE);
 }
 
@@ -708,14 +720,55 @@ cpu_set_ticks(uint32_t n)
 	lock_release(&regions_lock);
 }
 
-bool
+/*
+ * The first CHECKS_ALL pushes of a CPU are refused to be checked, and then each
+ * after a longer distance: CHECKS_STEP more.  So of n pushes about
+ * sqrt(2 * n / CHECKS_STEP) are checked, 700 of a million.
+ */
+#define CHECKS_ALL  128
+#define CHECKS_STEP 4
+
+/* Sets the word of ticks, which has run out; flags as for cpu_ticked(). */
+static unsigned
+ticks_again(struct cpu_cold *cold, uint32_t *ticks, uint32_t reload)
+{
+	/*
+	 * Relaxed: owners of two headers of one CPU may be here at once, and
+	 * one store of theirs may be lost.
+	 */
+	uint32_t left = __atomic_load_n(&cold->ticks_left, __ATOMIC_RELAXED);
+	uint32_t n = __atomic_load_n(&cold->nchecks, __ATOMIC_RELAXED);
+	uint32_t distance = 0;
+	unsigned flags = CPU_CHECK;
+
+	if (left == 0) {
+		flags |= CPU_TICKED;
+		left = reload;
+	}
+	if (left > reload)
+		left = reload;
+	if (n >= CHECKS_ALL)
+		distance = (n - CHECKS_ALL + 1) * CHECKS_STEP;
+	if (distance > left || n == UINT32_MAX / CHECKS_STEP)
+		distance = left;
+	else
+		__atomic_store_n(&cold->nchecks, n + 1, __ATOMIC_RELAXED);
+	left -= distance;
+	__atomic_store_n(
+	    &cold->ticks_left, left == 0 ? 0 : left - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(ticks, distance, __ATOMIC_RELAXED);
+	return flags;
+}
+
+unsigned
 cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 {
 	uint32_t reload = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+	struct cpu_hot *none = hot_of(header_hot(regions, 0), owned->cpu);
 	uint32_t left;
 	uint32_t *ticks;
 
-	ticks = ticks_of(hot_of(header_hot(regions, 0), owned->cpu));
+	ticks = ticks_of(none);
 	/* Relaxed: sections of this CPU go on counting; no count matters. */
 	left = __atomic_load_n(ticks, __ATOMIC_RELAXED);
 	if (npushes != 0) {
@@ -723,9 +776,11 @@ cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 		__atomic_store_n(ticks, left, __ATOMIC_RELAXED);
 	}
 	if (left <= reload)
-		return false;
+		return 0;
+	if (cpu_layer.checks && (int32_t)left < 0)
+		return ticks_again(cold_of_none(none), ticks, reload);
 	__atomic_store_n(ticks, reload, __ATOMIC_RELAXED);
-	return (int32_t)left < 0;
+	return (int32_t)left < 0 ? CPU_TICKED : 0;
 }
 
 /*

@@ -15,6 +15,7 @@ struct cpu_layer {
 	unsigned nrun;    /* CPUs that may run us at once, as of the start */
 	unsigned nused;   /* [a] blocks 0 .. nused - 1 may be in use */
 	uint32_t ticks;   /* [a] pushes on a CPU until one is refused */
+	bool checks;      /* others are refused, too, to be checked */
 };
 
 extern struct cpu_layer cpu_layer;
@@ -115,11 +116,14 @@ size_t cpu_glance(struct cpu_hot *hot);
 size_t cpu_glance_all(unsigned *cpu);
 
 /*
- * Have cpu_layer.ticks pushes been on this CPU since this was last true?  Each
+ * CPU_TICKED: cpu_layer.ticks pushes have been on this CPU since the last such
+ * answer.  CPU_CHECK: this push was refused so that its object is checked.  Each
  * push that takes the slow path asks; npushes are pushes that no section has
  * counted.
  */
-bool cpu_ticked(const struct cpu_owned *owned, uint32_t npushes);
+#define CPU_TICKED 1u
+#define CPU_CHECK  2u
+unsigned cpu_ticked(const struct cpu_owned *owned, uint32_t npushes);
 
 /* Sets cpu_layer.ticks, for pushes from now on if there are fewer. */
 void cpu_set_ticks(uint32_t n);

@@ -65,7 +65,9 @@ struct cpu_cold {
 	uint32_t refill;          /* rounds to ask of the slabs next time */
 	uint32_t owned;           /* [a] 1: somebody works on this header */
 	uint32_t nfilled;         /* loaded magazines that a push found full */
-	uint32_t padding[4];
+	uint32_t ticks_left; /* [a] in header 0: beyond the word of ticks */
+	uint32_t nchecks;    /* [a] in header 0: pushes checked so far */
+	uint32_t padding[2];
 };
 
 #define CPU_HEADERS       512

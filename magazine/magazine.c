@@ -34,6 +34,7 @@
  *
  * Source: Bonwick and Adams, section 3.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "magazine/shards.h"
@@ -301,7 +302,10 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 	return true;
 }
 
-/* So many rounds are looked at here; the section looks at two. */
+/*
+ * Rounds that a slow push compares, if it was not refused to compare all; the
+ * section compares two.
+ */
 #define NEWEST 32
 
 /* Is it one of the newest n? */
@@ -322,17 +326,17 @@ is_in(const struct magazine *mag, unsigned nrounds, unsigned n,
  * oldest, perhaps: put_round().
  */
 static bool
-is_among_newest(const struct cpu_owned *own, const void *object)
+is_among_newest(const struct cpu_owned *own, const void *object, unsigned most)
 {
 	const struct magazine *loaded = own->cold->loaded;
 	const struct magazine *previous = own->cold->previous;
 	unsigned n = own->nrounds;
 
-	if (is_in(loaded, n, NEWEST, object) ||
+	if (is_in(loaded, n, most, object) ||
 	    (n > 0 && loaded->round[0] == object))
 		return true;
-	return n < NEWEST && previous != NULL &&
-	       is_in(previous, previous->nrounds, NEWEST - n, object);
+	return n < most && previous != NULL &&
+	       is_in(previous, previous->nrounds, most - n, object);
 }
 
 /*
@@ -358,14 +362,17 @@ magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *news)
 {
 	struct cpu_owned own;
+	unsigned flags;
 	bool room, none;
 
 	if (!cpu_own(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	/* In locked mode no section has counted this push. */
-	if (cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE))
+	flags = cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE);
+	if (flags & CPU_TICKED)
 		*news |= MAGAZINE_TICKED;
-	if (is_among_newest(&own, object)) {
+	if (is_among_newest(
+		&own, object, flags & CPU_CHECK ? UINT_MAX : NEWEST)) {
 		cpu_disown(&own);
 		return MAGAZINE_TWICE;
 	}
@@ -474,9 +481,9 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 		return MAGAZINE_TWICE;
 	if (!cpu_own(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
-	if (cpu_ticked(&own, want))
+	if (cpu_ticked(&own, want) & CPU_TICKED)
 		*news |= MAGAZINE_TICKED;
-	if (is_among_newest(&own, objects[0])) {
+	if (is_among_newest(&own, objects[0], NEWEST)) {
 		cpu_disown(&own);
 		return MAGAZINE_TWICE;
 	}

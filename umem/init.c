@@ -120,6 +120,7 @@ start_cpus(void)
 {
 	if (!cpu_start(options.mode, options.concurrency))
 		return false;
+	cpu_layer.checks = true;
 	cpu_warm();
 	return true;
 }

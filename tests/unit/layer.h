@@ -36,6 +36,7 @@ start(int mode, size_t object_bytes, unsigned rounds_max)
 	stay_here();
 	/* It is for the layers of caches. */
 	magazine_check = NULL;
+	cpu_layer.checks = false;
 	ck_assert(cpu_start((enum rseq_owner)mode, 0));
 	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
 	memset(&layer, 0, sizeof(layer));
