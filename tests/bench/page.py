@@ -203,13 +203,22 @@ class Page:
 
     # Sections
 
+    def left_out(self, of):
+        """Sentences that name what the means of some groups leave out."""
+        return "".join(
+            f" Not in the means of {what}, since an allocator did not complete"
+            f" them: {', '.join(without)}."
+            for what, without in self.content.get("left_out", {}).items()
+            if what in of)
+
     def over_programs(self):
         means = {k: v for k, v in self.content["over_programs"].items() if v}
         if not means:
             return
         self.heading("Over all programs", "Geometric means of the ratio to"
                      " the best of all allocators on each program; in"
-                     " brackets the number of programs that it ran.")
+                     " brackets the number of programs, which all of them"
+                     " ran." + self.left_out(means))
         rows = [[what, *[f"{found[n][0]:.2f} ({found[n][1]})"
                          if n in found else "-" for n in self.names]]
                 for what, found in means.items()]
@@ -234,7 +243,8 @@ class Page:
                 for group, found in self.content["geometric_means"].items()}
         if rows:
             self.heading("Groups of figures", "Geometric means of the ratio"
-                         " to the best peer; left is better.")
+                         " to the best peer; left is better."
+                         + self.left_out(rows))
             self.dots(rows)
 
     def targets(self):

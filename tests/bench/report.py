@@ -4,6 +4,7 @@ A row is a figure; its ratios are to the best peer and say how much worse an
 allocator is: below 1 is better, whichever way the unit goes.
 """
 
+import collections
 import math
 import re
 import statistics
@@ -118,39 +119,55 @@ def groups_of(row):
     return ()
 
 
+def means_in_common(ratios):
+    """({allocator: (mean, figures)}, figures left out) of {figure: {allocator:
+    ratio}}.
+
+    Means over different figures cannot be compared, so a figure counts only if
+    every allocator has it.  An allocator that has less than half of them is not
+    compared at all.
+    """
+    having = collections.Counter(n for by_name in ratios.values()
+                                 for n in by_name)
+    compared = [n for n in having if 2 * having[n] >= len(ratios)]
+    common = [f for f, by_name in ratios.items()
+              if all(n in by_name for n in compared)]
+    means = {n: (geometric_mean([ratios[f][n] for f in common]), len(common))
+             for n in compared if common}
+    return means, [f for f in ratios if f not in common]
+
+
 def geometric_means(rows):
-    """Group: {allocator: (mean ratio to the best peer, figures)}."""
-    ratios = {}
+    """({group: means of the ratio to the best peer}, {group: left out})."""
+    means, left_out = {}, {}
     for group in [g for g, _ in GROUPS] + ["all times", "all memory"]:
-        for row in rows:
-            if group not in groups_of(row):
-                continue
-            for name, ratio in row.ratios.items():
-                ratios.setdefault(group, {}).setdefault(name, []).append(ratio)
-    return {
-        group: {name: (geometric_mean(found), len(found))
-                for name, found in by_name.items()}
-        for group, by_name in ratios.items()
-    }
+        ratios = {row.figure: row.ratios for row in rows
+                  if group in groups_of(row) and row.ratios}
+        found, without = means_in_common(ratios)
+        if found:
+            means[group] = found
+        if without:
+            left_out[group] = without
+    return means, left_out
 
 
 def over_programs(bench, rows, suffix):
-    """Allocator: (geometric mean over programs, programs that it ran).
+    """(means over programs, programs left out).
 
     Of the ratio to the best of all allocators, ours among them, on that
-    program; a program counts for those that completed it.
+    program.
     """
     ratios = {}
     for row in rows:
         # A tick of the clock is too much of less than that.
         if not row.figure.endswith(suffix) or min(row.medians.values()) <= 0:
             continue
-        if row.figure[:-len(suffix)] not in bench.fixed:
+        program = row.figure[:-len(suffix)]
+        if program not in bench.fixed:
             continue
         best = min(row.medians.values())
-        for name, value in row.medians.items():
-            ratios.setdefault(name, []).append(value / best)
-    return {n: (geometric_mean(r), len(r)) for n, r in ratios.items()}
+        ratios[program] = {n: v / best for n, v in row.medians.items()}
+    return means_in_common(ratios)
 
 
 def noise(bench):

@@ -499,7 +499,9 @@ def machine(bench, options):
 # Results
 
 
-def results(bench, host, rows, means):
+def results(bench, host, rows, means, left_out):
+    over = {"time": report.over_programs(bench, rows, ".cpu"),
+            "peak RSS": report.over_programs(bench, rows, ".rss")}
     return {
         "machine": host,
         "quick": bench.quick,
@@ -520,11 +522,11 @@ def results(bench, host, rows, means):
             }
             for row in rows
         },
-        "over_programs": {
-            "time": report.over_programs(bench, rows, ".cpu"),
-            "peak RSS": report.over_programs(bench, rows, ".rss"),
-        },
+        "over_programs": {what: found for what, (found, _) in over.items()},
         "geometric_means": means,
+        # For want of an allocator's figure: see report.means_in_common().
+        "left_out": left_out | {
+            what: without for what, (_, without) in over.items() if without},
         "targets": [
             {"text": t.text, "value": t.value, "limit": t.limit,
              "met": t.met, "detail": t.detail}
@@ -563,6 +565,9 @@ def print_results(bench, rows, content):
         bench, "Geometric means over programs of the ratio to the best of all"
         " allocators (of so many programs)",
         {k: v for k, v in content["over_programs"].items() if v})
+    for what, without in content["left_out"].items():
+        print(f"\nNot in the means of {what}, since an allocator did not"
+              f" complete them: {', '.join(without)}.")
     if not bench.scaling:
         report.print_targets(report.targets(rows))
     widths = ", ".join(f"{n} {w:.0%}" for n, w in report.noise(bench).items())
@@ -601,7 +606,7 @@ def main():
         say("interrupted: what is missing is left out")
     bench.compare_outputs()
     rows = [report.make_row(bench, figure) for figure in bench.units]
-    content = results(bench, host, rows, report.geometric_means(rows))
+    content = results(bench, host, rows, *report.geometric_means(rows))
     if rows:
         print_results(bench, rows, content)
     report.print_vmem(bench.vmem)

@@ -83,9 +83,16 @@ class Bench:
 rows = [report.make_row(Bench, figure) for figure in Bench.units]
 assert rows[0].ratios["ours"] == 2 and rows[0].spread == (0.5, 3)
 assert rows[2].ratios == {"ours": 2, "a": 1, "b": 4}
-over = report.over_programs(Bench, rows, ".cpu")
-assert over["ours"] == (1, 2) and over["b"] == (4, 1)
-assert abs(over["a"][0] - 6 ** 0.5) < 1e-9
+# Over the programs that all have run.
+over, without = report.over_programs(Bench, rows, ".cpu")
+assert over["ours"] == (1, 1) and over["b"][1] == 1 and without == ["q"]
+assert abs(over["a"][0] - 1.5) < 1e-9 and abs(over["b"][0] - 4) < 1e-9
+# One that ran less than half of them is not compared.
+means, without = report.means_in_common(
+    {"p": {"x": 1, "y": 2}, "q": {"x": 4, "y": 2}, "r": {"x": 1, "z": 1},
+     "s": {"x": 1, "y": 1}})
+assert means.keys() == {"x", "y"} and without == ["r"], means
+assert abs(means["x"][0] - 4 ** (1 / 3)) < 1e-9 and means["x"][1] == 3
 END
 python3 "$TOP/tests/bench/run.py" build --table >rows 2>err || fail "no table"
 grep -q '^| | umem | glibc |$' rows || fail "no head: $(cat rows)"
