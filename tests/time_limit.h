@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Seconds; run_tests.sh says what TEST_TIME_FACTOR is. */
+/* Seconds; TEST_TIME_FACTOR is explained in run_tests.sh. */
 static inline unsigned
 time_limit(void)
 {

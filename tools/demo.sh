@@ -1,5 +1,5 @@
 #!/bin/bash
-# demo.sh - what the library is for, in about a minute
+# demo.sh - shows in about a minute the purposes of the library
 #
 #	tools/demo.sh BUILD
 #
@@ -64,7 +64,7 @@ job_server() {
 	"$BUILD/demo/server"
 }
 
-# Four threads that free what they had.
+# Four threads that free nearly all of their blocks.
 job_peak() {
 	local kib
 

@@ -1,4 +1,4 @@
-/* demo.h - what the programs of make demo share */
+/* demo.h - functions that the programs of make demo share */
 #ifndef TESTS_DEMO_DEMO_H
 #define TESTS_DEMO_DEMO_H
 

@@ -1,5 +1,5 @@
 /*
- * objects.c - what a constructor saves: an object cache, and malloc() with
+ * objects.c - the cost of an object from a cache, and of malloc() with
  * initialisation each time
  *
  * The object is a connection with two locks, a condition and a table of 32
