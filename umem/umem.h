@@ -519,7 +519,10 @@ void *umem_cache_zalloc(umem_cache_t *cache, int flags);
  * only:
  *	ENOMEM	the arena has no memory for n objects, or the constructor
  *		failed
- * With UMEM_NOFAIL the callback runs while the call holds no object.
+ * With UMEM_NOFAIL the callback runs while the call holds no object.  If the
+ * constructor does not return (longjmp, a C++ exception), the objects that the
+ * call had before stay allocated, and the caller cannot tell which they are: a
+ * constructor that may do so is for single calls.
  *
  * One call takes the per-CPU stack once, not once per object: from 16 objects
  * on, the cost per object is less than half that of single calls.  Source:

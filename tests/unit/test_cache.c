@@ -842,6 +842,12 @@ create_without_destructor(void)
 }
 
 static void
+no_update_by_the_clock(void)
+{
+	update_interval_ns = (uint64_t)1 << 60;
+}
+
+static void
 look_for_room(umem_cache_t *cache, unsigned n)
 {
 	while (n-- > 0)
@@ -857,6 +863,7 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 	unsigned nlooks = _i == 0 ? 0 : 1;
 	size_t total;
 
+	no_update_by_the_clock();
 	for (unsigned i = 0; i < MOST; i++)
 		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	free_many(cache, MOST);
@@ -883,6 +890,7 @@ START_TEST(room_is_not_made_where_that_calls_the_program)
 {
 	umem_cache_t *cache = create(0);
 
+	no_update_by_the_clock();
 	take_many(cache, MOST);
 	free_many(cache, MOST);
 	look_for_room(cache, 5);
@@ -898,6 +906,7 @@ START_TEST(an_update_calls_the_program_only_if_it_may)
 	umem_cache_t *cache = create(0), *sourced;
 	size_t bytes;
 
+	no_update_by_the_clock();
 	sourced = try_create("sourced", sizeof(struct object), 0, arena, 0);
 	take_many(cache, MOST);
 	free_many(cache, MOST);
@@ -938,6 +947,7 @@ START_TEST(what_the_depot_has_no_room_for_stays_constructed)
 {
 	umem_cache_t *cache = create(0);
 
+	no_update_by_the_clock();
 	/* Depots start at 1 MiB, and these are 1.4 MiB. */
 	take_and_free(cache, MOST, 10);
 	ck_assert_uint_eq(nmade, MOST);
