@@ -1,8 +1,8 @@
 /*
  * quantum_cache.c - quantum caches of arenas
  *
- * The functions of struct quantum_hooks: the object caches below which
- * vmem/quantum.c describes what happens when an arena is short of pieces.
+ * This file registers the functions of struct quantum_hooks.  See
+ * vmem/quantum.c for the gate and for a shortage of pieces.
  */
 #include "umem/cache.h"
 #include "umem/quantum_cache.h"

@@ -31,8 +31,8 @@ struct quantum_hooks {
 	void (*dissolve)(void *cache);
 
 	/*
-	 * With the gate open: have object caches whose slabs come from the
-	 * arena give back what they keep.  True if it is worth trying again.
+	 * With the gate open: flush the object caches whose slabs come from
+	 * the arena.  True if the request should be tried again.
 	 */
 	bool (*reclaim)(vmem_t *arena);
 };
@@ -60,8 +60,8 @@ void *vmem_slab_import(vmem_t *arena, size_t size);
 void vmem_slab_import_end(vmem_t *arena, void *span);
 
 /*
- * Cut a slab into segments of chunk units; those whose bit is set in free are
- * freed.  False: no memory for tags.
+ * Cut a slab into segments of chunk units, and free each segment whose bit is
+ * set in free.  False: no memory for tags.
  */
 bool vmem_slab_split(
     vmem_t *arena, void *slab, size_t chunk, const uint64_t *free);
@@ -70,8 +70,8 @@ bool vmem_slab_split(
 bool vmem_piece_free(vmem_t *arena, void *piece, size_t size);
 
 /*
- * Units that are free in the arena, about; SIZE_MAX if a source has given
- * what it was last asked for.
+ * Racy estimate of the free units of the arena.  SIZE_MAX if the arena has a
+ * source and its last import did not fail.
  */
 size_t vmem_free_about(const vmem_t *arena);
 

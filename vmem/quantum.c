@@ -207,7 +207,7 @@ each_cache(vmem_t *arena, void (*f)(void *cache))
 			f(arena->qcache[i]);
 }
 
-/* From what is idle, with the gate closed: the cheapest attempt first. */
+/* Take an idle piece, by the cheapest attempt first.  The gate is closed. */
 static void *
 take_idle(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 {
