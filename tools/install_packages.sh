@@ -27,7 +27,7 @@ demo="$build time python3 redis-server redis-tools"
 bench="$demo g++ sqlite3 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 	libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
-stress="$test $fresh nodejs default-jdk-headless postgresql"
+stress="$test $fresh qemu-user-static nodejs default-jdk-headless postgresql"
 
 usage() {
 	echo "usage: tools/install_packages.sh" \
