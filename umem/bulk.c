@@ -101,6 +101,9 @@ put_distinct(
 static void
 put_all(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
 {
+	/* A section pushes one object at least: rseq.h. */
+	if (n == 0)
+		return;
 	if (n <= BY_SECTIONS && likely(ndistinct(objects, n) == n))
 		put_distinct(cache, n, objects, who);
 	else

@@ -129,6 +129,24 @@ START_TEST(no_object_is_asked_for_and_none_is_touched)
 }
 END_TEST
 
+/* The loaded magazine has rounds, and room: a section could push to it. */
+START_TEST(no_object_is_freed_into_a_magazine_with_room)
+{
+	umem_cache_t *cache = create(64, 0);
+
+	stay_here();
+	ck_assert_uint_eq(
+	    umem_cache_alloc_bulk(cache, 3, held, UMEM_DEFAULT), 3);
+	umem_cache_free(cache, held[0]);
+	umem_cache_free_bulk(cache, 0, held);
+	umem_cache_free_bulk(cache, 0, NULL);
+	ck_assert_ptr_eq(umem_cache_alloc(cache, UMEM_DEFAULT), held[0]);
+	umem_cache_free_bulk(cache, 3, held);
+	ck_assert_uint_eq(cache_live(cache), 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 START_TEST(null_objects_are_ignored)
 {
 	umem_cache_t *cache = create(64, _i == 0 ? 0 : UMC_NOMAGAZINE);
@@ -364,6 +382,7 @@ bulk_suite(void)
 	tcase_add_loop_test(tcase, objects_are_distinct_and_come_again, 0, 2);
 	tcase_add_test(tcase, bulk_and_single_calls_mix);
 	tcase_add_test(tcase, no_object_is_asked_for_and_none_is_touched);
+	tcase_add_test(tcase, no_object_is_freed_into_a_magazine_with_room);
 	tcase_add_loop_test(tcase, null_objects_are_ignored, 0, 2);
 	tcase_add_test(tcase, objects_are_constructed_once);
 	tcase_add_test(
