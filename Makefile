@@ -59,8 +59,8 @@ SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code \
 LIB_C	:= $(wildcard vmem/*.c magazine/*.c umem/*.c)
 LIB_O	:= $(LIB_C:%.c=$O/%.o)
 # Unit tests and programs that link libumem leave libc's malloc alone.
-INNER_O	:= $(filter-out $O/umem/malloc.o $O/umem/operators.o \
-	   $O/umem/thread.o,$(LIB_O))
+INNER_O	:= $(filter-out $O/umem/malloc.o $O/umem/allocx.o \
+	   $O/umem/operators.o $O/umem/thread.o,$(LIB_O))
 UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a

@@ -143,14 +143,8 @@ compare server 3 'server: a thread allocates what another frees, in four pairs.'
     'See the time.'
 compare peak 1 'peak: four threads free 256 MiB, but for one block in a thousand.' \
     'See what is left after three idle seconds.'
-if nm -D --undefined-only "$(command -v redis-server)" | grep -qw mallocx; then
-	echo
-	echo 'redis-server: left out, because this one allocates by mallocx() of'
-	echo 'jemalloc, which no other malloc can take the place of.'
-else
-	compare redis 1 'redis-server: two I/O threads, filled and flushed.' \
-	    'See what is left of its memory.'
-fi
+compare redis 1 'redis-server: two I/O threads, filled and flushed.' \
+    'See what is left of its memory.'
 compare python3 3 'python3: one thread.' \
     'See what a program without threads pays or saves.'
 

@@ -4,7 +4,6 @@ set -u
 # shellcheck source=/dev/null
 . "$TOP/tests/programs/real.inc"
 need redis-server redis-cli redis-benchmark
-need_malloc redis-server
 run() {
 	local pid cli=(redis-cli -s "$PWD/s") i status=0
 

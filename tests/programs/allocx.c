@@ -1,0 +1,82 @@
+/*
+ * A program that is linked with jemalloc calls mallocx() and its relatives
+ * beside malloc() and free(): blocks of either family go to either's functions.
+ */
+#include <dlfcn.h>
+#include <malloc.h>
+
+#include "tests/programs/check.h"
+
+#define ZERO 0x40
+
+static void *(*mallocx)(size_t, int);
+static void *(*rallocx)(void *, size_t, int);
+static size_t (*xallocx)(void *, size_t, size_t, int);
+static size_t (*sallocx)(const void *, int);
+static void (*dallocx)(void *, int);
+static void (*sdallocx)(void *, size_t, int);
+static size_t (*nallocx)(size_t, int);
+
+static void
+find(void *function, const char *name)
+{
+	*(void **)function = dlsym(RTLD_DEFAULT, name);
+	check(*(void **)function != NULL);
+}
+
+static bool
+is_filled(const char *p, size_t from, size_t to, char with)
+{
+	for (size_t i = from; i < to; i++)
+		if (p[i] != with)
+			return false;
+	return true;
+}
+
+static void
+try_size(size_t size, int lg_align)
+{
+	size_t align = (size_t)1 << lg_align;
+	char *p = mallocx(size, lg_align), *q;
+
+	check(p != NULL && (uintptr_t)p % align == 0);
+	check(malloc_usable_size(p) >= size);
+	check(sallocx(p, 0) == malloc_usable_size(p));
+	check(nallocx(size, lg_align) == sallocx(p, 0));
+	check(xallocx(p, 2 * size, 100, 0) == sallocx(p, 0));
+	memset(p, 7, malloc_usable_size(p));
+	free(p);
+
+	p = mallocx(size, lg_align | ZERO);
+	check(p != NULL && (uintptr_t)p % align == 0);
+	check(is_filled(p, 0, size, 0));
+	memset(p, 5, malloc_usable_size(p));
+	q = rallocx(p, 3 * size, lg_align | ZERO);
+	check(q != NULL && (uintptr_t)q % align == 0);
+	check(is_filled(q, 0, size, 5));
+	q = rallocx(q, size / 2 + 1, lg_align);
+	check(q != NULL && is_filled(q, 0, size / 2 + 1, 5));
+	dallocx(q, 0);
+	p = malloc(size);
+	check(p != NULL);
+	sdallocx(p, size, 0);
+}
+
+int
+main(void)
+{
+	find(&mallocx, "mallocx");
+	find(&rallocx, "rallocx");
+	find(&xallocx, "xallocx");
+	find(&sallocx, "sallocx");
+	find(&dallocx, "dallocx");
+	find(&sdallocx, "sdallocx");
+	find(&nallocx, "nallocx");
+	for (size_t size = 1; size < 3000000; size = 3 * size + 1)
+		for (int lg_align = 0; lg_align < 14; lg_align += 3)
+			try_size(size, lg_align);
+	check(mallocx(SIZE_MAX / 2 + 2, 0) == NULL);
+	check(mallocx(100, 63) == NULL);
+	check(nallocx(SIZE_MAX / 2 + 2, 0) == 0);
+	return 0;
+}
