@@ -1,14 +1,14 @@
 /*
- * cache_args.c - caches by a structure of attributes, and what they are
+ * cache_args.c - caches from a structure of attributes; size, name, zeros
  *
  * umem_cache_create() has nine arguments, and more attributes would need a new
  * function each time.  struct umem_cache_args grows instead.  The caller tells
  * the size that it was compiled with, so that either side may be the older:
  *
  *	a smaller structure	the attributes that it lacks are 0, the default
- *	a larger one		is accepted if all that this library does not
- *				know is 0; otherwise the caller would not get
- *				what it asked for
+ *	a larger one		is accepted if every attribute that this library
+ *				does not know is 0.  Otherwise the call fails,
+ *				because the library cannot provide it
  *
  * Source: the rule for sizes is that of openat2(2) and sched_setattr(2); the
  * functions are Linux's kmem_cache_size(), kmem_cache_zalloc() and so on.
@@ -72,7 +72,7 @@ umem_cache_zalloc(umem_cache_t *cache, int flags)
 {
 	void *object;
 
-	/* Zeros are not what the constructor made; ids are no memory. */
+	/* Zeros would destroy a constructed state; identifiers are no memory. */
 	if (cache->construct != NULL || (cache->flags & UMC_NOTOUCH) != 0) {
 		errno = EINVAL;
 		return NULL;

@@ -6,11 +6,13 @@
  *	A program with one thread is alone in its process.  Otherwise a program
  *	that has joined its threads would confine itself and leave a task
  *	outside, unshare() and setns() would be refused, and a copy made by
- *	clone() as a system call would keep the locks of the upkeep thread.  A process ends when the last of its threads
- *	ends, so the upkeep thread must not be that one.
- *	    thread.c counts the threads of the program; without it nobody
- *	counts, and there is no upkeep thread unless thread=yes.  Threads that
- *	libc creates for itself, and those of thrd_create(), are not counted.
+ *	clone() as a system call would keep the locks of the upkeep thread.
+ *	Because a process ends when the last of its threads ends, the upkeep
+ *	thread must not be that one.
+ *	    thread.c counts the threads of the program.  Without thread.c no
+ *	thread is counted, and the upkeep thread exists with thread=yes only.
+ *	Threads that libc creates for itself, and those of thrd_create(), are
+ *	not counted.
  *
  * The keeper
  *	The keeper is the thread that creates or ends the upkeep thread, one at
