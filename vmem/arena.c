@@ -222,6 +222,8 @@ segment_take_locked(
 	if (below == 0 && above == 0) {
 		freelist_remove(&arena->free, seg);
 		seg->type = VMEM_ALLOC;
+		/* It may have been a slab before it became free. */
+		seg->slab = false;
 	} else {
 		taken = segment_new(&arena->reserve, VMEM_ALLOC, addr, size);
 		segment_link_after(below == 0 ? seg->aprev : seg, taken);

@@ -294,6 +294,24 @@ START_TEST(a_slab_is_no_segment_that_can_be_freed)
 }
 END_TEST
 
+START_TEST(a_segment_in_the_place_of_a_slab_is_no_slab)
+{
+	vmem_t *arena =
+	    vmem_create("a", (void *)16, 64, 1, NULL, NULL, NULL, 8, 0);
+	uint64_t free = 0xff;
+	void *slab = vmem_slab_alloc(arena, 64);
+
+	vmem_slab_free(arena, slab, 64);
+	ck_assert_ptr_eq(vmem_xalloc(arena, 64, 0, 0, 0, NULL, NULL, 0), slab);
+	vmem_xfree(arena, slab, 64);
+	ck_assert_ptr_eq(vmem_slab_alloc(arena, 64), slab);
+	ck_assert(vmem_slab_split(arena, slab, 8, &free));
+	ck_assert_ptr_eq(vmem_xalloc(arena, 64, 0, 0, 0, NULL, NULL, 0), slab);
+	vmem_xfree(arena, slab, 64);
+	vmem_destroy(arena);
+}
+END_TEST
+
 START_TEST(a_slab_is_cut_into_its_chunks)
 {
 	quantum_register(&hooks);
@@ -458,6 +476,7 @@ quantum_suite(void)
 	tcase_add_test(tc, enomem_comes_after_all_else_was_tried);
 	tcase_add_test_raise_signal(
 	    tc, a_slab_is_no_segment_that_can_be_freed, SIGABRT);
+	tcase_add_test(tc, a_segment_in_the_place_of_a_slab_is_no_slab);
 	tcase_add_test(tc, a_slab_is_cut_into_its_chunks);
 	tcase_add_test(tc, the_source_is_called_with_the_gate_open);
 	tcase_add_test(
