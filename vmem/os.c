@@ -37,6 +37,9 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
@@ -92,22 +95,6 @@ os_confine(void)
 			__atomic_load_n(&nasking, __ATOMIC_SEQ_CST) != 0;
 	     i++)
 		sched_yield();
-}
-
-static uint32_t noted_process; /* whose memory this is */
-
-void
-os_note_process(void)
-{
-	nasking = 0;
-	if (!os_is_confined())
-		noted_process = os_process_id();
-}
-
-bool
-os_is_process(void)
-{
-	return os_process_id() == noted_process;
 }
 
 /* Of glibc: no other thread was ever there, or is since the last fork(). */
@@ -343,6 +330,57 @@ os_move(void *to, void *via, void *from, size_t bytes)
 	memcpy(to, (void *)at, bytes);
 	call(SYS_munmap, at, (long)bytes, 0, 0);
 	return true;
+}
+
+/*
+ * The number of the process whose memory this is, in a page that the kernel
+ * leaves out of a copy of the process.  Therefore a copy that clone() made as a
+ * system call finds 0 there, and the child of a vfork() finds its parent's
+ * number.  Kernels before 4.14 copy the page, and where there is no memory for
+ * it the word is an ordinary one: such a copy then counts as a vfork()'s child.
+ */
+static uint32_t *noted_process; /* [a] set once */
+
+static uint32_t *
+process_word(void)
+{
+	static uint32_t ordinary;
+	size_t bytes = os_page_size();
+	uint32_t *word = os_map(bytes);
+
+	if (word == NULL)
+		return &ordinary;
+	call(SYS_madvise, (long)word, (long)bytes, MADV_WIPEONFORK, 0);
+	return word;
+}
+
+void
+os_note_process(void)
+{
+	uint32_t *word = __atomic_load_n(&noted_process, __ATOMIC_RELAXED);
+
+	nasking = 0;
+	if (os_is_confined())
+		return;
+	if (word == NULL)
+		word = process_word();
+	*word = os_process_id();
+	/* Release: a thread that sees the word sees the number. */
+	__atomic_store_n(&noted_process, word, __ATOMIC_RELEASE);
+}
+
+bool
+os_is_process(void)
+{
+	const uint32_t *word =
+	    __atomic_load_n(&noted_process, __ATOMIC_ACQUIRE);
+
+	/* Another thread is about to note it. */
+	if (word == NULL)
+		return true;
+	if (*word == 0)
+		os_note_process();
+	return *word == os_process_id();
 }
 
 bool

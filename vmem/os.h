@@ -23,7 +23,8 @@ bool os_is_confined(void);
 /*
  * At start, and in the child of fork(): the caller is the process whose memory
  * this is, and no other thread has a call under way.  os_is_process() is false
- * in the child of vfork(), which has the memory of its parent.
+ * in the child of vfork(), which has the memory of its parent, and true in a
+ * copy of the process that clone() made as a system call.
  */
 void os_note_process(void);
 bool os_is_process(void);

@@ -5,6 +5,7 @@
  * prctl(PR_SET_SECCOMP), and after seccomp() for all threads.
  */
 #include <malloc.h>
+#include <signal.h>
 
 #include "tests/programs/seccomp.h"
 
@@ -189,6 +190,26 @@ use_in_thread(void *arg)
 	return NULL;
 }
 
+/*
+ * A copy of the process that clone() made as a system call confines itself; no
+ * handler of fork() has run in it.
+ */
+static void
+with_copy(void)
+{
+	pid_t pid;
+
+	/* With a second thread membarrier comes into use, here and in copies. */
+	thread_end(thread_start(use_in_thread, NULL));
+	use(10);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0) {
+		late();
+		_exit(0);
+	}
+	child_end(pid);
+}
+
 static void
 with_new_threads(void)
 {
@@ -208,7 +229,7 @@ int
 main(int argc, char **argv)
 {
 	static void (*const cases[])(void) = {
-	    late, warm, with_threads, with_vfork, with_new_threads};
+	    late, warm, with_threads, with_vfork, with_copy, with_new_threads};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		pid_t pid = fork();

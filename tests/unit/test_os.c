@@ -482,6 +482,21 @@ START_TEST(a_child_that_shares_memory_is_not_the_process)
 }
 END_TEST
 
+START_TEST(a_copy_that_no_handler_saw_is_a_process)
+{
+	int status;
+	pid_t pid;
+
+	os_note_process();
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		_exit(os_is_process() ? 0 : 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert(os_is_process());
+}
+END_TEST
+
 START_TEST(a_confined_process_asks_for_little)
 {
 	static char page[1 << 16] __attribute__((aligned(1 << 16)));
@@ -550,6 +565,7 @@ os_suite(void)
 	tcase_add_test(tcase, a_write_is_whole);
 	tcase_add_test(tcase, membarrier_can_be_refused);
 	tcase_add_test(tcase, a_child_that_shares_memory_is_not_the_process);
+	tcase_add_test(tcase, a_copy_that_no_handler_saw_is_a_process);
 	tcase_add_test(tcase, a_confined_process_asks_for_little);
 	tcase_add_test(tcase, a_thread_is_named);
 	add_process_tests(tcase);
