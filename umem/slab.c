@@ -445,6 +445,13 @@ free_bits(const struct slab_store *store, const struct slab *slab, unsigned w,
 	return slab->bits[w] & (raw ? ~made : made);
 }
 
+/* By one store, because slab_round_fault() reads without the lock. */
+static inline void
+bits_set_locked(struct slab *slab, unsigned w, uint64_t bits)
+{
+	__atomic_store_n(&slab->bits[w], bits, __ATOMIC_RELAXED);
+}
+
 /* Claims up to n chunks of bits, which are free ones of a word, the lowest. */
 static void
 claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
@@ -457,12 +464,12 @@ claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
 	    .slab = slab, .word = w, .mask = lowest_bits(bits, n)};
 	claim->n = bit_count(claim->mask);
 	publish(claims);
-	slab->bits[w] &= ~claim->mask;
+	bits_set_locked(slab, w, slab->bits[w] & ~claim->mask);
 	slab->nfree -= claim->n;
 	claims->nchunks += claim->n;
 	last = w * 64 + highbit(claim->mask);
 	if (slab->high <= last)
-		slab->high = last + 1;
+		__atomic_store_n(&slab->high, last + 1, __ATOMIC_RELAXED);
 	if (unlikely(slab->purged != 0))
 		touch_locked(store, slab, last);
 }
@@ -740,7 +747,8 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	fault = chunk_index(store, slab, p, &i);
 	if (fault != SLAB_FINE)
 		return fault;
-	slab->bits[i / 64] |= (uint64_t)1 << (i % 64);
+	bits_set_locked(
+	    slab, i / 64, slab->bits[i / 64] | (uint64_t)1 << (i % 64));
 	slab->nfree++;
 	nused_add_locked(store, -1);
 	if (slab->hint > i / 64)
@@ -855,7 +863,8 @@ give_claim_locked(struct slab_store *store, const struct slab_claim *claim)
 {
 	struct slab *slab = claim->slab;
 
-	slab->bits[claim->word] |= claim->mask;
+	bits_set_locked(
+	    slab, claim->word, slab->bits[claim->word] | claim->mask);
 	slab->nfree += claim->n;
 	slab->hint = slab->hint < claim->word ? slab->hint : claim->word;
 	given_locked(store, slab);
@@ -864,9 +873,12 @@ give_claim_locked(struct slab_store *store, const struct slab_claim *claim)
 static void
 ungive_claim_locked(struct slab_store *store, const struct slab_claim *claim)
 {
-	claim->slab->bits[claim->word] &= ~claim->mask;
-	claim->slab->nfree -= claim->n;
-	slab_rebin_locked(store, claim->slab);
+	struct slab *slab = claim->slab;
+
+	bits_set_locked(
+	    slab, claim->word, slab->bits[claim->word] & ~claim->mask);
+	slab->nfree -= claim->n;
+	slab_rebin_locked(store, slab);
 }
 
 /* All of them, or none. */

@@ -13,7 +13,8 @@
 struct slab_store;
 
 /*
- * One slab.  Keys: [I] set at creation, [s] store->lock.  The first line is
+ * One slab.  Keys: [I] set at creation, [s] store->lock, [a] atomic, written by
+ * the holder of the lock unless slab.c says otherwise.  The first line is
  * all that a visit needs but the bits.
  */
 struct slab {
@@ -22,7 +23,7 @@ struct slab {
 	uintptr_t span;           /* [I] */
 	uintptr_t first;          /* [I] span + colour */
 	uint32_t nfree;           /* [s] */
-	uint32_t high;            /* [s] chunks from here on were never taken */
+	uint32_t high;            /* [a] chunks from here on were never taken */
 	uint32_t hint;            /* [s] no free chunk in words below this */
 	uint16_t bin;             /* [s] */
 	uint16_t swept;           /* [s] 1: nothing was freed since a sweep */
@@ -31,7 +32,7 @@ struct slab {
 	void *records; /* [I] of a debugged cache, one a chunk; see debug.h */
 	uint32_t nraw; /* [s] free chunks that are not constructed */
 	/*
-	 * [s] 1: free; behind these [a] 1: constructed, if the store constructs,
+	 * [a] 1: free; behind these [a] 1: constructed, if the store constructs,
 	 * and [a] 1: held by the program, if the store is checked.
 	 */
 	uint64_t bits[];

@@ -18,6 +18,18 @@
  *	another in its place; memory for descriptions stays mapped (meta.c), so
  *	the read is harmless.  It writes nothing unless the word read shows the
  *	chunk as held and is still the same at the swap.
+ *
+ *	slab_round_fault() reads a word of the slab's bits without the lock,
+ *	while other threads write bits of other chunks in that word.  A writer
+ *	holds the lock, so it reads the word plainly, and it writes the word by
+ *	one relaxed atomic store.  The bit of a chunk that is out is 0 in each
+ *	of these stores: the thread that took the chunk cleared the bit, and
+ *	every later store was computed under the lock from a word with that 0.
+ *	The reader cannot find an older word, because the chunk came to it by
+ *	steps that order memory: the lock of the slabs, the release store of a
+ *	header's top and the load of it, the depot's lock, a switch of threads
+ *	on one CPU, and the program's own means.  Therefore relaxed order is
+ *	enough, and a 1 is a second free.
  */
 #include "umem/slab_inner.h"
 
@@ -31,7 +43,7 @@ slab_round_fault(struct slab_store *store, void *p)
 	fault = slab_look(store, p, &slab, &i);
 	if (fault != SLAB_FINE)
 		return fault;
-	/* Relaxed: the bit of a chunk that is out does not change. */
+	/* Relaxed: see "Races". */
 	if ((__atomic_load_n(&slab->bits[i / 64], __ATOMIC_RELAXED) >>
 		    (i % 64) &
 		1) == 0)
