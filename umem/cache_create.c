@@ -426,5 +426,6 @@ umem_cache_destroy(umem_cache_t *cache)
 	if (cache->slabs.watched)
 		checker_pool_end(cache);
 	quarantine_end(&cache->quarantine);
+	debug_forget(cache);
 	meta_free(cache, sizeof(*cache));
 }

@@ -43,7 +43,8 @@
  * Which flags a cache gets is in debug_plan.c, what is in and around a buffer
  * in debug_buffer.c, blocks beyond the size classes in debug_large.c, the
  * firewall in firewall.c.  Buffers that may not be touched (UMC_NOTOUCH) and
- * those behind a firewall have a record and no tag.
+ * those behind a firewall have a record and no tag.  Records of buffers whose
+ * memory goes when they are freed are kept in freed.c.
  *
  * A buffer that is found wrong is reported; if the program goes on
  * (noabort), nobody gets that buffer again.
@@ -53,15 +54,19 @@
  *
  * Source: Bonwick 1994 section 6; libumem's layout and values.
  */
+#include <string.h>
+
 #include "umem/addr_map.h"
 #include "umem/audit.h"
 #include "umem/debug_inner.h"
 #include "umem/error.h"
 #include "umem/firewall.h"
+#include "umem/freed.h"
 #include "umem/init.h"
 #include "umem/log.h"
 #include "umem/stack.h"
 #include "vmem/heap.h"
+#include "vmem/meta.h"
 #include "vmem/panic.h"
 
 static struct bufctl *
@@ -220,11 +225,14 @@ cache_at(const void *p, struct slab **slab)
 static void
 report_gone(struct umem_cache *cache, const void *p)
 {
-	struct bufctl *bufctl = debug_large_freed(p);
+	struct bufctl *bufctl = freed_find(&freed_firewall, p);
 	struct error_info none = {0};
 
+	/* The firewall never gives an address back: it has no large block. */
+	if (bufctl == NULL)
+		bufctl = freed_find(&freed_large, p);
 	if (bufctl != NULL)
-		cache = &debug_large_cache;
+		cache = bufctl->cache;
 	debug_report(
 	    bufctl != NULL || (uintptr_t)p - heap_slot.base < heap_committed()
 		? UMERR_DUPFREE
@@ -323,6 +331,24 @@ debug_keep_contents(
 	audit->contents = n == 0 ? NULL : log_put(LOG_CONTENTS, p, n);
 }
 
+/*
+ * Keeps a copy of the record in freed.c, because the slab takes the record
+ * with it.  With no memory for the copy, this free is not known later.
+ */
+static void
+keep_record(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	size_t bytes = bufctl_audit_bytes(debug.nframes);
+	struct bufctl *copy = meta_alloc_spare(bytes), *old;
+
+	if (copy == NULL)
+		return;
+	memcpy(copy, bufctl, cache->slabs.record_bytes);
+	old = freed_put(&freed_firewall, copy);
+	if (old != NULL)
+		meta_free(old, bytes);
+}
+
 void
 debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 {
@@ -355,10 +381,19 @@ debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 	debug_keep_contents(cache, bufctl, p, bufctl->size);
 	debug_make_free(cache, bufctl, p);
 	debug_stamp(cache, bufctl);
+	if ((cache->debug & UMF_FIREWALL) != 0)
+		keep_record(cache, bufctl);
 	if (debug_holds_back(cache))
 		p = release_held(cache, quarantine_swap(&cache->quarantine, p));
 	if (p != NULL)
 		slab_give(&cache->slabs, &p, 1, &bad);
+}
+
+void
+debug_forget(const struct umem_cache *cache)
+{
+	if ((cache->debug & UMF_FIREWALL) != 0)
+		freed_forget_cache(&freed_firewall, cache);
 }
 
 void
@@ -489,13 +524,13 @@ void
 debug_lock_for_fork(void)
 {
 	log_lock_for_fork();
-	debug_large_lock_for_fork();
+	freed_lock_for_fork();
 }
 
 void
 debug_unlock_for_fork(bool child)
 {
-	debug_large_unlock_for_fork();
+	freed_unlock_for_fork();
 	log_unlock_for_fork();
 	if (child)
 		error_after_fork();

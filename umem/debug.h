@@ -149,6 +149,9 @@ void debug_start(void);
 /* What the cache holds back goes to its slabs. */
 void debug_release(struct umem_cache *cache);
 
+/* The cache is about to be destroyed: kept records name it no longer. */
+void debug_forget(const struct umem_cache *cache);
+
 /* Is the block of this class byte one that is debugged? */
 bool debug_owns(unsigned class);
 

@@ -103,13 +103,7 @@ void debug_keep_contents(
 /* The record of a large block, or NULL after a report. */
 struct bufctl *debug_large_record(const void *p);
 
-/* That of the one at p that was freed last, if it is known. */
-struct bufctl *debug_large_freed(const void *p);
-
 /* The large block that p lies in; NULL: none. */
 void *debug_large_around(const void *p);
-
-void debug_large_lock_for_fork(void);
-void debug_large_unlock_for_fork(void);
 
 #endif

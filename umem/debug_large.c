@@ -6,23 +6,22 @@
  * the span ends with a page without access, and so have the whole pages
  * between the block and the page of the tag.  A block above
  * VANISHES_LEAST counts as large then, so that the pages of all of them go when
- * they are freed.  The records of those freed last are kept, so that a second
- * free is told from a stray one; until a record leaves that ring the block's
- * addresses are not used again.
+ * they are freed.  freed.c keeps the records of the blocks that were freed
+ * last; a block's addresses are not used again until its record leaves that
+ * ring.
  *
  * Pages without access are up to four of the mappings that a process may have
  * (65530), so while there are GUARDED_MOST blocks a new one has none.
  *
  * debug_large_cache stands for all of them; large_view() is that with one
  * block's tag.
- *
- * Locking: freed_lock guards the ring, a leaf.
  */
 #include <string.h>
 
 #include "umem/addr_map.h"
 #include "umem/debug_inner.h"
 #include "umem/error.h"
+#include "umem/freed.h"
 #include "umem/large.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
@@ -31,13 +30,8 @@
 
 struct umem_cache debug_large_cache = {.name = "umem_oversize"};
 
-#define FREED_LARGE    64
 #define VANISHES_LEAST (64 * KIB)
 #define GUARDED_MOST   8192
-
-static struct lock freed_lock = LOCK_INITIALIZER(LOCK_LOG);
-static struct bufctl *freed[FREED_LARGE]; /* [freed_lock] */
-static unsigned nfreed;                   /* [freed_lock] */
 
 bool
 debug_large(void)
@@ -102,33 +96,12 @@ large_let_go(const struct bufctl *bufctl)
 static void
 remember_freed(struct bufctl *bufctl)
 {
-	struct bufctl *old;
+	struct bufctl *old = freed_put(&freed_large, bufctl);
 
-	lock_take(&freed_lock);
-	old = freed[nfreed % FREED_LARGE];
-	freed[nfreed++ % FREED_LARGE] = bufctl;
-	lock_release(&freed_lock);
 	if (old == NULL)
 		return;
 	large_let_go(old);
 	meta_free(old, bufctl_audit_bytes(debug.nframes));
-}
-
-/* The record of the large block at p that was freed last, if it is known. */
-struct bufctl *
-debug_large_freed(const void *p)
-{
-	struct bufctl *found = NULL;
-
-	lock_take(&freed_lock);
-	for (unsigned i = 0; i < FREED_LARGE && found == NULL; i++) {
-		struct bufctl *at = freed[(nfreed - 1 - i) % FREED_LARGE];
-
-		if (at != NULL && at->addr == p)
-			found = at;
-	}
-	lock_release(&freed_lock);
-	return found;
 }
 
 static struct buftag *
@@ -328,18 +301,6 @@ debug_large_around(const void *p)
 				   : NULL;
 	}
 	return NULL;
-}
-
-void
-debug_large_lock_for_fork(void)
-{
-	lock_take_for_fork(&freed_lock);
-}
-
-void
-debug_large_unlock_for_fork(void)
-{
-	lock_release_for_fork(&freed_lock);
 }
 
 DESCRIBE_TABLE(described) = {

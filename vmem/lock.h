@@ -25,7 +25,7 @@ enum lock_rank {
 	LOCK_HEAP,     /* windows and page states */
 	LOCK_META,     /* metadata store: leaf */
 	LOCK_SAMPLE,   /* records of samples, and places for them: leaf */
-	LOCK_LOG,      /* a log of a CPU, and what large blocks were freed */
+	LOCK_LOG,      /* a log of a CPU; a ring of freed buffers */
 	LOCK_LOG_NEXT, /* the next chunk of a log: leaf */
 	LOCK_REPORT,   /* the report of an error: leaf */
 	LOCK_NRANKS
