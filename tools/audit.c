@@ -3,7 +3,8 @@
  *
  * A debugged cache has a record for each of its buffers, in an array that its
  * slab points to, and large blocks one each, which the tag at their end leads
- * to.  With audit a record ends in the stack of the last transaction.  Logs
+ * to.  With audit a record ends in the stack of the last transaction.  Records
+ * of freed buffers whose memory is gone are in two rings (umem/freed.c).  Logs
  * are rows of such records, in chunks, as libumem/log.c has it: a chunk ends
  * with zeros where it is not full.
  */
@@ -23,6 +24,9 @@
 #define LOG_CPUS_MOST 8192
 
 #define BUFTAG_ALLOCATED 0xa110c8edul
+
+/* More records than a ring of freed ones has. */
+#define FREED_MOST ((uint64_t)1 << 20)
 
 static uint64_t
 get(struct model *model, const void *record, enum layout_entry entry)
@@ -140,6 +144,82 @@ audit_of_large(
 		   audited, audit);
 }
 
+/* A record of a ring; only one with a stack has a depth. */
+static bool
+read_freed(struct model *model, uint64_t at, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	const char *r =
+	    target_at(model->target, at, layout_value(l, L_BUFCTL_BYTES));
+
+	return r != NULL &&
+	       read_record(
+		   model, at, get(model, r, L_BUFCTL_DEPTH) != 0, audit) &&
+	       audit->addr != 0;
+}
+
+/*
+ * Calls f for the records of a ring, the newest first, until f returns true.
+ * Has it?
+ */
+static bool
+each_freed(struct model *model, enum layout_entry which,
+    bool (*f)(struct model *, const struct audit *, void *), void *arg)
+{
+	const struct layout *l = model->layout;
+	const char *ring = target_at(model->target, layout_value(l, which),
+	    layout_value(l, L_FREED_RING_BYTES));
+	uint64_t size, nput;
+	const uint64_t *record;
+	struct audit audit;
+
+	if (ring == NULL)
+		return false;
+	size = get(model, ring, L_FREED_RING_SIZE);
+	nput = get(model, ring, L_FREED_RING_NPUT);
+	if (size == 0 || size > FREED_MOST)
+		return false;
+	record = target_at(
+	    model->target, get(model, ring, L_FREED_RING_RECORD), 8 * size);
+	for (uint64_t i = 1; record != NULL && i <= size && i <= nput; i++)
+		if (read_freed(model, record[(nput - i) % size], &audit) &&
+		    f(model, &audit, arg))
+			return true;
+	return false;
+}
+
+/* A buffer with this address is looked for; its record goes to found. */
+struct freed_search {
+	uint64_t at;
+	struct audit *found;
+};
+
+static bool
+is_sought(struct model *model, const struct audit *audit, void *arg)
+{
+	struct freed_search *search = arg;
+	uint64_t bytes = audit->size;
+
+	/* A block may be used up to the end of its class. */
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].at == audit->cache &&
+		    model->caches[i].bufsize > bytes)
+			bytes = model->caches[i].bufsize;
+	if (search->at != audit->addr && search->at - audit->addr >= bytes)
+		return false;
+	*search->found = *audit;
+	return true;
+}
+
+bool
+audit_of_freed(struct model *model, uint64_t at, struct audit *audit)
+{
+	struct freed_search search = {at, audit};
+
+	return each_freed(model, L_FREED_FIREWALL, is_sought, &search) ||
+	       each_freed(model, L_FREED_LARGE, is_sought, &search);
+}
+
 bool
 audit_read(struct model *model, uint64_t at, struct audit *audit)
 {
@@ -206,8 +286,21 @@ audit_cache_name(struct model *model, const struct audit *audit)
 		return "umem_oversize";
 	if (audit->cache != 0)
 		return "?";
+	if (audit->slab != 0)
+		return "a cache that is destroyed";
 	/* Of no cache is a sample, or a failure for want of one. */
 	return audit->addr != 0 ? "umem_sample" : "umem_oversize";
+}
+
+void
+audit_print_transaction(struct model *model, const char *verb,
+    const struct audit *audit, uint64_t now)
+{
+	uint64_t time = audit->timestamp;
+
+	printf("    %s by thread %lu, %.3f s ago:\n", verb, audit->thread,
+	    now > time ? (double)(now - time) / 1e9 : 0);
+	audit_print_stack(model, audit, 9);
 }
 
 void
@@ -253,12 +346,28 @@ audit_same_stack(const struct audit *a, const struct audit *b)
 		   memcmp(a->stack, b->stack, 8ull * a->depth) == 0);
 }
 
+/* A function for all records, as one for those of a ring. */
+struct each {
+	void (*f)(struct model *, const struct audit *, void *);
+	void *arg;
+};
+
+static bool
+pass_on(struct model *model, const struct audit *audit, void *arg)
+{
+	const struct each *each = arg;
+
+	each->f(model, audit, each->arg);
+	return false;
+}
+
 void
 audit_each(struct model *model,
     void (*f)(struct model *, const struct audit *, void *), void *arg)
 {
 	const unsigned never =
 	    (unsigned)layout_value(model->layout, L_BUFCTL_NEVER);
+	struct each each = {f, arg};
 	struct audit audit;
 
 	for (size_t i = 0; i < model->nslabs; i++)
@@ -272,6 +381,29 @@ audit_each(struct model *model,
 	for (size_t i = 0; i < model->nlarges; i++)
 		if (audit_of_large(model, &model->larges[i], &audit))
 			f(model, &audit, arg);
+	each_freed(model, L_FREED_FIREWALL, pass_on, &each);
+	each_freed(model, L_FREED_LARGE, pass_on, &each);
+}
+
+static void
+take_newest(struct model *model, const struct audit *audit, void *arg)
+{
+	uint64_t *newest = arg;
+
+	(void)model;
+	if (audit->timestamp > *newest)
+		*newest = audit->timestamp;
+}
+
+uint64_t
+audit_now(struct model *model)
+{
+	uint64_t newest = 0;
+
+	if (model->target->live)
+		return (uint64_t)(model->target->stopped_at * 1e9);
+	audit_each(model, take_newest, &newest);
+	return newest;
 }
 
 /* The records of one chunk of a log. */

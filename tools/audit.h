@@ -34,6 +34,12 @@ bool audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 bool audit_of_large(
     struct model *model, const struct large *large, struct audit *audit);
 
+/*
+ * Of the buffer with this address that was freed last, if its memory went with
+ * the free; false: none is remembered.  A buffer that lives there is newer.
+ */
+bool audit_of_freed(struct model *model, uint64_t at, struct audit *audit);
+
 /* Has the target records with stacks at all? */
 bool audit_is_on(struct model *model);
 
@@ -45,6 +51,16 @@ void audit_print_stack(
     struct model *model, const struct audit *audit, int indent);
 void audit_json(struct model *model, const struct audit *audit);
 
+/*
+ * The moment that ages count from, in ns: of a live target the time of the
+ * copy, of a core that of the newest record.
+ */
+uint64_t audit_now(struct model *model);
+
+/* "freed by thread 1, 0.100 s ago:", for what the verb, and the stack. */
+void audit_print_transaction(struct model *model, const char *verb,
+    const struct audit *audit, uint64_t now);
+
 /* As ::bufctl -v. */
 void audit_print(struct model *model, const struct audit *audit);
 void audit_print_head(void);
@@ -53,7 +69,10 @@ const char *audit_cache_name(struct model *model, const struct audit *audit);
 
 bool audit_same_stack(const struct audit *a, const struct audit *b);
 
-/* Calls f for every record of a buffer, allocated and free ones. */
+/*
+ * Calls f for every record of a buffer: allocated and free ones, then those of
+ * freed buffers whose memory is gone.
+ */
 void audit_each(struct model *model,
     void (*f)(struct model *, const struct audit *, void *arg), void *arg);
 

@@ -340,12 +340,12 @@ bufctl_of(struct model *model, const char *text, struct audit *audit)
 
 	if (!parse_address(text, &at))
 		fail(EXIT_BLIND, "bufctl: %s is no address", text);
-	if (model_find(model, at, &place))
+	if (model_find(model, at, &place) && !place.between)
 		return place.slab != NULL
 			   ? audit_of_chunk(
 				 model, place.slab, place.chunk, audit)
 			   : audit_of_large(model, place.large, audit);
-	return audit_read(model, at, audit);
+	return audit_of_freed(model, at, audit) || audit_read(model, at, audit);
 }
 
 static uint64_t

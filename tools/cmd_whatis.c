@@ -1,8 +1,9 @@
 /*
  * cmd_whatis.c - umem whatis: what an address is
  *
- * Objects first, allocated or free, then segments of arenas, the innermost
- * arena first; then what the library or the process has there.
+ * The search looks at objects first, allocated or free; then at freed objects
+ * that have lost their memory; then at segments of arenas, the innermost arena
+ * first; then at mappings of the library and of the process.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,12 +44,31 @@ print_where(uint64_t at, uint64_t start)
 	printf("%lx is %lx+%lx, ", at, start, at - start);
 }
 
+/* Prints the thread, time and stack of a free, if the record has a stack. */
 static void
-say_chunk(struct model *model, uint64_t at, const struct place *place)
+say_free(struct model *model, const struct audit *audit)
+{
+	if (audit->depth == 0 ||
+	    audit->state != layout_value(model->layout, L_BUFCTL_FREE))
+		return;
+	if (json_wanted) {
+		json_open("freed", '{');
+		audit_json(model, audit);
+		json_close();
+	} else {
+		audit_print_transaction(
+		    model, "freed", audit, audit_now(model));
+	}
+}
+
+static void
+say_chunk(
+    struct model *model, uint64_t at, const struct place *place, bool stack)
 {
 	const struct cache *c = &model->caches[place->slab->cache];
 	enum state state = chunk_state(c, place->slab, place->chunk);
 	struct audit audit;
+	bool audited = audit_of_chunk(model, place->slab, place->chunk, &audit);
 
 	if (json_wanted) {
 		json_open(NULL, '{');
@@ -59,17 +79,49 @@ say_chunk(struct model *model, uint64_t at, const struct place *place)
 		json_number("size", c->bufsize);
 		json_text("cache", c->name);
 		json_address("slab", place->slab->at);
+		if (audited && stack)
+			say_free(model, &audit);
 		json_close();
 		return;
 	}
 	print_where(at, place->start);
-	if (audit_of_chunk(model, place->slab, place->chunk, &audit))
+	if (audited)
 		printf("bufctl %lx ", audit.at);
 	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
 	    c->name,
 	    state == IN_MAGAZINE ? " (in a magazine)"
 	    : state == HELD_BACK ? " (held back)"
 				 : "");
+	if (audited && stack)
+		say_free(model, &audit);
+}
+
+/* Prints the free of a buffer that has lost its memory. */
+static bool
+say_freed(struct model *model, uint64_t at)
+{
+	struct audit audit;
+	const char *name;
+
+	if (!audit_of_freed(model, at, &audit))
+		return false;
+	name = audit_cache_name(model, &audit);
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", audit.slab != 0 ? "object" : "large block");
+		json_text("state", "freed");
+		json_address("buffer", audit.addr);
+		json_number("size", audit.size);
+		json_text("cache", name);
+		say_free(model, &audit);
+		json_close();
+		return true;
+	}
+	print_where(at, audit.addr);
+	printf("bufctl %lx freed from %s\n", audit.at, name);
+	say_free(model, &audit);
+	return true;
 }
 
 static void
@@ -90,7 +142,15 @@ say_large(uint64_t at, const struct place *place)
 }
 
 static bool
-say_object(struct model *model, uint64_t at)
+is_in_buffer(struct model *model, uint64_t at)
+{
+	struct place place;
+
+	return model_find(model, at, &place) && !place.between;
+}
+
+static bool
+say_object(struct model *model, uint64_t at, bool stack)
 {
 	struct place place;
 
@@ -104,7 +164,7 @@ say_object(struct model *model, uint64_t at)
 		printf("%lx is in slab %lx of %s, in no buffer\n", at,
 		    place.slab->at, model->caches[place.slab->cache].name);
 	else
-		say_chunk(model, at, &place);
+		say_chunk(model, at, &place, stack);
 	return true;
 }
 
@@ -211,10 +271,13 @@ say_unknown(uint64_t at)
 }
 
 static void
-say_all(struct model *model, uint64_t at, bool all)
+say_all(struct model *model, uint64_t at, bool all, bool stack)
 {
-	bool found = samples_say(model, at) || say_object(model, at);
+	bool found = samples_say(model, at) || say_object(model, at, stack);
 
+	/* A slab may lie where a larger buffer was freed. */
+	if (!is_in_buffer(model, at) || all)
+		found |= say_freed(model, at);
 	if (!found || all)
 		found |= say_segments(model, at, all);
 	if (!found || all)
@@ -226,7 +289,7 @@ say_all(struct model *model, uint64_t at, bool all)
 void
 whatis_say(struct model *model, uint64_t at)
 {
-	say_all(model, at, /* all */ false);
+	say_all(model, at, /* all */ false, /* stack */ false);
 }
 
 int
@@ -256,7 +319,7 @@ command_whatis(int argc, char **argv)
 		uint64_t at = 0;
 
 		parse_address(argv[i], &at);
-		say_all(model, at, all);
+		say_all(model, at, all, /* stack */ true);
 	}
 	if (json_wanted)
 		json_close();

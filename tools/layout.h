@@ -29,6 +29,8 @@
 	X(DEBUG, "&debug")                                                     \
 	X(CACHE_CHECKED, "&cache_checked")                                     \
 	X(DEBUG_LARGE_CACHE, "&debug_large_cache")                             \
+	X(FREED_LARGE, "&freed_large")                                         \
+	X(FREED_FIREWALL, "&freed_firewall")                                   \
 	X(LOGS, "&logs")                                                       \
 	X(ERROR_BUFFER, "&umem_error_buffer")                                  \
 	X(ERROR_BEGIN, "&umem_error_begin")                                    \
@@ -49,6 +51,7 @@
 	X(LOG_SLAB, "=LOG_SLAB")                                               \
 	X(BUFCTL_BYTES, "=bufctl")                                             \
 	X(AUDIT_BYTES, "=bufctl_audit")                                        \
+	X(FREED_RING_BYTES, "=freed_ring")                                     \
 	X(CHOICE_BYTES, "=debug_choice")                                       \
 	X(LOG_BYTES, "=log")                                                   \
 	X(LOG_CPU_BYTES, "=log_cpu")                                           \
@@ -122,6 +125,9 @@
 	X(AUDIT_LASTLOG, "bufctl_audit.lastlog")                               \
 	X(AUDIT_CONTENTS, "bufctl_audit.contents")                             \
 	X(AUDIT_STACK, "bufctl_audit.stack[0]")                                \
+	X(FREED_RING_RECORD, "freed_ring.record")                              \
+	X(FREED_RING_SIZE, "freed_ring.size")                                  \
+	X(FREED_RING_NPUT, "freed_ring.nput")                                  \
 	X(TAG_REDZONE, "buftag.redzone")                                       \
 	X(TAG_BUFCTL, "buftag.bufctl")                                         \
 	X(TAG_BXSTAT, "buftag.bxstat")                                         \

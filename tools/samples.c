@@ -178,15 +178,15 @@ where_text(const struct sample *s, uint64_t at)
 }
 
 static void
-say_stack(struct model *model, const char *what, uint64_t thread, uint64_t time,
+say_stack(struct model *model, const char *verb, uint64_t thread, uint64_t time,
     const uint64_t *stack, unsigned depth)
 {
-	struct audit audit = {.depth = depth, .stack = stack};
-	uint64_t now = samples_now(model);
+	struct audit audit = {.depth = depth,
+	    .timestamp = time,
+	    .thread = thread,
+	    .stack = stack};
 
-	printf("    %s by thread %lu, %.3f s ago:\n", what, thread,
-	    now > time ? (double)(now - time) / 1e9 : 0);
-	audit_print_stack(model, &audit, 9);
+	audit_print_transaction(model, verb, &audit, samples_now(model));
 }
 
 static void
