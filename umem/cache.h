@@ -55,7 +55,7 @@ struct umem_cache {
 extern struct list cache_list;
 extern struct lock cache_list_lock;
 
-/* [a] Caches with a source, quantum caches apart. */
+/* [a] Caches with a source, but not quantum caches of an arena without one. */
 extern size_t cache_nsourced;
 
 /* [cache_list_lock] Caches in the list that are no size class's. */

@@ -122,7 +122,9 @@ cache_set_up(struct umem_cache *cache, const char *name,
 static void
 nsourced_add(const struct umem_cache *cache, size_t n)
 {
-	if (cache->slabs.source != NULL && !cache->slabs.quantum)
+	const vmem_t *source = cache->slabs.source;
+
+	if (source != NULL && (!cache->slabs.quantum || vmem_imports(source)))
 		__atomic_add_fetch(&cache_nsourced, n, __ATOMIC_RELAXED);
 }
 

@@ -256,10 +256,26 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 
 static vmem_t *reap_source; /* [worker] */
 
+/*
+ * A cache may also keep memory of reap_source in an arena that imports from
+ * it.  A destructor is called for its own source only: umem_destructor_t.
+ */
+static bool
+keeps_of_source(const struct umem_cache *cache)
+{
+	const vmem_t *source = cache->slabs.source;
+
+	if (source == NULL)
+		return false;
+	if (source == reap_source)
+		return !cache->slabs.quantum;
+	return cache->destruct == NULL && vmem_is_below(source, reap_source);
+}
+
 static bool
 reap_if_of_source(struct umem_cache *cache)
 {
-	if (cache->slabs.source != reap_source || cache->slabs.quantum)
+	if (!keeps_of_source(cache))
 		return false;
 	cache_reap(cache);
 	return true;

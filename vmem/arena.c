@@ -981,6 +981,24 @@ vmem_quantum(const vmem_t *arena)
 }
 
 bool
+vmem_imports(const vmem_t *arena)
+{
+	return arena->source != NULL;
+}
+
+bool
+vmem_is_below(const vmem_t *arena, const vmem_t *source)
+{
+	while ((arena->release == vmem_free || arena->release == vmem_xfree) &&
+	       arena->source != NULL) {
+		arena = arena->source;
+		if (arena == source)
+			return true;
+	}
+	return false;
+}
+
+bool
 vmem_calls_out(const vmem_t *arena, vmem_free_t *own)
 {
 	while (arena->release == vmem_free && arena->source != NULL)

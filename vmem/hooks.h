@@ -84,6 +84,12 @@ size_t vmem_quantum(const vmem_t *arena);
  */
 bool vmem_calls_out(const vmem_t *arena, vmem_free_t *own);
 
+/* Does the arena import from the source, or from one that does? */
+bool vmem_is_below(const vmem_t *arena, const vmem_t *source);
+
+/* Does the arena have a source? */
+bool vmem_imports(const vmem_t *arena);
+
 /* Allocation policy for arenas that are used without a policy flag. */
 void vmem_set_default_policy(vmem_t *arena, int policy_flag);
 

@@ -50,6 +50,11 @@
  *	It gives up when no call ends for TRANSIT_WAIT_NS, since the source
  *	may be waiting for a lock that this very thread holds.
  *
+ *	A request that fails even so has the object caches flushed whose slabs
+ *	come from the arena, and those of arenas that import from it by
+ *	vmem_alloc(), and is tried once more.  These flushes pass over what
+ *	other threads have in hand.
+ *
  *	Exceptions: the kernel may refuse memory for tags, or membarrier.
  *
  * Locking: arena->gate is above the locks of CPUs, depots, slabs and arenas.

@@ -196,6 +196,43 @@ between_used_ones(void)
 	vmem_destroy(arena);
 }
 
+/* An arena has what is idle in the caches of arenas that import from it. */
+static void
+in_arenas_below(void)
+{
+	enum {
+		N = 64
+	};
+	vmem_t *below, *lowest;
+	void *id[N];
+
+	arena = arena_of(N, 4);
+	below = vmem_create("below", NULL, 0, 1, vmem_alloc, vmem_free, arena,
+	    4, VM_NOSLEEP | VMC_IDENTIFIER);
+	/* Of a larger quantum, so that its imports are aligned. */
+	lowest = vmem_create("lowest", NULL, 0, 2, vmem_alloc, vmem_free, below,
+	    8, VM_NOSLEEP | VMC_IDENTIFIER);
+	check(arena != NULL && below != NULL && lowest != NULL);
+	for (unsigned i = 0; i < N; i++)
+		check((id[i] = vmem_alloc(below, 1, VM_NOSLEEP)) != NULL);
+	for (unsigned i = 0; i < N; i++)
+		vmem_free(below, id[i], 1);
+	for (unsigned i = 0; i < N; i++)
+		check((id[i] = vmem_alloc(arena, 1, VM_NOSLEEP)) != NULL);
+	for (unsigned i = 0; i < N; i++)
+		vmem_free(arena, id[i], 1);
+	id[0] = vmem_alloc(lowest, 2, VM_NOSLEEP);
+	check(id[0] != NULL);
+	vmem_free(lowest, id[0], 2);
+	for (unsigned i = 0; i < N; i++)
+		check((id[i] = vmem_alloc(arena, 1, VM_NOSLEEP)) != NULL);
+	for (unsigned i = 0; i < N; i++)
+		vmem_free(arena, id[i], 1);
+	vmem_destroy(lowest);
+	vmem_destroy(below);
+	vmem_destroy(arena);
+}
+
 int
 main(void)
 {
@@ -216,5 +253,6 @@ main(void)
 
 	all_of_few();
 	between_used_ones();
+	in_arenas_below();
 	return 0;
 }
