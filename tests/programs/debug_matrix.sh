@@ -258,7 +258,7 @@ for mode in firewall=1 firewall=1,audit firewall=1,noabort; do
 			run $mode later "$kind" "$size"
 			faulted
 			run $mode twice "$kind" "$size"
-			reported "$twice"
+			reported "$twice" giver
 			run $mode inside "$kind" "$size"
 			reported "bad free: free address (0x" maker
 		done
