@@ -641,7 +641,12 @@ cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 		    !block_commit(region_of(hot), cpu))
 			return false;
 		if (!owned_try(c)) {
-			c->nbypassed++;
+			/* Relaxed: no owner, so two threads may lose one. */
+			uint32_t n =
+			    __atomic_load_n(&c->nbypassed, __ATOMIC_RELAXED);
+
+			__atomic_store_n(
+			    &c->nbypassed, n + 1, __ATOMIC_RELAXED);
 			return false;
 		}
 		enum rseq_result r = rseq_claim(&cpu_layer.place, h, cpu, &top);
