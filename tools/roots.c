@@ -512,8 +512,9 @@ stack_of(struct target *target, uint64_t tp)
 	for (size_t i = 0; words != NULL && i + 1 < n; i++) {
 		uint64_t start = words[i], bytes = words[i + 1];
 
-		if (start % page == 0 && bytes % page == 0 && start < tp &&
-		    bytes >= 4 * page && start + bytes > tp &&
+		/* A 0 before the address of some page looks like a pair. */
+		if (start != 0 && start % page == 0 && bytes % page == 0 &&
+		    start < tp && bytes >= 4 * page && start + bytes > tp &&
 		    start + bytes - tp <= THREAD_SEARCH)
 			return (struct range){start, tp};
 	}
@@ -606,6 +607,9 @@ add_dead(struct model *model, const struct mapping *m, struct ranges *dead)
 
 	if (bottom == 0)
 		return;
+	/* The guard has a mapping of its own. */
+	if (bottom < m->start)
+		bottom = m->start;
 	range_add(dead, bottom, tcb - bottom);
 	/* libc keeps the vector of thread-local storage for the next thread. */
 	if (!awaits_join(model, tcb))
