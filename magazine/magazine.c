@@ -452,9 +452,8 @@ magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
 	return got;
 }
 
-/* Objects before the first that is NULL or equals one of the two before it. */
-static unsigned
-ndistinct(void *const *objects, unsigned n)
+unsigned
+magazine_distinct(void *const *objects, unsigned n)
 {
 	const void *last = NULL, *last_but_one = NULL;
 
@@ -472,7 +471,7 @@ enum magazine_result
 magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
     unsigned *n, struct magazine **spare, unsigned *news)
 {
-	unsigned put = 0, want = ndistinct(objects, *n);
+	unsigned put = 0, want = magazine_distinct(objects, *n);
 	enum magazine_result result = MAGAZINE_OK;
 	struct cpu_owned own;
 

@@ -141,6 +141,12 @@ struct magazine *magazine_surplus(struct magazine_layer *layer);
 /* Rounds to ask of the slabs for this CPU's next magazine. */
 unsigned magazine_refill_want(struct magazine_layer *layer);
 
+/*
+ * The number of objects, of n, before the first that is NULL or equals one of
+ * the two before it.
+ */
+unsigned magazine_distinct(void *const *objects, unsigned n);
+
 /* The slabs are asked for rounds otherwise than for a magazine. */
 void magazine_refilled(struct magazine_layer *layer);
 

@@ -61,22 +61,6 @@ get_some(umem_cache_t *cache, size_t n, void **objects)
 	return got;
 }
 
-/* Objects before the first that is NULL or equals one of the two before it. */
-static size_t
-ndistinct(void *const *objects, size_t n)
-{
-	const void *last = NULL, *last_but_one = NULL;
-
-	for (size_t i = 0; i < n; i++) {
-		if (objects[i] == last || objects[i] == last_but_one ||
-		    objects[i] == NULL)
-			return i;
-		last_but_one = last;
-		last = objects[i];
-	}
-	return n;
-}
-
 /* Frees objects to this CPU's loaded magazine, by sections; how many. */
 static size_t
 section_put(umem_cache_t *cache, size_t n, void *const *objects)
@@ -104,7 +88,8 @@ put_all(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
 	/* A section pushes one object at least: rseq.h. */
 	if (n == 0)
 		return;
-	if (n <= BY_SECTIONS && likely(ndistinct(objects, n) == n))
+	if (n <= BY_SECTIONS &&
+	    likely(magazine_distinct(objects, (unsigned)n) == n))
 		put_distinct(cache, n, objects, who);
 	else
 		cache_put_bulk(cache, objects, n, who);
