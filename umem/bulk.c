@@ -25,20 +25,17 @@
 #include "umem/sample.h"
 #include "umem/update.h"
 
-/* Groups up to this many go by sections, larger ones by ownership. */
-#define BY_SECTIONS RSEQ_MANY
-
 static inline uintptr_t
 header_at(const umem_cache_t *cache)
 {
 	return (uintptr_t)cache->mag.hot - (uintptr_t)alloc_fast.hot;
 }
 
-/* Objects of this CPU's loaded magazine, by sections; returns how many. */
+/* Gets n objects of this CPU's loaded magazine by one section, or none. */
 static size_t
 section_get(umem_cache_t *cache, size_t n, void **objects)
 {
-	if (n > BY_SECTIONS || alloc_fast.units == 0 ||
+	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
 	    rseq_pop_many(&alloc_fast.place, alloc_fast.hot, header_at(cache),
 		objects, n) != RSEQ_OK)
 		return 0;
@@ -61,11 +58,11 @@ get_some(umem_cache_t *cache, size_t n, void **objects)
 	return got;
 }
 
-/* Frees objects to this CPU's loaded magazine, by sections; how many. */
+/* Frees n objects to this CPU's loaded magazine by one section, or none. */
 static size_t
 section_put(umem_cache_t *cache, size_t n, void *const *objects)
 {
-	if (n > BY_SECTIONS || alloc_fast.units == 0 ||
+	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
 	    rseq_push_many(&alloc_fast.place, alloc_fast.hot, header_at(cache),
 		objects, n) != RSEQ_OK)
 		return 0;
@@ -88,7 +85,7 @@ put_all(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
 	/* A section pushes one object at least: rseq.h. */
 	if (n == 0)
 		return;
-	if (n <= BY_SECTIONS &&
+	if (n <= RSEQ_MANY &&
 	    likely(magazine_distinct(objects, (unsigned)n) == n))
 		put_distinct(cache, n, objects, who);
 	else

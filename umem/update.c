@@ -36,12 +36,13 @@
  *		by the library's thread, where there is one, for everything
  *		by umem_reap(), umem_cache_reap_now() and malloc_trim(), in the
  *		thread that calls these
- *		by umem_cache_alloc() and vmem_alloc() that have found no
- *		memory, in the thread that calls these, if the library has no
- *		thread
- *	A request that finds no memory while the library has a thread lets that
- *	thread call them, and waits for it RECLAIM_WAIT_NS at most: the thread
- *	may be waiting for a lock that the caller of the request holds.
+ *		by umem_cache_alloc() that has found no memory, in the thread
+ *		that calls it, if the library has no thread
+ *		by a request for memory of a source that has none: destructors
+ *		of the caches of that source, in the thread that asks
+ *	Any other request that finds no memory while the library has a thread
+ *	lets that thread call them, and waits for it RECLAIM_WAIT_NS at most:
+ *	the thread may be waiting for a lock that the caller holds.
  */
 #include <errno.h>
 
@@ -284,6 +285,7 @@ reap_if_of_source(struct umem_cache *cache)
 bool
 update_reclaim_source(vmem_t *source)
 {
+	int saved = errno;
 	bool any;
 
 	if (__atomic_load_n(&cache_nsourced, __ATOMIC_RELAXED) == 0)
@@ -293,6 +295,7 @@ update_reclaim_source(vmem_t *source)
 	reap_source = source;
 	any = worker_each_cache(reap_if_of_source);
 	worker_end();
+	errno = saved;
 	return any;
 }
 
