@@ -42,6 +42,8 @@ override CFLAGS	  += -fsanitize=$(SAN) -fno-sanitize-recover=all \
 override LDFLAGS  += -fsanitize=$(SAN)
 endif
 
+comma	:= ,
+
 # initial-exec: the first touch of a dynamic TLS variable may call malloc.
 LIB_CFLAGS := -ftls-model=initial-exec
 # nodelete: what malloc handed out must outlive a dlclose().  defs: nothing
@@ -56,7 +58,9 @@ SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
 SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code \
 	      -Wl,--dynamic-list=umem/preempted.list
 
-LIB_C	:= $(wildcard vmem/*.c magazine/*.c umem/*.c)
+# umem/rcu.c is a library of its own, the only part that knows liburcu.
+RCU_O	:= $O/umem/rcu.o
+LIB_C	:= $(filter-out umem/rcu.c,$(wildcard vmem/*.c magazine/*.c umem/*.c))
 LIB_O	:= $(LIB_C:%.c=$O/%.o)
 # Unit tests and programs that link libumem leave libc's malloc alone.
 INNER_O	:= $(filter-out $O/umem/malloc.o $O/umem/allocx.o \
@@ -65,6 +69,8 @@ UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
 SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so
+# Cross builds lack liburcu's header.
+RCU	:= $(if $(CROSS),,$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
 # Names of code addresses come from elfutils, which cross builds lack.
 TOOL_C	:= $(filter-out tools/symbols_$(if $(CROSS),dw,none).c,\
@@ -89,16 +95,17 @@ NEEDS	:= $(if $(strip $(SETS)),packages)
 
 # A sanitizer has a malloc of its own, so its variants have no shim.
 ifdef SAN
-all: $(LIBS)
+all: $(LIBS) $(RCU)
 else
-all: $(LIBS) $(SHIM) $(TOOLS)
+all: $(LIBS) $(RCU) $(SHIM) $(TOOLS)
 endif
 
 packages:
 	@tools/install_packages.sh $(SETS)
 
 # Everything that is compiled waits for this.
-HEADERS	:= stdlib.h valgrind/memcheck.h $(if $(CROSS),,elfutils/libdw.h) \
+HEADERS	:= stdlib.h valgrind/memcheck.h \
+	   $(if $(CROSS),,elfutils/libdw.h urcu/flavor.h) \
 	   $(if $(filter test %/unit,$(MAKECMDGOALS)),check.h)
 requirements: | $(NEEDS)
 	@CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
@@ -108,7 +115,8 @@ $O/%.o: %.c | requirements
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-$(LIB_O): override CFLAGS += $(LIB_CFLAGS)
+$(LIB_O) $(RCU_O): override CFLAGS += $(LIB_CFLAGS)
+$(RCU_O): override CPPFLAGS += -Iumem
 # operator new throws through here.
 $O/umem/malloc.o $O/umem/operators.o: override CFLAGS += -fexceptions \
 	-falign-functions=64
@@ -122,6 +130,15 @@ $B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map umem/preempted.list
 	$(CC) $(SO_FLAGS) $(SHIM_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem_malloc.map \
 	    -o $@ $(LIB_O) $(LDFLAGS)
+
+# Its undefined names are those of libumem.so.1 or libumem_malloc.so.1, of which
+# the program chooses one.
+$B/libumem_rcu.so.1: $(RCU_O) umem/libumem_rcu.map
+	$(CC) $(filter-out -Wl$(comma)-z$(comma)defs,$(SO_FLAGS)) \
+	    -Wl,-soname,$(@F) -Wl,--version-script=umem/libumem_rcu.map \
+	    -o $@ $(RCU_O) $(LDFLAGS)
+$B/libumem_rcu.a: $(RCU_O)
+	rm -f $@ && $(AR) rcs $@ $(RCU_O)
 
 $B/%.so: $B/%.so.1
 	ln -sf $(<F) $@
@@ -177,8 +194,10 @@ PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 expect	= $(shell sed -n 's/^$1: //p' tests/$*.expect 2>/dev/null)
 link_umem	:= -L$B -lumem
 link_static	:= $B/libumem.a
+# With "link: rcu", libs names the flavours: "libs: -lurcu-memb".
+link_rcu	:= -Iumem -L$B -lumem_rcu -lumem
 program	= $1 $2 $(PROGRAM_FLAGS) $(call expect,cflags) -o $@ $< -pthread \
-	$(link_$(or $(call expect,link),$(link))) -ldl -lm
+	$(link_$(or $(call expect,link),$(link))) $(call expect,libs) -ldl -lm
 
 PROGRAMS := $(call outputs,programs)
 STRESSES := $(call outputs,stress)
@@ -192,7 +211,7 @@ $(BENCHES): link = static
 $(BENCHES): $B/libumem.a
 $B/demo/objects: link = umem
 $(BENCHES) $(DEMOS): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
-$B/%: tests/%.c | $(LIBS) requirements
+$B/%: tests/%.c | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
 	$(call program,$(CC),-std=gnu11)
 $B/%: tests/%.cc | $(LIBS) requirements
@@ -249,6 +268,18 @@ install: all $(INSTALLED_TOOLS)
 	ln -sf libumem.so.1 $(AT)/libumem.so
 	ln -sf libumem_malloc.so.1 $(AT)/libumem_malloc.so
 	install -m 644 $B/libumem.a $(AT)
+ifneq ($(RCU),)
+	install -m 755 $B/libumem_rcu.so.1 $(AT)
+	ln -sf libumem_rcu.so.1 $(AT)/libumem_rcu.so
+	install -m 644 $B/libumem_rcu.a $(AT)
+	install -m 644 umem/umem_rcu.h $(DESTDIR)$(PREFIX)/include
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
+	    'includedir=$${prefix}/include' '' 'Name: umem-rcu' \
+	    'Description: frees that wait for a grace period of liburcu' \
+	    'Version: $(VERSION)' 'Requires: umem' \
+	    'Libs: -L$${libdir} -lumem_rcu' 'Cflags: -I$${includedir}' \
+	    >$(AT)/pkgconfig/umem-rcu.pc
+endif
 	install -m 644 tools/umem-gdb.py $(AT)/libumem.so.1-gdb.py
 	install -m 644 tools/umem-gdb.py $(AT)/libumem_malloc.so.1-gdb.py
 	install -m 644 umem/umem.h vmem/vmem.h $(DESTDIR)$(PREFIX)/include
@@ -272,8 +303,11 @@ install: all $(INSTALLED_TOOLS)
 uninstall:
 	rm -f $(addprefix $(AT)/,libumem.so libumem.so.1 libumem_malloc.so \
 	    libumem_malloc.so.1 libumem.a pkgconfig/umem.pc \
+	    libumem_rcu.so libumem_rcu.so.1 libumem_rcu.a \
+	    pkgconfig/umem-rcu.pc \
 	    libumem.so.1-gdb.py libumem_malloc.so.1-gdb.py) \
-	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h vmem.h sys/vmem.h) \
+	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h umem_rcu.h vmem.h \
+	    sys/vmem.h) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%))
 	@for page in $(MAN); do \
 		rm -f "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done
@@ -284,5 +318,6 @@ uninstall:
 clean:
 	rm -rf build build-*
 
--include $(patsubst %.o,%.d,$(LIB_O) $(UNIT_O) $(TOOL_O) $(INSTALLED_O)) \
+-include $(patsubst %.o,%.d,$(LIB_O) $(RCU_O) $(UNIT_O) $(TOOL_O) \
+	$(INSTALLED_O)) \
 	$(addsuffix .d,$(PROGRAMS) $(STRESSES) $(BENCHES) $(MISUSES) $(DEMOS))

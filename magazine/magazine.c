@@ -544,6 +544,25 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 		magazine_delete(old);
 }
 
+bool
+magazine_give(struct magazine_layer *layer, struct magazine *mag)
+{
+	static unsigned turn; /* [a] */
+	unsigned shard = 0;
+
+	/* Relaxed: any shard is right. */
+	if (unlikely(layer->nshards > 1))
+		shard = __atomic_add_fetch(&turn, 1, __ATOMIC_RELAXED) %
+			layer->nshards;
+	if (mag->nrounds != 0)
+		return depot_put_full(magazine_shard(layer, shard), mag);
+	if (is_stale(layer, mag))
+		magazine_delete(mag);
+	else
+		depot_put_empty(magazine_shard(layer, shard), mag);
+	return false;
+}
+
 struct magazine *
 magazine_surplus(struct magazine_layer *layer)
 {

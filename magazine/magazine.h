@@ -133,6 +133,12 @@ struct magazine *magazine_empty(struct magazine_layer *layer);
 void magazine_install(struct magazine_layer *layer, struct magazine *mag);
 
 /*
+ * Puts a magazine with or without rounds into the depot, the shards in turn.
+ * Returns whether the depot has more full magazines now than it should keep.
+ */
+bool magazine_give(struct magazine_layer *layer, struct magazine *mag);
+
+/*
  * A full magazine that the depot has no room for, to be emptied into the
  * slabs, or NULL.
  */

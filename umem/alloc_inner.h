@@ -65,6 +65,13 @@ alloc_class_at(const void *p)
 	return class;
 }
 
+/*
+ * Is size what a block of umem_alloc() with this class and these bytes, as
+ * alloc_block_class() has them, was asked for with?
+ */
+bool alloc_size_is_right(
+    const void *p, unsigned class, size_t bytes, size_t size);
+
 /* The class that a sample would be of, if it were none. */
 unsigned alloc_sample_class(const void *p);
 

@@ -67,9 +67,8 @@ umem_zalloc(size_t size, int flags)
 	return sized_alloc(size, 0, flags, true);
 }
 
-/* Is size what a block of umem_alloc() of this class was asked for with? */
-static bool
-size_is_right(const void *p, unsigned class, size_t bytes, size_t size)
+bool
+alloc_size_is_right(const void *p, unsigned class, size_t bytes, size_t size)
 {
 	if (class == CLASS_SAMPLE)
 		class = alloc_sample_class(p);
@@ -89,7 +88,7 @@ sized_free_slow(void *p, size_t size)
 	class = alloc_block_to_free(p, size, KIND_UMEM, &bytes, "umem_free");
 	if (class == 0)
 		return;
-	if (unlikely(!size_is_right(p, class, bytes, size)))
+	if (unlikely(!alloc_size_is_right(p, class, bytes, size)))
 		misuse_size("umem_free", p, size);
 	if (unlikely(checker_on) && !debug.on)
 		checker_block_end(p, bytes);

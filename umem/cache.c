@@ -398,6 +398,19 @@ free_past(struct umem_cache *cache, void *object, const char *who)
 	cache_open_gate(cache);
 }
 
+void
+cache_take_back_one(struct umem_cache *cache, void *object, const char *who)
+{
+	free_past(cache, object, who);
+}
+
+void
+cache_take_back(struct umem_cache *cache, struct magazine *mag)
+{
+	if (magazine_give(&cache->mag, mag))
+		give_surplus(cache, cache_freed_by(cache));
+}
+
 /* To a cache without magazines. */
 static noinline void
 free_straight(struct umem_cache *cache, void *object, const char *who)

@@ -47,6 +47,7 @@ struct umem_cache {
 	size_t tally[TALLIES]; /* [l] its part of each sum, when last asked */
 	uint32_t nvisitors;    /* [l] threads in visit_some_caches() ... */
 	uint32_t visited;      /* [l] ... in the process of this number */
+	struct defer *defers;  /* [a] of frees that wait; see defer.h */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
 };
@@ -154,6 +155,14 @@ size_t cache_get_bulk(struct umem_cache *cache, void **objects, size_t n);
  */
 void cache_put_bulk(
     struct umem_cache *cache, void *const *objects, size_t n, const char *who);
+
+/*
+ * Takes a magazine into the depot of a cache that has magazines; one object
+ * back into its slab.  who is as for cache_free_slow().
+ */
+void cache_take_back(struct umem_cache *cache, struct magazine *mag);
+void cache_take_back_one(
+    struct umem_cache *cache, void *object, const char *who);
 
 /* Everything in magazines to the slabs; false: some were out of reach. */
 bool cache_drain(struct umem_cache *cache);

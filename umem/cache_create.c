@@ -15,6 +15,7 @@
 #include "umem/cache.h"
 #include "umem/checker.h"
 #include "umem/debug.h"
+#include "umem/defer.h"
 #include "umem/firewall.h"
 #include "umem/init.h"
 #include "umem/worker.h"
@@ -412,6 +413,8 @@ umem_cache_destroy(umem_cache_t *cache)
 
 	if (cache == NULL)
 		return;
+	/* Objects of a domain that cannot end a grace period stay out. */
+	defer_end_cache(cache);
 	worker_let_go(cache);
 	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);

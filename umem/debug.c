@@ -281,19 +281,27 @@ report_inside(struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
 	debug_report(UMERR_BADBASE, cache, record_of(slab, i), p, info);
 }
 
-/* Is it allocated?  Then it is free now: who asks again is told. */
-bool
-debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p)
+/* Moves an allocated buffer to another state; reports one that is freed. */
+static bool
+claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
+    enum bufctl_state to)
 {
 	uint32_t state = BUFCTL_ALLOCATED;
 	struct error_info none = {0};
 
-	if (__atomic_compare_exchange_n(&bufctl->state, &state, BUFCTL_FREE,
-		false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&bufctl->state, &state, to, false,
+		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return true;
 	debug_report(state == BUFCTL_NEVER ? UMERR_BADADDR : UMERR_DUPFREE,
 	    cache, bufctl, p, none);
 	return false;
+}
+
+/* Is it allocated?  Then it is free now: who asks again is told. */
+bool
+debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p)
+{
+	return claim(cache, bufctl, p, BUFCTL_FREE);
 }
 
 /* Is it freed as it was allocated? */
@@ -349,44 +357,118 @@ keep_record(const struct umem_cache *cache, const struct bufctl *bufctl)
 		meta_free(old, bytes);
 }
 
-void
-debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+/*
+ * Checks a buffer that the program frees, and moves it to another state.  NULL:
+ * misuse that was reported.
+ */
+static struct bufctl *
+check_freed(struct umem_cache *cache, void *p, size_t size, unsigned kind,
+    enum bufctl_state to)
 {
 	struct slab *slab;
 	struct bufctl *bufctl;
-	void *bad;
 	unsigned i = 0;
 
 	switch (slab_look(&cache->slabs, p, &slab, &i)) {
 	case SLAB_FOREIGN:
 		report_foreign(cache, p);
-		return;
+		return NULL;
 	case SLAB_INTERIOR:
 		report_inside(cache, slab, i, p);
-		return;
+		return NULL;
 	default:
 		break;
 	}
 	bufctl = record_of(slab, i);
-	if (!debug_claim(cache, bufctl, p) ||
+	if (!claim(cache, bufctl, p, to) ||
 	    !debug_is_freed_rightly(cache, bufctl, p, size, kind) ||
 	    !debug_surroundings_are_whole(
 		cache, bufctl, p, debug_tag(cache, p)) ||
 	    (i > 0 && !debug_before_is_whole(
 			  cache, bufctl, record_of(slab, i - 1), p)))
-		return;
+		return NULL;
 	debug_check_signal(cache);
+	return bufctl;
+}
+
+/* The buffer becomes a free one; its record has who freed it. */
+static void
+make_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
 	if (cache->destruct != NULL && debug_has_patterns(cache))
 		cache->destruct(p, cache->priv);
 	debug_keep_contents(cache, bufctl, p, bufctl->size);
 	debug_make_free(cache, bufctl, p);
-	debug_stamp(cache, bufctl);
+}
+
+/* A free buffer goes to the quarantine or to its slab. */
+static void
+give(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
+	void *bad;
+
 	if ((cache->debug & UMF_FIREWALL) != 0)
 		keep_record(cache, bufctl);
 	if (debug_holds_back(cache))
 		p = release_held(cache, quarantine_swap(&cache->quarantine, p));
 	if (p != NULL)
 		slab_give(&cache->slabs, &p, 1, &bad);
+}
+
+void
+debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+{
+	struct bufctl *bufctl = check_freed(cache, p, size, kind, BUFCTL_FREE);
+
+	if (bufctl == NULL)
+		return;
+	make_free(cache, bufctl, p);
+	debug_stamp(cache, bufctl);
+	give(cache, bufctl, p);
+}
+
+bool
+debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+{
+	struct bufctl *bufctl =
+	    check_freed(cache, p, size, kind, BUFCTL_WAITING);
+
+	if (bufctl == NULL)
+		return false;
+	debug_stamp(cache, bufctl);
+	return true;
+}
+
+static struct bufctl *
+record_at(struct umem_cache *cache, void *p)
+{
+	struct slab *slab;
+	unsigned i = 0;
+
+	slab_look(&cache->slabs, p, &slab, &i);
+	return record_of(slab, i);
+}
+
+void
+debug_defer_undo(struct umem_cache *cache, void *p)
+{
+	/* Release: the caller may hand the buffer to another thread. */
+	__atomic_store_n(
+	    &record_at(cache, p)->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+}
+
+void
+debug_free_deferred(struct umem_cache *cache, void *p)
+{
+	struct bufctl *bufctl = record_at(cache, p);
+
+	/* A write past the end, since the first step, is found here. */
+	if (!debug_surroundings_are_whole(
+		cache, bufctl, p, debug_tag(cache, p)))
+		return;
+	make_free(cache, bufctl, p);
+	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
+	give(cache, bufctl, p);
 }
 
 void

@@ -48,7 +48,8 @@ enum bufctl_state {
 	BUFCTL_NEVER, /* was never allocated; all zeros */
 	BUFCTL_ALLOCATED,
 	BUFCTL_FREE,
-	BUFCTL_LOST /* found corrupt: nobody gets it any more */
+	BUFCTL_LOST,   /* found corrupt: nobody gets it any more */
+	BUFCTL_WAITING /* freed, and waits for a grace period */
 };
 
 /* Which functions a block belongs to. */
@@ -142,6 +143,16 @@ void *debug_alloc(struct umem_cache *cache, size_t size, unsigned kind);
  * noabort.  size is SIZE_MAX where the caller does not know it.
  */
 void debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
+
+/*
+ * The same in two steps, for a free that waits for a grace period: the first
+ * checks, the second frees.  False: misuse that was reported.  The program may
+ * read the buffer between the two.  debug_defer_undo() takes the first step
+ * back.
+ */
+bool debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind);
+void debug_defer_undo(struct umem_cache *cache, void *p);
+void debug_free_deferred(struct umem_cache *cache, void *p);
 
 /* Before the first cache is made; the options are known. */
 void debug_start(void);

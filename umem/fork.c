@@ -37,6 +37,7 @@
 #include "umem/addr_map.h"
 #include "umem/cache.h"
 #include "umem/debug.h"
+#include "umem/defer.h"
 #include "umem/fork.h"
 #include "umem/init.h"
 #include "umem/nofail.h"
@@ -95,12 +96,14 @@ streams_let_go(bool child)
 void
 fork_prepare(void)
 {
+	defer_before_fork();
 	if (os_is_single_threaded())
 		return;
 	/* A start that another thread is at must not be copied half done. */
 	if (!umem_ready())
 		return;
 	streams_take();
+	lock_take_for_fork(&defer_lock);
 	lock_take_for_fork(&cache_list_lock);
 	vmem_gates_lock_for_fork();
 	cpu_lock_for_fork();
@@ -128,6 +131,7 @@ let_go(bool child)
 	cpu_unlock_for_fork(child);
 	vmem_gates_unlock_for_fork();
 	lock_release_for_fork(&cache_list_lock);
+	lock_release_for_fork(&defer_lock);
 	streams_let_go(child);
 }
 
@@ -143,6 +147,7 @@ fork_parent(void)
 {
 	if (is_held())
 		let_go(/* child */ false);
+	defer_after_fork(/* child */ false);
 }
 
 void
@@ -152,12 +157,13 @@ fork_child(void)
 	nofail_after_fork();
 	sample_after_fork();
 	stack_after_fork();
-	if (!is_held())
-		return;
-	update_after_fork(
-	    update_thread_counted == NULL || update_thread_counted());
-	heap_after_fork();
-	let_go(/* child */ true);
+	if (is_held()) {
+		update_after_fork(
+		    update_thread_counted == NULL || update_thread_counted());
+		heap_after_fork();
+		let_go(/* child */ true);
+	}
+	defer_after_fork(/* child */ true);
 }
 
 void

@@ -19,6 +19,7 @@
 #include "umem/alloc.h"
 #include "umem/cache.h"
 #include "umem/debug.h"
+#include "umem/defer.h"
 #include "umem/log.h"
 #include "umem/nofail.h"
 #include "umem/options.h"
@@ -300,6 +301,28 @@ set_interval(struct item *item)
 }
 
 static void
+set_rcu_budget(struct item *item)
+{
+	size_t n;
+
+	if (size_between(item, 64 * KIB, 1024 * GIB, &n))
+		defer_budget = n;
+}
+
+static void
+set_rcu_delay(struct item *item)
+{
+	size_t n;
+
+	if (!count_of(item, &n))
+		return;
+	if (n == 0 || n > 10000)
+		tell(item, "not from 1 to 10000 milliseconds");
+	else
+		defer_delay_ns = n * 1000000;
+}
+
+static void
 set_zero_size(struct item *item)
 {
 	static const struct choice words[] = {
@@ -568,6 +591,8 @@ static const struct word option_words[] = {
     {"mode", VALUE, set_mode},
     {"nomagazines", NO_VALUE, set_nomagazines},
     {"perthread_cache", VALUE, check_size},
+    {"rcu_budget", VALUE, set_rcu_budget},
+    {"rcu_delay", VALUE, set_rcu_delay},
     {"reap_interval", VALUE, set_interval},
     {"sample", MAY_VALUE, set_sample},
     {"sbrk_minalloc", VALUE, check_size},

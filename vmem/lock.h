@@ -13,7 +13,7 @@
 
 enum lock_rank {
 	LOCK_INIT,       /* bring-up */
-	LOCK_UPDATE,     /* one updater or reaper at a time */
+	LOCK_DEFER,      /* lists of deferred frees: domains, layers */
 	LOCK_CACHE_LIST, /* list of all caches */
 	LOCK_ARENA_LIST,
 	LOCK_QUANTUM, /* between the quantum caches of an arena and slabs */

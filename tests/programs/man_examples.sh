@@ -20,9 +20,15 @@ for page in "$TOP"/man/*.3; do
 done
 nexamples=0
 for source in *.c; do
-	# shellcheck disable=SC2046 # words
+	case $(cat "$source") in
+	*umem_rcu.h*)
+		libraries=$(pkg-config --cflags --libs umem-rcu)
+		libraries="$libraries -lurcu-memb -lurcu-cds" ;;
+	*) libraries=$(pkg-config --cflags --libs umem) ;;
+	esac
+	# shellcheck disable=SC2086 # words
 	"$CC" -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror "$source" \
-	    $(pkg-config --cflags --libs umem) -pthread -o example
+	    $libraries -pthread -o example
 	timeout 60 ./example || {
 		echo "$source ended with status $?"
 		exit 1

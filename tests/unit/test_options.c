@@ -12,6 +12,7 @@
 #include "magazine/magazine.h"
 #include "tests/unit/child.h"
 #include "umem/cache.h"
+#include "umem/defer.h"
 #include "umem/options.h"
 #include "umem/size_class.h"
 #include "umem/update.h"
@@ -104,6 +105,14 @@ START_TEST(each_word_with_a_value_sets_what_it_says)
 	ck_assert_uint_eq(magazine_bytes_most, 64 * KIB);
 	parse("magazine_bytes=1023,magazine_bytes=2g,magazine_bytes=x");
 	ck_assert_uint_eq(magazine_bytes_most, 64 * KIB);
+	parse("rcu_budget=1m");
+	ck_assert_uint_eq(defer_budget, MIB);
+	parse("rcu_budget=63k,rcu_budget=2048t,rcu_budget=x");
+	ck_assert_uint_eq(defer_budget, MIB);
+	parse("rcu_delay=3");
+	ck_assert_uint_eq(defer_delay_ns, 3000000);
+	parse("rcu_delay=0,rcu_delay=10001,rcu_delay=1k");
+	ck_assert_uint_eq(defer_delay_ns, 3000000);
 	parse("depot_bytes=0");
 	ck_assert_uint_eq(magazine_depot_most, 0);
 	parse("depot_bytes=1g");

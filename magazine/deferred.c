@@ -1,0 +1,229 @@
+/*
+ * deferred.c - per-CPU magazines of objects that wait for a grace period
+ *
+ * Frees that must wait go into magazines, too, but nobody allocates from these.
+ * Each CPU has one magazine for a layer.  A push is the restartable section of
+ * an ordinary free.  A full magazine is submitted: it moves to the list of
+ * pending magazines, and an empty magazine takes its place.  The thread that
+ * waits for grace periods (umem/defer.c) takes the list as a whole, waits, and
+ * gives each magazine to the cache.
+ *
+ * Headers
+ *	A header has a loaded magazine only while that has rounds.  The first
+ *	push after a collection therefore takes the slow path, where the caller
+ *	sees that rounds lie on this CPU and has them collected in time.
+ *	    The previous magazine is not used.
+ *
+ * The list of pending magazines
+ *	A submitting thread pushes by compare-and-swap; the collecting thread
+ *	takes the list by one exchange.  No thread takes a single element, so
+ *	the list cannot change between the load of its head and the swap to one
+ *	that begins with the same magazine and goes on differently (no ABA).
+ *	    The push has release order and the exchange has acquire order, so
+ *	the collecting thread sees the rounds.  A push that comes later in the
+ *	order of modifications of the head continues the release sequence of
+ *	those before it, because it is a read-modify-write operation.
+ *
+ * Order of a submission
+ *	The thread that owns the header submits the full magazine before it
+ *	gives the header up.  Hence at every moment at which no thread owns a
+ *	header, each object of the layer lies in a loaded magazine, in the list,
+ *	or beyond the exchange.  deferred_collect(all) owns all headers at one
+ *	moment (cpu_drain_all()), so it submits each object that any thread put
+ *	before.  The barrier of umem/defer.c relies on this.
+ *
+ * fork()
+ *	A thread that owns a header is waited for (cpu_lock_for_fork()), so the
+ *	child has each object, too.  An exception is a magazine that its thread
+ *	has in hand outside of the header, between deferred_next() and the
+ *	depot: umem/defer.c keeps fork() out there.
+ */
+#include "magazine/deferred.h"
+#include "vmem/meta.h"
+#include "vmem/panic.h"
+
+bool
+deferred_init(struct deferred *layer)
+{
+	*layer = (struct deferred){0};
+	return cpu_header_alloc(CPU_GUARD_NONE, &layer->hot, &layer->cold);
+}
+
+void
+deferred_end(struct deferred *layer)
+{
+	umem_assert(layer->pending == NULL && layer->waiting == NULL);
+	cpu_header_free(layer->hot);
+}
+
+void
+deferred_submit(struct deferred *layer, struct magazine *mag)
+{
+	struct magazine *head =
+	    __atomic_load_n(&layer->pending, __ATOMIC_RELAXED);
+
+	umem_assert(mag->nrounds > 0);
+	/* Relaxed: the count is for statistics. */
+	__atomic_add_fetch(&layer->nsubmitted, mag->nrounds, __ATOMIC_RELAXED);
+	do
+		mag->next = head;
+	/* Release; pairs with the exchange in deferred_begin_wait(). */
+	while (!__atomic_compare_exchange_n(&layer->pending, &head, mag, true,
+	    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+/* Rounds to compare in a magazine that has room; in locked mode each push does. */
+#define NEWEST 32
+
+/* Is the object one of the newest rounds, or any round of a full magazine? */
+static bool
+is_loaded(const struct cpu_owned *own, const void *object)
+{
+	const struct magazine *mag = own->cold->loaded;
+	unsigned n = own->nrounds;
+	unsigned end = n > NEWEST && n < mag->capacity ? n - NEWEST : 0;
+
+	while (n > end)
+		if (mag->round[--n] == object)
+			return true;
+	return false;
+}
+
+/* Room on the owned header, with *spare if need be. */
+static bool
+have_room(struct deferred *layer, struct cpu_owned *own,
+    struct magazine **spare, struct deferred_news *news)
+{
+	struct magazine *full = own->cold->loaded;
+
+	if (full != NULL && own->nrounds < full->capacity)
+		return true;
+	if (*spare == NULL)
+		return false;
+	if (full != NULL) {
+		full->nrounds = own->nrounds;
+		news->nsubmitted = own->nrounds;
+		deferred_submit(layer, full);
+	}
+	own->cold->loaded = *spare;
+	own->cold->nloads++;
+	own->nrounds = 0;
+	*spare = NULL;
+	news->loaded = true;
+	return true;
+}
+
+enum magazine_result
+deferred_put(struct deferred *layer, void *object, struct magazine **spare,
+    struct deferred_news *news)
+{
+	enum magazine_result result = MAGAZINE_OK;
+	struct cpu_owned own;
+
+	*news = (struct deferred_news){0};
+	if (!cpu_own(layer->hot, layer->cold, &own))
+		return MAGAZINE_BYPASS;
+	/* In locked mode no section has counted this push. */
+	if (cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE) & CPU_TICKED)
+		news->ticked = MAGAZINE_TICKED;
+	if (is_loaded(&own, object))
+		result = MAGAZINE_TWICE;
+	else if (!have_room(layer, &own, spare, news))
+		result = MAGAZINE_FULL;
+	else
+		own.cold->loaded->round[own.nrounds++] = object;
+	cpu_disown(&own);
+	return result;
+}
+
+/*
+ * Was the magazine loaded after the last collection?  A header that exchanges
+ * its magazine between any two collections is never collected; each of its
+ * objects has been submitted within that time, or the next exchange does it.
+ */
+static bool
+is_young(struct cpu_cold *cold)
+{
+	bool young = cold->nloads != cold->moved_at_update;
+
+	cold->moved_at_update = cold->nloads;
+	return young;
+}
+
+/* For cpu_drain_all(), which wants to know of magazines elsewhere. */
+static void
+take_none(void *arg, struct magazine **chain)
+{
+	(void)arg;
+	(void)chain;
+}
+
+size_t
+deferred_collect(struct deferred *layer, bool all, bool *complete)
+{
+	struct magazine *chain = NULL;
+	size_t n = 0;
+
+	*complete = all ? cpu_drain_all(
+			      layer->hot, layer->cold, take_none, NULL, &chain)
+			: cpu_drain(layer->hot, layer->cold, is_young, &chain);
+	while (chain != NULL) {
+		struct magazine *mag = chain;
+
+		chain = mag->next;
+		n += mag->nrounds;
+		if (mag->nrounds != 0)
+			deferred_submit(layer, mag);
+		else
+			magazine_delete(mag);
+	}
+	return n;
+}
+
+bool
+deferred_begin_wait(struct deferred *layer)
+{
+	umem_assert(layer->waiting == NULL);
+	/* A look first: the line stays shared while nothing is submitted. */
+	if (__atomic_load_n(&layer->pending, __ATOMIC_RELAXED) == NULL)
+		return false;
+	/* Acquire; pairs with the release in deferred_submit(). */
+	layer->waiting =
+	    __atomic_exchange_n(&layer->pending, NULL, __ATOMIC_ACQUIRE);
+	return true;
+}
+
+struct magazine *
+deferred_next(struct deferred *layer)
+{
+	struct magazine *mag = layer->waiting;
+
+	if (mag == NULL)
+		return NULL;
+	layer->waiting = mag->next;
+	__atomic_sub_fetch(&layer->nsubmitted, mag->nrounds, __ATOMIC_RELAXED);
+	return mag;
+}
+
+void
+deferred_wait_again(struct deferred *layer)
+{
+	struct magazine *mag;
+
+	while ((mag = deferred_next(layer)) != NULL)
+		deferred_submit(layer, mag);
+}
+
+bool
+deferred_is_used(struct deferred *layer)
+{
+	return __atomic_load_n(&layer->pending, __ATOMIC_RELAXED) != NULL ||
+	       cpu_rounds(layer->hot, layer->cold) != 0;
+}
+
+size_t
+deferred_rounds(struct deferred *layer)
+{
+	return cpu_rounds(layer->hot, layer->cold) +
+	       __atomic_load_n(&layer->nsubmitted, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,70 @@
+/* deferred.h - per-CPU magazines of objects that wait; see deferred.c */
+#ifndef MAGAZINE_DEFERRED_H
+#define MAGAZINE_DEFERRED_H
+
+#include "magazine/cpu.h"
+#include "magazine/depot.h"
+#include "magazine/magazine.h"
+
+/* Keys: [I] set at creation, [a] atomic, [c] the thread that runs the cycle */
+struct deferred {
+	struct cpu_hot *hot;      /* [I] headers of CPU 0 */
+	struct cpu_cold *cold;    /* [I] */
+	struct magazine *pending; /* [a] submitted, the newest first */
+	struct magazine *waiting; /* [c] for the grace period in progress */
+	size_t nsubmitted;        /* [a] rounds in both */
+};
+
+/* False: there is no memory for the headers. */
+bool deferred_init(struct deferred *layer);
+
+/* Gives the headers back; no magazine is left in the layer. */
+void deferred_end(struct deferred *layer);
+
+/* The result of deferred_put(). */
+struct deferred_news {
+	unsigned nsubmitted; /* rounds of a full magazine that was submitted */
+	bool loaded;         /* a magazine was loaded, so rounds lie here now */
+	unsigned ticked;     /* MAGAZINE_TICKED or 0 */
+};
+
+/*
+ * Puts an object into this CPU's magazine.  *spare, if not NULL, is an empty
+ * magazine that the call may load; it is then set to NULL.
+ *	MAGAZINE_OK	the object is in the layer
+ *	MAGAZINE_FULL	the call needs an empty magazine
+ *	MAGAZINE_TWICE	the object is in this CPU's magazine already
+ *	MAGAZINE_BYPASS	the header belongs to another thread at the moment, or
+ *			this thread cannot have one
+ */
+enum magazine_result deferred_put(struct deferred *layer, void *object,
+    struct magazine **spare, struct deferred_news *news);
+
+/* Submits a magazine with rounds; any thread, any number at once. */
+void deferred_submit(struct deferred *layer, struct magazine *mag);
+
+/*
+ * Submits magazines of the CPUs: if all, every magazine that any call loaded
+ * before this one began; otherwise those that were loaded before the last call.
+ * Returns the number of rounds.  *complete is set to whether all that the
+ * caller asked for has been submitted: without it, this process cannot stop
+ * other CPUs.
+ */
+size_t deferred_collect(struct deferred *layer, bool all, bool *complete);
+
+/* Moves all that was submitted to waiting.  False: there is nothing. */
+bool deferred_begin_wait(struct deferred *layer);
+
+/* Takes the first magazine of those that wait; NULL: there are no more. */
+struct magazine *deferred_next(struct deferred *layer);
+
+/* Moves what waits back to pending, in the child of fork(). */
+void deferred_wait_again(struct deferred *layer);
+
+/* Does any CPU have a magazine loaded, or has one been submitted? */
+bool deferred_is_used(struct deferred *layer);
+
+/* Rounds in the layer; exact when nothing runs. */
+size_t deferred_rounds(struct deferred *layer);
+
+#endif

@@ -1,0 +1,633 @@
+/*
+ * defer.c - frees that wait for a grace period
+ *
+ * Layers
+ *	A layer has the objects of one cache, or of one kind of block, that wait
+ *	for the readers of one flavour.  The first free of a cache with a flavour
+ *	makes the layer.  An object goes into the magazine of this CPU by one
+ *	restartable section, as an ordinary free does; the rest is in
+ *	magazine/deferred.c and grace.c.  After the grace period a magazine
+ *	enters the depot of its cache as it is, with all objects constructed.
+ *
+ * Blocks
+ *	A block of a size class is a chunk of the class's cache, so it is
+ *	deferred as an object of that cache.  Large blocks and samples have
+ *	layers of their own, from which each block is freed singly; they count
+ *	with their own size.  If malloc() is another library's, its blocks are
+ *	freed by that library's free().
+ *
+ * States of an object that waits
+ *	A debugged cache records the state in the object's record
+ *	(BUFCTL_WAITING), and a cache of UMEM_OPTIONS=checked clears the bit that
+ *	says that the program holds the object.  So a second free is noticed at
+ *	once.  For valgrind the object is freed by the call, but its memory can
+ *	be read until the grace period is over.
+ *
+ * No memory
+ *	A call needs a magazine when this CPU's is full.  If there is none, the
+ *	call waits for a grace period and frees the object directly.  Inside a
+ *	read-side section it cannot wait, so it fails with EAGAIN, and the object
+ *	remains the caller's.
+ */
+#include <errno.h>
+
+#include "umem/alloc_inner.h"
+#include "umem/checker.h"
+#include "umem/debug.h"
+#include "umem/defer.h"
+#include "umem/init.h"
+#include "umem/misuse.h"
+#include "umem/update.h"
+#include "vmem/meta.h"
+#include "vmem/panic.h"
+
+/* What a block of another library's malloc() counts for. */
+#define FOREIGN_BYTES 64
+
+/* Rounds of a magazine for a cache that has none itself. */
+#define PLAIN_ROUNDS 64
+
+struct lock defer_lock = LOCK_INITIALIZER(LOCK_DEFER);
+
+static const char *const names[DEFER_KINDS] = {
+    "umem_cache_free_rcu", "free_rcu", "umem_free_rcu", "free_rcu"};
+
+/* The call by which the program freed what is in the layer. */
+static const char *
+who(const struct defer *layer)
+{
+	return layer->cache != NULL && layer->cache->class != 0
+		   ? "free_rcu"
+		   : names[layer->kind];
+}
+
+static struct defer *
+first_of_cache(const struct umem_cache *cache)
+{
+	/* Acquire; pairs with the release in layer_make(). */
+	return __atomic_load_n(&cache->defers, __ATOMIC_ACQUIRE);
+}
+
+static struct defer *
+layer_find(const struct umem_cache *cache, const void *key)
+{
+	struct defer *layer = first_of_cache(cache);
+
+	while (layer != NULL && layer->key != key)
+		layer =
+		    __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE);
+	return layer;
+}
+
+/* Sections push only where a push is all there is to do. */
+static bool
+is_plain(const struct umem_cache *cache)
+{
+	return cache == NULL || (cache->debug == 0 && !cache->slabs.watched &&
+				    !cache->slabs.checked);
+}
+
+static struct defer *
+layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
+{
+	struct defer *layer = meta_alloc(sizeof(*layer));
+
+	if (layer == NULL)
+		return NULL;
+	if (!deferred_init(&layer->mags)) {
+		meta_free(layer, sizeof(*layer));
+		return NULL;
+	}
+	layer->at =
+	    (uintptr_t)(is_plain(cache) ? layer->mags.hot : cpu_header_none()) -
+	    (uintptr_t)cpu_header_none();
+	layer->key = domain->key;
+	layer->domain = domain;
+	layer->cache = cache;
+	layer->kind = kind;
+	layer->bytes = cache != NULL           ? cache->slabs.layout.chunk
+		       : kind == DEFER_FOREIGN ? FOREIGN_BYTES
+					       : 0;
+	return layer;
+}
+
+/* The layer of a cache; NULL: no memory. */
+static struct defer *
+cache_layer(struct domain *domain, struct umem_cache *cache)
+{
+	struct defer *layer;
+
+	lock_take(&defer_lock);
+	layer = layer_find(cache, domain->key);
+	if (layer == NULL &&
+	    (layer = layer_new(domain, cache, DEFER_OBJECT)) != NULL) {
+		layer->next = domain->layers;
+		__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
+		layer->next_of_cache = cache->defers;
+		__atomic_store_n(&cache->defers, layer, __ATOMIC_RELEASE);
+	}
+	lock_release(&defer_lock);
+	return layer;
+}
+
+/* The layer of a kind of blocks; NULL: no memory. */
+static struct defer *
+kind_layer(struct domain *domain, enum defer_kind kind)
+{
+	struct defer *layer =
+	    __atomic_load_n(&domain->kinds[kind], __ATOMIC_ACQUIRE);
+
+	if (layer != NULL)
+		return layer;
+	lock_take(&defer_lock);
+	layer = domain->kinds[kind];
+	if (layer == NULL && (layer = layer_new(domain, NULL, kind)) != NULL) {
+		layer->next = domain->layers;
+		__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
+		__atomic_store_n(&domain->kinds[kind], layer, __ATOMIC_RELEASE);
+	}
+	lock_release(&defer_lock);
+	return layer;
+}
+
+/* An empty magazine for the layer; NULL: no memory. */
+static struct magazine *
+magazine_make(struct defer *layer)
+{
+	struct magazine *mag;
+
+	if (layer->cache != NULL && layer->cache->has_magazines)
+		return magazine_empty(&layer->cache->mag);
+	mag = meta_alloc_spare(magazine_bytes(PLAIN_ROUNDS));
+	if (mag != NULL)
+		mag->capacity = PLAIN_ROUNDS;
+	return mag;
+}
+
+/* Marks a chunk of a cache as waiting; false: misuse that was reported. */
+static bool
+mark(struct umem_cache *cache, void *p, size_t size, unsigned kind,
+    const char *name)
+{
+	enum slab_fault fault;
+
+	if (unlikely(cache->debug != 0))
+		return debug_defer(cache, p, size, kind);
+	if (unlikely(cache->slabs.checked)) {
+		fault = slab_unhold(&cache->slabs, p);
+		if (fault != SLAB_FINE)
+			misuse_slab(name, cache, p, fault);
+	}
+	if (unlikely(cache->slabs.watched)) {
+		if (cache->class != 0)
+			checker_block_end(p, cache->bufsize);
+		else
+			checker_object_end(cache, p, cache->bufsize);
+		checker_open(p, cache->bufsize, /* defined */ true);
+	}
+	return true;
+}
+
+/* Undoes mark(): the object remains the caller's. */
+static void
+unmark(struct umem_cache *cache, void *p)
+{
+	if (cache->debug != 0)
+		debug_defer_undo(cache, p);
+	if (cache->slabs.checked)
+		slab_hold(&cache->slabs, p);
+	if (!cache->slabs.watched)
+		return;
+	if (cache->class != 0)
+		checker_block(p, cache->bufsize, cache->bufsize, true);
+	else
+		checker_object(
+		    cache, p, cache->bufsize, /* constructed */ true);
+}
+
+/* A chunk of a cache goes back, past the depot. */
+static void
+release_chunk(struct umem_cache *cache, void *p, const char *name)
+{
+	if (cache->debug != 0) {
+		debug_free_deferred(cache, p);
+		return;
+	}
+	if (cache->slabs.watched)
+		checker_close(p, cache->bufsize);
+	cache_take_back_one(cache, p, name);
+}
+
+/* Puts an object back where it came from, after a grace period. */
+static void
+defer_release(struct defer *layer, void *object)
+{
+	switch (layer->kind) {
+	case DEFER_OBJECT:
+		release_chunk(layer->cache, object, who(layer));
+		break;
+	case DEFER_FOREIGN:
+		layer->domain->release(object);
+		break;
+	default:
+		__atomic_sub_fetch(&layer->domain->bytes,
+		    (intptr_t)alloc_usable(object, who(layer)),
+		    __ATOMIC_RELAXED);
+		alloc_free_as(object,
+		    layer->kind == DEFER_UMEM ? KIND_UMEM : KIND_MALLOC,
+		    who(layer));
+		break;
+	}
+}
+
+/* Do the layer's magazines go to a depot as they are? */
+static bool
+gives_whole(const struct defer *layer)
+{
+	return layer->kind == DEFER_OBJECT && layer->cache->has_magazines;
+}
+
+/* Moves rounds to a magazine that has room. */
+static void
+pour(struct magazine *to, struct magazine *from)
+{
+	while (to->nrounds < to->capacity && from->nrounds > 0)
+		to->round[to->nrounds++] = from->round[--from->nrounds];
+}
+
+void
+defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
+{
+	if (!gives_whole(layer)) {
+		while (mag->nrounds > 0)
+			defer_release(layer, mag->round[--mag->nrounds]);
+		magazine_delete(mag);
+		return;
+	}
+	if (unlikely(layer->cache->slabs.watched))
+		for (unsigned i = 0; i < mag->nrounds; i++)
+			checker_close(mag->round[i], layer->cache->bufsize);
+	if (mag->nrounds < mag->capacity) {
+		struct magazine *rest = mag;
+
+		if (*part == NULL) {
+			*part = mag;
+			return;
+		}
+		pour(*part, mag);
+		if ((*part)->nrounds == (*part)->capacity) {
+			mag = *part;
+			*part = rest;
+		}
+	}
+	cache_take_back(layer->cache, mag);
+}
+
+void
+defer_give_part(struct defer *layer, struct magazine **part)
+{
+	if (*part != NULL)
+		cache_take_back(layer->cache, *part);
+	*part = NULL;
+}
+
+static void
+magazine_end(struct defer *layer, struct magazine *mag)
+{
+	if (gives_whole(layer))
+		cache_take_back(layer->cache, mag);
+	else
+		magazine_delete(mag);
+}
+
+/* This CPU's header cannot be had: a magazine for the object alone. */
+static bool
+put_alone(struct defer *layer, void *object)
+{
+	struct magazine *mag = magazine_make(layer);
+
+	if (mag == NULL) {
+		/* No memory: the caller waits, if it may. */
+		if (!domain_wait(layer->domain))
+			return false;
+		defer_release(layer, object);
+		return true;
+	}
+	mag->round[0] = object;
+	mag->nrounds = 1;
+	deferred_submit(&layer->mags, mag);
+	domain_submitted(layer->domain, 1, layer->bytes);
+	return true;
+}
+
+/* False: there is no memory, and the caller cannot wait for readers. */
+static bool
+put(struct defer *layer, void *object)
+{
+	struct magazine *spare = NULL;
+	enum magazine_result result;
+	struct deferred_news news;
+
+	result = deferred_put(&layer->mags, object, &spare, &news);
+	if (result == MAGAZINE_FULL) {
+		spare = magazine_make(layer);
+		if (spare != NULL)
+			result =
+			    deferred_put(&layer->mags, object, &spare, &news);
+		if (spare != NULL)
+			magazine_end(layer, spare);
+	}
+	if (result == MAGAZINE_TWICE && layer->cache != NULL)
+		misuse_slab(who(layer), layer->cache, object, SLAB_FREE);
+	if (result == MAGAZINE_TWICE)
+		misuse(who(layer), object, "block was freed");
+	if (result != MAGAZINE_OK)
+		return put_alone(layer, object);
+	if (news.nsubmitted != 0)
+		domain_submitted(layer->domain, news.nsubmitted,
+		    news.nsubmitted * layer->bytes);
+	else if (news.loaded)
+		domain_loaded(layer->domain);
+	if (news.ticked != 0)
+		update_tick();
+	return true;
+}
+
+/* Returns 0, or the error that keeps the domain from taking objects now. */
+static int
+refusal(const struct domain *domain)
+{
+	if (domain_is_broken(domain))
+		return ENOTSUP;
+	/* Beyond the budget a caller waits; one that cannot stops at twice. */
+	return domain_is_over(domain, 2) && domain->grace.reading() ? EAGAIN
+								    : 0;
+}
+
+/* A chunk of a cache.  Returns 0 or an error. */
+static int
+defer_chunk(struct defer *layer, void *p, size_t size, unsigned kind)
+{
+	struct umem_cache *cache = layer->cache;
+	int error = refusal(layer->domain);
+
+	if (error != 0 || !mark(cache, p, size, kind, who(layer)))
+		return error;
+	if (put(layer, p))
+		return 0;
+	unmark(cache, p);
+	return EAGAIN;
+}
+
+/* A block that a layer of its kind frees singly. */
+static int
+defer_single(struct domain *domain, enum defer_kind kind, void *p)
+{
+	struct defer *layer = kind_layer(domain, kind);
+	int error = layer == NULL ? EAGAIN : refusal(domain);
+	size_t bytes;
+
+	if (error != 0)
+		return error;
+	bytes = kind == DEFER_FOREIGN ? 0 : alloc_usable(p, names[kind]);
+	/* Counted first: the block may be gone when put() returns. */
+	__atomic_add_fetch(&domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+	if (!put(layer, p)) {
+		__atomic_sub_fetch(
+		    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+		return EAGAIN;
+	}
+	if (domain_is_over(domain, 1))
+		domain_submitted(domain, 0, 0);
+	return 0;
+}
+
+static inline bool
+put_fast(const struct defer *layer, void *object)
+{
+	/* Also tells whether there are sections: alloc_object.c. */
+	return likely((uintptr_t)object >= alloc_fast.object_least) &&
+	       likely(rseq_push(&alloc_fast.place, alloc_fast.hot, layer->at,
+			  object) == RSEQ_OK);
+}
+
+static inline struct defer *
+layer_if_first(const struct umem_cache *cache, const void *key)
+{
+	struct defer *layer = first_of_cache(cache);
+
+	return likely(layer != NULL) && likely(layer->key == key) ? layer
+								  : NULL;
+}
+
+static int
+result_of(int error, int saved)
+{
+	errno = error != 0 ? error : saved;
+	return error != 0 ? -1 : 0;
+}
+
+/* The domain of a key, which is made if need be; NULL: no memory. */
+static struct domain *
+domain_of(const void *key, umem_grace_of_t *grace_of)
+{
+	struct domain *domain = domain_find(key);
+
+	return likely(domain != NULL) ? domain : domain_make(key, grace_of);
+}
+
+/* NULL: no memory. */
+static struct defer *
+layer_of(struct domain *domain, struct umem_cache *cache)
+{
+	struct defer *layer = layer_find(cache, domain->key);
+
+	return likely(layer != NULL) ? layer : cache_layer(domain, cache);
+}
+
+/* There is no memory for a layer.  Returns 0 or an error. */
+static int
+wait_and_free(struct domain *domain, struct umem_cache *cache, void *p,
+    size_t size, unsigned kind)
+{
+	if (!domain_wait(domain))
+		return domain_is_broken(domain) ? ENOTSUP : EAGAIN;
+	if (kind == KIND_OBJECT)
+		umem_cache_free(cache, p);
+	else if (kind == KIND_UMEM)
+		umem_free(p, size);
+	else
+		alloc_free(p);
+	return 0;
+}
+
+static noinline int
+object_slow(umem_cache_t *cache, void *object, size_t size, unsigned kind,
+    const void *key, umem_grace_of_t *grace_of)
+{
+	int saved = errno, error = EAGAIN;
+	struct domain *domain = domain_of(key, grace_of);
+	struct defer *layer = domain == NULL ? NULL : layer_of(domain, cache);
+
+	if (layer != NULL)
+		error = defer_chunk(layer, object, size, kind);
+	else if (domain != NULL)
+		error = wait_and_free(domain, cache, object, size, kind);
+	return result_of(error, saved);
+}
+
+public int
+umem_defer_object(umem_cache_t *cache, void *object, const void *key,
+    umem_grace_of_t *grace_of)
+{
+	struct defer *layer = layer_if_first(cache, key);
+
+	if (likely(layer != NULL) && put_fast(layer, object))
+		return 0;
+	if (object == NULL)
+		return 0;
+	return object_slow(cache, object, SIZE_MAX, KIND_OBJECT, key, grace_of);
+}
+
+/* A block that is in this library's heap; size is SIZE_MAX for malloc(). */
+static noinline int
+block_slow(void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
+{
+	bool sized = size != SIZE_MAX;
+	const char *name = sized ? "umem_free_rcu" : "free_rcu";
+	unsigned kind = sized ? KIND_UMEM : KIND_MALLOC;
+	struct domain *domain;
+	size_t bytes;
+	unsigned class;
+	int saved = errno;
+
+	if (p == NULL || boot_owns(p))
+		return 0;
+	if (unlikely(!umem_ready()))
+		misuse(name, p, "not an address of the heap");
+	class = alloc_block_class(p, &bytes, name);
+	if (class == 0)
+		return 0;
+	if (sized && !alloc_size_is_right(p, class, bytes, size))
+		misuse_size(name, p, size);
+	if (class != ADDR_LARGE && class != CLASS_SAMPLE)
+		return object_slow(
+		    class_cache[class], p, size, kind, key, grace_of);
+	domain = domain_of(key, grace_of);
+	return result_of(
+	    domain == NULL
+		? EAGAIN
+		: defer_single(domain, sized ? DEFER_UMEM : DEFER_MALLOC, p),
+	    saved);
+}
+
+/* The layer of a block's class, if that is made and a section may push. */
+static inline struct defer *
+layer_at(unsigned class, const void *key)
+{
+	return likely(class != 0) ? layer_if_first(class_cache[class], key)
+				  : NULL;
+}
+
+public int
+umem_defer_sized(
+    void *buf, size_t size, const void *key, umem_grace_of_t *grace_of)
+{
+	unsigned class = alloc_class_at(buf);
+	struct defer *layer = layer_at(class, key);
+
+	if (likely(layer != NULL) && likely(size - 1 < SIZE_SMALL) &&
+	    likely(size_class_small(size) == class) && put_fast(layer, buf))
+		return 0;
+	/* No block is so large: alloc_size_is_right() says so. */
+	return block_slow(
+	    buf, size == SIZE_MAX ? SIZE_MAX - 1 : size, key, grace_of);
+}
+
+/* A block of another library's malloc(). */
+static int
+foreign(void *p, void (*release)(void *), const void *key,
+    umem_grace_of_t *grace_of)
+{
+	int saved = errno;
+	struct domain *domain;
+
+	if (!umem_ready())
+		return result_of(EAGAIN, saved);
+	domain = domain_of(key, grace_of);
+	if (domain == NULL)
+		return result_of(EAGAIN, saved);
+	__atomic_store_n(&domain->release, release, __ATOMIC_RELAXED);
+	return result_of(defer_single(domain, DEFER_FOREIGN, p), saved);
+}
+
+public int
+umem_defer_block(void *p, void (*release)(void *), const void *key,
+    umem_grace_of_t *grace_of)
+{
+	struct defer *layer;
+
+	if (&umem_is_malloc == NULL)
+		return p == NULL ? 0 : foreign(p, release, key, grace_of);
+	layer = layer_at(alloc_class_at(p), key);
+	if (likely(layer != NULL) && put_fast(layer, p))
+		return 0;
+	return block_slow(p, SIZE_MAX, key, grace_of);
+}
+
+public int
+umem_defer_attach(
+    umem_cache_t *cache, const void *key, umem_grace_of_t *grace_of)
+{
+	int saved = errno;
+	struct domain *domain = domain_of(key, grace_of);
+
+	if (domain == NULL || layer_of(domain, cache) == NULL)
+		return result_of(ENOMEM, saved);
+	return result_of(domain_is_broken(domain) ? ENOTSUP : 0, saved);
+}
+
+public int
+umem_defer_barrier(const void *key)
+{
+	int saved = errno;
+	struct domain *domain = domain_find(key);
+
+	return result_of(
+	    domain == NULL ? 0 : domain_flush(domain, NULL, NULL), saved);
+}
+
+/* Takes an empty layer out of its domain; the caller has the turn. */
+static void
+layer_unlink(void *arg)
+{
+	struct defer *layer = arg;
+	struct defer **at = &layer->domain->layers;
+
+	lock_take(&defer_lock);
+	while (*at != layer)
+		at = &(*at)->next;
+	__atomic_store_n(at, layer->next, __ATOMIC_RELEASE);
+	lock_release(&defer_lock);
+}
+
+bool
+defer_end_cache(struct umem_cache *cache)
+{
+	struct defer *layer;
+
+	while ((layer = cache->defers) != NULL) {
+		int error = domain_flush(layer->domain, layer_unlink, layer);
+
+		if (error == EDEADLK)
+			panic("umem_cache_destroy(%s): in a read-side section, "
+			      "or in a function that a grace period calls",
+			    cache->name);
+		if (error != 0)
+			return false;
+		cache->defers = layer->next_of_cache;
+		deferred_end(&layer->mags);
+		meta_free(layer, sizeof(*layer));
+	}
+	return true;
+}

@@ -1,0 +1,120 @@
+/* defer.h - frees that wait for a grace period; see defer.c and grace.c */
+#ifndef UMEM_DEFER_H
+#define UMEM_DEFER_H
+
+#include "magazine/deferred.h"
+#include "umem/cache.h"
+#include "umem/defer_api.h"
+
+/* What a layer's objects are. */
+enum defer_kind {
+	DEFER_OBJECT,  /* chunks of a cache, which may be that of a class */
+	DEFER_MALLOC,  /* blocks of malloc() that are in no such cache */
+	DEFER_UMEM,    /* the same of umem_alloc() */
+	DEFER_FOREIGN, /* blocks of another library's malloc() */
+	DEFER_KINDS
+};
+
+/* One for each cache, or kind, and flavour.  Keys as in struct domain. */
+struct defer {
+	struct deferred mags;
+	uintptr_t at;                /* [I] of the header for rseq_push() */
+	const void *key;             /* [I] of the domain */
+	struct domain *domain;       /* [I] */
+	struct umem_cache *cache;    /* [I] of DEFER_OBJECT */
+	struct defer *next_of_cache; /* [a] */
+	struct defer *next;          /* [a] in domain->layers */
+	size_t bytes;                /* [I] that an object counts for */
+	enum defer_kind kind;        /* [I] */
+};
+
+/*
+ * A flavour of liburcu.  Keys: [I] set at creation, [a] atomic, [l] defer_lock
+ * to write, [t] domain->turn.
+ */
+struct domain {
+	const void *key;         /* [I] */
+	struct umem_grace grace; /* [I] */
+	struct domain *next;     /* [I] */
+	struct defer *layers;    /* [a] [l]; [t], too, to take one out */
+	struct defer *kinds[DEFER_KINDS]; /* [a] [l] layers of no cache */
+	void (*release)(void *);          /* [a] for DEFER_FOREIGN */
+	intptr_t bytes;     /* [a] submitted, and of single large blocks */
+	uint32_t nnew;      /* [a] objects submitted since the last cycle */
+	uint32_t turn;      /* [a] mutex: 0 free, 1 taken, 2 awaited */
+	uintptr_t holder;   /* [a] thread that has the turn */
+	uint32_t state;     /* [a] of the thread; see grace.c */
+	uint32_t in_grace;  /* [a] calls of synchronize() in progress */
+	uint32_t broken;    /* [a] 1: no grace period can end here */
+	uintptr_t forker;   /* [t] thread that took the turn for a fork() */
+	uint64_t tick_ns;   /* [t] when magazines were collected last */
+	uint64_t ngraces;   /* [a] grace periods that were waited for */
+	uint64_t nreleased; /* [a] objects released after one */
+};
+
+/* [l] for changes; read by acquire loads. */
+extern struct domain *domains;
+extern struct lock defer_lock;
+
+/* UMEM_OPTIONS: rcu_budget in bytes, rcu_delay. */
+extern size_t defer_budget;
+extern uint64_t defer_delay_ns;
+
+/*
+ * Gives a magazine, whose grace period is over, to the layer's cache.  *part
+ * is NULL or a magazine with room, which collects the rounds of others;
+ * defer_give_part() ends with it.
+ */
+void defer_give(
+    struct defer *layer, struct magazine *mag, struct magazine **part);
+void defer_give_part(struct defer *layer, struct magazine **part);
+
+/*
+ * The cache is about to be destroyed: waits until its objects are free, and
+ * ends its layers.  False: some cannot be freed here.
+ */
+bool defer_end_cache(struct umem_cache *cache);
+
+/*
+ * fork() calls these before it takes any lock of the library, and after it has
+ * released them.
+ */
+void defer_before_fork(void);
+void defer_after_fork(bool child);
+
+/* grace.c */
+
+/* The domain of a key; NULL: it does not exist yet. */
+struct domain *domain_find(const void *key);
+
+/* Makes it, unless another thread has; NULL: no memory. */
+struct domain *domain_make(const void *key, umem_grace_of_t *grace_of);
+
+/* More than so many times the budget waits. */
+bool domain_is_over(const struct domain *domain, unsigned ntimes);
+
+bool domain_is_broken(const struct domain *domain);
+
+/*
+ * The caller has put objects into the domain: n of them, bytes in all, were
+ * submitted; if loaded, others lie in the magazine of a CPU.  Wakes the
+ * domain's thread if that is due, and beyond the budget waits for a grace
+ * period.
+ */
+void domain_submitted(struct domain *domain, size_t n, size_t bytes);
+void domain_loaded(struct domain *domain);
+
+/*
+ * Waits for a grace period of all readers of the domain.  False: the caller is
+ * in a read-side section, or none can end.
+ */
+bool domain_wait(struct domain *domain);
+
+/*
+ * Releases all objects that were put before the call.  Returns 0 or EDEADLK,
+ * ENOTSUP, EAGAIN.  If then is not NULL, it is called with arg and the turn
+ * held.
+ */
+int domain_flush(struct domain *domain, void (*then)(void *), void *arg);
+
+#endif

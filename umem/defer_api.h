@@ -1,0 +1,38 @@
+/*
+ * defer_api.h - what libumem_rcu.so.1 asks of libumem; see defer.c
+ *
+ * These functions are exported for libumem_rcu.so.1 alone, and both libraries
+ * are of one version: nothing here is part of the interface for programs.  The
+ * core does not depend on liburcu.  It knows a flavour by an address, its key,
+ * and by four functions that wait for readers.
+ */
+#ifndef UMEM_DEFER_API_H
+#define UMEM_DEFER_API_H
+
+#include "umem/umem.h"
+
+/* How to wait for the readers of a flavour. */
+struct umem_grace {
+	void (*synchronize)(void); /* returns after a grace period */
+	int (*reading)(void);      /* is the caller in a read-side section? */
+	void (*offline)(void);     /* with qsbr: the caller reads nothing ... */
+	void (*online)(void);      /* ... until here; otherwise no effect */
+};
+
+/* Fills in grace for the flavour of this key. */
+typedef void umem_grace_of_t(const void *key, struct umem_grace *grace);
+
+/* Results and errors of these are in umem_rcu.h, by the names that call them. */
+int umem_defer_object(umem_cache_t *cache, void *object, const void *key,
+    umem_grace_of_t *grace_of);
+int umem_defer_sized(
+    void *buf, size_t size, const void *key, umem_grace_of_t *grace_of);
+
+/* release frees p where malloc() is not this library's. */
+int umem_defer_block(void *p, void (*release)(void *), const void *key,
+    umem_grace_of_t *grace_of);
+int umem_defer_attach(
+    umem_cache_t *cache, const void *key, umem_grace_of_t *grace_of);
+int umem_defer_barrier(const void *key);
+
+#endif

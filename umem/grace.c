@@ -1,0 +1,524 @@
+/*
+ * grace.c - grace periods: who waits for them, and when
+ *
+ * A domain stands for a flavour of liburcu.  It has the layers of objects that
+ * wait for the readers of that flavour (defer.c).
+ *
+ * A cycle
+ *	1. collects magazines from the CPUs, and moves all that was submitted to
+ *	   the waiting lists
+ *	2. waits for one grace period, for all of them together
+ *	3. gives each magazine to its cache
+ *	An object enters a waiting list after the updater has removed it from
+ *	its structure, so every reader that can have found it began before step
+ *	2, which waits for that reader.
+ *
+ * The turn
+ *	One thread at a time runs a cycle of a domain; it has the turn.  Usually
+ *	this is the domain's own thread.  A caller of umem_rcu_barrier(), of
+ *	umem_cache_destroy(), or one whose objects exceed the budget takes the
+ *	turn itself, so all of these work without the domain's thread.
+ *	    A cycle that runs functions of the program (destructors, a free() of
+ *	another library) may come here again in the same thread, which holder
+ *	tells.
+ *
+ * The domain's thread
+ *	The first object that is put into a domain has the thread created.  While
+ *	objects lie on CPUs, the thread runs a cycle every half of rcu_delay,
+ *	and collects the magazines that were loaded before the last cycle.  Thus
+ *	no object lies longer than rcu_delay before it begins to wait.  A burst
+ *	of BATCH objects wakes the thread earlier.
+ *	    A thread that finds nothing falls asleep, and ends after IDLE_NS,
+ *	because a process ends only when its last thread has ended.
+ *
+ * How an object is never forgotten
+ *	The putting thread		The domain's thread
+ *	W: publishes the header		W: state := ASLEEP
+ *	fence				fence
+ *	R: loads state			R: looks at each header
+ *	The fences are sequentially consistent.  Therefore either the putting
+ *	thread reads ASLEEP and wakes the thread, or the thread finds the rounds
+ *	and stays awake.  If the thread finds a header that is owned, the owner
+ *	has not published yet, and comes to its own load of state later.  Pushes
+ *	by restartable sections need no such step: a section finds an open
+ *	header only while there are rounds, and the thread does not fall asleep
+ *	then.
+ *
+ * fork()
+ *	A child that is copied during synchronize() has a copy of liburcu's locks
+ *	in which a thread holds them that does not exist there.  So fork() takes
+ *	the turn of every domain first, which waits for the end of the grace
+ *	period, FORK_TRIES milliseconds at most.  It does not wait if the forking
+ *	thread is in a read-side section, because the grace period may be waiting
+ *	for that section.  If a grace period was in progress all the same, the
+ *	domain is broken in the child: deferred frees fail there with ENOTSUP.
+ *	    This comes before all locks of the library are taken, because a
+ *	reader may need them to leave its section.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "umem/defer.h"
+#include "umem/update_thread.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+/*
+ * Objects that wake the thread before its time.  A grace period of memb takes
+ * about 20 us without readers, and 1024 frees take about 15 us.
+ */
+#define BATCH   1024
+/* This part of the budget wakes it, too. */
+#define PART    8
+#define IDLE_NS 1000000000
+
+#define THREAD_STACK (1 * MIB)
+
+/* Milliseconds for which fork() waits. */
+#define FORK_TRIES 1000
+#define FORK_NS    1000000
+
+/* For a membarrier that the kernel refuses for a moment. */
+#define COLLECT_TRIES 3
+
+struct domain *domains;
+size_t defer_budget = 64 * MIB;
+uint64_t defer_delay_ns = 10000000;
+
+/* States of a domain's thread. */
+enum {
+	ABSENT,
+	AWAKE,
+	HURRIED, /* awake, and not to wait for the next tick */
+	ASLEEP
+};
+
+static uintptr_t
+self(void)
+{
+	return (uintptr_t)__builtin_thread_pointer();
+}
+
+static bool
+has_turn(const struct domain *domain)
+{
+	return __atomic_load_n(&domain->holder, __ATOMIC_RELAXED) == self();
+}
+
+static bool
+turn_try(struct domain *domain)
+{
+	uint32_t no = 0;
+
+	/* Acquire; pairs with the release in turn_end(). */
+	if (!__atomic_compare_exchange_n(&domain->turn, &no, 1, false,
+		__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&domain->holder, self(), __ATOMIC_RELAXED);
+	return true;
+}
+
+static void
+turn_begin(struct domain *domain)
+{
+	if (turn_try(domain))
+		return;
+	while (__atomic_exchange_n(&domain->turn, 2, __ATOMIC_ACQUIRE) != 0)
+		os_futex_wait(&domain->turn, 2, 0);
+	__atomic_store_n(&domain->holder, self(), __ATOMIC_RELAXED);
+}
+
+static void
+turn_end(struct domain *domain)
+{
+	__atomic_store_n(&domain->holder, 0, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&domain->turn, 0, __ATOMIC_RELEASE) == 2)
+		os_futex_wake(&domain->turn, 1);
+}
+
+bool
+domain_is_broken(const struct domain *domain)
+{
+	return __atomic_load_n(&domain->broken, __ATOMIC_RELAXED) != 0;
+}
+
+struct domain *
+domain_find(const void *key)
+{
+	/* Acquire; pairs with the release in domain_make(). */
+	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+
+	while (domain != NULL && domain->key != key)
+		domain = domain->next;
+	return domain;
+}
+
+struct domain *
+domain_make(const void *key, umem_grace_of_t *grace_of)
+{
+	struct domain *domain;
+
+	lock_take(&defer_lock);
+	domain = domain_find(key);
+	if (domain == NULL && (domain = meta_alloc(sizeof(*domain))) != NULL) {
+		domain->key = key;
+		grace_of(key, &domain->grace);
+		domain->next = domains;
+		__atomic_store_n(&domains, domain, __ATOMIC_RELEASE);
+	}
+	lock_release(&defer_lock);
+	return domain;
+}
+
+bool
+domain_is_over(const struct domain *domain, unsigned ntimes)
+{
+	intptr_t bytes = __atomic_load_n(&domain->bytes, __ATOMIC_RELAXED);
+
+	/* A release may be counted before the submission is: bytes < 0. */
+	return bytes > 0 && (size_t)bytes > defer_budget * ntimes;
+}
+
+/* One grace period.  A caller in a cancelable thread keeps the turn. */
+static void
+synchronize(struct domain *domain)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	__atomic_add_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
+	domain->grace.synchronize();
+	__atomic_sub_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&domain->ngraces, 1, __ATOMIC_RELAXED);
+	pthread_setcancelstate(cancel, &cancel);
+}
+
+static inline struct defer *
+first_layer(const struct domain *domain)
+{
+	/* Acquire; pairs with the release that published the layer. */
+	return __atomic_load_n(&domain->layers, __ATOMIC_ACQUIRE);
+}
+
+static inline struct defer *
+next_layer(const struct defer *layer)
+{
+	return __atomic_load_n(&layer->next, __ATOMIC_ACQUIRE);
+}
+
+/* False: some magazines could not be had. */
+static bool
+collect(struct domain *domain, bool all)
+{
+	bool complete = true;
+
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer)) {
+		bool had = false;
+
+		for (int i = 0; !had && i < COLLECT_TRIES; i++) {
+			size_t n = deferred_collect(&layer->mags, all, &had);
+
+			__atomic_add_fetch(&domain->bytes,
+			    (intptr_t)(n * layer->bytes), __ATOMIC_RELAXED);
+		}
+		complete &= had;
+	}
+	return complete;
+}
+
+static void
+release_all(struct domain *domain, struct defer *layer)
+{
+	struct magazine *mag, *part = NULL;
+
+	while ((mag = deferred_next(&layer->mags)) != NULL) {
+		unsigned n = mag->nrounds;
+
+		__atomic_sub_fetch(&domain->bytes, (intptr_t)(n * layer->bytes),
+		    __ATOMIC_RELAXED);
+		__atomic_add_fetch(&domain->nreleased, n, __ATOMIC_RELAXED);
+		defer_give(layer, mag, &part);
+	}
+	defer_give_part(layer, &part);
+}
+
+/* Steps 1 (the second half) to 3.  False: nothing waited. */
+static bool
+cycle(struct domain *domain)
+{
+	bool any = false;
+
+	__atomic_store_n(&domain->nnew, 0, __ATOMIC_RELAXED);
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		any |= deferred_begin_wait(&layer->mags);
+	if (!any)
+		return false;
+	synchronize(domain);
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		release_all(domain, layer);
+	return true;
+}
+
+/* Until the next tick, or until a burst. */
+static void
+rest(struct domain *domain)
+{
+	os_futex_wait(&domain->state, AWAKE, defer_delay_ns / 2);
+	__atomic_store_n(&domain->state, AWAKE, __ATOMIC_RELAXED);
+}
+
+/* True if there was something to do. */
+static bool
+thread_cycle(struct domain *domain)
+{
+	uint64_t now = os_exact_ns();
+	bool any;
+
+	turn_begin(domain);
+	if (now - domain->tick_ns >= defer_delay_ns / 2) {
+		domain->tick_ns = now;
+		collect(domain, /* all */ false);
+	}
+	any = cycle(domain);
+	turn_end(domain);
+	return any;
+}
+
+static bool
+is_used(struct domain *domain)
+{
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		if (deferred_is_used(&layer->mags))
+			return true;
+	return false;
+}
+
+/* False: the thread is to end. */
+static bool
+sleep_if_idle(struct domain *domain)
+{
+	uint32_t state = ASLEEP;
+
+	/* Sequentially consistent, with a fence: see the top. */
+	__atomic_store_n(&domain->state, ASLEEP, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	turn_begin(domain);
+	if (is_used(domain))
+		__atomic_store_n(&domain->state, AWAKE, __ATOMIC_SEQ_CST);
+	turn_end(domain);
+	os_futex_wait(&domain->state, ASLEEP, IDLE_NS);
+	return !__atomic_compare_exchange_n(&domain->state, &state, ABSENT,
+	    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void *
+thread_main(void *arg)
+{
+	struct domain *domain = arg;
+
+	os_thread_name("umem rcu");
+	do
+		rest(domain);
+	while (thread_cycle(domain) || sleep_if_idle(domain));
+	return NULL;
+}
+
+/* All signals are blocked in the thread; the caller has set state. */
+static bool
+thread_start(struct domain *domain)
+{
+	sigset_t every, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool started;
+
+	/* A confined process may not, and libc aborts without rseq. */
+	if (os_is_confined() || !rseq_is_allowed(&cpu_layer.rseq))
+		return false;
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	started =
+	    update_thread_create(&thread, &attr, thread_main, domain) == 0;
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
+
+void
+domain_loaded(struct domain *domain)
+{
+	uint32_t state;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	state = __atomic_load_n(&domain->state, __ATOMIC_SEQ_CST);
+	if (state == ASLEEP &&
+	    __atomic_compare_exchange_n(&domain->state, &state, AWAKE, false,
+		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		os_futex_wake(&domain->state, 1);
+	if (state == ABSENT &&
+	    __atomic_compare_exchange_n(&domain->state, &state, AWAKE, false,
+		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	    !thread_start(domain))
+		__atomic_store_n(&domain->state, ABSENT, __ATOMIC_SEQ_CST);
+}
+
+static void
+hurry(struct domain *domain)
+{
+	uint32_t state = AWAKE;
+
+	if (__atomic_load_n(&domain->state, __ATOMIC_RELAXED) == AWAKE &&
+	    __atomic_compare_exchange_n(&domain->state, &state, HURRIED, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		os_futex_wake(&domain->state, 1);
+}
+
+/* The caller waits until there is less than the budget, if it may. */
+static void
+help(struct domain *domain)
+{
+	if (has_turn(domain) || domain_is_broken(domain) ||
+	    domain->grace.reading())
+		return;
+	turn_begin(domain);
+	if (domain_is_over(domain, 1)) {
+		collect(domain, /* all */ true);
+		cycle(domain);
+	}
+	turn_end(domain);
+}
+
+void
+domain_submitted(struct domain *domain, size_t n, size_t bytes)
+{
+	intptr_t all = __atomic_add_fetch(
+	    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+	uint32_t nnew =
+	    __atomic_add_fetch(&domain->nnew, (uint32_t)n, __ATOMIC_RELAXED);
+
+	domain_loaded(domain);
+	if (all > 0 && (size_t)all > defer_budget)
+		help(domain);
+	else if (nnew >= BATCH ||
+		 (all > 0 && (size_t)all > defer_budget / PART))
+		hurry(domain);
+}
+
+bool
+domain_wait(struct domain *domain)
+{
+	if (domain_is_broken(domain) || domain->grace.reading())
+		return false;
+	if (has_turn(domain)) {
+		synchronize(domain);
+		return true;
+	}
+	turn_begin(domain);
+	synchronize(domain);
+	turn_end(domain);
+	return true;
+}
+
+/* As domain_flush(), of a caller that is in no read-side section. */
+static int
+flush(struct domain *domain, void (*then)(void *), void *arg)
+{
+	int error = 0;
+
+	turn_begin(domain);
+	if (!collect(domain, /* all */ true))
+		error = EAGAIN;
+	cycle(domain);
+	if (error == 0 && then != NULL)
+		then(arg);
+	turn_end(domain);
+	return error;
+}
+
+int
+domain_flush(struct domain *domain, void (*then)(void *), void *arg)
+{
+	bool reading;
+	int error;
+
+	if (domain_is_broken(domain))
+		return ENOTSUP;
+	if (has_turn(domain))
+		return EDEADLK;
+	/* A thread of qsbr that is online can go offline; no other can. */
+	reading = domain->grace.reading();
+	if (reading)
+		domain->grace.offline();
+	error = reading && domain->grace.reading() ? EDEADLK
+						   : flush(domain, then, arg);
+	if (reading)
+		domain->grace.online();
+	return error;
+}
+
+static bool
+hold_for_fork(struct domain *domain)
+{
+	for (int i = 0; i < FORK_TRIES; i++) {
+		uint32_t nothing = 0;
+
+		if (turn_try(domain))
+			return true;
+		if (has_turn(domain) || domain->grace.reading())
+			return false;
+		os_futex_wait(&nothing, 0, FORK_NS);
+	}
+	return false;
+}
+
+void
+defer_before_fork(void)
+{
+	for (struct domain *domain =
+		 __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+	     domain != NULL; domain = domain->next)
+		if (hold_for_fork(domain))
+			domain->forker = self();
+}
+
+/* In the child: the domain's thread does not exist. */
+static void
+domain_after_fork(struct domain *domain)
+{
+	domain->state = ABSENT;
+	/* A function of the program that a cycle called has forked. */
+	if (has_turn(domain) && domain->forker != self())
+		return;
+	domain->turn = 0;
+	domain->holder = 0;
+	if (domain->in_grace != 0)
+		domain->broken = 1;
+	domain->in_grace = 0;
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		deferred_wait_again(&layer->mags);
+}
+
+void
+defer_after_fork(bool child)
+{
+	for (struct domain *domain = domains; domain != NULL;
+	     domain = domain->next) {
+		bool held = domain->forker == self();
+
+		if (child)
+			domain_after_fork(domain);
+		if (held)
+			domain->forker = 0;
+		if (held && !child)
+			turn_end(domain);
+	}
+}
