@@ -19,6 +19,7 @@
 #include <errno.h>
 
 #include "umem/alloc_inner.h"
+#include "umem/bulk.h"
 #include "umem/cache.h"
 #include "umem/checker.h"
 #include "umem/nofail.h"
@@ -79,8 +80,8 @@ put_distinct(
 		cache_put_bulk(cache, objects + put, n - put, who);
 }
 
-static void
-put_all(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
+void
+bulk_put(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
 {
 	/* A section pushes one object at least: rseq.h. */
 	if (n == 0)
@@ -92,9 +93,8 @@ put_all(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
 		cache_put_bulk(cache, objects, n, who);
 }
 
-/* Gets up to n objects, and asks for a reclaim of memory if it falls short. */
-static size_t
-get_all(umem_cache_t *cache, size_t n, void **objects)
+size_t
+bulk_get(umem_cache_t *cache, size_t n, void **objects)
 {
 	/* A source's memory is not the heap's, which has no use for its size. */
 	size_t bytes =
@@ -119,11 +119,11 @@ umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 	if (n == 0 || mtbf_strikes(flags, cache, cache->bufsize))
 		return 0;
 	for (;;) {
-		size_t got = get_all(cache, n, objects);
+		size_t got = bulk_get(cache, n, objects);
 
 		if (likely(got == n))
 			break;
-		put_all(cache, got, objects, "umem_cache_alloc_bulk");
+		bulk_put(cache, got, objects, "umem_cache_alloc_bulk");
 		if (!nofail_again(flags)) {
 			alloc_no_memory(cache->bufsize);
 			return 0;
@@ -144,7 +144,7 @@ umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects)
 			if (objects[i] != NULL)
 				checker_object_end(
 				    cache, objects[i], cache->bufsize);
-	put_all(cache, n, objects, "umem_cache_free_bulk");
+	bulk_put(cache, n, objects, "umem_cache_free_bulk");
 }
 
 /* The cache to move blocks of this size by; NULL: single calls it is. */

@@ -208,6 +208,52 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
 	return p;
 }
 
+static struct bufctl *
+record_of_object(struct umem_cache *cache, void *p, unsigned *i)
+{
+	struct slab *slab;
+
+	slab_look(&cache->slabs, p, &slab, i);
+	return record_of(slab, *i);
+}
+
+/* A free of it is now one by a function of another kind of memory. */
+void
+debug_set_aside(struct umem_cache *cache, void *p)
+{
+	unsigned i;
+
+	record_of_object(cache, p, &i)->kind = KIND_ASIDE;
+}
+
+/*
+ * With noabort an object that was changed is reported, and goes to the program
+ * all the same, because the call that hands it out cannot fail.
+ */
+void
+debug_hand_out(struct umem_cache *cache, void *p)
+{
+	unsigned i;
+	struct bufctl *bufctl = record_of_object(cache, p, &i);
+
+	debug_check_signal(cache);
+	if (debug_surroundings_are_whole(
+		cache, bufctl, p, debug_tag(cache, p)) &&
+	    (i == 0 || debug_before_is_whole(
+			   cache, bufctl, record_of(bufctl->slab, i - 1), p)))
+		debug_fresh_is_whole(cache, bufctl, p);
+	bufctl->kind = KIND_OBJECT;
+	debug_stamp(cache, bufctl);
+}
+
+void
+debug_end_aside(struct umem_cache *cache, void *p)
+{
+	unsigned i;
+
+	record_of_object(cache, p, &i)->kind = KIND_OBJECT;
+}
+
 /* The cache of the slab that p is in, if the map knows. */
 static struct umem_cache *
 cache_at(const void *p, struct slab **slab)

@@ -59,6 +59,7 @@ enum bufctl_kind {
 	KIND_UMEM,  /* umem_alloc() */
 	KIND_NEW,   /* operator new */
 	KIND_ARRAY, /* operator new[] */
+	KIND_ASIDE, /* an object that was not handed out yet; see aside.c */
 	KINDS
 };
 
@@ -153,6 +154,15 @@ void debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 bool debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 void debug_defer_undo(struct umem_cache *cache, void *p);
 void debug_free_deferred(struct umem_cache *cache, void *p);
+
+/*
+ * An object of debug_alloc() is set aside: nobody may free or change it.  It
+ * goes to the program: reports a change, and the record names the caller.  It
+ * may be freed again, on behalf of the library.
+ */
+void debug_set_aside(struct umem_cache *cache, void *p);
+void debug_hand_out(struct umem_cache *cache, void *p);
+void debug_end_aside(struct umem_cache *cache, void *p);
 
 /* Before the first cache is made; the options are known. */
 void debug_start(void);

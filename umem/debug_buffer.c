@@ -320,6 +320,27 @@ debug_free_is_whole(
 	return true;
 }
 
+bool
+debug_fresh_is_whole(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
+	struct error_info info = {0};
+	size_t n = cache->pattern_bytes, i;
+
+	/* A constructor has written to it, or there is no pattern. */
+	if (!debug_has_patterns(cache) || debug_is_hardened(cache) ||
+	    cache->construct != NULL)
+		return true;
+	i = pattern_check(p, n, PATTERN_UNINIT);
+	if (i >= n / 8)
+		return true;
+	info.offset = i * 8;
+	info.expected = PATTERN_UNINIT;
+	info.found = ((const uint64_t *)p)[i];
+	debug_report_lost(UMERR_EARLY, cache, bufctl, p, info);
+	return false;
+}
+
 void
 debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {

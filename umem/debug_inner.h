@@ -79,6 +79,13 @@ void debug_surround(const struct umem_cache *cache, struct bufctl *bufctl,
 bool debug_free_is_whole(const struct umem_cache *cache, struct bufctl *bufctl,
     void *p, size_t most);
 
+/*
+ * Does a buffer hold the pattern that it was given when it was allocated?
+ * Reports if not.
+ */
+bool debug_fresh_is_whole(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
+
 /* Patterns, tag and, for the second, the record of a buffer in that state. */
 void debug_make_free(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p);

@@ -132,6 +132,10 @@ add_kind_locked(const struct error_info *e, const char *head)
 	if (e->found == KIND_UMEM || e->expected == KIND_UMEM)
 		add_line_locked("%s %s(%p): invalid or corrupted buffer", head,
 		    puts[e->found], e->address);
+	else if (e->expected == KIND_ASIDE)
+		add_line_locked("%s bad free: %s(%p) of an object that was not "
+				"handed out yet",
+		    head, puts[e->found], e->address);
 	else
 		add_line_locked("%s bad free: %s(%p) of memory from %s", head,
 		    puts[e->found], e->address, gets[e->expected]);
@@ -150,7 +154,8 @@ add_first_locked(const struct error_info *e)
 	    [UMERR_BADBUFCTL] = "bufctl corrupted",
 	    [UMERR_BADCACHE] = "buffer freed to wrong cache",
 	    [UMERR_SIGNAL] = "allocation in a signal handler",
-	    [UMERR_BEFORE] = "redzone violation: write before start of buffer"};
+	    [UMERR_BEFORE] = "redzone violation: write before start of buffer",
+	    [UMERR_EARLY] = "buffer modified before it was handed out"};
 	static const char head[] = "umem allocator:";
 
 	switch (e->code) {
@@ -177,6 +182,7 @@ add_second_locked(const struct error_info *e)
 {
 	switch (e->code) {
 	case UMERR_MODIFIED:
+	case UMERR_EARLY:
 		add_line_locked("modification occurred at offset 0x%lx "
 				"(0x%lx replaced by 0x%lx)",
 		    e->offset, e->expected, e->found);

@@ -17,7 +17,8 @@ enum error_code {
 	UMERR_BADBASE,   /* freed by an address inside */
 	UMERR_BADKIND,   /* freed by a function of another kind of memory */
 	UMERR_SIGNAL,    /* allocated in a signal handler */
-	UMERR_BEFORE     /* written before its start; not libumem's */
+	UMERR_BEFORE,    /* written before its start; not libumem's */
+	UMERR_EARLY      /* written to before it was handed out; likewise */
 };
 
 /* What was found; debuggers read the last one as umem_abort_info. */

@@ -543,6 +543,97 @@ size_t umem_cache_alloc_bulk(
  */
 void umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects);
 
+/* Objects that are allocated ahead; see umem_cache_prefill(). */
+typedef struct umem_prefill umem_prefill_t;
+
+/*
+ * umem_cache_prefill - allocate objects ahead, for code that must not fail
+ *
+ * cache	from umem_cache_create(); it must outlive the handle
+ * n		number of objects to hold ready; 0 makes an empty handle, for
+ *		umem_prefill_refill()
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns a handle from which n calls of umem_prefill_alloc() cannot fail, to
+ * be ended by umem_prefill_release(); or NULL with errno set, without
+ * UMEM_NOFAIL only:
+ *	ENOMEM	there is no memory for n objects or for the handle, or the
+ *		constructor failed
+ *
+ * The objects are constructed by this call.  They count as objects in use until
+ * they are freed or the handle is released; a umem_cache_destroy() before that
+ * reports them.  The handle and its objects belong to one thread at a time: the
+ * program orders the calls if several threads use it.  umem leaks and memcheck
+ * find the objects by the handle, so a handle to which nothing points any more
+ * is reported with its objects.
+ *
+ * With UMEM_NOFAIL the callback runs while the call holds nothing.  What a
+ * constructor that does not return leaves behind is as for
+ * umem_cache_alloc_bulk().
+ *
+ * Source: Linux's kmem_cache_prefill_sheaf().
+ */
+umem_prefill_t *umem_cache_prefill(
+    umem_cache_t *cache, size_t n, int flags) UMEM_RESULT_IS_USED;
+
+/*
+ * umem_prefill_alloc - take an object out of a handle
+ *
+ * prefill	from umem_cache_prefill(), not used by another thread meanwhile
+ *
+ * Returns an object, constructed, for umem_cache_free() or
+ * umem_cache_free_bulk(), or NULL with errno set:
+ *	ENOMEM	the handle has no object left
+ *
+ * Takes no lock and makes no system call.  Each object is handed out once.  With
+ * UMEM_DEBUG the object is checked here, and its record names the caller of this
+ * function; see umem_debug(3).  A use of a handle that was released is misuse,
+ * and is reported if it is noticed.
+ *
+ * Source: Linux's kmem_cache_alloc_from_sheaf().
+ */
+void *umem_prefill_alloc(umem_prefill_t *prefill) UMEM_RESULT_IS_USED;
+
+/*
+ * umem_prefill_refill - have a handle hold n objects again
+ *
+ * prefill	from umem_cache_prefill(), not used by another thread meanwhile
+ * n		number of objects that it should hold at least; may be more than
+ *		it ever had.  A handle that has as many already is left alone
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns 0, or -1 with errno set, without UMEM_NOFAIL only; the handle then has
+ * the objects that it had before:
+ *	ENOMEM	as for umem_cache_prefill()
+ *
+ * Source: Linux's kmem_cache_refill_sheaf().
+ */
+int umem_prefill_refill(
+    umem_prefill_t *prefill, size_t n, int flags) UMEM_RESULT_IS_USED;
+
+/*
+ * umem_prefill_count - how many objects a handle has
+ *
+ * prefill	from umem_cache_prefill(), not used by another thread meanwhile
+ *
+ * Returns the number of calls of umem_prefill_alloc() that cannot fail.
+ */
+size_t umem_prefill_count(const umem_prefill_t *prefill);
+
+/*
+ * umem_prefill_release - free a handle, and the objects that it still has
+ *
+ * prefill	from umem_cache_prefill(), not used by another thread meanwhile
+ *		or afterwards; NULL is allowed and does nothing
+ *
+ * The objects go back to the cache in bulk, constructed.  Objects that
+ * umem_prefill_alloc() handed out are not concerned.  Never fails and leaves
+ * errno alone.
+ *
+ * Source: Linux's kmem_cache_return_sheaf().
+ */
+void umem_prefill_release(umem_prefill_t *prefill);
+
 /*
  * umem_alloc_bulk - get many blocks of one size by one call, all or none
  *

@@ -74,6 +74,13 @@ objects(void)
 		check(umem_cache_alloc_bulk(cache, 100, (void **)q, 0) == 100);
 		umem_cache_free_bulk(cache, 100, (void **)q);
 		umem_cache_free_bulk(cache, 10, (void **)q + 20);
+	} else if (is("object in a handle")) {
+		umem_prefill_t *handle = umem_cache_prefill(cache, 9, 0);
+
+		check(handle != NULL && umem_prefill_refill(handle, 90, 0) == 0);
+		p = umem_prefill_alloc(handle);
+		umem_cache_free(cache, p);
+		umem_cache_free(cache, p = **((char ***)handle + 1));
 	} else if (is("object of another")) {
 		umem_cache_free(other, p);
 	} else if (is("object inside")) {
@@ -258,6 +265,7 @@ for options in checked checked,mode=locked checked,nomagazines; do
 		misuse "object twice" $n "$object: block freed twice"
 		misuse "object in bulk" $n \
 		    "umem_cache_free_bulk\\(mine, $at\\): block freed twice"
+		misuse "object in a handle" $n "$object: block freed twice"
 		misuse "object of another" $n "$object: object of another cache"
 		misuse "object inside" $n "$object: not the start of a block"
 		misuse "object foreign" $n "$object: object of another cache"

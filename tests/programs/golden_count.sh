@@ -17,7 +17,7 @@ check() {
 	    sed -n 's/^ *[0-9a-f]*:\t//p' | sed '/^ret/q')
 	n=$(printf '%s\n' "$code" | wc -l)
 	echo "$1: $n instructions"
-	if [ "$n" -gt "$2" ] || [ "$n" -lt 15 ] ||
+	if [ "$n" -gt "$2" ] || [ "$n" -lt 8 ] ||
 	    printf '%s\n' "$code" | grep -qE '^(call|push|sub .*,%rsp)'; then
 		echo "$1: at most $2 without a call were expected:"
 		printf '%s\n' "$code"
@@ -30,4 +30,5 @@ check free 38
 check aligned_alloc 44
 check umem_cache_alloc 22
 check umem_cache_free 28
+check umem_prefill_alloc 10
 exit $status

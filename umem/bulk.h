@@ -1,0 +1,17 @@
+/* bulk.h - many objects of a cache, for files that need them; see bulk.c */
+#ifndef UMEM_BULK_H
+#define UMEM_BULK_H
+
+#include "umem/umem.h"
+
+/*
+ * Gets up to n objects, and asks for a reclaim of memory if it falls short.
+ * Returns how many there are.  Memory checkers are not told.
+ */
+size_t bulk_get(umem_cache_t *cache, size_t n, void **objects);
+
+/* Frees n objects.  Messages name the function in who. */
+void bulk_put(
+    umem_cache_t *cache, size_t n, void *const *objects, const char *who);
+
+#endif
