@@ -183,6 +183,7 @@
 	X(CACHE_PARTIAL, "cache.slabs.partial")                                \
 	X(CACHE_FULL, "cache.slabs.full")                                      \
 	X(CACHE_EMPTY, "cache.slabs.empty")                                    \
+	X(CACHE_RETIRED, "cache.slabs.retired")                                \
 	X(CACHE_NSLABS, "cache.slabs.nslabs")                                  \
 	X(CACHE_NCREATED, "cache.slabs.ncreated")                              \
 	X(HOT_TOP, "cpu_hot.top")                                              \

@@ -1,7 +1,6 @@
 /* alloc_object.c - objects of caches */
 #include "umem/alloc_inner.h"
 #include "umem/cache.h"
-#include "umem/checker.h"
 #include "umem/nofail.h"
 #include "umem/update.h"
 
@@ -48,8 +47,7 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 			return alloc_no_memory(bytes);
 	}
 	if (unlikely(cache->slabs.watched))
-		checker_object(cache, object, cache->bufsize,
-		    /* constructed */ cache->construct != NULL);
+		cache_tell_alloc(cache, object);
 	return object;
 }
 
@@ -72,7 +70,7 @@ cache_free_again(umem_cache_t *cache, void *object)
 	if (object == NULL)
 		return;
 	if (unlikely(cache->slabs.watched))
-		checker_object_end(cache, object, cache->bufsize);
+		cache_tell_free(cache, object);
 	cpu_bring_in(cache->mag.hot);
 	cache_free_slow(cache, object, "umem_cache_free");
 }

@@ -1,6 +1,5 @@
 /* aside.c - objects not yet in the program's hands; see aside.h */
 #include "umem/aside.h"
-#include "umem/checker.h"
 
 void
 aside_put(struct umem_cache *cache, void *const *objects, size_t n)
@@ -21,8 +20,7 @@ aside_hand_out(struct umem_cache *cache, void *object)
 	if (cache->slabs.checked)
 		slab_hold(&cache->slabs, object);
 	if (cache->slabs.watched)
-		checker_object(cache, object, cache->bufsize,
-		    /* constructed */ cache->construct != NULL);
+		cache_tell_alloc(cache, object);
 }
 
 void

@@ -131,8 +131,7 @@ umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 	}
 	if (unlikely(cache->slabs.watched))
 		for (size_t i = 0; i < n; i++)
-			checker_object(cache, objects[i], cache->bufsize,
-			    /* constructed */ cache->construct != NULL);
+			cache_tell_alloc(cache, objects[i]);
 	return n;
 }
 
@@ -142,8 +141,7 @@ umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects)
 	if (unlikely(cache->slabs.watched))
 		for (size_t i = 0; i < n; i++)
 			if (objects[i] != NULL)
-				checker_object_end(
-				    cache, objects[i], cache->bufsize);
+				cache_tell_free(cache, objects[i]);
 	bulk_put(cache, n, objects, "umem_cache_free_bulk");
 }
 

@@ -48,6 +48,25 @@ cache_check_mines(struct umem_cache *cache, const char *who)
 		panic("%s(%s): cache was destroyed", who, cache->name);
 }
 
+void
+cache_tell_alloc(struct umem_cache *cache, void *object)
+{
+	if (cache->slabs.stable)
+		checker_stable_object(cache, object, cache->bufsize);
+	else
+		checker_object(cache, object, cache->bufsize,
+		    /* constructed */ cache->construct != NULL);
+}
+
+void
+cache_tell_free(struct umem_cache *cache, void *object)
+{
+	if (cache->slabs.stable)
+		checker_stable_object_end(cache, object);
+	else
+		checker_object_end(cache, object, cache->bufsize);
+}
+
 bool
 cache_drain(struct umem_cache *cache)
 {
@@ -666,7 +685,7 @@ update_empty(struct umem_cache *cache)
 
 	cache->nused_at_update = nused;
 	/* To construct objects again may cost more than their memory. */
-	if (cache->slabs.constructs)
+	if (cache->slabs.constructs || cache->slabs.stable)
 		return slab_reap_unused(&cache->slabs);
 	if (shrinks)
 		reap_slabs(cache);
@@ -708,7 +727,7 @@ cache_make_room(struct umem_cache *cache)
 		magazine_idle_near(&cache->mag, &near, &cache->nnear);
 	cache_flush(cache, far);
 	cache_flush(cache, near);
-	if (cache->slabs.constructs)
+	if (cache->slabs.constructs || cache->slabs.stable)
 		slab_reap_unused(&cache->slabs);
 	else if (far != NULL || near != NULL)
 		slab_reap(&cache->slabs, 0);
@@ -723,9 +742,11 @@ cache_in_depot(struct umem_cache *cache)
 	 * To construct an object again may cost more than its memory is worth.
 	 * A source's memory is not what the heap is asked for, and who gives it
 	 * back may be a function of the program's: visit_some_caches().
+	 * Memory of a type-stable cache comes too late for the request.
 	 */
 	if (!cache->has_magazines || cache->slabs.source != NULL ||
-	    cache->construct != NULL || cache->destruct != NULL)
+	    cache->slabs.stable || cache->construct != NULL ||
+	    cache->destruct != NULL)
 		return 0;
 	return magazine_in_depot(&cache->mag);
 }

@@ -24,7 +24,7 @@ struct umem_cache {
 	unsigned class;     /* [I] size class, 0 if none */
 	unsigned flags;     /* [I] UMC_* */
 	unsigned debug;     /* [I] UMF_*; see debug.h */
-	bool calls_out;     /* [I] to end a slab calls the program */
+	bool calls_out;     /* [I] to release a slab calls the program */
 	bool tagged;        /* [I] a struct buftag is behind each buffer */
 	size_t tag_offset;  /* [I] of the tag in a chunk */
 	/* [I] Bytes of a free buffer that hold a pattern, and that pattern. */
@@ -64,6 +64,18 @@ extern size_t cache_nothers;
 
 /* Magazines for caches made from now on? */
 extern bool cache_use_magazines;
+
+/*
+ * [a] Called when slabs of a type-stable cache (cache->slabs.stable) may be
+ * released after a grace period: slab_retire_wanted() then says how many empty
+ * slabs to keep.  NULL: nothing waits for grace periods, so no slab of such a
+ * cache is released before umem_cache_destroy().
+ * The hook is called with no lock held, in any thread that reaps or does upkeep,
+ * also within malloc(), and again for the same slabs until slab_retire() has
+ * taken them.  It must not wait for a grace period and must call no function of
+ * the program.  The cache is not destroyed while the hook runs.
+ */
+extern void (*cache_retire_hook)(struct umem_cache *cache);
 
 /* UMEM_OPTIONS=checked: each free is compared with slab_owner.c's bits. */
 extern bool cache_checked;
@@ -127,6 +139,13 @@ cache_open_gate(struct umem_cache *cache)
 	if (unlikely(cache->slabs.quantum))
 		vmem_gate_open(cache->slabs.source);
 }
+
+/*
+ * Tells a memory checker of an object that the program gets or frees; the cache
+ * is watched.
+ */
+void cache_tell_alloc(struct umem_cache *cache, void *object);
+void cache_tell_free(struct umem_cache *cache, void *object);
 
 /* What the section could not do.  NULL: no memory, or the constructor failed. */
 void *cache_alloc_slow(struct umem_cache *cache);

@@ -72,8 +72,12 @@ umem_cache_zalloc(umem_cache_t *cache, int flags)
 {
 	void *object;
 
-	/* Zeros would destroy a constructed state; identifiers are no memory. */
-	if (cache->construct != NULL || (cache->flags & UMC_NOTOUCH) != 0) {
+	/*
+	 * Zeros would destroy a constructed state, identifiers are no memory,
+	 * and readers may look at an object that is type-stable.
+	 */
+	if (cache->construct != NULL ||
+	    (cache->flags & (UMC_NOTOUCH | UMC_TYPESAFE_BY_RCU)) != 0) {
 		errno = EINVAL;
 		return NULL;
 	}

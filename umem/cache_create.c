@@ -32,12 +32,13 @@
 
 #define FLAGS_KNOWN                                                            \
 	(UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE | UMC_NOHASH |             \
-	    UMC_QCACHE | UMC_INTERNAL)
+	    UMC_QCACHE | UMC_TYPESAFE_BY_RCU | UMC_INTERNAL)
 
 struct list cache_list = {&cache_list, &cache_list};
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
 bool cache_checked;
+void (*cache_retire_hook)(struct umem_cache *cache);
 struct umem_cache *class_cache[SIZE_CLASSES + 1];
 size_t cache_nsourced;
 size_t cache_nothers;
@@ -70,6 +71,18 @@ is_watched(const struct umem_cache *cache)
 	       (cache->flags & (UMC_NOTOUCH | UMC_QCACHE)) == 0;
 }
 
+/* For a type-stable store: empty slabs may go after a grace period. */
+static void
+want_retire(struct slab_store *store)
+{
+	/* Acquire: pairs with the release store of the hook. */
+	void (*hook)(struct umem_cache *) =
+	    __atomic_load_n(&cache_retire_hook, __ATOMIC_ACQUIRE);
+
+	if (hook != NULL)
+		hook(cache_of(store));
+}
+
 static void
 name_copy(char *to, const char *from)
 {
@@ -94,14 +107,18 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	slab_store_init(&cache->slabs, layout, source, cache->class,
 	    constructs ? destruct_chunk : NULL);
 	cache->slabs.record_bytes = (uint32_t)debug_record_bytes(cache);
+	cache->slabs.stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
+	cache->slabs.want_retire = want_retire;
 	cache->slabs.watched = is_watched(cache);
 	/* A piece of an arena need not lie in a slab. */
 	cache->slabs.checked = cache_checked && cache->debug == 0 &&
 			       !cache->slabs.watched && !cache->slabs.quantum;
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
+	/* A type-stable cache ends no slab but in slab_end_retired(). */
 	cache->calls_out =
-	    (constructs && cache->destruct != NULL) ||
-	    (source != NULL && vmem_calls_out(source, heap_arena_release));
+	    !cache->slabs.stable &&
+	    ((constructs && cache->destruct != NULL) ||
+		(source != NULL && vmem_calls_out(source, heap_arena_release)));
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
 	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)
@@ -350,6 +367,9 @@ arguments_are_right(const char *name, size_t size, size_t align, int cflags)
 	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0)
 		return false;
 	if ((cflags & UMC_NOHASH) != 0 && (cflags & UMC_NOTOUCH) != 0)
+		return false;
+	/* Pieces of a quantum cache go back to their arena at any time. */
+	if ((cflags & UMC_QCACHE) != 0 && (cflags & UMC_TYPESAFE_BY_RCU) != 0)
 		return false;
 	/* Without a hash, libumem's slab is a page with its description. */
 	return (cflags & UMC_NOHASH) == 0 || size <= os_page_size() - 64;

@@ -123,6 +123,34 @@ checker_object_end(const void *pool, void *object, size_t bytes)
 	shut(object, bytes);
 }
 
+/*
+ * The requests to allocate and to free an object of a pool change the state of
+ * its bytes, and another thread could run before a further request has mended
+ * it.  Therefore these are made for an address where no memory is, and the pool
+ * is told that its object has moved, which changes no state.  Two addresses
+ * keep an allocation and a free apart; two allocations at once do no harm,
+ * because either object may move.
+ */
+#define NOWHERE_ALLOC ((void *)1024)
+#define NOWHERE_FREE  ((void *)2048)
+
+void
+checker_stable_object(const void *pool, void *object, size_t bytes)
+{
+	VALGRIND_MEMPOOL_ALLOC(pool, NOWHERE_ALLOC, 0);
+	VALGRIND_MEMPOOL_CHANGE(pool, NOWHERE_ALLOC, object, bytes);
+	/* No change but for the first allocation of the object. */
+	VALGRIND_MAKE_MEM_DEFINED(object, bytes);
+	allow(object, bytes, /* defined */ true);
+}
+
+void
+checker_stable_object_end(const void *pool, void *object)
+{
+	VALGRIND_MEMPOOL_CHANGE(pool, object, NOWHERE_FREE, 0);
+	VALGRIND_MEMPOOL_FREE(pool, NOWHERE_FREE);
+}
+
 void
 checker_block(void *p, size_t size, size_t room, bool zeroed)
 {

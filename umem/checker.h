@@ -25,6 +25,14 @@ void checker_object(
     const void *pool, void *object, size_t bytes, bool constructed);
 void checker_object_end(const void *pool, void *object, size_t bytes);
 
+/*
+ * An object of a type-stable cache is allocated or freed.  Its bytes stay
+ * accessible and defined after the first allocation, because readers may look
+ * at a free object.
+ */
+void checker_stable_object(const void *pool, void *object, size_t bytes);
+void checker_stable_object_end(const void *pool, void *object);
+
 /* The same for a block of size bytes that takes up room. */
 void checker_block(void *p, size_t size, size_t room, bool zeroed);
 void checker_block_end(void *p, size_t room);

@@ -6,6 +6,10 @@
  * none.  Then flags go that the cache has no room for or does not allow, and
  * those that others exclude: a firewall is a buffer without a tag, "lite" is
  * eight bytes of pattern and nothing else.
+ *
+ * Readers may look at free objects of a type-stable cache (slab_retire.c).  Its
+ * objects keep their contents and stay constructed and mapped, so it has no
+ * patterns and no firewall.  Tags behind the objects and audit remain.
  */
 #include <string.h>
 
@@ -113,6 +117,8 @@ flags_for(const struct umem_cache *cache, const char *name, bool sourced)
 		flags |= UMF_REDZONE;
 	if ((cache->flags & UMC_NOTOUCH) != 0)
 		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
+	if ((cache->flags & UMC_TYPESAFE_BY_RCU) != 0)
+		flags &= ~(UMF_DEADBEEF | UMF_FIREWALL | UMF_LITE);
 	if ((flags & UMF_FIREWALL) != 0 &&
 	    (cache->bufsize < choice->firewall_min || sourced ||
 		(cache->flags & UMC_NOTOUCH) != 0))

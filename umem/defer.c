@@ -182,7 +182,7 @@ mark(struct umem_cache *cache, void *p, size_t size, unsigned kind,
 		if (cache->class != 0)
 			checker_block_end(p, cache->bufsize);
 		else
-			checker_object_end(cache, p, cache->bufsize);
+			cache_tell_free(cache, p);
 		checker_open(p, cache->bufsize, /* defined */ true);
 	}
 	return true;
@@ -200,6 +200,8 @@ unmark(struct umem_cache *cache, void *p)
 		return;
 	if (cache->class != 0)
 		checker_block(p, cache->bufsize, cache->bufsize, true);
+	else if (cache->slabs.stable)
+		cache_tell_alloc(cache, p);
 	else
 		checker_object(
 		    cache, p, cache->bufsize, /* constructed */ true);
@@ -213,7 +215,7 @@ release_chunk(struct umem_cache *cache, void *p, const char *name)
 		debug_free_deferred(cache, p);
 		return;
 	}
-	if (cache->slabs.watched)
+	if (cache->slabs.watched && !cache->slabs.stable)
 		checker_close(p, cache->bufsize);
 	cache_take_back_one(cache, p, name);
 }
@@ -264,7 +266,8 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 		magazine_delete(mag);
 		return;
 	}
-	if (unlikely(layer->cache->slabs.watched))
+	if (unlikely(layer->cache->slabs.watched) &&
+	    !layer->cache->slabs.stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)
 			checker_close(mag->round[i], layer->cache->bufsize);
 	if (mag->nrounds < mag->capacity) {

@@ -162,6 +162,7 @@ DESCRIBE_TABLE(members) = {
     CACHE(slabs.partial),
     CACHE(slabs.full),
     CACHE(slabs.empty),
+    CACHE(slabs.retired),
     CACHE(slabs.nslabs),
     CACHE(slabs.nused),
     CACHE(slabs.ncreated),

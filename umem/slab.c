@@ -76,6 +76,9 @@
  *	slab_reap_unused() destroys as many as were empty all the time since
  *	the last call: the working set of empty slabs stays, as in a depot.
  *
+ *	A type-stable store keeps them, too, and a reap only asks for their
+ *	release: slab_retire.c.
+ *
  * Locking
  *	store->lock guards slabs and lists.  Arenas, destructors and memory for
  *	descriptions are called for without it: a new slab is finished before
@@ -85,9 +88,10 @@
  *
  * Always true (slab_store_check()): nfree of a slab is the number of its free
  * bits; full slabs have none, empty ones nchunks, partial ones between; a slab
- * is in the list for its nfree, or aside;
+ * is in the list for its nfree, retired, or aside;
  * nused = nslabs * nchunks - all nfree; nraw of a slab is the number of its
- * raw chunks, and of a store their sum, 0 in a store that does not construct.
+ * raw chunks, and of a store their sum over slabs that are not retired, 0 in a
+ * store that does not construct.
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
  */
@@ -133,6 +137,7 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 		list_init(&store->partial[i]);
 	list_init(&store->full);
 	list_init(&store->empty);
+	list_init(&store->retired);
 }
 
 static void
@@ -331,16 +336,21 @@ slab_list_locked(struct slab_store *store, struct slab *slab)
 		slab_hash_put_locked(store, slab);
 }
 
-static void
-slab_unlist_locked(struct slab_store *store, struct slab *slab)
+void
+slab_detach_locked(struct slab_store *store, struct slab *slab)
 {
 	umem_assert(slab->bin == SLAB_BIN_EMPTY);
-	if (slab->purged != 0)
-		slab_purged_set(store, slab, 0);
 	list_remove(&slab->link);
 	nempty_less_locked(store);
-	nslabs_add_locked(store, -1);
 	nraw_add_locked(store, -(long)slab->nraw);
+}
+
+void
+slab_disown_locked(struct slab_store *store, struct slab *slab)
+{
+	if (slab->purged != 0)
+		slab_purged_set(store, slab, 0);
+	nslabs_add_locked(store, -1);
 	if (store->source != NULL)
 		slab_hash_remove_locked(store, slab);
 }
@@ -364,8 +374,8 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 }
 
 /* Empty slabs beyond keep, as a chain. */
-struct slab *
-slab_surplus_locked(struct slab_store *store, unsigned keep)
+static struct slab *
+unlist_empty_locked(struct slab_store *store, unsigned keep)
 {
 	struct slab *chain = NULL;
 
@@ -374,11 +384,22 @@ slab_surplus_locked(struct slab_store *store, unsigned keep)
 		struct slab *slab =
 		    container_of(store->empty.prev, struct slab, link);
 
-		slab_unlist_locked(store, slab);
+		slab_detach_locked(store, slab);
+		slab_disown_locked(store, slab);
 		slab->next = chain;
 		chain = slab;
 	}
 	return chain;
+}
+
+struct slab *
+slab_surplus_locked(struct slab_store *store, unsigned keep)
+{
+	if (likely(!store->stable))
+		return unlist_empty_locked(store, keep);
+	if (store->nempty > keep)
+		slab_want_retire_locked(store, keep);
+	return NULL;
 }
 
 void
@@ -911,7 +932,7 @@ empty_kept(const struct slab_store *store)
 {
 	if (store->guarded)
 		return 0;
-	return store->constructs ? UINT_MAX : SLAB_EMPTY_KEPT;
+	return store->constructs || store->stable ? UINT_MAX : SLAB_EMPTY_KEPT;
 }
 
 enum slab_fault
@@ -1014,6 +1035,15 @@ slab_look(struct slab_store *store, void *p, struct slab **slab, unsigned *i)
 	return is_start(store, *slab, p, i) ? SLAB_FINE : SLAB_INTERIOR;
 }
 
+/* Ends slabs, or has them retired that a stable store wants to get rid of. */
+static void
+end_surplus(struct slab_store *store, struct slab *surplus)
+{
+	slab_destroy_all(store, surplus);
+	if (unlikely(store->stable) && slab_retire_wanted(store) != UINT_MAX)
+		store->want_retire(store);
+}
+
 void
 slab_reap(struct slab_store *store, unsigned keep)
 {
@@ -1022,7 +1052,7 @@ slab_reap(struct slab_store *store, unsigned keep)
 	lock_take(&store->lock);
 	surplus = slab_surplus_locked(store, keep);
 	lock_release(&store->lock);
-	slab_destroy_all(store, surplus);
+	end_surplus(store, surplus);
 }
 
 /* Forget a slab whose chunks belong to the source now. */
@@ -1066,9 +1096,10 @@ slab_reap_unused(struct slab_store *store)
 	lock_take(&store->lock);
 	surplus = slab_surplus_locked(store, store->nempty - store->nunused);
 	store->nunused = store->nempty;
-	left = store->nempty != 0;
+	/* If all may go that are empty, a later call has no more to say. */
+	left = store->nempty != 0 && slab_retire_wanted(store) != 0;
 	lock_release(&store->lock);
-	slab_destroy_all(store, surplus);
+	end_surplus(store, surplus);
 	return left;
 }
 
@@ -1117,15 +1148,28 @@ free_in_hand(struct slab_store *store)
 	lock_release(&store->lock);
 }
 
+/* No reader is left, so the slabs of a stable store need not wait. */
+static void
+end_empty(struct slab_store *store)
+{
+	struct slab *empty;
+
+	lock_take(&store->lock);
+	empty = unlist_empty_locked(store, 0);
+	lock_release(&store->lock);
+	slab_destroy_all(store, empty);
+}
+
 bool
 slab_store_end(struct slab_store *store)
 {
 	slab_sweep_mend(store);
-	slab_reap(store, 0);
+	slab_end_retired(store, store->last_batch);
+	end_empty(store);
 	if (store->nslabs != 0 && store->constructs) {
 		destruct_ready(store);
 		free_in_hand(store);
-		slab_reap(store, 0);
+		end_empty(store);
 	}
 	if (store->nslabs != 0)
 		return false;
@@ -1143,11 +1187,15 @@ slab_nready(const struct slab_store *store)
 	size_t total =
 	    (size_t)__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) *
 	    store->layout.nchunks;
+	size_t retired =
+	    (size_t)__atomic_load_n(&store->nretired, __ATOMIC_RELAXED) *
+	    store->layout.nchunks;
 	size_t used = __atomic_load_n(&store->nused, __ATOMIC_RELAXED);
 	size_t raw = __atomic_load_n(&store->nraw, __ATOMIC_RELAXED);
 
-	/* Without the lock the three need not belong together. */
-	return total > used + raw ? total - used - raw : 0;
+	/* Without the lock the four need not belong together. */
+	used += raw + retired;
+	return total > used ? total - used : 0;
 }
 
 size_t

@@ -29,8 +29,9 @@ struct slab {
 	uint16_t swept;           /* [s] 1: nothing was freed since a sweep */
 	uint64_t purged;          /* [s] parts that have no memory */
 	struct slab *next;        /* [s] in a hash chain, or of slabs to end */
-	void *records; /* [I] of a debugged cache, one a chunk; see debug.h */
-	uint32_t nraw; /* [s] free chunks that are not constructed */
+	void *records;  /* [I] of a debugged cache, one a chunk; see debug.h */
+	uint32_t nraw;  /* [s] free chunks that are not constructed */
+	uint32_t batch; /* [s] of a retired slab; see slab_retire.c */
 	/*
 	 * [a] 1: free; behind these [a] 1: constructed, if the store constructs,
 	 * and [a] 1: held by the program, if the store is checked.
@@ -90,15 +91,23 @@ struct slab_store {
 	bool hollow;           /* [I] chunks are addresses without memory */
 	bool checked;          /* [I] knows which chunks the program holds */
 	bool quantum;          /* [I] of a quantum cache of the source */
+	bool stable;           /* [I] type-stable; see slab_retire.c */
 	uint32_t hash_size;    /* [a] power of two, or 0 */
 	/* Called without a lock before a constructed chunk goes away. */
 	void (*destruct)(struct slab_store *store, void *object);
+	/* [I] Called without a lock if a stable store has slabs to retire. */
+	void (*want_retire)(struct slab_store *store);
 	struct slab **hash; /* [s] by span, if there is a source */
 	struct slab *aside; /* [s] a sweep has it, or had it before a fork */
 	size_t colour;      /* [u] of the next slab */
 	uint64_t ncreated;  /* [a] slabs ever made */
 	/* Not beside the lock: its holder needs that line. */
 	uint32_t nwaited; /* [u] visits that found the lock taken */
+	/* Of a stable store: */
+	uint32_t retire_wanted; /* [a] 0: no; else 1 + empty slabs to keep */
+	uint32_t nretired;      /* [a] */
+	uint32_t last_batch;    /* [s] of retired slabs */
+	struct list retired;    /* [s] by batch, the first retired first */
 };
 
 void slab_store_init(struct slab_store *store, const struct slab_layout *layout,
@@ -180,14 +189,41 @@ enum slab_fault slab_unhold(struct slab_store *store, void *p);
  */
 void slab_dissolve(struct slab_store *store);
 
-/* Give empty slabs back beyond keep. */
+/*
+ * Releases empty slabs beyond keep.  A stable store keeps them and calls
+ * want_retire().
+ */
 void slab_reap(struct slab_store *store, unsigned keep);
 
 /*
- * Gives back the empty slabs that were not taken from since the last call.
- * Returns whether any are left.
+ * Releases the empty slabs that were not taken from since the last call, or
+ * calls want_retire() if the store is stable.  Returns whether a later call may
+ * find more.
  */
 bool slab_reap_unused(struct slab_store *store);
+
+/*
+ * The number of empty slabs to keep, for slab_retire(), since a release of
+ * others was asked for; UINT_MAX if none was.  Racy unless the caller alone
+ * retires slabs of the store.
+ */
+unsigned slab_retire_wanted(const struct slab_store *store);
+
+/*
+ * The first step to release slabs of a stable store: retires the empty slabs
+ * beyond keep, so that no allocation finds them.  UINT_MAX retires none.
+ * Returns the number of the last batch of retired slabs, or 0 if no slab is
+ * retired.
+ */
+uint32_t slab_retire(struct slab_store *store, unsigned keep);
+
+/*
+ * The second step: destructs and destroys the slabs of this batch and of all
+ * earlier ones, or none if batch is 0.  The caller has waited for a grace period
+ * of every flavour of readers that began after slab_retire() had returned the
+ * batch.
+ */
+void slab_end_retired(struct slab_store *store, uint32_t batch);
 
 /*
  * Whole pages in which no chunk is in use, of slabs that are half empty at

@@ -58,6 +58,30 @@ bin_is_right(struct slab_store *store, unsigned bin, size_t *nslabs,
 	return true;
 }
 
+/* Retired slabs are empty and in the order of their batches. */
+static bool
+retired_is_right(
+    struct slab_store *store, size_t *nslabs, struct counts *counts)
+{
+	struct counts retired = {0, 0};
+	uint32_t before = 0;
+	size_t n = 0;
+
+	if (!bin_is_right(store, SLAB_BIN_RETIRED, &n, &retired))
+		return false;
+	list_foreach (item, &store->retired) {
+		uint32_t batch = container_of(item, struct slab, link)->batch;
+
+		if ((before != 0 && (int32_t)(batch - before) < 0) ||
+		    (int32_t)(store->last_batch - batch) < 0)
+			return false;
+		before = batch;
+	}
+	*nslabs += n;
+	counts->nfree += retired.nfree;
+	return n == store->nretired && (n == 0 || store->stable);
+}
+
 bool
 slab_store_check(struct slab_store *store)
 {
@@ -68,6 +92,7 @@ slab_store_check(struct slab_store *store)
 	lock_take(&store->lock);
 	for (unsigned bin = 0; bin <= SLAB_BIN_EMPTY; bin++)
 		right = right && bin_is_right(store, bin, &nslabs, &counts);
+	right = right && retired_is_right(store, &nslabs, &counts);
 	if (store->aside != NULL) {
 		right = right && store->aside->bin == SLAB_BIN_ASIDE &&
 			slab_is_right(store, store->aside, &counts);

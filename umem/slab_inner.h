@@ -2,7 +2,8 @@
  * slab_inner.h - what the files of slabs share; see slab.c
  *
  * slab_hash.c finds slabs by their spans, slab_sweep.c gives free pages in them
- * to the kernel, slab_check.c says whether a store is as it should be.
+ * to the kernel, slab_retire.c has the slabs that wait for a grace period,
+ * slab_check.c says whether a store is as it should be.
  */
 #ifndef UMEM_SLAB_INNER_H
 #define UMEM_SLAB_INNER_H
@@ -15,11 +16,13 @@
 #define SLAB_PARTS_MOST 64
 
 /* Where a slab is that is in no partial list. */
-#define SLAB_BIN_FULL   SLAB_BINS
-#define SLAB_BIN_EMPTY  (SLAB_BINS + 1)
-#define SLAB_BIN_ASIDE  (SLAB_BINS + 2)
+#define SLAB_BIN_FULL    SLAB_BINS
+#define SLAB_BIN_EMPTY   (SLAB_BINS + 1)
+#define SLAB_BIN_ASIDE   (SLAB_BINS + 2)
+/* On store->retired: empty, and stays so. */
+#define SLAB_BIN_RETIRED (SLAB_BINS + 3)
 /* Lists of slabs that are half empty or more. */
-#define SLAB_BIN_SPARSE (SLAB_BINS / 2)
+#define SLAB_BIN_SPARSE  (SLAB_BINS / 2)
 
 static inline unsigned
 slab_nwords(const struct slab_store *store)
@@ -51,6 +54,8 @@ bin_list(struct slab_store *store, unsigned bin)
 		return &store->full;
 	if (bin == SLAB_BIN_EMPTY)
 		return &store->empty;
+	if (bin == SLAB_BIN_RETIRED)
+		return &store->retired;
 	return &store->partial[bin];
 }
 
@@ -78,7 +83,8 @@ bin_of(const struct slab_store *store, const struct slab *slab)
 	if (slab->nfree == 0)
 		return SLAB_BIN_FULL;
 	if (slab->nfree == store->layout.nchunks)
-		return SLAB_BIN_EMPTY;
+		return slab->bin == SLAB_BIN_RETIRED ? SLAB_BIN_RETIRED
+						     : SLAB_BIN_EMPTY;
 	for (unsigned i = 1; i < SLAB_BINS; i++)
 		bin += (uint64_t)slab->nfree * SLAB_BINS >=
 		       i * (store->layout.nchunks + 1ull);
@@ -99,9 +105,21 @@ slab_rebin_locked(struct slab_store *store, struct slab *slab)
 		slab_rebin_to_locked(store, slab, bin);
 }
 
-/* Empty slabs beyond keep, as a chain; they are ended without the lock. */
+/*
+ * Empty slabs beyond keep, as a chain; they are ended without the lock.  Of a
+ * stable store none: then the wish is noted for slab_retire().
+ */
 struct slab *slab_surplus_locked(struct slab_store *store, unsigned keep);
 void slab_destroy_all(struct slab_store *store, struct slab *chain);
+
+/* Notes that the empty slabs of a stable store beyond keep may go. */
+void slab_want_retire_locked(struct slab_store *store, unsigned keep);
+
+/* Takes an empty slab off its list, so that no allocation finds it. */
+void slab_detach_locked(struct slab_store *store, struct slab *slab);
+
+/* Removes a slab, which is on no list, from the store. */
+void slab_disown_locked(struct slab_store *store, struct slab *slab);
 
 /* Chains for one more slab; false: no memory. */
 bool slab_hash_ready(struct slab_store *store);

@@ -179,7 +179,7 @@ sweep(struct slab_store *store, unsigned last, size_t limit)
 	size_t purged = 0;
 
 	/* What is in free chunks of a debugged cache is to stay. */
-	if (store->source != NULL || store->constructs ||
+	if (store->source != NULL || store->constructs || store->stable ||
 	    store->record_bytes != 0)
 		return 0;
 	slab_sweep_mend(store);

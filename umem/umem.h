@@ -96,7 +96,9 @@ typedef int umem_constructor_t(void *buf, void *priv, int flags);
  *		out at least once, also if the cache has no constructor
  * priv		as given to umem_cache_create()
  *
- * It runs with no lock of the library held, in one of these threads:
+ * It runs with no lock of the library held, in one of these threads (for a
+ * cache with UMC_TYPESAFE_BY_RCU, in a thread of libumem_rcu or in
+ * umem_cache_destroy()):
  *  - the library's own, where it has one (umem_options(7), thread), which
  *    destructs objects that were not used for a while;
  *  - a thread that calls umem_reap(), umem_cache_reap_now(),
@@ -152,6 +154,53 @@ typedef int umem_nofail_callback_t(void);
 #define UMC_NOHASH     0x00080000 /* accepted: no cache here has a hash */
 #define UMC_QCACHE     0x00100000 /* for the library's own use */
 #define UMC_INTERNAL   0x80000000 /* for the library's own use */
+
+/*
+ * UMC_TYPESAFE_BY_RCU - keep the memory of freed objects an object of the cache
+ *
+ * For structures that readers traverse in read-side critical sections of
+ * liburcu while updaters free objects by umem_cache_free(), without a grace
+ * period for each object.  A reader may then hold a pointer to an object that
+ * an updater has freed, and that another thread may have allocated again.  With
+ * this flag the library promises the following until the reader leaves its
+ * section:
+ *  - the memory stays mapped and stays an object of this cache;
+ *  - the library does not write to it, and calls neither the constructor nor
+ *    the destructor on it.
+ *
+ * The library takes a slab that is empty out of use, waits for a grace period,
+ * calls the destructor for its objects, and releases its memory.  It waits for
+ * the readers that umem_cache_rcu() of libumem_rcu named; before the first such
+ * call it releases no slab.  umem_cache_destroy() does not wait: no reader may
+ * hold a pointer to an object of the cache then.
+ *
+ * The object need not be the one that the reader looked for.  Therefore the
+ * reader finds an object, takes a reference, and then compares the key again:
+ *
+ *	rcu_read_lock();
+ *	while ((object = find(key)) != NULL) {
+ *		if (!take_reference(object))
+ *			continue;		// it was free: count of 0
+ *		if (object->key == key)
+ *			break;
+ *		drop_reference(object);		// it is another object now
+ *	}
+ *	rcu_read_unlock();
+ *
+ * take_reference() increments a count that is not 0, or locks a lock, inside
+ * the object.  Such a member must be valid at any time.  Therefore the
+ * constructor has to set it up, the program must free the object with the
+ * member in its constructed state (a count of 0, the lock released), and the
+ * allocating thread must not initialise it again.  That thread writes the key
+ * first and increments the count from 0 last (release).  Without a constructor
+ * a new object holds anything, and the pattern is not valid.
+ *
+ * umem_cache_zalloc() refuses such a cache, and UMEM_DEBUG and hardened put no
+ * pattern into its free objects.
+ *
+ * Source: Linux's SLAB_TYPESAFE_BY_RCU.
+ */
+#define UMC_TYPESAFE_BY_RCU 0x00200000
 
 /* Longest name of a cache, without the 0 at its end. */
 #define UMEM_CACHE_NAMELEN 31
@@ -359,7 +408,8 @@ void umem_reap(void);
  * NULL with errno set:
  *	EINVAL	name is NULL; bufsize is 0; align is not a power of two or
  *		exceeds the quantum; UMC_NOHASH and UMC_NOTOUCH together;
- *		bits in cflags that are not UMC_*
+ *		UMC_QCACHE and UMC_TYPESAFE_BY_RCU together; bits in cflags that
+ *		are not UMC_*
  *	ENOMEM	bufsize is too large to compute with
  *	EAGAIN	there is no memory for the cache itself
  *
@@ -492,14 +542,15 @@ void umem_cache_free(umem_cache_t *cache, void *buf);
 /*
  * umem_cache_zalloc - get an object that is all zeros
  *
- * cache	from umem_cache_create(), without a constructor and without
- *		UMC_NOTOUCH
+ * cache	from umem_cache_create(), without a constructor, UMC_NOTOUCH
+ *		and UMC_TYPESAFE_BY_RCU
  * flags	UMEM_DEFAULT or UMEM_NOFAIL
  *
  * Returns an object whose bufsize bytes are 0, for umem_cache_free(), or NULL
  * with errno set:
  *	EINVAL	the cache has a constructor, because zeros are not what it
- *		made, or UMC_NOTOUCH; also with UMEM_NOFAIL
+ *		made, or UMC_NOTOUCH, or UMC_TYPESAFE_BY_RCU, because readers
+ *		may look at the object; also with UMEM_NOFAIL
  *	ENOMEM	as umem_cache_alloc()
  *
  * Source: Linux's kmem_cache_zalloc().
@@ -671,7 +722,7 @@ void umem_free_bulk(size_t n, void *const *blocks, size_t size);
  *
  * Calls the cache's reclaim callback, empties its per-CPU stacks and depot,
  * runs the destructor on what was in them, and returns empty slabs to the
- * arena.
+ * arena; with UMC_TYPESAFE_BY_RCU, the last two follow after a grace period.
  *
  * Source: OpenZFS.
  */
