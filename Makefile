@@ -214,7 +214,7 @@ $(BENCHES) $(DEMOS): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -We
 $B/%: tests/%.c | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
 	$(call program,$(CC),-std=gnu11)
-$B/%: tests/%.cc | $(LIBS) requirements
+$B/%: tests/%.cc | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
 	$(call program,$(CXX),-std=c++17)
 

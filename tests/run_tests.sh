@@ -20,8 +20,10 @@
 #	modes: rseq locked own	run once in each, by UMEM_OPTIONS=mode=...
 #	args: one two		words for the program
 #	preload: no		without libumem_malloc.so.1
-#	link: umem		built with -lumem; "static": libumem.a.  Neither
+#	link: umem		built with -lumem; "rcu": -lumem_rcu, too;
+#				"static": libumem.a.  None of these
 #				is run with the preload unless that says yes
+#	libs: -lX		linked with, too
 #	cflags: -DX		for the compiler
 #	timeout: 60		seconds, see below; in a script "# timeout: 60"
 #	alone: yes		not beside another test; "# alone: yes" likewise
@@ -228,7 +230,7 @@ program_job() {
 			    problems+=("not on stderr: $line")
 		fi
 	done < <([ ! -f "$expect" ] || sed -E -e 1d -e '/^$/d' \
-	    -e '/^(env|modes|args|preload|link|cflags|timeout|alone): /d' \
+	    -e '/^(env|modes|args|preload|link|libs|cflags|timeout|alone): /d' \
 	    "$expect")
 
 	if [ ${#problems[@]} -eq 0 ]; then

@@ -1,0 +1,58 @@
+/*
+ * Without further calls, an object is free after the delay and a grace period;
+ * and a process that frees nothing waits for no grace period.
+ */
+#include "tests/programs/rcu.h"
+
+enum {
+	SIZE = 2000,
+	N = 20000
+};
+
+static umem_cache_t *cache;
+
+/* A new object lies where the freed one did. */
+static bool
+is_free(const void *object)
+{
+	static void *other[N];
+	static unsigned n;
+
+	check(n < N);
+	check((other[n] = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL);
+	return other[n++] == object;
+}
+
+static void
+run(void)
+{
+	void *object;
+	unsigned before;
+
+	rcu_watch();
+	check((cache = umem_cache_create(
+		   "delay", SIZE, 0, NULL, NULL, NULL, NULL, NULL, 0)) != NULL);
+	for (int i = 0; i < 3; i++) {
+		check((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL);
+		before = load(&rcu_nperiods);
+		object_free(cache, object);
+		check(!is_free(object));
+		wait_until(load(&rcu_nperiods) != before);
+		check(load(&rcu_nperiods) != before);
+		wait_until(is_free(object));
+	}
+	/* One period may have begun for nothing. */
+	before = load(&rcu_nperiods);
+	usleep(150000);
+	check(load(&rcu_nperiods) <= before + 1);
+	/* A block of each other kind. */
+	before = load(&rcu_nperiods);
+	block_free(malloc(100));
+	wait_until(load(&rcu_nperiods) != before);
+	check(load(&rcu_nperiods) != before);
+	usleep(50000);
+	before = load(&rcu_nperiods);
+	sized_free(umem_alloc(100, UMEM_DEFAULT), 100);
+	wait_until(load(&rcu_nperiods) != before);
+	check(load(&rcu_nperiods) != before);
+}

@@ -1,0 +1,5 @@
+/* The names of umem_rcu.h for the flavour bp. */
+#define URCU_API_MAP
+#include <urcu/urcu-bp.h>
+
+#include "tests/programs/rcu_map.h"

@@ -1,0 +1,2 @@
+/* tests/programs/rcu_load.c for about a minute in all. */
+#include "tests/programs/rcu_load.c"
