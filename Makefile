@@ -196,6 +196,8 @@ link_umem	:= -L$B -lumem
 link_static	:= $B/libumem.a
 # With "link: rcu", libs names the flavours: "libs: -lurcu-memb".
 link_rcu	:= -Iumem -L$B -lumem_rcu -lumem
+link_rcu_table	:= $(link_rcu) -lurcu-memb -lurcu-cds
+link_urcu	:= -Iumem -lurcu-memb -lurcu-cds
 program	= $1 $2 $(PROGRAM_FLAGS) $(call expect,cflags) -o $@ $< -pthread \
 	$(link_$(or $(call expect,link),$(link))) $(call expect,libs) -ldl -lm
 
@@ -209,7 +211,9 @@ $(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc)): \
 	PROGRAM_FLAGS += -fsized-deallocation
 $(BENCHES): link = static
 $(BENCHES): $B/libumem.a
+$B/bench/rcu: link = urcu
 $B/demo/objects: link = umem
+$B/demo/hashtable $B/demo/typestable: link = rcu_table
 $(BENCHES) $(DEMOS): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
 $B/%: tests/%.c | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)

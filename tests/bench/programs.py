@@ -101,6 +101,7 @@ PROGRAMS = [
     Program("grow", quick_rounds=1),
     Program("objcache", quick_rounds=1),
     Program("bulk", quick_rounds=1),
+    Program("rcu", quick_rounds=1),
     Program("start", quick_rounds=1),
     Program("ramp"),
     # These are long, or little changes from round to round.
@@ -148,4 +149,5 @@ def scaling(ncpus):
                 ["producer", *[n for n in counts if n != "1"]], seconds=600),
         Program("malloc_test", args=[",".join(pairs), "256,4096"],
                 seconds=600),
+        Program("rcu", args=pairs, seconds=600),
     ]

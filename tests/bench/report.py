@@ -42,11 +42,14 @@ GROUPS = [
     ("latency", r"^latency\..*\.p"),
     ("object cache", r"^objcache\.(pair|batch)$"),
     ("bulk calls", r"^bulk\."),
+    ("deferred frees", r"^rcu\.\w+\.(best|callback)$"),
+    ("deferred, peak", r"^rcu\.\w+\.(best|callback)\.peak$"),
     ("fresh blocks", r"^(space\.touch|phase\.ns|frag\.time|giveback.*time)"),
     ("start", r"^(start\.(exec|busy)|ramp\.reached)$"),
     ("memory held", r"^(space|phase|frag|idle|start\.memory)"),
 ]
-MEMORY_GROUPS = {"peak RSS", "malloc_test RSS", "memory held"}
+MEMORY_GROUPS = {"peak RSS", "malloc_test RSS", "deferred, peak",
+                 "memory held"}
 
 
 def best_of(unit, values):
@@ -292,6 +295,12 @@ def targets(rows):
     t.fall("malloc_test, one pair's rate to that of more pairs", "malloc_test",
            1.00)
     t.mean("malloc_test (twice the rate)", r"^malloc_test\.\d+\.\d+$", 0.5)
+    t.worst("RCU updates to call_rcu() (twice the rate)",
+            r"^rcu\.\w+\.callback$", 0.5)
+    t.worst("RCU updates to the best method (twice the rate)",
+            r"^rcu\.\w+\.best$", 0.5)
+    t.worst("RCU updates, peak memory", r"^rcu\..*\.(best|callback)\.peak$",
+            1.00)
     t.ours("1000 idle threads after 2 s, MiB", "idle.2s", 64)
     t.ours("1 GiB given back, threads, 2 s idle, MiB", "giveback.multi", 8)
     t.ours("1 GiB given back, one thread, 2000 calls, MiB",
