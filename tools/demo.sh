@@ -181,6 +181,43 @@ else
 	failed=1
 fi
 
+# rcu_line NAME COMMAND... - runs hashtable, and prints a line of figures
+rcu_line() {
+	if "${@:2}" >"$work/rcu" 2>"$work/rcu.err"; then
+		awk -v name="$1" '{ printf "  %-20s %7.2f million updates/s" \
+		    " %7.2f million lookups/s %6.1f MiB at the peak\n", name,
+		    $1 / 1000, $2 / 1000, $3 / 1024 }' "$work/rcu"
+	else
+		echo "demo: hashtable failed:" >&2
+		cat "$work/rcu.err" >&2
+		failed=1
+	fi
+}
+
+echo
+echo 'Deferred frees: two threads replace and delete entries of a hash table of'
+echo 'liburcu, and two others look entries up without a lock. Each deleted entry'
+echo 'is freed after a grace period: by call_rcu() and free() on glibc'\''s malloc,'
+echo 'and by umem_cache_free_rcu() to a cache of libumem.so.1. Readers verify'
+echo 'each entry. See the updates, and the peak memory:'
+export LD_LIBRARY_PATH=$BUILD
+rcu_line 'call_rcu and free' "$BUILD/demo/hashtable" malloc
+rcu_line 'umem_cache_free_rcu' "$BUILD/demo/hashtable" umem
+
+echo
+echo 'A type-stable cache: sessions are freed and reused at once, while readers'
+echo 'may still hold a pointer. A reader takes a reference, and then checks that'
+echo 'the session is the one that it looked for:'
+if "$BUILD/demo/typestable" >"$work/typestable"; then
+	awk '{ printf "  %.2f million sessions/s, %.2f million lookups/s\n" \
+	    "  lookups that met a free session: %d, another session: %d" \
+	    " (all noticed)\n", $1 / 1000, $2 / 1000, $3, $4 }' \
+	    "$work/typestable"
+else
+	failed=1
+fi
+unset LD_LIBRARY_PATH
+
 echo
 echo 'The example of README.md, linked with libumem.so.1:'
 awk '/^```/ { on = $0 == "```c"; next } on' "$tree/README.md" \
