@@ -402,6 +402,8 @@ START_TEST(batches_stay_in_order_when_their_numbers_wrap)
 		ck_assert_uint_ne(batch[i], 0);
 		check();
 	}
+	slab_end_retired(&store, 0);
+	ck_assert_uint_eq(store.nretired, 4);
 	for (unsigned i = 0; i < 4; i++) {
 		slab_end_retired(&store, batch[i]);
 		ck_assert_uint_eq(store.nretired, 3 - i);
@@ -482,7 +484,7 @@ START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 	    NULL, NULL, NULL, 0, VM_NOSLEEP);
 	uint32_t batch;
 	void *p[NSLABS], *bad;
-	unsigned n;
+	unsigned n, nfound = 0;
 	bool raw;
 
 	start_with(1024, false, ids);
@@ -505,6 +507,9 @@ START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 	check();
 	ck_assert_uint_eq(
 	    vmem_size(ids, VMEM_ALLOC), 2 * store.layout.slab_bytes);
+	for (unsigned i = 0; i < NSLABS; i++)
+		nfound += slab_inspect(&store, p[i]) == SLAB_FREE;
+	ck_assert_uint_eq(nfound, 2);
 	ck_assert_uint_eq(store.nslabs, 2);
 	ck_assert(slab_store_end(&store));
 	ck_assert_uint_eq(vmem_size(ids, VMEM_ALLOC), 0);
@@ -547,12 +552,15 @@ reader(void *arg)
 			found[i] = __atomic_load_n(
 			    &table[(unsigned)rand_r(&seed) % NTABLE],
 			    __ATOMIC_ACQUIRE);
-		for (unsigned pass = 0; pass < 20; pass++)
+		/* Long sections: what is found is freed and retired meanwhile. */
+		for (unsigned look = 0; look < 20; look++) {
 			for (unsigned i = 0; i < 8; i++)
 				if (found[i] != NULL &&
 				    __atomic_load_n(&found[i]->magic,
 					__ATOMIC_RELAXED) != MAGIC)
 					count(&nwrong);
+			sched_yield();
+		}
 		__atomic_add_fetch(&passes[self], 1, __ATOMIC_SEQ_CST);
 	}
 	return NULL;
@@ -830,6 +838,20 @@ START_TEST(each_call_that_would_release_memory_asks)
 }
 END_TEST
 
+START_TEST(upkeep_leaves_slabs_alone_that_were_used_lately)
+{
+	umem_cache_t *cache = create(_i, UMC_NOMAGAZINE);
+
+	use(cache, 3000);
+	ck_assert_uint_gt(cache->slabs.nempty, 2);
+	for (int i = 0; i < 5; i++) {
+		cache_update(cache, /* may_call */ true);
+		ck_assert_uint_eq(slab_retire_wanted(&cache->slabs), UINT_MAX);
+		use(cache, 3000);
+	}
+}
+END_TEST
+
 START_TEST(upkeep_rests_though_empty_slabs_stay)
 {
 	umem_cache_t *cache = create(_i, 0);
@@ -1064,6 +1086,8 @@ typesafe_suite(void)
 	    caches, no_call_releases_memory_of_a_type_stable_cache, 0, 2);
 	tcase_add_loop_test(
 	    caches, each_call_that_would_release_memory_asks, 0, 2);
+	tcase_add_loop_test(
+	    caches, upkeep_leaves_slabs_alone_that_were_used_lately, 0, 2);
 	tcase_add_loop_test(caches, upkeep_rests_though_empty_slabs_stay, 0, 2);
 	tcase_add_test(
 	    caches, depots_of_type_stable_caches_are_no_memory_for_others);
