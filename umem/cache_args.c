@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "umem/cache.h"
+#include "umem/defer.h"
 
 /* The first structure that a program could be compiled with. */
 #define ARGS_FIRST 64
@@ -91,6 +92,7 @@ umem_cache_shrink(umem_cache_t *cache)
 	int saved = errno;
 
 	cache_reap(cache);
+	defer_rouse();
 	errno = saved;
 	return slab_total(&cache->slabs) != 0;
 }

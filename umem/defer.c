@@ -600,6 +600,18 @@ umem_defer_barrier(const void *key)
 	    domain == NULL ? 0 : domain_flush(domain, NULL, NULL), saved);
 }
 
+void
+defer_retire(struct umem_cache *cache)
+{
+	struct defer *layer = first_of_cache(cache);
+
+	/* The layer that was made first is the one that retires: grace.c. */
+	while (layer != NULL && layer->next_of_cache != NULL)
+		layer = layer->next_of_cache;
+	if (layer != NULL && !domain_is_broken(layer->domain))
+		domain_retire(layer->domain);
+}
+
 /* Takes an empty layer out of its domain; the caller has the turn. */
 static void
 layer_unlink(void *arg)

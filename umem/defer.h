@@ -26,6 +26,7 @@ struct defer {
 	struct defer *next;          /* [a] in domain->layers */
 	size_t bytes;                /* [I] that an object counts for */
 	enum defer_kind kind;        /* [I] */
+	uint32_t batch;              /* [t] of retired slabs that wait, or 0 */
 };
 
 /*
@@ -46,6 +47,7 @@ struct domain {
 	uint32_t state;     /* [a] of the thread; see grace.c */
 	uint32_t in_grace;  /* [a] calls of synchronize() in progress */
 	uint32_t broken;    /* [a] 1: no grace period can end here */
+	uint32_t retiring;  /* [a] 1: a type-stable cache has empty slabs */
 	uintptr_t forker;   /* [t] thread that took the turn for a fork() */
 	uint64_t tick_ns;   /* [t] when magazines were collected last */
 	uint64_t ngraces;   /* [a] grace periods that were waited for */
@@ -82,6 +84,16 @@ bool defer_end_cache(struct umem_cache *cache);
 void defer_before_fork(void);
 void defer_after_fork(bool child);
 
+/* As cache_retire_hook. */
+void defer_retire(struct umem_cache *cache);
+
+/*
+ * Starts the threads of domains that have slabs to release.  Not for malloc()
+ * and free(), because libc may call these with a lock that pthread_create()
+ * takes.
+ */
+void defer_rouse(void);
+
 /* grace.c */
 
 /* The domain of a key; NULL: it does not exist yet. */
@@ -89,6 +101,9 @@ struct domain *domain_find(const void *key);
 
 /* Makes it, unless another thread has; NULL: no memory. */
 struct domain *domain_make(const void *key, umem_grace_of_t *grace_of);
+
+/* Empty slabs of the layer's type-stable cache are to be released. */
+void domain_retire(struct domain *domain);
 
 /* More than so many times the budget waits. */
 bool domain_is_over(const struct domain *domain, unsigned ntimes);

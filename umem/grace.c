@@ -31,6 +31,13 @@
  *	    A thread that finds nothing falls asleep, and ends after IDLE_NS,
  *	because a process ends only when its last thread has ended.
  *
+ * Slabs of type-stable caches
+ *	A cycle retires the empty slabs in its step 1 and releases them in its
+ *	step 3 (slab_retire.c).  The library notices empty slabs in upkeep, also
+ *	within malloc(), where no thread can be created: then the domain's thread
+ *	is created after the upkeep, by the upkeep thread or by the function of
+ *	the API that asked for it (defer_rouse()), or at the next deferred free.
+ *
  * How an object is never forgotten
  *	The putting thread		The domain's thread
  *	W: publishes the header		W: state := ASLEEP
@@ -164,6 +171,8 @@ domain_make(const void *key, umem_grace_of_t *grace_of)
 	struct domain *domain;
 
 	lock_take(&defer_lock);
+	/* Release; pairs with the load by the cache that calls the hook. */
+	__atomic_store_n(&cache_retire_hook, defer_retire, __ATOMIC_RELEASE);
 	domain = domain_find(key);
 	if (domain == NULL && (domain = meta_alloc(sizeof(*domain))) != NULL) {
 		domain->key = key;
@@ -248,6 +257,44 @@ release_all(struct domain *domain, struct defer *layer)
 	defer_give_part(layer, &part);
 }
 
+/*
+ * Does the layer retire the slabs of its cache?  Of several layers of a cache it
+ * is the one that was made first, so that one domain alone retires slabs.
+ */
+static bool
+retires(const struct defer *layer)
+{
+	return layer->cache != NULL && layer->cache->slabs.stable &&
+	       layer->next_of_cache == NULL;
+}
+
+/* Retires empty slabs of the layer's cache.  False: there are none. */
+static bool
+retire(struct defer *layer)
+{
+	struct slab_store *store = &layer->cache->slabs;
+
+	layer->batch = slab_retire(store, slab_retire_wanted(store));
+	return layer->batch != 0;
+}
+
+/* Waits for the readers of the cache's other flavours, and releases slabs. */
+static void
+end_retired(struct defer *layer)
+{
+	/* Acquire; pairs with the release that published the layer. */
+	struct defer *other =
+	    __atomic_load_n(&layer->cache->defers, __ATOMIC_ACQUIRE);
+
+	for (; other != layer; other = other->next_of_cache) {
+		if (domain_is_broken(other->domain))
+			return;
+		synchronize(other->domain);
+	}
+	slab_end_retired(&layer->cache->slabs, layer->batch);
+	layer->batch = 0;
+}
+
 /* Steps 1 (the second half) to 3.  False: nothing waited. */
 static bool
 cycle(struct domain *domain)
@@ -255,15 +302,22 @@ cycle(struct domain *domain)
 	bool any = false;
 
 	__atomic_store_n(&domain->nnew, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&domain->retiring, 0, __ATOMIC_SEQ_CST);
 	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer))
+	     layer = next_layer(layer)) {
 		any |= deferred_begin_wait(&layer->mags);
+		if (retires(layer))
+			any |= retire(layer);
+	}
 	if (!any)
 		return false;
 	synchronize(domain);
 	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer))
+	     layer = next_layer(layer)) {
 		release_all(domain, layer);
+		if (retires(layer) && layer->batch != 0)
+			end_retired(layer);
+	}
 	return true;
 }
 
@@ -312,7 +366,8 @@ sleep_if_idle(struct domain *domain)
 	__atomic_store_n(&domain->state, ASLEEP, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	turn_begin(domain);
-	if (is_used(domain))
+	if (is_used(domain) ||
+	    __atomic_load_n(&domain->retiring, __ATOMIC_SEQ_CST) != 0)
 		__atomic_store_n(&domain->state, AWAKE, __ATOMIC_SEQ_CST);
 	turn_end(domain);
 	os_futex_wait(&domain->state, ASLEEP, IDLE_NS);
@@ -356,8 +411,9 @@ thread_start(struct domain *domain)
 	return started;
 }
 
-void
-domain_loaded(struct domain *domain)
+/* Returns the state of the domain's thread, which is awake if it exists. */
+static uint32_t
+wake(struct domain *domain)
 {
 	uint32_t state;
 
@@ -367,11 +423,37 @@ domain_loaded(struct domain *domain)
 	    __atomic_compare_exchange_n(&domain->state, &state, AWAKE, false,
 		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		os_futex_wake(&domain->state, 1);
+	return state;
+}
+
+void
+domain_loaded(struct domain *domain)
+{
+	uint32_t state = wake(domain);
+
 	if (state == ABSENT &&
 	    __atomic_compare_exchange_n(&domain->state, &state, AWAKE, false,
 		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
 	    !thread_start(domain))
 		__atomic_store_n(&domain->state, ABSENT, __ATOMIC_SEQ_CST);
+}
+
+/* May be called within malloc(): creates no thread. */
+void
+domain_retire(struct domain *domain)
+{
+	__atomic_store_n(&domain->retiring, 1, __ATOMIC_SEQ_CST);
+	wake(domain);
+}
+
+void
+defer_rouse(void)
+{
+	for (struct domain *domain =
+		 __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+	     domain != NULL; domain = domain->next)
+		if (__atomic_load_n(&domain->retiring, __ATOMIC_RELAXED) != 0)
+			domain_loaded(domain);
 }
 
 static void

@@ -46,6 +46,7 @@
  */
 #include <errno.h>
 
+#include "umem/defer.h"
 #include "umem/init.h"
 #include "umem/quiet.h"
 #include "umem/room.h"
@@ -500,6 +501,7 @@ umem_reap(void)
 	} else if (worker_begin()) {
 		reap_all();
 		worker_end();
+		defer_rouse();
 	}
 	errno = saved;
 }
@@ -517,5 +519,6 @@ umem_cache_reap_now(umem_cache_t *cache)
 
 	ask_for_objects(cache);
 	cache_reap(cache);
+	defer_rouse();
 	errno = saved;
 }

@@ -51,6 +51,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "umem/defer.h"
 #include "umem/init.h"
 #include "umem/update.h"
 #include "umem/update_thread.h"
@@ -144,6 +145,7 @@ thread_work(uint32_t mine)
 	busy = update_all();
 	working = 0;
 	worker_end();
+	defer_rouse();
 	return busy;
 }
 
