@@ -34,6 +34,13 @@
  *	allocation looks at one of those that wait, the last that was freed
  *	first: no write is found later than if that were handed out.
  *
+ * Deferred frees (umem_rcu.h)
+ *	A buffer that waits for a grace period (BUFCTL_WAITING) remains as the
+ *	program left it: readers may look at it.  It is checked like one that is
+ *	freed at once, and its record has the caller, so a second free is
+ *	reported with the first.  With guards a sum of the buffer's bytes is
+ *	kept in the record and compared when the wait is over.
+ *
  * Hardened (UMEM_OPTIONS=hardened)
  *	For programs at work rather than in search of a fault.  Tags and
  *	records as above; the pattern of blocks of a size class is zero, both
@@ -327,9 +334,17 @@ report_inside(struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
 	debug_report(UMERR_BADBASE, cache, record_of(slab, i), p, info);
 }
 
-/* Moves an allocated buffer to another state; reports one that is freed. */
-static bool
-claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
+/* The error that a free of a buffer in this state is; it is not allocated. */
+static enum error_code
+fault_of_state(uint32_t state)
+{
+	if (state == BUFCTL_NEVER)
+		return UMERR_BADADDR;
+	return state == BUFCTL_WAITING ? UMERR_DUPWAIT : UMERR_DUPFREE;
+}
+
+bool
+debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
     enum bufctl_state to)
 {
 	uint32_t state = BUFCTL_ALLOCATED;
@@ -338,16 +353,8 @@ claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
 	if (__atomic_compare_exchange_n(&bufctl->state, &state, to, false,
 		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return true;
-	debug_report(state == BUFCTL_NEVER ? UMERR_BADADDR : UMERR_DUPFREE,
-	    cache, bufctl, p, none);
+	debug_report(fault_of_state(state), cache, bufctl, p, none);
 	return false;
-}
-
-/* Is it allocated?  Then it is free now: who asks again is told. */
-bool
-debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p)
-{
-	return claim(cache, bufctl, p, BUFCTL_FREE);
 }
 
 /* Is it freed as it was allocated? */
@@ -357,6 +364,7 @@ debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl, void *p,
 {
 	struct error_info info = {0};
 
+	info.deferred = bufctl->state == BUFCTL_WAITING;
 	if (kind != bufctl->kind) {
 		info.found = kind;
 		info.expected = bufctl->kind;
@@ -426,7 +434,7 @@ check_freed(struct umem_cache *cache, void *p, size_t size, unsigned kind,
 		break;
 	}
 	bufctl = record_of(slab, i);
-	if (!claim(cache, bufctl, p, to) ||
+	if (!debug_claim(cache, bufctl, p, to) ||
 	    !debug_is_freed_rightly(cache, bufctl, p, size, kind) ||
 	    !debug_surroundings_are_whole(
 		cache, bufctl, p, debug_tag(cache, p)) ||
@@ -481,36 +489,28 @@ debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 
 	if (bufctl == NULL)
 		return false;
+	debug_wait_begin(cache, bufctl);
 	debug_stamp(cache, bufctl);
 	return true;
-}
-
-static struct bufctl *
-record_at(struct umem_cache *cache, void *p)
-{
-	struct slab *slab;
-	unsigned i = 0;
-
-	slab_look(&cache->slabs, p, &slab, &i);
-	return record_of(slab, i);
 }
 
 void
 debug_defer_undo(struct umem_cache *cache, void *p)
 {
+	unsigned i = 0;
+
 	/* Release: the caller may hand the buffer to another thread. */
-	__atomic_store_n(
-	    &record_at(cache, p)->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	__atomic_store_n(&record_of_object(cache, p, &i)->state,
+	    BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 }
 
 void
 debug_free_deferred(struct umem_cache *cache, void *p)
 {
-	struct bufctl *bufctl = record_at(cache, p);
+	unsigned i = 0;
+	struct bufctl *bufctl = record_of_object(cache, p, &i);
 
-	/* A write past the end, since the first step, is found here. */
-	if (!debug_surroundings_are_whole(
-		cache, bufctl, p, debug_tag(cache, p)))
+	if (!debug_wait_is_whole(cache, bufctl, debug_tag(cache, p)))
 		return;
 	make_free(cache, bufctl, p);
 	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
@@ -569,7 +569,7 @@ block_record(unsigned class, const void *p)
 	}
 	if (bufctl == NULL || bufctl->state == BUFCTL_ALLOCATED)
 		return bufctl;
-	debug_report(UMERR_DUPFREE, cache, bufctl, p, none);
+	debug_report(fault_of_state(bufctl->state), cache, bufctl, p, none);
 	return NULL;
 }
 

@@ -21,6 +21,7 @@
 #define UMF_RANDOMIZE   0x0400u
 #define UMF_CHECKNULL   0x1000u
 #define UMF_HARDENED    0x2000u /* not libumem's: UMEM_OPTIONS=hardened */
+#define UMF_RCU_WRITES  0x4000u /* likewise: buffers that wait may change */
 
 #define UMF_TAGGED (UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT | UMF_LITE)
 
@@ -65,8 +66,8 @@ enum bufctl_kind {
 
 /* One for each buffer of a debugged cache, in an array a slab. */
 struct bufctl {
-	void *next; /* [tool] never used inside */
-	void *addr; /* of the buffer; NULL: never allocated */
+	uint64_t sum; /* WAITING: of the bytes, see debug_sum() */
+	void *addr;   /* of the buffer; NULL: never allocated */
 	struct slab *slab;
 	struct umem_cache *cache;
 	uint64_t size;  /* as asked for */
@@ -84,6 +85,26 @@ struct bufctl_audit {
 	void *contents;               /* in the contents log */
 	uintptr_t stack[];            /* the caller first */
 };
+
+/* Bytes of a buffer that waits for a grace period that are compared. */
+#define WAIT_BYTES_MOST (1 * MIB)
+
+/* A sum of n bytes that a change of one word always changes. */
+static inline uint64_t
+debug_sum(const void *p, size_t n)
+{
+	const unsigned char *at = p;
+	uint64_t sum = n, word;
+
+	for (; n >= sizeof(word); at += sizeof(word), n -= sizeof(word)) {
+		__builtin_memcpy(&word, at, sizeof(word));
+		sum = (sum ^ word) * 0x9e3779b97f4a7c15ull;
+		sum ^= sum >> 32;
+	}
+	word = 0;
+	__builtin_memcpy(&word, at, n);
+	return (sum ^ word) * 0x9e3779b97f4a7c15ull;
+}
 
 #define AUDIT_FRAMES_DEFAULT 15
 #define AUDIT_FRAMES_MAX     490
@@ -146,10 +167,11 @@ void *debug_alloc(struct umem_cache *cache, size_t size, unsigned kind);
 void debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 
 /*
- * The same in two steps, for a free that waits for a grace period: the first
- * checks, the second frees.  False: misuse that was reported.  The program may
- * read the buffer between the two.  debug_defer_undo() takes the first step
- * back.
+ * As debug_free(), in two steps, for a free that waits for a grace period: the
+ * first checks, the second frees.  False: misuse that was reported.  Readers may
+ * read the buffer between the two.  With guards the second step reports a
+ * change of the buffer, unless the cache has UMF_RCU_WRITES.  debug_defer_undo()
+ * takes the first step back.
  */
 bool debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 void debug_defer_undo(struct umem_cache *cache, void *p);
@@ -189,6 +211,11 @@ void debug_bad_address(const void *p);
 bool debug_large(void);
 void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind);
 void debug_large_free(void *p, size_t size, unsigned kind);
+
+/* As debug_defer() and its relatives, for a large block. */
+bool debug_large_defer(void *p, size_t size, unsigned kind);
+void debug_large_defer_undo(void *p);
+void debug_large_free_deferred(void *p);
 
 /* Another size for the same span; false: the block must move. */
 bool debug_large_resize(void *p, size_t size);

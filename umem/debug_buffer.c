@@ -262,6 +262,41 @@ debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
 	return false;
 }
 
+/* Bytes that a sum is taken of; 0: writes are allowed, or not looked for. */
+static size_t
+wait_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	size_t n = bufctl->size;
+
+	if ((cache->debug & (UMF_DEADBEEF | UMF_RCU_WRITES)) != UMF_DEADBEEF)
+		return 0;
+	if (n > WAIT_BYTES_MOST)
+		n = WAIT_BYTES_MOST;
+	return n < debug.verify_max ? n : debug.verify_max;
+}
+
+void
+debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl)
+{
+	bufctl->sum = debug_sum(bufctl->addr, wait_bytes(view, bufctl));
+}
+
+bool
+debug_wait_is_whole(const struct umem_cache *view, struct bufctl *bufctl,
+    const struct buftag *tag)
+{
+	void *p = bufctl->addr;
+	size_t n = wait_bytes(view, bufctl);
+	struct error_info info = {.expected = n};
+
+	if (!debug_surroundings_are_whole(view, bufctl, p, tag))
+		return false;
+	if (debug_sum(p, n) == bufctl->sum)
+		return true;
+	debug_report_lost(UMERR_WAITMOD, view, bufctl, p, info);
+	return false;
+}
+
 void
 debug_surround(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
     struct buftag *tag)

@@ -95,9 +95,21 @@ void debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 /* Reports an allocation in a signal handler, where that was asked for. */
 void debug_check_signal(const struct umem_cache *cache);
 
-/* Is it allocated?  Then it is free now: who asks again is told. */
-bool debug_claim(
-    struct umem_cache *cache, struct bufctl *bufctl, const void *p);
+/*
+ * Moves an allocated buffer to another state, for a free.  False: it was not
+ * allocated, which was reported.
+ */
+bool debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
+    enum bufctl_state to);
+
+/*
+ * Of a buffer that begins to wait for a grace period, and whose wait is over:
+ * remembers a sum of its bytes; reports a buffer that has changed since, or
+ * whose surroundings have.  view is the cache with the offset of the tag.
+ */
+void debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl);
+bool debug_wait_is_whole(const struct umem_cache *view, struct bufctl *bufctl,
+    const struct buftag *tag);
 
 /* Is it freed as it was allocated?  Reports if not. */
 bool debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl,

@@ -234,25 +234,81 @@ debug_large_record(const void *p)
 	return NULL;
 }
 
-void
-debug_large_free(void *p, size_t size, unsigned kind)
+/*
+ * Checks a block that the program frees, and moves it to another state.  NULL:
+ * misuse that was reported.
+ */
+static struct bufctl *
+large_check_freed(void *p, size_t size, unsigned kind, enum bufctl_state to)
 {
 	struct umem_cache *cache = &debug_large_cache;
 	struct umem_cache view = large_view(p);
 	struct bufctl *bufctl = debug_large_record(p);
 
-	if (bufctl == NULL || !debug_claim(cache, bufctl, p) ||
-	    !debug_is_freed_rightly(cache, bufctl, p, size, kind))
-		return;
-	if (!debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
-		return;
-	debug_keep_contents(cache, bufctl, p, bufctl->size);
-	debug_stamp(cache, bufctl);
-	if (debug_holds_back(cache))
+	if (bufctl == NULL || !debug_claim(cache, bufctl, p, to) ||
+	    !debug_is_freed_rightly(cache, bufctl, p, size, kind) ||
+	    !debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
+		return NULL;
+	return bufctl;
+}
+
+/* Releases the block and keeps its record, which names the freeing caller. */
+static void
+large_end(struct bufctl *bufctl)
+{
+	void *p = bufctl->addr;
+
+	if (debug_holds_back(&debug_large_cache))
 		large_hold(p);
 	else
 		large_free(p, addr_map_large_bytes(addr_map_owner(p)));
 	remember_freed(bufctl);
+}
+
+void
+debug_large_free(void *p, size_t size, unsigned kind)
+{
+	struct bufctl *bufctl = large_check_freed(p, size, kind, BUFCTL_FREE);
+
+	if (bufctl == NULL)
+		return;
+	debug_keep_contents(&debug_large_cache, bufctl, p, bufctl->size);
+	debug_stamp(&debug_large_cache, bufctl);
+	large_end(bufctl);
+}
+
+bool
+debug_large_defer(void *p, size_t size, unsigned kind)
+{
+	struct bufctl *bufctl =
+	    large_check_freed(p, size, kind, BUFCTL_WAITING);
+
+	if (bufctl == NULL)
+		return false;
+	debug_wait_begin(&debug_large_cache, bufctl);
+	debug_stamp(&debug_large_cache, bufctl);
+	return true;
+}
+
+void
+debug_large_defer_undo(void *p)
+{
+	/* Release: the caller may hand the block to another thread. */
+	__atomic_store_n(
+	    &debug_large_record(p)->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+}
+
+void
+debug_large_free_deferred(void *p)
+{
+	struct umem_cache view = large_view(p);
+	struct bufctl *bufctl = debug_large_record(p);
+
+	if (bufctl == NULL || !debug_wait_is_whole(&view, bufctl, large_tag(p)))
+		return;
+	debug_keep_contents(&debug_large_cache, bufctl, p, bufctl->size);
+	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
+	large_end(bufctl);
 }
 
 bool

@@ -108,11 +108,11 @@ flags_for(const struct umem_cache *cache, const char *name, bool sourced)
 	if (!debug.on || (cache->flags & (UMC_NODEBUG | UMC_QCACHE)) != 0)
 		return 0;
 	choice = choice_of(name);
-	if (choice == NULL || choice->flags == 0)
+	if (choice == NULL || (choice->flags & ~UMF_RCU_WRITES) == 0)
 		return debug.hardened ? UMF_HARDENED : 0;
 	flags = choice->flags;
 	if (debug.random)
-		flags = some_of(flags, name);
+		flags = some_of(flags, name) | (choice->flags & UMF_RCU_WRITES);
 	if ((flags & UMF_AUDIT) != 0)
 		flags |= UMF_REDZONE;
 	if ((cache->flags & UMC_NOTOUCH) != 0)
@@ -132,8 +132,12 @@ flags_for(const struct umem_cache *cache, const char *name, bool sourced)
 				   UMF_REDZONE);
 	if ((flags & UMF_AUDIT) == 0)
 		flags &= ~UMF_CONTENTS;
-	return flags & (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
-			   UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE);
+	/* Only guards look for writes. */
+	if ((flags & UMF_DEADBEEF) == 0)
+		flags &= ~UMF_RCU_WRITES;
+	return flags &
+	       (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
+		   UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE | UMF_RCU_WRITES);
 }
 
 /* Bytes of a free buffer that hold the pattern. */

@@ -19,9 +19,13 @@
  * States of an object that waits
  *	A debugged cache records the state in the object's record
  *	(BUFCTL_WAITING), and a cache of UMEM_OPTIONS=checked clears the bit that
- *	says that the program holds the object.  So a second free is noticed at
- *	once.  For valgrind the object is freed by the call, but its memory can
- *	be read until the grace period is over.
+ *	says that the program holds the object.  A sample has a state of its own
+ *	(SAMPLE_WAITING).  So a second free is noticed at once.  Otherwise the
+ *	slow path compares the object with its slab's bits and with the newest
+ *	rounds of the CPU's magazine, as that of an ordinary free does.
+ *	    For valgrind the object is freed by the call, but its memory can be
+ *	read and written until the grace period is over.  Of blocks of malloc()
+ *	it is told nothing, because free() tells it nothing either.
  *
  * No memory
  *	A call needs a magazine when this CPU's is full.  If there is none, the
@@ -37,6 +41,7 @@
 #include "umem/defer.h"
 #include "umem/init.h"
 #include "umem/misuse.h"
+#include "umem/sample.h"
 #include "umem/update.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
@@ -44,8 +49,11 @@
 /* What a block of another library's malloc() counts for. */
 #define FOREIGN_BYTES 64
 
-/* Rounds of a magazine for a cache that has none itself. */
-#define PLAIN_ROUNDS 64
+/*
+ * Rounds of a magazine for a cache that has none itself.  As in every magazine,
+ * two less than a power of two: tools know magazines by that.
+ */
+#define PLAIN_ROUNDS 62
 
 struct lock defer_lock = LOCK_INITIALIZER(LOCK_DEFER);
 
@@ -59,6 +67,14 @@ who(const struct defer *layer)
 	return layer->cache != NULL && layer->cache->class != 0
 		   ? "free_rcu"
 		   : names[layer->kind];
+}
+
+static const char *
+name_of(unsigned kind)
+{
+	return kind == KIND_OBJECT ? names[DEFER_OBJECT]
+	       : kind == KIND_UMEM ? names[DEFER_UMEM]
+				   : names[DEFER_MALLOC];
 }
 
 static struct defer *
@@ -166,20 +182,20 @@ magazine_make(struct defer *layer)
 
 /* Marks a chunk of a cache as waiting; false: misuse that was reported. */
 static bool
-mark(struct umem_cache *cache, void *p, size_t size, unsigned kind,
-    const char *name)
+mark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 {
-	enum slab_fault fault;
+	enum slab_fault fault = SLAB_FINE;
 
 	if (unlikely(cache->debug != 0))
 		return debug_defer(cache, p, size, kind);
-	if (unlikely(cache->slabs.checked)) {
+	if (unlikely(cache->slabs.checked))
 		fault = slab_unhold(&cache->slabs, p);
-		if (fault != SLAB_FINE)
-			misuse_slab(name, cache, p, fault);
-	}
-	if (unlikely(cache->slabs.watched)) {
-		if (cache->class != 0)
+	else if (cache->slabs.source == NULL)
+		fault = slab_round_fault(&cache->slabs, p);
+	if (fault != SLAB_FINE)
+		misuse_slab(name_of(kind), cache, p, fault);
+	if (unlikely(cache->slabs.watched) && kind != KIND_MALLOC) {
+		if (kind == KIND_UMEM)
 			checker_block_end(p, cache->bufsize);
 		else
 			cache_tell_free(cache, p);
@@ -190,16 +206,16 @@ mark(struct umem_cache *cache, void *p, size_t size, unsigned kind,
 
 /* Undoes mark(): the object remains the caller's. */
 static void
-unmark(struct umem_cache *cache, void *p)
+unmark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 {
 	if (cache->debug != 0)
 		debug_defer_undo(cache, p);
 	if (cache->slabs.checked)
 		slab_hold(&cache->slabs, p);
-	if (!cache->slabs.watched)
+	if (!cache->slabs.watched || kind == KIND_MALLOC)
 		return;
-	if (cache->class != 0)
-		checker_block(p, cache->bufsize, cache->bufsize, true);
+	if (kind == KIND_UMEM)
+		checker_block(p, size, cache->bufsize, true);
 	else if (cache->slabs.stable)
 		cache_tell_alloc(cache, p);
 	else
@@ -220,6 +236,83 @@ release_chunk(struct umem_cache *cache, void *p, const char *name)
 	cache_take_back_one(cache, p, name);
 }
 
+/* The number of the sample that a large block is; 0: it is none. */
+static uint32_t
+sample_of(const void *p)
+{
+	void *owner = addr_map_owner(p);
+
+	return addr_map_large_bytes(owner) == 0 ? 0
+						: addr_map_sample_index(owner);
+}
+
+/* Bytes that a block of no size class counts for. */
+static size_t
+single_bytes(const void *p)
+{
+	uint32_t sample = sample_of(p);
+
+	return sample != 0 ? sample_size(sample)
+			   : addr_map_large_bytes(addr_map_owner(p));
+}
+
+static unsigned
+single_kind(enum defer_kind kind)
+{
+	return kind == DEFER_UMEM ? KIND_UMEM : KIND_MALLOC;
+}
+
+/* Does a checker know the block?  Of malloc() it is told nothing. */
+static bool
+single_is_watched(enum defer_kind kind)
+{
+	return unlikely(checker_on) && !debug.on && kind == DEFER_UMEM;
+}
+
+/* Marks such a block as waiting; false: misuse that was reported. */
+static bool
+mark_single(enum defer_kind kind, void *p, size_t size)
+{
+	if (sample_of(p) != 0)
+		sample_defer(sample_of(p), names[kind]);
+	else if (debug_owns(ADDR_LARGE))
+		return debug_large_defer(p, size, single_kind(kind));
+	if (single_is_watched(kind)) {
+		checker_block_end(p, single_bytes(p));
+		checker_open(p, single_bytes(p), /* defined */ true);
+	}
+	return true;
+}
+
+/* Undoes mark_single(): the block remains the caller's. */
+static void
+unmark_single(enum defer_kind kind, void *p, size_t size)
+{
+	if (sample_of(p) != 0)
+		sample_defer_undo(sample_of(p));
+	else if (debug_owns(ADDR_LARGE))
+		debug_large_defer_undo(p);
+	if (single_is_watched(kind))
+		checker_block(p, size, single_bytes(p), /* zeroed */ true);
+}
+
+static void
+release_single(struct defer *layer, void *p)
+{
+	uint32_t sample = sample_of(p);
+
+	__atomic_sub_fetch(
+	    &layer->domain->bytes, (intptr_t)single_bytes(p), __ATOMIC_RELAXED);
+	if (single_is_watched(layer->kind))
+		checker_close(p, single_bytes(p));
+	if (sample != 0 && sample_waits(sample))
+		sample_free_deferred(sample);
+	else if (debug_owns(ADDR_LARGE))
+		debug_large_free_deferred(p);
+	else
+		alloc_free_as(p, single_kind(layer->kind), who(layer));
+}
+
 /* Puts an object back where it came from, after a grace period. */
 static void
 defer_release(struct defer *layer, void *object)
@@ -232,12 +325,7 @@ defer_release(struct defer *layer, void *object)
 		layer->domain->release(object);
 		break;
 	default:
-		__atomic_sub_fetch(&layer->domain->bytes,
-		    (intptr_t)alloc_usable(object, who(layer)),
-		    __ATOMIC_RELAXED);
-		alloc_free_as(object,
-		    layer->kind == DEFER_UMEM ? KIND_UMEM : KIND_MALLOC,
-		    who(layer));
+		release_single(layer, object);
 		break;
 	}
 }
@@ -325,7 +413,7 @@ put_alone(struct defer *layer, void *object)
 
 /* False: there is no memory, and the caller cannot wait for readers. */
 static bool
-put(struct defer *layer, void *object)
+put(struct defer *layer, void *object, const char *name)
 {
 	struct magazine *spare = NULL;
 	enum magazine_result result;
@@ -340,10 +428,8 @@ put(struct defer *layer, void *object)
 		if (spare != NULL)
 			magazine_end(layer, spare);
 	}
-	if (result == MAGAZINE_TWICE && layer->cache != NULL)
-		misuse_slab(who(layer), layer->cache, object, SLAB_FREE);
 	if (result == MAGAZINE_TWICE)
-		misuse(who(layer), object, "block was freed");
+		misuse_waits(name, layer->cache, object);
 	if (result != MAGAZINE_OK)
 		return put_alone(layer, object);
 	if (news.nsubmitted != 0)
@@ -374,30 +460,33 @@ defer_chunk(struct defer *layer, void *p, size_t size, unsigned kind)
 	struct umem_cache *cache = layer->cache;
 	int error = refusal(layer->domain);
 
-	if (error != 0 || !mark(cache, p, size, kind, who(layer)))
+	if (error != 0 || !mark(cache, p, size, kind))
 		return error;
-	if (put(layer, p))
+	if (put(layer, p, name_of(kind)))
 		return 0;
-	unmark(cache, p);
+	unmark(cache, p, size, kind);
 	return EAGAIN;
 }
 
 /* A block that a layer of its kind frees singly. */
 static int
-defer_single(struct domain *domain, enum defer_kind kind, void *p)
+defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
 {
 	struct defer *layer = kind_layer(domain, kind);
 	int error = layer == NULL ? EAGAIN : refusal(domain);
+	bool foreign = kind == DEFER_FOREIGN;
 	size_t bytes;
 
-	if (error != 0)
+	if (error != 0 || (!foreign && !mark_single(kind, p, size)))
 		return error;
-	bytes = kind == DEFER_FOREIGN ? 0 : alloc_usable(p, names[kind]);
+	bytes = foreign ? 0 : single_bytes(p);
 	/* Counted first: the block may be gone when put() returns. */
 	__atomic_add_fetch(&domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
-	if (!put(layer, p)) {
+	if (!put(layer, p, names[kind])) {
 		__atomic_sub_fetch(
 		    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+		if (!foreign)
+			unmark_single(kind, p, size);
 		return EAGAIN;
 	}
 	if (domain_is_over(domain, 1))
@@ -511,16 +600,20 @@ block_slow(void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
 	class = alloc_block_class(p, &bytes, name);
 	if (class == 0)
 		return 0;
-	if (sized && !alloc_size_is_right(p, class, bytes, size))
+	if (sized && size == 0)
+		size = alloc_zero_bytes;
+	/* A debugged block has its size in its record. */
+	if (sized && (class == CLASS_SAMPLE || !debug_owns(class)) &&
+	    !alloc_size_is_right(p, class, bytes, size))
 		misuse_size(name, p, size);
 	if (class != ADDR_LARGE && class != CLASS_SAMPLE)
 		return object_slow(
 		    class_cache[class], p, size, kind, key, grace_of);
 	domain = domain_of(key, grace_of);
-	return result_of(
-	    domain == NULL
-		? EAGAIN
-		: defer_single(domain, sized ? DEFER_UMEM : DEFER_MALLOC, p),
+	return result_of(domain == NULL
+			     ? EAGAIN
+			     : defer_single(domain,
+				   sized ? DEFER_UMEM : DEFER_MALLOC, p, size),
 	    saved);
 }
 
@@ -561,7 +654,7 @@ foreign(void *p, void (*release)(void *), const void *key,
 	if (domain == NULL)
 		return result_of(EAGAIN, saved);
 	__atomic_store_n(&domain->release, release, __ATOMIC_RELAXED);
-	return result_of(defer_single(domain, DEFER_FOREIGN, p), saved);
+	return result_of(defer_single(domain, DEFER_FOREIGN, p, 0), saved);
 }
 
 public int
@@ -575,6 +668,10 @@ umem_defer_block(void *p, void (*release)(void *), const void *key,
 	layer = layer_at(alloc_class_at(p), key);
 	if (likely(layer != NULL) && put_fast(layer, p))
 		return 0;
+	/* Valgrind and sanitizers have a malloc() of their own. */
+	if (unlikely(checker_on) && p != NULL && !boot_owns(p) &&
+	    addr_map_unit(p) >= addr_map.units)
+		return foreign(p, release, key, grace_of);
 	return block_slow(p, SIZE_MAX, key, grace_of);
 }
 

@@ -128,17 +128,23 @@ add_kind_locked(const struct error_info *e, const char *head)
 	    [KIND_UMEM] = "umem_free",
 	    [KIND_NEW] = "operator delete",
 	    [KIND_ARRAY] = "operator delete[]"};
+	static const char *const deferred_puts[KINDS] = {
+	    [KIND_OBJECT] = "umem_cache_free_rcu",
+	    [KIND_MALLOC] = "free_rcu",
+	    [KIND_UMEM] = "umem_free_rcu"};
+	const char *put =
+	    e->deferred != 0 ? deferred_puts[e->found] : puts[e->found];
 
 	if (e->found == KIND_UMEM || e->expected == KIND_UMEM)
 		add_line_locked("%s %s(%p): invalid or corrupted buffer", head,
-		    puts[e->found], e->address);
+		    put, e->address);
 	else if (e->expected == KIND_ASIDE)
 		add_line_locked("%s bad free: %s(%p) of an object that was not "
 				"handed out yet",
-		    head, puts[e->found], e->address);
+		    head, put, e->address);
 	else
 		add_line_locked("%s bad free: %s(%p) of memory from %s", head,
-		    puts[e->found], e->address, gets[e->expected]);
+		    put, e->address, gets[e->expected]);
 }
 
 /* What is wrong, on one line or more. */
@@ -155,7 +161,11 @@ add_first_locked(const struct error_info *e)
 	    [UMERR_BADCACHE] = "buffer freed to wrong cache",
 	    [UMERR_SIGNAL] = "allocation in a signal handler",
 	    [UMERR_BEFORE] = "redzone violation: write before start of buffer",
-	    [UMERR_EARLY] = "buffer modified before it was handed out"};
+	    [UMERR_EARLY] = "buffer modified before it was handed out",
+	    [UMERR_DUPWAIT] = "duplicate free: buffer was freed and waits "
+			      "for a grace period",
+	    [UMERR_WAITMOD] =
+		"buffer modified while it waited for a grace period"};
 	static const char head[] = "umem allocator:";
 
 	switch (e->code) {
@@ -195,6 +205,11 @@ add_second_locked(const struct error_info *e)
 	case UMERR_BEFORE:
 		add_line_locked("a byte was changed among the %zu before it, "
 				"or by a write far past the buffer before",
+		    e->expected);
+		break;
+	case UMERR_WAITMOD:
+		add_line_locked("one of its first %zu bytes was changed; the "
+				"word rcu_writes allows readers to",
 		    e->expected);
 		break;
 	case UMERR_BADBUFTAG:

@@ -18,7 +18,9 @@ enum error_code {
 	UMERR_BADKIND,   /* freed by a function of another kind of memory */
 	UMERR_SIGNAL,    /* allocated in a signal handler */
 	UMERR_BEFORE,    /* written before its start; not libumem's */
-	UMERR_EARLY      /* written to before it was handed out; likewise */
+	UMERR_EARLY,     /* written to before it was handed out; likewise */
+	UMERR_DUPWAIT, /* freed while it waited for a grace period; likewise */
+	UMERR_WAITMOD  /* written to while it waited for one; likewise */
 };
 
 /* What was found; debuggers read the last one as umem_abort_info. */
@@ -33,8 +35,10 @@ struct error_info {
 	struct slab *slab;
 	struct bufctl *bufctl;
 	uint64_t offset;   /* MODIFIED, REDZONE: of the first wrong byte */
-	uint64_t expected; /* MODIFIED, REDZONE, BADBUFTAG, BADSIZE, BADKIND */
+	uint64_t expected; /* MODIFIED, REDZONE, BADBUFTAG, BADSIZE, BADKIND;
+			      WAITMOD: bytes that were compared */
 	uint64_t found;    /* the same */
+	uint64_t deferred; /* 1: by a function of umem_rcu.h */
 };
 
 extern struct error_info umem_abort_info;

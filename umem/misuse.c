@@ -40,6 +40,15 @@ misuse_slab(const char *who, struct umem_cache *cache, const void *p,
 	panic("%s(%s, %p): %s", who, cache->name, p, fault_text(fault));
 }
 
+void
+misuse_waits(const char *who, const struct umem_cache *cache, const void *p)
+{
+	if (cache == NULL || cache->class != 0)
+		misuse(who, p, "block freed twice" MISUSE_WAITS);
+	panic(
+	    "%s(%s, %p): block freed twice" MISUSE_WAITS, who, cache->name, p);
+}
+
 /* Does p lie inside a large block, or a slab of few chunks? */
 static bool
 is_inside(const void *p)

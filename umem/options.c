@@ -521,6 +521,12 @@ set_random(struct item *item)
 }
 
 static void
+set_rcu_writes(struct item *item)
+{
+	set_flags(item, UMF_RCU_WRITES);
+}
+
+static void
 set_checknull(struct item *item)
 {
 	(void)item;
@@ -620,6 +626,7 @@ static const struct word debug_words[] = {
     {"noabort", NO_VALUE, set_noabort},
     {"nosignal", NO_VALUE, set_nosignal},
     {"random", NO_VALUE, set_random},
+    {"rcu_writes", NO_VALUE, set_rcu_writes},
     {"verbose", NO_VALUE, set_debug_verbose},
     {NULL, NO_VALUE, NULL},
 };
@@ -744,7 +751,7 @@ debug_part(const char *at, const char *end)
 		memcpy(item.choice->patterns, colon + 1, npatterns);
 	pass(&item, words, NULL);
 	debug.random |= (item.choice->flags & UMF_RANDOMIZE) != 0;
-	debug.on |= item.choice->flags != 0;
+	debug.on |= (item.choice->flags & ~UMF_RCU_WRITES) != 0;
 }
 
 void

@@ -425,13 +425,20 @@ say_stack(const char *what, uint64_t thread, uint64_t ago,
 	}
 }
 
+static uint32_t
+state_of(const struct sample *s)
+{
+	return __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+}
+
 /* The message of misuse.c, and what else is known. */
 static _Noreturn void
 report_freed(const struct sample *s, const char *who)
 {
 	uint64_t now = os_exact_ns();
 
-	say("%s(%p): block freed twice", who, s->at);
+	say("%s(%p): block freed twice%s", who, s->at,
+	    state_of(s) == SAMPLE_WAITING ? MISUSE_WAITS : "");
 	say_stack("allocated", s->thread, now - s->time, s->stack, s->depth);
 	say_stack("freed", s->freed_thread, now - s->freed_time,
 	    s->stack + s->nframes, s->freed_depth);
@@ -443,9 +450,9 @@ static struct sample *
 sample_live(uint32_t index, const char *who)
 {
 	struct sample *s = sample_at(index);
+	uint32_t state = state_of(s);
 
-	if (unlikely(
-		__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SAMPLE_FREED))
+	if (unlikely(state == SAMPLE_FREED || state == SAMPLE_WAITING))
 		report_freed(s, who);
 	return s;
 }
@@ -509,15 +516,22 @@ sample_resize(uint32_t index, size_t size)
 	return span;
 }
 
+/* Remembers the caller; only the record of a guarded one has room for it. */
+static void
+note_free(struct sample *s)
+{
+	s->freed_time = os_exact_ns();
+	s->freed_thread = stack_thread();
+	if (s->guarded)
+		s->freed_depth =
+		    (uint16_t)stack_trace(s->stack + s->nframes, s->nframes);
+}
+
 static void
 free_guarded(struct sample *s)
 {
 	int slot = (int)s->next;
 
-	s->freed_time = os_exact_ns();
-	s->freed_thread = stack_thread();
-	s->freed_depth =
-	    (uint16_t)stack_trace(s->stack + s->nframes, s->nframes);
 	__atomic_sub_fetch(&nguarded, 1, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&guarded_bytes, s->size, __ATOMIC_RELAXED);
 	sample_slot_close(slot);
@@ -540,20 +554,71 @@ free_plain(struct sample *s)
 	record_put(s);
 }
 
-void
-sample_free(uint32_t index, const char *who)
+/* Moves a live sample to another state, or is the end of the program. */
+static struct sample *
+sample_claim(uint32_t index, const char *who, bool waits)
 {
 	struct sample *s = sample_live(index, who);
 	uint32_t live = SAMPLE_LIVE;
 
 	if (!__atomic_compare_exchange_n(&s->state, &live,
-		s->guarded ? SAMPLE_FREED : SAMPLE_NONE, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		waits        ? SAMPLE_WAITING
+		: s->guarded ? SAMPLE_FREED
+			     : SAMPLE_NONE,
+		false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		misuse(who, s->at, "block freed twice");
+	return s;
+}
+
+static void
+sample_end(struct sample *s)
+{
 	if (s->guarded)
 		free_guarded(s);
 	else
 		free_plain(s);
+}
+
+void
+sample_free(uint32_t index, const char *who)
+{
+	struct sample *s = sample_claim(index, who, /* waits */ false);
+
+	if (s->guarded)
+		note_free(s);
+	sample_end(s);
+}
+
+void
+sample_defer(uint32_t index, const char *who)
+{
+	note_free(sample_claim(index, who, /* waits */ true));
+}
+
+void
+sample_free_deferred(uint32_t index)
+{
+	struct sample *s = sample_at(index);
+
+	__atomic_store_n(&s->state, s->guarded ? SAMPLE_FREED : SAMPLE_NONE,
+	    __ATOMIC_RELEASE);
+	sample_end(s);
+}
+
+void
+sample_defer_undo(uint32_t index)
+{
+	struct sample *s = sample_at(index);
+
+	s->freed_depth = 0;
+	/* Release: the caller may hand the block to another thread. */
+	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
+}
+
+bool
+sample_waits(uint32_t index)
+{
+	return state_of(sample_at(index)) == SAMPLE_WAITING;
 }
 
 size_t
@@ -637,6 +702,7 @@ DESCRIBE_TABLE(described) = {
     DESCRIBE_VARIABLE(nlost),
     DESCRIBE_CONSTANT(SAMPLE_LIVE),
     DESCRIBE_CONSTANT(SAMPLE_FREED),
+    DESCRIBE_CONSTANT(SAMPLE_WAITING),
     DESCRIBE_BYTES("sample", struct sample),
     DESCRIBE_MEMBER("sampling", struct sampling, mean),
     DESCRIBE_MEMBER("sampling", struct sampling, able),

@@ -24,7 +24,8 @@ extern size_t sample_wanted;
 enum sample_state {
 	SAMPLE_NONE, /* the record is free */
 	SAMPLE_LIVE,
-	SAMPLE_FREED /* its pages are gone, and stay so for a while */
+	SAMPLE_FREED,  /* its pages are gone, and stay so for a while */
+	SAMPLE_WAITING /* freed, and waits for a grace period */
 };
 
 /* What is kept of a block that was taken as a sample. */
@@ -87,6 +88,15 @@ void *sample_take(size_t size, size_t align, bool *zeroed);
 size_t sample_usable(uint32_t index, const char *who);
 size_t sample_size(uint32_t index);
 void sample_free(uint32_t index, const char *who);
+
+/*
+ * As sample_free(), in two steps, for a free that waits for a grace period; the
+ * third function takes the first step back.  sample_waits(): between the two?
+ */
+void sample_defer(uint32_t index, const char *who);
+void sample_free_deferred(uint32_t index);
+void sample_defer_undo(uint32_t index);
+bool sample_waits(uint32_t index);
 
 /* Another size; the first within sample_usable(), the second never. */
 void sample_stays(uint32_t index, size_t size);

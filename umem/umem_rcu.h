@@ -43,6 +43,11 @@
  * not be registered with liburcu unless the flavour wants it for the caller's
  * own read-side critical sections.
  *
+ * UMEM_DEBUG and UMEM_OPTIONS=hardened report a second free of an object that
+ * waits.  With UMEM_DEBUG=guards a change of such an object is reported, too,
+ * when the grace period is over.  If readers may write to it, for example to a
+ * lock inside it, the word rcu_writes turns that check off; see umem_debug(3).
+ *
  * fork(): objects that wait at that moment wait in the parent and in the child,
  * and either frees its own.  liburcu itself limits what a child may do that
  * goes on without exec(): see its README, "Interaction with fork()".
