@@ -45,10 +45,10 @@ struct domain {
 	uint32_t turn;      /* [a] mutex: 0 free, 1 taken, 2 awaited */
 	uintptr_t holder;   /* [a] thread that has the turn */
 	uint32_t state;     /* [a] of the thread; see grace.c */
-	uint32_t in_grace;  /* [a] calls of synchronize() in progress */
+	uint32_t in_grace;  /* [a] is synchronize() in progress? see grace.c */
 	uint32_t broken;    /* [a] 1: no grace period can end here */
 	uint32_t retiring;  /* [a] 1: a type-stable cache has empty slabs */
-	uintptr_t forker;   /* [t] thread that took the turn for a fork() */
+	uintptr_t forker;   /* [t] thread that holds the turn for a fork() */
 	uint64_t tick_ns;   /* [t] when magazines were collected last */
 	uint64_t ngraces;   /* [a] grace periods that were waited for */
 	uint64_t nreleased; /* [a] objects released after one */

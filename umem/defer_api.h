@@ -9,6 +9,8 @@
 #ifndef UMEM_DEFER_API_H
 #define UMEM_DEFER_API_H
 
+#include <stdbool.h>
+
 #include "umem/umem.h"
 
 /* How to wait for the readers of a flavour. */
@@ -17,6 +19,7 @@ struct umem_grace {
 	int (*reading)(void);      /* is the caller in a read-side section? */
 	void (*offline)(void);     /* with qsbr: the caller reads nothing ... */
 	void (*online)(void);      /* ... until here; otherwise no effect */
+	bool forks;                /* a copy of synchronize() ends in a child */
 };
 
 /* Fills in grace for the flavour of this key. */

@@ -59,6 +59,12 @@
  *	thread is in a read-side section, because the grace period may be waiting
  *	for that section.  If a grace period was in progress all the same, the
  *	domain is broken in the child: deferred frees fail there with ENOTSUP.
+ *	    The flavour bp is different, because its synchronize() works in the
+ *	child: the program calls urcu_bp_before_fork(), which takes liburcu's
+ *	locks, and releases them in the child.  While it has them no grace period
+ *	ends, so fork() must not wait for one, nor ask whether the caller reads.
+ *	fork() then holds the thread that has the turn at the end of its grace
+ *	period (in_grace: HELD), so the copy finds all magazines in lists.
  *	    This comes before all locks of the library are taken, because a
  *	reader may need them to leave its section.
  */
@@ -103,6 +109,14 @@ enum {
 	AWAKE,
 	HURRIED, /* awake, and not to wait for the next tick */
 	ASLEEP
+};
+
+/* The wait of the thread that has the turn, in domain->in_grace. */
+enum {
+	NOTHING,
+	WHOLE, /* a grace period; all magazines are in lists */
+	HELD,  /* the same, and then for a fork() */
+	INNER  /* a grace period, while it releases a magazine */
 };
 
 static uintptr_t
@@ -195,14 +209,20 @@ domain_is_over(const struct domain *domain, unsigned ntimes)
 
 /* One grace period.  A caller in a cancelable thread keeps the turn. */
 static void
-synchronize(struct domain *domain)
+synchronize(struct domain *domain, uint32_t how)
 {
+	uint32_t was;
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	__atomic_add_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
+	/* Release; pairs with hold_in_grace(): the lists are whole. */
+	__atomic_store_n(&domain->in_grace, how, __ATOMIC_RELEASE);
 	domain->grace.synchronize();
-	__atomic_sub_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
+	/* Acquire; pairs with defer_after_fork(). */
+	for (was = how; !__atomic_compare_exchange_n(&domain->in_grace, &was,
+		 NOTHING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	     was = how)
+		os_futex_wait(&domain->in_grace, HELD, 0);
 	__atomic_add_fetch(&domain->ngraces, 1, __ATOMIC_RELAXED);
 	pthread_setcancelstate(cancel, &cancel);
 }
@@ -311,7 +331,7 @@ cycle(struct domain *domain)
 	}
 	if (!any)
 		return false;
-	synchronize(domain);
+	synchronize(domain, WHOLE);
 	for (struct defer *layer = first_layer(domain); layer != NULL;
 	     layer = next_layer(layer)) {
 		release_all(domain, layer);
@@ -504,11 +524,11 @@ domain_wait(struct domain *domain)
 	if (domain_is_broken(domain) || domain->grace.reading())
 		return false;
 	if (has_turn(domain)) {
-		synchronize(domain);
+		synchronize(domain, INNER);
 		return true;
 	}
 	turn_begin(domain);
-	synchronize(domain);
+	synchronize(domain, WHOLE);
 	turn_end(domain);
 	return true;
 }
@@ -550,6 +570,17 @@ domain_flush(struct domain *domain, void (*then)(void *), void *arg)
 	return error;
 }
 
+/* Keeps the thread that has the turn from going on after its grace period. */
+static bool
+hold_in_grace(struct domain *domain)
+{
+	uint32_t whole = WHOLE;
+
+	return __atomic_compare_exchange_n(&domain->in_grace, &whole, HELD,
+	    false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* False: another thread has the turn, and this one does not wait for it. */
 static bool
 hold_for_fork(struct domain *domain)
 {
@@ -558,11 +589,15 @@ hold_for_fork(struct domain *domain)
 
 		if (turn_try(domain))
 			return true;
-		if (has_turn(domain) || domain->grace.reading())
+		if (has_turn(domain))
 			return false;
+		if (domain->grace.forks && hold_in_grace(domain))
+			return true;
+		if (!domain->grace.forks && domain->grace.reading())
+			break;
 		os_futex_wait(&nothing, 0, FORK_NS);
 	}
-	return false;
+	return hold_in_grace(domain);
 }
 
 void
@@ -585,9 +620,9 @@ domain_after_fork(struct domain *domain)
 		return;
 	domain->turn = 0;
 	domain->holder = 0;
-	if (domain->in_grace != 0)
+	if (domain->in_grace != NOTHING && !domain->grace.forks)
 		domain->broken = 1;
-	domain->in_grace = 0;
+	domain->in_grace = NOTHING;
 	for (struct defer *layer = first_layer(domain); layer != NULL;
 	     layer = next_layer(layer))
 		deferred_wait_again(&layer->mags);
@@ -604,7 +639,14 @@ defer_after_fork(bool child)
 			domain_after_fork(domain);
 		if (held)
 			domain->forker = 0;
-		if (held && !child)
+		if (!held || child)
+			continue;
+		if (domain->in_grace != HELD) {
 			turn_end(domain);
+			continue;
+		}
+		/* Release; pairs with synchronize(). */
+		__atomic_store_n(&domain->in_grace, WHOLE, __ATOMIC_RELEASE);
+		os_futex_wake(&domain->in_grace, 1);
 	}
 }

@@ -18,6 +18,9 @@
 #include "umem/umem_rcu.h"
 #include "vmem/base.h"
 
+/* Weak: defined where the process has the flavour bp. */
+extern void urcu_bp_read_lock(void) __attribute__((weak));
+
 static void
 grace_of(const void *key, struct umem_grace *grace)
 {
@@ -27,6 +30,8 @@ grace_of(const void *key, struct umem_grace *grace)
 	grace->reading = flavor->read_ongoing;
 	grace->offline = flavor->thread_offline;
 	grace->online = flavor->thread_online;
+	grace->forks =
+	    flavor->read_lock != NULL && flavor->read_lock == urcu_bp_read_lock;
 }
 
 public int

@@ -50,7 +50,9 @@
  *
  * fork(): objects that wait at that moment wait in the parent and in the child,
  * and either frees its own.  liburcu itself limits what a child may do that
- * goes on without exec(): see its README, "Interaction with fork()".
+ * goes on without exec(): see its README, "Interaction with fork()".  With bp,
+ * the program calls urcu_bp_before_fork(), urcu_bp_after_fork_parent() and
+ * urcu_bp_after_fork_child() around each such fork().
  */
 #ifndef UMEM_RCU_H
 #define UMEM_RCU_H
