@@ -45,7 +45,8 @@ struct domain {
 	uint32_t turn;      /* [a] mutex: 0 free, 1 taken, 2 awaited */
 	uintptr_t holder;   /* [a] thread that has the turn */
 	uint32_t state;     /* [a] of the thread; see grace.c */
-	uint32_t in_grace;  /* [a] is synchronize() in progress? see grace.c */
+	uint32_t in_grace;  /* [a] calls of synchronize() in progress */
+	uint32_t in_cycle;  /* [a] the turn is in a grace period; see grace.c */
 	uint32_t broken;    /* [a] 1: no grace period can end here */
 	uint32_t retiring;  /* [a] 1: a type-stable cache has empty slabs */
 	uintptr_t forker;   /* [t] thread that holds the turn for a fork() */

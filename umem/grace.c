@@ -64,7 +64,7 @@
  *	locks, and releases them in the child.  While it has them no grace period
  *	ends, so fork() must not wait for one, nor ask whether the caller reads.
  *	fork() then holds the thread that has the turn at the end of its grace
- *	period (in_grace: HELD), so the copy finds all magazines in lists.
+ *	period (in_cycle: HELD), so the copy finds all magazines in lists.
  *	    This comes before all locks of the library are taken, because a
  *	reader may need them to leave its section.
  */
@@ -111,12 +111,11 @@ enum {
 	ASLEEP
 };
 
-/* The wait of the thread that has the turn, in domain->in_grace. */
+/* Is the thread that has the turn in a grace period?  In domain->in_cycle. */
 enum {
 	NOTHING,
-	WHOLE, /* a grace period; all magazines are in lists */
-	HELD,  /* the same, and then for a fork() */
-	INNER  /* a grace period, while it releases a magazine */
+	WHOLE, /* yes, and all magazines are in lists */
+	HELD   /* yes, and it waits for a fork() when that is over */
 };
 
 static uintptr_t
@@ -209,22 +208,32 @@ domain_is_over(const struct domain *domain, unsigned ntimes)
 
 /* One grace period.  A caller in a cancelable thread keeps the turn. */
 static void
-synchronize(struct domain *domain, uint32_t how)
+synchronize(struct domain *domain)
 {
-	uint32_t was;
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	/* Release; pairs with hold_in_grace(): the lists are whole. */
-	__atomic_store_n(&domain->in_grace, how, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
 	domain->grace.synchronize();
-	/* Acquire; pairs with defer_after_fork(). */
-	for (was = how; !__atomic_compare_exchange_n(&domain->in_grace, &was,
-		 NOTHING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-	     was = how)
-		os_futex_wait(&domain->in_grace, HELD, 0);
+	__atomic_sub_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&domain->ngraces, 1, __ATOMIC_RELAXED);
 	pthread_setcancelstate(cancel, &cancel);
+}
+
+/* One grace period of the thread that has the turn and has no magazine. */
+static void
+synchronize_cycle(struct domain *domain)
+{
+	uint32_t was = WHOLE;
+
+	/* Release; pairs with hold_in_grace(): the lists are whole. */
+	__atomic_store_n(&domain->in_cycle, WHOLE, __ATOMIC_RELEASE);
+	synchronize(domain);
+	/* Acquire; pairs with defer_after_fork(). */
+	for (; !__atomic_compare_exchange_n(&domain->in_cycle, &was, NOTHING,
+		 false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	     was = WHOLE)
+		os_futex_wait(&domain->in_cycle, HELD, 0);
 }
 
 static inline struct defer *
@@ -331,7 +340,7 @@ cycle(struct domain *domain)
 	}
 	if (!any)
 		return false;
-	synchronize(domain, WHOLE);
+	synchronize_cycle(domain);
 	for (struct defer *layer = first_layer(domain); layer != NULL;
 	     layer = next_layer(layer)) {
 		release_all(domain, layer);
@@ -524,11 +533,11 @@ domain_wait(struct domain *domain)
 	if (domain_is_broken(domain) || domain->grace.reading())
 		return false;
 	if (has_turn(domain)) {
-		synchronize(domain, INNER);
+		synchronize(domain);
 		return true;
 	}
 	turn_begin(domain);
-	synchronize(domain, WHOLE);
+	synchronize_cycle(domain);
 	turn_end(domain);
 	return true;
 }
@@ -576,7 +585,7 @@ hold_in_grace(struct domain *domain)
 {
 	uint32_t whole = WHOLE;
 
-	return __atomic_compare_exchange_n(&domain->in_grace, &whole, HELD,
+	return __atomic_compare_exchange_n(&domain->in_cycle, &whole, HELD,
 	    false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
@@ -620,9 +629,10 @@ domain_after_fork(struct domain *domain)
 		return;
 	domain->turn = 0;
 	domain->holder = 0;
-	if (domain->in_grace != NOTHING && !domain->grace.forks)
+	if (domain->in_grace != 0 && !domain->grace.forks)
 		domain->broken = 1;
-	domain->in_grace = NOTHING;
+	domain->in_grace = 0;
+	domain->in_cycle = NOTHING;
 	for (struct defer *layer = first_layer(domain); layer != NULL;
 	     layer = next_layer(layer))
 		deferred_wait_again(&layer->mags);
@@ -641,12 +651,12 @@ defer_after_fork(bool child)
 			domain->forker = 0;
 		if (!held || child)
 			continue;
-		if (domain->in_grace != HELD) {
+		if (domain->in_cycle != HELD) {
 			turn_end(domain);
 			continue;
 		}
 		/* Release; pairs with synchronize(). */
-		__atomic_store_n(&domain->in_grace, WHOLE, __ATOMIC_RELEASE);
-		os_futex_wake(&domain->in_grace, 1);
+		__atomic_store_n(&domain->in_cycle, WHOLE, __ATOMIC_RELEASE);
+		os_futex_wake(&domain->in_cycle, 1);
 	}
 }
