@@ -1,10 +1,11 @@
 /*
  * lock.c - mutexes on a futex, with ranks
  *
- * The three states are those of Drepper's "Futexes Are Tricky", mutex 2: a
- * waiter marks the lock 2 before it sleeps, so that a holder who finds 1 can
- * leave without a system call.  A holder who finds 2 wakes one waiter, who
- * takes the lock as 2 again, since it cannot know whether others wait.
+ * The three states are those of Drepper's "Futexes Are Tricky", mutex 2.  A
+ * thread sets the state to 2 before it sleeps.  A holder that finds 1 at the
+ * release therefore needs no system call.  A holder that finds 2 wakes one
+ * waiter.  The woken thread takes the lock by setting the state to 2 again,
+ * because it cannot know whether other threads wait.
  */
 #include "vmem/lock.h"
 #include "vmem/os.h"
@@ -12,13 +13,14 @@
 #include "vmem/syscall.h"
 
 /*
- * Tries before sleeping.  Holders keep these locks for tens of nanoseconds
- * to a few microseconds; longer waiting belongs to the kernel.
+ * Attempts before the thread sleeps.  Threads hold these locks for tens of
+ * nanoseconds to a few microseconds; a thread that must wait longer sleeps in
+ * the kernel.
  */
 #define SPIN_TRIES 40
 
 #ifdef UMEM_DEBUG
-/* Bit r set: this thread holds a lock of rank r. */
+/* If bit r is set, this thread holds a lock of rank r. */
 static __thread uint32_t held;
 
 static void
@@ -87,7 +89,7 @@ state_release(struct lock *lock)
 		os_futex_wake(&lock->state, 1);
 }
 
-/* Thread pointer of the thread between lock_fork_begin() and _end(). */
+/* Pointer of the thread between lock_fork_begin() and lock_fork_end(), or 0. */
 static uintptr_t forking; /* [atomic] */
 
 static inline bool

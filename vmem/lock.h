@@ -1,10 +1,13 @@
 /*
  * lock.h - mutexes on a futex, with ranks
  *
- * A waiter sleeps; nothing spins for longer than a few tries, because with
- * more threads than CPUs a spinning waiter burns the time of the holder.  The
- * enum below is the lock order: a thread takes locks from top to bottom only.
- * Debug builds abort on a violation.
+ * A waiting thread makes a few attempts and then sleeps.  Because there may be
+ * more threads than CPUs, a thread that spins for longer would take CPU time
+ * from the holder of the lock.
+ *
+ * The enum below is the lock order: a thread takes locks only from top to
+ * bottom.  Debug builds abort on a violation.  No other lock is taken while a
+ * leaf lock is held.
  */
 #ifndef VMEM_LOCK_H
 #define VMEM_LOCK_H
@@ -12,28 +15,28 @@
 #include "vmem/base.h"
 
 enum lock_rank {
-	LOCK_INIT,       /* bring-up */
+	LOCK_INIT,       /* start of the library */
 	LOCK_DEFER,      /* lists of deferred frees: domains, layers */
 	LOCK_CACHE_LIST, /* list of all caches */
-	LOCK_ARENA_LIST,
-	LOCK_QUANTUM, /* between the quantum caches of an arena and slabs */
-	LOCK_REGION,  /* blocks of CPUs */
-	LOCK_CPU,     /* one CPU's magazines of one cache */
-	LOCK_DEPOT,
-	LOCK_SLAB,     /* slabs of one cache */
-	LOCK_ARENA,    /* segments of one arena */
-	LOCK_HEAP,     /* windows and page states */
-	LOCK_META,     /* metadata store: leaf */
-	LOCK_SAMPLE,   /* records of samples, and places for them: leaf */
-	LOCK_LOG,      /* a log of a CPU; a ring of freed buffers */
-	LOCK_LOG_NEXT, /* the next chunk of a log: leaf */
-	LOCK_REPORT,   /* the report of an error: leaf */
+	LOCK_ARENA_LIST, /* list of all arenas */
+	LOCK_QUANTUM,    /* the gate of one arena (quantum.c) */
+	LOCK_REGION,     /* memory for per-CPU headers */
+	LOCK_CPU,        /* one CPU's magazines of one cache */
+	LOCK_DEPOT,      /* one shard of the depot of one cache */
+	LOCK_SLAB,       /* slabs of one cache */
+	LOCK_ARENA,      /* segments of one arena */
+	LOCK_HEAP,       /* committed memory of the heap; the page map */
+	LOCK_META,       /* metadata allocator: leaf */
+	LOCK_SAMPLE,     /* sample records and guarded page slots: leaf */
+	LOCK_LOG,        /* one CPU's log; a ring of freed buffers */
+	LOCK_LOG_NEXT,   /* the next chunk of a log: leaf */
+	LOCK_REPORT,     /* the report of an error: leaf */
 	LOCK_NRANKS
 };
 
 struct lock {
-	uint32_t state; /* 0 free, 1 held, 2 held and awaited */
-	uint32_t rank;
+	uint32_t state; /* 0 free, 1 held, 2 held and threads may wait */
+	uint32_t rank;  /* enum lock_rank */
 };
 
 #define LOCK_INITIALIZER(r) {.state = 0, .rank = (r)}
@@ -46,25 +49,32 @@ lock_init(struct lock *lock, enum lock_rank rank)
 }
 
 void lock_take(struct lock *lock);
+/* Take the lock without waiting; false if another thread holds it. */
 bool lock_try(struct lock *lock);
 void lock_release(struct lock *lock);
 
-/* Aborts in debug builds unless the lock is held (by anyone). */
+/* In debug builds, abort unless some thread holds the lock. */
 void lock_assert_held(const struct lock *lock);
 
-/* lock_take() for the atfork handler, which holds many locks of one rank. */
+/*
+ * Take and release a lock in the atfork handlers, without the check of ranks.
+ * The handlers hold many locks of one rank.
+ */
 void lock_take_for_fork(struct lock *lock);
 void lock_release_for_fork(struct lock *lock);
 
 /*
- * Between these two the calling thread holds every lock, and its lock_take()
- * and lock_release() do nothing: all is at rest, so it may go in anywhere.
- * Its forked child counts as the same thread.
+ * lock_fork_begin() is called by the atfork handler after it has taken every
+ * lock.  Until lock_fork_end(), lock_take() and lock_release() of the calling
+ * thread do nothing, and lock_try() succeeds.  Because no other thread is
+ * inside a locked section, all locked data is consistent and the calling thread
+ * may use it.  The forked child has the thread pointer of its parent, so that
+ * it counts as the calling thread.
  */
 void lock_fork_begin(void);
 void lock_fork_end(void);
 
-/* Is the calling thread between the two? */
+/* Is the calling thread between lock_fork_begin() and lock_fork_end()? */
 bool lock_is_forking(void);
 
 #endif
