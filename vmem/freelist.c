@@ -1,37 +1,39 @@
 /*
- * freelist.c - free segments by powers of two of their size
+ * freelist.c - free segments in power-of-two size classes
  *
- * Class c holds the free segments of 2^c to 2^(c+1) - 1 units, newest first,
- * and a bitmap tells which classes hold any.  Every segment of a class above
- * the request's own is large enough, so one find-first-bit finds a fit.
+ * Class c holds the free segments of 2^c to 2^(c+1) - 1 units, newest first.
+ * A bitmap records the classes that are not empty.  Every segment of a class
+ * above the request's own class is large enough, so one find-first-bit finds a
+ * segment that fits.
  *
- * Instant fit first looks at a few segments of the request's own class.
- * Without this look a program that frees and allocates equal sizes which are
- * no powers of two would never get a freed segment back while there is a
- * larger one, and would cut the larger ones up.  A fixed number of looks
+ * Instant fit first examines a few segments of the request's own class.
+ * Otherwise a program that frees and allocates equal sizes that are not powers
+ * of two would never reuse a freed segment while a larger one exists, and would
+ * cut up the larger segments.  The number of segments examined is fixed, which
  * keeps the time constant.
  *
- * largest[] bounds the sizes of a class from above.  A request that is beyond
- * the bound does not look at the class at all, so a million holes that are
- * each too small cost nothing.  A search that went through a whole class
- * makes the bound exact again.
+ * largest[c] is an upper bound of the sizes in class c.  A request above the
+ * bound skips the class, so a million free segments that are each too small
+ * cost nothing.  A search that has examined a whole class sets the bound to the
+ * exact maximum.
  *
- * Locking: the arena's lock.
+ * Locking: the arena's lock guards everything here.
  *
  * Always true (freelist_check())
- *	bit c of map is set if class[c] is not empty;  a segment's class is
- *	the highest bit of its size;  its size is at most largest[class]
+ *	bit c of map is set if and only if class[c] is not empty;  the class
+ *	of a segment is the highest set bit of its size;  the size of a segment
+ *	is at most largest[class]
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section
- * 4.4.2; the looks at the own class and the bound are additions.
+ * 4.4.2.  The search of the own class and the bound are additions.
  */
 #include "vmem/freelist.h"
 #include "vmem/panic.h"
 
 /*
- * Looks per class.  One would do for equal sizes in turn; a few more serve
- * programs that mix a handful of sizes of one class.  Each may be a cache
- * miss, so not many.
+ * Segments that instant fit examines in each class.  One is enough for a
+ * program that repeats one size; a few more serve programs that mix a handful
+ * of sizes of one class.  The number is small because each may be a cache miss.
  */
 #define FREELIST_LOOKS 8
 
@@ -41,7 +43,7 @@ seg_of(struct list *item)
 	return container_of(item, struct segment, free);
 }
 
-/* Bits of the classes that can hold a segment for a request of this size. */
+/* Bitmap of the classes that can have a segment of at least size units. */
 static inline uint64_t
 classes_from(const struct freelist *fl, size_t size)
 {
@@ -136,7 +138,10 @@ freelist_instant(
 	return NULL;
 }
 
-/* All of one class; the bound of the class is exact afterwards. */
+/*
+ * Search all of one class.  If no segment fits, the bound of the class is exact
+ * afterwards.
+ */
 static struct segment *
 search_class(
     struct freelist *fl, unsigned c, const struct request *req, uintptr_t *addr)

@@ -1,4 +1,4 @@
-/* freelist.h - free segments by powers of two of their size */
+/* freelist.h - free segments in power-of-two size classes */
 #ifndef VMEM_FREELIST_H
 #define VMEM_FREELIST_H
 
@@ -10,7 +10,7 @@
 struct freelist {
 	uint64_t map; /* bit c: class c is not empty */
 	size_t nsegs;
-	/* No segment of the class is larger; exact right after a search. */
+	/* No segment of a class is larger; a full search makes it exact. */
 	size_t largest[FREELIST_CLASSES];
 	struct list class[FREELIST_CLASSES]; /* newest first */
 };
@@ -19,26 +19,42 @@ void freelist_init(struct freelist *fl);
 void freelist_insert(struct freelist *fl, struct segment *seg);
 void freelist_remove(struct freelist *fl, struct segment *seg);
 
-/* A segment of the lists was cut to size; it keeps its place if it can. */
+/*
+ * Update the lists after the caller has reduced seg from oldsize to seg->size.
+ * The segment keeps its position if its class stays the same.
+ */
 void freelist_cut(struct freelist *fl, struct segment *seg, size_t oldsize);
 
-/* A segment of the lists has grown by a free: it is the newest now. */
+/*
+ * Update the lists after a free has enlarged seg from oldsize to seg->size.
+ * The segment becomes the newest of its class.
+ */
 void freelist_grown(struct freelist *fl, struct segment *seg, size_t oldsize);
 
 /*
- * Searches: a segment and in *addr a place in it, or NULL.  Instant fit may
- * miss one that fits, but only of the request's own class, or if the request
- * is not plain; freelist_any() misses none.
+ * Searches.  Each returns a segment that fits and stores an address inside it
+ * in *addr, or returns NULL.
+ *
+ * freelist_instant() examines a bounded number of segments of each class.  It
+ * can miss a segment that fits if the segment is in the request's own class, or
+ * if the request is not plain.
  */
 struct segment *freelist_instant(
     struct freelist *fl, const struct request *req, uintptr_t *addr);
+
+/* Any segment that fits; misses none. */
 struct segment *freelist_any(
     struct freelist *fl, const struct request *req, uintptr_t *addr);
+
+/* The smallest segment that fits. */
 struct segment *freelist_best(
     struct freelist *fl, const struct request *req, uintptr_t *addr);
+
+/* The segment with the lowest address that fits. */
 struct segment *freelist_lowest(
     struct freelist *fl, const struct request *req, uintptr_t *addr);
 
+/* Are the invariants of freelist.c true?  Examines every free segment. */
 bool freelist_check(const struct freelist *fl);
 
 #endif
