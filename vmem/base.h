@@ -1,4 +1,4 @@
-/* base.h - small arithmetic and compiler words that every room uses */
+/* base.h - small arithmetic and compiler attributes for every module */
 #ifndef VMEM_BASE_H
 #define VMEM_BASE_H
 
@@ -12,7 +12,10 @@
 #define cold_path   __attribute__((cold, __noinline__))
 #define public      __attribute__((visibility("default")))
 
-/* Apart from the small variables, which then share few pages. */
+/*
+ * Large, rarely used data goes to a section of its own.  This keeps the small,
+ * often used variables on few pages.
+ */
 #define seldom_used __attribute__((section(".bss.seldom")))
 
 #define array_size(a) (sizeof(a) / sizeof((a)[0]))
@@ -23,7 +26,10 @@
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
 
-/* What x86-64 and the common aarch64 cores have; only speed depends on it. */
+/*
+ * Bytes in a cache line of x86-64 and of the common aarch64 cores.  Only speed
+ * depends on this number.
+ */
 #define CACHE_LINE 64
 
 static inline bool
@@ -32,7 +38,10 @@ is_pow2(uintptr_t x)
 	return x != 0 && (x & (x - 1)) == 0;
 }
 
-/* align is a power of two; the result wraps to 0 when x is too near the end. */
+/*
+ * Round x up to a multiple of align, a power of two.  The result wraps to 0 if
+ * no such multiple is representable.
+ */
 static inline uintptr_t
 align_up(uintptr_t x, uintptr_t align)
 {
@@ -45,13 +54,14 @@ align_down(uintptr_t x, uintptr_t align)
 	return x & -align;
 }
 
-/* Number of the highest bit set; x is not 0. */
+/* Index of the highest set bit; x is not 0. */
 static inline unsigned
 highbit(uint64_t x)
 {
 	return 63 - (unsigned)__builtin_clzll(x);
 }
 
+/* Index of the lowest set bit; x is not 0. */
 static inline unsigned
 lowbit(uint64_t x)
 {
@@ -59,8 +69,9 @@ lowbit(uint64_t x)
 }
 
 /*
- * Random bits from a counter that goes up by MIX64_STEP (splitmix64, Steele,
- * Lea and Flood 2014); where it starts is the secret.
+ * Random bits from a counter that the caller increments by MIX64_STEP
+ * (splitmix64: Steele, Lea and Flood 2014).  The start value of the counter is
+ * the secret.
  */
 #define MIX64_STEP ((uint64_t)0x9e3779b97f4a7c15)
 

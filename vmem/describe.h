@@ -1,14 +1,15 @@
 /*
- * describe.h - what tools outside the process need to know of this library
+ * describe.h - introspection table of the library, for debuggers and inspectors
  *
- * A tool that looks at a live process or at a core file must not know how our
- * structures are laid out, lest it misread those of another version.  So the
- * library carries the answer: a table of entries in a section of its own, made
- * by the compiler from the structures themselves.  A room whose structures
- * are in a header is described by umem/describe.c; one that keeps some for
- * itself says so at its end.
+ * A tool that inspects a live process or a core file must not have the layout
+ * of the library's structures compiled in.  Otherwise it would misread another
+ * version of the library.  The library therefore contains an introspection
+ * table: entries in a section of their own, which the compiler makes from the
+ * structures.  umem/describe.c describes the structures that headers define.
+ * A module with private structures or variables describes them at the end of
+ * its .c file.
  *
- * Kinds of entry, told apart by the first letter of the name
+ * Kinds of entry, distinguished by the first character of the name
  *	slab.nfree	a member: value is its offset, bytes its size
  *	&cache_list	a variable: value is its address, bytes its size
  *	=HEAP_UNIT	a constant
@@ -18,7 +19,7 @@
 
 #include "vmem/base.h"
 
-/* Tools read these as they lie in memory: 64 bytes each, without padding. */
+/* Tools read the entries directly from memory: 64 bytes each, no padding. */
 struct describe_entry {
 	char name[48];
 	union {
@@ -30,7 +31,7 @@ struct describe_entry {
 
 _Static_assert(sizeof(struct describe_entry) == 64, "one after the other");
 
-/* Never const: all of the section has to be of one kind. */
+/* Never const, because all parts of one section need the same attributes. */
 #define DESCRIBE_TABLE(table)                                                  \
 	static struct describe_entry table[]                                   \
 	    __attribute__((section("umem_describe"), used, aligned(64)))

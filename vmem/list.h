@@ -1,10 +1,10 @@
-/* list.h - circular doubly linked list whose links lie in its members */
+/* list.h - circular doubly linked list; each member embeds its links */
 #ifndef VMEM_LIST_H
 #define VMEM_LIST_H
 
 #include "vmem/base.h"
 
-/* One of these is the head of a list, or the place of a member in it. */
+/* Either the head of a list, or the links embedded in a member. */
 struct list {
 	struct list *next;
 	struct list *prev;
@@ -43,7 +43,10 @@ list_add_tail(struct list *head, struct list *item)
 	list_add_after(head->prev, item);
 }
 
-/* The item's own links are left closed, so that a second remove is harmless. */
+/*
+ * Afterwards the item is a list of one, so that a second removal of the item is
+ * harmless.
+ */
 static inline void
 list_remove(struct list *item)
 {

@@ -1,10 +1,10 @@
-/* syscall.h - system calls without errno, one file an architecture */
+/* syscall.h - system calls without errno, one file for each architecture */
 #ifndef VMEM_SYSCALL_H
 #define VMEM_SYSCALL_H
 
 /*
- * syscall6(number, six arguments) returns what the kernel returns: a result,
- * or -4095 to -1 for an error.
+ * syscall6(number, six arguments) returns the kernel's result unchanged: -4095
+ * to -1 is a negated error number.
  */
 #if defined(__x86_64__)
 #include "vmem/syscall_x86_64.h"

@@ -18,7 +18,7 @@ syscall6(long number, long a, long b, long c, long d, long e, long f)
 	return result;
 }
 
-/* Tells the core that this is a waiting loop. */
+/* Tell the CPU that the caller is in a spin loop. */
 static inline void
 cpu_relax(void)
 {

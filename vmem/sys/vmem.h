@@ -1,8 +1,8 @@
-/* sys/vmem.h - the name by which programs of illumos include vmem.h */
+/* sys/vmem.h - for illumos programs, which include vmem.h by this name */
 #ifndef UMEM_SYS_VMEM_H
 #define UMEM_SYS_VMEM_H
 
-/* vmem.h lies one folder up, where the compiler looks for headers. */
+/* vmem.h is one directory up, in the compiler's header search path. */
 #include <vmem.h>
 
 #endif
