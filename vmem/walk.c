@@ -1,12 +1,13 @@
 /*
- * walk.c - questions to an arena: what is where, and how much
+ * walk.c - queries: walk the segments, test a range, sum the sizes
  *
- * A walk goes through the ring of tags with the lock held.  A reentrant walk
- * drops the lock for each call; its place in the ring is kept by a mark, a
- * tag of size 0 on the walker's own stack (segment.c), so it needs no memory
- * and no search to go on, however the tags around it change.
+ * A walk follows the ring of tags with the arena's lock held.  A reentrant walk
+ * drops the lock for each call of the callback.  A mark holds its position in
+ * the ring: a tag of size 0 on the stack of the walking thread (segment.c).
+ * The walk therefore needs no memory, and no search to continue, however the
+ * tags around the mark change.
  *
- * Locking: the arena's lock.
+ * Locking: the arena's lock guards the ring and the list of walkers.
  */
 #include "vmem/arena.h"
 #include "vmem/os.h"
@@ -42,9 +43,12 @@ walk_under_lock(vmem_t *arena, int typemask,
 }
 
 /*
- * Was this told already?  What func frees may be merged with what is behind
- * the mark, and be allocated again there; without this, a func that replaces
- * what it is told of would be told for ever.
+ * Has the walk reported this segment already?  told is the last integer that
+ * reports have covered: at first 0, which is in no span.  The report of a span
+ * covers only the integers below it.  A segment that func frees may be merged
+ * with the free segment behind the mark, and allocated again there.  Without
+ * this test, a walk would never end if func replaced each segment that it is
+ * called for.
  */
 static bool
 walk_told(const struct segment *seg, uintptr_t told)
@@ -54,9 +58,8 @@ walk_told(const struct segment *seg, uintptr_t told)
 }
 
 /*
- * The mark stands behind the segment that func is told of, while the lock is
- * dropped; told is the last integer that it was told of, at first 0, which
- * is in no span.
+ * Walk with the lock dropped for each call of func.  Meanwhile the mark stands
+ * directly behind the segment that func is called for.
  */
 static void
 walk_reentrant(vmem_t *arena, int typemask,

@@ -1,20 +1,22 @@
 /*
  * xalloc.c - constrained allocation: align, phase, nocross, min, max
  *
- * A request is met at the lowest address of a segment that is phase beyond a
- * multiple of align, not below min, and such that its last integer is not
- * above max and no multiple of nocross lies inside.  Computing it takes two
- * steps: up to the phase; and if the range would then cross a multiple of
- * nocross, to that multiple and up to the phase again.
+ * A request gets the lowest address in a segment that is phase units above a
+ * multiple of align and not below min, if the last integer of the range is not
+ * above max and the range crosses no multiple of nocross.  request_place()
+ * computes the address in two steps.  The first step moves up to the phase.  If
+ * the range then crosses a multiple of nocross, the second step moves to that
+ * multiple and up to the phase again.
  *
- * The second step is final.  request_place() is only asked with
- * phase % nocross + size <= nocross (vmem_xalloc() refuses the rest).  If
- * align < nocross, the place behind a multiple m of nocross is m + phase and
- * ends within m + nocross.  If align >= nocross, every place has the same
- * distance phase % nocross from a multiple, so none crosses at all.
+ * A third step is never needed.  Every request with a nocross satisfies
+ * phase % nocross + size <= nocross, because vmem_xalloc() refuses the others.
+ * If align < nocross, the first candidate at or above a multiple m of nocross
+ * is m + phase, and its range ends at or below m + nocross.  If
+ * align >= nocross, every candidate is phase % nocross above a multiple of
+ * nocross, so no candidate crosses one.
  *
- * All sums may run beyond the last integer; each is checked for it, which is
- * why last integers are compared instead of ends.
+ * Every sum may exceed the largest integer.  Each is therefore checked for
+ * overflow, and the code compares last integers instead of ends.
  *
  * Source: illumos vmem_xalloc(9F) for the meaning of the arguments.
  */
@@ -23,7 +25,7 @@
 #include "vmem/arena.h"
 #include "vmem/xalloc.h"
 
-/* The first address from addr on with the phase; false beyond the end. */
+/* Move *addr up to the next address with the phase; false on overflow. */
 static bool
 phase_up(uintptr_t *addr, uintptr_t align, uintptr_t phase)
 {
@@ -61,7 +63,7 @@ request_import_size(const struct request *req, size_t source_quantum,
 	size_t bytes = req->size;
 	size_t slack = 0;
 
-	/* The way from the start of a span to the first place in it. */
+	/* Most units from the start of a span to the first aligned address. */
 	if (!source_aligns || req->phase != 0)
 		slack = req->align > source_quantum ? req->align : req->phase;
 	if (__builtin_add_overflow(bytes, slack, &bytes) ||
@@ -71,7 +73,10 @@ request_import_size(const struct request *req, size_t source_quantum,
 	return *size != 0;
 }
 
-/* Fill in a request; false if it can never be met. */
+/*
+ * Fill in all of *req but its size, which is set already.  Returns false if the
+ * constraints are invalid or contradict each other.
+ */
 static bool
 request_init(struct request *req, const vmem_t *arena, size_t align,
     size_t phase, size_t nocross, uintptr_t minaddr, uintptr_t maxaddr)
