@@ -1,29 +1,32 @@
 /*
- * seghash.c - from an allocated address to its segment
+ * seghash.c - hash table from an address to its allocated segment
  *
- * A linear hash: the table grows by one bucket at a time, and a new bucket b
- * takes its members from the one bucket b minus its highest bit.  So no
- * operation ever rehashes the table, and the time for one is bounded while
- * the table keeps up with any number of segments.
+ * The table uses linear hashing: it grows by one bucket at a time.  A new
+ * bucket b takes its members from a single bucket: its index is b with the
+ * highest bit cleared.  No operation rehashes the whole table, so the time of
+ * each operation is bounded, and the table adapts to any number of segments.
  *
- * Buckets live in arrays that double: base has the first 16, more[k] has
- * those from 16 << k to 2 * (16 << k) - 1.  An array never moves.  If there
- * is no memory for the next one, chains get longer until there is.
+ * The buckets are in arrays of doubling size: base contains the first 16, and
+ * more[k] contains the buckets 16 << k to 2 * (16 << k) - 1.  An array never
+ * moves.  While there is no memory for the next array, the chains grow longer.
  *
  *	nbuckets = 22, in binary 10110		an address with hash ...10101:
  *	buckets 0..15	base			21 < 22: bucket 21
  *	buckets 16..21	more[0]			with hash ...10111: 23 >= 22:
  *						bucket 23 - 16 = 7
  *
- * An insert adds up to two buckets when there are more segments than
- * buckets; a remove takes up to four away when there are less than a quarter
- * as many.  An array that has become empty is kept until the table has
- * halved once more, lest a pair of operations allocate and free it each time.
+ * An insert adds up to two buckets if there are more segments than buckets.  A
+ * removal takes up to four buckets away if there are fewer segments than a
+ * quarter of the buckets.  An array that has become empty is kept until the
+ * table has halved once more.  Otherwise a repeated pair of operations could
+ * allocate and free the array each time.
  *
- * Eight consecutive quanta share a line of eight buckets, in mixed order:
- * programs that walk through their allocations meet fewer cold lines.
+ * Eight consecutive quanta share a cache line of eight buckets, in mixed order.
+ * A program that visits its allocations in address order therefore has fewer
+ * cache misses.
  *
- * Locking: the arena's lock; meta's lock, a leaf, is taken inside.
+ * Locking: the arena's lock guards everything here.  The metadata allocator's
+ * lock, a leaf, is taken inside.
  *
  * Source: Litwin, "Linear Hashing", VLDB 1980.
  */
@@ -31,7 +34,10 @@
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 
-/* Steps per operation: growth must outrun inserts, shrinking the removes. */
+/*
+ * Buckets added per insert and removed per removal, at most.  The table must
+ * grow faster than inserts fill it, and shrink faster than removals empty it.
+ */
 #define GROW_STEPS   2
 #define SHRINK_STEPS 4
 #define SHRINK_RATIO 4
@@ -43,7 +49,10 @@ static inline size_t
 hash_of(const struct seghash *hash, uintptr_t addr)
 {
 	uint64_t x = addr >> hash->shift;
-	/* 2^64 / golden ratio; both halves, lest a large stride lose bits. */
+	/*
+	 * The factor is 2^64 / golden ratio.  Both halves of the product are
+	 * used; otherwise addresses at a large stride would lose bits.
+	 */
 	unsigned __int128 wide =
 	    (unsigned __int128)(x / LINE) * 0x9e3779b97f4a7c15;
 	uint64_t h = (uint64_t)wide ^ (uint64_t)(wide >> 64);
@@ -51,6 +60,7 @@ hash_of(const struct seghash *hash, uintptr_t addr)
 	return (h & ~(uint64_t)(LINE - 1)) | ((h ^ x) & (LINE - 1));
 }
 
+/* The bucket with index i. */
 static inline struct segment **
 bucket_at(const struct seghash *hash, size_t i)
 {
@@ -62,6 +72,7 @@ bucket_at(const struct seghash *hash, size_t i)
 	return &hash->more[top - SEGHASH_BASE_BITS][i ^ (size_t)1 << top];
 }
 
+/* The bucket for an address. */
 static inline struct segment **
 bucket_of(const struct seghash *hash, uintptr_t addr)
 {
@@ -108,7 +119,7 @@ seghash_destroy(struct seghash *hash)
 		array_free(hash, k);
 }
 
-/* One bucket more; false if there is no memory for its array. */
+/* Add one bucket; false if there is no memory for its array. */
 static bool
 grow_step(struct seghash *hash)
 {
@@ -143,6 +154,7 @@ grow_step(struct seghash *hash)
 	return true;
 }
 
+/* Remove the last bucket. */
 static void
 shrink_step(struct seghash *hash)
 {
@@ -151,7 +163,10 @@ shrink_step(struct seghash *hash)
 	struct segment *seg = *bucket_at(hash, b);
 	struct segment **to = bucket_at(hash, b ^ (size_t)1 << top);
 
-	/* The shorter way: the chain that goes away is walked to its end. */
+	/*
+	 * Walk the chain of the removed bucket to its end, because it is
+	 * likely to be the shorter of the two, and append the other chain.
+	 */
 	if (seg != NULL) {
 		struct segment **end = &seg->chain;
 
@@ -184,8 +199,11 @@ grow(struct seghash *hash, size_t nsteps)
 {
 	while (nsteps-- > 0 && wants_growth(hash)) {
 		if (!grow_step(hash)) {
-			/* Asking at each insert would cost a call of the
-			   kernel each; an eighth more is soon enough. */
+			/*
+			 * Try again after the table has an eighth more
+			 * segments.  Otherwise each insert would make a
+			 * system call.
+			 */
 			hash->retry = hash->nsegs + hash->nsegs / 8;
 			return;
 		}

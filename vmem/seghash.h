@@ -1,40 +1,45 @@
-/* seghash.h - from an allocated address to its segment */
+/* seghash.h - hash table from an address to its allocated segment */
 #ifndef VMEM_SEGHASH_H
 #define VMEM_SEGHASH_H
 
 #include "vmem/segment.h"
 
-/* Buckets that are there from the start; a power of two. */
+/* Buckets of an empty table, a power of two. */
 #define SEGHASH_BASE      16
 #define SEGHASH_BASE_BITS 4
 
-/* One array for each doubling up to more segments than memory can hold. */
+/* One array for each doubling.  Memory cannot hold enough tags for them all. */
 #define SEGHASH_ARRAYS 40
 
 /* The allocated segments of one arena, guarded by the arena's lock. */
 struct seghash {
 	size_t nsegs;
-	size_t nbuckets; /* from SEGHASH_BASE up */
-	size_t retry;    /* nsegs at which to grow again after ENOMEM */
-	unsigned shift;  /* quantum as a power of two */
-	struct segment *base[SEGHASH_BASE];
-	struct segment **more[SEGHASH_ARRAYS];
+	size_t nbuckets; /* at least SEGHASH_BASE */
+	size_t retry;    /* after ENOMEM: grow again at so many segments */
+	unsigned shift;  /* log2 of the quantum */
+	struct segment *base[SEGHASH_BASE];    /* the first buckets */
+	struct segment **more[SEGHASH_ARRAYS]; /* arrays of further buckets */
 };
 
 void seghash_init(struct seghash *hash, size_t quantum);
 void seghash_destroy(struct seghash *hash);
 
-/* Neither can fail; growing that has no memory is put off. */
+/*
+ * Insert an allocated segment.  Never fails: without memory for new buckets the
+ * table grows later.
+ */
 void seghash_insert(struct seghash *hash, struct segment *seg);
 
-/* Take out the segment that starts at addr; NULL if none does. */
+/* Remove the segment that starts at addr; NULL if there is none. */
 struct segment *seghash_remove(struct seghash *hash, uintptr_t addr);
 
+/* The segment that starts at addr, or NULL. */
 struct segment *seghash_find(const struct seghash *hash, uintptr_t addr);
 
-/* Take up to nsteps steps towards the proper number of buckets. */
+/* Add or remove up to nsteps buckets, towards the proper number of them. */
 void seghash_settle(struct seghash *hash, size_t nsteps);
 
+/* Is every segment allocated and in its proper bucket, and the count right? */
 bool seghash_check(const struct seghash *hash);
 
 #endif

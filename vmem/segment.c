@@ -1,31 +1,33 @@
 /*
  * segment.c - boundary tags
  *
- * A tag describes a range of integers from outside, so that ranges which are
- * no memory can be described too.  All tags of an arena form one ring by
- * address:
+ * A boundary tag is stored outside the range of integers that it describes, so
+ * that an arena can manage ranges that are not memory.  All tags of an arena
+ * form one ring in address order:
  *
  *	head, span, seg, seg, ..., span, seg, ..., (head)
  *
- * A span's tag stands before the tags of its segments, which fill the span
- * without a gap and of which no two free ones are neighbours.  The tag of the
- * next span, or the head, stops a merge at the span's end.  Between them may
- * stand markers of size 0: where next fit goes on (VMEM_ROTOR), and where a
- * walk has got to (VMEM_WALKER).  A marker means a place in the ring and
- * never hinders a merge: segment_next() and segment_prev() pass over it.
+ * The tag of a span precedes the tags of its segments.  The segments fill the
+ * span without a gap, and no two free segments are adjacent.  The tag of the
+ * next span, or the head, stops a merge at the end of the span.  Markers, which
+ * are tags of size 0, may stand between these tags: VMEM_ROTOR is the position
+ * where next fit continues, and VMEM_WALKER is the position of a walk.  A
+ * marker is only a position in the ring and never prevents a merge, because
+ * segment_next() and segment_prev() skip it.
  *
  * The reserve
- *	A split needs a tag, at worst two; a new span needs two more.  They are
- *	taken from the arena's reserve, which is filled before anything else
- *	is changed, so an operation either cannot start or cannot fail.  A
- *	free only ever gives tags back, so it needs no memory.
+ *	A split needs one tag, or two in the worst case.  A new span needs two
+ *	more.  An operation takes them from the arena's reserve, which it fills
+ *	before it changes anything else.  It therefore fails before the first
+ *	change or not at all.  A free only returns tags, so it needs no memory.
  *
- * Spans are also nodes of a treap, a search tree kept balanced by a hash of
- * the key: a heap in the hash as it is a tree in the key.  It finds the place
- * of a new span and what overlaps it, in logarithmic time.
+ * Spans are also the nodes of a treap: a search tree by start that is at the
+ * same time a heap by a hash of the start, which keeps it balanced.  The treap
+ * finds the position of a new span, and an overlapping span, in logarithmic
+ * time.
  *
- * Locking: the arena's lock guards everything here; meta's lock, a leaf, is
- * taken inside.
+ * Locking: the arena's lock guards everything here.  The metadata allocator's
+ * lock, a leaf, is taken inside.
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 4.4;
  * Seidel and Aragon, "Randomized Search Trees", 1996.
@@ -33,12 +35,19 @@
 #include "vmem/segment.h"
 #include "vmem/meta.h"
 
-/* Fetched at once: meta's lock is taken less often. */
+/*
+ * Tags allocated at once beyond those that are needed, so that the metadata
+ * allocator's lock is taken less often.
+ */
 #define RESERVE_BATCH 8
 
-/* More than a burst of frees needs no asking meta for; 4 KiB an arena. */
+/*
+ * Most spare tags of an arena (4 KiB).  This lets allocations after a burst of
+ * frees do without the metadata allocator.
+ */
 #define RESERVE_MAX 64
 
+/* Allocate tags up to n + RESERVE_BATCH; false if there are fewer than n. */
 static noinline bool
 reserve_fill(struct reserve *reserve, unsigned n)
 {
@@ -98,12 +107,13 @@ segment_reserve_trim(struct reserve *reserve, unsigned n)
 	}
 }
 
+/* The priority of a span in the heap order of the treap. */
 static inline uint64_t
 span_priority(const struct segment *span)
 {
 	uint64_t x = span->start;
 
-	/* Any mixing of bits will do; the constant is 2^64 / golden ratio. */
+	/* Any mixing function will do; the constant is 2^64 / golden ratio. */
 	x ^= x >> 29;
 	x *= 0x9e3779b97f4a7c15;
 	x ^= x >> 32;
@@ -119,7 +129,7 @@ span_insert(struct segment **root, struct segment *span)
 	while (*at != NULL && span_priority(*at) >= priority)
 		at = span->start < (*at)->start ? &(*at)->left : &(*at)->right;
 
-	/* What hangs here is cut along the key into the two subtrees. */
+	/* Split the subtree at this position by key into two subtrees. */
 	struct segment *node = *at;
 	struct segment **left = &span->left, **right = &span->right;
 
@@ -194,7 +204,10 @@ span_above(struct segment *root, uintptr_t addr)
 	return found;
 }
 
-/* The tags of one span; NULL if they are not sound, else what follows. */
+/*
+ * Check the tags of one span.  Returns the tag that follows the span, or NULL
+ * if a tag is invalid.
+ */
 static const struct segment *
 span_check(const struct segment *span)
 {

@@ -1,4 +1,4 @@
-/* segment.h - boundary tags: one for each span, segment and marker */
+/* segment.h - boundary tags, one for each span, segment and marker */
 #ifndef VMEM_SEGMENT_H
 #define VMEM_SEGMENT_H
 
@@ -9,47 +9,48 @@
 #include "vmem/vmem.h"
 
 /*
- * One range of integers.  Tags of an arena form a ring in address order; the
- * arena's lock guards them all.  size is never 0 except for markers and for
- * the ring's head, and start + size may be 0: beyond the last integer.
+ * A boundary tag describes one range of integers.  The tags of an arena form a
+ * ring in address order; the arena's lock guards them.  size is 0 only in
+ * markers and in the head of the ring.  start + size is 0 if the range ends
+ * with the largest integer.
  */
 struct segment {
 	uintptr_t start;
 	size_t size;
-	struct segment *anext; /* by address */
+	struct segment *anext; /* ring by address */
 	struct segment *aprev;
 	union {
-		struct list free;      /* VMEM_FREE: in its free list */
-		struct segment *chain; /* VMEM_ALLOC: hash; spare tags */
-		struct {               /* VMEM_SPAN: treap of spans */
+		struct list free;      /* VMEM_FREE: links in its free list */
+		struct segment *chain; /* VMEM_ALLOC: hash chain; spare: list */
+		struct {               /* VMEM_SPAN: children in the treap */
 			struct segment *left;
 			struct segment *right;
 		};
 	};
 	uint8_t type;             /* one VMEM_* bit */
-	bool imported;            /* VMEM_SPAN: came from the source */
-	bool due;                 /* VMEM_SPAN: in the list of next_due */
+	bool imported;            /* VMEM_SPAN: the source supplied it */
+	bool due;                 /* VMEM_SPAN: in the list arena->due */
 	bool slab;                /* VMEM_ALLOC: a slab of a quantum cache */
-	struct segment *next_due; /* VMEM_SPAN: see quantum.c */
+	struct segment *next_due; /* VMEM_SPAN: next span in arena->due */
 } __attribute__((aligned(CACHE_LINE)));
 
 static_assert(sizeof(struct segment) == 64,
     "ten million segments take 640 MB; one tag is one cache line");
 
-/* Tags put by, so that taking some cannot fail half-way. */
+/* Spare tags, so that an operation cannot fail half-way for want of a tag. */
 struct reserve {
 	struct segment *spare;
 	unsigned nspare;
 };
 
-/* The last integer of a range that is not empty. */
+/* The last integer of a range; the range is not empty. */
 static inline uintptr_t
 segment_last(const struct segment *seg)
 {
 	return seg->start + (seg->size - 1);
 }
 
-/* Neighbour in the ring, markers passed over. */
+/* The next tag in the ring that is not a marker. */
 static inline struct segment *
 segment_next(const struct segment *seg)
 {
@@ -60,6 +61,7 @@ segment_next(const struct segment *seg)
 	return next;
 }
 
+/* The previous tag in the ring that is not a marker. */
 static inline struct segment *
 segment_prev(const struct segment *seg)
 {
@@ -70,7 +72,7 @@ segment_prev(const struct segment *seg)
 	return prev;
 }
 
-/* A ring of one. */
+/* Initialise a tag of size 0 as a ring of one. */
 static inline void
 segment_init(struct segment *seg, unsigned type)
 {
@@ -97,13 +99,13 @@ segment_unlink(struct segment *seg)
 	seg->anext->aprev = seg->aprev;
 }
 
-/* Have n tags ready; false if the kernel has no memory. */
+/* Fill the reserve to at least n tags; false if the kernel has no memory. */
 bool segment_reserve(struct reserve *reserve, unsigned n);
 
-/* Move n tags, which from has. */
+/* Move n tags from one reserve to another; from has at least n. */
 void segment_reserve_move(struct reserve *from, struct reserve *to, unsigned n);
 
-/* Take one that segment_reserve() made sure of. */
+/* Take a tag that segment_reserve() has provided, and set its range. */
 static inline struct segment *
 segment_new(
     struct reserve *reserve, unsigned type, uintptr_t start, size_t size)
@@ -119,13 +121,13 @@ segment_new(
 	return seg;
 }
 
-/* Put a tag back that is in no ring, list or tree. */
+/* Return a tag to the reserve; the tag is in no ring, list or tree. */
 void segment_delete(struct reserve *reserve, struct segment *seg);
 
-/* Give spare tags back, down to n of them. */
+/* Free all spare tags but n. */
 void segment_reserve_trim(struct reserve *reserve, unsigned n);
 
-/* The treap of spans, by start. */
+/* Insert into and remove from the treap of spans; the key is the start. */
 void span_insert(struct segment **root, struct segment *span);
 void span_remove(struct segment **root, struct segment *span);
 
@@ -136,8 +138,8 @@ struct segment *span_at(struct segment *root, uintptr_t addr);
 struct segment *span_above(struct segment *root, uintptr_t addr);
 
 /*
- * Is the ring sound: ordered, spans filled without a gap, no two free
- * neighbours?  Takes time for every tag.
+ * Is the ring valid: ordered by address, spans filled without a gap, no two
+ * free segments adjacent?  Examines every tag.
  */
 bool segment_check(const struct segment *head, struct segment *root);
 
