@@ -1,53 +1,59 @@
 /*
- * arena.c - arenas: ranges of integers, handed out piece by piece
+ * arena.c - arenas: allocators for ranges of integers
  *
- * The layer's theory.  An arena owns spans and cuts them into segments, each
- * described by a tag outside of it (segment.c).  A tag is in the ring of all
- * tags by address, and a free one also in a free list by size (freelist.c), an
- * allocated one in a hash table by address (seghash.c).
+ * The theory of this layer.  An arena owns spans of integers.  It divides each
+ * span into segments, which are allocated or free.  A boundary tag outside the
+ * segment describes it (segment.c).  All tags of the arena form a ring by
+ * address.  The tag of a free segment is also in a free list by size
+ * (freelist.c), and the tag of an allocated segment is also in a hash table by
+ * address (seghash.c).
  *
  * Allocate
- *	1 a size that has a quantum cache goes there (quantum.c), and that is
- *	  all this layer sees of it
- *	2 a free segment is searched as the policy says; instant fit, the
- *	  default, looks at a fixed number of segments
- *	3 without one, a span is imported from the source, if there is one
- *	4 the request is cut from the low end of the segment found (or from
- *	  the place that a constraint asks for); what is left stays free
+ *	1 If the size has a quantum cache, vmem_alloc() calls the cache
+ *	  (quantum.c) and this file does nothing else.
+ *	2 Otherwise it searches a free segment according to the policy.
+ *	  Instant fit, the default, examines a bounded number of segments.
+ *	3 If none fits, it imports a span from the source, if there is one.
+ *	4 It cuts the request from the low end of the segment found, or at the
+ *	  address that a constraint requires.  The rest stays free.
  *
  * Free
- *	1 the hash table finds the segment, or tells a bad address
- *	2 it is merged with free neighbours, and goes to the head of its list
- *	3 if that makes an imported span free as a whole, it is released
+ *	1 The hash table yields the segment, or detects a bad address.
+ *	2 The segment is merged with its free neighbours.  The result becomes
+ *	  the newest segment of its free list.
+ *	3 If the merge leaves an imported span entirely free, the span is
+ *	  released to the source.
  *
- * Each step but the searches of best, first and next fit takes a bounded time
- * whatever the number of segments: lists and ring are doubly linked, the hash
- * table grows by a bucket at a time, tags come from a reserve.  The spans'
- * treap is touched only when a span comes or goes.
+ * Every step except a best, first or next fit search takes bounded time,
+ * independent of the number of segments: lists and ring are doubly linked, the
+ * hash table grows by one bucket at a time, and tags come from a reserve.  The
+ * treap of spans is accessed only when a span is added or removed.
  *
- * When instant fit finds nothing, a segment that fits may still be in the
- * request's own list, behind those looked at.  With a source it is quicker to
- * import than to look; without one, or when the source has nothing, the list
- * is searched to the end, so a request fails only if nothing fits.
+ * When instant fit finds nothing, the request's own free list may still contain
+ * a segment that fits, behind the segments that instant fit examined.  If the
+ * arena has a source, it imports first, because an import is faster than a
+ * search of the list.  If there is no source, or the import fails, the arena
+ * searches the whole list.  A request therefore fails only if no free segment
+ * fits.
  *
- * Nothing is lost
- *	An allocation first makes sure of the tags it may need.  A free needs
- *	none.  The tags for a span are put aside before it is imported.
+ * Failure
+ *	An operation changes nothing before it has all tags that it may need.
+ *	An allocation first fills the reserve.  A free needs no tag.  The tags
+ *	for a span are set aside before the import.
  *
  * Locking
- *	arena->lock guards an arena; the lock of the list of all arenas
- *	(create.c) is above it.  Neither is held when a source or a quantum
- *	cache is called, so a source may be an arena or anything else.  When
- *	the lock was dropped for an import, others may have allocated and
- *	freed: the tags needed were put aside, and a failed import is followed
- *	by one more search.
+ *	arena->lock guards an arena.  arena_list_lock (create.c) is above it.
+ *	Neither is held during a call of a source or a quantum cache, so a
+ *	source may be an arena or any other allocator.  While an import has
+ *	dropped the lock, other threads may allocate and free.  Therefore the
+ *	import sets its tags aside, and a search follows a failed import.
  *
- * Always true (arena_check())
- *	stats.total is the sum of all spans, stats.inuse that of all allocated
- *	segments;  allocated segments are those in the hash table, and free
- *	segments those in the free lists;  an imported span that is free as a
- *	whole is in the list of those that are due (if there is a release
- *	function)
+ * Always true (arena_check() tests all but the last)
+ *	stats.total is the sum of all spans;  stats.inuse is the sum of all
+ *	allocated segments;  the hash table contains exactly the allocated
+ *	segments;  the free lists contain exactly the free segments;  if the
+ *	arena has a release function, an imported span that is entirely free is
+ *	in the list arena->due or belongs to an arena_import() in progress
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 4;
  * illumos vmem(9).
@@ -59,22 +65,22 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* At worst a segment is cut out of the middle of a free one. */
+/* Tags for an allocation from the middle of a free segment, the worst case. */
 #define TAGS_TAKE 2
-/* One for the span and one for the free segment that fills it. */
+/* Tags for a span and for the free segment that fills it. */
 #define TAGS_SPAN 2
 
 /*
- * First fit takes the lowest of the fitting segments in the free lists if
- * there are at most so many; else it is likely to be quicker to go through
- * the ring from its start.
+ * With at most so many free segments, first fit searches the free lists for the
+ * lowest address.  With more free segments, a search of the ring from its start
+ * is likely to be faster.
  */
 #define FIRSTFIT_LISTS 64
 
 /*
- * Checks.  arena_check_locked() takes time for all segments, so the debug
- * build calls it after every change of a small arena and, in a large one,
- * once in as many changes as there are segments.
+ * Checks.  arena_check_locked() examines every segment.  The debug build calls
+ * it after every change of a small arena, but only once for every n changes of
+ * an arena with n segments if n is larger than 64.
  */
 struct census {
 	size_t inuse;
@@ -150,7 +156,10 @@ arena_sample_locked(vmem_t *arena)
 }
 #endif
 
-/* Make the span and a free segment of its size; reserve has the tags. */
+/*
+ * Add a span and a free segment that fills it.  The reserve has TAGS_SPAN tags.
+ * Returns the free segment.
+ */
 static struct segment *
 span_add_locked(vmem_t *arena, uintptr_t start, size_t size, bool imported)
 {
@@ -184,7 +193,7 @@ span_overlaps_locked(const vmem_t *arena, uintptr_t start, size_t size)
 	return span != NULL && segment_last(span) >= start;
 }
 
-/* Forget a span that is one free segment, seg. */
+/* Remove the span that the free segment seg fills. */
 static void
 span_delete_locked(vmem_t *arena, struct segment *seg)
 {
@@ -205,7 +214,7 @@ span_delete_locked(vmem_t *arena, struct segment *seg)
 }
 
 /*
- * Allocate [addr, addr + size) of the free segment around it.  The reserve
+ * Allocate [addr, addr + size), a part of the free segment seg.  The reserve
  * has TAGS_TAKE tags.  Returns the tag of the allocated segment.
  */
 static struct segment *
@@ -222,7 +231,7 @@ segment_take_locked(
 	if (below == 0 && above == 0) {
 		freelist_remove(&arena->free, seg);
 		seg->type = VMEM_ALLOC;
-		/* It may have been a slab before it became free. */
+		/* The tag may have described a slab before it became free. */
 		seg->slab = false;
 	} else {
 		taken = segment_new(&arena->reserve, VMEM_ALLOC, addr, size);
@@ -246,8 +255,8 @@ segment_take_locked(
 }
 
 /*
- * Merge a segment, which is in no list, with its free neighbours, and give
- * back the free segment that comes of it.
+ * Merge seg, which is in no list, with its free neighbours.  Returns the
+ * resulting free segment, which is in a free list.
  */
 static struct segment *
 segment_merge_locked(vmem_t *arena, struct segment *seg)
@@ -304,7 +313,7 @@ search_first_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
 	return NULL;
 }
 
-/* Does a tag stand before the place of address at in the ring? */
+/* Is the tag before the position of address at in the ring? */
 static bool
 stands_before(const struct segment *seg, uintptr_t at)
 {
@@ -320,8 +329,9 @@ rotor_put(struct segment *rotor, struct segment *after)
 }
 
 /*
- * The segment around rotor_at or the first one behind it.  Merges and cuts
- * since the last next fit may have left the rotor's tag a few tags away.
+ * Move the rotor's tag to its proper position, from which merges and cuts since
+ * the last next fit may have separated it by a few tags.  Returns the tag of
+ * the segment that contains rotor_at, or else the next tag.
  */
 static struct segment *
 rotor_settle_locked(vmem_t *arena)
@@ -329,7 +339,7 @@ rotor_settle_locked(vmem_t *arena)
 	struct segment *rotor = &arena->rotor, *head = &arena->head;
 	struct segment *seg;
 
-	/* At the start, or behind the last integer. */
+	/* No next fit so far, or the last one ended at the largest integer. */
 	if (arena->rotor_at == 0)
 		return segment_next(head);
 	while ((seg = segment_prev(rotor)) != head &&
@@ -341,14 +351,17 @@ rotor_settle_locked(vmem_t *arena)
 	return seg;
 }
 
-/* Next fit: from where the last one ended, once around. */
+/* Next fit: continue where the last one ended, once around the ring. */
 static struct segment *
 search_next_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
 {
 	struct segment *first = rotor_settle_locked(arena);
 	struct request behind = *req;
 
-	/* The segment around rotor_at is the first, and also the last. */
+	/*
+	 * The segment that contains rotor_at comes first with its part above
+	 * rotor_at, and comes last as a whole.
+	 */
 	if (behind.min < arena->rotor_at)
 		behind.min = arena->rotor_at;
 	behind.plain = false;
@@ -383,8 +396,9 @@ search_locked(
 }
 
 /*
- * A call of import or release begins, or has ended.  The count may be 0 at the
- * end of a call in a forked child: vmem_unlock_for_fork().
+ * Count a call of import or release that begins or has ended.  If fork() occurs
+ * during a call, the child may find the count 0 at the end of the call, because
+ * vmem_unlock_for_fork() clears it.
  */
 static void
 transit_begin_locked(vmem_t *arena)
@@ -406,7 +420,10 @@ transit_end_locked(vmem_t *arena, bool moved)
 		os_futex_wake(&arena->ncalled, INT32_MAX);
 }
 
-/* Ask the source, with no lock held. */
+/*
+ * Call the import function, with no lock held.  *size receives the size of the
+ * span.  Returns NULL if the source has none, and leaves errno alone.
+ */
 static void *
 import(vmem_t *arena, const struct request *req, int vmflag, size_t *size)
 {
@@ -416,9 +433,9 @@ import(vmem_t *arena, const struct request *req, int vmflag, size_t *size)
 	size_t asked;
 	void *span;
 
-	/* A failure is this arena's to deal with. */
+	/* The source must not abort: this arena handles the failure. */
 	vmflag &= VM_KMFLAGS & ~VM_PANIC;
-	/* A function of the program's promises no more than our quantum. */
+	/* A user's vmem_alloc_t need only align to this arena's quantum. */
 	if (arena->import == vmem_alloc || (arena->cflags & VMC_XALLOC) != 0)
 		aligned_to = arena->import_quantum;
 	if (!request_import_size(req, aligned_to, aligns, &asked) ||
@@ -450,10 +467,13 @@ import_verify_locked(vmem_t *arena, uintptr_t start, size_t size)
 }
 
 /*
- * Import a span for a request, and find the place in it.  The lock is dropped
- * meanwhile; it is held again at the end, and the reserve has TAGS_TAKE tags.
- * The tags for the span are put aside before, since others may use up the
- * reserve while the lock is dropped.
+ * Import a span in which the request fits.  Returns the free segment and stores
+ * the address for the request in *addr, or returns NULL.
+ *
+ * The lock is dropped during the import and held again at the end.  The reserve
+ * has TAGS_SPAN + TAGS_TAKE tags at the start, and TAGS_TAKE tags at the end if
+ * a segment is returned.  They are set aside during the import, because other
+ * threads may use up the reserve while the lock is dropped.
  */
 static struct segment *
 import_locked(
@@ -482,7 +502,7 @@ import_locked(
 	if (likely(request_fits(req, seg, addr)))
 		return seg;
 
-	/* Only if the source did not align as it had promised. */
+	/* Only if the source did not align the span as it had promised. */
 	if (arena->release != NULL) {
 		span_delete_locked(arena, seg);
 		transit_begin_locked(arena);
@@ -506,8 +526,9 @@ arena_failed(vmem_t *arena, size_t size, int error, int vmflag)
 }
 
 /*
- * The way from a request to a segment with a place for it in *addr, or NULL.
- * The reserve has TAGS_TAKE tags at the end.
+ * Find or import a free segment in which the request fits.  Returns the segment
+ * and stores the address for the request in *addr, or returns NULL.  If a
+ * segment is returned, the reserve has TAGS_TAKE tags.
  */
 static struct segment *
 find_locked(vmem_t *arena, const struct request *req, int policy, int vmflag,
@@ -528,7 +549,10 @@ find_locked(vmem_t *arena, const struct request *req, int policy, int vmflag,
 		if (seg != NULL)
 			return seg;
 	}
-	/* Miss nothing now, also of what was freed meanwhile. */
+	/*
+	 * Search exhaustively now.  This also finds segments that other threads
+	 * have freed during the import.
+	 */
 	if (!segment_reserve(&arena->reserve, TAGS_TAKE))
 		return NULL;
 	if (policy == 0)
@@ -544,7 +568,10 @@ policy_locked(const vmem_t *arena, int vmflag)
 	return policy != 0 ? policy : arena->policy;
 }
 
-/* Allocate the place of a request in seg, if that is not NULL. */
+/*
+ * Allocate size units at addr from the free segment seg.  Returns the allocated
+ * segment, or NULL if seg is NULL.
+ */
 static struct segment *
 place_locked(
     vmem_t *arena, struct segment *seg, uintptr_t addr, size_t size, int policy)
@@ -587,7 +614,7 @@ arena_take(vmem_t *arena, const struct request *req, int vmflag, bool slab)
 	policy = policy_locked(arena, vmflag);
 	if (segment_reserve(&arena->reserve, TAGS_TAKE))
 		seg = search_locked(arena, req, policy, &addr);
-	/* Also behind the segments that instant fit looks at. */
+	/* Search also behind the segments that instant fit examines. */
 	if (seg == NULL && policy == 0 && arena->reserve.nspare >= TAGS_TAKE)
 		seg = freelist_any(&arena->free, req, &addr);
 	seg = place_locked(arena, seg, addr, req->size, policy);
@@ -651,7 +678,7 @@ bad_free_locked(
 	    (void *)arena, (uintptr_t)addr, size, expect);
 }
 
-/* The span that a segment leaves free as a whole, to be released; or NULL. */
+/* The imported span that seg fills, if it is to be released; else NULL. */
 static struct segment *
 span_to_release(const vmem_t *arena, const struct segment *seg)
 {
@@ -664,7 +691,7 @@ span_to_release(const vmem_t *arena, const struct segment *seg)
 	return span;
 }
 
-/* Release the span that seg fills.  The lock is dropped meanwhile. */
+/* Release the span that seg fills.  The lock is dropped during the call. */
 static void
 release_locked(vmem_t *arena, struct segment *seg)
 {
@@ -680,7 +707,10 @@ release_locked(vmem_t *arena, struct segment *seg)
 	transit_end_locked(arena, /* moved */ true);
 }
 
-/* An allocated segment becomes free; NULL: there is none of this kind. */
+/*
+ * Free the allocated segment at addr if it has this size and is a slab or not.
+ * Returns the free segment that contains it, or NULL if there is none.
+ */
 static struct segment *
 take_back_locked(vmem_t *arena, void *addr, size_t size, bool slab)
 {
@@ -708,7 +738,7 @@ arena_free(vmem_t *arena, void *addr, size_t size)
 		    arena, addr, size, seg != NULL && !seg->slab ? seg : NULL);
 	}
 	span = span_to_release(arena, seg);
-	/* A span that is due is left to who has made it so. */
+	/* The thread that has marked a span as due releases it. */
 	if (span != NULL && !span->due)
 		release_locked(arena, seg);
 	else
@@ -737,7 +767,7 @@ arena_give(vmem_t *arena, void *addr, size_t size, bool slab)
 void
 arena_settle(vmem_t *arena)
 {
-	/* Relaxed: a caller sees the spans that it has left itself. */
+	/* Relaxed is enough: a caller sees the spans that it left itself. */
 	if (__atomic_load_n(&arena->due, __ATOMIC_RELAXED) == NULL)
 		return;
 	lock_take(&arena->lock);
@@ -760,7 +790,7 @@ arena_import_end(vmem_t *arena, void *start)
 
 	lock_take(&arena->lock);
 	span = span_at(arena->spans, (uintptr_t)start);
-	/* Another thread may have used it all, and released it. */
+	/* Another thread may have used and released the span meanwhile. */
 	if (span != NULL && span->start == (uintptr_t)start && !span->due &&
 	    span_to_release(arena, segment_next(span)) == span)
 		release_locked(arena, segment_next(span));
@@ -768,8 +798,9 @@ arena_import_end(vmem_t *arena, void *start)
 }
 
 /*
- * Cut an allocated segment into chunks.  Those whose bit in free is set become
- * free, the others become allocated segments.  The reserve has a tag for each.
+ * Cut an allocated segment into chunks.  Chunk i becomes free if bit i of free
+ * is set, otherwise it becomes an allocated segment.  The reserve has a tag for
+ * each chunk.
  */
 static void
 split_locked(
@@ -781,7 +812,7 @@ split_locked(
 	for (unsigned i = 0; i < n; i++) {
 		struct segment *part = seg;
 
-		/* seg is the rest, until it is the last chunk. */
+		/* seg is the remainder, and finally the last chunk. */
 		if (i != n - 1) {
 			part = segment_new(
 			    &arena->reserve, VMEM_ALLOC, seg->start, chunk);
@@ -836,7 +867,7 @@ vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 	piece = quantum_alloc(cache, vmflag);
 	if (likely(piece != NULL))
 		return piece;
-	/* A segment of its own, where a slab of several finds no place. */
+	/* A single segment may fit where a slab of several pieces does not. */
 	piece = arena_try(arena, &req, vmflag);
 	if (piece == NULL)
 		piece = quantum_shortage(arena, cache, &req, vmflag);
@@ -854,7 +885,7 @@ vmem_free(vmem_t *arena, void *addr, size_t size)
 		arena_free(arena, addr, size);
 }
 
-/* Is this an allocated segment of its own, and not a quantum cache's? */
+/* The allocated segment at addr; a bad address or size aborts. */
 static struct segment *
 resizable_locked(vmem_t *arena, void *addr, size_t oldsize)
 {
@@ -899,7 +930,7 @@ vmem_grow(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 	return fits;
 }
 
-/* Free the last units of an allocated segment; false if there is no tag. */
+/* Free the last less units of seg.  Returns false if there is no tag. */
 static bool
 tail_free_locked(vmem_t *arena, struct segment *seg, size_t less)
 {

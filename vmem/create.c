@@ -1,18 +1,19 @@
 /*
- * create.c - the arenas there are: made, ended, kept up, and held for a fork
+ * create.c - creation, destruction, update and fork handling of all arenas
  *
- * All live arenas are on one list, oldest first.  A source is therefore
- * before the arenas that import from it.
+ * All live arenas are on one list, oldest first.  A source therefore precedes
+ * the arenas that import from it.
  *
- * Whether a source is an arena is found by looking it up in the list, since a
- * program may hand any pointer to its own import function.
+ * A lookup in the list decides whether a source is an arena, because a program
+ * may pass any pointer as the source of its own import function.
  *
- * Fork: every arena's lock is taken, so no arena is being changed.  A walk
- * that drops the lock for its callback leaves a mark on its thread's stack
- * in the ring; in the child these threads do not exist, and their stacks may
- * be used again, so their marks are taken out.
+ * Fork: the forking thread takes every arena's lock, so no arena is changing
+ * while fork() copies it.  A reentrant walk drops the lock for its callback
+ * and leaves a mark in the ring, on the stack of the walking thread.  In the
+ * child the walking threads do not exist and their stacks may be reused.
+ * Therefore the child removes their marks.
  *
- * Locking: arena_list_lock guards the list, and is above the arenas' locks.
+ * Locking: arena_list_lock guards the list.  It is above the arenas' locks.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,10 +25,10 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* Spare tags that an arena keeps over an update. */
+/* Spare tags that an arena keeps after an update. */
 #define UPDATE_SPARE 8
 
-/* Steps of a hash table in one update: bounds how long the lock is held. */
+/* Steps of a hash table per update; this bounds how long the lock is held. */
 #define UPDATE_HASH_STEPS 4096
 
 static struct lock arena_list_lock = LOCK_INITIALIZER(LOCK_ARENA_LIST);
@@ -37,7 +38,7 @@ static struct list arena_list = {&arena_list, &arena_list};
 static uint32_t fork_process;
 static uint32_t fork_thread;
 
-/* The quantum of a source that is an arena; 0 for anything else. */
+/* The quantum of the source if it is an arena, else 0. */
 static size_t
 source_quantum(const vmem_t *source)
 {
@@ -54,7 +55,7 @@ source_quantum(const vmem_t *source)
 	return result;
 }
 
-/* vmem_alloc() for an arena whose quantum is larger than its source's. */
+/* The import function of an arena with a larger quantum than its source. */
 static void *
 import_aligned(vmem_t *source, size_t *size, size_t align, int vmflag)
 {
@@ -62,8 +63,9 @@ import_aligned(vmem_t *source, size_t *size, size_t align, int vmflag)
 }
 
 /*
- * Imports are rounded to the quantum of a source that is an arena, lest it
- * waste the rest; and aligned, if it hands out less than the arena does.
+ * Adapt imports to a source that is an arena.  Their sizes are multiples of the
+ * source's quantum, because the source would waste the rest.  If the source has
+ * a smaller quantum than the arena, import_aligned() aligns the spans.
  */
 static void
 source_adapt(vmem_t *arena)
@@ -98,7 +100,7 @@ arena_init(vmem_t *arena, const char *name, size_t quantum, int vmflag)
 	freelist_init(&arena->free);
 }
 
-/* Its records, whatever state it is in; tags go straight to meta. */
+/* Free all metadata of the arena, also if it still has segments. */
 static void
 arena_delete(vmem_t *arena)
 {
@@ -125,7 +127,7 @@ create_failed(const char *name, int error, int vmflag)
 	return NULL;
 }
 
-/* All of vmem_create() but the source's functions. */
+/* Create an arena without a source and without an entry in the list. */
 static vmem_t *
 arena_create(
     const char *name, void *base, size_t size, size_t quantum, int vmflag)
@@ -149,6 +151,7 @@ arena_create(
 	return arena;
 }
 
+/* Set the source, add the arena to the list and create its quantum caches. */
 static void
 arena_publish(vmem_t *arena, vmem_free_t *release, vmem_t *source,
     size_t qcache_max, int cflags)
@@ -199,7 +202,7 @@ vmem_destroy(vmem_t *arena)
 {
 	if (arena == NULL)
 		return;
-	/* Returns what the caches hold, by vmem_free(). */
+	/* The caches return their memory to the arena, so they go first. */
 	quantum_destroy(arena);
 
 	lock_take(&arena_list_lock);
@@ -264,7 +267,7 @@ vmem_lock_for_fork(void)
 	fork_thread = os_thread_id();
 }
 
-/* Take the marks of other threads' walks out of the ring. */
+/* In the child: remove the marks of other threads' walks from the ring. */
 static void
 walkers_forget(vmem_t *arena)
 {
@@ -288,7 +291,7 @@ vmem_unlock_for_fork(void)
 
 		if (child) {
 			walkers_forget(arena);
-			/* The threads that were calling a source are gone. */
+			/* Threads inside a source do not exist in the child. */
 			arena->ntransit = 0;
 			arena->nwaiting = 0;
 		}
