@@ -1,65 +1,71 @@
 /*
  * quantum.c - caches for small multiples of the quantum
  *
- * Most requests to an arena are for a few sizes.  An arena created with a
- * qcache_max has one object cache for each multiple of the quantum up to it;
- * such requests are served from per-CPU magazines, and the arena's lock is
- * taken once for a slab of pieces.  Whether a size belongs to a cache is
- * fixed when the arena is made, so a free finds the same way back.
+ * Most requests to an arena are for a few sizes.  An arena that is created with
+ * a qcache_max has one object cache for each multiple of the quantum up to
+ * qcache_max.  Per-CPU magazines serve requests of these sizes, and the arena's
+ * lock is taken only once for each slab of pieces.  The set of sizes with a
+ * cache is fixed when the arena is created, so a free uses the same cache as
+ * the allocation.
  *
- * Object caches live above this layer.  umem/ registers a table of functions
- * once; until then arenas go without, for good, as do sizes whose cache could
- * not be made.  A cache fetches its slabs by vmem_slab_alloc(), which is served
- * by segments: nothing recurses.
+ * Object caches belong to a layer above this one.  umem/ registers a table of
+ * functions once.  An arena that was created before the registration never has
+ * quantum caches, and a size for which the cache could not be created never has
+ * one.  A cache allocates its slabs by vmem_slab_alloc(), which uses segments,
+ * so there is no recursion.
  *
- * When the cache of a size has nothing and no slab can be made, the piece is an
- * allocated segment of its own.  A magazine does not tell the two apart: the
- * piece becomes a free segment when it leaves the magazine and no slab of its
- * cache contains it.
+ * If a cache has no piece and no slab can be created, the piece is a single
+ * allocated segment.  Magazines do not distinguish the two kinds of pieces.  A
+ * piece that leaves a magazine, and that no slab of its cache contains, becomes
+ * a free segment.
  *
  * Shortage
- *	A request fails only if, at one moment of the call, it did not fit the
- *	free segments although no piece was idle in a quantum cache.  Idle
+ *	A request fails only if, at one moment during the call, no free segment
+ *	fitted and no piece was idle in a quantum cache of the arena.  Idle
  *	pieces are in the loaded and previous magazines of the CPUs, in the
- *	depots, in slabs, and in the hands of threads that move a batch of
- *	them from one of these places to another.
+ *	depots and in slabs.  They can also be in a batch that a thread is
+ *	moving between magazines, slabs and segments.
  *
- *	The gate is a lock of the arena that is closed by every such batch
- *	between taking it from the magazines, the slabs or the segments and
- *	putting it there (refill, flush, reap, update, the making and ending
- *	of slabs).  The shortage closes it too, so it waits for other threads
- *	that refill, reap or have a shortage, and none has a batch in hand.
+ *	The gate is a lock of the arena.  A thread closes it before it takes a
+ *	batch from magazines, slabs or segments, and opens it after it has
+ *	stored the batch (refill, flush, reap, update, creation and destruction
+ *	of slabs).  A shortage closes the gate too.  It therefore waits for
+ *	threads that refill, reap or handle a shortage, and then no thread holds
+ *	a batch.
+ *
  *	A trade of magazines with the depot does not close the gate, but its
- *	thread owns its CPU's header meanwhile: the drain waits until it owns
- *	the headers of all CPUs, stops the restartable sections by membarrier,
- *	and takes the magazines of the headers and of the depot before it
- *	gives any header up.  Let T be the moment when the last cache of the
- *	arena is drained so.  A piece that was idle before T is now in a slab
- *	or a segment, and stays there, because a refill would close the gate.
- *	A piece in the hands of the program that is freed after the drain of
- *	its cache was not idle before.  Empty slabs become free segments and
- *	the slabs that are partly used are cut up, so that at T the free
- *	segments are all that is not allocated by the program.  They are
- *	searched without an import while the gate is still closed.
+ *	thread owns its CPU's header meanwhile.  The drain waits until it owns
+ *	the headers of all CPUs, and stops the restartable sections by
+ *	membarrier.  It takes the magazines of all headers and of the depot
+ *	before it releases any header.
+ *
+ *	Let T be the moment when the last cache of the arena has been drained.
+ *	A piece that was idle before T is now in a slab or a segment.  It stays
+ *	there, because a refill would have to close the gate.  A piece that the
+ *	program frees after the drain of its cache was not idle before.  Empty
+ *	slabs become free segments, and partly used slabs are cut up.  At T the
+ *	free segments are therefore all units that the program has not
+ *	allocated.  The shortage searches them without an import while the gate
+ *	is still closed.
  *
  *	The functions of the source run with the gate open, because they may
- *	wait for locks of the program.  So a span may be in transit: on its
- *	way from the source in an import of another thread, or back to it in a
- *	release.  If one was in transit at T, or came or went since the gate
- *	was closed, the shortage waits for the end of a call and begins anew.
- *	It gives up when no call ends for TRANSIT_WAIT_NS, since the source
- *	may be waiting for a lock that this very thread holds.
+ *	wait for locks of the program.  A span may therefore be in transit:
+ *	another thread is importing it from the source or releasing it to the
+ *	source.  If a span was in transit at T, or was imported or released
+ *	since the gate was closed, the shortage waits for the end of a call and
+ *	starts again.  It gives up if no call ends within TRANSIT_WAIT_NS,
+ *	because the source may wait for a lock that this thread holds.
  *
- *	A request that fails even so has the object caches flushed whose slabs
- *	come from the arena, and those of arenas that import from it by
- *	vmem_alloc(), and is tried once more.  These flushes pass over what
- *	other threads have in hand.
+ *	If the request still fails, the object caches with slabs from the arena
+ *	are flushed, and those with slabs from arenas that import from it by
+ *	vmem_alloc().  Then the request is tried once more.  These flushes do
+ *	not wait for batches that other threads are moving.
  *
  *	Exceptions: the kernel may refuse memory for tags, or membarrier.
  *
  * Locking: arena->gate is above the locks of CPUs, depots, slabs and arenas.
- * No function of the program is called while it is held, and no thread holds
- * two gates.  The table of functions is published by a release store.
+ * No function of the program is called while a gate is held, and no thread
+ * holds two gates.  A release store publishes the table of functions.
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 4.4.3.
  */
@@ -68,7 +74,7 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* How long a shortage waits for a function of the source that does not end. */
+/* The longest time that a shortage waits for the end of a call of a source. */
 #define TRANSIT_WAIT_NS 100000000
 
 static const struct quantum_hooks *registered;
@@ -86,6 +92,7 @@ hooks_now(void)
 	return __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
 }
 
+/* Create the cache of one size; its name is ARENA_SIZE. */
 static void *
 cache_create(const struct quantum_hooks *hooks, vmem_t *arena, size_t size)
 {
@@ -194,7 +201,7 @@ vmem_piece_free(vmem_t *arena, void *piece, size_t size)
 size_t
 vmem_free_about(const vmem_t *arena)
 {
-	/* Relaxed: a hint. */
+	/* Relaxed: the result is only an estimate. */
 	size_t total = __atomic_load_n(&arena->stats.total, __ATOMIC_RELAXED);
 	size_t inuse = __atomic_load_n(&arena->stats.inuse, __ATOMIC_RELAXED);
 
@@ -212,7 +219,10 @@ each_cache(vmem_t *arena, void (*f)(void *cache))
 			f(arena->qcache[i]);
 }
 
-/* Take an idle piece, by the cheapest attempt first.  The gate is closed. */
+/*
+ * Serve a request from idle pieces, by the cheapest attempt first.  The gate is
+ * closed.
+ */
 static void *
 take_idle(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 {
@@ -233,10 +243,11 @@ take_idle(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 	return arena_take(arena, req, vmflag, /* slab */ false);
 }
 
+/* State of the calls of the source's functions at one moment. */
 struct transit {
-	uint32_t n;       /* calls of the source's functions */
-	uint32_t nmoved;  /* as in the arena */
-	uint32_t ncalled; /* as in the arena */
+	uint32_t n;       /* arena->ntransit */
+	uint32_t nmoved;  /* arena->nmoved */
+	uint32_t ncalled; /* arena->ncalled */
 };
 
 static struct transit
@@ -252,7 +263,10 @@ transit_now(vmem_t *arena)
 	return now;
 }
 
-/* Wait for the end of a call.  False: none ends. */
+/*
+ * Wait until a call of the source has ended since arena->ncalled was ncalled.
+ * Returns false if none ends within TRANSIT_WAIT_NS.
+ */
 static bool
 transit_await(vmem_t *arena, uint32_t ncalled)
 {
@@ -263,6 +277,7 @@ transit_await(vmem_t *arena, uint32_t ncalled)
 	return __atomic_load_n(&arena->ncalled, __ATOMIC_RELAXED) != ncalled;
 }
 
+/* Handle a shortage, see the top of this file; NULL: nothing idle fits. */
 static void *
 shortage(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 {
@@ -273,7 +288,7 @@ shortage(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 		vmem_gate_close(arena);
 		at = take_idle(arena, cache, req, vmflag);
 		vmem_gate_open(arena);
-		/* The source may have more since the drain released spans. */
+		/* Import again: the source may have the spans just released. */
 		if (at == NULL)
 			at = arena_try(arena, req, vmflag);
 		if (at != NULL)
