@@ -1,54 +1,65 @@
 /*
- * heap.c - the root arena of memory: reserve, hand out, give back to the OS
+ * heap.c - the root arena of memory: reserve, commit, allocate, purge
  *
- * Slot, reserved, committed
- *	The heap lies in one slot of address space, fixed at start, so that
- *	tables over it are flat.  To the arena the slot is a single span of
- *	integers.  Memory follows a watermark: the arena hands out low
- *	addresses first, and when a block reaches above the watermark, the
- *	range up to its end is reserved (PROT_NONE) and committed, in steps
- *	that grow with the heap.  So a process has reserved little more than
- *	it uses, which is what RLIMIT_AS, RLIMIT_DATA and strict overcommit
- *	ask for.  A foreign mapping that lies in the way is taken out of the
- *	arena as a block that is never freed (a hole).  The heap remembers its
- *	holes: it gives the kernel no advice about the memory of others.
+ * Window, reserved, committed
+ *	The heap is inside one window of address space (heap_slot).  Because
+ *	the window is fixed at start, tables over it are flat.  For the heap
+ *	arena the window is a single span.  Its quantum is a unit (HEAP_UNIT,
+ *	64 KiB).
  *
- *	Where address space is limited (RLIMIT_AS, or RLIMIT_MEMLOCK after
- *	mlockall(MCL_FUTURE), which counts reserved pages, too), the heap takes
- *	small steps: at most a sixteenth of the limit is reserved and not yet
- *	used, so that thread stacks and other mappings still fit, and gives the
- *	free end of its addresses back (top_release()).
+ *	The heap reserves (PROT_NONE) and commits memory on demand.  The arena
+ *	allocates low addresses first.  When a block ends above committed_end,
+ *	the heap reserves and commits the range up to the end of the block, in
+ *	steps that grow with the heap.  A process has therefore reserved little
+ *	more than it uses, as RLIMIT_AS, RLIMIT_DATA and strict overcommit
+ *	require.
  *
- *	The slot is at an address where nothing else settles: below the area
- *	of position-independent programs, where also the sanitizers expect
- *	memory of the program.  If the kernel refuses it (a smaller address
- *	space, valgrind), it is where the kernel likes, and reserved whole.
+ *	If a foreign mapping is in the way, the heap allocates its units from
+ *	the arena and never frees them.  Such a range is a hole.  The heap
+ *	records its holes, because it must not give the kernel advice about
+ *	the memory of others.
+ *
+ *	Address space may be limited, by RLIMIT_AS, or by RLIMIT_MEMLOCK after
+ *	mlockall(MCL_FUTURE), which counts reserved pages too.  The heap then
+ *	takes small steps: at most a sixteenth of the limit is reserved ahead,
+ *	so that thread stacks and other mappings still fit.  It also releases
+ *	the free end of its address range (top_release()).
+ *
+ *	The window is at an address that nothing else uses, below the area of
+ *	position-independent programs.  Sanitizers expect memory of the program
+ *	there, too.  If the kernel refuses the address (a smaller address space,
+ *	valgrind), the kernel chooses the address, and the heap reserves the
+ *	whole window at once.
  *
  * Page state
- *	One byte a unit, which says how a FREE unit looks:
+ *	One byte for each unit describes a free unit:
  *	0		clean: reads as zeros, has no memory
- *	1 .. 254	dirty, with the tick at which it was freed
- *	255		being purged
- *	A unit in use has 0 too: heap_free() marks before the arena hears of
- *	it, heap_alloc() clears after the arena has given it.  So who sees a
- *	tick may purge the unit under the mark 255: either it is free, or it
- *	was just handed out, and then heap_alloc() waits for the mark to go
- *	before anybody can write to it.  No lock is needed, and nobody waits
- *	for a purge but one who got the very unit.
+ *	1 .. 254	dirty; the number is the tick at which it was freed
+ *	255		PURGING: a thread is purging the unit
+ *	An allocated unit has state 0, too: heap_free() stores the tick before
+ *	it frees the unit to the arena, and heap_alloc() clears the state after
+ *	it has allocated the unit from the arena.  A thread that reads a tick
+ *	may therefore set PURGING and purge the unit.  The unit is either free,
+ *	or allocated by a heap_alloc() that has not cleared the state yet.  In
+ *	the second case heap_alloc() waits for the end of the purge before it
+ *	returns the unit to a caller that could write to it.  This needs no
+ *	lock, and the only thread that waits for a purge is the thread that has
+ *	allocated the unit.
  *
  *	Huge pages
- *	Where they are filled the heap grows by huge pages (huge.c); elsewhere
- *	the kernel is told not to use them, whatever the system's default is.
- *	When memory goes back the advice is taken back for all there is.
+ *	The heap grows by huge pages where the program is likely to fill them
+ *	(huge.c).  For other memory it advises the kernel against huge pages,
+ *	independently of the default of the system.  After a purge it advises
+ *	the kernel against huge pages in all committed memory.
  *
- *	Dirty units are preferred to clean ones by the arena's order alone:
- *	what is freed is the first to be looked at, and the clean rest of the
- *	slot is the largest segment, so the last.
+ *	The search order of the arena is enough to prefer dirty units to clean
+ *	ones: instant fit examines the latest freed segments first.  The clean
+ *	rest of the window is the largest segment and is therefore used last.
  *
- * Locking: heap_lock guards the watermark, and is held while the kernel
- * reserves and commits.  Page states are atomic.
+ * Locking: heap_lock guards committed_end and reserved_end.  It is held while
+ * the kernel reserves and commits memory.  Page states are atomic.
  *
- * Always true: base <= committed_end <= reserved_end <= end of slot.
+ * Always true: base <= committed_end <= reserved_end <= end of the window.
  */
 #include <errno.h>
 
@@ -62,8 +73,10 @@
 #include "vmem/panic.h"
 
 /*
- * First choices: 341 GiB lie between here and the lowest place of a
- * position-independent program (0x555555554000).  Larger slots go lower.
+ * Addresses of the window.  341 GiB are between SLOT_BASE and the lowest
+ * address of a position-independent program (0x555555554000): enough for a
+ * window of SLOT_ROOM and a random offset below SLOT_SHUFFLE.  A larger window
+ * is at SLOT_BASE_LARGE.
  */
 #define SLOT_BASE       ((uintptr_t)0x550000000000)
 #define SLOT_ROOM       ((size_t)256 * GIB)
@@ -72,30 +85,32 @@
 #define SLOT_LARGEST    ((size_t)16384 * GIB)
 #define SLOT_SMALLEST   (8 * MIB)
 
-/* Steps: an eighth of what is there, within these. */
+/* A step of committed memory is an eighth of the heap, within these bounds. */
 #define COMMIT_LEAST  (1 * MIB)
 #define COMMIT_MOST   (64 * MIB)
+/* The first reservation without a limit, and the largest step under one. */
 #define RESERVE_LEAST (64 * MIB)
 
-/* Of limited address space: reserved ahead, this part of it. */
+/* If address space is limited, 1/LIMIT_PART of the limit is reserved ahead. */
 #define LIMIT_PART   16
 /*
- * The slot is so many times the soft limit, or up to twice that, because the
- * limit may be raised later; the tables for it are at most 1/64 of the limit.
+ * The window is at most so many times the soft limit, rounded up to a power of
+ * two, because the program may raise the limit later.  The tables for such a
+ * window are at most 1/64 of the limit.
  */
 #define LIMIT_GROWTH 32
-/* Room for the program beside the first reservations. */
+/* Bytes of address space left to the program when the heap starts. */
 #define ROOM_PROGRAM (128 * MIB)
 
-#define TICK_SHIFT  27 /* a tick is 134 ms */
+#define TICK_SHIFT  27 /* a tick is 2^27 ns, 134 ms */
 #define TICKS       254
 #define PURGING     255
-#define PURGE_UNITS 64 /* units purged by one call */
+#define PURGE_UNITS 64 /* most units for one call of os_purge() */
 
-/* Failures to take a hole, 100 us apart, that count as no memory. */
+/* After so many failures to take a hole, 100 us apart, allocation fails. */
 #define HOLE_TRIES 100
 
-/* Foreign mappings in [from, to), which the heap never hands out. */
+/* A hole: foreign mappings in [from, to), which the heap never allocates. */
 struct hole {
 	uintptr_t from;
 	uintptr_t to;
@@ -110,25 +125,26 @@ static vmem_t *heap_arena;
 static struct lock heap_lock = LOCK_INITIALIZER(LOCK_HEAP);
 static uintptr_t committed_end; /* [heap_lock] read atomically */
 static uintptr_t reserved_end;  /* [heap_lock] */
-static uintptr_t states_end;    /* [heap_lock] of the part with memory */
-static uint8_t *states;         /* [atomic] one a unit */
+static uintptr_t states_end;    /* [heap_lock] end of committed states */
+static uint8_t *states;         /* [atomic] state of each unit */
 static size_t ndirty;           /* [atomic] units with a tick */
-static size_t nhanded;          /* [atomic] units handed out */
-static size_t nfresh;           /* [atomic] clean ones of them */
-static uint32_t purge_word;     /* [atomic] counts purges, to wait on */
+static size_t nhanded;          /* [atomic] units allocated, cumulative */
+static size_t nfresh;           /* [atomic] units of nhanded that were clean */
+static uint32_t purge_word;     /* [atomic] counts purges; futex word */
 static size_t room;             /* see heap_room() */
 static size_t limited_step;     /* bytes reserved ahead; 0: no limit is near */
-static unsigned ngrowing;       /* [atomic] calls in heap_grow() */
-static int policy;
-static bool huge_used; /* [heap_lock] read atomically */
+static unsigned ngrowing;       /* [atomic] threads inside heap_grow() */
+static int policy;              /* see heap_policy() */
+static bool huge_used;          /* [heap_lock] read atomically */
 
-/* Bytes that the heap reserves at first. */
+/* Bytes that the heap reserves when it starts. */
 static size_t
 first_step(void)
 {
 	return limited_step != 0 ? limited_step : RESERVE_LEAST;
 }
 
+/* Place a window of so many bytes at base; false if base is not free. */
 static bool
 slot_try(uintptr_t base, size_t bytes)
 {
@@ -142,7 +158,10 @@ slot_try(uintptr_t base, size_t bytes)
 	return true;
 }
 
-/* At an address of the kernel's choice, as large as the kernel allows. */
+/*
+ * Reserve a window of at most so many bytes at an address that the kernel
+ * chooses, as large as the kernel allows.
+ */
 static bool
 slot_anywhere(size_t bytes)
 {
@@ -170,8 +189,9 @@ least(size_t a, size_t b)
 }
 
 /*
- * A process can use hardly more than eight times the memory of the machine,
- * and not more than its hard limit.
+ * Size of the window for a soft limit of address space, a power of two.  A
+ * process can hardly use more than eight times the memory of the machine, and
+ * cannot use more than its hard limit.
  */
 static size_t
 slot_bytes(size_t limit)
@@ -185,6 +205,7 @@ slot_bytes(size_t limit)
 	return (size_t)1 << (highbit(bytes - 1) + 1);
 }
 
+/* Bytes to reserve ahead for a limit of address space. */
 static size_t
 step_for(size_t limit)
 {
@@ -195,7 +216,10 @@ step_for(size_t limit)
 	return least(step, RESERVE_LEAST);
 }
 
-/* By asking for it: want bytes, or the most that the kernel gives. */
+/*
+ * Find out by trial reservations how much address space the kernel grants, at
+ * most want bytes.  Returns SIZE_MAX if it grants all of them.
+ */
 static size_t
 room_probe(size_t want)
 {
@@ -221,7 +245,10 @@ slot_find(void)
 	limited_step = limit == SIZE_MAX ? 0 : step_for(limit);
 	room = room_probe(2 * (first_step() + tables) + ROOM_PROGRAM);
 	if (room != SIZE_MAX) {
-		/* Nothing says which limit it is: the hard one may be near. */
+		/*
+		 * The limit that refused the reservation is unknown, and it may
+		 * be a hard limit.
+		 */
 		limited_step = step_for(room);
 		bytes = least(bytes, slot_bytes(room));
 	}
@@ -241,7 +268,7 @@ heap_room(void)
 bool
 heap_start(void)
 {
-	/* What an earlier try has got stays. */
+	/* Keep the window that an earlier call found before it failed. */
 	if (heap_slot.units == 0 && !slot_find())
 		return false;
 	committed_end = heap_slot.base;
@@ -262,7 +289,7 @@ heap_policy(int policy_flag)
 	policy = policy_flag;
 }
 
-/* The parts of the heap between holes, from above. */
+/* heap_unhuge() for each part of the heap between holes, from above. */
 static void
 unhuge_locked(void)
 {
@@ -288,7 +315,7 @@ heap_unhuge(void)
 	lock_release(&heap_lock);
 }
 
-/* Memory for the states of all units below end. */
+/* Commit the states of all units below end. */
 static bool
 states_cover_locked(uintptr_t end)
 {
@@ -306,13 +333,17 @@ states_cover_locked(uintptr_t end)
 	return true;
 }
 
+/* Result of committing memory for a range. */
 enum cover {
-	COVERED,
-	IN_THE_WAY,
-	NO_MEMORY
+	COVERED,    /* committed */
+	IN_THE_WAY, /* a foreign mapping is at reserved_end */
+	NO_MEMORY   /* the kernel refuses */
 };
 
-/* As far towards end as nothing is in the way. */
+/*
+ * Reserve address space up to end, or up to the unit with the first foreign
+ * mapping below end.  Returns true if end was reached.
+ */
 static bool
 reserve_pieces_locked(uintptr_t end)
 {
@@ -327,6 +358,7 @@ reserve_pieces_locked(uintptr_t end)
 	return reserved_end == end;
 }
 
+/* Reserve address space up to end at least. */
 static enum cover
 reserve_locked(uintptr_t end)
 {
@@ -350,7 +382,7 @@ reserve_locked(uintptr_t end)
 		reserved_end += need;
 		return COVERED;
 	}
-	/* Refused for want of room, or is a mapping in the way? */
+	/* Is there too little address space, or a mapping in the way? */
 	void *probe = os_reserve(NULL, need);
 	if (probe == NULL)
 		return NO_MEMORY;
@@ -358,7 +390,10 @@ reserve_locked(uintptr_t end)
 	return reserve_pieces_locked(end) ? COVERED : IN_THE_WAY;
 }
 
-/* Without one huge page that is in parts committed, if it can be had. */
+/*
+ * Round goal up to a whole huge page, as far as address space is reserved.
+ * This avoids a partly committed huge page.
+ */
 static uintptr_t
 huge_goal_locked(uintptr_t goal)
 {
@@ -367,6 +402,7 @@ huge_goal_locked(uintptr_t goal)
 	return whole <= reserved_end ? whole : goal;
 }
 
+/* Commit memory up to end, with or without huge pages. */
 static bool
 commit_to_locked(uintptr_t end, bool huge)
 {
@@ -385,8 +421,9 @@ commit_to_locked(uintptr_t end, bool huge)
 }
 
 /*
- * Where to commit to when end is wanted: the heap grows by an eighth.  By
- * small pages a larger one grows by less, to be asked again soon.
+ * The address up to which to commit when memory up to end is needed.  The heap
+ * grows by an eighth.  With small pages a larger heap grows by less, so that
+ * huge_most() is asked again soon.
  */
 static uintptr_t
 commit_goal_locked(uintptr_t end, bool huge)
@@ -407,7 +444,7 @@ commit_goal_locked(uintptr_t end, bool huge)
 	return step < reserved_end ? step : reserved_end;
 }
 
-/* Towards goal, in pieces of huge pages and some of small ones. */
+/* Commit up to goal: runs of huge pages, and probes with small pages. */
 static bool
 commit_huge_locked(uintptr_t goal)
 {
@@ -423,7 +460,10 @@ commit_huge_locked(uintptr_t goal)
 	return true;
 }
 
-/* Towards goal, at least to end; by huge pages so many bytes at most. */
+/*
+ * Commit up to end at least, and up to goal if possible.  huge is the most
+ * bytes to commit with huge pages.
+ */
 static bool
 commit_locked(uintptr_t end, uintptr_t goal, size_t huge)
 {
@@ -453,14 +493,14 @@ cover_locked(uintptr_t end, size_t block_bytes)
 	goal = commit_goal_locked(end, huge != 0);
 	if (commit_locked(end, goal, huge))
 		return COVERED;
-	/* The limit may be near. */
+	/* A limit of the process may be near: commit no more than needed. */
 	if (committed_end >= end ||
 	    (goal > end && commit_to_locked(end, false)))
 		return COVERED;
 	return NO_MEMORY;
 }
 
-/* Memory for everything below end, for a block there. */
+/* Commit all memory below end, for a block of block_bytes that ends there. */
 static enum cover
 cover(uintptr_t end, size_t block_bytes)
 {
@@ -475,7 +515,10 @@ cover(uintptr_t end, size_t block_bytes)
 	return got;
 }
 
-/* One more unit of foreign memory, above all others.  False: no memory. */
+/*
+ * Record the unit at address at as a hole; it is above all other holes.
+ * Returns false if there is no memory.
+ */
 static bool
 hole_note_locked(uintptr_t at)
 {
@@ -494,9 +537,10 @@ hole_note_locked(uintptr_t at)
 }
 
 /*
- * The unit at the watermark is somebody else's.  Our caller has given its
- * block back, so unless another thread has just taken the unit, it is free.
- * False: it could not be had, or what lies below it got no memory.
+ * Take the unit at reserved_end, where a foreign mapping is, out of the arena.
+ * The caller has freed its block, so the unit is free in the arena unless
+ * another thread has just allocated it.  Returns false if the unit is not free
+ * or the memory below it cannot be committed.
  */
 static bool
 hole_take(void)
@@ -511,7 +555,7 @@ hole_take(void)
 		(void *)(at + HEAP_UNIT), VM_NOSLEEP) == NULL)
 		return false;
 	lock_take(&heap_lock);
-	/* What lies between stays uncommitted only if it was not yet. */
+	/* Commit all memory below the hole before committed_end moves on. */
 	if (reserved_end == at && commit_to_locked(at, false) &&
 	    hole_note_locked(at)) {
 		reserved_end = at + HEAP_UNIT;
@@ -525,7 +569,7 @@ hole_take(void)
 	return taken;
 }
 
-/* Another thread may have the unit for a moment; it needs time to run. */
+/* Wait a moment for the thread that has allocated the unit of a hole. */
 static void
 hole_wait(uint32_t *nfailed)
 {
@@ -539,7 +583,7 @@ unit_of(const void *at)
 	return ((uintptr_t)at - heap_slot.base) >> HEAP_UNIT_SHIFT;
 }
 
-/* Clears one unit's state; true if it was clean. */
+/* Clear the state of an allocated unit; true if the unit was clean. */
 static bool
 state_clear(uint8_t *state)
 {
@@ -563,6 +607,7 @@ state_clear(uint8_t *state)
 	}
 }
 
+/* Clear the states of an allocated block; true if all units were clean. */
 static bool
 states_clear(void *at, size_t bytes)
 {
@@ -586,6 +631,7 @@ tick_now(void)
 	return (uint8_t)((os_now_ns() >> TICK_SHIFT) % TICKS + 1);
 }
 
+/* Mark the units of a block, which is about to be freed, as dirty. */
 static void
 states_mark(void *at, size_t bytes)
 {
@@ -598,7 +644,7 @@ states_mark(void *at, size_t bytes)
 		__atomic_store_n(&states[first + i], tick, __ATOMIC_RELEASE);
 }
 
-/* A place that starts phase bytes beyond a multiple of align. */
+/* Alignment of a block: it starts phase bytes above a multiple of align. */
 struct place {
 	size_t align;
 	size_t phase;
@@ -677,7 +723,10 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 	char *end = (char *)at + oldbytes;
 	bool grown;
 
-	/* Memory first: an arena block cannot always be cut again. */
+	/*
+	 * Commit the memory first.  Otherwise a failed commit would have to
+	 * shrink the arena's segment again, which can fail for want of a tag.
+	 */
 	__atomic_add_fetch(&ngrowing, 1, __ATOMIC_SEQ_CST);
 	grown = newbytes <= (heap_slot.units << HEAP_UNIT_SHIFT) - start &&
 		cover((uintptr_t)at + newbytes, newbytes) == COVERED &&
@@ -700,7 +749,11 @@ heap_shrink(void *at, size_t oldbytes, size_t newbytes)
 	return false;
 }
 
-/* How many units from first on are old enough; they are marked PURGING. */
+/*
+ * Mark consecutive units from first on as PURGING, up to the first unit that is
+ * not dirty or not old enough.  Returns their number and stores their ticks in
+ * was[].  now is the current tick, age is in ticks.
+ */
 static size_t
 purge_claim(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 {
@@ -720,6 +773,7 @@ purge_claim(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 	return n;
 }
 
+/* Are all units in [from, to) clean? */
 static bool
 is_clean(uintptr_t from, uintptr_t to)
 {
@@ -731,7 +785,11 @@ is_clean(uintptr_t from, uintptr_t to)
 	return true;
 }
 
-/* The caller has all of [from, top) from the arena. */
+/*
+ * Unmap the heap from address from on.  The caller has allocated [from, top)
+ * from the arena.  Returns false if top is no longer the committed end, a unit
+ * is not clean, a heap_grow() is in progress, or the kernel refuses.
+ */
 static bool
 top_unmap_locked(uintptr_t from, uintptr_t top)
 {
@@ -748,18 +806,21 @@ top_unmap_locked(uintptr_t from, uintptr_t top)
 }
 
 /*
- * Under a limit of address space, the free and clean end of the heap goes back
- * to the kernel, so that thread stacks and other mappings can have it.
+ * Under a limit of address space, release the free and clean end of the heap to
+ * the kernel, so that thread stacks and other mappings can use the addresses.
  *
- * Why no block loses its memory: this thread takes the range from the arena
- * first, so no other thread has a block there.  A block that is handed out
- * there later finds the lower watermark, because the arena's lock orders the
- * store of it before: its cover() commits again.  heap_grow() alone looks at
- * the watermark before it has its range.  It counts itself before that, and
- * top_unmap_locked() looks at the count after it has lowered the watermark.
- * All four are sequentially consistent, so either heap_grow() sees the lower
- * watermark, and waits for heap_lock, or the count is seen, and nothing is
- * unmapped.
+ * No block loses its memory.  This thread first allocates the range from the
+ * arena, so that no other thread has a block there.  A thread that allocates a
+ * block there later reads the lower committed_end, because the arena's lock
+ * orders the store before that allocation.  Its cover() therefore commits the
+ * memory again.
+ *
+ * Only heap_grow() reads committed_end before it has allocated its range.  It
+ * increments ngrowing before that read.  top_unmap_locked() reads ngrowing
+ * after it has lowered committed_end.  All four accesses are sequentially
+ * consistent.  Therefore either heap_grow() reads the lower committed_end and
+ * waits for heap_lock, or top_unmap_locked() reads the count and unmaps
+ * nothing.
  */
 static void
 top_release(void)
@@ -805,13 +866,13 @@ heap_purge(uint64_t age_ns, size_t limit)
 	uint8_t was[PURGE_UNITS];
 	size_t purged = 0;
 
-	/* Otherwise each range would be claimed and put back for nothing. */
+	/* Otherwise each range would be marked and restored in vain. */
 	if (!os_purge_may())
 		return 0;
 	for (size_t i = 0; i < end && limit - purged >= HEAP_UNIT; i++) {
 		size_t most = (limit - purged) >> HEAP_UNIT_SHIFT;
 
-		/* Eight clean units at a time; most are, or are in use. */
+		/* Skip eight units at once if all are clean or in use. */
 		if ((i & 7) == 0 && i + 8 <= end &&
 		    __atomic_load_n((uint64_t *)(void *)(states + i),
 			__ATOMIC_RELAXED) == 0) {
@@ -903,7 +964,10 @@ heap_after_fork(void)
 
 	ngrowing = 0;
 	for (size_t i = 0; i < end; i++) {
-		/* Whoever was at it is not in the child, nor who waits. */
+		/*
+		 * The purging thread and the threads that wait for it do not
+		 * exist in the child.
+		 */
 		if (states[i] == PURGING)
 			states[i] = tick;
 		n += states[i] != 0;
@@ -911,7 +975,7 @@ heap_after_fork(void)
 	ndirty = n;
 }
 
-/* Whole units, already committed, for the arena that programs see. */
+/* The import function of heap_public_arena(): whole units of the heap. */
 static void *
 import(vmem_t *source, size_t *size, size_t align, int vmflag)
 {

@@ -1,15 +1,18 @@
-/* heap.h - the root arena of memory; see heap.c */
+/* heap.h - the heap: the root arena of memory; see heap.c */
 #ifndef VMEM_HEAP_H
 #define VMEM_HEAP_H
 
 #include "vmem/vmem.h"
 #include "vmem/base.h"
 
-/* What memory is handed out by; a multiple of every known page size. */
+/*
+ * A unit of the heap, in bytes: the granule of allocation.  It is a multiple of
+ * every known page size.
+ */
 #define HEAP_UNIT_SHIFT 16
 #define HEAP_UNIT       ((size_t)1 << HEAP_UNIT_SHIFT)
 
-/* Where the heap may lie: fixed at start.  Tables are sized by it. */
+/* The heap window: the addresses that the heap may use, fixed at start. */
 struct heap_slot {
 	uintptr_t base; /* multiple of HEAP_UNIT */
 	size_t units;
@@ -17,86 +20,102 @@ struct heap_slot {
 
 extern struct heap_slot heap_slot;
 
-/* Bytes of tables in all layers for one unit, at most. */
+/* Most bytes of tables in all layers for one unit. */
 #define HEAP_UNIT_TABLES 16
 
-/* False: the kernel gives no address space. */
+/* Choose the window and create the heap; false if the kernel refuses. */
 bool heap_start(void);
 
 /*
- * Bytes of address space that the kernel would give to this process when the
- * heap started; SIZE_MAX if that is more than the library takes at start.
+ * Bytes of address space that the kernel would have granted to this process
+ * when the heap started, or SIZE_MAX if they are more than the library needs at
+ * start.
  */
 size_t heap_room(void);
 
 /*
- * bytes is a multiple of HEAP_UNIT, align a power of two (HEAP_UNIT at
- * least is given).  *zeroed: no byte of it was written since the kernel gave
- * it.  NULL: no memory.
+ * Allocate memory.  bytes is a multiple of HEAP_UNIT.  align is a power of two;
+ * every block is aligned to HEAP_UNIT at least.  *zeroed becomes true if all
+ * bytes are zero, because none was written since the kernel supplied it.
+ * Returns NULL if there is no memory.
  */
 void *heap_alloc(size_t bytes, size_t align, bool *zeroed);
 
 /*
- * The same, as far into a huge page as like is, if there is such a place:
- * whole huge pages of either can be moved to the other.
+ * Allocate as heap_alloc() does, if possible at the same offset from a
+ * huge-page boundary as the block like.  Whole huge pages can then be moved
+ * between the two blocks.
  */
 void *heap_alloc_alike(size_t bytes, const void *like, bool *zeroed);
 
-/* Never fails; the pages stay until heap_purge() finds them old. */
+/* Free a block; never fails.  heap_purge() purges its pages later. */
 void heap_free(void *at, size_t bytes);
 
-/* Take what is free behind a block, or give its tail back. */
+/*
+ * Grow a block in place.  *zeroed is that of heap_alloc(), for the bytes added.
+ * Returns false, and changes nothing, if the units behind the block are not
+ * free or there is no memory.
+ */
 bool heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed);
+
+/* Free the tail of a block; false if there is no memory for a tag. */
 bool heap_shrink(void *at, size_t oldbytes, size_t newbytes);
 
 /*
- * Give pages back to the kernel that have been free for age_ns, at most
- * limit bytes of them; returns the bytes given back.  Tables that came from
- * os_reserve_zeros() are the caller's business.
+ * Purge: release to the kernel the pages that have been free for age_ns
+ * nanoseconds, at most limit bytes of them.  Returns the number of bytes
+ * purged.  The caller handles the tables over these pages, which it has from
+ * os_reserve_zeros().
  */
 size_t heap_purge(uint64_t age_ns, size_t limit);
 
-/* Bytes that are free and not yet given back to the kernel. */
+/* Bytes that are dirty: free and not yet purged. */
 size_t heap_dirty(void);
 
-/* Bytes handed out, and those of foreign mappings that are in the way. */
+/* Allocated bytes, including foreign mappings inside the heap. */
 size_t heap_used(void);
 
-/* Bytes of foreign mappings that are in the way. */
+/* Bytes of foreign mappings inside the heap. */
 size_t heap_foreign(void);
 
-/* The most bytes that were ever committed: some have gone back. */
+/*
+ * Bytes from the start of the heap to the end of its committed memory, purged
+ * pages and foreign mappings included.
+ */
 size_t heap_committed(void);
 
-/*
- * Bytes handed out, ever, and those of them that had no memory before: modulo
- * SIZE_MAX + 1.
- */
+/* Cumulative bytes allocated, modulo SIZE_MAX + 1. */
 size_t heap_handed(void);
+
+/*
+ * Cumulative bytes allocated that had no memory at that time, because they were
+ * never used before or had been purged: modulo SIZE_MAX + 1.
+ */
 size_t heap_fresh(void);
 
 /*
- * An arena of memory for programs to import from: what it hands out is
- * readable and writable.  NULL: no memory.
+ * The arena from which arenas of the program import memory.  Its segments are
+ * readable and writable.  Returns NULL if there is no memory.
  */
 vmem_t *heap_public_arena(void);
 
-/* By which that arena releases spans; see vmem_calls_out(). */
+/* The release function of heap_public_arena(); see vmem_calls_out(). */
 void heap_arena_release(vmem_t *source, void *addr, size_t size);
 
 void heap_lock_for_fork(void);
 void heap_unlock_for_fork(void);
 
-/* In the child, while the locks are held: ends purges of other threads. */
+/* In the child, with the locks held: end the purges of other threads. */
 void heap_after_fork(void);
 
 /*
- * No more huge pages for what there is, since some of it goes back: the kernel
- * would fill whole ones again for the sake of one page.
+ * Advise the kernel against huge pages in all committed memory.  Called after a
+ * purge.  Otherwise the kernel would allocate a whole huge page again when the
+ * program touches one page of it.
  */
 void heap_unhuge(void);
 
-/* VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 for instant fit. */
+/* Set the policy: VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 (instant fit). */
 void heap_policy(int policy_flag);
 
 #endif

@@ -1,58 +1,63 @@
 /*
- * huge.c - which growth of the heap is to come as huge pages
+ * huge.c - decides which growth of the heap uses huge pages
  *
- * A huge page is one fault instead of 512, each of which takes as long as a
- * hundred calls of malloc(); but it comes whole, however little of it is
- * used.  So the heap grows by huge pages where they will be filled, and a
- * program has shown before whether it fills what it gets.
+ * A huge page takes one page fault instead of 512 faults, each of which takes
+ * as long as a hundred calls of malloc().  But the kernel allocates a huge page
+ * as a whole, however little of it the program touches.  The heap therefore
+ * grows by huge pages only where the program is likely to fill them.  The
+ * prediction is based on how much of its earlier memory the program touched.
  *
  * Probe
- *	Of memory that came as small pages the kernel tells which were touched.
- *	The latest pieces of it that the heap grew by are remembered.  How much
- *	of some pages looked at in them has memory is the density of the heap,
- *	of the latest few alone if those are sparser.  Of huge pages nothing can
- *	be learnt: they are there whole.  So after a run of them a piece comes
- *	as small pages again, a probe for the next decisions.
+ *	The kernel can tell which small pages have been touched.  The latest
+ *	pieces by which the heap grew with small pages are recorded as probes.
+ *	The density of the heap is the touched fraction of a sample of pages in
+ *	the probes, or in the latest few probes alone if those are sparser.
+ *	Huge pages yield no such information, because they are always present
+ *	as a whole.  After a run of huge pages one piece therefore comes with
+ *	small pages again, as a probe for the next decisions.
  *
  * Run
- *	At most a sixteenth of the heap may lie idle in a run: it is as long as
- *	the heap where fifteen in sixteen pages are touched, as half of it where
- *	seven in eight are, and as an eighth of it where every other is.  A
- *	dense heap gets one of RUN_LEAST in any case; where less than half is
- *	touched, or a run would be too short for a probe, there is none.  What
- *	turns to sparse use is known after the first probe that shows it, and
- *	has no more runs after the second: three fifths of the heap may be in
- *	vain by then.
+ *	At most a sixteenth of the heap may be untouched in a run.  The run is
+ *	as long as the heap if 15/16 of the sampled pages are touched, half as
+ *	long if 7/8 are touched, and an eighth as long if 1/2 is touched.  A
+ *	dense heap gets a run of at least RUN_LEAST.  There is no run if less
+ *	than half is touched, or if the run would be too short to be worth a
+ *	probe.  When a program turns to sparse use, the first sparse probe
+ *	lowers the density and the second stops the runs.  Up to 3/5 of the heap
+ *	may be untouched by then.
  *
- *	A heap of some size will be filled by its small blocks, if not now.  So
- *	for those it is asked only whether less than a fourth is touched: then
- *	they are not that small, and the program does not write to them.
+ *	In a heap of FILLED_HEAP or more, small blocks will fill the memory
+ *	sooner or later.  Growth for small blocks is then refused huge pages
+ *	only if less than a quarter of the sampled pages is touched.  Such
+ *	blocks are larger than a page, and the program does not write to them.
  *
- *	A large block may be another use of memory than all there was, so by
- *	huge pages the heap grows by half of itself at most for it.  They come
- *	first, since blocks are filled from their start.
+ *	A large block may be used in another way than all memory before it.
+ *	For a large block, the heap therefore grows with huge pages by at most
+ *	half its size.  The huge pages come first, because programs fill blocks
+ *	from the start.
  *
- * Locking: the caller's; that is the heap's lock.
+ * Locking: the caller holds the heap's lock, which guards everything here.
  */
 #include "vmem/huge.h"
 #include "vmem/os.h"
 
-/* A huge page that is hardly used is a fourth of the least such heap. */
+/* In a smaller heap, a wasted huge page would be more than a quarter of it. */
 #define HUGE_HEAP   (8 * MIB)
-/* One of this size will be filled by its small blocks, sooner or later. */
+/* Small blocks will fill a heap of this size sooner or later. */
 #define FILLED_HEAP (32 * MIB)
 #define LARGE_BLOCK (1 * MIB)
-#define RUN_LEAST   (14 * MIB) /* of a dense heap */
-#define RUN_SHORT   (6 * MIB)  /* is not worth a probe */
-#define WASTE_PART  16         /* of the heap may be idle in a run */
-#define SHARES      64         /* that density is measured in */
-#define DENSE       48
-#define SPARSE      16
-#define PROBES      8
-#define LATEST      3
-#define LOOKS       4 /* at each probe */
-#define LOOK_PAGES  64
+#define RUN_LEAST   (14 * MIB) /* shortest run of a dense heap */
+#define RUN_SHORT   (6 * MIB)  /* shorter runs are not worth a probe */
+#define WASTE_PART  16         /* 1/16 of the heap may be untouched in a run */
+#define SHARES      64         /* density is in units of 1/64 */
+#define DENSE       48         /* in units of 1/SHARES */
+#define SPARSE      16         /* in units of 1/SHARES */
+#define PROBES      8          /* probes that are recorded */
+#define LATEST      3          /* probes that show the latest use */
+#define LOOKS       4          /* samples in each probe */
+#define LOOK_PAGES  64         /* consecutive pages in each sample, at most */
 
+/* A piece by which the heap grew with small pages. */
 struct probe {
 	uintptr_t start;
 	size_t bytes; /* 0: none yet */
@@ -60,10 +65,10 @@ struct probe {
 };
 
 static struct probe probes[PROBES];
-static unsigned nprobes; /* so many there have been */
-static size_t run;       /* bytes of huge pages since the last */
-static size_t run_most;  /* so many there may be, by the latest answer */
-static bool for_small;   /* the latest question was for a small block */
+static unsigned nprobes; /* probes so far */
+static size_t run;       /* bytes of huge pages since the last probe */
+static size_t run_most;  /* most such bytes, by the latest huge_most() */
+static bool for_small;   /* the latest huge_most() was for a small block */
 static bool allowed = true;
 
 void
@@ -72,7 +77,11 @@ huge_allow(bool is_allowed)
 	allowed = is_allowed;
 }
 
-/* Looks at some pages of each fourth of it, at no distance that repeats. */
+/*
+ * Add the pages sampled in each quarter of a probe, and the touched pages among
+ * them, to *nlooks and *nresident.  The distance between the samples varies, so
+ * that a regular pattern of use does not bias them.
+ */
 static void
 probe_look(const struct probe *probe, unsigned *nlooks, unsigned *nresident)
 {
@@ -96,8 +105,9 @@ probe_look(const struct probe *probe, unsigned *nlooks, unsigned *nresident)
 }
 
 /*
- * At the n latest probes, or those for small blocks.  The very latest may just
- * have been handed out, so it has to wait until more came.
+ * Sample the n latest probes, or the n latest probes for small blocks.  The
+ * very latest probe is skipped, unless it is the only one, until a run of
+ * RUN_SHORT has followed it.  The program may not have touched it yet.
  */
 static void
 look(unsigned n, bool small, unsigned *nlooks, unsigned *nresident)
@@ -115,7 +125,7 @@ look(unsigned n, bool small, unsigned *nlooks, unsigned *nresident)
 	}
 }
 
-/* How many of SHARES parts of the n latest probes have memory. */
+/* Density of the n latest probes, in units of 1/SHARES. */
 static unsigned
 density(unsigned n)
 {
@@ -125,7 +135,7 @@ density(unsigned n)
 	return nlooks == 0 ? 0 : nresident * SHARES / nlooks;
 }
 
-/* Is it known that hardly anything of small blocks is touched? */
+/* Do the latest probes for small blocks show less than SPARSE touched? */
 static bool
 is_sparse(void)
 {
@@ -135,7 +145,10 @@ is_sparse(void)
 	return nlooks != 0 && nresident * SHARES / nlooks < SPARSE;
 }
 
-/* The latest alone, if they are sparser: a program may have changed. */
+/*
+ * Density of all probes, or of the latest probes alone if those are sparser,
+ * because the program may have changed its use of memory.
+ */
 static unsigned
 density_now(void)
 {
@@ -145,7 +158,10 @@ density_now(void)
 	return latest < all ? latest : all;
 }
 
-/* The longest run that wastes no more than it may, or 0. */
+/*
+ * Bytes of the longest run for a density of dense/SHARES; 0 if there is to be
+ * none.
+ */
 static size_t
 run_for(size_t heap_bytes, unsigned dense)
 {

@@ -1,4 +1,4 @@
-/* huge.h - which growth of the heap is to come as huge pages; see huge.c */
+/* huge.h - decides which growth of the heap uses huge pages; see huge.c */
 #ifndef VMEM_HUGE_H
 #define VMEM_HUGE_H
 
@@ -7,21 +7,21 @@
 #define HUGE_PAGE (2 * MIB)
 
 /*
- * How many bytes of huge pages may a heap of so many bytes grow by at most,
- * when it must grow to hold a block?  0: none.
+ * The most bytes of huge pages by which a heap of heap_bytes may grow, when it
+ * must grow for a block of block_bytes.  0: use small pages.
  */
 size_t huge_most(size_t heap_bytes, size_t block_bytes);
 
 /*
- * If so: the most to grow by in one piece; *probe says that it shall be of
- * small pages all the same.
+ * The most bytes of the next piece of growth, after huge_most() has allowed
+ * huge pages.  If *probe becomes true, the piece must use small pages.
  */
 size_t huge_piece(bool *probe);
 
-/* It has grown so. */
+/* Record that the heap has grown by [from, to), with huge pages or without. */
 void huge_grew(uintptr_t from, uintptr_t to, bool huge);
 
-/* An option: huge pages may be asked for at all. */
+/* Allow or forbid all use of huge pages (an option). */
 void huge_allow(bool allowed);
 
 #endif
