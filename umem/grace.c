@@ -655,7 +655,7 @@ defer_after_fork(bool child)
 			turn_end(domain);
 			continue;
 		}
-		/* Release; pairs with synchronize(). */
+		/* Release; pairs with synchronize_cycle(). */
 		__atomic_store_n(&domain->in_cycle, WHOLE, __ATOMIC_RELEASE);
 		os_futex_wake(&domain->in_cycle, 1);
 	}

@@ -22,7 +22,7 @@ free_new(unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		object[i] = counted_alloc(cache);
-		check((block[i] = malloc(50 + i * 20)) != NULL);
+		check((block[i] = malloc(50 + i)) != NULL);
 	}
 	for (unsigned i = 0; i < n; i++) {
 		object_free(cache, object[i]);
@@ -117,6 +117,7 @@ updater(void *arg)
 {
 	while (!load(&stop)) {
 		free_new(20);
+		usleep(500);
 		add(&nupdates, 1);
 	}
 	return arg;
