@@ -950,6 +950,26 @@ cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
 	return n;
 }
 
+bool
+cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold)
+{
+	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	struct region *region = region_of(hot);
+
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!__atomic_load_n(&region->committed[cpu], __ATOMIC_ACQUIRE))
+			continue;
+		/* Acquire; pairs with the release in owned_end(). */
+		if (__atomic_load_n(&c->owned, __ATOMIC_ACQUIRE) != 0 ||
+		    __atomic_load_n(&h->limit, __ATOMIC_RELAXED) != 0)
+			return true;
+	}
+	return false;
+}
+
 /* Not of one moment: a nonsense answer is possible and harmless. */
 static size_t
 glance(const struct cpu_hot *h)

@@ -106,6 +106,13 @@ bool cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 /* Rounds cached by all CPUs, exact only when nothing runs. */
 size_t cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold);
 
+/*
+ * Whether a header of any CPU is open or owned.  False: no magazine is loaded,
+ * and a thread that owns a header after this call has made all of its changes
+ * after it.
+ */
+bool cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold);
+
 /* Number of this CPU, which may be another's in a moment. */
 unsigned cpu_now(void);
 

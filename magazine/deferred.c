@@ -218,7 +218,7 @@ bool
 deferred_is_used(struct deferred *layer)
 {
 	return __atomic_load_n(&layer->pending, __ATOMIC_RELAXED) != NULL ||
-	       cpu_rounds(layer->hot, layer->cold) != 0;
+	       cpu_is_open(layer->hot, layer->cold);
 }
 
 size_t

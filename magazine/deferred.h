@@ -61,7 +61,10 @@ struct magazine *deferred_next(struct deferred *layer);
 /* Moves what waits back to pending, in the child of fork(). */
 void deferred_wait_again(struct deferred *layer);
 
-/* Does any CPU have a magazine loaded, or has one been submitted? */
+/*
+ * Whether the layer may have rounds: a magazine is loaded or submitted, or a
+ * thread owns a header, and may be about to load one.
+ */
 bool deferred_is_used(struct deferred *layer);
 
 /* Rounds in the layer; exact when nothing runs. */

@@ -45,11 +45,11 @@
  *	R: loads state			R: looks at each header
  *	The fences are sequentially consistent.  Therefore either the putting
  *	thread reads ASLEEP and wakes the thread, or the thread finds the rounds
- *	and stays awake.  If the thread finds a header that is owned, the owner
- *	has not published yet, and comes to its own load of state later.  Pushes
- *	by restartable sections need no such step: a section finds an open
- *	header only while there are rounds, and the thread does not fall asleep
- *	then.
+ *	and stays awake.  A header that is owned counts as one with rounds: its
+ *	owner may be preempted, and need not have loaded the magazine that lies
+ *	there, in which case it does not look at state.  Pushes by restartable
+ *	sections need no such step: a section finds an open header only while
+ *	there are rounds, and the thread does not fall asleep then.
  *
  * fork()
  *	A child that is copied during synchronize() has a copy of liburcu's locks
