@@ -449,8 +449,7 @@ refusal(const struct domain *domain)
 	if (domain_is_broken(domain))
 		return ENOTSUP;
 	/* Beyond the budget a caller waits; one that cannot stops at twice. */
-	return domain_is_over(domain, 2) && domain->grace.reading() ? EAGAIN
-								    : 0;
+	return domain_is_over(domain, 2) && domain_is_reader() ? EAGAIN : 0;
 }
 
 /* A chunk of a cache.  Returns 0 or an error. */

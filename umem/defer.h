@@ -44,6 +44,7 @@ struct domain {
 	uint32_t nnew;      /* [a] objects submitted since the last cycle */
 	uint32_t turn;      /* [a] mutex: 0 free, 1 taken, 2 awaited */
 	uintptr_t holder;   /* [a] thread that has the turn */
+	int cancel;         /* [t] the holder's state of cancellation before */
 	uint32_t state;     /* [a] of the thread; see grace.c */
 	uint32_t in_grace;  /* [a] calls of synchronize() in progress */
 	uint32_t in_cycle;  /* [a] the turn is in a grace period; see grace.c */
@@ -112,6 +113,12 @@ bool domain_is_over(const struct domain *domain, unsigned ntimes);
 bool domain_is_broken(const struct domain *domain);
 
 /*
+ * Is the caller in a read-side section of any domain?  If it waited for the
+ * readers of another domain, one of those could be waiting for it.
+ */
+bool domain_is_reader(void);
+
+/*
  * The caller has put objects into the domain: n of them, bytes in all, were
  * submitted; if loaded, others lie in the magazine of a CPU.  Wakes the
  * domain's thread if that is due, and beyond the budget waits for a grace
@@ -122,7 +129,7 @@ void domain_loaded(struct domain *domain);
 
 /*
  * Waits for a grace period of all readers of the domain.  False: the caller is
- * in a read-side section, or none can end.
+ * in a read-side section of any domain, or none can end.
  */
 bool domain_wait(struct domain *domain);
 

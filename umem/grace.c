@@ -20,7 +20,12 @@
  *	turn itself, so all of these work without the domain's thread.
  *	    A cycle that runs functions of the program (destructors, a free() of
  *	another library) may come here again in the same thread, which holder
- *	tells.
+ *	tells.  Such a call waits for no turn, also not for that of another
+ *	domain.  Otherwise two domains whose cycles call such functions could
+ *	wait for each other.
+ *	    For the same reason a thread that reads with one flavour does not
+ *	wait because of the budget of another: a reader of that flavour could
+ *	be waiting for it in the same way.
  *
  * The domain's thread
  *	The first object that is put into a domain has the thread created.  While
@@ -130,6 +135,31 @@ has_turn(const struct domain *domain)
 	return __atomic_load_n(&domain->holder, __ATOMIC_RELAXED) == self();
 }
 
+/*
+ * Is the caller in a cycle, of whatever domain?  Because two cycles may each
+ * call a function of the program, it must not wait for the turn of another
+ * domain then.
+ */
+static bool
+is_in_cycle(void)
+{
+	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+
+	while (domain != NULL && !has_turn(domain))
+		domain = domain->next;
+	return domain != NULL;
+}
+
+bool
+domain_is_reader(void)
+{
+	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+
+	while (domain != NULL && !domain->grace.reading())
+		domain = domain->next;
+	return domain != NULL;
+}
+
 static bool
 turn_try(struct domain *domain)
 {
@@ -144,21 +174,39 @@ turn_try(struct domain *domain)
 }
 
 static void
+turn_release(struct domain *domain)
+{
+	__atomic_store_n(&domain->holder, 0, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&domain->turn, 0, __ATOMIC_RELEASE) == 2)
+		os_futex_wake(&domain->turn, 1);
+}
+
+/*
+ * The thread cannot be canceled before turn_end(): functions of liburcu and of
+ * the program that a cycle calls may be cancellation points.
+ */
+static void
 turn_begin(struct domain *domain)
 {
-	if (turn_try(domain))
-		return;
-	while (__atomic_exchange_n(&domain->turn, 2, __ATOMIC_ACQUIRE) != 0)
-		os_futex_wait(&domain->turn, 2, 0);
-	__atomic_store_n(&domain->holder, self(), __ATOMIC_RELAXED);
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (!turn_try(domain)) {
+		while (__atomic_exchange_n(
+			   &domain->turn, 2, __ATOMIC_ACQUIRE) != 0)
+			os_futex_wait(&domain->turn, 2, 0);
+		__atomic_store_n(&domain->holder, self(), __ATOMIC_RELAXED);
+	}
+	domain->cancel = cancel;
 }
 
 static void
 turn_end(struct domain *domain)
 {
-	__atomic_store_n(&domain->holder, 0, __ATOMIC_RELAXED);
-	if (__atomic_exchange_n(&domain->turn, 0, __ATOMIC_RELEASE) == 2)
-		os_futex_wake(&domain->turn, 1);
+	int cancel = domain->cancel;
+
+	turn_release(domain);
+	pthread_setcancelstate(cancel, &cancel);
 }
 
 bool
@@ -206,18 +254,14 @@ domain_is_over(const struct domain *domain, unsigned ntimes)
 	return bytes > 0 && (size_t)bytes > defer_budget * ntimes;
 }
 
-/* One grace period.  A caller in a cancelable thread keeps the turn. */
+/* One grace period, of a caller that is in a cycle. */
 static void
 synchronize(struct domain *domain)
 {
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	__atomic_add_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
 	domain->grace.synchronize();
 	__atomic_sub_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&domain->ngraces, 1, __ATOMIC_RELAXED);
-	pthread_setcancelstate(cancel, &cancel);
 }
 
 /* One grace period of the thread that has the turn and has no magazine. */
@@ -500,8 +544,7 @@ hurry(struct domain *domain)
 static void
 help(struct domain *domain)
 {
-	if (has_turn(domain) || domain_is_broken(domain) ||
-	    domain->grace.reading())
+	if (domain_is_broken(domain) || is_in_cycle() || domain_is_reader())
 		return;
 	turn_begin(domain);
 	if (domain_is_over(domain, 1)) {
@@ -530,9 +573,9 @@ domain_submitted(struct domain *domain, size_t n, size_t bytes)
 bool
 domain_wait(struct domain *domain)
 {
-	if (domain_is_broken(domain) || domain->grace.reading())
+	if (domain_is_broken(domain) || domain_is_reader())
 		return false;
-	if (has_turn(domain)) {
+	if (is_in_cycle()) {
 		synchronize(domain);
 		return true;
 	}
@@ -566,7 +609,7 @@ domain_flush(struct domain *domain, void (*then)(void *), void *arg)
 
 	if (domain_is_broken(domain))
 		return ENOTSUP;
-	if (has_turn(domain))
+	if (is_in_cycle())
 		return EDEADLK;
 	/* A thread of qsbr that is online can go offline; no other can. */
 	reading = domain->grace.reading();
@@ -652,7 +695,7 @@ defer_after_fork(bool child)
 		if (!held || child)
 			continue;
 		if (domain->in_cycle != HELD) {
-			turn_end(domain);
+			turn_release(domain);
 			continue;
 		}
 		/* Release; pairs with synchronize_cycle(). */

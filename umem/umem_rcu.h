@@ -28,8 +28,8 @@
  *	Objects that wait for a grace period use memory.  UMEM_OPTIONS=
  *	rcu_budget=SIZE says how much may wait in each flavour (default 64 MiB).
  *	A call beyond the budget waits for a grace period if the calling thread
- *	is in no read-side critical section, and otherwise, at twice the budget,
- *	fails with EAGAIN.  So readers that stall delay updaters; they never
+ *	is in no read-side critical section of any flavour that was used with
+ *	these functions, and otherwise, at twice the budget, fails with EAGAIN.  So readers that stall delay updaters; they never
  *	make memory grow without bound.  UMEM_OPTIONS=rcu_delay=MILLISECONDS says
  *	how long an object may lie on its CPU until it begins to wait for a
  *	grace period (default 10).
@@ -79,9 +79,10 @@ struct rcu_flavor_struct;
  * not use it after the call, except inside the read-side critical section that
  * it is in.  Returns 0, or -1 with errno set; the object then still belongs to
  * the caller:
- *	EAGAIN	the caller is in a read-side critical section (or, with qsbr, is
- *		online), and twice the budget waits for a grace period, or there
- *		is no memory for the library itself.  The caller may try again
+ *	EAGAIN	the caller is in a read-side critical section of any flavour
+ *		that was used with these functions (or, with qsbr, is online),
+ *		and twice the budget waits for a grace period, or there is no
+ *		memory for the library itself.  The caller may try again
  *		outside of the section
  *	ENOTSUP	this process is a child of a fork() that found a grace period in
  *		progress which did not end: liburcu cannot wait for readers here
@@ -126,9 +127,9 @@ int free_rcu_flavor(void *p, const struct rcu_flavor_struct *flavor);
  * Returns when every object that any thread gave to a function above, before
  * this call, has been freed.  With qsbr an online caller is taken offline
  * meanwhile, so the call is a quiescent state.  Returns 0, or -1 with errno set:
- *	EDEADLK	the caller is in a read-side critical section, or in a function
- *		of the program that the library calls while it frees objects
- *		after a grace period
+ *	EDEADLK	the caller is in a read-side critical section of the flavour, or
+ *		in a function of the program that the library calls while it
+ *		frees objects after a grace period of any flavour
  *	EAGAIN	the kernel refused membarrier(2), so some objects still wait
  *	ENOTSUP	as for umem_cache_free_rcu_flavor()
  *

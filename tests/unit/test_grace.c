@@ -8,30 +8,36 @@
 #include "umem/defer.h"
 #include "umem/init.h"
 
-/* A flavour; the fields are atomic. */
+/* A flavour; reading is atomic. */
 struct flavour {
-	unsigned ngraces; /* calls of synchronize() */
-	int reading;      /* the answer of reading() */
+	unsigned nwaits; /* grace periods that the test's thread waited for */
+	int reading;     /* the answer of reading() */
 };
 
 static struct flavour one, two;
-
-static void
-one_synchronize(void)
-{
-	__atomic_add_fetch(&one.ngraces, 1, __ATOMIC_SEQ_CST);
-}
-
-static void
-two_synchronize(void)
-{
-	__atomic_add_fetch(&two.ngraces, 1, __ATOMIC_SEQ_CST);
-}
+static pthread_t tester;
 
 static int
 one_reading(void)
 {
 	return __atomic_load_n(&one.reading, __ATOMIC_SEQ_CST);
+}
+
+/* Waits for the reader, as a grace period does. */
+static void
+one_synchronize(void)
+{
+	while (one_reading())
+		usleep(1000);
+	if (pthread_equal(tester, pthread_self()))
+		one.nwaits++;
+}
+
+static void
+two_synchronize(void)
+{
+	if (pthread_equal(tester, pthread_self()))
+		two.nwaits++;
 }
 
 static int
@@ -134,14 +140,150 @@ START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 }
 END_TEST
 
+/* Frees a block, in the cycle of its flavour, by release. */
+static void
+defer_block(struct flavour *flavour, void (*release)(void *))
+{
+	static char block;
+
+	ck_assert_int_eq(
+	    umem_defer_block(&block, release, flavour, grace_of), 0);
+}
+
+/* The domain's thread does nothing before a minute is over. */
+static void
+work_in_calls(void)
+{
+	defer_delay_ns = 120000000000;
+}
+
+static int result, error;
+
+static void
+barrier_of_two(void *block)
+{
+	(void)block;
+	result = umem_defer_barrier(&two);
+	error = errno;
+}
+
+/* Two cycles that waited for each other would never end. */
+START_TEST(a_barrier_of_another_flavour_in_a_cycle_is_refused)
+{
+	umem_cache_t *cache = cache_new("nested", 64);
+
+	work_in_calls();
+	defer_new(cache, &two);
+	defer_block(&one, barrier_of_two);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_int_eq(result, -1);
+	ck_assert_int_eq(error, EDEADLK);
+	ck_assert_int_eq(umem_defer_barrier(&two), 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+static unsigned nwaits_in_cycle;
+
+static void
+defer_much_of_two(void *block)
+{
+	umem_cache_t *cache = cache_new("much", 4096);
+
+	(void)block;
+	for (int i = 0; i < 1000; i++)
+		defer_new(cache, &two);
+	nwaits_in_cycle = two.nwaits;
+}
+
+START_TEST(a_cycle_does_not_wait_for_another_flavour_beyond_its_budget)
+{
+	work_in_calls();
+	defer_budget = 64 * KIB;
+	defer_block(&one, defer_much_of_two);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_uint_eq(nwaits_in_cycle, 0);
+	ck_assert_int_eq(umem_defer_barrier(&two), 0);
+}
+END_TEST
+
+/* The reader of one flavour, if it waited, could wait for itself. */
+START_TEST(a_reader_of_another_flavour_does_not_wait)
+{
+	umem_cache_t *cache = cache_new("reader", 4096);
+	void *object;
+	int n = 0;
+
+	work_in_calls();
+	defer_budget = 64 * KIB;
+	umem_defer_attach(cache, &one, grace_of);
+	one.reading = 1;
+	while ((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL &&
+	       umem_defer_object(cache, object, &two, grace_of) == 0)
+		ck_assert_int_lt(n++, 1000);
+	ck_assert_int_eq(errno, EAGAIN);
+	umem_cache_free(cache, object);
+	one.reading = 0;
+	ck_assert_int_eq(umem_defer_barrier(&two), 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+static void
+cancellation_point(void *block)
+{
+	(void)block;
+	pthread_testcancel();
+}
+
+static void *
+barrier_of_one(void *unused)
+{
+	(void)unused;
+	pthread_cancel(pthread_self());
+	umem_defer_barrier(&one);
+	pthread_testcancel();
+	return NULL;
+}
+
+START_TEST(a_thread_that_is_canceled_in_a_cycle_ends_the_cycle)
+{
+	pthread_t thread;
+	void *end;
+
+	work_in_calls();
+	defer_block(&one, cancellation_point);
+	ck_assert_int_eq(
+	    pthread_create(&thread, NULL, barrier_of_one, NULL), 0);
+	pthread_join(thread, &end);
+	ck_assert_ptr_eq(end, PTHREAD_CANCELED);
+	ck_assert_uint_eq(domain_find(&one)->turn, 0);
+	ck_assert_uint_eq(domain_find(&one)->nreleased, 1);
+}
+END_TEST
+
+static void
+setup(void)
+{
+	tester = pthread_self();
+}
+
 Suite *
 grace_suite(void)
 {
 	Suite *suite = suite_create("grace");
 	TCase *tcase = tcase_create("grace");
 
+	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_test(
 	    tcase, an_object_behind_an_owned_header_is_not_forgotten);
+	tcase_add_test(
+	    tcase, a_barrier_of_another_flavour_in_a_cycle_is_refused);
+	tcase_add_test(
+	    tcase, a_cycle_does_not_wait_for_another_flavour_beyond_its_budget);
+	tcase_add_test(tcase, a_reader_of_another_flavour_does_not_wait);
+	tcase_add_test(
+	    tcase, a_thread_that_is_canceled_in_a_cycle_ends_the_cycle);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
