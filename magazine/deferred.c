@@ -43,9 +43,9 @@
 #include "vmem/panic.h"
 
 bool
-deferred_init(struct deferred *layer)
+deferred_init(struct deferred *layer, size_t object_bytes)
 {
-	*layer = (struct deferred){0};
+	*layer = (struct deferred){.object_bytes = object_bytes};
 	return cpu_header_alloc(CPU_GUARD_NONE, &layer->hot, &layer->cold);
 }
 
@@ -103,6 +103,7 @@ have_room(struct deferred *layer, struct cpu_owned *own,
 	if (full != NULL) {
 		full->nrounds = own->nrounds;
 		news->nsubmitted = own->nrounds;
+		news->bytes = deferred_bytes(layer, full);
 		deferred_submit(layer, full);
 	}
 	own->cold->loaded = *spare;
@@ -162,7 +163,7 @@ size_t
 deferred_collect(struct deferred *layer, bool all, bool *complete)
 {
 	struct magazine *chain = NULL;
-	size_t n = 0;
+	size_t bytes = 0;
 
 	*complete = all ? cpu_drain_all(
 			      layer->hot, layer->cold, take_none, NULL, &chain)
@@ -171,13 +172,14 @@ deferred_collect(struct deferred *layer, bool all, bool *complete)
 		struct magazine *mag = chain;
 
 		chain = mag->next;
-		n += mag->nrounds;
-		if (mag->nrounds != 0)
-			deferred_submit(layer, mag);
-		else
+		if (mag->nrounds == 0) {
 			magazine_delete(mag);
+			continue;
+		}
+		bytes += deferred_bytes(layer, mag);
+		deferred_submit(layer, mag);
 	}
-	return n;
+	return bytes;
 }
 
 bool

@@ -13,10 +13,11 @@ struct deferred {
 	struct magazine *pending; /* [a] submitted, the newest first */
 	struct magazine *waiting; /* [c] for the grace period in progress */
 	size_t nsubmitted;        /* [a] rounds in both */
+	size_t object_bytes;      /* [I] */
 };
 
 /* False: there is no memory for the headers. */
-bool deferred_init(struct deferred *layer);
+bool deferred_init(struct deferred *layer, size_t object_bytes);
 
 /* Gives the headers back; no magazine is left in the layer. */
 void deferred_end(struct deferred *layer);
@@ -24,6 +25,7 @@ void deferred_end(struct deferred *layer);
 /* The result of deferred_put(). */
 struct deferred_news {
 	unsigned nsubmitted; /* rounds of a full magazine that was submitted */
+	size_t bytes;        /* deferred_bytes() of it */
 	bool loaded;         /* a magazine was loaded, so rounds lie here now */
 	unsigned ticked;     /* MAGAZINE_TICKED or 0 */
 };
@@ -40,13 +42,21 @@ struct deferred_news {
 enum magazine_result deferred_put(struct deferred *layer, void *object,
     struct magazine **spare, struct deferred_news *news);
 
+/* Bytes of a magazine and of the objects in it. */
+static inline size_t
+deferred_bytes(const struct deferred *layer, const struct magazine *mag)
+{
+	return mag->nrounds * layer->object_bytes +
+	       magazine_bytes(mag->capacity);
+}
+
 /* Submits a magazine with rounds; any thread, any number at once. */
 void deferred_submit(struct deferred *layer, struct magazine *mag);
 
 /*
  * Submits magazines of the CPUs: if all, every magazine that any call loaded
  * before this one began; otherwise those that were loaded before the last call.
- * Returns the number of rounds.  *complete is set to whether all that the
+ * Returns deferred_bytes() of them all.  *complete is set to whether all that the
  * caller asked for has been submitted: without it, this process cannot stop
  * other CPUs.
  */

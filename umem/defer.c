@@ -55,6 +55,9 @@
  */
 #define PLAIN_ROUNDS 62
 
+/* Rounds of a magazine for one object: so many are 32 bytes. */
+#define ALONE_ROUNDS 2
+
 struct lock defer_lock = LOCK_INITIALIZER(LOCK_DEFER);
 
 static const char *const names[DEFER_KINDS] = {
@@ -103,6 +106,15 @@ is_plain(const struct umem_cache *cache)
 				    !cache->slabs.checked);
 }
 
+/* Large blocks and samples count for themselves: defer_single(). */
+static size_t
+object_bytes(const struct umem_cache *cache, enum defer_kind kind)
+{
+	if (cache != NULL)
+		return cache->slabs.layout.chunk;
+	return kind == DEFER_FOREIGN ? FOREIGN_BYTES : 0;
+}
+
 static struct defer *
 layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
 {
@@ -110,7 +122,7 @@ layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
 
 	if (layer == NULL)
 		return NULL;
-	if (!deferred_init(&layer->mags)) {
+	if (!deferred_init(&layer->mags, object_bytes(cache, kind))) {
 		meta_free(layer, sizeof(*layer));
 		return NULL;
 	}
@@ -121,9 +133,6 @@ layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
 	layer->domain = domain;
 	layer->cache = cache;
 	layer->kind = kind;
-	layer->bytes = cache != NULL           ? cache->slabs.layout.chunk
-		       : kind == DEFER_FOREIGN ? FOREIGN_BYTES
-					       : 0;
 	return layer;
 }
 
@@ -166,18 +175,24 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 	return layer;
 }
 
+/* NULL: no memory. */
+static struct magazine *
+magazine_of(unsigned capacity)
+{
+	struct magazine *mag = meta_alloc_spare(magazine_bytes(capacity));
+
+	if (mag != NULL)
+		mag->capacity = capacity;
+	return mag;
+}
+
 /* An empty magazine for the layer; NULL: no memory. */
 static struct magazine *
 magazine_make(struct defer *layer)
 {
-	struct magazine *mag;
-
 	if (layer->cache != NULL && layer->cache->has_magazines)
 		return magazine_empty(&layer->cache->mag);
-	mag = meta_alloc_spare(magazine_bytes(PLAIN_ROUNDS));
-	if (mag != NULL)
-		mag->capacity = PLAIN_ROUNDS;
-	return mag;
+	return magazine_of(PLAIN_ROUNDS);
 }
 
 /* Marks a chunk of a cache as waiting; false: misuse that was reported. */
@@ -345,6 +360,27 @@ pour(struct magazine *to, struct magazine *from)
 		to->round[to->nrounds++] = from->round[--from->nrounds];
 }
 
+/* Gives the rounds of a small magazine, and deletes it. */
+static void
+give_small(struct defer *layer, struct magazine *mag, struct magazine **part)
+{
+	struct umem_cache *cache = layer->cache;
+
+	while (mag->nrounds > 0) {
+		if (*part == NULL)
+			*part = magazine_empty(&cache->mag);
+		if (*part == NULL) {
+			cache_take_back_one(
+			    cache, mag->round[--mag->nrounds], who(layer));
+			continue;
+		}
+		pour(*part, mag);
+		if ((*part)->nrounds == (*part)->capacity)
+			defer_give_part(layer, part);
+	}
+	magazine_delete(mag);
+}
+
 void
 defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 {
@@ -358,6 +394,10 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 	    !layer->cache->slabs.stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)
 			checker_close(mag->round[i], layer->cache->bufsize);
+	if (mag->capacity == ALONE_ROUNDS && mag->nrounds == 1) {
+		give_small(layer, mag, part);
+		return;
+	}
 	if (mag->nrounds < mag->capacity) {
 		struct magazine *rest = mag;
 
@@ -391,11 +431,16 @@ magazine_end(struct defer *layer, struct magazine *mag)
 		magazine_delete(mag);
 }
 
-/* This CPU's header cannot be had: a magazine for the object alone. */
+/*
+ * This CPU's header cannot be had: a magazine for the object alone.  Because
+ * that may be so for thousands of calls, while the header's owner is preempted
+ * or on a CPU that gets no memory, the magazine is a small one.
+ */
 static bool
 put_alone(struct defer *layer, void *object)
 {
-	struct magazine *mag = magazine_make(layer);
+	struct magazine *mag = magazine_of(ALONE_ROUNDS);
+	size_t bytes;
 
 	if (mag == NULL) {
 		/* No memory: the caller waits, if it may. */
@@ -406,8 +451,10 @@ put_alone(struct defer *layer, void *object)
 	}
 	mag->round[0] = object;
 	mag->nrounds = 1;
+	bytes = deferred_bytes(&layer->mags, mag);
+	/* The magazine may be gone after this. */
 	deferred_submit(&layer->mags, mag);
-	domain_submitted(layer->domain, 1, layer->bytes);
+	domain_submitted(layer->domain, 1, bytes);
 	return true;
 }
 
@@ -433,8 +480,7 @@ put(struct defer *layer, void *object, const char *name)
 	if (result != MAGAZINE_OK)
 		return put_alone(layer, object);
 	if (news.nsubmitted != 0)
-		domain_submitted(layer->domain, news.nsubmitted,
-		    news.nsubmitted * layer->bytes);
+		domain_submitted(layer->domain, news.nsubmitted, news.bytes);
 	else if (news.loaded)
 		domain_loaded(layer->domain);
 	if (news.ticked != 0)

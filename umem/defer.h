@@ -24,7 +24,6 @@ struct defer {
 	struct umem_cache *cache;    /* [I] of DEFER_OBJECT */
 	struct defer *next_of_cache; /* [a] */
 	struct defer *next;          /* [a] in domain->layers */
-	size_t bytes;                /* [I] that an object counts for */
 	enum defer_kind kind;        /* [I] */
 	uint32_t batch;              /* [t] of retired slabs that wait, or 0 */
 };

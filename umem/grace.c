@@ -304,10 +304,11 @@ collect(struct domain *domain, bool all)
 		bool had = false;
 
 		for (int i = 0; !had && i < COLLECT_TRIES; i++) {
-			size_t n = deferred_collect(&layer->mags, all, &had);
+			size_t bytes =
+			    deferred_collect(&layer->mags, all, &had);
 
-			__atomic_add_fetch(&domain->bytes,
-			    (intptr_t)(n * layer->bytes), __ATOMIC_RELAXED);
+			__atomic_add_fetch(
+			    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
 		}
 		complete &= had;
 	}
@@ -320,11 +321,12 @@ release_all(struct domain *domain, struct defer *layer)
 	struct magazine *mag, *part = NULL;
 
 	while ((mag = deferred_next(&layer->mags)) != NULL) {
-		unsigned n = mag->nrounds;
+		size_t bytes = deferred_bytes(&layer->mags, mag);
 
-		__atomic_sub_fetch(&domain->bytes, (intptr_t)(n * layer->bytes),
-		    __ATOMIC_RELAXED);
-		__atomic_add_fetch(&domain->nreleased, n, __ATOMIC_RELAXED);
+		__atomic_sub_fetch(
+		    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+		__atomic_add_fetch(
+		    &domain->nreleased, mag->nrounds, __ATOMIC_RELAXED);
 		defer_give(layer, mag, &part);
 	}
 	defer_give_part(layer, &part);

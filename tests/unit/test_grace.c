@@ -7,11 +7,13 @@
 
 #include "umem/defer.h"
 #include "umem/init.h"
+#include "vmem/meta.h"
 
-/* A flavour; reading is atomic. */
+/* A flavour; the last two are atomic. */
 struct flavour {
 	unsigned nwaits; /* grace periods that the test's thread waited for */
 	int reading;     /* the answer of reading() */
+	int is_stalled;  /* a reader in another thread stays where it is */
 };
 
 static struct flavour one, two;
@@ -23,27 +25,32 @@ one_reading(void)
 	return __atomic_load_n(&one.reading, __ATOMIC_SEQ_CST);
 }
 
-/* Waits for the reader, as a grace period does. */
+static int
+two_reading(void)
+{
+	return __atomic_load_n(&two.reading, __ATOMIC_SEQ_CST);
+}
+
+static void
+synchronize(struct flavour *flavour)
+{
+	if (pthread_equal(tester, pthread_self()))
+		flavour->nwaits++;
+	while (__atomic_load_n(&flavour->reading, __ATOMIC_SEQ_CST) ||
+	       __atomic_load_n(&flavour->is_stalled, __ATOMIC_SEQ_CST))
+		usleep(1000);
+}
+
 static void
 one_synchronize(void)
 {
-	while (one_reading())
-		usleep(1000);
-	if (pthread_equal(tester, pthread_self()))
-		one.nwaits++;
+	synchronize(&one);
 }
 
 static void
 two_synchronize(void)
 {
-	if (pthread_equal(tester, pthread_self()))
-		two.nwaits++;
-}
-
-static int
-two_reading(void)
-{
-	return __atomic_load_n(&two.reading, __ATOMIC_SEQ_CST);
+	synchronize(&two);
 }
 
 static void
@@ -218,12 +225,14 @@ START_TEST(a_reader_of_another_flavour_does_not_wait)
 	defer_budget = 64 * KIB;
 	umem_defer_attach(cache, &one, grace_of);
 	one.reading = 1;
+	two.is_stalled = 1;
 	while ((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL &&
 	       umem_defer_object(cache, object, &two, grace_of) == 0)
 		ck_assert_int_lt(n++, 1000);
 	ck_assert_int_eq(errno, EAGAIN);
 	umem_cache_free(cache, object);
 	one.reading = 0;
+	two.is_stalled = 0;
 	ck_assert_int_eq(umem_defer_barrier(&two), 0);
 	umem_cache_destroy(cache);
 }
@@ -262,6 +271,47 @@ START_TEST(a_thread_that_is_canceled_in_a_cycle_ends_the_cycle)
 }
 END_TEST
 
+/* A cache whose layer has headers that no CPU has memory for yet. */
+static umem_cache_t *
+cache_in_new_region(void)
+{
+	umem_cache_t *cache;
+
+	do {
+		cache = cache_new("past", 16);
+		umem_defer_attach(cache, &one, grace_of);
+	} while (
+	    (uintptr_t)cache->defers->mags.hot - (uintptr_t)cpu_header_none() <
+	    CPU_BLOCK);
+	return cache;
+}
+
+/* As on a CPU beyond UMEM_OPTIONS=concurrency. */
+START_TEST(objects_that_find_no_header_stay_within_the_budget)
+{
+	umem_cache_t *cache = cache_in_new_region();
+	unsigned nwanted = cpu_layer.nwanted;
+	size_t used = meta_used();
+	void *object;
+
+	/* In locked mode a header of another CPU does. */
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return;
+	work_in_calls();
+	defer_budget = MIB;
+	one.reading = 1;
+	cpu_layer.nwanted = 0;
+	while ((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL &&
+	       umem_defer_object(cache, object, &one, grace_of) == 0)
+		ck_assert_uint_lt(meta_used() - used, 3 * MIB);
+	cpu_layer.nwanted = nwanted;
+	umem_cache_free(cache, object);
+	one.reading = 0;
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -284,6 +334,8 @@ grace_suite(void)
 	tcase_add_test(tcase, a_reader_of_another_flavour_does_not_wait);
 	tcase_add_test(
 	    tcase, a_thread_that_is_canceled_in_a_cycle_ends_the_cycle);
+	tcase_add_test(
+	    tcase, objects_that_find_no_header_stay_within_the_budget);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
