@@ -193,10 +193,7 @@ fill_and_empty(void)
 static struct slab *
 slab_at(const void *chunk)
 {
-	struct slab *slab = addr_map_owner(chunk);
-
-	ck_assert_ptr_nonnull(slab);
-	return slab;
+	return addr_map_owner(chunk);
 }
 
 START_TEST(no_ordinary_way_releases_a_slab_or_a_page)
@@ -566,6 +563,17 @@ reader(void *arg)
 	return NULL;
 }
 
+static bool
+is_retired(void *chunk)
+{
+	bool retired;
+
+	lock_take(&store.lock);
+	retired = slab_at(chunk)->bin == SLAB_BIN_RETIRED;
+	lock_release(&store.lock);
+	return retired;
+}
+
 /* Takes, publishes, withdraws and gives at random. */
 static void *
 updater(void *arg)
@@ -587,7 +595,7 @@ updater(void *arg)
 				slab_constructed(&store, p);
 				count(&nmade);
 			}
-			if (slab_at(p)->bin == SLAB_BIN_RETIRED)
+			if (is_retired(p))
 				count(&nwrong);
 			mine[n++] = p;
 		}
@@ -802,6 +810,112 @@ START_TEST(no_call_releases_memory_of_a_type_stable_cache)
 	ck_assert_uint_ge(ngone, nslabs);
 	ck_assert_int_eq(umem_cache_shrink(cache), 0);
 	umem_cache_destroy(cache);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+/* Threads that use a cache; one of them takes the two steps. */
+static __thread bool ending; /* this thread takes the second step */
+static umem_cache_t *shared;
+
+static void
+is_freed(void *at, size_t bytes)
+{
+	(void)at;
+	if (bytes != shared->slabs.layout.slab_bytes)
+		return;
+	count(ending ? &ngone : &nwrong);
+}
+
+static void
+destruct_in_step(void *buf, void *priv)
+{
+	if (!ending)
+		count(&nwrong);
+	destruct(buf, priv);
+}
+
+static void *
+user(void *arg)
+{
+	unsigned seed = (unsigned)(uintptr_t)arg;
+	void *mine[1000];
+
+	while (!get(&stopped)) {
+		unsigned n = 1 + (unsigned)rand_r(&seed) % 1000;
+
+		if (n % 2 == 0)
+			umem_cache_alloc_bulk(shared, n, mine, UMEM_NOFAIL);
+		for (unsigned i = 0; i < n; i++) {
+			if (n % 2 != 0)
+				mine[i] = umem_cache_alloc(shared, UMEM_NOFAIL);
+			if (((struct object *)mine[i])->magic != MAGIC)
+				count(&nwrong);
+		}
+		umem_cache_free_bulk(shared, n / 2, mine);
+		for (unsigned i = n / 2; i < n; i++)
+			umem_cache_free(shared, mine[i]);
+		if (n % 8 == 0)
+			umem_cache_reap_now(shared);
+		if (n % 8 == 1)
+			umem_cache_shrink(shared);
+	}
+	return NULL;
+}
+
+static void *
+trimmer(void *arg)
+{
+	(void)arg;
+	while (!get(&stopped)) {
+		umem_reap();
+		update_trim();
+		update_reclaim(1, 0, /* may_call */ false);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void *
+ender(void *arg)
+{
+	(void)arg;
+	while (!get(&stopped)) {
+		uint32_t batch = slab_retire(
+		    &shared->slabs, slab_retire_wanted(&shared->slabs));
+
+		sched_yield();
+		ending = true;
+		slab_end_retired(&shared->slabs, batch);
+		ending = false;
+		if (batch != 0)
+			count(&nended);
+	}
+	return NULL;
+}
+
+START_TEST(memory_goes_by_the_second_step_only_whatever_threads_do)
+{
+	pthread_t thread[4];
+
+	shared = umem_cache_create("shared", sizeof(struct object), 0,
+	    construct, destruct_in_step, NULL, NULL, NULL,
+	    UMC_TYPESAFE_BY_RCU | (_i ? UMC_NOMAGAZINE : 0));
+	hook_heap_freed = is_freed;
+	pthread_create(&thread[0], NULL, user, (void *)1);
+	pthread_create(&thread[1], NULL, user, (void *)2);
+	pthread_create(&thread[2], NULL, trimmer, NULL);
+	pthread_create(&thread[3], NULL, ender, NULL);
+	while (get(&nended) < 20 || get(&ngone) == 0)
+		sched_yield();
+	__atomic_store_n(&stopped, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert(slab_store_check(&shared->slabs));
+	ck_assert_uint_eq(nwrong, 0);
+	ending = true;
+	umem_cache_destroy(shared);
+	ck_assert_uint_eq(nunmade, nmade);
 	ck_assert_uint_eq(nwrong, 0);
 }
 END_TEST
@@ -1084,6 +1198,8 @@ typesafe_suite(void)
 
 	tcase_add_loop_test(
 	    caches, no_call_releases_memory_of_a_type_stable_cache, 0, 2);
+	tcase_add_loop_test(caches,
+	    memory_goes_by_the_second_step_only_whatever_threads_do, 0, 2);
 	tcase_add_loop_test(
 	    caches, each_call_that_would_release_memory_asks, 0, 2);
 	tcase_add_loop_test(
