@@ -1,25 +1,27 @@
 /*
- * meta.c - memory for the library's own structures
+ * meta.c - the metadata allocator: memory for the library's own structures
  *
- * Sizes are rounded up to one of a few steps (four per doubling), each with a
- * list of freed blocks; the rest is cut from chunks that are mapped and never
- * given back.  What is freed is used again for the same step only: structures
- * here are many and of few sizes.  Blocks of a chunk or more are mapped alone
- * and given back when freed.
+ * Sizes are rounded up to a size class (four per doubling); the code calls it a
+ * step.  Each class has a list of freed blocks.  If the list is empty, the
+ * block is cut from a chunk: 256 KiB that are mapped and never released to the
+ * kernel.  A freed block is reused only for its own class, because the library
+ * has many structures of few sizes.  A block of more than STEP_MAX bytes has a
+ * dedicated mapping, which meta_free() unmaps.
  *
- * When the kernel has no more memory, a higher layer may feed us some of what
- * it has (meta_starved(), meta_feed()): a heap that is free but committed is
- * of no use if it cannot be described.
+ * When the kernel has no more memory, a higher layer may donate heap memory
+ * (meta_starved(), meta_feed()).  Otherwise free, committed memory of the heap
+ * would be unusable, because the library could not describe it.
  *
- * A freed block keeps its list link in its first word, and is cleared when it
- * is handed out again, so every block starts as zeros.
+ * The first word of a freed block is its list link.  The block is cleared when
+ * it is allocated again, so every block starts as zeros.
  *
- * Every range that the kernel gave is on a list, so that tools can tell them
- * from the program's.  A chunk has its record in front, a block that is mapped
- * alone has it at the end of its last page, where meta_free() finds it.
+ * Every mapping is on a list, so that tools can distinguish the library's
+ * mappings from those of the program.  The record of a chunk is at its start.
+ * The record of a dedicated mapping is at the end of its last page, where
+ * meta_free() finds it.
  *
- * Locking: one lock, a leaf.  The system calls are made while it is held,
- * since a chunk lasts for hundreds of blocks.
+ * Locking: one lock, a leaf.  It is held during the system calls, which are
+ * rare because a chunk provides hundreds of blocks.
  */
 #include <string.h>
 
@@ -29,34 +31,35 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* Large enough to make the call rare, small enough for a tiny program. */
+/* Large enough to make system calls rare, small enough for a tiny program. */
 #define CHUNK_BYTES (256 * KIB)
 #define STEP_MAX    (64 * KIB)
 
-/* For so long a spare block is not worth asking a kernel that refused. */
+/* No system call for a best-effort block for so long after a refusal. */
 #define REFUSAL_NS 100000000
 
-/* Steps: 16, 32, 48, 64, then four per doubling up to STEP_MAX. */
+/* Size classes: 16, 32, 48, 64, then four per doubling up to STEP_MAX. */
 #define NSTEPS (4 + 4 * 10)
 
-/* Memory from the kernel. */
+/* One mapping: a chunk or a dedicated mapping. */
 struct meta_range {
 	struct meta_range *next;
 	void *at;
 	size_t bytes;
-	struct meta_range *prev; /* of a block that is mapped alone */
+	struct meta_range *prev; /* dedicated mappings only */
 };
 
 static struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
 static void *freed[NSTEPS];       /* [meta_lock] linked by first word */
-static char *chunk_at;            /* [meta_lock] not yet cut */
+static char *chunk_at;            /* [meta_lock] rest of the current chunk */
 static char *chunk_end;           /* [meta_lock] */
 static struct meta_range *chunks; /* [meta_lock] */
-static struct meta_range *alones; /* [meta_lock] blocks mapped alone */
-static uint64_t starved_ns; /* [meta_lock] when the last map failed, or 0 */
+static struct meta_range *alones; /* [meta_lock] dedicated mappings */
+static uint64_t starved_ns; /* [meta_lock] when the last chunk failed, or 0 */
 static size_t used_bytes;   /* [meta_lock] */
 static size_t mapped_bytes; /* [meta_lock] */
 
+/* The size class of a block, and the size of its blocks in *rounded. */
 static unsigned
 step_of(size_t bytes, size_t *rounded)
 {
@@ -84,7 +87,10 @@ map_locked(size_t bytes)
 	return at;
 }
 
-/* The list is right at every moment, for those who read it from outside. */
+/*
+ * Add a mapping to a list.  The list is valid at every moment, because an
+ * inspector process may read it.
+ */
 static void
 range_add_locked(
     struct meta_range **list, struct meta_range *range, void *at, size_t bytes)
@@ -95,6 +101,7 @@ range_add_locked(
 	__atomic_store_n(list, range, __ATOMIC_RELEASE);
 }
 
+/* Map a chunk; returns the address behind its record, or NULL. */
 static char *
 chunk_map_locked(void)
 {
@@ -107,11 +114,14 @@ chunk_map_locked(void)
 	return at + align_up(sizeof(struct meta_range), CACHE_LINE);
 }
 
-/* From the chunk; what is left of an old one is lost, less than STEP_MAX. */
+/*
+ * Cut a block from the current chunk, or from a new one.  The rest of the old
+ * chunk, which is too small for the block, is lost: less than STEP_MAX.
+ */
 static void *
 cut_locked(size_t bytes)
 {
-	/* Blocks of a line or more start on a line. */
+	/* Blocks of a cache line or more start on a cache line. */
 	size_t align = bytes >= CACHE_LINE ? CACHE_LINE : 16;
 	char *at = (char *)align_up((uintptr_t)chunk_at, align);
 
@@ -138,23 +148,27 @@ take_locked(unsigned step, size_t bytes)
 	return block;
 }
 
-/* Bytes of the pages for a block that is mapped alone, with its record. */
+/*
+ * Bytes of the dedicated mapping for a block and its record, or 0 if the size
+ * overflows.
+ */
 static size_t
 alone_bytes(size_t bytes)
 {
 	size_t both = bytes + sizeof(struct meta_range);
 
-	/* 0 is refused, as is what goes beyond the address space. */
+	/* The kernel refuses a mapping of 0 bytes, as it would an overflow. */
 	return both < bytes ? 0 : align_up(both, os_page_size());
 }
 
+/* The record of a dedicated mapping. */
 static struct meta_range *
 alone_range(void *at, size_t mapped)
 {
 	return (struct meta_range *)(void *)((char *)at + mapped) - 1;
 }
 
-/* A block of many pages. */
+/* Create a dedicated mapping and record it. */
 static void *
 alone_map_locked(size_t mapped)
 {
@@ -177,7 +191,7 @@ alone_unmap_locked(void *at, size_t mapped)
 	struct meta_range **link =
 	    range->prev != NULL ? &range->prev->next : &alones;
 
-	/* One store, for those who read the list from outside. */
+	/* One store keeps the list valid for an inspector process. */
 	__atomic_store_n(link, range->next, __ATOMIC_RELEASE);
 	if (range->next != NULL)
 		range->next->prev = range->prev;
@@ -185,7 +199,7 @@ alone_unmap_locked(void *at, size_t mapped)
 		mapped_bytes -= mapped;
 }
 
-/* Has the kernel refused a moment ago? */
+/* Has the kernel refused a chunk within the last REFUSAL_NS? */
 static bool
 refused_locked(void)
 {

@@ -1,37 +1,41 @@
 /*
- * meta.h - memory for the library's own structures
+ * meta.h - the metadata allocator: memory for the library's own structures
  *
- * Boundary tags, slab descriptions, magazines and caches come from here and
- * from nowhere else, so describing memory never needs an arena, and no arena
- * calls itself.  Blocks are zero, aligned to 16 bytes, and to a cache line
- * from 64 bytes on.
+ * Boundary tags, slab descriptors, magazines and caches are allocated here and
+ * nowhere else.  Metadata therefore never needs an arena, and no arena calls
+ * itself.  Blocks are zeroed and aligned to 16 bytes.  Blocks of 64 bytes or
+ * more are aligned to a cache line.
  */
 #ifndef VMEM_META_H
 #define VMEM_META_H
 
 #include "vmem/base.h"
 
-/* NULL if the kernel has no memory.  bytes is at least 1. */
+/* Allocate at least 1 byte; NULL if the kernel has no memory. */
 void *meta_alloc(size_t bytes);
 
 /*
- * The same for what can be done without: does not ask a kernel that refused a
- * moment ago.
+ * Best-effort allocation, for memory that the caller can do without.  Makes no
+ * system call if the kernel has just refused one.
  */
 void *meta_alloc_spare(size_t bytes);
 
-/* bytes as it was asked for. */
+/* Free a block; bytes is the size that the caller asked for. */
 void meta_free(void *block, size_t bytes);
 
-/*
- * Has the kernel refused the last chunk?  Then memory given here, aligned to
- * a cache line and never taken back, is used instead.
- */
+/* Is the allocator exhausted: has the kernel refused the last chunk? */
 bool meta_starved(void);
+
+/*
+ * Donate memory to the exhausted allocator, which keeps it for ever.  at is
+ * aligned to a cache line.
+ */
 void meta_feed(void *at, size_t bytes);
 
-/* Bytes in use and bytes taken from the kernel. */
+/* Bytes of allocated blocks, with rounding. */
 size_t meta_used(void);
+
+/* Bytes mapped from the kernel. */
 size_t meta_mapped(void);
 
 void meta_lock_for_fork(void);
