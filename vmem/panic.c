@@ -1,4 +1,4 @@
-/* panic.c - messages by write(2), and the end of the program */
+/* panic.c - messages by write(2), panic() and assertions */
 #include <stdarg.h>
 #include <string.h>
 
@@ -57,9 +57,9 @@ message_send(const struct message *m)
 	message_write(m->text, m->n);
 }
 
-/* Descriptor 2 when the library started. */
+/* Descriptor 2 at the time of message_start(). */
 static struct {
-	bool is_known; /* [a] the rest has been set */
+	bool is_known; /* [a] message_start() has set the other members */
 	bool is_open;
 	struct os_file file;
 } standard_error;
@@ -71,6 +71,7 @@ message_start(void)
 	__atomic_store_n(&standard_error.is_known, true, __ATOMIC_RELEASE);
 }
 
+/* May messages be written to the file that descriptor 2 is now? */
 static bool
 is_standard_error(const struct os_file *now)
 {
@@ -102,7 +103,7 @@ message_signed(struct message *m, int value)
 	message_dec(m, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
-/* The letter after a %, or after %l and %z. */
+/* Append the argument of one conversion; *format is behind the '%'. */
 static void
 message_argument(struct message *m, const char **format, va_list *args)
 {

@@ -1,4 +1,4 @@
-/* panic.h - messages by write(2), and the end of the program */
+/* panic.h - messages by write(2), panic() and assertions */
 #ifndef VMEM_PANIC_H
 #define VMEM_PANIC_H
 
@@ -7,51 +7,57 @@
 #include "vmem/base.h"
 
 /*
- * A line under construction.  Everything here works without malloc, stdio or
- * a lock, so it may be used from any place of the library, signal handlers
- * included.  What does not fit is cut.
+ * A message under construction.  All functions here work without malloc, stdio
+ * and locks, so any code of the library may call them, also in a signal
+ * handler.  Text that does not fit is dropped.
  */
 struct message {
-	size_t n;
+	size_t n; /* bytes of text so far */
 	char text[1024];
 };
 
+/* Append to a message: text, a hexadecimal or a decimal number. */
 void message_text(struct message *m, const char *text);
 void message_hex(struct message *m, uintptr_t value); /* with 0x */
 void message_dec(struct message *m, uint64_t value);
 void message_send(const struct message *m); /* adds no newline */
 
 /*
- * Writes to descriptor 2 if that is still standard error: the same file as when
- * message_start() was called, a character device, or a pipe that is not
- * close-on-exec.  Otherwise it writes nothing, because a program that has closed
- * its standard descriptors may have opened its data there.
+ * Write to descriptor 2 if it is still standard error: the file that it was at
+ * message_start(), a character device, or a pipe that is not close-on-exec.
+ * Otherwise write nothing, because a program that has closed its standard
+ * descriptors may have opened a data file as descriptor 2.
  */
 void message_write(const char *text, size_t n);
 
-/* By the constructor, before the program runs; else by the first message. */
+/*
+ * Record the file that descriptor 2 refers to.  The constructor calls it before
+ * the program runs; otherwise the first message does.
+ */
 void message_start(void);
 
-/* Write to descriptor 2 whatever it is (UMEM_OPTIONS=messages=any). */
+/* Write to descriptor 2 in any case (UMEM_OPTIONS=messages=any). */
 extern bool message_anywhere;
 
 /*
- * say() writes "umem: " and the format as one line by message_write(); panic()
- * does so and aborts.  Formats know %s, %p, %x, %u, %d, and %lx, %lu, %zu.
+ * say() writes "umem: " and the formatted text as one line by message_write().
+ * panic() does the same and aborts.  The conversions are %s, %p, %x, %u, %d,
+ * %lx, %lu and %zu.
  */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void panic(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-/* Adds what a format and its arguments say. */
+/* Append formatted text to a message. */
 void message_format(struct message *m, const char *format, va_list *args);
 
-/* Called with each message, written or not; NULL: nobody wants them. */
+/* If not NULL, called with each line of say() and panic(), written or not. */
 extern void (*message_sink)(const char *text, size_t n);
 
+/* Report a failed assertion and abort. */
 _Noreturn void assert_failed(const char *what, const char *file, int line);
 
-/* Checked in DEBUG=1 builds only; the expression must have no side effect. */
+/* Evaluated in DEBUG=1 builds only; the expression has no side effect. */
 #ifdef UMEM_DEBUG
 #define umem_assert(x) ((x) ? (void)0 : assert_failed(#x, __FILE__, __LINE__))
 #else
