@@ -1,13 +1,14 @@
 /*
- * os.c - all that the library asks of the kernel
+ * os.c - the interface to the kernel
  *
- * System calls are made directly: libc's wrappers set errno, may be
- * cancellation points, and may not be ready when the dynamic loader's first
- * malloc arrives.
+ * System calls are made directly.  The wrappers of libc set errno, may be
+ * cancellation points, and may not be ready when the dynamic loader first calls
+ * malloc().
  *
- * Failure injection: a request counter, and a window of it that fails.  It
- * is a word to read on a path that ends in a system call anyway, so it is
- * always compiled in and any build can be tested with it.
+ * Failure injection: os.c counts the requests, and those in a chosen interval
+ * of the count fail.  Because the test reads one word on a path that ends in a
+ * system call anyway, it is always compiled in, and every build can be tested
+ * with it.
  */
 #include <elf.h>
 #include <errno.h>
@@ -30,7 +31,7 @@
 #include "vmem/os.h"
 #include "vmem/syscall.h"
 
-/* Newer than the oldest headers we build with. */
+/* Constants that the oldest supported headers lack. */
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
@@ -46,31 +47,37 @@
 #define PR_SET_VMA_               0x53564d41
 #define PR_SET_VMA_ANON_NAME_     0
 #define SYS_rseq_flags_unregister 1
-#define SYS_rseq_flags_unknown    (1l << 30) /* to every kernel */
+#define SYS_rseq_flags_unknown    (1l << 30) /* no kernel knows it */
 
-static unsigned nrequests;
-static unsigned fail_first; /* request number, 0: none */
-static unsigned fail_last;
+static unsigned nrequests;  /* [a] */
+static unsigned fail_first; /* [a] first request that fails; 0: none */
+static unsigned fail_last;  /* [a] last request that fails */
 
 /*
- * A confined process may be killed for a call that its filter does not know.
- * ask() counts the calls that malloc() of libc does not make, then looks whether
- * the process is confined; os_confine() says so, then waits until none is under
- * way.  Sequentially consistent, so one of the two sees the other.
+ * The system call filter of a confined process may kill the process for a call
+ * that malloc() of libc does not make.  ask() first counts such a call as in
+ * progress and then reads confined.  os_confine() first stores confined and
+ * then waits until no such call is in progress.  All these accesses are
+ * sequentially consistent, so either ask() reads the store or os_confine()
+ * reads the count.
  */
 static uint32_t confined; /* [a] */
-static uint32_t nasking;  /* [a] */
+static uint32_t nasking;  /* [a] such calls in progress */
 
-/* Turns of the processor for calls that are under way to end. */
+/* os_confine() yields the CPU at most so many times while it waits. */
 #define ASKING_TRIES 10000
 
+/* Count the end of a call that ask() has allowed. */
 static void
 asked(void)
 {
 	__atomic_sub_fetch(&nasking, 1, __ATOMIC_SEQ_CST);
 }
 
-/* False: do without.  Otherwise asked() follows the call. */
+/*
+ * May the library make a call that malloc() of libc does not make?  If true,
+ * the caller calls asked() after the call.
+ */
 static bool
 ask(void)
 {
@@ -97,7 +104,10 @@ os_confine(void)
 		sched_yield();
 }
 
-/* Of glibc: no other thread was ever there, or is since the last fork(). */
+/*
+ * A variable of glibc, true while the process has had no other thread since its
+ * start or since the fork() that created it.
+ */
 extern char __libc_single_threaded __attribute__((weak));
 
 bool
@@ -106,7 +116,7 @@ os_is_single_threaded(void)
 	return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
 }
 
-/* Counts a request; false if a test wants it to fail. */
+/* Count a request; false if failure injection makes it fail. */
 static bool
 request(void)
 {
@@ -139,6 +149,7 @@ call(long number, long a, long b, long c, long d)
 	return syscall6(number, a, b, c, d, 0, 0);
 }
 
+/* Is the result of a system call an error? */
 static inline bool
 is_error(long result)
 {
@@ -179,7 +190,7 @@ os_reserve_at(void *at, size_t bytes)
 
 	if (got == at)
 		return true;
-	/* Kernels before 4.17 take the address as a hint only. */
+	/* Kernels before 4.17 treat the address as a hint. */
 	if (got != NULL)
 		os_unmap(got, bytes);
 	return false;
@@ -224,17 +235,17 @@ os_unmap(void *at, size_t bytes)
 }
 
 /*
- * After so many refusals in a row the kernel is not asked for a second, then
- * for twice as long after each further refusal.  Otherwise a process with
- * locked memory would ask it for the same pages for ever.
+ * After PURGE_REFUSALS refusals in a row, os_purge() makes no system call for a
+ * second.  Each further refusal doubles the pause, up to 64 seconds.  Otherwise
+ * a process with locked memory would try to purge the same pages for ever.
  */
 #define PURGE_REFUSALS   8
 #define PURGE_PAUSE      1000000000ull
 #define PURGE_PAUSE_MOST (64 * PURGE_PAUSE)
 
-static uint32_t purge_nrefused; /* [a] in a row */
-static uint64_t purge_pause_ns; /* [a] the latest */
-static uint64_t purge_at_ns;    /* [a] end of the pause; 0: there is none */
+static uint32_t purge_nrefused; /* [a] refusals in a row */
+static uint64_t purge_pause_ns; /* [a] length of the latest pause */
+static uint64_t purge_at_ns;    /* [a] end of the pause; 0: no pause */
 
 static void
 purge_accepted(void)
@@ -257,7 +268,7 @@ purge_refused(void)
 	pause = pause == 0 ? PURGE_PAUSE : 2 * pause;
 	if (pause > PURGE_PAUSE_MOST)
 		pause = PURGE_PAUSE_MOST;
-	/* One more refusal is enough to begin the next pause. */
+	/* A single further refusal begins the next pause. */
 	__atomic_store_n(&purge_nrefused, PURGE_REFUSALS - 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&purge_pause_ns, pause, __ATOMIC_RELAXED);
 	__atomic_store_n(&purge_at_ns, os_now_ns() + pause, __ATOMIC_RELAXED);
@@ -280,14 +291,17 @@ os_purge_again(void)
 bool
 os_purge(void *at, size_t bytes)
 {
-	static int known = MADV_DONTNEED; /* [a] the advice that works */
+	static int known = MADV_DONTNEED; /* [a] the advice to try first */
 	int advice = __atomic_load_n(&known, __ATOMIC_RELAXED);
 	long error;
 
 	if (!os_purge_may() || !request())
 		return false;
 	error = call(SYS_madvise, (long)at, (long)bytes, advice, 0);
-	/* Locked pages; from Linux 5.18 on this drops these and others. */
+	/*
+	 * The range has locked pages.  From Linux 5.18 on, this advice drops
+	 * locked and other pages.
+	 */
 	if (error == -EINVAL && advice == MADV_DONTNEED) {
 		error = call(SYS_madvise, (long)at, (long)bytes,
 		    MADV_DONTNEED_LOCKED, 0);
@@ -303,13 +317,14 @@ os_purge(void *at, size_t bytes)
 }
 
 /*
- * Kernels before 6.17 unmap a fixed target before they look whether the source
- * is one mapping, among other things.  If it is not, the target is gone, and
- * another thread's mmap() may take its place.  So the pages go to a free range
- * first, where nothing is unmapped if the kernel refuses.  There they are one
- * mapping, and no reason to refuse is left but want of the kernel's own
- * memory.  In that case the target is mapped again, unless it still is, and
- * the pages are copied.
+ * Kernels before 6.17 unmap a fixed target before they check the source, for
+ * example that it is a single mapping.  If that check fails, the target is
+ * unmapped, and another thread's mmap() may occupy its address.
+ *
+ * Therefore the pages are first moved to a free range, where a refusal unmaps
+ * nothing.  There they are a single mapping, and the kernel can refuse the
+ * second move only for want of its own memory.  In that case the target is
+ * mapped again, unless it is still mapped, and the pages are copied.
  */
 bool
 os_move(void *to, void *via, void *from, size_t bytes)
@@ -333,11 +348,12 @@ os_move(void *to, void *via, void *from, size_t bytes)
 }
 
 /*
- * The number of the process whose memory this is, in a page that the kernel
- * leaves out of a copy of the process.  Therefore a copy that clone() made as a
- * system call finds 0 there, and the child of a vfork() finds its parent's
- * number.  Kernels before 4.14 copy the page, and where there is no memory for
- * it the word is an ordinary one: such a copy then counts as a vfork()'s child.
+ * The id of the process that owns this memory, in a page that the kernel clears
+ * in a copy of the process.  A copy that a clone() system call has made
+ * therefore reads 0, and the child of vfork() reads the id of its parent.
+ * Kernels before 4.14 do not clear the page, and without memory for the page
+ * the word is in ordinary memory.  In these cases a copy by clone() is treated
+ * as a child of vfork().
  */
 static uint32_t *noted_process; /* [a] set once */
 
@@ -365,7 +381,7 @@ os_note_process(void)
 	if (word == NULL)
 		word = process_word();
 	*word = os_process_id();
-	/* Release: a thread that sees the word sees the number. */
+	/* Release: a thread that reads the pointer also reads the id. */
 	__atomic_store_n(&noted_process, word, __ATOMIC_RELEASE);
 }
 
@@ -375,7 +391,7 @@ os_is_process(void)
 	const uint32_t *word =
 	    __atomic_load_n(&noted_process, __ATOMIC_ACQUIRE);
 
-	/* Another thread is about to note it. */
+	/* os_note_process() has not run yet or is running. */
 	if (word == NULL)
 		return true;
 	if (*word == 0)
@@ -395,7 +411,7 @@ os_resident(void *at, size_t bytes, unsigned char *pages)
 	return known;
 }
 
-/* The kernel looks at the word before it finds that there is no time left. */
+/* The kernel reads the word before it checks the timeout, which is 0. */
 bool
 os_readable(const void *at)
 {
@@ -427,7 +443,7 @@ os_map_file(const char *path, size_t *bytes)
 void
 os_name(void *at, size_t bytes, const char *text)
 {
-	static bool unknown; /* to this kernel; [atomic] */
+	static bool unknown; /* [a] this kernel does not know the option */
 
 	if (__atomic_load_n(&unknown, __ATOMIC_RELAXED) || !ask())
 		return;
@@ -486,12 +502,15 @@ os_ram(void)
 	return (size_t)info.totalram * info.mem_unit;
 }
 
-/* Room for 8192 CPUs, the kernel's own limit on x86-64. */
+/* Large enough for 8192 CPUs, the limit of the kernel on x86-64. */
 struct cpu_mask {
 	uint64_t bits[128];
 };
 
-/* Bytes of the kernel's CPU mask, of which mask holds the allowed ones. */
+/*
+ * Store the set of CPUs on which the process may run.  Returns the number of
+ * bytes of the kernel's CPU mask, or 0 on failure.
+ */
 static unsigned
 cpu_mask_get(struct cpu_mask *mask)
 {
@@ -614,7 +633,7 @@ os_abort(void)
 	long process = call(SYS_getpid, 0, 0, 0, 0);
 	long thread = call(SYS_gettid, 0, 0, 0, 0);
 
-	/* The program's own handler gets one chance. */
+	/* A handler of the program runs once; then the default action. */
 	call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0, sizeof(mask));
 	call(SYS_tgkill, process, thread, SIGABRT, 0);
 	for (;;) {
