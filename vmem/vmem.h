@@ -1,21 +1,22 @@
 /*
- * vmem.h - arenas: ranges of integers, handed out piece by piece
+ * vmem.h - arenas: allocators for ranges of integers
  *
- * An arena owns spans of integers and allocates segments of them.  What the
- * integers mean is up to the program: addresses, identifiers, offsets, pages.
- * The arena keeps its own records elsewhere and never looks at what it hands
- * out.  Allocating and freeing takes the same time whatever the number of
- * segments, as long as no policy flag and no constraint is given.
+ * An arena owns spans, which are ranges of integers, and allocates segments of
+ * them.  The program decides on the meaning of the integers: addresses,
+ * identifiers, offsets, pages.  The arena keeps its records elsewhere and never
+ * accesses memory at the addresses that it allocates.  Allocation and free take
+ * constant time, independent of the number of segments, if the caller gives
+ * neither a policy flag nor a constraint.
  *
- * Sizes are in the arena's own unit (bytes, if it holds addresses), and are
- * rounded up to its quantum.  An integer travels as a void *; because NULL
- * means failure, no span may contain 0.
+ * Sizes are in units of the arena, which are bytes if the integers are
+ * addresses.  They are rounded up to the quantum of the arena.  An integer is
+ * passed as a void *.  Because NULL means failure, no span may contain 0.
  *
- * Every function here may be called by any thread at any time, from a forked
- * child too, and none is for use in a signal handler: they take locks.  None
- * changes errno when it succeeds.  For the child of vfork(), see umem.h.  A
- * pointer to an arena must be one that vmem_create(), vmem_xcreate() or
- * vmem_heap_arena() returned and that was not destroyed.
+ * Any thread may call every function here at any time, also in a forked child.
+ * Because the functions take locks, a signal handler must not call them.  No
+ * function changes errno when it succeeds.  For the child of vfork(), see
+ * umem.h.  A pointer to an arena must be a result of vmem_create(),
+ * vmem_xcreate() or vmem_heap_arena(), and the arena must not be destroyed yet.
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001; names, order
  * of arguments and values of constants are those of illumos <sys/vmem.h>.
@@ -29,28 +30,31 @@
 extern "C" {
 #endif
 
-/* An arena.  C99 knows no second typedef of a name: the first of the two headers has it. */
+/*
+ * An arena.  umem.h has this typedef too, and C99 does not allow a second one
+ * of the same name.
+ */
 #ifndef UMEM_VMEM_T
 #define UMEM_VMEM_T
 typedef struct vmem vmem_t;
 #endif
 
 /*
- * vmflag of an allocation: at most one of the first three, at most one
- * policy, and any of the others, or-ed together.
+ * vmflag of an allocation: at most one of VM_SLEEP, VM_NOSLEEP and VM_PANIC, at
+ * most one policy, and any of the other flags, or-ed together.
  */
-#define VM_SLEEP    0x00000000 /* as VM_NOSLEEP: it may fail */
+#define VM_SLEEP    0x00000000 /* may fail, as with VM_NOSLEEP */
 #define VM_NOSLEEP  0x00000001 /* may fail */
-#define VM_PANIC    0x00000002 /* message and abort() on failure */
+#define VM_PANIC    0x00000002 /* on failure, print a message and abort() */
 #define VM_PUSHPAGE 0x00000004 /* accepted, no effect */
-#define VM_KMFLAGS  0x000000ff /* what a source is given to see */
+#define VM_KMFLAGS  0x000000ff /* the flags that a source receives */
 
-/* Policies.  Without one: instant fit, that is, constant time. */
-#define VM_BESTFIT  0x00000100 /* the smallest free one that fits */
+/* Policies.  The default is instant fit, which takes constant time. */
+#define VM_BESTFIT  0x00000100 /* the smallest free segment that fits */
 #define VM_FIRSTFIT 0x00000200 /* the lowest address that fits */
-#define VM_NEXTFIT  0x00000400 /* the next one behind the last given */
+#define VM_NEXTFIT  0x00000400 /* the next fit above the last allocation */
 
-/* Accepted without effect. */
+/* Accepted, no effect. */
 #define VM_MEMLOAD  0x00000800
 #define VM_NORELOC  0x00001000
 #define VM_ABORT    0x00002000
@@ -59,9 +63,9 @@ typedef struct vmem vmem_t;
 /* vmflag of vmem_create(), besides VM_*. */
 #define VMC_POPULATOR  0x00010000 /* accepted, no effect */
 #define VMC_NO_QCACHE  0x00020000 /* no quantum caches */
-#define VMC_IDENTIFIER 0x00040000 /* integers are no addresses */
+#define VMC_IDENTIFIER 0x00040000 /* the integers are not addresses */
 #define VMC_XALLOC     0x00080000 /* set by vmem_xcreate() itself */
-#define VMC_XALIGN     0x00100000 /* the ximport function aligns */
+#define VMC_XALIGN     0x00100000 /* the ximport function aligns spans */
 
 /* typemask of vmem_walk() and vmem_size(). */
 #define VMEM_ALLOC     0x00000001 /* allocated segments */
@@ -72,15 +76,18 @@ typedef struct vmem vmem_t;
 #define VMEM_REENTRANT 0x80000000 /* the callback may use the arena */
 
 /*
- * How an arena gets spans from its source and gives them back.  Both are
- * called with no lock of the library held.
+ * Functions by which an arena imports spans from its source and releases them.
+ * The library calls them with none of its locks held.
  *
- * import	returns size units at a multiple of the importing arena's
- *		quantum, or NULL.  vmem_alloc() itself is such a function.
- * release	takes back exactly what one import returned; cannot fail
- * ximport	as import, but may raise *size to say that it returned more,
- *		and is told the alignment that is wanted, which it need not
- *		follow unless the arena was created with VMC_XALIGN
+ * vmem_alloc_t		import: returns the start of a span of size units, a
+ *			multiple of the importing arena's quantum, or NULL.
+ *			vmem_alloc() is such a function
+ * vmem_free_t		release: frees exactly one span that an import returned;
+ *			cannot fail
+ * vmem_ximport_t	import: like vmem_alloc_t, but may increase *size if the
+ *			span is larger.  align is the alignment that the arena
+ *			wants.  The function need not observe it unless the
+ *			arena was created with VMC_XALIGN
  */
 typedef void *(vmem_alloc_t)(vmem_t *source, size_t size, int vmflag);
 typedef void(vmem_free_t)(vmem_t *source, void *addr, size_t size);
@@ -88,34 +95,36 @@ typedef void *(
     vmem_ximport_t)(vmem_t *source, size_t *size, size_t align, int vmflag);
 
 /*
- * vmem_create - make an arena
+ * vmem_create - create an arena
  *
- * name		what messages and tools call it; copied, cut to 31 bytes
- * base		start of a first span, a multiple of quantum and not 0;
+ * name		name of the arena in messages and tools; copied, truncated to
+ *		31 bytes
+ * base		start of the first span: a multiple of quantum and not 0;
  *		ignored if size is 0
- * size		of the first span, in units: a multiple of quantum; 0: none
- * quantum	the smallest amount handed out, in units: a power of two.
- *		Every segment starts and ends at a multiple of it
- * import	where a new span comes from when the arena has no room; NULL:
- *		nowhere
- * release	where an imported span goes when all of it is free; NULL: it
- *		stays
- * source	first argument of import and release; usually an arena, whose
- *		quantum imports are then rounded to.  May be NULL
- * qcache_max	requests up to this many units are served by caches of free
- *		segments (quantum caches) per CPU, at most 16 multiples of the
- *		quantum; 0: none.  Ignored with VMC_NO_QCACHE and where the
- *		object caches are not up yet
- * vmflag	VM_NOSLEEP or VM_PANIC, VMC_*, and a policy that becomes the
- *		arena's own: it is used where an allocation names none
+ * size		size of the first span in units: a multiple of quantum; 0: the
+ *		arena starts without a span
+ * quantum	granule of allocation in units: a power of two.  Every segment
+ *		starts and ends at a multiple of quantum
+ * import	function that the arena calls for a new span when no free
+ *		segment fits; NULL: the arena never imports
+ * release	function that the arena calls for an imported span when all of
+ *		it is free; NULL: the arena keeps imported spans
+ * source	first argument of import and release; may be NULL.  If it is an
+ *		arena, import sizes are rounded up to its quantum
+ * qcache_max	quantum caches, which have per-CPU magazines, serve requests of
+ *		up to this many units, and at most 16 multiples of the quantum;
+ *		0: no quantum caches.  Ignored with VMC_NO_QCACHE, and before
+ *		the object caches have started
+ * vmflag	VM_NOSLEEP or VM_PANIC, VMC_*, and the policy of the arena,
+ *		which serves allocations without a policy flag
  *
- * Returns the arena, to be ended with vmem_destroy(), or NULL with errno:
- *	EINVAL	name is NULL; quantum is no power of two; base or size is
- *		not a multiple of quantum; base is 0 or base + size is beyond
- *		the end of the integers while size is not 0; two policies
+ * Returns the arena, which vmem_destroy() destroys, or NULL with errno set:
+ *	EINVAL	name is NULL; quantum is not a power of two; base or size is
+ *		not a multiple of quantum; size is not 0 and base is 0 or
+ *		base + size exceeds the largest integer; two policies
  *	ENOMEM	no memory for the arena's records
  *
- * Any thread may call it; not for signal handlers.
+ * Any thread may call it, but not in a signal handler.
  *
  * Source: illumos vmem_create(9F).
  */
@@ -124,11 +133,12 @@ vmem_t *vmem_create(const char *name, void *base, size_t size, size_t quantum,
     size_t qcache_max, int vmflag);
 
 /*
- * vmem_xcreate - make an arena whose import function may enlarge a request
+ * vmem_xcreate - create an arena with an import function that may return more
  *
  * Arguments, result, errors and safety are those of vmem_create(), except
- * import	see vmem_ximport_t; it must return at least what it is asked
- *		for, a multiple of quantum, else the program is aborted
+ * import	see vmem_ximport_t.  The span must be at least as large as
+ *		requested, and its start and size must be multiples of quantum.
+ *		Otherwise the library aborts the program
  *
  * Source: illumos vmem_xcreate().
  */
@@ -137,38 +147,38 @@ vmem_t *vmem_xcreate(const char *name, void *base, size_t size, size_t quantum,
     size_t qcache_max, int vmflag);
 
 /*
- * vmem_destroy - end an arena
+ * vmem_destroy - destroy an arena
  *
- * arena	not used by any other thread, nor the source of a live arena;
- *		NULL does nothing
+ * arena	the arena, which no other thread may use and which must not be
+ *		the source of a live arena; NULL does nothing
  *
- * Segments that are still allocated are reported on standard error as
- * "vmem_destroy('NAME'): leaked N bytes" (or identifiers); the spans they
- * lie in are not given back to the source.  Cannot fail.  Any thread may
- * call it; not for signal handlers, nor in a callback of vmem_walk() on the
- * same arena.
+ * If segments are still allocated, vmem_destroy() reports them on standard
+ * error as "vmem_destroy('NAME'): leaked N bytes" (or identifiers).  It does
+ * not release the spans of these segments to the source.  Cannot fail.  Any
+ * thread may call it, but not in a signal handler or in a callback of
+ * vmem_walk() on the same arena.
  *
  * Source: illumos vmem_destroy(9F).
  */
 void vmem_destroy(vmem_t *arena);
 
 /*
- * vmem_add - give an arena one more span
+ * vmem_add - add a span to an arena
  *
- * arena	takes the span until it is destroyed
+ * arena	the arena, which owns the span until it is destroyed
  * addr		start of the span: a multiple of the quantum and not 0
- * size		in units: a multiple of the quantum and not 0
+ * size		size of the span in units: a multiple of the quantum and not 0
  * vmflag	VM_NOSLEEP or VM_PANIC
  *
  * Returns addr, or NULL with errno set:
  *	EINVAL	addr or size is 0 or not a multiple of the quantum; the span
- *		goes beyond the end of the integers or overlaps another of
- *		the arena
- *	ENOMEM	no memory for records
+ *		exceeds the largest integer or overlaps another span of the
+ *		arena
+ *	ENOMEM	no memory for the arena's records
  *
- * Two spans that touch stay two: no segment lies in both.  The time is
- * logarithmic in the number of spans.  Any thread may call it; not for
- * signal handlers.
+ * Adjacent spans are not merged: no segment is in both.  The time is
+ * logarithmic in the number of spans.  Any thread may call it, but not in a
+ * signal handler.
  *
  * Source: illumos vmem_add(9F).
  */
@@ -177,44 +187,46 @@ void *vmem_add(vmem_t *arena, void *addr, size_t size, int vmflag);
 /*
  * vmem_alloc - allocate a segment
  *
- * arena	where from
- * size		in units, not 0; rounded up to the quantum
- * vmflag	VM_NOSLEEP or VM_PANIC, and a policy if the arena's own will
- *		not do.  Requests that a quantum cache serves have no policy
+ * arena	arena to allocate from
+ * size		size in units, not 0; rounded up to the quantum
+ * vmflag	VM_NOSLEEP or VM_PANIC, and optionally a policy instead of the
+ *		arena's own.  Requests that a quantum cache serves ignore the
+ *		policy
  *
- * Returns the start of the segment, a multiple of the quantum, to be freed
- * with vmem_free(), or NULL with errno set:
+ * Returns the start of the segment, a multiple of the quantum, which
+ * vmem_free() frees, or NULL with errno set:
  *	EINVAL	size is 0; two policies
  *	ENOMEM	no free segment is large enough and the source, if any, has
- *		none either; or no memory for records.  Segments that quantum
- *		caches hold idle, on whatever CPU, count as free: a call
- *		returns them to the arena before it fails
+ *		no span either; or no memory for the arena's records.  Idle
+ *		segments in quantum caches, on any CPU, count as free: before
+ *		a call fails, it returns them to the arena
  *
- * A failed call leaves the arena as it was.  Instant fit takes constant
- * time: it looks at a few segments of about the size wanted, newest first, so
- * that a freed segment is used again for a request of its size, and then at
- * the next larger power of two.  The other policies search.  Any thread may
- * call it; not for signal handlers.
+ * A failed call leaves the arena unchanged.  Instant fit takes constant time.
+ * It first examines a few free segments of about the requested size, newest
+ * first, so that a request reuses a freed segment of its size.  Then it takes a
+ * segment from the next power of two that has one.  The other policies search.
+ * Any thread may call it, but not in a signal handler.
  *
  * Source: illumos vmem_alloc(9F).
  */
 void *vmem_alloc(vmem_t *arena, size_t size, int vmflag);
 
 /*
- * vmem_free - free what vmem_alloc() returned
+ * vmem_free - free a segment of vmem_alloc()
  *
- * arena	it was allocated from
- * addr		what vmem_alloc() returned
- * size		in units, as it was asked for (or rounded to the quantum)
+ * arena	arena from which the segment was allocated
+ * addr		result of vmem_alloc()
+ * size		size in units that was passed to vmem_alloc(), or that size
+ *		rounded up to the quantum
  *
- * Never fails, needs no memory and keeps errno.  Neighbouring free segments
- * become one; an imported span that is free as a whole is released.  Misuse
- * aborts the program with one of
+ * Never fails, needs no memory and preserves errno.  The segment is merged with
+ * adjacent free segments, and an imported span that is entirely free is
+ * released.  Misuse aborts the program with one of
  *	vmem_hash_delete(ARENA, ADDR, SIZE): bad free
  *	vmem_hash_delete(ARENA, ADDR, SIZE): wrong size (expect SIZE)
- * the first if no allocated segment starts at addr (it was freed before, for
- * example).  What vmem_xalloc() returned must go to vmem_xfree().  Any thread
- * may call it; not for signal handlers.
+ * The first means that no allocated segment starts at addr, for example because
+ * it was freed before.  A segment of vmem_xalloc() must be freed by
+ * vmem_xfree().  Any thread may call it, but not in a signal handler.
  *
  * Source: illumos vmem_free(9F).
  */
@@ -223,28 +235,30 @@ void vmem_free(vmem_t *arena, void *addr, size_t size);
 /*
  * vmem_xalloc - allocate a segment under constraints
  *
- * arena	where from
- * size		in units, not 0; rounded up to the quantum
- * align	the start is phase beyond a multiple of this: a power of two,
- * phase	less than align and a multiple of the quantum.  align 0: the
- *		quantum
- * nocross	the segment crosses no multiple of this: a power of two; 0:
- *		no such limit
- * minaddr	lowest start; NULL: none
- * maxaddr	the segment ends at or below this: the first integer that it
- *		may not contain; NULL: none
- * vmflag	as for vmem_alloc()
+ * arena	arena to allocate from
+ * size		size in units, not 0; rounded up to the quantum
+ * align	alignment in units: a power of two; 0: the quantum
+ * phase	the segment starts phase units above a multiple of align: a
+ *		multiple of the quantum, less than align
+ * nocross	the segment crosses no multiple of nocross: a power of two; 0:
+ *		no such constraint
+ * minaddr	lowest start of the segment; NULL: no such constraint
+ * maxaddr	upper bound of the integers in the segment, exclusive; NULL: no
+ *		such constraint
+ * vmflag	flags of vmem_alloc()
  *
- * Returns the start, to be freed with vmem_xfree(), or NULL with errno set:
- *	EINVAL	size is 0; align or nocross is no power of two; phase is not
- *		less than align or no multiple of the quantum; phase + size
- *		does not go into nocross; maxaddr is not above minaddr; two
- *		policies
- *	ENOMEM	as for vmem_alloc().  A request with minaddr or maxaddr does
- *		not import, because a source cannot be told of them
+ * Returns the start of the segment, which vmem_xfree() frees, or NULL with
+ * errno set:
+ *	EINVAL	size is 0; align or nocross is not a power of two; phase is
+ *		not less than align or not a multiple of the quantum; a segment
+ *		of this size and phase must cross a multiple of nocross;
+ *		maxaddr is not above minaddr; two policies
+ *	ENOMEM	for the reasons given at vmem_alloc().  A request with minaddr
+ *		or maxaddr does not import, because an import function has no
+ *		arguments for them
  *
- * Any thread may call it; not for signal handlers.  A constrained request
- * may have to look at every free segment.
+ * Any thread may call it, but not in a signal handler.  A constrained request
+ * may have to examine every free segment.
  *
  * Source: illumos vmem_xalloc(9F).
  */
@@ -252,29 +266,31 @@ void *vmem_xalloc(vmem_t *arena, size_t size, size_t align, size_t phase,
     size_t nocross, void *minaddr, void *maxaddr, int vmflag);
 
 /*
- * vmem_xfree - free what vmem_xalloc() returned
+ * vmem_xfree - free a segment of vmem_xalloc()
  *
- * arena	it was allocated from
- * addr		what vmem_xalloc() returned
- * size		in units, as it was asked for (or rounded to the quantum)
+ * arena	arena from which the segment was allocated
+ * addr		result of vmem_xalloc()
+ * size		size in units that was passed to vmem_xalloc(), or that size
+ *		rounded up to the quantum
  *
- * Never fails, needs no memory and keeps errno; misuse aborts, with the
- * messages of vmem_free().  Any thread may call it; not for signal handlers.
+ * Never fails, needs no memory and preserves errno.  Misuse aborts the program
+ * with the messages of vmem_free().  Any thread may call it, but not in a
+ * signal handler.
  *
  * Source: illumos vmem_xfree(9F).
  */
 void vmem_xfree(vmem_t *arena, void *addr, size_t size);
 
 /*
- * vmem_contains - is this range part of the arena?
+ * vmem_contains - is a range part of an arena?
  *
- * arena	to look in
+ * arena	arena to examine
  * addr		start of the range
- * size		in units
+ * size		size of the range in units
  *
- * Returns 1 if one span of the arena contains all of [addr, addr + size),
- * allocated or not, else 0; 0 if size is 0.  Sets no errno.  Any thread may
- * call it; not for signal handlers.
+ * Returns 1 if a single span of the arena contains all of [addr, addr + size),
+ * allocated or free, otherwise 0.  Returns 0 if size is 0.  Sets no errno.  Any
+ * thread may call it, but not in a signal handler.
  *
  * Source: illumos vmem_contains(9F).
  */
@@ -283,18 +299,19 @@ int vmem_contains(vmem_t *arena, void *addr, size_t size);
 /*
  * vmem_walk - call a function for every segment
  *
- * arena	to walk through, in the order of addresses
- * typemask	VMEM_ALLOC, VMEM_FREE, VMEM_SPAN or-ed together.  A span comes
- *		before its segments.  Without VMEM_REENTRANT the arena is
- *		locked meanwhile, and func must not use it or allocate at all
+ * arena	arena to walk through, in address order
+ * typemask	VMEM_ALLOC, VMEM_FREE, VMEM_SPAN or-ed together, and optionally
+ *		VMEM_REENTRANT.  A span is reported before its segments.
+ *		Without VMEM_REENTRANT the arena is locked during the walk, and
+ *		func must not use the arena or allocate any memory
  * func		called as func(arg, start, size) with size in units
- * arg		handed to func as it is
+ * arg		passed to func unchanged
  *
- * With VMEM_REENTRANT func may allocate from the arena and free to it.  A
- * segment that stays as it is, is reported once.  Of those that change
- * meanwhile each report reaches beyond the one before, so the walk ends.
- * func must return (no longjmp, no thread exit).  Returns nothing, sets no
- * errno.  Any thread may call it; not for signal handlers.
+ * With VMEM_REENTRANT, func may allocate from the arena and free to it.  A
+ * segment that does not change is reported once.  If segments change during the
+ * walk, each report extends beyond the previous one, so the walk ends.  func
+ * must return: no longjmp, no thread exit.  Returns nothing and sets no errno.
+ * Any thread may call it, but not in a signal handler.
  *
  * Source: illumos vmem_walk(9F).
  */
@@ -302,22 +319,25 @@ void vmem_walk(vmem_t *arena, int typemask,
     void (*func)(void *arg, void *start, size_t size), void *arg);
 
 /*
- * vmem_size - how much is allocated, or free
+ * vmem_size - size of the allocated or free part of an arena
  *
- * arena	to ask
+ * arena	arena to examine
  * typemask	VMEM_ALLOC, VMEM_FREE, or both for the sum of all spans
  *
- * Returns units.  What lies in quantum caches counts as allocated.  Sets no
- * errno.  Any thread may call it; not for signal handlers.
+ * Returns a number of units.  Idle memory of quantum caches counts as
+ * allocated.  Sets no errno.  Any thread may call it, but not in a signal
+ * handler.
  *
  * Source: illumos vmem_size(9F).
  */
 size_t vmem_size(vmem_t *arena, int typemask);
 
 /*
- * vmem_reap - give back what quantum caches keep, as far as it is not needed
+ * vmem_reap - return idle memory of quantum caches to their arenas
  *
- * The same as umem_reap(), which see.  A request that fails does so by itself.
+ * Another name of umem_reap(), see umem.h.  A program need not call it because
+ * of a failed request: each request reclaims the idle memory of the arena's
+ * quantum caches before it fails.
  *
  * Source: libumem's private interface.
  */
@@ -326,15 +346,17 @@ void vmem_reap(void);
 /*
  * vmem_heap_arena - the arena of memory that the library itself uses
  *
- * import	where to store the function that allocates memory from it;
- *		may be NULL
- * release	where to store the function that frees it; may be NULL
+ * import	where to store the function that allocates memory from the
+ *		arena; may be NULL
+ * release	where to store the function that frees memory to the arena; may
+ *		be NULL
  *
- * Returns the arena, which lives as long as the process.  Together the three
- * make an arena of memory: vmem_create(name, NULL, 0, quantum, import,
- * release, arena, ...).  Memory is readable and writable, and has whatever was
- * left in it.  Returns NULL with errno ENOMEM if the process has no address
- * space.  Any thread may call it; not for signal handlers.
+ * Returns the arena, which exists until the process ends.  A program creates an
+ * arena of memory with the result and the two functions: vmem_create(name,
+ * NULL, 0, quantum, import, release, arena, ...).  The memory is readable and
+ * writable, and its contents are undefined.  Returns NULL with errno ENOMEM if
+ * the process has no address space.  Any thread may call it, but not in a
+ * signal handler.
  *
  * Source: libumem's vmem_heap_arena().
  */
