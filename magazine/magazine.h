@@ -28,7 +28,9 @@ struct magazine_layer {
 	uint8_t overflowed;  /* [a] 1: some went to the slabs since a refill */
 	uint16_t nshards;    /* [I] of the depot; 0: no layer */
 	uint16_t shard_cpus; /* [I] that share a shard */
-	struct depot depot;  /* the first */
+	/* [I] The depot keeps no full magazine; set before the others. */
+	bool keeps_none;
+	struct depot depot; /* the first */
 };
 
 /* What a visit reads besides is one line. */

@@ -118,8 +118,11 @@ depot_resize(struct magazine_layer *layer)
 	    layer->object_bytes;
 	size_t most = __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED);
 
-	/* One more than that, unless it were a giant. */
-	shards_bound(layer, most / (each + 1) + (each < most / 4));
+	if (layer->keeps_none)
+		shards_bound(layer, 0);
+	else
+		/* One more than that, unless it were a giant. */
+		shards_bound(layer, most / (each + 1) + (each < most / 4));
 }
 
 static size_t

@@ -17,6 +17,12 @@
 void *alloc_no_memory(size_t size);
 
 /*
+ * The same for an object of a cache.  errno stays as it is for an import cache,
+ * because the program's function has set it.
+ */
+void *alloc_no_object(const umem_cache_t *cache, size_t bytes);
+
+/*
  * Class of a block with its bytes, ADDR_LARGE or CLASS_SAMPLE, or the end of
  * the program; 0 if it is debugged with noabort, and the misuse was reported.
  */

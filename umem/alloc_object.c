@@ -1,4 +1,6 @@
 /* alloc_object.c - objects of caches */
+#include <errno.h>
+
 #include "umem/alloc_inner.h"
 #include "umem/cache.h"
 #include "umem/nofail.h"
@@ -15,6 +17,17 @@ static inline uintptr_t
 header_at(const umem_cache_t *cache)
 {
 	return (uintptr_t)cache->mag.hot - (uintptr_t)alloc_fast.hot;
+}
+
+void *
+alloc_no_object(const umem_cache_t *cache, size_t bytes)
+{
+	int error = errno;
+
+	alloc_no_memory(bytes);
+	if (cache->import != NULL)
+		errno = error;
+	return NULL;
 }
 
 /* Out of line, so that the fast path saves no register. */
@@ -44,7 +57,7 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 		if (object != NULL)
 			break;
 		if (!nofail_again(flags))
-			return alloc_no_memory(bytes);
+			return alloc_no_object(cache, bytes);
 	}
 	if (unlikely(cache->slabs.watched))
 		cache_tell_alloc(cache, object);

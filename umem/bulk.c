@@ -125,7 +125,7 @@ umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 			break;
 		bulk_put(cache, got, objects, "umem_cache_alloc_bulk");
 		if (!nofail_again(flags)) {
-			alloc_no_memory(cache->bufsize);
+			alloc_no_object(cache, cache->bufsize);
 			return 0;
 		}
 	}

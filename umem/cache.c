@@ -128,6 +128,10 @@ objects_give(
 	enum slab_fault fault;
 	void *bad = NULL;
 
+	if (unlikely(cache->import != NULL)) {
+		import_give(cache, objects, n, who);
+		return;
+	}
 	while (unlikely((fault = slab_give(&cache->slabs, objects, n, &bad)) !=
 			SLAB_FINE)) {
 		if (!cache->slabs.quantum || fault != SLAB_FOREIGN) {
@@ -154,8 +158,13 @@ static void *
 alloc_one(struct umem_cache *cache)
 {
 	bool raw;
-	void *chunk = slab_take_one(&cache->slabs, &raw);
+	void *chunk;
 
+	if (unlikely(cache->import != NULL)) {
+		chunk = import_take(cache);
+		return chunk != NULL ? chunk : alloc_failed(cache);
+	}
+	chunk = slab_take_one(&cache->slabs, &raw);
 	if (chunk == NULL)
 		return alloc_failed(cache);
 	if (!raw)
@@ -270,6 +279,10 @@ refill(struct umem_cache *cache)
 {
 	void *object = NULL;
 
+	if (unlikely(cache->import != NULL)) {
+		object = import_refill(cache);
+		return object != NULL ? object : alloc_failed(cache);
+	}
 	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
 		gather_giants();
 	/* A cache that constructs has nothing to fill one with at first. */
@@ -452,7 +465,7 @@ free_missed(struct umem_cache *cache, void *object, const char *who)
 		free_straight(cache, object, who);
 		return;
 	}
-	if (cache->slabs.source == NULL) {
+	if (cache->slabs.source == NULL && cache->import == NULL) {
 		enum slab_fault fault = slab_round_fault(&cache->slabs, object);
 
 		if (unlikely(fault != SLAB_FINE))
@@ -505,6 +518,10 @@ cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 static void
 reap_slabs(struct umem_cache *cache)
 {
+	if (cache->import != NULL) {
+		import_reap(cache);
+		return;
+	}
 	cache_close_gate(cache);
 	slab_reap(&cache->slabs, 0);
 	cache_open_gate(cache);
@@ -526,7 +543,9 @@ slab_get_bulk(struct umem_cache *cache, void **objects, unsigned n)
 	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
 		gather_giants();
 	magazine_refilled(&cache->mag);
-	got = slab_take(&cache->slabs, objects, n);
+	got = unlikely(cache->import != NULL)
+		  ? import_take_bulk(cache, objects, n)
+		  : slab_take(&cache->slabs, objects, n);
 	update_poll();
 	return got;
 }
@@ -570,7 +589,7 @@ magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
 	if (put != 0)
 		return put;
 	if (result != MAGAZINE_TWICE)
-		objects_give(cache, (void **)objects, 1, who);
+		free_past(cache, objects[0], who);
 	else if (objects[0] != NULL)
 		misuse_slab(who, cache, objects[0], SLAB_FREE);
 	return 1;
@@ -683,6 +702,8 @@ update_empty(struct umem_cache *cache)
 	size_t nused = slab_used(&cache->slabs);
 	bool shrinks = nused <= cache->nused_at_update;
 
+	if (cache->import != NULL)
+		return import_update(cache);
 	cache->nused_at_update = nused;
 	/* To construct objects again may cost more than their memory. */
 	if (cache->slabs.constructs || cache->slabs.stable)
@@ -699,8 +720,9 @@ cache_update(struct umem_cache *cache, bool may_call)
 	struct magazine *chain = NULL;
 	bool busy;
 
-	/* The slabs of a source may be ended by each give. */
-	if (cache->calls_out && !may_call && cache->slabs.source != NULL)
+	/* The slabs of a source may be ended by each give, and so may resources. */
+	if (cache->calls_out && !may_call &&
+	    (cache->slabs.source != NULL || cache->import != NULL))
 		return false;
 	if (cache->has_magazines) {
 		cache_close_gate(cache);
@@ -745,8 +767,8 @@ cache_in_depot(struct umem_cache *cache)
 	 * Memory of a type-stable cache comes too late for the request.
 	 */
 	if (!cache->has_magazines || cache->slabs.source != NULL ||
-	    cache->slabs.stable || cache->construct != NULL ||
-	    cache->destruct != NULL)
+	    cache->import != NULL || cache->slabs.stable ||
+	    cache->construct != NULL || cache->destruct != NULL)
 		return 0;
 	return magazine_in_depot(&cache->mag);
 }

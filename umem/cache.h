@@ -3,6 +3,7 @@
 #define UMEM_CACHE_H
 
 #include "magazine/magazine.h"
+#include "umem/import.h"
 #include "umem/quarantine.h"
 #include "umem/size_class.h"
 #include "umem/slab.h"
@@ -25,8 +26,10 @@ struct umem_cache {
 	unsigned flags;     /* [I] UMC_* */
 	unsigned debug;     /* [I] UMF_*; see debug.h */
 	bool calls_out;     /* [I] to release a slab calls the program */
-	bool tagged;        /* [I] a struct buftag is behind each buffer */
-	size_t tag_offset;  /* [I] of the tag in a chunk */
+	/* [I] What supplies an import cache, which has no slabs; or NULL. */
+	struct import *import;
+	bool tagged;       /* [I] a struct buftag is behind each buffer */
+	size_t tag_offset; /* [I] of the tag in a chunk */
 	/* [I] Bytes of a free buffer that hold a pattern, and that pattern. */
 	size_t pattern_bytes;
 	uint64_t free_pattern;
@@ -121,16 +124,23 @@ class_zero(void)
 struct umem_cache *cache_create_quantum(
     const char *name, size_t bytes, size_t quantum, vmem_t *arena);
 
+/* For import.c, which provides the resources.  NULL: no memory. */
+struct umem_cache *cache_create_import(
+    const char *name, struct import *import, unsigned flags);
+
 /*
  * Every function that moves a batch of a quantum cache's pieces does so between
- * these two, which close and open the arena's gate; see vmem/quantum.c.  They
- * do nothing for other caches.
+ * these two, which close and open the arena's gate; see vmem/quantum.c.  For an
+ * import cache they close and open its own gate; see import.c.  They do nothing
+ * for other caches.
  */
 static inline void
 cache_close_gate(struct umem_cache *cache)
 {
 	if (unlikely(cache->slabs.quantum))
 		vmem_gate_close(cache->slabs.source);
+	else if (unlikely(cache->import != NULL))
+		import_gate_close(cache);
 }
 
 static inline void
@@ -138,6 +148,8 @@ cache_open_gate(struct umem_cache *cache)
 {
 	if (unlikely(cache->slabs.quantum))
 		vmem_gate_open(cache->slabs.source);
+	else if (unlikely(cache->import != NULL))
+		import_gate_open(cache);
 }
 
 /*

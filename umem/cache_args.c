@@ -94,5 +94,7 @@ umem_cache_shrink(umem_cache_t *cache)
 	cache_reap(cache);
 	defer_rouse();
 	errno = saved;
+	if (cache->import != NULL)
+		return import_count(cache) != 0;
 	return slab_total(&cache->slabs) != 0;
 }

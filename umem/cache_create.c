@@ -98,6 +98,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
     const struct slab_layout *layout, vmem_t *source)
 {
 	bool constructs = cache->construct != NULL || cache->destruct != NULL;
+	unsigned rounds_most = 0;
 
 	/* With patterns in free objects, none stays constructed. */
 	if ((cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0)
@@ -112,15 +113,23 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->slabs.watched = is_watched(cache);
 	/* A piece of an arena need not lie in a slab. */
 	cache->slabs.checked = cache_checked && cache->debug == 0 &&
-			       !cache->slabs.watched && !cache->slabs.quantum;
+			       !cache->slabs.watched && !cache->slabs.quantum &&
+			       cache->import == NULL;
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
 	/* A type-stable cache ends no slab but in slab_end_retired(). */
 	cache->calls_out =
-	    !cache->slabs.stable &&
-	    ((constructs && cache->destruct != NULL) ||
-		(source != NULL && vmem_calls_out(source, heap_arena_release)));
+	    cache->import != NULL ||
+	    (!cache->slabs.stable &&
+		((constructs && cache->destruct != NULL) ||
+		    (source != NULL &&
+			vmem_calls_out(source, heap_arena_release))));
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
+	if (cache->import != NULL) {
+		cache->has_magazines = cache->import->has_magazines;
+		rounds_most = cache->import->rounds_most;
+		cache->mag.keeps_none = rounds_most != 0;
+	}
 	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)
 		quarantine_init(&cache->quarantine, layout->chunk);
 	/* A chunk without a header of its own is known by who carries it. */
@@ -130,7 +139,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	}
 	if (cache->class == 0)
 		return magazine_layer_init(
-		    &cache->mag, layout->chunk, 0, CPU_GUARD_NONE);
+		    &cache->mag, layout->chunk, rounds_most, CPU_GUARD_NONE);
 	magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
 	    addr_map.guard[cache->class]);
 	return true;
@@ -344,6 +353,25 @@ cache_create_quantum(
 	return cache_new(name, &layout, arena, &template);
 }
 
+/*
+ * What a resource counts for where the size of an object decides: magazines of
+ * 30 rounds at first, which is the least of sizes.c.
+ */
+#define RESOURCE_BYTES 4096
+
+struct umem_cache *
+cache_create_import(const char *name, struct import *import, unsigned flags)
+{
+	/* A slab of one chunk, of which there is none. */
+	const struct slab_layout layout = {.chunk = RESOURCE_BYTES,
+	    .slab_bytes = RESOURCE_BYTES,
+	    .nchunks = 1};
+	struct umem_cache template = {
+	    .import = import, .align = 1, .flags = flags | UMC_NOTOUCH};
+
+	return cache_new(name, &layout, /* source */ NULL, &template);
+}
+
 /* Alignment in force for what the program asked; 0 if it cannot be had. */
 static size_t
 cache_align(const struct umem_cache *cache, size_t align, vmem_t *source)
@@ -441,6 +469,10 @@ umem_cache_destroy(umem_cache_t *cache)
 	cache_close_gate(cache);
 	ended = slab_store_end(&cache->slabs);
 	cache_open_gate(cache);
+	if (cache->import != NULL) {
+		import_reap(cache);
+		ended = import_count(cache) == 0;
+	}
 	if (!ended) {
 		/* Objects in magazines out of reach are not the program's. */
 		cache_leave_mines(cache, /* tell */ drained);
@@ -452,5 +484,7 @@ umem_cache_destroy(umem_cache_t *cache)
 		checker_pool_end(cache);
 	quarantine_end(&cache->quarantine);
 	debug_forget(cache);
+	if (cache->import != NULL)
+		import_delete(cache->import);
 	meta_free(cache, sizeof(*cache));
 }

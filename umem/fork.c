@@ -106,6 +106,7 @@ fork_prepare(void)
 	lock_take_for_fork(&defer_lock);
 	lock_take_for_fork(&cache_list_lock);
 	vmem_gates_lock_for_fork();
+	import_gates_lock_for_fork();
 	cpu_lock_for_fork();
 	each_cache_lock(lock_take_for_fork);
 	vmem_lock_for_fork();
@@ -129,6 +130,7 @@ let_go(bool child)
 	vmem_unlock_for_fork();
 	each_cache_lock(lock_release_for_fork);
 	cpu_unlock_for_fork(child);
+	import_gates_unlock_for_fork(child);
 	vmem_gates_unlock_for_fork();
 	lock_release_for_fork(&cache_list_lock);
 	lock_release_for_fork(&defer_lock);

@@ -76,7 +76,8 @@ round_check(struct magazine_layer *layer, void *const *rounds, unsigned n)
 	/* Chunks of a source are found under a lock, and are no memory. */
 	if (cache->slabs.source != NULL || cache->slabs.checked)
 		return;
-	for (unsigned i = 0; i < n; i++) {
+	/* A resource is no address. */
+	for (unsigned i = 0; cache->import == NULL && i < n; i++) {
 		enum slab_fault fault =
 		    slab_round_fault(&cache->slabs, rounds[i]);
 

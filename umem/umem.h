@@ -130,6 +130,52 @@ typedef void umem_destructor_t(void *buf, void *priv);
 typedef void umem_reclaim_t(void *priv);
 
 /*
+ * umem_import_t - get resources for an import cache
+ *
+ * arg		as given to umem_import_cache_create()
+ * store	receives the resources: values that are not NULL and of which
+ *		no two are equal while both exist
+ * n		number of resources wanted, at least 1.  It is 1 at first and
+ *		grows with use up to 64, or what umem_cache_alloc_bulk() lacks
+ * flags	always UMEM_DEFAULT, also on behalf of a UMEM_NOFAIL request
+ *
+ * Returns the number of resources delivered, 0 to n.  A function that should
+ * not run ahead of need delivers 1, whatever n is.  If it returns 0, the
+ * allocation fails with the errno that it has set, or ENOMEM if it has set
+ * none, unless another CPU has an idle resource.
+ *
+ * The library calls it in umem_cache_alloc() and umem_cache_alloc_bulk() of its
+ * cache, in the calling thread, with no lock of the library held.  It may
+ * allocate, but not from its own cache, and must return: not by longjmp() or by
+ * a C++ exception.
+ */
+typedef size_t umem_import_t(void *arg, void **store, size_t n, int flags);
+
+/*
+ * umem_release_t - give up resources of an import cache
+ *
+ * arg		as given to umem_import_cache_create()
+ * store	the resources, which are idle.  Not to be changed
+ * n		number of resources, 1 to 64
+ *
+ * The library calls it with no lock of the library held, in one of these
+ * threads:
+ *  - the library's own, where it has one (umem_options(7), thread), for
+ *    resources that were not used for a while;
+ *  - a thread that calls umem_reap(), umem_cache_reap_now(),
+ *    umem_cache_shrink(), umem_cache_destroy() or malloc_trim();
+ *  - if the library has no thread, one whose umem_cache_alloc() of any cache
+ *    finds no memory;
+ *  - if the cache has a max_idle, one that allocates from it, frees to it, or
+ *    calls umem_cache_free_bulk(), when more than that many are idle, and the
+ *    thread that frees resources of umem_cache_free_rcu() after a grace period.
+ * It does not run in malloc(), free(), umem_alloc() or umem_free(), nor, without
+ * a max_idle, in umem_cache_free().  It may use other caches, and must return,
+ * as a umem_import_t must.
+ */
+typedef void umem_release_t(void *arg, void *const *store, size_t n);
+
+/*
  * umem_nofail_callback_t - what to do when a UMEM_NOFAIL request fails
  *
  * Returns UMEM_CALLBACK_RETRY or UMEM_CALLBACK_EXIT(status), or does not
@@ -474,12 +520,60 @@ umem_cache_t *umem_cache_create_args(
 	    NULL, NULL, NULL, (cflags))
 
 /*
+ * umem_import_cache_create - make a cache of resources that are not memory
+ *
+ * name		what reports call it; copied, cut to UMEM_CACHE_NAMELEN bytes
+ * import	gets resources
+ * release	gives them up
+ * arg		handed to the two functions as it is
+ * max_idle	most resources that stay idle, as a number; 0: no limit, so that
+ *		idle resources stay until they were not used for a while.  A
+ *		call that is in progress may exceed the limit by what it moves
+ * cflags	UMC_NOMAGAZINE and UMC_NODEBUG, or-ed together, or 0.
+ *		UMC_NOTOUCH is implied
+ *
+ * A resource is any value of the size of a pointer except NULL: a descriptor
+ * plus 1, an identifier, a buffer that the program has registered.  Idle
+ * resources are kept in per-CPU stacks, and the library never uses them as
+ * addresses.
+ *
+ * umem_cache_alloc() returns a resource that is idle or, if there is none, one
+ * that import() has just delivered, and umem_cache_free() makes it idle.
+ * umem_cache_alloc_bulk(), umem_cache_free_bulk(), umem_cache_reap_now(),
+ * umem_cache_shrink(), umem_cache_name() and umem_cache_destroy() work as for
+ * objects, with release() in place of the destructor.  There is no reclaim
+ * callback.  umem_cache_size() returns 0, and umem_cache_zalloc() fails with
+ * EINVAL.  With UMEM_NOFAIL, a request calls the umem_nofail_callback() when
+ * import() delivers nothing.
+ *
+ * A resource that is freed twice, or was never allocated, is misuse.  It is
+ * noticed always under UMEM_DEBUG (unless cflags has UMC_NODEBUG),
+ * UMEM_OPTIONS=hardened or checked, and otherwise if it is among those freed
+ * last, or if more are freed than were allocated.
+ *
+ * The child of fork() has a copy of the cache with all its idle resources.  The
+ * program must not use them there if they are not inherited.  Resources that
+ * other threads were importing or releasing are lost to the child.
+ *
+ * Returns the cache, to be ended with umem_cache_destroy(), or NULL with errno
+ * set:
+ *	EINVAL	name, import or release is NULL; bits in cflags other than those
+ *		above
+ *	EAGAIN	there is no memory for the cache itself
+ *
+ * Any thread may call it; not for signal handlers.  Source: uma_zcache_create()
+ * and uma_zone_set_maxcache() of FreeBSD.
+ */
+umem_cache_t *umem_import_cache_create(const char *name, umem_import_t *import,
+    umem_release_t *release, void *arg, size_t max_idle, int cflags);
+
+/*
  * umem_cache_size - the size of a cache's objects
  *
- * cache	from umem_cache_create()
+ * cache	from umem_cache_create() or umem_import_cache_create()
  *
- * Returns the bufsize that the cache was created with, in bytes.  May be called
- * from a signal handler.
+ * Returns the bufsize that the cache was created with, in bytes, or 0 for an
+ * import cache.  May be called from a signal handler.
  */
 size_t umem_cache_size(const umem_cache_t *cache);
 

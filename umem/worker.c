@@ -71,7 +71,7 @@ static bool
 calls_program(const struct umem_cache *cache)
 {
 	return cache->destruct != NULL || cache->reclaim != NULL ||
-	       cache->slabs.source != NULL;
+	       cache->slabs.source != NULL || cache->import != NULL;
 }
 
 /* The worker's work on a cache; the lock is dropped for it. */

@@ -1,0 +1,994 @@
+/* test_import.c - caches of resources that are not memory */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/child.h"
+#include "tests/unit/hooks.h"
+#include "umem/cache.h"
+#include "umem/debug.h"
+#include "umem/umem.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
+
+#define MOST     20000
+#define NTHREADS 4
+
+/*
+ * The source: numbers from 1 on.  A resource is idle or with the program as long
+ * as it exists; is_out is the program's mark on those that it holds.
+ */
+static struct {
+	pthread_mutex_t lock;
+	bool exists[MOST + 1];
+	size_t free[MOST];
+	size_t nfree;
+	size_t last;    /* number that was ever given */
+	size_t limit;   /* of resources that exist */
+	size_t deliver; /* most for one call */
+	size_t nexist;
+	size_t nexist_most;
+	size_t nimports;
+	size_t nreleased;
+	size_t largest; /* n of a call */
+	int error;      /* to be left in errno */
+	bool wrong;
+} source = {.lock = PTHREAD_MUTEX_INITIALIZER, .limit = MOST, .deliver = MOST};
+
+static void *held[MOST];
+static uint32_t is_out[MOST + 1]; /* [atomic] */
+static umem_cache_t *other;
+
+static size_t
+import(void *arg, void **store, size_t n, int flags)
+{
+	size_t got = 0;
+
+	if (other != NULL)
+		umem_cache_free(other, umem_cache_alloc(other, UMEM_DEFAULT));
+	pthread_mutex_lock(&source.lock);
+	source.wrong |= arg != &source || flags != UMEM_DEFAULT || n == 0;
+	source.nimports++;
+	if (n > source.largest)
+		source.largest = n;
+	while (
+	    got < n && got < source.deliver && source.nexist < source.limit) {
+		size_t id = source.nfree != 0 ? source.free[--source.nfree]
+					      : ++source.last;
+
+		source.wrong |= source.exists[id];
+		source.exists[id] = true;
+		source.nexist++;
+		store[got++] = (void *)id;
+	}
+	if (source.nexist > source.nexist_most)
+		source.nexist_most = source.nexist;
+	pthread_mutex_unlock(&source.lock);
+	errno = source.error;
+	return got;
+}
+
+static void
+release(void *arg, void *const *store, size_t n)
+{
+	if (other != NULL)
+		umem_cache_free(other, umem_cache_alloc(other, UMEM_DEFAULT));
+	pthread_mutex_lock(&source.lock);
+	source.wrong |= arg != &source || n == 0 || n > 64;
+	for (size_t i = 0; i < n; i++) {
+		size_t id = (size_t)store[i];
+
+		source.wrong |= id > MOST || !source.exists[id] || is_out[id];
+		source.exists[id] = false;
+		source.free[source.nfree++] = id;
+	}
+	source.nexist -= n;
+	source.nreleased += n;
+	pthread_mutex_unlock(&source.lock);
+	errno = EBADF;
+}
+
+static umem_cache_t *
+create(size_t max_idle, int cflags)
+{
+	umem_cache_t *cache = umem_import_cache_create(
+	    "import", import, release, &source, max_idle, cflags);
+
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
+static void *
+get(umem_cache_t *cache)
+{
+	void *resource = umem_cache_alloc(cache, UMEM_DEFAULT);
+
+	if (resource != NULL)
+		source.wrong |= __atomic_exchange_n(&is_out[(size_t)resource],
+				    1, __ATOMIC_RELAXED) != 0;
+	return resource;
+}
+
+static void
+put(umem_cache_t *cache, void *resource)
+{
+	source.wrong |= __atomic_exchange_n(&is_out[(size_t)resource], 0,
+			    __ATOMIC_RELAXED) != 1;
+	umem_cache_free(cache, resource);
+}
+
+static void
+get_many(umem_cache_t *cache, unsigned n)
+{
+	unsigned nnone = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		nnone += (held[i] = get(cache)) == NULL;
+	ck_assert_uint_eq(nnone, 0);
+}
+
+static void
+put_many(umem_cache_t *cache, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		put(cache, held[i]);
+}
+
+/* Every resource was released once, and none while the program held it. */
+static void
+end(umem_cache_t *cache)
+{
+	umem_cache_destroy(cache);
+	ck_assert_uint_eq(source.nexist, 0);
+	ck_assert(!source.wrong);
+}
+
+START_TEST(a_resource_is_imported_once_and_used_again)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	ck_assert_str_eq(umem_cache_name(cache), "import");
+	ck_assert_uint_eq(umem_cache_size(cache), 0);
+	for (int i = 0; i < 1000; i++) {
+		void *resource = get(cache);
+
+		ck_assert_ptr_eq(resource, (void *)1);
+		put(cache, resource);
+	}
+	ck_assert_uint_eq(source.nimports, 1);
+	ck_assert_uint_eq(source.largest, 1);
+	ck_assert_uint_eq(source.nreleased, 0);
+	end(cache);
+	ck_assert_uint_eq(source.nreleased, 1);
+}
+END_TEST
+
+START_TEST(imports_grow_with_use)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	get_many(cache, 10);
+	ck_assert_uint_le(source.largest, 16);
+	put_many(cache, 10);
+	get_many(cache, 5000);
+	ck_assert_uint_gt(source.largest, 4);
+	ck_assert_uint_le(source.largest, 64);
+	ck_assert_uint_le(source.nexist, 5000 + 64);
+	ck_assert_uint_lt(source.nimports, 1000);
+	put_many(cache, 5000);
+	end(cache);
+}
+END_TEST
+
+START_TEST(an_import_may_deliver_fewer)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	source.deliver = 1;
+	get_many(cache, 500);
+	ck_assert_uint_eq(source.nexist, 500);
+	put_many(cache, 500);
+	get_many(cache, 500);
+	ck_assert_uint_eq(source.nexist, 500);
+	put_many(cache, 500);
+	end(cache);
+}
+END_TEST
+
+START_TEST(errno_says_why_an_import_failed)
+{
+	umem_cache_t *cache = create(0, _i ? UMC_NOMAGAZINE : 0);
+	void *two[2];
+
+	source.limit = 1;
+	source.error = EMFILE;
+	errno = 0;
+	held[0] = get(cache);
+	ck_assert_int_eq(errno, 0);
+	ck_assert_ptr_null(get(cache));
+	ck_assert_int_eq(errno, EMFILE);
+	source.error = 0;
+	ck_assert_ptr_null(get(cache));
+	ck_assert_int_eq(errno, ENOMEM);
+	put(cache, held[0]);
+	source.error = ENFILE;
+	ck_assert_uint_eq(
+	    umem_cache_alloc_bulk(cache, 2, two, UMEM_DEFAULT), 0);
+	ck_assert_int_eq(errno, ENFILE);
+	ck_assert_uint_gt(cache->nfailed, 0);
+	/* The one that the failed call had is idle again. */
+	errno = 0;
+	ck_assert_ptr_nonnull((held[0] = get(cache)));
+	ck_assert_int_eq(errno, 0);
+	put(cache, held[0]);
+	end(cache);
+}
+END_TEST
+
+START_TEST(errno_is_left_alone_by_what_succeeds)
+{
+	umem_cache_t *cache = create(0, 0);
+	void *many[100];
+
+	source.error = EMFILE;
+	errno = ERANGE;
+	get_many(cache, 300);
+	ck_assert_uint_eq(
+	    umem_cache_alloc_bulk(cache, 100, many, UMEM_DEFAULT), 100);
+	umem_cache_free_bulk(cache, 100, many);
+	put_many(cache, 300);
+	umem_cache_reap_now(cache);
+	ck_assert_int_eq(umem_cache_shrink(cache), 0);
+	ck_assert_int_eq(errno, ERANGE);
+	end(cache);
+	cache = create(8, 0);
+	errno = ERANGE;
+	get_many(cache, 300);
+	put_many(cache, 300);
+	ck_assert_int_eq(errno, ERANGE);
+	end(cache);
+}
+END_TEST
+
+static unsigned ncallbacks;
+static umem_cache_t *nofail_cache;
+
+static int
+nofail(void)
+{
+	if (ncallbacks++ != 0)
+		return UMEM_CALLBACK_EXIT(1);
+	put(nofail_cache, held[0]);
+	return UMEM_CALLBACK_RETRY;
+}
+
+START_TEST(a_nofail_request_asks_the_callback)
+{
+	umem_cache_t *cache = nofail_cache = create(0, 0);
+	void *resource;
+
+	source.limit = 1;
+	held[0] = get(cache);
+	umem_nofail_callback(nofail);
+	resource = umem_cache_alloc(cache, UMEM_NOFAIL);
+	ck_assert_ptr_eq(resource, held[0]);
+	ck_assert_uint_eq(ncallbacks, 1);
+	umem_cache_free(cache, resource);
+	end(cache);
+}
+END_TEST
+
+START_TEST(a_free_calls_no_function_of_the_program)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	get_many(cache, MOST);
+	put_many(cache, MOST);
+	ck_assert_uint_eq(source.nreleased, 0);
+	/* An update in malloc() or free() does not call any either. */
+	ck_assert(!cache_update(cache, /* may_call */ false));
+	ck_assert(!cache_make_room(cache));
+	ck_assert_uint_eq(cache_empty_depot(cache), 0);
+	ck_assert_uint_eq(source.nreleased, 0);
+	get_many(cache, MOST);
+	ck_assert_uint_eq(source.nexist_most, MOST);
+	put_many(cache, MOST);
+	end(cache);
+	ck_assert_uint_eq(source.nreleased, MOST);
+}
+END_TEST
+
+START_TEST(updates_release_what_was_not_used)
+{
+	umem_cache_t *cache = create(0, 0);
+	size_t kept;
+
+	get_many(cache, 10000);
+	put_many(cache, 10000);
+	/* A use of 100 between updates keeps about that many. */
+	for (int i = 0; i < 20; i++) {
+		get_many(cache, 100);
+		put_many(cache, 100);
+		cache_update(cache, /* may_call */ true);
+	}
+	kept = source.nexist;
+	ck_assert_uint_ge(kept, 100);
+	ck_assert_uint_lt(kept, 2000);
+	get_many(cache, 100);
+	ck_assert_uint_eq(source.nexist, kept);
+	put_many(cache, 100);
+	for (int i = 0; i < 20; i++)
+		cache_update(cache, /* may_call */ true);
+	ck_assert_uint_eq(source.nexist, 0);
+	ck_assert(!cache_update(cache, /* may_call */ true));
+	end(cache);
+}
+END_TEST
+
+START_TEST(a_reap_releases_everything_idle)
+{
+	umem_cache_t *cache = create(0, _i ? UMC_NOMAGAZINE : 0);
+
+	ck_assert_int_eq(umem_cache_shrink(cache), 0);
+	get_many(cache, 1000);
+	put_many(cache, 1000);
+	umem_cache_reap_now(cache);
+	ck_assert_uint_eq(source.nexist, 0);
+	get_many(cache, 300);
+	for (int i = 100; i < 300; i++)
+		put(cache, held[i]);
+	ck_assert_int_eq(umem_cache_shrink(cache), 1);
+	ck_assert_uint_eq(source.nexist, 100);
+	ck_assert_uint_eq(cache_live(cache), 100);
+	put_many(cache, 100);
+	ck_assert_int_eq(umem_cache_shrink(cache), 0);
+	ck_assert_uint_eq(source.nexist, 0);
+	end(cache);
+}
+END_TEST
+
+/* Limits; with 1 to 7 resources a CPU there are no magazines. */
+static const size_t limits[] = {1, 2, 7, 8, 15, 16, 40, 64, 100, 1000, 5000};
+
+START_TEST(no_more_stay_idle_than_the_program_allows)
+{
+	size_t max_idle = limits[_i / 2];
+	umem_cache_t *cache = create(max_idle, _i % 2 ? UMC_NOMAGAZINE : 0);
+	unsigned n = 0, seed = 1;
+	size_t idle_most = 0;
+
+	ck_assert(!(_i % 2 && cache->has_magazines));
+	for (int i = 0; i < 20; i++) {
+		unsigned want = (unsigned)rand_r(&seed) % 12000;
+		void *some[300];
+
+		while (n < want) {
+			held[n++] = get(cache);
+			if (source.nexist - n > idle_most)
+				idle_most = source.nexist - n;
+		}
+		while (n > want) {
+			put(cache, held[--n]);
+			if (source.nexist - n > idle_most)
+				idle_most = source.nexist - n;
+		}
+		ck_assert_uint_eq(
+		    umem_cache_alloc_bulk(cache, 300, some, UMEM_DEFAULT), 300);
+		umem_cache_free_bulk(cache, 300, some);
+		ck_assert_uint_le(source.nexist - n, max_idle);
+		ck_assert_uint_le(idle_most, max_idle);
+	}
+	put_many(cache, n);
+	ck_assert_uint_le(source.nexist, max_idle);
+	ck_assert_uint_ge(source.nexist, max_idle / 4);
+	end(cache);
+}
+END_TEST
+
+START_TEST(resources_within_the_limit_are_used_again)
+{
+	umem_cache_t *cache = create(1000, 0);
+	size_t nimports;
+
+	get_many(cache, 500);
+	put_many(cache, 500);
+	nimports = source.nimports;
+	for (int i = 0; i < 100; i++) {
+		get_many(cache, 450);
+		put_many(cache, 450);
+	}
+	ck_assert_uint_eq(source.nimports, nimports);
+	ck_assert_uint_eq(source.nreleased, 0);
+	end(cache);
+}
+END_TEST
+
+START_TEST(bulk_calls_move_resources)
+{
+	umem_cache_t *cache = create(0, _i ? UMC_NOMAGAZINE : 0);
+
+	ck_assert_uint_eq(
+	    umem_cache_alloc_bulk(cache, 3000, held, UMEM_DEFAULT), 3000);
+	ck_assert_uint_eq(source.nexist, 3000);
+	umem_cache_free_bulk(cache, 3000, held);
+	get_many(cache, 3000);
+	ck_assert_uint_eq(source.nexist, 3000);
+	put_many(cache, 3000);
+	source.limit = 3000;
+	ck_assert_uint_eq(
+	    umem_cache_alloc_bulk(cache, 3001, held, UMEM_DEFAULT), 0);
+	ck_assert_uint_eq(
+	    umem_cache_alloc_bulk(cache, 3000, held, UMEM_DEFAULT), 3000);
+	held[3000] = NULL;
+	umem_cache_free_bulk(cache, 3001, held);
+	ck_assert_uint_eq(source.nexist, 3000);
+	end(cache);
+}
+END_TEST
+
+START_TEST(callbacks_may_use_other_caches)
+{
+	umem_cache_t *cache = create(16, 0);
+
+	other =
+	    umem_cache_create("other", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	get_many(cache, 1000);
+	put_many(cache, 1000);
+	umem_cache_reap_now(cache);
+	end(cache);
+	umem_cache_destroy(other);
+}
+END_TEST
+
+START_TEST(an_import_cache_has_no_zeros)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	errno = 0;
+	ck_assert_ptr_null(umem_cache_zalloc(cache, UMEM_DEFAULT));
+	ck_assert_int_eq(errno, EINVAL);
+	end(cache);
+}
+END_TEST
+
+START_TEST(wrong_arguments_are_invalid)
+{
+	static const int wrong[] = {
+	    1, UMC_NOHASH, UMC_QCACHE, (int)UMC_INTERNAL, -1};
+
+	for (unsigned i = 0; i < array_size(wrong); i++) {
+		errno = 0;
+		ck_assert_ptr_null(umem_import_cache_create(
+		    "wrong", import, release, NULL, 0, wrong[i]));
+		ck_assert_int_eq(errno, EINVAL);
+	}
+	errno = 0;
+	ck_assert_ptr_null(
+	    umem_import_cache_create(NULL, import, release, NULL, 0, 0));
+	ck_assert_int_eq(errno, EINVAL);
+	errno = 0;
+	ck_assert_ptr_null(
+	    umem_import_cache_create("wrong", NULL, release, NULL, 0, 0));
+	ck_assert_int_eq(errno, EINVAL);
+	errno = 0;
+	ck_assert_ptr_null(
+	    umem_import_cache_create("wrong", import, NULL, NULL, 0, 0));
+	ck_assert_int_eq(errno, EINVAL);
+	umem_cache_destroy(create(0, UMC_NOTOUCH | UMC_NODEBUG));
+}
+END_TEST
+
+START_TEST(a_free_needs_no_memory)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	get_many(cache, MOST);
+	os_fail_nth(1, 1u << 30);
+	put_many(cache, MOST);
+	os_fail_nth(0, 0);
+	ck_assert_uint_eq(source.nreleased, 0);
+	end(cache);
+	ck_assert_uint_eq(source.nreleased, MOST);
+}
+END_TEST
+
+START_TEST(without_memory_for_itself_an_allocation_fails)
+{
+	umem_cache_t *cache = create(0, 0);
+	unsigned n = 0;
+
+	os_fail_nth(1, 1u << 30);
+	errno = 0;
+	while (n < MOST && (held[n] = get(cache)) != NULL)
+		n++;
+	os_fail_nth(0, 0);
+	/* The pool of so many resources does not fit what there was. */
+	ck_assert_uint_lt(n, MOST);
+	ck_assert_int_eq(errno, ENOMEM);
+	ck_assert_ptr_nonnull((held[n] = get(cache)));
+	put_many(cache, n + 1);
+	end(cache);
+}
+END_TEST
+
+static char *block;
+static size_t nblock;
+
+static size_t
+import_of_block(void *arg, void **store, size_t n, int flags)
+{
+	(void)arg;
+	(void)flags;
+	for (size_t i = 0; i < n; i++)
+		store[i] = block + nblock++;
+	return n;
+}
+
+static void
+release_of_block(void *arg, void *const *store, size_t n)
+{
+	(void)arg;
+	(void)store;
+	nblock -= n;
+}
+
+START_TEST(resources_may_equal_addresses_of_the_heap)
+{
+	umem_cache_t *cache = umem_import_cache_create(
+	    "block", import_of_block, release_of_block, NULL, 0, 0);
+
+	/* Inside one that is free, and of others that never were. */
+	block = umem_alloc(64, UMEM_DEFAULT);
+	umem_free(block, 64);
+	for (int i = 0; i < 5000; i++)
+		held[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	for (int i = 0; i < 5000; i++)
+		umem_cache_free(cache, held[i]);
+	ck_assert_uint_eq(cache_in_depot(cache), 0);
+	umem_cache_destroy(cache);
+	ck_assert_uint_eq(nblock, 0);
+}
+END_TEST
+
+/* Threads */
+
+static umem_cache_t *shared;
+static unsigned each; /* resources that a thread holds at most */
+static uint32_t nfailed;
+
+static void *
+hold_some(void *arg)
+{
+	unsigned seed = (unsigned)(uintptr_t)arg;
+	void *mine[64];
+	unsigned n = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		if (n < each && rand_r(&seed) % 2 == 0) {
+			mine[n] = get(shared);
+			if (mine[n] == NULL)
+				__atomic_add_fetch(
+				    &nfailed, 1, __ATOMIC_RELAXED);
+			else
+				n++;
+		} else if (n > 0) {
+			put(shared, mine[--n]);
+		}
+		if (rand_r(&seed) % 4096 == 0)
+			umem_cache_reap_now(shared);
+		if (rand_r(&seed) % 64 == 0)
+			sched_yield();
+	}
+	while (n > 0)
+		put(shared, mine[--n]);
+	return NULL;
+}
+
+/*
+ * The source has as many resources as all threads hold at most.  So whenever a
+ * thread asks for one, one is idle, wherever that is.
+ */
+START_TEST(a_request_fails_only_if_nothing_is_idle)
+{
+	static const size_t idle[] = {0, 1000, 3};
+	pthread_t thread[NTHREADS];
+
+	each = _i < 3 ? 2 : 40;
+	source.limit = each * NTHREADS;
+	shared = create(idle[_i % 3], 0);
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		pthread_create(&thread[i], NULL, hold_some, (void *)(i + 1));
+	for (int i = 0; i < NTHREADS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nfailed, 0);
+	ck_assert_uint_le(source.nexist_most, source.limit);
+	end(shared);
+}
+END_TEST
+
+/* An import that waits, in a thread, until it is told to go on. */
+
+static uint32_t is_inside, goes_on; /* [atomic] */
+
+static size_t
+import_slowly(void *arg, void **store, size_t n, int flags)
+{
+	size_t got = import(arg, store, n, flags);
+
+	if (n > 1 && got != 0) {
+		__atomic_store_n(&is_inside, 1, __ATOMIC_RELEASE);
+		while (__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE) == 0)
+			usleep(1000);
+	}
+	return got;
+}
+
+static void *
+take_one(void *arg)
+{
+	(void)arg;
+	/* The first import is for one resource, the second for more. */
+	held[0] = get(shared);
+	held[1] = get(shared);
+	return NULL;
+}
+
+static void *
+tell_later(void *arg)
+{
+	(void)arg;
+	while (
+	    __atomic_load_n(&shared->import->nwaiting, __ATOMIC_ACQUIRE) == 0)
+		usleep(1000);
+	__atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void
+create_slow(void)
+{
+	source.limit = 3;
+	shared = umem_import_cache_create(
+	    "slow", import_slowly, release, &source, 0, 0);
+	ck_assert_ptr_nonnull(shared);
+}
+
+START_TEST(a_request_waits_for_resources_in_transit)
+{
+	pthread_t thread[2];
+
+	create_slow();
+	pthread_create(&thread[0], NULL, take_one, NULL);
+	while (__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE) == 0)
+		usleep(1000);
+	pthread_create(&thread[1], NULL, tell_later, NULL);
+	/* The other thread has all three, and wants two. */
+	held[2] = get(shared);
+	ck_assert_ptr_nonnull(held[2]);
+	pthread_join(thread[0], NULL);
+	pthread_join(thread[1], NULL);
+	put_many(shared, 3);
+	end(shared);
+}
+END_TEST
+
+START_TEST(a_request_waits_for_no_call_that_does_not_end)
+{
+	pthread_t thread;
+
+	create_slow();
+	pthread_create(&thread, NULL, take_one, NULL);
+	while (__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE) == 0)
+		usleep(1000);
+	source.error = EMFILE;
+	ck_assert_ptr_null(get(shared));
+	ck_assert_int_eq(errno, EMFILE);
+	__atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	put_many(shared, 2);
+	end(shared);
+}
+END_TEST
+
+static bool child_waited;
+
+static void
+note_wait(const uint32_t *word)
+{
+	child_waited |= word == &shared->import->nends;
+}
+
+START_TEST(a_child_waits_for_no_call_of_its_parent)
+{
+	pthread_t thread;
+	pid_t child;
+	int status;
+
+	create_slow();
+	pthread_create(&thread, NULL, take_one, NULL);
+	while (__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE) == 0)
+		usleep(1000);
+	child = fork();
+	if (child == 0) {
+		hook_os_futex_wait = note_wait;
+		_exit(get(shared) == NULL && !child_waited ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	__atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	put_many(shared, 2);
+	end(shared);
+}
+END_TEST
+
+/* Misuse */
+
+static void
+free_twice_apart(void)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	get_many(cache, 1000);
+	umem_cache_free(cache, held[0]);
+	for (int i = 500; i < 1000; i++)
+		umem_cache_free(cache, held[i]);
+	umem_cache_free(cache, held[0]);
+}
+
+static void
+free_twice_at_once(void)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	get_many(cache, 10);
+	umem_cache_free(cache, held[5]);
+	umem_cache_free(cache, held[5]);
+}
+
+static void
+free_foreign(void)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	get_many(cache, 10);
+	umem_cache_free(cache, (void *)12345);
+}
+
+static void
+free_too_many(void)
+{
+	umem_cache_t *cache = create(0, UMC_NOMAGAZINE);
+
+	get_many(cache, 1);
+	umem_cache_free(cache, held[0]);
+	umem_cache_free(cache, held[0]);
+}
+
+START_TEST(misuse_is_reported)
+{
+	ck_assert_ptr_nonnull(strstr(child_writes(free_twice_at_once),
+	    "umem: umem_cache_free(import, 0x"));
+	ck_assert_ptr_nonnull(strstr(child_text, ": block freed twice\n"));
+	ck_assert(child_aborted());
+	ck_assert_ptr_nonnull(strstr(child_writes(free_too_many),
+	    "umem: umem_cache_free(import, 0x1): block freed twice\n"));
+	ck_assert(child_aborted());
+	/* Not seen without checks. */
+	child_writes(free_twice_apart);
+	ck_assert(child_exited(0));
+}
+END_TEST
+
+static size_t
+import_null(void *arg, void **store, size_t n, int flags)
+{
+	(void)arg;
+	(void)n;
+	(void)flags;
+	store[0] = NULL;
+	return 1;
+}
+
+static size_t
+import_too_many(void *arg, void **store, size_t n, int flags)
+{
+	(void)arg;
+	(void)flags;
+	store[0] = (void *)1;
+	return n + 1;
+}
+
+static size_t
+import_same(void *arg, void **store, size_t n, int flags)
+{
+	(void)arg;
+	(void)n;
+	(void)flags;
+	store[0] = (void *)7;
+	return 1;
+}
+
+static umem_import_t *bad_import;
+
+static void
+use_bad_import(void)
+{
+	umem_cache_t *cache =
+	    umem_import_cache_create("bad", bad_import, release, NULL, 0, 0);
+
+	held[0] = umem_cache_alloc(cache, UMEM_DEFAULT);
+	held[0] = umem_cache_alloc(cache, UMEM_DEFAULT);
+}
+
+START_TEST(an_import_that_is_wrong_is_reported)
+{
+	bad_import = import_null;
+	ck_assert_str_eq(child_writes(use_bad_import),
+	    "umem: import of 'bad' delivered NULL\n");
+	ck_assert(child_aborted());
+	bad_import = import_too_many;
+	ck_assert_str_eq(child_writes(use_bad_import),
+	    "umem: import of 'bad' delivered 2 resources instead of 1\n");
+	ck_assert(child_aborted());
+	bad_import = import_same;
+	child_writes(use_bad_import);
+	ck_assert(child_exited(0));
+	cache_checked = true;
+	ck_assert_str_eq(child_writes(use_bad_import),
+	    "umem: import of 'bad' delivered 0x7 twice\n");
+	ck_assert(child_aborted());
+}
+END_TEST
+
+static void
+destroy_with_three_out(void)
+{
+	umem_cache_t *cache = create(0, 0);
+
+	get_many(cache, 100);
+	for (int i = 3; i < 100; i++)
+		put(cache, held[i]);
+	umem_cache_destroy(cache);
+	if (source.nexist != 3)
+		_exit(1);
+	umem_cache_free(cache, held[0]);
+}
+
+START_TEST(destroying_a_cache_in_use_is_reported)
+{
+	ck_assert_ptr_nonnull(strstr(child_writes(destroy_with_three_out),
+	    "umem: umem_cache_destroy: 'import' (0x"));
+	ck_assert_ptr_nonnull(strstr(child_text, ") not empty\n"));
+	ck_assert_ptr_nonnull(strstr(child_text,
+	    "umem: umem_cache_free(import): cache was destroyed\n"));
+	ck_assert(child_aborted());
+}
+END_TEST
+
+/* The three ways to have a cache checked. */
+static void
+have_checks(int how)
+{
+	/* The library has read its options. */
+	umem_free(umem_alloc(1, UMEM_DEFAULT), 1);
+	if (how == 0) {
+		cache_checked = true;
+		return;
+	}
+	debug.on = true;
+	if (how == 1) {
+		debug.hardened = true;
+		return;
+	}
+	debug.choice[0].flags = UMF_REDZONE;
+	strcpy(debug.choice[0].patterns, "imp*");
+	debug.nchoices = 1;
+}
+
+START_TEST(with_checks_every_second_free_is_reported)
+{
+	have_checks(_i);
+	ck_assert_str_eq(child_writes(free_twice_apart),
+	    "umem: umem_cache_free(import, 0x1): block freed twice\n");
+	ck_assert(child_aborted());
+	ck_assert_str_eq(child_writes(free_foreign),
+	    "umem: umem_cache_free(import, 0x3039): object of another cache\n");
+	ck_assert(child_aborted());
+}
+END_TEST
+
+START_TEST(with_checks_everything_works)
+{
+	umem_cache_t *cache;
+	unsigned seed = 1;
+
+	have_checks(_i % 3);
+	cache = create(_i < 3 ? 0 : 100, 0);
+	ck_assert(!cache->has_magazines);
+	ck_assert(cache->import->checked);
+	for (int i = 0; i < 20; i++) {
+		unsigned n = (unsigned)rand_r(&seed) % 3000;
+
+		get_many(cache, n);
+		for (unsigned j = n; j > 1; j--) {
+			unsigned k = (unsigned)rand_r(&seed) % j;
+			void *swap = held[j - 1];
+
+			held[j - 1] = held[k];
+			held[k] = swap;
+		}
+		put_many(cache, n);
+		if (i % 4 == 0)
+			umem_cache_reap_now(cache);
+	}
+	source.limit = 100;
+	umem_cache_reap_now(cache);
+	ck_assert_uint_eq(
+	    umem_cache_alloc_bulk(cache, 101, held, UMEM_DEFAULT), 0);
+	ck_assert_uint_eq(
+	    umem_cache_alloc_bulk(cache, 100, held, UMEM_DEFAULT), 100);
+	umem_cache_free_bulk(cache, 100, held);
+	end(cache);
+}
+END_TEST
+
+START_TEST(a_cache_may_be_spared_the_checks)
+{
+	umem_cache_t *cache;
+
+	have_checks(2);
+	cache = create(0, UMC_NODEBUG);
+	ck_assert(cache->has_magazines);
+	end(cache);
+	cache =
+	    umem_import_cache_create("spared", import, release, &source, 0, 0);
+	ck_assert(cache->has_magazines);
+	end(cache);
+}
+END_TEST
+
+Suite *
+import_suite(void)
+{
+	Suite *suite = suite_create("import");
+	TCase *tc = tcase_create("import");
+
+	tcase_set_timeout(tc, time_limit());
+	tcase_add_test(tc, a_resource_is_imported_once_and_used_again);
+	tcase_add_test(tc, imports_grow_with_use);
+	tcase_add_test(tc, an_import_may_deliver_fewer);
+	tcase_add_loop_test(tc, errno_says_why_an_import_failed, 0, 2);
+	tcase_add_test(tc, errno_is_left_alone_by_what_succeeds);
+	tcase_add_test(tc, a_nofail_request_asks_the_callback);
+	tcase_add_test(tc, a_free_calls_no_function_of_the_program);
+	tcase_add_test(tc, updates_release_what_was_not_used);
+	tcase_add_loop_test(tc, a_reap_releases_everything_idle, 0, 2);
+	tcase_add_loop_test(tc, no_more_stay_idle_than_the_program_allows, 0,
+	    2 * array_size(limits));
+	tcase_add_test(tc, resources_within_the_limit_are_used_again);
+	tcase_add_loop_test(tc, bulk_calls_move_resources, 0, 2);
+	tcase_add_test(tc, callbacks_may_use_other_caches);
+	tcase_add_test(tc, an_import_cache_has_no_zeros);
+	tcase_add_test(tc, wrong_arguments_are_invalid);
+	tcase_add_test(tc, a_free_needs_no_memory);
+	tcase_add_test(tc, without_memory_for_itself_an_allocation_fails);
+	tcase_add_test(tc, resources_may_equal_addresses_of_the_heap);
+	tcase_add_loop_test(tc, a_request_fails_only_if_nothing_is_idle, 0, 6);
+	tcase_add_test(tc, a_request_waits_for_resources_in_transit);
+	tcase_add_test(tc, a_request_waits_for_no_call_that_does_not_end);
+	tcase_add_test(tc, a_child_waits_for_no_call_of_its_parent);
+	tcase_add_test(tc, misuse_is_reported);
+	tcase_add_test(tc, an_import_that_is_wrong_is_reported);
+	tcase_add_test(tc, destroying_a_cache_in_use_is_reported);
+	tcase_add_loop_test(
+	    tc, with_checks_every_second_free_is_reported, 0, 3);
+	tcase_add_loop_test(tc, with_checks_everything_works, 0, 6);
+	tcase_add_test(tc, a_cache_may_be_spared_the_checks);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
