@@ -165,6 +165,13 @@ deferred_collect(struct deferred *layer, bool all, bool *complete)
 	struct magazine *chain = NULL;
 	size_t bytes = 0;
 
+	/*
+	 * Most layers are empty.  A completed put left its object in a header
+	 * that is open until a collection, or in one that a thread owns.
+	 */
+	*complete = true;
+	if (!cpu_is_open(layer->hot, layer->cold))
+		return 0;
 	*complete = all ? cpu_drain_all(
 			      layer->hot, layer->cold, take_none, NULL, &chain)
 			: cpu_drain(layer->hot, layer->cold, is_young, &chain);

@@ -8,6 +8,7 @@
 #include "umem/defer.h"
 #include "umem/init.h"
 #include "vmem/meta.h"
+#include "vmem/os.h"
 
 /* A flavour; the last two are atomic. */
 struct flavour {
@@ -312,6 +313,20 @@ START_TEST(objects_that_find_no_header_stay_within_the_budget)
 }
 END_TEST
 
+/* A layer per size class and cache would make one system call each. */
+START_TEST(a_barrier_asks_nothing_of_the_kernel_for_empty_layers)
+{
+	umem_cache_t *cache = cache_new("empty", 64);
+
+	defer_new(cache, &one);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	os_fail_nth(1, 1000);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	os_fail_nth(0, 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -336,6 +351,8 @@ grace_suite(void)
 	    tcase, a_thread_that_is_canceled_in_a_cycle_ends_the_cycle);
 	tcase_add_test(
 	    tcase, objects_that_find_no_header_stay_within_the_budget);
+	tcase_add_test(
+	    tcase, a_barrier_asks_nothing_of_the_kernel_for_empty_layers);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
