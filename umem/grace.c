@@ -664,10 +664,16 @@ defer_before_fork(void)
 			domain->forker = self();
 }
 
-/* In the child: the domain's thread does not exist. */
+/*
+ * In the child: the domain's thread does not exist.  Therefore no header may
+ * stay open.  Otherwise sections would push into magazines that nobody
+ * collects, or, in a broken domain, that nobody ever releases.
+ */
 static void
 domain_after_fork(struct domain *domain)
 {
+	if (domain->state != ABSENT)
+		collect(domain, /* all */ true);
 	domain->state = ABSENT;
 	/* A function of the program that a cycle called has forked. */
 	if (has_turn(domain) && domain->forker != self())
@@ -692,7 +698,8 @@ defer_after_fork(bool child)
 
 		if (child)
 			domain_after_fork(domain);
-		if (held)
+		/* In the child, that of another thread does not exist. */
+		if (held || child)
 			domain->forker = 0;
 		if (!held || child)
 			continue;

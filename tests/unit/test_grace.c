@@ -5,7 +5,10 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "tests/time_limit.h"
+#include "tests/unit/child.h"
 #include "umem/defer.h"
+#include "umem/fork.h"
 #include "umem/init.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -327,6 +330,81 @@ START_TEST(a_barrier_asks_nothing_of_the_kernel_for_empty_layers)
 }
 END_TEST
 
+/* The result of f() in a child of fork(). */
+static bool
+is_true_in_child(bool (*f)(void))
+{
+	int status;
+	pid_t child = fork();
+
+	ck_assert_int_ne(child, -1);
+	if (child == 0) {
+		limit_time();
+		_exit(f() ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static umem_cache_t *forked;
+
+static bool
+frees_an_object(void)
+{
+	return are_released(defer_new(forked, &one), 2);
+}
+
+/* The magazine that lies on this CPU when the process forks has room. */
+START_TEST(a_child_frees_what_it_adds_to_a_magazine_of_its_parent)
+{
+	forked = cache_new("forked", 64);
+	stay_on_this_cpu();
+	defer_delay_ns = 200000000;
+	defer_new(forked, &one);
+	ck_assert(is_true_in_child(frees_an_object));
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	umem_cache_destroy(forked);
+}
+END_TEST
+
+static bool
+is_refused(void)
+{
+	void *object = umem_cache_alloc(forked, UMEM_DEFAULT);
+
+	return umem_defer_object(forked, object, &one, grace_of) == -1 &&
+	       errno == ENOTSUP;
+}
+
+/* Waits until the domain's thread is in its grace period. */
+static void
+await_grace(const struct domain *domain)
+{
+	while (__atomic_load_n(&domain->in_grace, __ATOMIC_SEQ_CST) == 0)
+		usleep(1000);
+}
+
+START_TEST(a_child_without_grace_periods_takes_no_object)
+{
+	struct domain *domain;
+
+	forked = cache_new("refused", 64);
+	stay_on_this_cpu();
+	/* The first frees of a CPU are checked, on the slow path. */
+	for (int i = 0; i < 1000; i++)
+		umem_cache_free(forked, umem_cache_alloc(forked, UMEM_DEFAULT));
+	one.reading = 1;
+	domain = defer_new(forked, &one);
+	await_grace(domain);
+	/* A magazine with room lies on this CPU. */
+	defer_new(forked, &one);
+	ck_assert(is_true_in_child(is_refused));
+	one.reading = 0;
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	umem_cache_destroy(forked);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -353,6 +431,9 @@ grace_suite(void)
 	    tcase, objects_that_find_no_header_stay_within_the_budget);
 	tcase_add_test(
 	    tcase, a_barrier_asks_nothing_of_the_kernel_for_empty_layers);
+	tcase_add_test(
+	    tcase, a_child_frees_what_it_adds_to_a_magazine_of_its_parent);
+	tcase_add_test(tcase, a_child_without_grace_periods_takes_no_object);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
