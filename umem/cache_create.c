@@ -457,12 +457,11 @@ cache_leave_mines(struct umem_cache *cache, bool tell)
 public void
 umem_cache_destroy(umem_cache_t *cache)
 {
-	bool drained, ended;
+	bool released, drained, ended;
 
 	if (cache == NULL)
 		return;
-	/* Objects of a domain that cannot end a grace period stay out. */
-	defer_end_cache(cache);
+	released = defer_end_cache(cache);
 	worker_let_go(cache);
 	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);
@@ -474,8 +473,11 @@ umem_cache_destroy(umem_cache_t *cache)
 		ended = import_count(cache) == 0;
 	}
 	if (!ended) {
-		/* Objects in magazines out of reach are not the program's. */
-		cache_leave_mines(cache, /* tell */ drained);
+		/*
+		 * Objects in magazines out of reach, and those that still wait
+		 * for a grace period, are not the program's.
+		 */
+		cache_leave_mines(cache, /* tell */ released && drained);
 		return;
 	}
 	if (cache->has_magazines)

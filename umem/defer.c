@@ -768,23 +768,39 @@ layer_unlink(void *arg)
 	lock_release(&defer_lock);
 }
 
+/* Releases the layer's objects, and unlinks it.  Returns 0 or an error. */
+static int
+layer_flush(struct defer *layer)
+{
+	int error = domain_flush(layer->domain, layer_unlink, layer);
+
+	/* No thread runs a cycle of a broken domain, so none has the turn. */
+	if (error != ENOTSUP || deferred_is_used(&layer->mags))
+		return error;
+	layer_unlink(layer);
+	return 0;
+}
+
 bool
 defer_end_cache(struct umem_cache *cache)
 {
+	struct defer **at = &cache->defers;
 	struct defer *layer;
 
-	while ((layer = cache->defers) != NULL) {
-		int error = domain_flush(layer->domain, layer_unlink, layer);
+	while ((layer = *at) != NULL) {
+		int error = layer_flush(layer);
 
 		if (error == EDEADLK)
 			panic("umem_cache_destroy(%s): in a read-side section, "
 			      "or in a function that a grace period calls",
 			    cache->name);
-		if (error != 0)
-			return false;
-		cache->defers = layer->next_of_cache;
+		if (error != 0) {
+			at = &layer->next_of_cache;
+			continue;
+		}
+		*at = layer->next_of_cache;
 		deferred_end(&layer->mags);
 		meta_free(layer, sizeof(*layer));
 	}
-	return true;
+	return cache->defers == NULL;
 }

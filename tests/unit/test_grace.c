@@ -371,9 +371,12 @@ static bool
 is_refused(void)
 {
 	void *object = umem_cache_alloc(forked, UMEM_DEFAULT);
+	bool refused =
+	    umem_defer_object(forked, object, &one, grace_of) == -1 &&
+	    errno == ENOTSUP;
 
-	return umem_defer_object(forked, object, &one, grace_of) == -1 &&
-	       errno == ENOTSUP;
+	umem_cache_free(forked, object);
+	return refused;
 }
 
 /* Waits until the domain's thread is in its grace period. */
@@ -406,6 +409,65 @@ START_TEST(a_child_without_grace_periods_takes_no_object)
 END_TEST
 
 static void
+destroy_refused(void)
+{
+	umem_cache_t *empty = cache_new("empty", 64);
+
+	umem_cache_destroy(forked);
+	forked = empty;
+	if (!is_refused())
+		_exit(1);
+	/* A cache without objects that wait leaves its layers nowhere. */
+	forked = cache_new("both", 64);
+	umem_defer_attach(forked, &two, grace_of);
+	if (!is_refused())
+		_exit(2);
+	umem_cache_destroy(forked);
+	if (domain_find(&two)->layers != NULL)
+		_exit(3);
+}
+
+/* The objects of the parent wait for ever there; the program has freed them. */
+START_TEST(a_child_without_grace_periods_can_destroy_a_cache)
+{
+	struct domain *domain;
+
+	forked = cache_new("waiting", 64);
+	one.reading = 1;
+	domain = defer_new(forked, &one);
+	await_grace(domain);
+	ck_assert_str_eq(child_writes(destroy_refused), "");
+	ck_assert(child_exited(0));
+	one.reading = 0;
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	umem_cache_destroy(forked);
+}
+END_TEST
+
+static void
+destroy_later(void)
+{
+	umem_cache_t *cache = cache_new("later", 64);
+	struct domain *domain;
+
+	stay_on_this_cpu();
+	defer_delay_ns = 100000000;
+	domain = defer_new(cache, &one);
+	os_fail_nth(1, 3);
+	umem_cache_destroy(cache);
+	os_fail_nth(0, 0);
+	if (!are_released(domain, 1))
+		_exit(1);
+}
+
+START_TEST(a_destroyed_cache_whose_objects_wait_is_not_called_not_empty)
+{
+	ck_assert_str_eq(child_writes(destroy_later), "");
+	ck_assert(child_exited(0));
+}
+END_TEST
+
+static void
 setup(void)
 {
 	tester = pthread_self();
@@ -434,6 +496,10 @@ grace_suite(void)
 	tcase_add_test(
 	    tcase, a_child_frees_what_it_adds_to_a_magazine_of_its_parent);
 	tcase_add_test(tcase, a_child_without_grace_periods_takes_no_object);
+	tcase_add_test(
+	    tcase, a_child_without_grace_periods_can_destroy_a_cache);
+	tcase_add_test(tcase,
+	    a_destroyed_cache_whose_objects_wait_is_not_called_not_empty);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
