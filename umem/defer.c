@@ -337,7 +337,9 @@ defer_release(struct defer *layer, void *object)
 		release_chunk(layer->cache, object, who(layer));
 		break;
 	case DEFER_FOREIGN:
-		layer->domain->release(object);
+		/* Relaxed: every caller stores the same function. */
+		__atomic_load_n(&layer->domain->release, __ATOMIC_RELAXED)(
+		    object);
 		break;
 	default:
 		release_single(layer, object);
