@@ -17,10 +17,11 @@
 void *alloc_no_memory(size_t size);
 
 /*
- * The same for an object of a cache.  errno stays as it is for an import cache,
- * because the program's function has set it.
+ * A request for objects of a cache fails: NULL and errno; for ENOMEM as
+ * alloc_no_memory().  An import cache leaves errno as it is then, because the
+ * program's function has set it.
  */
-void *alloc_no_object(const umem_cache_t *cache, size_t bytes);
+void *alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes);
 
 /*
  * Class of a block with its bytes, ADDR_LARGE or CLASS_SAMPLE, or the end of

@@ -12,21 +12,48 @@ cache_refused(const struct umem_cache *cache)
 	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
 }
 
-/* Also in other regions, for they lie somewhere in the address space. */
-static inline uintptr_t
-header_at(const umem_cache_t *cache)
+/* One attempt; a reserve that lacks objects comes first. */
+static void *
+try_alloc(umem_cache_t *cache, int flags)
 {
-	return (uintptr_t)cache->mag.hot - (uintptr_t)alloc_fast.hot;
+	if (unlikely(reserve_is_short(cache)) && (flags & UMEM_RESERVE) == 0 &&
+	    !reserve_fill(cache))
+		return NULL;
+	return cache_alloc_slow(cache);
+}
+
+/* The same with reclaims of memory, and the reserve at the end. */
+static void *
+alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
+{
+	uint64_t nrefused = cache_refused(cache);
+	void *object;
+
+	cpu_bring_in(cache->mag.hot);
+	object = try_alloc(cache, flags);
+	for (unsigned i = 0; object == NULL; i++) {
+		/* A constructor that refuses is no want of memory. */
+		if (cache_refused(cache) != nrefused ||
+		    !update_reclaim(bytes, i, /* may_call */ true))
+			break;
+		object = try_alloc(cache, flags);
+	}
+	if (object == NULL && (flags & UMEM_RESERVE) != 0)
+		reserve_take(cache, 1, &object);
+	return object;
 }
 
 void *
-alloc_no_object(const umem_cache_t *cache, size_t bytes)
+alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes)
 {
-	int error = errno;
+	int imported = errno;
 
-	alloc_no_memory(bytes);
-	if (cache->import != NULL)
-		errno = error;
+	if (error == ENOMEM) {
+		alloc_no_memory(bytes);
+		if (cache->import != NULL)
+			error = imported;
+	}
+	errno = error;
 	return NULL;
 }
 
@@ -34,30 +61,25 @@ alloc_no_object(const umem_cache_t *cache, size_t bytes)
 static noinline void *
 cache_alloc_again(umem_cache_t *cache, int flags)
 {
+	/* What a source has may be free in another of its caches. */
+	size_t bytes =
+	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
 	void *object;
 
 	if (mtbf_strikes(flags, cache, cache->bufsize))
 		return NULL;
 	for (;;) {
-		/* What a source has may be free in another of its caches. */
-		size_t bytes = cache->slabs.source != NULL
-				   ? 0
-				   : cache->slabs.layout.slab_bytes;
-		uint64_t nrefused = cache_refused(cache);
+		int error = cache_count(cache, 1, flags);
 
-		cpu_bring_in(cache->mag.hot);
-		object = cache_alloc_slow(cache);
-		for (unsigned i = 0; object == NULL; i++) {
-			/* A constructor that refuses is no want of memory. */
-			if (cache_refused(cache) != nrefused ||
-			    !update_reclaim(bytes, i, /* may_call */ true))
+		if (likely(error == 0)) {
+			object = alloc_reclaiming(cache, bytes, flags);
+			if (likely(object != NULL))
 				break;
-			object = cache_alloc_slow(cache);
+			cache_count_off(cache, 1);
+			error = ENOMEM;
 		}
-		if (object != NULL)
-			break;
 		if (!nofail_again(flags))
-			return alloc_no_object(cache, bytes);
+			return alloc_failed_by(error, cache, bytes);
 	}
 	if (unlikely(cache->slabs.watched))
 		cache_tell_alloc(cache, object);
@@ -70,8 +92,8 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 	void *object;
 
 	if (likely(alloc_fast.units != 0) &&
-	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot, header_at(cache),
-		       &object) == RSEQ_OK))
+	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+		       cache_fast_at(cache), &object) == RSEQ_OK))
 		return object;
 	return cache_alloc_again(cache, flags);
 }
@@ -85,7 +107,8 @@ cache_free_again(umem_cache_t *cache, void *object)
 	if (unlikely(cache->slabs.watched))
 		cache_tell_free(cache, object);
 	cpu_bring_in(cache->mag.hot);
-	cache_free_slow(cache, object, "umem_cache_free");
+	if (cache_free_slow(cache, object, "umem_cache_free"))
+		cache_count_off(cache, 1);
 }
 
 public void
@@ -94,7 +117,7 @@ umem_cache_free(umem_cache_t *cache, void *object)
 	/* Also tells whether there are sections, at the price of a test of it. */
 	if (likely((uintptr_t)object >= alloc_fast.object_least) &&
 	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
-		       header_at(cache), object) == RSEQ_OK))
+		       cache_fast_at(cache), object) == RSEQ_OK))
 		return;
 	cache_free_again(cache, object);
 }

@@ -13,12 +13,20 @@ aside_put(struct umem_cache *cache, void *const *objects, size_t n)
 }
 
 void
+aside_allocate(struct umem_cache *cache, void *const *objects, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (cache->debug != 0)
+			debug_hand_out(cache, objects[i]);
+		if (cache->slabs.checked)
+			slab_hold(&cache->slabs, objects[i]);
+	}
+}
+
+void
 aside_hand_out(struct umem_cache *cache, void *object)
 {
-	if (cache->debug != 0)
-		debug_hand_out(cache, object);
-	if (cache->slabs.checked)
-		slab_hold(&cache->slabs, object);
+	aside_allocate(cache, &object, 1);
 	if (cache->slabs.watched)
 		cache_tell_alloc(cache, object);
 }

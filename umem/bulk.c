@@ -26,19 +26,13 @@
 #include "umem/sample.h"
 #include "umem/update.h"
 
-static inline uintptr_t
-header_at(const umem_cache_t *cache)
-{
-	return (uintptr_t)cache->mag.hot - (uintptr_t)alloc_fast.hot;
-}
-
 /* Gets n objects of this CPU's loaded magazine by one section, or none. */
 static size_t
 section_get(umem_cache_t *cache, size_t n, void **objects)
 {
 	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
-	    rseq_pop_many(&alloc_fast.place, alloc_fast.hot, header_at(cache),
-		objects, n) != RSEQ_OK)
+	    rseq_pop_many(&alloc_fast.place, alloc_fast.hot,
+		cache_fast_at(cache), objects, n) != RSEQ_OK)
 		return 0;
 	return n;
 }
@@ -64,43 +58,58 @@ static size_t
 section_put(umem_cache_t *cache, size_t n, void *const *objects)
 {
 	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
-	    rseq_push_many(&alloc_fast.place, alloc_fast.hot, header_at(cache),
-		objects, n) != RSEQ_OK)
+	    rseq_push_many(&alloc_fast.place, alloc_fast.hot,
+		cache_fast_at(cache), objects, n) != RSEQ_OK)
 		return 0;
 	return n;
 }
 
-static void
+/* Returns how many objects were freed. */
+static size_t
 put_distinct(
     umem_cache_t *cache, size_t n, void *const *objects, const char *who)
 {
 	size_t put = section_put(cache, n, objects);
 
 	if (put < n)
-		cache_put_bulk(cache, objects + put, n - put, who);
+		put += cache_put_bulk(cache, objects + put, n - put, who);
+	return put;
 }
 
 void
 bulk_put(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
 {
+	size_t nfreed;
+
 	/* A section pushes one object at least: rseq.h. */
 	if (n == 0)
 		return;
 	if (n <= RSEQ_MANY &&
 	    likely(magazine_distinct(objects, (unsigned)n) == n))
-		put_distinct(cache, n, objects, who);
+		nfreed = put_distinct(cache, n, objects, who);
 	else
-		cache_put_bulk(cache, objects, n, who);
+		nfreed = cache_put_bulk(cache, objects, n, who);
+	cache_count_off(cache, nfreed);
+}
+
+/* One attempt; a reserve that lacks objects comes first. */
+static size_t
+try_get(umem_cache_t *cache, size_t n, void **objects, int flags)
+{
+	if (unlikely(reserve_is_short(cache)) && (flags & UMEM_RESERVE) == 0 &&
+	    !reserve_fill(cache))
+		return 0;
+	return get_some(cache, n, objects);
 }
 
 size_t
-bulk_get(umem_cache_t *cache, size_t n, void **objects)
+bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 {
 	/* A source's memory is not the heap's, which has no use for its size. */
 	size_t bytes =
 	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
 	uint64_t nrefused = __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
-	size_t got = get_some(cache, n, objects);
+	size_t got = try_get(cache, n, objects, flags);
 
 	for (unsigned i = 0; got < n; i++) {
 		/* A constructor that refuses is no want of memory. */
@@ -108,27 +117,43 @@ bulk_get(umem_cache_t *cache, size_t n, void **objects)
 			nrefused ||
 		    !update_reclaim(bytes, i, /* may_call */ cache->class == 0))
 			break;
-		got += get_some(cache, n - got, objects + got);
+		got += try_get(cache, n - got, objects + got, flags);
 	}
 	return got;
+}
+
+int
+bulk_get_all(
+    umem_cache_t *cache, size_t n, void **objects, int flags, const char *who)
+{
+	int error = cache_count(cache, n, flags);
+	size_t got;
+
+	if (error != 0)
+		return error;
+	got = bulk_get(cache, n, objects, flags);
+	if (unlikely(got < n) && (flags & UMEM_RESERVE) != 0)
+		got += reserve_take(cache, n - got, objects + got);
+	if (likely(got == n))
+		return 0;
+	bulk_put(cache, got, objects, who);
+	cache_count_off(cache, n - got);
+	return ENOMEM;
 }
 
 public size_t
 umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 {
+	int error;
+
 	if (n == 0 || mtbf_strikes(flags, cache, cache->bufsize))
 		return 0;
-	for (;;) {
-		size_t got = bulk_get(cache, n, objects);
-
-		if (likely(got == n))
-			break;
-		bulk_put(cache, got, objects, "umem_cache_alloc_bulk");
+	while ((error = bulk_get_all(
+		    cache, n, objects, flags, "umem_cache_alloc_bulk")) != 0)
 		if (!nofail_again(flags)) {
-			alloc_no_object(cache, cache->bufsize);
+			alloc_failed_by(error, cache, cache->bufsize);
 			return 0;
 		}
-	}
 	if (unlikely(cache->slabs.watched))
 		for (size_t i = 0; i < n; i++)
 			cache_tell_alloc(cache, objects[i]);

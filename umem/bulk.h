@@ -6,11 +6,19 @@
 
 /*
  * Gets up to n objects, and asks for a reclaim of memory if it falls short.
- * Returns how many there are.  Memory checkers are not told.
+ * Returns how many there are.  They do not count as objects in use, and memory
+ * checkers are not told.
  */
-size_t bulk_get(umem_cache_t *cache, size_t n, void **objects);
+size_t bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags);
 
-/* Frees n objects.  Messages name the function in who. */
+/*
+ * Gets n objects, which count, or none: one attempt without UMEM_NOFAIL and
+ * umem_setmtbf().  Returns 0 or the error.
+ */
+int bulk_get_all(
+    umem_cache_t *cache, size_t n, void **objects, int flags, const char *who);
+
+/* Frees n objects that count.  Messages name the function in who. */
 void bulk_put(
     umem_cache_t *cache, size_t n, void *const *objects, const char *who);
 

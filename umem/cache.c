@@ -338,26 +338,43 @@ alloc_missed(struct umem_cache *cache)
 	}
 }
 
-/* The header, as sections take it: its distance from header 0 of CPU 0. */
-static inline uintptr_t
-header_at(const struct umem_cache *cache)
+void
+cache_choose_fast(struct umem_cache *cache)
 {
-	return (uintptr_t)cache->mag.hot - (uintptr_t)cpu_header_none();
+	bool closed = cache->limit.counts || reserve_is_short(cache);
+
+	__atomic_store_n(&cache->fast_at, closed ? 0 : cache_header_at(cache),
+	    __ATOMIC_RELAXED);
 }
 
-/* With checks each call comes here: the section is tried here, too. */
-static noinline void *
-alloc_checked(struct umem_cache *cache)
+/* Calls that skip the section of the fast path try it here. */
+static void *
+alloc_by_section(struct umem_cache *cache)
 {
 	void *object;
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE ||
-	    rseq_pop(&cpu_layer.place, cpu_header_none(), header_at(cache),
-		&object) != RSEQ_OK)
+	    rseq_pop(&cpu_layer.place, cpu_header_none(),
+		cache_header_at(cache), &object) != RSEQ_OK)
 		object = alloc_missed(cache);
+	return object;
+}
+
+static noinline void *
+alloc_checked(struct umem_cache *cache)
+{
+	void *object = alloc_by_section(cache);
+
 	if (object != NULL)
 		slab_hold(&cache->slabs, object);
 	return object;
+}
+
+/* Has the section of the fast path not been tried on the true header? */
+static inline bool
+is_closed(const struct umem_cache *cache)
+{
+	return cache_fast_at(cache) != cache_header_at(cache);
 }
 
 void *
@@ -365,6 +382,8 @@ cache_alloc_slow(struct umem_cache *cache)
 {
 	if (unlikely(cache->slabs.checked))
 		return alloc_checked(cache);
+	if (unlikely(is_closed(cache)))
+		return alloc_by_section(cache);
 	return alloc_missed(cache);
 }
 
@@ -434,37 +453,40 @@ void
 cache_take_back_one(struct umem_cache *cache, void *object, const char *who)
 {
 	free_past(cache, object, who);
+	cache_count_off(cache, 1);
 }
 
 void
 cache_take_back(struct umem_cache *cache, struct magazine *mag)
 {
+	size_t n = mag->nrounds;
+
 	if (magazine_give(&cache->mag, mag))
 		give_surplus(cache, cache_freed_by(cache));
+	cache_count_off(cache, n);
 }
 
-/* To a cache without magazines. */
-static noinline void
+/* To a cache without magazines.  False: misuse that was reported. */
+static noinline bool
 free_straight(struct umem_cache *cache, void *object, const char *who)
 {
 	cache_check_mines(cache, who);
 	if (cache->debug != 0)
-		debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
-	else
-		free_past(cache, object, who);
+		return debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
+	free_past(cache, object, who);
+	return true;
 }
 
-static void
+/* As free_straight(). */
+static bool
 free_missed(struct umem_cache *cache, void *object, const char *who)
 {
 	struct magazine *spare = NULL;
 	enum magazine_result result;
 	unsigned news = 0;
 
-	if (unlikely(cpu_header_is_none(cache->mag.hot))) {
-		free_straight(cache, object, who);
-		return;
-	}
+	if (unlikely(cpu_header_is_none(cache->mag.hot)))
+		return free_straight(cache, object, who);
 	if (cache->slabs.source == NULL && cache->import == NULL) {
 		enum slab_fault fault = slab_round_fault(&cache->slabs, object);
 
@@ -488,10 +510,22 @@ free_missed(struct umem_cache *cache, void *object, const char *who)
 		give_surplus(cache, who);
 	if (news & MAGAZINE_TICKED)
 		update_tick();
+	return true;
+}
+
+/* As alloc_by_section(). */
+static bool
+free_by_section(struct umem_cache *cache, void *object, const char *who)
+{
+	if (cpu_layer.rseq.owner != RSEQ_NONE &&
+	    rseq_push(&cpu_layer.place, cpu_header_none(),
+		cache_header_at(cache), object) == RSEQ_OK)
+		return true;
+	return free_missed(cache, object, who);
 }
 
 /* As alloc_checked(). */
-static noinline void
+static noinline bool
 free_checked(struct umem_cache *cache, void *object, const char *who)
 {
 	enum slab_fault fault;
@@ -500,19 +534,17 @@ free_checked(struct umem_cache *cache, void *object, const char *who)
 	fault = slab_unhold(&cache->slabs, object);
 	if (unlikely(fault != SLAB_FINE))
 		misuse_slab(who, cache, object, fault);
-	if (cpu_layer.rseq.owner == RSEQ_NONE ||
-	    rseq_push(&cpu_layer.place, cpu_header_none(), header_at(cache),
-		object) != RSEQ_OK)
-		free_missed(cache, object, who);
+	return free_by_section(cache, object, who);
 }
 
-void
+bool
 cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 {
 	if (unlikely(cache->slabs.checked))
-		free_checked(cache, object, who);
-	else
-		free_missed(cache, object, who);
+		return free_checked(cache, object, who);
+	if (unlikely(is_closed(cache)))
+		return free_by_section(cache, object, who);
+	return free_missed(cache, object, who);
 }
 
 static void
@@ -568,10 +600,13 @@ cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
 	return got;
 }
 
-/* Puts some of n objects into magazines; *news is as for magazine_put(). */
+/*
+ * Puts some of n objects into magazines; *news is as for magazine_put(), and
+ * *nnull counts those that are NULL.
+ */
 static unsigned
 magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
-    const char *who, unsigned *news)
+    const char *who, unsigned *news, size_t *nnull)
 {
 	struct magazine *spare = NULL;
 	enum magazine_result result;
@@ -592,33 +627,38 @@ magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
 		free_past(cache, objects[0], who);
 	else if (objects[0] != NULL)
 		misuse_slab(who, cache, objects[0], SLAB_FREE);
+	else
+		++*nnull;
 	return 1;
 }
 
-/* Frees n objects by single calls; returns n. */
+/* Frees n objects by single calls; *nkept counts those that were not freed. */
 static unsigned
-free_each(
-    struct umem_cache *cache, void *const *objects, unsigned n, const char *who)
+free_each(struct umem_cache *cache, void *const *objects, unsigned n,
+    const char *who, size_t *nkept)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (objects[i] != NULL)
-			cache_free_slow(cache, objects[i], who);
+		if (objects[i] == NULL ||
+		    !cache_free_slow(cache, objects[i], who))
+			++*nkept;
 	return n;
 }
 
-void
+size_t
 cache_put_bulk(
     struct umem_cache *cache, void *const *objects, size_t n, const char *who)
 {
+	size_t nfreed = n, nkept = 0;
 	unsigned news = 0;
 
 	while (n > 0) {
 		unsigned put = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
 
 		if (likely(moves_in_bulk(cache)))
-			put = magazines_put(cache, objects, put, who, &news);
+			put = magazines_put(
+			    cache, objects, put, who, &news, &nkept);
 		else
-			put = free_each(cache, objects, put, who);
+			put = free_each(cache, objects, put, who, &nkept);
 		objects += put;
 		n -= put;
 		if (news & MAGAZINE_SURPLUS)
@@ -627,6 +667,7 @@ cache_put_bulk(
 	}
 	if (news & MAGAZINE_TICKED)
 		update_tick();
+	return nfreed - nkept;
 }
 
 void
@@ -795,5 +836,6 @@ cache_live(struct umem_cache *cache)
 			    ? magazine_rounds(&cache->mag)
 			    : quarantine_count(&cache->quarantine);
 
+	cached += __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
 	return used > cached ? used - cached : 0;
 }

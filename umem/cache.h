@@ -4,7 +4,9 @@
 
 #include "magazine/magazine.h"
 #include "umem/import.h"
+#include "umem/limit.h"
 #include "umem/quarantine.h"
+#include "umem/reserve.h"
 #include "umem/size_class.h"
 #include "umem/slab.h"
 #include "umem/umem.h"
@@ -19,7 +21,11 @@ enum tally {
 
 /* Keys: [I] set at creation, [a] atomic, [l] cache_list_lock */
 struct umem_cache {
-	struct magazine_layer mag;
+	/*
+	 * [a] The header for the sections of the fast paths, as its distance
+	 * from header 0 of CPU 0; see cache_choose_fast().
+	 */
+	uintptr_t fast_at;
 	bool has_magazines; /* [I] */
 	bool destroyed;     /* by the program, with objects still out */
 	unsigned class;     /* [I] size class, 0 if none */
@@ -33,6 +39,7 @@ struct umem_cache {
 	/* [I] Bytes of a free buffer that hold a pattern, and that pattern. */
 	size_t pattern_bytes;
 	uint64_t free_pattern;
+	struct magazine_layer mag;
 	struct quarantine quarantine;            /* what it holds back */
 	size_t bufsize;                          /* [I] as asked for */
 	size_t align;                            /* [I] */
@@ -53,6 +60,8 @@ struct umem_cache {
 	struct defer *defers;  /* [a] of frees that wait; see defer.h */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
+	struct limit limit __attribute__((aligned(CACHE_LINE)));
+	struct cache_reserve reserve;
 };
 
 /* Every cache. */
@@ -159,11 +168,60 @@ cache_open_gate(struct umem_cache *cache)
 void cache_tell_alloc(struct umem_cache *cache, void *object);
 void cache_tell_free(struct umem_cache *cache, void *object);
 
+/*
+ * Lets the fast paths use the header of the cache's magazines.  They get header
+ * 0 instead, which refuses, if the cache counts objects in use (limit.c), or
+ * if its reserve lacks objects (reserve.c).  Called at the start, and then with
+ * limit_lock held.
+ */
+void cache_choose_fast(struct umem_cache *cache);
+
+/* The distance of the header of the cache's magazines from header 0. */
+static inline uintptr_t
+cache_header_at(const struct umem_cache *cache)
+{
+	return (uintptr_t)cache->mag.hot - (uintptr_t)cpu_header_none();
+}
+
+/* Relaxed: a call that uses the header of a moment ago does no harm. */
+static inline uintptr_t
+cache_fast_at(const struct umem_cache *cache)
+{
+	return __atomic_load_n(&cache->fast_at, __ATOMIC_RELAXED);
+}
+
+/* Counts a request for n objects: see limit_take_slow(). */
+static inline int
+cache_count(struct umem_cache *cache, size_t n, int flags)
+{
+	return likely(!cache->limit.counts) ? 0
+					    : limit_take_slow(cache, n, flags);
+}
+
+/* n objects that counted are in use no longer. */
+static inline void
+cache_count_off(struct umem_cache *cache, size_t n)
+{
+	if (unlikely(cache->limit.counts) && n != 0)
+		limit_give_slow(cache, n);
+}
+
+/* Racy estimate: does the reserve of the cache lack objects? */
+static inline bool
+reserve_is_short(const struct umem_cache *cache)
+{
+	return __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED) <
+	       __atomic_load_n(&cache->reserve.want, __ATOMIC_RELAXED);
+}
+
 /* What the section could not do.  NULL: no memory, or the constructor failed. */
 void *cache_alloc_slow(struct umem_cache *cache);
 
-/* who names the function in messages: "free", "umem_cache_free". */
-void cache_free_slow(struct umem_cache *cache, void *object, const char *who);
+/*
+ * who names the function in messages: "free", "umem_cache_free".  False: misuse
+ * that was reported.
+ */
+bool cache_free_slow(struct umem_cache *cache, void *object, const char *who);
 
 /* The call by which the program frees objects of the cache, most likely. */
 const char *cache_freed_by(const struct umem_cache *cache);
@@ -182,9 +240,9 @@ size_t cache_get_bulk(struct umem_cache *cache, void **objects, size_t n);
 
 /*
  * Frees n objects, of which NULL ones are ignored; who is as for
- * cache_free_slow().
+ * cache_free_slow().  Returns how many were freed.
  */
-void cache_put_bulk(
+size_t cache_put_bulk(
     struct umem_cache *cache, void *const *objects, size_t n, const char *who);
 
 /*

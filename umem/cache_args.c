@@ -22,7 +22,7 @@
 /* The first structure that a program could be compiled with. */
 #define ARGS_FIRST 64
 
-_Static_assert(sizeof(struct umem_cache_args) == ARGS_FIRST,
+_Static_assert(offsetof(struct umem_cache_args, limit) == ARGS_FIRST,
     "a program of the first version passes this size");
 
 static bool
@@ -39,18 +39,30 @@ umem_cache_create_args(
     const char *name, const struct umem_cache_args *args, size_t args_size)
 {
 	struct umem_cache_args known = {0};
+	umem_cache_t *cache;
 	size_t more;
 
 	if (args == NULL || args_size < ARGS_FIRST)
 		goto invalid;
 	more = args_size > sizeof(known) ? args_size - sizeof(known) : 0;
 	memcpy(&known, args, args_size - more);
-	if (known.reserved != 0 ||
+	if (known.reserved != 0 || known.reserved_2 != 0 ||
+	    known.limit_wait < -1 ||
+	    (known.warn_at != 0 && known.warning == NULL) ||
 	    !is_zero((const char *)args + sizeof(known), more))
 		goto invalid;
-	return umem_cache_create(name, known.size, known.align,
+	cache = umem_cache_create(name, known.size, known.align,
 	    known.constructor, known.destructor, known.reclaim, known.priv,
 	    known.source, known.cflags);
+	if (cache == NULL)
+		return NULL;
+	limit_start(cache, &known);
+	if (known.reserve == 0 ||
+	    umem_cache_set_reserve(cache, known.reserve) == 0)
+		return cache;
+	umem_cache_destroy(cache);
+	errno = ENOMEM;
+	return NULL;
 invalid:
 	errno = EINVAL;
 	return NULL;

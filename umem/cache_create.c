@@ -105,6 +105,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 		constructs = false;
 
 	name_copy(cache->name, name);
+	list_init(&cache->limit.waiting);
 	slab_store_init(&cache->slabs, layout, source, cache->class,
 	    constructs ? destruct_chunk : NULL);
 	cache->slabs.record_bytes = (uint32_t)debug_record_bytes(cache);
@@ -135,13 +136,17 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	/* A chunk without a header of its own is known by who carries it. */
 	if (!cache->has_magazines) {
 		cache->mag.hot = cpu_header_none();
+		cache_choose_fast(cache);
 		return true;
 	}
-	if (cache->class == 0)
-		return magazine_layer_init(
-		    &cache->mag, layout->chunk, rounds_most, CPU_GUARD_NONE);
-	magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
-	    addr_map.guard[cache->class]);
+	if (cache->class == 0 &&
+	    !magazine_layer_init(
+		&cache->mag, layout->chunk, rounds_most, CPU_GUARD_NONE))
+		return false;
+	if (cache->class != 0)
+		magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
+		    addr_map.guard[cache->class]);
+	cache_choose_fast(cache);
 	return true;
 }
 
@@ -451,6 +456,8 @@ cache_leave_mines(struct umem_cache *cache, bool tell)
 		say("umem_cache_destroy: '%s' (%p) not empty", cache->name,
 		    (void *)cache);
 	cache->mag.hot = cpu_header_none();
+	limit_end(cache);
+	cache_choose_fast(cache);
 	cache->destroyed = true;
 }
 
@@ -462,6 +469,7 @@ umem_cache_destroy(umem_cache_t *cache)
 	if (cache == NULL)
 		return;
 	released = defer_end_cache(cache);
+	reserve_end(cache);
 	worker_let_go(cache);
 	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);

@@ -469,16 +469,17 @@ give(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 		slab_give(&cache->slabs, &p, 1, &bad);
 }
 
-void
+bool
 debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 {
 	struct bufctl *bufctl = check_freed(cache, p, size, kind, BUFCTL_FREE);
 
 	if (bufctl == NULL)
-		return;
+		return false;
 	make_free(cache, bufctl, p);
 	debug_stamp(cache, bufctl);
 	give(cache, bufctl, p);
+	return true;
 }
 
 bool

@@ -162,9 +162,9 @@ void *debug_alloc(struct umem_cache *cache, size_t size, unsigned kind);
 
 /*
  * Checks and frees; reports what is wrong, and then returns only under
- * noabort.  size is SIZE_MAX where the caller does not know it.
+ * noabort, with false.  size is SIZE_MAX where the caller does not know it.
  */
-void debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
+bool debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 
 /*
  * As debug_free(), in two steps, for a free that waits for a grace period: the

@@ -244,6 +244,7 @@ release_chunk(struct umem_cache *cache, void *p, const char *name)
 {
 	if (cache->debug != 0) {
 		debug_free_deferred(cache, p);
+		cache_count_off(cache, 1);
 		return;
 	}
 	if (cache->slabs.watched && !cache->slabs.stable)

@@ -105,6 +105,7 @@ fork_prepare(void)
 	streams_take();
 	lock_take_for_fork(&defer_lock);
 	lock_take_for_fork(&cache_list_lock);
+	lock_take_for_fork(&limit_lock);
 	vmem_gates_lock_for_fork();
 	import_gates_lock_for_fork();
 	cpu_lock_for_fork();
@@ -132,6 +133,7 @@ let_go(bool child)
 	cpu_unlock_for_fork(child);
 	import_gates_unlock_for_fork(child);
 	vmem_gates_unlock_for_fork();
+	lock_release_for_fork(&limit_lock);
 	lock_release_for_fork(&cache_list_lock);
 	lock_release_for_fork(&defer_lock);
 	streams_let_go(child);
@@ -163,6 +165,7 @@ fork_child(void)
 		update_after_fork(
 		    update_thread_counted == NULL || update_thread_counted());
 		heap_after_fork();
+		limit_after_fork_locked();
 		let_go(/* child */ true);
 	}
 	defer_after_fork(/* child */ true);

@@ -70,79 +70,85 @@ array_free(void **array, size_t n)
 		umem_free(array, n * sizeof(void *));
 }
 
-/* Gets objects for the words of an array; false: it has none of them. */
-static bool
-fill(umem_prefill_t *p, void **objects, size_t n)
+/* Gets objects for the words of an array.  Returns 0, or the error. */
+static int
+fill(umem_prefill_t *p, void **objects, size_t n, int flags)
 {
-	size_t got = bulk_get(p->cache, n, objects);
+	int error =
+	    bulk_get_all(p->cache, n, objects, flags, "umem_cache_prefill");
 
-	if (got < n) {
-		bulk_put(p->cache, got, objects, "umem_cache_prefill");
-		return false;
-	}
-	if (p->recorded)
+	if (error == 0 && p->recorded)
 		aside_put(p->cache, objects, n);
-	return true;
+	return error;
 }
 
-/* A larger array with the objects of the handle and more; false: no memory. */
-static bool
-move_to_larger(umem_prefill_t *p, size_t n)
+/* A larger array with the objects of the handle and more. */
+static int
+move_to_larger(umem_prefill_t *p, size_t n, int flags)
 {
 	size_t have = count(p);
 	void **array = array_alloc(n);
+	int error;
 
 	if (array == NULL)
-		return false;
-	if (!fill(p, array + have, n - have)) {
+		return ENOMEM;
+	error = fill(p, array + have, n - have, flags);
+	if (error != 0) {
 		array_free(array, n);
-		return false;
+		return error;
 	}
 	if (have != 0)
 		memcpy(array, p->objects, have * sizeof(void *));
 	array_free(p->objects, p->capacity);
 	p->objects = array;
 	p->capacity = n;
-	return true;
+	return 0;
 }
 
-/* The handle has n objects afterwards, or is as it was.  n is above its count. */
-static bool
-try_refill(umem_prefill_t *p, size_t n)
+/*
+ * The handle has n objects afterwards, or it is as it was, and the result is an
+ * error.  n is above its count.
+ */
+static int
+try_refill(umem_prefill_t *p, size_t n, int flags)
 {
-	bool have = n > p->capacity ? move_to_larger(p, n)
-				    : fill(p, p->end, n - count(p));
+	int error = n > p->capacity ? move_to_larger(p, n, flags)
+				    : fill(p, p->end, n - count(p), flags);
 
-	if (have)
+	if (error == 0)
 		set_count(p, n);
-	return have;
+	return error;
 }
 
-static umem_prefill_t *
-try_create(umem_cache_t *cache, size_t n)
+static int
+try_create(umem_cache_t *cache, size_t n, int flags, umem_prefill_t **handle)
 {
 	umem_prefill_t *p = alloc_sized_once(sizeof(*p));
+	int error;
 
 	if (p == NULL)
-		return NULL;
+		return ENOMEM;
 	*p = (umem_prefill_t){
 	    .cache = cache, .recorded = aside_is_recorded(cache)};
-	if (n == 0 || try_refill(p, n))
-		return p;
-	umem_free(p, sizeof(*p));
-	return NULL;
+	error = n == 0 ? 0 : try_refill(p, n, flags);
+	if (error == 0)
+		*handle = p;
+	else
+		umem_free(p, sizeof(*p));
+	return error;
 }
 
 public umem_prefill_t *
 umem_cache_prefill(umem_cache_t *cache, size_t n, int flags)
 {
 	umem_prefill_t *p;
+	int error;
 
 	if (mtbf_strikes(flags, cache, cache->bufsize))
 		return NULL;
-	while ((p = try_create(cache, n)) == NULL)
+	while ((error = try_create(cache, n, flags, &p)) != 0)
 		if (!nofail_again(flags))
-			return alloc_no_memory(cache->bufsize);
+			return alloc_failed_by(error, cache, cache->bufsize);
 	return p;
 }
 
@@ -150,6 +156,7 @@ public int
 umem_prefill_refill(umem_prefill_t *p, size_t n, int flags)
 {
 	umem_cache_t *cache = p->cache;
+	int error;
 
 	if (unlikely(cache == NULL))
 		panic(
@@ -158,9 +165,9 @@ umem_prefill_refill(umem_prefill_t *p, size_t n, int flags)
 		return 0;
 	if (mtbf_strikes(flags, cache, cache->bufsize))
 		return -1;
-	while (!try_refill(p, n))
+	while ((error = try_refill(p, n, flags)) != 0)
 		if (!nofail_again(flags)) {
-			alloc_no_memory(cache->bufsize);
+			alloc_failed_by(error, cache, cache->bufsize);
 			return -1;
 		}
 	return 0;

@@ -26,6 +26,8 @@ cache_read(struct umem_cache *cache, struct stats_cache *out)
 	out->ncached = cache->has_magazines
 			   ? magazine_rounds(&cache->mag)
 			   : quarantine_count(&cache->quarantine);
+	out->ncached +=
+	    __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
 	if (out->ncached > used)
 		out->ncached = used;
 	out->nlive = used - out->ncached;

@@ -28,7 +28,7 @@ struct stats_cache {
 	size_t nslabs;
 	size_t nchunks; /* in these slabs */
 	size_t nlive;   /* held by the program */
-	size_t ncached; /* in magazines */
+	size_t ncached; /* in magazines or the reserve */
 	uint64_t nfailed;
 	unsigned rounds; /* of a magazine made now */
 	uint32_t nmoved; /* magazines into or out of the depot, so far */

@@ -81,7 +81,8 @@ typedef struct vmem vmem_t;
  *
  * Returns 0, or non-zero for failure: the allocation it was called for then
  * fails too.  umem_cache_alloc() calls it, in the calling thread, once for
- * each object that is handed out for the first time, and never ahead of need.
+ * each object that is handed out for the first time, and ahead of need only for
+ * a prefill handle or a reserve.
  * It runs with no lock of the library held and may allocate, but not from its
  * own cache.  If it does not return (longjmp, a C++ exception), its one piece
  * of memory is not used again before umem_cache_destroy(), which frees it
@@ -184,9 +185,12 @@ typedef void umem_release_t(void *arg, void *const *store, size_t n);
  */
 typedef int umem_nofail_callback_t(void);
 
-/* How a request is made: one of these. */
+/* How a request is made, or-ed together. */
 #define UMEM_DEFAULT 0x0000 /* may fail */
 #define UMEM_NOFAIL  0x0100 /* see umem_nofail_callback() */
+/* The last two are for objects of caches; other requests ignore them. */
+#define UMEM_NOWAIT  0x0200 /* do not wait at the cache's limit */
+#define UMEM_RESERVE 0x0400 /* may take from the cache's reserve */
 #define UMEM_FLAGS   0xffff /* what a request may have; the rest is ignored */
 
 /* What a umem_nofail_callback_t returns. */
@@ -466,11 +470,39 @@ umem_cache_t *umem_cache_create(const char *name, size_t bufsize, size_t align,
     umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags);
 
 /*
+ * umem_limit_callback_t - a cache is at its limit, or on the way there
+ *
+ * cache	the cache
+ * priv		as given to umem_cache_create()
+ *
+ * It runs in the thread that makes the request, with no lock of the library
+ * held, while the request holds nothing and does not count.  It may free objects
+ * of the cache, change the limit, and leave by longjmp() or an exception.  It
+ * must not allocate from this cache, because such a request would call it again.
+ */
+typedef void umem_limit_callback_t(umem_cache_t *cache, void *priv);
+
+/*
  * The attributes of a cache, for umem_cache_create_args().  Each is as the
  * argument of umem_cache_create() of that name; size is its bufsize.  An
  * attribute that is 0 or NULL is the default, so a program sets what it needs:
  *
  *	struct umem_cache_args args = { .size = 96, .destructor = end_job };
+ *
+ * Limits and reserves are described in umem_cache_limits(3):
+ *
+ * limit		most objects that the program may hold; 0: no limit
+ * limit_reached	called, once for each request, when a request finds no
+ *			room below the limit, before it waits or fails.  May be
+ *			NULL
+ * warn_at		objects; when a request makes the objects in use as many
+ *			as this, warning is called once, and again only after
+ *			their number was less than 7/8 of it.  0: no warning
+ * warning		see warn_at; NULL only if warn_at is 0
+ * reserve		objects to keep constructed for requests with
+ *			UMEM_RESERVE that find no memory; 0: none
+ * limit_wait		milliseconds that a request waits at the limit before it
+ *			fails; 0: none, -1: without end
  *
  * Later versions add members at the end.
  */
@@ -484,6 +516,13 @@ struct umem_cache_args {
 	vmem_t *source;
 	int cflags;
 	int reserved; /* 0 */
+	size_t limit;
+	umem_limit_callback_t *limit_reached;
+	size_t warn_at;
+	umem_limit_callback_t *warning;
+	size_t reserve;
+	int limit_wait;
+	int reserved_2; /* 0 */
 };
 
 /*
@@ -498,7 +537,9 @@ struct umem_cache_args {
  * set as by umem_cache_create(), and also for:
  *	EINVAL	args is NULL; args_size is less than that of the first version;
  *		args has an attribute that this library does not know and that
- *		is not 0, or reserved is not 0
+ *		is not 0, or reserved or reserved_2 is not 0; limit_wait is less
+ *		than -1; warn_at without warning
+ *	ENOMEM	there is no memory for the reserve, or the constructor failed
  *
  * Any thread may call it; not for signal handlers.  Source: Linux's
  * struct kmem_cache_args.
@@ -588,6 +629,74 @@ size_t umem_cache_size(const umem_cache_t *cache);
 const char *umem_cache_name(const umem_cache_t *cache);
 
 /*
+ * umem_cache_set_limit, umem_cache_set_limit_wait, umem_cache_set_warning -
+ * change the limits of a cache
+ *
+ * cache	from umem_cache_create_args()
+ * n		as limit or warn_at of struct umem_cache_args.  A limit below
+ *		the number of objects in use is allowed; requests then find room
+ *		after enough frees
+ * ms		as limit_wait of struct umem_cache_args; for requests that come
+ *		later
+ *
+ * Requests that wait and fit the new limit are served; those that ask for more
+ * objects than it fail.  Each returns 0, or -1 with errno set:
+ *	EINVAL	ms is less than -1
+ *	ENOTSUP	the cache does not count its objects, because it was created
+ *		without limit, limit_wait, limit_reached and warning; or has no
+ *		warning, for umem_cache_set_warning()
+ *
+ * Source: FreeBSD's uma_zone_set_max() and uma_zone_set_warning().
+ */
+int umem_cache_set_limit(umem_cache_t *cache, size_t n);
+int umem_cache_set_limit_wait(umem_cache_t *cache, int ms);
+int umem_cache_set_warning(umem_cache_t *cache, size_t n);
+
+/*
+ * umem_cache_set_reserve - change the number of objects kept in reserve
+ *
+ * cache	from umem_cache_create() or umem_cache_create_args(); one call for
+ *		a cache at a time
+ * n		number of objects, which are allocated and constructed now; those
+ *		beyond it go back to the cache
+ *
+ * Returns 0, or -1 with errno set; the reserve is then as it was:
+ *	ENOMEM	there is no memory for the objects, or the constructor failed
+ *
+ * Source: FreeBSD's uma_zone_reserve() and uma_prealloc().
+ */
+int umem_cache_set_reserve(umem_cache_t *cache, size_t n);
+
+/* What umem_cache_limits() says; counts begin with the cache. */
+struct umem_cache_limits {
+	size_t limit;      /* in objects; 0: none */
+	size_t in_use;     /* objects that count; 0 in a cache that does not */
+	size_t waiting;    /* requests that wait now */
+	uint64_t waits;    /* requests that have waited */
+	uint64_t failures; /* requests that failed at the limit */
+	size_t reserve;    /* objects that the reserve should have */
+	size_t ready;      /* objects that it has */
+	uint64_t used;     /* objects that requests took from it */
+};
+
+/*
+ * umem_cache_limits - ask about the limit and the reserve of a cache
+ *
+ * cache	from umem_cache_create() or umem_cache_create_args()
+ * out		filled in
+ * bytes	sizeof(struct umem_cache_limits), so that the structure can grow
+ *
+ * Each figure is exact at some moment of the call.  Returns 0, or -1 with errno
+ * set:
+ *	EINVAL	out is NULL, or bytes is not a size this library knows
+ *
+ * May be called from a signal handler.  Source: FreeBSD's uma_zone_get_cur() and
+ * uma_zone_get_max().
+ */
+int umem_cache_limits(
+    const umem_cache_t *cache, struct umem_cache_limits *out, size_t bytes);
+
+/*
  * umem_cache_destroy - end a cache
  *
  * cache	from umem_cache_create(); no other thread may be using it.  NULL
@@ -597,7 +706,7 @@ const char *umem_cache_name(const umem_cache_t *cache);
  * memory goes back to the arena.  If objects are still out, the destructor
  * runs for all others, the library says so on standard error, the slabs of
  * those objects stay mapped for good, and a later umem_cache_free() of one is
- * reported.
+ * reported.  Requests that wait at the cache's limit then fail with ECANCELED.
  *
  * Source: umem_cache_destroy(3MALLOC).
  */
@@ -607,12 +716,19 @@ void umem_cache_destroy(umem_cache_t *cache);
  * umem_cache_alloc - get an object, constructed
  *
  * cache	from umem_cache_create()
- * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ * flags	UMEM_DEFAULT, or UMEM_NOFAIL, UMEM_NOWAIT and UMEM_RESERVE or-ed
+ *		together
  *
  * Returns an object in the state in which it was freed, or if none is free, a
  * new one that this call has constructed; or NULL with errno set, without
  * UMEM_NOFAIL only:
  *	ENOMEM	the arena has no memory, or the constructor failed
+ * and of a cache with a limit (struct umem_cache_args):
+ *	EAGAIN	the limit is reached, and the request may not wait
+ *	ETIMEDOUT
+ *		the limit was still reached when limit_wait was over
+ *	ECANCELED
+ *		the cache was destroyed during the wait
  *
  * Source: umem_cache_alloc(3MALLOC).
  */
@@ -638,14 +754,15 @@ void umem_cache_free(umem_cache_t *cache, void *buf);
  *
  * cache	from umem_cache_create(), without a constructor, UMC_NOTOUCH
  *		and UMC_TYPESAFE_BY_RCU
- * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ * flags	as for umem_cache_alloc()
  *
  * Returns an object whose bufsize bytes are 0, for umem_cache_free(), or NULL
  * with errno set:
  *	EINVAL	the cache has a constructor, because zeros are not what it
  *		made, or UMC_NOTOUCH, or UMC_TYPESAFE_BY_RCU, because readers
  *		may look at the object; also with UMEM_NOFAIL
- *	ENOMEM	as umem_cache_alloc()
+ *	ENOMEM, EAGAIN, ETIMEDOUT, ECANCELED
+ *		as for umem_cache_alloc()
  *
  * Source: Linux's kmem_cache_zalloc().
  */
@@ -657,13 +774,16 @@ void *umem_cache_zalloc(umem_cache_t *cache, int flags);
  * cache	from umem_cache_create()
  * n		number of objects; 0 is no error and does nothing
  * objects	receives the n objects; holds anything after a failure
- * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ * flags	as for umem_cache_alloc()
  *
  * The objects are as those of umem_cache_alloc(), and may be freed singly or in
  * bulk, in any groups.  Returns n, or 0 with errno set, without UMEM_NOFAIL
  * only:
  *	ENOMEM	the arena has no memory for n objects, or the constructor
  *		failed
+ *	EAGAIN, ETIMEDOUT, ECANCELED
+ *		as for umem_cache_alloc(); a request for more objects than the
+ *		limit fails with EAGAIN at once
  * With UMEM_NOFAIL the callback runs while the call holds no object.  If the
  * constructor does not return (longjmp, a C++ exception), the objects that the
  * call had before stay allocated, and the caller cannot tell which they are: a
@@ -697,13 +817,15 @@ typedef struct umem_prefill umem_prefill_t;
  * cache	from umem_cache_create(); it must outlive the handle
  * n		number of objects to hold ready; 0 makes an empty handle, for
  *		umem_prefill_refill()
- * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ * flags	as for umem_cache_alloc()
  *
  * Returns a handle from which n calls of umem_prefill_alloc() cannot fail, to
  * be ended by umem_prefill_release(); or NULL with errno set, without
  * UMEM_NOFAIL only:
  *	ENOMEM	there is no memory for n objects or for the handle, or the
  *		constructor failed
+ *	EAGAIN, ETIMEDOUT, ECANCELED
+ *		as for umem_cache_alloc_bulk()
  *
  * The objects are constructed by this call.  They count as objects in use until
  * they are freed or the handle is released; a umem_cache_destroy() before that
@@ -745,11 +867,12 @@ void *umem_prefill_alloc(umem_prefill_t *prefill) UMEM_RESULT_IS_USED;
  * prefill	from umem_cache_prefill(), not used by another thread meanwhile
  * n		number of objects that it should hold at least; may be more than
  *		it ever had.  A handle that has as many already is left alone
- * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ * flags	as for umem_cache_alloc()
  *
  * Returns 0, or -1 with errno set, without UMEM_NOFAIL only; the handle then has
  * the objects that it had before:
- *	ENOMEM	as for umem_cache_prefill()
+ *	ENOMEM, EAGAIN, ETIMEDOUT, ECANCELED
+ *		as for umem_cache_prefill()
  *
  * Source: Linux's kmem_cache_refill_sheaf().
  */

@@ -18,6 +18,7 @@ enum lock_rank {
 	LOCK_INIT,       /* start of the library */
 	LOCK_DEFER,      /* lists of deferred frees: domains, layers */
 	LOCK_CACHE_LIST, /* list of all caches */
+	LOCK_LIMIT,      /* requests that wait; reserves of caches */
 	LOCK_ARENA_LIST, /* list of all arenas */
 	LOCK_QUANTUM,    /* the gate of one arena (quantum.c) */
 	LOCK_REGION,     /* memory for per-CPU headers */

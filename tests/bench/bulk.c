@@ -4,6 +4,8 @@
  *	bulk.single.N		N allocations, then N frees, one by one
  *	bulk.cache.N		the same by umem_cache_alloc_bulk() and
  *				umem_cache_free_bulk()
+ *	bulk.limit.N		bulk.single.N of a cache with a limit
+ *	bulk.limits.N		bulk.cache.N of a cache with a limit
  *	bulk.allocs.N		N calls of umem_cache_alloc(), then a bulk free
  *	bulk.prefill.N		umem_prefill_refill() with N, then N calls of
  *				umem_prefill_alloc(), then a bulk free
@@ -32,8 +34,9 @@
 
 static const size_t groups[] = {4, 16, 64, 256, 1024};
 
-static umem_cache_t *cache;
+static umem_cache_t *cache, *plain, *limited;
 static __typeof__(&umem_cache_create) cache_create;
+static __typeof__(&umem_cache_create_args) cache_create_args;
 static __typeof__(&umem_cache_alloc) cache_alloc;
 static __typeof__(&umem_cache_free) cache_free;
 static __typeof__(&umem_cache_alloc_bulk) cache_alloc_bulk;
@@ -156,6 +159,7 @@ static bool
 find_bulk(void)
 {
 	cache_create = dlsym(RTLD_DEFAULT, "umem_cache_create");
+	cache_create_args = dlsym(RTLD_DEFAULT, "umem_cache_create_args");
 	cache_alloc = dlsym(RTLD_DEFAULT, "umem_cache_alloc");
 	cache_free = dlsym(RTLD_DEFAULT, "umem_cache_free");
 	cache_alloc_bulk = dlsym(RTLD_DEFAULT, "umem_cache_alloc_bulk");
@@ -183,11 +187,13 @@ main(int argc, char **argv)
 {
 	double scale = bench_start(argc, argv);
 	bool bulk = find_bulk();
+	struct umem_cache_args limit = {.size = BYTES, .limit = 2 * NMOST};
 
 	if (bulk) {
-		cache = cache_create(
+		cache = plain = cache_create(
 		    "bulk", BYTES, 0, NULL, NULL, NULL, NULL, NULL, 0);
-		if (cache == NULL)
+		limited = cache_create_args("limited", &limit, sizeof(limit));
+		if (plain == NULL || limited == NULL)
 			bench_die("umem_cache_create");
 	}
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
@@ -195,6 +201,10 @@ main(int argc, char **argv)
 		if (!bulk)
 			continue;
 		measure("cache", cache_bulks, groups[i], scale);
+		cache = limited;
+		measure("limit", singles, groups[i], scale);
+		measure("limits", cache_bulks, groups[i], scale);
+		cache = plain;
 		measure("allocs", allocs, groups[i], scale);
 		measure("prefill", prefills, groups[i], scale);
 		measure("blocks", blocks, groups[i], scale);

@@ -28,7 +28,7 @@ check() {
 check malloc 25
 check free 38
 check aligned_alloc 44
-check umem_cache_alloc 22
-check umem_cache_free 28
+check umem_cache_alloc 21
+check umem_cache_free 27
 check umem_prefill_alloc 10
 exit $status

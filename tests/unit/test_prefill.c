@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
+#include "umem/alloc.h"
 #include "umem/cache.h"
 #include "umem/debug.h"
 #include "umem/init.h"
@@ -58,6 +59,14 @@ enum kind {
 	KINDS_OF_CACHE
 };
 
+/* As at a start with UMEM_OPTIONS=checked. */
+static void
+close_fast_paths(void)
+{
+	alloc_fast.units = alloc_fast.small_end = 0;
+	alloc_fast.object_least = UINTPTR_MAX;
+}
+
 static umem_cache_t *
 create(enum kind kind, size_t bytes)
 {
@@ -75,6 +84,8 @@ create(enum kind kind, size_t bytes)
 	cache = umem_cache_create("filled", bytes, 0, NULL, NULL, NULL, NULL,
 	    NULL, kind == NO_MAGAZINES ? UMC_NOMAGAZINE : 0);
 	cache_checked = debug.on = false;
+	if (kind == CHECKED)
+		close_fast_paths();
 	ck_assert_ptr_nonnull(cache);
 	ck_assert_int_eq(cache->debug != 0, words[kind] != NULL);
 	ck_assert_int_eq(cache->slabs.checked, kind == CHECKED);

@@ -1,0 +1,803 @@
+/* test_limit.c - the number of objects that a program may hold */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/unit/child.h"
+#include "tests/unit/hooks.h"
+#include "umem/alloc.h"
+#include "umem/cache.h"
+#include "umem/debug.h"
+#include "umem/init.h"
+#include "umem/options.h"
+#include "umem/umem.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+#include "vmem/vmem.h"
+
+#define MOST     300
+#define NTHREADS 6
+
+static void *held[MOST];
+static uint32_t nwrong; /* [atomic] */
+
+/* Caches of every kind that allocates in another way. */
+enum kind {
+	PLAIN,
+	NO_MAGAZINES,
+	GUARDS,
+	CHECKED,
+	KINDS_OF_CACHE
+};
+
+/* As at a start with UMEM_OPTIONS=checked. */
+static void
+close_fast_paths(void)
+{
+	alloc_fast.units = alloc_fast.small_end = 0;
+	alloc_fast.object_least = UINTPTR_MAX;
+}
+
+static umem_cache_t *
+create_with(enum kind kind, struct umem_cache_args args)
+{
+	umem_cache_t *cache;
+
+	ck_assert(umem_ready());
+	debug.nchoices = 0;
+	memset(debug.choice, 0, sizeof(debug.choice));
+	if (kind == GUARDS)
+		options_parse_debug("guards,noabort");
+	cache_checked = kind == CHECKED;
+	args.size = 64;
+	args.cflags = kind == NO_MAGAZINES ? UMC_NOMAGAZINE : 0;
+	cache = umem_cache_create_args("limited", &args, sizeof(args));
+	cache_checked = debug.on = false;
+	if (kind == CHECKED)
+		close_fast_paths();
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
+static umem_cache_t *
+create(enum kind kind, size_t limit, int limit_wait)
+{
+	return create_with(kind,
+	    (struct umem_cache_args){.limit = limit, .limit_wait = limit_wait});
+}
+
+static struct umem_cache_limits
+limits(umem_cache_t *cache)
+{
+	struct umem_cache_limits out;
+
+	ck_assert_int_eq(umem_cache_limits(cache, &out, sizeof(out)), 0);
+	return out;
+}
+
+/* A request that must fail with this error. */
+static void
+fails(umem_cache_t *cache, int flags, int error)
+{
+	errno = 0;
+	ck_assert_ptr_null(umem_cache_alloc(cache, flags));
+	ck_assert_int_eq(errno, error);
+}
+
+static void
+take(umem_cache_t *cache, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		held[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+		ck_assert_ptr_nonnull(held[i]);
+	}
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+START_TEST(a_request_beyond_the_limit_fails)
+{
+	umem_cache_t *cache = create((enum kind)_i, 10, 0);
+
+	for (int round = 0; round < 50; round++) {
+		take(cache, 0, 10);
+		ck_assert_uint_eq(limits(cache).in_use, 10);
+		fails(cache, UMEM_DEFAULT, EAGAIN);
+		fails(cache, UMEM_RESERVE, EAGAIN);
+		umem_cache_free(cache, held[9]);
+		ck_assert_uint_eq(limits(cache).in_use, 9);
+		take(cache, 9, 10);
+		fails(cache, UMEM_NOWAIT, EAGAIN);
+		umem_cache_free_bulk(cache, 10, held);
+		ck_assert_uint_eq(limits(cache).in_use, 0);
+	}
+	ck_assert_uint_eq(limits(cache).failures, 150);
+	ck_assert_uint_eq(limits(cache).waits, 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(bulk_requests_count_all_or_nothing)
+{
+	umem_cache_t *cache = create((enum kind)_i, 100, 0);
+
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 60, held, 0), 60);
+	errno = 0;
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 41, held + 60, 0), 0);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_uint_eq(limits(cache).in_use, 60);
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 40, held + 60, 0), 40);
+	umem_cache_free_bulk(cache, 100, held);
+	ck_assert_uint_eq(limits(cache).in_use, 0);
+	errno = 0;
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 101, held, 0), 0);
+	ck_assert_int_eq(errno, EAGAIN);
+	for (int round = 0; round < 20; round++) {
+		ck_assert_uint_eq(
+		    umem_cache_alloc_bulk(cache, 100, held, 0), 100);
+		for (int i = 0; i < 100; i += 3) {
+			umem_cache_free(cache, held[i]);
+			held[i] = NULL;
+		}
+		ck_assert_uint_eq(limits(cache).in_use, 66);
+		umem_cache_free_bulk(cache, 100, held);
+		ck_assert_uint_eq(limits(cache).in_use, 0);
+	}
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(objects_in_handles_count)
+{
+	umem_cache_t *cache = create((enum kind)_i, 100, 0);
+	umem_prefill_t *handle = umem_cache_prefill(cache, 70, 0);
+
+	ck_assert_uint_eq(limits(cache).in_use, 70);
+	errno = 0;
+	ck_assert_ptr_null(umem_cache_prefill(cache, 31, 0));
+	ck_assert_int_eq(errno, EAGAIN);
+	held[0] = umem_prefill_alloc(handle);
+	ck_assert_uint_eq(limits(cache).in_use, 70);
+	errno = 0;
+	ck_assert_int_eq(umem_prefill_refill(handle, 100, 0), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_uint_eq(umem_prefill_count(handle), 69);
+	ck_assert_int_eq(umem_prefill_refill(handle, 99, 0), 0);
+	fails(cache, UMEM_DEFAULT, EAGAIN);
+	umem_prefill_release(handle);
+	ck_assert_uint_eq(limits(cache).in_use, 1);
+	umem_cache_free(cache, held[0]);
+	ck_assert_uint_eq(limits(cache).in_use, 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+static int
+refuse(void *buf, void *priv, int flags)
+{
+	(void)buf;
+	(void)priv;
+	(void)flags;
+	return -1;
+}
+
+START_TEST(requests_that_find_no_memory_do_not_count)
+{
+	static char memory[4096] __attribute__((aligned(4096)));
+	vmem_t *arena = vmem_create("one", memory, sizeof(memory), 4096, NULL,
+	    NULL, NULL, 0, VM_NOSLEEP);
+	umem_cache_t *cache = create_with(
+	    PLAIN, (struct umem_cache_args){.source = arena, .limit = 200});
+	size_t n = 0;
+
+	while ((held[n] = umem_cache_alloc(cache, 0)) != NULL)
+		n++;
+	ck_assert_int_eq(errno, ENOMEM);
+	ck_assert_uint_lt(n, 200);
+	ck_assert_uint_eq(limits(cache).in_use, n);
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 5, held + n, 0), 0);
+	ck_assert_ptr_null(umem_cache_prefill(cache, 5, 0));
+	ck_assert_uint_eq(limits(cache).in_use, n);
+	ck_assert_uint_eq(limits(cache).failures, 0);
+	umem_cache_free_bulk(cache, n, held);
+	umem_setmtbf(1);
+	fails(cache, UMEM_DEFAULT, ENOMEM);
+	umem_setmtbf(0);
+	ck_assert_uint_eq(limits(cache).in_use, 0);
+	cache = create_with(
+	    PLAIN, (struct umem_cache_args){.constructor = refuse, .limit = 2});
+	for (int i = 0; i < 5; i++)
+		fails(cache, UMEM_DEFAULT, ENOMEM);
+	ck_assert_uint_eq(limits(cache).in_use, 0);
+}
+END_TEST
+
+static void
+free_twice(void)
+{
+	umem_cache_t *cache = create(GUARDS, 10, 0);
+
+	take(cache, 0, 10);
+	umem_cache_free(cache, held[0]);
+	umem_cache_free(cache, held[0]);
+	held[3] = held[0];
+	umem_cache_free_bulk(cache, 9, held + 1);
+	say("%zu in use", limits(cache).in_use);
+}
+
+/* With noabort the program goes on. */
+START_TEST(an_object_that_is_freed_twice_does_not_count_twice)
+{
+	ck_assert_ptr_nonnull(strstr(child_writes(free_twice), "1 in use"));
+}
+END_TEST
+
+START_TEST(a_request_waits_as_long_as_the_cache_says)
+{
+	umem_cache_t *cache = create((enum kind)_i, 3, 60);
+	uint64_t began;
+
+	take(cache, 0, 3);
+	began = now_ms();
+	fails(cache, UMEM_NOWAIT, EAGAIN);
+	ck_assert_uint_eq(limits(cache).waits, 0);
+	began = now_ms();
+	fails(cache, UMEM_DEFAULT, ETIMEDOUT);
+	ck_assert_uint_ge(now_ms() - began, 60);
+	errno = 0;
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 2, held + 3, 0), 0);
+	ck_assert_int_eq(errno, ETIMEDOUT);
+	/* It could never be served. */
+	began = now_ms();
+	errno = 0;
+	ck_assert_int_eq(umem_cache_set_limit_wait(cache, -1), 0);
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 4, held + 3, 0), 0);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_uint_eq(limits(cache).waits, 2);
+	ck_assert_uint_eq(limits(cache).failures, 4);
+	ck_assert_uint_eq(limits(cache).waiting, 0);
+	umem_cache_free_bulk(cache, 3, held);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+/* A request of another thread. */
+struct request {
+	umem_cache_t *cache;
+	size_t n;
+	pthread_t thread;
+	int error;     /* 0: it got its objects */
+	uint32_t done; /* [atomic] its place in the order */
+	void *objects[MOST];
+};
+
+static uint32_t ndone; /* [atomic] */
+
+static void *
+request(void *arg)
+{
+	struct request *r = arg;
+	size_t got;
+
+	errno = 0;
+	if (r->n == 1)
+		got = (r->objects[0] = umem_cache_alloc(r->cache, 0)) != NULL;
+	else
+		got = umem_cache_alloc_bulk(r->cache, r->n, r->objects, 0);
+	r->error = got == r->n ? 0 : errno;
+	__atomic_store_n(&r->done,
+	    __atomic_add_fetch(&ndone, 1, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* Starts it, and returns when it has queued. */
+static void
+start_waiting(struct request *r, umem_cache_t *cache, size_t n)
+{
+	uint64_t before = limits(cache).waits;
+
+	*r = (struct request){.cache = cache, .n = n};
+	ck_assert_int_eq(pthread_create(&r->thread, NULL, request, r), 0);
+	wait_until(limits(cache).waits == before + 1);
+	ck_assert_uint_eq(limits(cache).waits, before + 1);
+}
+
+static void
+ends(struct request *r, int error)
+{
+	ck_assert_int_eq(pthread_join(r->thread, NULL), 0);
+	ck_assert_int_eq(r->error, error);
+}
+
+START_TEST(a_free_wakes_a_request_that_waits)
+{
+	umem_cache_t *cache = create((enum kind)_i, 3, -1);
+	struct request r;
+
+	take(cache, 0, 3);
+	start_waiting(&r, cache, 1);
+	umem_cache_free(cache, held[0]);
+	ends(&r, 0);
+	ck_assert_uint_eq(limits(cache).in_use, 3);
+	start_waiting(&r, cache, 2);
+	umem_cache_free_bulk(cache, 2, held + 1);
+	ends(&r, 0);
+	ck_assert_uint_eq(limits(cache).in_use, 3);
+	ck_assert_uint_eq(limits(cache).failures, 0);
+	ck_assert_uint_eq(limits(cache).waits, 2);
+}
+END_TEST
+
+START_TEST(requests_are_served_in_order)
+{
+	umem_cache_t *cache = create((enum kind)_i, 10, -1);
+	struct request large, small, last;
+
+	take(cache, 0, 10);
+	start_waiting(&large, cache, 3);
+	start_waiting(&small, cache, 1);
+	start_waiting(&last, cache, 1);
+	umem_cache_free_bulk(cache, 2, held);
+	/* There is room, but not for the first. */
+	ck_assert_uint_eq(limits(cache).waiting, 3);
+	ck_assert_uint_eq(limits(cache).in_use, 8);
+	fails(cache, UMEM_NOWAIT, EAGAIN);
+	umem_cache_free(cache, held[2]);
+	ends(&large, 0);
+	ck_assert_uint_eq(limits(cache).waiting, 2);
+	umem_cache_free(cache, held[3]);
+	ends(&small, 0);
+	umem_cache_free(cache, held[4]);
+	ends(&last, 0);
+	ck_assert_uint_lt(large.done, small.done);
+	ck_assert_uint_lt(small.done, last.done);
+}
+END_TEST
+
+START_TEST(requests_behind_one_that_gives_up_are_served)
+{
+	umem_cache_t *cache = create(PLAIN, 10, 100);
+	struct request large, small;
+
+	take(cache, 0, 10);
+	start_waiting(&large, cache, 5);
+	ck_assert_int_eq(umem_cache_set_limit_wait(cache, -1), 0);
+	start_waiting(&small, cache, 1);
+	umem_cache_free_bulk(cache, 2, held);
+	ends(&large, ETIMEDOUT);
+	ends(&small, 0);
+	ck_assert_uint_eq(limits(cache).in_use, 9);
+	ck_assert_uint_eq(limits(cache).waiting, 0);
+}
+END_TEST
+
+START_TEST(another_limit_is_in_force_at_once)
+{
+	umem_cache_t *cache = create(PLAIN, 10, -1);
+	struct request large, small;
+
+	take(cache, 0, 10);
+	start_waiting(&large, cache, 5);
+	start_waiting(&small, cache, 1);
+	/* Above it are 10 objects, and the first request is for more. */
+	ck_assert_int_eq(umem_cache_set_limit(cache, 4), 0);
+	ends(&large, EAGAIN);
+	ck_assert_uint_eq(limits(cache).waiting, 1);
+	umem_cache_free_bulk(cache, 6, held);
+	ck_assert_uint_eq(limits(cache).waiting, 1);
+	ck_assert_int_eq(umem_cache_set_limit(cache, 5), 0);
+	ends(&small, 0);
+	fails(cache, UMEM_NOWAIT, EAGAIN);
+	ck_assert_int_eq(umem_cache_set_limit(cache, 0), 0);
+	take(cache, 10, 200);
+	ck_assert_uint_eq(limits(cache).limit, 0);
+	ck_assert_uint_eq(limits(cache).in_use, 195);
+}
+END_TEST
+
+START_TEST(caches_that_do_not_count_have_no_limit_to_change)
+{
+	umem_cache_t *cache =
+	    umem_cache_create("none", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	struct umem_cache_limits out = limits(cache);
+
+	errno = 0;
+	ck_assert_int_eq(umem_cache_set_limit(cache, 5), -1);
+	ck_assert_int_eq(errno, ENOTSUP);
+	errno = 0;
+	ck_assert_int_eq(umem_cache_set_limit_wait(cache, 5), -1);
+	ck_assert_int_eq(errno, ENOTSUP);
+	errno = 0;
+	ck_assert_int_eq(umem_cache_set_limit_wait(cache, -2), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	errno = 0;
+	ck_assert_int_eq(umem_cache_set_warning(cache, 5), -1);
+	ck_assert_int_eq(errno, ENOTSUP);
+	ck_assert_uint_eq(out.limit | out.in_use | out.reserve, 0);
+	errno = 0;
+	ck_assert_int_eq(umem_cache_limits(cache, NULL, sizeof(out)), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	errno = 0;
+	ck_assert_int_eq(umem_cache_limits(cache, &out, sizeof(out) - 8), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_uint_eq(cache_fast_at(cache), cache_header_at(cache));
+	ck_assert_uint_ne(cache_fast_at(cache), 0);
+	umem_cache_destroy(cache);
+	cache = create(PLAIN, 5, 0);
+	ck_assert_int_eq(umem_cache_set_warning(cache, 5), -1);
+	ck_assert_uint_eq(cache_fast_at(cache), 0);
+}
+END_TEST
+
+static jmp_buf out;
+static int ncalls;
+static size_t counted_in_callback;
+static void (*in_callback)(umem_cache_t *);
+
+static void
+callback(umem_cache_t *cache, void *priv)
+{
+	ncalls += *(int *)priv;
+	counted_in_callback = limits(cache).in_use;
+	if (in_callback != NULL)
+		in_callback(cache);
+}
+
+static int one = 1;
+
+static void
+free_some(umem_cache_t *cache)
+{
+	umem_cache_free_bulk(cache, 3, held);
+}
+
+static void
+raise_limit(umem_cache_t *cache)
+{
+	umem_cache_set_limit(cache, 20);
+}
+
+static void
+leave(umem_cache_t *cache)
+{
+	(void)cache;
+	longjmp(out, 1);
+}
+
+START_TEST(the_program_is_called_at_the_limit)
+{
+	umem_cache_t *cache = create_with((enum kind)_i,
+	    (struct umem_cache_args){
+		.limit = 10, .limit_reached = callback, .priv = &one});
+
+	take(cache, 0, 10);
+	ck_assert_int_eq(ncalls, 0);
+	fails(cache, UMEM_DEFAULT, EAGAIN);
+	ck_assert_int_eq(ncalls, 1);
+	ck_assert_uint_eq(counted_in_callback, 10);
+	in_callback = leave;
+	if (setjmp(out) == 0)
+		(void)!umem_cache_alloc(cache, 0);
+	if (setjmp(out) == 0)
+		(void)!umem_cache_prefill(cache, 4, 0);
+	ck_assert_uint_eq(limits(cache).in_use, 10);
+	ck_assert_int_eq(ncalls, 3);
+	in_callback = free_some;
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 2, held, 0), 2);
+	ck_assert_int_eq(ncalls, 4);
+	ck_assert_uint_eq(limits(cache).in_use, 9);
+	in_callback = raise_limit;
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 11, held, 0), 11);
+	ck_assert_int_eq(ncalls, 5);
+}
+END_TEST
+
+START_TEST(the_program_is_warned_once_on_the_way_up)
+{
+	umem_cache_t *cache = create_with((enum kind)_i,
+	    (struct umem_cache_args){
+		.warning = callback, .warn_at = 80, .priv = &one});
+
+	take(cache, 0, 79);
+	ck_assert_int_eq(ncalls, 0);
+	for (int i = 0; i < 10; i++) {
+		take(cache, 79, 100);
+		ck_assert_int_eq(ncalls, 1);
+		ck_assert_uint_eq(counted_in_callback, 79);
+		/* 70, of which 80 is not far away. */
+		umem_cache_free_bulk(cache, 30, held + 70);
+		take(cache, 70, 79);
+	}
+	umem_cache_free_bulk(cache, 10, held + 69);
+	take(cache, 69, 79);
+	ck_assert_int_eq(ncalls, 1);
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 50, held + 79, 0), 50);
+	ck_assert_int_eq(ncalls, 2);
+	umem_cache_free_bulk(cache, 129, held);
+	ck_assert_int_eq(umem_cache_set_warning(cache, 0), 0);
+	take(cache, 0, 129);
+	ck_assert_int_eq(ncalls, 2);
+	ck_assert_int_eq(umem_cache_set_warning(cache, 130), 0);
+	in_callback = leave;
+	if (setjmp(out) == 0)
+		(void)!umem_cache_alloc(cache, 0);
+	ck_assert_int_eq(ncalls, 3);
+	ck_assert_uint_eq(limits(cache).in_use, 129);
+}
+END_TEST
+
+static umem_cache_t *asked;
+
+static int
+free_one_and_retry(void)
+{
+	ncalls++;
+	counted_in_callback = limits(asked).in_use;
+	if (ncalls == 3)
+		umem_cache_free(asked, held[0]);
+	return UMEM_CALLBACK_RETRY;
+}
+
+START_TEST(a_nofail_request_asks_the_program_at_the_limit)
+{
+	asked = create((enum kind)_i, 10, _i % 2);
+	umem_nofail_callback(free_one_and_retry);
+	take(asked, 0, 10);
+	ck_assert_ptr_nonnull(umem_cache_alloc(asked, UMEM_NOFAIL));
+	ck_assert_int_eq(ncalls, 3);
+	ck_assert_uint_eq(counted_in_callback, 10);
+	ck_assert_uint_eq(limits(asked).in_use, 10);
+}
+END_TEST
+
+static void
+destroy_with_waiters(void)
+{
+	umem_cache_t *cache = create((enum kind)child_status, 2, -1);
+	struct request a, b;
+
+	take(cache, 0, 2);
+	start_waiting(&a, cache, 1);
+	start_waiting(&b, cache, 2);
+	umem_cache_destroy(cache);
+	ends(&a, ECANCELED);
+	ends(&b, ECANCELED);
+	say("both have ended");
+	(void)!umem_cache_alloc(cache, 0);
+}
+
+START_TEST(requests_of_a_cache_that_is_destroyed_fail)
+{
+	const char *said;
+
+	child_status = _i;
+	said = child_writes(destroy_with_waiters);
+	ck_assert_ptr_nonnull(strstr(said, "not empty"));
+	ck_assert_ptr_nonnull(strstr(said, "both have ended"));
+	ck_assert_ptr_nonnull(strstr(said, "cache was destroyed"));
+	ck_assert(child_aborted());
+}
+END_TEST
+
+START_TEST(the_arguments_of_limits_are_checked)
+{
+	struct umem_cache_args args = {.size = 64, .limit_wait = -2};
+
+	errno = 0;
+	ck_assert_ptr_null(umem_cache_create_args("wait", &args, sizeof(args)));
+	ck_assert_int_eq(errno, EINVAL);
+	args.limit_wait = 0;
+	args.warn_at = 5;
+	errno = 0;
+	ck_assert_ptr_null(umem_cache_create_args("warn", &args, sizeof(args)));
+	ck_assert_int_eq(errno, EINVAL);
+	args.warn_at = 0;
+	args.reserved_2 = 1;
+	errno = 0;
+	ck_assert_ptr_null(umem_cache_create_args("2", &args, sizeof(args)));
+	ck_assert_int_eq(errno, EINVAL);
+	/* A program of the first version passes no more than 64 bytes. */
+	args.limit = 1;
+	asked = umem_cache_create_args("first", &args, 64);
+	ck_assert_ptr_nonnull(asked);
+	ck_assert_uint_eq(limits(asked).limit, 0);
+	take(asked, 0, 100);
+}
+END_TEST
+
+/* In the waiting thread, after it has queued, and before it sleeps. */
+static void
+free_before_the_sleep(const uint32_t *word)
+{
+	hook_os_futex_wait = NULL;
+	(void)word;
+	umem_cache_free(asked, held[0]);
+}
+
+START_TEST(a_free_before_the_sleep_is_not_missed)
+{
+	asked = create((enum kind)_i, 1, -1);
+	take(asked, 0, 1);
+	hook_os_futex_wait = free_before_the_sleep;
+	ck_assert_ptr_nonnull(umem_cache_alloc(asked, 0));
+	ck_assert_uint_eq(limits(asked).waits, 1);
+}
+END_TEST
+
+static uint32_t at_the_lock; /* [atomic] */
+
+static void
+note_the_lock(const uint32_t *word)
+{
+	if (word == &limit_lock.state)
+		__atomic_store_n(&at_the_lock, 1, __ATOMIC_RELEASE);
+}
+
+/* The thread has found no room, and is not yet in the queue. */
+START_TEST(a_free_before_the_queue_is_not_missed)
+{
+	struct request r = {.n = 1};
+
+	r.cache = asked = create((enum kind)_i, 1, -1);
+	take(asked, 0, 1);
+	hook_os_futex_wait = note_the_lock;
+	lock_take(&limit_lock);
+	ck_assert_int_eq(pthread_create(&r.thread, NULL, request, &r), 0);
+	wait_until(__atomic_load_n(&at_the_lock, __ATOMIC_ACQUIRE));
+	ck_assert_uint_eq(at_the_lock, 1);
+	umem_cache_free(asked, held[0]);
+	lock_release(&limit_lock);
+	ends(&r, 0);
+	hook_os_futex_wait = NULL;
+}
+END_TEST
+
+START_TEST(a_child_has_the_count_and_no_one_waits_in_it)
+{
+	umem_cache_t *cache = create(PLAIN, 5, -1);
+	struct request r;
+	int status = -1;
+	pid_t child;
+
+	take(cache, 0, 5);
+	start_waiting(&r, cache, 2);
+	child = fork();
+	if (child == 0) {
+		limit_time();
+		if (limits(cache).in_use != 5 || limits(cache).waiting != 0 ||
+		    umem_cache_alloc(cache, UMEM_NOWAIT) != NULL)
+			_exit(1);
+		umem_cache_free(cache, held[0]);
+		/* Nobody stands in the queue. */
+		if (umem_cache_alloc(cache, UMEM_DEFAULT) == NULL)
+			_exit(2);
+		_exit(limits(cache).in_use == 5 ? 0 : 3);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_uint_eq(limits(cache).waiting, 1);
+	umem_cache_free_bulk(cache, 2, held);
+	ends(&r, 0);
+}
+END_TEST
+
+#define SHARED_MOST 40
+
+static umem_cache_t *shared;
+static uint32_t nout; /* [atomic] objects that the threads hold */
+static uint32_t most_out, nserved;
+
+/* The threads hold n objects more until this returns. */
+static void
+hold(uint32_t n)
+{
+	uint32_t now = __atomic_add_fetch(&nout, n, __ATOMIC_SEQ_CST);
+
+	if (now > SHARED_MOST)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	if (now > __atomic_load_n(&most_out, __ATOMIC_RELAXED))
+		__atomic_store_n(&most_out, now, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&nserved, 1, __ATOMIC_RELAXED);
+	if (n % 3 == 0)
+		sched_yield();
+	__atomic_sub_fetch(&nout, n, __ATOMIC_SEQ_CST);
+}
+
+static void *
+work(void *arg)
+{
+	uint32_t x = 1 + (uint32_t)(uintptr_t)arg;
+	void *mine[SHARED_MOST];
+
+	for (int i = 0; i < 3000; i++) {
+		size_t n;
+		int flags;
+
+		x = x * 1664525 + 1013904223;
+		n = 1 + (x >> 16) % (x >> 30 == 0 ? SHARED_MOST : 6);
+		flags = (x >> 8) % 4 == 0 ? UMEM_NOWAIT : UMEM_DEFAULT;
+		if (n == 1) {
+			mine[0] = umem_cache_alloc(shared, flags);
+			if (mine[0] == NULL)
+				continue;
+			hold(1);
+			umem_cache_free(shared, mine[0]);
+		} else if (umem_cache_alloc_bulk(shared, n, mine, flags) == n) {
+			hold((uint32_t)n);
+			umem_cache_free_bulk(shared, n, mine);
+		}
+		if (i % 700 == 0)
+			umem_cache_reap_now(shared);
+	}
+	return NULL;
+}
+
+/* Waits without end: a wake-up that is lost would hang the test. */
+START_TEST(threads_never_hold_more_than_the_limit)
+{
+	pthread_t thread[NTHREADS];
+
+	shared = create((enum kind)_i, SHARED_MOST, -1);
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		pthread_create(&thread[i], NULL, work, (void *)i);
+	for (int i = 0; i < NTHREADS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_gt(most_out, SHARED_MOST / 2);
+	ck_assert_uint_gt(nserved, NTHREADS * 3000 / 2);
+	ck_assert_uint_gt(limits(shared).waits, 0);
+	ck_assert_uint_eq(limits(shared).in_use, 0);
+	ck_assert_uint_eq(limits(shared).waiting, 0);
+	umem_cache_destroy(shared);
+}
+END_TEST
+
+Suite *
+limit_suite(void)
+{
+	Suite *suite = suite_create("limit");
+	TCase *tcase = tcase_create("limit");
+	const int n = KINDS_OF_CACHE;
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, a_request_beyond_the_limit_fails, 0, n);
+	tcase_add_loop_test(tcase, bulk_requests_count_all_or_nothing, 0, n);
+	tcase_add_loop_test(tcase, objects_in_handles_count, 0, n);
+	tcase_add_test(tcase, requests_that_find_no_memory_do_not_count);
+	tcase_add_test(
+	    tcase, an_object_that_is_freed_twice_does_not_count_twice);
+	tcase_add_loop_test(
+	    tcase, a_request_waits_as_long_as_the_cache_says, 0, n);
+	tcase_add_loop_test(tcase, a_free_wakes_a_request_that_waits, 0, n);
+	tcase_add_loop_test(tcase, requests_are_served_in_order, 0, n);
+	tcase_add_test(tcase, requests_behind_one_that_gives_up_are_served);
+	tcase_add_test(tcase, another_limit_is_in_force_at_once);
+	tcase_add_test(tcase, caches_that_do_not_count_have_no_limit_to_change);
+	tcase_add_loop_test(tcase, the_program_is_called_at_the_limit, 0, n);
+	tcase_add_loop_test(
+	    tcase, the_program_is_warned_once_on_the_way_up, 0, n);
+	tcase_add_loop_test(
+	    tcase, a_nofail_request_asks_the_program_at_the_limit, 0, n);
+	tcase_add_loop_test(
+	    tcase, requests_of_a_cache_that_is_destroyed_fail, 0, n);
+	tcase_add_test(tcase, the_arguments_of_limits_are_checked);
+	tcase_add_loop_test(tcase, a_free_before_the_sleep_is_not_missed, 0, n);
+	tcase_add_loop_test(tcase, a_free_before_the_queue_is_not_missed, 0, n);
+	tcase_add_test(tcase, a_child_has_the_count_and_no_one_waits_in_it);
+	tcase_add_loop_test(
+	    tcase, threads_never_hold_more_than_the_limit, 0, n);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
