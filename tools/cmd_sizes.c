@@ -361,7 +361,8 @@ collect_fragments(struct model *model)
 		const struct cache *c = all[i].cache;
 		uint64_t need = (c->nlive + c->nchunks - 1) / c->nchunks;
 
-		all[i].back = (c->nslabs - need) * c->slab_bytes;
+		if (c->import == 0)
+			all[i].back = (c->nslabs - need) * c->slab_bytes;
 	}
 	qsort(all, model->ncaches, sizeof(*all), by_back);
 	if (npins != 0)

@@ -309,7 +309,7 @@ json_cache(const struct cache *c)
 	json_text("name", c->name);
 	json_address("address", c->at);
 	json_number("buffer_size", c->bufsize);
-	json_number("chunk_size", c->chunk);
+	json_number("chunk_size", c->import != 0 ? 0 : c->chunk);
 	json_number("in_use", c->nlive);
 	json_number("in_magazines", c->ncached);
 	json_number("total", c->ntotal);

@@ -111,6 +111,11 @@
 	X(CACHE_QUARANTINE, "cache.quarantine.slot")                           \
 	X(CACHE_QUARANTINE_SLOTS, "cache.quarantine.nslots")                   \
 	X(CACHE_CONSTRUCTS, "cache.slabs.constructs")                          \
+	X(CACHE_IMPORT, "cache.import")                                        \
+	X(IMPORT_BYTES, "=import")                                             \
+	X(IMPORT_POOL, "import.arrays.pool")                                   \
+	X(IMPORT_NPOOL, "import.npool")                                        \
+	X(CACHE_NUSED, "cache.slabs.nused")                                    \
 	X(CACHE_PRIV, "cache.priv")                                            \
 	X(CACHE_RECORD_BYTES, "cache.slabs.record_bytes")                      \
 	X(BUFCTL_ADDR, "bufctl.addr")                                          \

@@ -15,6 +15,9 @@
  * to is no leak, since its destructor is to free that, or its next user will
  * have it.
  *
+ * An idle resource of an import cache may be an address, and then keeps what is
+ * there.
+ *
  * What a thread holds that was stopped inside the library is no leak, either:
  *	a chunk on its way to or from a slab is in a magazine that only that
  *	thread knows of: so a magazine that its registers or its stack point to,
@@ -264,7 +267,8 @@ prepare(struct model *model)
 		s->marked = xalloc(((size_t)s->nchunks + 63) / 64 * 8);
 	}
 	for (size_t i = 0; i < model->ncaches; i++)
-		walk.figures.nobjects += model->caches[i].nlive;
+		if (model->caches[i].import == 0)
+			walk.figures.nobjects += model->caches[i].nlive;
 	walk.figures.nobjects += model->nlarges;
 }
 
@@ -297,6 +301,8 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 			    mark_round, NULL);
 	}
 	roots_each(model, mark_root);
+	mark_words(model, model->resources, model->nresources);
+	drain(model);
 	mark_constructed(model);
 	drain(model);
 	*figures = walk.figures;

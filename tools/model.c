@@ -21,6 +21,9 @@
  *				last it does.  So the rounds below top are
  *				those of whole operations; the object of an
  *				unfinished one is in its thread's registers
+ *	import caches		resources are in no slab.  The number outside the
+ *				pool less those in magazines is what the program
+ *				holds, or less by what a thread has in hand
  * A header that is claimed has no top: its owner knows it.  A live target is
  * let go and stopped again some times in the hope of a better moment; if there
  * is none, leaks.c must take the rounds of that magazine as perhaps in use.
@@ -218,6 +221,7 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .record_bytes = model_get(model, r, L_CACHE_RECORD_BYTES),
 	    .has_magazines = model_get(model, r, L_CACHE_HAS_MAGAZINES),
 	    .constructs = model_get(model, r, L_CACHE_CONSTRUCTS),
+	    .import = model_get(model, r, L_CACHE_IMPORT),
 	    .nfailed = model_get(model, r, L_CACHE_NFAILED),
 	    .nwaited = model_get(model, r, L_CACHE_NCONTENDED) +
 		       model_get(model, r, L_CACHE_NWAITED),

@@ -19,6 +19,7 @@ struct cache {
 	uint64_t record_bytes; /* of a buffer; 0: not debugged */
 	bool has_magazines;
 	bool constructs; /* and remembers which chunks are */
+	uint64_t import; /* of an import cache, which has no slabs; or 0 */
 	bool listed;     /* not destroyed by the program */
 	uint64_t nslabs;
 	uint64_t ntotal;  /* chunks */
@@ -94,6 +95,8 @@ struct model {
 	uint64_t nunsure; /* headers that were being changed */
 	uint64_t *unsure; /* their magazines */
 	size_t unsure_room;
+	uint64_t *resources; /* idle ones of import caches */
+	size_t nresources, resources_room;
 	uint64_t *settled; /* sorted: magazines of CPUs and depots, and memory
 			      that the library has freed */
 	size_t nsettled, settled_room;

@@ -11,6 +11,9 @@
 
 #define CPU_CLAIMED ((uint64_t)1 << 63)
 
+/* More than a pool has; a torn count is larger. */
+#define RESOURCES_MOST ((uint64_t)1 << 32)
+
 bool
 model_is_magazine(
     struct model *model, uint64_t at, unsigned *capacity, uint64_t *next)
@@ -60,6 +63,26 @@ round_is_free(struct model *model, struct cache *cache, uint64_t object)
 	of->ncached++;
 }
 
+/*
+ * A resource of an import cache is no buffer of that cache.  It may be the
+ * address of one of another, which the import cache then keeps in use.
+ */
+static void
+resource_is_idle(struct model *model, struct cache *cache, uint64_t resource)
+{
+	cache->ncached++;
+	ARRAY_ROOM(model->resources, model->nresources, model->resources_room);
+	model->resources[model->nresources++] = resource;
+}
+
+static void
+take_rounds(
+    struct model *model, struct cache *c, uint64_t magazine, unsigned nrounds)
+{
+	model_rounds(model, magazine, nrounds,
+	    c->import != 0 ? resource_is_idle : round_is_free, c);
+}
+
 static void
 settle(struct model *model, uint64_t at)
 {
@@ -74,9 +97,8 @@ take_full_magazine(struct model *model, struct cache *c, uint64_t magazine)
 
 	settle(model, magazine);
 	if (mag != NULL)
-		model_rounds(model, magazine,
-		    (unsigned)model_get(model, mag, L_MAGAZINE_NROUNDS),
-		    round_is_free, c);
+		take_rounds(model, c, magazine,
+		    (unsigned)model_get(model, mag, L_MAGAZINE_NROUNDS));
 }
 
 static void
@@ -112,7 +134,7 @@ take_header(struct model *model, struct cache *c, const char *hot,
 		return;
 	if (loaded != 0) {
 		settle(model, loaded);
-		model_rounds(model, loaded, (unsigned)n, round_is_free, c);
+		take_rounds(model, c, loaded, (unsigned)n);
 	}
 	if (previous != 0)
 		take_full_magazine(model, c, previous);
@@ -200,6 +222,29 @@ take_quarantine(struct model *model, struct cache *c)
 			round_is_free(model, c, slot[i]);
 }
 
+/* The pool of an import cache; see umem/import.c. */
+static void
+take_import(struct model *model, struct cache *c)
+{
+	const char *import = model_record(model, c->import, L_IMPORT_BYTES);
+	uint64_t nused = model_get(model, c->record, L_CACHE_NUSED);
+	uint64_t ncached = c->ncached, n = 0;
+	const uint64_t *pool = NULL;
+
+	if (import != NULL) {
+		n = model_get(model, import, L_IMPORT_NPOOL);
+		if (n > RESOURCES_MOST)
+			n = 0;
+		pool = target_at(model->target,
+		    model_get(model, import, L_IMPORT_POOL), 8 * n);
+	}
+	for (uint64_t i = 0; pool != NULL && i < n; i++)
+		resource_is_idle(model, c, pool[i]);
+	c->ncached = ncached;
+	c->nlive = nused > ncached ? nused - ncached : 0;
+	c->ntotal = nused + n;
+}
+
 void
 model_take_magazines(struct model *model)
 {
@@ -207,10 +252,12 @@ model_take_magazines(struct model *model)
 		struct cache *c = &model->caches[i];
 
 		take_quarantine(model, c);
-		if (!c->has_magazines)
-			continue;
-		model_take_headers(model, c, true);
-		take_depot(model, c);
+		if (c->has_magazines) {
+			model_take_headers(model, c, true);
+			take_depot(model, c);
+		}
+		if (c->import != 0)
+			take_import(model, c);
 	}
 }
 
