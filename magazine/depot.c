@@ -1,31 +1,33 @@
 /*
- * depot.c - the store of magazines behind the CPUs
+ * depot.c - the depot: magazines that no CPU has loaded
  *
- * One shard of it, where a cache has several (shards.c).
+ * This file implements one shard.  A cache may have several (shards.c).
  *
- * A CPU that has run out of rounds trades an empty magazine here for a full
- * one; a CPU that has no room trades a full one for an empty one.  So the
- * depot's lock is taken once per magazine instead of once per object.  Since
- * a CPU keeps two magazines (cpu.c), n operations come here at most n/M + 1
- * times, M being the rounds of a magazine, however allocs and frees mix.
+ * A CPU without rounds trades an empty magazine here for a full one.  A CPU
+ * without free space in its magazines trades a full magazine for an empty one.
+ * The depot's lock is therefore taken once for each magazine instead of once
+ * for each object.  Because a CPU keeps two magazines (cpu.c), n operations
+ * need at most n/M + 1 exchanges with magazines of M rounds, however
+ * allocations and frees are mixed.
  *
- * What is kept
- *	full	magazines with one round or more.  Nearly all are full to the
- *		brim; one that was refilled by slabs that had little, or
- *		drained from a CPU, may be less so
- *	empty	magazines with no round
+ * Contents
+ *	full	magazines with at least one round.  Nearly all are completely
+ *		full.  A magazine may have fewer rounds if the slabs had few
+ *		when it was refilled, or if it was drained from a CPU
+ *	empty	magazines without a round
  *
  * Working set
- *	low is the least length a list had since the last update: so many
- *	magazines were never touched and can go without anyone having missed
- *	one.  A list that was short once in the period keeps what it has.
+ *	low is the least length of a list since the last update.  So many
+ *	magazines were not used in that period, and their removal would not
+ *	have caused a miss.  A list that was empty once in the period therefore
+ *	keeps all its magazines.
  *
  * Locking
- *	depot->lock guards everything here and is a leaf: nothing in this file
- *	allocates or calls another room while it is held.
+ *	depot->lock guards everything here.  It is a leaf: no function here
+ *	allocates or calls another module while the lock is held.
  *
  * Always true (depot_check())
- *	n is the length of the list; low <= n
+ *	n is the length of the list;  low <= n
  *
  * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 3.
  */
@@ -43,7 +45,7 @@ depot_lock(struct depot *depot)
 {
 	if (likely(lock_try(&depot->lock)))
 		return;
-	/* Relaxed: a count that only steers the size of magazines. */
+	/* Relaxed: the count only controls the capacity of magazines. */
 	__atomic_add_fetch(&depot->ncontended, 1, __ATOMIC_RELAXED);
 	lock_take(&depot->lock);
 }
@@ -54,7 +56,7 @@ depot_unlock(struct depot *depot)
 	lock_release(&depot->lock);
 }
 
-/* Relaxed stores: head and n are looked at without the lock, as hints. */
+/* Relaxed stores: threads also read head and n without the lock, as hints. */
 static void
 set_locked(struct maglist *list, struct magazine *head, uint32_t n)
 {
@@ -95,7 +97,7 @@ depot_trade_for_full(struct depot *depot, struct magazine *empty)
 {
 	struct magazine *full;
 
-	/* A look without the lock: an allocation-only phase finds it empty. */
+	/* Avoids the lock while the program only allocates. */
 	if (__atomic_load_n(&depot->full.head, __ATOMIC_RELAXED) == NULL)
 		return NULL;
 	depot_lock(depot);
@@ -163,7 +165,7 @@ depot_take_empty(struct depot *depot)
 	return take(depot, &depot->empty);
 }
 
-/* The n magazines that were put in first, as a chain. */
+/* Remove the n oldest magazines of a list, as a chain. */
 static struct magazine *
 cut_tail_locked(struct maglist *list, uint32_t n)
 {

@@ -1,23 +1,24 @@
-/* depot.h - the store of magazines behind the CPUs; see depot.c */
+/* depot.h - the depot: magazines that no CPU has loaded; see depot.c */
 #ifndef MAGAZINE_DEPOT_H
 #define MAGAZINE_DEPOT_H
 
 #include "vmem/lock.h"
 
 /*
- * A stack of object pointers ("rounds").  It belongs to one header, to the
- * depot, or to the thread that took it from there.
+ * A magazine: a stack of object pointers, called rounds.  It belongs to one
+ * per-CPU header, to the depot, or to the thread that has taken it from there.
  */
 struct magazine {
-	struct magazine *next; /* in a list of the depot */
-	uint32_t capacity;     /* rounds that fit */
-	uint32_t nrounds;      /* in use; stale while a header has it loaded */
+	struct magazine *next; /* link in a list of the depot or in a chain */
+	uint32_t capacity;     /* most rounds */
+	uint32_t nrounds;      /* rounds; stale while a header has it loaded */
 	void *round[];
 };
 
 /*
- * A push compares with the newest two rounds (rseq_push()), and so, in a
- * magazine with fewer, with the words before round[0].  None is an object.
+ * rseq_push() compares the object with the two words below top.  In a magazine
+ * with fewer than two rounds these include words before round[0], which never
+ * equal an object.
  */
 _Static_assert(offsetof(struct magazine, round) == 16, "two words ahead");
 
@@ -27,55 +28,66 @@ magazine_bytes(unsigned capacity)
 	return sizeof(struct magazine) + capacity * sizeof(void *);
 }
 
+/* A list of magazines, newest first. */
 struct maglist {
 	struct magazine *head;
-	uint32_t n;
-	uint32_t low; /* least n since depot_take_surplus() */
+	uint32_t n;   /* length */
+	uint32_t low; /* working-set minimum: least n since the last update */
 };
 
-/* Keys: [d] lock, [a] atomic.  On a cache line of its own. */
+/*
+ * One shard of a depot, on a cache line of its own.
+ *
+ * Keys: [d] lock, [a] atomic
+ */
 struct depot {
 	struct lock lock;     /* rank LOCK_DEPOT */
-	uint32_t ncontended;  /* [a] locks that were not free */
-	uint32_t full_max;    /* [a] full magazines worth keeping */
-	struct maglist full;  /* [d] at least one round each */
-	struct maglist empty; /* [d] no round */
-	uint32_t nmoved; /* [d] magazines handed out or taken in; read as is */
+	uint32_t ncontended;  /* [a] contended acquisitions of the lock */
+	uint32_t full_max;    /* [a] limit of full magazines */
+	struct maglist full;  /* [d] magazines with at least one round */
+	struct maglist empty; /* [d] magazines without a round */
+	uint32_t nmoved; /* [d] magazines put in or taken; read without lock */
 } __attribute__((aligned(CACHE_LINE)));
 
 void depot_init(struct depot *depot);
 
-/* A magazine with rounds, or NULL.  empty, if not NULL, goes in for it. */
+/*
+ * Take a magazine with rounds and put empty in, if that is not NULL.  If there
+ * is no magazine with rounds, return NULL; the caller keeps empty.
+ */
 struct magazine *depot_trade_for_full(
     struct depot *depot, struct magazine *empty);
 
 /*
- * An empty magazine, or NULL.  full, if not NULL, goes in for it; if there is
- * no empty one, it is not taken.
+ * Take an empty magazine and put full in, if that is not NULL.  If there is no
+ * empty magazine, return NULL; the caller keeps full.
  */
 struct magazine *depot_trade_for_empty(
     struct depot *depot, struct magazine *full);
 
-/* True if there are now more full magazines than worth keeping. */
+/* Put a magazine in; true if the shard is above its limit now. */
 bool depot_put_full(struct depot *depot, struct magazine *full);
 void depot_put_empty(struct depot *depot, struct magazine *empty);
+
+/* Take a magazine; NULL: there is none. */
 struct magazine *depot_take_full(struct depot *depot);
 struct magazine *depot_take_empty(struct depot *depot);
 
 /*
- * Takes out what nobody missed since the last call but one: chains of full
- * and of empty magazines, either NULL.
+ * Take the magazines that were not needed since the last call (the working-set
+ * minimum), as chains of full and of empty magazines.  A chain may be NULL.
  */
 void depot_take_surplus(
     struct depot *depot, struct magazine **full, struct magazine **empty);
 
-/* Takes out everything. */
+/* Take all magazines, as two chains. */
 void depot_take_all(
     struct depot *depot, struct magazine **full, struct magazine **empty);
 
-/* Rounds in all full magazines. */
+/* Number of rounds in all full magazines. */
 size_t depot_rounds(struct depot *depot);
 
+/* Are the invariants of depot.c true?  Examines every magazine. */
 bool depot_check(struct depot *depot);
 
 #endif

@@ -1,32 +1,39 @@
 /*
- * shards.c - the depot of a cache, in parts
+ * shards.c - the shards of a cache's depot
  *
- *	A CPU's visit to the depot takes 60 to 150 ns of its lock, most of it a
- *	cache miss on the header of the magazine that comes out.  With a visit
- *	every 254 operations of 10 ns, all of one kind, 16 CPUs would keep one
- *	lock busy for two fifths of the time, and 64 CPUs would be two thirds
- *	as fast as without it (reckoned: a queue of so many customers).  So the
- *	depot is cut into shards, each a depot (depot.c) with a lock of its
- *	own, for 8 CPUs each.  Machines with up to 8 CPUs have one.
+ * Why shards
+ *	An exchange with the depot holds the lock for 60 to 150 ns, most of it
+ *	for a cache miss on the header of the magazine that is taken.  If each
+ *	CPU exchanges a magazine every 254 operations of 10 ns, all allocations
+ *	or all frees, 16 CPUs keep one lock busy for 2/5 of the time, and 64
+ *	CPUs are 2/3 as fast as without the lock (calculated, as a closed queue
+ *	of so many customers).  Therefore the depot is divided into shards for
+ *	8 CPUs each.  A shard is a depot (depot.c) with a lock of its own.
+ *	Machines with up to 8 CPUs have one shard.
  *
- *	A CPU trades at its own shard as long as that has what it wants, then
- *	with the others, at each of which it looks without the lock first: in
- *	the first turn it passes those whose lock is taken, in the second it
- *	waits for them, so if it comes back with nothing, each shard had
- *	nothing at some moment.  (The slabs are asked then.  It may be in vain,
- *	never wrong.)  What it brings stays where it got what it wanted, so
- *	that a trade leaves each shard with as many magazines as before: where
- *	some CPUs only free and others only allocate, full magazines gather in
- *	the shards of the former, and come back there as empty ones.
+ * Trade
+ *	A CPU trades with its own shard while that has a suitable magazine, and
+ *	then with the others.  It examines each shard without the lock first.
+ *	In the first pass it skips shards with a lock that is taken, in the
+ *	second pass it waits for the lock.  If a trade fails, each shard had no
+ *	suitable magazine at some moment during the trade.  The CPU then asks
+ *	the slabs, which may be unnecessary but is never wrong.
  *
- *	The order is own ^ 1, own ^ 2 and so on: near ones first, and seldom
- *	two that start with the same one.
+ *	The CPU leaves its magazine in the shard that supplied the other one.
+ *	A trade therefore keeps the number of magazines in each shard.  If some
+ *	CPUs only free and others only allocate, full magazines gather in the
+ *	shards of the former CPUs, and return there as empty ones.
  *
- *	The room of the depot is divided among its shards, to the magazine, so
- *	that the whole keeps its bound.  What one has no room for goes to
- *	another that has, and to the slabs if there is none.
+ *	The order is own ^ 1, own ^ 2 and so on.  A CPU tries near shards first,
+ *	and CPUs of different shards seldom begin with the same one.
  *
- *	No thread holds the locks of two shards, but for fork().
+ * Limit
+ *	The limit of the depot is divided among its shards exactly, so that the
+ *	sum of their limits is the limit of the depot.  A magazine above the
+ *	limit of its shard moves to a shard below its limit, or to the slabs if
+ *	there is none.
+ *
+ * Locking: only fork() holds the locks of two shards at the same time.
  */
 #include "magazine/shards.h"
 #include "vmem/meta.h"
@@ -35,7 +42,6 @@
 #define SHARD_CPUS 8
 unsigned magazine_depot_shards;
 
-/* If there is no memory for more shards, one does. */
 void
 shards_init(struct magazine_layer *layer)
 {
@@ -73,14 +79,14 @@ shards_bound(struct magazine_layer *layer, size_t nfull)
 		    __ATOMIC_RELAXED);
 }
 
-/* Distances between several shards, exclusive or, are less than this. */
+/* Distances (own ^ other) between two of several shards are below this. */
 static unsigned
 shards_reach(const struct magazine_layer *layer)
 {
 	return 2u << (31 - __builtin_clz(layer->nshards - 1));
 }
 
-/* The shard at this distance; NULL: there is none. */
+/* The shard at this distance from the own shard; NULL: there is none. */
 static struct depot *
 shard_at(struct magazine_layer *layer, unsigned own, unsigned distance)
 {
@@ -89,7 +95,10 @@ shard_at(struct magazine_layer *layer, unsigned own, unsigned distance)
 	return i < layer->nshards ? magazine_shard(layer, i) : NULL;
 }
 
-/* Relaxed: hints. */
+/*
+ * Does the shard seem to have a suitable magazine, and its lock seem to be free
+ * if the caller does not want to wait?  Relaxed loads: the result is a hint.
+ */
 static bool
 is_worth_a_try(struct depot *depot, bool for_full, bool wait)
 {
@@ -120,7 +129,7 @@ shards_trade(struct magazine_layer *layer, unsigned own, bool for_full,
 	return out;
 }
 
-/* A shard that has too much, or one that has room, own ones first. */
+/* A shard above its limit (over) or below it, the own shard first. */
 static struct depot *
 shard_find(struct magazine_layer *layer, unsigned own, bool over)
 {
@@ -129,7 +138,7 @@ shard_find(struct magazine_layer *layer, unsigned own, bool over)
 	for (unsigned i = 0; i < reach; i++) {
 		struct depot *depot = shard_at(layer, own, i);
 
-		/* Relaxed: hints. */
+		/* Relaxed loads: the result is a hint. */
 		if (depot != NULL &&
 		    (over ? depot_is_over(depot)
 			  : __atomic_load_n(&depot->full.n, __ATOMIC_RELAXED) <
@@ -156,7 +165,10 @@ shards_surplus(struct magazine_layer *layer, unsigned own)
 	return NULL;
 }
 
-/* Where more begins, from where the next search for the end may start. */
+/*
+ * Append more to a chain.  Returns the link to more, from which a further
+ * append can start.
+ */
 static struct magazine **
 chain_append(struct magazine **chain, struct magazine *more)
 {
@@ -182,7 +194,7 @@ shards_take(
 	return some;
 }
 
-/* Of a word of each, read without the locks. */
+/* Sum of the 32-bit member at offset word of each shard, without locks. */
 static uint32_t
 sum(struct magazine_layer *layer, size_t word)
 {

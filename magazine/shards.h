@@ -1,40 +1,53 @@
-/* shards.h - the depot of a cache, in parts; see shards.c */
+/* shards.h - the shards of a cache's depot; see shards.c */
 #ifndef MAGAZINE_SHARDS_H
 #define MAGAZINE_SHARDS_H
 
 #include "magazine/magazine.h"
 
-/* If there is no memory for more shards, there is one. */
+/* Create the shards.  Without memory for several there is one. */
 void shards_init(struct magazine_layer *layer);
 void shards_end(struct magazine_layer *layer);
 
-/* So many full magazines are worth keeping, in all shards together. */
+/* Set the limit of full magazines for all shards together. */
 void shards_bound(struct magazine_layer *layer, size_t nfull);
 
 /*
- * Where there are several shards: a full magazine or an empty one for in,
- * which may be NULL; *with is the shard that had one.
+ * Trade in, which may be NULL, for a full magazine (for_full) or an empty one,
+ * with the own shard first.  *with becomes the shard that supplied it.  Returns
+ * NULL if no shard has one; the caller then keeps in.  There are several
+ * shards.
  */
 cold_path struct magazine *shards_trade(struct magazine_layer *layer,
     unsigned own, bool for_full, struct magazine *in, struct depot **with);
 
-/* The same for a full magazine that no shard has room for. */
+/*
+ * Take a full magazine from a shard above its limit.  If another shard is below
+ * its limit, move the magazine there and return NULL.  There are several
+ * shards.
+ */
 cold_path struct magazine *shards_surplus(
     struct magazine_layer *layer, unsigned own);
 
-/* Adds to a chain what take() takes from the shards; true: full ones, too. */
+/*
+ * Append to *chain the magazines that take() removes from each shard.  Returns
+ * true if any of them was full.
+ */
 typedef void shards_taker(
     struct depot *, struct magazine **, struct magazine **);
 bool shards_take(
     struct magazine_layer *layer, shards_taker *take, struct magazine **chain);
 
-/* Of all shards.  Full magazines, about. */
+/* Racy estimate of the full magazines in all shards. */
 size_t shards_nfull(struct magazine_layer *layer);
+
+/* Rounds in the magazines of all shards. */
 size_t shards_nrounds(struct magazine_layer *layer);
+
+/* Sums of depot.ncontended and depot.nmoved over all shards. */
 uint32_t shards_ncontended(struct magazine_layer *layer);
 uint32_t shards_nmoved(struct magazine_layer *layer);
 
-/* The shard of a CPU; numbers beyond those of the start begin anew. */
+/* The shard of a CPU.  CPU numbers above nrun use the shards in rotation. */
 static inline unsigned
 shard_of(const struct magazine_layer *layer, unsigned cpu)
 {
@@ -43,13 +56,14 @@ shard_of(const struct magazine_layer *layer, unsigned cpu)
 		   : cpu / layer->shard_cpus % layer->nshards;
 }
 
+/* The shard of the CPU on which the caller runs. */
 static inline unsigned
 shard_here(const struct magazine_layer *layer)
 {
 	return likely(layer->nshards == 1) ? 0 : shard_of(layer, cpu_now());
 }
 
-/* Of a CPU's own shard. */
+/* The shard of a CPU as a depot. */
 static inline struct depot *
 depot_of(struct magazine_layer *layer, unsigned cpu)
 {
@@ -62,6 +76,7 @@ depot_here(struct magazine_layer *layer)
 	return magazine_shard(layer, shard_here(layer));
 }
 
+/* depot_trade_for_full() with the own shard first. */
 static inline struct magazine *
 trade_for_full(
     struct magazine_layer *layer, unsigned cpu, struct magazine *empty)
@@ -74,7 +89,7 @@ trade_for_full(
 	    layer, shard_of(layer, cpu), /* for_full */ true, empty, &with);
 }
 
-/* About: nobody holds the lock. */
+/* Racy estimate: has the shard more full magazines than its limit? */
 static inline bool
 depot_is_over(const struct depot *depot)
 {
@@ -82,6 +97,10 @@ depot_is_over(const struct depot *depot)
 	       __atomic_load_n(&depot->full_max, __ATOMIC_RELAXED);
 }
 
+/*
+ * depot_trade_for_empty() with the own shard first.  Adds MAGAZINE_SURPLUS to
+ * *news if the shard is above its limit afterwards.
+ */
 static inline struct magazine *
 trade_for_empty(struct magazine_layer *layer, unsigned cpu,
     struct magazine *full, unsigned *news)
@@ -99,7 +118,7 @@ trade_for_empty(struct magazine_layer *layer, unsigned cpu,
 	return empty;
 }
 
-/* An empty magazine for nothing. */
+/* Take an empty magazine from any shard; NULL: there is none. */
 static inline struct magazine *
 take_empty(struct magazine_layer *layer)
 {
