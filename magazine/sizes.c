@@ -1,56 +1,62 @@
 /*
- * sizes.c - how much a cache's magazines and its depot hold
+ * sizes.c - capacities of a cache's magazines and of its depot
  *
  * Size of magazines
- *	Capacities are such that a magazine is a power of two bytes.  A cache
- *	starts small.  It grows one step when overflows follow underflows on
- *	one CPU some times between two updates (the cache went through more
- *	than its magazines hold, and a larger one would have helped) or when
- *	the lock of the depot or of the slabs is contended, and shrinks a step
- *	when a whole update passed without an exchange.
- *	Growth needs no clock, so a cold start is over in a few thousand
- *	operations.  Nothing stops for a new size: magazines carry their own
- *	capacity, and one of an old size ends when it comes by empty.
+ *	Capacities are chosen so that the size of a magazine is a power of two
+ *	bytes.  The magazines of a cache start small.  They grow one step
+ *	- if overflows followed underflows on one CPU PRESSURE_MAX times
+ *	  between two updates: the program used more rounds than the magazines
+ *	  hold, and larger ones would have avoided exchanges;
+ *	- if the lock of the depot or of the slabs is contended.
+ *	They shrink one step if no exchange occurred between two updates.
+ *	Growth needs no clock, so a cold start is over after a few thousand
+ *	operations.  A new capacity does not stop any thread: each magazine
+ *	stores its own capacity, and a magazine of an old capacity is deleted
+ *	when a thread finds it empty.
  *
- *	Usually 254 rounds are enough: a visit to the slabs of 150 to 500 ns
- *	is 2 ns an object at most.  But CPUs that only allocate meet there,
- *	and wait, if there are many of them: 14 to 24 that fill fresh memory
- *	with objects of one class keep the lock busy (reckoned).  What takes
- *	the time is the lines that go from one CPU to the next, as many for a
- *	thousand rounds as for a few.  So where more than one visit in CROWD
- *	had to wait between two updates, magazines grow to 1022 rounds within
- *	the same bytes, until an update finds little traffic.  Where fewer wait it does
- *	not pay: two CPUs, of whose visits one in 13 waits, are a twentieth
- *	slower with 1022, as the first cache holds fewer objects; if the lock
- *	is kept for 1 or 2 us longer each time, they need three fourths or half
- *	of the time.
+ *	Usually 254 rounds are enough: an acquisition of the slabs' lock takes
+ *	150 to 500 ns, which is at most 2 ns for each object.  But many CPUs
+ *	that only allocate contend for that lock: 14 to 24 CPUs that fill new
+ *	memory with objects of one class keep it busy (calculated).  The time
+ *	is spent on cache lines that move from one CPU to the next, as many for
+ *	a thousand rounds as for a few.  Therefore, if more than one acquisition
+ *	in CROWD had to wait between two updates, magazines grow to 1022 rounds,
+ *	within the same limit in bytes, until an update finds little traffic.
  *
- *	A magazine ties down no more than magazine_bytes_most of objects, or
- *	twice that if it is 30 of them, except that it may have two, and
- *	except for loans.  What circulates between a CPU that allocates and
- *	one that frees is some magazines of each class, and should stay in
- *	their caches.
+ *	With less contention the larger magazines do not pay.  Two CPUs with
+ *	one contended acquisition in 13 are 1/20 slower with 1022 rounds,
+ *	because fewer of their objects stay in the first-level cache.  If the
+ *	lock is held for 1 or 2 us longer each time, they need 3/4 or 1/2 of the
+ *	time.
  *
- * Loans
- *	Of large objects that is a handful, and a thread that only allocates
- *	them for one that only frees them exchanges magazines all the time.
- *	So a cache in which a CPU has exchanged FLOW magazines between two
- *	updates grows further, up to LOAN_TIMES as much, if there is credit:
- *	what all caches have beyond the above is LOANS_MOST bytes a CPU at most.
- *	A cache that an update finds without a flow, an eighth of that now,
- *	returns what it has borrowed.
+ *	A magazine holds objects of at most magazine_bytes_most bytes.  The
+ *	limit is up to twice as much if the magazine would otherwise hold fewer
+ *	than 30 rounds.  A magazine may always hold two rounds, and a cache may
+ *	borrow budget beyond the limit.  The limit exists because some magazines
+ *	of each class circulate between a CPU that allocates and a CPU that
+ *	frees, and should stay in the caches of these CPUs.
+ *
+ * Borrowed budget (loans)
+ *	For large objects this limit is only a few rounds, so a producer and a
+ *	consumer thread would exchange magazines on almost every call.
+ *	Therefore the magazines of a cache grow further if a CPU has exchanged
+ *	FLOW magazines of it between two updates: up to LOAN_TIMES the limit.
+ *	The budget that all caches borrow together is at most LOANS_MOST bytes
+ *	for each CPU.  A cache returns its budget at an update if no CPU has
+ *	exchanged FLOW/8 magazines since the last update.
  *
  * Size of the depot
- *	What it has no room for goes back to the slabs.  If the slabs are asked
- *	for rounds soon after, keeping them would have been better, and the
- *	room is doubled, from DEPOT_LEAST to magazine_depot_most bytes; it is
- *	halved by an update that finds no such traffic.
+ *	Magazines beyond the limit of the depot are flushed to the slabs.  If
+ *	the slabs are asked for rounds soon afterwards, the limit was too low
+ *	and is doubled: from DEPOT_LEAST up to magazine_depot_most bytes.  An
+ *	update that finds a surplus in the depot halves it.
  *
- *	What nobody has asked it for goes back to the slabs with each update,
- *	and earlier if the heap grows: then another cache may have a use for
- *	the memory, and to fetch the rounds from the slabs again costs less
- *	than the faults of so many new pages.  If all depots together hold much
- *	when the heap is asked for memory, they are emptied (umem's room.c).
+ *	Each update flushes the surplus of the depot, which no CPU has used
+ *	since the last update, to the slabs.  Growth of the heap does so
+ *	earlier, because another cache may use the memory: refilling from the
+ *	slabs costs less than page faults on so much new memory.  If all depots
+ *	together hold much when the heap is asked for memory, they are emptied
+ *	(umem/room.c).
  *
  * Source: growth on overflow after underflow is described for Google's
  * tcmalloc (docs/design.md there); growth where a lock is contended by Bonwick
@@ -60,37 +66,40 @@
 #include "magazine/shards.h"
 
 /*
- * What a magazine may tie down: 254 rounds of 256 bytes, 62 of 1024.  If those
- * are no ROUNDS_LEAST, a visit to the depot every few calls would cost more
- * than the memory does: up to LEAST_TIMES as much.  With two magazines of each
- * class up to 64 KiB in full use that is 10 MiB a CPU at worst.
+ * Most bytes of objects in a magazine: 254 rounds of 256 bytes, 62 of 1024.  If
+ * these are fewer than ROUNDS_LEAST rounds, the limit is up to LEAST_TIMES as
+ * much, because an exchange with the depot every few calls would cost more than
+ * the memory.  If two magazines of each class up to 64 KiB are in full use,
+ * they hold at most 10 MiB for each CPU.
  */
 size_t magazine_bytes_most = 64 * KIB;
 #define ROUNDS_LEAST 30
 #define LEAST_TIMES  2
-/* And the depot of one cache: at first, and if rounds go to and fro. */
+/* The initial and the largest limit of a depot, in bytes. */
 #define DEPOT_LEAST  (1 * MIB)
 size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254, 510, 1022};
+/* Largest capacity without contention. */
 #define ROUNDS_CALM 254
-/* One in so many visits of a lock that has to wait is a crowd. */
+/* A lock is contended if more than one acquisition in so many has to wait. */
 #define CROWD       4
 
-/* A cache in flow may have so many times magazine_bytes_most in a magazine... */
+/* With borrowed budget a magazine holds up to 8 times magazine_bytes_most. */
 #define LOAN_TIMES 8
-/* ... as long as all of them borrow no more than this a CPU: 2 MiB. */
+/* Most bytes that all caches together borrow for each CPU: 2 MiB by default. */
 #define LOANS_MOST (32 * magazine_bytes_most)
-/* Exchanges of magazines by one CPU between two updates. */
+/* Sustained traffic: exchanges of magazines by one CPU between two updates. */
 #define FLOW       1024
 
-static size_t lent; /* [a] bytes, for a CPU */
+static size_t lent; /* [a] borrowed bytes of all caches, for each CPU */
 
-/* Overflows after underflows, between updates, that make the next size. */
+/* Overflows after underflows between updates before magazines grow. */
 #define PRESSURE_MAX 8
 
 unsigned magazine_max_contention = 2;
 
+/* The largest capacity of at most nrounds, or the smallest capacity. */
 static unsigned
 capacity_at_most(size_t nrounds)
 {
@@ -101,6 +110,7 @@ capacity_at_most(size_t nrounds)
 	return capacities[i];
 }
 
+/* The initial limit of a depot in bytes. */
 static uint32_t
 depot_least(void)
 {
@@ -109,7 +119,7 @@ depot_least(void)
 			      : DEPOT_LEAST);
 }
 
-/* The depot's bound in magazines, after either of the two changed. */
+/* Set the limit in magazines, after a change of capacity or depot_bytes. */
 static void
 depot_resize(struct magazine_layer *layer)
 {
@@ -121,7 +131,7 @@ depot_resize(struct magazine_layer *layer)
 	if (layer->keeps_none)
 		shards_bound(layer, 0);
 	else
-		/* One more than that, unless it were a giant. */
+		/* Round up by one unless a magazine is a quarter of it. */
 		shards_bound(layer, most / (each + 1) + (each < most / 4));
 }
 
@@ -131,7 +141,7 @@ lesser(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Of objects of this size, without a loan. */
+/* Most rounds in a magazine of objects of this size, without borrowing. */
 static size_t
 rounds_most_of(size_t object_bytes)
 {
@@ -163,7 +173,7 @@ sizes_init(
 	depot_resize(layer);
 }
 
-/* What a cache with such magazines has borrowed: a CPU has two. */
+/* Bytes that a cache with such magazines borrows for each CPU's two of them. */
 static size_t
 loan(const struct magazine_layer *layer, unsigned rounds)
 {
@@ -173,7 +183,10 @@ loan(const struct magazine_layer *layer, unsigned rounds)
 	       layer->object_bytes;
 }
 
-/* From one capacity to another; false: somebody else did, or no credit. */
+/*
+ * Change the capacity from now to rounds.  Returns false if another thread has
+ * changed it, or if it exceeds the budget that may be borrowed.
+ */
 static bool
 resize(struct magazine_layer *layer, uint32_t now, unsigned rounds)
 {
@@ -198,6 +211,7 @@ sizes_end(struct magazine_layer *layer)
 	__atomic_sub_fetch(&lent, loan(layer, layer->rounds), __ATOMIC_RELAXED);
 }
 
+/* Increase the capacity by one step if it is below most. */
 static void
 grow_to(struct magazine_layer *layer, unsigned most)
 {
@@ -214,6 +228,7 @@ magazine_grow(struct magazine_layer *layer)
 	grow_to(layer, layer->rounds_max);
 }
 
+/* Was the lock contended? */
 static bool
 is_crowd(struct magazine_visits visits)
 {
@@ -224,7 +239,7 @@ is_crowd(struct magazine_visits visits)
 bool
 sizes_grow_if_met(struct magazine_layer *layer, struct magazine_visits behind)
 {
-	/* A visit moves two magazines, as a rule. */
+	/* One acquisition of a depot's lock usually moves two magazines. */
 	struct magazine_visits now = {
 	    shards_nmoved(layer) / 2, shards_ncontended(layer)};
 	struct magazine_visits here = {
@@ -267,7 +282,10 @@ sizes_overflowed(struct magazine_layer *layer, struct cpu_cold *cold)
 	if (cold->underflowed == 0)
 		return;
 	cold->underflowed = 0;
-	/* No larger ones: nothing to count on a line that all CPUs read. */
+	/*
+	 * At the largest capacity, avoid a store to a cache line that all CPUs
+	 * read.
+	 */
 	if (__atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) >=
 	    layer->rounds_max)
 		return;
@@ -286,6 +304,7 @@ sizes_return_loan(struct magazine_layer *layer)
 		resize(layer, now, layer->rounds_max);
 }
 
+/* Set the limit of the depot unless it is out of range. */
 static void
 depot_set_room(struct magazine_layer *layer, size_t bytes)
 {

@@ -1,34 +1,52 @@
-/* sizes.h - how much magazines and depot hold; see sizes.c */
+/* sizes.h - capacities of the magazines and the depot; see sizes.c */
 #ifndef MAGAZINE_SIZES_H
 #define MAGAZINE_SIZES_H
 
 #include "magazine/magazine.h"
 
-/* After shards_init(); rounds_max as for magazine_layer_init(). */
+/*
+ * Set the initial capacities, after shards_init().  object_bytes is the memory
+ * that a round holds.  rounds_max, if not 0, bounds the rounds of a magazine.
+ */
 void sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max);
+
+/* Return the borrowed budget of a layer that is being destroyed. */
 void sizes_end(struct magazine_layer *layer);
 
-/* A CPU has exchanged a magazine with the depot: one of many? */
+/*
+ * Called after a CPU has exchanged a magazine with the depot or the slabs.
+ * Detects sustained traffic, for which magazines may borrow budget.
+ */
 void sizes_exchanged(struct magazine_layer *layer, const struct cpu_cold *cold);
 
-/* It had no room: was its last exchange for want of rounds? */
+/*
+ * Called when a CPU's magazines were full.  Magazines grow if overflows often
+ * follow an underflow of that CPU.
+ */
 void sizes_overflowed(struct magazine_layer *layer, struct cpu_cold *cold);
 
-/* The slabs are asked for rounds: were they given some not long ago? */
+/*
+ * Called when rounds are taken from the slabs.  The depot grows if it flushed a
+ * magazine to the slabs not long ago.
+ */
 void sizes_refilled(struct magazine_layer *layer);
 
 /*
- * At an update: did CPUs meet at the locks of depot and slabs so often that
- * magazines should be larger?
+ * At an update: grow the magazines if the locks of the depot and the slabs were
+ * contended since the last update.  behind counts the acquisitions of the
+ * slabs' lock since then.  Returns true if they were contended.
  */
 bool sizes_grow_if_met(
     struct magazine_layer *layer, struct magazine_visits behind);
 
-/* The end of a flow is seen by the update after the last. */
+/*
+ * At an update: return the borrowed budget if there was no sustained traffic
+ * since the last update.
+ */
 void sizes_return_loan(struct magazine_layer *layer);
 
-/* An update found that nobody asks for what lies in the depot. */
+/* At an update that found a surplus in the depot: shrink the depot. */
 void sizes_shrink_depot(struct magazine_layer *layer);
 
 #endif
