@@ -1,16 +1,17 @@
 /*
- * rseq.c - finds the rseq area of threads, or registers one
+ * rseq.c - finds the rseq area of a thread, or registers one
  *
- * glibc 2.35 and later registers an area for every thread and publishes where
- * it lies; the kernel accepts one area a thread, so that one is used.  Where
- * libc has none (an older one, musl, glibc.pthread.rseq=0) this file's own
- * thread-local area is registered, each thread's on its first miss: cpu_id of
- * an area that was never registered is negative, which every section looks at
- * first.  The same test catches a thread whose registration by libc was
- * refused later in life, by a seccomp filter say.
+ * glibc 2.35 and later registers an rseq area for every thread and publishes
+ * its offset.  The library uses this area, because the kernel accepts only one
+ * area for each thread.  If libc has none (an older libc, musl,
+ * glibc.pthread.rseq=0), the library registers a thread-local area of its own
+ * on the first miss of each thread.  cpu_id of an unregistered area is
+ * negative, and every operation tests it first.  This test also detects a
+ * thread for which libc could not register an area, for example because of a
+ * seccomp filter.
  *
- * An own area is never unregistered: like libc's it lies in the static TLS
- * block, which stays mapped until the thread has exited.
+ * An own area is not unregistered when its thread exits.  Like that of libc, it
+ * is in the static TLS block, which stays mapped until the thread has exited.
  */
 #include <elf.h>
 #include <errno.h>
@@ -23,7 +24,7 @@
 #define AT_RSEQ_FEATURE_SIZE 27
 #endif
 
-/* Feature size from which on the kernel writes mm_cid. */
+/* From this feature size on, the kernel writes mm_cid. */
 #define FEATURE_MM_CID (RSEQ_MM_CID + 4)
 
 /* Published by glibc 2.35 and later. */
@@ -44,18 +45,19 @@ _Static_assert(
 _Static_assert(
     offsetof(struct rseq_area, mm_cid) == RSEQ_MM_CID, "the kernel's layout");
 
-/* What cpu_id of an own area says that the kernel does not hold. */
+/* cpu_id of an own area that is not registered. */
 enum {
-	AREA_UNUSED = -1, /* to be registered by the first miss */
-	AREA_STOPPED = -2 /* not to be registered */
+	AREA_UNUSED = -1, /* the first miss registers the area */
+	AREA_STOPPED = -2 /* the area must not be registered */
 };
 
-/* All our static TLS. */
+/* The only static TLS of the library. */
 static __thread struct rseq_area own_area
     __attribute__((aligned(RSEQ_AREA_BYTES), tls_model("initial-exec"))) = {
 	.cpu_id = AREA_UNUSED,
 };
 
+/* libc's area of the calling thread, or NULL if libc has none. */
 static struct rseq_area *
 libc_area(void)
 {
@@ -65,7 +67,10 @@ libc_area(void)
 				    __rseq_offset);
 }
 
-/* The size that libc registered its area with: 32, or what the kernel has. */
+/*
+ * The size with which libc has registered its area: 32 bytes in older versions,
+ * the kernel's feature size in newer ones.
+ */
 static uint32_t
 libc_bytes(bool newer)
 {
@@ -80,7 +85,10 @@ unregister_libc(struct rseq_area *area)
 	       os_rseq_unregister(area, libc_bytes(true), RSEQ_SIGNATURE);
 }
 
-/* In mode=own beside a libc that registers, its area has to go first. */
+/*
+ * Register the own area.  In mode=own, an area of libc must be unregistered
+ * first.
+ */
 static bool
 register_own(void)
 {
@@ -91,7 +99,7 @@ register_own(void)
 	return os_rseq_register(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE);
 }
 
-/* The owner to be, with the area of this thread. */
+/* Choose the owner, and store this thread's area and the reason. */
 static enum rseq_owner
 choose(enum rseq_owner wanted, struct rseq_area **area, const char **reason)
 {
@@ -157,8 +165,8 @@ rseq_is_held(const struct rseq_state *state)
 }
 
 /*
- * An own area that is not registered yet is stopped, too: otherwise the first
- * miss of the child would register it for the child.
+ * An own area that is not registered yet is stopped, too.  Otherwise the first
+ * miss of a child that shares the storage would register it for the child.
  */
 bool
 rseq_thread_stop(const struct rseq_state *state)

@@ -1,22 +1,25 @@
 /*
- * rseq.h - restartable sequences: what they promise, and who registered them
+ * rseq.h - restartable sequences: contracts of the sections, and registration
  *
- * The kernel restarts a thread at the abort label of a section when the
- * thread was preempted, moved, or given a signal between the section's first
- * instruction and its commit.  So what a section read of its CPU's data is
- * still true when its last store is done: nothing else ran on that CPU in
- * between.  A section here ends in one 8-byte store, the commit; whatever it
- * stored before lies where nobody looks until the commit.
+ * A section is a restartable sequence.  If its thread is preempted, migrated or
+ * interrupted by a signal between the first instruction of the section and its
+ * commit, the kernel continues the thread at the abort label.  No other thread
+ * runs on that CPU during a section that commits.  Therefore all data of the
+ * CPU that the section has read is still valid when its last store executes.
+ * Every section here ends with a single 8-byte store, the commit.  Except for a
+ * push counter (ticks), its earlier stores go to memory that no thread reads
+ * before the commit.
  *
  * CPU number
- *	Sections index by mm_cid where the kernel has it (a number that no two
- *	running threads of the process share, below the number of threads and
- *	of allowed CPUs), else by cpu_id.  Everything said of a CPU below is
- *	meant of that number.
+ *	Sections index the per-CPU data by mm_cid if the kernel supplies it,
+ *	otherwise by cpu_id.  No two running threads of a process have the same
+ *	mm_cid.  It is less than the number of threads and less than the number
+ *	of allowed CPUs.  In all comments of this layer, a CPU is the number by
+ *	which the sections index.
  *
- * Contracts (the same for every architecture; struct cpu_hot is in
- * cpu_layout.h).  A header is named by header 0 of CPU 0's block, base, and
- * its distance from there in bytes, at.
+ * Contracts, which are equal for all architectures (struct cpu_hot is in
+ * cpu_layout.h).  A header is given by base, which is header 0 in the block of
+ * CPU 0, and by at, its distance from base in bytes.
  *
  * rseq_pop(base, at, &object)
  *	if area.cpu_id < 0 return RSEQ_UNREGISTERED
@@ -38,12 +41,13 @@
  *	store object, [t]
  *	commit: store t + 8, h->top
  *
- *	A restart counts a tick twice, which is of no importance.  The ticks
- *	come after the limit: a block without memory has limit 0.  The object
- *	may be stored before them: above top nobody looks.
+ *	A restart decrements ticks twice, which is harmless.  The section
+ *	decrements ticks after the comparison with limit, because a block
+ *	without memory has limit 0 and must not be written.  It may store the
+ *	object before ticks, because no section reads above top.
  *
  * rseq_push_chunk(base, at, object, x)
- *	the same, and
+ *	rseq_push(), and in addition
  *	if x * h->magic >= h->bound (32 bits) return RSEQ_MISS
  *
  * rseq_pop_many(base, at, objects, n)		1 <= n <= RSEQ_MANY
@@ -53,8 +57,8 @@
  *	commit: store t - 8n, h->top
  *
  *	The first comparison is needed because CPU_CLAIMED - 8n wraps to a
- *	large number.  The copy writes to the caller's array only, so a restart
- *	writes it again.
+ *	large number.  The copy writes only to the caller's array, so a restart
+ *	can repeat it.
  *
  * rseq_push_many(base, at, objects, n)		1 <= n <= RSEQ_MANY
  *	as rseq_push() up to the load of top, then
@@ -64,49 +68,56 @@
  *	copy the n words of objects to t and above
  *	commit: store t + 8n, h->top
  *
- *	The copy lies above top until the commit, where no section reads.
+ *	Before the commit the copy is above top, where no section reads.
  *
  * rseq_claim(h, cpu, &top)
  *	if CPU number != cpu return RSEQ_MISS
  *	top = load h->top
  *	commit: store CPU_CLAIMED, h->top
  *
- * Each also returns RSEQ_ABORT: interrupted, nothing done.
+ * Each operation can also return RSEQ_ABORT: the section was interrupted and
+ * had no effect.
  *
- * Of the area only rseq_cs is written.  Sources: the kernel's
- * include/uapi/linux/rseq.h, rseq(2) of librseq, and glibc's <sys/rseq.h>.
+ * The only member of the rseq area that the sections write is rseq_cs.
+ *
+ * Sources: the kernel's include/uapi/linux/rseq.h, rseq(2) of librseq, and
+ * glibc's <sys/rseq.h>.
  */
 #ifndef MAGAZINE_RSEQ_H
 #define MAGAZINE_RSEQ_H
 
 #include "vmem/base.h"
 
-/* Layout of the kernel's struct rseq; the build's headers may be older. */
+/*
+ * Layout of the kernel's struct rseq.  The headers of the build system may be
+ * older than these members.
+ */
 #define RSEQ_AREA_BYTES 32
 #define RSEQ_CPU_ID     4
 #define RSEQ_CS         8
 #define RSEQ_MM_CID     24
 
 /*
- * Most rounds that one section moves.  A section that takes longer is aborted
- * more often, and its work is lost: 64 rounds take about 30 ns.
+ * Most rounds that one section moves; 64 rounds take about 30 ns.  A longer
+ * section is aborted more often, and its work is lost.
  */
 #define RSEQ_MANY 64u
 
 enum rseq_result {
 	RSEQ_OK,
-	RSEQ_MISS,
-	RSEQ_ABORT,
-	RSEQ_UNREGISTERED
+	RSEQ_MISS,        /* the header refuses the operation */
+	RSEQ_ABORT,       /* the section was interrupted; no effect */
+	RSEQ_UNREGISTERED /* this thread has no rseq area */
 };
 
+/* The component that registers the rseq areas of threads. */
 enum rseq_owner {
 	RSEQ_NONE, /* no rseq: the locked mode */
-	RSEQ_LIBC, /* libc registers every thread */
-	RSEQ_OWN   /* we register each thread on its first miss */
+	RSEQ_LIBC, /* libc registers an area for every thread */
+	RSEQ_OWN   /* the library registers an area on a thread's first miss */
 };
 
-/* Where the fast paths find the area of a thread, from the thread pointer. */
+/* Position of a thread's rseq area, in bytes from the thread pointer. */
 struct rseq_place {
 	intptr_t cs;    /* offset of rseq_cs */
 	intptr_t index; /* offset of mm_cid or cpu_id */
@@ -114,39 +125,41 @@ struct rseq_place {
 
 struct rseq_state {
 	enum rseq_owner owner;
-	bool by_mm_cid;
+	bool by_mm_cid;     /* sections index by mm_cid, not by cpu_id */
 	const char *reason; /* why not RSEQ_LIBC, static text, or "" */
 };
 
 /*
- * Decide once, at start.  wanted is RSEQ_LIBC to choose freely, or another
- * owner to force it, which fails over to RSEQ_NONE.
+ * Choose the owner, once at start.  wanted RSEQ_LIBC leaves the choice to the
+ * function; another value forces this owner.  If the kernel refuses, the owner
+ * becomes RSEQ_NONE.
  */
 void rseq_start(
     enum rseq_owner wanted, struct rseq_state *state, struct rseq_place *place);
 
 /*
- * Called on a RSEQ_UNREGISTERED miss: registers the calling thread where that
- * is our task.  False: this thread has to do without sections.
+ * Called after RSEQ_UNREGISTERED: register the calling thread if the owner is
+ * RSEQ_OWN.  Returns false if this thread cannot run sections.
  */
 bool rseq_thread_start(const struct rseq_state *state);
 
 /*
- * False: a thread created now would not be registered by libc.  A confined
- * process does not ask, and answers as the program's last thread did.
+ * Would libc succeed in registering a thread that is created now?  True without
+ * a system call if the owner is not RSEQ_LIBC or the process is confined.
  */
 bool rseq_is_allowed(const struct rseq_state *state);
 
 /*
- * Does the kernel hold the area that the calling thread's sections use for this
- * thread?  A system call, for assertions; true in a confined process.
+ * Is the area that the calling thread's sections use registered for this
+ * thread?  For assertions: makes a system call, except in a confined process,
+ * where the result is true.
  */
 bool rseq_is_held(const struct rseq_state *state);
 
 /*
- * The calling thread does without sections until rseq_thread_resume(), and so
- * does every task that shares its thread-local storage.  False: nothing was
- * changed.
+ * Prevent the calling thread from running sections until rseq_thread_resume(),
+ * and with it every task that shares its thread-local storage.  Returns false
+ * if nothing was changed.
  */
 bool rseq_thread_stop(const struct rseq_state *state);
 void rseq_thread_resume(const struct rseq_state *state);

@@ -1,29 +1,35 @@
 /*
  * rseq_aarch64.h - the restartable operations in aarch64 assembly
  *
- * Contracts are in rseq.h.  A section's descriptor lies in __rseq_cs: version
- * and flags 0, first instruction, length to behind the commit, abort address.
- * Local labels: 3 descriptor, 1 first instruction, 2 behind the commit, 4
- * abort.  The signature stands in the 4 bytes before 4, as an instruction
- * that traps if ever run into.  Abort leaves through C labels.
+ * The contracts are in rseq.h.  The descriptor of a section is in __rseq_cs:
+ * version and flags 0, first instruction, length up to the end of the commit,
+ * abort address.  The local labels are 3 for the descriptor, 1 for the first
+ * instruction, 2 behind the commit, and 4 for the abort.  The signature is in
+ * the 4 bytes before label 4, as an instruction that traps if it is executed.
+ * An abort leaves the asm statement through a C label.
  *
- * Only b.cond leaves a section early: tbnz and cbz reach too short a way, and
- * the compiler may lay a label that is seldom reached far from here.
+ * A section is left early only by b.cond.  The range of tbnz and cbz is too
+ * short, because the compiler may place a rarely reached label far away.
  *
  * Ordering
- *	top is loaded with ldar: whoever sees what open_header() released sees
- *	the bottom, the limit and the rounds written before it.
+ *	top is loaded with ldar.  A section that reads the value which
+ *	cpu_disown() has stored with release therefore reads the bottom, the
+ *	limit and the rounds written before it.
  *
- *	The commit is a plain str.  What it may be reordered with is the store
- *	of the round before it, and nobody can see the one without the other:
- *	- the next section of this CPU number in this thread, by program order;
- *	- one in another thread, because the kernel has switched threads and
- *	  handed on the number in between, with full barriers both times;
- *	- a claim, because it is such a section too;
- *	- an owner that closed the header of another CPU, because its
- *	  membarrier ran a full barrier there before it looked.
- *	For the same reasons the object's own bytes, written before the push,
- *	are seen by whoever pops it.
+ *	The commit is a plain str.  The CPU may reorder it with the preceding
+ *	store of the round.  No reader can see one of the two stores without
+ *	the other:
+ *	- the next section of this CPU number in the same thread, by program
+ *	  order;
+ *	- a section of this CPU number in another thread, because the kernel
+ *	  has switched threads and passed on the number meanwhile, with a full
+ *	  barrier at both steps;
+ *	- a claim, because a claim is such a section too;
+ *	- an owner that has closed the header of another CPU, because its
+ *	  membarrier has executed a full barrier on that CPU before the owner
+ *	  reads.
+ *	For the same reasons a thread that pops an object sees the bytes that
+ *	were written to the object before the push.
  */
 #ifndef MAGAZINE_RSEQ_AARCH64_H
 #define MAGAZINE_RSEQ_AARCH64_H
@@ -34,10 +40,16 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
     "the signature is compared as data and lies there as code");
 
-/* glibc's RSEQ_SIG; what the kernel compares with at each abort: a brk. */
+/*
+ * glibc's RSEQ_SIG, a brk instruction.  The kernel compares it with the code at
+ * each abort.
+ */
 #define RSEQ_SIGNATURE 0xd428bc00
 
-/* A thread's area is reached by address: no operand takes three terms. */
+/*
+ * Address inside a thread's area.  The sections need it in a register, because
+ * no addressing mode has three terms.
+ */
 #define RSEQ_AT(offset) ((char *)__builtin_thread_pointer() + (offset))
 
 /* clang-format off */
@@ -54,8 +66,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	"1:\n\t"
 
 /*
- * The CPU's block into %[block], its header of this cache into %[h], and
- * top, which is the first word of that, into %[t].
+ * Load the address of the CPU's block into %[block], the address of its header
+ * for this cache into %[h], and top, the first word of the header, into %[t].
  */
 #define RSEQ_HEADER							\
 	"ldr %w[block], [%[index]]\n\t"				\
@@ -88,7 +100,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	"b %l[aborted]\n\t"						\
 	".popsection\n\t"
 
-/* Not inside the section: it does not change while the section runs. */
+/* Outside the section: the sign of cpu_id does not change meanwhile. */
 #define RSEQ_IF_UNREGISTERED						\
 	"ldr %w[t], [%[cs], #-4]\n\t"					\
 	"cmp %w[t], #0\n\t"						\
@@ -191,7 +203,7 @@ unregistered:
 	return RSEQ_UNREGISTERED;
 }
 
-/* From the last word to the first; %[i] counts down to 0. */
+/* Copy n words from the last to the first; %[i] is n and counts down to 0. */
 #define RSEQ_COPY(from, to)						\
 	"5:\n\t"							\
 	"sub %[i], %[i], #1\n\t"					\
@@ -317,7 +329,7 @@ unregistered:
 }
 /* clang-format on */
 
-/* This thread's CPU number as the sections see it; stale at once. */
+/* This thread's CPU number as the sections use it; may change at any time. */
 static inline unsigned
 rseq_cpu(const struct rseq_place *place)
 {

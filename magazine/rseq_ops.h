@@ -1,4 +1,4 @@
-/* rseq_ops.h - the restartable operations, one file an architecture */
+/* rseq_ops.h - the restartable operations, one file for each architecture */
 #ifndef MAGAZINE_RSEQ_OPS_H
 #define MAGAZINE_RSEQ_OPS_H
 

@@ -1,18 +1,19 @@
 /*
  * rseq_x86_64.h - the restartable operations in x86-64 assembly
  *
- * Contracts are in rseq.h.  Loads are not reordered with loads here, so the
- * plain load of top is the load-acquire that the contracts ask for.
+ * The contracts are in rseq.h.  x86-64 does not reorder loads with loads, so
+ * the plain load of top is the load-acquire that the contracts require.
  *
- * A section's descriptor lies in __rseq_cs: version and flags 0, first
- * instruction, length to behind the commit, abort address.  Local labels:
- * 3 descriptor, 1 first instruction, 2 behind the commit, 4 abort.  The
- * signature stands in the 4 bytes before 4, as the operand of an instruction
- * that traps if ever run into.  Abort leaves through C labels.
+ * The descriptor of a section is in __rseq_cs: version and flags 0, first
+ * instruction, length up to the end of the commit, abort address.  The local
+ * labels are 3 for the descriptor, 1 for the first instruction, 2 behind the
+ * commit, and 4 for the abort.  The signature is in the 4 bytes before label 4,
+ * as the operand of an instruction that traps if it is executed.  An abort
+ * leaves the asm statement through a C label.
  *
- * A push stores the object before it counts the tick: then a pop that follows
- * gets it without waiting for the address of the store (5.8 ns a pair instead
- * of 8.7 on Emerald Rapids, for any place of the code).
+ * A push stores the object before it decrements ticks.  A pop that follows then
+ * gets the object without waiting for the address of the store: 5.8 ns for a
+ * pair instead of 8.7 ns on Emerald Rapids, at any alignment of the code.
  */
 #ifndef MAGAZINE_RSEQ_X86_64_H
 #define MAGAZINE_RSEQ_X86_64_H
@@ -20,7 +21,7 @@
 #include "magazine/cpu_layout.h"
 #include "magazine/rseq.h"
 
-/* glibc's RSEQ_SIG; what the kernel compares with at each abort. */
+/* glibc's RSEQ_SIG.  The kernel compares it with the code at each abort. */
 #define RSEQ_SIGNATURE 0x53053053
 
 /* clang-format off */
@@ -35,7 +36,7 @@
 	"movq %[t], %%fs:(%[cs])\n\t"					\
 	"1:\n\t"
 
-/* The CPU's block into %[h]; the header is at (%[h],%[at]). */
+/* Address of the CPU's block to %[h]; the header is at (%[h],%[at]). */
 #define RSEQ_BLOCK							\
 	"movl %%fs:(%[index]), %k[h]\n\t"				\
 	"shlq %[shift], %[h]\n\t"					\
@@ -64,7 +65,7 @@
 	"jmp %l[aborted]\n\t"						\
 	".popsection\n\t"
 
-/* Not inside the section: it does not change while the section runs. */
+/* Outside the section: the sign of cpu_id does not change meanwhile. */
 #define RSEQ_IF_UNREGISTERED						\
 	"cmpl $0, %%fs:-4(%[cs])\n\t"					\
 	"js %l[unregistered]\n\t"
@@ -160,8 +161,8 @@ unregistered:
 }
 
 /*
- * The n words from the last to the first, two at a time; an odd one before.
- * %[i] is n and counts down to 0.
+ * Copy n words from the last to the first, two at a time.  If n is odd, a
+ * single word is copied first.  %[i] is n and counts down to 0.
  */
 #define RSEQ_COPY(from, to)						\
 	"testb $1, %b[i]\n\t"					\
@@ -290,7 +291,7 @@ unregistered:
 }
 /* clang-format on */
 
-/* This thread's CPU number as the sections see it; stale at once. */
+/* This thread's CPU number as the sections use it; may change at any time. */
 static inline unsigned
 rseq_cpu(const struct rseq_place *place)
 {
