@@ -1,16 +1,19 @@
 /*
- * cpu_layout.h - what lies where in the block of a CPU
+ * cpu_layout.h - layout of the block of a CPU
  *
- * The headers of all caches for one CPU lie together in its block, the words
- * that the fast paths touch first, two headers a cache line, and what only
- * the slow paths need behind them.  Blocks of successive CPUs lie CPU_BLOCK
- * apart.  A header that is all zeros refuses every operation, so a block is
- * usable before anything was written to it.
+ * The block of a CPU contains the headers of all caches for this CPU.  A header
+ * has two parts.  The hot parts, which the fast paths access, come first, two
+ * in a cache line.  The cold parts, which only the slow paths access, follow.
+ * The blocks of successive CPUs are CPU_BLOCK bytes apart.  Because a header of
+ * zeros refuses every operation, a block is usable before anything is written
+ * to it.
  *
- * Header 0 is never opened: its bottom says so, and its top is free to be the
- * block's ticks.  They lie at the start of a page because the rounds of no
- * magazine do: a processor takes a load for dependent on a store before it if
- * the last 12 bits of their addresses are equal.
+ * Header 0 is never opened.  Its bottom refuses every operation, so that its
+ * top can serve as the push counter of the block (ticks).  The counter is at
+ * the start of a page, where few rounds of magazines are.  Otherwise loads of
+ * rounds could wait for the store to the counter: a CPU treats a load as
+ * dependent on an earlier store if the last 12 bits of their addresses are
+ * equal.
  */
 #ifndef MAGAZINE_CPU_LAYOUT_H
 #define MAGAZINE_CPU_LAYOUT_H
@@ -20,26 +23,34 @@
 struct magazine;
 
 /*
- * The loaded magazine as the sections see it.
+ * The hot part of a header: the loaded magazine as the sections use it.
  *
- *	pop needs	top > bottom (signed)
- *	push needs	top < limit (unsigned)
+ *	a pop requires	top > bottom (signed)
+ *	a push requires	top < limit (unsigned)
  *
- * top is the address behind the newest round, or CPU_CLAIMED, which is less
- * than every bottom when signed and more than every limit when unsigned.
- * A header is closed when bottom is CPU_NO_BOTTOM and limit is 0: it refuses
- * whatever top holds.
+ * top is the address behind the newest round, or CPU_CLAIMED.  As a signed
+ * number CPU_CLAIMED is less than every bottom; as an unsigned number it is
+ * greater than every limit.  A header is closed if bottom is CPU_NO_BOTTOM and
+ * limit is 0.  It then refuses every operation for any value of top.
+ *
+ * Keys: [owner] written only by the thread that owns the header (cpu.c)
  */
 struct cpu_hot {
 	uintptr_t top;    /* written by sections and by the owner */
-	uintptr_t bottom; /* [owner] of the loaded magazine's rounds */
-	uintptr_t limit;  /* [owner] */
-	/* x bytes into its slab is where a chunk starts: x * magic < bound. */
+	uintptr_t bottom; /* [owner] address of loaded->round[0] */
+	uintptr_t limit;  /* [owner] address of loaded->round[capacity] */
+	/*
+	 * Divisibility test of rseq_push_chunk(): an address x bytes above the
+	 * start of its slab is the start of a chunk if x * magic < bound.
+	 */
 	uint32_t magic;
 	uint32_t bound;
 };
 
-/* What a header is given at birth; CPU_GUARD_NONE lets everything pass. */
+/*
+ * Constants of the divisibility test, set when the header is allocated.
+ * CPU_GUARD_NONE accepts every address.
+ */
 struct cpu_guard {
 	uint32_t magic;
 	uint32_t bound;
@@ -47,31 +58,35 @@ struct cpu_guard {
 
 #define CPU_GUARD_NONE ((struct cpu_guard){0, UINT32_MAX})
 
-/* In header 0: pushes that this CPU may do until one is refused. */
+/* In header 0: pushes on this CPU until one is forced into the slow path. */
 #define CPU_TICKS_AT offsetof(struct cpu_hot, top)
 
 #define CPU_CLAIMED   ((uintptr_t)INT64_MIN)
 #define CPU_NO_BOTTOM ((uintptr_t)INT64_MAX)
 
-/* [owner] all of it; statistics are read without. */
+/*
+ * The cold part of a header.  [owner] guards all members but owned; statistics
+ * are also read without ownership.
+ */
 struct cpu_cold {
 	struct magazine *loaded;
 	struct magazine *previous;
-	uint32_t nloads;      /* magazines that came from the depot or slabs */
-	uint32_t nunloads;    /* magazines that went there */
-	uint32_t nbypassed;   /* operations that found the header owned */
+	uint32_t nloads;      /* magazines received from the depot or slabs */
+	uint32_t nunloads;    /* magazines passed to the depot or slabs */
+	uint32_t nbypassed;   /* [a] operations that found the header owned */
 	uint32_t underflowed; /* 1: the last exchange was for want of rounds */
 	uint32_t moved_at_update; /* nloads + nunloads at the last update */
-	uint32_t refill;          /* rounds to ask of the slabs next time */
-	uint32_t owned;           /* [a] 1: somebody works on this header */
+	uint32_t refill;          /* rounds of the next refill from the slabs */
+	uint32_t owned;           /* [a] 1: a thread owns this header */
 	uint32_t nfilled;         /* loaded magazines that a push found full */
-	uint32_t ticks_left; /* [a] in header 0: beyond the word of ticks */
+	uint32_t ticks_left; /* [a] in header 0: pushes beyond top, see cpu.c */
 	uint32_t nchecks;    /* [a] in header 0: pushes checked so far */
 	uint32_t padding[2];
 };
 
+/* Headers in a block. */
 #define CPU_HEADERS       512
-/* This header of the first region and header 0 are never opened. */
+/* Header 0 and this header of the first region are never opened. */
 #define CPU_HEADER_CLOSED 255
 #define CPU_COLD_AT       (CPU_HEADERS * sizeof(struct cpu_hot))
 #define CPU_BLOCK_SHIFT   16
