@@ -1,95 +1,104 @@
 /*
  * cpu.c - each CPU's loaded and previous magazine
  *
- * Words
- *	header	one cache's words for one CPU (cpu_layout.h), in a hot part
- *		that the sections work on and a cold part for the slow paths
- *	block	the headers of one CPU.  Blocks lie CPU_BLOCK bytes apart, which
- *		is a shift in the sections.  A used CPU takes the pages that
- *		were written: for malloc's caches three pages of 4 KiB, or one
- *		page of 64 KiB
- *	region	the blocks of all CPUs, for CPU_HEADERS caches.  Address space
- *		that reads as zeros; a block gets memory when its CPU first
- *		needs it.  More caches make more regions
- *	own	to have the only right to change a header, except for what
- *		sections on its CPU do while it is open
+ * Terms
+ *	header	the data of one cache for one CPU (cpu_layout.h): a hot part
+ *		for the sections and a cold part for the slow paths
+ *	block	the headers of one CPU.  Blocks are CPU_BLOCK bytes apart, so
+ *		that the sections compute the address by a shift.  A used block
+ *		takes the pages that were written: for malloc's caches three
+ *		pages of 4 KiB, or one page of 64 KiB
+ *	region	the blocks of all CPUs, for CPU_HEADERS caches.  A region is
+ *		address space that reads as zeros.  A block gets memory when its
+ *		CPU first needs it.  More caches need more regions
+ *	own	A thread that owns a header has the exclusive right to change
+ *		it, except that sections on its CPU push and pop while it is
+ *		open
+ *	bypass	to allocate from or free to the slabs, without the magazines
  *
  * Which threads run sections
  *	Only the thread for which the kernel holds an rseq area may run
- *	sections on that area.  The kernel restarts a section by the area that it
- *	holds for the running thread; it holds one area for one thread, and
- *	none for a task that was made with CLONE_VM until that task registers
- *	one.  A task that shares the thread-local storage of another sees the
- *	other's area, with a CPU number that is not its own: its sections would
- *	not be restarted, and would write to the headers of a CPU where another
- *	thread runs.
- *	    The sections themselves look at cpu_id of the area alone, so the
- *	rule is kept where tasks are made: vfork() and clone() take the area back
- *	from the kernel before such a task exists (umem/thread.c, which also
- *	says why no other call has to), and rseq_thread_stop() keeps an own
- *	area from being registered by it.  Debug builds ask the kernel at each
+ *	sections on that area.  The kernel restarts a section by the area that
+ *	it holds for the running thread.  It holds one area for one thread, and
+ *	none for a task created with CLONE_VM until that task registers one.  A
+ *	task that shares the thread-local storage of another task sees the area
+ *	of the other, with a CPU number that is not its own.  The kernel would
+ *	not restart its sections, and they would write to the headers of a CPU
+ *	on which another thread runs.
+ *
+ *	The sections themselves test only cpu_id of the area.  Therefore the
+ *	functions that create tasks enforce the rule: vfork() and clone()
+ *	unregister the area before such a task exists (umem/thread.c, which
+ *	explains why no other call has to), and rseq_thread_stop() prevents the
+ *	task from registering an own area.  Debug builds ask the kernel at each
  *	cpu_own().
  *
- * How a header changes hands
- *	Sections push and pop on the loaded magazine with no lock; the commit
- *	is the store of top.  All else (exchange magazines, load, drain) needs
- *	ownership: a compare-and-swap of owned from 0 to 1 that is tried once
- *	and never waited for.  A thread that fails goes past the magazines, so
- *	an owner that is preempted delays nobody.
+ * Ownership of headers
+ *	Sections push and pop on the loaded magazine without a lock.  Their
+ *	commit is the store of top.  All other changes (exchange, load and drain
+ *	of magazines) need ownership, which is acquired by a compare-and-swap of
+ *	owned from 0 to 1.  Allocations and frees try it once and do not wait.
+ *	If it fails, they bypass the magazines, so a preempted owner does not
+ *	delay them.
  *
  *	Ownership alone does not stop the sections.
  *	(a) On its own CPU the owner stops them by rseq_claim(), which commits
  *	    CPU_CLAIMED to top.  When that store is done on this CPU, no other
- *	    thread is inside a section here: it would have been preempted to
- *	    let us run, and restarts.  Sections that start later see
- *	    CPU_CLAIMED, until the owner publishes.
- *	(b) For another CPU the owner closes the header, bottom and limit set
- *	    so that every section refuses, then issues membarrier.  After it
- *	    every section that had read the old limits has either committed
- *	    or was restarted, so top stands still.  The header stays closed:
- *	    opening it again from here could meet a section that has read the
- *	    old top and not yet the limits.  Its own CPU opens it in (a).
+ *	    thread is inside a section here: the kernel has preempted such a
+ *	    thread to run the owner, and will restart its section.  Sections
+ *	    that start later read CPU_CLAIMED until the owner publishes.
+ *	(b) For another CPU the owner closes the header: it sets bottom and
+ *	    limit so that every section refuses.  Then it issues membarrier.
+ *	    Afterwards every section that had read the old bottom or limit has
+ *	    either committed or been restarted, so top does not change any
+ *	    more.  The header stays closed, because a section on its CPU may
+ *	    have read the old top and not yet bottom and limit.  A thread on
+ *	    that CPU opens the header as in (a).
  *
- *	Publishing: bottom and limit first, then top by a release store.  The
- *	sections load top first (acquire) and then bottom or limit, so one that
- *	sees the new top sees the limits and rounds that belong to it; one
- *	that sees CPU_CLAIMED refuses whatever the limits say.  The owner may
- *	have moved to another CPU meanwhile, which changes nothing in this.
- *	Last, owned := 0 (release, pairs with the compare-and-swap).
+ *	To publish, the owner stores bottom and limit first, and then top with
+ *	release order.  The sections load top first, with acquire order, and
+ *	then bottom or limit.  A section that reads the new top therefore reads
+ *	the bottom, the limit and the rounds that belong to it.  A section that
+ *	reads CPU_CLAIMED refuses for any bottom and limit.  It does not matter
+ *	if the owner has moved to another CPU meanwhile.  Last, the owner stores
+ *	owned := 0 with release order, which pairs with the compare-and-swap.
  *
- *	If the owner of (a) is preempted, other threads of that CPU are
- *	refused and go past.
+ *	If the owner of (a) is preempted, the sections of other threads on that
+ *	CPU are refused, and these threads bypass the magazines.
  *
  * fork() and owners
- *	A child must find every header free and published.  fork() does not own
- *	the headers for that, because each store would copy a page in the parent
- *	and in the child, for each CPU.  It shuts a gate instead, and reads:
+ *	A child must find every header published and without an owner.  fork()
+ *	does not own the headers for that purpose, because each store would copy
+ *	a page in the parent and in the child, for each CPU.  Instead it shuts a
+ *	gate and reads:
  *
  *		owner				fork()
  *		owned: compare 0, swap 1	fork_gate := 1
  *		load fork_gate			load owned until it is 0
  *
- *	All four are sequentially consistent.  So either the owner sees that the
- *	gate is shut, and lets go of the header without having changed it, or
- *	fork() sees the owner and waits for it.  An owner holds a header for a
- *	bounded time and waits only for lower locks, which fork() takes later.
- *	A thread that is between its two steps may be copied with owned at 1:
- *	the child, where that thread does not exist, frees such a header, which
- *	is as it was published last.
+ *	All four accesses are sequentially consistent.  Therefore either the
+ *	owner reads the shut gate and releases the header without having changed
+ *	it, or fork() reads the owner and waits for it.  An owner holds a header
+ *	for a bounded time and waits only for lower locks, which fork() takes
+ *	later.  fork() may copy a thread between its two steps, with owned at 1.
+ *	The child, in which that thread does not exist, resets owned.  Such a
+ *	header is in the state that was published last.
  *
- * fork() and sections in flight
- *	A section that another thread runs while fork() copies memory is not
- *	waited for.  The child sees a prefix of the section's stores: a store
- *	to a page that was copied already faults, and the fault waits until
- *	the copy is done.  The commit is the last store, so the child sees the
- *	whole operation or nothing that counts.
+ * fork() and sections in progress
+ *	fork() does not wait for sections that other threads run while it copies
+ *	memory.  The child sees a prefix of the stores of such a section: a
+ *	store to a page that was copied already causes a page fault, which waits
+ *	for the end of the copy.  Because the commit is the last store, the
+ *	child sees either the whole operation or no effect of it.
  *
  * Locked mode
- *	The same headers; owning is all there is, and top is an ordinary word.
- *	A thread that finds its CPU's header owned tries the next ones.  Where
- *	address space is limited so much that the blocks of all possible CPU
- *	numbers would take a sixth of it (64 KiB each), this mode is used with
- *	as many blocks as CPUs are allowed.
+ *	Without rseq the library uses the same headers, and every operation
+ *	needs ownership of the header.  top is then an ordinary word.  A thread
+ *	that finds its CPU's header owned tries those of the next CPUs.
+ *
+ *	This mode is also used if address space is so limited that the blocks of
+ *	all possible CPU numbers (64 KiB each) would take more than 1/ROOM_PART
+ *	of it.  There are then only as many blocks as allowed CPUs.
  */
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
@@ -102,36 +111,37 @@
 #include "vmem/syscall.h"
 
 /*
- * Claims that may be interrupted or find us moved before we go past.  A
- * single-stepped thread is interrupted every time; anyone else hardly twice.
+ * Attempts of cpu_own() before the thread bypasses the magazines.  An attempt
+ * fails if the claim is interrupted or the thread has moved to another CPU.  A
+ * single-stepped thread is interrupted every time, any other thread hardly
+ * twice in a row.
  */
 #define CLAIM_TRIES 8
 
-/* Of limited address space, the blocks may take this part. */
+/* The blocks may take at most 1/ROOM_PART of limited address space. */
 #define ROOM_PART 6
 
-/* Headers to try in locked mode before going past. */
+/* Headers to try in locked mode before the thread bypasses the magazines. */
 #define LOCKED_TRIES 3
 
 /*
- * Blocks for CPU_HEADERS caches.  Never freed.  Blocks of all regions but the
- * first start at a multiple of CPU_BLOCK, and the word before them points to
- * the region.
+ * A region; never freed.  The blocks of all regions but the first start at a
+ * multiple of CPU_BLOCK, and the word before them points to the region.
  */
 struct region {
 	char *blocks;
-	uint8_t *committed; /* [a] 1: this CPU's block has memory */
-	uint64_t taken[CPU_HEADERS / 64]; /* [regions_lock] looked at without */
+	uint8_t *committed; /* [a] 1: the block of this CPU has memory */
+	uint64_t taken[CPU_HEADERS / 64]; /* [regions_lock] read without lock */
 	struct cpu_guard guard[CPU_HEADERS]; /* [regions_lock] */
 	struct region *next;
 	unsigned nfree;           /* [regions_lock] headers not taken */
-	struct region *next_free; /* [regions_lock] with a header to take */
+	struct region *next_free; /* [regions_lock] in regions_free */
 };
 
 struct cpu_layer cpu_layer;
-static struct region *regions; /* [regions_lock] read without: only grows */
+static struct region *regions;      /* [regions_lock] list; read without lock */
 static struct region *regions_last; /* [regions_lock] */
-static struct region *regions_free; /* [regions_lock] by next_free */
+static struct region *regions_free; /* [regions_lock] with free headers */
 static struct lock regions_lock = LOCK_INITIALIZER(LOCK_REGION);
 
 static struct cpu_hot *
@@ -146,13 +156,17 @@ header_cold(struct region *region, unsigned i)
 	return (struct cpu_cold *)(region->blocks + CPU_COLD_AT) + i;
 }
 
+/* The word before the blocks of a region, which points to the region. */
 static struct region **
 region_word(char *blocks)
 {
 	return (struct region **)(void *)blocks - 1;
 }
 
-/* Address space for the blocks; the word before them is written if asked. */
+/*
+ * Reserve address space for the blocks of a region.  word: also set the word
+ * before them.
+ */
 static char *
 blocks_reserve(struct region *region, bool word)
 {
@@ -176,7 +190,7 @@ blocks_reserve(struct region *region, bool word)
 	return blocks;
 }
 
-/* One more region, or the first, whose address cpu_layer.blocks has. */
+/* Create the first region, or a further one. */
 static struct region *
 region_create(bool first)
 {
@@ -193,7 +207,7 @@ region_create(bool first)
 	if (first)
 		regions = region;
 	else
-		/* Release: pairs with the walks that take no lock. */
+		/* Release: pairs with walks of the list without the lock. */
 		__atomic_store_n(&regions_last->next, region, __ATOMIC_RELEASE);
 	regions_last = region;
 	region->next_free = first ? NULL : regions_free;
@@ -206,13 +220,14 @@ undo:
 	return NULL;
 }
 
-/* The part of a header that belongs to a CPU. */
+/* The hot part of a CPU's header, given that of CPU 0. */
 static inline struct cpu_hot *
 hot_of(struct cpu_hot *hot, unsigned cpu)
 {
 	return (void *)((char *)hot + ((size_t)cpu << CPU_BLOCK_SHIFT));
 }
 
+/* The cold part of a CPU's header, given that of CPU 0. */
 static inline struct cpu_cold *
 cold_of(struct cpu_cold *cold, unsigned cpu)
 {
@@ -239,7 +254,7 @@ cpu_header_none(void)
 	return header_hot(regions, 0);
 }
 
-/* The lowest header of the region, which has one, to take. */
+/* The lowest header that is not taken; the region has one. */
 static unsigned
 free_header_locked(const struct region *region)
 {
@@ -250,7 +265,7 @@ free_header_locked(const struct region *region)
 	return i * 64 + lowbit(~region->taken[i]);
 }
 
-/* A region with a header to take; NULL: no memory for one. */
+/* A region with a header that is not taken; NULL: no memory for a region. */
 static struct region *
 region_with_header_locked(void)
 {
@@ -260,6 +275,7 @@ region_with_header_locked(void)
 				    : region_create(/* first */ false);
 }
 
+/* Write the constants of the divisibility test to a CPU's header i. */
 static void
 guard_write(struct region *region, unsigned cpu, unsigned i)
 {
@@ -269,7 +285,10 @@ guard_write(struct region *region, unsigned cpu, unsigned i)
 	h->bound = region->guard[i].bound;
 }
 
-/* The header is closed, so nobody looks at it. */
+/*
+ * Set the constants of the divisibility test for header i of every CPU.  The
+ * headers are closed, so no section uses the constants.
+ */
 static void
 guard_set_locked(struct region *region, unsigned i, struct cpu_guard guard)
 {
@@ -338,7 +357,7 @@ cpu_header_free(struct cpu_hot *hot)
 	lock_take(&regions_lock);
 	taken_set_locked(
 	    region, i, region->taken[i / 64] & ~((uint64_t)1 << (i % 64)));
-	/* A full one is in the list if it is the first of it. */
+	/* A region without free headers is in the list only as its first. */
 	if (region->nfree++ == 0 && region != regions_free) {
 		region->next_free = regions_free;
 		regions_free = region;
@@ -346,20 +365,24 @@ cpu_header_free(struct cpu_hot *hot)
 	lock_release(&regions_lock);
 }
 
+/* The push counter in a CPU's header 0. */
 static uint32_t *
 ticks_of(struct cpu_hot *none)
 {
 	return (uint32_t *)(void *)((char *)none + CPU_TICKS_AT);
 }
 
-/* The cold part of header 0, which has no magazines. */
+/* The cold part of a CPU's header 0, which has no magazines. */
 static struct cpu_cold *
 cold_of_none(struct cpu_hot *none)
 {
 	return (void *)((char *)none + CPU_COLD_AT);
 }
 
-/* Bottom first: without it, this top would be one to pop from. */
+/*
+ * Start the push counter of a CPU.  bottom is stored first, because a pop would
+ * otherwise treat the counter as the top of a magazine.
+ */
 static void
 ticks_start(struct cpu_hot *none)
 {
@@ -379,13 +402,13 @@ block_commit_locked(struct region *region, unsigned cpu)
 {
 	if (region->committed[cpu])
 		return true;
-	/* The ticks are in the first region. */
+	/* The push counter is in the first region. */
 	if (region != regions && !block_commit_locked(regions, cpu))
 		return false;
 	if (!os_commit(
 		region->blocks + ((size_t)cpu << CPU_BLOCK_SHIFT), CPU_BLOCK))
 		return false;
-	/* The block is zero, and pages of it that stay so cost nothing. */
+	/* The block is zero.  Pages that are not written cost no memory. */
 	for (unsigned i = 1; i < CPU_HEADERS; i++)
 		if (region->guard[i].bound != 0)
 			guard_write(region, cpu, i);
@@ -398,7 +421,7 @@ block_commit_locked(struct region *region, unsigned cpu)
 	return true;
 }
 
-/* Memory for a CPU's block, once. */
+/* Commit a CPU's block if it has no memory; false if there is none. */
 static bool
 block_commit(struct region *region, unsigned cpu)
 {
@@ -406,7 +429,7 @@ block_commit(struct region *region, unsigned cpu)
 
 	if (cpu >= cpu_layer.nwanted)
 		return false;
-	/* Acquire: a block seen committed can be written. */
+	/* Acquire: a thread that reads 1 can write to the block. */
 	if (likely(__atomic_load_n(&region->committed[cpu], __ATOMIC_ACQUIRE)))
 		return true;
 	lock_take(&regions_lock);
@@ -423,8 +446,9 @@ cpu_now(void)
 }
 
 /*
- * The first region, for every CPU number that the kernel can have: a section
- * uses the number as it is.  False: that takes too much of the address space.
+ * Create the first region with a block for every CPU number of the kernel,
+ * because a section uses the number without a check.  Returns false if that
+ * takes too much of the address space.
  */
 static bool
 regions_start(void)
@@ -435,7 +459,10 @@ regions_start(void)
 	       region_create(/* first */ true) != NULL;
 }
 
-/* In locked mode CPUs can share blocks, so as many do as can run at once. */
+/*
+ * Create the first region with a block for each allowed CPU.  This is enough in
+ * locked mode, in which CPU numbers can share blocks.
+ */
 static bool
 regions_start_small(void)
 {
@@ -463,7 +490,7 @@ cpu_start(enum rseq_owner wanted, unsigned concurrency)
 	    small ? RSEQ_NONE : wanted, &cpu_layer.rseq, &cpu_layer.place);
 	if (small && wanted != RSEQ_NONE)
 		cpu_layer.rseq.reason = "the limit of address space is near";
-	/* Magazines that only their own CPU can empty are no good. */
+	/* Without membarrier no thread could drain another CPU's magazines. */
 	if (cpu_layer.rseq.owner != RSEQ_NONE && !os_membarrier_ready()) {
 		cpu_layer.rseq.owner = RSEQ_NONE;
 		cpu_layer.rseq.reason = "the kernel refuses membarrier";
@@ -478,7 +505,10 @@ cpu_warm(void)
 	block_commit(regions, cpu_now());
 }
 
-/* The same of the first region, without a look at its description. */
+/*
+ * Is the header in the first region, and the block of this CPU committed?
+ * Reads the block itself, which avoids a cache miss on the struct region.
+ */
 static inline bool
 is_committed(const struct cpu_hot *hot, unsigned cpu)
 {
@@ -490,15 +520,19 @@ is_committed(const struct cpu_hot *hot, unsigned cpu)
 		   0;
 }
 
-static uint32_t fork_gate; /* [a] 1: a fork() is under way */
+static uint32_t fork_gate; /* [a] 1: a fork() is in progress */
 
+/* Release ownership. */
 static inline void
 owned_end(struct cpu_cold *c)
 {
 	__atomic_store_n(&c->owned, 0, __ATOMIC_RELEASE);
 }
 
-/* The first look only saves a store to a page that fork() may be copying. */
+/*
+ * Try to acquire ownership.  The first test of the gate only avoids a store to
+ * a page that fork() may be copying.
+ */
 static inline bool
 owned_try(struct cpu_cold *c)
 {
@@ -515,7 +549,10 @@ owned_try(struct cpu_cold *c)
 	return false;
 }
 
-/* A wait for an owner, which wakes nobody: tries first, then short sleeps. */
+/*
+ * Wait for an owner: the first 100 times by spinning, then by sleeping for 50
+ * us each, because an owner wakes no waiter.
+ */
 static void
 owned_pause(struct cpu_cold *c, unsigned nth)
 {
@@ -525,8 +562,8 @@ owned_pause(struct cpu_cold *c, unsigned nth)
 }
 
 /*
- * Wait for the owner and own the header.  An owner is about to finish, because
- * it waits for no lock above the regions' and for no other header.
+ * Wait for the owner and acquire ownership.  The wait is short, because an
+ * owner waits neither for a lock above regions_lock nor for another header.
  */
 static void
 owned_await(struct cpu_cold *c)
@@ -535,6 +572,7 @@ owned_await(struct cpu_cold *c)
 		owned_pause(c, i);
 }
 
+/* Number of rounds in the loaded magazine, given its top. */
 static unsigned
 rounds_below(const struct cpu_cold *cold, uintptr_t top)
 {
@@ -544,6 +582,7 @@ rounds_below(const struct cpu_cold *cold, uintptr_t top)
 	    unsigned)((top - (uintptr_t)cold->loaded->round) / sizeof(void *));
 }
 
+/* cpu_own() in locked mode. */
 static bool
 own_locked(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 {
@@ -569,12 +608,13 @@ own_locked(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 }
 
 /*
- * What magazine_put() reads of the newest rounds, of the previous magazine if
- * the loaded one has fewer, and what magazine_get() may share.
+ * Bytes of the newest rounds that magazine_put() compares, in the previous
+ * magazine if the loaded one has fewer, and that magazine_get() may move
+ * between the two magazines.
  */
 #define NEWEST_BYTES (4 * CACHE_LINE)
 
-/* The last so many bytes of a magazine that starts at mag. */
+/* Prefetch the last bytes of a magazine of so many bytes that starts at mag. */
 static inline void
 bring_in_rounds(uintptr_t mag, size_t bytes, size_t last)
 {
@@ -583,14 +623,17 @@ bring_in_rounds(uintptr_t mag, size_t bytes, size_t last)
 		__builtin_prefetch((void *)(mag + at - 1));
 }
 
-/* cpu_id of a thread that is not registered is negative. */
+/* False for the negative cpu_id of a thread that is not registered. */
 static inline bool
 is_cpu(unsigned cpu)
 {
 	return cpu < cpu_layer.nslots;
 }
 
-/* All is read as it is, perhaps while it changes: it only makes hints. */
+/*
+ * Unsynchronised reads are correct here: the values are used only as prefetch
+ * addresses.
+ */
 void
 cpu_bring_in(struct cpu_hot *hot)
 {
@@ -641,7 +684,10 @@ cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 		    !block_commit(region_of(hot), cpu))
 			return false;
 		if (!owned_try(c)) {
-			/* Relaxed: no owner, so two threads may lose one. */
+			/*
+			 * Relaxed: this thread is not the owner, so two
+			 * threads together may count only one.
+			 */
 			uint32_t n =
 			    __atomic_load_n(&c->nbypassed, __ATOMIC_RELAXED);
 
@@ -666,17 +712,20 @@ cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 	return false;
 }
 
+/* Make the header refuse every operation. */
 static void
 close_header(struct cpu_hot *h)
 {
 	/*
-	 * Relaxed stores: in (a) top is CPU_CLAIMED, in (b) the membarrier
-	 * orders them.  Single stores, because sections may be reading.
+	 * Relaxed stores: in case (a) top is CPU_CLAIMED, and in case (b) the
+	 * membarrier orders them.  They are atomic because sections may read
+	 * the words at the same time.
 	 */
 	__atomic_store_n(&h->bottom, CPU_NO_BOTTOM, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->limit, 0, __ATOMIC_RELAXED);
 }
 
+/* Set bottom and limit to those of a magazine. */
 static void
 open_header(struct cpu_hot *h, struct magazine *loaded)
 {
@@ -700,19 +749,19 @@ cpu_disown(struct cpu_owned *owned)
 		open_header(h, loaded);
 		top = (uintptr_t)(loaded->round + owned->nrounds);
 	}
-	/* Release; pairs with the sections' load of top. */
+	/* Release: pairs with the load of top in the sections. */
 	__atomic_store_n(&h->top, top, __ATOMIC_RELEASE);
 	owned_end(owned->cold);
 }
 
 /*
- * A section that is counting on another CPU may overwrite one of the stores:
- * its next slow push there takes the number over.
+ * A section on another CPU may overwrite a store to its counter.  The next slow
+ * push on that CPU then sets the counter.
  */
 void
 cpu_set_ticks(uint32_t n)
 {
-	/* So that no block starts meanwhile with what there was before. */
+	/* Otherwise a new block could start with the old number meanwhile. */
 	lock_take(&regions_lock);
 	__atomic_store_n(&cpu_layer.ticks, n, __ATOMIC_RELAXED);
 	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
@@ -726,20 +775,24 @@ cpu_set_ticks(uint32_t n)
 }
 
 /*
- * The first CHECKS_ALL pushes of a CPU are refused to be checked, and then each
- * after a longer distance: CHECKS_STEP more.  So of n pushes about
- * sqrt(2 * n / CHECKS_STEP) are checked, 700 of a million.
+ * The first CHECKS_ALL pushes of a CPU are forced into the slow path and
+ * checked.  Afterwards the distance between two checked pushes grows by
+ * CHECKS_STEP each time.  Of n pushes about sqrt(2 * n / CHECKS_STEP) are
+ * checked: 700 of a million.
  */
 #define CHECKS_ALL  128
 #define CHECKS_STEP 4
 
-/* Sets the word of ticks, which has run out; flags as for cpu_ticked(). */
+/*
+ * Restart a push counter that has run out, if pushes are checked.  Returns the
+ * flags of cpu_ticked().
+ */
 static unsigned
 ticks_again(struct cpu_cold *cold, uint32_t *ticks, uint32_t reload)
 {
 	/*
-	 * Relaxed: owners of two headers of one CPU may be here at once, and
-	 * one store of theirs may be lost.
+	 * Relaxed: the owners of two headers of one CPU may run this at the
+	 * same time, and a store of one of them may be lost.
 	 */
 	uint32_t left = __atomic_load_n(&cold->ticks_left, __ATOMIC_RELAXED);
 	uint32_t n = __atomic_load_n(&cold->nchecks, __ATOMIC_RELAXED);
@@ -774,7 +827,10 @@ cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 	uint32_t *ticks;
 
 	ticks = ticks_of(none);
-	/* Relaxed: sections of this CPU go on counting; no count matters. */
+	/*
+	 * Relaxed: sections of this CPU continue to count meanwhile, and the
+	 * exact count does not matter.
+	 */
 	left = __atomic_load_n(ticks, __ATOMIC_RELAXED);
 	if (npushes != 0) {
 		left -= npushes;
@@ -789,9 +845,10 @@ cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 }
 
 /*
- * Behind this, no section that has read the old limits of a header is in flight.
- * In a process with one thread there is none but in that thread, which is here;
- * a thread that libc does not know has no area of libc's.
+ * Ensure that no section that has read the old bottom or limit of a closed
+ * header is in progress.  Returns false if the kernel refuses.  A process with
+ * a single thread needs no membarrier, because its only thread is here.  A
+ * thread that libc does not know of has no area of libc and runs no sections.
  */
 static bool
 stop_sections(void)
@@ -801,7 +858,10 @@ stop_sections(void)
 	       os_membarrier_rseq();
 }
 
-/* Step one of a drain: own and close what can be had. */
+/*
+ * Step one of a drain: own and close the headers that have magazines.  Sets
+ * their bits in mine and returns their number.
+ */
 static unsigned
 drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
     bool (*keep)(struct cpu_cold *), uint64_t *mine, unsigned nused)
@@ -809,7 +869,10 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 	struct region *region = region_of(hot);
 	unsigned n = 0;
 
-	/* Not while the gate is shut: no header may be passed over for that. */
+	/*
+	 * Wait for the end of a fork(), which holds regions_lock.  Otherwise
+	 * the drain could skip headers because the gate is shut.
+	 */
 	lock_take(&regions_lock);
 	for (unsigned cpu = 0; cpu < nused; cpu++) {
 		struct cpu_hot *h = hot_of(hot, cpu);
@@ -842,7 +905,7 @@ chain_add(struct magazine **chain, struct magazine *mag, unsigned nrounds)
 	*chain = mag;
 }
 
-/* Step two, behind the fence: top stands still, take the magazines. */
+/* Step two, after stop_sections(): top is constant; take the magazines. */
 static void
 drain_take(struct cpu_hot *h, struct cpu_cold *c, struct magazine **chain)
 {
@@ -878,7 +941,7 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 		if (stopped)
 			drain_take(h, c, chain);
 		else if (c->loaded != NULL)
-			/* Only refusals happened: what it was, it is. */
+			/* Sections were only refused, so top is still valid. */
 			open_header(h, c->loaded);
 		owned_end(c);
 	}
@@ -886,8 +949,8 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 }
 
 /*
- * regions_lock is held throughout.  Otherwise another thread could commit the
- * block of one more CPU and load a magazine of the depot there.
+ * regions_lock is held during the whole drain.  Otherwise another thread could
+ * commit the block of another CPU and load a magazine from the depot there.
  */
 bool
 cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
@@ -897,7 +960,7 @@ cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 	struct region *region = region_of(hot);
 	bool stopped;
 
-	/* The gate is shut, and this thread is in a handler of fork(). */
+	/* This thread is in a handler of fork(), so the gate is shut. */
 	if (lock_is_forking())
 		return false;
 	lock_take(&regions_lock);
@@ -917,7 +980,7 @@ cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 		if (stopped)
 			drain_take(h, c, chain);
 		else if (c->loaded != NULL)
-			/* As in cpu_drain(). */
+			/* Sections were only refused, so top is still valid. */
 			open_header(h, c->loaded);
 		owned_end(c);
 	}
@@ -970,7 +1033,10 @@ cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold)
 	return false;
 }
 
-/* Not of one moment: a nonsense answer is possible and harmless. */
+/*
+ * Racy estimate of the rounds in the loaded magazine.  Because top and bottom
+ * may be of different moments, a wrong result is possible; it is harmless.
+ */
 static size_t
 glance(const struct cpu_hot *h)
 {
@@ -1011,6 +1077,7 @@ cpu_glance_all(unsigned *cpu)
 	return n;
 }
 
+/* Call f for each header that is in use, on each CPU with a block. */
 static void
 each_header_locked(void (*f)(struct cpu_cold *))
 {
@@ -1031,6 +1098,7 @@ await_no_owner(struct cpu_cold *c)
 		owned_pause(c, i);
 }
 
+/* In the child: end the ownership of a thread that does not exist there. */
 static void
 end_of_no_thread(struct cpu_cold *c)
 {
@@ -1038,7 +1106,7 @@ end_of_no_thread(struct cpu_cold *c)
 		owned_end(c);
 }
 
-/* With regions_lock held no block and no header can be added meanwhile. */
+/* While regions_lock is held, no thread can add a block or a header. */
 void
 cpu_lock_for_fork(void)
 {
@@ -1052,7 +1120,7 @@ cpu_unlock_for_fork(bool child)
 {
 	if (child)
 		each_header_locked(end_of_no_thread);
-	/* Release: an owner that sees it open sees the headers as they are. */
+	/* Release: an owner that reads 0 also reads the headers' state. */
 	__atomic_store_n(&fork_gate, 0, __ATOMIC_RELEASE);
 	lock_release_for_fork(&regions_lock);
 }

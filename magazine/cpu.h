@@ -5,22 +5,27 @@
 #include "magazine/cpu_layout.h"
 #include "magazine/rseq_ops.h"
 
-/* What the fast paths of the process need; written once at start. */
+/*
+ * State of this layer, which the fast paths read.  Written at start, except for
+ * the members with a key.
+ *
+ * Keys: [a] atomic
+ */
 struct cpu_layer {
 	struct rseq_place place;
 	struct rseq_state rseq;
-	char *blocks;     /* first region's block of CPU 0 */
-	unsigned nslots;  /* blocks there are */
-	unsigned nwanted; /* CPUs from here on get no memory */
-	unsigned nrun;    /* CPUs that may run us at once, as of the start */
-	unsigned nused;   /* [a] blocks 0 .. nused - 1 may be in use */
-	uint32_t ticks;   /* [a] pushes on a CPU until one is refused */
-	bool checks;      /* others are refused, too, to be checked */
+	char *blocks;     /* block of CPU 0 in the first region */
+	unsigned nslots;  /* blocks in a region */
+	unsigned nwanted; /* CPU numbers from here on get no memory */
+	unsigned nrun;    /* CPUs that could run the process at start */
+	unsigned nused;   /* [a] only blocks 0 .. nused - 1 can be in use */
+	uint32_t ticks;   /* [a] pushes on a CPU for each CPU_TICKED */
+	bool checks;      /* the slow path also checks a sample of pushes */
 };
 
 extern struct cpu_layer cpu_layer;
 
-/* A header that the calling thread owns, between cpu_own and cpu_disown. */
+/* A header that the calling thread owns: from cpu_own() to cpu_disown(). */
 struct cpu_owned {
 	struct cpu_hot *hot;
 	struct cpu_cold *cold;
@@ -29,37 +34,43 @@ struct cpu_owned {
 };
 
 /*
- * wanted as in rseq_start(); concurrency is how many CPUs to keep rounds for,
- * 0: all.  False: no memory for the first region.
+ * Start this layer.  wanted is that of rseq_start().  concurrency is the number
+ * of CPUs that keep rounds; 0: all.  Returns false if there is no memory for
+ * the first region.
  */
 bool cpu_start(enum rseq_owner wanted, unsigned concurrency);
 
 /*
- * The headers of CPU 0 for a new cache; each other CPU's lies CPU_BLOCK
- * bytes further per CPU.  False: no memory.  cpu_header_free() takes them
- * back when every CPU's header is empty.
+ * Allocate a header of each CPU for a new cache.  *hot and *cold are those of
+ * CPU 0; those of CPU n are n * CPU_BLOCK bytes above.  Returns false if there
+ * is no memory.
  */
 bool cpu_header_alloc(
     struct cpu_guard guard, struct cpu_hot **hot, struct cpu_cold **cold);
+
+/* Free the headers, of which none has a magazine. */
 void cpu_header_free(struct cpu_hot *hot);
 
 /*
- * Memory for this CPU's headers now, if there is some: it is about to be
- * used, and a look before that would be a page fault more.
+ * Commit the memory of this CPU's headers, which are about to be used.  A read
+ * before that would cause an additional page fault.
  */
 void cpu_warm(void);
 
-/* Keep the headers 1 to n, for caches known by number; at start. */
+/* At start: reserve the headers 1 to n for cpu_header_at(). */
 void cpu_header_reserve(unsigned n);
 
-/* As cpu_header_alloc(), of one that was kept; once for each. */
+/*
+ * Allocate the reserved header i of each CPU, with the results of
+ * cpu_header_alloc().  At most once for each header.
+ */
 void cpu_header_at(unsigned i, struct cpu_guard guard, struct cpu_hot **hot,
     struct cpu_cold **cold);
 
-/* A header that refuses every operation for ever. */
+/* Header 0, which refuses every operation for ever. */
 struct cpu_hot *cpu_header_none(void);
 
-/* A header of that kind, or the one. */
+/* Is this header 0? */
 static inline bool
 cpu_header_is_none(const struct cpu_hot *hot)
 {
@@ -67,76 +78,86 @@ cpu_header_is_none(const struct cpu_hot *hot)
 }
 
 /*
- * A section was refused, and this CPU's header will be owned: the lines that
- * an exchange of magazines needs, all at once.  A visit is rare enough for
- * each of them to have left the cache.
+ * Prefetch all cache lines that an exchange of magazines needs.  Called after a
+ * miss, before cpu_own().  Exchanges are so rare that each line may have left
+ * the cache.
  */
 void cpu_bring_in(struct cpu_hot *hot);
 
 /*
- * Own this CPU's header.  False: it is owned by another thread, or this
- * thread cannot run sections; the caller goes past the magazines.
+ * Acquire ownership of this CPU's header.  Returns false if another thread owns
+ * it or if this thread cannot run sections; the caller then bypasses the
+ * magazines.
  */
 bool cpu_own(
     struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned);
 
-/* Publish what own->cold->loaded now is, with own->nrounds rounds. */
+/*
+ * Publish owned->cold->loaded, with owned->nrounds rounds, to the sections, and
+ * release ownership.
+ */
 void cpu_disown(struct cpu_owned *owned);
 
 /*
  * Take the magazines of every CPU, as a chain, and leave the headers empty.
- * A header that is owned at that moment is left alone, as is one whose cold
- * part keep() says so of.  False: this process cannot stop other CPUs, and
- * nothing was taken.
+ * Skips headers that another thread owns and, if keep is not NULL, headers for
+ * which keep() returns true.  Returns false if this process cannot stop other
+ * CPUs; then nothing was taken.
  */
 bool cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
     bool (*keep)(struct cpu_cold *), struct magazine **chain);
 
 /*
  * Take the magazines of every CPU, as a chain, and leave the headers empty.
- * Waits for the owners of headers.  take(arg, chain) adds to the chain while
- * the caller owns every header, so no thread trades magazines meanwhile.
- * False: the headers were not emptied, because this process cannot stop other
- * CPUs, or the caller is forking.
+ * Waits for the owners of headers.  take(arg, chain) may add to the chain while
+ * the caller owns every header, so that no thread exchanges magazines
+ * meanwhile.  Returns false if the headers were not emptied, because this
+ * process cannot stop other CPUs or the caller is forking.
  */
 bool cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
     void (*take)(void *arg, struct magazine **chain), void *arg,
     struct magazine **chain);
 
-/* Rounds cached by all CPUs, exact only when nothing runs. */
+/* Number of rounds cached by all CPUs; exact only if no thread uses them. */
 size_t cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold);
 
 /*
- * Whether a header of any CPU is open or owned.  False: no magazine is loaded,
- * and a thread that owns a header after this call has made all of its changes
- * after it.
+ * Is a header of any CPU open or owned?  If false, no magazine is loaded, and a
+ * thread that owns a header after this call makes all of its changes after this
+ * call.
  */
 bool cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold);
 
-/* Number of this CPU, which may be another's in a moment. */
+/* Number of this CPU; the thread may be on another CPU at any time. */
 unsigned cpu_now(void);
 
-/* Rounds in this CPU's loaded magazine, about; takes nothing. */
+/* Racy estimate of the rounds in this CPU's loaded magazine. */
 size_t cpu_glance(struct cpu_hot *hot);
 
-/* The same for all caches but the latest of many, and what CPU it is. */
+/*
+ * Racy estimate of the rounds in this CPU's loaded magazines of all caches in
+ * the first region.  *cpu becomes the number of this CPU.
+ */
 size_t cpu_glance_all(unsigned *cpu);
 
 /*
- * CPU_TICKED: cpu_layer.ticks pushes have been on this CPU since the last such
- * answer.  CPU_CHECK: this push was refused so that its object is checked.  Each
- * push that takes the slow path asks; npushes are pushes that no section has
- * counted.
+ * Maintenance countdown.  Each push that takes the slow path calls
+ * cpu_ticked().  npushes is the number of pushes that no section has counted.
+ * Returns flags:
+ * CPU_TICKED	cpu_layer.ticks pushes have occurred on this CPU since the last
+ *		CPU_TICKED
+ * CPU_CHECK	the countdown has forced this push into the slow path so that
+ *		its object is checked
  */
 #define CPU_TICKED 1u
 #define CPU_CHECK  2u
 unsigned cpu_ticked(const struct cpu_owned *owned, uint32_t npushes);
 
-/* Sets cpu_layer.ticks, for pushes from now on if there are fewer. */
+/* Set cpu_layer.ticks, and shorten countdowns that are longer. */
 void cpu_set_ticks(uint32_t n);
 
 /*
- * For the atfork handlers: between these two calls nobody owns a header, and
+ * For the atfork handlers: between these two calls no thread owns a header, and
  * cpu_own() fails, also in the forking thread.
  */
 void cpu_lock_for_fork(void);
