@@ -279,6 +279,9 @@ command_status(int argc, char **argv)
 #define CACHE_RULE                                                             \
 	"------------------------- ------ ------- ------- ------- ------- "    \
 	"--------- ----- ---------"
+#define LIMIT_RULE                                                             \
+	"------------------------- ------- ------- ------- ------- ------- "   \
+	"------- ------- -------"
 #define ARENA_RULE                                                             \
 	"------------------------- --------- ---------- --------- --------- "  \
 	"-----"
@@ -302,6 +305,45 @@ print_cache(const struct cache *c)
 	    c->nwaited);
 }
 
+static const char *
+limit_text(const struct cache *c)
+{
+	return !c->counts || c->limit == UINT64_MAX ? "-"
+						    : xprint("%lu", c->limit);
+}
+
+/* Has the cache a limit or a reserve? */
+static bool
+has_limits(const struct cache *c)
+{
+	return c->counts || c->reserve != 0;
+}
+
+/* A table of their caches, if there are any. */
+static void
+print_limits(const struct model *model)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		if (!has_limits(c))
+			continue;
+		if (!any)
+			printf("\n%-25s %7s %7s %7s %7s %7s %7s %7s %7s\n%s\n",
+			    "limits and reserves", "limit", "in use", "waiting",
+			    "waits", "fail", "reserve", "ready", "used",
+			    LIMIT_RULE);
+		any = true;
+		printf("%-25s %7s %7lu %7lu %7lu %7lu %7lu %7lu %7lu\n",
+		    c->name, limit_text(c), c->nheld, c->nwaiting, c->nwaits,
+		    c->nrefused, c->reserve, c->nready, c->nreserved);
+	}
+	if (any)
+		puts(LIMIT_RULE);
+}
+
 static void
 json_cache(const struct cache *c)
 {
@@ -318,6 +360,18 @@ json_cache(const struct cache *c)
 	json_number("loads", c->nallocs);
 	json_number("failed", c->nfailed);
 	json_number("contended", c->nwaited);
+	if (has_limits(c)) {
+		json_open("limits", '{');
+		json_number("limit", c->limit == UINT64_MAX ? 0 : c->limit);
+		json_number("in_use", c->nheld);
+		json_number("waiting", c->nwaiting);
+		json_number("waits", c->nwaits);
+		json_number("failures", c->nrefused);
+		json_number("reserve", c->reserve);
+		json_number("ready", c->nready);
+		json_number("used", c->nreserved);
+		json_close();
+	}
 	json_close();
 }
 
@@ -506,6 +560,7 @@ print_stat(struct model *model)
 	print_larges(model, "[large blocks]", /* samples */ false);
 	print_larges(model, "[samples]", /* samples */ true);
 	puts(CACHE_RULE);
+	print_limits(model);
 	puts("\nvmem                         memory     memory    memory     "
 	     "alloc alloc");
 	puts("name                         in use      total    import   "

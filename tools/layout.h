@@ -172,6 +172,16 @@
 	X(CACHE_HAS_MAGAZINES, "cache.has_magazines")                          \
 	X(CACHE_CLASS, "cache.class")                                          \
 	X(CACHE_FLAGS, "cache.flags")                                          \
+	X(CACHE_COUNTS, "cache.limit.counts")                                  \
+	X(CACHE_LIMIT, "cache.limit.most")                                     \
+	X(CACHE_HELD, "cache.limit.nheld")                                     \
+	X(CACHE_WAITING, "cache.limit.nwaiting")                               \
+	X(CACHE_WAITS, "cache.limit.nwaits")                                   \
+	X(CACHE_REFUSED, "cache.limit.nrefused")                               \
+	X(CACHE_RESERVE, "cache.reserve.objects")                              \
+	X(CACHE_RESERVE_WANT, "cache.reserve.want")                            \
+	X(CACHE_RESERVE_READY, "cache.reserve.nready")                         \
+	X(CACHE_RESERVE_USED, "cache.reserve.nused")                           \
 	X(CACHE_BUFSIZE, "cache.bufsize")                                      \
 	X(CACHE_ALIGN, "cache.align")                                          \
 	X(CACHE_CONSTRUCT, "cache.construct")                                  \

@@ -225,6 +225,15 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .nfailed = model_get(model, r, L_CACHE_NFAILED),
 	    .nwaited = model_get(model, r, L_CACHE_NCONTENDED) +
 		       model_get(model, r, L_CACHE_NWAITED),
+	    .counts = model_get(model, r, L_CACHE_COUNTS),
+	    .limit = model_get(model, r, L_CACHE_LIMIT),
+	    .nheld = model_get(model, r, L_CACHE_HELD),
+	    .nwaiting = model_get(model, r, L_CACHE_WAITING),
+	    .nwaits = model_get(model, r, L_CACHE_WAITS),
+	    .nrefused = model_get(model, r, L_CACHE_REFUSED),
+	    .reserve = model_get(model, r, L_CACHE_RESERVE_WANT),
+	    .nready = model_get(model, r, L_CACHE_RESERVE_READY),
+	    .nreserved = model_get(model, r, L_CACHE_RESERVE_USED),
 	    .listed = listed};
 	c->name = plain_text(r + layout_value(model->layout, L_CACHE_NAME), 31);
 	if (!cache_makes_sense(c)) {

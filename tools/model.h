@@ -29,6 +29,11 @@ struct cache {
 	uint64_t nallocs; /* succeeded, as far as is counted */
 	uint64_t nfailed;
 	uint64_t nwaited; /* operations that found a lock of it taken */
+	bool counts;      /* has a limit, or might get one */
+	uint64_t limit;   /* objects; UINT64_MAX: none */
+	uint64_t nheld;   /* objects that count */
+	uint64_t nwaiting, nwaits, nrefused; /* requests at the limit */
+	uint64_t reserve, nready, nreserved; /* objects: wanted, there, used */
 };
 
 struct slab {

@@ -206,12 +206,10 @@ take_depot(struct model *model, struct cache *c)
 	}
 }
 
-/* What a debugged cache holds back is free, too. */
+/* Objects in an array of the library are free, too. */
 static void
-take_quarantine(struct model *model, struct cache *c)
+take_array(struct model *model, struct cache *c, uint64_t at, uint64_t nslots)
 {
-	uint64_t at = model_get(model, c->record, L_CACHE_QUARANTINE);
-	uint64_t nslots = model_get(model, c->record, L_CACHE_QUARANTINE_SLOTS);
 	const uint64_t *slot;
 
 	if (at == 0 || nslots > CHUNKS_MOST)
@@ -251,7 +249,12 @@ model_take_magazines(struct model *model)
 	for (size_t i = 0; i < model->ncaches; i++) {
 		struct cache *c = &model->caches[i];
 
-		take_quarantine(model, c);
+		/* What a debugged cache holds back, and the reserve. */
+		take_array(model, c,
+		    model_get(model, c->record, L_CACHE_QUARANTINE),
+		    model_get(model, c->record, L_CACHE_QUARANTINE_SLOTS));
+		take_array(model, c,
+		    model_get(model, c->record, L_CACHE_RESERVE), c->nready);
 		if (c->has_magazines) {
 			model_take_headers(model, c, true);
 			take_depot(model, c);
