@@ -17,10 +17,16 @@ fake() {
 
 mkdir -p build/bench bin
 PATH=$PWD/bin:$PATH
-ln -s "$(readlink -f "$SHIM")" build/libumem_malloc.so.1
-for name in launch cache churn; do
-	"$CC" -std=gnu11 -O1 -I"$TOP" -D_GNU_SOURCE -o "build/bench/$name" \
-	    "$TOP/tests/bench/$name.c" -pthread 2>err >out ||
+library=$(readlink -f "$SHIM")
+ln -s "$library" build/libumem_malloc.so.1
+ln -s "${library%/*}/libumem_rcu.so.1" build/
+for name in launch cache churn rcu; do
+	libraries=
+	[ $name = rcu ] && libraries='-lurcu-memb -lurcu-cds'
+	# shellcheck disable=SC2086 # a list
+	"$CC" -std=gnu11 -O1 -I"$TOP" -I"$TOP/umem" -D_GNU_SOURCE \
+	    -o "build/bench/$name" "$TOP/tests/bench/$name.c" -pthread \
+	    $libraries 2>err >out ||
 		fail "$name.c does not compile"
 done
 run() {
@@ -30,7 +36,7 @@ run() {
 
 # In the place of a real program, whose output is compared.
 fake bin/lua5.4 'echo same'
-run ONLY='^(cache-|churn|lua)' ROUNDS=2 || fail "exit $?"
+run ONLY='^(cache-|churn|lua|rcu)' ROUNDS=2 || fail "exit $?"
 python3 - "$TOP/tests/bench" <<'END' || fail "bad results"
 import json
 import sys
@@ -49,6 +55,13 @@ for name in ("cache.thrash", "cache.scratch", "churn.thread", "churn.rss",
     for allocator in ("ours", "glibc"):
         assert len(figures[name]["samples"][allocator]) == 2, name
     assert name == "cache-thrash.cpu" or figures[name]["ratios"]["ours"] > 0
+# Deferred frees of ours are compared with the methods of the peer.
+for name in ("rcu.table.best", "rcu.array.callback", "rcu.array.best.peak"):
+    assert figures[name]["ratios"]["ours"] > 0, name
+    assert min(figures[name]["medians"].values()) > 0, name
+assert (figures["rcu.table.best"]["samples"]["ours"]
+        == figures["rcu.table.cache"]["samples"]["ours"])
+assert "glibc" not in figures["rcu.table.cache"]["samples"]
 assert not content["failures"], content["failures"]
 peak = content["over_programs"]["peak RSS"]
 assert peak["ours"][1] == peak["glibc"][1] >= 3, peak
