@@ -5,7 +5,7 @@
 set -u
 fail() {
 	echo "$*"
-	tail -20 out err
+	tail -n 20 out err
 	exit 1
 }
 
