@@ -1,38 +1,41 @@
 /*
- * magazine.c - one cache's magazines: what happens when a section misses
+ * magazine.c - one cache's magazines: the slow paths after a section's miss
  *
- * Two magazines a CPU
- *	Allocs and frees that alternate around a full or an empty magazine
- *	would go to the depot each time; with the previous magazine at hand
- *	they exchange the two, and come to the depot only after at least a
- *	whole magazine's worth of one kind.
+ * Two magazines for each CPU
+ *	With one magazine, a program that alternates between allocations and
+ *	frees while the magazine is full or empty would need the depot each
+ *	time.  With a previous magazine the CPU swaps the two.  It needs the
+ *	depot only after at least a whole magazine of allocations or of frees.
  *
- *	The same is so of the exchange itself, a hundred times as slow as an
- *	operation that needs none if its lines have left the cache: at an edge
- *	between a full and an empty magazine it would be wanted again at once.
- *	So when one is full and the other empty, the newest rounds of the full
- *	one, half of them or SHARE_MOST, go over to the empty one: the next
- *	exchange is as many operations of one kind away, either way.  A
- *	program that allocates and frees at random has a tenth of the
- *	exchanges for it.  What goes to the depot is a full magazine all the
- *	same, as one that has room is filled first.
+ * Rebalance
+ *	The swap itself takes a hundred times as long as an operation without
+ *	one, if its cache lines have left the cache.  If one magazine is full
+ *	and the other empty, an operation of the other kind would need the next
+ *	swap at once.  Therefore the newest rounds of the full magazine, half
+ *	of them but at most SHARE_MOST, move to the empty one.  The next swap
+ *	then is so many operations of one kind away, for allocations and for
+ *	frees.  A program that allocates and frees at random needs a tenth of
+ *	the swaps.  The CPU still passes only full magazines to the depot,
+ *	because it fills a magazine with free space first.
  *
- * First free
- *	A CPU without a magazine that is given an object smaller than a cache
- *	line has it from another CPU, most likely, and a neighbour in the same
- *	line may be in use there.  Handed out here next, the two would share
- *	the line for as long as they are used.  So the CPU begins with a
- *	magazine of rounds from the slabs, and the object goes below them.
+ * Cold CPU
+ *	The first object that is freed on a CPU without a magazine was most
+ *	likely allocated on another CPU.  If it is smaller than a cache line,
+ *	that CPU may use a neighbour in the same line.  If the object were
+ *	allocated next, the two CPUs would share the line as long as both
+ *	objects are used.  To avoid this false sharing, the CPU starts with a
+ *	magazine of rounds from the slabs, and the object is stored below them
+ *	if the slabs have enough rounds.
  *
  * Refill
- *	Asks the slabs for few rounds at first and for twice as many each time
- *	(a program that makes three objects of a size should not touch a page
- *	full of them), until it is a whole magazine.
+ *	A CPU asks the slabs for few rounds at first and for twice as many each
+ *	time, up to a whole magazine.  Otherwise a program that allocates three
+ *	objects of a size would touch a page of them.
  *
- * How large magazines and the depot are is in sizes.c, the parts of the depot
- * are in shards.c.
+ * sizes.c determines the capacities of magazines and depot, shards.c implements
+ * the shards of the depot.
  *
- * Source: Bonwick and Adams, section 3.
+ * Source: Bonwick and Adams, "Magazines and Vmem", USENIX 2001, section 3.
  */
 #include <limits.h>
 #include <string.h>
@@ -42,7 +45,7 @@
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 
-/* Four lines, at either end. */
+/* Most rounds moved by a rebalance: four cache lines in either magazine. */
 #define SHARE_MOST 32
 
 static void
@@ -116,7 +119,7 @@ uint32_t magazine_exchanged;
 static void
 note_exchange(void)
 {
-	/* The line is everybody's. */
+	/* Avoid a store to a cache line that all CPUs read. */
 	if (unlikely(
 		__atomic_load_n(&magazine_exchanged, __ATOMIC_RELAXED) == 0))
 		__atomic_store_n(&magazine_exchanged, 1, __ATOMIC_RELAXED);
@@ -137,8 +140,9 @@ swap(struct cpu_owned *own)
 }
 
 /*
- * If the loaded magazine is empty and the previous full: some of its newest
- * rounds for the loaded one, so that neither is full nor empty.
+ * Rebalance: if the loaded magazine is empty and the previous one full, move
+ * some of the newest rounds, so that neither is full or empty.  Returns true if
+ * rounds were moved.
  */
 static bool
 share(struct cpu_owned *own)
@@ -159,7 +163,7 @@ share(struct cpu_owned *own)
 	return true;
 }
 
-/* Of a size that magazines no longer have. */
+/* Has the magazine another capacity than new magazines? */
 static bool
 is_stale(struct magazine_layer *layer, const struct magazine *mag)
 {
@@ -167,7 +171,10 @@ is_stale(struct magazine_layer *layer, const struct magazine *mag)
 	       __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 }
 
-/* Both magazines are empty: the one to part with becomes the previous. */
+/*
+ * Both magazines are empty.  If one of them is stale, make it the previous one,
+ * which the next trade gives away.  Returns true if the previous one is stale.
+ */
 static bool
 stale_to_previous(struct magazine_layer *layer, struct cpu_owned *own)
 {
@@ -181,7 +188,10 @@ stale_to_previous(struct magazine_layer *layer, struct cpu_owned *own)
 	return is_stale(layer, cold->previous);
 }
 
-/* Rounds on the owned header, by an exchange if need be. */
+/*
+ * Ensure that the loaded magazine of the owned header has rounds, by an
+ * exchange if necessary.  Returns false if the depot has none.
+ */
 static bool
 have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 {
@@ -226,6 +236,7 @@ magazine_get(struct magazine_layer *layer, void **object)
 	return have ? MAGAZINE_OK : MAGAZINE_EMPTY;
 }
 
+/* Has the loaded magazine free space? */
 static bool
 loaded_has_room(const struct cpu_owned *own)
 {
@@ -233,6 +244,7 @@ loaded_has_room(const struct cpu_owned *own)
 	       own->nrounds < own->cold->loaded->capacity;
 }
 
+/* Count a full magazine that was passed to the depot. */
 static void
 note_unload(struct magazine_layer *layer, struct cpu_cold *cold)
 {
@@ -244,7 +256,7 @@ note_unload(struct magazine_layer *layer, struct cpu_cold *cold)
 void (*magazine_check)(
     struct magazine_layer *layer, void *const *rounds, unsigned n);
 
-/* The loaded magazine is full. */
+/* The loaded magazine is full: check its objects if it is their turn. */
 static void
 check_filled(struct magazine_layer *layer, struct cpu_owned *own)
 {
@@ -255,7 +267,10 @@ check_filled(struct magazine_layer *layer, struct cpu_owned *own)
 		magazine_check(layer, own->cold->loaded->round, own->nrounds);
 }
 
-/* Room on the owned header, by an exchange if need be. */
+/*
+ * Ensure that the loaded magazine of the owned header has free space, by an
+ * exchange if necessary.  Returns false if that needs an empty magazine.
+ */
 static bool
 have_room(struct magazine_layer *layer, struct cpu_owned *own,
     struct magazine **spare, unsigned *news)
@@ -274,7 +289,7 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		return true;
 	}
 	if (*spare != NULL) {
-		/* The second visit, with a magazine that was made for it. */
+		/* The second call, with a magazine that the caller provides. */
 		empty = *spare;
 		*spare = NULL;
 		if (cold->previous != NULL) {
@@ -291,7 +306,7 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 			return false;
 		note_unload(layer, cold);
 		if (is_stale(layer, empty)) {
-			/* The second visit brings one of the new size. */
+			/* The second call brings one of the new capacity. */
 			cold->previous = NULL;
 			magazine_delete(empty);
 			return false;
@@ -303,12 +318,12 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 }
 
 /*
- * Rounds that a slow push compares, if it was not refused to compare all; the
- * section compares two.
+ * The newest rounds with which a slow push compares its object; with CPU_CHECK
+ * it compares with all rounds.  The section compares with two.
  */
 #define NEWEST 32
 
-/* Is it one of the newest n? */
+/* Is the object one of the newest n rounds of a magazine? */
 static bool
 is_in(const struct magazine *mag, unsigned nrounds, unsigned n,
     const void *object)
@@ -322,8 +337,9 @@ is_in(const struct magazine *mag, unsigned nrounds, unsigned n,
 }
 
 /*
- * Was the object freed a moment ago?  What is loaded is newer, but for the
- * oldest, perhaps: put_round().
+ * Is the object one of the newest rounds of this CPU?  The rounds in the loaded
+ * magazine are newer than those in the previous one.  round[0] is compared,
+ * too, because put_round() may have stored the newest object there.
  */
 static bool
 is_among_newest(const struct cpu_owned *own, const void *object, unsigned most)
@@ -340,8 +356,10 @@ is_among_newest(const struct cpu_owned *own, const void *object, unsigned most)
 }
 
 /*
- * Below what came with the first magazine: see "First free" at the top.  If
- * it is full now, the next free comes here, too, and is compared.
+ * Store an object in the loaded magazine.  first: this is the first object on a
+ * cold CPU, see the top of the file.  If it fills the magazine, it is stored
+ * below the other rounds.  The next free then takes the slow path, too, and is
+ * compared with it.
  */
 static void
 put_round(struct cpu_owned *own, void *object, bool first)
@@ -367,7 +385,7 @@ magazine_put(struct magazine_layer *layer, void *object,
 
 	if (!cpu_own(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
-	/* In locked mode no section has counted this push. */
+	/* In locked mode there is no section that has counted this push. */
 	flags = cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE);
 	if (flags & CPU_TICKED)
 		*news |= MAGAZINE_TICKED;
@@ -387,8 +405,8 @@ magazine_put(struct magazine_layer *layer, void *object,
 }
 
 /*
- * Rounds for a request of want: a previous magazine that the request will use
- * up is loaded whole, since no round of it has to be left for the next get.
+ * have_rounds() for a bulk request of want more rounds.  A previous magazine
+ * that the request will use up is loaded as a whole, without a rebalance.
  */
 static bool
 have_rounds_for(
@@ -405,9 +423,9 @@ have_rounds_for(
 }
 
 /*
- * Deletes the magazines of an owned header that are empty and smaller than
- * those made now.  Bulk requests that fit two magazines never bring them to the
- * depot, where have_rounds() would delete them.
+ * Delete the magazines of an owned header that are empty and smaller than new
+ * magazines.  Bulk requests that fit into two magazines never trade them with
+ * the depot, on which occasion have_rounds() would delete them.
  */
 static void
 delete_small(struct magazine_layer *layer, struct cpu_owned *own)
@@ -434,7 +452,7 @@ magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
 	struct cpu_owned own;
 	unsigned got = 0;
 
-	/* A larger magazine would have served the request by a section. */
+	/* With a larger magazine, a section would have served the request. */
 	if (n > __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED))
 		magazine_grow(layer);
 	if (!cpu_own(layer->hot, layer->cold, &own))
@@ -520,7 +538,7 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 		return;
 	}
 	if (own.nrounds > 0) {
-		/* Somebody else of this CPU brought rounds meanwhile. */
+		/* Another thread has loaded rounds on this CPU meanwhile. */
 		depot_put_full(depot_here(layer), mag);
 	} else {
 		old = own.cold->loaded;
@@ -550,7 +568,7 @@ magazine_give(struct magazine_layer *layer, struct magazine *mag)
 	static unsigned turn; /* [a] */
 	unsigned shard = 0;
 
-	/* Relaxed: any shard is right. */
+	/* Relaxed: any shard will do. */
 	if (unlikely(layer->nshards > 1))
 		shard = __atomic_add_fetch(&turn, 1, __ATOMIC_RELAXED) %
 			layer->nshards;
@@ -584,7 +602,7 @@ magazine_refilled(struct magazine_layer *layer)
 unsigned
 magazine_refill_want(struct magazine_layer *layer)
 {
-	/* By the page: what the first touch brings in anyway. */
+	/* About half a page at first, which the first touch commits anyway. */
 	unsigned first = (unsigned)(2048 / layer->object_bytes) + 1;
 	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 	struct cpu_owned own;
@@ -611,6 +629,7 @@ magazine_drain(struct magazine_layer *layer, struct magazine **chain)
 	return all;
 }
 
+/* Add all magazines of the depot to a chain, for cpu_drain_all(). */
 static void
 take_depots(void *layer, struct magazine **chain)
 {
@@ -633,7 +652,7 @@ magazine_glance(struct magazine_layer *layer)
 		   __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 }
 
-/* Both magazines of an owned header to a chain that is empty. */
+/* Move both magazines of an owned header to an empty chain. */
 static void
 take_both(struct cpu_owned *own, struct magazine **chain)
 {
@@ -686,7 +705,7 @@ magazine_idle_near(
 	cpu_disown(&own);
 }
 
-/* Was this CPU's header exchanging magazines since the last update? */
+/* Have magazines been exchanged on this header since the last update? */
 static bool
 is_busy(struct cpu_cold *cold)
 {
@@ -697,11 +716,11 @@ is_busy(struct cpu_cold *cold)
 	return busy;
 }
 
-/* Most depots have nothing: no lock is taken for those. */
 void
 magazine_idle(struct magazine_layer *layer, struct magazine **chain)
 {
 	*chain = NULL;
+	/* Most depots are empty; avoid their locks. */
 	if (shards_nfull(layer) != 0)
 		shards_take(layer, depot_take_surplus, chain);
 }
