@@ -9,7 +9,7 @@
 
 #include "umem/alloc_inner.h"
 #include "umem/debug.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/large.h"
 #include "umem/misuse.h"
 #include "umem/sample.h"

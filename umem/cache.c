@@ -33,11 +33,10 @@
  * Source: Bonwick 1994 section 3, Bonwick and Adams 2001 section 3.
  */
 #include "umem/cache.h"
+#include "umem/cache_hooks.h"
 #include "umem/checker.h"
-#include "umem/debug.h"
 #include "umem/misuse.h"
 #include "umem/size_class.h"
-#include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/panic.h"
 
@@ -73,7 +72,7 @@ cache_drain(struct umem_cache *cache)
 	struct magazine *chain;
 	bool all;
 
-	debug_release(cache);
+	cache_debugger.release(cache);
 	if (!cache->has_magazines)
 		return true;
 	cache_close_gate(cache);
@@ -311,7 +310,7 @@ alloc_straight(struct umem_cache *cache)
 {
 	cache_check_mines(cache, "umem_cache_alloc");
 	if (cache->debug != 0)
-		return debug_alloc(cache, cache->bufsize, KIND_OBJECT);
+		return cache_debugger.alloc(cache);
 	return alloc_past(cache);
 }
 
@@ -331,7 +330,7 @@ alloc_missed(struct umem_cache *cache)
 		object = refill(cache);
 		cache_open_gate(cache);
 		if (object != NULL)
-			update_poll();
+			cache_upkeep.poll();
 		return object;
 	default:
 		return alloc_past(cache);
@@ -424,7 +423,7 @@ give_surplus(struct umem_cache *cache, const char *who)
 	if (mag != NULL)
 		flush_one(cache, mag, who);
 	cache_open_gate(cache);
-	update_poll();
+	cache_upkeep.poll();
 }
 
 /* An empty one; or with rounds, for the first free on this CPU. */
@@ -472,7 +471,7 @@ free_straight(struct umem_cache *cache, void *object, const char *who)
 {
 	cache_check_mines(cache, who);
 	if (cache->debug != 0)
-		return debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
+		return cache_debugger.free(cache, object);
 	free_past(cache, object, who);
 	return true;
 }
@@ -509,7 +508,7 @@ free_missed(struct umem_cache *cache, void *object, const char *who)
 	if (news & MAGAZINE_SURPLUS)
 		give_surplus(cache, who);
 	if (news & MAGAZINE_TICKED)
-		update_tick();
+		cache_upkeep.tick();
 	return true;
 }
 
@@ -578,7 +577,7 @@ slab_get_bulk(struct umem_cache *cache, void **objects, unsigned n)
 	got = unlikely(cache->import != NULL)
 		  ? import_take_bulk(cache, objects, n)
 		  : slab_take(&cache->slabs, objects, n);
-	update_poll();
+	cache_upkeep.poll();
 	return got;
 }
 
@@ -666,7 +665,7 @@ cache_put_bulk(
 		news &= ~MAGAZINE_SURPLUS;
 	}
 	if (news & MAGAZINE_TICKED)
-		update_tick();
+		cache_upkeep.tick();
 	return nfreed - nkept;
 }
 

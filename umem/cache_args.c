@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "umem/cache.h"
-#include "umem/defer.h"
+#include "umem/cache_hooks.h"
 
 /* The first structure that a program could be compiled with. */
 #define ARGS_FIRST 64
@@ -104,7 +104,7 @@ umem_cache_shrink(umem_cache_t *cache)
 	int saved = errno;
 
 	cache_reap(cache);
-	defer_rouse();
+	cache_deferral.rouse();
 	errno = saved;
 	if (cache->import != NULL)
 		return import_count(cache) != 0;

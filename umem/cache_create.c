@@ -13,11 +13,10 @@
 
 #include "umem/addr_map.h"
 #include "umem/cache.h"
+#include "umem/cache_hooks.h"
 #include "umem/checker.h"
-#include "umem/debug.h"
-#include "umem/defer.h"
 #include "umem/firewall.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/worker.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
@@ -108,7 +107,8 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	list_init(&cache->limit.waiting);
 	slab_store_init(&cache->slabs, layout, source, cache->class,
 	    constructs ? destruct_chunk : NULL);
-	cache->slabs.record_bytes = (uint32_t)debug_record_bytes(cache);
+	cache->slabs.record_bytes =
+	    (uint32_t)cache_debugger.record_bytes(cache);
 	cache->slabs.stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
 	cache->slabs.want_retire = want_retire;
 	cache->slabs.watched = is_watched(cache);
@@ -263,7 +263,7 @@ static bool
 cache_layout(const struct umem_cache *cache, struct slab_layout *layout,
     size_t align, vmem_t *source)
 {
-	size_t chunk = debug_chunk(cache);
+	size_t chunk = cache_debugger.chunk(cache);
 
 	if ((cache->debug & UMF_FIREWALL) != 0)
 		return firewall_layout(layout, chunk);
@@ -287,7 +287,7 @@ class_create_locked(unsigned class)
 	message_text(&name, "umem_alloc_");
 	message_dec(&name, bytes);
 	name.text[name.n] = '\0';
-	debug_plan(&template, name.text, /* sourced */ false);
+	cache_debugger.plan(&template, name.text, /* sourced */ false);
 	if (template.debug != 0 || checker_on)
 		template.align = class_align(bytes);
 	if (!cache_layout(&template, &layout, 16, NULL))
@@ -325,7 +325,7 @@ class_zero_make(void)
 	struct slab_layout layout;
 	struct umem_cache *cache;
 
-	debug_plan(&template, "umem_alloc_0", /* sourced */ true);
+	cache_debugger.plan(&template, "umem_alloc_0", /* sourced */ true);
 	if (template.debug == 0 || class_cache[class] != NULL)
 		return true;
 	if (!slab_layout(&layout, ZERO_CHUNK, ZERO_CHUNK, HEAP_UNIT))
@@ -433,7 +433,7 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 		return NULL;
 	}
 	template.align = in_force;
-	debug_plan(&template, name, source != NULL);
+	cache_debugger.plan(&template, name, source != NULL);
 	if (bufsize > PTRDIFF_MAX / 2 ||
 	    !cache_layout(&template, &layout, in_force, source)) {
 		errno = ENOMEM;
@@ -468,7 +468,7 @@ umem_cache_destroy(umem_cache_t *cache)
 
 	if (cache == NULL)
 		return;
-	released = defer_end_cache(cache);
+	released = cache_deferral.end_cache(cache);
 	reserve_end(cache);
 	worker_let_go(cache);
 	nsourced_add(cache, (size_t)-1);
@@ -493,7 +493,7 @@ umem_cache_destroy(umem_cache_t *cache)
 	if (cache->slabs.watched)
 		checker_pool_end(cache);
 	quarantine_end(&cache->quarantine);
-	debug_forget(cache);
+	cache_debugger.forget(cache);
 	if (cache->import != NULL)
 		import_delete(cache->import);
 	meta_free(cache, sizeof(*cache));

@@ -69,7 +69,7 @@
 #include "umem/error.h"
 #include "umem/firewall.h"
 #include "umem/freed.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/log.h"
 #include "umem/stack.h"
 #include "vmem/heap.h"
@@ -648,6 +648,28 @@ debug_failed(const char *what, size_t size)
 	if (debug.checknull)
 		panic("%s: no memory for %zu bytes", what, size);
 }
+
+static void *
+alloc_object(struct umem_cache *cache)
+{
+	return debug_alloc(cache, cache->bufsize, KIND_OBJECT);
+}
+
+static bool
+free_object(struct umem_cache *cache, void *object)
+{
+	return debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
+}
+
+const struct cache_debugger cache_debugger = {
+    .plan = debug_plan,
+    .chunk = debug_chunk,
+    .record_bytes = debug_record_bytes,
+    .alloc = alloc_object,
+    .free = free_object,
+    .release = debug_release,
+    .forget = debug_forget,
+};
 
 void
 debug_lock_for_fork(void)

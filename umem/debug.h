@@ -8,22 +8,7 @@
 #define UMEM_DEBUG_H
 
 #include "umem/cache.h"
-
-/* What a cache is debugged with; the values are libumem's. */
-#define UMF_AUDIT       0x0001u /* who, when, from where */
-#define UMF_DEADBEEF    0x0002u /* patterns in free and in fresh buffers */
-#define UMF_REDZONE     0x0004u /* a tag behind each buffer */
-#define UMF_CONTENTS    0x0008u /* what was in a buffer when it was freed */
-#define UMF_CHECKSIGNAL 0x0010u /* no allocation from a signal handler */
-#define UMF_NOMAGAZINE  0x0020u
-#define UMF_FIREWALL    0x0040u /* each buffer ends where pages end */
-#define UMF_LITE        0x0100u /* 8 bytes of pattern, no audit */
-#define UMF_RANDOMIZE   0x0400u
-#define UMF_CHECKNULL   0x1000u
-#define UMF_HARDENED    0x2000u /* not libumem's: UMEM_OPTIONS=hardened */
-#define UMF_RCU_WRITES  0x4000u /* likewise: buffers that wait may change */
-
-#define UMF_TAGGED (UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT | UMF_LITE)
+#include "umem/cache_hooks.h"
 
 /* Patterns, libumem's again. */
 #define PATTERN_FREE    0xdeadbeefdeadbeefull

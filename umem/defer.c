@@ -36,10 +36,11 @@
 #include <errno.h>
 
 #include "umem/alloc_inner.h"
+#include "umem/cache_hooks.h"
 #include "umem/checker.h"
 #include "umem/debug.h"
 #include "umem/defer.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/misuse.h"
 #include "umem/sample.h"
 #include "umem/update.h"
@@ -807,3 +808,8 @@ defer_end_cache(struct umem_cache *cache)
 	}
 	return cache->defers == NULL;
 }
+
+const struct cache_deferral cache_deferral = {
+    .end_cache = defer_end_cache,
+    .rouse = defer_rouse,
+};

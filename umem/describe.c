@@ -16,7 +16,7 @@
 #include "umem/cache.h"
 #include "umem/debug.h"
 #include "umem/error.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/log.h"
 #include "umem/update.h"
 #include "vmem/arena.h"

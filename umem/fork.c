@@ -39,7 +39,7 @@
 #include "umem/debug.h"
 #include "umem/defer.h"
 #include "umem/fork.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/nofail.h"
 #include "umem/sample.h"
 #include "umem/stack.h"

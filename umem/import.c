@@ -69,7 +69,7 @@
 #include "umem/cache.h"
 #include "umem/debug.h"
 #include "umem/import.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/misuse.h"
 #include "vmem/describe.h"
 #include "vmem/meta.h"

@@ -29,13 +29,15 @@
 #include "umem/debug.h"
 #include "umem/error.h"
 #include "umem/fork.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/log.h"
 #include "umem/nofail.h"
 #include "umem/options.h"
 #include "umem/quantum_cache.h"
 #include "umem/sample.h"
+#include "umem/stack.h"
 #include "umem/update.h"
+#include "umem/unwind.h"
 #include "umem/update_thread.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
@@ -273,6 +275,12 @@ begin(void)
 	if (&umem_is_malloc == NULL)
 		update_thread_offer(/* created */ false);
 }
+
+const void *const umem_landmarks[] = {(void *)vmem_alloc, (void *)vmem_create,
+    (void *)cpu_header_none, (void *)addr_map_start, (void *)umem_alloc,
+    (void *)umem_cache_alloc, (void *)cache_alloc_slow, (void *)debug_alloc,
+    (void *)stack_trace, (void *)unwind_rule, (void *)umem_reap,
+    (void *)update_poll, NULL};
 
 public void
 umem_startup(

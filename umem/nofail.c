@@ -18,7 +18,7 @@
 
 #include "umem/alloc.h"
 #include "umem/debug.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/nofail.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"

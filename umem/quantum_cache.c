@@ -5,8 +5,8 @@
  * vmem/quantum.c for the gate and for a shortage of pieces.
  */
 #include "umem/cache.h"
+#include "umem/cache_hooks.h"
 #include "umem/quantum_cache.h"
-#include "umem/update.h"
 #include "vmem/hooks.h"
 
 static void *
@@ -66,6 +66,12 @@ dissolve(void *cache)
 	slab_dissolve(&of->slabs);
 }
 
+static bool
+reclaim(vmem_t *arena)
+{
+	return cache_upkeep.reclaim_source(arena);
+}
+
 void
 quantum_cache_start(void)
 {
@@ -76,7 +82,7 @@ quantum_cache_start(void)
 	    .drain = drain,
 	    .take = take,
 	    .dissolve = dissolve,
-	    .reclaim = update_reclaim_source};
+	    .reclaim = reclaim};
 
 	quantum_register(&hooks);
 }

@@ -62,7 +62,7 @@
 #include "umem/alloc.h"
 #include "umem/checker.h"
 #include "umem/debug.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/large.h"
 #include "umem/misuse.h"
 #include "umem/sample.h"

@@ -36,10 +36,9 @@
 #include <link.h>
 
 #include "umem/addr_map.h"
-#include "umem/debug.h"
+#include "umem/ready.h"
 #include "umem/stack.h"
 #include "umem/unwind.h"
-#include "umem/update.h"
 #include "vmem/os.h"
 #include "vmem/vmem.h"
 
@@ -297,24 +296,18 @@ static uintptr_t own_lo, own_hi; /* [a] */
 static void
 own_range(void)
 {
-	/* Of the first, the last and some other of our files. */
-	static const void *const doors[] = {(void *)vmem_alloc,
-	    (void *)vmem_create, (void *)cpu_header_none,
-	    (void *)addr_map_start, (void *)umem_alloc,
-	    (void *)umem_cache_alloc, (void *)cache_alloc_slow,
-	    (void *)debug_alloc, (void *)stack_trace, (void *)unwind_rule,
-	    (void *)umem_reap, (void *)update_poll};
 	uintptr_t lo = UINTPTR_MAX, hi = 0;
 
 	if (os_auxv(AT_PHDR) - (uintptr_t)__ehdr_start > 4096) {
 		lo = (uintptr_t)__ehdr_start;
 		hi = (uintptr_t)etext;
 	} else {
-		for (size_t i = 0; i < array_size(doors); i++) {
-			if ((uintptr_t)doors[i] < lo)
-				lo = (uintptr_t)doors[i];
-			if ((uintptr_t)doors[i] + 1024 > hi)
-				hi = (uintptr_t)doors[i] + 1024;
+		for (const void *const *at = umem_landmarks; *at != NULL;
+		     at++) {
+			if ((uintptr_t)*at < lo)
+				lo = (uintptr_t)*at;
+			if ((uintptr_t)*at + 1024 > hi)
+				hi = (uintptr_t)*at + 1024;
 		}
 	}
 	__atomic_store_n(&own_lo, lo, __ATOMIC_RELAXED);

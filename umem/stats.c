@@ -4,7 +4,7 @@
  * Read while others go on, so figures of different caches are of different
  * moments, and a header that is just being changed counts as empty.
  */
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/large.h"
 #include "umem/sample.h"
 #include "umem/stats.h"

@@ -54,7 +54,7 @@
 #include <sys/prctl.h>
 
 #include "magazine/cpu.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/update_thread.h"
 #include "umem/vfork.h"
 #include "vmem/meta.h"

@@ -46,8 +46,8 @@
  */
 #include <errno.h>
 
-#include "umem/defer.h"
-#include "umem/init.h"
+#include "umem/cache_hooks.h"
+#include "umem/ready.h"
 #include "umem/quiet.h"
 #include "umem/room.h"
 #include "umem/update.h"
@@ -488,6 +488,14 @@ update_after_fork(bool counted)
 	quiet_after_fork();
 }
 
+const struct cache_upkeep cache_upkeep = {
+    .poll = update_poll,
+    .tick = update_tick,
+    .enters = update_thread_enters,
+    .leaves = update_thread_leaves,
+    .reclaim_source = update_reclaim_source,
+};
+
 public void
 umem_reap(void)
 {
@@ -501,7 +509,7 @@ umem_reap(void)
 	} else if (worker_begin()) {
 		reap_all();
 		worker_end();
-		defer_rouse();
+		cache_deferral.rouse();
 	}
 	errno = saved;
 }
@@ -519,6 +527,6 @@ umem_cache_reap_now(umem_cache_t *cache)
 
 	ask_for_objects(cache);
 	cache_reap(cache);
-	defer_rouse();
+	cache_deferral.rouse();
 	errno = saved;
 }

@@ -51,8 +51,8 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "umem/defer.h"
-#include "umem/init.h"
+#include "umem/cache_hooks.h"
+#include "umem/ready.h"
 #include "umem/update.h"
 #include "umem/update_thread.h"
 #include "umem/worker.h"
@@ -145,7 +145,7 @@ thread_work(uint32_t mine)
 	busy = update_all();
 	working = 0;
 	worker_end();
-	defer_rouse();
+	cache_deferral.rouse();
 	return busy;
 }
 

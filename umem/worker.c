@@ -29,7 +29,7 @@
  *	What worker and visitors of the parent were about to give back, a chain
  *	of magazines each at most, is lost to the child.
  */
-#include "umem/update_thread.h"
+#include "umem/cache_hooks.h"
 #include "umem/worker.h"
 #include "vmem/os.h"
 
@@ -82,9 +82,9 @@ work_on_locked(struct umem_cache *cache, bool (*f)(struct umem_cache *))
 
 	current = cache;
 	lock_release(&cache_list_lock);
-	if (update_thread_enters(calls_program(cache))) {
+	if (cache_upkeep.enters(calls_program(cache))) {
 		any = f(cache);
-		update_thread_leaves();
+		cache_upkeep.leaves();
 	}
 	lock_take(&cache_list_lock);
 	current = NULL;

@@ -13,7 +13,7 @@
 #include "umem/alloc.h"
 #include "umem/debug.h"
 #include "umem/cache.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/large.h"
 #include "umem/stats.h"
 #include "umem/umem.h"

@@ -13,7 +13,7 @@
 #include "tests/unit/child.h"
 #include "umem/cache.h"
 #include "umem/fork.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/update.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"

@@ -9,7 +9,7 @@
 #include "tests/unit/child.h"
 #include "umem/defer.h"
 #include "umem/fork.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 

@@ -7,7 +7,7 @@
 
 #include "umem/alloc.h"
 #include "umem/debug.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"

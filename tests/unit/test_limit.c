@@ -13,7 +13,7 @@
 #include "umem/alloc.h"
 #include "umem/cache.h"
 #include "umem/debug.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/options.h"
 #include "umem/umem.h"
 #include "vmem/os.h"

@@ -6,7 +6,7 @@
 
 #include "tests/unit/child.h"
 #include "umem/addr_map.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/large.h"
 #include "umem/misuse.h"
 #include "vmem/heap.h"

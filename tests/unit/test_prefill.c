@@ -11,7 +11,7 @@
 #include "umem/alloc.h"
 #include "umem/cache.h"
 #include "umem/debug.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/options.h"
 #include "umem/umem.h"
 #include "vmem/vmem.h"

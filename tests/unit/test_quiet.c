@@ -5,7 +5,7 @@
 #include "magazine/magazine.h"
 #include "tests/unit/stay.h"
 #include "umem/alloc.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/quiet.h"
 
 #define SEC   ((uint64_t)1000000000)

@@ -3,7 +3,7 @@
 
 #include "tests/unit/child.h"
 #include "umem/alloc.h"
-#include "umem/init.h"
+#include "umem/ready.h"
 #include "umem/shrink.h"
 #include "vmem/heap.h"
 

@@ -1,13 +1,13 @@
-/* init.h - bring-up: what works before it is done; see init.c */
-#ifndef UMEM_INIT_H
-#define UMEM_INIT_H
+/* ready.h - whether the library is started, and memory before that; see init.c */
+#ifndef UMEM_READY_H
+#define UMEM_READY_H
 
-#include "umem/cache.h"
-#include "umem/size_class.h"
+#include "vmem/base.h"
 
 extern int umem_state; /* [a] of init.c: UMEM_READY when done */
 #define UMEM_READY 2
 
+/* Starts the library, once.  False: there is no memory for it. */
 bool umem_start(void);
 
 /* At the time of constructors.  False: not started, for want of a reason. */
@@ -15,6 +15,9 @@ bool umem_start_early(void);
 
 /* Defined where the library has the names of malloc. */
 extern const bool umem_is_malloc __attribute__((weak, visibility("hidden")));
+
+/* Functions of the library's first and last file and of some others, to NULL. */
+extern const void *const umem_landmarks[];
 
 /* Start the library if need be.  False: it cannot start for want of memory. */
 static inline bool
