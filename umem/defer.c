@@ -743,7 +743,7 @@ umem_defer_barrier(const void *key)
 	struct domain *domain = domain_find(key);
 
 	return result_of(
-	    domain == NULL ? 0 : domain_flush(domain, NULL, NULL), saved);
+	    domain == NULL ? 0 : domain_flush(domain, NULL), saved);
 }
 
 void
@@ -758,40 +758,45 @@ defer_retire(struct umem_cache *cache)
 		domain_retire(layer->domain);
 }
 
-/* Takes an empty layer out of its domain; the caller has the turn. */
-static void
-layer_unlink(void *arg)
-{
-	struct defer *layer = arg;
-	struct defer **at = &layer->domain->layers;
-
-	lock_take(&defer_lock);
-	while (*at != layer)
-		at = &(*at)->next;
-	__atomic_store_n(at, layer->next, __ATOMIC_RELEASE);
-	lock_release(&defer_lock);
-}
-
 /* Releases the layer's objects, and unlinks it.  Returns 0 or an error. */
 static int
 layer_flush(struct defer *layer)
 {
-	int error = domain_flush(layer->domain, layer_unlink, layer);
+	int error = domain_flush(layer->domain, layer);
 
 	/* No thread runs a cycle of a broken domain, so none has the turn. */
 	if (error != ENOTSUP || deferred_is_used(&layer->mags))
 		return error;
-	layer_unlink(layer);
+	domain_unlink(layer);
 	return 0;
 }
 
+/* Where the last layer before kept is linked, or NULL. */
+static struct defer **
+last_before(struct umem_cache *cache, const struct defer *kept)
+{
+	struct defer **at = &cache->defers;
+
+	if (*at == kept)
+		return NULL;
+	while ((*at)->next_of_cache != kept)
+		at = &(*at)->next_of_cache;
+	return at;
+}
+
+/*
+ * The layer that was made first goes first.  Because its domain alone releases
+ * slabs of the cache, and looks at the layers before it then, these must stay
+ * until it has been unlinked.
+ */
 bool
 defer_end_cache(struct umem_cache *cache)
 {
-	struct defer **at = &cache->defers;
-	struct defer *layer;
+	struct defer *kept = NULL; /* the first of those that stay */
+	struct defer **at;
 
-	while ((layer = *at) != NULL) {
+	while ((at = last_before(cache, kept)) != NULL) {
+		struct defer *layer = *at;
 		int error = layer_flush(layer);
 
 		if (error == EDEADLK)
@@ -799,14 +804,15 @@ defer_end_cache(struct umem_cache *cache)
 			      "or in a function that a grace period calls",
 			    cache->name);
 		if (error != 0) {
-			at = &layer->next_of_cache;
+			kept = layer;
 			continue;
 		}
-		*at = layer->next_of_cache;
+		/* Relaxed: a domain only asks whether it is NULL. */
+		__atomic_store_n(at, layer->next_of_cache, __ATOMIC_RELAXED);
 		deferred_end(&layer->mags);
 		meta_free(layer, sizeof(*layer));
 	}
-	return cache->defers == NULL;
+	return kept == NULL;
 }
 
 const struct cache_deferral cache_deferral = {

@@ -26,6 +26,7 @@ struct defer {
 	struct defer *next;          /* [a] in domain->layers */
 	enum defer_kind kind;        /* [I] */
 	uint32_t batch;              /* [t] of retired slabs that wait, or 0 */
+	uint32_t due;                /* [t] of those to be released, or 0 */
 };
 
 /*
@@ -53,6 +54,11 @@ struct domain {
 	uint64_t tick_ns;   /* [t] when magazines were collected last */
 	uint64_t ngraces;   /* [a] grace periods that were waited for */
 	uint64_t nreleased; /* [a] objects released after one */
+
+	/* [t] layer whose slabs are being released, or NULL */
+	struct defer *ending;
+	/* [a] such releases that have ended, to wait on */
+	uint32_t nended;
 };
 
 /* [l] for changes; read by acquire loads. */
@@ -134,9 +140,12 @@ bool domain_wait(struct domain *domain);
 
 /*
  * Releases all objects that were put before the call.  Returns 0 or EDEADLK,
- * ENOTSUP, EAGAIN.  If then is not NULL, it is called with arg and the turn
- * held.
+ * ENOTSUP, EAGAIN.  If unlink is not NULL, it is a layer of the domain that is
+ * to end, and 0 says that it is unlinked.
  */
-int domain_flush(struct domain *domain, void (*then)(void *), void *arg);
+int domain_flush(struct domain *domain, struct defer *unlink);
+
+/* Takes an empty layer out of its domain; the caller has the turn. */
+void domain_unlink(struct defer *layer);
 
 #endif

@@ -9,6 +9,7 @@
  *	   the waiting lists
  *	2. waits for one grace period, for all of them together
  *	3. gives each magazine to its cache
+ *	4. releases slabs of type-stable caches, see below
  *	An object enters a waiting list after the updater has removed it from
  *	its structure, so every reader that can have found it began before step
  *	2, which waits for that reader.
@@ -38,7 +39,10 @@
  *
  * Slabs of type-stable caches
  *	A cycle retires the empty slabs in its step 1 and releases them in its
- *	step 3 (slab_retire.c).  The library notices empty slabs in upkeep, also
+ *	step 4 (slab_retire.c).  Only the domain's thread does that, and without
+ *	the turn.  Otherwise a thread that frees beyond the budget would call
+ *	destructors, or wait for them, although it may hold a lock that they
+ *	take.  The library notices empty slabs in upkeep, also
  *	within malloc(), where no thread can be created: then the domain's thread
  *	is created after the upkeep, by the upkeep thread or by the function of
  *	the API that asked for it (defer_rouse()), or at the next deferred free.
@@ -334,13 +338,22 @@ release_all(struct domain *domain, struct defer *layer)
 
 /*
  * Does the layer retire the slabs of its cache?  Of several layers of a cache it
- * is the one that was made first, so that one domain alone retires slabs.
+ * is the one that was made first, so that one domain alone retires slabs.  None
+ * does while a domain of the cache is broken, because no slab could be released.
  */
 static bool
 retires(const struct defer *layer)
 {
-	return layer->cache != NULL && layer->cache->slabs.stable &&
-	       layer->next_of_cache == NULL;
+	struct defer *other;
+
+	if (layer->cache == NULL || !layer->cache->slabs.stable ||
+	    __atomic_load_n(&layer->next_of_cache, __ATOMIC_RELAXED) != NULL)
+		return false;
+	/* Acquire; pairs with the release that published the layer. */
+	other = __atomic_load_n(&layer->cache->defers, __ATOMIC_ACQUIRE);
+	while (other != layer && !domain_is_broken(other->domain))
+		other = other->next_of_cache;
+	return other == layer;
 }
 
 /* Retires empty slabs of the layer's cache.  False: there are none. */
@@ -353,35 +366,39 @@ retire(struct defer *layer)
 	return layer->batch != 0;
 }
 
-/* Waits for the readers of the cache's other flavours, and releases slabs. */
+/*
+ * Waits for the readers of the cache's other flavours, and releases slabs.  The
+ * caller has no turn.
+ */
 static void
-end_retired(struct defer *layer)
+end_retired(struct defer *layer, uint32_t batch)
 {
 	/* Acquire; pairs with the release that published the layer. */
 	struct defer *other =
 	    __atomic_load_n(&layer->cache->defers, __ATOMIC_ACQUIRE);
 
-	for (; other != layer; other = other->next_of_cache) {
-		if (domain_is_broken(other->domain))
+	for (; other != layer; other = other->next_of_cache)
+		if (!domain_wait(other->domain))
 			return;
-		synchronize(other->domain);
-	}
-	slab_end_retired(&layer->cache->slabs, layer->batch);
-	layer->batch = 0;
+	slab_end_retired(&layer->cache->slabs, batch);
 }
 
-/* Steps 1 (the second half) to 3.  False: nothing waited. */
+/*
+ * Steps 1 (the second half) to 3; if may_retire, slabs are retired, and the
+ * layers have them in due then.  False: nothing waited.
+ */
 static bool
-cycle(struct domain *domain)
+cycle(struct domain *domain, bool may_retire)
 {
 	bool any = false;
 
 	__atomic_store_n(&domain->nnew, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&domain->retiring, 0, __ATOMIC_SEQ_CST);
+	if (may_retire)
+		__atomic_store_n(&domain->retiring, 0, __ATOMIC_SEQ_CST);
 	for (struct defer *layer = first_layer(domain); layer != NULL;
 	     layer = next_layer(layer)) {
 		any |= deferred_begin_wait(&layer->mags);
-		if (retires(layer))
+		if (may_retire && retires(layer))
 			any |= retire(layer);
 	}
 	if (!any)
@@ -390,10 +407,42 @@ cycle(struct domain *domain)
 	for (struct defer *layer = first_layer(domain); layer != NULL;
 	     layer = next_layer(layer)) {
 		release_all(domain, layer);
-		if (retires(layer) && layer->batch != 0)
-			end_retired(layer);
+		if (layer->batch != 0)
+			layer->due = layer->batch;
+		layer->batch = 0;
 	}
 	return true;
+}
+
+/* A layer with slabs that can be released, or NULL. */
+static struct defer *
+first_due(const struct domain *domain)
+{
+	struct defer *layer = first_layer(domain);
+
+	while (layer != NULL && layer->due == 0)
+		layer = next_layer(layer);
+	return layer;
+}
+
+/* Step 4; the caller has the turn, and gives it up meanwhile. */
+static void
+end_due(struct domain *domain)
+{
+	struct defer *layer;
+
+	while (domain->ending == NULL && (layer = first_due(domain)) != NULL) {
+		uint32_t batch = layer->due;
+
+		layer->due = 0;
+		domain->ending = layer;
+		turn_end(domain);
+		end_retired(layer, batch);
+		turn_begin(domain);
+		domain->ending = NULL;
+		__atomic_add_fetch(&domain->nended, 1, __ATOMIC_RELAXED);
+		os_futex_wake(&domain->nended, INT32_MAX);
+	}
 }
 
 /* Until the next tick, or until a burst. */
@@ -416,7 +465,8 @@ thread_cycle(struct domain *domain)
 		domain->tick_ns = now;
 		collect(domain, /* all */ false);
 	}
-	any = cycle(domain);
+	any = cycle(domain, /* may_retire */ true);
+	end_due(domain);
 	turn_end(domain);
 	return any;
 }
@@ -551,7 +601,7 @@ help(struct domain *domain)
 	turn_begin(domain);
 	if (domain_is_over(domain, 1)) {
 		collect(domain, /* all */ true);
-		cycle(domain);
+		cycle(domain, /* may_retire */ false);
 	}
 	turn_end(domain);
 }
@@ -587,24 +637,52 @@ domain_wait(struct domain *domain)
 	return true;
 }
 
+/* Waits until no slab of the layer's cache is being released. */
+static void
+await_end(struct domain *domain, const struct defer *layer)
+{
+	while (domain->ending == layer) {
+		uint32_t n = __atomic_load_n(&domain->nended, __ATOMIC_RELAXED);
+
+		turn_end(domain);
+		os_futex_wait(&domain->nended, n, 0);
+		turn_begin(domain);
+	}
+}
+
+void
+domain_unlink(struct defer *layer)
+{
+	struct defer **at = &layer->domain->layers;
+
+	lock_take(&defer_lock);
+	while (*at != layer)
+		at = &(*at)->next;
+	__atomic_store_n(at, layer->next, __ATOMIC_RELEASE);
+	lock_release(&defer_lock);
+}
+
 /* As domain_flush(), of a caller that is in no read-side section. */
 static int
-flush(struct domain *domain, void (*then)(void *), void *arg)
+flush(struct domain *domain, struct defer *unlink)
 {
 	int error = 0;
 
 	turn_begin(domain);
 	if (!collect(domain, /* all */ true))
 		error = EAGAIN;
-	cycle(domain);
-	if (error == 0 && then != NULL)
-		then(arg);
+	cycle(domain, /* may_retire */ false);
+	if (unlink != NULL) {
+		await_end(domain, unlink);
+		if (error == 0)
+			domain_unlink(unlink);
+	}
 	turn_end(domain);
 	return error;
 }
 
 int
-domain_flush(struct domain *domain, void (*then)(void *), void *arg)
+domain_flush(struct domain *domain, struct defer *unlink)
 {
 	bool reading;
 	int error;
@@ -618,7 +696,7 @@ domain_flush(struct domain *domain, void (*then)(void *), void *arg)
 	if (reading)
 		domain->grace.offline();
 	error = reading && domain->grace.reading() ? EDEADLK
-						   : flush(domain, then, arg);
+						   : flush(domain, unlink);
 	if (reading)
 		domain->grace.online();
 	return error;
@@ -684,6 +762,7 @@ domain_after_fork(struct domain *domain)
 		domain->broken = 1;
 	domain->in_grace = 0;
 	domain->in_cycle = NOTHING;
+	domain->ending = NULL;
 	for (struct defer *layer = first_layer(domain); layer != NULL;
 	     layer = next_layer(layer))
 		deferred_wait_again(&layer->mags);

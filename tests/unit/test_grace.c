@@ -467,6 +467,60 @@ START_TEST(a_destroyed_cache_whose_objects_wait_is_not_called_not_empty)
 }
 END_TEST
 
+static pthread_mutex_t taken_by_destructor = PTHREAD_MUTEX_INITIALIZER;
+static unsigned nwaiting, nended; /* destructors that want the mutex; had it */
+
+static int
+construct(void *object, void *unused, int flags)
+{
+	(void)object, (void)unused, (void)flags;
+	return 0;
+}
+
+static void
+destruct(void *object, void *unused)
+{
+	(void)object, (void)unused;
+	__atomic_add_fetch(&nwaiting, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&taken_by_destructor);
+	pthread_mutex_unlock(&taken_by_destructor);
+	__atomic_add_fetch(&nended, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Ten seconds at most. */
+static bool
+becomes_positive(unsigned *n)
+{
+	for (int i = 0; i < 1000 && __atomic_load_n(n, __ATOMIC_SEQ_CST) == 0;
+	     i++)
+		usleep(10000);
+	return __atomic_load_n(n, __ATOMIC_SEQ_CST) != 0;
+}
+
+/* As everywhere, a free may be called with a lock that destructors take. */
+START_TEST(a_free_beyond_the_budget_does_not_wait_for_destructors)
+{
+	umem_cache_t *stable = umem_cache_create("stable", 64, 0, construct,
+	    destruct, NULL, NULL, NULL, UMC_TYPESAFE_BY_RCU);
+	umem_cache_t *cache = cache_new("much", 4096);
+
+	ck_assert_ptr_nonnull(stable);
+	defer_budget = 64 * KIB;
+	ck_assert_int_eq(umem_defer_attach(stable, &one, grace_of), 0);
+	umem_cache_free(stable, umem_cache_alloc(stable, UMEM_DEFAULT));
+	pthread_mutex_lock(&taken_by_destructor);
+	umem_cache_reap_now(stable);
+	ck_assert(becomes_positive(&nwaiting));
+	for (int i = 0; i < 1000; i++)
+		defer_new(cache, &one);
+	ck_assert_uint_eq(nended, 0);
+	pthread_mutex_unlock(&taken_by_destructor);
+	ck_assert(becomes_positive(&nended));
+	umem_cache_destroy(stable);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -500,6 +554,8 @@ grace_suite(void)
 	    tcase, a_child_without_grace_periods_can_destroy_a_cache);
 	tcase_add_test(tcase,
 	    a_destroyed_cache_whose_objects_wait_is_not_called_not_empty);
+	tcase_add_test(
+	    tcase, a_free_beyond_the_budget_does_not_wait_for_destructors);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
