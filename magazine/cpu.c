@@ -614,7 +614,7 @@ own_locked(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
  */
 #define NEWEST_BYTES (4 * CACHE_LINE)
 
-/* Prefetch the last bytes of a magazine of so many bytes that starts at mag. */
+/* Prefetch the last part of a magazine of the given size, starting at mag. */
 static inline void
 bring_in_rounds(uintptr_t mag, size_t bytes, size_t last)
 {

@@ -82,7 +82,7 @@ size_t magazine_depot_most = 16 * MIB;
 static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254, 510, 1022};
 /* Largest capacity without contention. */
 #define ROUNDS_CALM 254
-/* A lock is contended if more than one acquisition in so many has to wait. */
+/* A lock is contended if more than one acquisition in CROWD has to wait. */
 #define CROWD       4
 
 /* With borrowed budget a magazine holds up to 8 times magazine_bytes_most. */

@@ -11,7 +11,7 @@
  * Allocate
  *	1 If the size has a quantum cache, vmem_alloc() calls the cache
  *	  (quantum.c) and this file does nothing else.
- *	2 Otherwise it searches a free segment according to the policy.
+ *	2 Otherwise it searches for a free segment according to the policy.
  *	  Instant fit, the default, examines a bounded number of segments.
  *	3 If none fits, it imports a span from the source, if there is one.
  *	4 It cuts the request from the low end of the segment found, or at the
@@ -71,9 +71,9 @@
 #define TAGS_SPAN 2
 
 /*
- * With at most so many free segments, first fit searches the free lists for the
- * lowest address.  With more free segments, a search of the ring from its start
- * is likely to be faster.
+ * With at most this number of free segments, first fit searches the free lists
+ * for the lowest address.  With more free segments, a search of the ring from
+ * its start is likely to be faster.
  */
 #define FIRSTFIT_LISTS 64
 
@@ -708,8 +708,9 @@ release_locked(vmem_t *arena, struct segment *seg)
 }
 
 /*
- * Free the allocated segment at addr if it has this size and is a slab or not.
- * Returns the free segment that contains it, or NULL if there is none.
+ * Free the allocated segment at addr.  Returns the free segment that contains
+ * it, or NULL if there is no allocated segment of this size and kind (slab or
+ * not) at addr.
  */
 static struct segment *
 take_back_locked(vmem_t *arena, void *addr, size_t size, bool slab)
@@ -930,7 +931,7 @@ vmem_grow(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 	return fits;
 }
 
-/* Free the last less units of seg.  Returns false if there is no tag. */
+/* Shrink seg by less units and free its tail; false if there is no tag. */
 static bool
 tail_free_locked(vmem_t *arena, struct segment *seg, size_t less)
 {

@@ -94,9 +94,9 @@
 /* If address space is limited, 1/LIMIT_PART of the limit is reserved ahead. */
 #define LIMIT_PART   16
 /*
- * The window is at most so many times the soft limit, rounded up to a power of
- * two, because the program may raise the limit later.  The tables for such a
- * window are at most 1/64 of the limit.
+ * The window is at most LIMIT_GROWTH times the soft limit, rounded up to a
+ * power of two, because the program may raise the limit later.  The tables for
+ * such a window are at most 1/64 of the limit.
  */
 #define LIMIT_GROWTH 32
 /* Bytes of address space left to the program when the heap starts. */
@@ -107,7 +107,7 @@
 #define PURGING     255
 #define PURGE_UNITS 64 /* most units for one call of os_purge() */
 
-/* After so many failures to take a hole, 100 us apart, allocation fails. */
+/* Attempts to take a hole, 100 us apart, before an allocation fails. */
 #define HOLE_TRIES 100
 
 /* A hole: foreign mappings in [from, to), which the heap never allocates. */
@@ -144,7 +144,7 @@ first_step(void)
 	return limited_step != 0 ? limited_step : RESERVE_LEAST;
 }
 
-/* Place a window of so many bytes at base; false if base is not free. */
+/* Place a window of this size at base; false if base is not free. */
 static bool
 slot_try(uintptr_t base, size_t bytes)
 {
@@ -159,8 +159,8 @@ slot_try(uintptr_t base, size_t bytes)
 }
 
 /*
- * Reserve a window of at most so many bytes at an address that the kernel
- * chooses, as large as the kernel allows.
+ * Reserve a window of at most this size, as large as the kernel allows, at an
+ * address that the kernel chooses.
  */
 static bool
 slot_anywhere(size_t bytes)
@@ -724,8 +724,8 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 	bool grown;
 
 	/*
-	 * Commit the memory first.  Otherwise a failed commit would have to
-	 * shrink the arena's segment again, which can fail for want of a tag.
+	 * Commit the memory first.  Otherwise a failed commit would require
+	 * shrinking the segment again, which can fail if there is no tag.
 	 */
 	__atomic_add_fetch(&ngrowing, 1, __ATOMIC_SEQ_CST);
 	grown = newbytes <= (heap_slot.units << HEAP_UNIT_SHIFT) - start &&

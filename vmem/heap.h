@@ -43,8 +43,8 @@ void *heap_alloc(size_t bytes, size_t align, bool *zeroed);
 
 /*
  * Allocate as heap_alloc() does, if possible at the same offset from a
- * huge-page boundary as the block like.  Whole huge pages can then be moved
- * between the two blocks.
+ * huge-page boundary as the block at address like.  Whole huge pages can then
+ * be moved between the two blocks.
  */
 void *heap_alloc_alike(size_t bytes, const void *like, bool *zeroed);
 
@@ -64,8 +64,8 @@ bool heap_shrink(void *at, size_t oldbytes, size_t newbytes);
 /*
  * Purge: release to the kernel the pages that have been free for age_ns
  * nanoseconds, at most limit bytes of them.  Returns the number of bytes
- * purged.  The caller handles the tables over these pages, which it has from
- * os_reserve_zeros().
+ * purged.  The caller itself releases the memory of its tables over these pages
+ * (os_reserve_zeros()).
  */
 size_t heap_purge(uint64_t age_ns, size_t limit);
 

@@ -15,7 +15,7 @@
 
 struct quantum_hooks {
 	/*
-	 * Create a cache of pieces of so many units, with slabs from arena.
+	 * Create a cache of pieces of the given size, with slabs from arena.
 	 * NULL: there is no memory, so segments serve the size.
 	 */
 	void *(*create)(
@@ -63,7 +63,7 @@ void *vmem_slab_alloc(vmem_t *arena, size_t size);
 void vmem_slab_free(vmem_t *arena, void *slab, size_t size);
 
 /*
- * Import a span for a slab of so many units, with the gate open.  Returns the
+ * Import a span for a slab of the given size, with the gate open.  Returns the
  * start of the span, or NULL if the source has none.
  */
 void *vmem_slab_import(vmem_t *arena, size_t size);

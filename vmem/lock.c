@@ -89,7 +89,7 @@ state_release(struct lock *lock)
 		os_futex_wake(&lock->state, 1);
 }
 
-/* Pointer of the thread between lock_fork_begin() and lock_fork_end(), or 0. */
+/* Thread pointer between lock_fork_begin() and lock_fork_end(), or 0. */
 static uintptr_t forking; /* [atomic] */
 
 static inline bool

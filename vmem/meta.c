@@ -35,7 +35,7 @@
 #define CHUNK_BYTES (256 * KIB)
 #define STEP_MAX    (64 * KIB)
 
-/* No system call for a best-effort block for so long after a refusal. */
+/* Time after a refusal without system calls for best-effort blocks. */
 #define REFUSAL_NS 100000000
 
 /* Size classes: 16, 32, 48, 64, then four per doubling up to STEP_MAX. */

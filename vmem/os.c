@@ -64,7 +64,7 @@ static unsigned fail_last;  /* [a] last request that fails */
 static uint32_t confined; /* [a] */
 static uint32_t nasking;  /* [a] such calls in progress */
 
-/* os_confine() yields the CPU at most so many times while it waits. */
+/* The most times that os_confine() yields the CPU while it waits. */
 #define ASKING_TRIES 10000
 
 /* Count the end of a call that ask() has allowed. */

@@ -15,7 +15,7 @@
 struct seghash {
 	size_t nsegs;
 	size_t nbuckets; /* at least SEGHASH_BASE */
-	size_t retry;    /* after ENOMEM: grow again at so many segments */
+	size_t retry;    /* after ENOMEM: value of nsegs at which to grow */
 	unsigned shift;  /* log2 of the quantum */
 	struct segment *base[SEGHASH_BASE];    /* the first buckets */
 	struct segment **more[SEGHASH_ARRAYS]; /* arrays of further buckets */

@@ -251,7 +251,7 @@ void vmem_free(vmem_t *arena, void *addr, size_t size);
  * errno set:
  *	EINVAL	size is 0; align or nocross is not a power of two; phase is
  *		not less than align or not a multiple of the quantum; a segment
- *		of this size and phase must cross a multiple of nocross;
+ *		of this size and phase always crosses a multiple of nocross;
  *		maxaddr is not above minaddr; two policies
  *	ENOMEM	for the reasons given at vmem_alloc().  A request with minaddr
  *		or maxaddr does not import, because an import function has no
