@@ -18,7 +18,7 @@ struct slab_store;
  * all that a visit needs but the bits.
  */
 struct slab {
-	struct list link; /* [s] in a bin, or full, empty or retired */
+	struct list link;         /* [s] in a bin, or full, empty or retired */
 	struct slab_store *store; /* [I] */
 	uintptr_t span;           /* [I] */
 	uintptr_t first;          /* [I] span + colour */
