@@ -51,7 +51,7 @@ enum {
 	AREA_STOPPED = -2 /* the area must not be registered */
 };
 
-/* The only static TLS of the library. */
+/* The own area of the calling thread, in its static TLS block. */
 static __thread struct rseq_area own_area
     __attribute__((aligned(RSEQ_AREA_BYTES), tls_model("initial-exec"))) = {
 	.cpu_id = AREA_UNUSED,
