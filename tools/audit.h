@@ -8,6 +8,10 @@
 #define UMF_AUDIT 0x0001u
 #define UMF_LITE  0x0100u
 
+/* Of caches with guards; and whose waiting objects readers may write to. */
+#define UMF_DEADBEEF   0x0002u
+#define UMF_RCU_WRITES 0x4000u
+
 /* A record, of a buffer or in a log. */
 struct audit {
 	uint64_t at;

@@ -61,7 +61,8 @@ collect_sizes(struct model *model)
 				size_add(chunk_size(model, s, j));
 	}
 	for (size_t i = 0; i < model->nlarges; i++)
-		size_add(large_size(model, &model->larges[i]));
+		if (!model->larges[i].waits)
+			size_add(large_size(model, &model->larges[i]));
 }
 
 static int

@@ -113,7 +113,7 @@ larges_bytes(const struct model *model, bool samples, uint64_t *n)
 		const struct large *large = &model->larges[i];
 		uint64_t end = large->at + large->size;
 
-		if ((large->sample != NULL) != samples)
+		if ((large->sample != NULL) != samples || large->waits)
 			continue;
 		++*n;
 		bytes += samples ? (end + page - 1) / page * page -
@@ -147,7 +147,8 @@ static const struct {
 	unsigned flag;
 	const char *word;
 } debug_words[] = {{0x1, "audit"}, {0x8, "contents"}, {0x2, "guards"},
-    {0x10, "nosignal"}, {0x40, "firewall"}, {0x100, "lite"}, {0x400, "random"}};
+    {0x10, "nosignal"}, {0x40, "firewall"}, {0x100, "lite"}, {0x400, "random"},
+    {0x4000, "rcu_writes"}};
 
 static void
 add_word(char *text, size_t room, const char *word)
@@ -225,6 +226,65 @@ checks_text(struct model *model)
 	return checked ? "checked" : "none";
 }
 
+/* One line for each flavour that the program has freed objects with. */
+static void
+print_domains(struct model *model)
+{
+	for (size_t i = 0; i < model->ndomains; i++) {
+		const struct domain *d = &model->domains[i];
+
+		printf("RCU:            %s: %lu objects (%s) wait, %lu grace "
+		       "periods, %lu released%s\n",
+		    model_flavour(model, d), d->nwaiting, human(d->bytes),
+		    d->ngraces, d->nreleased,
+		    d->broken     ? ", no grace period can end"
+		    : d->in_grace ? ", in a grace period"
+				  : "");
+	}
+}
+
+static void
+json_layers(struct model *model, size_t domain)
+{
+	json_open("caches", '[');
+	for (size_t i = 0; i < model->nlayers; i++) {
+		const struct waiting_layer *layer = &model->layers[i];
+
+		if (layer->domain != domain)
+			continue;
+		json_open(NULL, '{');
+		json_text("name", model_layer_name(model, layer));
+		if (layer->cache != 0)
+			json_address("address", layer->cache);
+		json_number("waiting", layer->nwaiting);
+		json_number("memory", layer->bytes);
+		json_close();
+	}
+	json_close();
+}
+
+static void
+json_domains(struct model *model, bool layers)
+{
+	json_open("rcu", '[');
+	for (size_t i = 0; i < model->ndomains; i++) {
+		const struct domain *d = &model->domains[i];
+
+		json_open(NULL, '{');
+		json_text("flavour", model_flavour(model, d));
+		json_number("waiting", d->nwaiting);
+		json_number("memory", d->bytes);
+		json_number("grace_periods", d->ngraces);
+		json_number("released", d->nreleased);
+		json_bool("in_grace_period", d->in_grace);
+		json_bool("broken", d->broken);
+		if (layers)
+			json_layers(model, i);
+		json_close();
+	}
+	json_close();
+}
+
 int
 command_status(int argc, char **argv)
 {
@@ -248,6 +308,7 @@ command_status(int argc, char **argv)
 		json_number("threads", model->target->nthreads);
 		json_number("sample_bytes", samples_mean(model));
 		json_larges(model, "samples", /* samples */ true);
+		json_domains(model, /* layers */ false);
 		json_close();
 		return EXIT_FINE;
 	}
@@ -268,6 +329,7 @@ command_status(int argc, char **argv)
 		    human(samples_mean(model)));
 	bytes = larges_bytes(model, /* samples */ true, &n);
 	printf("Samples:        %lu in %s\n", n, human(bytes));
+	print_domains(model);
 	print_logs(model);
 	print_messages(model);
 	return EXIT_FINE;
@@ -354,6 +416,7 @@ json_cache(const struct cache *c)
 	json_number("chunk_size", c->import != 0 ? 0 : c->chunk);
 	json_number("in_use", c->nlive);
 	json_number("in_magazines", c->ncached);
+	json_number("deferred", c->ndeferred);
 	json_number("total", c->ntotal);
 	json_number("slabs", c->nslabs);
 	json_number("memory", c->nslabs * c->slab_bytes);
@@ -543,6 +606,37 @@ json_cpus(const struct model *model)
 	json_close();
 }
 
+#define LAYER_RULE                                                             \
+	"------------------------- --------- --------- --------- ---------"
+
+/* Objects that wait for a grace period, by flavour and cache. */
+static void
+print_waiting(struct model *model)
+{
+	if (model->ndomains == 0)
+		return;
+	puts("\nrcu flavour, and             objects    memory     grace   "
+	     "objects");
+	puts("caches that wait for it      waiting   waiting   periods  "
+	     "released");
+	puts(LAYER_RULE);
+	for (size_t i = 0; i < model->ndomains; i++) {
+		const struct domain *d = &model->domains[i];
+
+		printf("%-25s %9lu %9s %9lu %9lu\n", model_flavour(model, d),
+		    d->nwaiting, human(d->bytes), d->ngraces, d->nreleased);
+		for (size_t j = 0; j < model->nlayers; j++) {
+			const struct waiting_layer *layer = &model->layers[j];
+
+			if (layer->domain == i)
+				printf("  %-23s %9lu %9s\n",
+				    model_layer_name(model, layer),
+				    layer->nwaiting, human(layer->bytes));
+		}
+	}
+	puts(LAYER_RULE);
+}
+
 static void
 print_stat(struct model *model)
 {
@@ -561,6 +655,7 @@ print_stat(struct model *model)
 	print_larges(model, "[samples]", /* samples */ true);
 	puts(CACHE_RULE);
 	print_limits(model);
+	print_waiting(model);
 	puts("\nvmem                         memory     memory    memory     "
 	     "alloc alloc");
 	puts("name                         in use      total    import   "
@@ -582,6 +677,7 @@ print_stat_json(struct model *model)
 	json_close();
 	json_larges(model, "large", /* samples */ false);
 	json_larges(model, "samples", /* samples */ true);
+	json_domains(model, /* layers */ true);
 	json_open("arenas", '[');
 	for (size_t i = 0; i < model->narenas; i++)
 		json_arena(model, &model->arenas[i]);

@@ -4,13 +4,15 @@
  * What a free of each buffer would find now, and what the next allocation of
  * each free one would (see umem/debug.c).  A buffer that its slab and its
  * record disagree about is in the hands of a thread at this moment, and left
- * out.
+ * out.  A buffer that waits for a grace period is checked as the end of its wait
+ * would check it.
  */
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/audit.h"
 #include "tools/print.h"
+#include "umem/wait_sum.h"
 
 /* Of a buftag. */
 #define TAG_BYTES 24
@@ -75,6 +77,28 @@ free_fault(struct model *model, const struct cache *c, const char *buffer,
 	return "(free) has corrupt bytes behind it";
 }
 
+/* Has a buffer changed since it began to wait for a grace period? */
+static bool
+waiting_is_changed(struct model *model, const struct cache *c,
+    const char *buffer, const struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	const char *debug = layout_at(l, model->target, L_DEBUG);
+	const char *record = target_at(
+	    model->target, audit->at, layout_value(l, L_BUFCTL_BYTES));
+	uint64_t n = audit->size;
+
+	if ((c->debug & (UMF_DEADBEEF | UMF_RCU_WRITES)) != UMF_DEADBEEF ||
+	    debug == NULL || record == NULL)
+		return false;
+	if (n > WAIT_BYTES_MOST)
+		n = WAIT_BYTES_MOST;
+	if (n > layout_get(l, debug, L_DEBUG_VERIFY_MAX))
+		n = layout_get(l, debug, L_DEBUG_VERIFY_MAX);
+	return n <= c->chunk &&
+	       wait_sum(buffer, n) != layout_get(l, record, L_BUFCTL_SUM);
+}
+
 static const char *
 allocated_fault(struct model *model, const struct cache *c, const char *buffer,
     const struct audit *audit, uint64_t *where)
@@ -107,6 +131,20 @@ allocated_fault(struct model *model, const struct cache *c, const char *buffer,
 	return "(allocated) has corrupt bytes behind it";
 }
 
+/* Of a buffer that waits, whose tag is that of an allocated one. */
+static const char *
+waiting_fault(struct model *model, const struct cache *c, const char *buffer,
+    const struct audit *audit, uint64_t *where)
+{
+	const char *fault = allocated_fault(model, c, buffer, audit, where);
+
+	if (fault != NULL)
+		return fault;
+	return waiting_is_changed(model, c, buffer, audit)
+		   ? "(waits for a grace period) was changed since it was freed"
+		   : NULL;
+}
+
 static const char *
 chunk_fault(
     struct model *model, const struct slab *s, unsigned i, uint64_t *where)
@@ -130,6 +168,9 @@ chunk_fault(
 		return free_fault(model, c, buffer, audit.at, where);
 	if (!is_free && audit.state == layout_value(l, L_BUFCTL_ALLOCATED))
 		return allocated_fault(model, c, buffer, &audit, where);
+	if (is_free && audit.state == layout_value(l, L_BUFCTL_WAITING) &&
+	    model_waits_for(model, audit.addr) != NULL)
+		return waiting_fault(model, c, buffer, &audit, where);
 	return NULL;
 }
 

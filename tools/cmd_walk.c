@@ -35,8 +35,9 @@ walk_chunks(struct model *model, const struct cache *only, bool live)
 			if (bit_get(s->live, j) == live)
 				give(slab_chunk_at(model, s, j));
 	}
-	for (size_t i = 0; i < model->nlarges && only == NULL && live; i++)
-		give(model->larges[i].at);
+	for (size_t i = 0; i < model->nlarges && only == NULL; i++)
+		if (model->larges[i].waits != live)
+			give(model->larges[i].at);
 }
 
 static void

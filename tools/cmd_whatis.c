@@ -21,19 +21,23 @@ enum state {
 	ALLOCATED,
 	IN_MAGAZINE,
 	HELD_BACK,
+	WAITING,
 	FREE
 };
 
-static const char *const state_words[] = {
-    "allocated", "in a magazine", "held back", "free"};
+static const char *const state_words[] = {"allocated", "in a magazine",
+    "held back", "freed, waits for a grace period", "free"};
 
 static enum state
-chunk_state(const struct cache *c, const struct slab *slab, unsigned i)
+chunk_state(const struct cache *c, const struct slab *slab, unsigned i,
+    const struct domain *domain)
 {
 	if (bit_get(slab->live, i))
 		return ALLOCATED;
 	if (bit_get(slab->free, i))
 		return FREE;
+	if (domain != NULL)
+		return WAITING;
 	return c->has_magazines ? IN_MAGAZINE : HELD_BACK;
 }
 
@@ -49,7 +53,8 @@ static void
 say_free(struct model *model, const struct audit *audit)
 {
 	if (audit->depth == 0 ||
-	    audit->state != layout_value(model->layout, L_BUFCTL_FREE))
+	    (audit->state != layout_value(model->layout, L_BUFCTL_FREE) &&
+		audit->state != layout_value(model->layout, L_BUFCTL_WAITING)))
 		return;
 	if (json_wanted) {
 		json_open("freed", '{');
@@ -61,12 +66,30 @@ say_free(struct model *model, const struct audit *audit)
 	}
 }
 
+/* The words behind "freed from CACHE". */
+static const char *
+freed_words(struct model *model, enum state state, const struct domain *domain)
+{
+	switch (state) {
+	case IN_MAGAZINE:
+		return " (in a magazine)";
+	case HELD_BACK:
+		return " (held back)";
+	case WAITING:
+		return xprint(" (waits for a grace period of %s)",
+		    model_flavour(model, domain));
+	default:
+		return "";
+	}
+}
+
 static void
 say_chunk(
     struct model *model, uint64_t at, const struct place *place, bool stack)
 {
 	const struct cache *c = &model->caches[place->slab->cache];
-	enum state state = chunk_state(c, place->slab, place->chunk);
+	const struct domain *domain = model_waits_for(model, place->start);
+	enum state state = chunk_state(c, place->slab, place->chunk, domain);
 	struct audit audit;
 	bool audited = audit_of_chunk(model, place->slab, place->chunk, &audit);
 
@@ -75,6 +98,8 @@ say_chunk(
 		json_address("address", at);
 		json_text("kind", "object");
 		json_text("state", state_words[state]);
+		if (state == WAITING)
+			json_text("flavour", model_flavour(model, domain));
 		json_address("buffer", place->start);
 		json_number("size", c->bufsize);
 		json_text("cache", c->name);
@@ -88,10 +113,7 @@ say_chunk(
 	if (audited)
 		printf("bufctl %lx ", audit.at);
 	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
-	    c->name,
-	    state == IN_MAGAZINE ? " (in a magazine)"
-	    : state == HELD_BACK ? " (held back)"
-				 : "");
+	    c->name, freed_words(model, state, domain));
 	if (audited && stack)
 		say_free(model, &audit);
 }
@@ -125,20 +147,28 @@ say_freed(struct model *model, uint64_t at)
 }
 
 static void
-say_large(uint64_t at, const struct place *place)
+say_large(struct model *model, uint64_t at, const struct place *place)
 {
+	const struct domain *domain =
+	    place->large->waits ? model_waits_for(model, place->start) : NULL;
+
 	if (json_wanted) {
 		json_open(NULL, '{');
 		json_address("address", at);
 		json_text("kind", "large block");
-		json_text("state", "allocated");
+		json_text(
+		    "state", state_words[domain != NULL ? WAITING : ALLOCATED]);
+		if (domain != NULL)
+			json_text("flavour", model_flavour(model, domain));
 		json_address("buffer", place->start);
 		json_number("size", place->bytes);
 		json_close();
 		return;
 	}
 	print_where(at, place->start);
-	printf("allocated from umem_oversize, %lu bytes\n", place->bytes);
+	printf("%s from umem_oversize, %lu bytes%s\n",
+	    domain != NULL ? "freed" : "allocated", place->bytes,
+	    domain != NULL ? freed_words(model, WAITING, domain) : "");
 }
 
 static bool
@@ -157,7 +187,7 @@ say_object(struct model *model, uint64_t at, bool stack)
 	if (!model_find(model, at, &place))
 		return false;
 	if (place.large != NULL)
-		say_large(at, &place);
+		say_large(model, at, &place);
 	else if (place.between && json_wanted)
 		return false;
 	else if (place.between)

@@ -27,6 +27,7 @@
 	X(BOOT_USED, "&boot_used")                                             \
 	X(UPDATE_INTERVAL, "&update_interval_ns")                              \
 	X(DEBUG, "&debug")                                                     \
+	X(DOMAINS, "&domains")                                                 \
 	X(CACHE_CHECKED, "&cache_checked")                                     \
 	X(DEBUG_LARGE_CACHE, "&debug_large_cache")                             \
 	X(FREED_LARGE, "&freed_large")                                         \
@@ -44,6 +45,12 @@
 	X(BUFCTL_ALLOCATED, "=BUFCTL_ALLOCATED")                               \
 	X(BUFCTL_FREE, "=BUFCTL_FREE")                                         \
 	X(BUFCTL_LOST, "=BUFCTL_LOST")                                         \
+	X(BUFCTL_WAITING, "=BUFCTL_WAITING")                                   \
+	X(DEFER_OBJECT, "=DEFER_OBJECT")                                       \
+	X(DEFER_MALLOC, "=DEFER_MALLOC")                                       \
+	X(DEFER_FOREIGN, "=DEFER_FOREIGN")                                     \
+	X(DOMAIN_BYTES, "=domain")                                             \
+	X(DEFER_BYTES, "=defer")                                               \
 	X(KIND_MALLOC, "=KIND_MALLOC")                                         \
 	X(LOG_TRANSACTION, "=LOG_TRANSACTION")                                 \
 	X(LOG_CONTENTS, "=LOG_CONTENTS")                                       \
@@ -71,6 +78,7 @@
 	X(SIZE_SMALL, "=SIZE_SMALL")                                           \
 	X(SAMPLE_LIVE, "=SAMPLE_LIVE")                                         \
 	X(SAMPLE_FREED, "=SAMPLE_FREED")                                       \
+	X(SAMPLE_WAITING, "=SAMPLE_WAITING")                                   \
 	X(SAMPLE_BYTES, "=sample")                                             \
 	X(FAST_SMALL_END, "alloc_fast.small_end")                              \
 	X(FAST_UNITS, "alloc_fast.units")                                      \
@@ -118,6 +126,7 @@
 	X(CACHE_NUSED, "cache.slabs.nused")                                    \
 	X(CACHE_PRIV, "cache.priv")                                            \
 	X(CACHE_RECORD_BYTES, "cache.slabs.record_bytes")                      \
+	X(BUFCTL_SUM, "bufctl.sum")                                            \
 	X(BUFCTL_ADDR, "bufctl.addr")                                          \
 	X(BUFCTL_SLAB, "bufctl.slab")                                          \
 	X(BUFCTL_CACHE, "bufctl.cache")                                        \
@@ -137,6 +146,7 @@
 	X(TAG_BUFCTL, "buftag.bufctl")                                         \
 	X(TAG_BXSTAT, "buftag.bxstat")                                         \
 	X(DEBUG_NFRAMES, "debug.nframes")                                      \
+	X(DEBUG_VERIFY_MAX, "debug.verify_max")                                \
 	X(DEBUG_HARDENED, "debug.hardened")                                    \
 	X(DEBUG_NOABORT, "debug.noabort")                                      \
 	X(DEBUG_CHECKNULL, "debug.checknull")                                  \
@@ -211,6 +221,21 @@
 	X(MAGAZINE_CAPACITY, "magazine.capacity")                              \
 	X(MAGAZINE_NROUNDS, "magazine.nrounds")                                \
 	X(MAGAZINE_ROUND, "magazine.round[0]")                                 \
+	X(DOMAIN_KEY, "domain.key")                                            \
+	X(DOMAIN_NEXT, "domain.next")                                          \
+	X(DOMAIN_LAYERS, "domain.layers")                                      \
+	X(DOMAIN_BROKEN, "domain.broken")                                      \
+	X(DOMAIN_IN_GRACE, "domain.in_grace")                                  \
+	X(DOMAIN_NGRACES, "domain.ngraces")                                    \
+	X(DOMAIN_NRELEASED, "domain.nreleased")                                \
+	X(DEFER_HOT, "defer.mags.hot")                                         \
+	X(DEFER_COLD, "defer.mags.cold")                                       \
+	X(DEFER_PENDING, "defer.mags.pending")                                 \
+	X(DEFER_WAITING, "defer.mags.waiting")                                 \
+	X(DEFER_CACHE, "defer.cache")                                          \
+	X(DEFER_NEXT, "defer.next")                                            \
+	X(DEFER_UNIT, "defer.mags.object_bytes")                               \
+	X(DEFER_KIND, "defer.kind")                                            \
 	X(LAYER_OWNER, "cpu_layer.rseq.owner")                                 \
 	X(LAYER_BY_MM_CID, "cpu_layer.rseq.by_mm_cid")                         \
 	X(LAYER_NSLOTS, "cpu_layer.nslots")                                    \

@@ -13,7 +13,8 @@
  *
  * An object that is free and stays constructed is the cache's: what it points
  * to is no leak, since its destructor is to free that, or its next user will
- * have it.
+ * have it.  An object that waits for a grace period is free, too.  Other blocks
+ * that only a free object points to are leaked.
  *
  * An idle resource of an import cache may be an address, and then keeps what is
  * there.
@@ -82,6 +83,10 @@ mark_chunk(struct model *model, struct slab *s, uint64_t at)
 static void
 mark_large(struct model *model, uint32_t i)
 {
+	if (model->larges[i].waits) {
+		walk.figures.nmisses++;
+		return;
+	}
 	if (model->larges[i].marked) {
 		walk.figures.ndups++;
 		return;
@@ -159,9 +164,9 @@ drain(struct model *model)
 }
 
 static void
-mark_round(struct model *model, struct cache *cache, uint64_t object)
+mark_round(struct model *model, void *arg, uint64_t object)
 {
-	(void)cache;
+	(void)arg;
 	mark(model, object);
 }
 
@@ -269,13 +274,32 @@ prepare(struct model *model)
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].import == 0)
 			walk.figures.nobjects += model->caches[i].nlive;
-	walk.figures.nobjects += model->nlarges;
+	for (size_t i = 0; i < model->nlarges; i++)
+		walk.figures.nobjects += !model->larges[i].waits;
+}
+
+/* Objects that wait for a grace period, if a destructor will see them. */
+static void
+mark_waiting(struct model *model)
+{
+	for (size_t i = 0; i < model->nwaiting; i++) {
+		const struct cache *c;
+		struct place place;
+
+		if (!model_find(model, model->waiting[i].at, &place) ||
+		    place.slab == NULL)
+			continue;
+		c = &model->caches[place.slab->cache];
+		if (layout_get(model->layout, c->record, L_CACHE_DESTRUCT) != 0)
+			mark_memory(model, place.start, c->bufsize & ~7ull);
+	}
 }
 
 /* What free objects hold. */
 static void
 mark_constructed(struct model *model)
 {
+	mark_waiting(model);
 	for (size_t i = 0; i < model->nslabs; i++) {
 		const struct slab *s = &model->slabs[i];
 		const struct cache *c = &model->caches[s->cache];
@@ -323,7 +347,7 @@ void
 leaks_each(struct model *model, leaks_func *f)
 {
 	for (size_t i = 0; i < model->nlarges; i++)
-		if (!model->larges[i].marked)
+		if (!model->larges[i].marked && !model->larges[i].waits)
 			f(model, NULL, &model->larges[i], 0);
 	for (size_t i = 0; i < model->nslabs; i++) {
 		struct slab *s = &model->slabs[i];

@@ -15,6 +15,9 @@
  *				the stack, where it stays until it was written
  *				to where it is going, and set before the chunk
  *				leaves there
+ *	objects that wait	from the layers of deferred frees: a magazine is
+ *				in a CPU's header, in a list, or in the hands of
+ *				a thread, which leaks.c sees in its stack
  *	constructed chunks	bits behind the free ones, set when the
  *				constructor has returned
  *	a CPU's magazine	a section's commit is one store of top, the
@@ -536,6 +539,7 @@ is_unsure(struct model *model)
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].has_magazines)
 			model_take_headers(model, &model->caches[i], false);
+	model_look_at_layers(model);
 	unsure = model->nunsure != 0;
 	model->nunsure = 0;
 	return unsure;

@@ -24,6 +24,8 @@ struct cache {
 	uint64_t nslabs;
 	uint64_t ntotal;  /* chunks */
 	uint64_t ncached; /* in magazines */
+	uint64_t
+	    ndeferred;    /* freed, for a grace period; see model_deferred.c */
 	uint64_t *by_cpu; /* in each CPU's two of them */
 	uint64_t nlive;
 	uint64_t nallocs; /* succeeded, as far as is counted */
@@ -45,7 +47,7 @@ struct slab {
 	unsigned nchunks;
 	uint64_t *free;   /* a bit a chunk: free in the slab */
 	uint64_t *made;   /* constructed; NULL: not remembered */
-	uint64_t *live;   /* neither free nor in a magazine */
+	uint64_t *live;   /* not free, not in a magazine, and not waiting */
 	uint64_t *marked; /* reached; leaks.c */
 };
 
@@ -56,7 +58,40 @@ struct large {
 	uint64_t bytes;              /* that may be used */
 	uint64_t size;               /* of a sample: as asked for; else bytes */
 	const struct sample *sample; /* or NULL; see samples.h */
+	bool waits;                  /* freed, for a grace period */
 	bool marked;
+};
+
+/* Readers that freed objects wait for: a flavour of liburcu. */
+struct domain {
+	uint64_t at;
+	uint64_t key;
+	uint64_t ngraces;   /* grace periods, so far */
+	uint64_t nreleased; /* objects after one */
+	bool in_grace;      /* one is being waited for */
+	bool broken;        /* none can end: a child of fork() */
+	uint64_t nwaiting;
+	uint64_t bytes; /* of these */
+};
+
+/* Objects of one cache, or of no cache, that wait for one domain. */
+struct waiting_layer {
+	uint64_t at;
+	size_t domain;        /* index */
+	uint64_t cache;       /* address; 0: blocks */
+	struct cache *import; /* the cache if it is an import cache, or NULL */
+	bool foreign;         /* of another library's malloc() */
+	bool malloced; /* of this library's malloc(), else of umem_alloc() */
+	uint64_t unit; /* bytes that each counts for; 0: its own */
+	uint64_t hot, cold, pending, waiting;
+	uint64_t nwaiting;
+	uint64_t bytes;
+};
+
+/* An object that waits. */
+struct waiting_object {
+	uint64_t at;
+	size_t layer; /* index */
 };
 
 struct segment {
@@ -105,6 +140,12 @@ struct model {
 	uint64_t *settled; /* sorted: magazines of CPUs and depots, and memory
 			      that the library has freed */
 	size_t nsettled, settled_room;
+	struct domain *domains;
+	size_t ndomains, domains_room;
+	struct waiting_layer *layers;
+	size_t nlayers, layers_room;
+	struct waiting_object *waiting; /* sorted by address */
+	size_t nwaiting, waiting_room;
 };
 
 /* Parts of the target beside the library's structures. */
@@ -157,9 +198,22 @@ slab_chunk_at(const struct model *model, const struct slab *slab, unsigned i)
 }
 
 /* Calls f for each round of a magazine that lies at at; how many. */
+typedef void model_round_func(struct model *, void *arg, uint64_t object);
 unsigned model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
-    void (*f)(struct model *, struct cache *, uint64_t object),
-    struct cache *cache);
+    model_round_func *f, void *arg);
+
+/*
+ * The domain whose grace period an object waits for, by its start; NULL: it
+ * does not wait.
+ */
+const struct domain *model_waits_for(const struct model *model, uint64_t at);
+
+/* The flavour, by its symbol: "urcu_memb_flavor"; or the address of its key. */
+const char *model_flavour(struct model *model, const struct domain *domain);
+
+/* The name of the cache of a layer, or words for its blocks. */
+const char *model_layer_name(
+    struct model *model, const struct waiting_layer *layer);
 
 /* Does at look like a magazine? */
 bool model_is_magazine(

@@ -1,7 +1,8 @@
 /*
  * model_inner.h - what the files of the model share; see model.c
  *
- * model_magazines.c takes what CPUs and depots hold, model_arenas.c arenas.
+ * model_magazines.c takes what CPUs and depots hold, model_deferred.c objects
+ * that wait for a grace period, model_arenas.c arenas.
  */
 #ifndef TOOLS_MODEL_INNER_H
 #define TOOLS_MODEL_INNER_H
@@ -47,6 +48,23 @@ uint64_t model_cpus_used(struct model *model);
 
 /* Every CPU's header of a cache; count: and what is in there. */
 void model_take_headers(struct model *model, struct cache *c, bool count);
+
+/* The headers of one CPU, of a cache or of a layer; f is called for rounds. */
+void model_take_header(struct model *model, uint64_t hot, uint64_t cold,
+    uint64_t cpu, bool count, model_round_func *f, void *arg);
+
+/* An idle resource of an import cache, which may be an address. */
+void model_add_resource(struct model *model, uint64_t resource);
+
+/* A list of magazines that begins at at. */
+void model_take_list(
+    struct model *model, uint64_t at, model_round_func *f, void *arg);
+
+/* Looks for headers of layers that are being changed: see nunsure. */
+void model_look_at_layers(struct model *model);
+
+/* The domains, and the objects that wait. */
+void model_take_waiting(struct model *model);
 
 void model_take_magazines(struct model *model);
 

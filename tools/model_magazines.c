@@ -33,7 +33,7 @@ model_is_magazine(
 
 unsigned
 model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
-    void (*f)(struct model *, struct cache *, uint64_t), struct cache *cache)
+    model_round_func *f, void *arg)
 {
 	uint64_t at = magazine + layout_value(model->layout, L_MAGAZINE_ROUND);
 	const uint64_t *round = target_at(model->target, at, 8ull * nrounds);
@@ -41,18 +41,18 @@ model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
 	if (round == NULL)
 		return 0;
 	for (unsigned i = 0; i < nrounds; i++)
-		f(model, cache, round[i]);
+		f(model, arg, round[i]);
 	return nrounds;
 }
 
 /* A round is free, whatever its slab says. */
 static void
-round_is_free(struct model *model, struct cache *cache, uint64_t object)
+round_is_free(struct model *model, void *arg, uint64_t object)
 {
 	struct place place;
 	struct cache *of;
 
-	(void)cache;
+	(void)arg;
 	if (!model_find(model, object, &place) || place.slab == NULL ||
 	    place.between || place.start != object ||
 	    !bit_get(place.slab->live, place.chunk))
@@ -63,24 +63,31 @@ round_is_free(struct model *model, struct cache *cache, uint64_t object)
 	of->ncached++;
 }
 
+void
+model_add_resource(struct model *model, uint64_t resource)
+{
+	ARRAY_ROOM(model->resources, model->nresources, model->resources_room);
+	model->resources[model->nresources++] = resource;
+}
+
 /*
  * A resource of an import cache is no buffer of that cache.  It may be the
  * address of one of another, which the import cache then keeps in use.
  */
 static void
-resource_is_idle(struct model *model, struct cache *cache, uint64_t resource)
+resource_is_idle(struct model *model, void *arg, uint64_t resource)
 {
+	struct cache *cache = arg;
+
 	cache->ncached++;
-	ARRAY_ROOM(model->resources, model->nresources, model->resources_room);
-	model->resources[model->nresources++] = resource;
+	model_add_resource(model, resource);
 }
 
-static void
-take_rounds(
-    struct model *model, struct cache *c, uint64_t magazine, unsigned nrounds)
+/* For the rounds of a cache. */
+static model_round_func *
+round_func_of(const struct cache *c)
 {
-	model_rounds(model, magazine, nrounds,
-	    c->import != 0 ? resource_is_idle : round_is_free, c);
+	return c->import != 0 ? resource_is_idle : round_is_free;
 }
 
 static void
@@ -91,14 +98,16 @@ settle(struct model *model, uint64_t at)
 }
 
 static void
-take_full_magazine(struct model *model, struct cache *c, uint64_t magazine)
+take_full_magazine(
+    struct model *model, uint64_t magazine, model_round_func *f, void *arg)
 {
 	const char *mag = model_record(model, magazine, L_MAGAZINE_BYTES);
 
 	settle(model, magazine);
 	if (mag != NULL)
-		take_rounds(model, c, magazine,
-		    (unsigned)model_get(model, mag, L_MAGAZINE_NROUNDS));
+		model_rounds(model, magazine,
+		    (unsigned)model_get(model, mag, L_MAGAZINE_NROUNDS), f,
+		    arg);
 }
 
 static void
@@ -108,18 +117,25 @@ note_unsure(struct model *model, uint64_t magazine)
 	model->unsure[model->nunsure++] = magazine;
 }
 
-/* The magazines of one CPU. */
-static void
-take_header(struct model *model, struct cache *c, const char *hot,
-    const char *cold, bool count)
+void
+model_take_header(struct model *model, uint64_t hot_at, uint64_t cold_at,
+    uint64_t cpu, bool count, model_round_func *f, void *arg)
 {
-	uint64_t loaded = model_get(model, cold, L_COLD_LOADED);
-	uint64_t previous = model_get(model, cold, L_COLD_PREVIOUS);
-	uint64_t top = model_get(model, hot, L_HOT_TOP);
-	uint64_t round = loaded + layout_value(model->layout, L_MAGAZINE_ROUND);
-	uint64_t n = (top - round) / 8, next;
+	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
+	const char *hot =
+	    model_record(model, hot_at + cpu * block, L_HOT_BYTES);
+	const char *cold =
+	    model_record(model, cold_at + cpu * block, L_COLD_BYTES);
+	uint64_t loaded, previous, top, round, n, next;
 	unsigned capacity;
 
+	if (hot == NULL || cold == NULL)
+		return;
+	loaded = model_get(model, cold, L_COLD_LOADED);
+	previous = model_get(model, cold, L_COLD_PREVIOUS);
+	top = model_get(model, hot, L_HOT_TOP);
+	round = loaded + layout_value(model->layout, L_MAGAZINE_ROUND);
+	n = (top - round) / 8;
 	if (top == CPU_CLAIMED)
 		model->nunsure += loaded == 0 && !count;
 	if (loaded != 0 && !model_is_magazine(model, loaded, &capacity, &next))
@@ -134,14 +150,13 @@ take_header(struct model *model, struct cache *c, const char *hot,
 		return;
 	if (loaded != 0) {
 		settle(model, loaded);
-		take_rounds(model, c, loaded, (unsigned)n);
+		model_rounds(model, loaded, (unsigned)n, f, arg);
 	}
 	if (previous != 0)
-		take_full_magazine(model, c, previous);
-	c->nallocs += model_get(model, cold, L_COLD_NLOADS);
+		take_full_magazine(model, previous, f, arg);
 }
 
-/* Every CPU's header of a cache. */
+/* Every CPU's header of a cache; the loads of its magazines are counted. */
 void
 model_take_headers(struct model *model, struct cache *c, bool count)
 {
@@ -154,23 +169,23 @@ model_take_headers(struct model *model, struct cache *c, bool count)
 	if (count)
 		c->by_cpu = xalloc(nused * sizeof(*c->by_cpu));
 	for (uint64_t cpu = 0; cpu < nused; cpu++) {
-		const char *h =
-		    model_record(model, hot + cpu * block, L_HOT_BYTES);
 		const char *k =
 		    model_record(model, cold + cpu * block, L_COLD_BYTES);
+		uint64_t before = c->ncached, nunsure = model->nunsure;
 
-		uint64_t before = c->ncached;
-
-		if (h != NULL && k != NULL)
-			take_header(model, c, h, k, count);
-		if (count)
-			c->by_cpu[cpu] = c->ncached - before;
+		model_take_header(
+		    model, hot, cold, cpu, count, round_func_of(c), c);
+		if (!count)
+			continue;
+		c->by_cpu[cpu] = c->ncached - before;
+		if (k != NULL && model->nunsure == nunsure)
+			c->nallocs += model_get(model, k, L_COLD_NLOADS);
 	}
 }
 
-/* A list of magazines that begins at at. */
-static void
-take_list(struct model *model, struct cache *c, uint64_t at)
+void
+model_take_list(
+    struct model *model, uint64_t at, model_round_func *f, void *arg)
 {
 	struct trail trail = {0};
 
@@ -179,9 +194,15 @@ take_list(struct model *model, struct cache *c, uint64_t at)
 
 		if (mag == NULL)
 			return;
-		take_full_magazine(model, c, at);
+		take_full_magazine(model, at, f, arg);
 		at = model_get(model, mag, L_MAGAZINE_NEXT);
 	}
+}
+
+static void
+take_list(struct model *model, struct cache *c, uint64_t at)
+{
+	model_take_list(model, at, round_func_of(c), c);
 }
 
 /* The first shard is in the cache, the others lie together elsewhere. */
@@ -262,6 +283,7 @@ model_take_magazines(struct model *model)
 		if (c->import != 0)
 			take_import(model, c);
 	}
+	model_take_waiting(model);
 }
 
 static int

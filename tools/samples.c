@@ -43,7 +43,8 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 		return;
 	state = get(model, r, L_SAMPLE_STATE);
 	s->live = state == layout_value(l, L_SAMPLE_LIVE);
-	if (!s->live && state != layout_value(l, L_SAMPLE_FREED))
+	s->waits = state == layout_value(l, L_SAMPLE_WAITING);
+	if (!s->live && !s->waits && state != layout_value(l, L_SAMPLE_FREED))
 		return;
 	*s = (struct sample){.record = record,
 	    .at = get(model, r, L_SAMPLE_AT),
@@ -57,7 +58,8 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 	    .depth = (unsigned)get(model, r, L_SAMPLE_DEPTH),
 	    .freed_depth = (unsigned)get(model, r, L_SAMPLE_FREED_DEPTH),
 	    .guarded = get(model, r, L_SAMPLE_GUARDED),
-	    .live = s->live};
+	    .live = s->live,
+	    .waits = s->waits};
 	nframes = get(model, r, L_SAMPLE_NFRAMES);
 	if (s->depth > nframes || s->freed_depth > nframes)
 		s->depth = s->freed_depth = 0;
@@ -166,6 +168,20 @@ sample_near(const struct model *model, uint64_t at)
 	return NULL;
 }
 
+/* The state of a sample in words. */
+static const char *
+state_text(struct model *model, const struct sample *s)
+{
+	const struct domain *domain =
+	    s->waits ? model_waits_for(model, s->at) : NULL;
+
+	if (!s->waits)
+		return "";
+	return domain == NULL ? ", waits for a grace period"
+			      : xprint(", waits for a grace period of %s",
+				    model_flavour(model, domain));
+}
+
 /* Two of the phrases a person looks for in the report of a fault. */
 static const char *
 where_text(const struct sample *s, uint64_t at)
@@ -208,7 +224,9 @@ json_sample(struct model *model, const struct sample *s, uint64_t at)
 	json_open(NULL, '{');
 	json_address("address", at);
 	json_text("kind", "sample");
-	json_text("state", s->live ? "allocated" : "freed");
+	json_text("state", s->live    ? "allocated"
+			   : s->waits ? "freed, waits for a grace period"
+				      : "freed");
 	json_text("where", where_text(s, at));
 	json_bool("guarded", s->guarded);
 	json_address("buffer", s->at);
@@ -239,9 +257,9 @@ samples_say(struct model *model, uint64_t at)
 		printf("%lx is %lx+%lx, ", at, s->at, at - s->at);
 	else
 		printf("%lx is %lx-%lx, ", at, s->at, s->at - at);
-	printf("%s %s sample of %lu bytes (%lx)%s\n", where_text(s, at),
+	printf("%s %s sample of %lu bytes (%lx)%s%s\n", where_text(s, at),
 	    s->live ? "an allocated" : "a freed", s->size, s->record,
-	    s->guarded ? ", between guards" : "");
+	    s->guarded ? ", between guards" : "", state_text(model, s));
 	say_stack(model, "allocated", s->thread, s->time, s->stack, s->depth);
 	if (!s->live)
 		say_stack(model, "freed", s->freed_thread, s->freed_time,

@@ -15,7 +15,8 @@ struct sample {
 	uint64_t thread, freed_thread;
 	const uint64_t *stack, *freed_stack; /* in our copy */
 	unsigned depth, freed_depth;
-	bool live; /* else freed a while ago, with its pages kept away */
+	bool live;  /* else freed a while ago, with its pages kept away, ... */
+	bool waits; /* ... or freed, for a grace period */
 	bool guarded;
 };
 

@@ -51,7 +51,7 @@ enum bufctl_kind {
 
 /* One for each buffer of a debugged cache, in an array a slab. */
 struct bufctl {
-	uint64_t sum; /* WAITING: of the bytes, see debug_sum() */
+	uint64_t sum; /* WAITING: of the bytes, see wait_sum.h */
 	void *addr;   /* of the buffer; NULL: never allocated */
 	struct slab *slab;
 	struct umem_cache *cache;
@@ -70,26 +70,6 @@ struct bufctl_audit {
 	void *contents;               /* in the contents log */
 	uintptr_t stack[];            /* the caller first */
 };
-
-/* Bytes of a buffer that waits for a grace period that are compared. */
-#define WAIT_BYTES_MOST (1 * MIB)
-
-/* A sum of n bytes that a change of one word always changes. */
-static inline uint64_t
-debug_sum(const void *p, size_t n)
-{
-	const unsigned char *at = p;
-	uint64_t sum = n, word;
-
-	for (; n >= sizeof(word); at += sizeof(word), n -= sizeof(word)) {
-		__builtin_memcpy(&word, at, sizeof(word));
-		sum = (sum ^ word) * 0x9e3779b97f4a7c15ull;
-		sum ^= sum >> 32;
-	}
-	word = 0;
-	__builtin_memcpy(&word, at, n);
-	return (sum ^ word) * 0x9e3779b97f4a7c15ull;
-}
 
 #define AUDIT_FRAMES_DEFAULT 15
 #define AUDIT_FRAMES_MAX     490

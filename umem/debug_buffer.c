@@ -11,6 +11,7 @@
 #include "umem/debug_inner.h"
 #include "umem/addr_map.h"
 #include "umem/error.h"
+#include "umem/wait_sum.h"
 #include "vmem/os.h"
 
 /* With "lite": bytes behind the size that are checked. */
@@ -278,7 +279,7 @@ wait_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
 void
 debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl)
 {
-	bufctl->sum = debug_sum(bufctl->addr, wait_bytes(view, bufctl));
+	bufctl->sum = wait_sum(bufctl->addr, wait_bytes(view, bufctl));
 }
 
 bool
@@ -291,7 +292,7 @@ debug_wait_is_whole(const struct umem_cache *view, struct bufctl *bufctl,
 
 	if (!debug_surroundings_are_whole(view, bufctl, p, tag))
 		return false;
-	if (debug_sum(p, n) == bufctl->sum)
+	if (wait_sum(p, n) == bufctl->sum)
 		return true;
 	debug_report_lost(UMERR_WAITMOD, view, bufctl, p, info);
 	return false;

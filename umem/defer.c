@@ -206,7 +206,7 @@ mark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 		return debug_defer(cache, p, size, kind);
 	if (unlikely(cache->slabs.checked))
 		fault = slab_unhold(&cache->slabs, p);
-	else if (cache->slabs.source == NULL)
+	else if (cache->slabs.source == NULL && cache->import == NULL)
 		fault = slab_round_fault(&cache->slabs, p);
 	if (fault != SLAB_FINE)
 		misuse_slab(name_of(kind), cache, p, fault);

@@ -83,6 +83,7 @@
 
 #include "umem/defer.h"
 #include "umem/update_thread.h"
+#include "vmem/describe.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -791,3 +792,30 @@ defer_after_fork(bool child)
 		os_futex_wake(&domain->in_cycle, 1);
 	}
 }
+
+#define DOMAIN(member) DESCRIBE_MEMBER("domain", struct domain, member)
+#define LAYER(member)  DESCRIBE_MEMBER("defer", struct defer, member)
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(domains),
+    DESCRIBE_CONSTANT(DEFER_OBJECT),
+    DESCRIBE_CONSTANT(DEFER_MALLOC),
+    DESCRIBE_CONSTANT(DEFER_FOREIGN),
+    DESCRIBE_BYTES("domain", struct domain),
+    DESCRIBE_BYTES("defer", struct defer),
+    DOMAIN(key),
+    DOMAIN(next),
+    DOMAIN(layers),
+    DOMAIN(broken),
+    DOMAIN(in_grace),
+    DOMAIN(ngraces),
+    DOMAIN(nreleased),
+    LAYER(mags.hot),
+    LAYER(mags.cold),
+    LAYER(mags.pending),
+    LAYER(mags.waiting),
+    LAYER(cache),
+    LAYER(next),
+    LAYER(mags.object_bytes),
+    LAYER(kind),
+};

@@ -1,0 +1,36 @@
+/*
+ * wait_sum.h - a sum of the bytes of a buffer that waits for a grace period
+ *
+ * Shared by the library, which reports a change (debug_buffer.c), and by umem
+ * verify.
+ */
+#ifndef UMEM_WAIT_SUM_H
+#define UMEM_WAIT_SUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of a buffer that are compared. */
+#define WAIT_BYTES_MOST ((size_t)1 << 20)
+
+/*
+ * Any change of a single word changes the sum: each step is a bijection of the
+ * sum so far, and of the word.
+ */
+static inline uint64_t
+wait_sum(const void *p, size_t n)
+{
+	const unsigned char *at = p;
+	uint64_t sum = n, word;
+
+	for (; n >= sizeof(word); at += sizeof(word), n -= sizeof(word)) {
+		__builtin_memcpy(&word, at, sizeof(word));
+		sum = (sum ^ word) * 0x9e3779b97f4a7c15ull;
+		sum ^= sum >> 32;
+	}
+	word = 0;
+	__builtin_memcpy(&word, at, n);
+	return (sum ^ word) * 0x9e3779b97f4a7c15ull;
+}
+
+#endif
