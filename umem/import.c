@@ -67,10 +67,10 @@
 #include <string.h>
 
 #include "umem/cache.h"
-#include "umem/debug.h"
+#include "umem/cache_hooks.h"
 #include "umem/import.h"
-#include "umem/ready.h"
 #include "umem/misuse.h"
+#include "umem/ready.h"
 #include "vmem/describe.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -674,7 +674,7 @@ is_checked(const char *name, unsigned flags)
 	struct umem_cache probe = {
 	    .bufsize = sizeof(void *), .align = sizeof(void *), .flags = flags};
 
-	debug_plan(&probe, name, /* sourced */ true);
+	cache_debugger.plan(&probe, name, /* sourced */ true);
 	return probe.debug != 0 || cache_checked;
 }
 
