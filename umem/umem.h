@@ -582,8 +582,10 @@ umem_cache_t *umem_cache_create_args(
  * that import() has just delivered, and umem_cache_free() makes it idle.
  * umem_cache_alloc_bulk(), umem_cache_free_bulk(), umem_cache_reap_now(),
  * umem_cache_shrink(), umem_cache_name() and umem_cache_destroy() work as for
- * objects, with release() in place of the destructor.  There is no reclaim
- * callback.  umem_cache_size() returns 0, and umem_cache_zalloc() fails with
+ * objects, with release() in place of the destructor, and so do reserves and
+ * prefill handles, whose resources are in use, not idle.  There is no reclaim
+ * callback and no limit of resources in use: import() may set one itself, and
+ * umem_cache_set_limit() fails with ENOTSUP.  umem_cache_size() returns 0, and umem_cache_zalloc() fails with
  * EINVAL.  With UMEM_NOFAIL, a request calls the umem_nofail_callback() when
  * import() delivers nothing.
  *

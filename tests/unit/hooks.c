@@ -1,6 +1,7 @@
 /* hooks.c - see hooks.h */
 #include <check.h>
 
+#include "magazine/magazine.h"
 #include "tests/unit/hooks.h"
 #include "umem/addr_map.h"
 #include "vmem/heap.h"
@@ -9,6 +10,7 @@
 void (*hook_heap_freed)(void *at, size_t bytes);
 void (*hook_os_purge)(void *at, size_t bytes);
 void (*hook_os_futex_wait)(const uint32_t *word);
+void (*hook_magazine_install)(void);
 size_t hook_page_size;
 void *hook_taken;
 
@@ -17,6 +19,7 @@ bool __real_os_purge(void *at, size_t bytes);
 size_t __real_os_page_size(void);
 bool __real_os_resident(void *at, size_t bytes, unsigned char *pages);
 void __real_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+void __real_magazine_install(struct magazine_layer *layer, struct magazine *m);
 
 void
 __wrap_heap_free(void *at, size_t bytes)
@@ -52,6 +55,14 @@ __wrap_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 	if (hook_os_futex_wait != NULL)
 		hook_os_futex_wait(word);
 	__real_os_futex_wait(word, value, ns);
+}
+
+void
+__wrap_magazine_install(struct magazine_layer *layer, struct magazine *mag)
+{
+	if (hook_magazine_install != NULL)
+		hook_magazine_install();
+	__real_magazine_install(layer, mag);
 }
 
 void

@@ -19,6 +19,9 @@ extern void (*hook_os_purge)(void *at, size_t bytes);
 /* Before os_futex_wait(word, ...). */
 extern void (*hook_os_futex_wait)(const uint32_t *word);
 
+/* Before magazine_install(). */
+extern void (*hook_magazine_install)(void);
+
 /*
  * What os_page_size() returns; 0: the kernel's, which it must not be below.
  * os_resident() then fails, since the kernel has another number of pages.

@@ -329,6 +329,25 @@ START_TEST(updates_release_what_was_not_used)
 }
 END_TEST
 
+START_TEST(updates_keep_what_the_pool_was_asked_for)
+{
+	umem_cache_t *cache = create(0, UMC_NOMAGAZINE);
+	size_t nimports;
+
+	get_many(cache, 300);
+	put_many(cache, 300);
+	nimports = source.nimports;
+	for (int i = 0; i < 10; i++) {
+		get_many(cache, 100);
+		put_many(cache, 100);
+		ck_assert(cache_update(cache, /* may_call */ true));
+	}
+	ck_assert_uint_eq(source.nimports, nimports);
+	ck_assert_uint_eq(source.nexist, 100);
+	end(cache);
+}
+END_TEST
+
 START_TEST(a_reap_releases_everything_idle)
 {
 	umem_cache_t *cache = create(0, _i ? UMC_NOMAGAZINE : 0);
@@ -610,6 +629,56 @@ START_TEST(a_request_fails_only_if_nothing_is_idle)
 }
 END_TEST
 
+/*
+ * A thread has taken a batch from the pool and not yet put it into a magazine.
+ * Another thread's request waits for that, at the gate, and finds it.
+ */
+
+static uint32_t in_hand, found; /* [atomic] */
+
+static void *
+get_meanwhile(void *arg)
+{
+	(void)arg;
+	while (__atomic_load_n(&in_hand, __ATOMIC_ACQUIRE) == 0)
+		usleep(1000);
+	held[1] = get(shared);
+	__atomic_store_n(&found, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void
+stay_with_batch(void)
+{
+	hook_magazine_install = NULL;
+	__atomic_store_n(&in_hand, 1, __ATOMIC_RELEASE);
+	while (
+	    __atomic_load_n(&found, __ATOMIC_ACQUIRE) == 0 &&
+	    __atomic_load_n(&shared->import->gate.state, __ATOMIC_ACQUIRE) != 2)
+		usleep(1000);
+}
+
+START_TEST(a_request_finds_what_another_thread_has_in_hand)
+{
+	pthread_t thread;
+
+	shared = create(0, 0);
+	get_many(shared, 4);
+	source.limit = source.nexist;
+	put_many(shared, 4);
+	/* All to the pool. */
+	cache_drain(shared);
+	pthread_create(&thread, NULL, get_meanwhile, NULL);
+	hook_magazine_install = stay_with_batch;
+	held[0] = get(shared);
+	ck_assert_ptr_null(hook_magazine_install);
+	pthread_join(thread, NULL);
+	ck_assert_ptr_nonnull(held[1]);
+	put_many(shared, 2);
+	end(shared);
+}
+END_TEST
+
 /* An import that waits, in a thread, until it is told to go on. */
 
 static uint32_t is_inside, goes_on; /* [atomic] */
@@ -723,6 +792,99 @@ START_TEST(a_child_waits_for_no_call_of_its_parent)
 	pthread_join(thread, NULL);
 	put_many(shared, 2);
 	end(shared);
+}
+END_TEST
+
+/* An import that forks, in a process with two threads. */
+
+static bool forks;
+static pid_t forked;
+
+static size_t
+import_forking(void *arg, void **store, size_t n, int flags)
+{
+	if (forks && n > 1) {
+		forks = false;
+		forked = fork();
+	}
+	return import(arg, store, n, flags);
+}
+
+static void *
+wait_to_go_on(void *arg)
+{
+	(void)arg;
+	while (__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE) == 0)
+		usleep(1000);
+	return NULL;
+}
+
+START_TEST(a_call_may_fork)
+{
+	umem_cache_t *cache = umem_import_cache_create(
+	    "forking", import_forking, release, &source, 0, 0);
+	pthread_t thread;
+	int status;
+
+	pthread_create(&thread, NULL, wait_to_go_on, NULL);
+	forks = true;
+	get_many(cache, 10);
+	ck_assert(!forks);
+	if (forked == 0) {
+		put_many(cache, 10);
+		_exit(
+		    cache->import->ncalls == 0 && umem_cache_shrink(cache) == 0
+			? 0
+			: 1);
+	}
+	waitpid(forked, &status, 0);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	ck_assert_uint_eq(cache->import->ncalls, 0);
+	__atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	put_many(cache, 10);
+	end(cache);
+}
+END_TEST
+
+/* Reserves and prefill handles */
+
+START_TEST(a_reserve_and_prefill_work_on_resources)
+{
+	umem_cache_t *cache;
+	umem_prefill_t *prefill;
+
+	if (_i == 2)
+		cache_checked = true;
+	cache = create(_i == 1 ? 3 : 0, 0);
+	errno = 0;
+	ck_assert_int_eq(umem_cache_set_limit(cache, 20), -1);
+	ck_assert_int_eq(errno, ENOTSUP);
+
+	source.limit = 10;
+	ck_assert_int_eq(umem_cache_set_reserve(cache, 4), 0);
+	umem_cache_reap_now(cache);
+	ck_assert_uint_eq(source.nexist, 4);
+	get_many(cache, 6);
+	source.error = EMFILE;
+	ck_assert_ptr_null(get(cache));
+	ck_assert_int_eq(errno, EMFILE);
+	held[6] = umem_cache_alloc(cache, UMEM_RESERVE);
+	ck_assert_ptr_nonnull(held[6]);
+	umem_cache_free(cache, held[6]);
+	put_many(cache, 6);
+	ck_assert_int_eq(umem_cache_set_reserve(cache, 0), 0);
+
+	prefill = umem_cache_prefill(cache, 10, UMEM_DEFAULT);
+	ck_assert_ptr_nonnull(prefill);
+	ck_assert_ptr_null(get(cache));
+	ck_assert_int_eq(errno, EMFILE);
+	held[0] = umem_prefill_alloc(prefill);
+	ck_assert_ptr_nonnull(held[0]);
+	umem_cache_free(cache, held[0]);
+	umem_prefill_release(prefill);
+	ck_assert_int_eq(umem_cache_set_reserve(cache, 4), 0);
+	end(cache);
 }
 END_TEST
 
@@ -967,6 +1129,7 @@ import_suite(void)
 	tcase_add_test(tc, a_nofail_request_asks_the_callback);
 	tcase_add_test(tc, a_free_calls_no_function_of_the_program);
 	tcase_add_test(tc, updates_release_what_was_not_used);
+	tcase_add_test(tc, updates_keep_what_the_pool_was_asked_for);
 	tcase_add_loop_test(tc, a_reap_releases_everything_idle, 0, 2);
 	tcase_add_loop_test(tc, no_more_stay_idle_than_the_program_allows, 0,
 	    2 * array_size(limits));
@@ -979,9 +1142,12 @@ import_suite(void)
 	tcase_add_test(tc, without_memory_for_itself_an_allocation_fails);
 	tcase_add_test(tc, resources_may_equal_addresses_of_the_heap);
 	tcase_add_loop_test(tc, a_request_fails_only_if_nothing_is_idle, 0, 6);
+	tcase_add_test(tc, a_request_finds_what_another_thread_has_in_hand);
 	tcase_add_test(tc, a_request_waits_for_resources_in_transit);
 	tcase_add_test(tc, a_request_waits_for_no_call_that_does_not_end);
 	tcase_add_test(tc, a_child_waits_for_no_call_of_its_parent);
+	tcase_add_test(tc, a_call_may_fork);
+	tcase_add_loop_test(tc, a_reserve_and_prefill_work_on_resources, 0, 3);
 	tcase_add_test(tc, misuse_is_reported);
 	tcase_add_test(tc, an_import_that_is_wrong_is_reported);
 	tcase_add_test(tc, destroying_a_cache_in_use_is_reported);
