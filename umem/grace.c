@@ -64,10 +64,11 @@
  *	A child that is copied during synchronize() has a copy of liburcu's locks
  *	in which a thread holds them that does not exist there.  So fork() takes
  *	the turn of every domain first, which waits for the end of the grace
- *	period, FORK_TRIES milliseconds at most.  It does not wait if the forking
- *	thread is in a read-side section, because the grace period may be waiting
- *	for that section.  If a grace period was in progress all the same, the
- *	domain is broken in the child: deferred frees fail there with ENOTSUP.
+ *	period, FORK_TRIES milliseconds at most.  If the forking thread is in a
+ *	read-side section, the grace period may be waiting for that section, so
+ *	fork() does not wait for its end; it waits for the release of objects
+ *	after one.  If a grace period was in progress all the same, the domain
+ *	is broken in the child: deferred frees fail there with ENOTSUP.
  *	    The flavour bp is different, because its synchronize() works in the
  *	child: the program calls urcu_bp_before_fork(), which takes liburcu's
  *	locks, and releases them in the child.  While it has them no grace period
@@ -724,10 +725,10 @@ hold_for_fork(struct domain *domain)
 			return true;
 		if (has_turn(domain))
 			return false;
-		if (domain->grace.forks && hold_in_grace(domain))
+		/* A grace period, but not the release after it, may need us. */
+		if ((domain->grace.forks || domain->grace.reading()) &&
+		    hold_in_grace(domain))
 			return true;
-		if (!domain->grace.forks && domain->grace.reading())
-			break;
 		os_futex_wait(&nothing, 0, FORK_NS);
 	}
 	return hold_in_grace(domain);

@@ -521,6 +521,57 @@ START_TEST(a_free_beyond_the_budget_does_not_wait_for_destructors)
 }
 END_TEST
 
+static uint32_t nfreed, is_slow;
+
+static void
+free_slowly(void *block)
+{
+	(void)block;
+	__atomic_add_fetch(&nfreed, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&is_slow, __ATOMIC_SEQ_CST) != 0)
+		usleep(1000);
+}
+
+static void *
+hasten(void *unused)
+{
+	(void)unused;
+	usleep(100000);
+	__atomic_store_n(&is_slow, 0, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static bool
+both_are_freed(void)
+{
+	one.reading = 0;
+	return umem_defer_barrier(&one) == 0 && nfreed == 2;
+}
+
+/* The reader of a flavour waits for a cycle that is in no grace period. */
+START_TEST(a_reader_forks_while_objects_are_released)
+{
+	static char blocks[2];
+	pthread_t thread;
+
+	is_slow = 1;
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(
+		    umem_defer_block(&blocks[i], free_slowly, &one, grace_of),
+		    0);
+	for (int i = 0;
+	     i < 1000 && __atomic_load_n(&nfreed, __ATOMIC_SEQ_CST) == 0; i++)
+		usleep(10000);
+	ck_assert_uint_eq(nfreed, 1);
+	ck_assert_int_eq(pthread_create(&thread, NULL, hasten, NULL), 0);
+	one.reading = 1;
+	ck_assert(is_true_in_child(both_are_freed));
+	one.reading = 0;
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -556,6 +607,7 @@ grace_suite(void)
 	    a_destroyed_cache_whose_objects_wait_is_not_called_not_empty);
 	tcase_add_test(
 	    tcase, a_free_beyond_the_budget_does_not_wait_for_destructors);
+	tcase_add_test(tcase, a_reader_forks_while_objects_are_released);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
