@@ -8,9 +8,10 @@
 #include "tests/programs/check.h"
 
 static umem_cache_t *cache;
-static void *first; /* the one object that the limit allows */
-static pid_t child; /* of the handler that forked */
-static bool forked; /* this process is that child */
+static void *first;  /* the one object that the limit allows */
+static pid_t child;  /* of the handler that forked */
+static bool forked;  /* this process is that child */
+static unsigned nap; /* us that the handler takes there */
 static int nhandled;
 
 static struct umem_cache_limits
@@ -175,6 +176,7 @@ fork_here(int number)
 	forked = true;
 	/* Nobody waits until the handler has returned. */
 	check(limits().waiting == 0 && limits().in_use == 1);
+	usleep(nap);
 	if (first != NULL)
 		thread_start(free_soon, NULL);
 }
@@ -230,6 +232,9 @@ main(void)
 	signals_and_time();
 	cancelling();
 	fork_in_a_handler(-1);
-	fork_in_a_handler(500);
+	fork_in_a_handler(400);
+	/* The time is over when the handler returns in the child. */
+	nap = 300000;
+	fork_in_a_handler(200);
 	return 0;
 }
