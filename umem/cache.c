@@ -40,7 +40,7 @@
 #include "vmem/heap.h"
 #include "vmem/panic.h"
 
-static void
+void
 cache_check_mines(struct umem_cache *cache, const char *who)
 {
 	if (unlikely(cache->destroyed))

@@ -223,6 +223,9 @@ void *cache_alloc_slow(struct umem_cache *cache);
  */
 bool cache_free_slow(struct umem_cache *cache, void *object, const char *who);
 
+/* Ends the program if the cache was destroyed while it was not empty. */
+void cache_check_mines(struct umem_cache *cache, const char *who);
+
 /* The call by which the program frees objects of the cache, most likely. */
 const char *cache_freed_by(const struct umem_cache *cache);
 

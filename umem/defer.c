@@ -607,9 +607,12 @@ object_slow(umem_cache_t *cache, void *object, size_t size, unsigned kind,
     const void *key, umem_grace_of_t *grace_of)
 {
 	int saved = errno, error = EAGAIN;
-	struct domain *domain = domain_of(key, grace_of);
-	struct defer *layer = domain == NULL ? NULL : layer_of(domain, cache);
+	struct domain *domain;
+	struct defer *layer;
 
+	cache_check_mines(cache, name_of(kind));
+	domain = domain_of(key, grace_of);
+	layer = domain == NULL ? NULL : layer_of(domain, cache);
 	if (layer != NULL)
 		error = defer_chunk(layer, object, size, kind);
 	else if (domain != NULL)
