@@ -145,8 +145,8 @@ int umem_rcu_barrier_flavor(const struct rcu_flavor_struct *flavor);
  *
  * A cache with UMC_TYPESAFE_BY_RCU releases a slab only after a grace period of
  * every flavour that it was told of, and before the first such call releases
- * none.  For any cache, later frees with this flavour need no memory for their
- * first batch.  The first free with a flavour makes this call by itself.
+ * none.  For any cache, the library makes its structures for the flavour, as the
+ * first free with the flavour does otherwise.
  * Returns 0, or -1 with errno set:
  *	ENOMEM	there is no memory for the library itself
  *	ENOTSUP	as for umem_cache_free_rcu_flavor()
