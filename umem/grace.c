@@ -301,24 +301,39 @@ next_layer(const struct defer *layer)
 
 /* False: some magazines could not be had. */
 static bool
+collect_layer(struct defer *layer, bool all)
+{
+	bool complete = false;
+
+	for (int i = 0; !complete && i < COLLECT_TRIES; i++) {
+		size_t bytes = deferred_collect(&layer->mags, all, &complete);
+
+		__atomic_add_fetch(
+		    &layer->domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+	}
+	return complete;
+}
+
+/* As collect_layer(), for each layer. */
+static bool
 collect(struct domain *domain, bool all)
 {
 	bool complete = true;
 
 	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer)) {
-		bool had = false;
-
-		for (int i = 0; !had && i < COLLECT_TRIES; i++) {
-			size_t bytes =
-			    deferred_collect(&layer->mags, all, &had);
-
-			__atomic_add_fetch(
-			    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
-		}
-		complete &= had;
-	}
+	     layer = next_layer(layer))
+		complete &= collect_layer(layer, all);
 	return complete;
+}
+
+/* Blocks that count for the budget before they are submitted. */
+static void
+collect_singles(struct domain *domain)
+{
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		if (layer->mags.object_bytes == 0)
+			collect_layer(layer, /* all */ true);
 }
 
 static void
@@ -602,7 +617,7 @@ help(struct domain *domain)
 		return;
 	turn_begin(domain);
 	if (domain_is_over(domain, 1)) {
-		collect(domain, /* all */ true);
+		collect_singles(domain);
 		cycle(domain, /* may_retire */ false);
 	}
 	turn_end(domain);

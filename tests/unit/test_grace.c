@@ -467,6 +467,24 @@ START_TEST(a_destroyed_cache_whose_objects_wait_is_not_called_not_empty)
 }
 END_TEST
 
+/* They are no part of what the budget counts. */
+START_TEST(a_free_beyond_the_budget_leaves_loaded_magazines_alone)
+{
+	umem_cache_t *cache = cache_new("much", 4096);
+	umem_cache_t *other = cache_new("other", 64);
+
+	work_in_calls();
+	defer_budget = 64 * KIB;
+	defer_new(other, &one);
+	while (one.nwaits == 0)
+		defer_new(cache, &one);
+	ck_assert(
+	    cpu_is_open(other->defers->mags.hot, other->defers->mags.cold));
+	umem_cache_destroy(cache);
+	umem_cache_destroy(other);
+}
+END_TEST
+
 static pthread_mutex_t taken_by_destructor = PTHREAD_MUTEX_INITIALIZER;
 static unsigned nwaiting, nended; /* destructors that want the mutex; had it */
 
@@ -608,6 +626,8 @@ grace_suite(void)
 	tcase_add_test(
 	    tcase, a_free_beyond_the_budget_does_not_wait_for_destructors);
 	tcase_add_test(tcase, a_reader_forks_while_objects_are_released);
+	tcase_add_test(
+	    tcase, a_free_beyond_the_budget_leaves_loaded_magazines_alone);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
