@@ -1,5 +1,5 @@
 /*
- * slab_retire.c - slabs whose release waits for a grace period
+ * slab_retire.c - retires the slabs of type-stable stores for a grace period
  *
  * A type-stable store (store->stable, UMC_TYPESAFE_BY_RCU) promises a reader
  * in a read-side critical section that a pointer to an object of the store
@@ -28,8 +28,9 @@
  *	ascending numbers.  A grace period is good for the batches that were
  *	retired before it began.  A slab that is retired while the caller waits
  *	has a higher number, so slab_end_retired() leaves it for the next grace
- *	period.  Numbers wrap, and are compared by their distance, which is
- *	below 2^31: slabs cannot wait for so many batches.
+ *	period.  Numbers wrap, so they are compared by their distance.  This is
+ *	below 2^31, because each batch between two that wait has a slab that
+ *	waits, too.
  *	A caller that never ends its batch does no harm: a later number covers
  *	it.  This happens in a child of fork(), where the waiting thread of the
  *	parent does not exist.

@@ -230,7 +230,7 @@ START_TEST(a_reap_without_surplus_asks_for_nothing)
 	start(true);
 	fill_and_empty();
 	slab_reap(&store, NSLABS);
-	/* The first call only learns what is empty. */
+	/* The first call only counts the empty slabs. */
 	store.nunused = 0;
 	ck_assert(slab_reap_unused(&store));
 	ck_assert_uint_eq(nasked, 0);
@@ -269,7 +269,7 @@ START_TEST(the_least_number_to_keep_counts_until_slabs_are_retired)
 	slab_reap(&store, 2);
 	slab_reap(&store, 3);
 	ck_assert_uint_eq(slab_retire_wanted(&store), 2);
-	/* Fewer than what was asked for: the rest is still wanted. */
+	/* This keeps more than the note says: the note stays. */
 	ck_assert_uint_ne(slab_retire(&store, 5), 0);
 	ck_assert_uint_eq(slab_retire_wanted(&store), 2);
 	ck_assert_uint_ne(slab_retire(&store, 2), 0);
@@ -549,7 +549,7 @@ reader(void *arg)
 			found[i] = __atomic_load_n(
 			    &table[(unsigned)rand_r(&seed) % NTABLE],
 			    __ATOMIC_ACQUIRE);
-		/* Long sections: what is found is freed and retired meanwhile. */
+		/* Long sections, in which updaters free and retire objects. */
 		for (unsigned look = 0; look < 20; look++) {
 			for (unsigned i = 0; i < 8; i++)
 				if (found[i] != NULL &&
@@ -768,7 +768,7 @@ release_by_all_means(umem_cache_t *cache)
 	slab_sweep_all(&cache->slabs);
 }
 
-/* Nothing of the cache's memory among what is gone? */
+/* Was no slab of the first n chunks released? */
 static bool
 nothing_is_gone(unsigned n)
 {
