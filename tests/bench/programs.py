@@ -101,6 +101,7 @@ PROGRAMS = [
     Program("grow", quick_rounds=1),
     Program("objcache", quick_rounds=1),
     Program("bulk", quick_rounds=1),
+    Program("descriptors", quick_rounds=1),
     Program("rcu", quick_rounds=1),
     Program("start", quick_rounds=1),
     Program("ramp"),

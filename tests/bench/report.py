@@ -42,6 +42,7 @@ GROUPS = [
     ("latency", r"^latency\..*\.p"),
     ("object cache", r"^objcache\.(pair|batch)$"),
     ("bulk calls", r"^bulk\."),
+    ("descriptors", r"^descriptors\.best\."),
     ("deferred frees", r"^rcu\.\w+\.(best|callback)$"),
     ("deferred, peak", r"^rcu\.\w+\.(best|callback)\.peak$"),
     ("fresh blocks", r"^(space\.touch|phase\.ns|frag\.time|giveback.*time)"),

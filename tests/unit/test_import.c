@@ -302,6 +302,25 @@ START_TEST(a_free_calls_no_function_of_the_program)
 }
 END_TEST
 
+START_TEST(an_update_in_malloc_releases_nothing)
+{
+	umem_cache_t *cache = create(1000, 0);
+	size_t nreleased;
+
+	get_many(cache, 3000);
+	put_many(cache, 3000);
+	nreleased = source.nreleased;
+	/* It would take the magazines to a pool that is full. */
+	for (int i = 0; i < 5; i++)
+		ck_assert(!cache_update(cache, /* may_call */ false));
+	ck_assert_uint_eq(source.nreleased, nreleased);
+	for (int i = 0; i < 5; i++)
+		cache_update(cache, /* may_call */ true);
+	ck_assert_uint_eq(source.nexist, 0);
+	end(cache);
+}
+END_TEST
+
 START_TEST(updates_release_what_was_not_used)
 {
 	umem_cache_t *cache = create(0, 0);
@@ -1128,6 +1147,7 @@ import_suite(void)
 	tcase_add_test(tc, errno_is_left_alone_by_what_succeeds);
 	tcase_add_test(tc, a_nofail_request_asks_the_callback);
 	tcase_add_test(tc, a_free_calls_no_function_of_the_program);
+	tcase_add_test(tc, an_update_in_malloc_releases_nothing);
 	tcase_add_test(tc, updates_release_what_was_not_used);
 	tcase_add_test(tc, updates_keep_what_the_pool_was_asked_for);
 	tcase_add_loop_test(tc, a_reap_releases_everything_idle, 0, 2);
