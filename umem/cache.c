@@ -836,5 +836,6 @@ cache_live(struct umem_cache *cache)
 			    : quarantine_count(&cache->quarantine);
 
 	cached += __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
+	cached += cache_deferral.waiting(cache);
 	return used > cached ? used - cached : 0;
 }

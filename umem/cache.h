@@ -293,7 +293,10 @@ void *cache_take_idle(struct umem_cache *cache);
 /* Gives a chain of magazines back: rounds to the slabs, magazines away. */
 void cache_flush(struct umem_cache *cache, struct magazine *chain);
 
-/* Objects that the program holds: taken from slabs and not in a magazine. */
+/*
+ * Objects that the program holds: taken from slabs, not in a magazine, and not
+ * waiting for a grace period.
+ */
 size_t cache_live(struct umem_cache *cache);
 
 #endif

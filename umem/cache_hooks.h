@@ -53,6 +53,7 @@ extern const struct cache_upkeep cache_upkeep; /* of update.c */
 /* Frees that wait for a grace period; defer.h describes the functions. */
 struct cache_deferral {
 	bool (*end_cache)(struct umem_cache *cache);
+	size_t (*waiting)(const struct umem_cache *cache);
 	void (*rouse)(void);
 };
 

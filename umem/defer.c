@@ -811,14 +811,29 @@ defer_end_cache(struct umem_cache *cache)
 			continue;
 		}
 		/* Relaxed: a domain only asks whether it is NULL. */
+		lock_take(&cache_list_lock);
 		__atomic_store_n(at, layer->next_of_cache, __ATOMIC_RELAXED);
+		lock_release(&cache_list_lock);
 		deferred_end(&layer->mags);
 		meta_free(layer, sizeof(*layer));
 	}
 	return kept == NULL;
 }
 
+size_t
+defer_waiting(const struct umem_cache *cache)
+{
+	size_t n = 0;
+
+	/* defer_end_cache() unlinks a layer with the lock held. */
+	for (struct defer *layer = first_of_cache(cache); layer != NULL;
+	     layer = __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE))
+		n += deferred_rounds(&layer->mags);
+	return n;
+}
+
 const struct cache_deferral cache_deferral = {
     .end_cache = defer_end_cache,
+    .waiting = defer_waiting,
     .rouse = defer_rouse,
 };

@@ -85,6 +85,12 @@ void defer_give_part(struct defer *layer, struct magazine **part);
 bool defer_end_cache(struct umem_cache *cache);
 
 /*
+ * Objects of the cache that wait for a grace period; exact when nothing runs.
+ * The caller holds cache_list_lock, or nobody destroys the cache.
+ */
+size_t defer_waiting(const struct umem_cache *cache);
+
+/*
  * fork() calls these before it takes any lock of the library, and after it has
  * released them.
  */

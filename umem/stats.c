@@ -4,6 +4,7 @@
  * Read while others go on, so figures of different caches are of different
  * moments, and a header that is just being changed counts as empty.
  */
+#include "umem/cache_hooks.h"
 #include "umem/ready.h"
 #include "umem/large.h"
 #include "umem/sample.h"
@@ -30,7 +31,10 @@ cache_read(struct umem_cache *cache, struct stats_cache *out)
 	    __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
 	if (out->ncached > used)
 		out->ncached = used;
-	out->nlive = used - out->ncached;
+	out->nwaiting = cache_deferral.waiting(cache);
+	if (out->nwaiting > used - out->ncached)
+		out->nwaiting = used - out->ncached;
+	out->nlive = used - out->ncached - out->nwaiting;
 	out->nfailed = __atomic_load_n(&cache->nfailed, __ATOMIC_RELAXED);
 	out->nmoved = magazine_moved(&cache->mag);
 	out->rounds = cache->has_magazines ? __atomic_load_n(&cache->mag.rounds,

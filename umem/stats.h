@@ -11,7 +11,7 @@ struct stats {
 	size_t dirty;         /* free, and not given back to the kernel */
 	size_t slabs;         /* in slabs of every cache */
 	size_t chunks_live;   /* chunks that the program holds */
-	size_t chunks_cached; /* free ones, in magazines or slabs */
+	size_t chunks_cached; /* the others: free, or waiting to be so */
 	size_t nchunks_free;
 	size_t large; /* blocks straight from the heap */
 	size_t nlarge;
@@ -26,9 +26,10 @@ struct stats_cache {
 	const char *name;
 	size_t chunk; /* bytes */
 	size_t nslabs;
-	size_t nchunks; /* in these slabs */
-	size_t nlive;   /* held by the program */
-	size_t ncached; /* in magazines or the reserve */
+	size_t nchunks;  /* in these slabs */
+	size_t nlive;    /* held by the program */
+	size_t ncached;  /* in magazines or the reserve */
+	size_t nwaiting; /* freed, for a grace period */
 	uint64_t nfailed;
 	unsigned rounds; /* of a magazine made now */
 	uint32_t nmoved; /* magazines into or out of the depot, so far */

@@ -18,6 +18,7 @@
 #include "umem/cache.h"
 #include "umem/defer.h"
 #include "umem/defer_api.h"
+#include "umem/stats.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -376,6 +377,39 @@ START_TEST(a_release_function_may_defer)
 }
 END_TEST
 
+static void
+look_at_nodes(const struct stats_cache *stats, void *arg)
+{
+	if (strcmp(stats->name, "nodes") == 0)
+		*(struct stats_cache *)arg = *stats;
+}
+
+START_TEST(objects_that_wait_are_not_live)
+{
+	struct stats_cache stats = {0};
+	void *p[100];
+
+	for (int i = 0; i < 100; i++)
+		ck_assert_ptr_nonnull(p[i] = take(OBJECT));
+	section_begin();
+	for (int i = 0; i < 60; i++)
+		ck_assert_int_eq(defer(OBJECT, p[i]), 0);
+	ck_assert_uint_eq(defer_waiting(cache), 60);
+	ck_assert_uint_eq(cache_live(cache), 40);
+	stats_each_cache(look_at_nodes, &stats);
+	ck_assert_uint_eq(stats.nwaiting, 60);
+	ck_assert_uint_eq(stats.nlive, 40);
+	section_end();
+	ck_assert_int_eq(umem_defer_barrier(&key), 0);
+	ck_assert_uint_eq(defer_waiting(cache), 0);
+	ck_assert_uint_eq(cache_live(cache), 40);
+	for (int i = 60; i < 100; i++)
+		release(OBJECT, p[i]);
+	ck_assert_uint_eq(cache_live(cache), 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 Suite *
 defer_order_suite(void)
 {
@@ -388,6 +422,7 @@ defer_order_suite(void)
 	tcase_add_loop_test(
 	    tcase, a_refused_request_loses_nothing, 0, 4 * NREQUESTS);
 	tcase_add_test(tcase, a_release_function_may_defer);
+	tcase_add_test(tcase, objects_that_wait_are_not_live);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
