@@ -13,6 +13,7 @@
 #include "umem/alloc.h"
 #include "umem/cache.h"
 #include "umem/debug.h"
+#include "umem/defer_api.h"
 #include "umem/ready.h"
 #include "umem/options.h"
 #include "umem/umem.h"
@@ -693,6 +694,62 @@ START_TEST(a_child_has_the_count_and_no_one_waits_in_it)
 }
 END_TEST
 
+static uint32_t is_stalled; /* [atomic] a reader stays where it is */
+
+static void
+synchronize(void)
+{
+	while (__atomic_load_n(&is_stalled, __ATOMIC_SEQ_CST))
+		sched_yield();
+}
+
+static int
+is_reading(void)
+{
+	return 0;
+}
+
+static void
+ignore(void)
+{
+}
+
+static void
+grace_of(const void *key, struct umem_grace *grace)
+{
+	(void)key;
+	*grace = (struct umem_grace){.synchronize = synchronize,
+	    .reading = is_reading,
+	    .offline = ignore,
+	    .online = ignore};
+}
+
+/* Under each kind other code frees the objects in the end. */
+START_TEST(objects_of_deferred_frees_count_until_they_are_free)
+{
+	umem_cache_t *cache = create((enum kind)_i, 100, -1);
+	struct request r;
+
+	take(cache, 0, 100);
+	is_stalled = 1;
+	for (int i = 0; i < 99; i++)
+		ck_assert_int_eq(
+		    umem_defer_object(cache, held[i], &is_stalled, grace_of),
+		    0);
+	ck_assert_uint_eq(limits(cache).in_use, 100);
+	fails(cache, UMEM_NOWAIT, EAGAIN);
+	start_waiting(&r, cache, 50);
+	__atomic_store_n(&is_stalled, 0, __ATOMIC_SEQ_CST);
+	ck_assert_int_eq(umem_defer_barrier(&is_stalled), 0);
+	ends(&r, 0);
+	ck_assert_uint_eq(limits(cache).in_use, 51);
+	umem_cache_free_bulk(cache, 50, r.objects);
+	umem_cache_free(cache, held[99]);
+	ck_assert_uint_eq(limits(cache).in_use, 0);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 #define SHARED_MOST 40
 
 static umem_cache_t *shared;
@@ -796,6 +853,8 @@ limit_suite(void)
 	tcase_add_loop_test(tcase, a_free_before_the_sleep_is_not_missed, 0, n);
 	tcase_add_loop_test(tcase, a_free_before_the_queue_is_not_missed, 0, n);
 	tcase_add_test(tcase, a_child_has_the_count_and_no_one_waits_in_it);
+	tcase_add_loop_test(
+	    tcase, objects_of_deferred_frees_count_until_they_are_free, 0, n);
 	tcase_add_loop_test(
 	    tcase, threads_never_hold_more_than_the_limit, 0, n);
 	suite_add_tcase(suite, tcase);
