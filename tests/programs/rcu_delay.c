@@ -1,6 +1,10 @@
 /*
  * Without further calls, an object is free after the delay and a grace period;
  * and a process that frees nothing waits for no grace period.
+ *
+ *	rcu_delay [long]
+ *
+ *	long	run with rcu_delay=10000: an object lies on its CPU
  */
 #include "tests/programs/rcu.h"
 
@@ -23,6 +27,17 @@ is_free(const void *object)
 	return other[n++] == object;
 }
 
+/* Nothing waits within any time that a test can take. */
+static void
+lies_on_its_cpu(void)
+{
+	object_free(cache, umem_cache_alloc(cache, UMEM_DEFAULT));
+	usleep(150000);
+	check(load(&rcu_nperiods) == 0);
+	barrier();
+	check(load(&rcu_nperiods) == 1);
+}
+
 static void
 run(void)
 {
@@ -32,6 +47,10 @@ run(void)
 	rcu_watch();
 	check((cache = umem_cache_create(
 		   "delay", SIZE, 0, NULL, NULL, NULL, NULL, NULL, 0)) != NULL);
+	if (rcu_args[0] != NULL) {
+		lies_on_its_cpu();
+		return;
+	}
 	for (int i = 0; i < 3; i++) {
 		check((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL);
 		before = load(&rcu_nperiods);
