@@ -799,7 +799,8 @@ defer_after_fork(bool child)
 			domain->forker = 0;
 		if (!held || child)
 			continue;
-		if (domain->in_cycle != HELD) {
+		if (__atomic_load_n(&domain->in_cycle, __ATOMIC_RELAXED) !=
+		    HELD) {
 			turn_release(domain);
 			continue;
 		}

@@ -23,6 +23,12 @@ struct flavour {
 static struct flavour one, two;
 static pthread_t tester;
 
+static void
+set(int *word, int value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
 static int
 one_reading(void)
 {
@@ -129,22 +135,14 @@ START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 	struct cpu_owned own;
 	struct domain *domain;
 	struct defer *layer;
-	uint64_t tick, now;
-	int nticks = 0;
 
 	defer_delay_ns = 2000000;
 	stay_on_this_cpu();
 	domain = defer_new(cache, &one);
 	layer = cache->defers;
 	ck_assert(cpu_own(layer->mags.hot, layer->mags.cold, &own));
-	tick = __atomic_load_n(&domain->tick_ns, __ATOMIC_RELAXED);
-	/* A thread that has fallen asleep makes no further tick. */
-	for (int i = 0; i < 200 && nticks < 4; i++) {
-		usleep(1000);
-		now = __atomic_load_n(&domain->tick_ns, __ATOMIC_RELAXED);
-		nticks += now != tick;
-		tick = now;
-	}
+	/* The thread looks at the header several times. */
+	usleep(20000);
 	cpu_disown(&own);
 	ck_assert(are_released(domain, 1));
 	umem_cache_destroy(cache);
@@ -228,15 +226,15 @@ START_TEST(a_reader_of_another_flavour_does_not_wait)
 	work_in_calls();
 	defer_budget = 64 * KIB;
 	umem_defer_attach(cache, &one, grace_of);
-	one.reading = 1;
-	two.is_stalled = 1;
+	set(&one.reading, 1);
+	set(&two.is_stalled, 1);
 	while ((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL &&
 	       umem_defer_object(cache, object, &two, grace_of) == 0)
 		ck_assert_int_lt(n++, 1000);
 	ck_assert_int_eq(errno, EAGAIN);
 	umem_cache_free(cache, object);
-	one.reading = 0;
-	two.is_stalled = 0;
+	set(&one.reading, 0);
+	set(&two.is_stalled, 0);
 	ck_assert_int_eq(umem_defer_barrier(&two), 0);
 	umem_cache_destroy(cache);
 }
@@ -303,14 +301,14 @@ START_TEST(objects_that_find_no_header_stay_within_the_budget)
 		return;
 	work_in_calls();
 	defer_budget = MIB;
-	one.reading = 1;
+	set(&one.reading, 1);
 	cpu_layer.nwanted = 0;
 	while ((object = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL &&
 	       umem_defer_object(cache, object, &one, grace_of) == 0)
 		ck_assert_uint_lt(meta_used() - used, 3 * MIB);
 	cpu_layer.nwanted = nwanted;
 	umem_cache_free(cache, object);
-	one.reading = 0;
+	set(&one.reading, 0);
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
 	umem_cache_destroy(cache);
 }
@@ -348,6 +346,8 @@ is_true_in_child(bool (*f)(void))
 
 static umem_cache_t *forked;
 
+/* The sanitizer cannot follow a child that makes threads. */
+#ifndef __SANITIZE_THREAD__
 static bool
 frees_an_object(void)
 {
@@ -366,6 +366,7 @@ START_TEST(a_child_frees_what_it_adds_to_a_magazine_of_its_parent)
 	umem_cache_destroy(forked);
 }
 END_TEST
+#endif
 
 static bool
 is_refused(void)
@@ -396,13 +397,13 @@ START_TEST(a_child_without_grace_periods_takes_no_object)
 	/* The first frees of a CPU are checked, on the slow path. */
 	for (int i = 0; i < 1000; i++)
 		umem_cache_free(forked, umem_cache_alloc(forked, UMEM_DEFAULT));
-	one.reading = 1;
+	set(&one.reading, 1);
 	domain = defer_new(forked, &one);
 	await_grace(domain);
 	/* A magazine with room lies on this CPU. */
 	defer_new(forked, &one);
 	ck_assert(is_true_in_child(is_refused));
-	one.reading = 0;
+	set(&one.reading, 0);
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
 	umem_cache_destroy(forked);
 }
@@ -433,12 +434,12 @@ START_TEST(a_child_without_grace_periods_can_destroy_a_cache)
 	struct domain *domain;
 
 	forked = cache_new("waiting", 64);
-	one.reading = 1;
+	set(&one.reading, 1);
 	domain = defer_new(forked, &one);
 	await_grace(domain);
 	ck_assert_str_eq(child_writes(destroy_refused), "");
 	ck_assert(child_exited(0));
-	one.reading = 0;
+	set(&one.reading, 0);
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
 	umem_cache_destroy(forked);
 }
@@ -562,7 +563,7 @@ hasten(void *unused)
 static bool
 both_are_freed(void)
 {
-	one.reading = 0;
+	set(&one.reading, 0);
 	return umem_defer_barrier(&one) == 0 && nfreed == 2;
 }
 
@@ -582,9 +583,9 @@ START_TEST(a_reader_forks_while_objects_are_released)
 		usleep(10000);
 	ck_assert_uint_eq(nfreed, 1);
 	ck_assert_int_eq(pthread_create(&thread, NULL, hasten, NULL), 0);
-	one.reading = 1;
+	set(&one.reading, 1);
 	ck_assert(is_true_in_child(both_are_freed));
-	one.reading = 0;
+	set(&one.reading, 0);
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
 }
@@ -616,8 +617,10 @@ grace_suite(void)
 	    tcase, objects_that_find_no_header_stay_within_the_budget);
 	tcase_add_test(
 	    tcase, a_barrier_asks_nothing_of_the_kernel_for_empty_layers);
+#ifndef __SANITIZE_THREAD__
 	tcase_add_test(
 	    tcase, a_child_frees_what_it_adds_to_a_magazine_of_its_parent);
+#endif
 	tcase_add_test(tcase, a_child_without_grace_periods_takes_no_object);
 	tcase_add_test(
 	    tcase, a_child_without_grace_periods_can_destroy_a_cache);
