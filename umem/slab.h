@@ -7,15 +7,19 @@
 #include "vmem/list.h"
 #include "vmem/lock.h"
 
-/* Partly used slabs, by how full they are: 0 nearly full. */
+/*
+ * The number of lists of partly used slabs, ordered by how full they are: list
+ * 0 has the fullest.
+ */
 #define SLAB_BINS 4
 
 struct slab_store;
 
 /*
- * One slab.  Keys: [I] set at creation, [s] store->lock, [a] atomic, written by
- * the holder of the lock unless slab.c says otherwise.  The first line is
- * all that a visit needs but the bits.
+ * The description of one slab.  Keys: [I] set at creation, [s] store->lock, [a]
+ * atomic, written by the holder of the lock unless slab.c says otherwise.  The
+ * first cache line has all members that a take or a give needs besides the
+ * bits.
  */
 struct slab {
 	struct list link;         /* [s] in a bin, or full, empty or retired */
@@ -24,17 +28,21 @@ struct slab {
 	uintptr_t first;          /* [I] span + colour */
 	uint32_t nfree;           /* [s] */
 	uint32_t high;            /* [a] chunks from here on were never taken */
-	uint32_t hint;            /* [s] no free chunk in words below this */
+	uint32_t hint;            /* [s] words below this have no free chunk */
 	uint16_t bin;             /* [s] */
-	uint16_t swept;           /* [s] 1: nothing was freed since a sweep */
-	uint64_t purged;          /* [s] parts that have no memory */
-	struct slab *next;        /* [s] in a hash chain, or of slabs to end */
-	void *records;  /* [I] of a debugged cache, one a chunk; see debug.h */
+	uint16_t swept;           /* [s] 1: no chunk was freed since a sweep */
+	uint64_t purged;          /* [s] bit map of the parts that are purged */
+	struct slab *next;        /* [s] in a hash chain, or of slabs to
+				   * destroy */
+	void *records;  /* [I] bufctls, one per chunk, if debugged; see
+			 * debug.h */
 	uint32_t nraw;  /* [s] free chunks that are not constructed */
 	uint32_t batch; /* [s] of a retired slab; see slab_retire.c */
 	/*
-	 * [a] 1: free; behind these [a] 1: constructed, if the store constructs,
-	 * and [a] 1: held by the program, if the store is checked.
+	 * [a] One bit map per property of a chunk, one after the other: 1 if
+	 * the chunk is free; if the store constructs, 1 if the chunk is
+	 * constructed; if the store is checked, 1 if the program holds the
+	 * chunk.
 	 */
 	uint64_t bits[];
 };
@@ -42,18 +50,22 @@ struct slab {
 _Static_assert(offsetof(struct slab, next) == CACHE_LINE, "one line");
 
 /*
- * Chunks of one word of a slab's bits, on their way from the slab or to it.
- * It lies on the stack, where tools find it by its slab (tools/leaks.c).
+ * A set of chunks of one word of a slab's bits, on their way from the slab or
+ * to it.  It lies on the stack, where tools find it by the pointer to its slab
+ * (tools/leaks.c).
  */
 struct slab_claim {
 	struct slab *slab;
 	uint64_t mask;
 	uint32_t word;   /* of slab->bits */
-	uint32_t n;      /* bits of the mask */
-	uintptr_t first; /* giving: of the slab */
+	uint32_t n;      /* number of bits set in mask */
+	uintptr_t first; /* when giving: address of the slab's first chunk */
 };
 
-/* At a time: the lock is held for 100 ns, and 1 KiB of a stack is used. */
+/*
+ * Claims per acquisition of the lock: the lock is held for 100 ns, and the
+ * claims take 1 KiB of a stack.
+ */
 #define SLAB_CLAIMS 32
 
 struct slab_claims {
@@ -63,17 +75,18 @@ struct slab_claims {
 };
 
 /*
- * Keys: [I] set at creation, [s] lock, [a] lock to write, atomic to read,
- * [u] unlocked, atomic.  What every visit writes is on lines of its own:
- * others read the rest before they lock.
+ * The slabs of one cache.  Keys: [I] set at creation, [s] lock, [a] lock to
+ * write, atomic to read, [u] unlocked, atomic.  The members that every
+ * acquisition of the lock writes are on lines of their own, because other
+ * threads read the rest before they take the lock.
  */
 struct slab_store {
 	struct lock lock;  /* rank LOCK_SLAB */
 	size_t nused;      /* [a] chunks taken */
-	uint32_t nvisits;  /* [a] takes and gives */
+	uint32_t nvisits;  /* [a] acquisitions of the lock to take or give */
 	uint32_t nslabs;   /* [a] */
 	uint32_t nempty;   /* [s] */
-	uint32_t nunused;  /* [s] least nempty since slab_reap_unused() */
+	uint32_t nunused;  /* [s] minimum of nempty since slab_reap_unused() */
 	size_t nraw;       /* [a] free chunks that are not constructed */
 	struct list full;  /* [s] */
 	struct list empty; /* [s] */
@@ -82,34 +95,47 @@ struct slab_store {
 	struct slab_layout layout                 /* [I] */
 	    __attribute__((aligned(CACHE_LINE)));
 	vmem_t *source;        /* [I] NULL: the heap */
-	unsigned map_class;    /* [I] class byte in the address map */
-	uint32_t record_bytes; /* [I] 0: chunks have no records */
-	size_t part_bytes;     /* [I] of a bit of slab.purged */
-	bool constructs;       /* [I] keeps chunks constructed; see slab.c */
-	bool guarded;          /* [I] spans are of firewall.c */
-	bool watched;          /* [I] chunks are told of; see checker.h */
-	bool hollow;           /* [I] chunks are addresses without memory */
-	bool checked;          /* [I] knows which chunks the program holds */
+	unsigned map_class;    /* [I] size class in the address map */
+	uint32_t record_bytes; /* [I] bytes of a bufctl; 0: chunks have none */
+	size_t part_bytes;     /* [I] bytes of a part, a bit of slab.purged */
+	bool constructs;       /* [I] free chunks stay constructed: slab.c */
+	bool guarded;          /* [I] spans come from firewall.c */
+	bool watched;          /* [I] a memory checker is told: checker.h */
+	bool hollow;           /* [I] chunks are address space without memory */
+	bool checked;          /* [I] records chunks that the program holds */
 	bool quantum;          /* [I] of a quantum cache of the source */
 	bool stable;           /* [I] type-stable; see slab_retire.c */
 	uint32_t hash_size;    /* [a] power of two, or 0 */
-	/* Called without a lock before a constructed chunk goes away. */
+	/*
+	 * Called without a lock before the slab of a constructed chunk is
+	 * destroyed.
+	 */
 	void (*destruct)(struct slab_store *store, void *object);
 	/* [I] Called without a lock if a stable store has slabs to retire. */
 	void (*want_retire)(struct slab_store *store);
-	struct slab **hash; /* [s] by span, if there is a source */
-	struct slab *aside; /* [s] a sweep has it, or had it before a fork */
+	struct slab **hash; /* [s] slabs by span, if there is a source */
+	struct slab *aside; /* [s] slab isolated by a sweep, also one before a
+			     * fork */
 	size_t colour;      /* [u] of the next slab */
 	uint64_t ncreated;  /* [a] slabs ever made */
-	/* Not beside the lock: its holder needs that line. */
-	uint32_t nwaited; /* [u] visits that found the lock taken */
-	/* Of a stable store: */
-	uint32_t retire_wanted; /* [a] 0: no; else 1 + empty slabs to keep */
+	/*
+	 * Apart from the lock, because the holder of the lock writes that line.
+	 */
+	uint32_t nwaited; /* [u] contended acquisitions of the lock */
+	/* The members below are of a stable store. */
+	uint32_t retire_wanted; /* [a] 0: none; else 1 + empty slabs to keep */
 	uint32_t nretired;      /* [a] */
-	uint32_t last_batch;    /* [s] of retired slabs */
-	struct list retired;    /* [s] by batch, the first retired first */
+	uint32_t last_batch;    /* [s] number of the last batch of retired
+				 * slabs */
+	struct list retired;    /* [s] in order of their batches, oldest
+				 * first */
 };
 
+/*
+ * Initializes a store without slabs.  source is the arena of its spans, NULL
+ * for the heap; map_class is its size class in the address map, or 0.  With a
+ * destruct function, the store keeps free chunks constructed.
+ */
 void slab_store_init(struct slab_store *store, const struct slab_layout *layout,
     vmem_t *source, unsigned map_class,
     void (*destruct)(struct slab_store *store, void *object));
@@ -122,70 +148,80 @@ void slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 bool slab_store_end(struct slab_store *store);
 
 /*
- * Takes up to n chunks, lowest address last, so that a stack of them hands
- * them out in address order.  A store that constructs gives only constructed
- * chunks that lie free, and makes no slab for more.  Returns the number of
- * chunks; 0 means that there is no memory, or no constructed chunk.
+ * Takes up to n chunks, and stores the lowest address last, so that a stack of
+ * them returns them in address order.  A store that constructs takes only
+ * chunks that are free and constructed, and creates no slab for more.  Returns
+ * the number of chunks; 0 means that there is no memory, or no constructed
+ * chunk.
  */
 unsigned slab_take(struct slab_store *store, void **chunks, unsigned n);
 
 /*
- * Takes one chunk, or returns NULL if there is no memory.  *raw is set to
- * whether the caller has to construct it: then the caller calls
- * slab_constructed() after that, or slab_give_raw() if it failed.
+ * Takes one chunk, or returns NULL if there is no memory.  Sets *raw to whether
+ * the caller has to construct the chunk.  After that, the caller calls
+ * slab_constructed(), or slab_give_raw() if the constructor failed.
  */
 void *slab_take_one(struct slab_store *store, bool *raw);
 void slab_constructed(struct slab_store *store, void *chunk);
 
-/* Racy estimate: constructed chunks that lie free in the slabs. */
+/*
+ * Racy estimate of the number of chunks in the slabs that are free and
+ * constructed.
+ */
 size_t slab_nready(const struct slab_store *store);
 
 enum slab_fault {
 	SLAB_FINE,
-	SLAB_FOREIGN,  /* in no slab of this store */
-	SLAB_INTERIOR, /* not where a chunk starts */
-	SLAB_FREE,     /* is free already */
-	SLAB_NEVER     /* was never allocated */
+	SLAB_FOREIGN,  /* not in a slab of this store */
+	SLAB_INTERIOR, /* not the start of a chunk */
+	SLAB_FREE,     /* already free */
+	SLAB_NEVER     /* never allocated */
 };
 
 /*
- * Give chunks back.  Stops at the first that cannot be one of ours and tells
- * which (*bad); the others are in their slabs then.
+ * Gives n chunks back to their slabs.  Stops at the first that is not a chunk
+ * of this store in use, sets *bad to it and returns its fault.  All chunks
+ * before that are in their slabs then.
  */
 enum slab_fault slab_give(
     struct slab_store *store, void **chunks, unsigned n, void **bad);
 
-/* Gives one chunk back whose constructor failed, or that was destructed. */
+/*
+ * Gives one chunk back that is not constructed: its constructor failed, or the
+ * caller has destructed it.
+ */
 void slab_give_raw(struct slab_store *store, void *chunk);
 
-/* Why would a free of p fail?  For a message; takes the lock. */
+/* Returns the fault of a free of p, for a message.  Takes the lock. */
 enum slab_fault slab_inspect(struct slab_store *store, void *p);
 
 /*
- * Which chunk p is, whether free or not: FINE, INTERIOR (then *i is the one
- * that it lies in), or FOREIGN.  If it is free, the slab may go any time.
+ * Finds the chunk at p, whether it is free or not.  Returns SLAB_FINE; or
+ * SLAB_INTERIOR, and sets *i to the chunk that contains p; or SLAB_FOREIGN.  If
+ * the chunk is free, its slab may be destroyed at any time.
  */
 enum slab_fault slab_look(
     struct slab_store *store, void *p, struct slab **slab, unsigned *i);
 
 /*
- * Can p be a chunk that is not in its slab?  FINE, or the fault that a free of
- * it is.  Takes no lock unless the store has a source.
+ * Can p be a chunk that is out of its slab?  Returns SLAB_FINE, or the fault of
+ * a free of p.  Takes no lock unless the store has a source.
  */
 enum slab_fault slab_round_fault(struct slab_store *store, void *p);
 
 /*
- * Of a store that is checked: p, which was just taken, goes to the program;
- * does the program hold p; and the program frees p, FINE if it held it.  See
- * slab_owner.c.
+ * These three are for a store that is checked; see slab_owner.c.  slab_hold()
+ * records that p, just taken, goes to the program.  slab_is_held() returns
+ * whether the program holds p.  slab_unhold() records that the program frees p,
+ * and returns SLAB_FINE if the program held it, otherwise the fault.
  */
 void slab_hold(struct slab_store *store, void *p);
 bool slab_is_held(struct slab_store *store, void *p);
 enum slab_fault slab_unhold(struct slab_store *store, void *p);
 
 /*
- * A quantum cache, with its arena's gate closed: cut up the slabs that are
- * partly used.  Their chunks in use are pieces of the arena then.
+ * Dissolves the partly used slabs of a quantum cache, whose arena has closed
+ * its gate.  Their chunks in use become segments of the arena.
  */
 void slab_dissolve(struct slab_store *store);
 
@@ -226,24 +262,32 @@ uint32_t slab_retire(struct slab_store *store, unsigned keep);
 void slab_end_retired(struct slab_store *store, uint32_t batch);
 
 /*
- * Whole pages in which no chunk is in use, of slabs that are half empty at
- * least: to the kernel, at most about limit bytes; returns how many.  By one
- * thread at a time.
+ * Purges whole pages in which no chunk is in use, in slabs that are at least
+ * half empty.  Stops after about limit bytes, and returns the bytes purged.
+ * Only the worker may call it (worker.h).
  */
 size_t slab_sweep(struct slab_store *store, size_t limit);
 
 /*
- * Gives back the whole pages in which no chunk is in use, of every slab that
- * is partly used, and returns the bytes.  By one thread at a time.
+ * Purges whole pages in which no chunk is in use, in every slab that is partly
+ * used, and returns the bytes.  Only the worker may call it (worker.h).
  */
 size_t slab_sweep_all(struct slab_store *store);
 
-/* Bytes of all stores that have gone so and were not taken again. */
+/*
+ * The bytes of all stores that slab_sweep() and slab_sweep_all() have purged
+ * and that were not taken again.
+ */
 size_t slab_swept_bytes(void);
 
+/* The chunks that are taken.  Racy. */
 size_t slab_used(struct slab_store *store);
-size_t slab_total(struct slab_store *store); /* chunks */
+size_t slab_total(struct slab_store *store); /* all chunks, free or not; racy */
 
+/*
+ * Returns whether the invariants of the store hold; see slab.c.  Takes the
+ * lock.
+ */
 bool slab_store_check(struct slab_store *store);
 
 #endif

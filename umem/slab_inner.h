@@ -1,27 +1,27 @@
 /*
- * slab_inner.h - what the files of slabs share; see slab.c
+ * slab_inner.h - declarations that the files of slabs share; see slab.c
  *
- * slab_hash.c finds slabs by their spans, slab_sweep.c gives free pages in them
- * to the kernel, slab_retire.c has the slabs that wait for a grace period,
- * slab_check.c says whether a store is as it should be.
+ * slab_hash.c finds slabs by their spans, slab_sweep.c purges free pages in
+ * slabs, slab_retire.c has the slabs that wait for a grace period, slab_check.c
+ * checks the invariants of a store.
  */
 #ifndef UMEM_SLAB_INNER_H
 #define UMEM_SLAB_INNER_H
 
 #include "umem/slab.h"
 
-/* See slab.c, "Empty slabs". */
+/* The empty slabs that a store keeps; see slab.c, "Empty slabs". */
 #define SLAB_EMPTY_KEPT 1
-/* Parts of a slab that can be without memory. */
+/* The most parts that a slab is divided into for purging. */
 #define SLAB_PARTS_MOST 64
 
-/* Where a slab is that is in no partial list. */
+/* Values of slab->bin for a slab that is in no partial list. */
 #define SLAB_BIN_FULL    SLAB_BINS
 #define SLAB_BIN_EMPTY   (SLAB_BINS + 1)
 #define SLAB_BIN_ASIDE   (SLAB_BINS + 2)
-/* On store->retired: empty, and stays so. */
+/* On store->retired: empty, and no longer used for allocations. */
 #define SLAB_BIN_RETIRED (SLAB_BINS + 3)
-/* Lists of slabs that are half empty or more. */
+/* The first list of slabs that are at least half empty. */
 #define SLAB_BIN_SPARSE  (SLAB_BINS / 2)
 
 static inline unsigned
@@ -30,7 +30,7 @@ slab_nwords(const struct slab_store *store)
 	return (store->layout.nchunks + 63) / 64;
 }
 
-/* The bit map, of those in a description, that tells what the program holds. */
+/* The index, in slab->bits, of the bit map of chunks that the program holds. */
 static inline unsigned
 slab_held_map(const struct slab_store *store)
 {
@@ -38,8 +38,9 @@ slab_held_map(const struct slab_store *store)
 }
 
 /*
- * Where the first chunk is.  Of watched slabs that is written the other way
- * round, or memcheck would take it for somebody's pointer to that object.
+ * The address of the first chunk.  In watched slabs slab->first has its
+ * complement.  Otherwise memcheck would take slab->first for a pointer of the
+ * program to that object.
  */
 static inline uintptr_t
 slab_first(const struct slab_store *store, const struct slab *slab)
@@ -59,7 +60,7 @@ bin_list(struct slab_store *store, unsigned bin)
 	return &store->partial[bin];
 }
 
-/* Bits from to to, both included. */
+/* A mask of the bits from from to to, both included. */
 static inline uint64_t
 bit_range(size_t from, size_t to)
 {
@@ -91,11 +92,11 @@ bin_of(const struct slab_store *store, const struct slab *slab)
 	return bin;
 }
 
-/* To another list, unless it is aside. */
+/* Moves the slab to another list, unless a sweep has isolated it. */
 void slab_rebin_to_locked(
     struct slab_store *store, struct slab *slab, unsigned bin);
 
-/* After nfree changed. */
+/* Moves the slab to the list that its nfree asks for. */
 static inline void
 slab_rebin_locked(struct slab_store *store, struct slab *slab)
 {
@@ -106,13 +107,16 @@ slab_rebin_locked(struct slab_store *store, struct slab *slab)
 }
 
 /*
- * Empty slabs beyond keep, as a chain; they are ended without the lock.  Of a
- * stable store none: then the wish is noted for slab_retire().
+ * Unlists the empty slabs beyond keep and returns them as a chain, to be
+ * destroyed without the lock.  For a stable store it returns none, and notes
+ * the request for slab_retire().
  */
 struct slab *slab_surplus_locked(struct slab_store *store, unsigned keep);
+
+/* Destroys the slabs of the chain.  The caller holds no lock. */
 void slab_destroy_all(struct slab_store *store, struct slab *chain);
 
-/* Notes that the empty slabs of a stable store beyond keep may go. */
+/* Requests that the empty slabs of a stable store beyond keep are retired. */
 void slab_want_retire_locked(struct slab_store *store, unsigned keep);
 
 /* Takes an empty slab off its list, so that no allocation finds it. */
@@ -121,20 +125,28 @@ void slab_detach_locked(struct slab_store *store, struct slab *slab);
 /* Removes a slab, which is on no list, from the store. */
 void slab_disown_locked(struct slab_store *store, struct slab *slab);
 
-/* Chains for one more slab; false: no memory. */
+/*
+ * Ensures that the hash has chains for one more slab.  Returns false if there
+ * is no memory.
+ */
 bool slab_hash_ready(struct slab_store *store);
 void slab_hash_put_locked(struct slab_store *store, struct slab *slab);
 void slab_hash_remove_locked(struct slab_store *store, struct slab *slab);
 struct slab *slab_hash_find_locked(struct slab_store *store, uintptr_t p);
 
-/* In a child of fork(), of a sweep that was in the parent.  Not beside one. */
+/*
+ * In a child of fork(): lists the slab that a sweep of the parent had isolated.
+ * The caller ensures that no sweep is running.
+ */
 void slab_sweep_mend(struct slab_store *store);
 
-/* Parts that have no memory, from now on. */
+/*
+ * Sets the parts of the slab that are purged, and updates slab_swept_bytes().
+ */
 void slab_purged_set(
     struct slab_store *store, struct slab *slab, uint64_t parts);
 
-/* Is no chunk in use that lies in [from, to) of the slab, even in part? */
+/* Returns whether the range [from, to) of the slab overlaps no chunk in use. */
 bool slab_range_is_free(const struct slab_store *store, const struct slab *slab,
     size_t from, size_t to);
 
