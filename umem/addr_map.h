@@ -1,4 +1,6 @@
-/* addr_map.h - address to class and to slab or large block; see addr_map.c */
+/*
+ * addr_map.h - address to size class and to slab or large block; see addr_map.c
+ */
 #ifndef UMEM_ADDR_MAP_H
 #define UMEM_ADDR_MAP_H
 
@@ -6,54 +8,72 @@
 #include "umem/size_class.h"
 #include "vmem/heap.h"
 
-/* Class byte of the first unit of a block straight from the heap. */
+/* The class stored for the first unit of a large block. */
 #define ADDR_LARGE 255u
 
 struct addr_map {
-	uintptr_t base;  /* of the heap's slot */
-	size_t units;    /* 0 before start: nothing is in the map */
-	uint32_t *entry; /* [a] one a unit: see addr_map_at(), addr_map_x() */
-	void **owner;    /* [a] one a unit: slab, or large block: see below */
+	uintptr_t base;  /* start of the heap's reserved range */
+	size_t units;    /* 0 before start: the map has no entries */
+	uint32_t *entry; /* [a] per unit: see addr_map_at(), addr_map_x() */
+	void **owner;    /* [a] per unit: slab or large block, see below */
 	struct cpu_guard guard[256]; /* by class */
 };
 
 extern struct addr_map addr_map;
 
-/* False: no address space for the tables. */
+/* Reserves the tables.  Returns false if there is no address space for them. */
 bool addr_map_start(void);
 
 /*
- * Chunks of class c are of this many bytes: more than the class, if they are
- * debugged.  Before the first of them is made.
+ * Sets the divisibility test of class c to chunks of this many bytes.  Debugged
+ * chunks are larger than their class.  The caller does this before it creates
+ * the first chunk of the class.
  */
 void addr_map_divide(unsigned c, size_t chunk);
 
-/* Make the tables writable for the units of [at, at + bytes). */
+/*
+ * Commits the table entries for the units of [at, at + bytes).  Returns false
+ * if there is no memory.
+ */
 bool addr_map_cover(void *at, size_t bytes);
 
 /*
- * A slab of chunks of class c (0: of a cache that malloc does not use), the
- * first chunk first bytes behind at.  The tables cover it.
+ * Enters a slab of chunks of class c, or of class 0 if malloc() does not use
+ * its cache.  The first chunk is first bytes behind at.  The caller has called
+ * addr_map_cover() for the span.
  */
 void addr_map_slab(
     void *at, size_t bytes, unsigned c, size_t chunk, size_t first, void *slab);
+
+/* Enters a large block that starts at at and is not a sample. */
 void addr_map_large(void *at, size_t bytes);
 
-/* A large block that is sample number index, and starts in the unit at at. */
+/*
+ * Enters a large block that is the sample with number index.  The block starts
+ * at start, which lies in the unit at at.
+ */
 void addr_map_sample(void *at, size_t bytes, const void *start, uint32_t index);
+
+/* Removes the entries of all units of the span. */
 void addr_map_clear(void *at, size_t bytes);
 
 void addr_map_lock_for_fork(void);
 void addr_map_unlock_for_fork(void);
 
-/* Unit number, or a number of at least addr_map.units for foreign addresses. */
+/*
+ * The unit number of p, or a number of at least addr_map.units if p is outside
+ * the heap.
+ */
 static inline size_t
 addr_map_unit(const void *p)
 {
 	return ((uintptr_t)p - addr_map.base) >> HEAP_UNIT_SHIFT;
 }
 
-/* What addr_map_slab() or addr_map_large() said of the unit; NULL: nothing. */
+/*
+ * The owner of the unit of p, as entered by addr_map_slab() or
+ * addr_map_sample(); NULL if the unit has none.
+ */
 static inline void *
 addr_map_owner(const void *p)
 {
@@ -66,12 +86,13 @@ addr_map_owner(const void *p)
 }
 
 /*
- * The owner of a large block: its bytes, which are whole units; in the bits
- * below, the number of the sample that it is (0: none), and 1 in the lowest.
+ * The owner word of a large block has its size in bytes, which is a multiple of
+ * the unit.  The bits below that hold the index of its sample (0: not a
+ * sample), shifted left by one, and a 1 in the lowest bit.
  */
 #define ADDR_SAMPLES (HEAP_UNIT / 2)
 
-/* The bytes of a large block, or 0 if the owner is a slab or nothing. */
+/* The bytes of a large block, or 0 if the owner is a slab or NULL. */
 static inline size_t
 addr_map_large_bytes(void *owner)
 {
@@ -79,14 +100,16 @@ addr_map_large_bytes(void *owner)
 				    : 0;
 }
 
-/* Of the owner of a large block. */
+/* The sample index in the owner word of a large block. */
 static inline uint32_t
 addr_map_sample_index(void *owner)
 {
 	return (uint32_t)((uintptr_t)owner % HEAP_UNIT / 2);
 }
 
-/* Where the header of an entry's class is, from header 0. */
+/*
+ * The offset of the per-CPU header of an entry's class from header 0, in bytes.
+ */
 static inline uintptr_t
 addr_map_at(uint32_t entry)
 {
@@ -99,14 +122,17 @@ addr_map_class(uint32_t entry)
 	return (unsigned)(addr_map_at(entry) / sizeof(struct cpu_hot));
 }
 
-/* How far p is behind some start of a chunk, in a unit with this entry. */
+/*
+ * The distance in bytes from some start of a chunk to p, where p lies in a unit
+ * with this entry.
+ */
 static inline uint32_t
 addr_map_x(const void *p, uint32_t entry)
 {
 	return (uint16_t)(uintptr_t)p + (entry >> 16);
 }
 
-/* Is p, in a unit with this entry, where a chunk starts? */
+/* Is p, in a unit with this entry, the start of a chunk? */
 static inline bool
 addr_map_is_start(const void *p, uint32_t entry)
 {

@@ -1,13 +1,16 @@
-/* fork.h - all at rest while the process is copied; see fork.c */
+/* fork.h - brings the library to a consistent state for fork(); see fork.c */
 #ifndef UMEM_FORK_H
 #define UMEM_FORK_H
 
-/* The handlers, as pthread_atfork() names them. */
+/*
+ * The handlers that pthread_atfork() calls: before the fork, after it in the
+ * parent, and after it in the child.
+ */
 void fork_prepare(void);
 void fork_parent(void);
 void fork_child(void);
 
-/* Has them called at each fork(); once more does no harm. */
+/* Registers the handlers.  Further calls do nothing. */
 void fork_register(void);
 
 #endif

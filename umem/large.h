@@ -1,4 +1,6 @@
-/* large.h - above the largest class: straight from the heap; see large.c */
+/*
+ * large.h - blocks above the largest class, directly from the heap; see large.c
+ */
 #ifndef UMEM_LARGE_H
 #define UMEM_LARGE_H
 
@@ -6,36 +8,55 @@
 
 #include "vmem/base.h"
 
-/* size is above 0, align a power of two.  NULL: no memory. */
+/*
+ * Allocates a large block of size bytes, more than 0.  align is a power of two.
+ * Sets *zeroed to whether the block reads as zeros.  Returns NULL if there is
+ * no memory.
+ */
 void *large_alloc(size_t size, size_t align, bool *zeroed);
 
 /*
- * A span that the address map covers becomes a large block; its owner ends that
- * by large_forget() and keeps the span.
+ * Makes a large block from a span that the address map covers.  Its owner ends
+ * the block by large_forget() and keeps the span.
  */
 void large_adopt(void *p, size_t bytes);
 
-/* bytes is what addr_map_large_bytes() says of the block. */
+/*
+ * Frees a large block.  bytes is the size that addr_map_large_bytes() returns
+ * for it.
+ */
 void large_free(void *p, size_t bytes);
 
-/* The first half of that: no block any more, but its span is still taken. */
+/*
+ * Removes the block from the address map and the counts.  Its span stays
+ * allocated.
+ */
 void large_forget(void *p, size_t bytes);
 
-/* Another size, in place or elsewhere; NULL: no memory, the block is whole. */
+/*
+ * Changes the size of a block in place, or moves it.  Returns the block's new
+ * address, or NULL if there is no memory; the old block is unchanged then.
+ */
 void *large_resize(void *p, size_t bytes, size_t size);
 
-/* What realloc() makes larger than this becomes a large block. */
+/* A block that realloc() grows beyond this size becomes a large block. */
 #define LARGE_GROWN (1 * MIB)
 
-/* The contents of another block in a new large one.  NULL: no memory. */
+/*
+ * Allocates a large block and copies oldbytes bytes from p into it.  Returns
+ * NULL if there is no memory.
+ */
 void *large_from(void *p, size_t oldbytes, size_t size);
 
-/* A smaller block has hardly a whole huge page. */
+/*
+ * The least size to move by pages: a smaller block has hardly one whole huge
+ * page.
+ */
 #define LARGE_MOVE_LEAST (4 * MIB)
 
 /*
- * Copy to a new place, by moving pages where that is cheaper; the old one may
- * read as zeros then.
+ * Copies bytes from one span to another, by moving whole huge pages where that
+ * is cheaper.  The moved parts of the old span may read as zeros afterwards.
  */
 void large_copy_or_move(void *to, void *from, size_t bytes);
 
@@ -48,11 +69,11 @@ large_copy(void *to, void *from, size_t bytes)
 		large_copy_or_move(to, from, bytes);
 }
 
-/* Bytes in large blocks, and how many blocks. */
+/* The bytes in large blocks, and the number of large blocks. */
 size_t large_used(void);
 size_t large_count(void);
 
-/* The most that large_used() has returned, and the most of large_count(). */
+/* The maxima of large_used() and of large_count() so far. */
 size_t large_used_most(void);
 size_t large_count_most(void);
 

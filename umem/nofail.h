@@ -1,4 +1,7 @@
-/* nofail.h - what happens when an allocation must not fail; failure at will */
+/*
+ * nofail.h - UMEM_NOFAIL requests, and failures injected for tests; see
+ * nofail.c
+ */
 #ifndef UMEM_NOFAIL_H
 #define UMEM_NOFAIL_H
 
@@ -6,20 +9,24 @@
 #include "vmem/base.h"
 
 /*
- * An allocation with these flags has failed.  True: try again.  False: let it
- * fail.  May not return at all, and calls the program's callback.
+ * Decides what to do after an allocation with these flags has failed.  Returns
+ * true if the caller is to try again, false if the allocation is to fail.
+ * Calls the program's callback, and does not return if that asks for exit().
  */
 bool nofail_again(int flags);
 
-/* In the child of fork(): who was in exit() is not there, or goes there anew. */
+/*
+ * In the child of fork(): forgets the thread that was in exit().  That thread
+ * either does not exist in the child, or calls exit() again there.
+ */
 void nofail_after_fork(void);
 
-extern uint32_t mtbf_interval; /* [a] of umem_setmtbf() */
+extern uint32_t mtbf_interval; /* [a] by umem_setmtbf(); 0: none */
 bool mtbf_draw(umem_cache_t *cache, size_t size);
 
 /*
- * Should this request fail, for a test?  Then errno is set, and it is logged as
- * one of this cache's, or of none.
+ * Should this request fail, for a test?  If so, errno is set, and the failure
+ * is logged for this cache, or for no cache if cache is NULL.
  */
 static inline bool
 mtbf_strikes(int flags, umem_cache_t *cache, size_t size)

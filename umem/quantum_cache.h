@@ -2,7 +2,7 @@
 #ifndef UMEM_QUANTUM_CACHE_H
 #define UMEM_QUANTUM_CACHE_H
 
-/* From now on arenas get their quantum caches. */
+/* Registers the functions that create and use quantum caches of arenas. */
 void quantum_cache_start(void);
 
 #endif

@@ -1,36 +1,51 @@
-/* quarantine.h - what was freed stays away for a while; see quarantine.c */
+/* quarantine.h - delays the reuse of freed chunks; see quarantine.c */
 #ifndef UMEM_QUARANTINE_H
 #define UMEM_QUARANTINE_H
 
 #include "vmem/base.h"
 
 struct quarantine {
-	void **slot;   /* [I] NULL: nothing is held back */
+	void **slot;   /* [I] NULL: no quarantine */
 	size_t nslots; /* [I] */
-	size_t last;   /* [a] 1 + where the last one was put; 0: looked at */
-	size_t turn;   /* [a] of the slots to look at */
+	size_t last;   /* [a] 1 + newest index; 0: it was inspected */
+	size_t turn;   /* [a] rotates over the slots for inspection */
 };
 
-/* For chunks of so many bytes; with no memory, nothing is held back. */
+/*
+ * Sets the quarantine up for chunks of chunk bytes.  If there is no memory for
+ * the slots, the quarantine holds no chunk.
+ */
 void quarantine_init(struct quarantine *q, size_t chunk);
+
+/* Releases the slots.  The caller has emptied them by quarantine_take(). */
 void quarantine_end(struct quarantine *q);
 
-/* Holds p back; returns what it took the place of, or NULL. */
+/*
+ * Puts p into a random slot, and returns the chunk that was there, or NULL.
+ * Without a quarantine it returns p.
+ */
 void *quarantine_swap(struct quarantine *q, void *p);
 
 /*
- * Takes one out to be looked at: what came last, if that has not been yet,
- * else from the next slot in turn.  NULL: nothing there.  *at is the slot.
+ * Takes one chunk out for inspection: the newest if it has not been inspected
+ * yet, otherwise the chunk in the next slot in turn.  Sets *at to the slot.
+ * Returns NULL if that slot is empty.
  */
 void *quarantine_look(struct quarantine *q, size_t *at);
 
-/* Puts it back; returns what has come there meanwhile, or NULL. */
+/*
+ * Puts the inspected chunk back into its slot, and returns the chunk that
+ * another thread has put there meanwhile, or NULL.
+ */
 void *quarantine_put_back(struct quarantine *q, size_t at, void *p);
 
-/* Takes one out; NULL: none is left.  *at is 0 for the first call. */
+/*
+ * Takes one chunk out, or returns NULL if no chunk is left.  *at is the
+ * position of the iteration; the caller sets it to 0 before the first call.
+ */
 void *quarantine_take(struct quarantine *q, size_t *at);
 
-/* How many are held back, about. */
+/* Racy estimate of the number of chunks in the quarantine. */
 size_t quarantine_count(const struct quarantine *q);
 
 #endif

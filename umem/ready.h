@@ -1,25 +1,36 @@
-/* ready.h - whether the library is started, and memory before that; see init.c */
+/* ready.h - start-up state, and memory before the start; see init.c */
 #ifndef UMEM_READY_H
 #define UMEM_READY_H
 
 #include "vmem/base.h"
 
-extern int umem_state; /* [a] of init.c: UMEM_READY when done */
+extern int umem_state; /* [a] written by init.c; UMEM_READY when started */
 #define UMEM_READY 2
 
-/* Starts the library, once.  False: there is no memory for it. */
+/*
+ * Starts the library if it has not started.  Returns false if it cannot start
+ * for want of memory, or is being started by the calling thread.
+ */
 bool umem_start(void);
 
-/* At the time of constructors.  False: not started, for want of a reason. */
+/*
+ * Starts the library from a constructor.  Returns false if it has not started,
+ * also because the start can wait for the first allocation.
+ */
 bool umem_start_early(void);
 
-/* Defined where the library has the names of malloc. */
+/* Defined only in the library that defines the names of malloc. */
 extern const bool umem_is_malloc __attribute__((weak, visibility("hidden")));
 
-/* Functions of the library's first and last file and of some others, to NULL. */
+/*
+ * Addresses of functions of the library's first and last file and of some other
+ * files; the last element is NULL.
+ */
 extern const void *const umem_landmarks[];
 
-/* Start the library if need be.  False: it cannot start for want of memory. */
+/*
+ * Starts the library if it has not started.  Returns false if it cannot start.
+ */
 static inline bool
 umem_ready(void)
 {
@@ -30,8 +41,12 @@ umem_ready(void)
 }
 
 /*
- * Memory before our own relocation, for an IFUNC resolver of a library that
- * the loader relocates before us.  Never freed.
+ * Memory from a static block for calls that come before the library can start:
+ * before the dynamic loader has relocated the library, from an IFUNC resolver
+ * of a library that it relocates first, and from functions that the start
+ * itself calls.  The block is never freed.  boot_is_early() tells whether the
+ * caller is in this situation.  boot_usable() returns the bytes of a block of
+ * boot_alloc().
  */
 bool boot_is_early(void);
 void *boot_alloc(size_t size, size_t align);

@@ -1,22 +1,32 @@
-/* shrink.h - realloc() to less than half: does the block stay? see shrink.c */
+/*
+ * shrink.h - realloc() to less than half: keep the block or move it?  see
+ * shrink.c
+ */
 #ifndef UMEM_SHRINK_H
 #define UMEM_SHRINK_H
 
 #include "vmem/base.h"
 
-/* May a block of so many bytes stay where it is, being used less than half? */
+/*
+ * May a block of bytes bytes stay in place when realloc() shrinks it to size,
+ * less than half of it?
+ */
 bool shrink_stays(size_t bytes, size_t size);
 
-/* It did not: a block that had so many bytes is slack bytes smaller now. */
+/*
+ * Notes that realloc() has moved a block because it shrank.  from had had
+ * bytes; the new block at to has slack bytes less.
+ */
 void shrink_moved(const void *from, size_t had, const void *to, size_t slack);
 
 /*
- * A block is to grow, and will be copied for it.  The bytes that the new one
- * should have: size, or what it had before it shrank.
+ * Called before realloc() copies a block to a larger one of size bytes.
+ * Returns the bytes to allocate: size, or more if the block had more before it
+ * shrank.
  */
 size_t shrink_regrows(const void *block, size_t size);
 
-/* [a] Some block has been remembered, ever. */
+/* [a] At least one block has been remembered. */
 extern bool shrink_any;
 
 static inline size_t
@@ -27,7 +37,7 @@ shrink_grows(const void *block, size_t size)
 	return shrink_regrows(block, size);
 }
 
-/* Bytes that blocks may keep now; for tests. */
+/* The budget of bytes that blocks may leave unused now; for tests. */
 size_t shrink_credit(void);
 
 #endif

@@ -1,13 +1,16 @@
 /*
- * size_class.h - request size to class
+ * size_class.h - request size to size class
  *
- * Class 0 is no class.  Classes 1 to size_classes.n have growing chunk sizes:
- * 8, then every 16 bytes to 256, then eight a doubling to 32 KiB and four a
- * doubling to 8 MiB, as edited by UMEM_OPTIONS.  All but the first are
- * multiples of 16, which is what malloc() has to align to.
+ * Class 0 means "no class".  Classes 1 to size_classes.n have increasing chunk
+ * sizes: 8, then multiples of 16 up to 256, then eight sizes per doubling up to
+ * 32 KiB and four per doubling up to 8 MiB.  UMEM_OPTIONS can edit this list.
+ * All sizes but the first are multiples of 16, the alignment that malloc() has
+ * to provide.
  *
- * Two tables take a size to its class: by eighths of what is at most
- * SIZE_SMALL, by a guess and a step or two above.
+ * Two tables map a size to its class.  For sizes up to SIZE_SMALL the table
+ * small is indexed by the size in units of 8 bytes.  For larger sizes the table
+ * guess gives a first candidate, and the search goes up by one or two classes
+ * from there.
  */
 #ifndef UMEM_SIZE_CLASS_H
 #define UMEM_SIZE_CLASS_H
@@ -16,23 +19,26 @@
 
 #define SIZE_SMALL     (32 * KIB)
 #define SIZE_CLASS_MAX (8 * MIB)
-#define SIZE_CLASSES   200 /* room, class 0 included */
+#define SIZE_CLASSES   200 /* capacity, including class 0 */
 
 struct size_classes {
 	unsigned n;
-	size_t bytes[SIZE_CLASSES + 1];    /* of class n + 1: 0, see cache.h */
+	size_t bytes[SIZE_CLASSES + 1];    /* [n + 1] is 0, see cache.h */
 	uint8_t small[SIZE_SMALL / 8 + 1]; /* by (size + 7) / 8 */
 	uint8_t guess[10 * 8]; /* by the four highest bits of size - 1 */
 };
 
 extern struct size_classes size_classes;
 
-/* What UMEM_OPTIONS asks for, before size_class_start(). */
+/*
+ * Edit the list of sizes as UMEM_OPTIONS asks, before size_class_start().
+ * size_class_add() and size_class_remove() return false if the size is invalid.
+ */
 bool size_class_add(size_t bytes);
 bool size_class_remove(size_t bytes);
 void size_class_clear(void);
 
-/* Fills the tables. */
+/* Fills both tables from the list of sizes. */
 void size_class_start(void);
 
 static inline unsigned
@@ -41,7 +47,10 @@ size_class_small(size_t size)
 	return size_classes.small[(size + 7) >> 3];
 }
 
-/* size is above SIZE_SMALL; 0 if it is above the largest class, too. */
+/*
+ * The class of a size above SIZE_SMALL; 0 if the size is above the largest
+ * class.
+ */
 static inline unsigned
 size_class_medium(size_t size)
 {

@@ -12,55 +12,61 @@ enum update_thread {
 	THREAD_NO
 };
 
-/* Set by UMEM_OPTIONS before the library is started. */
+/*
+ * Whether to have an upkeep thread.  UMEM_OPTIONS may set it before the library
+ * starts.
+ */
 extern enum update_thread update_thread_wanted;
 
 /*
- * Creates or ends the thread, as it is wanted now.  The caller holds no lock of
- * libc.  created: the program has created a thread, so the library starts if it
- * has not; otherwise it starts if UMEM_OPTIONS asks for something.
+ * Creates or ends the upkeep thread, according to the number of threads of the
+ * program.  The caller holds no lock of libc.  created: the program has created
+ * a thread, so the library starts if it has not.  Otherwise the library starts
+ * only if UMEM_OPTIONS asks for something.
  */
 void update_thread_offer(bool created);
 
 /*
- * A thread of the program is about to begin; has ended but for its return to
- * libc.  The latter may end the upkeep thread, and then waits for it.
+ * update_thread_begins() is called before a thread of the program starts,
+ * update_thread_ends() when it has ended, just before it returns to libc.  The
+ * latter may end the upkeep thread, and then waits for it.
  */
 void update_thread_begins(void);
 void update_thread_ends(void);
 
 /*
- * Waits until the upkeep thread, if there is one, has made the system calls by
- * which libc begins a thread, a second at most.
+ * Waits, for a second at most, until the upkeep thread, if there is one, has
+ * made the system calls by which libc starts a thread.
  */
 void update_thread_await(void);
 
-/* Is the calling thread one that update_thread_ends() will be called for? */
+/* Will update_thread_ends() be called for the calling thread? */
 extern bool (*update_thread_counted)(void);
 
 extern int (*update_thread_create)(
     pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-/* Is there one, for the work that is to be done? */
+/* Is there an upkeep thread to do the work? */
 bool update_has_thread(void);
 
-/* The thread works at once. */
+/* Makes the upkeep thread work at once. */
 void update_thread_wake(void);
 
-/* As update_thread_wake(), if the thread is asleep. */
+/* Wakes the upkeep thread if it is asleep. */
 void update_thread_rouse(void);
 
 /*
- * Around the work on one cache, by the thread at work (worker.h).  calls: the
- * work may call functions of the program.  False: the calling thread is the
- * upkeep thread and has been told to end, so it leaves the cache alone.
+ * The worker (worker.h) calls these two around its work on one cache.  calls:
+ * the work may call functions of the program.  update_thread_enters() returns
+ * false if the calling thread is the upkeep thread and has been told to end.
+ * Then the caller leaves the cache alone.
  */
 bool update_thread_enters(bool calls);
 void update_thread_leaves(void);
 
 /*
- * In the child of fork() there is no upkeep thread, and one thread of the
- * program, or none that is counted.
+ * In the child of fork(): there is no upkeep thread.  counted: the program has
+ * one thread that is counted.  Otherwise it has none.
  */
 void update_thread_after_fork(bool counted);
 

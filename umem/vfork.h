@@ -1,9 +1,9 @@
 /*
- * vfork.h - the entry of vfork(), one file an architecture
+ * vfork.h - the entry of vfork(), one file per architecture
  *
  * vfork() returns twice on one stack: the child returns to the caller first and
  * calls other functions there, which overwrites everything below the caller's
- * frame.  Therefore the entry keeps the return address and the answer of
+ * frame.  Therefore the entry keeps the return address and the result of
  * vfork_begin() in registers, which the kernel saves for each of the two tasks,
  * makes the system call itself, and leaves the child without touching the stack
  * again.  The parent leaves through vfork_end().
@@ -19,8 +19,8 @@ bool vfork_begin(void);
 
 /*
  * Called by the entry in the parent, after the child has exec'd or ended.
- * result is the kernel's, stopped the answer of vfork_begin().  Returns the
- * result of vfork().
+ * result is the kernel's result, stopped the result of vfork_begin().  Returns
+ * the result of vfork().
  */
 pid_t vfork_end(long result, bool stopped);
 

@@ -1,10 +1,11 @@
 /*
  * vfork_aarch64.h - the entry of vfork() on aarch64; the contract is in vfork.h
  *
- * The system call changes x0 only: x30 holds the return address over it, and
- * w9 the answer of vfork_begin().  The kernel has no vfork here: clone() with
- * CLONE_VM, CLONE_VFORK and SIGCHLD, and no stack of its own, is the same.  The
- * hints are bti c, paciasp and autiasp, which older processors ignore.
+ * The system call changes x0 only.  x30 holds the return address across it, and
+ * w9 the result of vfork_begin().  Because the kernel has no vfork system call
+ * on aarch64, the entry calls clone() with CLONE_VM, CLONE_VFORK and SIGCHLD
+ * and no stack of its own, which is equivalent.  The hints are bti c, paciasp
+ * and autiasp; older processors ignore them.
  */
 #ifndef UMEM_VFORK_AARCH64_H
 #define UMEM_VFORK_AARCH64_H

@@ -1,9 +1,9 @@
 /*
  * vfork_x86_64.h - the entry of vfork() on x86-64; the contract is in vfork.h
  *
- * The system call changes rax, rcx and r11 only: rdi holds the return address
- * over it, and esi the answer of vfork_begin().  The child leaves by an
- * indirect jump because it shares the parent's shadow stack, too: a return
+ * The system call changes rax, rcx and r11 only.  rdi holds the return address
+ * across it, and esi the result of vfork_begin().  The child leaves by an
+ * indirect jump because it also shares the parent's shadow stack: a return
  * would remove the entry that the parent still needs.
  */
 #ifndef UMEM_VFORK_X86_64_H

@@ -1,28 +1,38 @@
-/* worker.h - who is at work on the caches, and walks over them; see worker.c */
+/*
+ * worker.h - the right to do maintenance on the caches, and walks over them;
+ * see worker.c
+ */
 #ifndef UMEM_WORKER_H
 #define UMEM_WORKER_H
 
 #include "umem/cache.h"
 
-/* To be the one who is at work, unless somebody is. */
+/*
+ * Makes the calling thread the worker.  Returns false if another thread is the
+ * worker already.
+ */
 bool worker_begin(void);
+
+/* Ends the calling thread's turn as the worker. */
 void worker_end(void);
 
 /*
- * Waits so long at most for the end of somebody else's work.  False: it is the
- * caller who is at work.
+ * Waits until the present worker ends its turn, at most most_ns nanoseconds.
+ * Returns false, without waiting, if the caller is the worker.
  */
 bool worker_await(uint64_t most_ns);
 
 /*
- * The worker's walk; f is called without a lock.  True if any f was.  An upkeep
- * thread that has been told to end calls f no more.
+ * Walks over all caches; the caller is the worker.  f is called without a lock.
+ * Returns true if any call returned true.  After the upkeep thread has been
+ * told to end, it skips f for the remaining caches.
  */
 bool worker_each_cache(bool (*f)(struct umem_cache *));
 
 /*
- * What a walk over some caches is for, each with a place where it goes on; see
- * worker.c.  Caches of size classes are in every walk, and so many others.
+ * The purposes of walks over some caches.  Each purpose has its own position in
+ * the list of caches, where the next walk resumes; see worker.c.  Every walk
+ * includes all caches of size classes, and at most WALK_OTHERS others.
  */
 #define WALK_OTHERS 32
 
@@ -34,27 +44,37 @@ enum walk {
 	WALKS = WALK_TALLY + TALLIES
 };
 
-/* The worker's walk over some caches; f is called without a lock. */
+/*
+ * Walks over some caches; the caller is the worker.  f is called without a
+ * lock.
+ */
 void worker_some_caches(enum walk walk, bool (*f)(struct umem_cache *));
 
 /*
- * A walk over some caches that may run beside the worker and others.  wanted
- * is called with cache_list_lock held; visit without, and must not call the
- * program's functions.  False from visit ends the walk.
+ * Walks over some caches; may run beside the worker and other visits.  wanted()
+ * is called with cache_list_lock held.  visit() is called without that lock and
+ * must not call functions of the program; it ends the walk by returning false.
  */
 void visit_some_caches(enum walk walk, bool (*wanted)(struct umem_cache *),
     bool (*visit)(struct umem_cache *, void *), void *arg);
 
 /*
- * The sum of f over all caches; f, called with cache_list_lock held, is asked
- * for some, and has given its last answer for the others.
+ * Returns the sum of f over all caches.  f is called with cache_list_lock held,
+ * and only for some caches in each call; the sum uses the last result of f for
+ * the other caches.
  */
 size_t tally_caches(enum tally tally, size_t (*f)(struct umem_cache *));
 
-/* Takes the cache off the list, and waits for who is at it. */
+/*
+ * Unlinks the cache from the list, and waits until the worker and all visits
+ * have left it.
+ */
 void worker_let_go(struct umem_cache *cache);
 
-/* In the child of fork(): nobody is at work. */
+/*
+ * In the child of fork(): clears the worker and invalidates the counts of
+ * visits.
+ */
 void worker_after_fork(void);
 
 #endif
