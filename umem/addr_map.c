@@ -1,35 +1,46 @@
 /*
- * addr_map.c - address to class and to slab or large block
+ * addr_map.c - address to size class and to slab or large block
  *
- * free(p) knows nothing but p.  Two flat tables over the units of the heap's
- * slot answer: entry, which the fast path reads, and owner, for the slow one.
+ * free(p) knows only the address p.  Two flat tables, indexed by the unit (64
+ * KiB) of the heap's reserved range, lead from p to its block: the fast path
+ * reads the table entry, the slow path reads the table owner.
  *
  * entry
- *	bits 0-15	class of the slab that the unit is part of; ADDR_LARGE
- *			for the first unit of a large block; else 0: times the
- *			bytes of a header, which is what free() needs
- *	bits 16-31	phase: how far into its chunk the unit begins
+ *	bits 0-15	the size class of the slab that contains the unit, or
+ *			ADDR_LARGE for the first unit of a large block, or 0;
+ *			multiplied by the bytes of a header, the product that
+ *			free() needs
+ *	bits 16-31	phase: the distance from the start of a chunk to the
+ *			start of the unit
+ *
  *	So (offset in unit + phase) is a multiple of the chunk size exactly
- *	where a chunk starts, whatever the colour of the slab and however many
- *	units it has.  Multiplying by the rounded-up inverse tells multiples
- *	from the rest: for x = q * chunk + r, x * magic modulo 2^32 is
- *	r * magic + q * e, with e = magic * chunk - 2^32 < chunk.  That is
- *	below bound = qmax * e + 1 for r = 0 and not below it for r > 0 as
- *	long as bound <= magic; addr_map_divide() checks so for each class and
- *	leaves the test to the slab (bound 2^32 - 1, magic 0) where it is not.
+ *	where a chunk starts, for every colour and every number of units of the
+ *	slab.  A multiplication by the rounded-up inverse tells multiples from
+ *	other numbers: for x = q * chunk + r, x * magic modulo 2^32 is r * magic
+ *	+ q * e, with e = magic * chunk - 2^32 < chunk.  That is below bound =
+ *	qmax * e + 1 for r = 0 and not below it for r > 0 as long as bound <=
+ *	magic.  addr_map_divide() checks this condition for each class.  Where
+ *	it does not hold, bound is 2^32 - 1 and magic is 0, so every address
+ *	passes and the slab checks it.
+ *
  *	A class of 64 KiB or more has at most one start in a unit, and a phase
  *	that makes the distance to it a multiple of the unit.
- *	A large block starts where its unit does, but for a sample, whose
- *	phase leads from its start to the next unit's.
- *	An entry of a unit that is the inside of a single-chunk slab or of a
- *	large block is 0, as that of a foreign unit is.
  *
- * Writers own the span they write about (it was just handed out, or is about
- * to go back), so no two write one entry.  A reader with a pointer that is
- * allocated got it through a release by the allocating thread; one with a
- * stray pointer may see any state, and each is answered safely.
+ *	A large block starts at the start of its unit, except a sample, whose
+ *	phase leads from its start to the start of the next unit.
  *
- * The tables read as zeros until they are covered, and cost nothing.
+ *	The entry is 0 for a unit inside a single-chunk slab or a large block
+ *	where no chunk starts, as for a unit that is not in use.
+ *
+ * Writers
+ *	A thread that writes entries owns the span: it has just allocated the
+ *	span or is about to free it.  So no two threads write one entry.  A
+ *	reader whose pointer is to an allocated block received that pointer
+ *	through a release by the allocating thread.  A reader with a stray
+ *	pointer may see any state of the entry, and each state has a safe
+ *	answer.
+ *
+ * Before they are covered, the tables read as zeros and take no memory.
  *
  * Source of the test: Lemire, Kaser and Kurz, "Faster remainder by direct
  * computation", 2019.
@@ -40,24 +51,27 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* Units whose table parts are committed at once: 256 MiB of heap. */
+/* Units that are committed at once in both tables: 256 MiB of heap. */
 #define STRIDE 4096
 
 struct addr_map addr_map;
 
-/* The heap has one byte more for each unit. */
+/* The heap has one more byte for each unit. */
 _Static_assert(sizeof(addr_map.entry[0]) + sizeof(addr_map.owner[0]) + 1 <=
 		   HEAP_UNIT_TABLES,
     "as heap.h says");
 
 static struct lock cover_lock = LOCK_INITIALIZER(LOCK_HEAP);
-static uint8_t *covered; /* [a] one per STRIDE units */
+static uint8_t *covered; /* [a] one byte per STRIDE units */
 
 void
 addr_map_divide(unsigned c, size_t chunk)
 {
 	struct cpu_guard *d = &addr_map.guard[c];
-	/* A unit has one start at most: its phase leads to the next unit's. */
+	/*
+	 * A unit has at most one start; the phase leads to that of the next
+	 * unit.
+	 */
 	uint64_t divisor = chunk < HEAP_UNIT ? chunk : HEAP_UNIT;
 	uint64_t magic = (((uint64_t)1 << 32) + divisor - 1) / divisor;
 	uint64_t e = magic * divisor - ((uint64_t)1 << 32);
@@ -86,7 +100,7 @@ addr_map_start(void)
 	struct addr_map *m = &addr_map;
 	size_t units = align_up(heap_slot.units, STRIDE);
 
-	/* What an earlier try has got stays. */
+	/* Tables that an earlier, failed call reserved are kept. */
 	if (m->entry == NULL)
 		m->entry = table(units * sizeof(m->entry[0]));
 	if (m->owner == NULL)
@@ -97,10 +111,10 @@ addr_map_start(void)
 		return false;
 	for (unsigned c = 1; c <= size_classes.n; c++)
 		addr_map_divide(c, size_classes.bytes[c]);
-	/* A large block starts where its unit does. */
+	/* A large block starts at the start of its unit. */
 	addr_map_divide(ADDR_LARGE, HEAP_UNIT);
 	m->base = heap_slot.base;
-	/* Release: who sees units sees the tables. */
+	/* Release: a thread that reads a non-zero units sees the tables. */
 	__atomic_store_n(&m->units, heap_slot.units, __ATOMIC_RELEASE);
 	return true;
 }
@@ -149,7 +163,7 @@ entry_class(unsigned c)
 	return c * (uint32_t)sizeof(struct cpu_hot);
 }
 
-/* Entry for the unit that begins start bytes into the span. */
+/* The entry for the unit that begins start bytes into the span. */
 static uint32_t
 entry_of(size_t start, unsigned c, size_t chunk, size_t first)
 {

@@ -1,18 +1,23 @@
 /*
- * large.c - above the largest class: straight from the heap
+ * large.c - blocks above the largest class, directly from the heap
  *
- * A large block is a span of its own: whole units, its size in the owner
- * table of the address map.  It grows in place when what lies behind it is
- * free.  Else it goes to a larger span, and if it is large its pages are moved
- * there (mremap), not copied, but only whole huge pages of address space, to
- * where there is no memory yet: then the kernel moves a table of pages, or a
- * huge page, at once, and both spans can have huge pages afterwards.  What was
- * half moved would come as small pages on either side, which takes longer than
- * the copy.  A span left behind reads as zeros and has no memory; what is
- * copied leaves its memory to the next who needs some.
+ * A large block is a span of its own: whole units, with its size in the owner
+ * table of the address map.
  *
- * A block of a class that realloc() makes larger than LARGE_GROWN becomes a
- * large one, since a chunk cannot grow in place.
+ * realloc()
+ *	A large block grows in place if the span behind it is free.  Otherwise
+ *	it goes to a larger span.  If it is large enough, its pages are moved
+ *	there (mremap), not copied, but only whole huge pages of address space,
+ *	and only to a destination that has no memory yet.  Then the kernel moves
+ *	a table of pages, or a huge page, at once, and both spans can have huge
+ *	pages afterwards.  If part of a huge page were moved, both sides would
+ *	be left with small pages, which takes longer than the copy.
+ *
+ *	After a move the old span has no pages and reads as zeros.  After a copy
+ *	it keeps its pages for reuse.
+ *
+ *	A block of a size class that realloc() makes larger than LARGE_GROWN
+ *	becomes a large block, because a chunk cannot grow in place.
  */
 #include <stdint.h>
 #include <string.h>
@@ -24,15 +29,15 @@
 
 /*
  * Each move may leave two mappings that cannot be merged with others, and a
- * process may have 65530.
+ * process may have 65530 mappings (vm.max_map_count).
  */
 #define MOVES_MOST 10000
 
 static unsigned nmoves;   /* [a] */
 static size_t used;       /* [a] bytes */
 static size_t count;      /* [a] blocks */
-static size_t used_most;  /* [a] the most that used has been */
-static size_t count_most; /* [a] the most that count has been */
+static size_t used_most;  /* [a] maximum of used */
+static size_t count_most; /* [a] maximum of count */
 
 static void
 raise_to(size_t *most, size_t now)
@@ -59,7 +64,10 @@ large_adopt(void *p, size_t bytes)
 	raise_to(&count_most, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
 }
 
-/* A span of the heap becomes a block.  NULL in, or no memory: NULL. */
+/*
+ * Makes a large block from a span of the heap.  Returns NULL if p is NULL, or
+ * if there is no memory for the address map; then the span is freed.
+ */
 static void *
 block_make(void *p, size_t bytes)
 {
@@ -109,10 +117,10 @@ resized(void *p, size_t oldbytes, size_t bytes)
 	return p;
 }
 
-/* Pages at one look. */
+/* Pages per call of os_resident(). */
 #define LOOK 256
 
-/* Is there no memory in this huge page? */
+/* Has this huge page of address space no resident page? */
 static bool
 is_empty(char *at)
 {
@@ -131,8 +139,9 @@ is_empty(char *at)
 }
 
 /*
- * On the way it goes by the huge page of address space below the heap, which
- * is free as a rule: there the kernel can move a whole table of pages, too.
+ * Moves a huge page through an intermediate place, the huge page of address
+ * space below the heap, which is usually free.  Because that place is aligned,
+ * the kernel can move a whole table of pages on the way, too.
  */
 static bool
 huge_page_move(void *to, void *from)
@@ -144,7 +153,7 @@ huge_page_move(void *to, void *from)
 	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
 }
 
-/* Both start with a huge page. */
+/* dst and src are at multiples of the huge page size. */
 static void
 huge_pages_copy(char *dst, char *src, size_t bytes)
 {
@@ -202,7 +211,7 @@ large_resize(void *p, size_t oldbytes, size_t size)
 		return heap_shrink(p, oldbytes, bytes)
 			   ? resized(p, oldbytes, bytes)
 			   : p;
-	/* The map has only a block's first unit. */
+	/* The address map has only the first unit of a large block. */
 	if (heap_grow(p, oldbytes, bytes, &zeroed))
 		return resized(p, oldbytes, bytes);
 	q = large_from(p, oldbytes, size);

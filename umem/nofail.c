@@ -1,13 +1,14 @@
 /*
- * nofail.c - what happens when an allocation must not fail; failure at will
+ * nofail.c - UMEM_NOFAIL requests, and failures injected for tests
  *
- * A UMEM_NOFAIL request that finds no memory asks the program's callback, with
- * no lock held: try again, or exit with a status, once: a second thread that
- * comes here waits for the end, and exit handlers that come here again are a
- * programming error that ends in abort().
+ * A UMEM_NOFAIL request that finds no memory calls the program's callback, with
+ * no lock held.  The callback decides: try again, or exit with a status.  The
+ * process calls exit() only once: a second thread that comes here waits for the
+ * end of the process.  An exit handler that comes here again is a programming
+ * error, and ends in abort().
  *
- * mtbf ("mean time between failures") lets one request in that many fail, by
- * lot, so that no loop of the program is always spared or always hit.
+ * mtbf ("mean time between failures") makes one in that many requests fail, at
+ * random, so that no loop of the program is always spared or always hit.
  *
  * Source: umem_alloc(3MALLOC), umem_setmtbf of illumos.
  */
@@ -23,7 +24,7 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* A callback returns this with a status in the low byte. */
+/* A callback returns this bit, with the exit status in the low byte. */
 #define EXIT_BIT    0x100
 #define EXIT_FAILED 255
 
@@ -33,8 +34,8 @@ static pthread_t exiting_self; /* pthread_self() of that thread */
 
 /*
  * This process was forked while another thread of its parent was in exit().
- * glibc 2.41 holds a lock during exit(), and no thread releases it in the
- * child, so exit() would wait for ever here.
+ * Because glibc 2.41 holds a lock during exit(), and no thread of the child
+ * releases it, exit() would wait for ever here.
  */
 static bool exit_blocked;
 
@@ -63,7 +64,10 @@ exit_once(int status)
 void
 nofail_after_fork(void)
 {
-	/* A thread keeps its pthread_self() in the child, but not its id. */
+	/*
+	 * A thread keeps its pthread_self() in the child, but not its thread
+	 * id.
+	 */
 	if (exiting != 0 && !pthread_equal(exiting_self, pthread_self()))
 		exit_blocked = true;
 	exiting = 0;
@@ -99,8 +103,10 @@ bool
 mtbf_draw(umem_cache_t *cache, size_t size)
 {
 	uint32_t n = __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED);
-	/* Multiples of an odd number, mixed: any sequence without a period
-	 * of the program's would do. */
+	/*
+	 * A hash of a counter.  Any sequence would do whose period is not one
+	 * of the program's.
+	 */
 	uint64_t draw = __atomic_add_fetch(&mtbf_count, 1, __ATOMIC_RELAXED) *
 			(uint64_t)0x9e3779b97f4a7c15;
 

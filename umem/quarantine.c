@@ -1,32 +1,34 @@
 /*
- * quarantine.c - what was freed stays away for a while
+ * quarantine.c - delays the reuse of freed chunks
  *
- * A cache that is hardened, or debugged with guards, puts what is freed into
- * a random slot here, and what was there goes back to its slab.  So an address
- * comes into use again after a number of frees that nobody can foretell: on
- * average as many as there are slots, but at once with one chance in so many.
- * A write through a stale pointer is seen when the chunk leaves its slab again,
- * or before that by who looks at what waits here: it takes a chunk out
- * meanwhile, so nobody else has it.
+ * A cache that is hardened, or debugged with guards, puts each freed chunk into
+ * a random slot here, and the chunk that was in the slot goes back to its slab.
+ * So the number of frees after which an address is reused cannot be predicted:
+ * on average it is the number of slots, and with a probability of one in that
+ * number the address is reused at once.  A write through a stale pointer is
+ * detected when the chunk is allocated again, or earlier, when debug_alloc()
+ * inspects a quarantined chunk.  Because the inspecting thread takes the chunk
+ * out meanwhile, no other thread has it.
  *
- * A slot is exchanged in one atomic step, so there is no lock, and of two
- * threads each gets one of the chunks.  Release gives the chunk's contents
- * to who takes it out; pairs with the acquire of that exchange.  A thread may
- * be stopped or moved to another CPU anywhere between.  A fork() while one is
- * about to put a chunk back loses that chunk in the child, and no other.
+ * Locking: none.  A thread exchanges the contents of a slot in one atomic step,
+ * so of two threads each gets one of the chunks.  The release of that exchange
+ * publishes the chunk's contents; it pairs with the acquire of the exchange
+ * that takes the chunk out.  A thread may be stopped or moved to another CPU at
+ * any point.  A fork() while another thread is about to put a chunk back loses
+ * that chunk in the child, and no other.
  */
 #include "umem/quarantine.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
-/* What one cache may hold back, in bytes and chunks. */
+/* The limits of the quarantine of one cache, in bytes and chunks. */
 #define BYTES_MOST  (256 * KIB)
 #define SLOTS_MOST  256
 #define SLOTS_LEAST 2
 
 static uint64_t draws; /* [a] */
 
-/* A stirred counter that starts anywhere. */
+/* A hash of a counter with a random start. */
 static uint64_t
 draw(void)
 {

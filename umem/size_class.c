@@ -1,4 +1,4 @@
-/* size_class.c - the table of size classes and the ways into it */
+/* size_class.c - the tables of size classes */
 #include <string.h>
 
 #include "umem/size_class.h"
@@ -6,10 +6,10 @@
 
 struct size_classes size_classes;
 
-/* Above the largest a class cannot go: the guess table ends there. */
+/* No class can be above this size, because the guess table ends there. */
 _Static_assert(SIZE_CLASS_MAX == (size_t)1 << 23, "guess has rows 15 to 24");
 
-static size_t edited[SIZE_CLASSES] seldom_used; /* sorted, from 1 on */
+static size_t edited[SIZE_CLASSES] seldom_used; /* sorted, first at index 1 */
 static unsigned nedited;
 
 static void
@@ -34,7 +34,7 @@ defaults(void)
 			append(base + base / 4 * i);
 }
 
-/* First place whose size is not below bytes. */
+/* The first index whose size is not below bytes. */
 static unsigned
 place_of(size_t bytes)
 {
@@ -71,7 +71,9 @@ size_class_remove(size_t bytes)
 
 	defaults();
 	i = place_of(bytes);
-	/* The largest stays: everything above it is a large block. */
+	/*
+	 * The largest size stays: every request above it becomes a large block.
+	 */
 	if (i >= nedited || edited[i] != bytes || bytes == SIZE_CLASS_MAX)
 		return false;
 	memmove(&edited[i], &edited[i + 1], (nedited - i) * sizeof(edited[0]));

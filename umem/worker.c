@@ -1,46 +1,51 @@
 /*
- * worker.c - who is at work on the caches, and the walks over their list
+ * worker.c - the right to do maintenance on the caches, and walks over them
  *
- * One at a time
- *	The worker word has the thread pointer of whoever is at it.  It is not
- *	a lock: the work calls the program's destructors and reclaim callbacks,
- *	which may do anything, also destroy a cache or ask for more work (then
- *	the answer is no), and fork() must not wait for them.  The list of
- *	caches is walked by a cursor that umem_cache_destroy() moves on, and
- *	the lock of the list is dropped for the work on each cache.
+ * The worker
+ *	The worker is the one thread that does maintenance on the caches at a
+ *	time; the word worker has its thread pointer.  The word is not a lock.
+ *	Maintenance calls the program's destructors and reclaim callbacks, which
+ *	may do anything: they may destroy a cache or ask for more maintenance
+ *	(worker_begin() then returns false), and fork() must not wait for them.
+ *	The worker walks the list of caches by a cursor that
+ *	umem_cache_destroy() advances past a cache it removes, and drops the
+ *	lock of the list for the work on each cache.
  *
- *	Work that calls nothing of the program's others may do meanwhile
- *	(visit_some_caches()).  They are counted at the cache, which is not
- *	destroyed while they are there.
+ * Visits
+ *	Any thread may visit caches beside the worker, by visit_some_caches(),
+ *	if it calls no function of the program.  Each cache counts its visits,
+ *	and is not destroyed while the count is above 0.
  *
- * Some at a time
- *	Work that malloc() waits for must not take a time for all caches, of
- *	which a program may make tens of thousands.  So a walk of this kind is
- *	over the caches of the size classes, and WALK_OTHERS of the others,
- *	going on where the last walk for the same purpose ended.  A sum over
- *	all caches (tally_caches()) adds up what each of them had when a walk
- *	last came by: exact for up to WALK_OTHERS caches.
+ * Walks over some caches
+ *	Work for which malloc() waits must not take time for every cache,
+ *	because a program may create tens of thousands.  Such a walk covers the
+ *	caches of the size classes and at most WALK_OTHERS of the other caches,
+ *	and resumes where the last walk for the same purpose ended.  A sum over
+ *	all caches (tally_caches()) adds the value that each cache had when a
+ *	walk last reached it: it is exact for up to WALK_OTHERS other caches.
  *
- *	A forked child starts without a worker, and without visitors: a count
- *	of them holds in the process that it was made in, by the number of
- *	forks that led there.  So it holds in no child, neither for a cache that
- *	is off the list already, nor if it was a visitor that forked, in a
- *	signal's handler: that one does not take itself off a count of others.
- *	What worker and visitors of the parent were about to give back, a chain
- *	of magazines each at most, is lost to the child.
+ * fork()
+ *	The child starts without a worker and without visits.  A count of visits
+ *	is valid only in the process that made it, which nforks identifies: the
+ *	number of forks that led to the process.  In a child every older count
+ *	is treated as 0.  This also covers a cache that is off the list already,
+ *	and a visit whose thread forked in a signal handler: that thread does
+ *	not decrement a count of the child.  The child loses the memory that the
+ *	worker and the visits of the parent were about to release, at most one
+ *	chain of magazines each.
  */
 #include "umem/cache_hooks.h"
 #include "umem/worker.h"
 #include "vmem/os.h"
 
-static uintptr_t worker;           /* [a] thread at work, 0: nobody */
-static uint32_t worker_gone;       /* [a] counts ends of work, to wait on */
+static uintptr_t worker;           /* [a] worker's thread pointer, or 0 */
+static uint32_t worker_gone;       /* [a] counts ends of turns, to wait on */
 static struct list *cursor;        /* [cache_list_lock] next in the walk */
-static struct umem_cache *current; /* [cache_list_lock] being worked on */
-static uint32_t current_done;      /* [a] counts caches done, to wait on */
+static struct umem_cache *current; /* [cache_list_lock] the worker is on it */
+static uint32_t current_done;      /* [a] counts ends of work on a cache */
 static unsigned nwaiting;          /* [cache_list_lock] in worker_let_go() */
-static uint32_t nforks;            /* that led to this process */
-static size_t tallies[TALLIES];    /* [cache_list_lock] sums; see below */
+static uint32_t nforks;            /* forks that led to this process */
+static size_t tallies[TALLIES];    /* [cache_list_lock] sums; see above */
 
 static uintptr_t
 worker_self(void)
@@ -74,7 +79,7 @@ calls_program(const struct umem_cache *cache)
 	       cache->slabs.source != NULL || cache->import != NULL;
 }
 
-/* The worker's work on a cache; the lock is dropped for it. */
+/* Does the worker's work on a cache; drops the lock for it. */
 static bool
 work_on_locked(struct umem_cache *cache, bool (*f)(struct umem_cache *))
 {
@@ -118,7 +123,7 @@ has_visitors_locked(const struct umem_cache *cache)
 	return cache->visited == nforks && cache->nvisitors != 0;
 }
 
-/* Returns what leave_locked() has to know. */
+/* Counts a visit.  Returns the argument for leave_locked(). */
 static uint32_t
 enter_locked(struct umem_cache *cache)
 {
@@ -139,15 +144,15 @@ leave_locked(struct umem_cache *cache, uint32_t entered)
 }
 
 /*
- * A walk over some caches.  Those of size classes are first in the list, and
- * are never destroyed, so at needs no care while the lock is dropped for work
- * on one.  The others are taken from the walk's rotor, which
- * umem_cache_destroy() moves on.
+ * A walk over some caches.  Because the caches of size classes are first in the
+ * list and are never destroyed, the member at stays valid while the lock is
+ * dropped for work on one of them.  The other caches are taken from the walk's
+ * rotor, which umem_cache_destroy() advances past a cache it removes.
  */
 struct some {
 	struct list **rotor;
 	struct list *at; /* the last cache of a class, or NULL */
-	size_t nothers;  /* still to be taken */
+	size_t nothers;  /* caches still to be taken */
 };
 
 static struct list *rotors[WALKS]; /* [cache_list_lock] or NULL */
@@ -182,7 +187,7 @@ some_next_locked(struct some *some)
 		if (item != &cache_list && !is_other(item))
 			return container_of(item, struct umem_cache, link);
 		some->at = NULL;
-		/* The walk begins, or begins anew, with the first other. */
+		/* The rotor starts at the first other cache. */
 		if (*some->rotor == NULL)
 			*some->rotor = item;
 	}
@@ -200,7 +205,7 @@ some_next_locked(struct some *some)
 		   : container_of(item, struct umem_cache, link);
 }
 
-/* No rotor is at a cache that leaves the list, and no sum has its part. */
+/* Removes a cache that leaves the list from the rotors and from the sums. */
 static void
 some_forget_locked(struct umem_cache *cache)
 {
@@ -270,7 +275,10 @@ tally_caches(enum tally tally, size_t (*f)(struct umem_cache *))
 	return sum;
 }
 
-/* A destructor that destroys its own cache cannot wait for itself. */
+/*
+ * Must umem_cache_destroy() wait for this cache?  A destructor that destroys
+ * its own cache cannot wait for itself.
+ */
 static bool
 is_worked_on_locked(const struct umem_cache *cache)
 {
@@ -320,6 +328,9 @@ worker_after_fork(void)
 	current = NULL;
 	nwaiting = 0;
 	nforks++;
-	/* A wait that a handler forked in goes on here, and then ends. */
+	/*
+	 * A thread that forked in a signal handler during worker_let_go()
+	 * resumes its wait here; the new count ends it.
+	 */
 	current_done++;
 }
