@@ -1,6 +1,6 @@
 /*
- * Descriptors of an import cache are freed after a grace period: a reader that
- * has one in its section finds it open and its own.  max_idle holds for what
+ * Descriptors of an import cache are freed after a grace period, so none is
+ * closed while a reader has it in its section.  max_idle holds for what
  * comes back, and the end of the cache closes all.
  */
 #include <sys/stat.h>
@@ -14,10 +14,10 @@ enum {
 };
 
 static umem_cache_t *cache;
-static void *shared;               /* [atomic] resource of the readers */
-static uint32_t nopen;             /* [atomic] */
-static uint32_t is_ended;          /* [atomic] */
-static uint32_t is_closed[MAX_FD]; /* [atomic] */
+static void *shared;             /* [atomic] resource of the readers */
+static uint32_t nopen;           /* [atomic] */
+static uint32_t is_ended;        /* [atomic] */
+static uint32_t nclosed[MAX_FD]; /* [atomic] how often each was closed */
 
 static size_t
 import(void *path, void **store, size_t n, int flags)
@@ -29,7 +29,6 @@ import(void *path, void **store, size_t n, int flags)
 	if (fd < 0)
 		return 0;
 	check(fd < MAX_FD);
-	store(&is_closed[fd], 0);
 	add(&nopen, 1);
 	*store = (void *)(intptr_t)(fd + 1);
 	return 1;
@@ -42,7 +41,7 @@ release(void *path, void *const *store, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		int fd = (int)(intptr_t)store[i] - 1;
 
-		store(&is_closed[fd], 1);
+		add(&nclosed[fd], 1);
 		check(close(fd) == 0);
 	}
 	add(&nopen, -(uint32_t)n);
@@ -53,12 +52,16 @@ read_all_the_time(void *arg)
 {
 	rcu_true->register_thread();
 	while (!load(&is_ended)) {
+		uint32_t before;
 		intptr_t fd;
 
 		section_begin();
 		fd = (intptr_t)load(&shared) - 1;
-		for (int i = 0; i < 50; i++)
-			check(load(&is_closed[fd]) == 0);
+		before = load(&nclosed[fd]);
+		for (int i = 0; i < 20; i++) {
+			usleep(20);
+			check(load(&nclosed[fd]) == before);
+		}
 		section_end();
 	}
 	rcu_true->unregister_thread();
