@@ -1,35 +1,38 @@
 /*
- * fork.c - take every lock in rank order, let go, mend the child
+ * fork.c - takes every lock in rank order, releases them, repairs the child
  *
- * While fork() copies memory, this thread holds every lock, and nobody owns a
- * per-CPU header, so the child finds all that is behind them at rest.  What
- * another thread has in hand at that moment (a magazine being filled) is lost
- * to the child; what its section was about to commit has happened or not
- * (see cpu.c).
+ * While fork() copies memory, the forking thread holds every lock, and no other
+ * thread owns a per-CPU header, so the child finds all data that they protect
+ * in a consistent state.  The child loses memory that another thread is moving
+ * at that moment, such as a magazine that is being filled.  The commit of
+ * another thread's restartable sequence either has happened or has not (see
+ * cpu.c).
  *
- * The updater is not waited for: it runs callbacks of the program, which may
- * want what the forking thread holds.
+ * fork() does not wait for the worker: it may be in callbacks of the program,
+ * and these may wait for a lock that the forking thread holds.
  *
- * A process with one thread takes none of them: there is nobody to wait for, and
- * the call may come from a handler of a signal that has interrupted this very
- * thread with a lock in its hand.  The child is a copy of that thread and goes
- * on with what it has in hand.  Threads that libc does not know of, by clone()
- * as a system call, are not waited for then.
+ * A process with one thread takes no lock.  There is no other thread to wait
+ * for, and fork() may be called in a signal handler that has interrupted this
+ * very thread while it held a lock.  The child is a copy of that thread and
+ * continues with the lock and the data of its interrupted call.  Threads that
+ * libc does not know, made by clone() as a system call, are not waited for in
+ * this case.
  *
  * The lock of all streams
- *	fork() of glibc runs the handlers first and takes its own locks then:
- *	that of the list of all streams, and those of its malloc.  A malloc that
- *	takes the place of glibc's has only the handlers.  With our locks taken
- *	before the list's there is a cycle (Sourceware bug 19431): getline()
- *	holds a stream and waits for our locks, fflush(NULL) holds the list and
- *	waits for the stream, fork() holds our locks and waits for the list.
- *	Therefore fork_prepare() takes the list's lock before all others.  The
- *	order is then that of every other thread: list, stream, umem.  The lock
- *	counts how often its thread has taken it, so fork() itself does not wait
- *	for us; glibc initialises it in the child before the handlers run there.
+ *	fork() of glibc first runs the handlers and then takes its own locks:
+ *	that of the list of all streams, and those of its malloc.  With a malloc
+ *	that replaces glibc's, only the handlers protect it.  If the library's
+ *	locks were taken before the list's, there would be a cycle (Sourceware
+ *	bug 19431): getline() holds a stream and waits for the library's locks,
+ *	fflush(NULL) holds the list and waits for the stream, fork() holds the
+ *	library's locks and waits for the list.  Therefore fork_prepare() takes
+ *	the list's lock before all others.  The order is then that of every
+ *	other thread: list, stream, umem.  Because the lock counts how often its
+ *	thread has taken it, fork() itself does not wait for it; glibc
+ *	initializes it in the child before the handlers run there.
  *
- * Handlers that run inside ours (registered before our constructor) may
- * allocate: to this thread the locks are then as if free (lock.h).
+ * Handlers that run inside these (registered before the library's constructor)
+ * may allocate: for this thread the locks count as free (lock.h).
  */
 #include <pthread.h>
 
@@ -66,8 +69,8 @@ each_cache_lock(void (*f)(struct lock *))
 }
 
 /*
- * Of glibc; other C libraries have none of the three.  The last makes the lock
- * a free one, however often it was taken.
+ * Functions of glibc; other C libraries have none of the three.  The last makes
+ * the lock free, however often it was taken.
  */
 extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
@@ -99,7 +102,10 @@ fork_prepare(void)
 	defer_before_fork();
 	if (os_is_single_threaded())
 		return;
-	/* A start that another thread is at must not be copied half done. */
+	/*
+	 * A start that is under way in another thread must not be copied half
+	 * done.
+	 */
 	if (!umem_ready())
 		return;
 	streams_take();
@@ -139,7 +145,10 @@ let_go(bool child)
 	streams_let_go(child);
 }
 
-/* False: the process has one thread, or no memory to start the library. */
+/*
+ * Does this thread hold the locks?  It does not if the process has one thread,
+ * or had no memory to start the library.
+ */
 static bool
 is_held(void)
 {

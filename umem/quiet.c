@@ -1,28 +1,36 @@
 /*
- * quiet.c - will the program want what it has freed?
+ * quiet.c - detects an idle program, which needs no more of its free memory
  *
- * A program whose magazines do for all it wants comes to the slow paths for
- * ticks alone: then it is quiet, and all that lies free may go back.
+ * If every call is served from magazines, the slow paths are called for ticks
+ * only (see update.c).  Then the program is idle ("quiet" in identifiers), and
+ * all free memory may be released.
  *
- * By time	no slow path for QUIET_NS.
- * By calls	no slow path between some ticks in a row, not even for an
- *		exchange of magazines, while more lies free than is in use, and
- *		as many rounds in the magazines at the last as at the one
- *		before: as much allocated as freed, so neither filling nor
- *		still freeing.  That is much sooner: a program that has freed
- *		what it had may end its calls there, and would keep it all.
+ * Idle by time
+ *	No slow path other than ticks for QUIET_NS.
  *
- * Regret
- *	The end of one phase looks like the end of all for a moment.  So an
- *	answer by calls is judged: if the heap has taken half of those pages
- *	back within REGRET_NS, which is when they would have gone anyway, the
- *	program pays for them twice.  Then it is not asked again for a while,
- *	twice as long each time; an answer that proves right halves the while.
- *	A program that goes up and down for an hour has paid some ten times.
+ * Idle by calls
+ *	No slow path between several ticks in a row, not even for an exchange of
+ *	magazines, while more memory is dirty than in use, and the magazines
+ *	have as many rounds at the last tick as at the one before.  An equal
+ *	number of rounds means that the program allocates as much as it frees,
+ *	so it is neither growing nor still freeing.  This is found much sooner
+ *	than by time.  Otherwise a program that frees its memory and makes no
+ *	further call would keep all of it.
  *
- * Locking: none.  Words are atomic each; threads that meet here at worst take
- * two ticks for one, miss an exchange that was just under way, or judge an
- * answer twice.  A wrong answer costs page faults, and is regretted.
+ * Feedback
+ *	For a moment, the end of one phase looks like the end of all activity.
+ *	So idle by calls is a prediction, and each prediction is checked: if the
+ *	heap has taken half of the released pages back within REGRET_NS, the
+ *	time after which they would have been released anyway, the program pays
+ *	for them twice, and the prediction was wrong.  Then no prediction is
+ *	made for a pause, which doubles with each wrong prediction; a correct
+ *	one halves it.  A program that grows and shrinks for an hour pays about
+ *	ten times.
+ *
+ * Locking: none.  Each word is atomic.  Threads that race here can at worst
+ * count two ticks as one, miss an exchange that was under way, or check a
+ * prediction twice.  A wrong prediction costs page faults, and is corrected by
+ * the pause.
  */
 #include <sys/types.h>
 
@@ -30,37 +38,43 @@
 #include "magazine/magazine.h"
 #include "umem/quiet.h"
 
-/* Without a slow path for so long, or for so many ticks in a row. */
+/* The time, and the number of ticks in a row, without a slow path. */
 #define QUIET_NS    500000000
 #define QUIET_TICKS 2
-/* Rounds that may have come or gone between the last two. */
+/* By how many rounds the magazines may differ between the last two ticks. */
 #define STEADY      16
-/* Less than this goes back by time soon enough. */
+/* If less than this is dirty, the release by time is soon enough. */
 #define URGENT      (16 * MIB)
 #define REGRET_NS   ((uint64_t)1000000000)
 #define PAUSE_MOST  (512 * REGRET_NS)
 
 static uint64_t active_ns;   /* [a] last slow path that read the clock */
-static uint32_t active;      /* [a] 1: one since the last tick */
-static uint32_t nquiet;      /* [a] ticks in a row without */
-static size_t rounds;        /* [a] at the last of them */
-static unsigned cpu;         /* [a] of the last of them */
-static uint64_t believed_ns; /* [a] the answer to judge, 0: none */
-static size_t half_back_at;  /* [a] fresh memory that makes it wrong */
-static uint64_t pause_ns;    /* [a] after a wrong answer */
-static uint64_t ask_from_ns; /* [a] */
+static uint32_t active;      /* [a] 1: a slow path since the last tick */
+static uint32_t nquiet;      /* [a] ticks in a row without a slow path */
+static size_t rounds;        /* [a] in magazines at the last of these */
+static unsigned cpu;         /* [a] of the last of these ticks */
+static uint64_t believed_ns; /* [a] time of the prediction to check; 0: none */
+static size_t half_back_at;  /* [a] heap_fresh() that proves it wrong */
+static uint64_t pause_ns;    /* [a] pause after a wrong prediction */
+static uint64_t ask_from_ns; /* [a] end of the pause */
 
 void
 quiet_ends(uint64_t now_ns)
 {
-	/* The clock is coarse, and the lines are everybody's. */
+	/*
+	 * Each word is written only if it changes: the clock is coarse, and all
+	 * threads share the cache lines.
+	 */
 	if (__atomic_load_n(&active, __ATOMIC_RELAXED) == 0)
 		__atomic_store_n(&active, 1, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&active_ns, __ATOMIC_RELAXED) != now_ns)
 		__atomic_store_n(&active_ns, now_ns, __ATOMIC_RELAXED);
 }
 
-/* Signed: somebody may have been active since now was read. */
+/*
+ * The difference is signed because another thread may have stored a later time
+ * since the caller read the clock.
+ */
 bool
 quiet_by_time(uint64_t now_ns)
 {
@@ -75,7 +89,10 @@ quiet_is_urgent(size_t dirty, size_t used)
 	return dirty >= URGENT && dirty >= used;
 }
 
-/* Since the last look, which is this one from now on. */
+/*
+ * Has the number of rounds in the magazines stayed about equal since the last
+ * call, on one CPU?  Stores the number for the next call.
+ */
 static bool
 is_steady(void)
 {
@@ -87,7 +104,7 @@ is_steady(void)
 	return was_on == on && n - had + STEADY <= 2 * STEADY;
 }
 
-/* The answer was right unless it is too early to say. */
+/* Counts the prediction as correct if REGRET_NS have passed since it. */
 static void
 judge(uint64_t now_ns)
 {
@@ -100,7 +117,7 @@ judge(uint64_t now_ns)
 	__atomic_store_n(&pause_ns, pause / 2, __ATOMIC_RELAXED);
 }
 
-/* Has anything been wanted since this was last asked? */
+/* Was there a slow path or an exchange of magazines since the last call? */
 static bool
 was_active(void)
 {

@@ -1,34 +1,38 @@
 /*
- * room.c - memory for who asks the heap, from what caches keep
+ * room.c - reclaims cached memory when the heap grows or is asked for much
  *
  * Growth
- *	Each time the heap has taken GROWTH_STEP of fresh memory, caches give
- *	back what they keep and do not use: a page that is there already is
- *	cheaper than a new one, and a program that grows may be at its peak.
- *	That is what depots were not asked for since the last time, and idle
- *	giants.  Free whole pages of slabs go to the kernel if they are worth
- *	it: twice as much as was taken where a sixteenth of the heap lies free
- *	in slabs, since some will be wanted again, and to make up for a long
- *	growth where it is a fourth.
+ *	After every GROWTH_STEP of memory never used before that the heap has
+ *	allocated, caches release memory that they keep and do not use.  Because
+ *	a page that is already mapped is cheaper than a new one, this memory
+ *	should serve the growth first; and a program that grows may be at its
+ *	peak.  The caches release the surplus of their depots since the last
+ *	time, and idle magazines of large classes.  Free whole pages of slabs are purged if
+ *	that is worth it: twice the bytes of the growth where a sixteenth of the
+ *	heap is free in slabs, since some of these pages will be used again; and
+ *	MANY_SWEEPS times the growth, to make up for a long growth, where a
+ *	quarter of the heap is free in slabs.
  *
  * Demand
- *	Each time the heap has handed out a part of itself, fresh or not, and
- *	the depots hold a larger part of it, they give back all, up to a limit.
- *	For somebody asks for memory for objects of one size that lies there
- *	for others.  A program that goes round some sizes would else end with as
- *	much in each depot as it ever had of that size: each is used in every
- *	round, so it has no surplus, and the heap grows a little in each until
- *	all fits at once, into no cache of the CPU and no TLB.  A program that
- *	uses its sizes alike asks the heap for nothing, and its depots keep all.
- *	Caches with a constructor keep what is constructed in any case.
+ *	After every heap/DEMAND_PART bytes allocated from the heap, used before
+ *	or not, if all depots together hold more than heap/DEPOTS_PART, they are
+ *	flushed to the slabs, up to a limit.  Because the heap is being asked,
+ *	the program wants memory for some sizes that depots hold for others.
+ *	Otherwise a program that uses several sizes in turn would end with as
+ *	much in each depot as it ever had of that size: each depot is used in
+ *	every turn, so it has no surplus, and the heap grows a little in each
+ *	turn until all sizes fit at once, too much for the CPU's caches and its
+ *	TLB.  A program that uses its sizes evenly asks the heap for nothing, so
+ *	its depots keep everything.  Caches with a constructor keep their
+ *	constructed objects in any case.
  *
- *	Whoever finds depots too full empties them, several threads at once if
- *	so: one that the kernel has put aside meanwhile would let the others
- *	take in some milliseconds ten times what they use.
+ *	Any thread may flush the depots, concurrently with others.  If only one
+ *	were allowed and the kernel preempted it, the others could allocate ten
+ *	times their working set within some milliseconds.
  *
- * Locking: counters are atomic.  For growth who finds that there is something to
- * do does it as the worker (worker.c), or leaves it to the next who looks if
- * there is one at work.
+ * Locking: the counters are atomic.  The thread that detects growth reclaims as
+ * the worker (worker.c).  If another thread is the worker, the next check does
+ * it.
  */
 #include <errno.h>
 #include <sys/types.h>
@@ -47,21 +51,30 @@
 #define MANY_HOLES    (8 * MIB)
 #define MANY_PART     4
 
-/* Handed out between two looks: this part of the heap, within these. */
+/*
+ * Bytes allocated between two checks: this part of the heap, within these
+ * limits.
+ */
 #define DEMAND_PART  32
 #define DEMAND_LEAST (256 * KIB)
 #define DEMAND_MOST  (4 * MIB)
-/* Depots that hold this part of the heap, and so much, hold too much. */
+/*
+ * Depots together hold too much if they hold more than this part of the heap
+ * and more than this many bytes.
+ */
 #define DEPOTS_PART  8
 #define DEPOTS_LEAST (1 * MIB)
-/* Given back at one look: a millisecond's work, and more than was asked for. */
+/*
+ * Bytes flushed per check: a millisecond's work, and more than was allocated
+ * since the last check.
+ */
 #define DEPOTS_LIMIT (2 * DEMAND_MOST)
 
 static size_t fresh_seen;  /* [a] */
 static size_t handed_seen; /* [a] */
-static size_t left;        /* [worker] bytes to give back */
+static size_t left;        /* [worker] bytes still to purge */
 
-/* Bytes of free chunks that have memory, about. */
+/* Approximate bytes of free chunks that have memory. */
 static size_t
 holes_of(struct umem_cache *cache)
 {
@@ -73,7 +86,7 @@ holes_of(struct umem_cache *cache)
 		   : 0;
 }
 
-/* Bytes worth taking from slabs for so many that the heap has grown by. */
+/* The bytes worth purging in slabs after the heap has grown by grown bytes. */
 static size_t
 sweep_worth(size_t grown)
 {
@@ -104,8 +117,8 @@ sweep_some(struct umem_cache *cache)
 }
 
 /*
- * The heap grows: for want of memory, or because it lies elsewhere?  False:
- * somebody else is at work.
+ * Reclaims idle cached memory after the heap has grown by grown bytes.  Returns
+ * false if another thread is the worker.
  */
 static bool
 make_up_for(size_t grown)
@@ -126,7 +139,7 @@ has_depot(struct umem_cache *cache)
 	return cache_in_depot(cache) != 0;
 }
 
-/* bytes: that are still wanted. */
+/* Flushes the depot of a cache.  *bytes is the number of bytes still wanted. */
 static bool
 empty_depot(struct umem_cache *cache, void *bytes)
 {
@@ -147,13 +160,19 @@ empty_depots(void)
 		visit_some_caches(WALK_DEPOTS, has_depot, empty_depot, &want);
 }
 
-/* More than a step since *seen, which is now what it is now; or 0. */
+/*
+ * Returns the growth of *seen to now and stores now there, if the growth is at
+ * least step; otherwise returns 0.
+ */
 static size_t
 since(size_t *seen, size_t now, size_t step)
 {
 	size_t was = __atomic_load_n(seen, __ATOMIC_RELAXED);
 
-	/* Signed: somebody may have seen more by now. */
+	/*
+	 * The difference is signed because another thread may have stored a
+	 * later value.
+	 */
 	if (likely((ssize_t)(now - was) < (ssize_t)step) ||
 	    !__atomic_compare_exchange_n(
 		seen, &was, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -183,7 +202,7 @@ room_look(uint64_t now_ns)
 		empty_depots();
 	if (unlikely(grown != 0)) {
 		quiet_grew(now_ns, fresh);
-		/* What was not done is seen again. */
+		/* Undo the count, so that the next check tries again. */
 		if (!make_up_for(grown))
 			__atomic_sub_fetch(
 			    &fresh_seen, grown, __ATOMIC_RELAXED);

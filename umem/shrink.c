@@ -1,33 +1,38 @@
 /*
  * shrink.c - realloc() to less than half: keep the block, or move it?
  *
- * A smaller block somewhere else sets memory free, which is what a program
- * wants that cuts its buffers to their length once.  One whose blocks go up
- * and down gets nothing but copies from it.  Who is who shows afterwards.
+ * If the block moves to a smaller one, the difference becomes free memory,
+ * which helps a program that trims each buffer to its length once.  A program
+ * whose blocks shrink and grow repeatedly only pays for copies.  The two kinds
+ * of program can be told apart only afterwards.
  *
- * Regret
- *	A block that was moved because it shrank is remembered by its address.
- *	If realloc() makes it grow again, the move is regretted; if another
- *	takes its slot before that, it is not.  A regret earns credit, WORTH
- *	times the bytes that had been set free, and its contrary costs as much.
- *	A block that shrinks stays while there is credit for what it leaves
+ * Feedback
+ *	A block that was moved because it shrank is remembered by its address,
+ *	in a slot.  If realloc() makes it grow again, the move was wrong; if
+ *	another block takes its slot before that, the move was right.  A wrong
+ *	move earns budget ("credit" in identifiers), WORTH times the bytes that
+ *	the move had freed, and a right move costs as much.  A block that
+ *	shrinks stays in place while the budget covers the bytes that it leaves
  *	unused.
  *
- *	So blocks stay only where more than half of the moves turned out to be
- *	in vain, and even then one in WORTH is moved, to go on asking.  The
- *	credit never exceeds a fourth of the heap: a program that changes its
- *	ways has lost no more.
+ *	So blocks stay only where more than half of the moves were wrong, and
+ *	even then one in WORTH is moved, as a continued sample.  The budget
+ *	never exceeds a quarter of the heap, which bounds the loss of a program
+ *	that changes its behaviour.
  *
- *	What is remembered must not depend on what becomes of the block.  So a
- *	slot is taken whether it is free or not: free ones would go to addresses
- *	that come back soon.  For the same reason a slot that was never used
- *	costs as if it had been: regrets are early, and their contrary is late.
+ *	The sample of remembered blocks must not depend on their fate.  So a new
+ *	block always overwrites its slot.  Filling only free slots would bias
+ *	the sample towards addresses that are reused quickly.  For the same
+ *	reason a slot that was never used costs as much as a right move:
+ *	evidence against a move arrives early, evidence for it late.
  *
- *	An address may have been freed meanwhile, and be another block's that
- *	grows.  Then the smaller one did not live long, nor would the larger.
+ *	A remembered address may have been freed meanwhile, and belong to
+ *	another block that grows.  This counts as a wrong move, because the
+ *	smaller block did not live long, so the larger one would not have
+ *	either.
  *
- * Locking: none.  Words are atomic each; when two threads meet in a slot, an
- * answer is lost or counted for another block.
+ * Locking: none.  Each word is atomic.  If two threads race in a slot, one
+ * result is lost or counted for another block.
  */
 #include <sys/types.h>
 
@@ -37,32 +42,34 @@
 
 #define SLOTS       4096
 #define WORTH       64
-#define CREDIT_MOST (1 * MIB) /* or a fourth of the heap */
+#define CREDIT_MOST (1 * MIB) /* or a quarter of the heap */
 
 #define NEVER_USED 0
 #define NOTHING    1
 
 /* A block that shrank. */
 struct slot {
-	uintptr_t block; /* [a] or one of the above */
-	uint32_t had;    /* [a] bytes, before it shrank */
-	uint32_t slack;  /* [a] bytes set free */
+	uintptr_t block; /* [a] its address, or one of the above */
+	uint32_t had;    /* [a] bytes before it shrank */
+	uint32_t slack;  /* [a] bytes that the move freed */
 };
 
 bool shrink_any;
 static struct slot slots[SLOTS] seldom_used;
-static ssize_t credit; /* [a] bytes; below 0: owed */
+static ssize_t credit; /* [a] bytes; negative: debt */
 
 static struct slot *
 slot_of(const void *block)
 {
-	/* Any mixing of bits will do; the constant is 2^64 / golden ratio. */
+	/*
+	 * Any hash of the address will do; the constant is 2^64 / golden ratio.
+	 */
 	uint64_t mixed = (uintptr_t)block * 0x9e3779b97f4a7c15;
 
 	return &slots[mixed >> 32 & (SLOTS - 1)];
 }
 
-/* The slot that has the block, or NULL. */
+/* Returns the slot of the block, or NULL if it is not remembered. */
 static struct slot *
 slot_find(const void *block)
 {
@@ -86,7 +93,9 @@ credit_add(ssize_t bytes)
 		__atomic_store_n(&credit, -most, __ATOMIC_RELAXED);
 }
 
-/* May so much be left unused? */
+/*
+ * Takes slack bytes from the budget.  Returns false if it does not cover them.
+ */
 static bool
 trust(size_t slack)
 {
@@ -102,7 +111,7 @@ shrink_stays(size_t bytes, size_t size)
 	return trust(bytes - size);
 }
 
-/* Whatever has the slot is not regretted. */
+/* Counts the move of the block in the slot as right. */
 static void
 slot_evict(const struct slot *slot, size_t slack)
 {
@@ -120,13 +129,18 @@ shrink_moved(const void *from, size_t had, const void *to, size_t slack)
 {
 	struct slot *slot = slot_find(from);
 
-	/* Smaller still: no answer yet. */
+	/*
+	 * The block shrank again, so the move is neither right nor wrong yet.
+	 */
 	if (slot != NULL) {
 		had = __atomic_load_n(&slot->had, __ATOMIC_RELAXED);
 		slack = __atomic_load_n(&slot->slack, __ATOMIC_RELAXED);
 		__atomic_store_n(&slot->block, NOTHING, __ATOMIC_RELAXED);
 	}
-	/* A large block would not be given back all that it had. */
+	/*
+	 * A block above the largest class would not get its old size back, so
+	 * it is not remembered.
+	 */
 	if (had > SIZE_CLASS_MAX)
 		return;
 	slot = slot_of(to);

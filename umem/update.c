@@ -1,48 +1,53 @@
 /*
- * update.c - upkeep: working sets, memory back to the kernel
+ * update.c - upkeep: trims working sets, returns memory to the kernel
  *
- * What is done
- *	update	for each cache, what a while has shown to be surplus goes back
- *		to the slabs, and magazines change size; hash tables of arenas
- *		grow; pages that have been free for a second go to the kernel
- *	room	when the heap grows, or is asked for much: what caches keep goes
- *		back to the slabs, and its memory to whoever wants some (room.c)
- *	reclaim	reclaim callbacks, then everything that is cached anywhere
- *		back to the arenas; when an allocation has found no memory.
- *		It goes on while callbacks free something
- *	trim	reclaim, and every free page to the kernel, also those between
- *		the blocks of slabs that are partly used
+ * Kinds of upkeep
+ *	update	for each cache: releases the depot's surplus, as measured over
+ *		the last intervals, to the slabs, and changes the size of
+ *		magazines; lets hash tables of arenas grow; purges pages that
+ *		have been free for a second
+ *	room	when the heap grows, or much is allocated from it: releases
+ *		memory that caches keep to the slabs, so that it serves the next
+ *		request (room.c)
+ *	reclaim	when an allocation has found no memory: calls the reclaim
+ *		callbacks, then releases everything that is cached anywhere to
+ *		the arenas.  It is repeated while callbacks free something
+ *	trim	reclaim, and purges every free page, also those between the
+ *		chunks in use of partly used slabs
  *
  * When
- *	Slow paths look at the clock, and do an update when one is due.  While
- *	there are free pages, one free in TICK_FREES is made slow for that, so
- *	that a program whose magazines do for all it wants comes by, too; if
- *	it has not been here for a while but for that (quiet.c), all goes back
- *	at once.
- *	In a process with several threads a thread of the library does it
- *	instead, so that memory comes back even if the program never calls
- *	again.  When some updates have found nothing to give back, the thread
- *	sleeps until a slow path wakes it (update_thread.c).
+ *	Slow paths read the clock, and do an update when it is due.  While there
+ *	are free pages, one free in TICK_FREES takes the slow path for this
+ *	purpose, so that a program whose calls are all served from magazines
+ *	reads the clock, too.  If these ticks have been the only slow paths for
+ *	a while, the program is idle (quiet.c), and all unused memory is
+ *	released at once.
  *
- *	One thread at a time does it (worker.c).
+ *	In a process with several threads the upkeep thread does this instead,
+ *	so that memory is released even if the program never calls again.  After
+ *	some updates that found nothing to release, the thread sleeps until a
+ *	slow path wakes it (update_thread.c).
+ *
+ *	One thread at a time does upkeep, the worker (worker.c).
  *
  * Functions of the program (destructors, reclaim callbacks, release functions
  * of sources)
- *	They may take a lock of the program's.  Because a thread that holds that
+ *	They may take a lock of the program.  Because a thread that holds that
  *	lock calls malloc() and free(), and uses other caches, none of these
- *	calls a function of the program, whatever falls due in it: a cache whose
- *	slabs cannot be ended without one (cache->calls_out) keeps them.  They
- *	are called
- *		by the library's thread, where there is one, for everything
+ *	calls a function of the program, whatever upkeep is due.  A cache whose
+ *	slabs cannot be destroyed without such a call (cache->calls_out) keeps
+ *	them.  Functions of the program are called
+ *		by the upkeep thread, where there is one, for everything
  *		by umem_reap(), umem_cache_reap_now() and malloc_trim(), in the
  *		thread that calls these
  *		by umem_cache_alloc() that has found no memory, in the thread
  *		that calls it, if the library has no thread
  *		by a request for memory of a source that has none: destructors
- *		of the caches of that source, in the thread that asks
+ *		of the caches of that source, in the requesting thread
  *	Any other request that finds no memory while the library has a thread
- *	lets that thread call them, and waits for it RECLAIM_WAIT_NS at most:
- *	the thread may be waiting for a lock that the caller holds.
+ *	makes that thread call them, and waits for it at most RECLAIM_WAIT_NS,
+ *	because the upkeep thread may be waiting for a lock that the caller
+ *	holds.
  */
 #include <errno.h>
 
@@ -59,35 +64,40 @@
 #include "vmem/os.h"
 #include "vmem/vmem.h"
 
-/* Free pages younger than this may be wanted again. */
+/* Free pages younger than this may be allocated again soon. */
 #define PURGE_AGE_NS    1000000000
 /*
- * Given back by one update: some 20 ms of the kernel's time.  And by one
- * free() of a program that is quiet.
+ * The most that one update purges, some 20 ms of the kernel's time, and the
+ * most that one free() of an idle program purges.
  */
 #define PURGE_LIMIT     (512 * MIB)
 #define GIVING_LIMIT    (128 * MIB)
 /*
- * Free memory beyond this, and beyond a fourth of what the heap ever had, goes
- * back before its time: a program that has freed so much may never call again.
+ * If more is dirty than this, and than a quarter of the heap's committed bytes,
+ * pages are purged at a younger age.  Otherwise a program that frees so much
+ * and then never calls again would keep it.
  */
 #define DIRTY_MOST      (64 * MIB)
 #define YOUNG_AGE_NS    300000000
 /*
- * Frees between two looks at the clock, and free pages that are worth it.
- * Fewer if more lies free than is used, and if that has begun to go back.
+ * Frees between two ticks, and the dirty bytes for which ticks are worth their
+ * cost.  Ticks are more frequent if more is dirty than in use, and while the
+ * release is under way.
  */
 #define TICK_FREES      500
 #define TICK_URGENT     250
 #define TICK_GIVING     20
 #define TICK_DIRTY      (1 * MIB)
-/* How long to wait for somebody else's reclaim: it may be waiting for us. */
+/*
+ * How long to wait for a reclaim of another thread.  The wait is limited
+ * because that thread may be waiting for a lock that the caller holds.
+ */
 #define RECLAIM_WAIT_NS 100000000
 /*
  * How often a request is tried again: RECLAIM_TRIES times in any case, once for
- * memory of our own structures and once for the request itself, and up to
- * RECLAIM_MOST times while reclaim callbacks free something.  A callback that
- * frees one object of 100 bytes each time has then freed a slab of them.
+ * memory of the library's own structures and once for the request itself, and
+ * up to RECLAIM_MOST times while reclaim callbacks free something.  A callback
+ * that frees one object of 100 bytes each time has then freed a slab of them.
  */
 #define RECLAIM_TRIES   2
 #define RECLAIM_MOST    1000
@@ -95,11 +105,11 @@
 uint64_t update_interval_ns = 250000000;
 
 static uint64_t due_ns;      /* [a] next update */
-static uint32_t reap_wanted; /* [a] by umem_reap(), or by a reclaim */
-static uint32_t reaps_done;  /* [a] by the library's thread, to wait on */
+static uint32_t reap_wanted; /* [a] set by umem_reap() and by a reclaim */
+static uint32_t reaps_done;  /* [a] by the upkeep thread, to wait on */
 
-static uint32_t asking_pays; /* [a] callbacks freed something the last time */
-static size_t nused;         /* [worker] chunks out of slabs */
+static uint32_t asking_pays; /* [a] the last callbacks freed something */
+static size_t nused;         /* [worker] chunks taken from slabs */
 
 static bool
 add_used(struct umem_cache *cache)
@@ -153,7 +163,10 @@ reap_without_calls(struct umem_cache *cache)
 	return cache->calls_out || cache->reclaim != NULL;
 }
 
-/* Returns whether there is more for a thread that may call the program. */
+/*
+ * Reaps the caches for which that calls no function of the program.  Returns
+ * whether a thread that may call the program can release more.
+ */
 static bool
 reap_what_is_ours(void)
 {
@@ -172,7 +185,7 @@ update_without_calls(struct umem_cache *cache)
 	return cache_update(cache, /* may_call */ false);
 }
 
-/* The upkeep that belongs to no cache. */
+/* Does the upkeep that belongs to no cache. */
 static bool
 update_rest(void)
 {
@@ -201,7 +214,10 @@ update_all(void)
 	return update_rest() || busy || update_may_purge();
 }
 
-/* The library's own structures lack memory that the heap may have. */
+/*
+ * Donates a unit of the heap to the allocator of the library's own structures,
+ * if that is exhausted.
+ */
 static bool
 feed_meta(void)
 {
@@ -217,7 +233,7 @@ feed_meta(void)
 	return true;
 }
 
-/* Has the library's thread reap, and waits for it, but not for ever. */
+/* Makes the upkeep thread reap, and waits for it for a limited time. */
 static void
 reap_by_thread(void)
 {
@@ -259,8 +275,9 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 static vmem_t *reap_source; /* [worker] */
 
 /*
- * A cache may also keep memory of reap_source in an arena that imports from
- * it.  A destructor is called for its own source only: umem_destructor_t.
+ * Does the cache keep memory of reap_source?  It may also do so in an arena
+ * that imports from it.  A destructor is called for its own source only; see
+ * umem_destructor_t.
  */
 static bool
 keeps_of_source(const struct umem_cache *cache)
@@ -315,7 +332,7 @@ update_trim(void)
 	size_t bytes = 0;
 
 	os_purge_again();
-	/* Upkeep of another thread soon ends; after a while, do without. */
+	/* Upkeep in another thread ends soon; if not, do without. */
 	if (worker_begin() ||
 	    (worker_await(RECLAIM_WAIT_NS) && worker_begin())) {
 		reap_all();
@@ -327,7 +344,10 @@ update_trim(void)
 	return bytes + heap_purge(0, SIZE_MAX);
 }
 
-/* However slow everything is, upkeep takes a tenth of the time at most. */
+/*
+ * Sets the next update so that upkeep takes at most a tenth of the time, even
+ * if an update is slow.
+ */
 static void
 update_put_off(uint64_t began)
 {
@@ -367,7 +387,7 @@ purge_excess(uint64_t now)
 		most = DIRTY_MOST;
 	if (likely(dirty <= most))
 		return;
-	/* What was just freed is the most likely to be wanted again. */
+	/* The pages freed last are the most likely to be allocated again. */
 	if (now - __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) >
 	    YOUNG_AGE_NS / 2) {
 		__atomic_store_n(&looked_ns, now, __ATOMIC_RELAXED);
@@ -400,7 +420,7 @@ update_poll(void)
 		ticks_set(TICK_FREES);
 	room_look(now);
 	if (likely(now < due)) {
-		/* The program may never call again. */
+		/* The program may never call again, so wake the thread. */
 		if (update_has_thread() && update_may_purge())
 			update_thread_rouse();
 		purge_excess(now);
@@ -414,11 +434,12 @@ update_poll(void)
 		update_due(now);
 }
 
-static uint64_t quiet_ns; /* [a] when it was found so, 0: all is done */
+static uint64_t quiet_ns; /* [a] when found idle; 0: release done */
 
 /*
- * Nobody has missed what is in depots, nor in most magazines, nor the pages
- * that were free then.  It may take more than one call.
+ * Releases all unused memory of an idle program: the depots, most magazines,
+ * and the pages that were free when it was found idle.  The program has used
+ * none of it since then.  The release may take more than one call.
  */
 static void
 give_all_back(uint64_t now)
@@ -430,7 +451,7 @@ give_all_back(uint64_t now)
 		return;
 	since = __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED);
 	if (since == 0) {
-		/* No calls of the program: this is a free(). */
+		/* This is a free(): call no function of the program. */
 		reap_what_is_ours();
 		since = now;
 	}
@@ -445,12 +466,14 @@ give_all_back(uint64_t now)
 	errno = saved;
 }
 
-/* Either way, unless the last time has not come to its end. */
+/*
+ * Has the program become idle, by time or by calls, or is a release under way?
+ */
 static bool
 found_quiet(uint64_t now)
 {
 	size_t dirty = heap_dirty();
-	/* What is in use is known under a lock only. */
+	/* heap_used() takes a lock, so it is asked only if needed. */
 	bool urgent =
 	    quiet_is_urgent(dirty, 0) && quiet_is_urgent(dirty, heap_used());
 	bool by_calls = quiet_by_calls(now, urgent);
