@@ -183,3 +183,26 @@ checker_close(void *at, size_t bytes)
 	VALGRIND_MAKE_MEM_NOACCESS(at, bytes);
 	shut(at, bytes);
 }
+
+/*
+ * A request to free makes the bytes inaccessible for a moment, in which another
+ * thread may read them.  Until they are accessible again, memcheck reports no
+ * access to them.
+ */
+void
+checker_object_defer(const void *pool, void *object, size_t bytes)
+{
+	VALGRIND_DISABLE_ADDR_ERROR_REPORTING_IN_RANGE(object, bytes);
+	VALGRIND_MEMPOOL_FREE(pool, object);
+	VALGRIND_MAKE_MEM_DEFINED(object, bytes);
+	VALGRIND_ENABLE_ADDR_ERROR_REPORTING_IN_RANGE(object, bytes);
+}
+
+void
+checker_block_defer(void *p, size_t room)
+{
+	VALGRIND_DISABLE_ADDR_ERROR_REPORTING_IN_RANGE(p, room);
+	VALGRIND_FREELIKE_BLOCK(p, 0);
+	VALGRIND_MAKE_MEM_DEFINED(p, room);
+	VALGRIND_ENABLE_ADDR_ERROR_REPORTING_IN_RANGE(p, room);
+}

@@ -37,6 +37,13 @@ void checker_stable_object_end(const void *pool, void *object);
 void checker_block(void *p, size_t size, size_t room, bool zeroed);
 void checker_block_end(void *p, size_t room);
 
+/*
+ * The object or block is freed, but readers may use it until checker_close(): a
+ * grace period has to end before.
+ */
+void checker_object_defer(const void *pool, void *object, size_t bytes);
+void checker_block_defer(void *p, size_t room);
+
 /* A constructor or destructor is about to run; and has run. */
 void checker_open(void *at, size_t bytes, bool defined);
 void checker_close(void *at, size_t bytes);

@@ -212,10 +212,11 @@ mark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 		misuse_slab(name_of(kind), cache, p, fault);
 	if (unlikely(cache->slabs.watched) && kind != KIND_MALLOC) {
 		if (kind == KIND_UMEM)
-			checker_block_end(p, cache->bufsize);
-		else
+			checker_block_defer(p, cache->bufsize);
+		else if (cache->slabs.stable)
 			cache_tell_free(cache, p);
-		checker_open(p, cache->bufsize, /* defined */ true);
+		else
+			checker_object_defer(cache, p, cache->bufsize);
 	}
 	return true;
 }
@@ -294,10 +295,8 @@ mark_single(enum defer_kind kind, void *p, size_t size)
 		sample_defer(sample_of(p), names[kind]);
 	else if (debug_owns(ADDR_LARGE))
 		return debug_large_defer(p, size, single_kind(kind));
-	if (single_is_watched(kind)) {
-		checker_block_end(p, single_bytes(p));
-		checker_open(p, single_bytes(p), /* defined */ true);
-	}
+	if (single_is_watched(kind))
+		checker_block_defer(p, single_bytes(p));
 	return true;
 }
 
