@@ -316,6 +316,39 @@ START_TEST(a_nofail_request_takes_from_the_reserve_first)
 }
 END_TEST
 
+/* A stale pointer to an object that is in the reserve now. */
+static void
+write_to_the_reserve(void)
+{
+	umem_cache_t *cache =
+	    create(GUARDS, PIECES, (struct umem_cache_args){.reserve = 5});
+
+	*(char *)cache->reserve.objects[2] ^= 1;
+	exhaust(cache, 0, UMEM_RESERVE);
+}
+
+static void
+free_of_the_reserve(void)
+{
+	umem_cache_t *cache = create((enum kind)child_status, PIECES,
+	    (struct umem_cache_args){.reserve = 5});
+
+	umem_cache_free(cache, cache->reserve.objects[2]);
+}
+
+START_TEST(misuse_of_an_object_in_a_reserve_is_reported)
+{
+	child_status = _i;
+	ck_assert_ptr_nonnull(strstr(child_writes(free_of_the_reserve),
+	    _i == CHECKED ? "block freed twice"
+			  : "of an object that was not handed out yet"));
+	ck_assert(child_aborted());
+	ck_assert_ptr_nonnull(strstr(child_writes(write_to_the_reserve),
+	    "modified before it was handed out"));
+	ck_assert(child_aborted());
+}
+END_TEST
+
 static umem_cache_t *shared;
 
 static void *
@@ -397,6 +430,8 @@ reserve_suite(void)
 	    tcase, a_reserve_does_not_count_and_its_requests_do, 0, n);
 	tcase_add_loop_test(
 	    tcase, a_nofail_request_takes_from_the_reserve_first, 0, n);
+	tcase_add_loop_test(tcase, misuse_of_an_object_in_a_reserve_is_reported,
+	    GUARDS, KINDS_OF_CACHE);
 	tcase_add_loop_test(tcase, no_object_of_a_reserve_has_two_owners, 0, n);
 	suite_add_tcase(suite, tcase);
 	return suite;
