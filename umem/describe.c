@@ -1,14 +1,16 @@
 /*
  * describe.c - the library's description of itself, for tools
  *
- * One header that can be found without symbols: tools look for its magic in
- * the writable mappings of a process's files, at multiples of 64, and know by
- * its own address that it is not a copy.  It leads to the entries that this
- * file and others have put into the section (vmem/describe.h).
+ * The description is a table that tools find without symbols: they search the
+ * writable mappings of a process's files for the magic of its header, at
+ * multiples of 64 bytes.  The header contains its own address, by which tools
+ * tell it from a copy.  It points to the entries that this file and others have
+ * put into the section (vmem/describe.h).
  *
- * The header never changes but by a new version; entries come and go, and a
- * tool says what it lacks.  It is data that can be written to, though nobody
- * does: pages that nobody may write to are missing from core files.
+ * The layout of the header changes only with a new version.  Entries come and
+ * go, and a tool reports the entries that it lacks.  The description is in
+ * writable data, although nothing writes to it, because core files leave out
+ * pages that cannot be written to.
  */
 #include "vmem/describe.h"
 #include "magazine/magazine.h"
@@ -54,7 +56,7 @@ static struct description description
 #define CACHE(member)        DESCRIBE_MEMBER("cache", struct umem_cache, member)
 #define ARENA(member)        DESCRIBE_MEMBER("arena", struct vmem, member)
 
-/* The linker's: the end of this file's data. */
+/* Defined by the linker: the end of this file's data. */
 extern char _end[] __attribute__((visibility("hidden")));
 
 DESCRIBE_TABLE(variables) = {

@@ -1,26 +1,30 @@
 /*
- * init.c - order of bring-up; what works before it is done
+ * init.c - the order of the library's start, and the calls before it is done
  *
- * The library starts itself by the first call that needs it, which may be the
- * dynamic loader's, long before any constructor.  Until then every header is
- * the closed one and every map is empty, so fast paths fail into slow ones,
- * and those ask umem_ready().
+ * The first call that needs the library starts it.  That call may be the
+ * dynamic loader's, long before any constructor.  Until the library has
+ * started, every per-CPU header is the closed one and every map is empty, so
+ * fast paths fail into slow paths, and those call umem_ready().
  *
- * If nothing has called by the time of the constructors, those start it when
- * the user has asked for something, or when the program linked with us for the
- * object caches.  As malloc() of a program it waits for the first call: a
- * shell script runs many that make none.  A fork() starts it too (fork.c), and
- * so does pthread_create(), so that one thread does all that is done once.
+ * If there was no call before the constructors, they start the library when the
+ * user has set an option, or when the program is linked with it for the object
+ * caches.  As malloc() of a program the library waits for the first call,
+ * because a shell script runs many programs that make none.  A fork() starts it
+ * too (fork.c), and so does pthread_create(), so that a single thread does
+ * everything that is done once.
  *
- * The steps are done in order, each once: if one fails for want of memory,
- * the call that caused it fails with ENOMEM, and the next call goes on there.
+ * The steps are done in order, each once.  If a step fails for want of memory,
+ * the call that caused it fails with ENOMEM, and the next call resumes at that
+ * step.
  *
- * Even earlier, an IFUNC resolver of a library that the loader relocates
- * before ours may call malloc(): our own words are not relocated then.  It
- * gets memory from a block in .bss, as do calls that the starter itself
- * causes (the program's _umem_options_init() may allocate).
+ * Even earlier, an IFUNC resolver of a library that the loader relocates before
+ * this one may call malloc(), when this library's own pointers are not
+ * relocated.  Such a call gets memory from a static block in .bss, and so do
+ * the calls that the starting thread itself causes (the program's
+ * _umem_options_init() may allocate).
  *
- * Locking: start_lock is held while starting.  The state is read by acquire.
+ * Locking: start_lock is held during the start.  The state is read with
+ * acquire.
  */
 #include <errno.h>
 
@@ -48,17 +52,17 @@
 int umem_state;
 
 static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT);
-static uintptr_t starter;      /* [a] thread that is starting */
+static uintptr_t starter;      /* [a] thread pointer of the starting thread */
 static unsigned nsteps_done;   /* [start_lock] */
 static struct options options; /* [start_lock] */
 
-/* Room for what happens early: see the file's top. */
+/* The size of the static block for early calls; see the head of this file. */
 #define BOOT_BYTES (1 * MIB)
 
 static char boot[BOOT_BYTES] seldom_used __attribute__((aligned(CACHE_LINE)));
 static size_t boot_used; /* [a] */
 
-/* Points to itself once the loader has relocated us. */
+/* Points to itself after the loader has relocated the library. */
 static void *volatile relocated = (void *)&relocated;
 
 bool
@@ -72,7 +76,7 @@ boot_is_early(void)
 		   (uintptr_t)__builtin_thread_pointer();
 }
 
-/* Each block has its size in the 16 bytes before it. */
+/* Stores the size of each block in the 16 bytes before it. */
 void *
 boot_alloc(size_t size, size_t align)
 {
@@ -128,8 +132,9 @@ start_cpus(void)
 }
 
 /*
- * Made when they are first asked for: a small program needs few.  But what is
- * debugged is asked for by everybody who looks at a block.
+ * The caches of the size classes are created when they are first used, because
+ * a small program needs few.  Debugged ones are created here, because every
+ * function that inspects a block uses them.
  */
 static bool
 make_class_caches(void)
@@ -167,7 +172,10 @@ static bool
 join_rooms(void)
 {
 	quantum_cache_start();
-	/* There is more to do than a section does. */
+	/*
+	 * The fast paths are off where an allocation needs more than a
+	 * restartable sequence does.
+	 */
 	if (cpu_layer.rseq.owner == RSEQ_NONE || classes_are_debugged() ||
 	    checker_on)
 		return true;
@@ -176,7 +184,7 @@ join_rooms(void)
 	alloc_fast.base = addr_map.base;
 	alloc_fast.entry = addr_map.entry;
 	/*
-	 * Without magazines the headers of the classes belong to nobody and
+	 * Without magazines no CPU owns the headers of the classes, and they
 	 * refuse everything, as header 0 does.
 	 */
 	alloc_choose_paths();
@@ -208,7 +216,7 @@ say_mode(void)
 	    mode.index == UMEM_INDEX_MM_CID ? "mm_cid" : "cpu_id", mode.ncpus);
 }
 
-/* True if this call has made the library ready. */
+/* Returns true if this call has made the library ready. */
 static bool
 start_locked(void)
 {
@@ -231,7 +239,10 @@ umem_start(void)
 {
 	bool first;
 
-	/* Called by what the start calls: see boot_is_early(). */
+	/*
+	 * A function that the start calls has called the library; see
+	 * boot_is_early().
+	 */
 	if (__atomic_load_n(&starter, __ATOMIC_RELAXED) ==
 	    (uintptr_t)__builtin_thread_pointer())
 		return false;
@@ -241,7 +252,7 @@ umem_start(void)
 	if (first) {
 		int saved = errno;
 
-		/* May allocate, so not while starting. */
+		/* These may allocate, so they run after the start. */
 		fork_register();
 		os_note_process();
 		if (options.confined)
@@ -262,8 +273,8 @@ umem_start_early(void)
 }
 
 /*
- * The handlers now: the first call may come in a thread that is forking, with
- * the lock held that pthread_atfork() takes.
+ * Registers the fork handlers here.  The first call may come in a thread that
+ * is forking and holds the lock that pthread_atfork() takes.
  */
 static __attribute__((constructor)) void
 begin(void)
@@ -271,7 +282,7 @@ begin(void)
 	message_start();
 	fork_register();
 	umem_start_early();
-	/* Else thread.c does, which knows the right moment. */
+	/* Otherwise thread.c does this, at the right moment. */
 	if (&umem_is_malloc == NULL)
 		update_thread_offer(/* created */ false);
 }

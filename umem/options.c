@@ -1,14 +1,14 @@
 /*
- * options.c - tables of the words of UMEM_OPTIONS, UMEM_DEBUG, UMEM_LOGGING
+ * options.c - the words of UMEM_OPTIONS, UMEM_DEBUG and UMEM_LOGGING
  *
- * Items are separated by commas, blanks around them do not matter, and an
- * item is a word or word=value.  A word that is not known and a wrong value are
- * left out, each with a message.  The only file that looks at the environment; it calls no getenv(), since the first malloc may come before
- * libc has set itself up.
+ * Items are separated by commas, blanks around them are ignored, and an item is
+ * a word or word=value.  An unknown word and a wrong value are ignored, each
+ * with a message.  No other file reads the environment.  This file calls no
+ * getenv(), because the first malloc may come before libc has set itself up.
  *
- * UMEM_DEBUG may have several parts with a semicolon between.  A part that
- * ends in a colon and patterns of names is for caches of these names, one
- * without for the others.
+ * UMEM_DEBUG may have several parts, separated by semicolons.  A part that ends
+ * in a colon and patterns of names applies to caches of these names, a part
+ * without patterns to all other caches.
  *
  * Source: umem_debug(3MALLOC); messages of libumem's envvar.c.
  */
@@ -45,21 +45,24 @@ struct word;
 
 struct item {
 	const char *variable;
-	const struct word *words; /* up to one without a name */
+	const struct word *words; /* the last has no name */
 	char text[ITEM_MAX + 1];
 	char *name;
-	char *value; /* NULL: there was no "=" */
+	char *value; /* NULL: the item has no "=" */
 	struct options *options;
-	struct debug_choice *choice; /* of UMEM_DEBUG */
+	struct debug_choice *choice; /* if the variable is UMEM_DEBUG */
 	bool tell;                   /* write messages */
 };
 
-/* A program may have these; asked if the variable is not set. */
+/* A program may define these; they are called if the variable is not set. */
 #pragma weak _umem_options_init
 #pragma weak _umem_debug_init
 #pragma weak _umem_logging_init
 
-/* libc's, once it has started; until then, the stack of the process. */
+/*
+ * The environment of libc after it has started; before that, the stack of the
+ * process.
+ */
 extern char **__environ __attribute__((weak));
 extern void *__libc_stack_end __attribute__((weak));
 
@@ -76,7 +79,10 @@ is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* A number of base 10.  Says what is wrong; *rest is behind the digits. */
+/*
+ * Parses a decimal number, with a message if it is wrong.  Sets *rest to the
+ * text behind the digits.
+ */
 static bool
 number(const struct item *item, size_t *n, const char **rest)
 {
@@ -222,7 +228,7 @@ set_contention(struct item *item)
 		    n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
 }
 
-/* A size from least to most, or a complaint. */
+/* Parses a size from least to most, with a message if it is wrong. */
 static bool
 size_between(struct item *item, size_t least, size_t most, size_t *n)
 {
@@ -408,7 +414,7 @@ check_size(struct item *item)
 	size_of(item, &n);
 }
 
-/* The words of UMEM_DEBUG. */
+/* Functions for the words of UMEM_DEBUG. */
 
 static void
 set_flags(struct item *item, unsigned flags)
@@ -533,7 +539,7 @@ set_checknull(struct item *item)
 	debug.checknull = true;
 }
 
-/* The words of UMEM_LOGGING. */
+/* Functions for the words of UMEM_LOGGING. */
 
 static void
 set_log(struct item *item, enum log_kind kind)
@@ -659,7 +665,10 @@ item_apply(struct item *item)
 		say("%s: '%s' not recognized", item->variable, item->name);
 }
 
-/* Cuts blanks off both ends of [from, to) and copies; false: too long. */
+/*
+ * Copies [from, to) without the blanks at both ends.  Returns false if it is
+ * too long.
+ */
 static bool
 item_copy(struct item *item, const char *from, const char *to)
 {
@@ -697,7 +706,10 @@ item_split(struct item *item)
 	*equals = '\0';
 }
 
-/* Applies the items of a text; only, if not NULL, is the one word wanted. */
+/*
+ * Applies the items of a text.  If only is not NULL, it applies only the items
+ * equal to it.
+ */
 static void
 pass(struct item *item, const char *text, const char *only)
 {
@@ -722,13 +734,15 @@ options_parse(struct options *options, const char *text)
 	struct item item = {
 	    .variable = OPTIONS, .words = option_words, .options = options};
 
-	/* "messages" holds for what is said of the words before it, too. */
+	/* "messages=any" also applies to messages about the words before it. */
 	pass(&item, text, "messages=any");
 	item.tell = true;
 	pass(&item, text, NULL);
 }
 
-/* "words", or "words:patterns", from at to end. */
+/*
+ * Applies one part of UMEM_DEBUG, "words" or "words:patterns", from at to end.
+ */
 static void
 debug_part(const char *at, const char *end)
 {
@@ -774,7 +788,7 @@ options_parse_logging(const char *text)
 	    .variable = LOGGING, .words = logging_words, .tell = true};
 
 	pass(&item, text, NULL);
-	/* What is logged must be kept. */
+	/* Contents can only be logged if they are kept. */
 	for (unsigned i = 0;
 	     log_bytes_wanted[LOG_CONTENTS] != 0 && i < debug.nchoices; i++)
 		debug.choice[i].flags |= UMF_CONTENTS;
@@ -789,7 +803,10 @@ environment(void)
 		return __environ;
 	if (&__libc_stack_end == NULL || __libc_stack_end == NULL)
 		return NULL;
-	/* The number of arguments, they and a NULL, then the variables. */
+	/*
+	 * The stack has the number of arguments, the arguments, a NULL, and
+	 * then the variables.
+	 */
 	at = __libc_stack_end;
 	return at + 1 + *(size_t *)__libc_stack_end + 1;
 }
@@ -814,7 +831,9 @@ options_are_given(void)
 	       variable(DEBUG) != NULL || variable(LOGGING) != NULL;
 }
 
-/* What the variable says, or else the program. */
+/*
+ * The text of the variable or, if that is not set, of the program's function.
+ */
 static const char *
 text_of(const char *name, const char *(*init)(void))
 {

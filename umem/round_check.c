@@ -1,34 +1,34 @@
 /*
- * round_check.c - are the rounds of a full magazine blocks that were freed?
+ * round_check.c - checks that the rounds of a full magazine are freed chunks
  *
  * A free compares its block with the two newest rounds and pushes it.  So a
- * magazine may hold a chunk that was never allocated, or one chunk twice.  A
- * magazine that is full is about to leave the CPU, and is checked then:
+ * magazine may hold a chunk that was never allocated, or one chunk twice.  When
+ * a magazine is full and about to leave the CPU, it is checked:
  *
  *	slab	the bit of each round says that the chunk is out of its slab
  *	twice	no round is in the magazine twice
  *
- * A chunk that is popped again before its magazine is full escapes, and so
- * does one whose two rounds are in two magazines; UMEM_OPTIONS=checked misses
- * neither.
+ * The check misses a chunk that is popped again before its magazine is full,
+ * and a chunk whose two rounds are in two magazines.  UMEM_OPTIONS=checked
+ * misses neither.
  *
- * Cost: 9 ns for each round, measured on Emerald Rapids by loops that only fill
- * and empty magazines, which take twice as long when every magazine is
- * checked.  So after the first MAGAZINE_CHECKED magazines of a CPU and cache,
- * one in MAGAZINE_CHECK_EACH is checked, for 2 % in those loops.
+ * Cost: 9 ns per round, measured on Emerald Rapids by loops that only fill and
+ * empty magazines, which take twice as long when every magazine is checked.  So
+ * after the first MAGAZINE_CHECKED magazines of a CPU and cache, one in
+ * MAGAZINE_CHECK_EACH is checked, for 2 % in those loops.
  *
- * Twice: each round sets a bit of a filter, at a hash of its address.  A bit
- * that is set already is a second round or a collision, and a search among the
- * rounds before it tells which.
+ * Method of "twice": each round sets a bit of a filter, at a hash of its
+ * address.  A bit that is set already means a second round or a collision, and
+ * a search among the earlier rounds tells which.
  *
  * Locking: none.  See slab_owner.c for chunks whose slab is being released.
  */
 #include "umem/cache.h"
 #include "umem/misuse.h"
 
-/* The stack may be small: 1 KiB. */
+/* Limited to 1 KiB, because the stack may be small. */
 #define FILTER_BITS 8192
-/* With more rounds most bits are set. */
+/* With more rounds than this most bits are set. */
 #define FILTER_MOST 510
 
 static inline unsigned
@@ -73,10 +73,13 @@ round_check(struct magazine_layer *layer, void *const *rounds, unsigned n)
 {
 	struct umem_cache *cache = container_of(layer, struct umem_cache, mag);
 
-	/* Chunks of a source are found under a lock, and are no memory. */
+	/*
+	 * Finding the slab of a chunk of a source takes a lock, and such a
+	 * chunk need not be memory.
+	 */
 	if (cache->slabs.source != NULL || cache->slabs.checked)
 		return;
-	/* A resource is no address. */
+	/* The round of an import cache is a resource, not an address. */
 	for (unsigned i = 0; cache->import == NULL && i < n; i++) {
 		enum slab_fault fault =
 		    slab_round_fault(&cache->slabs, rounds[i]);

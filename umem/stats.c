@@ -1,8 +1,9 @@
 /*
- * stats.c - what the library holds, in figures
+ * stats.c - figures of the memory that the library holds
  *
- * Read while others go on, so figures of different caches are of different
- * moments, and a header that is just being changed counts as empty.
+ * The figures are read while other threads allocate and free.  So the figures
+ * of different caches are of different moments, and a per-CPU header that is
+ * being changed counts as empty.
  */
 #include "umem/cache_hooks.h"
 #include "umem/ready.h"
@@ -21,7 +22,7 @@ cache_read(struct umem_cache *cache, struct stats_cache *out)
 	out->chunk = cache->slabs.layout.chunk;
 	out->nslabs = __atomic_load_n(&cache->slabs.nslabs, __ATOMIC_RELAXED);
 	out->nchunks = slab_total(&cache->slabs);
-	/* Slabs may have gone since. */
+	/* Slabs may have been released since used was read. */
 	if (used > out->nchunks)
 		used = out->nchunks;
 	out->ncached = cache->has_magazines
@@ -67,9 +68,9 @@ add_cache(const struct stats_cache *cache, void *arg)
 }
 
 /*
- * Memory that the heap has from the kernel: all that is handed out, but for
- * the pages that slab_sweep() has given back, and all that is dirty.  Pages
- * that were handed out and never written to count, too.
+ * Returns the bytes that the heap has from the kernel: all allocated bytes,
+ * except the pages that slab_sweep() has purged, and all dirty bytes.  Pages
+ * that are allocated and were never written to count, too.
  */
 static size_t
 held(size_t dirty)

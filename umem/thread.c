@@ -1,21 +1,22 @@
 /*
  * thread.c - vfork(), clone(), pthread_create() and prctl() of the program
  *
- * Only in libumem_malloc.so.  The first three are the doors through which a
- * task comes that shares the memory of the process, and the library must know
- * of two kinds.  The last is the door of confinement.
+ * Only in libumem_malloc.so.  The first three functions create the tasks that
+ * share the memory of the process, and the library must know of two kinds of
+ * such tasks.  The last function confines the process.
  *
  * Tasks that share thread-local storage
  *	The child of vfork(), and of clone() with CLONE_VM and without
  *	CLONE_SETTLS, has the rseq area of its parent in its thread-local
- *	storage, but the kernel holds that area for the parent only.  Because
- *	only the thread for which the kernel holds an area may run sections
- *	(cpu.c), the parent takes its area back from the kernel before the child
- *	exists: both see that there is none, and go past the magazines.  After
- *	a vfork the parent registers it again.  A signal handler of the child, a
- *	vfork() of the child, and a failed exec change nothing in this.
+ *	storage, but the kernel has registered that area for the parent only.
+ *	Because only the thread for which the kernel has registered an area may
+ *	run restartable sequences (cpu.c), the parent unregisters its area
+ *	before the child exists.  Both then see that there is no area, and
+ *	bypass the magazines.  After a vfork the parent registers its area
+ *	again.  A signal handler of the child, a vfork() of the child, and a
+ *	failed exec change nothing in this.
  *
- *	Doors that need nothing:
+ *	Entry points that need nothing:
  *	- fork() and _Fork() copy memory, and the kernel keeps the area of the
  *	  copy for the child;
  *	- pthread_create(), thrd_create() and the helper threads of libc bring
@@ -30,21 +31,23 @@
  *	allocate in it.
  *
  * Threads of the program
- *	They are counted, since the thread that does upkeep is there while the
- *	program has several (update_thread.c).
+ *	They are counted, because the upkeep thread exists while the program has
+ *	several (update_thread.c).
  *
  * Confinement
- *	A seccomp filter may kill the process for a call that it does not know,
- *	and nothing tells the library that there is a filter except another
- *	call.  So prctl() starts the library, which asks for all that it needs
- *	at start, and tells it to ask for no more than the malloc() of libc
- *	does, before the process gets a filter: at PR_SET_SECCOMP, and at
+ *	A seccomp filter may kill the process for a system call that it does not
+ *	know, and only another system call could tell the library that there is
+ *	a filter.  So prctl() starts the library, which makes at its start all
+ *	the system calls that it needs to set itself up.  Before the process
+ *	gets a filter, prctl() also tells the library to make no more system
+ *	calls than the malloc() of libc does: at PR_SET_SECCOMP, and at
  *	PR_SET_NO_NEW_PRIVS, which a program without privileges needs for
- *	seccomp() as a system call.  For a program that confines itself by
- *	system calls of its own only there is a word in UMEM_OPTIONS.
- *	    Without membarrier a process with several threads cannot take the
+ *	seccomp() as a system call.  A program that confines itself only by
+ *	system calls of its own can set the word "confined" in UMEM_OPTIONS.
+ *
+ *	Without membarrier a process with several threads cannot take the
  *	magazines of other CPUs; they stay there until those CPUs use them up.
- *	With one thread it need not ask.
+ *	A process with one thread needs no membarrier.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -67,16 +70,20 @@ typedef int create_func(
     pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
 /*
- * The functions behind the two below, in libc or in a library of the program.
- * They are looked up by the first call of either, mostly a pthread_create()
- * in a process that has one thread yet: dlsym() waits for a thread that is in
- * dlopen(), which may be waiting for a thread that creates another.  A
- * constructor could do it, but most processes never need them.
+ * The next definitions of the two functions below, in libc or in a library of
+ * the program.  The first call of either looks them up, usually a
+ * pthread_create() in a process that still has one thread.  A later dlsym()
+ * could deadlock: it waits for a thread that is in dlopen(), which may be
+ * waiting for a thread that creates another.  A constructor could look them up,
+ * but most processes never need them.
  */
 static clone_func *next_clone;   /* [a] */
 static create_func *next_create; /* [a] */
 
-/* Overwrites the answer of dlerror(), once in a process. */
+/*
+ * Looks both functions up.  This overwrites the result of dlerror(), once in a
+ * process.
+ */
 static cold_path void
 look_up(void)
 {
@@ -87,7 +94,7 @@ look_up(void)
 	__atomic_store_n(&next_create, (create_func *)at, __ATOMIC_RELEASE);
 }
 
-/* Acquire: a thread that sees the second pointer sees the first. */
+/* Acquire: a thread that sees the second pointer also sees the first. */
 static void
 look_up_once(void)
 {
@@ -105,8 +112,10 @@ create_next(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 }
 
 /*
- * The library is started here, if it can be: otherwise a child would start it,
- * and choose by its own registration how the parent finds its area.
+ * Unregisters the rseq area of the calling thread; returns whether it had one.
+ * This also starts the library, if that is possible.  Otherwise a child would
+ * start it, and choose by the child's registration how the parent finds its
+ * area.
  */
 static bool
 stop_for_child(void)
@@ -154,15 +163,18 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	}
 	stopped = shares && stop_for_child();
 	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
-	/* After a vfork the child is gone; else it is here to stay. */
+	/*
+	 * After a vfork the child has ended or exec'd; otherwise it continues
+	 * to share the area.
+	 */
 	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))
 		rseq_thread_resume(&cpu_layer.rseq);
 	return pid;
 }
 
 /*
- * The child of a vfork() confines itself for its exec, and not the parent whose
- * memory it has.
+ * The child of a vfork() confines itself for its exec, and not the parent,
+ * whose memory it shares.
  */
 public int
 prctl(int option, ...)
@@ -189,8 +201,9 @@ prctl(int option, ...)
 }
 
 /*
- * The program's threads are counted from here (update_thread.c), and this is a
- * good place for the updater to create its own, since no lock of libc is held.
+ * The argument of thread_run(), in which a counted thread starts
+ * (update_thread.c).  Because no lock of libc is held in pthread_create(), the
+ * upkeep thread is created there, too.
  */
 struct beginning {
 	void *(*run)(void *);
@@ -198,11 +211,11 @@ struct beginning {
 };
 
 /*
- * A thread that is counted has a value for this key, whose destructor runs
- * however the thread ends: by return, pthread_exit(), thrd_exit() or cancel.
+ * A counted thread has a value for this key.  The key's destructor runs however
+ * the thread ends: by return, pthread_exit(), thrd_exit() or cancellation.
  */
 static pthread_key_t counted_key;
-static bool counts; /* the key could be had */
+static bool counts; /* the key exists */
 
 static void
 thread_ended(void *value)
@@ -251,7 +264,7 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	return error;
 }
 
-/* In the initial thread, unless the library came by dlopen(). */
+/* Runs in the initial thread, unless the library was loaded by dlopen(). */
 static __attribute__((constructor)) void
 offer_thread(void)
 {

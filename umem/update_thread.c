@@ -1,51 +1,58 @@
 /*
  * update_thread.c - the thread that does upkeep in a process with several
+ * threads
  *
- * When it is there
- *	While the program has two threads or more; with thread=yes, one or more.
- *	A program with one thread is alone in its process.  Otherwise a program
- *	that has joined its threads would confine itself and leave a task
- *	outside, unshare() and setns() would be refused, and a copy made by
- *	clone() as a system call would keep the locks of the upkeep thread.
- *	Because a process ends when the last of its threads ends, the upkeep
- *	thread must not be that one.
- *	    thread.c counts the threads of the program.  Without thread.c no
- *	thread is counted, and the upkeep thread exists with thread=yes only.
- *	Threads that libc creates for itself, and those of thrd_create(), are
- *	not counted.
+ * When it exists
+ *	It exists while the program has two threads or more; with thread=yes,
+ *	one or more.  A program with one thread must be alone in its process.
+ *	Otherwise a program that has joined its threads would confine itself and
+ *	leave a task outside, unshare() and setns() would be refused, and a copy
+ *	made by clone() as a system call would keep the locks of the upkeep
+ *	thread.  Because a process ends when the last of its threads ends, the
+ *	upkeep thread must not be that one.
+ *
+ *	thread.c counts the threads of the program.  Without thread.c no thread
+ *	is counted, and the upkeep thread exists with thread=yes only.  Threads
+ *	that libc creates for itself, and those of thrd_create(), are not
+ *	counted.
  *
  * The keeper
- *	The keeper is the thread that creates or ends the upkeep thread, one at
- *	a time (keeper_try()).  A thread first changes the count, then becomes
- *	the keeper if the upkeep thread should be there and is not, or the other
- *	way round.  If there is a keeper already, the thread goes its way: the
- *	keeper looks again after it has ceased to be the keeper.  All of these
- *	accesses are sequentially consistent, so either the thread finds no
- *	keeper or the keeper finds the new count, and nobody waits.
- *	    The upkeep thread is never created inside malloc() or free(), which
- *	glibc calls with a lock held that pthread_create() takes, but in the
- *	program's pthread_create(), and at the end of its threads.
+ *	The keeper is the thread that creates or ends the upkeep thread; there
+ *	is one at a time (keeper_try()).  A thread first changes the count.
+ *	Then, if the upkeep thread should exist and does not, or the other way
+ *	round, it tries to become the keeper.  If another thread is the keeper,
+ *	it goes on with its own work: the keeper checks the count again after it
+ *	has ceased to be the keeper.  All of these accesses are sequentially
+ *	consistent, so either the thread finds no keeper or the keeper finds the
+ *	new count, and no thread waits.
  *
- * Its end
+ *	The upkeep thread is never created inside malloc() or free(), which
+ *	glibc calls while it holds a lock that pthread_create() takes.  It is
+ *	created in the program's pthread_create(), and at the end of its
+ *	threads.
+ *
+ * The end of the upkeep thread
  *	The thread of the program that finds the count at 1, at its own end, is
  *	the keeper: it tells the upkeep thread to end, by a new epoch, and joins
- *	it.  So the program finds itself alone when it has joined its threads.
- *	    That waits for functions of the library only, which wait for locks
+ *	it.  So the program is alone in its process when it has joined its
+ *	threads.
+ *
+ *	The join waits for functions of the library only, which wait for locks
  *	of the library only.  It does not wait for functions of the program
- *	(destructors, reclaim callbacks, sources of arenas): they may wait for a
- *	lock that a thread holds which waits for the keeper.  Before each such
- *	call the upkeep thread publishes its epoch in calling, then looks whether
- *	it is still the present one; the keeper changes the epoch, then looks at
- *	calling.  Sequential consistency again: either the upkeep thread makes
- *	no further call, and is joined, or the keeper sees that it is in one.
- *	Then the keeper waits for CALL_WAIT at most, detaches the thread, and
- *	the thread ends by itself when the function returns.
+ *	(destructors, reclaim callbacks, sources of arenas), because they may
+ *	wait for a lock whose holder waits for the keeper.  Before each such
+ *	call the upkeep thread publishes its epoch in calling, then checks
+ *	whether that is still the present epoch.  The keeper changes the epoch,
+ *	then checks calling.  By sequential consistency either the upkeep thread
+ *	makes no further call, and is joined, or the keeper sees that it is in a
+ *	call.  Then the keeper waits for at most CALL_TRIES * CALL_WAIT_NS and
+ *	detaches the thread, which ends by itself when the function returns.
  *
  * Cost
  *	A program that creates and joins threads in a loop would create two each
  *	time.  So STARTS upkeep threads may be created at once, and then one for
  *	each update interval.  A program that has used them up does upkeep in
- *	its calls, like one with a single thread, until a thread of it is
+ *	its calls, like one with a single thread, until one of its threads is
  *	created or ends later.
  */
 #include <errno.h>
@@ -59,15 +66,17 @@
 #include "vmem/hooks.h"
 #include "vmem/os.h"
 
-/* Updates that found nothing to do before the thread sleeps. */
+/* Updates without anything to do before the thread sleeps. */
 #define IDLE_UPDATES 3
 #define THREAD_STACK (1 * MIB)
 #define STARTS       8
-/* For a function of the program that the thread is in: 100 ms. */
+/*
+ * How long to wait for a function of the program that the thread is in: 100 ms.
+ */
 #define CALL_TRIES   100
 #define CALL_WAIT_NS 1000000
 
-/* For a thread that was created to run: a second. */
+/* How long to wait for a created thread to run: a second. */
 #define BEGIN_TRIES   1000
 #define BEGIN_WAIT_NS 1000000
 
@@ -77,22 +86,25 @@ enum update_thread update_thread_wanted;
 enum {
 	AWAKE,
 	ASLEEP,
-	WANTED /* work has come: not to fall asleep */
+	WANTED /* work is pending: must not fall asleep */
 };
 
 static unsigned nprogram = 1;     /* [a] threads of the program */
-static uint32_t exists;           /* [a] 1: an upkeep thread of this epoch */
-static uint32_t keeper;           /* [a] 1: there is one */
+static uint32_t exists;           /* [a] 1: this epoch has a thread */
+static uint32_t keeper;           /* [a] 1: a thread is the keeper */
 static pthread_t thread;          /* [keeper] */
-static unsigned nstarts = STARTS; /* [keeper] that are left */
-static uint64_t counted_ns;       /* [keeper] when nstarts was brought up */
+static unsigned nstarts = STARTS; /* [keeper] starts that are left */
+static uint64_t counted_ns;       /* [keeper] when nstarts was last raised */
 static uint32_t state;            /* [a] of the upkeep thread, to wait on */
-static uint32_t epoch = 1;        /* [a] changes when one is told to end */
-static uint32_t begun;            /* [a] epoch of the latest that runs, or 0 */
+static uint32_t epoch = 1;        /* [a] changes to end the upkeep thread */
+static uint32_t begun;            /* [a] epoch of the last one running, or 0 */
 static uint32_t working; /* [worker] epoch of the upkeep thread at work, or 0 */
-static uint32_t calling; /* [a] epoch of the one in the program, or 0 */
+static uint32_t calling; /* [a] epoch of the thread in a call, or 0 */
 
-/* thread.c has the one of libc, ours being in the way. */
+/*
+ * thread.c sets both.  It makes the second the next definition of
+ * pthread_create(), because it defines that name itself.
+ */
 bool (*update_thread_counted)(void);
 int (*update_thread_create)(pthread_t *, const pthread_attr_t *,
     void *(*)(void *), void *) = pthread_create;
@@ -104,10 +116,10 @@ is_of_epoch(uint32_t mine)
 }
 
 /*
- * Until the thread is woken.  A thread of the program that freed memory after
- * the last update, and looked at the state before it was ASLEEP, did not wake
- * this thread and may never call again.  So the thread looks once more, after
- * a time in which everything that was stored before has become visible.
+ * Sleeps until the thread is woken.  A thread of the program that freed memory
+ * after the last update, and read the state before it was ASLEEP, did not wake
+ * this thread and may never call again.  So this thread checks once more, after
+ * a time in which every earlier store has become visible.
  */
 static void
 thread_sleep(void)
@@ -118,7 +130,9 @@ thread_sleep(void)
 		os_futex_wait(&state, ASLEEP, 0);
 }
 
-/* Until the next update is due or, if that is not worth it, until woken. */
+/*
+ * Waits until the next update is due or, if nothing is left to do, until woken.
+ */
 static void
 thread_rest(bool busy)
 {
@@ -132,13 +146,15 @@ thread_rest(bool busy)
 	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 }
 
-/* The thread's turn.  True if there was something to do, or will be. */
+/* Does one update.  Returns true if there was something to do, or will be. */
 static bool
 thread_work(uint32_t mine)
 {
 	bool busy;
 
-	/* Then a reap that was asked for is still to be done. */
+	/*
+	 * Another thread is the worker: a requested reap is still to be done.
+	 */
 	if (!worker_begin())
 		return true;
 	working = mine;
@@ -197,7 +213,7 @@ update_thread_wake(void)
 {
 	uint32_t was = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 
-	/* It may be about to fall asleep. */
+	/* The thread may be about to fall asleep. */
 	while (was == ASLEEP || was == AWAKE)
 		if (__atomic_compare_exchange_n(&state, &was, WANTED, false,
 			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -227,7 +243,9 @@ thread_start(void)
 	pthread_attr_t attr;
 	bool started;
 
-	/* libc aborts where the kernel has come to refuse rseq. */
+	/*
+	 * libc aborts if the kernel has come to refuse the rseq registration.
+	 */
 	if (!starts_are_left() || !rseq_is_allowed(&cpu_layer.rseq))
 		return false;
 	nstarts--;
@@ -287,10 +305,11 @@ keeper_try(void)
 }
 
 /*
- * The keeper's work, until it ceases to be the keeper.  False: the upkeep
- * thread cannot be created now.  Signals are blocked meanwhile, because the
- * child of a handler that forks would go on in the midst of this, and because
- * the upkeep thread is to get none.  The join is no cancellation point here.
+ * Does the keeper's work, then ceases to be the keeper.  Returns false if the
+ * upkeep thread cannot be created now.  Signals are blocked meanwhile, because
+ * the child of a handler that forks would continue in the midst of this, and
+ * because the upkeep thread must not receive any.  Cancellation is disabled, so
+ * the join is no cancellation point.
  */
 static bool
 keep(void)
@@ -382,6 +401,6 @@ update_thread_after_fork(bool counted)
 	keeper = 0;
 	working = 0;
 	calling = 0;
-	/* If it is the upkeep thread that forked, it ends after its call. */
+	/* If the upkeep thread itself has forked, it ends after its call. */
 	epoch = epoch + 1 == 0 ? 1 : epoch + 1;
 }
