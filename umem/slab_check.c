@@ -1,7 +1,7 @@
-/* slab_check.c - is a store as slab.c says that it always is? */
+/* slab_check.c - checks the invariants of a store; see slab.c */
 #include "umem/slab_inner.h"
 
-/* Parts without memory have no chunk in use. */
+/* Purged parts have no chunk in use. */
 static bool
 purged_is_right(const struct slab_store *store, const struct slab *slab)
 {
@@ -15,12 +15,12 @@ purged_is_right(const struct slab_store *store, const struct slab *slab)
 	return true;
 }
 
-/* Chunks of slabs: the free ones, and those of them that are raw. */
+/* Counts of free chunks, and of raw chunks among them. */
 struct counts {
 	size_t nfree, nraw;
 };
 
-/* Adds the chunks of the slab. */
+/* Checks one slab, and adds its chunks to the counts. */
 static bool
 slab_is_right(const struct slab_store *store, const struct slab *slab,
     struct counts *counts)
@@ -42,7 +42,7 @@ slab_is_right(const struct slab_store *store, const struct slab *slab,
 	       slab->store == store && purged_is_right(store, slab);
 }
 
-/* The slabs of one list: do they belong there? */
+/* Checks that the slabs of one list belong there. */
 static bool
 bin_is_right(struct slab_store *store, unsigned bin, size_t *nslabs,
     struct counts *counts)

@@ -1,11 +1,12 @@
 /*
  * slab_hash.c - finds slabs by their spans
  *
- * For sources that the address map does not cover: their integers need not even
- * be addresses.  A span is at most slab_bytes long and starts anywhere, so a
- * chunk's slab has its span in the same or the previous slab_bytes window.
+ * For sources that the address map does not cover: their integers need not be
+ * addresses.  A span is at most slab_bytes long and starts anywhere, so the
+ * span of a chunk's slab starts in the chunk's own window of slab_bytes or in
+ * the window before.
  *
- * Locking: the store's guards the chains.  Memory for more of them is fetched
+ * Locking: store->lock guards the chains.  Memory for more chains is allocated
  * without it.
  */
 #include "umem/slab_inner.h"
@@ -65,7 +66,11 @@ slab_hash_find_locked(struct slab_store *store, uintptr_t p)
 	}
 }
 
-/* The old chains, or those that came too late. */
+/*
+ * Makes chains the store's chains if there are more of them than now.  Returns
+ * the chains to free: the old ones, or the new ones if another thread was
+ * faster.
+ */
 static struct slab **
 hash_replace_locked(
     struct slab_store *store, struct slab **chains, uint32_t size)
@@ -87,7 +92,10 @@ hash_replace_locked(
 	return old;
 }
 
-/* Twice as many chains; if there is no memory, the chains get longer. */
+/*
+ * Doubles the number of chains.  If there is no memory, the chains get longer.
+ * Returns false if there is no memory for the first ones.
+ */
 static bool
 hash_grow(struct slab_store *store, uint32_t oldsize)
 {

@@ -1,17 +1,18 @@
 /*
- * slab_layout.c - how a slab is cut: arithmetic only
+ * slab_layout.c - the division of a slab into chunks: arithmetic only
  *
  * Waste
  *	A slab is the smallest multiple of the quantum that wastes at most an
- *	eighth of itself (Bonwick's rule), so that empty slabs go back early.
+ *	eighth of itself (Bonwick's rule), so that slabs become empty and are
+ *	released early.
  *
  * Colour
- *	What is left over moves the first chunk: each new slab of a cache
+ *	The waste is used to shift the first chunk: each new slab of a cache
  *	starts its chunks one step further than the last, and after the last
- *	step at 0 again.  Fields at equal offsets of objects in successive
- *	slabs so lie in different cache sets.  A step is a cache line, or the
- *	largest power of two that divides the chunk if that is more: chunks
- *	keep the alignment that their size gives them.
+ *	step at 0 again.  So fields at equal offsets of objects in successive
+ *	slabs lie in different cache sets.  A step is a cache line, or the
+ *	largest power of two that divides the chunk size if that is more, so
+ *	that chunks keep the alignment that their size gives them.
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, section 4.
  */

@@ -1,23 +1,23 @@
 /*
  * slab_owner.c - the chunks that the program holds
  *
- * A chunk is in its slab, in a magazine, or with the program.  The slab's bit
- * tells the first from the other two, and is all that is known by default:
- * slab_round_fault() compares one round with it.
+ * A chunk is in its slab, in a magazine, or held by the program.  The slab's
+ * bit tells the first state from the other two.  By default the library knows
+ * no more: slab_round_fault() compares one round with that bit.
  *
- * With UMEM_OPTIONS=checked a slab has one bit more for each chunk: 1 while
- * the program holds the chunk.  The allocating thread sets it, the freeing
- * thread clears it, and a free that finds it clear is misuse.
+ * With UMEM_OPTIONS=checked a slab has one more bit for each chunk: 1 while the
+ * program holds the chunk.  The allocating thread sets it, the freeing thread
+ * clears it, and a free that finds it clear is misuse.
  *
  * Races
- *	The allocating thread alone has the chunk when it sets the bit.  Two
- *	threads that free one chunk at once compete by compare-and-swap, and
- *	the loser reports.  A chunk that the program holds keeps its slab, and
- *	the slab keeps its description.  Only a second free can meet a slab
- *	that is being released.  It reads a description that is gone, or
- *	another in its place; memory for descriptions stays mapped (meta.c), so
- *	the read is harmless.  It writes nothing unless the word read shows the
- *	chunk as held and is still the same at the swap.
+ *	Only the allocating thread has the chunk when it sets the bit.  Two
+ *	threads that free one chunk at once compete by compare-and-swap, and the
+ *	loser reports.  A chunk that the program holds keeps its slab, and the
+ *	slab keeps its description.  Only a second free can meet a slab that is
+ *	being released.  It reads a description that is gone, or another in its
+ *	place.  Because memory for descriptions stays mapped (meta.c), the read
+ *	is harmless.  The second free writes nothing unless the word that it
+ *	read shows the chunk as held and is unchanged at the swap.
  *
  *	slab_round_fault() reads a word of the slab's bits without the lock,
  *	while other threads write bits of other chunks in that word.  A writer

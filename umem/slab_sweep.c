@@ -1,20 +1,21 @@
 /*
- * slab_sweep.c - free pages within slabs go to the kernel
+ * slab_sweep.c - purges free pages within slabs
  *
- * The pages of a sparsely used slab in which every chunk is free can go
- * to the kernel: no other cache can use them.  A slab has 64 parts at
- * most, each a page or some; slab->purged says which have no memory.  A
- * chunk that is taken brings them back, by a fault.  Chunks that are
- * constructed stay.  A slab that was swept goes to the tail of its list,
- * so that it is the last to be taken from, and a sweep ends at the first
- * that it has seen before.
+ * A sweep gives the pages of a sparsely used slab in which every chunk is free
+ * to the kernel, because no other cache can use them.  A slab has at most
+ * SLAB_PARTS_MOST parts, each a page or several; slab->purged says which parts
+ * are purged.  A chunk that is taken brings its pages back, by a fault.
+ * Constructed chunks are not purged.  A swept slab goes to the tail of its
+ * list, so that it is the last to be taken from, and a sweep ends at the first
+ * slab that was swept before.
  *
  * Locking
- *	store->lock, as in slab.c.  A sweep puts a slab aside before it calls
- *	the kernel: what is free there stays free, whatever is given back
- *	meanwhile.  There is one sweep at a time (worker.c), so a slab that is
- *	aside when one begins was put there before a fork, by a thread that is
- *	not here.
+ *	store->lock, as in slab.c.  A sweep isolates a slab (store->aside)
+ *	before it calls the kernel.  Because no thread takes from an isolated
+ *	slab, its free chunks stay free, whatever is given back meanwhile.
+ *	There is one sweep at a time (worker.c).  A slab that is isolated when a
+ *	sweep begins was therefore isolated before a fork, by a thread that does
+ *	not exist in this process.
  */
 #include "umem/slab_inner.h"
 #include "vmem/heap.h"
@@ -52,7 +53,7 @@ slab_range_is_free(const struct slab_store *store, const struct slab *slab,
 	return true;
 }
 
-/* Parts that have memory for nothing. */
+/* Returns the parts that have memory but no chunk in use. */
 static uint64_t
 idle_parts(const struct slab_store *store, const struct slab *slab)
 {
@@ -70,8 +71,8 @@ idle_parts(const struct slab_store *store, const struct slab *slab)
 }
 
 /*
- * Has the kernel take parts of a slab; those that it took.  Their chunks are
- * free and stay so.
+ * Purges parts of an isolated slab, whose free chunks stay free.  Returns the
+ * parts that the kernel took, and adds their bytes to *purged.
  */
 static uint64_t
 parts_purge(const struct slab_store *store, const struct slab *slab,
@@ -96,7 +97,10 @@ parts_purge(const struct slab_store *store, const struct slab *slab,
 	return done;
 }
 
-/* A slab that is not swept, of the bins from SLAB_BINS - 1 down to last. */
+/*
+ * Finds a slab that was not swept, in the lists from SLAB_BINS - 1 down to
+ * last.
+ */
 static struct slab *
 unswept_locked(struct slab_store *store, unsigned last)
 {
@@ -111,7 +115,7 @@ unswept_locked(struct slab_store *store, unsigned last)
 	return NULL;
 }
 
-/* So that nobody takes from it. */
+/* Isolates the slab, so that no thread takes from it. */
 static void
 put_aside_locked(struct slab_store *store, struct slab *slab)
 {
@@ -120,7 +124,7 @@ put_aside_locked(struct slab_store *store, struct slab *slab)
 	store->aside = slab;
 }
 
-/* The slab that is aside goes back to the lists. */
+/* Lists the isolated slab again. */
 static void
 put_back_locked(struct slab_store *store)
 {
@@ -132,7 +136,9 @@ put_back_locked(struct slab_store *store)
 	slab_rebin_locked(store, slab);
 }
 
-/* One slab.  False: there is none, or the kernel refuses. */
+/*
+ * Sweeps one slab.  Returns false if there is none, or if the kernel refuses.
+ */
 static bool
 sweep_one(struct slab_store *store, unsigned last, size_t *purged)
 {
@@ -174,11 +180,14 @@ slab_sweep_mend(struct slab_store *store)
 static size_t
 sweep(struct slab_store *store, unsigned last, size_t limit)
 {
-	/* Others may free all the time, so that there is always one. */
+	/*
+	 * The number of slabs to sweep is limited.  Otherwise a sweep might not
+	 * end while other threads free.
+	 */
 	uint32_t left = __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED);
 	size_t purged = 0;
 
-	/* What is in free chunks of a debugged cache is to stay. */
+	/* Free chunks of a debugged cache keep their contents. */
 	if (store->source != NULL || store->constructs || store->stable ||
 	    store->record_bytes != 0)
 		return 0;
