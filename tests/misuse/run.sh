@@ -25,9 +25,9 @@
 #	underflow	 5	writes before the start
 #	overread	 3	reads past the end
 #	zero_size	 5	use of a block of no bytes
-#	double_free	15	by one thread
+#	double_free	17	by one thread
 #	invalid_free	13	of what is no block, or not the start of one
-#	write_after_free 12
+#	write_after_free 13
 #	read_after_free	 7
 #	uninitialised	 9	reads of what an earlier owner left
 #	realloc		 7	and malloc_usable_size(), of no block
@@ -35,7 +35,7 @@
 #	kind		 5	a free by the function of another kind of memory
 #	absurd		 3	sizes that nothing can have
 #	thread		 8	the same between threads
-#	object		10	of object caches
+#	object		15	of object caches, also in deferred frees
 set -u
 
 self=$(readlink -f "$0")
@@ -69,7 +69,8 @@ result() {
 
 # A job runs in a process of its own: run.sh --job MODE NAME
 if [ "${1-}" = --job ]; then
-	run=(timeout -k 1 $((60 * ${TEST_TIME_FACTOR:-1})) env)
+	run=(timeout -k 1 $((60 * ${TEST_TIME_FACTOR:-1})) env
+	    "LD_LIBRARY_PATH=$B")
 	case $2 in
 	default | hardened | debug)
 		run+=("LD_PRELOAD=$B/libumem_malloc.so.1")

@@ -1,0 +1,16 @@
+/* An object given to umem_cache_free_rcu() twice. */
+#include "tests/misuse/rcu.h"
+
+int
+main(void)
+{
+	cache = object_cache();
+	void *p = get(64), *q = get(64);
+
+	hold_readers();
+	defer_object(p);
+	defer_object(q);
+	defer_object(p);
+	release_readers();
+	judge_by(NULL, 64, get);
+}
