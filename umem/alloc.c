@@ -1,15 +1,16 @@
 /*
  * alloc.c - the allocation engine under malloc() and umem_alloc()
  *
- * A size has a class (size_class.h) whose cache hands out its chunks, or is
- * large and comes straight from the heap (large.c).  An address leads back by
- * the address map.  Nothing is stored with a block.
+ * A size has a class (size_class.h) whose cache allocates its chunks.  A size
+ * without a class is large, and its block comes directly from the heap
+ * (large.c). The address map leads from an address back to the class.  No
+ * metadata is stored in a block.
  *
- * What is built on this: realloc() in alloc_resize.c, umem_alloc() and its
+ * Built on this engine: realloc() in alloc_resize.c, umem_alloc() and its
  * relatives in alloc_sized.c, objects of caches in alloc_object.c.
  *
- * When there is no memory, what is cached anywhere is given back and the
- * request is tried again (update_reclaim).
+ * If there is no memory, update_reclaim() returns cached memory to the heap,
+ * and the request is tried again.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,18 +32,22 @@ struct alloc_fast alloc_fast = {.object_least = UINTPTR_MAX};
 static inline void
 set_word(size_t *word, size_t value)
 {
-	/* Before what the caller reads next. */
+	/* Sequentially consistent: precedes the caller's next load. */
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-/* Who changes one of the two meanwhile may not see what is stored for it. */
+/*
+ * If mean or mtbf_interval changes meanwhile, the loop repeats.  Otherwise the
+ * stores here could overwrite the stores that another thread made for the new
+ * value.
+ */
 void
 alloc_choose_paths(void)
 {
 	size_t mean;
 	uint32_t mtbf;
 
-	/* With checks, every call goes the slow way. */
+	/* With checks on, every call takes the slow path. */
 	if (alloc_fast.hot == NULL || cache_checked)
 		return;
 	set_word(&alloc_fast.object_least, 1);
@@ -58,7 +63,7 @@ alloc_choose_paths(void)
 		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
 }
 
-/* The section again, for classes that the small table does not have. */
+/* Tries the section for classes that the small table does not have. */
 static inline bool
 section_get(unsigned class, void **object)
 {
@@ -83,20 +88,23 @@ class_alloc(unsigned class, size_t size)
 	if (unlikely(cache == NULL))
 		return NULL;
 	object = cache_alloc_slow(cache);
-	/* It may have been a block of umem_alloc(), and shut since. */
+	/*
+	 * The chunk may still be poisoned from an earlier block of
+	 * umem_alloc(). Unpoison it.
+	 */
 	if (unlikely(checker_on) && object != NULL)
 		checker_open(object, size_classes.bytes[class], false);
 	return object;
 }
 
-/* Are blocks of no bytes of a class of their own? */
+/* Do blocks of zero bytes have a class of their own? */
 static bool
 serves_zero(void)
 {
 	return unlikely(debug.on) && class_zero() != NULL;
 }
 
-/* The class that serves a size; 0: a large block does. */
+/* Returns the class that serves a size; 0: a large block serves it. */
 static unsigned
 serving_class(size_t size)
 {
@@ -131,7 +139,7 @@ alloc_no_memory(size_t size)
 	return NULL;
 }
 
-/* Memory, and whether it is known to be zero. */
+/* Allocates memory; *zeroed says whether it is known to be zero. */
 static void *
 engine_alloc(size_t size, bool *zeroed)
 {
@@ -153,14 +161,14 @@ engine_alloc(size_t size, bool *zeroed)
 	return p != NULL ? p : alloc_no_memory(size);
 }
 
-/* A size that has been counted. */
+/* Allocates a block whose size has been counted for sampling. */
 static noinline void *
 counted_alloc(size_t size)
 {
 	bool zeroed;
 	void *object;
 
-	/* The small table ends before the classes do. */
+	/* The small table covers fewer sizes than the classes do. */
 	if (size > SIZE_SMALL && alloc_fast.units != 0) {
 		unsigned class = size_class_medium(size);
 
@@ -170,14 +178,17 @@ counted_alloc(size_t size)
 	return engine_alloc(size, &zeroed);
 }
 
-/* A sample if it is due; else NULL.  The size has not been counted. */
+/*
+ * Takes a sample if it is due; otherwise returns NULL.  The size has not been
+ * counted.
+ */
 static noinline void *
 sampled_alloc(size_t size, size_t align, bool *zeroed)
 {
 	return sample_is_due(size) ? sample_take(size, align, zeroed) : NULL;
 }
 
-/* The thread has counted size and come to the end of its stretch. */
+/* The thread has counted size and reached the end of its countdown. */
 static noinline void *
 alloc_at_end(size_t size)
 {
@@ -199,8 +210,9 @@ uncounted_alloc(size_t size)
 }
 
 /*
- * Should a request of malloc() or a relative fail, for a test?  umem_alloc() and
- * its relatives, which have asked by themselves, are spared.
+ * Must a request of malloc() or a relative fail, for a test (umem_setmtbf())?
+ * Requests of umem_alloc() and its relatives are spared, because these
+ * functions have asked themselves.
  */
 static inline bool
 must_fail(size_t size, bool spared)
@@ -217,7 +229,10 @@ plain_alloc(size_t size, bool spared)
 {
 	void *object;
 
-	/* What alloc_get() does while small sizes need not be counted. */
+	/*
+	 * Does the work of alloc_get(), whose fast path is off while small
+	 * sizes must be counted.
+	 */
 	if (size < sampling.counted_end) {
 		if (unlikely(!sample_spend(size)))
 			return alloc_at_end(size);
@@ -240,7 +255,7 @@ alloc_slow(size_t size)
 	return plain_alloc(size, /* spared */ false);
 }
 
-/* Above this, dropping dirty pages is cheaper than writing zeros. */
+/* From this size on, purging dirty pages is cheaper than writing zeros. */
 #define CLEAR_BY_PURGE (32 * MIB)
 
 static void *
@@ -272,7 +287,7 @@ alloc_zeroed(size_t size)
 	return zeroed_alloc(size, /* spared */ false);
 }
 
-/* The least class whose chunks are aligned so; 0: none. */
+/* Returns the smallest class whose chunks have this alignment; 0: none. */
 static unsigned
 class_aligned(size_t size, size_t align)
 {
@@ -312,7 +327,10 @@ aligned_block(size_t size, size_t align, bool spared)
 		return boot_alloc(size, align);
 	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
 		return alloc_no_memory(size);
-	/* malloc() aligns so anyway: 16 from 16 bytes on, 8 below. */
+	/*
+	 * malloc() gives this alignment anyway: 16 for sizes of at least 16
+	 * bytes, 8 for smaller sizes.
+	 */
 	if (align <= 8 || (align == 16 && size >= 16))
 		return spared ? plain_alloc(size, spared) : alloc_get(size);
 	if (must_fail(size, spared))
@@ -376,7 +394,7 @@ alloc_block_class(const void *p, size_t *bytes, const char *who)
 	return addr_map_class(entry);
 }
 
-/* Ends the program if a block of a class that is checked was freed. */
+/* Aborts if p belongs to a class that is checked and has been freed. */
 static void
 check_is_held(unsigned class, void *p, const char *who)
 {
@@ -399,7 +417,10 @@ alloc_block_in_use(void *p, size_t *bytes, const char *who)
 	return class;
 }
 
-/* Is the block debugged, or none?  Then it has been freed, or reported. */
+/*
+ * Handles a debugged block, and class 0, which means that p is no block and has
+ * been reported.  Returns true if nothing is left to free.
+ */
 static bool
 free_debugged(unsigned class, void *p, size_t size, unsigned kind)
 {
@@ -520,7 +541,7 @@ alloc_free_sized(void *p, size_t size, unsigned kind, const char *who)
 	free_block(p, kind, who);
 }
 
-/* An aligned block may lie in any chunk that is large enough. */
+/* An aligned block may be in a chunk of any class that is large enough. */
 void
 alloc_free_aligned(
     void *p, size_t align, size_t size, unsigned kind, const char *who)

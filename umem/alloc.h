@@ -2,11 +2,13 @@
  * alloc.h - the allocation engine under malloc() and umem_alloc()
  *
  * The inline functions here are the fast paths: a table look-up and one
- * restartable section.  What they cannot do, they leave to alloc.c by a tail
- * call.  They do not ask whether the library is started: before that, and in
- * the locked mode, small_end and units are 0 and object_least is above every
- * address, so that every call is slow.
- * While there is sampling small_end is 0, and alloc_slow() counts (sample.c).
+ * restartable section.  A fast path that fails continues in alloc.c by a tail
+ * call.  The fast paths do not test whether the library is started.  Before the
+ * start, and in locked mode, small_end and units are 0 and object_least is
+ * above every address, so that every call takes the slow path.
+ *
+ * While sampling is on, small_end is 0, and alloc_slow() counts the bytes
+ * (sample.c).
  */
 #ifndef UMEM_ALLOC_H
 #define UMEM_ALLOC_H
@@ -17,61 +19,80 @@
 #include "umem/addr_map.h"
 #include "umem/size_class.h"
 
-/* What a fast path reads, on one cache line; written at start. */
+/* The words that the fast paths read, on one cache line; written at start. */
 struct alloc_fast {
-	size_t small_end;    /* sizes below this go by the small table */
-	struct cpu_hot *hot; /* header 0 of CPU 0; a class's is at its number */
+	size_t small_end;    /* smaller sizes use the small table */
+	struct cpu_hot *hot; /* header 0 of CPU 0; indexed by class */
 	struct rseq_place place;
 	uintptr_t base;         /* as in addr_map */
-	size_t units;           /* as in addr_map, or 0: go slow */
+	size_t units;           /* as in addr_map; 0: slow path only */
 	const uint32_t *entry;  /* as in addr_map */
-	uintptr_t object_least; /* objects below this, NULL, are freed slowly */
+	uintptr_t object_least; /* lower addresses, NULL too, are freed
+                                 * slowly */
 } __attribute__((aligned(CACHE_LINE)));
 
 _Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
 
 extern struct alloc_fast alloc_fast;
 
-/* Bytes of a block of umem_alloc(0); 0: there is none.  An option. */
+/*
+ * Bytes of the block that umem_alloc(0) allocates; 0: umem_alloc(0) returns
+ * NULL. An option.
+ */
 extern size_t alloc_zero_bytes;
 
-/* What the slow and the fast paths have in common: NULL and ENOMEM, or memory. */
+/*
+ * Slow paths of allocation and free.  alloc_slow() returns NULL and sets errno
+ * to ENOMEM if there is no memory.
+ */
 void *alloc_slow(size_t size);
 void alloc_free_slow(void *p);
 
 /*
- * Frees p as memory of this kind (debug.h), of which debugged blocks must be.
- * who names the function in messages.
+ * Frees p, which the program passed to a function of this kind (debug.h).  The
+ * kind of a debugged block must match.  who names the function in messages.
  */
 void alloc_free_as(void *p, unsigned kind, const char *who);
 
-/* The same of a block that was asked for with this size, and alignment. */
+/*
+ * Like alloc_free_as(), for a block that the caller requested with this size,
+ * and with this alignment.  Sizes and alignments are in bytes.
+ */
 void alloc_free_sized(void *p, size_t size, unsigned kind, const char *who);
 void alloc_free_aligned(
     void *p, size_t align, size_t size, unsigned kind, const char *who);
 
-/* A debugged block that was just allocated, or NULL, is of this kind. */
+/*
+ * Sets the kind of a block that was just allocated, if blocks are debugged.  p
+ * may be NULL.
+ */
 void alloc_set_kind(void *p, unsigned kind);
 
-/* Zero bytes. */
+/* Allocates size bytes that are zero. */
 void *alloc_zeroed(size_t size);
 
-/* align is a power of two. */
+/* Allocates size bytes at a multiple of align, which is a power of two. */
 void *alloc_aligned(size_t size, size_t align);
 
 /*
- * realloc() of a block to a size above 0.  NULL and ENOMEM: the block is
- * still there.
+ * Like realloc(), for a size above 0.  If there is no memory, returns NULL with
+ * errno ENOMEM and leaves the block as it is.
  */
 void *alloc_resize(void *p, size_t size);
 
-/* Bytes that may be used of a block, which is not NULL. */
+/*
+ * Usable bytes of the block p, which is not NULL.  who names the function in
+ * messages.
+ */
 size_t alloc_usable(const void *p, const char *who);
 
-/* Fast paths on or off, as umem_setmtbf() and umem_sample() want them. */
+/*
+ * Enables or disables the fast paths, according to umem_setmtbf() and
+ * umem_sample().
+ */
 void alloc_choose_paths(void);
 
-/* An object of a class; false: not so fast. */
+/* Allocates an object of a class.  Returns false if the caller must go slow. */
 static inline __attribute__((always_inline)) bool
 alloc_pop(unsigned class, void **object)
 {
@@ -79,7 +100,7 @@ alloc_pop(unsigned class, void **object)
 			  class * sizeof(struct cpu_hot), object) == RSEQ_OK);
 }
 
-/* A block; false: not so fast. */
+/* Allocates a block.  Returns false if the caller must take the slow path. */
 static inline __attribute__((always_inline)) bool
 alloc_get_fast(size_t size, void **object)
 {
@@ -107,9 +128,10 @@ alloc_get_zeroed(size_t size)
 }
 
 /*
- * Memory at a multiple of align, or NULL: not so fast.  The class of size made
- * a multiple of align has such bytes itself, if it is one of size_class.c's;
- * one that UMEM_OPTIONS adds need not.
+ * Allocates at a multiple of align, or returns NULL if the caller must take the
+ * slow path.  size is rounded up to a multiple of align.  If the class of the
+ * rounded size is built in (size_class.c), its chunk size is a multiple of
+ * align, too; the chunk size of a class that UMEM_OPTIONS adds need not be.
  */
 static inline __attribute__((always_inline)) void *
 alloc_aligned_fast(size_t size, size_t align)
@@ -119,8 +141,8 @@ alloc_aligned_fast(size_t size, size_t align)
 	void *object;
 
 	/*
-	 * For a size that is not small rounded may have gone round to 0, which
-	 * is for the slow way, too.
+	 * The test of size - 1 rejects 0 and every size that is not small.  It
+	 * is needed because rounded may have wrapped to 0 for a large size.
 	 */
 	if (unlikely(size - 1 >= alloc_fast.small_end) ||
 	    unlikely(rounded >= alloc_fast.small_end))
@@ -141,8 +163,8 @@ alloc_get_aligned(size_t size, size_t align)
 }
 
 /*
- * Takes back what lies in a unit with this entry, at which is addr_map_at() of
- * it; false: not so fast.
+ * Frees the chunk p of a unit with this map entry.  at is addr_map_at(entry).
+ * Returns false if the caller must take the slow path.
  */
 static inline __attribute__((always_inline)) bool
 alloc_free_in(void *p, size_t at, uint32_t entry)
@@ -151,7 +173,7 @@ alloc_free_in(void *p, size_t at, uint32_t entry)
 			  addr_map_x(p, entry)) == RSEQ_OK);
 }
 
-/* False: not so fast. */
+/* Frees a block.  Returns false if the caller must take the slow path. */
 static inline __attribute__((always_inline)) bool
 alloc_free_fast(void *p)
 {
@@ -173,8 +195,8 @@ alloc_free(void *p)
 }
 
 /*
- * The size must be one that malloc() or realloc() was asked for.  False: not so
- * fast.
+ * Frees a block.  size must be the size that the program requested from
+ * malloc() or realloc().  Returns false if the caller must take the slow path.
  */
 static inline __attribute__((always_inline)) bool
 alloc_free_sized_fast(void *p, size_t size)
@@ -185,7 +207,10 @@ alloc_free_sized_fast(void *p, size_t size)
 		uint32_t entry = alloc_fast.entry[unit];
 		size_t at = size_class_small(size) * sizeof(struct cpu_hot);
 
-		/* By the size, which is known before the map's entry is. */
+		/*
+		 * Use the offset that the size gives, because the size is known
+		 * before the map's entry has been loaded.
+		 */
 		return likely(addr_map_at(entry) == at) &&
 		       alloc_free_in(p, at, entry);
 	}

@@ -12,7 +12,7 @@ cache_refused(const struct umem_cache *cache)
 	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
 }
 
-/* One attempt; a reserve that lacks objects comes first. */
+/* Makes one attempt, after it has refilled the reserve if that is short. */
 static void *
 try_alloc(umem_cache_t *cache, int flags)
 {
@@ -22,7 +22,10 @@ try_alloc(umem_cache_t *cache, int flags)
 	return cache_alloc_slow(cache);
 }
 
-/* The same with reclaims of memory, and the reserve at the end. */
+/*
+ * Repeats the attempt while reclaim frees memory.  If that fails and flags
+ * allow it, takes an object from the reserve.
+ */
 static void *
 alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
 {
@@ -32,7 +35,10 @@ alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
 	cpu_bring_in(cache->mag.hot);
 	object = try_alloc(cache, flags);
 	for (unsigned i = 0; object == NULL; i++) {
-		/* A constructor that refuses is no want of memory. */
+		/*
+		 * If a constructor has refused, the failure is not lack of
+		 * memory.
+		 */
 		if (cache_refused(cache) != nrefused ||
 		    !update_reclaim(bytes, i, /* may_call */ true))
 			break;
@@ -61,7 +67,10 @@ alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes)
 static noinline void *
 cache_alloc_again(umem_cache_t *cache, int flags)
 {
-	/* What a source has may be free in another of its caches. */
+	/*
+	 * For a cache with a source, pass 0, so that reclaim tries in any case:
+	 * other caches of that source may hold free memory of it.
+	 */
 	size_t bytes =
 	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
 	void *object;
@@ -98,7 +107,10 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 	return cache_alloc_again(cache, flags);
 }
 
-/* A call of its own, so that the section's caller keeps nothing for it. */
+/*
+ * Out of line, so that the caller, which runs the section, keeps no register
+ * for this path.
+ */
 static noinline void
 cache_free_again(umem_cache_t *cache, void *object)
 {
@@ -114,7 +126,10 @@ cache_free_again(umem_cache_t *cache, void *object)
 public void
 umem_cache_free(umem_cache_t *cache, void *object)
 {
-	/* Also tells whether there are sections, at the price of a test of it. */
+	/*
+	 * The compare with object_least also tests whether sections run; the
+	 * cost is that of a NULL test.
+	 */
 	if (likely((uintptr_t)object >= alloc_fast.object_least) &&
 	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
 		       cache_fast_at(cache), object) == RSEQ_OK))

@@ -1,9 +1,9 @@
 /*
- * alloc_resize.c - another size for a block
+ * alloc_resize.c - resizing of blocks
  *
- * A block stays where it is while its chunk is good enough, or while shrink.c
- * knows that it will want to be large again; large ones grow and move as
- * large.c can.  Else it is copied.
+ * A block stays in place while its chunk is good enough for the new size, or
+ * while shrink.c predicts that the program will grow it again.  Large blocks
+ * grow and move as large.c can do it.  All others are copied.
  */
 #include <errno.h>
 
@@ -17,8 +17,9 @@
 #include "umem/update.h"
 
 /*
- * Is the block's own chunk good enough for size?  A smaller size keeps it
- * while it is at least half used.
+ * Is the block's own chunk good enough for size?  A smaller size keeps the
+ * chunk while it uses more than half of it, or if the chunk has at most 64
+ * bytes.
  */
 static bool
 stays(size_t bytes, size_t size)
@@ -27,8 +28,9 @@ stays(size_t bytes, size_t size)
 }
 
 /*
- * [a] Some block may be larger than its size asks for, and stays() with it.
- * A sized free of less than a block's class is misuse as long as none is.
+ * [a] Some block may be in a larger chunk than stays() permits for its size.
+ * While that is false, a sized free with a size that is too small for the
+ * block's class is misuse.
  */
 static bool loose;
 
@@ -40,7 +42,10 @@ left_larger(void *p)
 	return p;
 }
 
-/* May a block of so many bytes have been asked for, or resized, with size? */
+/*
+ * Can the program have requested, or resized to, size for a block of this many
+ * bytes?
+ */
 bool
 alloc_fits(unsigned class, size_t bytes, size_t size)
 {
@@ -56,7 +61,7 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 {
 	void *q = alloc_get(size);
 
-	/* Nobody expects that making a block smaller may fail. */
+	/* Callers do not expect that shrinking a block fails. */
 	if (q == NULL)
 		return size <= bytes ? left_larger(p) : NULL;
 	large_copy(q, p, bytes < size ? bytes : size);
@@ -64,7 +69,10 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 	return q;
 }
 
-/* Samples are taken, and debugging is done, where blocks are allocated. */
+/*
+ * Bypasses the functions that take samples and debug blocks, so it uses
+ * large_from() only while both are off.
+ */
 static noinline void *
 grow_large(void *p, size_t bytes, size_t size)
 {
@@ -91,7 +99,10 @@ resize_smaller(void *p, size_t bytes, size_t size)
 	return q;
 }
 
-/* A block of a class, or one that is to be of a class. */
+/*
+ * Resizes a block that has a size class, or a block whose new size has a size
+ * class.
+ */
 static inline void *
 resize_class(void *p, size_t bytes, size_t size)
 {
@@ -108,7 +119,10 @@ resize_class(void *p, size_t bytes, size_t size)
 	return likely(had == size) ? q : left_larger(q);
 }
 
-/* A large one grows as other large ones do, and stays a sample. */
+/*
+ * Resizes a sample.  A large sample grows like other large blocks, and stays a
+ * sample.
+ */
 static void *
 resize_sample(void *p, size_t bytes, size_t size)
 {
@@ -128,7 +142,10 @@ resize_sample(void *p, size_t bytes, size_t size)
 	return q != NULL ? q : alloc_no_memory(size);
 }
 
-/* In the same chunk, or to another; anew, if that is the only way. */
+/*
+ * Resizes a debugged block in its own chunk or pages if that is possible;
+ * otherwise copies it to a new block.
+ */
 static void *
 resize_debugged(unsigned class, void *p, size_t size)
 {
@@ -147,7 +164,7 @@ resize_debugged(unsigned class, void *p, size_t size)
 	return resize_by_copy(p, old, size);
 }
 
-/* Perhaps before memcpy() can be called. */
+/* Copies by hand, because memcpy() may not be callable yet. */
 static void *
 resize_boot(const char *p, size_t size)
 {

@@ -1,4 +1,7 @@
-/* alloc_sized.c - umem_alloc() and its relatives, whose callers know sizes */
+/*
+ * alloc_sized.c - umem_alloc() and its relatives: the caller passes the size
+ * again to free a block
+ */
 #include <errno.h>
 
 #include "umem/alloc_inner.h"
@@ -9,7 +12,7 @@
 
 size_t alloc_zero_bytes;
 
-/* Memory for the program, once: without a failure at will or a callback. */
+/* Makes one attempt, without umem_setmtbf() and without the nofail callback. */
 static inline __attribute__((always_inline)) void *
 sized_once(size_t size, size_t align, bool zero)
 {
@@ -34,7 +37,10 @@ alloc_sized_once(size_t size)
 	return sized_once(size, 0, false);
 }
 
-/* 0 bytes have no memory, which is no failure, unless an option says so. */
+/*
+ * A request for 0 bytes returns NULL, which is no failure, unless an option
+ * asks for a block.
+ */
 static void *
 sized_alloc(size_t size, size_t align, int flags, bool zero)
 {
@@ -45,7 +51,7 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 		if (size == 0)
 			return NULL;
 	}
-	/* Off the fast path while umem_setmtbf() is in force. */
+	/* While umem_setmtbf() is in force, small_end is 0. */
 	if (unlikely(alloc_fast.small_end == 0) &&
 	    mtbf_strikes(flags, class_cache_if_made(size_class_of(size)), size))
 		return NULL;
@@ -101,7 +107,7 @@ umem_free(const void *buf, size_t size)
 	void *p = (void *)(uintptr_t)buf;
 	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 
-	/* size - 1: none is for the slow way. */
+	/* size - 1 sends size 0 to the slow path. */
 	if (likely(unit < alloc_fast.units) && likely(size - 1 < SIZE_SMALL)) {
 		uint32_t entry = alloc_fast.entry[unit];
 		size_t at = size_class_small(size) * sizeof(struct cpu_hot);

@@ -1,8 +1,9 @@
 /*
- * malloc.c - the names of the C library that allocate
+ * malloc.c - the C library's allocation functions
  *
- * Nothing but arguments and errno is dealt with here; alloc.h does the rest.
- * glibc's manual ("Replacing malloc") says which names belong together.
+ * The functions here handle arguments and errno only; alloc.h does the rest.
+ * The manual of glibc ("Replacing malloc") says which functions must be
+ * replaced together.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -19,8 +20,10 @@
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
-/* The headers declare some of these otherwise than the ABI has them, or not
- * at all. */
+/*
+ * The system headers declare some of these functions differently from the ABI,
+ * or not at all.
+ */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -75,8 +78,9 @@ reallocarray(void *p, size_t n, size_t size)
 }
 
 /*
- * As glibc: an alignment that is no power of two is rounded up to one.  EINVAL
- * is for those alone for which there is none; no memory has the larger ones.
+ * Like glibc, rounds an alignment that is no power of two up to the next one.
+ * If there is none, the error is EINVAL; for larger alignments than memory can
+ * provide it is ENOMEM.
  */
 public void *
 memalign(size_t align, size_t size)
@@ -96,7 +100,7 @@ aligned_alloc(size_t align, size_t size)
 	return alloc_get_aligned(size, align);
 }
 
-/* As glibc: errno is ENOMEM, too, where ENOMEM is returned. */
+/* Like glibc, sets errno to ENOMEM, too, when it returns ENOMEM. */
 public int
 posix_memalign(void **out, size_t align, size_t size)
 {
@@ -153,7 +157,7 @@ free_aligned_sized(void *p, size_t align, size_t size)
 	alloc_free_aligned(p, align, size, KIND_MALLOC, "free_aligned_sized");
 }
 
-/* 1 if memory went back to the kernel. */
+/* Returns 1 if memory was released to the kernel. */
 public int
 malloc_trim(size_t pad)
 {
@@ -168,7 +172,10 @@ malloc_trim(size_t pad)
 	return bytes != 0;
 }
 
-/* Accepted, since nothing of glibc's innards is here to be tuned. */
+/*
+ * Accepts every parameter, because no internals of glibc exist here to be
+ * tuned.
+ */
 public int
 mallopt(int param, int value)
 {
@@ -177,7 +184,10 @@ mallopt(int param, int value)
 	return 1;
 }
 
-/* The figures are of different moments: 0 where b has become larger. */
+/*
+ * The two figures are read at different times.  Returns 0 where b has become
+ * larger than a.
+ */
 static size_t
 difference(size_t a, size_t b)
 {
@@ -195,7 +205,10 @@ mallinfo2(void)
 	info.ordblks = stats.nchunks_free;
 	info.hblks = stats.nlarge;
 	info.hblkhd = stats.large;
-	/* Chunks of caches with a source of their own are not in the arena. */
+	/*
+	 * Chunks of caches with a source of their own are not in the arena, so
+	 * that uordblks must be limited.
+	 */
 	info.uordblks =
 	    stats.chunks_live < info.arena ? stats.chunks_live : info.arena;
 	info.fordblks = info.arena - info.uordblks;
@@ -203,7 +216,9 @@ mallinfo2(void)
 	return info;
 }
 
-/* The fields are int, and so wrong beyond 2 GiB, as everywhere. */
+/*
+ * The fields are int, so values above 2 GiB are wrong, as in every mallinfo().
+ */
 public struct mallinfo
 mallinfo(void)
 {
@@ -219,9 +234,9 @@ mallinfo(void)
 }
 
 /*
- * What one line of a report says.  Lines are put together in memory of the
- * caller, because a report may not change what it reports by allocating, and
- * the list of caches is locked meanwhile.
+ * Text of a report.  The caller supplies the memory in which lines are put
+ * together, because a report must not change the figures by allocating, and
+ * because the list of caches is locked meanwhile.
  */
 struct report {
 	size_t n;
@@ -244,7 +259,7 @@ report_cache(const struct stats_cache *cache, void *arg)
 
 	if (cache->nslabs == 0)
 		return;
-	/* Names are the program's: no markup in them. */
+	/* The program chooses the names: remove markup from them. */
 	char name[UMEM_CACHE_NAMELEN + 1];
 	for (n = 0; cache->name[n] != '\0'; n++)
 		name[n] = strchr("<>&\"", cache->name[n]) != NULL ||
@@ -293,7 +308,7 @@ print_info(FILE *file, const struct stats *stats, const struct report *report)
 	    stats->nlarge, stats->large, report->text);
 }
 
-/* The last two lines read as glibc's do. */
+/* The last two lines have the wording of glibc's. */
 static void
 print_stats(FILE *file, const struct stats *stats, const struct report *report)
 {
@@ -314,9 +329,9 @@ print_stats(FILE *file, const struct stats *stats, const struct report *report)
 }
 
 /*
- * Writes the report, with cancelling disabled.  Otherwise a thread that is
- * cancelled while it writes would leave the report mapped, since a write is
- * a cancellation point and malloc_stats() is none.
+ * Writes the report, with cancellation disabled.  Otherwise a thread that is
+ * cancelled while it writes would leave the report mapped, because a write is a
+ * cancellation point and malloc_stats() is not.
  */
 static bool
 print_report(bool xml, FILE *file)
@@ -358,7 +373,9 @@ malloc_stats(void)
 	print_report(/* xml */ false, stderr);
 }
 
-/* What old programs and other libraries call past the public names. */
+/*
+ * Old programs and other libraries call these names instead of the public ones.
+ */
 
 public void *
 __libc_malloc(size_t size)

@@ -1,24 +1,27 @@
 /*
- * operators.c - the names of the C++ library that allocate
+ * operators.c - the C++ operators new and delete
  *
- * No memory
- *	The C++ library that the program runs on is left to fail: its own
- *	operator new asks malloc() again, calls the new-handler and throws, and
- *	it is found only then, so that no C program gets a C++ library.
+ * Out of memory
+ *	The program's own C++ library handles the failure: its operator new
+ *	calls malloc() again, calls the new-handler and throws.  The library is
+ *	looked up only then, so that no C program loads a C++ library.
  *
- * Programs with operators of their own
- *	A program may replace some and leave others.  What it leaves does then
- *	as the standard says ([new.delete]): arrays, sized and nothrow forms do
- *	what the plain ones do, whoever has those.  So before they go the fast
- *	way they compare the address that the plain form's name has for the
- *	process (umem/preempted.list lets it be another's) with ours.
+ * Programs that replace operators
+ *	A program may replace some of the operators and not others.  The
+ *	operators that it does not replace then behave as the standard says
+ *	([new.delete]): the array, sized and nothrow forms call the plain forms,
+ *	even if the program has replaced these.  Therefore the derived forms
+ *	compare, before they take the fast path, the address that the plain
+ *	form's name resolves to in the process (umem/preempted.list permits
+ *	that it is another one) with the address of umem's own function.
  *
  * Kinds
- *	A debugged block knows whether it is of malloc(), new or new[], and must
- *	go back likewise.  The slow paths see to this; a block that is not
- *	debugged has no kind.  In a program that has replaced any of the
- *	operators all of them are of malloc()'s kind, because memory of ours
- *	may go through the program's own delete to free().
+ *	A debugged block records whether it was allocated by malloc(), new or
+ *	new[], and must be freed by the matching function.  The slow paths
+ *	check this; a block that is not debugged has no kind.  If the program
+ *	has replaced any of the operators, all of them use malloc()'s kind,
+ *	because memory from umem may go through the program's own delete to
+ *	free().
  */
 #include <dlfcn.h>
 
@@ -28,7 +31,10 @@
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* The forms that others are made of; own_NAME is ours in any case. */
+/*
+ * Declares a plain form, from which other forms are derived.  own_NAME always
+ * is umem's own function.
+ */
 #define BASE(result, name, ...)                                                \
 	public result name(__VA_ARGS__);                                       \
 	extern result own##name(__VA_ARGS__)                                   \
@@ -55,7 +61,7 @@ next_symbol(const char *name)
 	    "libstdc++.so.6", "libc++.so.1"};
 	void *at = dlsym(RTLD_NEXT, name);
 
-	/* It may have come by dlopen(), for a plug-in alone. */
+	/* dlopen() may have loaded the library, for a plug-in alone. */
 	for (size_t i = 0; at == NULL && i < array_size(libraries); i++) {
 		void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
 
@@ -79,7 +85,7 @@ new_failed(size_t size)
 }
 
 /*
- * A size that the C++ library can round up to any alignment without
+ * Returns a size that the C++ library can round up to any alignment without
  * exceeding SIZE_MAX, and that aligned_alloc() refuses, too.  Otherwise the
  * library's own rounding of a size near SIZE_MAX wraps, and it returns a block
  * of one alignment's bytes.
@@ -101,7 +107,10 @@ new_failed_aligned(size_t size, size_t align)
 	return next(without_wrap(size), align);
 }
 
-/* As the C++ library has it, which knows how to catch what others throw. */
+/*
+ * Calls the nothrow form of the C++ library, which can catch exceptions that
+ * others throw.
+ */
 static cold_path void *
 theirs_nothrow(const char *name, size_t size)
 {
@@ -124,7 +133,7 @@ theirs_aligned_nothrow(const char *name, size_t size, size_t align)
 	return next == NULL ? NULL : next(size, align, &nothrow);
 }
 
-/* The nothrow forms call the handler, too, and then return NULL. */
+/* The nothrow forms also call the new-handler, and then return NULL. */
 static cold_path void *
 new_failed_nothrow(size_t size)
 {
@@ -138,7 +147,7 @@ new_failed_aligned_nothrow(size_t size, size_t align)
 	    "_ZnwmSt11align_val_tRKSt9nothrow_t", without_wrap(size), align);
 }
 
-/* The kind of a block that is handed out, or taken back, by an operator. */
+/* Returns the kind of a block that an operator allocates or frees. */
 static unsigned
 kind_in_force(unsigned kind)
 {
