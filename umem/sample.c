@@ -1,60 +1,64 @@
 /*
- * sample.c - one allocation in about N bytes is remembered
+ * sample.c - heap profiling by samples, one in about N bytes allocated
  *
- * To find out in production what a program's memory is for, it is enough to
- * know some of its blocks.  If each byte that is asked for has the same small
- * chance to be looked at, the blocks that are found stand for all: a stack
- * that has a tenth of the samples has a tenth of the memory.
+ * A few of a program's blocks are enough to find out in production which code
+ * uses its memory.  If each byte requested has the same small probability of
+ * being sampled, the samples represent all blocks: a stack that has a tenth of
+ * the samples has a tenth of the memory.
  *
  * Counting
- *	The distance from one sample to the next, in bytes asked for, is drawn
- *	from an exponential distribution with the mean N.  It has no memory: at
- *	any byte, the rest of the way is distributed as the whole was.  So a
- *	thread need not finish a distance.  It counts down a stretch of
- *	STRETCH bytes at most, at whose end there is a sample or not (due), and
- *	draws anew.  That is why another N is heeded by every thread soon, one
- *	sample aside, and why one sample in a large block hides no other.
- *	A block of s bytes is a sample with the chance 1 - exp(-s/N), and
- *	stands for as many blocks as the inverse says; the tool computes it.
- *	Off, nothing is counted: small sizes never leave the fast path.  On,
- *	alloc_fast.small_end is 0, and alloc_slow() counts and goes on as the
- *	fast path does.
+ *	The distance from one sample to the next, in bytes requested, is drawn
+ *	from an exponential distribution with the mean N.  This distribution has
+ *	no memory: from any byte on, the rest of the distance has the
+ *	distribution of a whole one.  So a thread need not finish a distance.
+ *	It counts down an interval of at most STRETCH bytes, at whose end it
+ *	takes a sample if one is due, and then draws again.  Therefore every
+ *	thread soon uses a changed N, after one sample at most, and one sample
+ *	in a large block does not hide another.
+ *	A block of s bytes is sampled with the probability 1 - exp(-s/N), and
+ *	represents as many blocks as the inverse of it; the tool computes that.
+ *	While sampling is off, nothing is counted: small sizes stay on the fast
+ *	path.  While it is on, alloc_fast.small_end is 0; alloc_slow() counts
+ *	and then does the work of the fast path.
  *
- * A sample
- *	is a large block, whatever its size: a span of whole units, which the
- *	free paths leave to free_block() without a test of their own.  The owner
- *	in the address map has the number of its record.  The record lies
- *	apart, in a table of ADDR_SAMPLES; when that is full, there are no more
- *	samples, and nlost says how many.
- *	A sample that fits into a unit is put into one that its record keeps
+ * Memory of a sample
+ *	A sample is a large block, whatever its size: a span of whole units,
+ *	which the free paths leave to free_block() without a further test.  The
+ *	owner in the address map contains the number of its record.  The
+ *	records are in a table of ADDR_SAMPLES.  When the table is full, no
+ *	more samples are taken, and nlost counts them.
+ *	    A sample that fits into a unit uses a unit that its record keeps
  *	(sample_unit.c), and whose memory is released when the sample is freed.
- *	So it has a small page for each page of its size, and not 64 KiB.  The
- *	address space of as many units as there were samples at once is not
- *	returned.
- *	One in GUARD_EVERY goes into a slot (sample_slot.c) if it fits: it ends
- *	where a page begins that is not there, and its own pages go when it is
- *	freed.  Its record then keeps both stacks until the slot is used
- *	again.  If there is no slot, it is a sample like the others.
- *	Objects of caches are not sampled: they are constructed, and belong to
- *	slabs.  Nor is anything when every block is checked: by UMEM_DEBUG,
- *	UMEM_OPTIONS=hardened, or a checker such as valgrind.
+ *	So it takes one small page for each page of its size, and not 64 KiB.
+ *	The address space of as many units as there were samples at one time is
+ *	not returned.
+ *	    One sample in GUARD_EVERY uses a slot (sample_slot.c) if it fits: it
+ *	ends at a guard page, and its own pages become inaccessible when it is
+ *	freed.  Its record keeps both stacks until the slot is used again.  If
+ *	there is no slot, it is a sample like the others.
+ *	    Objects of caches are not sampled, because they are constructed and
+ *	belong to slabs.  Nothing is sampled when every block is checked: by
+ *	UMEM_DEBUG, UMEM_OPTIONS=hardened, or a checker such as valgrind.
  *
  * On and off
  *	mean and counted_end (of sampling) and small_end (of alloc_fast) change
- *	one after the other, and a thread may see any mixture of old and new:
- *	small_end set		nothing is counted, as when off
- *	0, counted_end set	counted; at the end of its stretch a thread
- *				reads mean, and 0 means no
- *	both 0			the section by class_alloc(): right, only
- *				slower
- *	So every order of stores is right.  counted_end is set only where there
- *	are sections.  A command outside writes the same words
- *	while all threads stand still; if one of them was about to store
- *	them, alloc_choose_paths() looks again after it has.
+ *	one after the other, and a thread may read any mixture of old and new
+ *	values:
+ *	small_end set		Nothing is counted, as when sampling is off.
+ *	0, counted_end set	Sizes are counted.  At the end of its interval
+ *				a thread reads mean; 0 means no sample.
+ *	both 0			class_alloc() runs the section, which is
+ *				correct, but slower.
+ *	So every order of stores is correct.  counted_end is set only where
+ *	sections run.  The umem command writes these words from outside while
+ *	all threads are stopped.  If it stopped a thread that was about to store
+ *	them, alloc_choose_paths() reads mean again after its stores.
  *
- * Locking: sample_lock guards the table and the list of free records, a leaf.
- * A record belongs to whoever has its block.  Its state is changed by
- * compare-and-swap, so of two threads that free one block, one is told.
+ * Locking
+ *	sample_lock guards the table and the list of free records.  It is a
+ *	leaf.  A record belongs to the owner of its block.  Threads change its
+ *	state by compare-and-swap, so if two threads free one block, one of them
+ *	is told.
  */
 #include <errno.h>
 
@@ -76,13 +80,16 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* A change of mean is heeded after so many bytes at most, a thread. */
+/* A thread uses a changed mean after at most so many bytes. */
 #define STRETCH (256 * KIB)
 
-/* Of so many samples, one in a slot. */
+/* One sample of so many uses a slot. */
 #define GUARD_EVERY 32
 
-/* The same place in every page would be the same sets of every cache. */
+/*
+ * Step of the offsets of samples in their pages, in bytes.  Without it, samples
+ * would compete for the same sets of each hardware cache.
+ */
 #define COLOUR 64
 
 struct sampling sampling;
@@ -91,16 +98,16 @@ __thread struct sample_count sample_count
     __attribute__((tls_model("initial-exec")));
 
 static struct lock sample_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
-static struct sample **samples; /* [a] the table; number 0 is nobody's */
-static uint32_t nsamples;       /* [sample_lock] records there are */
+static struct sample **samples; /* [a] the table; number 0 is unused */
+static uint32_t nsamples;       /* [sample_lock] records created */
 static uint32_t free_sample;    /* [sample_lock] chain by next; 0: none */
-static uint64_t ntaken;         /* [a] samples, so far */
-static uint64_t nlost;          /* [a] for want of a record */
+static uint64_t ntaken;         /* [a] samples, cumulative */
+static uint64_t nlost;          /* [a] samples not taken: no record or memory */
 static size_t slack;            /* [a] bytes: see sample_slack() */
 static size_t nguarded, guarded_bytes;       /* [a] live in slots */
-static struct sample *of_slot[SAMPLE_SLOTS]; /* its record, for good */
+static struct sample *of_slot[SAMPLE_SLOTS]; /* each slot's record; permanent */
 
-static uint64_t draws; /* [a] state of the generator; 0: not begun */
+static uint64_t draws; /* [a] state of the generator; 0: no seed yet */
 
 static uint64_t
 draw_bits(void)
@@ -111,8 +118,8 @@ draw_bits(void)
 }
 
 /*
- * -ln(u) of a number u evenly spread over (0, 1], as u's bits have it: u is
- * 2^-k * m with 1 <= m < 2, and ln m is 2 atanh((m - 1) / (m + 1)).
+ * Returns -ln(u) of a number u that is uniform over (0, 1] and given by random
+ * bits: u is 2^-k * m with 1 <= m < 2, and ln m is 2 atanh((m - 1) / (m + 1)).
  */
 static double
 minus_log(uint64_t bits)
@@ -127,7 +134,10 @@ minus_log(uint64_t bits)
 	return (k + 1) * 0.69314718055994531 - 2 * z * series;
 }
 
-/* Bytes to the next sample, that byte included; 1: every block is one. */
+/*
+ * Draws the distance in bytes to the next sample, that byte included.  A mean
+ * of 1 samples every block.
+ */
 static uint64_t
 draw_distance(uint64_t mean)
 {
@@ -146,7 +156,10 @@ stretch_begin(uint64_t distance)
 	    (int32_t)(sample_count.due ? distance : (uint64_t)STRETCH);
 }
 
-/* A block of size bytes, of which before - 1 belong to the old stretch. */
+/*
+ * Decides whether a block of size bytes is a sample.  The first before - 1
+ * bytes of it belong to the old interval.
+ */
 static bool
 pass(uint64_t before, uint64_t size)
 {
@@ -161,7 +174,7 @@ pass(uint64_t before, uint64_t size)
 		sample_count.left = (int32_t)(before - size);
 		return false;
 	}
-	/* A new thread has before 0, and nothing due. */
+	/* A new thread has before 0, and no sample is due. */
 	if (!sample_count.due) {
 		distance = draw_distance(mean);
 		size -= before;
@@ -210,7 +223,7 @@ sample_at(uint32_t index)
 	return __atomic_load_n(&samples, __ATOMIC_ACQUIRE)[index];
 }
 
-/* A record that had a block before; NULL: there is none. */
+/* Takes a record from the free list; NULL: the list is empty. */
 static struct sample *
 record_again(void)
 {
@@ -272,7 +285,7 @@ record_fill(struct sample *s, void *at, void *span, size_t size)
 	s->freed_depth = 0;
 }
 
-/* What the pages of a sample are less than its span. */
+/* Returns how many bytes the pages of a sample are fewer than its span. */
 static size_t
 slack_of(const struct sample *s)
 {
@@ -282,7 +295,7 @@ slack_of(const struct sample *s)
 	return bytes - align_up(used, os_page_size());
 }
 
-/* From here on the block is a sample, to us and to the tool. */
+/* Makes the block a sample, for the library and for the umem command. */
 static void *
 publish(struct sample *s, size_t bytes)
 {
@@ -292,7 +305,10 @@ publish(struct sample *s, size_t bytes)
 	return s->at;
 }
 
-/* As malloc() aligns, and as far as a multiple of the line or page is. */
+/*
+ * Returns the alignment that malloc() guarantees for this size.  The end of a
+ * slot is a multiple of it.
+ */
 static size_t
 least_align(size_t size)
 {
@@ -340,7 +356,7 @@ colour_of(size_t size, size_t align)
 	return align_down(draw_bits() % (page - size + 1), COLOUR);
 }
 
-/* The unit of the record as a block. */
+/* Registers the record's unit as a large block. */
 static char *
 take_unit(struct sample *s)
 {
@@ -351,7 +367,10 @@ take_unit(struct sample *s)
 	return s->unit;
 }
 
-/* The heap may hand out pages that have memory; a sample needs its own. */
+/*
+ * Purges the span behind the used bytes, because a span from the heap may have
+ * resident pages; a sample shall have only its own.
+ */
 static void
 purge_tail(char *span, size_t used)
 {
@@ -431,7 +450,7 @@ state_of(const struct sample *s)
 	return __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
 }
 
-/* The message of misuse.c, and what else is known. */
+/* Reports the misuse like misuse.c, with the stacks and threads known. */
 static _Noreturn void
 report_freed(const struct sample *s, const char *who)
 {
@@ -445,7 +464,7 @@ report_freed(const struct sample *s, const char *who)
 	os_abort();
 }
 
-/* The record of a block that the program has, or the end of the program. */
+/* Returns the record of a live block; aborts if the block was freed. */
 static struct sample *
 sample_live(uint32_t index, const char *who)
 {
@@ -463,7 +482,10 @@ sample_size(uint32_t index)
 	return sample_at(index)->size;
 }
 
-/* No more than if it were no sample: realloc() is to move it as often. */
+/*
+ * Returns no more than an ordinary block of this size would have, so that
+ * realloc() moves a sample as often.
+ */
 size_t
 sample_usable(uint32_t index, const char *who)
 {
@@ -479,7 +501,10 @@ sample_usable(uint32_t index, const char *who)
 	return room;
 }
 
-/* The slack counts as it was, so that it can be taken off again. */
+/*
+ * Updates the slack together with the size, so that the free subtracts the
+ * amount that was added.
+ */
 void
 sample_stays(uint32_t index, size_t size)
 {
@@ -504,7 +529,10 @@ sample_resize(uint32_t index, size_t size)
 	void *span;
 
 	__atomic_sub_fetch(&slack, slack_of(s), __ATOMIC_RELAXED);
-	/* Large blocks start where their span does, and so does this one. */
+	/*
+	 * Make it an ordinary large block meanwhile.  Both start where their
+	 * span starts.
+	 */
 	addr_map_large(s->span, bytes);
 	span = large_resize(s->span, bytes, size);
 	if (span != NULL) {
@@ -516,7 +544,10 @@ sample_resize(uint32_t index, size_t size)
 	return span;
 }
 
-/* Remembers the caller; only the record of a guarded one has room for it. */
+/*
+ * Records the freeing thread, and its stack if the sample is guarded; other
+ * records have no capacity for a second stack.
+ */
 static void
 note_free(struct sample *s)
 {
@@ -554,7 +585,7 @@ free_plain(struct sample *s)
 	record_put(s);
 }
 
-/* Moves a live sample to another state, or is the end of the program. */
+/* Moves a live sample to another state; aborts if it is not live. */
 static struct sample *
 sample_claim(uint32_t index, const char *who, bool waits)
 {
@@ -611,7 +642,7 @@ sample_defer_undo(uint32_t index)
 	struct sample *s = sample_at(index);
 
 	s->freed_depth = 0;
-	/* Release: the caller may hand the block to another thread. */
+	/* Release: the caller may pass the block to another thread. */
 	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
 }
 

@@ -1,32 +1,33 @@
 /*
- * sample_slot.c - places whose end nobody can cross
+ * sample_slot.c - memory that ends at a guard page
  *
- * A slot is a unit of the heap whose last page cannot be read or written; two
- * units where a page is as large as a unit (64 KiB, on aarch64).  A block in a
- * slot ends where the last page begins.  When the block is freed, its own
- * pages cannot be read or written either, until the slot is taken again: as
- * late as possible, since slots wait in a queue.
+ * A slot is a unit of the heap whose last page is a guard page: it cannot be
+ * read or written.  A slot has two units if a page is as large as a unit (64
+ * KiB, on aarch64).  A block in a slot ends where the guard page begins.  When
+ * the block is freed, its own pages become inaccessible, too, until the slot is
+ * taken again. Slots wait in a queue, so that this happens as late as possible.
  *
  * Bounds
- *	There are SAMPLE_SLOTS at most, made as they are wanted and never
- *	given back: 16 MiB of addresses (32 MiB with pages of 64 KiB), and the
- *	memory of the blocks that are live in them.  The kernel limits how many
- *	pieces of different protection a process may have (vm.max_map_count,
- *	65530): a slot makes three, so all slots take 768 of them.
+ *	There are at most SAMPLE_SLOTS slots, created on demand and never
+ *	returned: 16 MiB of addresses (32 MiB with pages of 64 KiB), and the
+ *	memory of the live blocks in them.  The kernel limits the number of
+ *	mappings of a process (vm.max_map_count, 65530).  A slot makes three, so
+ *	all slots take 768 of them.
  *
- * When the kernel refuses
- *	A slot that gets no units, whose last page stays readable, or whose pages
- *	cannot be had again is put back into the queue and tried again at its
- *	next turn; the caller does without.  A block whose pages cannot be taken
- *	away stays readable.
- *	Nothing is unmapped: when a page comes back, the kernel joins it to
- *	its neighbours again.
+ * If the kernel refuses
+ *	sample_slot_take() puts a slot back into the queue and returns -1 if
+ *	there are no units for it, if its guard page stays accessible, or if its
+ *	pages stay inaccessible.  The slot is tried again at its next turn.  The
+ *	pages of a freed block stay readable if the kernel refuses to protect
+ *	them.
+ *	Nothing is unmapped.  When a page becomes accessible again, the kernel
+ *	merges its mapping with its neighbours.
  *
- * Addresses are kept as numbers of units: in a program that the library is part
- * of, who looks for leaks would take them for pointers of the program's.
+ * Addresses are stored as unit numbers.  Otherwise a leak checker would take
+ * them for pointers of the program, if the library is linked into it.
  *
- * Locking: slot_lock guards the queue and the count, a leaf.  Who has taken a
- * slot owns it.
+ * Locking: slot_lock guards the queue and the count.  It is a leaf.  The thread
+ * that has taken a slot owns it.
  *
  * Source of the idea: GWP-ASan of LLVM and KFENCE of Linux.
  */
@@ -40,10 +41,10 @@
 struct slot {
 	bool made;    /* it has units */
 	size_t unit;  /* the first, in the address map */
-	size_t bytes; /* of the pages before the last that were in use */
-	bool barred;  /* the last page cannot be read */
-	bool closed;  /* nor can those bytes */
-	int next;     /* [slot_lock] behind it in the queue */
+	size_t bytes; /* of the pages used before the guard page */
+	bool barred;  /* the guard page is inaccessible */
+	bool closed;  /* so are those bytes */
+	int next;     /* [slot_lock] next in the queue; -1: none */
 };
 
 static struct lock slot_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
@@ -71,7 +72,7 @@ sample_slot_end(int i)
 	return (char *)at + sample_slot_most();
 }
 
-/* A new one, or the one that waits longest; -1: neither. */
+/* Takes a new slot, or the one that has waited longest; -1: there is none. */
 static int
 next(void)
 {

@@ -2,13 +2,13 @@
  * sample_unit.c - units of the heap for samples
  *
  * A small sample has a unit of 64 KiB for itself and touches a page or two of
- * it.  In other memory of the heap the unit would often be resident as a whole:
- * as part of a huge page, or because a slab has used it before.  So units for
- * samples come in groups for which huge pages are switched off, and whose pages
- * are released first.  Units in use are never returned to the heap, because a
- * record keeps its unit (sample.c, sample_slot.c).
+ * it. In other memory of the heap the unit would often be resident as a whole,
+ * because it is part of a huge page, or because a slab has used it before.  So
+ * units for samples come in groups for which huge pages are switched off, and
+ * whose pages are released first.  Units in use are never returned to the heap,
+ * because a record keeps its unit (sample.c, sample_slot.c).
  *
- * Locking: unit_lock guards the group, a leaf.
+ * Locking: unit_lock guards the group.  It is a leaf.
  */
 #include "umem/addr_map.h"
 #include "umem/sample_unit.h"
@@ -18,15 +18,15 @@
 #include "vmem/os.h"
 
 /*
- * A group is one huge page of addresses, so that no other memory loses its
- * huge page.  The kernel may need two more mappings for it (vm.max_map_count,
+ * A group is one huge page of addresses, so that no other memory loses its huge
+ * page.  The kernel may need two more mappings for a group (vm.max_map_count,
  * 65530), so all samples take at most 2 * ADDR_SAMPLES / GROUP, which is 2048.
  */
 #define GROUP (HUGE_PAGE / HEAP_UNIT)
 
 static struct lock unit_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
 static size_t group_next;  /* [unit_lock] unit in the address map */
-static size_t group_nleft; /* [unit_lock] */
+static size_t group_nleft; /* [unit_lock] units left */
 
 static char *
 group_get(size_t n)
@@ -73,8 +73,8 @@ sample_unit_take(size_t bytes)
 	if (at == NULL)
 		return group_get(n);
 	/*
-	 * Another thread may have come with a group meanwhile.  If not, a
-	 * unit that was left of the old one is lost, where two were wanted.
+	 * Another thread may have stored a group meanwhile.  If not, and the
+	 * caller wants two units, a single unit left of the old group is lost.
 	 */
 	lock_take(&unit_lock);
 	wanted = group_nleft < n;

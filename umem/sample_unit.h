@@ -5,9 +5,9 @@
 #include "vmem/base.h"
 
 /*
- * Units for good, side by side; bytes is one or two times HEAP_UNIT.  None of
- * their pages has memory, and each gets a small page when it is touched.  The
- * address map covers them.  NULL: no memory.
+ * Takes adjacent units that are never returned; bytes is one or two times
+ * HEAP_UNIT.  Their pages have no memory; each gets a small page when it is
+ * touched.  The address map covers them.  Returns NULL if there is no memory.
  */
 char *sample_unit_take(size_t bytes);
 
