@@ -1,36 +1,38 @@
 /*
  * stack.c - return addresses of the calling thread
  *
- * Taken twice for each block in an audited program, so it has to be quick,
- * and from inside malloc(), so it takes no lock and allocates nothing.
+ * A trace is taken twice for each block in an audited program, so it has to be
+ * fast.  It runs inside malloc(), so it takes no lock and allocates nothing.
  *
- * Most programs have no frame pointers.  What gets from a frame to its
- * caller's is the unwind table of the code (unwind.c).  Looking a rule up
- * there takes a microsecond; a program has few places that lead to malloc, so
- * rules are kept in a table by address, and a frame costs a few nanoseconds.
- * An entry is two words that any thread may overwrite at any time; the first
- * is the address xor the second, so that halves of two entries do not match.
- * Where there is no unwind table (code made at run time), the frame pointer
- * is followed.
+ * Most programs have no frame pointers.  The unwind table of the code
+ * (unwind.c) leads from a frame to the frame of its caller.  To look up a rule
+ * in it takes a microsecond.  Because a program calls malloc() from few places,
+ * rules are cached in a table by address, and a frame costs a few nanoseconds.
+ * An entry has two words that any thread may overwrite at any time.  The first
+ * word is the address xor the second, so that halves of two entries do not
+ * match. Where there is no unwind table (code generated at run time), the trace
+ * follows the frame pointer.
  *
  * Safety
- *	An unwind table can be wrong, and a rule can outlive the library that it
- *	was made for.  So a word is read only from a range of pages around the
- *	stack pointer that is known to be readable:
- *	the thread's own stack	from the lowest page found so far up to the page
- *				of the thread's TLS, which libc keeps at the top
- *				of the stack, or to __libc_stack_end.  Every
- *				page between has been probed once.  The range is
- *				kept in TLS, because this stack stays mapped as
- *				long as the thread runs on it.
- *	any other stack		the page of the stack pointer, and pages above
- *				it, each probed when a frame reaches it.  This
- *				range is forgotten after the trace, because a
- *				program may unmap the stack of a fiber.
+ *	An unwind table can be wrong, and a rule can outlive the library for
+ *	which it was made.  So the trace reads a word only from a range of pages
+ *	around the stack pointer that is known to be readable:
+ *	the thread's own stack	The range goes from the lowest page found so far
+ *				up to the page of the thread's TLS, which libc
+ *				keeps at the top of the stack, or to
+ *				__libc_stack_end.  Every page between has been
+ *				probed once.  The range is kept in TLS, because
+ *				this stack stays mapped as long as the thread
+ *				runs on it.
+ *	any other stack		The range is the page of the stack pointer, and
+ *				pages above it, each probed when a frame reaches
+ *				it.  This range is dropped after the trace,
+ *				because a program may unmap the stack of a
+ *				fiber.
  *	A probe is one system call (os_readable()).  A mapping that adjoins the
  *	thread's stack without a guard page between counts as part of it.
  *
- * Frames of our own functions are left out.
+ * Frames of the library's own functions are left out.
  */
 #include <elf.h>
 #include <link.h>
@@ -48,16 +50,25 @@
 #include "umem/stack_aarch64.h"
 #endif
 
-/* Whatever lies on the stack: sanitizers need not know who reads it. */
+/*
+ * Sanitizers must not check these reads, because the stack may contain any
+ * bytes.
+ */
 #define unchecked __attribute__((no_sanitize("address", "thread")))
 
-/* A frame that is further from the known range is not believed. */
+/*
+ * Bytes beyond the known range within which a frame is accepted; a frame
+ * further away is taken for an error.
+ */
 #define WINDOW (256 * KIB)
 
-/* The thread's own range grows down by this much at most in one trace. */
+/* In one trace, the thread's own range grows downwards by this much at most. */
 #define DEEPER_MOST (64 * KIB)
 
-/* Frames that are looked at to find n of the program's. */
+/*
+ * Limits of the walks: frames beyond those wanted, for frames of the library;
+ * and frames among which stack_in_signal() searches a signal handler.
+ */
 #define OWN_FRAMES_MOST 24
 #define SIGNAL_FRAMES   64
 
@@ -71,19 +82,20 @@ struct rule_entry {
 static struct rule_entry rules[RULES] seldom_used;
 
 /*
- * Per thread: 24 bytes of static TLS.  Aligned as its members, because gcc 14
- * would align it to 16 bytes and leave a hole before it.
+ * Data of a thread: 24 bytes of static TLS.  It has the alignment of its
+ * members, because gcc 14 would align it to 16 bytes and leave a hole before
+ * it.
  */
 static __thread struct {
-	uintptr_t lo, hi; /* own stack: readable; hi 0: not found yet */
-	uint32_t thread;  /* 0: not asked yet */
-	uint32_t fork;    /* nforks then: the child asks again */
+	uintptr_t lo, hi; /* own stack: readable; hi 0: not known yet */
+	uint32_t thread;  /* number of the thread; 0: not known yet */
+	uint32_t fork;    /* nforks at that time: the child asks again */
 } mine __attribute__((tls_model("initial-exec"), aligned(8)));
 
-/* libc's: where the stack of the first thread begins. */
+/* Defined by libc: the start of the first thread's stack. */
 extern void *__libc_stack_end __attribute__((weak));
 
-static uint32_t nforks = 1; /* [a] that this process comes from */
+static uint32_t nforks = 1; /* [a] forks that led to this process, plus 1 */
 
 uint64_t
 stack_thread(void)
@@ -146,7 +158,9 @@ rule_of(uintptr_t pc)
 	return rule_unpack(word);
 }
 
-/* Extends the frame's range to end; false: a page there cannot be read. */
+/*
+ * Extends the frame's range to end; false: a page in between is not readable.
+ */
 static cold_path bool
 range_grow(struct frame *frame, uintptr_t end)
 {
@@ -163,7 +177,7 @@ range_grow(struct frame *frame, uintptr_t end)
 static inline unchecked bool
 word_at(struct frame *frame, uintptr_t at, uintptr_t *word)
 {
-	/* Neither end is at 0, so one comparison does for both. */
+	/* Neither end is at 0, so one comparison checks both. */
 	if (unlikely(at - frame->lo > frame->hi - frame->lo - sizeof(*word) ||
 		     at % sizeof(*word) != 0) &&
 	    (at % sizeof(*word) != 0 || !range_grow(frame, at + sizeof(*word))))
@@ -172,7 +186,7 @@ word_at(struct frame *frame, uintptr_t at, uintptr_t *word)
 	return true;
 }
 
-/* The end of the thread's own stack if sp is near it, else 0. */
+/* Returns the end of the thread's own stack if sp is near it, otherwise 0. */
 static uintptr_t
 own_end(uintptr_t sp)
 {
@@ -186,14 +200,17 @@ own_end(uintptr_t sp)
 }
 
 /*
- * Sets the frame's range.  A handler of a signal may run a trace between any
- * two of these stores: hi is stored last and is the same in every trace of the
- * thread, and each value of lo is the start of a range that was probed.
+ * Sets the frame's range.  A signal handler may run a trace between any two of
+ * these stores.  hi is stored last and is equal in every trace of the thread,
+ * and each value of lo is the start of a range that was probed.
  */
 static void
 range_start(struct frame *frame)
 {
-	/* Atomic: a handler may change them, and no vector of both is made. */
+	/*
+	 * Atomic, because a handler may change them, and because the compiler
+	 * must not combine both loads into one vector load.
+	 */
 	uintptr_t hi = __atomic_load_n(&mine.hi, __ATOMIC_RELAXED), to;
 
 	frame->lo = __atomic_load_n(&mine.lo, __ATOMIC_RELAXED);
@@ -214,7 +231,7 @@ range_start(struct frame *frame)
 	mine.hi = hi;
 }
 
-/* By frame pointer: it and the return address lie side by side. */
+/* Steps by the frame pointer: it is stored next to the return address. */
 static unchecked bool
 step_by_pointer(struct frame *frame)
 {
@@ -249,7 +266,7 @@ step_by_rule(struct frame *frame, struct unwind_rule rule)
 	if (cfa < frame->sp ||
 	    (rule.ra_off != RA_LINK && !word_at(frame, cfa + rule.ra_off, &pc)))
 		return false;
-	/* A leaf without a frame has the same cfa, once. */
+	/* Only a leaf without a frame leaves cfa unchanged, and only once. */
 	if (cfa == frame->sp && (pc == frame->pc || rule.ra_off != RA_LINK))
 		return false;
 	frame->sp = cfa;
@@ -258,7 +275,7 @@ step_by_rule(struct frame *frame, struct unwind_rule rule)
 	return true;
 }
 
-/* To the caller's frame.  False: there is none, or it cannot be found. */
+/* Steps to the caller's frame.  False: there is none, or it is not found. */
 static inline unchecked bool
 step(struct frame *frame)
 {
@@ -285,8 +302,9 @@ step(struct frame *frame)
 }
 
 /*
- * Our own code: in a shared library all of it; in a program, where the linker
- * puts it in one piece, from the first to the last of some functions.
+ * The library's own code: in a shared library all of it; in a program, into
+ * which the linker puts it in one piece, from the first to the last of some
+ * functions.
  */
 extern const char __ehdr_start[] __attribute__((visibility("hidden"), weak));
 extern const char etext[] __attribute__((visibility("hidden"), weak));
@@ -311,7 +329,7 @@ own_range(void)
 		}
 	}
 	__atomic_store_n(&own_lo, lo, __ATOMIC_RELAXED);
-	/* Release: who sees it sees the other. */
+	/* Release: a thread that reads own_hi also sees own_lo. */
 	__atomic_store_n(&own_hi, hi, __ATOMIC_RELEASE);
 }
 

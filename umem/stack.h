@@ -5,18 +5,21 @@
 #include "vmem/base.h"
 
 /*
- * Up to n return addresses, the program's caller of the library first.
- * Returns how many.
+ * Stores up to n return addresses, beginning with that of the program's call
+ * into the library.  Returns their number.
  */
 unsigned stack_trace(uintptr_t *pcs, unsigned n);
 
 /* Does the calling thread run a signal handler? */
 bool stack_in_signal(void);
 
-/* The kernel's number of the calling thread, without a system call mostly. */
+/*
+ * Returns the kernel's number of the calling thread, mostly without a system
+ * call.
+ */
 uint64_t stack_thread(void);
 
-/* In the child of a fork, whose number is another. */
+/* Called in the child of fork(), where the thread has a new number. */
 void stack_after_fork(void);
 
 #endif

@@ -1,10 +1,10 @@
-/* stack_aarch64.h - what a frame is on aarch64 */
+/* stack_aarch64.h - stack frames on aarch64 */
 #ifndef UMEM_STACK_AARCH64_H
 #define UMEM_STACK_AARCH64_H
 
 #include "vmem/base.h"
 
-/* Numbers of registers in unwind tables. */
+/* Register numbers in unwind tables. */
 #define REG_FP   29
 #define REG_SP   31
 #define REG_LINK 30
@@ -12,8 +12,8 @@
 struct frame {
 	uintptr_t pc, sp, fp;
 	uintptr_t link;   /* register 30 */
-	uintptr_t lo, hi; /* readable */
-	bool exact;       /* pc is of the instruction, not behind a call */
+	uintptr_t lo, hi; /* readable range */
+	bool exact;       /* pc is in the instruction, not behind a call */
 };
 
 static inline __attribute__((always_inline)) void
@@ -25,10 +25,10 @@ frame_here(struct frame *frame)
 }
 
 /*
- * Pointer authentication puts a signature above the bits of an address, as
- * many as the kernel leaves (39, 42, 47, 48 or 52).  The processor knows how
- * many: hint 7 is xpaclri, which strips x30, and does nothing where there is
- * no pointer authentication.
+ * Removes the signature that pointer authentication puts into the upper bits of
+ * an address, above as many bits as the kernel uses for addresses (39, 42, 47,
+ * 48 or 52).  The processor knows how many: hint 7 is xpaclri, which strips
+ * x30, and does nothing without pointer authentication.
  */
 static inline uintptr_t
 strip_signature(uintptr_t pc)
@@ -40,10 +40,11 @@ strip_signature(uintptr_t pc)
 }
 
 /*
- * A signal handler returns to "mov x8, #139; svc #0", which is rt_sigreturn(),
- * in the kernel's vDSO or in libc.  The vDSO of Linux 5.9 and later has no
- * unwind table for them, and neither has musl.  pc may be that address less
- * 1: then it is a return address that the caller has moved into the call.
+ * Is pc where a signal handler returns to?  That is "mov x8, #139; svc #0",
+ * which is rt_sigreturn(), in the kernel's vDSO or in libc.  The vDSO of Linux
+ * 5.9 and later has no unwind table for these instructions, and neither has
+ * musl.  pc may be their address less 1: it then is a return address that the
+ * caller has moved into the call.
  */
 static inline bool
 is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
@@ -55,8 +56,8 @@ is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
 }
 
 /*
- * struct rt_sigframe lies at sp: siginfo of 128 bytes, ucontext, whose
- * uc_mcontext begins 176 bytes in: fault address, then x0 to x30, sp, pc.
+ * struct rt_sigframe lies at sp: siginfo of 128 bytes, then ucontext, whose
+ * uc_mcontext begins at byte 176: fault address, then x0 to x30, sp, pc.
  */
 #define SIGNAL_X0 (128 + 176 + 8)
 

@@ -1,19 +1,19 @@
-/* stack_x86_64.h - what a frame is on x86-64 */
+/* stack_x86_64.h - stack frames on x86-64 */
 #ifndef UMEM_STACK_X86_64_H
 #define UMEM_STACK_X86_64_H
 
 #include "vmem/base.h"
 
-/* Numbers of registers in unwind tables. */
+/* Register numbers in unwind tables. */
 #define REG_FP   6
 #define REG_SP   7
-#define REG_LINK 16 /* no register: where the return address is */
+#define REG_LINK 16 /* no register: the return address */
 
 struct frame {
 	uintptr_t pc, sp, fp;
-	uintptr_t link;   /* aarch64's */
-	uintptr_t lo, hi; /* readable */
-	bool exact;       /* pc is of the instruction, not behind a call */
+	uintptr_t link;   /* aarch64 only */
+	uintptr_t lo, hi; /* readable range */
+	bool exact;       /* pc is in the instruction, not behind a call */
 };
 
 static inline __attribute__((always_inline)) void
@@ -30,7 +30,10 @@ strip_signature(uintptr_t pc)
 	return pc;
 }
 
-/* libc gives handlers their return address, with an unwind table for it. */
+/*
+ * libc supplies the return address of signal handlers, with an unwind table for
+ * it.
+ */
 static inline bool
 is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
 {
@@ -39,7 +42,7 @@ is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
 	return false;
 }
 
-/* struct ucontext lies at sp: the registers' words in its uc_mcontext. */
+/* struct ucontext lies at sp: offsets of the registers in its uc_mcontext. */
 #define SIGNAL_RBP (40 + 10 * 8)
 #define SIGNAL_RSP (40 + 15 * 8)
 #define SIGNAL_RIP (40 + 16 * 8)

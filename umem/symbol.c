@@ -1,11 +1,11 @@
 /*
  * symbol.c - names for addresses of code
  *
- * For reports, when the heap may be in ruins: takes no lock, allocates
- * nothing.  The object is found by _dl_find_object (see unwind.c), the symbol
- * in its dynamic symbol table; where that has none (functions of the program
- * itself are not there), in the symbol table of the file, which is mapped for
- * the purpose.
+ * Used by reports, when the heap may be corrupt: takes no lock and allocates
+ * nothing.  _dl_find_object() finds the object (see unwind.c).  The symbol is
+ * searched in the object's dynamic symbol table, and then in the symbol table
+ * of the file, which is mapped for that purpose.  The second search is needed
+ * because functions of the program itself are not in the dynamic table.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -18,13 +18,13 @@
 extern int _dl_find_object(void *address, struct dl_find_object *found)
     __attribute__((weak));
 
-/* The best symbol so far. */
+/* The best match so far. */
 struct best {
 	const char *name;
 	uintptr_t at;
 };
 
-/* One symbol table: n symbols, with the addresses of the file. */
+/* A symbol table: n symbols, with the addresses of the file. */
 struct table {
 	const ElfW(Sym) * symbols;
 	const char *names;
@@ -59,7 +59,7 @@ dynamic_pointer(const struct link_map *map, const ElfW(Dyn) * d)
 	return (const void *)(at < map->l_addr ? at + map->l_addr : at);
 }
 
-/* How many symbols a GNU hash table covers: the last of the longest chain. */
+/* Counts the symbols of a GNU hash table: up to the end of the last chain. */
 static size_t
 gnu_count(const uint32_t *hash)
 {
@@ -101,7 +101,10 @@ look_dynamic(const struct link_map *map, uintptr_t at, struct best *best)
 		look(&table, at, best);
 }
 
-/* The symbol table of a file in memory, checked: files can be anything. */
+/*
+ * Finds the symbol table of a mapped file.  Checks all bounds, because the file
+ * may contain anything.
+ */
 static bool
 file_table(const char *file, size_t bytes, struct table *table)
 {

@@ -4,7 +4,7 @@
 
 #include "vmem/panic.h"
 
-/* Adds "lib'symbol+0xoff", or what is known of it. */
+/* Appends "lib'symbol+0xoff", or as much of that as is known. */
 void symbol_text(struct message *m, uintptr_t pc);
 
 #endif

@@ -1,18 +1,18 @@
 /*
- * unwind.c - how to get from a frame to its caller's
+ * unwind.c - rules that lead from a frame to its caller's
  *
- * By the unwind tables that compilers make for exceptions: .eh_frame_hdr is a
- * sorted table of functions, .eh_frame has a small program for each (FDE,
- * after a common start, CIE) that says, for each instruction, where the
- * caller's stack pointer (cfa), frame pointer and return address are.  Of
- * these three only the rules are kept; other registers do not matter here.
+ * The rules come from the unwind tables that compilers generate for exceptions.
+ * .eh_frame_hdr is a sorted table of functions.  .eh_frame has a small program
+ * for each function (FDE), and a common beginning (CIE) for several of them.
+ * For each instruction these programs say where the caller's stack pointer
+ * (cfa), frame pointer and return address are.  Only the rules for these three
+ * are kept; other registers are not needed here.
  *
- * The object that an address belongs to is found by glibc's _dl_find_object,
- * which takes no lock and may be called anywhere (glibc 2.35).  Without it
- * nothing is known.
+ * _dl_find_object() of glibc 2.35 finds the object that contains an address.
+ * It takes no lock and may be called anywhere.  Without it no table is found.
  *
- * What these tables say is believed, but everything that is read through a
- * rule later is checked (stack.c); what cannot be expressed by a rule is the
+ * The rules of a table are trusted, but stack.c checks every address that it
+ * reads by a rule.  If no rule can express an entry, the frame counts as the
  * end of the stack.
  *
  * Source: DWARF 4, section 6.4; Linux Standard Base, "Exception Frames".
@@ -33,7 +33,7 @@ extern int _dl_find_object(void *address, struct dl_find_object *found)
 #include "umem/stack_aarch64.h"
 #endif
 
-/* How a pointer is written: format in the low bits, base above. */
+/* Encoding of a pointer: format in the low bits, base above. */
 #define PE_ABS      0x00
 #define PE_ULEB     0x01
 #define PE_U2       0x02
@@ -48,7 +48,7 @@ extern int _dl_find_object(void *address, struct dl_find_object *found)
 #define PE_INDIRECT 0x80
 #define PE_OMIT     0xff
 
-/* Text that is read; never beyond end. */
+/* Bytes that are being read; reads never pass end. */
 struct text {
 	const uint8_t *at, *end;
 };
@@ -140,12 +140,12 @@ pointer(struct text *t, uint8_t encoding, uintptr_t data)
 	return value;
 }
 
-/* Where a register of the caller is. */
+/* Where the caller's value of a register is. */
 enum place_kind {
 	PLACE_SAME,
 	PLACE_CFA, /* at cfa + off */
 	PLACE_FP,  /* at fp + off */
-	PLACE_NONE /* undefined: the outermost frame; or beyond us */
+	PLACE_NONE /* undefined: the outermost frame; or not supported */
 };
 
 struct place {
@@ -153,12 +153,12 @@ struct place {
 	int64_t off;
 };
 
-/* What the program of an FDE has said so far. */
+/* The state after the instructions of an FDE that have run. */
 struct row {
 	uint64_t cfa_reg;
 	int64_t cfa_off;
-	bool cfa_deref; /* cfa is the word there */
-	bool strange;   /* cfa is by an expression we do not know */
+	bool cfa_deref; /* the word there is the cfa */
+	bool strange;   /* cfa is by an expression that is not supported */
 	struct place fp, ra;
 };
 
@@ -169,7 +169,7 @@ struct program {
 	int64_t data_align;
 	uint8_t encoding;
 	bool signal;
-	uintptr_t pc; /* rows up to here count */
+	uintptr_t pc; /* stop at the first row behind it */
 	uintptr_t loc;
 	struct row row, first;
 	struct row stack[REMEMBERED];
@@ -194,7 +194,7 @@ restore(struct program *p, uint64_t reg)
 		p->row.ra = p->first.ra;
 }
 
-/* Expressions of the forms that compilers make for realigned stacks. */
+/* Expressions of the forms that compilers generate for realigned stacks. */
 #define OP_DEREF 0x06
 #define OP_BREG0 0x70
 
@@ -250,7 +250,7 @@ cfa(struct program *p, uint64_t reg, int64_t off)
 	p->row.cfa_deref = p->row.strange = false;
 }
 
-/* The instructions without an operand in their first byte. */
+/* Runs an instruction that has no operand in its first byte. */
 static bool
 instruction(struct program *p, struct text *t, uint8_t op)
 {
@@ -258,7 +258,7 @@ instruction(struct program *p, struct text *t, uint8_t op)
 
 	switch (op) {
 	case 0x00: /* nop */
-	case 0x2d: /* the return address is signed from here */
+	case 0x2d: /* GNU: the return address is signed from here on */
 		return true;
 	case 0x01: /* set_loc */
 		p->loc = pointer(t, p->encoding, 0);
@@ -346,7 +346,10 @@ instruction(struct program *p, struct text *t, uint8_t op)
 	}
 }
 
-/* Runs until the row of p->pc is done; false: an instruction is unknown. */
+/*
+ * Runs the program until the row of p->pc is complete.  Returns false if an
+ * instruction is unknown.
+ */
 static bool
 run(struct program *p, struct text t)
 {
@@ -372,7 +375,10 @@ run(struct program *p, struct text t)
 	return true;
 }
 
-/* A record of .eh_frame, without its length; empty: not one that we read. */
+/*
+ * Returns a record of .eh_frame, without its length; empty if it ends the list
+ * or has an unsupported format.
+ */
 static struct text
 record_at(const uint8_t *at)
 {
@@ -384,7 +390,7 @@ record_at(const uint8_t *at)
 	return (struct text){at + 4, at + 4 + n};
 }
 
-/* The CIE: what all functions of a unit have in common. */
+/* Reads the CIE, which functions of a unit have in common. */
 static bool
 read_cie(struct program *p, struct text t)
 {
@@ -429,7 +435,10 @@ read_cie(struct program *p, struct text t)
 	return true;
 }
 
-/* Does the FDE cover p->pc?  Then its row. */
+/*
+ * Reads the row of p->pc.  Returns false if the FDE does not cover it, or has
+ * an unsupported format.
+ */
 static bool
 read_fde(struct program *p, const uint8_t *at)
 {
@@ -450,14 +459,17 @@ read_fde(struct program *p, const uint8_t *at)
 	bytes = pointer(&t, p->encoding & 0x0f, 0);
 	if (p->pc - start >= bytes)
 		return false;
-	/* Every CIE of today has an augmentation, and so has the FDE. */
+	/* Every current CIE has an augmentation, so the FDE has one, too. */
 	uint64_t n = uleb(&t);
 	t.at += n;
 	p->loc = start;
 	return t.at <= t.end && run(p, t);
 }
 
-/* The FDE of pc by the table of .eh_frame_hdr; NULL: there is none. */
+/*
+ * Searches the table of .eh_frame_hdr for the FDE of pc.  Returns NULL if there
+ * is none.
+ */
 static const uint8_t *
 find_fde(const uint8_t *hdr, uintptr_t pc)
 {
@@ -516,7 +528,10 @@ rule_from(const struct row *row)
 			return end;
 		rule.ra_off = (int16_t)row->ra.off;
 	}
-	/* Without it, frames that are found by the stack pointer still are. */
+	/*
+	 * Without a rule for the frame pointer, frames that are found by the
+	 * stack pointer are still found.
+	 */
 	if ((row->fp.kind == PLACE_CFA && !row->cfa_deref) ||
 	    (row->fp.kind == PLACE_FP && row->cfa_deref))
 		if (fits(row->fp.off))
@@ -524,7 +539,10 @@ rule_from(const struct row *row)
 	return rule;
 }
 
-/* By the unwind table of the object that pc lies in; false: there is none. */
+/*
+ * Finds the rule in the unwind table of the object that contains pc.  Returns
+ * false if there is none.
+ */
 static bool
 rule_by_table(uintptr_t pc, struct unwind_rule *rule)
 {

@@ -1,32 +1,32 @@
-/* unwind.h - how to get from a frame to its caller's; see unwind.c */
+/* unwind.h - rules that lead from a frame to its caller's; see unwind.c */
 #ifndef UMEM_UNWIND_H
 #define UMEM_UNWIND_H
 
 #include "vmem/base.h"
 
 enum unwind_kind {
-	UNWIND_UNKNOWN, /* nothing is known of this address: by frame pointer */
+	UNWIND_UNKNOWN, /* no table for this address: use the frame pointer */
 	UNWIND_FRAME,   /* cfa = sp or fp + cfa_off */
 	UNWIND_DEREF,  /* cfa = the word at fp + cfa_off, fp's at fp + fp_off */
 	UNWIND_SIGNAL, /* the kernel's frame for a signal handler */
-	UNWIND_END     /* the outermost */
+	UNWIND_END     /* the outermost frame */
 };
 
-/* Offsets that mean something else. */
-#define FP_SAME INT16_MIN /* the caller's frame pointer is this one's */
+/* Offsets with a special meaning. */
+#define FP_SAME INT16_MIN /* the caller's frame pointer is unchanged */
 #define RA_LINK INT16_MIN /* the return address is in the link register */
 
 struct unwind_rule {
 	unsigned kind;
-	bool by_fp; /* cfa counts from the frame pointer */
+	bool by_fp; /* cfa_off is relative to the frame pointer */
 	int32_t cfa_off;
-	int16_t fp_off; /* where the caller's frame pointer is, from the cfa */
-	int16_t ra_off; /* where the return address is */
+	int16_t fp_off; /* of the caller's frame pointer, from the cfa */
+	int16_t ra_off; /* of the return address, from the cfa */
 };
 
 /*
- * The rule for the instruction at pc.  Takes no lock, allocates nothing; may
- * be called anywhere.
+ * Returns the rule for the instruction at pc.  Takes no lock and allocates
+ * nothing, so any code may call it anywhere.
  */
 struct unwind_rule unwind_rule(uintptr_t pc);
 
