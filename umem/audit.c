@@ -1,4 +1,4 @@
-/* audit.c - who, when, from where: the record of a buffer's last transaction */
+/* audit.c - thread, time and stack of a buffer's last transaction */
 #include <string.h>
 
 #include "umem/audit.h"

@@ -1,19 +1,21 @@
 /*
- * error.c - reports of what a debugged cache has found
+ * error.c - error reports of debugged caches
  *
- * A report is put together as one message of at most 4096 bytes, goes into a
- * ring of 8192 that debuggers find in a core file, and to standard error.
- * What was found is kept in umem_abort_info, too.
+ * A report is one message of at most 4096 bytes.  It goes to standard error,
+ * and to a ring of 8192 bytes that debuggers find in a core file.  The facts of
+ * the error are also stored in umem_abort_info.
  *
- * First lines are libumem's, and so is the order: what is wrong, the buffer,
- * the buffer's last transaction if it was audited; then, unless noabort, the
- * stack of the caller, and abort.  A handler of SIGABRT gets one chance.
+ * The first lines and their order are libumem's: the error, the buffer, and the
+ * buffer's last transaction if it was audited.  Unless noabort is set, the
+ * stack of the caller follows, and then abort, which runs a SIGABRT handler
+ * once.
  *
- * libumem writes to standard error with "verbose" only; here whoever asked
- * for debugging is told in any case.
+ * libumem writes to standard error only with "verbose".  Here the report is
+ * always written, because the user has asked for debugging.
  *
- * Locking: report_lock, a leaf, held while a report is put together and not
- * while the program's handler runs.  A fault inside a report ends it.
+ * Locking: report_lock, a leaf.  It is held while a report is put together, but
+ * not while the program's handler runs.  A fault inside a report ends the
+ * report.
  *
  * Source: libumem's umem_error() and umem_err_recoverable(), by their texts.
  */
@@ -28,7 +30,7 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* Frames of the stack of who found the error. */
+/* Frames shown of the stack of the thread that found the error. */
 #define ABORT_FRAMES 128
 
 struct error_info umem_abort_info;
@@ -95,7 +97,10 @@ add_frames_locked(const uintptr_t *pc, unsigned n)
 		symbol_text(&m, pc[i]);
 		message_text(&m, "\n");
 		add_locked(&m);
-		/* The stack of who found it is long. */
+		/*
+		 * The stack of the reporting thread may be too long for the
+		 * report.
+		 */
 		if (sizeof(report) - report_bytes < 512 && i + 1 < n) {
 			add_line_locked("...");
 			return;
@@ -110,8 +115,7 @@ cache_name(const struct umem_cache *cache)
 }
 
 /*
- * For umem_alloc() and free() the line is libumem's, which knows no other
- * kinds.
+ * For umem_alloc() and free() the line is libumem's, which has no other kinds.
  */
 static void
 add_kind_locked(const struct error_info *e, const char *head)
@@ -147,7 +151,7 @@ add_kind_locked(const struct error_info *e, const char *head)
 		    put, e->address, gets[e->expected]);
 }
 
-/* What is wrong, on one line or more. */
+/* Appends the error itself, one line or more. */
 static void
 add_first_locked(const struct error_info *e)
 {
@@ -273,7 +277,10 @@ add_stack_locked(void)
 	add_frames_locked(pc, stack_trace(pc, ABORT_FRAMES));
 }
 
-/* Thread that makes a report: a second error meanwhile is of the report. */
+/*
+ * The thread that makes a report.  If it finds another error meanwhile, the
+ * report has caused it.
+ */
 static uint64_t reporter; /* [a] */
 
 void
@@ -316,7 +323,7 @@ error_note(const char *text, size_t n)
 		message_write(text, n);
 }
 
-/* A message of panic.c, which has written it. */
+/* Receives a message that panic.c has written. */
 static void
 sink(const char *text, size_t n)
 {

@@ -1,17 +1,17 @@
 /*
- * firewall.c - spans whose end nobody can cross
+ * firewall.c - spans that end at a guard page
  *
- * Each object has a slab of its own and ends where its last page does.  The
- * page behind is not there, and when the object is freed its own pages are
- * gone, too: who reads or writes past the end, or after the free, faults in
- * the very instruction.
+ * Each object has a slab of its own and ends where the slab's last accessible
+ * page ends.  The next page is a guard page.  When the object is freed, its own
+ * pages are decommitted, too.  A thread that reads or writes past the end, or
+ * after the free, faults at that instruction.
  *
- * Addresses come from an arena of their own, by next fit, and stay in it, so
- * that one that was freed is used again as late as possible.  They are taken
- * from the heap, so that the address map knows them.
+ * Addresses come from a separate arena, by next fit, and stay in it, so that a
+ * freed address is reused as late as possible.  The arena takes them from the
+ * heap, so that the address map covers them.
  *
- * A live object takes up at least one unit of the heap (64 KiB of addresses)
- * and up to two mappings of the kernel's limit (vm.max_map_count).
+ * A live object takes at least one unit of the heap (64 KiB of addresses) and
+ * up to two mappings of the kernel's limit (vm.max_map_count).
  */
 #include "umem/firewall.h"
 #include "umem/addr_map.h"
@@ -20,7 +20,7 @@
 #include "vmem/os.h"
 #include "vmem/vmem.h"
 
-/* Addresses taken from the heap at once; when it has none, less. */
+/* Bytes of addresses taken from the heap at once; fewer if that fails. */
 #define PIECE       (256 * MIB)
 #define PIECE_LEAST (1 * MIB)
 
@@ -59,7 +59,7 @@ the_arena(void)
 	return none;
 }
 
-/* More addresses, of at least bytes. */
+/* Adds at least bytes bytes of addresses to the arena. */
 static bool
 grow(vmem_t *to, size_t bytes)
 {
@@ -80,7 +80,7 @@ grow(vmem_t *to, size_t bytes)
 	return false;
 }
 
-/* What of a span is there. */
+/* Returns the accessible pages of a span. */
 static char *
 pages_of(void *span, const struct slab_layout *layout, size_t *bytes)
 {
@@ -119,7 +119,9 @@ firewall_free(void *span, const struct slab_layout *layout)
 	size_t bytes;
 	char *at = pages_of(span, layout, &bytes);
 
-	/* If the kernel refuses, the pages at least read as zeros. */
+	/*
+	 * If the kernel refuses, release the memory; the pages read as zeros.
+	 */
 	if (!os_decommit(at, bytes))
 		os_purge(at, bytes);
 	vmem_free(arena, span, layout->slab_bytes);

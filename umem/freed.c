@@ -1,35 +1,35 @@
 /*
- * freed.c - records of buffers that were freed with their memory
+ * freed.c - records of freed buffers whose memory was released, too
  *
- * The record of a buffer lies with its slab, and that of a large block is
- * found by the tag behind the block.  When a free takes the memory away, the
- * record has to be kept elsewhere: a second free is reported with the first
- * one, and after the use of a freed buffer a tool reads the freeing thread and
- * its stack from the core.
+ * The record of a buffer is stored with its slab, and the record of a large
+ * block is found by the tag behind the block.  If a free releases that memory,
+ * the record must be kept elsewhere: the report of a second free includes the
+ * first one, and after the use of a freed buffer a tool reads the freeing
+ * thread and its stack from the core.
  *
- * Records are kept in rings of fixed size, by pointer.  A record is in the
- * ring before the memory of its buffer goes.  This way each buffer has a
- * record at every moment: that of its slab or tag, that of a ring, or both.
+ * Rings of fixed size keep pointers to these records.  A record enters the ring
+ * before the memory of its buffer is released.  This way each buffer has a
+ * record at every moment: in its slab or tag, in a ring, or in both.
  *
- * A ring is not searched for an address that a buffer has now: the address
- * map is asked first.  An address that was freed twice, with a reuse between,
- * has two records, and the newer one counts.
+ * A ring is not searched for the address of a buffer that exists now, because
+ * callers ask the address map first.  An address that was freed twice, with a
+ * reuse between, has two records, and the newer one counts.
  *
  * Locking: each ring has a lock, a leaf.  A pointer in a ring is stored with
- * release order, after the record is complete, so a tool that stops the
- * process anywhere reads whole records.
+ * release order, after the record is complete, so a tool that stops the process
+ * anywhere reads complete records.
  */
 #include "umem/freed.h"
 #include "vmem/describe.h"
 
-/* The addresses of these blocks are not used again (debug_large.c). */
+/* The addresses of these blocks are not reused (debug_large.c). */
 #define FREED_LARGE 64
 
 /*
- * As many as firewall.c takes addresses at once (256 MiB, 64 KiB each).
- * Because the addresses are used by next fit, a record leaves the ring at
- * about the time when its address comes into use again.  4096 records of 15
- * frames take 1 MiB, those of 490 frames 16 MiB.
+ * The number of addresses that firewall.c takes at once (256 MiB, 64 KiB each).
+ * Because next fit selects the addresses, a record is replaced at about the
+ * time when its address is used again.  4096 records of 15 frames take 1 MiB,
+ * those of 490 frames 16 MiB.
  */
 #define FREED_FIREWALL 4096
 

@@ -1,22 +1,22 @@
 /*
- * log.c - rings of what happened
+ * log.c - rings of events
  *
- * Four of them: transactions (copies of audit records), contents (the first
- * bytes of freed buffers), failures, and slabs made.
+ * There are four logs: transactions (copies of audit records), contents (the
+ * first bytes of freed buffers), failures, and slab creations.
  *
- * A log is cut into chunks, four for each CPU.  Each CPU fills a chunk of its
- * own; when it is full, the CPU takes the next in turn, which holds the
- * oldest entries.  So what is in a log was put down lately, and entries of
- * one CPU are in order; a reader sorts by the times in them.
+ * A log consists of chunks, four for each CPU.  Each CPU fills a chunk of its
+ * own. When the chunk is full, the CPU takes the next in turn, which holds the
+ * oldest entries.  So a log contains the latest entries, and the entries of one
+ * CPU are in order.  A reader sorts them by their times.
  *
- * Entries stay where they are until their chunk is used again, so a pointer
- * to one (lastlog, contents) is good for a while, and readable for ever.
+ * An entry stays in place until its chunk is used again, so a pointer to an
+ * entry (lastlog, contents) is valid for a while, and stays readable.
  *
- * While a report is being made, nothing is put down: the log still shows what
- * led to it.
+ * While a report is made, no entries are stored.  Therefore the log still shows
+ * the events that led to the error.
  *
- * Locking: one lock for each CPU of each log; next guards who fills which
- * chunk, so that no two CPUs fill one.
+ * Locking: each CPU has one lock in each log.  next guards which CPU fills
+ * which chunk, so that no two CPUs fill one chunk.
  */
 #include <string.h>
 
@@ -27,10 +27,10 @@ struct log logs[LOG_KINDS];
 size_t log_bytes_wanted[LOG_KINDS];
 bool log_frozen;
 
-/* As libumem has it. */
+/* As in libumem. */
 #define CHUNKS_A_CPU 4
 
-/* No chunk is smaller, so that the longest record fits. */
+/* Minimum size of a chunk, in bytes, so that the longest record fits. */
 #define CHUNK_LEAST 4096
 
 static void
@@ -79,7 +79,10 @@ is_being_filled(const struct log *log, uint32_t chunk)
 	return false;
 }
 
-/* The oldest chunk that no CPU is at: there are more chunks than CPUs. */
+/*
+ * Takes the oldest chunk that no CPU is filling.  There is one, because there
+ * are more chunks than CPUs.
+ */
 static void
 chunk_next_locked(struct log *log, struct log_cpu *cpu)
 {
@@ -96,7 +99,7 @@ chunk_next_locked(struct log *log, struct log_cpu *cpu)
 	lock_release(&log->next);
 	cpu->at = log->base + chunk * log->chunk_bytes;
 	cpu->avail = log->chunk_bytes;
-	/* A reader stops at zeros, which new memory has. */
+	/* A reader stops at zeros; new memory is zero already. */
 	if (!is_new)
 		memset(cpu->at, 0, log->chunk_bytes);
 }

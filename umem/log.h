@@ -1,4 +1,4 @@
-/* log.h - rings of what happened; see log.c */
+/* log.h - rings of events; see log.c */
 #ifndef UMEM_LOG_H
 #define UMEM_LOG_H
 
@@ -8,19 +8,19 @@
 #define LOG_BYTES_DEFAULT (64 * KIB)
 #define LOG_BYTES_MOST    (1 * GIB)
 
-/* One CPU's place in a log.  Keys: [l] lock, [n] the log's next, too */
+/* A CPU's position in a log.  Keys: [l] lock, [n] the log's next, too */
 struct log_cpu {
 	struct lock lock; /* rank LOCK_LOG */
-	uint32_t chunk;   /* [n] the one being filled */
-	uint32_t nchunks; /* [n] that this CPU has begun; wraps */
+	uint32_t chunk;   /* [n] the chunk being filled */
+	uint32_t nchunks; /* [n] begun by this CPU; wraps */
 	char *at;         /* [l] next byte in it */
 	uint64_t avail;   /* [l] bytes left in it */
-	uint64_t nhits;   /* [l] entries ever made */
+	uint64_t nhits;   /* [l] entries, cumulative */
 } __attribute__((aligned(CACHE_LINE)));
 
 /*
- * A log.  Entries are put down by CPU into chunks, which are used in turn,
- * the oldest over again.
+ * A log.  Each CPU appends entries to a chunk of its own.  Chunks are used in
+ * turn; the oldest is overwritten.
  */
 struct log {
 	char *base;           /* [I] NULL: the log is off */
@@ -43,13 +43,13 @@ enum log_kind {
 
 extern struct log logs[LOG_KINDS];
 
-/* What UMEM_LOGGING asks for; 0: off.  Before log_start(). */
+/* Bytes that UMEM_LOGGING asks for; 0: off.  Set before log_start(). */
 extern size_t log_bytes_wanted[LOG_KINDS];
 
-/* Gets the memory; a log for which there is none is off. */
+/* Allocates the logs.  A log for which there is no memory is off. */
 void log_start(void);
 
-/* Nothing is put down while a report is being made. */
+/* True while a report is made: no entries are stored. */
 extern bool log_frozen; /* [a] */
 
 static inline bool
@@ -59,7 +59,7 @@ log_is_on(enum log_kind kind)
 	       !__atomic_load_n(&log_frozen, __ATOMIC_RELAXED);
 }
 
-/* A copy of n bytes in the log, or NULL. */
+/* Copies n bytes into the log.  Returns the copy, or NULL. */
 void *log_put(enum log_kind kind, const void *entry, size_t n);
 
 void log_lock_for_fork(void);
