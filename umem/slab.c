@@ -1,43 +1,54 @@
 /*
- * slab.c - create, carve, colour, take, put, destroy
+ * slab.c - slabs: create, colour, take chunks, give chunks back, destroy
  *
  * A slab is a span from the cache's arena, cut into equal chunks
- * (slab_layout.c).  Its description lies apart, so that nothing in a free
- * chunk is trusted or touched: a bit for each chunk says whether it is free.
+ * (slab_layout.c).  Its description (struct slab) is apart from the span, so
+ * the library neither trusts nor touches the contents of a free chunk: a bit
+ * for each chunk says whether it is free.
  *
- * Taking is in batches, lowest free chunk first, from the fullest slabs:
- * those that are nearly empty drain and can go back.  Slabs that are partly
- * used hang in SLAB_BINS lists by how full they are; a batch changes a slab's
- * list at most once.
+ * To take is to allocate chunks from slabs; to give is to free chunks to their
+ * slabs.
  *
- * Giving back checks what it is given: the address lies in a slab of this
- * store, at the start of a chunk, and the chunk's bit says taken.
+ * Chunks are taken in batches, lowest free chunk first, from the fullest slabs,
+ * so that nearly empty slabs drain and can be released.  Partly used slabs are
+ * in SLAB_BINS lists by how full they are; a batch changes a slab's list at
+ * most once.
+ *
+ * slab_give() checks each chunk: the address lies in a slab of this store, at
+ * the start of a chunk, and the chunk's bit says taken.
  *
  * Claims
- *	All CPUs share the lock of a cache's slabs, so under it a word of bits
- *	is written at a time, not a chunk.  A claim says which chunks of one
- *	word are meant (struct slab_claim); claims lie on the stack, and no more
- *	than SLAB_CLAIMS are made or used while the lock is held once.
- *	Taking clears bits and notes claims; when the lock is released, they
- *	become addresses.  A claimed chunk is taken like any other: its slab
- *	stays, and what is read of the slab never changes.  A child of fork()
- *	does not have what another thread had claimed, as it does not have a
- *	magazine that was being filled: taken for ever, and its slab stays.
- *	Giving does it the other way round: slabs, words and bits of chunks
- *	are found before the lock is taken.  A chunk that is given back by right
- *	is nobody else's until its bit is set, so its slab stays till then.  Who
- *	frees twice may do so while the slab goes, and another comes to lie
- *	where it or its description was.  So what the map says, where the first
- *	chunk is and that all bits say taken is looked at under the lock; if
- *	anything is wrong, the bits are cleared again and the chunks are given
- *	one by one, which finds the first that is to blame.
- *	A claim is in memory before the bits are cleared, until its chunks are
- *	where they go: one who stops the process finds every chunk.
- *	The hash over spans is not read without the lock: what lies in it is
- *	given one by one.
+ *	Because all CPUs share the lock of a cache's slabs, a word of bits is
+ *	written at a time under it, not a chunk.  A claim names a set of chunks
+ *	of one word (struct slab_claim).  Claims lie on the stack, and at most
+ *	SLAB_CLAIMS are made or used while the lock is held once.
  *
- * Finding the slab of a chunk: by the address map for memory of the heap, by
- * a hash over spans (slab_hash.c) for any other source.
+ *	Taking clears bits and records claims; after the lock is released, the
+ *	claims are expanded to addresses.  A claimed chunk is taken like any
+ *	other: its slab stays, and the members of the slab that are read
+ *	meanwhile never change.  A child of fork() does not have the chunks that
+ *	another thread had claimed, as it does not have a magazine that was
+ *	being filled: they are taken for ever, and their slab stays.
+ *
+ *	Giving works in the opposite order: the slabs, words and bits of the
+ *	chunks are found before the lock is taken.  A chunk that is given back
+ *	legitimately belongs to no other thread until its bit is set, so its
+ *	slab stays until then.  A double free can race with the slab's
+ *	destruction and with the reuse of its memory or description.  Therefore
+ *	the owner in the address map, the address of the first chunk and that
+ *	all bits say taken are checked under the lock.  If any check fails, the
+ *	bits that were set are cleared again and the chunks are given one by
+ *	one, which finds the first bad chunk.
+ *
+ *	A claim is written to memory before the bits are cleared, and stays
+ *	there until its chunks are stored.  So an inspector that stops the
+ *	process accounts for every chunk.
+ *
+ *	The hash over spans is not read without the lock.  Therefore the chunks
+ *	of a store that uses it are given one by one.
+ *
+ * The slab of a chunk is found by the address map for memory of the heap, and
+ * by a hash over spans (slab_hash.c) for any other source.
  *
  * Constructed chunks (stores with a destructor function)
  *	The caller constructs a chunk after it has taken it for the first time;
@@ -50,48 +61,54 @@
  *	0    1		out		slab_give()
  *	1    1		ready		slab_take() or slab_take_one() takes it
  *
- *	A batch has ready chunks only, and a raw chunk is taken alone, for the
- *	allocation that hands it out: so nobody constructs ahead of need, and
- *	destructors run on no chunk that was never handed out.  Ready chunks go
- *	before raw ones, so a new slab is made only when no chunk is free.
- *	Because of this few slabs have raw chunks, about as many as there are
- *	threads that made one at the same time, and the search for a slab with
- *	a ready chunk passes no more than those.
+ *	A batch has ready chunks only.  A raw chunk is taken alone, for the
+ *	allocation that returns it, so no chunk is constructed ahead of need,
+ *	and destructors run on no chunk that was never allocated.  Ready chunks
+ *	are taken before raw ones, and a new slab is created only when no chunk
+ *	is free.  Therefore few slabs have raw chunks, about as many as there
+ *	are threads that created one at the same time, and the search for a slab
+ *	with a ready chunk passes no more than those.
  *
  *	The constructor runs with no lock held and may never return (longjmp,
- *	exception, fork in another thread).  Then its chunk stays in hand: it
- *	is not destructed, and slab_store_end() takes it for free.
+ *	exception, fork in another thread).  Then its chunk stays in hand: it is
+ *	not destructed, and slab_store_end() treats it as free.
  *
- *	Locking: the made bits are the only part of a slab that is written
- *	without the lock: slab_constructed() sets the bit of a chunk that the
- *	caller has in hand, and other bits of the word belong to others, so
- *	each write is an atomic or, or and.  Relaxed order is enough: the bit
- *	of a chunk is read again only after the chunk was freed, and the
- *	program orders its free after its allocation.
+ *	Locking: the made bits, and the held bits of slab_owner.c, are the only
+ *	parts of a slab that are written without the lock.  slab_constructed()
+ *	sets the made bit of a chunk that the caller has in hand.  Because other
+ *	bits of the word belong to other threads, each write is an atomic or, or
+ *	and.  Relaxed order is enough: the bit of a chunk is read again only
+ *	after the chunk was freed, and the program orders its free after its
+ *	allocation.
  *
- * Empty slabs: one is kept, so that a cache that goes to and fro over the
- * edge of a slab does not call its arena each time; the others go back.
- *	A store that constructs keeps all of them until a reap, so slab_give()
- *	runs no destructor, and what overflows the depot is constructed once.
- *	slab_reap_unused() destroys as many as were empty all the time since
- *	the last call: the working set of empty slabs stays, as in a depot.
+ * Empty slabs
+ *	A store keeps one, so that a cache whose use crosses the edge of a slab
+ *	repeatedly does not call its arena each time; it releases the others.
  *
- *	A type-stable store keeps them, too, and a reap only asks for their
- *	release: slab_retire.c.
+ *	A store that constructs keeps all of them until a reap, so that
+ *	slab_give() runs no destructor, and objects that overflow the depot are
+ *	constructed only once.  slab_reap_unused() destroys as many as were
+ *	empty all the time since the last call: the working set of empty slabs
+ *	stays, as in a depot.
+ *
+ *	A type-stable store also keeps all of them, and a reap only requests
+ *	their release; see slab_retire.c.
  *
  * Locking
- *	store->lock guards slabs and lists.  Arenas, destructors and memory for
- *	descriptions are called for without it: a new slab is finished before
- *	it is listed, by the hold that takes from it first; an old one is
- *	unlisted before it is ended.  So nobody waits for another's page fault
- *	or system call.
+ *	store->lock guards slabs and lists.  Arenas, destructors and the
+ *	allocator of descriptions are called without it.  A new slab is complete
+ *	before it is listed, and the thread that lists it takes from it first,
+ *	before it releases the lock.  An old slab is unlisted before it is
+ *	destroyed.  So no thread waits for a page fault or a system call of
+ *	another.
  *
- * Always true (slab_store_check()): nfree of a slab is the number of its free
- * bits; full slabs have none, empty ones nchunks, partial ones between; a slab
- * is in the list for its nfree, retired, or aside;
- * nused = nslabs * nchunks - all nfree; nraw of a slab is the number of its
- * raw chunks, and of a store their sum over slabs that are not retired, 0 in a
- * store that does not construct.
+ * Invariants (slab_store_check())
+ *	nfree of a slab is the number of its free bits.  Full slabs have none,
+ *	empty ones nchunks, partly used ones a number between.  A slab is in the
+ *	list for its nfree, retired, or isolated (aside).  nused = nslabs *
+ *	nchunks - all nfree.  nraw of a slab is the number of its raw chunks,
+ *	and nraw of a store is their sum over slabs that are not retired; it is
+ *	0 in a store that does not construct.
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, sections 3 and 4.
  */
@@ -165,7 +182,10 @@ slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 	slab->bin = (uint16_t)bin;
 }
 
-/* Atomic, since slab_used() and slab_total() read without the lock. */
+/*
+ * The stores are atomic, because slab_used(), slab_total() and slab_nready()
+ * read without the lock.
+ */
 
 static void
 nslabs_add_locked(struct slab_store *store, int n)
@@ -210,7 +230,10 @@ span_get(struct slab_store *store)
 	return NULL;
 }
 
-/* That there is none is not yet a failure of whoever asked. */
+/*
+ * Keeps errno, because a failure here is not yet a failure of the caller's
+ * request.
+ */
 static void *
 span_alloc(struct slab_store *store)
 {
@@ -250,13 +273,16 @@ bits_fill(uint64_t *bits, unsigned n)
 		*bits = ((uint64_t)1 << n) - 1;
 }
 
-/* Two slabs that are made at once may get the same: that is no harm. */
+/*
+ * Returns the colour of a new slab.  Two slabs that are created at once may get
+ * the same colour; this does no harm.
+ */
 static size_t
 colour_take(struct slab_store *store)
 {
 	size_t colour;
 
-	/* One that is fixed: of a firewall, or of a watched cache. */
+	/* A fixed colour, of a firewall or of a watched cache. */
 	if (unlikely(store->layout.colour_step == 0))
 		return store->layout.colour_max;
 
@@ -266,7 +292,7 @@ colour_take(struct slab_store *store)
 	return colour;
 }
 
-/* A description without a slab. */
+/* Allocates the description of a slab. */
 static struct slab *
 desc_alloc(struct slab_store *store)
 {
@@ -291,7 +317,7 @@ desc_free(struct slab_store *store, struct slab *slab)
 	meta_free(slab, slab_desc_bytes(store));
 }
 
-/* A slab that nobody knows yet. */
+/* Creates a slab that is in no list and no hash yet. */
 static struct slab *
 slab_create(struct slab_store *store)
 {
@@ -355,7 +381,7 @@ slab_disown_locked(struct slab_store *store, struct slab *slab)
 		slab_hash_remove_locked(store, slab);
 }
 
-/* Give an unlisted slab back; destructors first. */
+/* Destructs the constructed chunks of an unlisted slab, and releases it. */
 static void
 slab_destroy(struct slab_store *store, struct slab *slab)
 {
@@ -373,14 +399,14 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	desc_free(store, slab);
 }
 
-/* Empty slabs beyond keep, as a chain. */
+/* Unlists the empty slabs beyond keep and returns them as a chain. */
 static struct slab *
 unlist_empty_locked(struct slab_store *store, unsigned keep)
 {
 	struct slab *chain = NULL;
 
 	while (store->nempty > keep) {
-		/* The one that was empty longest. */
+		/* The slab that was empty longest. */
 		struct slab *slab =
 		    container_of(store->empty.prev, struct slab, link);
 
@@ -413,7 +439,7 @@ slab_destroy_all(struct slab_store *store, struct slab *chain)
 	}
 }
 
-/* The n lowest of more bits than none; all, if there are fewer. */
+/* The n lowest of bits, which is not 0, or all of them if there are fewer. */
 static inline uint64_t
 lowest_bits(uint64_t bits, unsigned n)
 {
@@ -421,7 +447,7 @@ lowest_bits(uint64_t bits, unsigned n)
 
 	if (n >= 64)
 		return bits;
-	/* Most often they lie side by side. */
+	/* Most often these bits are adjacent. */
 	run = (((uint64_t)1 << n) - 1) << lowbit(bits);
 	if ((bits & run) == run)
 		return run;
@@ -431,8 +457,8 @@ lowest_bits(uint64_t bits, unsigned n)
 }
 
 /*
- * Every chunk up to this is in use, or about to be written to: the lowest are
- * taken first.
+ * Clears the purged bits up to chunk last.  Because the lowest chunks are taken
+ * first, every chunk up to it is in use or about to be written to.
  */
 static void
 touch_locked(struct slab_store *store, struct slab *slab, unsigned last)
@@ -445,14 +471,19 @@ touch_locked(struct slab_store *store, struct slab *slab, unsigned last)
 			       (end - 1) / store->part_bytes));
 }
 
-/* What was claimed is in memory from here on, for who reads from outside. */
+/*
+ * Forces the claims to memory at this point, for tools that read the process.
+ */
 static inline void
 publish(const struct slab_claims *claims)
 {
 	__asm__ volatile("" : : "r"(claims) : "memory");
 }
 
-/* Free chunks of a word: the raw ones, or those that need no constructor. */
+/*
+ * The free chunks of a word: if raw, those that are not constructed, otherwise
+ * those that need no constructor.
+ */
 static inline uint64_t
 free_bits(const struct slab_store *store, const struct slab *slab, unsigned w,
     bool raw)
@@ -466,14 +497,20 @@ free_bits(const struct slab_store *store, const struct slab *slab, unsigned w,
 	return slab->bits[w] & (raw ? ~made : made);
 }
 
-/* By one store, because slab_round_fault() reads without the lock. */
+/*
+ * Writes the word by one atomic store, because slab_round_fault() reads without
+ * the lock.
+ */
 static inline void
 bits_set_locked(struct slab *slab, unsigned w, uint64_t bits)
 {
 	__atomic_store_n(&slab->bits[w], bits, __ATOMIC_RELAXED);
 }
 
-/* Claims up to n chunks of bits, which are free ones of a word, the lowest. */
+/*
+ * Claims the lowest n of bits, which are free chunks of a word, or all of them
+ * if there are fewer.
+ */
 static void
 claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
     uint64_t bits, struct slab_claims *claims, unsigned n)
@@ -495,12 +532,12 @@ claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
 		touch_locked(store, slab, last);
 }
 
-/* Claims chunks of one slab, lowest first, until there are n. */
+/* Claims chunks of one slab, lowest first, until there are n claimed. */
 static void
 claim_locked(struct slab_store *store, struct slab *slab,
     struct slab_claims *claims, unsigned n)
 {
-	bool passed = false; /* a raw chunk: the hint stays before it */
+	bool passed = false; /* passed a raw chunk: keep the hint */
 
 	for (unsigned w = slab->hint; slab->nfree > slab->nraw; w++) {
 		uint64_t bits;
@@ -547,7 +584,10 @@ claim_raw_locked(
 	slab_rebin_locked(store, slab);
 }
 
-/* The first slab of a list with a raw chunk, or with one that is not. */
+/*
+ * The first slab of a list that has a raw chunk, or if not raw, one that is
+ * ready.
+ */
 static inline struct slab *
 first_with_locked(const struct slab_store *store, struct list *list, bool raw)
 {
@@ -561,7 +601,7 @@ first_with_locked(const struct slab_store *store, struct list *list, bool raw)
 	return NULL;
 }
 
-/* The fullest slab to take a chunk from, raw or not. */
+/* The fullest slab that has a raw chunk, or if not raw, one that is ready. */
 static struct slab *
 fullest_locked(struct slab_store *store, bool raw)
 {
@@ -575,12 +615,12 @@ fullest_locked(struct slab_store *store, bool raw)
 			    : first_with_locked(store, &store->empty, raw);
 }
 
-/* Takes the lock for a batch. */
+/* Takes the lock for a batch, and counts contention. */
 static void
 visit_lock(struct slab_store *store)
 {
 	if (unlikely(!lock_try(&store->lock))) {
-		/* Relaxed: it only steers the size of magazines. */
+		/* Relaxed: the count only affects the size of magazines. */
 		__atomic_add_fetch(&store->nwaited, 1, __ATOMIC_RELAXED);
 		lock_take(&store->lock);
 	}
@@ -588,8 +628,8 @@ visit_lock(struct slab_store *store)
 }
 
 /*
- * Claims up to n chunks, or if there are none and raw is not NULL, a raw one;
- * fresh, if not NULL, is a slab to be listed.
+ * Claims up to n ready chunks.  If there are none and raw is not NULL, claims
+ * one raw chunk and sets *raw.  If fresh is not NULL, lists that slab first.
  */
 static void
 take_claims(struct slab_store *store, struct slab *fresh,
@@ -613,7 +653,10 @@ take_claims(struct slab_store *store, struct slab *fresh,
 	lock_release(&store->lock);
 }
 
-/* The chunks of these bits, downwards from end: most lie side by side. */
+/*
+ * Stores the addresses of these chunks downwards from end.  Most of the bits
+ * are adjacent.
+ */
 static void **
 expand_word(uintptr_t base, size_t chunk, uint64_t bits, void **end)
 {
@@ -631,7 +674,7 @@ expand_word(uintptr_t base, size_t chunk, uint64_t bits, void **end)
 	return end;
 }
 
-/* The claimed chunks, downwards from end. */
+/* Stores the addresses of the claimed chunks downwards from end. */
 static void
 expand(const struct slab_store *store, const struct slab_claims *claims,
     void **end)
@@ -659,7 +702,7 @@ slab_take(struct slab_store *store, void **chunks, unsigned n)
 		expand(store, &claims, chunks + left);
 		left -= claims.nchunks;
 		fresh = NULL;
-		/* Half of what was asked for is enough to come back later. */
+		/* Half of the request is enough to create no new slab. */
 		if (!store->constructs && claims.n < SLAB_CLAIMS &&
 		    (left == n || left > n - n / 2))
 			fresh = slab_create(store);
@@ -707,7 +750,7 @@ slab_find_locked(struct slab_store *store, void *p)
 	return slab_of_map(store, p);
 }
 
-/* Is p where a chunk starts?  Then its number. */
+/* Returns whether p is the start of a chunk, and sets *i to its index. */
 static inline bool
 is_start(const struct slab_store *store, const struct slab *slab, void *p,
     unsigned *i)
@@ -734,7 +777,9 @@ chunk_index(const struct slab_store *store, const struct slab *slab, void *p,
 	return SLAB_FINE;
 }
 
-/* Something of the slab was freed. */
+/*
+ * A chunk of the slab was given: it is no longer swept, and may change lists.
+ */
 static void
 given_locked(struct slab_store *store, struct slab *slab)
 {
@@ -755,7 +800,7 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	enum slab_fault fault;
 	unsigned i;
 
-	/* Chunks of one batch often come from one slab. */
+	/* Chunks of one batch are often of one slab. */
 	if (slab == NULL ||
 	    (uintptr_t)p - slab->span >= store->layout.slab_bytes) {
 		if (slab != NULL)
@@ -777,7 +822,10 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	return SLAB_FINE;
 }
 
-/* One by one: what the claims cannot do, and who is to blame. */
+/*
+ * Gives the chunks one by one: those that claims cannot express, or to find the
+ * first that is bad.
+ */
 static enum slab_fault
 give_each_locked(
     struct slab_store *store, void **chunks, unsigned n, void **bad)
@@ -795,9 +843,10 @@ give_each_locked(
 }
 
 /*
- * The first of n chunks is number i of its slab.  How many of those behind it
- * go on from there one by one, up or down, without leaving the word, or
- * bringing a bit that is in mask?  *bits are those of all of them.
+ * The first of n chunks has index i in its slab.  Returns the number of chunks
+ * after it that continue from there one by one, up or down, without leaving the
+ * word or adding a bit that is in mask.  Sets *bits to the bits of all of them,
+ * the first included.
  */
 static inline unsigned
 run_of_neighbours(const struct slab_store *store, void **chunks, unsigned n,
@@ -827,8 +876,8 @@ run_of_neighbours(const struct slab_store *store, void **chunks, unsigned n,
 }
 
 /*
- * Claims for the first of n chunks, until there is no room or one is odd; how
- * many.
+ * Makes claims for the first chunks, until there is no room for a claim or a
+ * chunk is not valid.  Returns the number of chunks covered.
  */
 static unsigned
 gather(const struct slab_store *store, void **chunks, unsigned n,
@@ -870,7 +919,7 @@ gather(const struct slab_store *store, void **chunks, unsigned n,
 	return done;
 }
 
-/* Is the slab that was found for it still what it was? */
+/* Is the slab that gather() found still the owner of the claim's chunks? */
 static bool
 claim_holds_locked(
     const struct slab_store *store, const struct slab_claim *claim)
@@ -902,7 +951,7 @@ ungive_claim_locked(struct slab_store *store, const struct slab_claim *claim)
 	slab_rebin_locked(store, slab);
 }
 
-/* All of them, or none. */
+/* Gives the chunks of all claims, or of none.  Returns whether it gave them. */
 static bool
 give_claims_locked(
     struct slab_store *store, const struct slab_claims *claims, unsigned n)
@@ -926,7 +975,7 @@ give_claims_locked(
 	return false;
 }
 
-/* Empty slabs that stay when chunks are given back. */
+/* The number of empty slabs to keep when chunks are given. */
 static unsigned
 empty_kept(const struct slab_store *store)
 {
@@ -961,7 +1010,7 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 	return fault;
 }
 
-/* The word of a chunk's "made" bit, and the bit. */
+/* Returns the word of a chunk's "made" bit, and sets *bit to the bit. */
 static uint64_t *
 made_word(const struct slab_store *store, struct slab *slab, const void *chunk,
     uint64_t *bit)
@@ -979,7 +1028,7 @@ slab_constructed(struct slab_store *store, void *chunk)
 	struct slab *slab;
 	uint64_t bit, *word;
 
-	/* The chunk is taken, so its slab stays; but the hash may change. */
+	/* The chunk is taken, so its slab stays, but the hash may change. */
 	if (store->source != NULL)
 		lock_take(&store->lock);
 	slab = slab_find_locked(store, chunk);
@@ -1035,7 +1084,10 @@ slab_look(struct slab_store *store, void *p, struct slab **slab, unsigned *i)
 	return is_start(store, *slab, p, i) ? SLAB_FINE : SLAB_INTERIOR;
 }
 
-/* Ends slabs, or has them retired that a stable store wants to get rid of. */
+/*
+ * Destroys the slabs of the chain.  Of a stable store, has slabs retired if
+ * that was requested.
+ */
 static void
 end_surplus(struct slab_store *store, struct slab *surplus)
 {
@@ -1055,7 +1107,7 @@ slab_reap(struct slab_store *store, unsigned keep)
 	end_surplus(store, surplus);
 }
 
-/* Forget a slab whose chunks belong to the source now. */
+/* Removes a slab whose chunks belong to the source now. */
 static void
 slab_forget_locked(struct slab_store *store, struct slab *slab)
 {
@@ -1096,14 +1148,14 @@ slab_reap_unused(struct slab_store *store)
 	lock_take(&store->lock);
 	surplus = slab_surplus_locked(store, store->nempty - store->nunused);
 	store->nunused = store->nempty;
-	/* If all may go that are empty, a later call has no more to say. */
+	/* If all empty slabs are to be retired, a later call finds no more. */
 	left = store->nempty != 0 && slab_retire_wanted(store) != 0;
 	lock_release(&store->lock);
 	end_surplus(store, surplus);
 	return left;
 }
 
-/* Destructs what lies ready in slabs that have chunks out. */
+/* Destructs the ready chunks of slabs that have chunks out. */
 static void
 destruct_ready(struct slab_store *store)
 {
@@ -1115,7 +1167,7 @@ destruct_ready(struct slab_store *store)
 	}
 }
 
-/* Frees the chunks in hand of a slab: their constructors do not return. */
+/* Frees the chunks in hand of a slab, whose constructors will not return. */
 static void
 free_in_hand_locked(struct slab_store *store, struct slab *slab)
 {
@@ -1148,7 +1200,10 @@ free_in_hand(struct slab_store *store)
 	lock_release(&store->lock);
 }
 
-/* No reader is left, so the slabs of a stable store need not wait. */
+/*
+ * Destroys the empty slabs.  No reader is left, so those of a stable store need
+ * not wait for a grace period.
+ */
 static void
 end_empty(struct slab_store *store)
 {
@@ -1193,7 +1248,10 @@ slab_nready(const struct slab_store *store)
 	size_t used = __atomic_load_n(&store->nused, __ATOMIC_RELAXED);
 	size_t raw = __atomic_load_n(&store->nraw, __ATOMIC_RELAXED);
 
-	/* Without the lock the four need not belong together. */
+	/*
+	 * Because the four are read without the lock, they need not be
+	 * consistent.
+	 */
 	used += raw + retired;
 	return total > used ? total - used : 0;
 }
