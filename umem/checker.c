@@ -1,25 +1,26 @@
 /*
- * checker.c - what valgrind and sanitizers are told
+ * checker.c - annotations for valgrind and sanitizers
  *
- * A process may be watched from outside: by valgrind, or by the sanitizers
- * that its program is built with.  They know malloc(), but not our objects.
- * So they are told: a cache is a pool to memcheck, a block of umem_alloc() is
- * like one of malloc(), and what is free is poisoned.
+ * A memory checker may watch a process: valgrind, or the sanitizers that the
+ * program is built with.  Checkers know malloc(), but not the library's
+ * objects, so the library annotates them.  A cache is a memory pool of
+ * memcheck, a block of umem_alloc() is like a block of malloc(), and free
+ * memory is poisoned.
  *
- * It is found out when the library starts.  Then there are no magazines and
- * no fast paths: a stale pointer in a magazine would make a leaked object
- * look as if somebody had it, and the fast paths tell nobody.  Objects of
- * caches get room between them.  Debugged caches (debug.h) check themselves,
- * and are not told of.
+ * checker_start() detects a checker when the library starts.  Then there are no
+ * magazines and no fast paths, because a stale pointer in a magazine would make
+ * a leaked object look referenced, and because the fast paths have no
+ * annotations.  Objects of caches get a redzone between them.  Debugged caches
+ * (debug.h) check themselves and are not annotated.
  *
- * The sanitizers' functions are weak references, which a program that is
- * built with one resolves.  Leak sanitizer looks for pointers to blocks of
- * malloc() in our slabs, too: they are root regions.
+ * The sanitizers' functions are weak references, which a program that is built
+ * with a sanitizer resolves.  Slabs are registered as root regions, so that the
+ * leak sanitizer finds pointers to blocks of malloc() in them, too.
  *
- * The headers of valgrind are needed to build.  Otherwise the library would
- * depend on the machine that built it, and memcheck would silently find less.
- * A library that is itself built with a sanitizer tells none: its tests are
- * of what runs without.
+ * The build needs the headers of valgrind.  Otherwise the library would depend
+ * on the machine that built it, and memcheck would silently find less.  A
+ * library that is itself built with a sanitizer makes no annotations, because
+ * its tests are meant for the code that runs without a checker.
  */
 #include <valgrind/memcheck.h>
 
@@ -49,7 +50,7 @@ checker_start(void)
 
 	if (BUILT_WITH_SANITIZER)
 		return;
-	/* Without a block of malloc(), memcheck looks for no leak at all. */
+	/* Memcheck searches no leaks unless there is a block of malloc(). */
 	seen = &seed;
 	VALGRIND_MALLOCLIKE_BLOCK(seen, 1, 0, 1);
 	checker_on = RUNNING_ON_VALGRIND ||
@@ -124,12 +125,12 @@ checker_object_end(const void *pool, void *object, size_t bytes)
 }
 
 /*
- * The requests to allocate and to free an object of a pool change the state of
- * its bytes, and another thread could run before a further request has mended
- * it.  Therefore these are made for an address where no memory is, and the pool
- * is told that its object has moved, which changes no state.  Two addresses
- * keep an allocation and a free apart; two allocations at once do no harm,
- * because either object may move.
+ * The requests that allocate and free an object of a pool change the state of
+ * its bytes, and another thread could run before a further request has restored
+ * it.  Therefore these requests are made for an address without memory, and the
+ * pool is then told that its object has moved, which changes no state.  Two
+ * addresses keep an allocation and a free apart.  Two allocations at a time do
+ * no harm, because either object may be the one that moves.
  */
 #define NOWHERE_ALLOC ((void *)1024)
 #define NOWHERE_FREE  ((void *)2048)
@@ -139,7 +140,7 @@ checker_stable_object(const void *pool, void *object, size_t bytes)
 {
 	VALGRIND_MEMPOOL_ALLOC(pool, NOWHERE_ALLOC, 0);
 	VALGRIND_MEMPOOL_CHANGE(pool, NOWHERE_ALLOC, object, bytes);
-	/* No change but for the first allocation of the object. */
+	/* This changes the state at the object's first allocation only. */
 	VALGRIND_MAKE_MEM_DEFINED(object, bytes);
 	allow(object, bytes, /* defined */ true);
 }
@@ -185,9 +186,9 @@ checker_close(void *at, size_t bytes)
 }
 
 /*
- * A request to free makes the bytes inaccessible for a moment, in which another
- * thread may read them.  Until they are accessible again, memcheck reports no
- * access to them.
+ * A request to free makes the bytes inaccessible until the next request.  Another
+ * thread may read them meanwhile.  Therefore memcheck is told to report no access
+ * to them until they are accessible again.
  */
 void
 checker_object_defer(const void *pool, void *object, size_t bytes)

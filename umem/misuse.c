@@ -1,7 +1,7 @@
 /*
- * misuse.c - one plain message for each misuse by the program, then abort
+ * misuse.c - one message for each kind of misuse by the program, then abort
  *
- * The texts are part of the interface: tests and people match them.
+ * The texts are part of the interface, because tests and users match them.
  */
 #include "umem/addr_map.h"
 #include "umem/misuse.h"
@@ -32,7 +32,10 @@ void
 misuse_slab(const char *who, struct umem_cache *cache, const void *p,
     enum slab_fault fault)
 {
-	/* A block whose slab is gone was in a magazine twice. */
+	/*
+	 * If the slab of a block no longer exists, the block was in a magazine
+	 * twice.
+	 */
 	if (cache->class != 0 && fault == SLAB_FOREIGN)
 		misuse_address(who, p);
 	if (cache->class != 0)
@@ -49,7 +52,7 @@ misuse_waits(const char *who, const struct umem_cache *cache, const void *p)
 	    "%s(%s, %p): block freed twice" MISUSE_WAITS, who, cache->name, p);
 }
 
-/* Does p lie inside a large block, or a slab of few chunks? */
+/* Is p inside a large block, or inside a slab with few chunks? */
 static bool
 is_inside(const void *p)
 {
@@ -83,7 +86,7 @@ misuse_address(const char *who, const void *p)
 			misuse(who, p, "block freed twice");
 		misuse(who, p, "not an address of the heap");
 	}
-	/* A slab: of a size class, or of an object cache. */
+	/* p is in a slab: of a size class, or of an object cache. */
 	if (slab->store->map_class == 0)
 		misuse(who, p, "object of a cache, not a block");
 	misuse(who, p,
