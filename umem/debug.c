@@ -1,63 +1,68 @@
 /*
- * debug.c - caches that check what the program does
+ * debug.c - caches that check how the program uses their buffers
  *
- * Debugging is a set of flags that a cache is made with.  A cache with flags
- * has no magazines: its per-CPU header is one that refuses, so every call
- * comes the slow way and from there to here.  A cache without flags is not
- * touched by any of this.
+ * Debugging is a set of flags that a cache gets when it is created.  A cache
+ * with flags has no magazines: its per-CPU headers refuse, so every call takes
+ * the slow path and reaches this file.  A cache without flags is not affected.
  *
  * Chunk of a debugged cache
- *	buffer		rounded up to 8
- *	tag		24 bytes: redzone, record, record xor state
- *	room		up to the alignment, bytes of 0xbb
- *	A block of a size class may have been asked for with less than the
- *	class holds.  Then the size is encoded in the redzone, and bytes of
- *	0xbb follow the size up to the tag.
- *	A free checks the tag and room of its own chunk, and those of the
- *	chunk before: a write before the start of a buffer lands there.
+ *	buffer		rounded up to 8 bytes
+ *	tag		24 bytes: redzone, bufctl, bufctl xor state
+ *	padding		up to the alignment, bytes of 0xbb
+ *	A block of a size class may have a smaller size than the class.  Then
+ *	the size is encoded in the redzone, and bytes of 0xbb follow the size up
+ *	to the tag.
+ *	A free checks the tag and padding of its own chunk and those of the
+ *	chunk before, because a write before the start of a buffer changes
+ *	these.
  *
- * Record (struct bufctl)
- *	One for each chunk, in an array of its slab, apart from what the
- *	program can overrun.  It has the size, the state and, with audit, who
- *	did the last transaction.  The tag leads to it, but is not trusted: the
- *	address alone does, by slab and number.
+ * Bufctl (struct bufctl), also called record
+ *	Each chunk has one, in an array of its slab, where the program cannot
+ *	overrun it.  It has the size, the state and, with audit, the thread and
+ *	the stack of the last transaction.  The tag points to it, but is not
+ *	trusted: the bufctl is found by the address alone, from the slab and the
+ *	number of the chunk.
  *
  * Patterns (guards)
- *	A free buffer is filled with 0xdeadbeef and looked at when it is
- *	handed out again; then it is filled with 0xbaddcafe.  Objects are
- *	constructed at each allocation and destructed at each free.
+ *	A free buffer is filled with 0xdeadbeef, which is checked before the
+ *	buffer is allocated again; then it is filled with 0xbaddcafe.  Objects
+ *	are constructed at each allocation and destructed at each free.
  *
- * Held back (guards and hardened)
- *	What is freed waits in a slot of its cache (quarantine.c), so that a
- *	stale pointer does not meet a new owner at once.  Of a chunk that leaves
- *	its slot the first bytes are compared with the pattern.  With guards each
- *	allocation looks at one of those that wait, the last that was freed
- *	first: no write is found later than if that were handed out.
+ * Quarantine (guards and hardened)
+ *	A freed buffer waits in a slot of its cache (quarantine.c), so that its
+ *	address is not reused at once while stale pointers exist.  When a chunk
+ *	leaves its slot, its first bytes are compared with the pattern.  With
+ *	guards each allocation also checks one of the waiting chunks, the last
+ *	freed first.  So a write is found no later than without a quarantine.
  *
  * Deferred frees (umem_rcu.h)
- *	A buffer that waits for a grace period (BUFCTL_WAITING) remains as the
- *	program left it: readers may look at it.  It is checked like one that is
- *	freed at once, and its record has the caller, so a second free is
- *	reported with the first.  With guards a sum of the buffer's bytes is
- *	kept in the record and compared when the wait is over.
+ *	A buffer that waits for a grace period (BUFCTL_WAITING) keeps its
+ *	contents, because readers may read it.  It is checked like a buffer that
+ *	is freed at once, and its bufctl has the caller, so a second free is
+ *	reported with the first.  With guards the bufctl keeps a checksum of the
+ *	buffer's bytes, which is compared when the wait is over.
  *
  * Hardened (UMEM_OPTIONS=hardened)
- *	For programs at work rather than in search of a fault.  Tags and
- *	records as above; the pattern of blocks of a size class is zero, both
- *	when they are freed and when they are handed out, so that nobody reads
- *	what was there before.  Objects of other caches keep what is in them.
+ *	For programs in production rather than for finding errors.  Tags and
+ *	bufctls are as above.  The pattern of blocks of a size class is zero,
+ *	both when they are freed and when they are allocated, so that no caller
+ *	can read their earlier contents.  Objects of other caches keep their
+ *	contents.
  *
- * Which flags a cache gets is in debug_plan.c, what is in and around a buffer
- * in debug_buffer.c, blocks beyond the size classes in debug_large.c, the
- * firewall in firewall.c.  Buffers that may not be touched (UMC_NOTOUCH) and
- * those behind a firewall have a record and no tag.  Records of buffers whose
- * memory goes when they are freed are kept in freed.c.
+ * Other files
+ *	debug_plan.c	selects the flags of a cache
+ *	debug_buffer.c	contents and redzone of a buffer
+ *	debug_large.c	blocks beyond the size classes
+ *	firewall.c	buffers that end at a guard page
+ *	freed.c		bufctls of buffers whose memory is released at the free
+ *	Buffers that the library must not write to (UMC_NOTOUCH) and those with
+ *	a firewall have a bufctl and no tag.
  *
- * A buffer that is found wrong is reported; if the program goes on
- * (noabort), nobody gets that buffer again.
+ * A corrupt buffer is reported.  If the program goes on (noabort), that buffer
+ * is not allocated again.
  *
- * Locking: the state of a record is changed by compare-and-swap, so of two
- * threads that free one buffer, one is told.
+ * Locking: the state of a bufctl is changed by compare-and-swap, so if two
+ * threads free one buffer, one of them is told.
  *
  * Source: Bonwick 1994 section 6; libumem's layout and values.
  */
@@ -89,7 +94,7 @@ constructs_each_time(const struct umem_cache *cache)
 	return cache->construct != NULL && debug_has_patterns(cache);
 }
 
-/* Back to the slab, as if it had not been handed out. */
+/* Returns the buffer to the slab, after its constructor has refused. */
 static void
 take_back(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
 {
@@ -115,7 +120,7 @@ debug_check_signal(const struct umem_cache *cache)
 	error_report(&info);
 }
 
-/* A chunk from the slabs; *raw: it has to be constructed. */
+/* Takes a chunk from the slabs; *raw: it has to be constructed. */
 static void *
 take(struct umem_cache *cache, bool *raw)
 {
@@ -157,10 +162,16 @@ held_is_whole(struct umem_cache *cache, void *p, size_t most)
 	return debug_free_is_whole(cache, record_of(slab, i), p, most);
 }
 
-/* Of a chunk that leaves the quarantine; all of it before it is used again. */
+/*
+ * Bytes that are checked when a chunk leaves the quarantine; the rest is
+ * checked before the chunk is allocated again.
+ */
 #define LEAVING_MOST 256
 
-/* A chunk that leaves the quarantine; NULL: a write has changed it. */
+/*
+ * Checks a chunk that leaves the quarantine.  Returns NULL if a write has
+ * changed it.
+ */
 static void *
 release_held(struct umem_cache *cache, void *p)
 {
@@ -168,8 +179,8 @@ release_held(struct umem_cache *cache, void *p)
 }
 
 /*
- * What is held back is looked at, too, one at each allocation; the last that
- * was freed first, so that no report is later than without holding back.
+ * Checks one quarantined chunk; each allocation calls this.  The last chunk
+ * freed is checked first, so that no report is later than without a quarantine.
  */
 static void
 look_at_held(struct umem_cache *cache)
@@ -224,7 +235,7 @@ record_of_object(struct umem_cache *cache, void *p, unsigned *i)
 	return record_of(slab, *i);
 }
 
-/* A free of it is now one by a function of another kind of memory. */
+/* From now on a free by the program has the wrong kind, and is reported. */
 void
 debug_set_aside(struct umem_cache *cache, void *p)
 {
@@ -234,8 +245,8 @@ debug_set_aside(struct umem_cache *cache, void *p)
 }
 
 /*
- * With noabort an object that was changed is reported, and goes to the program
- * all the same, because the call that hands it out cannot fail.
+ * With noabort an object that was changed is reported and still goes to the
+ * program, because the calling function cannot fail.
  */
 void
 debug_hand_out(struct umem_cache *cache, void *p)
@@ -261,7 +272,10 @@ debug_end_aside(struct umem_cache *cache, void *p)
 	record_of_object(cache, p, &i)->kind = KIND_OBJECT;
 }
 
-/* The cache of the slab that p is in, if the map knows. */
+/*
+ * Returns the cache of the slab that contains p; NULL if the address map has no
+ * slab there.
+ */
 static struct umem_cache *
 cache_at(const void *p, struct slab **slab)
 {
@@ -274,14 +288,16 @@ cache_at(const void *p, struct slab **slab)
 	return container_of((*slab)->store, struct umem_cache, slabs);
 }
 
-/* p is in nothing that is in use now; was it once? */
+/* Reports a free of p, which is in no slab and no large block. */
 static void
 report_gone(struct umem_cache *cache, const void *p)
 {
 	struct bufctl *bufctl = freed_find(&freed_firewall, p);
 	struct error_info none = {0};
 
-	/* The firewall never gives an address back: it has no large block. */
+	/*
+	 * The firewall keeps its addresses, so no large block can have had p.
+	 */
 	if (bufctl == NULL)
 		bufctl = freed_find(&freed_large, p);
 	if (bufctl != NULL)
@@ -293,7 +309,7 @@ report_gone(struct umem_cache *cache, const void *p)
 	    cache, bufctl, p, none);
 }
 
-/* p is in no slab of the cache. */
+/* Reports a free of p, which is in no slab of the cache. */
 static void
 report_foreign(struct umem_cache *cache, void *p)
 {
@@ -319,7 +335,7 @@ report_foreign(struct umem_cache *cache, void *p)
 	    p, info);
 }
 
-/* p is inside chunk i. */
+/* Reports a free of p, which is inside chunk i. */
 static void
 report_inside(struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
 {
@@ -334,7 +350,7 @@ report_inside(struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
 	debug_report(UMERR_BADBASE, cache, record_of(slab, i), p, info);
 }
 
-/* The error that a free of a buffer in this state is; it is not allocated. */
+/* Returns the error of a free in this state, which is not ALLOCATED. */
 static enum error_code
 fault_of_state(uint32_t state)
 {
@@ -357,7 +373,7 @@ debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
 	return false;
 }
 
-/* Is it freed as it was allocated? */
+/* Do the kind and the size of the free match the allocation? */
 bool
 debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl, void *p,
     size_t size, unsigned kind)
@@ -394,8 +410,8 @@ debug_keep_contents(
 }
 
 /*
- * Keeps a copy of the record in freed.c, because the slab takes the record
- * with it.  With no memory for the copy, this free is not known later.
+ * Keeps a copy of the bufctl in freed.c, because the original is released with
+ * the slab.  If there is no memory for the copy, this free is not known later.
  */
 static void
 keep_record(const struct umem_cache *cache, const struct bufctl *bufctl)
@@ -412,8 +428,8 @@ keep_record(const struct umem_cache *cache, const struct bufctl *bufctl)
 }
 
 /*
- * Checks a buffer that the program frees, and moves it to another state.  NULL:
- * misuse that was reported.
+ * Checks a buffer that the program frees, and moves it to another state.
+ * Returns NULL after a report of misuse.
  */
 static struct bufctl *
 check_freed(struct umem_cache *cache, void *p, size_t size, unsigned kind,
@@ -445,7 +461,7 @@ check_freed(struct umem_cache *cache, void *p, size_t size, unsigned kind,
 	return bufctl;
 }
 
-/* The buffer becomes a free one; its record has who freed it. */
+/* Destructs the buffer, logs its contents and writes the free pattern. */
 static void
 make_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
@@ -455,7 +471,7 @@ make_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 	debug_make_free(cache, bufctl, p);
 }
 
-/* A free buffer goes to the quarantine or to its slab. */
+/* Passes a free buffer to the quarantine or to its slab. */
 static void
 give(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
@@ -500,7 +516,7 @@ debug_defer_undo(struct umem_cache *cache, void *p)
 {
 	unsigned i = 0;
 
-	/* Release: the caller may hand the buffer to another thread. */
+	/* Release: the caller may pass the buffer to another thread. */
 	__atomic_store_n(&record_of_object(cache, p, &i)->state,
 	    BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 }
@@ -536,7 +552,7 @@ debug_release(struct umem_cache *cache)
 			slab_give(&cache->slabs, &p, 1, &bad);
 }
 
-/* Blocks of either kind. */
+/* Blocks of size classes and large blocks. */
 
 bool
 debug_owns(unsigned class)
@@ -547,7 +563,7 @@ debug_owns(unsigned class)
 				   : class_cache[class]->debug != 0;
 }
 
-/* The record of an allocated block; NULL: reported. */
+/* Returns the bufctl of an allocated block, or NULL after a report. */
 static struct bufctl *
 block_record(unsigned class, const void *p)
 {

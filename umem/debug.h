@@ -1,8 +1,8 @@
 /*
- * debug.h - caches that check what the program does; see debug.c
+ * debug.h - caches that check how the program uses their buffers; see debug.c
  *
- * The structures here are laid out for tools that read them from outside:
- * plain C, no padding to guess, addresses and sizes of 8 bytes.
+ * Tools read these structures from outside the process.  Therefore they are
+ * plain C without implicit padding, and addresses and sizes have 8 bytes.
  */
 #ifndef UMEM_DEBUG_H
 #define UMEM_DEBUG_H
@@ -10,17 +10,17 @@
 #include "umem/cache.h"
 #include "umem/cache_hooks.h"
 
-/* Patterns, libumem's again. */
+/* Patterns, the same values as in libumem. */
 #define PATTERN_FREE    0xdeadbeefdeadbeefull
 #define PATTERN_UNINIT  0xbaddcafebaddcafeull
 #define PATTERN_REDZONE 0xfeedfacefeedfaceull
-#define PATTERN_END     0xbb /* bytes between the size asked for and the tag */
+#define PATTERN_END     0xbb /* bytes between the requested size and the tag */
 
-/* Behind a buffer, at cache->tag_offset. */
+/* Follows a buffer, at cache->tag_offset. */
 struct buftag {
 	uint64_t redzone; /* size encoded in the upper half, if it is known */
 	struct bufctl *bufctl;
-	uintptr_t bxstat; /* bufctl xor one of these */
+	uintptr_t bxstat; /* address of the bufctl xor one of these */
 };
 #define BUFTAG_ALLOCATED 0xa110c8edul
 #define BUFTAG_FREE      0xf4eef4eeul
@@ -31,34 +31,34 @@ struct buftag {
 #define REDZONE_DECODE(x)    (((x) - 1u) / 251u)
 
 enum bufctl_state {
-	BUFCTL_NEVER, /* was never allocated; all zeros */
+	BUFCTL_NEVER, /* never allocated; all zeros */
 	BUFCTL_ALLOCATED,
 	BUFCTL_FREE,
-	BUFCTL_LOST,   /* found corrupt: nobody gets it any more */
-	BUFCTL_WAITING /* freed, and waits for a grace period */
+	BUFCTL_LOST,   /* found corrupt and retired: not allocated again */
+	BUFCTL_WAITING /* freed; waits for a grace period */
 };
 
-/* Which functions a block belongs to. */
+/* The API that allocated a block. */
 enum bufctl_kind {
 	KIND_OBJECT, /* umem_cache_alloc() */
 	KIND_MALLOC,
 	KIND_UMEM,  /* umem_alloc() */
 	KIND_NEW,   /* operator new */
 	KIND_ARRAY, /* operator new[] */
-	KIND_ASIDE, /* an object that was not handed out yet; see aside.c */
+	KIND_ASIDE, /* an object set aside; see aside.h */
 	KINDS
 };
 
-/* One for each buffer of a debugged cache, in an array a slab. */
+/* One for each buffer of a debugged cache, in an array of the slab. */
 struct bufctl {
-	uint64_t sum; /* WAITING: of the bytes, see wait_sum.h */
+	uint64_t sum; /* WAITING: checksum of the bytes, see wait_sum.h */
 	void *addr;   /* of the buffer; NULL: never allocated */
 	struct slab *slab;
 	struct umem_cache *cache;
-	uint64_t size;  /* as asked for */
+	uint64_t size;  /* bytes requested */
 	uint32_t state; /* [a] enum bufctl_state */
 	uint16_t kind;  /* enum bufctl_kind */
-	uint16_t depth; /* of stack; 0 without audit */
+	uint16_t depth; /* frames in the stack; 0 without audit */
 };
 
 /* With UMF_AUDIT. */
@@ -66,8 +66,8 @@ struct bufctl_audit {
 	struct bufctl head;
 	uint64_t timestamp;           /* ns, CLOCK_MONOTONIC */
 	uint64_t thread;              /* the kernel's number */
-	struct bufctl_audit *lastlog; /* the buffer's last transaction */
-	void *contents;               /* in the contents log */
+	struct bufctl_audit *lastlog; /* copy in the transaction log */
+	void *contents;               /* copy in the contents log */
 	uintptr_t stack[];            /* the caller first */
 };
 
@@ -81,7 +81,7 @@ bufctl_audit_bytes(unsigned nframes)
 	return sizeof(struct bufctl_audit) + nframes * sizeof(uintptr_t);
 }
 
-/* Words for caches whose names match; see options.c. */
+/* Flags for caches whose names match; see options.c. */
 struct debug_choice {
 	unsigned flags;
 	size_t firewall_min; /* smallest object for UMF_FIREWALL */
@@ -95,11 +95,12 @@ struct debug {
 	bool noabort;
 	bool checknull;
 	bool random;
-	bool hardened;         /* caches that no choice has flags for */
+	bool hardened;         /* checks caches to which no choice gives
+                                * flags */
 	unsigned output;       /* 1 verbose, 2 allverbose */
-	unsigned nframes;      /* of a record */
-	size_t contents_bytes; /* of a freed buffer that are kept */
-	size_t verify_max;     /* bytes of pattern looked at */
+	unsigned nframes;      /* frames in a bufctl */
+	size_t contents_bytes; /* bytes of a freed buffer that are logged */
+	size_t verify_max;     /* bytes of pattern that are checked */
 	uint32_t mtbf;
 	unsigned nchoices;
 	struct debug_choice choice[DEBUG_CHOICES];
@@ -108,93 +109,109 @@ struct debug {
 extern struct debug debug;
 
 /*
- * What a cache that is about to be made will be debugged with: sets
- * cache->debug and cache->tag_offset by its other fields.
+ * Selects the checks of a cache that is about to be created: sets cache->debug
+ * and cache->tag_offset, which depend on its other fields.
  */
 void debug_plan(struct umem_cache *cache, const char *name, bool sourced);
 
 /* Bytes from one buffer to the next; SIZE_MAX: too large. */
 size_t debug_chunk(const struct umem_cache *cache);
 
-/* Of a record of the cache; 0: it has none. */
+/* Bytes of a bufctl of the cache; 0: it has none. */
 size_t debug_record_bytes(const struct umem_cache *cache);
 
 /*
- * An object, or size bytes of a class.  NULL: no memory, or the constructor
- * refused.  stamp: whose the block is.
+ * Allocates an object, or size bytes of a class.  kind is the API that the
+ * program called.  Returns NULL if there is no memory or the constructor
+ * refused.
  */
 void *debug_alloc(struct umem_cache *cache, size_t size, unsigned kind);
 
 /*
- * Checks and frees; reports what is wrong, and then returns only under
- * noabort, with false.  size is SIZE_MAX where the caller does not know it.
+ * Checks and frees a buffer.  On an error, reports it and, under noabort only,
+ * returns false.  size is SIZE_MAX if the caller does not know it.
  */
 bool debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 
 /*
- * As debug_free(), in two steps, for a free that waits for a grace period: the
- * first checks, the second frees.  False: misuse that was reported.  Readers may
- * read the buffer between the two.  With guards the second step reports a
- * change of the buffer, unless the cache has UMF_RCU_WRITES.  debug_defer_undo()
- * takes the first step back.
+ * debug_free() in two steps, for a free that waits for a grace period.
+ * debug_defer() checks the buffer; it returns false if it has reported misuse.
+ * debug_free_deferred() frees it.  Readers may read the buffer between the two.
+ * With guards debug_free_deferred() reports a change of the buffer, unless the
+ * cache has UMF_RCU_WRITES.  debug_defer_undo() takes the first step back.
  */
 bool debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind);
 void debug_defer_undo(struct umem_cache *cache, void *p);
 void debug_free_deferred(struct umem_cache *cache, void *p);
 
 /*
- * An object of debug_alloc() is set aside: nobody may free or change it.  It
- * goes to the program: reports a change, and the record names the caller.  It
- * may be freed again, on behalf of the library.
+ * debug_set_aside() marks an object from debug_alloc() as set aside: the
+ * program may not free or change it.  debug_hand_out() is called when it goes
+ * to the program; it reports a change, and stores the caller in the bufctl.
+ * debug_end_aside() lets the library free it again.
  */
 void debug_set_aside(struct umem_cache *cache, void *p);
 void debug_hand_out(struct umem_cache *cache, void *p);
 void debug_end_aside(struct umem_cache *cache, void *p);
 
-/* Before the first cache is made; the options are known. */
+/* Called before the first cache is created, when the options are known. */
 void debug_start(void);
 
-/* What the cache holds back goes to its slabs. */
+/* Returns all quarantined buffers of the cache to its slabs. */
 void debug_release(struct umem_cache *cache);
 
-/* The cache is about to be destroyed: kept records name it no longer. */
+/*
+ * Called before the cache is destroyed: clears the cache pointer in kept
+ * bufctls.
+ */
 void debug_forget(const struct umem_cache *cache);
 
-/* Is the block of this class byte one that is debugged? */
+/* Is a block with this class byte debugged? */
 bool debug_owns(unsigned class);
 
-/* Bytes asked for; SIZE_MAX: misuse that was reported and survived. */
+/*
+ * Returns the bytes requested; SIZE_MAX if misuse was reported, under noabort.
+ */
 size_t debug_usable(unsigned class, const void *p);
 
-/* Another size for the same chunk; false: it must move. */
+/* Resizes a block in its chunk.  Returns false if it must move. */
 bool debug_resize(unsigned class, void *p, size_t size);
 
-/* free(p) and the like, where p is no block; returns under noabort only. */
+/*
+ * Reports free(p) and the like where p is no block.  Returns under noabort
+ * only.
+ */
 void debug_bad_address(const void *p);
 
-/* Large blocks: as large.h, but tagged, and with a record. */
+/* Like large.h, for large blocks with a tag and a bufctl. */
 bool debug_large(void);
 void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind);
 void debug_large_free(void *p, size_t size, unsigned kind);
 
-/* As debug_defer() and its relatives, for a large block. */
+/* Like debug_defer() and its relatives, for a large block. */
 bool debug_large_defer(void *p, size_t size, unsigned kind);
 void debug_large_defer_undo(void *p);
 void debug_large_free_deferred(void *p);
 
-/* Another size for the same span; false: the block must move. */
+/* Resizes a block in its span.  Returns false if it must move. */
 bool debug_large_resize(void *p, size_t size);
 
-/* Do blocks of this class come as large ones, whose pages go at the free? */
+/*
+ * Are blocks of this class large blocks instead, whose pages are released at
+ * the free?
+ */
 bool debug_vanishes(unsigned class);
 
-/* The block, which was just allocated, is of this kind. */
+/* Sets the kind of a block that was just allocated. */
 void debug_set_kind(void *p, unsigned kind);
 
-/* For the log: the cache, or none if it is NULL, had nothing of this size. */
+/*
+ * Logs a failed request for this many bytes; cache is NULL if it was for no
+ * cache.
+ */
 void debug_refused(struct umem_cache *cache, size_t size);
 
-/* An allocation is about to return NULL. */
+/* Logs an allocation that returns NULL; aborts if checknull is set. */
 void debug_failed(const char *what, size_t size);
 
 void debug_lock_for_fork(void);

@@ -1,10 +1,10 @@
 /*
- * debug_buffer.c - what is in and around a debugged buffer
+ * debug_buffer.c - contents and redzone of a debugged buffer
  *
- * Laid when a buffer is freed or handed out, and looked at when it comes back
- * or is to be handed out again; see debug.c for where what is.  The size that
- * was asked for and the state are taken from the record, which the program
- * cannot overrun, never from the tag.
+ * The library writes patterns when a buffer is freed or allocated, and checks
+ * them when it is freed or before it is allocated again.  debug.c describes the
+ * layout.  The size requested and the state are read from the bufctl, which the
+ * program cannot overrun, and never from the tag.
  */
 #include <string.h>
 
@@ -17,12 +17,15 @@
 /* With "lite": bytes behind the size that are checked. */
 #define LITE_SLACK 64
 
-/* Bytes before a buffer, beyond the tag there, that its own free compares. */
+/*
+ * Bytes of padding before a buffer, behind the tag there, that a free of the
+ * buffer compares.
+ */
 #define BEFORE_MOST 64
 
 #define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
 
-/* Reports; the buffer is out of use from now on. */
+/* Reports an error of the buffer. */
 void
 debug_report(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info)
@@ -40,7 +43,7 @@ debug_report(enum error_code code, const struct umem_cache *cache,
 	error_report(&info);
 }
 
-/* A report after which the buffer is lost. */
+/* Reports an error of the buffer and retires it. */
 void
 debug_report_lost(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info)
@@ -58,14 +61,14 @@ pattern_fill(void *p, size_t n, uint64_t pattern)
 		word[i] = pattern;
 }
 
-/* The first word that is not the pattern; n / 8 if all are. */
+/* Returns the index of the first word that differs; n / 8 if none does. */
 static size_t
 pattern_check(const void *p, size_t n, uint64_t pattern)
 {
 	const uint64_t *word = p;
 	size_t i = 0;
 
-	/* Eight at a time, without a branch for each. */
+	/* Compare eight words at a time, without a branch for each. */
 	for (; i + 8 <= n / sizeof(*word); i += 8) {
 		uint64_t wrong = 0;
 
@@ -79,7 +82,7 @@ pattern_check(const void *p, size_t n, uint64_t pattern)
 	return i;
 }
 
-/* What the redzone of an allocated buffer must be. */
+/* Returns the value that the redzone of an allocated buffer must have. */
 static uint64_t
 redzone_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
@@ -90,9 +93,10 @@ redzone_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 }
 
 /*
- * Bytes behind the size that hold PATTERN_END, as offsets: up to the tag, or up
- * to the end of the page and from the start of the tag's page.  The pages
- * between are those that a large block may lack (debug_large.c).
+ * Offsets of the bytes behind the size that hold PATTERN_END.  They reach up to
+ * the tag; or there are two ranges, one up to the end of the size's page and
+ * one from the start of the tag's page.  A large block may lack the pages in
+ * between (debug_large.c).
  */
 struct slack {
 	size_t from[2];
@@ -119,8 +123,9 @@ slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 }
 
 /*
- * The room between a tag and the next buffer, which exists where the alignment
- * asks for it.  It holds PATTERN_END from the first allocation on.
+ * Returns the padding between a tag and the next buffer, which exists if the
+ * alignment requires it.  The padding holds PATTERN_END from the first
+ * allocation on.
  */
 static uint64_t *
 room_of(const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
@@ -135,8 +140,9 @@ room_of(const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
 }
 
 /*
- * Where in the last bytes of its room, at most so many, a write has changed a
- * word; SIZE_MAX: nowhere.
+ * Checks the last bytes of the padding, at most most of them.  Returns the
+ * offset from the tag's end of the first word that a write has changed;
+ * SIZE_MAX: none.
  */
 static size_t
 room_changed(
@@ -155,7 +161,10 @@ room_changed(
 		   : SIZE_MAX;
 }
 
-/* The first byte behind the size that is not as we left it; 0: all are. */
+/*
+ * Returns the offset of the first byte behind the size that has changed; 0:
+ * none.
+ */
 static size_t
 first_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
     void *p, const struct buftag *tag, struct error_info *info)
@@ -182,7 +191,7 @@ first_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
 	return 0;
 }
 
-/* Is the room behind the tag as it was laid?  Reports if not. */
+/* Is the padding behind the tag intact?  Reports an error if not. */
 static bool
 room_is_whole(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
     const struct buftag *tag)
@@ -198,7 +207,10 @@ room_is_whole(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
 	return false;
 }
 
-/* Is what is around an allocated buffer whole?  Reports if not. */
+/*
+ * Are the redzone and the tag of an allocated buffer intact?  Reports an error
+ * if not.
+ */
 bool
 debug_surroundings_are_whole(const struct umem_cache *cache,
     struct bufctl *bufctl, void *p, const struct buftag *tag)
@@ -226,10 +238,10 @@ debug_surroundings_are_whole(const struct umem_cache *cache,
 }
 
 /*
- * The buffer before p ends in a tag and room.  Its owner may free it or get it
- * at this moment, so only words are compared that no transaction changes: the
- * pointer to its record, the lower half of the redzone, and the state, which
- * is one of two.
+ * Checks the tag of the buffer before p.  The owner of that buffer may free or
+ * allocate it at this moment.  Therefore only words are compared that no
+ * transaction changes: the pointer to its bufctl, the lower half of the
+ * redzone, and the state, which must be one of two values.
  */
 static bool
 tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
@@ -263,7 +275,10 @@ debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
 	return false;
 }
 
-/* Bytes that a sum is taken of; 0: writes are allowed, or not looked for. */
+/*
+ * Returns how many bytes the checksum covers; 0: writes are permitted, or not
+ * checked.
+ */
 static size_t
 wait_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
@@ -363,7 +378,7 @@ debug_fresh_is_whole(
 	struct error_info info = {0};
 	size_t n = cache->pattern_bytes, i;
 
-	/* A constructor has written to it, or there is no pattern. */
+	/* A constructor has written to the buffer, or there is no pattern. */
 	if (!debug_has_patterns(cache) || debug_is_hardened(cache) ||
 	    cache->construct != NULL)
 		return true;
@@ -395,7 +410,10 @@ void
 debug_make_allocated(struct umem_cache *cache, struct slab *slab,
     struct bufctl *bufctl, void *p, size_t size, unsigned kind)
 {
-	/* A hardened one that was looked at is zero. */
+	/*
+	 * A hardened buffer is already zero, because its free pattern was
+	 * checked.
+	 */
 	if (debug_has_patterns(cache) &&
 	    (!debug_is_hardened(cache) || bufctl->state == BUFCTL_NEVER))
 		pattern_fill(p, cache->pattern_bytes,

@@ -1,8 +1,8 @@
 /*
- * debug_inner.h - what the files of debugging share; see debug.c
+ * debug_inner.h - declarations shared by the files of debugging; see debug.c
  *
- * debug_plan.c chooses a cache's checks, debug_buffer.c lays and looks at what
- * is in and around a buffer, debug_large.c has the large blocks.
+ * debug_plan.c selects a cache's checks, debug_buffer.c writes and checks the
+ * contents and the redzone of a buffer, debug_large.c has the large blocks.
  */
 #ifndef UMEM_DEBUG_INNER_H
 #define UMEM_DEBUG_INNER_H
@@ -14,7 +14,7 @@
 /* Stands for all large blocks. */
 extern struct umem_cache debug_large_cache;
 
-/* Behind the buffer p; NULL: it has none. */
+/* Returns the tag behind the buffer p; NULL: the cache has no tags. */
 static inline struct buftag *
 debug_tag(const struct umem_cache *cache, void *p)
 {
@@ -29,7 +29,7 @@ debug_is_hardened(const struct umem_cache *cache)
 	return (cache->debug & UMF_HARDENED) != 0;
 }
 
-/* Is what is freed kept away from the next owner for a while? */
+/* Does the cache quarantine freed buffers? */
 static inline bool
 debug_holds_back(const struct umem_cache *cache)
 {
@@ -49,80 +49,96 @@ debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
 		audit_stamp((struct bufctl_audit *)(void *)bufctl);
 }
 
-/* Reports; the buffer is out of use from now on. */
+/* Reports an error of the buffer. */
 void debug_report(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info);
 
-/* A report after which the buffer is lost. */
+/*
+ * Reports an error of the buffer and retires it (BUFCTL_LOST): it is not
+ * allocated again.
+ */
 void debug_report_lost(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info);
 
-/* Is what is around an allocated buffer whole?  Reports if not. */
+/*
+ * Are the redzone and the tag of an allocated buffer intact?  Reports an error
+ * if not.
+ */
 bool debug_surroundings_are_whole(const struct umem_cache *cache,
     struct bufctl *bufctl, void *p, const struct buftag *tag);
 
 /*
- * Is the end of the chunk before p, whose record is before, whole?  Reports if
- * not: a write before the start of p, or far past the end of that chunk.
+ * Is the end of the chunk before p intact, whose bufctl is before?  If not,
+ * reports a write before the start of p, or far past the end of that chunk.
  */
 bool debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
     const struct bufctl *before, void *p);
 
-/* Lays what is around a buffer of the size that its record says. */
+/*
+ * Writes the redzone and the tag of an allocated buffer, of the size in its
+ * bufctl.
+ */
 void debug_surround(const struct umem_cache *cache, struct bufctl *bufctl,
     void *p, struct buftag *tag);
 
 /*
- * Were the tag and the first bytes of a free buffer, at most so many, left
- * alone?  Reports if not.
+ * Are the tag and the first bytes of a free buffer intact?  Compares at most
+ * most bytes.  Reports an error if not.
  */
 bool debug_free_is_whole(const struct umem_cache *cache, struct bufctl *bufctl,
     void *p, size_t most);
 
 /*
- * Does a buffer hold the pattern that it was given when it was allocated?
- * Reports if not.
+ * Does a buffer still hold the pattern that it got when it was allocated?
+ * Reports an error if not.
  */
 bool debug_fresh_is_whole(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p);
 
-/* Patterns, tag and, for the second, the record of a buffer in that state. */
+/*
+ * Write the patterns and the tag of a free and of an allocated buffer.
+ * debug_make_allocated() fills the bufctl, too.
+ */
 void debug_make_free(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p);
 void debug_make_allocated(struct umem_cache *cache, struct slab *slab,
     struct bufctl *bufctl, void *p, size_t size, unsigned kind);
 
-/* Reports an allocation in a signal handler, where that was asked for. */
+/* Reports an allocation in a signal handler, if UMEM_DEBUG asks for that. */
 void debug_check_signal(const struct umem_cache *cache);
 
 /*
- * Moves an allocated buffer to another state, for a free.  False: it was not
- * allocated, which was reported.
+ * Moves an allocated buffer to another state, for a free.  If it was not
+ * allocated, reports that and returns false.
  */
 bool debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
     enum bufctl_state to);
 
 /*
- * Of a buffer that begins to wait for a grace period, and whose wait is over:
- * remembers a sum of its bytes; reports a buffer that has changed since, or
- * whose surroundings have.  view is the cache with the offset of the tag.
+ * Called when a buffer begins to wait for a grace period, and when its wait is
+ * over.  The first function stores a checksum of the buffer's bytes.  The
+ * second reports a buffer if its bytes, its redzone or its tag have changed
+ * since.  view is the cache with the offset of the tag.
  */
 void debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl);
 bool debug_wait_is_whole(const struct umem_cache *view, struct bufctl *bufctl,
     const struct buftag *tag);
 
-/* Is it freed as it was allocated?  Reports if not. */
+/*
+ * Do the kind and the size of the free match the allocation?  Reports an error
+ * if not.
+ */
 bool debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl,
     void *p, size_t size, unsigned kind);
 
-/* The first n bytes for the log, where that was asked for. */
+/* Copies the first n bytes to the contents log, if UMEM_DEBUG asks for that. */
 void debug_keep_contents(
     struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n);
 
-/* The record of a large block, or NULL after a report. */
+/* Returns the bufctl of a large block, or NULL after a report. */
 struct bufctl *debug_large_record(const void *p);
 
-/* The large block that p lies in; NULL: none. */
+/* Returns the large block that contains p; NULL: none. */
 void *debug_large_around(const void *p);
 
 #endif

@@ -1,20 +1,21 @@
 /*
  * debug_large.c - large blocks that are checked
  *
- * A large block is its own span: the tag is at its end, the bytes of 0xbb
- * behind the size, and the record on its own.  With guards and when hardened
- * the span ends with a page without access, and so have the whole pages
- * between the block and the page of the tag.  A block above
- * VANISHES_LEAST counts as large then, so that the pages of all of them go when
- * they are freed.  freed.c keeps the records of the blocks that were freed
- * last; a block's addresses are not used again until its record leaves that
- * ring.
+ * A large block has a span of its own.  The tag is at the end of the span,
+ * bytes of 0xbb follow the size, and the bufctl is allocated separately.  With
+ * guards and in hardened mode the span ends with a guard page, and the whole
+ * pages between the block and the page of the tag are inaccessible, too.
+ * Blocks above VANISHES_LEAST are then large blocks, so that the pages of all
+ * of them are released when they are freed.  freed.c keeps the bufctls of the
+ * blocks that were freed last.  The addresses of a block are not reused until
+ * its bufctl leaves that ring.
  *
- * Pages without access are up to four of the mappings that a process may have
- * (65530), so while there are GUARDED_MOST blocks a new one has none.
+ * Inaccessible pages take up to four of the mappings that a process may have
+ * (65530) for each block.  Therefore a new block has none while there are more
+ * than GUARDED_MOST blocks.
  *
- * debug_large_cache stands for all of them; large_view() is that with one
- * block's tag.
+ * debug_large_cache stands for all large blocks; large_view() is a copy of it
+ * with the offset of one block's tag.
  */
 #include <string.h>
 
@@ -53,14 +54,17 @@ debug_start(void)
 	}
 }
 
-/* Behind a large block that is held back later is a page that is not there. */
+/*
+ * Bytes of the guard page behind a large block that is quarantined when it is
+ * freed; 0: none.
+ */
 static size_t
 large_guard(void)
 {
 	return debug_holds_back(&debug_large_cache) ? os_page_size() : 0;
 }
 
-/* What a large block takes up, its tag and guard included. */
+/* Returns the bytes that a large block takes, with its tag and guard page. */
 static size_t
 large_whole(size_t size)
 {
@@ -68,8 +72,8 @@ large_whole(size_t size)
 }
 
 /*
- * A freed large block: the address leads nowhere any more, and the pages
- * go.  The span stays away from others as long as its record is in the ring.
+ * Quarantines a freed large block: removes it from the address map and releases
+ * its pages.  The span is not reused while its bufctl is in the ring.
  */
 static void
 large_hold(void *p)
@@ -81,7 +85,10 @@ large_hold(void *p)
 		os_purge(p, bytes);
 }
 
-/* The end of that; with no memory for page tables, the addresses are lost. */
+/*
+ * Ends the quarantine of a block.  If there is no memory for page tables, its
+ * addresses are lost.
+ */
 static void
 large_let_go(const struct bufctl *bufctl)
 {
@@ -92,7 +99,7 @@ large_let_go(const struct bufctl *bufctl)
 		heap_free(bufctl->addr, bytes);
 }
 
-/* Keeps the record for a while. */
+/* Puts the bufctl into the ring of freed blocks. */
 static void
 remember_freed(struct bufctl *bufctl)
 {
@@ -114,7 +121,7 @@ large_tag(const void *p)
 					    sizeof(struct buftag));
 }
 
-/* The cache that says where this block's tag is. */
+/* Returns a copy of the cache that has the offset of this block's tag. */
 static struct umem_cache
 large_view(const void *p)
 {
@@ -132,7 +139,7 @@ surround_large(struct bufctl *bufctl)
 	debug_surround(&view, bufctl, bufctl->addr, large_tag(bufctl->addr));
 }
 
-/* Where the whole pages between the block and the page of its tag lie. */
+/* Returns the whole pages between the block and the page of its tag. */
 static char *
 large_gap(const struct bufctl *bufctl, size_t *bytes)
 {
@@ -145,7 +152,7 @@ large_gap(const struct bufctl *bufctl, size_t *bytes)
 	return (char *)from;
 }
 
-/* Takes away the pages behind the block, if the kernel has it so. */
+/* Makes the pages behind the block inaccessible, unless the kernel refuses. */
 static void
 large_guard_pages(const struct bufctl *bufctl)
 {
@@ -160,7 +167,7 @@ large_guard_pages(const struct bufctl *bufctl)
 		os_decommit(gap, n);
 }
 
-/* The contents of a new block: zero, or the pattern of smaller ones. */
+/* Fills a new block: with zeros, or with the pattern of smaller blocks. */
 static void
 large_fill(const struct bufctl *bufctl, bool *zeroed)
 {
@@ -217,7 +224,7 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
 	return p;
 }
 
-/* The record of a large block, or NULL after a report. */
+/* Returns the bufctl of a large block, or NULL after a report. */
 struct bufctl *
 debug_large_record(const void *p)
 {
@@ -235,8 +242,8 @@ debug_large_record(const void *p)
 }
 
 /*
- * Checks a block that the program frees, and moves it to another state.  NULL:
- * misuse that was reported.
+ * Checks a block that the program frees, and moves it to another state.
+ * Returns NULL after a report of misuse.
  */
 static struct bufctl *
 large_check_freed(void *p, size_t size, unsigned kind, enum bufctl_state to)
@@ -252,7 +259,10 @@ large_check_freed(void *p, size_t size, unsigned kind, enum bufctl_state to)
 	return bufctl;
 }
 
-/* Releases the block and keeps its record, which names the freeing caller. */
+/*
+ * Releases the block and keeps its bufctl, which has the thread and the stack
+ * of the free.
+ */
 static void
 large_end(struct bufctl *bufctl)
 {
@@ -293,7 +303,7 @@ debug_large_defer(void *p, size_t size, unsigned kind)
 void
 debug_large_defer_undo(void *p)
 {
-	/* Release: the caller may hand the block to another thread. */
+	/* Release: the caller may pass the block to another thread. */
 	__atomic_store_n(
 	    &debug_large_record(p)->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 }
@@ -328,7 +338,10 @@ debug_large_resize(void *p, size_t size)
 	gap = large_gap(bufctl, &gap_bytes);
 	if (gap_bytes != 0 && !os_commit(gap, gap_bytes))
 		return false;
-	/* Its pages are back, and zero, but for the last one of the block. */
+	/*
+	 * The pages are accessible again and zero, except for the last page of
+	 * the block.
+	 */
 	if (size > old)
 		memset((char *)p + old, 0, size - old);
 	bufctl->size = size;
@@ -339,7 +352,7 @@ debug_large_resize(void *p, size_t size)
 	return true;
 }
 
-/* The large block that p lies in; NULL: none. */
+/* Returns the large block that contains p; NULL: none. */
 void *
 debug_large_around(const void *p)
 {

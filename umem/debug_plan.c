@@ -1,13 +1,13 @@
 /*
- * debug_plan.c - which checks a cache is made with
+ * debug_plan.c - selection of the checks of a cache
  *
- * UMEM_DEBUG is parts with flags and names of caches (options.c reads it).  Of
- * the parts that name the cache the last decides, else the last that names
- * none.  Then flags go that the cache has no room for or does not allow, and
- * those that others exclude: a firewall is a buffer without a tag, "lite" is
- * eight bytes of pattern and nothing else.
+ * UMEM_DEBUG consists of parts with flags and names of caches (options.c reads
+ * it).  The last part that names the cache decides; if none does, the last part
+ * without names.  Then flags are removed for which the cache has no space or
+ * which it does not permit, and those that other flags exclude: a buffer with a
+ * firewall has no tag, and "lite" is a pattern of eight bytes and nothing else.
  *
- * Readers may look at free objects of a type-stable cache (slab_retire.c).  Its
+ * Readers may read free objects of a type-stable cache (slab_retire.c).  Its
  * objects keep their contents and stay constructed and mapped, so it has no
  * patterns and no firewall.  Tags behind the objects and audit remain.
  */
@@ -16,7 +16,7 @@
 #include "umem/debug_inner.h"
 #include "vmem/os.h"
 
-/* What "lite" leaves alone. */
+/* "lite" skips caches of this alignment and above, in bytes. */
 #define LITE_ALIGN_MAX 1024
 
 /* "lite": bytes of a free buffer that hold the pattern. */
@@ -24,7 +24,7 @@
 
 struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT, .verify_max = SIZE_MAX};
 
-/* Does the name match the pattern, in which * stands for anything? */
+/* Does the name match the pattern, in which * stands for any string? */
 static bool
 matches(const char *name, const char *pattern, const char *end)
 {
@@ -60,7 +60,10 @@ chosen(const struct debug_choice *choice, const char *name)
 	return false;
 }
 
-/* The last choice that names the cache, or the last that names none. */
+/*
+ * Returns the last choice that names the cache; otherwise the last choice
+ * without names.
+ */
 static const struct debug_choice *
 choice_of(const char *name)
 {
@@ -79,7 +82,7 @@ choice_of(const char *name)
 	return special != NULL ? special : general;
 }
 
-/* "random": some of the flags, others for each cache. */
+/* "random": selects some of the flags, differently for each cache. */
 static unsigned
 some_of(unsigned flags, const char *name)
 {
@@ -132,7 +135,7 @@ flags_for(const struct umem_cache *cache, const char *name, bool sourced)
 				   UMF_REDZONE);
 	if ((flags & UMF_AUDIT) == 0)
 		flags &= ~UMF_CONTENTS;
-	/* Only guards look for writes. */
+	/* Only caches with guards check for writes. */
 	if ((flags & UMF_DEADBEEF) == 0)
 		flags &= ~UMF_RCU_WRITES;
 	return flags &
@@ -140,7 +143,7 @@ flags_for(const struct umem_cache *cache, const char *name, bool sourced)
 		   UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE | UMF_RCU_WRITES);
 }
 
-/* Bytes of a free buffer that hold the pattern. */
+/* Returns how many bytes of a free buffer hold the pattern. */
 static size_t
 pattern_bytes(const struct umem_cache *cache)
 {
