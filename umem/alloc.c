@@ -3,7 +3,7 @@
  *
  * A size has a class (size_class.h) whose cache allocates its chunks.  A size
  * without a class is large, and its block comes directly from the heap
- * (large.c). The address map leads from an address back to the class.  No
+ * (large.c).  The address map leads from an address back to the class.  No
  * metadata is stored in a block.
  *
  * Built on this engine: realloc() in alloc_resize.c, umem_alloc() and its
@@ -90,7 +90,7 @@ class_alloc(unsigned class, size_t size)
 	object = cache_alloc_slow(cache);
 	/*
 	 * The chunk may still be poisoned from an earlier block of
-	 * umem_alloc(). Unpoison it.
+	 * umem_alloc().  Unpoison it.
 	 */
 	if (unlikely(checker_on) && object != NULL)
 		checker_open(object, size_classes.bytes[class], false);

@@ -5,7 +5,7 @@
  * first bytes of freed buffers), failures, and slab creations.
  *
  * A log consists of chunks, four for each CPU.  Each CPU fills a chunk of its
- * own. When the chunk is full, the CPU takes the next in turn, which holds the
+ * own.  When the chunk is full, the CPU takes the next in turn, which holds the
  * oldest entries.  So a log contains the latest entries, and the entries of one
  * CPU are in order.  A reader sorts them by their times.
  *

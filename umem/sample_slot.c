@@ -5,7 +5,8 @@
  * read or written.  A slot has two units if a page is as large as a unit (64
  * KiB, on aarch64).  A block in a slot ends where the guard page begins.  When
  * the block is freed, its own pages become inaccessible, too, until the slot is
- * taken again. Slots wait in a queue, so that this happens as late as possible.
+ * taken again.  Slots wait in a queue, so that this happens as late as
+ * possible.
  *
  * Bounds
  *	There are at most SAMPLE_SLOTS slots, created on demand and never

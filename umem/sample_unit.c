@@ -2,11 +2,12 @@
  * sample_unit.c - units of the heap for samples
  *
  * A small sample has a unit of 64 KiB for itself and touches a page or two of
- * it. In other memory of the heap the unit would often be resident as a whole,
- * because it is part of a huge page, or because a slab has used it before.  So
- * units for samples come in groups for which huge pages are switched off, and
- * whose pages are released first.  Units in use are never returned to the heap,
- * because a record keeps its unit (sample.c, sample_slot.c).
+ * it.  In other memory of the heap the unit would often be resident as a whole,
+ * because it is part of a huge page, or because a slab has used it before.
+ * Therefore samples take their units from groups.  Huge pages are switched off
+ * for a group, and its pages are released before the group is used.  Units in
+ * use are never returned to the heap, because a record keeps its unit
+ * (sample.c, sample_slot.c).
  *
  * Locking: unit_lock guards the group.  It is a leaf.
  */

@@ -10,7 +10,8 @@
  * rules are cached in a table by address, and a frame costs a few nanoseconds.
  * An entry has two words that any thread may overwrite at any time.  The first
  * word is the address xor the second, so that halves of two entries do not
- * match. Where there is no unwind table (code generated at run time), the trace
+ * match.
+ * Where there is no unwind table (code generated at run time), the trace
  * follows the frame pointer.
  *
  * Safety
