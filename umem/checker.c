@@ -186,9 +186,9 @@ checker_close(void *at, size_t bytes)
 }
 
 /*
- * A request to free makes the bytes inaccessible until the next request.  Another
- * thread may read them meanwhile.  Therefore memcheck is told to report no access
- * to them until they are accessible again.
+ * A request to free makes the bytes inaccessible until the next request.
+ * Another thread may read them meanwhile.  Therefore memcheck is told to report
+ * no access to them until they are accessible again.
  */
 void
 checker_object_defer(const void *pool, void *object, size_t bytes)
