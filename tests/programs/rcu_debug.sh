@@ -253,6 +253,16 @@ for mode in UMEM_DEBUG=default UMEM_DEBUG=guards UMEM_DEBUG=audit \
 	reported "$waits" misuse
 done
 
+# Behind a firewall a reader finds the object until its grace period is over.
+for kind in object malloc umem; do
+	run UMEM_DEBUG=firewall=1,audit read $kind 100
+	fine
+	run UMEM_DEBUG=firewall=1,audit defer_defer $kind 100
+	reported "$waits" deferrer
+	run UMEM_DEBUG=firewall=1,audit later $kind 100
+	[[ $status = 139 ]] || bad "no fault"
+done
+
 # Readers may write, to all objects or to those of one cache.
 for words in default,rcu_writes 'default;default,rcu_writes:objects'; do
 	for size in 24 5000; do
@@ -317,10 +327,12 @@ for kind in malloc umem; do
 		run UMEM_OPTIONS=sample=1 read $kind $size
 		fine
 		run UMEM_OPTIONS=sample=1 defer_defer $kind $size
-		[[ $said =~ ^"umem: ${name}_rcu("$at"): $waits" &&
-			$said == *"'maker+"* && $status = 134 ]] || bad "sample"
+		want="^umem: ${name}_rcu\($at\): $waits"
+		[[ $said =~ $want && $said == *"'maker+"* &&
+			$status = 134 ]] || bad "sample"
 		run UMEM_OPTIONS=sample=1 defer_free $kind $size
-		[[ $said =~ ^"umem: $name("$at"): $waits" ]] || bad "sample"
+		want="^umem: $name\($at\): $waits"
+		[[ $said =~ $want ]] || bad "sample"
 	done
 	run UMEM_OPTIONS=sample=1 free_rcu $kind 100
 	fine
