@@ -1,7 +1,7 @@
 /*
  * release() of an import cache takes a lock of the program's.  A thread that
  * holds it may call malloc(), free(), umem_cache_free() and every function of
- * other caches: release() does not run in it, whatever upkeep is due.  The
+ * other caches: release() does not run in it, even if upkeep is due.  The
  * library's thread calls it where there is one, and umem_reap().
  *
  * The program runs itself again as linked, without a thread of the library,
@@ -118,7 +118,7 @@ run(bool threads)
 		thread = thread_start(wait_for_releases, NULL);
 	use_all_with_the_lock();
 	if (threads) {
-		/* The library's thread releases what lies idle. */
+		/* The library's thread releases idle resources. */
 		thread_end(thread);
 		check(released() > 0);
 	} else {

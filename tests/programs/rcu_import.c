@@ -1,7 +1,7 @@
 /*
  * Descriptors of an import cache are freed after a grace period, so none is
- * closed while a reader has it in its section.  max_idle holds for what
- * comes back, and the end of the cache closes all.
+ * closed while a reader has it in its section.  max_idle holds after the
+ * grace period, and the end of the cache closes all.
  */
 #include <sys/stat.h>
 

@@ -544,7 +544,7 @@ START_TEST(without_memory_for_itself_an_allocation_fails)
 	while (n < MOST && (held[n] = get(cache)) != NULL)
 		n++;
 	os_fail_nth(0, 0);
-	/* The pool of so many resources does not fit what there was. */
+	/* A pool of MOST resources needs more memory than was mapped. */
 	ck_assert_uint_lt(n, MOST);
 	ck_assert_int_eq(errno, ENOMEM);
 	ck_assert_ptr_nonnull((held[n] = get(cache)));
