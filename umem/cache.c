@@ -1,34 +1,36 @@
 /*
- * cache.c - object caches: magazines joined to slabs
+ * cache.c - object caches: magazines and slabs together
  *
- * The life of an object of a cache with a constructor or destructor: the
- * allocation that finds no constructed object takes one raw chunk from the
- * slabs, constructs it and returns it.  From then on the object goes to and
- * fro between the program and magazines, constructed all the time; surplus
- * magazines return it to its slab, still constructed, and a magazine may be
- * filled with it again.  It is destructed before its slab is destroyed.
+ * In a cache with a constructor or destructor, an allocation that finds no
+ * constructed object takes one raw chunk from the slabs, constructs it and
+ * returns it.  From then on the object moves between the program and the
+ * magazines and stays constructed.  Surplus magazines return it to its slab,
+ * still constructed, and a magazine may be filled with it again.  It is
+ * destructed before its slab is destroyed.
  *
- * No object is constructed ahead of need: a constructor may open a file or
- * allocate a mebibyte, and its failure is the answer to the one request that
- * needed it.
+ * No object is constructed in advance.  Because a constructor may open a file
+ * or allocate a mebibyte, its failure must be the result of the one request
+ * that needed the object.
  *
  * A miss of the magazine layer is a return code, and this file decides:
- *	empty		fill a magazine from the slabs, install it; if they
- *			have nothing that is constructed, construct one object
- *	full		make an empty magazine, try again
- *	bypass		the header is owned by somebody, or this thread cannot
- *			run sections: one object from or to its slab
- *	no memory for a magazine: likewise, so a free never needs memory
+ *	empty		Fill a magazine from the slabs and install it.  If they
+ *			have no constructed object, construct one object.
+ *	full		Create an empty magazine and try again.
+ *	bypass		Another thread owns the header, or this thread cannot
+ *			run sections: allocate one object from its slab, or free
+ *			it to its slab.
+ *	no memory for a magazine
+ *			As for bypass, so a free never needs memory.
  *
  * Constructors and destructors run with no lock held, no header owned and no
- * magazine in hand; they may use other caches.  A constructor that is left by
- * longjmp or an exception takes its one chunk out of use until the cache is
- * destroyed, and nothing else (slab.c).
+ * magazine in hand; they may use other caches.  If a constructor is left by
+ * longjmp() or an exception, its one chunk stays unused until the cache is
+ * destroyed, and nothing else is affected (slab.c).
  *
- * Misuse that comes to light here (a chunk that is free already, an address
- * inside an object) is reported by the name that the caller passes.
+ * Misuse that is detected here (a chunk that is free already, an address inside
+ * an object) is reported under the name that the caller passes.
  *
- * How a cache is made, and its end, are in cache_create.c.
+ * cache_create.c creates and destroys caches.
  *
  * Source: Bonwick 1994 section 3, Bonwick and Adams 2001 section 3.
  */
@@ -105,8 +107,8 @@ construct_chunk(struct umem_cache *cache, void *chunk)
 }
 
 /*
- * A piece that lies in no slab is a segment of the arena.  If it is none, the
- * arena says so, with the gate open.
+ * Returns a piece that is in no slab, and so is a segment of the arena.  If it
+ * is no segment either, vmem_xfree() reports that, with the gate open.
  */
 static void
 piece_give(struct umem_cache *cache, void *piece)
@@ -137,7 +139,7 @@ objects_give(
 			cache_open_gate(cache);
 			misuse_slab(who, cache, bad, fault);
 		}
-		/* Those before it are in their slabs. */
+		/* The objects before it have been returned. */
 		while (*objects != bad)
 			objects++, n--;
 		objects++, n--;
@@ -152,7 +154,7 @@ alloc_failed(struct umem_cache *cache)
 	return NULL;
 }
 
-/* One object from the slabs, which is constructed here if need be. */
+/* Takes one object from the slabs, and constructs it if it is raw. */
 static void *
 alloc_one(struct umem_cache *cache)
 {
@@ -176,9 +178,15 @@ alloc_one(struct umem_cache *cache)
 	return chunk;
 }
 
-/* From here on a chunk is worth more than the trouble of finding it. */
+/*
+ * A class counts as large (giant) from this object size on, in bytes: its
+ * memory is worth more than the work of finding it.
+ */
 #define GIANT_CHUNK (128 * KIB)
-/* What a CPU may have cached of all giants, or an eighth of the heap. */
+/*
+ * A CPU may cache so many bytes of all large classes together, or an eighth of
+ * the heap if that is more.
+ */
 #define GIANT_BYTES (16 * MIB)
 
 static bool
@@ -198,10 +206,11 @@ too_many_giants(unsigned first)
 }
 
 /*
- * A giant is wanted, and its own class has none: what other classes have may
- * be put together for it.  New memory costs a fault a page.  Those that lay
- * idle while the heap grew are given back before (cache_make_room()): lists
- * and tables that grow leave one of each size behind.
+ * Flushes the large classes when one of them is empty and together they cache
+ * too much, so that their slabs can be merged for the request.  This avoids new
+ * memory, which costs a page fault for each page.  Objects that were idle while
+ * the heap grew have been flushed before (cache_make_room()): lists and tables
+ * that grow leave one object of each size behind.
  */
 static void
 gather_giants(void)
@@ -223,12 +232,14 @@ gather_giants(void)
 	}
 }
 
-/* A refill takes this part of the free pieces, divided by the CPUs. */
+/*
+ * A refill takes this part of the free pieces, divided by the number of CPUs.
+ */
 #define PIECES_PART 4
 
 /*
- * Pieces to ask of the slabs instead of want: so few that other threads find
- * some before they have a shortage.
+ * Returns how many pieces to take from the slabs, at most want: so few that
+ * other threads find some before the pieces run short.
  */
 static unsigned
 pieces_want(struct umem_cache *cache, unsigned want)
@@ -243,7 +254,10 @@ pieces_want(struct umem_cache *cache, unsigned want)
 	return want < n ? want : (unsigned)n;
 }
 
-/* A magazine from the slabs; returns its last round, or NULL. */
+/*
+ * Fills a magazine from the slabs and returns its last round.  Returns NULL if
+ * there is no memory.
+ */
 static void *
 fill_magazine(struct umem_cache *cache)
 {
@@ -272,7 +286,7 @@ fill_magazine(struct umem_cache *cache)
 	return object;
 }
 
-/* The magazine layer has no object. */
+/* Allocates an object when the magazine layer has none. */
 static void *
 refill(struct umem_cache *cache)
 {
@@ -284,7 +298,10 @@ refill(struct umem_cache *cache)
 	}
 	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
 		gather_giants();
-	/* A cache that constructs has nothing to fill one with at first. */
+	/*
+	 * A cache that constructs objects cannot fill a magazine before the
+	 * slabs have constructed objects.
+	 */
 	if (!cache->slabs.constructs || slab_nready(&cache->slabs) != 0)
 		object = fill_magazine(cache);
 	if (object == NULL)
@@ -292,7 +309,7 @@ refill(struct umem_cache *cache)
 	return object;
 }
 
-/* An object from its slab, past the magazines. */
+/* Bypasses the magazines: allocates an object from its slab. */
 static void *
 alloc_past(struct umem_cache *cache)
 {
@@ -304,7 +321,7 @@ alloc_past(struct umem_cache *cache)
 	return object;
 }
 
-/* From a cache without magazines. */
+/* Allocates from a cache without magazines. */
 static noinline void *
 alloc_straight(struct umem_cache *cache)
 {
@@ -314,7 +331,7 @@ alloc_straight(struct umem_cache *cache)
 	return alloc_past(cache);
 }
 
-/* After the section has missed, or where sections are not used. */
+/* Allocates after the section has failed, or if sections are not in use. */
 static void *
 alloc_missed(struct umem_cache *cache)
 {
@@ -346,7 +363,10 @@ cache_choose_fast(struct umem_cache *cache)
 	    __ATOMIC_RELAXED);
 }
 
-/* Calls that skip the section of the fast path try it here. */
+/*
+ * Tries the section for calls that skipped it on the fast path; then allocates
+ * without it.
+ */
 static void *
 alloc_by_section(struct umem_cache *cache)
 {
@@ -369,7 +389,9 @@ alloc_checked(struct umem_cache *cache)
 	return object;
 }
 
-/* Has the section of the fast path not been tried on the true header? */
+/*
+ * Has the fast path tried the section on a header other than the cache's own?
+ */
 static inline bool
 is_closed(const struct umem_cache *cache)
 {
@@ -426,7 +448,10 @@ give_surplus(struct umem_cache *cache, const char *who)
 	cache_upkeep.poll();
 }
 
-/* An empty one; or with rounds, for the first free on this CPU. */
+/*
+ * Returns an empty magazine, or, for the first free on this CPU, one with
+ * rounds; NULL: no memory.
+ */
 static struct magazine *
 spare_magazine(struct umem_cache *cache, bool first)
 {
@@ -439,7 +464,7 @@ spare_magazine(struct umem_cache *cache, bool first)
 	return mag;
 }
 
-/* An object to its slab, past the magazines. */
+/* Bypasses the magazines: returns an object to its slab. */
 static void
 free_past(struct umem_cache *cache, void *object, const char *who)
 {
@@ -465,7 +490,9 @@ cache_take_back(struct umem_cache *cache, struct magazine *mag)
 	cache_count_off(cache, n);
 }
 
-/* To a cache without magazines.  False: misuse that was reported. */
+/*
+ * Frees to a cache without magazines.  Returns false after a report of misuse.
+ */
 static noinline bool
 free_straight(struct umem_cache *cache, void *object, const char *who)
 {
@@ -476,7 +503,10 @@ free_straight(struct umem_cache *cache, void *object, const char *who)
 	return true;
 }
 
-/* As free_straight(). */
+/*
+ * Frees after the section has failed, or if sections are not in use.  Returns
+ * false after a report of misuse.
+ */
 static bool
 free_missed(struct umem_cache *cache, void *object, const char *who)
 {
@@ -512,7 +542,10 @@ free_missed(struct umem_cache *cache, void *object, const char *who)
 	return true;
 }
 
-/* As alloc_by_section(). */
+/*
+ * Tries the section for calls that skipped it on the fast path; then frees
+ * without it.
+ */
 static bool
 free_by_section(struct umem_cache *cache, void *object, const char *who)
 {
@@ -523,7 +556,7 @@ free_by_section(struct umem_cache *cache, void *object, const char *who)
 	return free_missed(cache, object, who);
 }
 
-/* As alloc_checked(). */
+/* Checks that the program holds the object, and then frees it. */
 static noinline bool
 free_checked(struct umem_cache *cache, void *object, const char *who)
 {
@@ -558,14 +591,17 @@ reap_slabs(struct umem_cache *cache)
 	cache_open_gate(cache);
 }
 
-/* Does a single call no more than move the object? */
+/*
+ * Do single calls only move objects, without debugging and checks?  Then bulk
+ * calls may move magazines.
+ */
 static inline bool
 moves_in_bulk(const struct umem_cache *cache)
 {
 	return !cpu_header_is_none(cache->mag.hot) && !cache->slabs.checked;
 }
 
-/* Constructed objects from the slabs, past the magazines: up to n. */
+/* Bypasses the magazines: takes up to n constructed objects from the slabs. */
 static unsigned
 slab_get_bulk(struct umem_cache *cache, void **objects, unsigned n)
 {
@@ -593,15 +629,18 @@ cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
 				    slab_nready(&cache->slabs) != 0))
 			got = slab_get_bulk(cache, objects, want);
 	}
-	/* Debugged, constructed now, or the last try before a failure. */
+	/*
+	 * One object by a single call: the cache is debugged, the object has to
+	 * be constructed now, or this is the last attempt before a failure.
+	 */
 	if (got == 0 && (objects[0] = cache_alloc_slow(cache)) != NULL)
 		got = 1;
 	return got;
 }
 
 /*
- * Puts some of n objects into magazines; *news is as for magazine_put(), and
- * *nnull counts those that are NULL.
+ * Puts some of n objects into magazines and returns their number.  *news is as
+ * for magazine_put(); *nnull counts the objects that are NULL.
  */
 static unsigned
 magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
@@ -694,18 +733,24 @@ cache_take_idle(struct umem_cache *cache)
 	return alloc_one(cache);
 }
 
-/* Updates without a visit to the slabs before they are swept. */
+/* Updates in a row without a visit to the slabs, before they are purged. */
 #define QUIET_UPDATES 4
-/* By one update: some ms of the kernel's time. */
+/*
+ * Bytes purged by one update, which takes some milliseconds of the kernel's
+ * time.
+ */
 #define SWEEP_LIMIT   (16 * MIB)
 
-/* True if there may be something to sweep, or soon will be. */
+/*
+ * Purges free pages of partial slabs if the cache is idle.  Returns true if
+ * there may be something to purge now or soon.
+ */
 static bool
 sweep_if_quiet(struct umem_cache *cache, bool visited)
 {
 	size_t total = slab_total(&cache->slabs);
 
-	/* Half empty slabs there are only if much is free. */
+	/* Half empty slabs exist only if many chunks are free. */
 	if (slab_used(&cache->slabs) >= total - total / 8)
 		return false;
 	if (visited) {
@@ -719,7 +764,10 @@ sweep_if_quiet(struct umem_cache *cache, bool visited)
 	return slab_sweep(&cache->slabs, SWEEP_LIMIT) != 0;
 }
 
-/* Of the slabs' lock, since the last update. */
+/*
+ * Returns the acquisitions of the slabs' lock, and the contended ones, since
+ * the last update.
+ */
 static struct magazine_visits
 visits(struct umem_cache *cache)
 {
@@ -735,7 +783,10 @@ visits(struct umem_cache *cache)
 	return since;
 }
 
-/* Empty slabs of a cache that needs no more of them.  True if some stay. */
+/*
+ * Releases empty slabs if the use of the cache has not grown.  Returns true if
+ * a later call may find more.
+ */
 static bool
 update_empty(struct umem_cache *cache)
 {
@@ -745,7 +796,7 @@ update_empty(struct umem_cache *cache)
 	if (cache->import != NULL)
 		return import_update(cache);
 	cache->nused_at_update = nused;
-	/* To construct objects again may cost more than their memory. */
+	/* Constructing the objects again may cost more than their memory. */
 	if (cache->slabs.constructs || cache->slabs.stable)
 		return slab_reap_unused(&cache->slabs);
 	if (shrinks)
@@ -760,7 +811,10 @@ cache_update(struct umem_cache *cache, bool may_call)
 	struct magazine *chain = NULL;
 	bool busy;
 
-	/* The slabs of a source may be ended by each give, and so may resources. */
+	/*
+	 * Flushing objects may release slabs of a source, or resources, which
+	 * calls the program.
+	 */
 	if (cache->calls_out && !may_call &&
 	    (cache->slabs.source != NULL || cache->import != NULL))
 		return false;
@@ -801,10 +855,11 @@ size_t
 cache_in_depot(struct umem_cache *cache)
 {
 	/*
-	 * To construct an object again may cost more than its memory is worth.
-	 * A source's memory is not what the heap is asked for, and who gives it
-	 * back may be a function of the program's: visit_some_caches().
-	 * Memory of a type-stable cache comes too late for the request.
+	 * Returns 0 for these caches.  Constructing an object again may cost
+	 * more than its memory is worth.  Memory of a source does not help the
+	 * heap, and releasing it may call the program, which callbacks of
+	 * visit_some_caches() must not do.  Memory of a type-stable cache comes
+	 * too late for the request.
 	 */
 	if (!cache->has_magazines || cache->slabs.source != NULL ||
 	    cache->import != NULL || cache->slabs.stable ||

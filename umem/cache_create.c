@@ -1,10 +1,10 @@
 /*
- * cache_create.c - caches come and go
+ * cache_create.c - creation and destruction of caches
  *
- * A cache's layout is settled here once: its alignment, what debugging or
- * memcheck needs beside each object (debug.c, checker.c), how many chunks make
- * a slab (slab_layout.c).  The caches of size classes are made when somebody
- * first asks for an object of the class.
+ * The layout of a cache is fixed here once: its alignment, the space that
+ * debugging or memcheck needs beside each object (debug.c, checker.c), and the
+ * number of chunks in a slab (slab_layout.c).  The cache of a size class is
+ * created when an object of the class is first requested.
  *
  * Source: arguments and errors of umem_cache_create(3MALLOC).
  */
@@ -25,7 +25,10 @@
 #include "vmem/panic.h"
 #include "vmem/vmem.h"
 
-/* Least alignment of objects, and of those of 16 bytes or more. */
+/*
+ * Smallest alignment of objects, in bytes, and the default alignment of objects
+ * of more than ALIGN_LEAST bytes.
+ */
 #define ALIGN_LEAST  8
 #define ALIGN_SECOND 16
 
@@ -62,7 +65,7 @@ destruct_chunk(struct slab_store *store, void *object)
 		checker_close(object, cache->bufsize);
 }
 
-/* Are objects of the cache told to who watches the process? */
+/* Are objects of the cache annotated for a memory checker? */
 static bool
 is_watched(const struct umem_cache *cache)
 {
@@ -70,7 +73,10 @@ is_watched(const struct umem_cache *cache)
 	       (cache->flags & (UMC_NOTOUCH | UMC_QCACHE)) == 0;
 }
 
-/* For a type-stable store: empty slabs may go after a grace period. */
+/*
+ * Called by a type-stable store: empty slabs may be released after a grace
+ * period.
+ */
 static void
 want_retire(struct slab_store *store)
 {
@@ -91,7 +97,10 @@ name_copy(char *to, const char *from)
 	to[n] = '\0';
 }
 
-/* The parts that every cache has; false: no memory. */
+/*
+ * Sets up the members that every cache has.  Returns false if there is no
+ * memory.
+ */
 static bool
 cache_set_up(struct umem_cache *cache, const char *name,
     const struct slab_layout *layout, vmem_t *source)
@@ -99,7 +108,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	bool constructs = cache->construct != NULL || cache->destruct != NULL;
 	unsigned rounds_most = 0;
 
-	/* With patterns in free objects, none stays constructed. */
+	/* If free objects hold patterns, none of them stays constructed. */
 	if ((cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0)
 		constructs = false;
 
@@ -112,12 +121,15 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->slabs.stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
 	cache->slabs.want_retire = want_retire;
 	cache->slabs.watched = is_watched(cache);
-	/* A piece of an arena need not lie in a slab. */
+	/* A piece of an arena need not be in a slab. */
 	cache->slabs.checked = cache_checked && cache->debug == 0 &&
 			       !cache->slabs.watched && !cache->slabs.quantum &&
 			       cache->import == NULL;
 	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
-	/* A type-stable cache ends no slab but in slab_end_retired(). */
+	/*
+	 * A type-stable cache ends slabs only in slab_end_retired(), outside of
+	 * upkeep.
+	 */
 	cache->calls_out =
 	    cache->import != NULL ||
 	    (!cache->slabs.stable &&
@@ -133,7 +145,10 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	}
 	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)
 		quarantine_init(&cache->quarantine, layout->chunk);
-	/* A chunk without a header of its own is known by who carries it. */
+	/*
+	 * Without magazines, the cache uses header 0, which refuses.  The slow
+	 * paths know the cache by the caller's argument.
+	 */
 	if (!cache->has_magazines) {
 		cache->mag.hot = cpu_header_none();
 		cache_choose_fast(cache);
@@ -150,7 +165,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	return true;
 }
 
-/* A cache with a source comes or goes. */
+/* Adds n to cache_nsourced if the cache has a source that counts. */
 static void
 nsourced_add(const struct umem_cache *cache, size_t n)
 {
@@ -170,7 +185,7 @@ cache_list_add(struct umem_cache *cache)
 	lock_release(&cache_list_lock);
 }
 
-/* Those of classes come first, in their order. */
+/* Caches of size classes come first, in their order. */
 static void
 cache_list_add_class_locked(struct umem_cache *cache)
 {
@@ -187,7 +202,10 @@ cache_list_add_class_locked(struct umem_cache *cache)
 	list_add_tail(before, &cache->link);
 }
 
-/* For a class, the list is locked; else not. */
+/*
+ * Creates a cache from the template.  For a size class, the caller holds
+ * cache_list_lock; otherwise not.
+ */
 static struct umem_cache *
 cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
     const struct umem_cache *template)
@@ -211,7 +229,10 @@ cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
 	return cache;
 }
 
-/* What spans are multiples of: at least what the source rounds them to. */
+/*
+ * Returns the unit of span sizes: at least the quantum to which the source
+ * rounds them.
+ */
 static size_t
 span_quantum(const vmem_t *source)
 {
@@ -222,7 +243,10 @@ span_quantum(const vmem_t *source)
 	return vmem_quantum(source) > page ? vmem_quantum(source) : page;
 }
 
-/* What the tag of a debugged block may not take away from it. */
+/*
+ * Returns the alignment that a block keeps if it is debugged, in spite of its
+ * tag.
+ */
 static size_t
 class_align(size_t bytes)
 {
@@ -234,8 +258,8 @@ class_align(size_t bytes)
 }
 
 /*
- * The same with room behind each object, and before the first: nothing of
- * ours may look like a pointer to an object.
+ * Like slab_layout(), with space behind each object and before the first.  The
+ * library must not store anything there that looks like a pointer to an object.
  */
 static bool
 watched_layout(
@@ -258,7 +282,10 @@ watched_layout(
 	return true;
 }
 
-/* How objects of a cache lie in its slabs; false: they are too large. */
+/*
+ * Lays out the objects of a cache in its slabs.  Returns false if they are too
+ * large.
+ */
 static bool
 cache_layout(const struct umem_cache *cache, struct slab_layout *layout,
     size_t align, vmem_t *source)
@@ -306,14 +333,14 @@ class_cache_make(unsigned class)
 	cache = class_cache[class];
 	if (cache == NULL) {
 		cache = class_create_locked(class);
-		/* Release: pairs with class_cache_of(). */
+		/* Release: pairs with the acquire in class_cache_if_made(). */
 		__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
 	}
 	lock_release(&cache_list_lock);
 	return cache;
 }
 
-/* Addresses from one block of no bytes to the next. */
+/* Bytes of addresses from one block of zero bytes to the next. */
 #define ZERO_CHUNK CACHE_LINE
 
 bool
@@ -351,7 +378,7 @@ cache_create_quantum(
 
 	template.slabs.quantum = true;
 
-	/* Slabs of at least four pieces, as the article does. */
+	/* Slabs have at least four pieces, as in the article. */
 	if (!slab_layout(&layout, bytes, quantum, align_up(4 * bytes, quantum)))
 		return NULL;
 	layout.colour_step = layout.colour_max = 0;
@@ -359,15 +386,15 @@ cache_create_quantum(
 }
 
 /*
- * What a resource counts for where the size of an object decides: magazines of
- * 30 rounds at first, which is the least of sizes.c.
+ * Size that a resource counts for, in bytes, where sizes of objects decide:
+ * magazines have 30 rounds at first, which is the minimum of sizes.c.
  */
 #define RESOURCE_BYTES 4096
 
 struct umem_cache *
 cache_create_import(const char *name, struct import *import, unsigned flags)
 {
-	/* A slab of one chunk, of which there is none. */
+	/* The layout of a slab with one chunk; no such slab exists. */
 	const struct slab_layout layout = {.chunk = RESOURCE_BYTES,
 	    .slab_bytes = RESOURCE_BYTES,
 	    .nchunks = 1};
@@ -377,7 +404,10 @@ cache_create_import(const char *name, struct import *import, unsigned flags)
 	return cache_new(name, &layout, /* source */ NULL, &template);
 }
 
-/* Alignment in force for what the program asked; 0 if it cannot be had. */
+/*
+ * Returns the alignment for the one that the program requested; 0 if that is
+ * not possible.
+ */
 static size_t
 cache_align(const struct umem_cache *cache, size_t align, vmem_t *source)
 {
@@ -401,10 +431,12 @@ arguments_are_right(const char *name, size_t size, size_t align, int cflags)
 		return false;
 	if ((cflags & UMC_NOHASH) != 0 && (cflags & UMC_NOTOUCH) != 0)
 		return false;
-	/* Pieces of a quantum cache go back to their arena at any time. */
+	/* Pieces of a quantum cache return to their arena at any time. */
 	if ((cflags & UMC_QCACHE) != 0 && (cflags & UMC_TYPESAFE_BY_RCU) != 0)
 		return false;
-	/* Without a hash, libumem's slab is a page with its description. */
+	/*
+	 * Without a hash, a slab of libumem is a page that contains its header.
+	 */
 	return (cflags & UMC_NOHASH) == 0 || size <= os_page_size() - 64;
 }
 
@@ -439,7 +471,10 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 		errno = ENOMEM;
 		return NULL;
 	}
-	/* Only chunk boundaries of a source are known to be aligned. */
+	/*
+	 * Only boundaries of chunks of a source are known to be aligned, so
+	 * slabs get no colours.
+	 */
 	if (source != NULL && !is_watched(&template))
 		layout.colour_step = layout.colour_max = 0;
 	cache = cache_new(name, &layout, source, &template);
@@ -448,7 +483,10 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
 	return cache;
 }
 
-/* A use of a cache that was destroyed while it was not empty ends here. */
+/*
+ * Poisons a cache that was destroyed while objects were in use: later calls
+ * with it abort.
+ */
 static void
 cache_leave_mines(struct umem_cache *cache, bool tell)
 {
@@ -482,8 +520,9 @@ umem_cache_destroy(umem_cache_t *cache)
 	}
 	if (!ended) {
 		/*
-		 * Objects in magazines out of reach, and those that still wait
-		 * for a grace period, are not the program's.
+		 * Objects in magazines that could not be drained, and objects
+		 * that still wait for a grace period, are not held by the
+		 * program.
 		 */
 		cache_leave_mines(cache, /* tell */ released && drained);
 		return;
