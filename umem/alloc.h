@@ -27,8 +27,7 @@ struct alloc_fast {
 	uintptr_t base;         /* as in addr_map */
 	size_t units;           /* as in addr_map; 0: slow path only */
 	const uint32_t *entry;  /* as in addr_map */
-	uintptr_t object_least; /* lower addresses, NULL too, are freed
-                                 * slowly */
+	uintptr_t object_least; /* free() of less, NULL too, is slow */
 } __attribute__((aligned(CACHE_LINE)));
 
 _Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");

@@ -95,8 +95,7 @@ struct debug {
 	bool noabort;
 	bool checknull;
 	bool random;
-	bool hardened;         /* checks caches to which no choice gives
-                                * flags */
+	bool hardened;         /* caches to which no choice gives flags */
 	unsigned output;       /* 1 verbose, 2 allverbose */
 	unsigned nframes;      /* frames in a bufctl */
 	size_t contents_bytes; /* bytes of a freed buffer that are logged */
