@@ -104,8 +104,8 @@ mtbf_draw(umem_cache_t *cache, size_t size)
 {
 	uint32_t n = __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED);
 	/*
-	 * A hash of a counter.  Any sequence would do whose period is not one
-	 * of the program's.
+	 * A hash of a counter.  Any sequence would do that has no period in
+	 * common with the program's requests.
 	 */
 	uint64_t draw = __atomic_add_fetch(&mtbf_count, 1, __ATOMIC_RELAXED) *
 			(uint64_t)0x9e3779b97f4a7c15;

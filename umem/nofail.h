@@ -9,9 +9,9 @@
 #include "vmem/base.h"
 
 /*
- * Decides what to do after an allocation with these flags has failed.  Returns
- * true if the caller is to try again, false if the allocation is to fail.
- * Calls the program's callback, and does not return if that asks for exit().
+ * Called after an allocation with these flags has failed.  Returns true if the
+ * caller is to try again, false if the allocation is to fail.  Calls the
+ * program's callback, and does not return if that asks for exit().
  */
 bool nofail_again(int flags);
 

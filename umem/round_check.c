@@ -9,7 +9,7 @@
  *	twice	no round is in the magazine twice
  *
  * The check misses a chunk that is popped again before its magazine is full,
- * and a chunk whose two rounds are in two magazines.  UMEM_OPTIONS=checked
+ * and a chunk with its two rounds in two magazines.  UMEM_OPTIONS=checked
  * misses neither.
  *
  * Cost: 9 ns per round, measured on Emerald Rapids by loops that only fill and
@@ -21,7 +21,7 @@
  * address.  A bit that is set already means a second round or a collision, and
  * a search among the earlier rounds tells which.
  *
- * Locking: none.  See slab_owner.c for chunks whose slab is being released.
+ * Locking: none.  See slab_owner.c for chunks of a slab that is being released.
  */
 #include "umem/cache.h"
 #include "umem/misuse.h"

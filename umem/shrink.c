@@ -1,10 +1,10 @@
 /*
  * shrink.c - realloc() to less than half: keep the block, or move it?
  *
- * If the block moves to a smaller one, the difference becomes free memory,
- * which helps a program that trims each buffer to its length once.  A program
- * whose blocks shrink and grow repeatedly only pays for copies.  The two kinds
- * of program can be told apart only afterwards.
+ * A move to a smaller block frees the difference.  This helps a program that
+ * trims each buffer to its length once.  A program that shrinks and grows its
+ * blocks repeatedly only pays for copies.  The two kinds of program can be told
+ * apart only afterwards.
  *
  * Feedback
  *	A block that was moved because it shrank is remembered by its address,
@@ -17,8 +17,8 @@
  *
  *	So blocks stay only where more than half of the moves were wrong, and
  *	even then one in WORTH is moved, as a continued sample.  The budget
- *	never exceeds a quarter of the heap, which bounds the loss of a program
- *	that changes its behaviour.
+ *	never exceeds a quarter of the heap, or CREDIT_MOST if that is more,
+ *	which bounds the loss of a program that changes its behaviour.
  *
  *	The sample of remembered blocks must not depend on their fate.  So a new
  *	block always overwrites its slot.  Filling only free slots would bias

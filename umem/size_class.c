@@ -34,7 +34,7 @@ defaults(void)
 			append(base + base / 4 * i);
 }
 
-/* The first index whose size is not below bytes. */
+/* The first index with a size of at least bytes. */
 static unsigned
 place_of(size_t bytes)
 {

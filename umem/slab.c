@@ -1107,7 +1107,7 @@ slab_reap(struct slab_store *store, unsigned keep)
 	end_surplus(store, surplus);
 }
 
-/* Removes a slab whose chunks belong to the source now. */
+/* Removes a slab after its source has taken over its chunks. */
 static void
 slab_forget_locked(struct slab_store *store, struct slab *slab)
 {
@@ -1167,7 +1167,7 @@ destruct_ready(struct slab_store *store)
 	}
 }
 
-/* Frees the chunks in hand of a slab, whose constructors will not return. */
+/* Frees the chunks in hand of a slab: their constructors will not return. */
 static void
 free_in_hand_locked(struct slab_store *store, struct slab *slab)
 {

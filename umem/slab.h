@@ -32,10 +32,8 @@ struct slab {
 	uint16_t bin;             /* [s] */
 	uint16_t swept;           /* [s] 1: no chunk was freed since a sweep */
 	uint64_t purged;          /* [s] bit map of the parts that are purged */
-	struct slab *next;        /* [s] in a hash chain, or of slabs to
-				   * destroy */
-	void *records;  /* [I] bufctls, one per chunk, if debugged; see
-			 * debug.h */
+	struct slab *next;        /* [s] in a hash chain, or to be destroyed */
+	void *records;  /* [I] one bufctl per chunk, if debugged: debug.h */
 	uint32_t nraw;  /* [s] free chunks that are not constructed */
 	uint32_t batch; /* [s] of a retired slab; see slab_retire.c */
 	/*
@@ -114,8 +112,7 @@ struct slab_store {
 	/* [I] Called without a lock if a stable store has slabs to retire. */
 	void (*want_retire)(struct slab_store *store);
 	struct slab **hash; /* [s] slabs by span, if there is a source */
-	struct slab *aside; /* [s] slab isolated by a sweep, also one before a
-			     * fork */
+	struct slab *aside; /* [s] slab that a sweep has isolated */
 	size_t colour;      /* [u] of the next slab */
 	uint64_t ncreated;  /* [a] slabs ever made */
 	/*
@@ -125,10 +122,8 @@ struct slab_store {
 	/* The members below are of a stable store. */
 	uint32_t retire_wanted; /* [a] 0: none; else 1 + empty slabs to keep */
 	uint32_t nretired;      /* [a] */
-	uint32_t last_batch;    /* [s] number of the last batch of retired
-				 * slabs */
-	struct list retired;    /* [s] in order of their batches, oldest
-				 * first */
+	uint32_t last_batch;    /* [s] of retired slabs, its number */
+	struct list retired;    /* [s] by batch, oldest first */
 };
 
 /*
@@ -141,9 +136,9 @@ void slab_store_init(struct slab_store *store, const struct slab_layout *layout,
     void (*destruct)(struct slab_store *store, void *object));
 
 /*
- * Ends the store; no other thread may use it.  Destroys every slab of which
- * no chunk is taken, and destructs the constructed chunks that lie free in
- * the other slabs.  Returns true if no slab is left.
+ * Ends the store; no other thread may use it.  Destroys every slab that has no
+ * chunk taken, and destructs the free constructed chunks of the other slabs.
+ * Returns true if no slab is left.
  */
 bool slab_store_end(struct slab_store *store);
 
@@ -220,8 +215,8 @@ bool slab_is_held(struct slab_store *store, void *p);
 enum slab_fault slab_unhold(struct slab_store *store, void *p);
 
 /*
- * Dissolves the partly used slabs of a quantum cache, whose arena has closed
- * its gate.  Their chunks in use become segments of the arena.
+ * Dissolves the partly used slabs of a quantum cache.  Their chunks in use
+ * become segments of the arena.  The caller has closed the arena's gate.
  */
 void slab_dissolve(struct slab_store *store);
 

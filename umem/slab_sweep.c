@@ -12,7 +12,7 @@
  * Locking
  *	store->lock, as in slab.c.  A sweep isolates a slab (store->aside)
  *	before it calls the kernel.  Because no thread takes from an isolated
- *	slab, its free chunks stay free, whatever is given back meanwhile.
+ *	slab, its free chunks stay free while other threads give chunks back.
  *	There is one sweep at a time (worker.c).  A slab that is isolated when a
  *	sweep begins was therefore isolated before a fork, by a thread that does
  *	not exist in this process.
@@ -71,8 +71,8 @@ idle_parts(const struct slab_store *store, const struct slab *slab)
 }
 
 /*
- * Purges parts of an isolated slab, whose free chunks stay free.  Returns the
- * parts that the kernel took, and adds their bytes to *purged.
+ * Purges parts of an isolated slab: their chunks are free and stay free.
+ * Returns the parts that the kernel took, and adds their bytes to *purged.
  */
 static uint64_t
 parts_purge(const struct slab_store *store, const struct slab *slab,

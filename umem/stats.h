@@ -4,7 +4,10 @@
 
 #include "umem/cache.h"
 
-/* All members are in bytes, except the counts, whose names begin with n. */
+/*
+ * All members are in bytes, except the counts.  The names of counts begin with
+ * n.
+ */
 struct stats {
 	size_t committed;     /* committed bytes of the heap, maximum so far */
 	size_t held;          /* heap memory not returned to the kernel */

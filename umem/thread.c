@@ -173,8 +173,9 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 }
 
 /*
- * The child of a vfork() confines itself for its exec, and not the parent,
- * whose memory it shares.
+ * A child of vfork() confines itself for its exec.  Because it shares the
+ * parent's memory, it would mark the parent as confined; os_is_process()
+ * excludes it.
  */
 public int
 prctl(int option, ...)

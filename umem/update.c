@@ -34,7 +34,7 @@
  * of sources)
  *	They may take a lock of the program.  Because a thread that holds that
  *	lock calls malloc() and free(), and uses other caches, none of these
- *	calls a function of the program, whatever upkeep is due.  A cache whose
+ *	calls a function of the program, even if upkeep is due.  A cache whose
  *	slabs cannot be destroyed without such a call (cache->calls_out) keeps
  *	them.  Functions of the program are called
  *		by the upkeep thread, where there is one, for everything

@@ -37,7 +37,7 @@ void update_tick(void);
 bool update_reclaim(size_t size, unsigned ntried, bool may_call);
 
 /*
- * Makes the object caches whose slabs come from this arena release the memory
+ * Reaps the object caches with slabs from this arena: they release the memory
  * that they keep unused.  Quantum caches are left alone.  Returns true if the
  * caller is to try its request again.
  */

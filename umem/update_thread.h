@@ -1,4 +1,4 @@
-/* update_thread.h - the thread that does upkeep; see update_thread.c */
+/* update_thread.h - the upkeep thread; see update_thread.c */
 #ifndef UMEM_UPDATE_THREAD_H
 #define UMEM_UPDATE_THREAD_H
 
