@@ -1,10 +1,10 @@
 /*
  * alloc.c - the allocation engine under malloc() and umem_alloc()
  *
- * A size has a class (size_class.h) whose cache allocates its chunks.  A size
- * without a class is large, and its block comes directly from the heap
- * (large.c).  The address map leads from an address back to the class.  No
- * metadata is stored in a block.
+ * A size has a class (size_class.h), and the cache of the class allocates its
+ * chunks.  A size without a class is large, and its block comes directly from
+ * the heap (large.c).  The address map leads from an address back to the class.
+ * No metadata is stored in a block.
  *
  * Built on this engine: realloc() in alloc_resize.c, umem_alloc() and its
  * relatives in alloc_sized.c, objects of caches in alloc_object.c.
@@ -161,7 +161,7 @@ engine_alloc(size_t size, bool *zeroed)
 	return p != NULL ? p : alloc_no_memory(size);
 }
 
-/* Allocates a block whose size has been counted for sampling. */
+/* Allocates a block.  Its size has been counted for sampling. */
 static noinline void *
 counted_alloc(size_t size)
 {
@@ -230,8 +230,8 @@ plain_alloc(size_t size, bool spared)
 	void *object;
 
 	/*
-	 * Does the work of alloc_get(), whose fast path is off while small
-	 * sizes must be counted.
+	 * Like alloc_get(), for the time in which small sizes must be counted:
+	 * the fast path is off then.
 	 */
 	if (size < sampling.counted_end) {
 		if (unlikely(!sample_spend(size)))
@@ -287,7 +287,7 @@ alloc_zeroed(size_t size)
 	return zeroed_alloc(size, /* spared */ false);
 }
 
-/* Returns the smallest class whose chunks have this alignment; 0: none. */
+/* Returns the smallest class with chunks of this alignment; 0: none. */
 static unsigned
 class_aligned(size_t size, size_t align)
 {

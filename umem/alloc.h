@@ -49,7 +49,8 @@ void alloc_free_slow(void *p);
 
 /*
  * Frees p, which the program passed to a function of this kind (debug.h).  The
- * kind of a debugged block must match.  who names the function in messages.
+ * kind of a debugged block must match.  The string who names the function in
+ * messages.
  */
 void alloc_free_as(void *p, unsigned kind, const char *who);
 
@@ -80,8 +81,8 @@ void *alloc_aligned(size_t size, size_t align);
 void *alloc_resize(void *p, size_t size);
 
 /*
- * Usable bytes of the block p, which is not NULL.  who names the function in
- * messages.
+ * Returns the usable bytes of the block p, which is not NULL.  The string who
+ * names the function in messages.
  */
 size_t alloc_usable(const void *p, const char *who);
 

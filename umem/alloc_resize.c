@@ -99,10 +99,7 @@ resize_smaller(void *p, size_t bytes, size_t size)
 	return q;
 }
 
-/*
- * Resizes a block that has a size class, or a block whose new size has a size
- * class.
- */
+/* Resizes a block if it has a size class now, or if its new size has one. */
 static inline void *
 resize_class(void *p, size_t bytes, size_t size)
 {

@@ -229,8 +229,9 @@ reserve_is_short(const struct umem_cache *cache)
 void *cache_alloc_slow(struct umem_cache *cache);
 
 /*
- * Frees an object after the section has failed.  who names the function in
- * messages: "free", "umem_cache_free".  Returns false after a report of misuse.
+ * Frees an object after the section has failed.  The string who names the
+ * function in messages: "free", "umem_cache_free".  Returns false after a
+ * report of misuse.
  */
 bool cache_free_slow(struct umem_cache *cache, void *object, const char *who);
 
@@ -255,16 +256,16 @@ void round_check(struct magazine_layer *layer, void *const *rounds, unsigned n);
 size_t cache_get_bulk(struct umem_cache *cache, void **objects, size_t n);
 
 /*
- * Frees n objects, and ignores those that are NULL.  who is as for
- * cache_free_slow().  Returns the number freed.
+ * Frees n objects, and ignores those that are NULL.  The string who is used as
+ * in cache_free_slow().  Returns the number freed.
  */
 size_t cache_put_bulk(
     struct umem_cache *cache, void *const *objects, size_t n, const char *who);
 
 /*
  * cache_take_back() puts a magazine into the depot of a cache that has
- * magazines.  cache_take_back_one() returns one object to its slab; who is as
- * for cache_free_slow().
+ * magazines.  cache_take_back_one() returns one object to its slab; it uses the
+ * string who as cache_free_slow() does.
  */
 void cache_take_back(struct umem_cache *cache, struct magazine *mag);
 void cache_take_back_one(

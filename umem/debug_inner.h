@@ -68,8 +68,9 @@ bool debug_surroundings_are_whole(const struct umem_cache *cache,
     struct bufctl *bufctl, void *p, const struct buftag *tag);
 
 /*
- * Is the end of the chunk before p intact, whose bufctl is before?  If not,
- * reports a write before the start of p, or far past the end of that chunk.
+ * Checks the end of the chunk before p; before is the bufctl of that chunk.  If
+ * the end is not intact, reports a write before the start of p, or far past the
+ * end of that chunk, and returns false.
  */
 bool debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
     const struct bufctl *before, void *p);

@@ -7,7 +7,10 @@
 /* Follows "block freed twice" if the first free waits for a grace period. */
 #define MISUSE_WAITS ": it waits for a grace period"
 
-/* Prints "umem: free(0x...): TEXT" and aborts.  who is the function's name. */
+/*
+ * Prints "umem: free(0x...): TEXT" and aborts.  The string who is the name of
+ * the function, here "free".
+ */
 _Noreturn void misuse(const char *who, const void *p, const char *text);
 
 /* Like misuse(), for a fault that a slab has found. */

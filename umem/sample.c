@@ -11,10 +11,10 @@
  *	from an exponential distribution with the mean N.  This distribution has
  *	no memory: from any byte on, the rest of the distance has the
  *	distribution of a whole one.  So a thread need not finish a distance.
- *	It counts down an interval of at most STRETCH bytes, at whose end it
- *	takes a sample if one is due, and then draws again.  Therefore every
- *	thread soon uses a changed N, after one sample at most, and one sample
- *	in a large block does not hide another.
+ *	It counts down an interval of at most STRETCH bytes.  At the end of the
+ *	interval it takes a sample if one is due, and then draws again.
+ *	Therefore every thread soon uses a changed N, after one sample at most,
+ *	and one sample in a large block does not hide another.
  *	A block of s bytes is sampled with the probability 1 - exp(-s/N), and
  *	represents as many blocks as the inverse of it; the tool computes that.
  *	While sampling is off, nothing is counted: small sizes stay on the fast
@@ -22,16 +22,16 @@
  *	and then does the work of the fast path.
  *
  * Memory of a sample
- *	A sample is a large block, whatever its size: a span of whole units,
+ *	A sample is a large block, even if it is small: a span of whole units,
  *	which the free paths leave to free_block() without a further test.  The
  *	owner in the address map contains the number of its record.  The
  *	records are in a table of ADDR_SAMPLES.  When the table is full, no
  *	more samples are taken, and nlost counts them.
  *	    A sample that fits into a unit uses a unit that its record keeps
- *	(sample_unit.c), and whose memory is released when the sample is freed.
- *	So it takes one small page for each page of its size, and not 64 KiB.
- *	The address space of as many units as there were samples at one time is
- *	not returned.
+ *	(sample_unit.c).  The memory of the unit is released when the sample is
+ *	freed.  So a sample takes one small page for each page of its size, and
+ *	not 64 KiB.  The address space of as many units as there were samples
+ *	at one time is not returned.
  *	    One sample in GUARD_EVERY uses a slot (sample_slot.c) if it fits: it
  *	ends at a guard page, and its own pages become inaccessible when it is
  *	freed.  Its record keeps both stacks until the slot is used again.  If
