@@ -1,8 +1,8 @@
 /*
  * Readers use pointers to objects of a type-stable cache that was told of their
- * flavour, also after the object was freed at once: until a section ends, what
- * they find is an object of the cache, perhaps another one.  Meanwhile slabs are
- * released and other caches of the same size take memory.
+ * flavour, also after the object was freed at once.  Until its section ends, a
+ * reader finds an object of the cache there, perhaps another one.  Meanwhile slabs
+ * are released and another cache of the same size takes memory.
  *
  *	rcu_stale [broken]
  *
@@ -115,6 +115,13 @@ typed(const char *name, unsigned type, int flags)
 	return cache;
 }
 
+static bool
+have_slabs_gone(void)
+{
+	umem_cache_reap_now(stable);
+	return load(&ngone) > 0;
+}
+
 static void
 run(void)
 {
@@ -153,13 +160,13 @@ run(void)
 		barrier();
 		take_others();
 	}
-	wait_until(load(&nsections) > 30);
+	/* Slabs are released under the readers. */
+	wait_until(load(&nsections) > 30 && have_slabs_gone());
+	check(load(&ngone) > 0);
 	store(&stop, true);
 	for (int i = 0; i < NREADERS; i++)
 		thread_end(readers[i]);
 	barrier();
-	/* Slabs were released under the readers. */
-	check(load(&ngone) > 0);
 	umem_cache_destroy(stable);
 	umem_cache_destroy(other);
 }
