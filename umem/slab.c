@@ -35,10 +35,10 @@
  *	legitimately belongs to no other thread until its bit is set, so its
  *	slab stays until then.  A double free can race with the slab's
  *	destruction and with the reuse of its memory or description.  Therefore
- *	the owner in the address map, the address of the first chunk and that
- *	all bits say taken are checked under the lock.  If any check fails, the
- *	bits that were set are cleared again and the chunks are given one by
- *	one, which finds the first bad chunk.
+ *	slab_give() checks three things under the lock: the owner in the address
+ *	map, the address of the first chunk, and that all bits say taken.  If
+ *	any check fails, it clears the bits that it has set and gives the chunks
+ *	one by one, which finds the first bad chunk.
  *
  *	A claim is written to memory before the bits are cleared, and stays
  *	there until its chunks are stored.  So an inspector that stops the
@@ -66,8 +66,8 @@
  *	and destructors run on no chunk that was never allocated.  Ready chunks
  *	are taken before raw ones, and a new slab is created only when no chunk
  *	is free.  Therefore few slabs have raw chunks, about as many as there
- *	are threads that created one at the same time, and the search for a slab
- *	with a ready chunk passes no more than those.
+ *	are threads that created a slab at the same time, and the search for a
+ *	slab with a ready chunk passes no more than those.
  *
  *	The constructor runs with no lock held and may never return (longjmp,
  *	exception, fork in another thread).  Then its chunk stays in hand: it is

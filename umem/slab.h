@@ -122,7 +122,7 @@ struct slab_store {
 	/* The members below are of a stable store. */
 	uint32_t retire_wanted; /* [a] 0: none; else 1 + empty slabs to keep */
 	uint32_t nretired;      /* [a] */
-	uint32_t last_batch;    /* [s] of retired slabs, its number */
+	uint32_t last_batch;    /* [s] number of the newest batch */
 	struct list retired;    /* [s] by batch, oldest first */
 };
 
