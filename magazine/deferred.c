@@ -236,3 +236,32 @@ deferred_rounds(struct deferred *layer)
 	return cpu_rounds(layer->hot, layer->cold) +
 	       __atomic_load_n(&layer->nsubmitted, __ATOMIC_RELAXED);
 }
+
+/* Bounds of a walk along a list that another thread may release. */
+#define WALK_MOST   1000000
+#define ROUNDS_MOST 4094
+
+static bool
+list_has(struct magazine *const *head, const void *object)
+{
+	const struct magazine *mag = __atomic_load_n(head, __ATOMIC_ACQUIRE);
+
+	for (int i = 0; mag != NULL && i < WALK_MOST; i++, mag = mag->next) {
+		unsigned n = mag->nrounds;
+
+		if (n > mag->capacity || n > ROUNDS_MOST)
+			return false;
+		while (n > 0)
+			if (mag->round[--n] == object)
+				return true;
+	}
+	return false;
+}
+
+bool
+deferred_has(struct deferred *layer, const void *object)
+{
+	return cpu_has(layer->hot, layer->cold, object) ||
+	       list_has(&layer->pending, object) ||
+	       list_has(&layer->waiting, object);
+}

@@ -831,8 +831,20 @@ defer_waiting(const struct umem_cache *cache)
 	return n;
 }
 
+bool
+defer_has(const struct umem_cache *cache, const void *object)
+{
+	struct defer *layer = first_of_cache(cache);
+
+	while (layer != NULL && !deferred_has(&layer->mags, object))
+		layer =
+		    __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE);
+	return layer != NULL;
+}
+
 const struct cache_deferral cache_deferral = {
     .end_cache = defer_end_cache,
     .waiting = defer_waiting,
+    .has = defer_has,
     .rouse = defer_rouse,
 };

@@ -4,6 +4,7 @@
  * The texts are part of the interface, because tests and users match them.
  */
 #include "umem/addr_map.h"
+#include "umem/cache_hooks.h"
 #include "umem/misuse.h"
 #include "vmem/panic.h"
 
@@ -38,6 +39,8 @@ misuse_slab(const char *who, struct umem_cache *cache, const void *p,
 	 */
 	if (cache->class != 0 && fault == SLAB_FOREIGN)
 		misuse_address(who, p);
+	if (fault == SLAB_FREE && cache_deferral.has(cache, p))
+		misuse_waits(who, cache, p);
 	if (cache->class != 0)
 		misuse(who, p, fault_text(fault));
 	panic("%s(%s, %p): %s", who, cache->name, p, fault_text(fault));
