@@ -27,7 +27,7 @@ struct alloc_fast {
 	uintptr_t base;         /* as in addr_map */
 	size_t units;           /* as in addr_map; 0: slow path only */
 	const uint32_t *entry;  /* as in addr_map */
-	uintptr_t object_least; /* free() of less, NULL too, is slow */
+	uintptr_t object_least; /* objects below it, and NULL: freed slowly */
 } __attribute__((aligned(CACHE_LINE)));
 
 _Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
@@ -49,8 +49,8 @@ void alloc_free_slow(void *p);
 
 /*
  * Frees p, which the program passed to a function of this kind (debug.h).  The
- * kind of a debugged block must match.  The string who names the function in
- * messages.
+ * kind of a debugged block must match.  Messages contain who, the name of
+ * the function.
  */
 void alloc_free_as(void *p, unsigned kind, const char *who);
 
@@ -81,8 +81,8 @@ void *alloc_aligned(size_t size, size_t align);
 void *alloc_resize(void *p, size_t size);
 
 /*
- * Returns the usable bytes of the block p, which is not NULL.  The string who
- * names the function in messages.
+ * Returns the usable bytes of the block p, which is not NULL.  Messages contain
+ * who, the name of the function.
  */
 size_t alloc_usable(const void *p, const char *who);
 

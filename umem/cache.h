@@ -83,12 +83,14 @@ extern bool cache_use_magazines;
 /*
  * [a] Called when slabs of a type-stable cache (cache->slabs.stable) may be
  * released after a grace period.  slab_retire_wanted() then returns how many
- * empty slabs to keep.  NULL: deferred frees are not in use, so no slab of such
- * a cache is released before umem_cache_destroy().  The hook is called with no
- * lock held, in any thread that reaps or does upkeep, also within malloc().  It
- * is called again for the same slabs until slab_retire() has taken them.  It
- * must not wait for a grace period and must not call a function of the program.
- * The cache is not destroyed while the hook runs.
+ * empty slabs to keep.  NULL: no module waits for grace periods, so no slab of
+ * such a cache is released before umem_cache_destroy().
+ *
+ * The hook is called with no lock held, in any thread that reaps or does
+ * upkeep, also within malloc().  It is called again for the same slabs until
+ * slab_retire() has taken them.  It must not wait for a grace period and must
+ * not call a function of the program.  The cache is not destroyed while the
+ * hook runs.
  */
 extern void (*cache_retire_hook)(struct umem_cache *cache);
 
@@ -229,8 +231,8 @@ reserve_is_short(const struct umem_cache *cache)
 void *cache_alloc_slow(struct umem_cache *cache);
 
 /*
- * Frees an object after the section has failed.  The string who names the
- * function in messages: "free", "umem_cache_free".  Returns false after a
+ * Frees an object after the section has failed.  Messages contain who, the
+ * name of the function: "free", "umem_cache_free".  Returns false after a
  * report of misuse.
  */
 bool cache_free_slow(struct umem_cache *cache, void *object, const char *who);
@@ -256,16 +258,16 @@ void round_check(struct magazine_layer *layer, void *const *rounds, unsigned n);
 size_t cache_get_bulk(struct umem_cache *cache, void **objects, size_t n);
 
 /*
- * Frees n objects, and ignores those that are NULL.  The string who is used as
- * in cache_free_slow().  Returns the number freed.
+ * Frees n objects, and ignores those that are NULL.  Messages contain who,
+ * the name of the function.  Returns the number freed.
  */
 size_t cache_put_bulk(
     struct umem_cache *cache, void *const *objects, size_t n, const char *who);
 
 /*
  * cache_take_back() puts a magazine into the depot of a cache that has
- * magazines.  cache_take_back_one() returns one object to its slab; it uses the
- * string who as cache_free_slow() does.
+ * magazines.  cache_take_back_one() returns one object to its slab; its
+ * messages contain who, the name of the function.
  */
 void cache_take_back(struct umem_cache *cache, struct magazine *mag);
 void cache_take_back_one(

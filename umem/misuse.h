@@ -8,8 +8,8 @@
 #define MISUSE_WAITS ": it waits for a grace period"
 
 /*
- * Prints "umem: free(0x...): TEXT" and aborts.  The string who is the name of
- * the function, here "free".
+ * Prints "umem: free(0x...): TEXT" and aborts.  Messages contain who, the
+ * name of the function: here "free".
  */
 _Noreturn void misuse(const char *who, const void *p, const char *text);
 

@@ -97,7 +97,7 @@ void *sample_take(size_t size, size_t align, bool *zeroed);
 /*
  * Functions on the sample with a number from addr_map_sample_index().  If the
  * block has been freed already, sample_usable() and sample_free() report that
- * and abort; the string who names the function in the message.
+ * and abort; the report contains who, the name of the function.
  */
 size_t sample_usable(uint32_t index, const char *who);
 size_t sample_size(uint32_t index);
