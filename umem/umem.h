@@ -1,43 +1,46 @@
 /*
  * umem.h - object caches and sized allocation
  *
- * A cache hands out objects of one size that stay constructed between uses;
- * umem_alloc() and its relatives hand out plain memory of any size.  Both
- * keep what was freed in stacks that belong to a CPU, so that most calls take
- * no lock.  The ranges of addresses below them are the arenas of vmem.h.
+ * A cache allocates objects of one size that stay constructed between uses.
+ * umem_alloc() and related functions allocate plain memory of any size.  Both
+ * keep freed objects in per-CPU magazines, so that most calls take no lock.
+ * Their memory comes from the arenas of vmem.h.
  *
- * Unless a function says otherwise, below:
+ * The following rules apply to each function below unless its comment says
+ * otherwise:
  *  - sizes and alignments are in bytes;
  *  - any thread may call it, at any time, from before main() to after exit
  *    handlers, and in the child of fork();
- *  - no function may be called from a signal handler, because a handler can
- *    interrupt one that holds a lock;
- *  - no function may be called in the child of vfork(), nor in another task
- *    that shares memory and thread-local storage with a thread, because the
- *    kernel restarts no section of such a task.  Programs that run on
- *    libumem_malloc may: that library has a vfork() and a clone() of its own;
- *  - errno is set only where a failure is reported, and left alone by what
- *    returns nothing, unless a callback of the program changes it;
- *  - misuse (a pointer that is not of this library, a block freed twice) that
- *    is noticed is reported on standard error in one line and ends the program
- *    by abort().  What umem_free() gets is looked up each time, and compared
- *    with what was freed last; of objects of caches only the latter, and what
- *    gets to a slab that does not have it.
+ *  - a signal handler must not call it, because the handler can interrupt a
+ *    function that holds a lock;
+ *  - the child of vfork() must not call it, nor another task that shares memory
+ *    and thread-local storage with a thread, because the kernel does not
+ *    restart the critical sections of such a task.  A program that runs on
+ *    libumem_malloc may call it there, because that library replaces vfork()
+ *    and clone();
+ *  - it sets errno only when it reports a failure; a function without a result
+ *    leaves errno unchanged, unless a callback of the program changes it;
+ *  - if it detects misuse (a pointer that is not from this library, a block
+ *    freed twice), it reports the misuse on standard error in one line and
+ *    calls abort().  umem_free() always checks that the pointer is the start of
+ *    a block and not one of the blocks just freed.  umem_cache_free() checks
+ *    only the latter; a wrong cache is detected when the object reaches a slab.
  *
- * With UMEM_OPTIONS=hardened or UMEM_DEBUG in the environment nearly all of it
- * is noticed: see umem_options(7), umem_debug(3).
+ * With UMEM_OPTIONS=hardened or UMEM_DEBUG in the environment, the library
+ * detects nearly all misuse: see umem_options(7), umem_debug(3).
  *
- * Memory of umem_alloc() goes to umem_free(), of umem_alloc_align() to
- * umem_free_align(), of umem_cache_alloc() to umem_cache_free() with the same
- * cache, and of malloc() to free().
+ * Free memory of umem_alloc() with umem_free(), of umem_alloc_align() with
+ * umem_free_align(), of umem_cache_alloc() with umem_cache_free() and the cache
+ * that it came from, and of malloc() with free().
  *
  * Source: libumem(3LIB) and umem_alloc(3MALLOC) of illumos; the spellings
- * umem_alloc_aligned, umem_free_aligned and umem_cache_reap_now are OpenZFS's.
+ * umem_alloc_aligned, umem_free_aligned and umem_cache_reap_now are from
+ * OpenZFS.
  */
 #ifndef UMEM_H
 #define UMEM_H
 
-/* The last two because illumos' header includes them, too. */
+/* The last two are here because the header of illumos includes them, too. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -48,8 +51,8 @@ extern "C" {
 #endif
 
 /*
- * What the compiler may know of a function that returns a new block: arguments
- * are the numbers of those with the size and the alignment.
+ * Attributes of a function that returns a new block, for the compiler.  The
+ * arguments are the positions of the parameters for the size and the alignment.
  */
 #if defined(__GNUC__) && (__GNUC__ >= 5 || defined(__clang__))
 #define UMEM_RETURNS_BLOCK(size)                                               \
@@ -63,69 +66,73 @@ extern "C" {
 #define UMEM_RESULT_IS_USED
 #endif
 
-/* A cache of equal objects. */
+/* A cache of objects of one size. */
 typedef struct umem_cache umem_cache_t;
 
-/* An arena; see vmem.h, which is needed only to make one. */
+/* An arena; see vmem.h, which is needed only to create an arena. */
 #ifndef UMEM_VMEM_T
 #define UMEM_VMEM_T
 typedef struct vmem vmem_t;
 #endif
 
 /*
- * umem_constructor_t - make raw memory an object
+ * umem_constructor_t - turn raw memory into an object
  *
- * buf		the memory; holds anything
+ * buf		the memory; its contents are undefined
  * priv		as given to umem_cache_create()
  * flags	always UMEM_DEFAULT, also on behalf of a UMEM_NOFAIL request
  *
- * Returns 0, or non-zero for failure: the allocation it was called for then
- * fails too.  umem_cache_alloc() calls it, in the calling thread, once for
- * each object that is handed out for the first time, and ahead of need only for
- * a prefill handle or a reserve.
+ * Returns 0, or non-zero for failure, which makes the allocation fail, too.
+ * umem_cache_alloc() calls it, in the calling thread, once for each object that
+ * it returns for the first time.  It is called ahead of need only for a prefill
+ * handle or a reserve.
  * It runs with no lock of the library held and may allocate, but not from its
- * own cache.  If it does not return (longjmp, a C++ exception), its one piece
- * of memory is not used again before umem_cache_destroy(), which frees it
- * without the destructor.
+ * own cache.  If it does not return (longjmp, a C++ exception), the library
+ * does not use the memory of this object again until umem_cache_destroy(),
+ * which frees the memory without a call of the destructor.
  */
 typedef int umem_constructor_t(void *buf, void *priv, int flags);
 
 /*
- * umem_destructor_t - undo the constructor, before the memory goes elsewhere
+ * umem_destructor_t - reverse the construction before the memory leaves a cache
  *
- * buf		the object, in the state in which it was freed; it was handed
- *		out at least once, also if the cache has no constructor
+ * buf		the object, in the state in which it was freed; it was allocated
+ *		at least once, also if the cache has no constructor
  * priv		as given to umem_cache_create()
  *
  * It runs with no lock of the library held, in one of these threads (for a
  * cache with UMC_TYPESAFE_BY_RCU, in a thread of libumem_rcu or in
  * umem_cache_destroy()):
- *  - the library's own, where it has one (umem_options(7), thread), which
- *    destructs objects that were not used for a while;
+ *  - the upkeep thread of the library, if it exists (umem_options(7), thread),
+ *    for objects that were not used for some time;
  *  - a thread that calls umem_reap(), umem_cache_reap_now(),
  *    umem_cache_destroy() or malloc_trim();
- *  - a thread whose request for memory of the cache's own source, by
- *    vmem_alloc() or from any cache of that source, finds none;
- *  - if the library has no thread, one whose umem_cache_alloc() finds none.
+ *  - a thread that requests memory of the cache's own source, by vmem_alloc()
+ *    or from any cache of that source, and finds none;
+ *  - in a process without an upkeep thread, a thread that calls
+ *    umem_cache_alloc() and finds no memory.
  * It does not run in malloc(), free(), umem_alloc(), umem_free() or
- * umem_cache_free(), nor in a umem_cache_alloc() that finds memory.  So a
- * thread that calls these may hold a lock that the destructor takes.  Debugging
- * with guards is different: then each umem_cache_free() calls the destructor.
+ * umem_cache_free(), nor in a umem_cache_alloc() that finds memory.  Therefore
+ * a thread that calls these functions may hold a lock that the destructor
+ * takes.  With the debug word guards, in contrast, each umem_cache_free() calls
+ * the destructor.
  */
 typedef void umem_destructor_t(void *buf, void *priv);
 
 /*
- * umem_reclaim_t - the program is asked to free objects of a cache
+ * umem_reclaim_t - free objects of a cache that the program can create again
  *
  * priv		as given to umem_cache_create()
  *
- * It is called again for one request as long as the calls free something, up
- * to 1000 times.  It runs with no lock of the library held, in one of these
- * threads:
- *  - the library's own, where it has one, for umem_reap() and for any request
- *    that finds no memory; that request waits for it, 100 ms at most;
- *  - else a thread that calls umem_reap(), or whose umem_cache_alloc() finds no
- *    memory; malloc() and umem_alloc() do not call it;
+ * For one request, the library calls it again as long as each call frees
+ * memory, up to 1000 times.  It runs with no lock of the library held, in one
+ * of these threads:
+ *  - the upkeep thread of the library, if it exists, for umem_reap() and for
+ *    any request that finds no memory; that request waits for it for at most
+ *    100 ms;
+ *  - in a process without an upkeep thread, a thread that calls umem_reap(), or
+ *    that calls umem_cache_alloc() and finds no memory; malloc() and
+ *    umem_alloc() do not call it;
  *  - a thread that calls umem_cache_reap_now() or malloc_trim().
  */
 typedef void umem_reclaim_t(void *priv);
@@ -134,16 +141,17 @@ typedef void umem_reclaim_t(void *priv);
  * umem_import_t - get resources for an import cache
  *
  * arg		as given to umem_import_cache_create()
- * store	receives the resources: values that are not NULL and of which
- *		no two are equal while both exist
- * n		number of resources wanted, at least 1.  It is 1 at first and
- *		grows with use up to 64, or what umem_cache_alloc_bulk() lacks
+ * store	receives the resources: values that are not NULL and that
+ *		differ from all other existing resources of the cache
+ * n		number of requested resources, at least 1.  It is 1 at first and
+ *		grows with use up to 64, or is the number of resources that
+ *		umem_cache_alloc_bulk() still needs
  * flags	always UMEM_DEFAULT, also on behalf of a UMEM_NOFAIL request
  *
  * Returns the number of resources delivered, 0 to n.  A function that should
  * not run ahead of need delivers 1, whatever n is.  If it returns 0, the
- * allocation fails with the errno that it has set, or ENOMEM if it has set
- * none, unless another CPU has an idle resource.
+ * allocation fails with the errno that the function has set, or with ENOMEM if
+ * it has set none, unless another CPU has an idle resource.
  *
  * The library calls it in umem_cache_alloc() and umem_cache_alloc_bulk() of its
  * cache, in the calling thread, with no lock of the library held.  It may
@@ -153,31 +161,32 @@ typedef void umem_reclaim_t(void *priv);
 typedef size_t umem_import_t(void *arg, void **store, size_t n, int flags);
 
 /*
- * umem_release_t - give up resources of an import cache
+ * umem_release_t - release resources of an import cache
  *
  * arg		as given to umem_import_cache_create()
- * store	the resources, which are idle.  Not to be changed
+ * store	the resources, which are idle; the function must not change it
  * n		number of resources, 1 to 64
  *
  * The library calls it with no lock of the library held, in one of these
  * threads:
- *  - the library's own, where it has one (umem_options(7), thread), for
- *    resources that were not used for a while;
+ *  - the upkeep thread of the library, if it exists (umem_options(7), thread),
+ *    for resources that were not used for some time;
  *  - a thread that calls umem_reap(), umem_cache_reap_now(),
  *    umem_cache_shrink(), umem_cache_destroy() or malloc_trim();
- *  - if the library has no thread, one whose umem_cache_alloc() of any cache
- *    finds no memory;
- *  - if the cache has a max_idle, one that allocates from it, frees to it, or
- *    calls umem_cache_free_bulk(), when more than that many are idle, and the
- *    thread that frees resources of umem_cache_free_rcu() after a grace period.
- * It does not run in malloc(), free(), umem_alloc() or umem_free(), nor, without
- * a max_idle, in umem_cache_free().  It may use other caches, and must return,
- * as a umem_import_t must.
+ *  - in a process without an upkeep thread, a thread that calls
+ *    umem_cache_alloc() of any cache and finds no memory;
+ *  - if the cache has a max_idle and more resources are idle, a thread that
+ *    allocates from the cache, frees to it, or calls umem_cache_free_bulk(),
+ *    and the thread that frees resources of umem_cache_free_rcu() after a grace
+ *    period.
+ * It does not run in malloc(), free(), umem_alloc() or umem_free(), nor,
+ * without a max_idle, in umem_cache_free().  It may use other caches, and must
+ * return, as a umem_import_t must.
  */
 typedef void umem_release_t(void *arg, void *const *store, size_t n);
 
 /*
- * umem_nofail_callback_t - what to do when a UMEM_NOFAIL request fails
+ * umem_nofail_callback_t - decide how a failed UMEM_NOFAIL request continues
  *
  * Returns UMEM_CALLBACK_RETRY or UMEM_CALLBACK_EXIT(status), or does not
  * return (longjmp and pthread_exit are allowed).  It runs with no lock of the
@@ -185,19 +194,19 @@ typedef void umem_release_t(void *arg, void *const *store, size_t n);
  */
 typedef int umem_nofail_callback_t(void);
 
-/* How a request is made, or-ed together. */
+/* Flags of a request, or-ed together. */
 #define UMEM_DEFAULT 0x0000 /* may fail */
 #define UMEM_NOFAIL  0x0100 /* see umem_nofail_callback() */
 /* The last two are for objects of caches; other requests ignore them. */
 #define UMEM_NOWAIT  0x0200 /* do not wait at the cache's limit */
 #define UMEM_RESERVE 0x0400 /* may take from the cache's reserve */
-#define UMEM_FLAGS   0xffff /* what a request may have; the rest is ignored */
+#define UMEM_FLAGS   0xffff /* mask of valid flags; others are ignored */
 
-/* What a umem_nofail_callback_t returns. */
+/* The results of a umem_nofail_callback_t. */
 #define UMEM_CALLBACK_RETRY        0
 #define UMEM_CALLBACK_EXIT(status) (0x100 | ((status) & 0xff))
 
-/* Kinds of cache, or-ed together. */
+/* Flags of a cache, or-ed together. */
 #define UMC_NOTOUCH    0x00010000 /* never write into free objects */
 #define UMC_NODEBUG    0x00020000 /* ignore UMEM_DEBUG */
 #define UMC_NOMAGAZINE 0x00040000 /* no per-CPU layer */
@@ -220,11 +229,12 @@ typedef int umem_nofail_callback_t(void);
  *
  * The library takes a slab that is empty out of use, waits for a grace period,
  * calls the destructor for its objects, and releases its memory.  It waits for
- * the readers that umem_cache_rcu() of libumem_rcu named; before the first such
- * call it releases no slab.  umem_cache_destroy() does not wait: no reader may
- * hold a pointer to an object of the cache then.
+ * readers of the flavours for which the program called umem_cache_rcu() of
+ * libumem_rcu; before the first such call it releases no slab.
+ * umem_cache_destroy() does not wait, so no reader may hold a pointer to an
+ * object of the cache at that time.
  *
- * The object need not be the one that the reader looked for.  Therefore the
+ * The object may be another object than the reader searched for.  Therefore the
  * reader finds an object, takes a reference, and then compares the key again:
  *
  *	rcu_read_lock();
@@ -243,7 +253,7 @@ typedef int umem_nofail_callback_t(void);
  * member in its constructed state (a count of 0, the lock released), and the
  * allocating thread must not initialise it again.  That thread writes the key
  * first and increments the count from 0 last (release).  Without a constructor
- * a new object holds anything, and the pattern is not valid.
+ * the contents of a new object are undefined, and the pattern is not valid.
  *
  * umem_cache_zalloc() refuses such a cache, and UMEM_DEBUG and hardened put no
  * pattern into its free objects.
@@ -256,52 +266,56 @@ typedef int umem_nofail_callback_t(void);
 #define UMEM_CACHE_NAMELEN 31
 
 /*
- * umem_alloc - get memory
+ * umem_alloc - allocate a block
  *
- * size		of the block; 0 is no error and gives NULL, even with
- *		UMEM_NOFAIL, unless UMEM_OPTIONS=zero_size=block asks for a
- *		block of 0 bytes, for umem_free() with size 0
+ * size		of the block; 0 is not an error and gives NULL, even with
+ *		UMEM_NOFAIL, unless UMEM_OPTIONS=zero_size=block is set, which
+ *		gives a block of 0 bytes, for umem_free() with size 0
  * flags	UMEM_DEFAULT or UMEM_NOFAIL
  *
- * Returns a block that holds anything, for umem_free() with the same size.
- * It is aligned to 8, to 16 from a size of 16 on, to 64 if size is a multiple
- * of 64, and to the page if size is a multiple of the page.  Returns NULL
- * with errno set, without UMEM_NOFAIL only:
- *	ENOMEM	there is no memory, or size exceeds PTRDIFF_MAX
+ * Returns a block with undefined contents, for umem_free() with this size.  The
+ * block is aligned to 8, to 16 from a size of 16 on, to 64 if size is a
+ * multiple of 64, and to the page if size is a multiple of the page size.
+ * Without UMEM_NOFAIL, it may return NULL with errno set:
+ *	ENOMEM	memory is exhausted, or size exceeds PTRDIFF_MAX
  *
  * Source: umem_alloc(3MALLOC).
  */
 void *umem_alloc(size_t size, int flags) UMEM_RETURNS_BLOCK(1);
 
 /*
- * umem_zalloc - get memory that is all zeros
+ * umem_zalloc - allocate a block of zeros
  *
- * Arguments, result and errors are those of umem_alloc().
+ * size		of the block, as for umem_alloc()
+ * flags	UMEM_DEFAULT or UMEM_NOFAIL
+ *
+ * Returns a block of zeros, for umem_free() with this size, or NULL as
+ * umem_alloc() does.
  */
 void *umem_zalloc(size_t size, int flags) UMEM_RETURNS_BLOCK(1);
 
 /*
- * umem_free - give memory of umem_alloc() or umem_zalloc() back
+ * umem_free - free a block of umem_alloc() or umem_zalloc()
  *
  * buf		the block; NULL is allowed and does nothing
- * size		exactly as it was asked for
+ * size		exactly the requested size
  *
- * Never fails and leaves errno alone.  A size that belongs to another class
- * of sizes than the block is misuse, and is reported.
+ * Never fails and leaves errno unchanged.  A size in another size class than
+ * the block is misuse, and is reported.
  */
 void umem_free(const void *buf, size_t size);
 
 /*
- * umem_alloc_align, umem_alloc_aligned - get aligned memory
+ * umem_alloc_align, umem_alloc_aligned - allocate an aligned block
  *
- * size		of the block; 0 gives what umem_alloc() gives for it
+ * size		of the block; 0 has the effect that it has for umem_alloc()
  * align	of the block: a power of two; less than 8 counts as 8
  * flags	UMEM_DEFAULT or UMEM_NOFAIL
  *
- * Returns a block that holds anything, for umem_free_align() with the same
+ * Returns a block with undefined contents, for umem_free_align() with this
  * size, or NULL with errno set:
  *	EINVAL	align is not a power of two, also with UMEM_NOFAIL
- *	ENOMEM	there is no memory, or size and align together exceed
+ *	ENOMEM	memory is exhausted, or size and align together exceed
  *		PTRDIFF_MAX; without UMEM_NOFAIL only
  *
  * Source: libumem's private interface; the second spelling is OpenZFS's.
@@ -312,32 +326,32 @@ void *umem_alloc_aligned(size_t size, size_t align, int flags)
     UMEM_RETURNS_ALIGNED(1, 2);
 
 /*
- * umem_free_align, umem_free_aligned - give memory of umem_alloc_align() back
+ * umem_free_align, umem_free_aligned - free a block of umem_alloc_align()
  *
  * buf		the block; NULL is allowed and does nothing
- * size		exactly as it was asked for
+ * size		exactly the requested size
  *
- * Never fails and leaves errno alone.
+ * Never fails and leaves errno unchanged.
  */
 void umem_free_align(void *buf, size_t size);
 void umem_free_aligned(void *buf, size_t size);
 
 /*
- * umem_nofail_callback - say what happens when a UMEM_NOFAIL request fails
+ * umem_nofail_callback - set the callback for UMEM_NOFAIL requests that fail
  *
- * callback	called for each failure; NULL takes the last one away
+ * callback	called for each failure; NULL removes the current callback
  *
- * The request that failed calls it with no lock held, and goes by its result:
- *	UMEM_CALLBACK_RETRY	the request is tried again
- *	UMEM_CALLBACK_EXIT(s)	exit(s) is called, once; other threads that
- *				fail meanwhile block for good, and a second
- *				exit from within an exit handler aborts
- *	anything else		a message, and exit(255)
+ * The failed request calls it with no lock held, and acts on its result:
+ *	UMEM_CALLBACK_RETRY	try the request again
+ *	UMEM_CALLBACK_EXIT(s)	call exit(s), once; other threads with a request
+ *				that fails at the same time block forever, and a
+ *				second exit from an exit handler aborts
+ *	any other value		write a message and call exit(255)
  * Without a callback the program ends by exit(255).
  *
- * In a child that was forked while another thread was in such an exit(),
- * _exit() takes the place of exit(), because glibc's lock of exit() is never
- * released there.
+ * In a child that was forked while another thread was in such an exit(), the
+ * library calls _exit() instead, because the child can never acquire glibc's
+ * lock of exit().
  *
  * Source: umem_nofail_callback(3MALLOC).
  */
@@ -346,73 +360,73 @@ void umem_nofail_callback(umem_nofail_callback_t *callback);
 /*
  * umem_setmtbf - make requests fail on purpose, to test the program
  *
- * mtbf		0 ends it; 1 makes every UMEM_DEFAULT request fail; n makes
- *		about one in n fail, at random
+ * mtbf		0: none; 1: every UMEM_DEFAULT request fails; n: about one
+ *		request in n fails, at random
  *
- * Requests with UMEM_NOFAIL do not fail.  malloc() and its relatives fail, too,
- * where they are this library's (libumem_malloc).  Works at any time; the
- * original wants UMEM_DEBUG to be set.
+ * Requests with UMEM_NOFAIL do not fail.  malloc() and related functions fail,
+ * too, if this library provides them (libumem_malloc).  The function works at
+ * any time; in libumem it requires UMEM_DEBUG.
  *
  * Source: umem_setmtbf(3MALLOC).
  */
 void umem_setmtbf(uint32_t mtbf);
 
-/* The mean of umem_sample() and UMEM_OPTIONS=sample, unless another is given. */
+/* The default sampling interval of UMEM_OPTIONS=sample, in bytes. */
 #define UMEM_SAMPLE_DEFAULT ((size_t)1024 * 1024)
 
 /*
- * umem_sample - remember one allocation in about so many bytes, from now on
+ * umem_sample - set the sampling interval
  *
- * bytes	asked for from one sample to the next, on average; 0 ends it.
- *		UMEM_SAMPLE_DEFAULT is a mean whose cost is hardly noticed, 1
- *		remembers every block
+ * bytes	mean number of allocated bytes between two samples; 0 ends
+ *		sampling.  The cost of UMEM_SAMPLE_DEFAULT is hardly noticeable;
+ *		with 1, every block is a sample
  *
- * A sample is a block of malloc() or umem_alloc(), or of one of their
- * relatives, whose stack, time and thread are kept until it is freed, for
- * umem samples and umem leaks; see umem(1).  One sample in 32, if it is smaller
- * than 60 KiB, ends where a page begins that is not there, and its pages
- * vanish when it is freed: who reads or writes past its end or after the free
- * faults.  A second free of such a block is reported with the stacks of its
+ * A sample is a block of malloc(), umem_alloc() or a related function.  The
+ * library keeps its stack, time and thread until the block is freed, for umem
+ * samples and umem leaks; see umem(1).  One sample in 32, if it is smaller than
+ * 60 KiB, ends at a guard page, and the library unmaps its pages when it is
+ * freed.  Therefore an access past its end or after the free faults.  The
+ * library reports a second free of such a block with the stacks of its
  * allocation and of its first free.
  *
- * Objects of caches are not sampled.  Samples that there are stay so until
- * they are freed; threads heed another mean after 256 KiB of allocations at
- * the latest.  Returns 0, or -1 with errno set:
- *	ENOTSUP	every block is checked already: by UMEM_DEBUG, by
+ * Objects of caches are not sampled.  Existing samples remain samples until
+ * they are freed.  Each thread applies a new interval at the latest after 256
+ * KiB of allocations.  Returns 0, or -1 with errno set:
+ *	ENOTSUP	every block is already checked by UMEM_DEBUG, by
  *		UMEM_OPTIONS=hardened, or by a memory checker
- *	EAGAIN	there is no memory for the library itself
+ *	EAGAIN	there is no memory for the data of the library itself
  *
- * Any thread may call it at any time; of two that do, one wins.  Source: our
- * own.
+ * Any thread may call it at any time; of two simultaneous calls, one takes
+ * effect.  Source: our own.
  */
 int umem_sample(size_t bytes);
 
 /*
  * umem_startup - start the library
  *
- * start	accepted without effect, as are the four others: memory comes
- * bytes	from the kernel
+ * start	no effect, as the other four arguments: the library obtains its
+ * bytes	memory from the kernel
  * page
  * minstack
  * maxstack
  *
- * There is no need to call it, because the first call of any other function
+ * A program need not call it, because the first call of any other function
  * starts the library.
  *
- * Source: libumem's interface for programs that start it themselves.
+ * Source: libumem's interface for programs that start the library themselves.
  */
 void umem_startup(
     char *start, size_t bytes, size_t page, char *minstack, char *maxstack);
 
 /*
- * _umem_options_init, _umem_debug_init, _umem_logging_init - a program's own
- * settings
+ * _umem_options_init, _umem_debug_init, _umem_logging_init - settings that a
+ * program provides
  *
- * The library does not have these functions.  A program may define them, and
- * each returns the text that the library takes if the environment does not
- * have UMEM_OPTIONS, UMEM_DEBUG or UMEM_LOGGING.  They are called once, while
- * the library starts, and may allocate up to 1 MiB.  The program must export
- * them to shared libraries (-rdynamic).  See umem_debug(3).
+ * The library does not define these functions.  A program may define them; each
+ * returns the string that the library uses if UMEM_OPTIONS, UMEM_DEBUG or
+ * UMEM_LOGGING, respectively, is not in the environment.  The library calls
+ * them once, while it starts.  They may allocate up to 1 MiB.  The program must
+ * export them to shared libraries (-rdynamic).  See umem_debug(3).
  *
  * Source: umem_debug(3MALLOC).
  */
@@ -421,47 +435,46 @@ const char *_umem_debug_init(void);
 const char *_umem_logging_init(void);
 
 /*
- * umem_reap - give back memory that no object needs
+ * umem_reap - release memory that no object uses
  *
- * Asks every cache with a reclaim callback for objects, empties what the CPUs
- * and depots keep, and returns empty slabs.  Where the library has a thread
- * of its own, that does the work later and the call returns at once.  Calls
- * that come sooner than reap_interval after another may do nothing.
+ * Calls the reclaim callback of every cache that has one, empties the magazines
+ * of all CPUs and depots, and releases empty slabs.  If the upkeep thread
+ * exists, it does this work later, and the call returns at once.  A call within
+ * reap_interval of another call may do nothing.
  *
  * Source: libumem's private interface.
  */
 void umem_reap(void);
 
 /*
- * umem_cache_create - make a cache of equal objects that stay constructed
+ * umem_cache_create - create a cache of objects that stay constructed
  *
- * name		what reports call it; copied, cut to UMEM_CACHE_NAMELEN bytes
- * bufsize	of one object, at least 1
- * align	of every object: a power of two up to the quantum of source
- *		(the page size for the default heap); 0 asks for 16 if bufsize
- *		rounded up to 8 is at least 16, else 8; less than 8 counts as 8
- *		unless cflags has UMC_NOTOUCH
- * constructor	called once for a new object, when it is first handed out, and
+ * name		of the cache in reports; copied, cut to UMEM_CACHE_NAMELEN bytes
+ * bufsize	of an object, at least 1
+ * align	of every object: a power of two up to the quantum of source (the
+ *		page size for the default heap).  0 means 16 if bufsize rounded
+ *		up to 8 is at least 16, and 8 otherwise.  Less than 8 counts as
+ *		8 unless cflags has UMC_NOTOUCH
+ * constructor	called once for a new object, when it is first allocated, and
  *		not again while the object stays in the cache.  May be NULL
- * destructor	called before the memory of an object that was handed out
- *		leaves the cache.  May be NULL
- * reclaim	called when memory is short, to have objects freed.  May be
- *		NULL
- * priv		handed to the three callbacks as it is
+ * destructor	called before the memory of an object that was allocated leaves
+ *		the cache.  May be NULL
+ * reclaim	called when memory is short, to free objects.  May be NULL
+ * priv		passed to the three callbacks unchanged
  * source	the arena that slabs come from; NULL for the default heap.  It
- *		must hand out memory that can be written, unless cflags has
- *		UMC_NOTOUCH, and must outlive the cache
+ *		must provide writable memory, unless cflags has UMC_NOTOUCH, and
+ *		must outlive the cache
  * cflags	UMC_* or-ed together, or 0
  *
  * If bufsize or align is a multiple of the cache line (64), no two objects
- * share a line.  Returns the cache, to be ended with umem_cache_destroy(), or
+ * share a line.  Returns the cache, to be destroyed by umem_cache_destroy(), or
  * NULL with errno set:
  *	EINVAL	name is NULL; bufsize is 0; align is not a power of two or
  *		exceeds the quantum; UMC_NOHASH and UMC_NOTOUCH together;
  *		UMC_QCACHE and UMC_TYPESAFE_BY_RCU together; bits in cflags that
  *		are not UMC_*
- *	ENOMEM	bufsize is too large to compute with
- *	EAGAIN	there is no memory for the cache itself
+ *	ENOMEM	bufsize is so large that a computation with it would overflow
+ *	EAGAIN	there is no memory for the data of the cache itself
  *
  * Source: umem_cache_create(3MALLOC); the order of arguments is kept.
  */
@@ -470,39 +483,41 @@ umem_cache_t *umem_cache_create(const char *name, size_t bufsize, size_t align,
     umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags);
 
 /*
- * umem_limit_callback_t - a cache is at its limit, or on the way there
+ * umem_limit_callback_t - note that a cache has reached its limit or warning
  *
  * cache	the cache
  * priv		as given to umem_cache_create()
  *
- * It runs in the thread that makes the request, with no lock of the library
- * held, while the request holds nothing and does not count.  It may free objects
+ * It runs in the requesting thread, with no lock of the library held, while the
+ * request holds no object and does not count as in use.  It may free objects
  * of the cache, change the limit, and leave by longjmp() or an exception.  It
- * must not allocate from this cache, because such a request would call it again.
+ * must not allocate from this cache, because such a request would call it
+ * again.
  */
 typedef void umem_limit_callback_t(umem_cache_t *cache, void *priv);
 
 /*
- * The attributes of a cache, for umem_cache_create_args().  Each is as the
- * argument of umem_cache_create() of that name; size is its bufsize.  An
- * attribute that is 0 or NULL is the default, so a program sets what it needs:
+ * The attributes of a cache, for umem_cache_create_args().  Each attribute has
+ * the meaning of the argument of umem_cache_create() with its name; size is
+ * bufsize.  0 or NULL selects the default, so a program sets only the
+ * attributes that it needs:
  *
  *	struct umem_cache_args args = { .size = 96, .destructor = end_job };
  *
  * Limits and reserves are described in umem_cache_limits(3):
  *
- * limit		most objects that the program may hold; 0: no limit
- * limit_reached	called, once for each request, when a request finds no
- *			room below the limit, before it waits or fails.  May be
- *			NULL
- * warn_at		objects; when a request makes the objects in use as many
- *			as this, warning is called once, and again only after
- *			their number was less than 7/8 of it.  0: no warning
+ * limit		maximum number of objects that the program may hold; 0:
+ *			no limit
+ * limit_reached	called, once for each request, when the request would
+ *			exceed the limit, before it waits or fails.  May be NULL
+ * warn_at		number of objects in use at which warning is called
+ *			once; it is called again only after the number was less
+ *			than 7/8 of warn_at.  0: no warning
  * warning		see warn_at; NULL only if warn_at is 0
- * reserve		objects to keep constructed for requests with
+ * reserve		number of objects to keep constructed for requests with
  *			UMEM_RESERVE that find no memory; 0: none
  * limit_wait		milliseconds that a request waits at the limit before it
- *			fails; 0: none, -1: without end
+ *			fails; 0: it does not wait, -1: no time limit
  *
  * Later versions add members at the end.
  */
@@ -526,107 +541,107 @@ struct umem_cache_args {
 };
 
 /*
- * umem_cache_create_args - make a cache from a structure of attributes
+ * umem_cache_create_args - create a cache from a structure of attributes
  *
  * name		as for umem_cache_create()
  * args		the attributes; read during the call only
  * args_size	sizeof(struct umem_cache_args), in bytes, so that the structure
  *		can grow: a program may be older or newer than the library
  *
- * Returns the cache, to be ended with umem_cache_destroy(), or NULL with errno
- * set as by umem_cache_create(), and also for:
- *	EINVAL	args is NULL; args_size is less than that of the first version;
+ * Returns the cache, to be destroyed by umem_cache_destroy(), or NULL with
+ * errno set as by umem_cache_create(), and also:
+ *	EINVAL	args is NULL; args_size is less than in the first version;
  *		args has an attribute that this library does not know and that
  *		is not 0, or reserved or reserved_2 is not 0; limit_wait is less
  *		than -1; warn_at without warning
  *	ENOMEM	there is no memory for the reserve, or the constructor failed
  *
- * Any thread may call it; not for signal handlers.  Source: Linux's
+ * Any thread may call it, but no signal handler.  Source: Linux's
  * struct kmem_cache_args.
  */
 umem_cache_t *umem_cache_create_args(
     const char *name, const struct umem_cache_args *args, size_t args_size);
 
 /*
- * UMEM_CACHE - make a cache of objects of a type, without callbacks
+ * UMEM_CACHE - create a cache of objects of a type, without callbacks
  *
- * type		of the objects: gives the cache's name, size and alignment
+ * type		of the objects; gives the cache's name, size and alignment
  * cflags	as for umem_cache_create()
  *
- * Result and errors are those of umem_cache_create().  Source: Linux's
- * KMEM_CACHE().
+ * Returns the result of umem_cache_create(), and sets errno as it does.
+ * Source: Linux's KMEM_CACHE().
  */
 #define UMEM_CACHE(type, cflags)                                               \
 	umem_cache_create(#type, sizeof(type), __alignof__(type), NULL, NULL,  \
 	    NULL, NULL, NULL, (cflags))
 
 /*
- * umem_import_cache_create - make a cache of resources that are not memory
+ * umem_import_cache_create - create a cache of resources that are not memory
  *
- * name		what reports call it; copied, cut to UMEM_CACHE_NAMELEN bytes
- * import	gets resources
- * release	gives them up
- * arg		handed to the two functions as it is
- * max_idle	most resources that stay idle, as a number; 0: no limit, so that
- *		idle resources stay until they were not used for a while.  A
- *		call that is in progress may exceed the limit by what it moves
+ * name		of the cache in reports; copied, cut to UMEM_CACHE_NAMELEN bytes
+ * import	called to get resources
+ * release	called to release resources
+ * arg		passed to the two functions unchanged
+ * max_idle	maximum number of idle resources; 0: no limit, so that resources
+ *		stay idle until they were not used for some time.  A call in
+ *		progress may exceed the limit by the resources that it moves
  * cflags	UMC_NOMAGAZINE and UMC_NODEBUG, or-ed together, or 0.
  *		UMC_NOTOUCH is implied
  *
  * A resource is any value of the size of a pointer except NULL: a descriptor
- * plus 1, an identifier, a buffer that the program has registered.  Idle
- * resources are kept in per-CPU stacks, and the library never uses them as
- * addresses.
+ * plus 1, an identifier, a buffer that the program has registered.  The library
+ * keeps idle resources in per-CPU magazines and never uses them as addresses.
  *
- * umem_cache_alloc() returns a resource that is idle or, if there is none, one
+ * umem_cache_alloc() returns an idle resource or, if there is none, a resource
  * that import() has just delivered, and umem_cache_free() makes it idle.
  * umem_cache_alloc_bulk(), umem_cache_free_bulk(), umem_cache_reap_now(),
  * umem_cache_shrink(), umem_cache_name() and umem_cache_destroy() work as for
- * objects, with release() in place of the destructor, and so do reserves and
- * prefill handles, whose resources are in use, not idle.  There is no reclaim
- * callback and no limit of resources in use: import() may set one itself, and
- * umem_cache_set_limit() fails with ENOTSUP.  umem_cache_size() returns 0, and umem_cache_zalloc() fails with
- * EINVAL.  With UMEM_NOFAIL, a request calls the umem_nofail_callback() when
- * import() delivers nothing.
+ * objects, with release() in place of the destructor.  Reserves and prefill
+ * handles work, too; their resources are in use, not idle.  There is no reclaim
+ * callback and no limit of resources in use: import() may implement a limit,
+ * and umem_cache_set_limit() fails with ENOTSUP.  umem_cache_size() returns 0,
+ * and umem_cache_zalloc() fails with EINVAL.  With UMEM_NOFAIL, a request calls
+ * the umem_nofail_callback() when import() delivers nothing.
  *
- * A resource that is freed twice, or was never allocated, is misuse.  It is
- * noticed always under UMEM_DEBUG (unless cflags has UMC_NODEBUG),
- * UMEM_OPTIONS=hardened or checked, and otherwise if it is among those freed
- * last, or if more are freed than were allocated.
+ * To free a resource that is already free, or that was never allocated, is
+ * misuse.  The library always detects it under UMEM_DEBUG (unless cflags has
+ * UMC_NODEBUG), UMEM_OPTIONS=hardened or checked.  Otherwise it detects the
+ * misuse if the resource is one of those just freed, or if the program frees
+ * more resources than it allocated.
  *
  * The child of fork() has a copy of the cache with all its idle resources.  The
- * program must not use them there if they are not inherited.  Resources that
- * other threads were importing or releasing are lost to the child.
+ * program must not use them there if a child does not inherit them.  The child
+ * loses resources that other threads were importing or releasing.
  *
- * Returns the cache, to be ended with umem_cache_destroy(), or NULL with errno
- * set:
- *	EINVAL	name, import or release is NULL; bits in cflags other than those
- *		above
- *	EAGAIN	there is no memory for the cache itself
+ * Returns the cache, to be destroyed by umem_cache_destroy(), or NULL with
+ * errno set:
+ *	EINVAL	name, import or release is NULL; bits in cflags other than the
+ *		two flags above
+ *	EAGAIN	there is no memory for the data of the cache itself
  *
- * Any thread may call it; not for signal handlers.  Source: uma_zcache_create()
+ * Any thread may call it, but no signal handler.  Source: uma_zcache_create()
  * and uma_zone_set_maxcache() of FreeBSD.
  */
 umem_cache_t *umem_import_cache_create(const char *name, umem_import_t *import,
     umem_release_t *release, void *arg, size_t max_idle, int cflags);
 
 /*
- * umem_cache_size - the size of a cache's objects
+ * umem_cache_size - return the size of a cache's objects
  *
  * cache	from umem_cache_create() or umem_import_cache_create()
  *
- * Returns the bufsize that the cache was created with, in bytes, or 0 for an
- * import cache.  May be called from a signal handler.
+ * Returns the bufsize of the cache in bytes, or 0 for an import cache.  A
+ * signal handler may call it.
  */
 size_t umem_cache_size(const umem_cache_t *cache);
 
 /*
- * umem_cache_name - the name of a cache
+ * umem_cache_name - return the name of a cache
  *
  * cache	from umem_cache_create()
  *
- * Returns the name as reports show it, cut to UMEM_CACHE_NAMELEN bytes; it is
- * valid until umem_cache_destroy().  May be called from a signal handler.
+ * Returns the name as in reports, cut to UMEM_CACHE_NAMELEN bytes; it is valid
+ * until umem_cache_destroy().  A signal handler may call it.
  */
 const char *umem_cache_name(const umem_cache_t *cache);
 
@@ -636,17 +651,17 @@ const char *umem_cache_name(const umem_cache_t *cache);
  *
  * cache	from umem_cache_create_args()
  * n		as limit or warn_at of struct umem_cache_args.  A limit below
- *		the number of objects in use is allowed; requests then find room
+ *		the number of objects in use is allowed; requests then succeed
  *		after enough frees
- * ms		as limit_wait of struct umem_cache_args; for requests that come
- *		later
+ * ms		as limit_wait of struct umem_cache_args; applies to later
+ *		requests
  *
- * Requests that wait and fit the new limit are served; those that ask for more
- * objects than it fail.  Each returns 0, or -1 with errno set:
+ * Waiting requests that fit the new limit succeed; waiting requests for more
+ * objects than the limit fail.  Each function returns 0, or -1 with errno set:
  *	EINVAL	ms is less than -1
  *	ENOTSUP	the cache does not count its objects, because it was created
- *		without limit, limit_wait, limit_reached and warning; or has no
- *		warning, for umem_cache_set_warning()
+ *		without limit, limit_wait, limit_reached and warning; or, for
+ *		umem_cache_set_warning(), it has no warning
  *
  * Source: FreeBSD's uma_zone_set_max() and uma_zone_set_warning().
  */
@@ -657,22 +672,22 @@ int umem_cache_set_warning(umem_cache_t *cache, size_t n);
 /*
  * umem_cache_set_reserve - change the number of objects kept in reserve
  *
- * cache	from umem_cache_create() or umem_cache_create_args(); one call for
- *		a cache at a time
- * n		number of objects, which are allocated and constructed now; those
- *		beyond it go back to the cache
+ * cache	from umem_cache_create() or umem_cache_create_args(); only one
+ *		call for a cache at a time
+ * n		number of objects.  The call allocates and constructs missing
+ *		objects, and returns excess objects to the cache
  *
- * Returns 0, or -1 with errno set; the reserve is then as it was:
+ * Returns 0, or -1 with errno set, and then leaves the reserve unchanged:
  *	ENOMEM	there is no memory for the objects, or the constructor failed
  *
  * Source: FreeBSD's uma_zone_reserve() and uma_prealloc().
  */
 int umem_cache_set_reserve(umem_cache_t *cache, size_t n);
 
-/* What umem_cache_limits() says; counts begin with the cache. */
+/* The result of umem_cache_limits(); counts start when the cache is created. */
 struct umem_cache_limits {
 	size_t limit;      /* in objects; 0: none */
-	size_t in_use;     /* objects that count; 0 in a cache that does not */
+	size_t in_use;     /* objects that count; 0 if the cache counts none */
 	size_t waiting;    /* requests that wait now */
 	uint64_t waits;    /* requests that have waited */
 	uint64_t failures; /* requests that failed at the limit */
@@ -682,7 +697,7 @@ struct umem_cache_limits {
 };
 
 /*
- * umem_cache_limits - ask about the limit and the reserve of a cache
+ * umem_cache_limits - return the limit and the reserve of a cache
  *
  * cache	from umem_cache_create() or umem_cache_create_args()
  * out		filled in
@@ -690,69 +705,74 @@ struct umem_cache_limits {
  *
  * Each figure is exact at some moment of the call.  Returns 0, or -1 with errno
  * set:
- *	EINVAL	out is NULL, or bytes is not a size this library knows
+ *	EINVAL	out is NULL, or bytes is not a size that this library knows
  *
- * May be called from a signal handler.  Source: FreeBSD's uma_zone_get_cur() and
+ * A signal handler may call it.  Source: FreeBSD's uma_zone_get_cur() and
  * uma_zone_get_max().
  */
 int umem_cache_limits(
     const umem_cache_t *cache, struct umem_cache_limits *out, size_t bytes);
 
 /*
- * umem_cache_destroy - end a cache
+ * umem_cache_destroy - destroy a cache
  *
  * cache	from umem_cache_create(); no other thread may be using it.  NULL
  *		is allowed and does nothing
  *
- * Every object should have been freed: the destructor runs for each, and the
- * memory goes back to the arena.  If objects are still out, the destructor
- * runs for all others, the library says so on standard error, the slabs of
- * those objects stay mapped for good, and a later umem_cache_free() of one is
- * reported.  Requests that wait at the cache's limit then fail with ECANCELED.
+ * The program should have freed every object.  The library calls the destructor
+ * for each object and returns the memory to the arena.  If objects are still
+ * allocated, it calls the destructor for the free objects only and reports the
+ * allocated objects on standard error.  The slabs of these objects stay mapped
+ * forever, and the library reports a later umem_cache_free() of such an object.
+ * Requests that wait at the cache's limit then fail with ECANCELED.
  *
  * Source: umem_cache_destroy(3MALLOC).
  */
 void umem_cache_destroy(umem_cache_t *cache);
 
 /*
- * umem_cache_alloc - get an object, constructed
+ * umem_cache_alloc - allocate a constructed object
  *
  * cache	from umem_cache_create()
  * flags	UMEM_DEFAULT, or UMEM_NOFAIL, UMEM_NOWAIT and UMEM_RESERVE or-ed
  *		together
  *
- * Returns an object in the state in which it was freed, or if none is free, a
- * new one that this call has constructed; or NULL with errno set, without
- * UMEM_NOFAIL only:
+ * Returns an object in the state in which it was freed or, if none is free, a
+ * new object that this call has constructed.  Without UMEM_NOFAIL, it may
+ * return NULL with errno set:
  *	ENOMEM	the arena has no memory, or the constructor failed
- * and of a cache with a limit (struct umem_cache_args):
+ * and for a cache with a limit (struct umem_cache_args):
  *	EAGAIN	the limit is reached, and the request may not wait
  *	ETIMEDOUT
- *		the limit was still reached when limit_wait was over
+ *		the limit was still reached after limit_wait
  *	ECANCELED
  *		the cache was destroyed during the wait
  *
  * Source: umem_cache_alloc(3MALLOC).
  */
-/* Not a new block for the compiler: the constructor may have left pointers. */
+/*
+ * The result is not declared as a new block, because the constructor may have
+ * stored pointers in it.
+ */
 void *umem_cache_alloc(umem_cache_t *cache, int flags) UMEM_RESULT_IS_USED;
 
 /*
- * umem_cache_free - give an object back
+ * umem_cache_free - free an object
  *
- * cache	the one it came from; another is misuse, noticed at once by a cache
- *		that is debugged, else when a slab gets it, if ever
+ * cache	the cache that allocated it.  To free to another cache is
+ *		misuse.  Debugged caches report it at once, other caches only if
+ *		the object reaches a slab
  * buf		the object, in its constructed state; NULL is allowed and does
  *		nothing
  *
- * Never fails and leaves errno alone.
+ * Never fails and leaves errno unchanged.
  *
  * Source: umem_cache_free(3MALLOC).
  */
 void umem_cache_free(umem_cache_t *cache, void *buf);
 
 /*
- * umem_cache_zalloc - get an object that is all zeros
+ * umem_cache_zalloc - allocate an object of zeros
  *
  * cache	from umem_cache_create(), without a constructor, UMC_NOTOUCH
  *		and UMC_TYPESAFE_BY_RCU
@@ -760,9 +780,9 @@ void umem_cache_free(umem_cache_t *cache, void *buf);
  *
  * Returns an object whose bufsize bytes are 0, for umem_cache_free(), or NULL
  * with errno set:
- *	EINVAL	the cache has a constructor, because zeros are not what it
- *		made, or UMC_NOTOUCH, or UMC_TYPESAFE_BY_RCU, because readers
- *		may look at the object; also with UMEM_NOFAIL
+ *	EINVAL	the cache has a constructor, whose state zeros would overwrite,
+ *		or UMC_NOTOUCH, or UMC_TYPESAFE_BY_RCU, because readers may
+ *		access the object; also with UMEM_NOFAIL
  *	ENOMEM, EAGAIN, ETIMEDOUT, ECANCELED
  *		as for umem_cache_alloc()
  *
@@ -771,16 +791,16 @@ void umem_cache_free(umem_cache_t *cache, void *buf);
 void *umem_cache_zalloc(umem_cache_t *cache, int flags);
 
 /*
- * umem_cache_alloc_bulk - get many objects by one call, all or none
+ * umem_cache_alloc_bulk - allocate many objects by one call, all or none
  *
  * cache	from umem_cache_create()
- * n		number of objects; 0 is no error and does nothing
- * objects	receives the n objects; holds anything after a failure
+ * n		number of objects; 0 is not an error and does nothing
+ * objects	receives the n objects; undefined after a failure
  * flags	as for umem_cache_alloc()
  *
- * The objects are as those of umem_cache_alloc(), and may be freed singly or in
- * bulk, in any groups.  Returns n, or 0 with errno set, without UMEM_NOFAIL
- * only:
+ * The objects are equivalent to those of umem_cache_alloc(), and may be freed
+ * singly or in bulk, in any groups.  Returns n.  Without UMEM_NOFAIL, it may
+ * return 0 with errno set:
  *	ENOMEM	the arena has no memory for n objects, or the constructor
  *		failed
  *	EAGAIN, ETIMEDOUT, ECANCELED
@@ -788,12 +808,12 @@ void *umem_cache_zalloc(umem_cache_t *cache, int flags);
  *		limit fails with EAGAIN at once
  * With UMEM_NOFAIL the callback runs while the call holds no object.  If the
  * constructor does not return (longjmp, a C++ exception), the objects that the
- * call had before stay allocated, and the caller cannot tell which they are: a
- * constructor that may do so is for single calls.
+ * call had before stay allocated, and the caller cannot tell which they are.
+ * Use single calls with a constructor that may do so.
  *
- * One call takes the per-CPU stack once, not once per object: from 16 objects
- * on, the cost per object is less than half that of single calls.  Source:
- * kmem_cache_alloc_bulk() of Linux.
+ * One call accesses the per-CPU magazines once, not once for each object.  From
+ * 16 objects on, the cost for each object is less than half the cost of a
+ * single call.  Source: kmem_cache_alloc_bulk() of Linux.
  */
 size_t umem_cache_alloc_bulk(
     umem_cache_t *cache, size_t n, void **objects, int flags);
@@ -801,29 +821,29 @@ size_t umem_cache_alloc_bulk(
 /*
  * umem_cache_free_bulk - free many objects by one call
  *
- * cache	the one that all objects came from
+ * cache	the cache that allocated all objects
  * n		number of pointers in objects; may be 0
  * objects	the objects; NULL pointers in it are ignored.  It is not changed
  *
- * Never fails and leaves errno alone.  Misuse is noticed as by
- * umem_cache_free().  Source: kmem_cache_free_bulk() of Linux.
+ * Never fails and leaves errno unchanged.  The function detects misuse as
+ * umem_cache_free() does.  Source: kmem_cache_free_bulk() of Linux.
  */
 void umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects);
 
-/* Objects that are allocated ahead; see umem_cache_prefill(). */
+/* A handle with objects that are allocated ahead; see umem_cache_prefill(). */
 typedef struct umem_prefill umem_prefill_t;
 
 /*
  * umem_cache_prefill - allocate objects ahead, for code that must not fail
  *
  * cache	from umem_cache_create(); it must outlive the handle
- * n		number of objects to hold ready; 0 makes an empty handle, for
+ * n		number of objects to hold ready; 0 creates an empty handle, for
  *		umem_prefill_refill()
  * flags	as for umem_cache_alloc()
  *
  * Returns a handle from which n calls of umem_prefill_alloc() cannot fail, to
- * be ended by umem_prefill_release(); or NULL with errno set, without
- * UMEM_NOFAIL only:
+ * be freed by umem_prefill_release().  Without UMEM_NOFAIL, it may return NULL
+ * with errno set:
  *	ENOMEM	there is no memory for n objects or for the handle, or the
  *		constructor failed
  *	EAGAIN, ETIMEDOUT, ECANCELED
@@ -831,13 +851,13 @@ typedef struct umem_prefill umem_prefill_t;
  *
  * The objects are constructed by this call.  They count as objects in use until
  * they are freed or the handle is released; a umem_cache_destroy() before that
- * reports them.  The handle and its objects belong to one thread at a time: the
- * program orders the calls if several threads use it.  umem leaks and memcheck
- * find the objects by the handle, so a handle to which nothing points any more
- * is reported with its objects.
+ * reports them.  Only one thread may use the handle and its objects at a time;
+ * the program must order the calls of several threads.  umem leaks and memcheck
+ * find the objects through the handle, so they report a handle to which no
+ * pointer exists together with its objects.
  *
- * With UMEM_NOFAIL the callback runs while the call holds nothing.  What a
- * constructor that does not return leaves behind is as for
+ * With UMEM_NOFAIL the callback runs while the call holds no object.  A
+ * constructor that does not return has the effect that it has in
  * umem_cache_alloc_bulk().
  *
  * Source: Linux's kmem_cache_prefill_sheaf().
@@ -848,31 +868,32 @@ umem_prefill_t *umem_cache_prefill(
 /*
  * umem_prefill_alloc - take an object out of a handle
  *
- * prefill	from umem_cache_prefill(), not used by another thread meanwhile
+ * prefill	from umem_cache_prefill(); no other thread may use it meanwhile
  *
  * Returns an object, constructed, for umem_cache_free() or
  * umem_cache_free_bulk(), or NULL with errno set:
  *	ENOMEM	the handle has no object left
  *
- * Takes no lock and makes no system call.  Each object is handed out once.  With
- * UMEM_DEBUG the object is checked here, and its record names the caller of this
- * function; see umem_debug(3).  A use of a handle that was released is misuse,
- * and is reported if it is noticed.
+ * The function takes no lock and makes no system call.  It returns each object
+ * once.  With UMEM_DEBUG it checks the object, and the record of the object
+ * names the caller of this function; see umem_debug(3).  The use of a released
+ * handle is misuse, and is reported if it is detected.
  *
  * Source: Linux's kmem_cache_alloc_from_sheaf().
  */
 void *umem_prefill_alloc(umem_prefill_t *prefill) UMEM_RESULT_IS_USED;
 
 /*
- * umem_prefill_refill - have a handle hold n objects again
+ * umem_prefill_refill - refill a handle to n objects
  *
- * prefill	from umem_cache_prefill(), not used by another thread meanwhile
- * n		number of objects that it should hold at least; may be more than
- *		it ever had.  A handle that has as many already is left alone
+ * prefill	from umem_cache_prefill(); no other thread may use it meanwhile
+ * n		minimum number of objects that the handle should hold; may be
+ *		larger than ever before.  A handle that already holds n objects
+ *		or more does not change
  * flags	as for umem_cache_alloc()
  *
- * Returns 0, or -1 with errno set, without UMEM_NOFAIL only; the handle then has
- * the objects that it had before:
+ * Returns 0.  Without UMEM_NOFAIL, it may return -1 with errno set, and then
+ * leaves the objects of the handle unchanged:
  *	ENOMEM, EAGAIN, ETIMEDOUT, ECANCELED
  *		as for umem_cache_prefill()
  *
@@ -882,9 +903,9 @@ int umem_prefill_refill(
     umem_prefill_t *prefill, size_t n, int flags) UMEM_RESULT_IS_USED;
 
 /*
- * umem_prefill_count - how many objects a handle has
+ * umem_prefill_count - return the number of objects in a handle
  *
- * prefill	from umem_cache_prefill(), not used by another thread meanwhile
+ * prefill	from umem_cache_prefill(); no other thread may use it meanwhile
  *
  * Returns the number of calls of umem_prefill_alloc() that cannot fail.
  */
@@ -893,30 +914,30 @@ size_t umem_prefill_count(const umem_prefill_t *prefill);
 /*
  * umem_prefill_release - free a handle, and the objects that it still has
  *
- * prefill	from umem_cache_prefill(), not used by another thread meanwhile
- *		or afterwards; NULL is allowed and does nothing
+ * prefill	from umem_cache_prefill(); no other thread may use it meanwhile,
+ *		and no thread afterwards.  NULL is allowed and does nothing
  *
- * The objects go back to the cache in bulk, constructed.  Objects that
- * umem_prefill_alloc() handed out are not concerned.  Never fails and leaves
- * errno alone.
+ * Returns the objects to the cache in bulk, constructed.  Objects that
+ * umem_prefill_alloc() returned stay allocated.  Never fails and leaves errno
+ * unchanged.
  *
  * Source: Linux's kmem_cache_return_sheaf().
  */
 void umem_prefill_release(umem_prefill_t *prefill);
 
 /*
- * umem_alloc_bulk - get many blocks of one size by one call, all or none
+ * umem_alloc_bulk - allocate many blocks of one size by one call, all or none
  *
- * size		of each block, in bytes; 0 is no failure, and each block is then
- *		the result of umem_alloc(0)
- * n		number of blocks; 0 is no error and does nothing
- * blocks	receives the n blocks; holds anything after a failure
+ * size		of each block, in bytes; 0 is not a failure, and each block is
+ *		then the result of umem_alloc(0)
+ * n		number of blocks; 0 is not an error and does nothing
+ * blocks	receives the n blocks; undefined after a failure
  * flags	UMEM_DEFAULT or UMEM_NOFAIL
  *
- * The blocks are those of umem_alloc(): each goes to umem_free() or
- * umem_free_bulk() with the same size.  Returns n, or 0 with errno set, without
- * UMEM_NOFAIL only:
- *	ENOMEM	there is no memory, or size exceeds PTRDIFF_MAX
+ * The blocks are equivalent to those of umem_alloc(), for umem_free() or
+ * umem_free_bulk() with this size.  Returns n.  Without UMEM_NOFAIL, it may
+ * return 0 with errno set:
+ *	ENOMEM	memory is exhausted, or size exceeds PTRDIFF_MAX
  *
  * Source: our own, after umem_cache_alloc_bulk().
  */
@@ -928,33 +949,37 @@ size_t umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags);
  * n		number of pointers in blocks; may be 0
  * blocks	from umem_alloc(), umem_zalloc() or umem_alloc_bulk(); NULL
  *		pointers in it are ignored.  It is not changed
- * size		exactly as each block was asked for, in bytes
+ * size		exactly the requested size of each block, in bytes
  *
- * Never fails and leaves errno alone.  Misuse is noticed as by umem_free().
+ * Never fails and leaves errno unchanged.  The function detects misuse as
+ * umem_free() does.
  */
 void umem_free_bulk(size_t n, void *const *blocks, size_t size);
 
 /*
- * umem_cache_reap_now - give back what one cache does not need, at once
+ * umem_cache_reap_now - release the memory that a cache does not use, at once
  *
  * cache	from umem_cache_create()
  *
- * Calls the cache's reclaim callback, empties its per-CPU stacks and depot,
- * runs the destructor on what was in them, and returns empty slabs to the
- * arena; with UMC_TYPESAFE_BY_RCU, the last two follow after a grace period.
+ * Calls the cache's reclaim callback, empties its per-CPU magazines and depot,
+ * runs the destructor on the objects that were in them, and returns empty slabs
+ * to the arena.  With UMC_TYPESAFE_BY_RCU, the last two steps follow after a
+ * grace period.
  *
  * Source: OpenZFS.
  */
 void umem_cache_reap_now(umem_cache_t *cache);
 
 /*
- * umem_cache_shrink - release the memory that a cache holds without need
+ * umem_cache_shrink - release the memory that a cache does not use, without
+ * reclaim
  *
  * cache	from umem_cache_create()
  *
- * Does what umem_cache_reap_now() does, without the reclaim callback.  Returns
- * 0 if the cache holds no memory for objects now, 1 if objects that are in use
- * keep some.  Leaves errno alone, unless a destructor changes it.
+ * Works as umem_cache_reap_now(), but does not call the reclaim callback.
+ * Returns 0 if the cache has no memory for objects now, and 1 if allocated
+ * objects still occupy some.  Leaves errno unchanged, unless a destructor
+ * changes it.
  *
  * Source: Linux's kmem_cache_shrink().
  */
@@ -966,9 +991,9 @@ int umem_cache_shrink(umem_cache_t *cache);
  * string	ends in 0
  * flags	UMEM_DEFAULT or UMEM_NOFAIL
  *
- * Returns a copy, for umem_strfree() or for umem_free() with the bytes of the
- * string and its 0, or NULL with errno set:
- *	ENOMEM	there is no memory; without UMEM_NOFAIL only
+ * Returns a copy, or NULL with errno set.  Free the copy with umem_strfree(),
+ * or with umem_free() and the size of the string including its 0:
+ *	ENOMEM	memory is exhausted; without UMEM_NOFAIL only
  *
  * Source: kmem_strdup() of illumos and OpenZFS.
  */
@@ -977,25 +1002,25 @@ char *umem_strdup(const char *string, int flags);
 /*
  * umem_strfree - free a string of umem_strdup()
  *
- * string	the copy, which the program may have shortened meanwhile; NULL is
- *		allowed and does nothing
+ * string	the copy, which the program may have shortened meanwhile; NULL
+ *		is allowed and does nothing
  *
- * Never fails and leaves errno alone.  Source: kmem_strfree() of illumos and
- * OpenZFS.
+ * Never fails and leaves errno unchanged.  Source: kmem_strfree() of illumos
+ * and OpenZFS.
  */
 void umem_strfree(char *string);
 
-/* The version these declarations belong to; compare with umem_version(). */
+/* The version of these declarations; compare with umem_version(). */
 #define UMEM_VERSION "0.1.0"
 
-/* Which per-CPU operation this process runs on; see umem_mode(). */
+/* How the process accesses per-CPU magazines; see umem_mode(). */
 enum umem_mode_kind {
-	UMEM_MODE_RSEQ_LIBC, /* restartable, in the area libc registered */
-	UMEM_MODE_RSEQ_OWN,  /* restartable, in an area of our own */
-	UMEM_MODE_LOCKED     /* a lock a CPU; slower */
+	UMEM_MODE_RSEQ_LIBC, /* rseq, in the area that libc registered */
+	UMEM_MODE_RSEQ_OWN,  /* rseq, in an area that umem registered */
+	UMEM_MODE_LOCKED     /* one lock for each CPU; slower */
 };
 
-/* What chooses among the per-CPU stacks. */
+/* The number that selects the per-CPU magazines of a thread. */
 enum umem_index_kind {
 	UMEM_INDEX_MM_CID, /* dense number of a running thread */
 	UMEM_INDEX_CPU_ID  /* the CPU number */
@@ -1004,28 +1029,28 @@ enum umem_index_kind {
 struct umem_mode {
 	int mode;           /* enum umem_mode_kind */
 	int index;          /* enum umem_index_kind */
-	unsigned ncpus;     /* per-CPU stacks there can be */
-	const char *reason; /* why the mode is not a better one, or "";
+	unsigned ncpus;     /* maximum number of CPU slots */
+	const char *reason; /* the reason why no better mode is used, or "";
 				   never to be freed */
 };
 
 /*
- * umem_mode - ask how the library runs
+ * umem_mode - return the mode of the library
  *
  * out		filled in
  * bytes	sizeof(struct umem_mode), so that the structure can grow
  *
  * Returns 0, or -1 with errno set:
- *	EINVAL	out is NULL, or bytes is not a size this library knows
+ *	EINVAL	out is NULL, or bytes is not a size that this library knows
  *
- * The answer stays true until exit.  Source: our own.
+ * The result stays valid until exit.  Source: our own.
  */
 int umem_mode(struct umem_mode *out, size_t bytes);
 
 /*
- * umem_version - the version of the library that runs, such as "0.1.0"
+ * umem_version - return the version of the loaded library, such as "0.1.0"
  *
- * Returns static text.  May be called from a signal handler.
+ * Returns a static string.  A signal handler may call it.
  */
 const char *umem_version(void);
 
