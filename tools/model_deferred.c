@@ -91,7 +91,7 @@ waiting_sample(const struct model *model, uint64_t at)
 	return NULL;
 }
 
-/* Marks a block of no size class, and returns what it counts for. */
+/* Marks a large block or sample, and returns its bytes. */
 static uint64_t
 block_waits(struct model *model, uint64_t at)
 {
@@ -118,7 +118,7 @@ import_cache(struct model *model, const struct waiting_layer *layer)
 	return NULL;
 }
 
-/* Its release is still to come, so what it points to is no leak. */
+/* The cache will release the resource, so a block that it points to is no leak. */
 static void
 resource_waits(struct model *model, struct cache *c, uint64_t resource)
 {
@@ -144,7 +144,7 @@ chunk_waits(struct model *model, uint64_t at)
 	c->ndeferred++;
 }
 
-/* A round of a layer is free, whatever its slab says. */
+/* Counts a round of a layer as free; its slab still has it as allocated. */
 static void
 round_waits(struct model *model, void *arg, uint64_t object)
 {
