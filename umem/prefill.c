@@ -54,13 +54,14 @@ count(const umem_prefill_t *p)
 	return (size_t)(p->end - p->objects);
 }
 
-/* An array for n objects; NULL: no memory. */
+/* An array for n objects; NULL: no memory, and errno is ENOMEM. */
 static void **
 array_alloc(size_t n)
 {
-	return n > PTRDIFF_MAX / sizeof(void *)
-		   ? NULL
-		   : alloc_sized_once(n * sizeof(void *));
+	if (n <= PTRDIFF_MAX / sizeof(void *))
+		return alloc_sized_once(n * sizeof(void *));
+	errno = ENOMEM;
+	return NULL;
 }
 
 static void

@@ -220,6 +220,10 @@ START_TEST(errno_says_why_an_import_failed)
 	    umem_cache_alloc_bulk(cache, 2, two, UMEM_DEFAULT), 0);
 	ck_assert_int_eq(errno, ENFILE);
 	ck_assert_uint_gt(cache->nfailed, 0);
+	/* A handle that is too large calls no import(). */
+	errno = 0;
+	ck_assert_ptr_null(umem_cache_prefill(cache, SIZE_MAX, UMEM_DEFAULT));
+	ck_assert_int_eq(errno, ENOMEM);
 	/* The one that the failed call had is idle again. */
 	errno = 0;
 	ck_assert_ptr_nonnull((held[0] = get(cache)));
