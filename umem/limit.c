@@ -224,6 +224,28 @@ warn(umem_cache_t *cache, size_t n)
 		limit->warning(cache, cache->priv);
 }
 
+/*
+ * The program is warned again if so few objects are in use.  The distance to
+ * warn_at is for a program at work on the edge, which hears of it once.
+ */
+static void
+rearm(struct limit *limit, size_t held)
+{
+	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
+
+	if (at != 0 && held < at - at / 8 &&
+	    __atomic_load_n(&limit->warned, __ATOMIC_RELAXED) != 0)
+		__atomic_store_n(&limit->warned, 0, __ATOMIC_RELAXED);
+}
+
+/* The request fails.  It may have warned of objects that it does not get. */
+static void
+refuse(struct limit *limit)
+{
+	__atomic_add_fetch(&limit->nrefused, 1, __ATOMIC_RELAXED);
+	rearm(limit, __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED));
+}
+
 int
 limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 {
@@ -244,7 +266,7 @@ limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 	    n <= __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
 		error = wait_for(limit, n, wait_ms);
 	if (error != 0)
-		__atomic_add_fetch(&limit->nrefused, 1, __ATOMIC_RELAXED);
+		refuse(limit);
 	return error;
 }
 
@@ -253,12 +275,8 @@ limit_give_slow(umem_cache_t *cache, size_t n)
 {
 	struct limit *limit = &cache->limit;
 	size_t held = __atomic_sub_fetch(&limit->nheld, n, __ATOMIC_SEQ_CST);
-	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
 
-	/* So far below that a program at work on the edge hears of it once. */
-	if (at != 0 && held < at - at / 8 &&
-	    __atomic_load_n(&limit->warned, __ATOMIC_RELAXED) != 0)
-		__atomic_store_n(&limit->warned, 0, __ATOMIC_RELAXED);
+	rearm(limit, held);
 	if (unlikely(__atomic_load_n(&limit->nwaiting, __ATOMIC_SEQ_CST) != 0))
 		grant(limit);
 }

@@ -539,6 +539,27 @@ START_TEST(the_program_is_warned_once_on_the_way_up)
 }
 END_TEST
 
+START_TEST(a_request_that_fails_takes_no_warning_from_the_next)
+{
+	umem_cache_t *cache =
+	    create_with((enum kind)_i, (struct umem_cache_args){.limit = 100,
+					   .warning = callback,
+					   .warn_at = 100,
+					   .priv = &one});
+
+	take(cache, 0, 50);
+	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 60, held + 50, 0), 0);
+	ck_assert_int_eq(ncalls, 1);
+	take(cache, 50, 99);
+	ck_assert_int_eq(ncalls, 1);
+	take(cache, 99, 100);
+	ck_assert_int_eq(ncalls, 2);
+	/* So many are in use that the program has been warned of them. */
+	ck_assert_ptr_null(umem_cache_alloc(cache, 0));
+	ck_assert_int_eq(ncalls, 2);
+}
+END_TEST
+
 static umem_cache_t *asked;
 
 static int
@@ -845,6 +866,8 @@ limit_suite(void)
 	tcase_add_loop_test(tcase, the_program_is_called_at_the_limit, 0, n);
 	tcase_add_loop_test(
 	    tcase, the_program_is_warned_once_on_the_way_up, 0, n);
+	tcase_add_loop_test(
+	    tcase, a_request_that_fails_takes_no_warning_from_the_next, 0, n);
 	tcase_add_loop_test(
 	    tcase, a_nofail_request_asks_the_program_at_the_limit, 0, n);
 	tcase_add_loop_test(
