@@ -18,7 +18,11 @@
  *	umem_cache_free_rcu() and the other names without "_flavor" then belong
  *	to that flavour.  A name with "_flavor" takes the flavour as its last
  *	argument, for example &urcu_qsbr_flavor, and works without URCU_API_MAP.
- *	A program may use several flavours, each for readers of its own.
+ *	A program may use several flavours, each for readers of its own.  The
+ *	header of a flavour declares the structure of that flavour only if it is
+ *	the first such header of the file; the file declares others itself:
+ *
+ *		extern const struct rcu_flavor_struct urcu_qsbr_flavor;
  *
  * Link with -lumem_rcu -lumem and the flavour's library, for example
  * -lurcu-memb; pkg-config --libs umem-rcu prints the first two.  The same
