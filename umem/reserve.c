@@ -192,7 +192,8 @@ umem_cache_set_reserve(umem_cache_t *cache, size_t n)
 	if (!make_room(&cache->reserve, n))
 		goto no_memory;
 	want(cache, n);
-	if (n >= before && !fill_reclaiming(cache)) {
+	/* A smaller reserve asks for less than before, so it may stay short. */
+	if (!fill_reclaiming(cache) && n >= before) {
 		want(cache, before);
 		shrink(cache);
 		goto no_memory;

@@ -677,6 +677,9 @@ int umem_cache_set_warning(umem_cache_t *cache, size_t n);
  * n		number of objects.  The call allocates and constructs missing
  *		objects, and returns excess objects to the cache
  *
+ * A call that makes the reserve smaller does not fail.  If the reserve was used
+ * and there is no memory, it is filled later, as after any use.
+ *
  * Returns 0, or -1 with errno set, and then leaves the reserve unchanged:
  *	ENOMEM	there is no memory for the objects, or the constructor failed
  *

@@ -235,6 +235,26 @@ START_TEST(a_reserve_changes_its_size)
 }
 END_TEST
 
+START_TEST(a_reserve_that_was_used_is_filled_to_its_new_size)
+{
+	umem_cache_t *cache = create(
+	    (enum kind)_i, PIECES, (struct umem_cache_args){.reserve = 9});
+	size_t n = exhaust(cache, 0, UMEM_RESERVE);
+
+	ck_assert_uint_eq(limits(cache).ready, 0);
+	/* There is no memory, but fewer objects need no more of it. */
+	ck_assert_int_eq(umem_cache_set_reserve(cache, 7), 0);
+	ck_assert_uint_eq(limits(cache).reserve, 7);
+	ck_assert_uint_eq(limits(cache).ready, 0);
+	umem_cache_free_bulk(cache, n, held);
+	ck_assert_int_eq(umem_cache_set_reserve(cache, 5), 0);
+	ck_assert_uint_eq(limits(cache).reserve, 5);
+	ck_assert_uint_eq(limits(cache).ready, 5);
+	umem_cache_destroy(cache);
+	ck_assert_uint_eq(nmade, nunmade);
+}
+END_TEST
+
 START_TEST(a_cache_without_memory_for_its_reserve_is_not_made)
 {
 	struct umem_cache_args args = {.size = 64, .reserve = 10};
@@ -422,6 +442,8 @@ reserve_suite(void)
 	    tcase, bulk_requests_and_handles_take_from_a_reserve, 0, n);
 	tcase_add_loop_test(tcase, a_reserve_survives_every_reap, 0, n);
 	tcase_add_loop_test(tcase, a_reserve_changes_its_size, 0, n);
+	tcase_add_loop_test(
+	    tcase, a_reserve_that_was_used_is_filled_to_its_new_size, 0, n);
 	tcase_add_loop_test(
 	    tcase, a_cache_without_memory_for_its_reserve_is_not_made, 0, n);
 	tcase_add_test(
