@@ -1,15 +1,16 @@
 /*
- * memory.c - how much memory this command may use
+ * memory.c - limits of the memory that this command may use
  *
  * A command that copies a server's memory may run in the server's own memory
- * cgroup, and the kernel's answer to a group that is full is to kill its
- * largest process: the server.  So before a copy the need is compared with
- * MemAvailable and with the room in each group from our own to the root, in
- * either version of the interface; and in case of an error in that estimate
- * this process asks to be killed first.
+ * cgroup.  If the group is full, the kernel kills its largest process: the
+ * server.  Therefore, before a copy, the command compares the memory that it
+ * needs with MemAvailable and with the free memory of each group from its own
+ * group to the root, in either version of the interface.  Because the estimate
+ * may be wrong, the command also makes itself the first process that the kernel
+ * kills.
  *
- * Room in a group: its limit, less its usage without the file pages that the
- * kernel can drop (inactive_file).
+ * The free memory of a group is its limit, less its usage without the file
+ * pages that the kernel can drop (inactive_file).
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 #include "tools/memory.h"
 
-/* Of the memory that there is, 1 / SPARE is left to others. */
+/* The command leaves 1 / SPARE of the available memory to other processes. */
 #define SPARE 16
 
 struct interface {
@@ -37,7 +38,7 @@ static uint64_t there_is = UINT64_MAX;
 static const char *limit_is;
 static uint64_t spent; /* atomic */
 
-/* The number behind key at the start of a line; "" is the first line. */
+/* Reads the number after key at the start of a line; "": the first line. */
 static bool
 file_number(const char *path, const char *key, uint64_t *value)
 {
@@ -80,7 +81,7 @@ look_at_group(const struct interface *f, const char *group)
 	char *stat_at = xprint("%s/memory.stat", folder);
 	uint64_t limit, usage, inactive = 0;
 
-	/* "max" is no number, and is no limit. */
+	/* "max" is not a number and means no limit. */
 	if (file_number(limit_at, "", &limit) &&
 	    file_number(usage_at, "", &usage)) {
 		file_number(stat_at, f->inactive, &inactive);
@@ -95,8 +96,9 @@ look_at_group(const struct interface *f, const char *group)
 }
 
 /*
- * From this group up to the root.  In a container the folders of the groups
- * may be missing, and the root may be the container's own group.
+ * Examines this group and all groups up to the root.  In a container the
+ * folders of the groups may be missing, and the root may be the container's own
+ * group.
  */
 static void
 look_at_groups(const struct interface *f, char *group)
@@ -111,7 +113,7 @@ look_at_groups(const struct interface *f, char *group)
 	}
 }
 
-/* A line of /proc/self/cgroup: number:controllers:group */
+/* Examines a line of /proc/self/cgroup: number:controllers:group */
 static void
 look_at_line(char *line)
 {

@@ -1,12 +1,12 @@
 /*
- * target.c - the process or core file that is looked at
+ * target.c - the inspected process or core file
  *
- * Everything above this file works on copies: regions of the target's memory
- * that lie in ours, found by the target's addresses.  Of a live process they
- * are copied while its threads stand still (target_live.c), and the process
- * goes on before we begin to think.  Where only pointers are wanted, a region
- * is packed (pack.c) instead of copied.  Of a core the regions are the file,
- * mapped (target_core.c).
+ * All code above this file works on copies: regions of the target's memory that
+ * are in the memory of this command and are found by addresses of the target.
+ * The regions of a live process are copied while its threads are stopped
+ * (target_live.c), and the process continues before the analysis begins.  If
+ * only pointers are needed, a region is packed (pack.c) instead of copied.  The
+ * regions of a core are the mapped file (target_core.c).
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -93,7 +93,7 @@ target_read_thread(struct target *target, int tid)
 	live_read_thread(target, thread);
 }
 
-/* First region that ends behind at. */
+/* Returns the index of the first region that ends above at. */
 static size_t
 region_search(const struct target *target, uint64_t at)
 {
@@ -162,7 +162,7 @@ target_run(struct target *target, uint64_t at)
 	return r->bytes - (at - r->at);
 }
 
-/* The first part of [at, end) of a packed region that is not all zeros. */
+/* Returns the first part of [at, end) of a packed region that is not zeros. */
 static const uint64_t *
 packed_words(struct target *target, const struct region *r, uint64_t *at,
     uint64_t end, size_t *n)
@@ -261,7 +261,7 @@ target_prepare(
 	live_touch(target, at, bytes, (char *)(uintptr_t)ready->local);
 }
 
-/* What was prepared for this place; it may be used more than once. */
+/* Returns the memory prepared for this range; it may be used repeatedly. */
 static char *
 find_prepared(const struct target *target, uint64_t at, uint64_t bytes)
 {
@@ -275,7 +275,7 @@ find_prepared(const struct target *target, uint64_t at, uint64_t bytes)
 	return NULL;
 }
 
-/* A piece that no region has any part of. */
+/* Copies a piece that no region overlaps. */
 static bool
 copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 {
@@ -301,7 +301,7 @@ pages_bytes(uint64_t bytes)
 	return (bytes + PACK_BYTES - 1) / PACK_BYTES * sizeof(char *);
 }
 
-/* The same, packed: from the first whole word to the last. */
+/* Packs a piece that no region overlaps, from the first whole word on. */
 static bool
 pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 {
@@ -321,14 +321,14 @@ pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 typedef bool gap_func(
     struct target *target, uint64_t at, uint64_t bytes, bool sparse);
 
-/* Calls f for each piece of [at, at + bytes) that is in no region yet. */
+/* Calls f for each piece of [at, at + bytes) that no region has yet. */
 static bool
 each_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse,
     gap_func *f)
 {
 	uint64_t end = at + bytes;
 
-	/* What is damaged there may say anything. */
+	/* A damaged target may give any address and size. */
 	if (target_mapped(target, at, bytes) < bytes)
 		return false;
 	while (at < end) {

@@ -1,4 +1,4 @@
-/* target.h - the process or core file that is looked at; see target.c */
+/* target.h - the inspected process or core file; see target.c */
 #ifndef TOOLS_TARGET_H
 #define TOOLS_TARGET_H
 
@@ -12,7 +12,7 @@ struct mapping {
 	bool write;
 	bool execute;
 	bool shared;
-	bool file;        /* something of a file lies there */
+	bool file;        /* it maps a file */
 	const char *name; /* by plain_text(), as in /proc/PID/maps; not NULL */
 };
 
@@ -23,16 +23,16 @@ struct thread {
 	uint64_t sp;
 	uint64_t pc;
 	uint64_t tp;  /* thread pointer */
-	bool stopped; /* the registers are those of this moment */
+	bool stopped; /* it is stopped, so the registers are current */
 };
 
-/* A word that the kernel keeps for the target. */
+/* A reference to user data that the kernel holds for the target. */
 struct kept {
 	uint64_t word;
 	const char *what; /* "the kernel, for ..." */
 };
 
-/* Memory of the target that we hold: a copy, or packed pages. */
+/* Memory of the target that this command holds: a copy, or packed pages. */
 struct region {
 	uint64_t at;
 	uint64_t bytes;
@@ -44,10 +44,10 @@ struct region {
 struct target {
 	const char *name; /* as given */
 	int pid;
-	int reader; /* a thread of it that runs: the first may have ended */
+	int reader; /* a live thread of it: the first may have ended */
 	bool live;
-	bool held;     /* a live one whose threads are stopped by us */
-	bool borrowed; /* the caller stops its threads, and lets them go */
+	bool held;     /* live, and this command stopped its threads */
+	bool borrowed; /* the caller stops and resumes its threads */
 	struct mapping *maps;
 	size_t nmaps;
 	struct thread *threads;
@@ -56,8 +56,8 @@ struct target {
 	size_t nkept, kept_room;
 	struct region *regions; /* by address */
 	size_t nregions, regions_room;
-	size_t last;          /* region found last */
-	struct region *ready; /* memory for copies, touched before */
+	size_t last;          /* index of the region found last */
+	struct region *ready; /* memory for copies, already faulted in */
 	size_t nready, ready_room;
 	char *file; /* of a core, mapped */
 	size_t file_bytes;
@@ -66,84 +66,87 @@ struct target {
 };
 
 /*
- * A process by its number or a core file by its path.  What cannot be had
- * ends the command with a message and EXIT_BLIND.
+ * Opens a process by its number or a core file by its path.  If that is not
+ * possible, ends the command with a message and EXIT_BLIND.
  */
 struct target *target_open(const char *name);
 
-/* A process that is our child and whose threads the caller has stopped. */
+/* Opens a child process whose threads the caller has stopped. */
 struct target *target_of_child(int pid);
 
 /*
- * A live one: stops every thread, reads their registers and the mappings.
- * The threads go on at target_release(), or when this process ends for
- * whatever reason.  A core: nothing.
+ * Stops every thread of a live target, and reads the registers and mappings.
+ * The threads continue at target_release(), or when this process ends for any
+ * reason.  Does nothing for a core.
  */
 void target_hold(struct target *target);
 void target_release(struct target *target);
 
-/* Of one thread that is stopped, into a new element of target->threads. */
+/* Reads one stopped thread into a new element of target->threads. */
 void target_read_thread(struct target *target, int tid);
 void target_read_maps(struct target *target);
 void target_read_kept(struct target *target);
 
 /*
- * Makes target_at() work for [at, at + bytes): copies that memory, or what
- * of it is there, the rest being zeros.  sparse: ask which pages there are,
- * and copy at target_copy_end(), before which nobody may look.
+ * Makes target_at() work for [at, at + bytes): copies the present part of that
+ * memory; the rest reads as zeros.  sparse: asks the kernel for the present
+ * pages, and copies at target_copy_end().  The caller must not read the copy
+ * before that.
  */
 bool target_copy(
     struct target *target, uint64_t at, uint64_t bytes, bool sparse);
 void target_copy_end(struct target *target);
 
 /*
- * As target_copy(), sparse, but keeps only the words of target->filter: for
- * target_words(), while target_at() and target_run() find nothing there.
+ * Copies as a sparse target_copy(), but keeps only the words that match
+ * target->filter.  target_words() finds these words; target_at() and
+ * target_run() find nothing there.
  */
 bool target_pack(struct target *target, uint64_t at, uint64_t bytes);
 
 /*
- * Before a target is held: the bytes of [at, at + bytes) that are in memory or
- * swapped out, and how many of them target_pack() would take: an estimate from
- * a few pages.
+ * Estimates, before a target is held: the bytes of [at, at + bytes) that are in
+ * memory or swapped out, and the bytes that target_pack() would need for them,
+ * extrapolated from a few pages.
  */
 struct target_size {
 	uint64_t present;
 	uint64_t looked_at;
-	uint64_t packed; /* of the bytes that were looked at */
+	uint64_t packed; /* packed bytes for looked_at */
 };
 void target_measure(struct target *target, uint64_t at, uint64_t bytes,
     struct target_size *size);
 
 /*
- * Before a target is held: have memory for the copy of [at, at + bytes), as
- * much as there is now, and more for what may come to its end.  The kernel
- * takes longer to give it than to fill it.
+ * Faults in memory, before a target is held, for the copy of [at, at + bytes)
+ * at its present size, and more bytes for growth at its end.  Page faults take
+ * longer than the copy itself.
  */
 void target_prepare(
     struct target *target, uint64_t at, uint64_t bytes, uint64_t more);
 
-/* Forgets what was copied. */
+/* Frees all copies. */
 void target_forget(struct target *target);
 
 /*
- * The first words of [*at, end) that we hold, copied or packed, and how many
- * follow each other there; sets *at to where they are.  A packed word that was
- * not kept is 0.  The words stay until the next call.  NULL: there are none.
+ * Returns the first words of [*at, end) that this command holds, copied or
+ * packed.  Sets *n to the number of consecutive words and *at to their address
+ * in the target.  A packed word that was not kept reads as 0.  The words stay
+ * valid until the next call.  Returns NULL if there are none.
  */
 const uint64_t *target_words(
     struct target *target, uint64_t *at, uint64_t end, size_t *n);
 
-/* Our copy of the target's memory, or NULL.  Stays until target_forget(). */
+/* Returns the copy of target memory, valid until target_forget(), or NULL. */
 const void *target_at(struct target *target, uint64_t at, uint64_t bytes);
 
-/* How many bytes from at on are in the copy that has it; 0: none. */
+/* Returns the number of bytes from at on in the copy that has at; 0: none. */
 uint64_t target_run(struct target *target, uint64_t at);
 
-/* From our copies, or else from the process as it is now. */
+/* Reads from the copies, or else from the process in its present state. */
 bool target_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 
-/* How many of these bytes are mapped before there is a gap. */
+/* Returns how many of these bytes are mapped before the first gap. */
 uint64_t target_mapped(struct target *target, uint64_t at, uint64_t bytes);
 
 const struct mapping *target_mapping(struct target *target, uint64_t at);
@@ -167,7 +170,7 @@ void live_read_thread(struct target *target, struct thread *thread);
 void live_read_kept(struct target *target); /* target_kernel.c */
 void core_open(struct target *target);
 
-/* Where the registers that we must know are in NT_PRSTATUS's words. */
+/* Indices of the required registers in the words of NT_PRSTATUS. */
 #if defined(__x86_64__)
 #define REGISTER_SP 19
 #define REGISTER_PC 16

@@ -1,11 +1,11 @@
 /*
  * target_core.c - an ELF core file
  *
- * The file is mapped, and its loadable segments are the regions, those that
- * follow each other in memory and in the file as one.  What a segment has no
- * bytes for (text, and pages that were never written to) is not there: nothing
- * that we need lies in such pages.  Notes give registers (NT_PRSTATUS, in the
- * order of threads) and names of mapped files (NT_FILE).
+ * The file is mapped, and its loadable segments are the regions.  Segments that
+ * are adjacent in memory and in the file form one region.  Parts of a segment
+ * without bytes in the file (text, and pages that were never written to) are
+ * missing; they contain nothing that this command needs.  Notes give registers
+ * (NT_PRSTATUS, in the order of threads) and names of mapped files (NT_FILE).
  */
 #include <elf.h>
 #include <errno.h>
@@ -78,7 +78,7 @@ header_check(struct target *target)
 	return h;
 }
 
-/* A core of very many mappings has the count in its section header 0. */
+/* A core with very many mappings stores the count in its section header 0. */
 static size_t
 segment_count(struct target *target, const Elf64_Ehdr *h)
 {
@@ -113,7 +113,7 @@ take_load(struct target *target, const Elf64_Phdr *p)
 		.local = file_at(target, p->p_offset, p->p_filesz)});
 }
 
-/* What goes on in the next segment: a variable may lie across the border. */
+/* Joins adjacent segments, because a variable may cross the border of two. */
 static void
 join_regions(struct target *target)
 {
@@ -168,7 +168,7 @@ take_registers(struct thread *thread, const char *at, size_t n)
 	thread->nwords += n / 8;
 }
 
-/* Word i of a note, which a damaged core may have at any address. */
+/* Reads word i of a note.  In a damaged core, it may be unaligned. */
 static uint64_t
 word_of(const char *at, uint64_t i)
 {
@@ -178,14 +178,14 @@ word_of(const char *at, uint64_t i)
 	return word;
 }
 
-/* count, page size, then start, end and page of each; then the names. */
+/* Layout: count, page size; start, end and page of each file; the names. */
 static void
 take_names(struct target *target, const char *at, size_t n)
 {
 	const char *name, *end = at + n;
 	uint64_t count = n >= 16 ? word_of(at, 0) : 0;
 
-	/* The last name must have an end. */
+	/* The last name must end in 0. */
 	if (n < 16 || count > (n - 16) / 24 || end[-1] != '\0')
 		return;
 	name = at + 8 * (2 + 3 * count);
@@ -209,7 +209,7 @@ take_names(struct target *target, const char *at, size_t n)
 	}
 }
 
-/* The kernel puts some random bytes on the first thread's stack. */
+/* AT_RANDOM: the kernel stores random bytes on the first thread's stack. */
 static void
 take_auxv(struct target *target, const char *at, size_t n)
 {
@@ -229,7 +229,7 @@ take_notes(struct target *target, const char *at, size_t n)
 	struct thread *thread = NULL;
 	const char *end = at + n;
 
-	/* What is filled up to four bytes may lead beyond the end. */
+	/* Padding to four bytes may extend beyond the end. */
 	while (at < end && (size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr header, *note = &header;
 		const char *text = at + sizeof(header);
@@ -280,7 +280,7 @@ core_open(struct target *target)
 	h = header_check(target);
 	n = segment_count(target, h);
 	table = file_at(target, h->e_phoff, n * sizeof(*segments));
-	/* A damaged core may have it at any address. */
+	/* In a damaged core, the table may be unaligned. */
 	segments = xalloc(n * sizeof(*segments));
 	memcpy(segments, table, n * sizeof(*segments));
 	target->maps = xalloc((n + 1) * sizeof(*target->maps));

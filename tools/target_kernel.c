@@ -1,12 +1,12 @@
 /*
- * target_kernel.c - addresses that the kernel keeps for a process
+ * target_kernel.c - references to user data that the kernel holds for a process
  *
- * epoll_ctl() and timer_create() take a word from the program and hand it
- * back with each event, and that is often the only copy of a pointer.  The
- * kernel tells them in /proc: in the fdinfo of an epoll descriptor as "data:",
- * in timers as "signal: number/value".  What it does not tell (what is on its
- * way through a pipe or a ring of io_uring, where a signal stack is) cannot be
- * known from outside.
+ * epoll_ctl() and timer_create() take a word from the program, and the kernel
+ * returns it with each event.  This word is often the only copy of a pointer.
+ * The kernel shows these words in /proc: in the fdinfo of an epoll descriptor
+ * as "data:", in timers as "signal: number/value".  It does not show data in a
+ * pipe or in a ring of io_uring, nor the address of a signal stack, so another
+ * process cannot find pointers there.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ keep_word(struct target *target, uint64_t word, const char *what)
 	    (struct kept){.word = word, .what = what};
 }
 
-/* The words behind key in the lines of a file, in hexadecimal. */
+/* Reads the hexadecimal words after key in the lines of a file. */
 static void
 read_lines(struct target *target, const char *path, const char *line_start,
     const char *key, const char *what)

@@ -1,26 +1,28 @@
 /*
- * target_live.c - a live process: stop it, copy, let it go
+ * target_live.c - a live process: stop it, copy its memory, resume it
  *
- * Stopping is PTRACE_SEIZE and PTRACE_INTERRUPT of every thread, round after
- * round until a round finds no new one.  Nothing is changed in the process,
- * and no signal is sent that it could see.  A signal that arrives at the same
- * moment is what the thread reports instead of our stop; it is handed back
- * when the thread goes on.  If this command ends in whatever way, the kernel
- * lets every thread go.
+ * The command stops every thread by PTRACE_SEIZE and PTRACE_INTERRUPT, in
+ * rounds until a round finds no new thread.  It changes nothing in the process,
+ * and sends no signal that the process could see.  If a signal arrives at that
+ * moment, the thread reports the signal instead of the stop; the command
+ * delivers the signal when the thread continues.  However this command ends,
+ * the kernel resumes every thread.
  *
  * A thread that is in the kernel and cannot be stopped there (a parent in
- * vfork(), a broken disk) is waited for a while and then left as it is: it
- * does not run.
+ * vfork(), a broken disk) does not run.  The command waits for it for a limited
+ * time and then ignores it.
  *
- * Copying is process_vm_readv(), in pieces, which several threads share where
- * there is much; where much may never have been touched, /proc/PID/pagemap
- * tells what has, so that looking at it does not make pages of it.
+ * The command copies memory by process_vm_readv(), in pieces, which several
+ * threads share if there are many.  For memory that may be mostly untouched,
+ * /proc/PID/pagemap shows the touched pages, because a read of an untouched
+ * page would allocate it.
  *
- * A heap is copied while the process stands still since a pointer may move
- * from what is not yet read to what was.  A copy by fork() would need system
- * calls put into the process, whose seccomp filter may kill it for that, and
- * a child that runs on as a second such program if this command is killed at
- * the wrong moment.
+ * The process is stopped while its heap is copied, because otherwise a pointer
+ * could move from memory that is not yet read to memory that was already read.
+ * A copy by fork() would need system calls injected into the process, whose
+ * seccomp filter may kill it for them.  If this command were killed at the
+ * wrong moment, the forked child would continue as a second copy of the
+ * program.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -45,10 +47,10 @@
 #define PIECES_EACH  4
 #define COPIERS_MOST 8
 
-/* What is packed is read in parts of this size. */
+/* Memory that is packed is read in parts of this size. */
 #define BUFFER_BYTES (256 * KIB)
 
-/* One page in so many is enough to know how well they pack. */
+/* One page in LOOK_EVERY is enough to estimate the packed size. */
 #define LOOK_EVERY 64
 
 /* How long a thread may take to stop. */
@@ -64,7 +66,7 @@
 #define NT_ARM_TLS 0x401
 #endif
 
-/* A line "key:<tab>value" of /proc/PID/status as a number, or -1. */
+/* Reads a line "key:<tab>value" of /proc/PID/status as a number, or -1. */
 static long
 status_number(int pid, const char *key)
 {
@@ -138,7 +140,7 @@ reader(const struct target *target)
 	return target->nthreads ? target->threads[0].tid : target->reader;
 }
 
-/* The first thread has ended without the process: what others have. */
+/* Finds another thread if the first has ended without the process. */
 static void
 find_reader(struct target *target)
 {
@@ -231,7 +233,7 @@ thread_find(struct target *target, int tid)
 	return NULL;
 }
 
-/* 1: seized, 0: gone meanwhile. */
+/* Returns 1 if the thread is seized, 0 if it has ended meanwhile. */
 static int
 thread_seize(struct target *target, int tid)
 {
@@ -240,7 +242,7 @@ thread_seize(struct target *target, int tid)
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
 		if (errno == ESRCH)
 			return 0;
-		/* A thread that has ended cannot be seized, either. */
+		/* The kernel refuses a thread that has ended, too. */
 		if (errno == EPERM &&
 		    (target->nthreads != 0 || tid != target->reader))
 			return 0;
@@ -254,7 +256,7 @@ thread_seize(struct target *target, int tid)
 	return 1;
 }
 
-/* Seize what is new; returns how many. */
+/* Seizes new threads and returns their number. */
 static size_t
 seize_round(struct target *target)
 {
@@ -277,7 +279,7 @@ seize_round(struct target *target)
 	return nnew;
 }
 
-/* The signal to hand back is kept in pc until the registers are read. */
+/* pc holds the signal to deliver later, until the registers are read. */
 static bool
 thread_wait(struct thread *thread, double until)
 {
@@ -314,7 +316,7 @@ threads_wait(struct target *target)
 	target->nthreads = n;
 }
 
-/* Signals that threads reported instead of our stop, in the same order. */
+/* Signals that threads reported instead of the stop, in thread order. */
 static int *signals_held;
 
 static int
@@ -346,7 +348,7 @@ live_read_thread(struct target *target, struct thread *thread)
 	words_get(thread->tid, NT_ARM_TLS, &thread->tp, 1);
 	int more = 0;
 #endif
-	/* A pointer on its way may be in a vector register alone. */
+	/* During a copy, a pointer may be in a vector register only. */
 	if (more == 0)
 		more = words_get(thread->tid, NT_PRFPREG, words + n, 1000);
 	n += (size_t)more;
@@ -402,12 +404,12 @@ live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 	return n == (ssize_t)bytes;
 }
 
-/* Memory to be copied or packed; the kernel's error if that failed. */
+/* Memory to be copied or packed; error is the kernel's, if that failed. */
 struct piece {
 	uint64_t at;
 	uint64_t bytes;
 	char *to;     /* NULL: to be packed */
-	char **pages; /* where the addresses of packed pages go */
+	char **pages; /* receives the addresses of packed pages */
 	int error;
 	bool any; /* some of it could be read */
 };
@@ -421,7 +423,7 @@ static struct {
 	const struct pack_filter *filter;
 } pieces;
 
-/* Reads memory; page by page where something in the middle cannot be read. */
+/* Reads memory, page by page if some part of it cannot be read. */
 static void
 piece_read(struct piece *p, int pid, uint64_t at, uint64_t bytes, char *to)
 {
@@ -486,7 +488,7 @@ piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
 	}
 }
 
-/* The argument is a buffer for packing, which stays in the CPU's cache. */
+/* buffer is for packing; it is small enough for the CPU's cache. */
 static void *
 pieces_work(void *buffer)
 {
@@ -505,7 +507,7 @@ pieces_work(void *buffer)
 	return buffer;
 }
 
-/* How many threads are worth while: not more than CPUs that we may use. */
+/* The number of threads: at most the number of CPUs that we may use. */
 static size_t
 copiers(void)
 {
@@ -519,7 +521,7 @@ copiers(void)
 	return n < COPIERS_MOST ? n : COPIERS_MOST;
 }
 
-/* This thread is one of them; fewer will do. */
+/* Copies by several threads, this one included; fewer are enough, too. */
 static void
 pieces_share(void)
 {
@@ -535,7 +537,7 @@ pieces_share(void)
 		pthread_join(thread[--started], NULL);
 }
 
-/* Copies what was added; true: some of it could be read. */
+/* Copies all added pieces.  Returns true if some memory was readable. */
 static bool
 pieces_copy(struct target *target)
 {
@@ -560,14 +562,14 @@ pieces_copy(struct target *target)
 	return any;
 }
 
-/* Present or swapped out. */
+/* Is the page present or swapped out? */
 static bool
 page_is_there(uint64_t entry)
 {
 	return entry >> 62 != 0;
 }
 
-/* What is done with runs of pages, and where their copies go. */
+/* A function for runs of present pages, and the destination of copies. */
 struct runs {
 	void (*f)(const struct runs *, uint64_t at, uint64_t bytes);
 	uint64_t start; /* to and pages are for this address */
@@ -578,8 +580,8 @@ struct runs {
 };
 
 /*
- * Calls runs->f for each run of pages of [at, at + bytes) that are there.
- * False: the kernel does not say which are.
+ * Calls runs->f for each run of present pages of [at, at + bytes).  Returns
+ * false if the kernel does not show which pages are present.
  */
 static bool
 each_run(
@@ -622,7 +624,7 @@ each_run(
 	return told;
 }
 
-/* Fewer faults while the target stands still. */
+/* Asks for huge pages: fewer page faults while the target is stopped. */
 static void
 advise_huge(char *to, uint64_t bytes)
 {
