@@ -1,35 +1,39 @@
 /*
- * leaks.c - umem leaks: what nothing in the program points to any more
+ * leaks.c - umem leaks: memory that the program cannot reach any more
  *
  * Marking: every word of the roots (roots.c) that is an address inside an
- * allocated chunk or large block, at its start or anywhere else, marks it, and
- * what is marked is looked through in turn.  What is allocated and unmarked in
- * the end is leaked: no pointer leads there from the program, though pieces of
- * a leaked ring or tree may well point to each other.
+ * allocated chunk or large block, at its start or anywhere else, marks it.
+ * Each marked chunk or block is searched for further addresses.  An allocated
+ * chunk or block that is not marked in the end is leaked: no chain of pointers
+ * leads to it from the program, although the pieces of a leaked ring or tree
+ * may point to each other.
  *
- * A word may look like an address by chance; then a leak is missed.  A leak is
- * never made up, but where a program hides its pointers (as differences, or
- * with bits in use) so that no search could find them.
+ * A word may look like an address by chance, so a leak can be missed.  A block
+ * is reported by mistake only if the program stores its address in another form
+ * (as a difference, or with bits of the pointer in use), which no search can
+ * find.
  *
- * An object that is free and stays constructed is the cache's: what it points
- * to is no leak, since its destructor is to free that, or its next user will
- * have it.  An object that waits for a grace period is free, too.  Other blocks
- * that only a free object points to are leaked.
+ * A free object that stays constructed belongs to its cache.  Blocks to which
+ * it points are not leaked, because its destructor or its next user will free
+ * them.  This includes an object that waits for a grace period.  Other blocks
+ * to which only free objects point are leaked.
  *
- * An idle resource of an import cache may be an address, and then keeps what is
- * there.
+ * An idle resource of an import cache may be an address, and then keeps the
+ * memory at this address alive.
  *
- * What a thread holds that was stopped inside the library is no leak, either:
- *	a chunk on its way to or from a slab is in a magazine that only that
- *	thread knows of: so a magazine that its registers or its stack point to,
- *	and that no CPU and no depot has,
- *	counts as pointing to all its rounds, and to the next in its chain
- *	a chunk that is in no magazine yet is in a note of that thread's stack
- *	(struct slab_claim): a slab, a word of its bits, and which of these
- *	the argument of a thread that is about to begin is in such a place, too
+ * Memory that a thread held when it was stopped inside the library is not
+ * leaked either:
+ *	A chunk in transfer to or from a slab is in a magazine that only this
+ *	thread has.  Therefore a magazine to which its registers or its stack
+ *	point, and that no CPU and no depot has, counts as pointing to all its
+ *	rounds, and to the next magazine in its chain.
+ *	A chunk that is in no magazine yet is recorded on the thread's stack
+ *	(struct slab_claim): a slab, a word of its bits, and a mask of them.
+ *	The argument of a thread that is about to begin is in the library's
+ *	memory, too.
  *
- * Blocks of quantum caches are not judged: they may be pieces of arenas that
- * only the library knows of.
+ * Blocks of quantum caches are never reported, because they may be parts of
+ * arenas whose users only the library knows.
  *
  * Source: findleaks of libumem's mdb module, by its description.
  */
@@ -39,10 +43,10 @@
 #include "tools/roots.h"
 #include "umem/umem.h"
 
-/* Chains of magazines in flight are short; this ends a torn one. */
+/* Chains of magazines in flight are short; this limit ends a torn chain. */
 #define CHAIN_MOST 100000
 
-/* A chunk that is marked and not yet looked through. */
+/* A chunk that is marked and not yet searched. */
 struct todo {
 	uint32_t slab; /* index; UINT32_MAX: a large block */
 	uint32_t chunk;
@@ -130,7 +134,7 @@ mark_words(struct model *model, const uint64_t *words, size_t n)
 {
 	walk.figures.nwords += n;
 	for (size_t i = 0; i < n; i++)
-		/* No address of ours is so low. */
+		/* The heap has no address below this. */
 		if (words[i] >= 65536)
 			mark(model, words[i]);
 }
@@ -170,7 +174,7 @@ mark_round(struct model *model, void *arg, uint64_t object)
 	mark(model, object);
 }
 
-/* Function and argument of a thread that has not begun. */
+/* Marks the function and argument of a thread that has not begun yet. */
 static void
 mark_beginning(struct model *model, uint64_t at)
 {
@@ -182,7 +186,7 @@ mark_beginning(struct model *model, uint64_t at)
 		mark(model, words[1]);
 }
 
-/* Memory of the library's that a thread inside it holds. */
+/* Marks memory of the library that a thread inside the library holds. */
 static void
 mark_in_flight(struct model *model, uint64_t at)
 {
@@ -199,7 +203,7 @@ mark_in_flight(struct model *model, uint64_t at)
 		model_rounds(model, at, capacity, mark_round, NULL);
 }
 
-/* The slab that is described at at, or NULL. */
+/* Returns the slab with its descriptor at at, or NULL. */
 static struct slab *
 slab_described(struct model *model, uint64_t at)
 {
@@ -218,7 +222,7 @@ slab_described(struct model *model, uint64_t at)
 	return place.slab;
 }
 
-/* Chunks that a thread has claimed of a slab, if that is said here. */
+/* Marks chunks that a thread has claimed, if words is a struct slab_claim. */
 static void
 mark_claim(struct model *model, const uint64_t *words)
 {
@@ -278,7 +282,7 @@ prepare(struct model *model)
 		walk.figures.nobjects += !model->larges[i].waits;
 }
 
-/* Objects that wait for a grace period, if a destructor will see them. */
+/* Marks from objects that wait for a grace period, if a destructor will run. */
 static void
 mark_waiting(struct model *model)
 {
@@ -295,7 +299,7 @@ mark_waiting(struct model *model)
 	}
 }
 
-/* What free objects hold. */
+/* Marks from free objects that stay constructed. */
 static void
 mark_constructed(struct model *model)
 {
@@ -332,7 +336,7 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 	*figures = walk.figures;
 }
 
-/* The leaked chunks of a slab. */
+/* Calls f for the leaked chunks of a slab. */
 static void
 each_of_slab(struct model *model, struct slab *s, leaks_func *f)
 {
@@ -353,7 +357,7 @@ leaks_each(struct model *model, leaks_func *f)
 		struct slab *s = &model->slabs[i];
 		const struct cache *c = &model->caches[s->cache];
 
-		/* Of a program's arena of numbers that are no addresses? */
+		/* A program's arena may contain numbers, not addresses. */
 		if (is_judged(c) &&
 		    (c->source == 0 ||
 			target_mapping(model->target, s->span) != NULL))

@@ -1,33 +1,36 @@
 /*
  * roots.c - where a program may keep pointers
  *
- *	registers	all of every thread, vector registers too: a pointer on
- *			its way may be nowhere else
+ *	registers	all registers of every thread, including vector
+ *			registers: during a copy, a pointer may be only there
  *	stacks		from each thread's stack pointer (less the red zone)
- *			up; that has the thread's own data, too, which libc
- *			keeps above its stack.  What is below is dead, as is
- *			the stack of a thread that has ended, which libc keeps
- *			for the next, though not its result until it is joined.
- *			Where a thread runs on a stack that the program made
- *			(of a signal, of a context), nothing is known to be
- *			dead: there may be others below it
- *	data		of every file but the library's, written or relocated
+ *			up, including the thread's own data, which libc keeps
+ *			above its stack.  The memory below the stack pointer is
+ *			dead.  The stack of a thread that has ended, which libc
+ *			keeps for the next thread, is dead, too, except for the
+ *			thread's result until the thread is joined.
+ *			If a thread runs on a stack that the program made (for
+ *			signals or a context), no memory is known to be dead,
+ *			because other stacks may be below it
+ *	data		the written or relocated data of every file except the
+ *			library
  *	other memory	that the program or libc has mapped for itself, and
- *			brk's: a program may hold pointers there.  (mdb judges
- *			mappings as if they were blocks.  But nothing says
- *			that a program must keep their addresses.)
+ *			brk's: a program may hold pointers there.  (mdb treats
+ *			mappings as if they were blocks.  But a program need
+ *			not keep their addresses.)
  *	handed over	the argument of a cache's functions, and the start of
  *			a span of an arena, which may be a block
- *	the kernel	has words of epoll and timers (target_kernel.c)
- *	arenas		what vmem_alloc() took from the heap: arenas of a
- *			program keep no account of who holds what
+ *	the kernel	the user data of epoll and timers (target_kernel.c)
+ *	arenas		memory that vmem_alloc() took from the heap: the arenas
+ *			of a program do not record the owners of segments
  *
- * Not looked at: the library's own structures (a magazine has the address of
- * everything in it), files that are mapped shared, and devices.
+ * The search excludes the library's own structures (a magazine has the address
+ * of every object in it), files that are mapped shared, and devices.
  *
- * How a dead stack is known: libc's description of a thread begins with its
- * own address, twice, and has the place of its stack.  One near the end of a
- * mapping that is no live thread's is of a thread that has ended.
+ * The search detects a dead stack as follows.  libc's descriptor of a thread
+ * begins with its own address, twice, and contains the address of the stack.
+ * If such a descriptor is near the end of a mapping and belongs to no live
+ * thread, the thread has ended.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,17 +40,17 @@
 #include "umem/umem.h"
 #include "vmem/vmem.h"
 
-/* How far from its end a mapping is searched for a description of a thread. */
+/* The end of a mapping that is searched for a thread descriptor, in bytes. */
 #define THREAD_SEARCH (64 * KIB)
 #define THREAD_BYTES  2304
 
-/* Memory for smaller copies is not fetched before. */
+/* Memory for smaller copies is not faulted in beforehand. */
 #define PREPARE_LEAST (256 * KIB)
 
-/* How near the stack pointer the library's frames must be. */
+/* Maximum distance of the library's frames from the stack pointer. */
 #define NEAR_FRAMES (16 * KIB)
 
-/* Memory for a packed copy, however small the target is. */
+/* Minimum memory for a packed copy. */
 #define NEED_LEAST (8 * MIB)
 
 struct range {
@@ -130,7 +133,7 @@ add_cpus(struct model *model, struct ranges *out)
 	}
 }
 
-/* Copies of what was freed are no pointers to it. */
+/* The logs contain copies of freed buffers, which do not count as pointers. */
 static void
 add_logs(struct model *model, struct ranges *out)
 {
@@ -147,7 +150,7 @@ add_logs(struct model *model, struct ranges *out)
 			model->target, at, log, layout_value(l, L_LOG_BYTES)) ||
 		    layout_get(l, log, L_LOG_BASE) == 0)
 			continue;
-		/* One mapping: what the CPUs have, and behind it the log. */
+		/* One mapping: the chunks of the CPUs, then the log. */
 		cpu = layout_get(l, log, L_LOG_CPU);
 		range_add(out, cpu,
 		    layout_get(l, log, L_LOG_BASE) +
@@ -155,7 +158,7 @@ add_logs(struct model *model, struct ranges *out)
 	}
 }
 
-/* The library's data and bss, unless they are the program's, too. */
+/* Adds the library's data and bss, unless they are the program's, too. */
 static void
 add_object(struct model *model, struct ranges *out)
 {
@@ -178,7 +181,7 @@ add_object(struct model *model, struct ranges *out)
 		range_add(out, start, end->value - start);
 }
 
-/* All memory that is the library's, and the heap. */
+/* Returns all memory of the library itself, and the heap. */
 static struct ranges
 library_ranges(struct model *model)
 {
@@ -227,7 +230,7 @@ is_anonymous_file(const struct mapping *m)
 	       starts_with(m->name, "/memfd:") || starts_with(m->name, "/SYSV");
 }
 
-/* Is mapping i one in which a program may keep pointers? */
+/* May a program keep pointers in mapping i? */
 static bool
 is_root(const struct target *target, size_t i)
 {
@@ -240,7 +243,7 @@ is_root(const struct target *target, size_t i)
 		return m->write && (!m->file || is_anonymous_file(m));
 	if (m->write || !m->file)
 		return true;
-	/* Relocated data, which the loader has made read-only since. */
+	/* Relocated data, which the loader made read-only afterwards. */
 	return i + 1 < target->nmaps && next->start == m->end && next->write &&
 	       strcmp(next->name, m->name) == 0;
 }
@@ -254,7 +257,7 @@ take(struct target *target, uint64_t at, uint64_t bytes, bool whole)
 		target_pack(target, at, bytes);
 }
 
-/* May libc's description of a thread be near its end? */
+/* May a thread descriptor of libc be near the end of the mapping? */
 static bool
 may_have_thread(const struct mapping *m)
 {
@@ -290,7 +293,7 @@ measure(struct model *model, uint64_t at, uint64_t bytes, void *size)
 	target_measure(model->target, at, bytes, size);
 }
 
-/* A heap may have grown when it is copied. */
+/* Prepares memory for a copy; the heap may grow until then. */
 static void
 prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
 {
@@ -301,7 +304,7 @@ prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
 		target_prepare(model->target, at, bytes, 0);
 }
 
-/* Bytes of memory for the copies, and for the tables that are made of them. */
+/* Returns the bytes for the copies and for the tables built from them. */
 static uint64_t
 need(struct model *model, unsigned parts)
 {
@@ -328,7 +331,7 @@ roots_prepare(struct model *model, unsigned parts)
 		each_to_copy(model, prepare, NULL);
 }
 
-/* Adds the pages around at in its mapping: some bytes before and after. */
+/* Adds the pages of [at - before, at + after) that are in at's mapping. */
 static void
 add_near(struct model *model, uint64_t at, uint64_t before, uint64_t after,
     struct ranges *out)
@@ -348,10 +351,10 @@ add_near(struct model *model, uint64_t at, uint64_t before, uint64_t after,
 }
 
 /*
- * Copies as a whole what is read for more than pointers into the heap: stacks
- * near the stack pointer, and places that may have libc's description of a
- * thread.  Ranges that overlap make one region, because target_at() finds
- * nothing across the border of two.
+ * Copies memory unpacked that is read for more than pointers into the heap:
+ * stacks near the stack pointer, and memory that may contain a thread
+ * descriptor of libc.  Overlapping ranges form one region, because target_at()
+ * finds nothing across the border of two regions.
  */
 static void
 copy_for_threads(struct model *model)
@@ -472,7 +475,7 @@ has_thread_pointer(const struct target *target, uint64_t tp)
 	return false;
 }
 
-/* Where the description of a thread that has ended is; 0: none. */
+/* Returns the address of the descriptor of an ended thread; 0: none. */
 static uint64_t
 dead_thread(struct target *target, const struct mapping *m)
 {
@@ -493,9 +496,10 @@ dead_thread(struct target *target, const struct mapping *m)
 }
 
 /*
- * Where the stack of a thread is, by libc's description of the thread at tp:
- * two words of it are the stack's place and its bytes, and the description is
- * near the end of that.  Nothing: not found, as for the first thread.
+ * Returns the stack of a thread, from libc's descriptor of the thread at tp.
+ * Two words of the descriptor are the address and the bytes of the stack, and
+ * the descriptor is near the end of the stack.  Returns an empty range if these
+ * are not found, as for the first thread.
  */
 static struct range
 stack_of(struct target *target, uint64_t tp)
@@ -512,7 +516,7 @@ stack_of(struct target *target, uint64_t tp)
 	for (size_t i = 0; words != NULL && i + 1 < n; i++) {
 		uint64_t start = words[i], bytes = words[i + 1];
 
-		/* A 0 before the address of some page looks like a pair. */
+		/* A 0 before the address of some page must not match. */
 		if (start != 0 && start % page == 0 && bytes % page == 0 &&
 		    start < tp && bytes >= 4 * page && start + bytes > tp &&
 		    start + bytes - tp <= THREAD_SEARCH)
@@ -522,9 +526,10 @@ stack_of(struct target *target, uint64_t tp)
 }
 
 /*
- * What is below a live thread's stack pointer: if that is on the stack which
- * libc or, for the first thread, the kernel gave it.  A signal's stack, or
- * one that a program has made for a context, may have others below it.
+ * Adds the memory below a live thread's stack pointer, if the thread runs on
+ * the stack that libc or, for the first thread, the kernel gave it.  A signal
+ * stack, or a stack that the program made for a context, may have other stacks
+ * below it.
  */
 static void
 add_below(struct target *target, const struct thread *t, struct ranges *dead)
@@ -536,7 +541,7 @@ add_below(struct target *target, const struct thread *t, struct ranges *dead)
 		return;
 	if (strcmp(m->name, "[stack]") == 0)
 		stack = (struct range){m->start, m->end};
-	/* The lowest page is the guard's, and has a mapping of its own. */
+	/* The lowest page is the guard page, which is a separate mapping. */
 	if (stack.start < m->start)
 		stack.start = m->start;
 	if (t->sp < stack.end && t->sp - RED_ZONE > stack.start)
@@ -552,8 +557,8 @@ has_tid(struct target *target, const struct thread *t, size_t i)
 }
 
 /*
- * Which of the integers in libc's description of a thread is its number: one
- * that is so in every live thread.  0: none, as in a container.
+ * Returns the index of the integer in libc's thread descriptor that equals the
+ * thread's number in every live thread.  0: none, as in a container.
  */
 static size_t
 tid_index(const struct model *model)
@@ -579,9 +584,10 @@ tid_index(const struct model *model)
 }
 
 /*
- * Is a thread that has ended still to be joined?  Its result is in libc's
- * description alone.  Its number there is 0 then, as a detached one's is,
- * which has its own address once more, and -1 when it was joined.
+ * Is a thread that has ended not joined yet?  Its result is then only in libc's
+ * descriptor, and its number there is 0.  After the join the number is -1.  The
+ * number of a detached thread is 0, too, but its descriptor contains its own
+ * address once more.
  */
 static bool
 awaits_join(struct model *model, uint64_t tcb)
@@ -597,7 +603,7 @@ awaits_join(struct model *model, uint64_t tcb)
 	return ((const int *)words)[tid] == 0 && nself == 2;
 }
 
-/* The stack of a thread that has ended, if the mapping is one. */
+/* Adds the stack of an ended thread, if the mapping is such a stack. */
 static void
 add_dead(struct model *model, const struct mapping *m, struct ranges *dead)
 {
@@ -607,16 +613,16 @@ add_dead(struct model *model, const struct mapping *m, struct ranges *dead)
 
 	if (bottom == 0)
 		return;
-	/* The guard has a mapping of its own. */
+	/* The guard page is a separate mapping. */
 	if (bottom < m->start)
 		bottom = m->start;
 	range_add(dead, bottom, tcb - bottom);
-	/* libc keeps the vector of thread-local storage for the next thread. */
+	/* libc keeps the thread-local storage vector for the next thread. */
 	if (!awaits_join(model, tcb))
 		range_add(dead, tcb + 16, THREAD_BYTES - 16);
 }
 
-/* What no pointer counts in. */
+/* Returns the memory that is not searched for pointers. */
 static struct ranges
 skipped_ranges(struct model *model)
 {
@@ -651,7 +657,7 @@ give_words(struct model *model, root_func *f, uint64_t start, uint64_t end,
 		f(model, words, n, at, kind);
 }
 
-/* A piece, less what is skipped. */
+/* Passes a piece, without the ranges in skip, to f. */
 static void
 give_piece(struct model *model, root_func *f, const struct ranges *skip,
     uint64_t start, uint64_t end, enum root_kind kind)
@@ -678,7 +684,7 @@ is_library_text(const struct model *model, uint64_t pc)
 	       strcmp(m->name, model->layout->object) == 0;
 }
 
-/* Is the thread inside the library, or was called from there? */
+/* Is the thread inside the library, or in a function that it called? */
 static bool
 is_inside(struct model *model, const struct thread *t)
 {
@@ -696,7 +702,7 @@ is_inside(struct model *model, const struct thread *t)
 	return false;
 }
 
-/* The newest frames, once more. */
+/* Passes the newest frames to f once more, as ROOT_INSIDE. */
 static void
 give_frames(struct model *model, root_func *f, const struct ranges *skip,
     const struct thread *t)
@@ -729,9 +735,9 @@ give_threads(struct model *model, root_func *f, const struct ranges *skip)
 }
 
 /*
- * Of a piece of the heap what is neither slab nor large block.  Samples with a
- * guard lie side by side in one piece (umem/sample_slot.c), live ones among
- * free ones.
+ * Passes the parts of a piece of the heap that are neither slab nor large block
+ * to f.  Samples with a guard page are adjacent in one piece
+ * (umem/sample_slot.c), and live samples are among free ones.
  */
 static void
 give_units(struct model *model, root_func *f, const struct ranges *skip,
@@ -741,7 +747,7 @@ give_units(struct model *model, root_func *f, const struct ranges *skip,
 	uint64_t heap_end = model->base + model->nunits * bytes;
 	uint64_t from;
 
-	/* A damaged core may have any size there. */
+	/* A damaged core may give any size. */
 	if (end > heap_end || end < start)
 		end = heap_end;
 	if (start < model->base)
@@ -760,7 +766,7 @@ give_units(struct model *model, root_func *f, const struct ranges *skip,
 		give_piece(model, f, skip, from, end, ROOT_MEMORY);
 }
 
-/* What is taken from the heap and is neither slab nor large block. */
+/* Passes allocated memory that is neither slab nor large block to f. */
 static void
 give_arenas(struct model *model, root_func *f, const struct ranges *skip)
 {
@@ -779,7 +785,7 @@ give_arenas(struct model *model, root_func *f, const struct ranges *skip)
 	free(segments);
 }
 
-/* What the program has handed to caches and arenas to keep. */
+/* Passes the pointers that the program gave to caches and arenas to f. */
 static void
 give_handed(struct model *model, root_func *f)
 {
@@ -792,7 +798,7 @@ give_handed(struct model *model, root_func *f)
 
 		f(model, &word, 1, 0, ROOT_MEMORY);
 	}
-	/* The heap's span is not the program's doing. */
+	/* The program did not create the span of the heap. */
 	for (size_t i = 0; i < model->narenas; i++) {
 		if (model->arenas[i].at == heap)
 			continue;
@@ -807,7 +813,7 @@ give_handed(struct model *model, root_func *f)
 	}
 }
 
-/* The heap is what skip has first of all; without it. */
+/* Returns ranges without the heap, which is the first range. */
 static struct ranges
 without_heap(const struct model *model, const struct ranges *ranges)
 {

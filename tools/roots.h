@@ -1,22 +1,23 @@
-/* roots.h - where a program may keep pointers; see roots.c */
+/* roots.h - memory where a program may keep pointers; see roots.c */
 #ifndef TOOLS_ROOTS_H
 #define TOOLS_ROOTS_H
 
 #include "tools/model.h"
 
 /*
- * Before the target is held: ends the command if the copies of these parts
- * (MODEL_*) need more memory than there is, and has memory for whole copies.
+ * Called before the target is held.  Ends the command if the copies of these
+ * parts (MODEL_*) need more memory than is available, and faults in memory for
+ * unpacked copies.
  */
 void roots_prepare(struct model *model, unsigned parts);
 
 /*
- * While the target stands still: copy the heap and everything below, whole or,
- * for MODEL_POINTERS, packed.
+ * Called while the target is stopped.  Copies the heap and the roots, unpacked
+ * or, for MODEL_POINTERS, packed.
  */
 void roots_copy(struct model *model, unsigned parts);
 
-/* The memory of the target's logs. */
+/* Copies the memory of the target's logs. */
 void roots_copy_logs(struct model *model);
 
 enum root_kind {
@@ -27,8 +28,8 @@ typedef void root_func(struct model *model, const uint64_t *words, size_t n,
     uint64_t at, enum root_kind kind);
 
 /*
- * Calls f for each piece of memory that is looked through for pointers but is
- * no block of the heap: n words, which are at at there (registers: 0).
+ * Calls f for each piece of memory that is searched for pointers and is not a
+ * block of the heap: n words at the address at of the target (registers: 0).
  */
 void roots_each(struct model *model, root_func *f);
 
