@@ -1,11 +1,11 @@
 /*
- * layout.c - where things are in the target's library
+ * layout.c - offsets and variables of the target's library
  *
- * The library describes itself (umem/describe.c): a header with a magic and
- * its own address, somewhere in the written data of a mapped file.  We look
- * for it there, file after file, those called libumem first.  Not an offset
- * of the library is known here, only names; what a version of it does not
- * name, or names otherwise, is said and ends the command.
+ * The library describes itself (umem/describe.c): a header with a magic number
+ * and its own address is in the written data of a mapped file.  This file
+ * searches for it in each mapped file, beginning with those called libumem.
+ * The command knows only names, no offsets of the library.  If a version of the
+ * library lacks a required name, the command reports the name and ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -106,11 +106,11 @@ layout_copy_variables(const struct layout *layout, struct target *target)
 			    layout->entries[i].bytes, false);
 }
 
-/* Bytes of our copy of a record whose members have that prefix. */
+/* Returns the bytes of the record whose members have this prefix. */
 static uint64_t
 record_bytes(const struct layout *layout, const char *prefix, size_t n)
 {
-	/* As those who read them copy them. */
+	/* Fixed sizes, with which the readers of these records copy them. */
 	static const struct {
 		const char *name;
 		uint64_t bytes;
@@ -131,7 +131,7 @@ record_bytes(const struct layout *layout, const char *prefix, size_t n)
 	return 0;
 }
 
-/* Does the member lie in its record?  An array may begin at the end. */
+/* Is the member inside its record?  An array may begin at the end. */
 static bool
 member_fits(const struct layout *layout, size_t i)
 {
@@ -153,7 +153,7 @@ is_between(const struct layout *layout, enum layout_entry entry, uint64_t least,
 	return value >= least && value <= most;
 }
 
-/* What we take for granted wherever these are used. */
+/* Checks the assumptions of all users of these entries. */
 static bool
 entries_make_sense(const struct layout *l)
 {
@@ -236,7 +236,7 @@ layout_read(struct target *target, const struct header *header,
 	return layout;
 }
 
-/* Bytes that its heap has given to caches and as large blocks. */
+/* Returns the bytes that the heap has allocated to caches and large blocks. */
 static uint64_t
 in_use(const struct layout *layout, struct target *target)
 {
@@ -257,9 +257,9 @@ is_better(const struct layout *a, const struct layout *b)
 }
 
 /*
- * Headers in one mapping; the best so far is kept in *best.  A program that is
- * linked with the library, and runs under the one to preload, has two that are
- * ready, of which only the latter has anything in its heap.
+ * Searches one mapping for headers, and keeps the best so far in *best.  A
+ * program that is linked with the library, and runs with the library to
+ * preload, has two initialised headers.  Only the heap of the latter is in use.
  */
 static void
 search_mapping(

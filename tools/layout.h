@@ -1,10 +1,10 @@
-/* layout.h - where things are in the target's library; see layout.c */
+/* layout.h - offsets and variables of the target's library; see layout.c */
 #ifndef TOOLS_LAYOUT_H
 #define TOOLS_LAYOUT_H
 
 #include "tools/target.h"
 
-/* Entries of the library's description that we cannot do without. */
+/* The required entries of the library's description. */
 #define LAYOUT_ENTRIES(X)                                                      \
 	X(UMEM_STATE, "&umem_state")                                           \
 	X(CACHE_LIST, "&cache_list")                                           \
@@ -274,7 +274,7 @@ enum layout_entry {
 	LAYOUT_ENTRIES(LAYOUT_ENUM) L_ENTRIES
 };
 
-/* One entry of a description, as the library has it. */
+/* An entry of a description, in the format of the library. */
 struct described {
 	char name[48];
 	uint64_t value;
@@ -285,8 +285,8 @@ struct layout {
 	uint64_t at; /* of the description */
 	const char *version;
 	const char *object; /* file that the library is in */
-	bool in_program;    /* that file is the program, not libumem*.so */
-	unsigned ncopies; /* of the library that have something in their heap */
+	bool in_program;    /* the file is the program, not libumem*.so */
+	unsigned ncopies;   /* of the library with a non-empty heap */
 	bool is_ready;
 	uint64_t in_use; /* bytes, of the heap */
 	struct described *entries;
@@ -294,7 +294,7 @@ struct layout {
 	struct described known[L_ENTRIES];
 };
 
-/* Finds the library in the target; ends with a message if there is none. */
+/* Finds the library in the target, or ends the command with a message. */
 struct layout *layout_find(struct target *target);
 
 static inline uint64_t
@@ -303,17 +303,17 @@ layout_value(const struct layout *layout, enum layout_entry entry)
 	return layout->known[entry].value;
 }
 
-/* An entry that only some versions have; NULL: not this one. */
+/* Returns an entry that only some versions have; NULL: it is missing. */
 const struct described *layout_optional(
     const struct layout *layout, const char *name);
 
-/* Of a region of CPU blocks, as far as its members reach. */
+/* Returns the bytes of a region of CPU blocks up to its last member. */
 uint64_t layout_region_bytes(const struct layout *layout);
 
-/* A number of 1, 2, 4 or 8 bytes. */
+/* Reads a number of 1, 2, 4 or 8 bytes. */
 uint64_t layout_number(const void *at, uint64_t bytes);
 
-/* The member of a record that lies in our memory. */
+/* Reads a member of a record that was copied. */
 static inline uint64_t
 layout_get(
     const struct layout *layout, const void *record, enum layout_entry entry)
@@ -323,15 +323,15 @@ layout_get(
 	return layout_number((const char *)record + d->value, d->bytes);
 }
 
-/* A variable of the target; 0 if it cannot be read. */
+/* Reads a variable of the target; 0 if it cannot be read. */
 uint64_t layout_variable(const struct layout *layout, struct target *target,
     enum layout_entry entry);
 
-/* Our copy of a whole variable of the target, or NULL. */
+/* Returns the copy of a whole variable of the target, or NULL. */
 const char *layout_at(const struct layout *layout, struct target *target,
     enum layout_entry entry);
 
-/* Makes target_at() work for every variable but the large ones. */
+/* Makes target_at() work for every variable except the large ones. */
 void layout_copy_variables(const struct layout *layout, struct target *target);
 
 #endif

@@ -1,35 +1,40 @@
 /*
- * model.c - what the target's allocator holds
+ * model.c - the state of the target's allocator
  *
- * What is copied while the target stands still: the library's variables, all
- * memory that it got for its own structures, the used part of the address
- * map, each CPU's headers, and the tags of large blocks.  That is a hundredth
- * of the heap at most.
+ * While the target is stopped, this file copies the library's variables, all
+ * memory that the library obtained for its own structures, the used part of the
+ * page map (address map), each CPU's headers, and the tags of large blocks.
+ * These copies are at most a hundredth of the heap.
  *
  * A target may be stopped anywhere, also inside the library with a lock held.
- * So what is read here is what is right at every moment:
- *	slabs and large blocks	from the address map, which is written last
- *				when they come and first when they go; never
- *				from the lists, whose links may be half done
- *	a slab's free bits	a bit is cleared after its chunk was noted on
- *				the stack, where it stays until it was written
- *				to where it is going, and set before the chunk
- *				leaves there
+ * Therefore this file reads only data that is consistent at every moment:
+ *	slabs and large blocks	from the page map, which the library writes last
+ *				when it creates them and first when it destroys
+ *				them; never from the lists, whose links may be
+ *				incomplete
+ *	a slab's free bits	the library clears a bit after it has recorded
+ *				the chunk on the stack.  The record stays there
+ *				until the chunk is stored at its destination.
+ *				The library sets the bit before the chunk leaves
+ *				that destination
  *	objects that wait	from the layers of deferred frees: a magazine is
- *				in a CPU's header, in a list, or in the hands of
- *				a thread, which leaks.c sees in its stack
- *	constructed chunks	bits behind the free ones, set when the
+ *				in a CPU's header, in a list, or held by a
+ *				thread, in whose stack leaks.c finds it
+ *	constructed chunks	bits after the free bits, set when the
  *				constructor has returned
- *	a CPU's magazine	a section's commit is one store of top, the
- *				last it does.  So the rounds below top are
- *				those of whole operations; the object of an
- *				unfinished one is in its thread's registers
- *	import caches		resources are in no slab.  The number outside the
- *				pool less those in magazines is what the program
- *				holds, or less by what a thread has in hand
- * A header that is claimed has no top: its owner knows it.  A live target is
- * let go and stopped again some times in the hope of a better moment; if there
- * is none, leaks.c must take the rounds of that magazine as perhaps in use.
+ *	a CPU's magazine	a critical section commits by one store of top,
+ *				its last store.  Therefore the rounds below top
+ *				belong to complete operations; the object of an
+ *				incomplete operation is in its thread's
+ *				registers
+ *	import caches		resources are not in a slab.  The number of
+ *				resources outside the pool, less those in
+ *				magazines, is the number that the program holds,
+ *				except for resources that a thread is moving
+ * A claimed header has no valid top: only its owner knows it.  The command then
+ * resumes a live target and stops it again, several times, until no header is
+ * claimed.  If every attempt fails, leaks.c must treat the rounds of that
+ * magazine as possibly in use.
  *
  * The unit table has for each 64 KiB of the heap the index of a slab
  * (2 * i + 2) or of a large block (2 * i + 3), 0 for neither.
@@ -42,10 +47,10 @@
 #include "tools/roots.h"
 #include "tools/samples.h"
 
-/* Stops of a live target in the hope of finding no header claimed. */
+/* Maximum number of stops of a live target to find no header claimed. */
 #define HOLD_TRIES 10
 
-/* Of a buftag. */
+/* Size of a buftag, in bytes. */
 #define TAG_BYTES 24
 
 static void
@@ -138,7 +143,7 @@ copy_cpus(struct model *model)
 }
 
 /*
- * The ends of large blocks, where their tags are if they are debugged: see
+ * Copies the ends of large blocks, where debugged blocks have their tags: see
  * audit_of_large().
  */
 static void
@@ -184,7 +189,7 @@ copy_metadata(struct model *model)
 	copy_tags(model);
 }
 
-/* Items of a list of the target; its head is a struct list at head. */
+/* Returns the first item of a list of the target; head: its struct list. */
 uint64_t
 model_list_first(struct model *model, uint64_t head)
 {
@@ -275,7 +280,7 @@ cache_at(struct model *model, uint64_t at)
 	return NULL;
 }
 
-/* One that the program destroyed with objects out is on no list. */
+/* A cache that was destroyed with allocated objects is not in the list. */
 static struct cache *
 cache_of_store(struct model *model, uint64_t store)
 {
@@ -295,7 +300,7 @@ nwords(unsigned nbits)
 	return (nbits + 63) / 64;
 }
 
-/* Everything about a slab but where it is known from; NULL: torn. */
+/* Reads a slab, without its entry in the unit table; NULL: inconsistent. */
 static struct slab *
 take_slab(struct model *model, uint64_t at)
 {
@@ -362,7 +367,7 @@ take_large(struct model *model, size_t unit, uint64_t bytes)
 	    .size = bytes};
 }
 
-/* A sample starts somewhere in its span, and may have been freed there. */
+/* A sample starts anywhere in its span, and may already be freed. */
 static void
 take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
 {
@@ -447,7 +452,7 @@ by_span(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Slabs from a program's arena are not in the map; their lists must do. */
+/* Slabs from a program's arena are not in the page map: uses their lists. */
 static void
 take_sourced(struct model *model)
 {
@@ -529,7 +534,7 @@ model_find(struct model *model, uint64_t at, struct place *place)
 	return true;
 }
 
-/* Is some header being changed at this moment? */
+/* Does a thread have a header claimed at this moment? */
 static bool
 is_unsure(struct model *model)
 {
@@ -545,7 +550,7 @@ is_unsure(struct model *model)
 	return unsure;
 }
 
-/* A moment when nobody is at a header, if the target has such moments. */
+/* Stops the target while no header is claimed, if that is possible. */
 static void
 hold_well(struct model *model)
 {
@@ -563,7 +568,7 @@ hold_well(struct model *model)
 	}
 }
 
-/* Pointers into slabs from a program's arena are outside the heap. */
+/* Widens the filter if a program's arena has slabs outside the heap. */
 static void
 choose_filter(struct model *model)
 {

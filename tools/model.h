@@ -1,4 +1,4 @@
-/* model.h - what the target's allocator holds; see model.c */
+/* model.h - the state of the target's allocator; see model.c */
 #ifndef TOOLS_MODEL_H
 #define TOOLS_MODEL_H
 
@@ -18,24 +18,23 @@ struct cache {
 	unsigned debug;        /* UMF_* */
 	uint64_t record_bytes; /* of a buffer; 0: not debugged */
 	bool has_magazines;
-	bool constructs; /* and remembers which chunks are */
+	bool constructs; /* and records which chunks are constructed */
 	uint64_t import; /* of an import cache, which has no slabs; or 0 */
 	bool listed;     /* not destroyed by the program */
 	uint64_t nslabs;
-	uint64_t ntotal;  /* chunks */
-	uint64_t ncached; /* in magazines */
-	uint64_t
-	    ndeferred;    /* freed, for a grace period; see model_deferred.c */
-	uint64_t *by_cpu; /* in each CPU's two of them */
+	uint64_t ntotal;    /* chunks */
+	uint64_t ncached;   /* in magazines */
+	uint64_t ndeferred; /* wait for a grace period; see model_deferred.c */
+	uint64_t *by_cpu;   /* in the two magazines of each CPU */
 	uint64_t nlive;
-	uint64_t nallocs; /* succeeded, as far as is counted */
+	uint64_t nallocs; /* successful allocations, if counted */
 	uint64_t nfailed;
-	uint64_t nwaited; /* operations that found a lock of it taken */
-	bool counts;      /* has a limit, or might get one */
+	uint64_t nwaited; /* contended lock acquisitions */
+	bool counts;      /* has a limit, or may get a limit */
 	uint64_t limit;   /* objects; UINT64_MAX: none */
 	uint64_t nheld;   /* objects that count */
 	uint64_t nwaiting, nwaits, nrefused; /* requests at the limit */
-	uint64_t reserve, nready, nreserved; /* objects: wanted, there, used */
+	uint64_t reserve, nready, nreserved; /* objects: set, present, used */
 };
 
 struct slab {
@@ -45,8 +44,8 @@ struct slab {
 	uint64_t records; /* 0: none */
 	unsigned cache;   /* index */
 	unsigned nchunks;
-	uint64_t *free;   /* a bit a chunk: free in the slab */
-	uint64_t *made;   /* constructed; NULL: not remembered */
+	uint64_t *free;   /* one bit for each chunk: free in the slab */
+	uint64_t *made;   /* constructed; NULL: not recorded */
 	uint64_t *live;   /* not free, not in a magazine, and not waiting */
 	uint64_t *marked; /* reached; leaks.c */
 };
@@ -55,26 +54,26 @@ struct sample;
 
 struct large {
 	uint64_t at;
-	uint64_t bytes;              /* that may be used */
-	uint64_t size;               /* of a sample: as asked for; else bytes */
+	uint64_t bytes; /* usable */
+	uint64_t size;  /* of a sample: requested bytes; else bytes */
 	const struct sample *sample; /* or NULL; see samples.h */
-	bool waits;                  /* freed, for a grace period */
+	bool waits;                  /* freed, waits for a grace period */
 	bool marked;
 };
 
-/* Readers that freed objects wait for: a flavour of liburcu. */
+/* A flavour of liburcu for whose readers freed objects wait. */
 struct domain {
 	uint64_t at;
 	uint64_t key;
 	uint64_t ngraces;   /* grace periods, so far */
-	uint64_t nreleased; /* objects after one */
-	bool in_grace;      /* one is being waited for */
-	bool broken;        /* none can end: a child of fork() */
+	uint64_t nreleased; /* objects released after a grace period */
+	bool in_grace;      /* a grace period is in progress */
+	bool broken;        /* no grace period can end: a child of fork() */
 	uint64_t nwaiting;
 	uint64_t bytes; /* of these */
 };
 
-/* Objects of one cache, or of no cache, that wait for one domain. */
+/* The objects of one cache, or the blocks, that wait for one domain. */
 struct waiting_layer {
 	uint64_t at;
 	size_t domain;        /* index */
@@ -82,13 +81,13 @@ struct waiting_layer {
 	struct cache *import; /* the cache if it is an import cache, or NULL */
 	bool foreign;         /* of another library's malloc() */
 	bool malloced; /* of this library's malloc(), else of umem_alloc() */
-	uint64_t unit; /* bytes that each counts for; 0: its own */
+	uint64_t unit; /* bytes counted for each object; 0: its size */
 	uint64_t hot, cold, pending, waiting;
 	uint64_t nwaiting;
 	uint64_t bytes;
 };
 
-/* An object that waits. */
+/* An object that waits for a grace period. */
 struct waiting_object {
 	uint64_t at;
 	size_t layer; /* index */
@@ -115,27 +114,27 @@ struct model {
 	const struct layout *layout;
 	struct cache *caches;
 	size_t ncaches, caches_room;
-	size_t ndamaged; /* caches that make no sense */
+	size_t ndamaged; /* caches with an inconsistent record */
 	struct slab *slabs;
 	size_t nslabs, slabs_room;
 	struct large *larges; /* by address */
 	size_t nlarges, larges_room;
-	struct sample *samples; /* by number; some are not in use */
+	struct sample *samples; /* by number; some are unused */
 	size_t nsamples;
-	struct arena *arenas; /* a child after its source */
+	struct arena *arenas; /* each arena after its source */
 	size_t narenas, arenas_room;
-	uint32_t *sourced; /* slabs outside the map, by span */
+	uint32_t *sourced; /* slabs not in the page map, by span */
 	size_t nsourced, sourced_room;
 	uint64_t base; /* of the heap */
 	uint64_t end;
-	uint32_t *unit; /* what is there: see model.c */
+	uint32_t *unit; /* the unit table: see model.c */
 	size_t nunits;
 	unsigned unit_shift;
 	uint64_t ncpus;
-	uint64_t nunsure; /* headers that were being changed */
+	uint64_t nunsure; /* headers that were claimed */
 	uint64_t *unsure; /* their magazines */
 	size_t unsure_room;
-	uint64_t *resources; /* idle ones of import caches */
+	uint64_t *resources; /* idle resources of import caches */
 	size_t nresources, resources_room;
 	uint64_t *settled; /* sorted: magazines of CPUs and depots, and memory
 			      that the library has freed */
@@ -148,28 +147,28 @@ struct model {
 	size_t nwaiting, waiting_room;
 };
 
-/* Parts of the target beside the library's structures. */
+/* Parts of the target to copy besides the library's structures. */
 enum {
-	MODEL_LOGS = 1,     /* whole */
+	MODEL_LOGS = 1,     /* unpacked */
 	MODEL_POINTERS = 2, /* pointers in the heap and in its roots */
-	MODEL_MEMORY = 4    /* the heap and its roots, whole */
+	MODEL_MEMORY = 4    /* the heap and its roots, unpacked */
 };
 
 /*
- * Stops the target, takes copies, lets it go, and makes sense of them.  The
- * library's own structures are always copied, parts as wanted.
+ * Stops the target, copies its memory, resumes it, and analyses the copies.  It
+ * always copies the library's own structures, and the given parts.
  */
 struct model *model_take(
     struct target *target, const struct layout *layout, unsigned parts);
 
-/* Where an address is. */
+/* The chunk or large block that contains an address. */
 struct place {
 	struct slab *slab; /* or */
 	struct large *large;
 	unsigned chunk; /* index in the slab */
 	uint64_t start; /* of the chunk or block */
 	uint64_t bytes; /* of it */
-	bool between;   /* in the slab, and in no chunk */
+	bool between;   /* in the slab, but not in a chunk */
 };
 bool model_find(struct model *model, uint64_t at, struct place *place);
 
@@ -197,42 +196,42 @@ slab_chunk_at(const struct model *model, const struct slab *slab, unsigned i)
 	return slab->first + i * model->caches[slab->cache].chunk;
 }
 
-/* Calls f for each round of a magazine that lies at at; how many. */
+/* Calls f for each round of the magazine at at; returns their number. */
 typedef void model_round_func(struct model *, void *arg, uint64_t object);
 unsigned model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
     model_round_func *f, void *arg);
 
 /*
- * The domain whose grace period an object waits for, by its start; NULL: it
- * does not wait.
+ * Returns the domain for whose grace period the object that starts at at waits,
+ * or NULL if it does not wait.
  */
 const struct domain *model_waits_for(const struct model *model, uint64_t at);
 
-/* The flavour, by its symbol: "urcu_memb_flavor"; or the address of its key. */
+/* Returns the flavour's symbol, "urcu_memb_flavor", or its key's address. */
 const char *model_flavour(struct model *model, const struct domain *domain);
 
-/* The name of the cache of a layer, or words for its blocks. */
+/* Returns the name of the cache of a layer, or a description of its blocks. */
 const char *model_layer_name(
     struct model *model, const struct waiting_layer *layer);
 
-/* Does at look like a magazine? */
+/* Is there a plausible magazine at at? */
 bool model_is_magazine(
     struct model *model, uint64_t at, unsigned *capacity, uint64_t *next);
 
 /*
- * Is the magazine at at in no CPU's header and no depot, and not freed?  Then
- * some thread is at work with it.
+ * Is the magazine at at in no CPU's header and no depot, and not freed?  Then a
+ * thread holds it.
  */
 bool model_is_in_flight(struct model *model, uint64_t at);
 
 struct cache *model_cache(struct model *model, const char *name_or_address);
 struct arena *model_arena(struct model *model, uint64_t at);
 
-/* The arena's tags in the order of its ring; to be freed by the caller. */
+/* Returns the arena's tags in ring order; the caller frees them. */
 struct segment *model_segments(
     struct model *model, const struct arena *arena, size_t *n);
 
-/* The model of the target named; for most commands. */
+/* Opens the target with this name and returns its model. */
 struct model *model_of(const char *name, unsigned parts);
 
 #endif

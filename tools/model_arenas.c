@@ -32,7 +32,7 @@ take_arena(struct model *model, uint64_t at)
 	model->narenas++;
 }
 
-/* An arena directly behind its source and what imports from that already. */
+/* Sorts each arena after its source and the source's earlier importers. */
 static void
 sort_arenas(struct model *model)
 {

@@ -1,10 +1,10 @@
 /*
  * model_deferred.c - objects that wait for a grace period
  *
- * The program has freed them by a function of umem_rcu.h.  They lie in the
- * magazines of layers: one magazine on each CPU, those that were submitted
- * (pending), and those that wait for the grace period in progress (waiting).
- * See umem/defer.c and umem/grace.c.
+ * The program has freed them by a function of umem_rcu.h.  They are in the
+ * magazines of layers: one magazine on each CPU, the submitted magazines
+ * (pending), and the magazines that wait for the grace period in progress
+ * (waiting).  See umem/defer.c and umem/grace.c.
  *
  * The library never releases a domain.  It releases a layer with its cache,
  * after it has taken the layer out of the domain's list.
@@ -16,7 +16,7 @@
 #include "tools/samples.h"
 #include "tools/symbols.h"
 
-/* More layers and domains than a program has. */
+/* Above the number of layers and domains of any program. */
 #define LISTED_MOST 1000000
 
 static void
@@ -81,7 +81,7 @@ take_domains(struct model *model)
 	}
 }
 
-/* The sample with this address that waits, or NULL. */
+/* Returns the sample at this address if it waits, or NULL. */
 static const struct sample *
 waiting_sample(const struct model *model, uint64_t at)
 {
@@ -107,7 +107,7 @@ block_waits(struct model *model, uint64_t at)
 	return sample != NULL ? sample->size : 0;
 }
 
-/* The import cache of a layer; NULL: its cache is none. */
+/* Returns the import cache of a layer, or NULL. */
 static struct cache *
 import_cache(struct model *model, const struct waiting_layer *layer)
 {
@@ -118,7 +118,10 @@ import_cache(struct model *model, const struct waiting_layer *layer)
 	return NULL;
 }
 
-/* The cache will release the resource, so a block that it points to is no leak. */
+/*
+ * The cache will release the resource, so a block to which it points is not
+ * leaked.
+ */
 static void
 resource_waits(struct model *model, struct cache *c, uint64_t resource)
 {
@@ -228,7 +231,7 @@ model_waits_for(const struct model *model, uint64_t at)
 const char *
 model_flavour(struct model *model, const struct domain *domain)
 {
-	/* Names are those of return addresses: one byte further. */
+	/* symbol_name() takes a return address: one byte further. */
 	const char *name = symbol_name(model->target, domain->key + 1);
 	const char *symbol = strchr(name, '`');
 

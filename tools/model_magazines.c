@@ -1,9 +1,10 @@
 /*
- * model_magazines.c - objects that are free, though their slabs say otherwise
+ * model_magazines.c - free objects that are allocated from their slabs
  *
- * Those in the magazines of the CPUs and of the depots, and what a debugged
- * cache holds back; see model.c for what of it is right when.  Magazines that
- * are in none of these, and not freed, are some thread's at this moment.
+ * These are the objects in the magazines of the CPUs and of the depots, and in
+ * the quarantine of a debugged cache; model.c explains when this data is
+ * consistent.  A magazine that is in none of them, and is not freed, belongs to
+ * a thread at this moment.
  */
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 
 #define CPU_CLAIMED ((uint64_t)1 << 63)
 
-/* More than a pool has; a torn count is larger. */
+/* Above the size of any pool; an inconsistent count is larger. */
 #define RESOURCES_MOST ((uint64_t)1 << 32)
 
 bool
@@ -26,7 +27,7 @@ model_is_magazine(
 	n = model_get(model, mag, L_MAGAZINE_CAPACITY);
 	*next = model_get(model, mag, L_MAGAZINE_NEXT);
 	*capacity = (unsigned)n;
-	/* Capacities are two less than a power of two. */
+	/* A capacity is two less than a power of two. */
 	return n >= 2 && n <= 4096 && ((n + 2) & (n + 1)) == 0 &&
 	       model_get(model, mag, L_MAGAZINE_NROUNDS) <= n;
 }
@@ -45,7 +46,7 @@ model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
 	return nrounds;
 }
 
-/* A round is free, whatever its slab says. */
+/* A round is free, although its slab has it as allocated. */
 static void
 round_is_free(struct model *model, void *arg, uint64_t object)
 {
@@ -71,8 +72,9 @@ model_add_resource(struct model *model, uint64_t resource)
 }
 
 /*
- * A resource of an import cache is no buffer of that cache.  It may be the
- * address of one of another, which the import cache then keeps in use.
+ * A resource of an import cache is not a buffer of that cache.  It may be the
+ * address of a buffer of another cache, which the import cache then keeps in
+ * use.
  */
 static void
 resource_is_idle(struct model *model, void *arg, uint64_t resource)
@@ -83,7 +85,7 @@ resource_is_idle(struct model *model, void *arg, uint64_t resource)
 	model_add_resource(model, resource);
 }
 
-/* For the rounds of a cache. */
+/* Returns the function for the rounds of a cache. */
 static model_round_func *
 round_func_of(const struct cache *c)
 {
@@ -156,7 +158,7 @@ model_take_header(struct model *model, uint64_t hot_at, uint64_t cold_at,
 		take_full_magazine(model, previous, f, arg);
 }
 
-/* Every CPU's header of a cache; the loads of its magazines are counted. */
+/* Reads every CPU's header of a cache, and counts the loads of magazines. */
 void
 model_take_headers(struct model *model, struct cache *c, bool count)
 {
@@ -205,7 +207,7 @@ take_list(struct model *model, struct cache *c, uint64_t at)
 	model_take_list(model, at, round_func_of(c), c);
 }
 
-/* The first shard is in the cache, the others lie together elsewhere. */
+/* The first shard is in the cache, the others are in an array elsewhere. */
 static void
 take_depot(struct model *model, struct cache *c)
 {
@@ -227,7 +229,7 @@ take_depot(struct model *model, struct cache *c)
 	}
 }
 
-/* Objects in an array of the library are free, too. */
+/* Objects in an array of the library are free, too: marks them. */
 static void
 take_array(struct model *model, struct cache *c, uint64_t at, uint64_t nslots)
 {
@@ -241,7 +243,7 @@ take_array(struct model *model, struct cache *c, uint64_t at, uint64_t nslots)
 			round_is_free(model, c, slot[i]);
 }
 
-/* The pool of an import cache; see umem/import.c. */
+/* Reads the pool of an import cache; see umem/import.c. */
 static void
 take_import(struct model *model, struct cache *c)
 {
@@ -270,7 +272,7 @@ model_take_magazines(struct model *model)
 	for (size_t i = 0; i < model->ncaches; i++) {
 		struct cache *c = &model->caches[i];
 
-		/* What a debugged cache holds back, and the reserve. */
+		/* The quarantine of a debugged cache, and the reserve. */
 		take_array(model, c,
 		    model_get(model, c->record, L_CACHE_QUARANTINE),
 		    model_get(model, c->record, L_CACHE_QUARANTINE_SLOTS));
@@ -294,7 +296,7 @@ by_address(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* What the library has freed of its own memory, list by list. */
+/* Reads the lists of memory that the library has freed to itself. */
 void
 model_take_freed(struct model *model)
 {
