@@ -47,7 +47,7 @@
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 
-/* What a block of another library's malloc() counts for. */
+/* What a block of another library's malloc() counts for if its size is unknown. */
 #define FOREIGN_BYTES 64
 
 /*
@@ -107,15 +107,6 @@ is_plain(const struct umem_cache *cache)
 				    !cache->slabs.checked);
 }
 
-/* Large blocks and samples count for themselves: defer_single(). */
-static size_t
-object_bytes(const struct umem_cache *cache, enum defer_kind kind)
-{
-	if (cache != NULL)
-		return cache->slabs.layout.chunk;
-	return kind == DEFER_FOREIGN ? FOREIGN_BYTES : 0;
-}
-
 static struct defer *
 layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
 {
@@ -123,7 +114,8 @@ layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
 
 	if (layer == NULL)
 		return NULL;
-	if (!deferred_init(&layer->mags, object_bytes(cache, kind))) {
+	if (!deferred_init(
+		&layer->mags, cache != NULL ? cache->slabs.layout.chunk : 0)) {
 		meta_free(layer, sizeof(*layer));
 		return NULL;
 	}
@@ -329,6 +321,25 @@ release_single(struct defer *layer, void *p)
 		alloc_free_as(p, single_kind(layer->kind), who(layer));
 }
 
+/* What a block of another library's malloc() counts for. */
+static size_t
+foreign_bytes(const struct domain *domain, void *p)
+{
+	/* Relaxed: every caller stores the same function. */
+	size_t (*usable)(void *) =
+	    __atomic_load_n(&domain->usable, __ATOMIC_RELAXED);
+
+	return usable != NULL ? usable(p) : FOREIGN_BYTES;
+}
+
+static void
+release_foreign(struct domain *domain, void *p)
+{
+	__atomic_sub_fetch(&domain->bytes, (intptr_t)foreign_bytes(domain, p),
+	    __ATOMIC_RELAXED);
+	__atomic_load_n(&domain->release, __ATOMIC_RELAXED)(p);
+}
+
 /* Puts an object back where it came from, after a grace period. */
 static void
 defer_release(struct defer *layer, void *object)
@@ -338,9 +349,7 @@ defer_release(struct defer *layer, void *object)
 		release_chunk(layer->cache, object, who(layer));
 		break;
 	case DEFER_FOREIGN:
-		/* Relaxed: every caller stores the same function. */
-		__atomic_load_n(&layer->domain->release, __ATOMIC_RELAXED)(
-		    object);
+		release_foreign(layer->domain, object);
 		break;
 	default:
 		release_single(layer, object);
@@ -527,7 +536,7 @@ defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
 
 	if (error != 0 || (!foreign && !mark_single(kind, p, size)))
 		return error;
-	bytes = foreign ? 0 : single_bytes(p);
+	bytes = foreign ? foreign_bytes(domain, p) : single_bytes(p);
 	/* Counted first: the block may be gone when put() returns. */
 	__atomic_add_fetch(&domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
 	if (!put(layer, p, names[kind])) {
@@ -693,8 +702,8 @@ umem_defer_sized(
 
 /* A block of another library's malloc(). */
 static int
-foreign(void *p, void (*release)(void *), const void *key,
-    umem_grace_of_t *grace_of)
+foreign(void *p, void (*release)(void *), size_t (*usable)(void *),
+    const void *key, umem_grace_of_t *grace_of)
 {
 	int saved = errno;
 	struct domain *domain;
@@ -705,24 +714,26 @@ foreign(void *p, void (*release)(void *), const void *key,
 	if (domain == NULL)
 		return result_of(EAGAIN, saved);
 	__atomic_store_n(&domain->release, release, __ATOMIC_RELAXED);
+	__atomic_store_n(&domain->usable, usable, __ATOMIC_RELAXED);
 	return result_of(defer_single(domain, DEFER_FOREIGN, p, 0), saved);
 }
 
 public int
-umem_defer_block(void *p, void (*release)(void *), const void *key,
-    umem_grace_of_t *grace_of)
+umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
+    const void *key, umem_grace_of_t *grace_of)
 {
 	struct defer *layer;
 
 	if (&umem_is_malloc == NULL)
-		return p == NULL ? 0 : foreign(p, release, key, grace_of);
+		return p == NULL ? 0
+				 : foreign(p, release, usable, key, grace_of);
 	layer = layer_at(alloc_class_at(p), key);
 	if (likely(layer != NULL) && put_fast(layer, p))
 		return 0;
 	/* Valgrind and sanitizers have a malloc() of their own. */
 	if (unlikely(checker_on) && p != NULL && !boot_owns(p) &&
 	    addr_map_unit(p) >= addr_map.units)
-		return foreign(p, release, key, grace_of);
+		return foreign(p, release, usable, key, grace_of);
 	return block_slow(p, SIZE_MAX, key, grace_of);
 }
 

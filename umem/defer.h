@@ -40,6 +40,7 @@ struct domain {
 	struct defer *layers;    /* [a] [l]; [t], too, to take one out */
 	struct defer *kinds[DEFER_KINDS]; /* [a] [l] layers of no cache */
 	void (*release)(void *);          /* [a] for DEFER_FOREIGN */
+	size_t (*usable)(void *);         /* [a] likewise, or NULL */
 	intptr_t bytes;     /* [a] submitted, and of single large blocks */
 	uint32_t nnew;      /* [a] objects submitted since the last cycle */
 	uint32_t turn;      /* [a] mutex: 0 free, 1 taken, 2 awaited */

@@ -31,9 +31,12 @@ int umem_defer_object(umem_cache_t *cache, void *object, const void *key,
 int umem_defer_sized(
     void *buf, size_t size, const void *key, umem_grace_of_t *grace_of);
 
-/* release frees p where malloc() is not this library's. */
-int umem_defer_block(void *p, void (*release)(void *), const void *key,
-    umem_grace_of_t *grace_of);
+/*
+ * Where malloc() is not this library's, release frees p, and usable returns the
+ * bytes that p counts for; NULL: 64.
+ */
+int umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
+    const void *key, umem_grace_of_t *grace_of);
 int umem_defer_attach(
     umem_cache_t *cache, const void *key, umem_grace_of_t *grace_of);
 int umem_defer_barrier(const void *key);

@@ -11,6 +11,7 @@
  * libumem_malloc.so.1 the process has first, and free() from the process's
  * malloc.
  */
+#include <malloc.h>
 #include <stdlib.h>
 #include <urcu/flavor.h>
 
@@ -51,7 +52,7 @@ umem_free_rcu_flavor(
 public int
 free_rcu_flavor(void *p, const struct rcu_flavor_struct *flavor)
 {
-	return umem_defer_block(p, free, flavor, grace_of);
+	return umem_defer_block(p, free, malloc_usable_size, flavor, grace_of);
 }
 
 public int

@@ -33,10 +33,11 @@
  *	rcu_budget=SIZE says how much may wait in each flavour (default 64 MiB).
  *	A call beyond the budget waits for a grace period if the calling thread
  *	is in no read-side critical section of any flavour that was used with
- *	these functions, and otherwise, at twice the budget, fails with EAGAIN.  So readers that stall delay updaters; they never
- *	make memory grow without bound.  UMEM_OPTIONS=rcu_delay=MILLISECONDS says
- *	how long an object may lie on its CPU until it begins to wait for a
- *	grace period (default 10).
+ *	these functions, and otherwise, at twice the budget, fails with EAGAIN.
+ *	So readers that stall delay updaters; they never make memory grow
+ *	without bound.  UMEM_OPTIONS=rcu_delay=MILLISECONDS says how long an
+ *	object may lie on its CPU until it begins to wait for a grace period
+ *	(default 10).
  *
  * Because a call may wait for a grace period, a caller outside of a read-side
  * critical section must not hold a lock that readers take inside theirs.  The
@@ -118,8 +119,8 @@ int umem_free_rcu_flavor(
  * flavor	as for umem_cache_free_rcu_flavor()
  *
  * Result and errors are those of umem_cache_free_rcu_flavor().  Where malloc()
- * is not this library's, the budget counts 64 bytes for each block.  Source: Linux's
- * kvfree_rcu().
+ * is not this library's, the budget counts what malloc_usable_size() returns.
+ * Source: Linux's kvfree_rcu().
  */
 int free_rcu_flavor(void *p, const struct rcu_flavor_struct *flavor);
 
@@ -134,7 +135,8 @@ int free_rcu_flavor(void *p, const struct rcu_flavor_struct *flavor);
  *	EDEADLK	the caller is in a read-side critical section of the flavour, or
  *		in a function of the program that the library calls while it
  *		frees objects after a grace period of any flavour
- *	EAGAIN	the kernel refused membarrier(2), so some objects still wait
+ *	EAGAIN	the kernel refused membarrier(2), so some objects still wait; in
+ *		a process that has confined itself it always does
  *	ENOTSUP	as for umem_cache_free_rcu_flavor()
  *
  * Source: liburcu's rcu_barrier().

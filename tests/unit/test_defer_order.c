@@ -161,7 +161,7 @@ defer(enum source source, void *p)
 	case OBJECT:
 		return umem_defer_object(cache, p, &key, grace_of);
 	case BLOCK:
-		return umem_defer_block(p, free, &key, grace_of);
+		return umem_defer_block(p, free, NULL, &key, grace_of);
 	default:
 		return umem_defer_sized(p, size_of(source), &key, grace_of);
 	}
@@ -353,7 +353,8 @@ release_and_defer(void *p)
 		abort();
 	if (*(char *)p == 1) {
 		*(char *)p = 2;
-		if (umem_defer_block(p, release_and_defer, &key, grace_of) != 0)
+		if (umem_defer_block(
+			p, release_and_defer, NULL, &key, grace_of) != 0)
 			abort();
 		return;
 	}
@@ -367,8 +368,9 @@ START_TEST(a_release_function_may_defer)
 		char *p = malloc(10);
 
 		*p = 1;
-		ck_assert_int_eq(
-		    umem_defer_block(p, release_and_defer, &key, grace_of), 0);
+		ck_assert_int_eq(umem_defer_block(p, release_and_defer, NULL,
+				     &key, grace_of),
+		    0);
 	}
 	/* The second frees came during the first barrier. */
 	ck_assert_int_eq(umem_defer_barrier(&key), 0);

@@ -156,7 +156,7 @@ defer_block(struct flavour *flavour, void (*release)(void *))
 	static char block;
 
 	ck_assert_int_eq(
-	    umem_defer_block(&block, release, flavour, grace_of), 0);
+	    umem_defer_block(&block, release, NULL, flavour, grace_of), 0);
 }
 
 /* The domain's thread does nothing before a minute is over. */
@@ -567,6 +567,39 @@ both_are_freed(void)
 	return umem_defer_barrier(&one) == 0 && nfreed == 2;
 }
 
+static void
+free_nothing(void *p)
+{
+	(void)p;
+}
+
+static size_t
+a_megabyte(void *p)
+{
+	(void)p;
+	return MIB;
+}
+
+START_TEST(a_block_of_another_malloc_counts_with_its_size)
+{
+	static char block;
+	struct domain *domain;
+
+	defer_delay_ns = 60000000000;
+	ck_assert_int_eq(
+	    umem_defer_block(&block, free_nothing, a_megabyte, &one, grace_of),
+	    0);
+	domain = domain_find(&one);
+	ck_assert_int_eq(domain->bytes, (intptr_t)MIB);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_int_eq(domain->bytes, 0);
+	ck_assert_int_eq(
+	    umem_defer_block(&block, free_nothing, NULL, &one, grace_of), 0);
+	ck_assert_int_gt(domain->bytes, 0);
+	ck_assert_int_lt(domain->bytes, (intptr_t)MIB);
+}
+END_TEST
+
 /* The reader of a flavour waits for a cycle that is in no grace period. */
 START_TEST(a_reader_forks_while_objects_are_released)
 {
@@ -575,8 +608,8 @@ START_TEST(a_reader_forks_while_objects_are_released)
 
 	is_slow = 1;
 	for (int i = 0; i < 2; i++)
-		ck_assert_int_eq(
-		    umem_defer_block(&blocks[i], free_slowly, &one, grace_of),
+		ck_assert_int_eq(umem_defer_block(&blocks[i], free_slowly, NULL,
+				     &one, grace_of),
 		    0);
 	for (int i = 0;
 	     i < 1000 && __atomic_load_n(&nfreed, __ATOMIC_SEQ_CST) == 0; i++)
@@ -628,6 +661,7 @@ grace_suite(void)
 	    a_destroyed_cache_whose_objects_wait_is_not_called_not_empty);
 	tcase_add_test(
 	    tcase, a_free_beyond_the_budget_does_not_wait_for_destructors);
+	tcase_add_test(tcase, a_block_of_another_malloc_counts_with_its_size);
 	tcase_add_test(tcase, a_reader_forks_while_objects_are_released);
 	tcase_add_test(
 	    tcase, a_free_beyond_the_budget_leaves_loaded_magazines_alone);
