@@ -24,6 +24,10 @@
  *
  *		extern const struct rcu_flavor_struct urcu_qsbr_flavor;
  *
+ *	The library knows a flavour by the address of its structure, which must
+ *	stay valid until the process ends; a copy at another address counts as
+ *	another flavour.
+ *
  * Link with -lumem_rcu -lumem and the flavour's library, for example
  * -lurcu-memb; pkg-config --libs umem-rcu prints the first two.  The same
  * program may run with libumem_malloc.so.1 preloaded.
