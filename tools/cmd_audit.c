@@ -1,5 +1,5 @@
 /*
- * cmd_audit.c - umem log, users, bufctl, allocdby, freedby: who did what
+ * cmd_audit.c - umem log, users, bufctl, allocdby, freedby: audit records
  *
  * For targets that run with UMEM_DEBUG=audit; log also needs
  * UMEM_LOGGING=transaction (or fail, slab).  Columns are those of ::umalog,
@@ -13,7 +13,7 @@
 #include "tools/print.h"
 #include "tools/symbols.h"
 
-/* Records that were gathered, to be sorted. */
+/* Records that were collected for sorting. */
 struct gathered {
 	struct audit *audit;
 	size_t n, room;
@@ -75,7 +75,7 @@ print_event(struct model *model, const struct audit *audit, uint64_t newest)
 	audit_print_stack(model, audit, 9);
 }
 
-/* A CPU is known for the records of its newest chunk, as in mdb. */
+/* Only records in the newest chunk of a CPU have a known CPU, as in mdb. */
 static void
 print_raw(struct model *model, enum layout_entry log, const struct audit *audit)
 {
@@ -133,7 +133,7 @@ command_log(int argc, char **argv)
 	return EXIT_FINE;
 }
 
-/* Allocations of one size by one stack. */
+/* Allocations with one size and one stack. */
 struct user {
 	const struct audit *first;
 	size_t n;
@@ -178,7 +178,7 @@ print_user(struct model *model, const struct user *user)
 	audit_print_stack(model, user->first, 9);
 }
 
-/* What users takes: allocated, audited, of the caches that were named. */
+/* Keeps the records for users: allocated, audited, of the named caches. */
 static void
 keep_wanted(struct model *model, struct gathered *all, char **names, int n)
 {
@@ -269,7 +269,7 @@ command_users(int argc, char **argv)
 	return EXIT_FINE;
 }
 
-/* What bufctl is asked for; 0 and NULL: any. */
+/* The selection of bufctl; 0 and NULL: any. */
 struct wanted {
 	uint64_t addr;
 	uint64_t thread;
@@ -319,7 +319,7 @@ print_bufctl(
 	}
 }
 
-/* The buffer's earlier transactions, newest first. */
+/* Prints the buffer's earlier transactions, newest first. */
 static void
 print_history(struct model *model, const struct audit *of,
     const struct gathered *log, const struct wanted *w)
@@ -331,7 +331,7 @@ print_history(struct model *model, const struct audit *of,
 			print_bufctl(model, &log->audit[i], w);
 }
 
-/* A bufctl, or the one of a buffer. */
+/* Reads a bufctl, given by its address or by the address of its buffer. */
 static bool
 bufctl_of(struct model *model, const char *text, struct audit *audit)
 {

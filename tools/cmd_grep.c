@@ -1,10 +1,10 @@
 /*
- * cmd_grep.c - umem grep: where an address is kept
+ * cmd_grep.c - umem grep: find the words that hold an address
  *
- * Looks through all memory that we have of the target: of the heap, and of
- * everything else in which a program may keep pointers, dead or not; and
- * through the registers.  As ::ugrep: -d takes what is at most so far below
- * or above, -m and -M compare under a mask, -a sets the steps.
+ * Searches all copied memory of the target (the heap, and all other memory in
+ * which a program may keep pointers, dead or not) and the registers.  The
+ * options are those of ::ugrep: -d also matches words up to this distance below
+ * or above, -m and -M compare under a mask, -a sets the step.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,26 +1,29 @@
 /*
- * cmd_sample.c - umem sample and samples: sampling on and off, and its report
+ * cmd_sample.c - umem sample and samples: set the sampling interval, and report
  *
- * "samples" groups the live samples by their stacks.  A sample of s bytes was
- * taken with the chance 1 - exp(-s/N), so it stands for the inverse of that
- * many blocks; sums of these are what the program has in all, on average.
+ * "samples" groups the live samples by their stacks.  A block of s bytes
+ * becomes a sample with the probability p = 1 - exp(-s/N), N being the sampling
+ * interval, so a sample stands for 1/p blocks.  The sum of these weights is the
+ * expected number of blocks of the program.
  *
- * "sample" changes a running process, the only command that does.  It writes
- * three words while every thread stands still:
+ * "sample" is the only command that changes a running process.  It writes three
+ * words while every thread is stopped:
  *	on	mean, counted_end, small_end
  *	off	small_end, counted_end, mean
  * A thread may have been stopped at any instruction.
- *	Before it has read a word, it will see the new state, whole.
- *	After it has read small_end, it ends this one allocation as
- *	the old state wants it: counted or not, it is right (umem/sample.c).
- *	In the library's own alloc_choose_paths(), which stores the same words:
- *	it reads mean again after the last store, finds ours, and starts over.
- *	With the old mean read for its next sample, or a distance drawn by it:
- *	at most one sample is taken by the old mean.
- * If this command is killed between two writes, what was written so far is
- * one of the mixtures that umem/sample.c shows to be right.
- * Without sections (locked mode, or umem_setmtbf() in force) both ends are 0
- * and stay so; the library sets them when that ends.
+ *	Before it has read a word: it will see the complete new state.
+ *	After it has read small_end: it finishes this allocation in the old
+ *	state.  The allocation is counted or not, and both are correct
+ *	(umem/sample.c).
+ *	In the library's own alloc_choose_paths(), which stores these words,
+ *	too: it reads mean again after the last store, finds the new value, and
+ *	starts over.
+ *	After it has read the old mean for its next sample, or has drawn a
+ *	distance from it: it takes at most one sample by the old mean.
+ * If this command is killed between two writes, the state is one of the
+ * mixtures that umem/sample.c shows to be correct.  Without critical sections
+ * (locked mode, or umem_setmtbf() in force) both ends are 0 and stay 0; the
+ * library sets them when that state ends.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -35,7 +38,7 @@
 #include "tools/symbols.h"
 #include "umem/umem.h"
 
-/* Live samples with one stack. */
+/* The live samples with one stack. */
 struct site {
 	const struct sample *newest, *oldest;
 	size_t n;
@@ -197,7 +200,7 @@ json_sites(struct model *model, const struct site *sites, size_t n)
 	json_close();
 }
 
-/* The function of a frame, without how far into it. */
+/* Prints the function of a frame, without the offset. */
 static void
 put_frame(struct model *model, uint64_t pc)
 {
@@ -208,7 +211,7 @@ put_frame(struct model *model, uint64_t pc)
 		putchar(*name == ';' || *name == ' ' ? '_' : *name);
 }
 
-/* What scripts that draw flame graphs read: outermost;...;innermost bytes */
+/* Prints the input of flame graph scripts: outermost;...;innermost bytes */
 static void
 print_folded(struct model *model, const struct site *sites, size_t n)
 {
@@ -259,7 +262,7 @@ command_samples(int argc, char **argv)
 	return EXIT_FINE;
 }
 
-/* One word of a process whose threads stand still. */
+/* Writes a word of a process whose threads are stopped. */
 static void
 poke(struct target *target, uint64_t at, uint64_t value)
 {

@@ -1,14 +1,14 @@
 /*
- * cmd_sizes.c - umem sizes and frag: how memory is used
+ * cmd_sizes.c - umem sizes and frag: use of memory
  *
- * sizes is ::umem_malloc_dist, and with -i ::umem_malloc_info.  What was asked
- * for is known in debugged caches; of others the size of the class is taken.
+ * sizes is ::umem_malloc_dist, and with -i ::umem_malloc_info.  The requested
+ * size is known in debugged caches; for other caches, the size class is used.
  *
- * frag: a slab goes back to the heap when its last buffer is freed.  If the
- * buffers of a cache lay close together they would need fewer slabs; the rest
- * is what comes back "if packed".  Slabs that are a quarter full or less are
- * sparse: the few buffers in them pin them down, and with audit it is known
- * who allocated these.
+ * frag: a slab returns to the heap when its last buffer is freed.  If the
+ * buffers of a cache were compacted, they would need fewer slabs; "if packed"
+ * is the memory of the other slabs.  Slabs that are at most a quarter full are
+ * sparse: their few buffers pin them.  With audit, frag prints the callers that
+ * allocated these buffers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,7 @@ print_bar(uint64_t low, uint64_t high, uint64_t n)
 	printf(" %lu\n", n);
 }
 
-/* The next bin's end: a step further, or twice as far. */
+/* Returns the next bin's end: one step further, or twice as far. */
 static uint64_t
 bin_end(uint64_t start, uint64_t step, bool geometric)
 {
@@ -151,7 +151,7 @@ print_dump(void)
 static void
 print_info_row(const struct cache *c, uint64_t n, uint64_t asked)
 {
-	/* As if packed densely; what slabs and records take beside it. */
+	/* taken: bytes if packed; over: the rest of slabs and records. */
 	uint64_t taken = c->nchunks ? n * c->slab_bytes / c->nchunks : 0;
 	uint64_t over;
 
@@ -258,11 +258,11 @@ command_sizes(int argc, char **argv)
 	return EXIT_FINE;
 }
 
-/* What one caller pins down. */
+/* The memory that one caller pins. */
 struct pin {
 	const char *caller;
 	uint64_t nbuffers;
-	uint64_t nslabs; /* sparse ones with a buffer of it */
+	uint64_t nslabs; /* sparse slabs with a buffer of the caller */
 	uint64_t bytes;
 	size_t last; /* slab counted last */
 };

@@ -1,5 +1,5 @@
 /*
- * cmd_stat.c - umem status, stat and caches: figures as the library keeps them
+ * cmd_stat.c - umem status, stat and caches: statistics of the library
  *
  * The columns are those of ::umem_status, ::umastat and ::umem_cache.
  */
@@ -12,7 +12,7 @@
 #include "tools/stat.h"
 #include "umem/umem.h"
 
-/* The one word behind the options: which process or core. */
+/* Returns the only argument after the options: a process or core. */
 static const char *
 only_target(int argc, char **argv)
 {
@@ -44,7 +44,7 @@ mode_of(struct model *model)
 					       : "rseq, by cpu_id";
 }
 
-/* "64k", or "off". */
+/* Returns the size of a log as "64k", or "off". */
 static const char *
 log_size(struct model *model, enum layout_entry which)
 {
@@ -81,7 +81,7 @@ print_logs(struct model *model)
 	puts(any ? "" : " (inactive)");
 }
 
-/* The library's last messages, oldest first: a ring. */
+/* Prints the library's last messages, which are in a ring, oldest first. */
 static void
 print_messages(struct model *model)
 {
@@ -102,7 +102,7 @@ print_messages(struct model *model)
 	}
 }
 
-/* Large blocks, or samples with the pages that they have. */
+/* Returns the number and bytes of large blocks, or of samples with pages. */
 static uint64_t
 larges_bytes(const struct model *model, bool samples, uint64_t *n)
 {
@@ -142,7 +142,7 @@ json_larges(const struct model *model, const char *key, bool samples)
 	json_close();
 }
 
-/* Flags of a part of UMEM_DEBUG, and their words. */
+/* The flags of a part of UMEM_DEBUG, and their words. */
 static const struct {
 	unsigned flag;
 	const char *word;
@@ -159,7 +159,7 @@ add_word(char *text, size_t room, const char *word)
 	    n == 0 || text[n - 1] == ' ' ? "" : ",", word);
 }
 
-/* One part: its words, and the caches that it is for. */
+/* Adds one part: its words, and the caches to which it applies. */
 static void
 add_choice(const struct layout *l, const char *choice, char *text, size_t room)
 {
@@ -182,7 +182,7 @@ add_choice(const struct layout *l, const char *choice, char *text, size_t room)
 		    plain_text(patterns, l->known[L_CHOICE_PATTERNS].bytes));
 }
 
-/* The words of UMEM_DEBUG that are in force, or "off". */
+/* Returns the words of UMEM_DEBUG that are in force, or "off". */
 static const char *
 debug_text(struct model *model)
 {
@@ -210,7 +210,7 @@ debug_text(struct model *model)
 	return text[0] == '\0' ? "off" : text;
 }
 
-/* Words of UMEM_OPTIONS that have blocks checked, or "none". */
+/* Returns the words of UMEM_OPTIONS that turn on checks, or "none". */
 static const char *
 checks_text(struct model *model)
 {
@@ -226,7 +226,7 @@ checks_text(struct model *model)
 	return checked ? "checked" : "none";
 }
 
-/* One line for each flavour that the program has freed objects with. */
+/* Prints a line for each flavour that the program freed objects with. */
 static void
 print_domains(struct model *model)
 {
@@ -335,7 +335,7 @@ command_status(int argc, char **argv)
 	return EXIT_FINE;
 }
 
-/* Columns of a line that can still be read. */
+/* Maximum number of columns in a readable line. */
 #define CPU_COLUMNS 12
 
 #define CACHE_RULE                                                             \
@@ -348,7 +348,7 @@ command_status(int argc, char **argv)
 	"------------------------- --------- ---------- --------- --------- "  \
 	"-----"
 
-/* Of the caches that take their slabs from one arena. */
+/* The sums of the caches that take their slabs from one arena. */
 struct sum {
 	const char *name;
 	uint64_t source;
@@ -381,7 +381,7 @@ has_limits(const struct cache *c)
 	return c->counts || c->reserve != 0;
 }
 
-/* A table of their caches, if there are any. */
+/* Prints a table of the caches with a limit or reserve, if there are any. */
 static void
 print_limits(const struct model *model)
 {
@@ -438,7 +438,7 @@ json_cache(const struct cache *c)
 	json_close();
 }
 
-/* A line for each arena that caches take from. */
+/* Prints a line for each arena from which caches take slabs. */
 static void
 print_sums(const struct model *model)
 {
@@ -505,7 +505,7 @@ json_arena(struct model *model, const struct arena *a)
 	json_close();
 }
 
-/* Bytes in a CPU's magazines: of all caches, or of one. */
+/* Returns the bytes in a CPU's magazines: of all caches, or of one. */
 static uint64_t
 cpu_bytes(const struct model *model, uint64_t cpu, const struct cache *only)
 {
@@ -520,7 +520,7 @@ cpu_bytes(const struct model *model, uint64_t cpu, const struct cache *only)
 	return bytes;
 }
 
-/* Has some CPU so many hundredths of what it holds in that cache? */
+/* Has a CPU at least share percent of its cached bytes in this cache? */
 static bool
 has_share(const struct model *model, const struct cache *c, unsigned share)
 {
@@ -534,7 +534,7 @@ has_share(const struct model *model, const struct cache *c, unsigned share)
 	return false;
 }
 
-/* The caches of malloc that have most, as many as fit, by size. */
+/* Selects the caches of malloc with the most bytes that fit, by size. */
 static size_t
 cpu_columns(const struct model *model, const struct cache **columns)
 {
@@ -555,7 +555,7 @@ cpu_columns(const struct model *model, const struct cache **columns)
 	return n;
 }
 
-/* Where ::umastat has its threads: their caches are CPUs' here. */
+/* The table that ::umastat has for threads; caches are per CPU here. */
 static void
 print_cpus(const struct model *model)
 {
@@ -609,7 +609,7 @@ json_cpus(const struct model *model)
 #define LAYER_RULE                                                             \
 	"------------------------- --------- --------- --------- ---------"
 
-/* Objects that wait for a grace period, by flavour and cache. */
+/* Prints objects that wait for a grace period, by flavour and cache. */
 static void
 print_waiting(struct model *model)
 {
@@ -701,7 +701,7 @@ command_stat(int argc, char **argv)
 	return EXIT_FINE;
 }
 
-/* libumem's UMF_* of a cache; here what is not debugging: its layout. */
+/* libumem's UMF_* flags of a cache that describe its layout, not debugging. */
 #define UMF_NOMAGAZINE 0x0020u
 #define UMF_HASH       0x0200u
 

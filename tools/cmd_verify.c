@@ -1,11 +1,11 @@
 /*
- * cmd_verify.c - umem verify: are the buffers of debugged caches whole?
+ * cmd_verify.c - umem verify: are the buffers of debugged caches intact?
  *
- * What a free of each buffer would find now, and what the next allocation of
- * each free one would (see umem/debug.c).  A buffer that its slab and its
- * record disagree about is in the hands of a thread at this moment, and left
- * out.  A buffer that waits for a grace period is checked as the end of its wait
- * would check it.
+ * The command finds the errors that a free of each allocated buffer, and the
+ * next allocation of each free buffer, would find now (see umem/debug.c).  If
+ * the slab and the record of a buffer disagree, a thread is working on the
+ * buffer at this moment, and the command skips it.  A buffer that waits for a
+ * grace period is checked as the library checks it at the end of the wait.
  */
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "tools/print.h"
 #include "umem/wait_sum.h"
 
-/* Of a buftag. */
+/* Size of a buftag, in bytes. */
 #define TAG_BYTES 24
 
 #define PATTERN_REDZONE  0xfeedfacefeedfaceull
@@ -22,10 +22,10 @@
 #define BUFTAG_FREE      0xf4eef4eeul
 #define PATTERN_END      0xbb
 
-/* With "lite": bytes behind the size that are compared. */
+/* With "lite": number of bytes after the size that are compared. */
 #define LITE_SLACK 64
 
-/* Has each buffer a tag?  The library's own answer: flags do not tell. */
+/* Has each buffer a tag?  The flags do not show it, but the library does. */
 static bool
 is_tagged(struct model *model, const struct cache *c)
 {
@@ -38,7 +38,7 @@ tag_get(struct model *model, const char *tag, enum layout_entry entry)
 	return layout_get(model->layout, tag, entry);
 }
 
-/* Where the room between a tag and the next buffer was written to, or NULL. */
+/* Returns the first changed byte between a tag and the next buffer, or NULL. */
 static const char *
 room_fault(const struct cache *c, const char *buffer, uint64_t tag_offset)
 {
@@ -50,7 +50,7 @@ room_fault(const struct cache *c, const char *buffer, uint64_t tag_offset)
 	return NULL;
 }
 
-/* Text of the fault of a free buffer, or NULL; *where: at which byte. */
+/* Returns the text for a fault of a free buffer, or NULL; *where: the byte. */
 static const char *
 free_fault(struct model *model, const struct cache *c, const char *buffer,
     uint64_t bufctl, uint64_t *where)
@@ -131,7 +131,7 @@ allocated_fault(struct model *model, const struct cache *c, const char *buffer,
 	return "(allocated) has corrupt bytes behind it";
 }
 
-/* Of a buffer that waits, whose tag is that of an allocated one. */
+/* Checks a waiting buffer, which has the tag of an allocated buffer. */
 static const char *
 waiting_fault(struct model *model, const struct cache *c, const char *buffer,
     const struct audit *audit, uint64_t *where)
@@ -192,7 +192,7 @@ say_fault(const char *fault, uint64_t at, uint64_t where, const char *cache)
 	}
 }
 
-/* How many buffers of a cache are corrupt; each is told if wanted. */
+/* Returns the number of corrupt buffers of a cache; tell: prints each. */
 static uint64_t
 verify_cache(struct model *model, const struct cache *c, bool tell)
 {

@@ -1,8 +1,8 @@
 /*
- * cmd_walk.c - umem walk and segments: addresses one a line, for pipes
+ * cmd_walk.c - umem walk and segments: one address on each line, for pipes
  *
- * Walks are named as those of libumem's mdb module; the name of a cache walks
- * its allocated buffers.
+ * Walks have the names of libumem's mdb module; the name of a cache walks its
+ * allocated buffers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ give(uint64_t at)
 		printf("%lx\n", at);
 }
 
-/* Chunks of a cache, or of all (NULL), that are allocated or not. */
+/* Prints the allocated (live) or free chunks of one or all (NULL) caches. */
 static void
 walk_chunks(struct model *model, const struct cache *only, bool live)
 {
@@ -315,7 +315,7 @@ type_option(const char *word)
 	fail(EXIT_BLIND, "segments: no type %s", word);
 }
 
-/* Who has an allocated segment of the heap. */
+/* Returns the owner of an allocated segment of the heap. */
 static const char *
 who(struct model *model, const struct segment *s)
 {

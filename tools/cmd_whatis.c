@@ -1,9 +1,9 @@
 /*
- * cmd_whatis.c - umem whatis: what an address is
+ * cmd_whatis.c - umem whatis: explain an address
  *
- * The search looks at objects first, allocated or free; then at freed objects
- * that have lost their memory; then at segments of arenas, the innermost arena
- * first; then at mappings of the library and of the process.
+ * The search examines objects first, allocated or free; then freed objects
+ * with unmapped memory; then segments of arenas, the innermost arena first;
+ * then mappings of the library and of the process.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -41,7 +41,7 @@ chunk_state(const struct cache *c, const struct slab *slab, unsigned i,
 	return c->has_magazines ? IN_MAGAZINE : HELD_BACK;
 }
 
-/* "ADDR is BUF+OFF, " */
+/* Prints "ADDR is BUF+OFF, ". */
 static void
 print_where(uint64_t at, uint64_t start)
 {
@@ -66,7 +66,7 @@ say_free(struct model *model, const struct audit *audit)
 	}
 }
 
-/* The words behind "freed from CACHE". */
+/* Returns the words after "freed from CACHE". */
 static const char *
 freed_words(struct model *model, enum state state, const struct domain *domain)
 {
@@ -118,7 +118,7 @@ say_chunk(
 		say_free(model, &audit);
 }
 
-/* Prints the free of a buffer that has lost its memory. */
+/* Prints the free of a buffer with unmapped memory. */
 static bool
 say_freed(struct model *model, uint64_t at)
 {
@@ -219,7 +219,7 @@ say_segment(uint64_t at, const struct arena *a, const struct segment *s)
 	    at - s->start, s->at, allocated ? "from" : "freed from", a->name);
 }
 
-/* Arenas that import before those that they import from. */
+/* Prints segments of arenas, each importing arena before its source. */
 static bool
 say_segments(struct model *model, uint64_t at, bool all)
 {
@@ -305,7 +305,7 @@ say_all(struct model *model, uint64_t at, bool all, bool stack)
 {
 	bool found = samples_say(model, at) || say_object(model, at, stack);
 
-	/* A slab may lie where a larger buffer was freed. */
+	/* A slab may now be where a larger buffer was freed. */
 	if (!is_in_buffer(model, at) || all)
 		found |= say_freed(model, at);
 	if (!found || all)

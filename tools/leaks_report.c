@@ -1,15 +1,15 @@
 /*
  * leaks_report.c - umem leaks: the tables of ::findleaks
  *
- * Leaks with the same cause are one row: of one cache and, where the target
- * keeps records (UMEM_DEBUG=audit), with one stack; large blocks without a
- * record by their size.  The one that was allocated first stands for them.
- * Rows without a record come by the memory they take, rows with one by the
- * name of the caller.
+ * A row stands for the leaks of one cache and, if the target has audit records
+ * (UMEM_DEBUG=audit), of one stack.  Large blocks without a record are grouped
+ * by size.  The row shows the block that was allocated first.  Rows without a
+ * record are sorted by their memory, rows with a record by the name of the
+ * caller.
  *
- * A leaked sample stands for other blocks that were lost at the same place and
- * are no samples; see samples_weight().  So the row of samples has an estimate
- * of all of them, which also counts the blocks in the other tables.
+ * A leaked sample stands for other blocks that leaked at its place and are not
+ * samples; see samples_weight().  Therefore the row of samples has an estimate
+ * of all these blocks, which also counts the blocks in the other tables.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,7 @@ order(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* So that those of one row are together. */
+/* Sorts the leaks of one row together. */
 static int
 row_order(const struct leak *a, const struct leak *b)
 {
@@ -180,7 +180,7 @@ add_group(struct model *model, size_t first, size_t end)
 	g->caller = leak_caller(model, g->oldest);
 }
 
-/* Does a frame of the row's stack have this in its name? */
+/* Has a frame of the row's stack caller in its name? */
 static bool
 is_from(struct model *model, const struct group *g, const char *caller)
 {
@@ -261,7 +261,7 @@ print_total(enum kind kind)
 		    n == 1 ? "" : "s", bytes, bytes == 1 ? "" : "s");
 }
 
-/* "100", or from the least to the most. */
+/* Returns "100", or the range from the smallest to the largest size. */
 static const char *
 sizes_of(const struct group *g)
 {
@@ -304,7 +304,7 @@ print_head(enum kind kind)
 		    "CALLER");
 }
 
-/* The table of one kind; false: it would be empty. */
+/* Prints the table of one kind; returns false if it would be empty. */
 static bool
 print_table(enum kind kind, bool behind)
 {
@@ -510,7 +510,7 @@ command_leaks(int argc, char **argv)
 		case 'J':
 			json_wanted = true;
 			break;
-		default: /* -f: nothing is ever cached */
+		default: /* -f: results are never cached */
 			break;
 		}
 	if (argc - optind != 1)
