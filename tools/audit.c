@@ -1,12 +1,12 @@
 /*
- * audit.c - who had a buffer last
+ * audit.c - audit records: the last transaction of each buffer
  *
- * A debugged cache has a record for each of its buffers, in an array that its
- * slab points to, and large blocks one each, which the tag at their end leads
- * to.  With audit a record ends in the stack of the last transaction.  Records
- * of freed buffers whose memory is gone are in two rings (umem/freed.c).  Logs
- * are rows of such records, in chunks, as libumem/log.c has it: a chunk ends
- * with zeros where it is not full.
+ * A debugged cache has a record for each of its buffers, in an array to which
+ * the slab points.  A large block has a record to which the tag at the end of
+ * the block points.  With audit, a record ends with the stack of the last
+ * transaction.  Records of freed buffers with unmapped memory are in two rings
+ * (umem/freed.c).  Logs are sequences of such records, in chunks, as in
+ * libumem/log.c: a chunk that is not full ends with zeros.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "tools/samples.h"
 #include "tools/symbols.h"
 
-/* More and larger chunks than any log has. */
+/* Above the number and size of the chunks of any log. */
 #define CHUNKS_MOST ((uint64_t)1 << 20)
 #define CHUNK_MOST  ((uint64_t)1 << 30)
 
@@ -25,7 +25,7 @@
 
 #define BUFTAG_ALLOCATED 0xa110c8edul
 
-/* More records than a ring of freed ones has. */
+/* Above the number of records in a ring of freed buffers. */
 #define FREED_MOST ((uint64_t)1 << 20)
 
 static uint64_t
@@ -109,7 +109,7 @@ audit_of_sample(const struct sample *s, struct audit *audit)
 	return true;
 }
 
-/* By a tag that ends here, if one does. */
+/* Reads the record through a tag that ends at end, if there is such a tag. */
 static bool
 audit_by_tag(
     struct model *model, uint64_t end, bool audited, struct audit *audit)
@@ -138,13 +138,13 @@ audit_of_large(
 	if (cache == NULL || get(model, cache, L_CACHE_DEBUG) == 0)
 		return false;
 	audited = get(model, cache, L_CACHE_DEBUG) & UMF_AUDIT;
-	/* Behind it may be a page that is not there. */
+	/* The block may be followed by a guard page. */
 	return audit_by_tag(model, end, audited, audit) ||
 	       audit_by_tag(model, end - (uint64_t)sysconf(_SC_PAGESIZE),
 		   audited, audit);
 }
 
-/* A record of a ring; only one with a stack has a depth. */
+/* Reads a record of a ring; only a record with a stack has a depth. */
 static bool
 read_freed(struct model *model, uint64_t at, struct audit *audit)
 {
@@ -160,7 +160,7 @@ read_freed(struct model *model, uint64_t at, struct audit *audit)
 
 /*
  * Calls f for the records of a ring, the newest first, until f returns true.
- * Has it?
+ * Returns whether f returned true.
  */
 static bool
 each_freed(struct model *model, enum layout_entry which,
@@ -188,7 +188,7 @@ each_freed(struct model *model, enum layout_entry which,
 	return false;
 }
 
-/* A buffer with this address is looked for; its record goes to found. */
+/* A search for the buffer at this address; its record is stored in found. */
 struct freed_search {
 	uint64_t at;
 	struct audit *found;
@@ -200,7 +200,7 @@ is_sought(struct model *model, const struct audit *audit, void *arg)
 	struct freed_search *search = arg;
 	uint64_t bytes = audit->size;
 
-	/* A block may be used up to the end of its class. */
+	/* The program may use a block up to the end of its size class. */
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].at == audit->cache &&
 		    model->caches[i].bufsize > bytes)
@@ -288,7 +288,7 @@ audit_cache_name(struct model *model, const struct audit *audit)
 		return "?";
 	if (audit->slab != 0)
 		return "a cache that is destroyed";
-	/* Of no cache is a sample, or a failure for want of one. */
+	/* Without a cache: a sample, or an allocation that failed. */
 	return audit->addr != 0 ? "umem_sample" : "umem_oversize";
 }
 
@@ -346,7 +346,7 @@ audit_same_stack(const struct audit *a, const struct audit *b)
 		   memcmp(a->stack, b->stack, 8ull * a->depth) == 0);
 }
 
-/* A function for all records, as one for those of a ring. */
+/* Adapts a function for all records to the records of a ring. */
 struct each {
 	void (*f)(struct model *, const struct audit *, void *);
 	void *arg;
@@ -406,7 +406,7 @@ audit_now(struct model *model)
 	return newest;
 }
 
-/* The records of one chunk of a log. */
+/* Calls f for the records of one chunk of a log. */
 static void
 each_in_chunk(struct model *model, uint64_t at, uint64_t bytes,
     void (*f)(struct model *, const struct audit *, void *), void *arg)
@@ -462,7 +462,7 @@ audit_log_cpu(
 	return -1;
 }
 
-/* Copies what the CPUs have of a log, which lies before it. */
+/* Copies the CPUs' part of a log, which is in front of the log. */
 static void
 copy_cpus(struct model *model, const char *log)
 {

@@ -151,7 +151,7 @@ print_dump(void)
 static void
 print_info_row(const struct cache *c, uint64_t n, uint64_t asked)
 {
-	/* taken: bytes if packed; over: the rest of slabs and records. */
+	/* taken: if packed densely, with records; over: beyond asked. */
 	uint64_t taken = c->nchunks ? n * c->slab_bytes / c->nchunks : 0;
 	uint64_t over;
 

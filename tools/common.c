@@ -1,4 +1,4 @@
-/* common.c - what the files of the command share: ends, memory, options */
+/* common.c - exits, memory and options, for all files of the command */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -79,8 +79,9 @@ xprint(const char *format, ...)
 }
 
 /*
- * Bytes of the character at text, of which n are left; 0: a control character,
- * or no UTF-8.  A terminal may obey U+0080 to U+009F, too.
+ * Returns the bytes of the character at text, which has n bytes left; 0: a
+ * control character, or not UTF-8.  U+0080 to U+009F count as control
+ * characters, because a terminal may obey them.
  */
 static size_t
 character_bytes(const unsigned char *text, size_t n)
@@ -105,7 +106,7 @@ character_bytes(const unsigned char *text, size_t n)
 				return 0;
 			code = code << 6 | (text[j] & 0x3f);
 		}
-		/* Surrogates are no characters. */
+		/* Surrogates are not characters. */
 		return code >= kinds[i].least && code < 0x110000 &&
 			       code >> 11 != 0xd800 >> 11
 			   ? bytes

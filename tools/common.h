@@ -1,4 +1,4 @@
-/* common.h - what the files of the command share: ends, memory, options */
+/* common.h - exits, memory and options, for all files of the command */
 #ifndef TOOLS_COMMON_H
 #define TOOLS_COMMON_H
 
@@ -13,48 +13,49 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
-/* How a command that looks at a process ends. */
+/* Exit statuses of a command that inspects a process. */
 enum {
 	EXIT_FINE = 0,
 	EXIT_FOUND = 1, /* leaks, corrupt buffers, an address that is known */
-	EXIT_BLIND = 2  /* could not look */
+	EXIT_BLIND = 2  /* could not inspect the target */
 };
 
-/* "umem: " and the message as one line, then the end. */
+/* Writes "umem: " and the message as one line, and ends the process. */
 _Noreturn void fail(int status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Where fail() goes with its status instead, if this is not NULL. */
+/* If not NULL, fail() jumps here with its status instead. */
 extern jmp_buf *fail_instead;
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Memory or the end. */
+/* Return memory, or end the process. */
 void *xalloc(size_t bytes); /* zeros */
 void *xresize(void *old, size_t bytes);
 char *xprint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Room for one more in an array that doubles. */
+/* Makes space for one more element; the array doubles. */
 #define ARRAY_ROOM(array, n, room)                                             \
 	((n) < (room)                                                          \
 		? (void)0                                                      \
 		: (void)((room) = (room) ? 2 * (room) : 16,                    \
 		      (array) = xresize(array, (room) * sizeof(*(array)))))
 
-/* A hexadecimal address, with or without 0x; false: it is none. */
+/* Parses a hexadecimal address, with or without 0x; false: invalid. */
 bool parse_address(const char *text, uint64_t *address);
-/* A number with k, m, g or t behind it. */
+/* Parses a number that may end in k, m, g or t. */
 bool parse_size(const char *text, uint64_t *bytes);
 
 /*
- * Text of the target, at most so many bytes of it, for a terminal and for JSON:
- * control characters and bytes that are not UTF-8 become \x and two digits.
+ * Returns at most most bytes of a text of the target, for a terminal and for
+ * JSON: replaces control characters and bytes that are not UTF-8 by \x and two
+ * digits.
  */
 const char *plain_text(const char *text, size_t most);
 
 double seconds_now(void);
 
 /*
- * A walk along links that somebody may have made a ring of: true while there
- * is a next that is new.  A ring is gone round three times at most (Brent).
+ * Detects cycles in a walk along links that may be corrupt: returns true while
+ * the next item is new.  The walk follows a cycle at most three times (Brent).
  */
 struct trail {
 	uint64_t seen;
@@ -72,18 +73,18 @@ trail_goes_on(struct trail *trail, uint64_t at)
 	return true;
 }
 
-/* One command: its words behind the name, returns the exit status. */
+/* A command.  run() gets the words after the name, returns the exit status. */
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *usage; /* the words behind the name */
+	const char *usage; /* the words after the name */
 	const char *text;  /* lines of help */
 };
 
 /*
- * Options of a command, read by getopt_long(): letters as getopt has them,
- * --json, and --force, which sets memory_forced.  Returns a letter, 'J' for
- * --json, or -1.
+ * Reads the next option of a command by getopt_long(): letters in the format of
+ * getopt(), --json, and --force, which sets memory_forced.  Returns a letter,
+ * 'J' for --json, or -1 at the end.
  */
 int next_option(int argc, char **argv, const char *letters);
 _Noreturn void fail_usage(const char *command);

@@ -1,9 +1,9 @@
 /*
- * pack.c - pages of which only the pointers are kept
+ * pack.c - copies of pages that keep only the pointers
  *
  * A search for leaks reads every word of the target and needs only the words
- * that point into the heap.  So a page is scanned in a buffer while the target
- * is stopped, and only these words are stored.
+ * that point into the heap.  Therefore a page is scanned in a buffer while the
+ * target is stopped, and only these words are stored.
  *
  * A packed page is a bit for each word of the page, set if the word is kept,
  * and behind these 64 bytes the kept words in order: as 32-bit offsets from
@@ -32,7 +32,7 @@ is_kept(const struct pack_filter *filter, uint64_t word)
 	return word - filter->base < filter->bytes;
 }
 
-/* Sets the bits of the kept words; returns how many.  *wide: one is far. */
+/* Sets the bits of kept words; returns their number.  *wide: one is far. */
 static size_t
 scan(const struct pack_filter *kept, const uint64_t *words, size_t nwords,
     uint64_t *map, bool *wide)

@@ -1,4 +1,4 @@
-/* pack.h - pages of which only the pointers are kept; see pack.c */
+/* pack.h - copies of pages that keep only the pointers; see pack.c */
 #ifndef TOOLS_PACK_H
 #define TOOLS_PACK_H
 
@@ -18,7 +18,7 @@ struct pack_filter {
 	uint64_t bytes;
 };
 
-/* Where one thread puts packed pages. */
+/* Memory in which one thread stores packed pages. */
 struct pack_store {
 	char *next;
 	size_t left;
@@ -31,11 +31,11 @@ struct pack_store {
 bool pack_page(struct pack_store *store, const struct pack_filter *filter,
     const uint64_t *words, size_t nwords, char **page);
 
-/* Words first .. first + n - 1 of a page; those that were not kept are 0. */
+/* Reads words first .. first + n - 1 of a page; unkept words read as 0. */
 void pack_read(const char *page, const struct pack_filter *filter,
     unsigned first, unsigned n, uint64_t *words);
 
-/* Bytes that the packed form of these words takes. */
+/* Returns the bytes of the packed form of these words. */
 size_t pack_cost(
     const struct pack_filter *filter, const uint64_t *words, size_t nwords);
 

@@ -1,4 +1,4 @@
-/* print.c - figures as people read them, and JSON */
+/* print.c - human-readable figures, and JSON */
 #include <errno.h>
 #include <string.h>
 

@@ -1,12 +1,12 @@
-/* print.h - figures as people read them, and JSON; see print.c */
+/* print.h - human-readable figures, and JSON; see print.c */
 #ifndef TOOLS_PRINT_H
 #define TOOLS_PRINT_H
 
 #include "tools/common.h"
 
 /*
- * Bytes as mdb's %H has them: 0, 960, 4K, 10.5K, 9.5M.  The text is one of
- * some that are used in turn.
+ * Returns bytes in the format of mdb's %H: 0, 960, 4K, 10.5K, 9.5M.  The text
+ * is one of several buffers that are used in turn.
  */
 const char *human(uint64_t bytes);
 
@@ -18,10 +18,10 @@ void json_number(const char *key, uint64_t number);
 void json_address(const char *key, uint64_t address); /* "0x..." */
 void json_bool(const char *key, bool value);
 
-/* True after json_start(); tables are for when it is false. */
+/* True after json_start().  If it is false, commands print tables. */
 extern bool json_wanted;
 
-/* What was printed has arrived, or the end with a message. */
+/* Checks that all output was written, or ends with a message. */
 int print_end(int status);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * run.c - umem run: a program on this malloc
+ * run.c - umem run: run a program on this malloc
  *
- * The command only sets LD_PRELOAD and other variables and becomes the
- * program, or with --leaks or --stat its parent (trace.c).  It is not linked
- * with the library, so that it works however that is broken.
+ * The command only sets LD_PRELOAD and other variables and executes the
+ * program.  With --leaks or --stat it is the parent of the program (trace.c).
+ * It is not linked with the library, so that it works with any broken library.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,19 +16,19 @@
 
 #define SHIM "libumem_malloc.so.1"
 
-/* Where the library is installed; the Makefile knows. */
+/* The folder of the installed library; the Makefile defines it. */
 #ifndef UMEM_LIBDIR
 #define UMEM_LIBDIR "/usr/local/lib"
 #endif
 
-/* As env(1), nice(1) and their like have it. */
+/* Exit statuses, as in env(1), nice(1) and similar commands. */
 enum {
 	EXIT_OURS = 125,
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127
 };
 
-/* The texts joined, which is never freed: the program replaces us. */
+/* Joins the texts.  The result is never freed: the program replaces us. */
 static char *
 join(const char *a, const char *b, const char *c)
 {
@@ -39,7 +39,7 @@ join(const char *a, const char *b, const char *c)
 	return text;
 }
 
-/* Folder this command lies in, or NULL where /proc does not tell. */
+/* Returns the folder of this command, or NULL if /proc does not show it. */
 static const char *
 own_folder(void)
 {
@@ -58,9 +58,9 @@ own_folder(void)
 }
 
 /*
- * The library beside the command (a build folder), in lib beside the
- * command's folder (an installed tree, moved or not), or where the build was
- * told it would be.
+ * Finds the library beside the command (a build folder), in lib beside the
+ * command's folder (an installed tree, moved or not), or in the folder that was
+ * configured for the build.
  */
 static const char *
 find_shim(void)
@@ -89,7 +89,7 @@ find_shim(void)
 	    UMEM_LIBDIR);
 }
 
-/* For the program that we become. */
+/* Sets a variable for the program that this process executes. */
 static void
 set_variable(const char *name, const char *text)
 {
@@ -149,7 +149,7 @@ set_environment(const struct run_options *options)
 		set_variable("UMEM_DEBUG", options->debug);
 }
 
-/* The child's environment is not ours: we must not run on the library. */
+/* Only the child gets the variables: this command must not use the library. */
 static _Noreturn void
 become_traced(char **arguments)
 {

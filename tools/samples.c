@@ -1,10 +1,11 @@
 /*
  * samples.c - blocks of the target that were sampled
  *
- * The library has a table of records by number, and the number in the address
- * map, so that a record is found by a block and the reverse.  The target may
- * have been stopped between the two; a record counts as that of a block only
- * if its span is where the block starts.
+ * The library has a table of records by number, and stores the number in the
+ * page map, so that a block leads to its record and a record to its block.  The
+ * target may have been stopped between the two stores.  Therefore a record
+ * counts as the record of a block only if its span is the unit in which the
+ * block starts.
  */
 #include <math.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ samples_take(struct model *model)
 		return;
 	model->samples = xalloc(n * sizeof(*model->samples));
 	model->nsamples = n;
-	/* Number 0 is nobody's. */
+	/* Number 0 is not used. */
 	for (uint64_t i = 1; i < n; i++)
 		if (table[i] != 0)
 			read_one(model, table[i], &model->samples[i]);
@@ -122,7 +123,7 @@ samples_by_record(const struct model *model, uint64_t record)
 double
 samples_weight(const struct sample *s)
 {
-	/* 1 is every block. */
+	/* With an interval of 1, every block is a sample. */
 	if (s->mean <= 1 || s->size == 0)
 		return 1;
 	return -1 / expm1(-(double)s->size / (double)s->mean);
@@ -133,7 +134,7 @@ samples_now(const struct model *model)
 {
 	uint64_t now = 0;
 
-	/* The clock of our own machine; that of a core stands still. */
+	/* The clock of this machine; the clock of a core stands still. */
 	if (model->target->live)
 		return (uint64_t)(model->target->stopped_at * 1e9);
 	for (size_t i = 0; i < model->nsamples; i++) {
@@ -147,7 +148,7 @@ samples_now(const struct model *model)
 	return now;
 }
 
-/* The sample in whose units an address is, or in the page of its guard. */
+/* Returns the sample that has this address in its units or guard page. */
 static const struct sample *
 sample_near(const struct model *model, uint64_t at)
 {
@@ -159,7 +160,7 @@ sample_near(const struct model *model, uint64_t at)
 		uint64_t end = s->at + s->size - s->span;
 		uint64_t bytes = (end + unit - 1) / unit * unit;
 
-		/* With pages of a unit the guard is a unit of its own. */
+		/* A guard page as large as a unit is a unit of its own. */
 		if (s->guarded && unit <= page)
 			bytes += page;
 		if (s->record != 0 && at >= s->span && at - s->span < bytes)
@@ -168,7 +169,7 @@ sample_near(const struct model *model, uint64_t at)
 	return NULL;
 }
 
-/* The state of a sample in words. */
+/* Returns the state of a sample in words. */
 static const char *
 state_text(struct model *model, const struct sample *s)
 {
@@ -182,7 +183,7 @@ state_text(struct model *model, const struct sample *s)
 				    model_flavour(model, domain));
 }
 
-/* Two of the phrases a person looks for in the report of a fault. */
+/* Returns one of two phrases for which a reader of a fault report searches. */
 static const char *
 where_text(const struct sample *s, uint64_t at)
 {

@@ -1,10 +1,10 @@
-/* stat.h - figures of a model; see cmd_stat.c */
+/* stat.h - statistics of a model; see cmd_stat.c */
 #ifndef TOOLS_STAT_H
 #define TOOLS_STAT_H
 
 #include "tools/model.h"
 
-/* The tables of umem stat. */
+/* Prints the tables of umem stat. */
 void stat_report(struct model *model);
 
 #endif

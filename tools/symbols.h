@@ -5,12 +5,12 @@
 #include "tools/target.h"
 
 /*
- * "program`function+0x1c", or as much of it as is known; the text stays.  pc
- * is a return address.
+ * Returns "program`function+0x1c", or the known part of it.  The text stays
+ * valid.  pc is a return address.
  */
 const char *symbol_name(struct target *target, uint64_t pc);
 
-/* "file.c:12", or NULL. */
+/* Returns "file.c:12", or NULL. */
 const char *symbol_line(struct target *target, uint64_t pc);
 
 #endif

@@ -2,16 +2,16 @@
  * symbols_dw.c - names of code addresses, by elfutils
  *
  * libdwfl finds the files that a process has mapped, or that a core file
- * names, and their debugging information where it is installed.  Names are
- * asked for once for each address.
+ * names, and their debugging information if it is installed.  The command looks
+ * up each address once.
  *
  * A process may be in another mount namespace, where its paths name other files
- * than here, and a file may have been replaced since it was mapped.  So a file
- * is opened by /proc/PID/map_files, which leads to the mapped file itself, or
- * else by /proc/PID/root; and it counts only if its ELF header and its build ID
- * are those in the memory of the process.
+ * than here, and a file may have been replaced since it was mapped.  Therefore
+ * the command opens a file by /proc/PID/map_files, which leads to the mapped
+ * file itself, or else by /proc/PID/root.  It uses the file only if the file's
+ * ELF header and build ID match the memory of the process.
  *
- * Code in memory without a file was made at run time.  Its names are in
+ * Code in memory without a file was generated at run time.  Its names are in
  * /tmp/perf-PID.map if the program writes that file for perf(1).
  */
 #include <elfutils/libdwelf.h>
@@ -60,9 +60,9 @@ open_live(struct target *target, const Dwfl_Callbacks *callbacks)
 	return made;
 }
 
-static struct target *of; /* find_elf() has no argument for it */
+static struct target *of; /* the target: find_elf() has no argument for it */
 
-/* The build ID in a note segment of the target's memory; 0: it has none. */
+/* Reads the build ID of a note segment in the target's memory; 0: none. */
 static size_t
 id_in_notes(uint64_t at, uint64_t bytes, char *id, size_t room)
 {
@@ -109,7 +109,7 @@ id_in_memory(uint64_t base, const Elf64_Ehdr *header, char *id, size_t room)
 	return n;
 }
 
-/* Is this file the one whose first page the target has at base? */
+/* Has the target the first page of this file at base? */
 static bool
 is_mapped_file(int fd, uint64_t base)
 {
@@ -141,7 +141,7 @@ find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 	const struct mapping *m = target_mapping(of, base);
 	const char *paths[2];
 
-	/* It may have ended since it was looked at. */
+	/* The process may have ended since it was inspected. */
 	if (kill(of->pid, 0) != 0 && errno == ESRCH)
 		return -1;
 	if (name[0] != '/' || m == NULL)
@@ -194,7 +194,7 @@ base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The process's own number, which its container may know it by. */
+/* Returns the number of the process in its own PID namespace. */
 static int
 own_pid(const struct target *target)
 {
@@ -210,7 +210,7 @@ own_pid(const struct target *target)
 	return pid;
 }
 
-/* Code that was made at run time; by perf's list of it, if there is one. */
+/* Finds the name of generated code in perf's list, if there is one. */
 static const char *
 find_made(struct target *target, uint64_t pc)
 {
@@ -240,7 +240,7 @@ find_made(struct target *target, uint64_t pc)
 	return found != NULL ? found : xprint("0x%lx", pc);
 }
 
-/* Does some mapping say which file it is of?  Not in every core. */
+/* Has any mapping the name of its file?  Not in every core. */
 static bool
 files_are_known(const struct target *target)
 {
@@ -250,7 +250,7 @@ files_are_known(const struct target *target)
 	return false;
 }
 
-/* Address of pc in its file as linked; without the file, its offset there. */
+/* Returns pc's address in its file as linked, or else its file offset. */
 static uint64_t
 address_in_file(Dwfl_Module *module, const struct mapping *m, uint64_t pc)
 {
@@ -261,7 +261,7 @@ address_in_file(Dwfl_Module *module, const struct mapping *m, uint64_t pc)
 	return m != NULL ? pc - m->start + m->offset : pc;
 }
 
-/* The file by the mapping, the function by its symbols. */
+/* Finds the file by the mapping, and the function by the file's symbols. */
 static const char *
 find_name(struct target *target, uint64_t pc)
 {
@@ -275,7 +275,7 @@ find_name(struct target *target, uint64_t pc)
 	if (m != NULL && !m->file && m->name[0] != '[' &&
 	    files_are_known(target))
 		return find_made(target, pc);
-	/* A core has no mappings of code, but the dynamic linker's list. */
+	/* A core has no mappings of code, only the dynamic linker's list. */
 	if (module != NULL && file == NULL)
 		file = dwfl_module_info(
 		    module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);

@@ -1,4 +1,4 @@
-/* symbols_none.c - for builds without elfutils: files and offsets */
+/* symbols_none.c - names without elfutils: files and offsets */
 #include <string.h>
 
 #include "tools/symbols.h"

@@ -1,15 +1,15 @@
 /*
- * trace.c - run a program and look at it when it ends
+ * trace.c - run a program and inspect it when it ends
  *
- * The program is our child and traced, which costs it a stop for each thread
- * it creates, each signal, and its end, and nothing in between.  Every thread
- * that ends stops first, with its memory and registers still there.  If the
- * whole process is ending (exit() in any thread, a fatal signal), every other
- * thread is killed; then we wait until all have stopped so, look, and let them
- * end.
+ * The program is a traced child of this command.  Tracing stops it for each
+ * thread that it creates, for each signal, and at its end, and costs nothing
+ * otherwise.  Every thread that ends stops first, while its memory and
+ * registers still exist.  If the whole process is ending (exit() in any thread,
+ * a fatal signal), the kernel kills every other thread.  The command then waits
+ * until all threads have stopped in this way, inspects them, and lets them end.
  *
- * After an exec it is the new program that is looked at.  Children of the
- * program are not traced.
+ * After an exec, the command inspects the new program.  Children of the program
+ * are not traced.
  */
 #include <elf.h>
 #include <errno.h>
@@ -27,7 +27,7 @@
 #include "tools/stat.h"
 #include "tools/trace.h"
 
-/* Milliseconds that a thread may take to say which system call it is in. */
+/* Maximum time until the system call of a thread is known, in ms. */
 #define EXEC_POLLS 100
 
 #ifndef NT_ARM_SYSTEM_CALL
@@ -39,14 +39,14 @@
 
 struct traced {
 	int tid;
-	bool ends; /* stopped at its end */
+	bool ends; /* it is stopped at its end */
 };
 
 static struct traced *threads;
 static size_t nthreads, threads_room;
 static int child;
 static bool ending;
-static bool started; /* the program, and is not ourselves any more */
+static bool started; /* the child has executed the program */
 
 static struct traced *
 thread_find(int tid)
@@ -84,7 +84,7 @@ go_on(int tid, int signal)
 	ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)signal);
 }
 
-/* A hexadecimal or decimal number of /proc/TID/status. */
+/* Reads a hexadecimal or decimal number of /proc/TID/status. */
 static unsigned long
 status_of(int tid, const char *key, int base)
 {
@@ -106,7 +106,7 @@ status_of(int tid, const char *key, int base)
 	return value;
 }
 
-/* System call that the stopped thread is in; -1: none. */
+/* Returns the system call of the stopped thread; -1: none. */
 static long
 syscall_of(int tid)
 {
@@ -127,7 +127,7 @@ syscall_of(int tid)
 #endif
 }
 
-/* Is a thread that is not stopped in exec()?  It waits for the others then. */
+/* Is a running thread in exec()?  It then waits for the other threads. */
 static bool
 is_in_exec(int tid)
 {
@@ -154,8 +154,9 @@ is_in_exec(int tid)
 }
 
 /*
- * A thread is at its end: is the process?  Yes if it called exit_group(), or
- * if it is killed and not for another's exec().
+ * A thread is at its end.  Is the process ending, too?  Yes, if the thread
+ * called exit_group(), or if it is killed, but not because of another thread's
+ * exec().
  */
 static bool
 process_ends(int tid)
@@ -192,7 +193,7 @@ make_target(void)
 	return target;
 }
 
-/* Standard output is the program's. */
+/* Inspects the program.  Standard output belongs to the program. */
 static int
 look(const struct trace_options *options)
 {
@@ -213,7 +214,7 @@ look(const struct trace_options *options)
 	return found;
 }
 
-/* What cannot be looked at must end all the same. */
+/* Inspects the program; if that fails, the program must still end. */
 static int
 look_safely(const struct trace_options *options)
 {
@@ -264,7 +265,7 @@ took_stop(int tid, int signal)
 	ptrace(group ? PTRACE_LISTEN : PTRACE_CONT, tid, NULL, NULL);
 }
 
-/* Of a thread that is at its end. */
+/* Handles a thread that is stopped at its end. */
 static void
 took_end(int tid, const struct trace_options *options, int *found)
 {
@@ -318,7 +319,7 @@ pass_on(int signal)
 	kill(child, signal);
 }
 
-/* A key at the terminal reaches the program by itself. */
+/* Ignores terminal signals, which the program receives itself. */
 static void
 set_signals(void)
 {

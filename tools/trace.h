@@ -1,4 +1,4 @@
-/* trace.h - run a program and look at it when it ends; see trace.c */
+/* trace.h - run a program and inspect it when it ends; see trace.c */
 #ifndef TOOLS_TRACE_H
 #define TOOLS_TRACE_H
 
@@ -10,8 +10,9 @@ struct trace_options {
 };
 
 /*
- * Runs the program, which become() turns the child into, and prints what is
- * wanted on standard error when it ends.  Returns the exit status to end with.
+ * Runs the program, which become() executes in the child, and prints the
+ * requested reports on standard error when it ends.  Returns the exit status
+ * for this command.
  */
 int trace_run(const struct trace_options *options, void (*become)(char **),
     char **arguments);

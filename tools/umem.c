@@ -1,8 +1,10 @@
 /*
- * umem.c - the command umem: run a program on this malloc, and look at one
+ * umem.c - the command umem: run a program on this malloc, and inspect a
+ * program
  *
- * The table of commands.  Each is in a file of its own; "run" is in run.c, all
- * others look at a process or a core file (target.c, layout.c, model.c).
+ * This file has the table of commands.  Each command has its own file; "run" is
+ * in run.c, and all other commands inspect a process or a core file (target.c,
+ * layout.c, model.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "tools/print.h"
 #include "umem/umem.h"
 
-/* As env(1) has it: what run(1)'s likes use when they are used wrongly. */
+/* Exit status for wrong use, as in env(1) and similar commands. */
 #define EXIT_OURS 125
 
 static const struct command commands[] = {

@@ -1,10 +1,10 @@
-/* whatis.h - what an address is; see cmd_whatis.c */
+/* whatis.h - explain an address; see cmd_whatis.c */
 #ifndef TOOLS_WHATIS_H
 #define TOOLS_WHATIS_H
 
 #include "tools/model.h"
 
-/* One line, or one JSON object. */
+/* Prints one line, or one JSON object. */
 void whatis_say(struct model *model, uint64_t at);
 
 #endif
