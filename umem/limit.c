@@ -209,8 +209,33 @@ wait_for(struct limit *limit, size_t n, int32_t wait_ms)
 	}
 }
 
-/* Warns the program if n objects more are as many as it wants to hear of. */
-static void
+/* n objects that counted do so no longer.  Returns how many still do. */
+static size_t
+count_off(struct limit *limit, size_t n)
+{
+	size_t held = __atomic_sub_fetch(&limit->nheld, n, __ATOMIC_SEQ_CST);
+
+	if (unlikely(__atomic_load_n(&limit->nwaiting, __ATOMIC_SEQ_CST) != 0))
+		grant(limit);
+	return held;
+}
+
+/* Are so many objects in use that the program should have been warned? */
+static bool
+is_warning_due(const struct limit *limit)
+{
+	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
+
+	return at != 0 &&
+	       __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED) >= at &&
+	       __atomic_load_n(&limit->warned, __ATOMIC_RELAXED) == 0;
+}
+
+/*
+ * Warns the program if n objects more are as many as it wants to hear of.
+ * Returns whether it did.
+ */
+static bool
 warn(umem_cache_t *cache, size_t n)
 {
 	struct limit *limit = &cache->limit;
@@ -218,10 +243,36 @@ warn(umem_cache_t *cache, size_t n)
 
 	if (at == 0 || (n < at && __atomic_load_n(&limit->nheld,
 				      __ATOMIC_RELAXED) < at - n))
-		return;
-	if (__atomic_load_n(&limit->warned, __ATOMIC_RELAXED) == 0 &&
-	    __atomic_exchange_n(&limit->warned, 1, __ATOMIC_RELAXED) == 0)
-		limit->warning(cache, cache->priv);
+		return false;
+	if (__atomic_load_n(&limit->warned, __ATOMIC_RELAXED) != 0 ||
+	    __atomic_exchange_n(&limit->warned, 1, __ATOMIC_RELAXED) != 0)
+		return false;
+	limit->warning(cache, cache->priv);
+	return true;
+}
+
+/*
+ * The same as try_take(), after a warning if it is due.  Because another request
+ * may count after warn() has looked, the thread looks again once it has counted.
+ * The callback must find the request uncounted, so the thread takes the count
+ * back and begins anew.  A request warns once: the callback may have allowed the
+ * next warning by umem_cache_set_warning().
+ */
+static bool
+warn_and_take(umem_cache_t *cache, size_t n)
+{
+	if (cache->limit.warning == NULL)
+		return try_take(&cache->limit, n);
+	for (;;) {
+		bool has_warned = warn(cache, n);
+
+		if (!try_take(&cache->limit, n))
+			return false;
+		if (has_warned || likely(!is_warning_due(&cache->limit)))
+			return true;
+		/* No rearm(): another thread may be warning at this moment. */
+		count_off(&cache->limit, n);
+	}
 }
 
 /*
@@ -253,13 +304,11 @@ limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 	int32_t wait_ms = __atomic_load_n(&limit->wait_ms, __ATOMIC_RELAXED);
 	int error = EAGAIN;
 
-	if (limit->warning != NULL)
-		warn(cache, n);
-	if (likely(try_take(limit, n)))
+	if (likely(warn_and_take(cache, n)))
 		return 0;
 	if (limit->reached != NULL) {
 		limit->reached(cache, cache->priv);
-		if (try_take(limit, n))
+		if (warn_and_take(cache, n))
 			return 0;
 	}
 	if (wait_ms != 0 && (flags & UMEM_NOWAIT) == 0 &&
@@ -274,11 +323,8 @@ void
 limit_give_slow(umem_cache_t *cache, size_t n)
 {
 	struct limit *limit = &cache->limit;
-	size_t held = __atomic_sub_fetch(&limit->nheld, n, __ATOMIC_SEQ_CST);
 
-	rearm(limit, held);
-	if (unlikely(__atomic_load_n(&limit->nwaiting, __ATOMIC_SEQ_CST) != 0))
-		grant(limit);
+	rearm(limit, count_off(limit, n));
 }
 
 void

@@ -2,6 +2,7 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -560,6 +561,68 @@ START_TEST(a_request_that_fails_takes_no_warning_from_the_next)
 }
 END_TEST
 
+#define CROSSINGS 20000
+
+static umem_cache_t *crossed;
+static uint32_t narrived; /* [atomic] */
+
+static void
+count_warning(umem_cache_t *cache, void *priv)
+{
+	(void)cache;
+	__atomic_add_fetch((uint32_t *)priv, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Both threads leave at about the same time. */
+static void
+meet(uint32_t *turn)
+{
+	*turn += 2;
+	__atomic_add_fetch(&narrived, 1, __ATOMIC_SEQ_CST);
+	for (unsigned i = 0;
+	     __atomic_load_n(&narrived, __ATOMIC_SEQ_CST) < *turn; i++)
+		if (i > 1000)
+			sched_yield();
+}
+
+/* The thread that gets the number of warnings compares it. */
+static void *
+cross(void *nwarned)
+{
+	uint32_t turn = 0;
+
+	for (int i = 0; i < CROSSINGS; i++) {
+		void *object;
+
+		meet(&turn);
+		object = umem_cache_alloc(crossed, UMEM_DEFAULT);
+		meet(&turn);
+		if (nwarned != NULL)
+			ck_assert_uint_eq(
+			    __atomic_exchange_n(
+				(uint32_t *)nwarned, 0, __ATOMIC_SEQ_CST),
+			    1);
+		meet(&turn);
+		umem_cache_free(crossed, object);
+	}
+	return NULL;
+}
+
+START_TEST(two_threads_that_reach_the_warning_together_give_it_once)
+{
+	uint32_t nwarned = 0;
+	pthread_t other;
+
+	crossed = create_with((enum kind)_i,
+	    (struct umem_cache_args){
+		.warning = count_warning, .warn_at = 2, .priv = &nwarned});
+	ck_assert_int_eq(pthread_create(&other, NULL, cross, NULL), 0);
+	cross(&nwarned);
+	ck_assert_int_eq(pthread_join(other, NULL), 0);
+	umem_cache_destroy(crossed);
+}
+END_TEST
+
 static umem_cache_t *asked;
 
 static int
@@ -868,6 +931,8 @@ limit_suite(void)
 	    tcase, the_program_is_warned_once_on_the_way_up, 0, n);
 	tcase_add_loop_test(
 	    tcase, a_request_that_fails_takes_no_warning_from_the_next, 0, n);
+	tcase_add_loop_test(tcase,
+	    two_threads_that_reach_the_warning_together_give_it_once, 0, n);
 	tcase_add_loop_test(
 	    tcase, a_nofail_request_asks_the_program_at_the_limit, 0, n);
 	tcase_add_loop_test(
