@@ -122,12 +122,25 @@ grant_locked(struct limit *limit)
 		struct waiter *first =
 		    container_of(limit->waiting.next, struct waiter, link);
 
-		if (first->n > __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
-			leave_locked(limit, first, WAITER_TOO_MANY);
-		else if (try_count(limit, first->n))
-			leave_locked(limit, first, WAITER_GRANTED);
-		else
+		if (!try_count(limit, first->n))
 			return;
+		leave_locked(limit, first, WAITER_GRANTED);
+	}
+}
+
+/* Ends the waits of requests for more objects than the limit. */
+static void
+refuse_large_locked(struct limit *limit)
+{
+	size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
+	struct list *item = limit->waiting.next;
+
+	while (item != &limit->waiting) {
+		struct waiter *waiter = container_of(item, struct waiter, link);
+
+		item = item->next;
+		if (waiter->n > most)
+			leave_locked(limit, waiter, WAITER_TOO_MANY);
 	}
 }
 
@@ -152,6 +165,9 @@ queue(struct limit *limit, struct waiter *waiter)
 	waiter->nforks = nforks;
 	list_add_tail(&limit->waiting, &waiter->link);
 	__atomic_add_fetch(&limit->nwaiting, 1, __ATOMIC_SEQ_CST);
+	/* The limit may have changed since the request looked at it. */
+	if (waiter->n > __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
+		leave_locked(limit, waiter, WAITER_TOO_MANY);
 	grant_locked(limit);
 	lock_release(&limit_lock);
 }
@@ -392,7 +408,10 @@ umem_cache_set_limit(umem_cache_t *cache, size_t n)
 		return -1;
 	__atomic_store_n(
 	    &cache->limit.most, n == 0 ? SIZE_MAX : n, __ATOMIC_RELAXED);
-	grant(&cache->limit);
+	lock_take(&limit_lock);
+	refuse_large_locked(&cache->limit);
+	grant_locked(&cache->limit);
+	lock_release(&limit_lock);
 	return 0;
 }
 

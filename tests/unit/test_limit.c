@@ -409,6 +409,29 @@ START_TEST(another_limit_is_in_force_at_once)
 }
 END_TEST
 
+START_TEST(requests_behind_the_first_are_refused_by_another_limit)
+{
+	umem_cache_t *cache = create(PLAIN, 10, -1);
+	struct request small, large, last;
+
+	take(cache, 0, 10);
+	start_waiting(&small, cache, 1);
+	start_waiting(&large, cache, 5);
+	start_waiting(&last, cache, 4);
+	ck_assert_int_eq(umem_cache_set_limit(cache, 4), 0);
+	wait_until(__atomic_load_n(&large.done, __ATOMIC_SEQ_CST) != 0);
+	ck_assert_uint_ne(__atomic_load_n(&large.done, __ATOMIC_SEQ_CST), 0);
+	ends(&large, EAGAIN);
+	ck_assert_uint_eq(limits(cache).waiting, 2);
+	umem_cache_free_bulk(cache, 10, held);
+	ends(&small, 0);
+	umem_cache_free(cache, small.objects[0]);
+	ends(&last, 0);
+	ck_assert_uint_eq(limits(cache).in_use, 4);
+	ck_assert_uint_eq(limits(cache).waiting, 0);
+}
+END_TEST
+
 START_TEST(caches_that_do_not_count_have_no_limit_to_change)
 {
 	umem_cache_t *cache =
@@ -925,6 +948,8 @@ limit_suite(void)
 	tcase_add_loop_test(tcase, requests_are_served_in_order, 0, n);
 	tcase_add_test(tcase, requests_behind_one_that_gives_up_are_served);
 	tcase_add_test(tcase, another_limit_is_in_force_at_once);
+	tcase_add_test(
+	    tcase, requests_behind_the_first_are_refused_by_another_limit);
 	tcase_add_test(tcase, caches_that_do_not_count_have_no_limit_to_change);
 	tcase_add_loop_test(tcase, the_program_is_called_at_the_limit, 0, n);
 	tcase_add_loop_test(
