@@ -483,7 +483,7 @@ umem_cache_t *umem_cache_create(const char *name, size_t bufsize, size_t align,
     umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags);
 
 /*
- * umem_limit_callback_t - note that a cache has reached its limit or warning
+ * umem_limit_callback_t - called when a cache reaches its limit or warn_at
  *
  * cache	the cache
  * priv		as given to umem_cache_create()
