@@ -58,13 +58,14 @@ SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
 SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code \
 	      -Wl,--dynamic-list=umem/preempted.list
 
-# umem/rcu.c is a library of its own, the only part that knows liburcu.
-RCU_O	:= $O/umem/rcu.o
-LIB_C	:= $(filter-out umem/rcu.c,$(wildcard vmem/*.c magazine/*.c umem/*.c))
+# umem/rcu/rcu.c is a library of its own, the only part that knows liburcu.
+RCU_O	:= $O/umem/rcu/rcu.o
+LIB_C	:= $(filter-out umem/rcu/rcu.c,$(wildcard vmem/*.c magazine/*.c \
+	   umem/*.c umem/*/*.c))
 LIB_O	:= $(LIB_C:%.c=$O/%.o)
 # Unit tests and programs that link libumem leave libc's malloc alone.
-INNER_O	:= $(filter-out $O/umem/malloc.o $O/umem/allocx.o \
-	   $O/umem/operators.o $O/umem/thread.o,$(LIB_O))
+INNER_O	:= $(filter-out $O/umem/malloc/malloc.o $O/umem/malloc/allocx.o \
+	   $O/umem/malloc/operators.o $O/umem/malloc/thread.o,$(LIB_O))
 UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
@@ -118,8 +119,8 @@ $O/%.o: %.c | requirements
 $(LIB_O) $(RCU_O): override CFLAGS += $(LIB_CFLAGS)
 $(RCU_O): override CPPFLAGS += -Iumem
 # operator new throws through here.
-$O/umem/malloc.o $O/umem/operators.o: override CFLAGS += -fexceptions \
-	-falign-functions=64
+$O/umem/malloc/malloc.o $O/umem/malloc/operators.o: \
+	override CFLAGS += -fexceptions -falign-functions=64
 
 $B/libumem.so.1: $(INNER_O) umem/libumem.map
 	$(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \

@@ -28,7 +28,7 @@
  *
  *	The sections themselves test only cpu_id of the area.  Therefore the
  *	functions that create tasks enforce the rule: vfork() and clone()
- *	unregister the area before such a task exists (umem/thread.c, which
+ *	unregister the area before such a task exists (umem/malloc/thread.c, which
  *	explains why no other call has to), and rseq_thread_stop() prevents the
  *	task from registering an own area.  Debug builds ask the kernel at each
  *	cpu_own().

@@ -5,7 +5,7 @@
  * the slab points.  A large block has a record to which the tag at the end of
  * the block points.  With audit, a record ends with the stack of the last
  * transaction.  Records of freed buffers with unmapped memory are in two rings
- * (umem/freed.c).  Logs are sequences of such records, in chunks, as in
+ * (umem/debug/freed.c).  Logs are sequences of such records, in chunks, as in
  * libumem/log.c: a chunk that is not full ends with zeros.
  */
 #include <stdlib.h>

@@ -44,17 +44,25 @@ library=$(find vmem magazine umem -name '*.[ch]' | sort)
 everything=$(find vmem magazine umem tests tools -name '*.[ch]' | sort)
 
 # An include names its folder, and points down only.
+# The public headers are for every folder.
+below='vmem|magazine|umem/base'
 for file in $everything; do
 	case $file in
 	vmem/*) may='vmem' ;;
 	magazine/*) may='vmem|magazine' ;;
-	umem/*) may='vmem|magazine|umem' ;;
-	*) may='vmem|magazine|umem|tests|tools|bench' ;;
+	umem/base/*) may="$below" ;;
+	umem/slab/*) may="$below|umem/slab" ;;
+	umem/cache/*) may="$below|umem/(slab|cache)" ;;
+	umem/upkeep/*) may="$below|umem/(slab|cache|upkeep)" ;;
+	umem/debug/*) may="$below|umem/(slab|cache|debug)" ;;
+	umem/malloc/*) may="$below|umem/(slab|cache|upkeep|debug|malloc)" ;;
+	umem/*) may='vmem|magazine|umem(/[a-z]+)?' ;;
+	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*|tools|bench' ;;
 	esac
 	# Programs of the tests may use headers as installed.
 	code "$file" | grep -nE '^[ 	]*#[ 	]*include[ 	]*"' |
-	    grep -vE "\"($may)/[^\"]*\"" | cut -d: -f1 |
-	    breach "$file" "includes upwards, or without naming the folder" ||
+	    grep -vE "\"(($may)/[^/\"]*|umem/umem(_rcu)?\.h)\"" |
+	    cut -d: -f1 | breach "$file" "includes upwards, or without naming the folder" ||
 	    true
 done
 for file in $library; do
@@ -73,9 +81,9 @@ done
 memory='mmap|mmap64|munmap|mremap|madvise|mprotect|brk|sbrk|mincore|mlock'
 only "(^|[^_[:alnum:]])($memory|membarrier|syscall)[[:space:]]*\\(" \
     'only vmem/os.c asks the kernel' vmem/os.c
-# umem/thread.c defines the name.
+# umem/malloc/thread.c defines the name.
 only '(^|[^_[:alnum:]])prctl[[:space:]]*\(' \
-    'only vmem/os.c asks the kernel' vmem/os.c umem/thread.c
+    'only vmem/os.c asks the kernel' vmem/os.c umem/malloc/thread.c
 only 'SYS_[a-z]|__NR_|syscall6[[:space:]]*\(' \
     'only vmem/os.c asks the kernel' \
     vmem/os.c vmem/syscall_x86_64.h vmem/syscall_aarch64.h
@@ -85,24 +93,24 @@ names='malloc|calloc|realloc|free|cfree|memalign|aligned_alloc|posix_memalign'
 names="$names|valloc|pvalloc|reallocarray|malloc_[a-z_]+|mallopt|mallinfo2?"
 names="$names|free_sized|free_aligned_sized|__libc_[a-z]+"
 only "^(public[[:space:]].*[ *])?($names)[[:space:]]*\\(" \
-    'only umem/malloc.c defines names of the C library' umem/malloc.c
+    'only umem/malloc/malloc.c defines names of the C library' umem/malloc/malloc.c
 # And nothing may call them: the library runs on its own memory.
 only "(^|[^_.>[:alnum:]])(malloc|calloc|realloc|strdup|asprintf)[[:space:]]*\\(" \
-    'calls malloc' umem/malloc.c
+    'calls malloc' umem/malloc/malloc.c
 
 # One file reads the environment, and one includes urcu.
 only '(^|[^_[:alnum:]])(secure_)?getenv|environ([^_[:alnum:]]|$)' \
     'only umem/options.c reads the environment' umem/options.c
-only '#[[:space:]]*include[[:space:]]*<urcu' 'only umem/rcu.c uses urcu' \
-    umem/rcu.c
+only '#[[:space:]]*include[[:space:]]*<urcu' 'only umem/rcu/rcu.c uses urcu' \
+    umem/rcu/rcu.c
 
 # Nothing that may allocate, lock or look up names behind our back.  (A new
 # that fails, and thread.c, look for the next library's.)
 only '(^|[^_[:alnum:]])(f|s|sn|vs|vsn|d|vf)?printf[[:space:]]*\(|fopen|fputs' \
-    'uses stdio' umem/malloc.c
+    'uses stdio' umem/malloc/malloc.c
 only '(^|[^_[:alnum:]])(dlsym|dlopen|backtrace)[[:space:]]*\(' \
-    'looks up names or stacks through libraries' umem/operators.c \
-    umem/thread.c
+    'looks up names or stacks through libraries' umem/malloc/operators.c \
+    umem/malloc/thread.c
 
 # An architecture is a file: #if only where those files are chosen.
 for file in $library; do

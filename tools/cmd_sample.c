@@ -14,14 +14,14 @@
  *	Before it has read a word: it will see the complete new state.
  *	After it has read small_end: it finishes this allocation in the old
  *	state.  The allocation is counted or not, and both are correct
- *	(umem/sample.c).
+ *	(umem/malloc/sample.c).
  *	In the library's own alloc_choose_paths(), which stores these words,
  *	too: it reads mean again after the last store, finds the new value, and
  *	starts over.
  *	After it has read the old mean for its next sample, or has drawn a
  *	distance from it: it takes at most one sample by the old mean.
  * If this command is killed between two writes, the state is one of the
- * mixtures that umem/sample.c shows to be correct.  Without critical sections
+ * mixtures that umem/malloc/sample.c shows to be correct.  Without critical sections
  * (locked mode, or umem_setmtbf() in force) both ends are 0 and stay 0; the
  * library sets them when that state ends.
  */

@@ -2,7 +2,7 @@
  * cmd_verify.c - umem verify: are the buffers of debugged caches intact?
  *
  * The command finds the errors that a free of each allocated buffer, and the
- * next allocation of each free buffer, would find now (see umem/debug.c).  If
+ * next allocation of each free buffer, would find now (see umem/debug/debug.c).  If
  * the slab and the record of a buffer disagree, a thread is working on the
  * buffer at this moment, and the command skips it.  A buffer that waits for a
  * grace period is checked as the library checks it at the end of the wait.
@@ -12,7 +12,7 @@
 
 #include "tools/audit.h"
 #include "tools/print.h"
-#include "umem/wait_sum.h"
+#include "umem/debug/wait_sum.h"
 
 /* Size of a buftag, in bytes. */
 #define TAG_BYTES 24

@@ -4,7 +4,7 @@
  * The program has freed them by a function of umem_rcu.h.  They are in the
  * magazines of layers: one magazine on each CPU, the submitted magazines
  * (pending), and the magazines that wait for the grace period in progress
- * (waiting).  See umem/defer.c and umem/grace.c.
+ * (waiting).  See umem/rcu/defer.c and umem/rcu/grace.c.
  *
  * The library never releases a domain.  It releases a layer with its cache,
  * after it has taken the layer out of the domain's list.

@@ -243,7 +243,7 @@ take_array(struct model *model, struct cache *c, uint64_t at, uint64_t nslots)
 			round_is_free(model, c, slot[i]);
 }
 
-/* Reads the pool of an import cache; see umem/import.c. */
+/* Reads the pool of an import cache; see umem/cache/import.c. */
 static void
 take_import(struct model *model, struct cache *c)
 {

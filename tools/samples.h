@@ -4,7 +4,7 @@
 
 #include "tools/model.h"
 
-/* A record; see umem/sample.h. */
+/* A record; see umem/malloc/sample.h. */
 struct sample {
 	uint64_t record;
 	uint64_t at;   /* of the block */

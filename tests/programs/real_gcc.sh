@@ -7,7 +7,7 @@ need gcc cksum
 run() {
 	local f
 
-	for f in vmem/arena.c umem/slab.c; do
+	for f in vmem/arena.c umem/slab/slab.c; do
 		with "$1" gcc -O2 -g0 -c -std=gnu11 -D_GNU_SOURCE -I"$TOP" \
 		    -o x.o "$TOP/$f" && cksum x.o || return
 	done

@@ -3,7 +3,7 @@
 
 #include "magazine/magazine.h"
 #include "tests/unit/hooks.h"
-#include "umem/addr_map.h"
+#include "umem/base/addr_map.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 

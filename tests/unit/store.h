@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "umem/slab.h"
+#include "umem/slab/slab.h"
 #include "vmem/heap.h"
 
 #define MOST     20000

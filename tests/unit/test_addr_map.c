@@ -2,8 +2,8 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "umem/addr_map.h"
-#include "umem/slab_layout.h"
+#include "umem/base/addr_map.h"
+#include "umem/slab/slab_layout.h"
 #include "vmem/os.h"
 
 #define UNIT HEAP_UNIT

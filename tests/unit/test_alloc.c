@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
-#include "umem/alloc.h"
-#include "umem/debug.h"
-#include "umem/cache.h"
-#include "umem/ready.h"
-#include "umem/large.h"
-#include "umem/stats.h"
+#include "umem/malloc/alloc.h"
+#include "umem/debug/debug.h"
+#include "umem/cache/cache.h"
+#include "umem/base/ready.h"
+#include "umem/base/large.h"
+#include "umem/malloc/stats.h"
 #include "umem/umem.h"
-#include "umem/update.h"
+#include "umem/upkeep/update.h"
 #include "vmem/os.h"
 
 #define MOST 2000

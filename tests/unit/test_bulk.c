@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tests/unit/stay.h"
-#include "umem/cache.h"
+#include "umem/cache/cache.h"
 #include "umem/umem.h"
 #include "vmem/vmem.h"
 

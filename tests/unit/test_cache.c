@@ -12,9 +12,9 @@
 
 #include "tests/unit/child.h"
 #include "tests/unit/stay.h"
-#include "umem/addr_map.h"
-#include "umem/cache.h"
-#include "umem/update.h"
+#include "umem/base/addr_map.h"
+#include "umem/cache/cache.h"
+#include "umem/upkeep/update.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "umem/cache.h"
+#include "umem/cache/cache.h"
 #include "umem/umem.h"
 
 static int nmade, nunmade;

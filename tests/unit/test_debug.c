@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
-#include "umem/debug.h"
-#include "umem/error.h"
+#include "umem/debug/debug.h"
+#include "umem/debug/error.h"
 #include "umem/options.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"

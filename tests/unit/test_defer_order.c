@@ -15,10 +15,10 @@
 #include <string.h>
 
 #include "tests/time_limit.h"
-#include "umem/cache.h"
-#include "umem/defer.h"
-#include "umem/defer_api.h"
-#include "umem/stats.h"
+#include "umem/cache/cache.h"
+#include "umem/rcu/defer.h"
+#include "umem/rcu/defer_api.h"
+#include "umem/malloc/stats.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "tests/unit/suites.h"
-#include "umem/cache.h"
-#include "umem/slab.h"
+#include "umem/cache/cache.h"
+#include "umem/slab/slab.h"
 #include "vmem/describe.h"
 
 extern struct describe_entry __start_umem_describe[];

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
-#include "umem/firewall.h"
+#include "umem/slab/firewall.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 

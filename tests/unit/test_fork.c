@@ -11,10 +11,10 @@
 
 #include "tests/time_limit.h"
 #include "tests/unit/child.h"
-#include "umem/cache.h"
+#include "umem/cache/cache.h"
 #include "umem/fork.h"
-#include "umem/ready.h"
-#include "umem/update.h"
+#include "umem/base/ready.h"
+#include "umem/upkeep/update.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "tests/time_limit.h"
-#include "umem/freed.h"
+#include "umem/debug/freed.h"
 #include "umem/options.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"

@@ -7,9 +7,9 @@
 
 #include "tests/time_limit.h"
 #include "tests/unit/child.h"
-#include "umem/defer.h"
+#include "umem/rcu/defer.h"
 #include "umem/fork.h"
-#include "umem/ready.h"
+#include "umem/base/ready.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 

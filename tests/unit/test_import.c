@@ -9,8 +9,8 @@
 
 #include "tests/unit/child.h"
 #include "tests/unit/hooks.h"
-#include "umem/cache.h"
-#include "umem/debug.h"
+#include "umem/cache/cache.h"
+#include "umem/debug/debug.h"
 #include "umem/umem.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"

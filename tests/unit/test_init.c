@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "umem/alloc.h"
-#include "umem/debug.h"
-#include "umem/ready.h"
+#include "umem/malloc/alloc.h"
+#include "umem/debug/debug.h"
+#include "umem/base/ready.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "tests/unit/hooks.h"
-#include "umem/addr_map.h"
-#include "umem/large.h"
+#include "umem/base/addr_map.h"
+#include "umem/base/large.h"
 #include "vmem/huge.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"

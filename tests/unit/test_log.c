@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "tests/unit/stay.h"
-#include "umem/error.h"
-#include "umem/log.h"
+#include "umem/debug/error.h"
+#include "umem/debug/log.h"
 #include "vmem/os.h"
 
 struct entry {

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
-#include "umem/addr_map.h"
-#include "umem/ready.h"
-#include "umem/large.h"
-#include "umem/misuse.h"
+#include "umem/base/addr_map.h"
+#include "umem/base/ready.h"
+#include "umem/base/large.h"
+#include "umem/cache/misuse.h"
 #include "vmem/heap.h"
 
 static const void *where;

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
-#include "umem/alloc.h"
-#include "umem/cache.h"
-#include "umem/nofail.h"
+#include "umem/malloc/alloc.h"
+#include "umem/cache/cache.h"
+#include "umem/malloc/nofail.h"
 #include "vmem/os.h"
 
 /* No machine has it. */

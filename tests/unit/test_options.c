@@ -11,12 +11,12 @@
 
 #include "magazine/magazine.h"
 #include "tests/unit/child.h"
-#include "umem/cache.h"
-#include "umem/defer.h"
+#include "umem/cache/cache.h"
+#include "umem/rcu/defer.h"
 #include "umem/options.h"
-#include "umem/size_class.h"
-#include "umem/update.h"
-#include "umem/update_thread.h"
+#include "umem/base/size_class.h"
+#include "umem/upkeep/update.h"
+#include "umem/upkeep/update_thread.h"
 #include "vmem/vmem.h"
 
 static struct options options;

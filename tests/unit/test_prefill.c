@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
-#include "umem/alloc.h"
-#include "umem/cache.h"
-#include "umem/debug.h"
-#include "umem/ready.h"
+#include "umem/malloc/alloc.h"
+#include "umem/cache/cache.h"
+#include "umem/debug/debug.h"
+#include "umem/base/ready.h"
 #include "umem/options.h"
 #include "umem/umem.h"
 #include "vmem/vmem.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "umem/quarantine.h"
+#include "umem/cache/quarantine.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 

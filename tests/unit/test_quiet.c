@@ -4,9 +4,9 @@
 
 #include "magazine/magazine.h"
 #include "tests/unit/stay.h"
-#include "umem/alloc.h"
-#include "umem/ready.h"
-#include "umem/quiet.h"
+#include "umem/malloc/alloc.h"
+#include "umem/base/ready.h"
+#include "umem/upkeep/quiet.h"
 
 #define SEC   ((uint64_t)1000000000)
 #define DIRTY (512 * MIB)

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "tests/unit/stay.h"
-#include "umem/cache.h"
-#include "umem/room.h"
-#include "umem/size_class.h"
-#include "umem/update.h"
-#include "umem/worker.h"
+#include "umem/cache/cache.h"
+#include "umem/upkeep/room.h"
+#include "umem/base/size_class.h"
+#include "umem/upkeep/update.h"
+#include "umem/cache/worker.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 

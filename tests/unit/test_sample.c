@@ -12,14 +12,14 @@
 
 #include "tests/unit/child.h"
 #include "tests/unit/hooks.h"
-#include "umem/addr_map.h"
-#include "umem/alloc.h"
-#include "umem/debug.h"
-#include "umem/nofail.h"
-#include "umem/sample.h"
-#include "umem/sample_slot.h"
-#include "umem/stats.h"
-#include "umem/update.h"
+#include "umem/base/addr_map.h"
+#include "umem/malloc/alloc.h"
+#include "umem/debug/debug.h"
+#include "umem/malloc/nofail.h"
+#include "umem/malloc/sample.h"
+#include "umem/malloc/sample_slot.h"
+#include "umem/malloc/stats.h"
+#include "umem/upkeep/update.h"
 #include "vmem/os.h"
 
 static uint32_t

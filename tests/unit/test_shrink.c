@@ -2,9 +2,9 @@
 #include <check.h>
 
 #include "tests/unit/child.h"
-#include "umem/alloc.h"
-#include "umem/ready.h"
-#include "umem/shrink.h"
+#include "umem/malloc/alloc.h"
+#include "umem/base/ready.h"
+#include "umem/malloc/shrink.h"
 #include "vmem/heap.h"
 
 #define HAD   32768

@@ -6,8 +6,8 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "umem/addr_map.h"
-#include "umem/size_class.h"
+#include "umem/base/addr_map.h"
+#include "umem/base/size_class.h"
 
 /* What the tables must say, found the slow way; sizes must come ascending. */
 static unsigned

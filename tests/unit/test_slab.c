@@ -12,7 +12,7 @@
 
 #include "tests/unit/hooks.h"
 #include "tests/unit/store.h"
-#include "umem/addr_map.h"
+#include "umem/base/addr_map.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"

@@ -2,8 +2,8 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "umem/size_class.h"
-#include "umem/slab_layout.h"
+#include "umem/base/size_class.h"
+#include "umem/slab/slab_layout.h"
 #include "vmem/heap.h"
 
 static void

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/unit/store.h"
-#include "umem/addr_map.h"
+#include "umem/base/addr_map.h"
 #include "vmem/os.h"
 
 static size_t

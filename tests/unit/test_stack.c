@@ -9,8 +9,8 @@
 #include <ucontext.h>
 
 #include "tests/unit/child.h"
-#include "umem/stack.h"
-#include "umem/symbol.h"
+#include "umem/debug/stack.h"
+#include "umem/debug/symbol.h"
 #include "vmem/os.h"
 
 #define MOST 300

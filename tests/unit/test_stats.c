@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "umem/large.h"
-#include "umem/stats.h"
+#include "umem/base/large.h"
+#include "umem/malloc/stats.h"
 #include "umem/umem.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"

@@ -19,11 +19,11 @@
 
 #include "tests/time_limit.h"
 #include "tests/unit/hooks.h"
-#include "umem/cache.h"
-#include "umem/large.h"
-#include "umem/update.h"
-#include "umem/update_thread.h"
-#include "umem/worker.h"
+#include "umem/cache/cache.h"
+#include "umem/base/large.h"
+#include "umem/upkeep/update.h"
+#include "umem/upkeep/update_thread.h"
+#include "umem/cache/worker.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 

@@ -1,0 +1,245 @@
+/*
+ * large.c - blocks above the largest class, directly from the heap
+ *
+ * A large block is a span of its own: whole units, with its size in the owner
+ * table of the address map.
+ *
+ * realloc()
+ *	A large block grows in place if the span behind it is free.  Otherwise
+ *	it goes to a larger span.  If it is large enough, its pages are moved
+ *	there (mremap), not copied, but only whole huge pages of address space,
+ *	and only to a destination that has no memory yet.  Then the kernel moves
+ *	a table of pages, or a huge page, at once, and both spans can have huge
+ *	pages afterwards.  If part of a huge page were moved, both sides would
+ *	be left with small pages, which takes longer than the copy.
+ *
+ *	After a move the old span has no pages and reads as zeros.  After a copy
+ *	it keeps its pages for reuse.
+ *
+ *	A block of a size class that realloc() makes larger than LARGE_GROWN
+ *	becomes a large block, because a chunk cannot grow in place.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "umem/base/addr_map.h"
+#include "umem/base/large.h"
+#include "vmem/huge.h"
+#include "vmem/os.h"
+
+/*
+ * Each move may leave two mappings that cannot be merged with others, and a
+ * process may have 65530 mappings (vm.max_map_count).
+ */
+#define MOVES_MOST 10000
+
+static unsigned nmoves;   /* [a] */
+static size_t used;       /* [a] bytes */
+static size_t count;      /* [a] blocks */
+static size_t used_most;  /* [a] maximum of used */
+static size_t count_most; /* [a] maximum of count */
+
+static void
+raise_to(size_t *most, size_t now)
+{
+	size_t was = __atomic_load_n(most, __ATOMIC_RELAXED);
+
+	while (now > was && !__atomic_compare_exchange_n(most, &was, now, false,
+				__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void
+used_add(size_t bytes)
+{
+	raise_to(
+	    &used_most, __atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED));
+}
+
+void
+large_adopt(void *p, size_t bytes)
+{
+	addr_map_large(p, bytes);
+	used_add(bytes);
+	raise_to(&count_most, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
+}
+
+/*
+ * Makes a large block from a span of the heap.  Returns NULL if p is NULL, or
+ * if there is no memory for the address map; then the span is freed.
+ */
+static void *
+block_make(void *p, size_t bytes)
+{
+	if (p == NULL)
+		return NULL;
+	if (!addr_map_cover(p, bytes)) {
+		heap_free(p, bytes);
+		return NULL;
+	}
+	large_adopt(p, bytes);
+	return p;
+}
+
+void *
+large_alloc(size_t size, size_t align, bool *zeroed)
+{
+	size_t bytes = align_up(size, HEAP_UNIT);
+
+	if (bytes < size)
+		return NULL;
+	return block_make(heap_alloc(bytes, align, zeroed), bytes);
+}
+
+void
+large_forget(void *p, size_t bytes)
+{
+	addr_map_clear(p, HEAP_UNIT);
+	__atomic_sub_fetch(&used, bytes, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
+}
+
+void
+large_free(void *p, size_t bytes)
+{
+	large_forget(p, bytes);
+	heap_free(p, bytes);
+}
+
+static void *
+resized(void *p, size_t oldbytes, size_t bytes)
+{
+	addr_map_large(p, bytes);
+	if (bytes > oldbytes)
+		used_add(bytes - oldbytes);
+	else
+		__atomic_sub_fetch(&used, oldbytes - bytes, __ATOMIC_RELAXED);
+	return p;
+}
+
+/* Pages per call of os_resident(). */
+#define LOOK 256
+
+/* Has this huge page of address space no resident page? */
+static bool
+is_empty(char *at)
+{
+	unsigned char pages[LOOK];
+	size_t page = os_page_size();
+	size_t step = LOOK * page < HUGE_PAGE ? LOOK * page : HUGE_PAGE;
+
+	for (size_t n = 0; n < HUGE_PAGE; n += step) {
+		if (!os_resident(at + n, step, pages))
+			return false;
+		for (size_t i = 0; i < step / page; i++)
+			if ((pages[i] & 1) != 0)
+				return false;
+	}
+	return true;
+}
+
+/*
+ * Moves a huge page through an intermediate place, the huge page of address
+ * space below the heap, which is usually free.  Because that place is aligned,
+ * the kernel can move a whole table of pages on the way, too.
+ */
+static bool
+huge_page_move(void *to, void *from)
+{
+	uintptr_t via = align_down(heap_slot.base, HUGE_PAGE) - HUGE_PAGE;
+
+	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
+	       is_empty(to) && os_move(to, (void *)via, from, HUGE_PAGE) &&
+	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
+}
+
+/* dst and src are at multiples of the huge page size. */
+static void
+huge_pages_copy(char *dst, char *src, size_t bytes)
+{
+	size_t n = 0;
+
+	for (; bytes - n >= HUGE_PAGE; n += HUGE_PAGE)
+		if (!huge_page_move(dst + n, src + n))
+			memcpy(dst + n, src + n, HUGE_PAGE);
+	memcpy(dst + n, src + n, bytes - n);
+}
+
+void
+large_copy_or_move(void *to, void *from, size_t bytes)
+{
+	size_t offset = (uintptr_t)to & (HUGE_PAGE - 1);
+	size_t head = -(uintptr_t)to & (HUGE_PAGE - 1);
+
+	if (((uintptr_t)from & (HUGE_PAGE - 1)) != offset || head > bytes)
+		head = bytes;
+	memcpy(to, from, head);
+	huge_pages_copy((char *)to + head, (char *)from + head, bytes - head);
+}
+
+void *
+large_from(void *p, size_t oldbytes, size_t size)
+{
+	size_t bytes = align_up(size, HEAP_UNIT);
+	bool zeroed;
+	void *q;
+
+	if (bytes < size)
+		return NULL;
+	if (oldbytes < LARGE_MOVE_LEAST)
+		q = heap_alloc(bytes, HEAP_UNIT, &zeroed);
+	else
+		q = heap_alloc_alike(bytes, p, &zeroed);
+	q = block_make(q, bytes);
+	if (q != NULL)
+		large_copy(q, p, oldbytes);
+	return q;
+}
+
+void *
+large_resize(void *p, size_t oldbytes, size_t size)
+{
+	size_t bytes = align_up(size, HEAP_UNIT);
+	bool zeroed;
+	void *q;
+
+	if (bytes < size)
+		return NULL;
+	if (bytes == oldbytes)
+		return p;
+	if (bytes < oldbytes)
+		return heap_shrink(p, oldbytes, bytes)
+			   ? resized(p, oldbytes, bytes)
+			   : p;
+	/* The address map has only the first unit of a large block. */
+	if (heap_grow(p, oldbytes, bytes, &zeroed))
+		return resized(p, oldbytes, bytes);
+	q = large_from(p, oldbytes, size);
+	if (q != NULL)
+		large_free(p, oldbytes);
+	return q;
+}
+
+size_t
+large_used(void)
+{
+	return __atomic_load_n(&used, __ATOMIC_RELAXED);
+}
+
+size_t
+large_count(void)
+{
+	return __atomic_load_n(&count, __ATOMIC_RELAXED);
+}
+
+size_t
+large_used_most(void)
+{
+	return __atomic_load_n(&used_most, __ATOMIC_RELAXED);
+}
+
+size_t
+large_count_most(void)
+{
+	return __atomic_load_n(&count_most, __ATOMIC_RELAXED);
+}

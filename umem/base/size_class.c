@@ -1,0 +1,115 @@
+/* size_class.c - the tables of size classes */
+#include <string.h>
+
+#include "umem/base/size_class.h"
+#include "vmem/panic.h"
+
+struct size_classes size_classes;
+
+/* No class can be above this size, because the guess table ends there. */
+_Static_assert(SIZE_CLASS_MAX == (size_t)1 << 23, "guess has rows 15 to 24");
+
+static size_t edited[SIZE_CLASSES] seldom_used; /* sorted, first at index 1 */
+static unsigned nedited;
+
+static void
+append(size_t bytes)
+{
+	edited[++nedited] = bytes;
+}
+
+static void
+defaults(void)
+{
+	if (nedited != 0)
+		return;
+	append(8);
+	for (size_t bytes = 16; bytes <= 256; bytes += 16)
+		append(bytes);
+	for (size_t base = 256; base < SIZE_SMALL; base *= 2)
+		for (size_t i = 1; i <= 8; i++)
+			append(base + base / 8 * i);
+	for (size_t base = SIZE_SMALL; base < SIZE_CLASS_MAX; base *= 2)
+		for (size_t i = 1; i <= 4; i++)
+			append(base + base / 4 * i);
+}
+
+/* The first index with a size of at least bytes. */
+static unsigned
+place_of(size_t bytes)
+{
+	unsigned i = 1;
+
+	while (i <= nedited && edited[i] < bytes)
+		i++;
+	return i;
+}
+
+bool
+size_class_add(size_t bytes)
+{
+	unsigned i;
+
+	defaults();
+	if (bytes % 16 != 0 || bytes == 0 || bytes > SIZE_CLASS_MAX ||
+	    nedited + 1 >= SIZE_CLASSES)
+		return false;
+	i = place_of(bytes);
+	if (i <= nedited && edited[i] == bytes)
+		return true;
+	memmove(
+	    &edited[i + 1], &edited[i], (nedited - i + 1) * sizeof(edited[0]));
+	edited[i] = bytes;
+	nedited++;
+	return true;
+}
+
+bool
+size_class_remove(size_t bytes)
+{
+	unsigned i;
+
+	defaults();
+	i = place_of(bytes);
+	/*
+	 * The largest size stays: every request above it becomes a large block.
+	 */
+	if (i >= nedited || edited[i] != bytes || bytes == SIZE_CLASS_MAX)
+		return false;
+	memmove(&edited[i], &edited[i + 1], (nedited - i) * sizeof(edited[0]));
+	nedited--;
+	return true;
+}
+
+void
+size_class_clear(void)
+{
+	nedited = 0;
+	append(SIZE_CLASS_MAX);
+}
+
+void
+size_class_start(void)
+{
+	struct size_classes *t = &size_classes;
+	unsigned c = 1;
+
+	defaults();
+	memcpy(t->bytes, edited, sizeof(edited));
+	t->n = nedited;
+	for (size_t i = 0; i < array_size(t->small); i++) {
+		while (t->bytes[c] < i * 8)
+			c++;
+		t->small[i] = (uint8_t)c;
+	}
+	for (size_t i = 0; i < array_size(t->guess); i++) {
+		/* The least size - 1 that has this row and these bits. */
+		size_t least = (8 + i % 8) << (i / 8 + 12);
+
+		if (least + 1 > SIZE_CLASS_MAX)
+			break;
+		while (t->bytes[c] < least + 1)
+			c++;
+		t->guess[i] = (uint8_t)c;
+	}
+}

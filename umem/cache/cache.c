@@ -1,0 +1,896 @@
+/*
+ * cache.c - object caches: magazines and slabs together
+ *
+ * In a cache with a constructor or destructor, an allocation that finds no
+ * constructed object takes one raw chunk from the slabs, constructs it and
+ * returns it.  From then on the object moves between the program and the
+ * magazines and stays constructed.  Surplus magazines return it to its slab,
+ * still constructed, and a magazine may be filled with it again.  It is
+ * destructed before its slab is destroyed.
+ *
+ * No object is constructed in advance.  Because a constructor may open a file
+ * or allocate a mebibyte, its failure must be the result of the one request
+ * that needed the object.
+ *
+ * A miss of the magazine layer is a return code, and this file decides:
+ *	empty		Fill a magazine from the slabs and install it.  If they
+ *			have no constructed object, construct one object.
+ *	full		Create an empty magazine and try again.
+ *	bypass		Another thread owns the header, or this thread cannot
+ *			run sections: allocate one object from its slab, or free
+ *			it to its slab.
+ *	no memory for a magazine
+ *			As for bypass, so a free never needs memory.
+ *
+ * Constructors and destructors run with no lock held, no header owned and no
+ * magazine in hand; they may use other caches.  If a constructor is left by
+ * longjmp() or an exception, its one chunk stays unused until the cache is
+ * destroyed, and nothing else is affected (slab.c).
+ *
+ * Misuse that is detected here (a chunk that is free already, an address inside
+ * an object) is reported under the name that the caller passes.
+ *
+ * cache_create.c creates and destroys caches.
+ *
+ * Source: Bonwick 1994 section 3, Bonwick and Adams 2001 section 3.
+ */
+#include "umem/cache/cache.h"
+#include "umem/cache/cache_hooks.h"
+#include "umem/base/checker.h"
+#include "umem/cache/misuse.h"
+#include "umem/base/size_class.h"
+#include "vmem/heap.h"
+#include "vmem/panic.h"
+
+void
+cache_check_mines(struct umem_cache *cache, const char *who)
+{
+	if (unlikely(cache->destroyed))
+		panic("%s(%s): cache was destroyed", who, cache->name);
+}
+
+void
+cache_tell_alloc(struct umem_cache *cache, void *object)
+{
+	if (cache->slabs.stable)
+		checker_stable_object(cache, object, cache->bufsize);
+	else
+		checker_object(cache, object, cache->bufsize,
+		    /* constructed */ cache->construct != NULL);
+}
+
+void
+cache_tell_free(struct umem_cache *cache, void *object)
+{
+	if (cache->slabs.stable)
+		checker_stable_object_end(cache, object);
+	else
+		checker_object_end(cache, object, cache->bufsize);
+}
+
+bool
+cache_drain(struct umem_cache *cache)
+{
+	struct magazine *chain;
+	bool all;
+
+	cache_debugger.release(cache);
+	if (!cache->has_magazines)
+		return true;
+	cache_close_gate(cache);
+	all = magazine_drain(&cache->mag, &chain);
+	cache_flush(cache, chain);
+	cache_open_gate(cache);
+	return all;
+}
+
+static cold_path void
+refuse_chunk(struct umem_cache *cache, void *chunk)
+{
+	slab_give_raw(&cache->slabs, chunk);
+	__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
+}
+
+static bool
+construct_chunk(struct umem_cache *cache, void *chunk)
+{
+	bool made;
+
+	if (cache->construct == NULL)
+		return true;
+	if (unlikely(cache->slabs.watched))
+		checker_open(chunk, cache->bufsize, /* defined */ false);
+	made = cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0;
+	if (unlikely(cache->slabs.watched))
+		checker_close(chunk, cache->bufsize);
+	return made;
+}
+
+/*
+ * Returns a piece that is in no slab, and so is a segment of the arena.  If it
+ * is no segment either, vmem_xfree() reports that, with the gate open.
+ */
+static void
+piece_give(struct umem_cache *cache, void *piece)
+{
+	vmem_t *arena = cache->slabs.source;
+
+	if (likely(vmem_piece_free(arena, piece, cache->bufsize)))
+		return;
+	cache_open_gate(cache);
+	vmem_xfree(arena, piece, cache->bufsize);
+	cache_close_gate(cache);
+}
+
+static void
+objects_give(
+    struct umem_cache *cache, void **objects, unsigned n, const char *who)
+{
+	enum slab_fault fault;
+	void *bad = NULL;
+
+	if (unlikely(cache->import != NULL)) {
+		import_give(cache, objects, n, who);
+		return;
+	}
+	while (unlikely((fault = slab_give(&cache->slabs, objects, n, &bad)) !=
+			SLAB_FINE)) {
+		if (!cache->slabs.quantum || fault != SLAB_FOREIGN) {
+			cache_open_gate(cache);
+			misuse_slab(who, cache, bad, fault);
+		}
+		/* The objects before it have been returned. */
+		while (*objects != bad)
+			objects++, n--;
+		objects++, n--;
+		piece_give(cache, bad);
+	}
+}
+
+static void *
+alloc_failed(struct umem_cache *cache)
+{
+	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Takes one object from the slabs, and constructs it if it is raw. */
+static void *
+alloc_one(struct umem_cache *cache)
+{
+	bool raw;
+	void *chunk;
+
+	if (unlikely(cache->import != NULL)) {
+		chunk = import_take(cache);
+		return chunk != NULL ? chunk : alloc_failed(cache);
+	}
+	chunk = slab_take_one(&cache->slabs, &raw);
+	if (chunk == NULL)
+		return alloc_failed(cache);
+	if (!raw)
+		return chunk;
+	if (!construct_chunk(cache, chunk)) {
+		refuse_chunk(cache, chunk);
+		return alloc_failed(cache);
+	}
+	slab_constructed(&cache->slabs, chunk);
+	return chunk;
+}
+
+/*
+ * A class counts as large (giant) from this object size on, in bytes: its
+ * memory is worth more than the work of finding it.
+ */
+#define GIANT_CHUNK (128 * KIB)
+/*
+ * A CPU may cache so many bytes of all large classes together, or an eighth of
+ * the heap if that is more.
+ */
+#define GIANT_BYTES (16 * MIB)
+
+static bool
+too_many_giants(unsigned first)
+{
+	size_t most = heap_committed() / 8;
+	size_t bytes = 0;
+
+	for (unsigned c = first; c <= size_classes.n; c++) {
+		struct umem_cache *cache = class_cache_if_made(c);
+
+		if (cache != NULL && cache->has_magazines)
+			bytes += magazine_glance(&cache->mag) *
+				 size_classes.bytes[c];
+	}
+	return bytes > (most > GIANT_BYTES ? most : GIANT_BYTES);
+}
+
+/*
+ * Flushes the large classes when one of them is empty and together they cache
+ * too much, so that their slabs can be merged for the request.  This avoids new
+ * memory, which costs a page fault for each page.  Objects that were idle while
+ * the heap grew have been flushed before (cache_make_room()): lists and tables
+ * that grow leave one object of each size behind.
+ */
+static void
+gather_giants(void)
+{
+	unsigned first = size_class_of(GIANT_CHUNK);
+
+	if (!too_many_giants(first))
+		return;
+	for (unsigned c = first; c <= size_classes.n; c++) {
+		struct umem_cache *cache = class_cache_if_made(c);
+		struct magazine *chain;
+
+		if (cache == NULL || !cache->has_magazines ||
+		    magazine_glance(&cache->mag) == 0)
+			continue;
+		magazine_take_near(&cache->mag, &chain);
+		cache_flush(cache, chain);
+		slab_reap(&cache->slabs, 0);
+	}
+}
+
+/*
+ * A refill takes this part of the free pieces, divided by the number of CPUs.
+ */
+#define PIECES_PART 4
+
+/*
+ * Returns how many pieces to take from the slabs, at most want: so few that
+ * other threads find some before the pieces run short.
+ */
+static unsigned
+pieces_want(struct umem_cache *cache, unsigned want)
+{
+	struct slab_store *slabs = &cache->slabs;
+	size_t total = slab_total(slabs), used = slab_used(slabs);
+	size_t n = vmem_free_about(slabs->source) / cache->bufsize;
+
+	if (used < total && n != SIZE_MAX)
+		n += total - used;
+	n = n / (PIECES_PART * cpu_layer.nrun) + 1;
+	return want < n ? want : (unsigned)n;
+}
+
+/*
+ * Fills a magazine from the slabs and returns its last round.  Returns NULL if
+ * there is no memory.
+ */
+static void *
+fill_magazine(struct umem_cache *cache)
+{
+	struct magazine *mag = magazine_empty(&cache->mag);
+	unsigned want, n;
+	void *object;
+
+	if (mag == NULL)
+		return NULL;
+	want = magazine_refill_want(&cache->mag);
+	if (unlikely(cache->slabs.quantum))
+		want = pieces_want(cache, want);
+	if (want > mag->capacity)
+		want = mag->capacity;
+	n = slab_take(&cache->slabs, mag->round, want);
+	if (n == 0) {
+		magazine_delete(mag);
+		return NULL;
+	}
+	object = mag->round[--n];
+	mag->nrounds = n;
+	if (n > 0)
+		magazine_install(&cache->mag, mag);
+	else
+		magazine_delete(mag);
+	return object;
+}
+
+/* Allocates an object when the magazine layer has none. */
+static void *
+refill(struct umem_cache *cache)
+{
+	void *object = NULL;
+
+	if (unlikely(cache->import != NULL)) {
+		object = import_refill(cache);
+		return object != NULL ? object : alloc_failed(cache);
+	}
+	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
+		gather_giants();
+	/*
+	 * A cache that constructs objects cannot fill a magazine before the
+	 * slabs have constructed objects.
+	 */
+	if (!cache->slabs.constructs || slab_nready(&cache->slabs) != 0)
+		object = fill_magazine(cache);
+	if (object == NULL)
+		object = alloc_one(cache);
+	return object;
+}
+
+/* Bypasses the magazines: allocates an object from its slab. */
+static void *
+alloc_past(struct umem_cache *cache)
+{
+	void *object;
+
+	cache_close_gate(cache);
+	object = alloc_one(cache);
+	cache_open_gate(cache);
+	return object;
+}
+
+/* Allocates from a cache without magazines. */
+static noinline void *
+alloc_straight(struct umem_cache *cache)
+{
+	cache_check_mines(cache, "umem_cache_alloc");
+	if (cache->debug != 0)
+		return cache_debugger.alloc(cache);
+	return alloc_past(cache);
+}
+
+/* Allocates after the section has failed, or if sections are not in use. */
+static void *
+alloc_missed(struct umem_cache *cache)
+{
+	void *object;
+
+	if (unlikely(cpu_header_is_none(cache->mag.hot)))
+		return alloc_straight(cache);
+	switch (magazine_get(&cache->mag, &object)) {
+	case MAGAZINE_OK:
+		return object;
+	case MAGAZINE_EMPTY:
+		cache_close_gate(cache);
+		object = refill(cache);
+		cache_open_gate(cache);
+		if (object != NULL)
+			cache_upkeep.poll();
+		return object;
+	default:
+		return alloc_past(cache);
+	}
+}
+
+void
+cache_choose_fast(struct umem_cache *cache)
+{
+	bool closed = cache->limit.counts || reserve_is_short(cache);
+
+	__atomic_store_n(&cache->fast_at, closed ? 0 : cache_header_at(cache),
+	    __ATOMIC_RELAXED);
+}
+
+/*
+ * Tries the section for calls that skipped it on the fast path; then allocates
+ * without it.
+ */
+static void *
+alloc_by_section(struct umem_cache *cache)
+{
+	void *object;
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE ||
+	    rseq_pop(&cpu_layer.place, cpu_header_none(),
+		cache_header_at(cache), &object) != RSEQ_OK)
+		object = alloc_missed(cache);
+	return object;
+}
+
+static noinline void *
+alloc_checked(struct umem_cache *cache)
+{
+	void *object = alloc_by_section(cache);
+
+	if (object != NULL)
+		slab_hold(&cache->slabs, object);
+	return object;
+}
+
+/*
+ * Has the fast path tried the section on a header other than the cache's own?
+ */
+static inline bool
+is_closed(const struct umem_cache *cache)
+{
+	return cache_fast_at(cache) != cache_header_at(cache);
+}
+
+void *
+cache_alloc_slow(struct umem_cache *cache)
+{
+	if (unlikely(cache->slabs.checked))
+		return alloc_checked(cache);
+	if (unlikely(is_closed(cache)))
+		return alloc_by_section(cache);
+	return alloc_missed(cache);
+}
+
+static void
+flush_one(struct umem_cache *cache, struct magazine *mag, const char *who)
+{
+	objects_give(cache, mag->round, mag->nrounds, who);
+	mag->nrounds = 0;
+	magazine_delete(mag);
+}
+
+const char *
+cache_freed_by(const struct umem_cache *cache)
+{
+	if (cache->class != 0)
+		return "free";
+	return cache->flags & UMC_QCACHE ? "vmem_free" : "umem_cache_free";
+}
+
+void
+cache_flush(struct umem_cache *cache, struct magazine *chain)
+{
+	while (chain != NULL) {
+		struct magazine *mag = chain;
+
+		chain = mag->next;
+		flush_one(cache, mag, cache_freed_by(cache));
+	}
+}
+
+static void
+give_surplus(struct umem_cache *cache, const char *who)
+{
+	struct magazine *mag;
+
+	cache_close_gate(cache);
+	mag = magazine_surplus(&cache->mag);
+	if (mag != NULL)
+		flush_one(cache, mag, who);
+	cache_open_gate(cache);
+	cache_upkeep.poll();
+}
+
+/*
+ * Returns an empty magazine, or, for the first free on this CPU, one with
+ * rounds; NULL: no memory.
+ */
+static struct magazine *
+spare_magazine(struct umem_cache *cache, bool first)
+{
+	struct magazine *mag = magazine_new(&cache->mag);
+
+	if (mag != NULL && first && cache->slabs.layout.chunk < CACHE_LINE &&
+	    !cache->slabs.constructs && !cache->slabs.quantum)
+		mag->nrounds =
+		    slab_take(&cache->slabs, mag->round, mag->capacity - 1);
+	return mag;
+}
+
+/* Bypasses the magazines: returns an object to its slab. */
+static void
+free_past(struct umem_cache *cache, void *object, const char *who)
+{
+	cache_close_gate(cache);
+	objects_give(cache, &object, 1, who);
+	cache_open_gate(cache);
+}
+
+void
+cache_take_back_one(struct umem_cache *cache, void *object, const char *who)
+{
+	free_past(cache, object, who);
+	cache_count_off(cache, 1);
+}
+
+void
+cache_take_back(struct umem_cache *cache, struct magazine *mag)
+{
+	size_t n = mag->nrounds;
+
+	if (magazine_give(&cache->mag, mag))
+		give_surplus(cache, cache_freed_by(cache));
+	cache_count_off(cache, n);
+}
+
+/*
+ * Frees to a cache without magazines.  Returns false after a report of misuse.
+ */
+static noinline bool
+free_straight(struct umem_cache *cache, void *object, const char *who)
+{
+	cache_check_mines(cache, who);
+	if (cache->debug != 0)
+		return cache_debugger.free(cache, object);
+	free_past(cache, object, who);
+	return true;
+}
+
+/*
+ * Frees after the section has failed, or if sections are not in use.  Returns
+ * false after a report of misuse.
+ */
+static bool
+free_missed(struct umem_cache *cache, void *object, const char *who)
+{
+	struct magazine *spare = NULL;
+	enum magazine_result result;
+	unsigned news = 0;
+
+	if (unlikely(cpu_header_is_none(cache->mag.hot)))
+		return free_straight(cache, object, who);
+	if (cache->slabs.source == NULL && cache->import == NULL) {
+		enum slab_fault fault = slab_round_fault(&cache->slabs, object);
+
+		if (unlikely(fault != SLAB_FINE))
+			misuse_slab(who, cache, object, fault);
+	}
+	result = magazine_put(&cache->mag, object, &spare, &news);
+	if (result == MAGAZINE_FULL || result == MAGAZINE_NONE) {
+		spare = spare_magazine(cache, result == MAGAZINE_NONE);
+		if (spare != NULL)
+			result =
+			    magazine_put(&cache->mag, object, &spare, &news);
+	}
+	if (spare != NULL)
+		flush_one(cache, spare, who);
+	if (result == MAGAZINE_TWICE)
+		misuse_slab(who, cache, object, SLAB_FREE);
+	else if (result != MAGAZINE_OK)
+		free_past(cache, object, who);
+	if (news & MAGAZINE_SURPLUS)
+		give_surplus(cache, who);
+	if (news & MAGAZINE_TICKED)
+		cache_upkeep.tick();
+	return true;
+}
+
+/*
+ * Tries the section for calls that skipped it on the fast path; then frees
+ * without it.
+ */
+static bool
+free_by_section(struct umem_cache *cache, void *object, const char *who)
+{
+	if (cpu_layer.rseq.owner != RSEQ_NONE &&
+	    rseq_push(&cpu_layer.place, cpu_header_none(),
+		cache_header_at(cache), object) == RSEQ_OK)
+		return true;
+	return free_missed(cache, object, who);
+}
+
+/* Checks that the program holds the object, and then frees it. */
+static noinline bool
+free_checked(struct umem_cache *cache, void *object, const char *who)
+{
+	enum slab_fault fault;
+
+	cache_check_mines(cache, who);
+	fault = slab_unhold(&cache->slabs, object);
+	if (unlikely(fault != SLAB_FINE))
+		misuse_slab(who, cache, object, fault);
+	return free_by_section(cache, object, who);
+}
+
+bool
+cache_free_slow(struct umem_cache *cache, void *object, const char *who)
+{
+	if (unlikely(cache->slabs.checked))
+		return free_checked(cache, object, who);
+	if (unlikely(is_closed(cache)))
+		return free_by_section(cache, object, who);
+	return free_missed(cache, object, who);
+}
+
+static void
+reap_slabs(struct umem_cache *cache)
+{
+	if (cache->import != NULL) {
+		import_reap(cache);
+		return;
+	}
+	cache_close_gate(cache);
+	slab_reap(&cache->slabs, 0);
+	cache_open_gate(cache);
+}
+
+/*
+ * Do single calls only move objects, without debugging and checks?  Then bulk
+ * calls may move magazines.
+ */
+static inline bool
+moves_in_bulk(const struct umem_cache *cache)
+{
+	return !cpu_header_is_none(cache->mag.hot) && !cache->slabs.checked;
+}
+
+/* Bypasses the magazines: takes up to n constructed objects from the slabs. */
+static unsigned
+slab_get_bulk(struct umem_cache *cache, void **objects, unsigned n)
+{
+	unsigned got;
+
+	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
+		gather_giants();
+	magazine_refilled(&cache->mag);
+	got = unlikely(cache->import != NULL)
+		  ? import_take_bulk(cache, objects, n)
+		  : slab_take(&cache->slabs, objects, n);
+	cache_upkeep.poll();
+	return got;
+}
+
+size_t
+cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
+{
+	unsigned want = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
+	unsigned got = 0;
+
+	if (likely(moves_in_bulk(cache))) {
+		got = magazine_get_bulk(&cache->mag, objects, want);
+		if (got == 0 && (!cache->slabs.constructs ||
+				    slab_nready(&cache->slabs) != 0))
+			got = slab_get_bulk(cache, objects, want);
+	}
+	/*
+	 * One object by a single call: the cache is debugged, the object has to
+	 * be constructed now, or this is the last attempt before a failure.
+	 */
+	if (got == 0 && (objects[0] = cache_alloc_slow(cache)) != NULL)
+		got = 1;
+	return got;
+}
+
+/*
+ * Puts some of n objects into magazines and returns their number.  *news is as
+ * for magazine_put(); *nnull counts the objects that are NULL.
+ */
+static unsigned
+magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
+    const char *who, unsigned *news, size_t *nnull)
+{
+	struct magazine *spare = NULL;
+	enum magazine_result result;
+	unsigned put = n;
+
+	result = magazine_put_bulk(&cache->mag, objects, &put, &spare, news);
+	if (result == MAGAZINE_FULL && put == 0 &&
+	    (spare = magazine_new(&cache->mag)) != NULL) {
+		put = n;
+		result =
+		    magazine_put_bulk(&cache->mag, objects, &put, &spare, news);
+	}
+	if (spare != NULL)
+		flush_one(cache, spare, who);
+	if (put != 0)
+		return put;
+	if (result != MAGAZINE_TWICE)
+		free_past(cache, objects[0], who);
+	else if (objects[0] != NULL)
+		misuse_slab(who, cache, objects[0], SLAB_FREE);
+	else
+		++*nnull;
+	return 1;
+}
+
+/* Frees n objects by single calls; *nkept counts those that were not freed. */
+static unsigned
+free_each(struct umem_cache *cache, void *const *objects, unsigned n,
+    const char *who, size_t *nkept)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (objects[i] == NULL ||
+		    !cache_free_slow(cache, objects[i], who))
+			++*nkept;
+	return n;
+}
+
+size_t
+cache_put_bulk(
+    struct umem_cache *cache, void *const *objects, size_t n, const char *who)
+{
+	size_t nfreed = n, nkept = 0;
+	unsigned news = 0;
+
+	while (n > 0) {
+		unsigned put = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
+
+		if (likely(moves_in_bulk(cache)))
+			put = magazines_put(
+			    cache, objects, put, who, &news, &nkept);
+		else
+			put = free_each(cache, objects, put, who, &nkept);
+		objects += put;
+		n -= put;
+		if (news & MAGAZINE_SURPLUS)
+			give_surplus(cache, who);
+		news &= ~MAGAZINE_SURPLUS;
+	}
+	if (news & MAGAZINE_TICKED)
+		cache_upkeep.tick();
+	return nfreed - nkept;
+}
+
+void
+cache_reap(struct umem_cache *cache)
+{
+	cache_drain(cache);
+	reap_slabs(cache);
+}
+
+void
+cache_drain_idle(struct umem_cache *cache)
+{
+	struct magazine *chain;
+
+	if (cache->has_magazines) {
+		magazine_drain_all(&cache->mag, &chain);
+		cache_flush(cache, chain);
+	}
+	slab_reap(&cache->slabs, 0);
+}
+
+void *
+cache_take_idle(struct umem_cache *cache)
+{
+	return alloc_one(cache);
+}
+
+/* Updates in a row without a visit to the slabs, before they are purged. */
+#define QUIET_UPDATES 4
+/*
+ * Bytes purged by one update, which takes some milliseconds of the kernel's
+ * time.
+ */
+#define SWEEP_LIMIT   (16 * MIB)
+
+/*
+ * Purges free pages of partial slabs if the cache is idle.  Returns true if
+ * there may be something to purge now or soon.
+ */
+static bool
+sweep_if_quiet(struct umem_cache *cache, bool visited)
+{
+	size_t total = slab_total(&cache->slabs);
+
+	/* Half empty slabs exist only if many chunks are free. */
+	if (slab_used(&cache->slabs) >= total - total / 8)
+		return false;
+	if (visited) {
+		cache->nquiet = 0;
+		return true;
+	}
+	if (cache->nquiet < QUIET_UPDATES) {
+		cache->nquiet++;
+		return true;
+	}
+	return slab_sweep(&cache->slabs, SWEEP_LIMIT) != 0;
+}
+
+/*
+ * Returns the acquisitions of the slabs' lock, and the contended ones, since
+ * the last update.
+ */
+static struct magazine_visits
+visits(struct umem_cache *cache)
+{
+	struct magazine_visits *seen = &cache->visits_at_update;
+	struct magazine_visits now = {
+	    .n = __atomic_load_n(&cache->slabs.nvisits, __ATOMIC_RELAXED),
+	    .nwaited =
+		__atomic_load_n(&cache->slabs.nwaited, __ATOMIC_RELAXED)};
+	struct magazine_visits since = {
+	    now.n - seen->n, now.nwaited - seen->nwaited};
+
+	*seen = now;
+	return since;
+}
+
+/*
+ * Releases empty slabs if the use of the cache has not grown.  Returns true if
+ * a later call may find more.
+ */
+static bool
+update_empty(struct umem_cache *cache)
+{
+	size_t nused = slab_used(&cache->slabs);
+	bool shrinks = nused <= cache->nused_at_update;
+
+	if (cache->import != NULL)
+		return import_update(cache);
+	cache->nused_at_update = nused;
+	/* Constructing the objects again may cost more than their memory. */
+	if (cache->slabs.constructs || cache->slabs.stable)
+		return slab_reap_unused(&cache->slabs);
+	if (shrinks)
+		reap_slabs(cache);
+	return false;
+}
+
+bool
+cache_update(struct umem_cache *cache, bool may_call)
+{
+	struct magazine_visits since = visits(cache);
+	struct magazine *chain = NULL;
+	bool busy;
+
+	/*
+	 * Flushing objects may release slabs of a source, or resources, which
+	 * calls the program.
+	 */
+	if (cache->calls_out && !may_call &&
+	    (cache->slabs.source != NULL || cache->import != NULL))
+		return false;
+	if (cache->has_magazines) {
+		cache_close_gate(cache);
+		magazine_update(&cache->mag, since, &chain);
+		cache_flush(cache, chain);
+		cache_open_gate(cache);
+	}
+	busy = chain != NULL || sweep_if_quiet(cache, since.n != 0);
+	if (may_call || !cache->calls_out)
+		busy |= update_empty(cache);
+	return busy;
+}
+
+bool
+cache_make_room(struct umem_cache *cache)
+{
+	struct magazine *far, *near = NULL;
+
+	if (!cache->has_magazines || cache->calls_out)
+		return false;
+	cache_close_gate(cache);
+	magazine_idle(&cache->mag, &far);
+	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
+		magazine_idle_near(&cache->mag, &near, &cache->nnear);
+	cache_flush(cache, far);
+	cache_flush(cache, near);
+	if (cache->slabs.constructs || cache->slabs.stable)
+		slab_reap_unused(&cache->slabs);
+	else if (far != NULL || near != NULL)
+		slab_reap(&cache->slabs, 0);
+	cache_open_gate(cache);
+	return far != NULL || near != NULL;
+}
+
+size_t
+cache_in_depot(struct umem_cache *cache)
+{
+	/*
+	 * Returns 0 for these caches.  Constructing an object again may cost
+	 * more than its memory is worth.  Memory of a source does not help the
+	 * heap, and releasing it may call the program, which callbacks of
+	 * visit_some_caches() must not do.  Memory of a type-stable cache comes
+	 * too late for the request.
+	 */
+	if (!cache->has_magazines || cache->slabs.source != NULL ||
+	    cache->import != NULL || cache->slabs.stable ||
+	    cache->construct != NULL || cache->destruct != NULL)
+		return 0;
+	return magazine_in_depot(&cache->mag);
+}
+
+size_t
+cache_empty_depot(struct umem_cache *cache)
+{
+	size_t bytes = cache_in_depot(cache);
+	struct magazine *chain;
+
+	if (bytes == 0)
+		return 0;
+	magazine_empty_depot(&cache->mag, &chain);
+	cache_flush(cache, chain);
+	slab_reap(&cache->slabs, 0);
+	return bytes;
+}
+
+size_t
+cache_live(struct umem_cache *cache)
+{
+	size_t used = slab_used(&cache->slabs);
+	size_t cached = cache->has_magazines
+			    ? magazine_rounds(&cache->mag)
+			    : quarantine_count(&cache->quarantine);
+
+	cached += __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
+	cached += cache_deferral.waiting(cache);
+	return used > cached ? used - cached : 0;
+}

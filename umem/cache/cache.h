@@ -1,0 +1,331 @@
+/* cache.h - object caches; see cache.c */
+#ifndef UMEM_CACHE_H
+#define UMEM_CACHE_H
+
+#include "magazine/magazine.h"
+#include "umem/cache/import.h"
+#include "umem/cache/limit.h"
+#include "umem/cache/quarantine.h"
+#include "umem/cache/reserve.h"
+#include "umem/base/size_class.h"
+#include "umem/slab/slab.h"
+#include "umem/umem.h"
+#include "vmem/hooks.h"
+
+/* Sums over all caches; see worker.h. */
+enum tally {
+	TALLY_DEPOTS,
+	TALLY_HOLES,
+	TALLIES
+};
+
+/* Keys: [I] set at creation, [a] atomic, [l] cache_list_lock */
+struct umem_cache {
+	/*
+	 * [a] The header that the sections of the fast paths use, as its
+	 * distance in bytes from header 0 of CPU 0; see cache_choose_fast().
+	 */
+	uintptr_t fast_at;
+	bool has_magazines; /* [I] */
+	bool destroyed;     /* by the program, while objects were in use */
+	unsigned class;     /* [I] size class; 0: none */
+	unsigned flags;     /* [I] UMC_* */
+	unsigned debug;     /* [I] UMF_*; see debug.h */
+	bool calls_out;     /* [I] releasing a slab calls the program */
+	/* [I] The source of an import cache, which has no slabs; or NULL. */
+	struct import *import;
+	bool tagged;       /* [I] a struct buftag follows each buffer */
+	size_t tag_offset; /* [I] of the tag in a chunk */
+	/* [I] Bytes of a free buffer that hold a pattern, and the pattern. */
+	size_t pattern_bytes;
+	uint64_t free_pattern;
+	struct magazine_layer mag;
+	struct quarantine quarantine;            /* freed buffers that wait */
+	size_t bufsize;                          /* [I] bytes, as requested */
+	size_t align;                            /* [I] */
+	umem_constructor_t *construct;           /* [I] */
+	umem_destructor_t *destruct;             /* [I] */
+	umem_reclaim_t *reclaim;                 /* [I] */
+	void *priv;                              /* [I] for these three */
+	size_t nused_at_update;                  /* in use at the last update */
+	struct magazine_visits visits_at_update; /* of the slabs' lock */
+	uint32_t nquiet;       /* updates in a row without a visit */
+	unsigned nnear;        /* for cache_make_room() */
+	uint64_t nfailed;      /* [a] allocations that failed */
+	uint64_t nrefused;     /* [a] objects that the constructor refused */
+	struct list link;      /* [l] */
+	size_t tally[TALLIES]; /* [l] its part of each sum, when last asked */
+	uint32_t nvisitors;    /* [l] pins by visit_some_caches() ... */
+	uint32_t visited;      /* [l] ... after this number of forks */
+	struct defer *defers;  /* [a] deferred frees that wait; see defer.h */
+	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
+	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
+	struct limit limit __attribute__((aligned(CACHE_LINE)));
+	struct cache_reserve reserve;
+};
+
+/* All caches. */
+extern struct list cache_list;
+extern struct lock cache_list_lock;
+
+/*
+ * [a] Number of caches with a source.  Quantum caches of an arena that does not
+ * import are not counted.
+ */
+extern size_t cache_nsourced;
+
+/* [cache_list_lock] Number of caches in the list that serve no size class. */
+extern size_t cache_nothers;
+
+/* Do caches that are created from now on get magazines? */
+extern bool cache_use_magazines;
+
+/*
+ * [a] Called when slabs of a type-stable cache (cache->slabs.stable) may be
+ * released after a grace period.  slab_retire_wanted() then returns how many
+ * empty slabs to keep.  NULL: no module waits for grace periods, so no slab of
+ * such a cache is released before umem_cache_destroy().
+ *
+ * The hook is called with no lock held, in any thread that reaps or does
+ * upkeep, also within malloc().  It is called again for the same slabs until
+ * slab_retire() has taken them.  It must not wait for a grace period and must
+ * not call a function of the program.  The cache is not destroyed while the
+ * hook runs.
+ */
+extern void (*cache_retire_hook)(struct umem_cache *cache);
+
+/*
+ * UMEM_OPTIONS=checked: each free is checked against the bits of slab_owner.c.
+ */
+extern bool cache_checked;
+
+/*
+ * The cache of each size class; 0 is unused.  NULL: no object of the class has
+ * been requested yet.  Each cache has the header with the number of its class.
+ */
+extern struct umem_cache *class_cache[SIZE_CLASSES + 1]; /* [a] set once */
+
+/* Creates the cache of a class.  Returns NULL if there is no memory. */
+struct umem_cache *class_cache_make(unsigned class);
+
+static inline struct umem_cache *
+class_cache_if_made(unsigned class)
+{
+	/* Acquire; pairs with the release in class_cache_make(). */
+	return __atomic_load_n(&class_cache[class], __ATOMIC_ACQUIRE);
+}
+
+/* Returns the cache of a class, or NULL if there is no memory for it. */
+static inline struct umem_cache *
+class_cache_of(unsigned class)
+{
+	struct umem_cache *cache = class_cache_if_made(class);
+
+	return likely(cache != NULL) ? cache : class_cache_make(class);
+}
+
+/*
+ * Creates class size_classes.n + 1, for blocks of zero bytes, if they are
+ * debugged.  Its slabs are addresses without memory, so an access faults.
+ */
+bool class_zero_make(void);
+
+static inline struct umem_cache *
+class_zero(void)
+{
+	return class_cache_if_made(size_classes.n + 1);
+}
+
+/* Creates a quantum cache, which never writes to the pieces of its arena. */
+struct umem_cache *cache_create_quantum(
+    const char *name, size_t bytes, size_t quantum, vmem_t *arena);
+
+/*
+ * Creates a cache for import.c, which supplies its resources.  Returns NULL if
+ * there is no memory.
+ */
+struct umem_cache *cache_create_import(
+    const char *name, struct import *import, unsigned flags);
+
+/*
+ * Close and open the gate of a quantum cache's arena; see vmem/quantum.c.
+ * Every function that moves a batch of pieces of such a cache does so with the
+ * gate closed.  For an import cache they close and open its own gate; see
+ * import.c.  For other caches they do nothing.
+ */
+static inline void
+cache_close_gate(struct umem_cache *cache)
+{
+	if (unlikely(cache->slabs.quantum))
+		vmem_gate_close(cache->slabs.source);
+	else if (unlikely(cache->import != NULL))
+		import_gate_close(cache);
+}
+
+static inline void
+cache_open_gate(struct umem_cache *cache)
+{
+	if (unlikely(cache->slabs.quantum))
+		vmem_gate_open(cache->slabs.source);
+	else if (unlikely(cache->import != NULL))
+		import_gate_open(cache);
+}
+
+/*
+ * Tell a memory checker that the program allocates or frees an object.  Only
+ * for a cache that is watched.
+ */
+void cache_tell_alloc(struct umem_cache *cache, void *object);
+void cache_tell_free(struct umem_cache *cache, void *object);
+
+/*
+ * Selects the header that the fast paths use.  That is the header of the
+ * cache's magazines; or header 0, which refuses, if the cache counts objects in
+ * use (limit.c), or if its reserve lacks objects (reserve.c).  Called at the
+ * start, and then with limit_lock held.
+ */
+void cache_choose_fast(struct umem_cache *cache);
+
+/* Distance in bytes of the header of the cache's magazines from header 0. */
+static inline uintptr_t
+cache_header_at(const struct umem_cache *cache)
+{
+	return (uintptr_t)cache->mag.hot - (uintptr_t)cpu_header_none();
+}
+
+/* Relaxed: it does no harm if a call uses the previous header. */
+static inline uintptr_t
+cache_fast_at(const struct umem_cache *cache)
+{
+	return __atomic_load_n(&cache->fast_at, __ATOMIC_RELAXED);
+}
+
+/* Counts a request for n objects; see limit_take_slow(). */
+static inline int
+cache_count(struct umem_cache *cache, size_t n, int flags)
+{
+	return likely(!cache->limit.counts) ? 0
+					    : limit_take_slow(cache, n, flags);
+}
+
+/* Subtracts n objects that cache_count() has counted. */
+static inline void
+cache_count_off(struct umem_cache *cache, size_t n)
+{
+	if (unlikely(cache->limit.counts) && n != 0)
+		limit_give_slow(cache, n);
+}
+
+/* Racy estimate: does the reserve of the cache lack objects? */
+static inline bool
+reserve_is_short(const struct umem_cache *cache)
+{
+	return __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED) <
+	       __atomic_load_n(&cache->reserve.want, __ATOMIC_RELAXED);
+}
+
+/*
+ * Allocates an object after the section has failed.  Returns NULL if there is
+ * no memory or the constructor has refused.
+ */
+void *cache_alloc_slow(struct umem_cache *cache);
+
+/*
+ * Frees an object after the section has failed.  Messages contain who, the
+ * name of the function: "free", "umem_cache_free".  Returns false after a
+ * report of misuse.
+ */
+bool cache_free_slow(struct umem_cache *cache, void *object, const char *who);
+
+/* Aborts if the cache was destroyed while objects were in use. */
+void cache_check_mines(struct umem_cache *cache, const char *who);
+
+/*
+ * Names the function by which the program usually frees objects of the cache.
+ */
+const char *cache_freed_by(const struct umem_cache *cache);
+
+/*
+ * Installed as magazine_check: aborts if a round cannot be a freed object, or
+ * is there twice.  See round_check.c.
+ */
+void round_check(struct magazine_layer *layer, void *const *rounds, unsigned n);
+
+/*
+ * Allocates up to n objects and returns their number.  That is 0 only if there
+ * is no memory or the constructor has refused.
+ */
+size_t cache_get_bulk(struct umem_cache *cache, void **objects, size_t n);
+
+/*
+ * Frees n objects, and ignores those that are NULL.  Messages contain who,
+ * the name of the function.  Returns the number freed.
+ */
+size_t cache_put_bulk(
+    struct umem_cache *cache, void *const *objects, size_t n, const char *who);
+
+/*
+ * cache_take_back() puts a magazine into the depot of a cache that has
+ * magazines.  cache_take_back_one() returns one object to its slab; its
+ * messages contain who, the name of the function.
+ */
+void cache_take_back(struct umem_cache *cache, struct magazine *mag);
+void cache_take_back_one(
+    struct umem_cache *cache, void *object, const char *who);
+
+/*
+ * Flushes all magazines to the slabs.  Returns false if some could not be
+ * reached.
+ */
+bool cache_drain(struct umem_cache *cache);
+
+/*
+ * Flushes all cached objects to the slabs, and releases empty slabs to the
+ * arena.
+ */
+void cache_reap(struct umem_cache *cache);
+
+/*
+ * Flushes the surplus since the last update: magazines to the slabs, empty
+ * slabs to the arena.  Returns whether there was any, or will be.  may_call
+ * permits destructors, and functions of the program that release memory of a
+ * source; without it, slabs that need these stay.
+ */
+bool cache_update(struct umem_cache *cache, bool may_call);
+
+/*
+ * Flushes the depot's surplus to the slabs and releases empty slabs.  For large
+ * classes of malloc() it also flushes the magazines of this CPU that were idle
+ * since the last call.  Returns whether there was any.  Only the worker may
+ * call it (worker.h).  It calls no function of the program: it skips caches
+ * that would.
+ */
+bool cache_make_room(struct umem_cache *cache);
+
+/*
+ * cache_in_depot() returns about how many bytes of objects in the depot can be
+ * reclaimed for other sizes.  It is 0 for constructed objects and for memory
+ * that is not the heap's.  cache_empty_depot() reclaims them and returns the
+ * bytes.
+ */
+size_t cache_in_depot(struct umem_cache *cache);
+size_t cache_empty_depot(struct umem_cache *cache);
+
+/* For quantum_cache.c, with the gate closed; see struct quantum_hooks. */
+void cache_drain_idle(struct umem_cache *cache);
+void *cache_take_idle(struct umem_cache *cache);
+
+/*
+ * Flushes a chain of magazines: returns the rounds to the slabs and deletes the
+ * magazines.
+ */
+void cache_flush(struct umem_cache *cache, struct magazine *chain);
+
+/*
+ * Number of objects that the program holds: taken from slabs, not in a
+ * magazine, in the quarantine or in the reserve, and not waiting for a grace
+ * period.
+ */
+size_t cache_live(struct umem_cache *cache);
+
+#endif

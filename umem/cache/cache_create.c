@@ -1,0 +1,539 @@
+/*
+ * cache_create.c - creation and destruction of caches
+ *
+ * The layout of a cache is fixed here once: its alignment, the space that
+ * debugging or memcheck needs beside each object (debug.c, checker.c), and the
+ * number of chunks in a slab (slab_layout.c).  The cache of a size class is
+ * created when an object of the class is first requested.
+ *
+ * Source: arguments and errors of umem_cache_create(3MALLOC).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/base/addr_map.h"
+#include "umem/cache/cache.h"
+#include "umem/cache/cache_hooks.h"
+#include "umem/base/checker.h"
+#include "umem/slab/firewall.h"
+#include "umem/base/ready.h"
+#include "umem/cache/worker.h"
+#include "vmem/heap.h"
+#include "vmem/hooks.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+#include "vmem/vmem.h"
+
+/*
+ * Smallest alignment of objects, in bytes, and the default alignment of objects
+ * of more than ALIGN_LEAST bytes.
+ */
+#define ALIGN_LEAST  8
+#define ALIGN_SECOND 16
+
+#define FLAGS_KNOWN                                                            \
+	(UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE | UMC_NOHASH |             \
+	    UMC_QCACHE | UMC_TYPESAFE_BY_RCU | UMC_INTERNAL)
+
+struct list cache_list = {&cache_list, &cache_list};
+struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
+bool cache_use_magazines = true;
+bool cache_checked;
+void (*cache_retire_hook)(struct umem_cache *cache);
+struct umem_cache *class_cache[SIZE_CLASSES + 1];
+size_t cache_nsourced;
+size_t cache_nothers;
+
+static struct umem_cache *
+cache_of(struct slab_store *store)
+{
+	return container_of(store, struct umem_cache, slabs);
+}
+
+static void
+destruct_chunk(struct slab_store *store, void *object)
+{
+	struct umem_cache *cache = cache_of(store);
+
+	if (cache->destruct == NULL)
+		return;
+	if (unlikely(store->watched))
+		checker_open(object, cache->bufsize, /* defined */ true);
+	cache->destruct(object, cache->priv);
+	if (unlikely(store->watched))
+		checker_close(object, cache->bufsize);
+}
+
+/* Are objects of the cache annotated for a memory checker? */
+static bool
+is_watched(const struct umem_cache *cache)
+{
+	return unlikely(checker_on) && cache->debug == 0 &&
+	       (cache->flags & (UMC_NOTOUCH | UMC_QCACHE)) == 0;
+}
+
+/*
+ * Called by a type-stable store: empty slabs may be released after a grace
+ * period.
+ */
+static void
+want_retire(struct slab_store *store)
+{
+	/* Acquire: pairs with the release store of the hook. */
+	void (*hook)(struct umem_cache *) =
+	    __atomic_load_n(&cache_retire_hook, __ATOMIC_ACQUIRE);
+
+	if (hook != NULL)
+		hook(cache_of(store));
+}
+
+static void
+name_copy(char *to, const char *from)
+{
+	size_t n = strnlen(from, UMEM_CACHE_NAMELEN);
+
+	memcpy(to, from, n);
+	to[n] = '\0';
+}
+
+/*
+ * Sets up the members that every cache has.  Returns false if there is no
+ * memory.
+ */
+static bool
+cache_set_up(struct umem_cache *cache, const char *name,
+    const struct slab_layout *layout, vmem_t *source)
+{
+	bool constructs = cache->construct != NULL || cache->destruct != NULL;
+	unsigned rounds_most = 0;
+
+	/* If free objects hold patterns, none of them stays constructed. */
+	if ((cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0)
+		constructs = false;
+
+	name_copy(cache->name, name);
+	list_init(&cache->limit.waiting);
+	slab_store_init(&cache->slabs, layout, source, cache->class,
+	    constructs ? destruct_chunk : NULL);
+	cache->slabs.record_bytes =
+	    (uint32_t)cache_debugger.record_bytes(cache);
+	cache->slabs.stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
+	cache->slabs.want_retire = want_retire;
+	cache->slabs.watched = is_watched(cache);
+	/* A piece of an arena need not be in a slab. */
+	cache->slabs.checked = cache_checked && cache->debug == 0 &&
+			       !cache->slabs.watched && !cache->slabs.quantum &&
+			       cache->import == NULL;
+	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
+	/*
+	 * A type-stable cache ends slabs only in slab_end_retired(), outside of
+	 * upkeep.
+	 */
+	cache->calls_out =
+	    cache->import != NULL ||
+	    (!cache->slabs.stable &&
+		((constructs && cache->destruct != NULL) ||
+		    (source != NULL &&
+			vmem_calls_out(source, heap_arena_release))));
+	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
+			       (cache->flags & UMC_NOMAGAZINE) == 0;
+	if (cache->import != NULL) {
+		cache->has_magazines = cache->import->has_magazines;
+		rounds_most = cache->import->rounds_most;
+		cache->mag.keeps_none = rounds_most != 0;
+	}
+	if ((cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0)
+		quarantine_init(&cache->quarantine, layout->chunk);
+	/*
+	 * Without magazines, the cache uses header 0, which refuses.  The slow
+	 * paths know the cache by the caller's argument.
+	 */
+	if (!cache->has_magazines) {
+		cache->mag.hot = cpu_header_none();
+		cache_choose_fast(cache);
+		return true;
+	}
+	if (cache->class == 0 &&
+	    !magazine_layer_init(
+		&cache->mag, layout->chunk, rounds_most, CPU_GUARD_NONE))
+		return false;
+	if (cache->class != 0)
+		magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
+		    addr_map.guard[cache->class]);
+	cache_choose_fast(cache);
+	return true;
+}
+
+/* Adds n to cache_nsourced if the cache has a source that counts. */
+static void
+nsourced_add(const struct umem_cache *cache, size_t n)
+{
+	const vmem_t *source = cache->slabs.source;
+
+	if (source != NULL && (!cache->slabs.quantum || vmem_imports(source)))
+		__atomic_add_fetch(&cache_nsourced, n, __ATOMIC_RELAXED);
+}
+
+static void
+cache_list_add(struct umem_cache *cache)
+{
+	nsourced_add(cache, 1);
+	lock_take(&cache_list_lock);
+	list_add_tail(&cache_list, &cache->link);
+	cache_nothers++;
+	lock_release(&cache_list_lock);
+}
+
+/* Caches of size classes come first, in their order. */
+static void
+cache_list_add_class_locked(struct umem_cache *cache)
+{
+	struct list *before = cache_list.next;
+
+	while (before != &cache_list) {
+		unsigned class =
+		    container_of(before, struct umem_cache, link)->class;
+
+		if (class == 0 || class > cache->class)
+			break;
+		before = before->next;
+	}
+	list_add_tail(before, &cache->link);
+}
+
+/*
+ * Creates a cache from the template.  For a size class, the caller holds
+ * cache_list_lock; otherwise not.
+ */
+static struct umem_cache *
+cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
+    const struct umem_cache *template)
+{
+	struct umem_cache *cache = meta_alloc(sizeof(*cache));
+
+	if (cache == NULL)
+		return NULL;
+	*cache = *template;
+	if (!cache_set_up(cache, name, layout, source)) {
+		meta_free(cache, sizeof(*cache));
+		return NULL;
+	}
+	if (cache->class != 0) {
+		cache_list_add_class_locked(cache);
+		return cache;
+	}
+	if (cache->slabs.watched)
+		checker_pool(cache);
+	cache_list_add(cache);
+	return cache;
+}
+
+/*
+ * Returns the unit of span sizes: at least the quantum to which the source
+ * rounds them.
+ */
+static size_t
+span_quantum(const vmem_t *source)
+{
+	size_t page = os_page_size();
+
+	if (source == NULL)
+		return HEAP_UNIT;
+	return vmem_quantum(source) > page ? vmem_quantum(source) : page;
+}
+
+/*
+ * Returns the alignment that a block keeps if it is debugged, in spite of its
+ * tag.
+ */
+static size_t
+class_align(size_t bytes)
+{
+	if (bytes % os_page_size() == 0)
+		return os_page_size();
+	if (bytes % CACHE_LINE == 0)
+		return CACHE_LINE;
+	return bytes < 16 ? 8 : 16;
+}
+
+/*
+ * Like slab_layout(), with space behind each object and before the first.  The
+ * library must not store anything there that looks like a pointer to an object.
+ */
+static bool
+watched_layout(
+    const struct umem_cache *cache, struct slab_layout *layout, vmem_t *source)
+{
+	size_t align = cache->align;
+	size_t front = align_up(CHECKER_REDZONE, align);
+	size_t chunk = align_up(cache->bufsize + CHECKER_REDZONE, align);
+
+	if (!slab_layout(layout, chunk, align, span_quantum(source)))
+		return false;
+	if (layout->slab_bytes - layout->nchunks * chunk < front) {
+		if (layout->nchunks == 1)
+			layout->slab_bytes += span_quantum(source);
+		else
+			layout->nchunks--;
+	}
+	layout->colour_step = 0;
+	layout->colour_max = front;
+	return true;
+}
+
+/*
+ * Lays out the objects of a cache in its slabs.  Returns false if they are too
+ * large.
+ */
+static bool
+cache_layout(const struct umem_cache *cache, struct slab_layout *layout,
+    size_t align, vmem_t *source)
+{
+	size_t chunk = cache_debugger.chunk(cache);
+
+	if ((cache->debug & UMF_FIREWALL) != 0)
+		return firewall_layout(layout, chunk);
+	if (is_watched(cache))
+		return watched_layout(cache, layout, source);
+	return chunk >= cache->bufsize &&
+	       slab_layout(layout, chunk, align, span_quantum(source));
+}
+
+static struct umem_cache *
+class_create_locked(unsigned class)
+{
+	size_t bytes = size_classes.bytes[class];
+	struct umem_cache template = {.class = class,
+	    .bufsize = bytes,
+	    .align = bytes < 16 ? 8 : 16,
+	    .flags = UMC_INTERNAL};
+	struct slab_layout layout;
+	struct message name = {0};
+
+	message_text(&name, "umem_alloc_");
+	message_dec(&name, bytes);
+	name.text[name.n] = '\0';
+	cache_debugger.plan(&template, name.text, /* sourced */ false);
+	if (template.debug != 0 || checker_on)
+		template.align = class_align(bytes);
+	if (!cache_layout(&template, &layout, 16, NULL))
+		return NULL;
+	if (template.debug != 0 || checker_on)
+		addr_map_divide(class, layout.chunk);
+	return cache_new(name.text, &layout, NULL, &template);
+}
+
+struct umem_cache *
+class_cache_make(unsigned class)
+{
+	struct umem_cache *cache;
+
+	lock_take(&cache_list_lock);
+	cache = class_cache[class];
+	if (cache == NULL) {
+		cache = class_create_locked(class);
+		/* Release: pairs with the acquire in class_cache_if_made(). */
+		__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
+	}
+	lock_release(&cache_list_lock);
+	return cache;
+}
+
+/* Bytes of addresses from one block of zero bytes to the next. */
+#define ZERO_CHUNK CACHE_LINE
+
+bool
+class_zero_make(void)
+{
+	unsigned class = size_classes.n + 1;
+	struct umem_cache template = {
+	    .class = class, .align = ZERO_CHUNK, .flags = UMC_INTERNAL};
+	struct slab_layout layout;
+	struct umem_cache *cache;
+
+	cache_debugger.plan(&template, "umem_alloc_0", /* sourced */ true);
+	if (template.debug == 0 || class_cache[class] != NULL)
+		return true;
+	if (!slab_layout(&layout, ZERO_CHUNK, ZERO_CHUNK, HEAP_UNIT))
+		return false;
+	addr_map_divide(class, ZERO_CHUNK);
+	lock_take(&cache_list_lock);
+	cache = cache_new("umem_alloc_0", &layout, NULL, &template);
+	if (cache != NULL)
+		cache->slabs.hollow = true;
+	__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
+	lock_release(&cache_list_lock);
+	return cache != NULL;
+}
+
+struct umem_cache *
+cache_create_quantum(
+    const char *name, size_t bytes, size_t quantum, vmem_t *arena)
+{
+	struct umem_cache template = {.bufsize = bytes,
+	    .align = quantum,
+	    .flags = UMC_QCACHE | UMC_NOTOUCH | UMC_INTERNAL};
+	struct slab_layout layout;
+
+	template.slabs.quantum = true;
+
+	/* Slabs have at least four pieces, as in the article. */
+	if (!slab_layout(&layout, bytes, quantum, align_up(4 * bytes, quantum)))
+		return NULL;
+	layout.colour_step = layout.colour_max = 0;
+	return cache_new(name, &layout, arena, &template);
+}
+
+/*
+ * Size that a resource counts for, in bytes, where sizes of objects decide:
+ * magazines have 30 rounds at first, which is the minimum of sizes.c.
+ */
+#define RESOURCE_BYTES 4096
+
+struct umem_cache *
+cache_create_import(const char *name, struct import *import, unsigned flags)
+{
+	/* The layout of a slab with one chunk; no such slab exists. */
+	const struct slab_layout layout = {.chunk = RESOURCE_BYTES,
+	    .slab_bytes = RESOURCE_BYTES,
+	    .nchunks = 1};
+	struct umem_cache template = {
+	    .import = import, .align = 1, .flags = flags | UMC_NOTOUCH};
+
+	return cache_new(name, &layout, /* source */ NULL, &template);
+}
+
+/*
+ * Returns the alignment for the one that the program requested; 0 if that is
+ * not possible.
+ */
+static size_t
+cache_align(const struct umem_cache *cache, size_t align, vmem_t *source)
+{
+	size_t most = source == NULL ? os_page_size() : vmem_quantum(source);
+
+	if (align == 0)
+		align =
+		    cache->bufsize > ALIGN_LEAST ? ALIGN_SECOND : ALIGN_LEAST;
+	if (!is_pow2(align))
+		return 0;
+	if (align < ALIGN_LEAST && (cache->flags & UMC_NOTOUCH) == 0)
+		align = ALIGN_LEAST;
+	return align <= most ? align : 0;
+}
+
+static bool
+arguments_are_right(const char *name, size_t size, size_t align, int cflags)
+{
+	if (name == NULL || size == 0 || align == 0 ||
+	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0)
+		return false;
+	if ((cflags & UMC_NOHASH) != 0 && (cflags & UMC_NOTOUCH) != 0)
+		return false;
+	/* Pieces of a quantum cache return to their arena at any time. */
+	if ((cflags & UMC_QCACHE) != 0 && (cflags & UMC_TYPESAFE_BY_RCU) != 0)
+		return false;
+	/*
+	 * Without a hash, a slab of libumem is a page that contains its header.
+	 */
+	return (cflags & UMC_NOHASH) == 0 || size <= os_page_size() - 64;
+}
+
+public umem_cache_t *
+umem_cache_create(const char *name, size_t bufsize, size_t align,
+    umem_constructor_t *construct, umem_destructor_t *destruct,
+    umem_reclaim_t *reclaim, void *priv, vmem_t *source, int cflags)
+{
+	struct umem_cache template = {.flags = (unsigned)cflags,
+	    .bufsize = bufsize,
+	    .construct = construct,
+	    .destruct = destruct,
+	    .reclaim = reclaim,
+	    .priv = priv};
+	struct slab_layout layout;
+	struct umem_cache *cache;
+	size_t in_force;
+
+	in_force = cache_align(&template, align, source);
+	if (!arguments_are_right(name, bufsize, in_force, cflags)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (!umem_ready()) {
+		errno = EAGAIN;
+		return NULL;
+	}
+	template.align = in_force;
+	cache_debugger.plan(&template, name, source != NULL);
+	if (bufsize > PTRDIFF_MAX / 2 ||
+	    !cache_layout(&template, &layout, in_force, source)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	/*
+	 * Only boundaries of chunks of a source are known to be aligned, so
+	 * slabs get no colours.
+	 */
+	if (source != NULL && !is_watched(&template))
+		layout.colour_step = layout.colour_max = 0;
+	cache = cache_new(name, &layout, source, &template);
+	if (cache == NULL)
+		errno = EAGAIN;
+	return cache;
+}
+
+/*
+ * Poisons a cache that was destroyed while objects were in use: later calls
+ * with it abort.
+ */
+static void
+cache_leave_mines(struct umem_cache *cache, bool tell)
+{
+	if (tell)
+		say("umem_cache_destroy: '%s' (%p) not empty", cache->name,
+		    (void *)cache);
+	cache->mag.hot = cpu_header_none();
+	limit_end(cache);
+	cache_choose_fast(cache);
+	cache->destroyed = true;
+}
+
+public void
+umem_cache_destroy(umem_cache_t *cache)
+{
+	bool released, drained, ended;
+
+	if (cache == NULL)
+		return;
+	released = cache_deferral.end_cache(cache);
+	reserve_end(cache);
+	worker_let_go(cache);
+	nsourced_add(cache, (size_t)-1);
+	drained = cache_drain(cache);
+	cache_close_gate(cache);
+	ended = slab_store_end(&cache->slabs);
+	cache_open_gate(cache);
+	if (cache->import != NULL) {
+		import_reap(cache);
+		ended = import_count(cache) == 0;
+	}
+	if (!ended) {
+		/*
+		 * Objects in magazines that could not be drained, and objects
+		 * that still wait for a grace period, are not held by the
+		 * program.
+		 */
+		cache_leave_mines(cache, /* tell */ released && drained);
+		return;
+	}
+	if (cache->has_magazines)
+		magazine_layer_end(&cache->mag);
+	if (cache->slabs.watched)
+		checker_pool_end(cache);
+	quarantine_end(&cache->quarantine);
+	cache_debugger.forget(cache);
+	if (cache->import != NULL)
+		import_delete(cache->import);
+	meta_free(cache, sizeof(*cache));
+}

@@ -1,0 +1,63 @@
+/*
+ * cache_hooks.h - what caches ask of the modules above them
+ *
+ * Debugging, upkeep and deferred frees build on caches.  A cache calls them by
+ * these tables, each of which one module above defines; so no file of the caches
+ * includes a header of such a module.
+ */
+#ifndef UMEM_CACHE_HOOKS_H
+#define UMEM_CACHE_HOOKS_H
+
+#include "umem/cache/cache.h"
+
+/* What a cache is debugged with; the values are libumem's. */
+#define UMF_AUDIT       0x0001u /* who, when, from where */
+#define UMF_DEADBEEF    0x0002u /* patterns in free and in fresh buffers */
+#define UMF_REDZONE     0x0004u /* a tag behind each buffer */
+#define UMF_CONTENTS    0x0008u /* what was in a buffer when it was freed */
+#define UMF_CHECKSIGNAL 0x0010u /* no allocation from a signal handler */
+#define UMF_NOMAGAZINE  0x0020u
+#define UMF_FIREWALL    0x0040u /* each buffer ends where pages end */
+#define UMF_LITE        0x0100u /* 8 bytes of pattern, no audit */
+#define UMF_RANDOMIZE   0x0400u
+#define UMF_CHECKNULL   0x1000u
+#define UMF_HARDENED    0x2000u /* not libumem's: UMEM_OPTIONS=hardened */
+#define UMF_RCU_WRITES  0x4000u /* likewise: buffers that wait may change */
+
+#define UMF_TAGGED (UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT | UMF_LITE)
+
+/* Caches that check what the program does; debug.h describes the functions. */
+struct cache_debugger {
+	void (*plan)(struct umem_cache *cache, const char *name, bool sourced);
+	size_t (*chunk)(const struct umem_cache *cache);
+	size_t (*record_bytes)(const struct umem_cache *cache);
+	void *(*alloc)(struct umem_cache *cache);
+	bool (*free)(struct umem_cache *cache, void *object);
+	void (*release)(struct umem_cache *cache);
+	void (*forget)(const struct umem_cache *cache);
+};
+
+extern const struct cache_debugger cache_debugger; /* of debug.c */
+
+/* The periodic work on caches; update.h and update_thread.h describe it. */
+struct cache_upkeep {
+	void (*poll)(void);
+	void (*tick)(void);
+	bool (*enters)(bool calls);
+	void (*leaves)(void);
+	bool (*reclaim_source)(vmem_t *source);
+};
+
+extern const struct cache_upkeep cache_upkeep; /* of update.c */
+
+/* Frees that wait for a grace period; defer.h describes the functions. */
+struct cache_deferral {
+	bool (*end_cache)(struct umem_cache *cache);
+	size_t (*waiting)(const struct umem_cache *cache);
+	bool (*has)(const struct umem_cache *cache, const void *object);
+	void (*rouse)(void);
+};
+
+extern const struct cache_deferral cache_deferral; /* of defer.c */
+
+#endif

@@ -1,0 +1,765 @@
+/*
+ * import.c - the source of an import cache: functions of the program
+ *
+ * An import cache has the magazines of any other cache, and no slabs: its
+ * objects ("resources") are pointer-sized values that the program's import()
+ * delivers and its release() takes back.  This file replaces slab.c for import
+ * caches.
+ *
+ * The pool
+ *	A free may not call release(), because the caller may hold a lock that
+ *	release() takes, and a free may not fail.  So resources that no magazine
+ *	takes go to the pool, an array that is used as a stack.  It is enlarged
+ *	before each import to the number of resources that exist, so a free
+ *	always finds a place in it and needs no memory.  It is not made smaller
+ *	before the cache ends: that is 8 to 16 bytes for each resource that
+ *	existed at the same time as the others.
+ *	    The working set of the pool is that of a depot: import_update()
+ *	releases as many resources as lay idle all the time since the last
+ *	call.
+ *
+ * Limit of idle resources
+ *	A program may limit the number of idle resources (max_idle), because
+ *	descriptors and the like are scarce.  The limit is divided: the two
+ *	magazines of each CPU hold at most half of it, and pool_most is the
+ *	rest.  The depot of such a cache keeps no full magazine.  A free that
+ *	leaves more than pool_most in the pool releases the excess before it
+ *	returns, so there release() does run in umem_cache_free().  With fewer
+ *	than 8 resources a CPU there are no magazines, and all go to the pool.
+ *
+ * Shortage
+ *	If import() delivers nothing, the resource may be idle elsewhere.  The
+ *	thread then closes the gate, takes the magazines of all CPUs and of the
+ *	depot, and searches the pool.  The gate is closed by every batch
+ *	between magazines and pool, as in vmem/quantum.c, which also shows that
+ *	after the drain nothing idle is overlooked.  Resources are in transit
+ *	while import() runs for more than one, and while release() runs.  A
+ *	call in transit is counted in ncalls before it begins, and in nends
+ *	after its resources are in the pool or released, before it leaves
+ *	ncalls.  The thread reads nends, imports, drains, and then reads ncalls
+ *	and nends: if ncalls is 0 and nends unchanged, no call was in transit
+ *	between the first and the last of these steps, so the request fails.
+ *	Otherwise it waits for an end and begins anew, for TRANSIT_WAIT_NS at
+ *	most, because the call may wait for a lock that this thread holds.  All
+ *	of these accesses are sequentially consistent.
+ *
+ * Checks
+ *	A resource is no address of ours, so no bit tells whether it is free.
+ *	The magazines compare a freed resource with those freed last, and a full
+ *	magazine with itself (round_check.c).  The pool counts: a free of more
+ *	resources than are out is misuse.  Under UMEM_DEBUG, hardened and
+ *	checked, the cache has no magazines, and a set of the resources that the
+ *	program holds (held.c) tells every second or foreign free at once.
+ *
+ * Locking
+ *	gate is above the locks of CPUs and depots.  The cache has no slabs, so
+ *	the lock of cache->slabs guards the pool, and slabs.nused counts the
+ *	resources outside it.  import() and release() run without a lock, and
+ *	with no magazine in hand.
+ *
+ * fork()
+ *	The child has a copy of everything except the resources that other
+ *	threads had in transit or in hand; these count as out for ever.  Their
+ *	calls do not exist in the child, so ncalls is set to 0; nforks tells a
+ *	call that has forked itself not to leave ncalls.
+ *
+ * Source: uma_zcache_create() of FreeBSD's uma(9).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/cache/cache.h"
+#include "umem/cache/cache_hooks.h"
+#include "umem/cache/import.h"
+#include "umem/cache/misuse.h"
+#include "umem/base/ready.h"
+#include "vmem/describe.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+/* Resources that one call of import() or release() moves at most: 512 bytes. */
+#define BATCH           64
+/* The capacity of the first pool: a page is 512. */
+#define POOL_LEAST      64
+/* Magazines get this part of max_idle: two magazines a CPU, and half of it. */
+#define ROUNDS_PART     4
+/* Sizes of magazines worth having; see magazine/sizes.c. */
+#define ROUNDS_LEAST    2
+#define ROUNDS_MOST     254
+/* As TRANSIT_WAIT_NS of vmem/quantum.c. */
+#define TRANSIT_WAIT_NS 100000000
+
+static uint32_t nforks; /* that led to this process */
+
+/* The limit is divided between the magazines of all CPUs and the pool. */
+static void
+divide_idle(struct import *import, size_t max_idle)
+{
+	size_t ncpus = cpu_layer.nrun;
+	size_t rounds = max_idle / (ROUNDS_PART * ncpus);
+
+	if (rounds > ROUNDS_MOST)
+		rounds = ROUNDS_MOST;
+	import->pool_most = max_idle;
+	if (rounds < ROUNDS_LEAST)
+		import->has_magazines = false;
+	if (import->has_magazines) {
+		import->rounds_most = (unsigned)rounds;
+		import->pool_most -= 2 * rounds * ncpus;
+	}
+}
+
+struct import *
+import_new(umem_import_t *function, umem_release_t *release, void *arg,
+    size_t max_idle, bool magazines, bool checked)
+{
+	struct import *import = meta_alloc(sizeof(*import));
+
+	if (import == NULL)
+		return NULL;
+	import->import = function;
+	import->release = release;
+	import->arg = arg;
+	import->checked = checked;
+	import->has_magazines = magazines && !checked;
+	import->pool_most = SIZE_MAX;
+	if (max_idle != 0)
+		divide_idle(import, max_idle);
+	lock_init(&import->gate, LOCK_QUANTUM);
+	return import;
+}
+
+static void
+arrays_free(struct import_arrays *arrays)
+{
+	if (arrays->pool != NULL)
+		meta_free(
+		    arrays->pool, arrays->capacity * sizeof(*arrays->pool));
+	if (arrays->held.slot != NULL)
+		meta_free(arrays->held.slot,
+		    arrays->held.size * sizeof(*arrays->held.slot));
+	*arrays = (struct import_arrays){0};
+}
+
+void
+import_delete(struct import *import)
+{
+	arrays_free(&import->arrays);
+	meta_free(import, sizeof(*import));
+}
+
+/* For n resources; false: no memory. */
+static bool
+arrays_alloc(struct import_arrays *arrays, size_t n, bool checked)
+{
+	*arrays = (struct import_arrays){.capacity = n};
+	arrays->pool = meta_alloc(n * sizeof(*arrays->pool));
+	if (arrays->pool == NULL)
+		return false;
+	if (!checked)
+		return true;
+	arrays->held.size = held_size(n);
+	arrays->held.slot =
+	    meta_alloc(arrays->held.size * sizeof(*arrays->held.slot));
+	if (arrays->held.slot != NULL)
+		return true;
+	arrays_free(arrays);
+	return false;
+}
+
+static void
+arrays_exchange_locked(struct import *import, struct import_arrays *arrays)
+{
+	struct import_arrays old = import->arrays;
+
+	if (import->npool != 0)
+		memcpy(arrays->pool, old.pool,
+		    import->npool * sizeof(*arrays->pool));
+	if (import->checked)
+		held_move(&arrays->held, &old.held);
+	import->arrays = *arrays;
+	*arrays = old;
+}
+
+static void
+pool_lock(struct umem_cache *cache)
+{
+	struct slab_store *store = &cache->slabs;
+
+	if (unlikely(!lock_try(&store->lock))) {
+		/* Relaxed: it only steers the size of magazines. */
+		__atomic_add_fetch(&store->nwaited, 1, __ATOMIC_RELAXED);
+		lock_take(&store->lock);
+	}
+	__atomic_store_n(&store->nvisits, store->nvisits + 1, __ATOMIC_RELAXED);
+}
+
+static void
+pool_unlock(struct umem_cache *cache)
+{
+	lock_release(&cache->slabs.lock);
+}
+
+/* Relaxed stores: both are read without the lock, as hints. */
+static void
+counts_set_locked(struct umem_cache *cache, size_t npool, size_t nused)
+{
+	struct import *import = cache->import;
+
+	__atomic_store_n(&import->npool, npool, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->slabs.nused, nused, __ATOMIC_RELAXED);
+	if (npool < import->npool_low)
+		import->npool_low = npool;
+	umem_assert(npool + nused <= import->nowned);
+	umem_assert(import->nowned <= import->arrays.capacity);
+}
+
+/* A racy estimate. */
+static size_t
+pool_size(const struct import *import)
+{
+	return __atomic_load_n(&import->npool, __ATOMIC_RELAXED);
+}
+
+/* Takes up to n resources from the pool; returns how many. */
+static unsigned
+pool_take(struct umem_cache *cache, void **resources, unsigned n)
+{
+	struct import *import = cache->import;
+
+	if (pool_size(import) == 0)
+		return 0;
+	pool_lock(cache);
+	if (n > import->npool)
+		n = (unsigned)import->npool;
+	memcpy(resources, import->arrays.pool + import->npool - n,
+	    n * sizeof(*resources));
+	counts_set_locked(cache, import->npool - n, cache->slabs.nused + n);
+	pool_unlock(cache);
+	return n;
+}
+
+static void
+pool_put_locked(struct umem_cache *cache, void *const *resources, unsigned n)
+{
+	struct import *import = cache->import;
+
+	memcpy(import->arrays.pool + import->npool, resources,
+	    n * sizeof(*resources));
+	counts_set_locked(cache, import->npool + n, cache->slabs.nused - n);
+}
+
+/* Makes places for n more resources, which may then be imported. */
+static bool
+reserve(struct umem_cache *cache, unsigned n)
+{
+	struct import *import = cache->import;
+	struct import_arrays arrays = {0};
+	bool fits;
+
+	for (;;) {
+		size_t want;
+
+		pool_lock(cache);
+		want = import->nowned + n;
+		if (want > import->arrays.capacity && want <= arrays.capacity)
+			arrays_exchange_locked(import, &arrays);
+		fits = want <= import->arrays.capacity;
+		if (fits)
+			import->nowned = want;
+		pool_unlock(cache);
+		arrays_free(&arrays);
+		if (fits)
+			return true;
+		want = 2 * want > POOL_LEAST ? 2 * want : POOL_LEAST;
+		if (!arrays_alloc(&arrays, want, import->checked))
+			return false;
+	}
+}
+
+/* A call that may leave resources in the pool, or releases some, begins. */
+static uint32_t
+call_begins(struct import *import)
+{
+	__atomic_add_fetch(&import->ncalls, 1, __ATOMIC_SEQ_CST);
+	return nforks;
+}
+
+/* It ends; began is the result of call_begins(). */
+static void
+call_ends(struct import *import, uint32_t began)
+{
+	__atomic_add_fetch(&import->nends, 1, __ATOMIC_SEQ_CST);
+	if (began == nforks)
+		__atomic_sub_fetch(&import->ncalls, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&import->nwaiting, __ATOMIC_SEQ_CST) != 0)
+		os_futex_wake(&import->nends, INT32_MAX);
+}
+
+static void
+check_delivered(
+    struct umem_cache *cache, void *const *resources, size_t n, size_t most)
+{
+	if (unlikely(n > most))
+		panic("import of '%s' delivered %zu resources instead of %zu",
+		    cache->name, n, most);
+	for (size_t i = 0; i < n; i++)
+		if (unlikely(resources[i] == NULL))
+			panic("import of '%s' delivered NULL", cache->name);
+}
+
+/*
+ * Imports up to n resources, with the gate open.  If there are none, errno says
+ * why: as import() left it, or ENOMEM.
+ */
+static unsigned
+import_call(struct umem_cache *cache, void **resources, unsigned n)
+{
+	struct import *import = cache->import;
+	int saved = errno;
+	size_t got;
+
+	if (!reserve(cache, n)) {
+		errno = ENOMEM;
+		return 0;
+	}
+	errno = 0;
+	got = import->import(import->arg, resources, n, UMEM_DEFAULT);
+	check_delivered(cache, resources, got, n);
+	if (got != 0)
+		errno = saved;
+	else if (errno == 0)
+		errno = ENOMEM;
+	pool_lock(cache);
+	import->nowned -= n - got;
+	counts_set_locked(cache, import->npool, cache->slabs.nused + got);
+	pool_unlock(cache);
+	/* As a constructor that refuses: no memory would change the answer. */
+	if (got == 0)
+		__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
+	return (unsigned)got;
+}
+
+/* Releases up to n resources of the pool, but keeps so many. */
+static void
+release_some(struct umem_cache *cache, size_t n, size_t keep)
+{
+	struct import *import = cache->import;
+	int saved = errno;
+	unsigned got = 0;
+
+	do {
+		void *batch[BATCH];
+		uint32_t began = call_begins(import);
+		size_t most;
+
+		pool_lock(cache);
+		most = import->npool > keep ? import->npool - keep : 0;
+		if (most > n)
+			most = n;
+		got = most < BATCH ? (unsigned)most : BATCH;
+		memcpy(batch, import->arrays.pool + import->npool - got,
+		    got * sizeof(batch[0]));
+		import->nowned -= got;
+		counts_set_locked(
+		    cache, import->npool - got, cache->slabs.nused);
+		pool_unlock(cache);
+		if (got != 0)
+			import->release(import->arg, batch, got);
+		call_ends(import, began);
+		n -= got;
+	} while (got != 0 && n != 0);
+	errno = saved;
+}
+
+void
+import_gate_close(struct umem_cache *cache)
+{
+	lock_take(&cache->import->gate);
+}
+
+static void
+gate_open(struct umem_cache *cache)
+{
+	lock_release(&cache->import->gate);
+}
+
+void
+import_gate_open(struct umem_cache *cache)
+{
+	struct import *import = cache->import;
+
+	gate_open(cache);
+	if (unlikely(pool_size(import) > import->pool_most))
+		release_some(cache, SIZE_MAX, import->pool_most);
+}
+
+/* Every idle resource to the pool, and one of them; the gate is closed. */
+static void *
+take_idle(struct umem_cache *cache)
+{
+	void *resource;
+
+	if (cache->has_magazines) {
+		struct magazine *chain;
+
+		magazine_drain_all(&cache->mag, &chain);
+		cache_flush(cache, chain);
+	}
+	return pool_take(cache, &resource, 1) != 0 ? resource : NULL;
+}
+
+static uint32_t
+ends_now(const struct import *import)
+{
+	return __atomic_load_n(&import->nends, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * The drain found nothing.  True, after a wait if need be, if a call was in
+ * transit since nends was seen; see "Shortage".
+ */
+static bool
+transit_ended(struct import *import, uint32_t seen, uint64_t until_ns)
+{
+	/* In this order: a call is counted in nends before it leaves ncalls. */
+	bool any = __atomic_load_n(&import->ncalls, __ATOMIC_SEQ_CST) != 0;
+	uint64_t now = os_now_ns();
+
+	if (now >= until_ns)
+		return false;
+	if (ends_now(import) != seen)
+		return true;
+	if (!any)
+		return false;
+	__atomic_add_fetch(&import->nwaiting, 1, __ATOMIC_SEQ_CST);
+	os_futex_wait(&import->nends, seen, until_ns - now);
+	__atomic_sub_fetch(&import->nwaiting, 1, __ATOMIC_SEQ_CST);
+	return ends_now(import) != seen;
+}
+
+/*
+ * Imports up to n resources: one for the caller, the others for the pool.  Opens
+ * the gate, and closes it again.
+ */
+static void *
+import_some(struct umem_cache *cache, unsigned n)
+{
+	struct import *import = cache->import;
+	void *batch[BATCH], *resource = NULL;
+	bool for_pool = n > 1;
+	uint32_t began = 0;
+
+	gate_open(cache);
+	if (for_pool)
+		began = call_begins(import);
+	n = import_call(cache, batch, n);
+	import_gate_close(cache);
+	if (n != 0)
+		resource = batch[--n];
+	if (n != 0) {
+		pool_lock(cache);
+		pool_put_locked(cache, batch, n);
+		pool_unlock(cache);
+	}
+	if (for_pool)
+		call_ends(import, began);
+	return resource;
+}
+
+/* Resources to ask the program for, of which the pool keeps all but one. */
+static unsigned
+import_want(const struct import *import, unsigned want)
+{
+	size_t npool = pool_size(import);
+	size_t room = import->pool_most > npool ? import->pool_most - npool : 0;
+
+	if (want > BATCH)
+		want = BATCH;
+	return want <= room ? want : (unsigned)room + 1;
+}
+
+/* A resource for the caller, with others for the pool; see "Shortage". */
+static void *
+import_or_idle(struct umem_cache *cache, unsigned want)
+{
+	struct import *import = cache->import;
+	int saved = errno;
+	uint64_t until_ns = 0;
+
+	for (;;) {
+		uint32_t seen = ends_now(import);
+		void *resource = import_some(cache, import_want(import, want));
+		int error = errno;
+		bool again;
+
+		if (resource == NULL)
+			resource = take_idle(cache);
+		if (resource != NULL) {
+			errno = saved;
+			return resource;
+		}
+		if (until_ns == 0)
+			until_ns = os_now_ns() + TRANSIT_WAIT_NS;
+		gate_open(cache);
+		again = transit_ended(import, seen, until_ns);
+		import_gate_close(cache);
+		errno = error;
+		if (!again)
+			return NULL;
+		/* Nothing is imported ahead of need during a shortage. */
+		want = 1;
+	}
+}
+
+/* A magazine of resources from the pool; returns its last round, or NULL. */
+static void *
+fill_magazine(struct umem_cache *cache, unsigned want)
+{
+	struct magazine *mag;
+	void *resource = NULL;
+
+	if (pool_size(cache->import) == 0)
+		return NULL;
+	mag = magazine_empty(&cache->mag);
+	if (mag == NULL)
+		return NULL;
+	mag->nrounds = pool_take(
+	    cache, mag->round, want < mag->capacity ? want : mag->capacity);
+	if (mag->nrounds != 0)
+		resource = mag->round[--mag->nrounds];
+	if (mag->nrounds == 0) {
+		magazine_delete(mag);
+		return resource;
+	}
+	magazine_install(&cache->mag, mag);
+	/* Another thread was first: it is in the depot, which keeps none. */
+	if (cache->mag.keeps_none && magazine_in_depot(&cache->mag) != 0 &&
+	    (mag = magazine_surplus(&cache->mag)) != NULL) {
+		mag->next = NULL;
+		cache_flush(cache, mag);
+	}
+	return resource;
+}
+
+void *
+import_refill(struct umem_cache *cache)
+{
+	unsigned want = magazine_refill_want(&cache->mag);
+	void *resource = fill_magazine(cache, want);
+
+	return resource != NULL ? resource : import_or_idle(cache, want);
+}
+
+static void
+hold(struct umem_cache *cache, void *resource)
+{
+	bool added;
+
+	pool_lock(cache);
+	added = held_add(&cache->import->arrays.held, resource);
+	pool_unlock(cache);
+	if (!added)
+		panic(
+		    "import of '%s' delivered %p twice", cache->name, resource);
+}
+
+void *
+import_take(struct umem_cache *cache)
+{
+	void *resource;
+
+	if (pool_take(cache, &resource, 1) == 0)
+		resource = import_or_idle(cache, 1);
+	if (unlikely(cache->import->checked) && resource != NULL)
+		hold(cache, resource);
+	return resource;
+}
+
+unsigned
+import_take_bulk(struct umem_cache *cache, void **resources, unsigned n)
+{
+	unsigned got = pool_take(cache, resources, n);
+
+	return got != 0 ? got : import_call(cache, resources, n);
+}
+
+static bool
+is_in_pool_locked(const struct import *import, const void *resource)
+{
+	for (size_t i = 0; i < import->npool; i++)
+		if (import->arrays.pool[i] == resource)
+			return true;
+	return false;
+}
+
+/* Which of n resources, all of which go to the pool, the program may not free. */
+static unsigned
+first_bad_locked(struct umem_cache *cache, void *const *resources, unsigned n,
+    enum slab_fault *fault)
+{
+	struct import *import = cache->import;
+
+	for (unsigned i = 0; import->checked && i < n; i++)
+		if (!held_remove(&import->arrays.held, resources[i])) {
+			*fault = is_in_pool_locked(import, resources[i])
+				     ? SLAB_FREE
+				     : SLAB_FOREIGN;
+			return i;
+		}
+	/* More than there are outside the pool. */
+	*fault = SLAB_FREE;
+	return n <= cache->slabs.nused ? n : 0;
+}
+
+void
+import_give(struct umem_cache *cache, void *const *resources, unsigned n,
+    const char *who)
+{
+	enum slab_fault fault;
+	unsigned nfine;
+
+	if (n == 0)
+		return;
+	pool_lock(cache);
+	nfine = first_bad_locked(cache, resources, n, &fault);
+	if (likely(nfine == n))
+		pool_put_locked(cache, resources, n);
+	pool_unlock(cache);
+	if (likely(nfine == n))
+		return;
+	gate_open(cache);
+	misuse_slab(who, cache, resources[nfine], fault);
+}
+
+void
+import_reap(struct umem_cache *cache)
+{
+	release_some(cache, pool_size(cache->import), 0);
+}
+
+bool
+import_update(struct umem_cache *cache)
+{
+	struct import *import = cache->import;
+	size_t nidle;
+
+	pool_lock(cache);
+	nidle = import->npool_low;
+	pool_unlock(cache);
+	if (nidle != 0)
+		release_some(cache, nidle, 0);
+	pool_lock(cache);
+	import->npool_low = import->npool;
+	pool_unlock(cache);
+	return pool_size(import) != 0;
+}
+
+size_t
+import_count(struct umem_cache *cache)
+{
+	size_t n;
+
+	pool_lock(cache);
+	n = cache->import->nowned;
+	pool_unlock(cache);
+	return n;
+}
+
+#define FLAGS_KNOWN (UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE)
+
+/* Would a cache of this name and these flags be debugged? */
+static bool
+is_checked(const char *name, unsigned flags)
+{
+	struct umem_cache probe = {
+	    .bufsize = sizeof(void *), .align = sizeof(void *), .flags = flags};
+
+	cache_debugger.plan(&probe, name, /* sourced */ true);
+	return probe.debug != 0 || cache_checked;
+}
+
+public umem_cache_t *
+umem_import_cache_create(const char *name, umem_import_t *import,
+    umem_release_t *release, void *arg, size_t max_idle, int cflags)
+{
+	unsigned flags = (unsigned)cflags & ~UMC_NOTOUCH;
+	struct import *source;
+	umem_cache_t *cache = NULL;
+
+	if (name == NULL || import == NULL || release == NULL ||
+	    ((unsigned)cflags & ~FLAGS_KNOWN) != 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (!umem_ready()) {
+		errno = EAGAIN;
+		return NULL;
+	}
+	source = import_new(import, release, arg, max_idle,
+	    cache_use_magazines && (flags & UMC_NOMAGAZINE) == 0,
+	    is_checked(name, flags));
+	if (source != NULL)
+		cache = cache_create_import(name, source, flags);
+	if (cache != NULL)
+		return cache;
+	if (source != NULL)
+		import_delete(source);
+	errno = EAGAIN;
+	return NULL;
+}
+
+static void
+each_import(void (*f)(struct import *import))
+{
+	list_foreach (item, &cache_list) {
+		struct umem_cache *cache =
+		    container_of(item, struct umem_cache, link);
+
+		if (cache->import != NULL)
+			f(cache->import);
+	}
+}
+
+static void
+lock_one(struct import *import)
+{
+	lock_take_for_fork(&import->gate);
+}
+
+static void
+unlock_one(struct import *import)
+{
+	lock_release_for_fork(&import->gate);
+}
+
+static void
+forget_calls(struct import *import)
+{
+	import->ncalls = 0;
+	import->nwaiting = 0;
+}
+
+void
+import_gates_lock_for_fork(void)
+{
+	each_import(lock_one);
+}
+
+void
+import_gates_unlock_for_fork(bool child)
+{
+	if (child) {
+		nforks++;
+		each_import(forget_calls);
+	}
+	each_import(unlock_one);
+}
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_MEMBER("cache", struct umem_cache, import),
+    DESCRIBE_MEMBER("import", struct import, arrays.pool),
+    DESCRIBE_MEMBER("import", struct import, npool),
+    DESCRIBE_BYTES("import", struct import),
+};

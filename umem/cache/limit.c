@@ -1,0 +1,464 @@
+/*
+ * limit.c - the number of objects that a program may hold
+ *
+ * A cache with a limit counts the objects that the program holds: those of
+ * umem_cache_alloc() and its relatives, those in prefill handles, and those
+ * whose deferred free waits for a grace period.  The restartable sections of
+ * the fast paths cannot count.  So a cache that counts shows them the header
+ * that refuses (cache->fast_at), and each call comes to the slow path, which
+ * counts by one atomic operation on a word that all CPUs share, and then tries
+ * the section on the true header.  A cache that does not count is not touched
+ * by any of this.
+ *
+ * A request counts its objects before it takes them, and a free after the
+ * objects are where another request finds them.  Therefore the program never
+ * holds more than the limit, and a request that may take n objects lacks
+ * nothing but, perhaps, memory.  A request for several objects counts all of
+ * them or none.
+ *
+ * Waiting
+ *	Requests that wait stand in a queue, in order of arrival.  Their entries
+ *	lie on their stacks.  A request of a later thread goes to the end of the
+ *	queue, even if there would be room for it: otherwise small requests
+ *	could keep a large one waiting for ever.  The freeing thread counts for
+ *	the first in the queue (grant_locked()) as soon as its objects fit, takes
+ *	it out of the queue, and wakes it.
+ *
+ *	No wake-up is lost.  The waiting thread, with limit_lock held, writes
+ *	nwaiting and then reads nheld (in grant_locked()).  The freeing thread
+ *	writes nheld and then reads nwaiting.  All four are sequentially
+ *	consistent, so at least one thread sees what the other wrote: either the
+ *	waiting thread finds room, or the freeing thread comes to the queue.  The
+ *	same is true of umem_cache_set_limit(), which writes most and then takes
+ *	limit_lock, under which most is read.
+ *
+ *	The wait is no cancellation point.  A signal handler runs during the
+ *	wait, which goes on afterwards until its time is over.
+ *
+ * Callbacks of the program run with no lock held, and while the request holds
+ * and counts nothing.  So they may free objects, change the limit, and leave by
+ * longjmp() or an exception.
+ *
+ * fork()
+ *	A child has the count of its parent, because the objects of all threads
+ *	are in its memory.  A request of another thread that was between its
+ *	count and its object, or its free and its count, is counted in the child
+ *	for ever.  No thread of the parent waits in the child, so its queues
+ *	are empty.  A handler of a signal may have forked during a wait of the
+ *	forking thread; then that wait goes on in the child, and puts its entry
+ *	into the queue again, since nforks tells it that the queue was emptied.
+ *
+ * Sources: uma_zone_set_max(), uma_zone_set_maxaction() and
+ * uma_zone_set_warning() of FreeBSD, which neither wait for a time nor serve
+ * requests in order.
+ */
+#include <errno.h>
+
+#include "umem/cache/cache.h"
+#include "vmem/os.h"
+
+#define NS_PER_MS 1000000ull
+
+enum waiter_state {
+	WAITER_WAITS,
+	WAITER_GRANTED,  /* its objects count */
+	WAITER_TOO_MANY, /* it asks for more objects than the limit */
+	WAITER_ENDED     /* the cache was destroyed */
+};
+
+/* A request that waits, on the stack of its thread. */
+struct waiter {
+	struct list link; /* [q] */
+	size_t n;
+	uint32_t state;  /* [a] enum waiter_state; written with [q] */
+	uint32_t nforks; /* of the process that the entry is queued in */
+};
+
+struct lock limit_lock = LOCK_INITIALIZER(LOCK_LIMIT);
+static uint32_t nforks; /* that led to this process */
+
+/* Counts n objects if the limit allows. */
+static bool
+try_count(struct limit *limit, size_t n)
+{
+	size_t held = __atomic_load_n(&limit->nheld, __ATOMIC_SEQ_CST);
+
+	do {
+		size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
+
+		if (n > most || held > most - n)
+			return false;
+	} while (!__atomic_compare_exchange_n(&limit->nheld, &held, held + n,
+	    true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	return true;
+}
+
+/* The same for a request that does not wait: behind those that do. */
+static bool
+try_take(struct limit *limit, size_t n)
+{
+	return __atomic_load_n(&limit->nwaiting, __ATOMIC_RELAXED) == 0 &&
+	       try_count(limit, n);
+}
+
+/* Ends the wait of a request.  Its entry may be gone when this returns. */
+static void
+leave_locked(
+    struct limit *limit, struct waiter *waiter, enum waiter_state state)
+{
+	list_remove(&waiter->link);
+	__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
+	/* Release; pairs with state_of(). */
+	__atomic_store_n(&waiter->state, state, __ATOMIC_RELEASE);
+	/* A wake-up of a word that is no longer one of ours does no harm. */
+	os_futex_wake(&waiter->state, 1);
+}
+
+/* Serves as many from the head of the queue as the limit allows. */
+static void
+grant_locked(struct limit *limit)
+{
+	while (limit->waiting.next != &limit->waiting) {
+		struct waiter *first =
+		    container_of(limit->waiting.next, struct waiter, link);
+
+		if (!try_count(limit, first->n))
+			return;
+		leave_locked(limit, first, WAITER_GRANTED);
+	}
+}
+
+/* Ends the waits of requests for more objects than the limit. */
+static void
+refuse_large_locked(struct limit *limit)
+{
+	size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
+	struct list *item = limit->waiting.next;
+
+	while (item != &limit->waiting) {
+		struct waiter *waiter = container_of(item, struct waiter, link);
+
+		item = item->next;
+		if (waiter->n > most)
+			leave_locked(limit, waiter, WAITER_TOO_MANY);
+	}
+}
+
+static void
+grant(struct limit *limit)
+{
+	lock_take(&limit_lock);
+	grant_locked(limit);
+	lock_release(&limit_lock);
+}
+
+static enum waiter_state
+state_of(const struct waiter *waiter)
+{
+	return __atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE);
+}
+
+static void
+queue(struct limit *limit, struct waiter *waiter)
+{
+	lock_take(&limit_lock);
+	waiter->nforks = nforks;
+	list_add_tail(&limit->waiting, &waiter->link);
+	__atomic_add_fetch(&limit->nwaiting, 1, __ATOMIC_SEQ_CST);
+	/* The limit may have changed since the request looked at it. */
+	if (waiter->n > __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
+		leave_locked(limit, waiter, WAITER_TOO_MANY);
+	grant_locked(limit);
+	lock_release(&limit_lock);
+}
+
+/* The time is over.  Returns the state in which the entry leaves the queue. */
+static enum waiter_state
+give_up(struct limit *limit, struct waiter *waiter)
+{
+	enum waiter_state state;
+
+	lock_take(&limit_lock);
+	state = state_of(waiter);
+	if (state == WAITER_WAITS && waiter->nforks == nforks) {
+		list_remove(&waiter->link);
+		__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
+		/* The next one may ask for less. */
+		grant_locked(limit);
+	}
+	lock_release(&limit_lock);
+	return state;
+}
+
+/* Returns 0, and then the objects count, or an error. */
+static int
+wait_for(struct limit *limit, size_t n, int32_t wait_ms)
+{
+	struct waiter waiter = {.n = n, .state = WAITER_WAITS};
+	uint64_t end = os_exact_ns() + (uint64_t)wait_ms * NS_PER_MS;
+	enum waiter_state state;
+
+	queue(limit, &waiter);
+	__atomic_add_fetch(&limit->nwaits, 1, __ATOMIC_RELAXED);
+	while ((state = state_of(&waiter)) == WAITER_WAITS) {
+		uint64_t now = wait_ms < 0 ? 0 : os_exact_ns();
+
+		if (wait_ms >= 0 && now >= end) {
+			state = give_up(limit, &waiter);
+			break;
+		}
+		if (unlikely(waiter.nforks != nforks))
+			queue(limit, &waiter);
+		else
+			os_futex_wait(&waiter.state, WAITER_WAITS,
+			    wait_ms < 0 ? 0 : end - now);
+	}
+	switch (state) {
+	case WAITER_GRANTED:
+		return 0;
+	case WAITER_TOO_MANY:
+		return EAGAIN;
+	case WAITER_ENDED:
+		return ECANCELED;
+	default:
+		return ETIMEDOUT;
+	}
+}
+
+/* n objects that counted do so no longer.  Returns how many still do. */
+static size_t
+count_off(struct limit *limit, size_t n)
+{
+	size_t held = __atomic_sub_fetch(&limit->nheld, n, __ATOMIC_SEQ_CST);
+
+	if (unlikely(__atomic_load_n(&limit->nwaiting, __ATOMIC_SEQ_CST) != 0))
+		grant(limit);
+	return held;
+}
+
+/* Are so many objects in use that the program should have been warned? */
+static bool
+is_warning_due(const struct limit *limit)
+{
+	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
+
+	return at != 0 &&
+	       __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED) >= at &&
+	       __atomic_load_n(&limit->warned, __ATOMIC_RELAXED) == 0;
+}
+
+/*
+ * Warns the program if n objects more are as many as it wants to hear of.
+ * Returns whether it did.
+ */
+static bool
+warn(umem_cache_t *cache, size_t n)
+{
+	struct limit *limit = &cache->limit;
+	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
+
+	if (at == 0 || (n < at && __atomic_load_n(&limit->nheld,
+				      __ATOMIC_RELAXED) < at - n))
+		return false;
+	if (__atomic_load_n(&limit->warned, __ATOMIC_RELAXED) != 0 ||
+	    __atomic_exchange_n(&limit->warned, 1, __ATOMIC_RELAXED) != 0)
+		return false;
+	limit->warning(cache, cache->priv);
+	return true;
+}
+
+/*
+ * The same as try_take(), after a warning if it is due.  Because another request
+ * may count after warn() has looked, the thread looks again once it has counted.
+ * The callback must find the request uncounted, so the thread takes the count
+ * back and begins anew.  A request warns once: the callback may have allowed the
+ * next warning by umem_cache_set_warning().
+ */
+static bool
+warn_and_take(umem_cache_t *cache, size_t n)
+{
+	if (cache->limit.warning == NULL)
+		return try_take(&cache->limit, n);
+	for (;;) {
+		bool has_warned = warn(cache, n);
+
+		if (!try_take(&cache->limit, n))
+			return false;
+		if (has_warned || likely(!is_warning_due(&cache->limit)))
+			return true;
+		/* No rearm(): another thread may be warning at this moment. */
+		count_off(&cache->limit, n);
+	}
+}
+
+/*
+ * The program is warned again if so few objects are in use.  The distance to
+ * warn_at is for a program at work on the edge, which hears of it once.
+ */
+static void
+rearm(struct limit *limit, size_t held)
+{
+	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
+
+	if (at != 0 && held < at - at / 8 &&
+	    __atomic_load_n(&limit->warned, __ATOMIC_RELAXED) != 0)
+		__atomic_store_n(&limit->warned, 0, __ATOMIC_RELAXED);
+}
+
+/* The request fails.  It may have warned of objects that it does not get. */
+static void
+refuse(struct limit *limit)
+{
+	__atomic_add_fetch(&limit->nrefused, 1, __ATOMIC_RELAXED);
+	rearm(limit, __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED));
+}
+
+int
+limit_take_slow(umem_cache_t *cache, size_t n, int flags)
+{
+	struct limit *limit = &cache->limit;
+	int32_t wait_ms = __atomic_load_n(&limit->wait_ms, __ATOMIC_RELAXED);
+	int error = EAGAIN;
+
+	if (likely(warn_and_take(cache, n)))
+		return 0;
+	if (limit->reached != NULL) {
+		limit->reached(cache, cache->priv);
+		if (warn_and_take(cache, n))
+			return 0;
+	}
+	if (wait_ms != 0 && (flags & UMEM_NOWAIT) == 0 &&
+	    n <= __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
+		error = wait_for(limit, n, wait_ms);
+	if (error != 0)
+		refuse(limit);
+	return error;
+}
+
+void
+limit_give_slow(umem_cache_t *cache, size_t n)
+{
+	struct limit *limit = &cache->limit;
+
+	rearm(limit, count_off(limit, n));
+}
+
+void
+limit_start(umem_cache_t *cache, const struct umem_cache_args *args)
+{
+	struct limit *limit = &cache->limit;
+
+	if (args->limit == 0 && args->limit_wait == 0 &&
+	    args->limit_reached == NULL && args->warning == NULL)
+		return;
+	limit->most = args->limit == 0 ? SIZE_MAX : args->limit;
+	limit->wait_ms = args->limit_wait;
+	limit->warn_at = args->warn_at;
+	limit->reached = args->limit_reached;
+	limit->warning = args->warning;
+	limit->counts = true;
+	cache_choose_fast(cache);
+}
+
+void
+limit_end(umem_cache_t *cache)
+{
+	struct limit *limit = &cache->limit;
+
+	if (!limit->counts)
+		return;
+	lock_take(&limit_lock);
+	limit->counts = false;
+	while (limit->waiting.next != &limit->waiting)
+		leave_locked(limit,
+		    container_of(limit->waiting.next, struct waiter, link),
+		    WAITER_ENDED);
+	lock_release(&limit_lock);
+}
+
+void
+limit_after_fork_locked(void)
+{
+	nforks++;
+	list_foreach (item, &cache_list) {
+		struct limit *limit =
+		    &container_of(item, struct umem_cache, link)->limit;
+
+		if (limit->counts) {
+			list_init(&limit->waiting);
+			limit->nwaiting = 0;
+		}
+	}
+}
+
+/* Does the cache count?  Sets errno if it does not. */
+static bool
+counts(const umem_cache_t *cache)
+{
+	if (cache->limit.counts)
+		return true;
+	errno = ENOTSUP;
+	return false;
+}
+
+public int
+umem_cache_set_limit(umem_cache_t *cache, size_t n)
+{
+	if (!counts(cache))
+		return -1;
+	__atomic_store_n(
+	    &cache->limit.most, n == 0 ? SIZE_MAX : n, __ATOMIC_RELAXED);
+	lock_take(&limit_lock);
+	refuse_large_locked(&cache->limit);
+	grant_locked(&cache->limit);
+	lock_release(&limit_lock);
+	return 0;
+}
+
+public int
+umem_cache_set_limit_wait(umem_cache_t *cache, int ms)
+{
+	if (ms < -1) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (!counts(cache))
+		return -1;
+	__atomic_store_n(&cache->limit.wait_ms, ms, __ATOMIC_RELAXED);
+	return 0;
+}
+
+public int
+umem_cache_set_warning(umem_cache_t *cache, size_t n)
+{
+	if (cache->limit.warning == NULL) {
+		errno = ENOTSUP;
+		return -1;
+	}
+	__atomic_store_n(&cache->limit.warn_at, n, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->limit.warned, 0, __ATOMIC_RELAXED);
+	return 0;
+}
+
+public int
+umem_cache_limits(
+    const umem_cache_t *cache, struct umem_cache_limits *out, size_t bytes)
+{
+	const struct limit *limit = &cache->limit;
+	const struct cache_reserve *reserve = &cache->reserve;
+	size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
+
+	if (out == NULL || bytes != sizeof(*out)) {
+		errno = EINVAL;
+		return -1;
+	}
+	*out = (struct umem_cache_limits){.limit = most == SIZE_MAX ? 0 : most,
+	    .in_use = __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED),
+	    .waiting = __atomic_load_n(&limit->nwaiting, __ATOMIC_RELAXED),
+	    .waits = __atomic_load_n(&limit->nwaits, __ATOMIC_RELAXED),
+	    .failures = __atomic_load_n(&limit->nrefused, __ATOMIC_RELAXED),
+	    .reserve = __atomic_load_n(&reserve->want, __ATOMIC_RELAXED),
+	    .ready = __atomic_load_n(&reserve->nready, __ATOMIC_RELAXED),
+	    .used = __atomic_load_n(&reserve->nused, __ATOMIC_RELAXED)};
+	return 0;
+}

@@ -1,0 +1,105 @@
+/*
+ * misuse.c - one message for each kind of misuse by the program, then abort
+ *
+ * The texts are part of the interface, because tests and users match them.
+ */
+#include "umem/base/addr_map.h"
+#include "umem/cache/cache_hooks.h"
+#include "umem/cache/misuse.h"
+#include "vmem/panic.h"
+
+void
+misuse(const char *who, const void *p, const char *text)
+{
+	panic("%s(%p): %s", who, p, text);
+}
+
+static const char *
+fault_text(enum slab_fault fault)
+{
+	switch (fault) {
+	case SLAB_INTERIOR:
+		return "not the start of a block";
+	case SLAB_FREE:
+		return "block freed twice";
+	case SLAB_NEVER:
+		return "block was never allocated";
+	default:
+		return "object of another cache";
+	}
+}
+
+void
+misuse_slab(const char *who, struct umem_cache *cache, const void *p,
+    enum slab_fault fault)
+{
+	/*
+	 * If the slab of a block no longer exists, the block was in a magazine
+	 * twice.
+	 */
+	if (cache->class != 0 && fault == SLAB_FOREIGN)
+		misuse_address(who, p);
+	if (fault == SLAB_FREE && cache_deferral.has(cache, p))
+		misuse_waits(who, cache, p);
+	if (cache->class != 0)
+		misuse(who, p, fault_text(fault));
+	panic("%s(%s, %p): %s", who, cache->name, p, fault_text(fault));
+}
+
+void
+misuse_waits(const char *who, const struct umem_cache *cache, const void *p)
+{
+	if (cache == NULL || cache->class != 0)
+		misuse(who, p, "block freed twice" MISUSE_WAITS);
+	panic(
+	    "%s(%s, %p): block freed twice" MISUSE_WAITS, who, cache->name, p);
+}
+
+/* Is p inside a large block, or inside a slab with few chunks? */
+static bool
+is_inside(const void *p)
+{
+	size_t unit = addr_map_unit(p);
+
+	if (unit >= addr_map.units)
+		return false;
+	for (size_t i = unit + 1; i-- > 0;) {
+		uintptr_t at = addr_map.base + (i << HEAP_UNIT_SHIFT);
+		void *owner = addr_map_owner((void *)at);
+		size_t bytes = addr_map_large_bytes(owner);
+
+		if (owner == NULL)
+			continue;
+		return bytes == 0 ? i == unit : (uintptr_t)p - at < bytes;
+	}
+	return false;
+}
+
+void
+misuse_address(const char *who, const void *p)
+{
+	struct slab *slab = addr_map_owner(p);
+
+	if (addr_map_unit(p) >= addr_map.units)
+		misuse(who, p, "not an address of the heap");
+	if (slab == NULL || addr_map_large_bytes(slab) != 0) {
+		if (is_inside(p))
+			misuse(who, p, "not the start of a block");
+		if ((uintptr_t)p - heap_slot.base < heap_committed())
+			misuse(who, p, "block freed twice");
+		misuse(who, p, "not an address of the heap");
+	}
+	/* p is in a slab: of a size class, or of an object cache. */
+	if (slab->store->map_class == 0)
+		misuse(who, p, "object of a cache, not a block");
+	misuse(who, p,
+	    fault_text(slab_inspect(slab->store, (void *)p) == SLAB_INTERIOR
+			   ? SLAB_INTERIOR
+			   : SLAB_FREE));
+}
+
+void
+misuse_size(const char *who, const void *p, size_t size)
+{
+	panic("%s(%p): size %zu does not fit the block", who, p, size);
+}

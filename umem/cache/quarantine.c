@@ -1,0 +1,113 @@
+/*
+ * quarantine.c - delays the reuse of freed chunks
+ *
+ * A cache that is hardened, or debugged with guards, puts each freed chunk into
+ * a random slot here, and the chunk that was in the slot goes back to its slab.
+ * So the number of frees after which an address is reused cannot be predicted:
+ * on average it is the number of slots, and with a probability of one in that
+ * number the address is reused at once.  A write through a stale pointer is
+ * detected when the chunk is allocated again, or earlier, when debug_alloc()
+ * inspects a quarantined chunk.  Because the inspecting thread takes the chunk
+ * out meanwhile, no other thread has it.
+ *
+ * Locking: none.  A thread exchanges the contents of a slot in one atomic step,
+ * so of two threads each gets one of the chunks.  The release of that exchange
+ * publishes the chunk's contents; it pairs with the acquire of the exchange
+ * that takes the chunk out.  A thread may be stopped or moved to another CPU at
+ * any point.  A fork() while another thread is about to put a chunk back loses
+ * that chunk in the child, and no other.
+ */
+#include "umem/cache/quarantine.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+/* The limits of the quarantine of one cache, in bytes and chunks. */
+#define BYTES_MOST  (256 * KIB)
+#define SLOTS_MOST  256
+#define SLOTS_LEAST 2
+
+static uint64_t draws; /* [a] */
+
+/* A hash of a counter with a random start. */
+static uint64_t
+draw(void)
+{
+	return mix64(__atomic_add_fetch(&draws, MIX64_STEP, __ATOMIC_RELAXED));
+}
+
+void
+quarantine_init(struct quarantine *q, size_t chunk)
+{
+	size_t n = BYTES_MOST / chunk;
+
+	if (__atomic_load_n(&draws, __ATOMIC_RELAXED) == 0)
+		__atomic_store_n(&draws, os_random(), __ATOMIC_RELAXED);
+	n = n > SLOTS_MOST ? SLOTS_MOST : n < SLOTS_LEAST ? SLOTS_LEAST : n;
+	q->slot = meta_alloc(n * sizeof(*q->slot));
+	q->nslots = q->slot == NULL ? 0 : n;
+}
+
+void
+quarantine_end(struct quarantine *q)
+{
+	if (q->slot != NULL)
+		meta_free(q->slot, q->nslots * sizeof(*q->slot));
+	*q = (struct quarantine){0};
+}
+
+void *
+quarantine_swap(struct quarantine *q, void *p)
+{
+	size_t i;
+
+	if (q->nslots == 0)
+		return p;
+	i = (size_t)((draw() >> 32) * q->nslots >> 32);
+	__atomic_store_n(&q->last, i + 1, __ATOMIC_RELAXED);
+	return __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
+}
+
+void *
+quarantine_look(struct quarantine *q, size_t *at)
+{
+	size_t last = 0;
+
+	if (q->nslots == 0)
+		return NULL;
+	if (__atomic_load_n(&q->last, __ATOMIC_RELAXED) != 0)
+		last = __atomic_exchange_n(&q->last, 0, __ATOMIC_RELAXED);
+	*at = last != 0 ? last - 1
+			: __atomic_fetch_add(&q->turn, 1, __ATOMIC_RELAXED) %
+			      q->nslots;
+	return __atomic_exchange_n(&q->slot[*at], NULL, __ATOMIC_ACQ_REL);
+}
+
+void *
+quarantine_put_back(struct quarantine *q, size_t at, void *p)
+{
+	return __atomic_exchange_n(&q->slot[at], p, __ATOMIC_ACQ_REL);
+}
+
+void *
+quarantine_take(struct quarantine *q, size_t *at)
+{
+	while (*at < q->nslots) {
+		void *p = __atomic_exchange_n(
+		    &q->slot[(*at)++], NULL, __ATOMIC_ACQ_REL);
+
+		if (p != NULL)
+			return p;
+	}
+	return NULL;
+}
+
+size_t
+quarantine_count(const struct quarantine *q)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->nslots; i++)
+		if (__atomic_load_n(&q->slot[i], __ATOMIC_RELAXED) != NULL)
+			n++;
+	return n;
+}

@@ -1,0 +1,17 @@
+/* audit.h - thread, time and stack of transactions; see audit.c */
+#ifndef UMEM_AUDIT_H
+#define UMEM_AUDIT_H
+
+#include "umem/debug/debug.h"
+
+/*
+ * Stores the calling thread, the time and the stack in a record, and a copy of
+ * the record in the transaction log.
+ */
+void audit_stamp(struct bufctl_audit *record);
+
+/* Adds a record to the fail log or to the slab log. */
+void audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
+    void *addr, size_t size);
+
+#endif

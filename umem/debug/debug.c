@@ -1,0 +1,704 @@
+/*
+ * debug.c - caches that check how the program uses their buffers
+ *
+ * Debugging is a set of flags that a cache gets when it is created.  A cache
+ * with flags has no magazines: its per-CPU headers refuse, so every call takes
+ * the slow path and reaches this file.  A cache without flags is not affected.
+ *
+ * Chunk of a debugged cache
+ *	buffer		rounded up to 8 bytes
+ *	tag		24 bytes: redzone, bufctl, bufctl xor state
+ *	padding		up to the alignment, bytes of 0xbb
+ *	A block of a size class may have a smaller size than the class.  Then
+ *	the size is encoded in the redzone, and bytes of 0xbb follow the size up
+ *	to the tag.
+ *	A free checks the tag and padding of its own chunk and those of the
+ *	chunk before, because a write before the start of a buffer changes
+ *	these.
+ *
+ * Bufctl (struct bufctl), also called record
+ *	Each chunk has one, in an array of its slab, where the program cannot
+ *	overrun it.  It has the size, the state and, with audit, the thread and
+ *	the stack of the last transaction.  The tag points to it, but is not
+ *	trusted: the bufctl is found by the address alone, from the slab and the
+ *	number of the chunk.
+ *
+ * Patterns (guards)
+ *	A free buffer is filled with 0xdeadbeef, which is checked before the
+ *	buffer is allocated again; then it is filled with 0xbaddcafe.  Objects
+ *	are constructed at each allocation and destructed at each free.
+ *
+ * Quarantine (guards and hardened)
+ *	A freed buffer waits in a slot of its cache (quarantine.c), so that its
+ *	address is not reused at once while stale pointers exist.  When a chunk
+ *	leaves its slot, its first bytes are compared with the pattern.  With
+ *	guards each allocation also checks one of the waiting chunks, the last
+ *	freed first.  So a write is found no later than without a quarantine.
+ *
+ * Deferred frees (umem_rcu.h)
+ *	A buffer that waits for a grace period (BUFCTL_WAITING) keeps its
+ *	contents, because readers may read it.  It is checked like a buffer that
+ *	is freed at once, and its bufctl has the caller, so a second free is
+ *	reported with the first.  With guards the bufctl keeps a checksum of the
+ *	buffer's bytes, which is compared when the wait is over.
+ *
+ * Hardened (UMEM_OPTIONS=hardened)
+ *	For programs in production rather than for finding errors.  Tags and
+ *	bufctls are as above.  The pattern of blocks of a size class is zero,
+ *	both when they are freed and when they are allocated, so that no caller
+ *	can read their earlier contents.  Objects of other caches keep their
+ *	contents.
+ *
+ * Other files
+ *	debug_plan.c	selects the flags of a cache
+ *	debug_buffer.c	contents and redzone of a buffer
+ *	debug_large.c	blocks beyond the size classes
+ *	firewall.c	buffers that end at a guard page
+ *	freed.c		bufctls of buffers whose memory is released at the free
+ *	Buffers that the library must not write to (UMC_NOTOUCH) and those with
+ *	a firewall have a bufctl and no tag.
+ *
+ * A corrupt buffer is reported.  If the program goes on (noabort), that buffer
+ * is not allocated again.
+ *
+ * Locking: the state of a bufctl is changed by compare-and-swap, so if two
+ * threads free one buffer, one of them is told.
+ *
+ * Source: Bonwick 1994 section 6; libumem's layout and values.
+ */
+#include <string.h>
+
+#include "umem/base/addr_map.h"
+#include "umem/debug/audit.h"
+#include "umem/debug/debug_inner.h"
+#include "umem/debug/error.h"
+#include "umem/slab/firewall.h"
+#include "umem/debug/freed.h"
+#include "umem/base/ready.h"
+#include "umem/debug/log.h"
+#include "umem/debug/stack.h"
+#include "vmem/heap.h"
+#include "vmem/meta.h"
+#include "vmem/panic.h"
+
+static struct bufctl *
+record_of(const struct slab *slab, unsigned i)
+{
+	return (struct bufctl *)(void *)((char *)slab->records +
+					 i * slab->store->record_bytes);
+}
+
+static bool
+constructs_each_time(const struct umem_cache *cache)
+{
+	return cache->construct != NULL && debug_has_patterns(cache);
+}
+
+/* Returns the buffer to the slab, after its constructor has refused. */
+static void
+take_back(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
+{
+	void *bad;
+
+	__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
+	debug_make_free(cache, bufctl, p);
+	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELAXED);
+	if (raw)
+		slab_give_raw(&cache->slabs, p);
+	else
+		slab_give(&cache->slabs, &p, 1, &bad);
+}
+
+void
+debug_check_signal(const struct umem_cache *cache)
+{
+	struct error_info info = {.code = UMERR_SIGNAL};
+
+	if ((cache->debug & UMF_CHECKSIGNAL) == 0 || !stack_in_signal())
+		return;
+	info.cache = (struct umem_cache *)(uintptr_t)cache;
+	error_report(&info);
+}
+
+/* Takes a chunk from the slabs; *raw: it has to be constructed. */
+static void *
+take(struct umem_cache *cache, bool *raw)
+{
+	uint64_t ncreated =
+	    __atomic_load_n(&cache->slabs.ncreated, __ATOMIC_RELAXED);
+	void *chunk = slab_take_one(&cache->slabs, raw);
+
+	if (chunk == NULL)
+		return NULL;
+	if (log_is_on(LOG_SLAB) && __atomic_load_n(&cache->slabs.ncreated,
+				       __ATOMIC_RELAXED) != ncreated)
+		audit_event(LOG_SLAB, cache, addr_map_owner(chunk), chunk,
+		    cache->bufsize);
+	return chunk;
+}
+
+void
+debug_refused(struct umem_cache *cache, size_t size)
+{
+	if (log_is_on(LOG_FAIL))
+		audit_event(LOG_FAIL, cache, NULL, NULL, size);
+}
+
+static void *
+take_failed(struct umem_cache *cache, size_t size)
+{
+	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
+	debug_refused(cache, size);
+	return NULL;
+}
+
+static bool
+held_is_whole(struct umem_cache *cache, void *p, size_t most)
+{
+	struct slab *slab;
+	unsigned i;
+
+	slab_look(&cache->slabs, p, &slab, &i);
+	return debug_free_is_whole(cache, record_of(slab, i), p, most);
+}
+
+/*
+ * Bytes that are checked when a chunk leaves the quarantine; the rest is
+ * checked before the chunk is allocated again.
+ */
+#define LEAVING_MOST 256
+
+/*
+ * Checks a chunk that leaves the quarantine.  Returns NULL if a write has
+ * changed it.
+ */
+static void *
+release_held(struct umem_cache *cache, void *p)
+{
+	return p != NULL && held_is_whole(cache, p, LEAVING_MOST) ? p : NULL;
+}
+
+/*
+ * Checks one quarantined chunk; each allocation calls this.  The last chunk
+ * freed is checked first, so that no report is later than without a quarantine.
+ */
+static void
+look_at_held(struct umem_cache *cache)
+{
+	size_t at;
+	void *p = quarantine_look(&cache->quarantine, &at), *bad;
+
+	if (p == NULL || !held_is_whole(cache, p, SIZE_MAX))
+		return;
+	p = quarantine_put_back(&cache->quarantine, at, p);
+	if (p != NULL)
+		slab_give(&cache->slabs, &p, 1, &bad);
+}
+
+void *
+debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
+{
+	struct slab *slab;
+	struct bufctl *bufctl;
+	unsigned i;
+	bool raw;
+	void *p;
+
+	debug_check_signal(cache);
+	if ((cache->debug & UMF_DEADBEEF) != 0)
+		look_at_held(cache);
+	do {
+		p = take(cache, &raw);
+		if (p == NULL)
+			return take_failed(cache, size);
+		slab_look(&cache->slabs, p, &slab, &i);
+		bufctl = record_of(slab, i);
+	} while (bufctl->state != BUFCTL_NEVER &&
+		 !debug_free_is_whole(cache, bufctl, p, SIZE_MAX));
+	debug_make_allocated(cache, slab, bufctl, p, size, kind);
+	if (cache->construct != NULL && (raw || constructs_each_time(cache)) &&
+	    cache->construct(p, cache->priv, UMEM_DEFAULT) != 0) {
+		take_back(cache, bufctl, p, raw);
+		return NULL;
+	}
+	if (raw)
+		slab_constructed(&cache->slabs, p);
+	return p;
+}
+
+static struct bufctl *
+record_of_object(struct umem_cache *cache, void *p, unsigned *i)
+{
+	struct slab *slab;
+
+	slab_look(&cache->slabs, p, &slab, i);
+	return record_of(slab, *i);
+}
+
+/* From now on a free by the program has the wrong kind, and is reported. */
+void
+debug_set_aside(struct umem_cache *cache, void *p)
+{
+	unsigned i;
+
+	record_of_object(cache, p, &i)->kind = KIND_ASIDE;
+}
+
+/*
+ * With noabort an object that was changed is reported and still goes to the
+ * program, because the calling function cannot fail.
+ */
+void
+debug_hand_out(struct umem_cache *cache, void *p)
+{
+	unsigned i;
+	struct bufctl *bufctl = record_of_object(cache, p, &i);
+
+	debug_check_signal(cache);
+	if (debug_surroundings_are_whole(
+		cache, bufctl, p, debug_tag(cache, p)) &&
+	    (i == 0 || debug_before_is_whole(
+			   cache, bufctl, record_of(bufctl->slab, i - 1), p)))
+		debug_fresh_is_whole(cache, bufctl, p);
+	bufctl->kind = KIND_OBJECT;
+	debug_stamp(cache, bufctl);
+}
+
+void
+debug_end_aside(struct umem_cache *cache, void *p)
+{
+	unsigned i;
+
+	record_of_object(cache, p, &i)->kind = KIND_OBJECT;
+}
+
+/*
+ * Returns the cache of the slab that contains p; NULL if the address map has no
+ * slab there.
+ */
+static struct umem_cache *
+cache_at(const void *p, struct slab **slab)
+{
+	void *owner = addr_map_owner(p);
+
+	*slab = NULL;
+	if (owner == NULL || addr_map_large_bytes(owner) != 0)
+		return NULL;
+	*slab = owner;
+	return container_of((*slab)->store, struct umem_cache, slabs);
+}
+
+/* Reports a free of p, which is in no slab and no large block. */
+static void
+report_gone(struct umem_cache *cache, const void *p)
+{
+	struct bufctl *bufctl = freed_find(&freed_firewall, p);
+	struct error_info none = {0};
+
+	/*
+	 * The firewall keeps its addresses, so no large block can have had p.
+	 */
+	if (bufctl == NULL)
+		bufctl = freed_find(&freed_large, p);
+	if (bufctl != NULL)
+		cache = bufctl->cache;
+	debug_report(
+	    bufctl != NULL || (uintptr_t)p - heap_slot.base < heap_committed()
+		? UMERR_DUPFREE
+		: UMERR_BADADDR,
+	    cache, bufctl, p, none);
+}
+
+/* Reports a free of p, which is in no slab of the cache. */
+static void
+report_foreign(struct umem_cache *cache, void *p)
+{
+	struct error_info info = {0};
+	struct slab *slab;
+	unsigned i;
+
+	info.real_cache = cache_at(p, &slab);
+	if (info.real_cache == NULL && addr_map_owner(p) == NULL) {
+		report_gone(cache, p);
+		return;
+	}
+	if (info.real_cache == NULL || info.real_cache == cache) {
+		debug_report(UMERR_BADADDR, cache, NULL, p, info);
+		return;
+	}
+	info.slab = slab;
+	debug_report(UMERR_BADCACHE, cache,
+	    info.real_cache->debug != 0 && slab_look(&info.real_cache->slabs, p,
+					       &slab, &i) == SLAB_FINE
+		? record_of(slab, i)
+		: NULL,
+	    p, info);
+}
+
+/* Reports a free of p, which is inside chunk i. */
+static void
+report_inside(struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
+{
+	struct error_info info = {0};
+
+	if (i >= cache->slabs.layout.nchunks) {
+		debug_report(UMERR_BADADDR, cache, NULL, p, info);
+		return;
+	}
+	info.buffer =
+	    (void *)(slab->first + (size_t)i * cache->slabs.layout.chunk);
+	debug_report(UMERR_BADBASE, cache, record_of(slab, i), p, info);
+}
+
+/* Returns the error of a free in this state, which is not ALLOCATED. */
+static enum error_code
+fault_of_state(uint32_t state)
+{
+	if (state == BUFCTL_NEVER)
+		return UMERR_BADADDR;
+	return state == BUFCTL_WAITING ? UMERR_DUPWAIT : UMERR_DUPFREE;
+}
+
+bool
+debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
+    enum bufctl_state to)
+{
+	uint32_t state = BUFCTL_ALLOCATED;
+	struct error_info none = {0};
+
+	if (__atomic_compare_exchange_n(&bufctl->state, &state, to, false,
+		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return true;
+	debug_report(fault_of_state(state), cache, bufctl, p, none);
+	return false;
+}
+
+/* Do the kind and the size of the free match the allocation? */
+bool
+debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl, void *p,
+    size_t size, unsigned kind)
+{
+	struct error_info info = {0};
+
+	info.deferred = bufctl->state == BUFCTL_WAITING;
+	if (kind != bufctl->kind) {
+		info.found = kind;
+		info.expected = bufctl->kind;
+		debug_report_lost(UMERR_BADKIND, cache, bufctl, p, info);
+		return false;
+	}
+	if (size != SIZE_MAX && size != bufctl->size) {
+		info.found = size;
+		info.expected = bufctl->size;
+		debug_report_lost(UMERR_BADSIZE, cache, bufctl, p, info);
+		return false;
+	}
+	return true;
+}
+
+void
+debug_keep_contents(
+    struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n)
+{
+	struct bufctl_audit *audit = (void *)bufctl;
+
+	if ((cache->debug & UMF_CONTENTS) == 0 || !log_is_on(LOG_CONTENTS))
+		return;
+	if (n > debug.contents_bytes)
+		n = debug.contents_bytes;
+	audit->contents = n == 0 ? NULL : log_put(LOG_CONTENTS, p, n);
+}
+
+/*
+ * Keeps a copy of the bufctl in freed.c, because the original is released with
+ * the slab.  If there is no memory for the copy, this free is not known later.
+ */
+static void
+keep_record(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	size_t bytes = bufctl_audit_bytes(debug.nframes);
+	struct bufctl *copy = meta_alloc_spare(bytes), *old;
+
+	if (copy == NULL)
+		return;
+	memcpy(copy, bufctl, cache->slabs.record_bytes);
+	old = freed_put(&freed_firewall, copy);
+	if (old != NULL)
+		meta_free(old, bytes);
+}
+
+/*
+ * Checks a buffer that the program frees, and moves it to another state.
+ * Returns NULL after a report of misuse.
+ */
+static struct bufctl *
+check_freed(struct umem_cache *cache, void *p, size_t size, unsigned kind,
+    enum bufctl_state to)
+{
+	struct slab *slab;
+	struct bufctl *bufctl;
+	unsigned i = 0;
+
+	switch (slab_look(&cache->slabs, p, &slab, &i)) {
+	case SLAB_FOREIGN:
+		report_foreign(cache, p);
+		return NULL;
+	case SLAB_INTERIOR:
+		report_inside(cache, slab, i, p);
+		return NULL;
+	default:
+		break;
+	}
+	bufctl = record_of(slab, i);
+	if (!debug_claim(cache, bufctl, p, to) ||
+	    !debug_is_freed_rightly(cache, bufctl, p, size, kind) ||
+	    !debug_surroundings_are_whole(
+		cache, bufctl, p, debug_tag(cache, p)) ||
+	    (i > 0 && !debug_before_is_whole(
+			  cache, bufctl, record_of(slab, i - 1), p)))
+		return NULL;
+	debug_check_signal(cache);
+	return bufctl;
+}
+
+/* Destructs the buffer, logs its contents and writes the free pattern. */
+static void
+make_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
+	if (cache->destruct != NULL && debug_has_patterns(cache))
+		cache->destruct(p, cache->priv);
+	debug_keep_contents(cache, bufctl, p, bufctl->size);
+	debug_make_free(cache, bufctl, p);
+}
+
+/* Passes a free buffer to the quarantine or to its slab. */
+static void
+give(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
+	void *bad;
+
+	if ((cache->debug & UMF_FIREWALL) != 0)
+		keep_record(cache, bufctl);
+	if (debug_holds_back(cache))
+		p = release_held(cache, quarantine_swap(&cache->quarantine, p));
+	if (p != NULL)
+		slab_give(&cache->slabs, &p, 1, &bad);
+}
+
+bool
+debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+{
+	struct bufctl *bufctl = check_freed(cache, p, size, kind, BUFCTL_FREE);
+
+	if (bufctl == NULL)
+		return false;
+	make_free(cache, bufctl, p);
+	debug_stamp(cache, bufctl);
+	give(cache, bufctl, p);
+	return true;
+}
+
+bool
+debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+{
+	struct bufctl *bufctl =
+	    check_freed(cache, p, size, kind, BUFCTL_WAITING);
+
+	if (bufctl == NULL)
+		return false;
+	debug_wait_begin(cache, bufctl);
+	debug_stamp(cache, bufctl);
+	return true;
+}
+
+void
+debug_defer_undo(struct umem_cache *cache, void *p)
+{
+	unsigned i = 0;
+
+	/* Release: the caller may pass the buffer to another thread. */
+	__atomic_store_n(&record_of_object(cache, p, &i)->state,
+	    BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+}
+
+void
+debug_free_deferred(struct umem_cache *cache, void *p)
+{
+	unsigned i = 0;
+	struct bufctl *bufctl = record_of_object(cache, p, &i);
+
+	if (!debug_wait_is_whole(cache, bufctl, debug_tag(cache, p)))
+		return;
+	make_free(cache, bufctl, p);
+	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
+	give(cache, bufctl, p);
+}
+
+void
+debug_forget(const struct umem_cache *cache)
+{
+	if ((cache->debug & UMF_FIREWALL) != 0)
+		freed_forget_cache(&freed_firewall, cache);
+}
+
+void
+debug_release(struct umem_cache *cache)
+{
+	size_t at = 0;
+	void *p, *bad;
+
+	while ((p = quarantine_take(&cache->quarantine, &at)) != NULL)
+		if (held_is_whole(cache, p, SIZE_MAX))
+			slab_give(&cache->slabs, &p, 1, &bad);
+}
+
+/* Blocks of size classes and large blocks. */
+
+bool
+debug_owns(unsigned class)
+{
+	if (likely(!debug.on) || class == 0)
+		return false;
+	return class == ADDR_LARGE ? debug_large()
+				   : class_cache[class]->debug != 0;
+}
+
+/* Returns the bufctl of an allocated block, or NULL after a report. */
+static struct bufctl *
+block_record(unsigned class, const void *p)
+{
+	struct umem_cache *cache = &debug_large_cache;
+	struct bufctl *bufctl = NULL;
+	struct error_info none = {0};
+	struct slab *slab;
+	unsigned i;
+
+	if (class == ADDR_LARGE) {
+		bufctl = debug_large_record(p);
+	} else {
+		cache = class_cache[class];
+		if (slab_look(&cache->slabs, (void *)(uintptr_t)p, &slab, &i) !=
+		    SLAB_FINE) {
+			debug_bad_address(p);
+			return NULL;
+		}
+		bufctl = record_of(slab, i);
+	}
+	if (bufctl == NULL || bufctl->state == BUFCTL_ALLOCATED)
+		return bufctl;
+	debug_report(fault_of_state(bufctl->state), cache, bufctl, p, none);
+	return NULL;
+}
+
+size_t
+debug_usable(unsigned class, const void *p)
+{
+	struct bufctl *bufctl = block_record(class, p);
+
+	return bufctl == NULL ? SIZE_MAX : bufctl->size;
+}
+
+void
+debug_set_kind(void *p, unsigned kind)
+{
+	size_t unit = addr_map_unit(p);
+	unsigned class;
+
+	if (!debug.on || unit >= addr_map.units)
+		return;
+	class = addr_map_class(addr_map.entry[unit]);
+	if (debug_owns(class))
+		block_record(class, p)->kind = (uint16_t)kind;
+}
+
+bool
+debug_resize(unsigned class, void *p, size_t size)
+{
+	struct umem_cache *cache = class_cache[class];
+	struct bufctl *bufctl = block_record(class, p);
+	struct buftag *tag = debug_tag(cache, p);
+
+	if (bufctl == NULL ||
+	    !debug_surroundings_are_whole(cache, bufctl, p, tag))
+		return false;
+	bufctl->size = size;
+	debug_surround(cache, bufctl, p, tag);
+	debug_stamp(cache, bufctl);
+	return true;
+}
+
+void
+debug_bad_address(const void *p)
+{
+	struct error_info info = {0};
+	struct slab *slab;
+	struct umem_cache *cache = cache_at(p, &slab);
+	unsigned i = 0;
+
+	if (cache != NULL) {
+		enum slab_fault fault =
+		    slab_look(&cache->slabs, (void *)(uintptr_t)p, &slab, &i);
+
+		if (fault == SLAB_INTERIOR && cache->debug != 0) {
+			report_inside(cache, slab, i, (void *)(uintptr_t)p);
+			return;
+		}
+		info.real_cache = cache;
+		debug_report(UMERR_BADADDR, NULL, NULL, p, info);
+		return;
+	}
+	info.buffer = debug_large_around(p);
+	if (info.buffer != NULL) {
+		debug_report(UMERR_BADBASE, &debug_large_cache,
+		    debug_large() ? debug_large_record(info.buffer) : NULL, p,
+		    info);
+		return;
+	}
+	report_gone(NULL, p);
+}
+
+void
+debug_failed(const char *what, size_t size)
+{
+	debug_refused(NULL, size);
+	if (debug.checknull)
+		panic("%s: no memory for %zu bytes", what, size);
+}
+
+static void *
+alloc_object(struct umem_cache *cache)
+{
+	return debug_alloc(cache, cache->bufsize, KIND_OBJECT);
+}
+
+static bool
+free_object(struct umem_cache *cache, void *object)
+{
+	return debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
+}
+
+const struct cache_debugger cache_debugger = {
+    .plan = debug_plan,
+    .chunk = debug_chunk,
+    .record_bytes = debug_record_bytes,
+    .alloc = alloc_object,
+    .free = free_object,
+    .release = debug_release,
+    .forget = debug_forget,
+};
+
+void
+debug_lock_for_fork(void)
+{
+	log_lock_for_fork();
+	freed_lock_for_fork();
+}
+
+void
+debug_unlock_for_fork(bool child)
+{
+	freed_unlock_for_fork();
+	log_unlock_for_fork();
+	if (child)
+		error_after_fork();
+}

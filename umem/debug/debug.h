@@ -1,0 +1,219 @@
+/*
+ * debug.h - caches that check how the program uses their buffers; see debug.c
+ *
+ * Tools read these structures from outside the process.  Therefore they are
+ * plain C without implicit padding, and addresses and sizes have 8 bytes.
+ */
+#ifndef UMEM_DEBUG_H
+#define UMEM_DEBUG_H
+
+#include "umem/cache/cache.h"
+#include "umem/cache/cache_hooks.h"
+
+/* Patterns, the same values as in libumem. */
+#define PATTERN_FREE    0xdeadbeefdeadbeefull
+#define PATTERN_UNINIT  0xbaddcafebaddcafeull
+#define PATTERN_REDZONE 0xfeedfacefeedfaceull
+#define PATTERN_END     0xbb /* bytes between the requested size and the tag */
+
+/* Follows a buffer, at cache->tag_offset. */
+struct buftag {
+	uint64_t redzone; /* size encoded in the upper half, if it is known */
+	struct bufctl *bufctl;
+	uintptr_t bxstat; /* address of the bufctl xor one of these */
+};
+#define BUFTAG_ALLOCATED 0xa110c8edul
+#define BUFTAG_FREE      0xf4eef4eeul
+
+/* The size in the upper half of a redzone. */
+#define REDZONE_ENCODE(size) (251u * (uint32_t)(size) + 1u)
+#define REDZONE_HAS_SIZE(x)  (((x) - 1u) % 251u == 0)
+#define REDZONE_DECODE(x)    (((x) - 1u) / 251u)
+
+enum bufctl_state {
+	BUFCTL_NEVER, /* never allocated; all zeros */
+	BUFCTL_ALLOCATED,
+	BUFCTL_FREE,
+	BUFCTL_LOST,   /* found corrupt and retired: not allocated again */
+	BUFCTL_WAITING /* freed; waits for a grace period */
+};
+
+/* The API that allocated a block. */
+enum bufctl_kind {
+	KIND_OBJECT, /* umem_cache_alloc() */
+	KIND_MALLOC,
+	KIND_UMEM,  /* umem_alloc() */
+	KIND_NEW,   /* operator new */
+	KIND_ARRAY, /* operator new[] */
+	KIND_ASIDE, /* an object set aside; see aside.h */
+	KINDS
+};
+
+/* One for each buffer of a debugged cache, in an array of the slab. */
+struct bufctl {
+	uint64_t sum; /* WAITING: checksum of the bytes, see wait_sum.h */
+	void *addr;   /* of the buffer; NULL: never allocated */
+	struct slab *slab;
+	struct umem_cache *cache;
+	uint64_t size;  /* bytes requested */
+	uint32_t state; /* [a] enum bufctl_state */
+	uint16_t kind;  /* enum bufctl_kind */
+	uint16_t depth; /* frames in the stack; 0 without audit */
+};
+
+/* With UMF_AUDIT. */
+struct bufctl_audit {
+	struct bufctl head;
+	uint64_t timestamp;           /* ns, CLOCK_MONOTONIC */
+	uint64_t thread;              /* the kernel's number */
+	struct bufctl_audit *lastlog; /* copy in the transaction log */
+	void *contents;               /* copy in the contents log */
+	uintptr_t stack[];            /* the caller first */
+};
+
+#define AUDIT_FRAMES_DEFAULT 15
+#define AUDIT_FRAMES_MAX     490
+#define CONTENTS_DEFAULT     256
+
+static inline size_t
+bufctl_audit_bytes(unsigned nframes)
+{
+	return sizeof(struct bufctl_audit) + nframes * sizeof(uintptr_t);
+}
+
+/* Flags for caches whose names match; see options.c. */
+struct debug_choice {
+	unsigned flags;
+	size_t firewall_min; /* smallest object for UMF_FIREWALL */
+	char patterns[256];  /* comma-separated; empty: every cache */
+};
+
+#define DEBUG_CHOICES 8
+
+struct debug {
+	bool on; /* some choice has flags */
+	bool noabort;
+	bool checknull;
+	bool random;
+	bool hardened;         /* caches to which no choice gives flags */
+	unsigned output;       /* 1 verbose, 2 allverbose */
+	unsigned nframes;      /* frames in a bufctl */
+	size_t contents_bytes; /* bytes of a freed buffer that are logged */
+	size_t verify_max;     /* bytes of pattern that are checked */
+	uint32_t mtbf;
+	unsigned nchoices;
+	struct debug_choice choice[DEBUG_CHOICES];
+};
+
+extern struct debug debug;
+
+/*
+ * Selects the checks of a cache that is about to be created: sets cache->debug
+ * and cache->tag_offset, which depend on its other fields.
+ */
+void debug_plan(struct umem_cache *cache, const char *name, bool sourced);
+
+/* Bytes from one buffer to the next; SIZE_MAX: too large. */
+size_t debug_chunk(const struct umem_cache *cache);
+
+/* Bytes of a bufctl of the cache; 0: it has none. */
+size_t debug_record_bytes(const struct umem_cache *cache);
+
+/*
+ * Allocates an object, or size bytes of a class.  kind is the API that the
+ * program called.  Returns NULL if there is no memory or the constructor
+ * refused.
+ */
+void *debug_alloc(struct umem_cache *cache, size_t size, unsigned kind);
+
+/*
+ * Checks and frees a buffer.  On an error, reports it and, under noabort only,
+ * returns false.  size is SIZE_MAX if the caller does not know it.
+ */
+bool debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
+
+/*
+ * debug_free() in two steps, for a free that waits for a grace period.
+ * debug_defer() checks the buffer; it returns false if it has reported misuse.
+ * debug_free_deferred() frees it.  Readers may read the buffer between the two.
+ * With guards debug_free_deferred() reports a change of the buffer, unless the
+ * cache has UMF_RCU_WRITES.  debug_defer_undo() takes the first step back.
+ */
+bool debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind);
+void debug_defer_undo(struct umem_cache *cache, void *p);
+void debug_free_deferred(struct umem_cache *cache, void *p);
+
+/*
+ * debug_set_aside() marks an object from debug_alloc() as set aside: the
+ * program may not free or change it.  debug_hand_out() is called when it goes
+ * to the program; it reports a change, and stores the caller in the bufctl.
+ * debug_end_aside() lets the library free it again.
+ */
+void debug_set_aside(struct umem_cache *cache, void *p);
+void debug_hand_out(struct umem_cache *cache, void *p);
+void debug_end_aside(struct umem_cache *cache, void *p);
+
+/* Called before the first cache is created, when the options are known. */
+void debug_start(void);
+
+/* Returns all quarantined buffers of the cache to its slabs. */
+void debug_release(struct umem_cache *cache);
+
+/*
+ * Called before the cache is destroyed: clears the cache pointer in kept
+ * bufctls.
+ */
+void debug_forget(const struct umem_cache *cache);
+
+/* Is a block with this class byte debugged? */
+bool debug_owns(unsigned class);
+
+/*
+ * Returns the bytes requested; SIZE_MAX if misuse was reported, under noabort.
+ */
+size_t debug_usable(unsigned class, const void *p);
+
+/* Resizes a block in its chunk.  Returns false if it must move. */
+bool debug_resize(unsigned class, void *p, size_t size);
+
+/*
+ * Reports free(p) and the like where p is no block.  Returns under noabort
+ * only.
+ */
+void debug_bad_address(const void *p);
+
+/* Like large.h, for large blocks with a tag and a bufctl. */
+bool debug_large(void);
+void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind);
+void debug_large_free(void *p, size_t size, unsigned kind);
+
+/* Like debug_defer() and its relatives, for a large block. */
+bool debug_large_defer(void *p, size_t size, unsigned kind);
+void debug_large_defer_undo(void *p);
+void debug_large_free_deferred(void *p);
+
+/* Resizes a block in its span.  Returns false if it must move. */
+bool debug_large_resize(void *p, size_t size);
+
+/*
+ * Are blocks of this class large blocks instead, whose pages are released at
+ * the free?
+ */
+bool debug_vanishes(unsigned class);
+
+/* Sets the kind of a block that was just allocated. */
+void debug_set_kind(void *p, unsigned kind);
+
+/*
+ * Logs a failed request for this many bytes; cache is NULL if it was for no
+ * cache.
+ */
+void debug_refused(struct umem_cache *cache, size_t size);
+
+/* Logs an allocation that returns NULL; aborts if checknull is set. */
+void debug_failed(const char *what, size_t size);
+
+void debug_lock_for_fork(void);
+void debug_unlock_for_fork(bool child);
+
+#endif

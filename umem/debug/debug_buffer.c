@@ -1,0 +1,435 @@
+/*
+ * debug_buffer.c - contents and redzone of a debugged buffer
+ *
+ * The library writes patterns when a buffer is freed or allocated, and checks
+ * them when it is freed or before it is allocated again.  debug.c describes the
+ * layout.  The size requested and the state are read from the bufctl, which the
+ * program cannot overrun, and never from the tag.
+ */
+#include <string.h>
+
+#include "umem/debug/debug_inner.h"
+#include "umem/base/addr_map.h"
+#include "umem/debug/error.h"
+#include "umem/debug/wait_sum.h"
+#include "vmem/os.h"
+
+/* With "lite": bytes behind the size that are checked. */
+#define LITE_SLACK 64
+
+/*
+ * Bytes of padding before a buffer, behind the tag there, that a free of the
+ * buffer compares.
+ */
+#define BEFORE_MOST 64
+
+#define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
+
+/* Reports an error of the buffer. */
+void
+debug_report(enum error_code code, const struct umem_cache *cache,
+    struct bufctl *bufctl, const void *p, struct error_info info)
+{
+	info.code = code;
+	info.address = p;
+	info.cache = (struct umem_cache *)(uintptr_t)cache;
+	info.bufctl = bufctl;
+	if (bufctl != NULL && info.buffer == NULL)
+		info.buffer = bufctl->addr;
+	if (bufctl != NULL)
+		info.slab = bufctl->slab;
+	if (info.buffer == NULL)
+		info.buffer = p;
+	error_report(&info);
+}
+
+/* Reports an error of the buffer and retires it. */
+void
+debug_report_lost(enum error_code code, const struct umem_cache *cache,
+    struct bufctl *bufctl, const void *p, struct error_info info)
+{
+	debug_report(code, cache, bufctl, p, info);
+	__atomic_store_n(&bufctl->state, BUFCTL_LOST, __ATOMIC_RELAXED);
+}
+
+static void
+pattern_fill(void *p, size_t n, uint64_t pattern)
+{
+	uint64_t *word = p;
+
+	for (size_t i = 0; i < n / sizeof(*word); i++)
+		word[i] = pattern;
+}
+
+/* Returns the index of the first word that differs; n / 8 if none does. */
+static size_t
+pattern_check(const void *p, size_t n, uint64_t pattern)
+{
+	const uint64_t *word = p;
+	size_t i = 0;
+
+	/* Compare eight words at a time, without a branch for each. */
+	for (; i + 8 <= n / sizeof(*word); i += 8) {
+		uint64_t wrong = 0;
+
+		for (size_t j = 0; j < 8; j++)
+			wrong |= word[i + j] ^ pattern;
+		if (wrong != 0)
+			break;
+	}
+	while (i < n / sizeof(*word) && word[i] == pattern)
+		i++;
+	return i;
+}
+
+/* Returns the value that the redzone of an allocated buffer must have. */
+static uint64_t
+redzone_of(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	if (cache->class == 0)
+		return PATTERN_REDZONE;
+	return (PATTERN_REDZONE & UINT32_MAX) |
+	       (uint64_t)REDZONE_ENCODE(bufctl->size) << 32;
+}
+
+/*
+ * Offsets of the bytes behind the size that hold PATTERN_END.  They reach up to
+ * the tag; or there are two ranges, one up to the end of the size's page and
+ * one from the start of the tag's page.  A large block may lack the pages in
+ * between (debug_large.c).
+ */
+struct slack {
+	size_t from[2];
+	size_t to[2];
+};
+
+static struct slack
+slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	size_t size = bufctl->size, end = cache->tag_offset;
+	size_t page = os_page_size();
+
+	if ((cache->debug & (UMF_REDZONE | UMF_DEADBEEF | UMF_LITE |
+				UMF_FIREWALL | UMF_HARDENED)) == 0 ||
+	    (cache->flags & UMC_NOTOUCH) != 0)
+		end = size;
+	else if ((cache->debug & UMF_LITE) != 0 && end - size > LITE_SLACK)
+		end = size + LITE_SLACK;
+	if (cache->class != ADDR_LARGE ||
+	    align_up(size, page) >= align_down(end, page))
+		return (struct slack){{size, end}, {end, end}};
+	return (struct slack){
+	    {size, align_down(end, page)}, {align_up(size, page), end}};
+}
+
+/*
+ * Returns the padding between a tag and the next buffer, which exists if the
+ * alignment requires it.  The padding holds PATTERN_END from the first
+ * allocation on.
+ */
+static uint64_t *
+room_of(const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
+{
+	size_t end = cache->tag_offset + sizeof(*tag);
+
+	*bytes =
+	    (cache->debug & UMF_LITE) != 0 || cache->slabs.layout.chunk < end
+		? 0
+		: cache->slabs.layout.chunk - end;
+	return (uint64_t *)(uintptr_t)(tag + 1);
+}
+
+/*
+ * Checks the last bytes of the padding, at most most of them.  Returns the
+ * offset from the tag's end of the first word that a write has changed;
+ * SIZE_MAX: none.
+ */
+static size_t
+room_changed(
+    const struct umem_cache *cache, const struct buftag *tag, size_t most)
+{
+	size_t bytes, i;
+	const uint64_t *room = room_of(cache, tag, &bytes);
+
+	if (bytes > most) {
+		room += (bytes - most) / sizeof(*room);
+		bytes = most;
+	}
+	i = pattern_check(room, bytes, PATTERN_END_WORD);
+	return i < bytes / 8
+		   ? (size_t)((const char *)&room[i] - (const char *)(tag + 1))
+		   : SIZE_MAX;
+}
+
+/*
+ * Returns the offset of the first byte behind the size that has changed; 0:
+ * none.
+ */
+static size_t
+first_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
+    void *p, const struct buftag *tag, struct error_info *info)
+{
+	const unsigned char *byte = p;
+	uint64_t redzone = redzone_of(cache, bufctl);
+	struct slack slack = slack_of(cache, bufctl);
+
+	for (unsigned part = 0; part < array_size(slack.from); part++)
+		for (size_t i = slack.from[part]; i < slack.to[part]; i++)
+			if (byte[i] != PATTERN_END) {
+				info->expected = PATTERN_END;
+				info->found = byte[i];
+				return i;
+			}
+	if (tag == NULL || tag->redzone == redzone)
+		return 0;
+	info->expected = redzone;
+	info->found = tag->redzone;
+	byte = (const unsigned char *)&tag->redzone;
+	for (size_t i = 0; i < sizeof(redzone); i++)
+		if (byte[i] != (unsigned char)(redzone >> 8 * i))
+			return (size_t)(byte - (const unsigned char *)p) + i;
+	return 0;
+}
+
+/* Is the padding behind the tag intact?  Reports an error if not. */
+static bool
+room_is_whole(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
+    const struct buftag *tag)
+{
+	struct error_info info = {0};
+	size_t changed = room_changed(cache, tag, SIZE_MAX);
+
+	if (changed == SIZE_MAX)
+		return true;
+	info.offset = cache->tag_offset + sizeof(*tag) + changed;
+	info.expected = PATTERN_END_WORD;
+	debug_report_lost(UMERR_REDZONE, cache, bufctl, p, info);
+	return false;
+}
+
+/*
+ * Are the redzone and the tag of an allocated buffer intact?  Reports an error
+ * if not.
+ */
+bool
+debug_surroundings_are_whole(const struct umem_cache *cache,
+    struct bufctl *bufctl, void *p, const struct buftag *tag)
+{
+	struct error_info info = {0};
+
+	info.offset = first_overrun(cache, bufctl, p, tag, &info);
+	if (info.offset != 0 || info.expected != 0) {
+		debug_report_lost(UMERR_REDZONE, cache, bufctl, p, info);
+		return false;
+	}
+	if (tag == NULL)
+		return true;
+	if (tag->bxstat != ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED)) {
+		info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
+		info.expected = BUFTAG_ALLOCATED;
+		debug_report_lost(UMERR_BADBUFTAG, cache, bufctl, p, info);
+		return false;
+	}
+	if (tag->bufctl != bufctl) {
+		debug_report_lost(UMERR_BADBUFCTL, cache, bufctl, p, info);
+		return false;
+	}
+	return room_is_whole(cache, bufctl, p, tag);
+}
+
+/*
+ * Checks the tag of the buffer before p.  The owner of that buffer may free or
+ * allocate it at this moment.  Therefore only words are compared that no
+ * transaction changes: the pointer to its bufctl, the lower half of the
+ * redzone, and the state, which must be one of two values.
+ */
+static bool
+tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
+{
+	uint64_t redzone = __atomic_load_n(&tag->redzone, __ATOMIC_RELAXED);
+	uintptr_t state =
+	    __atomic_load_n(&tag->bxstat, __ATOMIC_RELAXED) ^ (uintptr_t)bufctl;
+
+	return (uint32_t)redzone == (uint32_t)PATTERN_REDZONE &&
+	       __atomic_load_n(&tag->bufctl, __ATOMIC_RELAXED) == bufctl &&
+	       (state == BUFTAG_ALLOCATED || state == BUFTAG_FREE);
+}
+
+bool
+debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
+    const struct bufctl *before, void *p)
+{
+	struct error_info info = {0};
+	const struct buftag *tag;
+	uint32_t state;
+
+	/* Acquire; pairs with the release in debug_make_allocated(). */
+	state = __atomic_load_n(&before->state, __ATOMIC_ACQUIRE);
+	tag = debug_tag(cache, (char *)p - cache->slabs.layout.chunk);
+	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_LOST ||
+	    (tag_is_plausible(tag, before) &&
+		room_changed(cache, tag, BEFORE_MOST) == SIZE_MAX))
+		return true;
+	info.expected = (uintptr_t)p - (uintptr_t)tag;
+	debug_report_lost(UMERR_BEFORE, cache, bufctl, p, info);
+	return false;
+}
+
+/*
+ * Returns how many bytes the checksum covers; 0: writes are permitted, or not
+ * checked.
+ */
+static size_t
+wait_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	size_t n = bufctl->size;
+
+	if ((cache->debug & (UMF_DEADBEEF | UMF_RCU_WRITES)) != UMF_DEADBEEF)
+		return 0;
+	if (n > WAIT_BYTES_MOST)
+		n = WAIT_BYTES_MOST;
+	return n < debug.verify_max ? n : debug.verify_max;
+}
+
+void
+debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl)
+{
+	bufctl->sum = wait_sum(bufctl->addr, wait_bytes(view, bufctl));
+}
+
+bool
+debug_wait_is_whole(const struct umem_cache *view, struct bufctl *bufctl,
+    const struct buftag *tag)
+{
+	void *p = bufctl->addr;
+	size_t n = wait_bytes(view, bufctl);
+	struct error_info info = {.expected = n};
+
+	if (!debug_surroundings_are_whole(view, bufctl, p, tag))
+		return false;
+	if (wait_sum(p, n) == bufctl->sum)
+		return true;
+	debug_report_lost(UMERR_WAITMOD, view, bufctl, p, info);
+	return false;
+}
+
+void
+debug_surround(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
+    struct buftag *tag)
+{
+	struct slack slack = slack_of(cache, bufctl);
+
+	for (unsigned part = 0; part < array_size(slack.from); part++)
+		memset((char *)p + slack.from[part], PATTERN_END,
+		    slack.to[part] - slack.from[part]);
+	if (tag == NULL)
+		return;
+	tag->redzone = redzone_of(cache, bufctl);
+	tag->bufctl = bufctl;
+	tag->bxstat = (uintptr_t)bufctl ^ BUFTAG_ALLOCATED;
+}
+
+bool
+debug_free_is_whole(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p, size_t most)
+{
+	struct error_info info = {0};
+	const struct buftag *tag = debug_tag(cache, p);
+
+	if (debug_has_patterns(cache)) {
+		size_t n = cache->pattern_bytes;
+		size_t i;
+
+		if (n > most)
+			n = most;
+		i = pattern_check(p, n, cache->free_pattern);
+
+		if (i < n / 8) {
+			info.offset = i * 8;
+			info.expected = cache->free_pattern;
+			info.found = ((const uint64_t *)p)[i];
+			debug_report_lost(
+			    UMERR_MODIFIED, cache, bufctl, p, info);
+			return false;
+		}
+	}
+	if (tag == NULL)
+		return true;
+	if (tag->redzone != PATTERN_REDZONE) {
+		info.offset = cache->tag_offset;
+		info.expected = PATTERN_REDZONE;
+		info.found = tag->redzone;
+		debug_report_lost(UMERR_MODIFIED, cache, bufctl, p, info);
+		return false;
+	}
+	if (tag->bxstat != ((uintptr_t)bufctl ^ BUFTAG_FREE)) {
+		info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
+		info.expected = BUFTAG_FREE;
+		debug_report_lost(UMERR_BADBUFTAG, cache, bufctl, p, info);
+		return false;
+	}
+	return true;
+}
+
+bool
+debug_fresh_is_whole(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
+	struct error_info info = {0};
+	size_t n = cache->pattern_bytes, i;
+
+	/* A constructor has written to the buffer, or there is no pattern. */
+	if (!debug_has_patterns(cache) || debug_is_hardened(cache) ||
+	    cache->construct != NULL)
+		return true;
+	i = pattern_check(p, n, PATTERN_UNINIT);
+	if (i >= n / 8)
+		return true;
+	info.offset = i * 8;
+	info.expected = PATTERN_UNINIT;
+	info.found = ((const uint64_t *)p)[i];
+	debug_report_lost(UMERR_EARLY, cache, bufctl, p, info);
+	return false;
+}
+
+void
+debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
+{
+	struct buftag *tag = debug_tag(cache, p);
+
+	if (debug_has_patterns(cache))
+		pattern_fill(p, cache->pattern_bytes, cache->free_pattern);
+	if (tag != NULL) {
+		tag->redzone = PATTERN_REDZONE;
+		tag->bufctl = bufctl;
+		tag->bxstat = (uintptr_t)bufctl ^ BUFTAG_FREE;
+	}
+}
+
+void
+debug_make_allocated(struct umem_cache *cache, struct slab *slab,
+    struct bufctl *bufctl, void *p, size_t size, unsigned kind)
+{
+	/*
+	 * A hardened buffer is already zero, because its free pattern was
+	 * checked.
+	 */
+	if (debug_has_patterns(cache) &&
+	    (!debug_is_hardened(cache) || bufctl->state == BUFCTL_NEVER))
+		pattern_fill(p, cache->pattern_bytes,
+		    debug_is_hardened(cache) ? 0 : PATTERN_UNINIT);
+	if (bufctl->state == BUFCTL_NEVER && cache->tagged) {
+		size_t bytes;
+		uint64_t *room = room_of(cache, debug_tag(cache, p), &bytes);
+
+		pattern_fill(room, bytes, PATTERN_END_WORD);
+	}
+	bufctl->addr = p;
+	bufctl->slab = slab;
+	bufctl->cache = cache;
+	bufctl->size = size;
+	bufctl->kind = (uint16_t)kind;
+	debug_surround(cache, bufctl, p, debug_tag(cache, p));
+	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	debug_stamp(cache, bufctl);
+}

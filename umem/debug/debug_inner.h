@@ -1,0 +1,145 @@
+/*
+ * debug_inner.h - declarations shared by the files of debugging; see debug.c
+ *
+ * debug_plan.c selects a cache's checks, debug_buffer.c writes and checks the
+ * contents and the redzone of a buffer, debug_large.c has the large blocks.
+ */
+#ifndef UMEM_DEBUG_INNER_H
+#define UMEM_DEBUG_INNER_H
+
+#include "umem/debug/audit.h"
+#include "umem/debug/debug.h"
+#include "umem/debug/error.h"
+
+/* Stands for all large blocks. */
+extern struct umem_cache debug_large_cache;
+
+/* Returns the tag behind the buffer p; NULL: the cache has no tags. */
+static inline struct buftag *
+debug_tag(const struct umem_cache *cache, void *p)
+{
+	if (!cache->tagged)
+		return NULL;
+	return (struct buftag *)(void *)((char *)p + cache->tag_offset);
+}
+
+static inline bool
+debug_is_hardened(const struct umem_cache *cache)
+{
+	return (cache->debug & UMF_HARDENED) != 0;
+}
+
+/* Does the cache quarantine freed buffers? */
+static inline bool
+debug_holds_back(const struct umem_cache *cache)
+{
+	return (cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0;
+}
+
+static inline bool
+debug_has_patterns(const struct umem_cache *cache)
+{
+	return cache->pattern_bytes != 0;
+}
+
+static inline void
+debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
+{
+	if ((cache->debug & UMF_AUDIT) != 0)
+		audit_stamp((struct bufctl_audit *)(void *)bufctl);
+}
+
+/* Reports an error of the buffer. */
+void debug_report(enum error_code code, const struct umem_cache *cache,
+    struct bufctl *bufctl, const void *p, struct error_info info);
+
+/*
+ * Reports an error of the buffer and retires it (BUFCTL_LOST): it is not
+ * allocated again.
+ */
+void debug_report_lost(enum error_code code, const struct umem_cache *cache,
+    struct bufctl *bufctl, const void *p, struct error_info info);
+
+/*
+ * Are the redzone and the tag of an allocated buffer intact?  Reports an error
+ * if not.
+ */
+bool debug_surroundings_are_whole(const struct umem_cache *cache,
+    struct bufctl *bufctl, void *p, const struct buftag *tag);
+
+/*
+ * Checks the end of the chunk before p; before is the bufctl of that chunk.  If
+ * the end is not intact, reports a write before the start of p, or far past the
+ * end of that chunk, and returns false.
+ */
+bool debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
+    const struct bufctl *before, void *p);
+
+/*
+ * Writes the redzone and the tag of an allocated buffer, of the size in its
+ * bufctl.
+ */
+void debug_surround(const struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, struct buftag *tag);
+
+/*
+ * Are the tag and the first bytes of a free buffer intact?  Compares at most
+ * most bytes.  Reports an error if not.
+ */
+bool debug_free_is_whole(const struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, size_t most);
+
+/*
+ * Does a buffer still hold the pattern that it got when it was allocated?
+ * Reports an error if not.
+ */
+bool debug_fresh_is_whole(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
+
+/*
+ * Write the patterns and the tag of a free and of an allocated buffer.
+ * debug_make_allocated() fills the bufctl, too.
+ */
+void debug_make_free(
+    const struct umem_cache *cache, struct bufctl *bufctl, void *p);
+void debug_make_allocated(struct umem_cache *cache, struct slab *slab,
+    struct bufctl *bufctl, void *p, size_t size, unsigned kind);
+
+/* Reports an allocation in a signal handler, if UMEM_DEBUG asks for that. */
+void debug_check_signal(const struct umem_cache *cache);
+
+/*
+ * Moves an allocated buffer to another state, for a free.  If it was not
+ * allocated, reports that and returns false.
+ */
+bool debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
+    enum bufctl_state to);
+
+/*
+ * Called when a buffer begins to wait for a grace period, and when its wait is
+ * over.  The first function stores a checksum of the buffer's bytes.  The
+ * second reports a buffer if its bytes, its redzone or its tag have changed
+ * since.  view is the cache with the offset of the tag.
+ */
+void debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl);
+bool debug_wait_is_whole(const struct umem_cache *view, struct bufctl *bufctl,
+    const struct buftag *tag);
+
+/*
+ * Do the kind and the size of the free match the allocation?  Reports an error
+ * if not.
+ */
+bool debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, size_t size, unsigned kind);
+
+/* Copies the first n bytes to the contents log, if UMEM_DEBUG asks for that. */
+void debug_keep_contents(
+    struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n);
+
+/* Returns the bufctl of a large block, or NULL after a report. */
+struct bufctl *debug_large_record(const void *p);
+
+/* Returns the large block that contains p; NULL: none. */
+void *debug_large_around(const void *p);
+
+#endif

@@ -1,0 +1,377 @@
+/*
+ * debug_large.c - large blocks that are checked
+ *
+ * A large block has a span of its own.  The tag is at the end of the span,
+ * bytes of 0xbb follow the size, and the bufctl is allocated separately.  With
+ * guards and in hardened mode the span ends with a guard page, and the whole
+ * pages between the block and the page of the tag are inaccessible, too.
+ * Blocks above VANISHES_LEAST are then large blocks, so that the pages of all
+ * of them are released when they are freed.  freed.c keeps the bufctls of the
+ * blocks that were freed last.  The addresses of a block are not reused until
+ * its bufctl leaves that ring.
+ *
+ * Inaccessible pages take up to four of the mappings that a process may have
+ * (65530) for each block.  Therefore a new block has none while there are more
+ * than GUARDED_MOST blocks.
+ *
+ * debug_large_cache stands for all large blocks; large_view() is a copy of it
+ * with the offset of one block's tag.
+ */
+#include <string.h>
+
+#include "umem/base/addr_map.h"
+#include "umem/debug/debug_inner.h"
+#include "umem/debug/error.h"
+#include "umem/debug/freed.h"
+#include "umem/base/large.h"
+#include "vmem/describe.h"
+#include "vmem/heap.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+struct umem_cache debug_large_cache = {.name = "umem_oversize"};
+
+#define VANISHES_LEAST (64 * KIB)
+#define GUARDED_MOST   8192
+
+bool
+debug_large(void)
+{
+	return debug_large_cache.debug != 0;
+}
+
+void
+debug_start(void)
+{
+	debug_large_cache.bufsize = SIZE_CLASS_MAX + 1;
+	debug_large_cache.align = HEAP_UNIT;
+	debug_large_cache.class = ADDR_LARGE;
+	debug_plan(&debug_large_cache, debug_large_cache.name, true);
+	if (debug_large_cache.debug != 0) {
+		debug_large_cache.debug |= UMF_REDZONE;
+		debug_large_cache.tagged =
+		    (debug_large_cache.debug & UMF_FIREWALL) == 0;
+	}
+}
+
+/*
+ * Bytes of the guard page behind a large block that is quarantined when it is
+ * freed; 0: none.
+ */
+static size_t
+large_guard(void)
+{
+	return debug_holds_back(&debug_large_cache) ? os_page_size() : 0;
+}
+
+/* Returns the bytes that a large block takes, with its tag and guard page. */
+static size_t
+large_whole(size_t size)
+{
+	return size + sizeof(struct buftag) + large_guard();
+}
+
+/*
+ * Quarantines a freed large block: removes it from the address map and releases
+ * its pages.  The span is not reused while its bufctl is in the ring.
+ */
+static void
+large_hold(void *p)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+
+	large_forget(p, bytes);
+	if (!os_decommit(p, bytes))
+		os_purge(p, bytes);
+}
+
+/*
+ * Ends the quarantine of a block.  If there is no memory for page tables, its
+ * addresses are lost.
+ */
+static void
+large_let_go(const struct bufctl *bufctl)
+{
+	size_t bytes = align_up(large_whole(bufctl->size), HEAP_UNIT);
+
+	if (debug_holds_back(&debug_large_cache) &&
+	    os_commit(bufctl->addr, bytes))
+		heap_free(bufctl->addr, bytes);
+}
+
+/* Puts the bufctl into the ring of freed blocks. */
+static void
+remember_freed(struct bufctl *bufctl)
+{
+	struct bufctl *old = freed_put(&freed_large, bufctl);
+
+	if (old == NULL)
+		return;
+	large_let_go(old);
+	meta_free(old, bufctl_audit_bytes(debug.nframes));
+}
+
+static struct buftag *
+large_tag(const void *p)
+{
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+
+	return (struct buftag *)(uintptr_t)((const char *)p + bytes -
+					    large_guard() -
+					    sizeof(struct buftag));
+}
+
+/* Returns a copy of the cache that has the offset of this block's tag. */
+static struct umem_cache
+large_view(const void *p)
+{
+	struct umem_cache view = debug_large_cache;
+
+	view.tag_offset = (uintptr_t)large_tag(p) - (uintptr_t)p;
+	return view;
+}
+
+static void
+surround_large(struct bufctl *bufctl)
+{
+	struct umem_cache view = large_view(bufctl->addr);
+
+	debug_surround(&view, bufctl, bufctl->addr, large_tag(bufctl->addr));
+}
+
+/* Returns the whole pages between the block and the page of its tag. */
+static char *
+large_gap(const struct bufctl *bufctl, size_t *bytes)
+{
+	uintptr_t p = (uintptr_t)bufctl->addr;
+	uintptr_t from = align_up(p + bufctl->size, os_page_size());
+	uintptr_t to =
+	    align_down((uintptr_t)large_tag((void *)p), os_page_size());
+
+	*bytes = from < to ? to - from : 0;
+	return (char *)from;
+}
+
+/* Makes the pages behind the block inaccessible, unless the kernel refuses. */
+static void
+large_guard_pages(const struct bufctl *bufctl)
+{
+	char *p = bufctl->addr, *gap;
+	size_t bytes = addr_map_large_bytes(addr_map_owner(p)), n;
+
+	if (large_count() > GUARDED_MOST)
+		return;
+	os_decommit(p + bytes - large_guard(), large_guard());
+	gap = large_gap(bufctl, &n);
+	if (n != 0)
+		os_decommit(gap, n);
+}
+
+/* Fills a new block: with zeros, or with the pattern of smaller blocks. */
+static void
+large_fill(const struct bufctl *bufctl, bool *zeroed)
+{
+	char *p = bufctl->addr;
+
+	if (debug_is_hardened(&debug_large_cache) ||
+	    bufctl->size > SIZE_CLASS_MAX) {
+		if (!*zeroed && !os_purge(p, bufctl->size))
+			memset(p, 0, bufctl->size);
+		*zeroed = true;
+	} else {
+		for (size_t i = 0; i + 8 <= bufctl->size; i += 8)
+			*(uint64_t *)(void *)(p + i) = PATTERN_UNINIT;
+		*zeroed = false;
+	}
+}
+
+bool
+debug_vanishes(unsigned class)
+{
+	return size_classes.bytes[class] > VANISHES_LEAST &&
+	       debug_holds_back(&debug_large_cache) &&
+	       debug_holds_back(class_cache[class]);
+}
+
+void *
+debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
+{
+	struct bufctl *bufctl;
+	void *p;
+
+	if (size > PTRDIFF_MAX - MIB)
+		return NULL;
+	debug_check_signal(&debug_large_cache);
+	bufctl = meta_alloc(bufctl_audit_bytes(debug.nframes));
+	if (bufctl == NULL)
+		return NULL;
+	p = large_alloc(large_whole(size), align, zeroed);
+	if (p == NULL) {
+		meta_free(bufctl, bufctl_audit_bytes(debug.nframes));
+		return NULL;
+	}
+	bufctl->addr = p;
+	bufctl->cache = &debug_large_cache;
+	bufctl->size = size;
+	bufctl->kind = (uint16_t)kind;
+	if (debug_holds_back(&debug_large_cache)) {
+		large_fill(bufctl, zeroed);
+		large_guard_pages(bufctl);
+	}
+	surround_large(bufctl);
+	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	debug_stamp(&debug_large_cache, bufctl);
+	return p;
+}
+
+/* Returns the bufctl of a large block, or NULL after a report. */
+struct bufctl *
+debug_large_record(const void *p)
+{
+	const struct buftag *tag = large_tag(p);
+	struct error_info info = {0};
+
+	if (tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED) &&
+	    tag->bufctl != NULL)
+		return tag->bufctl;
+	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
+	info.expected = BUFTAG_ALLOCATED;
+	info.cache = &debug_large_cache;
+	debug_report(UMERR_BADBUFTAG, &debug_large_cache, NULL, p, info);
+	return NULL;
+}
+
+/*
+ * Checks a block that the program frees, and moves it to another state.
+ * Returns NULL after a report of misuse.
+ */
+static struct bufctl *
+large_check_freed(void *p, size_t size, unsigned kind, enum bufctl_state to)
+{
+	struct umem_cache *cache = &debug_large_cache;
+	struct umem_cache view = large_view(p);
+	struct bufctl *bufctl = debug_large_record(p);
+
+	if (bufctl == NULL || !debug_claim(cache, bufctl, p, to) ||
+	    !debug_is_freed_rightly(cache, bufctl, p, size, kind) ||
+	    !debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
+		return NULL;
+	return bufctl;
+}
+
+/*
+ * Releases the block and keeps its bufctl, which has the thread and the stack
+ * of the free.
+ */
+static void
+large_end(struct bufctl *bufctl)
+{
+	void *p = bufctl->addr;
+
+	if (debug_holds_back(&debug_large_cache))
+		large_hold(p);
+	else
+		large_free(p, addr_map_large_bytes(addr_map_owner(p)));
+	remember_freed(bufctl);
+}
+
+void
+debug_large_free(void *p, size_t size, unsigned kind)
+{
+	struct bufctl *bufctl = large_check_freed(p, size, kind, BUFCTL_FREE);
+
+	if (bufctl == NULL)
+		return;
+	debug_keep_contents(&debug_large_cache, bufctl, p, bufctl->size);
+	debug_stamp(&debug_large_cache, bufctl);
+	large_end(bufctl);
+}
+
+bool
+debug_large_defer(void *p, size_t size, unsigned kind)
+{
+	struct bufctl *bufctl =
+	    large_check_freed(p, size, kind, BUFCTL_WAITING);
+
+	if (bufctl == NULL)
+		return false;
+	debug_wait_begin(&debug_large_cache, bufctl);
+	debug_stamp(&debug_large_cache, bufctl);
+	return true;
+}
+
+void
+debug_large_defer_undo(void *p)
+{
+	/* Release: the caller may pass the block to another thread. */
+	__atomic_store_n(
+	    &debug_large_record(p)->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+}
+
+void
+debug_large_free_deferred(void *p)
+{
+	struct umem_cache view = large_view(p);
+	struct bufctl *bufctl = debug_large_record(p);
+
+	if (bufctl == NULL || !debug_wait_is_whole(&view, bufctl, large_tag(p)))
+		return;
+	debug_keep_contents(&debug_large_cache, bufctl, p, bufctl->size);
+	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
+	large_end(bufctl);
+}
+
+bool
+debug_large_resize(void *p, size_t size)
+{
+	struct umem_cache view = large_view(p);
+	struct bufctl *bufctl = debug_large_record(p);
+	size_t gap_bytes, old;
+	char *gap;
+
+	if (bufctl == NULL || align_up(large_whole(size), HEAP_UNIT) !=
+				  addr_map_large_bytes(addr_map_owner(p)))
+		return false;
+	if (!debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
+		return false;
+	old = bufctl->size;
+	gap = large_gap(bufctl, &gap_bytes);
+	if (gap_bytes != 0 && !os_commit(gap, gap_bytes))
+		return false;
+	/*
+	 * The pages are accessible again and zero, except for the last page of
+	 * the block.
+	 */
+	if (size > old)
+		memset((char *)p + old, 0, size - old);
+	bufctl->size = size;
+	if (debug_holds_back(&debug_large_cache))
+		large_guard_pages(bufctl);
+	surround_large(bufctl);
+	debug_stamp(&debug_large_cache, bufctl);
+	return true;
+}
+
+/* Returns the large block that contains p; NULL: none. */
+void *
+debug_large_around(const void *p)
+{
+	size_t unit = addr_map_unit(p);
+
+	if (unit >= addr_map.units)
+		return NULL;
+	for (size_t i = unit + 1; i-- > 0;) {
+		uintptr_t at = addr_map.base + (i << HEAP_UNIT_SHIFT);
+		void *owner = addr_map_owner((void *)at);
+
+		if (owner != NULL)
+			return (uintptr_t)p - at < addr_map_large_bytes(owner)
+				   ? (void *)at
+				   : NULL;
+	}
+	return NULL;
+}
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(debug_large_cache),
+};

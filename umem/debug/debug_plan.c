@@ -1,0 +1,193 @@
+/*
+ * debug_plan.c - selection of the checks of a cache
+ *
+ * UMEM_DEBUG consists of parts with flags and names of caches (options.c reads
+ * it).  The last part that names the cache decides; if none does, the last part
+ * without names.  Then flags are removed for which the cache has no space or
+ * which it does not permit, and those that other flags exclude: a buffer with a
+ * firewall has no tag, and "lite" is a pattern of eight bytes and nothing else.
+ *
+ * Readers may read free objects of a type-stable cache (slab_retire.c).  Its
+ * objects keep their contents and stay constructed and mapped, so it has no
+ * patterns and no firewall.  Tags behind the objects and audit remain.
+ */
+#include <string.h>
+
+#include "umem/debug/debug_inner.h"
+#include "vmem/os.h"
+
+/* "lite" skips caches of this alignment and above, in bytes. */
+#define LITE_ALIGN_MAX 1024
+
+/* "lite": bytes of a free buffer that hold the pattern. */
+#define LITE_PATTERN 8
+
+struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT, .verify_max = SIZE_MAX};
+
+/* Does the name match the pattern, in which * stands for any string? */
+static bool
+matches(const char *name, const char *pattern, const char *end)
+{
+	for (; pattern < end; pattern++, name++) {
+		if (*pattern == '*') {
+			for (const char *rest = name;; rest++) {
+				if (matches(rest, pattern + 1, end))
+					return true;
+				if (*rest == '\0')
+					return false;
+			}
+		}
+		if (*name == '\0' || (*pattern != '?' && *pattern != *name))
+			return false;
+	}
+	return *name == '\0';
+}
+
+static bool
+chosen(const struct debug_choice *choice, const char *name)
+{
+	const char *at = choice->patterns;
+
+	if (*at == '\0')
+		return true;
+	while (*at != '\0') {
+		const char *end = at + strcspn(at, ",");
+
+		if (matches(name, at, end))
+			return true;
+		at = *end == ',' ? end + 1 : end;
+	}
+	return false;
+}
+
+/*
+ * Returns the last choice that names the cache; otherwise the last choice
+ * without names.
+ */
+static const struct debug_choice *
+choice_of(const char *name)
+{
+	const struct debug_choice *general = NULL, *special = NULL;
+
+	for (unsigned i = 0; i < debug.nchoices; i++) {
+		const struct debug_choice *choice = &debug.choice[i];
+
+		if (!chosen(choice, name))
+			continue;
+		if (choice->patterns[0] == '\0')
+			general = choice;
+		else
+			special = choice;
+	}
+	return special != NULL ? special : general;
+}
+
+/* "random": selects some of the flags, differently for each cache. */
+static unsigned
+some_of(unsigned flags, const char *name)
+{
+	uint64_t draw = os_random() ^ os_now_ns();
+
+	for (; *name != '\0'; name++)
+		draw = (draw ^ (unsigned char)*name) * 0x100000001b3;
+	if ((flags & (UMF_TAGGED | UMF_FIREWALL)) == 0)
+		flags |= UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE;
+	return flags & (unsigned)(draw >> 32);
+}
+
+static bool
+lite_has_no_room(const struct umem_cache *cache)
+{
+	return cache->align > LITE_ALIGN_MAX ||
+	       cache->bufsize % LITE_ALIGN_MAX == 0;
+}
+
+static unsigned
+flags_for(const struct umem_cache *cache, const char *name, bool sourced)
+{
+	const struct debug_choice *choice;
+	unsigned flags;
+
+	if (!debug.on || (cache->flags & (UMC_NODEBUG | UMC_QCACHE)) != 0)
+		return 0;
+	choice = choice_of(name);
+	if (choice == NULL || (choice->flags & ~UMF_RCU_WRITES) == 0)
+		return debug.hardened ? UMF_HARDENED : 0;
+	flags = choice->flags;
+	if (debug.random)
+		flags = some_of(flags, name) | (choice->flags & UMF_RCU_WRITES);
+	if ((flags & UMF_AUDIT) != 0)
+		flags |= UMF_REDZONE;
+	if ((cache->flags & UMC_NOTOUCH) != 0)
+		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
+	if ((cache->flags & UMC_TYPESAFE_BY_RCU) != 0)
+		flags &= ~(UMF_DEADBEEF | UMF_FIREWALL | UMF_LITE);
+	if ((flags & UMF_FIREWALL) != 0 &&
+	    (cache->bufsize < choice->firewall_min || sourced ||
+		(cache->flags & UMC_NOTOUCH) != 0))
+		flags &= ~UMF_FIREWALL;
+	if ((flags & UMF_FIREWALL) != 0)
+		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
+	if ((flags & UMF_LITE) != 0)
+		flags &= lite_has_no_room(cache)
+			     ? ~UMF_LITE
+			     : ~(UMF_AUDIT | UMF_CONTENTS | UMF_DEADBEEF |
+				   UMF_REDZONE);
+	if ((flags & UMF_AUDIT) == 0)
+		flags &= ~UMF_CONTENTS;
+	/* Only caches with guards check for writes. */
+	if ((flags & UMF_DEADBEEF) == 0)
+		flags &= ~UMF_RCU_WRITES;
+	return flags &
+	       (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
+		   UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE | UMF_RCU_WRITES);
+}
+
+/* Returns how many bytes of a free buffer hold the pattern. */
+static size_t
+pattern_bytes(const struct umem_cache *cache)
+{
+	size_t n = cache->tag_offset;
+
+	if (cache->bufsize == 0)
+		return 0;
+	if ((cache->debug & UMF_LITE) != 0)
+		return LITE_PATTERN;
+	if ((cache->debug & UMF_DEADBEEF) == 0 &&
+	    ((cache->debug & UMF_HARDENED) == 0 || cache->class == 0))
+		return 0;
+	return n < debug.verify_max ? n : align_down(debug.verify_max, 8);
+}
+
+void
+debug_plan(struct umem_cache *cache, const char *name, bool sourced)
+{
+	cache->tag_offset = align_up(cache->bufsize, 8);
+	cache->debug = flags_for(cache, name, sourced);
+	cache->tagged = (cache->debug & (UMF_TAGGED | UMF_HARDENED)) != 0 &&
+			(cache->debug & UMF_FIREWALL) == 0 &&
+			cache->bufsize != 0 &&
+			(cache->flags & UMC_NOTOUCH) == 0;
+	cache->pattern_bytes = pattern_bytes(cache);
+	cache->free_pattern =
+	    (cache->debug & UMF_HARDENED) != 0 ? 0 : PATTERN_FREE;
+}
+
+size_t
+debug_chunk(const struct umem_cache *cache)
+{
+	size_t bytes = cache->tag_offset + sizeof(struct buftag);
+
+	if (!cache->tagged)
+		bytes = cache->bufsize;
+	return align_up(bytes, cache->align);
+}
+
+size_t
+debug_record_bytes(const struct umem_cache *cache)
+{
+	if (cache->debug == 0)
+		return 0;
+	return cache->debug & UMF_AUDIT ? bufctl_audit_bytes(debug.nframes)
+					: sizeof(struct bufctl);
+}

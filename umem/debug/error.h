@@ -1,0 +1,63 @@
+/* error.h - error reports of debugged caches; see error.c */
+#ifndef UMEM_ERROR_H
+#define UMEM_ERROR_H
+
+#include "umem/debug/debug.h"
+
+/* Codes and their order are libumem's. */
+enum error_code {
+	UMERR_MODIFIED,  /* written to after free */
+	UMERR_REDZONE,   /* written past the end */
+	UMERR_DUPFREE,   /* freed twice */
+	UMERR_BADADDR,   /* not a buffer of any cache */
+	UMERR_BADBUFTAG, /* the tag has a wrong value */
+	UMERR_BADBUFCTL, /* the tag points to no bufctl of the buffer */
+	UMERR_BADCACHE,  /* freed to another cache */
+	UMERR_BADSIZE,   /* freed with a wrong size */
+	UMERR_BADBASE,   /* freed by an address inside the buffer */
+	UMERR_BADKIND,   /* freed by a function of another API */
+	UMERR_SIGNAL,    /* allocated in a signal handler */
+	UMERR_BEFORE,    /* written before the start; not in libumem */
+	UMERR_EARLY,     /* written to before allocation; not in libumem */
+	UMERR_DUPWAIT,   /* freed while waiting for a grace period; likewise */
+	UMERR_WAITMOD    /* written to while waiting for one; likewise */
+};
+
+/* Facts of an error; debuggers read the last one as umem_abort_info. */
+struct error_info {
+	uint64_t code;                 /* enum error_code */
+	uint64_t time;                 /* ns, CLOCK_MONOTONIC */
+	uint64_t thread;               /* the kernel's number */
+	const void *address;           /* passed by the program */
+	const void *buffer;            /* start of that buffer; may be NULL */
+	struct umem_cache *cache;      /* to which it was freed; may be NULL */
+	struct umem_cache *real_cache; /* from which it came; may be NULL */
+	struct slab *slab;
+	struct bufctl *bufctl;
+	uint64_t offset;   /* MODIFIED, REDZONE: of the first wrong byte */
+	uint64_t expected; /* MODIFIED, REDZONE, BADBUFTAG, BADSIZE, BADKIND;
+			      WAITMOD: bytes that were compared */
+	uint64_t found;    /* as expected */
+	uint64_t deferred; /* 1: freed by a function of umem_rcu.h */
+};
+
+extern struct error_info umem_abort_info;
+
+/* The last messages, as a ring; the next byte is stored at umem_error_begin. */
+#define ERROR_BUFFER_BYTES 8192
+#define ERROR_MESSAGE_MOST 4096
+extern char umem_error_buffer[ERROR_BUFFER_BYTES];
+extern uint64_t umem_error_begin;
+
+/* Writes the report; aborts unless debug.noabort is set. */
+void error_report(const struct error_info *info);
+
+/* Makes the messages of panic.c go to the ring, too. */
+void error_start(void);
+
+/* Puts a message into the ring, and with allverbose to standard error. */
+void error_note(const char *text, size_t n);
+
+void error_after_fork(void);
+
+#endif

@@ -1,0 +1,383 @@
+/*
+ * stack.c - return addresses of the calling thread
+ *
+ * A trace is taken twice for each block in an audited program, so it has to be
+ * fast.  It runs inside malloc(), so it takes no lock and allocates nothing.
+ *
+ * Most programs have no frame pointers.  The unwind table of the code
+ * (unwind.c) leads from a frame to the frame of its caller.  To look up a rule
+ * in it takes a microsecond.  Because a program calls malloc() from few places,
+ * rules are cached in a table by address, and a frame costs a few nanoseconds.
+ * An entry has two words that any thread may overwrite at any time.  The first
+ * word is the address xor the second, so that halves of two entries do not
+ * match.
+ * Where there is no unwind table (code generated at run time), the trace
+ * follows the frame pointer.
+ *
+ * Safety
+ *	An unwind table can be wrong, and a rule can outlive the library for
+ *	which it was made.  So the trace reads a word only from a range of pages
+ *	around the stack pointer that is known to be readable:
+ *	the thread's own stack	The range goes from the lowest page found so far
+ *				up to the page of the thread's TLS, which libc
+ *				keeps at the top of the stack, or to
+ *				__libc_stack_end.  Every page between has been
+ *				probed once.  The range is kept in TLS, because
+ *				this stack stays mapped as long as the thread
+ *				runs on it.
+ *	any other stack		The range is the page of the stack pointer, and
+ *				pages above it, each probed when a frame reaches
+ *				it.  This range is dropped after the trace,
+ *				because a program may unmap the stack of a
+ *				fiber.
+ *	A probe is one system call (os_readable()).  A mapping that adjoins the
+ *	thread's stack without a guard page between counts as part of it.
+ *
+ * Frames of the library's own functions are left out.
+ */
+#include <elf.h>
+#include <link.h>
+
+#include "umem/base/addr_map.h"
+#include "umem/base/ready.h"
+#include "umem/debug/stack.h"
+#include "umem/debug/unwind.h"
+#include "vmem/os.h"
+#include "vmem/vmem.h"
+
+#if defined(__x86_64__)
+#include "umem/debug/stack_x86_64.h"
+#elif defined(__aarch64__)
+#include "umem/debug/stack_aarch64.h"
+#endif
+
+/*
+ * Sanitizers must not check these reads, because the stack may contain any
+ * bytes.
+ */
+#define unchecked __attribute__((no_sanitize("address", "thread")))
+
+/*
+ * Bytes beyond the known range within which a frame is accepted; a frame
+ * further away is taken for an error.
+ */
+#define WINDOW (256 * KIB)
+
+/* In one trace, the thread's own range grows downwards by this much at most. */
+#define DEEPER_MOST (64 * KIB)
+
+/*
+ * Limits of the walks: frames beyond those wanted, for frames of the library;
+ * and frames among which stack_in_signal() searches a signal handler.
+ */
+#define OWN_FRAMES_MOST 24
+#define SIGNAL_FRAMES   64
+
+#define RULES 16384
+
+struct rule_entry {
+	uint64_t key; /* [a] pc ^ rule; 0, 0: empty */
+	uint64_t rule;
+};
+
+static struct rule_entry rules[RULES] seldom_used;
+
+/*
+ * Data of a thread: 24 bytes of static TLS.  It has the alignment of its
+ * members, because gcc 14 would align it to 16 bytes and leave a hole before
+ * it.
+ */
+static __thread struct {
+	uintptr_t lo, hi; /* own stack: readable; hi 0: not known yet */
+	uint32_t thread;  /* number of the thread; 0: not known yet */
+	uint32_t fork;    /* nforks at that time: the child asks again */
+} mine __attribute__((tls_model("initial-exec"), aligned(8)));
+
+/* Defined by libc: the start of the first thread's stack. */
+extern void *__libc_stack_end __attribute__((weak));
+
+static uint32_t nforks = 1; /* [a] forks that led to this process, plus 1 */
+
+uint64_t
+stack_thread(void)
+{
+	uint32_t n = __atomic_load_n(&nforks, __ATOMIC_RELAXED);
+
+	if (unlikely(mine.fork != n)) {
+		mine.thread = os_thread_id();
+		mine.fork = n;
+	}
+	return mine.thread;
+}
+
+void
+stack_after_fork(void)
+{
+	__atomic_add_fetch(&nforks, 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t
+rule_pack(struct unwind_rule rule)
+{
+	return (uint64_t)(rule.kind + 1) | (uint64_t)rule.by_fp << 3 |
+	       (uint64_t)((uint32_t)rule.cfa_off & 0xfffffff) << 4 |
+	       (uint64_t)(uint16_t)rule.fp_off << 32 |
+	       (uint64_t)(uint16_t)rule.ra_off << 48;
+}
+
+static inline unchecked struct unwind_rule
+rule_unpack(uint64_t word)
+{
+	return (struct unwind_rule){.kind = (unsigned)(word & 7) - 1,
+	    .by_fp = word >> 3 & 1,
+	    .cfa_off = (int32_t)((uint32_t)word & 0xfffffff0) >> 4,
+	    .fp_off = (int16_t)(word >> 32),
+	    .ra_off = (int16_t)(word >> 48)};
+}
+
+static cold_path uint64_t
+rule_find(struct rule_entry *entry, uintptr_t pc)
+{
+	uint64_t word = rule_pack(unwind_rule(pc));
+
+	__atomic_store_n(&entry->rule, word, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->key, pc ^ word, __ATOMIC_RELAXED);
+	return word;
+}
+
+static inline unchecked struct unwind_rule
+rule_of(uintptr_t pc)
+{
+	struct rule_entry *entry =
+	    &rules[pc * (uint64_t)0x9e3779b97f4a7c15 >> 50];
+	uint64_t word = __atomic_load_n(&entry->rule, __ATOMIC_RELAXED);
+
+	if (unlikely(
+		(__atomic_load_n(&entry->key, __ATOMIC_RELAXED) ^ word) != pc ||
+		word == 0))
+		word = rule_find(entry, pc);
+	return rule_unpack(word);
+}
+
+/*
+ * Extends the frame's range to end; false: a page in between is not readable.
+ */
+static cold_path bool
+range_grow(struct frame *frame, uintptr_t end)
+{
+	if (end < frame->hi || end - frame->hi > WINDOW)
+		return false;
+	while (frame->hi < end) {
+		if (!os_readable((const void *)frame->hi))
+			return false;
+		frame->hi += os_page_size();
+	}
+	return true;
+}
+
+static inline unchecked bool
+word_at(struct frame *frame, uintptr_t at, uintptr_t *word)
+{
+	/* Neither end is at 0, so one comparison checks both. */
+	if (unlikely(at - frame->lo > frame->hi - frame->lo - sizeof(*word) ||
+		     at % sizeof(*word) != 0) &&
+	    (at % sizeof(*word) != 0 || !range_grow(frame, at + sizeof(*word))))
+		return false;
+	*word = *(const uintptr_t *)at;
+	return true;
+}
+
+/* Returns the end of the thread's own stack if sp is near it, otherwise 0. */
+static uintptr_t
+own_end(uintptr_t sp)
+{
+	uintptr_t ends[] = {(uintptr_t)&mine,
+	    &__libc_stack_end == NULL ? 0 : (uintptr_t)__libc_stack_end};
+
+	for (size_t i = 0; i < array_size(ends); i++)
+		if (ends[i] > sp && ends[i] - sp <= WINDOW - os_page_size())
+			return align_up(ends[i], os_page_size());
+	return 0;
+}
+
+/*
+ * Sets the frame's range.  A signal handler may run a trace between any two of
+ * these stores.  hi is stored last and is equal in every trace of the thread,
+ * and each value of lo is the start of a range that was probed.
+ */
+static void
+range_start(struct frame *frame)
+{
+	/*
+	 * Atomic, because a handler may change them, and because the compiler
+	 * must not combine both loads into one vector load.
+	 */
+	uintptr_t hi = __atomic_load_n(&mine.hi, __ATOMIC_RELAXED), to;
+
+	frame->lo = __atomic_load_n(&mine.lo, __ATOMIC_RELAXED);
+	frame->hi = hi;
+	if (likely(frame->sp >= frame->lo && frame->sp < hi))
+		return;
+	to = frame->lo;
+	if (hi == 0)
+		to = hi = own_end(frame->sp);
+	frame->lo = align_down(frame->sp, os_page_size());
+	frame->hi = frame->lo + os_page_size();
+	if (to < frame->hi || (mine.hi != 0 && to - frame->lo > DEEPER_MOST) ||
+	    !range_grow(frame, to))
+		return;
+	frame->hi = hi;
+	mine.lo = frame->lo;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	mine.hi = hi;
+}
+
+/* Steps by the frame pointer: it is stored next to the return address. */
+static unchecked bool
+step_by_pointer(struct frame *frame)
+{
+	uintptr_t fp = frame->fp;
+	uintptr_t next, pc;
+
+	if (fp < frame->sp || !word_at(frame, fp, &next) ||
+	    !word_at(frame, fp + sizeof(fp), &pc))
+		return false;
+	frame->sp = fp + 2 * sizeof(fp);
+	frame->fp = next;
+	frame->pc = pc;
+	return true;
+}
+
+static inline unchecked bool
+step_by_rule(struct frame *frame, struct unwind_rule rule)
+{
+	uintptr_t from = rule.by_fp ? frame->fp : frame->sp;
+	uintptr_t cfa = from + (intptr_t)rule.cfa_off;
+	uintptr_t fp = frame->fp, pc = frame->link;
+
+	if (rule.kind == UNWIND_DEREF) {
+		if (!word_at(frame, cfa, &cfa) ||
+		    (rule.fp_off != FP_SAME &&
+			!word_at(frame, frame->fp + rule.fp_off, &fp)))
+			return false;
+	} else if (rule.fp_off != FP_SAME &&
+		   !word_at(frame, cfa + rule.fp_off, &fp)) {
+		return false;
+	}
+	if (cfa < frame->sp ||
+	    (rule.ra_off != RA_LINK && !word_at(frame, cfa + rule.ra_off, &pc)))
+		return false;
+	/* Only a leaf without a frame leaves cfa unchanged, and only once. */
+	if (cfa == frame->sp && (pc == frame->pc || rule.ra_off != RA_LINK))
+		return false;
+	frame->sp = cfa;
+	frame->fp = fp;
+	frame->pc = strip_signature(pc);
+	return true;
+}
+
+/* Steps to the caller's frame.  False: there is none, or it is not found. */
+static inline unchecked bool
+step(struct frame *frame)
+{
+	/* A return address may be behind the last instruction. */
+	struct unwind_rule rule = rule_of(frame->pc - !frame->exact);
+
+	if (likely(rule.kind == UNWIND_FRAME)) {
+		frame->exact = false;
+		return step_by_rule(frame, rule);
+	}
+	switch (rule.kind) {
+	case UNWIND_DEREF:
+		frame->exact = false;
+		return step_by_rule(frame, rule);
+	case UNWIND_SIGNAL:
+		frame->exact = true;
+		return step_signal(frame, word_at);
+	case UNWIND_END:
+		return false;
+	default:
+		frame->exact = false;
+		return step_by_pointer(frame);
+	}
+}
+
+/*
+ * The library's own code: in a shared library all of it; in a program, into
+ * which the linker puts it in one piece, from the first to the last of some
+ * functions.
+ */
+extern const char __ehdr_start[] __attribute__((visibility("hidden"), weak));
+extern const char etext[] __attribute__((visibility("hidden"), weak));
+
+static uintptr_t own_lo, own_hi; /* [a] */
+
+static void
+own_range(void)
+{
+	uintptr_t lo = UINTPTR_MAX, hi = 0;
+
+	if (os_auxv(AT_PHDR) - (uintptr_t)__ehdr_start > 4096) {
+		lo = (uintptr_t)__ehdr_start;
+		hi = (uintptr_t)etext;
+	} else {
+		for (const void *const *at = umem_landmarks; *at != NULL;
+		     at++) {
+			if ((uintptr_t)*at < lo)
+				lo = (uintptr_t)*at;
+			if ((uintptr_t)*at + 1024 > hi)
+				hi = (uintptr_t)*at + 1024;
+		}
+	}
+	__atomic_store_n(&own_lo, lo, __ATOMIC_RELAXED);
+	/* Release: a thread that reads own_hi also sees own_lo. */
+	__atomic_store_n(&own_hi, hi, __ATOMIC_RELEASE);
+}
+
+static inline bool
+is_own(uintptr_t pc)
+{
+	uintptr_t hi = __atomic_load_n(&own_hi, __ATOMIC_ACQUIRE), lo;
+
+	if (unlikely(hi == 0)) {
+		own_range();
+		hi = __atomic_load_n(&own_hi, __ATOMIC_RELAXED);
+	}
+	lo = __atomic_load_n(&own_lo, __ATOMIC_RELAXED);
+	return pc - lo < hi - lo;
+}
+
+noinline unchecked unsigned
+stack_trace(uintptr_t *pcs, unsigned n)
+{
+	struct frame frame;
+	unsigned got = 0;
+
+	frame_here(&frame);
+	frame.exact = true;
+	range_start(&frame);
+	for (unsigned i = 0; got < n && i < n + OWN_FRAMES_MOST; i++) {
+		if (!step(&frame) || frame.pc == 0)
+			break;
+		if (got != 0 || !is_own(frame.pc))
+			pcs[got++] = frame.pc;
+	}
+	return got;
+}
+
+noinline unchecked bool
+stack_in_signal(void)
+{
+	struct frame frame;
+
+	frame_here(&frame);
+	frame.exact = true;
+	range_start(&frame);
+	for (unsigned i = 0; i < SIGNAL_FRAMES + OWN_FRAMES_MOST; i++) {
+		if (rule_of(frame.pc - !frame.exact).kind == UNWIND_SIGNAL)
+			return true;
+		if (!step(&frame) || frame.pc == 0)
+			break;
+	}
+	return false;
+}

@@ -1,0 +1,183 @@
+/*
+ * symbol.c - names for addresses of code
+ *
+ * Used by reports, when the heap may be corrupt: takes no lock and allocates
+ * nothing.  _dl_find_object() finds the object (see unwind.c).  The symbol is
+ * searched in the object's dynamic symbol table, and then in the symbol table
+ * of the file, which is mapped for that purpose.  The second search is needed
+ * because functions of the program itself are not in the dynamic table.
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+
+#include "umem/debug/symbol.h"
+#include "vmem/os.h"
+
+extern int _dl_find_object(void *address, struct dl_find_object *found)
+    __attribute__((weak));
+
+/* The best match so far. */
+struct best {
+	const char *name;
+	uintptr_t at;
+};
+
+/* A symbol table: n symbols, with the addresses of the file. */
+struct table {
+	const ElfW(Sym) * symbols;
+	const char *names;
+	size_t n, names_bytes;
+};
+
+static void
+look(const struct table *table, uintptr_t at, struct best *best)
+{
+	for (size_t i = 0; i < table->n; i++) {
+		const ElfW(Sym) *s = &table->symbols[i];
+		unsigned type = ELF64_ST_TYPE(s->st_info);
+
+		if ((type != STT_FUNC && type != STT_GNU_IFUNC) ||
+		    s->st_shndx == SHN_UNDEF || at < s->st_value ||
+		    s->st_name >= table->names_bytes ||
+		    (s->st_size != 0 && at - s->st_value >= s->st_size))
+			continue;
+		if (best->name == NULL || s->st_value >= best->at) {
+			best->name = table->names + s->st_name;
+			best->at = s->st_value;
+		}
+	}
+}
+
+/* glibc makes the pointers of the dynamic section absolute; others do not. */
+static const void *
+dynamic_pointer(const struct link_map *map, const ElfW(Dyn) * d)
+{
+	uintptr_t at = d->d_un.d_ptr;
+
+	return (const void *)(at < map->l_addr ? at + map->l_addr : at);
+}
+
+/* Counts the symbols of a GNU hash table: up to the end of the last chain. */
+static size_t
+gnu_count(const uint32_t *hash)
+{
+	uint32_t nbuckets = hash[0], offset = hash[1], nmasks = hash[2];
+	const uint32_t *bucket = hash + 4 + nmasks * (sizeof(size_t) / 4);
+	const uint32_t *chain = bucket + nbuckets;
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < nbuckets; i++)
+		if (bucket[i] > last)
+			last = bucket[i];
+	if (last < offset)
+		return offset;
+	while ((chain[last - offset] & 1) == 0)
+		last++;
+	return last + 1;
+}
+
+static void
+look_dynamic(const struct link_map *map, uintptr_t at, struct best *best)
+{
+	struct table table = {0};
+
+	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+		const void *p = dynamic_pointer(map, d);
+
+		if (d->d_tag == DT_SYMTAB)
+			table.symbols = p;
+		else if (d->d_tag == DT_STRTAB)
+			table.names = p;
+		else if (d->d_tag == DT_STRSZ)
+			table.names_bytes = d->d_un.d_val;
+		else if (d->d_tag == DT_HASH)
+			table.n = ((const uint32_t *)p)[1];
+		else if (d->d_tag == DT_GNU_HASH && table.n == 0)
+			table.n = gnu_count(p);
+	}
+	if (table.symbols != NULL && table.names != NULL)
+		look(&table, at, best);
+}
+
+/*
+ * Finds the symbol table of a mapped file.  Checks all bounds, because the file
+ * may contain anything.
+ */
+static bool
+file_table(const char *file, size_t bytes, struct table *table)
+{
+	const ElfW(Ehdr) *e = (const void *)file;
+	const ElfW(Shdr) * s;
+
+	if (bytes < sizeof(*e) || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    e->e_shentsize != sizeof(*s) || e->e_shoff > bytes ||
+	    (bytes - e->e_shoff) / sizeof(*s) < e->e_shnum)
+		return false;
+	s = (const void *)(file + e->e_shoff);
+	for (unsigned i = 0; i < e->e_shnum; i++) {
+		if (s[i].sh_type != SHT_SYMTAB || s[i].sh_link >= e->e_shnum ||
+		    s[i].sh_offset > bytes ||
+		    bytes - s[i].sh_offset < s[i].sh_size)
+			continue;
+		const ElfW(Shdr) *names = &s[s[i].sh_link];
+
+		if (names->sh_offset > bytes || names->sh_size == 0 ||
+		    bytes - names->sh_offset < names->sh_size ||
+		    file[names->sh_offset + names->sh_size - 1] != '\0')
+			continue;
+		table->symbols = (const void *)(file + s[i].sh_offset);
+		table->n = s[i].sh_size / sizeof(ElfW(Sym));
+		table->names = file + names->sh_offset;
+		table->names_bytes = names->sh_size;
+		return true;
+	}
+	return false;
+}
+
+static const char *
+file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash == NULL ? path : slash + 1;
+}
+
+void
+symbol_text(struct message *m, uintptr_t pc)
+{
+	struct dl_find_object found;
+	struct best best = {0};
+	struct table table;
+	const char *path;
+	char *file = NULL;
+	size_t bytes = 0;
+	uintptr_t at;
+
+	if (_dl_find_object == NULL ||
+	    _dl_find_object((void *)(pc - 1), &found) != 0 ||
+	    found.dlfo_link_map == NULL) {
+		message_hex(m, pc);
+		return;
+	}
+	at = pc - 1 - found.dlfo_link_map->l_addr;
+	path = found.dlfo_link_map->l_name;
+	look_dynamic(found.dlfo_link_map, at, &best);
+	if (best.name == NULL)
+		file = os_map_file(
+		    *path == '\0' ? "/proc/self/exe" : path, &bytes);
+	if (file != NULL && file_table(file, bytes, &table))
+		look(&table, at, &best);
+	if (*path == '\0' && os_auxv(AT_EXECFN) != 0)
+		path = (const char *)os_auxv(AT_EXECFN);
+	message_text(m, *path == '\0' ? "a.out" : file_name(path));
+	message_text(m, "'");
+	if (best.name != NULL) {
+		message_text(m, best.name);
+		message_text(m, "+");
+	}
+	message_hex(m, at + 1 - best.at);
+	if (file != NULL)
+		os_unmap(file, align_up(bytes, os_page_size()));
+}

@@ -1,0 +1,575 @@
+/*
+ * unwind.c - rules that lead from a frame to its caller's
+ *
+ * The rules come from the unwind tables that compilers generate for exceptions.
+ * .eh_frame_hdr is a sorted table of functions.  .eh_frame has a small program
+ * for each function (FDE), and a common beginning (CIE) for several of them.
+ * For each instruction these programs say where the caller's stack pointer
+ * (cfa), frame pointer and return address are.  Only the rules for these three
+ * are kept; other registers are not needed here.
+ *
+ * _dl_find_object() of glibc 2.35 finds the object that contains an address.
+ * It takes no lock and may be called anywhere.  Without it no table is found.
+ *
+ * The rules of a table are trusted, but stack.c checks every address that it
+ * reads by a rule.  If no rule can express an entry, the frame counts as the
+ * end of the stack.
+ *
+ * Source: DWARF 4, section 6.4; Linux Standard Base, "Exception Frames".
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+#include "umem/debug/unwind.h"
+#include "vmem/os.h"
+
+extern int _dl_find_object(void *address, struct dl_find_object *found)
+    __attribute__((weak));
+
+#if defined(__x86_64__)
+#include "umem/debug/stack_x86_64.h"
+#elif defined(__aarch64__)
+#include "umem/debug/stack_aarch64.h"
+#endif
+
+/* Encoding of a pointer: format in the low bits, base above. */
+#define PE_ABS      0x00
+#define PE_ULEB     0x01
+#define PE_U2       0x02
+#define PE_U4       0x03
+#define PE_U8       0x04
+#define PE_SLEB     0x09
+#define PE_S2       0x0a
+#define PE_S4       0x0b
+#define PE_S8       0x0c
+#define PE_PCREL    0x10
+#define PE_DATAREL  0x30
+#define PE_INDIRECT 0x80
+#define PE_OMIT     0xff
+
+/* Bytes that are being read; reads never pass end. */
+struct text {
+	const uint8_t *at, *end;
+};
+
+static uint64_t
+fixed(struct text *t, unsigned n)
+{
+	uint64_t value = 0;
+
+	if ((size_t)(t->end - t->at) < n) {
+		t->at = t->end;
+		return 0;
+	}
+	memcpy(&value, t->at, n);
+	t->at += n;
+	return value;
+}
+
+static uint64_t
+uleb(struct text *t)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+
+	while (t->at < t->end) {
+		uint8_t byte = *t->at++;
+
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if ((byte & 0x80) == 0)
+			break;
+	}
+	return value;
+}
+
+static int64_t
+sleb(struct text *t)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	uint8_t byte = 0;
+
+	while (t->at < t->end) {
+		byte = *t->at++;
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if ((byte & 0x80) == 0)
+			break;
+	}
+	if (shift < 64 && (byte & 0x40) != 0)
+		value |= ~(uint64_t)0 << shift;
+	return (int64_t)value;
+}
+
+static uint64_t
+pointer(struct text *t, uint8_t encoding, uintptr_t data)
+{
+	uintptr_t here = (uintptr_t)t->at;
+	uint64_t value;
+
+	switch (encoding & 0x0f) {
+	case PE_ULEB:
+		value = uleb(t);
+		break;
+	case PE_SLEB:
+		value = (uint64_t)sleb(t);
+		break;
+	case PE_U2:
+		value = fixed(t, 2);
+		break;
+	case PE_S2:
+		value = (uint64_t)(int16_t)fixed(t, 2);
+		break;
+	case PE_U4:
+		value = fixed(t, 4);
+		break;
+	case PE_S4:
+		value = (uint64_t)(int32_t)fixed(t, 4);
+		break;
+	default:
+		value = fixed(t, 8);
+	}
+	if ((encoding & 0x70) == PE_PCREL)
+		value += here;
+	else if ((encoding & 0x70) == PE_DATAREL)
+		value += data;
+	return value;
+}
+
+/* Where the caller's value of a register is. */
+enum place_kind {
+	PLACE_SAME,
+	PLACE_CFA, /* at cfa + off */
+	PLACE_FP,  /* at fp + off */
+	PLACE_NONE /* undefined: the outermost frame; or not supported */
+};
+
+struct place {
+	enum place_kind kind;
+	int64_t off;
+};
+
+/* The state after the instructions of an FDE that have run. */
+struct row {
+	uint64_t cfa_reg;
+	int64_t cfa_off;
+	bool cfa_deref; /* the word there is the cfa */
+	bool strange;   /* cfa is by an expression that is not supported */
+	struct place fp, ra;
+};
+
+#define REMEMBERED 8
+
+struct program {
+	uint64_t code_align;
+	int64_t data_align;
+	uint8_t encoding;
+	bool signal;
+	uintptr_t pc; /* stop at the first row behind it */
+	uintptr_t loc;
+	struct row row, first;
+	struct row stack[REMEMBERED];
+	unsigned nstack;
+};
+
+static void
+place(struct program *p, uint64_t reg, enum place_kind kind, int64_t off)
+{
+	if (reg == REG_FP)
+		p->row.fp = (struct place){kind, off};
+	else if (reg == REG_LINK)
+		p->row.ra = (struct place){kind, off};
+}
+
+static void
+restore(struct program *p, uint64_t reg)
+{
+	if (reg == REG_FP)
+		p->row.fp = p->first.fp;
+	else if (reg == REG_LINK)
+		p->row.ra = p->first.ra;
+}
+
+/* Expressions of the forms that compilers generate for realigned stacks. */
+#define OP_DEREF 0x06
+#define OP_BREG0 0x70
+
+static bool
+expression(struct text *t, uint64_t *reg, int64_t *off, bool *deref)
+{
+	uint64_t n = uleb(t);
+	struct text e = {t->at, t->at + n};
+	uint8_t op;
+
+	if (n > (size_t)(t->end - t->at)) {
+		t->at = t->end;
+		return false;
+	}
+	t->at += n;
+	op = (uint8_t)fixed(&e, 1);
+	if (op < OP_BREG0 || op > OP_BREG0 + 31)
+		return false;
+	*reg = op - OP_BREG0;
+	*off = sleb(&e);
+	*deref = e.at < e.end && *e.at == OP_DEREF;
+	return e.at + *deref == e.end;
+}
+
+static void
+place_expression(struct program *p, struct text *t)
+{
+	uint64_t reg = uleb(t), base;
+	int64_t off;
+	bool deref;
+
+	if (expression(t, &base, &off, &deref) && base == REG_FP && !deref)
+		place(p, reg, PLACE_FP, off);
+	else
+		place(p, reg, PLACE_NONE, 0);
+}
+
+static void
+cfa_expression(struct program *p, struct text *t)
+{
+	bool deref;
+
+	p->row.strange =
+	    !expression(t, &p->row.cfa_reg, &p->row.cfa_off, &deref);
+	p->row.cfa_deref = !p->row.strange && deref;
+}
+
+static void
+cfa(struct program *p, uint64_t reg, int64_t off)
+{
+	p->row.cfa_reg = reg;
+	p->row.cfa_off = off;
+	p->row.cfa_deref = p->row.strange = false;
+}
+
+/* Runs an instruction that has no operand in its first byte. */
+static bool
+instruction(struct program *p, struct text *t, uint8_t op)
+{
+	uint64_t reg;
+
+	switch (op) {
+	case 0x00: /* nop */
+	case 0x2d: /* GNU: the return address is signed from here on */
+		return true;
+	case 0x01: /* set_loc */
+		p->loc = pointer(t, p->encoding, 0);
+		return true;
+	case 0x02: /* advance_loc1, 2, 4 */
+	case 0x03:
+	case 0x04:
+		p->loc += fixed(t, 1u << (op - 2)) * p->code_align;
+		return true;
+	case 0x05: /* offset_extended */
+		reg = uleb(t);
+		place(p, reg, PLACE_CFA, (int64_t)uleb(t) * p->data_align);
+		return true;
+	case 0x06: /* restore_extended */
+		restore(p, uleb(t));
+		return true;
+	case 0x07: /* undefined */
+		place(p, uleb(t), PLACE_NONE, 0);
+		return true;
+	case 0x08: /* same_value */
+		place(p, uleb(t), PLACE_SAME, 0);
+		return true;
+	case 0x09: /* register */
+		place(p, uleb(t), PLACE_NONE, 0);
+		uleb(t);
+		return true;
+	case 0x0a: /* remember_state */
+		if (p->nstack == REMEMBERED)
+			return false;
+		p->stack[p->nstack++] = p->row;
+		return true;
+	case 0x0b: /* restore_state */
+		if (p->nstack == 0)
+			return false;
+		p->row = p->stack[--p->nstack];
+		return true;
+	case 0x0c: /* def_cfa */
+		reg = uleb(t);
+		cfa(p, reg, (int64_t)uleb(t));
+		return true;
+	case 0x0d: /* def_cfa_register */
+		cfa(p, uleb(t), p->row.cfa_off);
+		return true;
+	case 0x0e: /* def_cfa_offset */
+		cfa(p, p->row.cfa_reg, (int64_t)uleb(t));
+		return true;
+	case 0x0f:
+		cfa_expression(p, t);
+		return true;
+	case 0x10:
+		place_expression(p, t);
+		return true;
+	case 0x11: /* offset_extended_sf */
+		reg = uleb(t);
+		place(p, reg, PLACE_CFA, sleb(t) * p->data_align);
+		return true;
+	case 0x12: /* def_cfa_sf */
+		reg = uleb(t);
+		cfa(p, reg, sleb(t) * p->data_align);
+		return true;
+	case 0x13: /* def_cfa_offset_sf */
+		cfa(p, p->row.cfa_reg, sleb(t) * p->data_align);
+		return true;
+	case 0x14: /* val_offset, val_offset_sf */
+	case 0x15:
+		place(p, uleb(t), PLACE_NONE, 0);
+		uleb(t);
+		return true;
+	case 0x16: /* val_expression */
+		place(p, uleb(t), PLACE_NONE, 0);
+		reg = uleb(t);
+		t->at += reg < (size_t)(t->end - t->at)
+			     ? reg
+			     : (size_t)(t->end - t->at);
+		return true;
+	case 0x2e: /* GNU_args_size */
+		uleb(t);
+		return true;
+	case 0x2f: /* GNU_negative_offset_extended */
+		reg = uleb(t);
+		place(p, reg, PLACE_CFA, -(int64_t)uleb(t) * p->data_align);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Runs the program until the row of p->pc is complete.  Returns false if an
+ * instruction is unknown.
+ */
+static bool
+run(struct program *p, struct text t)
+{
+	while (t.at < t.end && p->loc <= p->pc) {
+		uint8_t op = (uint8_t)fixed(&t, 1);
+
+		switch (op >> 6) {
+		case 1: /* advance_loc */
+			p->loc += (op & 0x3f) * p->code_align;
+			break;
+		case 2: /* offset */
+			place(p, op & 0x3f, PLACE_CFA,
+			    (int64_t)uleb(&t) * p->data_align);
+			break;
+		case 3: /* restore */
+			restore(p, op & 0x3f);
+			break;
+		default:
+			if (!instruction(p, &t, op))
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Returns a record of .eh_frame, without its length; empty if it ends the list
+ * or has an unsupported format.
+ */
+static struct text
+record_at(const uint8_t *at)
+{
+	struct text t = {at, at + 4};
+	uint64_t n = fixed(&t, 4);
+
+	if (n == 0 || n == 0xffffffff)
+		return (struct text){at, at};
+	return (struct text){at + 4, at + 4 + n};
+}
+
+/* Reads the CIE, which functions of a unit have in common. */
+static bool
+read_cie(struct program *p, struct text t)
+{
+	const char *augmentation;
+	uint8_t version;
+
+	fixed(&t, 4);
+	version = (uint8_t)fixed(&t, 1);
+	augmentation = (const char *)t.at;
+	while (t.at < t.end && *t.at != '\0')
+		t.at++;
+	fixed(&t, 1);
+	p->code_align = uleb(&t);
+	p->data_align = sleb(&t);
+	if (version == 1)
+		fixed(&t, 1);
+	else
+		uleb(&t);
+	p->encoding = PE_ABS;
+	if (*augmentation == 'z') {
+		uint64_t n = uleb(&t);
+		const uint8_t *behind = t.at + n;
+
+		for (const char *a = augmentation + 1; *a != '\0'; a++) {
+			if (*a == 'R')
+				p->encoding = (uint8_t)fixed(&t, 1);
+			else if (*a == 'P')
+				pointer(&t, (uint8_t)fixed(&t, 1), 0);
+			else if (*a == 'L')
+				fixed(&t, 1);
+			else if (*a == 'S')
+				p->signal = true;
+		}
+		t.at = behind;
+	} else if (*augmentation != '\0') {
+		return false;
+	}
+	p->loc = 0;
+	if (t.at > t.end || !run(p, t))
+		return false;
+	p->first = p->row;
+	return true;
+}
+
+/*
+ * Reads the row of p->pc.  Returns false if the FDE does not cover it, or has
+ * an unsupported format.
+ */
+static bool
+read_fde(struct program *p, const uint8_t *at)
+{
+	struct text t = record_at(at);
+	struct text cie;
+	uintptr_t start, bytes;
+	uint32_t back;
+
+	if (t.at == t.end)
+		return false;
+	back = (uint32_t)fixed(&t, 4);
+	if (back == 0)
+		return false;
+	cie = record_at(t.at - 4 - back);
+	if (cie.at == cie.end || !read_cie(p, cie))
+		return false;
+	start = pointer(&t, p->encoding, 0);
+	bytes = pointer(&t, p->encoding & 0x0f, 0);
+	if (p->pc - start >= bytes)
+		return false;
+	/* Every current CIE has an augmentation, so the FDE has one, too. */
+	uint64_t n = uleb(&t);
+	t.at += n;
+	p->loc = start;
+	return t.at <= t.end && run(p, t);
+}
+
+/*
+ * Searches the table of .eh_frame_hdr for the FDE of pc.  Returns NULL if there
+ * is none.
+ */
+static const uint8_t *
+find_fde(const uint8_t *hdr, uintptr_t pc)
+{
+	struct text t = {hdr, hdr + 64};
+	uint8_t version = (uint8_t)fixed(&t, 1);
+	uint8_t frame_enc = (uint8_t)fixed(&t, 1);
+	uint8_t count_enc = (uint8_t)fixed(&t, 1);
+	uint8_t table_enc = (uint8_t)fixed(&t, 1);
+	const int32_t *table;
+	uint64_t n, lo = 0;
+
+	if (version != 1 || table_enc != (PE_DATAREL | PE_S4) ||
+	    count_enc == PE_OMIT)
+		return NULL;
+	pointer(&t, frame_enc, (uintptr_t)hdr);
+	n = pointer(&t, count_enc, (uintptr_t)hdr);
+	table = (const int32_t *)(const void *)t.at;
+	if (n == 0 || pc < (uintptr_t)hdr + (intptr_t)table[0])
+		return NULL;
+	while (n - lo > 1) {
+		uint64_t mid = (lo + n) / 2;
+
+		if ((uintptr_t)hdr + (intptr_t)table[2 * mid] <= pc)
+			lo = mid;
+		else
+			n = mid;
+	}
+	return hdr + table[2 * lo + 1];
+}
+
+static bool
+fits(int64_t off)
+{
+	return off > INT16_MIN && off <= INT16_MAX;
+}
+
+static struct unwind_rule
+rule_from(const struct row *row)
+{
+	static const struct unwind_rule end = {.kind = UNWIND_END};
+	struct unwind_rule rule = {.kind = UNWIND_FRAME,
+	    .by_fp = row->cfa_reg == REG_FP,
+	    .cfa_off = (int32_t)row->cfa_off,
+	    .fp_off = FP_SAME,
+	    .ra_off = RA_LINK};
+
+	if (row->strange || row->ra.kind == PLACE_NONE ||
+	    row->ra.kind == PLACE_FP ||
+	    (row->cfa_reg != REG_FP && row->cfa_reg != REG_SP) ||
+	    row->cfa_off > 1 << 26 || row->cfa_off < -(1 << 26))
+		return end;
+	if (row->cfa_deref)
+		rule.kind = UNWIND_DEREF;
+	if (row->ra.kind == PLACE_CFA) {
+		if (!fits(row->ra.off))
+			return end;
+		rule.ra_off = (int16_t)row->ra.off;
+	}
+	/*
+	 * Without a rule for the frame pointer, frames that are found by the
+	 * stack pointer are still found.
+	 */
+	if ((row->fp.kind == PLACE_CFA && !row->cfa_deref) ||
+	    (row->fp.kind == PLACE_FP && row->cfa_deref))
+		if (fits(row->fp.off))
+			rule.fp_off = (int16_t)row->fp.off;
+	return rule;
+}
+
+/*
+ * Finds the rule in the unwind table of the object that contains pc.  Returns
+ * false if there is none.
+ */
+static bool
+rule_by_table(uintptr_t pc, struct unwind_rule *rule)
+{
+	struct program program = {.pc = pc};
+	struct dl_find_object found;
+	const uint8_t *fde;
+
+	if (_dl_find_object == NULL ||
+	    _dl_find_object((void *)pc, &found) != 0 ||
+	    found.dlfo_eh_frame == NULL)
+		return false;
+	fde = find_fde(found.dlfo_eh_frame, pc);
+	if (fde == NULL || !read_fde(&program, fde))
+		return false;
+	if (program.signal)
+		rule->kind = UNWIND_SIGNAL;
+	else
+		*rule = rule_from(&program.row);
+	return true;
+}
+
+struct unwind_rule
+unwind_rule(uintptr_t pc)
+{
+	struct unwind_rule rule = {.kind = UNWIND_UNKNOWN};
+
+	if (!rule_by_table(pc, &rule) && is_signal_return(pc, os_readable))
+		rule.kind = UNWIND_SIGNAL;
+	return rule;
+}

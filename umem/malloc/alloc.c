@@ -1,0 +1,556 @@
+/*
+ * alloc.c - the allocation engine under malloc() and umem_alloc()
+ *
+ * A size has a class (size_class.h), and the cache of the class allocates its
+ * chunks.  A size without a class is large, and its block comes directly from
+ * the heap (large.c).  The address map leads from an address back to the class.
+ * No metadata is stored in a block.
+ *
+ * Built on this engine: realloc() in alloc_resize.c, umem_alloc() and its
+ * relatives in alloc_sized.c, objects of caches in alloc_object.c.
+ *
+ * If there is no memory, update_reclaim() returns cached memory to the heap,
+ * and the request is tried again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/malloc/alloc_inner.h"
+#include "umem/base/checker.h"
+#include "umem/debug/debug.h"
+#include "umem/base/ready.h"
+#include "umem/base/large.h"
+#include "umem/cache/misuse.h"
+#include "umem/malloc/nofail.h"
+#include "umem/malloc/sample.h"
+#include "umem/malloc/shrink.h"
+#include "umem/upkeep/update.h"
+#include "vmem/os.h"
+
+struct alloc_fast alloc_fast = {.object_least = UINTPTR_MAX};
+
+static inline void
+set_word(size_t *word, size_t value)
+{
+	/* Sequentially consistent: precedes the caller's next load. */
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * If mean or mtbf_interval changes meanwhile, the loop repeats.  Otherwise the
+ * stores here could overwrite the stores that another thread made for the new
+ * value.
+ */
+void
+alloc_choose_paths(void)
+{
+	size_t mean;
+	uint32_t mtbf;
+
+	/* With checks on, every call takes the slow path. */
+	if (alloc_fast.hot == NULL || cache_checked)
+		return;
+	set_word(&alloc_fast.object_least, 1);
+	do {
+		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
+		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
+		set_word(&alloc_fast.units, mtbf == 0 ? addr_map.units : 0);
+		set_word(&sampling.counted_end,
+		    mtbf == 0 && mean != 0 ? SIZE_SMALL + 1 : 0);
+		set_word(&alloc_fast.small_end,
+		    mtbf == 0 && mean == 0 ? SIZE_SMALL + 1 : 0);
+	} while (__atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST) != mean ||
+		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
+}
+
+/* Tries the section for classes that the small table does not have. */
+static inline bool
+section_get(unsigned class, void **object)
+{
+	return alloc_fast.units != 0 &&
+	       rseq_pop(&alloc_fast.place, alloc_fast.hot,
+		   class * sizeof(struct cpu_hot), object) == RSEQ_OK;
+}
+
+static void *
+class_alloc(unsigned class, size_t size)
+{
+	struct umem_cache *cache;
+	void *object;
+
+	if (unlikely(debug.on) && class_cache[class]->debug != 0)
+		return debug_alloc(class_cache[class], size, KIND_MALLOC);
+
+	if (section_get(class, &object))
+		return object;
+	cpu_bring_in(alloc_fast.hot + class);
+	cache = class_cache_of(class);
+	if (unlikely(cache == NULL))
+		return NULL;
+	object = cache_alloc_slow(cache);
+	/*
+	 * The chunk may still be poisoned from an earlier block of
+	 * umem_alloc().  Unpoison it.
+	 */
+	if (unlikely(checker_on) && object != NULL)
+		checker_open(object, size_classes.bytes[class], false);
+	return object;
+}
+
+/* Do blocks of zero bytes have a class of their own? */
+static bool
+serves_zero(void)
+{
+	return unlikely(debug.on) && class_zero() != NULL;
+}
+
+/* Returns the class that serves a size; 0: a large block serves it. */
+static unsigned
+serving_class(size_t size)
+{
+	unsigned class = size_class_of(size);
+
+	if (size == 0 && serves_zero())
+		return size_classes.n + 1;
+	return unlikely(debug.on) && class != 0 && debug_vanishes(class)
+		   ? 0
+		   : class;
+}
+
+static void *
+try_alloc(size_t size, bool *zeroed)
+{
+	unsigned class = serving_class(size);
+
+	*zeroed = false;
+	if (class != 0)
+		return class_alloc(class, size);
+	if (unlikely(debug_large()))
+		return debug_large_alloc(size, HEAP_UNIT, zeroed, KIND_MALLOC);
+	return large_alloc(size, HEAP_UNIT, zeroed);
+}
+
+void *
+alloc_no_memory(size_t size)
+{
+	if (unlikely(debug.on || debug.checknull))
+		debug_failed("allocation", size);
+	errno = ENOMEM;
+	return NULL;
+}
+
+/* Allocates memory; *zeroed says whether it is known to be zero. */
+static void *
+engine_alloc(size_t size, bool *zeroed)
+{
+	void *p;
+
+	*zeroed = false;
+	if (unlikely(boot_is_early())) {
+		*zeroed = true;
+		return boot_alloc(size, 16);
+	}
+	if (size > PTRDIFF_MAX || !umem_ready())
+		return alloc_no_memory(size);
+	p = try_alloc(size, zeroed);
+	if (likely(p != NULL))
+		return p;
+	for (unsigned i = 0;
+	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
+		p = try_alloc(size, zeroed);
+	return p != NULL ? p : alloc_no_memory(size);
+}
+
+/* Allocates a block.  Its size has been counted for sampling. */
+static noinline void *
+counted_alloc(size_t size)
+{
+	bool zeroed;
+	void *object;
+
+	/* The small table covers fewer sizes than the classes do. */
+	if (size > SIZE_SMALL && alloc_fast.units != 0) {
+		unsigned class = size_class_medium(size);
+
+		if (class != 0 && section_get(class, &object))
+			return object;
+	}
+	return engine_alloc(size, &zeroed);
+}
+
+/*
+ * Takes a sample if it is due; otherwise returns NULL.  The size has not been
+ * counted.
+ */
+static noinline void *
+sampled_alloc(size_t size, size_t align, bool *zeroed)
+{
+	return sample_is_due(size) ? sample_take(size, align, zeroed) : NULL;
+}
+
+/* The thread has counted size and reached the end of its countdown. */
+static noinline void *
+alloc_at_end(size_t size)
+{
+	bool zeroed;
+	void *p = NULL;
+
+	if (sample_ran_out(size))
+		p = sample_take(size, 1, &zeroed);
+	return p != NULL ? p : counted_alloc(size);
+}
+
+static noinline void *
+uncounted_alloc(size_t size)
+{
+	bool zeroed;
+	void *p = sampled_alloc(size, 1, &zeroed);
+
+	return p != NULL ? p : counted_alloc(size);
+}
+
+/*
+ * Must a request of malloc() or a relative fail, for a test (umem_setmtbf())?
+ * Requests of umem_alloc() and its relatives are spared, because these
+ * functions have asked themselves.
+ */
+static inline bool
+must_fail(size_t size, bool spared)
+{
+	return unlikely(
+		   __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED) != 0) &&
+	       !spared && !boot_is_early() &&
+	       mtbf_strikes(UMEM_DEFAULT,
+		   class_cache_if_made(size_class_of(size)), size);
+}
+
+static inline __attribute__((always_inline)) void *
+plain_alloc(size_t size, bool spared)
+{
+	void *object;
+
+	/*
+	 * Like alloc_get(), for the time in which small sizes must be counted:
+	 * the fast path is off then.
+	 */
+	if (size < sampling.counted_end) {
+		if (unlikely(!sample_spend(size)))
+			return alloc_at_end(size);
+		if (likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+			       size_class_small(size) * sizeof(struct cpu_hot),
+			       &object) == RSEQ_OK))
+			return object;
+		return counted_alloc(size);
+	}
+	if (must_fail(size, spared))
+		return NULL;
+	if (unlikely(sample_is_on()))
+		return uncounted_alloc(size);
+	return counted_alloc(size);
+}
+
+void *
+alloc_slow(size_t size)
+{
+	return plain_alloc(size, /* spared */ false);
+}
+
+/* From this size on, purging dirty pages is cheaper than writing zeros. */
+#define CLEAR_BY_PURGE (32 * MIB)
+
+static void *
+zeroed_alloc(size_t size, bool spared)
+{
+	bool zeroed = false;
+	void *p;
+
+	if (size < alloc_fast.small_end || size < sampling.counted_end) {
+		p = alloc_get(size);
+	} else {
+		if (must_fail(size, spared))
+			return NULL;
+		p = !sample_is_on() ? NULL : sampled_alloc(size, 1, &zeroed);
+		if (p == NULL)
+			p = engine_alloc(size, &zeroed);
+	}
+	if (p == NULL || zeroed)
+		return p;
+	if (size < CLEAR_BY_PURGE || debug_large() ||
+	    !os_purge(p, align_up(size, HEAP_UNIT)))
+		memset(p, 0, size);
+	return p;
+}
+
+void *
+alloc_zeroed(size_t size)
+{
+	return zeroed_alloc(size, /* spared */ false);
+}
+
+/* Returns the smallest class with chunks of this alignment; 0: none. */
+static unsigned
+class_aligned(size_t size, size_t align)
+{
+	unsigned class = serving_class(size < align ? align : size);
+
+	if (size == 0 && align <= CACHE_LINE && serves_zero())
+		return size_classes.n + 1;
+	if (align > HEAP_UNIT || class == 0)
+		return 0;
+	for (; class <= size_classes.n; class ++)
+		if (size_classes.bytes[class] % align == 0 &&
+		    ((!debug_owns(class) && !checker_on) ||
+			align <= class_cache[class]->align))
+			return class;
+	return 0;
+}
+
+static void *
+try_aligned(size_t size, size_t align)
+{
+	unsigned class = class_aligned(size, align);
+	bool zeroed;
+
+	if (class != 0)
+		return class_alloc(class, size);
+	if (unlikely(debug_large()))
+		return debug_large_alloc(size, align, &zeroed, KIND_MALLOC);
+	return large_alloc(size == 0 ? 1 : size, align, &zeroed);
+}
+
+static void *
+aligned_block(size_t size, size_t align, bool spared)
+{
+	void *p;
+
+	if (unlikely(boot_is_early()))
+		return boot_alloc(size, align);
+	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
+		return alloc_no_memory(size);
+	/*
+	 * malloc() gives this alignment anyway: 16 for sizes of at least 16
+	 * bytes, 8 for smaller sizes.
+	 */
+	if (align <= 8 || (align == 16 && size >= 16))
+		return spared ? plain_alloc(size, spared) : alloc_get(size);
+	if (must_fail(size, spared))
+		return NULL;
+	p = NULL;
+	if (unlikely(sample_is_on())) {
+		bool zeroed;
+
+		p = sampled_alloc(size, align, &zeroed);
+	}
+	if (p == NULL)
+		p = try_aligned(size, align);
+	for (unsigned i = 0;
+	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
+		p = try_aligned(size, align);
+	return p != NULL ? p : alloc_no_memory(size);
+}
+
+void *
+alloc_aligned(size_t size, size_t align)
+{
+	return aligned_block(size, align, /* spared */ false);
+}
+
+void *
+alloc_spared(size_t size, size_t align, bool zero)
+{
+	if (align != 0)
+		return aligned_block(size, align, /* spared */ true);
+	return zero ? zeroed_alloc(size, /* spared */ true)
+		    : plain_alloc(size, /* spared */ true);
+}
+
+unsigned
+alloc_block_class(const void *p, size_t *bytes, const char *who)
+{
+	size_t unit = addr_map_unit(p);
+	uint32_t entry = 0;
+
+	if (likely(unit < addr_map.units))
+		entry =
+		    __atomic_load_n(&addr_map.entry[unit], __ATOMIC_ACQUIRE);
+	if (unlikely(
+		addr_map_class(entry) == 0 || !addr_map_is_start(p, entry))) {
+		if (!debug.on)
+			misuse_address(who, p);
+		debug_bad_address(p);
+		return 0;
+	}
+	if (addr_map_class(entry) == ADDR_LARGE) {
+		void *owner = addr_map_owner(p);
+		uint32_t index = addr_map_sample_index(owner);
+
+		*bytes = addr_map_large_bytes(owner);
+		if (likely(index == 0))
+			return ADDR_LARGE;
+		*bytes = sample_usable(index, who);
+		return CLASS_SAMPLE;
+	}
+	*bytes = size_classes.bytes[addr_map_class(entry)];
+	return addr_map_class(entry);
+}
+
+/* Aborts if p belongs to a class that is checked and has been freed. */
+static void
+check_is_held(unsigned class, void *p, const char *who)
+{
+	struct umem_cache *cache;
+
+	if (class == ADDR_LARGE || class == CLASS_SAMPLE || class == 0)
+		return;
+	cache = class_cache[class];
+	if (cache->slabs.checked && !slab_is_held(&cache->slabs, p))
+		misuse(who, p, "block was freed");
+}
+
+unsigned
+alloc_block_in_use(void *p, size_t *bytes, const char *who)
+{
+	unsigned class = alloc_block_class(p, bytes, who);
+
+	if (unlikely(cache_checked))
+		check_is_held(class, p, who);
+	return class;
+}
+
+/*
+ * Handles a debugged block, and class 0, which means that p is no block and has
+ * been reported.  Returns true if nothing is left to free.
+ */
+static bool
+free_debugged(unsigned class, void *p, size_t size, unsigned kind)
+{
+	if (class == 0)
+		return true;
+	if (class == CLASS_SAMPLE || !debug_owns(class))
+		return false;
+	if (class == ADDR_LARGE)
+		debug_large_free(p, size, kind);
+	else
+		debug_free(class_cache[class], p, size, kind);
+	update_poll();
+	return true;
+}
+
+unsigned
+alloc_block_to_free(
+    void *p, size_t size, unsigned kind, size_t *bytes, const char *who)
+{
+	unsigned class;
+
+	if (p == NULL || boot_owns(p))
+		return 0;
+	if (unlikely(!umem_ready()))
+		misuse(who, p, "not an address of the heap");
+	class = alloc_block_class(p, bytes, who);
+	if (unlikely(debug.on) && free_debugged(class, p, size, kind))
+		return 0;
+	return class;
+}
+
+static void
+free_block(void *p, unsigned kind, const char *who)
+{
+	size_t bytes;
+	unsigned class = alloc_block_class(p, &bytes, who);
+
+	if (unlikely(debug.on) && free_debugged(class, p, SIZE_MAX, kind))
+		return;
+	if (class == ADDR_LARGE) {
+		large_free(p, bytes);
+		update_poll();
+		return;
+	}
+	if (class == CLASS_SAMPLE) {
+		sample_free(alloc_sample_of(p), who);
+		update_poll();
+		return;
+	}
+	cpu_bring_in(alloc_fast.hot + class);
+	cache_free_slow(class_cache[class], p, who);
+}
+
+void
+alloc_free_as(void *p, unsigned kind, const char *who)
+{
+	if (p == NULL || boot_owns(p))
+		return;
+	if (unlikely(!umem_ready()))
+		misuse(who, p, "not an address of the heap");
+	free_block(p, kind, who);
+}
+
+void
+alloc_free_slow(void *p)
+{
+	alloc_free_as(p, KIND_MALLOC, "free");
+}
+
+void
+alloc_set_kind(void *p, unsigned kind)
+{
+	if (unlikely(debug.on) && p != NULL)
+		debug_set_kind(p, kind);
+}
+
+size_t
+alloc_usable(const void *p, const char *who)
+{
+	unsigned class = alloc_class_at(p);
+	size_t bytes;
+
+	if (likely(class != 0))
+		return size_classes.bytes[class];
+	if (boot_owns(p))
+		return boot_usable(p);
+	if (unlikely(!umem_ready()))
+		misuse(who, p, "not an address of the heap");
+	class = alloc_block_in_use((void *)(uintptr_t)p, &bytes, who);
+	if (unlikely(debug.on) && class == 0)
+		return 0;
+	if (likely(class != CLASS_SAMPLE) && unlikely(debug_owns(class))) {
+		bytes = debug_usable(class, p);
+		return bytes == SIZE_MAX ? 0 : bytes;
+	}
+	return bytes;
+}
+
+unsigned
+alloc_sample_class(const void *p)
+{
+	unsigned class = size_class_of(sample_size(alloc_sample_of(p)));
+
+	return class == 0 ? ADDR_LARGE : class;
+}
+
+void
+alloc_free_sized(void *p, size_t size, unsigned kind, const char *who)
+{
+	size_t bytes;
+	unsigned class = alloc_block_to_free(p, size, kind, &bytes, who);
+
+	if (class == 0)
+		return;
+	if (!alloc_fits(class == CLASS_SAMPLE ? alloc_sample_class(p) : class,
+		bytes, size))
+		misuse_size(who, p, size);
+	free_block(p, kind, who);
+}
+
+/* An aligned block may be in a chunk of any class that is large enough. */
+void
+alloc_free_aligned(
+    void *p, size_t align, size_t size, unsigned kind, const char *who)
+{
+	size_t bytes;
+
+	if (alloc_block_to_free(p, size, kind, &bytes, who) == 0)
+		return;
+	if (size > bytes || ((uintptr_t)p & (align - 1)) != 0)
+		misuse_size(who, p, size);
+	free_block(p, kind, who);
+}

@@ -1,0 +1,220 @@
+/*
+ * alloc.h - the allocation engine under malloc() and umem_alloc()
+ *
+ * The inline functions here are the fast paths: a table look-up and one
+ * restartable section.  A fast path that fails continues in alloc.c by a tail
+ * call.  The fast paths do not test whether the library is started.  Before the
+ * start, and in locked mode, small_end and units are 0 and object_least is
+ * above every address, so that every call takes the slow path.
+ *
+ * While sampling is on, small_end is 0, and alloc_slow() counts the bytes
+ * (sample.c).
+ */
+#ifndef UMEM_ALLOC_H
+#define UMEM_ALLOC_H
+
+#include <string.h>
+
+#include "magazine/cpu.h"
+#include "umem/base/addr_map.h"
+#include "umem/base/size_class.h"
+
+/* The words that the fast paths read, on one cache line; written at start. */
+struct alloc_fast {
+	size_t small_end;    /* smaller sizes use the small table */
+	struct cpu_hot *hot; /* header 0 of CPU 0; indexed by class */
+	struct rseq_place place;
+	uintptr_t base;         /* as in addr_map */
+	size_t units;           /* as in addr_map; 0: slow path only */
+	const uint32_t *entry;  /* as in addr_map */
+	uintptr_t object_least; /* objects below it, and NULL: freed slowly */
+} __attribute__((aligned(CACHE_LINE)));
+
+_Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
+
+extern struct alloc_fast alloc_fast;
+
+/*
+ * Bytes of the block that umem_alloc(0) allocates; 0: umem_alloc(0) returns
+ * NULL. An option.
+ */
+extern size_t alloc_zero_bytes;
+
+/*
+ * Slow paths of allocation and free.  alloc_slow() returns NULL and sets errno
+ * to ENOMEM if there is no memory.
+ */
+void *alloc_slow(size_t size);
+void alloc_free_slow(void *p);
+
+/*
+ * Frees p, which the program passed to a function of this kind (debug.h).  The
+ * kind of a debugged block must match.  Messages contain who, the name of
+ * the function.
+ */
+void alloc_free_as(void *p, unsigned kind, const char *who);
+
+/*
+ * Like alloc_free_as(), for a block that the caller requested with this size,
+ * and with this alignment.  Sizes and alignments are in bytes.
+ */
+void alloc_free_sized(void *p, size_t size, unsigned kind, const char *who);
+void alloc_free_aligned(
+    void *p, size_t align, size_t size, unsigned kind, const char *who);
+
+/*
+ * Sets the kind of a block that was just allocated, if blocks are debugged.  p
+ * may be NULL.
+ */
+void alloc_set_kind(void *p, unsigned kind);
+
+/* Allocates size bytes that are zero. */
+void *alloc_zeroed(size_t size);
+
+/* Allocates size bytes at a multiple of align, which is a power of two. */
+void *alloc_aligned(size_t size, size_t align);
+
+/*
+ * Like realloc(), for a size above 0.  If there is no memory, returns NULL with
+ * errno ENOMEM and leaves the block as it is.
+ */
+void *alloc_resize(void *p, size_t size);
+
+/*
+ * Returns the usable bytes of the block p, which is not NULL.  Messages contain
+ * who, the name of the function.
+ */
+size_t alloc_usable(const void *p, const char *who);
+
+/*
+ * Enables or disables the fast paths, according to umem_setmtbf() and
+ * umem_sample().
+ */
+void alloc_choose_paths(void);
+
+/* Allocates an object of a class.  Returns false if the caller must go slow. */
+static inline __attribute__((always_inline)) bool
+alloc_pop(unsigned class, void **object)
+{
+	return likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+			  class * sizeof(struct cpu_hot), object) == RSEQ_OK);
+}
+
+/* Allocates a block.  Returns false if the caller must take the slow path. */
+static inline __attribute__((always_inline)) bool
+alloc_get_fast(size_t size, void **object)
+{
+	return likely(size < alloc_fast.small_end) &&
+	       alloc_pop(size_class_small(size), object);
+}
+
+static inline __attribute__((always_inline)) void *
+alloc_get(size_t size)
+{
+	void *object;
+
+	return alloc_get_fast(size, &object) ? object : alloc_slow(size);
+}
+
+static inline __attribute__((always_inline)) void *
+alloc_get_zeroed(size_t size)
+{
+	void *object;
+
+	if (likely(size < alloc_fast.small_end) &&
+	    alloc_pop(size_class_small(size), &object))
+		return memset(object, 0, size);
+	return alloc_zeroed(size);
+}
+
+/*
+ * Allocates at a multiple of align, or returns NULL if the caller must take the
+ * slow path.  size is rounded up to a multiple of align.  If the class of the
+ * rounded size is built in (size_class.c), its chunk size is a multiple of
+ * align, too; the chunk size of a class that UMEM_OPTIONS adds need not be.
+ */
+static inline __attribute__((always_inline)) void *
+alloc_aligned_fast(size_t size, size_t align)
+{
+	size_t rounded = (size + align - 1) & ~(align - 1);
+	unsigned class;
+	void *object;
+
+	/*
+	 * The test of size - 1 rejects 0 and every size that is not small.  It
+	 * is needed because rounded may have wrapped to 0 for a large size.
+	 */
+	if (unlikely(size - 1 >= alloc_fast.small_end) ||
+	    unlikely(rounded >= alloc_fast.small_end))
+		return NULL;
+	class = size_class_small(rounded);
+	if (unlikely((size_classes.bytes[class] & (align - 1)) != 0) ||
+	    !alloc_pop(class, &object))
+		return NULL;
+	return object;
+}
+
+static inline __attribute__((always_inline)) void *
+alloc_get_aligned(size_t size, size_t align)
+{
+	void *p = alloc_aligned_fast(size, align);
+
+	return likely(p != NULL) ? p : alloc_aligned(size, align);
+}
+
+/*
+ * Frees the chunk p of a unit with this map entry.  at is addr_map_at(entry).
+ * Returns false if the caller must take the slow path.
+ */
+static inline __attribute__((always_inline)) bool
+alloc_free_in(void *p, size_t at, uint32_t entry)
+{
+	return likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot, at, p,
+			  addr_map_x(p, entry)) == RSEQ_OK);
+}
+
+/* Frees a block.  Returns false if the caller must take the slow path. */
+static inline __attribute__((always_inline)) bool
+alloc_free_fast(void *p)
+{
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	if (likely(unit < alloc_fast.units)) {
+		uint32_t entry = alloc_fast.entry[unit];
+
+		return alloc_free_in(p, addr_map_at(entry), entry);
+	}
+	return false;
+}
+
+static inline __attribute__((always_inline)) void
+alloc_free(void *p)
+{
+	if (!alloc_free_fast(p))
+		alloc_free_slow(p);
+}
+
+/*
+ * Frees a block.  size must be the size that the program requested from
+ * malloc() or realloc().  Returns false if the caller must take the slow path.
+ */
+static inline __attribute__((always_inline)) bool
+alloc_free_sized_fast(void *p, size_t size)
+{
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	if (likely(unit < alloc_fast.units) && likely(size <= SIZE_SMALL)) {
+		uint32_t entry = alloc_fast.entry[unit];
+		size_t at = size_class_small(size) * sizeof(struct cpu_hot);
+
+		/*
+		 * Use the offset that the size gives, because the size is known
+		 * before the map's entry has been loaded.
+		 */
+		return likely(addr_map_at(entry) == at) &&
+		       alloc_free_in(p, at, entry);
+	}
+	return false;
+}
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * alloc_inner.h - declarations shared by the files of the engine; see alloc.c
+ *
+ * alloc_resize.c has realloc(), alloc_sized.c has umem_alloc() and its
+ * relatives, alloc_object.c has objects of caches.
+ */
+#ifndef UMEM_ALLOC_INNER_H
+#define UMEM_ALLOC_INNER_H
+
+#include "umem/malloc/alloc.h"
+#include "umem/debug/debug.h"
+
+/* Stands for a large block that is a sample; never in the address map. */
+#define CLASS_SAMPLE (ADDR_LARGE - 1)
+
+/*
+ * Reports the failure as UMEM_DEBUG asks, sets errno to ENOMEM and returns
+ * NULL.
+ */
+void *alloc_no_memory(size_t size);
+
+/*
+ * Sets errno for a failed request for objects of a cache, and returns NULL.
+ * For ENOMEM it reports like alloc_no_memory().  If the cache is an import
+ * cache, errno keeps its value, because the program's function has set it.
+ */
+void *alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes);
+
+/*
+ * Returns the class of a block, ADDR_LARGE or CLASS_SAMPLE, and sets *bytes to
+ * the bytes of the block.  If p is no block, the call aborts; under UMEM_DEBUG
+ * with noabort it reports the misuse and returns 0.
+ */
+unsigned alloc_block_class(const void *p, size_t *bytes, const char *who);
+
+/*
+ * Like alloc_block_class(), for a block that stays in use.  With
+ * UMEM_OPTIONS=checked the call aborts if the block has been freed.
+ */
+unsigned alloc_block_in_use(void *p, size_t *bytes, const char *who);
+
+/*
+ * Like alloc_block_class(), for a block that is to be freed.  kind says which
+ * API the program called (debug.h).  Returns 0 if nothing is left to do: p is
+ * NULL or bootstrap memory, the debug code has freed the block, or the misuse
+ * was reported.
+ */
+unsigned alloc_block_to_free(
+    void *p, size_t size, unsigned kind, size_t *bytes, const char *who);
+
+/*
+ * Like umem_alloc(), but makes one attempt and ignores UMEM_NOFAIL and
+ * umem_setmtbf().  size is above 0.
+ */
+void *alloc_sized_once(size_t size);
+
+/*
+ * Allocates for umem_alloc() and its relatives off the fast path, ignoring
+ * umem_setmtbf().  Works like alloc_aligned() if align is not 0, otherwise like
+ * alloc_zeroed() if zero is set, otherwise like alloc_slow().
+ */
+void *alloc_spared(size_t size, size_t align, bool zero);
+
+/*
+ * Returns the class of a block by the address map alone; 0 if blocks are
+ * debugged or p is not the start of a chunk of a class.
+ */
+static inline unsigned
+alloc_class_at(const void *p)
+{
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+	uint32_t entry;
+	unsigned class;
+
+	if (unlikely(unit >= alloc_fast.units) || unlikely(debug.on))
+		return 0;
+	entry = __atomic_load_n(&alloc_fast.entry[unit], __ATOMIC_RELAXED);
+	class = addr_map_class(entry);
+	if (unlikely(class - 1 >= size_classes.n) ||
+	    unlikely(!addr_map_is_start(p, entry)))
+		return 0;
+	return class;
+}
+
+/*
+ * Is size the size with which the program requested this block from
+ * umem_alloc()? class and bytes are the results of alloc_block_class().
+ */
+bool alloc_size_is_right(
+    const void *p, unsigned class, size_t bytes, size_t size);
+
+/* Returns the class that the block would have if it were no sample. */
+unsigned alloc_sample_class(const void *p);
+
+static inline uint32_t
+alloc_sample_of(const void *p)
+{
+	return addr_map_sample_index(addr_map_owner(p));
+}
+
+/*
+ * Can the program have requested, or resized to, size for a block of this many
+ * bytes?
+ */
+bool alloc_fits(unsigned class, size_t bytes, size_t size);
+
+#endif

@@ -1,0 +1,212 @@
+/*
+ * alloc_resize.c - resizing of blocks
+ *
+ * A block stays in place while its chunk is good enough for the new size, or
+ * while shrink.c predicts that the program will grow it again.  Large blocks
+ * grow and move as large.c can do it.  All others are copied.
+ */
+#include <errno.h>
+
+#include "umem/malloc/alloc_inner.h"
+#include "umem/debug/debug.h"
+#include "umem/base/ready.h"
+#include "umem/base/large.h"
+#include "umem/cache/misuse.h"
+#include "umem/malloc/sample.h"
+#include "umem/malloc/shrink.h"
+#include "umem/upkeep/update.h"
+
+/*
+ * Is the block's own chunk good enough for size?  A smaller size keeps the
+ * chunk while it uses more than half of it, or if the chunk has at most 64
+ * bytes.
+ */
+static bool
+stays(size_t bytes, size_t size)
+{
+	return size <= bytes && (size > bytes / 2 || bytes <= 64);
+}
+
+/*
+ * [a] Some block may be in a larger chunk than stays() permits for its size.
+ * While that is false, a sized free with a size that is too small for the
+ * block's class is misuse.
+ */
+static bool loose;
+
+static void *
+left_larger(void *p)
+{
+	if (!__atomic_load_n(&loose, __ATOMIC_RELAXED))
+		__atomic_store_n(&loose, true, __ATOMIC_RELAXED);
+	return p;
+}
+
+/*
+ * Can the program have requested, or resized to, size for a block of this many
+ * bytes?
+ */
+bool
+alloc_fits(unsigned class, size_t bytes, size_t size)
+{
+	if (size <= bytes && __atomic_load_n(&loose, __ATOMIC_RELAXED))
+		return true;
+	return class == ADDR_LARGE
+		   ? align_up(size, HEAP_UNIT) == bytes || stays(bytes, size)
+		   : size_class_of(size) == class || stays(bytes, size);
+}
+
+static void *
+resize_by_copy(void *p, size_t bytes, size_t size)
+{
+	void *q = alloc_get(size);
+
+	/* Callers do not expect that shrinking a block fails. */
+	if (q == NULL)
+		return size <= bytes ? left_larger(p) : NULL;
+	large_copy(q, p, bytes < size ? bytes : size);
+	alloc_free(p);
+	return q;
+}
+
+/*
+ * Bypasses the functions that take samples and debug blocks, so it uses
+ * large_from() only while both are off.
+ */
+static noinline void *
+grow_large(void *p, size_t bytes, size_t size)
+{
+	void *q = NULL;
+
+	if (!sample_is_on() && !debug_large())
+		q = large_from(p, bytes, size);
+	if (q == NULL)
+		return resize_by_copy(p, bytes, size);
+	alloc_free(p);
+	return q;
+}
+
+static noinline void *
+resize_smaller(void *p, size_t bytes, size_t size)
+{
+	void *q;
+
+	if (shrink_stays(bytes, size))
+		return left_larger(p);
+	q = resize_by_copy(p, bytes, size);
+	if (q != p)
+		shrink_moved(p, bytes, q, bytes - size);
+	return q;
+}
+
+/* Resizes a block if it has a size class now, or if its new size has one. */
+static inline void *
+resize_class(void *p, size_t bytes, size_t size)
+{
+	size_t had;
+	void *q;
+
+	if (stays(bytes, size))
+		return p;
+	if (unlikely(size <= bytes))
+		return resize_smaller(p, bytes, size);
+	had = shrink_grows(p, size);
+	q = likely(had <= LARGE_GROWN) ? resize_by_copy(p, bytes, had)
+				       : grow_large(p, bytes, had);
+	return likely(had == size) ? q : left_larger(q);
+}
+
+/*
+ * Resizes a sample.  A large sample grows like other large blocks, and stays a
+ * sample.
+ */
+static void *
+resize_sample(void *p, size_t bytes, size_t size)
+{
+	uint32_t index = alloc_sample_of(p);
+	void *q;
+
+	if (bytes <= SIZE_CLASS_MAX || size <= SIZE_CLASS_MAX) {
+		q = resize_class(p, bytes, size);
+		if (q == p)
+			sample_stays(index, size);
+		return q;
+	}
+	q = sample_resize(index, size);
+	for (unsigned i = 0;
+	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
+		q = sample_resize(index, size);
+	return q != NULL ? q : alloc_no_memory(size);
+}
+
+/*
+ * Resizes a debugged block in its own chunk or pages if that is possible;
+ * otherwise copies it to a new block.
+ */
+static void *
+resize_debugged(unsigned class, void *p, size_t size)
+{
+	size_t old = class == 0 ? SIZE_MAX : debug_usable(class, p);
+
+	if (old == SIZE_MAX) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (old == size ||
+	    (class == ADDR_LARGE && size > SIZE_SMALL &&
+		debug_large_resize(p, size)) ||
+	    (class != ADDR_LARGE && size <= SIZE_CLASS_MAX &&
+		size_class_of(size) == class && debug_resize(class, p, size)))
+		return p;
+	return resize_by_copy(p, old, size);
+}
+
+/* Copies by hand, because memcpy() may not be callable yet. */
+static void *
+resize_boot(const char *p, size_t size)
+{
+	size_t bytes = boot_usable(p) < size ? boot_usable(p) : size;
+	char *q = alloc_get(size);
+
+	for (size_t i = 0; q != NULL && i < bytes; i++)
+		((volatile char *)q)[i] = p[i];
+	return q;
+}
+
+static noinline void *
+resize_slow(void *p, size_t size)
+{
+	size_t bytes;
+	unsigned class;
+
+	if (size > PTRDIFF_MAX)
+		return alloc_no_memory(size);
+	if (boot_owns(p))
+		return resize_boot(p, size);
+	if (unlikely(!umem_ready()))
+		misuse("realloc", p, "not an address of the heap");
+	class = alloc_block_in_use(p, &bytes, "realloc");
+	if (unlikely(class == CLASS_SAMPLE))
+		return resize_sample(p, bytes, size);
+	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
+		return resize_debugged(class, p, size);
+	if (class != ADDR_LARGE || size <= LARGE_GROWN)
+		return resize_class(p, bytes, size);
+	void *q = large_resize(p, bytes, size);
+	for (unsigned i = 0;
+	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
+		q = large_resize(p, bytes, size);
+	if (q == p && size < bytes)
+		left_larger(p);
+	return q != NULL ? q : alloc_no_memory(size);
+}
+
+void *
+alloc_resize(void *p, size_t size)
+{
+	unsigned class = likely(size <= SIZE_SMALL) ? alloc_class_at(p) : 0;
+
+	if (likely(class != 0))
+		return resize_class(p, size_classes.bytes[class], size);
+	return resize_slow(p, size);
+}

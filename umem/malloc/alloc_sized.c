@@ -1,0 +1,159 @@
+/*
+ * alloc_sized.c - umem_alloc() and its relatives: the caller passes the size
+ * again to free a block
+ */
+#include <errno.h>
+
+#include "umem/malloc/alloc_inner.h"
+#include "umem/base/checker.h"
+#include "umem/debug/debug.h"
+#include "umem/cache/misuse.h"
+#include "umem/malloc/nofail.h"
+
+size_t alloc_zero_bytes;
+
+/* Makes one attempt, without umem_setmtbf() and without the nofail callback. */
+static inline __attribute__((always_inline)) void *
+sized_once(size_t size, size_t align, bool zero)
+{
+	void *p;
+
+	if (unlikely(alloc_fast.small_end == 0))
+		p = alloc_spared(size, align, zero);
+	else if (align != 0)
+		p = alloc_get_aligned(size, align);
+	else
+		p = zero ? alloc_get_zeroed(size) : alloc_get(size);
+	if (unlikely(debug.on) && p != NULL)
+		debug_set_kind(p, KIND_UMEM);
+	if (unlikely(checker_on) && p != NULL && !debug.on)
+		checker_block(p, size, alloc_usable(p, "umem_alloc"), zero);
+	return p;
+}
+
+void *
+alloc_sized_once(size_t size)
+{
+	return sized_once(size, 0, false);
+}
+
+/*
+ * A request for 0 bytes returns NULL, which is no failure, unless an option
+ * asks for a block.
+ */
+static void *
+sized_alloc(size_t size, size_t align, int flags, bool zero)
+{
+	void *p;
+
+	if (unlikely(size == 0)) {
+		size = alloc_zero_bytes;
+		if (size == 0)
+			return NULL;
+	}
+	/* While umem_setmtbf() is in force, small_end is 0. */
+	if (unlikely(alloc_fast.small_end == 0) &&
+	    mtbf_strikes(flags, class_cache_if_made(size_class_of(size)), size))
+		return NULL;
+	do
+		p = sized_once(size, align, zero);
+	while (unlikely(p == NULL) && nofail_again(flags));
+	return p;
+}
+
+public void *
+umem_alloc(size_t size, int flags)
+{
+	return sized_alloc(size, 0, flags, false);
+}
+
+public void *
+umem_zalloc(size_t size, int flags)
+{
+	return sized_alloc(size, 0, flags, true);
+}
+
+bool
+alloc_size_is_right(const void *p, unsigned class, size_t bytes, size_t size)
+{
+	if (class == CLASS_SAMPLE)
+		class = alloc_sample_class(p);
+	if (class == ADDR_LARGE)
+		return align_up(size, HEAP_UNIT) == bytes;
+	return size_class_of(size) == class && size != 0;
+}
+
+static noinline void
+sized_free_slow(void *p, size_t size)
+{
+	size_t bytes;
+	unsigned class;
+
+	if (size == 0)
+		size = alloc_zero_bytes;
+	class = alloc_block_to_free(p, size, KIND_UMEM, &bytes, "umem_free");
+	if (class == 0)
+		return;
+	if (unlikely(!alloc_size_is_right(p, class, bytes, size)))
+		misuse_size("umem_free", p, size);
+	if (unlikely(checker_on) && !debug.on)
+		checker_block_end(p, bytes);
+	alloc_free(p);
+}
+
+public void
+umem_free(const void *buf, size_t size)
+{
+	void *p = (void *)(uintptr_t)buf;
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	/* size - 1 sends size 0 to the slow path. */
+	if (likely(unit < alloc_fast.units) && likely(size - 1 < SIZE_SMALL)) {
+		uint32_t entry = alloc_fast.entry[unit];
+		size_t at = size_class_small(size) * sizeof(struct cpu_hot);
+
+		if (likely(addr_map_at(entry) == at) &&
+		    alloc_free_in(p, at, entry))
+			return;
+	}
+	sized_free_slow(p, size);
+}
+
+public void *
+umem_alloc_align(size_t size, size_t align, int flags)
+{
+	if (!is_pow2(align)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return sized_alloc(size, align, flags, false);
+}
+
+public void
+umem_free_align(void *buf, size_t size)
+{
+	size_t bytes;
+
+	if (size == 0)
+		size = alloc_zero_bytes;
+	if (alloc_block_to_free(
+		buf, size, KIND_UMEM, &bytes, "umem_free_align") == 0)
+		return;
+	if (unlikely(size > bytes || size == 0))
+		misuse_size("umem_free_align", buf, size);
+	if (unlikely(checker_on) && !debug.on)
+		checker_block_end(buf, bytes);
+	alloc_free(buf);
+}
+
+public void *
+umem_alloc_aligned(size_t size, size_t align, int flags)
+{
+	return umem_alloc_align(size, align, flags);
+}
+
+public void
+umem_free_aligned(void *buf, size_t size)
+{
+	umem_free_align(buf, size);
+}

@@ -1,0 +1,133 @@
+/*
+ * allocx.c - the functions that jemalloc adds to malloc's family
+ *
+ * Only in libumem_malloc.so.  Some programs are linked with jemalloc and call
+ * these beside malloc() and free(): redis-server of Debian 13, for example.
+ * Blocks of the two families meet in malloc_usable_size() and free(), so a
+ * library that has one family must have both.
+ *
+ * flags is as jemalloc has it: the logarithm of the alignment in the lowest six
+ * bits, and MALLOCX_ZERO.  Its caches and arenas are ignored, because they
+ * choose a place and change nothing that a program can see.  jemalloc's
+ * mallctl() and its relatives stay its own.
+ *
+ * Source: jemalloc(3).
+ */
+#include <string.h>
+
+#include "umem/malloc/alloc.h"
+
+#define ALLOCX_ALIGN_BITS 63
+#define ALLOCX_ZERO       0x40
+
+/* No header of the C library has them. */
+void *mallocx(size_t size, int flags);
+void *rallocx(void *p, size_t size, int flags);
+size_t xallocx(void *p, size_t size, size_t extra, int flags);
+size_t sallocx(const void *p, int flags);
+void dallocx(void *p, int flags);
+void sdallocx(void *p, size_t size, int flags);
+size_t nallocx(size_t size, int flags);
+
+static size_t
+align_of(int flags)
+{
+	return (size_t)1 << (flags & ALLOCX_ALIGN_BITS);
+}
+
+static bool
+zeroes(int flags)
+{
+	return (flags & ALLOCX_ZERO) != 0;
+}
+
+static inline size_t
+usable(const void *p, const char *who)
+{
+	return p == NULL ? 0 : alloc_usable(p, who);
+}
+
+static void *
+allocate(size_t size, int flags)
+{
+	size_t align = align_of(flags);
+	void *p;
+
+	if (align == 1)
+		return zeroes(flags) ? alloc_get_zeroed(size) : alloc_get(size);
+	p = alloc_get_aligned(size, align);
+	return p != NULL && zeroes(flags) ? memset(p, 0, size) : p;
+}
+
+public void *
+mallocx(size_t size, int flags)
+{
+	return allocate(size, flags);
+}
+
+public void *
+rallocx(void *p, size_t size, int flags)
+{
+	size_t old = usable(p, "rallocx");
+	void *q;
+
+	/* A block that realloc() moves need not be aligned as it was. */
+	if (align_of(flags) == 1) {
+		q = alloc_resize(p, size);
+	} else {
+		q = allocate(size, flags & ALLOCX_ALIGN_BITS);
+		if (q != NULL) {
+			memcpy(q, p, old < size ? old : size);
+			alloc_free(p);
+		}
+	}
+	if (q != NULL && zeroes(flags) && size > old)
+		memset((char *)q + old, 0, size - old);
+	return q;
+}
+
+/* Says that the block stays as it is, which the caller must expect. */
+public size_t
+xallocx(void *p, size_t size, size_t extra, int flags)
+{
+	(void)size;
+	(void)extra;
+	(void)flags;
+	return usable(p, "xallocx");
+}
+
+public size_t
+sallocx(const void *p, int flags)
+{
+	(void)flags;
+	return usable(p, "sallocx");
+}
+
+public void
+dallocx(void *p, int flags)
+{
+	(void)flags;
+	alloc_free(p);
+}
+
+public void
+sdallocx(void *p, size_t size, int flags)
+{
+	(void)size;
+	(void)flags;
+	alloc_free(p);
+}
+
+/*
+ * Asks by an allocation: with debugging, sampling or classes that UMEM_OPTIONS
+ * adds, no table has the answer.
+ */
+public size_t
+nallocx(size_t size, int flags)
+{
+	void *p = allocate(size, flags & ALLOCX_ALIGN_BITS);
+	size_t bytes = usable(p, "nallocx");
+
+	alloc_free(p);
+	return bytes;
+}

@@ -1,0 +1,277 @@
+/*
+ * bulk.c - many objects or blocks by one call
+ *
+ * A single call costs a restartable section.  A bulk call owns the CPU's
+ * header once (magazine/cpu.c) and copies whole magazines: those of the CPU,
+ * then full ones that the depot exchanges for empty ones by pointer.  The slabs
+ * supply the rest in one visit.  A group of at most RSEQ_MANY objects that the
+ * loaded magazine can serve takes one restartable section instead.
+ *
+ * An allocation is all or nothing.  A call that falls short frees its objects
+ * before it returns, and before the nofail callback of the program runs, because
+ * the callback may need that memory and may leave by longjmp().
+ *
+ * Blocks of umem_alloc_bulk() are blocks of umem_alloc(), so either may be
+ * freed by the other's function.  Where single calls do more than move an
+ * object (debugging, sampling, a memory checker), a bulk call makes single
+ * calls.
+ */
+#include <errno.h>
+
+#include "umem/malloc/alloc_inner.h"
+#include "umem/malloc/bulk.h"
+#include "umem/cache/cache.h"
+#include "umem/base/checker.h"
+#include "umem/malloc/nofail.h"
+#include "umem/malloc/sample.h"
+#include "umem/upkeep/update.h"
+
+/* Gets n objects of this CPU's loaded magazine by one section, or none. */
+static size_t
+section_get(umem_cache_t *cache, size_t n, void **objects)
+{
+	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
+	    rseq_pop_many(&alloc_fast.place, alloc_fast.hot,
+		cache_fast_at(cache), objects, n) != RSEQ_OK)
+		return 0;
+	return n;
+}
+
+/* Gets up to n objects; returns how many there were. */
+static size_t
+get_some(umem_cache_t *cache, size_t n, void **objects)
+{
+	size_t got = section_get(cache, n, objects);
+
+	while (got < n) {
+		size_t more = cache_get_bulk(cache, objects + got, n - got);
+
+		if (more == 0)
+			break;
+		got += more;
+	}
+	return got;
+}
+
+/* Frees n objects to this CPU's loaded magazine by one section, or none. */
+static size_t
+section_put(umem_cache_t *cache, size_t n, void *const *objects)
+{
+	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
+	    rseq_push_many(&alloc_fast.place, alloc_fast.hot,
+		cache_fast_at(cache), objects, n) != RSEQ_OK)
+		return 0;
+	return n;
+}
+
+/* Returns how many objects were freed. */
+static size_t
+put_distinct(
+    umem_cache_t *cache, size_t n, void *const *objects, const char *who)
+{
+	size_t put = section_put(cache, n, objects);
+
+	if (put < n)
+		put += cache_put_bulk(cache, objects + put, n - put, who);
+	return put;
+}
+
+void
+bulk_put(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
+{
+	size_t nfreed;
+
+	/* A section pushes one object at least: rseq.h. */
+	if (n == 0)
+		return;
+	if (n <= RSEQ_MANY &&
+	    likely(magazine_distinct(objects, (unsigned)n) == n))
+		nfreed = put_distinct(cache, n, objects, who);
+	else
+		nfreed = cache_put_bulk(cache, objects, n, who);
+	cache_count_off(cache, nfreed);
+}
+
+/* One attempt; a reserve that lacks objects comes first. */
+static size_t
+try_get(umem_cache_t *cache, size_t n, void **objects, int flags)
+{
+	if (unlikely(reserve_is_short(cache)) && (flags & UMEM_RESERVE) == 0 &&
+	    !reserve_fill(cache))
+		return 0;
+	return get_some(cache, n, objects);
+}
+
+size_t
+bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
+{
+	/* A source's memory is not the heap's, which has no use for its size. */
+	size_t bytes =
+	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
+	uint64_t nrefused = __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
+	size_t got = try_get(cache, n, objects, flags);
+
+	for (unsigned i = 0; got < n; i++) {
+		/* A constructor that refuses is no want of memory. */
+		if (__atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED) !=
+			nrefused ||
+		    !update_reclaim(bytes, i, /* may_call */ cache->class == 0))
+			break;
+		got += try_get(cache, n - got, objects + got, flags);
+	}
+	return got;
+}
+
+int
+bulk_get_all(
+    umem_cache_t *cache, size_t n, void **objects, int flags, const char *who)
+{
+	int error = cache_count(cache, n, flags);
+	size_t got;
+
+	if (error != 0)
+		return error;
+	got = bulk_get(cache, n, objects, flags);
+	if (unlikely(got < n) && (flags & UMEM_RESERVE) != 0)
+		got += reserve_take(cache, n - got, objects + got);
+	if (likely(got == n))
+		return 0;
+	bulk_put(cache, got, objects, who);
+	cache_count_off(cache, n - got);
+	return ENOMEM;
+}
+
+public size_t
+umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
+{
+	int error;
+
+	if (n == 0 || mtbf_strikes(flags, cache, cache->bufsize))
+		return 0;
+	while ((error = bulk_get_all(
+		    cache, n, objects, flags, "umem_cache_alloc_bulk")) != 0)
+		if (!nofail_again(flags)) {
+			alloc_failed_by(error, cache, cache->bufsize);
+			return 0;
+		}
+	if (unlikely(cache->slabs.watched))
+		for (size_t i = 0; i < n; i++)
+			cache_tell_alloc(cache, objects[i]);
+	return n;
+}
+
+public void
+umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects)
+{
+	if (unlikely(cache->slabs.watched))
+		for (size_t i = 0; i < n; i++)
+			if (objects[i] != NULL)
+				cache_tell_free(cache, objects[i]);
+	bulk_put(cache, n, objects, "umem_cache_free_bulk");
+}
+
+/* The cache to move blocks of this size by; NULL: single calls it is. */
+static umem_cache_t *
+bulk_cache(size_t size)
+{
+	unsigned class;
+
+	/* As for the section: not before the start, nor while requests fail. */
+	if (alloc_fast.units == 0 || sample_is_on() || debug.on || checker_on)
+		return NULL;
+	class = size == 0 ? 0 : size_class_of(size);
+	return class == 0 ? NULL : class_cache_of(class);
+}
+
+/* One by one; returns how many there were. */
+static size_t
+get_each(size_t size, size_t n, void **blocks)
+{
+	size_t got = 0;
+
+	while (got < n && (blocks[got] = alloc_sized_once(size)) != NULL)
+		got++;
+	return got;
+}
+
+static size_t
+alloc_each(size_t size, size_t n, void **blocks, int flags)
+{
+	size_t got;
+
+	if (mtbf_strikes(flags, NULL, size))
+		return 0;
+	while ((got = get_each(size, n, blocks)) < n) {
+		umem_free_bulk(got, blocks, size);
+		if (!nofail_again(flags))
+			return 0;
+	}
+	return n;
+}
+
+public size_t
+umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags)
+{
+	umem_cache_t *cache = bulk_cache(size);
+
+	if (cache != NULL)
+		return umem_cache_alloc_bulk(cache, n, blocks, flags);
+	if (size != 0)
+		return alloc_each(size, n, blocks, flags);
+	/* As umem_alloc(): no memory, and no failure. */
+	for (size_t i = 0; i < n; i++)
+		blocks[i] = umem_alloc(0, flags);
+	return n;
+}
+
+/*
+ * Blocks from the first on that are starts of chunks of the class, of which
+ * none equals one of the two before it.
+ */
+static size_t
+nof_class(void *const *blocks, size_t n, unsigned class)
+{
+	struct cpu_guard guard = addr_map.guard[class];
+	uintptr_t base = alloc_fast.base, at = class * sizeof(struct cpu_hot);
+	size_t units = alloc_fast.units;
+	const uint32_t *entries = alloc_fast.entry;
+	const void *last = NULL, *last_but_one = NULL;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const void *p = blocks[i];
+		size_t unit = ((uintptr_t)p - base) >> HEAP_UNIT_SHIFT;
+		uint32_t entry;
+
+		if (unit >= units || p == last || p == last_but_one)
+			break;
+		entry = __atomic_load_n(&entries[unit], __ATOMIC_RELAXED);
+		if (addr_map_at(entry) != at ||
+		    addr_map_x(p, entry) * guard.magic >= guard.bound)
+			break;
+		last_but_one = last;
+		last = p;
+	}
+	return i;
+}
+
+public void
+umem_free_bulk(size_t n, void *const *blocks, size_t size)
+{
+	umem_cache_t *cache = bulk_cache(size);
+
+	while (n > 0) {
+		size_t ngood =
+		    cache == NULL ? 0 : nof_class(blocks, n, cache->class);
+
+		/* A sample, NULL or misuse: the single call's matter. */
+		if (ngood != 0) {
+			put_distinct(cache, ngood, blocks, "umem_free_bulk");
+		} else {
+			umem_free(blocks[0], size);
+			ngood = 1;
+		}
+		blocks += ngood;
+		n -= ngood;
+	}
+}

@@ -1,0 +1,128 @@
+/*
+ * nofail.c - UMEM_NOFAIL requests, and failures injected for tests
+ *
+ * A UMEM_NOFAIL request that finds no memory calls the program's callback, with
+ * no lock held.  The callback decides: try again, or exit with a status.  The
+ * process calls exit() only once: a second thread that comes here waits for the
+ * end of the process.  An exit handler that comes here again is a programming
+ * error, and ends in abort().
+ *
+ * mtbf ("mean time between failures") makes one in that many requests fail, at
+ * random, so that no loop of the program is always spared or always hit.
+ *
+ * Source: umem_alloc(3MALLOC), umem_setmtbf of illumos.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "umem/malloc/alloc.h"
+#include "umem/debug/debug.h"
+#include "umem/base/ready.h"
+#include "umem/malloc/nofail.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+/* A callback returns this bit, with the exit status in the low byte. */
+#define EXIT_BIT    0x100
+#define EXIT_FAILED 255
+
+static umem_nofail_callback_t *callback; /* [a] */
+static uint32_t exiting;       /* [a] thread that is in exit(), or 0 */
+static pthread_t exiting_self; /* pthread_self() of that thread */
+
+/*
+ * This process was forked while another thread of its parent was in exit().
+ * Because glibc 2.41 holds a lock during exit(), and no thread of the child
+ * releases it, exit() would wait for ever here.
+ */
+static bool exit_blocked;
+
+uint32_t mtbf_interval;
+static uint32_t mtbf_count; /* [a] */
+
+static _Noreturn void
+exit_once(int status)
+{
+	uint32_t me = os_thread_id();
+	uint32_t none = 0;
+
+	if (__atomic_compare_exchange_n(&exiting, &none, me, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		if (exit_blocked)
+			_exit(status);
+		exiting_self = pthread_self();
+		exit(status);
+	}
+	if (none == me)
+		panic("recursive UMEM_CALLBACK_EXIT()");
+	for (;;)
+		os_futex_wait(&exiting, none, 0);
+}
+
+void
+nofail_after_fork(void)
+{
+	/*
+	 * A thread keeps its pthread_self() in the child, but not its thread
+	 * id.
+	 */
+	if (exiting != 0 && !pthread_equal(exiting_self, pthread_self()))
+		exit_blocked = true;
+	exiting = 0;
+}
+
+bool
+nofail_again(int flags)
+{
+	umem_nofail_callback_t *ask;
+	int answer;
+
+	if ((flags & UMEM_NOFAIL) == 0)
+		return false;
+	ask = __atomic_load_n(&callback, __ATOMIC_ACQUIRE);
+	if (ask == NULL)
+		exit_once(EXIT_FAILED);
+	answer = ask();
+	if (answer == UMEM_CALLBACK_RETRY)
+		return true;
+	if ((answer & ~0xff) == EXIT_BIT)
+		exit_once(answer & 0xff);
+	say("nofail callback returned %x", (unsigned)answer);
+	exit_once(EXIT_FAILED);
+}
+
+public void
+umem_nofail_callback(umem_nofail_callback_t *ask)
+{
+	__atomic_store_n(&callback, ask, __ATOMIC_RELEASE);
+}
+
+bool
+mtbf_draw(umem_cache_t *cache, size_t size)
+{
+	uint32_t n = __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED);
+	/*
+	 * A hash of a counter.  Any sequence would do that has no period in
+	 * common with the program's requests.
+	 */
+	uint64_t draw = __atomic_add_fetch(&mtbf_count, 1, __ATOMIC_RELAXED) *
+			(uint64_t)0x9e3779b97f4a7c15;
+
+	draw = (draw ^ draw >> 29) * (uint64_t)0xbf58476d1ce4e5b9;
+	if (n == 0 || (draw >> 32) % n != 0)
+		return false;
+	debug_refused(cache, size);
+	errno = ENOMEM;
+	return true;
+}
+
+public void
+umem_setmtbf(uint32_t mtbf)
+{
+	if (!umem_ready())
+		return;
+	__atomic_store_n(&mtbf_interval, mtbf, __ATOMIC_SEQ_CST);
+	alloc_choose_paths();
+}

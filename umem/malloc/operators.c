@@ -1,0 +1,445 @@
+/*
+ * operators.c - the C++ operators new and delete
+ *
+ * Out of memory
+ *	The program's own C++ library handles the failure: its operator new
+ *	calls malloc() again, calls the new-handler and throws.  The library is
+ *	looked up only then, so that no C program loads a C++ library.
+ *
+ * Programs that replace operators
+ *	A program may replace some of the operators and not others.  The
+ *	operators that it does not replace then behave as the standard says
+ *	([new.delete]): the array, sized and nothrow forms call the plain forms,
+ *	even if the program has replaced these.  Therefore the derived forms
+ *	compare, before they take the fast path, the address that the plain
+ *	form's name resolves to in the process (umem/preempted.list permits
+ *	that it is another one) with the address of umem's own function.
+ *
+ * Kinds
+ *	A debugged block records whether it was allocated by malloc(), new or
+ *	new[], and must be freed by the matching function.  The slow paths
+ *	check this; a block that is not debugged has no kind.  If the program
+ *	has replaced any of the operators, all of them use malloc()'s kind,
+ *	because memory from umem may go through the program's own delete to
+ *	free().
+ */
+#include <dlfcn.h>
+
+#include "umem/malloc/alloc.h"
+#include "umem/debug/debug.h"
+#include "umem/cache/misuse.h"
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+/*
+ * Declares a plain form, from which other forms are derived.  own_NAME always
+ * is umem's own function.
+ */
+#define BASE(result, name, ...)                                                \
+	public result name(__VA_ARGS__);                                       \
+	extern result own##name(__VA_ARGS__)                                   \
+	    __attribute__((alias(#name), visibility("hidden")))
+
+BASE(void *, _Znwm, size_t size);
+BASE(void *, _Znam, size_t size);
+BASE(void *, _ZnwmSt11align_val_t, size_t size, size_t align);
+BASE(void *, _ZnamSt11align_val_t, size_t size, size_t align);
+BASE(void, _ZdlPv, void *p);
+BASE(void, _ZdaPv, void *p);
+BASE(void, _ZdlPvSt11align_val_t, void *p, size_t align);
+BASE(void, _ZdaPvSt11align_val_t, void *p, size_t align);
+
+#define is_theirs(name) unlikely(name != own##name)
+
+typedef void *plain_new(size_t size);
+typedef void *aligned_new(size_t size, size_t align);
+
+static void *
+next_symbol(const char *name)
+{
+	static const char *const libraries[] = {
+	    "libstdc++.so.6", "libc++.so.1"};
+	void *at = dlsym(RTLD_NEXT, name);
+
+	/* dlopen() may have loaded the library, for a plug-in alone. */
+	for (size_t i = 0; at == NULL && i < array_size(libraries); i++) {
+		void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (library != NULL) {
+			at = dlsym(library, name);
+			dlclose(library);
+		}
+	}
+	return at;
+}
+
+static cold_path void *
+new_failed(size_t size)
+{
+	plain_new *next;
+
+	*(void **)&next = next_symbol("_Znwm");
+	if (next == NULL)
+		misuse("operator new", NULL, "no memory, and no C++ library");
+	return next(size);
+}
+
+/*
+ * Returns a size that the C++ library can round up to any alignment without
+ * exceeding SIZE_MAX, and that aligned_alloc() refuses, too.  Otherwise the
+ * library's own rounding of a size near SIZE_MAX wraps, and it returns a block
+ * of one alignment's bytes.
+ */
+static size_t
+without_wrap(size_t size)
+{
+	return size > PTRDIFF_MAX ? (size_t)PTRDIFF_MAX + 1 : size;
+}
+
+static cold_path void *
+new_failed_aligned(size_t size, size_t align)
+{
+	aligned_new *next;
+
+	*(void **)&next = next_symbol("_ZnwmSt11align_val_t");
+	if (next == NULL)
+		misuse("operator new", NULL, "no memory, and no C++ library");
+	return next(without_wrap(size), align);
+}
+
+/*
+ * Calls the nothrow form of the C++ library, which can catch exceptions that
+ * others throw.
+ */
+static cold_path void *
+theirs_nothrow(const char *name, size_t size)
+{
+	typedef void *nothrow_new(size_t, const void *);
+	nothrow_new *next;
+	static const char nothrow;
+
+	*(void **)&next = next_symbol(name);
+	return next == NULL ? NULL : next(size, &nothrow);
+}
+
+static cold_path void *
+theirs_aligned_nothrow(const char *name, size_t size, size_t align)
+{
+	typedef void *nothrow_new(size_t, size_t, const void *);
+	nothrow_new *next;
+	static const char nothrow;
+
+	*(void **)&next = next_symbol(name);
+	return next == NULL ? NULL : next(size, align, &nothrow);
+}
+
+/* The nothrow forms also call the new-handler, and then return NULL. */
+static cold_path void *
+new_failed_nothrow(size_t size)
+{
+	return theirs_nothrow("_ZnwmRKSt9nothrow_t", size);
+}
+
+static cold_path void *
+new_failed_aligned_nothrow(size_t size, size_t align)
+{
+	return theirs_aligned_nothrow(
+	    "_ZnwmSt11align_val_tRKSt9nothrow_t", without_wrap(size), align);
+}
+
+/* Returns the kind of a block that an operator allocates or frees. */
+static unsigned
+kind_in_force(unsigned kind)
+{
+	if (is_theirs(_Znwm) || is_theirs(_Znam) || is_theirs(_ZdlPv) ||
+	    is_theirs(_ZdaPv) || is_theirs(_ZnwmSt11align_val_t) ||
+	    is_theirs(_ZnamSt11align_val_t) ||
+	    is_theirs(_ZdlPvSt11align_val_t) ||
+	    is_theirs(_ZdaPvSt11align_val_t))
+		return KIND_MALLOC;
+	return kind;
+}
+
+static inline void *
+with_kind(void *p, unsigned kind)
+{
+	alloc_set_kind(p, kind_in_force(kind));
+	return p;
+}
+
+static noinline void *
+new_slow(size_t size, unsigned kind)
+{
+	void *p = alloc_slow(size);
+
+	return with_kind(likely(p != NULL) ? p : new_failed(size), kind);
+}
+
+static noinline void *
+new_nothrow_slow(size_t size, unsigned kind)
+{
+	void *p = alloc_slow(size);
+
+	return with_kind(
+	    likely(p != NULL) ? p : new_failed_nothrow(size), kind);
+}
+
+static noinline void *
+new_aligned_slow(size_t size, size_t align, unsigned kind)
+{
+	void *p = alloc_aligned(size, align);
+
+	return with_kind(
+	    likely(p != NULL) ? p : new_failed_aligned(size, align), kind);
+}
+
+static noinline void *
+new_aligned_nothrow_slow(size_t size, size_t align, unsigned kind)
+{
+	void *p = alloc_aligned(size, align);
+
+	return with_kind(
+	    likely(p != NULL) ? p : new_failed_aligned_nothrow(size, align),
+	    kind);
+}
+
+static inline void *
+new_plain(size_t size, unsigned kind)
+{
+	void *object;
+
+	return alloc_get_fast(size, &object) ? object : new_slow(size, kind);
+}
+
+static inline void *
+new_nothrow(size_t size, unsigned kind)
+{
+	void *object;
+
+	return alloc_get_fast(size, &object) ? object
+					     : new_nothrow_slow(size, kind);
+}
+
+static inline void *
+new_aligned(size_t size, size_t align, unsigned kind)
+{
+	void *p = alloc_aligned_fast(size, align);
+
+	return likely(p != NULL) ? p : new_aligned_slow(size, align, kind);
+}
+
+static inline void *
+new_aligned_nothrow(size_t size, size_t align, unsigned kind)
+{
+	void *p = alloc_aligned_fast(size, align);
+
+	return likely(p != NULL) ? p
+				 : new_aligned_nothrow_slow(size, align, kind);
+}
+
+static const char *
+name_of_delete(unsigned kind)
+{
+	return kind == KIND_NEW ? "operator delete" : "operator delete[]";
+}
+
+static noinline void
+delete_slow(void *p, unsigned kind)
+{
+	alloc_free_as(p, kind_in_force(kind), name_of_delete(kind));
+}
+
+static noinline void
+delete_sized_slow(void *p, size_t size, unsigned kind)
+{
+	alloc_free_sized(p, size, kind_in_force(kind), name_of_delete(kind));
+}
+
+static inline void
+delete_plain(void *p, unsigned kind)
+{
+	if (!alloc_free_fast(p))
+		delete_slow(p, kind);
+}
+
+static inline void
+delete_sized(void *p, size_t size, unsigned kind)
+{
+	if (!alloc_free_sized_fast(p, size))
+		delete_sized_slow(p, size, kind);
+}
+
+static void
+delete_aligned(void *p, size_t align, size_t size, unsigned kind)
+{
+	alloc_free_aligned(
+	    p, align, size, kind_in_force(kind), name_of_delete(kind));
+}
+
+/* new, new[] */
+
+public void *
+_Znwm(size_t size)
+{
+	return new_plain(size, KIND_NEW);
+}
+
+public void *
+_Znam(size_t size)
+{
+	if (is_theirs(_Znwm))
+		return _Znwm(size);
+	return new_plain(size, KIND_ARRAY);
+}
+
+public void *
+_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
+{
+	(void)nothrow;
+	if (is_theirs(_Znwm))
+		return theirs_nothrow("_ZnwmRKSt9nothrow_t", size);
+	return new_nothrow(size, KIND_NEW);
+}
+
+public void *
+_ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
+{
+	(void)nothrow;
+	if (is_theirs(_Znam) || is_theirs(_Znwm))
+		return theirs_nothrow("_ZnamRKSt9nothrow_t", size);
+	return new_nothrow(size, KIND_ARRAY);
+}
+
+public void *
+_ZnwmSt11align_val_t(size_t size, size_t align)
+{
+	return new_aligned(size, align, KIND_NEW);
+}
+
+public void *
+_ZnamSt11align_val_t(size_t size, size_t align)
+{
+	if (is_theirs(_ZnwmSt11align_val_t))
+		return _ZnwmSt11align_val_t(size, align);
+	return new_aligned(size, align, KIND_ARRAY);
+}
+
+public void *
+_ZnwmSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	if (is_theirs(_ZnwmSt11align_val_t))
+		return theirs_aligned_nothrow(
+		    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align);
+	return new_aligned_nothrow(size, align, KIND_NEW);
+}
+
+public void *
+_ZnamSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	if (is_theirs(_ZnamSt11align_val_t) || is_theirs(_ZnwmSt11align_val_t))
+		return theirs_aligned_nothrow(
+		    "_ZnamSt11align_val_tRKSt9nothrow_t", size, align);
+	return new_aligned_nothrow(size, align, KIND_ARRAY);
+}
+
+/* delete, delete[] */
+
+public void
+_ZdlPv(void *p)
+{
+	delete_plain(p, KIND_NEW);
+}
+
+public void
+_ZdaPv(void *p)
+{
+	if (is_theirs(_ZdlPv))
+		_ZdlPv(p);
+	else
+		delete_plain(p, KIND_ARRAY);
+}
+
+public void
+_ZdlPvm(void *p, size_t size)
+{
+	if (is_theirs(_ZdlPv))
+		_ZdlPv(p);
+	else
+		delete_sized(p, size, KIND_NEW);
+}
+
+public void
+_ZdaPvm(void *p, size_t size)
+{
+	if (is_theirs(_ZdaPv) || is_theirs(_ZdlPv))
+		_ZdaPv(p);
+	else
+		delete_sized(p, size, KIND_ARRAY);
+}
+
+public void
+_ZdlPvRKSt9nothrow_t(void *p, const void *nothrow)
+{
+	(void)nothrow;
+	_ZdlPv(p);
+}
+
+public void
+_ZdaPvRKSt9nothrow_t(void *p, const void *nothrow)
+{
+	(void)nothrow;
+	_ZdaPv(p);
+}
+
+public void
+_ZdlPvSt11align_val_t(void *p, size_t align)
+{
+	(void)align;
+	delete_plain(p, KIND_NEW);
+}
+
+public void
+_ZdaPvSt11align_val_t(void *p, size_t align)
+{
+	if (is_theirs(_ZdlPvSt11align_val_t))
+		_ZdlPvSt11align_val_t(p, align);
+	else
+		delete_plain(p, KIND_ARRAY);
+}
+
+public void
+_ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
+{
+	if (is_theirs(_ZdlPvSt11align_val_t))
+		_ZdlPvSt11align_val_t(p, align);
+	else
+		delete_aligned(p, align, size, KIND_NEW);
+}
+
+public void
+_ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
+{
+	if (is_theirs(_ZdaPvSt11align_val_t) ||
+	    is_theirs(_ZdlPvSt11align_val_t))
+		_ZdaPvSt11align_val_t(p, align);
+	else
+		delete_aligned(p, align, size, KIND_ARRAY);
+}
+
+public void
+_ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	_ZdlPvSt11align_val_t(p, align);
+}
+
+public void
+_ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	_ZdaPvSt11align_val_t(p, align);
+}

@@ -1,0 +1,220 @@
+/*
+ * reserve.c - objects that a cache keeps for requests in need
+ *
+ * A reserve is an array of constructed objects that are set aside (aside.h).
+ * Slabs and magazines do not have them, so no reap and no update takes them
+ * away.  A request with UMEM_RESERVE that finds no memory, and for which a
+ * reclaim has found none, takes its objects from there.
+ *
+ * A reserve that was used is filled before any other request is served.  To
+ * this end the fast paths are closed while it lacks objects (cache->fast_at), so
+ * that each allocation comes to the slow path, which fills the reserve first.
+ * If it remains short, a request without UMEM_RESERVE finds no memory.
+ * Therefore the objects that a program frees in need go to the reserve, and
+ * not to requests that may fail.  No free does more than usual: a constructor
+ * that the filling needs is called by allocations only.
+ *
+ * A thread that has read cache->fast just before may still get one object by
+ * the fast path.  This is harmless: the object was in a magazine.
+ *
+ * Locking: limit_lock guards the array.  Objects are allocated and freed
+ * without it.
+ *
+ * Source: uma_zone_reserve() and M_USE_RESERVE of FreeBSD.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/malloc/alloc_inner.h"
+#include "umem/debug/aside.h"
+#include "umem/malloc/bulk.h"
+#include "vmem/meta.h"
+
+static void
+set_nready_locked(umem_cache_t *cache, size_t n)
+{
+	__atomic_store_n(&cache->reserve.nready, n, __ATOMIC_RELAXED);
+	cache_choose_fast(cache);
+}
+
+static void
+set_want_locked(umem_cache_t *cache, size_t n)
+{
+	__atomic_store_n(&cache->reserve.want, n, __ATOMIC_RELAXED);
+	cache_choose_fast(cache);
+}
+
+/* Objects of bulk_get() for the reserve, as many as it lacks; how many. */
+static size_t
+put(umem_cache_t *cache, void *const *objects, size_t n)
+{
+	struct cache_reserve *reserve = &cache->reserve;
+	size_t lack;
+
+	if (aside_is_recorded(cache))
+		aside_put(cache, objects, n);
+	lock_take(&limit_lock);
+	lack = reserve_is_short(cache) ? reserve->want - reserve->nready : 0;
+	if (n > lack)
+		n = lack;
+	if (n != 0) {
+		memcpy(reserve->objects + reserve->nready, objects,
+		    n * sizeof(void *));
+		set_nready_locked(cache, reserve->nready + n);
+	}
+	lock_release(&limit_lock);
+	return n;
+}
+
+/* Objects that are set aside go back to the cache. */
+static void
+drop(umem_cache_t *cache, void *const *objects, size_t n)
+{
+	if (n == 0)
+		return;
+	if (aside_is_recorded(cache))
+		aside_end(cache, objects, n);
+	cache_put_bulk(cache, objects, n, "umem_cache_set_reserve");
+}
+
+bool
+reserve_fill(umem_cache_t *cache)
+{
+	while (reserve_is_short(cache)) {
+		void *object;
+
+		if (cache_get_bulk(cache, &object, 1) == 0)
+			return false;
+		if (put(cache, &object, 1) == 0)
+			drop(cache, &object, 1);
+	}
+	return true;
+}
+
+/* Takes the last n objects of the array, still set aside; 0: it has fewer. */
+static size_t
+take_out(umem_cache_t *cache, size_t n, void **objects)
+{
+	struct cache_reserve *reserve = &cache->reserve;
+
+	lock_take(&limit_lock);
+	if (n > reserve->nready)
+		n = 0;
+	if (n != 0) {
+		memcpy(objects, reserve->objects + reserve->nready - n,
+		    n * sizeof(void *));
+		set_nready_locked(cache, reserve->nready - n);
+	}
+	lock_release(&limit_lock);
+	return n;
+}
+
+size_t
+reserve_take(umem_cache_t *cache, size_t n, void **objects)
+{
+	if (__atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED) == 0)
+		return 0;
+	n = take_out(cache, n, objects);
+	if (aside_is_recorded(cache))
+		aside_allocate(cache, objects, n);
+	__atomic_add_fetch(&cache->reserve.nused, n, __ATOMIC_RELAXED);
+	return n;
+}
+
+/* An array for n objects at least; false: no memory. */
+static bool
+make_room(struct cache_reserve *reserve, size_t n)
+{
+	void **array, **old;
+	size_t old_room;
+
+	if (n <= reserve->room)
+		return true;
+	array = n > PTRDIFF_MAX / sizeof(void *)
+		    ? NULL
+		    : meta_alloc(n * sizeof(void *));
+	if (array == NULL)
+		return false;
+	lock_take(&limit_lock);
+	old = reserve->objects;
+	old_room = reserve->room;
+	if (reserve->nready != 0)
+		memcpy(array, old, reserve->nready * sizeof(void *));
+	reserve->objects = array;
+	reserve->room = n;
+	lock_release(&limit_lock);
+	if (old_room != 0)
+		meta_free(old, old_room * sizeof(void *));
+	return true;
+}
+
+/* Fills the reserve with reclaims of memory; false: there is none. */
+static bool
+fill_reclaiming(umem_cache_t *cache)
+{
+	while (reserve_is_short(cache)) {
+		void *object;
+
+		if (bulk_get(cache, 1, &object, UMEM_RESERVE) == 0)
+			return false;
+		if (put(cache, &object, 1) == 0)
+			drop(cache, &object, 1);
+	}
+	return true;
+}
+
+/* Objects beyond those that it should keep go back. */
+static void
+shrink(umem_cache_t *cache)
+{
+	struct cache_reserve *reserve = &cache->reserve;
+	void *object;
+
+	while (__atomic_load_n(&reserve->nready, __ATOMIC_RELAXED) >
+		   __atomic_load_n(&reserve->want, __ATOMIC_RELAXED) &&
+	       take_out(cache, 1, &object) == 1)
+		drop(cache, &object, 1);
+}
+
+static void
+want(umem_cache_t *cache, size_t n)
+{
+	lock_take(&limit_lock);
+	set_want_locked(cache, n);
+	lock_release(&limit_lock);
+}
+
+public int
+umem_cache_set_reserve(umem_cache_t *cache, size_t n)
+{
+	size_t before = cache->reserve.want;
+
+	if (!make_room(&cache->reserve, n))
+		goto no_memory;
+	want(cache, n);
+	/* A smaller reserve asks for less than before, so it may stay short. */
+	if (!fill_reclaiming(cache) && n >= before) {
+		want(cache, before);
+		shrink(cache);
+		goto no_memory;
+	}
+	shrink(cache);
+	return 0;
+no_memory:
+	errno = ENOMEM;
+	return -1;
+}
+
+void
+reserve_end(umem_cache_t *cache)
+{
+	struct cache_reserve *reserve = &cache->reserve;
+
+	if (reserve->room == 0)
+		return;
+	want(cache, 0);
+	shrink(cache);
+	meta_free(reserve->objects, reserve->room * sizeof(void *));
+	reserve->objects = NULL;
+	reserve->room = 0;
+}

@@ -1,0 +1,103 @@
+/*
+ * sample_unit.c - units of the heap for samples
+ *
+ * A small sample has a unit of 64 KiB for itself and touches a page or two of
+ * it.  In other memory of the heap the unit would often be resident as a whole,
+ * because it is part of a huge page, or because a slab has used it before.
+ * Therefore samples take their units from groups.  Huge pages are switched off
+ * for a group, and its pages are released before the group is used.  Units in
+ * use are never returned to the heap, because a record keeps its unit
+ * (sample.c, sample_slot.c).
+ *
+ * Locking: unit_lock guards the group.  It is a leaf.
+ */
+#include "umem/base/addr_map.h"
+#include "umem/malloc/sample_unit.h"
+#include "vmem/heap.h"
+#include "vmem/huge.h"
+#include "vmem/lock.h"
+#include "vmem/os.h"
+
+/*
+ * A group is one huge page of addresses, so that no other memory loses its huge
+ * page.  The kernel may need two more mappings for a group (vm.max_map_count,
+ * 65530), so all samples take at most 2 * ADDR_SAMPLES / GROUP, which is 2048.
+ */
+#define GROUP (HUGE_PAGE / HEAP_UNIT)
+
+static struct lock unit_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
+static size_t group_next;  /* [unit_lock] unit in the address map */
+static size_t group_nleft; /* [unit_lock] units left */
+
+static char *
+group_get(size_t n)
+{
+	bool zeroed;
+	char *at = heap_alloc(n * HEAP_UNIT, n * HEAP_UNIT, &zeroed);
+
+	if (at == NULL)
+		return NULL;
+	if (!addr_map_cover(at, n * HEAP_UNIT)) {
+		heap_free(at, n * HEAP_UNIT);
+		return NULL;
+	}
+	os_huge(at, n * HEAP_UNIT, /* wanted */ false);
+	os_purge(at, n * HEAP_UNIT);
+	return at;
+}
+
+static char *
+next_of_group(size_t n)
+{
+	uintptr_t at = 0;
+
+	lock_take(&unit_lock);
+	if (group_nleft >= n) {
+		at = addr_map.base + (group_next << HEAP_UNIT_SHIFT);
+		group_next += n;
+		group_nleft -= n;
+	}
+	lock_release(&unit_lock);
+	return (char *)at;
+}
+
+char *
+sample_unit_take(size_t bytes)
+{
+	size_t n = bytes / HEAP_UNIT;
+	char *at = next_of_group(n);
+	bool wanted;
+
+	if (at != NULL)
+		return at;
+	at = group_get(GROUP);
+	if (at == NULL)
+		return group_get(n);
+	/*
+	 * Another thread may have stored a group meanwhile.  If not, and the
+	 * caller wants two units, a single unit left of the old group is lost.
+	 */
+	lock_take(&unit_lock);
+	wanted = group_nleft < n;
+	if (wanted) {
+		group_next = addr_map_unit(at) + n;
+		group_nleft = GROUP - n;
+	}
+	lock_release(&unit_lock);
+	if (wanted)
+		return at;
+	heap_free(at, GROUP * HEAP_UNIT);
+	return next_of_group(n);
+}
+
+void
+sample_unit_lock_for_fork(void)
+{
+	lock_take_for_fork(&unit_lock);
+}
+
+void
+sample_unit_unlock_for_fork(void)
+{
+	lock_release_for_fork(&unit_lock);
+}

@@ -1,0 +1,279 @@
+/*
+ * thread.c - vfork(), clone(), pthread_create() and prctl() of the program
+ *
+ * Only in libumem_malloc.so.  The first three functions create the tasks that
+ * share the memory of the process, and the library must know of two kinds of
+ * such tasks.  The last function confines the process.
+ *
+ * Tasks that share thread-local storage
+ *	The child of vfork(), and of clone() with CLONE_VM and without
+ *	CLONE_SETTLS, has the rseq area of its parent in its thread-local
+ *	storage, but the kernel has registered that area for the parent only.
+ *	Because only the thread for which the kernel has registered an area may
+ *	run restartable sequences (cpu.c), the parent unregisters its area
+ *	before the child exists.  Both then see that there is no area, and
+ *	bypass the magazines.  After a vfork the parent registers its area
+ *	again.  A signal handler of the child, a vfork() of the child, and a
+ *	failed exec change nothing in this.
+ *
+ *	Entry points that need nothing:
+ *	- fork() and _Fork() copy memory, and the kernel keeps the area of the
+ *	  copy for the child;
+ *	- pthread_create(), thrd_create() and the helper threads of libc bring
+ *	  thread-local storage, and libc registers its area;
+ *	- posix_spawn(), system() and popen() make their child by a system call
+ *	  of libc's own; it runs code of libc only, with all signals blocked,
+ *	  which allocates nothing before the exec;
+ *	- Go and Java start programs in the same manner: by clone as a system
+ *	  call, whose child calls nothing of the C library, by posix_spawn(), by
+ *	  fork() or by vfork().
+ *	A program that makes such a child by a system call of its own must not
+ *	allocate in it.
+ *
+ * Threads of the program
+ *	They are counted, because the upkeep thread exists while the program has
+ *	several (update_thread.c).
+ *
+ * Confinement
+ *	A seccomp filter may kill the process for a system call that it does not
+ *	know, and only another system call could tell the library that there is
+ *	a filter.  So prctl() starts the library, which makes at its start all
+ *	the system calls that it needs to set itself up.  Before the process
+ *	gets a filter, prctl() also tells the library to make no more system
+ *	calls than the malloc() of libc does: at PR_SET_SECCOMP, and at
+ *	PR_SET_NO_NEW_PRIVS, which a program without privileges needs for
+ *	seccomp() as a system call.  A program that confines itself only by
+ *	system calls of its own can set the word "confined" in UMEM_OPTIONS.
+ *
+ *	Without membarrier a process with several threads cannot take the
+ *	magazines of other CPUs; they stay there until those CPUs use them up.
+ *	A process with one thread needs no membarrier.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+
+#include "magazine/cpu.h"
+#include "umem/base/ready.h"
+#include "umem/upkeep/update_thread.h"
+#include "umem/malloc/vfork.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+const bool umem_is_malloc = true;
+
+typedef int clone_func(int (*)(void *), void *, int, void *, ...);
+typedef int create_func(
+    pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/*
+ * The next definitions of the two functions below, in libc or in a library of
+ * the program.  The first call of either looks them up, usually a
+ * pthread_create() in a process that still has one thread.  A later dlsym()
+ * could deadlock: it waits for a thread that is in dlopen(), which may be
+ * waiting for a thread that creates another.  A constructor could look them up,
+ * but most processes never need them.
+ */
+static clone_func *next_clone;   /* [a] */
+static create_func *next_create; /* [a] */
+
+/*
+ * Looks both functions up.  This overwrites the result of dlerror(), once in a
+ * process.
+ */
+static cold_path void
+look_up(void)
+{
+	void *at = dlsym(RTLD_NEXT, "clone");
+
+	__atomic_store_n(&next_clone, (clone_func *)at, __ATOMIC_RELAXED);
+	at = dlsym(RTLD_NEXT, "pthread_create");
+	__atomic_store_n(&next_create, (create_func *)at, __ATOMIC_RELEASE);
+}
+
+/* Acquire: a thread that sees the second pointer also sees the first. */
+static void
+look_up_once(void)
+{
+	if (unlikely(__atomic_load_n(&next_create, __ATOMIC_ACQUIRE) == NULL))
+		look_up();
+}
+
+static int
+create_next(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+    void *arg)
+{
+	look_up_once();
+	return next_create == NULL ? EAGAIN
+				   : next_create(thread, attr, run, arg);
+}
+
+/*
+ * Unregisters the rseq area of the calling thread; returns whether it had one.
+ * This also starts the library, if that is possible.  Otherwise a child would
+ * start it, and choose by the child's registration how the parent finds its
+ * area.
+ */
+static bool
+stop_for_child(void)
+{
+	return umem_ready() && rseq_thread_stop(&cpu_layer.rseq);
+}
+
+bool
+vfork_begin(void)
+{
+	return stop_for_child();
+}
+
+pid_t
+vfork_end(long result, bool stopped)
+{
+	if (stopped)
+		rseq_thread_resume(&cpu_layer.rseq);
+	if (result < 0) {
+		errno = (int)-result;
+		return -1;
+	}
+	return (pid_t)result;
+}
+
+public int
+clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
+{
+	bool shares = (flags & (CLONE_VM | CLONE_SETTLS)) == CLONE_VM;
+	pid_t *parent_tid, *child_tid;
+	void *tls;
+	va_list more;
+	bool stopped;
+	int pid;
+
+	va_start(more, arg);
+	parent_tid = va_arg(more, pid_t *);
+	tls = va_arg(more, void *);
+	child_tid = va_arg(more, pid_t *);
+	va_end(more);
+	look_up_once();
+	if (next_clone == NULL) {
+		errno = ENOSYS;
+		return -1;
+	}
+	stopped = shares && stop_for_child();
+	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
+	/*
+	 * After a vfork the child has ended or exec'd; otherwise it continues
+	 * to share the area.
+	 */
+	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))
+		rseq_thread_resume(&cpu_layer.rseq);
+	return pid;
+}
+
+/*
+ * A child of vfork() confines itself for its exec.  Because it shares the
+ * parent's memory, it would mark the parent as confined; os_is_process()
+ * excludes it.
+ */
+public int
+prctl(int option, ...)
+{
+	unsigned long arg[4];
+	va_list more;
+	long result;
+
+	va_start(more, option);
+	for (int i = 0; i < 4; i++)
+		arg[i] = va_arg(more, unsigned long);
+	va_end(more);
+	if ((option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) &&
+	    umem_ready() && !os_is_confined() && os_is_process()) {
+		update_thread_await();
+		os_confine();
+	}
+	result = os_prctl(option, arg);
+	if (result < 0) {
+		errno = (int)-result;
+		return -1;
+	}
+	return (int)result;
+}
+
+/*
+ * The argument of thread_run(), in which a counted thread starts
+ * (update_thread.c).  Because no lock of libc is held in pthread_create(), the
+ * upkeep thread is created there, too.
+ */
+struct beginning {
+	void *(*run)(void *);
+	void *arg;
+};
+
+/*
+ * A counted thread has a value for this key.  The key's destructor runs however
+ * the thread ends: by return, pthread_exit(), thrd_exit() or cancellation.
+ */
+static pthread_key_t counted_key;
+static bool counts; /* the key exists */
+
+static void
+thread_ended(void *value)
+{
+	(void)value;
+	update_thread_ends();
+}
+
+static void *
+thread_run(void *p)
+{
+	struct beginning begin = *(struct beginning *)p;
+
+	meta_free(p, sizeof(begin));
+	if (!counts || pthread_setspecific(counted_key, &counted_key) != 0)
+		update_thread_ends();
+	return begin.run(begin.arg);
+}
+
+static bool
+thread_is_counted(void)
+{
+	return counts && pthread_getspecific(counted_key) != NULL;
+}
+
+public int
+pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg)
+{
+	struct beginning *begin;
+	int error = EAGAIN;
+
+	umem_ready();
+	begin = meta_alloc(sizeof(*begin));
+	if (begin == NULL)
+		return error;
+	*begin = (struct beginning){run, arg};
+	update_thread_begins();
+	error = create_next(thread, attr, thread_run, begin);
+	if (error == 0) {
+		update_thread_offer(/* created */ true);
+		return 0;
+	}
+	update_thread_ends();
+	meta_free(begin, sizeof(*begin));
+	return error;
+}
+
+/* Runs in the initial thread, unless the library was loaded by dlopen(). */
+static __attribute__((constructor)) void
+offer_thread(void)
+{
+	counts = pthread_key_create(&counted_key, thread_ended) == 0 &&
+		 pthread_setspecific(counted_key, &counted_key) == 0;
+	if (!counts)
+		update_thread_ends();
+	update_thread_create = create_next;
+	update_thread_counted = thread_is_counted;
+	update_thread_offer(/* created */ false);
+}

@@ -1,0 +1,35 @@
+/*
+ * vfork.h - the entry of vfork(), one file per architecture
+ *
+ * vfork() returns twice on one stack: the child returns to the caller first and
+ * calls other functions there, which overwrites everything below the caller's
+ * frame.  Therefore the entry keeps the return address and the result of
+ * vfork_begin() in registers, which the kernel saves for each of the two tasks,
+ * makes the system call itself, and leaves the child without touching the stack
+ * again.  The parent leaves through vfork_end().
+ */
+#ifndef UMEM_VFORK_H
+#define UMEM_VFORK_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Called by the entry, before the child exists; thread.c defines both. */
+bool vfork_begin(void);
+
+/*
+ * Called by the entry in the parent, after the child has exec'd or ended.
+ * result is the kernel's result, stopped the result of vfork_begin().  Returns
+ * the result of vfork().
+ */
+pid_t vfork_end(long result, bool stopped);
+
+#if defined(__x86_64__)
+#include "umem/malloc/vfork_x86_64.h"
+#elif defined(__aarch64__)
+#include "umem/malloc/vfork_aarch64.h"
+#else
+#error "umem knows x86-64 and aarch64"
+#endif
+
+#endif

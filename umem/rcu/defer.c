@@ -1,0 +1,861 @@
+/*
+ * defer.c - frees that wait for a grace period
+ *
+ * Layers
+ *	A layer has the objects of one cache, or of one kind of block, that wait
+ *	for the readers of one flavour.  The first free of a cache with a flavour
+ *	makes the layer.  An object goes into the magazine of this CPU by one
+ *	restartable section, as an ordinary free does; the rest is in
+ *	magazine/deferred.c and grace.c.  After the grace period a magazine
+ *	enters the depot of its cache as it is, with all objects constructed.
+ *
+ * Blocks
+ *	A block of a size class is a chunk of the class's cache, so it is
+ *	deferred as an object of that cache.  Large blocks and samples have
+ *	layers of their own, from which each block is freed singly; they count
+ *	with their own size.  If malloc() is another library's, its blocks are
+ *	freed by that library's free().
+ *
+ * States of an object that waits
+ *	A debugged cache records the state in the object's record
+ *	(BUFCTL_WAITING), and a cache of UMEM_OPTIONS=checked clears the bit that
+ *	says that the program holds the object.  A sample has a state of its own
+ *	(SAMPLE_WAITING).  So a second free is noticed at once.  Otherwise the
+ *	slow path compares the object with its slab's bits and with the newest
+ *	rounds of the CPU's magazine, as that of an ordinary free does.
+ *	    For valgrind the object is freed by the call, but its memory can be
+ *	read and written until the grace period is over.  Of blocks of malloc()
+ *	it is told nothing, because free() tells it nothing either.
+ *
+ * No memory
+ *	A call needs a magazine when this CPU's is full.  If there is none, the
+ *	call waits for a grace period and frees the object directly.  Inside a
+ *	read-side section it cannot wait, so it fails with EAGAIN, and the object
+ *	remains the caller's.
+ */
+#include <errno.h>
+
+#include "umem/malloc/alloc_inner.h"
+#include "umem/cache/cache_hooks.h"
+#include "umem/base/checker.h"
+#include "umem/debug/debug.h"
+#include "umem/rcu/defer.h"
+#include "umem/base/ready.h"
+#include "umem/cache/misuse.h"
+#include "umem/malloc/sample.h"
+#include "umem/upkeep/update.h"
+#include "vmem/meta.h"
+#include "vmem/panic.h"
+
+/* What a block of another library's malloc() counts for if its size is unknown. */
+#define FOREIGN_BYTES 64
+
+/*
+ * Rounds of a magazine for a cache that has none itself.  As in every magazine,
+ * two less than a power of two: tools know magazines by that.
+ */
+#define PLAIN_ROUNDS 62
+
+/* Rounds of a magazine for one object: so many are 32 bytes. */
+#define ALONE_ROUNDS 2
+
+struct lock defer_lock = LOCK_INITIALIZER(LOCK_DEFER);
+
+static const char *const names[DEFER_KINDS] = {
+    "umem_cache_free_rcu", "free_rcu", "umem_free_rcu", "free_rcu"};
+
+/* The call by which the program freed what is in the layer. */
+static const char *
+who(const struct defer *layer)
+{
+	return layer->cache != NULL && layer->cache->class != 0
+		   ? "free_rcu"
+		   : names[layer->kind];
+}
+
+static const char *
+name_of(unsigned kind)
+{
+	return kind == KIND_OBJECT ? names[DEFER_OBJECT]
+	       : kind == KIND_UMEM ? names[DEFER_UMEM]
+				   : names[DEFER_MALLOC];
+}
+
+static struct defer *
+first_of_cache(const struct umem_cache *cache)
+{
+	/* Acquire; pairs with the release in layer_make(). */
+	return __atomic_load_n(&cache->defers, __ATOMIC_ACQUIRE);
+}
+
+static struct defer *
+layer_find(const struct umem_cache *cache, const void *key)
+{
+	struct defer *layer = first_of_cache(cache);
+
+	while (layer != NULL && layer->key != key)
+		layer =
+		    __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE);
+	return layer;
+}
+
+/* Sections push only where a push is all there is to do. */
+static bool
+is_plain(const struct umem_cache *cache)
+{
+	return cache == NULL || (cache->debug == 0 && !cache->slabs.watched &&
+				    !cache->slabs.checked);
+}
+
+static struct defer *
+layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
+{
+	struct defer *layer = meta_alloc(sizeof(*layer));
+
+	if (layer == NULL)
+		return NULL;
+	if (!deferred_init(
+		&layer->mags, cache != NULL ? cache->slabs.layout.chunk : 0)) {
+		meta_free(layer, sizeof(*layer));
+		return NULL;
+	}
+	layer->at =
+	    (uintptr_t)(is_plain(cache) ? layer->mags.hot : cpu_header_none()) -
+	    (uintptr_t)cpu_header_none();
+	layer->key = domain->key;
+	layer->domain = domain;
+	layer->cache = cache;
+	layer->kind = kind;
+	return layer;
+}
+
+/* The layer of a cache; NULL: no memory. */
+static struct defer *
+cache_layer(struct domain *domain, struct umem_cache *cache)
+{
+	struct defer *layer;
+
+	lock_take(&defer_lock);
+	layer = layer_find(cache, domain->key);
+	if (layer == NULL &&
+	    (layer = layer_new(domain, cache, DEFER_OBJECT)) != NULL) {
+		layer->next = domain->layers;
+		__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
+		layer->next_of_cache = cache->defers;
+		__atomic_store_n(&cache->defers, layer, __ATOMIC_RELEASE);
+	}
+	lock_release(&defer_lock);
+	return layer;
+}
+
+/* The layer of a kind of blocks; NULL: no memory. */
+static struct defer *
+kind_layer(struct domain *domain, enum defer_kind kind)
+{
+	struct defer *layer =
+	    __atomic_load_n(&domain->kinds[kind], __ATOMIC_ACQUIRE);
+
+	if (layer != NULL)
+		return layer;
+	lock_take(&defer_lock);
+	layer = domain->kinds[kind];
+	if (layer == NULL && (layer = layer_new(domain, NULL, kind)) != NULL) {
+		layer->next = domain->layers;
+		__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
+		__atomic_store_n(&domain->kinds[kind], layer, __ATOMIC_RELEASE);
+	}
+	lock_release(&defer_lock);
+	return layer;
+}
+
+/* NULL: no memory. */
+static struct magazine *
+magazine_of(unsigned capacity)
+{
+	struct magazine *mag = meta_alloc_spare(magazine_bytes(capacity));
+
+	if (mag != NULL)
+		mag->capacity = capacity;
+	return mag;
+}
+
+/* An empty magazine for the layer; NULL: no memory. */
+static struct magazine *
+magazine_make(struct defer *layer)
+{
+	if (layer->cache != NULL && layer->cache->has_magazines)
+		return magazine_empty(&layer->cache->mag);
+	return magazine_of(PLAIN_ROUNDS);
+}
+
+/* Marks a chunk of a cache as waiting; false: misuse that was reported. */
+static bool
+mark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+{
+	enum slab_fault fault = SLAB_FINE;
+
+	if (unlikely(cache->debug != 0))
+		return debug_defer(cache, p, size, kind);
+	if (unlikely(cache->slabs.checked))
+		fault = slab_unhold(&cache->slabs, p);
+	else if (cache->slabs.source == NULL && cache->import == NULL)
+		fault = slab_round_fault(&cache->slabs, p);
+	if (fault != SLAB_FINE)
+		misuse_slab(name_of(kind), cache, p, fault);
+	if (unlikely(cache->slabs.watched) && kind != KIND_MALLOC) {
+		if (kind == KIND_UMEM)
+			checker_block_defer(p, cache->bufsize);
+		else if (cache->slabs.stable)
+			cache_tell_free(cache, p);
+		else
+			checker_object_defer(cache, p, cache->bufsize);
+	}
+	return true;
+}
+
+/* Undoes mark(): the object remains the caller's. */
+static void
+unmark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+{
+	if (cache->debug != 0)
+		debug_defer_undo(cache, p);
+	if (cache->slabs.checked)
+		slab_hold(&cache->slabs, p);
+	if (!cache->slabs.watched || kind == KIND_MALLOC)
+		return;
+	if (kind == KIND_UMEM)
+		checker_block(p, size, cache->bufsize, true);
+	else if (cache->slabs.stable)
+		cache_tell_alloc(cache, p);
+	else
+		checker_object(
+		    cache, p, cache->bufsize, /* constructed */ true);
+}
+
+/* A chunk of a cache goes back, past the depot. */
+static void
+release_chunk(struct umem_cache *cache, void *p, const char *name)
+{
+	if (cache->debug != 0) {
+		debug_free_deferred(cache, p);
+		cache_count_off(cache, 1);
+		return;
+	}
+	if (cache->slabs.watched && !cache->slabs.stable)
+		checker_close(p, cache->bufsize);
+	cache_take_back_one(cache, p, name);
+}
+
+/* The number of the sample that a large block is; 0: it is none. */
+static uint32_t
+sample_of(const void *p)
+{
+	void *owner = addr_map_owner(p);
+
+	return addr_map_large_bytes(owner) == 0 ? 0
+						: addr_map_sample_index(owner);
+}
+
+/* Bytes that a block of no size class counts for. */
+static size_t
+single_bytes(const void *p)
+{
+	uint32_t sample = sample_of(p);
+
+	return sample != 0 ? sample_size(sample)
+			   : addr_map_large_bytes(addr_map_owner(p));
+}
+
+static unsigned
+single_kind(enum defer_kind kind)
+{
+	return kind == DEFER_UMEM ? KIND_UMEM : KIND_MALLOC;
+}
+
+/* Does a checker know the block?  Of malloc() it is told nothing. */
+static bool
+single_is_watched(enum defer_kind kind)
+{
+	return unlikely(checker_on) && !debug.on && kind == DEFER_UMEM;
+}
+
+/* Marks such a block as waiting; false: misuse that was reported. */
+static bool
+mark_single(enum defer_kind kind, void *p, size_t size)
+{
+	if (sample_of(p) != 0)
+		sample_defer(sample_of(p), names[kind]);
+	else if (debug_owns(ADDR_LARGE))
+		return debug_large_defer(p, size, single_kind(kind));
+	if (single_is_watched(kind))
+		checker_block_defer(p, single_bytes(p));
+	return true;
+}
+
+/* Undoes mark_single(): the block remains the caller's. */
+static void
+unmark_single(enum defer_kind kind, void *p, size_t size)
+{
+	if (sample_of(p) != 0)
+		sample_defer_undo(sample_of(p));
+	else if (debug_owns(ADDR_LARGE))
+		debug_large_defer_undo(p);
+	if (single_is_watched(kind))
+		checker_block(p, size, single_bytes(p), /* zeroed */ true);
+}
+
+static void
+release_single(struct defer *layer, void *p)
+{
+	uint32_t sample = sample_of(p);
+
+	__atomic_sub_fetch(
+	    &layer->domain->bytes, (intptr_t)single_bytes(p), __ATOMIC_RELAXED);
+	if (single_is_watched(layer->kind))
+		checker_close(p, single_bytes(p));
+	if (sample != 0 && sample_waits(sample))
+		sample_free_deferred(sample);
+	else if (debug_owns(ADDR_LARGE))
+		debug_large_free_deferred(p);
+	else
+		alloc_free_as(p, single_kind(layer->kind), who(layer));
+}
+
+/* What a block of another library's malloc() counts for. */
+static size_t
+foreign_bytes(const struct domain *domain, void *p)
+{
+	/* Relaxed: every caller stores the same function. */
+	size_t (*usable)(void *) =
+	    __atomic_load_n(&domain->usable, __ATOMIC_RELAXED);
+
+	return usable != NULL ? usable(p) : FOREIGN_BYTES;
+}
+
+static void
+release_foreign(struct domain *domain, void *p)
+{
+	__atomic_sub_fetch(&domain->bytes, (intptr_t)foreign_bytes(domain, p),
+	    __ATOMIC_RELAXED);
+	__atomic_load_n(&domain->release, __ATOMIC_RELAXED)(p);
+}
+
+/* Puts an object back where it came from, after a grace period. */
+static void
+defer_release(struct defer *layer, void *object)
+{
+	switch (layer->kind) {
+	case DEFER_OBJECT:
+		release_chunk(layer->cache, object, who(layer));
+		break;
+	case DEFER_FOREIGN:
+		release_foreign(layer->domain, object);
+		break;
+	default:
+		release_single(layer, object);
+		break;
+	}
+}
+
+/* Do the layer's magazines go to a depot as they are? */
+static bool
+gives_whole(const struct defer *layer)
+{
+	return layer->kind == DEFER_OBJECT && layer->cache->has_magazines;
+}
+
+/* Moves rounds to a magazine that has room. */
+static void
+pour(struct magazine *to, struct magazine *from)
+{
+	while (to->nrounds < to->capacity && from->nrounds > 0)
+		to->round[to->nrounds++] = from->round[--from->nrounds];
+}
+
+/* Gives the rounds of a small magazine, and deletes it. */
+static void
+give_small(struct defer *layer, struct magazine *mag, struct magazine **part)
+{
+	struct umem_cache *cache = layer->cache;
+
+	while (mag->nrounds > 0) {
+		if (*part == NULL)
+			*part = magazine_empty(&cache->mag);
+		if (*part == NULL) {
+			cache_take_back_one(
+			    cache, mag->round[--mag->nrounds], who(layer));
+			continue;
+		}
+		pour(*part, mag);
+		if ((*part)->nrounds == (*part)->capacity)
+			defer_give_part(layer, part);
+	}
+	magazine_delete(mag);
+}
+
+void
+defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
+{
+	if (!gives_whole(layer)) {
+		while (mag->nrounds > 0)
+			defer_release(layer, mag->round[--mag->nrounds]);
+		magazine_delete(mag);
+		return;
+	}
+	if (unlikely(layer->cache->slabs.watched) &&
+	    !layer->cache->slabs.stable)
+		for (unsigned i = 0; i < mag->nrounds; i++)
+			checker_close(mag->round[i], layer->cache->bufsize);
+	if (mag->capacity == ALONE_ROUNDS && mag->nrounds == 1) {
+		give_small(layer, mag, part);
+		return;
+	}
+	if (mag->nrounds < mag->capacity) {
+		struct magazine *rest = mag;
+
+		if (*part == NULL) {
+			*part = mag;
+			return;
+		}
+		pour(*part, mag);
+		if ((*part)->nrounds == (*part)->capacity) {
+			mag = *part;
+			*part = rest;
+		}
+	}
+	cache_take_back(layer->cache, mag);
+}
+
+void
+defer_give_part(struct defer *layer, struct magazine **part)
+{
+	if (*part != NULL)
+		cache_take_back(layer->cache, *part);
+	*part = NULL;
+}
+
+static void
+magazine_end(struct defer *layer, struct magazine *mag)
+{
+	if (gives_whole(layer))
+		cache_take_back(layer->cache, mag);
+	else
+		magazine_delete(mag);
+}
+
+/*
+ * This CPU's header cannot be had: a magazine for the object alone.  Because
+ * that may be so for thousands of calls, while the header's owner is preempted
+ * or on a CPU that gets no memory, the magazine is a small one.
+ */
+static bool
+put_alone(struct defer *layer, void *object)
+{
+	struct magazine *mag = magazine_of(ALONE_ROUNDS);
+	size_t bytes;
+
+	if (mag == NULL) {
+		/* No memory: the caller waits, if it may. */
+		if (!domain_wait(layer->domain))
+			return false;
+		defer_release(layer, object);
+		return true;
+	}
+	mag->round[0] = object;
+	mag->nrounds = 1;
+	bytes = deferred_bytes(&layer->mags, mag);
+	/* The magazine may be gone after this. */
+	deferred_submit(&layer->mags, mag);
+	domain_submitted(layer->domain, 1, bytes);
+	return true;
+}
+
+/* False: there is no memory, and the caller cannot wait for readers. */
+static bool
+put(struct defer *layer, void *object, const char *name)
+{
+	struct magazine *spare = NULL;
+	enum magazine_result result;
+	struct deferred_news news;
+
+	result = deferred_put(&layer->mags, object, &spare, &news);
+	if (result == MAGAZINE_FULL) {
+		spare = magazine_make(layer);
+		if (spare != NULL)
+			result =
+			    deferred_put(&layer->mags, object, &spare, &news);
+		if (spare != NULL)
+			magazine_end(layer, spare);
+	}
+	if (result == MAGAZINE_TWICE)
+		misuse_waits(name, layer->cache, object);
+	if (result != MAGAZINE_OK)
+		return put_alone(layer, object);
+	if (news.nsubmitted != 0)
+		domain_submitted(layer->domain, news.nsubmitted, news.bytes);
+	else if (news.loaded)
+		domain_loaded(layer->domain);
+	if (news.ticked != 0)
+		update_tick();
+	return true;
+}
+
+/* Returns 0, or the error that keeps the domain from taking objects now. */
+static int
+refusal(const struct domain *domain)
+{
+	if (domain_is_broken(domain))
+		return ENOTSUP;
+	/* Beyond the budget a caller waits; one that cannot stops at twice. */
+	return domain_is_over(domain, 2) && domain_is_reader() ? EAGAIN : 0;
+}
+
+/* A chunk of a cache.  Returns 0 or an error. */
+static int
+defer_chunk(struct defer *layer, void *p, size_t size, unsigned kind)
+{
+	struct umem_cache *cache = layer->cache;
+	int error = refusal(layer->domain);
+
+	if (error != 0 || !mark(cache, p, size, kind))
+		return error;
+	if (put(layer, p, name_of(kind)))
+		return 0;
+	unmark(cache, p, size, kind);
+	return EAGAIN;
+}
+
+/* A block that a layer of its kind frees singly. */
+static int
+defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
+{
+	struct defer *layer = kind_layer(domain, kind);
+	int error = layer == NULL ? EAGAIN : refusal(domain);
+	bool foreign = kind == DEFER_FOREIGN;
+	size_t bytes;
+
+	if (error != 0 || (!foreign && !mark_single(kind, p, size)))
+		return error;
+	bytes = foreign ? foreign_bytes(domain, p) : single_bytes(p);
+	/* Counted first: the block may be gone when put() returns. */
+	__atomic_add_fetch(&domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+	if (!put(layer, p, names[kind])) {
+		__atomic_sub_fetch(
+		    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+		if (!foreign)
+			unmark_single(kind, p, size);
+		return EAGAIN;
+	}
+	if (domain_is_over(domain, 1))
+		domain_submitted(domain, 0, 0);
+	return 0;
+}
+
+static inline bool
+put_fast(const struct defer *layer, void *object)
+{
+	/* Also tells whether there are sections: alloc_object.c. */
+	return likely((uintptr_t)object >= alloc_fast.object_least) &&
+	       likely(rseq_push(&alloc_fast.place, alloc_fast.hot, layer->at,
+			  object) == RSEQ_OK);
+}
+
+static inline struct defer *
+layer_if_first(const struct umem_cache *cache, const void *key)
+{
+	struct defer *layer = first_of_cache(cache);
+
+	return likely(layer != NULL) && likely(layer->key == key) ? layer
+								  : NULL;
+}
+
+static int
+result_of(int error, int saved)
+{
+	errno = error != 0 ? error : saved;
+	return error != 0 ? -1 : 0;
+}
+
+/* The domain of a key, which is made if need be; NULL: no memory. */
+static struct domain *
+domain_of(const void *key, umem_grace_of_t *grace_of)
+{
+	struct domain *domain = domain_find(key);
+
+	return likely(domain != NULL) ? domain : domain_make(key, grace_of);
+}
+
+/* NULL: no memory. */
+static struct defer *
+layer_of(struct domain *domain, struct umem_cache *cache)
+{
+	struct defer *layer = layer_find(cache, domain->key);
+
+	return likely(layer != NULL) ? layer : cache_layer(domain, cache);
+}
+
+/* There is no memory for a layer.  Returns 0 or an error. */
+static int
+wait_and_free(struct domain *domain, struct umem_cache *cache, void *p,
+    size_t size, unsigned kind)
+{
+	if (!domain_wait(domain))
+		return domain_is_broken(domain) ? ENOTSUP : EAGAIN;
+	if (kind == KIND_OBJECT)
+		umem_cache_free(cache, p);
+	else if (kind == KIND_UMEM)
+		umem_free(p, size);
+	else
+		alloc_free(p);
+	return 0;
+}
+
+static noinline int
+object_slow(umem_cache_t *cache, void *object, size_t size, unsigned kind,
+    const void *key, umem_grace_of_t *grace_of)
+{
+	int saved = errno, error = EAGAIN;
+	struct domain *domain;
+	struct defer *layer;
+
+	cache_check_mines(cache, name_of(kind));
+	domain = domain_of(key, grace_of);
+	layer = domain == NULL ? NULL : layer_of(domain, cache);
+	if (layer != NULL)
+		error = defer_chunk(layer, object, size, kind);
+	else if (domain != NULL)
+		error = wait_and_free(domain, cache, object, size, kind);
+	return result_of(error, saved);
+}
+
+public int
+umem_defer_object(umem_cache_t *cache, void *object, const void *key,
+    umem_grace_of_t *grace_of)
+{
+	struct defer *layer = layer_if_first(cache, key);
+
+	if (likely(layer != NULL) && put_fast(layer, object))
+		return 0;
+	if (object == NULL)
+		return 0;
+	return object_slow(cache, object, SIZE_MAX, KIND_OBJECT, key, grace_of);
+}
+
+/* A block that is in this library's heap; size is SIZE_MAX for malloc(). */
+static noinline int
+block_slow(void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
+{
+	bool sized = size != SIZE_MAX;
+	const char *name = sized ? "umem_free_rcu" : "free_rcu";
+	unsigned kind = sized ? KIND_UMEM : KIND_MALLOC;
+	struct domain *domain;
+	size_t bytes;
+	unsigned class;
+	int saved = errno;
+
+	if (p == NULL || boot_owns(p))
+		return 0;
+	if (unlikely(!umem_ready()))
+		misuse(name, p, "not an address of the heap");
+	class = alloc_block_class(p, &bytes, name);
+	if (class == 0)
+		return 0;
+	if (sized && size == 0)
+		size = alloc_zero_bytes;
+	/* A debugged block has its size in its record. */
+	if (sized && (class == CLASS_SAMPLE || !debug_owns(class)) &&
+	    !alloc_size_is_right(p, class, bytes, size))
+		misuse_size(name, p, size);
+	if (class != ADDR_LARGE && class != CLASS_SAMPLE)
+		return object_slow(
+		    class_cache[class], p, size, kind, key, grace_of);
+	domain = domain_of(key, grace_of);
+	return result_of(domain == NULL
+			     ? EAGAIN
+			     : defer_single(domain,
+				   sized ? DEFER_UMEM : DEFER_MALLOC, p, size),
+	    saved);
+}
+
+/* The layer of a block's class, if that is made and a section may push. */
+static inline struct defer *
+layer_at(unsigned class, const void *key)
+{
+	return likely(class != 0) ? layer_if_first(class_cache[class], key)
+				  : NULL;
+}
+
+public int
+umem_defer_sized(
+    void *buf, size_t size, const void *key, umem_grace_of_t *grace_of)
+{
+	unsigned class = alloc_class_at(buf);
+	struct defer *layer = layer_at(class, key);
+
+	if (likely(layer != NULL) && likely(size - 1 < SIZE_SMALL) &&
+	    likely(size_class_small(size) == class) && put_fast(layer, buf))
+		return 0;
+	/* No block is so large: alloc_size_is_right() says so. */
+	return block_slow(
+	    buf, size == SIZE_MAX ? SIZE_MAX - 1 : size, key, grace_of);
+}
+
+/* A block of another library's malloc(). */
+static int
+foreign(void *p, void (*release)(void *), size_t (*usable)(void *),
+    const void *key, umem_grace_of_t *grace_of)
+{
+	int saved = errno;
+	struct domain *domain;
+
+	if (!umem_ready())
+		return result_of(EAGAIN, saved);
+	domain = domain_of(key, grace_of);
+	if (domain == NULL)
+		return result_of(EAGAIN, saved);
+	__atomic_store_n(&domain->release, release, __ATOMIC_RELAXED);
+	__atomic_store_n(&domain->usable, usable, __ATOMIC_RELAXED);
+	return result_of(defer_single(domain, DEFER_FOREIGN, p, 0), saved);
+}
+
+public int
+umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
+    const void *key, umem_grace_of_t *grace_of)
+{
+	struct defer *layer;
+
+	if (&umem_is_malloc == NULL)
+		return p == NULL ? 0
+				 : foreign(p, release, usable, key, grace_of);
+	layer = layer_at(alloc_class_at(p), key);
+	if (likely(layer != NULL) && put_fast(layer, p))
+		return 0;
+	/* Valgrind and sanitizers have a malloc() of their own. */
+	if (unlikely(checker_on) && p != NULL && !boot_owns(p) &&
+	    addr_map_unit(p) >= addr_map.units)
+		return foreign(p, release, usable, key, grace_of);
+	return block_slow(p, SIZE_MAX, key, grace_of);
+}
+
+public int
+umem_defer_attach(
+    umem_cache_t *cache, const void *key, umem_grace_of_t *grace_of)
+{
+	int saved = errno;
+	struct domain *domain = domain_of(key, grace_of);
+
+	if (domain == NULL || layer_of(domain, cache) == NULL)
+		return result_of(ENOMEM, saved);
+	return result_of(domain_is_broken(domain) ? ENOTSUP : 0, saved);
+}
+
+public int
+umem_defer_barrier(const void *key)
+{
+	int saved = errno;
+	struct domain *domain = domain_find(key);
+
+	return result_of(
+	    domain == NULL ? 0 : domain_flush(domain, NULL), saved);
+}
+
+void
+defer_retire(struct umem_cache *cache)
+{
+	struct defer *layer = first_of_cache(cache);
+
+	/* The layer that was made first is the one that retires: grace.c. */
+	while (layer != NULL && layer->next_of_cache != NULL)
+		layer = layer->next_of_cache;
+	if (layer != NULL && !domain_is_broken(layer->domain))
+		domain_retire(layer->domain);
+}
+
+/* Releases the layer's objects, and unlinks it.  Returns 0 or an error. */
+static int
+layer_flush(struct defer *layer)
+{
+	int error = domain_flush(layer->domain, layer);
+
+	/* No thread runs a cycle of a broken domain, so none has the turn. */
+	if (error != ENOTSUP || deferred_is_used(&layer->mags))
+		return error;
+	domain_unlink(layer);
+	return 0;
+}
+
+/* Where the last layer before kept is linked, or NULL. */
+static struct defer **
+last_before(struct umem_cache *cache, const struct defer *kept)
+{
+	struct defer **at = &cache->defers;
+
+	if (*at == kept)
+		return NULL;
+	while ((*at)->next_of_cache != kept)
+		at = &(*at)->next_of_cache;
+	return at;
+}
+
+/*
+ * The layer that was made first goes first.  Because its domain alone releases
+ * slabs of the cache, and looks at the layers before it then, these must stay
+ * until it has been unlinked.
+ */
+bool
+defer_end_cache(struct umem_cache *cache)
+{
+	struct defer *kept = NULL; /* the first of those that stay */
+	struct defer **at;
+
+	while ((at = last_before(cache, kept)) != NULL) {
+		struct defer *layer = *at;
+		int error = layer_flush(layer);
+
+		if (error == EDEADLK)
+			panic("umem_cache_destroy(%s): in a read-side section, "
+			      "or in a function that a grace period calls",
+			    cache->name);
+		if (error != 0) {
+			kept = layer;
+			continue;
+		}
+		/* Relaxed: a domain only asks whether it is NULL. */
+		lock_take(&cache_list_lock);
+		__atomic_store_n(at, layer->next_of_cache, __ATOMIC_RELAXED);
+		lock_release(&cache_list_lock);
+		deferred_end(&layer->mags);
+		meta_free(layer, sizeof(*layer));
+	}
+	return kept == NULL;
+}
+
+size_t
+defer_waiting(const struct umem_cache *cache)
+{
+	size_t n = 0;
+
+	/* defer_end_cache() unlinks a layer with the lock held. */
+	for (struct defer *layer = first_of_cache(cache); layer != NULL;
+	     layer = __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE))
+		n += deferred_rounds(&layer->mags);
+	return n;
+}
+
+bool
+defer_has(const struct umem_cache *cache, const void *object)
+{
+	struct defer *layer = first_of_cache(cache);
+
+	while (layer != NULL && !deferred_has(&layer->mags, object))
+		layer =
+		    __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE);
+	return layer != NULL;
+}
+
+const struct cache_deferral cache_deferral = {
+    .end_cache = defer_end_cache,
+    .waiting = defer_waiting,
+    .has = defer_has,
+    .rouse = defer_rouse,
+};

@@ -1,0 +1,161 @@
+/* defer.h - frees that wait for a grace period; see defer.c and grace.c */
+#ifndef UMEM_DEFER_H
+#define UMEM_DEFER_H
+
+#include "magazine/deferred.h"
+#include "umem/cache/cache.h"
+#include "umem/rcu/defer_api.h"
+
+/* What a layer's objects are. */
+enum defer_kind {
+	DEFER_OBJECT,  /* chunks of a cache, which may be that of a class */
+	DEFER_MALLOC,  /* blocks of malloc() that are in no such cache */
+	DEFER_UMEM,    /* the same of umem_alloc() */
+	DEFER_FOREIGN, /* blocks of another library's malloc() */
+	DEFER_KINDS
+};
+
+/* One for each cache, or kind, and flavour.  Keys as in struct domain. */
+struct defer {
+	struct deferred mags;
+	uintptr_t at;                /* [I] of the header for rseq_push() */
+	const void *key;             /* [I] of the domain */
+	struct domain *domain;       /* [I] */
+	struct umem_cache *cache;    /* [I] of DEFER_OBJECT */
+	struct defer *next_of_cache; /* [a] */
+	struct defer *next;          /* [a] in domain->layers */
+	enum defer_kind kind;        /* [I] */
+	uint32_t batch;              /* [t] of retired slabs that wait, or 0 */
+	uint32_t due;                /* [t] of those to be released, or 0 */
+};
+
+/*
+ * A flavour of liburcu.  Keys: [I] set at creation, [a] atomic, [l] defer_lock
+ * to write, [t] domain->turn.
+ */
+struct domain {
+	const void *key;         /* [I] */
+	struct umem_grace grace; /* [I] */
+	struct domain *next;     /* [I] */
+	struct defer *layers;    /* [a] [l]; [t], too, to take one out */
+	struct defer *kinds[DEFER_KINDS]; /* [a] [l] layers of no cache */
+	void (*release)(void *);          /* [a] for DEFER_FOREIGN */
+	size_t (*usable)(void *);         /* [a] likewise, or NULL */
+	intptr_t bytes;     /* [a] submitted, and of single large blocks */
+	uint32_t nnew;      /* [a] objects submitted since the last cycle */
+	uint32_t turn;      /* [a] mutex: 0 free, 1 taken, 2 awaited */
+	uintptr_t holder;   /* [a] thread that has the turn */
+	int cancel;         /* [t] the holder's state of cancellation before */
+	uint32_t state;     /* [a] of the thread; see grace.c */
+	uint32_t in_grace;  /* [a] calls of synchronize() in progress */
+	uint32_t in_cycle;  /* [a] the turn is in a grace period; see grace.c */
+	uint32_t broken;    /* [a] 1: no grace period can end here */
+	uint32_t retiring;  /* [a] 1: a type-stable cache has empty slabs */
+	uintptr_t forker;   /* [t] thread that holds the turn for a fork() */
+	uint64_t tick_ns;   /* [t] when magazines were collected last */
+	uint64_t ngraces;   /* [a] grace periods that were waited for */
+	uint64_t nreleased; /* [a] objects released after one */
+
+	/* [t] layer whose slabs are being released, or NULL */
+	struct defer *ending;
+	/* [a] such releases that have ended, to wait on */
+	uint32_t nended;
+};
+
+/* [l] for changes; read by acquire loads. */
+extern struct domain *domains;
+extern struct lock defer_lock;
+
+/* UMEM_OPTIONS: rcu_budget in bytes, rcu_delay. */
+extern size_t defer_budget;
+extern uint64_t defer_delay_ns;
+
+/*
+ * Gives a magazine, whose grace period is over, to the layer's cache.  *part
+ * is NULL or a magazine with room, which collects the rounds of others;
+ * defer_give_part() ends with it.
+ */
+void defer_give(
+    struct defer *layer, struct magazine *mag, struct magazine **part);
+void defer_give_part(struct defer *layer, struct magazine **part);
+
+/*
+ * The cache is about to be destroyed: waits until its objects are free, and
+ * ends its layers.  False: some cannot be freed here.
+ */
+bool defer_end_cache(struct umem_cache *cache);
+
+/*
+ * Objects of the cache that wait for a grace period; exact when nothing runs.
+ * The caller holds cache_list_lock, or nobody destroys the cache.
+ */
+size_t defer_waiting(const struct umem_cache *cache);
+
+/* As deferred_has(), in any layer of the cache. */
+bool defer_has(const struct umem_cache *cache, const void *object);
+
+/*
+ * fork() calls these before it takes any lock of the library, and after it has
+ * released them.
+ */
+void defer_before_fork(void);
+void defer_after_fork(bool child);
+
+/* As cache_retire_hook. */
+void defer_retire(struct umem_cache *cache);
+
+/*
+ * Starts the threads of domains that have slabs to release.  Not for malloc()
+ * and free(), because libc may call these with a lock that pthread_create()
+ * takes.
+ */
+void defer_rouse(void);
+
+/* grace.c */
+
+/* The domain of a key; NULL: it does not exist yet. */
+struct domain *domain_find(const void *key);
+
+/* Makes it, unless another thread has; NULL: no memory. */
+struct domain *domain_make(const void *key, umem_grace_of_t *grace_of);
+
+/* Empty slabs of the layer's type-stable cache are to be released. */
+void domain_retire(struct domain *domain);
+
+/* More than so many times the budget waits. */
+bool domain_is_over(const struct domain *domain, unsigned ntimes);
+
+bool domain_is_broken(const struct domain *domain);
+
+/*
+ * Is the caller in a read-side section of any domain?  If it waited for the
+ * readers of another domain, one of those could be waiting for it.
+ */
+bool domain_is_reader(void);
+
+/*
+ * The caller has put objects into the domain: n of them, bytes in all, were
+ * submitted; if loaded, others lie in the magazine of a CPU.  Wakes the
+ * domain's thread if that is due, and beyond the budget waits for a grace
+ * period.
+ */
+void domain_submitted(struct domain *domain, size_t n, size_t bytes);
+void domain_loaded(struct domain *domain);
+
+/*
+ * Waits for a grace period of all readers of the domain.  False: the caller is
+ * in a read-side section of any domain, or none can end.
+ */
+bool domain_wait(struct domain *domain);
+
+/*
+ * Releases all objects that were put before the call.  Returns 0 or EDEADLK,
+ * ENOTSUP, EAGAIN.  If unlink is not NULL, it is a layer of the domain that is
+ * to end, and 0 says that it is unlinked.
+ */
+int domain_flush(struct domain *domain, struct defer *unlink);
+
+/* Takes an empty layer out of its domain; the caller has the turn. */
+void domain_unlink(struct defer *layer);
+
+#endif

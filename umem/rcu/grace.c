@@ -1,0 +1,838 @@
+/*
+ * grace.c - grace periods: who waits for them, and when
+ *
+ * A domain stands for a flavour of liburcu.  It has the layers of objects that
+ * wait for the readers of that flavour (defer.c).
+ *
+ * A cycle
+ *	1. collects magazines from the CPUs, and moves all that was submitted to
+ *	   the waiting lists
+ *	2. waits for one grace period, for all of them together
+ *	3. gives each magazine to its cache
+ *	4. releases slabs of type-stable caches, see below
+ *	An object enters a waiting list after the updater has removed it from
+ *	its structure, so every reader that can have found it began before step
+ *	2, which waits for that reader.
+ *
+ * The turn
+ *	One thread at a time runs a cycle of a domain; it has the turn.  Usually
+ *	this is the domain's own thread.  A caller of umem_rcu_barrier(), of
+ *	umem_cache_destroy(), or one whose objects exceed the budget takes the
+ *	turn itself, so all of these work without the domain's thread.
+ *	    A cycle that runs functions of the program (destructors, a free() of
+ *	another library) may come here again in the same thread, which holder
+ *	tells.  Such a call waits for no turn, also not for that of another
+ *	domain.  Otherwise two domains whose cycles call such functions could
+ *	wait for each other.
+ *	    For the same reason a thread that reads with one flavour does not
+ *	wait because of the budget of another: a reader of that flavour could
+ *	be waiting for it in the same way.
+ *
+ * The domain's thread
+ *	The first object that is put into a domain has the thread created.  While
+ *	objects lie on CPUs, the thread runs a cycle every half of rcu_delay,
+ *	and collects the magazines that were loaded before the last cycle.  Thus
+ *	no object lies longer than rcu_delay before it begins to wait.  A burst
+ *	of BATCH objects wakes the thread earlier.
+ *	    A thread that finds nothing falls asleep, and ends after IDLE_NS,
+ *	because a process ends only when its last thread has ended.
+ *
+ * Slabs of type-stable caches
+ *	A cycle retires the empty slabs in its step 1 and releases them in its
+ *	step 4 (slab_retire.c).  Only the domain's thread does that, and without
+ *	the turn.  Otherwise a thread that frees beyond the budget would call
+ *	destructors, or wait for them, although it may hold a lock that they
+ *	take.  The library notices empty slabs in upkeep, also
+ *	within malloc(), where no thread can be created: then the domain's thread
+ *	is created after the upkeep, by the upkeep thread or by the function of
+ *	the API that asked for it (defer_rouse()), or at the next deferred free.
+ *
+ * How an object is never forgotten
+ *	The putting thread		The domain's thread
+ *	W: publishes the header		W: state := ASLEEP
+ *	fence				fence
+ *	R: loads state			R: looks at each header
+ *	The fences are sequentially consistent.  Therefore either the putting
+ *	thread reads ASLEEP and wakes the thread, or the thread finds the rounds
+ *	and stays awake.  A header that is owned counts as one with rounds: its
+ *	owner may be preempted, and need not have loaded the magazine that lies
+ *	there, in which case it does not look at state.  Pushes by restartable
+ *	sections need no such step: a section finds an open header only while
+ *	there are rounds, and the thread does not fall asleep then.
+ *
+ * fork()
+ *	A child that is copied during synchronize() has a copy of liburcu's locks
+ *	in which a thread holds them that does not exist there.  So fork() takes
+ *	the turn of every domain first, which waits for the end of the grace
+ *	period, FORK_TRIES milliseconds at most.  If the forking thread is in a
+ *	read-side section, the grace period may be waiting for that section, so
+ *	fork() does not wait for its end; it waits for the release of objects
+ *	after one.  If a grace period was in progress all the same, the domain
+ *	is broken in the child: deferred frees fail there with ENOTSUP.
+ *	    The flavour bp is different, because its synchronize() works in the
+ *	child: the program calls urcu_bp_before_fork(), which takes liburcu's
+ *	locks, and releases them in the child.  While it has them no grace period
+ *	ends, so fork() must not wait for one, nor ask whether the caller reads.
+ *	fork() then holds the thread that has the turn at the end of its grace
+ *	period (in_cycle: HELD), so the copy finds all magazines in lists.
+ *	    This comes before all locks of the library are taken, because a
+ *	reader may need them to leave its section.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "umem/rcu/defer.h"
+#include "umem/upkeep/update_thread.h"
+#include "vmem/describe.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+
+/*
+ * Objects that wake the thread before its time.  A grace period of memb
+ * interrupts every CPU that runs a thread of the process.  While a reader is
+ * preempted inside a section, each rcu_read_unlock() of another reader also
+ * wakes the waiting thread.  Grace periods are therefore rare: 8192 frees of
+ * an updater that does nothing else take about 0.1 ms, and their objects of 64
+ * bytes are a quarter of a CPU's second-level cache of 2 MiB.
+ */
+#define BATCH   8192
+/* This part of the budget wakes it, too. */
+#define PART    8
+#define IDLE_NS 1000000000
+
+#define THREAD_STACK (1 * MIB)
+
+/* Milliseconds for which fork() waits. */
+#define FORK_TRIES 1000
+#define FORK_NS    1000000
+
+/* For a membarrier that the kernel refuses for a moment. */
+#define COLLECT_TRIES 3
+
+struct domain *domains;
+size_t defer_budget = 64 * MIB;
+uint64_t defer_delay_ns = 10000000;
+
+/* States of a domain's thread. */
+enum {
+	ABSENT,
+	AWAKE,
+	HURRIED, /* awake, and not to wait for the next tick */
+	ASLEEP
+};
+
+/* Is the thread that has the turn in a grace period?  In domain->in_cycle. */
+enum {
+	NOTHING,
+	WHOLE, /* yes, and all magazines are in lists */
+	HELD   /* yes, and it waits for a fork() when that is over */
+};
+
+static uintptr_t
+self(void)
+{
+	return (uintptr_t)__builtin_thread_pointer();
+}
+
+static bool
+has_turn(const struct domain *domain)
+{
+	return __atomic_load_n(&domain->holder, __ATOMIC_RELAXED) == self();
+}
+
+/*
+ * Is the caller in a cycle, of whatever domain?  Because two cycles may each
+ * call a function of the program, it must not wait for the turn of another
+ * domain then.
+ */
+static bool
+is_in_cycle(void)
+{
+	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+
+	while (domain != NULL && !has_turn(domain))
+		domain = domain->next;
+	return domain != NULL;
+}
+
+bool
+domain_is_reader(void)
+{
+	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+
+	while (domain != NULL && !domain->grace.reading())
+		domain = domain->next;
+	return domain != NULL;
+}
+
+static bool
+turn_try(struct domain *domain)
+{
+	uint32_t no = 0;
+
+	/* Acquire; pairs with the release in turn_end(). */
+	if (!__atomic_compare_exchange_n(&domain->turn, &no, 1, false,
+		__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&domain->holder, self(), __ATOMIC_RELAXED);
+	return true;
+}
+
+static void
+turn_release(struct domain *domain)
+{
+	__atomic_store_n(&domain->holder, 0, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&domain->turn, 0, __ATOMIC_RELEASE) == 2)
+		os_futex_wake(&domain->turn, 1);
+}
+
+/*
+ * The thread cannot be canceled before turn_end(): functions of liburcu and of
+ * the program that a cycle calls may be cancellation points.
+ */
+static void
+turn_begin(struct domain *domain)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (!turn_try(domain)) {
+		while (__atomic_exchange_n(
+			   &domain->turn, 2, __ATOMIC_ACQUIRE) != 0)
+			os_futex_wait(&domain->turn, 2, 0);
+		__atomic_store_n(&domain->holder, self(), __ATOMIC_RELAXED);
+	}
+	domain->cancel = cancel;
+}
+
+static void
+turn_end(struct domain *domain)
+{
+	int cancel = domain->cancel;
+
+	turn_release(domain);
+	pthread_setcancelstate(cancel, &cancel);
+}
+
+bool
+domain_is_broken(const struct domain *domain)
+{
+	return __atomic_load_n(&domain->broken, __ATOMIC_RELAXED) != 0;
+}
+
+struct domain *
+domain_find(const void *key)
+{
+	/* Acquire; pairs with the release in domain_make(). */
+	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+
+	while (domain != NULL && domain->key != key)
+		domain = domain->next;
+	return domain;
+}
+
+struct domain *
+domain_make(const void *key, umem_grace_of_t *grace_of)
+{
+	struct domain *domain;
+
+	lock_take(&defer_lock);
+	/* Release; pairs with the load by the cache that calls the hook. */
+	__atomic_store_n(&cache_retire_hook, defer_retire, __ATOMIC_RELEASE);
+	domain = domain_find(key);
+	if (domain == NULL && (domain = meta_alloc(sizeof(*domain))) != NULL) {
+		domain->key = key;
+		grace_of(key, &domain->grace);
+		domain->next = domains;
+		__atomic_store_n(&domains, domain, __ATOMIC_RELEASE);
+	}
+	lock_release(&defer_lock);
+	return domain;
+}
+
+bool
+domain_is_over(const struct domain *domain, unsigned ntimes)
+{
+	intptr_t bytes = __atomic_load_n(&domain->bytes, __ATOMIC_RELAXED);
+
+	/* A release may be counted before the submission is: bytes < 0. */
+	return bytes > 0 && (size_t)bytes > defer_budget * ntimes;
+}
+
+/* One grace period, of a caller that is in a cycle. */
+static void
+synchronize(struct domain *domain)
+{
+	__atomic_add_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
+	domain->grace.synchronize();
+	__atomic_sub_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&domain->ngraces, 1, __ATOMIC_RELAXED);
+}
+
+/* One grace period of the thread that has the turn and has no magazine. */
+static void
+synchronize_cycle(struct domain *domain)
+{
+	uint32_t was = WHOLE;
+
+	/* Release; pairs with hold_in_grace(): the lists are whole. */
+	__atomic_store_n(&domain->in_cycle, WHOLE, __ATOMIC_RELEASE);
+	synchronize(domain);
+	/* Acquire; pairs with defer_after_fork(). */
+	for (; !__atomic_compare_exchange_n(&domain->in_cycle, &was, NOTHING,
+		 false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	     was = WHOLE)
+		os_futex_wait(&domain->in_cycle, HELD, 0);
+}
+
+static inline struct defer *
+first_layer(const struct domain *domain)
+{
+	/* Acquire; pairs with the release that published the layer. */
+	return __atomic_load_n(&domain->layers, __ATOMIC_ACQUIRE);
+}
+
+static inline struct defer *
+next_layer(const struct defer *layer)
+{
+	return __atomic_load_n(&layer->next, __ATOMIC_ACQUIRE);
+}
+
+/* False: some magazines could not be had. */
+static bool
+collect_layer(struct defer *layer, bool all)
+{
+	bool complete = false;
+
+	for (int i = 0; !complete && i < COLLECT_TRIES; i++) {
+		size_t bytes = deferred_collect(&layer->mags, all, &complete);
+
+		__atomic_add_fetch(
+		    &layer->domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+	}
+	return complete;
+}
+
+/* As collect_layer(), for each layer. */
+static bool
+collect(struct domain *domain, bool all)
+{
+	bool complete = true;
+
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		complete &= collect_layer(layer, all);
+	return complete;
+}
+
+/* Blocks that count for the budget before they are submitted. */
+static void
+collect_singles(struct domain *domain)
+{
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		if (layer->mags.object_bytes == 0)
+			collect_layer(layer, /* all */ true);
+}
+
+static void
+release_all(struct domain *domain, struct defer *layer)
+{
+	struct magazine *mag, *part = NULL;
+
+	while ((mag = deferred_next(&layer->mags)) != NULL) {
+		size_t bytes = deferred_bytes(&layer->mags, mag);
+
+		__atomic_sub_fetch(
+		    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+		__atomic_add_fetch(
+		    &domain->nreleased, mag->nrounds, __ATOMIC_RELAXED);
+		defer_give(layer, mag, &part);
+	}
+	defer_give_part(layer, &part);
+}
+
+/*
+ * Does the layer retire the slabs of its cache?  Of several layers of a cache it
+ * is the one that was made first, so that one domain alone retires slabs.  None
+ * does while a domain of the cache is broken, because no slab could be released.
+ */
+static bool
+retires(const struct defer *layer)
+{
+	struct defer *other;
+
+	if (layer->cache == NULL || !layer->cache->slabs.stable ||
+	    __atomic_load_n(&layer->next_of_cache, __ATOMIC_RELAXED) != NULL)
+		return false;
+	/* Acquire; pairs with the release that published the layer. */
+	other = __atomic_load_n(&layer->cache->defers, __ATOMIC_ACQUIRE);
+	while (other != layer && !domain_is_broken(other->domain))
+		other = other->next_of_cache;
+	return other == layer;
+}
+
+/* Retires empty slabs of the layer's cache.  False: there are none. */
+static bool
+retire(struct defer *layer)
+{
+	struct slab_store *store = &layer->cache->slabs;
+
+	layer->batch = slab_retire(store, slab_retire_wanted(store));
+	return layer->batch != 0;
+}
+
+/*
+ * Waits for the readers of the cache's other flavours, and releases slabs.  The
+ * caller has no turn.
+ */
+static void
+end_retired(struct defer *layer, uint32_t batch)
+{
+	/* Acquire; pairs with the release that published the layer. */
+	struct defer *other =
+	    __atomic_load_n(&layer->cache->defers, __ATOMIC_ACQUIRE);
+
+	for (; other != layer; other = other->next_of_cache)
+		if (!domain_wait(other->domain))
+			return;
+	slab_end_retired(&layer->cache->slabs, batch);
+}
+
+/*
+ * Steps 1 (the second half) to 3; if may_retire, slabs are retired, and the
+ * layers have them in due then.  False: nothing waited.
+ */
+static bool
+cycle(struct domain *domain, bool may_retire)
+{
+	bool any = false;
+
+	__atomic_store_n(&domain->nnew, 0, __ATOMIC_RELAXED);
+	if (may_retire)
+		__atomic_store_n(&domain->retiring, 0, __ATOMIC_SEQ_CST);
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer)) {
+		any |= deferred_begin_wait(&layer->mags);
+		if (may_retire && retires(layer))
+			any |= retire(layer);
+	}
+	if (!any)
+		return false;
+	synchronize_cycle(domain);
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer)) {
+		release_all(domain, layer);
+		if (layer->batch != 0)
+			layer->due = layer->batch;
+		layer->batch = 0;
+	}
+	return true;
+}
+
+/* A layer with slabs that can be released, or NULL. */
+static struct defer *
+first_due(const struct domain *domain)
+{
+	struct defer *layer = first_layer(domain);
+
+	while (layer != NULL && layer->due == 0)
+		layer = next_layer(layer);
+	return layer;
+}
+
+/* Step 4; the caller has the turn, and gives it up meanwhile. */
+static void
+end_due(struct domain *domain)
+{
+	struct defer *layer;
+
+	while (domain->ending == NULL && (layer = first_due(domain)) != NULL) {
+		uint32_t batch = layer->due;
+
+		layer->due = 0;
+		domain->ending = layer;
+		turn_end(domain);
+		end_retired(layer, batch);
+		turn_begin(domain);
+		domain->ending = NULL;
+		__atomic_add_fetch(&domain->nended, 1, __ATOMIC_RELAXED);
+		os_futex_wake(&domain->nended, INT32_MAX);
+	}
+}
+
+/* Until the next tick, or until a burst. */
+static void
+rest(struct domain *domain)
+{
+	os_futex_wait(&domain->state, AWAKE, defer_delay_ns / 2);
+	__atomic_store_n(&domain->state, AWAKE, __ATOMIC_RELAXED);
+}
+
+/* True if there was something to do. */
+static bool
+thread_cycle(struct domain *domain)
+{
+	uint64_t now = os_exact_ns();
+	bool any;
+
+	turn_begin(domain);
+	if (now - domain->tick_ns >= defer_delay_ns / 2) {
+		domain->tick_ns = now;
+		collect(domain, /* all */ false);
+	}
+	any = cycle(domain, /* may_retire */ true);
+	end_due(domain);
+	turn_end(domain);
+	return any;
+}
+
+static bool
+is_used(struct domain *domain)
+{
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		if (deferred_is_used(&layer->mags))
+			return true;
+	return false;
+}
+
+/* False: the thread is to end. */
+static bool
+sleep_if_idle(struct domain *domain)
+{
+	uint32_t state = ASLEEP;
+
+	/* Sequentially consistent, with a fence: see the top. */
+	__atomic_store_n(&domain->state, ASLEEP, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	turn_begin(domain);
+	if (is_used(domain) ||
+	    __atomic_load_n(&domain->retiring, __ATOMIC_SEQ_CST) != 0)
+		__atomic_store_n(&domain->state, AWAKE, __ATOMIC_SEQ_CST);
+	turn_end(domain);
+	os_futex_wait(&domain->state, ASLEEP, IDLE_NS);
+	return !__atomic_compare_exchange_n(&domain->state, &state, ABSENT,
+	    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void *
+thread_main(void *arg)
+{
+	struct domain *domain = arg;
+
+	os_thread_name("umem rcu");
+	do
+		rest(domain);
+	while (thread_cycle(domain) || sleep_if_idle(domain));
+	return NULL;
+}
+
+/* All signals are blocked in the thread; the caller has set state. */
+static bool
+thread_start(struct domain *domain)
+{
+	sigset_t every, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool started;
+
+	/* A confined process may not, and libc aborts without rseq. */
+	if (os_is_confined() || !rseq_is_allowed(&cpu_layer.rseq))
+		return false;
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	started =
+	    update_thread_create(&thread, &attr, thread_main, domain) == 0;
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
+
+/* Returns the state of the domain's thread, which is awake if it exists. */
+static uint32_t
+wake(struct domain *domain)
+{
+	uint32_t state;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	state = __atomic_load_n(&domain->state, __ATOMIC_SEQ_CST);
+	if (state == ASLEEP &&
+	    __atomic_compare_exchange_n(&domain->state, &state, AWAKE, false,
+		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		os_futex_wake(&domain->state, 1);
+	return state;
+}
+
+void
+domain_loaded(struct domain *domain)
+{
+	uint32_t state = wake(domain);
+
+	if (state == ABSENT &&
+	    __atomic_compare_exchange_n(&domain->state, &state, AWAKE, false,
+		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	    !thread_start(domain))
+		__atomic_store_n(&domain->state, ABSENT, __ATOMIC_SEQ_CST);
+}
+
+/* May be called within malloc(): creates no thread. */
+void
+domain_retire(struct domain *domain)
+{
+	__atomic_store_n(&domain->retiring, 1, __ATOMIC_SEQ_CST);
+	wake(domain);
+}
+
+void
+defer_rouse(void)
+{
+	for (struct domain *domain =
+		 __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+	     domain != NULL; domain = domain->next)
+		if (__atomic_load_n(&domain->retiring, __ATOMIC_RELAXED) != 0)
+			domain_loaded(domain);
+}
+
+static void
+hurry(struct domain *domain)
+{
+	uint32_t state = AWAKE;
+
+	if (__atomic_load_n(&domain->state, __ATOMIC_RELAXED) == AWAKE &&
+	    __atomic_compare_exchange_n(&domain->state, &state, HURRIED, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		os_futex_wake(&domain->state, 1);
+}
+
+/* The caller waits until there is less than the budget, if it may. */
+static void
+help(struct domain *domain)
+{
+	if (domain_is_broken(domain) || is_in_cycle() || domain_is_reader())
+		return;
+	turn_begin(domain);
+	if (domain_is_over(domain, 1)) {
+		collect_singles(domain);
+		cycle(domain, /* may_retire */ false);
+	}
+	turn_end(domain);
+}
+
+void
+domain_submitted(struct domain *domain, size_t n, size_t bytes)
+{
+	intptr_t all = __atomic_add_fetch(
+	    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
+	uint32_t nnew =
+	    __atomic_add_fetch(&domain->nnew, (uint32_t)n, __ATOMIC_RELAXED);
+
+	domain_loaded(domain);
+	if (all > 0 && (size_t)all > defer_budget)
+		help(domain);
+	else if (nnew >= BATCH ||
+		 (all > 0 && (size_t)all > defer_budget / PART))
+		hurry(domain);
+}
+
+bool
+domain_wait(struct domain *domain)
+{
+	if (domain_is_broken(domain) || domain_is_reader())
+		return false;
+	if (is_in_cycle()) {
+		synchronize(domain);
+		return true;
+	}
+	turn_begin(domain);
+	synchronize_cycle(domain);
+	turn_end(domain);
+	return true;
+}
+
+/* Waits until no slab of the layer's cache is being released. */
+static void
+await_end(struct domain *domain, const struct defer *layer)
+{
+	while (domain->ending == layer) {
+		uint32_t n = __atomic_load_n(&domain->nended, __ATOMIC_RELAXED);
+
+		turn_end(domain);
+		os_futex_wait(&domain->nended, n, 0);
+		turn_begin(domain);
+	}
+}
+
+void
+domain_unlink(struct defer *layer)
+{
+	struct defer **at = &layer->domain->layers;
+
+	lock_take(&defer_lock);
+	while (*at != layer)
+		at = &(*at)->next;
+	__atomic_store_n(at, layer->next, __ATOMIC_RELEASE);
+	lock_release(&defer_lock);
+}
+
+/* As domain_flush(), of a caller that is in no read-side section. */
+static int
+flush(struct domain *domain, struct defer *unlink)
+{
+	int error = 0;
+
+	turn_begin(domain);
+	if (!collect(domain, /* all */ true))
+		error = EAGAIN;
+	cycle(domain, /* may_retire */ false);
+	if (unlink != NULL) {
+		await_end(domain, unlink);
+		if (error == 0)
+			domain_unlink(unlink);
+	}
+	turn_end(domain);
+	return error;
+}
+
+int
+domain_flush(struct domain *domain, struct defer *unlink)
+{
+	bool reading;
+	int error;
+
+	if (domain_is_broken(domain))
+		return ENOTSUP;
+	if (is_in_cycle())
+		return EDEADLK;
+	/* A thread of qsbr that is online can go offline; no other can. */
+	reading = domain->grace.reading();
+	if (reading)
+		domain->grace.offline();
+	error = reading && domain->grace.reading() ? EDEADLK
+						   : flush(domain, unlink);
+	if (reading)
+		domain->grace.online();
+	return error;
+}
+
+/* Keeps the thread that has the turn from going on after its grace period. */
+static bool
+hold_in_grace(struct domain *domain)
+{
+	uint32_t whole = WHOLE;
+
+	return __atomic_compare_exchange_n(&domain->in_cycle, &whole, HELD,
+	    false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* False: another thread has the turn, and this one does not wait for it. */
+static bool
+hold_for_fork(struct domain *domain)
+{
+	for (int i = 0; i < FORK_TRIES; i++) {
+		uint32_t nothing = 0;
+
+		if (turn_try(domain))
+			return true;
+		if (has_turn(domain))
+			return false;
+		/* A grace period, but not the release after it, may need us. */
+		if ((domain->grace.forks || domain->grace.reading()) &&
+		    hold_in_grace(domain))
+			return true;
+		os_futex_wait(&nothing, 0, FORK_NS);
+	}
+	return hold_in_grace(domain);
+}
+
+void
+defer_before_fork(void)
+{
+	for (struct domain *domain =
+		 __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
+	     domain != NULL; domain = domain->next)
+		if (hold_for_fork(domain))
+			domain->forker = self();
+}
+
+/*
+ * In the child: the domain's thread does not exist.  Therefore no header may
+ * stay open.  Otherwise sections would push into magazines that nobody
+ * collects, or, in a broken domain, that nobody ever releases.
+ */
+static void
+domain_after_fork(struct domain *domain)
+{
+	if (domain->state != ABSENT)
+		collect(domain, /* all */ true);
+	domain->state = ABSENT;
+	/* A function of the program that a cycle called has forked. */
+	if (has_turn(domain) && domain->forker != self())
+		return;
+	domain->turn = 0;
+	domain->holder = 0;
+	if (domain->in_grace != 0 && !domain->grace.forks)
+		domain->broken = 1;
+	domain->in_grace = 0;
+	domain->in_cycle = NOTHING;
+	domain->ending = NULL;
+	for (struct defer *layer = first_layer(domain); layer != NULL;
+	     layer = next_layer(layer))
+		deferred_wait_again(&layer->mags);
+}
+
+void
+defer_after_fork(bool child)
+{
+	for (struct domain *domain = domains; domain != NULL;
+	     domain = domain->next) {
+		bool held = domain->forker == self();
+
+		if (child)
+			domain_after_fork(domain);
+		/* In the child, that of another thread does not exist. */
+		if (held || child)
+			domain->forker = 0;
+		if (!held || child)
+			continue;
+		if (__atomic_load_n(&domain->in_cycle, __ATOMIC_RELAXED) !=
+		    HELD) {
+			turn_release(domain);
+			continue;
+		}
+		/* Release; pairs with synchronize_cycle(). */
+		__atomic_store_n(&domain->in_cycle, WHOLE, __ATOMIC_RELEASE);
+		os_futex_wake(&domain->in_cycle, 1);
+	}
+}
+
+#define DOMAIN(member) DESCRIBE_MEMBER("domain", struct domain, member)
+#define LAYER(member)  DESCRIBE_MEMBER("defer", struct defer, member)
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(domains),
+    DESCRIBE_CONSTANT(DEFER_OBJECT),
+    DESCRIBE_CONSTANT(DEFER_MALLOC),
+    DESCRIBE_CONSTANT(DEFER_FOREIGN),
+    DESCRIBE_BYTES("domain", struct domain),
+    DESCRIBE_BYTES("defer", struct defer),
+    DOMAIN(key),
+    DOMAIN(next),
+    DOMAIN(layers),
+    DOMAIN(broken),
+    DOMAIN(in_grace),
+    DOMAIN(ngraces),
+    DOMAIN(nreleased),
+    LAYER(mags.hot),
+    LAYER(mags.cold),
+    LAYER(mags.pending),
+    LAYER(mags.waiting),
+    LAYER(cache),
+    LAYER(next),
+    LAYER(mags.object_bytes),
+    LAYER(kind),
+};

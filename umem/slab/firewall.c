@@ -1,0 +1,128 @@
+/*
+ * firewall.c - spans that end at a guard page
+ *
+ * Each object has a slab of its own and ends where the slab's last accessible
+ * page ends.  The next page is a guard page.  When the object is freed, its own
+ * pages are decommitted, too.  A thread that reads or writes past the end, or
+ * after the free, faults at that instruction.
+ *
+ * Addresses come from a separate arena, by next fit, and stay in it, so that a
+ * freed address is reused as late as possible.  The arena takes them from the
+ * heap, so that the address map covers them.
+ *
+ * A live object takes at least one unit of the heap (64 KiB of addresses) and
+ * up to two mappings of the kernel's limit (vm.max_map_count).
+ */
+#include "umem/slab/firewall.h"
+#include "umem/base/addr_map.h"
+#include "vmem/heap.h"
+#include "vmem/lock.h"
+#include "vmem/os.h"
+#include "vmem/vmem.h"
+
+/* Bytes of addresses taken from the heap at once; fewer if that fails. */
+#define PIECE       (256 * MIB)
+#define PIECE_LEAST (1 * MIB)
+
+static vmem_t *arena; /* [a] */
+
+bool
+firewall_layout(struct slab_layout *layout, size_t size)
+{
+	size_t page = os_page_size();
+	size_t bytes = align_up(size, page) + page;
+
+	if (size == 0 || size > PTRDIFF_MAX / 2)
+		return false;
+	bytes = align_up(bytes, HEAP_UNIT);
+	*layout = (struct slab_layout){.chunk = bytes,
+	    .slab_bytes = bytes,
+	    .nchunks = 1,
+	    .colour_max = bytes - page - size};
+	return true;
+}
+
+static vmem_t *
+the_arena(void)
+{
+	vmem_t *made = __atomic_load_n(&arena, __ATOMIC_ACQUIRE);
+	vmem_t *none = NULL;
+
+	if (made != NULL)
+		return made;
+	made = vmem_create("umem_firewall", NULL, 0, HEAP_UNIT, NULL, NULL,
+	    NULL, 0, VM_NOSLEEP);
+	if (made == NULL || __atomic_compare_exchange_n(&arena, &none, made,
+				false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return made;
+	vmem_destroy(made);
+	return none;
+}
+
+/* Adds at least bytes bytes of addresses to the arena. */
+static bool
+grow(vmem_t *to, size_t bytes)
+{
+	size_t piece = bytes > PIECE ? bytes : PIECE;
+	bool zeroed;
+	void *at;
+
+	while ((at = heap_alloc(piece, HEAP_UNIT, &zeroed)) == NULL) {
+		piece = align_down(piece / 2, HEAP_UNIT);
+		if (piece < bytes || piece < PIECE_LEAST)
+			return false;
+	}
+	if (os_decommit(at, piece) && addr_map_cover(at, piece) &&
+	    vmem_add(to, at, piece, VM_NOSLEEP) != NULL)
+		return true;
+	if (os_commit(at, piece))
+		heap_free(at, piece);
+	return false;
+}
+
+/* Returns the accessible pages of a span. */
+static char *
+pages_of(void *span, const struct slab_layout *layout, size_t *bytes)
+{
+	size_t page = os_page_size();
+	size_t first = align_down(layout->colour_max, page);
+
+	*bytes = layout->slab_bytes - page - first;
+	return (char *)span + first;
+}
+
+void *
+firewall_alloc(const struct slab_layout *layout)
+{
+	vmem_t *from = the_arena();
+	size_t bytes;
+	void *span;
+
+	if (from == NULL)
+		return NULL;
+	span = vmem_alloc(from, layout->slab_bytes, VM_NOSLEEP | VM_NEXTFIT);
+	if (span == NULL && grow(from, layout->slab_bytes))
+		span = vmem_alloc(
+		    from, layout->slab_bytes, VM_NOSLEEP | VM_NEXTFIT);
+	if (span == NULL)
+		return NULL;
+	char *at = pages_of(span, layout, &bytes);
+	if (os_commit(at, bytes))
+		return span;
+	vmem_free(from, span, layout->slab_bytes);
+	return NULL;
+}
+
+void
+firewall_free(void *span, const struct slab_layout *layout)
+{
+	size_t bytes;
+	char *at = pages_of(span, layout, &bytes);
+
+	/*
+	 * If the kernel refuses, release the memory; the pages read as zeros.
+	 */
+	if (!os_decommit(at, bytes))
+		os_purge(at, bytes);
+	vmem_free(arena, span, layout->slab_bytes);
+}

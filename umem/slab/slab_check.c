@@ -1,0 +1,106 @@
+/* slab_check.c - checks the invariants of a store; see slab.c */
+#include "umem/slab/slab_inner.h"
+
+/* Purged parts have no chunk in use. */
+static bool
+purged_is_right(const struct slab_store *store, const struct slab *slab)
+{
+	for (uint64_t parts = slab->purged; parts != 0; parts &= parts - 1) {
+		size_t at = lowbit(parts) * store->part_bytes;
+
+		if (!slab_range_is_free(
+			store, slab, at, at + store->part_bytes))
+			return false;
+	}
+	return true;
+}
+
+/* Counts of free chunks, and of raw chunks among them. */
+struct counts {
+	size_t nfree, nraw;
+};
+
+/* Checks one slab, and adds its chunks to the counts. */
+static bool
+slab_is_right(const struct slab_store *store, const struct slab *slab,
+    struct counts *counts)
+{
+	unsigned nwords = slab_nwords(store);
+	size_t nfree = 0, nraw = 0;
+
+	for (unsigned w = 0; w < nwords; w++) {
+		nfree += bit_count(slab->bits[w]);
+		if (store->constructs)
+			nraw +=
+			    bit_count(slab->bits[w] &
+				      ~__atomic_load_n(&slab->bits[nwords + w],
+					  __ATOMIC_RELAXED));
+	}
+	counts->nfree += nfree;
+	counts->nraw += nraw;
+	return nfree == slab->nfree && nraw == slab->nraw &&
+	       slab->store == store && purged_is_right(store, slab);
+}
+
+/* Checks that the slabs of one list belong there. */
+static bool
+bin_is_right(struct slab_store *store, unsigned bin, size_t *nslabs,
+    struct counts *counts)
+{
+	list_foreach (item, bin_list(store, bin)) {
+		struct slab *slab = container_of(item, struct slab, link);
+
+		if (!slab_is_right(store, slab, counts) || slab->bin != bin ||
+		    bin_of(store, slab) != bin)
+			return false;
+		*nslabs += 1;
+	}
+	return true;
+}
+
+/* Retired slabs are empty and in the order of their batches. */
+static bool
+retired_is_right(
+    struct slab_store *store, size_t *nslabs, struct counts *counts)
+{
+	struct counts retired = {0, 0};
+	uint32_t before = 0;
+	size_t n = 0;
+
+	if (!bin_is_right(store, SLAB_BIN_RETIRED, &n, &retired))
+		return false;
+	list_foreach (item, &store->retired) {
+		uint32_t batch = container_of(item, struct slab, link)->batch;
+
+		if ((before != 0 && (int32_t)(batch - before) < 0) ||
+		    (int32_t)(store->last_batch - batch) < 0)
+			return false;
+		before = batch;
+	}
+	*nslabs += n;
+	counts->nfree += retired.nfree;
+	return n == store->nretired && (n == 0 || store->stable);
+}
+
+bool
+slab_store_check(struct slab_store *store)
+{
+	struct counts counts = {0, 0};
+	size_t nslabs = 0;
+	bool right = true;
+
+	lock_take(&store->lock);
+	for (unsigned bin = 0; bin <= SLAB_BIN_EMPTY; bin++)
+		right = right && bin_is_right(store, bin, &nslabs, &counts);
+	right = right && retired_is_right(store, &nslabs, &counts);
+	if (store->aside != NULL) {
+		right = right && store->aside->bin == SLAB_BIN_ASIDE &&
+			slab_is_right(store, store->aside, &counts);
+		nslabs++;
+	}
+	right = right && nslabs == store->nslabs &&
+		store->nraw == counts.nraw &&
+		store->nused + counts.nfree == nslabs * store->layout.nchunks;
+	lock_release(&store->lock);
+	return right;
+}

@@ -1,0 +1,128 @@
+/*
+ * slab_hash.c - finds slabs by their spans
+ *
+ * For sources that the address map does not cover: their integers need not be
+ * addresses.  A span is at most slab_bytes long and starts anywhere, so the
+ * span of a chunk's slab starts in the chunk's own window of slab_bytes or in
+ * the window before.
+ *
+ * Locking: store->lock guards the chains.  Memory for more chains is allocated
+ * without it.
+ */
+#include "umem/slab/slab_inner.h"
+#include "vmem/meta.h"
+
+#define HASH_FIRST 16
+
+static struct slab **
+hash_chain_locked(struct slab_store *store, uintptr_t window)
+{
+	uint64_t mixed = window * 0x9e3779b97f4a7c15;
+
+	return &store->hash[(mixed >> 32) & (store->hash_size - 1)];
+}
+
+static uintptr_t
+window_of(const struct slab_store *store, uintptr_t at)
+{
+	return at / store->layout.slab_bytes;
+}
+
+void
+slab_hash_put_locked(struct slab_store *store, struct slab *slab)
+{
+	struct slab **chain =
+	    hash_chain_locked(store, window_of(store, slab->span));
+
+	slab->next = *chain;
+	*chain = slab;
+}
+
+void
+slab_hash_remove_locked(struct slab_store *store, struct slab *slab)
+{
+	struct slab **at =
+	    hash_chain_locked(store, window_of(store, slab->span));
+
+	while (*at != slab)
+		at = &(*at)->next;
+	*at = slab->next;
+}
+
+struct slab *
+slab_hash_find_locked(struct slab_store *store, uintptr_t p)
+{
+	uintptr_t window = window_of(store, p);
+
+	if (store->hash == NULL)
+		return NULL;
+	for (uintptr_t w = window;; w--) {
+		for (struct slab *s = *hash_chain_locked(store, w); s != NULL;
+		     s = s->next)
+			if (p - s->span < store->layout.slab_bytes)
+				return s;
+		if (w == 0 || w != window)
+			return NULL;
+	}
+}
+
+/*
+ * Makes chains the store's chains if there are more of them than now.  Returns
+ * the chains to free: the old ones, or the new ones if another thread was
+ * faster.
+ */
+static struct slab **
+hash_replace_locked(
+    struct slab_store *store, struct slab **chains, uint32_t size)
+{
+	uint32_t oldsize = store->hash_size;
+	struct slab **old = store->hash;
+
+	if (size <= oldsize)
+		return chains;
+	store->hash = chains;
+	__atomic_store_n(&store->hash_size, size, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < oldsize; i++)
+		while (old[i] != NULL) {
+			struct slab *slab = old[i];
+
+			old[i] = slab->next;
+			slab_hash_put_locked(store, slab);
+		}
+	return old;
+}
+
+/*
+ * Doubles the number of chains.  If there is no memory, the chains get longer.
+ * Returns false if there is no memory for the first ones.
+ */
+static bool
+hash_grow(struct slab_store *store, uint32_t oldsize)
+{
+	uint32_t size = oldsize == 0 ? HASH_FIRST : 2 * oldsize;
+	struct slab **chains = meta_alloc(size * sizeof(chains[0]));
+	struct slab **old;
+
+	if (chains == NULL)
+		return oldsize != 0;
+	lock_take(&store->lock);
+	old = hash_replace_locked(store, chains, size);
+	lock_release(&store->lock);
+	if (old == chains)
+		meta_free(old, size * sizeof(old[0]));
+	else if (old != NULL)
+		meta_free(old, oldsize * sizeof(old[0]));
+	return true;
+}
+
+bool
+slab_hash_ready(struct slab_store *store)
+{
+	uint32_t size = __atomic_load_n(&store->hash_size, __ATOMIC_RELAXED);
+
+	if (store->source == NULL ||
+	    (size != 0 &&
+		__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) <= 2 * size))
+		return true;
+	return hash_grow(store, size);
+}

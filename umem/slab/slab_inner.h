@@ -1,0 +1,153 @@
+/*
+ * slab_inner.h - declarations that the files of slabs share; see slab.c
+ *
+ * slab_hash.c finds slabs by their spans, slab_sweep.c purges free pages in
+ * slabs, slab_retire.c has the slabs that wait for a grace period, slab_check.c
+ * checks the invariants of a store.
+ */
+#ifndef UMEM_SLAB_INNER_H
+#define UMEM_SLAB_INNER_H
+
+#include "umem/slab/slab.h"
+
+/* The empty slabs that a store keeps; see slab.c, "Empty slabs". */
+#define SLAB_EMPTY_KEPT 1
+/* The most parts that a slab is divided into for purging. */
+#define SLAB_PARTS_MOST 64
+
+/* Values of slab->bin for a slab that is in no partial list. */
+#define SLAB_BIN_FULL    SLAB_BINS
+#define SLAB_BIN_EMPTY   (SLAB_BINS + 1)
+#define SLAB_BIN_ASIDE   (SLAB_BINS + 2)
+/* On store->retired: empty, and no longer used for allocations. */
+#define SLAB_BIN_RETIRED (SLAB_BINS + 3)
+/* The first list of slabs that are at least half empty. */
+#define SLAB_BIN_SPARSE  (SLAB_BINS / 2)
+
+static inline unsigned
+slab_nwords(const struct slab_store *store)
+{
+	return (store->layout.nchunks + 63) / 64;
+}
+
+/* The index, in slab->bits, of the bit map of chunks that the program holds. */
+static inline unsigned
+slab_held_map(const struct slab_store *store)
+{
+	return store->constructs ? 2 : 1;
+}
+
+/*
+ * The address of the first chunk.  In watched slabs slab->first has its
+ * complement.  Otherwise memcheck would take slab->first for a pointer of the
+ * program to that object.
+ */
+static inline uintptr_t
+slab_first(const struct slab_store *store, const struct slab *slab)
+{
+	return unlikely(store->watched) ? ~slab->first : slab->first;
+}
+
+static inline struct list *
+bin_list(struct slab_store *store, unsigned bin)
+{
+	if (bin == SLAB_BIN_FULL)
+		return &store->full;
+	if (bin == SLAB_BIN_EMPTY)
+		return &store->empty;
+	if (bin == SLAB_BIN_RETIRED)
+		return &store->retired;
+	return &store->partial[bin];
+}
+
+/* A mask of the bits from from to to, both included. */
+static inline uint64_t
+bit_range(size_t from, size_t to)
+{
+	return (~(uint64_t)0 >> (63 - (to - from))) << from;
+}
+
+static inline unsigned
+bit_count(uint64_t bits)
+{
+	bits -= bits >> 1 & 0x5555555555555555;
+	bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (unsigned)(bits * 0x0101010101010101 >> 56);
+}
+
+static inline unsigned
+bin_of(const struct slab_store *store, const struct slab *slab)
+{
+	unsigned bin = 0;
+
+	if (slab->nfree == 0)
+		return SLAB_BIN_FULL;
+	if (slab->nfree == store->layout.nchunks)
+		return slab->bin == SLAB_BIN_RETIRED ? SLAB_BIN_RETIRED
+						     : SLAB_BIN_EMPTY;
+	for (unsigned i = 1; i < SLAB_BINS; i++)
+		bin += (uint64_t)slab->nfree * SLAB_BINS >=
+		       i * (store->layout.nchunks + 1ull);
+	return bin;
+}
+
+/* Moves the slab to another list, unless a sweep has isolated it. */
+void slab_rebin_to_locked(
+    struct slab_store *store, struct slab *slab, unsigned bin);
+
+/* Moves the slab to the list that its nfree asks for. */
+static inline void
+slab_rebin_locked(struct slab_store *store, struct slab *slab)
+{
+	unsigned bin = bin_of(store, slab);
+
+	if (bin != slab->bin)
+		slab_rebin_to_locked(store, slab, bin);
+}
+
+/*
+ * Unlists the empty slabs beyond keep and returns them as a chain, to be
+ * destroyed without the lock.  For a stable store it returns none, and notes
+ * the request for slab_retire().
+ */
+struct slab *slab_surplus_locked(struct slab_store *store, unsigned keep);
+
+/* Destroys the slabs of the chain.  The caller holds no lock. */
+void slab_destroy_all(struct slab_store *store, struct slab *chain);
+
+/* Requests that the empty slabs of a stable store beyond keep are retired. */
+void slab_want_retire_locked(struct slab_store *store, unsigned keep);
+
+/* Takes an empty slab off its list, so that no allocation finds it. */
+void slab_detach_locked(struct slab_store *store, struct slab *slab);
+
+/* Removes a slab, which is on no list, from the store. */
+void slab_disown_locked(struct slab_store *store, struct slab *slab);
+
+/*
+ * Ensures that the hash has chains for one more slab.  Returns false if there
+ * is no memory.
+ */
+bool slab_hash_ready(struct slab_store *store);
+void slab_hash_put_locked(struct slab_store *store, struct slab *slab);
+void slab_hash_remove_locked(struct slab_store *store, struct slab *slab);
+struct slab *slab_hash_find_locked(struct slab_store *store, uintptr_t p);
+
+/*
+ * In a child of fork(): lists the slab that a sweep of the parent had isolated.
+ * The caller ensures that no sweep is running.
+ */
+void slab_sweep_mend(struct slab_store *store);
+
+/*
+ * Sets the parts of the slab that are purged, and updates slab_swept_bytes().
+ */
+void slab_purged_set(
+    struct slab_store *store, struct slab *slab, uint64_t parts);
+
+/* Returns whether the range [from, to) of the slab overlaps no chunk in use. */
+bool slab_range_is_free(const struct slab_store *store, const struct slab *slab,
+    size_t from, size_t to);
+
+#endif

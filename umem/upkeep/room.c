@@ -1,0 +1,211 @@
+/*
+ * room.c - reclaims cached memory when the heap grows or is asked for much
+ *
+ * Growth
+ *	After every GROWTH_STEP of memory never used before that the heap has
+ *	allocated, caches release memory that they keep and do not use.  Because
+ *	a page that is already mapped is cheaper than a new one, this memory
+ *	should serve the growth first; and a program that grows may be at its
+ *	peak.  The caches release the surplus of their depots since the last
+ *	time, and idle magazines of large classes.  Free whole pages of slabs are purged if
+ *	that is worth it: twice the bytes of the growth where a sixteenth of the
+ *	heap is free in slabs, since some of these pages will be used again; and
+ *	MANY_SWEEPS times the growth, to make up for a long growth, where a
+ *	quarter of the heap is free in slabs.
+ *
+ * Demand
+ *	After every heap/DEMAND_PART bytes allocated from the heap, used before
+ *	or not, if all depots together hold more than heap/DEPOTS_PART, they are
+ *	flushed to the slabs, up to a limit.  Because the heap is being asked,
+ *	the program wants memory for some sizes that depots hold for others.
+ *	Otherwise a program that uses several sizes in turn would end with as
+ *	much in each depot as it ever had of that size: each depot is used in
+ *	every turn, so it has no surplus, and the heap grows a little in each
+ *	turn until all sizes fit at once, too much for the CPU's caches and its
+ *	TLB.  A program that uses its sizes evenly asks the heap for nothing, so
+ *	its depots keep everything.  Caches with a constructor keep their
+ *	constructed objects in any case.
+ *
+ *	Any thread may flush the depots, concurrently with others.  If only one
+ *	were allowed and the kernel preempted it, the others could allocate ten
+ *	times their working set within some milliseconds.
+ *
+ * Locking: the counters are atomic.  The thread that detects growth reclaims as
+ * the worker (worker.c).  If another thread is the worker, the next check does
+ * it.
+ */
+#include <errno.h>
+#include <sys/types.h>
+
+#include "umem/cache/cache.h"
+#include "umem/upkeep/quiet.h"
+#include "umem/upkeep/room.h"
+#include "umem/cache/worker.h"
+#include "vmem/heap.h"
+
+#define GROWTH_STEP   (1 * MIB)
+#define GROWTH_SWEEPS 2
+#define HOLES_LEAST   (2 * MIB)
+#define HOLES_PART    16
+#define MANY_SWEEPS   12
+#define MANY_HOLES    (8 * MIB)
+#define MANY_PART     4
+
+/*
+ * Bytes allocated between two checks: this part of the heap, within these
+ * limits.
+ */
+#define DEMAND_PART  32
+#define DEMAND_LEAST (256 * KIB)
+#define DEMAND_MOST  (4 * MIB)
+/*
+ * Depots together hold too much if they hold more than this part of the heap
+ * and more than this many bytes.
+ */
+#define DEPOTS_PART  8
+#define DEPOTS_LEAST (1 * MIB)
+/*
+ * Bytes flushed per check: a millisecond's work, and more than was allocated
+ * since the last check.
+ */
+#define DEPOTS_LIMIT (2 * DEMAND_MOST)
+
+static size_t fresh_seen;  /* [a] */
+static size_t handed_seen; /* [a] */
+static size_t left;        /* [worker] bytes still to purge */
+
+/* Approximate bytes of free chunks that have memory. */
+static size_t
+holes_of(struct umem_cache *cache)
+{
+	size_t total = slab_total(&cache->slabs);
+	size_t used = slab_used(&cache->slabs);
+
+	return cache->slabs.source == NULL && used < total
+		   ? (total - used) * cache->slabs.layout.chunk
+		   : 0;
+}
+
+/* The bytes worth purging in slabs after the heap has grown by grown bytes. */
+static size_t
+sweep_worth(size_t grown)
+{
+	size_t heap = heap_committed();
+	size_t swept = slab_swept_bytes();
+	size_t holes = tally_caches(TALLY_HOLES, holes_of);
+
+	holes = holes > swept ? holes - swept : 0;
+	if (holes >= MANY_HOLES && holes >= heap / MANY_PART)
+		return MANY_SWEEPS * grown;
+	if (holes >= HOLES_LEAST && holes >= heap / HOLES_PART)
+		return GROWTH_SWEEPS * grown;
+	return 0;
+}
+
+static size_t
+less(size_t bytes, size_t taken)
+{
+	return taken < bytes ? bytes - taken : 0;
+}
+
+static bool
+sweep_some(struct umem_cache *cache)
+{
+	if (left != 0)
+		left = less(left, slab_sweep(&cache->slabs, left));
+	return false;
+}
+
+/*
+ * Reclaims idle cached memory after the heap has grown by grown bytes.  Returns
+ * false if another thread is the worker.
+ */
+static bool
+make_up_for(size_t grown)
+{
+	if (!worker_begin())
+		return false;
+	worker_some_caches(WALK_GROWTH, cache_make_room);
+	left = sweep_worth(grown);
+	if (left != 0)
+		worker_some_caches(WALK_SWEEP, sweep_some);
+	worker_end();
+	return true;
+}
+
+static bool
+has_depot(struct umem_cache *cache)
+{
+	return cache_in_depot(cache) != 0;
+}
+
+/* Flushes the depot of a cache.  *bytes is the number of bytes still wanted. */
+static bool
+empty_depot(struct umem_cache *cache, void *bytes)
+{
+	size_t *want = bytes;
+
+	*want = less(*want, cache_empty_depot(cache));
+	return *want != 0;
+}
+
+static void
+empty_depots(void)
+{
+	size_t most = heap_committed() / DEPOTS_PART;
+	size_t want = DEPOTS_LIMIT;
+
+	if (tally_caches(TALLY_DEPOTS, cache_in_depot) >
+	    (most > DEPOTS_LEAST ? most : DEPOTS_LEAST))
+		visit_some_caches(WALK_DEPOTS, has_depot, empty_depot, &want);
+}
+
+/*
+ * Returns the growth of *seen to now and stores now there, if the growth is at
+ * least step; otherwise returns 0.
+ */
+static size_t
+since(size_t *seen, size_t now, size_t step)
+{
+	size_t was = __atomic_load_n(seen, __ATOMIC_RELAXED);
+
+	/*
+	 * The difference is signed because another thread may have stored a
+	 * later value.
+	 */
+	if (likely((ssize_t)(now - was) < (ssize_t)step) ||
+	    !__atomic_compare_exchange_n(
+		seen, &was, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return 0;
+	return now - was;
+}
+
+static size_t
+demand_step(void)
+{
+	size_t step = heap_committed() / DEMAND_PART;
+
+	if (step > DEMAND_MOST)
+		return DEMAND_MOST;
+	return step > DEMAND_LEAST ? step : DEMAND_LEAST;
+}
+
+void
+room_look(uint64_t now_ns)
+{
+	size_t fresh = heap_fresh();
+	size_t grown = since(&fresh_seen, fresh, GROWTH_STEP);
+	size_t asked = since(&handed_seen, heap_handed(), demand_step());
+	int saved = errno;
+
+	if (unlikely(asked != 0))
+		empty_depots();
+	if (unlikely(grown != 0)) {
+		quiet_grew(now_ns, fresh);
+		/* Undo the count, so that the next check tries again. */
+		if (!make_up_for(grown))
+			__atomic_sub_fetch(
+			    &fresh_seen, grown, __ATOMIC_RELAXED);
+	}
+	errno = saved;
+}

@@ -1,0 +1,555 @@
+/*
+ * update.c - upkeep: trims working sets, returns memory to the kernel
+ *
+ * Kinds of upkeep
+ *	update	for each cache: releases the depot's surplus, as measured over
+ *		the last intervals, to the slabs, and changes the size of
+ *		magazines; lets hash tables of arenas grow; purges pages that
+ *		have been free for a second
+ *	room	when the heap grows, or much is allocated from it: releases
+ *		memory that caches keep to the slabs, so that it serves the next
+ *		request (room.c)
+ *	reclaim	when an allocation has found no memory: calls the reclaim
+ *		callbacks, then releases everything that is cached anywhere to
+ *		the arenas.  It is repeated while callbacks free something
+ *	trim	reclaim, and purges every free page, also those between the
+ *		chunks in use of partly used slabs
+ *
+ * When
+ *	Slow paths read the clock, and do an update when it is due.  While there
+ *	are free pages, one free in TICK_FREES takes the slow path for this
+ *	purpose, so that a program whose calls are all served from magazines
+ *	reads the clock, too.  If these ticks have been the only slow paths for
+ *	a while, the program is idle (quiet.c), and all unused memory is
+ *	released at once.
+ *
+ *	In a process with several threads the upkeep thread does this instead,
+ *	so that memory is released even if the program never calls again.  After
+ *	some updates that found nothing to release, the thread sleeps until a
+ *	slow path wakes it (update_thread.c).
+ *
+ *	One thread at a time does upkeep, the worker (worker.c).
+ *
+ * Functions of the program (destructors, reclaim callbacks, release functions
+ * of sources)
+ *	They may take a lock of the program.  Because a thread that holds that
+ *	lock calls malloc() and free(), and uses other caches, none of these
+ *	calls a function of the program, even if upkeep is due.  A cache whose
+ *	slabs cannot be destroyed without such a call (cache->calls_out) keeps
+ *	them.  Functions of the program are called
+ *		by the upkeep thread, where there is one, for everything
+ *		by umem_reap(), umem_cache_reap_now() and malloc_trim(), in the
+ *		thread that calls these
+ *		by umem_cache_alloc() that has found no memory, in the thread
+ *		that calls it, if the library has no thread
+ *		by a request for memory of a source that has none: destructors
+ *		of the caches of that source, in the requesting thread
+ *	Any other request that finds no memory while the library has a thread
+ *	makes that thread call them, and waits for it at most RECLAIM_WAIT_NS,
+ *	because the upkeep thread may be waiting for a lock that the caller
+ *	holds.
+ */
+#include <errno.h>
+
+#include "umem/cache/cache_hooks.h"
+#include "umem/base/ready.h"
+#include "umem/upkeep/quiet.h"
+#include "umem/upkeep/room.h"
+#include "umem/upkeep/update.h"
+#include "umem/upkeep/update_thread.h"
+#include "umem/cache/worker.h"
+#include "vmem/heap.h"
+#include "vmem/hooks.h"
+#include "vmem/meta.h"
+#include "vmem/os.h"
+#include "vmem/vmem.h"
+
+/* Free pages younger than this may be allocated again soon. */
+#define PURGE_AGE_NS    1000000000
+/*
+ * The most that one update purges, some 20 ms of the kernel's time, and the
+ * most that one free() of an idle program purges.
+ */
+#define PURGE_LIMIT     (512 * MIB)
+#define GIVING_LIMIT    (128 * MIB)
+/*
+ * If more is dirty than this, and than a quarter of the heap's committed bytes,
+ * pages are purged at a younger age.  Otherwise a program that frees so much
+ * and then never calls again would keep it.
+ */
+#define DIRTY_MOST      (64 * MIB)
+#define YOUNG_AGE_NS    300000000
+/*
+ * Frees between two ticks, and the dirty bytes for which ticks are worth their
+ * cost.  Ticks are more frequent if more is dirty than in use, and while the
+ * release is under way.
+ */
+#define TICK_FREES      500
+#define TICK_URGENT     250
+#define TICK_GIVING     20
+#define TICK_DIRTY      (1 * MIB)
+/*
+ * How long to wait for a reclaim of another thread.  The wait is limited
+ * because that thread may be waiting for a lock that the caller holds.
+ */
+#define RECLAIM_WAIT_NS 100000000
+/*
+ * How often a request is tried again: RECLAIM_TRIES times in any case, once for
+ * memory of the library's own structures and once for the request itself, and
+ * up to RECLAIM_MOST times while reclaim callbacks free something.  A callback
+ * that frees one object of 100 bytes each time has then freed a slab of them.
+ */
+#define RECLAIM_TRIES   2
+#define RECLAIM_MOST    1000
+
+uint64_t update_interval_ns = 250000000;
+
+static uint64_t due_ns;      /* [a] next update */
+static uint32_t reap_wanted; /* [a] set by umem_reap() and by a reclaim */
+static uint32_t reaps_done;  /* [a] by the upkeep thread, to wait on */
+
+static uint32_t asking_pays; /* [a] the last callbacks freed something */
+static size_t nused;         /* [worker] chunks taken from slabs */
+
+static bool
+add_used(struct umem_cache *cache)
+{
+	nused += slab_used(&cache->slabs);
+	return false;
+}
+
+static size_t
+count_used(void)
+{
+	nused = 0;
+	worker_each_cache(add_used);
+	return nused;
+}
+
+static bool
+ask_for_objects(struct umem_cache *cache)
+{
+	if (cache->reclaim == NULL)
+		return false;
+	cache->reclaim(cache->priv);
+	return true;
+}
+
+static bool
+reap(struct umem_cache *cache)
+{
+	cache_reap(cache);
+	return true;
+}
+
+/* Calls functions of the program. */
+static void
+reap_all(void)
+{
+	size_t chunks = count_used(), bytes = heap_used();
+	bool asked = worker_each_cache(ask_for_objects);
+
+	worker_each_cache(reap);
+	__atomic_store_n(&asking_pays,
+	    asked && (count_used() < chunks || heap_used() < bytes),
+	    __ATOMIC_RELAXED);
+}
+
+static bool
+reap_without_calls(struct umem_cache *cache)
+{
+	if (!cache->calls_out)
+		cache_reap(cache);
+	return cache->calls_out || cache->reclaim != NULL;
+}
+
+/*
+ * Reaps the caches for which that calls no function of the program.  Returns
+ * whether a thread that may call the program can release more.
+ */
+static bool
+reap_what_is_ours(void)
+{
+	return worker_each_cache(reap_without_calls);
+}
+
+static bool
+update_with_calls(struct umem_cache *cache)
+{
+	return cache_update(cache, /* may_call */ true);
+}
+
+static bool
+update_without_calls(struct umem_cache *cache)
+{
+	return cache_update(cache, /* may_call */ false);
+}
+
+/* Does the upkeep that belongs to no cache. */
+static bool
+update_rest(void)
+{
+	vmem_update();
+	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0;
+}
+
+bool
+update_may_purge(void)
+{
+	return heap_dirty() != 0 && os_purge_may();
+}
+
+bool
+update_all(void)
+{
+	bool busy = true;
+
+	if (__atomic_exchange_n(&reap_wanted, 0, __ATOMIC_ACQUIRE) != 0) {
+		reap_all();
+		__atomic_add_fetch(&reaps_done, 1, __ATOMIC_RELEASE);
+		os_futex_wake(&reaps_done, INT32_MAX);
+	} else {
+		busy = worker_each_cache(update_with_calls);
+	}
+	return update_rest() || busy || update_may_purge();
+}
+
+/*
+ * Donates a unit of the heap to the allocator of the library's own structures,
+ * if that is exhausted.
+ */
+static bool
+feed_meta(void)
+{
+	bool zeroed;
+	void *at;
+
+	if (!meta_starved())
+		return false;
+	at = heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed);
+	if (at == NULL)
+		return false;
+	meta_feed(at, HEAP_UNIT);
+	return true;
+}
+
+/* Makes the upkeep thread reap, and waits for it for a limited time. */
+static void
+reap_by_thread(void)
+{
+	uint32_t seen = __atomic_load_n(&reaps_done, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELEASE);
+	update_thread_wake();
+	os_futex_wait(&reaps_done, seen, RECLAIM_WAIT_NS);
+}
+
+bool
+update_reclaim(size_t size, unsigned ntried, bool may_call)
+{
+	int saved = errno;
+	bool by_thread, more = false;
+
+	if (ntried >= RECLAIM_MOST ||
+	    (ntried >= RECLAIM_TRIES &&
+		__atomic_load_n(&asking_pays, __ATOMIC_RELAXED) == 0))
+		return false;
+	if (feed_meta())
+		return true;
+	if (size > heap_committed())
+		return false;
+	if (!worker_begin())
+		return worker_await(RECLAIM_WAIT_NS);
+	by_thread = update_has_thread();
+	if (may_call && !by_thread)
+		reap_all();
+	else
+		more = reap_what_is_ours();
+	worker_end();
+	if (by_thread && more)
+		reap_by_thread();
+	errno = saved;
+	return true;
+}
+
+static vmem_t *reap_source; /* [worker] */
+
+/*
+ * Does the cache keep memory of reap_source?  It may also do so in an arena
+ * that imports from it.  A destructor is called for its own source only; see
+ * umem_destructor_t.
+ */
+static bool
+keeps_of_source(const struct umem_cache *cache)
+{
+	const vmem_t *source = cache->slabs.source;
+
+	if (source == NULL)
+		return false;
+	if (source == reap_source)
+		return !cache->slabs.quantum;
+	return cache->destruct == NULL && vmem_is_below(source, reap_source);
+}
+
+static bool
+reap_if_of_source(struct umem_cache *cache)
+{
+	if (!keeps_of_source(cache))
+		return false;
+	cache_reap(cache);
+	return true;
+}
+
+bool
+update_reclaim_source(vmem_t *source)
+{
+	int saved = errno;
+	bool any;
+
+	if (__atomic_load_n(&cache_nsourced, __ATOMIC_RELAXED) == 0)
+		return false;
+	if (!worker_begin())
+		return worker_await(RECLAIM_WAIT_NS);
+	reap_source = source;
+	any = worker_each_cache(reap_if_of_source);
+	worker_end();
+	errno = saved;
+	return any;
+}
+
+static size_t trimmed; /* [worker] bytes */
+
+static bool
+trim_slabs(struct umem_cache *cache)
+{
+	trimmed += slab_sweep_all(&cache->slabs);
+	return true;
+}
+
+size_t
+update_trim(void)
+{
+	size_t bytes = 0;
+
+	os_purge_again();
+	/* Upkeep in another thread ends soon; if not, do without. */
+	if (worker_begin() ||
+	    (worker_await(RECLAIM_WAIT_NS) && worker_begin())) {
+		reap_all();
+		trimmed = 0;
+		worker_each_cache(trim_slabs);
+		bytes = trimmed;
+		worker_end();
+	}
+	return bytes + heap_purge(0, SIZE_MAX);
+}
+
+/*
+ * Sets the next update so that upkeep takes at most a tenth of the time, even
+ * if an update is slow.
+ */
+static void
+update_put_off(uint64_t began)
+{
+	uint64_t end = os_now_ns();
+	uint64_t rest = 10 * (end - began);
+
+	if (rest < update_interval_ns)
+		rest = update_interval_ns;
+	__atomic_store_n(&due_ns, end + rest, __ATOMIC_RELAXED);
+}
+
+static void
+update_due(uint64_t now)
+{
+	int saved = errno;
+
+	__atomic_store_n(&due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
+	if (update_has_thread()) {
+		update_thread_rouse();
+	} else if (worker_begin()) {
+		worker_each_cache(update_without_calls);
+		update_rest();
+		worker_end();
+		update_put_off(now);
+	}
+	errno = saved;
+}
+
+static void
+purge_excess(uint64_t now)
+{
+	static uint64_t looked_ns; /* [a] at the heap for old pages */
+	size_t most = heap_committed() / 4;
+	size_t dirty = heap_dirty();
+
+	if (most < DIRTY_MOST)
+		most = DIRTY_MOST;
+	if (likely(dirty <= most))
+		return;
+	/* The pages freed last are the most likely to be allocated again. */
+	if (now - __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) >
+	    YOUNG_AGE_NS / 2) {
+		__atomic_store_n(&looked_ns, now, __ATOMIC_RELAXED);
+		heap_purge(YOUNG_AGE_NS, dirty - most / 2);
+	}
+}
+
+static uint32_t
+ticks_get(void)
+{
+	return __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+}
+
+static void
+ticks_set(uint32_t n)
+{
+	if (ticks_get() != n)
+		cpu_set_ticks(n);
+}
+
+void
+update_poll(void)
+{
+	uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
+	uint64_t now = os_now_ns();
+
+	quiet_ends(now);
+	if (heap_dirty() >= TICK_DIRTY && ticks_get() > TICK_FREES &&
+	    !update_has_thread())
+		ticks_set(TICK_FREES);
+	room_look(now);
+	if (likely(now < due)) {
+		/* The program may never call again, so wake the thread. */
+		if (update_has_thread() && update_may_purge())
+			update_thread_rouse();
+		purge_excess(now);
+		return;
+	}
+	if (due == 0)
+		__atomic_store_n(
+		    &due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
+	else if (__atomic_compare_exchange_n(&due_ns, &due, UINT64_MAX, false,
+		     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		update_due(now);
+}
+
+static uint64_t quiet_ns; /* [a] when found idle; 0: release done */
+
+/*
+ * Releases all unused memory of an idle program: the depots, most magazines,
+ * and the pages that were free when it was found idle.  The program has used
+ * none of it since then.  The release may take more than one call.
+ */
+static void
+give_all_back(uint64_t now)
+{
+	int saved = errno;
+	uint64_t since;
+
+	if (!worker_begin())
+		return;
+	since = __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED);
+	if (since == 0) {
+		/* This is a free(): call no function of the program. */
+		reap_what_is_ours();
+		since = now;
+	}
+	if (heap_purge(now - since, GIVING_LIMIT) < GIVING_LIMIT) {
+		since = 0;
+		ticks_set(INT32_MAX);
+	} else {
+		ticks_set(TICK_GIVING);
+	}
+	__atomic_store_n(&quiet_ns, since, __ATOMIC_RELAXED);
+	worker_end();
+	errno = saved;
+}
+
+/*
+ * Has the program become idle, by time or by calls, or is a release under way?
+ */
+static bool
+found_quiet(uint64_t now)
+{
+	size_t dirty = heap_dirty();
+	/* heap_used() takes a lock, so it is asked only if needed. */
+	bool urgent =
+	    quiet_is_urgent(dirty, 0) && quiet_is_urgent(dirty, heap_used());
+	bool by_calls = quiet_by_calls(now, urgent);
+
+	if (__atomic_load_n(&quiet_ns, __ATOMIC_RELAXED) != 0 ||
+	    quiet_by_time(now))
+		return true;
+	if (by_calls)
+		quiet_believed(now, dirty, heap_fresh());
+	else
+		ticks_set(urgent ? TICK_URGENT : TICK_FREES);
+	return by_calls;
+}
+
+void
+update_tick(void)
+{
+	uint64_t now = os_now_ns();
+
+	if (update_has_thread())
+		ticks_set(INT32_MAX);
+	else if (found_quiet(now))
+		give_all_back(now);
+	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
+		update_due(now);
+}
+
+void
+update_after_fork(bool counted)
+{
+	worker_after_fork();
+	update_thread_after_fork(counted);
+	due_ns = 0;
+	quiet_ns = 0;
+	quiet_after_fork();
+}
+
+const struct cache_upkeep cache_upkeep = {
+    .poll = update_poll,
+    .tick = update_tick,
+    .enters = update_thread_enters,
+    .leaves = update_thread_leaves,
+    .reclaim_source = update_reclaim_source,
+};
+
+public void
+umem_reap(void)
+{
+	int saved = errno;
+
+	if (!umem_ready())
+		return;
+	if (update_has_thread()) {
+		__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELAXED);
+		update_thread_wake();
+	} else if (worker_begin()) {
+		reap_all();
+		worker_end();
+		cache_deferral.rouse();
+	}
+	errno = saved;
+}
+
+public void
+vmem_reap(void)
+{
+	umem_reap();
+}
+
+public void
+umem_cache_reap_now(umem_cache_t *cache)
+{
+	int saved = errno;
+
+	ask_for_objects(cache);
+	cache_reap(cache);
+	cache_deferral.rouse();
+	errno = saved;
+}

@@ -1,0 +1,406 @@
+/*
+ * update_thread.c - the thread that does upkeep in a process with several
+ * threads
+ *
+ * When it exists
+ *	It exists while the program has two threads or more; with thread=yes,
+ *	one or more.  A program with one thread must be alone in its process.
+ *	Otherwise a program that has joined its threads would confine itself and
+ *	leave a task outside, unshare() and setns() would be refused, and a copy
+ *	made by clone() as a system call would keep the locks of the upkeep
+ *	thread.  Because a process ends when the last of its threads ends, the
+ *	upkeep thread must not be that one.
+ *
+ *	thread.c counts the threads of the program.  Without thread.c no thread
+ *	is counted, and the upkeep thread exists with thread=yes only.  Threads
+ *	that libc creates for itself, and those of thrd_create(), are not
+ *	counted.
+ *
+ * The keeper
+ *	The keeper is the thread that creates or ends the upkeep thread; there
+ *	is one at a time (keeper_try()).  A thread first changes the count.
+ *	Then, if the upkeep thread should exist and does not, or the other way
+ *	round, it tries to become the keeper.  If another thread is the keeper,
+ *	it goes on with its own work: the keeper checks the count again after it
+ *	has ceased to be the keeper.  All of these accesses are sequentially
+ *	consistent, so either the thread finds no keeper or the keeper finds the
+ *	new count, and no thread waits.
+ *
+ *	The upkeep thread is never created inside malloc() or free(), which
+ *	glibc calls while it holds a lock that pthread_create() takes.  It is
+ *	created in the program's pthread_create(), and at the end of its
+ *	threads.
+ *
+ * The end of the upkeep thread
+ *	The thread of the program that finds the count at 1, at its own end, is
+ *	the keeper: it tells the upkeep thread to end, by a new epoch, and joins
+ *	it.  So the program is alone in its process when it has joined its
+ *	threads.
+ *
+ *	The join waits for functions of the library only, which wait for locks
+ *	of the library only.  It does not wait for functions of the program
+ *	(destructors, reclaim callbacks, sources of arenas), because they may
+ *	wait for a lock whose holder waits for the keeper.  Before each such
+ *	call the upkeep thread publishes its epoch in calling, then checks
+ *	whether that is still the present epoch.  The keeper changes the epoch,
+ *	then checks calling.  By sequential consistency either the upkeep thread
+ *	makes no further call, and is joined, or the keeper sees that it is in a
+ *	call.  Then the keeper waits for at most CALL_TRIES * CALL_WAIT_NS and
+ *	detaches the thread, which ends by itself when the function returns.
+ *
+ * Cost
+ *	A program that creates and joins threads in a loop would create two each
+ *	time.  So STARTS upkeep threads may be created at once, and then one for
+ *	each update interval.  A program that has used them up does upkeep in
+ *	its calls, like one with a single thread, until one of its threads is
+ *	created or ends later.
+ */
+#include <errno.h>
+#include <signal.h>
+
+#include "umem/cache/cache_hooks.h"
+#include "umem/base/ready.h"
+#include "umem/upkeep/update.h"
+#include "umem/upkeep/update_thread.h"
+#include "umem/cache/worker.h"
+#include "vmem/hooks.h"
+#include "vmem/os.h"
+
+/* Updates without anything to do before the thread sleeps. */
+#define IDLE_UPDATES 3
+#define THREAD_STACK (1 * MIB)
+#define STARTS       8
+/*
+ * How long to wait for a function of the program that the thread is in: 100 ms.
+ */
+#define CALL_TRIES   100
+#define CALL_WAIT_NS 1000000
+
+/* How long to wait for a created thread to run: a second. */
+#define BEGIN_TRIES   1000
+#define BEGIN_WAIT_NS 1000000
+
+enum update_thread update_thread_wanted;
+
+/* States of the upkeep thread. */
+enum {
+	AWAKE,
+	ASLEEP,
+	WANTED /* work is pending: must not fall asleep */
+};
+
+static unsigned nprogram = 1;     /* [a] threads of the program */
+static uint32_t exists;           /* [a] 1: this epoch has a thread */
+static uint32_t keeper;           /* [a] 1: a thread is the keeper */
+static pthread_t thread;          /* [keeper] */
+static unsigned nstarts = STARTS; /* [keeper] starts that are left */
+static uint64_t counted_ns;       /* [keeper] when nstarts was last raised */
+static uint32_t state;            /* [a] of the upkeep thread, to wait on */
+static uint32_t epoch = 1;        /* [a] changes to end the upkeep thread */
+static uint32_t begun;            /* [a] epoch of the last one running, or 0 */
+static uint32_t working; /* [worker] epoch of the upkeep thread at work, or 0 */
+static uint32_t calling; /* [a] epoch of the thread in a call, or 0 */
+
+/*
+ * thread.c sets both.  It makes the second the next definition of
+ * pthread_create(), because it defines that name itself.
+ */
+bool (*update_thread_counted)(void);
+int (*update_thread_create)(pthread_t *, const pthread_attr_t *,
+    void *(*)(void *), void *) = pthread_create;
+
+static bool
+is_of_epoch(uint32_t mine)
+{
+	return __atomic_load_n(&epoch, __ATOMIC_SEQ_CST) == mine;
+}
+
+/*
+ * Sleeps until the thread is woken.  A thread of the program that freed memory
+ * after the last update, and read the state before it was ASLEEP, did not wake
+ * this thread and may never call again.  So this thread checks once more, after
+ * a time in which every earlier store has become visible.
+ */
+static void
+thread_sleep(void)
+{
+	os_futex_wait(&state, ASLEEP, update_interval_ns);
+	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == ASLEEP &&
+	       !update_may_purge())
+		os_futex_wait(&state, ASLEEP, 0);
+}
+
+/*
+ * Waits until the next update is due or, if nothing is left to do, until woken.
+ */
+static void
+thread_rest(bool busy)
+{
+	uint32_t awake = AWAKE;
+
+	if (busy)
+		os_futex_wait(&state, AWAKE, update_interval_ns);
+	else if (__atomic_compare_exchange_n(&state, &awake, ASLEEP, false,
+		     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		thread_sleep();
+	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
+}
+
+/* Does one update.  Returns true if there was something to do, or will be. */
+static bool
+thread_work(uint32_t mine)
+{
+	bool busy;
+
+	/*
+	 * Another thread is the worker: a requested reap is still to be done.
+	 */
+	if (!worker_begin())
+		return true;
+	working = mine;
+	busy = update_all();
+	working = 0;
+	worker_end();
+	cache_deferral.rouse();
+	return busy;
+}
+
+static void *
+thread_main(void *arg)
+{
+	uint32_t mine = (uint32_t)(uintptr_t)arg;
+	unsigned nidle = 0;
+
+	os_thread_name("umem");
+	__atomic_store_n(&begun, mine, __ATOMIC_RELEASE);
+	os_futex_wake(&begun, INT32_MAX);
+	while (is_of_epoch(mine)) {
+		thread_rest(/* busy */ nidle < IDLE_UPDATES);
+		if (!is_of_epoch(mine))
+			break;
+		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
+		if (thread_work(mine))
+			nidle = 0;
+	}
+	return NULL;
+}
+
+bool
+update_thread_enters(bool calls)
+{
+	if (working == 0)
+		return true;
+	if (calls)
+		__atomic_store_n(&calling, working, __ATOMIC_SEQ_CST);
+	if (is_of_epoch(working))
+		return true;
+	update_thread_leaves();
+	return false;
+}
+
+void
+update_thread_leaves(void)
+{
+	if (working == 0)
+		return;
+	__atomic_store_n(&calling, 0, __ATOMIC_SEQ_CST);
+	if (!is_of_epoch(working))
+		os_futex_wake(&calling, 1);
+}
+
+void
+update_thread_wake(void)
+{
+	uint32_t was = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+
+	/* The thread may be about to fall asleep. */
+	while (was == ASLEEP || was == AWAKE)
+		if (__atomic_compare_exchange_n(&state, &was, WANTED, false,
+			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			os_futex_wake(&state, 1);
+			return;
+		}
+}
+
+static bool
+starts_are_left(void)
+{
+	uint64_t now = os_now_ns();
+	uint64_t more = (now - counted_ns) / update_interval_ns;
+
+	if (more > 0) {
+		nstarts =
+		    more > STARTS - nstarts ? STARTS : nstarts + (unsigned)more;
+		counted_ns = now;
+	}
+	return nstarts > 0;
+}
+
+/* pthread_create() allocates, so no lock may be held here. */
+static bool
+thread_start(void)
+{
+	pthread_attr_t attr;
+	bool started;
+
+	/*
+	 * libc aborts if the kernel has come to refuse the rseq registration.
+	 */
+	if (!starts_are_left() || !rseq_is_allowed(&cpu_layer.rseq))
+		return false;
+	nstarts--;
+	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	started = update_thread_create(&thread, &attr, thread_main,
+		      (void *)(uintptr_t)epoch) == 0;
+	pthread_attr_destroy(&attr);
+	if (started)
+		__atomic_store_n(&exists, 1, __ATOMIC_SEQ_CST);
+	return started;
+}
+
+static void
+thread_stop(void)
+{
+	uint32_t mine = epoch;
+	uint32_t next = mine + 1 == 0 ? 1 : mine + 1;
+
+	__atomic_store_n(&exists, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&epoch, next, __ATOMIC_SEQ_CST);
+	update_thread_wake();
+	for (int i = 0; i < CALL_TRIES; i++) {
+		if (__atomic_load_n(&calling, __ATOMIC_SEQ_CST) != mine) {
+			pthread_join(thread, NULL);
+			return;
+		}
+		os_futex_wait(&calling, mine, CALL_WAIT_NS);
+	}
+	pthread_detach(thread);
+}
+
+static bool
+is_wanted(void)
+{
+	unsigned n = __atomic_load_n(&nprogram, __ATOMIC_SEQ_CST);
+
+	return update_thread_wanted == THREAD_YES    ? n > 0
+	       : update_thread_wanted == THREAD_AUTO ? n > 1
+						     : false;
+}
+
+static bool
+is_as_wanted(void)
+{
+	return is_wanted() == (__atomic_load_n(&exists, __ATOMIC_SEQ_CST) != 0);
+}
+
+static bool
+keeper_try(void)
+{
+	uint32_t nobody = 0;
+
+	return __atomic_compare_exchange_n(
+	    &keeper, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Does the keeper's work, then ceases to be the keeper.  Returns false if the
+ * upkeep thread cannot be created now.  Signals are blocked meanwhile, because
+ * the child of a handler that forks would continue in the midst of this, and
+ * because the upkeep thread must not receive any.  Cancellation is disabled, so
+ * the join is no cancellation point.
+ */
+static bool
+keep(void)
+{
+	sigset_t all, before;
+	int cancel;
+	bool done = true;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (!is_as_wanted()) {
+		if (is_wanted())
+			done = thread_start();
+		else
+			thread_stop();
+	}
+	__atomic_store_n(&keeper, 0, __ATOMIC_SEQ_CST);
+	pthread_setcancelstate(cancel, &cancel);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return done;
+}
+
+static void
+settle(void)
+{
+	while (!is_as_wanted() && keeper_try())
+		if (!keep())
+			return;
+}
+
+void
+update_thread_offer(bool created)
+{
+	int saved = errno;
+
+	if (created ? umem_ready() : umem_start_early())
+		settle();
+	errno = saved;
+}
+
+void
+update_thread_await(void)
+{
+	for (int i = 0; i < BEGIN_TRIES; i++) {
+		uint32_t seen = __atomic_load_n(&begun, __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0 &&
+		    (!update_has_thread() || is_of_epoch(seen)))
+			return;
+		os_futex_wait(&begun, seen, BEGIN_WAIT_NS);
+	}
+}
+
+void
+update_thread_begins(void)
+{
+	__atomic_add_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
+}
+
+void
+update_thread_ends(void)
+{
+	int saved = errno;
+
+	__atomic_sub_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
+	settle();
+	errno = saved;
+}
+
+bool
+update_has_thread(void)
+{
+	return __atomic_load_n(&exists, __ATOMIC_ACQUIRE) != 0;
+}
+
+void
+update_thread_rouse(void)
+{
+	if (__atomic_load_n(&state, __ATOMIC_RELAXED) == ASLEEP)
+		update_thread_wake();
+}
+
+void
+update_thread_after_fork(bool counted)
+{
+	nprogram = counted ? 1 : 0;
+	exists = 0;
+	keeper = 0;
+	working = 0;
+	calling = 0;
+	/* If the upkeep thread itself has forked, it ends after its call. */
+	epoch = epoch + 1 == 0 ? 1 : epoch + 1;
+}
