@@ -28,10 +28,10 @@
  *
  *	The sections themselves test only cpu_id of the area.  Therefore the
  *	functions that create tasks enforce the rule: vfork() and clone()
- *	unregister the area before such a task exists (umem/malloc/thread.c, which
- *	explains why no other call has to), and rseq_thread_stop() prevents the
- *	task from registering an own area.  Debug builds ask the kernel at each
- *	cpu_own().
+ *	unregister the area before such a task exists (umem/malloc/thread.c,
+ *	which explains why no other call has to), and rseq_thread_stop()
+ *	prevents the task from registering an own area.  Debug builds ask the
+ *	kernel at each cpu_own().
  *
  * Ownership of headers
  *	Sections push and pop on the loaded magazine without a lock.  Their

@@ -5,8 +5,8 @@
  * Each CPU has one magazine for a layer.  A push is the restartable section of
  * an ordinary free.  A full magazine is submitted: it moves to the list of
  * pending magazines, and an empty magazine takes its place.  The thread that
- * waits for grace periods (umem/rcu/defer.c) takes the list as a whole, waits, and
- * gives each magazine to the cache.
+ * waits for grace periods (umem/rcu/defer.c) takes the list as a whole, waits,
+ * and gives each magazine to the cache.
  *
  * Headers
  *	A header has a loaded magazine only while that has rounds.  The first
@@ -72,7 +72,7 @@ deferred_submit(struct deferred *layer, struct magazine *mag)
 	    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* Rounds to compare in a magazine that has room; in locked mode each push does. */
+/* Rounds that a push in locked mode compares in a magazine that has room. */
 #define NEWEST 32
 
 /* Is the object one of the newest rounds, or any round of a full magazine? */

@@ -56,8 +56,8 @@ void deferred_submit(struct deferred *layer, struct magazine *mag);
 /*
  * Submits magazines of the CPUs: if all, every magazine that any call loaded
  * before this one began; otherwise those that were loaded before the last call.
- * Returns deferred_bytes() of them all.  *complete is set to whether all that the
- * caller asked for has been submitted: without it, this process cannot stop
+ * Returns deferred_bytes() of them all.  *complete is set to whether all that
+ * the caller asked for has been submitted: without it, this process cannot stop
  * other CPUs.
  */
 size_t deferred_collect(struct deferred *layer, bool all, bool *complete);
@@ -68,7 +68,7 @@ bool deferred_begin_wait(struct deferred *layer);
 /* Takes the first magazine of those that wait; NULL: there are no more. */
 struct magazine *deferred_next(struct deferred *layer);
 
-/* Moves what waits back to pending, in the child of fork(). */
+/* Moves the waiting magazines back to pending, in the child of fork(). */
 void deferred_wait_again(struct deferred *layer);
 
 /*
@@ -78,8 +78,8 @@ void deferred_wait_again(struct deferred *layer);
 bool deferred_is_used(struct deferred *layer);
 
 /*
- * Does the object wait in the layer?  For a message about misuse: a grace period
- * that ends meanwhile may make the answer wrong.
+ * Does the object wait in the layer?  For a message about misuse: a grace
+ * period that ends meanwhile may make the answer wrong.
  */
 bool deferred_has(struct deferred *layer, const void *object);
 

@@ -80,8 +80,8 @@ struct rcu_flavor_struct;
  * after a grace period
  *
  * cache	the one that the object came from
- * object	from umem_cache_alloc(), no longer reachable for new readers; NULL
- *		is allowed and does nothing
+ * object	from umem_cache_alloc(), no longer reachable for new readers;
+ *		NULL is allowed and does nothing
  * flavor	of the readers; umem_cache_free_rcu() uses that of URCU_API_MAP
  *
  * The object returns to the cache in its constructed state.  The caller must
@@ -118,12 +118,12 @@ int umem_free_rcu_flavor(
 /*
  * free_rcu_flavor, free_rcu - free a block of malloc() after a grace period
  *
- * p		from malloc() or a relative, of whatever library the process
- *		has them; NULL does nothing
+ * p		from malloc() or a relative, whichever library provides them in
+ *		this process; NULL does nothing
  * flavor	as for umem_cache_free_rcu_flavor()
  *
  * Result and errors are those of umem_cache_free_rcu_flavor().  Where malloc()
- * is not this library's, the budget counts what malloc_usable_size() returns.
+ * is not this library's, a block counts malloc_usable_size() bytes.
  * Source: Linux's kvfree_rcu().
  */
 int free_rcu_flavor(void *p, const struct rcu_flavor_struct *flavor);
@@ -135,7 +135,8 @@ int free_rcu_flavor(void *p, const struct rcu_flavor_struct *flavor);
  *
  * Returns when every object that any thread gave to a function above, before
  * this call, has been freed.  With qsbr an online caller is taken offline
- * meanwhile, so the call is a quiescent state.  Returns 0, or -1 with errno set:
+ * meanwhile, so the call is a quiescent state.  Returns 0, or -1 with errno
+ * set:
  *	EDEADLK	the caller is in a read-side critical section of the flavour, or
  *		in a function of the program that the library calls while it
  *		frees objects after a grace period of any flavour
@@ -155,9 +156,9 @@ int umem_rcu_barrier_flavor(const struct rcu_flavor_struct *flavor);
  *
  * A cache with UMC_TYPESAFE_BY_RCU releases a slab only after a grace period of
  * every flavour that it was told of, and before the first such call releases
- * none.  For any cache, the library makes its structures for the flavour, as the
- * first free with the flavour does otherwise.
- * Returns 0, or -1 with errno set:
+ * none.  For any cache, the library makes its structures for the flavour, as
+ * the first free with the flavour does otherwise.  Returns 0, or -1 with errno
+ * set:
  *	ENOMEM	there is no memory for the library itself
  *	ENOTSUP	as for umem_cache_free_rcu_flavor()
  *

@@ -1,20 +1,20 @@
 /*
- * cache_hooks.h - what caches ask of the modules above them
+ * cache_hooks.h - calls of caches to the modules above them
  *
  * Debugging, upkeep and deferred frees build on caches.  A cache calls them by
- * these tables, each of which one module above defines; so no file of the caches
- * includes a header of such a module.
+ * these tables.  The module above defines its table, so no file of the caches
+ * includes a header of that module.
  */
 #ifndef UMEM_CACHE_HOOKS_H
 #define UMEM_CACHE_HOOKS_H
 
 #include "umem/cache/cache.h"
 
-/* What a cache is debugged with; the values are libumem's. */
-#define UMF_AUDIT       0x0001u /* who, when, from where */
+/* The checks of a debugged cache; the values are those of libumem. */
+#define UMF_AUDIT       0x0001u /* thread, time, stack of the last use */
 #define UMF_DEADBEEF    0x0002u /* patterns in free and in fresh buffers */
 #define UMF_REDZONE     0x0004u /* a tag behind each buffer */
-#define UMF_CONTENTS    0x0008u /* what was in a buffer when it was freed */
+#define UMF_CONTENTS    0x0008u /* a copy of each freed buffer's contents */
 #define UMF_CHECKSIGNAL 0x0010u /* no allocation from a signal handler */
 #define UMF_NOMAGAZINE  0x0020u
 #define UMF_FIREWALL    0x0040u /* each buffer ends where pages end */
@@ -26,7 +26,7 @@
 
 #define UMF_TAGGED (UMF_DEADBEEF | UMF_REDZONE | UMF_AUDIT | UMF_LITE)
 
-/* Caches that check what the program does; debug.h describes the functions. */
+/* Caches with checks; debug.h describes the functions. */
 struct cache_debugger {
 	void (*plan)(struct umem_cache *cache, const char *name, bool sourced);
 	size_t (*chunk)(const struct umem_cache *cache);

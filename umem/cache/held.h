@@ -19,7 +19,7 @@ bool held_add(struct held *held, void *value);
 /* Removes a value.  False: the set does not contain it. */
 bool held_remove(struct held *held, void *value);
 
-/* Moves the values of from to a set without values that is at least as large. */
+/* Moves the values of from to an empty set that is at least as large. */
 void held_move(struct held *held, const struct held *from);
 
 #endif

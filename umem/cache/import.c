@@ -440,8 +440,8 @@ transit_ended(struct import *import, uint32_t seen, uint64_t until_ns)
 }
 
 /*
- * Imports up to n resources: one for the caller, the others for the pool.  Opens
- * the gate, and closes it again.
+ * Imports up to n resources: one for the caller, the others for the pool.
+ * Opens the gate, and closes it again.
  */
 static void *
 import_some(struct umem_cache *cache, unsigned n)
@@ -594,7 +594,7 @@ is_in_pool_locked(const struct import *import, const void *resource)
 	return false;
 }
 
-/* Which of n resources, all of which go to the pool, the program may not free. */
+/* The first of n resources for the pool that the program may not free. */
 static unsigned
 first_bad_locked(struct umem_cache *cache, void *const *resources, unsigned n,
     enum slab_fault *fault)

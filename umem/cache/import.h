@@ -40,9 +40,9 @@ struct import {
 struct umem_cache;
 
 /*
- * max_idle and the functions are those of umem_import_cache_create().  magazines
- * allows magazines.  checked asks for a record of the resources that the program
- * holds, which excludes magazines.  NULL: no memory.
+ * max_idle and the functions are those of umem_import_cache_create().
+ * magazines allows magazines.  checked asks for a record of the resources that
+ * the program holds, which excludes magazines.  NULL: no memory.
  */
 struct import *import_new(umem_import_t *import, umem_release_t *release,
     void *arg, size_t max_idle, bool magazines, bool checked);

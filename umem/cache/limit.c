@@ -21,16 +21,16 @@
  *	lie on their stacks.  A request of a later thread goes to the end of the
  *	queue, even if there would be room for it: otherwise small requests
  *	could keep a large one waiting for ever.  The freeing thread counts for
- *	the first in the queue (grant_locked()) as soon as its objects fit, takes
- *	it out of the queue, and wakes it.
+ *	the first in the queue (grant_locked()) as soon as its objects fit,
+ *	takes it out of the queue, and wakes it.
  *
  *	No wake-up is lost.  The waiting thread, with limit_lock held, writes
  *	nwaiting and then reads nheld (in grant_locked()).  The freeing thread
  *	writes nheld and then reads nwaiting.  All four are sequentially
  *	consistent, so at least one thread sees what the other wrote: either the
- *	waiting thread finds room, or the freeing thread comes to the queue.  The
- *	same is true of umem_cache_set_limit(), which writes most and then takes
- *	limit_lock, under which most is read.
+ *	waiting thread finds room, or the freeing thread comes to the queue.
+ *	The same is true of umem_cache_set_limit(), which writes most and then
+ *	takes limit_lock, under which most is read.
  *
  *	The wait is no cancellation point.  A signal handler runs during the
  *	wait, which goes on afterwards until its time is over.
@@ -268,11 +268,11 @@ warn(umem_cache_t *cache, size_t n)
 }
 
 /*
- * The same as try_take(), after a warning if it is due.  Because another request
- * may count after warn() has looked, the thread looks again once it has counted.
- * The callback must find the request uncounted, so the thread takes the count
- * back and begins anew.  A request warns once: the callback may have allowed the
- * next warning by umem_cache_set_warning().
+ * The same as try_take(), after a warning if it is due.  Because another
+ * request may count after warn() has looked, the thread looks again once it has
+ * counted.  The callback must find the request uncounted, so the thread takes
+ * the count back and begins anew.  A request warns once: the callback may have
+ * allowed the next warning by umem_cache_set_warning().
  */
 static bool
 warn_and_take(umem_cache_t *cache, size_t n)

@@ -8,8 +8,8 @@
  * loaded magazine can serve takes one restartable section instead.
  *
  * An allocation is all or nothing.  A call that falls short frees its objects
- * before it returns, and before the nofail callback of the program runs, because
- * the callback may need that memory and may leave by longjmp().
+ * before it returns, and before the nofail callback of the program runs,
+ * because the callback may need that memory and may leave by longjmp().
  *
  * Blocks of umem_alloc_bulk() are blocks of umem_alloc(), so either may be
  * freed by the other's function.  Where single calls do more than move an
@@ -105,7 +105,7 @@ try_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 size_t
 bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 {
-	/* A source's memory is not the heap's, which has no use for its size. */
+	/* Memory of a source is not of the heap: its size is no help. */
 	size_t bytes =
 	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
 	uint64_t nrefused = __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);

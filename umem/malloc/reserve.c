@@ -7,12 +7,12 @@
  * reclaim has found none, takes its objects from there.
  *
  * A reserve that was used is filled before any other request is served.  To
- * this end the fast paths are closed while it lacks objects (cache->fast_at), so
- * that each allocation comes to the slow path, which fills the reserve first.
- * If it remains short, a request without UMEM_RESERVE finds no memory.
- * Therefore the objects that a program frees in need go to the reserve, and
- * not to requests that may fail.  No free does more than usual: a constructor
- * that the filling needs is called by allocations only.
+ * this end the fast paths are closed while it lacks objects (cache->fast_at),
+ * so that each allocation comes to the slow path, which fills the reserve
+ * first.  If it remains short, a request without UMEM_RESERVE finds no memory.
+ * Therefore the objects that a program frees in need go to the reserve, and not
+ * to requests that may fail.  No free does more than usual: a constructor that
+ * the filling needs is called by allocations only.
  *
  * A thread that has read cache->fast just before may still get one object by
  * the fast path.  This is harmless: the object was in a magazine.

@@ -3,9 +3,9 @@
  *
  * Layers
  *	A layer has the objects of one cache, or of one kind of block, that wait
- *	for the readers of one flavour.  The first free of a cache with a flavour
- *	makes the layer.  An object goes into the magazine of this CPU by one
- *	restartable section, as an ordinary free does; the rest is in
+ *	for the readers of one flavour.  The first free of a cache with a
+ *	flavour makes the layer.  An object goes into the magazine of this CPU
+ *	by one restartable section, as an ordinary free does; the rest is in
  *	magazine/deferred.c and grace.c.  After the grace period a magazine
  *	enters the depot of its cache as it is, with all objects constructed.
  *
@@ -18,11 +18,12 @@
  *
  * States of an object that waits
  *	A debugged cache records the state in the object's record
- *	(BUFCTL_WAITING), and a cache of UMEM_OPTIONS=checked clears the bit that
- *	says that the program holds the object.  A sample has a state of its own
- *	(SAMPLE_WAITING).  So a second free is noticed at once.  Otherwise the
- *	slow path compares the object with its slab's bits and with the newest
- *	rounds of the CPU's magazine, as that of an ordinary free does.
+ *	(BUFCTL_WAITING), and a cache of UMEM_OPTIONS=checked clears the bit
+ *	that says that the program holds the object.  A sample has a state of
+ *	its own (SAMPLE_WAITING).  So a second free is noticed at once.
+ *	Otherwise the slow path compares the object with its slab's bits and
+ *	with the newest rounds of the CPU's magazine, as that of an ordinary
+ *	free does.
  *	    For valgrind the object is freed by the call, but its memory can be
  *	read and written until the grace period is over.  Of blocks of malloc()
  *	it is told nothing, because free() tells it nothing either.
@@ -30,8 +31,8 @@
  * No memory
  *	A call needs a magazine when this CPU's is full.  If there is none, the
  *	call waits for a grace period and frees the object directly.  Inside a
- *	read-side section it cannot wait, so it fails with EAGAIN, and the object
- *	remains the caller's.
+ *	read-side section it cannot wait, so it fails with EAGAIN, and the
+ *	object remains the caller's.
  */
 #include <errno.h>
 
@@ -47,7 +48,7 @@
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 
-/* What a block of another library's malloc() counts for if its size is unknown. */
+/* Bytes that a block of another library's malloc() counts for by default. */
 #define FOREIGN_BYTES 64
 
 /*
@@ -321,7 +322,7 @@ release_single(struct defer *layer, void *p)
 		alloc_free_as(p, single_kind(layer->kind), who(layer));
 }
 
-/* What a block of another library's malloc() counts for. */
+/* Bytes that a block of another library's malloc() counts for. */
 static size_t
 foreign_bytes(const struct domain *domain, void *p)
 {

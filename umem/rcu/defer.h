@@ -6,7 +6,7 @@
 #include "umem/cache/cache.h"
 #include "umem/rcu/defer_api.h"
 
-/* What a layer's objects are. */
+/* The kind of a layer's objects. */
 enum defer_kind {
 	DEFER_OBJECT,  /* chunks of a cache, which may be that of a class */
 	DEFER_MALLOC,  /* blocks of malloc() that are in no such cache */

@@ -1,5 +1,5 @@
 /*
- * defer_api.h - what libumem_rcu.so.1 asks of libumem; see defer.c
+ * defer_api.h - functions of libumem for libumem_rcu.so.1; see defer.c
  *
  * These functions are exported for libumem_rcu.so.1 alone, and both libraries
  * are of one version: nothing here is part of the interface for programs.  The
@@ -25,7 +25,7 @@ struct umem_grace {
 /* Fills in grace for the flavour of this key. */
 typedef void umem_grace_of_t(const void *key, struct umem_grace *grace);
 
-/* Results and errors of these are in umem_rcu.h, by the names that call them. */
+/* umem_rcu.h has the results and errors, by the names of the callers. */
 int umem_defer_object(umem_cache_t *cache, void *object, const void *key,
     umem_grace_of_t *grace_of);
 int umem_defer_sized(

@@ -1,5 +1,5 @@
 /*
- * grace.c - grace periods: who waits for them, and when
+ * grace.c - grace periods: the threads that wait for them
  *
  * A domain stands for a flavour of liburcu.  It has the layers of objects that
  * wait for the readers of that flavour (defer.c).
@@ -29,11 +29,11 @@
  *	be waiting for it in the same way.
  *
  * The domain's thread
- *	The first object that is put into a domain has the thread created.  While
- *	objects lie on CPUs, the thread runs a cycle every half of rcu_delay,
- *	and collects the magazines that were loaded before the last cycle.  Thus
- *	no object lies longer than rcu_delay before it begins to wait.  A burst
- *	of BATCH objects wakes the thread earlier.
+ *	The first object that is put into a domain has the thread created.
+ *	While objects lie on CPUs, the thread runs a cycle every half of
+ *	rcu_delay, and collects the magazines that were loaded before the last
+ *	cycle.  Thus no object lies longer than rcu_delay before it begins to
+ *	wait.  A burst of BATCH objects wakes the thread earlier.
  *	    A thread that finds nothing falls asleep, and ends after IDLE_NS,
  *	because a process ends only when its last thread has ended.
  *
@@ -43,9 +43,10 @@
  *	the turn.  Otherwise a thread that frees beyond the budget would call
  *	destructors, or wait for them, although it may hold a lock that they
  *	take.  The library notices empty slabs in upkeep, also
- *	within malloc(), where no thread can be created: then the domain's thread
- *	is created after the upkeep, by the upkeep thread or by the function of
- *	the API that asked for it (defer_rouse()), or at the next deferred free.
+ *	within malloc(), where no thread can be created: then the domain's
+ *	thread is created after the upkeep, by the upkeep thread or by the
+ *	function of the API that asked for it (defer_rouse()), or at the next
+ *	deferred free.
  *
  * How an object is never forgotten
  *	The putting thread		The domain's thread
@@ -61,20 +62,21 @@
  *	there are rounds, and the thread does not fall asleep then.
  *
  * fork()
- *	A child that is copied during synchronize() has a copy of liburcu's locks
- *	in which a thread holds them that does not exist there.  So fork() takes
- *	the turn of every domain first, which waits for the end of the grace
- *	period, FORK_TRIES milliseconds at most.  If the forking thread is in a
- *	read-side section, the grace period may be waiting for that section, so
- *	fork() does not wait for its end; it waits for the release of objects
- *	after one.  If a grace period was in progress all the same, the domain
- *	is broken in the child: deferred frees fail there with ENOTSUP.
+ *	A child that is copied during synchronize() has a copy of liburcu's
+ *	locks in which a thread holds them that does not exist there.  So fork()
+ *	takes the turn of every domain first, which waits for the end of the
+ *	grace period, FORK_TRIES milliseconds at most.  If the forking thread is
+ *	in a read-side section, the grace period may be waiting for that
+ *	section, so fork() does not wait for its end; it waits for the release
+ *	of objects after one.  If a grace period was in progress all the same,
+ *	the domain is broken in the child: deferred frees fail there with
+ *	ENOTSUP.
  *	    The flavour bp is different, because its synchronize() works in the
  *	child: the program calls urcu_bp_before_fork(), which takes liburcu's
- *	locks, and releases them in the child.  While it has them no grace period
- *	ends, so fork() must not wait for one, nor ask whether the caller reads.
- *	fork() then holds the thread that has the turn at the end of its grace
- *	period (in_cycle: HELD), so the copy finds all magazines in lists.
+ *	locks, and releases them in the child.  While it has them no grace
+ *	period ends, so fork() must not wait for one, nor ask whether the caller
+ *	reads.  fork() then holds the thread that has the turn at the end of its
+ *	grace period (in_cycle: HELD), so the copy finds all magazines in lists.
  *	    This comes before all locks of the library are taken, because a
  *	reader may need them to leave its section.
  */
@@ -354,9 +356,10 @@ release_all(struct domain *domain, struct defer *layer)
 }
 
 /*
- * Does the layer retire the slabs of its cache?  Of several layers of a cache it
- * is the one that was made first, so that one domain alone retires slabs.  None
- * does while a domain of the cache is broken, because no slab could be released.
+ * Does the layer retire the slabs of its cache?  Of several layers of a cache
+ * it is the one that was made first, so that one domain alone retires slabs.
+ * None does while a domain of the cache is broken, because no slab could be
+ * released.
  */
 static bool
 retires(const struct defer *layer)

@@ -1,8 +1,8 @@
 /*
  * rcu.c - libumem_rcu.so.1: deferred frees for the flavours of liburcu
  *
- * The work is done in libumem (umem/rcu/defer.c), which does not know liburcu.  This
- * library translates: a flavour is known to libumem by the address of its
+ * The work is done in libumem (umem/rcu/defer.c), which does not know liburcu.
+ * This library translates: a flavour is known to libumem by the address of its
  * struct rcu_flavor_struct, and by four functions of it.  It calls a flavour
  * through that structure only, so it depends on none of liburcu's libraries,
  * and the malloc library never loads them.

@@ -250,9 +250,9 @@ uint32_t slab_retire(struct slab_store *store, unsigned keep);
 
 /*
  * The second step: destructs and destroys the slabs of this batch and of all
- * earlier ones, or none if batch is 0.  The caller has waited for a grace period
- * of every flavour of readers that began after slab_retire() had returned the
- * batch.
+ * earlier ones, or none if batch is 0.  The caller has waited for a grace
+ * period of every flavour of readers that began after slab_retire() had
+ * returned the batch.
  */
 void slab_end_retired(struct slab_store *store, uint32_t batch);
 

@@ -7,11 +7,11 @@
  *	a page that is already mapped is cheaper than a new one, this memory
  *	should serve the growth first; and a program that grows may be at its
  *	peak.  The caches release the surplus of their depots since the last
- *	time, and idle magazines of large classes.  Free whole pages of slabs are purged if
- *	that is worth it: twice the bytes of the growth where a sixteenth of the
- *	heap is free in slabs, since some of these pages will be used again; and
- *	MANY_SWEEPS times the growth, to make up for a long growth, where a
- *	quarter of the heap is free in slabs.
+ *	time, and idle magazines of large classes.  Free whole pages of slabs
+ *	are purged if that is worth it: twice the bytes of the growth where a
+ *	sixteenth of the heap is free in slabs, since some of these pages will
+ *	be used again; and MANY_SWEEPS times the growth, to make up for a long
+ *	growth, where a quarter of the heap is free in slabs.
  *
  * Demand
  *	After every heap/DEMAND_PART bytes allocated from the heap, used before
