@@ -1,4 +1,4 @@
-/* test_import.c - caches of resources that are not memory */
+/* test_import.c - import caches: objects are resources that are not memory */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -19,23 +19,24 @@
 #define NTHREADS 4
 
 /*
- * The source: numbers from 1 on.  A resource is idle or with the program as long
- * as it exists; is_out is the program's mark on those that it holds.
+ * The source hands out the numbers from 1 on.  A resource that exists is either
+ * idle in the cache or held by the program.  is_out[] marks the resources that
+ * the program holds.
  */
 static struct {
 	pthread_mutex_t lock;
 	bool exists[MOST + 1];
 	size_t free[MOST];
 	size_t nfree;
-	size_t last;    /* number that was ever given */
-	size_t limit;   /* of resources that exist */
-	size_t deliver; /* most for one call */
+	size_t last;    /* highest number given so far */
+	size_t limit;   /* on existing resources */
+	size_t deliver; /* most resources for one call */
 	size_t nexist;
 	size_t nexist_most;
 	size_t nimports;
 	size_t nreleased;
-	size_t largest; /* n of a call */
-	int error;      /* to be left in errno */
+	size_t largest; /* largest n of a call */
+	int error;      /* import() leaves it in errno */
 	bool wrong;
 } source = {.lock = PTHREAD_MUTEX_INITIALIZER, .limit = MOST, .deliver = MOST};
 
@@ -138,7 +139,10 @@ put_many(umem_cache_t *cache, unsigned n)
 		put(cache, held[i]);
 }
 
-/* Every resource was released once, and none while the program held it. */
+/*
+ * Check that every resource was released once, and never while the program held
+ * it.
+ */
 static void
 end(umem_cache_t *cache)
 {
@@ -220,11 +224,14 @@ START_TEST(errno_says_why_an_import_failed)
 	    umem_cache_alloc_bulk(cache, 2, two, UMEM_DEFAULT), 0);
 	ck_assert_int_eq(errno, ENFILE);
 	ck_assert_uint_gt(cache->nfailed, 0);
-	/* A handle that is too large calls no import(). */
+	/*
+	 * A prefill request that is too large for a handle does not call
+	 * import().
+	 */
 	errno = 0;
 	ck_assert_ptr_null(umem_cache_prefill(cache, SIZE_MAX, UMEM_DEFAULT));
 	ck_assert_int_eq(errno, ENOMEM);
-	/* The one that the failed call had is idle again. */
+	/* The resource that the failed call had taken is idle again. */
 	errno = 0;
 	ck_assert_ptr_nonnull((held[0] = get(cache)));
 	ck_assert_int_eq(errno, 0);
@@ -293,7 +300,7 @@ START_TEST(a_free_calls_no_function_of_the_program)
 	get_many(cache, MOST);
 	put_many(cache, MOST);
 	ck_assert_uint_eq(source.nreleased, 0);
-	/* An update in malloc() or free() does not call any either. */
+	/* An update inside malloc() or free() does not call import() either. */
 	ck_assert(!cache_update(cache, /* may_call */ false));
 	ck_assert(!cache_make_room(cache));
 	ck_assert_uint_eq(cache_empty_depot(cache), 0);
@@ -314,7 +321,7 @@ START_TEST(an_update_in_malloc_releases_nothing)
 	get_many(cache, 3000);
 	put_many(cache, 3000);
 	nreleased = source.nreleased;
-	/* It would take the magazines to a pool that is full. */
+	/* Such an update would only move magazines to a pool that is full. */
 	for (int i = 0; i < 5; i++)
 		ck_assert(!cache_update(cache, /* may_call */ false));
 	ck_assert_uint_eq(source.nreleased, nreleased);
@@ -332,7 +339,10 @@ START_TEST(updates_release_what_was_not_used)
 
 	get_many(cache, 10000);
 	put_many(cache, 10000);
-	/* A use of 100 between updates keeps about that many. */
+	/*
+	 * The cache keeps about as many resources as are used between updates:
+	 * 100.
+	 */
 	for (int i = 0; i < 20; i++) {
 		get_many(cache, 100);
 		put_many(cache, 100);
@@ -393,7 +403,7 @@ START_TEST(a_reap_releases_everything_idle)
 }
 END_TEST
 
-/* Limits; with 1 to 7 resources a CPU there are no magazines. */
+/* Limits.  A cache of 1 to 7 resources per CPU has no magazines. */
 static const size_t limits[] = {1, 2, 7, 8, 15, 16, 40, 64, 100, 1000, 5000};
 
 START_TEST(no_more_stay_idle_than_the_program_allows)
@@ -548,7 +558,9 @@ START_TEST(without_memory_for_itself_an_allocation_fails)
 	while (n < MOST && (held[n] = get(cache)) != NULL)
 		n++;
 	os_fail_nth(0, 0);
-	/* A pool of MOST resources needs more memory than was mapped. */
+	/*
+	 * The test needs more memory than was mapped: a pool of MOST resources.
+	 */
 	ck_assert_uint_lt(n, MOST);
 	ck_assert_int_eq(errno, ENOMEM);
 	ck_assert_ptr_nonnull((held[n] = get(cache)));
@@ -583,7 +595,10 @@ START_TEST(resources_may_equal_addresses_of_the_heap)
 	umem_cache_t *cache = umem_import_cache_create(
 	    "block", import_of_block, release_of_block, NULL, 0, 0);
 
-	/* Inside one that is free, and of others that never were. */
+	/*
+	 * Use the address of a freed block, and handles that never were
+	 * objects.
+	 */
 	block = umem_alloc(64, UMEM_DEFAULT);
 	umem_free(block, 64);
 	for (int i = 0; i < 5000; i++)
@@ -599,7 +614,7 @@ END_TEST
 /* Threads */
 
 static umem_cache_t *shared;
-static unsigned each; /* resources that a thread holds at most */
+static unsigned each; /* most resources that a thread holds */
 static uint32_t nfailed;
 
 static void *
@@ -631,8 +646,8 @@ hold_some(void *arg)
 }
 
 /*
- * The source has as many resources as all threads hold at most.  So whenever a
- * thread asks for one, one is idle, wherever that is.
+ * The source has exactly as many resources as all threads together may hold.
+ * So whenever a thread asks for a resource, at least one is idle somewhere.
  */
 START_TEST(a_request_fails_only_if_nothing_is_idle)
 {
@@ -653,8 +668,9 @@ START_TEST(a_request_fails_only_if_nothing_is_idle)
 END_TEST
 
 /*
- * A thread has taken a batch from the pool and not yet put it into a magazine.
- * Another thread's requests wait for that, at the gate, and find all but one.
+ * A thread has taken a batch from the pool and has not yet put it into a
+ * magazine.  The requests of another thread wait at the gate for that, and then
+ * find all idle resources but one.
  */
 
 static uint32_t in_hand, ended; /* [atomic] */
@@ -669,7 +685,10 @@ get_meanwhile(void *arg)
 	errno = 0;
 	while ((held[nfound + 1] = get(shared)) != NULL) {
 		nfound++;
-		/* Though import() has failed, and said why. */
+		/*
+		 * The request succeeded, so errno is 0 although import()
+		 * failed.
+		 */
 		source.wrong |= errno != 0;
 	}
 	__atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
@@ -696,7 +715,7 @@ START_TEST(a_request_finds_what_another_thread_has_in_hand)
 	source.limit = source.nexist;
 	source.error = EMFILE;
 	put_many(shared, 4);
-	/* All to the pool. */
+	/* Move all resources to the pool. */
 	cache_drain(shared);
 	pthread_create(&thread, NULL, get_meanwhile, NULL);
 	hook_magazine_install = stay_with_batch;
@@ -709,7 +728,7 @@ START_TEST(a_request_finds_what_another_thread_has_in_hand)
 }
 END_TEST
 
-/* An import that waits, in a thread, until it is told to go on. */
+/* An import() that blocks in one thread until the test lets it continue. */
 
 static uint32_t is_inside, goes_on; /* [atomic] */
 
@@ -730,7 +749,7 @@ static void *
 take_one(void *arg)
 {
 	(void)arg;
-	/* The first import is for one resource, the second for more. */
+	/* The first import() is for one resource, the second for more. */
 	held[0] = get(shared);
 	held[1] = get(shared);
 	return NULL;
@@ -765,7 +784,7 @@ START_TEST(a_request_waits_for_resources_in_transit)
 	while (__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE) == 0)
 		usleep(1000);
 	pthread_create(&thread[1], NULL, tell_later, NULL);
-	/* The other thread has all three, and wants two. */
+	/* The other thread has all three resources and needs two. */
 	held[2] = get(shared);
 	ck_assert_ptr_nonnull(held[2]);
 	pthread_join(thread[0], NULL);
@@ -825,7 +844,7 @@ START_TEST(a_child_waits_for_no_call_of_its_parent)
 }
 END_TEST
 
-/* An import that forks, in a process with two threads. */
+/* An import() that forks, in a process with two threads. */
 
 static bool forks;
 static pid_t forked;
@@ -970,7 +989,7 @@ START_TEST(misuse_is_reported)
 	ck_assert_ptr_nonnull(strstr(child_writes(free_too_many),
 	    "umem: umem_cache_free(import, 0x1): block freed twice\n"));
 	ck_assert(child_aborted());
-	/* Not seen without checks. */
+	/* A cache without checks does not notice this second free. */
 	child_writes(free_twice_apart);
 	ck_assert(child_exited(0));
 }
@@ -1062,11 +1081,11 @@ START_TEST(destroying_a_cache_in_use_is_reported)
 }
 END_TEST
 
-/* The three ways to have a cache checked. */
+/* The three ways to create a cache with checks. */
 static void
 have_checks(int how)
 {
-	/* The library has read its options. */
+	/* The library has already read its options. */
 	umem_free(umem_alloc(1, UMEM_DEFAULT), 1);
 	if (how == 0) {
 		cache_checked = true;

@@ -1,4 +1,4 @@
-/* test_init.c - what there is after the start, and memory before it */
+/* test_init.c - the state after start-up, and boot memory */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -53,7 +53,7 @@ make_all(void *arg)
 	return NULL;
 }
 
-/* Each test is a process of its own, so most are made here. */
+/* Each test is a separate process, so this test creates most class caches. */
 START_TEST(class_caches_are_made_once_and_listed_in_order)
 {
 	static struct umem_cache *made[4][SIZE_CLASSES];
@@ -98,7 +98,10 @@ is_listed(const struct umem_cache *cache)
 	return false;
 }
 
-/* The last classes find none left; what they ask for comes with the memory. */
+/*
+ * No meta memory is left when the last classes are reached.  The caches of
+ * these classes are created when memory is available again.
+ */
 START_TEST(a_class_without_memory_for_its_cache_gets_it_later)
 {
 	unsigned nrefused = 0;
@@ -136,7 +139,9 @@ START_TEST(a_class_without_memory_for_its_cache_gets_it_later)
 }
 END_TEST
 
-/* The header of a class that has no cache refuses, on CPUs of any age. */
+/*
+ * On every CPU, the header of a class that has no cache refuses each operation.
+ */
 START_TEST(a_class_without_a_cache_is_refused_by_its_header)
 {
 	struct cpu_hot *none = cpu_header_none();
@@ -217,7 +222,7 @@ START_TEST(the_heap_arena_is_one_and_gives_memory)
 }
 END_TEST
 
-/* Boot memory: what a resolver gets before the library is relocated. */
+/* Boot memory serves resolvers that run before the library is relocated. */
 START_TEST(boot_blocks_are_aligned_apart_and_zero)
 {
 	char *last = NULL;

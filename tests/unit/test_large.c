@@ -1,4 +1,7 @@
-/* test_large.c - blocks straight from the heap; each test is its own process */
+/*
+ * test_large.c - large blocks, allocated directly from the heap; each test is a
+ * separate process
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +29,7 @@ is_zero(const void *at, size_t bytes)
 	return c[0] == 0 && memcmp(c, c + 1, bytes - 1) == 0;
 }
 
-/* A word in each page says where it was written. */
+/* Write a word to each page that identifies its position. */
 static void
 stamp(char *p, size_t bytes, size_t what)
 {
@@ -55,7 +58,10 @@ block(size_t size)
 	return p;
 }
 
-/* The thread that gets the span next writes the map itself. */
+/*
+ * The thread that allocates the span next writes its own entry to the address
+ * map.
+ */
 START_TEST(a_block_is_out_of_the_map_before_it_goes_back_to_the_heap)
 {
 	char *p = block(9 * MIB);
@@ -92,7 +98,10 @@ START_TEST(figures_follow_what_is_done)
 }
 END_TEST
 
-/* block() looks; here are places that were used, and those given back. */
+/*
+ * block() checks new spans.  This test checks spans that were used before, and
+ * spans whose memory was returned to the kernel.
+ */
 START_TEST(what_is_said_to_be_zero_is_zero)
 {
 	char *p[20];
@@ -147,7 +156,9 @@ START_TEST(what_is_free_behind_a_block_is_taken)
 	ck_assert_ptr_eq(q, p);
 	ck_assert_uint_eq(bytes_of(p), 10 * MIB);
 	ck_assert(is_stamped(p, 10 * MIB, 1));
-	/* The tail is free, so it comes back where it was. */
+	/*
+	 * The tail is free, so large_resize() extends the block into it again.
+	 */
 	q = large_resize(p, 10 * MIB, 15 * MIB);
 	ck_assert_ptr_eq(q, p);
 	ck_assert(is_stamped(p, 10 * MIB, 1));
@@ -162,7 +173,10 @@ START_TEST(a_block_with_a_neighbour_moves_and_leaves_nothing)
 	char *p = block(20 * MIB), *q, *fence;
 	bool zeroed;
 
-	/* Cut off 4 MiB and take them, so that nothing is free behind. */
+	/*
+	 * Cut off 4 MiB and allocate them, so that no free span follows the
+	 * block.
+	 */
 	p = large_resize(p, 20 * MIB, 16 * MIB);
 	fence = p + 16 * MIB;
 	do
@@ -181,7 +195,10 @@ START_TEST(a_block_with_a_neighbour_moves_and_leaves_nothing)
 }
 END_TEST
 
-/* It grows again and again; what it had stays, at a cost that is no copy. */
+/*
+ * The block grows repeatedly.  Its contents are kept, at a cost well below that
+ * of copying them each time.
+ */
 START_TEST(a_growing_block_keeps_its_contents)
 {
 	size_t used = large_used();
@@ -258,7 +275,7 @@ START_TEST(sizes_without_end_are_refused)
 }
 END_TEST
 
-/* Pages that are there, pages that are not, and ends that are no page. */
+/* Resident pages, pages without memory, and ends inside a page. */
 START_TEST(a_copy_is_a_copy_however_it_is_made)
 {
 	static const size_t offset[] = {0, UNIT, 4096, 16, 4000};
@@ -276,7 +293,7 @@ START_TEST(a_copy_is_a_copy_however_it_is_made)
 		heap_purge(0, SIZE_MAX);
 		for (size_t j = 0; j < room; j++)
 			from[j] = (char)(j * 31 + j / 4099);
-		/* Some pieces of the target have memory. */
+		/* Some pieces of the target are resident. */
 		for (size_t j = 0; j < room; j += 64 * KIB)
 			if (rand() % 60 == 0)
 				memset(to + j, 1, 64 * KIB);
@@ -309,7 +326,7 @@ pages_resident(char *at, size_t bytes)
 	return n;
 }
 
-/* Whole huge pages go to where there is no memory; no parts of one. */
+/* Only whole huge pages are moved, and only to a target without memory. */
 START_TEST(what_is_moved_is_whole_huge_pages)
 {
 	size_t page = os_page_size(), whole = HUGE_PAGE / page;
@@ -327,7 +344,7 @@ START_TEST(what_is_moved_is_whole_huge_pages)
 	ck_assert_ptr_nonnull(q);
 	ck_assert_uint_eq((uintptr_t)q % HUGE_PAGE, (uintptr_t)p % HUGE_PAGE);
 	ck_assert(zeroed);
-	/* A page of the third has memory. */
+	/* A page of the third huge page is resident. */
 	there = q + head + 2 * HUGE_PAGE;
 	there[5 * page] = 1;
 	large_copy(q, p, 16 * MIB);

@@ -1,4 +1,4 @@
-/* test_limit.c - the number of objects that a program may hold */
+/* test_limit.c - limits on the number of objects that a program holds */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@
 static void *held[MOST];
 static uint32_t nwrong; /* [atomic] */
 
-/* Caches of every kind that allocates in another way. */
+/* One cache of each kind whose allocations take a different path. */
 enum kind {
 	PLAIN,
 	NO_MAGAZINES,
@@ -37,7 +37,7 @@ enum kind {
 	KINDS_OF_CACHE
 };
 
-/* As at a start with UMEM_OPTIONS=checked. */
+/* Set the state of a start with UMEM_OPTIONS=checked. */
 static void
 close_fast_paths(void)
 {
@@ -82,7 +82,7 @@ limits(umem_cache_t *cache)
 	return out;
 }
 
-/* A request that must fail with this error. */
+/* A request that must fail with the given error. */
 static void
 fails(umem_cache_t *cache, int flags, int error)
 {
@@ -239,7 +239,7 @@ free_twice(void)
 	say("%zu in use", limits(cache).in_use);
 }
 
-/* With noabort the program goes on. */
+/* With noabort the program continues. */
 START_TEST(an_object_that_is_freed_twice_does_not_count_twice)
 {
 	ck_assert_ptr_nonnull(strstr(child_writes(free_twice), "1 in use"));
@@ -261,7 +261,7 @@ START_TEST(a_request_waits_as_long_as_the_cache_says)
 	errno = 0;
 	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 2, held + 3, 0), 0);
 	ck_assert_int_eq(errno, ETIMEDOUT);
-	/* It could never be served. */
+	/* No free could ever satisfy this request. */
 	began = now_ms();
 	errno = 0;
 	ck_assert_int_eq(umem_cache_set_limit_wait(cache, -1), 0);
@@ -275,13 +275,13 @@ START_TEST(a_request_waits_as_long_as_the_cache_says)
 }
 END_TEST
 
-/* A request of another thread. */
+/* A request that another thread makes. */
 struct request {
 	umem_cache_t *cache;
 	size_t n;
 	pthread_t thread;
-	int error;     /* 0: it got its objects */
-	uint32_t done; /* [atomic] its place in the order */
+	int error;     /* 0: the request got its objects */
+	uint32_t done; /* [atomic] position in the order of completion */
 	void *objects[MOST];
 };
 
@@ -304,7 +304,7 @@ request(void *arg)
 	return NULL;
 }
 
-/* Starts it, and returns when it has queued. */
+/* Start the request, and return when it has queued. */
 static void
 start_waiting(struct request *r, umem_cache_t *cache, size_t n)
 {
@@ -352,7 +352,9 @@ START_TEST(requests_are_served_in_order)
 	start_waiting(&small, cache, 1);
 	start_waiting(&last, cache, 1);
 	umem_cache_free_bulk(cache, 2, held);
-	/* There is room, but not for the first. */
+	/*
+	 * Two objects are free, but the first request in the queue needs more.
+	 */
 	ck_assert_uint_eq(limits(cache).waiting, 3);
 	ck_assert_uint_eq(limits(cache).in_use, 8);
 	fails(cache, UMEM_NOWAIT, EAGAIN);
@@ -393,7 +395,10 @@ START_TEST(another_limit_is_in_force_at_once)
 	take(cache, 0, 10);
 	start_waiting(&large, cache, 5);
 	start_waiting(&small, cache, 1);
-	/* Above it are 10 objects, and the first request is for more. */
+	/*
+	 * 10 objects are in use, above the new limit, and the first request is
+	 * for more objects than the limit.
+	 */
 	ck_assert_int_eq(umem_cache_set_limit(cache, 4), 0);
 	ends(&large, EAGAIN);
 	ck_assert_uint_eq(limits(cache).waiting, 1);
@@ -541,7 +546,10 @@ START_TEST(the_program_is_warned_once_on_the_way_up)
 		take(cache, 79, 100);
 		ck_assert_int_eq(ncalls, 1);
 		ck_assert_uint_eq(counted_in_callback, 79);
-		/* 70, of which 80 is not far away. */
+		/*
+		 * Down to 70 in use, which is too close to 80 to re-arm the
+		 * warning.
+		 */
 		umem_cache_free_bulk(cache, 30, held + 70);
 		take(cache, 70, 79);
 	}
@@ -578,7 +586,9 @@ START_TEST(a_request_that_fails_takes_no_warning_from_the_next)
 	ck_assert_int_eq(ncalls, 1);
 	take(cache, 99, 100);
 	ck_assert_int_eq(ncalls, 2);
-	/* So many are in use that the program has been warned of them. */
+	/*
+	 * The program has already been warned of this number of objects in use.
+	 */
 	ck_assert_ptr_null(umem_cache_alloc(cache, 0));
 	ck_assert_int_eq(ncalls, 2);
 }
@@ -596,7 +606,7 @@ count_warning(umem_cache_t *cache, void *priv)
 	__atomic_add_fetch((uint32_t *)priv, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Both threads leave at about the same time. */
+/* Return from here in both threads at about the same time. */
 static void
 meet(uint32_t *turn)
 {
@@ -608,7 +618,7 @@ meet(uint32_t *turn)
 			sched_yield();
 }
 
-/* The thread that gets the number of warnings compares it. */
+/* One thread is given the number of warnings and compares it. */
 static void *
 cross(void *nwarned)
 {
@@ -716,7 +726,9 @@ START_TEST(the_arguments_of_limits_are_checked)
 	errno = 0;
 	ck_assert_ptr_null(umem_cache_create_args("2", &args, sizeof(args)));
 	ck_assert_int_eq(errno, EINVAL);
-	/* A program of the first version passes no more than 64 bytes. */
+	/*
+	 * A program of the first version passes at most 64 bytes of arguments.
+	 */
 	args.limit = 1;
 	asked = umem_cache_create_args("first", &args, 64);
 	ck_assert_ptr_nonnull(asked);
@@ -725,7 +737,7 @@ START_TEST(the_arguments_of_limits_are_checked)
 }
 END_TEST
 
-/* In the waiting thread, after it has queued, and before it sleeps. */
+/* Runs in the waiting thread, after it has queued and before it sleeps. */
 static void
 free_before_the_sleep(const uint32_t *word)
 {
@@ -753,7 +765,7 @@ note_the_lock(const uint32_t *word)
 		__atomic_store_n(&at_the_lock, 1, __ATOMIC_RELEASE);
 }
 
-/* The thread has found no room, and is not yet in the queue. */
+/* The thread has found the limit reached, and is not yet in the queue. */
 START_TEST(a_free_before_the_queue_is_not_missed)
 {
 	struct request r = {.n = 1};
@@ -788,7 +800,7 @@ START_TEST(a_child_has_the_count_and_no_one_waits_in_it)
 		    umem_cache_alloc(cache, UMEM_NOWAIT) != NULL)
 			_exit(1);
 		umem_cache_free(cache, held[0]);
-		/* Nobody stands in the queue. */
+		/* The child's queue is empty. */
 		if (umem_cache_alloc(cache, UMEM_DEFAULT) == NULL)
 			_exit(2);
 		_exit(limits(cache).in_use == 5 ? 0 : 3);
@@ -801,7 +813,7 @@ START_TEST(a_child_has_the_count_and_no_one_waits_in_it)
 }
 END_TEST
 
-static uint32_t is_stalled; /* [atomic] a reader stays where it is */
+static uint32_t is_stalled; /* [atomic] a reader stays in its section */
 
 static void
 synchronize(void)
@@ -831,7 +843,7 @@ grace_of(const void *key, struct umem_grace *grace)
 	    .online = ignore};
 }
 
-/* Under each kind other code frees the objects in the end. */
+/* For each kind of cache, different code finally frees the objects. */
 START_TEST(objects_of_deferred_frees_count_until_they_are_free)
 {
 	umem_cache_t *cache = create((enum kind)_i, 100, -1);
@@ -860,10 +872,10 @@ END_TEST
 #define SHARED_MOST 40
 
 static umem_cache_t *shared;
-static uint32_t nout; /* [atomic] objects that the threads hold */
+static uint32_t nout; /* [atomic] objects held by all threads */
 static uint32_t most_out, nserved;
 
-/* The threads hold n objects more until this returns. */
+/* Count n more objects as held until this function returns. */
 static void
 hold(uint32_t n)
 {
@@ -908,7 +920,9 @@ work(void *arg)
 	return NULL;
 }
 
-/* Waits without end: a wake-up that is lost would hang the test. */
+/*
+ * The threads wait without a time limit, so a lost wake-up would hang the test.
+ */
 START_TEST(threads_never_hold_more_than_the_limit)
 {
 	pthread_t thread[NTHREADS];

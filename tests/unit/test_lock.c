@@ -1,4 +1,4 @@
-/* test_lock.c - exclusion, waking, ranks, and the time of a fork */
+/* test_lock.c - mutual exclusion, wake-ups, ranks, and locks during fork() */
 #include <check.h>
 #include <pthread.h>
 #include <sched.h>
@@ -34,7 +34,7 @@ count_up(void *arg)
 		}
 		nwrong += inside++ != 0;
 		count++;
-		/* Preempted with the lock held, so that others sleep. */
+		/* The holder is preempted here, so that other threads sleep. */
 		if (i % 64 == 0)
 			sched_yield();
 		if (i % 5000 == 0)
@@ -71,7 +71,10 @@ take_and_release(void *arg)
 	return NULL;
 }
 
-/* All asleep on it at once: one release wakes them one after the other. */
+/*
+ * All threads sleep on the lock.  After one release, they wake one after the
+ * other.
+ */
 START_TEST(every_sleeper_is_woken)
 {
 	pthread_t thread[NTHREADS];
@@ -134,7 +137,7 @@ START_TEST(locks_in_the_order_of_ranks_are_fine)
 		lock_take(&above);
 		lock_take(&lock);
 		lock_take(&below);
-		/* And let go in any order. */
+		/* Locks may be released in any order. */
 		lock_release(i == 1 ? &above : &lock);
 		lock_release(i == 1 ? &lock : &above);
 		lock_release(&below);
@@ -193,7 +196,10 @@ START_TEST(between_fork_begin_and_end_the_thread_holds_all)
 
 	lock_take_for_fork(&lock);
 	lock_fork_begin();
-	/* Any order, any number of times, and nothing changes. */
+	/*
+	 * The forking thread may take locks in any order, any number of times.
+	 * The state of the locks does not change.
+	 */
 	lock_take(&below);
 	lock_take(&lock);
 	lock_take(&above);
@@ -204,11 +210,14 @@ START_TEST(between_fork_begin_and_end_the_thread_holds_all)
 	lock_release(&below);
 	ck_assert_uint_eq(lock.state, 1);
 	ck_assert_uint_eq(below.state, 0);
-	/* Other threads are kept out as ever. */
+	/* Other threads are excluded as before. */
 	pthread_create(&thread, NULL, try_it, NULL);
 	pthread_join(thread, &had);
 	ck_assert_ptr_null(had);
-	/* A child counts as the same thread; vfork-like, no handlers run. */
+	/*
+	 * The child counts as the same thread.  As with vfork(), no fork
+	 * handlers run.
+	 */
 	pid_t child = _Fork();
 	if (child == 0) {
 		limit_time();

@@ -1,4 +1,4 @@
-/* test_log.c - rings: in order, the newest kept, nobody's half */
+/* test_log.c - logs: entries in order, the newest kept, none half-written */
 #include <check.h>
 #include <pthread.h>
 #include <sched.h>
@@ -47,7 +47,7 @@ START_TEST(the_newest_entries_are_there)
 	struct entry entry;
 
 	ck_assert_ptr_nonnull(log->base);
-	/* Entries of another CPU may stay for long. */
+	/* Stay on this CPU: entries of another CPU may stay for long. */
 	stay_here();
 	for (uint64_t i = 1; i <= 10000; i++) {
 		memset(&entry, 0, sizeof(entry));
@@ -71,7 +71,10 @@ START_TEST(the_newest_entries_are_there)
 				least = entry.number;
 			nfound++;
 		}
-	/* Without a gap up to the last. */
+	/*
+	 * No entry is missing from the oldest one found to the last one
+	 * written.
+	 */
 	ck_assert_uint_eq(nfound, 10000 - least + 1);
 	ck_assert_uint_ge(nfound, log->bytes / sizeof(entry) / 4);
 }
@@ -132,7 +135,7 @@ START_TEST(threads_do_not_mix_their_entries)
 }
 END_TEST
 
-/* The ring of messages. */
+/* The log of messages. */
 START_TEST(the_last_messages_are_in_the_ring)
 {
 	char line[100];

@@ -1,4 +1,7 @@
-/* test_magazine.c - what happens when a section misses, on made-up slabs */
+/*
+ * test_magazine.c - the slow paths of magazines, when an rseq section misses,
+ * over simulated slabs
+ */
 #include <check.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +18,7 @@
 
 static uint32_t stop; /* [atomic] */
 
-/* As sizes.c says at its top. */
+/* As defined at the top of sizes.c. */
 static bool
 is_within_budget(unsigned rounds, size_t object_bytes)
 {
@@ -103,7 +106,7 @@ START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
 	    magazine_put(&layer, stamp + n, &spare, &news), MAGAZINE_OK);
 	ck_assert_ptr_null(spare);
 	ck_assert_uint_eq(magazine_rounds(&layer), n + 1);
-	/* A second free of it comes by, and is seen. */
+	/* A second free of the object is noticed. */
 	ck_assert_int_eq(
 	    magazine_put(&layer, stamp + n, &spare, &news), MAGAZINE_TWICE);
 	for (unsigned i = 0; i <= n; i++) {
@@ -114,7 +117,10 @@ START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
 }
 END_TEST
 
-/* Then the next free is one for the section, which looks at the newest two. */
+/*
+ * Then the rseq section handles the next free; it compares with the newest two
+ * rounds.
+ */
 START_TEST(a_first_free_with_few_rounds_is_the_newest)
 {
 	struct magazine *spare;
@@ -153,7 +159,10 @@ START_TEST(a_second_free_in_a_row_is_seen)
 }
 END_TEST
 
-/* The newest 32, though most of them are in the previous magazine. */
+/*
+ * The newest 32 frees are compared, though most of them are in the previous
+ * magazine.
+ */
 START_TEST(a_second_free_of_one_of_the_newest_is_seen)
 {
 	unsigned news = 0, n;
@@ -174,7 +183,7 @@ START_TEST(a_second_free_of_one_of_the_newest_is_seen)
 }
 END_TEST
 
-/* Locked mode would find another CPU's header free. */
+/* Not in locked mode, which would use the free header of another CPU. */
 START_TEST(an_owned_header_is_gone_past)
 {
 	struct magazine *spare = NULL, *mag;
@@ -191,7 +200,7 @@ START_TEST(an_owned_header_is_gone_past)
 	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_BYPASS);
 	ck_assert_int_eq(
 	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_BYPASS);
-	/* Rounds for a header that is owned go to the depot. */
+	/* Rounds meant for an owned header go to the depot. */
 	mag = magazine_new(&layer);
 	mag->nrounds = 1;
 	mag->round[0] = &stamp[200];
@@ -203,7 +212,10 @@ START_TEST(an_owned_header_is_gone_past)
 }
 END_TEST
 
-/* With two magazines a run around a brim stays off the depot. */
+/*
+ * The CPU has two magazines, so a run of allocs and frees at the edge of one
+ * magazine does not reach the depot.
+ */
 START_TEST(alternation_does_not_come_to_the_depot)
 {
 	void *held[400];
@@ -230,7 +242,10 @@ START_TEST(alternation_does_not_come_to_the_depot)
 }
 END_TEST
 
-/* Rounds of the loaded and the previous magazine, and which is loaded. */
+/*
+ * Return the loaded magazine, and the rounds in the loaded and the previous
+ * one.
+ */
 static struct magazine *
 look(unsigned *loaded, unsigned *previous)
 {
@@ -245,7 +260,7 @@ look(unsigned *loaded, unsigned *previous)
 	return mag;
 }
 
-/* A run of so many gets, or puts, and back makes no exchange. */
+/* A run of gets and as many puts, in either order, causes no exchange. */
 static void
 stays_loaded(const struct magazine *mag, unsigned run, bool puts_first)
 {
@@ -261,7 +276,9 @@ stays_loaded(const struct magazine *mag, unsigned run, bool puts_first)
 	ck_assert_ptr_eq(look(&loaded, &previous), mag);
 }
 
-/* At the edge between a full and an empty one, they share. */
+/*
+ * When a full and an empty magazine meet at an exchange, they share the rounds.
+ */
 START_TEST(an_exchange_is_not_followed_by_one)
 {
 	unsigned cap, n, loaded, previous;
@@ -276,7 +293,7 @@ START_TEST(an_exchange_is_not_followed_by_one)
 	mag = look(&loaded, &previous);
 	ck_assert_uint_eq(loaded, 1);
 	ck_assert_uint_eq(previous, cap);
-	/* For want of rounds, newest first. */
+	/* Share because the loaded magazine is empty: newest rounds first. */
 	for (unsigned i = 0; i < 2; i++)
 		ck_assert_ptr_eq(get(), &stamp[cap - i]);
 	ck_assert_ptr_eq(look(&loaded, &previous), mag);
@@ -287,7 +304,7 @@ START_TEST(an_exchange_is_not_followed_by_one)
 	for (unsigned i = 1; i < n; i++)
 		get();
 	ck_assert_ptr_eq(get(), &stamp[cap - n - 1]);
-	/* And for want of room. */
+	/* Share because the loaded magazine is full. */
 	mag = look(&loaded, &previous);
 	ck_assert_uint_eq(loaded + previous, cap - n - 1);
 	for (unsigned i = 0; i <= n + 1; i++)
@@ -303,7 +320,10 @@ START_TEST(an_exchange_is_not_followed_by_one)
 }
 END_TEST
 
-/* However they have shared, the depot gets full ones, and gets them late. */
+/*
+ * Even after sharing, the depot gets only full magazines, and as late as
+ * possible.
+ */
 START_TEST(what_has_room_does_not_go_to_the_depot)
 {
 	unsigned cap, loaded, previous;
@@ -398,7 +418,7 @@ START_TEST(a_depot_with_more_than_its_room_has_surplus)
 	ck_assert_ptr_nonnull(mag);
 	ck_assert_uint_gt(mag->nrounds, 0);
 	ck_assert_uint_eq(magazine_rounds(&layer), i - mag->nrounds);
-	/* Wanted again at once: the depot gets more room. */
+	/* The surplus is needed again at once, so the depot's limit doubles. */
 	uint32_t bytes = layer.depot_bytes;
 	magazine_refill_want(&layer);
 	ck_assert_uint_eq(layer.depot_bytes, 2 * bytes);
@@ -458,7 +478,10 @@ START_TEST(an_update_takes_what_was_idle_and_leaves_what_was_not)
 	put(get());
 	n = magazine_rounds(&layer);
 	ck_assert_uint_gt(n, 0);
-	/* It has just loaded a magazine. */
+	/*
+	 * The CPU has just loaded a magazine, so the first update takes
+	 * nothing.
+	 */
 	magazine_update(&layer, calm, &chain);
 	ck_assert_ptr_null(chain);
 	ck_assert_uint_eq(magazine_rounds(&layer), n);
@@ -487,7 +510,10 @@ START_TEST(contention_makes_larger_magazines)
 }
 END_TEST
 
-/* n updates, before each of which some of 1000 visits behind had to wait. */
+/*
+ * Do n updates.  Before each, of 1000 visits to the locks behind the magazines,
+ * nwaited had to wait.
+ */
 static void
 crowd(unsigned nupdates, unsigned nwaited)
 {
@@ -513,21 +539,24 @@ START_TEST(where_cpus_queue_magazines_are_larger)
 	crowd(20, 1000 / 4);
 	ck_assert_uint_eq(layer.rounds, 254);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_max);
-	/* One wait is none, however few visits there were of the depot. */
+	/* A single wait does not count, however few visits the depot had. */
 	layer.depot.ncontended++;
 	crowd(1, 1000 / 4);
 	ck_assert_uint_eq(layer.rounds, 254);
 	crowd(20, 1000 / 4 + 1);
 	ck_assert_uint_eq(layer.rounds, 1022);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_crowded);
-	/* That is within the bytes, so nothing is borrowed. */
+	/*
+	 * The larger magazines are within the byte limit, so nothing is
+	 * borrowed.
+	 */
 	ck_assert_uint_eq(magazine_lent(), 0);
 	for (int j = 0; j < 1500; j++)
 		ck_assert_ptr_nonnull(held[j] = get());
 	for (int j = 0; j < 1500; j++)
 		put(held[j]);
 	ck_assert_uint_eq(magazine_rounds(&layer) + nslab, NOBJECTS);
-	/* Few exchanges since the last update, and nobody waited. */
+	/* Since the last update there were few exchanges and no waits. */
 	crowd(1, 0);
 	ck_assert_uint_le(layer.rounds, 254);
 	take_back_all();
@@ -561,7 +590,10 @@ START_TEST(a_crowd_keeps_to_the_budget)
 }
 END_TEST
 
-/* So many allocs and frees that magazines of n rounds go to and fro. */
+/*
+ * Do so many allocs and frees that the CPU and the depot exchange magazines of
+ * n rounds all the time.
+ */
 static void
 flow(unsigned ntimes)
 {
@@ -591,7 +623,7 @@ START_TEST(a_cache_in_flow_borrows_and_returns)
 	ck_assert_uint_le(layer.rounds * layer.object_bytes, 512 * KIB);
 	ck_assert_uint_eq(
 	    magazine_lent(), 2 * (layer.rounds - layer.rounds_max) * 8192);
-	/* As long as it flows it keeps that. */
+	/* The cache keeps the borrowed capacity while the flow lasts. */
 	magazine_update(&layer, calm, &chain);
 	flush(chain);
 	flow(100);
@@ -649,7 +681,10 @@ START_TEST(a_drain_that_is_refused_has_the_depots_only)
 	pthread_t thread;
 	size_t n;
 
-	/* With one thread there are no others to stop. */
+	/*
+	 * The process must have had a second thread.  With one thread there are
+	 * no others to stop.
+	 */
 	ck_assert_int_eq(
 	    pthread_create(&thread, NULL, return_at_once, NULL), 0);
 	pthread_join(thread, NULL);
@@ -683,7 +718,10 @@ START_TEST(what_is_near_can_be_taken)
 		held[i] = get();
 	for (int i = 0; i < 300; i++)
 		put(held[i]);
-	/* Locked mode may use the headers of other CPUs, but not alone. */
+	/*
+	 * In locked mode this thread may own headers of other CPUs, but other
+	 * threads may own them too.
+	 */
 	size_t n = magazine_rounds(&layer);
 	ck_assert_uint_gt(magazine_glance(&layer), 0);
 	magazine_take_near(&layer, &chain);
@@ -704,7 +742,7 @@ stamp_change(void *object, uint32_t from)
 		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 }
 
-/* Bursts, so that magazines fill up and run empty. */
+/* Allocate and free in bursts, so that magazines become full and empty. */
 static void *
 work(void *arg)
 {
@@ -765,7 +803,10 @@ START_TEST(no_round_and_no_magazine_is_lost_while_all_changes)
 	uint64_t end = os_now_ns() + STORM_NS;
 	size_t used;
 
-	/* With shards there is little room, so that they hand on, too. */
+	/*
+	 * With shards the depot is small, so that shards also pass magazines
+	 * on.
+	 */
 	magazine_depot_most = _i < 3 ? 16 * MIB : 32 * KIB;
 	if (!start(_i % 3, 64, 0))
 		return;
@@ -809,7 +850,7 @@ count_check(struct magazine_layer *of, void *const *rounds, unsigned n)
 	nchecks++;
 }
 
-/* Of the first n magazines that fill. */
+/* The number of checks among the first n magazines that become full. */
 static unsigned
 checks_of(unsigned n)
 {
@@ -828,7 +869,7 @@ START_TEST(a_magazine_that_a_push_finds_full_is_checked)
 		return;
 	magazine_check = count_check;
 	for (unsigned i = 0; i < 1000; i++) {
-		/* Each other push finds one full, but for the first. */
+		/* Every second push finds a full magazine, except the first. */
 		ck_assert_uint_eq(nchecks, checks_of(i == 0 ? 0 : (i - 1) / 2));
 		put(stamp + i);
 	}

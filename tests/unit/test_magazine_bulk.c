@@ -1,4 +1,7 @@
-/* test_magazine_bulk.c - many rounds at a time, on made-up slabs */
+/*
+ * test_magazine_bulk.c - magazine operations on many rounds, over simulated
+ * slabs
+ */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,7 +25,9 @@ stamp_change(void *object, uint32_t from)
 		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 }
 
-/* As a cache does: magazines first, the rest from the slabs. */
+/*
+ * Like a cache: take rounds from the magazines first, the rest from the slabs.
+ */
 static unsigned
 get_many(void **objects, unsigned n)
 {
@@ -92,7 +97,9 @@ START_TEST(a_layer_without_magazines_gives_none)
 }
 END_TEST
 
-/* Loaded and previous magazine, and several of the depot, in one call. */
+/*
+ * One call takes the loaded and the previous magazine and several of the depot.
+ */
 START_TEST(one_call_empties_the_cpu_and_the_depot)
 {
 	static void *held[2000];
@@ -166,7 +173,7 @@ START_TEST(a_null_or_a_second_free_ends_a_put_before_it)
 	ck_assert_int_eq(
 	    magazine_put_bulk(&layer, twice, &n, &spare, &news), MAGAZINE_OK);
 	ck_assert_uint_eq(n, 2);
-	/* One of those freed last, from another call. */
+	/* A second free of an object that an earlier call freed last. */
 	n = 2;
 	ck_assert_int_eq(
 	    magazine_put_bulk(&layer, objects + 1, &n, &spare, &news),
@@ -183,7 +190,7 @@ START_TEST(an_owned_header_is_bypassed)
 	struct cpu_owned own;
 	unsigned news = 0, n = 2;
 
-	/* In locked mode the next CPU's header is free. */
+	/* Not in locked mode, where the next CPU's header is free. */
 	if (_i == RSEQ_NONE || !start(_i, 64, 0))
 		return;
 	put(&stamp[2]);
@@ -197,7 +204,7 @@ START_TEST(an_owned_header_is_bypassed)
 }
 END_TEST
 
-/* A program whose frees are all in bulk gets its ticks as well. */
+/* A program that frees only in bulk gets its ticks too. */
 START_TEST(bulk_frees_count_as_ticks)
 {
 	void *objects[50], *held[50];
@@ -222,13 +229,19 @@ START_TEST(bulk_frees_count_as_ticks)
 		ck_assert_uint_eq(n, 50);
 		ntold += (news & MAGAZINE_TICKED) != 0;
 	}
-	/* 5000 pushes at a tick in 500, and 50 more for each that is late. */
+	/*
+	 * 5000 pushes with a tick every 500; each late tick delays the next
+	 * ones by at most 50 pushes.
+	 */
 	ck_assert_uint_ge(ntold, 8);
 	ck_assert_uint_le(ntold, 10);
 }
 END_TEST
 
-/* Bulk and single operations beside drains, growth and other threads. */
+/*
+ * Bulk and single operations concurrent with drains, growth of magazines and
+ * other threads.
+ */
 static void *
 work(void *arg)
 {

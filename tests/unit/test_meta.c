@@ -10,7 +10,7 @@
 #include "vmem/os.h"
 
 #define LARGEST    (200 * KIB)
-/* Such blocks are mapped alone. */
+/* Blocks above this size have their own mapping. */
 #define STEP_ABOVE (65 * KIB)
 
 static bool
@@ -21,7 +21,7 @@ is_filled(const void *at, int c, size_t bytes)
 	return p[0] == (char)c && memcmp(p, p + 1, bytes - 1) == 0;
 }
 
-static char stray; /* says that a block was missing or not zero */
+static char stray; /* set if a block was missing or not zero */
 
 static size_t
 next_size(size_t bytes)
@@ -56,7 +56,7 @@ START_TEST(every_size_is_zero_aligned_and_apart)
 		ck_assert(is_filled(at[i], (int)i | 1, bytes[i]));
 	for (unsigned i = 0; i < n; i++)
 		meta_free(at[i], bytes[i]);
-	/* The same again, from what was freed and is dirty. */
+	/* Allocate the same sizes again, from freed blocks that are dirty. */
 	for (unsigned i = 0; i < n; i++) {
 		at[i] = meta_alloc(bytes[i]);
 		ck_assert_uint_eq((uintptr_t)at[i] % alignment(bytes[i]), 0);
@@ -94,7 +94,10 @@ START_TEST(what_is_freed_is_used_again)
 }
 END_TEST
 
-/* Rounding is to a fourth of a doubling, and chunks are used up. */
+/*
+ * Sizes are rounded up to a quarter of a power of two, and chunks are used
+ * completely.
+ */
 START_TEST(little_is_mapped_beyond_what_is_used)
 {
 	size_t used = meta_used(), mapped = meta_mapped();
@@ -160,7 +163,7 @@ START_TEST(the_starved_are_fed)
 }
 END_TEST
 
-/* A refused munmap loses the range and nothing else. */
+/* After a refused munmap() only this range is lost. */
 START_TEST(a_refused_unmap_is_no_failure)
 {
 	size_t used = meta_used(), mapped = meta_mapped();
@@ -175,7 +178,7 @@ START_TEST(a_refused_unmap_is_no_failure)
 }
 END_TEST
 
-/* CPU time of freeing n blocks that are mapped alone, the oldest first. */
+/* CPU time to free n blocks that have their own mappings, oldest first. */
 static uint64_t
 time_of_frees(unsigned n)
 {
@@ -199,7 +202,7 @@ START_TEST(a_free_takes_as_long_whatever_number_is_mapped)
 {
 	uint64_t few = UINT64_MAX, many = UINT64_MAX;
 
-	/* Another process can only add to a time. */
+	/* Another process can only increase a time, so take the minimum. */
 	for (int i = 0; i < 8 && (i == 0 || many / 16 > 3 * few); i++) {
 		uint64_t now = time_of_frees(1000);
 

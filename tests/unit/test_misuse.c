@@ -1,4 +1,4 @@
-/* test_misuse.c - one plain line for each misuse, and the end */
+/* test_misuse.c - one plain message line for each misuse, then abort */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,13 +39,13 @@ by_text(void)
 	misuse("realloc", where, "some text");
 }
 
-/* One line, this one, and SIGABRT. */
+/* Check that f writes exactly this line and ends with SIGABRT. */
 static void
 check_line(void (*f)(void), const char *who, const char *text)
 {
 	char expected[256];
 
-	/* who ends in a comma where the name of a cache comes first. */
+	/* If the name has a comma, a cache's name and "(" are part of it. */
 	snprintf(expected, sizeof(expected), "umem: %s%s0x%lx): %s\n", who,
 	    strchr(who, ',') != NULL ? " " : "(", (unsigned long)where, text);
 	ck_assert_str_eq(child_writes(f), expected);
@@ -144,13 +144,13 @@ START_TEST(each_fault_of_a_slab_has_its_text)
 		where = (void *)0x1230;
 		check_line(by_slab, "who(objects,", faults[i].text);
 	}
-	/* Blocks have no cache that a program knows of. */
+	/* Class caches have no name that the program knows. */
 	cache = class_cache_of(3);
 	for (unsigned i = 0; i < 3; i++) {
 		fault = faults[i].fault;
 		check_line(by_slab, "who", faults[i].text);
 	}
-	/* Its slab is gone. */
+	/* The slab of this object no longer exists. */
 	where = umem_alloc(20 * MIB, UMEM_DEFAULT);
 	umem_free(where, 20 * MIB);
 	fault = SLAB_FOREIGN;

@@ -1,4 +1,4 @@
-/* test_nofail.c - requests that must not want_too_much, and failure at will */
+/* test_nofail.c - UMEM_NOFAIL requests, and failures on demand */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "umem/malloc/nofail.h"
 #include "vmem/os.h"
 
-/* No machine has it. */
+/* More memory than any machine has. */
 #define TOO_MUCH ((size_t)1 << 60)
 
 static unsigned nasked;
@@ -104,7 +104,7 @@ START_TEST(the_callback_says_how_it_ends)
 	    "umem: nofail callback returned 5123\n");
 	with(say_minus, want_too_much, 255,
 	    "umem: nofail callback returned ffffffff\n");
-	/* NULL takes it away again. */
+	/* NULL removes the callback. */
 	with(NULL, want_too_much, 255, "");
 }
 END_TEST
@@ -121,7 +121,7 @@ START_TEST(the_callback_may_jump_away)
 	if (setjmp(away) == 0)
 		fail_object();
 	ck_assert_uint_eq(nasked, 3);
-	/* Nothing is held. */
+	/* No lock is held after the jump. */
 	umem_free(umem_alloc(100, UMEM_NOFAIL), 100);
 	umem_reap();
 }
@@ -147,7 +147,7 @@ START_TEST(only_failures_ask)
 }
 END_TEST
 
-/* The callback runs with no lock held, and may fail itself. */
+/* The callback runs with no lock held.  Its own requests may fail too. */
 static int
 say_deep(void)
 {
@@ -189,12 +189,15 @@ fail_too(void *arg)
 {
 	umem_nofail_callback(say_odd);
 	want_too_much();
-	/* Nobody comes here. */
+	/* Not reached. */
 	_exit(99);
 	return arg;
 }
 
-/* While exit handlers run, another thread fails: it must wait. */
+/*
+ * While exit handlers run, a request of another thread fails.  That thread must
+ * wait.
+ */
 static void
 let_another_fail(void)
 {
@@ -226,7 +229,10 @@ START_TEST(mtbf_of_1_fails_all_that_may_fail)
 	void *kept = umem_cache_alloc(cache, UMEM_DEFAULT);
 	void *p;
 
-	/* There is something in the magazines, so it is not want. */
+	/*
+	 * The magazine has an object, so the request does not fail for want of
+	 * memory.
+	 */
 	umem_cache_free(cache, kept);
 	umem_setmtbf(1);
 	for (int i = 0; i < 1000; i++) {
@@ -244,7 +250,7 @@ START_TEST(mtbf_of_1_fails_all_that_may_fail)
 		p = umem_cache_alloc(cache, UMEM_NOFAIL);
 		ck_assert_ptr_nonnull(p);
 		umem_cache_free(cache, p);
-		/* As malloc() does. */
+		/* The path of malloc(). */
 		errno = 0;
 		ck_assert_ptr_null(alloc_get(100));
 		ck_assert_int_eq(errno, ENOMEM);
@@ -260,7 +266,7 @@ START_TEST(mtbf_of_1_fails_all_that_may_fail)
 		ck_assert_ptr_nonnull(p);
 		umem_free(p, 100);
 	}
-	/* The fast paths are on again, where there are any. */
+	/* The fast paths are open again, in modes that have them. */
 	ck_assert_int_eq(
 	    alloc_fast.units != 0, cpu_layer.rseq.owner != RSEQ_NONE);
 	ck_assert_int_eq(
@@ -285,7 +291,7 @@ START_TEST(mtbf_of_n_fails_about_one_in_n)
 	umem_setmtbf(0);
 	ck_assert_uint_ge(nfailed, 60);
 	ck_assert_uint_le(nfailed, 140);
-	/* Not always the same of a loop of n. */
+	/* The failures do not always hit the same request of a loop of n. */
 	ck_assert_uint_lt(nperiod, n[_i] == 2 ? 90 : 50);
 }
 END_TEST
