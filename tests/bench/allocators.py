@@ -1,7 +1,8 @@
-"""allocators.py - which allocators are measured, and how a program gets one
+"""allocators.py - the measured allocators, and how a program gets one
 
-Ours, libc's own, which needs no preload, Debian's packages of others, and
-what tools/peers.sh has built.  All run with their default options.
+They are umem, libc's own malloc (which needs no preload), Debian's packages of
+others, and the peers that tools/peers.sh has built.  All run with their
+default options.
 """
 
 import os
@@ -26,8 +27,9 @@ INSTALLED = {
 BUILT = ["snmalloc", "mimalloc2", "mimalloc3", "jemalloc5", "tcgoogle",
          "rpmalloc"]
 
-# What an allocator needs so that it works as it is meant to.  Google's
-# registers rseq for itself: where libc already has, its per-CPU mode is off.
+# Variables that an allocator needs to work as intended.  Google's tcmalloc
+# registers rseq itself.  If libc has registered it first, tcmalloc's per-CPU
+# mode is off.
 NEEDED = {"tcgoogle": {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}}
 
 # Variables that would make an allocator other than it is by default.
@@ -136,7 +138,7 @@ def find(build, wanted, peers_folder):
 
 
 def clean_environment():
-    """Takes what belongs to this process away; what options were set."""
+    """Unsets LD_PRELOAD; returns the allocators' options that are set."""
     # glibc's turn is one without a preload.
     os.environ.pop("LD_PRELOAD", None)
     return {k: v for k, v in os.environ.items() if OPTIONS.match(k)}

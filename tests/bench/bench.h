@@ -1,20 +1,20 @@
 /*
- * bench.h - what the benchmark programs share: clocks, random numbers,
- * threads, and the one way to print a figure
+ * bench.h - common code of the benchmark programs: clocks, random numbers,
+ * threads, and the only function that prints a figure
  *
- * A program prints nothing but lines `NAME VALUE UNIT`, one a figure; the
- * unit says which way is better (UNITS in run.py).  Its first argument is the
- * scale, 1 if absent: below 1, measurements are shorter and working sets are
- * smaller.
+ * A program prints only lines `NAME VALUE UNIT`, one line for each figure.
+ * The unit decides whether more or less is better (UNITS in report.py).  The
+ * first argument of a program is the scale, 1 if absent.  Below 1,
+ * measurements are shorter and working sets are smaller.
  *
- * What one thread does is timed by the processor time of the process, so that
- * a busy machine disturbs it little and work that an allocator leaves to a
- * thread of its own counts.  What several threads do together is timed by the
- * wall clock.
+ * Work of a single thread is measured in processor time of the process.  This
+ * avoids most of the noise of a busy machine, and includes the work that an
+ * allocator does in a thread of its own.  Work of several threads is measured
+ * by the wall clock.
  *
- * The programs use malloc by its standard names only, so that any allocator
- * can be preloaded.  What they note about their blocks is kept outside the
- * heap where memory is what they measure.
+ * The programs call malloc by its standard names only, so that any allocator
+ * can be preloaded.  A program that measures memory keeps its notes about the
+ * blocks outside the heap.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -152,7 +152,7 @@ bench_keep(void *block)
 	__asm__ volatile("" : : "r"(block) : "memory");
 }
 
-/* A block whose first byte has been written. */
+/* Allocates a block and writes its first byte. */
 static inline void *
 bench_alloc(size_t bytes)
 {
@@ -219,7 +219,7 @@ bench_median(double *values, size_t n)
 	return values[n / 2];
 }
 
-/* Processor time of one of what work does n of, in ns. */
+/* Processor time of one operation, in ns; work(arg, n) does n operations. */
 static inline double
 bench_ns_each(bench_work *work, void *arg, double scale)
 {
@@ -227,7 +227,7 @@ bench_ns_each(bench_work *work, void *arg, double scale)
 	double slices[BENCH_NSLICES];
 	size_t n = 1;
 
-	/* As many a call as take a tenth of a slice; this warms up as well. */
+	/* Find an n for a tenth of a slice; this also warms up. */
 	for (;;) {
 		double start = bench_cpu_ns();
 
@@ -250,7 +250,7 @@ bench_ns_each(bench_work *work, void *arg, double scale)
 	return bench_median(slices, BENCH_NSLICES);
 }
 
-/* A thread of a group: its number, what it shares, and what it did. */
+/* A thread of a group: its number, its shared data, and its progress. */
 struct bench_thread {
 	pthread_t id;
 	void (*run)(struct bench_thread *);
@@ -279,7 +279,7 @@ bench_thread_main(void *arg)
 	return NULL;
 }
 
-/* Counts n more of what is measured; best not for each single one. */
+/* Counts n operations.  Call it once for many, to keep its own cost small. */
 static inline void
 bench_did(struct bench_thread *thread, size_t n)
 {
@@ -306,7 +306,7 @@ bench_stopped(struct bench_thread *thread)
 	return atomic_load_explicit(&thread->group->stop, memory_order_relaxed);
 }
 
-/* The longest that threads have for what they must do to be warm. */
+/* The longest time that the threads may take to warm up. */
 #define BENCH_WARM_NS 10e9
 
 /* Sleeps for a fifth of ns, and until the threads have done least. */
@@ -321,11 +321,12 @@ bench_warm(struct bench_thread *threads, unsigned n, double ns, size_t least)
 }
 
 /*
- * Runs run() in n threads: until they return if ns is 0, else telling them
- * after ns, and a fifth of that before to warm up, that bench_stopped().  The
- * group says afterwards how long it took and how much they did together; if
- * timed, without what they did before and after the ns.  They are warm when
- * they have done least.
+ * Runs run() in n threads and waits until all have returned.  If ns is not 0,
+ * the run is timed: the threads warm up for ns / 5 and until they have done
+ * `least` operations together, are measured for ns, and then bench_stopped()
+ * returns true to them.  The result holds the wall-clock time and the number
+ * of operations of all threads; in a timed run it covers the measured time
+ * only.
  */
 static inline struct bench_group
 bench_threads_warm(unsigned n, void (*run)(struct bench_thread *), void *shared,

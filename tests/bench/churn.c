@@ -4,7 +4,7 @@
  *	churn.thread		processor time of a thread that allocates 64
  *				blocks of 16 to 1023 bytes, frees half of them
  *				and half of those of a thread before it, in us
- *	churn.growth		what resident memory grew by meanwhile, in MiB
+ *	churn.growth		growth of resident memory meanwhile, in MiB
  *
  * Four threads live at a time.  A fixed amount of work.
  *

@@ -9,11 +9,12 @@
  *	frag.overhead	resident memory after refilling by bytes asked for
  *	frag.time.*	processor time of the steps, in ms
  *
- * All blocks are written whole.  What the program itself keeps is subtracted.
- * A fixed amount of work.
+ * All blocks are written whole.  The program subtracts the memory of its own
+ * tables.  A fixed amount of work.
  *
  * Source: Wilson, Johnstone, Neely and Boles, "Dynamic Storage Allocation: A
- * Survey and Critical Review", 1995, on what survives of a peak.
+ * Survey and Critical Review", 1995, on the memory that stays resident after a
+ * peak.
  *
  * Usage: frag [scale]
  */
@@ -31,7 +32,7 @@ struct heap {
 	uint64_t seed;
 };
 
-/* Ends a step: its time, and what is resident after it. */
+/* Ends a step: prints its time, and the resident memory after it. */
 static void
 step(struct heap *heap, const char *name, bool timed)
 {

@@ -1,5 +1,5 @@
 /*
- * giveback.c - does memory go back when it is not needed any more?
+ * giveback.c - is memory released to the kernel when it is no longer needed?
  *
  *	giveback.multi		resident memory above that at the start, in
  *				MiB: a process with a second thread, which
@@ -8,12 +8,12 @@
  *				calls, each a malloc or a free
  *	giveback.*.freed	right after the last free
  *	giveback.*.time		processor time of allocating, filling and
- *				freeing, in ms, without what comes later
+ *				freeing, in ms, without the later steps
  *
  * 1 GiB of blocks of 16 to 512 bytes is allocated and freed in the order of
  * allocation.  A fixed amount of work.
  *
- * Source: what users of all allocators complain of most.
+ * Source: the most frequent complaint of users of all allocators.
  *
  * Usage: giveback [scale [multi|single]]
  */

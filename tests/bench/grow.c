@@ -7,9 +7,10 @@
  *	grow.small	1000 in turn, half as large again each time, to 4 KiB
  *	grow.block	a block of 16 MiB, filled and freed
  *
- * in processor time, ms for all of it; what is new in a buffer is written.
+ * in processor time, ms for all of it.  The program writes the new part of a
+ * buffer after each realloc.
  *
- * Source: what strings, buffers and arrays do in most programs.
+ * Source: strings, buffers and arrays grow in this way in most programs.
  *
  * Usage: grow [scale]
  */

@@ -1,5 +1,5 @@
 /*
- * idle.c - what many threads that have nothing to do hold on to
+ * idle.c - memory that stays resident for many idle threads
  *
  * 1000 threads allocate 1000 blocks each, of 16 to 1023 bytes, wait for each
  * other, free them, sleep, and end.

@@ -5,7 +5,7 @@
  *	larson.N	millions of replacements a second, N sets
  *
  * All blocks (5000 a set, 8 to 1000 bytes) are first allocated by the main
- * thread and dealt out mixed, so that a thread frees what others allocated.
+ * thread and dealt out mixed, so that a thread frees blocks of other threads.
  * A fixed amount of work.
  *
  * Source: Larson and Krishnan, "Memory allocation for long-running server

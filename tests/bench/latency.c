@@ -71,7 +71,7 @@ bucket_of(uint64_t value)
 	return FINE * shift + (value >> shift);
 }
 
-/* The middle of what falls into the bucket. */
+/* The middle of the range of values that fall into the bucket. */
 static double
 bucket_value(size_t bucket)
 {

@@ -1,5 +1,5 @@
 /*
- * launch.c - runs a program and says what it used
+ * launch.c - runs a program and reports its processor time and peak memory
  *
  * Usage: launch FD [NAME=VALUE ...] PROGRAM [ARGUMENT ...]
  *
@@ -7,9 +7,9 @@
  * file descriptor FD: user and system time in seconds, most resident memory
  * in MiB, and the status of wait(2).
  *
- * The memory is why this is a program of its own: a process starts with the
- * peak of the one it was forked from, and a Python's is higher than that of
- * most benchmarks.
+ * This is a program of its own because a process starts with the peak memory
+ * of the process that forked it.  The peak of a Python process is higher than
+ * the peak of most benchmarks.
  */
 #include <fcntl.h>
 #include <stdio.h>

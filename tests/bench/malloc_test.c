@@ -32,7 +32,7 @@ struct buffer {
 	void *block[NBLOCKS];
 };
 
-/* What the two threads of a pair share; lock guards the fields up to it. */
+/* Data shared by the two threads of a pair; lock protects ended and full. */
 struct pair {
 	bool ended; /* no buffer will be filled any more */
 	pthread_cond_t changed;

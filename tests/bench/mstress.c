@@ -1,17 +1,18 @@
 /*
- * mstress.c - blocks of many sizes with random lives, some of which end in
- * another thread
+ * mstress.c - blocks of many sizes with random lifetimes; other threads free
+ * some of them
  *
  *	mstress.N	processor time of a block with N threads, in ns
  *	mstress.rate.N	millions of blocks a second
  *
- * A thread keeps a set of blocks that it replaces at random: short lives for
- * most, long ones for some.  Every eighth is exchanged for what lies in a
- * random slot of a table that all threads share.  Sizes are 8 to 128 bytes
- * for three of four, up to 4 KiB for most of the rest, and up to 256 KiB for
- * a few.  The first and the last word of a block say who wrote it, and are
- * checked when it is freed.  Each thread's work is done in ten rounds, and
- * threads are new for each.  A fixed amount of work.
+ * A thread keeps a set of blocks and replaces them at random: most live for a
+ * short time, some for a long time.  The thread exchanges every eighth block
+ * for the block in a random slot of a table that all threads share.  Sizes are
+ * 8 to 128 bytes for three blocks of four, up to 4 KiB for most of the rest,
+ * and up to 256 KiB for a few.  The first and the last word of a block name
+ * its writer; the freeing thread checks them.  The work of each thread is
+ * divided into ten rounds, and each round starts new threads.  A fixed amount
+ * of work.
  *
  * Source: the stress test that mimalloc has, after its description.
  *

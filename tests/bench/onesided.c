@@ -1,19 +1,20 @@
 /*
  * onesided.c - threads that do only one of the things an allocator expects
  *
- *	onesided.free		a thread that only frees what another one, that
- *				only allocates, hands to it
- *	onesided.realloc	one that only reallocates 1000 blocks to random
+ *	onesided.free		one thread only allocates and passes its blocks
+ *				to another thread, which only frees them
+ *	onesided.realloc	a thread only reallocates 1000 blocks to random
  *				sizes up to 32 KiB
  *
  *	onesided.KIND.time	processor time of a block, in ns
  *
- * in MiB that resident memory grew by, from a tenth of the work on to its end.
- * At most 10,000 blocks of 16 to 1023 bytes live in the first one.  Nothing
- * should grow: what the one thread frees the other needs.
+ * The first two are the growth of resident memory in MiB, from the first tenth
+ * of the work to its end.  In onesided.free at most 10,000 blocks of 16 to 1023
+ * bytes live at a time.  Memory should not grow, because the allocating thread
+ * can use the memory that the freeing thread returns.
  *
- * Source: reports of users of several allocators whose caches of a thread
- * grew without bound.
+ * Source: users of several allocators reported per-thread caches that grew
+ * without bound.
  *
  * Usage: onesided [scale [free|realloc]]
  */

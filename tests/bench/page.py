@@ -204,7 +204,7 @@ class Page:
     # Sections
 
     def left_out(self, of):
-        """Sentences that name what the means of some groups leave out."""
+        """Sentences that name the allocators missing in a group's means."""
         return "".join(
             f" Not in the means of {what}, since an allocator did not complete"
             f" them: {', '.join(without)}."
@@ -359,7 +359,7 @@ def make(content, scaling):
     return "".join(page.parts)
 
 
-# The rows of README's table: what it says, the figure, and what to multiply.
+# The rows of README's table: label, figure, and a factor if there is one.
 MARKDOWN = [
     ("malloc and free of 64 bytes, ns", "pair.64"),
     ("of 100 KiB", "pair.102400"),

@@ -4,7 +4,7 @@
  * Fills 96 MiB with blocks of one size, frees them all, goes on with the next
  * size, through 16 sizes from 16 bytes to 64 KiB.
  *
- *	phase.peak	most resident memory by what lives at most
+ *	phase.peak	peak resident memory divided by the peak of live bytes
  *	phase.ns	processor time of 1 KiB allocated, filled and freed
  *
  * A fixed amount of work.

@@ -5,13 +5,14 @@
  *	prodcons.SIZE.read	the consumer reads it, too
  *
  * in millions of blocks a second.  SIZE mix is 16 to 1023 bytes at random.
- * The ring holds 4096 blocks.  So that it costs little itself, either side
- * tells its position every 64 blocks only, and looks at the other's only when
- * it cannot go on.  The two stay on different CPUs: on one there is nothing to
- * hand over, and a busy machine would put them there.
+ * The ring holds 4096 blocks.  To keep the cost of the ring itself low, each
+ * thread publishes its position every 64 blocks only, and reads the other's
+ * position only when it cannot go on.  The program pins the two threads to
+ * different CPUs.  Otherwise a busy machine would put both on one CPU, where no
+ * block moves between CPUs.
  *
- * Source: Berger and others, "Hoard", ASPLOS 2000: a producer and a consumer
- * are what makes memory of private heaps grow without bound.
+ * Source: Berger and others, "Hoard", ASPLOS 2000: with a producer and a
+ * consumer the memory of private heaps grows without bound.
  *
  * Usage: prodcons [scale]
  */

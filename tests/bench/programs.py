@@ -1,8 +1,8 @@
-"""programs.py - what is run, and with which arguments
+"""programs.py - the programs that run.py runs, and their arguments
 
-Our own programs print figures, one a line.  Of those that do a fixed amount
-of work, processor time and peak memory are figures, too; so are they of real
-programs, whose output must be the same under all allocators.
+Our own programs print figures, one a line.  For programs that do a fixed
+amount of work, and for real programs, processor time and peak memory are
+figures, too.  The output of a real program must be equal under all allocators.
 """
 
 import os
@@ -47,8 +47,8 @@ def fixed(name, *args, **others):
     return Program(name, file, list(args), fixed=True, **others)
 
 
-# {here} is the folder of scripts, {inputs} that of what inputs.py writes; a
-# number in braces is an amount of work.
+# {here} is the folder of scripts, {inputs} the folder of the files that
+# inputs.py writes; a number in braces is an amount of work.
 def real(name, *command, **others):
     return Program(name, command=list(command), fixed=True, **others)
 

@@ -1,6 +1,6 @@
 /*
- * rcu.c - updates of RCU-protected structures, whose old nodes wait for a
- * grace period
+ * rcu.c - updates of RCU-protected structures; the old nodes wait for a grace
+ * period
  *
  * Updater threads replace the node of a random key, readers look random keys
  * up at the same time.  The structure is
@@ -321,7 +321,7 @@ thread_begin(void)
 		bench_die("rcu_defer_register_thread");
 }
 
-/* Frees first what waits in this thread's queue of defer_rcu(). */
+/* rcu_defer_unregister_thread() frees the nodes in this thread's queue. */
 static void
 thread_end(void)
 {

@@ -1,7 +1,8 @@
-"""report.py - what the samples of a run mean: rows, means, targets, tables
+"""report.py - evaluates the samples of a run: rows, means, targets, tables
 
-A row is a figure; its ratios are to the best peer and say how much worse an
-allocator is: below 1 is better, whichever way the unit goes.
+A row holds one figure of all allocators.  Its ratios are to the best peer:
+above 1 an allocator is worse, below 1 better, whether more or less of the unit
+is better.
 """
 
 import collections
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from allocators import LIBC, OURS
 
-# What is better, less (True) or more.
+# True if less of the unit is better, False if more is.
 UNITS = {
     "ns": True,
     "us": True,
@@ -194,7 +195,7 @@ def noise(bench):
 
 @dataclass
 class Target:
-    """What was to be reached: value at most limit."""
+    """A target, which is met if value is at most limit."""
 
     text: str
     value: float

@@ -1,16 +1,16 @@
 /*
- * rptest.c - many blocks with random lives, whole lists of which change the
- * thread
+ * rptest.c - many blocks with random lifetimes; whole lists of them move to
+ * another thread
  *
  *	rptest.N	millions of blocks a second, N threads
  *
- * A thread has 12,000 slots.  In a turn it frees every third, fourth ... of
- * them, from a slot on that is another each time, and fills these with new
- * blocks of 16 bytes to 16 KiB, small ones more often.  In every fourth turn
- * it allocates a list of 400 blocks for its neighbour, and frees what its
- * other neighbour has put down for it.  Half way all threads end and new ones
- * inherit their slots.  Blocks up to 1 KiB are written whole, larger ones at
- * both ends.  A fixed amount of work.
+ * A thread has 12,000 slots.  In each turn it frees the blocks in every third,
+ * fourth ... slot, beginning at a different slot each time, and fills these
+ * slots with new blocks of 16 bytes to 16 KiB, small sizes more often.  In
+ * every fourth turn it allocates a list of 400 blocks for its neighbour, and
+ * frees the list that its other neighbour has left for it.  Halfway through,
+ * all threads end and new threads inherit their slots.  Blocks up to 1 KiB are
+ * written whole, larger blocks at both ends.  A fixed amount of work.
  *
  * Source: the benchmark of rpmalloc, after the description in its README.
  *
@@ -21,7 +21,7 @@
 #define NSLOTS 12000
 #define NLIST  400
 
-/* What is put down: the first word of a block is the next one's address. */
+/* In a list the first word of a block is the address of the next block. */
 struct place {
 	void *slot[NSLOTS];
 	void *_Atomic list BENCH_ALIGNED;
@@ -59,7 +59,7 @@ list_free(void *list)
 	}
 }
 
-/* In front of what is there already; each list is taken whole. */
+/* Puts a new list in front of the blocks that are there already. */
 static void
 list_put(struct place *place, uint64_t *seed)
 {

@@ -5,19 +5,20 @@ Usage: run.py BUILD [--scaling | --table]
 
 BUILD is the build folder, with the programs in BUILD/bench.  Each program
 runs under each allocator in turn, then again the other way round, and so on;
-of the rounds the medians count.  Whoever is first after another program pays
-for what the machine has to fetch: so before the first round the last in turn
-runs once, which does not count, and memory for a run is at hand (Held).
-Allocators are preloaded: ours, glibc's (which needs no preload), those of
-Debian's peers that are installed, and those that "make peers" has built into
-build/peers.
+the results are the medians of the rounds.  The first run of a new program pays
+for pages that the machine has to fetch.  So before the first round the last
+allocator in turn runs once without being counted, and memory for each run is
+kept ready (Held).  The allocators are ours, glibc's (which needs no preload),
+the installed ones of Debian's peers, and the peers that "make peers" has built
+into build/peers.
 
-The table has a line a figure.  A star marks the best allocator.  "ratio" is
-ours to the best peer: below 1 ours is better, whichever way the unit goes.
-It is the median of the ratios of the rounds, of which "spread" is the least
-and the largest: a machine that is slow for some seconds is so for all.  Two
-threads that hand blocks over may be three times slower when the host has put
-their virtual CPUs far apart.  The mark after it is
+The table has one line for each figure.  A star marks the best allocator.
+"ratio" is ours to the best peer: below 1 ours is better, whether more or less
+of the unit is better.  It is the median of the ratios of the rounds, because a
+machine that is slow for some seconds is slow for all allocators of a round.
+"spread" is the least and the largest of these ratios.  Two threads that pass
+blocks to each other may be three times slower if the host has put their
+virtual CPUs far apart.  The mark after it is
     +   ours is at least as good as the best peer
     =   within 5 % of it
     -   worse
@@ -27,25 +28,25 @@ figures: PROGRAM.cpu, user and system time, and PROGRAM.rss, the most memory
 that was resident.  The output of a real program must be the same under all.
 
 Then come geometric means: over the programs, of the ratio to the best of all
-allocators on that program; and over the figures, of that to the best peer;
-then each program, and what was to be reached.  The last table is of
+allocators on that program; and over the figures, of the ratio to the best
+peer.  Each program and the targets follow.  The last table measures
 vmem_alloc() and vmem_free() in our library alone; "flat" is the slowest
-column by the first.
+column divided by the first.
 
-Everything measured goes to BUILD/bench.json, and as a page with plots to
-BUILD/bench.html.  --scaling runs what has threads with 1, 2, 4 ... of them up
-to twice the CPUs (scaling.json, scaling.html).  --table runs nothing: it
+All samples go to BUILD/bench.json, and a page with plots to BUILD/bench.html.
+--scaling runs the programs with threads, with 1, 2, 4 ... threads up to twice
+the number of CPUs (scaling.json, scaling.html).  --table runs nothing: it
 prints the rows of README's table from BUILD/bench.json.
 
 Environment:
     QUICK=1            shorter measurements, and nothing that needs a gigabyte
                        or sleeps: less than 5 minutes
-    ONLY=REGEX         programs whose name matches (or "vmem")
+    ONLY=REGEX         only the programs with a matching name (or "vmem")
     PEERS="PEER ..."   names to compare with, instead of all that there are;
                        each NAME=PATH adds another library
-    ROUNDS=N, SCALE=X  other than the default
-    LIMIT=N            seconds it may take (7200; 280 if QUICK); what is
-                       missing then, or after an interrupt, is left out
+    ROUNDS=N, SCALE=X  instead of the defaults
+    LIMIT=N            seconds it may take (7200; 280 if QUICK); measurements
+                       missing then, or after an interrupt, are left out
 
 Exits 1 if a program failed under our allocator, 2 if it cannot run at all.
 """
@@ -75,7 +76,7 @@ import programs  # noqa: E402
 import report  # noqa: E402
 from allocators import LIBC, OURS, say  # noqa: E402
 
-# Where make peers puts them, whatever the variant of the build.
+# "make peers" builds the peers into this folder in every build variant.
 PEERS_FOLDER = os.path.join(HERE, "../../build/peers")
 MOST_SECONDS = 7200
 QUICK_SECONDS = 280
@@ -92,7 +93,7 @@ class Failure(Exception):
 
 
 def busy_seconds():
-    """Processor time of the whole machine so far, without what was idle."""
+    """Processor time of the whole machine so far, without idle time."""
     try:
         with open("/proc/stat", encoding="ascii") as file:
             ticks = [int(word) for word in file.readline().split()[1:9]]
@@ -209,11 +210,12 @@ def in_turn(names, turn, rounds):
 
 
 class Held:
-    """Memory for the next run, so that the machine has it at hand.
+    """Touched memory, which this process frees just before the next run.
 
-    A virtual machine may have to ask its host for what was free for some
-    seconds, which takes up to twenty times as long as the rest of a page
-    fault, and most with huge pages.  Who pays for that must not be chance.
+    A virtual machine may have to ask its host for memory that was free for
+    some seconds.  That takes up to twenty times as long as the rest of a page
+    fault, and longest with huge pages.  Otherwise chance would decide which
+    allocator pays for it.
     """
 
     def __init__(self):
@@ -234,7 +236,7 @@ class Held:
 
 
 class Bench:
-    """All runs and what they gave."""
+    """All runs and their results."""
 
     def __init__(self, build, scaling):
         self.build = build
@@ -277,7 +279,7 @@ class Bench:
         args = program.args
         if self.quick and program.quick_args is not None:
             args = program.quick_args
-        # What must not be scaled is so only by who asks for it.
+        # Some programs run at full scale unless the user sets SCALE.
         scale = self.scale
         if program.whole and "SCALE" not in os.environ:
             scale = 1.0
@@ -402,7 +404,7 @@ class Bench:
     def rounds_of(self, program):
         if not self.quick:
             return program.rounds
-        # Who names a program wants it.
+        # With ONLY the user asks for the program, so it runs at least once.
         return program.quick_rounds or int(self.only.pattern != "")
 
     def programs(self):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh - runs the benchmarks; run.py says how, and what the table means
+# run.sh - runs the benchmarks; run.py describes the method and the table
 #
 #	tests/bench/run.sh BUILD [--scaling]
 set -eu

@@ -1,14 +1,15 @@
 /*
- * space.c - what blocks of one size cost while they live
+ * space.c - memory per block of one size, while all blocks are live
  *
  *	space.SIZE		resident memory by bytes asked for
  *	space.touch.SIZE	processor time of a malloc of a fresh block and
  *				of filling it, in ns
  *
  * 10 million blocks, or 600 MiB of them if that is less, each size in a child
- * of its own.  The blocks themselves are the list of them.
+ * process of its own.  The blocks themselves form the list, so the program has
+ * no table of them.
  *
- * Source: arithmetic; it is what size classes and headers cost.
+ * Source: arithmetic; the figure shows the cost of size classes and headers.
  *
  * Usage: space [scale [SIZE ...]]
  */

@@ -1,14 +1,15 @@
 /*
- * start.c - what an allocator adds to the start of a process
+ * start.c - time and memory that an allocator adds to the start of a process
  *
  *	start.exec	from the spawn of /bin/true to its end: median of
  *			the wall clock, in us
  *	start.busy	mean of its processor time, in us
  *	start.memory	most resident memory of /bin/true, in KiB
  *
- * The allocator comes by the environment, as for this program itself.  What
- * was resident is read when the process is about to end, by ptrace(2): the
- * kernel's own sum would include the copy of this program before the exec.
+ * /bin/true inherits the preloaded allocator from the environment of this
+ * program.  The program reads the resident memory of /bin/true by ptrace(2),
+ * when that process is about to end.  The kernel's own sum would include the
+ * copy of this program before the exec.
  *
  * Source: each command of a shell script is such a process.
  *

@@ -3,15 +3,16 @@
  *
  *	vectors.realloc	words appended to 200 arrays, each at random, that
  *			grow by realloc
- *	vectors.copy	that grow by malloc, copying and free, as a C++ vector
+ *	vectors.copy	the arrays grow by malloc, copy and free, as a C++
+ *			vector does
  *	vectors.large	one of 20 blocks of 32 KiB to 16 MiB replaced, small
  *			ones more often, and a byte of each page written
  *
  * in ns of processor time for a word, and us for a block.  When an array has
  * a million words it starts anew.  A fixed amount of work.
  *
- * Source: what the strings and containers of most programs do; the large
- * blocks are those of buffers, frames and matrices.
+ * Source: strings and containers of most programs grow in this way; the large
+ * blocks stand for buffers, frames and matrices.
  *
  * Usage: vectors [scale [realloc|copy|large]]
  */
