@@ -1,24 +1,25 @@
 /*
- * misuse.h - what the programs of the misuse set share
+ * misuse.h - common code of the programs of the misuse set
  *
  * Each program does one thing wrong with memory, once, and then looks for
  * harm.  It ends in one of these ways:
  *
  *	detected	the allocator, or the kernel, ends it
- *	harmless	nothing that a program could notice came of it
- *	missed		something did: a neighbour was changed, an earlier
- *			owner's data was read, a block has two owners
+ *	harmless	it had no effect that a program could notice
+ *	missed		it had such an effect: a neighbour was changed, an
+ *			earlier owner's data was read, a block has two owners
  *	none		the allocator lacks the function in question
  *
- * A verdict of "harmless" is given by judge() alone.  Before it speaks, it
- * allocates thousands of blocks of about the size in question, on each CPU
- * and in other threads, so that what was put into a free list comes out, and
- * looks whether two overlap, whether one holds what was written to it when it
- * was free, and whether calloc() gives zeros.  Then it frees most of them and
- * does it again, for those who use a slab anew when most of it is free.
+ * Only judge() gives the verdict "harmless".  Before that it allocates
+ * thousands of blocks of about the size in question, on each CPU and in other
+ * threads, so that blocks in free lists are allocated again.  It checks
+ * whether two blocks overlap, whether a block holds bytes that the program
+ * wrote to it while it was free, and whether calloc() returns zeros.  Then it
+ * frees most of the blocks and repeats the check, because some allocators
+ * reuse a slab only when most of it is free.
  *
- * The process stays on one CPU before that, so that a result does not depend
- * on luck.
+ * Until then the process stays on one CPU, so that a result does not depend on
+ * chance.
  */
 #ifndef TESTS_MISUSE_H
 #define TESTS_MISUSE_H
@@ -143,7 +144,7 @@ drop(void *p)
 	free(keep(p));
 }
 
-/* What belongs to somebody. */
+/* Blocks that have an owner. */
 
 struct owned {
 	uintptr_t at;
@@ -400,7 +401,7 @@ search_size(struct search *search, size_t size)
 	}
 }
 
-/* What comes out where we are. */
+/* Searches the blocks that this thread gets on this CPU. */
 static inline void *
 search_here(void *arg)
 {
@@ -432,7 +433,7 @@ search_everywhere(struct search *search)
 		search->harm = "a block has two owners";
 }
 
-/* Three of four that were found, so that what lies beside them is used. */
+/* Frees 3 of 4 found blocks, so that the allocator reuses their slabs. */
 static inline void
 free_most(void)
 {
@@ -447,7 +448,7 @@ free_most(void)
 	nowned = n;
 }
 
-/* harm is what the program saw itself, or NULL. */
+/* harm describes the damage that the program itself saw, or is NULL. */
 static inline __attribute__((noreturn)) void
 judge_by(const char *harm, size_t size, get_fn *get)
 {

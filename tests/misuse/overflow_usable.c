@@ -1,4 +1,4 @@
-/* A byte past what malloc_usable_size() says of a block of 100. */
+/* Write the byte at p[malloc_usable_size(p)], past a block of 100. */
 #include "tests/misuse/misuse.h"
 
 int

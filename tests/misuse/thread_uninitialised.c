@@ -1,4 +1,4 @@
-/* A new block holds what another thread had in it. */
+/* A new block holds data that another thread wrote to it before. */
 #include "tests/misuse/misuse.h"
 
 static void *

@@ -1,4 +1,4 @@
-/* What realloc() added to a block read before it is written. */
+/* Read the bytes that realloc() added to a block before they are written. */
 #include "tests/misuse/misuse.h"
 
 int

@@ -14,7 +14,7 @@ main(void)
 	p->nusers = 0;
 	drop(p);
 	p->nusers++;
-	/* Not to be seen from outside but by a count that is not what it was. */
+	/* Only a changed count could show the write to the next owner. */
 	uint64_t seen = p->nusers;
 	struct object *q =
 	    (struct object *)(void *)next_owner(p, sizeof(struct object));
