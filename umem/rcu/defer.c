@@ -65,7 +65,7 @@ struct lock defer_lock = LOCK_INITIALIZER(LOCK_DEFER);
 static const char *const names[DEFER_KINDS] = {
     "umem_cache_free_rcu", "free_rcu", "umem_free_rcu", "free_rcu"};
 
-/* The call by which the program freed what is in the layer. */
+/* The function by which the program freed the objects in the layer. */
 static const char *
 who(const struct defer *layer)
 {

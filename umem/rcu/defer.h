@@ -56,7 +56,7 @@ struct domain {
 	uint64_t ngraces;   /* [a] grace periods that were waited for */
 	uint64_t nreleased; /* [a] objects released after one */
 
-	/* [t] layer whose slabs are being released, or NULL */
+	/* [t] the domain's thread releases slabs of this layer, or NULL */
 	struct defer *ending;
 	/* [a] such releases that have ended, to wait on */
 	uint32_t nended;
@@ -71,9 +71,9 @@ extern size_t defer_budget;
 extern uint64_t defer_delay_ns;
 
 /*
- * Gives a magazine, whose grace period is over, to the layer's cache.  *part
- * is NULL or a magazine with room, which collects the rounds of others;
- * defer_give_part() ends with it.
+ * Gives a magazine to the layer's cache; its grace period is over.  *part is
+ * NULL or a magazine with free space, which collects the rounds of others; the
+ * caller passes it to defer_give_part() at the end.
  */
 void defer_give(
     struct defer *layer, struct magazine *mag, struct magazine **part);

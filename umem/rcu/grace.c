@@ -5,7 +5,7 @@
  * wait for the readers of that flavour (defer.c).
  *
  * A cycle
- *	1. collects magazines from the CPUs, and moves all that was submitted to
+ *	1. collects magazines from the CPUs, and moves all submitted objects to
  *	   the waiting lists
  *	2. waits for one grace period, for all of them together
  *	3. gives each magazine to its cache
@@ -16,14 +16,14 @@
  *
  * The turn
  *	One thread at a time runs a cycle of a domain; it has the turn.  Usually
- *	this is the domain's own thread.  A caller of umem_rcu_barrier(), of
- *	umem_cache_destroy(), or one whose objects exceed the budget takes the
- *	turn itself, so all of these work without the domain's thread.
+ *	this is the domain's own thread.  A caller of umem_rcu_barrier() or
+ *	umem_cache_destroy(), and a freeing thread that exceeds the budget, take
+ *	the turn themselves, so all of these work without the domain's thread.
  *	    A cycle that runs functions of the program (destructors, a free() of
  *	another library) may come here again in the same thread, which holder
  *	tells.  Such a call waits for no turn, also not for that of another
- *	domain.  Otherwise two domains whose cycles call such functions could
- *	wait for each other.
+ *	domain.  Otherwise the cycles of two domains could call such functions
+ *	and wait for each other.
  *	    For the same reason a thread that reads with one flavour does not
  *	wait because of the budget of another: a reader of that flavour could
  *	be waiting for it in the same way.
@@ -144,9 +144,9 @@ has_turn(const struct domain *domain)
 }
 
 /*
- * Is the caller in a cycle, of whatever domain?  Because two cycles may each
- * call a function of the program, it must not wait for the turn of another
- * domain then.
+ * Is the caller in a cycle of any domain?  Then it must not wait for the turn
+ * of another domain, because two cycles may each call a function of the
+ * program.
  */
 static bool
 is_in_cycle(void)
