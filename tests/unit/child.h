@@ -1,7 +1,7 @@
 /*
- * child.h - run something in a child: what it writes and how it ends
+ * child.h - runs a function in a child process and records its output
  *
- * For what ends the process, and for messages.
+ * For functions that end the process or write messages.
  */
 #ifndef TESTS_UNIT_CHILD_H
 #define TESTS_UNIT_CHILD_H
@@ -17,7 +17,7 @@
 static char child_text[16384];
 static int child_status;
 
-/* What f writes to descriptor 2; how it ended is in child_status. */
+/* Runs f in a child; returns its output on stderr and sets child_status. */
 static inline const char *
 child_writes(void (*f)(void))
 {

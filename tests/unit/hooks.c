@@ -72,7 +72,7 @@ hook_take_again(void *at, size_t bytes)
 
 	hook_heap_freed = NULL;
 	hook_taken = NULL;
-	/* The heap may have other free spans of that length. */
+	/* The heap may hand out other free spans of that length first. */
 	for (unsigned i = 0; i < 1000 && hook_taken != at; i++)
 		hook_taken = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 	ck_assert_ptr_eq(hook_taken, at);

@@ -1,36 +1,38 @@
 /*
- * hooks.h - functions of the library that a test may watch
+ * hooks.h - library functions whose calls a test can intercept
  *
- * The linker sends every call of them from another file of the library to
- * hooks.c (--wrap, by the Makefile's list UNIT_WRAPS), which calls the true
- * function and, where a test has set one, the hook.
+ * The linker redirects every call of these functions from another file of the
+ * library to hooks.c (--wrap, by the Makefile's list UNIT_WRAPS).  hooks.c
+ * calls the hook, if a test has set one, and the real function.
  */
 #ifndef TESTS_UNIT_HOOKS_H
 #define TESTS_UNIT_HOOKS_H
 
 #include "vmem/base.h"
 
-/* After heap_free(at, bytes), in the thread that called it. */
+/* Called after heap_free(at, bytes), in the calling thread. */
 extern void (*hook_heap_freed)(void *at, size_t bytes);
 
-/* Before os_purge(at, bytes). */
+/* Called before os_purge(at, bytes). */
 extern void (*hook_os_purge)(void *at, size_t bytes);
 
-/* Before os_futex_wait(word, ...). */
+/* Called before os_futex_wait(word, ...). */
 extern void (*hook_os_futex_wait)(const uint32_t *word);
 
-/* Before magazine_install(). */
+/* Called before magazine_install(). */
 extern void (*hook_magazine_install)(void);
 
 /*
- * What os_page_size() returns; 0: the kernel's, which it must not be below.
- * os_resident() then fails, since the kernel has another number of pages.
+ * The result of os_page_size(), at least the kernel's page size; 0 means the
+ * kernel's page size.  While it is set, os_resident() fails, because the kernel
+ * counts pages of another size.
  */
 extern size_t hook_page_size;
 
 /*
- * A hook_heap_freed that takes the span again at once, as a large block of
- * the address map, and stays for one call; the span is in hook_taken.
+ * A hook for hook_heap_freed.  It allocates the freed span again at once,
+ * registers the span as a large block in the address map, stores it in
+ * hook_taken and removes itself.  It therefore runs for a single call.
  */
 extern void *hook_taken;
 void hook_take_again(void *at, size_t bytes);

@@ -1,9 +1,10 @@
 /*
- * layer.h - a magazine layer for tests, on made-up slabs
+ * layer.h - a magazine layer for tests, on simulated slabs
  *
- * The slabs are a stack of numbered objects behind a mutex.  A stamp a number
- * says whether somebody has it, so one that is had twice or lost shows.  There
- * is one layer for each process, and each test is a process.
+ * The slabs are a stack of numbered objects, guarded by a mutex.  Each object
+ * has a stamp that tells whether a thread holds the object, so the tests notice
+ * an object that is lost or allocated twice.  Each process has one layer, and
+ * each test is a process.
  */
 #ifndef TESTS_UNIT_LAYER_H
 #define TESTS_UNIT_LAYER_H
@@ -20,21 +21,21 @@
 #define NOBJECTS 5000
 
 static struct magazine_layer layer;
-static uint32_t stamp[NOBJECTS]; /* [atomic] 1: in somebody's hands */
+static uint32_t stamp[NOBJECTS]; /* [atomic] 1: held by a thread */
 static pthread_mutex_t slab_mutex = PTHREAD_MUTEX_INITIALIZER;
 static void *slab[NOBJECTS]; /* [slab_mutex] */
 static unsigned nslab;       /* [slab_mutex] */
 static uint32_t nwrong;      /* [atomic] */
 static const struct magazine_visits calm;
 
-/* False: this mode cannot be had here. */
+/* Returns false if this mode is not available on this machine. */
 static inline bool
 start(int mode, size_t object_bytes, unsigned rounds_max)
 {
 	if (cpu_layer.rseq.owner == RSEQ_NONE && mode != RSEQ_NONE)
 		return false;
 	stay_here();
-	/* It is for the layers of caches. */
+	/* magazine_check() is for the layers of caches. */
 	magazine_check = NULL;
 	cpu_layer.checks = false;
 	ck_assert(cpu_start((enum rseq_owner)mode, 0));
@@ -45,7 +46,9 @@ start(int mode, size_t object_bytes, unsigned rounds_max)
 	return true;
 }
 
-/* Another layer, of so many shards; 0: as it is for ncpus CPUs. */
+/*
+ * Replace the layer by one with nshards shards; 0: the default for ncpus CPUs.
+ */
 static inline void
 restart(unsigned nshards, unsigned ncpus)
 {

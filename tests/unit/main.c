@@ -1,8 +1,8 @@
 /*
- * main.c - runs the unit tests: all of them, or those of the rooms named
+ * main.c - runs all unit tests, or the suites that are named
  *
- *	unit [room ...]		CK_FORK=no keeps it in one process, for gdb
- *	unit --list		names of the rooms, one a line
+ *	unit [suite ...]	CK_FORK=no runs them in one process, for gdb
+ *	unit --list		prints the names of the suites, one per line
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* stay.h - the calling thread stays on the CPU that it is on */
+/* stay.h - keeps the calling thread on its current CPU */
 #ifndef TESTS_UNIT_STAY_H
 #define TESTS_UNIT_STAY_H
 
@@ -7,7 +7,10 @@
 
 #include "vmem/os.h"
 
-/* One CPU, where both numbers that sections index by stay the same. */
+/*
+ * Pins the thread to one CPU, so that both numbers by which sections index stay
+ * constant.
+ */
 static inline void
 stay_here(void)
 {
@@ -18,7 +21,7 @@ stay_here(void)
 	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-/* So many CPUs at most, and the threads that it creates likewise. */
+/* Restricts the calling thread, and the threads it creates, to ncpus CPUs. */
 static inline void
 stay_on(int ncpus)
 {

@@ -1,13 +1,13 @@
 /*
  * step.h - a child process that stops before each of its instructions
  *
- * The child is a copy of the test's process, so an address is the same in
- * both.  Between two instructions of the child the test reads and writes the
- * child's memory, and may make it go on at another instruction.
+ * The child is a copy of the test's process, so an address is valid in both.
+ * Between two instructions of the child, the test reads and writes the child's
+ * memory, and can make the child continue at another instruction.
  *
- * The kernel refuses a tracer where the test is traced itself (strace -f) or
- * where it has no ptrace (qemu-user).  step_start() then says so on stderr and
- * returns 0, and the caller leaves its test.
+ * The kernel refuses a tracer if the test itself is traced (strace -f) or if
+ * the kernel has no ptrace (qemu-user).  step_start() then reports this on
+ * stderr and returns 0, and the caller skips its test.
  */
 #ifndef TESTS_UNIT_STEP_H
 #define TESTS_UNIT_STEP_H
@@ -34,14 +34,16 @@
 
 #define STEP_REFUSED 77
 
-/* Called by the child: stop until step_resume(). */
+/* Called by the child: stops until step_resume(). */
 static inline void
 step_pause(void)
 {
 	raise(SIGSTOP);
 }
 
-/* True: the child stopped by signal.  False: it ended, with status 0. */
+/*
+ * Returns true if the child stopped by signal, false if it ended with status 0.
+ */
 static inline bool
 step_wait(pid_t child, int signal)
 {
@@ -56,7 +58,10 @@ step_wait(pid_t child, int signal)
 	return true;
 }
 
-/* A child that pauses and then calls f.  0: the kernel refuses to trace. */
+/*
+ * Starts a child that pauses and then calls f.  Returns the child's process id,
+ * or 0 if the kernel refuses to trace.
+ */
 static inline pid_t
 step_start(void (*f)(void))
 {
@@ -82,7 +87,7 @@ step_start(void (*f)(void))
 	return child;
 }
 
-/* One instruction; false: the child has ended. */
+/* Executes one instruction; returns false if the child has ended. */
 static inline bool
 step_one(pid_t child)
 {
@@ -90,7 +95,7 @@ step_one(pid_t child)
 	return step_wait(child, SIGTRAP);
 }
 
-/* On to the child's next step_pause(); false: the child has ended. */
+/* Runs the child to its next step_pause(); returns false if it has ended. */
 static inline bool
 step_resume(pid_t child)
 {
@@ -98,7 +103,7 @@ step_resume(pid_t child)
 	return step_wait(child, SIGSTOP);
 }
 
-/* End a child that is stopped. */
+/* Ends a child that is stopped. */
 static inline void
 step_end(pid_t child)
 {
@@ -108,7 +113,7 @@ step_end(pid_t child)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 }
 
-/* The child's word at an address. */
+/* Returns the word at an address in the child. */
 static inline uint64_t
 step_peek(pid_t child, const void *at)
 {
@@ -136,7 +141,7 @@ step_registers(pid_t child, int request, struct user_regs_struct *registers)
 	    0);
 }
 
-/* Address of the child's next instruction. */
+/* Returns the address of the child's next instruction. */
 static inline uintptr_t
 step_pc(pid_t child)
 {

@@ -15,7 +15,7 @@ step_pc_of(struct user_regs_struct *registers)
 	return (unsigned long long *)&registers->rip;
 }
 
-/* Where a signal handler returns to. */
+/* The address to which a signal handler returns. */
 static inline uintptr_t
 step_context_pc(const ucontext_t *context)
 {

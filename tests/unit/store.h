@@ -1,7 +1,7 @@
 /*
  * store.h - a store of slabs for tests, without a cache
  *
- * One for each process, and each test is a process.
+ * Each process has one store, and each test is a process.
  */
 #ifndef TESTS_UNIT_STORE_H
 #define TESTS_UNIT_STORE_H
@@ -25,7 +25,7 @@ static void *destructed[MOST];
 static inline void
 destruct(struct slab_store *s, void *object)
 {
-	/* With no lock held: this would not return otherwise. */
+	/* No lock may be held here.  Otherwise this would not return. */
 	lock_take(&s->lock);
 	lock_release(&s->lock);
 	destructed[n_destructed++] = object;
@@ -91,12 +91,12 @@ shuffle(void **p, unsigned n)
 	}
 }
 
-/* With threads, stamps say who has a chunk. */
+/* Tests with threads stamp each chunk with the thread that holds it. */
 
 static uint32_t nwrong; /* [atomic] */
 static int nchurns = 4000;
 
-/* Takes and gives at random, n times; arg is the stamp. */
+/* Takes and gives chunks at random, nchurns times; arg is the stamp. */
 static inline void *
 churn(void *arg)
 {

@@ -1,8 +1,8 @@
 /*
  * suites.h - the list of unit test suites
  *
- * tests/unit/test_slab.c defines slab_suite(); the Makefile makes the list
- * from the names of the files, so a new one needs no edit.
+ * The Makefile generates the list from the names of the files, so a new file
+ * needs no edit.  For example, tests/unit/test_slab.c defines slab_suite().
  */
 #ifndef TESTS_UNIT_SUITES_H
 #define TESTS_UNIT_SUITES_H
@@ -14,7 +14,7 @@ struct room {
 	Suite *(*suite)(void);
 };
 
-/* Ends with a NULL name. */
+/* The last entry has a NULL name. */
 extern const struct room rooms[];
 
 #endif

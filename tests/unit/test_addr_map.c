@@ -1,4 +1,4 @@
-/* test_addr_map.c - where chunks start, by brute force, and where nothing is */
+/* test_addr_map.c - chunk starts, by brute force, and foreign addresses */
 #include <check.h>
 #include <stdlib.h>
 
@@ -8,10 +8,10 @@
 
 #define UNIT HEAP_UNIT
 
-/* The one class by default that no divisor is found for. */
+/* The only default size class that has no divisor. */
 #define UNDIVIDED (56 * KIB)
 
-static uint64_t slab_a, slab_b; /* addresses to be found */
+static uint64_t slab_a, slab_b; /* addresses to look up */
 
 static uint32_t
 entry(const void *p)
@@ -19,7 +19,7 @@ entry(const void *p)
 	return addr_map.entry[addr_map_unit(p)];
 }
 
-/* As free(p) asks. */
+/* The check that free(p) makes. */
 static bool
 is_start(const char *p)
 {
@@ -44,7 +44,7 @@ check_at(const char *at, size_t offset, size_t chunk, size_t first)
 {
 	bool expected = offset >= first && (offset - first) % chunk == 0;
 
-	/* The slab will be asked then. */
+	/* Without a divisor every offset passes, and the slab decides. */
 	if (chunk == UNDIVIDED)
 		expected = true;
 	if (is_start(at + offset) != expected)
@@ -52,7 +52,7 @@ check_at(const char *at, size_t offset, size_t chunk, size_t first)
 		    first, offset, expected ? "not " : "");
 }
 
-/* Around each chunk. */
+/* Checks the addresses around each chunk. */
 static void
 check_chunks(const char *at, const struct slab_layout *l, size_t first)
 {
@@ -112,13 +112,13 @@ START_TEST(one_class_leaves_the_question_to_the_slab)
 }
 END_TEST
 
-/* x: an offset in a unit, plus a phase below the chunk. */
+/* x is an offset in a unit plus a phase less than the chunk size. */
 static void
 check_divisor(struct cpu_guard d, uint32_t chunk)
 {
 	uint32_t next = 0;
 
-	/* Leaving it to the slab lets all pass. */
+	/* Without a divisor every x passes, and the slab decides. */
 	if (d.magic == 0) {
 		ck_assert_uint_eq(d.bound, UINT32_MAX);
 		return;
@@ -133,7 +133,7 @@ check_divisor(struct cpu_guard d, uint32_t chunk)
 	}
 }
 
-/* What UMEM_OPTIONS can add: size_add of any multiple of 16. */
+/* The classes that UMEM_OPTIONS can add: size_add takes any multiple of 16. */
 START_TEST(any_class_divides_exactly_or_not_at_all)
 {
 	const unsigned most = SIZE_CLASSES - 1;
@@ -177,7 +177,9 @@ START_TEST(foreign_addresses_have_no_owner)
 		ck_assert_uint_ge(addr_map_unit(at[i]), addr_map.units);
 		ck_assert_ptr_null(addr_map_owner(at[i]));
 	}
-	/* The last unit is in the tables, though nothing is there. */
+	/*
+	 * The last unit is in the tables, although nothing is registered there.
+	 */
 	ck_assert_uint_lt(addr_map_unit((void *)(end - 1)), addr_map.units);
 	ck_assert_ptr_null(addr_map_owner((void *)(end - 1)));
 	ck_assert(!is_start((void *)(end - 1)));
@@ -217,7 +219,7 @@ START_TEST(neighbours_do_not_touch_each_other)
 	ck_assert_ptr_eq(addr_map_owner(at + 2 * UNIT), &slab_b);
 	ck_assert_ptr_eq(addr_map_owner(at + 6 * UNIT - 1), &slab_b);
 	ck_assert(is_start(at + 2 * UNIT));
-	/* A unit in which no chunk starts is as a foreign one. */
+	/* A unit in which no chunk starts looks like a foreign unit. */
 	ck_assert_uint_eq(entry(at + 3 * UNIT), 0);
 	addr_map_clear(at + 2 * UNIT, 4 * UNIT);
 	ck_assert_ptr_eq(addr_map_owner(at + 2 * UNIT - 1), &slab_a);
@@ -243,7 +245,7 @@ START_TEST(objects_of_a_cache_have_an_owner_but_no_class)
 }
 END_TEST
 
-/* 4096 units share a part of the tables; this range needs four requests. */
+/* 4096 units share a part of the tables.  This range needs four requests. */
 START_TEST(tables_are_covered_or_it_is_said)
 {
 	size_t unit = addr_map.units - 4096 - 4;

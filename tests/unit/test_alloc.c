@@ -27,7 +27,7 @@ static const size_t sizes[] = {1, 7, 8, 9, 16, 24, 48, 63, 64, 65, 100, 128,
     20480, 32768, 32769, 40000, 57344, 65536, 65537, 100000, 131072, 1000000,
     SIZE_CLASS_MAX - 1, SIZE_CLASS_MAX, SIZE_CLASS_MAX + 1, 10000000};
 
-/* Each byte at first, then one in each cache line. */
+/* Every byte of the first 4096, then at least one in each cache line. */
 static size_t
 step(size_t i)
 {
@@ -62,7 +62,7 @@ is_zero(const void *at, size_t bytes)
 	return c[0] == 0 && memcmp(c, c + 1, bytes - 1) == 0;
 }
 
-/* What the compiler does not know. */
+/* Hides the value n from the compiler. */
 static size_t
 opaque(size_t n)
 {
@@ -149,7 +149,7 @@ START_TEST(nothing_is_no_memory_and_no_failure)
 }
 END_TEST
 
-/* umem.h: NULL is allowed and does nothing, whatever the size. */
+/* umem.h allows NULL with any size; the call then does nothing. */
 static void
 free_null(void)
 {
@@ -207,7 +207,9 @@ START_TEST(what_cannot_be_had_is_refused)
 }
 END_TEST
 
-/* Dirty blocks of all sizes come back as zeros. */
+/*
+ * Blocks of all sizes are allocated zeroed after they were dirtied and freed.
+ */
 START_TEST(zeroed_memory_is_zero_also_after_use)
 {
 	for (int round = 0; round < 3; round++)
@@ -225,7 +227,10 @@ START_TEST(zeroed_memory_is_zero_also_after_use)
 }
 END_TEST
 
-/* From 32 MiB on pages are dropped, not written; the tail is not a page. */
+/*
+ * From 32 MiB on, umem_zalloc() purges pages instead of writing zeros.  The
+ * block does not end at a page boundary.
+ */
 START_TEST(zeroed_memory_is_zero_when_it_is_large)
 {
 	size_t bytes = 33 * MIB + 12345;
@@ -235,7 +240,10 @@ START_TEST(zeroed_memory_is_zero_when_it_is_large)
 
 		ck_assert_ptr_nonnull(p);
 		ck_assert(is_zero(p, bytes));
-		/* Up to the end of its pages, which the compiler need not know. */
+		/*
+		 * Write to the end of the last unit, without the compiler's
+		 * knowledge.
+		 */
 		__asm__ volatile("" : "+r"(p));
 		memset(p, 0xff, align_up(bytes, 65536));
 		umem_free(p, bytes);
@@ -281,7 +289,9 @@ START_TEST(a_block_stays_where_it_is_while_it_is_half_used)
 		ck_assert_ptr_eq(alloc_resize(p, bytes - 1), p);
 		ck_assert_ptr_eq(alloc_resize(p, bytes / 2 + 1), p);
 		ck_assert_ptr_eq(alloc_resize(p, bytes), p);
-		/* What is made small does not keep a large chunk. */
+		/*
+		 * A block that shrinks to a quarter moves to a smaller chunk.
+		 */
 		if (bytes > 64) {
 			char *q = alloc_resize(p, bytes / 4);
 
@@ -303,10 +313,10 @@ START_TEST(a_block_that_grew_grows_on_in_place)
 	ck_assert_ptr_nonnull(q);
 	ck_assert_uint_eq(large_count(), 1);
 	ck_assert_uint_eq(alloc_usable(q, "test"), LARGE_GROWN + HEAP_UNIT);
-	/* All behind it is free. */
+	/* All memory behind the block is free, so the block grows in place. */
 	for (size_t n = LARGE_GROWN; n < 2 * LARGE_GROWN; n += 100 * KIB)
 		ck_assert_ptr_eq(alloc_resize(q, n + HEAP_UNIT), q);
-	/* What is cut off goes back. */
+	/* Shrinking releases the memory that is cut off. */
 	ck_assert_ptr_eq(alloc_resize(q, LARGE_GROWN + 1), q);
 	ck_assert_uint_eq(alloc_usable(q, "test"), LARGE_GROWN + HEAP_UNIT);
 	ck_assert(is_filled(q, 900 * KIB, 1));
@@ -328,7 +338,10 @@ START_TEST(a_large_block_that_shrinks_is_of_a_class_again)
 }
 END_TEST
 
-/* Fails every request in turn until it works; the block is whole after each. */
+/*
+ * Fails each request in turn until the resize works.  The block keeps its
+ * contents after each failure.
+ */
 START_TEST(a_refused_resize_keeps_the_block)
 {
 	static const size_t from[] = {
@@ -407,7 +420,7 @@ START_TEST(free_needs_nothing_and_keeps_errno)
 }
 END_TEST
 
-/* When there is no new memory, what other classes keep serves. */
+/* If the kernel refuses memory, chunks that other classes cache are used. */
 START_TEST(what_is_cached_is_found_before_a_request_fails)
 {
 	static void *p[64];
@@ -418,7 +431,10 @@ START_TEST(what_is_cached_is_found_before_a_request_fails)
 		p[n] = umem_alloc(1 * MIB, UMEM_NOFAIL);
 	for (unsigned i = 0; i < 64; i++)
 		umem_free(p[i], 1 * MIB);
-	/* No more from the kernel: 3 MiB must be made of these. */
+	/*
+	 * The kernel refuses from here on, so 3 MiB blocks must come from
+	 * these.
+	 */
 	os_fail_nth(1, 1u << 30);
 	for (n = 0; n < 10; n++) {
 		p[n] = q = umem_alloc(3 * MIB, UMEM_DEFAULT);
@@ -540,7 +556,9 @@ free_aligned_elsewhere(void)
 	alloc_free_aligned(p, 1 << 30, 4096, KIND_MALLOC, "free_aligned_sized");
 }
 
-/* Of the class that is tried, and how many frees lie between the two. */
+/*
+ * The block size, and the number of frees between the two frees of one block.
+ */
 static size_t twice_size;
 static unsigned nbetween;
 

@@ -1,4 +1,4 @@
-/* test_arena.c - the public arena, its sources, its failures and misuse */
+/* test_arena.c - the public arena, its sources, failures and misuse */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -84,7 +84,10 @@ START_TEST(a_freed_segment_comes_back_for_its_size)
 }
 END_TEST
 
-/* a..e in a row with a wall behind; free in the order given. */
+/*
+ * Allocates a row of four segments, then frees the first three in each order.
+ * The fourth segment stays allocated.
+ */
 START_TEST(free_neighbours_become_one_in_any_order)
 {
 	static const int orders[6][3] = {
@@ -148,7 +151,9 @@ START_TEST(bad_spans_are_einval)
 		    vmem_add(arena, P(bad[i].addr), bad[i].size, VM_SLEEP));
 		ck_assert_int_eq(errno, EINVAL);
 	}
-	/* Touching, and the very last ones. */
+	/*
+	 * Spans that touch others, and spans at both ends of the address space.
+	 */
 	ck_assert_ptr_nonnull(vmem_add(arena, P(6336), 64, VM_SLEEP));
 	ck_assert_ptr_nonnull(vmem_add(arena, P(12800), 64, VM_SLEEP));
 	ck_assert_ptr_nonnull(vmem_add(arena, P(-(uintptr_t)64), 64, VM_SLEEP));
@@ -225,7 +230,9 @@ START_TEST(success_keeps_errno)
 		vmem_free(child, a, 5000);
 	}
 	ck_assert_int_eq(errno, 77);
-	/* The source fails, and what is left does. */
+	/*
+	 * The import fails, and the arena's own free memory serves the request.
+	 */
 	ck_assert_ptr_nonnull(vmem_alloc(parent, 4096 * 8, VM_SLEEP));
 	void *a = vmem_alloc(child, 4096 * 2, VM_SLEEP);
 
@@ -253,7 +260,7 @@ START_TEST(best_first_and_next_fit_choose_as_they_say)
 
 	ck_assert(best == b || best == c);
 	vmem_free(arena, best, 18);
-	/* Next fit does not give at once what was just freed. */
+	/* Next fit does not return the segment that was freed last. */
 	void *n1 = vmem_alloc(arena, 10, VM_NEXTFIT);
 
 	vmem_free(arena, n1, 10);
@@ -312,7 +319,10 @@ START_TEST(spans_are_imported_and_go_back_when_free)
 	void *a = vmem_alloc(child, 100, VM_SLEEP);
 	void *b = vmem_alloc(child, 100, VM_SLEEP);
 
-	/* One import, rounded to the source's quantum, serves both. */
+	/*
+	 * One import, rounded up to the source's quantum, serves both
+	 * allocations.
+	 */
 	ck_assert_uint_eq(vmem_size(parent, VMEM_ALLOC), 4096);
 	ck_assert_uint_eq(vmem_size(child, VMEM_ALLOC | VMEM_FREE), 4096);
 	ck_assert_uint_eq(stats_of(child).imported, 4096);
@@ -370,7 +380,10 @@ START_TEST(constraints_are_met_by_imports_too)
 }
 END_TEST
 
-/* Spans at multiples of 64 that are none of the source's 4096. */
+/*
+ * Imports spans that start at a multiple of 64, but not of the source's quantum
+ * of 4096 bytes.
+ */
 static void *
 import_shifted(vmem_t *source, size_t size, int vmflag)
 {
@@ -480,7 +493,7 @@ START_TEST(a_misaligned_import_panics)
 }
 END_TEST
 
-/* An import function that uses the arena it imports for. */
+/* The import function uses the arena for which it imports. */
 static vmem_t *reentered;
 
 static void *
@@ -511,7 +524,7 @@ START_TEST(no_lock_is_held_while_the_source_is_called)
 }
 END_TEST
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 START_TEST(contains_knows_the_borders_of_spans)
 {
@@ -722,7 +735,7 @@ START_TEST(growing_what_is_not_allocated_panics)
 }
 END_TEST
 
-/* What a function in a child process writes to descriptor 2. */
+/* Runs func in a child process and stores its output on stderr in text. */
 static void
 stderr_of(void (*func)(void), char *text, size_t size)
 {
@@ -789,13 +802,14 @@ START_TEST(misuse_is_told_in_libumems_words)
 }
 END_TEST
 
-/* ---- the kernel has no memory ---- */
+/* ---- the kernel refuses memory ---- */
 
 #define NALLOCS 30000
 
 /*
- * One life of a child arena and its parent, in which any request may fail.
- * Returns how many allocations failed; nothing may be lost.
+ * Creates, uses and destroys a child arena and its parent, while any request to
+ * the kernel may fail.  Returns the number of allocations that failed.  Nothing
+ * may be lost.
  */
 static unsigned
 life(void)
@@ -825,7 +839,7 @@ life(void)
 			ck_assert(arena_check(child) && arena_check(parent));
 	}
 	ck_assert(arena_check(child) && arena_check(parent));
-	/* Frees need nothing. */
+	/* Freeing needs no memory from the kernel. */
 	os_fail_nth(1, 1u << 30);
 	for (int i = 0; i < NALLOCS; i++) {
 		int k = i * 7919 % NALLOCS;
@@ -844,7 +858,7 @@ life(void)
 
 #define MAX_REQUESTS 64
 
-/* Each loop is a process of its own, so its store of metadata is empty. */
+/* Each iteration is a process of its own, so its metadata store is empty. */
 START_TEST(nothing_is_lost_when_one_request_fails)
 {
 	unsigned before = os_requests();
@@ -855,7 +869,7 @@ START_TEST(nothing_is_lost_when_one_request_fails)
 
 	ck_assert_uint_eq(meta_used(), used);
 	ck_assert_uint_le(nfails, 1);
-	/* The loop is long enough to have reached them all. */
+	/* MAX_REQUESTS iterations are enough to have each request fail once. */
 	ck_assert_uint_lt(os_requests() - before, MAX_REQUESTS);
 }
 END_TEST
@@ -899,7 +913,10 @@ START_TEST(what_is_taken_for_records_comes_back_on_destroy)
 		for (int i = 0; i < 10000; i++)
 			vmem_alloc(arena, 3, VM_SLEEP);
 		vmem_update();
-		/* All are leaked, which is told on standard error. */
+		/*
+		 * All segments are leaked, so vmem_destroy() reports them on
+		 * stderr.
+		 */
 		ck_assert_int_ge(dup2(STDERR_FILENO, 9), 0);
 		close(STDERR_FILENO);
 		vmem_destroy(arena);
@@ -933,9 +950,9 @@ END_TEST
 #define NHELD    64
 
 static vmem_t *shared;
-static uint8_t *owner; /* one byte a unit of the span: who has it */
+static uint8_t *owner; /* for each unit of the span, the thread that holds it */
 
-/* Returns the number of units that someone else had. */
+/* Returns the number of units that another thread held. */
 static void *
 churn(void *arg)
 {
@@ -1025,7 +1042,7 @@ START_TEST(threads_never_get_the_same_range)
 }
 END_TEST
 
-/* Stops inside a walk until told to go on. */
+/* The walk stops inside its callback until the test resumes it. */
 static int walk_reached[2], walk_resume[2];
 
 static void
@@ -1059,7 +1076,7 @@ START_TEST(a_forked_child_goes_on_without_the_walks_of_other_threads)
 	pthread_create(&walker, NULL, walk_slowly, arena);
 	ck_assert_int_eq(read(walk_reached[0], &c, 1), 1);
 
-	/* The library's own handlers take the locks and mend the child. */
+	/* The library's fork handlers take the locks and repair the child. */
 	pid_t pid = fork();
 
 	if (pid == 0) {

@@ -1,4 +1,4 @@
-/* test_bulk.c - many objects or blocks by one call */
+/* test_bulk.c - allocating and freeing many objects or blocks by one call */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -66,7 +66,7 @@ by_address(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* All n are writable and no two overlap. */
+/* Checks that all n objects are writable and that no two overlap. */
 static void
 check_distinct(void **objects, size_t n, size_t bytes)
 {
@@ -129,7 +129,7 @@ START_TEST(no_object_is_asked_for_and_none_is_touched)
 }
 END_TEST
 
-/* The loaded magazine has rounds, and room: a section could push to it. */
+/* The loaded magazine is partly filled, so a section could push to it. */
 START_TEST(no_object_is_freed_into_a_magazine_with_room)
 {
 	umem_cache_t *cache = create(64, 0);
@@ -209,7 +209,7 @@ START_TEST(a_constructor_that_refuses_fails_the_whole_request)
 }
 END_TEST
 
-/* An arena of 64 pieces cannot serve 65. */
+/* An arena of 64 pieces cannot serve a request for 65. */
 START_TEST(all_or_nothing)
 {
 	static char memory[65 * 4096] __attribute__((aligned(4096)));

@@ -1,5 +1,5 @@
 /*
- * test_cache.c - object caches by their public functions, and what is behind
+ * test_cache.c - object caches, by their public functions and internal state
  *
  * Each test is a process of its own, so caches need not be destroyed.
  */
@@ -177,7 +177,7 @@ START_TEST(a_constructor_that_fails_is_no_object)
 			n++;
 		}
 		ck_assert_uint_gt(n, 200);
-		/* Each failure is seen. */
+		/* The cache reports each failure of the constructor. */
 		ck_assert_uint_ge(nfailed, 500 / fail_every);
 		ck_assert_uint_le(nfailed, 500 / fail_every + 1);
 		ck_assert_uint_eq(cache_live(cache), n);
@@ -235,7 +235,9 @@ START_TEST(a_constructor_may_jump_away)
 	if (njumps < 20)
 		umem_cache_alloc(cache, UMEM_DEFAULT);
 	ck_assert_int_eq(njumps, 20);
-	/* No lock, no header and no more than the 20 chunks are held. */
+	/*
+	 * The jumps leave no lock, no header and no more than 20 chunks held.
+	 */
 	ck_assert(slab_store_check(&cache->slabs));
 	ck_assert_uint_eq(slab_used(&cache->slabs), 20);
 	umem_cache_free(other, take(other));
@@ -246,7 +248,7 @@ END_TEST
 
 static umem_cache_t *inner;
 
-/* Objects with a part from another cache. */
+/* The constructor allocates a part of the object from another cache. */
 static int
 construct_outer(void *buf, void *priv, int flags)
 {
@@ -285,7 +287,7 @@ START_TEST(callbacks_may_use_other_caches)
 }
 END_TEST
 
-/* L1 and L2 sets go by the bits of the address above the line. */
+/* The bits of an address above the line select the L1 and the L2 set. */
 static unsigned
 set_of(const void *p)
 {
@@ -314,14 +316,17 @@ START_TEST(equal_fields_in_successive_slabs_lie_in_different_sets)
 			ck_assert(slab == NULL || slab == of);
 			slab = of;
 		}
-		/* The first object, and its field 8 lines further. */
+		/*
+		 * The first object, and a field of it that lies 8 lines
+		 * further.
+		 */
 		nset[set_of((char *)objects[0])]++;
 		ck_assert_uint_eq(set_of((char *)objects[0] + 512),
 		    (set_of(objects[0]) + 8) % 64);
 	}
 	for (unsigned i = 0; i < 64; i++)
 		nhit += nset[i] != 0;
-	/* As many sets as colours; each colour came twice. */
+	/* There are as many sets as colours.  Each colour was used twice. */
 	ck_assert_uint_ge(nhit, ncolours < 64 ? ncolours * 3 / 4 : 48);
 	for (unsigned i = 0; i < 64; i++)
 		ck_assert_uint_le(nset[i], 2 * (1 + ncolours / 48));
@@ -336,7 +341,7 @@ by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Are all lines of n objects of bytes their own? */
+/* Returns true if no two of n objects, of bytes each, share a cache line. */
 static bool
 lines_are_apart(void **object, unsigned n, size_t bytes)
 {
@@ -511,7 +516,10 @@ START_TEST(a_cache_that_cannot_be_made_leaves_nothing)
 	unsigned before = ncaches(), nfailed = 0;
 	unsigned n = 0;
 
-	/* Records come from chunks: fail when a chunk is at its end. */
+	/*
+	 * Records are carved from metadata chunks.  A request fails when such a
+	 * chunk is used up.
+	 */
 	os_fail_nth(1, 1u << 30);
 	while (n < 3000 && nfailed == 0) {
 		size_t used = meta_used();
@@ -553,7 +561,7 @@ START_TEST(a_thousand_caches_come_and_go_without_growth)
 }
 END_TEST
 
-/* Sources. */
+/* Source arenas. */
 
 static size_t nimported, nreleased;
 
@@ -620,7 +628,10 @@ START_TEST(slabs_of_a_source_waste_no_more_than_others)
 	for (unsigned i = 0; i < MOST; i++)
 		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	bytes = vmem_size(arena, VMEM_ALLOC);
-	/* Rounded to 208, an eighth of a slab, and the last slabs. */
+	/*
+	 * Objects are rounded to 208 bytes.  An eighth of each slab and three
+	 * slabs more may be unused.
+	 */
 	ck_assert_uint_le(bytes,
 	    (size_t)MOST * 208 / 7 * 8 + 3 * cache->slabs.layout.slab_bytes);
 }
@@ -652,7 +663,9 @@ START_TEST(pieces_of_integers_are_never_touched)
 }
 END_TEST
 
-/* Reclaim: the program keeps objects and is asked for them. */
+/*
+ * Reclaim callbacks: the cache asks the program to free the objects it keeps.
+ */
 
 static umem_cache_t *short_cache;
 static unsigned nkept, nasked;
@@ -663,7 +676,7 @@ give_kept(void *priv)
 	if (priv != &some_priv)
 		count(&nwrong);
 	nasked++;
-	/* With no lock held, so this cache may be used. */
+	/* The callback runs with no lock held, so it may use this cache. */
 	while (nkept > 0)
 		umem_cache_free(short_cache, objects[--nkept]);
 	umem_cache_free(inner, umem_cache_alloc(inner, UMEM_DEFAULT));
@@ -694,7 +707,7 @@ START_TEST(the_program_is_asked_for_objects_when_memory_is_short)
 }
 END_TEST
 
-/* Frees one object of the cache that the others are kept of. */
+/* Frees one of the kept objects to the cache inner. */
 static void
 give_one(void *priv)
 {
@@ -704,7 +717,9 @@ give_one(void *priv)
 		umem_cache_free(inner, objects[--nkept]);
 }
 
-/* A slab is free when all of its objects are, and each call frees one. */
+/*
+ * A slab is free once all its objects are free, and each call frees one object.
+ */
 START_TEST(the_program_is_asked_as_long_as_it_frees_something)
 {
 	vmem_t *arena = vmem_create("short", umem_alloc(64 * 4096, UMEM_NOFAIL),
@@ -717,7 +732,10 @@ START_TEST(the_program_is_asked_as_long_as_it_frees_something)
 	while ((object = umem_cache_alloc(inner, UMEM_DEFAULT)) != NULL &&
 	       nasked == 0)
 		objects[nkept++] = object;
-	/* The request that asked first has what it freed. */
+	/*
+	 * The request that called first returned memory which the callback had
+	 * freed.
+	 */
 	objects[nkept++] = object;
 	qsort(objects, nkept, sizeof(objects[0]), by_number);
 	nasked = 0;
@@ -741,7 +759,7 @@ START_TEST(the_program_is_not_asked_for_ever)
 		objects[i] = umem_cache_alloc(inner, UMEM_NOFAIL);
 	while (umem_cache_alloc(short_cache, UMEM_DEFAULT) != NULL)
 		;
-	/* Nothing that it frees helps: that ends, too. */
+	/* The calls must also end if the freed objects do not help. */
 	if (_i == 0)
 		ck_assert_uint_le(nasked, 3);
 	else
@@ -750,7 +768,9 @@ START_TEST(the_program_is_not_asked_for_ever)
 }
 END_TEST
 
-/* What is in magazines of other caches is found for the one that is short. */
+/*
+ * A cache without memory gets the memory that other caches hold in magazines.
+ */
 START_TEST(what_another_cache_keeps_is_given_to_who_has_none)
 {
 	char *some = umem_alloc(16 * 4096, UMEM_NOFAIL);
@@ -830,7 +850,7 @@ START_TEST(a_queue_at_the_slabs_makes_larger_magazines)
 }
 END_TEST
 
-/* Objects that stay constructed, and need no destructor. */
+/* A cache with a constructor and without a destructor. */
 static umem_cache_t *
 create_without_destructor(void)
 {
@@ -860,7 +880,7 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 	umem_cache_t *cache =
 	    _i == 0 ? try_create("plain", sizeof(struct object), 0, NULL, 0)
 		    : create_without_destructor();
-	/* Slabs of constructed objects stay until the second look. */
+	/* Slabs of constructed objects stay until the second check. */
 	unsigned nlooks = _i == 0 ? 0 : 1;
 	size_t total;
 
@@ -869,12 +889,15 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	free_many(cache, MOST);
 	total = slab_total(&cache->slabs);
-	/* All of the depot may be wanted: it was empty a moment ago. */
+	/*
+	 * The working set is the whole depot, because it was empty a moment
+	 * ago.
+	 */
 	ck_assert(!cache_make_room(cache));
 	for (unsigned i = 0; i < MOST / 2; i++)
 		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	free_many(cache, MOST / 2);
-	/* That half was wanted again, and the rest was not. */
+	/* Half of the depot was allocated again.  The other half is surplus. */
 	ck_assert(cache_make_room(cache));
 	if (_i == 0)
 		ck_assert_uint_lt(slab_total(&cache->slabs), total * 3 / 4);
@@ -949,11 +972,14 @@ START_TEST(what_the_depot_has_no_room_for_stays_constructed)
 	umem_cache_t *cache = create(0);
 
 	no_update_by_the_clock();
-	/* Depots start at 1 MiB, and these are 1.4 MiB. */
+	/* Depots start at 1 MiB, and these objects take 1.4 MiB. */
 	take_and_free(cache, MOST, 10);
 	ck_assert_uint_eq(nmade, MOST);
 	ck_assert_uint_eq(nunmade, 0);
-	/* The working set stays through updates, in either of its states. */
+	/*
+	 * Updates keep the working set, whether it is allocated or in the
+	 * depot.
+	 */
 	for (int i = 0; i < 10; i++) {
 		take_many(cache, MOST);
 		if (i % 2 == 0)
@@ -963,7 +989,7 @@ START_TEST(what_the_depot_has_no_room_for_stays_constructed)
 			cache_update(cache, /* may_call */ true);
 	}
 	ck_assert_uint_eq(nmade, MOST);
-	/* What is idle is destructed, and the rest stays. */
+	/* Updates destruct idle objects and keep the others. */
 	for (int i = 0; i < 6; i++) {
 		take_and_free(cache, MOST / 2, 1);
 		cache_update(cache, /* may_call */ true);
@@ -988,7 +1014,7 @@ START_TEST(giants_that_lie_idle_make_room)
 	q = umem_alloc(GIANT, UMEM_DEFAULT);
 	umem_free(p, GIANT);
 	ck_assert(!cache_make_room(cache));
-	/* One more than there were, and one less: they are in use. */
+	/* One idle chunk more than before, then one less: they are in use. */
 	umem_free(q, GIANT);
 	ck_assert(!cache_make_room(cache));
 	p = umem_alloc(GIANT, UMEM_DEFAULT);
@@ -996,14 +1022,14 @@ START_TEST(giants_that_lie_idle_make_room)
 	ck_assert_uint_eq(slab_total(&cache->slabs), 2);
 	ck_assert(cache_make_room(cache));
 	ck_assert_uint_eq(slab_total(&cache->slabs), 1);
-	/* Nothing is left to be idle. */
+	/* No idle chunk is left. */
 	ck_assert(!cache_make_room(cache));
 	ck_assert(!cache_make_room(cache));
 	umem_free(p, GIANT);
 }
 END_TEST
 
-/* Misuse that ends the child. */
+/* Misuse that ends the child process. */
 
 static void
 free_twice_unbuffered(void)
@@ -1024,7 +1050,10 @@ destroy_with_one_out(void)
 	take_many(cache, 10);
 	free_many(cache, 9);
 	umem_cache_destroy(cache);
-	/* All but the one's slab was destructed, and it can be used. */
+	/*
+	 * The destroyed cache destructs every slab except that of the leaked
+	 * object, which stays usable.
+	 */
 	if (objects[9]->magic != MAGIC)
 		_exit(1);
 	objects[9]->nuses++;
@@ -1052,7 +1081,7 @@ START_TEST(objects_outlive_their_cache)
 }
 END_TEST
 
-/* Threads that take and give, while all else happens to the cache. */
+/* Threads take and give objects while other operations change the cache. */
 
 static umem_cache_t *stormy;
 static unsigned most_rounds;
@@ -1122,7 +1151,7 @@ resize(void)
 	static unsigned n;
 	unsigned rounds;
 
-	/* Also to sizes that only a queue at the slabs brings. */
+	/* Also try capacities that only contention at the slabs causes. */
 	if (++n / 8 % 2 == 0)
 		__atomic_add_fetch(
 		    &stormy->slabs.nwaited, 1000000, __ATOMIC_RELAXED);
@@ -1168,7 +1197,7 @@ START_TEST(a_cache_is_looked_at_while_it_is_used)
 }
 END_TEST
 
-/* Any constructor may fail while others work. */
+/* A constructor may fail while other threads use the cache. */
 START_TEST(constructors_fail_while_others_work)
 {
 	umem_cache_t *cache;
@@ -1183,7 +1212,7 @@ START_TEST(constructors_fail_while_others_work)
 }
 END_TEST
 
-/* No magazine can be had: every free and alloc goes to the slabs. */
+/* No memory for magazines is left: every free and alloc goes to the slabs. */
 START_TEST(without_memory_for_magazines_it_still_works)
 {
 	umem_cache_t *cache = create(0);

@@ -1,4 +1,4 @@
-/* test_cache_args.c - caches from a structure; size, name, zeros, strings */
+/* test_cache_args.c - caches from a structure: size, name, zeros and strings */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ START_TEST(every_attribute_arrives)
 }
 END_TEST
 
-/* The structure of a later version of the header. */
+/* The structure as a later version of the header might define it. */
 struct longer {
 	struct umem_cache_args args;
 	uint64_t more[3];
