@@ -1,7 +1,7 @@
 /*
- * test_options.c - every word of UMEM_OPTIONS, and every way to get it wrong
+ * test_options.c - every word of UMEM_OPTIONS, and malformed words
  *
- * Words change globals; each test is a process of its own.
+ * Words change globals, so each test is a separate process.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ parse(const char *words)
 	options_parse(&options, words);
 }
 
-/* What is said of the words, if messages are wanted. */
+/* Return the messages about the words, with the word "verbose" added. */
 static const char *
 said(const char *words)
 {
@@ -269,7 +269,7 @@ parse_with_data_at_2(void)
 	unlink(data_path);
 }
 
-/* Also of words before the one that allows it. */
+/* The word messages=any also applies to the words before it. */
 START_TEST(messages_go_anywhere_only_if_that_is_asked_for)
 {
 	static const char *const words[] = {"hardend", "hardend,messages=safe",
@@ -307,10 +307,13 @@ START_TEST(an_item_has_511_bytes_at_most)
 	words[511] = 'x';
 	words[512] = '\0';
 	check_said(words, "argument \"xxxxxxxxxxxxxxxxxxxx...\" too long");
-	/* Blanks do not count. */
+	/* Trailing blanks do not count. */
 	words[511] = ' ';
 	check_said(words, expected);
-	/* A long value is a value; one byte more is not. */
+	/*
+	 * A value of the greatest length is accepted; one byte more is too
+	 * long.
+	 */
 	memset(words, '0', sizeof(words));
 	memcpy(words, "concurrency=", 12);
 	memcpy(words + 510, "9", 2);
@@ -320,7 +323,7 @@ START_TEST(an_item_has_511_bytes_at_most)
 	parse(words);
 	ck_assert_uint_eq(options.concurrency, 0);
 	check_said(words, "argument \"concurrency=00000000...\" too long");
-	/* The next one is read all the same. */
+	/* The word after one that is too long is still read. */
 	strcpy(words + 600, "");
 	memset(words, 'y', 600);
 	strcat(words, ",concurrency=3");
@@ -329,7 +332,7 @@ START_TEST(an_item_has_511_bytes_at_most)
 }
 END_TEST
 
-/* Anything at all: read to the end, never fatal. */
+/* Random text is read to the end, and never ends the program. */
 START_TEST(no_text_is_fatal)
 {
 	static const char bytes[] =
@@ -337,7 +340,7 @@ START_TEST(no_text_is_fatal)
 	char words[700];
 
 	srand(11);
-	/* There is much to say of them. */
+	/* These words cause many messages. */
 	ck_assert_int_eq(dup2(open("/dev/null", O_WRONLY), 2), 2);
 	for (int i = 0; i < 3000; i++) {
 		int n = rand() % 699;

@@ -1,4 +1,4 @@
-/* test_os.c - what the library asks of the kernel, granted and refused */
+/* test_os.c - the library's requests to the kernel, granted and refused */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,10 @@
 
 #define BYTES ((size_t)4 * MIB)
 
-/* Can it be read, and written?  Asked of the kernel, so that nothing traps. */
+/*
+ * Is the page readable and writable?  Ask the kernel by a system call, so that
+ * the test does not trap.
+ */
 static bool
 readable(void *at)
 {
@@ -128,7 +131,7 @@ START_TEST(pages_move_and_leave_zeros)
 {
 	size_t page = os_page_size();
 	char *from = os_map(16 * page), *to = os_map(16 * page);
-	/* Where the way is free, and where it is not. */
+	/* _i == 0: the intermediate range is free; otherwise it is in use. */
 	char *via = os_reserve(NULL, 8 * page);
 
 	if (_i == 0)
@@ -136,7 +139,7 @@ START_TEST(pages_move_and_leave_zeros)
 	memset(from, 3, 16 * page);
 	memset(to, 4, 16 * page);
 	if (!os_move(to + 2 * page, via, from, 8 * page)) {
-		/* Where the kernel cannot, nothing has happened. */
+		/* If the kernel cannot move the pages, nothing has changed. */
 		ck_assert_int_eq(from[0], 3);
 		ck_assert_int_eq(to[2 * page], 4);
 		return;
@@ -166,7 +169,7 @@ START_TEST(a_refused_move_leaves_source_and_target)
 
 	memset(from, 3, 16 * page);
 	memset(to, 4, 16 * page);
-	/* Kernels that move two mappings at once do so. */
+	/* Some kernels can move two mappings in one call. */
 	ck_assert_int_eq(mprotect(from + 8 * page, page, PROT_READ), 0);
 	moved = os_move(to, NULL, from, 16 * page);
 	for (size_t i = 0; i < 16 * page; i++)
@@ -175,7 +178,7 @@ START_TEST(a_refused_move_leaves_source_and_target)
 }
 END_TEST
 
-/* The kernel refuses mremap() with just these flags. */
+/* Make the kernel refuse mremap() with exactly these flags. */
 static bool
 refuse_mremap(unsigned flags)
 {
@@ -196,8 +199,9 @@ refuse_mremap(unsigned flags)
 }
 
 /*
- * Before Linux 6.17 a fixed move that leaves the source mapped may unmap the
- * target and then be refused.  The other fixed move is hardly ever refused.
+ * Before Linux 6.17, mremap() to a fixed target that leaves the source mapped
+ * may unmap the target and then fail.  mremap() to a fixed target without that
+ * flag hardly ever fails.
  */
 START_TEST(pages_move_without_a_move_that_may_lose_the_target)
 {
@@ -220,7 +224,7 @@ START_TEST(pages_move_without_a_move_that_may_lose_the_target)
 }
 END_TEST
 
-/* One of each request; a bit for each that was granted. */
+/* Make one request of each kind; return a bit for each granted request. */
 static unsigned
 one_of_each(void)
 {
@@ -350,7 +354,7 @@ START_TEST(a_wait_ends_by_a_wake_by_a_change_or_by_time)
 	pthread_t thread;
 	uint64_t from = os_now_ns();
 
-	os_futex_wait(&word, 1, 0); /* not the value */
+	os_futex_wait(&word, 1, 0); /* a value that the word does not have */
 	os_futex_wait(&word, 0, 50000000);
 	ck_assert_uint_ge(os_now_ns() - from, 30000000);
 	pthread_create(&thread, NULL, wake_later, NULL);
@@ -383,7 +387,7 @@ slow_reader(void *arg)
 	return (void *)n;
 }
 
-/* More than the pipe holds, with signals between. */
+/* Write more than the pipe can hold, interrupted by signals. */
 START_TEST(a_write_is_whole)
 {
 	struct sigaction action = {0};
@@ -420,7 +424,7 @@ START_TEST(an_abort_aborts)
 }
 END_TEST
 
-/* Blocked, ignored, and with a handler that returns. */
+/* SIGABRT blocked, ignored, and with a handler that returns. */
 START_TEST(an_abort_aborts_whatever_the_program_did)
 {
 	struct sigaction action = {0};

@@ -1,4 +1,4 @@
-/* test_panic.c - messages without stdio, and the end of the program */
+/* test_panic.c - messages written without stdio, and the end of the program */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,10 @@
 static char text[8192];
 static int status;
 
-/* What f writes to descriptor 2, in a child whose end is in status. */
+/*
+ * Run f in a child; return its output to descriptor 2, and its exit status in
+ * status.
+ */
 static const char *
 written_by(void (*f)(void))
 {
@@ -65,7 +68,10 @@ START_TEST(every_format_is_written_right)
 }
 END_TEST
 
-/* As printf("%%") does, and a lone one at the end is not run past. */
+/*
+ * "%%" gives one "%", as with printf().  A "%" at the end of the format does
+ * not make the formatter read past the end.
+ */
 static void
 say_percent(void)
 {
@@ -164,7 +170,7 @@ START_TEST(a_message_is_built_of_parts)
 	m.text[m.n] = '\0';
 	ck_assert_str_eq(
 	    m.text, "a0x0(null)0xffffffffffffffff184467440737095516150");
-	/* Full is full: nothing is written behind the text. */
+	/* Nothing is written behind the text of a full message. */
 	struct {
 		struct message m;
 		char guard[64];
@@ -217,7 +223,10 @@ files_remove(void)
 		unlink(path[i]);
 }
 
-/* In a child: the library starts with this as descriptor 2, or with none. */
+/*
+ * Runs in a child.  The library starts with fd as descriptor 2, or, if fd is
+ * negative, with descriptor 2 closed.
+ */
 static void
 start_with(int fd)
 {
@@ -243,7 +252,7 @@ data_instead(void)
 	if (open(path[1], O_RDWR) != 2)
 		_exit(1);
 	say("two");
-	/* Standard error comes back by another open(). */
+	/* Standard error is opened again by another open(). */
 	close(2);
 	if (open(path[0], O_WRONLY | O_APPEND) != 2)
 		_exit(2);
@@ -275,7 +284,10 @@ socket_instead(void)
 	_exit(recv(pair[1], &c, 1, MSG_DONTWAIT) < 0 ? 0 : 3);
 }
 
-/* By pipe() alone, as for data; then as a shell makes it standard error. */
+/*
+ * First pipe() alone returns descriptor 2, as for data; then the program makes
+ * a pipe standard error as a shell does.
+ */
 static void
 pipe_instead(void)
 {

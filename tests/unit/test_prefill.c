@@ -1,4 +1,4 @@
-/* test_prefill.c - objects that are allocated ahead */
+/* test_prefill.c - prefill handles: objects allocated in advance */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 
 static void *held[MOST];
 static uint32_t nmade, nunmade, nwrong; /* [atomic] */
-static uint32_t fail_at;                /* this constructor call fails */
+static uint32_t fail_at; /* the number of the constructor call that fails */
 
 struct object {
 	uint32_t magic;
@@ -48,7 +48,7 @@ destruct(void *buf, void *priv)
 	__atomic_add_fetch(&nunmade, 1, __ATOMIC_RELAXED);
 }
 
-/* Caches of every kind that hands objects out in another way. */
+/* One cache of each kind that allocates objects by a different path. */
 enum kind {
 	PLAIN,
 	NO_MAGAZINES,
@@ -59,7 +59,7 @@ enum kind {
 	KINDS_OF_CACHE
 };
 
-/* As at a start with UMEM_OPTIONS=checked. */
+/* Set the state of a start with UMEM_OPTIONS=checked. */
 static void
 close_fast_paths(void)
 {
@@ -74,7 +74,7 @@ create(enum kind kind, size_t bytes)
 	    [GUARDS] = "guards", [AUDIT] = "audit", [FIREWALL] = "firewall=1"};
 	umem_cache_t *cache;
 
-	/* The caches of size classes are not debugged. */
+	/* The class caches are not debugged. */
 	ck_assert(umem_ready());
 	debug.nchoices = 0;
 	memset(debug.choice, 0, sizeof(debug.choice));
@@ -155,7 +155,7 @@ START_TEST(a_handle_is_refilled_in_place_and_beyond_its_size)
 		ck_assert_int_eq(
 		    umem_prefill_refill(handle, n, UMEM_DEFAULT), 0);
 		ck_assert_uint_eq(umem_prefill_count(handle), n);
-		/* It has as many already. */
+		/* The handle already has as many objects. */
 		ck_assert_int_eq(
 		    umem_prefill_refill(handle, n / 2, UMEM_DEFAULT), 0);
 		ck_assert_uint_eq(umem_prefill_count(handle), n);
@@ -219,7 +219,10 @@ START_TEST(a_request_that_falls_short_leaves_all_as_it_was)
 	}
 	for (int i = 0; i < 39; i++)
 		held[i] = umem_prefill_alloc(handle);
-	/* There is room for 39, and the constructor refuses the 40th. */
+	/*
+	 * The cache has room for 39 objects; the constructor fails for the
+	 * 40th.
+	 */
 	ck_assert_int_eq(umem_prefill_refill(handle, 30, UMEM_DEFAULT), -1);
 	ck_assert_uint_eq(umem_prefill_count(handle), 0);
 	umem_cache_free_bulk(cache, 39, held);
@@ -326,7 +329,7 @@ destroy_with_a_handle(void)
 	umem_prefill_t *handle = prefill(cache, 3);
 
 	umem_cache_destroy(cache);
-	/* Its objects are those of a cache that is not empty. */
+	/* The handle's objects count as in use, so the cache is not empty. */
 	memset(umem_prefill_alloc(handle), 1, 64);
 	umem_prefill_release(handle);
 }
@@ -368,7 +371,10 @@ START_TEST(a_use_of_a_released_handle_is_reported)
 }
 END_TEST
 
-/* A stale pointer to an object that a handle has now: its array is word 1. */
+/*
+ * A stale pointer to an object that a handle holds now.  The handle's second
+ * word is the address of its array.
+ */
 static void *
 stale_pointer(umem_prefill_t *handle)
 {
@@ -394,7 +400,7 @@ START_TEST(a_stale_free_of_an_object_in_a_handle_is_reported)
 }
 END_TEST
 
-/* child_status is the offset of the write. */
+/* The exit status in child_status is the offset of the write. */
 static void
 write_in_a_handle(void)
 {
@@ -442,7 +448,7 @@ stack_has(const struct bufctl_audit *record, void *(*f)(umem_prefill_t *))
 	return false;
 }
 
-/* The record of the cache's one chunk that is in use: the lowest. */
+/* The audit record of the only chunk in use, the lowest of the cache. */
 static const struct bufctl_audit *
 only_record(const umem_cache_t *cache)
 {

@@ -1,4 +1,4 @@
-/* test_quantum.c - small multiples of the quantum go to the caches */
+/* test_quantum.c - the quantum caches serve small multiples of the quantum */
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,10 @@
 #include "vmem/arena.h"
 #include "vmem/hooks.h"
 
-/* A cache that keeps one piece, and sees to its arena when it has none. */
+/*
+ * A simulated cache that keeps one piece, and allocates from its arena when it
+ * has none.
+ */
 struct fake {
 	char name[64];
 	size_t size;
@@ -23,7 +26,7 @@ struct fake {
 static struct fake fakes[ARENA_QCACHES];
 static unsigned nfakes;
 static unsigned ndestroyed;
-static size_t refuse_size; /* create() fails for it */
+static size_t refuse_size; /* fake_create() fails for this size */
 
 static void *
 fake_create(const char *name, size_t bytes, size_t quantum, vmem_t *arena)
@@ -80,7 +83,7 @@ static unsigned ndrained;
 static unsigned ndissolved;
 static unsigned nreclaimed;
 
-/* The piece that is kept goes back; the gate must be closed. */
+/* Return the cached piece to the arena; the gate must be closed. */
 static void
 fake_drain(void *cache)
 {
@@ -111,7 +114,7 @@ static bool
 fake_reclaim(vmem_t *arena)
 {
 	(void)arena;
-	return nreclaimed++ == 0; /* no more the second time */
+	return nreclaimed++ == 0; /* false from the second call on */
 }
 
 static const struct quantum_hooks hooks = {.create = fake_create,
@@ -149,7 +152,7 @@ START_TEST(each_multiple_of_the_quantum_has_its_cache)
 	vmem_free(arena, a, 65);
 	vmem_free(arena, b, 257);
 	ck_assert_uint_eq(fakes[1].nfrees, 1);
-	/* The cache keeps its piece. */
+	/* The cache keeps its freed piece. */
 	ck_assert_uint_eq(vmem_size(arena, VMEM_ALLOC), 128);
 	ck_assert_ptr_eq(vmem_alloc(arena, 128, VM_SLEEP), a);
 	vmem_free(arena, a, 128);
@@ -174,7 +177,7 @@ END_TEST
 
 START_TEST(an_arena_can_do_without_caches)
 {
-	/* As it is before the library has started. */
+	/* The state before the library has started. */
 	quantum_register(NULL);
 	vmem_t *early = arena_make(256, VM_SLEEP);
 
@@ -211,7 +214,7 @@ START_TEST(a_size_whose_cache_cannot_be_made_goes_to_the_segments)
 }
 END_TEST
 
-/* Two pieces of 128 units each, which the caches keep. */
+/* Allocate and free two pieces of 128 units each; the caches keep them. */
 static vmem_t *
 arena_of_two(void)
 {
@@ -247,7 +250,10 @@ END_TEST
 START_TEST(a_request_that_fails_has_what_caches_keep)
 {
 	vmem_t *arena = arena_of_two();
-	/* Beyond the caches, and by the other door. */
+	/*
+	 * A request too large for the caches, and then a request of
+	 * vmem_xalloc().
+	 */
 	void *a = vmem_alloc(arena, 256, VM_SLEEP);
 
 	ck_assert_ptr_nonnull(a);
@@ -274,7 +280,10 @@ START_TEST(enomem_comes_after_all_else_was_tried)
 	fakes[1].refuse = true;
 	ck_assert_ptr_null(vmem_alloc(arena, 128, VM_SLEEP));
 	ck_assert_int_eq(errno, ENOMEM);
-	/* Its own cache first, then both; again after the object caches. */
+	/*
+	 * The request drains its own cache first, then both caches, and both
+	 * again after the object caches were reclaimed.
+	 */
 	ck_assert_uint_eq(ndrained, 6);
 	ck_assert_uint_eq(ndissolved, 4);
 	ck_assert_uint_eq(nreclaimed, 1);
@@ -318,7 +327,7 @@ START_TEST(a_slab_is_cut_into_its_chunks)
 	vmem_t *arena = vmem_create(
 	    "cut", (void *)64, 64 * 8, 64, NULL, NULL, NULL, 64, VM_SLEEP);
 
-	/* Each pattern of free chunks, with and without free neighbours. */
+	/* Try each pattern of free chunks, with and without free neighbours. */
 	for (uint64_t bits = 0; bits < 32; bits++) {
 		bool alone = bits >= 16;
 		void *before = alone ? vmem_xalloc(arena, 64, 0, 0, 0, NULL,
@@ -378,7 +387,7 @@ START_TEST(the_source_is_called_with_the_gate_open)
 
 	ck_assert_ptr_nonnull(span);
 	ck_assert(gate_was_open);
-	/* A span that was fetched in vain goes back. */
+	/* The unused imported span is returned to the source. */
 	gate_was_open = false;
 	vmem_slab_import_end(child, span);
 	ck_assert(gate_was_open);
@@ -393,7 +402,7 @@ START_TEST(the_source_is_called_with_the_gate_open)
 	vmem_slab_import_end(child, span);
 	ck_assert_uint_eq(vmem_size(child, VMEM_ALLOC), 256);
 	vmem_slab_free(child, slab, 256);
-	/* It is there for everybody until the gate opens. */
+	/* The span is available to all callers until the gate opens. */
 	ck_assert_uint_eq(vmem_size(child, VMEM_FREE), 256);
 	vmem_gate_open(child);
 	ck_assert(gate_was_open);
@@ -419,7 +428,7 @@ START_TEST(a_span_that_is_used_again_before_the_gate_opens_stays)
 	vmem_slab_free(child, slab, 256);
 	void *used = vmem_xalloc(child, 64, 0, 0, 0, NULL, NULL, VM_SLEEP);
 
-	/* Free as a whole twice, and due once. */
+	/* The span is completely free twice, and must be released once. */
 	vmem_xfree(child, used, 64);
 	used = vmem_xalloc(child, 64, 0, 0, 0, NULL, NULL, VM_SLEEP);
 	vmem_gate_open(child);

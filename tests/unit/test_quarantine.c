@@ -1,4 +1,4 @@
-/* test_quarantine.c - what is held back, and that it comes out again once */
+/* test_quarantine.c - freed chunks are quarantined, and leave exactly once */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ START_TEST(each_comes_out_once)
 }
 END_TEST
 
-/* Mean and spread of the stay are those of a random slot. */
+/* The mean and the spread of the stay must be those of a random slot. */
 START_TEST(nobody_can_tell_when)
 {
 	enum {
@@ -79,7 +79,7 @@ START_TEST(nobody_can_tell_when)
 	ck_assert_msg(
 	    sum > 0.95 * (double)q.nslots && sum < 1.05 * (double)q.nslots,
 	    "mean stay %g of %zu", sum, q.nslots);
-	/* exp(-2) of them. */
+	/* About exp(-2) of the chunks stay that long. */
 	ck_assert_uint_ge(nlong, nout / 10);
 	ck_assert_uint_le(nlong, nout / 6);
 	quarantine_end(&q);
@@ -103,7 +103,10 @@ START_TEST(without_memory_nothing_is_held)
 }
 END_TEST
 
-/* The last one first, then all in turn; each is back afterwards. */
+/*
+ * quarantine_look() returns the newest chunk first, then every chunk in turn.
+ * Each chunk is put back afterwards.
+ */
 START_TEST(all_are_looked_at)
 {
 	struct quarantine q = {0};
@@ -134,7 +137,9 @@ START_TEST(all_are_looked_at)
 		n -= nseen[i] == 3;
 	}
 	ck_assert_uint_eq(n, 0);
-	/* What came meanwhile is handed over. */
+	/*
+	 * quarantine_put_back() returns the chunk that took the slot meanwhile.
+	 */
 	quarantine_swap(&q, &q);
 	ck_assert_ptr_eq(quarantine_look(&q, &at), &q);
 	q.slot[at] = &at;
@@ -158,7 +163,7 @@ swapper(void *arg)
 
 		if (p != NULL)
 			seen[me][(uintptr_t)p / 16]++;
-		/* Some are looked at meanwhile. */
+		/* The thread also inspects some quarantined chunks. */
 		p = quarantine_look(&shared, &at);
 		if (p != NULL)
 			p = quarantine_put_back(&shared, at, p);

@@ -1,4 +1,7 @@
-/* test_quiet.c - when a program has no use for what it has freed */
+/*
+ * test_quiet.c - detection that a program is idle and does not need its freed
+ * memory
+ */
 #include <check.h>
 #include <stdint.h>
 
@@ -17,11 +20,11 @@ start(void)
 {
 	stay_here();
 	ck_assert(umem_ready());
-	/* What is done once, at the first call. */
+	/* Do the initialisation of the first call now. */
 	alloc_free(alloc_get(100));
 }
 
-/* Ticks until the answer is yes; 0 if it is not, ten times. */
+/* Ticks until the program is judged idle, or 0 if it is not within ten. */
 static unsigned
 ticks_until_quiet(uint64_t now, bool urgent)
 {
@@ -31,7 +34,10 @@ ticks_until_quiet(uint64_t now, bool urgent)
 	return 0;
 }
 
-/* An answer is believed, and half comes back after so long. */
+/*
+ * Release memory on a prediction of idleness; after `then` ns the heap grows by
+ * half of it.
+ */
 static void
 wrong_after(uint64_t now, uint64_t then)
 {
@@ -61,7 +67,7 @@ START_TEST(little_is_free)
 }
 END_TEST
 
-/* A block more, or less, in use. */
+/* Allocate one block, or free one. */
 static void
 step(void **block, unsigned i, bool more)
 {
@@ -73,7 +79,10 @@ step(void **block, unsigned i, bool more)
 	}
 }
 
-/* Is it quiet at the last of three ticks, before which n blocks come or go? */
+/*
+ * Is the program judged idle at the last of three ticks, if it allocates or
+ * frees n blocks before that tick?
+ */
 static bool
 quiet_while(void **block, unsigned n, bool more)
 {
@@ -82,7 +91,10 @@ quiet_while(void **block, unsigned n, bool more)
 	ck_assert(!quiet_by_calls(SEC, true));
 	for (unsigned i = 0; i < n; i++)
 		step(block, i, more);
-	/* Magazines come and go with some: that is not what is asked here. */
+	/*
+	 * Some of these calls exchange magazines.  The test is not about
+	 * exchanges, so reset their count.
+	 */
 	magazine_exchanged = 0;
 	return quiet_by_calls(SEC, true);
 }
@@ -92,7 +104,9 @@ START_TEST(still_freeing_or_filling)
 	void *block[MOST];
 	unsigned nquiet = 0;
 
-	/* Magazines that were exchanged may hide some, not each time. */
+	/*
+	 * Exchanged magazines may hide some of the changes, but not every time.
+	 */
 	for (unsigned i = 0; i < 8; i++) {
 		nquiet += quiet_while(block, MOST, /* more */ true);
 		nquiet += quiet_while(block, MOST, /* more */ false);
@@ -107,7 +121,7 @@ START_TEST(time_alone)
 {
 	quiet_ends(SEC);
 	ck_assert(!quiet_by_time(SEC));
-	/* Somebody read the clock before that. */
+	/* A thread may pass a time that it read earlier. */
 	ck_assert(!quiet_by_time(SEC / 2));
 	ck_assert(!quiet_by_time(SEC + SEC / 2));
 	ck_assert(quiet_by_time(SEC + SEC / 2 + 1));
@@ -119,7 +133,10 @@ START_TEST(wrong_answers_cost_less_and_less)
 	uint64_t now = SEC, begin = now;
 	unsigned nasked = 0;
 
-	/* Up and down, each a tenth of a second, for an hour. */
+	/*
+	 * Memory use goes up and down, each for a tenth of a second, for an
+	 * hour.
+	 */
 	while (now - begin < 3600 * SEC) {
 		if (ticks_until_quiet(now, true) != 0) {
 			nasked++;
@@ -136,14 +153,17 @@ START_TEST(right_answers_earn_trust)
 {
 	uint64_t now = SEC;
 
-	/* Four wrong ones: silence for eight seconds. */
+	/* After four mispredictions no prediction is made for eight seconds. */
 	for (unsigned i = 0; i < 4; i++) {
 		ck_assert_uint_ne(ticks_until_quiet(now, true), 0);
 		wrong_after(now, SEC / 20);
 		ck_assert_uint_eq(ticks_until_quiet(now + SEC / 10, true), 0);
 		now += 9 * SEC;
 	}
-	/* Memory that comes back late, or is not half of it, is no mistake. */
+	/*
+	 * A prediction is right if the memory is needed again late, or less
+	 * than half of it.
+	 */
 	for (unsigned i = 0; i < 4; i++) {
 		ck_assert_uint_ne(ticks_until_quiet(now, true), 0);
 		wrong_after(now, SEC + 1);

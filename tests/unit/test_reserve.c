@@ -1,4 +1,7 @@
-/* test_reserve.c - objects that a cache keeps for requests in need */
+/*
+ * test_reserve.c - the reserve of objects that a cache keeps for urgent
+ * requests
+ */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -58,7 +61,7 @@ enum kind {
 	KINDS_OF_CACHE
 };
 
-/* As at a start with UMEM_OPTIONS=checked. */
+/* Set the state of a start with UMEM_OPTIONS=checked. */
 static void
 close_fast_paths(void)
 {
@@ -66,7 +69,10 @@ close_fast_paths(void)
 	alloc_fast.object_least = UINTPTR_MAX;
 }
 
-/* Of an arena with so many pages; 0: of the heap. */
+/*
+ * Create a cache over an arena of this many pages, or over the heap if pages is
+ * 0.
+ */
 static umem_cache_t *
 create(enum kind kind, size_t pages, struct umem_cache_args args)
 {
@@ -108,7 +114,7 @@ fails(umem_cache_t *cache, int flags)
 	ck_assert_int_eq(errno, ENOMEM);
 }
 
-/* Takes all that there is for a request with these flags. */
+/* Allocate until a request with these flags fails. */
 static size_t
 exhaust(umem_cache_t *cache, size_t from, int flags)
 {
@@ -135,7 +141,7 @@ START_TEST(a_reserve_serves_requests_that_ask_for_it)
 	ck_assert_uint_eq(limits(cache).ready, 0);
 	ck_assert_uint_eq(limits(cache).used, 5);
 	ck_assert_uint_eq(cache_live(cache), n + 5);
-	/* The program frees some: they are for the reserve. */
+	/* The program frees three objects; they refill the reserve. */
 	umem_cache_free_bulk(cache, 3, held + n + 2);
 	umem_cache_reap_now(cache);
 	fails(cache, UMEM_DEFAULT);
@@ -199,7 +205,7 @@ START_TEST(a_reserve_survives_every_reap)
 	ck_assert_uint_eq(limits(cache).ready, 50);
 	ck_assert_uint_eq(slab_used(&cache->slabs), 50);
 	ck_assert_uint_eq(cache_live(cache), 0);
-	/* No message: the program holds nothing. */
+	/* No message appears, because the program holds no object. */
 	umem_cache_destroy(cache);
 	ck_assert_uint_eq(nmade, nunmade);
 	ck_assert_uint_eq(nwrong, 0);
@@ -242,7 +248,7 @@ START_TEST(a_reserve_that_was_used_is_filled_to_its_new_size)
 	size_t n = exhaust(cache, 0, UMEM_RESERVE);
 
 	ck_assert_uint_eq(limits(cache).ready, 0);
-	/* There is no memory, but fewer objects need no more of it. */
+	/* No memory is available, but a smaller reserve does not need any. */
 	ck_assert_int_eq(umem_cache_set_reserve(cache, 7), 0);
 	ck_assert_uint_eq(limits(cache).reserve, 7);
 	ck_assert_uint_eq(limits(cache).ready, 0);
@@ -409,7 +415,7 @@ START_TEST(no_object_of_a_reserve_has_two_owners)
 {
 	pthread_t thread[NTHREADS];
 
-	/* About 56 objects for threads that want up to 60 each. */
+	/* About 56 objects exist for threads that want up to 60 each. */
 	shared = create((enum kind)_i, 1,
 	    (struct umem_cache_args){.reserve = 30,
 		.constructor = construct,

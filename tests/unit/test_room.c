@@ -1,5 +1,6 @@
 /*
- * test_room.c - what caches keep, and who asks for it; each test is a process
+ * test_room.c - memory cached in magazines and depots, and its reclaim (room.h)
+ * when the heap grows or is asked for memory; each test is a separate process
  */
 #include <check.h>
 #include <errno.h>
@@ -20,7 +21,7 @@
 #define PHASE   (1 * MIB)
 #define LATER   (16 * MIB)
 
-/* Objects stand in memory that is not the heap's. */
+/* Keep the array of pointers in memory that does not belong to the heap. */
 static void **
 take_bytes(umem_cache_t *cache, size_t size, size_t bytes)
 {
@@ -54,7 +55,10 @@ made(size_t size)
 	    "made", size, 0, construct, NULL, NULL, NULL, NULL, 0);
 }
 
-/* Constructed objects, which demand leaves alone, so by growth only. */
+/*
+ * Reclaim on demand leaves constructed objects alone, so only growth of the
+ * heap reclaims them.
+ */
 START_TEST(what_depots_keep_makes_up_for_growth)
 {
 	umem_cache_t *last = plain(48);
@@ -105,7 +109,10 @@ START_TEST(free_pages_of_slabs_make_up_for_growth)
 	umem_cache_t *first = plain(64), *last = plain(48);
 	void **all = take_bytes(first, 64, LATER);
 
-	/* Some objects of each slab stay; the heap is as large again. */
+	/*
+	 * Some objects of each slab stay in use; the heap grows by as much
+	 * again.
+	 */
 	take_bytes(last, 48, LATER);
 	for (size_t i = 0; i < sweeps[_i].freed / 64; i++)
 		if (i % 1000 != 0)
@@ -132,13 +139,13 @@ START_TEST(growth_while_somebody_is_at_work_is_not_forgotten)
 	take_bytes(last, 48, LATER / 2);
 	ck_assert_uint_eq(slab_swept_bytes(), 0);
 	worker_end();
-	/* Without more growth. */
+	/* The heap does not grow any more. */
 	room_look(os_now_ns());
 	ck_assert_uint_ge(slab_swept_bytes(), LATER * 3 / 4);
 }
 END_TEST
 
-/* No update by the clock; what follows is by growth and demand alone. */
+/* Disable updates by the clock, so that only growth and demand reclaim. */
 static void
 setup(void)
 {
@@ -151,7 +158,7 @@ struct set {
 	void **all;
 };
 
-/* Takes all of one while it frees all of the one before. */
+/* Allocate all objects of `to` while freeing all objects of `from`. */
 static void
 go_over(struct set *from, struct set *to)
 {
@@ -185,7 +192,10 @@ START_TEST(who_goes_round_some_sizes_needs_little_more_than_one)
 	for (int round = 0; round < 50; round++)
 		for (size_t i = 0; i < NROUND; i++)
 			go_over(&set[i], &set[(i + 1) % NROUND]);
-	/* One of each, and more, if nothing were given back. */
+	/*
+	 * Without reclaim the heap would grow by one PHASE for each set, and
+	 * more.
+	 */
 	ck_assert_uint_lt(heap_fresh() - before, NROUND / 2 * PHASE);
 }
 END_TEST
@@ -206,7 +216,7 @@ START_TEST(who_uses_one_size_alone_keeps_its_depot)
 			all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	}
 	ck_assert_uint_gt(kept, LATER / 2);
-	/* Nearly all came from there. */
+	/* Nearly all objects came from the depot. */
 	ck_assert_uint_lt(cache->slabs.nvisits - visits, LATER / 4096 / 100);
 }
 END_TEST
@@ -234,7 +244,7 @@ START_TEST(what_is_constructed_stays_in_its_depot)
 }
 END_TEST
 
-/* Handed to somebody who is no cache; errno stays. */
+/* The memory goes to a caller that is not a cache.  errno is unchanged. */
 START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 {
 	umem_cache_t *cache = plain(4096);
@@ -256,7 +266,7 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 	room_look(os_now_ns());
 	ck_assert_uint_eq(cache_in_depot(cache), kept);
 	fresh = heap_fresh();
-	/* Less than a step is no demand. */
+	/* Less than one step of allocation does not count as demand. */
 	ck_assert_ptr_nonnull(heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed));
 	room_look(os_now_ns());
 	ck_assert_uint_eq(cache_in_depot(cache), kept);
@@ -267,7 +277,7 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 		room_look(os_now_ns());
 		ck_assert_int_eq(errno, 77);
 	}
-	/* Not because the heap grew. */
+	/* The reclaim did not happen because the heap grew. */
 	ck_assert_uint_eq(heap_fresh(), fresh);
 	ck_assert_uint_lt(asked, LATER / 4);
 	ck_assert_uint_lt(slab_total(&cache->slabs) * 4096, LATER / 2);
@@ -277,10 +287,13 @@ END_TEST
 #define NASKERS 8
 #define NSIZES  24
 
-/* Each has a share of every size; an object's first word says whose it is. */
+/*
+ * Each asker allocates a share of every size.  The first word of an object
+ * identifies the asker that owns it.
+ */
 struct asker {
 	pthread_t thread;
-	umem_cache_t **cache; /* NULL: size classes */
+	umem_cache_t **cache; /* NULL: use the size classes */
 	void **mine[NSIZES];
 	unsigned nwrong;
 };
@@ -333,7 +346,7 @@ ask(void *arg)
 	return NULL;
 }
 
-/* So much the heap takes for them; 0: something was wrong. */
+/* Bytes by which the heap grows for all askers, or 0 after an error. */
 static size_t
 bytes_to_go_round(bool own_caches)
 {
@@ -366,9 +379,10 @@ bytes_to_go_round(bool own_caches)
 }
 
 /*
- * More threads than CPUs, so that one is put aside now and then while it
- * empties depots.  Each has two shares at most, a CPU 3 MiB in magazines.  A
- * busy machine puts more of them aside at once: so it may be tried again.
+ * There are more threads than CPUs, so that the kernel now and then preempts a
+ * thread that empties depots.  Each thread has at most two shares, and each CPU
+ * has 3 MiB in magazines.  Because a busy machine preempts more threads at
+ * once, the test may try again.
  */
 START_TEST(several_that_go_round_need_little_more_than_they_have)
 {

@@ -1,20 +1,20 @@
 /*
  * test_rseq.c - the restartable operations, interrupted at each instruction
  *
- * A child of the test runs a section step by step (step.h), on an area that
- * the kernel does not know, so that the kernel does not restart it.  The test
- * does two things with that:
+ * A child of the test runs a section step by step (step.h), on an rseq area
+ * that the kernel does not know, so that the kernel does not restart it.  The
+ * test uses this in two ways:
  *
- * - It notes where the section's instructions lie.  Then it sets a breakpoint
- *   on each in turn and runs the operation on the true area.  The signal of
- *   the breakpoint interrupts the section at that instruction, and the
- *   handler, in the place of another thread, may change the header.  The
+ * - It notes the addresses of the section's instructions.  Then it sets a
+ *   breakpoint on each in turn and runs the operation on the true area.  The
+ *   signal of the breakpoint interrupts the section at that instruction, and
+ *   the handler, in the place of another thread, may change the header.  The
  *   result must be that of a model that does both operations one after the
  *   other.
  *
  * - It moves the child to another CPU number before each instruction of the
  *   whole operation, as the kernel moves a thread: inside a section the child
- *   goes on at the abort address.  The operation must then be done on the
+ *   continues at the abort address.  The operation must then be done on the
  *   header of one CPU number, or not at all.
  */
 #include <check.h>
@@ -35,14 +35,17 @@
 
 #define NROUNDS    8
 #define NPOSITIONS 64
-/* Moved by one section of POP_MANY and PUSH_MANY: an odd one and a pair. */
+/*
+ * Rounds that one section of POP_MANY or PUSH_MANY moves: an odd round and a
+ * pair.
+ */
 #define NMANY      3
-/* The header worked on, in the block of its CPU. */
+/* Offset of the header under test in the block of its CPU. */
 #define AT         (3 * sizeof(struct cpu_hot))
 #define CHUNK_SIZE 48u
 #define TICKS      1000
 
-/* What the kernel is told of a section. */
+/* The kernel's description of a section: struct rseq_cs. */
 struct descriptor {
 	uint32_t version;
 	uint32_t flags;
@@ -51,7 +54,10 @@ struct descriptor {
 	uint64_t aborted;
 };
 
-/* The linker's bounds of the section, which also has our own functions. */
+/*
+ * The linker's bounds of the ELF section __rseq_cs.  It also holds the
+ * descriptors of this file's functions.
+ */
 extern const struct descriptor __start___rseq_cs[], __stop___rseq_cs[];
 
 struct stack {
@@ -63,15 +69,15 @@ enum op {
 	NOTHING,
 	POP,
 	PUSH,
-	CHUNK, /* a push that asks whether a chunk starts there */
+	CHUNK, /* a push that checks that a chunk starts at the address */
 	POP_MANY,
 	PUSH_MANY,
 	CLAIM,
-	SWAP, /* to the other stack: only as what comes between */
+	SWAP, /* load the other stack: only as the interruption */
 	NOPS
 };
 
-/* A CPU's header and two stacks, as they should be. */
+/* The expected state of a CPU's header and of two stacks. */
 struct model {
 	void *round[2][NROUNDS];
 	unsigned n[2];
@@ -82,7 +88,7 @@ struct model {
 struct outcome {
 	enum rseq_result result;
 	void *object;
-	void *many[NMANY]; /* of POP_MANY */
+	void *many[NMANY]; /* result of POP_MANY */
 };
 
 static _Thread_local _Alignas(32) struct {
@@ -93,8 +99,8 @@ static _Thread_local _Alignas(32) struct {
 } area;
 
 static struct stack stacks[2];
-static char *blocks; /* one for each CPU number */
-/* For multiples below 1400 chunks, as addr_map.c explains. */
+static char *blocks; /* one block for each CPU number */
+/* Divisibility test for multiples below 1400 chunks; addr_map.c explains it. */
 static const struct cpu_guard guard = {
     UINT32_MAX / CHUNK_SIZE + 1, 1400 * 32 + 1};
 static void *const pushed = (void *)0x1110;
@@ -143,7 +149,7 @@ do_push_many(const struct rseq_place *place, void *const *objects, uintptr_t n)
 	return rseq_push_many(place, base(), AT, objects, n);
 }
 
-/* What PUSH_MANY pushes for object. */
+/* The objects that PUSH_MANY pushes, derived from object. */
 static void
 many_of(void *object, void *many[NMANY])
 {
@@ -157,7 +163,7 @@ do_claim(const struct rseq_place *place, unsigned cpu, uintptr_t *top)
 	return rseq_claim(place, header_of(cpu), cpu, top);
 }
 
-/* Our own area, which the kernel does not know, as CPU 0. */
+/* This file's own area, as CPU 0.  The kernel does not know it. */
 static struct rseq_place
 fake_place(void)
 {
@@ -273,7 +279,7 @@ model_compare(const struct model *m, const struct cpu_hot *h)
 	ck_assert_uint_eq(h->bound, guard.bound);
 }
 
-/* One try of an operation; the place decides on which area. */
+/* Try the operation once; place decides on which area. */
 static struct outcome
 real_try(const struct rseq_place *place, enum op op, void *object)
 {
@@ -311,7 +317,10 @@ real_try(const struct rseq_place *place, enum op op, void *object)
 	return out;
 }
 
-/* What the handler does; expansions of its own, with no breakpoint in them. */
+/*
+ * The handler's operation.  It uses its own expansions of the sections, which
+ * have no breakpoint in them.
+ */
 static void
 intrude(enum op op)
 {
@@ -360,7 +369,7 @@ static uintptr_t positions[NPOSITIONS];
 static unsigned npositions;
 static const struct descriptor *section;
 static step_code_t *trap_at;
-static step_code_t trap_code; /* that the breakpoint replaces */
+static step_code_t trap_code; /* code that the breakpoint replaces */
 /* Written by the handler. */
 static volatile unsigned ntraps;
 static volatile bool trap_restarted;
@@ -397,8 +406,8 @@ catch_traps(void)
 }
 
 /*
- * Notes each instruction of the section of op, of the expansion that
- * real_try() runs.  False: the kernel refuses to step.
+ * Note each instruction of the section of op, in the expansion that real_try()
+ * runs.  False: the kernel refuses to single-step.
  */
 static bool
 learn_positions(enum op op)
@@ -444,7 +453,7 @@ make_writable(uintptr_t at)
 static void
 setup(void)
 {
-	/* Of CPU number 1, too, where there is one CPU. */
+	/* Include CPU number 1 on a machine with one CPU. */
 	size_t bytes = (size_t)(os_cpu_slots() + 1) << CPU_BLOCK_SHIFT;
 
 	blocks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -460,7 +469,7 @@ have_rseq(void)
 	return cpu_layer.rseq.owner != RSEQ_NONE;
 }
 
-/* op, interrupted before the given instruction, where between happens. */
+/* Run op, interrupted before the given instruction by the operation between. */
 static void
 interrupt_at(enum op op, unsigned position, enum op between)
 {
@@ -488,7 +497,9 @@ interrupt_at(enum op op, unsigned position, enum op between)
 	ck_assert_ptr_eq(h, header(place));
 	ck_assert_uint_eq(ntraps, 1);
 	ck_assert_int_eq(trap_restarted, !committed);
-	/* The scheduler may add to the one that we made. */
+	/*
+	 * The scheduler may cause more aborts than the one of the breakpoint.
+	 */
 	ck_assert_uint_ge(naborts, committed ? 0 : 1);
 	ck_assert_uint_lt(naborts, 20);
 	ck_assert_int_eq(got.result, want.result);
@@ -540,16 +551,16 @@ START_TEST(a_push_of_many_interrupted_anywhere_happens_once)
 }
 END_TEST
 
-/* Two claims never meet: ownership comes first. */
+/* Two claims never overlap, because a claim acquires the header first. */
 START_TEST(a_claim_interrupted_anywhere_happens_once)
 {
 	interrupt_everywhere(CLAIM, false);
 }
 END_TEST
 
-/* Written by the test: the child has moved to CPU number 1, or not yet. */
+/* Written by the test: has the child moved to CPU number 1? */
 static volatile uint64_t moved;
-/* Written by the test: the commit was done before the move. */
+/* Written by the test: did the commit precede the move? */
 static volatile uint64_t moved_after_commit;
 
 static void
@@ -589,8 +600,8 @@ compare_moved(struct model *m)
 }
 
 /*
- * Called by the child: does the operation again and again.  Stack 0 is loaded
- * at the header of CPU number 0, and stack 1 at that of number 1.
+ * Runs in the child: repeat the operation without end.  Stack 0 is loaded at
+ * the header of CPU number 0, and stack 1 at the header of CPU number 1.
  */
 static void
 operate_and_compare(void)
@@ -612,8 +623,9 @@ operate_and_compare(void)
 }
 
 /*
- * Treat the child as the kernel treats a thread that it moves to another CPU:
- * inside a section the child goes on at the abort address; rseq_cs is cleared.
+ * Treat the child as the kernel treats a thread that it moves to another CPU.
+ * Inside a section the child continues at the abort address.  rseq_cs is
+ * cleared.
  */
 static void
 move_child(pid_t child, uintptr_t top)
@@ -629,7 +641,7 @@ move_child(pid_t child, uintptr_t top)
 	    step_peek(child, &header_of(0)->top) != top);
 }
 
-/* False: the operation has fewer instructions than n. */
+/* False: the operation has fewer than n instructions. */
 static bool
 step_into_operation(pid_t child, unsigned n)
 {
@@ -645,7 +657,8 @@ step_into_operation(pid_t child, unsigned n)
 
 /*
  * The thread moves to another CPU before each instruction of an operation,
- * also outside the section, where the kernel does not restart it.
+ * including the instructions outside the section, where the kernel does not
+ * restart it.
  */
 START_TEST(a_move_to_another_cpu_before_any_instruction_is_noticed)
 {
@@ -668,7 +681,7 @@ START_TEST(a_move_to_another_cpu_before_any_instruction_is_noticed)
 }
 END_TEST
 
-/* Only the owner changes a header; the area stays but for rseq_cs. */
+/* In the area, an operation changes only rseq_cs. */
 START_TEST(of_the_area_only_rseq_cs_is_written)
 {
 	struct rseq_place place = fake_place();
@@ -843,7 +856,9 @@ START_TEST(the_last_room_and_the_last_round_can_be_had)
 }
 END_TEST
 
-/* Each count from 1 on, against a header with fewer, as many, and more. */
+/*
+ * Each count from 1 on, against a header with fewer, as many, and more rounds.
+ */
 START_TEST(many_are_moved_all_or_none)
 {
 	struct rseq_place place = fake_place();
@@ -944,7 +959,10 @@ START_TEST(a_push_of_one_of_the_two_newest_misses)
 	ck_assert_uint_eq(h->top, h->bottom + sizeof(void *));
 	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
 	ck_assert_int_eq(do_pop(&place, &object), RSEQ_OK);
-	/* What was popped again is not a second free of it. */
+	/*
+	 * An object that was popped meanwhile may be pushed again: that is no
+	 * second free.
+	 */
 	ck_assert_int_eq(do_push(&place, pushed_between), RSEQ_OK);
 	ck_assert_int_eq(do_push(&place, pushed), RSEQ_MISS);
 	ck_assert_int_eq(do_push_chunk(&place, pushed, 0), RSEQ_MISS);
@@ -1036,7 +1054,10 @@ START_TEST(a_thread_stops_and_resumes)
 }
 END_TEST
 
-/* The child of a vfork, by clone(): libc's vfork() is not to be returned from. */
+/*
+ * The child of a vfork made by clone(), because this function could not return
+ * from libc's vfork().
+ */
 static int
 look_at_area(void *held)
 {
@@ -1064,7 +1085,7 @@ START_TEST(an_area_is_held_for_one_thread)
 	ck_assert(rseq_is_held(&cpu_layer.rseq));
 	ck_assert(rseq_thread_stop(&cpu_layer.rseq));
 	ck_assert(!rseq_is_held(&cpu_layer.rseq));
-	/* The question registers nothing. */
+	/* Asking registers nothing. */
 	ck_assert(rseq_is_allowed(&cpu_layer.rseq));
 	ck_assert(!rseq_is_held(&cpu_layer.rseq));
 	rseq_thread_resume(&cpu_layer.rseq);
@@ -1100,7 +1121,7 @@ START_TEST(a_thread_that_never_missed_stops_too)
 }
 END_TEST
 
-/* The kernel restarts on a signal, so the sections must be known to it. */
+/* The kernel restarts a section on a signal only if the area is registered. */
 START_TEST(an_own_area_is_known_to_the_kernel)
 {
 	if (!have_rseq())
