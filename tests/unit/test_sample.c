@@ -1,7 +1,8 @@
 /*
- * test_sample.c - samples are as many as they should be, and blocks like others
+ * test_sample.c - the number of samples, and sampled blocks that behave like
+ * others
  *
- * Each test is a process of its own.
+ * Each test is a separate process.
  */
 #include <check.h>
 #include <errno.h>
@@ -38,7 +39,10 @@ is_sample(const void *p)
 	       addr_map_sample_index(owner) != 0;
 }
 
-/* A guarded block of this size; every allocation is a sample. */
+/*
+ * Allocate blocks until one of this size is guarded; every allocation is a
+ * sample.
+ */
 static void *
 guarded(size_t size)
 {
@@ -81,7 +85,7 @@ START_TEST(off_nothing_is_a_sample)
 }
 END_TEST
 
-/* n blocks of s bytes at a mean: samples among them. */
+/* Allocate n blocks of s bytes; return the sampled fraction. */
 static double
 share(size_t s, unsigned n)
 {
@@ -111,7 +115,7 @@ START_TEST(the_chance_is_one_minus_exp)
 		double sigma = sqrt(want * (1 - want) / n);
 
 		ck_assert_int_eq(umem_sample(mean), 0);
-		/* The stretch that was begun before is over. */
+		/* End the sampling interval that began before. */
 		share(8192, 33);
 		double got = share(s, n);
 		ck_assert_double_eq_tol(got, want, 5 * sigma + 1e-9);
@@ -119,7 +123,10 @@ START_TEST(the_chance_is_one_minus_exp)
 }
 END_TEST
 
-/* The distances themselves: mean, spread and tail of the exponential. */
+/*
+ * The distances between samples: mean, spread and tail of the exponential
+ * distribution.
+ */
 START_TEST(distances_are_exponential)
 {
 	enum {
@@ -141,7 +148,10 @@ START_TEST(distances_are_exponential)
 		squares += d * d;
 		nbeyond += d > 3 * MEAN;
 	}
-	/* Mean and deviation are both MEAN; exp(-3) are three times it. */
+	/*
+	 * Mean and deviation are both MEAN; a fraction exp(-3) is above 3 *
+	 * MEAN.
+	 */
 	double mean = sum / N, sigma = sqrt(squares / N - mean * mean);
 	ck_assert_double_eq_tol(mean, MEAN, 5 * MEAN / sqrt(N) + 1);
 	ck_assert_double_eq_tol(sigma, MEAN, MEAN / 50);
@@ -149,7 +159,10 @@ START_TEST(distances_are_exponential)
 }
 END_TEST
 
-/* A mean far above the stretch is kept, too. */
+/*
+ * The mean is right even if it is far above STRETCH, the longest part of a
+ * distance that is counted down at once.
+ */
 START_TEST(distances_are_longer_than_a_stretch)
 {
 	const size_t mean = 3 * MIB;
@@ -219,7 +232,7 @@ START_TEST(every_alignment_is_kept)
 }
 END_TEST
 
-/* From any size to any other, with the contents, sampled or not. */
+/* From any size to any other size, sampled or not, the contents are kept. */
 START_TEST(resizing_keeps_the_contents)
 {
 	static const size_t means[] = {1, 50000};
@@ -264,7 +277,7 @@ START_TEST(a_large_block_grows_and_stays_a_sample)
 }
 END_TEST
 
-/* The way of a growing block to a large one is no way past sampling. */
+/* A block that grows into a large block is sampled like a new large block. */
 START_TEST(a_block_that_grows_may_become_a_sample)
 {
 	volatile size_t from = 900 * KIB;
@@ -307,7 +320,7 @@ START_TEST(a_size_that_was_not_asked_for_is_misuse)
 }
 END_TEST
 
-/* Nothing is counted twice, or left when it is gone. */
+/* No sample is counted twice, or stays counted after it was freed. */
 START_TEST(figures_come_back)
 {
 	void *p[200];
@@ -321,7 +334,7 @@ START_TEST(figures_come_back)
 	before = live();
 	for (unsigned i = 0; i < 200; i++)
 		p[i] = alloc_get(20000);
-	/* Whole pages of each count, not whole units. */
+	/* Each sample counts in whole pages, not in whole heap units. */
 	ck_assert_uint_ge(live() - before, 200 * 20000);
 	ck_assert_uint_le(
 	    live() - before, 200 * align_up(20000, os_page_size()));
@@ -336,7 +349,7 @@ START_TEST(figures_come_back)
 }
 END_TEST
 
-/* Resident pages of a sample's unit. */
+/* Resident pages of the heap unit that holds a sample. */
 static unsigned
 resident(const void *p)
 {
@@ -350,7 +363,7 @@ resident(const void *p)
 	return n;
 }
 
-/* Not the pages of the unit that something else has used before. */
+/* Pages of the unit that an earlier block has used do not stay resident. */
 START_TEST(a_sample_has_only_the_pages_that_it_needs)
 {
 	enum {
@@ -400,7 +413,7 @@ faults(char *at)
 	return !child_exited(0);
 }
 
-/* Page sizes that kernels have, if it is not below that of this kernel. */
+/* Page sizes of kernels; false if pages[i] is below this kernel's page size. */
 static bool
 have_pages(int i)
 {
@@ -487,7 +500,10 @@ START_TEST(a_second_free_is_told_with_both_stacks)
 }
 END_TEST
 
-/* Slots are bounded, come back last in first, and all of them come back. */
+/*
+ * Slots are limited in number, are reused first in, first out, and all of them
+ * are reused.
+ */
 START_TEST(slots_are_bounded_and_come_back_late)
 {
 	static int slot[SAMPLE_SLOTS];
@@ -526,7 +542,7 @@ START_TEST(a_freed_block_is_guarded_until_slots_run_out)
 	ck_assert_int_eq(umem_sample(1), 0);
 	first = guarded(100);
 	umem_free(first, 100);
-	/* It waits behind those that were never used. */
+	/* The slot is queued behind the slots that were never used. */
 	while ((p = guarded(100)) != first) {
 		ck_assert_uint_lt(++n, 3 * SAMPLE_SLOTS);
 		umem_free(p, 100);
@@ -536,7 +552,10 @@ START_TEST(a_freed_block_is_guarded_until_slots_run_out)
 }
 END_TEST
 
-/* Whatever the kernel refuses: memory is there, and free() frees. */
+/*
+ * If the kernel refuses a request, allocations still succeed, and free() still
+ * works.
+ */
 START_TEST(refusals_of_the_kernel_do_no_harm)
 {
 	static const size_t some[] = {100, 1000, 5000};
@@ -544,7 +563,7 @@ START_TEST(refusals_of_the_kernel_do_no_harm)
 	size_t before, size[64];
 	unsigned nfailed = 0;
 
-	/* Memory that is there for those that cannot be samples. */
+	/* Put free memory into the caches for blocks that cannot be samples. */
 	for (unsigned k = 0; k < array_size(some); k++) {
 		for (unsigned i = 0; i < 64; i++)
 			p[i] = umem_alloc(some[k], UMEM_DEFAULT);
@@ -565,7 +584,10 @@ START_TEST(refusals_of_the_kernel_do_no_harm)
 		for (unsigned i = 0; i < 8; i++)
 			umem_free(p[i], size[i]);
 	}
-	/* For ever: no guards, and blocks that are there stay usable. */
+	/*
+	 * The kernel refuses all requests from here on: no block is guarded,
+	 * and blocks that exist stay usable.
+	 */
 	os_fail_nth(1, 1u << 30);
 	for (unsigned i = 0; i < 64; i++) {
 		p[i] = umem_alloc(100, UMEM_DEFAULT);
@@ -576,7 +598,10 @@ START_TEST(refusals_of_the_kernel_do_no_harm)
 	for (unsigned i = 0; i < 64; i++)
 		umem_free(p[i], 100);
 	os_fail_nth(0, 0);
-	/* Upkeep may have taken the memory meanwhile, on a slow machine. */
+	/*
+	 * On a slow machine, upkeep may have released the cached memory
+	 * meanwhile.
+	 */
 	ck_assert_uint_lt(nfailed, 240);
 	ck_assert_uint_eq(live(), before);
 	guarded(100);
@@ -674,7 +699,7 @@ enum {
 static unsigned nwrong; /* [a] */
 static bool ended;      /* [a] */
 
-/* Blocks of all kinds, while somebody turns sampling on and off. */
+/* Use blocks of all kinds while other threads turn sampling on and off. */
 static void *
 work(void *arg)
 {
@@ -718,7 +743,7 @@ START_TEST(on_and_off_while_threads_work)
 	for (int i = 0; i < 2; i++)
 		pthread_join(turner[i], NULL);
 	ck_assert_uint_eq(nwrong, 0);
-	/* Whoever was last: all words agree. */
+	/* After the last change all words agree. */
 	ck_assert_uint_eq(alloc_fast.small_end == 0,
 	    sampling.mean != 0 || cpu_layer.rseq.owner == RSEQ_NONE);
 	ck_assert_int_eq(umem_sample(0), 0);

@@ -1,4 +1,4 @@
-/* test_seghash.c - from an allocated address to its segment */
+/* test_seghash.c - the hash from an allocated address to its segment */
 #include <check.h>
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ longest_chain(void)
 	return longest;
 }
 
-/* Strides as programs have them: neighbours, and distant powers of two. */
+/* Strides of typical programs: neighbours, and distant powers of two. */
 static const size_t strides[] = {1, 2, 3, 8, 64, 100, 4096, 65536, 1 << 20,
     (size_t)1 << 30, (size_t)1 << 40};
 
@@ -85,7 +85,7 @@ START_TEST(a_table_that_cannot_grow_still_works)
 	seghash_init(&hash, 1);
 	fill(1000, 1, 1);
 	os_fail_nth(1, 1u << 30);
-	/* Use up what meta has in store. */
+	/* Use up the free memory of meta. */
 	while (meta_alloc(4096) != NULL)
 		;
 	for (size_t i = 1000; i < 20000; i++) {
@@ -99,7 +99,7 @@ START_TEST(a_table_that_cannot_grow_still_works)
 		ck_assert_ptr_eq(seghash_find(&hash, segs[i].start), &segs[i]);
 	os_fail_nth(0, 0);
 
-	/* An update mends it. */
+	/* An update lets the table grow. */
 	for (int i = 0; i < 10; i++)
 		seghash_settle(&hash, 4096);
 	ck_assert_uint_ge(hash.nbuckets, 20000);

@@ -1,4 +1,4 @@
-/* test_segment.c - boundary tags, their reserve, and the treap of spans */
+/* test_segment.c - boundary tags and their reserve, and the treap of spans */
 #include <check.h>
 #include <stdlib.h>
 
@@ -84,7 +84,7 @@ START_TEST(tags_move_between_reserves)
 }
 END_TEST
 
-/* The deepest path of a treap. */
+/* The length of the longest path in a treap. */
 static unsigned
 depth(const struct segment *root)
 {
@@ -100,7 +100,7 @@ START_TEST(the_treap_finds_spans_at_and_above_an_address)
 	static struct segment spans[NSPANS];
 	struct segment *root = NULL;
 
-	/* Ascending starts, the worst case of a plain tree. */
+	/* Insert ascending starts, the worst case of an unbalanced tree. */
 	for (int i = 0; i < NSPANS; i++) {
 		spans[i].start = 100 + (uintptr_t)i * 10;
 		spans[i].size = 5;

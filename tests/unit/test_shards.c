@@ -1,7 +1,7 @@
 /*
- * test_shards.c - several depots for one layer
+ * test_shards.c - a magazine layer with several depots
  *
- * Each test is its own process.
+ * Each test is a separate process.
  */
 #include <check.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 static uint32_t stop; /* [atomic] */
 
-/* A magazine with a round, or with none if the object is NULL. */
+/* A magazine with one round, or an empty one if the object is NULL. */
 static struct magazine *
 magazine_of(void *object)
 {
@@ -43,7 +43,7 @@ nempty(unsigned shard)
 	return magazine_shard(&layer, shard)->empty.n;
 }
 
-/* The shard that this thread, which stays where it is, comes to first. */
+/* The shard that this thread tries first; the thread stays on its CPU. */
 static unsigned
 own_shard(void)
 {
@@ -60,7 +60,7 @@ START_TEST(a_shard_is_for_at_most_8_cpus)
 		restart(0, ncpus);
 		ck_assert_uint_eq(layer.nshards, (ncpus + 7) / 8);
 		ck_assert_uint_le(layer.shard_cpus, 8);
-		/* No CPU but the first ones comes to the first shard. */
+		/* Only the CPUs with the lowest numbers use the first shard. */
 		ck_assert_uint_lt(
 		    (ncpus - 1) / layer.shard_cpus, layer.nshards);
 		ck_assert_int_eq(layer.more == NULL, ncpus <= 8);
@@ -144,7 +144,10 @@ START_TEST(shards_divide_the_room_to_the_magazine)
 }
 END_TEST
 
-/* The second one leaves the empty magazine where the full one was. */
+/*
+ * The second exchange leaves the empty magazine in the shard that had the full
+ * magazine.
+ */
 START_TEST(a_full_magazine_of_any_shard_is_found)
 {
 	if (!start(_i, 64, 0))
@@ -170,7 +173,7 @@ START_TEST(a_full_magazine_of_any_shard_is_found)
 }
 END_TEST
 
-/* Both magazines here full. */
+/* Fill both magazines of this CPU; return the number of rounds. */
 static unsigned
 fill_header(void)
 {
@@ -213,7 +216,10 @@ START_TEST(an_empty_magazine_of_any_shard_is_found)
 			ck_assert_uint_eq(nempty(at), 0);
 			ck_assert_uint_eq(nfull(at), 1);
 			ck_assert_uint_eq(magazine_rounds(&layer), k + 1);
-			/* For a refill, too. */
+			/*
+			 * A refill finds an empty magazine of another shard
+			 * too.
+			 */
 			struct magazine *mag = magazine_of(NULL);
 			depot_put_empty(magazine_shard(&layer, at), mag);
 			ck_assert_ptr_eq(magazine_empty(&layer), mag);
@@ -222,7 +228,7 @@ START_TEST(an_empty_magazine_of_any_shard_is_found)
 }
 END_TEST
 
-/* On each CPU: 2 shards for 2 CPUs, and for 16. */
+/* On each CPU in turn, with 2 shards: once sized for 2 CPUs, once for 16. */
 START_TEST(a_cpu_trades_at_its_own_shard_first)
 {
 	cpu_set_t all, one;
@@ -249,7 +255,10 @@ START_TEST(a_cpu_trades_at_its_own_shard_first)
 }
 END_TEST
 
-/* A lock that stays taken does not stop who can be served elsewhere. */
+/*
+ * If the lock of another shard is taken and an idle shard has a magazine, the
+ * thread skips the busy shard.
+ */
 START_TEST(a_busy_shard_of_others_is_passed)
 {
 	if (!start(_i, 64, 0))
@@ -281,7 +290,10 @@ hold_a_while(void *lock)
 	return NULL;
 }
 
-/* The own one, whatever others have, and the others if nothing else helps. */
+/*
+ * The thread waits for its own shard even if another shard has a magazine.  It
+ * waits for a busy shard of others if no other shard can serve it.
+ */
 START_TEST(a_busy_shard_is_waited_for_in_the_end)
 {
 	if (!start(_i, 64, 0))
@@ -318,7 +330,10 @@ START_TEST(what_one_shard_has_no_room_for_goes_to_another)
 		magazine_shard(&layer, i)->full_max = 1;
 	for (unsigned i = 0; i < 4; i++)
 		put_full((own + 1) % 3, i);
-	/* None has too much of its own; the rest goes around. */
+	/*
+	 * Every shard first keeps one magazine of its own; the others go
+	 * around.
+	 */
 	ck_assert_ptr_null(magazine_surplus(&layer));
 	ck_assert_uint_eq(nfull(own), 1);
 	ck_assert_ptr_null(magazine_surplus(&layer));
@@ -334,7 +349,7 @@ START_TEST(what_one_shard_has_no_room_for_goes_to_another)
 }
 END_TEST
 
-/* One CPU that only frees may use all of the room, and not more. */
+/* A CPU that only frees may fill the depots of all shards, but no more. */
 START_TEST(the_room_of_all_shards_is_for_each_cpu)
 {
 	unsigned room = 0, n = 0;

@@ -1,4 +1,7 @@
-/* test_shrink.c - blocks that shrink stay only where moving them was vain */
+/*
+ * test_shrink.c - a block that shrinks stays in place only after moves of such
+ * blocks were in vain
+ */
 #include <check.h>
 
 #include "tests/unit/child.h"
@@ -16,7 +19,7 @@ start(void)
 	ck_assert(umem_ready());
 }
 
-/* A block of HAD bytes shrinks to SMALL; true if it stayed. */
+/* Shrink a block of HAD bytes to SMALL; true if it stayed in place. */
 static bool
 shrink(char **block)
 {
@@ -42,7 +45,7 @@ up_and_down(unsigned ntimes)
 	return nstayed;
 }
 
-/* Blocks that are cut once, and stay as they are or are freed. */
+/* Shrink each block once; then keep it as it is, or free it. */
 static unsigned
 cut(unsigned nblocks, bool freed)
 {
@@ -61,7 +64,7 @@ cut(unsigned nblocks, bool freed)
 START_TEST(a_block_that_goes_up_and_down_is_hardly_ever_moved)
 {
 	ck_assert_uint_ge(up_and_down(1000), 900);
-	/* And even then it is tried now and again. */
+	/* Even then a move is tried now and again. */
 	ck_assert_uint_lt(up_and_down(1000), 1000);
 }
 END_TEST
@@ -95,7 +98,7 @@ START_TEST(a_program_that_changes_its_ways_has_lost_the_credit_at_most)
 }
 END_TEST
 
-/* One move in four is in vain: the others cost more than it earns. */
+/* One move in four is in vain.  The other three cost more than it earns. */
 START_TEST(regrets_that_are_few_earn_nothing_for_long)
 {
 	static char *few[4];
@@ -123,7 +126,7 @@ START_TEST(a_block_that_regrows_is_what_it_was)
 	up_and_down(100);
 	while (shrink(&block))
 		block = alloc_resize(block, HAD);
-	/* One step, not many. */
+	/* The block has shrunk by one step only. */
 	block = alloc_resize(block, 2 * SMALL);
 	ck_assert_uint_eq(alloc_usable(block, "test"), HAD);
 	alloc_free(block);

@@ -1,7 +1,7 @@
 /*
  * test_size_class.c - every size and its class, also after edits
  *
- * The tables are global; each test is a process of its own.
+ * The tables are global, so each test is a separate process.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -9,7 +9,10 @@
 #include "umem/base/addr_map.h"
 #include "umem/base/size_class.h"
 
-/* What the tables must say, found the slow way; sizes must come ascending. */
+/*
+ * Find by linear search the class that the tables must give.  The sizes of
+ * successive calls must ascend.
+ */
 static unsigned
 least_class_from(unsigned c, size_t size)
 {
@@ -31,7 +34,7 @@ check_sizes(size_t first, size_t last, size_t step)
 	}
 }
 
-/* All small sizes, and those around every class and every guess. */
+/* Check all small sizes, and the sizes near each class and each guess. */
 static void
 check_table(void)
 {
@@ -72,7 +75,10 @@ START_TEST(above_the_largest_there_is_no_class)
 }
 END_TEST
 
-/* What alignment to 16 costs is not counted; both ways to say a percentage. */
+/*
+ * The limit of a quarter allows the waste of alignment to 16.  The averages
+ * include it; they are computed relative to the size and to the chunk.
+ */
 START_TEST(waste_is_a_fourth_at_most_and_an_eighth_on_average)
 {
 	double of_size = 0, of_chunk = 0;
@@ -98,7 +104,7 @@ START_TEST(all_but_the_first_are_what_malloc_has_to_align_to)
 	ck_assert_uint_eq(size_classes.bytes[1], 8);
 	for (unsigned c = 2; c <= size_classes.n; c++)
 		ck_assert_uint_eq(size_classes.bytes[c] % 16, 0);
-	/* umem_alloc() promises lines and pages for their multiples. */
+	/* umem_alloc() aligns multiples of a line and of a page to these. */
 	for (size_t size = 64; size <= SIZE_CLASS_MAX; size += 64) {
 		size_t chunk = size_classes.bytes[size_class_of(size)];
 

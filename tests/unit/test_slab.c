@@ -1,7 +1,8 @@
 /*
  * test_slab.c - slabs of one store, over the heap and over other arenas
  *
- * The stores are made here, without caches.  Each test is its own process.
+ * The tests create the stores directly, without caches.  Each test is a
+ * separate process.
  */
 #include <check.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@
 
 #define NSLABS 6
 
-/* One, raw or not. */
+/* Take one chunk. */
 static void *
 take(void)
 {
@@ -56,7 +57,9 @@ turn_round(void **p, unsigned n)
 	}
 }
 
-/* Sorted chunks: now runs of them, some downwards, and single ones. */
+/*
+ * Reorder sorted chunks: into ascending and descending runs, and single chunks.
+ */
 static void
 in_runs(void **p, unsigned n)
 {
@@ -74,7 +77,10 @@ in_runs(void **p, unsigned n)
 	}
 }
 
-/* Distinct, apart, inside spans, writable. */
+/*
+ * Check that the chunks are distinct, do not overlap, lie inside spans, and are
+ * writable.
+ */
 static void
 check_apart(unsigned n, size_t bytes)
 {
@@ -97,7 +103,7 @@ START_TEST(a_batch_is_the_lowest_chunks_the_last_being_the_lowest)
 	lowest = (uintptr_t)batch[39];
 	for (unsigned i = 0; i < 40; i++)
 		ck_assert_uint_eq((uintptr_t)batch[i], lowest + (39 - i) * 96);
-	/* Holes are filled first, from below. */
+	/* The next batch fills the holes first, lowest address first. */
 	ck_assert_int_eq(give_fault((void *)(lowest + 5 * 96)), SLAB_FINE);
 	ck_assert_int_eq(give_fault((void *)(lowest + 3 * 96)), SLAB_FINE);
 	ck_assert_uint_eq(slab_take(&store, batch, 3), 3);
@@ -159,7 +165,9 @@ START_TEST(successive_slabs_have_successive_colours)
 }
 END_TEST
 
-/* Takes NSLABS slabs full; chunks of slab i are at i * nchunks. */
+/*
+ * Take all chunks of NSLABS slabs.  The chunks of slab i start at i * nchunks.
+ */
 static unsigned
 fill_slabs(void)
 {
@@ -178,7 +186,9 @@ START_TEST(the_fullest_slab_is_taken_from)
 
 	start(1024, 16, false);
 	n = fill_slabs();
-	/* Slab 1 nearly empty, slab 2 half, slab 3 has one free. */
+	/*
+	 * Slab 1 is almost empty, slab 2 half full, slab 3 has one free chunk.
+	 */
 	give(chunks + n, n - 1);
 	give(chunks + 2 * n, n / 2);
 	give(chunks + 3 * n, 1);
@@ -187,7 +197,7 @@ START_TEST(the_fullest_slab_is_taken_from)
 	p = take();
 	ck_assert_ptr_eq(addr_map_owner(p), addr_map_owner(chunks[2 * n]));
 	give(&p, 1);
-	/* What is empty is the last to be used again. */
+	/* An empty slab is the last to be used again. */
 	give(chunks + 2 * n - 1, 1);
 	p = take();
 	ck_assert_ptr_eq(addr_map_owner(p), addr_map_owner(chunks[2 * n]));
@@ -226,7 +236,7 @@ START_TEST(one_empty_slab_is_kept_and_the_others_go)
 }
 END_TEST
 
-/* The thread that gets the span next writes the map itself. */
+/* The thread that allocates the span next writes its own entry to the map. */
 START_TEST(a_span_is_out_of_the_map_before_it_goes_back_to_the_heap)
 {
 	size_t bytes;
@@ -272,7 +282,10 @@ START_TEST(what_is_not_a_chunk_is_refused)
 	bool zeroed;
 	char *large;
 
-	/* The second slab has a colour, so there is room ahead of it. */
+	/*
+	 * The second slab has a colour, so there is space ahead of its first
+	 * chunk.
+	 */
 	start(1000, 8, false);
 	slab_store_init(&other, &store.layout, NULL, 0, NULL);
 	ck_assert_uint_eq(slab_take(&other, &q, 1), 1);
@@ -328,11 +341,11 @@ START_TEST(a_batch_stops_at_the_first_that_is_wrong)
 	ck_assert_uint_eq(slab_used(&store), 8);
 	ck_assert_int_eq(slab_inspect(&store, batch[1]), SLAB_FREE);
 	ck_assert_int_eq(slab_inspect(&store, batch[3]), SLAB_FINE);
-	/* The same twice in one batch. */
+	/* The batch has one chunk twice. */
 	batch[0] = batch[1] = chunks[7];
 	ck_assert_int_eq(slab_give(&store, batch, 2, &bad), SLAB_FREE);
 	ck_assert_uint_eq(slab_used(&store), 7);
-	/* Nothing is nothing. */
+	/* An empty batch changes nothing. */
 	ck_assert_int_eq(slab_give(&store, batch, 0, &bad), SLAB_FINE);
 	check();
 }
@@ -375,7 +388,7 @@ START_TEST(more_holes_than_are_claimed_at_once_are_taken_in_order)
 	uint32_t nvisits;
 	unsigned n;
 
-	/* A hole in each word. */
+	/* Make one hole in each word of the bitmap. */
 	start(64, 16, false);
 	n = take_all(NHOLES * 64);
 	qsort(chunks, n, sizeof(chunks[0]), by_address);
@@ -397,7 +410,7 @@ START_TEST(more_holes_than_are_claimed_at_once_are_taken_in_order)
 	qsort(batch, NHOLES, sizeof(batch[0]), by_address);
 	for (unsigned i = 0; i < NHOLES; i++)
 		ck_assert_ptr_eq(batch[i], chunks[i * 64 + 7 * i % 64]);
-	/* And a part of a word's free chunks, which do not lie together. */
+	/* Take a part of a word's free chunks, which are not contiguous. */
 	for (unsigned i = 0; i < 10; i++)
 		batch[i] = chunks[5 * i];
 	give(batch, 10);
@@ -407,7 +420,10 @@ START_TEST(more_holes_than_are_claimed_at_once_are_taken_in_order)
 }
 END_TEST
 
-/* Something that must not be given, with k chunks of the batch before it. */
+/*
+ * A pointer that slab_give() must refuse with this fault, behind the first k
+ * chunks of the batch.
+ */
 static void *
 spoilt(enum slab_fault fault, void **batch, unsigned k)
 {
@@ -427,7 +443,7 @@ spoilt(enum slab_fault fault, void **batch, unsigned k)
 	}
 }
 
-/* Gives n chunks, one of which is wrong; how many are given then. */
+/* Give n chunks with one bad pointer among them; return how many were given. */
 static unsigned
 give_spoilt(enum slab_fault fault, void **batch, unsigned n)
 {
@@ -447,7 +463,7 @@ give_spoilt(enum slab_fault fault, void **batch, unsigned n)
 	return k;
 }
 
-/* Takes chunks, of which the first is of a slab that is not full. */
+/* Take chunks such that the first belongs to a slab that is not full. */
 static unsigned
 take_for_spoiling(void)
 {
@@ -493,7 +509,7 @@ START_TEST(whatever_is_wrong_in_a_batch_stops_it_there)
 }
 END_TEST
 
-/* The last chunk of a slab, and what would be the next one, in one batch. */
+/* In one batch, the last chunk of a slab and the address behind it. */
 START_TEST(a_run_ends_where_its_slab_ends)
 {
 	static const size_t sizes[] = {80, 96, 1008};
@@ -511,7 +527,7 @@ START_TEST(a_run_ends_where_its_slab_ends)
 	ck_assert_ptr_eq(bad, batch[4]);
 	check();
 	ck_assert_uint_eq(slab_used(&store), n - 4);
-	/* And before the first, downwards. */
+	/* Descending, the first chunk of a slab and the address before it. */
 	for (unsigned i = 0; i < 4; i++)
 		batch[i] = chunks[3 - i];
 	batch[4] = (char *)batch[3] - sizes[_i];
@@ -534,7 +550,7 @@ START_TEST(a_run_that_turns_back_on_itself_is_found_out)
 	start(64, 16, false);
 	take_all(200);
 	qsort(chunks, 200, sizeof(chunks[0]), by_address);
-	/* The place at which a chunk comes for the second time. */
+	/* Find the first index that repeats an earlier chunk. */
 	for (unsigned i = 0; i < 6; i++) {
 		batch[i] = chunks[64 + walk[i]];
 		for (unsigned j = 0; j < i; j++)
@@ -562,7 +578,10 @@ give_one(void *arg)
 	return NULL;
 }
 
-/* What becomes of a free that has found its slab and waits for the lock. */
+/*
+ * Free p in another thread, which has found the slab and waits for the lock;
+ * call meanwhile() before the lock is released.  Return the result.
+ */
 static enum slab_fault
 give_while(void *p, void (*meanwhile)(struct slab *slab))
 {
@@ -603,8 +622,8 @@ comes(struct slab *slab)
 
 #ifndef __SANITIZE_THREAD__
 /*
- * Its description is that of another slab now, which has another colour.  That
- * is a race, of who frees twice.
+ * The descriptor now belongs to another slab, with a different colour.  In this
+ * case a double free races with the reuse.
  */
 static void
 gets_a_colour(struct slab *slab)
@@ -612,7 +631,7 @@ gets_a_colour(struct slab *slab)
 	slab->first += 64;
 }
 
-/* It lies where it lay, with its description, for another cache. */
+/* The slab has the same span and descriptor, but belongs to another cache. */
 static void
 changes_hands(struct slab *slab)
 {
@@ -660,7 +679,7 @@ START_TEST(who_frees_twice_while_the_slab_goes_is_found_out)
 }
 END_TEST
 
-/* Takes one, which must be raw or not. */
+/* Take one chunk, and check whether it is raw. */
 static void *
 take_one(bool raw)
 {
@@ -673,7 +692,7 @@ take_one(bool raw)
 	return p;
 }
 
-/* Takes n raw chunks and constructs them. */
+/* Take n raw chunks and construct them. */
 static void
 construct_all(unsigned n)
 {
@@ -704,7 +723,10 @@ START_TEST(a_chunk_is_raw_once_and_destructed_when_its_slab_goes)
 	give(chunks + 5, 1);
 	ck_assert_uint_eq(n_destructed, 0);
 	ck_assert_ptr_eq(take_one(/* raw */ false), chunks[5]);
-	/* The constructor of the next fails: raw again, nothing to undo. */
+	/*
+	 * The constructor of the next chunk fails.  The chunk stays raw, so it
+	 * is not destructed.
+	 */
 	p = take_one(/* raw */ true);
 	slab_give_raw(&store, p);
 	check();
@@ -729,7 +751,7 @@ START_TEST(a_batch_has_constructed_chunks_only)
 	construct_all(n + n / 2);
 	ck_assert_uint_eq(slab_take(&store, batch, 100), 0);
 	ck_assert_uint_eq(slab_nready(&store), 0);
-	/* Every second one of those between 20 and 60 is ready. */
+	/* Every second chunk of those from 20 to 60 is constructed and free. */
 	for (unsigned i = 20; i < 60; i += 2)
 		give(chunks + i, 1);
 	ck_assert_uint_eq(slab_nready(&store), 20);
@@ -753,7 +775,10 @@ START_TEST(a_ready_chunk_of_any_slab_goes_before_a_raw_one)
 
 	start(8192, 16, true);
 	n = store.layout.nchunks;
-	/* The last slab has raw chunks, and is the fuller one. */
+	/*
+	 * The last slab has raw chunks, and stays fuller than the slab whose
+	 * chunks are freed next.
+	 */
 	construct_all(2 * n + n - 2);
 	nslabs = store.nslabs;
 	give(chunks, n - 1);
@@ -782,7 +807,9 @@ START_TEST(the_end_destructs_what_is_free_beside_chunks_that_are_out)
 	start(512, 16, true);
 	n = store.layout.nchunks;
 	construct_all(3 * n - 5);
-	/* Of each slab one is out: the first, a middle one, the last. */
+	/*
+	 * One chunk of each slab is in use: the first, a middle one, the last.
+	 */
 	qsort(chunks, 3 * n - 5, sizeof(chunks[0]), by_address);
 	give(chunks + 1, n - 1 + n / 2);
 	give(chunks + n + n / 2 + 1, 2 * n - 7 - n / 2);
@@ -826,7 +853,7 @@ clear_mark(struct slab_store *s, void *object)
 	*(uint64_t *)object = 0;
 }
 
-/* Takes and frees; constructed chunks have a mark, raw ones have none. */
+/* Take and free chunks.  Constructed chunks have a mark, raw chunks none. */
 static void *
 construct_and_churn(void *arg)
 {
@@ -865,7 +892,10 @@ START_TEST(threads_that_construct_at_once_lose_no_mark)
 {
 	pthread_t thread[NTHREADS];
 
-	/* Neighbours in one word of marks, all in one slab or two. */
+	/*
+	 * The chunks of all threads have their marks in the same words, of one
+	 * or two slabs.
+	 */
 	start(512, 16, true);
 	store.destruct = clear_mark;
 	for (uintptr_t i = 0; i < NTHREADS; i++)
@@ -881,13 +911,13 @@ START_TEST(threads_that_construct_at_once_lose_no_mark)
 }
 END_TEST
 
-/* Fails every request in turn, in bursts, of a store without slabs. */
+/* Fail each memory request in turn, in bursts, in a store without slabs. */
 START_TEST(a_refused_request_is_no_memory_and_nothing_else)
 {
 	unsigned nfailed = 0;
 	size_t used = meta_used();
 
-	/* A chunk of 40 MiB has no slab nor table ready. */
+	/* For a chunk of 40 MiB, neither a slab nor a table exists yet. */
 	start((40 + (size_t)_i) * MIB, 4096, _i % 2 != 0);
 	for (unsigned nth = 1;; nth++) {
 		bool raw;
@@ -916,7 +946,7 @@ START_TEST(a_refused_request_is_no_memory_and_nothing_else)
 }
 END_TEST
 
-/* Giving back needs no memory. */
+/* Giving chunks back allocates no memory. */
 START_TEST(giving_works_when_every_request_fails)
 {
 	unsigned n;
@@ -932,7 +962,7 @@ START_TEST(giving_works_when_every_request_fails)
 }
 END_TEST
 
-/* Slabs of integers: spans start anywhere, and nothing may be touched. */
+/* An arena of integers: spans start at any integer, and are not memory. */
 static vmem_t *
 integers(size_t n)
 {
@@ -960,7 +990,10 @@ START_TEST(slabs_of_a_source_are_found_wherever_they_start)
 
 	srand(7);
 	start_integers(arena, 3, 128);
-	/* Something between them, so that spans have all offsets. */
+	/*
+	 * Allocate other integers in between, so that spans start at all
+	 * offsets.
+	 */
 	for (unsigned taken = 0; taken < n;) {
 		taken += slab_take(
 		    &store, chunks + taken, n - taken < 50 ? n - taken : 50);
@@ -997,7 +1030,7 @@ START_TEST(a_source_gets_all_of_it_back)
 
 	start_integers(arena, 10, 128);
 	n = slab_take(&store, chunks, 3000);
-	/* Slabs of 128 with 12 chunks. */
+	/* The slabs have 128 integers and 12 chunks. */
 	ck_assert_uint_eq(n, 100 * 12);
 	ck_assert_uint_eq(slab_take(&store, chunks + n, 50), 0);
 	check();
@@ -1026,7 +1059,10 @@ START_TEST(a_source_with_less_gives_what_it_has)
 }
 END_TEST
 
-/* The hash itself wants memory; without it there is no slab, or it is full. */
+/*
+ * The hash needs memory too.  Without it, no slab can be created, or the chains
+ * of the hash get longer.
+ */
 START_TEST(a_hash_that_cannot_grow_loses_nothing)
 {
 	vmem_t *arena = integers(MOST * 64);
@@ -1039,16 +1075,21 @@ START_TEST(a_hash_that_cannot_grow_loses_nothing)
 	os_fail_nth(0, 0);
 	check();
 	ck_assert_uint_eq(slab_used(&store), taken);
-	/* The arena's own records are at the end at some time, too. */
+	/*
+	 * The loop may also have ended because the arena's own records ran out.
+	 */
 	take_all(2000);
 	for (unsigned i = 0; i < 2000; i++)
 		ck_assert_int_eq(slab_inspect(&store, chunks[i]), SLAB_FINE);
 }
 END_TEST
 
-/* Several threads. */
+/* Tests with several threads. */
 
-/* A span that was used is not zero: clear it, to have stamps of none. */
+/*
+ * A span that was used before is not zero.  Clear it, because a chunk without a
+ * stamp must be zero.
+ */
 static void *
 zeroed_import(vmem_t *source, size_t size, int vmflag)
 {
@@ -1088,7 +1129,9 @@ START_TEST(threads_never_share_a_chunk)
 }
 END_TEST
 
-/* Every thread gives all chunks back, so each but one of a chunk's is wrong. */
+/*
+ * Every thread gives back all chunks.  For each chunk only one call is right.
+ */
 static unsigned ncommon, ngiven; /* [atomic] the last */
 
 static void *
@@ -1133,7 +1176,9 @@ START_TEST(a_chunk_is_given_once_by_however_many)
 	start(64, 16, false);
 	for (int round = 0; round < 10; round++) {
 		n = take_all(5000 - (unsigned)slab_used(&store));
-		/* Some of each slab stay, and with them the slab. */
+		/*
+		 * Some chunks of each slab stay in use, so the slab stays too.
+		 */
 		qsort(chunks, n, sizeof(chunks[0]), by_address);
 		ncommon = n - n / 100;
 		for (unsigned i = 0; i < n / 100; i++) {
@@ -1157,7 +1202,7 @@ START_TEST(a_chunk_is_given_once_by_however_many)
 }
 END_TEST
 
-/* Many more threads than CPUs; memory is refused now and then. */
+/* Many more threads than CPUs.  The kernel refuses memory now and then. */
 START_TEST(a_crowd_takes_and_gives_without_enough_memory)
 {
 	pthread_t thread[16];
