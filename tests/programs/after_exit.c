@@ -1,6 +1,6 @@
 /*
- * malloc works before main, in exit handlers, and in the last destructors:
- * what one got, the next can free.
+ * malloc works before main, in exit handlers, and in the last destructors.
+ * Each stage frees the blocks that the stage before allocated.
  */
 #include "tests/programs/check.h"
 
@@ -10,7 +10,7 @@ enum {
 static char *block[N];
 static int nblocks;
 
-/* Frees what the stage before got, and gets some more. */
+/* Frees the blocks of the stage before, and allocates new ones. */
 static void
 stage(int number)
 {

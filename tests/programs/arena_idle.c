@@ -1,6 +1,6 @@
 /*
- * arena_idle.c - vmem_alloc() has what quantum caches keep idle: it fails only
- * if the free integers of the arena do not fit the request
+ * arena_idle.c - vmem_alloc() can use the idle integers of quantum caches: it
+ * fails only if the free integers of the arena do not fit the request
  */
 #include "tests/programs/check.h"
 #include "vmem/vmem.h"
@@ -131,7 +131,7 @@ arena_of(size_t n, size_t qcache_max)
 	    VM_NOSLEEP | VMC_IDENTIFIER);
 }
 
-/* Every integer is handed out, whatever lies in caches of other sizes. */
+/* Every integer can be allocated, although caches of other sizes have some. */
 static void
 all_of_few(void)
 {
@@ -145,7 +145,7 @@ all_of_few(void)
 		check(errno == ENOMEM);
 		for (size_t i = 0; i < n; i++)
 			vmem_free(arena, id[i], 1);
-		/* What was freed goes to another size, and beyond the caches. */
+		/* Other sizes, also uncached ones, get the freed integers. */
 		for (size_t size = 1; size <= n; size++) {
 			void *run = vmem_alloc(arena, size, VM_NOSLEEP);
 
@@ -196,7 +196,7 @@ between_used_ones(void)
 	vmem_destroy(arena);
 }
 
-/* An arena has what is idle in the caches of arenas that import from it. */
+/* An arena takes back idle integers from the caches of importing arenas. */
 static void
 in_arenas_below(void)
 {

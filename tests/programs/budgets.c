@@ -1,6 +1,6 @@
 /*
- * What UMEM_OPTIONS says of magazines and depots bounds what is cached: of
- * 64 MiB that were freed less than a million bytes, by what malloc_stats says.
+ * The limits of UMEM_OPTIONS for magazines and depots bound the cached memory:
+ * after 64 MiB were freed, malloc_stats() reports less than a million bytes.
  */
 #include <malloc.h>
 

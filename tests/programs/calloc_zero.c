@@ -30,7 +30,7 @@ main(void)
 				free(block[i]);
 		}
 	}
-	/* A piece of what was a larger one; what a shrinking realloc left. */
+	/* Part of a former larger block; the rest after a shrinking realloc. */
 	for (size_t n = 100; n < 40 * MIB; n *= 3) {
 		char *p = malloc(n);
 

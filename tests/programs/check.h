@@ -1,9 +1,8 @@
 /*
- * check.h - what the programs of the tests share
+ * check.h - common code of the test programs
  *
- * Nothing here but churn() calls malloc, so that a test can say what is wrong
- * with malloc.  A check that fails ends the process with status 1, from
- * whatever thread.
+ * Only churn() calls malloc, so that a test can report a fault of malloc.  A
+ * check that fails ends the process with status 1, in any thread.
  */
 #ifndef TESTS_PROGRAMS_CHECK_H
 #define TESTS_PROGRAMS_CHECK_H

@@ -1,7 +1,7 @@
 /*
- * A raw clone() without CLONE_VM is a fork that no handler hears of: the
- * child has a copy of whatever the one thread there was had at that moment,
- * and allocates on.
+ * A raw clone() without CLONE_VM is a fork that runs no fork handler.  The
+ * child gets a copy of the library's state as the only thread of the parent
+ * left it at that moment, and can allocate.
  */
 #include <sched.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /*
- * A filter that kills allows what the malloc() of libc asks of the kernel, and
- * what the program itself needs.  The library does its work under it: before
- * its first call, with one thread, with several, and with new ones; after
- * prctl(PR_SET_SECCOMP), and after seccomp() for all threads.
+ * A seccomp filter allows the system calls of libc's malloc() and of the
+ * program itself, and kills the process at any other.  The library works under
+ * it: before its first call, with one thread, with several, and with new
+ * threads; after prctl(PR_SET_SECCOMP), and after seccomp() for all threads.
  */
 #include <malloc.h>
 #include <signal.h>
@@ -199,7 +199,7 @@ with_copy(void)
 {
 	pid_t pid;
 
-	/* With a second thread membarrier comes into use, here and in copies. */
+	/* With a second thread the library uses membarrier, also in copies. */
 	thread_end(thread_start(use_in_thread, NULL));
 	use(10);
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
- * UMEM_OPTIONS=confined with libumem.so.1, which has no prctl() of its own: a
- * program with threads and the thread of the library is confined to what the
- * malloc() of libc needs.
+ * UMEM_OPTIONS=confined with libumem.so.1, which has no prctl() of its own.  A
+ * program with threads, and with the thread of the library, is confined to the
+ * system calls that the malloc() of libc needs.
  */
 #include "tests/programs/seccomp.h"
 

@@ -107,7 +107,7 @@ all_come_back(int flags)
 	check(made >= N && made < 2 * N && ndestructed == 0);
 	for (int i = 0; i < N; i++)
 		umem_cache_free(cache, object[i]);
-	/* What was kept comes again as it was. */
+	/* Objects that the cache kept come back unchanged. */
 	for (int i = 0; i < N; i++) {
 		check((object[i] = umem_cache_alloc(cache, 0)) != NULL);
 		check(object[i]->check == LIVE);

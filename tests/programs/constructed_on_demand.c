@@ -1,8 +1,8 @@
 /*
- * An object is constructed when it is first handed out: one call of the
- * constructor for one request, whose failure is the answer to that request,
- * and a destructor only for objects that were handed out.  The same holds in
- * every mode of debugging, so the program runs itself again in each.
+ * An object is constructed when it is first allocated.  One request calls the
+ * constructor once; if the constructor fails, that request fails.  Only objects
+ * that were allocated are destructed.  This holds in every debugging mode, so
+ * the program runs itself again in each.
  */
 #include <setjmp.h>
 
@@ -226,7 +226,7 @@ main(int argc, char **argv)
 	only_objects_that_were_handed_out_are_destructed();
 	every_failure_is_the_answer_to_one_request();
 	each_failure_of_a_request_that_must_not_fail_calls_back();
-	/* What guards construct at each request is not remembered. */
+	/* With guards, the cache does not remember an unfinished object. */
 	if (strcmp(argv[1], "guards") != 0)
 		a_jump_out_of_the_constructor_loses_nothing();
 	return 0;

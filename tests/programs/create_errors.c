@@ -1,4 +1,4 @@
-/* What umem_cache_create() and umem_alloc_align() refuse, with which errno. */
+/* umem_cache_create() and umem_alloc_align() refuse bad arguments by errno. */
 #include "tests/programs/check.h"
 #include "vmem/vmem.h"
 

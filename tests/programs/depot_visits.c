@@ -1,6 +1,7 @@
 /*
- * At steady load the depot is visited less than once per 1000 operations, as
- * long as what goes to and fro fits the magazines of a CPU.
+ * At steady load a CPU visits the depot less than once per 1000 operations, as
+ * long as the objects that are allocated and freed in turn fit into its
+ * magazines.
  */
 #include <malloc.h>
 

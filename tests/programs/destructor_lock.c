@@ -1,8 +1,8 @@
 /*
- * A destructor and a reclaim callback take a lock of the program's.  A thread
- * that holds it may call malloc(), free() and every function for objects: no
- * callback runs in it, whatever upkeep is due.  umem_reap() calls them, and
- * the library's thread where there is one.
+ * A destructor and a reclaim callback take a lock of the program.  A thread
+ * that holds the lock may call malloc(), free() and every function for objects:
+ * no callback runs in that thread, even if upkeep is due.  Only umem_reap() and
+ * the library's thread, if there is one, call the callbacks.
  *
  * The program runs itself again as linked, without a thread of the library,
  * and with the library for malloc, alone and with a second thread.
@@ -140,7 +140,7 @@ run(bool threads)
 		thread = thread_start(wait_for_destructors, NULL);
 	use_all_with_the_lock();
 	if (threads) {
-		/* The library's thread destructs what lies idle. */
+		/* The library's thread destructs idle objects. */
 		thread_end(thread);
 		check(__atomic_load_n(&ndestructed, __ATOMIC_ACQUIRE) > 0);
 	} else {

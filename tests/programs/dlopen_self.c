@@ -1,6 +1,6 @@
 /*
- * Both libraries by dlopen() from a program that runs on another malloc: they
- * work, and dlclose() leaves them where they are, with what they handed out.
+ * A program that runs on another malloc loads both libraries by dlopen().  They
+ * work, and dlclose() leaves them in place, with all allocated blocks.
  */
 #include <dlfcn.h>
 

@@ -1,10 +1,11 @@
 /*
- * Two threads on two CPUs free neighbouring small blocks of a third: what
- * they are given next does not lie in one cache line.  And a block that is
- * freed twice in this way is reported as ever.
+ * Two threads on two CPUs free neighbouring small blocks of a third thread.
+ * The blocks that they get next do not lie in one cache line.  A double free
+ * in this way is reported as usual.
  *
- * The kernel may let the two have one number in turn if it stops one of them,
- * so it is enough if one of the sizes is right; each has one try.
+ * If the kernel preempts one of the two threads, it may give both the same CPU
+ * index in turn.  So the test passes if one of the sizes is right; each size
+ * has one try.
  */
 #include <sched.h>
 #include <sys/wait.h>

@@ -1,8 +1,9 @@
 /*
- * fork_in_handler.c - a handler forks, wherever the only thread is
+ * fork_in_handler.c - a signal handler forks at any instruction of the only
+ * thread
  *
- * The child goes on from there, too: every other one leaves the handler, and
- * ends in its own time.
+ * The child continues from there, too: every second child returns from the
+ * handler, works on, and ends later.
  */
 #include <errno.h>
 #include <signal.h>
@@ -48,7 +49,7 @@ fork_now(int number)
 	errno = saved;
 }
 
-/* Blocks of many sizes, some large, that keep what was written to them. */
+/* Blocks of many sizes, some large, keep their content. */
 static void
 go_round(void)
 {
@@ -84,7 +85,7 @@ main(void)
 	setitimer(ITIMER_REAL, &often, NULL);
 	while (getpid() == parent && nforks < NFORKS)
 		go_round();
-	/* In a child, too, which may free and take what it likes. */
+	/* In a child, too, which may free and allocate any block. */
 	for (int i = 0; getpid() != parent && i < 3; i++)
 		go_round();
 	return getpid() == parent && nbad != 0;

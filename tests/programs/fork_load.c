@@ -1,6 +1,6 @@
 /*
- * fork() from a program whose threads are all in malloc: the child can
- * allocate, free what it inherited, start threads, and fork again.
+ * fork() from a program while all its threads are in malloc: the child can
+ * allocate, free the inherited blocks, start threads, and fork again.
  */
 #include "tests/programs/check.h"
 

@@ -1,5 +1,7 @@
-/* free() leaves errno alone, whatever the block; a good malloc does not
- * report an error. */
+/*
+ * free() does not change errno for any block; a malloc() that succeeds does
+ * not report an error.
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,6 +1,6 @@
 /*
- * free_sized() and free_aligned_sized() of C23 take back what malloc,
- * calloc, realloc and aligned_alloc gave; glibc 2.36 does not know them.
+ * free_sized() and free_aligned_sized() of C23 free blocks of malloc, calloc,
+ * realloc and aligned_alloc.  glibc 2.36 does not have these functions.
  */
 #include <dlfcn.h>
 #include <malloc.h>

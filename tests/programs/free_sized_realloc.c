@@ -1,6 +1,7 @@
 /*
- * free_sized() of what realloc() gave, with the size that it was asked for:
- * also if the block was left larger, since its program goes up and down.
+ * free_sized() of a block that realloc() returned, with the size that the
+ * program requested.  It also works if realloc() kept the block larger because
+ * the program shrinks and grows its blocks in turn.
  */
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,6 +1,6 @@
 /*
- * What a program has freed goes back to the kernel: with threads after two
- * seconds in which nobody calls, without them at the next calls.
+ * Memory that a program has freed is released to the kernel: with threads after
+ * two seconds without a call, in a single-threaded program at the next calls.
  */
 #include "tests/programs/check.h"
 
@@ -52,9 +52,9 @@ main(void)
 	fill_and_free(block);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	/*
-	 * Nothing in the timed part, unless it takes long.  Then some has gone
-	 * back meanwhile, and the rest may be less than what is in use, which
-	 * goes back by time.
+	 * The library releases nothing in the timed part, unless that takes
+	 * long.  Then it has released some memory meanwhile.  The rest may be
+	 * less than the memory in use, and is released only after some time.
 	 */
 	if (end.tv_sec * 10 + end.tv_nsec / 100000000 <
 	    start.tv_sec * 10 + start.tv_nsec / 100000000 + 4)

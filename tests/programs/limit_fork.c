@@ -42,7 +42,7 @@ work(void *arg)
 	return NULL;
 }
 
-/* What other threads hold and have in hand counts here for ever. */
+/* In the child, objects held by the parent's other threads count for ever. */
 static void
 in_the_child(void)
 {

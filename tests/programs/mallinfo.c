@@ -1,4 +1,4 @@
-/* mallinfo2() and mallinfo() tell what is in use, and follow it. */
+/* mallinfo2() and mallinfo() report the bytes in use, and their changes. */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

@@ -1,7 +1,7 @@
 /*
- * What malloc_usable_size() says is at least what was asked for, all of it
- * can be written, and it is at most a fourth more than the size rounded up to
- * 16: an eighth on average over 1 to 32768.
+ * malloc_usable_size() returns at least the requested size, and the program can
+ * write all of these bytes.  The result exceeds the requested size, rounded up
+ * to 16, by a fourth at most, and by an eighth on average over 1 to 32768.
  */
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-/* mallopt() takes what glibc's callers say, and breaks nothing. */
+/* mallopt() accepts the parameters of glibc, and breaks nothing. */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

@@ -1,9 +1,9 @@
 /*
- * many_caches.c - what a cache costs does not depend on how many there are,
- * and malloc() does not notice them; with debugging, too
+ * many_caches.c - the cost of a cache does not depend on the number of caches,
+ * and they do not slow down malloc(); with debugging, too
  *
- * Times are of this thread's CPU.  Each is taken some times, and the least
- * counts: a busy machine only ever adds to it.
+ * Times are processor times of this thread.  The test takes each time several
+ * times and uses the least, because a busy machine can only add to it.
  */
 #include "tests/programs/check.h"
 

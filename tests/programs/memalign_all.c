@@ -1,6 +1,6 @@
 /*
  * memalign(), aligned_alloc(), posix_memalign(), valloc(), pvalloc(): every
- * power of two up to 64 MiB, and what they refuse.
+ * power of two up to 64 MiB, and the arguments that they refuse.
  */
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-/* umem_cache_destroy() of a cache whose objects all came back is silent. */
+/* umem_cache_destroy() is silent if all objects of the cache were freed. */
 #include "tests/programs/check.h"
 
 enum {

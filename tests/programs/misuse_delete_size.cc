@@ -1,5 +1,5 @@
-// A derived object deleted by a pointer to its base, whose destructor is not
-// virtual: the size is another class's.
+// A derived object is deleted by a pointer to its base.  The destructor of the
+// base is not virtual, so delete passes the size of the base.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-/* free() of an address that lies far behind what the heap has in use. */
+/* free() of an address far beyond the used part of the heap. */
 #include "tests/programs/check.h"
 
 int

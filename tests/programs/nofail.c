@@ -1,6 +1,6 @@
 /*
- * What happens when a UMEM_NOFAIL request fails: each answer of the callback,
- * in a child of its own, and its message on standard error.
+ * A UMEM_NOFAIL request fails: each answer of the callback is tested in a child
+ * process of its own, with its message on standard error.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * nofail_fork.c - a UMEM_NOFAIL request fails in a child whose parent is in
- * exit() for another
+ * nofail_fork.c - a UMEM_NOFAIL request fails in a child, after another one
+ * failed in its parent, which is in exit()
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,20 +1,23 @@
 /*
- * oracle.h - no block is handed out twice, and none gets lost
+ * oracle.h - no block is allocated twice, and none is lost
  *
  * Every word of every block names its owner: the thread and the number of the
- * block in that thread's life.  A block that is in two hands at once shows
- * the wrong name sooner or later, to the one or to the other.  Besides, a
- * table with one byte for each 16 bytes of the heap says which are in use: to
- * take what is taken, or give what is not, is seen at once.
+ * block in that thread's life.  If a block has two owners at once, one of them
+ * finds the wrong name sooner or later.  Besides, a table has one byte for each
+ * 16 bytes of the heap, which tells whether they are in use.  By this table the
+ * test notices at once that a used block is allocated again, or that an unused
+ * block is freed.
  *
  * Patterns, several threads each
  *	private		only the owner uses and frees the block
- *	shared		blocks lie in a common table of slots; who finds one
- *			checks and frees it
+ *	shared		blocks lie in a common table of slots; a thread that
+ *			finds a block there checks and frees it
  *	pairs		a producer allocates, a consumer frees
  *	churn		threads that live for some hundred calls
- *	objects		as private, from an object cache that comes and goes
- * and meanwhile one that trims and reaps without pause, and signals to all.
+ *	objects		as private, from an object cache that the test creates
+ *			and destroys repeatedly
+ * Meanwhile one thread trims and reaps without pause, and all threads get
+ * signals.
  * At the end everything is freed, and the library must count no more blocks
  * in use than at the start.
  */
@@ -47,7 +50,7 @@ static volatile bool oracle_stop;
 static unsigned oracle_id;
 static unsigned long oracle_ops;
 
-/* Table of what is in use, for addresses of the window seen first. */
+/* Table of the memory in use, for addresses in the window seen first. */
 #define TABLE_BITS 32
 static uint8_t *oracle_table;
 static uintptr_t oracle_base;
@@ -229,7 +232,7 @@ oracle_short(void *arg)
 			oracle_delete(own[i % 30]);
 		own[i % 30] = oracle_new(&r, id);
 	}
-	/* What is left, somebody else frees. */
+	/* Leave the remaining blocks to other threads, which free them. */
 	for (int i = 0; i < 30; i++) {
 		uint64_t *old =
 		    __atomic_exchange_n(&oracle_slots[next_random(&r) % NSLOTS],
@@ -397,7 +400,7 @@ oracle(unsigned ms, unsigned nscale)
 	unsigned n = 0;
 
 	oracle_table_make();
-	/* What threads and libc keep is there before the count. */
+	/* Before the count, let threads and libc allocate their own blocks. */
 	for (int i = 0; i < 40; i++)
 		thread[i] = thread_start(oracle_short, NULL);
 	for (int i = 0; i < 40; i++)

@@ -1,6 +1,7 @@
 /*
- * What the process is charged for stays close to what it uses, so it can live
- * under vm.overcommit_memory=2: writable private mappings are what counts.
+ * The memory that the kernel charges to the process stays close to the memory
+ * that it uses, so it can run under vm.overcommit_memory=2.  The kernel charges
+ * writable private mappings.
  */
 #include "tests/programs/check.h"
 

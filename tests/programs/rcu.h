@@ -232,9 +232,9 @@ barrier(void)
 }
 
 /*
- * A cache whose constructor and destructor count.  They tell a test whether each
- * object came back.  Because a slab with one object in use keeps all its
- * objects constructed, only 0 is exact.
+ * The constructor and the destructor of this cache count their calls.  The
+ * counts tell a test whether each object came back.  Because a slab with one
+ * object in use keeps all its objects constructed, only 0 is exact.
  */
 static unsigned ncounted_made, ncounted_gone;
 

@@ -1,6 +1,6 @@
 /*
- * realloc() keeps what a block holds, from every size to every other, whether
- * it stays where it is or moves, up to more than 100 MiB.
+ * realloc() keeps the content of a block, from every size to every other, up to
+ * more than 100 MiB, whether the block moves or not.
  */
 #include "tests/programs/check.h"
 

@@ -10,7 +10,7 @@ enum {
 	BYTES = 32768,
 	CUT = 64,
 	NCALLS = 200000,
-	/* Beside the blocks: what is cached, and slabs partly used. */
+	/* Beside the blocks: cached memory, and partly used slabs. */
 	MORE_KIB = 24 << 10,
 	GROWTH_KIB = 8 << 10
 };

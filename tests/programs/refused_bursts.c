@@ -102,7 +102,7 @@ traced_child(void)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		/* Whatever is there already would spare us the calls. */
+		/* Memory that was there already would avoid the calls. */
 		check(signal(SIGNAL_OVER, on_over) != SIG_ERR);
 		check(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
 		raise(SIGSTOP);

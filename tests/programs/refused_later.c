@@ -1,10 +1,10 @@
 /*
- * The kernel refuses rseq, membarrier or both once the program runs, so that
- * new threads are without rseq and other CPUs' magazines out of reach.  The
- * mode stays what it was said to be, and everything works.
+ * The kernel refuses rseq, membarrier or both once the program runs.  Then new
+ * threads have no rseq, and a thread cannot reach the magazines of other CPUs.
+ * The library keeps its mode, and everything works.
  *
- * glibc ends the program when a thread that it starts cannot register an area
- * as the one before could; there no thread is started then.
+ * glibc ends the program when a new thread cannot register its rseq area after
+ * earlier threads could.  In that case the test starts no thread.
  */
 #include <malloc.h>
 

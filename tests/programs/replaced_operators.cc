@@ -42,7 +42,7 @@ take(void *block, std::size_t room)
 	std::free(p);
 }
 
-/* No compiler is to know what becomes of it. */
+/* Hides the use of the pointer from the compiler. */
 template <class T>
 T *
 hide(T *p)

@@ -1,7 +1,8 @@
 /*
- * Limits of address space and of data: most of what they leave can be had;
- * then malloc() gives NULL and ENOMEM, and once memory was freed it can be
- * had again, in blocks of the same size.  With REUSE, of other sizes too.
+ * Limits of address space and of data: the program can allocate most of the
+ * memory below the limit.  Then malloc() returns NULL and sets ENOMEM.  After
+ * the program has freed memory it can allocate it again in blocks of the same
+ * size; with REUSE, also in blocks of other sizes.
  */
 #include <sys/resource.h>
 

@@ -1,9 +1,9 @@
 /*
- * Small limits of address space: the program gets most of what a limit leaves,
- * a soft limit may be raised and lowered later, and thread stacks still fit,
- * also in addresses that the heap had.
- * The same after mlockall(MCL_FUTURE), when the limit of locked memory counts
- * what is reserved.
+ * Small limits of address space: the program gets most of the memory below a
+ * limit, may raise and lower a soft limit later, and thread stacks still fit,
+ * also at addresses that the heap had.  The test repeats this after
+ * mlockall(MCL_FUTURE), when reserved memory counts against the limit of locked
+ * memory.
  */
 #include <linux/capability.h>
 #include <malloc.h>

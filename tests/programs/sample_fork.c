@@ -1,6 +1,6 @@
 /*
- * fork() while everything is a sample and threads are in malloc: the child
- * frees what it inherited, takes samples of its own, and forks again.
+ * fork() while every block is a sample and threads are in malloc: the child
+ * frees the inherited blocks, takes samples of its own, and forks again.
  */
 #include "tests/programs/check.h"
 

@@ -1,4 +1,4 @@
-/* A sample that is guarded: what is behind its end cannot be written. */
+/* A guarded sample: the program cannot write behind its end. */
 #include "tests/programs/sample_guarded.h"
 
 int

@@ -1,8 +1,8 @@
 /*
  * seccomp.h - the kernel refuses system calls from now on
  *
- * A filter cannot be taken away again: it stays until the process ends, and
- * over exec().  What is to fail for a while is left to refused_bursts.c.
+ * A filter cannot be removed: it stays until the process ends, also across
+ * exec().  refused_bursts.c tests calls that fail only for a while.
  */
 #ifndef TESTS_PROGRAMS_SECCOMP_H
 #define TESTS_PROGRAMS_SECCOMP_H

@@ -18,7 +18,7 @@ run(void *arg)
 	}
 	for (int i = 1; i < 20; i++)
 		free(p[i]);
-	/* The one who joins frees it. */
+	/* The joining thread frees it. */
 	return p[0];
 }
 
@@ -44,7 +44,7 @@ main(void)
 {
 	long before, after;
 
-	/* What the CPUs keep grows to what such a program needs. */
+	/* The caches of the CPUs grow to the size that such a program needs. */
 	round_of(50000);
 	before = rss_kib();
 	round_of(NTHREADS);

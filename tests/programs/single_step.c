@@ -34,7 +34,7 @@ main(int argc, char **argv)
 	free(malloc(100));
 	pid = fork();
 	if (pid == 0) {
-		/* The child's own first calls are not what is to be seen. */
+		/* The child makes its own first calls before it is traced. */
 		churn(1, 1000, 1000);
 		check(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
 		raise(SIGSTOP);

@@ -1,6 +1,7 @@
 /*
- * source_reclaim.c - what one cache has of a source's memory and does not use
- * is had by another, however small the heap; and no success changes errno
+ * source_reclaim.c - memory of a source that one cache does not use goes to
+ * another cache, also if the heap is small; a call that succeeds does not
+ * change errno
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -22,7 +23,7 @@ ask(void *arg)
 	nasked++;
 }
 
-/* A destructor may change errno; the call that runs it may not, if it succeeds. */
+/* A destructor may change errno; a successful call that runs it must not. */
 static void
 destruct(void *buf, void *arg)
 {

@@ -58,7 +58,7 @@ main(void)
 	for (int i = 0; i < NBLOCKS; i += KEPT)
 		check(block[i][0] == 1 && block[i][BLOCK - 1] == 1);
 
-	/* The pages come back with what is allocated in them. */
+	/* The pages come back when blocks are allocated in them. */
 	for (int i = 0; i < NBLOCKS; i++)
 		if (block[i] == NULL)
 			check((block[i] = calloc(1, BLOCK)) != NULL &&
