@@ -1,11 +1,12 @@
 /*
- * test_cpu.c - headers change hands and lose nothing
+ * test_cpu.c - headers change their owner and lose no object
  *
  * Every test starts the layer anew, in each of the three modes in turn.
  *
- * In the storm, threads move stamped objects in and out of one header as
- * fast as they can while signals interrupt them, owners sleep, and another
- * thread drains.  An object that is had twice, or lost, shows by its stamp.
+ * In a storm, several threads move stamped objects in and out of one header as
+ * fast as they can.  Meanwhile signals interrupt the threads, owners sleep, and
+ * another thread drains the header.  The stamp of an object reveals that the
+ * object was lost or handed out twice.
  */
 #include <check.h>
 #include <pthread.h>
@@ -28,16 +29,16 @@
 #define NOBJECTS    300
 #define NWORKERS    5
 #define CAPACITY    14
-/* A storm ends when it has lasted so long and done so much. */
+/* A storm lasts at least STORM_NS ns and at least STORM_LEAST operations. */
 #define STORM_NS    200000000
 #define STORM_LEAST 2000
 
 static const struct cpu_guard guard = {123, 456};
 static struct cpu_hot *hot;
 static struct cpu_cold *cold;
-static uint32_t stamp[NOBJECTS]; /* [atomic] 1: in somebody's hands */
+static uint32_t stamp[NOBJECTS]; /* [atomic] 1: held by a thread */
 
-/* Where workers go past to. */
+/* The store that workers use when they bypass the header. */
 static pthread_mutex_t store_mutex = PTHREAD_MUTEX_INITIALIZER;
 static void *store[NOBJECTS];
 static unsigned nstored;
@@ -46,7 +47,7 @@ static uint32_t stop;   /* [atomic] */
 static uint32_t nwrong; /* [atomic] */
 static uint32_t ndone;  /* [atomic] */
 
-/* False: this mode cannot be had here. */
+/* Returns false if this mode is not available on this machine. */
 static bool
 start(int mode, unsigned concurrency)
 {
@@ -114,7 +115,7 @@ swap(struct cpu_owned *own)
 	own->nrounds = mag == NULL ? 0 : mag->nrounds;
 }
 
-/* False: no room, or somebody else's header. */
+/* Returns false if the header is full or another thread owns it. */
 static bool
 slow_put(void *object)
 {
@@ -210,7 +211,7 @@ on_signal(int signal)
 	sched_yield();
 }
 
-/* An owner that is away for long. */
+/* An owner that sleeps while it owns the header. */
 static void
 own_and_sleep(void)
 {
@@ -244,7 +245,7 @@ work(void *arg)
 	return NULL;
 }
 
-/* Empties a chain into the store. */
+/* Moves the objects of a chain into the store and frees its magazines. */
 static void
 empty(struct magazine *chain)
 {
@@ -280,7 +281,7 @@ drain_always(void *arg)
 	return NULL;
 }
 
-/* Each of the chain's objects once, and none of them twice. */
+/* Returns n if each object is a stamp that was not seen before, else 0. */
 static unsigned
 count_once(void *const *object, unsigned n, bool *seen)
 {
@@ -294,7 +295,10 @@ count_once(void *const *object, unsigned n, bool *seen)
 	return n;
 }
 
-/* In a child of the storm: every header free, no object twice. */
+/*
+ * Runs in a child of the storm.  No header may be owned and no object may be
+ * present twice.
+ */
 static int
 child_looks(void)
 {
@@ -373,7 +377,7 @@ storm(bool signals, bool drains, bool forks)
 		pthread_join(drainer, NULL);
 }
 
-/* All objects are in the store or in headers, each once. */
+/* Checks that each object is in the store or in a header, exactly once. */
 static void
 all_are_there(void)
 {
@@ -416,8 +420,9 @@ START_TEST(nothing_is_lost_with_signals_and_drains_and_few_cpus)
 	storm(true, true, false);
 	all_are_there();
 	/*
-	 * The other CPUs have got no memory.  No worker may have run on CPU
-	 * number 0, except in the locked mode, which maps every CPU to it.
+	 * With a concurrency of 1, only CPU number 0 gets memory.  It has none
+	 * if no worker ran on it, except in locked mode, which maps every CPU
+	 * to number 0.
 	 */
 	ck_assert_uint_le(cpu_layer.nused, 1);
 	if (_i == RSEQ_NONE)
@@ -448,7 +453,7 @@ START_TEST(a_header_that_is_owned_is_gone_past)
 	void *object;
 
 	stay_here();
-	/* The locked mode would try the next CPU's header. */
+	/* With more headers, the locked mode would try that of the next CPU. */
 	if (!start(_i, _i == RSEQ_NONE ? 1 : 0))
 		return;
 	for (unsigned i = 0; i < 5; i++)
@@ -473,7 +478,7 @@ START_TEST(a_header_that_is_owned_is_gone_past)
 }
 END_TEST
 
-/* Owned by the test's process, published by its child. */
+/* Owned by the test's process and published by its child. */
 static struct cpu_owned publishing;
 
 static void
@@ -482,7 +487,7 @@ publish(void)
 	cpu_disown(&publishing);
 }
 
-/* The words of a header that sections read, with the owner's word. */
+/* The words of a header that sections read, and the owner's word. */
 struct header_words {
 	uint64_t top, bottom, limit;
 	uint64_t owned;
@@ -497,7 +502,7 @@ child_words(pid_t child, const struct cpu_owned *own)
 	    (uint32_t)step_peek(child, &own->cold->owned)};
 }
 
-/* The words that cpu_disown() of this magazine, or of none (NULL), writes. */
+/* The words that cpu_disown() writes for this magazine, or for none (NULL). */
 static struct header_words
 words_of(const struct magazine *mag, unsigned nrounds)
 {
@@ -508,9 +513,9 @@ words_of(const struct magazine *mag, unsigned nrounds)
 }
 
 /*
- * Stops a child before each instruction of cpu_disown().  As long as top is
- * CPU_CLAIMED every section refuses.  From the moment when top is another
- * value, bottom and limit must belong to it.  owned is cleared after that.
+ * Stops a child before each instruction of cpu_disown().  While top is
+ * CPU_CLAIMED, every section refuses.  Once top has another value, bottom and
+ * limit must belong to it.  owned is cleared after that.
  */
 static void
 publish_step_by_step(struct magazine *mag, unsigned nrounds)
@@ -541,7 +546,7 @@ publish_step_by_step(struct magazine *mag, unsigned nrounds)
 	cpu_disown(&publishing);
 }
 
-/* In the locked mode nothing runs beside an owner. */
+/* In locked mode no thread runs beside an owner. */
 START_TEST(what_an_owner_publishes_is_seen_whole_or_not_at_all)
 {
 	struct magazine *mag[2];
@@ -551,7 +556,7 @@ START_TEST(what_an_owner_publishes_is_seen_whole_or_not_at_all)
 		return;
 	mag[0] = magazine();
 	mag[1] = magazine();
-	/* To a higher address and a lower one, and with fewer rounds. */
+	/* Towards a higher and a lower address, also with fewer rounds. */
 	publish_step_by_step(mag[0], 3);
 	publish_step_by_step(mag[1], CAPACITY);
 	publish_step_by_step(mag[0], 0);
@@ -596,7 +601,10 @@ START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 }
 END_TEST
 
-/* While the others' magazines are taken, no thread can own a header. */
+/*
+ * Called by the drain while it owns every header, so that no other thread can
+ * own one.
+ */
 static void
 look_and_take(void *arg, struct magazine **chain)
 {
@@ -608,7 +616,7 @@ look_and_take(void *arg, struct magazine **chain)
 
 		ck_assert_uint_eq(owned->owned, 1);
 	}
-	/* Or this thread cannot run sections. */
+	/* The header is closed, or this thread cannot run sections. */
 	ck_assert_int_ne(pop(hot, &object), RSEQ_OK);
 	ck_assert_int_ne(push(hot, &stamp[NOBJECTS - 1]), RSEQ_OK);
 	of_depot.next = *chain;
@@ -683,7 +691,10 @@ return_at_once(void *arg)
 	return arg;
 }
 
-/* With one thread there are no others to stop. */
+/*
+ * Makes the process multi-threaded.  A process with one thread has no other
+ * threads to stop.
+ */
 static void
 have_had_threads(void)
 {
@@ -708,7 +719,7 @@ START_TEST(a_drain_of_all_that_cannot_stop_the_others_takes_nothing)
 	os_fail_nth(1, 1);
 	ck_assert(!cpu_drain_all(hot, cold, look_and_take, NULL, &chain));
 	os_fail_nth(0, 0);
-	/* Of the depot only. */
+	/* The chain holds only the magazine that look_and_take() added. */
 	ck_assert_ptr_null(chain->next);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 3);
 	ck_assert_int_eq(pop(hot, &object), RSEQ_OK);
@@ -732,7 +743,7 @@ START_TEST(a_drain_that_cannot_stop_the_others_takes_nothing)
 	os_fail_nth(0, 0);
 	ck_assert_ptr_null(chain);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), CAPACITY + 3);
-	/* And the header is open again. */
+	/* The header is open again. */
 	for (unsigned i = 3; i-- > 0;) {
 		ck_assert_int_eq(pop(hot, &object), RSEQ_OK);
 		ck_assert_ptr_eq(object, &stamp[CAPACITY + i]);
@@ -777,7 +788,10 @@ START_TEST(a_header_of_nobody_refuses)
 }
 END_TEST
 
-/* Headers of all the first region but the two that nobody gets. */
+/*
+ * Allocates all headers of the first region, except the two that are never
+ * allocated.
+ */
 static unsigned
 use_up_first_region(struct cpu_hot **all)
 {
@@ -821,7 +835,10 @@ START_TEST(headers_run_out_into_a_second_region)
 	ck_assert_uint_ge(nfailed, 1);
 	ck_assert_uint_ge(
 	    (uintptr_t)hot - (uintptr_t)cpu_header_none(), CPU_BLOCK);
-	/* It works like one of the first, and is told from them. */
+	/*
+	 * The new header works like those of the first region and is distinct
+	 * from them.
+	 */
 	ck_assert(slow_put(&stamp[0]));
 	ck_assert(slow_put(&stamp[1]));
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 2);
@@ -830,7 +847,7 @@ START_TEST(headers_run_out_into_a_second_region)
 	last = (void *)((char *)cpu_header_none() + CPU_COLD_AT);
 	last += all[n - 1] - cpu_header_none();
 	ck_assert_uint_eq(cpu_rounds(all[n - 1], last), 0);
-	/* What is given back is had again before any other. */
+	/* A header that was freed is allocated again before any other. */
 	cpu_header_free(all[77]);
 	ck_assert(cpu_header_alloc(guard, &hot, &cold));
 	ck_assert_ptr_eq(hot, all[77]);
@@ -839,7 +856,7 @@ START_TEST(headers_run_out_into_a_second_region)
 }
 END_TEST
 
-/* In this CPU's block, of the first region or a later one. */
+/* Compares the guard of a header in this CPU's block, in any region. */
 static bool
 guard_is(const struct cpu_hot *h, struct cpu_guard want)
 {
@@ -866,7 +883,9 @@ START_TEST(a_header_has_its_guard_before_and_after_its_block_has_memory)
 	ck_assert(cpu_header_alloc(other, &second, &second_cold));
 	ck_assert(guard_is(second, other));
 	ck_assert(guard_is(hot, guard));
-	/* The next of a header takes its place. */
+	/*
+	 * A new header takes the place of the freed header, with its own guard.
+	 */
 	cpu_header_free(second);
 	ck_assert(cpu_header_alloc(guard, &second, &second_cold));
 	ck_assert(guard_is(second, guard));
@@ -899,7 +918,10 @@ START_TEST(a_push_in_so_many_is_told_of)
 		ntold += cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE);
 		cpu_disown(&own);
 	}
-	/* The locked mode counts the questions, one less here and there. */
+	/*
+	 * In locked mode cpu_ticked() counts its calls instead of pushes, and a
+	 * tick may be missing here and there.
+	 */
 	ck_assert_uint_ge(ntold, 8);
 	ck_assert_uint_le(ntold, 10);
 }
@@ -937,10 +959,13 @@ START_TEST(the_first_pushes_are_refused_for_a_check_and_then_fewer)
 			nlater += (flags & CPU_CHECK) != 0;
 	}
 	ck_assert_uint_eq(nfirst, 100);
-	/* Distances grow by 4, so 28 and the square root of 50,000. */
+	/*
+	 * 128 pushes are checked in a row, 28 of them here.  The distances then
+	 * grow by 4, so about sqrt(50,000) of the other pushes are checked.
+	 */
 	ck_assert_uint_ge(nlater, 200);
 	ck_assert_uint_le(nlater, 300);
-	/* INT32_MAX pushes were not reached. */
+	/* A tick would take INT32_MAX pushes. */
 	ck_assert_uint_eq(ntold, 0);
 }
 END_TEST
@@ -991,7 +1016,7 @@ START_TEST(a_block_without_memory_is_gone_past)
 END_TEST
 
 struct sleeper {
-	uint32_t owned; /* [atomic] 1: has it, 2: gave it back */
+	uint32_t owned; /* [atomic] 1: owned, 2: about to be released */
 	uint64_t ns;
 };
 
@@ -1012,7 +1037,7 @@ own_for_a_while(void *arg)
 	return NULL;
 }
 
-/* The child has what the owner was about to publish, all of it. */
+/* The child has everything that the owner was about to publish. */
 START_TEST(fork_waits_for_an_owner)
 {
 	struct sleeper sleeper = {0};
@@ -1039,7 +1064,10 @@ START_TEST(fork_waits_for_an_owner)
 }
 END_TEST
 
-/* A store is a page to copy, for parent and child, and for each CPU. */
+/*
+ * A store to a header would make the kernel copy a page for parent or child,
+ * and for each CPU.
+ */
 START_TEST(fork_writes_to_no_header)
 {
 	size_t bytes;
@@ -1066,7 +1094,7 @@ START_TEST(fork_writes_to_no_header)
 }
 END_TEST
 
-/* It had swapped the word and not yet looked at the gate. */
+/* At the fork, the thread had set the word and not yet checked the gate. */
 START_TEST(a_child_frees_the_header_of_a_thread_that_was_turned_away)
 {
 	struct cpu_owned own;

@@ -1,4 +1,4 @@
-/* test_debug.c - what is in a debugged cache's chunks and records */
+/* test_debug.c - the contents of chunks and records in a debugged cache */
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ START_TEST(some_caches_are_left_alone)
 }
 END_TEST
 
-/* Sizes and alignments: no two chunks overlap, tags included. */
+/* No two chunks overlap, tags included, for each size and alignment. */
 START_TEST(chunks_have_room_for_their_tags)
 {
 	static const size_t sizes[] = {1, 7, 8, 9, 24, 64, 100, 1000, 4096};
@@ -143,7 +143,7 @@ START_TEST(patterns_and_tags_are_libumems)
 	uint64_t *p = umem_cache_alloc(cache, 0);
 	struct buftag *tag = tag_of(cache, p);
 
-	/* Held, so that the slab stays. */
+	/* This buffer stays allocated, so that the slab stays. */
 	ck_assert_ptr_nonnull(umem_cache_alloc(cache, 0));
 	ck_assert_ptr_eq((char *)tag, (char *)p + 40);
 	for (unsigned i = 0; i < 5; i++)
@@ -195,7 +195,7 @@ START_TEST(records_tell_who_and_when)
 	ck_assert_uint_le(record->timestamp, os_exact_ns());
 	ck_assert_uint_ge(record->head.depth, 2);
 	ck_assert_uint_le(record->head.depth, 4);
-	/* Called from this function. */
+	/* The caller is this function. */
 	ck_assert_uint_lt(
 	    record->stack[0] - (uintptr_t)records_tell_who_and_when_fn, 4096);
 	before = record->timestamp;
@@ -227,7 +227,7 @@ START_TEST(a_corrupt_buffer_is_never_used_again)
 	ck_assert_ptr_eq(umem_abort_info.buffer, bad);
 	ck_assert_uint_eq(umem_abort_info.offset, 24);
 	ck_assert_uint_eq(umem_abort_info.found, 5);
-	/* Not freed, either. */
+	/* The corrupt buffer cannot be freed either. */
 	umem_cache_free(cache, bad);
 	ck_assert_uint_eq(umem_abort_info.code, UMERR_DUPFREE);
 	((char *)p)[100] = 1;
@@ -239,7 +239,7 @@ START_TEST(a_corrupt_buffer_is_never_used_again)
 }
 END_TEST
 
-/* As long as nothing else is freed, nobody gets it. */
+/* A freed buffer is not allocated again while no other buffer is freed. */
 START_TEST(what_was_freed_stays_away)
 {
 	struct umem_cache *cache = make("guards", "away", 100, 0, 0);
@@ -250,7 +250,7 @@ START_TEST(what_was_freed_stays_away)
 	for (unsigned i = 0; i < 10 * N; i++)
 		ck_assert_ptr_ne(umem_cache_alloc(cache, 0), first);
 	ck_assert_uint_eq(cache_live(cache), 10 * N);
-	/* Then somebody does. */
+	/* Further frees make it available again. */
 	do {
 		p = umem_cache_alloc(cache, 0);
 		if (p != first)
@@ -260,7 +260,7 @@ START_TEST(what_was_freed_stays_away)
 }
 END_TEST
 
-/* Of many that were written to after they were freed, all are found. */
+/* All of many buffers that were written to after their free are found. */
 START_TEST(what_waits_is_looked_at)
 {
 	struct umem_cache *cache = make("guards,noabort", "waiting", 72, 0, 0);
@@ -274,14 +274,17 @@ START_TEST(what_waits_is_looked_at)
 		p[i] = umem_cache_alloc(cache, 0);
 	for (unsigned i = 0; i < N; i++)
 		umem_cache_free(cache, p[i]);
-	/* The last one at the next allocation. */
+	/* The last buffer is found at the next allocation. */
 	umem_abort_info.code = 99;
 	p[N - 1][8]++;
 	umem_cache_alloc(cache, 0);
 	ck_assert_uint_eq(umem_abort_info.code, UMERR_MODIFIED);
 	ck_assert_ptr_eq(umem_abort_info.buffer, p[N - 1]);
 	ck_assert_uint_eq(umem_abort_info.offset, 64);
-	/* The others in a round of slots, or when they are handed out. */
+	/*
+	 * The others are found when the quarantine passes their slots, or when
+	 * they are handed out.
+	 */
 	for (unsigned i = 0; i < N - 1; i++)
 		if (record_of(cache, p[i])->head.state == BUFCTL_FREE) {
 			p[i][i % 9] = 5;
@@ -297,7 +300,7 @@ START_TEST(what_waits_is_looked_at)
 }
 END_TEST
 
-/* Nobody allocates any more, and yet it is found. */
+/* The modified buffer is found even if the program allocates no more. */
 START_TEST(what_waits_is_looked_at_in_the_end)
 {
 	struct umem_cache *cache = make("guards,noabort", "ending", 72, 0, 0);
@@ -315,7 +318,7 @@ START_TEST(what_waits_is_looked_at_in_the_end)
 }
 END_TEST
 
-/* Each byte of the tag, each bit: it comes to light. */
+/* A change of any bit of the tag is found. */
 START_TEST(every_bit_of_a_tag_is_looked_at)
 {
 	struct umem_cache *cache = make("guards,noabort", "bits", 64, 0, 0);
@@ -360,7 +363,7 @@ START_TEST(untouchable_objects_are_not_touched)
 }
 END_TEST
 
-/* Of the 1st, 2nd, ... request to the kernel. */
+/* Three requests to the kernel fail, from the 1st, the 2nd and so on. */
 START_TEST(want_of_memory_leaves_all_whole)
 {
 	for (unsigned nth = 1; nth < 20; nth++) {

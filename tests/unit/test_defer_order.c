@@ -3,9 +3,9 @@
  *
  * Its readers hold a lock, and a grace period takes that lock for writing.  A
  * sanitizer therefore sees the order that a grace period establishes, which it
- * cannot see in liburcu.  Readers and owners use plain accesses to nodes, so the
- * sanitizer reports a node that the next owner writes without having waited for
- * its readers.
+ * cannot see in liburcu.  Readers and owners access nodes with plain loads and
+ * stores.  The sanitizer therefore reports a node that its next owner writes
+ * before the grace period of its readers has ended.
  */
 #include <check.h>
 #include <errno.h>
@@ -27,14 +27,14 @@
 #define NUPDATERS 3
 #define NUPDATES  2000
 #define NOBJECTS  4000
-#define NREQUESTS 8 /* of which one is refused */
+#define NREQUESTS 8 /* one of the first 8 requests is refused */
 #define LARGE     (9 * MIB)
 
 struct node {
 	uint64_t number, again;
 };
 
-/* Where a node comes from. */
+/* How a node is allocated and freed. */
 enum source {
 	OBJECT,
 	SIZED,
@@ -123,7 +123,9 @@ setup(void)
 {
 	pthread_rwlockattr_t attr;
 
-	/* Otherwise readers that follow each other keep a writer waiting. */
+	/*
+	 * Prefer writers.  Otherwise successive readers keep a writer waiting.
+	 */
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(
 	    &attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
@@ -140,7 +142,7 @@ size_of(enum source source)
 	return source == SINGLE ? LARGE : 100;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static void *
 take(enum source source)
 {
@@ -212,7 +214,7 @@ read_always(void *arg)
 	return NULL;
 }
 
-/* One thread of three frees inside of sections. */
+/* One of the three threads frees within read-side sections. */
 static void *
 update(void *arg)
 {
@@ -272,7 +274,10 @@ START_TEST(a_reader_and_the_next_owner_are_ordered)
 }
 END_TEST
 
-/* The first free of each source, and then as many as fill magazines. */
+/*
+ * Defers the first free of each source, then enough to fill magazines.  Returns
+ * the number of refused frees.
+ */
 static unsigned
 defer_all(void *object[NSOURCES][NOBJECTS])
 {
@@ -296,7 +301,10 @@ defer_all(void *object[NSOURCES][NOBJECTS])
 	return nrefused;
 }
 
-/* From now on the library needs the kernel for each structure of its own. */
+/*
+ * Uses up the free metadata, so that the library must ask the kernel for each
+ * further structure.
+ */
 static void
 use_up_meta(void)
 {
@@ -308,8 +316,8 @@ use_up_meta(void)
 }
 
 /*
- * The library asks the kernel for memory; one of the first requests is refused,
- * or all from that one on.  Both happen inside of a section and outside.
+ * The kernel refuses one of the library's first requests for memory, or all
+ * requests from that one on.  Both cases run inside and outside of a section.
  */
 START_TEST(a_refused_request_loses_nothing)
 {
@@ -331,7 +339,7 @@ START_TEST(a_refused_request_loses_nothing)
 	nrefused = defer_all(object);
 	os_fail_nth(0, 0);
 	ck_assert_uint_gt(os_requests(), before);
-	/* Outside, only the memory for the flavour itself can be missing. */
+	/* Outside, only memory for the flavour itself can be missing. */
 	ck_assert(nrefused == 0 || reads || nth == 1);
 	if (nth == 1 && reads && all)
 		ck_assert_uint_gt(nrefused, 0);
@@ -345,7 +353,7 @@ END_TEST
 
 static unsigned nreleased; /* [a] */
 
-/* Called after a grace period: may defer, but cannot wait for itself. */
+/* Called after a grace period.  It may defer, but cannot wait for itself. */
 static void
 release_and_defer(void *p)
 {
@@ -372,7 +380,7 @@ START_TEST(a_release_function_may_defer)
 				     &key, grace_of),
 		    0);
 	}
-	/* The second frees came during the first barrier. */
+	/* The second frees were deferred during the first barrier. */
 	ck_assert_int_eq(umem_defer_barrier(&key), 0);
 	ck_assert_int_eq(umem_defer_barrier(&key), 0);
 	ck_assert_uint_eq(nreleased, 1000);

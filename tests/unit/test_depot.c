@@ -93,7 +93,9 @@ START_TEST(a_put_says_when_there_is_more_than_worth_keeping)
 		ck_assert_int_eq(
 		    depot_put_full(&depot, magazine(i)), i > depot.full_max);
 	ck_assert_uint_eq(depot_rounds(&depot), 1 + 2 + 3 + 4 + 5 + 6);
-	/* Last in, first out: what is warm. */
+	/*
+	 * Last in, first out, because the latest magazine is warm in the cache.
+	 */
 	ck_assert_uint_eq(depot_take_full(&depot)->nrounds, 6);
 	ck_assert_uint_eq(depot_rounds(&depot), 15);
 	ck_assert(!depot_put_full(&depot, magazine(1)) ||
@@ -109,9 +111,9 @@ START_TEST(surplus_is_what_was_not_missed_for_a_period)
 		depot_put_full(&depot, magazine(6));
 		depot_put_empty(&depot, magazine(0));
 	}
-	/* They have just come, so nobody knows. */
+	/* All magazines have just arrived, so none counts as surplus yet. */
 	surplus_is(0, 0);
-	/* Four of the full at a time were wanted, one of the empty. */
+	/* At most four full magazines and one empty one are out at a time. */
 	struct magazine *out[4];
 	for (unsigned i = 0; i < 4; i++)
 		out[i] = depot_take_full(&depot);
@@ -122,7 +124,7 @@ START_TEST(surplus_is_what_was_not_missed_for_a_period)
 	surplus_is(6, 9);
 	ck_assert_uint_eq(depot.full.n, 4);
 	ck_assert_uint_eq(depot.empty.n, 1);
-	/* The period begins anew: the rest was not missed. */
+	/* A new period begins.  The rest was not missed in it. */
 	surplus_is(4, 1);
 	surplus_is(0, 0);
 }
@@ -199,7 +201,7 @@ START_TEST(the_check_sees_what_is_wrong)
 }
 END_TEST
 
-static uint32_t holder[NMAGS]; /* [atomic] 1: a thread has it */
+static uint32_t holder[NMAGS]; /* [atomic] 1: held by a thread */
 static struct magazine *mags[NMAGS];
 static uint32_t nwrong; /* [atomic] */
 static uint32_t stop;   /* [atomic] */
@@ -254,7 +256,7 @@ trade(uint32_t x)
 		if ((empty = hold(depot_take_empty(&depot), false)) != NULL)
 			depot_put_full(&depot, let_go(empty, 3));
 	} else if ((full = hold(depot_take_full(&depot), true)) != NULL) {
-		/* A full one for an empty one, and another back for it. */
+		/* Trade a full magazine for an empty one, then put one back. */
 		empty = depot_trade_for_empty(&depot, let_go(full, 6));
 		if (empty == NULL)
 			depot_put_full(&depot, full);

@@ -25,7 +25,7 @@ find(const char *name)
 	return found;
 }
 
-/* Tools step through the section: nothing may lie between entries. */
+/* Tools step through the section, so there must be no gap between entries. */
 START_TEST(every_entry_has_a_name_of_its_own)
 {
 	ck_assert_int_gt(__stop_umem_describe - __start_umem_describe, 100);

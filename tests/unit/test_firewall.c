@@ -1,4 +1,4 @@
-/* test_firewall.c - nobody crosses the end, nobody comes back after the free */
+/* test_firewall.c - accesses past the end, or after the free, fault */
 #include <check.h>
 #include <signal.h>
 #include <string.h>
@@ -21,7 +21,7 @@ faults(char *at)
 {
 	where = at;
 	child_writes(write_there);
-	/* A sanitizer makes an exit of the signal. */
+	/* A sanitizer turns the signal into an exit. */
 	return !child_exited(0);
 }
 

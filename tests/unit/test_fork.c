@@ -1,7 +1,7 @@
 /*
- * test_fork.c - children of a process with threads at work
+ * test_fork.c - children of a process with running threads
  *
- * A child makes no threads: a sanitizer could not follow.
+ * A child creates no threads, because a sanitizer could not follow it.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -83,7 +83,7 @@ work(void *arg)
 		if (rand_r(&seed) % 8 == 0)
 			own = umem_cache_create(
 			    "own", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
-		/* Whole magazines to and from the slabs. */
+		/* Whole magazines move to and from the slabs. */
 		for (unsigned i = 0; i < 12 * n; i++)
 			d[i] = umem_alloc(24, UMEM_DEFAULT);
 		for (unsigned i = 0; i < 12 * n; i++)
@@ -126,7 +126,10 @@ uses(umem_cache_t *cache)
 	return slab_store_check(&cache->slabs);
 }
 
-/* Everything, in the child; returns 0 or what went wrong. */
+/*
+ * Uses all parts of the library in the child.  Returns 0, or the number of the
+ * check that failed.
+ */
 static int
 live_on(void)
 {
@@ -156,7 +159,10 @@ live_on(void)
 	if (heap_dirty() != 0)
 		return 5;
 	umem_cache_destroy(own);
-	/* Objects that the parent's threads hold are out for ever. */
+	/*
+	 * Objects held by the parent's threads stay allocated forever.  The
+	 * caches report these as leaks.
+	 */
 	close(2);
 	open("/dev/null", O_WRONLY);
 	umem_cache_destroy(shared);
@@ -210,7 +216,7 @@ with_threads(int (*f)(void))
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < NTHREADS; i++)
 		pthread_join(thread[i], NULL);
-	/* The parent has lost nothing. */
+	/* The parent has lost no object. */
 	ck_assert_uint_eq(cache_live(shared), 0);
 	ck_assert_uint_eq(cache_live(sourced), 0);
 	umem_cache_destroy(shared);
@@ -231,7 +237,7 @@ START_TEST(so_can_its_child)
 }
 END_TEST
 
-/* What one thread had is all there in the child. */
+/* In a process with one thread, the child has every object. */
 static int
 nothing_is_lost(void)
 {
@@ -252,12 +258,12 @@ END_TEST
 
 static int status_inside;
 
-/* In the middle of the walk over caches, by the worker. */
+/* The worker calls this in the middle of its walk over the caches. */
 static void
 fork_in_reclaim(void *priv)
 {
 	(void)priv;
-	/* Once: the child reaps, too. */
+	/* Fork only once, because the child reaps as well. */
 	if (status_inside == -1) {
 		status_inside = 0;
 		status_inside = child_of(live_on);
@@ -295,7 +301,7 @@ START_TEST(callbacks_may_fork)
 }
 END_TEST
 
-/* The child of a fork inside a callback goes on where it was. */
+/* The child of a fork inside a callback returns from that callback. */
 static void
 fork_and_return(void *priv)
 {
@@ -323,7 +329,7 @@ START_TEST(a_child_can_return_from_a_callback)
 }
 END_TEST
 
-/* Handlers of the program that run between ours may allocate. */
+/* Fork handlers of the program that run between the library's may allocate. */
 START_TEST(the_forking_thread_may_allocate_meanwhile)
 {
 	void *p, *q;
@@ -376,7 +382,10 @@ do_nothing(void *arg)
 	return arg;
 }
 
-/* A process that never had a second thread takes no locks. */
+/*
+ * Makes the process multi-threaded.  A process that never had a second thread
+ * takes no locks.
+ */
 static void
 have_had_a_thread(void)
 {

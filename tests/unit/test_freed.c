@@ -169,7 +169,7 @@ free_many(void *unused)
 	return unused;
 }
 
-/* In a child: the ring is there, whole, and not locked. */
+/* Runs in a child: the ring is there, consistent and not locked. */
 static void
 use_in_child(void)
 {

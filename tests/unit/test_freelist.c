@@ -64,7 +64,7 @@ START_TEST(instant_fit_looks_at_a_few_of_its_own_list_only)
 	add(0, 100, 7);
 	for (unsigned i = 1; i < 20; i++)
 		add(i, 100 + i * 10, 4);
-	/* Behind 19 that do not fit; any() sees it. */
+	/* The fitting segment is behind 19 that do not fit.  any() finds it. */
 	ck_assert_ptr_null(instant(7));
 
 	struct request req = request_plain(7, 1);

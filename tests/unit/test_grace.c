@@ -1,4 +1,4 @@
-/* test_grace.c - deferred frees of flavours whose grace periods the test makes */
+/* test_grace.c - deferred frees with grace periods that the test controls */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -13,11 +13,11 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
-/* A flavour; the last two are atomic. */
+/* A flavour; the last two members are atomic. */
 struct flavour {
-	unsigned nwaits; /* grace periods that the test's thread waited for */
-	int reading;     /* the answer of reading() */
-	int is_stalled;  /* a reader in another thread stays where it is */
+	unsigned nwaits; /* grace periods for which the test's thread waited */
+	int reading;     /* the result of reading() */
+	int is_stalled;  /* a reader in another thread stays in its section */
 };
 
 static struct flavour one, two;
@@ -88,7 +88,7 @@ cache_new(const char *name, size_t bytes)
 	return cache;
 }
 
-/* Frees a new object of the cache; returns the domain of the flavour. */
+/* Defers the free of a new object; returns the domain of the flavour. */
 static struct domain *
 defer_new(umem_cache_t *cache, struct flavour *flavour)
 {
@@ -116,7 +116,7 @@ nreleased(const struct domain *domain)
 	return __atomic_load_n(&domain->nreleased, __ATOMIC_SEQ_CST);
 }
 
-/* Waits until n objects have been released, ten seconds at most. */
+/* Waits at most ten seconds until n objects have been released. */
 static bool
 are_released(const struct domain *domain, uint64_t n)
 {
@@ -126,8 +126,8 @@ are_released(const struct domain *domain, uint64_t n)
 }
 
 /*
- * The header is owned whenever the domain's thread looks, as it is while a
- * thread that pushes is preempted.
+ * The header is owned each time the domain's thread looks at it, as it is while
+ * a pushing thread is preempted.
  */
 START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 {
@@ -141,7 +141,7 @@ START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 	domain = defer_new(cache, &one);
 	layer = cache->defers;
 	ck_assert(cpu_own(layer->mags.hot, layer->mags.cold, &own));
-	/* The thread looks at the header several times. */
+	/* Meanwhile the domain's thread looks at the header several times. */
 	usleep(20000);
 	cpu_disown(&own);
 	ck_assert(are_released(domain, 1));
@@ -149,7 +149,7 @@ START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 }
 END_TEST
 
-/* Frees a block, in the cycle of its flavour, by release. */
+/* Defers a block; release() is called in a cycle of the flavour. */
 static void
 defer_block(struct flavour *flavour, void (*release)(void *))
 {
@@ -159,7 +159,7 @@ defer_block(struct flavour *flavour, void (*release)(void *))
 	    umem_defer_block(&block, release, NULL, flavour, grace_of), 0);
 }
 
-/* The domain's thread does nothing before a minute is over. */
+/* The domain's thread does nothing within the first minute. */
 static void
 work_in_calls(void)
 {
@@ -216,7 +216,7 @@ START_TEST(a_cycle_does_not_wait_for_another_flavour_beyond_its_budget)
 }
 END_TEST
 
-/* The reader of one flavour, if it waited, could wait for itself. */
+/* A reader of one flavour that waited for another could wait for itself. */
 START_TEST(a_reader_of_another_flavour_does_not_wait)
 {
 	umem_cache_t *cache = cache_new("reader", 4096);
@@ -273,7 +273,7 @@ START_TEST(a_thread_that_is_canceled_in_a_cycle_ends_the_cycle)
 }
 END_TEST
 
-/* A cache whose layer has headers that no CPU has memory for yet. */
+/* Creates a cache with headers in a region without memory for any CPU. */
 static umem_cache_t *
 cache_in_new_region(void)
 {
@@ -288,7 +288,7 @@ cache_in_new_region(void)
 	return cache;
 }
 
-/* As on a CPU beyond UMEM_OPTIONS=concurrency. */
+/* This happens on a CPU beyond UMEM_OPTIONS=concurrency. */
 START_TEST(objects_that_find_no_header_stay_within_the_budget)
 {
 	umem_cache_t *cache = cache_in_new_region();
@@ -296,7 +296,7 @@ START_TEST(objects_that_find_no_header_stay_within_the_budget)
 	size_t used = meta_used();
 	void *object;
 
-	/* In locked mode a header of another CPU does. */
+	/* In locked mode the header of another CPU serves. */
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		return;
 	work_in_calls();
@@ -314,7 +314,10 @@ START_TEST(objects_that_find_no_header_stay_within_the_budget)
 }
 END_TEST
 
-/* A layer per size class and cache would make one system call each. */
+/*
+ * A barrier that looked at each layer, of every size class and cache, would
+ * make a system call for each.
+ */
 START_TEST(a_barrier_asks_nothing_of_the_kernel_for_empty_layers)
 {
 	umem_cache_t *cache = cache_new("empty", 64);
@@ -328,7 +331,7 @@ START_TEST(a_barrier_asks_nothing_of_the_kernel_for_empty_layers)
 }
 END_TEST
 
-/* The result of f() in a child of fork(). */
+/* Returns the result of f() in a child of fork(). */
 static bool
 is_true_in_child(bool (*f)(void))
 {
@@ -346,7 +349,7 @@ is_true_in_child(bool (*f)(void))
 
 static umem_cache_t *forked;
 
-/* The sanitizer cannot follow a child that makes threads. */
+/* The thread sanitizer cannot follow a child that creates threads. */
 #ifndef __SANITIZE_THREAD__
 static bool
 frees_an_object(void)
@@ -354,7 +357,7 @@ frees_an_object(void)
 	return are_released(defer_new(forked, &one), 2);
 }
 
-/* The magazine that lies on this CPU when the process forks has room. */
+/* When the process forks, the magazine loaded on this CPU has room. */
 START_TEST(a_child_frees_what_it_adds_to_a_magazine_of_its_parent)
 {
 	forked = cache_new("forked", 64);
@@ -394,13 +397,13 @@ START_TEST(a_child_without_grace_periods_takes_no_object)
 
 	forked = cache_new("refused", 64);
 	stay_on_this_cpu();
-	/* The first frees of a CPU are checked, on the slow path. */
+	/* The slow path checks the first frees of a CPU. */
 	for (int i = 0; i < 1000; i++)
 		umem_cache_free(forked, umem_cache_alloc(forked, UMEM_DEFAULT));
 	set(&one.reading, 1);
 	domain = defer_new(forked, &one);
 	await_grace(domain);
-	/* A magazine with room lies on this CPU. */
+	/* This CPU has a loaded magazine with room. */
 	defer_new(forked, &one);
 	ck_assert(is_true_in_child(is_refused));
 	set(&one.reading, 0);
@@ -418,7 +421,7 @@ destroy_refused(void)
 	forked = empty;
 	if (!is_refused())
 		_exit(1);
-	/* A cache without objects that wait leaves its layers nowhere. */
+	/* Destroying a cache without waiting objects removes all its layers. */
 	forked = cache_new("both", 64);
 	umem_defer_attach(forked, &two, grace_of);
 	if (!is_refused())
@@ -428,7 +431,10 @@ destroy_refused(void)
 		_exit(3);
 }
 
-/* The objects of the parent wait for ever there; the program has freed them. */
+/*
+ * In the child, the parent's objects wait forever, but the program has freed
+ * them.
+ */
 START_TEST(a_child_without_grace_periods_can_destroy_a_cache)
 {
 	struct domain *domain;
@@ -468,7 +474,7 @@ START_TEST(a_destroyed_cache_whose_objects_wait_is_not_called_not_empty)
 }
 END_TEST
 
-/* They are no part of what the budget counts. */
+/* The budget does not count objects in loaded magazines. */
 START_TEST(a_free_beyond_the_budget_leaves_loaded_magazines_alone)
 {
 	umem_cache_t *cache = cache_new("much", 4096);
@@ -506,7 +512,7 @@ destruct(void *object, void *unused)
 	__atomic_add_fetch(&nended, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Ten seconds at most. */
+/* Waits at most ten seconds until *n is positive. */
 static bool
 becomes_positive(unsigned *n)
 {
@@ -516,7 +522,7 @@ becomes_positive(unsigned *n)
 	return __atomic_load_n(n, __ATOMIC_SEQ_CST) != 0;
 }
 
-/* As everywhere, a free may be called with a lock that destructors take. */
+/* As elsewhere, the caller of a free may hold a lock that destructors take. */
 START_TEST(a_free_beyond_the_budget_does_not_wait_for_destructors)
 {
 	umem_cache_t *stable = umem_cache_create("stable", 64, 0, construct,
@@ -600,7 +606,10 @@ START_TEST(a_block_of_another_malloc_counts_with_its_size)
 }
 END_TEST
 
-/* The reader of a flavour waits for a cycle that is in no grace period. */
+/*
+ * fork() in a reader waits for a cycle, provided that the cycle is in no grace
+ * period.
+ */
 START_TEST(a_reader_forks_while_objects_are_released)
 {
 	static char blocks[2];

@@ -1,7 +1,7 @@
 /*
- * test_heap.c - the root arena: memory, its figures, and what is in the way
+ * test_heap.c - the root arena: memory, its counts, and foreign mappings
  *
- * The heap has run since the constructor; each test is a process of its own.
+ * The heap has run since the constructor.  Each test is a process of its own.
  */
 #include <check.h>
 #include <errno.h>
@@ -39,7 +39,10 @@ is_zero(const void *at, size_t bytes)
 	return c[0] == 0 && memcmp(c, c + 1, bytes - 1) == 0;
 }
 
-/* All that lies below the watermark, so that the next block moves it. */
+/*
+ * Allocates units until an allocation moves the watermark.  Returns the number
+ * of units.
+ */
 static unsigned
 fill_committed(void)
 {
@@ -129,7 +132,10 @@ enum {
 	NLOCKED = 20
 };
 
-/* Dirty units that are locked, no two side by side. */
+/*
+ * Frees dirty units that are locked in memory, none of them adjacent.  Returns
+ * false if the process may not lock memory.
+ */
 static bool
 make_locked(char *at[NLOCKED])
 {
@@ -164,7 +170,7 @@ START_TEST(locked_pages_go_back_where_the_kernel_can)
 }
 END_TEST
 
-/* As kernels before 5.18, which cannot drop locked pages. */
+/* Imitates kernels before 5.18, which cannot drop locked pages. */
 static bool
 refuse_dontneed_locked(void)
 {
@@ -196,11 +202,13 @@ START_TEST(a_kernel_that_refuses_to_purge_is_not_asked_for_ever)
 		ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
 	asked = os_requests() - before;
 	ck_assert_uint_gt(asked, 0);
-	/* More than one pause may have passed on a slow machine. */
+	/* On a slow machine several back-off intervals may have passed. */
 	ck_assert_uint_le(asked, 30);
 	ck_assert_uint_eq(heap_dirty(), NLOCKED * UNIT);
 
-	/* Without locks all goes back: after a pause by itself, or at once. */
+	/*
+	 * Once unlocked, all units are purged: after the back-off or at once.
+	 */
 	for (int i = 0; i < NLOCKED; i++)
 		munlock(at[i], UNIT);
 	if (_i == 0)
@@ -277,7 +285,7 @@ START_TEST(a_block_grows_and_shrinks_where_it_is)
 }
 END_TEST
 
-/* The last block below the watermark grows over it, or stays as it was. */
+/* The last block below the watermark grows over it or stays as it was. */
 START_TEST(growing_over_the_watermark_fails_or_works)
 {
 	bool zeroed, done = false;
@@ -302,8 +310,9 @@ START_TEST(growing_over_the_watermark_fails_or_works)
 END_TEST
 
 /*
- * Each request of a block beyond the watermark fails in turn, alone or with
- * the rest; what comes out is a block or NULL, and the next try gets one.
+ * Each request for a block beyond the watermark fails in turn, alone or with
+ * all later ones.  heap_alloc() returns a block or NULL, and the next attempt
+ * gets a block.
  */
 START_TEST(a_refused_request_is_no_memory_and_nothing_else)
 {
@@ -332,7 +341,7 @@ START_TEST(a_refused_request_is_no_memory_and_nothing_else)
 }
 END_TEST
 
-/* Where the heap has reserved to: the first unit that is not ours. */
+/* Reserves and returns the first unit beyond the heap's reserved range. */
 static char *
 first_beyond(void)
 {
@@ -343,7 +352,10 @@ first_beyond(void)
 	return at;
 }
 
-/* The reserved part must be used up for the hole to be met. */
+/*
+ * Allocates until a block lies beyond the hole.  The heap meets the hole only
+ * after it has used up its reserved range.
+ */
 static char *
 alloc_over(char *hole, unsigned nth, unsigned burst)
 {
@@ -374,7 +386,7 @@ START_TEST(a_mapping_in_the_way_is_gone_around)
 		alloc_over(hole, 0, 0);
 	for (size_t i = 0; i < UNIT; i++)
 		ck_assert_int_eq(hole[i], 0x5a);
-	/* And it is never purged. */
+	/* The heap never purges the hole. */
 	heap_purge(0, SIZE_MAX);
 	ck_assert_int_eq(hole[77], 0x5a);
 }
@@ -386,7 +398,7 @@ START_TEST(several_mappings_in_the_way_are_gone_around)
 	char *at = NULL;
 	bool zeroed;
 
-	/* Also such as lie a little further than what is reserved. */
+	/* Some mappings lie a little beyond the reserved range. */
 	for (size_t i = 1; i < 40; i++)
 		ck_assert(os_reserve_at(hole + 7 * i * UNIT, 2 * UNIT));
 	while (at < hole + 300 * UNIT) {
@@ -397,7 +409,7 @@ START_TEST(several_mappings_in_the_way_are_gone_around)
 }
 END_TEST
 
-/* A refusal while a hole is gone around must not end in trying for ever. */
+/* After a refusal beside a hole the heap must not retry forever. */
 START_TEST(a_refusal_at_a_hole_is_no_memory)
 {
 	unsigned burst = _i % 2 == 0 ? 1 : 1u << 20;
@@ -412,7 +424,7 @@ START_TEST(a_refusal_at_a_hole_is_no_memory)
 }
 END_TEST
 
-/* As with strict overcommit: space is to be had, memory is not. */
+/* As with strict overcommit, address space is available and memory is not. */
 START_TEST(a_hole_where_commit_is_refused_for_long)
 {
 	char *hole = first_beyond();
@@ -433,7 +445,7 @@ END_TEST
 static uint32_t stop; /* [atomic] */
 static size_t nwrong; /* [atomic] */
 
-/* Zeroed blocks are zero, and what was written stays. */
+/* Zeroed blocks must be zero, and blocks must keep their contents. */
 static void *
 churn(void *arg)
 {
@@ -485,7 +497,10 @@ START_TEST(purges_and_allocations_do_not_meet)
 	pthread_t thread[5];
 	size_t dirty;
 
-	/* All the memory they want is committed: only purges are refused. */
+	/*
+	 * All memory that the threads want is committed.  The kernel refuses
+	 * only purges.
+	 */
 	fill_committed();
 	bool zeroed;
 	char *room = heap_alloc(256 * UNIT, UNIT, &zeroed);
@@ -499,7 +514,7 @@ START_TEST(purges_and_allocations_do_not_meet)
 	for (unsigned i = 0; i < 5; i++)
 		pthread_join(thread[i], NULL);
 	ck_assert_uint_eq(nwrong, 0);
-	/* The figure has not drifted. */
+	/* The count of dirty bytes is still exact. */
 	dirty = heap_dirty();
 	ck_assert_uint_le(dirty, heap_committed());
 	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), dirty);
@@ -507,7 +522,7 @@ START_TEST(purges_and_allocations_do_not_meet)
 }
 END_TEST
 
-/* A thread that asks for the span that another thread is purging. */
+/* The progress of a thread that asks for a span which another thread purges. */
 enum wanting {
 	ASKS = 1,
 	WAITS, /* for the purge to end */
@@ -547,8 +562,9 @@ want_span(void *arg)
 }
 
 /*
- * The units are marked as being purged.  Until the purge is over the other
- * thread must wait: it would lose its first stores.
+ * At this point the units are marked as being purged.  The other thread must
+ * wait for the end of the purge.  Otherwise the purge would discard its first
+ * stores.
  */
 static void
 let_another_want(void *at, size_t bytes)
@@ -630,8 +646,9 @@ take_till_refused(void)
 }
 
 /*
- * What was had under the limit is had again under it.  The thread sanitizer
- * itself needs memory all the time, the address sanitizer for assertions.
+ * Memory that was allocated under the limit can be freed and allocated again.
+ * The thread sanitizer itself needs memory all the time.  The address sanitizer
+ * needs memory for assertions, which follow after the limit is lifted.
  */
 START_TEST(under_rlimit_as_memory_ends_and_comes_back)
 {
@@ -653,7 +670,7 @@ START_TEST(under_rlimit_as_memory_ends_and_comes_back)
 }
 END_TEST
 
-/* The letters that the kernel has for the mapping that at lies in. */
+/* Stores the flags that the kernel shows for the mapping at an address. */
 static void
 vm_flags(const void *at, char *flags, size_t room)
 {
@@ -679,13 +696,13 @@ is_huge(const void *at)
 	char flags[256];
 
 	vm_flags(at, flags, sizeof(flags));
-	/* One of both, whatever the default is. */
+	/* The heap sets one of the two flags for any kernel default. */
 	ck_assert(
 	    (strstr(flags, " hg") != NULL) != (strstr(flags, " nh") != NULL));
 	return strstr(flags, " hg") != NULL;
 }
 
-/* The kernel may know no huge pages. */
+/* Returns false if the kernel has no huge pages. */
 static bool
 huge_pages_are_known(void)
 {
@@ -715,12 +732,12 @@ START_TEST(only_growth_of_a_large_heap_by_small_blocks_is_huge)
 	ck_assert_uint_eq(heap_end() % (2 * MIB), 0);
 	large = heap_alloc(256 * MIB, UNIT, &zeroed);
 	ck_assert(!is_huge(large + 255 * MIB));
-	/* What was given back shall not come back by the kernel. */
+	/* The kernel must not bring purged memory back. */
 	heap_free(large, 256 * MIB);
 	ck_assert_uint_ne(heap_purge(0, SIZE_MAX), 0);
 	ck_assert(!is_huge(at));
 	large = heap_alloc(256 * MIB, UNIT, &zeroed);
-	/* It is advice: the memory works as any other. */
+	/* Huge pages are advice only.  The memory works like any other. */
 	memset(at, 1, UNIT);
 	memset(large + 255 * MIB, 1, MIB);
 }
@@ -737,7 +754,10 @@ START_TEST(foreign_mappings_in_the_heap_keep_their_advice)
 		hole[i] = first_beyond();
 		ck_assert_int_eq(madvise(hole[i], UNIT, MADV_HUGEPAGE), 0);
 	}
-	/* The second lies right behind the first, as one hole of two units. */
+	/*
+	 * The second is adjacent to the first, so they form a hole of two
+	 * units.
+	 */
 	ck_assert_ptr_eq(hole[1], hole[0] + UNIT);
 	ck_assert_uint_eq(heap_foreign(), 0);
 	do {

@@ -1,4 +1,4 @@
-/* test_huge.c - huge pages come where memory is filled, and not for long else */
+/* test_huge.c - huge pages where memory is filled, and soon none elsewhere */
 #include <check.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,9 +8,12 @@
 #include "vmem/os.h"
 
 #define PIECE (1 * MIB)
-#define MANY  16 /* pieces; more than are remembered */
+#define MANY  16 /* pieces; more than are recorded */
 
-/* As the heap would grow by small pages; of n pages, nth is touched. */
+/*
+ * Imitates growth of the heap by npieces pieces of small pages.  Touches every
+ * nth page, or none if nth is 0.
+ */
 static void
 grow(unsigned npieces, size_t nth)
 {
@@ -32,14 +35,14 @@ wanted_for(size_t heap, size_t block)
 	return huge_most(heap, block) != 0;
 }
 
-/* A large block in a heap of 64 MiB. */
+/* Asks on behalf of a large block in a heap of 64 MiB. */
 static bool
 wanted(void)
 {
 	return wanted_for(64 * MIB, 4 * MIB);
 }
 
-/* How long the next run of huge pages may be, after a probe of small ones. */
+/* Returns the longest next run of huge pages, in bytes, after a probe. */
 static size_t
 run_in(size_t heap)
 {
@@ -67,7 +70,7 @@ END_TEST
 
 START_TEST(a_sparse_heap_wants_none)
 {
-	/* A third, a fourth ... of all pages. */
+	/* A third, a fourth and so on of all pages is touched. */
 	grow(MANY, (size_t)_i);
 	for (int i = 0; i < 20; i++) {
 		ck_assert(!wanted());
@@ -76,22 +79,25 @@ START_TEST(a_sparse_heap_wants_none)
 }
 END_TEST
 
-/* At most a sixteenth of the heap is idle in a run, or there are 14 MiB. */
+/*
+ * At most a sixteenth of the heap is untouched in a run.  A dense heap gets at
+ * least 14 MiB.
+ */
 START_TEST(a_run_is_as_long_as_its_density_allows)
 {
 	grow(MANY, 1);
 	ck_assert_uint_eq(run_in(8 * MIB), 14 * MIB);
 	ck_assert_uint_eq(run_in(64 * MIB), 64 * MIB);
-	/* Every other page. */
+	/* Every other page is touched. */
 	grow(MANY, 2);
 	ck_assert_uint_eq(run_in(64 * MIB), 8 * MIB);
 	ck_assert_uint_eq(run_in(256 * MIB), 32 * MIB);
-	/* Too short for a probe. */
+	/* The run would be too short to be worth a probe. */
 	ck_assert_uint_eq(run_in(32 * MIB), 0);
 }
 END_TEST
 
-/* For heaps of any size; of m pages, n are touched. */
+/* For heaps of many sizes; n of every 16 pages are touched. */
 START_TEST(a_run_is_whole_huge_pages)
 {
 	size_t page = os_page_size();
@@ -109,7 +115,7 @@ START_TEST(a_run_is_whole_huge_pages)
 }
 END_TEST
 
-/* It is handed out at this moment, and will be filled. */
+/* The latest piece is being handed out, and the program will fill it. */
 START_TEST(the_very_latest_piece_does_not_count_yet)
 {
 	grow(MANY, 1);
@@ -155,14 +161,14 @@ START_TEST(small_blocks_will_fill_a_large_heap)
 }
 END_TEST
 
-/* Unless hardly anything of what came for small blocks is touched. */
+/* They get none if hardly any memory for small blocks is touched. */
 START_TEST(small_blocks_that_are_not_written_want_none)
 {
-	/* A fifth of all pages, or a third. */
+	/* A fifth of all pages is touched, or a third. */
 	ck_assert(!wanted_for(4 * MIB, 64 * KIB));
 	grow(MANY, _i == 0 ? 5 : 3);
 	ck_assert_int_eq(wanted_for(64 * MIB, 64 * KIB), _i == 1);
-	/* What is not written of large ones is no matter. */
+	/* Untouched memory of large blocks does not count. */
 	ck_assert(!wanted_for(4 * MIB, 4 * MIB));
 	grow(3, 0);
 	ck_assert_int_eq(wanted_for(64 * MIB, 64 * KIB), _i == 1);
@@ -180,7 +186,7 @@ START_TEST(the_option_forbids_them)
 }
 END_TEST
 
-/* Of what a heap doubles by, this part comes as huge pages. */
+/* While a heap doubles, returns the fraction that comes as huge pages. */
 static double
 huge_part(size_t heap)
 {
@@ -206,13 +212,13 @@ START_TEST(one_piece_in_some_is_a_probe)
 {
 	ck_assert(huge_part(32 * MIB) >= 0.8);
 	ck_assert(huge_part(1024 * MIB) >= 0.99);
-	/* And there are some. */
+	/* A part of the growth is probes with small pages. */
 	ck_assert(huge_part(32 * MIB) < 0.95);
 	ck_assert(huge_part(1024 * MIB) < 1);
 }
 END_TEST
 
-/* Dense at first; then nothing that comes is touched. */
+/* Memory is dense at first.  Later growth is not touched. */
 START_TEST(sparse_use_of_huge_pages_is_found_out)
 {
 	size_t heap = 64 * MIB, wasted = 0;
@@ -224,14 +230,16 @@ START_TEST(sparse_use_of_huge_pages_is_found_out)
 		size_t most = huge_piece(&probe);
 		char *at;
 
-		/* As the heap does. */
+		/* The heap grows by at most an eighth of its size. */
 		if (most > heap / 8)
 			most = align_down(heap / 8, HUGE_PAGE);
 		at = os_map(most);
 
 		ck_assert_ptr_nonnull(at);
 		os_huge(at, most, !probe);
-		/* There whole, all the same. */
+		/*
+		 * A huge page is present as a whole, even if it is not touched.
+		 */
 		for (size_t i = 0; !probe && i < most; i += page)
 			at[i] = 1;
 		huge_grew((uintptr_t)at, (uintptr_t)at + most, !probe);
