@@ -1,4 +1,4 @@
-/* test_slab_layout.c - the arithmetic of slabs, by brute force */
+/* test_slab_layout.c - the layout of slabs, checked by brute force */
 #include <check.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ check_waste(const struct slab_layout *l, size_t quantum)
 	ck_assert_uint_eq(l->slab_bytes % quantum, 0);
 	ck_assert_uint_eq(l->slab_bytes / l->chunk, l->nchunks);
 	ck_assert_uint_le(slack, l->slab_bytes / 8);
-	/* No smaller one would do. */
+	/* No smaller slab satisfies the rules. */
 	for (size_t bytes = align_up(l->chunk, quantum); bytes < l->slab_bytes;
 	     bytes += quantum)
 		ck_assert_uint_gt(bytes % l->chunk, bytes / 8);
@@ -36,7 +36,7 @@ check_colour(const struct slab_layout *l, size_t align)
 		ck_assert_uint_eq(l->colour_step % align, 0);
 		ck_assert_uint_eq(l->colour_step % natural, 0);
 		ck_assert_uint_eq(l->colour_max % l->colour_step, 0);
-		/* All of the slack is made use of. */
+		/* The colours use the whole slack. */
 		ck_assert_uint_lt(slack - l->colour_max, l->colour_step);
 	}
 	do {
@@ -48,7 +48,7 @@ check_colour(const struct slab_layout *l, size_t align)
 	    n, l->colour_step == 0 ? 1 : l->colour_max / l->colour_step + 1);
 }
 
-/* Around the start of each chunk, and at the end of the slab. */
+/* Check the addresses near the start of each chunk and near the slab's end. */
 static void
 check_index(const struct slab_layout *l)
 {
@@ -121,7 +121,10 @@ START_TEST(what_cannot_be_described_is_refused)
 	ck_assert(!slab_layout(&l, SIZE_MAX, 1, HEAP_UNIT));
 	ck_assert(!slab_layout(&l, SIZE_MAX - 15, 16, HEAP_UNIT));
 	ck_assert(!slab_layout(&l, SIZE_MAX - HEAP_UNIT + 2, 2, HEAP_UNIT));
-	/* As many chunks as a 32-bit count can have, and one more bit. */
+	/*
+	 * The largest number of chunks that a 32-bit count can hold, then
+	 * larger ones.
+	 */
 	ck_assert(slab_layout(&l, 1, 1, INT32_MAX / 2));
 	ck_assert(!slab_layout(&l, 1, 1, (size_t)1 << 32));
 	ck_assert(!slab_layout(&l, 1, 1, (size_t)1 << 62));

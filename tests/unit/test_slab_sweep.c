@@ -1,7 +1,7 @@
 /*
- * test_slab_sweep.c - free pages inside slabs that are in use go to the kernel
+ * test_slab_sweep.c - free pages in slabs that are in use are purged
  *
- * Each test is its own process.
+ * Each test is a separate process.
  */
 #include <check.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ resident_bytes(uintptr_t from, size_t bytes)
 	return n * page;
 }
 
-/* In which chunk i has its number in each byte. */
+/* Fill chunk i with a byte made from its number. */
 static void
 fill(unsigned i)
 {
@@ -43,7 +43,10 @@ is_filled(unsigned i)
 	return true;
 }
 
-/* Slabs full, of which each nth chunk is kept: those come to the front. */
+/*
+ * Fill slabs, keep every nth chunk and free the others.  The kept chunks are
+ * moved to the front of chunks[].
+ */
 static unsigned
 make_sparse(unsigned nslabs, unsigned nth)
 {
@@ -66,7 +69,7 @@ make_sparse(unsigned nslabs, unsigned nth)
 
 static const size_t sweep_sizes[] = {64, 512, 1000, 2560, 4096, 6000, 20480};
 
-/* What a slab has lost and not got back when so many chunks are taken. */
+/* The parts of a slab that are still purged after these chunks were taken. */
 static uint64_t
 purged_after(const struct slab *slab, uint64_t purged, void **taken, unsigned n)
 {
@@ -84,7 +87,10 @@ purged_after(const struct slab *slab, uint64_t purged, void **taken, unsigned n)
 	return purged;
 }
 
-/* Takes some to chunks + n; exactly the parts that they need come back. */
+/*
+ * Take `want` chunks to chunks + n.  Exactly the parts that hold them must stop
+ * being marked as purged.
+ */
 static unsigned
 take_swept(unsigned n, unsigned want)
 {
@@ -93,7 +99,9 @@ take_swept(unsigned n, unsigned want)
 	uint64_t purged[2] = {slab[0]->purged, slab[1]->purged};
 	unsigned got = 0;
 
-	/* In pieces, which begin and end inside words. */
+	/*
+	 * Take them in batches that begin and end inside words of the bitmap.
+	 */
 	for (unsigned piece = 1; got < want; piece += 7)
 		got += slab_take(&store, chunks + n + got,
 		    piece < want - got ? piece : want - got);
@@ -115,7 +123,7 @@ START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
 	n = make_sparse(2, store.layout.nchunks > 100 ? 100 : 3);
 	span = align_down((uintptr_t)chunks[0], HEAP_UNIT);
 	before = resident_bytes(span, bytes);
-	/* What is free, page by page, seen from outside. */
+	/* Find the idle pages from the addresses of the chunks in use. */
 	for (uintptr_t at = span; at < span + bytes; at += page) {
 		bool used = false;
 
@@ -133,7 +141,10 @@ START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
 	for (unsigned i = 0; i < n; i++)
 		ck_assert(is_filled(i));
 	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
-	/* They come back when their chunks are taken, and go again. */
+	/*
+	 * Pages become resident when their chunks are taken, and are purged
+	 * again.
+	 */
 	unsigned more = take_swept(n, store.layout.nchunks / 2);
 	for (unsigned i = n; i < n + more; i++)
 		fill(i);
@@ -162,7 +173,7 @@ START_TEST(a_sweep_ends_at_its_limit_and_goes_on_there)
 	}
 	ck_assert_uint_eq(nsweeps, 2);
 	ck_assert_uint_eq(all, slab_swept_bytes());
-	/* A slab is looked at again when something was freed. */
+	/* After a free into it, a slab is swept again. */
 	give(chunks, 1);
 	ck_assert_uint_gt(slab_sweep(&store, SIZE_MAX), 0);
 }
@@ -181,7 +192,9 @@ START_TEST(a_sweep_that_the_kernel_refuses_changes_nothing)
 	check();
 	for (unsigned i = 0; i < n; i++)
 		ck_assert(is_filled(i));
-	/* The next one finds both slabs, though nothing was freed. */
+	/*
+	 * The next sweep finds both slabs, though no chunk was freed meanwhile.
+	 */
 	ck_assert_uint_gt(
 	    slab_sweep(&store, SIZE_MAX), store.layout.slab_bytes);
 	check();
@@ -236,7 +249,10 @@ sweep_all_the_time(void *arg)
 	return NULL;
 }
 
-/* Memory of the heap is zero here but for stamps, and those are taken off. */
+/*
+ * The heap's memory is zero in this test except for stamps, and each thread
+ * clears its stamps.
+ */
 START_TEST(a_sweep_beside_threads_takes_nothing_that_they_have)
 {
 	pthread_t sweeper;
@@ -245,7 +261,10 @@ START_TEST(a_sweep_beside_threads_takes_nothing_that_they_have)
 	start(2000, 8, false);
 	ck_assert_int_eq(
 	    pthread_create(&sweeper, NULL, sweep_all_the_time, &swept), 0);
-	/* The sweeper may not have had its turn when there was something. */
+	/*
+	 * The sweeper may not have run while there were pages to purge, so
+	 * repeat.
+	 */
 	for (int i = 0;
 	     i < 50 && __atomic_load_n(&swept, __ATOMIC_RELAXED) == 0; i++)
 		churn_together();
@@ -259,7 +278,7 @@ START_TEST(a_sweep_beside_threads_takes_nothing_that_they_have)
 }
 END_TEST
 
-/* In a child that was forked while a slab was aside. */
+/* Runs in a child that was forked while a sweep had isolated a slab. */
 static int
 live_on_without_sweep(unsigned n, bool sweeps)
 {
@@ -267,7 +286,7 @@ live_on_without_sweep(unsigned n, bool sweeps)
 
 	if (!slab_store_check(&store))
 		return 1;
-	/* Or there is no sweep before the end. */
+	/* If sweeps is false, the child ends without a sweep. */
 	if (sweeps)
 		slab_sweep(&store, SIZE_MAX);
 	if ((sweeps && store.aside != NULL) || !slab_store_check(&store))
@@ -293,8 +312,9 @@ sweep_once(void *arg)
 }
 
 /*
- * Until a slab is seen aside: with the lock then, which a sweep does not have
- * while the kernel works.
+ * Wait until a sweep has isolated a slab; then return true with the lock held.
+ * This is possible because a sweep does not hold the lock during the system
+ * call.
  */
 static bool
 saw_aside(void)

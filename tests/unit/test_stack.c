@@ -1,4 +1,4 @@
-/* test_stack.c - return addresses: right, all of them, and on any stack */
+/* test_stack.c - stack traces: right, complete, and on any stack */
 #include <check.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +16,10 @@
 #define MOST 300
 
 static uintptr_t pcs[MOST];
-/* raise() is a leaf to the compiler. */
+/*
+ * Volatile, because the compiler takes raise() for a leaf function: it assumes
+ * that raise() calls no function of this file.
+ */
 static volatile unsigned n;
 static volatile bool in_signal;
 
@@ -60,7 +63,7 @@ is_in(uintptr_t pc, const char *f)
 	return strncmp(name_of(pc), name, strlen(name)) == 0;
 }
 
-/* From trace() n times dive(), and the rest. */
+/* Check the frames: trace(), then depth + 1 times dive(), then its callers. */
 static void
 check_dive(unsigned depth)
 {
@@ -120,7 +123,10 @@ in_context(void)
 	dive(5);
 }
 
-/* Right up to the page behind, which is not there. */
+/*
+ * A trace is complete up to the end of a context's stack, and does not read the
+ * inaccessible page behind it.
+ */
 START_TEST(stacks_of_contexts_end_where_they_end)
 {
 	size_t page = os_page_size();
@@ -147,8 +153,8 @@ START_TEST(stacks_of_contexts_end_where_they_end)
 END_TEST
 
 /*
- * A function without unwind information: it sets the frame pointer to its
- * first argument and calls its second.
+ * A function without unwind information.  It sets the frame pointer to its
+ * first argument and calls its second argument.
  */
 void call_with_pointer(uintptr_t frame_pointer, void (*f)(void));
 #if defined(__x86_64__)
@@ -170,7 +176,7 @@ __asm__(".text\n"
 	"\tadd $8, %rsp\n\t.cfi_def_cfa_offset 8\n\tret\n"
 	"\t.cfi_endproc\n");
 #elif defined(__aarch64__)
-/* hint 25 and 29: paciasp, autiasp. */
+/* hint 25 is paciasp, hint 29 is autiasp. */
 __asm__(".text\n"
 	"call_signed:\n\t.cfi_startproc\n"
 	"\thint #25\n\t.cfi_negate_ra_state\n"
@@ -191,7 +197,10 @@ trace_by_signed(size_t deeper)
 	__asm__ volatile("" : : "r"(room) : "memory");
 }
 
-/* The signature depends on the stack pointer; some bits may be right. */
+/*
+ * The signature depends on the stack pointer, and some of its bits may be right
+ * by chance.  So the test tries many stack pointers.
+ */
 START_TEST(a_return_address_is_had_without_its_signature)
 {
 	for (size_t deeper = 16; deeper < 1024; deeper += 16) {
@@ -209,7 +218,10 @@ enum {
 
 static char *halves;
 
-/* Its caller's frame is in the upper half, its own in the lower. */
+/*
+ * The caller's frame is in the upper half of the stack, this function's own
+ * frame in the lower half.
+ */
 static void
 trace_across(void)
 {
@@ -239,7 +251,10 @@ run_on(char *stack, size_t bytes, void (*f)(void))
 	swapcontext(&here, &there);
 }
 
-/* A frame pointer leads to memory that was part of an earlier stack. */
+/*
+ * The frame pointer leads to memory that was part of a stack and is unmapped
+ * now.
+ */
 START_TEST(memory_that_has_been_unmapped_since_is_not_read)
 {
 	size_t half = HALF_PAGES * os_page_size();
@@ -288,7 +303,10 @@ START_TEST(a_handler_and_what_it_interrupted_are_seen)
 		raise_it();
 		ck_assert(in_signal);
 		ck_assert(is_in(pcs[1], "on_signal"));
-		/* Another stack is far away, and is not followed. */
+		/*
+		 * The trace may stop at the alternative stack, because the
+		 * interrupted stack is far away.
+		 */
 		for (i = 2; i < n && !is_in(pcs[i], "raise_it"); i++)
 			;
 		ck_assert(turn == 1 || i < n);
@@ -302,7 +320,7 @@ START_TEST(frames_that_lie_are_survived)
 {
 	uintptr_t stack[64];
 
-	/* A frame pointer to anywhere. */
+	/* The saved frame pointers lead to arbitrary addresses. */
 	for (unsigned i = 0; i < 64; i++)
 		stack[i] = (uintptr_t)stack + 0x1000000 * i;
 	__asm__ volatile("" : : "r"(stack) : "memory");

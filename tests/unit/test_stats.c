@@ -1,4 +1,4 @@
-/* test_stats.c - do the figures add up? */
+/* test_stats.c - do the figures of the statistics add up? */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -130,7 +130,10 @@ END_TEST
 
 static uint32_t stop;
 
-/* Whole slabs come and go, so that figures of two moments differ much. */
+/*
+ * Allocate and free whole slabs, so that the figures of two moments differ
+ * much.
+ */
 static void *
 churn(void *arg)
 {

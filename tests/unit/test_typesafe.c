@@ -1,9 +1,10 @@
 /*
  * test_typesafe.c - type-stable caches: UMC_TYPESAFE_BY_RCU
  *
- * A slab of such a cache is released by two steps only, between which the
- * caller waits for readers.  The tests watch the functions that return memory
- * to the heap and to the kernel (hooks.h).  Each test is its own process.
+ * A slab of such a cache is released in two steps only: slab_retire() and
+ * slab_end_retired().  Between the two the caller waits for readers.  The tests
+ * watch the functions that return memory to the heap and to the kernel
+ * (hooks.h).  Each test is a separate process.
  */
 #include <check.h>
 #include <errno.h>
@@ -43,7 +44,7 @@ static void *chunks[MOST];
 static uint32_t nmade, nunmade, nwrong; /* [atomic] */
 static uint32_t nasked;                 /* [atomic] calls of want_retire */
 
-/* Memory that left the library, in the order of the calls. */
+/* Addresses of memory that left the library, in the order of the calls. */
 static uintptr_t gone[64];
 static uint32_t ngone; /* [atomic] */
 
@@ -85,12 +86,12 @@ is_gone(uintptr_t span)
 	return false;
 }
 
-/* Stores. */
+/* Tests of slab stores. */
 
 static void
 destruct_chunk(struct slab_store *s, void *p)
 {
-	/* With no lock held: this would not return otherwise. */
+	/* Check that no lock is held: otherwise this would deadlock. */
 	lock_take(&s->lock);
 	lock_release(&s->lock);
 	if (((struct object *)p)->magic != MAGIC)
@@ -166,7 +167,10 @@ by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Slabs full; the chunks of slab i are at i * the result. */
+/*
+ * Take all chunks of these slabs.  Returns the chunks per slab; the chunks of
+ * slab i start at i times the result.
+ */
 static unsigned
 fill(unsigned nslabs)
 {
@@ -179,7 +183,7 @@ fill(unsigned nslabs)
 	return n;
 }
 
-/* NSLABS slabs, all empty. */
+/* Make NSLABS slabs, all empty. */
 static unsigned
 fill_and_empty(void)
 {
@@ -210,7 +214,7 @@ START_TEST(no_ordinary_way_releases_a_slab_or_a_page)
 	ck_assert_uint_eq(slab_retire_wanted(&store), 1);
 	slab_reap(&store, 0);
 	ck_assert_uint_eq(nasked, 2);
-	/* One chunk in use, so that there are pages to purge. */
+	/* Keep one chunk in use, so that its slab has pages to purge. */
 	chunks[0] = take();
 	for (int i = 0; i < 3; i++)
 		slab_reap_unused(&store);
@@ -235,7 +239,10 @@ START_TEST(a_reap_without_surplus_asks_for_nothing)
 	ck_assert(slab_reap_unused(&store));
 	ck_assert_uint_eq(nasked, 0);
 	ck_assert_uint_eq(slab_retire_wanted(&store), UINT_MAX);
-	/* When all is asked for, upkeep has nothing more to do. */
+	/*
+	 * All empty slabs have been asked for, so upkeep has nothing more to
+	 * do.
+	 */
 	ck_assert(!slab_reap_unused(&store));
 	ck_assert_uint_eq(nasked, 1);
 	ck_assert_uint_eq(slab_retire_wanted(&store), 0);
@@ -250,7 +257,10 @@ START_TEST(slabs_that_were_used_lately_are_not_asked_for)
 	store.retire_wanted = 0;
 	for (int i = 0; i < 2; i++)
 		chunks[i] = take();
-	/* One slab was taken from since, so one of those empty then stays. */
+	/*
+	 * Chunks of one slab were taken since the last call, so one of the
+	 * slabs that are empty now stays.
+	 */
 	give(chunks, 2);
 	ck_assert_uint_eq(store.nunused, NSLABS - 1);
 	ck_assert(slab_reap_unused(&store));
@@ -269,7 +279,10 @@ START_TEST(the_least_number_to_keep_counts_until_slabs_are_retired)
 	slab_reap(&store, 2);
 	slab_reap(&store, 3);
 	ck_assert_uint_eq(slab_retire_wanted(&store), 2);
-	/* This keeps more than the note says: the note stays. */
+	/*
+	 * This call keeps more slabs than the noted request, so the request
+	 * stays.
+	 */
 	ck_assert_uint_ne(slab_retire(&store, 5), 0);
 	ck_assert_uint_eq(slab_retire_wanted(&store), 2);
 	ck_assert_uint_ne(slab_retire(&store, 2), 0);
@@ -305,7 +318,7 @@ END_TEST
 START_TEST(raw_chunks_of_retired_slabs_are_not_looked_for)
 {
 	start(true);
-	/* The only chunk that was ever taken; the others are raw. */
+	/* Only this chunk was ever taken; the others are raw. */
 	chunks[0] = take();
 	give(chunks, 1);
 	ck_assert_uint_ne(slab_retire(&store, 0), 0);
@@ -333,7 +346,7 @@ START_TEST(slabs_retired_while_readers_are_waited_for_wait_for_the_next)
 	watch();
 	first = slab_retire(&store, 0);
 	ck_assert_uint_ne(first, 0);
-	/* A grace period begins here ... */
+	/* A grace period begins here. */
 	give(chunks + 2 * n, 2 * n);
 	second = slab_retire(&store, 0);
 	ck_assert_uint_ne(second, 0);
@@ -341,7 +354,7 @@ START_TEST(slabs_retired_while_readers_are_waited_for_wait_for_the_next)
 	give(chunks + 4 * n, n);
 	check();
 	ck_assert_uint_eq(ngone, 0);
-	/* ... and ends. */
+	/* The grace period ends here. */
 	slab_end_retired(&store, first);
 	check();
 	ck_assert_uint_eq(ngone, 2);
@@ -357,7 +370,7 @@ START_TEST(slabs_retired_while_readers_are_waited_for_wait_for_the_next)
 	ck_assert(is_gone(span[2]) && is_gone(span[3]));
 	ck_assert_uint_eq(nunmade, 4 * n);
 	ck_assert_uint_eq(store.nretired, 0);
-	/* The fifth was never retired. */
+	/* The fifth slab was never retired. */
 	ck_assert_uint_eq(store.nempty, 1);
 	ck_assert_uint_eq(slab_retire(&store, UINT_MAX), 0);
 	ck_assert_uint_eq(nwrong, 0);
@@ -374,7 +387,9 @@ START_TEST(a_batch_that_nobody_ends_goes_with_a_later_one)
 	give(chunks, n);
 	lost = slab_retire(&store, 0);
 	again = slab_retire(&store, UINT_MAX);
-	/* It is named again, so that somebody waits for it. */
+	/*
+	 * slab_retire() returns the batch again, so that a caller waits for it.
+	 */
 	ck_assert_uint_eq(again, lost);
 	give(chunks + n, n);
 	next = slab_retire(&store, 0);
@@ -474,7 +489,7 @@ START_TEST(a_second_free_into_a_retired_slab_is_found)
 }
 END_TEST
 
-/* The address map does not know these slabs: their store's hash does. */
+/* The address map does not know these slabs.  The hash of their store does. */
 START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 {
 	vmem_t *ids = vmem_create("ids", (void *)HEAP_UNIT, 1 << 30, HEAP_UNIT,
@@ -514,21 +529,24 @@ START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 END_TEST
 
 /*
- * Readers in threads.  A reader's pass over the objects is its read-side
- * critical section: a grace period ends when each reader has begun another.
+ * Threads that read without locks.  A reader's pass over the objects is its
+ * read-side critical section.  A grace period ends when each reader has begun
+ * another pass.
  */
 #define NTABLE 64
 
 static struct object *table[NTABLE]; /* [atomic] for readers */
-static uint32_t passes[NTHREADS];    /* [atomic] of each reader */
+static uint32_t passes[NTHREADS];    /* [atomic] count of each reader */
 static uint32_t stopped;             /* [atomic] */
-static uint32_t nended;              /* [atomic] batches */
+static uint32_t nended;              /* [atomic] batches ended */
 
 static void
 grace_period(void)
 {
 	for (unsigned i = 0; i < NTHREADS; i++) {
-		/* Two: the first may have begun before. */
+		/*
+		 * Wait for two, because the first pass may have begun before.
+		 */
 		uint32_t seen = get(&passes[i]);
 
 		while (get(&passes[i]) - seen < 2 && !get(&stopped))
@@ -549,7 +567,9 @@ reader(void *arg)
 			found[i] = __atomic_load_n(
 			    &table[(unsigned)rand_r(&seed) % NTABLE],
 			    __ATOMIC_ACQUIRE);
-		/* Long sections, in which updaters free and retire objects. */
+		/*
+		 * Long sections, during which updaters free and retire objects.
+		 */
 		for (unsigned look = 0; look < 20; look++) {
 			for (unsigned i = 0; i < 8; i++)
 				if (found[i] != NULL &&
@@ -574,7 +594,10 @@ is_retired(void *chunk)
 	return retired;
 }
 
-/* Takes, publishes, withdraws and gives at random. */
+/*
+ * Take objects, publish them at random places, and free the objects that they
+ * replace.
+ */
 static void *
 updater(void *arg)
 {
@@ -583,7 +606,10 @@ updater(void *arg)
 	unsigned n = 0;
 
 	while (!get(&stopped)) {
-		/* Up and down, so that slabs become empty. */
+		/*
+		 * The number of objects held goes up and down, so that slabs
+		 * become empty.
+		 */
 		while (n < 256) {
 			bool raw;
 			struct object *p = slab_take_one(&store, &raw);
@@ -605,7 +631,7 @@ updater(void *arg)
 			    &table[at], mine[--n], __ATOMIC_ACQ_REL);
 			void *bad;
 
-			/* The object that it has taken the place of. */
+			/* Free the object that the new object has replaced. */
 			if (p != NULL && slab_give(&store, (void **)&p, 1,
 					     &bad) != SLAB_FINE)
 				count(&nwrong);
@@ -636,7 +662,7 @@ reaper(void *arg)
 	return NULL;
 }
 
-/* Two of these: batches of one are retired while the other waits. */
+/* Two threads run this: batches of one are retired while the other waits. */
 static void *
 retirer(void *arg)
 {
@@ -650,7 +676,9 @@ retirer(void *arg)
 			continue;
 		}
 		grace_period();
-		/* Readers that have stopped leave their sections any time. */
+		/*
+		 * After the stop, readers may leave their sections at any time.
+		 */
 		if (get(&stopped))
 			break;
 		slab_end_retired(&store, batch);
@@ -692,7 +720,7 @@ START_TEST(readers_meet_objects_of_the_type_only)
 }
 END_TEST
 
-/* Caches. */
+/* Tests of caches. */
 
 static int
 construct(void *buf, void *priv, int flags)
@@ -740,7 +768,7 @@ static umem_cache_t *asked_of;
 static void
 cache_asked(struct umem_cache *cache)
 {
-	/* No lock is held, of any rank. */
+	/* Check that no lock is held, of any rank. */
 	lock_take(&cache_list_lock);
 	lock_take(&cache->slabs.lock);
 	lock_release(&cache->slabs.lock);
@@ -749,7 +777,7 @@ cache_asked(struct umem_cache *cache)
 	count(&nasked);
 }
 
-/* Every way of upkeep and of the program to release memory. */
+/* Call each function of upkeep and of the program that releases memory. */
 static void
 release_by_all_means(umem_cache_t *cache)
 {
@@ -768,7 +796,7 @@ release_by_all_means(umem_cache_t *cache)
 	slab_sweep_all(&cache->slabs);
 }
 
-/* Was no slab of the first n chunks released? */
+/* Check that no slab of the first n chunks was released. */
 static bool
 nothing_is_gone(unsigned n)
 {
@@ -795,7 +823,7 @@ START_TEST(no_call_releases_memory_of_a_type_stable_cache)
 	ck_assert_uint_eq(slab_retire_wanted(&cache->slabs), 0);
 	for (unsigned i = 0; i < 8000; i++)
 		ck_assert_uint_eq(((struct object *)chunks[i])->nuses, i);
-	/* The first of the two steps changes nothing that a reader sees. */
+	/* The first of the two steps changes nothing that a reader can see. */
 	ck_assert_uint_eq(cache->slabs.nempty, nslabs);
 	batch = slab_retire(&cache->slabs, slab_retire_wanted(&cache->slabs));
 	release_by_all_means(cache);
@@ -814,8 +842,8 @@ START_TEST(no_call_releases_memory_of_a_type_stable_cache)
 }
 END_TEST
 
-/* Threads that use a cache; one of them takes the two steps. */
-static __thread bool ending; /* this thread takes the second step */
+/* Several threads use a cache; one of them also does the two steps. */
+static __thread bool ending; /* this thread does the second step */
 static umem_cache_t *shared;
 
 static void
@@ -942,7 +970,7 @@ START_TEST(each_call_that_would_release_memory_asks)
 	ck_assert_uint_eq(nasked, 6);
 	cache_update(cache, /* may_call */ false);
 	ck_assert_uint_eq(nasked, 7);
-	/* Done; then there is nothing to ask for. */
+	/* After both steps there is nothing to ask for. */
 	slab_end_retired(&cache->slabs, slab_retire(&cache->slabs, 0));
 	umem_cache_reap_now(cache);
 	ck_assert_uint_eq(nasked, 7);
@@ -1031,7 +1059,7 @@ START_TEST(a_child_of_fork_ends_the_batches_of_its_parent)
 }
 END_TEST
 
-/* Debugging. */
+/* Tests of debugged caches. */
 
 static const struct {
 	const char *words;
@@ -1090,7 +1118,7 @@ START_TEST(debugging_leaves_free_objects_alone)
 			ck_assert_int_eq(object->more[j], 7);
 	}
 	ck_assert(nothing_is_gone(2000));
-	/* Nor does a second life construct them. */
+	/* A new allocation does not construct the objects either. */
 	for (unsigned i = 0; i < 2000; i++) {
 		const struct object *object =
 		    umem_cache_alloc(cache, UMEM_DEFAULT);

@@ -1,9 +1,9 @@
 /*
- * test_update.c - upkeep: when it is due, who does it, and what may happen
- * meanwhile
+ * test_update.c - upkeep: when an update is due, which thread does it, and
+ * concurrent changes of caches
  *
- * Each test is a forked process, so there is no updater until one is asked
- * for.
+ * Each test is a forked process, so it has no upkeep thread until the test asks
+ * for one.
  */
 #include <check.h>
 #include <dirent.h>
@@ -69,7 +69,7 @@ create(umem_destructor_t *ends, umem_reclaim_t *reclaim)
 	return cache;
 }
 
-/* Leaves them in magazines and slabs. */
+/* Allocate and free objects, so that they are in magazines and slabs. */
 static void
 use(umem_cache_t *cache, unsigned n)
 {
@@ -101,7 +101,7 @@ ntasks(void)
 	return n;
 }
 
-/* A sanitizer may have a thread of its own. */
+/* The number of tasks at first; a sanitizer may have a thread of its own. */
 static unsigned ntasks_at_first;
 
 static void
@@ -110,7 +110,7 @@ setup(void)
 	ntasks_at_first = ntasks();
 }
 
-/* The program's one, and what has come since. */
+/* The program's initial thread, and the threads created since. */
 static unsigned
 nthreads(void)
 {
@@ -211,7 +211,10 @@ START_TEST(a_trim_gives_all_to_the_kernel)
 }
 END_TEST
 
-/* From a callback, the answer to "more" is no; but it must be an answer. */
+/*
+ * Inside a callback, update_reclaim() returns false: no more was reclaimed.  It
+ * must not deadlock.
+ */
 static umem_cache_t *other;
 
 static void
@@ -261,7 +264,7 @@ START_TEST(more_than_there_ever_was_is_not_worth_it)
 }
 END_TEST
 
-/* Caches that end while the list of caches is walked. */
+/* Caches that are destroyed while upkeep walks the list of caches. */
 static umem_cache_t *ends_at_once[3];
 
 static void
@@ -291,7 +294,7 @@ end_in_reclaim(void *priv)
 	end_others();
 }
 
-/* What the library's thread does when an update is due. */
+/* Do the work of the upkeep thread when an update is due. */
 static void
 update_as_thread(void)
 {
@@ -309,7 +312,7 @@ START_TEST(callbacks_may_destroy_other_caches)
 			  : create(destruct, end_in_reclaim);
 	after = create(destruct, NULL);
 	ends_at_once[0] = before;
-	ends_at_once[1] = after; /* next in the walk */
+	ends_at_once[1] = after; /* the next cache in the walk */
 	ends_at_once[2] = create(destruct, NULL);
 	other = create(destruct, NULL);
 	use(before, 100);
@@ -343,7 +346,7 @@ end_itself(void *priv)
 	(void)priv;
 	nasked++;
 	umem_cache_destroy(other);
-	/* Something else may have the memory by now. */
+	/* The memory may be used for another cache by now. */
 	create(NULL, NULL);
 }
 
@@ -362,7 +365,10 @@ static void
 create_more(void *priv)
 {
 	(void)priv;
-	/* Each would be asked in turn, were it without end. */
+	/*
+	 * Without this limit, each new cache would be asked in turn without
+	 * end.
+	 */
 	if (++nasked < 50)
 		create(NULL, create_more);
 }
@@ -376,7 +382,7 @@ START_TEST(caches_made_meanwhile_are_walked_too)
 }
 END_TEST
 
-/* The other thread is at a cache: destroying it must wait. */
+/* Another thread is using a cache, so destroying it must wait. */
 static uint32_t in_reclaim, out_of_reclaim; /* [atomic] */
 
 static void
@@ -420,17 +426,20 @@ START_TEST(a_reclaim_waits_a_while_for_another)
 	pthread_create(&thread, NULL, reap_in_thread, NULL);
 	while (!get(&in_reclaim))
 		nap(1);
-	/* It is done by somebody else, so trying again is worth it. */
+	/* The other thread reclaims, so the caller should try again. */
 	ck_assert(update_reclaim(1, 0, true));
 	pthread_join(thread, NULL);
-	/* Nobody is at it any more. */
+	/* No thread reclaims any more. */
 	__atomic_store_n(&in_reclaim, 0, __ATOMIC_RELAXED);
 	umem_reap();
 	ck_assert_uint_eq(get(&in_reclaim), 1);
 }
 END_TEST
 
-/* Visitors: any number, beside the worker; they stay until they may leave. */
+/*
+ * Visitors: threads that pin a cache by visit_some_caches().  Any number may
+ * visit it beside the worker.  They stay until may_leave is set.
+ */
 static uint32_t nin, nout, may_leave; /* [atomic] */
 
 static void
@@ -454,7 +463,10 @@ stay_there(struct umem_cache *cache, void *arg)
 		nwrong++;
 	__atomic_add_fetch(&nin, 1, __ATOMIC_RELEASE);
 	wait_for(&may_leave);
-	/* Who waits for one would be here by now if it waited for no more. */
+	/*
+	 * The visitors leave one after the other.  A destroyer that waits for
+	 * only one visitor would therefore return before the last has left.
+	 */
 	nap(20 * __atomic_add_fetch(&nout, 1, __ATOMIC_ACQ_REL));
 	__atomic_sub_fetch(&nin, 1, __ATOMIC_RELEASE);
 	return true;
@@ -480,7 +492,7 @@ START_TEST(a_cache_is_not_destroyed_under_its_visitors)
 	pthread_t thread[4];
 
 	other = create(destruct, NULL);
-	/* Which is behind it on the list. */
+	/* This cache is behind the other one on the list. */
 	create(destruct, NULL);
 	use(other, 100);
 	for (int i = 0; i < 3; i++)
@@ -583,11 +595,11 @@ START_TEST(a_walk_over_some_caches_goes_on_where_it_ended)
 			ck_assert_uint_le(nseen[i], 1);
 			n += nseen[i];
 		}
-		/* A few other caches may be the library's. */
+		/* A few of the caches may be the library's. */
 		ck_assert_uint_ge(n, WALK_OTHERS - 8);
 		ck_assert_uint_le(n, WALK_OTHERS);
 	}
-	/* Each walk has its own place. */
+	/* Each kind of walk has its own position in the list. */
 	memset(nseen, 0, sizeof(nseen));
 	worker_some_caches(WALK_SWEEP, note_seen);
 	ck_assert_uint_eq(nseen[0], 1);
@@ -599,7 +611,7 @@ START_TEST(a_walk_goes_on_behind_a_cache_that_is_destroyed)
 	for (unsigned i = 0; i < NMANY; i++)
 		many[i] = create(NULL, NULL);
 	worker_some_caches(WALK_GROWTH, note_seen);
-	/* The next one is among those that go. */
+	/* The walk's next cache is among those that are destroyed. */
 	for (unsigned i = 0; i < NMANY; i++)
 		if (nseen[i] == 0 || i % 2 == 0) {
 			umem_cache_destroy(many[i]);
@@ -642,7 +654,7 @@ ends_well(pid_t child)
 	ck_assert_int_eq(status, 0);
 }
 
-/* Whoever visited in the parent is not there in the child. */
+/* A thread that visits a cache in the parent does not exist in the child. */
 START_TEST(a_forked_child_waits_for_no_visitor)
 {
 	pthread_t thread;
@@ -665,7 +677,10 @@ END_TEST
 
 static pid_t forked;
 
-/* In the child a second visitor comes before the first, which forked, leaves. */
+/*
+ * The thread that forks during its visit is the first visitor.  In the child, a
+ * second visitor comes before the first leaves.
+ */
 static bool
 fork_there(struct umem_cache *cache, void *thread)
 {
@@ -686,7 +701,7 @@ START_TEST(a_visitor_that_forks_is_not_counted_in_the_child)
 	other = create(destruct, NULL);
 	visit_some_caches(WALK_DEPOTS, is_other, fork_there, &thread[0]);
 	if (forked == 0) {
-		/* The second is waited for, and only that. */
+		/* The child waits for the second visitor only. */
 		pthread_create(&thread[1], NULL, let_them_leave, NULL);
 		umem_cache_destroy(other);
 		if (get(&nout) != 1 || get(&nin) != 0)
@@ -721,7 +736,10 @@ have_it_fork(void *arg)
 	return arg;
 }
 
-/* By a handler, while the cache waits for a visitor that the child lacks. */
+/*
+ * A signal handler forks while the thread waits for a visitor that does not
+ * exist in the child.
+ */
 START_TEST(who_waits_for_a_visitor_may_fork)
 {
 	pthread_t thread[2];
@@ -744,7 +762,7 @@ START_TEST(who_waits_for_a_visitor_may_fork)
 }
 END_TEST
 
-/* The thread. */
+/* Tests of the upkeep thread. */
 
 START_TEST(there_is_no_thread_that_nobody_wants)
 {
@@ -758,9 +776,12 @@ START_TEST(there_is_no_thread_that_nobody_wants)
 }
 END_TEST
 
-static unsigned nstarted; /* threads, then */
+static unsigned nstarted; /* number of threads after the start */
 
-/* False: there can be none, as a sanitizer wants more stack than ours has. */
+/*
+ * Start the upkeep thread.  False: it cannot be created, because a sanitizer
+ * needs more stack than it has.
+ */
 static bool
 start_thread(void)
 {
@@ -782,7 +803,7 @@ START_TEST(the_thread_gives_memory_back_while_the_program_sleeps)
 	update_interval_ns = 50 * MSEC;
 	if (!start_thread())
 		return;
-	/* Once only, however often. */
+	/* However often a thread is offered, only one is created. */
 	update_thread_offer(true);
 	ck_assert_uint_eq(nthreads(), nstarted);
 	p = large_alloc(20 * MIB, HEAP_UNIT, &zeroed);
@@ -790,7 +811,10 @@ START_TEST(the_thread_gives_memory_back_while_the_program_sleeps)
 	use(cache, MOST);
 	large_free(p, 20 * MIB);
 	ck_assert_uint_ge(heap_dirty(), 20 * MIB);
-	/* As free() does: the thread may be asleep by now. */
+	/*
+	 * Call update_poll(), as free() does, because the upkeep thread may be
+	 * asleep by now.
+	 */
 	update_poll();
 	wait_until(heap_dirty() == 0);
 	ck_assert_uint_eq(heap_dirty(), 0);
@@ -800,13 +824,13 @@ START_TEST(the_thread_gives_memory_back_while_the_program_sleeps)
 END_TEST
 
 /*
- * The upkeep thread waits on one word, which is 0 while it is awake.  Its
- * first wait is for the next update.
+ * The upkeep thread waits on one word, which is 0 while it is awake.  Its first
+ * wait is for the next update.
  */
 static pthread_t not_upkeep;
 static const uint32_t *rest_word;
-static uint32_t nasleep; /* [atomic] waits with another value there */
-static char *freed_then; /* 20 MiB, freed at the first of them */
+static uint32_t nasleep; /* [atomic] waits while the word is not 0 */
+static char *freed_then; /* 20 MiB, freed at the first such wait */
 
 static void
 watch_rest(const uint32_t *word)
@@ -842,7 +866,7 @@ dirty_span(void)
 	return p;
 }
 
-/* The thread that frees it found the upkeep thread awake, and never calls. */
+/* The freeing thread found the upkeep thread awake, and makes no more calls. */
 START_TEST(memory_freed_while_the_thread_falls_asleep_goes_back)
 {
 	update_interval_ns = 5 * MSEC;
@@ -857,7 +881,7 @@ START_TEST(memory_freed_while_the_thread_falls_asleep_goes_back)
 }
 END_TEST
 
-/* No update is due for long, and the program never calls again. */
+/* No update is due for a long time, and the program makes no more calls. */
 START_TEST(memory_freed_while_the_thread_sleeps_goes_back)
 {
 	char *p = dirty_span();
@@ -869,7 +893,7 @@ START_TEST(memory_freed_while_the_thread_sleeps_goes_back)
 	hook_os_futex_wait = watch_rest;
 	if (!start_thread())
 		return;
-	/* Once more: that is for good. */
+	/* The second wait has no time limit. */
 	for (int i = 0; i < 2000 && get(&nasleep) < 2; i++)
 		nap(10);
 	heap_free(p, 20 * MIB);
@@ -888,7 +912,7 @@ START_TEST(the_thread_sleeps_and_is_woken)
 	for (int round = 0; round < 3; round++) {
 		uint32_t before;
 
-		/* Long enough for it to find nothing several times. */
+		/* Long enough for several updates that find nothing to do. */
 		nap(60);
 		use(cache, 1000);
 		before = get(&nunmade);
@@ -932,7 +956,10 @@ START_TEST(a_request_without_memory_has_the_thread_run_callbacks)
 	use(cache, 100);
 	ck_assert(update_reclaim(1, 0, /* may_call */ _i != 0));
 	wait_until_asked(1);
-	/* The thread needs the lock, and the request does not wait for ever. */
+	/*
+	 * The upkeep thread needs program_lock.  The request does not wait
+	 * without end.
+	 */
 	pthread_mutex_lock(&program_lock);
 	for (int i = 0; i < 3; i++)
 		ck_assert(update_reclaim(1, 0, /* may_call */ _i != 0));
@@ -945,7 +972,7 @@ START_TEST(a_request_without_memory_has_the_thread_run_callbacks)
 }
 END_TEST
 
-/* A task that was joined may be seen for a moment. */
+/* A task that was joined may still be visible for a moment. */
 static bool
 falls_to(unsigned n)
 {
@@ -953,7 +980,7 @@ falls_to(unsigned n)
 	return nthreads() == n;
 }
 
-/* The thread's work is seen by destructors. */
+/* The calls of destructors show the upkeep thread's work. */
 START_TEST(a_program_with_one_thread_is_alone)
 {
 	umem_cache_t *cache = create(destruct, NULL);
@@ -979,7 +1006,9 @@ START_TEST(a_program_with_one_thread_is_alone)
 		ck_assert(falls_to(nstarted - 1));
 		ck_assert_uint_eq(get(&nunmade), before);
 	}
-	/* With two it is there again. */
+	/*
+	 * With two threads in the program, the upkeep thread is created again.
+	 */
 	update_thread_begins();
 	while (!update_has_thread()) {
 		update_thread_offer(true);
@@ -995,7 +1024,7 @@ START_TEST(a_program_with_one_thread_is_alone)
 }
 END_TEST
 
-static uint32_t waits, may_go; /* [atomic] of destruct_when_told() */
+static uint32_t waits, may_go; /* [atomic] for destruct_when_told() */
 
 static void
 destruct_when_told(void *buf, void *priv)
@@ -1024,7 +1053,9 @@ START_TEST(who_ends_the_thread_waits_for_no_callback)
 	update_thread_ends();
 	ck_assert(!update_has_thread());
 	ck_assert_uint_eq(nthreads(), nstarted);
-	/* Another can come and go before the first has gone. */
+	/*
+	 * Another upkeep thread can begin and end before the first has ended.
+	 */
 	update_thread_begins();
 	update_thread_offer(/* created */ true);
 	ck_assert(update_has_thread());
@@ -1056,7 +1087,7 @@ START_TEST(threads_that_come_and_go_bring_few_of_ours)
 		ck_assert(!update_has_thread());
 	}
 	ck_assert_uint_eq(n, 7);
-	/* After an interval there may be another. */
+	/* After an interval, an upkeep thread may be created again. */
 	update_interval_ns = MSEC;
 	nap(50);
 	update_thread_begins();
@@ -1078,7 +1109,7 @@ START_TEST(a_program_ends_with_the_thread_at_work)
 	}
 	umem_cache_destroy(other);
 	ck_assert_uint_eq(get(&nunmade), get(&nmade));
-	/* The program's only thread "ends": the updater's goes first. */
+	/* The program's only thread "ends": the upkeep thread ends first. */
 	update_thread_ends();
 	ck_assert(falls_to(nstarted - 1));
 }

@@ -1,8 +1,8 @@
 /*
- * test_xalloc.c - constraints and policies, also against a plain model
+ * test_xalloc.c - constraints and policies, also against a simple model
  *
- * The model has one byte per quantum of one or more spans, and answers by
- * trying every place.
+ * The model has one byte per quantum of one or more spans, and finds its
+ * answers by trying every place.
  */
 #include <check.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ START_TEST(alignment_and_phase_are_met)
 	ck_assert_uint_eq(at, 256);
 	at = xalloc(arena, 3, 256, 17, 0, 0, 0);
 	ck_assert_uint_eq(at % 256, 17);
-	/* What lies before stays free. */
+	/* The space before the allocated segment stays free. */
 	ck_assert_uint_eq(vmem_size(arena, VMEM_FREE), 10000 - 6);
 	ck_assert_ptr_nonnull(vmem_alloc(arena, 1, VM_SLEEP));
 }
@@ -56,12 +56,12 @@ START_TEST(no_multiple_of_nocross_lies_inside)
 
 	ck_assert_uint_eq(xalloc(arena, 200, 0, 0, 4096, 0, 0), 4096);
 	ck_assert_uint_eq(xalloc(arena, 100, 0, 0, 4096, 0, 0), 4096 - 100);
-	/* With a phase beyond the boundary. */
+	/* The phase moves the segment behind the boundary. */
 	uintptr_t at = xalloc(arena, 4000, 64, 32, 4096, 0, 0);
 
 	ck_assert_uint_eq(at % 64, 32);
 	ck_assert_uint_eq(at / 4096, (at + 3999) / 4096);
-	/* align above nocross. */
+	/* align is greater than nocross. */
 	at = xalloc(arena, 16, 256, 16, 32, 0, 0);
 	ck_assert_uint_eq(at % 256, 16);
 }
@@ -129,13 +129,13 @@ START_TEST(wrong_arguments_are_einval)
 		uintptr_t min, max;
 	} bad[] = {
 	    {0, 0, 0, 0, 0, 0},
-	    {64, 100, 0, 0, 0, 0},   /* align no power of two */
-	    {64, 128, 128, 0, 0, 0}, /* phase not below it */
+	    {64, 100, 0, 0, 0, 0},   /* align is no power of two */
+	    {64, 128, 128, 0, 0, 0}, /* phase is not below align */
 	    {64, 0, 64, 0, 0, 0},
-	    {64, 128, 32, 0, 0, 0},    /* phase and quantum */
-	    {64, 0, 0, 100, 0, 0},     /* nocross no power of two */
-	    {256, 0, 0, 128, 0, 0},    /* size above nocross */
-	    {128, 128, 64, 128, 0, 0}, /* with the phase, too */
+	    {64, 128, 32, 0, 0, 0},    /* phase is no multiple of the quantum */
+	    {64, 0, 0, 100, 0, 0},     /* nocross is no power of two */
+	    {256, 0, 0, 128, 0, 0},    /* size is above nocross */
+	    {128, 128, 64, 128, 0, 0}, /* also with a phase */
 	    {128, 256, 192, 128, 0, 0},
 	    {64, 0, 0, 0, 8192, 8192},
 	    {64, 0, 0, 0, 8192, 4096},
@@ -153,7 +153,7 @@ START_TEST(wrong_arguments_are_einval)
 	ck_assert_ptr_null(vmem_xalloc(
 	    arena, 64, 0, 0, 0, NULL, NULL, VM_BESTFIT | VM_FIRSTFIT));
 	ck_assert_int_eq(errno, EINVAL);
-	/* An alignment below the quantum is met by any segment. */
+	/* Any segment satisfies an alignment below the quantum. */
 	ck_assert_uint_ne(xalloc(arena, 64, 8, 0, 0, 0, 0), 0);
 }
 END_TEST
@@ -170,10 +170,10 @@ struct model {
 	uint8_t border[UNITS]; /* a span starts here */
 	struct {
 		uintptr_t at;
-		size_t size; /* as asked for */
+		size_t size; /* as requested */
 	} live[UNITS];
 	unsigned nlive;
-	uintptr_t next_at; /* where next fit goes on */
+	uintptr_t next_at; /* where next fit continues */
 	uint64_t seed;
 };
 
@@ -198,7 +198,7 @@ quanta(const struct model *m, size_t size)
 	return (size + m->quantum - 1) / m->quantum;
 }
 
-/* Free units from i on, within one span. */
+/* Number of free units from unit i on, within one span. */
 static size_t
 run(const struct model *m, size_t i)
 {
@@ -224,7 +224,7 @@ suits(const struct model *m, const struct want *w, uintptr_t at, size_t size)
 	return w->max == 0 || at + (size - 1) <= w->max - 1;
 }
 
-/* Can the request be met at unit i? */
+/* Can the request be satisfied at unit i? */
 static bool
 possible(const struct model *m, const struct want *w, size_t i)
 {
@@ -243,7 +243,10 @@ hole_of(const struct model *m, size_t i)
 	return i;
 }
 
-/* The place that the policy prescribes, or UNITS; instant: any place. */
+/*
+ * The unit that the policy prescribes, or UNITS if none is possible.  For
+ * instant fit any possible unit is right.
+ */
 static size_t
 expected(const struct model *m, const struct want *w)
 {
@@ -406,7 +409,7 @@ model_verify(const struct model *m)
 	ck_assert_uint_eq(vmem_size(m->arena, VMEM_FREE), nfree * m->quantum);
 }
 
-/* Near both ends of the integers, with small and large quanta. */
+/* Arenas near both ends of the integers, with small and large quanta. */
 static const struct {
 	uintptr_t base;
 	size_t quantum;
@@ -434,7 +437,10 @@ START_TEST(arenas_do_what_a_simple_model_does)
 	    "model", NULL, 0, m.quantum, NULL, NULL, NULL, 0, VM_SLEEP);
 	model_add(&m, 100, 60);
 	for (int step = 0; step < 8000; step++) {
-		/* Tides: more allocations, then more frees. */
+		/*
+		 * Alternate between phases with more allocations and phases
+		 * with more frees.
+		 */
 		uint64_t bias = step / 500 % 2 == 0 ? 6 : 4;
 
 		if (dice(&m, 400) == 0) {
