@@ -1,5 +1,5 @@
 /*
- * hooks.h - library functions whose calls a test can intercept
+ * hooks.h - library functions with a hook for tests
  *
  * The linker redirects every call of these functions from another file of the
  * library to hooks.c (--wrap, by the Makefile's list UNIT_WRAPS).  hooks.c

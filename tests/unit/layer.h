@@ -47,7 +47,8 @@ start(int mode, size_t object_bytes, unsigned rounds_max)
 }
 
 /*
- * Replace the layer by one with nshards shards; 0: the default for ncpus CPUs.
+ * Replaces the layer by one with nshards shards, or, if nshards is 0, with the
+ * default for ncpus CPUs.
  */
 static inline void
 restart(unsigned nshards, unsigned ncpus)

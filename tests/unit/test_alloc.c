@@ -207,9 +207,7 @@ START_TEST(what_cannot_be_had_is_refused)
 }
 END_TEST
 
-/*
- * Blocks of all sizes are allocated zeroed after they were dirtied and freed.
- */
+/* Zeroed blocks of each size must be zero, although freed blocks are dirty. */
 START_TEST(zeroed_memory_is_zero_also_after_use)
 {
 	for (int round = 0; round < 3; round++)
@@ -432,8 +430,8 @@ START_TEST(what_is_cached_is_found_before_a_request_fails)
 	for (unsigned i = 0; i < 64; i++)
 		umem_free(p[i], 1 * MIB);
 	/*
-	 * The kernel refuses from here on, so 3 MiB blocks must come from
-	 * these.
+	 * The kernel refuses from here on.  The freed blocks of 1 MiB must
+	 * serve the requests for 3 MiB.
 	 */
 	os_fail_nth(1, 1u << 30);
 	for (n = 0; n < 10; n++) {
