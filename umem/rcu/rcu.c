@@ -12,6 +12,7 @@
  * malloc.
  */
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <urcu/flavor.h>
 
