@@ -300,7 +300,10 @@ START_TEST(a_free_calls_no_function_of_the_program)
 	get_many(cache, MOST);
 	put_many(cache, MOST);
 	ck_assert_uint_eq(source.nreleased, 0);
-	/* An update inside malloc() or free() does not call import() either. */
+	/*
+	 * An update inside malloc() or free() does not call a function of the
+	 * program either.
+	 */
 	ck_assert(!cache_update(cache, /* may_call */ false));
 	ck_assert(!cache_make_room(cache));
 	ck_assert_uint_eq(cache_empty_depot(cache), 0);
@@ -558,9 +561,7 @@ START_TEST(without_memory_for_itself_an_allocation_fails)
 	while (n < MOST && (held[n] = get(cache)) != NULL)
 		n++;
 	os_fail_nth(0, 0);
-	/*
-	 * The test needs more memory than was mapped: a pool of MOST resources.
-	 */
+	/* A pool of MOST resources needs more memory than was mapped. */
 	ck_assert_uint_lt(n, MOST);
 	ck_assert_int_eq(errno, ENOMEM);
 	ck_assert_ptr_nonnull((held[n] = get(cache)));

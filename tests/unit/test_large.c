@@ -195,10 +195,7 @@ START_TEST(a_block_with_a_neighbour_moves_and_leaves_nothing)
 }
 END_TEST
 
-/*
- * The block grows repeatedly.  Its contents are kept, at a cost well below that
- * of copying them each time.
- */
+/* The block grows twelve times, with other blocks in its way. */
 START_TEST(a_growing_block_keeps_its_contents)
 {
 	size_t used = large_used();

@@ -28,7 +28,7 @@
 static void *held[MOST];
 static uint32_t nwrong; /* [atomic] */
 
-/* One cache of each kind whose allocations take a different path. */
+/* The kinds of caches that allocate by different paths. */
 enum kind {
 	PLAIN,
 	NO_MAGAZINES,

@@ -591,8 +591,8 @@ START_TEST(a_crowd_keeps_to_the_budget)
 END_TEST
 
 /*
- * Do so many allocs and frees that the CPU and the depot exchange magazines of
- * n rounds all the time.
+ * Allocate and free 1000 objects ntimes, so that the CPU and the depot exchange
+ * magazines all the time.
  */
 static void
 flow(unsigned ntimes)

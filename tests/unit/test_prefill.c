@@ -48,7 +48,7 @@ destruct(void *buf, void *priv)
 	__atomic_add_fetch(&nunmade, 1, __ATOMIC_RELAXED);
 }
 
-/* One cache of each kind that allocates objects by a different path. */
+/* The kinds of caches that allocate by different paths. */
 enum kind {
 	PLAIN,
 	NO_MAGAZINES,
@@ -400,7 +400,7 @@ START_TEST(a_stale_free_of_an_object_in_a_handle_is_reported)
 }
 END_TEST
 
-/* The exit status in child_status is the offset of the write. */
+/* The test sets child_status to the offset of the write before the fork. */
 static void
 write_in_a_handle(void)
 {

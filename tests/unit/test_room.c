@@ -277,7 +277,7 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 		room_look(os_now_ns());
 		ck_assert_int_eq(errno, 77);
 	}
-	/* The reclaim did not happen because the heap grew. */
+	/* The heap has not grown, so demand alone caused the reclaim. */
 	ck_assert_uint_eq(heap_fresh(), fresh);
 	ck_assert_uint_lt(asked, LATER / 4);
 	ck_assert_uint_lt(slab_total(&cache->slabs) * 4096, LATER / 2);

@@ -696,8 +696,8 @@ END_TEST
 enum {
 	WORKERS = 4
 };
-static unsigned nwrong; /* [a] */
-static bool ended;      /* [a] */
+static unsigned nwrong; /* [atomic] */
+static bool ended;      /* [atomic] */
 
 /* Use blocks of all kinds while other threads turn sampling on and off. */
 static void *

@@ -331,8 +331,8 @@ START_TEST(what_one_shard_has_no_room_for_goes_to_another)
 	for (unsigned i = 0; i < 4; i++)
 		put_full((own + 1) % 3, i);
 	/*
-	 * Every shard first keeps one magazine of its own; the others go
-	 * around.
+	 * A shard with more than full_max magazines passes its surplus to the
+	 * shards that have space, so no magazine is left for the slabs yet.
 	 */
 	ck_assert_ptr_null(magazine_surplus(&layer));
 	ck_assert_uint_eq(nfull(own), 1);

@@ -550,7 +550,7 @@ START_TEST(a_run_that_turns_back_on_itself_is_found_out)
 	start(64, 16, false);
 	take_all(200);
 	qsort(chunks, 200, sizeof(chunks[0]), by_address);
-	/* Find the first index that repeats an earlier chunk. */
+	/* Find the index at which the batch repeats a chunk. */
 	for (unsigned i = 0; i < 6; i++) {
 		batch[i] = chunks[64 + walk[i]];
 		for (unsigned j = 0; j < i; j++)
@@ -1132,7 +1132,7 @@ END_TEST
 /*
  * Every thread gives back all chunks.  For each chunk only one call is right.
  */
-static unsigned ncommon, ngiven; /* [atomic] the last */
+static unsigned ncommon, ngiven; /* [atomic] ngiven only */
 
 static void *
 give_all_that_others_give(void *arg)
