@@ -1,6 +1,7 @@
 #!/bin/bash
-# Two of us in one process: an audit library has a namespace of its own, and
-# so has what dlmopen() loads; each has its libc, and may have its malloc.
+# Two copies of the library in one process: an audit library has a namespace of
+# its own, and so has a library that dlmopen() loads.  Each namespace has its
+# own libc, and may have its own malloc.
 set -eu
 cat >audit.c <<'END'
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The benchmark's runner: what it writes is well formed and complete, and a
-# program that fails under our library makes it exit 1.
+# The benchmark's runner: its files are well formed and complete, and a program
+# that fails under our library makes it exit 1.
 # timeout: 60
 set -u
 fail() {
@@ -34,7 +34,7 @@ run() {
 	    SCALE=0.002 python3 "$TOP/tests/bench/run.py" build >out 2>err
 }
 
-# In the place of a real program, whose output is compared.
+# A stand-in for a real program; the runner compares its output.
 fake bin/lua5.4 'echo same'
 run ONLY='^(cache-|churn|lua|rcu)' ROUNDS=2 || fail "exit $?"
 python3 - "$TOP/tests/bench" <<'END' || fail "bad results"

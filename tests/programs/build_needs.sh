@@ -1,9 +1,9 @@
 #!/bin/bash
-# make demo and make test install the packages that they need before anything
-# is compiled; make alone names what is missing in one message.
+# make demo and make test install the packages that they need before they
+# compile anything; make alone names the missing packages in one message.
 #
 # PATH begins with stand-ins: dpkg-query knows no package, apt-get only writes
-# down what it is asked for, and the compilers write down that they ran.
+# down its arguments, and the compilers write down that they ran.
 set -eu
 mkdir bin
 printf '#!/bin/sh\nexit 1\n' >bin/dpkg-query

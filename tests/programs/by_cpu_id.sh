@@ -1,7 +1,7 @@
 #!/bin/bash
 # Kernels before 6.3 have no mm_cid: then cpu_id is the index, which is negative
-# in a thread that is not registered.  A libc whose getauxval() tells of such a
-# kernel makes it so here; glibc.pthread.rseq=0 is one before 2.35.
+# in a thread that is not registered.  Here a preloaded getauxval() reports such
+# a kernel; glibc.pthread.rseq=0 stands for a glibc before 2.35.
 set -u
 
 cat >auxv.c <<'END'
@@ -64,7 +64,8 @@ END
 "$CC" -shared -fPIC -o auxv.so auxv.c || exit 1
 "$CC" -O1 -fno-builtin -pthread -o threads threads.c || exit 1
 
-# runs WHERE - with these threads, on whose area the second line says
+# runs WHERE OPTIONS TUNABLES - runs threads; the library must report that it
+# uses the rseq area WHERE, indexed by cpu_id
 runs() {
 	LD_PRELOAD=$PWD/auxv.so:$SHIM UMEM_OPTIONS=verbose,$2 \
 	    GLIBC_TUNABLES=$3 ./threads 2>said

@@ -1,7 +1,7 @@
 #!/bin/bash
 # timeout: 120
-# UMEM_OPTIONS=checked: every free of a block that the program does not hold is
-# reported by that free, however many other frees lie between, and correct
+# UMEM_OPTIONS=checked: every free of a block that the program does not own is
+# reported by that free, after any number of other frees in between.  Correct
 # programs run as before.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS

@@ -167,7 +167,8 @@ build() {
 }
 build -o main
 if command -v valgrind >/dev/null; then
-	# under WHAT TEXT - memcheck says so of the program; none: nothing
+	# under STEP [TEXT] - memcheck must report TEXT for the program's STEP;
+	# without TEXT it must report nothing
 	under() {
 		local status=0
 

@@ -133,9 +133,10 @@ bad() {
 	cat said
 	exit 1
 }
-# under WHAT TEXT - memcheck says so of the program; none: nothing.  The thread
-# of a flavour lives when the process ends, so its stack is "possibly lost", as
-# that of every such thread.
+# under STEP [TEXT] - memcheck must report TEXT for the program's STEP; without
+# TEXT it must report nothing.  It reports only definite leaks, because the
+# thread of a flavour still lives when the process ends, and memcheck calls the
+# stack of every such thread "possibly lost".
 under() {
 	local status=0
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # timeout: 120
 # memcheck and address sanitizer let readers look at free objects of a
-# type-stable cache, and still see what is wrong.
+# type-stable cache, and still report errors.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 cat >main.c <<'END'
@@ -147,7 +147,8 @@ build() {
 }
 build -o main
 if command -v valgrind >/dev/null; then
-	# under WHAT TEXT - memcheck says so of the program; none: nothing
+	# under STEP [TEXT] - memcheck must report TEXT for the program's STEP;
+	# without TEXT it must report nothing
 	under() {
 		local status=0
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The command umem: what it passes on, and how it ends.
+# The command umem: the arguments and variables that it passes to the program,
+# and its exit status.
 set -u
 umem=$B/umem
 

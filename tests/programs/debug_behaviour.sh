@@ -1,6 +1,6 @@
 #!/bin/bash
 # timeout: 120
-# What a debugged program goes through beside misuse: failures on purpose,
+# Behaviour of a debugged program without misuse: failures on purpose,
 # constructors, callbacks, handlers, fork, options of its own.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
@@ -316,7 +316,8 @@ libs=(-pthread -L"$B" -lumem_malloc "-Wl,-rpath,$B")
 "$CC" "${flags[@]}" -o main main.c "${libs[@]}"
 "$CC" "${flags[@]}" -rdynamic -o own main.c init.c "${libs[@]}"
 
-# run STATUS DEBUG WHAT [PROGRAM] - what it says is in $said
+# run STATUS DEBUG STEP [PROGRAM] - runs one step of the program, which must
+# exit with STATUS; its standard error is in $said
 run() {
 	local status=0
 

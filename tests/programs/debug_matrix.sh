@@ -1,8 +1,8 @@
 #!/bin/bash
 # timeout: 120
-# Each misuse under each way of debugging, for each kind of block and many
-# sizes: the first line of the report, the stack of who did it before, and how
-# the program ends.
+# Each misuse in each debugging mode, for each kind of block and many sizes:
+# the first line of the report, the stack of the previous transaction, and the
+# exit status of the program.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 cat >main.c <<'END'
@@ -122,10 +122,11 @@ END
     -o main main.c -pthread -L"$B" -lumem_malloc -Wl,-rpath,"$B"
 
 nruns=0
-# run MODE MISUSE KIND SIZE - what it says is in $said, how it ends in $status
+# run MODE MISUSE KIND SIZE - standard error is in $said, the exit status in
+# $status
 run() {
 	status=0
-	# The shell tells of signals; nobody wants to know.
+	# The redirection drops the shell's messages about signals.
 	{ UMEM_DEBUG=$1 ./main "$2" "$3" "$4" 2>said; } 2>/dev/null ||
 	    status=$?
 	said=$(<said)
@@ -138,8 +139,8 @@ bad() {
 	echo "$said"
 	exit 1
 }
-# reported TEXT [WHO] - this is the first line; with WHO, the last transaction
-# was by this function, where the mode keeps it
+# reported TEXT [FUNCTION] - the first line must begin with TEXT; if the mode
+# records transactions, the last one must be by FUNCTION
 reported() {
 	[[ $said == "umem allocator: "$1* ]] || bad "not reported: $1"
 	case $mode in
@@ -173,12 +174,12 @@ modified=$'buffer modified after being freed\numem'
 twice="duplicate free: buffer freed twice"
 kinds="malloc calloc realloc align64 align4096 align131072 umem zumem object"
 
-# What a mode finds of writes to freed memory.
+# later KIND SIZE - the report of the mode about a write to freed memory
 later() {
 	run "$mode" later "$1" "$2"
 	case $mode$1$2 in
 	audit*) fine ;;
-	# Large blocks, as one with such an alignment, are gone.
+	# Large blocks are unmapped; this alignment makes a block large.
 	*align131072* | *9000000) faulted ;;
 	*) reported "${modified%$'\n'*}" giver ;;
 	esac

@@ -1,7 +1,7 @@
 #!/bin/bash
 # timeout: 120
-# Real programs have none of the faults that a debugged library reports, and
-# do what they do without.
+# A debugged library reports no fault of real programs, and their results are
+# equal to those without debugging.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 cat >python.py <<'END'

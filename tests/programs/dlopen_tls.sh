@@ -1,6 +1,6 @@
 #!/bin/bash
-# dlopen() of our libraries after ten others that have used static TLS, and
-# ten with large TLS of the other kind.
+# dlopen() of our libraries after ten libraries that use static TLS, and ten
+# with large dynamic TLS.
 set -eu
 for i in 0 1 2 3 4 5 6 7 8 9; do
 	cat >"near$i.c" <<END

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What the libraries ask of the program that loads them: at most 64 bytes of
-# static TLS (a debug build has the locks that a thread holds there, too) and no
-# other TLS, no library but libc, never to be unloaded.
+# The libraries need from the program that loads them at most 64 bytes of static
+# TLS (a debug build also keeps the locks of a thread there) and no other TLS,
+# and no library but libc.  They are marked never to be unloaded.
 set -eu
 export LC_ALL=C
 bad() {

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The fast paths of malloc and free: how many instructions, from the entry to
-# the first return, and none that calls or pushes.  More is a decision.
+# The fast paths of malloc and free: the number of instructions from the entry
+# to the first return, without any call or push.  A change that adds one must
+# also change the number here.
 set -u
 
 if [ -n "${DEBUG:-}${SAN:-}" ] || [ "$(uname -m)" != x86_64 ]; then

@@ -1,7 +1,8 @@
 #!/bin/bash
 # timeout: 120
-# UMEM_OPTIONS=hardened: each kind of misuse is caught, nobody reads what was
-# there before, addresses come back late and in no order, and the rest works.
+# UMEM_OPTIONS=hardened: each kind of misuse is reported, a new owner cannot
+# read earlier data, addresses are reused late and in random order, and the
+# rest works.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 cat >main.c <<'END'

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A thread that is stopped with chunks of a slab in hand, which are in no
-# magazine yet: umem leaks knows whose they are.
+# A thread is stopped after it took chunks from a slab and before it put them
+# into a magazine: umem leaks finds that the chunks belong to this thread.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

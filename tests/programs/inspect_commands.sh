@@ -1,6 +1,7 @@
 #!/bin/bash
-# The other commands of umem that look at a process: columns, agreement with
-# what the program said, JSON, and what they do when they cannot look.
+# The other commands of umem that inspect a process: columns, agreement with
+# the figures that the program printed, JSON, and the errors if they cannot
+# inspect it.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -130,7 +131,7 @@ SHIM=$TMP/libumem_malloc.so.1 start "$TMP/planted" 1
 expect 2 'describes itself in version' stat "$pid"
 finish 0
 
-# With records of who did what.
+# With records of all transactions.
 export UMEM_DEBUG=default UMEM_LOGGING=transaction
 start "$TMP/planted" 2
 unset UMEM_DEBUG UMEM_LOGGING

@@ -38,7 +38,7 @@ says_not() {
 	fi
 }
 
-# address KEY - what the program printed
+# address KEY - the address that the program printed after KEY
 address() {
 	sed -n "s/^$1 //p" told
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A core that is cut short or damaged anywhere never ends umem by a signal,
-# nor keeps it busy: it reports what it can, or says in one line that it
-# cannot.  Seeds are fixed.  inspect_fuzz.sh ROUNDS for a longer run.
+# A core that is cut short or damaged anywhere never ends umem by a signal, nor
+# makes it run for ever: umem reports the readable part, or prints one line with
+# the error.  Seeds are fixed.  inspect_fuzz.sh ROUNDS for a longer run.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# umem leaks of a hardened process: what waits in a quarantine is free, and
-# what was lost is found.
+# umem leaks of a hardened process: blocks in a quarantine are free, and lost
+# blocks are found.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 umem=$(readlink -f "$B")/umem

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Import caches, as the commands see them: umem stat counts their resources, and
-# a block that is an idle resource is no leak, nor free, nor is what it points
-# to.  So it is with magazines, and without them in a cache that is checked.
+# Import caches, as the commands see them: umem stat counts their resources.  A
+# block that is an idle resource is neither a leak nor free, and this also holds
+# for the blocks that it points to.  The test runs with magazines, and without
+# them in checked caches.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -28,7 +29,7 @@ has() {
 	fi
 }
 
-# Without upkeep, which would release what is idle.
+# Without upkeep, which would release idle resources.
 for words in thread=no thread=no,checked thread=no,hardened; do
 	export UMEM_OPTIONS=$words
 	start "$TMP/imports"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# umem leaks finds all that was lost and nothing else: in a process with few
-# and with many threads, idle and at work, again and again, and in a core.
+# umem leaks finds all lost blocks and no others: in a process with few and with
+# many threads, idle and at work, repeatedly, and in a core.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The commands on a program that is linked with libumem.so.1, too: it runs on
-# the library that is preloaded, and that is the one that they tell of.
+# The commands on a program that is also linked with libumem.so.1: it runs on
+# the preloaded library, and the commands report on that library.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -12,7 +12,8 @@ export UMEM_DEBUG=audit UMEM_LOGGING=fail
 start "$TMP/linked"
 unset UMEM_DEBUG UMEM_LOGGING
 
-# is WHAT WANTED COMMAND... - runs it, with nothing on standard error
+# is NAME LINES COMMAND... - the command must print LINES lines, and nothing on
+# standard error
 is() {
 	local got
 	got=$("${@:3}" 2>said | wc -l)

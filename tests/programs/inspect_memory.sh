@@ -1,7 +1,7 @@
 #!/bin/bash
-# umem leaks takes a tenth of the memory that it looks at, and no command
-# copies memory when there is not enough: by MemAvailable, or by the limit of a
-# memory cgroup of either version.
+# umem leaks needs a tenth of the memory that it inspects.  No command copies
+# memory if MemAvailable, or the limit of a memory cgroup of either version,
+# is too low.
 # timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
@@ -38,14 +38,14 @@ if [ "$score" != 1000 ]; then
 	exit 1
 fi
 
-# Files of the kernel are replaced in a mount namespace of our own.
+# The test replaces files of the kernel in a mount namespace of its own.
 if ! unshare -m true 2>/dev/null; then
 	finish 0
 	exit 0
 fi
 
-# within FOLDER WORD... - runs umem where FOLDER/meminfo, FOLDER/cgroup and
-# FOLDER/groups are the kernel's, as far as they exist
+# within FOLDER WORD... - runs umem in a mount namespace in which the files
+# meminfo, cgroup and groups of FOLDER, if they exist, replace the kernel's
 within() {
 	# shellcheck disable=SC2016 # for the inner shell
 	unshare -m bash -c '
@@ -57,8 +57,9 @@ within() {
 	status=$?
 }
 
-# refused WHAT REGEX FOLDER - is there no room for a copy, and for leaks if
-# WHAT is "leaks"?
+# refused COMMAND REGEX FOLDER - with the kernel's files from FOLDER umem verify
+# must refuse with a message that matches REGEX, because there is not enough
+# memory for its copy; umem leaks must refuse, too, if COMMAND is "leaks"
 refused() {
 	within "$3" verify "$pid"
 	if [ $status -ne 2 ] || ! grep -Eq "^umem: $pid: this needs about 19[0-9] \

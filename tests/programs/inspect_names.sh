@@ -1,6 +1,6 @@
 #!/bin/bash
-# Names that the program chose reach neither the terminal as control characters
-# nor JSON as bytes that are no text.
+# The commands print names that the program chose without control characters on
+# the terminal, and without invalid bytes in JSON.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -1,8 +1,7 @@
 #!/bin/bash
-# Each kind of place that may hold the only pointer to a block is looked
-# through by umem leaks, in a process and in its core: no place is left out,
-# and nothing that is over (a stack below its pointer, a thread that was
-# joined) counts.
+# umem leaks searches each kind of place that may hold the only pointer to a
+# block, in a process and in its core.  It ignores dead memory: a stack below
+# its stack pointer, and a thread that was joined.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -14,7 +13,7 @@ for how in '' mapped; do
 	start "$TMP/places" $how "$TMP/places_library"
 	leaked "$pid"
 	exactly_planted "process $how"
-	# What the kernel keeps is in no core.
+	# A core has no references that the kernel keeps.
 	sed -i 's/^kept \([0-9a-f]*\) the kernel.*/leak \1/' told
 	gcore -o core "$pid" >/dev/null 2>&1
 	leaked "core.$pid"

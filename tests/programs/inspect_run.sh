@@ -1,6 +1,6 @@
 #!/bin/bash
-# umem run --leaks and --stat: the report comes however the program ends, and
-# the status tells.
+# umem run --leaks and --stat: umem prints the report in whichever way the
+# program ends, and the exit status shows the result.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Sampling: umem samples estimates what a program has, umem leaks shows where
-# a leak comes from without audit, whatis knows a faulting address, and umem
-# sample turns it on and off in a process at work.
+# Sampling: umem samples estimates the memory in use, umem leaks shows the
+# origin of a leak without audit, umem whatis describes a faulting address, and
+# umem sample turns sampling on and off in a running process.
 # timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
@@ -42,7 +42,7 @@ sample_grows() {
 	return 1
 }
 
-# What samples estimates is near the truth, and the stacks are right.
+# The estimates of umem samples are near the truth, and the stacks are right.
 export UMEM_OPTIONS=sample=4k
 start "$TMP/sampled"
 expect 0 '^one sample in about 4096 bytes$' samples "$pid"
@@ -133,8 +133,8 @@ for mean in 1 300; do
 	finish 0
 done
 
-# What only a sample with a guard points to is lost with it, also where places
-# beside it in the heap are free.
+# If only a guarded sample points to a block, the block is lost with the sample,
+# also where places beside it in the heap are free.
 UMEM_OPTIONS=sample=1 start "$TMP/guarded"
 soon_planted guarded
 finish 0
@@ -159,7 +159,7 @@ for mode in rseq locked; do
 	finish 0
 done
 
-# The same under load: nobody is harmed, wherever the threads were.
+# Under load, turning sampling on and off does not harm the running threads.
 unset UMEM_OPTIONS
 start "$TMP/sampled" 3
 for ((n = 0; n < 15; n++)); do
@@ -171,7 +171,7 @@ sample_grows || { echo "no samples in the end"; exit 1; }
 expect 0 '^one sample in about 1048576 bytes$' samples "$pid"
 finish 0
 
-# What it cannot do.
+# umem sample refuses a debugged process and bad arguments.
 UMEM_DEBUG=default start "$TMP/sampled"
 expect 2 'every block is checked there already' sample "$pid" default
 expect 2 '^usage: umem sample ' sample "$pid" often

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Names of functions are those of the file that the process has mapped: in
-# another mount namespace, after the file was replaced, and where the program
-# made code at run time; of a stripped program there are addresses of the file.
+# Function names come from the file that the process has mapped: in another
+# mount namespace, after the file was replaced, and for code that the program
+# made at run time.  For a stripped program umem prints addresses in the file.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -73,7 +73,7 @@ says() {
 	fi
 }
 
-# end - of the program, and of its list of what it made
+# end - ends the program and removes its list of functions made at run time
 end() {
 	finish 0
 	rm -f "/tmp/perf-$pid.map"

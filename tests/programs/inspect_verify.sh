@@ -1,7 +1,7 @@
 #!/bin/bash
-# umem verify: a buffer that was written to after it was freed, while it is
-# held back or since it went to its slab; one that is overrun; and umem whatis
-# of each.
+# umem verify finds a buffer that was written to after it was freed, while it is
+# quarantined or after it returned to its slab, and an overrun buffer.  umem
+# whatis describes each.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 umem=$(readlink -f "$B")/umem
@@ -62,8 +62,8 @@ done
 kill $pid
 wait $pid || true
 
-# Hardened caches have tags, too; a cache whose free objects nobody may touch
-# has none, though it is audited.
+# Hardened caches have tags, too.  A cache with UMC_NOTOUCH has none, although
+# it is audited, because the library must not write to its free objects.
 cat >main.c <<'END_C'
 #include "tests/programs/check.h"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A C and a C++ program build against nothing but what is installed, shared
-# and static; the command runs a program from there; uninstall leaves nothing.
+# A C and a C++ program build against the installed files alone, shared and
+# static.  The installed command runs a program.  uninstall leaves nothing.
 set -eu
 root=$TMP/root
 make -s -C "$TOP" install DESTDIR="$root" PREFIX=/opt/umem >/dev/null
@@ -48,8 +48,8 @@ main(void)
 END
 cp program.c program.cc
 
-# A program as it is written for illumos: the headers bring what it needs, and
-# it defines its settings without a prototype of its own.
+# A program written for illumos: the headers declare all functions that it
+# uses, and it defines its settings without a prototype of its own.
 cat >source.c <<'END'
 #include <umem.h>
 #include <sys/vmem.h>

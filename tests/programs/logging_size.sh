@@ -1,5 +1,5 @@
 #!/bin/bash
-# A log of UMEM_LOGGING takes memory as it is filled, and has a bound.
+# A log of UMEM_LOGGING takes memory only as it fills, and its size is limited.
 set -u
 export UMEM_DEBUG=default LD_PRELOAD=$SHIM
 

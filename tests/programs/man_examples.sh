@@ -1,5 +1,5 @@
 #!/bin/bash
-# Each program in the man pages compiles as it stands, without a warning,
+# Each program in the man pages compiles unchanged, without a warning,
 # against the installed tree, and ends with status 0.
 set -eu
 make -s -C "$TOP" install DESTDIR="$TMP/root" PREFIX=/usr >/dev/null

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The library does without /proc and /sys.
+# The library works without /proc and /sys.
 set -eu
 hide='mount -t tmpfs none /proc && mount -t tmpfs none /sys'
 unshare -m sh -c "$hide" 2>/dev/null || {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # timeout: 120
-# Misuse of deferred frees under each way of debugging: the first line of the
-# report, the stack of the first free, and how the program ends.
+# Misuse of deferred frees in each debugging mode: the first line of the report,
+# the stack of the first free, and the exit status of the program.
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 cat >main.c <<'END'
@@ -170,8 +170,8 @@ bad() {
 	echo "$said"
 	exit 1
 }
-# reported TEXT [WHO] - this is the first line; with WHO, the last transaction
-# was by this function, where the mode keeps it
+# reported TEXT [FUNCTION] - the first line must begin with TEXT; if the mode
+# records transactions, the last one must be by FUNCTION
 reported() {
 	[[ $said == "umem allocator: "$1* ]] || bad "not reported: $1"
 	case $mode in

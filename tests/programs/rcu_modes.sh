@@ -1,7 +1,7 @@
 #!/bin/bash
-# Nodes that readers look at stay unchanged, and each object comes back, in every
-# way in which the library can run: rcu_torture.c and rcu_flavours.c with a
-# flavour on each of the two libraries.
+# In every mode of the library, nodes stay unchanged while readers use them, and
+# each object comes back: rcu_torture.c and rcu_flavours.c with a flavour on
+# each of the two libraries.
 set -u
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 export LD_LIBRARY_PATH=$B

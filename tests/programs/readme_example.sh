@@ -1,6 +1,6 @@
 #!/bin/bash
-# The object cache of the README compiles as it stands, against the installed
-# tree, and says what it should.
+# The object cache of the README compiles unchanged against the installed tree,
+# and prints the expected output.
 set -eu
 make -s -C "$TOP" install DESTDIR="$TMP/root" PREFIX=/usr >/dev/null
 export PKG_CONFIG_SYSROOT_DIR=$TMP/root

@@ -1,5 +1,5 @@
 #!/bin/bash
-# redis-server under redis-benchmark, and what is in it afterwards.
+# redis-server under redis-benchmark, and its content afterwards.
 set -u
 # shellcheck source=/dev/null
 . "$TOP/tests/programs/real.inc"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A set-user-ID program ignores our variables; the same program without that
-# bit goes by it.
+# In a set-user-ID program the library ignores our variables; without that bit
+# it obeys them.
 set -eu
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
 command -v setpriv >/dev/null || { echo "no setpriv"; exit 77; }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# With a depot of several shards, which small machines do not have: no block
-# is lost or had twice, fork() finds all locks, depot_bytes is a bound of the
-# whole, and umem leaks sees what waits in every shard.
+# With a depot of several shards, which small machines do not have: no block is
+# lost or allocated twice, fork() takes all locks, depot_bytes limits all shards
+# together, and umem leaks sees the free blocks of every shard.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
