@@ -2,7 +2,7 @@
  * bulk.c - objects in groups of N, by single calls and by bulk calls
  *
  *	bulk.single.N		N allocations, then N frees, one by one
- *	bulk.cache.N		the same by umem_cache_alloc_bulk() and
+ *	bulk.cache.N		umem_cache_alloc_bulk() of N objects, then
  *				umem_cache_free_bulk()
  *	bulk.limit.N		bulk.single.N of a cache with a limit
  *	bulk.limits.N		bulk.cache.N of a cache with a limit
@@ -16,8 +16,8 @@
  * Single calls are umem_cache_alloc() and umem_cache_free(), or under another
  * allocator malloc() and free(); there the other rows are absent.
  *
- * The functions of umem are looked up, so that under another allocator there
- * is nothing of umem in the process.
+ * The program looks up the functions of umem at run time, so that under another
+ * allocator no code of umem is in the process.
  *
  * Source: the groups in which network stacks and maple trees of Linux take
  * objects by kmem_cache_alloc_bulk().

@@ -1,11 +1,11 @@
 /*
  * micro.c - one thread: malloc and free in pairs and in batches
  *
- *	pair.SIZE		a malloc and the free of it; not written
- *	pair.SIZE.pages		the same, a byte of each 4 KiB written
- *	batch.200.SIZE		200 mallocs, then their frees, the first first
- *	batch.2000.SIZE		2000 of them
- *	batch.rand.SIZE		2000 of them, freed in random order
+ *	pair.SIZE		a malloc and its free; the block is not written
+ *	pair.SIZE.pages		a pair; one byte of each 4 KiB is written
+ *	batch.200.SIZE		200 mallocs, then 200 frees in the same order
+ *	batch.2000.SIZE		2000 mallocs, then 2000 frees in the same order
+ *	batch.rand.SIZE		2000 mallocs, then 2000 frees in random order
  *
  * in ns a malloc and a free; in a batch the first byte of each block is
  * written.  SIZE mix is 16 to 1023 bytes at random.

@@ -2,14 +2,13 @@
  * objcache.c - objects that are expensive to construct
  *
  *	objcache.raw.pair, .raw.batch	malloc and construct, destruct and free
- *	objcache.pair, .batch		the best the program can do: an object
- *					cache of umem if the preloaded library
- *					has them, else the same as raw
+ *	objcache.pair, .batch		an object cache of umem if the preloaded
+ *					library has them, otherwise as raw
  *
- * in ns an object; a batch is 1000 of them, freed in the order they came.
+ * in ns an object; a batch is 1000 objects, freed in the order of allocation.
  *
- * The functions of umem are looked up, so that under another allocator there
- * is nothing of umem in the process.
+ * The program looks up the functions of umem at run time, so that under another
+ * allocator no code of umem is in the process.
  *
  * Source: Bonwick, "The Slab Allocator", USENIX 1994: keeping an object
  * constructed saves more than the allocation costs.

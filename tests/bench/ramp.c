@@ -4,13 +4,14 @@
  *	ramp.M		millions of replacements in a second of processor time,
  *			in the M-th interval of 10 ms, 01 to 50
  *	ramp.steady	median of the last 25 intervals
- *	ramp.reached	when the first interval ended that came to 90 % of
- *			that, in ms
+ *	ramp.reached	end of the first interval with at least 90 % of
+ *			ramp.steady, in ms
  *
- * One of 2000 blocks of 16 to 1023 bytes is replaced at random, from the
- * first instruction of main() on: no warming up.  With N threads each has its
- * own blocks; all are counted.  An interval without processor time, on a busy
- * machine, counts as the one before.
+ * The program replaces one of 2000 blocks of 16 to 1023 bytes at random, from
+ * the first instruction of main() on, without warming up.  With N threads each
+ * thread has its own blocks; the figure counts all replacements.  If a busy
+ * machine gives an interval no processor time, the value of the previous
+ * interval is used.
  *
  * Source: "A Comparison of Memory Allocators in Multiprocessors" (Oracle,
  * 2003), which finds that an allocator that tunes itself needs a while.

@@ -33,9 +33,10 @@
  *					old node has been freed
  * If numbers of threads are given, each name ends in the number.
  *
- * The functions of umem are looked up, so that under another allocator there
- * is nothing of umem in the process.  A reader that meets a node with another
- * content than the node's updater wrote ends the program with an error.
+ * The program looks up the functions of umem at run time, so that under another
+ * allocator no code of umem is in the process.  A reader that finds a node with
+ * a content that the node's updater did not write ends the program with an
+ * error.
  *
  * Usage: rcu [scale [number of updaters, and of readers ...]]
  */

@@ -58,7 +58,7 @@ batch_free(struct batch *batch)
 	free(batch);
 }
 
-/* Puts a batch, and takes the one that was last put, if there are many. */
+/* Puts a batch; takes the newest one if there are many or batch is NULL. */
 static struct batch *
 exchange(struct stack *stack, struct batch *batch)
 {

@@ -1,4 +1,4 @@
-/* Freed twice, with much going on between, of other sizes. */
+/* A block freed twice, with many calls for other sizes in between. */
 #include "tests/misuse/misuse.h"
 
 int

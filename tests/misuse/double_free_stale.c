@@ -1,4 +1,4 @@
-/* Freed, given to another, freed again by the first. */
+/* The first owner frees a block again after a second owner got it. */
 #include "tests/misuse/misuse.h"
 
 int

@@ -1,4 +1,4 @@
-/* Freed twice, its memory given back between. */
+/* A block freed twice; its memory was released to the kernel in between. */
 #include "tests/misuse/misuse.h"
 
 int

@@ -1,4 +1,4 @@
-/* An address of the heap that was never handed out. */
+/* An address of the heap that was never allocated. */
 #include "tests/misuse/misuse.h"
 
 int

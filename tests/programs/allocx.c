@@ -1,6 +1,6 @@
 /*
- * A program that is linked with jemalloc calls mallocx() and its relatives
- * beside malloc() and free(): blocks of either family go to either's functions.
+ * A program that is linked with jemalloc calls mallocx() and related functions
+ * beside malloc() and free().  Each family accepts the blocks of the other.
  */
 #include <dlfcn.h>
 #include <malloc.h>

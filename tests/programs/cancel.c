@@ -1,7 +1,7 @@
 /*
  * malloc and free are no cancellation points: a thread that is cancelled
- * within them goes on until one, and nothing is lost.  Asynchronous
- * cancelling is allowed outside of malloc only, and works there.
+ * within them runs on until it reaches one, and no memory is lost.
+ * Asynchronous cancelling is allowed outside of malloc only, and works there.
  */
 #include <malloc.h>
 

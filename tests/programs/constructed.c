@@ -127,7 +127,7 @@ all_come_back(int flags)
 	check(ndestructed == nconstructed && nconstructed > made);
 }
 
-/* Every third fails; nobody sees or destructs one that did. */
+/* Every third construction fails; such an object is not used or destructed. */
 static unsigned ntried;
 
 static int

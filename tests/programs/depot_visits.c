@@ -27,7 +27,7 @@ batches(int n)
 	}
 }
 
-/* Magazines that all depots have handed out or taken in. */
+/* Magazines that all depots have supplied or received. */
 static unsigned long
 moved(void)
 {

@@ -77,7 +77,7 @@ use_objects(umem_cache_t *of)
 		umem_cache_free(of, object[i]);
 }
 
-/* Blocks of every size, so that the heap grows and has pages to give back. */
+/* Blocks of every size, so that the heap grows and has pages to release. */
 static void
 use_memory(void)
 {

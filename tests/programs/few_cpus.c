@@ -1,4 +1,4 @@
-/* Many threads on the stacks of one CPU: the others go without. */
+/* Many threads use the magazines of one CPU; the other CPUs have none. */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

@@ -64,7 +64,7 @@ main(void)
 	call();
 	check(rss_kib() < before + MOST_KIB);
 
-	/* It was wrong to give it back, so this time it stays for longer. */
+	/* The last release was a misprediction, so this one comes later. */
 	fill_and_free(block);
 	sleep(1);
 	call();

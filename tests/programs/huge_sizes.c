@@ -31,7 +31,7 @@ main(void)
 	check(refused(calloc(SIZE_MAX / 8 + 2, 8)));
 	check(refused(reallocarray(NULL, (size_t)1 << 33, (size_t)1 << 33)));
 	check(refused(reallocarray(NULL, SIZE_MAX / 8 + 2, 8)));
-	/* And all goes on. */
+	/* Other calls still work. */
 	churn(1, 20000, 100000);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * A process ends, by exit(0), when the last thread of the program ends: a
- * thread of the library must not keep it alive.  In the process itself, and
- * in a child that was forked by a thread other than the first.
+ * thread of the library must not keep it alive.  The test checks this in the
+ * process itself, and in a child forked by a thread other than the first.
  */
 #include "tests/programs/check.h"
 

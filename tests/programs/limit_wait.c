@@ -174,7 +174,7 @@ fork_here(int number)
 	}
 	limit_time();
 	forked = true;
-	/* Nobody waits until the handler has returned. */
+	/* In the child no thread waits until the handler has returned. */
 	check(limits().waiting == 0 && limits().in_use == 1);
 	usleep(nap);
 	if (first != NULL)
@@ -186,7 +186,7 @@ wait_in_both(void *arg)
 {
 	void *object = umem_cache_alloc(cache, UMEM_DEFAULT);
 
-	/* With a time limit nobody frees, in either process. */
+	/* If the wait has a time limit, neither process frees the object. */
 	check((object == NULL) == (arg != NULL));
 	check(object != NULL || errno == ETIMEDOUT);
 	if (forked) {
@@ -198,7 +198,7 @@ wait_in_both(void *arg)
 	return NULL;
 }
 
-/* The wait goes on in the child, and ends there by itself. */
+/* The wait continues in the child, and ends there independently. */
 static void
 fork_in_a_handler(int limit_wait)
 {

@@ -1,4 +1,4 @@
-/* malloc_trim() gives free memory back to the kernel, small blocks' too. */
+/* malloc_trim() releases free memory to the kernel, also of small blocks. */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

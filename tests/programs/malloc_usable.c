@@ -30,7 +30,7 @@ main(void)
 			waste += (double)(usable - n) / (double)usable;
 		for (int i = 0; i < 3; i++)
 			check(is_stamped(block[i], usable, (uint64_t)i));
-		/* Anything up to there is the same block. */
+		/* realloc() up to the usable size does not move the block. */
 		check(realloc(block[0], usable) == block[0]);
 		for (int i = 0; i < 3; i++)
 			free(block[i]);

@@ -1,4 +1,4 @@
-/* Threads of the smallest stack there is can allocate. */
+/* Threads with the smallest possible stack can allocate. */
 #include <limits.h>
 #include <malloc.h>
 

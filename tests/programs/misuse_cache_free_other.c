@@ -1,4 +1,4 @@
-/* An object freed to another cache: its slab says so. */
+/* An object freed to another cache is reported when its slab gets it. */
 #include "tests/programs/check.h"
 
 int

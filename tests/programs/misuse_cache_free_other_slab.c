@@ -1,4 +1,4 @@
-/* The same in a cache without magazines: at once. */
+/* A cache without magazines reports an object of another cache at once. */
 #include "tests/programs/check.h"
 
 int

@@ -1,6 +1,6 @@
 /*
- * umem_cache_destroy() of a cache with objects in use says so and goes on;
- * the objects stay usable, and other caches are not touched by it.
+ * umem_cache_destroy() of a cache with objects in use prints a message and
+ * returns.  The objects stay usable, and other caches are not affected.
  */
 #include "tests/programs/check.h"
 

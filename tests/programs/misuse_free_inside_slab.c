@@ -1,6 +1,6 @@
 /*
- * free() of an address inside a block that is several units of 64 KiB long,
- * in a later unit than the one it begins in, and at that unit's start.
+ * free() of an address inside a block that is several units of 64 KiB long: the
+ * address is the start of a unit after the first unit of the block.
  */
 #include "tests/programs/check.h"
 

@@ -1,4 +1,4 @@
-/* A block freed again after its slab has gone back. */
+/* A block freed again after its slab was returned to the heap. */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

@@ -1,4 +1,4 @@
-/* A block freed twice with others between: its slab knows. */
+/* A block freed twice with others between: its slab finds the second free. */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

@@ -1,4 +1,4 @@
-/* A second free that is found without being asked: by those that follow. */
+/* The frees that follow a second free find it. */
 #include "tests/programs/check.h"
 
 enum {

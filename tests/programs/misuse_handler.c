@@ -1,6 +1,6 @@
 /*
- * A handler of SIGABRT gets its chance after the message: it may leave by
- * longjmp(), and malloc() goes on working then.
+ * A handler of SIGABRT runs after the message.  It may leave by longjmp(), and
+ * malloc() works afterwards.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /*
- * Under mlockall() freed memory goes back to the kernel as it does otherwise,
+ * Under mlockall() freed memory is released to the kernel as without it,
  * from Linux 5.18 on.
  */
 #include <malloc.h>

@@ -65,7 +65,7 @@ main(void)
 
 	for (uintptr_t i = 1; i <= 5; i++)
 		one_round((void *)i);
-	/* Two that end at about the same time. */
+	/* Two threads end at about the same time. */
 	for (int i = 0; i < 50; i++) {
 		for (int k = 0; k < 2; k++)
 			other[k] = thread_start(run, NULL);

@@ -1,4 +1,4 @@
-/* ... and is not asked when it is. */
+/* If UMEM_OPTIONS is set, the library does not call _umem_options_init(). */
 #include "tests/programs/check.h"
 
 const char *_umem_options_init(void);

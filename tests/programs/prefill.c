@@ -17,7 +17,7 @@ struct object {
 
 static umem_cache_t *cache;
 
-/* Every object of the handle, each of which was never handed out before. */
+/* Takes every object of the handle; none of them was allocated before. */
 static void *
 take_all(void *arg)
 {

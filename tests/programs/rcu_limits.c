@@ -153,7 +153,7 @@ a_caller_outside_waits(void (*free_many)(void), size_t size, unsigned most)
 	barrier();
 	reader_start();
 	task_start(&task, free_many);
-	/* It comes to a halt. */
+	/* Wait until the freeing thread has stopped at the budget. */
 	do {
 		before = load(&nfreed);
 		usleep(50000);

@@ -1,3 +1,3 @@
-/* Under a limit, memory that was freed is good for blocks of another size. */
+/* Under a limit, freed memory can be allocated in blocks of another size. */
 #define REUSE
 #include "tests/programs/rlimit.c"

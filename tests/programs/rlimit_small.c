@@ -143,7 +143,7 @@ trim(void *arg)
 	return arg;
 }
 
-/* Addresses that the heap had are good for stacks, and the heap goes on. */
+/* Stacks can use addresses that the heap had, and the heap still works. */
 static void
 released(size_t limit)
 {

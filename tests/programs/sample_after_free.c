@@ -1,4 +1,4 @@
-/* A sample that is guarded: it cannot be read when it has been freed. */
+/* A guarded sample: the program cannot read it after it was freed. */
 #include "tests/programs/sample_guarded.h"
 
 int

@@ -1,4 +1,4 @@
-/* With UMEM_DEBUG there is no sampling, and that is said. */
+/* With UMEM_DEBUG there is no sampling, and a message says so. */
 #include "tests/programs/check.h"
 
 int

@@ -1,4 +1,4 @@
-/* A sample that is guarded and freed twice: both stacks are told. */
+/* A guarded sample freed twice: the report has both stacks. */
 #include "tests/programs/sample_guarded.h"
 
 __attribute__((noinline)) void

@@ -132,7 +132,7 @@ all(void)
 
 	check(failures(nofail_get, small_put) == 0);
 	check(failures(nofail_object, object_put) == 0);
-	/* The same share of each. */
+	/* About equally many requests of each kind fail. */
 	check(a <= 2 * b + 5 && b <= 2 * c + 5 && c <= 2 * d + 5 &&
 	      d <= 2 * a + 5);
 	mallocs_fail_alike(a);

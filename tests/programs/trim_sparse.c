@@ -1,6 +1,6 @@
 /*
- * malloc_trim() gives back the free pages between the blocks that are left,
- * and mallinfo2() counts no memory that has gone back.
+ * malloc_trim() releases the free pages between the remaining blocks, and
+ * mallinfo2() does not count released memory.
  */
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-/* glibc told not to register rseq: then we do, and say so. */
+/* If glibc does not register rseq, the library does, and prints so. */
 #include <sys/syscall.h>
 
 #include "tests/programs/check.h"
