@@ -1,7 +1,8 @@
 /*
- * The life of an object: constructed once, in the state in which it was freed
- * when it comes again, destructed once before its memory goes, with the
- * argument the cache was made with; and reclaim callbacks.
+ * The life of an object: it is constructed once, comes back in the state in
+ * which it was freed, and is destructed once before its memory is released.
+ * The callbacks get the argument of the cache.  Reclaim callbacks are tested,
+ * too.
  */
 #include "tests/programs/check.h"
 

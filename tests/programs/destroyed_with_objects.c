@@ -1,7 +1,7 @@
 /*
- * umem_cache_destroy() of a cache with objects in use: the objects that were
- * freed are destructed, also those in the slabs of objects that are not; the
- * latter keep their contents and are never destructed.
+ * umem_cache_destroy() of a cache with objects in use: freed objects are
+ * destructed, also in slabs with objects in use.  Objects in use keep their
+ * contents and are never destructed.
  */
 #include "tests/programs/check.h"
 

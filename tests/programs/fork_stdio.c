@@ -1,7 +1,7 @@
 /*
  * fork() while other threads are in stdio: getline() holds the lock of its
- * stream and waits for the library's, fflush(NULL) holds libc's lock of all
- * streams and waits for that of the stream.  The child uses both, too.
+ * stream and waits for a lock of the library.  fflush(NULL) holds libc's lock
+ * of all streams and waits for the stream's lock.  The child calls both, too.
  */
 #include "tests/programs/check.h"
 

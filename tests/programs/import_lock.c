@@ -1,8 +1,8 @@
 /*
  * release() of an import cache takes a lock of the program's.  A thread that
  * holds it may call malloc(), free(), umem_cache_free() and every function of
- * other caches: release() does not run in it, even if upkeep is due.  The
- * library's thread calls it where there is one, and umem_reap().
+ * other caches: release() does not run in that thread, even if upkeep is due.
+ * umem_reap() and the library's thread, if there is one, call release().
  *
  * The program runs itself again as linked, without a thread of the library,
  * and with the library for malloc, alone and with a second thread.

@@ -1,7 +1,7 @@
 /*
- * Aligned memory where size classes are no multiples of the alignment, as some
- * are that UMEM_OPTIONS adds: the first block of a class, which fills its
- * magazine, and the next, which comes from there.
+ * Aligned memory from size classes that are not multiples of the alignment;
+ * UMEM_OPTIONS adds such classes.  The first block of a class fills its
+ * magazine, and the next block comes from the magazine.
  */
 #include <malloc.h>
 

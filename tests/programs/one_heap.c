@@ -1,6 +1,6 @@
 /*
- * A program that was linked with libumem.so.1, run on our malloc: the names of
- * both come from one library, and so does the memory.
+ * A program that was linked with libumem.so.1 runs on our malloc: the functions
+ * of both libraries, and all memory, come from one library.
  */
 #include <dlfcn.h>
 #include <malloc.h>

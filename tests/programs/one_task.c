@@ -1,7 +1,7 @@
 /*
- * A program that has joined its threads has one task, as before: calls for
- * which the kernel asks that succeed, and no thread of the library is left
- * outside of a sandbox.
+ * A program that has joined its threads has one task, as before.  System calls
+ * that the kernel allows only to a process with one task succeed, and no thread
+ * of the library is left outside of a sandbox.
  */
 #include <dirent.h>
 #include <sched.h>

@@ -71,7 +71,7 @@ a_caller_in_a_section_is_refused(void)
 	check(n < N && errno == EAGAIN);
 	check((size_t)n * SIZE >= BUDGET);
 	check((size_t)n * SIZE <= MOST);
-	/* So are the other kinds, from then on, and the object is still ours. */
+	/* The other kinds fail, too, from then on; the object stays ours. */
 	for (unsigned i = 0; i < 100; i++) {
 		void *p = umem_alloc(SIZE, UMEM_DEFAULT);
 

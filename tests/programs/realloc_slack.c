@@ -1,7 +1,7 @@
 /*
- * Blocks that shrink: those that go up and down hold no more than each had at
- * its largest, and those that are cut once set their memory free, also after
- * others have gone up and down.
+ * Blocks that shrink: a block that shrinks and grows repeatedly holds at most
+ * the memory of its largest size.  A block that shrinks once releases its
+ * memory, also after other blocks have shrunk and grown repeatedly.
  */
 #include "tests/programs/check.h"
 

@@ -1,7 +1,7 @@
 /*
- * Every memory system call of a run fails in turn, once or with the next few,
- * the tracer seeing to it: malloc() gives NULL and ENOMEM or goes round it,
- * free() never fails nor changes errno, and once the burst is over the next
+ * A tracer makes every memory system call of a run fail in turn, alone or with
+ * the next few calls.  malloc() returns NULL with ENOMEM or works around the
+ * failure, free() never fails nor changes errno, and after the burst the next
  * allocation succeeds.
  */
 #include <elf.h>

@@ -1,7 +1,7 @@
 /*
- * Every memory system call fails from some moment on, one kind at a time and
- * all of them: malloc() gives NULL and ENOMEM sooner or later, free() never
- * fails nor changes errno, nothing aborts, and the blocks in use are whole.
+ * Memory system calls fail from some moment on, one kind at a time and all of
+ * them.  malloc() returns NULL with ENOMEM sooner or later, free() never fails
+ * nor changes errno, nothing aborts, and the blocks in use keep their content.
  */
 #include <malloc.h>
 #include <sys/mman.h>

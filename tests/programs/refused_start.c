@@ -1,6 +1,6 @@
 /*
- * The kernel refuses rseq, membarrier or both from the start: the locked mode,
- * which says why, and everything works.
+ * The kernel refuses rseq, membarrier or both from the start.  The library runs
+ * in locked mode, its message names the reason, and everything works.
  */
 #include <malloc.h>
 

@@ -1,8 +1,8 @@
 /*
- * Threads that thrd_create() made, which libc does without pthread_create(),
- * create threads after the initial thread has ended.  The thread of the library
- * ends with the last that is known, while another begins that ends only after
- * that one was joined.
+ * libc's thrd_create() does not call pthread_create(), so the library does not
+ * count such threads.  They create threads after the initial thread has ended.
+ * The thread of the library ends with the last counted thread, while another
+ * thread begins, which ends only after that thread was joined.
  */
 #include <threads.h>
 

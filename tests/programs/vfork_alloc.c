@@ -1,8 +1,9 @@
 /*
  * The child of vfork() allocates: it shares memory and thread-local storage
- * with the thread that made it, while the other threads go on allocating.  In
- * the initial thread and in others, from a child, from a signal handler of the
- * child, with an exec that fails, and as the first call of a thread.
+ * with the thread that made it, while the other threads go on allocating.  The
+ * test calls vfork() in the initial thread and in others, from a child, from a
+ * signal handler of the child, with an exec that fails, and as the first call
+ * of a thread.
  */
 #include <signal.h>
 
