@@ -3,6 +3,7 @@
  * with neither; dlclose() leaves the library at its work.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <urcu/flavor.h>
 
 #include "tests/programs/check.h"
