@@ -83,7 +83,8 @@ limited(size_t limit, size_t size)
 	thread_end(thread);
 	set_limit(RLIMIT_AS, limit, RLIM_INFINITY);
 	fill_well(size, limit / 2);
-	churn(size, 3000, MIB);
+	/* The library itself takes nearly 2 MiB of the limit. */
+	churn(size, 3000, limit < 32 * MIB ? MIB / 2 : MIB);
 }
 
 /* With half of the limit in use, there is room for stacks. */
