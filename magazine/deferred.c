@@ -5,7 +5,7 @@
  * Each CPU has one magazine for a layer.  A push is the restartable section of
  * an ordinary free.  A full magazine is submitted: it moves to the list of
  * pending magazines, and an empty magazine takes its place.  The thread that
- * waits for grace periods (umem/rcu/defer.c) takes the list as a whole, waits,
+ * waits for grace periods (umem/rcu/grace.c) takes the list as a whole, waits,
  * and gives each magazine to the cache.
  *
  * Headers
@@ -30,13 +30,13 @@
  *	header, each object of the layer lies in a loaded magazine, in the list,
  *	or beyond the exchange.  deferred_collect(all) owns all headers at one
  *	moment (cpu_drain_all()), so it submits each object that any thread put
- *	before.  The barrier of umem/rcu/defer.c relies on this.
+ *	before.  The barrier of umem/rcu/grace.c relies on this.
  *
  * fork()
  *	A thread that owns a header is waited for (cpu_lock_for_fork()), so the
  *	child has each object, too.  An exception is a magazine that its thread
  *	has in hand outside of the header, between deferred_next() and the
- *	depot: umem/rcu/defer.c keeps fork() out there.
+ *	depot: umem/rcu/grace.c keeps fork() out there.
  */
 #include "magazine/deferred.h"
 #include "vmem/meta.h"

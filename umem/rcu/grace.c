@@ -42,11 +42,10 @@
  *	step 4 (slab_retire.c).  Only the domain's thread does that, and without
  *	the turn.  Otherwise a thread that frees beyond the budget would call
  *	destructors, or wait for them, although it may hold a lock that they
- *	take.  The library notices empty slabs in upkeep, also
- *	within malloc(), where no thread can be created: then the domain's
- *	thread is created after the upkeep, by the upkeep thread or by the
- *	function of the API that asked for it (defer_rouse()), or at the next
- *	deferred free.
+ *	take.  The library notices empty slabs in upkeep, also within malloc(),
+ *	where no thread can be created: then the domain's thread is created
+ *	after the upkeep, by the upkeep thread or by the function of the API
+ *	that asked for it (defer_rouse()), or at the next deferred free.
  *
  * How an object is never forgotten
  *	The putting thread		The domain's thread
