@@ -10,14 +10,19 @@ done
 echo 'sleep 600' >>tests/jobs/sleeps.sh
 echo 'while :; do sleep 0.01; done' >>tests/jobs/polls.sh
 echo 'while :; do :; done' >>tests/jobs/runs.sh
-# In the way of starved.sh, in a session of its own; it ends by itself.
+# Busy loops that keep the CPU from starved.sh.  Each has a session of its own,
+# because the kernel may divide a CPU among sessions (autogroups), whatever the
+# scheduling policy of their threads.  They end by themselves.
 cat >>tests/jobs/starved.sh <<'END2'
-setsid taskset -c "$CPU" timeout 60 sh -c 'while :; do :; done' &
-hog=$!
+hogs=()
+for _ in 1 2 3 4 5 6 7 8; do
+	setsid taskset -c "$CPU" timeout 20 sh -c 'while :; do :; done' &
+	hogs+=($!)
+done
 taskset -pc "$CPU" $$ >/dev/null
 chrt -i -p 0 $$
 until [ $SECONDS -ge 6 ]; do :; done
-kill "$hog"
+kill "${hogs[@]}"
 END2
 CPU=$(taskset -pc $$ | sed 's/.*[ ,-]//')
 export CPU
