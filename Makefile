@@ -2,12 +2,22 @@
 #
 #	make [SAN=address|undefined|thread] [DEBUG=1] [CC=clang]
 #	make CROSS=aarch64-linux-gnu-		libraries and tool only
+#	make V=1				prints each command in full
 #
 # Targets: all (the default), test, stress, fresh, misuse, bench, bench-scale,
 # peers, demo, lint, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
-# the build does install Debian's packages first (tools/install_packages.sh).
+# the build does install Debian's packages first
+# (tools/build/install_packages.sh).
+
+# Each command that makes a file begins with $(call short,WORD,FILE), which
+# prints one line in its place; it prints nothing of its own with V=1 or -s.
+ifneq ($(filter 1,$(V))$(findstring s,$(firstword -$(MAKEFLAGS))),)
+short	:=
+else
+short	= @printf '%-5s %s\n' '$1' '$2' &&
+endif
 
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
@@ -74,8 +84,8 @@ SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so
 RCU	:= $(if $(CROSS),,$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
 # Names of code addresses come from elfutils, which cross builds lack.
-TOOL_C	:= $(filter-out tools/symbols_$(if $(CROSS),dw,none).c,\
-	   $(wildcard tools/*.c))
+TOOL_C	:= $(filter-out tools/inspect/symbols_$(if $(CROSS),dw,none).c,\
+	   $(wildcard tools/inspect/*.c))
 TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
 
 # tests/X/name.c and name.cc become $B/X/name.
@@ -102,7 +112,7 @@ all: $(LIBS) $(RCU) $(SHIM) $(TOOLS)
 endif
 
 packages:
-	@tools/install_packages.sh $(SETS)
+	@tools/build/install_packages.sh $(SETS)
 
 # Everything that is compiled waits for this.
 HEADERS	:= stdlib.h valgrind/memcheck.h \
@@ -110,11 +120,11 @@ HEADERS	:= stdlib.h valgrind/memcheck.h \
 	   $(if $(filter test %/unit,$(MAKECMDGOALS)),check.h)
 requirements: | $(NEEDS)
 	@CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
-	    tools/check_requirements.sh $(HEADERS)
+	    tools/build/check_requirements.sh $(HEADERS)
 
 $O/%.o: %.c | requirements
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call short,CC,$<) $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(LIB_O) $(RCU_O): override CFLAGS += $(LIB_CFLAGS)
 $(RCU_O): override CPPFLAGS += -Iumem
@@ -123,47 +133,49 @@ $O/umem/malloc/malloc.o $O/umem/malloc/operators.o: \
 	override CFLAGS += -fexceptions -falign-functions=64
 
 $B/libumem.so.1: $(INNER_O) umem/libumem.map
-	$(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \
+	$(call short,LD,$@) $(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem.map \
 	    -o $@ $(INNER_O) $(LDFLAGS)
 
 $B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map umem/preempted.list
-	$(CC) $(SO_FLAGS) $(SHIM_FLAGS) -Wl,-soname,$(@F) \
+	$(call short,LD,$@) $(CC) $(SO_FLAGS) $(SHIM_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem_malloc.map \
 	    -o $@ $(LIB_O) $(LDFLAGS)
 
 # Its undefined names are those of libumem.so.1 or libumem_malloc.so.1, of which
 # the program chooses one.
 $B/libumem_rcu.so.1: $(RCU_O) umem/libumem_rcu.map
-	$(CC) $(filter-out -Wl$(comma)-z$(comma)defs,$(SO_FLAGS)) \
+	$(call short,LD,$@) \
+	    $(CC) $(filter-out -Wl$(comma)-z$(comma)defs,$(SO_FLAGS)) \
 	    -Wl,-soname,$(@F) -Wl,--version-script=umem/libumem_rcu.map \
 	    -o $@ $(RCU_O) $(LDFLAGS)
 $B/libumem_rcu.a: $(RCU_O)
-	rm -f $@ && $(AR) rcs $@ $(RCU_O)
+	$(call short,AR,$@) rm -f $@ && $(AR) rcs $@ $(RCU_O)
 
 $B/%.so: $B/%.so.1
-	ln -sf $(<F) $@
+	$(call short,LN,$@) ln -sf $(<F) $@
 
 # One object with the internal names made local, so that a static link cannot
 # clash with a program's own slab_create() or list_add().  Without malloc:
 # linking it must not change what the rest of the program runs on.
 $B/libumem.a: $(INNER_O)
-	$(LD) -r -o $O/libumem.o $(INNER_O)
-	$(OBJCOPY) --localize-hidden $O/libumem.o
-	rm -f $@ && $(AR) rcs $@ $O/libumem.o
+	$(call short,AR,$@) $(LD) -r -o $O/libumem.o $(INNER_O) && \
+	    $(OBJCOPY) --localize-hidden $O/libumem.o && \
+	    rm -f $@ && $(AR) rcs $@ $O/libumem.o
 
 # The installed command looks in $(LIBDIR) if the library is not near itself;
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
-INSTALLED_O := $(TOOL_O:$O/tools/run.o=$O/bin$(LIBDIR)/run.o)
+INSTALLED_O := $(TOOL_O:$O/tools/inspect/run.o=$O/bin$(LIBDIR)/run.o)
 TOOL_LIBS := $(if $(CROSS),,-ldw -lelf) -lm
 $(TOOLS): $(TOOL_O)
-	$(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
+	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)
-	$(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
-$O/bin$(LIBDIR)/run.o: tools/run.c | requirements
+	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
+$O/bin$(LIBDIR)/run.o: tools/inspect/run.c | requirements
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -DUMEM_LIBDIR='"$(LIBDIR)"' -c -o $@ $<
+	$(call short,CC,$<) \
+	    $(CC) $(CPPFLAGS) $(CFLAGS) -DUMEM_LIBDIR='"$(LIBDIR)"' -c -o $@ $<
 
 # tests/unit/test_slab.c gives slab_suite(); the list follows the files.
 ROOMS	:= $(patsubst tests/unit/test_%.c,%,$(filter tests/unit/test_%,$(UNIT_C)))
@@ -176,7 +188,7 @@ $O/suites.c: FORCE | requirements
 	echo '	{ 0, 0 } };'; } >$@.new; \
 	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $O/suites.o: $O/suites.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call short,CC,$<) $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # The prototypes of the suites are in suites.c.
 $(UNIT_O): override CFLAGS += -Wno-missing-prototypes -Wno-unused-result
@@ -184,7 +196,7 @@ $(UNIT_O): override CFLAGS += -Wno-missing-prototypes -Wno-unused-result
 UNIT_WRAPS := heap_free os_purge os_futex_wait os_page_size os_resident \
 	magazine_install
 $B/unit: $(UNIT_O) $(INNER_O)
-	$(CC) -o $@ $^ $(LDFLAGS) $(UNIT_WRAPS:%=-Wl,--wrap=%) \
+	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(UNIT_WRAPS:%=-Wl,--wrap=%) \
 	    $(shell pkg-config --libs check)
 
 # Programs of the tests do on purpose what compilers warn about.  A line
@@ -219,10 +231,10 @@ $B/demo/hashtable $B/demo/typestable: link = rcu_table
 $(BENCHES) $(DEMOS): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
 $B/%: tests/%.c | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
-	$(call program,$(CC),-std=gnu11)
+	$(call short,CC,$<) $(call program,$(CC),-std=gnu11)
 $B/%: tests/%.cc | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
-	$(call program,$(CXX),-std=c++17)
+	$(call short,CXX,$<) $(call program,$(CXX),-std=c++17)
 
 $(patsubst tests/%.expect,$B/%,$(shell \
 	grep -ls '^link: static' tests/*/*.expect)): $B/libumem.a
@@ -239,7 +251,7 @@ stress: all $(STRESSES)
 	@$(run_tests) $B stress
 
 fresh: | $(NEEDS)
-	@tools/fresh.sh build/fresh
+	@tools/build/fresh.sh build/fresh
 
 misuse: all $(MISUSES)
 	@tests/misuse/run.sh $B
@@ -251,13 +263,13 @@ bench-scale: all $(BENCHES)
 	@tests/bench/run.sh $B --scaling
 
 peers: | $(NEEDS)
-	@tools/peers.sh build/peers
+	@tools/build/peers.sh build/peers
 
 demo: all $(DEMOS)
-	@CC='$(CC)' tools/demo.sh $B
+	@CC='$(CC)' tools/build/demo.sh $B
 
 lint: | $(NEEDS)
-	@tools/lint.sh build
+	@tools/build/lint.sh build
 
 # Names of functions a page documents beside its own, as "section name page".
 MAN	:= $(wildcard man/*.[1-9])
@@ -286,8 +298,8 @@ ifneq ($(RCU),)
 	    'Libs: -L$${libdir} -lumem_rcu' 'Cflags: -I$${includedir}' \
 	    >$(AT)/pkgconfig/umem-rcu.pc
 endif
-	install -m 644 tools/umem-gdb.py $(AT)/libumem.so.1-gdb.py
-	install -m 644 tools/umem-gdb.py $(AT)/libumem_malloc.so.1-gdb.py
+	install -m 644 tools/gdb/umem-gdb.py $(AT)/libumem.so.1-gdb.py
+	install -m 644 tools/gdb/umem-gdb.py $(AT)/libumem_malloc.so.1-gdb.py
 	install -m 644 umem/umem.h vmem/vmem.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 vmem/sys/vmem.h $(DESTDIR)$(PREFIX)/include/sys
 	install -m 755 $(INSTALLED_TOOLS) $(DESTDIR)$(PREFIX)/bin

@@ -1,7 +1,7 @@
 """allocators.py - the measured allocators, and how a program gets one
 
 They are umem, libc's own malloc (which needs no preload), Debian's packages of
-others, and the peers that tools/peers.sh has built.  All run with their
+others, and the peers that tools/build/peers.sh has built.  All run with their
 default options.
 """
 
@@ -23,7 +23,7 @@ INSTALLED = {
     "tbb": "libtbbmalloc_proxy.so.2",
 }
 
-# By the names that tools/peers.sh gives them.
+# By the names that tools/build/peers.sh gives them.
 BUILT = ["snmalloc", "mimalloc2", "mimalloc3", "jemalloc5", "tcgoogle",
          "rpmalloc"]
 

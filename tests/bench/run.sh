@@ -4,6 +4,6 @@
 #	tests/bench/run.sh BUILD [--scaling]
 set -eu
 
-# Debian's peers and programs come with tools/install_packages.sh bench, the
-# newest with tools/peers.sh.
+# Debian's peers and programs come with tools/build/install_packages.sh bench, the
+# newest with tools/build/peers.sh.
 exec python3 "$(dirname "$0")/run.py" "$@"

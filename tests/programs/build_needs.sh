@@ -44,7 +44,7 @@ installs stress gcc libc6-dev libdw-dev valgrind postgresql debootstrap
 installs bench gcc libc6-dev libdw-dev valgrind clang
 # This one would not end at the first call of a compiler.
 build -n lint
-grep -q '^tools/install_packages.sh.* test' said || bad "make lint"
+grep -q '^tools/build/install_packages.sh.* test' said || bad "make lint"
 
 # lacks TEXT - make compiles nothing and says which requirement is missing
 lacks() {
@@ -52,7 +52,7 @@ lacks() {
 	[ "$(grep -c 'check_requirements.sh: missing' said)" = 1 ] ||
 	    bad "not one message"
 	grep -q "missing: .*$1" said || bad "the message does not name $1"
-	grep -q 'tools/install_packages.sh build' said ||
+	grep -q 'tools/build/install_packages.sh build' said ||
 	    bad "the message does not say how to install it"
 	! grep -Eiq 'command not found|No such file|error:|apt-get' said calls ||
 	    bad "more than the message"

@@ -6,7 +6,7 @@ set -u
 
 # Beside the library, as installed.
 cp "$SHIM" libumem_malloc.so.1
-cp "$TOP/tools/umem-gdb.py" libumem_malloc.so.1-gdb.py
+cp "$TOP/tools/gdb/umem-gdb.py" libumem_malloc.so.1-gdb.py
 build planted
 SHIM=$TMP/libumem_malloc.so.1
 

@@ -85,7 +85,7 @@ for mode in rseq locked; do
 	look "core.$pid"
 	finish 0
 	[ $mode = rseq ] || break
-	gdb -batch -nx -ex "source $TOP/tools/umem-gdb.py" \
+	gdb -batch -nx -ex "source $TOP/tools/gdb/umem-gdb.py" \
 	    -ex "set umem-command $umem" -ex 'umem stat' "$TMP/waiting" \
 	    "core.$pid" >said 2>&1
 	has '^  plain +6200 '

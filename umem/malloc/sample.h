@@ -10,7 +10,7 @@
 
 /*
  * State of sampling.  The slow paths read it.  umem_sample() writes it, and so
- * does the umem command from outside the process (tools/cmd_sample.c).
+ * does the umem command from outside the process (tools/inspect/cmd_sample.c).
  */
 struct sampling {
 	size_t mean; /* [a] mean bytes between two samples; 0: off */

@@ -50,7 +50,7 @@ _Static_assert(offsetof(struct slab, next) == CACHE_LINE, "one line");
 /*
  * A set of chunks of one word of a slab's bits, on their way from the slab or
  * to it.  It lies on the stack, where tools find it by the pointer to its slab
- * (tools/leaks.c).
+ * (tools/inspect/leaks.c).
  */
 struct slab_claim {
 	struct slab *slab;

@@ -1,0 +1,106 @@
+#!/bin/sh
+# install_packages.sh - installs the Debian packages that umem's targets need
+#
+#	tools/build/install_packages.sh SET...
+#
+# The sets are
+#
+#	build	make, make install
+#	test	make test, make lint
+#	demo	make demo
+#	bench	make bench, make bench-scale, make peers
+#	stress	make stress
+#	fresh	make fresh
+#	all	every set
+#
+# Each set but "fresh" contains "build".  The Makefile calls this script
+# for the goals that are named here, except for the goals of "build": these
+# only check that the packages are there.  Quiet if no package is missing;
+# otherwise it names the packages that it installs.
+set -eu
+
+build='gcc libc6-dev make binutils libdw-dev liburcu-dev valgrind'
+test="$build g++ pkg-config check gdb python3 python3-venv perl procps file
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross mandoc shellcheck git
+	sqlite3 redis-server redis-tools nginx lua5.4"
+demo="$build time python3 redis-server redis-tools"
+bench="$demo g++ sqlite3 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+	libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
+fresh='debootstrap git'
+stress="$test $fresh qemu-user-static nodejs default-jdk-headless postgresql"
+
+usage() {
+	echo "usage: tools/build/install_packages.sh" \
+	    "[build|test|demo|bench|stress|fresh|all]..." >&2
+	exit 2
+}
+
+[ $# -gt 0 ] || usage
+wanted=
+for set in "$@"; do
+	case $set in
+	build) wanted="$wanted $build" ;;
+	test) wanted="$wanted $test" ;;
+	demo) wanted="$wanted $demo" ;;
+	bench) wanted="$wanted $bench" ;;
+	stress) wanted="$wanted $stress" ;;
+	fresh) wanted="$wanted $fresh" ;;
+	all) wanted="$wanted $bench $stress" ;;
+	*) usage ;;
+	esac
+done
+# Each once.
+# shellcheck disable=SC2086 # a list
+wanted=$(printf '%s\n' $wanted | sort -u)
+
+if ! command -v dpkg-query >/dev/null; then
+	echo "tools/build/install_packages.sh: not a Debian system; needed are:" \
+	    "$(printf '%s' "$wanted" | tr '\n' ' ')" >&2
+	exit 0
+fi
+
+# Names that are installed, one a line; "ii" and "hi" are the good states.
+installed=$(
+	# shellcheck disable=SC2016,SC2086 # a format; a list
+	dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted \
+	    2>/dev/null | sed -n 's/^installed //p'
+) || true
+missing=
+for package in $wanted; do
+	case "
+$installed
+" in
+	*"
+$package
+"*) ;;
+	*) missing="$missing $package" ;;
+	esac
+done
+[ -n "$missing" ] || exit 0
+
+echo "tools/build/install_packages.sh: installing$missing" >&2
+root=
+if [ "$(id -u)" -ne 0 ]; then
+	if ! command -v sudo >/dev/null; then
+		echo "tools/build/install_packages.sh: needs root or sudo" >&2
+		exit 1
+	fi
+	root=sudo
+fi
+
+install() {
+	# shellcheck disable=SC2086 # a list
+	$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+	    --no-install-recommends -o DPkg::Lock::Timeout=300 $missing
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# The lists on the machine may be old or absent.
+if install >"$log" 2>&1 ||
+    { $root apt-get update -q >>"$log" 2>&1 && install >>"$log" 2>&1; }; then
+	exit 0
+fi
+cat "$log" >&2
+echo "tools/build/install_packages.sh: could not install$missing" >&2
+exit 1

@@ -1,0 +1,56 @@
+#!/bin/bash
+# lint.sh - checks what a compiler does not: layers, format, pages, scripts
+#
+#	tools/build/lint.sh BUILD	BUILD is where clang-format may be kept
+#
+# Runs in the tree's root, goes on after a failure, and says at the end what
+# failed.
+set -u
+
+FORMAT_VERSION=18.1.8
+venv=$1/lint
+failed=()
+
+check() {
+	echo "lint: $1"
+	"${@:2}" && return
+	failed+=("$1")
+	return 1
+}
+
+# The version matters: others break lines elsewhere.
+find_clang_format() {
+	local candidate
+
+	for candidate in clang-format clang-format-18 "$venv/bin/clang-format"; do
+		if "$candidate" --version 2>/dev/null |
+		    grep -qF "version $FORMAT_VERSION"; then
+			clang_format=$candidate
+			return
+		fi
+	done
+	clang_format=$venv/bin/clang-format
+	mkdir -p "$1" && python3 -m venv "$venv" >/dev/null 2>&1 &&
+	    "$venv/bin/pip" install -q "clang-format==$FORMAT_VERSION" \
+		>"$venv/log" 2>&1
+}
+
+mapfile -t sources < <(find vmem magazine umem tests tools -name '*.[ch]')
+mapfile -t scripts < <(find tools tests -name '*.sh'; echo .ci/run)
+mapfile -t pages < <(find man -name '*.[1-9]')
+
+check layers tools/build/check_layers.sh
+if find_clang_format "$1"; then
+	check format "$clang_format" --dry-run -Werror "${sources[@]}" ||
+	    echo "lint: to format a file: $clang_format -i FILE"
+else
+	echo "lint: format skipped: no clang-format $FORMAT_VERSION, and PyPI" \
+	    "cannot be reached"
+fi
+check pages mandoc -T lint -W warning "${pages[@]}"
+check scripts shellcheck "${scripts[@]}"
+
+if [ ${#failed[@]} -gt 0 ]; then
+	echo "lint: failed: ${failed[*]}" >&2
+	exit 1
+fi

@@ -1,0 +1,494 @@
+/*
+ * audit.c - audit records: the last transaction of each buffer
+ *
+ * A debugged cache has a record for each of its buffers, in an array to which
+ * the slab points.  A large block has a record to which the tag at the end of
+ * the block points.  With audit, a record ends with the stack of the last
+ * transaction.  Records of freed buffers with unmapped memory are in two rings
+ * (umem/debug/freed.c).  Logs are sequences of such records, in chunks, as in
+ * libumem/log.c: a chunk that is not full ends with zeros.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/audit.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/samples.h"
+#include "tools/inspect/symbols.h"
+
+/* Above the number and size of the chunks of any log. */
+#define CHUNKS_MOST ((uint64_t)1 << 20)
+#define CHUNK_MOST  ((uint64_t)1 << 30)
+
+#define LOG_CPUS_MOST 8192
+
+#define BUFTAG_ALLOCATED 0xa110c8edul
+
+/* Above the number of records in a ring of freed buffers. */
+#define FREED_MOST ((uint64_t)1 << 20)
+
+static uint64_t
+get(struct model *model, const void *record, enum layout_entry entry)
+{
+	return layout_get(model->layout, record, entry);
+}
+
+static unsigned
+nframes(struct model *model)
+{
+	const char *debug = layout_at(model->layout, model->target, L_DEBUG);
+
+	return debug ? (unsigned)get(model, debug, L_DEBUG_NFRAMES) : 0;
+}
+
+static void
+read_stack(struct model *model, const char *record, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	uint64_t stack_at = audit->at + layout_value(l, L_AUDIT_STACK);
+
+	audit->timestamp = get(model, record, L_AUDIT_TIMESTAMP);
+	audit->thread = get(model, record, L_AUDIT_THREAD);
+	audit->lastlog = get(model, record, L_AUDIT_LASTLOG);
+	audit->contents = get(model, record, L_AUDIT_CONTENTS);
+	audit->stack = target_at(model->target, stack_at, 8ull * audit->depth);
+	if (audit->stack == NULL)
+		audit->depth = 0;
+}
+
+static bool
+read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	const char *r = target_at(model->target, at,
+	    layout_value(l, audited ? L_AUDIT_BYTES : L_BUFCTL_BYTES));
+
+	memset(audit, 0, sizeof(*audit));
+	if (r == NULL)
+		return false;
+	audit->at = at;
+	audit->addr = get(model, r, L_BUFCTL_ADDR);
+	audit->slab = get(model, r, L_BUFCTL_SLAB);
+	audit->cache = get(model, r, L_BUFCTL_CACHE);
+	audit->size = get(model, r, L_BUFCTL_SIZE);
+	audit->state = (unsigned)get(model, r, L_BUFCTL_STATE);
+	audit->kind = (unsigned)get(model, r, L_BUFCTL_KIND);
+	audit->depth = (unsigned)get(model, r, L_BUFCTL_DEPTH);
+	if (audit->depth > nframes(model))
+		return false;
+	if (audited && audit->depth != 0)
+		read_stack(model, r, audit);
+	else
+		audit->depth = 0;
+	return true;
+}
+
+bool
+audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
+    struct audit *audit)
+{
+	const struct cache *c = &model->caches[slab->cache];
+
+	if (slab->records == 0 || c->record_bytes == 0)
+		return false;
+	return read_record(model, slab->records + i * c->record_bytes,
+	    c->debug & UMF_AUDIT, audit);
+}
+
+static bool
+audit_of_sample(const struct sample *s, struct audit *audit)
+{
+	*audit = (struct audit){.at = s->record,
+	    .addr = s->at,
+	    .size = s->size,
+	    .depth = s->depth,
+	    .timestamp = s->time,
+	    .thread = s->thread,
+	    .stack = s->stack};
+	return true;
+}
+
+/* Reads the record through a tag that ends at end, if there is such a tag. */
+static bool
+audit_by_tag(
+    struct model *model, uint64_t end, bool audited, struct audit *audit)
+{
+	char tag[24];
+	uint64_t bufctl;
+
+	if (!target_peek(model->target, end - sizeof(tag), tag, sizeof(tag)))
+		return false;
+	bufctl = get(model, tag, L_TAG_BUFCTL);
+	return get(model, tag, L_TAG_BXSTAT) == (bufctl ^ BUFTAG_ALLOCATED) &&
+	       read_record(model, bufctl, audited, audit);
+}
+
+bool
+audit_of_large(
+    struct model *model, const struct large *large, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
+	uint64_t end = large->at + large->bytes;
+	bool audited;
+
+	if (large->sample != NULL)
+		return audit_of_sample(large->sample, audit);
+	if (cache == NULL || get(model, cache, L_CACHE_DEBUG) == 0)
+		return false;
+	audited = get(model, cache, L_CACHE_DEBUG) & UMF_AUDIT;
+	/* The block may be followed by a guard page. */
+	return audit_by_tag(model, end, audited, audit) ||
+	       audit_by_tag(model, end - (uint64_t)sysconf(_SC_PAGESIZE),
+		   audited, audit);
+}
+
+/* Reads a record of a ring; only a record with a stack has a depth. */
+static bool
+read_freed(struct model *model, uint64_t at, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+	const char *r =
+	    target_at(model->target, at, layout_value(l, L_BUFCTL_BYTES));
+
+	return r != NULL &&
+	       read_record(
+		   model, at, get(model, r, L_BUFCTL_DEPTH) != 0, audit) &&
+	       audit->addr != 0;
+}
+
+/*
+ * Calls f for the records of a ring, the newest first, until f returns true.
+ * Returns whether f returned true.
+ */
+static bool
+each_freed(struct model *model, enum layout_entry which,
+    bool (*f)(struct model *, const struct audit *, void *), void *arg)
+{
+	const struct layout *l = model->layout;
+	const char *ring = target_at(model->target, layout_value(l, which),
+	    layout_value(l, L_FREED_RING_BYTES));
+	uint64_t size, nput;
+	const uint64_t *record;
+	struct audit audit;
+
+	if (ring == NULL)
+		return false;
+	size = get(model, ring, L_FREED_RING_SIZE);
+	nput = get(model, ring, L_FREED_RING_NPUT);
+	if (size == 0 || size > FREED_MOST)
+		return false;
+	record = target_at(
+	    model->target, get(model, ring, L_FREED_RING_RECORD), 8 * size);
+	for (uint64_t i = 1; record != NULL && i <= size && i <= nput; i++)
+		if (read_freed(model, record[(nput - i) % size], &audit) &&
+		    f(model, &audit, arg))
+			return true;
+	return false;
+}
+
+/* A search for the buffer at this address; its record is stored in found. */
+struct freed_search {
+	uint64_t at;
+	struct audit *found;
+};
+
+static bool
+is_sought(struct model *model, const struct audit *audit, void *arg)
+{
+	struct freed_search *search = arg;
+	uint64_t bytes = audit->size;
+
+	/* The program may use a block up to the end of its size class. */
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].at == audit->cache &&
+		    model->caches[i].bufsize > bytes)
+			bytes = model->caches[i].bufsize;
+	if (search->at != audit->addr && search->at - audit->addr >= bytes)
+		return false;
+	*search->found = *audit;
+	return true;
+}
+
+bool
+audit_of_freed(struct model *model, uint64_t at, struct audit *audit)
+{
+	struct freed_search search = {at, audit};
+
+	return each_freed(model, L_FREED_FIREWALL, is_sought, &search) ||
+	       each_freed(model, L_FREED_LARGE, is_sought, &search);
+}
+
+bool
+audit_read(struct model *model, uint64_t at, struct audit *audit)
+{
+	const struct cache *c;
+	uint64_t large = layout_value(model->layout, L_DEBUG_LARGE_CACHE);
+	const struct sample *s = samples_by_record(model, at);
+
+	if (s != NULL)
+		return audit_of_sample(s, audit);
+	if (!read_record(model, at, false, audit))
+		return false;
+	for (size_t i = 0; i < model->ncaches; i++) {
+		c = &model->caches[i];
+		if (c->at == audit->cache)
+			return read_record(
+			    model, at, c->debug & UMF_AUDIT, audit);
+	}
+	return audit->cache == large && read_record(model, at, true, audit);
+}
+
+bool
+audit_is_on(struct model *model)
+{
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].debug & UMF_AUDIT)
+			return true;
+	return false;
+}
+
+const char *
+audit_caller(struct model *model, const struct audit *audit)
+{
+	for (unsigned i = 0; i < audit->depth; i++) {
+		const char *name = symbol_name(model->target, audit->stack[i]);
+		const char *function = strchr(name, '`');
+
+		if (function == NULL || strncmp(function + 1, "umem_", 5) != 0)
+			return name;
+	}
+	return "?";
+}
+
+void
+audit_print_stack(struct model *model, const struct audit *audit, int indent)
+{
+	for (unsigned i = 0; i < audit->depth; i++) {
+		const char *line = symbol_line(model->target, audit->stack[i]);
+
+		printf("%*s%s", indent, "",
+		    symbol_name(model->target, audit->stack[i]));
+		if (line != NULL)
+			printf(" (%s)", line);
+		putchar('\n');
+	}
+}
+
+const char *
+audit_cache_name(struct model *model, const struct audit *audit)
+{
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].at == audit->cache)
+			return model->caches[i].name;
+	if (audit->cache == layout_value(model->layout, L_DEBUG_LARGE_CACHE))
+		return "umem_oversize";
+	if (audit->cache != 0)
+		return "?";
+	if (audit->slab != 0)
+		return "a cache that is destroyed";
+	/* Without a cache: a sample, or an allocation that failed. */
+	return audit->addr != 0 ? "umem_sample" : "umem_oversize";
+}
+
+void
+audit_print_transaction(struct model *model, const char *verb,
+    const struct audit *audit, uint64_t now)
+{
+	uint64_t time = audit->timestamp;
+
+	printf("    %s by thread %lu, %.3f s ago:\n", verb, audit->thread,
+	    now > time ? (double)(now - time) / 1e9 : 0);
+	audit_print_stack(model, audit, 9);
+}
+
+void
+audit_json(struct model *model, const struct audit *audit)
+{
+	json_address("bufctl", audit->at);
+	json_address("buffer", audit->addr);
+	json_number("size", audit->size);
+	json_text("cache", audit_cache_name(model, audit));
+	if (audit->depth == 0)
+		return;
+	json_number("timestamp", audit->timestamp);
+	json_number("thread", audit->thread);
+	json_open("stack", '[');
+	for (unsigned i = 0; i < audit->depth; i++)
+		json_text(NULL, symbol_name(model->target, audit->stack[i]));
+	json_close();
+}
+
+void
+audit_print_head(void)
+{
+	printf(
+	    "%16s %16s %16s %16s\n", "ADDR", "BUFADDR", "TIMESTAMP", "THREAD");
+	printf("%16s %16s %16s %16s\n", "", "CACHE", "LASTLOG", "CONTENTS");
+}
+
+void
+audit_print(struct model *model, const struct audit *audit)
+{
+	printf("%16lx %16lx %16lx %16lu\n", audit->at, audit->addr,
+	    audit->timestamp, audit->thread);
+	printf("%16s %16lx %16lx %16lx\n", "", audit->cache, audit->lastlog,
+	    audit->contents);
+	audit_print_stack(model, audit, 17);
+}
+
+bool
+audit_same_stack(const struct audit *a, const struct audit *b)
+{
+	return a->depth == b->depth &&
+	       (a->depth == 0 ||
+		   memcmp(a->stack, b->stack, 8ull * a->depth) == 0);
+}
+
+/* Adapts a function for all records to the records of a ring. */
+struct each {
+	void (*f)(struct model *, const struct audit *, void *);
+	void *arg;
+};
+
+static bool
+pass_on(struct model *model, const struct audit *audit, void *arg)
+{
+	const struct each *each = arg;
+
+	each->f(model, audit, each->arg);
+	return false;
+}
+
+void
+audit_each(struct model *model,
+    void (*f)(struct model *, const struct audit *, void *), void *arg)
+{
+	const unsigned never =
+	    (unsigned)layout_value(model->layout, L_BUFCTL_NEVER);
+	struct each each = {f, arg};
+	struct audit audit;
+
+	for (size_t i = 0; i < model->nslabs; i++)
+		for (unsigned j = 0; j < model->slabs[i].nchunks &&
+				     model->slabs[i].records != 0;
+		     j++)
+			if (audit_of_chunk(
+				model, &model->slabs[i], j, &audit) &&
+			    audit.state != never && audit.addr != 0)
+				f(model, &audit, arg);
+	for (size_t i = 0; i < model->nlarges; i++)
+		if (audit_of_large(model, &model->larges[i], &audit))
+			f(model, &audit, arg);
+	each_freed(model, L_FREED_FIREWALL, pass_on, &each);
+	each_freed(model, L_FREED_LARGE, pass_on, &each);
+}
+
+static void
+take_newest(struct model *model, const struct audit *audit, void *arg)
+{
+	uint64_t *newest = arg;
+
+	(void)model;
+	if (audit->timestamp > *newest)
+		*newest = audit->timestamp;
+}
+
+uint64_t
+audit_now(struct model *model)
+{
+	uint64_t newest = 0;
+
+	if (model->target->live)
+		return (uint64_t)(model->target->stopped_at * 1e9);
+	audit_each(model, take_newest, &newest);
+	return newest;
+}
+
+/* Calls f for the records of one chunk of a log. */
+static void
+each_in_chunk(struct model *model, uint64_t at, uint64_t bytes,
+    void (*f)(struct model *, const struct audit *, void *), void *arg)
+{
+	uint64_t step = (layout_value(model->layout, L_AUDIT_BYTES) +
+			    8ull * nframes(model) + 7) &
+			~7ull;
+	struct audit audit;
+
+	for (; step <= bytes; at += step, bytes -= step) {
+		if (!read_record(model, at, true, &audit) ||
+		    audit.timestamp == 0)
+			return;
+		f(model, &audit, arg);
+	}
+}
+
+static const char *
+log_record(struct model *model, enum layout_entry which)
+{
+	const struct layout *l = model->layout;
+
+	return target_at(model->target,
+	    layout_value(l, L_LOGS) +
+		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
+	    layout_value(l, L_LOG_BYTES));
+}
+
+int
+audit_log_cpu(
+    struct model *model, enum layout_entry which, const struct audit *audit)
+{
+	const char *log = log_record(model, which);
+	uint64_t each = layout_value(model->layout, L_LOG_CPU_BYTES);
+	uint64_t chunk, cpus;
+
+	if (log == NULL)
+		return -1;
+	chunk = get(model, log, L_LOG_CHUNK_BYTES);
+	cpus = get(model, log, L_LOG_CPU);
+	for (int i = 0; i < LOG_CPUS_MOST; i++) {
+		const char *cpu =
+		    target_at(model->target, cpus + (uint64_t)i * each, each);
+
+		if (cpu == NULL || (uint64_t)i >= get(model, log, L_LOG_NCPUS))
+			return -1;
+		if (get(model, cpu, L_LOG_CPU_NCHUNKS) != 0 &&
+		    audit->at - get(model, log, L_LOG_BASE) -
+			    get(model, cpu, L_LOG_CPU_CHUNK) * chunk <
+			chunk)
+			return i;
+	}
+	return -1;
+}
+
+/* Copies the CPUs' part of a log, which is in front of the log. */
+static void
+copy_cpus(struct model *model, const char *log)
+{
+	uint64_t n = get(model, log, L_LOG_NCPUS);
+
+	if (n <= LOG_CPUS_MOST)
+		target_copy(model->target, get(model, log, L_LOG_CPU),
+		    n * layout_value(model->layout, L_LOG_CPU_BYTES), false);
+}
+
+void
+audit_each_logged(struct model *model, enum layout_entry which,
+    void (*f)(struct model *, const struct audit *, void *), void *arg)
+{
+	const char *log = log_record(model, which);
+	uint64_t base, chunk, n;
+
+	if (log == NULL || get(model, log, L_LOG_BASE) == 0)
+		return;
+	copy_cpus(model, log);
+	base = get(model, log, L_LOG_BASE);
+	chunk = get(model, log, L_LOG_CHUNK_BYTES);
+	n = get(model, log, L_LOG_NCHUNKS);
+	if (n > CHUNKS_MOST || chunk > CHUNK_MOST ||
+	    !target_copy(model->target, base, chunk * n, false))
+		return;
+	for (uint64_t i = 0; i < n; i++)
+		each_in_chunk(model, base + i * chunk, chunk, f, arg);
+}

@@ -1,0 +1,92 @@
+/* audit.h - audit records: the last transaction of each buffer; see audit.c */
+#ifndef TOOLS_AUDIT_H
+#define TOOLS_AUDIT_H
+
+#include "tools/inspect/model.h"
+
+/* libumem's flags of a debugged cache. */
+#define UMF_AUDIT 0x0001u
+#define UMF_LITE  0x0100u
+
+/* Guards are on; readers may write to objects that wait for a grace period. */
+#define UMF_DEADBEEF   0x0002u
+#define UMF_RCU_WRITES 0x4000u
+
+/* A record, of a buffer or in a log. */
+struct audit {
+	uint64_t at;
+	uint64_t addr; /* of the buffer */
+	uint64_t slab;
+	uint64_t cache;
+	uint64_t size; /* requested bytes */
+	unsigned state;
+	unsigned kind;
+	unsigned depth; /* of the stack; 0: not audited */
+	uint64_t timestamp;
+	uint64_t thread;
+	uint64_t lastlog;
+	uint64_t contents;
+	const uint64_t *stack; /* in our copy */
+};
+
+/* Reads the record at an address; returns false if there is none. */
+bool audit_read(struct model *model, uint64_t at, struct audit *audit);
+
+/* Reads the record of a chunk or large block; false: it is not debugged. */
+bool audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
+    struct audit *audit);
+bool audit_of_large(
+    struct model *model, const struct large *large, struct audit *audit);
+
+/*
+ * Reads the record of the buffer at this address that was freed last, if the
+ * free unmapped its memory.  Returns false if there is no record.  A live
+ * buffer at this address is newer.
+ */
+bool audit_of_freed(struct model *model, uint64_t at, struct audit *audit);
+
+/* Has the target any records with stacks? */
+bool audit_is_on(struct model *model);
+
+/* Returns the caller of the library: the first frame, or "?". */
+const char *audit_caller(struct model *model, const struct audit *audit);
+
+/* Prints a line for each frame, indented by this number of blanks. */
+void audit_print_stack(
+    struct model *model, const struct audit *audit, int indent);
+void audit_json(struct model *model, const struct audit *audit);
+
+/*
+ * Returns the time from which ages count, in ns: the time of the copy for a
+ * live target, and the time of the newest record for a core.
+ */
+uint64_t audit_now(struct model *model);
+
+/* Prints "freed by thread 1, 0.100 s ago:" (verb: "freed") and the stack. */
+void audit_print_transaction(struct model *model, const char *verb,
+    const struct audit *audit, uint64_t now);
+
+/* Prints a record in the format of ::bufctl -v. */
+void audit_print(struct model *model, const struct audit *audit);
+void audit_print_head(void);
+
+const char *audit_cache_name(struct model *model, const struct audit *audit);
+
+bool audit_same_stack(const struct audit *a, const struct audit *b);
+
+/*
+ * Calls f for every record: first of allocated and free buffers, then of freed
+ * buffers with unmapped memory.
+ */
+void audit_each(struct model *model,
+    void (*f)(struct model *, const struct audit *, void *arg), void *arg);
+
+/* Calls f for every record of a log: L_LOG_TRANSACTION and so on. */
+void audit_each_logged(struct model *model, enum layout_entry log,
+    void (*f)(struct model *, const struct audit *, void *arg), void *arg);
+
+/* Returns the CPU whose chunk has a logged record; -1: the chunk is full. */
+int audit_log_cpu(
+    struct model *model, enum layout_entry log, const struct audit *audit);
+
+#endif

@@ -1,0 +1,163 @@
+/*
+ * cmd_grep.c - umem grep: find the words that hold an address
+ *
+ * Searches all copied memory of the target (the heap, and all other memory in
+ * which a program may keep pointers, dead or not) and the registers.  The
+ * options are those of ::ugrep: -d also matches words up to this distance below
+ * or above, -m and -M compare under a mask, -a sets the step.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/model.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/whatis.h"
+
+struct search {
+	uint64_t value;
+	uint64_t mask;
+	uint64_t distance;
+	uint64_t step;
+	bool bare;
+	uint64_t nfound;
+};
+
+static bool
+matches(const struct search *search, uint64_t word)
+{
+	uint64_t wanted = search->value & search->mask;
+
+	word &= search->mask;
+	return word - wanted <= search->distance ||
+	       wanted - word <= search->distance;
+}
+
+static void
+say_hit(struct model *model, struct search *search, uint64_t at)
+{
+	search->nfound++;
+	if (search->bare && !json_wanted)
+		printf("%lx\n", at);
+	else
+		whatis_say(model, at);
+}
+
+static void
+search_region(
+    struct model *model, struct search *search, const struct region *r)
+{
+	for (uint64_t i = 0; i + 8 <= r->bytes; i += search->step) {
+		uint64_t word;
+
+		memcpy(&word, r->local + i, 8);
+		if (matches(search, word))
+			say_hit(model, search, r->at + i);
+	}
+}
+
+static void
+say_register(const struct thread *t, size_t i)
+{
+	if (!json_wanted) {
+		printf("register %zu of thread %d\n", i, t->tid);
+		return;
+	}
+	json_open(NULL, '{');
+	json_text("kind", "register");
+	json_number("register", i);
+	json_number("thread", (uint64_t)t->tid);
+	json_close();
+}
+
+static void
+search_registers(const struct target *target, struct search *search)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		for (size_t j = 0; j < target->threads[i].nwords; j++)
+			if (matches(search, target->threads[i].words[j])) {
+				search->nfound++;
+				if (!search->bare || json_wanted)
+					say_register(&target->threads[i], j);
+			}
+}
+
+static void
+search_kept(const struct target *target, struct search *search)
+{
+	for (size_t i = 0; i < target->nkept; i++) {
+		if (!matches(search, target->kept[i].word))
+			continue;
+		search->nfound++;
+		if (json_wanted) {
+			json_open(NULL, '{');
+			json_text("kind", "kernel");
+			json_text("what", target->kept[i].what);
+			json_close();
+		} else if (!search->bare) {
+			printf("in %s\n", target->kept[i].what);
+		}
+	}
+}
+
+static uint64_t
+address_option(const char *text)
+{
+	uint64_t value;
+
+	if (!parse_address(text, &value))
+		fail(EXIT_BLIND, "grep: %s is no hexadecimal number", text);
+	return value;
+}
+
+static uint64_t
+size_option(const char *text)
+{
+	uint64_t value;
+
+	if (!parse_size(text, &value))
+		fail(EXIT_BLIND, "grep: %s is no size", text);
+	return value;
+}
+
+int
+command_grep(int argc, char **argv)
+{
+	struct search search = {.mask = UINT64_MAX, .step = 8};
+	struct model *model;
+	int letter;
+
+	while ((letter = next_option(argc, argv, "a:d:m:M:q")) != -1)
+		switch (letter) {
+		case 'a':
+			search.step = size_option(optarg);
+			break;
+		case 'd':
+			search.distance = size_option(optarg);
+			break;
+		case 'm':
+			search.mask = address_option(optarg);
+			break;
+		case 'M':
+			search.mask = ~address_option(optarg);
+			break;
+		case 'q':
+			search.bare = true;
+			break;
+		default:
+			json_wanted = true;
+		}
+	if (argc - optind != 2 || search.step == 0)
+		fail_usage(argv[0]);
+	search.value = address_option(argv[optind + 1]);
+	model = model_of(argv[optind], MODEL_MEMORY);
+	if (json_wanted)
+		json_open(NULL, '[');
+	for (size_t i = 0; i < model->target->nregions; i++)
+		search_region(model, &search, &model->target->regions[i]);
+	search_registers(model->target, &search);
+	search_kept(model->target, &search);
+	if (json_wanted)
+		json_close();
+	return search.nfound ? EXIT_FINE : EXIT_FOUND;
+}

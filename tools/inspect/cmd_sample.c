@@ -1,0 +1,359 @@
+/*
+ * cmd_sample.c - umem sample and samples: set the sampling interval, and report
+ *
+ * "samples" groups the live samples by their stacks.  A block of s bytes
+ * becomes a sample with the probability p = 1 - exp(-s/N), N being the sampling
+ * interval, so a sample stands for 1/p blocks.  The sum of these weights is the
+ * expected number of blocks of the program.
+ *
+ * "sample" is the only command that changes a running process.  It writes three
+ * words while every thread is stopped:
+ *	on	mean, counted_end, small_end
+ *	off	small_end, counted_end, mean
+ * A thread may have been stopped at any instruction.
+ *	Before it has read a word: it will see the complete new state.
+ *	After it has read small_end: it finishes this allocation in the old
+ *	state.  The allocation is counted or not, and both are correct
+ *	(umem/malloc/sample.c).
+ *	In the library's own alloc_choose_paths(), which stores these words,
+ *	too: it reads mean again after the last store, finds the new value, and
+ *	starts over.
+ *	After it has read the old mean for its next sample, or has drawn a
+ *	distance from it: it takes at most one sample by the old mean.
+ * If this command is killed between two writes, the state is one of the
+ * mixtures that umem/malloc/sample.c shows to be correct.  Without critical sections
+ * (locked mode, or umem_setmtbf() in force) both ends are 0 and stay 0; the
+ * library sets them when that state ends.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "tools/inspect/audit.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/samples.h"
+#include "tools/inspect/symbols.h"
+#include "umem/umem.h"
+
+/* The live samples with one stack. */
+struct site {
+	const struct sample *newest, *oldest;
+	size_t n;
+	double nblocks, bytes; /* that they stand for */
+};
+
+static struct audit
+audit_of(const struct sample *s)
+{
+	return (struct audit){.at = s->record,
+	    .addr = s->at,
+	    .size = s->size,
+	    .depth = s->depth,
+	    .timestamp = s->time,
+	    .thread = s->thread,
+	    .stack = s->stack};
+}
+
+static int
+by_stack(const void *a, const void *b)
+{
+	const struct sample *x = *(const struct sample *const *)a;
+	const struct sample *y = *(const struct sample *const *)b;
+	int way = 0;
+
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	if (x->depth != 0)
+		way = memcmp(x->stack, y->stack, 8ull * x->depth);
+	return way;
+}
+
+static int
+by_bytes(const void *a, const void *b)
+{
+	const struct site *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->newest->record < y->newest->record ? -1 : 1;
+}
+
+static void
+site_add(struct site *site, const struct sample *s)
+{
+	double weight = samples_weight(s);
+
+	site->n++;
+	site->nblocks += weight;
+	site->bytes += weight * (double)s->size;
+	if (site->newest == NULL || s->time > site->newest->time)
+		site->newest = s;
+	if (site->oldest == NULL || s->time < site->oldest->time)
+		site->oldest = s;
+}
+
+static struct site *
+sites_of(struct model *model, size_t *nsites)
+{
+	const struct sample **live =
+	    xalloc((model->nsamples + 1) * sizeof(*live));
+	struct site *sites = NULL;
+	size_t n = 0, room = 0;
+
+	*nsites = 0;
+	for (size_t i = 0; i < model->nsamples; i++)
+		if (model->samples[i].record != 0 && model->samples[i].live)
+			live[n++] = &model->samples[i];
+	qsort(live, n, sizeof(*live), by_stack);
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0 || by_stack(&live[i - 1], &live[i]) != 0) {
+			ARRAY_ROOM(sites, *nsites, room);
+			sites[(*nsites)++] = (struct site){0};
+		}
+		site_add(&sites[*nsites - 1], live[i]);
+	}
+	free(live);
+	if (*nsites != 0)
+		qsort(sites, *nsites, sizeof(*sites), by_bytes);
+	return sites;
+}
+
+static double
+age(uint64_t now, uint64_t time)
+{
+	return now > time ? (double)(now - time) / 1e9 : 0;
+}
+
+static void
+print_site(
+    struct model *model, const struct site *site, uint64_t now, bool stacks)
+{
+	struct audit audit = audit_of(site->newest);
+
+	printf("%7zu %10.0f %9s %9.1f %9.1f %s\n", site->n, site->nblocks,
+	    human((uint64_t)site->bytes), age(now, site->newest->time),
+	    age(now, site->oldest->time), audit_caller(model, &audit));
+	if (stacks)
+		audit_print_stack(model, &audit, 9);
+}
+
+static void
+print_sites(
+    struct model *model, const struct site *sites, size_t n, bool stacks)
+{
+	uint64_t mean = samples_mean(model);
+	uint64_t now = samples_now(model);
+	struct site all = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		all.n += sites[i].n;
+		all.nblocks += sites[i].nblocks;
+		all.bytes += sites[i].bytes;
+	}
+	if (mean == 0)
+		puts("sampling is off");
+	else
+		printf("one sample in about %lu bytes\n", mean);
+	printf("%7s %10s %9s %9s %9s %s\n", "SAMPLES", "ABOUT", "BYTES",
+	    "NEWEST", "OLDEST", "CALLER");
+	for (size_t i = 0; i < n; i++)
+		print_site(model, &sites[i], now, stacks);
+	puts("----------------------------------------------------------------"
+	     "--------");
+	printf("%7zu %10.0f %9s in all; %lu samples so far, %lu not kept\n",
+	    all.n, all.nblocks, human((uint64_t)all.bytes),
+	    layout_variable(model->layout, model->target, L_NTAKEN),
+	    layout_variable(model->layout, model->target, L_NLOST));
+}
+
+static void
+json_sites(struct model *model, const struct site *sites, size_t n)
+{
+	uint64_t now = samples_now(model);
+
+	json_open(NULL, '{');
+	json_number("mean", samples_mean(model));
+	json_number(
+	    "taken", layout_variable(model->layout, model->target, L_NTAKEN));
+	json_number(
+	    "not_kept", layout_variable(model->layout, model->target, L_NLOST));
+	json_open("sites", '[');
+	for (size_t i = 0; i < n; i++) {
+		struct audit audit = audit_of(sites[i].newest);
+
+		json_open(NULL, '{');
+		json_number("samples", sites[i].n);
+		json_number("about_buffers", (uint64_t)sites[i].nblocks);
+		json_number("about_bytes", (uint64_t)sites[i].bytes);
+		json_number("newest_age_ns", now - sites[i].newest->time);
+		json_number("oldest_age_ns", now - sites[i].oldest->time);
+		json_text("caller", audit_caller(model, &audit));
+		json_open("newest", '{');
+		audit_json(model, &audit);
+		json_close();
+		json_close();
+	}
+	json_close();
+	json_close();
+}
+
+/* Prints the function of a frame, without the offset. */
+static void
+put_frame(struct model *model, uint64_t pc)
+{
+	const char *name = symbol_name(model->target, pc);
+	const char *end = strrchr(name, '+');
+
+	for (; *name != '\0' && name != end; name++)
+		putchar(*name == ';' || *name == ' ' ? '_' : *name);
+}
+
+/* Prints the input of flame graph scripts: outermost;...;innermost bytes */
+static void
+print_folded(struct model *model, const struct site *sites, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct sample *s = sites[i].newest;
+
+		if (s->depth == 0)
+			putchar('?');
+		for (unsigned j = s->depth; j-- > 0;) {
+			put_frame(model, s->stack[j]);
+			if (j != 0)
+				putchar(';');
+		}
+		printf(" %.0f\n", sites[i].bytes);
+	}
+}
+
+int
+command_samples(int argc, char **argv)
+{
+	static const struct option longs[] = {
+	    {"folded", no_argument, NULL, 'f'},
+	    {"json", no_argument, NULL, 'J'}, {NULL, 0, NULL, 0}};
+	bool folded = false, stacks = false;
+	struct model *model;
+	struct site *sites;
+	int letter;
+	size_t n;
+
+	while ((letter = getopt_long(argc, argv, "fv", longs, NULL)) != -1) {
+		if (letter == '?')
+			fail_usage(argv[0]);
+		json_wanted |= letter == 'J';
+		folded |= letter == 'f';
+		stacks |= letter == 'v';
+	}
+	if (argc - optind != 1)
+		fail_usage(argv[0]);
+	model = model_of(argv[optind], 0);
+	sites = sites_of(model, &n);
+	if (json_wanted)
+		json_sites(model, sites, n);
+	else if (folded)
+		print_folded(model, sites, n);
+	else
+		print_sites(model, sites, n, stacks);
+	free(sites);
+	return EXIT_FINE;
+}
+
+/* Writes a word of a process whose threads are stopped. */
+static void
+poke(struct target *target, uint64_t at, uint64_t value)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i].stopped &&
+		    ptrace(PTRACE_POKEDATA, target->threads[i].tid, (void *)at,
+			(void *)value) == 0)
+			return;
+	fail(EXIT_BLIND, "%s: cannot be changed: %s", target->name,
+	    strerror(errno));
+}
+
+static uint64_t
+peek(struct target *target, uint64_t at)
+{
+	uint64_t value;
+
+	if (!target_peek(target, at, &value, sizeof(value)))
+		fail(EXIT_BLIND, "%s: cannot be read", target->name);
+	return value;
+}
+
+static void
+change(struct target *target, const struct layout *l, uint64_t mean)
+{
+	uint64_t sampling = layout_value(l, L_SAMPLING);
+	uint64_t fast = layout_value(l, L_ALLOC_FAST);
+	uint64_t small_end = fast + layout_value(l, L_FAST_SMALL_END);
+	uint64_t counted_end =
+	    sampling + layout_value(l, L_SAMPLING_COUNTED_END);
+	uint64_t mean_at = sampling + layout_value(l, L_SAMPLING_MEAN);
+	bool sections = peek(target, fast + layout_value(l, L_FAST_UNITS)) != 0;
+	uint64_t end = sections ? layout_value(l, L_SIZE_SMALL) + 1 : 0;
+
+	if (mean == 0) {
+		poke(target, small_end, end);
+		poke(target, counted_end, 0);
+		poke(target, mean_at, 0);
+	} else {
+		poke(target, mean_at, mean);
+		poke(target, counted_end, end);
+		poke(target, small_end, 0);
+	}
+}
+
+static uint64_t
+parse_mean(const char *command, const char *text)
+{
+	uint64_t mean;
+
+	if (strcmp(text, "off") == 0)
+		return 0;
+	if (strcmp(text, "default") == 0)
+		return UMEM_SAMPLE_DEFAULT;
+	if (!parse_size(text, &mean))
+		fail_usage(command);
+	return mean;
+}
+
+int
+command_sample(int argc, char **argv)
+{
+	struct target *target;
+	struct layout *l;
+	uint64_t mean;
+
+	if (next_option(argc, argv, "") != -1 || argc - optind != 2)
+		fail_usage(argv[0]);
+	mean = parse_mean(argv[0], argv[optind + 1]);
+	target = target_open(argv[optind]);
+	if (!target->live)
+		fail(EXIT_BLIND, "%s: is a core file", target->name);
+	l = layout_find(target);
+	target_hold(target);
+	if (layout_variable(l, target, L_UMEM_STATE) !=
+	    layout_value(l, L_READY))
+		fail(EXIT_BLIND,
+		    "%s: libumem is loaded there and not in use yet",
+		    target->name);
+	if (peek(target, layout_value(l, L_SAMPLING) +
+			     layout_value(l, L_SAMPLING_ABLE)) == 0)
+		fail(EXIT_BLIND,
+		    "%s: every block is checked there already "
+		    "(UMEM_DEBUG, hardened, or a memory checker)",
+		    target->name);
+	change(target, l, mean);
+	target_release(target);
+	if (mean == 0)
+		printf("%s: sampling is off\n", target->name);
+	else
+		printf(
+		    "%s: one sample in about %lu bytes\n", target->name, mean);
+	return EXIT_FINE;
+}

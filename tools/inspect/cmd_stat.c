@@ -1,0 +1,773 @@
+/*
+ * cmd_stat.c - umem status, stat and caches: statistics of the library
+ *
+ * The columns are those of ::umem_status, ::umastat and ::umem_cache.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/model.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/samples.h"
+#include "tools/inspect/stat.h"
+#include "umem/umem.h"
+
+/* Returns the only argument after the options: a process or core. */
+static const char *
+only_target(int argc, char **argv)
+{
+	int letter;
+
+	while ((letter = next_option(argc, argv, "")) != -1)
+		json_wanted |= letter == 'J';
+	if (argc - optind != 1)
+		fail_usage(argv[0]);
+	return argv[optind];
+}
+
+static uint64_t
+layer(struct model *model, enum layout_entry entry)
+{
+	const char *at = layout_at(model->layout, model->target, L_CPU_LAYER);
+
+	return at ? layout_get(model->layout, at, entry) : 0;
+}
+
+static const char *
+mode_of(struct model *model)
+{
+	uint64_t owner = layer(model, L_LAYER_OWNER);
+
+	if (owner == layout_value(model->layout, L_OWNER_NONE))
+		return "locked";
+	return layer(model, L_LAYER_BY_MM_CID) ? "rseq, by mm_cid"
+					       : "rseq, by cpu_id";
+}
+
+/* Returns the size of a log as "64k", or "off". */
+static const char *
+log_size(struct model *model, enum layout_entry which)
+{
+	const struct layout *l = model->layout;
+	const char *log = target_at(model->target,
+	    layout_value(l, L_LOGS) +
+		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
+	    layout_value(l, L_LOG_BYTES));
+
+	if (log == NULL || layout_get(l, log, L_LOG_BASE) == 0)
+		return NULL;
+	return human(layout_get(l, log, L_LOG_SIZE));
+}
+
+static void
+print_logs(struct model *model)
+{
+	static const struct {
+		const char *name;
+		enum layout_entry which;
+	} logs[] = {{"transaction", L_LOG_TRANSACTION},
+	    {"content", L_LOG_CONTENTS}, {"fail", L_LOG_FAIL},
+	    {"slab", L_LOG_SLAB}};
+	bool any = false;
+
+	printf("Logs:          ");
+	for (size_t i = 0; i < array_size(logs); i++) {
+		const char *size = log_size(model, logs[i].which);
+
+		if (size != NULL)
+			printf(" %s=%s", logs[i].name, size);
+		any |= size != NULL;
+	}
+	puts(any ? "" : " (inactive)");
+}
+
+/* Prints the library's last messages, which are in a ring, oldest first. */
+static void
+print_messages(struct model *model)
+{
+	const struct described *d = &model->layout->known[L_ERROR_BUFFER];
+	const char *ring =
+	    layout_at(model->layout, model->target, L_ERROR_BUFFER);
+	uint64_t begin =
+	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
+
+	puts("Message buffer:");
+	for (uint64_t i = 0; ring != NULL && i < d->bytes; i++) {
+		char c = ring[(begin + i) % d->bytes];
+
+		if (c == '\n')
+			putchar(c);
+		else if (c != '\0')
+			fputs(plain_text(&c, 1), stdout);
+	}
+}
+
+/* Returns the number and bytes of large blocks, or of samples with pages. */
+static uint64_t
+larges_bytes(const struct model *model, bool samples, uint64_t *n)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = 0;
+
+	*n = 0;
+	for (size_t i = 0; i < model->nlarges; i++) {
+		const struct large *large = &model->larges[i];
+		uint64_t end = large->at + large->size;
+
+		if ((large->sample != NULL) != samples || large->waits)
+			continue;
+		++*n;
+		bytes += samples ? (end + page - 1) / page * page -
+				       large->at / page * page
+				 : large->size;
+	}
+	return bytes;
+}
+
+static void
+print_larges(const struct model *model, const char *name, bool samples)
+{
+	uint64_t n, bytes = larges_bytes(model, samples, &n);
+
+	printf("Total %-42s %13s %9lu %5d\n", name, human(bytes), n, 0);
+}
+
+static void
+json_larges(const struct model *model, const char *key, bool samples)
+{
+	uint64_t n, bytes = larges_bytes(model, samples, &n);
+
+	json_open(key, '{');
+	json_number("blocks", n);
+	json_number("memory", bytes);
+	json_close();
+}
+
+/* The flags of a part of UMEM_DEBUG, and their words. */
+static const struct {
+	unsigned flag;
+	const char *word;
+} debug_words[] = {{0x1, "audit"}, {0x8, "contents"}, {0x2, "guards"},
+    {0x10, "nosignal"}, {0x40, "firewall"}, {0x100, "lite"}, {0x400, "random"},
+    {0x4000, "rcu_writes"}};
+
+static void
+add_word(char *text, size_t room, const char *word)
+{
+	size_t n = strlen(text);
+
+	snprintf(text + n, room - n, "%s%s",
+	    n == 0 || text[n - 1] == ' ' ? "" : ",", word);
+}
+
+/* Adds one part: its words, and the caches to which it applies. */
+static void
+add_choice(const struct layout *l, const char *choice, char *text, size_t room)
+{
+	unsigned flags = (unsigned)layout_get(l, choice, L_CHOICE_FLAGS);
+	const char *patterns = choice + layout_value(l, L_CHOICE_PATTERNS);
+	size_t n = strlen(text);
+
+	if (n != 0)
+		snprintf(text + n, room - n, "; ");
+	for (size_t i = 0; i < array_size(debug_words); i++)
+		if ((flags & debug_words[i].flag) != 0)
+			add_word(text, room,
+			    debug_words[i].flag == 0x40
+				? xprint("firewall=%lu",
+				      layout_get(l, choice, L_CHOICE_FIREWALL))
+				: debug_words[i].word);
+	n = strlen(text);
+	if (patterns[0] != '\0')
+		snprintf(text + n, room - n, ":%s",
+		    plain_text(patterns, l->known[L_CHOICE_PATTERNS].bytes));
+}
+
+/* Returns the words of UMEM_DEBUG that are in force, or "off". */
+static const char *
+debug_text(struct model *model)
+{
+	static char text[4096];
+	const struct layout *l = model->layout;
+	const char *debug = layout_at(l, model->target, L_DEBUG);
+	uint64_t each = layout_value(l, L_CHOICE_BYTES), n;
+
+	text[0] = '\0';
+	if (debug == NULL)
+		return "unknown";
+	n = layout_get(l, debug, L_DEBUG_NCHOICES);
+	for (uint64_t i = 0;
+	     i < n && (i + 1) * each <= l->known[L_DEBUG_CHOICE].bytes; i++)
+		add_choice(l,
+		    debug + layout_value(l, L_DEBUG_CHOICE) + i * each, text,
+		    sizeof(text));
+	if (layout_get(l, debug, L_DEBUG_NOABORT) != 0)
+		add_word(text, sizeof(text), "noabort");
+	if (layout_get(l, debug, L_DEBUG_CHECKNULL) != 0)
+		add_word(text, sizeof(text), "checknull");
+	if (layout_get(l, debug, L_DEBUG_MTBF) != 0)
+		add_word(text, sizeof(text),
+		    xprint("mtbf=%lu", layout_get(l, debug, L_DEBUG_MTBF)));
+	return text[0] == '\0' ? "off" : text;
+}
+
+/* Returns the words of UMEM_OPTIONS that turn on checks, or "none". */
+static const char *
+checks_text(struct model *model)
+{
+	const struct layout *l = model->layout;
+	const char *debug = layout_at(l, model->target, L_DEBUG);
+	bool hardened =
+	    debug != NULL && layout_get(l, debug, L_DEBUG_HARDENED) != 0;
+	bool checked =
+	    (layout_variable(l, model->target, L_CACHE_CHECKED) & 0xff) != 0;
+
+	if (hardened)
+		return checked ? "hardened,checked" : "hardened";
+	return checked ? "checked" : "none";
+}
+
+/* Prints a line for each flavour that the program freed objects with. */
+static void
+print_domains(struct model *model)
+{
+	for (size_t i = 0; i < model->ndomains; i++) {
+		const struct domain *d = &model->domains[i];
+
+		printf("RCU:            %s: %lu objects (%s) wait, %lu grace "
+		       "periods, %lu released%s\n",
+		    model_flavour(model, d), d->nwaiting, human(d->bytes),
+		    d->ngraces, d->nreleased,
+		    d->broken     ? ", no grace period can end"
+		    : d->in_grace ? ", in a grace period"
+				  : "");
+	}
+}
+
+static void
+json_layers(struct model *model, size_t domain)
+{
+	json_open("caches", '[');
+	for (size_t i = 0; i < model->nlayers; i++) {
+		const struct waiting_layer *layer = &model->layers[i];
+
+		if (layer->domain != domain)
+			continue;
+		json_open(NULL, '{');
+		json_text("name", model_layer_name(model, layer));
+		if (layer->cache != 0)
+			json_address("address", layer->cache);
+		json_number("waiting", layer->nwaiting);
+		json_number("memory", layer->bytes);
+		json_close();
+	}
+	json_close();
+}
+
+static void
+json_domains(struct model *model, bool layers)
+{
+	json_open("rcu", '[');
+	for (size_t i = 0; i < model->ndomains; i++) {
+		const struct domain *d = &model->domains[i];
+
+		json_open(NULL, '{');
+		json_text("flavour", model_flavour(model, d));
+		json_number("waiting", d->nwaiting);
+		json_number("memory", d->bytes);
+		json_number("grace_periods", d->ngraces);
+		json_number("released", d->nreleased);
+		json_bool("in_grace_period", d->in_grace);
+		json_bool("broken", d->broken);
+		if (layers)
+			json_layers(model, i);
+		json_close();
+	}
+	json_close();
+}
+
+int
+command_status(int argc, char **argv)
+{
+	struct model *model = model_of(only_target(argc, argv), 0);
+	const struct layout *l = model->layout;
+	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
+	uint64_t n, bytes;
+
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_text("status", "ready and active");
+		json_text("library", l->object);
+		json_text("version", l->version);
+		json_text("mode", mode_of(model));
+		json_text("checks", checks_text(model));
+		json_text("debug", debug_text(model));
+		json_number("concurrency", layer(model, L_LAYER_NWANTED));
+		json_number("heap_bytes", model->end - model->base);
+		json_address("heap", model->base);
+		json_number("own_bytes", mapped);
+		json_number("threads", model->target->nthreads);
+		json_number("sample_bytes", samples_mean(model));
+		json_larges(model, "samples", /* samples */ true);
+		json_domains(model, /* layers */ false);
+		json_close();
+		return EXIT_FINE;
+	}
+	printf("Status:         ready and active\n");
+	printf("Concurrency:    %lu\n", layer(model, L_LAYER_NWANTED));
+	printf("Library:        %s, version %s\n", l->object, l->version);
+	printf("Mode:           %s\n", mode_of(model));
+	printf("Checks:         %s\n", checks_text(model));
+	printf("Debugging:      %s\n", debug_text(model));
+	printf("Heap:           %s at %lx\n", human(model->end - model->base),
+	    model->base);
+	printf("Own memory:     %s\n", human(mapped));
+	printf("Threads:        %zu\n", model->target->nthreads);
+	if (samples_mean(model) == 0)
+		puts("Sampling:       off");
+	else
+		printf("Sampling:       one in %s bytes\n",
+		    human(samples_mean(model)));
+	bytes = larges_bytes(model, /* samples */ true, &n);
+	printf("Samples:        %lu in %s\n", n, human(bytes));
+	print_domains(model);
+	print_logs(model);
+	print_messages(model);
+	return EXIT_FINE;
+}
+
+/* Maximum number of columns in a readable line. */
+#define CPU_COLUMNS 12
+
+#define CACHE_RULE                                                             \
+	"------------------------- ------ ------- ------- ------- ------- "    \
+	"--------- ----- ---------"
+#define LIMIT_RULE                                                             \
+	"------------------------- ------- ------- ------- ------- ------- "   \
+	"------- ------- -------"
+#define ARENA_RULE                                                             \
+	"------------------------- --------- ---------- --------- --------- "  \
+	"-----"
+
+/* The sums of the caches that take their slabs from one arena. */
+struct sum {
+	const char *name;
+	uint64_t source;
+	uint64_t bytes;
+	uint64_t nallocs;
+	uint64_t nfailed;
+	uint64_t nwaited;
+};
+
+static void
+print_cache(const struct cache *c)
+{
+	printf("%-25s %6lu %7lu %7lu %7lu %7s %9lu %5lu %9lu\n", c->name,
+	    c->bufsize, c->nlive, c->ncached, c->ntotal,
+	    human(c->nslabs * c->slab_bytes), c->nallocs, c->nfailed,
+	    c->nwaited);
+}
+
+static const char *
+limit_text(const struct cache *c)
+{
+	return !c->counts || c->limit == UINT64_MAX ? "-"
+						    : xprint("%lu", c->limit);
+}
+
+/* Has the cache a limit or a reserve? */
+static bool
+has_limits(const struct cache *c)
+{
+	return c->counts || c->reserve != 0;
+}
+
+/* Prints a table of the caches with a limit or reserve, if there are any. */
+static void
+print_limits(const struct model *model)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		if (!has_limits(c))
+			continue;
+		if (!any)
+			printf("\n%-25s %7s %7s %7s %7s %7s %7s %7s %7s\n%s\n",
+			    "limits and reserves", "limit", "in use", "waiting",
+			    "waits", "fail", "reserve", "ready", "used",
+			    LIMIT_RULE);
+		any = true;
+		printf("%-25s %7s %7lu %7lu %7lu %7lu %7lu %7lu %7lu\n",
+		    c->name, limit_text(c), c->nheld, c->nwaiting, c->nwaits,
+		    c->nrefused, c->reserve, c->nready, c->nreserved);
+	}
+	if (any)
+		puts(LIMIT_RULE);
+}
+
+static void
+json_cache(const struct cache *c)
+{
+	json_open(NULL, '{');
+	json_text("name", c->name);
+	json_address("address", c->at);
+	json_number("buffer_size", c->bufsize);
+	json_number("chunk_size", c->import != 0 ? 0 : c->chunk);
+	json_number("in_use", c->nlive);
+	json_number("in_magazines", c->ncached);
+	json_number("deferred", c->ndeferred);
+	json_number("total", c->ntotal);
+	json_number("slabs", c->nslabs);
+	json_number("memory", c->nslabs * c->slab_bytes);
+	json_number("loads", c->nallocs);
+	json_number("failed", c->nfailed);
+	json_number("contended", c->nwaited);
+	if (has_limits(c)) {
+		json_open("limits", '{');
+		json_number("limit", c->limit == UINT64_MAX ? 0 : c->limit);
+		json_number("in_use", c->nheld);
+		json_number("waiting", c->nwaiting);
+		json_number("waits", c->nwaits);
+		json_number("failures", c->nrefused);
+		json_number("reserve", c->reserve);
+		json_number("ready", c->nready);
+		json_number("used", c->nreserved);
+		json_close();
+	}
+	json_close();
+}
+
+/* Prints a line for each arena from which caches take slabs. */
+static void
+print_sums(const struct model *model)
+{
+	for (size_t i = 0; i < model->ncaches; i++) {
+		uint64_t source = model->caches[i].source;
+		struct sum sum = {.name = "umem_heap", .source = source};
+		bool seen = false;
+
+		for (size_t j = 0; j < i; j++)
+			seen |= model->caches[j].source == source;
+		if (seen)
+			continue;
+		for (size_t j = 0; j < model->narenas; j++)
+			if (model->arenas[j].at == source)
+				sum.name = model->arenas[j].name;
+		for (size_t j = i; j < model->ncaches; j++) {
+			const struct cache *c = &model->caches[j];
+
+			if (c->source != source)
+				continue;
+			sum.bytes += c->nslabs * c->slab_bytes;
+			sum.nallocs += c->nallocs;
+			sum.nfailed += c->nfailed;
+			sum.nwaited += c->nwaited;
+		}
+		printf("Total %-42s %13s %9lu %5lu %9lu\n",
+		    xprint("[%s]", sum.name), human(sum.bytes), sum.nallocs,
+		    sum.nfailed, sum.nwaited);
+	}
+}
+
+static uint64_t
+arena_get(struct model *model, const struct arena *a, enum layout_entry entry)
+{
+	return layout_get(model->layout, a->record, entry);
+}
+
+static void
+print_arena(struct model *model, const struct arena *a)
+{
+	int indent = (int)(4 * a->depth);
+
+	printf("%*s%-*s %9s %10s %9s %9lu %5lu\n", indent, "",
+	    indent < 25 ? 25 - indent : 0, a->name,
+	    human(arena_get(model, a, L_ARENA_INUSE)),
+	    human(arena_get(model, a, L_ARENA_TOTAL)),
+	    human(arena_get(model, a, L_ARENA_IMPORTED)),
+	    arena_get(model, a, L_ARENA_NALLOCS),
+	    arena_get(model, a, L_ARENA_NFAILS));
+}
+
+static void
+json_arena(struct model *model, const struct arena *a)
+{
+	json_open(NULL, '{');
+	json_text("name", a->name);
+	json_address("address", a->at);
+	json_address("source", a->source);
+	json_number("in_use", arena_get(model, a, L_ARENA_INUSE));
+	json_number("total", arena_get(model, a, L_ARENA_TOTAL));
+	json_number("import", arena_get(model, a, L_ARENA_IMPORTED));
+	json_number("succeeded", arena_get(model, a, L_ARENA_NALLOCS));
+	json_number("failed", arena_get(model, a, L_ARENA_NFAILS));
+	json_close();
+}
+
+/* Returns the bytes in a CPU's magazines: of all caches, or of one. */
+static uint64_t
+cpu_bytes(const struct model *model, uint64_t cpu, const struct cache *only)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		if (c->by_cpu != NULL && (only == NULL || only == c))
+			bytes += c->by_cpu[cpu] * c->chunk;
+	}
+	return bytes;
+}
+
+/* Has a CPU at least share percent of its cached bytes in this cache? */
+static bool
+has_share(const struct model *model, const struct cache *c, unsigned share)
+{
+	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
+		uint64_t bytes = cpu_bytes(model, cpu, c);
+
+		if (bytes != 0 &&
+		    bytes * 100 >= share * cpu_bytes(model, cpu, NULL))
+			return true;
+	}
+	return false;
+}
+
+/* Selects the caches of malloc with the most bytes that fit, by size. */
+static size_t
+cpu_columns(const struct model *model, const struct cache **columns)
+{
+	size_t n = CPU_COLUMNS + 1;
+
+	for (unsigned share = 0; n > CPU_COLUMNS; share++) {
+		n = 0;
+		for (size_t i = 0; i < model->ncaches; i++) {
+			const struct cache *c = &model->caches[i];
+
+			if (c->class == 0 || !has_share(model, c, share))
+				continue;
+			if (n < CPU_COLUMNS)
+				columns[n] = c;
+			n++;
+		}
+	}
+	return n;
+}
+
+/* The table that ::umastat has for threads; caches are per CPU here. */
+static void
+print_cpus(const struct model *model)
+{
+	const struct cache *columns[CPU_COLUMNS];
+	size_t n = cpu_columns(model, columns);
+
+	printf("      memory");
+	for (size_t i = 0; i < n; i++)
+		printf("%7s", "%");
+	printf("\ncpu   cached");
+	for (size_t i = 0; i < n; i++)
+		printf("%7lu", columns[i]->bufsize);
+	printf("\n--- --------");
+	for (size_t i = 0; i < n; i++)
+		printf(" ------");
+	putchar('\n');
+	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
+		uint64_t all = cpu_bytes(model, cpu, NULL);
+
+		if (all == 0)
+			continue;
+		printf("%3lu %8s", cpu, human(all));
+		for (size_t i = 0; i < n; i++)
+			printf("%7lu",
+			    cpu_bytes(model, cpu, columns[i]) * 100 / all);
+		putchar('\n');
+	}
+	putchar('\n');
+}
+
+static void
+json_cpus(const struct model *model)
+{
+	json_open("cpus", '[');
+	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
+		json_open(NULL, '{');
+		json_number("cpu", cpu);
+		json_number("cached", cpu_bytes(model, cpu, NULL));
+		json_open("caches", '{');
+		for (size_t i = 0; i < model->ncaches; i++)
+			if (model->caches[i].by_cpu != NULL &&
+			    model->caches[i].by_cpu[cpu] != 0)
+				json_number(model->caches[i].name,
+				    model->caches[i].by_cpu[cpu]);
+		json_close();
+		json_close();
+	}
+	json_close();
+}
+
+#define LAYER_RULE                                                             \
+	"------------------------- --------- --------- --------- ---------"
+
+/* Prints objects that wait for a grace period, by flavour and cache. */
+static void
+print_waiting(struct model *model)
+{
+	if (model->ndomains == 0)
+		return;
+	puts("\nrcu flavour, and             objects    memory     grace   "
+	     "objects");
+	puts("caches that wait for it      waiting   waiting   periods  "
+	     "released");
+	puts(LAYER_RULE);
+	for (size_t i = 0; i < model->ndomains; i++) {
+		const struct domain *d = &model->domains[i];
+
+		printf("%-25s %9lu %9s %9lu %9lu\n", model_flavour(model, d),
+		    d->nwaiting, human(d->bytes), d->ngraces, d->nreleased);
+		for (size_t j = 0; j < model->nlayers; j++) {
+			const struct waiting_layer *layer = &model->layers[j];
+
+			if (layer->domain == i)
+				printf("  %-23s %9lu %9s\n",
+				    model_layer_name(model, layer),
+				    layer->nwaiting, human(layer->bytes));
+		}
+	}
+	puts(LAYER_RULE);
+}
+
+static void
+print_stat(struct model *model)
+{
+	print_cpus(model);
+	puts("cache                        buf     buf     buf     buf  memory"
+	     "     alloc alloc      lock");
+	puts("name                        size  in use  in mag   total  in use"
+	     "     loads  fail contended");
+	puts(CACHE_RULE);
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].ntotal != 0 || model->caches[i].class == 0)
+			print_cache(&model->caches[i]);
+	puts(CACHE_RULE);
+	print_sums(model);
+	print_larges(model, "[large blocks]", /* samples */ false);
+	print_larges(model, "[samples]", /* samples */ true);
+	puts(CACHE_RULE);
+	print_limits(model);
+	print_waiting(model);
+	puts("\nvmem                         memory     memory    memory     "
+	     "alloc alloc");
+	puts("name                         in use      total    import   "
+	     "succeed  fail");
+	puts(ARENA_RULE);
+	for (size_t i = 0; i < model->narenas; i++)
+		print_arena(model, &model->arenas[i]);
+	puts(ARENA_RULE);
+}
+
+static void
+print_stat_json(struct model *model)
+{
+	json_open(NULL, '{');
+	json_cpus(model);
+	json_open("caches", '[');
+	for (size_t i = 0; i < model->ncaches; i++)
+		json_cache(&model->caches[i]);
+	json_close();
+	json_larges(model, "large", /* samples */ false);
+	json_larges(model, "samples", /* samples */ true);
+	json_domains(model, /* layers */ true);
+	json_open("arenas", '[');
+	for (size_t i = 0; i < model->narenas; i++)
+		json_arena(model, &model->arenas[i]);
+	json_close();
+	json_close();
+}
+
+void
+stat_report(struct model *model)
+{
+	if (json_wanted)
+		print_stat_json(model);
+	else
+		print_stat(model);
+}
+
+int
+command_stat(int argc, char **argv)
+{
+	stat_report(model_of(only_target(argc, argv), 0));
+	return EXIT_FINE;
+}
+
+/* libumem's UMF_* flags of a cache that describe its layout, not debugging. */
+#define UMF_NOMAGAZINE 0x0020u
+#define UMF_HASH       0x0200u
+
+static unsigned
+flags_of(const struct model *model, const struct cache *c)
+{
+	const struct described *debug =
+	    layout_optional(model->layout, "cache.debug");
+	unsigned flags = UMF_HASH;
+
+	if (!c->has_magazines)
+		flags |= UMF_NOMAGAZINE;
+	if (debug != NULL)
+		flags |= (unsigned)layout_number(
+		    c->record + debug->value, debug->bytes);
+	return flags;
+}
+
+int
+command_caches(int argc, char **argv)
+{
+	struct model *model = model_of(only_target(argc, argv), 0);
+
+	if (json_wanted) {
+		json_open(NULL, '[');
+		for (size_t i = 0; i < model->ncaches; i++)
+			json_cache(&model->caches[i]);
+		json_close();
+		return EXIT_FINE;
+	}
+	printf("%-16s %-25s %4s %8s %8s %8s\n", "ADDR", "NAME", "FLAG", "CFLAG",
+	    "BUFSIZE", "BUFTOTL");
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		printf("%016lx %-25s %04x %08x %8lu %8lu\n", c->at, c->name,
+		    flags_of(model, c), c->flags, c->bufsize, c->ntotal);
+	}
+	return EXIT_FINE;
+}
+
+int
+command_arenas(int argc, char **argv)
+{
+	struct model *model = model_of(only_target(argc, argv), 0);
+
+	if (json_wanted)
+		json_open(NULL, '[');
+	else
+		printf("%-16s %-22s %10s %12s %9s %5s\n", "ADDR", "NAME",
+		    "INUSE", "TOTAL", "SUCCEED", "FAIL");
+	for (size_t i = 0; i < model->narenas; i++) {
+		const struct arena *a = &model->arenas[i];
+		int indent = (int)(2 * a->depth);
+
+		if (json_wanted)
+			json_arena(model, a);
+		else
+			printf("%016lx %*s%-*s %10lu %12lu %9lu %5lu\n", a->at,
+			    indent, "", indent < 22 ? 22 - indent : 0, a->name,
+			    arena_get(model, a, L_ARENA_INUSE),
+			    arena_get(model, a, L_ARENA_TOTAL),
+			    arena_get(model, a, L_ARENA_NALLOCS),
+			    arena_get(model, a, L_ARENA_NFAILS));
+	}
+	if (json_wanted)
+		json_close();
+	return EXIT_FINE;
+}

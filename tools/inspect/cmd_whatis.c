@@ -1,0 +1,357 @@
+/*
+ * cmd_whatis.c - umem whatis: explain an address
+ *
+ * The search examines objects first, allocated or free; then freed objects
+ * with unmapped memory; then segments of arenas, the innermost arena first;
+ * then mappings of the library and of the process.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/inspect/audit.h"
+#include "tools/inspect/model.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/roots.h"
+#include "tools/inspect/samples.h"
+#include "tools/inspect/whatis.h"
+#include "umem/umem.h"
+#include "vmem/vmem.h"
+
+enum state {
+	ALLOCATED,
+	IN_MAGAZINE,
+	HELD_BACK,
+	WAITING,
+	FREE
+};
+
+static const char *const state_words[] = {"allocated", "in a magazine",
+    "held back", "freed, waits for a grace period", "free"};
+
+static enum state
+chunk_state(const struct cache *c, const struct slab *slab, unsigned i,
+    const struct domain *domain)
+{
+	if (bit_get(slab->live, i))
+		return ALLOCATED;
+	if (bit_get(slab->free, i))
+		return FREE;
+	if (domain != NULL)
+		return WAITING;
+	return c->has_magazines ? IN_MAGAZINE : HELD_BACK;
+}
+
+/* Prints "ADDR is BUF+OFF, ". */
+static void
+print_where(uint64_t at, uint64_t start)
+{
+	printf("%lx is %lx+%lx, ", at, start, at - start);
+}
+
+/* Prints the thread, time and stack of a free, if the record has a stack. */
+static void
+say_free(struct model *model, const struct audit *audit)
+{
+	if (audit->depth == 0 ||
+	    (audit->state != layout_value(model->layout, L_BUFCTL_FREE) &&
+		audit->state != layout_value(model->layout, L_BUFCTL_WAITING)))
+		return;
+	if (json_wanted) {
+		json_open("freed", '{');
+		audit_json(model, audit);
+		json_close();
+	} else {
+		audit_print_transaction(
+		    model, "freed", audit, audit_now(model));
+	}
+}
+
+/* Returns the words after "freed from CACHE". */
+static const char *
+freed_words(struct model *model, enum state state, const struct domain *domain)
+{
+	switch (state) {
+	case IN_MAGAZINE:
+		return " (in a magazine)";
+	case HELD_BACK:
+		return " (held back)";
+	case WAITING:
+		return xprint(" (waits for a grace period of %s)",
+		    model_flavour(model, domain));
+	default:
+		return "";
+	}
+}
+
+static void
+say_chunk(
+    struct model *model, uint64_t at, const struct place *place, bool stack)
+{
+	const struct cache *c = &model->caches[place->slab->cache];
+	const struct domain *domain = model_waits_for(model, place->start);
+	enum state state = chunk_state(c, place->slab, place->chunk, domain);
+	struct audit audit;
+	bool audited = audit_of_chunk(model, place->slab, place->chunk, &audit);
+
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", "object");
+		json_text("state", state_words[state]);
+		if (state == WAITING)
+			json_text("flavour", model_flavour(model, domain));
+		json_address("buffer", place->start);
+		json_number("size", c->bufsize);
+		json_text("cache", c->name);
+		json_address("slab", place->slab->at);
+		if (audited && stack)
+			say_free(model, &audit);
+		json_close();
+		return;
+	}
+	print_where(at, place->start);
+	if (audited)
+		printf("bufctl %lx ", audit.at);
+	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
+	    c->name, freed_words(model, state, domain));
+	if (audited && stack)
+		say_free(model, &audit);
+}
+
+/* Prints the free of a buffer with unmapped memory. */
+static bool
+say_freed(struct model *model, uint64_t at)
+{
+	struct audit audit;
+	const char *name;
+
+	if (!audit_of_freed(model, at, &audit))
+		return false;
+	name = audit_cache_name(model, &audit);
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", audit.slab != 0 ? "object" : "large block");
+		json_text("state", "freed");
+		json_address("buffer", audit.addr);
+		json_number("size", audit.size);
+		json_text("cache", name);
+		say_free(model, &audit);
+		json_close();
+		return true;
+	}
+	print_where(at, audit.addr);
+	printf("bufctl %lx freed from %s\n", audit.at, name);
+	say_free(model, &audit);
+	return true;
+}
+
+static void
+say_large(struct model *model, uint64_t at, const struct place *place)
+{
+	const struct domain *domain =
+	    place->large->waits ? model_waits_for(model, place->start) : NULL;
+
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", "large block");
+		json_text(
+		    "state", state_words[domain != NULL ? WAITING : ALLOCATED]);
+		if (domain != NULL)
+			json_text("flavour", model_flavour(model, domain));
+		json_address("buffer", place->start);
+		json_number("size", place->bytes);
+		json_close();
+		return;
+	}
+	print_where(at, place->start);
+	printf("%s from umem_oversize, %lu bytes%s\n",
+	    domain != NULL ? "freed" : "allocated", place->bytes,
+	    domain != NULL ? freed_words(model, WAITING, domain) : "");
+}
+
+static bool
+is_in_buffer(struct model *model, uint64_t at)
+{
+	struct place place;
+
+	return model_find(model, at, &place) && !place.between;
+}
+
+static bool
+say_object(struct model *model, uint64_t at, bool stack)
+{
+	struct place place;
+
+	if (!model_find(model, at, &place))
+		return false;
+	if (place.large != NULL)
+		say_large(model, at, &place);
+	else if (place.between && json_wanted)
+		return false;
+	else if (place.between)
+		printf("%lx is in slab %lx of %s, in no buffer\n", at,
+		    place.slab->at, model->caches[place.slab->cache].name);
+	else
+		say_chunk(model, at, &place, stack);
+	return true;
+}
+
+static void
+say_segment(uint64_t at, const struct arena *a, const struct segment *s)
+{
+	bool allocated = s->type == VMEM_ALLOC;
+
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", "segment");
+		json_text("state", allocated ? "allocated" : "free");
+		json_address("buffer", s->start);
+		json_number("size", s->size);
+		json_address("segment", s->at);
+		json_text("arena", a->name);
+		json_close();
+		return;
+	}
+	printf("%lx is %lx+%lx (vmem_seg %lx) %s %s vmem arena\n", at, s->start,
+	    at - s->start, s->at, allocated ? "from" : "freed from", a->name);
+}
+
+/* Prints segments of arenas, each importing arena before its source. */
+static bool
+say_segments(struct model *model, uint64_t at, bool all)
+{
+	bool found = false;
+
+	for (size_t i = model->narenas; i-- > 0 && (all || !found);) {
+		const struct arena *a = &model->arenas[i];
+		size_t n;
+		struct segment *segments = model_segments(model, a, &n);
+
+		for (size_t j = 0; j < n; j++)
+			if ((segments[j].type == VMEM_ALLOC ||
+				segments[j].type == VMEM_FREE) &&
+			    at - segments[j].start < segments[j].size) {
+				say_segment(at, a, &segments[j]);
+				found = true;
+			}
+		free(segments);
+	}
+	return found;
+}
+
+static bool
+is_register_stack(struct model *model, const struct mapping *m, int *tid)
+{
+	const struct target *target = model->target;
+
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i].sp - m->start < m->end - m->start) {
+			*tid = target->threads[i].tid;
+			return true;
+		}
+	return false;
+}
+
+static bool
+say_mapping(struct model *model, uint64_t at)
+{
+	const struct mapping *m = target_mapping(model->target, at);
+	const char *what = NULL;
+	int tid;
+
+	if (m == NULL || at - model->base < model->end - model->base)
+		return false;
+	if (roots_is_meta(model, at))
+		what = "memory of the library itself";
+	else if (is_register_stack(model, m, &tid))
+		what = xprint("the stack of thread %d", tid);
+	else if (m->name[0] != '\0')
+		what = m->name;
+	else
+		what = "memory that the program mapped";
+	if (json_wanted) {
+		json_open(NULL, '{');
+		json_address("address", at);
+		json_text("kind", "mapping");
+		json_address("buffer", m->start);
+		json_number("size", m->end - m->start);
+		json_text("what", what);
+		json_close();
+	} else {
+		printf("%lx is %lx+%lx, in %s\n", at, m->start, at - m->start,
+		    what);
+	}
+	return true;
+}
+
+static void
+say_unknown(uint64_t at)
+{
+	if (!json_wanted) {
+		printf("%lx is unknown\n", at);
+		return;
+	}
+	json_open(NULL, '{');
+	json_address("address", at);
+	json_text("kind", "unknown");
+	json_close();
+}
+
+static void
+say_all(struct model *model, uint64_t at, bool all, bool stack)
+{
+	bool found = samples_say(model, at) || say_object(model, at, stack);
+
+	/* A slab may now be where a larger buffer was freed. */
+	if (!is_in_buffer(model, at) || all)
+		found |= say_freed(model, at);
+	if (!found || all)
+		found |= say_segments(model, at, all);
+	if (!found || all)
+		found |= say_mapping(model, at);
+	if (!found)
+		say_unknown(at);
+}
+
+void
+whatis_say(struct model *model, uint64_t at)
+{
+	say_all(model, at, /* all */ false, /* stack */ false);
+}
+
+int
+command_whatis(int argc, char **argv)
+{
+	struct model *model;
+	bool all = false;
+	int letter;
+
+	while ((letter = next_option(argc, argv, "a")) != -1)
+		if (letter == 'J')
+			json_wanted = true;
+		else
+			all = true;
+	if (argc - optind < 2)
+		fail_usage(argv[0]);
+	for (int i = optind + 1; i < argc; i++) {
+		uint64_t at;
+
+		if (!parse_address(argv[i], &at))
+			fail(EXIT_BLIND, "whatis: %s is no address", argv[i]);
+	}
+	model = model_of(argv[optind], 0);
+	if (json_wanted)
+		json_open(NULL, '[');
+	for (int i = optind + 1; i < argc; i++) {
+		uint64_t at = 0;
+
+		parse_address(argv[i], &at);
+		say_all(model, at, all, /* stack */ true);
+	}
+	if (json_wanted)
+		json_close();
+	return EXIT_FINE;
+}

@@ -1,0 +1,202 @@
+/* common.c - exits, memory and options, for all files of the command */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/inspect/common.h"
+#include "tools/inspect/memory.h"
+
+jmp_buf *fail_instead;
+
+static void
+say(const char *format, va_list arguments)
+{
+	fflush(stdout);
+	fputs("umem: ", stderr);
+	vfprintf(stderr, format, arguments);
+	putc('\n', stderr);
+}
+
+void
+warn(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(format, arguments);
+	va_end(arguments);
+}
+
+_Noreturn void
+fail(int status, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(format, arguments);
+	va_end(arguments);
+	if (fail_instead != NULL)
+		longjmp(*fail_instead, status);
+	exit(status);
+}
+
+void *
+xalloc(size_t bytes)
+{
+	void *p = calloc(1, bytes ? bytes : 1);
+
+	if (p == NULL)
+		fail(EXIT_BLIND, "out of memory");
+	return p;
+}
+
+void *
+xresize(void *old, size_t bytes)
+{
+	void *p = realloc(old, bytes);
+
+	if (p == NULL)
+		fail(EXIT_BLIND, "out of memory");
+	return p;
+}
+
+char *
+xprint(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	int n;
+
+	va_start(arguments, format);
+	n = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (n < 0)
+		fail(EXIT_BLIND, "out of memory");
+	return text;
+}
+
+/*
+ * Returns the bytes of the character at text, which has n bytes left; 0: a
+ * control character, or not UTF-8.  U+0080 to U+009F count as control
+ * characters, because a terminal may obey them.
+ */
+static size_t
+character_bytes(const unsigned char *text, size_t n)
+{
+	static const struct {
+		unsigned char first_least, first_most, bytes;
+		uint32_t least;
+	} kinds[] = {{0xc2, 0xdf, 2, 0xa0}, {0xe0, 0xef, 3, 0x800},
+	    {0xf0, 0xf4, 4, 0x10000}};
+
+	if (text[0] < 0x80)
+		return text[0] >= 0x20 && text[0] != 0x7f;
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		size_t bytes = kinds[i].bytes;
+		uint32_t code = text[0] & (0x7fu >> bytes);
+
+		if (text[0] < kinds[i].first_least ||
+		    text[0] > kinds[i].first_most || n < bytes)
+			continue;
+		for (size_t j = 1; j < bytes; j++) {
+			if ((text[j] & 0xc0) != 0x80)
+				return 0;
+			code = code << 6 | (text[j] & 0x3f);
+		}
+		/* Surrogates are not characters. */
+		return code >= kinds[i].least && code < 0x110000 &&
+			       code >> 11 != 0xd800 >> 11
+			   ? bytes
+			   : 0;
+	}
+	return 0;
+}
+
+const char *
+plain_text(const char *text, size_t most)
+{
+	size_t n = strnlen(text, most), room = 4 * n + 1;
+	char *plain = xalloc(room);
+	size_t length = 0;
+
+	for (size_t i = 0; i < n;) {
+		size_t bytes =
+		    character_bytes((const unsigned char *)text + i, n - i);
+
+		if (bytes == 0) {
+			snprintf(plain + length, room - length, "\\x%02x",
+			    (unsigned char)text[i]);
+			length += 4;
+			i++;
+			continue;
+		}
+		memcpy(plain + length, text + i, bytes);
+		length += bytes;
+		i += bytes;
+	}
+	return plain;
+}
+
+bool
+parse_address(const char *text, uint64_t *address)
+{
+	char *end;
+
+	if (*text == '\0' || *text == '-' || *text == '+' || *text == ' ')
+		return false;
+	errno = 0;
+	*address = strtoull(text, &end, 16);
+	return errno == 0 && *end == '\0';
+}
+
+bool
+parse_size(const char *text, uint64_t *bytes)
+{
+	static const char units[] = "kmgt";
+	const char *unit;
+	char *end;
+	unsigned shift;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*bytes = strtoull(text, &end, 10);
+	if (errno != 0)
+		return false;
+	if (*end == '\0')
+		return true;
+	unit = strchr(units, *end | 0x20);
+	if (unit == NULL || end[1] != '\0')
+		return false;
+	shift = (unsigned)(unit - units + 1) * 10;
+	if (*bytes > UINT64_MAX >> shift)
+		return false;
+	*bytes <<= shift;
+	return true;
+}
+
+double
+seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int
+next_option(int argc, char **argv, const char *letters)
+{
+	static const struct option longs[] = {{"force", no_argument, NULL, 'F'},
+	    {"json", no_argument, NULL, 'J'}, {NULL, 0, NULL, 0}};
+	int letter;
+
+	while ((letter = getopt_long(argc, argv, letters, longs, NULL)) == 'F')
+		memory_forced = true;
+	if (letter == '?')
+		fail_usage(argv[0]);
+	return letter;
+}

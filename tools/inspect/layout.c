@@ -1,0 +1,325 @@
+/*
+ * layout.c - offsets and variables of the target's library
+ *
+ * The library describes itself (umem/describe.c): a header with a magic number
+ * and its own address is in the written data of a mapped file.  This file
+ * searches for it in each mapped file, beginning with those called libumem.
+ * The command knows only names, no offsets of the library.  If a version of the
+ * library lacks a required name, the command reports the name and ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/inspect/layout.h"
+#include "umem/umem.h"
+
+static const char magic[16] = "umem described\n";
+
+#define VERSION_KNOWN 1
+#define HEADER_STEP   64
+#define ENTRIES_MOST  4096
+#define RECORD_MOST   (64 * KIB)
+#define VARIABLE_MOST (64 * MIB)
+
+struct header {
+	char magic[16];
+	uint32_t version;
+	uint32_t entry_bytes;
+	uint64_t self;
+	uint64_t entries;
+	uint64_t entries_end;
+	char library[16];
+};
+
+static const char *const names[] = {
+#define LAYOUT_NAME(id, name) name,
+    LAYOUT_ENTRIES(LAYOUT_NAME)};
+
+uint64_t
+layout_number(const void *at, uint64_t bytes)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, at, bytes < 8 ? bytes : 8);
+	return value;
+}
+
+static const struct described *
+entry_find(const struct layout *layout, const char *name)
+{
+	for (size_t i = 0; i < layout->nentries; i++)
+		if (strncmp(layout->entries[i].name, name,
+			sizeof(layout->entries[i].name)) == 0)
+			return &layout->entries[i];
+	return NULL;
+}
+
+const struct described *
+layout_optional(const struct layout *layout, const char *name)
+{
+	return entry_find(layout, name);
+}
+
+uint64_t
+layout_variable(
+    const struct layout *layout, struct target *target, enum layout_entry entry)
+{
+	const struct described *d = &layout->known[entry];
+	char raw[8] = {0};
+
+	if (!target_peek(target, d->value, raw, d->bytes < 8 ? d->bytes : 8))
+		return 0;
+	return layout_number(raw, 8);
+}
+
+const char *
+layout_at(
+    const struct layout *layout, struct target *target, enum layout_entry entry)
+{
+	const struct described *d = &layout->known[entry];
+
+	return target_at(target, d->value, d->bytes);
+}
+
+uint64_t
+layout_region_bytes(const struct layout *layout)
+{
+	static const enum layout_entry members[] = {
+	    L_REGION_BLOCKS, L_REGION_COMMITTED, L_REGION_NEXT};
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < array_size(members); i++)
+		if (layout_value(layout, members[i]) + 8 > bytes)
+			bytes = layout_value(layout, members[i]) + 8;
+	return bytes;
+}
+
+void
+layout_copy_variables(const struct layout *layout, struct target *target)
+{
+	const uint64_t boot = layout_value(layout, L_BOOT);
+
+	for (size_t i = 0; i < layout->nentries; i++)
+		if (layout->entries[i].name[0] == '&' &&
+		    layout->entries[i].value != boot)
+			target_copy(target, layout->entries[i].value,
+			    layout->entries[i].bytes, false);
+}
+
+/* Returns the bytes of the record whose members have this prefix. */
+static uint64_t
+record_bytes(const struct layout *layout, const char *prefix, size_t n)
+{
+	/* Fixed sizes, with which the readers of these records copy them. */
+	static const struct {
+		const char *name;
+		uint64_t bytes;
+	} small[] = {{"list", 16}, {"region", RECORD_MOST}, {"meta_range", 24},
+	    {"buftag", 24}};
+
+	for (size_t i = 0; i < array_size(small); i++)
+		if (strlen(small[i].name) == n &&
+		    memcmp(small[i].name, prefix, n) == 0)
+			return small[i].bytes;
+	for (size_t i = 0; i < L_ENTRIES; i++) {
+		const struct described *d = &layout->known[i];
+
+		if (strlen(names[i]) == n + 1 &&
+		    memcmp(names[i] + 1, prefix, n) == 0)
+			return names[i][0] == '=' ? d->value : d->bytes;
+	}
+	return 0;
+}
+
+/* Is the member inside its record?  An array may begin at the end. */
+static bool
+member_fits(const struct layout *layout, size_t i)
+{
+	const struct described *d = &layout->known[i];
+	size_t n = strcspn(names[i], ".");
+	uint64_t most = record_bytes(layout, names[i], n);
+	uint64_t bytes = strchr(names[i], '[') != NULL ? 0 : d->bytes;
+
+	return most <= RECORD_MOST && d->value <= most &&
+	       bytes <= most - d->value;
+}
+
+static bool
+is_between(const struct layout *layout, enum layout_entry entry, uint64_t least,
+    uint64_t most)
+{
+	uint64_t value = layout_value(layout, entry);
+
+	return value >= least && value <= most;
+}
+
+/* Checks the assumptions of all users of these entries. */
+static bool
+entries_make_sense(const struct layout *l)
+{
+	uint64_t unit = layout_value(l, L_HEAP_UNIT);
+
+	for (size_t i = 0; i < L_ENTRIES; i++)
+		if (names[i][0] == '&'
+			? l->known[i].bytes > VARIABLE_MOST
+			: names[i][0] != '=' && !member_fits(l, i))
+			return false;
+	return is_between(l, L_HEAP_UNIT, 4096, 1 << 30) &&
+	       (unit & (unit - 1)) == 0 &&
+	       is_between(l, L_CPU_BLOCK, 64, 1 << 30) &&
+	       is_between(l, L_SLAB_BINS, 1, 4096) &&
+	       is_between(l, L_LOG_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_LOG_CPU_BYTES, 8, 4096) &&
+	       is_between(l, L_AUDIT_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_CACHE_BYTES, 8, RECORD_MOST) &&
+	       l->known[L_DEBUG_LARGE_CACHE].bytes >=
+		   layout_value(l, L_CACHE_BYTES) &&
+	       l->known[L_CACHE_NAME].bytes >= 32 &&
+	       l->known[L_ARENA_NAME].bytes >= 32;
+}
+
+static void
+read_entries(
+    struct layout *layout, struct target *target, const struct header *header)
+{
+	uint64_t bytes = header->entries_end - header->entries;
+
+	if (header->entry_bytes != sizeof(struct described) ||
+	    bytes / header->entry_bytes > ENTRIES_MOST)
+		fail(EXIT_BLIND, "%s: the library's description is damaged",
+		    target->name);
+	layout->nentries = bytes / header->entry_bytes;
+	layout->entries = xalloc(bytes);
+	if (!target_peek(target, header->entries, layout->entries, bytes))
+		fail(EXIT_BLIND, "%s: the library's description is not there",
+		    target->name);
+	for (unsigned i = 0; i < L_ENTRIES; i++) {
+		const struct described *d = entry_find(layout, names[i]);
+
+		if (d == NULL)
+			fail(EXIT_BLIND,
+			    "%s: libumem %s there has no %s; this command is "
+			    "of another version (" UMEM_VERSION ")",
+			    target->name, layout->version, names[i]);
+		layout->known[i] = *d;
+	}
+	if (!entries_make_sense(layout))
+		fail(EXIT_BLIND, "%s: the library's description is damaged",
+		    target->name);
+}
+
+static bool
+is_ours(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return strncmp(slash ? slash + 1 : name, "libumem", 7) == 0;
+}
+
+static struct layout *
+layout_read(struct target *target, const struct header *header,
+    const struct mapping *where)
+{
+	struct layout *layout = xalloc(sizeof(*layout));
+
+	layout->at = header->self;
+	layout->object = where->name;
+	layout->in_program = !is_ours(where->name);
+	layout->version = plain_text(header->library, sizeof(header->library));
+	if (header->version != VERSION_KNOWN)
+		fail(EXIT_BLIND,
+		    "%s: libumem %s there describes itself in version %u, and "
+		    "this command (" UMEM_VERSION ") knows version %u",
+		    target->name, layout->version, header->version,
+		    VERSION_KNOWN);
+	read_entries(layout, target, header);
+	return layout;
+}
+
+/* Returns the bytes that the heap has allocated to caches and large blocks. */
+static uint64_t
+in_use(const struct layout *layout, struct target *target)
+{
+	char raw[8] = {0};
+
+	if (!target_peek(target,
+		layout_variable(layout, target, L_HEAP_ARENA) +
+		    layout_value(layout, L_ARENA_INUSE),
+		raw, sizeof(raw)))
+		return 0;
+	return layout_number(raw, sizeof(raw));
+}
+
+static bool
+is_better(const struct layout *a, const struct layout *b)
+{
+	return a->is_ready != b->is_ready ? a->is_ready : a->in_use > b->in_use;
+}
+
+/*
+ * Searches one mapping for headers, and keeps the best so far in *best.  A
+ * program that is linked with the library, and runs with the library to
+ * preload, has two initialised headers.  Only the heap of the latter is in use.
+ */
+static void
+search_mapping(
+    struct target *target, const struct mapping *m, struct layout **best)
+{
+	static char piece[MIB];
+	uint64_t at = m->start;
+
+	for (; at < m->end; at += sizeof(piece)) {
+		size_t n =
+		    m->end - at < sizeof(piece) ? m->end - at : sizeof(piece);
+
+		if (!target_peek(target, at, piece, n))
+			return;
+		for (size_t i = 0; i + sizeof(struct header) <= n;
+		     i += HEADER_STEP) {
+			struct header header;
+			struct layout *found;
+
+			if (memcmp(piece + i, magic, sizeof(magic)) != 0)
+				continue;
+			memcpy(&header, piece + i, sizeof(header));
+			if (header.self != at + i)
+				continue;
+			found = layout_read(target, &header, m);
+			found->is_ready =
+			    layout_variable(found, target, L_UMEM_STATE) ==
+			    layout_value(found, L_READY);
+			if (found->is_ready)
+				found->in_use = in_use(found, target);
+			found->ncopies = found->in_use != 0;
+			if (*best != NULL)
+				found->ncopies += (*best)->ncopies;
+			if (*best == NULL || is_better(found, *best))
+				*best = found;
+			else
+				(*best)->ncopies = found->ncopies;
+		}
+	}
+}
+
+struct layout *
+layout_find(struct target *target)
+{
+	struct layout *best = NULL;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < target->nmaps; i++) {
+			const struct mapping *m = &target->maps[i];
+
+			if (m->file && m->write && !m->shared &&
+			    is_ours(m->name) == (pass == 0))
+				search_mapping(target, m, &best);
+		}
+	if (best == NULL)
+		fail(EXIT_BLIND,
+		    "%s: libumem is not loaded into its address space",
+		    target->name);
+	if (best->ncopies > 1)
+		warn("%s: %u copies of libumem run there; this is that of %s",
+		    target->name, best->ncopies, best->object);
+	return best;
+}

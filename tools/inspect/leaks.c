@@ -1,0 +1,366 @@
+/*
+ * leaks.c - umem leaks: memory that the program cannot reach any more
+ *
+ * Marking: every word of the roots (roots.c) that is an address inside an
+ * allocated chunk or large block, at its start or anywhere else, marks it.
+ * Each marked chunk or block is searched for further addresses.  An allocated
+ * chunk or block that is not marked in the end is leaked: no chain of pointers
+ * leads to it from the program, although the pieces of a leaked ring or tree
+ * may point to each other.
+ *
+ * A word may look like an address by chance, so a leak can be missed.  A block
+ * is reported by mistake only if the program stores its address in another form
+ * (as a difference, or with bits of the pointer in use), which no search can
+ * find.
+ *
+ * A free object that stays constructed belongs to its cache.  Blocks to which
+ * it points are not leaked, because its destructor or its next user will free
+ * them.  This includes an object that waits for a grace period.  Other blocks
+ * to which only free objects point are leaked.
+ *
+ * An idle resource of an import cache may be an address, and then keeps the
+ * memory at this address alive.
+ *
+ * Memory that a thread held when it was stopped inside the library is not
+ * leaked either:
+ *	A chunk in transfer to or from a slab is in a magazine that only this
+ *	thread has.  Therefore a magazine to which its registers or its stack
+ *	point, and that no CPU and no depot has, counts as pointing to all its
+ *	rounds, and to the next magazine in its chain.
+ *	A chunk that is in no magazine yet is recorded on the thread's stack
+ *	(struct slab_claim): a slab, a word of its bits, and a mask of them.
+ *	The argument of a thread that is about to begin is in the library's
+ *	memory, too.
+ *
+ * Blocks of quantum caches are never reported, because they may be parts of
+ * arenas whose users only the library knows.
+ *
+ * Source: findleaks of libumem's mdb module, by its description.
+ */
+#include <string.h>
+
+#include "tools/inspect/leaks.h"
+#include "tools/inspect/roots.h"
+#include "umem/umem.h"
+
+/* Chains of magazines in flight are short; this limit ends a torn chain. */
+#define CHAIN_MOST 100000
+
+/* A chunk that is marked and not yet searched. */
+struct todo {
+	uint32_t slab; /* index; UINT32_MAX: a large block */
+	uint32_t chunk;
+};
+
+static struct {
+	struct todo *todo;
+	size_t ntodo, todo_room;
+	struct leaks_figures figures;
+} walk;
+
+static inline void
+push(uint32_t slab, uint32_t chunk)
+{
+	ARRAY_ROOM(walk.todo, walk.ntodo, walk.todo_room);
+	walk.todo[walk.ntodo++] = (struct todo){slab, chunk};
+	walk.figures.nfollows++;
+}
+
+static inline void
+mark_chunk(struct model *model, struct slab *s, uint64_t at)
+{
+	uint64_t offset = at - s->first;
+	unsigned i = (unsigned)(offset / model->caches[s->cache].chunk);
+
+	if (at < s->first || i >= s->nchunks || !bit_get(s->live, i)) {
+		walk.figures.nmisses++;
+		return;
+	}
+	if (bit_get(s->marked, i)) {
+		walk.figures.ndups++;
+		return;
+	}
+	bit_set(s->marked, i);
+	push((uint32_t)(s - model->slabs), i);
+}
+
+static void
+mark_large(struct model *model, uint32_t i)
+{
+	if (model->larges[i].waits) {
+		walk.figures.nmisses++;
+		return;
+	}
+	if (model->larges[i].marked) {
+		walk.figures.ndups++;
+		return;
+	}
+	model->larges[i].marked = true;
+	push(UINT32_MAX, i);
+}
+
+static void
+mark_elsewhere(struct model *model, uint64_t at)
+{
+	struct place place;
+
+	if (model->nsourced != 0 && model_find(model, at, &place) &&
+	    place.slab != NULL)
+		mark_chunk(model, place.slab, at);
+}
+
+static inline void
+mark(struct model *model, uint64_t at)
+{
+	uint64_t offset = at - model->base;
+
+	if (offset < model->end - model->base) {
+		uint32_t what = model->unit[offset >> model->unit_shift];
+
+		if (what & 1) {
+			mark_large(model, (what - 3) / 2);
+			return;
+		}
+		if (what != 0) {
+			mark_chunk(model, &model->slabs[(what - 2) / 2], at);
+			return;
+		}
+	}
+	mark_elsewhere(model, at);
+}
+
+static void
+mark_words(struct model *model, const uint64_t *words, size_t n)
+{
+	walk.figures.nwords += n;
+	for (size_t i = 0; i < n; i++)
+		/* The heap has no address below this. */
+		if (words[i] >= 65536)
+			mark(model, words[i]);
+}
+
+static void
+mark_memory(struct model *model, uint64_t at, uint64_t bytes)
+{
+	uint64_t end = at + bytes;
+	const uint64_t *words;
+	size_t n;
+
+	for (; (words = target_words(model->target, &at, end, &n)) != NULL;
+	     at += 8 * n)
+		mark_words(model, words, n);
+}
+
+static void
+drain(struct model *model)
+{
+	while (walk.ntodo > 0) {
+		struct todo todo = walk.todo[--walk.ntodo];
+		struct slab *s = &model->slabs[todo.slab];
+
+		if (todo.slab == UINT32_MAX)
+			mark_memory(model, model->larges[todo.chunk].at,
+			    model->larges[todo.chunk].bytes);
+		else
+			mark_memory(model, slab_chunk_at(model, s, todo.chunk),
+			    (model->caches[s->cache].bufsize + 7) & ~7ull);
+	}
+}
+
+static void
+mark_round(struct model *model, void *arg, uint64_t object)
+{
+	(void)arg;
+	mark(model, object);
+}
+
+/* Marks the function and argument of a thread that has not begun yet. */
+static void
+mark_beginning(struct model *model, uint64_t at)
+{
+	const uint64_t *words = target_at(model->target, at, 16);
+	const struct mapping *m =
+	    words ? target_mapping(model->target, words[0]) : NULL;
+
+	if (m != NULL && m->execute)
+		mark(model, words[1]);
+}
+
+/* Marks memory of the library that a thread inside the library holds. */
+static void
+mark_in_flight(struct model *model, uint64_t at)
+{
+	uint64_t next;
+	unsigned capacity;
+
+	if (at % 16 != 0 || !roots_is_meta(model, at))
+		return;
+	mark_beginning(model, at);
+	for (unsigned i = 0;
+	     i < CHAIN_MOST && at != 0 && model_is_in_flight(model, at) &&
+	     model_is_magazine(model, at, &capacity, &next);
+	     i++, at = next)
+		model_rounds(model, at, capacity, mark_round, NULL);
+}
+
+/* Returns the slab with its descriptor at at, or NULL. */
+static struct slab *
+slab_described(struct model *model, uint64_t at)
+{
+	const char *r;
+	struct place place;
+
+	if (at % 16 != 0 || !roots_is_meta(model, at))
+		return NULL;
+	r = target_at(
+	    model->target, at, layout_value(model->layout, L_SLAB_BYTES));
+	if (r == NULL ||
+	    !model_find(
+		model, layout_get(model->layout, r, L_SLAB_SPAN), &place) ||
+	    place.slab == NULL || place.slab->at != at)
+		return NULL;
+	return place.slab;
+}
+
+/* Marks chunks that a thread has claimed, if words is a struct slab_claim. */
+static void
+mark_claim(struct model *model, const uint64_t *words)
+{
+	const struct layout *l = model->layout;
+	const char *claim = (const char *)words;
+	uint64_t mask = layout_get(l, claim, L_CLAIM_MASK);
+	uint64_t first = layout_get(l, claim, L_CLAIM_WORD) * 64;
+	struct slab *s =
+	    slab_described(model, layout_get(l, claim, L_CLAIM_SLAB));
+
+	if (s == NULL || first >= s->nchunks)
+		return;
+	for (; mask != 0; mask &= mask - 1) {
+		unsigned i = (unsigned)first + (unsigned)__builtin_ctzll(mask);
+
+		if (i < s->nchunks)
+			mark_chunk(model, s, slab_chunk_at(model, s, i));
+	}
+}
+
+static void
+mark_root(struct model *model, const uint64_t *words, size_t n, uint64_t at,
+    enum root_kind kind)
+{
+	uint64_t claim_words =
+	    layout_value(model->layout, L_CLAIM_BYTES) / sizeof(*words);
+
+	(void)at;
+	mark_words(model, words, n);
+	for (size_t i = 0; kind == ROOT_INSIDE && i < n; i++) {
+		mark_in_flight(model, words[i]);
+		if (n - i >= claim_words)
+			mark_claim(model, words + i);
+	}
+	drain(model);
+}
+
+static bool
+is_judged(const struct cache *c)
+{
+	return (c->flags & UMC_QCACHE) == 0;
+}
+
+static void
+prepare(struct model *model)
+{
+	memset(&walk, 0, sizeof(walk));
+	for (size_t i = 0; i < model->nslabs; i++) {
+		struct slab *s = &model->slabs[i];
+
+		s->marked = xalloc(((size_t)s->nchunks + 63) / 64 * 8);
+	}
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].import == 0)
+			walk.figures.nobjects += model->caches[i].nlive;
+	for (size_t i = 0; i < model->nlarges; i++)
+		walk.figures.nobjects += !model->larges[i].waits;
+}
+
+/* Marks from objects that wait for a grace period, if a destructor will run. */
+static void
+mark_waiting(struct model *model)
+{
+	for (size_t i = 0; i < model->nwaiting; i++) {
+		const struct cache *c;
+		struct place place;
+
+		if (!model_find(model, model->waiting[i].at, &place) ||
+		    place.slab == NULL)
+			continue;
+		c = &model->caches[place.slab->cache];
+		if (layout_get(model->layout, c->record, L_CACHE_DESTRUCT) != 0)
+			mark_memory(model, place.start, c->bufsize & ~7ull);
+	}
+}
+
+/* Marks from free objects that stay constructed. */
+static void
+mark_constructed(struct model *model)
+{
+	mark_waiting(model);
+	for (size_t i = 0; i < model->nslabs; i++) {
+		const struct slab *s = &model->slabs[i];
+		const struct cache *c = &model->caches[s->cache];
+
+		for (unsigned j = 0; s->made != NULL && j < s->nchunks; j++)
+			if (bit_get(s->made, j) && !bit_get(s->live, j))
+				mark_memory(model, slab_chunk_at(model, s, j),
+				    c->bufsize & ~7ull);
+	}
+}
+
+void
+leaks_mark(struct model *model, struct leaks_figures *figures)
+{
+	prepare(model);
+	for (size_t i = 0; i < model->nunsure; i++) {
+		uint64_t next;
+		unsigned capacity;
+
+		if (model_is_magazine(
+			model, model->unsure[i], &capacity, &next))
+			model_rounds(model, model->unsure[i], capacity,
+			    mark_round, NULL);
+	}
+	roots_each(model, mark_root);
+	mark_words(model, model->resources, model->nresources);
+	drain(model);
+	mark_constructed(model);
+	drain(model);
+	*figures = walk.figures;
+}
+
+/* Calls f for the leaked chunks of a slab. */
+static void
+each_of_slab(struct model *model, struct slab *s, leaks_func *f)
+{
+	for (unsigned w = 0; w < (s->nchunks + 63) / 64; w++)
+		for (uint64_t bits = s->live[w] & ~s->marked[w]; bits != 0;
+		     bits &= bits - 1)
+			f(model, s, NULL,
+			    w * 64 + (unsigned)__builtin_ctzll(bits));
+}
+
+void
+leaks_each(struct model *model, leaks_func *f)
+{
+	for (size_t i = 0; i < model->nlarges; i++)
+		if (!model->larges[i].marked && !model->larges[i].waits)
+			f(model, NULL, &model->larges[i], 0);
+	for (size_t i = 0; i < model->nslabs; i++) {
+		struct slab *s = &model->slabs[i];
+		const struct cache *c = &model->caches[s->cache];
+
+		/* A program's arena may contain numbers, not addresses. */
+		if (is_judged(c) &&
+		    (c->source == 0 ||
+			target_mapping(model->target, s->span) != NULL))
+			each_of_slab(model, s, f);
+	}
+}

@@ -1,0 +1,197 @@
+/*
+ * memory.c - limits of the memory that this command may use
+ *
+ * A command that copies a server's memory may run in the server's own memory
+ * cgroup.  If the group is full, the kernel kills its largest process: the
+ * server.  Therefore, before a copy, the command compares the memory that it
+ * needs with MemAvailable and with the free memory of each group from its own
+ * group to the root, in either version of the interface.  Because the estimate
+ * may be wrong, the command also makes itself the first process that the kernel
+ * kills.
+ *
+ * The free memory of a group is its limit, less its usage without the file
+ * pages that the kernel can drop (inactive_file).
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/memory.h"
+
+/* The command leaves 1 / SPARE of the available memory to other processes. */
+#define SPARE 16
+
+struct interface {
+	const char *root;
+	const char *limit, *usage, *inactive;
+};
+
+static const struct interface version1 = {"/sys/fs/cgroup/memory",
+    "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+static const struct interface version2 = {
+    "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
+
+bool memory_forced;
+
+static uint64_t there_is = UINT64_MAX;
+static const char *limit_is;
+static uint64_t spent; /* atomic */
+
+/* Reads the number after key at the start of a line; "": the first line. */
+static bool
+file_number(const char *path, const char *key, uint64_t *value)
+{
+	FILE *file = fopen(path, "r");
+	size_t n = strlen(key);
+	char line[256];
+	bool found = false;
+
+	while (file != NULL && !found && fgets(line, sizeof(line), file)) {
+		char *end;
+
+		if (strncmp(line, key, n) != 0 ||
+		    (n != 0 && line[n] != ' ' && line[n] != ':'))
+			continue;
+		*value = strtoull(line + n + (n != 0), &end, 10);
+		found = end != line + n + (n != 0);
+		if (n == 0)
+			break;
+	}
+	if (file != NULL)
+		fclose(file);
+	return found;
+}
+
+static void
+take_less(uint64_t bytes, const char *what)
+{
+	if (bytes < there_is) {
+		there_is = bytes;
+		limit_is = what;
+	}
+}
+
+static void
+look_at_group(const struct interface *f, const char *group)
+{
+	char *folder = xprint("%s%s", f->root, group);
+	char *limit_at = xprint("%s/%s", folder, f->limit);
+	char *usage_at = xprint("%s/%s", folder, f->usage);
+	char *stat_at = xprint("%s/memory.stat", folder);
+	uint64_t limit, usage, inactive = 0;
+
+	/* "max" is not a number and means no limit. */
+	if (file_number(limit_at, "", &limit) &&
+	    file_number(usage_at, "", &usage)) {
+		file_number(stat_at, f->inactive, &inactive);
+		usage = inactive < usage ? usage - inactive : 0;
+		take_less(limit > usage ? limit - usage : 0,
+		    xprint("the limit of memory cgroup %s", folder));
+	}
+	free(stat_at);
+	free(usage_at);
+	free(limit_at);
+	free(folder);
+}
+
+/*
+ * Examines this group and all groups up to the root.  In a container the
+ * folders of the groups may be missing, and the root may be the container's own
+ * group.
+ */
+static void
+look_at_groups(const struct interface *f, char *group)
+{
+	for (;;) {
+		char *slash = strrchr(group, '/');
+
+		look_at_group(f, strcmp(group, "/") == 0 ? "" : group);
+		if (slash == NULL || group[1] == '\0')
+			return;
+		slash[slash == group] = '\0';
+	}
+}
+
+/* Examines a line of /proc/self/cgroup: number:controllers:group */
+static void
+look_at_line(char *line)
+{
+	char *controllers = strchr(line, ':');
+	char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+
+	if (group == NULL || group[1] != '/')
+		return;
+	*group++ = '\0';
+	controllers++;
+	if (*controllers == '\0') {
+		look_at_groups(&version2, group);
+		return;
+	}
+	for (char *word = strtok(controllers, ","); word != NULL;
+	     word = strtok(NULL, ","))
+		if (strcmp(word, "memory") == 0)
+			look_at_groups(&version1, group);
+}
+
+static void
+look_around(void)
+{
+	FILE *file = fopen("/proc/self/cgroup", "r");
+	char *line = NULL;
+	size_t room = 0;
+	uint64_t kib;
+
+	if (file_number("/proc/meminfo", "MemAvailable", &kib))
+		take_less(kib * KIB, "MemAvailable");
+	while (file != NULL && getline(&line, &room, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		look_at_line(line);
+	}
+	free(line);
+	if (file != NULL)
+		fclose(file);
+	there_is -= there_is / SPARE;
+}
+
+static void
+be_killed_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, "1000", 4) != 4)
+		warn("warning: /proc/self/oom_score_adj cannot be written to");
+	close(fd);
+}
+
+void
+memory_expect(const char *name, uint64_t bytes)
+{
+	be_killed_first();
+	if (memory_forced)
+		return;
+	look_around();
+	if (bytes > there_is)
+		fail(EXIT_BLIND,
+		    "%s: this needs about %zu MiB of memory, and %zu MiB may "
+		    "be used (%s); --force to try all the same",
+		    name, (size_t)(bytes / MIB), (size_t)(there_is / MIB),
+		    limit_is);
+}
+
+bool
+memory_spend(uint64_t bytes)
+{
+	return __atomic_add_fetch(&spent, bytes, __ATOMIC_RELAXED) <= there_is;
+}
+
+_Noreturn void
+memory_fail(const char *name)
+{
+	fail(EXIT_BLIND,
+	    "%s: this needs more than the %zu MiB of memory that may be used "
+	    "(%s); --force to try all the same",
+	    name, (size_t)(there_is / MIB), limit_is);
+}

@@ -1,0 +1,27 @@
+/* memory.h - limits of the memory that this command may use; see memory.c */
+#ifndef TOOLS_MEMORY_H
+#define TOOLS_MEMORY_H
+
+#include "tools/inspect/common.h"
+
+/* --force: copy even if the memory seems insufficient. */
+extern bool memory_forced;
+
+/*
+ * The caller is about to make a copy of about bytes bytes of the target name.
+ * Makes this process the first that the kernel kills if memory runs out, and
+ * ends the command with a message if it needs more memory than is available,
+ * unless forced.
+ */
+void memory_expect(const char *name, uint64_t bytes);
+
+/*
+ * Accounts for bytes of a copy in progress.  Returns false if the total exceeds
+ * the memory that memory_expect() found.  Any thread may call it.
+ */
+bool memory_spend(uint64_t bytes);
+
+/* Ends the command with the message for a copy that memory_spend() stopped. */
+_Noreturn void memory_fail(const char *name);
+
+#endif

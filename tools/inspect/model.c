@@ -1,0 +1,649 @@
+/*
+ * model.c - the state of the target's allocator
+ *
+ * While the target is stopped, this file copies the library's variables, all
+ * memory that the library obtained for its own structures, the used part of the
+ * page map (address map), each CPU's headers, and the tags of large blocks.
+ * These copies are at most a hundredth of the heap.
+ *
+ * A target may be stopped anywhere, also inside the library with a lock held.
+ * Therefore this file reads only data that is consistent at every moment:
+ *	slabs and large blocks	from the page map, which the library writes last
+ *				when it creates them and first when it destroys
+ *				them; never from the lists, whose links may be
+ *				incomplete
+ *	a slab's free bits	the library clears a bit after it has recorded
+ *				the chunk on the stack.  The record stays there
+ *				until the chunk is stored at its destination.
+ *				The library sets the bit before the chunk leaves
+ *				that destination
+ *	objects that wait	from the layers of deferred frees: a magazine is
+ *				in a CPU's header, in a list, or held by a
+ *				thread, in whose stack leaks.c finds it
+ *	constructed chunks	bits after the free bits, set when the
+ *				constructor has returned
+ *	a CPU's magazine	a critical section commits by one store of top,
+ *				its last store.  Therefore the rounds below top
+ *				belong to complete operations; the object of an
+ *				incomplete operation is in its thread's
+ *				registers
+ *	import caches		resources are not in a slab.  The number of
+ *				resources outside the pool, less those in
+ *				magazines, is the number that the program holds,
+ *				except for resources that a thread is moving
+ * A claimed header has no valid top: only its owner knows it.  The command then
+ * resumes a live target and stops it again, several times, until no header is
+ * claimed.  If every attempt fails, leaks.c must treat the rounds of that
+ * magazine as possibly in use.
+ *
+ * The unit table has for each 64 KiB of the heap the index of a slab
+ * (2 * i + 2) or of a large block (2 * i + 3), 0 for neither.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/model_inner.h"
+#include "tools/inspect/roots.h"
+#include "tools/inspect/samples.h"
+
+/* Maximum number of stops of a live target to find no header claimed. */
+#define HOLD_TRIES 10
+
+/* Size of a buftag, in bytes. */
+#define TAG_BYTES 24
+
+static void
+copy_meta_list(struct model *model, enum layout_entry list)
+{
+	uint64_t at = model_variable(model, list);
+	struct trail trail = {0};
+	char raw[24];
+
+	while (trail_goes_on(&trail, at) &&
+	       target_peek(model->target, at, raw, sizeof(raw))) {
+		target_copy(model->target, model_get(model, raw, L_RANGE_AT),
+		    model_get(model, raw, L_RANGE_BYTES), false);
+		at = model_get(model, raw, L_RANGE_NEXT);
+	}
+}
+
+static size_t
+units_used(struct model *model)
+{
+	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+	uint64_t base = layout_value(model->layout, L_HEAP_SLOT) +
+			layout_value(model->layout, L_SLOT_BASE);
+
+	target_peek(model->target, base, &model->base, sizeof(model->base));
+	model->end = model_variable(model, L_COMMITTED_END);
+	if (model->end < model->base)
+		model->end = model->base;
+	model->end = model->base + target_mapped(model->target, model->base,
+				       model->end - model->base);
+	return (model->end - model->base + unit - 1) / unit;
+}
+
+static uint64_t
+map_table(struct model *model, enum layout_entry which)
+{
+	uint64_t at = layout_value(model->layout, L_ADDR_MAP) +
+		      layout_value(model->layout, which);
+	uint64_t table = 0;
+
+	target_peek(model->target, at, &table, sizeof(table));
+	return table;
+}
+
+static uint64_t
+layer_value(struct model *model, enum layout_entry which)
+{
+	const char *layer =
+	    layout_at(model->layout, model->target, L_CPU_LAYER);
+
+	return layer ? model_get(model, layer, which) : 0;
+}
+
+uint64_t
+model_cpus_used(struct model *model)
+{
+	uint64_t n = layer_value(model, L_LAYER_NUSED);
+
+	return n < CPUS_MOST ? n : CPUS_MOST;
+}
+
+static void
+copy_cpus(struct model *model)
+{
+	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
+	uint64_t nused = model_cpus_used(model);
+	uint64_t at = model_variable(model, L_REGIONS);
+	struct trail trail = {0};
+
+	while (trail_goes_on(&trail, at)) {
+		const char *region = target_at(
+		    model->target, at, layout_region_bytes(model->layout));
+
+		if (region == NULL)
+			return;
+		uint64_t committed =
+		    model_get(model, region, L_REGION_COMMITTED);
+		for (uint64_t cpu = 0; cpu < nused; cpu++) {
+			const char *yes =
+			    target_at(model->target, committed + cpu, 1);
+
+			if (yes != NULL && *yes == 1)
+				target_copy(model->target,
+				    model_get(model, region, L_REGION_BLOCKS) +
+					cpu * block,
+				    block, false);
+		}
+		at = model_get(model, region, L_REGION_NEXT);
+	}
+}
+
+/*
+ * Copies the ends of large blocks, where debugged blocks have their tags: see
+ * audit_of_large().
+ */
+static void
+copy_tags(struct model *model)
+{
+	const struct layout *l = model->layout;
+	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
+	const uint64_t *owner = target_at(
+	    model->target, map_table(model, L_MAP_OWNER), model->nunits * 8);
+	uint64_t unit = layout_value(l, L_HEAP_UNIT);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (cache == NULL || owner == NULL ||
+	    model_get(model, cache, L_CACHE_DEBUG) == 0)
+		return;
+	for (size_t i = 0; i < model->nunits; i++) {
+		uint64_t bytes = owner[i] - owner[i] % unit;
+		uint64_t end = model->base + i * unit + bytes;
+
+		if (!(owner[i] & 1) || bytes > model->end - model->base)
+			continue;
+		target_copy(
+		    model->target, end - page - TAG_BYTES, TAG_BYTES, false);
+		target_copy(model->target, end - TAG_BYTES, TAG_BYTES, false);
+		i += bytes / unit - 1;
+	}
+}
+
+static void
+copy_metadata(struct model *model)
+{
+	layout_copy_variables(model->layout, model->target);
+	copy_meta_list(model, L_CHUNKS);
+	copy_meta_list(model, L_ALONES);
+	model->nunits = units_used(model);
+	if (model->nunits == 0)
+		return;
+	target_copy(model->target, map_table(model, L_MAP_ENTRY),
+	    model->nunits * 4, false);
+	target_copy(model->target, map_table(model, L_MAP_OWNER),
+	    model->nunits * 8, false);
+	copy_cpus(model);
+	copy_tags(model);
+}
+
+/* Returns the first item of a list of the target; head: its struct list. */
+uint64_t
+model_list_first(struct model *model, uint64_t head)
+{
+	return model_word(
+	    model, head + layout_value(model->layout, L_LIST_NEXT));
+}
+
+static bool
+cache_makes_sense(const struct cache *c)
+{
+	return c->chunk != 0 && c->nchunks > 0 && c->nchunks <= CHUNKS_MOST &&
+	       c->bufsize <= c->chunk && c->slab_bytes >= c->chunk &&
+	       c->slab_bytes <= UINT64_MAX / 2 &&
+	       c->chunk <= c->slab_bytes / c->nchunks;
+}
+
+static void
+take_cache(struct model *model, uint64_t at, bool listed)
+{
+	const char *r = model_record(model, at, L_CACHE_BYTES);
+	struct cache *c;
+
+	if (r == NULL)
+		return;
+	ARRAY_ROOM(model->caches, model->ncaches, model->caches_room);
+	c = &model->caches[model->ncaches++];
+	*c = (struct cache){.at = at,
+	    .record = r,
+	    .chunk = model_get(model, r, L_CACHE_CHUNK),
+	    .bufsize = model_get(model, r, L_CACHE_BUFSIZE),
+	    .slab_bytes = model_get(model, r, L_CACHE_SLAB_BYTES),
+	    .source = model_get(model, r, L_CACHE_SOURCE),
+	    .nchunks = (unsigned)model_get(model, r, L_CACHE_NCHUNKS),
+	    .class = (unsigned)model_get(model, r, L_CACHE_CLASS),
+	    .flags = (unsigned)model_get(model, r, L_CACHE_FLAGS),
+	    .debug = (unsigned)model_get(model, r, L_CACHE_DEBUG),
+	    .record_bytes = model_get(model, r, L_CACHE_RECORD_BYTES),
+	    .has_magazines = model_get(model, r, L_CACHE_HAS_MAGAZINES),
+	    .constructs = model_get(model, r, L_CACHE_CONSTRUCTS),
+	    .import = model_get(model, r, L_CACHE_IMPORT),
+	    .nfailed = model_get(model, r, L_CACHE_NFAILED),
+	    .nwaited = model_get(model, r, L_CACHE_NCONTENDED) +
+		       model_get(model, r, L_CACHE_NWAITED),
+	    .counts = model_get(model, r, L_CACHE_COUNTS),
+	    .limit = model_get(model, r, L_CACHE_LIMIT),
+	    .nheld = model_get(model, r, L_CACHE_HELD),
+	    .nwaiting = model_get(model, r, L_CACHE_WAITING),
+	    .nwaits = model_get(model, r, L_CACHE_WAITS),
+	    .nrefused = model_get(model, r, L_CACHE_REFUSED),
+	    .reserve = model_get(model, r, L_CACHE_RESERVE_WANT),
+	    .nready = model_get(model, r, L_CACHE_RESERVE_READY),
+	    .nreserved = model_get(model, r, L_CACHE_RESERVE_USED),
+	    .listed = listed};
+	c->name = plain_text(r + layout_value(model->layout, L_CACHE_NAME), 31);
+	if (!cache_makes_sense(c)) {
+		model->ncaches--;
+		model->ndamaged += listed;
+	}
+}
+
+static void
+take_caches(struct model *model)
+{
+	uint64_t head = layout_value(model->layout, L_CACHE_LIST);
+	uint64_t link = model_list_first(model, head);
+	struct trail trail = {0};
+
+	model->ncaches = model->ndamaged = 0;
+	while (link != head && trail_goes_on(&trail, link)) {
+		take_cache(model,
+		    link - layout_value(model->layout, L_CACHE_LINK), true);
+		link = model_list_first(model, link);
+	}
+}
+
+static struct cache *
+cache_at(struct model *model, uint64_t at)
+{
+	static size_t last;
+
+	if (last < model->ncaches && model->caches[last].at == at)
+		return &model->caches[last];
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].at == at) {
+			last = i;
+			return &model->caches[i];
+		}
+	return NULL;
+}
+
+/* A cache that was destroyed with allocated objects is not in the list. */
+static struct cache *
+cache_of_store(struct model *model, uint64_t store)
+{
+	uint64_t at = store - layout_value(model->layout, L_CACHE_SLABS);
+	struct cache *c = cache_at(model, at);
+
+	if (c == NULL) {
+		take_cache(model, at, false);
+		c = cache_at(model, at);
+	}
+	return c;
+}
+
+static unsigned
+nwords(unsigned nbits)
+{
+	return (nbits + 63) / 64;
+}
+
+/* Reads a slab, without its entry in the unit table; NULL: inconsistent. */
+static struct slab *
+take_slab(struct model *model, uint64_t at)
+{
+	const char *r = model_record(model, at, L_SLAB_BYTES);
+	uint64_t bits_at = at + layout_value(model->layout, L_SLAB_BITS);
+	const uint64_t *bits;
+	struct cache *c;
+	struct slab *s;
+
+	if (r == NULL)
+		return NULL;
+	c = cache_of_store(model, model_get(model, r, L_SLAB_STORE));
+	if (c == NULL)
+		return NULL;
+	bits = target_at(model->target, bits_at,
+	    8ull * nwords(c->nchunks) * (c->constructs ? 2 : 1));
+	if (bits == NULL)
+		return NULL;
+	ARRAY_ROOM(model->slabs, model->nslabs, model->slabs_room);
+	s = &model->slabs[model->nslabs++];
+	*s = (struct slab){.at = at,
+	    .span = model_get(model, r, L_SLAB_SPAN),
+	    .first = model_get(model, r, L_SLAB_FIRST),
+	    .records = model_get(model, r, L_SLAB_RECORDS),
+	    .cache = (unsigned)(c - model->caches),
+	    .nchunks = c->nchunks,
+	    .free = (uint64_t *)bits,
+	    .made =
+		c->constructs ? (uint64_t *)bits + nwords(c->nchunks) : NULL};
+	s->live = xalloc(8ull * nwords(s->nchunks));
+	for (unsigned w = 0; w < nwords(s->nchunks); w++)
+		s->live[w] = ~bits[w];
+	if (s->nchunks % 64 != 0)
+		s->live[nwords(s->nchunks) - 1] &=
+		    ((uint64_t)1 << (s->nchunks % 64)) - 1;
+	c->nslabs++;
+	c->ntotal += c->nchunks;
+	for (unsigned w = 0; w < nwords(s->nchunks); w++)
+		c->nlive += (unsigned)__builtin_popcountll(s->live[w]);
+	return s;
+}
+
+static void
+units_set(struct model *model, size_t unit, uint64_t bytes, uint32_t what)
+{
+	size_t n = (bytes + layout_value(model->layout, L_HEAP_UNIT) - 1) >>
+		   model->unit_shift;
+
+	for (size_t i = unit; i < unit + n && i < model->nunits; i++)
+		model->unit[i] = what;
+}
+
+static void
+take_large(struct model *model, size_t unit, uint64_t bytes)
+{
+	struct large *large;
+
+	units_set(model, unit, bytes, (uint32_t)(2 * model->nlarges + 3));
+	ARRAY_ROOM(model->larges, model->nlarges, model->larges_room);
+	large = &model->larges[model->nlarges++];
+	*large = (struct large){
+	    .at = model->base + ((uint64_t)unit << model->unit_shift),
+	    .bytes = bytes,
+	    .size = bytes};
+}
+
+/* A sample starts anywhere in its span, and may already be freed. */
+static void
+take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
+{
+	uint64_t span = model->base + ((uint64_t)unit << model->unit_shift);
+	const struct sample *s = samples_of(model, index, span);
+	struct large *large;
+
+	if (s != NULL && !s->live)
+		return;
+	take_large(model, unit, bytes);
+	if (s == NULL)
+		return;
+	large = &model->larges[model->nlarges - 1];
+	large->at = s->at;
+	large->bytes = span + bytes - s->at;
+	large->size = s->size;
+	large->sample = s;
+}
+
+static void
+take_map(struct model *model)
+{
+	const uint64_t *owner = target_at(
+	    model->target, map_table(model, L_MAP_OWNER), model->nunits * 8);
+	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+
+	model->unit_shift = (unsigned)__builtin_ctzll(unit);
+	model->unit = xalloc((model->nunits + 1) * sizeof(*model->unit));
+	if (owner == NULL)
+		return;
+	for (size_t i = 0; i < model->nunits; i++) {
+		uint64_t at = model->base + ((uint64_t)i << model->unit_shift);
+		struct slab *slab;
+
+		if (owner[i] == 0 || model->unit[i] != 0)
+			continue;
+		if (owner[i] & 1) {
+			uint64_t below = owner[i] % unit;
+
+			take_sample(
+			    model, i, owner[i] - below, (uint32_t)(below / 2));
+			continue;
+		}
+		slab = take_slab(model, owner[i]);
+		if (slab == NULL)
+			continue;
+		if (slab->span != at) {
+			model->nslabs--;
+			continue;
+		}
+		units_set(model, i, model->caches[slab->cache].slab_bytes,
+		    (uint32_t)(2 * model->nslabs));
+	}
+}
+
+static void
+take_slab_list(struct model *model, uint64_t head)
+{
+	uint64_t link = model_list_first(model, head);
+	struct trail trail = {0};
+
+	while (link != head && trail_goes_on(&trail, link)) {
+		if (take_slab(model, link - layout_value(model->layout,
+						L_SLAB_LINK)) == NULL)
+			return;
+		ARRAY_ROOM(
+		    model->sourced, model->nsourced, model->sourced_room);
+		model->sourced[model->nsourced++] =
+		    (uint32_t)(model->nslabs - 1);
+		link = model_list_first(model, link);
+	}
+}
+
+static struct model *sorted_model;
+
+static int
+by_span(const void *a, const void *b)
+{
+	uint64_t x = sorted_model->slabs[*(const uint32_t *)a].span;
+	uint64_t y = sorted_model->slabs[*(const uint32_t *)b].span;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Slabs from a program's arena are not in the page map: uses their lists. */
+static void
+take_sourced(struct model *model)
+{
+	uint64_t bins = layout_value(model->layout, L_SLAB_BINS);
+	size_t ncaches = model->ncaches;
+
+	for (size_t i = 0; i < ncaches; i++) {
+		uint64_t at = model->caches[i].at;
+
+		if (model->caches[i].source == 0)
+			continue;
+		for (uint64_t bin = 0; bin < bins; bin++)
+			take_slab_list(model,
+			    at + layout_value(model->layout, L_CACHE_PARTIAL) +
+				bin * 16);
+		take_slab_list(
+		    model, at + layout_value(model->layout, L_CACHE_FULL));
+		take_slab_list(
+		    model, at + layout_value(model->layout, L_CACHE_EMPTY));
+		take_slab_list(
+		    model, at + layout_value(model->layout, L_CACHE_RETIRED));
+	}
+	sorted_model = model;
+	if (model->nsourced != 0)
+		qsort(model->sourced, model->nsourced, sizeof(*model->sourced),
+		    by_span);
+}
+
+static bool
+find_sourced(struct model *model, uint64_t at, struct slab **slab)
+{
+	size_t low = 0, high = model->nsourced;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		struct slab *s = &model->slabs[model->sourced[middle]];
+
+		if (at < s->span)
+			high = middle;
+		else if (at - s->span >= model->caches[s->cache].slab_bytes)
+			low = middle + 1;
+		else {
+			*slab = s;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool
+model_find(struct model *model, uint64_t at, struct place *place)
+{
+	uint64_t unit = (at - model->base) >> model->unit_shift;
+	uint32_t what = unit < model->nunits ? model->unit[unit] : 0;
+	const struct cache *c;
+	struct slab *s;
+
+	place->slab = NULL;
+	place->large = NULL;
+	place->between = false;
+	if (what & 1) {
+		struct large *large = &model->larges[(what - 3) / 2];
+
+		place->large = large;
+		place->start = large->at;
+		place->bytes = large->bytes;
+		return true;
+	}
+	if (what != 0)
+		s = &model->slabs[(what - 2) / 2];
+	else if (model->nsourced == 0 || !find_sourced(model, at, &s))
+		return false;
+	c = &model->caches[s->cache];
+	place->slab = s;
+	place->bytes = c->chunk;
+	place->chunk = (unsigned)((at - s->first) / c->chunk);
+	place->start = s->first + place->chunk * c->chunk;
+	place->between = at < s->first || place->chunk >= s->nchunks;
+	return true;
+}
+
+/* Does a thread have a header claimed at this moment? */
+static bool
+is_unsure(struct model *model)
+{
+	bool unsure;
+
+	take_caches(model);
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].has_magazines)
+			model_take_headers(model, &model->caches[i], false);
+	model_look_at_layers(model);
+	unsure = model->nunsure != 0;
+	model->nunsure = 0;
+	return unsure;
+}
+
+/* Stops the target while no header is claimed, if that is possible. */
+static void
+hold_well(struct model *model)
+{
+	struct target *target = model->target;
+
+	for (unsigned i = 0;; i++) {
+		target_hold(target);
+		copy_metadata(model);
+		if (!target->live || target->borrowed || !is_unsure(model) ||
+		    i == HOLD_TRIES)
+			return;
+		target_release(target);
+		target_forget(target);
+		usleep(100 << (i < 6 ? i : 6));
+	}
+}
+
+/* Widens the filter if a program's arena has slabs outside the heap. */
+static void
+choose_filter(struct model *model)
+{
+	const struct target *target = model->target;
+	struct pack_filter *filter = &model->target->filter;
+
+	*filter = (struct pack_filter){model->base, model->end - model->base};
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].source != 0 && target->nmaps != 0) {
+			size_t last = target->nmaps - 1;
+
+			/* [vsyscall] is at the end of the address space. */
+			while (
+			    last > 0 && target->maps[last].end > UINT64_MAX / 2)
+				last--;
+			filter->base = target->maps[0].start;
+			filter->bytes = target->maps[last].end - filter->base;
+		}
+}
+
+struct model *
+model_take(struct target *target, const struct layout *layout, unsigned parts)
+{
+	struct model *model = xalloc(sizeof(*model));
+	const unsigned memory = MODEL_POINTERS | MODEL_MEMORY;
+
+	model->target = target;
+	model->layout = layout;
+	if ((parts & memory) != 0 && target->live) {
+		units_used(model);
+		choose_filter(model);
+		roots_prepare(model, parts);
+	}
+	hold_well(model);
+	take_caches(model);
+	choose_filter(model);
+	if ((parts & memory) != 0)
+		roots_copy(model, parts);
+	if ((parts & MODEL_LOGS) != 0)
+		roots_copy_logs(model);
+	target_release(target);
+	take_caches(model);
+	samples_take(model);
+	take_map(model);
+	take_sourced(model);
+	model_take_magazines(model);
+	model_take_freed(model);
+	model_take_arenas(model);
+	if (model->ndamaged != 0)
+		warn("%s: %zu caches there are damaged, and left out",
+		    target->name, model->ndamaged);
+	return model;
+}
+
+struct cache *
+model_cache(struct model *model, const char *name)
+{
+	uint64_t at;
+
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (strcmp(model->caches[i].name, name) == 0)
+			return &model->caches[i];
+	return parse_address(name, &at) ? cache_at(model, at) : NULL;
+}
+
+struct model *
+model_of(const char *name, unsigned parts)
+{
+	struct target *target = target_open(name);
+	struct layout *layout = layout_find(target);
+
+	if (layout_variable(layout, target, L_UMEM_STATE) !=
+	    layout_value(layout, L_READY))
+		fail(EXIT_BLIND,
+		    "%s: libumem is loaded there and not in use yet",
+		    target->name);
+	return model_take(target, layout, parts);
+}

@@ -1,0 +1,237 @@
+/* model.h - the state of the target's allocator; see model.c */
+#ifndef TOOLS_MODEL_H
+#define TOOLS_MODEL_H
+
+#include "tools/inspect/layout.h"
+
+struct cache {
+	uint64_t at;
+	const char *record; /* our copy */
+	const char *name;   /* by plain_text() */
+	uint64_t chunk;     /* bytes from one to the next */
+	uint64_t bufsize;
+	uint64_t slab_bytes;
+	uint64_t source;  /* arena, 0: the heap */
+	unsigned nchunks; /* in a slab */
+	unsigned class;
+	unsigned flags;        /* UMC_* */
+	unsigned debug;        /* UMF_* */
+	uint64_t record_bytes; /* of a buffer; 0: not debugged */
+	bool has_magazines;
+	bool constructs; /* and records which chunks are constructed */
+	uint64_t import; /* of an import cache, which has no slabs; or 0 */
+	bool listed;     /* not destroyed by the program */
+	uint64_t nslabs;
+	uint64_t ntotal;    /* chunks */
+	uint64_t ncached;   /* in magazines */
+	uint64_t ndeferred; /* wait for a grace period; see model_deferred.c */
+	uint64_t *by_cpu;   /* in the two magazines of each CPU */
+	uint64_t nlive;
+	uint64_t nallocs; /* successful allocations, if counted */
+	uint64_t nfailed;
+	uint64_t nwaited; /* contended lock acquisitions */
+	bool counts;      /* has a limit, or may get a limit */
+	uint64_t limit;   /* objects; UINT64_MAX: none */
+	uint64_t nheld;   /* objects that count */
+	uint64_t nwaiting, nwaits, nrefused; /* requests at the limit */
+	uint64_t reserve, nready, nreserved; /* objects: set, present, used */
+};
+
+struct slab {
+	uint64_t at;
+	uint64_t span;
+	uint64_t first;
+	uint64_t records; /* 0: none */
+	unsigned cache;   /* index */
+	unsigned nchunks;
+	uint64_t *free;   /* one bit for each chunk: free in the slab */
+	uint64_t *made;   /* constructed; NULL: not recorded */
+	uint64_t *live;   /* not free, not in a magazine, and not waiting */
+	uint64_t *marked; /* reached; leaks.c */
+};
+
+struct sample;
+
+struct large {
+	uint64_t at;
+	uint64_t bytes; /* usable */
+	uint64_t size;  /* of a sample: requested bytes; else bytes */
+	const struct sample *sample; /* or NULL; see samples.h */
+	bool waits;                  /* freed, waits for a grace period */
+	bool marked;
+};
+
+/* A flavour of liburcu for whose readers freed objects wait. */
+struct domain {
+	uint64_t at;
+	uint64_t key;
+	uint64_t ngraces;   /* grace periods, so far */
+	uint64_t nreleased; /* objects released after a grace period */
+	bool in_grace;      /* a grace period is in progress */
+	bool broken;        /* no grace period can end: a child of fork() */
+	uint64_t nwaiting;
+	uint64_t bytes; /* of these */
+};
+
+/* The objects of one cache, or the blocks, that wait for one domain. */
+struct waiting_layer {
+	uint64_t at;
+	size_t domain;        /* index */
+	uint64_t cache;       /* address; 0: blocks */
+	struct cache *import; /* the cache if it is an import cache, or NULL */
+	bool foreign;         /* of another library's malloc() */
+	bool malloced; /* of this library's malloc(), else of umem_alloc() */
+	uint64_t unit; /* bytes counted for each object; 0: its size */
+	uint64_t hot, cold, pending, waiting;
+	uint64_t nwaiting;
+	uint64_t bytes;
+};
+
+/* An object that waits for a grace period. */
+struct waiting_object {
+	uint64_t at;
+	size_t layer; /* index */
+};
+
+struct segment {
+	uint64_t at; /* of the tag */
+	uint64_t start;
+	uint64_t size;
+	unsigned type; /* VMEM_* */
+};
+
+struct arena {
+	uint64_t at;
+	const char *record;
+	const char *name; /* by plain_text() */
+	uint64_t source;
+	uint64_t quantum;
+	unsigned depth; /* of indentation */
+};
+
+struct model {
+	struct target *target;
+	const struct layout *layout;
+	struct cache *caches;
+	size_t ncaches, caches_room;
+	size_t ndamaged; /* caches with an inconsistent record */
+	struct slab *slabs;
+	size_t nslabs, slabs_room;
+	struct large *larges; /* by address */
+	size_t nlarges, larges_room;
+	struct sample *samples; /* by number; some are unused */
+	size_t nsamples;
+	struct arena *arenas; /* each arena after its source */
+	size_t narenas, arenas_room;
+	uint32_t *sourced; /* slabs not in the page map, by span */
+	size_t nsourced, sourced_room;
+	uint64_t base; /* of the heap */
+	uint64_t end;
+	uint32_t *unit; /* the unit table: see model.c */
+	size_t nunits;
+	unsigned unit_shift;
+	uint64_t ncpus;
+	uint64_t nunsure; /* headers that were claimed */
+	uint64_t *unsure; /* their magazines */
+	size_t unsure_room;
+	uint64_t *resources; /* idle resources of import caches */
+	size_t nresources, resources_room;
+	uint64_t *settled; /* sorted: magazines of CPUs and depots, and memory
+			      that the library has freed */
+	size_t nsettled, settled_room;
+	struct domain *domains;
+	size_t ndomains, domains_room;
+	struct waiting_layer *layers;
+	size_t nlayers, layers_room;
+	struct waiting_object *waiting; /* sorted by address */
+	size_t nwaiting, waiting_room;
+};
+
+/* Parts of the target to copy besides the library's structures. */
+enum {
+	MODEL_LOGS = 1,     /* unpacked */
+	MODEL_POINTERS = 2, /* pointers in the heap and in its roots */
+	MODEL_MEMORY = 4    /* the heap and its roots, unpacked */
+};
+
+/*
+ * Stops the target, copies its memory, resumes it, and analyses the copies.  It
+ * always copies the library's own structures, and the given parts.
+ */
+struct model *model_take(
+    struct target *target, const struct layout *layout, unsigned parts);
+
+/* The chunk or large block that contains an address. */
+struct place {
+	struct slab *slab; /* or */
+	struct large *large;
+	unsigned chunk; /* index in the slab */
+	uint64_t start; /* of the chunk or block */
+	uint64_t bytes; /* of it */
+	bool between;   /* in the slab, but not in a chunk */
+};
+bool model_find(struct model *model, uint64_t at, struct place *place);
+
+static inline bool
+bit_get(const uint64_t *bits, unsigned i)
+{
+	return bits[i / 64] >> (i % 64) & 1;
+}
+
+static inline void
+bit_set(uint64_t *bits, unsigned i)
+{
+	bits[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+static inline void
+bit_clear(uint64_t *bits, unsigned i)
+{
+	bits[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+
+static inline uint64_t
+slab_chunk_at(const struct model *model, const struct slab *slab, unsigned i)
+{
+	return slab->first + i * model->caches[slab->cache].chunk;
+}
+
+/* Calls f for each round of the magazine at at; returns their number. */
+typedef void model_round_func(struct model *, void *arg, uint64_t object);
+unsigned model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
+    model_round_func *f, void *arg);
+
+/*
+ * Returns the domain for whose grace period the object that starts at at waits,
+ * or NULL if it does not wait.
+ */
+const struct domain *model_waits_for(const struct model *model, uint64_t at);
+
+/* Returns the flavour's symbol, "urcu_memb_flavor", or its key's address. */
+const char *model_flavour(struct model *model, const struct domain *domain);
+
+/* Returns the name of the cache of a layer, or a description of its blocks. */
+const char *model_layer_name(
+    struct model *model, const struct waiting_layer *layer);
+
+/* Is there a plausible magazine at at? */
+bool model_is_magazine(
+    struct model *model, uint64_t at, unsigned *capacity, uint64_t *next);
+
+/*
+ * Is the magazine at at in no CPU's header and no depot, and not freed?  Then a
+ * thread holds it.
+ */
+bool model_is_in_flight(struct model *model, uint64_t at);
+
+struct cache *model_cache(struct model *model, const char *name_or_address);
+struct arena *model_arena(struct model *model, uint64_t at);
+
+/* Returns the arena's tags in ring order; the caller frees them. */
+struct segment *model_segments(
+    struct model *model, const struct arena *arena, size_t *n);
+
+/* Opens the target with this name and returns its model. */
+struct model *model_of(const char *name, unsigned parts);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * model_inner.h - declarations shared by the files of the model; see model.c
+ *
+ * model_magazines.c reads the magazines of CPUs and depots, model_deferred.c
+ * reads the objects that wait for a grace period, and model_arenas.c reads the
+ * arenas.
+ */
+#ifndef TOOLS_MODEL_INNER_H
+#define TOOLS_MODEL_INNER_H
+
+#include "tools/inspect/model.h"
+
+/* Above the maxima of Linux and of a slab. */
+#define CPUS_MOST   8192
+#define CHUNKS_MOST ((unsigned)1 << 24)
+
+static inline uint64_t
+model_variable(struct model *model, enum layout_entry entry)
+{
+	return layout_variable(model->layout, model->target, entry);
+}
+
+/* Returns the copy of a record of the target; NULL: it was not copied. */
+static inline const char *
+model_record(struct model *model, uint64_t at, enum layout_entry bytes)
+{
+	return target_at(model->target, at, layout_value(model->layout, bytes));
+}
+
+static inline uint64_t
+model_get(struct model *model, const void *from, enum layout_entry entry)
+{
+	return layout_get(model->layout, from, entry);
+}
+
+static inline uint64_t
+model_word(struct model *model, uint64_t at)
+{
+	const uint64_t *word = target_at(model->target, at, sizeof(*word));
+
+	return word ? *word : 0;
+}
+
+/* Returns the item after the list head or link at at. */
+uint64_t model_list_first(struct model *model, uint64_t at);
+
+/* Returns the number of CPUs for which the library has headers. */
+uint64_t model_cpus_used(struct model *model);
+
+/* Reads every CPU's header of a cache; count: counts its rounds, too. */
+void model_take_headers(struct model *model, struct cache *c, bool count);
+
+/* Reads one CPU's headers of a cache or layer; calls f for each round. */
+void model_take_header(struct model *model, uint64_t hot, uint64_t cold,
+    uint64_t cpu, bool count, model_round_func *f, void *arg);
+
+/* Adds an idle resource of an import cache, which may be an address. */
+void model_add_resource(struct model *model, uint64_t resource);
+
+/* Reads a list of magazines that begins at at. */
+void model_take_list(
+    struct model *model, uint64_t at, model_round_func *f, void *arg);
+
+/* Finds claimed headers of layers: see nunsure. */
+void model_look_at_layers(struct model *model);
+
+/* Reads the domains, and the objects that wait. */
+void model_take_waiting(struct model *model);
+
+void model_take_magazines(struct model *model);
+
+/* Reads the lists of memory that the library has freed to itself. */
+void model_take_freed(struct model *model);
+
+void model_take_arenas(struct model *model);
+
+#endif

@@ -1,0 +1,131 @@
+/* print.c - human-readable figures, and JSON */
+#include <errno.h>
+#include <string.h>
+
+#include "tools/inspect/print.h"
+
+#define DEPTH_MOST 16
+
+bool json_wanted;
+
+static char brackets[DEPTH_MOST];
+static unsigned depth;
+static bool first = true;
+
+const char *
+human(uint64_t bytes)
+{
+	static char texts[8][24];
+	static unsigned next;
+	static const char units[] = "KMGTPE";
+	char *text = texts[next++ % array_size(texts)];
+	unsigned unit = 0;
+	uint64_t tenths;
+
+	if (bytes < 1024) {
+		snprintf(text, sizeof(texts[0]), "%lu", bytes);
+		return text;
+	}
+	for (; bytes >> 10 >= 1024 && unit + 1 < sizeof(units) - 1; unit++)
+		bytes >>= 10;
+	tenths = (bytes & 1023) * 10 / 1024;
+	if (tenths == 0)
+		snprintf(
+		    text, sizeof(texts[0]), "%lu%c", bytes >> 10, units[unit]);
+	else
+		snprintf(text, sizeof(texts[0]), "%lu.%lu%c", bytes >> 10,
+		    tenths, units[unit]);
+	return text;
+}
+
+static void
+put_text(const char *text)
+{
+	putchar('"');
+	for (; *text != '\0'; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			printf("\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+static void
+put_key(const char *key)
+{
+	if (!first)
+		putchar(',');
+	if (depth != 0)
+		printf("\n%*s", (int)(2 * depth), "");
+	first = false;
+	if (key != NULL) {
+		put_text(key);
+		fputs(": ", stdout);
+	}
+}
+
+void
+json_open(const char *key, char bracket)
+{
+	put_key(key);
+	putchar(bracket);
+	if (depth < DEPTH_MOST)
+		brackets[depth] = bracket == '{' ? '}' : ']';
+	depth++;
+	first = true;
+}
+
+void
+json_close(void)
+{
+	depth--;
+	if (!first)
+		printf("\n%*s", (int)(2 * depth), "");
+	putchar(brackets[depth]);
+	first = false;
+	if (depth == 0) {
+		putchar('\n');
+		first = true;
+	}
+}
+
+void
+json_text(const char *key, const char *text)
+{
+	put_key(key);
+	put_text(text);
+}
+
+void
+json_number(const char *key, uint64_t number)
+{
+	put_key(key);
+	printf("%lu", number);
+}
+
+void
+json_address(const char *key, uint64_t address)
+{
+	put_key(key);
+	printf("\"0x%lx\"", address);
+}
+
+void
+json_bool(const char *key, bool value)
+{
+	put_key(key);
+	fputs(value ? "true" : "false", stdout);
+}
+
+int
+print_end(int status)
+{
+	if (fflush(stdout) != 0 && errno != EPIPE)
+		fail(EXIT_BLIND, "standard output: %s", strerror(errno));
+	return status;
+}

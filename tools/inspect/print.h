@@ -1,0 +1,27 @@
+/* print.h - human-readable figures, and JSON; see print.c */
+#ifndef TOOLS_PRINT_H
+#define TOOLS_PRINT_H
+
+#include "tools/inspect/common.h"
+
+/*
+ * Returns bytes in the format of mdb's %H: 0, 960, 4K, 10.5K, 9.5M.  The text
+ * is one of several buffers that are used in turn.
+ */
+const char *human(uint64_t bytes);
+
+/* Streaming JSON on standard output; key is NULL inside an array. */
+void json_open(const char *key, char bracket); /* '{' or '[' */
+void json_close(void);
+void json_text(const char *key, const char *text);
+void json_number(const char *key, uint64_t number);
+void json_address(const char *key, uint64_t address); /* "0x..." */
+void json_bool(const char *key, bool value);
+
+/* True after json_start().  If it is false, commands print tables. */
+extern bool json_wanted;
+
+/* Checks that all output was written, or ends with a message. */
+int print_end(int status);
+
+#endif

@@ -1,0 +1,39 @@
+/* roots.h - memory where a program may keep pointers; see roots.c */
+#ifndef TOOLS_ROOTS_H
+#define TOOLS_ROOTS_H
+
+#include "tools/inspect/model.h"
+
+/*
+ * Called before the target is held.  Ends the command if the copies of these
+ * parts (MODEL_*) need more memory than is available, and faults in memory for
+ * unpacked copies.
+ */
+void roots_prepare(struct model *model, unsigned parts);
+
+/*
+ * Called while the target is stopped.  Copies the heap and the roots, unpacked
+ * or, for MODEL_POINTERS, packed.
+ */
+void roots_copy(struct model *model, unsigned parts);
+
+/* Copies the memory of the target's logs. */
+void roots_copy_logs(struct model *model);
+
+enum root_kind {
+	ROOT_MEMORY,
+	ROOT_INSIDE /* registers and stack of a thread inside the library */
+};
+typedef void root_func(struct model *model, const uint64_t *words, size_t n,
+    uint64_t at, enum root_kind kind);
+
+/*
+ * Calls f for each piece of memory that is searched for pointers and is not a
+ * block of the heap: n words at the address at of the target (registers: 0).
+ */
+void roots_each(struct model *model, root_func *f);
+
+/* Is the address in memory that the library keeps for itself? */
+bool roots_is_meta(struct model *model, uint64_t at);
+
+#endif

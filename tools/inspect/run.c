@@ -1,0 +1,181 @@
+/*
+ * run.c - umem run: run a program on this malloc
+ *
+ * The command only sets LD_PRELOAD and other variables and executes the
+ * program.  With --leaks or --stat it is the parent of the program (trace.c).
+ * It is not linked with the library, so that it works with any broken library.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/inspect/common.h"
+#include "tools/inspect/trace.h"
+
+#define SHIM "libumem_malloc.so.1"
+
+/* The folder of the installed library; the Makefile defines it. */
+#ifndef UMEM_LIBDIR
+#define UMEM_LIBDIR "/usr/local/lib"
+#endif
+
+/* Exit statuses, as in env(1), nice(1) and similar commands. */
+enum {
+	EXIT_OURS = 125,
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127
+};
+
+/* Joins the texts.  The result is never freed: the program replaces us. */
+static char *
+join(const char *a, const char *b, const char *c)
+{
+	char *text;
+
+	if (asprintf(&text, "%s%s%s", a, b, c) < 0)
+		fail(EXIT_OURS, "out of memory");
+	return text;
+}
+
+/* Returns the folder of this command, or NULL if /proc does not show it. */
+static const char *
+own_folder(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (slash == NULL)
+		return NULL;
+	*slash = '\0';
+	return path;
+}
+
+/*
+ * Finds the library beside the command (a build folder), in lib beside the
+ * command's folder (an installed tree, moved or not), or in the folder that was
+ * configured for the build.
+ */
+static const char *
+find_shim(void)
+{
+	const char *own = own_folder();
+	const char *candidates[] = {
+	    own ? join(own, "/", SHIM) : NULL,
+	    own ? join(own, "/../lib/", SHIM) : NULL,
+	    UMEM_LIBDIR "/" SHIM,
+	};
+
+	for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+		char *path;
+
+		if (candidates[i] == NULL || access(candidates[i], R_OK) != 0)
+			continue;
+		path = realpath(candidates[i], NULL);
+		if (path == NULL)
+			continue;
+		if (strpbrk(path, ": \t") != NULL)
+			fail(EXIT_OURS,
+			    "LD_PRELOAD cannot name %s: blank or colon", path);
+		return path;
+	}
+	fail(EXIT_OURS, "no %s beside umem, in ../lib or in %s", SHIM,
+	    UMEM_LIBDIR);
+}
+
+/* Sets a variable for the program that this process executes. */
+static void
+set_variable(const char *name, const char *text)
+{
+	if (setenv(name, text, /* overwrite */ true) != 0)
+		fail(EXIT_OURS, "cannot set %s: %s", name, strerror(errno));
+}
+
+static _Noreturn void
+become(char **arguments)
+{
+	int error;
+
+	execvp(arguments[0], arguments);
+	error = errno;
+	fail(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE,
+	    "run: %s: %s", arguments[0], strerror(error));
+}
+
+struct run_options {
+	bool verbose;
+	const char *debug; /* for UMEM_DEBUG, or NULL */
+	struct trace_options trace;
+};
+
+static struct run_options the_options;
+
+static bool
+take_option(struct run_options *options, const char *word)
+{
+	if (strcmp(word, "-v") == 0)
+		options->verbose = true;
+	else if (strcmp(word, "--leaks") == 0)
+		options->trace.leaks = true;
+	else if (strcmp(word, "--stat") == 0)
+		options->trace.stat = true;
+	else if (strcmp(word, "--debug") == 0)
+		options->debug = "default";
+	else if (strncmp(word, "--debug=", 8) == 0)
+		options->debug = word + 8;
+	else
+		return false;
+	return true;
+}
+
+static void
+set_environment(const struct run_options *options)
+{
+	const char *old = getenv("LD_PRELOAD");
+
+	set_variable("LD_PRELOAD",
+	    old && *old ? join(find_shim(), ":", old) : find_shim());
+	old = getenv("UMEM_OPTIONS");
+	if (options->verbose)
+		set_variable("UMEM_OPTIONS",
+		    old && *old ? join(old, ",", "verbose") : "verbose");
+	if (options->debug != NULL)
+		set_variable("UMEM_DEBUG", options->debug);
+}
+
+/* Only the child gets the variables: this command must not use the library. */
+static _Noreturn void
+become_traced(char **arguments)
+{
+	set_environment(&the_options);
+	become(arguments);
+}
+
+int
+command_run(int argc, char **argv)
+{
+	char **arguments = argv + 1;
+
+	(void)argc;
+	for (; *arguments && **arguments == '-'; arguments++) {
+		if (strcmp(*arguments, "--") == 0) {
+			arguments++;
+			break;
+		}
+		if (!take_option(&the_options, *arguments))
+			fail(EXIT_OURS, "run: no option %s; see umem help",
+			    *arguments);
+	}
+	if (*arguments == NULL)
+		fail(EXIT_OURS, "run: no program given; see umem help");
+	find_shim();
+	if (the_options.trace.leaks || the_options.trace.stat)
+		return trace_run(&the_options.trace, become_traced, arguments);
+	become_traced(arguments);
+}

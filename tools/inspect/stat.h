@@ -1,0 +1,10 @@
+/* stat.h - statistics of a model; see cmd_stat.c */
+#ifndef TOOLS_STAT_H
+#define TOOLS_STAT_H
+
+#include "tools/inspect/model.h"
+
+/* Prints the tables of umem stat. */
+void stat_report(struct model *model);
+
+#endif

@@ -1,0 +1,437 @@
+/*
+ * target.c - the inspected process or core file
+ *
+ * All code above this file works on copies: regions of the target's memory that
+ * are in the memory of this command and are found by addresses of the target.
+ * The regions of a live process are copied while its threads are stopped
+ * (target_live.c), and the process continues before the analysis begins.  If
+ * only pointers are needed, a region is packed (pack.c) instead of copied.  The
+ * regions of a core are the mapped file (target_core.c).
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tools/inspect/target.h"
+
+static bool
+is_number(const char *text)
+{
+	return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+struct target *
+target_open(const char *name)
+{
+	struct target *target = xalloc(sizeof(*target));
+
+	target->name = name;
+	if (is_number(name) && access(name, F_OK) != 0) {
+		target->live = true;
+		live_open(target);
+	} else {
+		core_open(target);
+	}
+	return target;
+}
+
+struct target *
+target_of_child(int pid)
+{
+	struct target *target = xalloc(sizeof(*target));
+
+	target->name = xprint("%d", pid);
+	target->pid = target->reader = pid;
+	target->live = true;
+	target->held = target->borrowed = true;
+	target->stopped_at = seconds_now();
+	return target;
+}
+
+void
+target_hold(struct target *target)
+{
+	if (!target->live || target->held)
+		return;
+	live_hold(target);
+	target->held = true;
+}
+
+void
+target_release(struct target *target)
+{
+	if (!target->held || target->borrowed)
+		return;
+	live_release(target);
+	target->held = false;
+	target->pause = seconds_now() - target->stopped_at;
+}
+
+void
+target_read_maps(struct target *target)
+{
+	if (target->live)
+		live_read_maps(target);
+}
+
+void
+target_read_kept(struct target *target)
+{
+	if (target->live)
+		live_read_kept(target);
+}
+
+void
+target_read_thread(struct target *target, int tid)
+{
+	struct thread *thread;
+
+	ARRAY_ROOM(target->threads, target->nthreads, target->threads_room);
+	thread = &target->threads[target->nthreads++];
+	memset(thread, 0, sizeof(*thread));
+	thread->tid = tid;
+	live_read_thread(target, thread);
+}
+
+/* Returns the index of the first region that ends above at. */
+static size_t
+region_search(const struct target *target, uint64_t at)
+{
+	size_t low = 0, high = target->nregions;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct region *r = &target->regions[middle];
+
+		if (r->at + r->bytes <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void
+target_add_region(struct target *target, struct region region)
+{
+	size_t i = region_search(target, region.at);
+
+	ARRAY_ROOM(target->regions, target->nregions, target->regions_room);
+	memmove(target->regions + i + 1, target->regions + i,
+	    (target->nregions - i) * sizeof(region));
+	target->regions[i] = region;
+	target->nregions++;
+	target->last = i;
+}
+
+static const struct region *
+region_find(struct target *target, uint64_t at)
+{
+	const struct region *r = target->regions + target->last;
+
+	if (target->nregions == 0)
+		return NULL;
+	if (at - r->at < r->bytes)
+		return r;
+	size_t i = region_search(target, at);
+	r = target->regions + i;
+	/* Regions of a damaged core may overlap. */
+	if (i == target->nregions || at < r->at || at - r->at >= r->bytes)
+		return NULL;
+	target->last = i;
+	return r;
+}
+
+const void *
+target_at(struct target *target, uint64_t at, uint64_t bytes)
+{
+	const struct region *r = region_find(target, at);
+
+	if (r == NULL || r->local == NULL || bytes > r->bytes - (at - r->at))
+		return NULL;
+	return r->local + (at - r->at);
+}
+
+uint64_t
+target_run(struct target *target, uint64_t at)
+{
+	const struct region *r = region_find(target, at);
+
+	if (r == NULL || r->local == NULL)
+		return 0;
+	return r->bytes - (at - r->at);
+}
+
+/* Returns the first part of [at, end) of a packed region that is not zeros. */
+static const uint64_t *
+packed_words(struct target *target, const struct region *r, uint64_t *at,
+    uint64_t end, size_t *n)
+{
+	static uint64_t words[PACK_WORDS];
+	uint64_t from = *at - r->at;
+
+	end -= r->at;
+	while (from < end && r->pages[from / PACK_BYTES] == NULL)
+		from = (from / PACK_BYTES + 1) * PACK_BYTES;
+	if (from >= end)
+		return NULL;
+	if (end > (from / PACK_BYTES + 1) * PACK_BYTES)
+		end = (from / PACK_BYTES + 1) * PACK_BYTES;
+	*n = (end - from) / 8;
+	pack_read(r->pages[from / PACK_BYTES], &target->filter,
+	    (unsigned)(from % PACK_BYTES / 8), (unsigned)*n, words);
+	*at = r->at + from;
+	return words;
+}
+
+static uint64_t
+word_border(uint64_t at)
+{
+	return at > UINT64_MAX - 7 ? UINT64_MAX & ~(uint64_t)7
+				   : (at + 7) & ~(uint64_t)7;
+}
+
+const uint64_t *
+target_words(struct target *target, uint64_t *at, uint64_t end, size_t *n)
+{
+	uint64_t from = word_border(*at);
+	const struct region *r = region_find(target, from);
+	size_t i = r != NULL ? (size_t)(r - target->regions)
+			     : region_search(target, from);
+
+	for (; i < target->nregions; i++) {
+		uint64_t stop;
+
+		r = &target->regions[i];
+		if (r->at > from)
+			from = word_border(r->at);
+		if (from >= end)
+			return NULL;
+		stop = r->at + r->bytes;
+		stop = (stop < end ? stop : end) & ~(uint64_t)7;
+		/* Regions of a damaged core may overlap. */
+		if (from < r->at || from >= stop)
+			continue;
+		*at = from;
+		if (r->local == NULL) {
+			const uint64_t *words =
+			    packed_words(target, r, at, stop, n);
+
+			if (words != NULL)
+				return words;
+			continue;
+		}
+		*n = (stop - from) / 8;
+		return (const void *)(r->local + (from - r->at));
+	}
+	return NULL;
+}
+
+void
+target_copy_end(struct target *target)
+{
+	if (target->live)
+		live_copy_end(target);
+}
+
+static char *
+map_copy(uint64_t bytes)
+{
+	char *to = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (to == MAP_FAILED)
+		fail(EXIT_BLIND, "out of memory for a copy of %zu MiB",
+		    (size_t)(bytes / MIB));
+	return to;
+}
+
+void
+target_prepare(
+    struct target *target, uint64_t at, uint64_t bytes, uint64_t more)
+{
+	struct region *ready;
+
+	if (!target->live || bytes == 0)
+		return;
+	ARRAY_ROOM(target->ready, target->nready, target->ready_room);
+	ready = &target->ready[target->nready++];
+	*ready = (struct region){.at = at, .bytes = bytes + more};
+	ready->local = map_copy(ready->bytes);
+	live_touch(target, at, bytes, (char *)(uintptr_t)ready->local);
+}
+
+/* Returns the memory prepared for this range; it may be used repeatedly. */
+static char *
+find_prepared(const struct target *target, uint64_t at, uint64_t bytes)
+{
+	for (size_t i = 0; i < target->nready; i++) {
+		const struct region *r = &target->ready[i];
+
+		if (at >= r->at && at - r->at < r->bytes &&
+		    bytes <= r->bytes - (at - r->at))
+			return (char *)(uintptr_t)r->local + (at - r->at);
+	}
+	return NULL;
+}
+
+/* Copies a piece that no region overlaps. */
+static bool
+copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+{
+	struct region region = {.at = at, .bytes = bytes};
+	char *to = find_prepared(target, at, bytes);
+
+	region.ours = to == NULL;
+	if (region.ours)
+		to = map_copy(bytes);
+	if (!live_copy(target, at, bytes, to, sparse)) {
+		if (region.ours)
+			munmap(to, bytes);
+		return false;
+	}
+	region.local = to;
+	target_add_region(target, region);
+	return true;
+}
+
+static size_t
+pages_bytes(uint64_t bytes)
+{
+	return (bytes + PACK_BYTES - 1) / PACK_BYTES * sizeof(char *);
+}
+
+/* Packs a piece that no region overlaps, from the first whole word on. */
+static bool
+pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+{
+	struct region region = {.at = word_border(at), .ours = true};
+	uint64_t end = (at + bytes) & ~(uint64_t)7;
+
+	(void)sparse;
+	if (end <= region.at)
+		return true;
+	region.bytes = end - region.at;
+	region.pages = (void *)map_copy(pages_bytes(region.bytes));
+	live_pack(target, region.at, region.bytes, region.pages);
+	target_add_region(target, region);
+	return true;
+}
+
+typedef bool gap_func(
+    struct target *target, uint64_t at, uint64_t bytes, bool sparse);
+
+/* Calls f for each piece of [at, at + bytes) that no region has yet. */
+static bool
+each_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse,
+    gap_func *f)
+{
+	uint64_t end = at + bytes;
+
+	/* A damaged target may give any address and size. */
+	if (target_mapped(target, at, bytes) < bytes)
+		return false;
+	while (at < end) {
+		size_t i = region_search(target, at);
+		const struct region *r = target->regions + i;
+		uint64_t gap_end = end;
+
+		if (i < target->nregions && r->at <= at) {
+			at = r->at + r->bytes;
+			continue;
+		}
+		if (i < target->nregions && r->at < end)
+			gap_end = r->at;
+		if (!f(target, at, gap_end - at, sparse))
+			return false;
+		at = gap_end;
+	}
+	return true;
+}
+
+bool
+target_copy(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+{
+	if (!target->live)
+		return target_run(target, at) >= bytes;
+	return each_gap(target, at, bytes, sparse, copy_gap);
+}
+
+bool
+target_pack(struct target *target, uint64_t at, uint64_t bytes)
+{
+	if (!target->live)
+		return target_run(target, at) >= bytes;
+	return each_gap(target, at, bytes, /* sparse */ true, pack_gap);
+}
+
+void
+target_measure(struct target *target, uint64_t at, uint64_t bytes,
+    struct target_size *size)
+{
+	if (target->live)
+		live_measure(target, at, bytes, size);
+}
+
+static void
+region_unmap(const struct region *r)
+{
+	if (r->ours && r->local == NULL)
+		munmap(r->pages, pages_bytes(r->bytes));
+	else if (r->ours)
+		munmap((void *)r->local, r->bytes);
+}
+
+void
+target_forget(struct target *target)
+{
+	if (!target->live)
+		return;
+	for (size_t i = 0; i < target->nregions; i++)
+		region_unmap(&target->regions[i]);
+	target->nregions = 0;
+	target->last = 0;
+}
+
+bool
+target_peek(struct target *target, uint64_t at, void *to, size_t bytes)
+{
+	const void *from = target_at(target, at, bytes);
+
+	if (from == NULL)
+		return target->live && live_peek(target, at, to, bytes);
+	memcpy(to, from, bytes);
+	return true;
+}
+
+uint64_t
+target_mapped(struct target *target, uint64_t at, uint64_t bytes)
+{
+	const struct mapping *m = target_mapping(target, at);
+	const struct mapping *end = target->maps + target->nmaps;
+
+	if (m == NULL)
+		return 0;
+	while (m->end - at < bytes && m + 1 < end && m[1].start == m->end)
+		m++;
+	return m->end - at < bytes ? m->end - at : bytes;
+}
+
+const struct mapping *
+target_mapping(struct target *target, uint64_t at)
+{
+	size_t low = 0, high = target->nmaps;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct mapping *m = &target->maps[middle];
+
+		if (at < m->start)
+			high = middle;
+		else if (at >= m->end)
+			low = middle + 1;
+		else
+			return m;
+	}
+	return NULL;
+}

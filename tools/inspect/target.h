@@ -1,0 +1,187 @@
+/* target.h - the inspected process or core file; see target.c */
+#ifndef TOOLS_TARGET_H
+#define TOOLS_TARGET_H
+
+#include "tools/inspect/pack.h"
+
+struct mapping {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset; /* in the file */
+	bool read;
+	bool write;
+	bool execute;
+	bool shared;
+	bool file;        /* it maps a file */
+	const char *name; /* by plain_text(), as in /proc/PID/maps; not NULL */
+};
+
+struct thread {
+	int tid;
+	uint64_t *words; /* all registers, as words */
+	size_t nwords;
+	uint64_t sp;
+	uint64_t pc;
+	uint64_t tp;  /* thread pointer */
+	bool stopped; /* it is stopped, so the registers are current */
+};
+
+/* A reference to user data that the kernel holds for the target. */
+struct kept {
+	uint64_t word;
+	const char *what; /* "the kernel, for ..." */
+};
+
+/* Memory of the target that this command holds: a copy, or packed pages. */
+struct region {
+	uint64_t at;
+	uint64_t bytes;
+	const char *local; /* NULL: packed */
+	char **pages;      /* packed: one for each PACK_BYTES from at on */
+	bool ours;         /* to be unmapped */
+};
+
+struct target {
+	const char *name; /* as given */
+	int pid;
+	int reader; /* a live thread of it: the first may have ended */
+	bool live;
+	bool held;     /* live, and this command stopped its threads */
+	bool borrowed; /* the caller stops and resumes its threads */
+	struct mapping *maps;
+	size_t nmaps;
+	struct thread *threads;
+	size_t nthreads, threads_room;
+	struct kept *kept;
+	size_t nkept, kept_room;
+	struct region *regions; /* by address */
+	size_t nregions, regions_room;
+	size_t last;          /* index of the region found last */
+	struct region *ready; /* memory for copies, already faulted in */
+	size_t nready, ready_room;
+	char *file; /* of a core, mapped */
+	size_t file_bytes;
+	struct pack_filter filter; /* of target_pack() */
+	double stopped_at, pause;  /* seconds */
+};
+
+/*
+ * Opens a process by its number or a core file by its path.  If that is not
+ * possible, ends the command with a message and EXIT_BLIND.
+ */
+struct target *target_open(const char *name);
+
+/* Opens a child process whose threads the caller has stopped. */
+struct target *target_of_child(int pid);
+
+/*
+ * Stops every thread of a live target, and reads the registers and mappings.
+ * The threads continue at target_release(), or when this process ends for any
+ * reason.  Does nothing for a core.
+ */
+void target_hold(struct target *target);
+void target_release(struct target *target);
+
+/* Reads one stopped thread into a new element of target->threads. */
+void target_read_thread(struct target *target, int tid);
+void target_read_maps(struct target *target);
+void target_read_kept(struct target *target);
+
+/*
+ * Makes target_at() work for [at, at + bytes): copies the present part of that
+ * memory; the rest reads as zeros.  sparse: asks the kernel for the present
+ * pages, and copies at target_copy_end().  The caller must not read the copy
+ * before that.
+ */
+bool target_copy(
+    struct target *target, uint64_t at, uint64_t bytes, bool sparse);
+void target_copy_end(struct target *target);
+
+/*
+ * Copies as a sparse target_copy(), but keeps only the words that match
+ * target->filter.  target_words() finds these words; target_at() and
+ * target_run() find nothing there.
+ */
+bool target_pack(struct target *target, uint64_t at, uint64_t bytes);
+
+/*
+ * Estimates, before a target is held: the bytes of [at, at + bytes) that are in
+ * memory or swapped out, and the bytes that target_pack() would need for them,
+ * extrapolated from a few pages.
+ */
+struct target_size {
+	uint64_t present;
+	uint64_t looked_at;
+	uint64_t packed; /* packed bytes for looked_at */
+};
+void target_measure(struct target *target, uint64_t at, uint64_t bytes,
+    struct target_size *size);
+
+/*
+ * Faults in memory, before a target is held, for the copy of [at, at + bytes)
+ * at its present size, and more bytes for growth at its end.  Page faults take
+ * longer than the copy itself.
+ */
+void target_prepare(
+    struct target *target, uint64_t at, uint64_t bytes, uint64_t more);
+
+/* Frees all copies. */
+void target_forget(struct target *target);
+
+/*
+ * Returns the first words of [*at, end) that this command holds, copied or
+ * packed.  Sets *n to the number of consecutive words and *at to their address
+ * in the target.  A packed word that was not kept reads as 0.  The words stay
+ * valid until the next call.  Returns NULL if there are none.
+ */
+const uint64_t *target_words(
+    struct target *target, uint64_t *at, uint64_t end, size_t *n);
+
+/* Returns the copy of target memory, valid until target_forget(), or NULL. */
+const void *target_at(struct target *target, uint64_t at, uint64_t bytes);
+
+/* Returns the number of bytes from at on in the copy that has at; 0: none. */
+uint64_t target_run(struct target *target, uint64_t at);
+
+/* Reads from the copies, or else from the process in its present state. */
+bool target_peek(struct target *target, uint64_t at, void *to, size_t bytes);
+
+/* Returns how many of these bytes are mapped before the first gap. */
+uint64_t target_mapped(struct target *target, uint64_t at, uint64_t bytes);
+
+const struct mapping *target_mapping(struct target *target, uint64_t at);
+
+/* For target_*.c. */
+void target_add_region(struct target *target, struct region region);
+void live_open(struct target *target);
+void live_hold(struct target *target);
+void live_release(struct target *target);
+bool live_copy(
+    struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse);
+void live_pack(
+    struct target *target, uint64_t at, uint64_t bytes, char **pages);
+void live_measure(struct target *target, uint64_t at, uint64_t bytes,
+    struct target_size *size);
+void live_copy_end(struct target *target);
+void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
+bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
+void live_read_maps(struct target *target);
+void live_read_thread(struct target *target, struct thread *thread);
+void live_read_kept(struct target *target); /* target_kernel.c */
+void core_open(struct target *target);
+
+/* Indices of the required registers in the words of NT_PRSTATUS. */
+#if defined(__x86_64__)
+#define REGISTER_SP 19
+#define REGISTER_PC 16
+#define REGISTER_TP 21
+#define RED_ZONE    128
+#define OUR_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define REGISTER_SP 31
+#define REGISTER_PC 32
+#define RED_ZONE    0
+#define OUR_MACHINE EM_AARCH64
+#endif
+
+#endif

@@ -1,0 +1,298 @@
+/*
+ * target_core.c - an ELF core file
+ *
+ * The file is mapped, and its loadable segments are the regions.  Segments that
+ * are adjacent in memory and in the file form one region.  Parts of a segment
+ * without bytes in the file (text, and pages that were never written to) are
+ * missing; they contain nothing that this command needs.  Notes give registers
+ * (NT_PRSTATUS, in the order of threads) and names of mapped files (NT_FILE).
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/procfs.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/inspect/target.h"
+
+#ifndef NT_X86_XSTATE
+#define NT_X86_XSTATE 0x202
+#endif
+#ifndef NT_ARM_TLS
+#define NT_ARM_TLS 0x401
+#endif
+
+static void
+file_map(struct target *target)
+{
+	struct stat info;
+	int fd = open(target->name, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &info) != 0)
+		fail(EXIT_BLIND, "%s: %s", target->name, strerror(errno));
+	if (!S_ISREG(info.st_mode))
+		fail(EXIT_BLIND, "%s: neither a process nor a core file",
+		    target->name);
+	target->file_bytes = (size_t)info.st_size;
+	if (target->file_bytes < sizeof(Elf64_Ehdr))
+		fail(EXIT_BLIND, "%s: not a core file", target->name);
+	target->file =
+	    mmap(NULL, target->file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (target->file == MAP_FAILED)
+		fail(EXIT_BLIND, "%s: %s", target->name, strerror(errno));
+	close(fd);
+}
+
+static _Noreturn void
+fail_cut(struct target *target, uint64_t wanted)
+{
+	fail(EXIT_BLIND,
+	    "%s: the core file is truncated: it has %zu bytes and should have "
+	    "%lu (ulimit -c? no room on the disk?)",
+	    target->name, target->file_bytes, wanted);
+}
+
+static const void *
+file_at(struct target *target, uint64_t offset, uint64_t bytes)
+{
+	if (offset > target->file_bytes || bytes > target->file_bytes - offset)
+		fail_cut(target, offset + bytes);
+	return target->file + offset;
+}
+
+static const Elf64_Ehdr *
+header_check(struct target *target)
+{
+	const Elf64_Ehdr *h = (const void *)target->file;
+
+	if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_type != ET_CORE)
+		fail(EXIT_BLIND, "%s: not a core file", target->name);
+	if (h->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_machine != OUR_MACHINE)
+		fail(EXIT_BLIND, "%s: a core file of another kind of machine",
+		    target->name);
+	return h;
+}
+
+/* A core with very many mappings stores the count in its section header 0. */
+static size_t
+segment_count(struct target *target, const Elf64_Ehdr *h)
+{
+	Elf64_Shdr section;
+
+	if (h->e_phnum != PN_XNUM)
+		return h->e_phnum;
+	memcpy(&section, file_at(target, h->e_shoff, sizeof(section)),
+	    sizeof(section));
+	return section.sh_info;
+}
+
+static void
+take_load(struct target *target, const Elf64_Phdr *p)
+{
+	struct mapping *m = &target->maps[target->nmaps];
+
+	if (p->p_vaddr + p->p_memsz < p->p_vaddr || p->p_memsz == 0)
+		return;
+	target->nmaps++;
+	*m = (struct mapping){.start = p->p_vaddr,
+	    .end = p->p_vaddr + p->p_memsz,
+	    .read = p->p_flags & PF_R,
+	    .write = p->p_flags & PF_W,
+	    .execute = p->p_flags & PF_X,
+	    .name = ""};
+	if (p->p_filesz == 0)
+		return;
+	target_add_region(target,
+	    (struct region){.at = p->p_vaddr,
+		.bytes = p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz,
+		.local = file_at(target, p->p_offset, p->p_filesz)});
+}
+
+/* Joins adjacent segments, because a variable may cross the border of two. */
+static void
+join_regions(struct target *target)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < target->nregions; i++) {
+		struct region *last = target->regions + (n ? n - 1 : 0);
+		const struct region *r = &target->regions[i];
+
+		if (n > 0 && last->at + last->bytes == r->at &&
+		    last->local + last->bytes == r->local)
+			last->bytes += r->bytes;
+		else
+			target->regions[n++] = *r;
+	}
+	target->nregions = n;
+	target->last = 0;
+}
+
+static struct thread *
+take_thread(struct target *target, const char *at, size_t n)
+{
+	struct elf_prstatus status;
+	struct thread *thread;
+
+	if (n < sizeof(status))
+		return NULL;
+	memcpy(&status, at, sizeof(status));
+	ARRAY_ROOM(target->threads, target->nthreads, target->threads_room);
+	thread = &target->threads[target->nthreads++];
+	memset(thread, 0, sizeof(*thread));
+	thread->tid = status.pr_pid;
+	thread->nwords = sizeof(status.pr_reg) / 8;
+	thread->words = xalloc(sizeof(status.pr_reg));
+	memcpy(thread->words, &status.pr_reg, sizeof(status.pr_reg));
+	thread->sp = thread->words[REGISTER_SP];
+	thread->pc = thread->words[REGISTER_PC];
+#ifdef REGISTER_TP
+	thread->tp = thread->words[REGISTER_TP];
+#endif
+	thread->stopped = true;
+	return thread;
+}
+
+static void
+take_registers(struct thread *thread, const char *at, size_t n)
+{
+	if (thread == NULL || n / 8 == 0)
+		return;
+	thread->words = xresize(thread->words, (thread->nwords + n / 8) * 8);
+	memcpy(thread->words + thread->nwords, at, n / 8 * 8);
+	thread->nwords += n / 8;
+}
+
+/* Reads word i of a note.  In a damaged core, it may be unaligned. */
+static uint64_t
+word_of(const char *at, uint64_t i)
+{
+	uint64_t word;
+
+	memcpy(&word, at + 8 * i, sizeof(word));
+	return word;
+}
+
+/* Layout: count, page size; start, end and page of each file; the names. */
+static void
+take_names(struct target *target, const char *at, size_t n)
+{
+	const char *name, *end = at + n;
+	uint64_t count = n >= 16 ? word_of(at, 0) : 0;
+
+	/* The last name must end in 0. */
+	if (n < 16 || count > (n - 16) / 24 || end[-1] != '\0')
+		return;
+	name = at + 8 * (2 + 3 * count);
+	for (uint64_t i = 0; i < count && name < end; i++) {
+		uint64_t start = word_of(at, 2 + 3 * i);
+		uint64_t stop = word_of(at, 2 + 3 * i + 1);
+		const char *plain = plain_text(name, (size_t)(end - name));
+
+		for (size_t j = 0; j < target->nmaps; j++) {
+			struct mapping *m = &target->maps[j];
+
+			if (m->start < stop && m->end > start) {
+				m->offset = word_of(at, 1) *
+						word_of(at, 2 + 3 * i + 2) +
+					    (m->start - start);
+				m->name = plain;
+				m->file = true;
+			}
+		}
+		name += strnlen(name, (size_t)(end - name)) + 1;
+	}
+}
+
+/* AT_RANDOM: the kernel stores random bytes on the first thread's stack. */
+static void
+take_auxv(struct target *target, const char *at, size_t n)
+{
+	for (size_t i = 0; i + 1 < n / 8; i += 2)
+		for (size_t j = 0; j < target->nmaps; j++) {
+			struct mapping *m = &target->maps[j];
+
+			if (word_of(at, i) == AT_RANDOM &&
+			    word_of(at, i + 1) - m->start < m->end - m->start)
+				m->name = "[stack]";
+		}
+}
+
+static void
+take_notes(struct target *target, const char *at, size_t n)
+{
+	struct thread *thread = NULL;
+	const char *end = at + n;
+
+	/* Padding to four bytes may extend beyond the end. */
+	while (at < end && (size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr header, *note = &header;
+		const char *text = at + sizeof(header);
+
+		memcpy(&header, at, sizeof(header));
+		text += ((size_t)note->n_namesz + 3) & ~(size_t)3;
+
+		if (text > end || note->n_descsz > (size_t)(end - text))
+			return;
+		if (note->n_type == NT_PRSTATUS)
+			thread = take_thread(target, text, note->n_descsz);
+		else if (note->n_type == NT_FILE)
+			take_names(target, text, note->n_descsz);
+		else if (note->n_type == NT_AUXV)
+			take_auxv(target, text, note->n_descsz);
+		else if (note->n_type == NT_PRPSINFO &&
+			 note->n_descsz >= sizeof(struct elf_prpsinfo))
+			memcpy(&target->pid,
+			    text + offsetof(struct elf_prpsinfo, pr_pid),
+			    sizeof(target->pid));
+		else if (note->n_type == NT_PRFPREG ||
+			 note->n_type == NT_X86_XSTATE)
+			take_registers(thread, text, note->n_descsz);
+		else if (note->n_type == NT_ARM_TLS && thread != NULL &&
+			 note->n_descsz >= sizeof(thread->tp))
+			memcpy(&thread->tp, text, sizeof(thread->tp));
+		at = text + (((size_t)note->n_descsz + 3) & ~(size_t)3);
+	}
+}
+
+static int
+by_start(const void *a, const void *b)
+{
+	const struct mapping *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+void
+core_open(struct target *target)
+{
+	Elf64_Phdr *segments;
+	const Elf64_Ehdr *h;
+	const void *table;
+	size_t n;
+
+	file_map(target);
+	h = header_check(target);
+	n = segment_count(target, h);
+	table = file_at(target, h->e_phoff, n * sizeof(*segments));
+	/* In a damaged core, the table may be unaligned. */
+	segments = xalloc(n * sizeof(*segments));
+	memcpy(segments, table, n * sizeof(*segments));
+	target->maps = xalloc((n + 1) * sizeof(*target->maps));
+	for (size_t i = 0; i < n; i++)
+		if (segments[i].p_type == PT_LOAD)
+			take_load(target, &segments[i]);
+	join_regions(target);
+	qsort(target->maps, target->nmaps, sizeof(*target->maps), by_start);
+	for (size_t i = 0; i < n; i++)
+		if (segments[i].p_type == PT_NOTE)
+			take_notes(target,
+			    file_at(target, segments[i].p_offset,
+				segments[i].p_filesz),
+			    segments[i].p_filesz);
+}

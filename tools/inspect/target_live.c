@@ -1,0 +1,730 @@
+/*
+ * target_live.c - a live process: stop it, copy its memory, resume it
+ *
+ * The command stops every thread by PTRACE_SEIZE and PTRACE_INTERRUPT, in
+ * rounds until a round finds no new thread.  It changes nothing in the process,
+ * and sends no signal that the process could see.  If a signal arrives at that
+ * moment, the thread reports the signal instead of the stop; the command
+ * delivers the signal when the thread continues.  However this command ends,
+ * the kernel resumes every thread.
+ *
+ * A thread that is in the kernel and cannot be stopped there (a parent in
+ * vfork(), a broken disk) does not run.  The command waits for it for a limited
+ * time and then ignores it.
+ *
+ * The command copies memory by process_vm_readv(), in pieces, which several
+ * threads share if there are many.  For memory that may be mostly untouched,
+ * /proc/PID/pagemap shows the touched pages, because a read of an untouched
+ * page would allocate it.
+ *
+ * The process is stopped while its heap is copied, because otherwise a pointer
+ * could move from memory that is not yet read to memory that was already read.
+ * A copy by fork() would need system calls injected into the process, whose
+ * seccomp filter may kill it for them.  If this command were killed at the
+ * wrong moment, the forked child would continue as a second copy of the
+ * program.
+ */
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/inspect/memory.h"
+#include "tools/inspect/target.h"
+
+/* Memory is copied in pieces of this size, by several threads if many. */
+#define PIECE_BYTES  (2 * MIB)
+#define PIECES_EACH  4
+#define COPIERS_MOST 8
+
+/* Memory that is packed is read in parts of this size. */
+#define BUFFER_BYTES (256 * KIB)
+
+/* One page in LOOK_EVERY is enough to estimate the packed size. */
+#define LOOK_EVERY 64
+
+/* How long a thread may take to stop. */
+#define STOP_SECONDS 2.0
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef NT_X86_XSTATE
+#define NT_X86_XSTATE 0x202
+#endif
+#ifndef NT_ARM_TLS
+#define NT_ARM_TLS 0x401
+#endif
+
+/* Reads a line "key:<tab>value" of /proc/PID/status as a number, or -1. */
+static long
+status_number(int pid, const char *key)
+{
+	char path[64], line[256];
+	size_t n = strlen(key);
+	long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "r");
+	if (file == NULL)
+		return -1;
+	while (value < 0 && fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, key, n) == 0 && line[n] == ':')
+			value = strtol(line + n + 1, NULL, 10);
+	fclose(file);
+	return value;
+}
+
+static long
+ptrace_scope(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
+	long scope = 0;
+
+	if (file == NULL)
+		return 0;
+	if (fscanf(file, "%ld", &scope) != 1)
+		scope = 0;
+	fclose(file);
+	return scope;
+}
+
+static _Noreturn void
+fail_permission(struct target *target)
+{
+	long tracer = status_number(target->pid, "TracerPid");
+	long owner = status_number(target->pid, "Uid");
+	long scope = ptrace_scope();
+
+	if (tracer > 0)
+		fail(EXIT_BLIND,
+		    "%s: process %ld is debugging it; one at a time",
+		    target->name, tracer);
+	if (owner >= 0 && geteuid() != 0 && owner != (long)geteuid())
+		fail(EXIT_BLIND,
+		    "%s: no permission: it belongs to user %ld; be that user "
+		    "or root",
+		    target->name, owner);
+	if (scope != 0)
+		fail(EXIT_BLIND,
+		    "%s: no permission: kernel.yama.ptrace_scope is %ld; be "
+		    "root, or set it to 0 (sysctl kernel.yama.ptrace_scope=0)",
+		    target->name, scope);
+	fail(EXIT_BLIND,
+	    "%s: no permission to look at it (ptrace: %s); "
+	    "kernel.yama.ptrace_scope is 0, so it may be set-user-ID, not "
+	    "dumpable, or in another container",
+	    target->name, strerror(EPERM));
+}
+
+static _Noreturn void
+fail_gone(struct target *target)
+{
+	fail(EXIT_BLIND, "%s: the process has ended", target->name);
+}
+
+static int
+reader(const struct target *target)
+{
+	return target->nthreads ? target->threads[0].tid : target->reader;
+}
+
+/* Finds another thread if the first has ended without the process. */
+static void
+find_reader(struct target *target)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
+	dir = opendir(path);
+	while (dir != NULL && target->nmaps == 0 &&
+	       (entry = readdir(dir)) != NULL) {
+		target->reader = (int)strtol(entry->d_name, NULL, 10);
+		if (target->reader > 0 && target->reader != target->pid)
+			live_read_maps(target);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	if (target->nmaps == 0)
+		fail(EXIT_BLIND, "%s: it has ended, or is of the kernel",
+		    target->name);
+}
+
+void
+live_open(struct target *target)
+{
+	char path[64];
+
+	errno = 0;
+	target->pid = target->reader = (int)strtol(target->name, NULL, 10);
+	snprintf(path, sizeof(path), "/proc/%d", target->pid);
+	if (target->pid <= 0 || access(path, F_OK) != 0)
+		fail(EXIT_BLIND, "%s: no such process", target->name);
+	if (target->pid == getpid())
+		fail(EXIT_BLIND, "%s: that is this command", target->name);
+	live_read_maps(target);
+	if (target->nmaps == 0)
+		find_reader(target);
+}
+
+static void
+parse_mapping(struct target *target, char *line, size_t *room)
+{
+	struct mapping m = {0};
+	char bits[5];
+	int name = 0;
+	unsigned long inode;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%lx-%lx %4s %lx %*x:%*x %lu %n", &m.start, &m.end,
+		bits, &m.offset, &inode, &name) < 5)
+		return;
+	m.read = bits[0] == 'r';
+	m.write = bits[1] == 'w';
+	m.execute = bits[2] == 'x';
+	m.shared = bits[3] == 's';
+	m.file = inode != 0;
+	m.name = name ? plain_text(line + name, SIZE_MAX) : "";
+	ARRAY_ROOM(target->maps, target->nmaps, *room);
+	target->maps[target->nmaps++] = m;
+}
+
+void
+live_read_maps(struct target *target)
+{
+	char *line = NULL, path[64];
+	size_t n = 0, room = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", target->pid,
+	    reader(target));
+	file = fopen(path, "r");
+	if (file == NULL && (errno == ENOENT || errno == ESRCH))
+		fail_gone(target);
+	if (file == NULL)
+		fail_permission(target);
+	target->maps = NULL;
+	target->nmaps = 0;
+	while (getline(&line, &n, file) > 0)
+		parse_mapping(target, line, &room);
+	free(line);
+	fclose(file);
+}
+
+static struct thread *
+thread_find(struct target *target, int tid)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i].tid == tid)
+			return &target->threads[i];
+	return NULL;
+}
+
+/* Returns 1 if the thread is seized, 0 if it has ended meanwhile. */
+static int
+thread_seize(struct target *target, int tid)
+{
+	struct thread *thread;
+
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
+		if (errno == ESRCH)
+			return 0;
+		/* The kernel refuses a thread that has ended, too. */
+		if (errno == EPERM &&
+		    (target->nthreads != 0 || tid != target->reader))
+			return 0;
+		fail_permission(target);
+	}
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	ARRAY_ROOM(target->threads, target->nthreads, target->threads_room);
+	thread = &target->threads[target->nthreads++];
+	memset(thread, 0, sizeof(*thread));
+	thread->tid = tid;
+	return 1;
+}
+
+/* Seizes new threads and returns their number. */
+static size_t
+seize_round(struct target *target)
+{
+	char path[64];
+	struct dirent *entry;
+	size_t nnew = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
+	dir = opendir(path);
+	if (dir == NULL)
+		fail_gone(target);
+	while ((entry = readdir(dir)) != NULL) {
+		int tid = (int)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && thread_find(target, tid) == NULL)
+			nnew += (size_t)thread_seize(target, tid);
+	}
+	closedir(dir);
+	return nnew;
+}
+
+/* pc holds the signal to deliver later, until the registers are read. */
+static bool
+thread_wait(struct thread *thread, double until)
+{
+	int status;
+
+	for (;;) {
+		int got = waitpid(thread->tid, &status, __WALL | WNOHANG);
+
+		if (got < 0 || (got > 0 && !WIFSTOPPED(status)))
+			return false;
+		if (got > 0) {
+			thread->stopped = true;
+			thread->pc = status >> 16 == 0 ? WSTOPSIG(status) : 0;
+			return true;
+		}
+		if (seconds_now() > until)
+			return true;
+		usleep(50);
+	}
+}
+
+static void
+threads_wait(struct target *target)
+{
+	double until = seconds_now() + STOP_SECONDS;
+	size_t n = 0;
+
+	for (size_t i = 0; i < target->nthreads; i++) {
+		struct thread *thread = &target->threads[i];
+
+		if (thread->stopped || thread_wait(thread, until))
+			target->threads[n++] = *thread;
+	}
+	target->nthreads = n;
+}
+
+/* Signals that threads reported instead of the stop, in thread order. */
+static int *signals_held;
+
+static int
+words_get(int tid, unsigned long set, uint64_t *to, size_t room)
+{
+	struct iovec io = {to, room * sizeof(*to)};
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)set, &io) != 0)
+		return 0;
+	return (int)(io.iov_len / sizeof(*to));
+}
+
+void
+live_read_thread(struct target *target, struct thread *thread)
+{
+	static uint64_t words[4096];
+	size_t n = (size_t)words_get(thread->tid, NT_PRSTATUS, words, 64);
+
+	(void)target;
+	if (n <= REGISTER_PC)
+		return;
+	thread->stopped = true;
+	thread->sp = words[REGISTER_SP];
+	thread->pc = words[REGISTER_PC];
+#ifdef REGISTER_TP
+	thread->tp = words[REGISTER_TP];
+	int more = words_get(thread->tid, NT_X86_XSTATE, words + n, 4000);
+#else
+	words_get(thread->tid, NT_ARM_TLS, &thread->tp, 1);
+	int more = 0;
+#endif
+	/* During a copy, a pointer may be in a vector register only. */
+	if (more == 0)
+		more = words_get(thread->tid, NT_PRFPREG, words + n, 1000);
+	n += (size_t)more;
+	thread->words = xalloc(n * sizeof(*words));
+	memcpy(thread->words, words, n * sizeof(*words));
+	thread->nwords = n;
+}
+
+void
+live_hold(struct target *target)
+{
+	target->stopped_at = seconds_now();
+	target->nthreads = 0;
+	while (seize_round(target) != 0)
+		threads_wait(target);
+	if (target->nthreads == 0)
+		fail_gone(target);
+	signals_held =
+	    xresize(signals_held, target->nthreads * sizeof(*signals_held));
+	for (size_t i = 0; i < target->nthreads; i++) {
+		struct thread *thread = &target->threads[i];
+
+		signals_held[i] = (int)thread->pc;
+		if (thread->stopped)
+			live_read_thread(target, thread);
+		else
+			warn("%s: thread %d does not stop; its registers are "
+			     "not known",
+			    target->name, thread->tid);
+	}
+	live_read_maps(target);
+}
+
+void
+live_release(struct target *target)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		ptrace(PTRACE_DETACH, target->threads[i].tid, NULL,
+		    (void *)(intptr_t)signals_held[i]);
+}
+
+bool
+live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
+{
+	struct iovec local = {to, bytes};
+	struct iovec remote = {(void *)at, bytes};
+	ssize_t n = process_vm_readv(reader(target), &local, 1, &remote, 1, 0);
+
+	if (n < 0 && errno == ESRCH)
+		fail_gone(target);
+	if (n < 0 && errno == EPERM)
+		fail_permission(target);
+	return n == (ssize_t)bytes;
+}
+
+/* Memory to be copied or packed; error is the kernel's, if that failed. */
+struct piece {
+	uint64_t at;
+	uint64_t bytes;
+	char *to;     /* NULL: to be packed */
+	char **pages; /* receives the addresses of packed pages */
+	int error;
+	bool any; /* some of it could be read */
+};
+
+/* All pieces of one copy; several threads take them in turn. */
+static struct {
+	struct piece *piece;
+	size_t n, room;
+	size_t next; /* atomic */
+	int reader;
+	const struct pack_filter *filter;
+} pieces;
+
+/* Reads memory, page by page if some part of it cannot be read. */
+static void
+piece_read(struct piece *p, int pid, uint64_t at, uint64_t bytes, char *to)
+{
+	const uint64_t page = 4096;
+	uint64_t done = 0;
+
+	while (done < bytes) {
+		uint64_t left = bytes - done;
+		struct iovec local = {to + done, left};
+		struct iovec remote = {(void *)(at + done), left};
+		ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+		if (got < 0 && (errno == ESRCH || errno == EPERM)) {
+			p->error = errno;
+			return;
+		}
+		if (got > 0) {
+			p->any = true;
+		} else {
+			got = (ssize_t)(left < page ? left : page);
+			memset(to + done, 0, (size_t)got);
+		}
+		done += (uint64_t)got;
+	}
+}
+
+static void
+piece_pack(struct piece *p, struct pack_store *store, char *buffer)
+{
+	for (uint64_t done = 0; done < p->bytes && p->error == 0;) {
+		uint64_t left = p->bytes - done;
+		uint64_t n = left < BUFFER_BYTES ? left : BUFFER_BYTES;
+
+		piece_read(p, pieces.reader, p->at + done, n, buffer);
+		for (uint64_t i = 0; i < n && p->error == 0; i += PACK_BYTES) {
+			size_t part = n - i < PACK_BYTES ? n - i : PACK_BYTES;
+
+			if (!pack_page(store, pieces.filter,
+				(const void *)(buffer + i), part / 8,
+				&p->pages[(done + i) / PACK_BYTES]))
+				p->error = ENOMEM;
+		}
+		done += n;
+	}
+}
+
+static void
+piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
+{
+	while (bytes > 0) {
+		uint64_t n = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+
+		ARRAY_ROOM(pieces.piece, pieces.n, pieces.room);
+		pieces.piece[pieces.n++] = (struct piece){
+		    .at = at, .bytes = n, .to = to, .pages = pages};
+		at += n;
+		if (to != NULL)
+			to += n;
+		else
+			pages += n / PACK_BYTES;
+		bytes -= n;
+	}
+}
+
+/* buffer is for packing; it is small enough for the CPU's cache. */
+static void *
+pieces_work(void *buffer)
+{
+	struct pack_store store = {0};
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&pieces.next, 1, __ATOMIC_RELAXED)) <
+	       pieces.n) {
+		struct piece *p = &pieces.piece[i];
+
+		if (p->to != NULL)
+			piece_read(p, pieces.reader, p->at, p->bytes, p->to);
+		else
+			piece_pack(p, &store, buffer);
+	}
+	return buffer;
+}
+
+/* The number of threads: at most the number of CPUs that we may use. */
+static size_t
+copiers(void)
+{
+	size_t n = pieces.n / PIECES_EACH;
+	cpu_set_t cpus;
+
+	if (n <= 1 || sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+		return 1;
+	if (n > (size_t)CPU_COUNT(&cpus))
+		n = (size_t)CPU_COUNT(&cpus);
+	return n < COPIERS_MOST ? n : COPIERS_MOST;
+}
+
+/* Copies by several threads, this one included; fewer are enough, too. */
+static void
+pieces_share(void)
+{
+	static uint64_t buffers[COPIERS_MOST][BUFFER_BYTES / 8];
+	pthread_t thread[COPIERS_MOST];
+	size_t n = copiers(), started = 0;
+
+	while (started + 1 < n && pthread_create(&thread[started], NULL,
+				      pieces_work, buffers[started + 1]) == 0)
+		started++;
+	pieces_work(buffers[0]);
+	while (started > 0)
+		pthread_join(thread[--started], NULL);
+}
+
+/* Copies all added pieces.  Returns true if some memory was readable. */
+static bool
+pieces_copy(struct target *target)
+{
+	bool any = false;
+
+	pieces.next = 0;
+	pieces.reader = reader(target);
+	pieces.filter = &target->filter;
+	pieces_share();
+	for (size_t i = 0; i < pieces.n; i++) {
+		const struct piece *p = &pieces.piece[i];
+
+		if (p->error == ESRCH)
+			fail_gone(target);
+		if (p->error == EPERM)
+			fail_permission(target);
+		if (p->error == ENOMEM)
+			memory_fail(target->name);
+		any |= p->any;
+	}
+	pieces.n = 0;
+	return any;
+}
+
+/* Is the page present or swapped out? */
+static bool
+page_is_there(uint64_t entry)
+{
+	return entry >> 62 != 0;
+}
+
+/* A function for runs of present pages, and the destination of copies. */
+struct runs {
+	void (*f)(const struct runs *, uint64_t at, uint64_t bytes);
+	uint64_t start; /* to and pages are for this address */
+	char *to;
+	char **pages;
+	struct target *target;
+	struct target_size *size;
+};
+
+/*
+ * Calls runs->f for each run of present pages of [at, at + bytes).  Returns
+ * false if the kernel does not show which pages are present.
+ */
+static bool
+each_run(
+    struct target *target, uint64_t at, uint64_t bytes, const struct runs *runs)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	static uint64_t entries[8192];
+	char path[64];
+	bool told = true;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/pagemap", target->pid,
+	    reader(target));
+	if (at % page != 0 || bytes % page != 0)
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while (bytes > 0 && told) {
+		uint64_t n = bytes / page, i = 0;
+
+		if (n > array_size(entries))
+			n = array_size(entries);
+		told = pread(fd, entries, n * 8, (off_t)(at / page * 8)) ==
+		       (ssize_t)(n * 8);
+		while (told && i < n) {
+			uint64_t first = i;
+			bool there = page_is_there(entries[i]);
+
+			while (i < n && page_is_there(entries[i]) == there)
+				i++;
+			if (there)
+				runs->f(runs, at + first * page,
+				    (i - first) * page);
+		}
+		at += n * page;
+		bytes -= n * page;
+	}
+	close(fd);
+	return told;
+}
+
+/* Asks for huge pages: fewer page faults while the target is stopped. */
+static void
+advise_huge(char *to, uint64_t bytes)
+{
+	if (bytes >= 4 * MIB)
+		madvise(to, bytes, MADV_HUGEPAGE);
+}
+
+static void
+add_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
+{
+	char *to = runs->to + (at - runs->start);
+
+	advise_huge(to, bytes);
+	piece_add(at, bytes, to, NULL);
+}
+
+static void
+pack_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
+{
+	piece_add(
+	    at, bytes, NULL, runs->pages + (at - runs->start) / PACK_BYTES);
+}
+
+static void
+touch_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
+{
+	char *to = runs->to + (at - runs->start);
+
+	advise_huge(to, bytes);
+	madvise(to, bytes, MADV_POPULATE_WRITE);
+}
+
+static void
+measure_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
+{
+	struct target_size *size = runs->size;
+	uint64_t words[PACK_WORDS];
+
+	for (uint64_t i = 0; i < bytes; i += PACK_BYTES) {
+		struct iovec local = {words, sizeof(words)};
+		struct iovec remote = {(void *)(at + i), sizeof(words)};
+
+		size->present += PACK_BYTES;
+		if (size->present / PACK_BYTES % LOOK_EVERY != 1 ||
+		    process_vm_readv(reader(runs->target), &local, 1, &remote,
+			1, 0) != sizeof(words))
+			continue;
+		size->looked_at += sizeof(words);
+		size->packed +=
+		    pack_cost(&runs->target->filter, words, PACK_WORDS);
+	}
+}
+
+bool
+live_copy(
+    struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse)
+{
+	struct runs runs = {.f = add_one_run, .start = at, .to = to};
+	size_t before = pieces.n;
+
+	if (sparse && each_run(target, at, bytes, &runs))
+		return true;
+	pieces.n = before;
+	piece_add(at, bytes, to, NULL);
+	return pieces_copy(target);
+}
+
+void
+live_pack(struct target *target, uint64_t at, uint64_t bytes, char **pages)
+{
+	struct runs runs = {.f = pack_one_run, .start = at, .pages = pages};
+	size_t before = pieces.n;
+
+	if (each_run(target, at, bytes, &runs))
+		return;
+	pieces.n = before;
+	piece_add(at, bytes, NULL, pages);
+}
+
+void
+live_copy_end(struct target *target)
+{
+	pieces_copy(target);
+}
+
+void
+live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	struct runs runs = {.f = touch_one_run, .start = at, .to = to};
+
+	each_run(target, at, bytes, &runs);
+}
+
+void
+live_measure(struct target *target, uint64_t at, uint64_t bytes,
+    struct target_size *size)
+{
+	struct runs runs = {
+	    .f = measure_one_run, .target = target, .size = size};
+
+	if (!each_run(target, at, bytes, &runs))
+		size->present += bytes;
+}

@@ -1,0 +1,20 @@
+/* trace.h - run a program and inspect it when it ends; see trace.c */
+#ifndef TOOLS_TRACE_H
+#define TOOLS_TRACE_H
+
+#include "tools/inspect/common.h"
+
+struct trace_options {
+	bool leaks;
+	bool stat;
+};
+
+/*
+ * Runs the program, which become() executes in the child, and prints the
+ * requested reports on standard error when it ends.  Returns the exit status
+ * for this command.
+ */
+int trace_run(const struct trace_options *options, void (*become)(char **),
+    char **arguments);
+
+#endif
