@@ -56,15 +56,15 @@ comma	:= ,
 
 # initial-exec: the first touch of a dynamic TLS variable may call malloc.
 LIB_CFLAGS := -ftls-model=initial-exec
-# nodelete: what malloc handed out must outlive a dlclose().  defs: nothing
-# undefined but weak names, so that no C++ library is ever needed.
-# sort: .bss.seldom behind the rest.
+# nodelete: blocks of malloc must outlive a dlclose() of the library.
+# defs: only weak names are undefined, so that no C++ library is needed.
+# sort: places .bss.seldom behind the other data.
 SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
 	    -Wl,--sort-section=name \
 	    $(if $(SAN),,-Wl,-z,defs)
 
-# Of what every process of a preloaded tree does at its start: fewer symbols to
-# look up, and fewer mappings.
+# Every process of a preloaded tree loads the library: these flags give it fewer
+# symbols to look up and fewer mappings.
 SHIM_FLAGS := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code \
 	      -Wl,--dynamic-list=umem/preempted.list
 
@@ -157,7 +157,7 @@ $B/%.so: $B/%.so.1
 
 # One object with the internal names made local, so that a static link cannot
 # clash with a program's own slab_create() or list_add().  Without malloc:
-# linking it must not change what the rest of the program runs on.
+# linking it must not change the malloc of the program.
 $B/libumem.a: $(INNER_O)
 	$(call short,AR,$@) $(LD) -r -o $O/libumem.o $(INNER_O) && \
 	    $(OBJCOPY) --localize-hidden $O/libumem.o && \
@@ -199,9 +199,9 @@ $B/unit: $(UNIT_O) $(INNER_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(UNIT_WRAPS:%=-Wl,--wrap=%) \
 	    $(shell pkg-config --libs check)
 
-# Programs of the tests do on purpose what compilers warn about.  A line
-# "link: umem", "link: static" or "cflags: ..." in the .expect file says how
-# one is built.
+# Programs of the tests have faults on purpose, so some warnings are off.  Lines
+# "link: umem", "link: static" and "cflags: ..." in the .expect file say how a
+# program is built.
 PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 	-Wno-unknown-warning-option -Wno-use-after-free -Wno-unused-result \
 	-Wno-free-nonheap-object -Wno-deprecated-declarations
@@ -220,7 +220,7 @@ STRESSES := $(call outputs,stress)
 BENCHES	:= $(call outputs,bench)
 MISUSES	:= $(call outputs,misuse)
 DEMOS	:= $(call outputs,demo)
-# What gcc does by itself.
+# The default of gcc, but not of clang.
 $(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc)): \
 	PROGRAM_FLAGS += -fsized-deallocation
 $(BENCHES): link = static

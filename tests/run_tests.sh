@@ -5,7 +5,7 @@
 #
 # BUILD is the build folder; FOLDER is "unit", or one of tests/ that holds
 # programs ("programs", "stress").  With names, only those rooms and programs.
-# The output of what fails is shown; the last line is
+# The output of a failed test is shown; the last line is
 #
 #	N passed, N failed[, N skipped]
 #
@@ -69,7 +69,7 @@ look() {
 	runs=
 	for file in /proc/[0-9]*/stat; do
 		{ read -r line <"$file"; } 2>/dev/null || continue
-		# What follows the name: state, parent, group, session, ...
+		# The fields after the name: state, parent, group, session, ...
 		read -r -a field <<<"${line##*) }"
 		[ "${field[3]}" = "$1" ] || continue
 		members+=("${line%% *}")
@@ -246,7 +246,7 @@ program_job() {
 	    "$TMP/all"
 }
 
-# verdict PASSED FAILED SKIPPED [WHAT [OUTPUT]] - in one write, at the end
+# verdict PASSED FAILED SKIPPED [TEXT [OUTPUT]] - in one write, at the end
 verdict() {
 	local text=
 

@@ -4,6 +4,6 @@
 #	tests/bench/run.sh BUILD [--scaling]
 set -eu
 
-# Debian's peers and programs come with tools/build/install_packages.sh bench, the
-# newest with tools/build/peers.sh.
+# tools/build/install_packages.sh bench installs Debian's peers and programs;
+# tools/build/peers.sh builds the newest peers.
 exec python3 "$(dirname "$0")/run.py" "$@"

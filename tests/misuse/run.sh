@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh - the misuse set: one bug a program, and what becomes of it
+# run.sh - the misuse set: one bug a program, and its result
 #
 #	tests/misuse/run.sh BUILD [--check | --update] [NAME...]
 #
@@ -10,14 +10,14 @@
 #	debug		UMEM_DEBUG=default
 #
 # and prints how many of each category were detected, harmless and missed;
-# misuse.h says what these are.  Under other allocators, too, which are named
-# in PEERS="NAME=LIBRARY ...", where a name alone is the C library's own; by
-# default that and what `make peers` has built.  They lack what some programs
-# are about; the last row is without those.
+# misuse.h defines these results.  The programs also run under the allocators in
+# PEERS="NAME=LIBRARY ...", where a name alone is the C library's allocator; by
+# default these are the C library's and all that `make peers` has built.  Some
+# programs use functions that only umem has; the last row leaves these out.
 #
 # --check compares with tests/misuse/expect instead, and fails if there is a
 # difference; --update writes that file.  A line of it is a name and, after a
-# tab each, what the three modes make of it: the first words of a result, or
+# tab each, the results in the three modes: the first words of a result, or
 # several with " or " between.
 #
 # Categories, by the first words of a name
@@ -26,10 +26,10 @@
 #	overread	 3	reads past the end
 #	zero_size	 5	use of a block of no bytes
 #	double_free	17	by one thread
-#	invalid_free	13	of what is no block, or not the start of one
+#	invalid_free	13	of an address that is not the start of a block
 #	write_after_free 13
 #	read_after_free	 7
-#	uninitialised	 9	reads of what an earlier owner left
+#	uninitialised	 9	reads of data of an earlier owner
 #	realloc		 7	and malloc_usable_size(), of no block
 #	size		11	a free that names another size or kind
 #	kind		 5	a free by the function of another kind of memory
@@ -51,7 +51,7 @@ declare -A setting=([default]=umem [hardened]=UMEM_OPTIONS=hardened
 result() {
 	local text=
 
-	# Not what ended it.
+	# Leave out the message of the shell about its end.
 	[ ! -s "$3" ] || text=$(sed -E '/ not recognized$/d; / not empty$/d
 		s/^umem( allocator)?: //
 		s/ ?\(([^() ]+, )?0x[0-9a-f]+\)//g; q' "$3" | tr -d '\0')

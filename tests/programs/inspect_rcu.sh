@@ -92,7 +92,7 @@ for mode in rseq locked; do
 	rm -f "core.$pid"
 done
 
-# Debugged: the record has the stack of the deferred free, and a change is found.
+# Debugged: the record has the stack of the deferred free; a change is found.
 for words in UMEM_DEBUG=default UMEM_OPTIONS=rcu_budget=1g,hardened; do
 	how=$words
 	export UMEM_OPTIONS=rcu_budget=1g "${words?}"

@@ -1,6 +1,7 @@
 /*
- * umem_rcu_barrier() returns after each object that any thread had freed is free;
- * umem_cache_destroy() waits for the objects of its cache.
+ * umem_rcu_barrier() returns when every object that any thread had passed to
+ * umem_cache_free_rcu() before the call is free; umem_cache_destroy() waits for
+ * the objects of its cache.
  */
 #include "tests/programs/rcu.h"
 

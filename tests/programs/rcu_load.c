@@ -1,7 +1,7 @@
 /*
  * Threads free as fast as they can under readers, one of which stalls at times:
- * memory stays within a bound that follows from the budget, and one grace period
- * serves many objects.
+ * memory stays within a bound that follows from the budget, and one grace
+ * period serves many objects.
  *
  *	rcu_load NFREES
  *

@@ -1,8 +1,8 @@
 /*
  * Readers use pointers to objects of a type-stable cache that was told of their
  * flavour, also after the object was freed at once.  Until its section ends, a
- * reader finds an object of the cache there, perhaps another one.  Meanwhile slabs
- * are released and another cache of the same size takes memory.
+ * reader finds an object of the cache there, perhaps another one.  Meanwhile
+ * slabs are released and another cache of the same size takes memory.
  *
  *	rcu_stale [broken]
  *

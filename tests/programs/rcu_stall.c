@@ -1,6 +1,6 @@
 /*
- * The nodes of a reader that stalls stay unchanged, of every kind, while updaters
- * go on.
+ * A reader stalls.  The nodes that it can reach stay unchanged, of every kind,
+ * while updaters go on.
  *
  *	rcu_stall MILLISECONDS
  */

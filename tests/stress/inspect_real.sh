@@ -1,8 +1,8 @@
 #!/bin/bash
 # timeout: 600
-# umem leaks on real programs at work, plain and under audit: it finds what a
-# library put in front loses on purpose, and all else that it reports is true:
-# no memory of the process points there (inspect_truth.py).
+# umem leaks on real programs at work, plain and under audit.  It finds three
+# blocks that a preloaded library loses on purpose, and each other leak that it
+# reports is one: no memory of the process points there (inspect_truth.py).
 #
 # shellcheck disable=SC2030,SC2031 # a program at a time has a shell of its own
 set -u
@@ -40,9 +40,10 @@ bad() {
 	exit 1
 }
 
-# looked WHAT PID MOST - three blocks are lost there, at most that many in all;
-# what a thread has in hand at one moment may hide some.  A server's child may
-# have ended meanwhile; of the others that is found when they are waited for.
+# looked NAME PID MOST - the process has the three lost blocks, and at most MOST
+# leaks in all.  A pointer in a register of a running thread may hide a lost
+# block for a moment, so ten looks may be needed.  A server's child may have
+# ended meanwhile; for other processes, the caller notices that.
 looked() {
 	local n=0 try
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # timeout: 1800
-# PostgreSQL: initdb, a server, pgbench, and what is in the tables then.
+# PostgreSQL: initdb, a server, pgbench, and the contents of its tables.
 set -u
 # shellcheck source=/dev/null
 . "$TOP/tests/programs/real.inc"

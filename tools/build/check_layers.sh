@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_layers.sh - the rules about which file may do what, checked by text
 #
-# Run in the tree's root; prints each breach as FILE: what, and exits 1 if
+# Run in the tree's root; prints each breach as FILE: TEXT, and exits 1 if
 # there was one.  Comments and strings are taken out first.
 set -eu
 
@@ -26,7 +26,7 @@ code() {
 	cat "$bare/$1"
 }
 
-# only PATTERN WHAT FILE... - no file of the library but these may match
+# only PATTERN TEXT FILE... - no file of the library but these may match
 only() {
 	pattern=$1
 	what=$2

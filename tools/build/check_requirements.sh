@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_requirements.sh - says what a build lacks before a compiler does
+# check_requirements.sh - names the missing requirements before a compiler fails
 #
 #	CC="cc -I..." tools/build/check_requirements.sh HEADER...
 #

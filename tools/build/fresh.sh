@@ -10,8 +10,8 @@
 # no failure.
 #
 # FOLDER keeps the packages of the minimal systems for the next run
-# (RELEASE.tar.gz) and what the commands said (RELEASE.log).  The systems
-# themselves are removed at the end, whatever happens.  A killed run's mounts
+# (RELEASE.tar.gz) and the output of the commands (RELEASE.log).  The systems
+# themselves are always removed at the end.  A killed run's mounts
 # and processes do not outlive it, because each system runs in its own mount
 # and process namespace; the next run removes its files.
 #

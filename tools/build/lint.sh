@@ -1,5 +1,5 @@
 #!/bin/bash
-# lint.sh - checks what a compiler does not: layers, format, pages, scripts
+# lint.sh - checks layers, style, format, man pages and scripts
 #
 #	tools/build/lint.sh BUILD	BUILD is where clang-format may be kept
 #

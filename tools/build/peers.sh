@@ -8,15 +8,16 @@
 #	snmalloc	mimalloc2	mimalloc3	jemalloc5
 #	tcgoogle	rpmalloc
 #
-# and in FOLDER/NAME.version what it is.  The sources are those that crates
+# and its version in FOLDER/NAME.version.  The sources are those that crates
 # of crates.io carry along for their own builds; "cargo vendor" brings them
 # into FOLDER/src, and each is then built from C or C++ as its own project
 # builds a library to preload: its CMakeLists.txt or configure where the crate
 # has them, else the compiler with the options that these would give.  No Rust
 # is compiled, and nothing is patched.  All are built with their defaults.
 #
-# What exists is not built again.  One that cannot be built is named, with the
-# end of its log, and left out; the status is 1 if none could.
+# An existing library is not built again.  The script names each library that
+# cannot be built, with the end of its log, and goes on; the status is 1 if none
+# could be built.
 set -u
 
 NAMES='snmalloc mimalloc2 mimalloc3 jemalloc5 tcgoogle rpmalloc'
@@ -55,7 +56,7 @@ crate() {
 	find "$PWD/src/vendor" -maxdepth 1 -name "$1-[0-9]*" | head -1
 }
 
-# with_cmake SOURCE TARGET LIBRARY OPTION... - LIBRARY is what it builds
+# with_cmake SOURCE TARGET LIBRARY OPTION... - builds LIBRARY
 with_cmake() {
 	cmake -S "$1" -B "$work" -DCMAKE_BUILD_TYPE=Release \
 	    -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" "${@:4}" &&
@@ -68,9 +69,9 @@ build_snmalloc() {
 	    libsnmallocshim.so -DSNMALLOC_BUILD_TESTING=OFF
 }
 
-# The crate leaves out the folder of what an installation needs: an empty
-# function and the number for the soname stand in for it, so that the project's
-# own CMakeLists.txt is used.
+# The crate lacks the folder with the files for an installation.  An empty
+# function and the number for the soname replace it, so that the project's own
+# CMakeLists.txt works.
 mimalloc() {
 	cp -r "$(crate libmimalloc-sys)/c_src/mimalloc/$1" "$work/mimalloc" &&
 		mkdir -p "$work/mimalloc/cmake" &&
@@ -125,7 +126,7 @@ build_tcgoogle() {
 		"$CXX" -shared -o "$name.so" "$work"/*.o -pthread -lrt
 }
 
-# ENABLE_PRELOAD and ENABLE_OVERRIDE are what its configure.py sets.
+# Its configure.py sets ENABLE_PRELOAD and ENABLE_OVERRIDE.
 build_rpmalloc() {
 	local at
 
@@ -135,7 +136,7 @@ build_rpmalloc() {
 	    -fno-builtin-malloc -shared -o "$name.so" "$at/rpmalloc.c" -pthread
 }
 
-# What the library says of itself, as its crate's folder and headers have it.
+# The version in the library's own headers.
 version() {
 	local at
 

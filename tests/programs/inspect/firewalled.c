@@ -1,5 +1,5 @@
 /*
- * firewalled.c - a program whose freed buffers lose their memory
+ * firewalled.c - a program that frees buffers under the firewall
  *
  *	firewalled [read]
  *
@@ -8,7 +8,7 @@
  *	object		an object of the cache "things", freed by give_thing()
  *	gone		an object of a cache that was destroyed afterwards
  *	old		a block that give_old() has freed before many others
- *	again		a freed block whose address another block has now
+ *	again		a freed block; another block has its address now
  *	beside		a freed block of which a smaller one has the end now
  *	large		a block of 20 MiB that give_back() has freed
  * and "thread NUMBER", the kernel's number of the thread that has freed them.

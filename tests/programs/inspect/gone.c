@@ -1,4 +1,4 @@
-/* gone.c - a program whose first thread has ended, with a leak; see planted.c */
+/* gone.c - a leak in a program whose first thread has ended; see planted.c */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-# library.sh - what the tests of umem's inspecting commands share; sourced
+# library.sh - functions for the tests of umem's inspecting commands; sourced
 #
 # start PROGRAM ARG... - runs it on the library, with a pipe to its standard
 # input, and waits for its "ready"; its number is in $pid.  It ends at finish.
@@ -14,7 +14,7 @@ build() {
 }
 
 start() {
-	# What the last one told is not to be taken for this one's.
+	# Output of an earlier program must not count as that of this one.
 	rm -f "$TMP/input" "$TMP/told"
 	: >"$TMP/told"
 	mkfifo "$TMP/input"
@@ -57,7 +57,8 @@ leaked() {
 	END
 }
 
-# exactly_planted WHAT - is $TMP/found what the program said it lost?
+# exactly_planted TEXT - compares $TMP/found with the blocks that the program
+# has printed as lost
 exactly_planted() {
 	sed -n 's/^leak //p' "$TMP/told" | sort >"$TMP/lost"
 	if ! cmp -s "$TMP/lost" "$TMP/found"; then
@@ -71,9 +72,9 @@ exactly_planted() {
 	fi
 }
 
-# soon_planted WHAT - as exactly_planted, for a process that is at work: what
-# a thread has in hand in the library at one moment may hide a leak, so all
-# must be found in some of a few looks; but never anything in vain
+# soon_planted TEXT - compares like exactly_planted, for a process whose threads
+# run.  A pointer in a register or on a stack may hide a leak for a moment, so
+# each leak must be found in one of a few looks; no look may find another block.
 soon_planted() {
 	: >"$TMP/seen"
 	sed -n 's/^leak //p' "$TMP/told" | sort >"$TMP/lost"

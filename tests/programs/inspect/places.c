@@ -6,8 +6,8 @@
  * Prints as planted.c does, with the place behind "kept ADDRESS", then waits
  * until its standard input ends.  The blocks come from a thread that ends, and
  * until they are in their places their addresses are kept as differences.
- * What moves one there is a few instructions that leave no copy, so that each
- * search for pointers that leaves out one kind of place has a block to miss.
+ * Each address is moved to its place by a few instructions that leave no copy,
+ * so that a search that leaves out one kind of place misses a block.
  * With "mapped" the main thread ends up on a stack of its own making, below
  * which there is another.
  */
@@ -168,7 +168,7 @@ enum {
 	PAUSE
 };
 
-/* What the interrupted code had in them is in the frame of the signal. */
+/* The frame of the signal has the registers of the interrupted code. */
 static void
 forget_registers(void)
 {
@@ -234,7 +234,7 @@ show_own(int first)
 	show_key(39, &hidden[first + KEY_HIGH]);
 }
 
-/* Overwrites what calls have left below. */
+/* Overwrites the stack below, which has data of earlier calls. */
 __attribute__((noinline)) static void
 sweep(void)
 {

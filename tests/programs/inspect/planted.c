@@ -24,7 +24,7 @@
 #include "umem/umem.h"
 #include "vmem/vmem.h"
 
-/* What the busy threads write; no address. */
+/* The busy threads write this; it is no address. */
 #define MARK 0x5a5a5a5a5a5a0000ull
 
 struct node {
@@ -58,7 +58,7 @@ lose(void *p, size_t bytes)
 	return p;
 }
 
-/* Points to nothing, whatever was there before. */
+/* Overwrites the pointers that were there. */
 static void *
 keep(void *p, size_t bytes)
 {
@@ -298,8 +298,8 @@ holder(void *arg)
 }
 
 /*
- * The library's frames leave where a slab starts, which may be the address of
- * what was lost there; on a stack that is a block all of it counts.
+ * Frames of the library leave addresses of slabs behind, and a slab may begin
+ * with a lost block.  On a stack that is itself a block, all words count.
  */
 static __attribute__((noinline)) void
 wipe_below(void)

@@ -1,13 +1,13 @@
 /*
- * sampled.c - a program whose memory is known, for umem samples to estimate
+ * sampled.c - a program with known allocations, for umem samples
  *
  *	sampled [BUSY]
  *
  * keep_many() has 20000 blocks of 200 bytes, keep_few() 40 of 100000,
  * forget() has lost 20000 of 100.  "freed ADDRESS" is where a block with pages
  * of its own was, if there was one, and "ended ADDRESS" the byte behind one.
- * BUSY threads check what they allocate until standard input ends; one that is
- * 0 means that nobody ever calls anything but malloc() and free() of 33 bytes.
+ * BUSY threads fill and check their blocks until standard input ends.  With a
+ * BUSY of 0, the program calls nothing but malloc() and free() of 33 bytes.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,10 +1,12 @@
 /*
- * waiting.c - a program whose freed objects wait for a grace period
+ * waiting.c - a program with freed objects that wait for a grace period
  *
  * A reader stays in its section until SIGUSR1 comes or standard input ends, so
- * no grace period ends before that.  The program prints "waits ADDRESS KIND" of some of the objects that it
- * frees, "leak ADDRESS" of blocks that it loses and "kept ADDRESS" of one that
- * it has.  Some objects wait in magazines of CPUs, some in full ones, and some,
+ * no grace period ends before that.  The program prints
+ *	waits ADDRESS KIND	for some of the objects that it frees
+ *	leak ADDRESS		for blocks that it loses
+ *	kept ADDRESS		for a block that it keeps
+ * Some objects wait in magazines of CPUs, some in full ones, and some,
  * which were freed early, for the grace period in progress.  With the argument
  * "change" it writes to an object that waits, and prints "changed ADDRESS".  It
  * needs rcu_budget=1g, because a free beyond the budget waits for the reader.
