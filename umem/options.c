@@ -487,19 +487,11 @@ set_maxverify(struct item *item)
 		debug.verify_max = n;
 }
 
+/* A word of libumem that has nothing to act on. */
 static void
-set_debug_verbose(struct item *item)
+ignore(struct item *item)
 {
 	(void)item;
-	if (debug.output < 1)
-		debug.output = 1;
-}
-
-static void
-set_allverbose(struct item *item)
-{
-	(void)item;
-	debug.output = 2;
 }
 
 static void
@@ -619,7 +611,7 @@ static const struct word option_words[] = {
 };
 
 static const struct word debug_words[] = {
-    {"allverbose", NO_VALUE, set_allverbose},
+    {"allverbose", NO_VALUE, ignore},
     {"audit", MAY_VALUE, set_audit},
     {"checknull", NO_VALUE, set_checknull},
     {"contents", MAY_VALUE, set_contents},
@@ -633,7 +625,7 @@ static const struct word debug_words[] = {
     {"nosignal", NO_VALUE, set_nosignal},
     {"random", NO_VALUE, set_random},
     {"rcu_writes", NO_VALUE, set_rcu_writes},
-    {"verbose", NO_VALUE, set_debug_verbose},
+    {"verbose", NO_VALUE, ignore},
     {NULL, NO_VALUE, NULL},
 };
 

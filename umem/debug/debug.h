@@ -96,7 +96,6 @@ struct debug {
 	bool checknull;
 	bool random;
 	bool hardened;         /* caches to which no choice gives flags */
-	unsigned output;       /* 1 verbose, 2 allverbose */
 	unsigned nframes;      /* frames in a bufctl */
 	size_t contents_bytes; /* bytes of a freed buffer that are logged */
 	size_t verify_max;     /* bytes of pattern that are checked */

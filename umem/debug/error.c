@@ -313,16 +313,6 @@ error_report(const struct error_info *info)
 		os_abort();
 }
 
-void
-error_note(const char *text, size_t n)
-{
-	lock_take(&report_lock);
-	ring_put(text, n);
-	lock_release(&report_lock);
-	if (debug.output > 1)
-		message_write(text, n);
-}
-
 /* Receives a message that panic.c has written. */
 static void
 sink(const char *text, size_t n)

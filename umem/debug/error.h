@@ -55,9 +55,6 @@ void error_report(const struct error_info *info);
 /* Makes the messages of panic.c go to the ring, too. */
 void error_start(void);
 
-/* Puts a message into the ring, and with allverbose to standard error. */
-void error_note(const char *text, size_t n);
-
 void error_after_fork(void);
 
 #endif
