@@ -109,7 +109,7 @@ only '#[[:space:]]*include[[:space:]]*<urcu' 'only umem/rcu/rcu.c uses urcu' \
 # Nothing that may allocate, lock or look up names behind our back.  (A new
 # that fails, and thread.c, look for the next library's.)
 only '(^|[^_[:alnum:]])(f|s|sn|vs|vsn|d|vf)?printf[[:space:]]*\(|fopen|fputs' \
-    'uses stdio' umem/malloc/malloc.c
+    'uses stdio' umem/malloc/stats_report.c
 only '(^|[^_[:alnum:]])(dlsym|dlopen|backtrace)[[:space:]]*\(' \
     'looks up names or stacks through libraries' umem/malloc/operators.c \
     umem/malloc/thread.c
