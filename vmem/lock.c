@@ -7,6 +7,8 @@
  * waiter.  The woken thread takes the lock by setting the state to 2 again,
  * because it cannot know whether other threads wait.
  */
+#include <assert.h>
+
 #include "vmem/lock.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -20,24 +22,35 @@
 #define SPIN_TRIES 40
 
 #ifdef UMEM_DEBUG
-/* If bit r is set, this thread holds a lock of rank r. */
+/* A thread that holds one of these takes no further lock but LOCK_REPORT. */
+#define LEAF_RANKS (1u << LOCK_META | 1u << LOCK_SAMPLE | 1u << LOCK_LOG_NEXT)
+
+/* If bit r is set, this thread holds a lock of rank r: held_lock[r]. */
 static __thread uint32_t held;
+static __thread const struct lock *held_lock[LOCK_NRANKS];
+
+static_assert(LOCK_NRANKS <= 32, "each rank has a bit of held");
 
 static void
 rank_enter(const struct lock *lock)
 {
 	uint32_t bit = 1u << lock->rank;
 
-	if (held >= bit)
+	umem_assert(lock->rank < LOCK_NRANKS);
+	if (held >= bit ||
+	    ((held & LEAF_RANKS) != 0 && lock->rank != LOCK_REPORT))
 		panic("lock order: rank %u taken while holding %x", lock->rank,
 		    held);
 	held |= bit;
+	held_lock[lock->rank] = lock;
 }
 
 static void
 rank_leave(const struct lock *lock)
 {
+	umem_assert(held_lock[lock->rank] == lock);
 	held &= ~(1u << lock->rank);
+	held_lock[lock->rank] = NULL;
 }
 #else
 static inline void
@@ -149,12 +162,13 @@ lock_release(struct lock *lock)
 	state_release(lock);
 }
 
-void
-lock_assert_held(const struct lock *lock)
+#ifdef UMEM_DEBUG
+bool
+lock_is_held(const struct lock *lock)
 {
-	umem_assert(__atomic_load_n(&lock->state, __ATOMIC_RELAXED) != 0);
-	(void)lock;
+	return am_forking() || held_lock[lock->rank] == lock;
 }
+#endif
 
 void
 lock_take_for_fork(struct lock *lock)

@@ -6,13 +6,15 @@
  * from the holder of the lock.
  *
  * The enum below is the lock order: a thread takes locks only from top to
- * bottom.  Debug builds abort on a violation.  No other lock is taken while a
- * leaf lock is held.
+ * bottom.  A thread that holds a leaf lock takes no further lock but
+ * LOCK_REPORT, because any code may find an error.  Debug builds abort on a
+ * violation.
  */
 #ifndef VMEM_LOCK_H
 #define VMEM_LOCK_H
 
 #include "vmem/base.h"
+#include "vmem/panic.h"
 
 enum lock_rank {
 	LOCK_INIT,       /* start of the library */
@@ -22,7 +24,6 @@ enum lock_rank {
 	LOCK_ARENA_LIST, /* list of all arenas */
 	LOCK_QUANTUM,    /* the gate of one arena (quantum.c) */
 	LOCK_REGION,     /* memory for per-CPU headers */
-	LOCK_CPU,        /* one CPU's magazines of one cache */
 	LOCK_DEPOT,      /* one shard of the depot of one cache */
 	LOCK_SLAB,       /* slabs of one cache */
 	LOCK_ARENA,      /* segments of one arena */
@@ -54,8 +55,18 @@ void lock_take(struct lock *lock);
 bool lock_try(struct lock *lock);
 void lock_release(struct lock *lock);
 
-/* In debug builds, abort unless some thread holds the lock. */
-void lock_assert_held(const struct lock *lock);
+/*
+ * Does the calling thread hold the lock?  Between lock_fork_begin() and
+ * lock_fork_end() the forking thread holds every lock.  Exists in debug builds
+ * only.
+ */
+bool lock_is_held(const struct lock *lock);
+
+/*
+ * Abort a debug build unless the calling thread holds the lock.  A function
+ * that needs a lock begins with it.
+ */
+#define lock_assert_held(lock) umem_assert(lock_is_held(lock))
 
 /*
  * Take and release a lock in the atfork handlers, without the check of ranks.

@@ -16,6 +16,7 @@
 static struct lock lock = LOCK_INITIALIZER(LOCK_SLAB);
 static struct lock above = LOCK_INITIALIZER(LOCK_DEPOT);
 static struct lock below = LOCK_INITIALIZER(LOCK_META);
+static struct lock beyond = LOCK_INITIALIZER(LOCK_LOG);
 static uint32_t inside; /* not atomic: the lock guards it */
 static uint64_t count;
 static uint32_t flag; /* [atomic] */
@@ -203,6 +204,7 @@ START_TEST(between_fork_begin_and_end_the_thread_holds_all)
 	lock_take(&below);
 	lock_take(&lock);
 	lock_take(&above);
+	lock_assert_held(&beyond);
 	ck_assert(lock_try(&lock));
 	lock_release(&lock);
 	lock_release(&lock);
@@ -271,6 +273,50 @@ START_TEST(a_lock_that_should_be_held_aborts)
 }
 END_TEST
 
+static void *
+assert_held(void *arg)
+{
+	(void)arg;
+	lock_assert_held(&lock);
+	return NULL;
+}
+
+START_TEST(a_lock_that_another_thread_holds_aborts)
+{
+	pthread_t thread;
+
+	lock_take(&lock);
+	pthread_create(&thread, NULL, assert_held, NULL);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(a_lock_of_the_rank_of_a_held_lock_is_not_held)
+{
+	struct lock same = LOCK_INITIALIZER(LOCK_SLAB);
+
+	lock_take(&same);
+	lock_assert_held(&lock);
+}
+END_TEST
+
+START_TEST(a_lock_below_a_leaf_aborts)
+{
+	lock_take(&below);
+	lock_take(&beyond);
+}
+END_TEST
+
+START_TEST(a_lock_that_another_thread_took_is_not_released)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, try_it, NULL);
+	pthread_join(thread, NULL);
+	lock_release(&lock);
+}
+END_TEST
+
 static void
 add_debug_tests(TCase *tcase)
 {
@@ -282,6 +328,13 @@ add_debug_tests(TCase *tcase)
 	    tcase, a_try_of_higher_rank_aborts, SIGABRT);
 	tcase_add_test_raise_signal(
 	    tcase, a_lock_that_should_be_held_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+	    tcase, a_lock_that_another_thread_holds_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+	    tcase, a_lock_of_the_rank_of_a_held_lock_is_not_held, SIGABRT);
+	tcase_add_test_raise_signal(tcase, a_lock_below_a_leaf_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+	    tcase, a_lock_that_another_thread_took_is_not_released, SIGABRT);
 }
 #else
 static void
