@@ -56,7 +56,7 @@
  *	earlier, because another cache may use the memory: refilling from the
  *	slabs costs less than page faults on so much new memory.  If all depots
  *	together hold much when the heap is asked for memory, they are emptied
- *	(umem/upkeep/room.c).
+ *	(umem/upkeep/reclaim.c).
  *
  * Source: growth on overflow after underflow is described for Google's
  * tcmalloc (docs/design.md there); growth where a lock is contended by Bonwick

@@ -872,7 +872,7 @@ static void
 look_for_room(umem_cache_t *cache, unsigned n)
 {
 	while (n-- > 0)
-		cache_make_room(cache);
+		cache_reclaim_idle(cache);
 }
 
 START_TEST(room_is_made_of_what_nobody_asks_for)
@@ -893,19 +893,19 @@ START_TEST(room_is_made_of_what_nobody_asks_for)
 	 * The working set is the whole depot, because it was empty a moment
 	 * ago.
 	 */
-	ck_assert(!cache_make_room(cache));
+	ck_assert(!cache_reclaim_idle(cache));
 	for (unsigned i = 0; i < MOST / 2; i++)
 		objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	free_many(cache, MOST / 2);
 	/* Half of the depot was allocated again.  The other half is surplus. */
-	ck_assert(cache_make_room(cache));
+	ck_assert(cache_reclaim_idle(cache));
 	if (_i == 0)
 		ck_assert_uint_lt(slab_total(&cache->slabs), total * 3 / 4);
 	ck_assert_uint_gt(slab_total(&cache->slabs), total / 4);
-	ck_assert(cache_make_room(cache));
+	ck_assert(cache_reclaim_idle(cache));
 	look_for_room(cache, nlooks);
 	ck_assert_uint_lt(slab_total(&cache->slabs), total / 8);
-	ck_assert(!cache_make_room(cache));
+	ck_assert(!cache_reclaim_idle(cache));
 	umem_cache_destroy(cache);
 }
 END_TEST
@@ -1013,18 +1013,18 @@ START_TEST(giants_that_lie_idle_make_room)
 	p = umem_alloc(GIANT, UMEM_DEFAULT);
 	q = umem_alloc(GIANT, UMEM_DEFAULT);
 	umem_free(p, GIANT);
-	ck_assert(!cache_make_room(cache));
+	ck_assert(!cache_reclaim_idle(cache));
 	/* One idle chunk more than before, then one less: they are in use. */
 	umem_free(q, GIANT);
-	ck_assert(!cache_make_room(cache));
+	ck_assert(!cache_reclaim_idle(cache));
 	p = umem_alloc(GIANT, UMEM_DEFAULT);
-	ck_assert(!cache_make_room(cache));
+	ck_assert(!cache_reclaim_idle(cache));
 	ck_assert_uint_eq(slab_total(&cache->slabs), 2);
-	ck_assert(cache_make_room(cache));
+	ck_assert(cache_reclaim_idle(cache));
 	ck_assert_uint_eq(slab_total(&cache->slabs), 1);
 	/* No idle chunk is left. */
-	ck_assert(!cache_make_room(cache));
-	ck_assert(!cache_make_room(cache));
+	ck_assert(!cache_reclaim_idle(cache));
+	ck_assert(!cache_reclaim_idle(cache));
 	umem_free(p, GIANT);
 }
 END_TEST

@@ -305,8 +305,8 @@ START_TEST(a_free_calls_no_function_of_the_program)
 	 * program either.
 	 */
 	ck_assert(!cache_update(cache, /* may_call */ false));
-	ck_assert(!cache_make_room(cache));
-	ck_assert_uint_eq(cache_empty_depot(cache), 0);
+	ck_assert(!cache_reclaim_idle(cache));
+	ck_assert_uint_eq(cache_flush_depot(cache), 0);
 	ck_assert_uint_eq(source.nreleased, 0);
 	get_many(cache, MOST);
 	ck_assert_uint_eq(source.nexist_most, MOST);
@@ -606,7 +606,7 @@ START_TEST(resources_may_equal_addresses_of_the_heap)
 		held[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	for (int i = 0; i < 5000; i++)
 		umem_cache_free(cache, held[i]);
-	ck_assert_uint_eq(cache_in_depot(cache), 0);
+	ck_assert_uint_eq(cache_depot_bytes(cache), 0);
 	umem_cache_destroy(cache);
 	ck_assert_uint_eq(nblock, 0);
 }

@@ -21,7 +21,7 @@
 #include "umem/base/addr_map.h"
 #include "umem/debug/debug.h"
 #include "umem/options.h"
-#include "umem/upkeep/room.h"
+#include "umem/upkeep/reclaim.h"
 #include "umem/slab/slab_inner.h"
 #include "umem/upkeep/update.h"
 #include "vmem/heap.h"
@@ -784,10 +784,10 @@ release_by_all_means(umem_cache_t *cache)
 	for (int i = 0; i < 3; i++) {
 		cache_update(cache, /* may_call */ true);
 		cache_update(cache, /* may_call */ false);
-		cache_make_room(cache);
+		cache_reclaim_idle(cache);
 	}
-	cache_empty_depot(cache);
-	room_look(0);
+	cache_flush_depot(cache);
+	reclaim_check(0);
 	update_reclaim(1, 0, /* may_call */ true);
 	umem_reap();
 	umem_cache_reap_now(cache);
@@ -966,7 +966,7 @@ START_TEST(each_call_that_would_release_memory_asks)
 	ck_assert_uint_eq(nasked, 4);
 	update_reclaim(1, 0, /* may_call */ false);
 	ck_assert_uint_eq(nasked, 5);
-	cache_make_room(cache);
+	cache_reclaim_idle(cache);
 	ck_assert_uint_eq(nasked, 6);
 	cache_update(cache, /* may_call */ false);
 	ck_assert_uint_eq(nasked, 7);
@@ -1014,7 +1014,7 @@ START_TEST(depots_of_type_stable_caches_are_no_memory_for_others)
 
 	use(cache, 8000);
 	ck_assert_uint_gt(magazine_in_depot(&cache->mag), 0);
-	ck_assert_uint_eq(cache_in_depot(cache), 0);
+	ck_assert_uint_eq(cache_depot_bytes(cache), 0);
 }
 END_TEST
 

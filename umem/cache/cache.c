@@ -209,8 +209,8 @@ too_many_giants(unsigned first)
  * Flushes the large classes when one of them is empty and together they cache
  * too much, so that their slabs can be merged for the request.  This avoids new
  * memory, which costs a page fault for each page.  Objects that were idle while
- * the heap grew have been flushed before (cache_make_room()): lists and tables
- * that grow leave one object of each size behind.
+ * the heap grew have been flushed before (cache_reclaim_idle()): lists and
+ * tables that grow leave one object of each size behind.
  */
 static void
 gather_giants(void)
@@ -831,7 +831,7 @@ cache_update(struct umem_cache *cache, bool may_call)
 }
 
 bool
-cache_make_room(struct umem_cache *cache)
+cache_reclaim_idle(struct umem_cache *cache)
 {
 	struct magazine *far, *near = NULL;
 
@@ -852,7 +852,7 @@ cache_make_room(struct umem_cache *cache)
 }
 
 size_t
-cache_in_depot(struct umem_cache *cache)
+cache_depot_bytes(struct umem_cache *cache)
 {
 	/*
 	 * Returns 0 for these caches.  Constructing an object again may cost
@@ -869,9 +869,9 @@ cache_in_depot(struct umem_cache *cache)
 }
 
 size_t
-cache_empty_depot(struct umem_cache *cache)
+cache_flush_depot(struct umem_cache *cache)
 {
-	size_t bytes = cache_in_depot(cache);
+	size_t bytes = cache_depot_bytes(cache);
 	struct magazine *chain;
 
 	if (bytes == 0)

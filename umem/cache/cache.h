@@ -50,7 +50,7 @@ struct umem_cache {
 	size_t nused_at_update;                  /* in use at the last update */
 	struct magazine_visits visits_at_update; /* of the slabs' lock */
 	uint32_t nquiet;       /* updates in a row without a visit */
-	unsigned nnear;        /* for cache_make_room() */
+	unsigned nnear;        /* for cache_reclaim_idle() */
 	uint64_t nfailed;      /* [a] allocations that failed */
 	uint64_t nrefused;     /* [a] objects that the constructor refused */
 	struct list link;      /* [l] */
@@ -300,16 +300,16 @@ bool cache_update(struct umem_cache *cache, bool may_call);
  * call it (worker.h).  It calls no function of the program: it skips caches
  * that would.
  */
-bool cache_make_room(struct umem_cache *cache);
+bool cache_reclaim_idle(struct umem_cache *cache);
 
 /*
- * cache_in_depot() returns about how many bytes of objects in the depot can be
- * reclaimed for other sizes.  It is 0 for constructed objects and for memory
- * that is not the heap's.  cache_empty_depot() reclaims them and returns the
+ * cache_depot_bytes() returns about how many bytes of objects in the depot can
+ * be reclaimed for other sizes.  It is 0 for constructed objects and for memory
+ * that is not the heap's.  cache_flush_depot() reclaims them and returns the
  * bytes.
  */
-size_t cache_in_depot(struct umem_cache *cache);
-size_t cache_empty_depot(struct umem_cache *cache);
+size_t cache_depot_bytes(struct umem_cache *cache);
+size_t cache_flush_depot(struct umem_cache *cache);
 
 /* For quantum_cache.c, with the gate closed; see struct quantum_hooks. */
 void cache_drain_idle(struct umem_cache *cache);

@@ -6,14 +6,14 @@
  *		the last intervals, to the slabs, and changes the size of
  *		magazines; lets hash tables of arenas grow; purges pages that
  *		have been free for a second
- *	room	when the heap grows, or much is allocated from it: releases
- *		memory that caches keep to the slabs, so that it serves the next
- *		request (room.c)
- *	reclaim	when an allocation has found no memory: calls the reclaim
- *		callbacks, then releases everything that is cached anywhere to
- *		the arenas.  It is repeated while callbacks free something
- *	trim	reclaim, and purges every free page, also those between the
- *		chunks in use of partly used slabs
+ *	reclaim	when the heap grows, or much is allocated from it: releases idle
+ *		memory of caches to the slabs, so that it serves the next
+ *		request (reclaim.c).  When an allocation has found no memory:
+ *		calls the reclaim callbacks, then releases everything that is
+ *		cached anywhere to the arenas, and repeats this while callbacks
+ *		free something
+ *	trim	reclaim as for an allocation, and purges every free page, also
+ *		those between the chunks in use of partly used slabs
  *
  * When
  *	Slow paths read the clock, and do an update when it is due.  While there
@@ -54,7 +54,7 @@
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/ready.h"
 #include "umem/upkeep/quiet.h"
-#include "umem/upkeep/room.h"
+#include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "umem/cache/worker.h"
@@ -418,7 +418,7 @@ update_poll(void)
 	if (heap_dirty() >= TICK_DIRTY && ticks_get() > TICK_FREES &&
 	    !update_has_thread())
 		ticks_set(TICK_FREES);
-	room_look(now);
+	reclaim_check(now);
 	if (likely(now < due)) {
 		/* The program may never call again, so wake the thread. */
 		if (update_has_thread() && update_may_purge())

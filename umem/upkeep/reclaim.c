@@ -1,5 +1,5 @@
 /*
- * room.c - reclaims cached memory when the heap grows or is asked for much
+ * reclaim.c - reclaims cached memory when the heap grows or is asked for much
  *
  * Growth
  *	After every GROWTH_STEP of memory never used before that the heap has
@@ -10,7 +10,7 @@
  *	time, and idle magazines of large classes.  Free whole pages of slabs
  *	are purged if that is worth it: twice the bytes of the growth where a
  *	sixteenth of the heap is free in slabs, since some of these pages will
- *	be used again; and MANY_SWEEPS times the growth, to make up for a long
+ *	be used again; and MANY_PURGES times the growth, to make up for a long
  *	growth, where a quarter of the heap is free in slabs.
  *
  * Demand
@@ -39,15 +39,15 @@
 
 #include "umem/cache/cache.h"
 #include "umem/upkeep/quiet.h"
-#include "umem/upkeep/room.h"
+#include "umem/upkeep/reclaim.h"
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
 
 #define GROWTH_STEP   (1 * MIB)
-#define GROWTH_SWEEPS 2
+#define GROWTH_PURGES 2
 #define HOLES_LEAST   (2 * MIB)
 #define HOLES_PART    16
-#define MANY_SWEEPS   12
+#define MANY_PURGES   12
 #define MANY_HOLES    (8 * MIB)
 #define MANY_PART     4
 
@@ -70,13 +70,13 @@
  */
 #define DEPOTS_LIMIT (2 * DEMAND_MOST)
 
-static size_t fresh_seen;  /* [a] */
-static size_t handed_seen; /* [a] */
-static size_t left;        /* [worker] bytes still to purge */
+static size_t fresh_seen;     /* [a] */
+static size_t allocated_seen; /* [a] */
+static size_t purge_left;     /* [worker] bytes still to purge */
 
 /* Approximate bytes of free chunks that have memory. */
 static size_t
-holes_of(struct umem_cache *cache)
+reclaimable_hole_bytes(struct umem_cache *cache)
 {
 	size_t total = slab_total(&cache->slabs);
 	size_t used = slab_used(&cache->slabs);
@@ -88,31 +88,32 @@ holes_of(struct umem_cache *cache)
 
 /* The bytes worth purging in slabs after the heap has grown by grown bytes. */
 static size_t
-sweep_worth(size_t grown)
+reclaim_purge_worth(size_t grown)
 {
 	size_t heap = heap_committed();
 	size_t swept = slab_swept_bytes();
-	size_t holes = tally_caches(TALLY_HOLES, holes_of);
+	size_t holes = tally_caches(TALLY_HOLES, reclaimable_hole_bytes);
 
 	holes = holes > swept ? holes - swept : 0;
 	if (holes >= MANY_HOLES && holes >= heap / MANY_PART)
-		return MANY_SWEEPS * grown;
+		return MANY_PURGES * grown;
 	if (holes >= HOLES_LEAST && holes >= heap / HOLES_PART)
-		return GROWTH_SWEEPS * grown;
+		return GROWTH_PURGES * grown;
 	return 0;
 }
 
 static size_t
-less(size_t bytes, size_t taken)
+bytes_left(size_t bytes, size_t taken)
 {
 	return taken < bytes ? bytes - taken : 0;
 }
 
 static bool
-sweep_some(struct umem_cache *cache)
+reclaim_purge_cache(struct umem_cache *cache)
 {
-	if (left != 0)
-		left = less(left, slab_sweep(&cache->slabs, left));
+	if (purge_left != 0)
+		purge_left = bytes_left(
+		    purge_left, slab_sweep(&cache->slabs, purge_left));
 	return false;
 }
 
@@ -121,43 +122,44 @@ sweep_some(struct umem_cache *cache)
  * false if another thread is the worker.
  */
 static bool
-make_up_for(size_t grown)
+reclaim_for_growth(size_t grown)
 {
 	if (!worker_begin())
 		return false;
-	worker_some_caches(WALK_GROWTH, cache_make_room);
-	left = sweep_worth(grown);
-	if (left != 0)
-		worker_some_caches(WALK_SWEEP, sweep_some);
+	worker_some_caches(WALK_GROWTH, cache_reclaim_idle);
+	purge_left = reclaim_purge_worth(grown);
+	if (purge_left != 0)
+		worker_some_caches(WALK_SWEEP, reclaim_purge_cache);
 	worker_end();
 	return true;
 }
 
 static bool
-has_depot(struct umem_cache *cache)
+is_depot_reclaimable(struct umem_cache *cache)
 {
-	return cache_in_depot(cache) != 0;
+	return cache_depot_bytes(cache) != 0;
 }
 
 /* Flushes the depot of a cache.  *bytes is the number of bytes still wanted. */
 static bool
-empty_depot(struct umem_cache *cache, void *bytes)
+reclaim_flush_depot(struct umem_cache *cache, void *bytes)
 {
 	size_t *want = bytes;
 
-	*want = less(*want, cache_empty_depot(cache));
+	*want = bytes_left(*want, cache_flush_depot(cache));
 	return *want != 0;
 }
 
 static void
-empty_depots(void)
+reclaim_flush_depots(void)
 {
 	size_t most = heap_committed() / DEPOTS_PART;
 	size_t want = DEPOTS_LIMIT;
 
-	if (tally_caches(TALLY_DEPOTS, cache_in_depot) >
+	if (tally_caches(TALLY_DEPOTS, cache_depot_bytes) >
 	    (most > DEPOTS_LEAST ? most : DEPOTS_LEAST))
-		visit_some_caches(WALK_DEPOTS, has_depot, empty_depot, &want);
+		visit_some_caches(WALK_DEPOTS, is_depot_reclaimable,
+		    reclaim_flush_depot, &want);
 }
 
 /*
@@ -165,19 +167,19 @@ empty_depots(void)
  * least step; otherwise returns 0.
  */
 static size_t
-since(size_t *seen, size_t now, size_t step)
+counter_advance(size_t *seen, size_t now, size_t step)
 {
-	size_t was = __atomic_load_n(seen, __ATOMIC_RELAXED);
+	size_t before = __atomic_load_n(seen, __ATOMIC_RELAXED);
 
 	/*
 	 * The difference is signed because another thread may have stored a
 	 * later value.
 	 */
-	if (likely((ssize_t)(now - was) < (ssize_t)step) ||
+	if (likely((ssize_t)(now - before) < (ssize_t)step) ||
 	    !__atomic_compare_exchange_n(
-		seen, &was, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		seen, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
-	return now - was;
+	return now - before;
 }
 
 static size_t
@@ -191,19 +193,20 @@ demand_step(void)
 }
 
 void
-room_look(uint64_t now_ns)
+reclaim_check(uint64_t now_ns)
 {
 	size_t fresh = heap_fresh();
-	size_t grown = since(&fresh_seen, fresh, GROWTH_STEP);
-	size_t asked = since(&handed_seen, heap_handed(), demand_step());
+	size_t grown = counter_advance(&fresh_seen, fresh, GROWTH_STEP);
+	size_t demand =
+	    counter_advance(&allocated_seen, heap_handed(), demand_step());
 	int saved = errno;
 
-	if (unlikely(asked != 0))
-		empty_depots();
+	if (unlikely(demand != 0))
+		reclaim_flush_depots();
 	if (unlikely(grown != 0)) {
 		quiet_grew(now_ns, fresh);
 		/* Undo the count, so that the next check tries again. */
-		if (!make_up_for(grown))
+		if (!reclaim_for_growth(grown))
 			__atomic_sub_fetch(
 			    &fresh_seen, grown, __ATOMIC_RELAXED);
 	}

@@ -1,9 +1,9 @@
 /*
- * room.h - reclaims cached memory when the heap grows or is asked for much; see
- * room.c
+ * reclaim.h - reclaims cached memory when the heap grows or is asked for much;
+ * see reclaim.c
  */
-#ifndef UMEM_ROOM_H
-#define UMEM_ROOM_H
+#ifndef UMEM_RECLAIM_H
+#define UMEM_RECLAIM_H
 
 #include <stdint.h>
 
@@ -11,6 +11,6 @@
  * Reclaims memory that caches keep if the heap has allocated much since the
  * last check.  Called on slow paths with no lock held; leaves errno alone.
  */
-void room_look(uint64_t now_ns);
+void reclaim_check(uint64_t now_ns);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * test_room.c - memory cached in magazines and depots, and its reclaim (room.h)
- * when the heap grows or is asked for memory; each test is a separate process
+ * test_reclaim.c - memory cached in magazines and depots, and its reclaim
+ * (reclaim.h) when the heap grows or is asked for memory; each test is a
+ * separate process
  */
 #include <check.h>
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "tests/unit/stay.h"
 #include "umem/cache/cache.h"
-#include "umem/upkeep/room.h"
+#include "umem/upkeep/reclaim.h"
 #include "umem/base/size_class.h"
 #include "umem/upkeep/update.h"
 #include "umem/cache/worker.h"
@@ -140,7 +141,7 @@ START_TEST(growth_while_somebody_is_at_work_is_not_forgotten)
 	ck_assert_uint_eq(slab_swept_bytes(), 0);
 	worker_end();
 	/* The heap does not grow any more. */
-	room_look(os_now_ns());
+	reclaim_check(os_now_ns());
 	ck_assert_uint_ge(slab_swept_bytes(), LATER * 3 / 4);
 }
 END_TEST
@@ -210,7 +211,7 @@ START_TEST(who_uses_one_size_alone_keeps_its_depot)
 	for (int round = 0; round < 30; round++) {
 		for (size_t i = 0; i < LATER / 4096; i++)
 			umem_cache_free(cache, all[i]);
-		kept = cache_in_depot(cache);
+		kept = cache_depot_bytes(cache);
 		visits = cache->slabs.nvisits;
 		for (size_t i = 0; i < LATER / 4096; i++)
 			all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
@@ -234,12 +235,12 @@ START_TEST(what_is_constructed_stays_in_its_depot)
 	heap_free(again, LATER / 4);
 	kept = magazine_in_depot(&cache->mag);
 	ck_assert_uint_gt(kept, 0);
-	ck_assert_uint_eq(cache_in_depot(cache), 0);
+	ck_assert_uint_eq(cache_depot_bytes(cache), 0);
 	for (; asked < LATER / 4; asked += MIB / 2) {
 		ck_assert_ptr_nonnull(heap_alloc(MIB / 2, HEAP_UNIT, &zeroed));
-		room_look(os_now_ns());
+		reclaim_check(os_now_ns());
 	}
-	ck_assert_uint_eq(cache_empty_depot(cache), 0);
+	ck_assert_uint_eq(cache_flush_depot(cache), 0);
 	ck_assert_uint_eq(magazine_in_depot(&cache->mag), kept);
 }
 END_TEST
@@ -256,25 +257,25 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 	for (int round = 0; round < 10; round++) {
 		for (size_t i = 0; i < LATER / 4096; i++)
 			umem_cache_free(cache, all[i]);
-		kept = cache_in_depot(cache);
+		kept = cache_depot_bytes(cache);
 		if (round < 9)
 			for (size_t i = 0; i < LATER / 4096; i++)
 				all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	}
 	ck_assert_uint_gt(kept, LATER / 2);
 	heap_free(again, LATER / 4);
-	room_look(os_now_ns());
-	ck_assert_uint_eq(cache_in_depot(cache), kept);
+	reclaim_check(os_now_ns());
+	ck_assert_uint_eq(cache_depot_bytes(cache), kept);
 	fresh = heap_fresh();
 	/* Less than one step of allocation does not count as demand. */
 	ck_assert_ptr_nonnull(heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed));
-	room_look(os_now_ns());
-	ck_assert_uint_eq(cache_in_depot(cache), kept);
-	while (cache_in_depot(cache) > heap_committed() / 8) {
+	reclaim_check(os_now_ns());
+	ck_assert_uint_eq(cache_depot_bytes(cache), kept);
+	while (cache_depot_bytes(cache) > heap_committed() / 8) {
 		ck_assert_ptr_nonnull(heap_alloc(MIB / 2, HEAP_UNIT, &zeroed));
 		asked += MIB / 2;
 		errno = 77;
-		room_look(os_now_ns());
+		reclaim_check(os_now_ns());
 		ck_assert_int_eq(errno, 77);
 	}
 	/* The heap has not grown, so demand alone caused the reclaim. */
@@ -406,10 +407,10 @@ START_TEST(several_that_go_round_need_little_more_than_they_have)
 END_TEST
 
 Suite *
-room_suite(void)
+reclaim_suite(void)
 {
-	Suite *suite = suite_create("room");
-	TCase *tc = tcase_create("room");
+	Suite *suite = suite_create("reclaim");
+	TCase *tc = tcase_create("reclaim");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, NULL);
