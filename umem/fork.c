@@ -45,6 +45,7 @@
 #include "umem/base/ready.h"
 #include "umem/malloc/nofail.h"
 #include "umem/malloc/sample.h"
+#include "umem/malloc/sample_count.h"
 #include "umem/debug/stack.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
@@ -168,7 +169,7 @@ fork_child(void)
 {
 	os_note_process();
 	nofail_after_fork();
-	sample_after_fork();
+	sample_count_after_fork();
 	stack_after_fork();
 	if (is_held()) {
 		update_after_fork(

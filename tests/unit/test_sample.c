@@ -18,7 +18,8 @@
 #include "umem/debug/debug.h"
 #include "umem/malloc/nofail.h"
 #include "umem/malloc/sample.h"
-#include "umem/malloc/sample_slot.h"
+#include "umem/malloc/sample_count.h"
+#include "umem/malloc/sample_place.h"
 #include "umem/malloc/stats.h"
 #include "umem/upkeep/update.h"
 #include "vmem/os.h"
@@ -81,7 +82,7 @@ START_TEST(off_nothing_is_a_sample)
 		ck_assert(!is_sample(p));
 		umem_free(p, 1000);
 	}
-	ck_assert_int_eq(sample_count.left, 0);
+	ck_assert_int_eq(sample_count.bytes_left, 0);
 }
 END_TEST
 
@@ -120,75 +121,6 @@ START_TEST(the_chance_is_one_minus_exp)
 		double got = share(s, n);
 		ck_assert_double_eq_tol(got, want, 5 * sigma + 1e-9);
 	}
-}
-END_TEST
-
-/*
- * The distances between samples: mean, spread and tail of the exponential
- * distribution.
- */
-START_TEST(distances_are_exponential)
-{
-	enum {
-		N = 200000,
-		MEAN = 1000
-	};
-	double sum = 0, squares = 0, last = 0;
-	unsigned nbeyond = 0, n = 0;
-
-	ck_assert_int_eq(umem_sample(MEAN), 0);
-	for (double at = 1; n < N; at++) {
-		if (!sample_is_due(1))
-			continue;
-		double d = at - last;
-
-		last = at;
-		n++;
-		sum += d;
-		squares += d * d;
-		nbeyond += d > 3 * MEAN;
-	}
-	/*
-	 * Mean and deviation are both MEAN; a fraction exp(-3) is above 3 *
-	 * MEAN.
-	 */
-	double mean = sum / N, sigma = sqrt(squares / N - mean * mean);
-	ck_assert_double_eq_tol(mean, MEAN, 5 * MEAN / sqrt(N) + 1);
-	ck_assert_double_eq_tol(sigma, MEAN, MEAN / 50);
-	ck_assert_double_eq_tol((double)nbeyond / N, exp(-3), 0.003);
-}
-END_TEST
-
-/*
- * The mean is right even if it is far above STRETCH, the longest part of a
- * distance that is counted down at once.
- */
-START_TEST(distances_are_longer_than_a_stretch)
-{
-	const size_t mean = 3 * MIB;
-	unsigned n = 0;
-
-	ck_assert_int_eq(umem_sample(mean), 0);
-	for (size_t at = 0; at < 3000 * mean; at += 1000)
-		n += sample_is_due(1000);
-	ck_assert_uint_ge(n, 3000 - 5 * 55);
-	ck_assert_uint_le(n, 3000 + 5 * 55);
-}
-END_TEST
-
-START_TEST(another_mean_is_heeded_soon)
-{
-	unsigned n = 0;
-
-	ck_assert_int_eq(umem_sample((size_t)1 << 40), 0);
-	for (int i = 0; i < 10000; i++)
-		ck_assert(!sample_is_due(100));
-	ck_assert_int_eq(umem_sample(1), 0);
-	while (!sample_is_due(100))
-		ck_assert_uint_lt(n++, 256 * KIB / 100 + 1);
-	ck_assert_int_eq(umem_sample(0), 0);
-	for (int i = 0; i < 10000; i++)
-		ck_assert(!sample_is_due(1000));
 }
 END_TEST
 
@@ -345,7 +277,7 @@ START_TEST(figures_come_back)
 	ck_assert_uint_eq(live(), before);
 	ck_assert_uint_eq(sample_guarded(&bytes), 0);
 	ck_assert_uint_eq(bytes, 0);
-	ck_assert_uint_eq(sample_slack(), 0);
+	ck_assert_uint_eq(sample_overhead_bytes(), 0);
 }
 END_TEST
 
@@ -504,37 +436,39 @@ END_TEST
  * Slots are limited in number, are reused first in, first out, and all of them
  * are reused.
  */
-START_TEST(slots_are_bounded_and_come_back_late)
+START_TEST(guarded_places_are_bounded_and_come_back_late)
 {
-	static int slot[SAMPLE_SLOTS];
+	static int place[SAMPLE_PLACES];
 	char *end;
 
 	if (!have_pages(_i))
 		return;
-	for (int i = 0; i < SAMPLE_SLOTS; i++) {
-		slot[i] = sample_slot_take(100);
-		ck_assert_int_ge(slot[i], 0);
+	for (int i = 0; i < SAMPLE_PLACES; i++) {
+		place[i] = sample_place_take(100);
+		ck_assert_int_ge(place[i], 0);
 	}
-	ck_assert_int_eq(sample_slot_take(100), -1);
-	ck_assert_int_eq(sample_slot_take(sample_slot_most() + 1), -1);
-	for (int i = 0; i < SAMPLE_SLOTS; i++) {
-		ck_assert(sample_slot_close(slot[i]));
-		ck_assert(faults(sample_slot_end(slot[i]) - 1));
-		sample_slot_put(slot[i]);
+	ck_assert_int_eq(sample_place_take(100), -1);
+	ck_assert_int_eq(sample_place_take(sample_place_max_bytes() + 1), -1);
+	for (int i = 0; i < SAMPLE_PLACES; i++) {
+		ck_assert(sample_place_close(place[i]));
+		ck_assert(faults(sample_place_end(place[i]) - 1));
+		sample_place_put(place[i]);
 	}
 	for (int round = 0; round < 3; round++)
-		for (int i = 0; i < SAMPLE_SLOTS; i++) {
+		for (int i = 0; i < SAMPLE_PLACES; i++) {
 			ck_assert_int_eq(
-			    sample_slot_take(sample_slot_most()), slot[i]);
-			end = sample_slot_end(slot[i]);
-			memset(end - sample_slot_most(), 1, sample_slot_most());
-			ck_assert(sample_slot_close(slot[i]));
-			sample_slot_put(slot[i]);
+			    sample_place_take(sample_place_max_bytes()),
+			    place[i]);
+			end = sample_place_end(place[i]);
+			memset(end - sample_place_max_bytes(), 1,
+			    sample_place_max_bytes());
+			ck_assert(sample_place_close(place[i]));
+			sample_place_put(place[i]);
 		}
 }
 END_TEST
 
-START_TEST(a_freed_block_is_guarded_until_slots_run_out)
+START_TEST(a_freed_block_is_guarded_until_places_run_out)
 {
 	void *first, *p;
 	unsigned n = 0;
@@ -542,12 +476,12 @@ START_TEST(a_freed_block_is_guarded_until_slots_run_out)
 	ck_assert_int_eq(umem_sample(1), 0);
 	first = guarded(100);
 	umem_free(first, 100);
-	/* The slot is queued behind the slots that were never used. */
+	/* The place is queued behind the places that were never used. */
 	while ((p = guarded(100)) != first) {
-		ck_assert_uint_lt(++n, 3 * SAMPLE_SLOTS);
+		ck_assert_uint_lt(++n, 3 * SAMPLE_PLACES);
 		umem_free(p, 100);
 	}
-	ck_assert_uint_ge(n, SAMPLE_SLOTS - 16);
+	ck_assert_uint_ge(n, SAMPLE_PLACES - 16);
 	umem_free(p, 100);
 }
 END_TEST
@@ -623,7 +557,7 @@ START_TEST(records_run_out_and_blocks_do_not)
 		nsampled += is_sample(p[i]);
 	}
 	ck_assert_uint_le(nsampled, ADDR_SAMPLES - 1);
-	ck_assert_uint_ge(nsampled, ADDR_SAMPLES - 2 - SAMPLE_SLOTS);
+	ck_assert_uint_ge(nsampled, ADDR_SAMPLES - 2 - SAMPLE_PLACES);
 	for (unsigned i = 0; i < N; i++)
 		umem_free(p[i], 16);
 	p[0] = umem_alloc(16, UMEM_DEFAULT);
@@ -798,9 +732,6 @@ sample_suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, off_nothing_is_a_sample);
 	tcase_add_test(tc, the_chance_is_one_minus_exp);
-	tcase_add_test(tc, distances_are_exponential);
-	tcase_add_test(tc, distances_are_longer_than_a_stretch);
-	tcase_add_test(tc, another_mean_is_heeded_soon);
 	tcase_add_test(tc, blocks_of_every_size_are_whole);
 	tcase_add_test(tc, every_alignment_is_kept);
 	tcase_add_loop_test(tc, resizing_keeps_the_contents, 0, 2);
@@ -813,8 +744,9 @@ sample_suite(void)
 	tcase_add_test(tc, a_sample_has_only_the_pages_that_it_needs);
 	tcase_add_loop_test(tc, a_guarded_block_has_an_end_for_good, 0, 3);
 	tcase_add_test(tc, a_second_free_is_told_with_both_stacks);
-	tcase_add_loop_test(tc, slots_are_bounded_and_come_back_late, 0, 3);
-	tcase_add_test(tc, a_freed_block_is_guarded_until_slots_run_out);
+	tcase_add_loop_test(
+	    tc, guarded_places_are_bounded_and_come_back_late, 0, 3);
+	tcase_add_test(tc, a_freed_block_is_guarded_until_places_run_out);
 	tcase_add_test(tc, refusals_of_the_kernel_do_no_harm);
 	tcase_add_test(tc, records_run_out_and_blocks_do_not);
 	tcase_add_test(tc, with_mtbf_both_are_in_force);

@@ -85,7 +85,7 @@
 	X(SAMPLING_MEAN, "sampling.mean")                                      \
 	X(SAMPLING_COUNTED_END, "sampling.counted_end")                        \
 	X(SAMPLING_ABLE, "sampling.able")                                      \
-	X(SAMPLE_AT, "sample.at")                                              \
+	X(SAMPLE_BLOCK, "sample.block")                                        \
 	X(SAMPLE_SPAN, "sample.span")                                          \
 	X(SAMPLE_SIZE, "sample.size")                                          \
 	X(SAMPLE_MEAN, "sample.mean")                                          \

@@ -48,7 +48,7 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 	if (!s->live && !s->waits && state != layout_value(l, L_SAMPLE_FREED))
 		return;
 	*s = (struct sample){.record = record,
-	    .at = get(model, r, L_SAMPLE_AT),
+	    .at = get(model, r, L_SAMPLE_BLOCK),
 	    .span = get(model, r, L_SAMPLE_SPAN),
 	    .size = get(model, r, L_SAMPLE_SIZE),
 	    .mean = get(model, r, L_SAMPLE_MEAN),

@@ -23,6 +23,7 @@
 #include "umem/cache/misuse.h"
 #include "umem/malloc/nofail.h"
 #include "umem/malloc/sample.h"
+#include "umem/malloc/sample_count.h"
 #include "umem/malloc/shrink.h"
 #include "umem/upkeep/update.h"
 #include "vmem/os.h"
@@ -185,7 +186,8 @@ counted_alloc(size_t size)
 static noinline void *
 sampled_alloc(size_t size, size_t align, bool *zeroed)
 {
-	return sample_is_due(size) ? sample_take(size, align, zeroed) : NULL;
+	return sample_count_block(size) ? sample_take(size, align, zeroed)
+					: NULL;
 }
 
 /* The thread has counted size and reached the end of its countdown. */
@@ -195,7 +197,7 @@ alloc_at_end(size_t size)
 	bool zeroed;
 	void *p = NULL;
 
-	if (sample_ran_out(size))
+	if (sample_count_end(size))
 		p = sample_take(size, 1, &zeroed);
 	return p != NULL ? p : counted_alloc(size);
 }
@@ -234,7 +236,7 @@ plain_alloc(size_t size, bool spared)
 	 * the fast path is off then.
 	 */
 	if (size < sampling.counted_end) {
-		if (unlikely(!sample_spend(size)))
+		if (unlikely(!sample_count_small(size)))
 			return alloc_at_end(size);
 		if (likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
 			       size_class_small(size) * sizeof(struct cpu_hot),

@@ -129,13 +129,13 @@ resize_sample(void *p, size_t bytes, size_t size)
 	if (bytes <= SIZE_CLASS_MAX || size <= SIZE_CLASS_MAX) {
 		q = resize_class(p, bytes, size);
 		if (q == p)
-			sample_stays(index, size);
+			sample_resize_in_place(index, size);
 		return q;
 	}
-	q = sample_resize(index, size);
+	q = sample_resize_large(index, size);
 	for (unsigned i = 0;
 	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
-		q = sample_resize(index, size);
+		q = sample_resize_large(index, size);
 	return q != NULL ? q : alloc_no_memory(size);
 }
 

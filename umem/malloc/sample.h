@@ -35,58 +35,30 @@ enum sample_state {
 
 /* The record of a block that was taken as a sample. */
 struct sample {
-	void *at;      /* the block's address */
-	char *span;    /* unit in which it starts */
-	char *unit;    /* the record's, for small blocks; NULL: none yet */
-	uint64_t size; /* bytes requested */
-	uint64_t mean; /* sampling.mean when it was taken */
-	uint64_t time; /* ns, CLOCK_MONOTONIC */
+	void *block;    /* its address */
+	char *span;     /* unit in which it starts */
+	char *own_unit; /* the record's, for small blocks; NULL: none yet */
+	uint64_t size;  /* bytes requested */
+	uint64_t mean;  /* sampling.mean when it was taken */
+	uint64_t time;  /* ns, CLOCK_MONOTONIC */
 	uint64_t thread;
 	uint64_t freed_time;
 	uint64_t freed_thread;
 	uint32_t state; /* [a] enum sample_state */
 	uint32_t index; /* in the table */
-	uint32_t next;  /* [sample_lock] free record, or slot; 0: the last */
+	uint32_t next;  /* [sample_lock] next free record; 0: the last */
+	uint32_t place; /* [I] the guarded place, if guarded */
 	uint16_t depth, freed_depth;
 	uint32_t guarded;
 	uint32_t nframes;  /* capacity for a stack; guarded: for two */
 	uintptr_t stack[]; /* at nframes: the stack of the free */
 };
 
-/*
- * Countdown of the calling thread, in bytes, until it checks whether a sample
- * is due.  In static TLS.
- */
-struct sample_count {
-	int32_t left; /* above 0; 0: a new thread */
-	bool due;     /* a sample is due at the end */
-};
-extern __thread struct sample_count sample_count
-    __attribute__((tls_model("initial-exec")));
-
 static inline bool
 sample_is_on(void)
 {
 	return __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED) != 0;
 }
-
-/*
- * Counts a small size.  Returns false if the countdown has ended: the caller
- * then calls sample_ran_out().
- */
-static inline __attribute__((always_inline)) bool
-sample_spend(size_t size)
-{
-	return (sample_count.left -= (int32_t)size) > 0;
-}
-
-/*
- * Must the block of this size, which sample_spend() has counted, be a sample?
- */
-bool sample_ran_out(size_t size);
-
-/* Must a block of this size, which has not been counted, be a sample? */
-bool sample_is_due(size_t size);
 
 /*
  * Allocates a sample; align is a power of two.  Returns NULL if the block
@@ -106,42 +78,36 @@ void sample_free(uint32_t index, const char *who);
 /*
  * sample_free() in two steps, for a free that waits for a grace period.
  * sample_defer() is the first step, sample_free_deferred() the second;
- * sample_defer_undo() takes the first step back.  sample_waits() tells whether
+ * sample_defer_undo() takes the first step back.  sample_is_deferred() tells whether
  * the sample is between the two steps.
  */
 void sample_defer(uint32_t index, const char *who);
 void sample_free_deferred(uint32_t index);
 void sample_defer_undo(uint32_t index);
-bool sample_waits(uint32_t index);
+bool sample_is_deferred(uint32_t index);
 
 /*
- * Change the size of a sample.  sample_stays() records a size within
- * sample_usable(); the block stays in place.  sample_resize() is for blocks and
+ * Change the size of a sample.  sample_resize_in_place() records a size within
+ * sample_usable(); the block stays in place.  sample_resize_large() is for blocks and
  * sizes above SIZE_CLASS_MAX; it may move the block, and returns NULL if there
  * is no memory.
  */
-void sample_stays(uint32_t index, size_t size);
-void *sample_resize(uint32_t index, size_t size);
+void sample_resize_in_place(uint32_t index, size_t size);
+void *sample_resize_large(uint32_t index, size_t size);
 
 /* Starts sampling if UMEM_OPTIONS asks for it; the last step of the start. */
 void sample_start(void);
 
 /*
  * Corrections for the statistics, which count samples as large blocks.
- * sample_slack() returns the bytes that are counted but not used.
- * sample_guarded() returns the number of samples in slots, which are not
+ * sample_overhead_bytes() returns the bytes that are counted but not used.
+ * sample_guarded() returns the number of samples in guarded places, which are not
  * counted, and sets *bytes to their size.
  */
-size_t sample_slack(void);
+size_t sample_overhead_bytes(void);
 size_t sample_guarded(size_t *bytes);
 
 void sample_lock_for_fork(void);
 void sample_unlock_for_fork(void);
-
-/*
- * Called in the child of fork(): makes its random numbers differ from the
- * parent's.
- */
-void sample_after_fork(void);
 
 #endif

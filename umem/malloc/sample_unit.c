@@ -7,7 +7,7 @@
  * Therefore samples take their units from groups.  Huge pages are switched off
  * for a group, and its pages are released before the group is used.  Units in
  * use are never returned to the heap, because a record keeps its unit
- * (sample.c, sample_slot.c).
+ * (sample.c, sample_place.c).
  *
  * Locking: unit_lock guards the group.  It is a leaf.
  */

@@ -88,7 +88,7 @@ stats_read(struct stats *stats)
 	if (!umem_ready())
 		return;
 	stats->nlarge = large_count() + sample_guarded(&stats->large);
-	stats->large += large_used() - sample_slack();
+	stats->large += large_used() - sample_overhead_bytes();
 	stats->nlarge_most = large_count_most();
 	stats->large_most = large_used_most();
 	stats_each_cache(add_cache, stats);

@@ -314,7 +314,7 @@ release_single(struct defer *layer, void *p)
 	    &layer->domain->bytes, (intptr_t)single_bytes(p), __ATOMIC_RELAXED);
 	if (single_is_watched(layer->kind))
 		checker_close(p, single_bytes(p));
-	if (sample != 0 && sample_waits(sample))
+	if (sample != 0 && sample_is_deferred(sample))
 		sample_free_deferred(sample);
 	else if (debug_owns(ADDR_LARGE))
 		debug_large_free_deferred(p);

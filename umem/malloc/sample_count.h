@@ -1,0 +1,45 @@
+/*
+ * sample_count.h - which byte is sampled next: countdowns in bytes; see
+ * sample_count.c
+ */
+#ifndef UMEM_SAMPLE_COUNT_H
+#define UMEM_SAMPLE_COUNT_H
+
+#include "vmem/base.h"
+
+/* The countdown of the calling thread.  In static TLS. */
+struct sample_count {
+	int32_t bytes_left; /* above 0; 0: a new thread */
+	bool is_due;        /* the countdown ends with a sample */
+};
+extern __thread struct sample_count sample_count
+    __attribute__((tls_model("initial-exec")));
+
+/*
+ * Counts a block of a small size.  Returns false if the countdown has ended:
+ * the caller then calls sample_count_end().
+ */
+static inline __attribute__((always_inline)) bool
+sample_count_small(size_t size)
+{
+	return (sample_count.bytes_left -= (int32_t)size) > 0;
+}
+
+/*
+ * Must a block of this size be a sample?  sample_count_end() is for a block
+ * with which sample_count_small() has ended the countdown,
+ * sample_count_block() for a block that has not been counted.
+ */
+bool sample_count_end(size_t size);
+bool sample_count_block(size_t size);
+
+/* Random bits of the generator that draws the distances. */
+uint64_t sample_count_random(void);
+
+/*
+ * Called in the child of fork(): makes its random numbers differ from the
+ * parent's.
+ */
+void sample_count_after_fork(void);
+
+#endif
