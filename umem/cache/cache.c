@@ -734,19 +734,19 @@ cache_take_idle(struct umem_cache *cache)
 }
 
 /* Updates in a row without a visit to the slabs, before they are purged. */
-#define QUIET_UPDATES 4
+#define PURGE_IDLE_UPDATES 4
 /*
  * Bytes purged by one update, which takes some milliseconds of the kernel's
  * time.
  */
-#define SWEEP_LIMIT   (16 * MIB)
+#define PURGE_LIMIT        (16 * MIB)
 
 /*
  * Purges free pages of partial slabs if the cache is idle.  Returns true if
  * there may be something to purge now or soon.
  */
 static bool
-sweep_if_quiet(struct umem_cache *cache, bool visited)
+purge_if_idle(struct umem_cache *cache, bool visited)
 {
 	size_t total = slab_total(&cache->slabs);
 
@@ -754,14 +754,14 @@ sweep_if_quiet(struct umem_cache *cache, bool visited)
 	if (slab_used(&cache->slabs) >= total - total / 8)
 		return false;
 	if (visited) {
-		cache->nquiet = 0;
+		cache->nidle_updates = 0;
 		return true;
 	}
-	if (cache->nquiet < QUIET_UPDATES) {
-		cache->nquiet++;
+	if (cache->nidle_updates < PURGE_IDLE_UPDATES) {
+		cache->nidle_updates++;
 		return true;
 	}
-	return slab_sweep(&cache->slabs, SWEEP_LIMIT) != 0;
+	return slab_sweep(&cache->slabs, PURGE_LIMIT) != 0;
 }
 
 /*
@@ -824,7 +824,7 @@ cache_update(struct umem_cache *cache, bool may_call)
 		cache_flush(cache, chain);
 		cache_open_gate(cache);
 	}
-	busy = chain != NULL || sweep_if_quiet(cache, since.n != 0);
+	busy = chain != NULL || purge_if_idle(cache, since.n != 0);
 	if (may_call || !cache->calls_out)
 		busy |= update_empty(cache);
 	return busy;

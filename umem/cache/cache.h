@@ -49,15 +49,15 @@ struct umem_cache {
 	void *priv;                              /* [I] for these three */
 	size_t nused_at_update;                  /* in use at the last update */
 	struct magazine_visits visits_at_update; /* of the slabs' lock */
-	uint32_t nquiet;       /* updates in a row without a visit */
-	unsigned nnear;        /* for cache_reclaim_idle() */
-	uint64_t nfailed;      /* [a] allocations that failed */
-	uint64_t nrefused;     /* [a] objects that the constructor refused */
-	struct list link;      /* [l] */
-	size_t tally[TALLIES]; /* [l] its part of each sum, when last asked */
-	uint32_t nvisitors;    /* [l] pins by visit_some_caches() ... */
-	uint32_t visited;      /* [l] ... after this number of forks */
-	struct defer *defers;  /* [a] deferred frees that wait; see defer.h */
+	uint32_t nidle_updates; /* updates in a row without a visit */
+	unsigned nnear;         /* for cache_reclaim_idle() */
+	uint64_t nfailed;       /* [a] allocations that failed */
+	uint64_t nrefused;      /* [a] objects that the constructor refused */
+	struct list link;       /* [l] */
+	size_t tally[TALLIES];  /* [l] its part of each sum, when last asked */
+	uint32_t nvisitors;     /* [l] pins by visit_some_caches() ... */
+	uint32_t visited;       /* [l] ... after this number of forks */
+	struct defer *defers;   /* [a] deferred frees that wait; see defer.h */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
 	struct limit limit __attribute__((aligned(CACHE_LINE)));

@@ -38,7 +38,7 @@
 #include <sys/types.h>
 
 #include "umem/cache/cache.h"
-#include "umem/upkeep/quiet.h"
+#include "umem/upkeep/idle.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
@@ -204,7 +204,7 @@ reclaim_check(uint64_t now_ns)
 	if (unlikely(demand != 0))
 		reclaim_flush_depots();
 	if (unlikely(grown != 0)) {
-		quiet_grew(now_ns, fresh);
+		idle_heap_grew(now_ns, fresh);
 		/* Undo the count, so that the next check tries again. */
 		if (!reclaim_for_growth(grown))
 			__atomic_sub_fetch(

@@ -20,7 +20,7 @@
  *	are free pages, one free in TICK_FREES takes the slow path for this
  *	purpose, so that a program whose calls are all served from magazines
  *	reads the clock, too.  If these ticks have been the only slow paths for
- *	a while, the program is idle (quiet.c), and all unused memory is
+ *	a while, the program is idle (idle.c), and all unused memory is
  *	released at once.
  *
  *	In a process with several threads the upkeep thread does this instead,
@@ -53,7 +53,7 @@
 
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/ready.h"
-#include "umem/upkeep/quiet.h"
+#include "umem/upkeep/idle.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
@@ -71,7 +71,7 @@
  * most that one free() of an idle program purges.
  */
 #define PURGE_LIMIT     (512 * MIB)
-#define GIVING_LIMIT    (128 * MIB)
+#define RELEASE_LIMIT   (128 * MIB)
 /*
  * If more is dirty than this, and than a quarter of the heap's committed bytes,
  * pages are purged at a younger age.  Otherwise a program that frees so much
@@ -85,8 +85,8 @@
  * release is under way.
  */
 #define TICK_FREES      500
-#define TICK_URGENT     250
-#define TICK_GIVING     20
+#define TICK_PRESSURE   250
+#define TICK_RELEASING  20
 #define TICK_DIRTY      (1 * MIB)
 /*
  * How long to wait for a reclaim of another thread.  The wait is limited
@@ -108,8 +108,8 @@ static uint64_t due_ns;      /* [a] next update */
 static uint32_t reap_wanted; /* [a] set by umem_reap() and by a reclaim */
 static uint32_t reaps_done;  /* [a] by the upkeep thread, to wait on */
 
-static uint32_t asking_pays; /* [a] the last callbacks freed something */
-static size_t nused;         /* [worker] chunks taken from slabs */
+static uint32_t callbacks_free; /* [a] the last callbacks freed something */
+static size_t nused;            /* [worker] chunks taken from slabs */
 
 static bool
 add_used(struct umem_cache *cache)
@@ -127,7 +127,7 @@ count_used(void)
 }
 
 static bool
-ask_for_objects(struct umem_cache *cache)
+call_reclaim(struct umem_cache *cache)
 {
 	if (cache->reclaim == NULL)
 		return false;
@@ -136,7 +136,7 @@ ask_for_objects(struct umem_cache *cache)
 }
 
 static bool
-reap(struct umem_cache *cache)
+reap_cache(struct umem_cache *cache)
 {
 	cache_reap(cache);
 	return true;
@@ -147,11 +147,11 @@ static void
 reap_all(void)
 {
 	size_t chunks = count_used(), bytes = heap_used();
-	bool asked = worker_each_cache(ask_for_objects);
+	bool has_callbacks = worker_each_cache(call_reclaim);
 
-	worker_each_cache(reap);
-	__atomic_store_n(&asking_pays,
-	    asked && (count_used() < chunks || heap_used() < bytes),
+	worker_each_cache(reap_cache);
+	__atomic_store_n(&callbacks_free,
+	    has_callbacks && (count_used() < chunks || heap_used() < bytes),
 	    __ATOMIC_RELAXED);
 }
 
@@ -168,7 +168,7 @@ reap_without_calls(struct umem_cache *cache)
  * whether a thread that may call the program can release more.
  */
 static bool
-reap_what_is_ours(void)
+reap_all_without_calls(void)
 {
 	return worker_each_cache(reap_without_calls);
 }
@@ -187,7 +187,7 @@ update_without_calls(struct umem_cache *cache)
 
 /* Does the upkeep that belongs to no cache. */
 static bool
-update_rest(void)
+update_arenas(void)
 {
 	vmem_update();
 	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0;
@@ -211,7 +211,7 @@ update_all(void)
 	} else {
 		busy = worker_each_cache(update_with_calls);
 	}
-	return update_rest() || busy || update_may_purge();
+	return update_arenas() || busy || update_may_purge();
 }
 
 /*
@@ -219,7 +219,7 @@ update_all(void)
  * if that is exhausted.
  */
 static bool
-feed_meta(void)
+donate_to_meta(void)
 {
 	bool zeroed;
 	void *at;
@@ -248,13 +248,13 @@ bool
 update_reclaim(size_t size, unsigned ntried, bool may_call)
 {
 	int saved = errno;
-	bool by_thread, more = false;
+	bool by_thread, has_more = false;
 
 	if (ntried >= RECLAIM_MOST ||
 	    (ntried >= RECLAIM_TRIES &&
-		__atomic_load_n(&asking_pays, __ATOMIC_RELAXED) == 0))
+		__atomic_load_n(&callbacks_free, __ATOMIC_RELAXED) == 0))
 		return false;
-	if (feed_meta())
+	if (donate_to_meta())
 		return true;
 	if (size > heap_committed())
 		return false;
@@ -264,9 +264,9 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	if (may_call && !by_thread)
 		reap_all();
 	else
-		more = reap_what_is_ours();
+		has_more = reap_all_without_calls();
 	worker_end();
-	if (by_thread && more)
+	if (by_thread && has_more)
 		reap_by_thread();
 	errno = saved;
 	return true;
@@ -369,7 +369,7 @@ update_due(uint64_t now)
 		update_thread_rouse();
 	} else if (worker_begin()) {
 		worker_each_cache(update_without_calls);
-		update_rest();
+		update_arenas();
 		worker_end();
 		update_put_off(now);
 	}
@@ -379,7 +379,7 @@ update_due(uint64_t now)
 static void
 purge_excess(uint64_t now)
 {
-	static uint64_t looked_ns; /* [a] at the heap for old pages */
+	static uint64_t checked_ns; /* [a] at the heap for old pages */
 	size_t most = heap_committed() / 4;
 	size_t dirty = heap_dirty();
 
@@ -388,9 +388,9 @@ purge_excess(uint64_t now)
 	if (likely(dirty <= most))
 		return;
 	/* The pages freed last are the most likely to be allocated again. */
-	if (now - __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) >
+	if (now - __atomic_load_n(&checked_ns, __ATOMIC_RELAXED) >
 	    YOUNG_AGE_NS / 2) {
-		__atomic_store_n(&looked_ns, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&checked_ns, now, __ATOMIC_RELAXED);
 		heap_purge(YOUNG_AGE_NS, dirty - most / 2);
 	}
 }
@@ -414,7 +414,7 @@ update_poll(void)
 	uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
 	uint64_t now = os_now_ns();
 
-	quiet_ends(now);
+	idle_note_activity(now);
 	if (heap_dirty() >= TICK_DIRTY && ticks_get() > TICK_FREES &&
 	    !update_has_thread())
 		ticks_set(TICK_FREES);
@@ -434,7 +434,7 @@ update_poll(void)
 		update_due(now);
 }
 
-static uint64_t quiet_ns; /* [a] when found idle; 0: release done */
+static uint64_t idle_since_ns; /* [a] when found idle; 0: release done */
 
 /*
  * Releases all unused memory of an idle program: the depots, most magazines,
@@ -442,50 +442,51 @@ static uint64_t quiet_ns; /* [a] when found idle; 0: release done */
  * none of it since then.  The release may take more than one call.
  */
 static void
-give_all_back(uint64_t now)
+release_all(uint64_t now)
 {
 	int saved = errno;
 	uint64_t since;
 
 	if (!worker_begin())
 		return;
-	since = __atomic_load_n(&quiet_ns, __ATOMIC_RELAXED);
+	since = __atomic_load_n(&idle_since_ns, __ATOMIC_RELAXED);
 	if (since == 0) {
 		/* This is a free(): call no function of the program. */
-		reap_what_is_ours();
+		reap_all_without_calls();
 		since = now;
 	}
-	if (heap_purge(now - since, GIVING_LIMIT) < GIVING_LIMIT) {
+	if (heap_purge(now - since, RELEASE_LIMIT) < RELEASE_LIMIT) {
 		since = 0;
 		ticks_set(INT32_MAX);
 	} else {
-		ticks_set(TICK_GIVING);
+		ticks_set(TICK_RELEASING);
 	}
-	__atomic_store_n(&quiet_ns, since, __ATOMIC_RELAXED);
+	__atomic_store_n(&idle_since_ns, since, __ATOMIC_RELAXED);
 	worker_end();
 	errno = saved;
 }
 
 /*
- * Has the program become idle, by time or by calls, or is a release under way?
+ * Has the program become idle, by time or by push count, or is a release under
+ * way?
  */
 static bool
-found_quiet(uint64_t now)
+detect_idle(uint64_t now)
 {
 	size_t dirty = heap_dirty();
 	/* heap_used() takes a lock, so it is asked only if needed. */
-	bool urgent =
-	    quiet_is_urgent(dirty, 0) && quiet_is_urgent(dirty, heap_used());
-	bool by_calls = quiet_by_calls(now, urgent);
+	bool pressure = idle_has_pressure(dirty, 0) &&
+			idle_has_pressure(dirty, heap_used());
+	bool by_push_count = idle_by_push_count(now, pressure);
 
-	if (__atomic_load_n(&quiet_ns, __ATOMIC_RELAXED) != 0 ||
-	    quiet_by_time(now))
+	if (__atomic_load_n(&idle_since_ns, __ATOMIC_RELAXED) != 0 ||
+	    idle_by_time(now))
 		return true;
-	if (by_calls)
-		quiet_believed(now, dirty, heap_fresh());
+	if (by_push_count)
+		idle_predicted(now, dirty, heap_fresh());
 	else
-		ticks_set(urgent ? TICK_URGENT : TICK_FREES);
-	return by_calls;
+		ticks_set(pressure ? TICK_PRESSURE : TICK_FREES);
+	return by_push_count;
 }
 
 void
@@ -495,8 +496,8 @@ update_tick(void)
 
 	if (update_has_thread())
 		ticks_set(INT32_MAX);
-	else if (found_quiet(now))
-		give_all_back(now);
+	else if (detect_idle(now))
+		release_all(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
 }
@@ -507,8 +508,8 @@ update_after_fork(bool counted)
 	worker_after_fork();
 	update_thread_after_fork(counted);
 	due_ns = 0;
-	quiet_ns = 0;
-	quiet_after_fork();
+	idle_since_ns = 0;
+	idle_after_fork();
 }
 
 const struct cache_upkeep cache_upkeep = {
@@ -548,7 +549,7 @@ umem_cache_reap_now(umem_cache_t *cache)
 {
 	int saved = errno;
 
-	ask_for_objects(cache);
+	call_reclaim(cache);
 	cache_reap(cache);
 	cache_deferral.rouse();
 	errno = saved;
