@@ -9,6 +9,10 @@
  *			dead.  The stack of a thread that has ended, which libc
  *			keeps for the next thread, is dead, too, except for the
  *			thread's result until the thread is joined.
+ *			So are the frames of the first thread after it has
+ *			ended: libc's functions that end the thread have
+ *			overwritten those of main().  argv and the environment
+ *			above them are searched
  *			If a thread runs on a stack that the program made (for
  *			signals or a context), no memory is known to be dead,
  *			because other stacks may be below it
@@ -622,6 +626,33 @@ add_dead(struct model *model, const struct mapping *m, struct ranges *dead)
 		range_add(dead, tcb + 16, THREAD_BYTES - 16);
 }
 
+/*
+ * Adds the frames of the first thread if that thread has ended.  They are in
+ * the memory that the kernel mapped for its stack, below the address with which
+ * the program began, which libc stores.
+ */
+static void
+add_first_dead(struct model *model, struct ranges *dead)
+{
+	struct target *target = model->target;
+	const struct described *variable =
+	    layout_optional(model->layout, "&__libc_stack_end");
+	uint64_t begin = variable == NULL || variable->value == 0
+			     ? 0
+			     : number_at(model, variable->value);
+	const struct mapping *m = target_mapping(target, begin);
+
+	if (m == NULL || target->pid == 0)
+		return;
+	for (size_t i = 0; i < target->nthreads; i++) {
+		const struct thread *t = &target->threads[i];
+
+		if (t->tid == target->pid || target_mapping(target, t->sp) == m)
+			return;
+	}
+	range_add(dead, m->start, begin - m->start);
+}
+
 /* Returns the memory that is not searched for pointers. */
 static struct ranges
 skipped_ranges(struct model *model)
@@ -633,6 +664,7 @@ skipped_ranges(struct model *model)
 		add_dead(model, &target->maps[i], &out);
 	for (size_t i = 0; i < target->nthreads; i++)
 		add_below(target, &target->threads[i], &out);
+	add_first_dead(model, &out);
 	for (size_t i = 0; i < model->nsourced; i++) {
 		const struct slab *s = &model->slabs[model->sourced[i]];
 		const struct cache *c = &model->caches[s->cache];

@@ -42,6 +42,7 @@
 #include "umem/base/ready.h"
 #include "umem/debug/stack.h"
 #include "umem/debug/unwind.h"
+#include "vmem/describe.h"
 #include "vmem/os.h"
 #include "vmem/vmem.h"
 
@@ -381,3 +382,7 @@ stack_in_signal(void)
 	}
 	return false;
 }
+
+DESCRIBE_TABLE(described) = {
+    DESCRIBE_VARIABLE(__libc_stack_end),
+};

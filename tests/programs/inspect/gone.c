@@ -1,4 +1,11 @@
-/* gone.c - a leak in a program whose first thread has ended; see planted.c */
+/*
+ * gone.c - a leak in a program whose first thread has ended; see planted.c
+ *
+ * The block is allocated after the first thread has ended.  That thread
+ * allocates memory in pthread_exit(), and frames of the library on its stack
+ * may have the address of the memory from which the block is taken.  A pointer
+ * in argv, above the frames of that stack, keeps another block.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +13,7 @@
 #include <unistd.h>
 
 void *volatile kept;
+static pthread_t first;
 
 static void *
 planter(void *arg)
@@ -23,6 +31,7 @@ run(void *arg)
 	pthread_t thread;
 	char c;
 
+	pthread_join(first, NULL);
 	pthread_create(&thread, NULL, planter, NULL);
 	pthread_join(thread, NULL);
 	kept = malloc(100);
@@ -36,10 +45,13 @@ run(void *arg)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	pthread_t thread;
 
+	(void)argc;
+	argv[0] = malloc(200);
+	first = pthread_self();
 	pthread_create(&thread, NULL, run, NULL);
 	pthread_exit(NULL);
 }
