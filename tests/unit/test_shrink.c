@@ -10,7 +10,7 @@
 #include "umem/malloc/shrink.h"
 #include "vmem/heap.h"
 
-#define HAD   32768
+#define LARGE 32768
 #define SMALL 100
 
 static void
@@ -19,46 +19,46 @@ start(void)
 	ck_assert(umem_ready());
 }
 
-/* Shrink a block of HAD bytes to SMALL; true if it stayed in place. */
+/* Shrink a block of LARGE bytes to SMALL; true if it stayed in place. */
 static bool
 shrink(char **block)
 {
-	char *was = *block;
+	char *old = *block;
 
-	*block = alloc_resize(was, SMALL);
+	*block = alloc_resize(old, SMALL);
 	ck_assert_ptr_nonnull(*block);
-	return *block == was;
+	return *block == old;
 }
 
 static unsigned
 up_and_down(unsigned ntimes)
 {
-	char *block = alloc_get(HAD);
-	unsigned nstayed = 0;
+	char *block = alloc_get(LARGE);
+	unsigned nkept = 0;
 
 	for (unsigned i = 0; i < ntimes; i++) {
-		nstayed += shrink(&block);
-		block = alloc_resize(block, HAD);
-		ck_assert_uint_ge(alloc_usable(block, "test"), HAD);
+		nkept += shrink(&block);
+		block = alloc_resize(block, LARGE);
+		ck_assert_uint_ge(alloc_usable(block, "test"), LARGE);
 	}
 	alloc_free(block);
-	return nstayed;
+	return nkept;
 }
 
 /* Shrink each block once; then keep it as it is, or free it. */
 static unsigned
 cut(unsigned nblocks, bool freed)
 {
-	unsigned nstayed = 0;
+	unsigned nkept = 0;
 
 	for (unsigned i = 0; i < nblocks; i++) {
-		char *block = alloc_get(HAD);
+		char *block = alloc_get(LARGE);
 
-		nstayed += shrink(&block);
+		nkept += shrink(&block);
 		if (freed)
 			alloc_free(block);
 	}
-	return nstayed;
+	return nkept;
 }
 
 START_TEST(a_block_that_goes_up_and_down_is_hardly_ever_moved)
@@ -72,7 +72,6 @@ END_TEST
 START_TEST(blocks_that_shrink_once_are_moved)
 {
 	ck_assert_uint_eq(cut(10000, /* freed */ false), 0);
-	ck_assert_uint_eq(shrink_credit(), 0);
 }
 END_TEST
 
@@ -82,64 +81,61 @@ START_TEST(blocks_that_shrink_and_are_freed_are_moved)
 }
 END_TEST
 
-START_TEST(a_program_that_changes_its_ways_has_lost_the_credit_at_most)
+START_TEST(a_program_that_changes_its_behaviour_wastes_the_budget_at_most)
 {
-	size_t credit;
-	unsigned nstayed;
+	size_t budget_max;
+	unsigned nkept;
 
 	up_and_down(1000);
-	credit = shrink_credit();
-	ck_assert_uint_gt(credit, 0);
-	ck_assert_uint_le(credit, heap_committed() / 4 + MIB);
-	nstayed = cut(10000, /* freed */ false);
-	ck_assert_uint_gt(nstayed, 0);
-	ck_assert_uint_le(nstayed, credit / (HAD - SMALL));
-	ck_assert_uint_lt(shrink_credit(), HAD);
+	budget_max = heap_committed() / 4 + MIB;
+	nkept = cut(10000, /* freed */ false);
+	ck_assert_uint_gt(nkept, 0);
+	ck_assert_uint_le(nkept, budget_max / (LARGE - SMALL));
+	ck_assert_uint_eq(cut(100, /* freed */ false), 0);
 }
 END_TEST
 
-/* One move in four is in vain.  The other three cost more than it earns. */
-START_TEST(regrets_that_are_few_earn_nothing_for_long)
+/* One move in four is wrong.  The other three cost more than it earns. */
+START_TEST(few_wrong_moves_earn_no_budget_for_long)
 {
 	static char *few[4];
-	unsigned nstayed = 0;
+	unsigned nkept = 0;
 	const unsigned n = 100000;
 
 	for (unsigned i = 0; i < n; i++) {
-		char *block = alloc_get(HAD);
+		char *block = alloc_get(LARGE);
 
-		nstayed += shrink(&block);
+		nkept += shrink(&block);
 		few[i % 4] = block;
 		if (i % 4 == 3)
-			few[0] = alloc_resize(few[0], HAD);
+			few[0] = alloc_resize(few[0], LARGE);
 		if (i % 4 == 3)
 			alloc_free(few[0]);
 	}
-	ck_assert_uint_lt(nstayed, n / 2);
+	ck_assert_uint_lt(nkept, n / 2);
 }
 END_TEST
 
 START_TEST(a_block_that_regrows_is_what_it_was)
 {
-	char *block = alloc_get(HAD);
+	char *block = alloc_get(LARGE);
 
 	up_and_down(100);
 	while (shrink(&block))
-		block = alloc_resize(block, HAD);
+		block = alloc_resize(block, LARGE);
 	/* The block has shrunk by one step only. */
 	block = alloc_resize(block, 2 * SMALL);
-	ck_assert_uint_eq(alloc_usable(block, "test"), HAD);
+	ck_assert_uint_eq(alloc_usable(block, "test"), LARGE);
 	alloc_free(block);
 }
 END_TEST
 
-START_TEST(the_smallest_shrinks_without_credit_are_moves)
+START_TEST(without_budget_every_block_that_shrinks_is_moved)
 {
-	ck_assert(!shrink_stays(HAD, SMALL));
-	ck_assert(!shrink_stays(128, 1));
-	ck_assert(shrink_stays(128, 128));
-	ck_assert_uint_eq(shrink_grows(&start, 17), 17);
-	ck_assert_uint_eq(shrink_credit(), 0);
+	ck_assert(!shrink_keeps_in_place(LARGE, SMALL));
+	ck_assert(!shrink_keeps_in_place(128, 1));
+	ck_assert(shrink_keeps_in_place(128, 128));
+	ck_assert_uint_eq(shrink_grow(&start, 17), 17);
 }
 END_TEST
 
@@ -155,10 +151,10 @@ shrink_suite(void)
 	tcase_add_test(tc, blocks_that_shrink_once_are_moved);
 	tcase_add_test(tc, blocks_that_shrink_and_are_freed_are_moved);
 	tcase_add_test(
-	    tc, a_program_that_changes_its_ways_has_lost_the_credit_at_most);
-	tcase_add_test(tc, regrets_that_are_few_earn_nothing_for_long);
+	    tc, a_program_that_changes_its_behaviour_wastes_the_budget_at_most);
+	tcase_add_test(tc, few_wrong_moves_earn_no_budget_for_long);
 	tcase_add_test(tc, a_block_that_regrows_is_what_it_was);
-	tcase_add_test(tc, the_smallest_shrinks_without_credit_are_moves);
+	tcase_add_test(tc, without_budget_every_block_that_shrinks_is_moved);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -537,8 +537,9 @@ alloc_free_sized(void *p, size_t size, unsigned kind, const char *who)
 
 	if (class == 0)
 		return;
-	if (!alloc_fits(class == CLASS_SAMPLE ? alloc_sample_class(p) : class,
-		bytes, size))
+	if (!alloc_size_fits(
+		class == CLASS_SAMPLE ? alloc_sample_class(p) : class, bytes,
+		size))
 		misuse_size(who, p, size);
 	free_block(p, kind, who);
 }

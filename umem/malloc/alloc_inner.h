@@ -102,6 +102,6 @@ alloc_sample_of(const void *p)
  * Can the program have requested, or resized to, size for a block of this many
  * bytes?
  */
-bool alloc_fits(unsigned class, size_t bytes, size_t size);
+bool alloc_size_fits(unsigned class, size_t bytes, size_t size);
 
 #endif

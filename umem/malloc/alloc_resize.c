@@ -16,44 +16,47 @@
 #include "umem/malloc/shrink.h"
 #include "umem/upkeep/update.h"
 
+/* Smaller chunks cost less than the copy.  Not measured. */
+#define RESIZE_TINY 64
+
 /*
- * Is the block's own chunk good enough for size?  A smaller size keeps the
- * chunk while it uses more than half of it, or if the chunk has at most 64
- * bytes.
+ * Does a block of this many bytes stay in place for size?  A smaller size keeps
+ * the chunk while it uses more than half of it, or if the chunk has at most
+ * RESIZE_TINY bytes.
  */
 static bool
-stays(size_t bytes, size_t size)
+resize_keeps_in_place(size_t bytes, size_t size)
 {
-	return size <= bytes && (size > bytes / 2 || bytes <= 64);
+	return size <= bytes && (size > bytes / 2 || bytes <= RESIZE_TINY);
 }
 
 /*
- * [a] Some block may be in a larger chunk than stays() permits for its size.
- * While that is false, a sized free with a size that is too small for the
- * block's class is misuse.
+ * [a] Some block may be in a larger chunk than resize_keeps_in_place() permits
+ * for its size.  While that is false, a sized free with a size that is too
+ * small for the block's class is misuse.
  */
-static bool loose;
+static bool sized_free_is_relaxed;
 
+/* Keeps the block in place for a size that is too small for its chunk. */
 static void *
-left_larger(void *p)
+resize_keep_too_large(void *p)
 {
-	if (!__atomic_load_n(&loose, __ATOMIC_RELAXED))
-		__atomic_store_n(&loose, true, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&sized_free_is_relaxed, __ATOMIC_RELAXED))
+		__atomic_store_n(
+		    &sized_free_is_relaxed, true, __ATOMIC_RELAXED);
 	return p;
 }
 
-/*
- * Can the program have requested, or resized to, size for a block of this many
- * bytes?
- */
 bool
-alloc_fits(unsigned class, size_t bytes, size_t size)
+alloc_size_fits(unsigned class, size_t bytes, size_t size)
 {
-	if (size <= bytes && __atomic_load_n(&loose, __ATOMIC_RELAXED))
+	if (size <= bytes &&
+	    __atomic_load_n(&sized_free_is_relaxed, __ATOMIC_RELAXED))
 		return true;
-	return class == ADDR_LARGE
-		   ? align_up(size, HEAP_UNIT) == bytes || stays(bytes, size)
-		   : size_class_of(size) == class || stays(bytes, size);
+	if (resize_keeps_in_place(bytes, size))
+		return true;
+	return class == ADDR_LARGE ? align_up(size, HEAP_UNIT) == bytes
+				   : size_class_of(size) == class;
 }
 
 static void *
@@ -63,7 +66,7 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 
 	/* Callers do not expect that shrinking a block fails. */
 	if (q == NULL)
-		return size <= bytes ? left_larger(p) : NULL;
+		return size <= bytes ? resize_keep_too_large(p) : NULL;
 	large_copy(q, p, bytes < size ? bytes : size);
 	alloc_free(p);
 	return q;
@@ -74,7 +77,7 @@ resize_by_copy(void *p, size_t bytes, size_t size)
  * large_from() only while both are off.
  */
 static noinline void *
-grow_large(void *p, size_t bytes, size_t size)
+resize_grow_to_large(void *p, size_t bytes, size_t size)
 {
 	void *q = NULL;
 
@@ -87,12 +90,12 @@ grow_large(void *p, size_t bytes, size_t size)
 }
 
 static noinline void *
-resize_smaller(void *p, size_t bytes, size_t size)
+resize_shrink(void *p, size_t bytes, size_t size)
 {
 	void *q;
 
-	if (shrink_stays(bytes, size))
-		return left_larger(p);
+	if (shrink_keeps_in_place(bytes, size))
+		return resize_keep_too_large(p);
 	q = resize_by_copy(p, bytes, size);
 	if (q != p)
 		shrink_moved(p, bytes, q, bytes - size);
@@ -103,17 +106,18 @@ resize_smaller(void *p, size_t bytes, size_t size)
 static inline void *
 resize_class(void *p, size_t bytes, size_t size)
 {
-	size_t had;
+	size_t new_size;
 	void *q;
 
-	if (stays(bytes, size))
+	if (resize_keeps_in_place(bytes, size))
 		return p;
 	if (unlikely(size <= bytes))
-		return resize_smaller(p, bytes, size);
-	had = shrink_grows(p, size);
-	q = likely(had <= LARGE_GROWN) ? resize_by_copy(p, bytes, had)
-				       : grow_large(p, bytes, had);
-	return likely(had == size) ? q : left_larger(q);
+		return resize_shrink(p, bytes, size);
+	new_size = shrink_grow(p, size);
+	q = likely(new_size <= LARGE_GROWN)
+		? resize_by_copy(p, bytes, new_size)
+		: resize_grow_to_large(p, bytes, new_size);
+	return likely(new_size == size) ? q : resize_keep_too_large(q);
 }
 
 /*
@@ -173,6 +177,33 @@ resize_boot(const char *p, size_t size)
 	return q;
 }
 
+/* Resizes a block that is large before and after. */
+static void *
+resize_large(void *p, size_t bytes, size_t size)
+{
+	void *q = large_resize(p, bytes, size);
+
+	for (unsigned i = 0;
+	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
+		q = large_resize(p, bytes, size);
+	if (q == NULL)
+		return alloc_no_memory(size);
+	return q == p && size < bytes ? resize_keep_too_large(p) : q;
+}
+
+/* Resizes a block by what it is: sample, debugged, large, or of a class. */
+static void *
+resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
+{
+	if (unlikely(class == CLASS_SAMPLE))
+		return resize_sample(p, bytes, size);
+	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
+		return resize_debugged(class, p, size);
+	if (class == ADDR_LARGE && size > LARGE_GROWN)
+		return resize_large(p, bytes, size);
+	return resize_class(p, bytes, size);
+}
+
 static noinline void *
 resize_slow(void *p, size_t size)
 {
@@ -186,19 +217,7 @@ resize_slow(void *p, size_t size)
 	if (unlikely(!umem_ready()))
 		misuse("realloc", p, "not an address of the heap");
 	class = alloc_block_in_use(p, &bytes, "realloc");
-	if (unlikely(class == CLASS_SAMPLE))
-		return resize_sample(p, bytes, size);
-	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
-		return resize_debugged(class, p, size);
-	if (class != ADDR_LARGE || size <= LARGE_GROWN)
-		return resize_class(p, bytes, size);
-	void *q = large_resize(p, bytes, size);
-	for (unsigned i = 0;
-	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
-		q = large_resize(p, bytes, size);
-	if (q == p && size < bytes)
-		left_larger(p);
-	return q != NULL ? q : alloc_no_memory(size);
+	return resize_by_kind(class, p, bytes, size);
 }
 
 void *

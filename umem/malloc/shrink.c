@@ -7,31 +7,30 @@
  * apart only afterwards.
  *
  * Feedback
- *	A block that was moved because it shrank is remembered by its address,
- *	in a slot.  If realloc() makes it grow again, the move was wrong; if
- *	another block takes its slot before that, the move was right.  A wrong
- *	move earns budget ("credit" in identifiers), WORTH times the bytes that
- *	the move had freed, and a right move costs as much.  A block that
+ *	A block that was moved because it shrank has a record, which is found by
+ *	a hash of its address.  If realloc() makes the block grow again, the
+ *	move was wrong; if another block takes the record before that, the move
+ *	was right.  A wrong move adds FEEDBACK_FACTOR times the bytes that it
+ *	had freed to a budget, and a right move subtracts as much.  A block that
  *	shrinks stays in place while the budget covers the bytes that it leaves
  *	unused.
  *
  *	So blocks stay only where more than half of the moves were wrong, and
- *	even then one in WORTH is moved, as a continued sample.  The budget
- *	never exceeds a quarter of the heap, or CREDIT_MOST if that is more,
- *	which bounds the loss of a program that changes its behaviour.
+ *	even then one in FEEDBACK_FACTOR is moved, as a continued sample.  The
+ *	budget never exceeds a quarter of the heap, or BUDGET_SMALL_HEAP if that
+ *	is more, which bounds the loss of a program that changes its behaviour.
  *
- *	The sample of remembered blocks must not depend on their fate.  So a new
- *	block always overwrites its slot.  Filling only free slots would bias
+ *	The sample of recorded blocks must not depend on their fate.  So a new
+ *	block always overwrites a record.  Filling only free records would bias
  *	the sample towards addresses that are reused quickly.  For the same
- *	reason a slot that was never used costs as much as a right move:
+ *	reason a record that was never used costs as much as a right move:
  *	evidence against a move arrives early, evidence for it late.
  *
- *	A remembered address may have been freed meanwhile, and belong to
- *	another block that grows.  This counts as a wrong move, because the
- *	smaller block did not live long, so the larger one would not have
- *	either.
+ *	A recorded address may have been freed meanwhile, and belong to another
+ *	block that grows.  This counts as a wrong move, because the smaller
+ *	block did not live long, so the larger one would not have either.
  *
- * Locking: none.  Each word is atomic.  If two threads race in a slot, one
+ * Locking: none.  Each word is atomic.  If two threads race for a record, one
  * result is lost or counted for another block.
  */
 #include <sys/types.h>
@@ -39,138 +38,151 @@
 #include "umem/malloc/shrink.h"
 #include "umem/base/size_class.h"
 #include "vmem/heap.h"
+#include "vmem/panic.h"
 
-#define SLOTS       4096
-#define WORTH       64
-#define CREDIT_MOST (1 * MIB) /* or a quarter of the heap */
+/* Records, 16 bytes each, untouched in a program that never shrinks. */
+#define NRECORDS 4096
 
-#define NEVER_USED 0
-#define NOTHING    1
+/* Weight of one observed move; see the top.  Not measured by itself. */
+#define FEEDBACK_FACTOR 64
 
-/* A block that shrank. */
-struct slot {
-	uintptr_t block; /* [a] its address, or one of the above */
-	uint32_t had;    /* [a] bytes before it shrank */
-	uint32_t slack;  /* [a] bytes that the move freed */
+/* Bound of the budget in heaps of less than four times this. */
+#define BUDGET_SMALL_HEAP (1 * MIB)
+
+/* Not addresses of blocks: in record.block. */
+#define BLOCK_NEVER 0 /* the record was never used */
+#define BLOCK_NONE  1 /* the move was counted already */
+
+/* A block that shrank and was moved. */
+struct record {
+	uintptr_t block;      /* [a] its address, or one of the above */
+	uint32_t old_bytes;   /* [a] bytes before it shrank */
+	uint32_t freed_bytes; /* [a] bytes that the move freed */
 };
 
-bool shrink_any;
-static struct slot slots[SLOTS] seldom_used;
-static ssize_t credit; /* [a] bytes; negative: debt */
+_Static_assert(
+    (NRECORDS & (NRECORDS - 1)) == 0, "record_of() masks a hash with it");
+_Static_assert(SIZE_CLASS_MAX <= UINT32_MAX, "a record has 32 bits for a size");
 
-static struct slot *
-slot_of(const void *block)
+bool shrink_has_records;
+static struct record records[NRECORDS] seldom_used;
+static ssize_t budget; /* [a] bytes; negative: debt */
+
+static struct record *
+record_of(const void *block)
 {
 	/*
 	 * Any hash of the address will do; the constant is 2^64 / golden ratio.
 	 */
 	uint64_t mixed = (uintptr_t)block * 0x9e3779b97f4a7c15;
 
-	return &slots[mixed >> 32 & (SLOTS - 1)];
+	return &records[mixed >> 32 & (NRECORDS - 1)];
 }
 
-/* Returns the slot of the block, or NULL if it is not remembered. */
-static struct slot *
-slot_find(const void *block)
+/* Returns the record of the block, or NULL if it has none. */
+static struct record *
+record_find(const void *block)
 {
-	struct slot *slot = slot_of(block);
-	uintptr_t has = __atomic_load_n(&slot->block, __ATOMIC_RELAXED);
+	struct record *record = record_of(block);
+	uintptr_t recorded = __atomic_load_n(&record->block, __ATOMIC_RELAXED);
 
-	return unlikely(has == (uintptr_t)block) ? slot : NULL;
+	return unlikely(recorded == (uintptr_t)block) ? record : NULL;
 }
 
 static void
-credit_add(ssize_t bytes)
+budget_add(ssize_t bytes)
 {
-	ssize_t most = (ssize_t)(heap_committed() / 4);
-	ssize_t now = __atomic_add_fetch(&credit, bytes, __ATOMIC_RELAXED);
+	ssize_t limit = (ssize_t)(heap_committed() / 4);
+	ssize_t now = __atomic_add_fetch(&budget, bytes, __ATOMIC_RELAXED);
 
-	if (most < (ssize_t)CREDIT_MOST)
-		most = CREDIT_MOST;
-	if (now > most)
-		__atomic_store_n(&credit, most, __ATOMIC_RELAXED);
-	else if (now < -most)
-		__atomic_store_n(&credit, -most, __ATOMIC_RELAXED);
+	if (limit < (ssize_t)BUDGET_SMALL_HEAP)
+		limit = BUDGET_SMALL_HEAP;
+	if (now > limit)
+		__atomic_store_n(&budget, limit, __ATOMIC_RELAXED);
+	else if (now < -limit)
+		__atomic_store_n(&budget, -limit, __ATOMIC_RELAXED);
 }
 
-/*
- * Takes slack bytes from the budget.  Returns false if it does not cover them.
- */
+/* Takes bytes from the budget.  Returns false if it does not cover them. */
 static bool
-trust(size_t slack)
+budget_spend(size_t bytes)
 {
-	if (__atomic_load_n(&credit, __ATOMIC_RELAXED) < (ssize_t)slack)
+	if (__atomic_load_n(&budget, __ATOMIC_RELAXED) < (ssize_t)bytes)
 		return false;
-	__atomic_sub_fetch(&credit, slack, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&budget, bytes, __ATOMIC_RELAXED);
 	return true;
 }
 
 bool
-shrink_stays(size_t bytes, size_t size)
+shrink_keeps_in_place(size_t bytes, size_t size)
 {
-	return trust(bytes - size);
+	umem_assert(size <= bytes);
+	return budget_spend(bytes - size);
 }
 
-/* Counts the move of the block in the slot as right. */
+/*
+ * Counts the recorded move as right, because its record is needed for a move
+ * that freed freed_bytes.
+ */
 static void
-slot_evict(const struct slot *slot, size_t slack)
+record_count_right(const struct record *record, size_t freed_bytes)
 {
-	uintptr_t has = __atomic_load_n(&slot->block, __ATOMIC_RELAXED);
+	uintptr_t block = __atomic_load_n(&record->block, __ATOMIC_RELAXED);
 
-	if (has == NOTHING)
+	if (block == BLOCK_NONE)
 		return;
-	if (has != NEVER_USED)
-		slack = __atomic_load_n(&slot->slack, __ATOMIC_RELAXED);
-	credit_add(-(ssize_t)(WORTH * slack));
+	if (block != BLOCK_NEVER)
+		freed_bytes =
+		    __atomic_load_n(&record->freed_bytes, __ATOMIC_RELAXED);
+	budget_add(-(ssize_t)(FEEDBACK_FACTOR * freed_bytes));
 }
 
 void
-shrink_moved(const void *from, size_t had, const void *to, size_t slack)
+shrink_moved(
+    const void *from, size_t old_bytes, const void *to, size_t freed_bytes)
 {
-	struct slot *slot = slot_find(from);
+	struct record *record = record_find(from);
 
+	umem_assert(freed_bytes <= old_bytes);
 	/*
 	 * The block shrank again, so the move is neither right nor wrong yet.
 	 */
-	if (slot != NULL) {
-		had = __atomic_load_n(&slot->had, __ATOMIC_RELAXED);
-		slack = __atomic_load_n(&slot->slack, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->block, NOTHING, __ATOMIC_RELAXED);
+	if (record != NULL) {
+		old_bytes =
+		    __atomic_load_n(&record->old_bytes, __ATOMIC_RELAXED);
+		freed_bytes =
+		    __atomic_load_n(&record->freed_bytes, __ATOMIC_RELAXED);
+		__atomic_store_n(&record->block, BLOCK_NONE, __ATOMIC_RELAXED);
 	}
 	/*
 	 * A block above the largest class would not get its old size back, so
-	 * it is not remembered.
+	 * it is not recorded.
 	 */
-	if (had > SIZE_CLASS_MAX)
+	if (old_bytes > SIZE_CLASS_MAX)
 		return;
-	slot = slot_of(to);
-	slot_evict(slot, slack);
-	__atomic_store_n(&slot->had, (uint32_t)had, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->slack, (uint32_t)slack, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->block, (uintptr_t)to, __ATOMIC_RELAXED);
-	if (!__atomic_load_n(&shrink_any, __ATOMIC_RELAXED))
-		__atomic_store_n(&shrink_any, true, __ATOMIC_RELAXED);
+	record = record_of(to);
+	record_count_right(record, freed_bytes);
+	__atomic_store_n(
+	    &record->old_bytes, (uint32_t)old_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &record->freed_bytes, (uint32_t)freed_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&record->block, (uintptr_t)to, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&shrink_has_records, __ATOMIC_RELAXED))
+		__atomic_store_n(&shrink_has_records, true, __ATOMIC_RELAXED);
 }
 
 size_t
-shrink_regrows(const void *block, size_t size)
+shrink_grow_recorded(const void *block, size_t size)
 {
-	struct slot *slot = slot_find(block);
-	size_t had, slack;
+	struct record *record = record_find(block);
+	size_t old_bytes, freed_bytes;
 
-	if (likely(slot == NULL))
+	if (likely(record == NULL))
 		return size;
-	__atomic_store_n(&slot->block, NOTHING, __ATOMIC_RELAXED);
-	had = __atomic_load_n(&slot->had, __ATOMIC_RELAXED);
-	slack = __atomic_load_n(&slot->slack, __ATOMIC_RELAXED);
-	credit_add((ssize_t)(WORTH * slack));
-	return had > size && trust(had - size) ? had : size;
-}
-
-size_t
-shrink_credit(void)
-{
-	ssize_t now = __atomic_load_n(&credit, __ATOMIC_RELAXED);
-
-	return now < 0 ? 0 : (size_t)now;
+	__atomic_store_n(&record->block, BLOCK_NONE, __ATOMIC_RELAXED);
+	old_bytes = __atomic_load_n(&record->old_bytes, __ATOMIC_RELAXED);
+	freed_bytes = __atomic_load_n(&record->freed_bytes, __ATOMIC_RELAXED);
+	budget_add((ssize_t)(FEEDBACK_FACTOR * freed_bytes));
+	return old_bytes > size && budget_spend(old_bytes - size) ? old_bytes
+								  : size;
 }

@@ -9,35 +9,33 @@
 
 /*
  * May a block of bytes bytes stay in place when realloc() shrinks it to size,
- * less than half of it?
+ * less than half of it?  If so, the budget pays for the bytes left unused.
  */
-bool shrink_stays(size_t bytes, size_t size);
+bool shrink_keeps_in_place(size_t bytes, size_t size);
 
 /*
- * Notes that realloc() has moved a block because it shrank.  from had had
- * bytes; the new block at to has slack bytes less.
+ * Records that realloc() has moved a block of old_bytes because it shrank.  The
+ * block at to has freed_bytes less than the block at from.
  */
-void shrink_moved(const void *from, size_t had, const void *to, size_t slack);
+void shrink_moved(
+    const void *from, size_t old_bytes, const void *to, size_t freed_bytes);
 
 /*
  * Called before realloc() copies a block to a larger one of size bytes.
  * Returns the bytes to allocate: size, or more if the block had more before it
  * shrank.
  */
-size_t shrink_regrows(const void *block, size_t size);
+size_t shrink_grow_recorded(const void *block, size_t size);
 
-/* [a] At least one block has been remembered. */
-extern bool shrink_any;
+/* [a] At least one block was recorded. */
+extern bool shrink_has_records;
 
 static inline size_t
-shrink_grows(const void *block, size_t size)
+shrink_grow(const void *block, size_t size)
 {
-	if (likely(!__atomic_load_n(&shrink_any, __ATOMIC_RELAXED)))
+	if (likely(!__atomic_load_n(&shrink_has_records, __ATOMIC_RELAXED)))
 		return size;
-	return shrink_regrows(block, size);
+	return shrink_grow_recorded(block, size);
 }
-
-/* The budget of bytes that blocks may leave unused now; for tests. */
-size_t shrink_credit(void);
 
 #endif
