@@ -64,15 +64,19 @@ alloc_choose_paths(void)
 		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
 }
 
-/* Tries the section for classes that the small table does not have. */
+/*
+ * Pops an object of a class for a call whose fast path has no section for its
+ * size: a size above the small table, or an alignment.  A miss of any other
+ * call comes from a section on the same header, which is not run again: a
+ * section that was interrupted leaves its rounds for magazine_get().
+ */
 static inline bool
-section_get(unsigned class, void **object)
+class_pop(unsigned class, void **object)
 {
-	return alloc_fast.units != 0 &&
-	       rseq_pop(&alloc_fast.place, alloc_fast.hot,
-		   class * sizeof(struct cpu_hot), object) == RSEQ_OK;
+	return alloc_fast.units != 0 && alloc_pop(class, object);
 }
 
+/* Allocates an object of a class after a miss of its section. */
 static void *
 class_alloc(unsigned class, size_t size)
 {
@@ -81,9 +85,6 @@ class_alloc(unsigned class, size_t size)
 
 	if (unlikely(debug.on) && class_cache[class]->debug != 0)
 		return debug_alloc(class_cache[class], size, KIND_MALLOC);
-
-	if (section_get(class, &object))
-		return object;
 	cpu_bring_in(alloc_fast.hot + class);
 	cache = class_cache_of(class);
 	if (unlikely(cache == NULL))
@@ -162,6 +163,19 @@ engine_alloc(size_t size, bool *zeroed)
 	return p != NULL ? p : alloc_no_memory(size);
 }
 
+/* Pops a block of a size that has a class but is above the small table. */
+static inline bool
+medium_pop(size_t size, void **object)
+{
+	unsigned class;
+
+	/* Before the start the tables of size classes are empty. */
+	if (size <= SIZE_SMALL || alloc_fast.units == 0)
+		return false;
+	class = size_class_medium(size);
+	return class != 0 && class_pop(class, object);
+}
+
 /* Allocates a block.  Its size has been counted for sampling. */
 static noinline void *
 counted_alloc(size_t size)
@@ -169,13 +183,8 @@ counted_alloc(size_t size)
 	bool zeroed;
 	void *object;
 
-	/* The small table covers fewer sizes than the classes do. */
-	if (size > SIZE_SMALL && alloc_fast.units != 0) {
-		unsigned class = size_class_medium(size);
-
-		if (class != 0 && section_get(class, &object))
-			return object;
-	}
+	if (medium_pop(size, &object))
+		return object;
 	return engine_alloc(size, &zeroed);
 }
 
@@ -272,7 +281,7 @@ zeroed_alloc(size_t size, bool spared)
 		if (must_fail(size, spared))
 			return NULL;
 		p = !sample_is_on() ? NULL : sampled_alloc(size, 1, &zeroed);
-		if (p == NULL)
+		if (p == NULL && !medium_pop(size, &p))
 			p = engine_alloc(size, &zeroed);
 	}
 	if (p == NULL || zeroed)
@@ -312,9 +321,11 @@ try_aligned(size_t size, size_t align)
 {
 	unsigned class = class_aligned(size, align);
 	bool zeroed;
+	void *object;
 
 	if (class != 0)
-		return class_alloc(class, size);
+		return class_pop(class, &object) ? object
+						 : class_alloc(class, size);
 	if (unlikely(debug_large()))
 		return debug_large_alloc(size, align, &zeroed, KIND_MALLOC);
 	return large_alloc(size == 0 ? 1 : size, align, &zeroed);
