@@ -1157,9 +1157,4 @@ cpu_unlock_for_fork(bool child)
 	lock_release_for_fork(&regions_lock);
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(regions),
-    DESCRIBE_MEMBER("region", struct region, blocks),
-    DESCRIBE_MEMBER("region", struct region, committed),
-    DESCRIBE_MEMBER("region", struct region, next),
-};
+DESCRIBE(DESCRIBED_CPU_REGIONS);

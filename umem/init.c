@@ -343,7 +343,4 @@ vmem_heap_arena(vmem_alloc_t **alloc, vmem_free_t **release)
 	return arena;
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(boot),
-    DESCRIBE_VARIABLE(boot_used),
-};
+DESCRIBE(DESCRIBED_BOOT);

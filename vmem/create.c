@@ -299,6 +299,4 @@ vmem_unlock_for_fork(void)
 	}
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(arena_list),
-};
+DESCRIBE(DESCRIBED_ARENA_LIST);

@@ -1015,9 +1015,4 @@ heap_public_arena(void)
 	return none;
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(heap_arena),
-    DESCRIBE_VARIABLE(committed_end),
-    DESCRIBE_VARIABLE(states),
-    DESCRIBE_VARIABLE(ndirty),
-};
+DESCRIBE(DESCRIBED_HEAP);

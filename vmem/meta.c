@@ -299,13 +299,4 @@ meta_unlock_for_fork(void)
 	lock_release_for_fork(&meta_lock);
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(freed),
-    DESCRIBE_VARIABLE(chunks),
-    DESCRIBE_VARIABLE(alones),
-    DESCRIBE_VARIABLE(used_bytes),
-    DESCRIBE_VARIABLE(mapped_bytes),
-    DESCRIBE_MEMBER("meta_range", struct meta_range, next),
-    DESCRIBE_MEMBER("meta_range", struct meta_range, at),
-    DESCRIBE_MEMBER("meta_range", struct meta_range, bytes),
-};
+DESCRIBE(DESCRIBED_META);

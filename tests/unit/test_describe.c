@@ -42,8 +42,9 @@ END_TEST
 START_TEST(members_are_where_the_compiler_put_them)
 {
 	ck_assert_uint_eq(
-	    find("slab.nfree")->value, offsetof(struct slab, nfree));
-	ck_assert_uint_eq(find("slab.nfree")->bytes, 4);
+	    find("slab.span")->value, offsetof(struct slab, span));
+	ck_assert_uint_eq(find("slab.span")->bytes, 8);
+	ck_assert_uint_eq(find("cache.flags")->bytes, 4);
 	ck_assert_uint_eq(find("cache.slabs.layout.chunk")->value,
 	    offsetof(struct umem_cache, slabs.layout.chunk));
 	ck_assert_uint_eq(find("=cache")->value, sizeof(struct umem_cache));
@@ -57,6 +58,23 @@ START_TEST(variables_are_where_they_are)
 }
 END_TEST
 
+/* A list that no file of the library uses would be missing only at run time. */
+START_TEST(every_list_is_in_the_table)
+{
+#define NAME_MEMBER(id, label, type, member) #label "." #member,
+#define NAME_VARIABLE(id, variable)          "&" #variable,
+#define NAME_CONSTANT(constant)              "=" #constant,
+#define NAME_BYTES(id, label, type)          "=" #label,
+	static const char *const names[] = {DESCRIBED_ALL(
+	    NAME_MEMBER, NAME_VARIABLE, NAME_CONSTANT, NAME_BYTES)};
+
+	for (size_t i = 0; i < array_size(names); i++)
+		find(names[i]);
+	ck_assert_uint_eq(
+	    __stop_umem_describe - __start_umem_describe, array_size(names));
+}
+END_TEST
+
 Suite *
 describe_suite(void)
 {
@@ -65,6 +83,7 @@ describe_suite(void)
 
 	tcase_add_test(tcase, every_entry_has_a_name_of_its_own);
 	tcase_add_test(tcase, members_are_where_the_compiler_put_them);
+	tcase_add_test(tcase, every_list_is_in_the_table);
 	tcase_add_test(tcase, variables_are_where_they_are);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -57,8 +57,10 @@ for file in $everything; do
 	umem/debug/*) may="$below|umem/(slab|cache|debug)" ;;
 	umem/malloc/*) may="$below|umem/(slab|cache|upkeep|debug|malloc)" ;;
 	umem/*) may='vmem|magazine|umem(/[a-z]+)?' ;;
-	# Besides the public headers, the format of the data that it reads.
-	tools/*) may='tools/inspect|umem/debug/wait_sum' ;;
+	# Besides the public headers, the formats that the library shares: the
+	# description, by which the command learns all else at run time, and the
+	# sum of a waiting buffer.
+	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum' ;;
 	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*' ;;
 	esac
 	# Programs of the tests may use headers as installed.

@@ -23,8 +23,6 @@
 
 #define LOG_CPUS_MOST 8192
 
-#define BUFTAG_ALLOCATED 0xa110c8edul
-
 /* Above the number of records in a ring of freed buffers. */
 #define FREED_MOST ((uint64_t)1 << 20)
 
@@ -84,6 +82,12 @@ read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
 	return true;
 }
 
+static bool
+cache_is_audited(const struct model *model, const struct cache *c)
+{
+	return (c->debug & layout_value(model->layout, L_UMF_AUDIT)) != 0;
+}
+
 bool
 audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
     struct audit *audit)
@@ -93,7 +97,7 @@ audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 	if (slab->records == 0 || c->record_bytes == 0)
 		return false;
 	return read_record(model, slab->records + i * c->record_bytes,
-	    c->debug & UMF_AUDIT, audit);
+	    cache_is_audited(model, c), audit);
 }
 
 static bool
@@ -114,13 +118,12 @@ static bool
 audit_by_tag(
     struct model *model, uint64_t end, bool audited, struct audit *audit)
 {
-	char tag[24];
-	uint64_t bufctl;
+	const struct layout *l = model->layout;
+	uint64_t tag = end - layout_value(l, L_TAG_BYTES), bufctl, state;
 
-	if (!target_peek(model->target, end - sizeof(tag), tag, sizeof(tag)))
-		return false;
-	bufctl = get(model, tag, L_TAG_BUFCTL);
-	return get(model, tag, L_TAG_BXSTAT) == (bufctl ^ BUFTAG_ALLOCATED) &&
+	return layout_peek(l, model->target, tag, L_TAG_BUFCTL, &bufctl) &&
+	       layout_peek(l, model->target, tag, L_TAG_BXSTAT, &state) &&
+	       state == (bufctl ^ layout_value(l, L_BUFTAG_ALLOCATED)) &&
 	       read_record(model, bufctl, audited, audit);
 }
 
@@ -137,7 +140,8 @@ audit_of_large(
 		return audit_of_sample(large->sample, audit);
 	if (cache == NULL || get(model, cache, L_CACHE_DEBUG) == 0)
 		return false;
-	audited = get(model, cache, L_CACHE_DEBUG) & UMF_AUDIT;
+	audited = (get(model, cache, L_CACHE_DEBUG) &
+		      layout_value(l, L_UMF_AUDIT)) != 0;
 	/* The block may be followed by a guard page. */
 	return audit_by_tag(model, end, audited, audit) ||
 	       audit_by_tag(model, end - (uint64_t)sysconf(_SC_PAGESIZE),
@@ -235,7 +239,7 @@ audit_read(struct model *model, uint64_t at, struct audit *audit)
 		c = &model->caches[i];
 		if (c->at == audit->cache)
 			return read_record(
-			    model, at, c->debug & UMF_AUDIT, audit);
+			    model, at, cache_is_audited(model, c), audit);
 	}
 	return audit->cache == large && read_record(model, at, true, audit);
 }
@@ -244,7 +248,7 @@ bool
 audit_is_on(struct model *model)
 {
 	for (size_t i = 0; i < model->ncaches; i++)
-		if (model->caches[i].debug & UMF_AUDIT)
+		if (cache_is_audited(model, &model->caches[i]))
 			return true;
 	return false;
 }

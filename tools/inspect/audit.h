@@ -4,14 +4,6 @@
 
 #include "tools/inspect/model.h"
 
-/* libumem's flags of a debugged cache. */
-#define UMF_AUDIT 0x0001u
-#define UMF_LITE  0x0100u
-
-/* Guards are on; readers may write to objects that wait for a grace period. */
-#define UMF_DEADBEEF   0x0002u
-#define UMF_RCU_WRITES 0x4000u
-
 /* A record, of a buffer or in a log. */
 struct audit {
 	uint64_t at;

@@ -338,7 +338,7 @@ command_sample(int argc, char **argv)
 	l = layout_find(target);
 	target_hold(target);
 	if (layout_variable(l, target, L_UMEM_STATE) !=
-	    layout_value(l, L_READY))
+	    layout_value(l, L_UMEM_READY))
 		fail(EXIT_BLIND,
 		    "%s: libumem is loaded there and not in use yet",
 		    target->name);

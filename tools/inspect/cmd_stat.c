@@ -38,7 +38,7 @@ mode_of(struct model *model)
 {
 	uint64_t owner = layer(model, L_LAYER_OWNER);
 
-	if (owner == layout_value(model->layout, L_OWNER_NONE))
+	if (owner == layout_value(model->layout, L_RSEQ_NONE))
 		return "locked";
 	return layer(model, L_LAYER_BY_MM_CID) ? "rseq, by mm_cid"
 					       : "rseq, by cpu_id";
@@ -85,7 +85,7 @@ print_logs(struct model *model)
 static void
 print_messages(struct model *model)
 {
-	const struct described *d = &model->layout->known[L_ERROR_BUFFER];
+	const struct describe_entry *d = &model->layout->known[L_ERROR_BUFFER];
 	const char *ring =
 	    layout_at(model->layout, model->target, L_ERROR_BUFFER);
 	uint64_t begin =
@@ -144,11 +144,12 @@ json_larges(const struct model *model, const char *key, bool samples)
 
 /* The flags of a part of UMEM_DEBUG, and their words. */
 static const struct {
-	unsigned flag;
+	enum layout_entry flag;
 	const char *word;
-} debug_words[] = {{0x1, "audit"}, {0x8, "contents"}, {0x2, "guards"},
-    {0x10, "nosignal"}, {0x40, "firewall"}, {0x100, "lite"}, {0x400, "random"},
-    {0x4000, "rcu_writes"}};
+} debug_words[] = {{L_UMF_AUDIT, "audit"}, {L_UMF_CONTENTS, "contents"},
+    {L_UMF_DEADBEEF, "guards"}, {L_UMF_CHECKSIGNAL, "nosignal"},
+    {L_UMF_FIREWALL, "firewall"}, {L_UMF_LITE, "lite"},
+    {L_UMF_RANDOMIZE, "random"}, {L_UMF_RCU_WRITES, "rcu_writes"}};
 
 static void
 add_word(char *text, size_t room, const char *word)
@@ -170,9 +171,9 @@ add_choice(const struct layout *l, const char *choice, char *text, size_t room)
 	if (n != 0)
 		snprintf(text + n, room - n, "; ");
 	for (size_t i = 0; i < array_size(debug_words); i++)
-		if ((flags & debug_words[i].flag) != 0)
+		if ((flags & layout_value(l, debug_words[i].flag)) != 0)
 			add_word(text, room,
-			    debug_words[i].flag == 0x40
+			    debug_words[i].flag == L_UMF_FIREWALL
 				? xprint("firewall=%lu",
 				      layout_get(l, choice, L_CHOICE_FIREWALL))
 				: debug_words[i].word);
@@ -701,23 +702,17 @@ command_stat(int argc, char **argv)
 	return EXIT_FINE;
 }
 
-/* libumem's UMF_* flags of a cache that describe its layout, not debugging. */
+/*
+ * Flags that libumem's ::umem_cache shows for the layout of a cache.  The
+ * library has no such flags; only this report does.
+ */
 #define UMF_NOMAGAZINE 0x0020u
 #define UMF_HASH       0x0200u
 
 static unsigned
-flags_of(const struct model *model, const struct cache *c)
+flags_of(const struct cache *c)
 {
-	const struct described *debug =
-	    layout_optional(model->layout, "cache.debug");
-	unsigned flags = UMF_HASH;
-
-	if (!c->has_magazines)
-		flags |= UMF_NOMAGAZINE;
-	if (debug != NULL)
-		flags |= (unsigned)layout_number(
-		    c->record + debug->value, debug->bytes);
-	return flags;
+	return UMF_HASH | (c->has_magazines ? 0 : UMF_NOMAGAZINE) | c->debug;
 }
 
 int
@@ -738,7 +733,7 @@ command_caches(int argc, char **argv)
 		const struct cache *c = &model->caches[i];
 
 		printf("%016lx %-25s %04x %08x %8lu %8lu\n", c->at, c->name,
-		    flags_of(model, c), c->flags, c->bufsize, c->ntotal);
+		    flags_of(c), c->flags, c->bufsize, c->ntotal);
 	}
 	return EXIT_FINE;
 }

@@ -2,175 +2,280 @@
  * cmd_verify.c - umem verify: are the buffers of debugged caches intact?
  *
  * The command finds the errors that a free of each allocated buffer, and the
- * next allocation of each free buffer, would find now (see umem/debug/debug.c).  If
- * the slab and the record of a buffer disagree, a thread is working on the
- * buffer at this moment, and the command skips it.  A buffer that waits for a
- * grace period is checked as the library checks it at the end of the wait.
+ * next allocation of each free buffer, would find now (see
+ * umem/debug/debug_buffer.c).  The library stores in each cache which parts of
+ * a buffer it checks (umem/debug/debug_plan.c), and the command reads these
+ * answers, so it does not repeat the rules.  If the slab and the record of a
+ * buffer disagree, a thread is working on the buffer at this moment, and the
+ * command skips it.  A buffer that waits for a grace period is checked as the
+ * library checks it at the end of the wait, and an object of a reserve as when
+ * the library hands it out.
  */
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
 #include "umem/debug/wait_sum.h"
 
-/* Size of a buftag, in bytes. */
-#define TAG_BYTES 24
+/* The parts of a cache's chunks that the library checks. */
+struct checks {
+	uint64_t tag_offset; /* of the tag; also the end of the slack */
+	uint64_t tag_bytes;  /* 0: no tag */
+	uint64_t padding;    /* offset of the bytes behind the tag */
+	uint64_t slack_most; /* bytes behind the requested size, at most */
+	uint64_t pattern_bytes;
+	uint64_t free_pattern;
+	unsigned char end_byte; /* of slack and padding */
+};
 
-#define PATTERN_REDZONE  0xfeedfacefeedfaceull
-#define BUFTAG_ALLOCATED 0xa110c8edul
-#define BUFTAG_FREE      0xf4eef4eeul
-#define PATTERN_END      0xbb
+/* A chunk that is checked. */
+struct subject {
+	struct model *model;
+	const struct cache *cache;
+	const struct checks *checks;
+	const char *buffer; /* our copy of the chunk */
+	struct audit audit;
+};
 
-/* With "lite": number of bytes after the size that are compared. */
-#define LITE_SLACK 64
-
-/* Has each buffer a tag?  The flags do not show it, but the library does. */
-static bool
-is_tagged(struct model *model, const struct cache *c)
+static uint64_t
+value_of(const struct model *model, enum layout_entry entry)
 {
-	return layout_get(model->layout, c->record, L_CACHE_TAGGED) != 0;
+	return layout_value(model->layout, entry);
+}
+
+static struct checks
+checks_of(const struct model *model, const struct cache *c)
+{
+	const struct layout *l = model->layout;
+	bool tagged = layout_get(l, c->record, L_CACHE_TAGGED) != 0;
+	bool lite = (c->debug & value_of(model, L_UMF_LITE)) != 0;
+	struct checks checks = {
+	    .tag_offset = layout_get(l, c->record, L_CACHE_TAG_OFFSET),
+	    .tag_bytes = tagged ? value_of(model, L_TAG_BYTES) : 0,
+	    .padding = c->chunk,
+	    .slack_most = layout_get(l, c->record, L_CACHE_SLACK_MOST),
+	    .pattern_bytes = layout_get(l, c->record, L_CACHE_PATTERN_BYTES),
+	    .free_pattern = layout_get(l, c->record, L_CACHE_FREE_PATTERN),
+	    .end_byte = (unsigned char)value_of(model, L_PATTERN_END)};
+
+	if (tagged && !lite)
+		checks.padding = checks.tag_offset + checks.tag_bytes;
+	return checks;
+}
+
+/* Does the library check anything outside a buffer of this cache? */
+static bool
+is_checked(const struct checks *checks)
+{
+	return checks->tag_bytes != 0 || checks->slack_most != 0;
+}
+
+/* Do the checked parts lie inside the chunk? */
+static bool
+checks_fit(const struct checks *checks, const struct cache *c)
+{
+	return checks->tag_bytes <= c->chunk &&
+	       checks->tag_offset <= c->chunk - checks->tag_bytes;
+}
+
+/* Returns the offset of the first byte that differs; to: none does. */
+static uint64_t
+first_changed(const struct subject *subject, uint64_t from, uint64_t to)
+{
+	while (from < to && (unsigned char)subject->buffer[from] ==
+				subject->checks->end_byte)
+		from++;
+	return from < to ? from : to;
+}
+
+/* Has the tag this redzone, and this state of this record? */
+static const char *
+tag_fault(const struct subject *subject, enum layout_entry state)
+{
+	const struct layout *l = subject->model->layout;
+	const char *tag = subject->buffer + subject->checks->tag_offset;
+	uint64_t bufctl = subject->audit.at;
+
+	return layout_get(l, tag, L_TAG_BUFCTL) == bufctl &&
+		       layout_get(l, tag, L_TAG_BXSTAT) ==
+			   (bufctl ^ layout_value(l, state))
+		   ? NULL
+		   : "has a corrupt buftag";
 }
 
 static uint64_t
-tag_get(struct model *model, const char *tag, enum layout_entry entry)
+redzone_of(const struct subject *subject)
 {
-	return layout_get(model->layout, tag, entry);
+	const char *tag = subject->buffer + subject->checks->tag_offset;
+
+	return layout_get(subject->model->layout, tag, L_TAG_REDZONE);
 }
 
-/* Returns the first changed byte between a tag and the next buffer, or NULL. */
+/* Returns what is wrong with the redzone of an allocated buffer, or NULL. */
 static const char *
-room_fault(const struct cache *c, const char *buffer, uint64_t tag_offset)
+redzone_fault(const struct subject *subject)
 {
-	if ((c->debug & UMF_LITE) != 0)
-		return NULL;
-	for (uint64_t i = tag_offset + TAG_BYTES; i < c->chunk; i++)
-		if ((unsigned char)buffer[i] != PATTERN_END)
-			return buffer + i;
+	const struct model *model = subject->model;
+	uint64_t redzone = redzone_of(subject);
+	uint64_t expected = value_of(model, L_PATTERN_REDZONE);
+	uint32_t size =
+	    (uint32_t)(value_of(model, L_REDZONE_FACTOR) * subject->audit.size +
+		       value_of(model, L_REDZONE_ADDEND));
+
+	if ((uint32_t)redzone != (uint32_t)expected ||
+	    (subject->cache->class == 0 && redzone != expected))
+		return "has a corrupt redzone signature";
+	if (subject->cache->class != 0 && (uint32_t)(redzone >> 32) != size)
+		return "has a corrupt redzone size encoding";
 	return NULL;
 }
 
-/* Returns the text for a fault of a free buffer, or NULL; *where: the byte. */
+/* Checks the bytes between a tag and the next buffer. */
 static const char *
-free_fault(struct model *model, const struct cache *c, const char *buffer,
-    uint64_t bufctl, uint64_t *where)
+padding_fault(const struct subject *subject, uint64_t *where)
 {
-	const struct layout *l = model->layout;
-	uint64_t tag_offset = layout_get(l, c->record, L_CACHE_TAG_OFFSET);
-	uint64_t n = layout_get(l, c->record, L_CACHE_PATTERN_BYTES);
-	uint64_t pattern = layout_get(l, c->record, L_CACHE_FREE_PATTERN);
-	const char *tag = buffer + tag_offset;
-	const char *room = room_fault(c, buffer, tag_offset);
+	uint64_t end = subject->cache->chunk;
+	uint64_t at = first_changed(subject, subject->checks->padding, end);
 
-	for (uint64_t i = 0; i + 8 <= n && i + 8 <= c->chunk; i += 8)
-		if (layout_number(buffer + i, 8) != pattern) {
-			*where = i;
-			return "(free) seems corrupted";
-		}
-	if (tag_get(model, tag, L_TAG_REDZONE) != PATTERN_REDZONE)
-		return "(free) seems to have a corrupt redzone pattern";
-	if (tag_get(model, tag, L_TAG_BXSTAT) != (bufctl ^ BUFTAG_FREE))
-		return "(free) has a corrupt buftag";
-	if (room == NULL)
+	if (at >= end)
 		return NULL;
-	*where = (uint64_t)(room - buffer);
-	return "(free) has corrupt bytes behind it";
+	*where = at;
+	return "has corrupt bytes behind it";
+}
+
+/* Returns the fault of a free buffer, or NULL; *where: the byte, if known. */
+static const char *
+free_fault(const struct subject *subject, uint64_t *where)
+{
+	const struct checks *checks = subject->checks;
+	uint64_t n = checks->pattern_bytes;
+	const char *fault;
+
+	for (uint64_t i = 0; i + 8 <= n && i + 8 <= subject->cache->chunk;
+	     i += 8)
+		if (layout_number(subject->buffer + i, 8) !=
+		    checks->free_pattern) {
+			*where = i;
+			return "seems corrupted";
+		}
+	if (checks->tag_bytes == 0)
+		return NULL;
+	if (redzone_of(subject) != value_of(subject->model, L_PATTERN_REDZONE))
+		return "seems to have a corrupt redzone pattern";
+	fault = tag_fault(subject, L_BUFTAG_FREE);
+	return fault != NULL ? fault : padding_fault(subject, where);
+}
+
+/* Checks the bytes from the requested size up to the tag. */
+static const char *
+slack_fault(const struct subject *subject, uint64_t *where)
+{
+	uint64_t size = subject->audit.size;
+	uint64_t end = subject->checks->tag_offset, at;
+
+	if (size >= end)
+		return NULL;
+	if (end - size > subject->checks->slack_most)
+		end = size + subject->checks->slack_most;
+	at = first_changed(subject, size, end);
+	if (at >= end)
+		return NULL;
+	*where = at;
+	return "has a corrupt redzone";
+}
+
+static const char *
+allocated_fault(const struct subject *subject, uint64_t *where)
+{
+	const char *fault = NULL;
+
+	if (subject->checks->tag_bytes != 0) {
+		fault = redzone_fault(subject);
+		if (fault == NULL)
+			fault = tag_fault(subject, L_BUFTAG_ALLOCATED);
+	}
+	if (fault == NULL)
+		fault = slack_fault(subject, where);
+	if (fault == NULL && subject->checks->tag_bytes != 0)
+		fault = padding_fault(subject, where);
+	return fault;
 }
 
 /* Has a buffer changed since it began to wait for a grace period? */
 static bool
-waiting_is_changed(struct model *model, const struct cache *c,
-    const char *buffer, const struct audit *audit)
+waiting_is_changed(const struct subject *subject)
 {
+	struct model *model = subject->model;
 	const struct layout *l = model->layout;
 	const char *debug = layout_at(l, model->target, L_DEBUG);
 	const char *record = target_at(
-	    model->target, audit->at, layout_value(l, L_BUFCTL_BYTES));
-	uint64_t n = audit->size;
+	    model->target, subject->audit.at, layout_value(l, L_BUFCTL_BYTES));
+	unsigned guards = (unsigned)layout_value(l, L_UMF_DEADBEEF);
+	unsigned writes = (unsigned)layout_value(l, L_UMF_RCU_WRITES);
+	uint64_t n = subject->audit.size;
 
-	if ((c->debug & (UMF_DEADBEEF | UMF_RCU_WRITES)) != UMF_DEADBEEF ||
+	if ((subject->cache->debug & (guards | writes)) != guards ||
 	    debug == NULL || record == NULL)
 		return false;
 	if (n > WAIT_BYTES_MOST)
 		n = WAIT_BYTES_MOST;
 	if (n > layout_get(l, debug, L_DEBUG_VERIFY_MAX))
 		n = layout_get(l, debug, L_DEBUG_VERIFY_MAX);
-	return n <= c->chunk &&
-	       wait_sum(buffer, n) != layout_get(l, record, L_BUFCTL_SUM);
+	return n <= subject->cache->chunk &&
+	       wait_sum(subject->buffer, n) !=
+		   layout_get(l, record, L_BUFCTL_SUM);
 }
 
+/* A text for a fault in a buffer of this state. */
 static const char *
-allocated_fault(struct model *model, const struct cache *c, const char *buffer,
-    const struct audit *audit, uint64_t *where)
+fault_text(const char *state, const char *fault)
 {
-	uint64_t tag_offset =
-	    layout_get(model->layout, c->record, L_CACHE_TAG_OFFSET);
-	const char *tag = buffer + tag_offset;
-	const char *room = room_fault(c, buffer, tag_offset);
-	uint64_t redzone = tag_get(model, tag, L_TAG_REDZONE);
-	uint32_t size = 251u * (uint32_t)audit->size + 1u;
-	uint64_t end = tag_offset;
-
-	if ((c->debug & UMF_LITE) != 0 && audit->size + LITE_SLACK < end)
-		end = audit->size + LITE_SLACK;
-	if ((uint32_t)redzone != (uint32_t)PATTERN_REDZONE ||
-	    (c->class == 0 && redzone != PATTERN_REDZONE))
-		return "(allocated) has a corrupt redzone signature";
-	if (c->class != 0 && (uint32_t)(redzone >> 32) != size)
-		return "(allocated) has a corrupt redzone size encoding";
-	if (tag_get(model, tag, L_TAG_BXSTAT) != (audit->at ^ BUFTAG_ALLOCATED))
-		return "(allocated) has a corrupt buftag";
-	for (uint64_t i = audit->size; i < end; i++)
-		if ((unsigned char)buffer[i] != PATTERN_END) {
-			*where = i;
-			return "(allocated) has a corrupt redzone";
-		}
-	if (room == NULL)
-		return NULL;
-	*where = (uint64_t)(room - buffer);
-	return "(allocated) has corrupt bytes behind it";
+	return fault == NULL ? NULL : xprint("(%s) %s", state, fault);
 }
 
 /* Checks a waiting buffer, which has the tag of an allocated buffer. */
 static const char *
-waiting_fault(struct model *model, const struct cache *c, const char *buffer,
-    const struct audit *audit, uint64_t *where)
+waiting_fault(const struct subject *subject, uint64_t *where)
 {
-	const char *fault = allocated_fault(model, c, buffer, audit, where);
+	const char *fault = allocated_fault(subject, where);
 
 	if (fault != NULL)
-		return fault;
-	return waiting_is_changed(model, c, buffer, audit)
+		return fault_text("allocated", fault);
+	return waiting_is_changed(subject)
 		   ? "(waits for a grace period) was changed since it was freed"
 		   : NULL;
 }
 
+/* Returns the text for the fault of a chunk, or NULL; *where: see above. */
 static const char *
-chunk_fault(
-    struct model *model, const struct slab *s, unsigned i, uint64_t *where)
+chunk_fault(struct model *model, const struct slab *s,
+    const struct checks *checks, unsigned i, uint64_t *where)
 {
 	const struct cache *c = &model->caches[s->cache];
-	const char *buffer =
-	    target_at(model->target, slab_chunk_at(model, s, i), c->chunk);
 	const struct layout *l = model->layout;
 	bool is_free = !bit_get(s->live, i);
-	struct audit audit;
+	struct subject subject = {.model = model,
+	    .cache = c,
+	    .checks = checks,
+	    .buffer =
+		target_at(model->target, slab_chunk_at(model, s, i), c->chunk)};
+	const struct audit *audit = &subject.audit;
 
 	*where = UINT64_MAX;
-	if (buffer == NULL ||
-	    layout_get(l, c->record, L_CACHE_TAG_OFFSET) + TAG_BYTES >
-		c->chunk ||
-	    !audit_of_chunk(model, s, i, &audit))
+	if (subject.buffer == NULL || !checks_fit(checks, c) ||
+	    !audit_of_chunk(model, s, i, &subject.audit))
 		return NULL;
-	if (audit.state == layout_value(l, L_BUFCTL_LOST))
+	if (audit->state == layout_value(l, L_BUFCTL_LOST))
 		return "was found corrupt before, and is out of use";
-	if (is_free && audit.state == layout_value(l, L_BUFCTL_FREE))
-		return free_fault(model, c, buffer, audit.at, where);
-	if (!is_free && audit.state == layout_value(l, L_BUFCTL_ALLOCATED))
-		return allocated_fault(model, c, buffer, &audit, where);
-	if (is_free && audit.state == layout_value(l, L_BUFCTL_WAITING) &&
-	    model_waits_for(model, audit.addr) != NULL)
-		return waiting_fault(model, c, buffer, &audit, where);
+	if (is_free && audit->state == layout_value(l, L_BUFCTL_FREE))
+		return fault_text("free", free_fault(&subject, where));
+	if (audit->state == layout_value(l, L_BUFCTL_ALLOCATED) &&
+	    (!is_free || audit->kind == layout_value(l, L_KIND_ASIDE)))
+		return fault_text(
+		    "allocated", allocated_fault(&subject, where));
+	if (is_free && audit->state == layout_value(l, L_BUFCTL_WAITING) &&
+	    model_waits_for(model, audit->addr) != NULL)
+		return waiting_fault(&subject, where);
 	return NULL;
 }
 
@@ -196,6 +301,7 @@ say_fault(const char *fault, uint64_t at, uint64_t where, const char *cache)
 static uint64_t
 verify_cache(struct model *model, const struct cache *c, bool tell)
 {
+	struct checks checks = checks_of(model, c);
 	uint64_t n = 0, where;
 
 	for (size_t i = 0; i < model->nslabs; i++) {
@@ -204,7 +310,8 @@ verify_cache(struct model *model, const struct cache *c, bool tell)
 		if (&model->caches[s->cache] != c || s->records == 0)
 			continue;
 		for (unsigned j = 0; j < s->nchunks; j++) {
-			const char *fault = chunk_fault(model, s, j, &where);
+			const char *fault =
+			    chunk_fault(model, s, &checks, j, &where);
 
 			if (fault == NULL)
 				continue;
@@ -221,13 +328,15 @@ static uint64_t
 verify_one(struct model *model, const char *name)
 {
 	const struct cache *c = model_cache(model, name);
+	struct checks checks;
 	uint64_t n;
 
 	if (c == NULL)
 		fail(EXIT_BLIND, "verify: no cache %s", name);
 	if (!json_wanted)
 		printf("Summary for cache '%s'\n", c->name);
-	if (!is_tagged(model, c)) {
+	checks = checks_of(model, c);
+	if (!is_checked(&checks)) {
 		warn("warning: cache %lx (%s) does not have redzone checking "
 		     "enabled",
 		    c->at, c->name);
@@ -249,9 +358,10 @@ verify_all(struct model *model)
 		    "Cache Integrity");
 	for (size_t i = 0; i < model->ncaches; i++) {
 		const struct cache *c = &model->caches[i];
+		struct checks checks = checks_of(model, c);
 		uint64_t n;
 
-		if (!is_tagged(model, c))
+		if (!is_checked(&checks))
 			continue;
 		n = verify_cache(model, c, false);
 		all += n;

@@ -13,27 +13,16 @@
 #include "tools/inspect/layout.h"
 #include "umem/umem.h"
 
-static const char magic[16] = "umem described\n";
-
-#define VERSION_KNOWN 1
-#define HEADER_STEP   64
 #define ENTRIES_MOST  4096
 #define RECORD_MOST   (64 * KIB)
 #define VARIABLE_MOST (64 * MIB)
 
-struct header {
-	char magic[16];
-	uint32_t version;
-	uint32_t entry_bytes;
-	uint64_t self;
-	uint64_t entries;
-	uint64_t entries_end;
-	char library[16];
-};
-
 static const char *const names[] = {
-#define LAYOUT_NAME(id, name) name,
-    LAYOUT_ENTRIES(LAYOUT_NAME)};
+#define NAME_MEMBER(id, label, type, member) #label "." #member,
+#define NAME_VARIABLE(id, variable)          "&" #variable,
+#define NAME_CONSTANT(constant)              "=" #constant,
+#define NAME_BYTES(id, label, type)          "=" #label,
+    DESCRIBED_ALL(NAME_MEMBER, NAME_VARIABLE, NAME_CONSTANT, NAME_BYTES)};
 
 uint64_t
 layout_number(const void *at, uint64_t bytes)
@@ -44,7 +33,7 @@ layout_number(const void *at, uint64_t bytes)
 	return value;
 }
 
-static const struct described *
+static const struct describe_entry *
 entry_find(const struct layout *layout, const char *name)
 {
 	for (size_t i = 0; i < layout->nentries; i++)
@@ -54,17 +43,11 @@ entry_find(const struct layout *layout, const char *name)
 	return NULL;
 }
 
-const struct described *
-layout_optional(const struct layout *layout, const char *name)
-{
-	return entry_find(layout, name);
-}
-
 uint64_t
 layout_variable(
     const struct layout *layout, struct target *target, enum layout_entry entry)
 {
-	const struct described *d = &layout->known[entry];
+	const struct describe_entry *d = &layout->known[entry];
 	char raw[8] = {0};
 
 	if (!target_peek(target, d->value, raw, d->bytes < 8 ? d->bytes : 8))
@@ -72,26 +55,24 @@ layout_variable(
 	return layout_number(raw, 8);
 }
 
+bool
+layout_peek(const struct layout *layout, struct target *target, uint64_t at,
+    enum layout_entry entry, uint64_t *value)
+{
+	const struct describe_entry *d = &layout->known[entry];
+
+	*value = 0;
+	return target_peek(
+	    target, at + d->value, value, d->bytes < 8 ? d->bytes : 8);
+}
+
 const char *
 layout_at(
     const struct layout *layout, struct target *target, enum layout_entry entry)
 {
-	const struct described *d = &layout->known[entry];
+	const struct describe_entry *d = &layout->known[entry];
 
 	return target_at(target, d->value, d->bytes);
-}
-
-uint64_t
-layout_region_bytes(const struct layout *layout)
-{
-	static const enum layout_entry members[] = {
-	    L_REGION_BLOCKS, L_REGION_COMMITTED, L_REGION_NEXT};
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < array_size(members); i++)
-		if (layout_value(layout, members[i]) + 8 > bytes)
-			bytes = layout_value(layout, members[i]) + 8;
-	return bytes;
 }
 
 void
@@ -110,19 +91,8 @@ layout_copy_variables(const struct layout *layout, struct target *target)
 static uint64_t
 record_bytes(const struct layout *layout, const char *prefix, size_t n)
 {
-	/* Fixed sizes, with which the readers of these records copy them. */
-	static const struct {
-		const char *name;
-		uint64_t bytes;
-	} small[] = {{"list", 16}, {"region", RECORD_MOST}, {"meta_range", 24},
-	    {"buftag", 24}};
-
-	for (size_t i = 0; i < array_size(small); i++)
-		if (strlen(small[i].name) == n &&
-		    memcmp(small[i].name, prefix, n) == 0)
-			return small[i].bytes;
 	for (size_t i = 0; i < L_ENTRIES; i++) {
-		const struct described *d = &layout->known[i];
+		const struct describe_entry *d = &layout->known[i];
 
 		if (strlen(names[i]) == n + 1 &&
 		    memcmp(names[i] + 1, prefix, n) == 0)
@@ -135,7 +105,7 @@ record_bytes(const struct layout *layout, const char *prefix, size_t n)
 static bool
 member_fits(const struct layout *layout, size_t i)
 {
-	const struct described *d = &layout->known[i];
+	const struct describe_entry *d = &layout->known[i];
 	size_t n = strcspn(names[i], ".");
 	uint64_t most = record_bytes(layout, names[i], n);
 	uint64_t bytes = strchr(names[i], '[') != NULL ? 0 : d->bytes;
@@ -168,6 +138,10 @@ entries_make_sense(const struct layout *l)
 	       (unit & (unit - 1)) == 0 &&
 	       is_between(l, L_CPU_BLOCK, 64, 1 << 30) &&
 	       is_between(l, L_SLAB_BINS, 1, 4096) &&
+	       is_between(l, L_LIST_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_TAG_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_META_RANGE_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_REGION_BYTES, 8, RECORD_MOST) &&
 	       is_between(l, L_LOG_BYTES, 8, RECORD_MOST) &&
 	       is_between(l, L_LOG_CPU_BYTES, 8, 4096) &&
 	       is_between(l, L_AUDIT_BYTES, 8, RECORD_MOST) &&
@@ -179,22 +153,23 @@ entries_make_sense(const struct layout *l)
 }
 
 static void
-read_entries(
-    struct layout *layout, struct target *target, const struct header *header)
+read_entries(struct layout *layout, struct target *target,
+    const struct description *header)
 {
-	uint64_t bytes = header->entries_end - header->entries;
+	uint64_t at = (uintptr_t)header->entries;
+	uint64_t bytes = (uintptr_t)header->entries_end - at;
 
-	if (header->entry_bytes != sizeof(struct described) ||
+	if (header->entry_bytes != sizeof(struct describe_entry) ||
 	    bytes / header->entry_bytes > ENTRIES_MOST)
 		fail(EXIT_BLIND, "%s: the library's description is damaged",
 		    target->name);
 	layout->nentries = bytes / header->entry_bytes;
 	layout->entries = xalloc(bytes);
-	if (!target_peek(target, header->entries, layout->entries, bytes))
+	if (!target_peek(target, at, layout->entries, bytes))
 		fail(EXIT_BLIND, "%s: the library's description is not there",
 		    target->name);
 	for (unsigned i = 0; i < L_ENTRIES; i++) {
-		const struct described *d = entry_find(layout, names[i]);
+		const struct describe_entry *d = entry_find(layout, names[i]);
 
 		if (d == NULL)
 			fail(EXIT_BLIND,
@@ -217,21 +192,21 @@ is_ours(const char *name)
 }
 
 static struct layout *
-layout_read(struct target *target, const struct header *header,
+layout_read(struct target *target, const struct description *header,
     const struct mapping *where)
 {
 	struct layout *layout = xalloc(sizeof(*layout));
 
-	layout->at = header->self;
+	layout->at = (uintptr_t)header->self;
 	layout->object = where->name;
 	layout->in_program = !is_ours(where->name);
 	layout->version = plain_text(header->library, sizeof(header->library));
-	if (header->version != VERSION_KNOWN)
+	if (header->version != DESCRIPTION_VERSION)
 		fail(EXIT_BLIND,
 		    "%s: libumem %s there describes itself in version %u, and "
 		    "this command (" UMEM_VERSION ") knows version %u",
 		    target->name, layout->version, header->version,
-		    VERSION_KNOWN);
+		    DESCRIPTION_VERSION);
 	read_entries(layout, target, header);
 	return layout;
 }
@@ -274,20 +249,21 @@ search_mapping(
 
 		if (!target_peek(target, at, piece, n))
 			return;
-		for (size_t i = 0; i + sizeof(struct header) <= n;
-		     i += HEADER_STEP) {
-			struct header header;
+		for (size_t i = 0; i + sizeof(struct description) <= n;
+		     i += DESCRIPTION_ALIGN) {
+			struct description header;
 			struct layout *found;
 
-			if (memcmp(piece + i, magic, sizeof(magic)) != 0)
+			if (memcmp(piece + i, DESCRIPTION_MAGIC,
+				sizeof(header.magic)) != 0)
 				continue;
 			memcpy(&header, piece + i, sizeof(header));
-			if (header.self != at + i)
+			if ((uintptr_t)header.self != at + i)
 				continue;
 			found = layout_read(target, &header, m);
 			found->is_ready =
 			    layout_variable(found, target, L_UMEM_STATE) ==
-			    layout_value(found, L_READY);
+			    layout_value(found, L_UMEM_READY);
 			if (found->is_ready)
 				found->in_use = in_use(found, target);
 			found->ncopies = found->in_use != 0;

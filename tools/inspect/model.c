@@ -50,21 +50,21 @@
 /* Maximum number of stops of a live target to find no header claimed. */
 #define HOLD_TRIES 10
 
-/* Size of a buftag, in bytes. */
-#define TAG_BYTES 24
-
 static void
 copy_meta_list(struct model *model, enum layout_entry list)
 {
 	uint64_t at = model_variable(model, list);
+	const struct layout *l = model->layout;
+	struct target *target = model->target;
 	struct trail trail = {0};
-	char raw[24];
+	uint64_t start, bytes, next;
 
 	while (trail_goes_on(&trail, at) &&
-	       target_peek(model->target, at, raw, sizeof(raw))) {
-		target_copy(model->target, model_get(model, raw, L_RANGE_AT),
-		    model_get(model, raw, L_RANGE_BYTES), false);
-		at = model_get(model, raw, L_RANGE_NEXT);
+	       layout_peek(l, target, at, L_RANGE_AT, &start) &&
+	       layout_peek(l, target, at, L_RANGE_BYTES, &bytes) &&
+	       layout_peek(l, target, at, L_RANGE_NEXT, &next)) {
+		target_copy(target, start, bytes, false);
+		at = next;
 	}
 }
 
@@ -121,8 +121,8 @@ copy_cpus(struct model *model)
 	struct trail trail = {0};
 
 	while (trail_goes_on(&trail, at)) {
-		const char *region = target_at(
-		    model->target, at, layout_region_bytes(model->layout));
+		const char *region = target_at(model->target, at,
+		    layout_value(model->layout, L_REGION_BYTES));
 
 		if (region == NULL)
 			return;
@@ -154,6 +154,7 @@ copy_tags(struct model *model)
 	const uint64_t *owner = target_at(
 	    model->target, map_table(model, L_MAP_OWNER), model->nunits * 8);
 	uint64_t unit = layout_value(l, L_HEAP_UNIT);
+	uint64_t tag = layout_value(l, L_TAG_BYTES);
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	if (cache == NULL || owner == NULL ||
@@ -165,9 +166,8 @@ copy_tags(struct model *model)
 
 		if (!(owner[i] & 1) || bytes > model->end - model->base)
 			continue;
-		target_copy(
-		    model->target, end - page - TAG_BYTES, TAG_BYTES, false);
-		target_copy(model->target, end - TAG_BYTES, TAG_BYTES, false);
+		target_copy(model->target, end - page - tag, tag, false);
+		target_copy(model->target, end - tag, tag, false);
 		i += bytes / unit - 1;
 	}
 }
@@ -467,7 +467,8 @@ take_sourced(struct model *model)
 		for (uint64_t bin = 0; bin < bins; bin++)
 			take_slab_list(model,
 			    at + layout_value(model->layout, L_CACHE_PARTIAL) +
-				bin * 16);
+				bin *
+				    layout_value(model->layout, L_LIST_BYTES));
 		take_slab_list(
 		    model, at + layout_value(model->layout, L_CACHE_FULL));
 		take_slab_list(
@@ -641,7 +642,7 @@ model_of(const char *name, unsigned parts)
 	struct layout *layout = layout_find(target);
 
 	if (layout_variable(layout, target, L_UMEM_STATE) !=
-	    layout_value(layout, L_READY))
+	    layout_value(layout, L_UMEM_READY))
 		fail(EXIT_BLIND,
 		    "%s: libumem is loaded there and not in use yet",
 		    target->name);

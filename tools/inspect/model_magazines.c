@@ -10,7 +10,8 @@
 
 #include "tools/inspect/model_inner.h"
 
-#define CPU_CLAIMED ((uint64_t)1 << 63)
+/* Above the bytes of any magazine. */
+#define MAGAZINE_MOST (64 * KIB)
 
 /* Above the size of any pool; an inconsistent count is larger. */
 #define RESOURCES_MOST ((uint64_t)1 << 32)
@@ -20,15 +21,16 @@ model_is_magazine(
     struct model *model, uint64_t at, unsigned *capacity, uint64_t *next)
 {
 	const char *mag = model_record(model, at, L_MAGAZINE_BYTES);
-	uint64_t n;
+	uint64_t n, bytes;
 
 	if (mag == NULL || at % 16 != 0)
 		return false;
 	n = model_get(model, mag, L_MAGAZINE_CAPACITY);
 	*next = model_get(model, mag, L_MAGAZINE_NEXT);
 	*capacity = (unsigned)n;
-	/* A capacity is two less than a power of two. */
-	return n >= 2 && n <= 4096 && ((n + 2) & (n + 1)) == 0 &&
+	/* With its rounds, a magazine has a power of two of bytes. */
+	bytes = layout_value(model->layout, L_MAGAZINE_BYTES) + 8 * n;
+	return n >= 2 && n < MAGAZINE_MOST / 8 && (bytes & (bytes - 1)) == 0 &&
 	       model_get(model, mag, L_MAGAZINE_NROUNDS) <= n;
 }
 
@@ -138,7 +140,7 @@ model_take_header(struct model *model, uint64_t hot_at, uint64_t cold_at,
 	top = model_get(model, hot, L_HOT_TOP);
 	round = loaded + layout_value(model->layout, L_MAGAZINE_ROUND);
 	n = (top - round) / 8;
-	if (top == CPU_CLAIMED)
+	if (top == layout_value(model->layout, L_CPU_CLAIMED))
 		model->nunsure += loaded == 0 && !count;
 	if (loaded != 0 && !model_is_magazine(model, loaded, &capacity, &next))
 		loaded = 0;

@@ -111,7 +111,8 @@ add_meta_list(struct model *model, struct ranges *out, enum layout_entry list)
 	const char *record;
 
 	while (trail_goes_on(&trail, at) &&
-	       (record = target_at(model->target, at, 24)) != NULL) {
+	       (record = target_at(model->target, at,
+		    layout_value(l, L_META_RANGE_BYTES))) != NULL) {
 		range_add(out, layout_get(l, record, L_RANGE_AT),
 		    layout_get(l, record, L_RANGE_BYTES));
 		at = layout_get(l, record, L_RANGE_NEXT);
@@ -128,8 +129,8 @@ add_cpus(struct model *model, struct ranges *out)
 	const char *region;
 
 	while (layer != NULL && trail_goes_on(&trail, at) &&
-	       (region = target_at(
-		    model->target, at, layout_region_bytes(l))) != NULL) {
+	       (region = target_at(model->target, at,
+		    layout_value(l, L_REGION_BYTES))) != NULL) {
 		range_add(out, layout_get(l, region, L_REGION_BLOCKS),
 		    layout_get(l, layer, L_LAYER_NSLOTS) *
 			layout_value(l, L_CPU_BLOCK));
@@ -166,11 +167,10 @@ add_logs(struct model *model, struct ranges *out)
 static void
 add_object(struct model *model, struct ranges *out)
 {
-	const struct described *end =
-	    layout_optional(model->layout, "&image_end");
+	uint64_t end = layout_value(model->layout, L_IMAGE_END);
 	uint64_t start = UINT64_MAX;
 
-	if (model->layout->in_program || end == NULL)
+	if (model->layout->in_program)
 		return;
 	for (size_t i = 0; i < model->target->nmaps; i++) {
 		const struct mapping *m = &model->target->maps[i];
@@ -181,8 +181,8 @@ add_object(struct model *model, struct ranges *out)
 		if (m->start < start)
 			start = m->start;
 	}
-	if (start < end->value)
-		range_add(out, start, end->value - start);
+	if (start < end)
+		range_add(out, start, end - start);
 }
 
 /* Returns all memory of the library itself, and the heap. */

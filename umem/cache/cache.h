@@ -36,6 +36,8 @@ struct umem_cache {
 	struct import *import;
 	bool tagged;       /* [I] a struct buftag follows each buffer */
 	size_t tag_offset; /* [I] of the tag in a chunk */
+	/* [I] Bytes behind the requested size that must not change, at most. */
+	size_t slack_most;
 	/* [I] Bytes of a free buffer that hold a pattern, and the pattern. */
 	size_t pattern_bytes;
 	uint64_t free_pattern;

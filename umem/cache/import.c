@@ -757,9 +757,4 @@ import_gates_unlock_for_fork(bool child)
 	each_import(unlock_one);
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_MEMBER("cache", struct umem_cache, import),
-    DESCRIBE_MEMBER("import", struct import, arrays.pool),
-    DESCRIBE_MEMBER("import", struct import, npool),
-    DESCRIBE_BYTES("import", struct import),
-};
+DESCRIBE(DESCRIBED_IMPORT);

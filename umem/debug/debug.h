@@ -26,9 +26,12 @@ struct buftag {
 #define BUFTAG_FREE      0xf4eef4eeul
 
 /* The size in the upper half of a redzone. */
-#define REDZONE_ENCODE(size) (251u * (uint32_t)(size) + 1u)
-#define REDZONE_HAS_SIZE(x)  (((x) - 1u) % 251u == 0)
-#define REDZONE_DECODE(x)    (((x) - 1u) / 251u)
+#define REDZONE_FACTOR 251u
+#define REDZONE_ADDEND 1u
+#define REDZONE_ENCODE(size)                                                   \
+	(REDZONE_FACTOR * (uint32_t)(size) + REDZONE_ADDEND)
+#define REDZONE_HAS_SIZE(x) (((x) - REDZONE_ADDEND) % REDZONE_FACTOR == 0)
+#define REDZONE_DECODE(x)   (((x) - REDZONE_ADDEND) / REDZONE_FACTOR)
 
 enum bufctl_state {
 	BUFCTL_NEVER, /* never allocated; all zeros */

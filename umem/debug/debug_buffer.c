@@ -14,9 +14,6 @@
 #include "umem/debug/wait_sum.h"
 #include "vmem/os.h"
 
-/* With "lite": bytes behind the size that are checked. */
-#define LITE_SLACK 64
-
 /*
  * Bytes of padding before a buffer, behind the tag there, that a free of the
  * buffer compares.
@@ -109,12 +106,8 @@ slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 	size_t size = bufctl->size, end = cache->tag_offset;
 	size_t page = os_page_size();
 
-	if ((cache->debug & (UMF_REDZONE | UMF_DEADBEEF | UMF_LITE |
-				UMF_FIREWALL | UMF_HARDENED)) == 0 ||
-	    (cache->flags & UMC_NOTOUCH) != 0)
-		end = size;
-	else if ((cache->debug & UMF_LITE) != 0 && end - size > LITE_SLACK)
-		end = size + LITE_SLACK;
+	if (end - size > cache->slack_most)
+		end = size + cache->slack_most;
 	if (cache->class != ADDR_LARGE ||
 	    align_up(size, page) >= align_down(end, page))
 		return (struct slack){{size, end}, {end, end}};

@@ -49,6 +49,8 @@ debug_start(void)
 	debug_plan(&debug_large_cache, debug_large_cache.name, true);
 	if (debug_large_cache.debug != 0) {
 		debug_large_cache.debug |= UMF_REDZONE;
+		if (debug_large_cache.slack_most == 0)
+			debug_large_cache.slack_most = SIZE_MAX;
 		debug_large_cache.tagged =
 		    (debug_large_cache.debug & UMF_FIREWALL) == 0;
 	}
@@ -372,6 +374,4 @@ debug_large_around(const void *p)
 	return NULL;
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(debug_large_cache),
-};
+DESCRIBE(DESCRIBED_DEBUG_LARGE);

@@ -22,6 +22,9 @@
 /* "lite": bytes of a free buffer that hold the pattern. */
 #define LITE_PATTERN 8
 
+/* "lite": bytes behind the requested size that are checked. */
+#define LITE_SLACK 64
+
 struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT, .verify_max = SIZE_MAX};
 
 /* Does the name match the pattern, in which * stands for any string? */
@@ -159,6 +162,17 @@ pattern_bytes(const struct umem_cache *cache)
 	return n < debug.verify_max ? n : align_down(debug.verify_max, 8);
 }
 
+/* Returns the most bytes behind the requested size that hold a pattern. */
+static size_t
+slack_most(const struct umem_cache *cache)
+{
+	if ((cache->debug & (UMF_REDZONE | UMF_DEADBEEF | UMF_LITE |
+				UMF_FIREWALL | UMF_HARDENED)) == 0 ||
+	    (cache->flags & UMC_NOTOUCH) != 0)
+		return 0;
+	return (cache->debug & UMF_LITE) != 0 ? LITE_SLACK : SIZE_MAX;
+}
+
 void
 debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 {
@@ -168,6 +182,7 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 			(cache->debug & UMF_FIREWALL) == 0 &&
 			cache->bufsize != 0 &&
 			(cache->flags & UMC_NOTOUCH) == 0;
+	cache->slack_most = slack_most(cache);
 	cache->pattern_bytes = pattern_bytes(cache);
 	cache->free_pattern =
 	    (cache->debug & UMF_HARDENED) != 0 ? 0 : PATTERN_FREE;

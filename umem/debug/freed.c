@@ -94,14 +94,4 @@ freed_unlock_for_fork(void)
 	lock_release_for_fork(&freed_large.lock);
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(freed_large),
-    DESCRIBE_VARIABLE(freed_firewall),
-    /* Tools copy these two because they are described. */
-    DESCRIBE_VARIABLE(large_records),
-    DESCRIBE_VARIABLE(firewall_records),
-    DESCRIBE_BYTES("freed_ring", struct freed_ring),
-    DESCRIBE_MEMBER("freed_ring", struct freed_ring, record),
-    DESCRIBE_MEMBER("freed_ring", struct freed_ring, size),
-    DESCRIBE_MEMBER("freed_ring", struct freed_ring, nput),
-};
+DESCRIBE(DESCRIBED_FREED_RINGS);

@@ -615,37 +615,4 @@ sample_unlock_for_fork(void)
 	sample_place_unlock_for_fork();
 }
 
-#define MEMBER(member) DESCRIBE_MEMBER("sample", struct sample, member)
-
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(alloc_fast),
-    DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, small_end),
-    DESCRIBE_MEMBER("alloc_fast", struct alloc_fast, units),
-    DESCRIBE_CONSTANT(SIZE_SMALL),
-    DESCRIBE_VARIABLE(sampling),
-    DESCRIBE_VARIABLE(samples),
-    DESCRIBE_VARIABLE(nsamples),
-    DESCRIBE_VARIABLE(ntaken),
-    DESCRIBE_VARIABLE(nlost),
-    DESCRIBE_CONSTANT(SAMPLE_LIVE),
-    DESCRIBE_CONSTANT(SAMPLE_FREED),
-    DESCRIBE_CONSTANT(SAMPLE_WAITING),
-    DESCRIBE_BYTES("sample", struct sample),
-    DESCRIBE_MEMBER("sampling", struct sampling, mean),
-    DESCRIBE_MEMBER("sampling", struct sampling, able),
-    DESCRIBE_MEMBER("sampling", struct sampling, counted_end),
-    MEMBER(block),
-    MEMBER(span),
-    MEMBER(size),
-    MEMBER(mean),
-    MEMBER(time),
-    MEMBER(thread),
-    MEMBER(freed_time),
-    MEMBER(freed_thread),
-    MEMBER(state),
-    MEMBER(depth),
-    MEMBER(freed_depth),
-    MEMBER(guarded),
-    MEMBER(nframes),
-    MEMBER(stack[0]),
-};
+DESCRIBE(DESCRIBED_SAMPLES);

@@ -812,29 +812,4 @@ defer_after_fork(bool child)
 	}
 }
 
-#define DOMAIN(member) DESCRIBE_MEMBER("domain", struct domain, member)
-#define LAYER(member)  DESCRIBE_MEMBER("defer", struct defer, member)
-
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(domains),
-    DESCRIBE_CONSTANT(DEFER_OBJECT),
-    DESCRIBE_CONSTANT(DEFER_MALLOC),
-    DESCRIBE_CONSTANT(DEFER_FOREIGN),
-    DESCRIBE_BYTES("domain", struct domain),
-    DESCRIBE_BYTES("defer", struct defer),
-    DOMAIN(key),
-    DOMAIN(next),
-    DOMAIN(layers),
-    DOMAIN(broken),
-    DOMAIN(in_grace),
-    DOMAIN(ngraces),
-    DOMAIN(nreleased),
-    LAYER(mags.hot),
-    LAYER(mags.cold),
-    LAYER(mags.pending),
-    LAYER(mags.waiting),
-    LAYER(cache),
-    LAYER(next),
-    LAYER(mags.object_bytes),
-    LAYER(kind),
-};
+DESCRIBE(DESCRIBED_GRACE);

@@ -1,0 +1,383 @@
+/*
+ * description.h - format and entries of the library's introspection table
+ *
+ * A tool that inspects a live process or a core file must not have the layout
+ * of the library's structures compiled in.  Otherwise it would misread another
+ * build of the library.  The library therefore contains a table of names with
+ * offsets, sizes, addresses and values, which the compiler makes from the
+ * structures (vmem/describe.h).  The command umem (tools/inspect) looks up the
+ * names in the table of its target.
+ *
+ * This file is the only one that the library and the command share for that
+ * purpose.  It contains the format of the table, and the list of its entries.
+ * The library makes the table from the list, and the command its look-up, so a
+ * name is written once.  No offset and no value is in this file: the command
+ * reads all of them from the target.
+ *
+ * The format changes only with a new DESCRIPTION_VERSION.  Entries come and go;
+ * the command reports an entry that it needs and the target lacks.
+ *
+ * Each list belongs to the file that its comment names, which can see the
+ * structures and variables of the list.  A list calls these macros:
+ *	M(id, label, type, member)	a member of struct type: "label.member",
+ *					with its offset and size
+ *	V(id, variable)			"&variable", with its address and size
+ *	C(constant)			"=constant", with its value
+ *	B(id, label, type)		"=label", with the size of struct type
+ * id, or the name of the constant, is the name of the entry in the command,
+ * with the prefix L_ (tools/inspect/layout.h).
+ */
+#ifndef VMEM_DESCRIPTION_H
+#define VMEM_DESCRIPTION_H
+
+#include <stdint.h>
+
+/* The header of the table is at a multiple of this address. */
+#define DESCRIPTION_ALIGN   64
+#define DESCRIPTION_MAGIC   "umem described\n"
+#define DESCRIPTION_VERSION 1
+
+/* Tools read the entries directly from memory: 64 bytes each, no padding. */
+struct describe_entry {
+	char name[48];
+	union {
+		uint64_t value;
+		const volatile void *address;
+	};
+	uint64_t bytes;
+};
+
+_Static_assert(sizeof(struct describe_entry) == 64, "one after the other");
+
+/*
+ * The header.  Tools search for the magic.  The header contains its own
+ * address, which distinguishes it from a copy.
+ */
+struct description {
+	char magic[16];
+	uint32_t version;
+	uint32_t entry_bytes;
+	struct description *self;
+	struct describe_entry *entries;
+	struct describe_entry *entries_end;
+	char library[16]; /* version of the library */
+};
+
+_Static_assert(sizeof(struct description) == 64, "no padding");
+
+/* vmem/create.c */
+#define DESCRIBED_ARENA_LIST(M, V, C, B) V(ARENA_LIST, arena_list)
+
+/* vmem/heap.c */
+#define DESCRIBED_HEAP(M, V, C, B)                                             \
+	V(HEAP_ARENA, heap_arena)                                              \
+	V(COMMITTED_END, committed_end)                                        \
+	V(STATES, states)
+
+/* vmem/meta.c */
+#define DESCRIBED_META(M, V, C, B)                                             \
+	V(FREED, freed)                                                        \
+	V(CHUNKS, chunks)                                                      \
+	V(ALONES, alones)                                                      \
+	V(MAPPED_BYTES, mapped_bytes)                                          \
+	B(META_RANGE_BYTES, meta_range, meta_range)                            \
+	M(RANGE_NEXT, meta_range, meta_range, next)                            \
+	M(RANGE_AT, meta_range, meta_range, at)                                \
+	M(RANGE_BYTES, meta_range, meta_range, bytes)
+
+/* magazine/cpu.c */
+#define DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \
+	V(REGIONS, regions)                                                    \
+	B(REGION_BYTES, region, region)                                        \
+	M(REGION_BLOCKS, region, region, blocks)                               \
+	M(REGION_COMMITTED, region, region, committed)                         \
+	M(REGION_NEXT, region, region, next)
+
+/* umem/cache/import.c */
+#define DESCRIBED_IMPORT(M, V, C, B)                                           \
+	B(IMPORT_BYTES, import, import)                                        \
+	M(CACHE_IMPORT, cache, umem_cache, import)                             \
+	M(IMPORT_POOL, import, import, arrays.pool)                            \
+	M(IMPORT_NPOOL, import, import, npool)
+
+/* umem/debug/debug_large.c */
+#define DESCRIBED_DEBUG_LARGE(M, V, C, B)                                      \
+	V(DEBUG_LARGE_CACHE, debug_large_cache)
+
+/*
+ * umem/debug/freed.c.  The command copies the arrays of the rings because they
+ * are described.
+ */
+#define DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
+	V(FREED_LARGE, freed_large)                                            \
+	V(FREED_FIREWALL, freed_firewall)                                      \
+	V(LARGE_RECORDS, large_records)                                        \
+	V(FIREWALL_RECORDS, firewall_records)                                  \
+	B(FREED_RING_BYTES, freed_ring, freed_ring)                            \
+	M(FREED_RING_RECORD, freed_ring, freed_ring, record)                   \
+	M(FREED_RING_SIZE, freed_ring, freed_ring, size)                       \
+	M(FREED_RING_NPUT, freed_ring, freed_ring, nput)
+
+/* umem/malloc/sample.c */
+#define DESCRIBED_SAMPLES(M, V, C, B)                                          \
+	V(ALLOC_FAST, alloc_fast)                                              \
+	V(SAMPLING, sampling)                                                  \
+	V(SAMPLES, samples)                                                    \
+	V(NSAMPLES, nsamples)                                                  \
+	V(NTAKEN, ntaken)                                                      \
+	V(NLOST, nlost)                                                        \
+	C(SIZE_SMALL)                                                          \
+	C(SAMPLE_LIVE)                                                         \
+	C(SAMPLE_FREED)                                                        \
+	C(SAMPLE_WAITING)                                                      \
+	B(SAMPLE_BYTES, sample, sample)                                        \
+	M(FAST_SMALL_END, alloc_fast, alloc_fast, small_end)                   \
+	M(FAST_UNITS, alloc_fast, alloc_fast, units)                           \
+	M(SAMPLING_MEAN, sampling, sampling, mean)                             \
+	M(SAMPLING_ABLE, sampling, sampling, able)                             \
+	M(SAMPLING_COUNTED_END, sampling, sampling, counted_end)               \
+	M(SAMPLE_BLOCK, sample, sample, block)                                 \
+	M(SAMPLE_SPAN, sample, sample, span)                                   \
+	M(SAMPLE_SIZE, sample, sample, size)                                   \
+	M(SAMPLE_MEAN, sample, sample, mean)                                   \
+	M(SAMPLE_TIME, sample, sample, time)                                   \
+	M(SAMPLE_THREAD, sample, sample, thread)                               \
+	M(SAMPLE_FREED_TIME, sample, sample, freed_time)                       \
+	M(SAMPLE_FREED_THREAD, sample, sample, freed_thread)                   \
+	M(SAMPLE_STATE, sample, sample, state)                                 \
+	M(SAMPLE_DEPTH, sample, sample, depth)                                 \
+	M(SAMPLE_FREED_DEPTH, sample, sample, freed_depth)                     \
+	M(SAMPLE_GUARDED, sample, sample, guarded)                             \
+	M(SAMPLE_NFRAMES, sample, sample, nframes)                             \
+	M(SAMPLE_STACK, sample, sample, stack[0])
+
+/* umem/rcu/grace.c */
+#define DESCRIBED_GRACE(M, V, C, B)                                            \
+	V(DOMAINS, domains)                                                    \
+	C(DEFER_OBJECT)                                                        \
+	C(DEFER_MALLOC)                                                        \
+	C(DEFER_FOREIGN)                                                       \
+	B(DOMAIN_BYTES, domain, domain)                                        \
+	B(DEFER_BYTES, defer, defer)                                           \
+	M(DOMAIN_KEY, domain, domain, key)                                     \
+	M(DOMAIN_NEXT, domain, domain, next)                                   \
+	M(DOMAIN_LAYERS, domain, domain, layers)                               \
+	M(DOMAIN_BROKEN, domain, domain, broken)                               \
+	M(DOMAIN_IN_GRACE, domain, domain, in_grace)                           \
+	M(DOMAIN_NGRACES, domain, domain, ngraces)                             \
+	M(DOMAIN_NRELEASED, domain, domain, nreleased)                         \
+	M(DEFER_HOT, defer, defer, mags.hot)                                   \
+	M(DEFER_COLD, defer, defer, mags.cold)                                 \
+	M(DEFER_PENDING, defer, defer, mags.pending)                           \
+	M(DEFER_WAITING, defer, defer, mags.waiting)                           \
+	M(DEFER_CACHE, defer, defer, cache)                                    \
+	M(DEFER_NEXT, defer, defer, next)                                      \
+	M(DEFER_UNIT, defer, defer, mags.object_bytes)                         \
+	M(DEFER_KIND, defer, defer, kind)
+
+/* umem/init.c */
+#define DESCRIBED_BOOT(M, V, C, B)                                             \
+	V(BOOT, boot)                                                          \
+	V(BOOT_USED, boot_used)
+
+/* umem/describe.c: structures and variables that headers declare. */
+#define DESCRIBED_HEADERS(M, V, C, B)                                          \
+	V(UMEM_STATE, umem_state)                                              \
+	V(CACHE_LIST, cache_list)                                              \
+	V(ADDR_MAP, addr_map)                                                  \
+	V(CPU_LAYER, cpu_layer)                                                \
+	V(HEAP_SLOT, heap_slot)                                                \
+	V(DEBUG, debug)                                                        \
+	V(CACHE_CHECKED, cache_checked)                                        \
+	V(LOGS, logs)                                                          \
+	V(ERROR_BUFFER, umem_error_buffer)                                     \
+	V(ERROR_BEGIN, umem_error_begin)                                       \
+	V(IMAGE_END, image_end)                                                \
+	C(BUFCTL_NEVER)                                                        \
+	C(BUFCTL_ALLOCATED)                                                    \
+	C(BUFCTL_FREE)                                                         \
+	C(BUFCTL_LOST)                                                         \
+	C(BUFCTL_WAITING)                                                      \
+	C(LOG_TRANSACTION)                                                     \
+	C(LOG_CONTENTS)                                                        \
+	C(LOG_FAIL)                                                            \
+	C(LOG_SLAB)                                                            \
+	C(UMEM_READY)                                                          \
+	C(HEAP_UNIT)                                                           \
+	C(CPU_BLOCK)                                                           \
+	C(SLAB_BINS)                                                           \
+	C(RSEQ_NONE)                                                           \
+	C(CPU_CLAIMED)                                                         \
+	C(BUFTAG_ALLOCATED)                                                    \
+	C(BUFTAG_FREE)                                                         \
+	C(PATTERN_REDZONE)                                                     \
+	C(PATTERN_END)                                                         \
+	C(REDZONE_FACTOR)                                                      \
+	C(REDZONE_ADDEND)                                                      \
+	C(UMF_AUDIT)                                                           \
+	C(UMF_DEADBEEF)                                                        \
+	C(UMF_CONTENTS)                                                        \
+	C(UMF_CHECKSIGNAL)                                                     \
+	C(UMF_FIREWALL)                                                        \
+	C(UMF_LITE)                                                            \
+	C(UMF_RANDOMIZE)                                                       \
+	C(UMF_RCU_WRITES)                                                      \
+	C(KIND_ASIDE)                                                          \
+	B(BUFCTL_BYTES, bufctl, bufctl)                                        \
+	B(AUDIT_BYTES, bufctl_audit, bufctl_audit)                             \
+	B(CHOICE_BYTES, debug_choice, debug_choice)                            \
+	B(LOG_BYTES, log, log)                                                 \
+	B(LOG_CPU_BYTES, log_cpu, log_cpu)                                     \
+	B(ARENA_BYTES, arena, vmem)                                            \
+	B(CACHE_BYTES, cache, umem_cache)                                      \
+	B(HOT_BYTES, cpu_hot, cpu_hot)                                         \
+	B(COLD_BYTES, cpu_cold, cpu_cold)                                      \
+	B(DEPOT_BYTES, depot, depot)                                           \
+	B(MAGAZINE_BYTES, magazine, magazine)                                  \
+	B(SEGMENT_BYTES, segment, segment)                                     \
+	B(SLAB_BYTES, slab, slab)                                              \
+	B(CLAIM_BYTES, slab_claim, slab_claim)                                 \
+	B(LIST_BYTES, list, list)                                              \
+	B(TAG_BYTES, buftag, buftag)                                           \
+	M(LIST_NEXT, list, list, next)                                         \
+	M(SLAB_LINK, slab, slab, link)                                         \
+	M(SLAB_STORE, slab, slab, store)                                       \
+	M(SLAB_SPAN, slab, slab, span)                                         \
+	M(SLAB_FIRST, slab, slab, first)                                       \
+	M(SLAB_BITS, slab, slab, bits[0])                                      \
+	M(SLAB_RECORDS, slab, slab, records)                                   \
+	M(CLAIM_SLAB, slab_claim, slab_claim, slab)                            \
+	M(CLAIM_MASK, slab_claim, slab_claim, mask)                            \
+	M(CLAIM_WORD, slab_claim, slab_claim, word)                            \
+	M(CACHE_HOT, cache, umem_cache, mag.hot)                               \
+	M(CACHE_COLD, cache, umem_cache, mag.cold)                             \
+	M(CACHE_DEPOT_FULL, cache, umem_cache, mag.depot.full.head)            \
+	M(CACHE_DEPOT_EMPTY, cache, umem_cache, mag.depot.empty.head)          \
+	M(CACHE_NCONTENDED, cache, umem_cache, mag.depot.ncontended)           \
+	M(CACHE_SHARDS, cache, umem_cache, mag.nshards)                        \
+	M(CACHE_MORE_SHARDS, cache, umem_cache, mag.more)                      \
+	M(DEPOT_FULL, depot, depot, full.head)                                 \
+	M(DEPOT_EMPTY, depot, depot, empty.head)                               \
+	M(DEPOT_NCONTENDED, depot, depot, ncontended)                          \
+	M(CACHE_HAS_MAGAZINES, cache, umem_cache, has_magazines)               \
+	M(CACHE_CLASS, cache, umem_cache, class)                               \
+	M(CACHE_FLAGS, cache, umem_cache, flags)                               \
+	M(CACHE_DEBUG, cache, umem_cache, debug)                               \
+	M(CACHE_SLACK_MOST, cache, umem_cache, slack_most)                     \
+	M(CACHE_TAGGED, cache, umem_cache, tagged)                             \
+	M(CACHE_TAG_OFFSET, cache, umem_cache, tag_offset)                     \
+	M(CACHE_PATTERN_BYTES, cache, umem_cache, pattern_bytes)               \
+	M(CACHE_FREE_PATTERN, cache, umem_cache, free_pattern)                 \
+	M(CACHE_COUNTS, cache, umem_cache, limit.counts)                       \
+	M(CACHE_LIMIT, cache, umem_cache, limit.most)                          \
+	M(CACHE_HELD, cache, umem_cache, limit.nheld)                          \
+	M(CACHE_WAITING, cache, umem_cache, limit.nwaiting)                    \
+	M(CACHE_WAITS, cache, umem_cache, limit.nwaits)                        \
+	M(CACHE_REFUSED, cache, umem_cache, limit.nrefused)                    \
+	M(CACHE_RESERVE, cache, umem_cache, reserve.objects)                   \
+	M(CACHE_RESERVE_WANT, cache, umem_cache, reserve.want)                 \
+	M(CACHE_RESERVE_READY, cache, umem_cache, reserve.nready)              \
+	M(CACHE_RESERVE_USED, cache, umem_cache, reserve.nused)                \
+	M(CACHE_QUARANTINE, cache, umem_cache, quarantine.slot)                \
+	M(CACHE_QUARANTINE_SLOTS, cache, umem_cache, quarantine.nslots)        \
+	M(CACHE_BUFSIZE, cache, umem_cache, bufsize)                           \
+	M(CACHE_DESTRUCT, cache, umem_cache, destruct)                         \
+	M(CACHE_PRIV, cache, umem_cache, priv)                                 \
+	M(CACHE_NFAILED, cache, umem_cache, nfailed)                           \
+	M(CACHE_LINK, cache, umem_cache, link)                                 \
+	M(CACHE_NAME, cache, umem_cache, name)                                 \
+	M(CACHE_SLABS, cache, umem_cache, slabs)                               \
+	M(CACHE_NWAITED, cache, umem_cache, slabs.nwaited)                     \
+	M(CACHE_CHUNK, cache, umem_cache, slabs.layout.chunk)                  \
+	M(CACHE_SLAB_BYTES, cache, umem_cache, slabs.layout.slab_bytes)        \
+	M(CACHE_NCHUNKS, cache, umem_cache, slabs.layout.nchunks)              \
+	M(CACHE_SOURCE, cache, umem_cache, slabs.source)                       \
+	M(CACHE_RECORD_BYTES, cache, umem_cache, slabs.record_bytes)           \
+	M(CACHE_CONSTRUCTS, cache, umem_cache, slabs.constructs)               \
+	M(CACHE_PARTIAL, cache, umem_cache, slabs.partial)                     \
+	M(CACHE_FULL, cache, umem_cache, slabs.full)                           \
+	M(CACHE_EMPTY, cache, umem_cache, slabs.empty)                         \
+	M(CACHE_RETIRED, cache, umem_cache, slabs.retired)                     \
+	M(CACHE_NUSED, cache, umem_cache, slabs.nused)                         \
+	M(BUFCTL_SUM, bufctl, bufctl, sum)                                     \
+	M(BUFCTL_ADDR, bufctl, bufctl, addr)                                   \
+	M(BUFCTL_SLAB, bufctl, bufctl, slab)                                   \
+	M(BUFCTL_CACHE, bufctl, bufctl, cache)                                 \
+	M(BUFCTL_SIZE, bufctl, bufctl, size)                                   \
+	M(BUFCTL_STATE, bufctl, bufctl, state)                                 \
+	M(BUFCTL_KIND, bufctl, bufctl, kind)                                   \
+	M(BUFCTL_DEPTH, bufctl, bufctl, depth)                                 \
+	M(AUDIT_TIMESTAMP, bufctl_audit, bufctl_audit, timestamp)              \
+	M(AUDIT_THREAD, bufctl_audit, bufctl_audit, thread)                    \
+	M(AUDIT_LASTLOG, bufctl_audit, bufctl_audit, lastlog)                  \
+	M(AUDIT_CONTENTS, bufctl_audit, bufctl_audit, contents)                \
+	M(AUDIT_STACK, bufctl_audit, bufctl_audit, stack[0])                   \
+	M(TAG_REDZONE, buftag, buftag, redzone)                                \
+	M(TAG_BUFCTL, buftag, buftag, bufctl)                                  \
+	M(TAG_BXSTAT, buftag, buftag, bxstat)                                  \
+	M(DEBUG_NFRAMES, debug, debug, nframes)                                \
+	M(DEBUG_VERIFY_MAX, debug, debug, verify_max)                          \
+	M(DEBUG_HARDENED, debug, debug, hardened)                              \
+	M(DEBUG_NOABORT, debug, debug, noabort)                                \
+	M(DEBUG_CHECKNULL, debug, debug, checknull)                            \
+	M(DEBUG_MTBF, debug, debug, mtbf)                                      \
+	M(DEBUG_NCHOICES, debug, debug, nchoices)                              \
+	M(DEBUG_CHOICE, debug, debug, choice)                                  \
+	M(CHOICE_FLAGS, debug_choice, debug_choice, flags)                     \
+	M(CHOICE_FIREWALL, debug_choice, debug_choice, firewall_min)           \
+	M(CHOICE_PATTERNS, debug_choice, debug_choice, patterns)               \
+	M(LOG_BASE, log, log, base)                                            \
+	M(LOG_SIZE, log, log, bytes)                                           \
+	M(LOG_CHUNK_BYTES, log, log, chunk_bytes)                              \
+	M(LOG_NCHUNKS, log, log, nchunks)                                      \
+	M(LOG_NCPUS, log, log, ncpus)                                          \
+	M(LOG_CPU, log, log, cpu)                                              \
+	M(LOG_CPU_CHUNK, log_cpu, log_cpu, chunk)                              \
+	M(LOG_CPU_NCHUNKS, log_cpu, log_cpu, nchunks)                          \
+	M(HOT_TOP, cpu_hot, cpu_hot, top)                                      \
+	M(COLD_LOADED, cpu_cold, cpu_cold, loaded)                             \
+	M(COLD_PREVIOUS, cpu_cold, cpu_cold, previous)                         \
+	M(COLD_NLOADS, cpu_cold, cpu_cold, nloads)                             \
+	M(MAGAZINE_NEXT, magazine, magazine, next)                             \
+	M(MAGAZINE_CAPACITY, magazine, magazine, capacity)                     \
+	M(MAGAZINE_NROUNDS, magazine, magazine, nrounds)                       \
+	M(MAGAZINE_ROUND, magazine, magazine, round[0])                        \
+	M(LAYER_OWNER, cpu_layer, cpu_layer, rseq.owner)                       \
+	M(LAYER_BY_MM_CID, cpu_layer, cpu_layer, rseq.by_mm_cid)               \
+	M(LAYER_NSLOTS, cpu_layer, cpu_layer, nslots)                          \
+	M(LAYER_NWANTED, cpu_layer, cpu_layer, nwanted)                        \
+	M(LAYER_NUSED, cpu_layer, cpu_layer, nused)                            \
+	M(MAP_ENTRY, addr_map, addr_map, entry)                                \
+	M(MAP_OWNER, addr_map, addr_map, owner)                                \
+	M(SLOT_BASE, heap_slot, heap_slot, base)                               \
+	M(SLOT_UNITS, heap_slot, heap_slot, units)                             \
+	M(ARENA_LINK, arena, vmem, link)                                       \
+	M(ARENA_NAME, arena, vmem, name)                                       \
+	M(ARENA_QUANTUM, arena, vmem, quantum)                                 \
+	M(ARENA_SOURCE, arena, vmem, source)                                   \
+	M(ARENA_HEAD, arena, vmem, head)                                       \
+	M(ARENA_INUSE, arena, vmem, stats.inuse)                               \
+	M(ARENA_TOTAL, arena, vmem, stats.total)                               \
+	M(ARENA_IMPORTED, arena, vmem, stats.imported)                         \
+	M(ARENA_NALLOCS, arena, vmem, stats.nallocs)                           \
+	M(ARENA_NFAILS, arena, vmem, stats.nfails)                             \
+	M(SEGMENT_START, segment, segment, start)                              \
+	M(SEGMENT_SIZE, segment, segment, size)                                \
+	M(SEGMENT_ANEXT, segment, segment, anext)                              \
+	M(SEGMENT_TYPE, segment, segment, type)
+
+/* All entries. */
+#define DESCRIBED_ALL(M, V, C, B)                                              \
+	DESCRIBED_ARENA_LIST(M, V, C, B)                                       \
+	DESCRIBED_HEAP(M, V, C, B)                                             \
+	DESCRIBED_META(M, V, C, B)                                             \
+	DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \
+	DESCRIBED_IMPORT(M, V, C, B)                                           \
+	DESCRIBED_DEBUG_LARGE(M, V, C, B)                                      \
+	DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
+	DESCRIBED_SAMPLES(M, V, C, B)                                          \
+	DESCRIBED_GRACE(M, V, C, B)                                            \
+	DESCRIBED_BOOT(M, V, C, B)                                             \
+	DESCRIBED_HEADERS(M, V, C, B)
+
+#endif
