@@ -455,7 +455,7 @@ regions_start(void)
 {
 	cpu_layer.nslots = os_cpu_slots();
 	return (size_t)cpu_layer.nslots << CPU_BLOCK_SHIFT <=
-		   heap_room() / ROOM_PART &&
+		   heap_address_space() / ROOM_PART &&
 	       region_create(/* first */ true) != NULL;
 }
 

@@ -117,7 +117,7 @@ read_options(void)
 	if (checker_on)
 		cache_use_magazines = false;
 	size_class_start();
-	heap_policy(options.policy);
+	heap_set_policy(options.policy);
 	return true;
 }
 

@@ -186,7 +186,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	V(CACHE_LIST, cache_list)                                              \
 	V(ADDR_MAP, addr_map)                                                  \
 	V(CPU_LAYER, cpu_layer)                                                \
-	V(HEAP_SLOT, heap_slot)                                                \
+	V(HEAP_WINDOW, heap_window)                                            \
 	V(DEBUG, debug)                                                        \
 	V(CACHE_CHECKED, cache_checked)                                        \
 	V(LOGS, logs)                                                          \
@@ -349,8 +349,8 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(LAYER_NUSED, cpu_layer, cpu_layer, nused)                            \
 	M(MAP_ENTRY, addr_map, addr_map, entry)                                \
 	M(MAP_OWNER, addr_map, addr_map, owner)                                \
-	M(SLOT_BASE, heap_slot, heap_slot, base)                               \
-	M(SLOT_UNITS, heap_slot, heap_slot, units)                             \
+	M(WINDOW_BASE, heap_window, heap_window, base)                         \
+	M(WINDOW_UNITS, heap_window, heap_window, units)                       \
 	M(ARENA_LINK, arena, vmem, link)                                       \
 	M(ARENA_NAME, arena, vmem, name)                                       \
 	M(ARENA_QUANTUM, arena, vmem, quantum)                                 \

@@ -2,7 +2,7 @@
  * heap.c - the root arena of memory: reserve, commit, allocate, purge
  *
  * Window, reserved, committed
- *	The heap is inside one window of address space (heap_slot).  Because
+ *	The heap is inside one window of address space (heap_window).  Because
  *	the window is fixed at start, tables over it are flat.  For the heap
  *	arena the window is a single span.  Its quantum is a unit (HEAP_UNIT,
  *	64 KiB).
@@ -23,7 +23,7 @@
  *	mlockall(MCL_FUTURE), which counts reserved pages too.  The heap then
  *	takes small steps: at most a sixteenth of the limit is reserved ahead,
  *	so that thread stacks and other mappings still fit.  It also releases
- *	the free end of its address range (top_release()).
+ *	the free end of its address range (end_release()).
  *
  *	The window is at an address that nothing else uses, below the area of
  *	position-independent programs.  Sanitizers expect memory of the program
@@ -73,54 +73,54 @@
 #include "vmem/panic.h"
 
 /*
- * Addresses of the window.  341 GiB are between SLOT_BASE and the lowest
+ * Addresses of the window.  341 GiB are between WINDOW_BASE and the lowest
  * address of a position-independent program (0x555555554000): enough for a
- * window of SLOT_ROOM and a random offset below SLOT_SHUFFLE.  A larger window
- * is at SLOT_BASE_LARGE.
+ * window of WINDOW_NEAR_MAX and a random offset below WINDOW_RANDOM.  A larger
+ * window is at WINDOW_BASE_LARGE.
  */
-#define SLOT_BASE       ((uintptr_t)0x550000000000)
-#define SLOT_ROOM       ((size_t)256 * GIB)
-#define SLOT_SHUFFLE    ((size_t)64 * GIB)
-#define SLOT_BASE_LARGE ((uintptr_t)0x300000000000)
-#define SLOT_LARGEST    ((size_t)16384 * GIB)
-#define SLOT_SMALLEST   (8 * MIB)
+#define WINDOW_BASE       ((uintptr_t)0x550000000000)
+#define WINDOW_NEAR_MAX   ((size_t)256 * GIB)
+#define WINDOW_RANDOM     ((size_t)64 * GIB)
+#define WINDOW_BASE_LARGE ((uintptr_t)0x300000000000)
+#define WINDOW_MAX        ((size_t)16384 * GIB)
+#define WINDOW_MIN        (8 * MIB)
 
 /* A step of committed memory is an eighth of the heap, within these bounds. */
-#define COMMIT_LEAST  (1 * MIB)
-#define COMMIT_MOST   (64 * MIB)
+#define COMMIT_MIN  (1 * MIB)
+#define COMMIT_MAX  (64 * MIB)
 /* The first reservation without a limit, and the largest step under one. */
-#define RESERVE_LEAST (64 * MIB)
+#define RESERVE_MIN (64 * MIB)
 
 /* If address space is limited, 1/LIMIT_PART of the limit is reserved ahead. */
-#define LIMIT_PART   16
+#define LIMIT_PART    16
 /*
  * The window is at most LIMIT_GROWTH times the soft limit, rounded up to a
  * power of two, because the program may raise the limit later.  The tables for
  * such a window are at most 1/64 of the limit.
  */
-#define LIMIT_GROWTH 32
+#define LIMIT_GROWTH  32
 /* Bytes of address space left to the program when the heap starts. */
-#define ROOM_PROGRAM (128 * MIB)
+#define PROGRAM_BYTES (128 * MIB)
 
-#define TICK_SHIFT  27 /* a tick is 2^27 ns, 134 ms */
-#define TICKS       254
-#define PURGING     255
-#define PURGE_UNITS 64 /* most units for one call of os_purge() */
+#define EPOCH_SHIFT   27 /* a tick is 2^27 ns, 134 ms */
+#define EPOCHS        254
+#define STATE_PURGING 255
+#define PURGE_UNITS   64 /* most units for one call of os_purge() */
 
 /* Attempts to take a hole, 100 us apart, before an allocation fails. */
-#define HOLE_TRIES 100
+#define FOREIGN_TRIES 100
 
 /* A hole: foreign mappings in [from, to), which the heap never allocates. */
-struct hole {
+struct foreign {
 	uintptr_t from;
 	uintptr_t to;
-	struct hole *next;
+	struct foreign *next;
 };
 
-struct heap_slot heap_slot;
+struct heap_window heap_window;
 
-static struct hole *holes; /* [heap_lock] by descending address */
-static size_t nforeign;    /* [atomic] units in holes */
+static struct foreign *foreign_ranges; /* [heap_lock] by descending address */
+static size_t nforeign;                /* [atomic] units in holes */
 static vmem_t *heap_arena;
 static struct lock heap_lock = LOCK_INITIALIZER(LOCK_HEAP);
 static uintptr_t committed_end; /* [heap_lock] read atomically */
@@ -128,32 +128,33 @@ static uintptr_t reserved_end;  /* [heap_lock] */
 static uintptr_t states_end;    /* [heap_lock] end of committed states */
 static uint8_t *states;         /* [atomic] state of each unit */
 static size_t ndirty;           /* [atomic] units with a tick */
-static size_t nhanded;          /* [atomic] units allocated, cumulative */
-static size_t nfresh;           /* [atomic] units of nhanded that were clean */
-static uint32_t purge_word;     /* [atomic] counts purges; futex word */
-static size_t room;             /* see heap_room() */
-static size_t limited_step;     /* bytes reserved ahead; 0: no limit is near */
-static unsigned ngrowing;       /* [atomic] threads inside heap_grow() */
-static int policy;              /* see heap_policy() */
-static bool huge_used;          /* [heap_lock] read atomically */
+static size_t nallocated;       /* [atomic] units allocated, cumulative */
+static size_t
+    nallocated_clean;        /* [atomic] units of nallocated that were clean */
+static uint32_t purge_word;  /* [atomic] counts purges; futex word */
+static size_t address_space; /* see heap_address_space() */
+static size_t reserve_ahead; /* bytes reserved ahead; 0: no limit is near */
+static unsigned ngrowing;    /* [atomic] threads inside heap_grow() */
+static int policy;           /* see heap_set_policy() */
+static bool huge_used;       /* [heap_lock] read atomically */
 
 /* Bytes that the heap reserves when it starts. */
 static size_t
-first_step(void)
+reserve_first(void)
 {
-	return limited_step != 0 ? limited_step : RESERVE_LEAST;
+	return reserve_ahead != 0 ? reserve_ahead : RESERVE_MIN;
 }
 
 /* Place a window of this size at base; false if base is not free. */
 static bool
-slot_try(uintptr_t base, size_t bytes)
+window_reserve_at(uintptr_t base, size_t bytes)
 {
-	size_t step = first_step();
+	size_t step = reserve_first();
 
 	if (!os_reserve_at((void *)base, step))
 		return false;
-	heap_slot.base = base;
-	heap_slot.units = bytes >> HEAP_UNIT_SHIFT;
+	heap_window.base = base;
+	heap_window.units = bytes >> HEAP_UNIT_SHIFT;
 	reserved_end = base + step;
 	return true;
 }
@@ -163,27 +164,27 @@ slot_try(uintptr_t base, size_t bytes)
  * address that the kernel chooses.
  */
 static bool
-slot_anywhere(size_t bytes)
+window_reserve_anywhere(size_t bytes)
 {
-	if (bytes > room / 2)
-		bytes = align_down(room / 2, HEAP_UNIT);
-	for (; bytes >= SLOT_SMALLEST; bytes /= 2) {
+	if (bytes > address_space / 2)
+		bytes = align_down(address_space / 2, HEAP_UNIT);
+	for (; bytes >= WINDOW_MIN; bytes /= 2) {
 		uintptr_t at = (uintptr_t)os_reserve(NULL, bytes);
 
 		if (at == 0)
 			continue;
-		heap_slot.base = align_up(at, HEAP_UNIT);
-		heap_slot.units =
-		    (at + bytes - heap_slot.base) >> HEAP_UNIT_SHIFT;
+		heap_window.base = align_up(at, HEAP_UNIT);
+		heap_window.units =
+		    (at + bytes - heap_window.base) >> HEAP_UNIT_SHIFT;
 		reserved_end =
-		    heap_slot.base + (heap_slot.units << HEAP_UNIT_SHIFT);
+		    heap_window.base + (heap_window.units << HEAP_UNIT_SHIFT);
 		return true;
 	}
 	return false;
 }
 
 static size_t
-least(size_t a, size_t b)
+min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -194,12 +195,12 @@ least(size_t a, size_t b)
  * cannot use more than its hard limit.
  */
 static size_t
-slot_bytes(size_t limit)
+window_bytes(size_t limit)
 {
-	size_t bytes = least(8 * os_ram(), SLOT_LARGEST);
+	size_t bytes = min_size(8 * os_ram(), WINDOW_MAX);
 
-	bytes = least(bytes, least(limit, SLOT_LARGEST) * LIMIT_GROWTH);
-	bytes = least(bytes, least(os_limit_as_most(), SLOT_LARGEST) * 2);
+	bytes = min_size(bytes, min_size(limit, WINDOW_MAX) * LIMIT_GROWTH);
+	bytes = min_size(bytes, min_size(os_limit_as_most(), WINDOW_MAX) * 2);
 	if (bytes < GIB)
 		bytes = GIB;
 	return (size_t)1 << (highbit(bytes - 1) + 1);
@@ -207,13 +208,13 @@ slot_bytes(size_t limit)
 
 /* Bytes to reserve ahead for a limit of address space. */
 static size_t
-step_for(size_t limit)
+reserve_ahead_for(size_t limit)
 {
 	size_t step = align_down(limit / LIMIT_PART, HEAP_UNIT);
 
-	if (step < COMMIT_LEAST)
-		return COMMIT_LEAST;
-	return least(step, RESERVE_LEAST);
+	if (step < COMMIT_MIN)
+		return COMMIT_MIN;
+	return min_size(step, RESERVE_MIN);
 }
 
 /*
@@ -221,7 +222,7 @@ step_for(size_t limit)
  * most want bytes.  Returns SIZE_MAX if it grants all of them.
  */
 static size_t
-room_probe(size_t want)
+address_space_probe(size_t want)
 {
 	for (size_t bytes = want; bytes >= HEAP_UNIT; bytes -= bytes / 8) {
 		void *at = os_reserve(NULL, bytes);
@@ -235,93 +236,97 @@ room_probe(size_t want)
 }
 
 static bool
-slot_find(void)
+window_choose(void)
 {
 	size_t limit = os_limit_as();
-	size_t bytes = slot_bytes(limit);
+	size_t bytes = window_bytes(limit);
 	size_t tables = (bytes >> HEAP_UNIT_SHIFT) * HEAP_UNIT_TABLES;
-	uintptr_t shuffle = align_down(os_random() % SLOT_SHUFFLE, HEAP_UNIT);
+	uintptr_t shuffle = align_down(os_random() % WINDOW_RANDOM, HEAP_UNIT);
 
-	limited_step = limit == SIZE_MAX ? 0 : step_for(limit);
-	room = room_probe(2 * (first_step() + tables) + ROOM_PROGRAM);
-	if (room != SIZE_MAX) {
+	reserve_ahead = limit == SIZE_MAX ? 0 : reserve_ahead_for(limit);
+	address_space =
+	    address_space_probe(2 * (reserve_first() + tables) + PROGRAM_BYTES);
+	if (address_space != SIZE_MAX) {
 		/*
 		 * The limit that refused the reservation is unknown, and it may
 		 * be a hard limit.
 		 */
-		limited_step = step_for(room);
-		bytes = least(bytes, slot_bytes(room));
+		reserve_ahead = reserve_ahead_for(address_space);
+		bytes = min_size(bytes, window_bytes(address_space));
 	}
-	if (bytes <= SLOT_ROOM && slot_try(SLOT_BASE + shuffle, bytes))
+	if (bytes <= WINDOW_NEAR_MAX &&
+	    window_reserve_at(WINDOW_BASE + shuffle, bytes))
 		return true;
-	if (slot_try(SLOT_BASE_LARGE + shuffle, bytes))
+	if (window_reserve_at(WINDOW_BASE_LARGE + shuffle, bytes))
 		return true;
-	return slot_anywhere(bytes);
+	return window_reserve_anywhere(bytes);
 }
 
 size_t
-heap_room(void)
+heap_address_space(void)
 {
-	return room;
+	return address_space;
 }
 
 bool
 heap_start(void)
 {
 	/* Keep the window that an earlier call found before it failed. */
-	if (heap_slot.units == 0 && !slot_find())
+	if (heap_window.units == 0 && !window_choose())
 		return false;
-	committed_end = heap_slot.base;
+	committed_end = heap_window.base;
 	if (states == NULL)
-		states =
-		    os_reserve_zeros(align_up(heap_slot.units, os_page_size()));
+		states = os_reserve_zeros(
+		    align_up(heap_window.units, os_page_size()));
 	if (states == NULL)
 		return false;
-	heap_arena = vmem_create("umem_heap", (void *)heap_slot.base,
-	    heap_slot.units << HEAP_UNIT_SHIFT, HEAP_UNIT, NULL, NULL, NULL, 0,
-	    VM_NOSLEEP);
+	heap_arena = vmem_create("umem_heap", (void *)heap_window.base,
+	    heap_window.units << HEAP_UNIT_SHIFT, HEAP_UNIT, NULL, NULL, NULL,
+	    0, VM_NOSLEEP);
 	return heap_arena != NULL;
 }
 
 void
-heap_policy(int policy_flag)
+heap_set_policy(int policy_flag)
 {
 	policy = policy_flag;
 }
 
-/* heap_unhuge() for each part of the heap between holes, from above. */
+/* heap_forbid_huge() for each part of the heap between holes, from above. */
 static void
-unhuge_locked(void)
+forbid_huge_locked(void)
 {
 	uintptr_t end = committed_end;
 
-	for (struct hole *hole = holes; hole != NULL; hole = hole->next) {
-		if (hole->to < end)
-			os_huge((void *)hole->to, end - hole->to, false);
-		end = hole->from;
+	for (struct foreign *foreign = foreign_ranges; foreign != NULL;
+	     foreign = foreign->next) {
+		if (foreign->to < end)
+			os_huge((void *)foreign->to, end - foreign->to, false);
+		end = foreign->from;
 	}
-	if (end > heap_slot.base)
-		os_huge((void *)heap_slot.base, end - heap_slot.base, false);
+	if (end > heap_window.base)
+		os_huge(
+		    (void *)heap_window.base, end - heap_window.base, false);
 }
 
 void
-heap_unhuge(void)
+heap_forbid_huge(void)
 {
 	if (likely(!__atomic_load_n(&huge_used, __ATOMIC_RELAXED)))
 		return;
 	lock_take(&heap_lock);
-	unhuge_locked();
+	forbid_huge_locked();
 	__atomic_store_n(&huge_used, false, __ATOMIC_RELAXED);
 	lock_release(&heap_lock);
 }
 
 /* Commit the states of all units below end. */
 static bool
-states_cover_locked(uintptr_t end)
+states_commit_locked(uintptr_t end)
 {
 	size_t page = os_page_size();
 	uintptr_t want = align_up(
-	    (uintptr_t)states + ((end - heap_slot.base) >> HEAP_UNIT_SHIFT),
+	    (uintptr_t)states + ((end - heap_window.base) >> HEAP_UNIT_SHIFT),
 	    page);
 	uintptr_t from = states_end == 0 ? (uintptr_t)states : states_end;
 
@@ -334,10 +339,10 @@ states_cover_locked(uintptr_t end)
 }
 
 /* Result of committing memory for a range. */
-enum cover {
-	COVERED,    /* committed */
-	IN_THE_WAY, /* a foreign mapping is at reserved_end */
-	NO_MEMORY   /* the kernel refuses */
+enum commit_result {
+	COMMITTED,       /* committed */
+	FOREIGN_MAPPING, /* a foreign mapping is at reserved_end */
+	NO_MEMORY        /* the kernel refuses */
 };
 
 /*
@@ -359,35 +364,35 @@ reserve_pieces_locked(uintptr_t end)
 }
 
 /* Reserve address space up to end at least. */
-static enum cover
+static enum commit_result
 reserve_locked(uintptr_t end)
 {
-	uintptr_t slot_end =
-	    heap_slot.base + (heap_slot.units << HEAP_UNIT_SHIFT);
-	size_t step = reserved_end - heap_slot.base;
+	uintptr_t window_end =
+	    heap_window.base + (heap_window.units << HEAP_UNIT_SHIFT);
+	size_t step = reserved_end - heap_window.base;
 	size_t need = end - reserved_end;
 
 	if (end <= reserved_end)
-		return COVERED;
-	if (limited_step != 0)
-		step = step / 8 < limited_step ? step / 8 : limited_step;
+		return COMMITTED;
+	if (reserve_ahead != 0)
+		step = step / 8 < reserve_ahead ? step / 8 : reserve_ahead;
 	if (step < need)
-		step = limited_step != 0 ? need : align_up(need, RESERVE_LEAST);
-	step = align_down(least(step, slot_end - reserved_end), HEAP_UNIT);
+		step = reserve_ahead != 0 ? need : align_up(need, RESERVE_MIN);
+	step = align_down(min_size(step, window_end - reserved_end), HEAP_UNIT);
 	if (step > need && os_reserve_at((void *)reserved_end, step)) {
 		reserved_end += step;
-		return COVERED;
+		return COMMITTED;
 	}
 	if (os_reserve_at((void *)reserved_end, need)) {
 		reserved_end += need;
-		return COVERED;
+		return COMMITTED;
 	}
 	/* Is there too little address space, or a mapping in the way? */
 	void *probe = os_reserve(NULL, need);
 	if (probe == NULL)
 		return NO_MEMORY;
 	os_unmap(probe, need);
-	return reserve_pieces_locked(end) ? COVERED : IN_THE_WAY;
+	return reserve_pieces_locked(end) ? COMMITTED : FOREIGN_MAPPING;
 }
 
 /*
@@ -406,16 +411,16 @@ huge_goal_locked(uintptr_t goal)
 static bool
 commit_to_locked(uintptr_t end, bool huge)
 {
-	umem_assert(((end - heap_slot.base) & (HEAP_UNIT - 1)) == 0);
-	if (!states_cover_locked(end) ||
+	umem_assert(((end - heap_window.base) & (HEAP_UNIT - 1)) == 0);
+	if (!states_commit_locked(end) ||
 	    !os_commit((void *)committed_end, end - committed_end))
 		return false;
 	os_huge((void *)committed_end, end - committed_end, huge);
 	if (huge)
 		__atomic_store_n(&huge_used, true, __ATOMIC_RELAXED);
 	os_name((void *)committed_end, end - committed_end, "umem heap");
-	huge_grew(committed_end, end, huge);
-	/* Release: pairs with the load in cover(). */
+	huge_growth_record(committed_end, end, huge);
+	/* Release: pairs with the load in heap_commit(). */
 	__atomic_store_n(&committed_end, end, __ATOMIC_RELEASE);
 	return true;
 }
@@ -423,19 +428,19 @@ commit_to_locked(uintptr_t end, bool huge)
 /*
  * The address up to which to commit when memory up to end is needed.  The heap
  * grows by an eighth.  With small pages a larger heap grows by less, so that
- * huge_most() is asked again soon.
+ * huge_growth_max() is asked again soon.
  */
 static uintptr_t
 commit_goal_locked(uintptr_t end, bool huge)
 {
-	size_t heap = committed_end - heap_slot.base;
+	size_t heap = committed_end - heap_window.base;
 	size_t step = align_down(heap / 8, HEAP_UNIT);
-	size_t most = huge ? COMMIT_MOST : HUGE_PAGE;
+	size_t most = huge ? COMMIT_MAX : HUGE_PAGE;
 
 	if (!huge && most < heap / 64)
 		most = align_down(heap / 64, HEAP_UNIT);
-	if (step < COMMIT_LEAST)
-		step = COMMIT_LEAST;
+	if (step < COMMIT_MIN)
+		step = COMMIT_MIN;
 	if (step > most)
 		step = most;
 	step += committed_end;
@@ -450,7 +455,7 @@ commit_huge_locked(uintptr_t goal)
 {
 	while (committed_end < goal) {
 		bool probe;
-		size_t most = huge_piece(&probe);
+		size_t most = huge_growth_next(&probe);
 		uintptr_t end =
 		    goal - committed_end < most ? goal : committed_end + most;
 
@@ -465,7 +470,7 @@ commit_huge_locked(uintptr_t goal)
  * bytes to commit with huge pages.
  */
 static bool
-commit_locked(uintptr_t end, uintptr_t goal, size_t huge)
+commit_growth_locked(uintptr_t end, uintptr_t goal, size_t huge)
 {
 	if (huge != 0) {
 		if (huge < goal - committed_end)
@@ -477,40 +482,40 @@ commit_locked(uintptr_t end, uintptr_t goal, size_t huge)
 	return committed_end >= goal || commit_to_locked(goal, false);
 }
 
-static enum cover
-cover_locked(uintptr_t end, size_t block_bytes)
+static enum commit_result
+heap_commit_locked(uintptr_t end, size_t block_bytes)
 {
-	enum cover got;
+	enum commit_result got;
 	uintptr_t goal;
 	size_t huge;
 
 	if (end <= committed_end)
-		return COVERED;
+		return COMMITTED;
 	got = reserve_locked(end);
-	if (got != COVERED)
+	if (got != COMMITTED)
 		return got;
-	huge = huge_most(committed_end - heap_slot.base, block_bytes);
+	huge = huge_growth_max(committed_end - heap_window.base, block_bytes);
 	goal = commit_goal_locked(end, huge != 0);
-	if (commit_locked(end, goal, huge))
-		return COVERED;
+	if (commit_growth_locked(end, goal, huge))
+		return COMMITTED;
 	/* A limit of the process may be near: commit no more than needed. */
 	if (committed_end >= end ||
 	    (goal > end && commit_to_locked(end, false)))
-		return COVERED;
+		return COMMITTED;
 	return NO_MEMORY;
 }
 
 /* Commit all memory below end, for a block of block_bytes that ends there. */
-static enum cover
-cover(uintptr_t end, size_t block_bytes)
+static enum commit_result
+heap_commit(uintptr_t end, size_t block_bytes)
 {
-	enum cover got;
+	enum commit_result got;
 
-	/* Sequentially consistent: see top_release(). */
+	/* Sequentially consistent: see end_release(). */
 	if (likely(end <= __atomic_load_n(&committed_end, __ATOMIC_SEQ_CST)))
-		return COVERED;
+		return COMMITTED;
 	lock_take(&heap_lock);
-	got = cover_locked(end, block_bytes);
+	got = heap_commit_locked(end, block_bytes);
 	lock_release(&heap_lock);
 	return got;
 }
@@ -520,18 +525,18 @@ cover(uintptr_t end, size_t block_bytes)
  * Returns false if there is no memory.
  */
 static bool
-hole_note_locked(uintptr_t at)
+foreign_record_locked(uintptr_t at)
 {
-	struct hole *hole = holes;
+	struct foreign *foreign = foreign_ranges;
 
-	if (hole == NULL || hole->to != at) {
-		hole = meta_alloc(sizeof(*hole));
-		if (hole == NULL)
+	if (foreign == NULL || foreign->to != at) {
+		foreign = meta_alloc(sizeof(*foreign));
+		if (foreign == NULL)
 			return false;
-		*hole = (struct hole){at, at, holes};
-		holes = hole;
+		*foreign = (struct foreign){at, at, foreign_ranges};
+		foreign_ranges = foreign;
 	}
-	hole->to = at + HEAP_UNIT;
+	foreign->to = at + HEAP_UNIT;
 	__atomic_add_fetch(&nforeign, 1, __ATOMIC_RELAXED);
 	return true;
 }
@@ -543,7 +548,7 @@ hole_note_locked(uintptr_t at)
  * or the memory below it cannot be committed.
  */
 static bool
-hole_take(void)
+foreign_take(void)
 {
 	bool taken = false;
 
@@ -557,7 +562,7 @@ hole_take(void)
 	lock_take(&heap_lock);
 	/* Commit all memory below the hole before committed_end moves on. */
 	if (reserved_end == at && commit_to_locked(at, false) &&
-	    hole_note_locked(at)) {
+	    foreign_record_locked(at)) {
 		reserved_end = at + HEAP_UNIT;
 		__atomic_store_n(
 		    &committed_end, reserved_end, __ATOMIC_RELEASE);
@@ -571,31 +576,32 @@ hole_take(void)
 
 /* Wait a moment for the thread that has allocated the unit of a hole. */
 static void
-hole_wait(uint32_t *nfailed)
+foreign_wait(uint32_t *nfailed)
 {
 	++*nfailed;
 	os_futex_wait(nfailed, *nfailed, 100000);
 }
 
 static size_t
-unit_of(const void *at)
+unit_index(const void *at)
 {
-	return ((uintptr_t)at - heap_slot.base) >> HEAP_UNIT_SHIFT;
+	return ((uintptr_t)at - heap_window.base) >> HEAP_UNIT_SHIFT;
 }
 
 /* Clear the state of an allocated unit; true if the unit was clean. */
 static bool
-state_clear(uint8_t *state)
+unit_state_clear(uint8_t *state)
 {
 	uint8_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 
 	if (likely(was == 0))
 		return true;
 	for (;;) {
-		if (was == PURGING) {
+		if (was == STATE_PURGING) {
 			uint32_t word =
 			    __atomic_load_n(&purge_word, __ATOMIC_ACQUIRE);
-			if (__atomic_load_n(state, __ATOMIC_ACQUIRE) == PURGING)
+			if (__atomic_load_n(state, __ATOMIC_ACQUIRE) ==
+			    STATE_PURGING)
 				os_futex_wait(&purge_word, word, 1000000);
 			was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 		} else if (was == 0) {
@@ -609,35 +615,36 @@ state_clear(uint8_t *state)
 
 /* Clear the states of an allocated block; true if all units were clean. */
 static bool
-states_clear(void *at, size_t bytes)
+block_states_clear(void *at, size_t bytes)
 {
-	size_t first = unit_of(at);
+	size_t first = unit_index(at);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 	size_t nwere = 0;
 
-	__atomic_add_fetch(&nhanded, n, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&nallocated, n, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < n; i++)
-		nwere += !state_clear(&states[first + i]);
+		nwere += !unit_state_clear(&states[first + i]);
 	if (nwere != 0)
 		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
 	if (nwere != n)
-		__atomic_add_fetch(&nfresh, n - nwere, __ATOMIC_RELAXED);
+		__atomic_add_fetch(
+		    &nallocated_clean, n - nwere, __ATOMIC_RELAXED);
 	return nwere == 0;
 }
 
 static uint8_t
-tick_now(void)
+epoch_now(void)
 {
-	return (uint8_t)((os_now_ns() >> TICK_SHIFT) % TICKS + 1);
+	return (uint8_t)((os_now_ns() >> EPOCH_SHIFT) % EPOCHS + 1);
 }
 
 /* Mark the units of a block, which is about to be freed, as dirty. */
 static void
-states_mark(void *at, size_t bytes)
+block_states_mark(void *at, size_t bytes)
 {
-	size_t first = unit_of(at);
+	size_t first = unit_index(at);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
-	uint8_t tick = tick_now();
+	uint8_t tick = epoch_now();
 
 	__atomic_add_fetch(&ndirty, n, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < n; i++)
@@ -645,51 +652,52 @@ states_mark(void *at, size_t bytes)
 }
 
 /* Alignment of a block: it starts phase bytes above a multiple of align. */
-struct place {
+struct placement {
 	size_t align;
 	size_t phase;
 };
 
 static void *
-arena_take(size_t bytes, struct place place)
+units_alloc(size_t bytes, struct placement placement)
 {
 	int flags = VM_NOSLEEP | policy;
 
-	if (place.align <= HEAP_UNIT)
+	if (placement.align <= HEAP_UNIT)
 		return vmem_alloc(heap_arena, bytes, flags);
-	return vmem_xalloc(
-	    heap_arena, bytes, place.align, place.phase, 0, NULL, NULL, flags);
+	return vmem_xalloc(heap_arena, bytes, placement.align, placement.phase,
+	    0, NULL, NULL, flags);
 }
 
 static void
-arena_give(void *at, size_t bytes, struct place place)
+units_free(void *at, size_t bytes, struct placement placement)
 {
-	if (place.align <= HEAP_UNIT)
+	if (placement.align <= HEAP_UNIT)
 		vmem_free(heap_arena, at, bytes);
 	else
 		vmem_xfree(heap_arena, at, bytes);
 }
 
 static void *
-alloc_at(size_t bytes, struct place place, bool *zeroed)
+block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 {
 	uint32_t nfailed = 0;
 
-	while (nfailed < HOLE_TRIES) {
-		void *at = arena_take(bytes, place);
+	while (nfailed < FOREIGN_TRIES) {
+		void *at = units_alloc(bytes, placement);
 
 		if (at == NULL)
 			return NULL;
-		enum cover got = cover((uintptr_t)at + bytes, bytes);
-		if (likely(got == COVERED)) {
-			*zeroed = states_clear(at, bytes);
+		enum commit_result got =
+		    heap_commit((uintptr_t)at + bytes, bytes);
+		if (likely(got == COMMITTED)) {
+			*zeroed = block_states_clear(at, bytes);
 			return at;
 		}
-		arena_give(at, bytes, place);
+		units_free(at, bytes, placement);
 		if (got == NO_MEMORY)
 			return NULL;
-		if (!hole_take())
-			hole_wait(&nfailed);
+		if (!foreign_take())
+			foreign_wait(&nfailed);
 	}
 	return NULL;
 }
@@ -697,14 +705,15 @@ alloc_at(size_t bytes, struct place place, bool *zeroed)
 void *
 heap_alloc(size_t bytes, size_t align, bool *zeroed)
 {
-	return alloc_at(bytes, (struct place){align, 0}, zeroed);
+	return block_alloc(bytes, (struct placement){align, 0}, zeroed);
 }
 
 void *
-heap_alloc_alike(size_t bytes, const void *like, bool *zeroed)
+heap_alloc_same_offset(size_t bytes, const void *like, bool *zeroed)
 {
-	struct place place = {HUGE_PAGE, (uintptr_t)like & (HUGE_PAGE - 1)};
-	void *at = alloc_at(bytes, place, zeroed);
+	struct placement placement = {
+	    HUGE_PAGE, (uintptr_t)like & (HUGE_PAGE - 1)};
+	void *at = block_alloc(bytes, placement, zeroed);
 
 	return at != NULL ? at : heap_alloc(bytes, HEAP_UNIT, zeroed);
 }
@@ -712,14 +721,14 @@ heap_alloc_alike(size_t bytes, const void *like, bool *zeroed)
 void
 heap_free(void *at, size_t bytes)
 {
-	states_mark(at, bytes);
+	block_states_mark(at, bytes);
 	vmem_xfree(heap_arena, at, bytes);
 }
 
 bool
 heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 {
-	size_t start = (uintptr_t)at - heap_slot.base;
+	size_t start = (uintptr_t)at - heap_window.base;
 	char *end = (char *)at + oldbytes;
 	bool grown;
 
@@ -728,12 +737,12 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 	 * shrinking the segment again, which can fail if there is no tag.
 	 */
 	__atomic_add_fetch(&ngrowing, 1, __ATOMIC_SEQ_CST);
-	grown = newbytes <= (heap_slot.units << HEAP_UNIT_SHIFT) - start &&
-		cover((uintptr_t)at + newbytes, newbytes) == COVERED &&
+	grown = newbytes <= (heap_window.units << HEAP_UNIT_SHIFT) - start &&
+		heap_commit((uintptr_t)at + newbytes, newbytes) == COMMITTED &&
 		vmem_grow(heap_arena, at, oldbytes, newbytes);
 	__atomic_sub_fetch(&ngrowing, 1, __ATOMIC_SEQ_CST);
 	if (grown)
-		*zeroed = states_clear(end, newbytes - oldbytes);
+		*zeroed = block_states_clear(end, newbytes - oldbytes);
 	return grown;
 }
 
@@ -742,10 +751,10 @@ heap_shrink(void *at, size_t oldbytes, size_t newbytes)
 {
 	char *end = (char *)at + newbytes;
 
-	states_mark(end, oldbytes - newbytes);
+	block_states_mark(end, oldbytes - newbytes);
 	if (vmem_shrink(heap_arena, at, oldbytes, newbytes))
 		return true;
-	states_clear(end, oldbytes - newbytes);
+	block_states_clear(end, oldbytes - newbytes);
 	return false;
 }
 
@@ -755,7 +764,7 @@ heap_shrink(void *at, size_t oldbytes, size_t newbytes)
  * was[].  now is the current tick, age is in ticks.
  */
 static size_t
-purge_claim(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
+purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 {
 	size_t n = 0;
 
@@ -763,10 +772,10 @@ purge_claim(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 		uint8_t *state = &states[first + n];
 		uint8_t tick = __atomic_load_n(state, __ATOMIC_RELAXED);
 
-		if (tick == 0 || tick == PURGING ||
-		    (unsigned)(now + TICKS - tick) % TICKS < age ||
-		    !__atomic_compare_exchange_n(state, &tick, PURGING, false,
-			__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (tick == 0 || tick == STATE_PURGING ||
+		    (unsigned)(now + EPOCHS - tick) % EPOCHS < age ||
+		    !__atomic_compare_exchange_n(state, &tick, STATE_PURGING,
+			false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			break;
 		was[n] = tick;
 	}
@@ -775,11 +784,11 @@ purge_claim(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 
 /* Are all units in [from, to) clean? */
 static bool
-is_clean(uintptr_t from, uintptr_t to)
+units_are_clean(uintptr_t from, uintptr_t to)
 {
-	size_t end = unit_of((void *)to);
+	size_t end = unit_index((void *)to);
 
-	for (size_t i = unit_of((void *)from); i < end; i++)
+	for (size_t i = unit_index((void *)from); i < end; i++)
 		if (__atomic_load_n(&states[i], __ATOMIC_ACQUIRE) != 0)
 			return false;
 	return true;
@@ -791,9 +800,9 @@ is_clean(uintptr_t from, uintptr_t to)
  * is not clean, a heap_grow() is in progress, or the kernel refuses.
  */
 static bool
-top_unmap_locked(uintptr_t from, uintptr_t top)
+end_unmap_locked(uintptr_t from, uintptr_t top)
 {
-	if (committed_end != top || !is_clean(from, top))
+	if (committed_end != top || !units_are_clean(from, top))
 		return false;
 	__atomic_store_n(&committed_end, from, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&ngrowing, __ATOMIC_SEQ_CST) != 0 ||
@@ -812,18 +821,18 @@ top_unmap_locked(uintptr_t from, uintptr_t top)
  * No block loses its memory.  This thread first allocates the range from the
  * arena, so that no other thread has a block there.  A thread that allocates a
  * block there later reads the lower committed_end, because the arena's lock
- * orders the store before that allocation.  Its cover() therefore commits the
- * memory again.
+ * orders the store before that allocation.  Its heap_commit() therefore commits
+ * the memory again.
  *
  * Only heap_grow() reads committed_end before it has allocated its range.  It
- * increments ngrowing before that read.  top_unmap_locked() reads ngrowing
+ * increments ngrowing before that read.  end_unmap_locked() reads ngrowing
  * after it has lowered committed_end.  All four accesses are sequentially
  * consistent.  Therefore either heap_grow() reads the lower committed_end and
- * waits for heap_lock, or top_unmap_locked() reads the count and unmaps
+ * waits for heap_lock, or end_unmap_locked() reads the count and unmaps
  * nothing.
  */
 static void
-top_release(void)
+end_release(void)
 {
 	int saved = errno;
 	bool released;
@@ -833,12 +842,13 @@ top_release(void)
 		void *at = NULL;
 
 		lock_take(&heap_lock);
-		floor = holes != NULL ? holes->to : heap_slot.base;
+		floor = foreign_ranges != NULL ? foreign_ranges->to
+					       : heap_window.base;
 		top = committed_end;
 		lock_release(&heap_lock);
 		released = false;
 		for (size_t bytes = top - floor;
-		     bytes >= limited_step && at == NULL;
+		     bytes >= reserve_ahead && at == NULL;
 		     bytes = align_down(bytes / 2, HEAP_UNIT)) {
 			uintptr_t from = top - bytes;
 
@@ -847,7 +857,7 @@ top_release(void)
 			if (at == NULL)
 				continue;
 			lock_take(&heap_lock);
-			released = top_unmap_locked(from, top);
+			released = end_unmap_locked(from, top);
 			lock_release(&heap_lock);
 			vmem_xfree(heap_arena, at, bytes);
 		}
@@ -859,10 +869,10 @@ size_t
 heap_purge(uint64_t age_ns, size_t limit)
 {
 	uintptr_t end_now = __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE);
-	size_t end = (end_now - heap_slot.base) >> HEAP_UNIT_SHIFT;
-	uint8_t now = tick_now();
-	uint64_t ticks = age_ns >> TICK_SHIFT;
-	unsigned age = ticks < TICKS / 2 ? (unsigned)ticks : TICKS / 2;
+	size_t end = (end_now - heap_window.base) >> HEAP_UNIT_SHIFT;
+	uint8_t now = epoch_now();
+	uint64_t ticks = age_ns >> EPOCH_SHIFT;
+	unsigned age = ticks < EPOCHS / 2 ? (unsigned)ticks : EPOCHS / 2;
 	uint8_t was[PURGE_UNITS];
 	size_t purged = 0;
 
@@ -879,12 +889,12 @@ heap_purge(uint64_t age_ns, size_t limit)
 			i += 7;
 			continue;
 		}
-		size_t n = purge_claim(
+		size_t n = purge_mark(
 		    i, most < end - i ? i + most : end, now, age, was);
 		if (n == 0)
 			continue;
 		bool done =
-		    os_purge((char *)heap_slot.base + (i << HEAP_UNIT_SHIFT),
+		    os_purge((char *)heap_window.base + (i << HEAP_UNIT_SHIFT),
 			n << HEAP_UNIT_SHIFT);
 		for (size_t j = 0; j < n; j++)
 			__atomic_store_n(&states[i + j], done ? 0 : was[j],
@@ -900,9 +910,9 @@ heap_purge(uint64_t age_ns, size_t limit)
 		i += n - 1;
 	}
 	if (purged != 0)
-		heap_unhuge();
-	if (unlikely(limited_step != 0) && (purged != 0 || age_ns == 0))
-		top_release();
+		heap_forbid_huge();
+	if (unlikely(reserve_ahead != 0) && (purged != 0 || age_ns == 0))
+		end_release();
 	return purged;
 }
 
@@ -925,22 +935,24 @@ heap_foreign(void)
 }
 
 size_t
-heap_handed(void)
+heap_allocated_total(void)
 {
-	return __atomic_load_n(&nhanded, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
+	return __atomic_load_n(&nallocated, __ATOMIC_RELAXED)
+	       << HEAP_UNIT_SHIFT;
 }
 
 size_t
-heap_fresh(void)
+heap_allocated_clean(void)
 {
-	return __atomic_load_n(&nfresh, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
+	return __atomic_load_n(&nallocated_clean, __ATOMIC_RELAXED)
+	       << HEAP_UNIT_SHIFT;
 }
 
 size_t
 heap_committed(void)
 {
 	return __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE) -
-	       heap_slot.base;
+	       heap_window.base;
 }
 
 void
@@ -958,8 +970,8 @@ heap_unlock_for_fork(void)
 void
 heap_after_fork(void)
 {
-	size_t end = (committed_end - heap_slot.base) >> HEAP_UNIT_SHIFT;
-	uint8_t tick = tick_now();
+	size_t end = (committed_end - heap_window.base) >> HEAP_UNIT_SHIFT;
+	uint8_t tick = epoch_now();
 	size_t n = 0;
 
 	ngrowing = 0;
@@ -968,7 +980,7 @@ heap_after_fork(void)
 		 * The purging thread and the threads that wait for it do not
 		 * exist in the child.
 		 */
-		if (states[i] == PURGING)
+		if (states[i] == STATE_PURGING)
 			states[i] = tick;
 		n += states[i] != 0;
 	}
@@ -977,7 +989,7 @@ heap_after_fork(void)
 
 /* The import function of heap_public_arena(): whole units of the heap. */
 static void *
-import(vmem_t *source, size_t *size, size_t align, int vmflag)
+program_import(vmem_t *source, size_t *size, size_t align, int vmflag)
 {
 	size_t bytes = align_up(*size, HEAP_UNIT);
 	bool zeroed;
@@ -1006,8 +1018,8 @@ heap_public_arena(void)
 
 	if (made != NULL)
 		return made;
-	made = vmem_xcreate("umem_program", NULL, 0, os_page_size(), import,
-	    heap_arena_release, heap_arena, 0, VM_NOSLEEP);
+	made = vmem_xcreate("umem_program", NULL, 0, os_page_size(),
+	    program_import, heap_arena_release, heap_arena, 0, VM_NOSLEEP);
 	if (made == NULL || __atomic_compare_exchange_n(&arena, &none, made,
 				false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return made;

@@ -13,12 +13,12 @@
 #define HEAP_UNIT       ((size_t)1 << HEAP_UNIT_SHIFT)
 
 /* The heap window: the addresses that the heap may use, fixed at start. */
-struct heap_slot {
+struct heap_window {
 	uintptr_t base; /* multiple of HEAP_UNIT */
 	size_t units;
 };
 
-extern struct heap_slot heap_slot;
+extern struct heap_window heap_window;
 
 /* Most bytes of tables in all layers for one unit. */
 #define HEAP_UNIT_TABLES 16
@@ -31,7 +31,7 @@ bool heap_start(void);
  * when the heap started, or SIZE_MAX if they are more than the library needs at
  * start.
  */
-size_t heap_room(void);
+size_t heap_address_space(void);
 
 /*
  * Allocate memory.  bytes is a multiple of HEAP_UNIT.  align is a power of two;
@@ -46,7 +46,7 @@ void *heap_alloc(size_t bytes, size_t align, bool *zeroed);
  * huge-page boundary as the block at address like.  Whole huge pages can then
  * be moved between the two blocks.
  */
-void *heap_alloc_alike(size_t bytes, const void *like, bool *zeroed);
+void *heap_alloc_same_offset(size_t bytes, const void *like, bool *zeroed);
 
 /* Free a block; never fails.  heap_purge() purges its pages later. */
 void heap_free(void *at, size_t bytes);
@@ -85,13 +85,13 @@ size_t heap_foreign(void);
 size_t heap_committed(void);
 
 /* Cumulative bytes allocated, modulo SIZE_MAX + 1. */
-size_t heap_handed(void);
+size_t heap_allocated_total(void);
 
 /*
  * Cumulative bytes allocated that had no memory at that time, because they were
  * never used before or had been purged: modulo SIZE_MAX + 1.
  */
-size_t heap_fresh(void);
+size_t heap_allocated_clean(void);
 
 /*
  * The arena from which arenas of the program import memory.  Its segments are
@@ -113,9 +113,9 @@ void heap_after_fork(void);
  * purge.  Otherwise the kernel would allocate a whole huge page again when the
  * program touches one page of it.
  */
-void heap_unhuge(void);
+void heap_forbid_huge(void);
 
 /* Set the policy: VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 (instant fit). */
-void heap_policy(int policy_flag);
+void heap_set_policy(int policy_flag);
 
 #endif

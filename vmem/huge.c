@@ -67,8 +67,8 @@ struct probe {
 static struct probe probes[PROBES];
 static unsigned nprobes; /* probes so far */
 static size_t run;       /* bytes of huge pages since the last probe */
-static size_t run_most;  /* most such bytes, by the latest huge_most() */
-static bool for_small;   /* the latest huge_most() was for a small block */
+static size_t run_most;  /* most such bytes, by the latest huge_growth_max() */
+static bool for_small; /* the latest huge_growth_max() was for a small block */
 static bool allowed = true;
 
 void
@@ -177,7 +177,7 @@ run_for(size_t heap_bytes, unsigned dense)
 }
 
 size_t
-huge_most(size_t heap_bytes, size_t block_bytes)
+huge_growth_max(size_t heap_bytes, size_t block_bytes)
 {
 	for_small = block_bytes < LARGE_BLOCK;
 	if (!allowed || heap_bytes < HUGE_HEAP)
@@ -191,14 +191,14 @@ huge_most(size_t heap_bytes, size_t block_bytes)
 }
 
 size_t
-huge_piece(bool *probe)
+huge_growth_next(bool *probe)
 {
 	*probe = run >= run_most;
 	return *probe ? HUGE_PAGE : run_most - run;
 }
 
 void
-huge_grew(uintptr_t from, uintptr_t to, bool huge)
+huge_growth_record(uintptr_t from, uintptr_t to, bool huge)
 {
 	if (huge) {
 		run += to - from;

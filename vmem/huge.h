@@ -10,16 +10,16 @@
  * The most bytes of huge pages by which a heap of heap_bytes may grow, when it
  * must grow for a block of block_bytes.  0: use small pages.
  */
-size_t huge_most(size_t heap_bytes, size_t block_bytes);
+size_t huge_growth_max(size_t heap_bytes, size_t block_bytes);
 
 /*
- * The most bytes of the next piece of growth, after huge_most() has allowed
- * huge pages.  If *probe becomes true, the piece must use small pages.
+ * The most bytes of the next piece of growth, after huge_growth_max() has
+ * allowed huge pages.  If *probe becomes true, the piece must use small pages.
  */
-size_t huge_piece(bool *probe);
+size_t huge_growth_next(bool *probe);
 
 /* Record that the heap has grown by [from, to), with huge pages or without. */
-void huge_grew(uintptr_t from, uintptr_t to, bool huge);
+void huge_growth_record(uintptr_t from, uintptr_t to, bool huge);
 
 /* Allow or forbid all use of huge pages (an option). */
 void huge_allow(bool allowed);

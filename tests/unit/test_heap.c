@@ -28,7 +28,7 @@
 static uintptr_t
 heap_end(void)
 {
-	return heap_slot.base + heap_committed();
+	return heap_window.base + heap_committed();
 }
 
 static bool
@@ -70,7 +70,7 @@ START_TEST(blocks_are_aligned_writable_and_apart)
 		at[i] = heap_alloc(bytes[i], align, &zeroed);
 		ck_assert_ptr_nonnull(at[i]);
 		ck_assert_uint_eq((uintptr_t)at[i] % align, 0);
-		ck_assert_uint_ge((uintptr_t)at[i], heap_slot.base);
+		ck_assert_uint_ge((uintptr_t)at[i], heap_window.base);
 		ck_assert_uint_le((uintptr_t)at[i] + bytes[i], heap_end());
 		if (zeroed)
 			ck_assert(is_zero(at[i], bytes[i]));
@@ -620,7 +620,7 @@ END_TEST
 
 START_TEST(what_cannot_be_had_is_null)
 {
-	size_t slot = heap_slot.units << HEAP_UNIT_SHIFT;
+	size_t slot = heap_window.units << HEAP_UNIT_SHIFT;
 	bool zeroed;
 
 	ck_assert_ptr_null(heap_alloc(slot + UNIT, UNIT, &zeroed));
@@ -769,7 +769,7 @@ START_TEST(foreign_mappings_in_the_heap_keep_their_advice)
 	} while (at < hole[1] + 16 * MIB);
 	ck_assert_uint_eq(heap_foreign(), 2 * UNIT);
 	ck_assert(is_huge(at) || is_huge(before));
-	heap_unhuge();
+	heap_forbid_huge();
 	ck_assert(!is_huge(at));
 	ck_assert(!is_huge(before));
 	ck_assert(is_huge(hole[0]));
@@ -790,7 +790,7 @@ START_TEST(the_public_arena_gives_whole_writable_pages)
 	memset(at, 1, 3 * page);
 	vmem_free(arena, at, 3 * page);
 	ck_assert_ptr_null(
-	    vmem_alloc(arena, heap_slot.units * 2 * UNIT, VM_NOSLEEP));
+	    vmem_alloc(arena, heap_window.units * 2 * UNIT, VM_NOSLEEP));
 }
 END_TEST
 

@@ -26,13 +26,13 @@ grow(unsigned npieces, size_t nth)
 		if (nth != 0 && i % nth == 0)
 			at[i * page] = 1;
 	for (unsigned i = 0; i < npieces; i++, at += PIECE)
-		huge_grew((uintptr_t)at, (uintptr_t)at + PIECE, false);
+		huge_growth_record((uintptr_t)at, (uintptr_t)at + PIECE, false);
 }
 
 static bool
 wanted_for(size_t heap, size_t block)
 {
-	return huge_most(heap, block) != 0;
+	return huge_growth_max(heap, block) != 0;
 }
 
 /* Asks on behalf of a large block in a heap of 64 MiB. */
@@ -48,9 +48,9 @@ run_in(size_t heap)
 {
 	bool probe;
 
-	if (huge_most(heap, 4 * MIB) == 0)
+	if (huge_growth_max(heap, 4 * MIB) == 0)
 		return 0;
-	return huge_piece(&probe);
+	return huge_growth_next(&probe);
 }
 
 START_TEST(nothing_is_known_of_a_heap_that_has_not_grown)
@@ -109,7 +109,7 @@ START_TEST(a_run_is_whole_huge_pages)
 		if (i % 16 < (size_t)_i)
 			at[i * page] = 1;
 	for (unsigned i = 0; i < MANY; i++, at += PIECE)
-		huge_grew((uintptr_t)at, (uintptr_t)at + PIECE, false);
+		huge_growth_record((uintptr_t)at, (uintptr_t)at + PIECE, false);
 	for (size_t heap = 8 * MIB; heap < 500 * MIB; heap += MIB + 64 * KIB)
 		ck_assert_uint_eq(run_in(heap) % HUGE_PAGE, 0);
 }
@@ -148,7 +148,7 @@ END_TEST
 START_TEST(a_large_block_gets_half_the_heap_at_most)
 {
 	grow(MANY, 1);
-	ck_assert_uint_eq(huge_most(64 * MIB, 512 * MIB), 32 * MIB);
+	ck_assert_uint_eq(huge_growth_max(64 * MIB, 512 * MIB), 32 * MIB);
 }
 END_TEST
 
@@ -196,11 +196,11 @@ huge_part(size_t heap)
 
 	for (uintptr_t at = HUGE_PAGE; all < heap;) {
 		bool probe;
-		size_t most = huge_piece(&probe);
+		size_t most = huge_growth_next(&probe);
 
 		ck_assert_uint_gt(most, 0);
 		ck_assert(!probe || most == HUGE_PAGE);
-		huge_grew(at, at + most, !probe);
+		huge_growth_record(at, at + most, !probe);
 		huge += probe ? 0 : most;
 		all += most;
 		at += most;
@@ -227,7 +227,7 @@ START_TEST(sparse_use_of_huge_pages_is_found_out)
 	grow(MANY, 1);
 	while (wanted()) {
 		bool probe;
-		size_t most = huge_piece(&probe);
+		size_t most = huge_growth_next(&probe);
 		char *at;
 
 		/* The heap grows by at most an eighth of its size. */
@@ -242,7 +242,7 @@ START_TEST(sparse_use_of_huge_pages_is_found_out)
 		 */
 		for (size_t i = 0; !probe && i < most; i += page)
 			at[i] = 1;
-		huge_grew((uintptr_t)at, (uintptr_t)at + most, !probe);
+		huge_growth_record((uintptr_t)at, (uintptr_t)at + most, !probe);
 		heap += most;
 		wasted += probe ? 0 : most;
 		ck_assert_uint_lt(wasted, heap);

@@ -19,8 +19,8 @@ START_TEST(the_library_has_started_itself)
 	ck_assert(umem_ready());
 	ck_assert(umem_start());
 	ck_assert(!boot_is_early());
-	ck_assert_uint_ne(heap_slot.base, 0);
-	ck_assert_uint_eq(addr_map.units, heap_slot.units);
+	ck_assert_uint_ne(heap_window.base, 0);
+	ck_assert_uint_eq(addr_map.units, heap_window.units);
 }
 END_TEST
 

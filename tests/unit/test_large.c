@@ -284,7 +284,7 @@ START_TEST(a_copy_is_a_copy_however_it_is_made)
 		size_t n = size - (size_t)rand() % 10000;
 		bool zeroed;
 
-		to = heap_alloc_alike(room, from, &zeroed);
+		to = heap_alloc_same_offset(room, from, &zeroed);
 		ck_assert_uint_eq(
 		    (uintptr_t)to % HUGE_PAGE, (uintptr_t)from % HUGE_PAGE);
 		heap_purge(0, SIZE_MAX);
@@ -337,7 +337,7 @@ START_TEST(what_is_moved_is_whole_huge_pages)
 	while (fence < p + 16 * MIB);
 	stamp(p, 16 * MIB, 6);
 	heap_purge(0, SIZE_MAX);
-	q = heap_alloc_alike(32 * MIB, p, &zeroed);
+	q = heap_alloc_same_offset(32 * MIB, p, &zeroed);
 	ck_assert_ptr_nonnull(q);
 	ck_assert_uint_eq((uintptr_t)q % HUGE_PAGE, (uintptr_t)p % HUGE_PAGE);
 	ck_assert(zeroed);

@@ -68,7 +68,7 @@ START_TEST(foreign_addresses_are_not_of_the_heap)
 	static int here;
 	int there;
 	void *libc = malloc(100);
-	uintptr_t base = heap_slot.base;
+	uintptr_t base = heap_window.base;
 	const void *at[] = {NULL, &here, &there, libc, (void *)1,
 	    (void *)UINTPTR_MAX, (void *)(base - 1),
 	    (void *)(base + (addr_map.units << HEAP_UNIT_SHIFT)),

@@ -72,9 +72,10 @@ START_TEST(what_depots_keep_makes_up_for_growth)
 		for (size_t j = 0; j < PHASE / (i * 64); j++)
 			umem_cache_free(cache, all[j]);
 	}
-	before = heap_fresh();
+	before = heap_allocated_clean();
 	take_bytes(last, 48, LATER);
-	ck_assert_uint_lt(heap_fresh() - before, LATER - NPHASES * PHASE / 2);
+	ck_assert_uint_lt(
+	    heap_allocated_clean() - before, LATER - NPHASES * PHASE / 2);
 }
 END_TEST
 
@@ -91,9 +92,9 @@ START_TEST(idle_giants_make_up_for_growth)
 		total += bytes;
 	}
 	ck_assert_uint_gt(total, 4 * MIB);
-	before = heap_fresh();
+	before = heap_allocated_clean();
 	take_bytes(last, 48, LATER);
-	ck_assert_uint_lt(heap_fresh() - before, LATER - total / 2);
+	ck_assert_uint_lt(heap_allocated_clean() - before, LATER - total / 2);
 }
 END_TEST
 
@@ -179,7 +180,7 @@ go_over(struct set *from, struct set *to)
 START_TEST(who_goes_round_some_sizes_needs_little_more_than_one)
 {
 	struct set set[NROUND];
-	size_t before = heap_fresh();
+	size_t before = heap_allocated_clean();
 
 	stay_here();
 	for (size_t i = 0; i < NROUND; i++) {
@@ -197,7 +198,7 @@ START_TEST(who_goes_round_some_sizes_needs_little_more_than_one)
 	 * Without reclaim the heap would grow by one PHASE for each set, and
 	 * more.
 	 */
-	ck_assert_uint_lt(heap_fresh() - before, NROUND / 2 * PHASE);
+	ck_assert_uint_lt(heap_allocated_clean() - before, NROUND / 2 * PHASE);
 }
 END_TEST
 
@@ -266,7 +267,7 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 	heap_free(again, LATER / 4);
 	reclaim_check(os_now_ns());
 	ck_assert_uint_eq(cache_depot_bytes(cache), kept);
-	fresh = heap_fresh();
+	fresh = heap_allocated_clean();
 	/* Less than one step of allocation does not count as demand. */
 	ck_assert_ptr_nonnull(heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed));
 	reclaim_check(os_now_ns());
@@ -279,7 +280,7 @@ START_TEST(a_full_depot_is_emptied_when_the_heap_is_asked)
 		ck_assert_int_eq(errno, 77);
 	}
 	/* The heap has not grown, so demand alone caused the reclaim. */
-	ck_assert_uint_eq(heap_fresh(), fresh);
+	ck_assert_uint_eq(heap_allocated_clean(), fresh);
 	ck_assert_uint_lt(asked, LATER / 4);
 	ck_assert_uint_lt(slab_total(&cache->slabs) * 4096, LATER / 2);
 }
@@ -353,7 +354,7 @@ bytes_to_go_round(bool own_caches)
 {
 	static struct asker asker[NASKERS];
 	umem_cache_t *cache[NSIZES];
-	size_t before = heap_fresh();
+	size_t before = heap_allocated_clean();
 	unsigned nwrong = 0;
 
 	for (size_t i = 0; i < NSIZES; i++)
@@ -370,7 +371,7 @@ bytes_to_go_round(bool own_caches)
 		pthread_join(asker[t].thread, NULL);
 		nwrong += asker[t].nwrong;
 	}
-	before = heap_fresh() - before;
+	before = heap_allocated_clean() - before;
 	for (size_t i = 0; i < NSIZES; i++) {
 		if (!own_caches)
 			cache[i] = class_cache[size_class_of(asked_size(i))];

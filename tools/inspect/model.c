@@ -72,8 +72,8 @@ static size_t
 units_used(struct model *model)
 {
 	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
-	uint64_t base = layout_value(model->layout, L_HEAP_SLOT) +
-			layout_value(model->layout, L_SLOT_BASE);
+	uint64_t base = layout_value(model->layout, L_HEAP_WINDOW) +
+			layout_value(model->layout, L_WINDOW_BASE);
 
 	target_peek(model->target, base, &model->base, sizeof(model->base));
 	model->end = model_variable(model, L_COMMITTED_END);

@@ -190,8 +190,9 @@ static struct ranges
 library_ranges(struct model *model)
 {
 	const struct layout *l = model->layout;
-	uint64_t slot = layout_value(l, L_HEAP_SLOT);
-	uint64_t units = number_at(model, slot + layout_value(l, L_SLOT_UNITS));
+	uint64_t window = layout_value(l, L_HEAP_WINDOW);
+	uint64_t units =
+	    number_at(model, window + layout_value(l, L_WINDOW_UNITS));
 	uint64_t map = layout_value(l, L_ADDR_MAP);
 	struct ranges out = {0};
 

@@ -98,7 +98,7 @@ bool
 addr_map_start(void)
 {
 	struct addr_map *m = &addr_map;
-	size_t units = align_up(heap_slot.units, STRIDE);
+	size_t units = align_up(heap_window.units, STRIDE);
 
 	/* Tables that an earlier, failed call reserved are kept. */
 	if (m->entry == NULL)
@@ -113,9 +113,9 @@ addr_map_start(void)
 		addr_map_divide(c, size_classes.bytes[c]);
 	/* A large block starts at the start of its unit. */
 	addr_map_divide(ADDR_LARGE, HEAP_UNIT);
-	m->base = heap_slot.base;
+	m->base = heap_window.base;
 	/* Release: a thread that reads a non-zero units sees the tables. */
-	__atomic_store_n(&m->units, heap_slot.units, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->units, heap_window.units, __ATOMIC_RELEASE);
 	return true;
 }
 

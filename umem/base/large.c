@@ -146,7 +146,7 @@ is_empty(char *at)
 static bool
 huge_page_move(void *to, void *from)
 {
-	uintptr_t via = align_down(heap_slot.base, HUGE_PAGE) - HUGE_PAGE;
+	uintptr_t via = align_down(heap_window.base, HUGE_PAGE) - HUGE_PAGE;
 
 	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
 	       is_empty(to) && os_move(to, (void *)via, from, HUGE_PAGE) &&
@@ -189,7 +189,7 @@ large_from(void *p, size_t oldbytes, size_t size)
 	if (oldbytes < LARGE_MOVE_LEAST)
 		q = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 	else
-		q = heap_alloc_alike(bytes, p, &zeroed);
+		q = heap_alloc_same_offset(bytes, p, &zeroed);
 	q = block_make(q, bytes);
 	if (q != NULL)
 		large_copy(q, p, oldbytes);

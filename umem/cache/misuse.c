@@ -85,7 +85,7 @@ misuse_address(const char *who, const void *p)
 	if (slab == NULL || addr_map_large_bytes(slab) != 0) {
 		if (is_inside(p))
 			misuse(who, p, "not the start of a block");
-		if ((uintptr_t)p - heap_slot.base < heap_committed())
+		if ((uintptr_t)p - heap_window.base < heap_committed())
 			misuse(who, p, "block freed twice");
 		misuse(who, p, "not an address of the heap");
 	}

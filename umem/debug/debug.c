@@ -303,7 +303,7 @@ report_gone(struct umem_cache *cache, const void *p)
 	if (bufctl != NULL)
 		cache = bufctl->cache;
 	debug_report(
-	    bufctl != NULL || (uintptr_t)p - heap_slot.base < heap_committed()
+	    bufctl != NULL || (uintptr_t)p - heap_window.base < heap_committed()
 		? UMERR_DUPFREE
 		: UMERR_BADADDR,
 	    cache, bufctl, p, none);

@@ -196,7 +196,7 @@ sweep(struct slab_store *store, unsigned last, size_t limit)
 	       sweep_one(store, last, &purged))
 		;
 	if (purged != 0)
-		heap_unhuge();
+		heap_forbid_huge();
 	return purged;
 }
 

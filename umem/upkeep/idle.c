@@ -54,9 +54,10 @@ static uint32_t nidle_ticks;   /* [a] ticks in a row without a slow path */
 static size_t rounds;          /* [a] in magazines at the last of these */
 static unsigned cpu;           /* [a] of the last of these ticks */
 static uint64_t predicted_ns; /* [a] time of the prediction to check; 0: none */
-static size_t misprediction_fresh; /* [a] heap_fresh() that proves it wrong */
-static uint64_t backoff_ns;        /* [a] pause after a wrong prediction */
-static uint64_t predict_from_ns;   /* [a] end of the pause */
+static size_t
+    misprediction_fresh; /* [a] heap_allocated_clean() that proves it wrong */
+static uint64_t backoff_ns;      /* [a] pause after a wrong prediction */
+static uint64_t predict_from_ns; /* [a] end of the pause */
 
 void
 idle_note_activity(uint64_t now_ns)

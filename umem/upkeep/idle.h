@@ -28,8 +28,9 @@ bool idle_by_push_count(uint64_t now_ns, bool pressure);
 /*
  * Feedback for the prediction of idle_by_push_count().  idle_predicted() says
  * that the prediction was acted on: dirty bytes of free pages go back.
- * idle_heap_grew() is called when the heap has grown.  fresh is heap_fresh(),
- * the cumulative bytes that the heap has allocated of memory never used before.
+ * idle_heap_grew() is called when the heap has grown.  fresh is
+ * heap_allocated_clean(): the cumulative bytes of clean memory that the heap
+ * has allocated.
  */
 void idle_predicted(uint64_t now_ns, size_t dirty, size_t fresh);
 void idle_heap_grew(uint64_t now_ns, size_t fresh);

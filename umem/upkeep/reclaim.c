@@ -195,10 +195,10 @@ demand_step(void)
 void
 reclaim_check(uint64_t now_ns)
 {
-	size_t fresh = heap_fresh();
+	size_t fresh = heap_allocated_clean();
 	size_t grown = counter_advance(&fresh_seen, fresh, GROWTH_STEP);
-	size_t demand =
-	    counter_advance(&allocated_seen, heap_handed(), demand_step());
+	size_t demand = counter_advance(
+	    &allocated_seen, heap_allocated_total(), demand_step());
 	int saved = errno;
 
 	if (unlikely(demand != 0))

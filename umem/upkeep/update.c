@@ -483,7 +483,7 @@ detect_idle(uint64_t now)
 	    idle_by_time(now))
 		return true;
 	if (by_push_count)
-		idle_predicted(now, dirty, heap_fresh());
+		idle_predicted(now, dirty, heap_allocated_clean());
 	else
 		ticks_set(pressure ? TICK_PRESSURE : TICK_FREES);
 	return by_push_count;
