@@ -68,19 +68,4 @@ lowbit(uint64_t x)
 	return (unsigned)__builtin_ctzll(x);
 }
 
-/*
- * Random bits from a counter that the caller increments by MIX64_STEP
- * (splitmix64: Steele, Lea and Flood 2014).  The start value of the counter is
- * the secret.
- */
-#define MIX64_STEP ((uint64_t)0x9e3779b97f4a7c15)
-
-static inline uint64_t
-mix64(uint64_t x)
-{
-	x = (x ^ x >> 30) * (uint64_t)0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * (uint64_t)0x94d049bb133111eb;
-	return x ^ x >> 31;
-}
-
 #endif

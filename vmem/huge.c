@@ -39,6 +39,7 @@
  * Locking: the caller holds the heap's lock, which guards everything here.
  */
 #include "vmem/huge.h"
+#include "vmem/hash.h"
 #include "vmem/os.h"
 
 /* In a smaller heap, a wasted huge page would be more than a quarter of it. */
@@ -93,7 +94,7 @@ probe_look(const struct probe *probe, unsigned *nlooks, unsigned *nresident)
 
 	for (size_t i = 0; i < LOOKS && part != 0; i++) {
 		size_t room = part - n + 1;
-		size_t at = i * part + (++number * 0x9e3779b9u >> 8) % room;
+		size_t at = i * part + (hash_multiply(++number) >> 40) % room;
 
 		if (!os_resident(
 			(void *)(probe->start + at * page), n * page, pages))

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "vmem/os.h"
+#include "vmem/hash.h"
 #include "vmem/syscall.h"
 
 /* Constants that the oldest supported headers lack. */
@@ -686,7 +687,7 @@ os_random(void)
 	uint64_t value = 0;
 
 	for (int i = 0; bytes != NULL && i < 16; i++)
-		value = value * 0x9e3779b97f4a7c15 + bytes[i];
+		value = hash_multiply(value) + bytes[i];
 	return value ^ value >> 32;
 }
 

@@ -31,6 +31,7 @@
  * Source: Litwin, "Linear Hashing", VLDB 1980.
  */
 #include "vmem/seghash.h"
+#include "vmem/hash.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
 
@@ -50,11 +51,10 @@ hash_of(const struct seghash *hash, uintptr_t addr)
 {
 	uint64_t x = addr >> hash->shift;
 	/*
-	 * The factor is 2^64 / golden ratio.  Both halves of the product are
-	 * used; otherwise addresses at a large stride would lose bits.
+	 * Both halves of the product are used; otherwise addresses at a large
+	 * stride would lose bits.
 	 */
-	unsigned __int128 wide =
-	    (unsigned __int128)(x / LINE) * 0x9e3779b97f4a7c15;
+	unsigned __int128 wide = (unsigned __int128)(x / LINE) * HASH_FACTOR;
 	uint64_t h = (uint64_t)wide ^ (uint64_t)(wide >> 64);
 
 	return (h & ~(uint64_t)(LINE - 1)) | ((h ^ x) & (LINE - 1));

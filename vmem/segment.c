@@ -33,6 +33,7 @@
  * Seidel and Aragon, "Randomized Search Trees", 1996.
  */
 #include "vmem/segment.h"
+#include "vmem/hash.h"
 #include "vmem/meta.h"
 
 /*
@@ -113,11 +114,9 @@ span_priority(const struct segment *span)
 {
 	uint64_t x = span->start;
 
-	/* Any mixing function will do; the constant is 2^64 / golden ratio. */
-	x ^= x >> 29;
-	x *= 0x9e3779b97f4a7c15;
-	x ^= x >> 32;
-	return x * 0x9e3779b97f4a7c15;
+	/* Any mixing function will do. */
+	x = hash_multiply(x ^ x >> 29);
+	return hash_multiply(x ^ x >> 32);
 }
 
 void

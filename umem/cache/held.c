@@ -13,6 +13,7 @@
  * algorithm R.
  */
 #include "umem/cache/held.h"
+#include "vmem/hash.h"
 
 #define SIZE_LEAST 128
 
@@ -29,7 +30,7 @@ held_size(size_t n)
 static size_t
 home_of(const struct held *held, const void *value)
 {
-	return (size_t)mix64((uintptr_t)value) & (held->size - 1);
+	return (size_t)hash_mix((uintptr_t)value) & (held->size - 1);
 }
 
 /* The slot that contains the value, or the free one where its search ends. */

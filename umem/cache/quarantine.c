@@ -17,31 +17,23 @@
  * any point.  A fork() while another thread is about to put a chunk back loses
  * that chunk in the child, and no other.
  */
+#include "umem/base/random.h"
 #include "umem/cache/quarantine.h"
 #include "vmem/meta.h"
-#include "vmem/os.h"
 
 /* The limits of the quarantine of one cache, in bytes and chunks. */
 #define BYTES_MOST  (256 * KIB)
 #define SLOTS_MOST  256
 #define SLOTS_LEAST 2
 
-static uint64_t draws; /* [a] */
-
-/* A hash of a counter with a random start. */
-static uint64_t
-draw(void)
-{
-	return mix64(__atomic_add_fetch(&draws, MIX64_STEP, __ATOMIC_RELAXED));
-}
+static struct random slot_random;
 
 void
 quarantine_init(struct quarantine *q, size_t chunk)
 {
 	size_t n = BYTES_MOST / chunk;
 
-	if (__atomic_load_n(&draws, __ATOMIC_RELAXED) == 0)
-		__atomic_store_n(&draws, os_random(), __ATOMIC_RELAXED);
+	random_seed(&slot_random);
 	n = n > SLOTS_MOST ? SLOTS_MOST : n < SLOTS_LEAST ? SLOTS_LEAST : n;
 	q->slot = meta_alloc(n * sizeof(*q->slot));
 	q->nslots = q->slot == NULL ? 0 : n;
@@ -62,7 +54,7 @@ quarantine_swap(struct quarantine *q, void *p)
 
 	if (q->nslots == 0)
 		return p;
-	i = (size_t)((draw() >> 32) * q->nslots >> 32);
+	i = (size_t)random_below(&slot_random, q->nslots);
 	__atomic_store_n(&q->last, i + 1, __ATOMIC_RELAXED);
 	return __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
 }

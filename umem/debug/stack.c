@@ -43,6 +43,7 @@
 #include "umem/debug/stack.h"
 #include "umem/debug/unwind.h"
 #include "vmem/describe.h"
+#include "vmem/hash.h"
 #include "vmem/os.h"
 #include "vmem/vmem.h"
 
@@ -149,8 +150,7 @@ rule_find(struct rule_entry *entry, uintptr_t pc)
 static inline unchecked struct unwind_rule
 rule_of(uintptr_t pc)
 {
-	struct rule_entry *entry =
-	    &rules[pc * (uint64_t)0x9e3779b97f4a7c15 >> 50];
+	struct rule_entry *entry = &rules[hash_multiply(pc) >> 50];
 	uint64_t word = __atomic_load_n(&entry->rule, __ATOMIC_RELAXED);
 
 	if (unlikely(

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vmem/hash.h"
+
 /* Bytes of a buffer that are compared. */
 #define WAIT_BYTES_MOST ((size_t)1 << 20)
 
@@ -25,12 +27,12 @@ wait_sum(const void *p, size_t n)
 
 	for (; n >= sizeof(word); at += sizeof(word), n -= sizeof(word)) {
 		__builtin_memcpy(&word, at, sizeof(word));
-		sum = (sum ^ word) * 0x9e3779b97f4a7c15ull;
+		sum = hash_multiply(sum ^ word);
 		sum ^= sum >> 32;
 	}
 	word = 0;
 	__builtin_memcpy(&word, at, n);
-	return (sum ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash_multiply(sum ^ word);
 }
 
 #endif

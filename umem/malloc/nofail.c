@@ -19,6 +19,7 @@
 
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
+#include "umem/base/random.h"
 #include "umem/base/ready.h"
 #include "umem/malloc/nofail.h"
 #include "vmem/os.h"
@@ -40,7 +41,7 @@ static pthread_t exiting_self; /* pthread_self() of that thread */
 static bool exit_blocked;
 
 uint32_t mtbf_interval;
-static uint32_t mtbf_count; /* [a] */
+static struct random mtbf_random; /* not seeded: a run can be repeated */
 
 static _Noreturn void
 exit_once(int status)
@@ -103,15 +104,8 @@ bool
 mtbf_draw(umem_cache_t *cache, size_t size)
 {
 	uint32_t n = __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED);
-	/*
-	 * A hash of a counter.  Any sequence would do that has no period in
-	 * common with the program's requests.
-	 */
-	uint64_t draw = __atomic_add_fetch(&mtbf_count, 1, __ATOMIC_RELAXED) *
-			(uint64_t)0x9e3779b97f4a7c15;
 
-	draw = (draw ^ draw >> 29) * (uint64_t)0xbf58476d1ce4e5b9;
-	if (n == 0 || (draw >> 32) % n != 0)
+	if (n == 0 || random_below(&mtbf_random, n) != 0)
 		return false;
 	debug_refused(cache, size);
 	errno = ENOMEM;

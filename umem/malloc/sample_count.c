@@ -15,6 +15,7 @@
  *
  * While sampling is off, nothing is counted; see "On and off" in sample.c.
  */
+#include "umem/base/random.h"
 #include "umem/malloc/sample.h"
 #include "umem/malloc/sample_count.h"
 #include "vmem/os.h"
@@ -29,22 +30,20 @@
 __thread struct sample_count sample_count
     __attribute__((tls_model("initial-exec")));
 
-static uint64_t random_state; /* [a] of the generator; 0: no seed yet */
+static struct random sample_random;
 
 uint64_t
 sample_count_random(void)
 {
-	if (unlikely(__atomic_load_n(&random_state, __ATOMIC_RELAXED) == 0))
-		__atomic_store_n(
-		    &random_state, os_random() | 1, __ATOMIC_RELAXED);
-	return mix64(
-	    __atomic_add_fetch(&random_state, MIX64_STEP, __ATOMIC_RELAXED));
+	random_seed(&sample_random);
+	return random_next(&sample_random);
 }
 
 void
 sample_count_after_fork(void)
 {
-	random_state ^= (uint64_t)os_process_id() << 32;
+	random_seed(&sample_random);
+	sample_random.counter ^= (uint64_t)os_process_id() << 32;
 }
 
 /*

@@ -37,6 +37,7 @@
 
 #include "umem/malloc/shrink.h"
 #include "umem/base/size_class.h"
+#include "vmem/hash.h"
 #include "vmem/heap.h"
 #include "vmem/panic.h"
 
@@ -71,12 +72,7 @@ static ssize_t budget; /* [a] bytes; negative: debt */
 static struct record *
 record_of(const void *block)
 {
-	/*
-	 * Any hash of the address will do; the constant is 2^64 / golden ratio.
-	 */
-	uint64_t mixed = (uintptr_t)block * 0x9e3779b97f4a7c15;
-
-	return &records[mixed >> 32 & (NRECORDS - 1)];
+	return &records[hash_multiply((uintptr_t)block) >> 32 & (NRECORDS - 1)];
 }
 
 /* Returns the record of the block, or NULL if it has none. */

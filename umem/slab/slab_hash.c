@@ -10,6 +10,7 @@
  * without it.
  */
 #include "umem/slab/slab_inner.h"
+#include "vmem/hash.h"
 #include "vmem/meta.h"
 
 #define HASH_FIRST 16
@@ -17,9 +18,9 @@
 static struct slab **
 hash_chain_locked(struct slab_store *store, uintptr_t window)
 {
-	uint64_t mixed = window * 0x9e3779b97f4a7c15;
+	uint64_t hash = hash_multiply(window) >> 32;
 
-	return &store->hash[(mixed >> 32) & (store->hash_size - 1)];
+	return &store->hash[hash & (store->hash_size - 1)];
 }
 
 static uintptr_t
