@@ -63,7 +63,8 @@ kill $pid
 wait $pid || true
 
 # Hardened caches have tags, too.  A cache with UMC_NOTOUCH has none, although
-# it is audited, because the library must not write to its free objects.
+# it is audited, because the library must not write to its free objects.  The
+# library checks an object of a reserve when it hands it out.
 cat >main.c <<'END_C'
 #include "tests/programs/check.h"
 
@@ -72,8 +73,15 @@ main(void)
 {
 	umem_cache_t *cache = umem_cache_create("untouched", 200, 0, NULL,
 	    NULL, NULL, NULL, NULL, UMC_NOTOUCH);
-	char *volatile p[3];
+	struct umem_cache_args args = {.size = 90, .reserve = 1};
+	umem_cache_t *reserved =
+	    umem_cache_create_args("reserved", &args, sizeof(args));
+	char *volatile p[3], *first = umem_cache_alloc(reserved, 0);
+	char *second = umem_cache_alloc(reserved, 0), *kept;
 	void *q[10];
+
+	/* The object of the reserve was the first of its slab. */
+	kept = first - (second - first);
 
 	for (int i = 0; i < 10; i++)
 		memset(q[i] = umem_cache_alloc(cache, UMEM_DEFAULT), i, 200);
@@ -85,8 +93,9 @@ main(void)
 	if (getenv("HARM") != NULL) {
 		p[1][8]++;
 		p[2][90]++;
+		kept[90]++;
 	}
-	printf("%lx %lx\n", (long)p[1], (long)p[2]);
+	printf("%lx %lx %lx\n", (long)p[1], (long)p[2], (long)kept);
 	fflush(stdout);
 	pause();
 	return 0;
@@ -99,10 +108,10 @@ $CC -O0 -fno-builtin -w -I"$TOP" -D_GNU_SOURCE -pthread -o main main.c \
 look() {
 	env "$@" ./main >ready &
 	pid=$!
-	read -r freed over <ready
+	read -r freed over kept <ready
 	status=0
 	"$umem" verify "$pid" >said || status=$?
-	"$umem" verify "$pid" umem_alloc_96 >>said || true
+	"$umem" verify "$pid" umem_alloc_96 reserved >>said || true
 	kill $pid
 	wait $pid || true
 }
@@ -117,7 +126,8 @@ fi
 look UMEM_OPTIONS=hardened HARM=1
 [ $status = 1 ] || bad "hardened: status $status"
 for line in "$freed (free) seems corrupted, at $(printf %x $((0x$freed + 8)))" \
-    "$over (allocated) has a corrupt redzone, at $(printf %x $((0x$over + 90)))"; do
+    "$over (allocated) has a corrupt redzone, at $(printf %x $((0x$over + 90)))" \
+    "$kept (allocated) has a corrupt redzone, at $(printf %x $((0x$kept + 90)))"; do
 	grep -qF "buffer $line" said || bad "hardened: no $line"
 done
 trap - EXIT
