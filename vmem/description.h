@@ -118,6 +118,9 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(FREED_RING_SIZE, freed_ring, freed_ring, size)                       \
 	M(FREED_RING_NPUT, freed_ring, freed_ring, nput)
 
+/* umem/debug/stack.c; its address is 0 if libc lacks it. */
+#define DESCRIBED_STACK(M, V, C, B) V(LIBC_STACK_END, __libc_stack_end)
+
 /* umem/malloc/sample.c */
 #define DESCRIBED_SAMPLES(M, V, C, B)                                          \
 	V(ALLOC_FAST, alloc_fast)                                              \
@@ -375,6 +378,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	DESCRIBED_IMPORT(M, V, C, B)                                           \
 	DESCRIBED_DEBUG_LARGE(M, V, C, B)                                      \
 	DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
+	DESCRIBED_STACK(M, V, C, B)                                            \
 	DESCRIBED_SAMPLES(M, V, C, B)                                          \
 	DESCRIBED_GRACE(M, V, C, B)                                            \
 	DESCRIBED_BOOT(M, V, C, B)                                             \

@@ -636,11 +636,8 @@ static void
 add_first_dead(struct model *model, struct ranges *dead)
 {
 	struct target *target = model->target;
-	const struct described *variable =
-	    layout_optional(model->layout, "&__libc_stack_end");
-	uint64_t begin = variable == NULL || variable->value == 0
-			     ? 0
-			     : number_at(model, variable->value);
+	uint64_t at = layout_value(model->layout, L_LIBC_STACK_END);
+	uint64_t begin = at == 0 ? 0 : number_at(model, at);
 	const struct mapping *m = target_mapping(target, begin);
 
 	if (m == NULL || target->pid == 0)

@@ -383,6 +383,4 @@ stack_in_signal(void)
 	return false;
 }
 
-DESCRIBE_TABLE(described) = {
-    DESCRIBE_VARIABLE(__libc_stack_end),
-};
+DESCRIBE(DESCRIBED_STACK);
