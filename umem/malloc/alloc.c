@@ -31,7 +31,7 @@
 struct alloc_fast alloc_fast = {.object_least = UINTPTR_MAX};
 
 static inline void
-set_word(size_t *word, size_t value)
+alloc_store_word(size_t *word, size_t value)
 {
 	/* Sequentially consistent: precedes the caller's next load. */
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
@@ -51,14 +51,15 @@ alloc_choose_paths(void)
 	/* With checks on, every call takes the slow path. */
 	if (alloc_fast.hot == NULL || cache_checked)
 		return;
-	set_word(&alloc_fast.object_least, 1);
+	alloc_store_word(&alloc_fast.object_least, 1);
 	do {
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
-		set_word(&alloc_fast.units, mtbf == 0 ? addr_map.units : 0);
-		set_word(&sampling.counted_end,
+		alloc_store_word(
+		    &alloc_fast.units, mtbf == 0 ? addr_map.units : 0);
+		alloc_store_word(&sampling.counted_end,
 		    mtbf == 0 && mean != 0 ? SIZE_SMALL + 1 : 0);
-		set_word(&alloc_fast.small_end,
+		alloc_store_word(&alloc_fast.small_end,
 		    mtbf == 0 && mean == 0 ? SIZE_SMALL + 1 : 0);
 	} while (__atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST) != mean ||
 		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
@@ -101,18 +102,18 @@ class_alloc(unsigned class, size_t size)
 
 /* Do blocks of zero bytes have a class of their own? */
 static bool
-serves_zero(void)
+zero_has_class(void)
 {
 	return unlikely(debug.on) && class_zero() != NULL;
 }
 
 /* Returns the class that serves a size; 0: a large block serves it. */
 static unsigned
-serving_class(size_t size)
+class_for_size(size_t size)
 {
 	unsigned class = size_class_of(size);
 
-	if (size == 0 && serves_zero())
+	if (size == 0 && zero_has_class())
 		return size_classes.n + 1;
 	return unlikely(debug.on) && class != 0 && debug_vanishes(class)
 		   ? 0
@@ -120,9 +121,9 @@ serving_class(size_t size)
 }
 
 static void *
-try_alloc(size_t size, bool *zeroed)
+alloc_try(size_t size, bool *zeroed)
 {
-	unsigned class = serving_class(size);
+	unsigned class = class_for_size(size);
 
 	*zeroed = false;
 	if (class != 0)
@@ -143,7 +144,7 @@ alloc_no_memory(size_t size)
 
 /* Allocates memory; *zeroed says whether it is known to be zero. */
 static void *
-engine_alloc(size_t size, bool *zeroed)
+alloc_reclaiming(size_t size, bool *zeroed)
 {
 	void *p;
 
@@ -154,12 +155,12 @@ engine_alloc(size_t size, bool *zeroed)
 	}
 	if (size > PTRDIFF_MAX || !umem_ready())
 		return alloc_no_memory(size);
-	p = try_alloc(size, zeroed);
+	p = alloc_try(size, zeroed);
 	if (likely(p != NULL))
 		return p;
 	for (unsigned i = 0;
 	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
-		p = try_alloc(size, zeroed);
+		p = alloc_try(size, zeroed);
 	return p != NULL ? p : alloc_no_memory(size);
 }
 
@@ -178,14 +179,14 @@ medium_pop(size_t size, void **object)
 
 /* Allocates a block.  Its size has been counted for sampling. */
 static noinline void *
-counted_alloc(size_t size)
+alloc_counted(size_t size)
 {
 	bool zeroed;
 	void *object;
 
 	if (medium_pop(size, &object))
 		return object;
-	return engine_alloc(size, &zeroed);
+	return alloc_reclaiming(size, &zeroed);
 }
 
 /*
@@ -193,7 +194,7 @@ counted_alloc(size_t size)
  * counted.
  */
 static noinline void *
-sampled_alloc(size_t size, size_t align, bool *zeroed)
+alloc_sample_if_due(size_t size, size_t align, bool *zeroed)
 {
 	return sample_count_block(size) ? sample_take(size, align, zeroed)
 					: NULL;
@@ -201,42 +202,42 @@ sampled_alloc(size_t size, size_t align, bool *zeroed)
 
 /* The thread has counted size and reached the end of its countdown. */
 static noinline void *
-alloc_at_end(size_t size)
+alloc_at_countdown_end(size_t size)
 {
 	bool zeroed;
 	void *p = NULL;
 
 	if (sample_count_end(size))
 		p = sample_take(size, 1, &zeroed);
-	return p != NULL ? p : counted_alloc(size);
+	return p != NULL ? p : alloc_counted(size);
 }
 
 static noinline void *
-uncounted_alloc(size_t size)
+alloc_uncounted(size_t size)
 {
 	bool zeroed;
-	void *p = sampled_alloc(size, 1, &zeroed);
+	void *p = alloc_sample_if_due(size, 1, &zeroed);
 
-	return p != NULL ? p : counted_alloc(size);
+	return p != NULL ? p : alloc_counted(size);
 }
 
 /*
  * Must a request of malloc() or a relative fail, for a test (umem_setmtbf())?
- * Requests of umem_alloc() and its relatives are spared, because these
+ * Requests of umem_alloc() and its relatives are exempt, because these
  * functions have asked themselves.
  */
 static inline bool
-must_fail(size_t size, bool spared)
+alloc_must_fail(size_t size, bool is_exempt)
 {
 	return unlikely(
 		   __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED) != 0) &&
-	       !spared && !boot_is_early() &&
-	       mtbf_strikes(UMEM_DEFAULT,
+	       !is_exempt && !boot_is_early() &&
+	       mtbf_must_fail(UMEM_DEFAULT,
 		   class_cache_if_made(size_class_of(size)), size);
 }
 
 static inline __attribute__((always_inline)) void *
-plain_alloc(size_t size, bool spared)
+alloc_block(size_t size, bool is_exempt)
 {
 	void *object;
 
@@ -246,31 +247,31 @@ plain_alloc(size_t size, bool spared)
 	 */
 	if (size < sampling.counted_end) {
 		if (unlikely(!sample_count_small(size)))
-			return alloc_at_end(size);
+			return alloc_at_countdown_end(size);
 		if (likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
 			       size_class_small(size) * sizeof(struct cpu_hot),
 			       &object) == RSEQ_OK))
 			return object;
-		return counted_alloc(size);
+		return alloc_counted(size);
 	}
-	if (must_fail(size, spared))
+	if (alloc_must_fail(size, is_exempt))
 		return NULL;
 	if (unlikely(sample_is_on()))
-		return uncounted_alloc(size);
-	return counted_alloc(size);
+		return alloc_uncounted(size);
+	return alloc_counted(size);
 }
 
 void *
 alloc_slow(size_t size)
 {
-	return plain_alloc(size, /* spared */ false);
+	return alloc_block(size, /* is_exempt */ false);
 }
 
 /* From this size on, purging dirty pages is cheaper than writing zeros. */
-#define CLEAR_BY_PURGE (32 * MIB)
+#define ZERO_BY_PURGE_MIN (32 * MIB)
 
 static void *
-zeroed_alloc(size_t size, bool spared)
+alloc_zeroed_block(size_t size, bool is_exempt)
 {
 	bool zeroed = false;
 	void *p;
@@ -278,15 +279,16 @@ zeroed_alloc(size_t size, bool spared)
 	if (size < alloc_fast.small_end || size < sampling.counted_end) {
 		p = alloc_get(size);
 	} else {
-		if (must_fail(size, spared))
+		if (alloc_must_fail(size, is_exempt))
 			return NULL;
-		p = !sample_is_on() ? NULL : sampled_alloc(size, 1, &zeroed);
+		p = !sample_is_on() ? NULL
+				    : alloc_sample_if_due(size, 1, &zeroed);
 		if (p == NULL && !medium_pop(size, &p))
-			p = engine_alloc(size, &zeroed);
+			p = alloc_reclaiming(size, &zeroed);
 	}
 	if (p == NULL || zeroed)
 		return p;
-	if (size < CLEAR_BY_PURGE || debug_large() ||
+	if (size < ZERO_BY_PURGE_MIN || debug_large() ||
 	    !os_purge(p, align_up(size, HEAP_UNIT)))
 		memset(p, 0, size);
 	return p;
@@ -295,16 +297,16 @@ zeroed_alloc(size_t size, bool spared)
 void *
 alloc_zeroed(size_t size)
 {
-	return zeroed_alloc(size, /* spared */ false);
+	return alloc_zeroed_block(size, /* is_exempt */ false);
 }
 
 /* Returns the smallest class with chunks of this alignment; 0: none. */
 static unsigned
-class_aligned(size_t size, size_t align)
+class_for_alignment(size_t size, size_t align)
 {
-	unsigned class = serving_class(size < align ? align : size);
+	unsigned class = class_for_size(size < align ? align : size);
 
-	if (size == 0 && align <= CACHE_LINE && serves_zero())
+	if (size == 0 && align <= CACHE_LINE && zero_has_class())
 		return size_classes.n + 1;
 	if (align > HEAP_UNIT || class == 0)
 		return 0;
@@ -317,9 +319,9 @@ class_aligned(size_t size, size_t align)
 }
 
 static void *
-try_aligned(size_t size, size_t align)
+alloc_try_aligned(size_t size, size_t align)
 {
-	unsigned class = class_aligned(size, align);
+	unsigned class = class_for_alignment(size, align);
 	bool zeroed;
 	void *object;
 
@@ -332,7 +334,7 @@ try_aligned(size_t size, size_t align)
 }
 
 static void *
-aligned_block(size_t size, size_t align, bool spared)
+alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 {
 	void *p;
 
@@ -345,40 +347,41 @@ aligned_block(size_t size, size_t align, bool spared)
 	 * bytes, 8 for smaller sizes.
 	 */
 	if (align <= 8 || (align == 16 && size >= 16))
-		return spared ? plain_alloc(size, spared) : alloc_get(size);
-	if (must_fail(size, spared))
+		return is_exempt ? alloc_block(size, is_exempt)
+				 : alloc_get(size);
+	if (alloc_must_fail(size, is_exempt))
 		return NULL;
 	p = NULL;
 	if (unlikely(sample_is_on())) {
 		bool zeroed;
 
-		p = sampled_alloc(size, align, &zeroed);
+		p = alloc_sample_if_due(size, align, &zeroed);
 	}
 	if (p == NULL)
-		p = try_aligned(size, align);
+		p = alloc_try_aligned(size, align);
 	for (unsigned i = 0;
 	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
-		p = try_aligned(size, align);
+		p = alloc_try_aligned(size, align);
 	return p != NULL ? p : alloc_no_memory(size);
 }
 
 void *
 alloc_aligned(size_t size, size_t align)
 {
-	return aligned_block(size, align, /* spared */ false);
+	return alloc_aligned_block(size, align, /* is_exempt */ false);
 }
 
 void *
-alloc_spared(size_t size, size_t align, bool zero)
+alloc_exempt(size_t size, size_t align, bool zero)
 {
 	if (align != 0)
-		return aligned_block(size, align, /* spared */ true);
-	return zero ? zeroed_alloc(size, /* spared */ true)
-		    : plain_alloc(size, /* spared */ true);
+		return alloc_aligned_block(size, align, /* is_exempt */ true);
+	return zero ? alloc_zeroed_block(size, /* is_exempt */ true)
+		    : alloc_block(size, /* is_exempt */ true);
 }
 
 unsigned
-alloc_block_class(const void *p, size_t *bytes, const char *who)
+alloc_block_class(const void *p, size_t *bytes, const char *api)
 {
 	size_t unit = addr_map_unit(p);
 	uint32_t entry = 0;
@@ -389,7 +392,7 @@ alloc_block_class(const void *p, size_t *bytes, const char *who)
 	if (unlikely(
 		addr_map_class(entry) == 0 || !addr_map_is_start(p, entry))) {
 		if (!debug.on)
-			misuse_address(who, p);
+			misuse_address(api, p);
 		debug_bad_address(p);
 		return 0;
 	}
@@ -400,7 +403,7 @@ alloc_block_class(const void *p, size_t *bytes, const char *who)
 		*bytes = addr_map_large_bytes(owner);
 		if (likely(index == 0))
 			return ADDR_LARGE;
-		*bytes = sample_usable(index, who);
+		*bytes = sample_usable(index, api);
 		return CLASS_SAMPLE;
 	}
 	*bytes = size_classes.bytes[addr_map_class(entry)];
@@ -409,7 +412,7 @@ alloc_block_class(const void *p, size_t *bytes, const char *who)
 
 /* Aborts if p belongs to a class that is checked and has been freed. */
 static void
-check_is_held(unsigned class, void *p, const char *who)
+alloc_check_in_use(unsigned class, void *p, const char *api)
 {
 	struct umem_cache *cache;
 
@@ -417,16 +420,16 @@ check_is_held(unsigned class, void *p, const char *who)
 		return;
 	cache = class_cache[class];
 	if (cache->slabs.checked && !slab_is_held(&cache->slabs, p))
-		misuse(who, p, "block was freed");
+		misuse(api, p, "block was freed");
 }
 
 unsigned
-alloc_block_in_use(void *p, size_t *bytes, const char *who)
+alloc_block_in_use(void *p, size_t *bytes, const char *api)
 {
-	unsigned class = alloc_block_class(p, bytes, who);
+	unsigned class = alloc_block_class(p, bytes, api);
 
 	if (unlikely(cache_checked))
-		check_is_held(class, p, who);
+		alloc_check_in_use(class, p, api);
 	return class;
 }
 
@@ -435,7 +438,7 @@ alloc_block_in_use(void *p, size_t *bytes, const char *who)
  * been reported.  Returns true if nothing is left to free.
  */
 static bool
-free_debugged(unsigned class, void *p, size_t size, unsigned kind)
+alloc_free_debugged(unsigned class, void *p, size_t size, unsigned kind)
 {
 	if (class == 0)
 		return true;
@@ -451,27 +454,27 @@ free_debugged(unsigned class, void *p, size_t size, unsigned kind)
 
 unsigned
 alloc_block_to_free(
-    void *p, size_t size, unsigned kind, size_t *bytes, const char *who)
+    void *p, size_t size, unsigned kind, size_t *bytes, const char *api)
 {
 	unsigned class;
 
 	if (p == NULL || boot_owns(p))
 		return 0;
 	if (unlikely(!umem_ready()))
-		misuse(who, p, "not an address of the heap");
-	class = alloc_block_class(p, bytes, who);
-	if (unlikely(debug.on) && free_debugged(class, p, size, kind))
+		misuse(api, p, "not an address of the heap");
+	class = alloc_block_class(p, bytes, api);
+	if (unlikely(debug.on) && alloc_free_debugged(class, p, size, kind))
 		return 0;
 	return class;
 }
 
 static void
-free_block(void *p, unsigned kind, const char *who)
+alloc_free_block(void *p, unsigned kind, const char *api)
 {
 	size_t bytes;
-	unsigned class = alloc_block_class(p, &bytes, who);
+	unsigned class = alloc_block_class(p, &bytes, api);
 
-	if (unlikely(debug.on) && free_debugged(class, p, SIZE_MAX, kind))
+	if (unlikely(debug.on) && alloc_free_debugged(class, p, SIZE_MAX, kind))
 		return;
 	if (class == ADDR_LARGE) {
 		large_free(p, bytes);
@@ -479,22 +482,22 @@ free_block(void *p, unsigned kind, const char *who)
 		return;
 	}
 	if (class == CLASS_SAMPLE) {
-		sample_free(alloc_sample_of(p), who);
+		sample_free(alloc_sample_index(p), api);
 		update_poll();
 		return;
 	}
 	cpu_bring_in(alloc_fast.hot + class);
-	cache_free_slow(class_cache[class], p, who);
+	cache_free_slow(class_cache[class], p, api);
 }
 
 void
-alloc_free_as(void *p, unsigned kind, const char *who)
+alloc_free_as(void *p, unsigned kind, const char *api)
 {
 	if (p == NULL || boot_owns(p))
 		return;
 	if (unlikely(!umem_ready()))
-		misuse(who, p, "not an address of the heap");
-	free_block(p, kind, who);
+		misuse(api, p, "not an address of the heap");
+	alloc_free_block(p, kind, api);
 }
 
 void
@@ -511,7 +514,7 @@ alloc_set_kind(void *p, unsigned kind)
 }
 
 size_t
-alloc_usable(const void *p, const char *who)
+alloc_usable(const void *p, const char *api)
 {
 	unsigned class = alloc_class_at(p);
 	size_t bytes;
@@ -521,8 +524,8 @@ alloc_usable(const void *p, const char *who)
 	if (boot_owns(p))
 		return boot_usable(p);
 	if (unlikely(!umem_ready()))
-		misuse(who, p, "not an address of the heap");
-	class = alloc_block_in_use((void *)(uintptr_t)p, &bytes, who);
+		misuse(api, p, "not an address of the heap");
+	class = alloc_block_in_use((void *)(uintptr_t)p, &bytes, api);
 	if (unlikely(debug.on) && class == 0)
 		return 0;
 	if (likely(class != CLASS_SAMPLE) && unlikely(debug_owns(class))) {
@@ -535,36 +538,36 @@ alloc_usable(const void *p, const char *who)
 unsigned
 alloc_sample_class(const void *p)
 {
-	unsigned class = size_class_of(sample_size(alloc_sample_of(p)));
+	unsigned class = size_class_of(sample_size(alloc_sample_index(p)));
 
 	return class == 0 ? ADDR_LARGE : class;
 }
 
 void
-alloc_free_sized(void *p, size_t size, unsigned kind, const char *who)
+alloc_free_sized(void *p, size_t size, unsigned kind, const char *api)
 {
 	size_t bytes;
-	unsigned class = alloc_block_to_free(p, size, kind, &bytes, who);
+	unsigned class = alloc_block_to_free(p, size, kind, &bytes, api);
 
 	if (class == 0)
 		return;
 	if (!alloc_size_fits(
 		class == CLASS_SAMPLE ? alloc_sample_class(p) : class, bytes,
 		size))
-		misuse_size(who, p, size);
-	free_block(p, kind, who);
+		misuse_size(api, p, size);
+	alloc_free_block(p, kind, api);
 }
 
 /* An aligned block may be in a chunk of any class that is large enough. */
 void
 alloc_free_aligned(
-    void *p, size_t align, size_t size, unsigned kind, const char *who)
+    void *p, size_t align, size_t size, unsigned kind, const char *api)
 {
 	size_t bytes;
 
-	if (alloc_block_to_free(p, size, kind, &bytes, who) == 0)
+	if (alloc_block_to_free(p, size, kind, &bytes, api) == 0)
 		return;
 	if (size > bytes || ((uintptr_t)p & (align - 1)) != 0)
-		misuse_size(who, p, size);
-	free_block(p, kind, who);
+		misuse_size(api, p, size);
+	alloc_free_block(p, kind, api);
 }

@@ -49,18 +49,18 @@ void alloc_free_slow(void *p);
 
 /*
  * Frees p, which the program passed to a function of this kind (debug.h).  The
- * kind of a debugged block must match.  Messages contain who, the name of
- * the function.
+ * kind of a debugged block must match.  Messages name api, the
+ * function that the program called.
  */
-void alloc_free_as(void *p, unsigned kind, const char *who);
+void alloc_free_as(void *p, unsigned kind, const char *api);
 
 /*
  * Like alloc_free_as(), for a block that the caller requested with this size,
  * and with this alignment.  Sizes and alignments are in bytes.
  */
-void alloc_free_sized(void *p, size_t size, unsigned kind, const char *who);
+void alloc_free_sized(void *p, size_t size, unsigned kind, const char *api);
 void alloc_free_aligned(
-    void *p, size_t align, size_t size, unsigned kind, const char *who);
+    void *p, size_t align, size_t size, unsigned kind, const char *api);
 
 /*
  * Sets the kind of a block that was just allocated, if blocks are debugged.  p
@@ -81,10 +81,10 @@ void *alloc_aligned(size_t size, size_t align);
 void *alloc_resize(void *p, size_t size);
 
 /*
- * Returns the usable bytes of the block p, which is not NULL.  Messages contain
- * who, the name of the function.
+ * Returns the usable bytes of the block p, which is not NULL.  Messages name api,
+ * the function that the program called.
  */
-size_t alloc_usable(const void *p, const char *who);
+size_t alloc_usable(const void *p, const char *api);
 
 /*
  * Enables or disables the fast paths, according to umem_setmtbf() and
@@ -163,28 +163,55 @@ alloc_get_aligned(size_t size, size_t align)
 }
 
 /*
- * Frees the chunk p of a unit with this map entry.  at is addr_map_at(entry).
- * Returns false if the caller must take the slow path.
+ * Loads the map entry of the unit that p points into.  Returns false if the
+ * address map has no such unit.
  */
 static inline __attribute__((always_inline)) bool
-alloc_free_in(void *p, size_t at, uint32_t entry)
+alloc_map_entry(const void *p, uint32_t *entry)
 {
-	return likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot, at, p,
-			  addr_map_x(p, entry)) == RSEQ_OK);
+	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+
+	if (unlikely(unit >= alloc_fast.units))
+		return false;
+	*entry = __atomic_load_n(&alloc_fast.entry[unit], __ATOMIC_RELAXED);
+	return true;
+}
+
+/*
+ * Frees the chunk p of a unit with this map entry.  header_offset is
+ * addr_map_at(entry).  Returns false if the caller must take the slow path.
+ */
+static inline __attribute__((always_inline)) bool
+alloc_push_chunk(void *p, size_t header_offset, uint32_t entry)
+{
+	return likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot,
+			  header_offset, p, addr_map_x(p, entry)) == RSEQ_OK);
+}
+
+/*
+ * Frees a block of this size, which is at most SIZE_SMALL.  Returns false if
+ * the caller must take the slow path.
+ *
+ * The header is that of the size's class, because the size is known before the
+ * map's entry has been loaded.
+ */
+static inline __attribute__((always_inline)) bool
+alloc_push_small(void *p, size_t size, uint32_t entry)
+{
+	size_t header_offset = size_class_small(size) * sizeof(struct cpu_hot);
+
+	return likely(addr_map_at(entry) == header_offset) &&
+	       alloc_push_chunk(p, header_offset, entry);
 }
 
 /* Frees a block.  Returns false if the caller must take the slow path. */
 static inline __attribute__((always_inline)) bool
 alloc_free_fast(void *p)
 {
-	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+	uint32_t entry;
 
-	if (likely(unit < alloc_fast.units)) {
-		uint32_t entry = alloc_fast.entry[unit];
-
-		return alloc_free_in(p, addr_map_at(entry), entry);
-	}
-	return false;
+	return alloc_map_entry(p, &entry) &&
+	       alloc_push_chunk(p, addr_map_at(entry), entry);
 }
 
 static inline __attribute__((always_inline)) void
@@ -201,20 +228,10 @@ alloc_free(void *p)
 static inline __attribute__((always_inline)) bool
 alloc_free_sized_fast(void *p, size_t size)
 {
-	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+	uint32_t entry;
 
-	if (likely(unit < alloc_fast.units) && likely(size <= SIZE_SMALL)) {
-		uint32_t entry = alloc_fast.entry[unit];
-		size_t at = size_class_small(size) * sizeof(struct cpu_hot);
-
-		/*
-		 * Use the offset that the size gives, because the size is known
-		 * before the map's entry has been loaded.
-		 */
-		return likely(addr_map_at(entry) == at) &&
-		       alloc_free_in(p, at, entry);
-	}
-	return false;
+	return alloc_map_entry(p, &entry) && likely(size <= SIZE_SMALL) &&
+	       alloc_push_small(p, size, entry);
 }
 
 #endif

@@ -31,13 +31,13 @@ void *alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes);
  * the bytes of the block.  If p is no block, the call aborts; under UMEM_DEBUG
  * with noabort it reports the misuse and returns 0.
  */
-unsigned alloc_block_class(const void *p, size_t *bytes, const char *who);
+unsigned alloc_block_class(const void *p, size_t *bytes, const char *api);
 
 /*
  * Like alloc_block_class(), for a block that stays in use.  With
  * UMEM_OPTIONS=checked the call aborts if the block has been freed.
  */
-unsigned alloc_block_in_use(void *p, size_t *bytes, const char *who);
+unsigned alloc_block_in_use(void *p, size_t *bytes, const char *api);
 
 /*
  * Like alloc_block_class(), for a block that is to be freed.  kind says which
@@ -46,7 +46,7 @@ unsigned alloc_block_in_use(void *p, size_t *bytes, const char *who);
  * was reported.
  */
 unsigned alloc_block_to_free(
-    void *p, size_t size, unsigned kind, size_t *bytes, const char *who);
+    void *p, size_t size, unsigned kind, size_t *bytes, const char *api);
 
 /*
  * Like umem_alloc(), but makes one attempt and ignores UMEM_NOFAIL and
@@ -59,7 +59,7 @@ void *alloc_sized_once(size_t size);
  * umem_setmtbf().  Works like alloc_aligned() if align is not 0, otherwise like
  * alloc_zeroed() if zero is set, otherwise like alloc_slow().
  */
-void *alloc_spared(size_t size, size_t align, bool zero);
+void *alloc_exempt(size_t size, size_t align, bool zero);
 
 /*
  * Returns the class of a block by the address map alone; 0 if blocks are
@@ -68,13 +68,11 @@ void *alloc_spared(size_t size, size_t align, bool zero);
 static inline unsigned
 alloc_class_at(const void *p)
 {
-	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 	uint32_t entry;
 	unsigned class;
 
-	if (unlikely(unit >= alloc_fast.units) || unlikely(debug.on))
+	if (!alloc_map_entry(p, &entry) || unlikely(debug.on))
 		return 0;
-	entry = __atomic_load_n(&alloc_fast.entry[unit], __ATOMIC_RELAXED);
 	class = addr_map_class(entry);
 	if (unlikely(class - 1 >= size_classes.n) ||
 	    unlikely(!addr_map_is_start(p, entry)))
@@ -86,14 +84,14 @@ alloc_class_at(const void *p)
  * Is size the size with which the program requested this block from
  * umem_alloc()? class and bytes are the results of alloc_block_class().
  */
-bool alloc_size_is_right(
+bool alloc_size_is_exact(
     const void *p, unsigned class, size_t bytes, size_t size);
 
 /* Returns the class that the block would have if it were no sample. */
 unsigned alloc_sample_class(const void *p);
 
 static inline uint32_t
-alloc_sample_of(const void *p)
+alloc_sample_index(const void *p)
 {
 	return addr_map_sample_index(addr_map_owner(p));
 }

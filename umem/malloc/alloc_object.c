@@ -7,14 +7,14 @@
 #include "umem/upkeep/update.h"
 
 static uint64_t
-cache_refused(const struct umem_cache *cache)
+object_nrefused(const struct umem_cache *cache)
 {
 	return __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
 }
 
 /* Makes one attempt, after it has refilled the reserve if that is short. */
 static void *
-try_alloc(umem_cache_t *cache, int flags)
+object_try_alloc(umem_cache_t *cache, int flags)
 {
 	if (unlikely(reserve_is_short(cache)) && (flags & UMEM_RESERVE) == 0 &&
 	    !reserve_fill(cache))
@@ -27,22 +27,22 @@ try_alloc(umem_cache_t *cache, int flags)
  * allow it, takes an object from the reserve.
  */
 static void *
-alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
+object_alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
 {
-	uint64_t nrefused = cache_refused(cache);
+	uint64_t nrefused = object_nrefused(cache);
 	void *object;
 
 	cpu_bring_in(cache->mag.hot);
-	object = try_alloc(cache, flags);
+	object = object_try_alloc(cache, flags);
 	for (unsigned i = 0; object == NULL; i++) {
 		/*
 		 * If a constructor has refused, the failure is not lack of
 		 * memory.
 		 */
-		if (cache_refused(cache) != nrefused ||
+		if (object_nrefused(cache) != nrefused ||
 		    !update_reclaim(bytes, i, /* may_call */ true))
 			break;
-		object = try_alloc(cache, flags);
+		object = object_try_alloc(cache, flags);
 	}
 	if (object == NULL && (flags & UMEM_RESERVE) != 0)
 		reserve_take(cache, 1, &object);
@@ -65,7 +65,7 @@ alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes)
 
 /* Out of line, so that the fast path saves no register. */
 static noinline void *
-cache_alloc_again(umem_cache_t *cache, int flags)
+object_alloc_slow(umem_cache_t *cache, int flags)
 {
 	/*
 	 * For a cache with a source, pass 0, so that reclaim tries in any case:
@@ -75,19 +75,19 @@ cache_alloc_again(umem_cache_t *cache, int flags)
 	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
 	void *object;
 
-	if (mtbf_strikes(flags, cache, cache->bufsize))
+	if (mtbf_must_fail(flags, cache, cache->bufsize))
 		return NULL;
 	for (;;) {
 		int error = cache_count(cache, 1, flags);
 
 		if (likely(error == 0)) {
-			object = alloc_reclaiming(cache, bytes, flags);
+			object = object_alloc_reclaiming(cache, bytes, flags);
 			if (likely(object != NULL))
 				break;
 			cache_count_off(cache, 1);
 			error = ENOMEM;
 		}
-		if (!nofail_again(flags))
+		if (!nofail_retry(flags))
 			return alloc_failed_by(error, cache, bytes);
 	}
 	if (unlikely(cache->slabs.watched))
@@ -104,7 +104,7 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
 		       cache_fast_at(cache), &object) == RSEQ_OK))
 		return object;
-	return cache_alloc_again(cache, flags);
+	return object_alloc_slow(cache, flags);
 }
 
 /*
@@ -112,7 +112,7 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
  * for this path.
  */
 static noinline void
-cache_free_again(umem_cache_t *cache, void *object)
+object_free_slow(umem_cache_t *cache, void *object)
 {
 	if (object == NULL)
 		return;
@@ -134,5 +134,5 @@ umem_cache_free(umem_cache_t *cache, void *object)
 	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
 		       cache_fast_at(cache), object) == RSEQ_OK))
 		return;
-	cache_free_again(cache, object);
+	object_free_slow(cache, object);
 }

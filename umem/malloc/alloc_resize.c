@@ -127,7 +127,7 @@ resize_class(void *p, size_t bytes, size_t size)
 static void *
 resize_sample(void *p, size_t bytes, size_t size)
 {
-	uint32_t index = alloc_sample_of(p);
+	uint32_t index = alloc_sample_index(p);
 	void *q;
 
 	if (bytes <= SIZE_CLASS_MAX || size <= SIZE_CLASS_MAX) {

@@ -14,12 +14,12 @@ size_t alloc_zero_bytes;
 
 /* Makes one attempt, without umem_setmtbf() and without the nofail callback. */
 static inline __attribute__((always_inline)) void *
-sized_once(size_t size, size_t align, bool zero)
+sized_alloc_once(size_t size, size_t align, bool zero)
 {
 	void *p;
 
 	if (unlikely(alloc_fast.small_end == 0))
-		p = alloc_spared(size, align, zero);
+		p = alloc_exempt(size, align, zero);
 	else if (align != 0)
 		p = alloc_get_aligned(size, align);
 	else
@@ -34,7 +34,7 @@ sized_once(size_t size, size_t align, bool zero)
 void *
 alloc_sized_once(size_t size)
 {
-	return sized_once(size, 0, false);
+	return sized_alloc_once(size, 0, false);
 }
 
 /*
@@ -53,11 +53,12 @@ sized_alloc(size_t size, size_t align, int flags, bool zero)
 	}
 	/* While umem_setmtbf() is in force, small_end is 0. */
 	if (unlikely(alloc_fast.small_end == 0) &&
-	    mtbf_strikes(flags, class_cache_if_made(size_class_of(size)), size))
+	    mtbf_must_fail(
+		flags, class_cache_if_made(size_class_of(size)), size))
 		return NULL;
 	do
-		p = sized_once(size, align, zero);
-	while (unlikely(p == NULL) && nofail_again(flags));
+		p = sized_alloc_once(size, align, zero);
+	while (unlikely(p == NULL) && nofail_retry(flags));
 	return p;
 }
 
@@ -74,7 +75,7 @@ umem_zalloc(size_t size, int flags)
 }
 
 bool
-alloc_size_is_right(const void *p, unsigned class, size_t bytes, size_t size)
+alloc_size_is_exact(const void *p, unsigned class, size_t bytes, size_t size)
 {
 	if (class == CLASS_SAMPLE)
 		class = alloc_sample_class(p);
@@ -94,7 +95,7 @@ sized_free_slow(void *p, size_t size)
 	class = alloc_block_to_free(p, size, KIND_UMEM, &bytes, "umem_free");
 	if (class == 0)
 		return;
-	if (unlikely(!alloc_size_is_right(p, class, bytes, size)))
+	if (unlikely(!alloc_size_is_exact(p, class, bytes, size)))
 		misuse_size("umem_free", p, size);
 	if (unlikely(checker_on) && !debug.on)
 		checker_block_end(p, bytes);
@@ -105,18 +106,12 @@ public void
 umem_free(const void *buf, size_t size)
 {
 	void *p = (void *)(uintptr_t)buf;
-	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
+	uint32_t entry;
 
 	/* size - 1 sends size 0 to the slow path. */
-	if (likely(unit < alloc_fast.units) && likely(size - 1 < SIZE_SMALL)) {
-		uint32_t entry = alloc_fast.entry[unit];
-		size_t at = size_class_small(size) * sizeof(struct cpu_hot);
-
-		if (likely(addr_map_at(entry) == at) &&
-		    alloc_free_in(p, at, entry))
-			return;
-	}
-	sized_free_slow(p, size);
+	if (!alloc_map_entry(p, &entry) || unlikely(size - 1 >= SIZE_SMALL) ||
+	    !alloc_push_small(p, size, entry))
+		sized_free_slow(p, size);
 }
 
 public void *

@@ -30,58 +30,59 @@ void sdallocx(void *p, size_t size, int flags);
 size_t nallocx(size_t size, int flags);
 
 static size_t
-align_of(int flags)
+allocx_align(int flags)
 {
 	return (size_t)1 << (flags & ALLOCX_ALIGN_BITS);
 }
 
 static bool
-zeroes(int flags)
+allocx_is_zeroed(int flags)
 {
 	return (flags & ALLOCX_ZERO) != 0;
 }
 
 static inline size_t
-usable(const void *p, const char *who)
+allocx_usable(const void *p, const char *api)
 {
-	return p == NULL ? 0 : alloc_usable(p, who);
+	return p == NULL ? 0 : alloc_usable(p, api);
 }
 
 static void *
-allocate(size_t size, int flags)
+allocx_alloc(size_t size, int flags)
 {
-	size_t align = align_of(flags);
+	size_t align = allocx_align(flags);
 	void *p;
 
 	if (align == 1)
-		return zeroes(flags) ? alloc_get_zeroed(size) : alloc_get(size);
+		return allocx_is_zeroed(flags) ? alloc_get_zeroed(size)
+					       : alloc_get(size);
 	p = alloc_get_aligned(size, align);
-	return p != NULL && zeroes(flags) ? memset(p, 0, size) : p;
+	return p != NULL && allocx_is_zeroed(flags) ? memset(p, 0, size) : p;
 }
 
 public void *
 mallocx(size_t size, int flags)
 {
-	return allocate(size, flags);
+	return allocx_alloc(size, flags);
 }
 
 public void *
 rallocx(void *p, size_t size, int flags)
 {
-	size_t old = usable(p, "rallocx");
+	size_t old = allocx_usable(p, "rallocx");
 	void *q;
 
 	/* A block that realloc() moves need not be aligned as it was. */
-	if (align_of(flags) == 1) {
+	if (allocx_align(flags) == 1) {
 		q = alloc_resize(p, size);
 	} else {
-		q = allocate(size, flags & ALLOCX_ALIGN_BITS);
+		q = allocx_alloc(size, flags & ALLOCX_ALIGN_BITS);
 		if (q != NULL) {
 			memcpy(q, p, old < size ? old : size);
 			alloc_free(p);
 		}
 	}
-	if (q != NULL && zeroes(flags) && size > old)
+	if (q != NULL && allocx_is_zeroed(flags) && size > old)
 		memset((char *)q + old, 0, size - old);
 	return q;
 }
@@ -93,14 +94,14 @@ xallocx(void *p, size_t size, size_t extra, int flags)
 	(void)size;
 	(void)extra;
 	(void)flags;
-	return usable(p, "xallocx");
+	return allocx_usable(p, "xallocx");
 }
 
 public size_t
 sallocx(const void *p, int flags)
 {
 	(void)flags;
-	return usable(p, "sallocx");
+	return allocx_usable(p, "sallocx");
 }
 
 public void
@@ -125,8 +126,8 @@ sdallocx(void *p, size_t size, int flags)
 public size_t
 nallocx(size_t size, int flags)
 {
-	void *p = allocate(size, flags & ALLOCX_ALIGN_BITS);
-	size_t bytes = usable(p, "nallocx");
+	void *p = allocx_alloc(size, flags & ALLOCX_ALIGN_BITS);
+	size_t bytes = allocx_usable(p, "nallocx");
 
 	alloc_free(p);
 	return bytes;

@@ -28,7 +28,7 @@
 
 /* Gets n objects of this CPU's loaded magazine by one section, or none. */
 static size_t
-section_get(umem_cache_t *cache, size_t n, void **objects)
+bulk_section_pop(umem_cache_t *cache, size_t n, void **objects)
 {
 	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
 	    rseq_pop_many(&alloc_fast.place, alloc_fast.hot,
@@ -39,23 +39,23 @@ section_get(umem_cache_t *cache, size_t n, void **objects)
 
 /* Gets up to n objects; returns how many there were. */
 static size_t
-get_some(umem_cache_t *cache, size_t n, void **objects)
+bulk_get_cached(umem_cache_t *cache, size_t n, void **objects)
 {
-	size_t got = section_get(cache, n, objects);
+	size_t got = bulk_section_pop(cache, n, objects);
 
 	while (got < n) {
-		size_t more = cache_get_bulk(cache, objects + got, n - got);
+		size_t nfetched = cache_get_bulk(cache, objects + got, n - got);
 
-		if (more == 0)
+		if (nfetched == 0)
 			break;
-		got += more;
+		got += nfetched;
 	}
 	return got;
 }
 
 /* Frees n objects to this CPU's loaded magazine by one section, or none. */
 static size_t
-section_put(umem_cache_t *cache, size_t n, void *const *objects)
+bulk_section_push(umem_cache_t *cache, size_t n, void *const *objects)
 {
 	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
 	    rseq_push_many(&alloc_fast.place, alloc_fast.hot,
@@ -66,18 +66,18 @@ section_put(umem_cache_t *cache, size_t n, void *const *objects)
 
 /* Returns how many objects were freed. */
 static size_t
-put_distinct(
-    umem_cache_t *cache, size_t n, void *const *objects, const char *who)
+bulk_put_distinct(
+    umem_cache_t *cache, size_t n, void *const *objects, const char *api)
 {
-	size_t put = section_put(cache, n, objects);
+	size_t nput = bulk_section_push(cache, n, objects);
 
-	if (put < n)
-		put += cache_put_bulk(cache, objects + put, n - put, who);
-	return put;
+	if (nput < n)
+		nput += cache_put_bulk(cache, objects + nput, n - nput, api);
+	return nput;
 }
 
 void
-bulk_put(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
+bulk_put(umem_cache_t *cache, size_t n, void *const *objects, const char *api)
 {
 	size_t nfreed;
 
@@ -86,20 +86,20 @@ bulk_put(umem_cache_t *cache, size_t n, void *const *objects, const char *who)
 		return;
 	if (n <= RSEQ_MANY &&
 	    likely(magazine_distinct(objects, (unsigned)n) == n))
-		nfreed = put_distinct(cache, n, objects, who);
+		nfreed = bulk_put_distinct(cache, n, objects, api);
 	else
-		nfreed = cache_put_bulk(cache, objects, n, who);
+		nfreed = cache_put_bulk(cache, objects, n, api);
 	cache_count_off(cache, nfreed);
 }
 
 /* One attempt; a reserve that lacks objects comes first. */
 static size_t
-try_get(umem_cache_t *cache, size_t n, void **objects, int flags)
+bulk_try_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 {
 	if (unlikely(reserve_is_short(cache)) && (flags & UMEM_RESERVE) == 0 &&
 	    !reserve_fill(cache))
 		return 0;
-	return get_some(cache, n, objects);
+	return bulk_get_cached(cache, n, objects);
 }
 
 size_t
@@ -109,7 +109,7 @@ bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 	size_t bytes =
 	    cache->slabs.source != NULL ? 0 : cache->slabs.layout.slab_bytes;
 	uint64_t nrefused = __atomic_load_n(&cache->nrefused, __ATOMIC_RELAXED);
-	size_t got = try_get(cache, n, objects, flags);
+	size_t got = bulk_try_get(cache, n, objects, flags);
 
 	for (unsigned i = 0; got < n; i++) {
 		/* A constructor that refuses is no want of memory. */
@@ -117,14 +117,14 @@ bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 			nrefused ||
 		    !update_reclaim(bytes, i, /* may_call */ cache->class == 0))
 			break;
-		got += try_get(cache, n - got, objects + got, flags);
+		got += bulk_try_get(cache, n - got, objects + got, flags);
 	}
 	return got;
 }
 
 int
 bulk_get_all(
-    umem_cache_t *cache, size_t n, void **objects, int flags, const char *who)
+    umem_cache_t *cache, size_t n, void **objects, int flags, const char *api)
 {
 	int error = cache_count(cache, n, flags);
 	size_t got;
@@ -136,7 +136,7 @@ bulk_get_all(
 		got += reserve_take(cache, n - got, objects + got);
 	if (likely(got == n))
 		return 0;
-	bulk_put(cache, got, objects, who);
+	bulk_put(cache, got, objects, api);
 	cache_count_off(cache, n - got);
 	return ENOMEM;
 }
@@ -146,11 +146,11 @@ umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 {
 	int error;
 
-	if (n == 0 || mtbf_strikes(flags, cache, cache->bufsize))
+	if (n == 0 || mtbf_must_fail(flags, cache, cache->bufsize))
 		return 0;
 	while ((error = bulk_get_all(
 		    cache, n, objects, flags, "umem_cache_alloc_bulk")) != 0)
-		if (!nofail_again(flags)) {
+		if (!nofail_retry(flags)) {
 			alloc_failed_by(error, cache, cache->bufsize);
 			return 0;
 		}
@@ -172,7 +172,7 @@ umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects)
 
 /* The cache to move blocks of this size by; NULL: single calls it is. */
 static umem_cache_t *
-bulk_cache(size_t size)
+bulk_cache_for_size(size_t size)
 {
 	unsigned class;
 
@@ -185,7 +185,7 @@ bulk_cache(size_t size)
 
 /* One by one; returns how many there were. */
 static size_t
-get_each(size_t size, size_t n, void **blocks)
+bulk_alloc_each_once(size_t size, size_t n, void **blocks)
 {
 	size_t got = 0;
 
@@ -195,15 +195,15 @@ get_each(size_t size, size_t n, void **blocks)
 }
 
 static size_t
-alloc_each(size_t size, size_t n, void **blocks, int flags)
+bulk_alloc_each(size_t size, size_t n, void **blocks, int flags)
 {
 	size_t got;
 
-	if (mtbf_strikes(flags, NULL, size))
+	if (mtbf_must_fail(flags, NULL, size))
 		return 0;
-	while ((got = get_each(size, n, blocks)) < n) {
+	while ((got = bulk_alloc_each_once(size, n, blocks)) < n) {
 		umem_free_bulk(got, blocks, size);
-		if (!nofail_again(flags))
+		if (!nofail_retry(flags))
 			return 0;
 	}
 	return n;
@@ -212,12 +212,12 @@ alloc_each(size_t size, size_t n, void **blocks, int flags)
 public size_t
 umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags)
 {
-	umem_cache_t *cache = bulk_cache(size);
+	umem_cache_t *cache = bulk_cache_for_size(size);
 
 	if (cache != NULL)
 		return umem_cache_alloc_bulk(cache, n, blocks, flags);
 	if (size != 0)
-		return alloc_each(size, n, blocks, flags);
+		return bulk_alloc_each(size, n, blocks, flags);
 	/* As umem_alloc(): no memory, and no failure. */
 	for (size_t i = 0; i < n; i++)
 		blocks[i] = umem_alloc(0, flags);
@@ -229,13 +229,13 @@ umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags)
  * none equals one of the two before it.
  */
 static size_t
-nof_class(void *const *blocks, size_t n, unsigned class)
+bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 {
 	struct cpu_guard guard = addr_map.guard[class];
 	uintptr_t base = alloc_fast.base, at = class * sizeof(struct cpu_hot);
 	size_t units = alloc_fast.units;
 	const uint32_t *entries = alloc_fast.entry;
-	const void *last = NULL, *last_but_one = NULL;
+	const void *last = NULL, *before_last = NULL;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
@@ -243,13 +243,13 @@ nof_class(void *const *blocks, size_t n, unsigned class)
 		size_t unit = ((uintptr_t)p - base) >> HEAP_UNIT_SHIFT;
 		uint32_t entry;
 
-		if (unit >= units || p == last || p == last_but_one)
+		if (unit >= units || p == last || p == before_last)
 			break;
 		entry = __atomic_load_n(&entries[unit], __ATOMIC_RELAXED);
 		if (addr_map_at(entry) != at ||
 		    addr_map_x(p, entry) * guard.magic >= guard.bound)
 			break;
-		last_but_one = last;
+		before_last = last;
 		last = p;
 	}
 	return i;
@@ -258,15 +258,17 @@ nof_class(void *const *blocks, size_t n, unsigned class)
 public void
 umem_free_bulk(size_t n, void *const *blocks, size_t size)
 {
-	umem_cache_t *cache = bulk_cache(size);
+	umem_cache_t *cache = bulk_cache_for_size(size);
 
 	while (n > 0) {
-		size_t ngood =
-		    cache == NULL ? 0 : nof_class(blocks, n, cache->class);
+		size_t ngood = cache == NULL ? 0
+					     : bulk_count_of_class(
+						   blocks, n, cache->class);
 
 		/* A sample, NULL or misuse: the single call's matter. */
 		if (ngood != 0) {
-			put_distinct(cache, ngood, blocks, "umem_free_bulk");
+			bulk_put_distinct(
+			    cache, ngood, blocks, "umem_free_bulk");
 		} else {
 			umem_free(blocks[0], size);
 			ngood = 1;

@@ -24,7 +24,7 @@
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 static void *
-fail(int error)
+fail_with_errno(int error)
 {
 	errno = error;
 	return NULL;
@@ -48,7 +48,7 @@ calloc(size_t n, size_t size)
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes))
-		return fail(ENOMEM);
+		return fail_with_errno(ENOMEM);
 	return alloc_get_zeroed(bytes);
 }
 
@@ -69,7 +69,7 @@ reallocarray(void *p, size_t n, size_t size)
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes))
-		return fail(ENOMEM);
+		return fail_with_errno(ENOMEM);
 	return realloc(p, bytes);
 }
 
@@ -82,7 +82,7 @@ public void *
 memalign(size_t align, size_t size)
 {
 	if (align > SIZE_MAX / 2 + 1)
-		return fail(EINVAL);
+		return fail_with_errno(EINVAL);
 	if (!is_pow2(align))
 		align = align == 0 ? 1 : (size_t)2 << highbit(align);
 	return alloc_get_aligned(size, align);
@@ -92,7 +92,7 @@ public void *
 aligned_alloc(size_t align, size_t size)
 {
 	if (!is_pow2(align))
-		return fail(EINVAL);
+		return fail_with_errno(EINVAL);
 	return alloc_get_aligned(size, align);
 }
 
@@ -123,7 +123,7 @@ pvalloc(size_t size)
 	size_t bytes = align_up(size, os_page_size());
 
 	if (bytes < size)
-		return fail(ENOMEM);
+		return fail_with_errno(ENOMEM);
 	return alloc_aligned(
 	    bytes == 0 ? os_page_size() : bytes, os_page_size());
 }

@@ -30,8 +30,8 @@
 #define EXIT_FAILED 255
 
 static umem_nofail_callback_t *callback; /* [a] */
-static uint32_t exiting;       /* [a] thread that is in exit(), or 0 */
-static pthread_t exiting_self; /* pthread_self() of that thread */
+static uint32_t exiting_id;      /* [a] thread that is in exit(), or 0 */
+static pthread_t exiting_thread; /* pthread_self() of that thread */
 
 /*
  * This process was forked while another thread of its parent was in exit().
@@ -44,22 +44,22 @@ uint32_t mtbf_interval;
 static struct random mtbf_random; /* not seeded: a run can be repeated */
 
 static _Noreturn void
-exit_once(int status)
+nofail_exit_once(int status)
 {
 	uint32_t me = os_thread_id();
 	uint32_t none = 0;
 
-	if (__atomic_compare_exchange_n(&exiting, &none, me, false,
+	if (__atomic_compare_exchange_n(&exiting_id, &none, me, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		if (exit_blocked)
 			_exit(status);
-		exiting_self = pthread_self();
+		exiting_thread = pthread_self();
 		exit(status);
 	}
 	if (none == me)
 		panic("recursive UMEM_CALLBACK_EXIT()");
 	for (;;)
-		os_futex_wait(&exiting, none, 0);
+		os_futex_wait(&exiting_id, none, 0);
 }
 
 void
@@ -69,39 +69,39 @@ nofail_after_fork(void)
 	 * A thread keeps its pthread_self() in the child, but not its thread
 	 * id.
 	 */
-	if (exiting != 0 && !pthread_equal(exiting_self, pthread_self()))
+	if (exiting_id != 0 && !pthread_equal(exiting_thread, pthread_self()))
 		exit_blocked = true;
-	exiting = 0;
+	exiting_id = 0;
 }
 
 bool
-nofail_again(int flags)
+nofail_retry(int flags)
 {
-	umem_nofail_callback_t *ask;
+	umem_nofail_callback_t *function;
 	int answer;
 
 	if ((flags & UMEM_NOFAIL) == 0)
 		return false;
-	ask = __atomic_load_n(&callback, __ATOMIC_ACQUIRE);
-	if (ask == NULL)
-		exit_once(EXIT_FAILED);
-	answer = ask();
+	function = __atomic_load_n(&callback, __ATOMIC_ACQUIRE);
+	if (function == NULL)
+		nofail_exit_once(EXIT_FAILED);
+	answer = function();
 	if (answer == UMEM_CALLBACK_RETRY)
 		return true;
 	if ((answer & ~0xff) == EXIT_BIT)
-		exit_once(answer & 0xff);
+		nofail_exit_once(answer & 0xff);
 	say("nofail callback returned %x", (unsigned)answer);
-	exit_once(EXIT_FAILED);
+	nofail_exit_once(EXIT_FAILED);
 }
 
 public void
-umem_nofail_callback(umem_nofail_callback_t *ask)
+umem_nofail_callback(umem_nofail_callback_t *function)
 {
-	__atomic_store_n(&callback, ask, __ATOMIC_RELEASE);
+	__atomic_store_n(&callback, function, __ATOMIC_RELEASE);
 }
 
 bool
-mtbf_draw(umem_cache_t *cache, size_t size)
+mtbf_draw_failure(umem_cache_t *cache, size_t size)
 {
 	uint32_t n = __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED);
 

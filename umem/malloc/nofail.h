@@ -13,7 +13,7 @@
  * caller is to try again, false if the allocation is to fail.  Calls the
  * program's callback, and does not return if that asks for exit().
  */
-bool nofail_again(int flags);
+bool nofail_retry(int flags);
 
 /*
  * In the child of fork(): forgets the thread that was in exit().  That thread
@@ -22,18 +22,18 @@ bool nofail_again(int flags);
 void nofail_after_fork(void);
 
 extern uint32_t mtbf_interval; /* [a] by umem_setmtbf(); 0: none */
-bool mtbf_draw(umem_cache_t *cache, size_t size);
+bool mtbf_draw_failure(umem_cache_t *cache, size_t size);
 
 /*
  * Should this request fail, for a test?  If so, errno is set, and the failure
  * is logged for this cache, or for no cache if cache is NULL.
  */
 static inline bool
-mtbf_strikes(int flags, umem_cache_t *cache, size_t size)
+mtbf_must_fail(int flags, umem_cache_t *cache, size_t size)
 {
 	return unlikely(
 		   __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED) != 0) &&
-	       (flags & UMEM_NOFAIL) == 0 && mtbf_draw(cache, size);
+	       (flags & UMEM_NOFAIL) == 0 && mtbf_draw_failure(cache, size);
 }
 
 #endif

@@ -49,7 +49,7 @@ BASE(void, _ZdaPv, void *p);
 BASE(void, _ZdlPvSt11align_val_t, void *p, size_t align);
 BASE(void, _ZdaPvSt11align_val_t, void *p, size_t align);
 
-#define is_theirs(name) unlikely(name != own##name)
+#define is_replaced(name) unlikely(name != own##name)
 
 typedef void *plain_new(size_t size);
 typedef void *aligned_new(size_t size, size_t align);
@@ -91,7 +91,7 @@ new_failed(size_t size)
  * of one alignment's bytes.
  */
 static size_t
-without_wrap(size_t size)
+size_without_wrap(size_t size)
 {
 	return size > PTRDIFF_MAX ? (size_t)PTRDIFF_MAX + 1 : size;
 }
@@ -104,7 +104,7 @@ new_failed_aligned(size_t size, size_t align)
 	*(void **)&next = next_symbol("_ZnwmSt11align_val_t");
 	if (next == NULL)
 		misuse("operator new", NULL, "no memory, and no C++ library");
-	return next(without_wrap(size), align);
+	return next(size_without_wrap(size), align);
 }
 
 /*
@@ -112,7 +112,7 @@ new_failed_aligned(size_t size, size_t align)
  * others throw.
  */
 static cold_path void *
-theirs_nothrow(const char *name, size_t size)
+next_new_nothrow(const char *name, size_t size)
 {
 	typedef void *nothrow_new(size_t, const void *);
 	nothrow_new *next;
@@ -123,7 +123,7 @@ theirs_nothrow(const char *name, size_t size)
 }
 
 static cold_path void *
-theirs_aligned_nothrow(const char *name, size_t size, size_t align)
+next_new_aligned_nothrow(const char *name, size_t size, size_t align)
 {
 	typedef void *nothrow_new(size_t, size_t, const void *);
 	nothrow_new *next;
@@ -137,33 +137,33 @@ theirs_aligned_nothrow(const char *name, size_t size, size_t align)
 static cold_path void *
 new_failed_nothrow(size_t size)
 {
-	return theirs_nothrow("_ZnwmRKSt9nothrow_t", size);
+	return next_new_nothrow("_ZnwmRKSt9nothrow_t", size);
 }
 
 static cold_path void *
 new_failed_aligned_nothrow(size_t size, size_t align)
 {
-	return theirs_aligned_nothrow(
-	    "_ZnwmSt11align_val_tRKSt9nothrow_t", without_wrap(size), align);
+	return next_new_aligned_nothrow("_ZnwmSt11align_val_tRKSt9nothrow_t",
+	    size_without_wrap(size), align);
 }
 
 /* Returns the kind of a block that an operator allocates or frees. */
 static unsigned
-kind_in_force(unsigned kind)
+operator_kind(unsigned kind)
 {
-	if (is_theirs(_Znwm) || is_theirs(_Znam) || is_theirs(_ZdlPv) ||
-	    is_theirs(_ZdaPv) || is_theirs(_ZnwmSt11align_val_t) ||
-	    is_theirs(_ZnamSt11align_val_t) ||
-	    is_theirs(_ZdlPvSt11align_val_t) ||
-	    is_theirs(_ZdaPvSt11align_val_t))
+	if (is_replaced(_Znwm) || is_replaced(_Znam) || is_replaced(_ZdlPv) ||
+	    is_replaced(_ZdaPv) || is_replaced(_ZnwmSt11align_val_t) ||
+	    is_replaced(_ZnamSt11align_val_t) ||
+	    is_replaced(_ZdlPvSt11align_val_t) ||
+	    is_replaced(_ZdaPvSt11align_val_t))
 		return KIND_MALLOC;
 	return kind;
 }
 
 static inline void *
-with_kind(void *p, unsigned kind)
+new_set_kind(void *p, unsigned kind)
 {
-	alloc_set_kind(p, kind_in_force(kind));
+	alloc_set_kind(p, operator_kind(kind));
 	return p;
 }
 
@@ -172,7 +172,7 @@ new_slow(size_t size, unsigned kind)
 {
 	void *p = alloc_slow(size);
 
-	return with_kind(likely(p != NULL) ? p : new_failed(size), kind);
+	return new_set_kind(likely(p != NULL) ? p : new_failed(size), kind);
 }
 
 static noinline void *
@@ -180,7 +180,7 @@ new_nothrow_slow(size_t size, unsigned kind)
 {
 	void *p = alloc_slow(size);
 
-	return with_kind(
+	return new_set_kind(
 	    likely(p != NULL) ? p : new_failed_nothrow(size), kind);
 }
 
@@ -189,7 +189,7 @@ new_aligned_slow(size_t size, size_t align, unsigned kind)
 {
 	void *p = alloc_aligned(size, align);
 
-	return with_kind(
+	return new_set_kind(
 	    likely(p != NULL) ? p : new_failed_aligned(size, align), kind);
 }
 
@@ -198,7 +198,7 @@ new_aligned_nothrow_slow(size_t size, size_t align, unsigned kind)
 {
 	void *p = alloc_aligned(size, align);
 
-	return with_kind(
+	return new_set_kind(
 	    likely(p != NULL) ? p : new_failed_aligned_nothrow(size, align),
 	    kind);
 }
@@ -238,7 +238,7 @@ new_aligned_nothrow(size_t size, size_t align, unsigned kind)
 }
 
 static const char *
-name_of_delete(unsigned kind)
+delete_api_name(unsigned kind)
 {
 	return kind == KIND_NEW ? "operator delete" : "operator delete[]";
 }
@@ -246,13 +246,13 @@ name_of_delete(unsigned kind)
 static noinline void
 delete_slow(void *p, unsigned kind)
 {
-	alloc_free_as(p, kind_in_force(kind), name_of_delete(kind));
+	alloc_free_as(p, operator_kind(kind), delete_api_name(kind));
 }
 
 static noinline void
 delete_sized_slow(void *p, size_t size, unsigned kind)
 {
-	alloc_free_sized(p, size, kind_in_force(kind), name_of_delete(kind));
+	alloc_free_sized(p, size, operator_kind(kind), delete_api_name(kind));
 }
 
 static inline void
@@ -273,7 +273,7 @@ static void
 delete_aligned(void *p, size_t align, size_t size, unsigned kind)
 {
 	alloc_free_aligned(
-	    p, align, size, kind_in_force(kind), name_of_delete(kind));
+	    p, align, size, operator_kind(kind), delete_api_name(kind));
 }
 
 /* new, new[] */
@@ -287,7 +287,7 @@ _Znwm(size_t size)
 public void *
 _Znam(size_t size)
 {
-	if (is_theirs(_Znwm))
+	if (is_replaced(_Znwm))
 		return _Znwm(size);
 	return new_plain(size, KIND_ARRAY);
 }
@@ -296,8 +296,8 @@ public void *
 _ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
 {
 	(void)nothrow;
-	if (is_theirs(_Znwm))
-		return theirs_nothrow("_ZnwmRKSt9nothrow_t", size);
+	if (is_replaced(_Znwm))
+		return next_new_nothrow("_ZnwmRKSt9nothrow_t", size);
 	return new_nothrow(size, KIND_NEW);
 }
 
@@ -305,8 +305,8 @@ public void *
 _ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
 {
 	(void)nothrow;
-	if (is_theirs(_Znam) || is_theirs(_Znwm))
-		return theirs_nothrow("_ZnamRKSt9nothrow_t", size);
+	if (is_replaced(_Znam) || is_replaced(_Znwm))
+		return next_new_nothrow("_ZnamRKSt9nothrow_t", size);
 	return new_nothrow(size, KIND_ARRAY);
 }
 
@@ -319,7 +319,7 @@ _ZnwmSt11align_val_t(size_t size, size_t align)
 public void *
 _ZnamSt11align_val_t(size_t size, size_t align)
 {
-	if (is_theirs(_ZnwmSt11align_val_t))
+	if (is_replaced(_ZnwmSt11align_val_t))
 		return _ZnwmSt11align_val_t(size, align);
 	return new_aligned(size, align, KIND_ARRAY);
 }
@@ -329,8 +329,8 @@ _ZnwmSt11align_val_tRKSt9nothrow_t(
     size_t size, size_t align, const void *nothrow)
 {
 	(void)nothrow;
-	if (is_theirs(_ZnwmSt11align_val_t))
-		return theirs_aligned_nothrow(
+	if (is_replaced(_ZnwmSt11align_val_t))
+		return next_new_aligned_nothrow(
 		    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align);
 	return new_aligned_nothrow(size, align, KIND_NEW);
 }
@@ -340,8 +340,9 @@ _ZnamSt11align_val_tRKSt9nothrow_t(
     size_t size, size_t align, const void *nothrow)
 {
 	(void)nothrow;
-	if (is_theirs(_ZnamSt11align_val_t) || is_theirs(_ZnwmSt11align_val_t))
-		return theirs_aligned_nothrow(
+	if (is_replaced(_ZnamSt11align_val_t) ||
+	    is_replaced(_ZnwmSt11align_val_t))
+		return next_new_aligned_nothrow(
 		    "_ZnamSt11align_val_tRKSt9nothrow_t", size, align);
 	return new_aligned_nothrow(size, align, KIND_ARRAY);
 }
@@ -357,7 +358,7 @@ _ZdlPv(void *p)
 public void
 _ZdaPv(void *p)
 {
-	if (is_theirs(_ZdlPv))
+	if (is_replaced(_ZdlPv))
 		_ZdlPv(p);
 	else
 		delete_plain(p, KIND_ARRAY);
@@ -366,7 +367,7 @@ _ZdaPv(void *p)
 public void
 _ZdlPvm(void *p, size_t size)
 {
-	if (is_theirs(_ZdlPv))
+	if (is_replaced(_ZdlPv))
 		_ZdlPv(p);
 	else
 		delete_sized(p, size, KIND_NEW);
@@ -375,7 +376,7 @@ _ZdlPvm(void *p, size_t size)
 public void
 _ZdaPvm(void *p, size_t size)
 {
-	if (is_theirs(_ZdaPv) || is_theirs(_ZdlPv))
+	if (is_replaced(_ZdaPv) || is_replaced(_ZdlPv))
 		_ZdaPv(p);
 	else
 		delete_sized(p, size, KIND_ARRAY);
@@ -405,7 +406,7 @@ _ZdlPvSt11align_val_t(void *p, size_t align)
 public void
 _ZdaPvSt11align_val_t(void *p, size_t align)
 {
-	if (is_theirs(_ZdlPvSt11align_val_t))
+	if (is_replaced(_ZdlPvSt11align_val_t))
 		_ZdlPvSt11align_val_t(p, align);
 	else
 		delete_plain(p, KIND_ARRAY);
@@ -414,7 +415,7 @@ _ZdaPvSt11align_val_t(void *p, size_t align)
 public void
 _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
 {
-	if (is_theirs(_ZdlPvSt11align_val_t))
+	if (is_replaced(_ZdlPvSt11align_val_t))
 		_ZdlPvSt11align_val_t(p, align);
 	else
 		delete_aligned(p, align, size, KIND_NEW);
@@ -423,8 +424,8 @@ _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
 public void
 _ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
 {
-	if (is_theirs(_ZdaPvSt11align_val_t) ||
-	    is_theirs(_ZdlPvSt11align_val_t))
+	if (is_replaced(_ZdaPvSt11align_val_t) ||
+	    is_replaced(_ZdlPvSt11align_val_t))
 		_ZdaPvSt11align_val_t(p, align);
 	else
 		delete_aligned(p, align, size, KIND_ARRAY);

@@ -42,21 +42,21 @@ struct umem_prefill {
 };
 
 static void
-set_count(umem_prefill_t *p, size_t n)
+prefill_set_count(umem_prefill_t *p, size_t n)
 {
 	p->end = p->objects + n;
 	p->top = p->recorded ? p->objects : p->end;
 }
 
 static inline size_t
-count(const umem_prefill_t *p)
+prefill_count(const umem_prefill_t *p)
 {
 	return (size_t)(p->end - p->objects);
 }
 
 /* An array for n objects; NULL: no memory, and errno is ENOMEM. */
 static void **
-array_alloc(size_t n)
+prefill_array_alloc(size_t n)
 {
 	if (n <= PTRDIFF_MAX / sizeof(void *))
 		return alloc_sized_once(n * sizeof(void *));
@@ -65,7 +65,7 @@ array_alloc(size_t n)
 }
 
 static void
-array_free(void **array, size_t n)
+prefill_array_free(void **array, size_t n)
 {
 	if (n != 0)
 		umem_free(array, n * sizeof(void *));
@@ -73,7 +73,7 @@ array_free(void **array, size_t n)
 
 /* Gets objects for the words of an array.  Returns 0, or the error. */
 static int
-fill(umem_prefill_t *p, void **objects, size_t n, int flags)
+prefill_get_objects(umem_prefill_t *p, void **objects, size_t n, int flags)
 {
 	int error =
 	    bulk_get_all(p->cache, n, objects, flags, "umem_cache_prefill");
@@ -85,22 +85,22 @@ fill(umem_prefill_t *p, void **objects, size_t n, int flags)
 
 /* A larger array with the objects of the handle and more. */
 static int
-move_to_larger(umem_prefill_t *p, size_t n, int flags)
+prefill_grow(umem_prefill_t *p, size_t n, int flags)
 {
-	size_t have = count(p);
-	void **array = array_alloc(n);
+	size_t nold = prefill_count(p);
+	void **array = prefill_array_alloc(n);
 	int error;
 
 	if (array == NULL)
 		return ENOMEM;
-	error = fill(p, array + have, n - have, flags);
+	error = prefill_get_objects(p, array + nold, n - nold, flags);
 	if (error != 0) {
-		array_free(array, n);
+		prefill_array_free(array, n);
 		return error;
 	}
-	if (have != 0)
-		memcpy(array, p->objects, have * sizeof(void *));
-	array_free(p->objects, p->capacity);
+	if (nold != 0)
+		memcpy(array, p->objects, nold * sizeof(void *));
+	prefill_array_free(p->objects, p->capacity);
 	p->objects = array;
 	p->capacity = n;
 	return 0;
@@ -111,18 +111,20 @@ move_to_larger(umem_prefill_t *p, size_t n, int flags)
  * error.  n is above its count.
  */
 static int
-try_refill(umem_prefill_t *p, size_t n, int flags)
+prefill_try_refill(umem_prefill_t *p, size_t n, int flags)
 {
-	int error = n > p->capacity ? move_to_larger(p, n, flags)
-				    : fill(p, p->end, n - count(p), flags);
+	int error = n > p->capacity ? prefill_grow(p, n, flags)
+				    : prefill_get_objects(p, p->end,
+					  n - prefill_count(p), flags);
 
 	if (error == 0)
-		set_count(p, n);
+		prefill_set_count(p, n);
 	return error;
 }
 
 static int
-try_create(umem_cache_t *cache, size_t n, int flags, umem_prefill_t **handle)
+prefill_try_create(
+    umem_cache_t *cache, size_t n, int flags, umem_prefill_t **handle)
 {
 	umem_prefill_t *p = alloc_sized_once(sizeof(*p));
 	int error;
@@ -131,7 +133,7 @@ try_create(umem_cache_t *cache, size_t n, int flags, umem_prefill_t **handle)
 		return ENOMEM;
 	*p = (umem_prefill_t){
 	    .cache = cache, .recorded = aside_is_recorded(cache)};
-	error = n == 0 ? 0 : try_refill(p, n, flags);
+	error = n == 0 ? 0 : prefill_try_refill(p, n, flags);
 	if (error == 0)
 		*handle = p;
 	else
@@ -145,10 +147,10 @@ umem_cache_prefill(umem_cache_t *cache, size_t n, int flags)
 	umem_prefill_t *p;
 	int error;
 
-	if (mtbf_strikes(flags, cache, cache->bufsize))
+	if (mtbf_must_fail(flags, cache, cache->bufsize))
 		return NULL;
-	while ((error = try_create(cache, n, flags, &p)) != 0)
-		if (!nofail_again(flags))
+	while ((error = prefill_try_create(cache, n, flags, &p)) != 0)
+		if (!nofail_retry(flags))
 			return alloc_failed_by(error, cache, cache->bufsize);
 	return p;
 }
@@ -162,12 +164,12 @@ umem_prefill_refill(umem_prefill_t *p, size_t n, int flags)
 	if (unlikely(cache == NULL))
 		panic(
 		    "umem_prefill_refill(%p): handle was released", (void *)p);
-	if (n <= count(p))
+	if (n <= prefill_count(p))
 		return 0;
-	if (mtbf_strikes(flags, cache, cache->bufsize))
+	if (mtbf_must_fail(flags, cache, cache->bufsize))
 		return -1;
-	while ((error = try_refill(p, n, flags)) != 0)
-		if (!nofail_again(flags)) {
+	while ((error = prefill_try_refill(p, n, flags)) != 0)
+		if (!nofail_retry(flags)) {
 			alloc_failed_by(error, cache, cache->bufsize);
 			return -1;
 		}
@@ -176,7 +178,7 @@ umem_prefill_refill(umem_prefill_t *p, size_t n, int flags)
 
 /* The handle is empty, or its objects are recorded. */
 static noinline void *
-alloc_slow_of(umem_prefill_t *p)
+prefill_alloc_slow(umem_prefill_t *p)
 {
 	void *object;
 
@@ -199,7 +201,7 @@ umem_prefill_alloc(umem_prefill_t *p)
 	void *object;
 
 	if (unlikely(top == p->objects))
-		return alloc_slow_of(p);
+		return prefill_alloc_slow(p);
 	object = *--top;
 	*top = NULL;
 	p->top = p->end = top;
@@ -209,7 +211,7 @@ umem_prefill_alloc(umem_prefill_t *p)
 public size_t
 umem_prefill_count(const umem_prefill_t *p)
 {
-	return count(p);
+	return prefill_count(p);
 }
 
 public void
@@ -222,13 +224,13 @@ umem_prefill_release(umem_prefill_t *p)
 	if (unlikely(p->cache == NULL))
 		panic(
 		    "umem_prefill_release(%p): handle was released", (void *)p);
-	n = count(p);
+	n = prefill_count(p);
 	if (n != 0) {
 		if (p->recorded)
 			aside_end(p->cache, p->objects, n);
 		bulk_put(p->cache, n, p->objects, "umem_prefill_release");
 	}
-	array_free(p->objects, p->capacity);
+	prefill_array_free(p->objects, p->capacity);
 	/* For a later use of the handle, while no other block is there. */
 	*p = (umem_prefill_t){.cache = NULL};
 	umem_free(p, sizeof(*p));

@@ -31,14 +31,14 @@
 #include "vmem/meta.h"
 
 static void
-set_nready_locked(umem_cache_t *cache, size_t n)
+reserve_set_nready_locked(umem_cache_t *cache, size_t n)
 {
 	__atomic_store_n(&cache->reserve.nready, n, __ATOMIC_RELAXED);
 	cache_choose_fast(cache);
 }
 
 static void
-set_want_locked(umem_cache_t *cache, size_t n)
+reserve_set_want_locked(umem_cache_t *cache, size_t n)
 {
 	__atomic_store_n(&cache->reserve.want, n, __ATOMIC_RELAXED);
 	cache_choose_fast(cache);
@@ -46,21 +46,22 @@ set_want_locked(umem_cache_t *cache, size_t n)
 
 /* Objects of bulk_get() for the reserve, as many as it lacks; how many. */
 static size_t
-put(umem_cache_t *cache, void *const *objects, size_t n)
+reserve_put(umem_cache_t *cache, void *const *objects, size_t n)
 {
 	struct cache_reserve *reserve = &cache->reserve;
-	size_t lack;
+	size_t nmissing;
 
 	if (aside_is_recorded(cache))
 		aside_put(cache, objects, n);
 	lock_take(&limit_lock);
-	lack = reserve_is_short(cache) ? reserve->want - reserve->nready : 0;
-	if (n > lack)
-		n = lack;
+	nmissing =
+	    reserve_is_short(cache) ? reserve->want - reserve->nready : 0;
+	if (n > nmissing)
+		n = nmissing;
 	if (n != 0) {
 		memcpy(reserve->objects + reserve->nready, objects,
 		    n * sizeof(void *));
-		set_nready_locked(cache, reserve->nready + n);
+		reserve_set_nready_locked(cache, reserve->nready + n);
 	}
 	lock_release(&limit_lock);
 	return n;
@@ -68,7 +69,7 @@ put(umem_cache_t *cache, void *const *objects, size_t n)
 
 /* Objects that are set aside go back to the cache. */
 static void
-drop(umem_cache_t *cache, void *const *objects, size_t n)
+reserve_drop(umem_cache_t *cache, void *const *objects, size_t n)
 {
 	if (n == 0)
 		return;
@@ -85,15 +86,15 @@ reserve_fill(umem_cache_t *cache)
 
 		if (cache_get_bulk(cache, &object, 1) == 0)
 			return false;
-		if (put(cache, &object, 1) == 0)
-			drop(cache, &object, 1);
+		if (reserve_put(cache, &object, 1) == 0)
+			reserve_drop(cache, &object, 1);
 	}
 	return true;
 }
 
 /* Takes the last n objects of the array, still set aside; 0: it has fewer. */
 static size_t
-take_out(umem_cache_t *cache, size_t n, void **objects)
+reserve_take_out(umem_cache_t *cache, size_t n, void **objects)
 {
 	struct cache_reserve *reserve = &cache->reserve;
 
@@ -103,7 +104,7 @@ take_out(umem_cache_t *cache, size_t n, void **objects)
 	if (n != 0) {
 		memcpy(objects, reserve->objects + reserve->nready - n,
 		    n * sizeof(void *));
-		set_nready_locked(cache, reserve->nready - n);
+		reserve_set_nready_locked(cache, reserve->nready - n);
 	}
 	lock_release(&limit_lock);
 	return n;
@@ -114,7 +115,7 @@ reserve_take(umem_cache_t *cache, size_t n, void **objects)
 {
 	if (__atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED) == 0)
 		return 0;
-	n = take_out(cache, n, objects);
+	n = reserve_take_out(cache, n, objects);
 	if (aside_is_recorded(cache))
 		aside_allocate(cache, objects, n);
 	__atomic_add_fetch(&cache->reserve.nused, n, __ATOMIC_RELAXED);
@@ -123,7 +124,7 @@ reserve_take(umem_cache_t *cache, size_t n, void **objects)
 
 /* An array for n objects at least; false: no memory. */
 static bool
-make_room(struct cache_reserve *reserve, size_t n)
+reserve_grow(struct cache_reserve *reserve, size_t n)
 {
 	void **array, **old;
 	size_t old_room;
@@ -150,37 +151,37 @@ make_room(struct cache_reserve *reserve, size_t n)
 
 /* Fills the reserve with reclaims of memory; false: there is none. */
 static bool
-fill_reclaiming(umem_cache_t *cache)
+reserve_fill_reclaiming(umem_cache_t *cache)
 {
 	while (reserve_is_short(cache)) {
 		void *object;
 
 		if (bulk_get(cache, 1, &object, UMEM_RESERVE) == 0)
 			return false;
-		if (put(cache, &object, 1) == 0)
-			drop(cache, &object, 1);
+		if (reserve_put(cache, &object, 1) == 0)
+			reserve_drop(cache, &object, 1);
 	}
 	return true;
 }
 
 /* Objects beyond those that it should keep go back. */
 static void
-shrink(umem_cache_t *cache)
+reserve_trim(umem_cache_t *cache)
 {
 	struct cache_reserve *reserve = &cache->reserve;
 	void *object;
 
 	while (__atomic_load_n(&reserve->nready, __ATOMIC_RELAXED) >
 		   __atomic_load_n(&reserve->want, __ATOMIC_RELAXED) &&
-	       take_out(cache, 1, &object) == 1)
-		drop(cache, &object, 1);
+	       reserve_take_out(cache, 1, &object) == 1)
+		reserve_drop(cache, &object, 1);
 }
 
 static void
-want(umem_cache_t *cache, size_t n)
+reserve_set_want(umem_cache_t *cache, size_t n)
 {
 	lock_take(&limit_lock);
-	set_want_locked(cache, n);
+	reserve_set_want_locked(cache, n);
 	lock_release(&limit_lock);
 }
 
@@ -189,16 +190,16 @@ umem_cache_set_reserve(umem_cache_t *cache, size_t n)
 {
 	size_t before = cache->reserve.want;
 
-	if (!make_room(&cache->reserve, n))
+	if (!reserve_grow(&cache->reserve, n))
 		goto no_memory;
-	want(cache, n);
+	reserve_set_want(cache, n);
 	/* A smaller reserve asks for less than before, so it may stay short. */
-	if (!fill_reclaiming(cache) && n >= before) {
-		want(cache, before);
-		shrink(cache);
+	if (!reserve_fill_reclaiming(cache) && n >= before) {
+		reserve_set_want(cache, before);
+		reserve_trim(cache);
 		goto no_memory;
 	}
-	shrink(cache);
+	reserve_trim(cache);
 	return 0;
 no_memory:
 	errno = ENOMEM;
@@ -212,8 +213,8 @@ reserve_end(umem_cache_t *cache)
 
 	if (reserve->room == 0)
 		return;
-	want(cache, 0);
-	shrink(cache);
+	reserve_set_want(cache, 0);
+	reserve_trim(cache);
 	meta_free(reserve->objects, reserve->room * sizeof(void *));
 	reserve->objects = NULL;
 	reserve->room = 0;

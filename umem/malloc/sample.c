@@ -349,11 +349,11 @@ sample_state(const struct sample *s)
 
 /* Reports the misuse like misuse.c, with the stacks and threads known. */
 static _Noreturn void
-report_second_free(const struct sample *s, const char *who)
+report_second_free(const struct sample *s, const char *api)
 {
 	uint64_t now = os_exact_ns();
 
-	say("%s(%p): block freed twice%s", who, s->block,
+	say("%s(%p): block freed twice%s", api, s->block,
 	    sample_state(s) == SAMPLE_WAITING ? MISUSE_WAITS : "");
 	report_stack("allocated", s->thread, now - s->time, s->stack, s->depth);
 	report_stack("freed", s->freed_thread, now - s->freed_time,
@@ -363,13 +363,13 @@ report_second_free(const struct sample *s, const char *who)
 
 /* Returns the record of a live block; aborts if the block was freed. */
 static struct sample *
-record_of_live(uint32_t index, const char *who)
+record_of_live(uint32_t index, const char *api)
 {
 	struct sample *s = record_at(index);
 	uint32_t state = sample_state(s);
 
 	if (unlikely(state == SAMPLE_FREED || state == SAMPLE_WAITING))
-		report_second_free(s, who);
+		report_second_free(s, api);
 	return s;
 }
 
@@ -384,9 +384,9 @@ sample_size(uint32_t index)
  * realloc() moves a sample as often.
  */
 size_t
-sample_usable(uint32_t index, const char *who)
+sample_usable(uint32_t index, const char *api)
 {
-	struct sample *s = record_of_live(index, who);
+	struct sample *s = record_of_live(index, api);
 	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
 	size_t usable = (size_t)(s->span + bytes - (char *)s->block);
 	unsigned class = size_class_of(s->size);
@@ -489,9 +489,9 @@ sample_release_unguarded(struct sample *s)
 
 /* Moves a live sample to another state; aborts if it is not live. */
 static struct sample *
-sample_end_life(uint32_t index, const char *who, bool defers)
+sample_end_life(uint32_t index, const char *api, bool defers)
 {
-	struct sample *s = record_of_live(index, who);
+	struct sample *s = record_of_live(index, api);
 	uint32_t live = SAMPLE_LIVE;
 
 	if (!__atomic_compare_exchange_n(&s->state, &live,
@@ -499,7 +499,7 @@ sample_end_life(uint32_t index, const char *who, bool defers)
 		: s->guarded ? SAMPLE_FREED
 			     : SAMPLE_NONE,
 		false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		misuse(who, s->block, "block freed twice");
+		misuse(api, s->block, "block freed twice");
 	return s;
 }
 
@@ -513,9 +513,9 @@ sample_release(struct sample *s)
 }
 
 void
-sample_free(uint32_t index, const char *who)
+sample_free(uint32_t index, const char *api)
 {
-	struct sample *s = sample_end_life(index, who, /* defers */ false);
+	struct sample *s = sample_end_life(index, api, /* defers */ false);
 
 	if (s->guarded)
 		record_note_free(s);
@@ -523,9 +523,9 @@ sample_free(uint32_t index, const char *who)
 }
 
 void
-sample_defer(uint32_t index, const char *who)
+sample_defer(uint32_t index, const char *api)
 {
-	record_note_free(sample_end_life(index, who, /* defers */ true));
+	record_note_free(sample_end_life(index, api, /* defers */ true));
 }
 
 void

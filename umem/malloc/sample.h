@@ -69,11 +69,12 @@ void *sample_take(size_t size, size_t align, bool *zeroed);
 /*
  * Functions on the sample with a number from addr_map_sample_index().  If the
  * block has been freed already, sample_usable() and sample_free() report that
- * and abort; the report contains who, the name of the function.
+ * and abort; the report names api, the function that the
+ * program called.
  */
-size_t sample_usable(uint32_t index, const char *who);
+size_t sample_usable(uint32_t index, const char *api);
 size_t sample_size(uint32_t index);
-void sample_free(uint32_t index, const char *who);
+void sample_free(uint32_t index, const char *api);
 
 /*
  * sample_free() in two steps, for a free that waits for a grace period.
@@ -81,7 +82,7 @@ void sample_free(uint32_t index, const char *who);
  * sample_defer_undo() takes the first step back.  sample_is_deferred() tells whether
  * the sample is between the two steps.
  */
-void sample_defer(uint32_t index, const char *who);
+void sample_defer(uint32_t index, const char *api);
 void sample_free_deferred(uint32_t index);
 void sample_defer_undo(uint32_t index);
 bool sample_is_deferred(uint32_t index);

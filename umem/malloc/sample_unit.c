@@ -9,7 +9,7 @@
  * use are never returned to the heap, because a record keeps its unit
  * (sample.c, sample_place.c).
  *
- * Locking: unit_lock guards the group.  It is a leaf.
+ * Locking: group_lock guards the group.  It is a leaf.
  */
 #include "umem/base/addr_map.h"
 #include "umem/malloc/sample_unit.h"
@@ -21,16 +21,17 @@
 /*
  * A group is one huge page of addresses, so that no other memory loses its huge
  * page.  The kernel may need two more mappings for a group (vm.max_map_count,
- * 65530), so all samples take at most 2 * ADDR_SAMPLES / GROUP, which is 2048.
+ * 65530), so all samples take at most 2 * ADDR_SAMPLES / GROUP_UNITS,
+ * which is 2048.
  */
-#define GROUP (HUGE_PAGE / HEAP_UNIT)
+#define GROUP_UNITS (HUGE_PAGE / HEAP_UNIT)
 
-static struct lock unit_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
-static size_t group_next;  /* [unit_lock] unit in the address map */
-static size_t group_nleft; /* [unit_lock] units left */
+static struct lock group_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
+static size_t group_next;  /* [group_lock] unit in the address map */
+static size_t group_nleft; /* [group_lock] units left */
 
 static char *
-group_get(size_t n)
+group_alloc(size_t n)
 {
 	bool zeroed;
 	char *at = heap_alloc(n * HEAP_UNIT, n * HEAP_UNIT, &zeroed);
@@ -47,17 +48,17 @@ group_get(size_t n)
 }
 
 static char *
-next_of_group(size_t n)
+group_take_units(size_t n)
 {
 	uintptr_t at = 0;
 
-	lock_take(&unit_lock);
+	lock_take(&group_lock);
 	if (group_nleft >= n) {
 		at = addr_map.base + (group_next << HEAP_UNIT_SHIFT);
 		group_next += n;
 		group_nleft -= n;
 	}
-	lock_release(&unit_lock);
+	lock_release(&group_lock);
 	return (char *)at;
 }
 
@@ -65,39 +66,39 @@ char *
 sample_unit_take(size_t bytes)
 {
 	size_t n = bytes / HEAP_UNIT;
-	char *at = next_of_group(n);
-	bool wanted;
+	char *at = group_take_units(n);
+	bool is_needed;
 
 	if (at != NULL)
 		return at;
-	at = group_get(GROUP);
+	at = group_alloc(GROUP_UNITS);
 	if (at == NULL)
-		return group_get(n);
+		return group_alloc(n);
 	/*
 	 * Another thread may have stored a group meanwhile.  If not, and the
 	 * caller wants two units, a single unit left of the old group is lost.
 	 */
-	lock_take(&unit_lock);
-	wanted = group_nleft < n;
-	if (wanted) {
+	lock_take(&group_lock);
+	is_needed = group_nleft < n;
+	if (is_needed) {
 		group_next = addr_map_unit(at) + n;
-		group_nleft = GROUP - n;
+		group_nleft = GROUP_UNITS - n;
 	}
-	lock_release(&unit_lock);
-	if (wanted)
+	lock_release(&group_lock);
+	if (is_needed)
 		return at;
-	heap_free(at, GROUP * HEAP_UNIT);
-	return next_of_group(n);
+	heap_free(at, GROUP_UNITS * HEAP_UNIT);
+	return group_take_units(n);
 }
 
 void
 sample_unit_lock_for_fork(void)
 {
-	lock_take_for_fork(&unit_lock);
+	lock_take_for_fork(&group_lock);
 }
 
 void
 sample_unit_unlock_for_fork(void)
 {
-	lock_release_for_fork(&unit_lock);
+	lock_release_for_fork(&group_lock);
 }

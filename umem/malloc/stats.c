@@ -14,7 +14,7 @@
 #include "vmem/meta.h"
 
 static void
-cache_read(struct umem_cache *cache, struct stats_cache *out)
+stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 {
 	size_t used = slab_used(&cache->slabs);
 
@@ -50,14 +50,15 @@ stats_each_cache(void (*f)(const struct stats_cache *, void *), void *arg)
 	list_foreach (item, &cache_list) {
 		struct stats_cache out;
 
-		cache_read(container_of(item, struct umem_cache, link), &out);
+		stats_read_cache(
+		    container_of(item, struct umem_cache, link), &out);
 		f(&out, arg);
 	}
 	lock_release(&cache_list_lock);
 }
 
 static void
-add_cache(const struct stats_cache *cache, void *arg)
+stats_add_cache(const struct stats_cache *cache, void *arg)
 {
 	struct stats *stats = arg;
 
@@ -73,12 +74,12 @@ add_cache(const struct stats_cache *cache, void *arg)
  * that are allocated and were never written to count, too.
  */
 static size_t
-held(size_t dirty)
+stats_held_bytes(size_t dirty)
 {
-	size_t have = heap_used() + dirty;
-	size_t gone = heap_foreign() + slab_swept_bytes();
+	size_t assigned = heap_used() + dirty;
+	size_t absent = heap_foreign() + slab_swept_bytes();
 
-	return have > gone ? have - gone : 0;
+	return assigned > absent ? assigned - absent : 0;
 }
 
 void
@@ -91,9 +92,9 @@ stats_read(struct stats *stats)
 	stats->large += large_used() - sample_overhead_bytes();
 	stats->nlarge_most = large_count_most();
 	stats->large_most = large_used_most();
-	stats_each_cache(add_cache, stats);
+	stats_each_cache(stats_add_cache, stats);
 	stats->dirty = heap_dirty();
-	stats->held = held(stats->dirty);
+	stats->held = stats_held_bytes(stats->dirty);
 	stats->committed = heap_committed();
 	stats->meta = meta_mapped();
 }

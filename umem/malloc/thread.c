@@ -85,7 +85,7 @@ static create_func *next_create; /* [a] */
  * process.
  */
 static cold_path void
-look_up(void)
+next_functions_find(void)
 {
 	void *at = dlsym(RTLD_NEXT, "clone");
 
@@ -96,17 +96,17 @@ look_up(void)
 
 /* Acquire: a thread that sees the second pointer also sees the first. */
 static void
-look_up_once(void)
+next_functions_find_once(void)
 {
 	if (unlikely(__atomic_load_n(&next_create, __ATOMIC_ACQUIRE) == NULL))
-		look_up();
+		next_functions_find();
 }
 
 static int
-create_next(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
-    void *arg)
+next_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg)
 {
-	look_up_once();
+	next_functions_find_once();
 	return next_create == NULL ? EAGAIN
 				   : next_create(thread, attr, run, arg);
 }
@@ -118,7 +118,7 @@ create_next(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
  * area.
  */
 static bool
-stop_for_child(void)
+rseq_stop_for_child(void)
 {
 	return umem_ready() && rseq_thread_stop(&cpu_layer.rseq);
 }
@@ -126,7 +126,7 @@ stop_for_child(void)
 bool
 vfork_begin(void)
 {
-	return stop_for_child();
+	return rseq_stop_for_child();
 }
 
 pid_t
@@ -144,24 +144,24 @@ vfork_end(long result, bool stopped)
 public int
 clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 {
-	bool shares = (flags & (CLONE_VM | CLONE_SETTLS)) == CLONE_VM;
+	bool shares_tls = (flags & (CLONE_VM | CLONE_SETTLS)) == CLONE_VM;
 	pid_t *parent_tid, *child_tid;
 	void *tls;
-	va_list more;
+	va_list arguments;
 	bool stopped;
 	int pid;
 
-	va_start(more, arg);
-	parent_tid = va_arg(more, pid_t *);
-	tls = va_arg(more, void *);
-	child_tid = va_arg(more, pid_t *);
-	va_end(more);
-	look_up_once();
+	va_start(arguments, arg);
+	parent_tid = va_arg(arguments, pid_t *);
+	tls = va_arg(arguments, void *);
+	child_tid = va_arg(arguments, pid_t *);
+	va_end(arguments);
+	next_functions_find_once();
 	if (next_clone == NULL) {
 		errno = ENOSYS;
 		return -1;
 	}
-	stopped = shares && stop_for_child();
+	stopped = shares_tls && rseq_stop_for_child();
 	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
 	/*
 	 * After a vfork the child has ended or exec'd; otherwise it continues
@@ -181,13 +181,13 @@ public int
 prctl(int option, ...)
 {
 	unsigned long arg[4];
-	va_list more;
+	va_list arguments;
 	long result;
 
-	va_start(more, option);
+	va_start(arguments, option);
 	for (int i = 0; i < 4; i++)
-		arg[i] = va_arg(more, unsigned long);
-	va_end(more);
+		arg[i] = va_arg(arguments, unsigned long);
+	va_end(arguments);
 	if ((option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) &&
 	    umem_ready() && !os_is_confined() && os_is_process()) {
 		update_thread_await();
@@ -206,7 +206,7 @@ prctl(int option, ...)
  * (update_thread.c).  Because no lock of libc is held in pthread_create(), the
  * upkeep thread is created there, too.
  */
-struct beginning {
+struct thread_start {
 	void *(*run)(void *);
 	void *arg;
 };
@@ -216,7 +216,7 @@ struct beginning {
  * the thread ends: by return, pthread_exit(), thrd_exit() or cancellation.
  */
 static pthread_key_t counted_key;
-static bool counts; /* the key exists */
+static bool has_counted_key; /* the key exists */
 
 static void
 thread_ended(void *value)
@@ -228,52 +228,53 @@ thread_ended(void *value)
 static void *
 thread_run(void *p)
 {
-	struct beginning begin = *(struct beginning *)p;
+	struct thread_start start = *(struct thread_start *)p;
 
-	meta_free(p, sizeof(begin));
-	if (!counts || pthread_setspecific(counted_key, &counted_key) != 0)
+	meta_free(p, sizeof(start));
+	if (!has_counted_key ||
+	    pthread_setspecific(counted_key, &counted_key) != 0)
 		update_thread_ends();
-	return begin.run(begin.arg);
+	return start.run(start.arg);
 }
 
 static bool
 thread_is_counted(void)
 {
-	return counts && pthread_getspecific(counted_key) != NULL;
+	return has_counted_key && pthread_getspecific(counted_key) != NULL;
 }
 
 public int
 pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     void *(*run)(void *), void *arg)
 {
-	struct beginning *begin;
+	struct thread_start *start;
 	int error = EAGAIN;
 
 	umem_ready();
-	begin = meta_alloc(sizeof(*begin));
-	if (begin == NULL)
+	start = meta_alloc(sizeof(*start));
+	if (start == NULL)
 		return error;
-	*begin = (struct beginning){run, arg};
+	*start = (struct thread_start){run, arg};
 	update_thread_begins();
-	error = create_next(thread, attr, thread_run, begin);
+	error = next_pthread_create(thread, attr, thread_run, start);
 	if (error == 0) {
 		update_thread_offer(/* created */ true);
 		return 0;
 	}
 	update_thread_ends();
-	meta_free(begin, sizeof(*begin));
+	meta_free(start, sizeof(*start));
 	return error;
 }
 
 /* Runs in the initial thread, unless the library was loaded by dlopen(). */
 static __attribute__((constructor)) void
-offer_thread(void)
+thread_constructor(void)
 {
-	counts = pthread_key_create(&counted_key, thread_ended) == 0 &&
-		 pthread_setspecific(counted_key, &counted_key) == 0;
-	if (!counts)
+	has_counted_key = pthread_key_create(&counted_key, thread_ended) == 0 &&
+			  pthread_setspecific(counted_key, &counted_key) == 0;
+	if (!has_counted_key)
 		update_thread_ends();
-	update_thread_create = create_next;
+	update_thread_create = next_pthread_create;
 	update_thread_counted = thread_is_counted;
 	update_thread_offer(/* created */ false);
 }

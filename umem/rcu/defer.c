@@ -665,7 +665,7 @@ block_slow(void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
 		size = alloc_zero_bytes;
 	/* A debugged block has its size in its record. */
 	if (sized && (class == CLASS_SAMPLE || !debug_owns(class)) &&
-	    !alloc_size_is_right(p, class, bytes, size))
+	    !alloc_size_is_exact(p, class, bytes, size))
 		misuse_size(name, p, size);
 	if (class != ADDR_LARGE && class != CLASS_SAMPLE)
 		return object_slow(
@@ -696,7 +696,7 @@ umem_defer_sized(
 	if (likely(layer != NULL) && likely(size - 1 < SIZE_SMALL) &&
 	    likely(size_class_small(size) == class) && put_fast(layer, buf))
 		return 0;
-	/* No block is so large: alloc_size_is_right() says so. */
+	/* No block is so large: alloc_size_is_exact() says so. */
 	return block_slow(
 	    buf, size == SIZE_MAX ? SIZE_MAX - 1 : size, key, grace_of);
 }
