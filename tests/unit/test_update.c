@@ -20,6 +20,7 @@
 #include "tests/time_limit.h"
 #include "tests/unit/hooks.h"
 #include "umem/cache/cache.h"
+#include "umem/cache/cache_walk.h"
 #include "umem/base/large.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
@@ -437,8 +438,8 @@ START_TEST(a_reclaim_waits_a_while_for_another)
 END_TEST
 
 /*
- * Visitors: threads that pin a cache by visit_some_caches().  Any number may
- * visit it beside the worker.  They stay until may_leave is set.
+ * Threads that pin a cache by cache_walk_beside_worker().  Any number may
+ * pin it beside the worker.  They stay until may_leave is set.
  */
 static uint32_t nin, nout, may_leave; /* [atomic] */
 
@@ -464,8 +465,8 @@ stay_there(struct umem_cache *cache, void *arg)
 	__atomic_add_fetch(&nin, 1, __ATOMIC_RELEASE);
 	wait_for(&may_leave);
 	/*
-	 * The visitors leave one after the other.  A destroyer that waits for
-	 * only one visitor would therefore return before the last has left.
+	 * The threads leave one after the other.  A destroyer that waits for
+	 * only one of them would therefore return before the last has left.
 	 */
 	nap(20 * __atomic_add_fetch(&nout, 1, __ATOMIC_ACQ_REL));
 	__atomic_sub_fetch(&nin, 1, __ATOMIC_RELEASE);
@@ -473,9 +474,9 @@ stay_there(struct umem_cache *cache, void *arg)
 }
 
 static void *
-visit_in_thread(void *arg)
+pin_in_thread(void *arg)
 {
-	visit_some_caches(WALK_DEPOTS, is_other, stay_there, arg);
+	cache_walk_beside_worker(WALK_DEPOTS, is_other, stay_there, arg);
 	return arg;
 }
 
@@ -487,7 +488,7 @@ let_them_leave(void *arg)
 	return arg;
 }
 
-START_TEST(a_cache_is_not_destroyed_under_its_visitors)
+START_TEST(a_cache_is_not_destroyed_while_it_is_pinned)
 {
 	pthread_t thread[4];
 
@@ -496,7 +497,7 @@ START_TEST(a_cache_is_not_destroyed_under_its_visitors)
 	create(destruct, NULL);
 	use(other, 100);
 	for (int i = 0; i < 3; i++)
-		pthread_create(&thread[i], NULL, visit_in_thread, NULL);
+		pthread_create(&thread[i], NULL, pin_in_thread, NULL);
 	while (get(&nin) != 3)
 		nap(1);
 	pthread_create(&thread[3], NULL, let_them_leave, NULL);
@@ -517,7 +518,7 @@ linger_long(void *priv)
 	wait_for(&out_of_reclaim);
 }
 
-START_TEST(a_visitor_does_not_wait_for_who_is_at_work)
+START_TEST(a_walk_beside_the_worker_does_not_wait_for_it)
 {
 	pthread_t thread;
 
@@ -526,7 +527,7 @@ START_TEST(a_visitor_does_not_wait_for_who_is_at_work)
 	pthread_create(&thread, NULL, reap_in_thread, NULL);
 	wait_for(&in_reclaim);
 	may_leave = 1;
-	visit_in_thread(NULL);
+	pin_in_thread(NULL);
 	ck_assert_uint_eq(get(&nout), 1);
 	__atomic_store_n(&out_of_reclaim, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
@@ -547,16 +548,16 @@ anyone(struct umem_cache *cache)
 	return true;
 }
 
-START_TEST(a_visitor_goes_as_far_as_it_likes)
+START_TEST(a_walk_ends_when_its_function_returns_false)
 {
 	unsigned n = 3;
 
 	for (int i = 0; i < 10; i++)
 		create(destruct, NULL);
-	visit_some_caches(WALK_DEPOTS, anyone, end_here, &n);
+	cache_walk_beside_worker(WALK_DEPOTS, anyone, end_here, &n);
 	ck_assert_uint_eq(n, 0);
 	n = 10000;
-	visit_some_caches(WALK_DEPOTS, anyone, end_here, &n);
+	cache_walk_beside_worker(WALK_DEPOTS, anyone, end_here, &n);
 	ck_assert_uint_le(n, 10000 - 10);
 }
 END_TEST
@@ -579,6 +580,14 @@ note_seen(struct umem_cache *cache)
 	return true;
 }
 
+static void
+walk_as_worker(enum cache_walk walk)
+{
+	ck_assert(worker_begin());
+	cache_walk_as_worker(walk, note_seen);
+	worker_end();
+}
+
 START_TEST(a_walk_over_some_caches_goes_on_where_it_ended)
 {
 	for (unsigned i = 0; i < NMANY; i++)
@@ -589,7 +598,7 @@ START_TEST(a_walk_over_some_caches_goes_on_where_it_ended)
 
 		memset(nseen, 0, sizeof(nseen));
 		nclasses = 0;
-		worker_some_caches(WALK_GROWTH, note_seen);
+		walk_as_worker(WALK_GROWTH);
 		ck_assert_uint_ge(nclasses, 1);
 		for (unsigned i = 0; i < NMANY; i++) {
 			ck_assert_uint_le(nseen[i], 1);
@@ -601,16 +610,16 @@ START_TEST(a_walk_over_some_caches_goes_on_where_it_ended)
 	}
 	/* Each kind of walk has its own position in the list. */
 	memset(nseen, 0, sizeof(nseen));
-	worker_some_caches(WALK_SWEEP, note_seen);
+	walk_as_worker(WALK_PURGE);
 	ck_assert_uint_eq(nseen[0], 1);
 }
 END_TEST
 
-START_TEST(a_walk_goes_on_behind_a_cache_that_is_destroyed)
+START_TEST(a_walk_goes_on_behind_a_destroyed_cache)
 {
 	for (unsigned i = 0; i < NMANY; i++)
 		many[i] = create(NULL, NULL);
-	worker_some_caches(WALK_GROWTH, note_seen);
+	walk_as_worker(WALK_GROWTH);
 	/* The walk's next cache is among those that are destroyed. */
 	for (unsigned i = 0; i < NMANY; i++)
 		if (nseen[i] == 0 || i % 2 == 0) {
@@ -618,7 +627,7 @@ START_TEST(a_walk_goes_on_behind_a_cache_that_is_destroyed)
 			many[i] = NULL;
 		}
 	memset(nseen, 0, sizeof(nseen));
-	worker_some_caches(WALK_GROWTH, note_seen);
+	walk_as_worker(WALK_GROWTH);
 	for (unsigned i = 0; i < NMANY; i++)
 		ck_assert_uint_eq(nseen[i], many[i] != NULL);
 }
@@ -630,18 +639,18 @@ one(struct umem_cache *cache)
 	return cache->class == 0;
 }
 
-START_TEST(a_tally_comes_to_all_caches_and_forgets_what_is_gone)
+START_TEST(a_sum_covers_all_caches_and_no_destroyed_one)
 {
-	size_t others = tally_caches(TALLY_HOLES, one), sum;
+	size_t others = cache_walk_sum(TALLY_HOLES, one), sum;
 
 	for (unsigned i = 0; i < NMANY; i++)
 		many[i] = create(NULL, NULL);
 	for (unsigned i = 0; i <= NMANY / WALK_OTHERS; i++)
-		sum = tally_caches(TALLY_HOLES, one);
+		sum = cache_walk_sum(TALLY_HOLES, one);
 	ck_assert_uint_eq(sum, others + NMANY);
 	for (unsigned i = 0; i < NMANY; i++)
 		umem_cache_destroy(many[i]);
-	ck_assert_uint_eq(tally_caches(TALLY_HOLES, one), others);
+	ck_assert_uint_eq(cache_walk_sum(TALLY_HOLES, one), others);
 }
 END_TEST
 
@@ -654,14 +663,14 @@ ends_well(pid_t child)
 	ck_assert_int_eq(status, 0);
 }
 
-/* A thread that visits a cache in the parent does not exist in the child. */
-START_TEST(a_forked_child_waits_for_no_visitor)
+/* A thread that pins a cache in the parent does not exist in the child. */
+START_TEST(a_forked_child_waits_for_no_pin_of_its_parent)
 {
 	pthread_t thread;
 	pid_t child;
 
 	other = create(destruct, NULL);
-	pthread_create(&thread, NULL, visit_in_thread, NULL);
+	pthread_create(&thread, NULL, pin_in_thread, NULL);
 	wait_for(&nin);
 	child = fork();
 	if (child == 0) {
@@ -678,8 +687,8 @@ END_TEST
 static pid_t forked;
 
 /*
- * The thread that forks during its visit is the first visitor.  In the child, a
- * second visitor comes before the first leaves.
+ * The thread that forks while it has the cache pinned is the first.  In the
+ * child, a second thread comes before the first leaves.
  */
 static bool
 fork_there(struct umem_cache *cache, void *thread)
@@ -689,19 +698,19 @@ fork_there(struct umem_cache *cache, void *thread)
 	if (forked != 0)
 		return true;
 	limit_time();
-	pthread_create(thread, NULL, visit_in_thread, NULL);
+	pthread_create(thread, NULL, pin_in_thread, NULL);
 	wait_for(&nin);
 	return true;
 }
 
-START_TEST(a_visitor_that_forks_is_not_counted_in_the_child)
+START_TEST(the_pin_of_a_thread_that_forks_is_void_in_the_child)
 {
 	pthread_t thread[2];
 
 	other = create(destruct, NULL);
-	visit_some_caches(WALK_DEPOTS, is_other, fork_there, &thread[0]);
+	cache_walk_beside_worker(WALK_DEPOTS, is_other, fork_there, &thread[0]);
 	if (forked == 0) {
-		/* The child waits for the second visitor only. */
+		/* The child waits for the second thread only. */
 		pthread_create(&thread[1], NULL, let_them_leave, NULL);
 		umem_cache_destroy(other);
 		if (get(&nout) != 1 || get(&nin) != 0)
@@ -737,10 +746,10 @@ have_it_fork(void *arg)
 }
 
 /*
- * A signal handler forks while the thread waits for a visitor that does not
+ * A signal handler forks while the thread waits for a pin that does not
  * exist in the child.
  */
-START_TEST(who_waits_for_a_visitor_may_fork)
+START_TEST(a_thread_that_waits_for_a_pin_may_fork)
 {
 	pthread_t thread[2];
 
@@ -748,7 +757,7 @@ START_TEST(who_waits_for_a_visitor_may_fork)
 	destroyer = pthread_self();
 	signal(SIGUSR1, fork_now);
 	other = create(destruct, NULL);
-	pthread_create(&thread[0], NULL, visit_in_thread, NULL);
+	pthread_create(&thread[0], NULL, pin_in_thread, NULL);
 	wait_for(&nin);
 	pthread_create(&thread[1], NULL, have_it_fork, NULL);
 	umem_cache_destroy(other);
@@ -1135,16 +1144,15 @@ update_suite(void)
 	tcase_add_test(tc, caches_made_meanwhile_are_walked_too);
 	tcase_add_test(tc, a_cache_is_not_destroyed_under_the_updater);
 	tcase_add_test(tc, a_reclaim_waits_a_while_for_another);
-	tcase_add_test(tc, a_cache_is_not_destroyed_under_its_visitors);
-	tcase_add_test(tc, a_visitor_does_not_wait_for_who_is_at_work);
-	tcase_add_test(tc, a_visitor_goes_as_far_as_it_likes);
+	tcase_add_test(tc, a_cache_is_not_destroyed_while_it_is_pinned);
+	tcase_add_test(tc, a_walk_beside_the_worker_does_not_wait_for_it);
+	tcase_add_test(tc, a_walk_ends_when_its_function_returns_false);
 	tcase_add_test(tc, a_walk_over_some_caches_goes_on_where_it_ended);
-	tcase_add_test(tc, a_walk_goes_on_behind_a_cache_that_is_destroyed);
-	tcase_add_test(
-	    tc, a_tally_comes_to_all_caches_and_forgets_what_is_gone);
-	tcase_add_test(tc, a_forked_child_waits_for_no_visitor);
-	tcase_add_test(tc, a_visitor_that_forks_is_not_counted_in_the_child);
-	tcase_add_test(tc, who_waits_for_a_visitor_may_fork);
+	tcase_add_test(tc, a_walk_goes_on_behind_a_destroyed_cache);
+	tcase_add_test(tc, a_sum_covers_all_caches_and_no_destroyed_one);
+	tcase_add_test(tc, a_forked_child_waits_for_no_pin_of_its_parent);
+	tcase_add_test(tc, the_pin_of_a_thread_that_forks_is_void_in_the_child);
+	tcase_add_test(tc, a_thread_that_waits_for_a_pin_may_fork);
 	tcase_add_test(tc, there_is_no_thread_that_nobody_wants);
 	tcase_add_test(
 	    tc, the_thread_gives_memory_back_while_the_program_sleeps);

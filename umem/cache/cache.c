@@ -858,8 +858,8 @@ cache_depot_bytes(struct umem_cache *cache)
 	 * Returns 0 for these caches.  Constructing an object again may cost
 	 * more than its memory is worth.  Memory of a source does not help the
 	 * heap, and releasing it may call the program, which callbacks of
-	 * visit_some_caches() must not do.  Memory of a type-stable cache comes
-	 * too late for the request.
+	 * cache_walk_beside_worker() must not do.  Memory of a type-stable
+	 * cache comes too late for the request.
 	 */
 	if (!cache->has_magazines || cache->slabs.source != NULL ||
 	    cache->import != NULL || cache->slabs.stable ||

@@ -12,7 +12,7 @@
 #include "umem/umem.h"
 #include "vmem/hooks.h"
 
-/* Sums over all caches; see worker.h. */
+/* Sums over all caches; see cache_walk.h. */
 enum tally {
 	TALLY_DEPOTS,
 	TALLY_HOLES,
@@ -57,9 +57,8 @@ struct umem_cache {
 	uint64_t nrefused;      /* [a] objects that the constructor refused */
 	struct list link;       /* [l] */
 	size_t tally[TALLIES];  /* [l] its part of each sum, when last asked */
-	uint32_t nvisitors;     /* [l] pins by visit_some_caches() ... */
-	uint32_t visited;       /* [l] ... after this number of forks */
-	struct defer *defers;   /* [a] deferred frees that wait; see defer.h */
+	uint32_t npins;       /* [l] walks that work on it; see cache_walk.c */
+	struct defer *defers; /* [a] deferred frees that wait; see defer.h */
 	char name[UMEM_CACHE_NAMELEN + 1]; /* [I] */
 	struct slab_store slabs __attribute__((aligned(CACHE_LINE)));
 	struct limit limit __attribute__((aligned(CACHE_LINE)));

@@ -17,7 +17,7 @@
 #include "umem/base/checker.h"
 #include "umem/slab/firewall.h"
 #include "umem/base/ready.h"
-#include "umem/cache/worker.h"
+#include "umem/cache/cache_walk.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
@@ -508,7 +508,7 @@ umem_cache_destroy(umem_cache_t *cache)
 		return;
 	released = cache_deferral.end_cache(cache);
 	reserve_end(cache);
-	worker_let_go(cache);
+	cache_walk_unlink(cache);
 	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);
 	cache_close_gate(cache);

@@ -60,8 +60,8 @@
  * fork()
  *	The child has a copy of everything except the resources that other
  *	threads had in transit or in hand; these count as out for ever.  Their
- *	calls do not exist in the child, so ncalls is set to 0; nforks tells a
- *	call that has forked itself not to leave ncalls.
+ *	calls do not exist in the child, so ncalls is set to 0; cache_nforks
+ *	tells a call that has forked itself not to leave ncalls.
  *
  * Source: uma_zcache_create() of FreeBSD's uma(9).
  */
@@ -70,6 +70,7 @@
 
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_hooks.h"
+#include "umem/cache/cache_walk.h"
 #include "umem/cache/import.h"
 #include "umem/cache/misuse.h"
 #include "umem/base/ready.h"
@@ -89,8 +90,6 @@
 #define ROUNDS_MOST     254
 /* As TRANSIT_WAIT_NS of vmem/quantum.c. */
 #define TRANSIT_WAIT_NS 100000000
-
-static uint32_t nforks; /* that led to this process */
 
 /* The limit is divided between the magazines of all CPUs and the pool. */
 static void
@@ -283,7 +282,7 @@ static uint32_t
 call_begins(struct import *import)
 {
 	__atomic_add_fetch(&import->ncalls, 1, __ATOMIC_SEQ_CST);
-	return nforks;
+	return cache_nforks;
 }
 
 /* It ends; began is the result of call_begins(). */
@@ -291,7 +290,7 @@ static void
 call_ends(struct import *import, uint32_t began)
 {
 	__atomic_add_fetch(&import->nends, 1, __ATOMIC_SEQ_CST);
-	if (began == nforks)
+	if (began == cache_nforks)
 		__atomic_sub_fetch(&import->ncalls, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&import->nwaiting, __ATOMIC_SEQ_CST) != 0)
 		os_futex_wake(&import->nends, INT32_MAX);
@@ -750,10 +749,8 @@ import_gates_lock_for_fork(void)
 void
 import_gates_unlock_for_fork(bool child)
 {
-	if (child) {
-		nforks++;
+	if (child)
 		each_import(forget_calls);
-	}
 	each_import(unlock_one);
 }
 

@@ -55,6 +55,7 @@
 #include <errno.h>
 
 #include "umem/cache/cache.h"
+#include "umem/cache/cache_walk.h"
 #include "vmem/os.h"
 
 #define NS_PER_MS 1000000ull
@@ -75,7 +76,6 @@ struct waiter {
 };
 
 struct lock limit_lock = LOCK_INITIALIZER(LOCK_LIMIT);
-static uint32_t nforks; /* that led to this process */
 
 /* Counts n objects if the limit allows. */
 static bool
@@ -162,7 +162,7 @@ static void
 queue(struct limit *limit, struct waiter *waiter)
 {
 	lock_take(&limit_lock);
-	waiter->nforks = nforks;
+	waiter->nforks = cache_nforks;
 	list_add_tail(&limit->waiting, &waiter->link);
 	__atomic_add_fetch(&limit->nwaiting, 1, __ATOMIC_SEQ_CST);
 	/* The limit may have changed since the request looked at it. */
@@ -180,7 +180,7 @@ give_up(struct limit *limit, struct waiter *waiter)
 
 	lock_take(&limit_lock);
 	state = state_of(waiter);
-	if (state == WAITER_WAITS && waiter->nforks == nforks) {
+	if (state == WAITER_WAITS && waiter->nforks == cache_nforks) {
 		list_remove(&waiter->link);
 		__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
 		/* The next one may ask for less. */
@@ -207,7 +207,7 @@ wait_for(struct limit *limit, size_t n, int32_t wait_ms)
 			state = give_up(limit, &waiter);
 			break;
 		}
-		if (unlikely(waiter.nforks != nforks))
+		if (unlikely(waiter.nforks != cache_nforks))
 			queue(limit, &waiter);
 		else
 			os_futex_wait(&waiter.state, WAITER_WAITS,
@@ -379,7 +379,6 @@ limit_end(umem_cache_t *cache)
 void
 limit_after_fork_locked(void)
 {
-	nforks++;
 	list_foreach (item, &cache_list) {
 		struct limit *limit =
 		    &container_of(item, struct umem_cache, link)->limit;

@@ -38,6 +38,7 @@
 #include <sys/types.h>
 
 #include "umem/cache/cache.h"
+#include "umem/cache/cache_walk.h"
 #include "umem/upkeep/idle.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/cache/worker.h"
@@ -92,7 +93,7 @@ reclaim_purge_worth(size_t grown)
 {
 	size_t heap = heap_committed();
 	size_t swept = slab_swept_bytes();
-	size_t holes = tally_caches(TALLY_HOLES, reclaimable_hole_bytes);
+	size_t holes = cache_walk_sum(TALLY_HOLES, reclaimable_hole_bytes);
 
 	holes = holes > swept ? holes - swept : 0;
 	if (holes >= MANY_HOLES && holes >= heap / MANY_PART)
@@ -126,10 +127,10 @@ reclaim_for_growth(size_t grown)
 {
 	if (!worker_begin())
 		return false;
-	worker_some_caches(WALK_GROWTH, cache_reclaim_idle);
+	cache_walk_as_worker(WALK_GROWTH, cache_reclaim_idle);
 	purge_left = reclaim_purge_worth(grown);
 	if (purge_left != 0)
-		worker_some_caches(WALK_SWEEP, reclaim_purge_cache);
+		cache_walk_as_worker(WALK_PURGE, reclaim_purge_cache);
 	worker_end();
 	return true;
 }
@@ -156,9 +157,9 @@ reclaim_flush_depots(void)
 	size_t most = heap_committed() / DEPOTS_PART;
 	size_t want = DEPOTS_LIMIT;
 
-	if (tally_caches(TALLY_DEPOTS, cache_depot_bytes) >
+	if (cache_walk_sum(TALLY_DEPOTS, cache_depot_bytes) >
 	    (most > DEPOTS_LEAST ? most : DEPOTS_LEAST))
-		visit_some_caches(WALK_DEPOTS, is_depot_reclaimable,
+		cache_walk_beside_worker(WALK_DEPOTS, is_depot_reclaimable,
 		    reclaim_flush_depot, &want);
 }
 

@@ -52,6 +52,7 @@
 #include <errno.h>
 
 #include "umem/cache/cache_hooks.h"
+#include "umem/cache/cache_walk.h"
 #include "umem/base/ready.h"
 #include "umem/upkeep/idle.h"
 #include "umem/upkeep/reclaim.h"
@@ -122,7 +123,7 @@ static size_t
 count_used(void)
 {
 	nused = 0;
-	worker_each_cache(add_used);
+	cache_walk_as_worker(WALK_ALL, add_used);
 	return nused;
 }
 
@@ -147,9 +148,9 @@ static void
 reap_all(void)
 {
 	size_t chunks = count_used(), bytes = heap_used();
-	bool has_callbacks = worker_each_cache(call_reclaim);
+	bool has_callbacks = cache_walk_as_worker(WALK_ALL, call_reclaim);
 
-	worker_each_cache(reap_cache);
+	cache_walk_as_worker(WALK_ALL, reap_cache);
 	__atomic_store_n(&callbacks_free,
 	    has_callbacks && (count_used() < chunks || heap_used() < bytes),
 	    __ATOMIC_RELAXED);
@@ -170,7 +171,7 @@ reap_without_calls(struct umem_cache *cache)
 static bool
 reap_all_without_calls(void)
 {
-	return worker_each_cache(reap_without_calls);
+	return cache_walk_as_worker(WALK_ALL, reap_without_calls);
 }
 
 static bool
@@ -209,7 +210,7 @@ update_all(void)
 		__atomic_add_fetch(&reaps_done, 1, __ATOMIC_RELEASE);
 		os_futex_wake(&reaps_done, INT32_MAX);
 	} else {
-		busy = worker_each_cache(update_with_calls);
+		busy = cache_walk_as_worker(WALK_ALL, update_with_calls);
 	}
 	return update_arenas() || busy || update_may_purge();
 }
@@ -311,7 +312,7 @@ update_reclaim_source(vmem_t *source)
 	if (!worker_begin())
 		return worker_await(RECLAIM_WAIT_NS);
 	reap_source = source;
-	any = worker_each_cache(reap_if_of_source);
+	any = cache_walk_as_worker(WALK_ALL, reap_if_of_source);
 	worker_end();
 	errno = saved;
 	return any;
@@ -337,7 +338,7 @@ update_trim(void)
 	    (worker_await(RECLAIM_WAIT_NS) && worker_begin())) {
 		reap_all();
 		trimmed = 0;
-		worker_each_cache(trim_slabs);
+		cache_walk_as_worker(WALK_ALL, trim_slabs);
 		bytes = trimmed;
 		worker_end();
 	}
@@ -368,7 +369,7 @@ update_due(uint64_t now)
 	if (update_has_thread()) {
 		update_thread_rouse();
 	} else if (worker_begin()) {
-		worker_each_cache(update_without_calls);
+		cache_walk_as_worker(WALK_ALL, update_without_calls);
 		update_arenas();
 		worker_end();
 		update_put_off(now);
@@ -506,6 +507,7 @@ void
 update_after_fork(bool counted)
 {
 	worker_after_fork();
+	cache_walk_after_fork_locked();
 	update_thread_after_fork(counted);
 	due_ns = 0;
 	idle_since_ns = 0;
