@@ -27,7 +27,7 @@
 #define FREED_MOST ((uint64_t)1 << 20)
 
 static uint64_t
-get(struct model *model, const void *record, enum layout_entry entry)
+record_get(struct model *model, const void *record, enum layout_entry entry)
 {
 	return layout_get(model->layout, record, entry);
 }
@@ -37,7 +37,7 @@ nframes(struct model *model)
 {
 	const char *debug = layout_at(model->layout, model->target, L_DEBUG);
 
-	return debug ? (unsigned)get(model, debug, L_DEBUG_NFRAMES) : 0;
+	return debug ? (unsigned)record_get(model, debug, L_DEBUG_NFRAMES) : 0;
 }
 
 static void
@@ -46,10 +46,10 @@ read_stack(struct model *model, const char *record, struct audit *audit)
 	const struct layout *l = model->layout;
 	uint64_t stack_at = audit->at + layout_value(l, L_AUDIT_STACK);
 
-	audit->timestamp = get(model, record, L_AUDIT_TIMESTAMP);
-	audit->thread = get(model, record, L_AUDIT_THREAD);
-	audit->lastlog = get(model, record, L_AUDIT_LASTLOG);
-	audit->contents = get(model, record, L_AUDIT_CONTENTS);
+	audit->timestamp = record_get(model, record, L_AUDIT_TIMESTAMP);
+	audit->thread = record_get(model, record, L_AUDIT_THREAD);
+	audit->lastlog = record_get(model, record, L_AUDIT_LASTLOG);
+	audit->contents = record_get(model, record, L_AUDIT_CONTENTS);
 	audit->stack = target_at(model->target, stack_at, 8ull * audit->depth);
 	if (audit->stack == NULL)
 		audit->depth = 0;
@@ -66,13 +66,13 @@ read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
 	if (r == NULL)
 		return false;
 	audit->at = at;
-	audit->addr = get(model, r, L_BUFCTL_ADDR);
-	audit->slab = get(model, r, L_BUFCTL_SLAB);
-	audit->cache = get(model, r, L_BUFCTL_CACHE);
-	audit->size = get(model, r, L_BUFCTL_SIZE);
-	audit->state = (unsigned)get(model, r, L_BUFCTL_STATE);
-	audit->kind = (unsigned)get(model, r, L_BUFCTL_KIND);
-	audit->depth = (unsigned)get(model, r, L_BUFCTL_DEPTH);
+	audit->addr = record_get(model, r, L_BUFCTL_ADDR);
+	audit->slab = record_get(model, r, L_BUFCTL_SLAB);
+	audit->cache = record_get(model, r, L_BUFCTL_CACHE);
+	audit->size = record_get(model, r, L_BUFCTL_SIZE);
+	audit->state = (unsigned)record_get(model, r, L_BUFCTL_STATE);
+	audit->kind = (unsigned)record_get(model, r, L_BUFCTL_KIND);
+	audit->depth = (unsigned)record_get(model, r, L_BUFCTL_DEPTH);
 	if (audit->depth > nframes(model))
 		return false;
 	if (audited && audit->depth != 0)
@@ -138,9 +138,9 @@ audit_of_large(
 
 	if (large->sample != NULL)
 		return audit_of_sample(large->sample, audit);
-	if (cache == NULL || get(model, cache, L_CACHE_DEBUG) == 0)
+	if (cache == NULL || record_get(model, cache, L_CACHE_DEBUG) == 0)
 		return false;
-	audited = (get(model, cache, L_CACHE_DEBUG) &
+	audited = (record_get(model, cache, L_CACHE_DEBUG) &
 		      layout_value(l, L_UMF_AUDIT)) != 0;
 	/* The block may be followed by a guard page. */
 	return audit_by_tag(model, end, audited, audit) ||
@@ -157,8 +157,8 @@ read_freed(struct model *model, uint64_t at, struct audit *audit)
 	    target_at(model->target, at, layout_value(l, L_BUFCTL_BYTES));
 
 	return r != NULL &&
-	       read_record(
-		   model, at, get(model, r, L_BUFCTL_DEPTH) != 0, audit) &&
+	       read_record(model, at, record_get(model, r, L_BUFCTL_DEPTH) != 0,
+		   audit) &&
 	       audit->addr != 0;
 }
 
@@ -179,12 +179,12 @@ each_freed(struct model *model, enum layout_entry which,
 
 	if (ring == NULL)
 		return false;
-	size = get(model, ring, L_FREED_RING_SIZE);
-	nput = get(model, ring, L_FREED_RING_NPUT);
+	size = record_get(model, ring, L_FREED_RING_SIZE);
+	nput = record_get(model, ring, L_FREED_RING_NPUT);
 	if (size == 0 || size > FREED_MOST)
 		return false;
-	record = target_at(
-	    model->target, get(model, ring, L_FREED_RING_RECORD), 8 * size);
+	record = target_at(model->target,
+	    record_get(model, ring, L_FREED_RING_RECORD), 8 * size);
 	for (uint64_t i = 1; record != NULL && i <= size && i <= nput; i++)
 		if (read_freed(model, record[(nput - i) % size], &audit) &&
 		    f(model, &audit, arg))
@@ -449,17 +449,18 @@ audit_log_cpu(
 
 	if (log == NULL)
 		return -1;
-	chunk = get(model, log, L_LOG_CHUNK_BYTES);
-	cpus = get(model, log, L_LOG_CPU);
+	chunk = record_get(model, log, L_LOG_CHUNK_BYTES);
+	cpus = record_get(model, log, L_LOG_CPU);
 	for (int i = 0; i < LOG_CPUS_MOST; i++) {
 		const char *cpu =
 		    target_at(model->target, cpus + (uint64_t)i * each, each);
 
-		if (cpu == NULL || (uint64_t)i >= get(model, log, L_LOG_NCPUS))
+		if (cpu == NULL ||
+		    (uint64_t)i >= record_get(model, log, L_LOG_NCPUS))
 			return -1;
-		if (get(model, cpu, L_LOG_CPU_NCHUNKS) != 0 &&
-		    audit->at - get(model, log, L_LOG_BASE) -
-			    get(model, cpu, L_LOG_CPU_CHUNK) * chunk <
+		if (record_get(model, cpu, L_LOG_CPU_NCHUNKS) != 0 &&
+		    audit->at - record_get(model, log, L_LOG_BASE) -
+			    record_get(model, cpu, L_LOG_CPU_CHUNK) * chunk <
 			chunk)
 			return i;
 	}
@@ -470,10 +471,10 @@ audit_log_cpu(
 static void
 copy_cpus(struct model *model, const char *log)
 {
-	uint64_t n = get(model, log, L_LOG_NCPUS);
+	uint64_t n = record_get(model, log, L_LOG_NCPUS);
 
 	if (n <= LOG_CPUS_MOST)
-		target_copy(model->target, get(model, log, L_LOG_CPU),
+		target_copy(model->target, record_get(model, log, L_LOG_CPU),
 		    n * layout_value(model->layout, L_LOG_CPU_BYTES), false);
 }
 
@@ -484,12 +485,12 @@ audit_each_logged(struct model *model, enum layout_entry which,
 	const char *log = log_record(model, which);
 	uint64_t base, chunk, n;
 
-	if (log == NULL || get(model, log, L_LOG_BASE) == 0)
+	if (log == NULL || record_get(model, log, L_LOG_BASE) == 0)
 		return;
 	copy_cpus(model, log);
-	base = get(model, log, L_LOG_BASE);
-	chunk = get(model, log, L_LOG_CHUNK_BYTES);
-	n = get(model, log, L_LOG_NCHUNKS);
+	base = record_get(model, log, L_LOG_BASE);
+	chunk = record_get(model, log, L_LOG_CHUNK_BYTES);
+	n = record_get(model, log, L_LOG_NCHUNKS);
 	if (n > CHUNKS_MOST || chunk > CHUNK_MOST ||
 	    !target_copy(model->target, base, chunk * n, false))
 		return;

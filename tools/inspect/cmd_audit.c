@@ -14,18 +14,18 @@
 #include "tools/inspect/symbols.h"
 
 /* Records that were collected for sorting. */
-struct gathered {
+struct records {
 	struct audit *audit;
-	size_t n, room;
+	size_t n, capacity;
 };
 
 static void
-gather(struct model *model, const struct audit *audit, void *arg)
+collect_record(struct model *model, const struct audit *audit, void *arg)
 {
-	struct gathered *all = arg;
+	struct records *all = arg;
 
 	(void)model;
-	ARRAY_ROOM(all->audit, all->n, all->room);
+	ARRAY_GROW(all->audit, all->n, all->capacity);
 	all->audit[all->n++] = *audit;
 }
 
@@ -40,7 +40,7 @@ newest_first(const void *a, const void *b)
 }
 
 static void
-sort(struct gathered *all, int (*order)(const void *, const void *))
+sort_records(struct records *all, int (*order)(const void *, const void *))
 {
 	if (all->n != 0)
 		qsort(all->audit, all->n, sizeof(*all->audit), order);
@@ -55,8 +55,8 @@ is_allocated(const struct model *model, const struct audit *audit)
 static _Noreturn void
 fail_no_audit(void)
 {
-	fail(EXIT_BLIND, "UMF_AUDIT is not enabled for any caches "
-			 "(UMEM_DEBUG=audit when the program starts)");
+	fail_with(EXIT_ERROR, "UMF_AUDIT is not enabled for any caches "
+			      "(UMEM_DEBUG=audit when the program starts)");
 }
 
 static void
@@ -90,7 +90,7 @@ int
 command_log(int argc, char **argv)
 {
 	enum layout_entry which = L_LOG_TRANSACTION;
-	struct gathered all = {0};
+	struct records all = {0};
 	struct model *model;
 	bool raw = false;
 	int letter;
@@ -109,8 +109,8 @@ command_log(int argc, char **argv)
 	if (argc - optind != 1)
 		fail_usage(argv[0]);
 	model = model_of(argv[optind], MODEL_LOGS);
-	audit_each_logged(model, which, gather, &all);
-	sort(&all, newest_first);
+	audit_each_logged(model, which, collect_record, &all);
+	sort_records(&all, newest_first);
 	if (json_wanted)
 		json_open(NULL, '[');
 	else if (raw)
@@ -130,7 +130,7 @@ command_log(int argc, char **argv)
 			    model, &all.audit[i], all.audit[0].timestamp);
 	if (json_wanted)
 		json_close();
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 /* Allocations with one size and one stack. */
@@ -180,7 +180,7 @@ print_user(struct model *model, const struct user *user)
 
 /* Keeps the records for users: allocated, audited, of the named caches. */
 static void
-keep_wanted(struct model *model, struct gathered *all, char **names, int n)
+keep_wanted(struct model *model, struct records *all, char **names, int n)
 {
 	size_t kept = 0;
 
@@ -198,7 +198,7 @@ keep_wanted(struct model *model, struct gathered *all, char **names, int n)
 }
 
 static void
-print_each(struct model *model, const struct gathered *all)
+print_each(struct model *model, const struct records *all)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		const struct audit *a = &all->audit[i];
@@ -210,16 +210,16 @@ print_each(struct model *model, const struct gathered *all)
 }
 
 static void
-print_users(struct model *model, const struct gathered *all, bool every)
+print_users(struct model *model, const struct records *all, bool every)
 {
 	struct user *users = NULL;
-	size_t n = 0, room = 0;
+	size_t n = 0, capacity = 0;
 
 	for (size_t i = 0; i < all->n; i++) {
 		const struct audit *a = &all->audit[i];
 
 		if (n == 0 || by_stack(users[n - 1].first, a) != 0) {
-			ARRAY_ROOM(users, n, room);
+			ARRAY_GROW(users, n, capacity);
 			users[n++] = (struct user){.first = a};
 		}
 		users[n - 1].n++;
@@ -236,7 +236,7 @@ int
 command_users(int argc, char **argv)
 {
 	bool every = false, list = false;
-	struct gathered all = {0};
+	struct records all = {0};
 	struct model *model;
 	int letter;
 
@@ -256,9 +256,9 @@ command_users(int argc, char **argv)
 	model = model_of(argv[optind], 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
-	audit_each(model, gather, &all);
+	audit_each(model, collect_record, &all);
 	keep_wanted(model, &all, argv + optind + 1, argc - optind - 1);
-	sort(&all, by_stack);
+	sort_records(&all, by_stack);
 	if (json_wanted)
 		json_open(NULL, '[');
 	else if (list)
@@ -266,7 +266,7 @@ command_users(int argc, char **argv)
 	print_users(model, &all, every);
 	if (json_wanted)
 		json_close();
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 /* The selection of bufctl; 0 and NULL: any. */
@@ -322,7 +322,7 @@ print_bufctl(
 /* Prints the buffer's earlier transactions, newest first. */
 static void
 print_history(struct model *model, const struct audit *of,
-    const struct gathered *log, const struct wanted *w)
+    const struct records *log, const struct wanted *w)
 {
 	for (size_t i = 0; i < log->n; i++)
 		if (log->audit[i].addr == of->addr &&
@@ -339,7 +339,7 @@ bufctl_of(struct model *model, const char *text, struct audit *audit)
 	uint64_t at;
 
 	if (!parse_address(text, &at))
-		fail(EXIT_BLIND, "bufctl: %s is no address", text);
+		fail_with(EXIT_ERROR, "bufctl: %s is no address", text);
 	if (model_find(model, at, &place) && !place.between)
 		return place.slab != NULL
 			   ? audit_of_chunk(
@@ -354,7 +354,7 @@ time_option(const char *text)
 	uint64_t value;
 
 	if (!parse_address(text, &value))
-		fail(EXIT_BLIND, "%s is no time in hexadecimal", text);
+		fail_with(EXIT_ERROR, "%s is no time in hexadecimal", text);
 	return value;
 }
 
@@ -364,7 +364,7 @@ thread_option(const char *text)
 	uint64_t value;
 
 	if (!parse_size(text, &value))
-		fail(EXIT_BLIND, "%s is no number of a thread", text);
+		fail_with(EXIT_ERROR, "%s is no number of a thread", text);
 	return value;
 }
 
@@ -405,7 +405,7 @@ int
 command_bufctl(int argc, char **argv)
 {
 	struct wanted w = {.latest = UINT64_MAX};
-	struct gathered all = {0}, log = {0};
+	struct records all = {0}, log = {0};
 	struct model *model;
 
 	wanted_options(argc, argv, &w);
@@ -418,14 +418,16 @@ command_bufctl(int argc, char **argv)
 		struct audit audit;
 
 		if (!bufctl_of(model, argv[i], &audit))
-			fail(EXIT_BLIND, "bufctl: %s has no bufctl", argv[i]);
-		gather(model, &audit, &all);
+			fail_with(
+			    EXIT_ERROR, "bufctl: %s has no bufctl", argv[i]);
+		collect_record(model, &audit, &all);
 	}
 	if (argc == optind + 1)
-		audit_each(model, gather, &all);
+		audit_each(model, collect_record, &all);
 	if (w.history)
-		audit_each_logged(model, L_LOG_TRANSACTION, gather, &log);
-	sort(&log, newest_first);
+		audit_each_logged(
+		    model, L_LOG_TRANSACTION, collect_record, &log);
+	sort_records(&log, newest_first);
 	if (json_wanted)
 		json_open(NULL, '[');
 	else if (w.verbose)
@@ -440,13 +442,13 @@ command_bufctl(int argc, char **argv)
 	}
 	if (json_wanted)
 		json_close();
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 static int
 by_thread(int argc, char **argv, bool allocated)
 {
-	struct gathered all = {0};
+	struct records all = {0};
 	struct model *model;
 	uint64_t thread;
 	int letter;
@@ -459,8 +461,8 @@ by_thread(int argc, char **argv, bool allocated)
 	model = model_of(argv[optind], 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
-	audit_each(model, gather, &all);
-	sort(&all, newest_first);
+	audit_each(model, collect_record, &all);
+	sort_records(&all, newest_first);
 	if (json_wanted)
 		json_open(NULL, '[');
 	else
@@ -482,7 +484,7 @@ by_thread(int argc, char **argv, bool allocated)
 	}
 	if (json_wanted)
 		json_close();
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 int

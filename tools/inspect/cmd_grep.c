@@ -83,19 +83,19 @@ search_registers(const struct target *target, struct search *search)
 }
 
 static void
-search_kept(const struct target *target, struct search *search)
+search_kernel_references(const struct target *target, struct search *search)
 {
-	for (size_t i = 0; i < target->nkept; i++) {
-		if (!matches(search, target->kept[i].word))
+	for (size_t i = 0; i < target->nkernel_references; i++) {
+		if (!matches(search, target->kernel_references[i].word))
 			continue;
 		search->nfound++;
 		if (json_wanted) {
 			json_open(NULL, '{');
 			json_text("kind", "kernel");
-			json_text("what", target->kept[i].what);
+			json_text("what", target->kernel_references[i].what);
 			json_close();
 		} else if (!search->bare) {
-			printf("in %s\n", target->kept[i].what);
+			printf("in %s\n", target->kernel_references[i].what);
 		}
 	}
 }
@@ -106,7 +106,8 @@ address_option(const char *text)
 	uint64_t value;
 
 	if (!parse_address(text, &value))
-		fail(EXIT_BLIND, "grep: %s is no hexadecimal number", text);
+		fail_with(
+		    EXIT_ERROR, "grep: %s is no hexadecimal number", text);
 	return value;
 }
 
@@ -116,7 +117,7 @@ size_option(const char *text)
 	uint64_t value;
 
 	if (!parse_size(text, &value))
-		fail(EXIT_BLIND, "grep: %s is no size", text);
+		fail_with(EXIT_ERROR, "grep: %s is no size", text);
 	return value;
 }
 
@@ -156,8 +157,8 @@ command_grep(int argc, char **argv)
 	for (size_t i = 0; i < model->target->nregions; i++)
 		search_region(model, &search, &model->target->regions[i]);
 	search_registers(model->target, &search);
-	search_kept(model->target, &search);
+	search_kernel_references(model->target, &search);
 	if (json_wanted)
 		json_close();
-	return search.nfound ? EXIT_FINE : EXIT_FOUND;
+	return search.nfound ? EXIT_OK : EXIT_FOUND;
 }

@@ -101,7 +101,7 @@ sites_of(struct model *model, size_t *nsites)
 	const struct sample **live =
 	    xalloc((model->nsamples + 1) * sizeof(*live));
 	struct site *sites = NULL;
-	size_t n = 0, room = 0;
+	size_t n = 0, capacity = 0;
 
 	*nsites = 0;
 	for (size_t i = 0; i < model->nsamples; i++)
@@ -110,7 +110,7 @@ sites_of(struct model *model, size_t *nsites)
 	qsort(live, n, sizeof(*live), by_stack);
 	for (size_t i = 0; i < n; i++) {
 		if (i == 0 || by_stack(&live[i - 1], &live[i]) != 0) {
-			ARRAY_ROOM(sites, *nsites, room);
+			ARRAY_GROW(sites, *nsites, capacity);
 			sites[(*nsites)++] = (struct site){0};
 		}
 		site_add(&sites[*nsites - 1], live[i]);
@@ -122,7 +122,7 @@ sites_of(struct model *model, size_t *nsites)
 }
 
 static double
-age(uint64_t now, uint64_t time)
+age_in_seconds(uint64_t now, uint64_t time)
 {
 	return now > time ? (double)(now - time) / 1e9 : 0;
 }
@@ -134,8 +134,10 @@ print_site(
 	struct audit audit = audit_of(site->newest);
 
 	printf("%7zu %10.0f %9s %9.1f %9.1f %s\n", site->n, site->nblocks,
-	    human((uint64_t)site->bytes), age(now, site->newest->time),
-	    age(now, site->oldest->time), audit_caller(model, &audit));
+	    size_text((uint64_t)site->bytes),
+	    age_in_seconds(now, site->newest->time),
+	    age_in_seconds(now, site->oldest->time),
+	    audit_caller(model, &audit));
 	if (stacks)
 		audit_print_stack(model, &audit, 9);
 }
@@ -164,7 +166,7 @@ print_sites(
 	puts("----------------------------------------------------------------"
 	     "--------");
 	printf("%7zu %10.0f %9s in all; %lu samples so far, %lu not kept\n",
-	    all.n, all.nblocks, human((uint64_t)all.bytes),
+	    all.n, all.nblocks, size_text((uint64_t)all.bytes),
 	    layout_variable(model->layout, model->target, L_NTAKEN),
 	    layout_variable(model->layout, model->target, L_NLOST));
 }
@@ -259,34 +261,34 @@ command_samples(int argc, char **argv)
 	else
 		print_sites(model, sites, n, stacks);
 	free(sites);
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 /* Writes a word of a process whose threads are stopped. */
 static void
-poke(struct target *target, uint64_t at, uint64_t value)
+write_word(struct target *target, uint64_t at, uint64_t value)
 {
 	for (size_t i = 0; i < target->nthreads; i++)
 		if (target->threads[i].stopped &&
 		    ptrace(PTRACE_POKEDATA, target->threads[i].tid, (void *)at,
 			(void *)value) == 0)
 			return;
-	fail(EXIT_BLIND, "%s: cannot be changed: %s", target->name,
+	fail_with(EXIT_ERROR, "%s: cannot be changed: %s", target->name,
 	    strerror(errno));
 }
 
 static uint64_t
-peek(struct target *target, uint64_t at)
+read_word(struct target *target, uint64_t at)
 {
 	uint64_t value;
 
 	if (!target_peek(target, at, &value, sizeof(value)))
-		fail(EXIT_BLIND, "%s: cannot be read", target->name);
+		fail_with(EXIT_ERROR, "%s: cannot be read", target->name);
 	return value;
 }
 
 static void
-change(struct target *target, const struct layout *l, uint64_t mean)
+set_interval(struct target *target, const struct layout *l, uint64_t mean)
 {
 	uint64_t sampling = layout_value(l, L_SAMPLING);
 	uint64_t fast = layout_value(l, L_ALLOC_FAST);
@@ -294,17 +296,18 @@ change(struct target *target, const struct layout *l, uint64_t mean)
 	uint64_t counted_end =
 	    sampling + layout_value(l, L_SAMPLING_COUNTED_END);
 	uint64_t mean_at = sampling + layout_value(l, L_SAMPLING_MEAN);
-	bool sections = peek(target, fast + layout_value(l, L_FAST_UNITS)) != 0;
+	bool sections =
+	    read_word(target, fast + layout_value(l, L_FAST_UNITS)) != 0;
 	uint64_t end = sections ? layout_value(l, L_SIZE_SMALL) + 1 : 0;
 
 	if (mean == 0) {
-		poke(target, small_end, end);
-		poke(target, counted_end, 0);
-		poke(target, mean_at, 0);
+		write_word(target, small_end, end);
+		write_word(target, counted_end, 0);
+		write_word(target, mean_at, 0);
 	} else {
-		poke(target, mean_at, mean);
-		poke(target, counted_end, end);
-		poke(target, small_end, 0);
+		write_word(target, mean_at, mean);
+		write_word(target, counted_end, end);
+		write_word(target, small_end, 0);
 	}
 }
 
@@ -334,26 +337,26 @@ command_sample(int argc, char **argv)
 	mean = parse_mean(argv[0], argv[optind + 1]);
 	target = target_open(argv[optind]);
 	if (!target->live)
-		fail(EXIT_BLIND, "%s: is a core file", target->name);
+		fail_with(EXIT_ERROR, "%s: is a core file", target->name);
 	l = layout_find(target);
 	target_hold(target);
 	if (layout_variable(l, target, L_UMEM_STATE) !=
 	    layout_value(l, L_UMEM_READY))
-		fail(EXIT_BLIND,
+		fail_with(EXIT_ERROR,
 		    "%s: libumem is loaded there and not in use yet",
 		    target->name);
-	if (peek(target, layout_value(l, L_SAMPLING) +
-			     layout_value(l, L_SAMPLING_ABLE)) == 0)
-		fail(EXIT_BLIND,
+	if (read_word(target, layout_value(l, L_SAMPLING) +
+				  layout_value(l, L_SAMPLING_ABLE)) == 0)
+		fail_with(EXIT_ERROR,
 		    "%s: every block is checked there already "
 		    "(UMEM_DEBUG, hardened, or a memory checker)",
 		    target->name);
-	change(target, l, mean);
+	set_interval(target, l, mean);
 	target_release(target);
 	if (mean == 0)
 		printf("%s: sampling is off\n", target->name);
 	else
 		printf(
 		    "%s: one sample in about %lu bytes\n", target->name, mean);
-	return EXIT_FINE;
+	return EXIT_OK;
 }

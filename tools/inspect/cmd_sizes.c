@@ -20,13 +20,13 @@
 
 #define BAR 50
 
-static size_t nsizes, sizes_room;
+static size_t nsizes, sizes_capacity;
 static uint64_t *sizes;
 
 static void
 size_add(uint64_t size)
 {
-	ARRAY_ROOM(sizes, nsizes, sizes_room);
+	ARRAY_GROW(sizes, nsizes, sizes_capacity);
 	sizes[nsizes++] = size;
 }
 
@@ -209,7 +209,7 @@ count_option(const char *text)
 	uint64_t value;
 
 	if (!parse_size(text, &value) || value == 0)
-		fail(EXIT_BLIND, "sizes: %s is no size", text);
+		fail_with(EXIT_ERROR, "sizes: %s is no size", text);
 	return value;
 }
 
@@ -246,7 +246,7 @@ command_sizes(int argc, char **argv)
 	model = model_of(argv[optind], 0);
 	if (info) {
 		print_info(model);
-		return EXIT_FINE;
+		return EXIT_OK;
 	}
 	collect_sizes(model);
 	if (nsizes != 0)
@@ -255,7 +255,7 @@ command_sizes(int argc, char **argv)
 		print_dump();
 	else
 		print_bins(&bins);
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 /* The memory that one caller pins. */
@@ -268,15 +268,15 @@ struct pin {
 };
 
 static struct pin *pins;
-static size_t npins, pins_room;
+static size_t npins, pins_capacity;
 
 static struct pin *
-pin_of(const char *caller)
+pin_of_caller(const char *caller)
 {
 	for (size_t i = 0; i < npins; i++)
 		if (strcmp(pins[i].caller, caller) == 0)
 			return &pins[i];
-	ARRAY_ROOM(pins, npins, pins_room);
+	ARRAY_GROW(pins, npins, pins_capacity);
 	pins[npins] = (struct pin){.caller = caller, .last = SIZE_MAX};
 	return &pins[npins++];
 }
@@ -309,7 +309,7 @@ pin_slab(struct model *model, size_t i)
 		if (!bit_get(s->live, j) ||
 		    !audit_of_chunk(model, s, j, &audit) || audit.depth == 0)
 			continue;
-		pin = pin_of(audit_caller(model, &audit));
+		pin = pin_of_caller(audit_caller(model, &audit));
 		pin->nbuffers++;
 		if (pin->last == i)
 			continue;
@@ -387,14 +387,14 @@ print_fragments(const struct model *model, const struct fragments *all)
 		printf("%-25s %7lu %7lu %7lu %9lu %4.0f%% %9s\n", c->name,
 		    c->nslabs, all[i].nsparse, all[i].nempty, c->nlive,
 		    100.0 * (double)c->nlive / (double)c->ntotal,
-		    human(all[i].back));
+		    size_text(all[i].back));
 	}
-	printf("%-25s %48s\n", "Total", human(back));
+	printf("%-25s %48s\n", "Total", size_text(back));
 	if (npins == 0)
 		return;
 	printf("\n%9s %7s %9s %s\n", "PINNED", "SLABS", "BUFFERS", "CALLER");
 	for (size_t i = 0; i < npins; i++)
-		printf("%9s %7lu %9lu %s\n", human(pins[i].bytes),
+		printf("%9s %7lu %9lu %s\n", size_text(pins[i].bytes),
 		    pins[i].nslabs, pins[i].nbuffers, pins[i].caller);
 }
 
@@ -446,5 +446,5 @@ command_frag(int argc, char **argv)
 	else
 		print_fragments(model, all);
 	free(all);
-	return EXIT_FINE;
+	return EXIT_OK;
 }

@@ -26,7 +26,7 @@ only_target(int argc, char **argv)
 }
 
 static uint64_t
-layer(struct model *model, enum layout_entry entry)
+cpu_layer_value(struct model *model, enum layout_entry entry)
 {
 	const char *at = layout_at(model->layout, model->target, L_CPU_LAYER);
 
@@ -36,12 +36,12 @@ layer(struct model *model, enum layout_entry entry)
 static const char *
 mode_of(struct model *model)
 {
-	uint64_t owner = layer(model, L_LAYER_OWNER);
+	uint64_t owner = cpu_layer_value(model, L_LAYER_OWNER);
 
 	if (owner == layout_value(model->layout, L_RSEQ_NONE))
 		return "locked";
-	return layer(model, L_LAYER_BY_MM_CID) ? "rseq, by mm_cid"
-					       : "rseq, by cpu_id";
+	return cpu_layer_value(model, L_LAYER_BY_MM_CID) ? "rseq, by mm_cid"
+							 : "rseq, by cpu_id";
 }
 
 /* Returns the size of a log as "64k", or "off". */
@@ -56,7 +56,7 @@ log_size(struct model *model, enum layout_entry which)
 
 	if (log == NULL || layout_get(l, log, L_LOG_BASE) == 0)
 		return NULL;
-	return human(layout_get(l, log, L_LOG_SIZE));
+	return size_text(layout_get(l, log, L_LOG_SIZE));
 }
 
 static void
@@ -128,7 +128,7 @@ print_larges(const struct model *model, const char *name, bool samples)
 {
 	uint64_t n, bytes = larges_bytes(model, samples, &n);
 
-	printf("Total %-42s %13s %9lu %5d\n", name, human(bytes), n, 0);
+	printf("Total %-42s %13s %9lu %5d\n", name, size_text(bytes), n, 0);
 }
 
 static void
@@ -152,34 +152,35 @@ static const struct {
     {L_UMF_RANDOMIZE, "random"}, {L_UMF_RCU_WRITES, "rcu_writes"}};
 
 static void
-add_word(char *text, size_t room, const char *word)
+add_word(char *text, size_t capacity, const char *word)
 {
 	size_t n = strlen(text);
 
-	snprintf(text + n, room - n, "%s%s",
+	snprintf(text + n, capacity - n, "%s%s",
 	    n == 0 || text[n - 1] == ' ' ? "" : ",", word);
 }
 
 /* Adds one part: its words, and the caches to which it applies. */
 static void
-add_choice(const struct layout *l, const char *choice, char *text, size_t room)
+add_choice(
+    const struct layout *l, const char *choice, char *text, size_t capacity)
 {
 	unsigned flags = (unsigned)layout_get(l, choice, L_CHOICE_FLAGS);
 	const char *patterns = choice + layout_value(l, L_CHOICE_PATTERNS);
 	size_t n = strlen(text);
 
 	if (n != 0)
-		snprintf(text + n, room - n, "; ");
+		snprintf(text + n, capacity - n, "; ");
 	for (size_t i = 0; i < array_size(debug_words); i++)
 		if ((flags & layout_value(l, debug_words[i].flag)) != 0)
-			add_word(text, room,
+			add_word(text, capacity,
 			    debug_words[i].flag == L_UMF_FIREWALL
 				? xprint("firewall=%lu",
 				      layout_get(l, choice, L_CHOICE_FIREWALL))
 				: debug_words[i].word);
 	n = strlen(text);
 	if (patterns[0] != '\0')
-		snprintf(text + n, room - n, ":%s",
+		snprintf(text + n, capacity - n, ":%s",
 		    plain_text(patterns, l->known[L_CHOICE_PATTERNS].bytes));
 }
 
@@ -236,7 +237,7 @@ print_domains(struct model *model)
 
 		printf("RCU:            %s: %lu objects (%s) wait, %lu grace "
 		       "periods, %lu released%s\n",
-		    model_flavour(model, d), d->nwaiting, human(d->bytes),
+		    model_flavour(model, d), d->nwaiting, size_text(d->bytes),
 		    d->ngraces, d->nreleased,
 		    d->broken     ? ", no grace period can end"
 		    : d->in_grace ? ", in a grace period"
@@ -302,7 +303,8 @@ command_status(int argc, char **argv)
 		json_text("mode", mode_of(model));
 		json_text("checks", checks_text(model));
 		json_text("debug", debug_text(model));
-		json_number("concurrency", layer(model, L_LAYER_NWANTED));
+		json_number(
+		    "concurrency", cpu_layer_value(model, L_LAYER_NWANTED));
 		json_number("heap_bytes", model->end - model->base);
 		json_address("heap", model->base);
 		json_number("own_bytes", mapped);
@@ -311,29 +313,30 @@ command_status(int argc, char **argv)
 		json_larges(model, "samples", /* samples */ true);
 		json_domains(model, /* layers */ false);
 		json_close();
-		return EXIT_FINE;
+		return EXIT_OK;
 	}
 	printf("Status:         ready and active\n");
-	printf("Concurrency:    %lu\n", layer(model, L_LAYER_NWANTED));
+	printf(
+	    "Concurrency:    %lu\n", cpu_layer_value(model, L_LAYER_NWANTED));
 	printf("Library:        %s, version %s\n", l->object, l->version);
 	printf("Mode:           %s\n", mode_of(model));
 	printf("Checks:         %s\n", checks_text(model));
 	printf("Debugging:      %s\n", debug_text(model));
-	printf("Heap:           %s at %lx\n", human(model->end - model->base),
-	    model->base);
-	printf("Own memory:     %s\n", human(mapped));
+	printf("Heap:           %s at %lx\n",
+	    size_text(model->end - model->base), model->base);
+	printf("Own memory:     %s\n", size_text(mapped));
 	printf("Threads:        %zu\n", model->target->nthreads);
 	if (samples_mean(model) == 0)
 		puts("Sampling:       off");
 	else
 		printf("Sampling:       one in %s bytes\n",
-		    human(samples_mean(model)));
+		    size_text(samples_mean(model)));
 	bytes = larges_bytes(model, /* samples */ true, &n);
-	printf("Samples:        %lu in %s\n", n, human(bytes));
+	printf("Samples:        %lu in %s\n", n, size_text(bytes));
 	print_domains(model);
 	print_logs(model);
 	print_messages(model);
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 /* Maximum number of columns in a readable line. */
@@ -364,7 +367,7 @@ print_cache(const struct cache *c)
 {
 	printf("%-25s %6lu %7lu %7lu %7lu %7s %9lu %5lu %9lu\n", c->name,
 	    c->bufsize, c->nlive, c->ncached, c->ntotal,
-	    human(c->nslabs * c->slab_bytes), c->nallocs, c->nfailed,
+	    size_text(c->nslabs * c->slab_bytes), c->nallocs, c->nfailed,
 	    c->nwaited);
 }
 
@@ -466,7 +469,7 @@ print_sums(const struct model *model)
 			sum.nwaited += c->nwaited;
 		}
 		printf("Total %-42s %13s %9lu %5lu %9lu\n",
-		    xprint("[%s]", sum.name), human(sum.bytes), sum.nallocs,
+		    xprint("[%s]", sum.name), size_text(sum.bytes), sum.nallocs,
 		    sum.nfailed, sum.nwaited);
 	}
 }
@@ -484,9 +487,9 @@ print_arena(struct model *model, const struct arena *a)
 
 	printf("%*s%-*s %9s %10s %9s %9lu %5lu\n", indent, "",
 	    indent < 25 ? 25 - indent : 0, a->name,
-	    human(arena_get(model, a, L_ARENA_INUSE)),
-	    human(arena_get(model, a, L_ARENA_TOTAL)),
-	    human(arena_get(model, a, L_ARENA_IMPORTED)),
+	    size_text(arena_get(model, a, L_ARENA_INUSE)),
+	    size_text(arena_get(model, a, L_ARENA_TOTAL)),
+	    size_text(arena_get(model, a, L_ARENA_IMPORTED)),
 	    arena_get(model, a, L_ARENA_NALLOCS),
 	    arena_get(model, a, L_ARENA_NFAILS));
 }
@@ -578,7 +581,7 @@ print_cpus(const struct model *model)
 
 		if (all == 0)
 			continue;
-		printf("%3lu %8s", cpu, human(all));
+		printf("%3lu %8s", cpu, size_text(all));
 		for (size_t i = 0; i < n; i++)
 			printf("%7lu",
 			    cpu_bytes(model, cpu, columns[i]) * 100 / all);
@@ -625,14 +628,14 @@ print_waiting(struct model *model)
 		const struct domain *d = &model->domains[i];
 
 		printf("%-25s %9lu %9s %9lu %9lu\n", model_flavour(model, d),
-		    d->nwaiting, human(d->bytes), d->ngraces, d->nreleased);
+		    d->nwaiting, size_text(d->bytes), d->ngraces, d->nreleased);
 		for (size_t j = 0; j < model->nlayers; j++) {
 			const struct waiting_layer *layer = &model->layers[j];
 
 			if (layer->domain == i)
 				printf("  %-23s %9lu %9s\n",
 				    model_layer_name(model, layer),
-				    layer->nwaiting, human(layer->bytes));
+				    layer->nwaiting, size_text(layer->bytes));
 		}
 	}
 	puts(LAYER_RULE);
@@ -699,7 +702,7 @@ int
 command_stat(int argc, char **argv)
 {
 	stat_report(model_of(only_target(argc, argv), 0));
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 /*
@@ -725,7 +728,7 @@ command_caches(int argc, char **argv)
 		for (size_t i = 0; i < model->ncaches; i++)
 			json_cache(&model->caches[i]);
 		json_close();
-		return EXIT_FINE;
+		return EXIT_OK;
 	}
 	printf("%-16s %-25s %4s %8s %8s %8s\n", "ADDR", "NAME", "FLAG", "CFLAG",
 	    "BUFSIZE", "BUFTOTL");
@@ -735,7 +738,7 @@ command_caches(int argc, char **argv)
 		printf("%016lx %-25s %04x %08x %8lu %8lu\n", c->at, c->name,
 		    flags_of(c), c->flags, c->bufsize, c->ntotal);
 	}
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 int
@@ -764,5 +767,5 @@ command_arenas(int argc, char **argv)
 	}
 	if (json_wanted)
 		json_close();
-	return EXIT_FINE;
+	return EXIT_OK;
 }

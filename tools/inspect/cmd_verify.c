@@ -332,13 +332,14 @@ verify_one(struct model *model, const char *name)
 	uint64_t n;
 
 	if (c == NULL)
-		fail(EXIT_BLIND, "verify: no cache %s", name);
+		fail_with(EXIT_ERROR, "verify: no cache %s", name);
 	if (!json_wanted)
 		printf("Summary for cache '%s'\n", c->name);
 	checks = checks_of(model, c);
 	if (!is_checked(&checks)) {
-		warn("warning: cache %lx (%s) does not have redzone checking "
-		     "enabled",
+		print_warning(
+		    "warning: cache %lx (%s) does not have redzone checking "
+		    "enabled",
 		    c->at, c->name);
 		return 0;
 	}
@@ -396,5 +397,5 @@ command_verify(int argc, char **argv)
 		n += verify_all(model);
 	if (json_wanted)
 		json_close();
-	return n ? EXIT_FOUND : EXIT_FINE;
+	return n ? EXIT_FOUND : EXIT_OK;
 }

@@ -14,7 +14,7 @@
 #include "vmem/vmem.h"
 
 static void
-give(uint64_t at)
+print_item(uint64_t at)
 {
 	if (json_wanted)
 		json_address(NULL, at);
@@ -33,11 +33,11 @@ walk_chunks(struct model *model, const struct cache *only, bool live)
 			continue;
 		for (unsigned j = 0; j < s->nchunks; j++)
 			if (bit_get(s->live, j) == live)
-				give(slab_chunk_at(model, s, j));
+				print_item(slab_chunk_at(model, s, j));
 	}
 	for (size_t i = 0; i < model->nlarges && only == NULL; i++)
 		if (model->larges[i].waits != live)
-			give(model->larges[i].at);
+			print_item(model->larges[i].at);
 }
 
 static void
@@ -57,7 +57,7 @@ walk_caches(struct model *model, const struct cache *only)
 {
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (only == NULL || only == &model->caches[i])
-			give(model->caches[i].at);
+			print_item(model->caches[i].at);
 }
 
 static void
@@ -66,7 +66,7 @@ walk_slabs(struct model *model, const struct cache *only)
 	for (size_t i = 0; i < model->nslabs; i++)
 		if (only == NULL ||
 		    only == &model->caches[model->slabs[i].cache])
-			give(model->slabs[i].at);
+			print_item(model->slabs[i].at);
 }
 
 static unsigned
@@ -88,14 +88,14 @@ walk_partial(struct model *model, const struct cache *only)
 
 		if ((only == NULL || only == &model->caches[s->cache]) &&
 		    n != 0 && n != s->nchunks)
-			give(s->at);
+			print_item(s->at);
 	}
 }
 
 static bool wanted_live;
 
 static void
-give_record(struct model *model, const struct audit *audit, void *arg)
+print_record(struct model *model, const struct audit *audit, void *arg)
 {
 	const struct cache *only = arg;
 
@@ -103,36 +103,36 @@ give_record(struct model *model, const struct audit *audit, void *arg)
 		return;
 	if ((audit->state == layout_value(model->layout, L_BUFCTL_ALLOCATED)) ==
 	    wanted_live)
-		give(audit->at);
+		print_item(audit->at);
 }
 
 static void
 walk_bufctl(struct model *model, const struct cache *only)
 {
 	wanted_live = true;
-	audit_each(model, give_record, (void *)(uintptr_t)only);
+	audit_each(model, print_record, (void *)(uintptr_t)only);
 }
 
 static void
 walk_freectl(struct model *model, const struct cache *only)
 {
 	wanted_live = false;
-	audit_each(model, give_record, (void *)(uintptr_t)only);
+	audit_each(model, print_record, (void *)(uintptr_t)only);
 }
 
 static void
-give_entry(struct model *model, const struct audit *audit, void *arg)
+print_entry(struct model *model, const struct audit *audit, void *arg)
 {
 	(void)model;
 	(void)arg;
-	give(audit->at);
+	print_item(audit->at);
 }
 
 static void
 walk_log(struct model *model, const struct cache *only)
 {
 	(void)only;
-	audit_each_logged(model, L_LOG_TRANSACTION, give_entry, NULL);
+	audit_each_logged(model, L_LOG_TRANSACTION, print_entry, NULL);
 }
 
 static void
@@ -140,7 +140,7 @@ walk_arenas(struct model *model, const struct cache *only)
 {
 	(void)only;
 	for (size_t i = 0; i < model->narenas; i++)
-		give(model->arenas[i].at);
+		print_item(model->arenas[i].at);
 }
 
 static void
@@ -153,7 +153,7 @@ walk_segments(struct model *model, unsigned types)
 
 		for (size_t j = 0; j < n; j++)
 			if (s[j].type & types)
-				give(s[j].at);
+				print_item(s[j].at);
 		free(s);
 	}
 }
@@ -189,13 +189,13 @@ walk_span(struct model *model, const struct cache *only)
 static const struct cache *leaks_of; /* NULL: of all */
 
 static void
-give_leak(
+print_leak(
     struct model *model, struct slab *slab, struct large *large, unsigned i)
 {
 	if (leaks_of != NULL &&
 	    (slab == NULL || &model->caches[slab->cache] != leaks_of))
 		return;
-	give(slab ? slab_chunk_at(model, slab, i) : large->at);
+	print_item(slab ? slab_chunk_at(model, slab, i) : large->at);
 }
 
 static void
@@ -205,7 +205,7 @@ walk_leaks(struct model *model, const struct cache *only)
 
 	leaks_of = only;
 	leaks_mark(model, &figures);
-	leaks_each(model, give_leak);
+	leaks_each(model, print_leak);
 }
 
 static const struct walk {
@@ -245,7 +245,7 @@ find_cache(struct model *model, const char *name)
 	const struct cache *c = model_cache(model, name);
 
 	if (c == NULL)
-		fail(EXIT_BLIND, "walk: no walk and no cache %s", name);
+		fail_with(EXIT_ERROR, "walk: no walk and no cache %s", name);
 	return c;
 }
 
@@ -275,7 +275,7 @@ command_walk(int argc, char **argv)
 		walk->run(model, only);
 	if (json_wanted)
 		json_close();
-	return EXIT_FINE;
+	return EXIT_OK;
 }
 
 struct shown {
@@ -312,12 +312,12 @@ type_option(const char *word)
 		if (strcmp(types[i].word, word) == 0 ||
 		    strcmp(types[i].name, word) == 0)
 			return types[i].type;
-	fail(EXIT_BLIND, "segments: no type %s", word);
+	fail_with(EXIT_ERROR, "segments: no type %s", word);
 }
 
 /* Returns the owner of an allocated segment of the heap. */
 static const char *
-who(struct model *model, const struct segment *s)
+segment_user(struct model *model, const struct segment *s)
 {
 	struct place place;
 
@@ -340,13 +340,13 @@ print_segment(
 		json_text("type", type_name(s->type));
 		json_address("start", s->start);
 		json_number("size", s->size);
-		json_text("who", who(model, s));
+		json_text("who", segment_user(model, s));
 		json_close();
 		return;
 	}
 	printf("%016lx %4s %016lx %016lx %s\n", s->at, type_name(s->type),
 	    s->start, shown->sizes ? s->size : s->start + s->size,
-	    who(model, s));
+	    segment_user(model, s));
 }
 
 static const struct arena *
@@ -361,7 +361,7 @@ find_arena(struct model *model, const char *name)
 	if (a == NULL && parse_address(name, &at))
 		a = model_arena(model, at);
 	if (a == NULL)
-		fail(EXIT_BLIND, "segments: no arena %s", name);
+		fail_with(EXIT_ERROR, "segments: no arena %s", name);
 	return a;
 }
 
@@ -371,7 +371,7 @@ bytes_option(const char *text)
 	uint64_t value;
 
 	if (!parse_size(text, &value))
-		fail(EXIT_BLIND, "segments: %s is no size", text);
+		fail_with(EXIT_ERROR, "segments: %s is no size", text);
 	return value;
 }
 
@@ -416,5 +416,5 @@ command_segments(int argc, char **argv)
 	if (json_wanted)
 		json_close();
 	free(segments);
-	return EXIT_FINE;
+	return EXIT_OK;
 }

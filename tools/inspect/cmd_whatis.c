@@ -340,7 +340,8 @@ command_whatis(int argc, char **argv)
 		uint64_t at;
 
 		if (!parse_address(argv[i], &at))
-			fail(EXIT_BLIND, "whatis: %s is no address", argv[i]);
+			fail_with(
+			    EXIT_ERROR, "whatis: %s is no address", argv[i]);
 	}
 	model = model_of(argv[optind], 0);
 	if (json_wanted)
@@ -353,5 +354,5 @@ command_whatis(int argc, char **argv)
 	}
 	if (json_wanted)
 		json_close();
-	return EXIT_FINE;
+	return EXIT_OK;
 }

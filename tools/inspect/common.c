@@ -9,10 +9,10 @@
 #include "tools/inspect/common.h"
 #include "tools/inspect/memory.h"
 
-jmp_buf *fail_instead;
+jmp_buf *fail_target;
 
 static void
-say(const char *format, va_list arguments)
+print_message(const char *format, va_list arguments)
 {
 	fflush(stdout);
 	fputs("umem: ", stderr);
@@ -21,25 +21,25 @@ say(const char *format, va_list arguments)
 }
 
 void
-warn(const char *format, ...)
+print_warning(const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	say(format, arguments);
+	print_message(format, arguments);
 	va_end(arguments);
 }
 
 _Noreturn void
-fail(int status, const char *format, ...)
+fail_with(int status, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	say(format, arguments);
+	print_message(format, arguments);
 	va_end(arguments);
-	if (fail_instead != NULL)
-		longjmp(*fail_instead, status);
+	if (fail_target != NULL)
+		longjmp(*fail_target, status);
 	exit(status);
 }
 
@@ -49,7 +49,7 @@ xalloc(size_t bytes)
 	void *p = calloc(1, bytes ? bytes : 1);
 
 	if (p == NULL)
-		fail(EXIT_BLIND, "out of memory");
+		fail_with(EXIT_ERROR, "out of memory");
 	return p;
 }
 
@@ -59,7 +59,7 @@ xresize(void *old, size_t bytes)
 	void *p = realloc(old, bytes);
 
 	if (p == NULL)
-		fail(EXIT_BLIND, "out of memory");
+		fail_with(EXIT_ERROR, "out of memory");
 	return p;
 }
 
@@ -74,7 +74,7 @@ xprint(const char *format, ...)
 	n = vasprintf(&text, format, arguments);
 	va_end(arguments);
 	if (n < 0)
-		fail(EXIT_BLIND, "out of memory");
+		fail_with(EXIT_ERROR, "out of memory");
 	return text;
 }
 
@@ -118,8 +118,8 @@ character_bytes(const unsigned char *text, size_t n)
 const char *
 plain_text(const char *text, size_t most)
 {
-	size_t n = strnlen(text, most), room = 4 * n + 1;
-	char *plain = xalloc(room);
+	size_t n = strnlen(text, most), capacity = 4 * n + 1;
+	char *plain = xalloc(capacity);
 	size_t length = 0;
 
 	for (size_t i = 0; i < n;) {
@@ -127,7 +127,7 @@ plain_text(const char *text, size_t most)
 		    character_bytes((const unsigned char *)text + i, n - i);
 
 		if (bytes == 0) {
-			snprintf(plain + length, room - length, "\\x%02x",
+			snprintf(plain + length, capacity - length, "\\x%02x",
 			    (unsigned char)text[i]);
 			length += 4;
 			i++;

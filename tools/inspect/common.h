@@ -15,17 +15,18 @@
 
 /* Exit statuses of a command that inspects a process. */
 enum {
-	EXIT_FINE = 0,
+	EXIT_OK = 0,
 	EXIT_FOUND = 1, /* leaks, corrupt buffers, an address that is known */
-	EXIT_BLIND = 2  /* could not inspect the target */
+	EXIT_ERROR = 2  /* could not inspect the target */
 };
 
 /* Writes "umem: " and the message as one line, and ends the process. */
-_Noreturn void fail(int status, const char *format, ...)
+_Noreturn void fail_with(int status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* If not NULL, fail() jumps here with its status instead. */
-extern jmp_buf *fail_instead;
-void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* If not NULL, fail_with() jumps here with its status instead. */
+extern jmp_buf *fail_target;
+void print_warning(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
 
 /* Return memory, or end the process. */
 void *xalloc(size_t bytes); /* zeros */
@@ -33,11 +34,12 @@ void *xresize(void *old, size_t bytes);
 char *xprint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Makes space for one more element; the array doubles. */
-#define ARRAY_ROOM(array, n, room)                                             \
-	((n) < (room)                                                          \
+#define ARRAY_GROW(array, n, capacity)                                         \
+	((n) < (capacity)                                                      \
 		? (void)0                                                      \
-		: (void)((room) = (room) ? 2 * (room) : 16,                    \
-		      (array) = xresize(array, (room) * sizeof(*(array)))))
+		: (void)((capacity) = (capacity) ? 2 * (capacity) : 16,        \
+		      (array) =                                                \
+			  xresize(array, (capacity) * sizeof(*(array)))))
 
 /* Parses a hexadecimal address, with or without 0x; false: invalid. */
 bool parse_address(const char *text, uint64_t *address);
@@ -57,19 +59,19 @@ double seconds_now(void);
  * Detects cycles in a walk along links that may be corrupt: returns true while
  * the next item is new.  The walk follows a cycle at most three times (Brent).
  */
-struct trail {
+struct cycle_detector {
 	uint64_t seen;
 	size_t n;
 };
 
 static inline bool
-trail_goes_on(struct trail *trail, uint64_t at)
+cycle_continues(struct cycle_detector *cycles, uint64_t at)
 {
-	if (at == 0 || at == trail->seen)
+	if (at == 0 || at == cycles->seen)
 		return false;
-	trail->n++;
-	if ((trail->n & (trail->n - 1)) == 0)
-		trail->seen = at;
+	cycles->n++;
+	if ((cycles->n & (cycles->n - 1)) == 0)
+		cycles->seen = at;
 	return true;
 }
 

@@ -161,26 +161,26 @@ read_entries(struct layout *layout, struct target *target,
 
 	if (header->entry_bytes != sizeof(struct describe_entry) ||
 	    bytes / header->entry_bytes > ENTRIES_MOST)
-		fail(EXIT_BLIND, "%s: the library's description is damaged",
-		    target->name);
+		fail_with(EXIT_ERROR,
+		    "%s: the library's description is damaged", target->name);
 	layout->nentries = bytes / header->entry_bytes;
 	layout->entries = xalloc(bytes);
 	if (!target_peek(target, at, layout->entries, bytes))
-		fail(EXIT_BLIND, "%s: the library's description is not there",
-		    target->name);
+		fail_with(EXIT_ERROR,
+		    "%s: the library's description is not there", target->name);
 	for (unsigned i = 0; i < L_ENTRIES; i++) {
 		const struct describe_entry *d = entry_find(layout, names[i]);
 
 		if (d == NULL)
-			fail(EXIT_BLIND,
+			fail_with(EXIT_ERROR,
 			    "%s: libumem %s there has no %s; this command is "
 			    "of another version (" UMEM_VERSION ")",
 			    target->name, layout->version, names[i]);
 		layout->known[i] = *d;
 	}
 	if (!entries_make_sense(layout))
-		fail(EXIT_BLIND, "%s: the library's description is damaged",
-		    target->name);
+		fail_with(EXIT_ERROR,
+		    "%s: the library's description is damaged", target->name);
 }
 
 static bool
@@ -202,7 +202,7 @@ layout_read(struct target *target, const struct description *header,
 	layout->in_program = !is_ours(where->name);
 	layout->version = plain_text(header->library, sizeof(header->library));
 	if (header->version != DESCRIPTION_VERSION)
-		fail(EXIT_BLIND,
+		fail_with(EXIT_ERROR,
 		    "%s: libumem %s there describes itself in version %u, and "
 		    "this command (" UMEM_VERSION ") knows version %u",
 		    target->name, layout->version, header->version,
@@ -213,7 +213,7 @@ layout_read(struct target *target, const struct description *header,
 
 /* Returns the bytes that the heap has allocated to caches and large blocks. */
 static uint64_t
-in_use(const struct layout *layout, struct target *target)
+heap_in_use(const struct layout *layout, struct target *target)
 {
 	char raw[8] = {0};
 
@@ -265,7 +265,7 @@ search_mapping(
 			    layout_variable(found, target, L_UMEM_STATE) ==
 			    layout_value(found, L_UMEM_READY);
 			if (found->is_ready)
-				found->in_use = in_use(found, target);
+				found->in_use = heap_in_use(found, target);
 			found->ncopies = found->in_use != 0;
 			if (*best != NULL)
 				found->ncopies += (*best)->ncopies;
@@ -291,11 +291,12 @@ layout_find(struct target *target)
 				search_mapping(target, m, &best);
 		}
 	if (best == NULL)
-		fail(EXIT_BLIND,
+		fail_with(EXIT_ERROR,
 		    "%s: libumem is not loaded into its address space",
 		    target->name);
 	if (best->ncopies > 1)
-		warn("%s: %u copies of libumem run there; this is that of %s",
+		print_warning(
+		    "%s: %u copies of libumem run there; this is that of %s",
 		    target->name, best->ncopies, best->object);
 	return best;
 }

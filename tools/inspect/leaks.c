@@ -54,14 +54,14 @@ struct todo {
 
 static struct {
 	struct todo *todo;
-	size_t ntodo, todo_room;
+	size_t ntodo, todo_capacity;
 	struct leaks_figures figures;
 } walk;
 
 static inline void
-push(uint32_t slab, uint32_t chunk)
+push_marked(uint32_t slab, uint32_t chunk)
 {
-	ARRAY_ROOM(walk.todo, walk.ntodo, walk.todo_room);
+	ARRAY_GROW(walk.todo, walk.ntodo, walk.todo_capacity);
 	walk.todo[walk.ntodo++] = (struct todo){slab, chunk};
 	walk.figures.nfollows++;
 }
@@ -81,7 +81,7 @@ mark_chunk(struct model *model, struct slab *s, uint64_t at)
 		return;
 	}
 	bit_set(s->marked, i);
-	push((uint32_t)(s - model->slabs), i);
+	push_marked((uint32_t)(s - model->slabs), i);
 }
 
 static void
@@ -96,7 +96,7 @@ mark_large(struct model *model, uint32_t i)
 		return;
 	}
 	model->larges[i].marked = true;
-	push(UINT32_MAX, i);
+	push_marked(UINT32_MAX, i);
 }
 
 static void
@@ -110,7 +110,7 @@ mark_elsewhere(struct model *model, uint64_t at)
 }
 
 static inline void
-mark(struct model *model, uint64_t at)
+mark_address(struct model *model, uint64_t at)
 {
 	uint64_t offset = at - model->base;
 
@@ -136,7 +136,7 @@ mark_words(struct model *model, const uint64_t *words, size_t n)
 	for (size_t i = 0; i < n; i++)
 		/* The heap has no address below this. */
 		if (words[i] >= 65536)
-			mark(model, words[i]);
+			mark_address(model, words[i]);
 }
 
 static void
@@ -152,7 +152,7 @@ mark_memory(struct model *model, uint64_t at, uint64_t bytes)
 }
 
 static void
-drain(struct model *model)
+search_marked(struct model *model)
 {
 	while (walk.ntodo > 0) {
 		struct todo todo = walk.todo[--walk.ntodo];
@@ -171,7 +171,7 @@ static void
 mark_round(struct model *model, void *arg, uint64_t object)
 {
 	(void)arg;
-	mark(model, object);
+	mark_address(model, object);
 }
 
 /* Marks the function and argument of a thread that has not begun yet. */
@@ -183,7 +183,7 @@ mark_beginning(struct model *model, uint64_t at)
 	    words ? target_mapping(model->target, words[0]) : NULL;
 
 	if (m != NULL && m->execute)
-		mark(model, words[1]);
+		mark_address(model, words[1]);
 }
 
 /* Marks memory of the library that a thread inside the library holds. */
@@ -257,7 +257,7 @@ mark_root(struct model *model, const uint64_t *words, size_t n, uint64_t at,
 		if (n - i >= claim_words)
 			mark_claim(model, words + i);
 	}
-	drain(model);
+	search_marked(model);
 }
 
 static bool
@@ -308,8 +308,9 @@ mark_constructed(struct model *model)
 		const struct slab *s = &model->slabs[i];
 		const struct cache *c = &model->caches[s->cache];
 
-		for (unsigned j = 0; s->made != NULL && j < s->nchunks; j++)
-			if (bit_get(s->made, j) && !bit_get(s->live, j))
+		for (unsigned j = 0; s->constructed != NULL && j < s->nchunks;
+		     j++)
+			if (bit_get(s->constructed, j) && !bit_get(s->live, j))
 				mark_memory(model, slab_chunk_at(model, s, j),
 				    c->bufsize & ~7ull);
 	}
@@ -319,20 +320,20 @@ void
 leaks_mark(struct model *model, struct leaks_figures *figures)
 {
 	prepare(model);
-	for (size_t i = 0; i < model->nunsure; i++) {
+	for (size_t i = 0; i < model->ninconsistent; i++) {
 		uint64_t next;
 		unsigned capacity;
 
 		if (model_is_magazine(
-			model, model->unsure[i], &capacity, &next))
-			model_rounds(model, model->unsure[i], capacity,
+			model, model->inconsistent[i], &capacity, &next))
+			model_rounds(model, model->inconsistent[i], capacity,
 			    mark_round, NULL);
 	}
 	roots_each(model, mark_root);
 	mark_words(model, model->resources, model->nresources);
-	drain(model);
+	search_marked(model);
 	mark_constructed(model);
-	drain(model);
+	search_marked(model);
 	*figures = walk.figures;
 }
 

@@ -26,7 +26,7 @@ struct leaks_options {
 	const char *caller; /* selects stacks with this in a name; or NULL */
 };
 
-/* Prints the report on standard output; returns EXIT_FINE or EXIT_FOUND. */
+/* Prints the report on standard output; returns EXIT_OK or EXIT_FOUND. */
 int leaks_report(struct model *model, const struct leaks_options *options);
 
 #endif

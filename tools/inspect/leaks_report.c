@@ -54,9 +54,9 @@ struct group {
 };
 
 static struct leak *leaks;
-static size_t nleaks, leaks_room;
+static size_t nleaks, leaks_capacity;
 static struct group *groups;
-static size_t ngroups, groups_room;
+static size_t ngroups, groups_capacity;
 
 static uint64_t
 stack_hash(const struct audit *audit)
@@ -82,7 +82,7 @@ collect(struct model *model, struct slab *slab, struct large *large, unsigned i)
 	struct audit audit = {0};
 	struct leak *leak;
 
-	ARRAY_ROOM(leaks, nleaks, leaks_room);
+	ARRAY_GROW(leaks, nleaks, leaks_capacity);
 	leak = &leaks[nleaks++];
 	*leak = (struct leak){.kind = slab ? BUFFER : LARGE,
 	    .cache = slab ? &model->caches[slab->cache] : NULL,
@@ -124,7 +124,7 @@ row_order(const struct leak *a, const struct leak *b)
 }
 
 static int
-by_row(const void *a, const void *b)
+order_by_row(const void *a, const void *b)
 {
 	const struct leak *x = a, *y = b;
 	int way = row_order(x, y);
@@ -160,7 +160,7 @@ add_group(struct model *model, size_t first, size_t end)
 {
 	struct group *g;
 
-	ARRAY_ROOM(groups, ngroups, groups_room);
+	ARRAY_GROW(groups, ngroups, groups_capacity);
 	g = &groups[ngroups++];
 	*g = (struct group){.leak = &leaks[first],
 	    .n = end - first,
@@ -197,10 +197,10 @@ is_from(struct model *model, const struct group *g, const char *caller)
 }
 
 static void
-group(struct model *model, const char *caller)
+group_leaks(struct model *model, const char *caller)
 {
 	if (nleaks != 0)
-		qsort(leaks, nleaks, sizeof(*leaks), by_row);
+		qsort(leaks, nleaks, sizeof(*leaks), order_by_row);
 	for (size_t first = 0, end; first < nleaks; first = end) {
 		for (end = first + 1;
 		     end < nleaks && row_order(&leaks[first], &leaks[end]) == 0;
@@ -254,7 +254,7 @@ print_total(enum kind kind)
 		    "%16s %7lu sample%s, which stand for about %.0f buffers, "
 		    "%s (estimated)\n",
 		    "Total", n, n == 1 ? "" : "s", about_n,
-		    human((uint64_t)about_bytes));
+		    size_text((uint64_t)about_bytes));
 	else
 		printf("%16s %7lu %s%s, %lu byte%s\n", "Total", n,
 		    kind == LARGE ? "oversized leak" : "buffer",
@@ -275,7 +275,7 @@ print_row(const struct group *g)
 {
 	if (g->leak->kind == SAMPLED) {
 		printf("%-16s %7zu %9.0f %9s %16lx %s\n", sizes_of(g), g->n,
-		    g->about_n, human((uint64_t)g->about_bytes),
+		    g->about_n, size_text((uint64_t)g->about_bytes),
 		    g->oldest->bufctl, g->caller);
 		return;
 	}
@@ -478,7 +478,7 @@ leaks_report(struct model *model, const struct leaks_options *options)
 
 	leaks_mark(model, &figures);
 	leaks_each(model, collect);
-	group(model, options->caller);
+	group_leaks(model, options->caller);
 	find_segments(model);
 	if (json_wanted) {
 		print_json(model, options->details);
@@ -487,7 +487,7 @@ leaks_report(struct model *model, const struct leaks_options *options)
 			print_figures(model, &figures, seconds_now() - start);
 		print_report(model, options);
 	}
-	return ngroups == 0 ? EXIT_FINE : EXIT_FOUND;
+	return ngroups == 0 ? EXIT_OK : EXIT_FOUND;
 }
 
 int

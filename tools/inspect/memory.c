@@ -139,12 +139,12 @@ look_around(void)
 {
 	FILE *file = fopen("/proc/self/cgroup", "r");
 	char *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 	uint64_t kib;
 
 	if (file_number("/proc/meminfo", "MemAvailable", &kib))
 		take_less(kib * KIB, "MemAvailable");
-	while (file != NULL && getline(&line, &room, file) > 0) {
+	while (file != NULL && getline(&line, &capacity, file) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		look_at_line(line);
 	}
@@ -162,7 +162,8 @@ be_killed_first(void)
 	if (fd < 0)
 		return;
 	if (write(fd, "1000", 4) != 4)
-		warn("warning: /proc/self/oom_score_adj cannot be written to");
+		print_warning(
+		    "warning: /proc/self/oom_score_adj cannot be written to");
 	close(fd);
 }
 
@@ -174,7 +175,7 @@ memory_expect(const char *name, uint64_t bytes)
 		return;
 	look_around();
 	if (bytes > there_is)
-		fail(EXIT_BLIND,
+		fail_with(EXIT_ERROR,
 		    "%s: this needs about %zu MiB of memory, and %zu MiB may "
 		    "be used (%s); --force to try all the same",
 		    name, (size_t)(bytes / MIB), (size_t)(there_is / MIB),
@@ -190,7 +191,7 @@ memory_spend(uint64_t bytes)
 _Noreturn void
 memory_fail(const char *name)
 {
-	fail(EXIT_BLIND,
+	fail_with(EXIT_ERROR,
 	    "%s: this needs more than the %zu MiB of memory that may be used "
 	    "(%s); --force to try all the same",
 	    name, (size_t)(there_is / MIB), limit_is);

@@ -56,10 +56,10 @@ copy_meta_list(struct model *model, enum layout_entry list)
 	uint64_t at = model_variable(model, list);
 	const struct layout *l = model->layout;
 	struct target *target = model->target;
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 	uint64_t start, bytes, next;
 
-	while (trail_goes_on(&trail, at) &&
+	while (cycle_continues(&cycles, at) &&
 	       layout_peek(l, target, at, L_RANGE_AT, &start) &&
 	       layout_peek(l, target, at, L_RANGE_BYTES, &bytes) &&
 	       layout_peek(l, target, at, L_RANGE_NEXT, &next)) {
@@ -118,9 +118,9 @@ copy_cpus(struct model *model)
 	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
 	uint64_t nused = model_cpus_used(model);
 	uint64_t at = model_variable(model, L_REGIONS);
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 
-	while (trail_goes_on(&trail, at)) {
+	while (cycle_continues(&cycles, at)) {
 		const char *region = target_at(model->target, at,
 		    layout_value(model->layout, L_REGION_BYTES));
 
@@ -214,7 +214,7 @@ take_cache(struct model *model, uint64_t at, bool listed)
 
 	if (r == NULL)
 		return;
-	ARRAY_ROOM(model->caches, model->ncaches, model->caches_room);
+	ARRAY_GROW(model->caches, model->ncaches, model->caches_capacity);
 	c = &model->caches[model->ncaches++];
 	*c = (struct cache){.at = at,
 	    .record = r,
@@ -255,10 +255,10 @@ take_caches(struct model *model)
 {
 	uint64_t head = layout_value(model->layout, L_CACHE_LIST);
 	uint64_t link = model_list_first(model, head);
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 
 	model->ncaches = model->ndamaged = 0;
-	while (link != head && trail_goes_on(&trail, link)) {
+	while (link != head && cycle_continues(&cycles, link)) {
 		take_cache(model,
 		    link - layout_value(model->layout, L_CACHE_LINK), true);
 		link = model_list_first(model, link);
@@ -295,7 +295,7 @@ cache_of_store(struct model *model, uint64_t store)
 }
 
 static unsigned
-nwords(unsigned nbits)
+words_of_bits(unsigned nbits)
 {
 	return (nbits + 63) / 64;
 }
@@ -316,10 +316,10 @@ take_slab(struct model *model, uint64_t at)
 	if (c == NULL)
 		return NULL;
 	bits = target_at(model->target, bits_at,
-	    8ull * nwords(c->nchunks) * (c->constructs ? 2 : 1));
+	    8ull * words_of_bits(c->nchunks) * (c->constructs ? 2 : 1));
 	if (bits == NULL)
 		return NULL;
-	ARRAY_ROOM(model->slabs, model->nslabs, model->slabs_room);
+	ARRAY_GROW(model->slabs, model->nslabs, model->slabs_capacity);
 	s = &model->slabs[model->nslabs++];
 	*s = (struct slab){.at = at,
 	    .span = model_get(model, r, L_SLAB_SPAN),
@@ -328,17 +328,18 @@ take_slab(struct model *model, uint64_t at)
 	    .cache = (unsigned)(c - model->caches),
 	    .nchunks = c->nchunks,
 	    .free = (uint64_t *)bits,
-	    .made =
-		c->constructs ? (uint64_t *)bits + nwords(c->nchunks) : NULL};
-	s->live = xalloc(8ull * nwords(s->nchunks));
-	for (unsigned w = 0; w < nwords(s->nchunks); w++)
+	    .constructed = c->constructs
+			       ? (uint64_t *)bits + words_of_bits(c->nchunks)
+			       : NULL};
+	s->live = xalloc(8ull * words_of_bits(s->nchunks));
+	for (unsigned w = 0; w < words_of_bits(s->nchunks); w++)
 		s->live[w] = ~bits[w];
 	if (s->nchunks % 64 != 0)
-		s->live[nwords(s->nchunks) - 1] &=
+		s->live[words_of_bits(s->nchunks) - 1] &=
 		    ((uint64_t)1 << (s->nchunks % 64)) - 1;
 	c->nslabs++;
 	c->ntotal += c->nchunks;
-	for (unsigned w = 0; w < nwords(s->nchunks); w++)
+	for (unsigned w = 0; w < words_of_bits(s->nchunks); w++)
 		c->nlive += (unsigned)__builtin_popcountll(s->live[w]);
 	return s;
 }
@@ -359,7 +360,7 @@ take_large(struct model *model, size_t unit, uint64_t bytes)
 	struct large *large;
 
 	units_set(model, unit, bytes, (uint32_t)(2 * model->nlarges + 3));
-	ARRAY_ROOM(model->larges, model->nlarges, model->larges_room);
+	ARRAY_GROW(model->larges, model->nlarges, model->larges_capacity);
 	large = &model->larges[model->nlarges++];
 	*large = (struct large){
 	    .at = model->base + ((uint64_t)unit << model->unit_shift),
@@ -427,14 +428,14 @@ static void
 take_slab_list(struct model *model, uint64_t head)
 {
 	uint64_t link = model_list_first(model, head);
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 
-	while (link != head && trail_goes_on(&trail, link)) {
+	while (link != head && cycle_continues(&cycles, link)) {
 		if (take_slab(model, link - layout_value(model->layout,
 						L_SLAB_LINK)) == NULL)
 			return;
-		ARRAY_ROOM(
-		    model->sourced, model->nsourced, model->sourced_room);
+		ARRAY_GROW(
+		    model->sourced, model->nsourced, model->sourced_capacity);
 		model->sourced[model->nsourced++] =
 		    (uint32_t)(model->nslabs - 1);
 		link = model_list_first(model, link);
@@ -537,7 +538,7 @@ model_find(struct model *model, uint64_t at, struct place *place)
 
 /* Does a thread have a header claimed at this moment? */
 static bool
-is_unsure(struct model *model)
+has_claimed_header(struct model *model)
 {
 	bool unsure;
 
@@ -546,22 +547,22 @@ is_unsure(struct model *model)
 		if (model->caches[i].has_magazines)
 			model_take_headers(model, &model->caches[i], false);
 	model_look_at_layers(model);
-	unsure = model->nunsure != 0;
-	model->nunsure = 0;
+	unsure = model->ninconsistent != 0;
+	model->ninconsistent = 0;
 	return unsure;
 }
 
 /* Stops the target while no header is claimed, if that is possible. */
 static void
-hold_well(struct model *model)
+hold_without_claims(struct model *model)
 {
 	struct target *target = model->target;
 
 	for (unsigned i = 0;; i++) {
 		target_hold(target);
 		copy_metadata(model);
-		if (!target->live || target->borrowed || !is_unsure(model) ||
-		    i == HOLD_TRIES)
+		if (!target->live || target->borrowed ||
+		    !has_claimed_header(model) || i == HOLD_TRIES)
 			return;
 		target_release(target);
 		target_forget(target);
@@ -603,7 +604,7 @@ model_take(struct target *target, const struct layout *layout, unsigned parts)
 		choose_filter(model);
 		roots_prepare(model, parts);
 	}
-	hold_well(model);
+	hold_without_claims(model);
 	take_caches(model);
 	choose_filter(model);
 	if ((parts & memory) != 0)
@@ -619,7 +620,7 @@ model_take(struct target *target, const struct layout *layout, unsigned parts)
 	model_take_freed(model);
 	model_take_arenas(model);
 	if (model->ndamaged != 0)
-		warn("%s: %zu caches there are damaged, and left out",
+		print_warning("%s: %zu caches there are damaged, and left out",
 		    target->name, model->ndamaged);
 	return model;
 }
@@ -643,7 +644,7 @@ model_of(const char *name, unsigned parts)
 
 	if (layout_variable(layout, target, L_UMEM_STATE) !=
 	    layout_value(layout, L_UMEM_READY))
-		fail(EXIT_BLIND,
+		fail_with(EXIT_ERROR,
 		    "%s: libumem is loaded there and not in use yet",
 		    target->name);
 	return model_take(target, layout, parts);

@@ -44,8 +44,8 @@ struct slab {
 	uint64_t records; /* 0: none */
 	unsigned cache;   /* index */
 	unsigned nchunks;
-	uint64_t *free;   /* one bit for each chunk: free in the slab */
-	uint64_t *made;   /* constructed; NULL: not recorded */
+	uint64_t *free;        /* one bit for each chunk: free in the slab */
+	uint64_t *constructed; /* constructed; NULL: not recorded */
 	uint64_t *live;   /* not free, not in a magazine, and not waiting */
 	uint64_t *marked; /* reached; leaks.c */
 };
@@ -113,38 +113,38 @@ struct model {
 	struct target *target;
 	const struct layout *layout;
 	struct cache *caches;
-	size_t ncaches, caches_room;
+	size_t ncaches, caches_capacity;
 	size_t ndamaged; /* caches with an inconsistent record */
 	struct slab *slabs;
-	size_t nslabs, slabs_room;
+	size_t nslabs, slabs_capacity;
 	struct large *larges; /* by address */
-	size_t nlarges, larges_room;
+	size_t nlarges, larges_capacity;
 	struct sample *samples; /* by number; some are unused */
 	size_t nsamples;
 	struct arena *arenas; /* each arena after its source */
-	size_t narenas, arenas_room;
+	size_t narenas, arenas_capacity;
 	uint32_t *sourced; /* slabs not in the page map, by span */
-	size_t nsourced, sourced_room;
+	size_t nsourced, sourced_capacity;
 	uint64_t base; /* of the heap */
 	uint64_t end;
 	uint32_t *unit; /* the unit table: see model.c */
 	size_t nunits;
 	unsigned unit_shift;
 	uint64_t ncpus;
-	uint64_t nunsure; /* headers that were claimed */
-	uint64_t *unsure; /* their magazines */
-	size_t unsure_room;
+	uint64_t ninconsistent; /* headers that were claimed */
+	uint64_t *inconsistent; /* their magazines */
+	size_t inconsistent_capacity;
 	uint64_t *resources; /* idle resources of import caches */
-	size_t nresources, resources_room;
-	uint64_t *settled; /* sorted: magazines of CPUs and depots, and memory
+	size_t nresources, resources_capacity;
+	uint64_t *accounted; /* sorted: magazines of CPUs and depots, and memory
 			      that the library has freed */
-	size_t nsettled, settled_room;
+	size_t naccounted, accounted_capacity;
 	struct domain *domains;
-	size_t ndomains, domains_room;
+	size_t ndomains, domains_capacity;
 	struct waiting_layer *layers;
-	size_t nlayers, layers_room;
+	size_t nlayers, layers_capacity;
 	struct waiting_object *waiting; /* sorted by address */
-	size_t nwaiting, waiting_room;
+	size_t nwaiting, waiting_capacity;
 };
 
 /* Parts of the target to copy besides the library's structures. */

@@ -21,7 +21,7 @@ take_arena(struct model *model, uint64_t at)
 
 	if (r == NULL)
 		return;
-	ARRAY_ROOM(model->arenas, model->narenas, model->arenas_room);
+	ARRAY_GROW(model->arenas, model->narenas, model->arenas_capacity);
 	a = &model->arenas[model->narenas];
 	*a = (struct arena){.at = at,
 	    .record = r,
@@ -63,9 +63,9 @@ model_take_arenas(struct model *model)
 {
 	uint64_t head = layout_value(model->layout, L_ARENA_LIST);
 	uint64_t link = model_list_first(model, head);
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 
-	while (link != head && trail_goes_on(&trail, link)) {
+	while (link != head && cycle_continues(&cycles, link)) {
 		take_arena(
 		    model, link - layout_value(model->layout, L_ARENA_LINK));
 		link = model_list_first(model, link);
@@ -89,16 +89,16 @@ model_segments(struct model *model, const struct arena *arena, size_t *n)
 	uint64_t at = model_word(
 	    model, head + layout_value(model->layout, L_SEGMENT_ANEXT));
 	struct segment *segments = NULL;
-	struct trail trail = {0};
-	size_t room = 0;
+	struct cycle_detector cycles = {0};
+	size_t capacity = 0;
 
 	*n = 0;
-	while (at != head && trail_goes_on(&trail, at)) {
+	while (at != head && cycle_continues(&cycles, at)) {
 		const char *r = model_record(model, at, L_SEGMENT_BYTES);
 
 		if (r == NULL)
 			break;
-		ARRAY_ROOM(segments, *n, room);
+		ARRAY_GROW(segments, *n, capacity);
 		segments[(*n)++] = (struct segment){.at = at,
 		    .start = model_get(model, r, L_SEGMENT_START),
 		    .size = model_get(model, r, L_SEGMENT_SIZE),

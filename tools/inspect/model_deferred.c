@@ -25,7 +25,7 @@ read_layer(struct model *model, const char *r, uint64_t at, size_t domain)
 	const struct layout *l = model->layout;
 	uint64_t kind = model_get(model, r, L_DEFER_KIND);
 
-	ARRAY_ROOM(model->layers, model->nlayers, model->layers_room);
+	ARRAY_GROW(model->layers, model->nlayers, model->layers_capacity);
 	model->layers[model->nlayers++] = (struct waiting_layer){.at = at,
 	    .domain = domain,
 	    .cache = kind == layout_value(l, L_DEFER_OBJECT)
@@ -44,16 +44,17 @@ static void
 read_domain(struct model *model, const char *r, uint64_t at)
 {
 	uint64_t layer = model_get(model, r, L_DOMAIN_LAYERS);
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 
-	ARRAY_ROOM(model->domains, model->ndomains, model->domains_room);
+	ARRAY_GROW(model->domains, model->ndomains, model->domains_capacity);
 	model->domains[model->ndomains] = (struct domain){.at = at,
 	    .key = model_get(model, r, L_DOMAIN_KEY),
 	    .ngraces = model_get(model, r, L_DOMAIN_NGRACES),
 	    .nreleased = model_get(model, r, L_DOMAIN_NRELEASED),
 	    .in_grace = model_get(model, r, L_DOMAIN_IN_GRACE) != 0,
 	    .broken = model_get(model, r, L_DOMAIN_BROKEN) != 0};
-	while (trail_goes_on(&trail, layer) && model->nlayers < LISTED_MOST) {
+	while (
+	    cycle_continues(&cycles, layer) && model->nlayers < LISTED_MOST) {
 		const char *record = model_record(model, layer, L_DEFER_BYTES);
 
 		if (record == NULL)
@@ -68,10 +69,10 @@ static void
 take_domains(struct model *model)
 {
 	uint64_t at = model_variable(model, L_DOMAINS);
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 
 	model->ndomains = model->nlayers = 0;
-	while (trail_goes_on(&trail, at) && model->ndomains < LISTED_MOST) {
+	while (cycle_continues(&cycles, at) && model->ndomains < LISTED_MOST) {
 		const char *r = model_record(model, at, L_DOMAIN_BYTES);
 
 		if (r == NULL)
@@ -165,7 +166,7 @@ round_waits(struct model *model, void *arg, uint64_t object)
 	layer->bytes += bytes;
 	domain->nwaiting++;
 	domain->bytes += bytes;
-	ARRAY_ROOM(model->waiting, model->nwaiting, model->waiting_room);
+	ARRAY_GROW(model->waiting, model->nwaiting, model->waiting_capacity);
 	model->waiting[model->nwaiting++] = (struct waiting_object){
 	    .at = object, .layer = (size_t)(layer - model->layers)};
 }

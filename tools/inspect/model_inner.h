@@ -61,7 +61,7 @@ void model_add_resource(struct model *model, uint64_t resource);
 void model_take_list(
     struct model *model, uint64_t at, model_round_func *f, void *arg);
 
-/* Finds claimed headers of layers: see nunsure. */
+/* Finds claimed headers of layers: see ninconsistent. */
 void model_look_at_layers(struct model *model);
 
 /* Reads the domains, and the objects that wait. */

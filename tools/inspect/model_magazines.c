@@ -69,7 +69,8 @@ round_is_free(struct model *model, void *arg, uint64_t object)
 void
 model_add_resource(struct model *model, uint64_t resource)
 {
-	ARRAY_ROOM(model->resources, model->nresources, model->resources_room);
+	ARRAY_GROW(
+	    model->resources, model->nresources, model->resources_capacity);
 	model->resources[model->nresources++] = resource;
 }
 
@@ -95,10 +96,11 @@ round_func_of(const struct cache *c)
 }
 
 static void
-settle(struct model *model, uint64_t at)
+note_accounted(struct model *model, uint64_t at)
 {
-	ARRAY_ROOM(model->settled, model->nsettled, model->settled_room);
-	model->settled[model->nsettled++] = at;
+	ARRAY_GROW(
+	    model->accounted, model->naccounted, model->accounted_capacity);
+	model->accounted[model->naccounted++] = at;
 }
 
 static void
@@ -107,7 +109,7 @@ take_full_magazine(
 {
 	const char *mag = model_record(model, magazine, L_MAGAZINE_BYTES);
 
-	settle(model, magazine);
+	note_accounted(model, magazine);
 	if (mag != NULL)
 		model_rounds(model, magazine,
 		    (unsigned)model_get(model, mag, L_MAGAZINE_NROUNDS), f,
@@ -115,10 +117,11 @@ take_full_magazine(
 }
 
 static void
-note_unsure(struct model *model, uint64_t magazine)
+note_inconsistent(struct model *model, uint64_t magazine)
 {
-	ARRAY_ROOM(model->unsure, model->nunsure, model->unsure_room);
-	model->unsure[model->nunsure++] = magazine;
+	ARRAY_GROW(model->inconsistent, model->ninconsistent,
+	    model->inconsistent_capacity);
+	model->inconsistent[model->ninconsistent++] = magazine;
 }
 
 void
@@ -141,19 +144,19 @@ model_take_header(struct model *model, uint64_t hot_at, uint64_t cold_at,
 	round = loaded + layout_value(model->layout, L_MAGAZINE_ROUND);
 	n = (top - round) / 8;
 	if (top == layout_value(model->layout, L_CPU_CLAIMED))
-		model->nunsure += loaded == 0 && !count;
+		model->ninconsistent += loaded == 0 && !count;
 	if (loaded != 0 && !model_is_magazine(model, loaded, &capacity, &next))
 		loaded = 0;
 	if (loaded != 0 && (top < round || n > capacity)) {
-		note_unsure(model, loaded);
+		note_inconsistent(model, loaded);
 		if (previous != 0)
-			note_unsure(model, previous);
+			note_inconsistent(model, previous);
 		return;
 	}
 	if (!count)
 		return;
 	if (loaded != 0) {
-		settle(model, loaded);
+		note_accounted(model, loaded);
 		model_rounds(model, loaded, (unsigned)n, f, arg);
 	}
 	if (previous != 0)
@@ -175,14 +178,15 @@ model_take_headers(struct model *model, struct cache *c, bool count)
 	for (uint64_t cpu = 0; cpu < nused; cpu++) {
 		const char *k =
 		    model_record(model, cold + cpu * block, L_COLD_BYTES);
-		uint64_t before = c->ncached, nunsure = model->nunsure;
+		uint64_t before = c->ncached,
+			 ninconsistent = model->ninconsistent;
 
 		model_take_header(
 		    model, hot, cold, cpu, count, round_func_of(c), c);
 		if (!count)
 			continue;
 		c->by_cpu[cpu] = c->ncached - before;
-		if (k != NULL && model->nunsure == nunsure)
+		if (k != NULL && model->ninconsistent == ninconsistent)
 			c->nallocs += model_get(model, k, L_COLD_NLOADS);
 	}
 }
@@ -191,9 +195,9 @@ void
 model_take_list(
     struct model *model, uint64_t at, model_round_func *f, void *arg)
 {
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 
-	while (trail_goes_on(&trail, at)) {
+	while (cycle_continues(&cycles, at)) {
 		const char *mag = model_record(model, at, L_MAGAZINE_BYTES);
 
 		if (mag == NULL)
@@ -307,15 +311,15 @@ model_take_freed(struct model *model)
 
 	for (; at < end; at += 8) {
 		uint64_t block = model_word(model, at);
-		struct trail trail = {0};
+		struct cycle_detector cycles = {0};
 
-		while (trail_goes_on(&trail, block)) {
-			settle(model, block);
+		while (cycle_continues(&cycles, block)) {
+			note_accounted(model, block);
 			block = model_word(model, block);
 		}
 	}
-	if (model->nsettled != 0)
-		qsort(model->settled, model->nsettled, sizeof(uint64_t),
+	if (model->naccounted != 0)
+		qsort(model->accounted, model->naccounted, sizeof(uint64_t),
 		    by_address);
 }
 
@@ -326,7 +330,7 @@ model_is_in_flight(struct model *model, uint64_t at)
 	unsigned capacity;
 
 	return model_is_magazine(model, at, &capacity, &next) &&
-	       (model->nsettled == 0 ||
-		   bsearch(&at, model->settled, model->nsettled, sizeof(at),
+	       (model->naccounted == 0 ||
+		   bsearch(&at, model->accounted, model->naccounted, sizeof(at),
 		       by_address) == NULL);
 }

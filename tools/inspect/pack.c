@@ -34,8 +34,8 @@ is_kept(const struct pack_filter *filter, uint64_t word)
 
 /* Sets the bits of kept words; returns their number.  *wide: one is far. */
 static size_t
-scan(const struct pack_filter *kept, const uint64_t *words, size_t nwords,
-    uint64_t *map, bool *wide)
+mark_kept_words(const struct pack_filter *kept, const uint64_t *words,
+    size_t nwords, uint64_t *map, bool *wide)
 {
 	const struct pack_filter filter = *kept; /* in registers */
 	size_t nkept = 0;
@@ -93,7 +93,8 @@ pack_page(struct pack_store *store, const struct pack_filter *filter,
 {
 	uint64_t map[PACK_WORDS / 64];
 	bool wide;
-	size_t nkept = scan(filter, words, nwords, map, &wide), k = 0;
+	size_t nkept = mark_kept_words(filter, words, nwords, map, &wide),
+	       k = 0;
 	char *at;
 
 	*page = NULL;
@@ -157,7 +158,7 @@ pack_cost(
 {
 	uint64_t map[PACK_WORDS / 64];
 	bool wide;
-	size_t nkept = scan(filter, words, nwords, map, &wide);
+	size_t nkept = mark_kept_words(filter, words, nwords, map, &wide);
 
 	return nkept == 0 ? 0 : packed_bytes(nkept, wide);
 }

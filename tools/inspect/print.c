@@ -13,7 +13,7 @@ static unsigned depth;
 static bool first = true;
 
 const char *
-human(uint64_t bytes)
+size_text(uint64_t bytes)
 {
 	static char texts[8][24];
 	static unsigned next;
@@ -126,6 +126,6 @@ int
 print_end(int status)
 {
 	if (fflush(stdout) != 0 && errno != EPIPE)
-		fail(EXIT_BLIND, "standard output: %s", strerror(errno));
+		fail_with(EXIT_ERROR, "standard output: %s", strerror(errno));
 	return status;
 }

@@ -8,7 +8,7 @@
  * Returns bytes in the format of mdb's %H: 0, 960, 4K, 10.5K, 9.5M.  The text
  * is one of several buffers that are used in turn.
  */
-const char *human(uint64_t bytes);
+const char *size_text(uint64_t bytes);
 
 /* Streaming JSON on standard output; key is NULL inside an array. */
 void json_open(const char *key, char bracket); /* '{' or '[' */

@@ -64,7 +64,7 @@ struct range {
 
 struct ranges {
 	struct range *range; /* sorted before use */
-	size_t n, room;
+	size_t n, capacity;
 };
 
 static void
@@ -72,7 +72,7 @@ range_add(struct ranges *ranges, uint64_t start, uint64_t bytes)
 {
 	if (bytes == 0 || start + bytes < start)
 		return;
-	ARRAY_ROOM(ranges->range, ranges->n, ranges->room);
+	ARRAY_GROW(ranges->range, ranges->n, ranges->capacity);
 	ranges->range[ranges->n++] =
 	    (struct range){.start = start, .end = start + bytes};
 }
@@ -107,10 +107,10 @@ add_meta_list(struct model *model, struct ranges *out, enum layout_entry list)
 {
 	const struct layout *l = model->layout;
 	uint64_t at = layout_variable(l, model->target, list);
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 	const char *record;
 
-	while (trail_goes_on(&trail, at) &&
+	while (cycle_continues(&cycles, at) &&
 	       (record = target_at(model->target, at,
 		    layout_value(l, L_META_RANGE_BYTES))) != NULL) {
 		range_add(out, layout_get(l, record, L_RANGE_AT),
@@ -125,10 +125,10 @@ add_cpus(struct model *model, struct ranges *out)
 	const struct layout *l = model->layout;
 	uint64_t at = layout_variable(l, model->target, L_REGIONS);
 	const char *layer = layout_at(l, model->target, L_CPU_LAYER);
-	struct trail trail = {0};
+	struct cycle_detector cycles = {0};
 	const char *region;
 
-	while (layer != NULL && trail_goes_on(&trail, at) &&
+	while (layer != NULL && cycle_continues(&cycles, at) &&
 	       (region = target_at(model->target, at,
 		    layout_value(l, L_REGION_BYTES))) != NULL) {
 		range_add(out, layout_get(l, region, L_REGION_BLOCKS),
@@ -218,7 +218,7 @@ starts_with(const char *text, const char *start)
 }
 
 static bool
-is_odd(const struct mapping *m)
+is_special(const struct mapping *m)
 {
 	if (starts_with(m->name, "[v"))
 		return true;
@@ -242,7 +242,7 @@ is_root(const struct target *target, size_t i)
 	const struct mapping *m = &target->maps[i];
 	const struct mapping *next = m + 1;
 
-	if (!m->read || is_odd(m))
+	if (!m->read || is_special(m))
 		return false;
 	if (m->shared)
 		return m->write && (!m->file || is_anonymous_file(m));
@@ -254,7 +254,7 @@ is_root(const struct target *target, size_t i)
 }
 
 static void
-take(struct target *target, uint64_t at, uint64_t bytes, bool whole)
+copy_root(struct target *target, uint64_t at, uint64_t bytes, bool whole)
 {
 	if (whole)
 		target_copy(target, at, bytes, /* sparse */ true);
@@ -311,7 +311,7 @@ prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
 
 /* Returns the bytes for the copies and for the tables built from them. */
 static uint64_t
-need(struct model *model, unsigned parts)
+bytes_needed(struct model *model, unsigned parts)
 {
 	uint64_t own =
 	    layout_variable(model->layout, model->target, L_MAPPED_BYTES);
@@ -331,7 +331,7 @@ need(struct model *model, unsigned parts)
 void
 roots_prepare(struct model *model, unsigned parts)
 {
-	memory_expect(model->target->name, need(model, parts));
+	memory_expect(model->target->name, bytes_needed(model, parts));
 	if ((parts & MODEL_MEMORY) != 0 && !model->target->held)
 		each_to_copy(model, prepare, NULL);
 }
@@ -401,10 +401,10 @@ roots_copy(struct model *model, unsigned parts)
 	struct target *target = model->target;
 	bool whole = (parts & MODEL_MEMORY) != 0;
 
-	target_read_kept(target);
+	target_read_kernel_references(target);
 	if (!whole)
 		copy_for_threads(model);
-	take(target, model->base, model->end - model->base, whole);
+	copy_root(target, model->base, model->end - model->base, whole);
 	target_copy(target, layout_value(l, L_BOOT),
 	    layout_variable(l, target, L_BOOT_USED), false);
 	for (size_t i = 0; i < target->nmaps; i++) {
@@ -419,11 +419,11 @@ roots_copy(struct model *model, unsigned parts)
 			if (r->end <= at || r->start >= m->end)
 				continue;
 			if (r->start > at)
-				take(target, at, r->start - at, whole);
+				copy_root(target, at, r->start - at, whole);
 			at = r->end;
 		}
 		if (at < m->end)
-			take(target, at, m->end - at, whole);
+			copy_root(target, at, m->end - at, whole);
 	}
 	target_copy_end(target);
 	free(library.range);
@@ -865,8 +865,8 @@ roots_each(struct model *model, root_func *f)
 	struct target *target = model->target;
 
 	give_threads(model, f, &in_heap);
-	for (size_t i = 0; i < target->nkept; i++)
-		f(model, &target->kept[i].word, 1, 0, ROOT_MEMORY);
+	for (size_t i = 0; i < target->nkernel_references; i++)
+		f(model, &target->kernel_references[i].word, 1, 0, ROOT_MEMORY);
 	if (!l->in_program)
 		give_words(model, f, layout_value(l, L_BOOT),
 		    layout_value(l, L_BOOT) +

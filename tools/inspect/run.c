@@ -30,12 +30,12 @@ enum {
 
 /* Joins the texts.  The result is never freed: the program replaces us. */
 static char *
-join(const char *a, const char *b, const char *c)
+join_texts(const char *a, const char *b, const char *c)
 {
 	char *text;
 
 	if (asprintf(&text, "%s%s%s", a, b, c) < 0)
-		fail(EXIT_OURS, "out of memory");
+		fail_with(EXIT_OURS, "out of memory");
 	return text;
 }
 
@@ -67,8 +67,8 @@ find_shim(void)
 {
 	const char *own = own_folder();
 	const char *candidates[] = {
-	    own ? join(own, "/", SHIM) : NULL,
-	    own ? join(own, "/../lib/", SHIM) : NULL,
+	    own ? join_texts(own, "/", SHIM) : NULL,
+	    own ? join_texts(own, "/../lib/", SHIM) : NULL,
 	    UMEM_LIBDIR "/" SHIM,
 	};
 
@@ -81,11 +81,11 @@ find_shim(void)
 		if (path == NULL)
 			continue;
 		if (strpbrk(path, ": \t") != NULL)
-			fail(EXIT_OURS,
+			fail_with(EXIT_OURS,
 			    "LD_PRELOAD cannot name %s: blank or colon", path);
 		return path;
 	}
-	fail(EXIT_OURS, "no %s beside umem, in ../lib or in %s", SHIM,
+	fail_with(EXIT_OURS, "no %s beside umem, in ../lib or in %s", SHIM,
 	    UMEM_LIBDIR);
 }
 
@@ -94,17 +94,18 @@ static void
 set_variable(const char *name, const char *text)
 {
 	if (setenv(name, text, /* overwrite */ true) != 0)
-		fail(EXIT_OURS, "cannot set %s: %s", name, strerror(errno));
+		fail_with(
+		    EXIT_OURS, "cannot set %s: %s", name, strerror(errno));
 }
 
 static _Noreturn void
-become(char **arguments)
+exec_program(char **arguments)
 {
 	int error;
 
 	execvp(arguments[0], arguments);
 	error = errno;
-	fail(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE,
+	fail_with(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE,
 	    "run: %s: %s", arguments[0], strerror(error));
 }
 
@@ -140,21 +141,21 @@ set_environment(const struct run_options *options)
 	const char *old = getenv("LD_PRELOAD");
 
 	set_variable("LD_PRELOAD",
-	    old && *old ? join(find_shim(), ":", old) : find_shim());
+	    old && *old ? join_texts(find_shim(), ":", old) : find_shim());
 	old = getenv("UMEM_OPTIONS");
 	if (options->verbose)
 		set_variable("UMEM_OPTIONS",
-		    old && *old ? join(old, ",", "verbose") : "verbose");
+		    old && *old ? join_texts(old, ",", "verbose") : "verbose");
 	if (options->debug != NULL)
 		set_variable("UMEM_DEBUG", options->debug);
 }
 
 /* Only the child gets the variables: this command must not use the library. */
 static _Noreturn void
-become_traced(char **arguments)
+exec_traced(char **arguments)
 {
 	set_environment(&the_options);
-	become(arguments);
+	exec_program(arguments);
 }
 
 int
@@ -169,13 +170,13 @@ command_run(int argc, char **argv)
 			break;
 		}
 		if (!take_option(&the_options, *arguments))
-			fail(EXIT_OURS, "run: no option %s; see umem help",
+			fail_with(EXIT_OURS, "run: no option %s; see umem help",
 			    *arguments);
 	}
 	if (*arguments == NULL)
-		fail(EXIT_OURS, "run: no program given; see umem help");
+		fail_with(EXIT_OURS, "run: no program given; see umem help");
 	find_shim();
 	if (the_options.trace.leaks || the_options.trace.stat)
-		return trace_run(&the_options.trace, become_traced, arguments);
-	become_traced(arguments);
+		return trace_run(&the_options.trace, exec_traced, arguments);
+	exec_traced(arguments);
 }

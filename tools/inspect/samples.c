@@ -15,7 +15,8 @@
 #include "tools/inspect/samples.h"
 
 static uint64_t
-get(const struct model *model, const void *record, enum layout_entry entry)
+sample_get(
+    const struct model *model, const void *record, enum layout_entry entry)
 {
 	return layout_get(model->layout, record, entry);
 }
@@ -42,26 +43,26 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 
 	if (r == NULL)
 		return;
-	state = get(model, r, L_SAMPLE_STATE);
+	state = sample_get(model, r, L_SAMPLE_STATE);
 	s->live = state == layout_value(l, L_SAMPLE_LIVE);
 	s->waits = state == layout_value(l, L_SAMPLE_WAITING);
 	if (!s->live && !s->waits && state != layout_value(l, L_SAMPLE_FREED))
 		return;
 	*s = (struct sample){.record = record,
-	    .at = get(model, r, L_SAMPLE_BLOCK),
-	    .span = get(model, r, L_SAMPLE_SPAN),
-	    .size = get(model, r, L_SAMPLE_SIZE),
-	    .mean = get(model, r, L_SAMPLE_MEAN),
-	    .time = get(model, r, L_SAMPLE_TIME),
-	    .thread = get(model, r, L_SAMPLE_THREAD),
-	    .freed_time = get(model, r, L_SAMPLE_FREED_TIME),
-	    .freed_thread = get(model, r, L_SAMPLE_FREED_THREAD),
-	    .depth = (unsigned)get(model, r, L_SAMPLE_DEPTH),
-	    .freed_depth = (unsigned)get(model, r, L_SAMPLE_FREED_DEPTH),
-	    .guarded = get(model, r, L_SAMPLE_GUARDED),
+	    .at = sample_get(model, r, L_SAMPLE_BLOCK),
+	    .span = sample_get(model, r, L_SAMPLE_SPAN),
+	    .size = sample_get(model, r, L_SAMPLE_SIZE),
+	    .mean = sample_get(model, r, L_SAMPLE_MEAN),
+	    .time = sample_get(model, r, L_SAMPLE_TIME),
+	    .thread = sample_get(model, r, L_SAMPLE_THREAD),
+	    .freed_time = sample_get(model, r, L_SAMPLE_FREED_TIME),
+	    .freed_thread = sample_get(model, r, L_SAMPLE_FREED_THREAD),
+	    .depth = (unsigned)sample_get(model, r, L_SAMPLE_DEPTH),
+	    .freed_depth = (unsigned)sample_get(model, r, L_SAMPLE_FREED_DEPTH),
+	    .guarded = sample_get(model, r, L_SAMPLE_GUARDED),
 	    .live = s->live,
 	    .waits = s->waits};
-	nframes = get(model, r, L_SAMPLE_NFRAMES);
+	nframes = sample_get(model, r, L_SAMPLE_NFRAMES);
 	if (s->depth > nframes || s->freed_depth > nframes)
 		s->depth = s->freed_depth = 0;
 	s->stack = stack_at(model, record, 0, &s->depth);
@@ -98,7 +99,7 @@ samples_mean(const struct model *model)
 	const char *at = target_at(
 	    model->target, layout_value(model->layout, L_SAMPLING), 1);
 
-	return at ? get(model, at, L_SAMPLING_MEAN) : 0;
+	return at ? sample_get(model, at, L_SAMPLING_MEAN) : 0;
 }
 
 const struct sample *

@@ -64,7 +64,7 @@ static struct target *of; /* the target: find_elf() has no argument for it */
 
 /* Reads the build ID of a note segment in the target's memory; 0: none. */
 static size_t
-id_in_notes(uint64_t at, uint64_t bytes, char *id, size_t room)
+id_in_notes(uint64_t at, uint64_t bytes, char *id, size_t capacity)
 {
 	while (bytes >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr note;
@@ -75,7 +75,7 @@ id_in_notes(uint64_t at, uint64_t bytes, char *id, size_t room)
 		name = sizeof(note) + (((uint64_t)note.n_namesz + 3) & ~3ull);
 		whole = name + (((uint64_t)note.n_descsz + 3) & ~3ull);
 		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    note.n_descsz <= room &&
+		    note.n_descsz <= capacity &&
 		    target_peek(of, at + name, id, note.n_descsz))
 			return note.n_descsz;
 		if (whole > bytes)
@@ -87,7 +87,7 @@ id_in_notes(uint64_t at, uint64_t bytes, char *id, size_t room)
 }
 
 static size_t
-id_in_memory(uint64_t base, const Elf64_Ehdr *header, char *id, size_t room)
+id_in_memory(uint64_t base, const Elf64_Ehdr *header, char *id, size_t capacity)
 {
 	uint64_t bias = base;
 	size_t n = 0;
@@ -104,7 +104,7 @@ id_in_memory(uint64_t base, const Elf64_Ehdr *header, char *id, size_t room)
 				bias = base - p.p_vaddr;
 			if (pass == 1 && p.p_type == PT_NOTE)
 				n = id_in_notes(
-				    bias + p.p_vaddr, p.p_filesz, id, room);
+				    bias + p.p_vaddr, p.p_filesz, id, capacity);
 		}
 	return n;
 }
@@ -164,7 +164,7 @@ find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 }
 
 static void
-start(struct target *target)
+open_modules(struct target *target)
 {
 	static char *debug_path = NULL;
 	static const Dwfl_Callbacks live = {.find_elf = find_elf,
@@ -221,10 +221,10 @@ find_made(struct target *target, uint64_t pc)
 			       "r");
 	const char *found = NULL;
 	char *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 
-	while (
-	    file != NULL && found == NULL && getline(&line, &room, file) > 0) {
+	while (file != NULL && found == NULL &&
+	       getline(&line, &capacity, file) > 0) {
 		uint64_t at, bytes;
 		int name = 0;
 
@@ -310,7 +310,7 @@ find_line(uint64_t pc)
 }
 
 static int
-by_pc(const void *a, const void *b)
+order_by_pc(const void *a, const void *b)
 {
 	const struct known *x = a, *y = b;
 
@@ -318,16 +318,16 @@ by_pc(const void *a, const void *b)
 }
 
 static const struct known *
-know(struct target *target, uint64_t pc)
+symbol_look_up(struct target *target, uint64_t pc)
 {
 	struct known *wanted = xalloc(sizeof(*wanted));
 	struct known **found;
 
-	start(target);
+	open_modules(target);
 	wanted->pc = pc;
-	found = tsearch(wanted, &known, by_pc);
+	found = tsearch(wanted, &known, order_by_pc);
 	if (found == NULL)
-		fail(EXIT_BLIND, "out of memory");
+		fail_with(EXIT_ERROR, "out of memory");
 	if (*found != wanted) {
 		free(wanted);
 		return *found;
@@ -340,11 +340,11 @@ know(struct target *target, uint64_t pc)
 const char *
 symbol_name(struct target *target, uint64_t pc)
 {
-	return know(target, pc)->name;
+	return symbol_look_up(target, pc)->name;
 }
 
 const char *
 symbol_line(struct target *target, uint64_t pc)
 {
-	return know(target, pc)->line;
+	return symbol_look_up(target, pc)->line;
 }

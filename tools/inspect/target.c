@@ -75,10 +75,10 @@ target_read_maps(struct target *target)
 }
 
 void
-target_read_kept(struct target *target)
+target_read_kernel_references(struct target *target)
 {
 	if (target->live)
-		live_read_kept(target);
+		live_read_kernel_references(target);
 }
 
 void
@@ -86,7 +86,7 @@ target_read_thread(struct target *target, int tid)
 {
 	struct thread *thread;
 
-	ARRAY_ROOM(target->threads, target->nthreads, target->threads_room);
+	ARRAY_GROW(target->threads, target->nthreads, target->threads_capacity);
 	thread = &target->threads[target->nthreads++];
 	memset(thread, 0, sizeof(*thread));
 	thread->tid = tid;
@@ -116,7 +116,7 @@ target_add_region(struct target *target, struct region region)
 {
 	size_t i = region_search(target, region.at);
 
-	ARRAY_ROOM(target->regions, target->nregions, target->regions_room);
+	ARRAY_GROW(target->regions, target->nregions, target->regions_capacity);
 	memmove(target->regions + i + 1, target->regions + i,
 	    (target->nregions - i) * sizeof(region));
 	target->regions[i] = region;
@@ -241,7 +241,7 @@ map_copy(uint64_t bytes)
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (to == MAP_FAILED)
-		fail(EXIT_BLIND, "out of memory for a copy of %zu MiB",
+		fail_with(EXIT_ERROR, "out of memory for a copy of %zu MiB",
 		    (size_t)(bytes / MIB));
 	return to;
 }
@@ -254,7 +254,7 @@ target_prepare(
 
 	if (!target->live || bytes == 0)
 		return;
-	ARRAY_ROOM(target->ready, target->nready, target->ready_room);
+	ARRAY_GROW(target->ready, target->nready, target->ready_capacity);
 	ready = &target->ready[target->nready++];
 	*ready = (struct region){.at = at, .bytes = bytes + more};
 	ready->local = map_copy(ready->bytes);

@@ -27,7 +27,7 @@ struct thread {
 };
 
 /* A reference to user data that the kernel holds for the target. */
-struct kept {
+struct kernel_reference {
 	uint64_t word;
 	const char *what; /* "the kernel, for ..." */
 };
@@ -51,14 +51,14 @@ struct target {
 	struct mapping *maps;
 	size_t nmaps;
 	struct thread *threads;
-	size_t nthreads, threads_room;
-	struct kept *kept;
-	size_t nkept, kept_room;
+	size_t nthreads, threads_capacity;
+	struct kernel_reference *kernel_references;
+	size_t nkernel_references, kernel_references_capacity;
 	struct region *regions; /* by address */
-	size_t nregions, regions_room;
+	size_t nregions, regions_capacity;
 	size_t last;          /* index of the region found last */
 	struct region *ready; /* memory for copies, already faulted in */
-	size_t nready, ready_room;
+	size_t nready, ready_capacity;
 	char *file; /* of a core, mapped */
 	size_t file_bytes;
 	struct pack_filter filter; /* of target_pack() */
@@ -67,7 +67,7 @@ struct target {
 
 /*
  * Opens a process by its number or a core file by its path.  If that is not
- * possible, ends the command with a message and EXIT_BLIND.
+ * possible, ends the command with a message and EXIT_ERROR.
  */
 struct target *target_open(const char *name);
 
@@ -85,7 +85,7 @@ void target_release(struct target *target);
 /* Reads one stopped thread into a new element of target->threads. */
 void target_read_thread(struct target *target, int tid);
 void target_read_maps(struct target *target);
-void target_read_kept(struct target *target);
+void target_read_kernel_references(struct target *target);
 
 /*
  * Makes target_at() work for [at, at + bytes): copies the present part of that
@@ -167,7 +167,7 @@ void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 void live_read_maps(struct target *target);
 void live_read_thread(struct target *target, struct thread *thread);
-void live_read_kept(struct target *target); /* target_kernel.c */
+void live_read_kernel_references(struct target *target); /* target_kernel.c */
 void core_open(struct target *target);
 
 /* Indices of the required registers in the words of NT_PRSTATUS. */

@@ -33,24 +33,24 @@ file_map(struct target *target)
 	int fd = open(target->name, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || fstat(fd, &info) != 0)
-		fail(EXIT_BLIND, "%s: %s", target->name, strerror(errno));
+		fail_with(EXIT_ERROR, "%s: %s", target->name, strerror(errno));
 	if (!S_ISREG(info.st_mode))
-		fail(EXIT_BLIND, "%s: neither a process nor a core file",
+		fail_with(EXIT_ERROR, "%s: neither a process nor a core file",
 		    target->name);
 	target->file_bytes = (size_t)info.st_size;
 	if (target->file_bytes < sizeof(Elf64_Ehdr))
-		fail(EXIT_BLIND, "%s: not a core file", target->name);
+		fail_with(EXIT_ERROR, "%s: not a core file", target->name);
 	target->file =
 	    mmap(NULL, target->file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (target->file == MAP_FAILED)
-		fail(EXIT_BLIND, "%s: %s", target->name, strerror(errno));
+		fail_with(EXIT_ERROR, "%s: %s", target->name, strerror(errno));
 	close(fd);
 }
 
 static _Noreturn void
 fail_cut(struct target *target, uint64_t wanted)
 {
-	fail(EXIT_BLIND,
+	fail_with(EXIT_ERROR,
 	    "%s: the core file is truncated: it has %zu bytes and should have "
 	    "%lu (ulimit -c? no room on the disk?)",
 	    target->name, target->file_bytes, wanted);
@@ -70,11 +70,11 @@ header_check(struct target *target)
 	const Elf64_Ehdr *h = (const void *)target->file;
 
 	if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_type != ET_CORE)
-		fail(EXIT_BLIND, "%s: not a core file", target->name);
+		fail_with(EXIT_ERROR, "%s: not a core file", target->name);
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 ||
 	    h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_machine != OUR_MACHINE)
-		fail(EXIT_BLIND, "%s: a core file of another kind of machine",
-		    target->name);
+		fail_with(EXIT_ERROR,
+		    "%s: a core file of another kind of machine", target->name);
 	return h;
 }
 
@@ -142,7 +142,7 @@ take_thread(struct target *target, const char *at, size_t n)
 	if (n < sizeof(status))
 		return NULL;
 	memcpy(&status, at, sizeof(status));
-	ARRAY_ROOM(target->threads, target->nthreads, target->threads_room);
+	ARRAY_GROW(target->threads, target->nthreads, target->threads_capacity);
 	thread = &target->threads[target->nthreads++];
 	memset(thread, 0, sizeof(*thread));
 	thread->tid = status.pr_pid;

@@ -18,9 +18,10 @@
 static void
 keep_word(struct target *target, uint64_t word, const char *what)
 {
-	ARRAY_ROOM(target->kept, target->nkept, target->kept_room);
-	target->kept[target->nkept++] =
-	    (struct kept){.word = word, .what = what};
+	ARRAY_GROW(target->kernel_references, target->nkernel_references,
+	    target->kernel_references_capacity);
+	target->kernel_references[target->nkernel_references++] =
+	    (struct kernel_reference){.word = word, .what = what};
 }
 
 /* Reads the hexadecimal words after key in the lines of a file. */
@@ -29,10 +30,10 @@ read_lines(struct target *target, const char *path, const char *line_start,
     const char *key, const char *what)
 {
 	FILE *file = fopen(path, "r");
-	size_t room = 0, n = strlen(line_start);
+	size_t capacity = 0, n = strlen(line_start);
 	char *line = NULL;
 
-	while (file != NULL && getline(&line, &room, file) > 0) {
+	while (file != NULL && getline(&line, &capacity, file) > 0) {
 		char *at = strncmp(line, line_start, n) == 0
 			       ? strstr(line + n, key)
 			       : NULL;
@@ -62,13 +63,13 @@ read_descriptor(struct target *target, int dir, const char *fd)
 }
 
 void
-live_read_kept(struct target *target)
+live_read_kernel_references(struct target *target)
 {
 	struct dirent *entry;
 	char path[64];
 	DIR *dir;
 
-	target->nkept = 0;
+	target->nkernel_references = 0;
 	snprintf(path, sizeof(path), "/proc/%d/fd", target->reader);
 	dir = opendir(path);
 	while (dir != NULL && (entry = readdir(dir)) != NULL)

@@ -108,20 +108,20 @@ fail_permission(struct target *target)
 	long scope = ptrace_scope();
 
 	if (tracer > 0)
-		fail(EXIT_BLIND,
+		fail_with(EXIT_ERROR,
 		    "%s: process %ld is debugging it; one at a time",
 		    target->name, tracer);
 	if (owner >= 0 && geteuid() != 0 && owner != (long)geteuid())
-		fail(EXIT_BLIND,
+		fail_with(EXIT_ERROR,
 		    "%s: no permission: it belongs to user %ld; be that user "
 		    "or root",
 		    target->name, owner);
 	if (scope != 0)
-		fail(EXIT_BLIND,
+		fail_with(EXIT_ERROR,
 		    "%s: no permission: kernel.yama.ptrace_scope is %ld; be "
 		    "root, or set it to 0 (sysctl kernel.yama.ptrace_scope=0)",
 		    target->name, scope);
-	fail(EXIT_BLIND,
+	fail_with(EXIT_ERROR,
 	    "%s: no permission to look at it (ptrace: %s); "
 	    "kernel.yama.ptrace_scope is 0, so it may be set-user-ID, not "
 	    "dumpable, or in another container",
@@ -131,11 +131,11 @@ fail_permission(struct target *target)
 static _Noreturn void
 fail_gone(struct target *target)
 {
-	fail(EXIT_BLIND, "%s: the process has ended", target->name);
+	fail_with(EXIT_ERROR, "%s: the process has ended", target->name);
 }
 
 static int
-reader(const struct target *target)
+reader_tid(const struct target *target)
 {
 	return target->nthreads ? target->threads[0].tid : target->reader;
 }
@@ -159,7 +159,7 @@ find_reader(struct target *target)
 	if (dir != NULL)
 		closedir(dir);
 	if (target->nmaps == 0)
-		fail(EXIT_BLIND, "%s: it has ended, or is of the kernel",
+		fail_with(EXIT_ERROR, "%s: it has ended, or is of the kernel",
 		    target->name);
 }
 
@@ -172,16 +172,16 @@ live_open(struct target *target)
 	target->pid = target->reader = (int)strtol(target->name, NULL, 10);
 	snprintf(path, sizeof(path), "/proc/%d", target->pid);
 	if (target->pid <= 0 || access(path, F_OK) != 0)
-		fail(EXIT_BLIND, "%s: no such process", target->name);
+		fail_with(EXIT_ERROR, "%s: no such process", target->name);
 	if (target->pid == getpid())
-		fail(EXIT_BLIND, "%s: that is this command", target->name);
+		fail_with(EXIT_ERROR, "%s: that is this command", target->name);
 	live_read_maps(target);
 	if (target->nmaps == 0)
 		find_reader(target);
 }
 
 static void
-parse_mapping(struct target *target, char *line, size_t *room)
+parse_mapping(struct target *target, char *line, size_t *capacity)
 {
 	struct mapping m = {0};
 	char bits[5];
@@ -198,7 +198,7 @@ parse_mapping(struct target *target, char *line, size_t *room)
 	m.shared = bits[3] == 's';
 	m.file = inode != 0;
 	m.name = name ? plain_text(line + name, SIZE_MAX) : "";
-	ARRAY_ROOM(target->maps, target->nmaps, *room);
+	ARRAY_GROW(target->maps, target->nmaps, *capacity);
 	target->maps[target->nmaps++] = m;
 }
 
@@ -206,11 +206,11 @@ void
 live_read_maps(struct target *target)
 {
 	char *line = NULL, path[64];
-	size_t n = 0, room = 0;
+	size_t n = 0, capacity = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", target->pid,
-	    reader(target));
+	    reader_tid(target));
 	file = fopen(path, "r");
 	if (file == NULL && (errno == ENOENT || errno == ESRCH))
 		fail_gone(target);
@@ -219,7 +219,7 @@ live_read_maps(struct target *target)
 	target->maps = NULL;
 	target->nmaps = 0;
 	while (getline(&line, &n, file) > 0)
-		parse_mapping(target, line, &room);
+		parse_mapping(target, line, &capacity);
 	free(line);
 	fclose(file);
 }
@@ -249,7 +249,7 @@ thread_seize(struct target *target, int tid)
 		fail_permission(target);
 	}
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	ARRAY_ROOM(target->threads, target->nthreads, target->threads_room);
+	ARRAY_GROW(target->threads, target->nthreads, target->threads_capacity);
 	thread = &target->threads[target->nthreads++];
 	memset(thread, 0, sizeof(*thread));
 	thread->tid = tid;
@@ -320,9 +320,9 @@ threads_wait(struct target *target)
 static int *signals_held;
 
 static int
-words_get(int tid, unsigned long set, uint64_t *to, size_t room)
+words_get(int tid, unsigned long set, uint64_t *to, size_t capacity)
 {
-	struct iovec io = {to, room * sizeof(*to)};
+	struct iovec io = {to, capacity * sizeof(*to)};
 
 	if (ptrace(PTRACE_GETREGSET, tid, (void *)set, &io) != 0)
 		return 0;
@@ -375,8 +375,9 @@ live_hold(struct target *target)
 		if (thread->stopped)
 			live_read_thread(target, thread);
 		else
-			warn("%s: thread %d does not stop; its registers are "
-			     "not known",
+			print_warning(
+			    "%s: thread %d does not stop; its registers are "
+			    "not known",
 			    target->name, thread->tid);
 	}
 	live_read_maps(target);
@@ -395,7 +396,8 @@ live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 {
 	struct iovec local = {to, bytes};
 	struct iovec remote = {(void *)at, bytes};
-	ssize_t n = process_vm_readv(reader(target), &local, 1, &remote, 1, 0);
+	ssize_t n =
+	    process_vm_readv(reader_tid(target), &local, 1, &remote, 1, 0);
 
 	if (n < 0 && errno == ESRCH)
 		fail_gone(target);
@@ -417,7 +419,7 @@ struct piece {
 /* All pieces of one copy; several threads take them in turn. */
 static struct {
 	struct piece *piece;
-	size_t n, room;
+	size_t n, capacity;
 	size_t next; /* atomic */
 	int reader;
 	const struct pack_filter *filter;
@@ -476,7 +478,7 @@ piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
 	while (bytes > 0) {
 		uint64_t n = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
 
-		ARRAY_ROOM(pieces.piece, pieces.n, pieces.room);
+		ARRAY_GROW(pieces.piece, pieces.n, pieces.capacity);
 		pieces.piece[pieces.n++] = (struct piece){
 		    .at = at, .bytes = n, .to = to, .pages = pages};
 		at += n;
@@ -544,7 +546,7 @@ pieces_copy(struct target *target)
 	bool any = false;
 
 	pieces.next = 0;
-	pieces.reader = reader(target);
+	pieces.reader = reader_tid(target);
 	pieces.filter = &target->filter;
 	pieces_share();
 	for (size_t i = 0; i < pieces.n; i++) {
@@ -594,7 +596,7 @@ each_run(
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/pagemap", target->pid,
-	    reader(target));
+	    reader_tid(target));
 	if (at % page != 0 || bytes % page != 0)
 		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -669,8 +671,8 @@ measure_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 
 		size->present += PACK_BYTES;
 		if (size->present / PACK_BYTES % LOOK_EVERY != 1 ||
-		    process_vm_readv(reader(runs->target), &local, 1, &remote,
-			1, 0) != sizeof(words))
+		    process_vm_readv(reader_tid(runs->target), &local, 1,
+			&remote, 1, 0) != sizeof(words))
 			continue;
 		size->looked_at += sizeof(words);
 		size->packed +=

@@ -43,7 +43,7 @@ struct traced {
 };
 
 static struct traced *threads;
-static size_t nthreads, threads_room;
+static size_t nthreads, threads_capacity;
 static int child;
 static bool ending;
 static bool started; /* the child has executed the program */
@@ -64,7 +64,7 @@ thread_add(int tid)
 
 	if (thread != NULL)
 		return thread;
-	ARRAY_ROOM(threads, nthreads, threads_room);
+	ARRAY_GROW(threads, nthreads, threads_capacity);
 	threads[nthreads] = (struct traced){.tid = tid};
 	return &threads[nthreads++];
 }
@@ -79,7 +79,7 @@ thread_remove(int tid)
 }
 
 static void
-go_on(int tid, int signal)
+thread_continue(int tid, int signal)
 {
 	ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)signal);
 }
@@ -195,14 +195,14 @@ make_target(void)
 
 /* Inspects the program.  Standard output belongs to the program. */
 static int
-look(const struct trace_options *options)
+report_child(const struct trace_options *options)
 {
 	struct leaks_options leaks = {.details = true};
 	struct target *target = make_target();
 	struct layout *layout = layout_find(target);
 	struct model *model =
 	    model_take(target, layout, options->leaks ? MODEL_POINTERS : 0);
-	int found = EXIT_FINE;
+	int found = EXIT_OK;
 
 	fflush(stdout);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -222,12 +222,12 @@ look_safely(const struct trace_options *options)
 	int status = setjmp(back);
 
 	if (status != 0) {
-		fail_instead = NULL;
+		fail_target = NULL;
 		return status;
 	}
-	fail_instead = &back;
-	status = look(options);
-	fail_instead = NULL;
+	fail_target = &back;
+	status = report_child(options);
+	fail_target = NULL;
 	return status;
 }
 
@@ -235,7 +235,7 @@ static void
 let_all_end(void)
 {
 	for (size_t i = 0; i < nthreads; i++)
-		go_on(threads[i].tid, 0);
+		thread_continue(threads[i].tid, 0);
 }
 
 static void
@@ -273,7 +273,7 @@ took_end(int tid, const struct trace_options *options, int *found)
 	ending = ending || process_ends(tid);
 	if (!ending || !started) {
 		thread_remove(tid);
-		go_on(tid, 0);
+		thread_continue(tid, 0);
 		return;
 	}
 	if (!all_stand())
@@ -288,16 +288,17 @@ took_exec(int tid)
 	nthreads = 0;
 	started = true;
 	thread_add(tid);
-	go_on(tid, 0);
+	thread_continue(tid, 0);
 }
 
 static void
-took(int tid, int status, const struct trace_options *options, int *found)
+handle_stop(
+    int tid, int status, const struct trace_options *options, int *found)
 {
 	switch (status >> 16) {
 	case PTRACE_EVENT_CLONE:
 		took_clone(tid);
-		go_on(tid, 0);
+		thread_continue(tid, 0);
 		break;
 	case PTRACE_EVENT_EXEC:
 		took_exec(tid);
@@ -309,7 +310,7 @@ took(int tid, int status, const struct trace_options *options, int *found)
 		took_stop(tid, WSTOPSIG(status));
 		break;
 	default:
-		go_on(tid, WSTOPSIG(status));
+		thread_continue(tid, WSTOPSIG(status));
 	}
 }
 
@@ -330,16 +331,16 @@ set_signals(void)
 }
 
 static void
-start_child(void (*become)(char **), char **arguments)
+start_child(void (*exec_program)(char **), char **arguments)
 {
 	int status;
 
 	child = fork();
 	if (child < 0)
-		fail(EXIT_BLIND, "run: fork: %s", strerror(errno));
+		fail_with(EXIT_ERROR, "run: fork: %s", strerror(errno));
 	if (child == 0) {
 		raise(SIGSTOP);
-		become(arguments);
+		exec_program(arguments);
 	}
 	set_signals();
 	if (waitpid(child, &status, WUNTRACED) != child ||
@@ -347,7 +348,7 @@ start_child(void (*become)(char **), char **arguments)
 		int error = errno;
 
 		kill(child, SIGKILL);
-		fail(EXIT_BLIND, "run: cannot trace the program: %s",
+		fail_with(EXIT_ERROR, "run: cannot trace the program: %s",
 		    strerror(error));
 	}
 	thread_add(child);
@@ -355,21 +356,21 @@ start_child(void (*become)(char **), char **arguments)
 }
 
 int
-trace_run(const struct trace_options *options, void (*become)(char **),
+trace_run(const struct trace_options *options, void (*exec_program)(char **),
     char **arguments)
 {
-	int found = EXIT_FINE, status = 0;
+	int found = EXIT_OK, status = 0;
 
-	start_child(become, arguments);
+	start_child(exec_program, arguments);
 	for (;;) {
 		int tid = waitpid(-1, &status, __WALL);
 
 		if (tid < 0 && errno == EINTR)
 			continue;
 		if (tid < 0)
-			fail(EXIT_BLIND, "run: wait: %s", strerror(errno));
+			fail_with(EXIT_ERROR, "run: wait: %s", strerror(errno));
 		if (WIFSTOPPED(status)) {
-			took(tid, status, options, &found);
+			handle_stop(tid, status, options, &found);
 			continue;
 		}
 		thread_remove(tid);

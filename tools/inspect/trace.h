@@ -10,11 +10,11 @@ struct trace_options {
 };
 
 /*
- * Runs the program, which become() executes in the child, and prints the
+ * Runs the program, which exec_program() executes in the child, and prints the
  * requested reports on standard error when it ends.  Returns the exit status
  * for this command.
  */
-int trace_run(const struct trace_options *options, void (*become)(char **),
-    char **arguments);
+int trace_run(const struct trace_options *options,
+    void (*exec_program)(char **), char **arguments);
 
 #endif

@@ -104,7 +104,7 @@ fail_usage(const char *name)
 		if (strcmp(commands[i].name, name) == 0)
 			fprintf(stderr, "usage: umem %s %s\n", name,
 			    commands[i].usage);
-	exit(EXIT_BLIND);
+	exit(EXIT_ERROR);
 }
 
 int
@@ -119,9 +119,9 @@ main(int argc, char **argv)
 			return print_end(commands[i].run(argc - 1, argv + 1));
 	if (strcmp(argv[1], "version") != 0 && strcmp(argv[1], "help") != 0 &&
 	    strcmp(argv[1], "--version") != 0 && strcmp(argv[1], "--help") != 0)
-		fail(EXIT_OURS, "no command %s; see umem help", argv[1]);
+		fail_with(EXIT_OURS, "no command %s; see umem help", argv[1]);
 	if (argc > 2)
-		fail(EXIT_OURS, "%s takes no argument", argv[1]);
+		fail_with(EXIT_OURS, "%s takes no argument", argv[1]);
 	if (strcmp(argv[1], "version") == 0 ||
 	    strcmp(argv[1], "--version") == 0)
 		puts("umem " UMEM_VERSION);
