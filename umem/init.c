@@ -52,9 +52,8 @@
 int umem_state;
 
 static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT);
-static uintptr_t starter;      /* [a] thread pointer of the starting thread */
-static unsigned nsteps_done;   /* [start_lock] */
-static struct options options; /* [start_lock] */
+static uintptr_t starter;    /* [a] thread pointer of the starting thread */
+static unsigned nsteps_done; /* [start_lock] */
 
 /* The size of the static block for early calls; see the head of this file. */
 #define BOOT_BYTES (1 * MIB)
@@ -112,7 +111,7 @@ static bool
 read_options(void)
 {
 	error_start();
-	options_read(&options);
+	options_read();
 	checker_start();
 	if (checker_on)
 		cache_use_magazines = false;
@@ -203,7 +202,7 @@ static bool (*const steps[])(void) = {read_options, heap_start, start_cpus,
     start_sampling};
 
 static void
-say_mode(void)
+mode_report(void)
 {
 	struct umem_mode mode;
 
@@ -257,8 +256,12 @@ umem_start(void)
 		os_note_process();
 		if (options.confined)
 			os_confine();
-		if (options.verbose)
-			say_mode();
+		if (options.verbose) {
+			mode_report();
+			option_report_changes();
+		}
+		if (options.help)
+			option_report_all();
 		errno = saved;
 	}
 	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;

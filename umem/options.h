@@ -4,21 +4,29 @@
 
 #include "magazine/rseq.h"
 
+/*
+ * Options that belong to no other module.  The starting thread sets them; later
+ * they do not change.
+ */
 struct options {
 	enum rseq_owner mode; /* RSEQ_LIBC: the library chooses */
 	unsigned concurrency; /* number of CPUs to have magazines for; 0: all */
 	int policy;           /* VM_*FIT policy of the heap; 0: instant fit */
+	bool sizes_cleared;   /* size_clear has removed the size classes */
 	bool verbose;
+	bool help;
 	bool confined;
 	bool secure; /* set-user-ID program: the variables were ignored */
 };
+
+extern struct options options;
 
 /*
  * Reads the environment, or asks the program's _umem_options_init(),
  * _umem_debug_init() and _umem_logging_init(), and sets the modules that keep
  * their own options.  The starting thread calls it once.
  */
-void options_read(struct options *options);
+void options_read(void);
 
 /*
  * Has the user or the program set any option?  Called after libc has started.
@@ -29,8 +37,17 @@ bool options_are_given(void);
  * Parse the text of UMEM_OPTIONS, of UMEM_DEBUG and of UMEM_LOGGING, and apply
  * its items.
  */
-void options_parse(struct options *options, const char *text);
+void options_parse(const char *text);
 void options_parse_debug(const char *text);
 void options_parse_logging(const char *text);
+
+/*
+ * Write a message for each option that differs from its default, and for each
+ * part of UMEM_DEBUG.  Called after the start.
+ */
+void option_report_changes(void);
+
+/* Writes a list of all options, with their defaults and explanations. */
+void option_report_all(void);
 
 #endif

@@ -70,13 +70,8 @@ static unsigned nprobes; /* probes so far */
 static size_t run;       /* bytes of huge pages since the last probe */
 static size_t run_most;  /* most such bytes, by the latest huge_growth_max() */
 static bool for_small; /* the latest huge_growth_max() was for a small block */
-static bool allowed = true;
 
-void
-huge_allow(bool is_allowed)
-{
-	allowed = is_allowed;
-}
+bool huge_is_allowed = true;
 
 /*
  * Add the pages sampled in each quarter of a probe, and the touched pages among
@@ -181,7 +176,7 @@ size_t
 huge_growth_max(size_t heap_bytes, size_t block_bytes)
 {
 	for_small = block_bytes < LARGE_BLOCK;
-	if (!allowed || heap_bytes < HUGE_HEAP)
+	if (!huge_is_allowed || heap_bytes < HUGE_HEAP)
 		return 0;
 	if (heap_bytes >= FILLED_HEAP && for_small && !is_sparse()) {
 		run_most = run_for(heap_bytes, SHARES);

@@ -21,7 +21,7 @@ size_t huge_growth_next(bool *probe);
 /* Record that the heap has grown by [from, to), with huge pages or without. */
 void huge_growth_record(uintptr_t from, uintptr_t to, bool huge);
 
-/* Allow or forbid all use of huge pages (an option). */
-void huge_allow(bool allowed);
+/* May the heap use huge pages at all?  (an option) */
+extern bool huge_is_allowed;
 
 #endif

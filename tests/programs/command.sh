@@ -43,6 +43,24 @@ expect 0 '^umem: [0-9.]+ mode (rseq|locked) ' "$umem" run -v true
 expect 0 '^umem: [0-9.]+ mode locked ' \
     env UMEM_OPTIONS=mode=locked "$umem" run -v true
 
+# What differs from the defaults, and nothing else.
+env UMEM_OPTIONS=depot_bytes=4m,rcu_delay=10 UMEM_DEBUG='guards:none*' \
+    "$umem" run -v true 2>said
+grep -v ' mode ' said >changes
+printf '%s\n' 'umem: UMEM_OPTIONS: depot_bytes=4m (default 16m)' \
+    'umem: UMEM_DEBUG: guards:none*' | diff - changes || exit 1
+
+# All options, on standard output; wrong words are reported as always.
+expect 125 '^umem: options takes no argument$' "$umem" options x
+env UMEM_OPTIONS=depot_bytes=4m,nosuchword UMEM_DEBUG=guards \
+    "$umem" options >list 2>errors
+[ ! -s errors ] || { cat errors; exit 1; }
+expect 0 "^umem: UMEM_OPTIONS: 'nosuchword' not recognized\$" cat list
+expect 0 '^ +16m by default, up to 1g; now 4m$' cat list
+expect 0 '^ .*redzones; now on$' cat list
+expect 0 '^UMEM_LOGGING$' cat list
+[ "$(grep -c '; now ' list)" -eq 3 ] || { grep '; now ' list; exit 1; }
+
 # The library beside the command, then in ../lib.
 mkdir -p moved/bin moved/lib
 cp "$umem" moved/bin

@@ -178,10 +178,10 @@ END_TEST
 START_TEST(the_option_forbids_them)
 {
 	grow(MANY, 1);
-	huge_allow(false);
+	huge_is_allowed = false;
 	ck_assert(!wanted());
 	ck_assert(!wanted_for(64 * MIB, 64 * KIB));
-	huge_allow(true);
+	huge_is_allowed = true;
 	ck_assert(wanted());
 }
 END_TEST

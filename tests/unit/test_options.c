@@ -13,26 +13,27 @@
 #include "tests/unit/child.h"
 #include "umem/cache/cache.h"
 #include "umem/rcu/defer.h"
+#include "umem/debug/debug.h"
+#include "umem/option_table.h"
 #include "umem/options.h"
 #include "umem/base/size_class.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "vmem/vmem.h"
 
-static struct options options;
 static char text[4096];
 
 static void
 parse_text(void)
 {
-	options_parse(&options, text);
+	options_parse(text);
 }
 
 static void
 parse(const char *words)
 {
 	options = (struct options){.mode = RSEQ_LIBC};
-	options_parse(&options, words);
+	options_parse(words);
 }
 
 /* Return the messages about the words, with the word "verbose" added. */
@@ -237,7 +238,7 @@ static void
 parse_as_it_is(void)
 {
 	options = (struct options){.mode = RSEQ_LIBC};
-	options_parse(&options, text);
+	options_parse(text);
 }
 
 START_TEST(what_is_wrong_is_said_without_verbose)
@@ -263,7 +264,7 @@ parse_with_data_at_2(void)
 	close(2);
 	if (mkstemp(data_path) != 2)
 		_exit(1);
-	options_parse(&options, text);
+	options_parse(text);
 	if (lseek(2, 0, SEEK_END) != (strstr(text, "any") ? 45 : 0))
 		_exit(2);
 	unlink(data_path);
@@ -364,22 +365,286 @@ START_TEST(the_variable_is_read_from_the_environment)
 	setenv("UMEM_OPTIONS_", "concurrency=1", 1);
 	setenv("XUMEM_OPTIONS", "concurrency=2", 1);
 	setenv("UMEM_OPTIONS", "concurrency=3,allocator=next", 1);
-	options_read(&options);
+	options_read();
 	ck_assert_uint_eq(options.concurrency, 3);
 	ck_assert_int_eq(options.policy, VM_NEXTFIT);
 	ck_assert(!options.secure);
 	unsetenv("UMEM_OPTIONS");
-	options_read(&options);
+	options_read();
 	ck_assert_uint_eq(options.concurrency, 0);
 	setenv("UMEM_OPTIONS", "", 1);
-	options_read(&options);
+	options_read();
 	ck_assert_uint_eq(options.concurrency, 0);
 	environ = none;
-	options_read(&options);
+	options_read();
 	ck_assert_int_eq(options.policy, 0);
 	environ = NULL;
-	options_read(&options);
+	options_read();
 	environ = kept;
+}
+END_TEST
+
+/* The initial values of the table are those that the modules define. */
+START_TEST(each_variable_has_the_default_of_the_table)
+{
+	options_parse("");
+	for (unsigned i = 0; i < option_table_length; i++) {
+		const struct option *option = &option_table[i];
+
+		if (option->target == NULL)
+			continue;
+		/* What a process without options has. */
+		if (option->target == &options.mode)
+			options.mode = RSEQ_LIBC;
+		ck_assert_msg(option_is_initial(option), "%s", option->name);
+	}
+}
+END_TEST
+
+/* Of two options of one variable none has the other's name. */
+START_TEST(names_are_unique_and_defaults_are_legal)
+{
+	for (unsigned i = 0; i < option_table_length; i++) {
+		const struct option *option = &option_table[i];
+
+		for (unsigned j = 0; j < i; j++)
+			ck_assert(
+			    option_table[j].variable != option->variable ||
+			    strcmp(option_table[j].name, option->name));
+		ck_assert_msg(option->help[0] != '\0', "%s", option->name);
+		ck_assert(
+		    (option->type == OPTION_WORD) <= (option->words != NULL));
+		ck_assert(option->apply == NULL ||
+			  option->type == OPTION_FLAG || option->wrong != NULL);
+		if (option->target == NULL || option->type == OPTION_FLAG ||
+		    option->type == OPTION_WORD || option->initial_text != NULL)
+			continue;
+		ck_assert_uint_ge(option_initial(option), option->minimum);
+		ck_assert_uint_le(option_initial(option), option->maximum);
+	}
+}
+END_TEST
+
+static const struct option *tested;
+
+static void
+parse_tested(void)
+{
+	static void (*const parsers[])(const char *) = {
+	    [OPTION_OPTIONS] = options_parse,
+	    [OPTION_DEBUG] = options_parse_debug,
+	    [OPTION_LOGGING] = options_parse_logging};
+
+	parsers[tested->variable](text);
+}
+
+/*
+ * Parses "name" followed by a text, here and in a child.  Checks the message of
+ * the child; complaint is "" if there must be none.
+ */
+static void
+check_item(const char *rest, const char *complaint)
+{
+	char expected[1024];
+
+	snprintf(text, sizeof(text), "%s%s", tested->name, rest);
+	snprintf(expected, sizeof(expected), "umem: %s: %s: %s\n",
+	    option_variable_names[tested->variable], tested->name, complaint);
+	ck_assert_str_eq(
+	    child_writes(parse_tested), complaint[0] == '\0' ? "" : expected);
+	ck_assert(child_exited(0));
+	parse_tested();
+}
+
+/* Parses "name=" and a number, and checks the message and the value. */
+static void
+check_number(uint64_t number, const char *complaint, uint64_t expected)
+{
+	char rest[32];
+
+	snprintf(rest, sizeof(rest), "=%lu", (unsigned long)number);
+	check_item(rest, complaint);
+	if (tested->target != NULL)
+		ck_assert_uint_eq(option_value(tested), expected);
+}
+
+/* Parses a text that is wrong, which must change nothing. */
+static void
+check_wrong(const char *rest, const char *complaint)
+{
+	struct debug before = debug;
+	uint64_t value = tested->target != NULL ? option_value(tested) : 0;
+
+	check_item(rest, complaint);
+	if (tested->target != NULL)
+		ck_assert_uint_eq(option_value(tested), value);
+	ck_assert(before.on == debug.on);
+	for (unsigned i = 0; i < debug.nchoices; i++)
+		ck_assert_uint_eq(
+		    debug.choice[i].flags, before.choice[i].flags);
+	/* Each text is a part, and there are few parts. */
+	debug.nchoices = before.nchoices;
+}
+
+static void
+check_limits(void)
+{
+	const char *wrong =
+	    tested->wrong != NULL ? tested->wrong : "too small or too large";
+	uint64_t least = tested->minimum, most = tested->maximum;
+
+	check_number(least, "", least);
+	check_number(most, "", most);
+	if (least > 0)
+		check_number(least - 1, wrong, most);
+	check_number(least, "", least);
+	if (tested->is_clamped)
+		check_number(most + 1, "", most);
+	else if (most < UINT64_MAX)
+		check_number(most + 1, wrong, least);
+	else
+		check_wrong("=18446744073709551616", "overflowed");
+}
+
+/* A part of UMEM_DEBUG with this word has all checks of the word. */
+static void
+check_checks(void)
+{
+	struct debug_choice *part = &debug.choice[0];
+
+	debug.nchoices = 0;
+	part->flags = 0;
+	check_item(tested->type == OPTION_FLAG ? "" : "=64", "");
+	ck_assert_uint_eq(part->flags, tested->checks);
+	if ((tested->checks & UMF_FIREWALL) != 0)
+		ck_assert_uint_eq(part->firewall_min, 64);
+	debug.nchoices = 0;
+	part->flags = 0;
+}
+
+static void
+check_flag(void)
+{
+	check_wrong("=", "does not take a value. ignored");
+	check_wrong("=1", "does not take a value. ignored");
+	check_item("", "");
+	if (tested->target != NULL) {
+		ck_assert_uint_eq(option_value(tested), tested->implied);
+		ck_assert(!option_is_initial(tested));
+	}
+}
+
+static void
+check_words(void)
+{
+	char rest[32];
+
+	for (const struct option_word *word = tested->words;
+	     word != NULL && word->name[0] != '\0'; word++) {
+		snprintf(rest, sizeof(rest), "=%s", word->name);
+		check_item(rest, "");
+		if (tested->target != NULL)
+			ck_assert_uint_eq(option_value(tested), word->value);
+		debug.nchoices = 0;
+	}
+	if (tested->type == OPTION_WORD)
+		check_wrong("=worst", tested->wrong != NULL
+					  ? tested->wrong
+					  : "'worst' not recognized");
+}
+
+/* Texts that are no number for any option. */
+static void
+check_malformed(void)
+{
+	static const char *const texts[] = {"=x", "=-1", "=+1", "= 1 2", "=1x",
+	    "=1kk", "=0x10", "=1.5", "=k", "=1 k", "=\xff"};
+
+	for (unsigned i = 0; i < array_size(texts); i++)
+		check_wrong(texts[i], "not a number");
+	check_wrong("=99999999999999999999999", "overflowed");
+	if (tested->type == OPTION_SIZE)
+		check_wrong("=16777216t", "overflowed");
+	else
+		check_wrong("=1k", "not a number");
+}
+
+START_TEST(each_option_takes_its_limits_and_refuses_the_rest)
+{
+	tested = &option_table[_i];
+	/* The parser writes its messages here, too. */
+	ck_assert_int_eq(dup2(open("/dev/null", O_WRONLY), 2), 2);
+	if (tested->checks != 0)
+		check_checks();
+	if (tested->type == OPTION_FLAG) {
+		check_flag();
+		return;
+	}
+	check_words();
+	check_wrong("=", "Required value missing");
+	if (!tested->value_is_optional)
+		check_wrong("", "Required value missing");
+	if (tested->type == OPTION_WORD)
+		return;
+	check_malformed();
+	if (tested->apply == NULL)
+		check_limits();
+	else
+		check_wrong("=18446744073709551615", tested->wrong);
+	if (tested->value_is_optional) {
+		uint64_t value = option_value(tested);
+
+		check_item("", "");
+		ck_assert_uint_eq(option_value(tested),
+		    tested->implied == OPTION_UNCHANGED ? value
+							: tested->implied);
+	}
+}
+END_TEST
+
+static void
+report_changes(void)
+{
+	size_class_start();
+	option_report_changes();
+}
+
+START_TEST(the_report_has_the_options_that_differ_from_their_defaults)
+{
+	ck_assert_str_eq(child_writes(report_changes), "");
+	options_parse("depot_bytes=1000,depot_bytes=4m,depot_shards=3,"
+		      "rcu_delay=10,mode=locked,sample=1536,size_add=5008,"
+		      "size_remove=5120,nomagazines,reap_interval=2,verbose,"
+		      "allocator=instant");
+	options_parse_debug("guards,audit=20,mtbf=9;contents,audit,guards,"
+			    "firewall=64k:umem_*,a");
+	options_parse_logging("slab,fail=1g");
+	ck_assert_str_eq(child_writes(report_changes),
+	    "umem: UMEM_OPTIONS: depot_bytes=4m (default 16m)\n"
+	    "umem: UMEM_OPTIONS: depot_shards=3"
+	    " (default one for every 8 CPUs)\n"
+	    "umem: UMEM_OPTIONS: mode=locked (default rseq)\n"
+	    "umem: UMEM_OPTIONS: nomagazines\n"
+	    "umem: UMEM_OPTIONS: reap_interval=2 (default 0.25)\n"
+	    "umem: UMEM_OPTIONS: sample=1536 (default off)\n"
+	    "umem: UMEM_DEBUG: audit=20 (default 15)\n"
+	    "umem: UMEM_DEBUG: mtbf=9 (default off)\n"
+	    "umem: UMEM_LOGGING: fail=1g (default off)\n"
+	    "umem: UMEM_LOGGING: slab=64k (default off)\n"
+	    "umem: UMEM_OPTIONS: size_add=5008\n"
+	    "umem: UMEM_OPTIONS: size_remove=5k\n"
+	    "umem: UMEM_DEBUG: audit,guards\n"
+	    "umem: UMEM_DEBUG: default,firewall=64k:umem_*,a\n");
+}
+END_TEST
+
+START_TEST(the_report_of_cleared_sizes_has_the_sizes_added_since)
+{
+	options_parse("size_add=5008,size_clear,size_add=64,size_add=1024");
+	ck_assert_str_eq(child_writes(report_changes),
+	    "umem: UMEM_OPTIONS: size_clear\n"
+	    "umem: UMEM_OPTIONS: size_add=64\n"
+	    "umem: UMEM_OPTIONS: size_add=1k\n");
 }
 END_TEST
 
@@ -401,6 +666,15 @@ options_suite(void)
 	tcase_add_test(tc, an_item_has_511_bytes_at_most);
 	tcase_add_test(tc, no_text_is_fatal);
 	tcase_add_test(tc, the_variable_is_read_from_the_environment);
+	tcase_add_test(tc, each_variable_has_the_default_of_the_table);
+	tcase_add_test(tc, names_are_unique_and_defaults_are_legal);
+	tcase_add_loop_test(tc,
+	    each_option_takes_its_limits_and_refuses_the_rest, 0,
+	    (int)option_table_length);
+	tcase_add_test(
+	    tc, the_report_has_the_options_that_differ_from_their_defaults);
+	tcase_add_test(
+	    tc, the_report_of_cleared_sizes_has_the_sizes_added_since);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -8,6 +8,7 @@
 
 #include "tools/inspect/common.h"
 #include "tools/inspect/memory.h"
+#include "umem/number.h"
 
 jmp_buf *fail_target;
 
@@ -155,27 +156,7 @@ parse_address(const char *text, uint64_t *address)
 bool
 parse_size(const char *text, uint64_t *bytes)
 {
-	static const char units[] = "kmgt";
-	const char *unit;
-	char *end;
-	unsigned shift;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*bytes = strtoull(text, &end, 10);
-	if (errno != 0)
-		return false;
-	if (*end == '\0')
-		return true;
-	unit = strchr(units, *end | 0x20);
-	if (unit == NULL || end[1] != '\0')
-		return false;
-	shift = (unsigned)(unit - units + 1) * 10;
-	if (*bytes > UINT64_MAX >> shift)
-		return false;
-	*bytes <<= shift;
-	return true;
+	return number_parse(text, /* takes_unit */ true, bytes) == NUMBER_OK;
 }
 
 double

@@ -101,6 +101,7 @@ int command_grep(int argc, char **argv);
 int command_leaks(int argc, char **argv);
 int command_log(int argc, char **argv);
 int command_run(int argc, char **argv);
+int command_options(int argc, char **argv);
 int command_sample(int argc, char **argv);
 int command_samples(int argc, char **argv);
 int command_segments(int argc, char **argv);

@@ -1,11 +1,12 @@
 /*
- * run.c - umem run: run a program on this malloc
+ * run.c - umem run: run a program on this malloc; umem options
  *
  * The command only sets LD_PRELOAD and other variables and executes the
  * program.  With --leaks or --stat it is the parent of the program (trace.c).
  * It is not linked with the library, so that it works with any broken library.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,16 @@ set_variable(const char *name, const char *text)
 		    EXIT_OURS, "cannot set %s: %s", name, strerror(errno));
 }
 
+/* Appends a word to UMEM_OPTIONS. */
+static void
+append_option(const char *word)
+{
+	const char *old = getenv("UMEM_OPTIONS");
+
+	set_variable(
+	    "UMEM_OPTIONS", old && *old ? join_texts(old, ",", word) : word);
+}
+
 static _Noreturn void
 exec_program(char **arguments)
 {
@@ -142,10 +153,8 @@ set_environment(const struct run_options *options)
 
 	set_variable("LD_PRELOAD",
 	    old && *old ? join_texts(find_shim(), ":", old) : find_shim());
-	old = getenv("UMEM_OPTIONS");
 	if (options->verbose)
-		set_variable("UMEM_OPTIONS",
-		    old && *old ? join_texts(old, ",", "verbose") : "verbose");
+		append_option("verbose");
 	if (options->debug != NULL)
 		set_variable("UMEM_DEBUG", options->debug);
 }
@@ -179,4 +188,26 @@ command_run(int argc, char **argv)
 	if (the_options.trace.leaks || the_options.trace.stat)
 		return trace_run(&the_options.trace, exec_traced, arguments);
 	exec_traced(arguments);
+}
+
+/*
+ * Lists the options of the library.  The library has the list: it writes it to
+ * standard error at the start of a process, here of this command itself, which
+ * then has nothing else to do.
+ */
+int
+command_options(int argc, char **argv)
+{
+	static char *arguments[] = {"/proc/self/exe", "version", NULL};
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	(void)argv;
+	if (argc > 1)
+		fail_with(EXIT_OURS, "options takes no argument");
+	set_environment(&the_options);
+	append_option("help");
+	if (null < 0 || dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ||
+	    dup2(null, STDOUT_FILENO) < 0)
+		fail_with(EXIT_OURS, "options: %s", strerror(errno));
+	exec_program(arguments);
 }

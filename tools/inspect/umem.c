@@ -23,6 +23,8 @@ static const struct command commands[] = {
 	"run the program with libumem_malloc as its malloc; -v makes the\n"
 	"library say at the start how it runs, --debug debugs (UMEM_DEBUG),\n"
 	"--leaks and --stat report on standard error when the program ends"},
+    {"options", command_options, "",
+	"the options of the library, with their defaults and values"},
     {"leaks", command_leaks, "[-dfv] [-c caller] [--force] [--json] PID|CORE",
 	"what nothing in the program points to any more; status 1 if there\n"
 	"is something; -d details, -v figures of the search, -c only\n"
@@ -75,8 +77,9 @@ static void
 print_help(void)
 {
 	for (size_t i = 0; i < array_size(commands); i++)
-		printf("%s umem %s %s\n", i == 0 ? "usage:" : "      ",
-		    commands[i].name, commands[i].usage);
+		printf("%s umem %s%s%s\n", i == 0 ? "usage:" : "      ",
+		    commands[i].name, *commands[i].usage ? " " : "",
+		    commands[i].usage);
 	puts("       umem version\n"
 	     "       umem help\n");
 	for (size_t i = 0; i < array_size(commands); i++) {

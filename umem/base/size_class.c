@@ -18,20 +18,25 @@ append(size_t bytes)
 	edited[++nedited] = bytes;
 }
 
+size_t
+size_class_default_after(size_t bytes)
+{
+	if (bytes < 16)
+		return bytes < 8 ? 8 : 16;
+	if (bytes < 256)
+		return bytes + 16;
+	return bytes +
+	       ((size_t)1 << highbit(bytes)) / (bytes < SIZE_SMALL ? 8 : 4);
+}
+
 static void
 defaults(void)
 {
 	if (nedited != 0)
 		return;
-	append(8);
-	for (size_t bytes = 16; bytes <= 256; bytes += 16)
+	for (size_t bytes = 8; bytes <= SIZE_CLASS_MAX;
+	     bytes = size_class_default_after(bytes))
 		append(bytes);
-	for (size_t base = 256; base < SIZE_SMALL; base *= 2)
-		for (size_t i = 1; i <= 8; i++)
-			append(base + base / 8 * i);
-	for (size_t base = SIZE_SMALL; base < SIZE_CLASS_MAX; base *= 2)
-		for (size_t i = 1; i <= 4; i++)
-			append(base + base / 4 * i);
 }
 
 /* The first index with a size of at least bytes. */

@@ -38,6 +38,12 @@ bool size_class_add(size_t bytes);
 bool size_class_remove(size_t bytes);
 void size_class_clear(void);
 
+/*
+ * The size that follows a size in the list before any edit.  0 stands before
+ * the first size; after SIZE_CLASS_MAX the function returns a larger size.
+ */
+size_t size_class_default_after(size_t bytes);
+
 /* Fills both tables from the list of sizes. */
 void size_class_start(void);
 

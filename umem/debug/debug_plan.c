@@ -25,7 +25,9 @@
 /* "lite": bytes behind the requested size that are checked. */
 #define LITE_SLACK 64
 
-struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT, .verify_max = SIZE_MAX};
+struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT,
+    .contents_bytes = CONTENTS_DEFAULT,
+    .verify_max = SIZE_MAX};
 
 /* Does the name match the pattern, in which * stands for any string? */
 static bool

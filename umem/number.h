@@ -1,0 +1,58 @@
+/*
+ * number.h - decimal numbers and sizes in options and arguments
+ *
+ * The command umem includes this file too, so it depends on no other header of
+ * the library.
+ */
+#ifndef UMEM_NUMBER_H
+#define UMEM_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Units of a size, in ascending powers of 1024. */
+#define NUMBER_UNITS "kmgt"
+
+enum number_result {
+	NUMBER_OK,
+	NUMBER_MALFORMED,
+	NUMBER_OVERFLOWED
+};
+
+/*
+ * Parses a decimal number, without a sign or blanks.  If takes_unit is true,
+ * one letter of NUMBER_UNITS in either case may follow.  Sets *n if the result
+ * is NUMBER_OK.
+ */
+static inline enum number_result
+number_parse(const char *text, bool takes_unit, uint64_t *n)
+{
+	static const char units[] = NUMBER_UNITS;
+	uint64_t value = 0;
+	const char *unit;
+	unsigned shift;
+
+	if (*text < '0' || *text > '9')
+		return NUMBER_MALFORMED;
+	for (; *text >= '0' && *text <= '9'; text++) {
+		uint64_t digit = (uint64_t)(*text - '0');
+
+		if (value > (UINT64_MAX - digit) / 10)
+			return NUMBER_OVERFLOWED;
+		value = value * 10 + digit;
+	}
+	if (*text != '\0') {
+		unit = takes_unit ? strchr(units, *text | 0x20) : NULL;
+		if (unit == NULL || text[1] != '\0')
+			return NUMBER_MALFORMED;
+		shift = (unsigned)(unit - units + 1) * 10;
+		if (value > UINT64_MAX >> shift)
+			return NUMBER_OVERFLOWED;
+		value <<= shift;
+	}
+	*n = value;
+	return NUMBER_OK;
+}
+
+#endif
