@@ -10,7 +10,7 @@
  */
 #include "vmem/describe.h"
 #include "magazine/magazine.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/error.h"

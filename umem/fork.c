@@ -37,7 +37,7 @@
 #include <pthread.h>
 
 #include "magazine/cpu.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
 #include "umem/debug/debug.h"
 #include "umem/rcu/defer.h"
@@ -119,7 +119,7 @@ fork_prepare(void)
 	each_cache_lock(lock_take_for_fork);
 	vmem_lock_for_fork();
 	heap_lock_for_fork();
-	addr_map_lock_for_fork();
+	page_map_lock_for_fork();
 	meta_lock_for_fork();
 	sample_lock_for_fork();
 	debug_lock_for_fork();
@@ -133,7 +133,7 @@ let_go(bool child)
 	debug_unlock_for_fork(child);
 	sample_unlock_for_fork();
 	meta_unlock_for_fork();
-	addr_map_unlock_for_fork();
+	page_map_unlock_for_fork();
 	heap_unlock_for_fork();
 	vmem_unlock_for_fork();
 	each_cache_lock(lock_release_for_fork);

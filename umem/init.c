@@ -180,8 +180,8 @@ join_rooms(void)
 		return true;
 	alloc_fast.place = cpu_layer.place;
 	alloc_fast.hot = cpu_header_none();
-	alloc_fast.base = addr_map.base;
-	alloc_fast.entry = addr_map.entry;
+	alloc_fast.base = page_map.base;
+	alloc_fast.entry = page_map.entry;
 	/*
 	 * Without magazines no CPU owns the headers of the classes, and they
 	 * refuse everything, as header 0 does.
@@ -198,7 +198,7 @@ start_sampling(void)
 }
 
 static bool (*const steps[])(void) = {read_options, heap_start, start_cpus,
-    addr_map_start, start_debugging, make_class_caches, join_rooms,
+    page_map_start, start_debugging, make_class_caches, join_rooms,
     start_sampling};
 
 static void
@@ -291,7 +291,7 @@ begin(void)
 }
 
 const void *const umem_landmarks[] = {(void *)vmem_alloc, (void *)vmem_create,
-    (void *)cpu_header_none, (void *)addr_map_start, (void *)umem_alloc,
+    (void *)cpu_header_none, (void *)page_map_start, (void *)umem_alloc,
     (void *)umem_cache_alloc, (void *)cache_alloc_slow, (void *)debug_alloc,
     (void *)stack_trace, (void *)unwind_rule, (void *)umem_reap,
     (void *)update_poll, NULL};

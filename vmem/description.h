@@ -187,7 +187,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 #define DESCRIBED_HEADERS(M, V, C, B)                                          \
 	V(UMEM_STATE, umem_state)                                              \
 	V(CACHE_LIST, cache_list)                                              \
-	V(ADDR_MAP, addr_map)                                                  \
+	V(PAGE_MAP, page_map)                                                  \
 	V(CPU_LAYER, cpu_layer)                                                \
 	V(HEAP_WINDOW, heap_window)                                            \
 	V(DEBUG, debug)                                                        \
@@ -350,8 +350,8 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(LAYER_NSLOTS, cpu_layer, cpu_layer, nslots)                          \
 	M(LAYER_NWANTED, cpu_layer, cpu_layer, nwanted)                        \
 	M(LAYER_NUSED, cpu_layer, cpu_layer, nused)                            \
-	M(MAP_ENTRY, addr_map, addr_map, entry)                                \
-	M(MAP_OWNER, addr_map, addr_map, owner)                                \
+	M(MAP_ENTRY, page_map, page_map, entry)                                \
+	M(MAP_OWNER, page_map, page_map, owner)                                \
 	M(WINDOW_BASE, heap_window, heap_window, base)                         \
 	M(WINDOW_UNITS, heap_window, heap_window, units)                       \
 	M(ARENA_LINK, arena, vmem, link)                                       \

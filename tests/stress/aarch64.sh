@@ -45,7 +45,7 @@ fi
 
 export CK_TIMEOUT_MULTIPLIER=20
 failed=()
-for suite in rseq cpu depot shards stack lock meta addr_map describe \
+for suite in rseq cpu depot shards stack lock meta page_map describe \
     firewall freelist options quarantine idle; do
 	qemu-aarch64-static -L /usr/aarch64-linux-gnu "$TOP/build-aarch64/unit" \
 	    "$suite" >said 2>&1 </dev/null && continue

@@ -3,7 +3,7 @@
 
 #include "magazine/magazine.h"
 #include "tests/unit/hooks.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
@@ -76,5 +76,5 @@ hook_take_again(void *at, size_t bytes)
 	for (unsigned i = 0; i < 1000 && hook_taken != at; i++)
 		hook_taken = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 	ck_assert_ptr_eq(hook_taken, at);
-	addr_map_large(at, bytes);
+	page_map_enter_large(at, bytes);
 }

@@ -31,7 +31,7 @@ extern size_t hook_page_size;
 
 /*
  * A hook for hook_heap_freed.  It allocates the freed span again at once,
- * registers the span as a large block in the address map, stores it in
+ * registers the span as a large block in the page map, stores it in
  * hook_taken and removes itself.  It therefore runs for a single call.
  */
 extern void *hook_taken;

@@ -12,7 +12,7 @@
 
 #include "tests/unit/child.h"
 #include "tests/unit/stay.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
 #include "umem/upkeep/update.h"
 #include "vmem/heap.h"
@@ -310,7 +310,7 @@ START_TEST(equal_fields_in_successive_slabs_lie_in_different_sets)
 		struct slab *slab = NULL;
 
 		for (unsigned j = 0; j < l->nchunks; j++) {
-			struct slab *of = addr_map_owner(
+			struct slab *of = page_map_owner(
 			    objects[j] = umem_cache_alloc(cache, 0));
 
 			ck_assert(slab == NULL || slab == of);

@@ -20,7 +20,7 @@ START_TEST(the_library_has_started_itself)
 	ck_assert(umem_start());
 	ck_assert(!boot_is_early());
 	ck_assert_uint_ne(heap_window.base, 0);
-	ck_assert_uint_eq(addr_map.units, heap_window.units);
+	ck_assert_uint_eq(page_map.units, heap_window.units);
 }
 END_TEST
 
@@ -164,11 +164,11 @@ START_TEST(the_fast_paths_are_on_where_there_are_sections)
 		ck_assert_uint_eq(alloc_fast.object_least, UINTPTR_MAX);
 		return;
 	}
-	ck_assert_uint_eq(alloc_fast.units, addr_map.units);
+	ck_assert_uint_eq(alloc_fast.units, page_map.units);
 	ck_assert_uint_eq(alloc_fast.small_end, SIZE_SMALL + 1);
 	ck_assert_uint_eq(alloc_fast.object_least, 1);
-	ck_assert_uint_eq(alloc_fast.base, addr_map.base);
-	ck_assert_ptr_eq(alloc_fast.entry, addr_map.entry);
+	ck_assert_uint_eq(alloc_fast.base, page_map.base);
+	ck_assert_ptr_eq(alloc_fast.entry, page_map.entry);
 	ck_assert_ptr_eq(alloc_fast.hot, cpu_header_none());
 	ck_assert_uint_eq((uintptr_t)&alloc_fast % CACHE_LINE, 0);
 }

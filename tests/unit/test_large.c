@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/hooks.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/base/large.h"
 #include "vmem/huge.h"
 #include "vmem/meta.h"
@@ -18,7 +18,7 @@
 static size_t
 bytes_of(const void *p)
 {
-	return addr_map_large_bytes(addr_map_owner(p));
+	return page_map_large_bytes(page_map_owner(p));
 }
 
 static bool
@@ -59,7 +59,7 @@ block(size_t size)
 }
 
 /*
- * The thread that allocates the span next writes its own entry to the address
+ * The thread that allocates the span next writes its own entry to the page
  * map.
  */
 START_TEST(a_block_is_out_of_the_map_before_it_goes_back_to_the_heap)
@@ -71,7 +71,7 @@ START_TEST(a_block_is_out_of_the_map_before_it_goes_back_to_the_heap)
 	ck_assert_ptr_eq(hook_taken, p);
 	ck_assert_uint_eq(bytes_of(p), 9 * MIB);
 	ck_assert_uint_eq(
-	    addr_map_class(addr_map.entry[addr_map_unit(p)]), ADDR_LARGE);
+	    page_map_class(page_map.entry[page_map_unit(p)]), PAGE_MAP_LARGE);
 }
 END_TEST
 
@@ -190,7 +190,7 @@ START_TEST(a_block_with_a_neighbour_moves_and_leaves_nothing)
 	if (q == p)
 		return;
 	ck_assert_uint_eq(bytes_of(p), 0);
-	ck_assert_uint_eq(addr_map.entry[addr_map_unit(p)], 0);
+	ck_assert_uint_eq(page_map.entry[page_map_unit(p)], 0);
 	ck_assert_uint_eq(bytes_of(q), 64 * MIB);
 }
 END_TEST

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/base/ready.h"
 #include "umem/base/large.h"
 #include "umem/cache/misuse.h"
@@ -71,8 +71,8 @@ START_TEST(foreign_addresses_are_not_of_the_heap)
 	uintptr_t base = heap_window.base;
 	const void *at[] = {NULL, &here, &there, libc, (void *)1,
 	    (void *)UINTPTR_MAX, (void *)(base - 1),
-	    (void *)(base + (addr_map.units << HEAP_UNIT_SHIFT)),
-	    (void *)(base + (addr_map.units << HEAP_UNIT_SHIFT) - 1)};
+	    (void *)(base + (page_map.units << HEAP_UNIT_SHIFT)),
+	    (void *)(base + (page_map.units << HEAP_UNIT_SHIFT) - 1)};
 
 	for (unsigned i = 0; i < array_size(at); i++) {
 		where = at[i];

@@ -100,7 +100,7 @@ static _Thread_local _Alignas(32) struct {
 
 static struct stack stacks[2];
 static char *blocks; /* one block for each CPU number */
-/* Divisibility test for multiples below 1400 chunks; addr_map.c explains it. */
+/* Divisibility test for multiples below 1400 chunks; page_map.c explains it. */
 static const struct cpu_guard guard = {
     UINT32_MAX / CHUNK_SIZE + 1, 1400 * 32 + 1};
 static void *const pushed = (void *)0x1110;

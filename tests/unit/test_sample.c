@@ -13,7 +13,7 @@
 
 #include "tests/unit/child.h"
 #include "tests/unit/hooks.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
 #include "umem/malloc/nofail.h"
@@ -27,17 +27,17 @@
 static uint32_t
 index_of(const void *p)
 {
-	return addr_map_sample_index(addr_map_owner(p));
+	return page_map_sample_index(page_map_owner(p));
 }
 
 static bool
 is_sample(const void *p)
 {
 	uintptr_t unit = align_down((uintptr_t)p, HEAP_UNIT);
-	void *owner = addr_map_owner((void *)unit);
+	void *owner = page_map_owner((void *)unit);
 
-	return addr_map_large_bytes(owner) != 0 &&
-	       addr_map_sample_index(owner) != 0;
+	return page_map_large_bytes(owner) != 0 &&
+	       page_map_sample_index(owner) != 0;
 }
 
 /*
@@ -545,7 +545,7 @@ END_TEST
 START_TEST(records_run_out_and_blocks_do_not)
 {
 	enum {
-		N = ADDR_SAMPLES + 1000
+		N = PAGE_MAP_SAMPLES + 1000
 	};
 	static void *p[N];
 	unsigned nsampled = 0;
@@ -556,8 +556,8 @@ START_TEST(records_run_out_and_blocks_do_not)
 		ck_assert_ptr_nonnull(p[i]);
 		nsampled += is_sample(p[i]);
 	}
-	ck_assert_uint_le(nsampled, ADDR_SAMPLES - 1);
-	ck_assert_uint_ge(nsampled, ADDR_SAMPLES - 2 - SAMPLE_PLACES);
+	ck_assert_uint_le(nsampled, PAGE_MAP_SAMPLES - 1);
+	ck_assert_uint_ge(nsampled, PAGE_MAP_SAMPLES - 2 - SAMPLE_PLACES);
 	for (unsigned i = 0; i < N; i++)
 		umem_free(p[i], 16);
 	p[0] = umem_alloc(16, UMEM_DEFAULT);

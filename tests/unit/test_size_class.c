@@ -6,7 +6,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/base/size_class.h"
 
 /*
@@ -180,7 +180,7 @@ START_TEST(there_is_room_for_so_many_and_no_more)
 		bytes += 16;
 	size_class_start();
 	ck_assert_uint_eq(size_classes.n, SIZE_CLASSES - 1);
-	ck_assert_uint_lt(size_classes.n, ADDR_LARGE);
+	ck_assert_uint_lt(size_classes.n, PAGE_MAP_LARGE);
 	check_table();
 	ck_assert(size_class_remove(16));
 	ck_assert(size_class_add(4 * MIB));

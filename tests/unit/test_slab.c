@@ -13,7 +13,7 @@
 
 #include "tests/unit/hooks.h"
 #include "tests/unit/store.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
@@ -155,7 +155,7 @@ START_TEST(successive_slabs_have_successive_colours)
 		unsigned n = store.layout.nchunks;
 
 		ck_assert_uint_eq(slab_take(&store, chunks, n), n);
-		slab = addr_map_owner(chunks[0]);
+		slab = page_map_owner(chunks[0]);
 		ck_assert_ptr_eq(slab->store, &store);
 		ck_assert_uint_eq(slab->first - slab->span, colour);
 		ck_assert_uint_eq((uintptr_t)chunks[n - 1], slab->first);
@@ -193,14 +193,14 @@ START_TEST(the_fullest_slab_is_taken_from)
 	give(chunks + 2 * n, n / 2);
 	give(chunks + 3 * n, 1);
 	p = take();
-	ck_assert_ptr_eq(addr_map_owner(p), addr_map_owner(chunks[3 * n]));
+	ck_assert_ptr_eq(page_map_owner(p), page_map_owner(chunks[3 * n]));
 	p = take();
-	ck_assert_ptr_eq(addr_map_owner(p), addr_map_owner(chunks[2 * n]));
+	ck_assert_ptr_eq(page_map_owner(p), page_map_owner(chunks[2 * n]));
 	give(&p, 1);
 	/* An empty slab is the last to be used again. */
 	give(chunks + 2 * n - 1, 1);
 	p = take();
-	ck_assert_ptr_eq(addr_map_owner(p), addr_map_owner(chunks[2 * n]));
+	ck_assert_ptr_eq(page_map_owner(p), page_map_owner(chunks[2 * n]));
 }
 END_TEST
 
@@ -231,7 +231,7 @@ START_TEST(one_empty_slab_is_kept_and_the_others_go)
 	ck_assert(slab_store_end(&store));
 	ck_assert_uint_eq(slab_total(&store), 0);
 	ck_assert_uint_eq(meta_used(), used);
-	ck_assert_ptr_null(addr_map_owner(chunks[0]));
+	ck_assert_ptr_null(page_map_owner(chunks[0]));
 	ck_assert_uint_eq(store.ncreated, NSLABS);
 }
 END_TEST
@@ -249,11 +249,11 @@ START_TEST(a_span_is_out_of_the_map_before_it_goes_back_to_the_heap)
 	give(chunks, NSLABS * n);
 	ck_assert_ptr_nonnull(hook_taken);
 	for (size_t i = 0; i < bytes; i += HEAP_UNIT)
-		ck_assert_ptr_eq(addr_map_owner((char *)hook_taken + i),
+		ck_assert_ptr_eq(page_map_owner((char *)hook_taken + i),
 		    i == 0 ? (void *)(bytes | 1) : NULL);
 	ck_assert_uint_eq(
-	    addr_map_class(addr_map.entry[addr_map_unit(hook_taken)]),
-	    ADDR_LARGE);
+	    page_map_class(page_map.entry[page_map_unit(hook_taken)]),
+	    PAGE_MAP_LARGE);
 }
 END_TEST
 
@@ -291,7 +291,7 @@ START_TEST(what_is_not_a_chunk_is_refused)
 	ck_assert_uint_eq(slab_take(&other, &q, 1), 1);
 	take_all(store.layout.nchunks);
 	p = take();
-	slab = addr_map_owner(p);
+	slab = page_map_owner(p);
 	ck_assert_uint_gt(slab->first, slab->span);
 
 	ck_assert_int_eq(give_fault(&here), SLAB_FOREIGN);
@@ -299,9 +299,9 @@ START_TEST(what_is_not_a_chunk_is_refused)
 	ck_assert_int_eq(give_fault((void *)-(uintptr_t)16), SLAB_FOREIGN);
 	ck_assert_int_eq(give_fault(q), SLAB_FOREIGN);
 	large = heap_alloc(2 * HEAP_UNIT, HEAP_UNIT, &zeroed);
-	ck_assert(addr_map_cover(large, 2 * HEAP_UNIT));
+	ck_assert(page_map_commit(large, 2 * HEAP_UNIT));
 	ck_assert_int_eq(give_fault(large), SLAB_FOREIGN);
-	addr_map_large(large, 2 * HEAP_UNIT);
+	page_map_enter_large(large, 2 * HEAP_UNIT);
 	ck_assert_int_eq(give_fault(large), SLAB_FOREIGN);
 	ck_assert_int_eq(give_fault(large + HEAP_UNIT), SLAB_FOREIGN);
 
@@ -404,7 +404,7 @@ START_TEST(more_holes_than_are_claimed_at_once_are_taken_in_order)
 	ck_assert_uint_eq(store.ncreated, ncreated);
 	check();
 	for (unsigned i = 1; i < NHOLES; i++)
-		if (addr_map_owner(batch[i]) == addr_map_owner(batch[i - 1]))
+		if (page_map_owner(batch[i]) == page_map_owner(batch[i - 1]))
 			ck_assert_uint_lt(
 			    (uintptr_t)batch[i], (uintptr_t)batch[i - 1]);
 	qsort(batch, NHOLES, sizeof(batch[0]), by_address);
@@ -428,7 +428,7 @@ static void *
 spoilt(enum slab_fault fault, void **batch, unsigned k)
 {
 	static char foreign;
-	struct slab *slab = addr_map_owner(chunks[0]);
+	struct slab *slab = page_map_owner(chunks[0]);
 
 	switch (fault) {
 	case SLAB_FOREIGN:
@@ -471,7 +471,7 @@ take_for_spoiling(void)
 
 	qsort(chunks, n, sizeof(chunks[0]), by_address);
 	for (unsigned i = 0; i < n; i++)
-		if (((struct slab *)addr_map_owner(chunks[i]))->nfree != 0) {
+		if (((struct slab *)page_map_owner(chunks[i]))->nfree != 0) {
 			void *p = chunks[0];
 
 			chunks[0] = chunks[i];
@@ -586,7 +586,7 @@ static enum slab_fault
 give_while(void *p, void (*meanwhile)(struct slab *slab))
 {
 	struct giving giving = {.chunk = p};
-	struct slab *slab = addr_map_owner(p);
+	struct slab *slab = page_map_owner(p);
 	pthread_t thread;
 
 	lock_take(&store.lock);
@@ -610,13 +610,13 @@ nothing(struct slab *slab)
 static void
 goes(struct slab *slab)
 {
-	addr_map_clear((void *)slab->span, store.layout.slab_bytes);
+	page_map_clear((void *)slab->span, store.layout.slab_bytes);
 }
 
 static void
 comes(struct slab *slab)
 {
-	addr_map_slab((void *)slab->span, store.layout.slab_bytes, 0,
+	page_map_enter_slab((void *)slab->span, store.layout.slab_bytes, 0,
 	    store.layout.chunk, slab->first - slab->span, slab);
 }
 
@@ -656,7 +656,7 @@ START_TEST(who_frees_twice_while_the_slab_goes_is_found_out)
 
 	start(1024, 16, false);
 	p = take();
-	slab = addr_map_owner(p);
+	slab = page_map_owner(p);
 	take();
 	ck_assert_int_eq(give_while(p, goes), SLAB_FOREIGN);
 	comes(slab);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/unit/store.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "vmem/os.h"
 
 static size_t
@@ -95,7 +95,7 @@ static unsigned
 take_swept(unsigned n, unsigned want)
 {
 	struct slab *slab[2] = {
-	    addr_map_owner(chunks[0]), addr_map_owner(chunks[n - 1])};
+	    page_map_owner(chunks[0]), page_map_owner(chunks[n - 1])};
 	uint64_t purged[2] = {slab[0]->purged, slab[1]->purged};
 	unsigned got = 0;
 

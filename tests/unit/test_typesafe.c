@@ -18,7 +18,7 @@
 
 #include "tests/unit/child.h"
 #include "tests/unit/hooks.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/debug/debug.h"
 #include "umem/options.h"
 #include "umem/upkeep/reclaim.h"
@@ -197,7 +197,7 @@ fill_and_empty(void)
 static struct slab *
 slab_at(const void *chunk)
 {
-	return addr_map_owner(chunk);
+	return page_map_owner(chunk);
 }
 
 START_TEST(no_ordinary_way_releases_a_slab_or_a_page)
@@ -489,7 +489,7 @@ START_TEST(a_second_free_into_a_retired_slab_is_found)
 }
 END_TEST
 
-/* The address map does not know these slabs.  The hash of their store does. */
+/* The page map does not know these slabs.  The hash of their store does. */
 START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 {
 	vmem_t *ids = vmem_create("ids", (void *)HEAP_UNIT, 1 << 30, HEAP_UNIT,

@@ -3,7 +3,7 @@
  *
  * While the target is stopped, this file copies the library's variables, all
  * memory that the library obtained for its own structures, the used part of the
- * page map (address map), each CPU's headers, and the tags of large blocks.
+ * page map (page map), each CPU's headers, and the tags of large blocks.
  * These copies are at most a hundredth of the heap.
  *
  * A target may be stopped anywhere, also inside the library with a lock held.
@@ -87,7 +87,7 @@ units_used(struct model *model)
 static uint64_t
 map_table(struct model *model, enum layout_entry which)
 {
-	uint64_t at = layout_value(model->layout, L_ADDR_MAP) +
+	uint64_t at = layout_value(model->layout, L_PAGE_MAP) +
 		      layout_value(model->layout, which);
 	uint64_t table = 0;
 

@@ -193,7 +193,7 @@ library_ranges(struct model *model)
 	uint64_t window = layout_value(l, L_HEAP_WINDOW);
 	uint64_t units =
 	    number_at(model, window + layout_value(l, L_WINDOW_UNITS));
-	uint64_t map = layout_value(l, L_ADDR_MAP);
+	uint64_t map = layout_value(l, L_PAGE_MAP);
 	struct ranges out = {0};
 
 	range_add(&out, model->base, units * layout_value(l, L_HEAP_UNIT));

@@ -59,7 +59,7 @@ checker_start(void)
 }
 
 static void
-shut(void *at, size_t bytes)
+region_poison(void *at, size_t bytes)
 {
 	if (__asan_poison_memory_region != NULL)
 		__asan_poison_memory_region(at, bytes);
@@ -68,7 +68,7 @@ shut(void *at, size_t bytes)
 }
 
 static void
-allow(void *at, size_t bytes, bool defined)
+region_unpoison(void *at, size_t bytes, bool defined)
 {
 	if (__asan_unpoison_memory_region != NULL)
 		__asan_unpoison_memory_region(at, bytes);
@@ -79,33 +79,33 @@ allow(void *at, size_t bytes, bool defined)
 }
 
 void
-checker_pool(const void *pool)
+checker_pool_create(const void *pool)
 {
 	VALGRIND_CREATE_MEMPOOL(pool, CHECKER_REDZONE, 0);
 }
 
 void
-checker_pool_end(const void *pool)
+checker_pool_destroy(const void *pool)
 {
 	VALGRIND_DESTROY_MEMPOOL(pool);
 }
 
 void
-checker_slab(void *at, size_t bytes)
+checker_slab_create(void *at, size_t bytes)
 {
 	VALGRIND_MAKE_MEM_NOACCESS(at, bytes);
-	shut(at, bytes);
+	region_poison(at, bytes);
 	if (__lsan_register_root_region != NULL)
 		__lsan_register_root_region(at, bytes);
 }
 
 void
-checker_slab_end(void *at, size_t bytes)
+checker_slab_destroy(void *at, size_t bytes)
 {
 	if (__lsan_unregister_root_region != NULL)
 		__lsan_unregister_root_region(at, bytes);
 	VALGRIND_MAKE_MEM_DEFINED(at, bytes);
-	allow(at, bytes, /* defined */ true);
+	region_unpoison(at, bytes, /* defined */ true);
 }
 
 void
@@ -114,14 +114,14 @@ checker_object(const void *pool, void *object, size_t bytes, bool constructed)
 	VALGRIND_MEMPOOL_ALLOC(pool, object, bytes);
 	if (constructed)
 		VALGRIND_MAKE_MEM_DEFINED(object, bytes);
-	allow(object, bytes, constructed);
+	region_unpoison(object, bytes, constructed);
 }
 
 void
 checker_object_end(const void *pool, void *object, size_t bytes)
 {
 	VALGRIND_MEMPOOL_FREE(pool, object);
-	shut(object, bytes);
+	region_poison(object, bytes);
 }
 
 /*
@@ -142,7 +142,7 @@ checker_stable_object(const void *pool, void *object, size_t bytes)
 	VALGRIND_MEMPOOL_CHANGE(pool, NOWHERE_ALLOC, object, bytes);
 	/* This changes the state at the object's first allocation only. */
 	VALGRIND_MAKE_MEM_DEFINED(object, bytes);
-	allow(object, bytes, /* defined */ true);
+	region_unpoison(object, bytes, /* defined */ true);
 }
 
 void
@@ -157,32 +157,32 @@ checker_block(void *p, size_t size, size_t room, bool zeroed)
 {
 	VALGRIND_MAKE_MEM_NOACCESS(p, room);
 	VALGRIND_MALLOCLIKE_BLOCK(p, size, 0, zeroed);
-	shut(p, room);
-	allow(p, size, zeroed);
+	region_poison(p, room);
+	region_unpoison(p, size, zeroed);
 }
 
 void
 checker_block_end(void *p, size_t room)
 {
 	VALGRIND_FREELIKE_BLOCK(p, 0);
-	shut(p, room);
+	region_poison(p, room);
 }
 
 void
-checker_open(void *at, size_t bytes, bool defined)
+checker_unpoison(void *at, size_t bytes, bool defined)
 {
 	if (defined)
 		VALGRIND_MAKE_MEM_DEFINED(at, bytes);
 	else
 		VALGRIND_MAKE_MEM_UNDEFINED(at, bytes);
-	allow(at, bytes, defined);
+	region_unpoison(at, bytes, defined);
 }
 
 void
-checker_close(void *at, size_t bytes)
+checker_poison(void *at, size_t bytes)
 {
 	VALGRIND_MAKE_MEM_NOACCESS(at, bytes);
-	shut(at, bytes);
+	region_poison(at, bytes);
 }
 
 /*

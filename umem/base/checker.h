@@ -16,15 +16,15 @@ void checker_start(void);
  * Register and unregister a pool, which has the objects of a cache.  Any
  * address may identify it.
  */
-void checker_pool(const void *pool);
-void checker_pool_end(const void *pool);
+void checker_pool_create(const void *pool);
+void checker_pool_destroy(const void *pool);
 
 /*
  * Register and unregister memory for objects: no object in it exists yet, or
  * any more.
  */
-void checker_slab(void *at, size_t bytes);
-void checker_slab_end(void *at, size_t bytes);
+void checker_slab_create(void *at, size_t bytes);
+void checker_slab_destroy(void *at, size_t bytes);
 
 /*
  * Mark an object of a pool as allocated, with defined bytes if a constructor
@@ -51,7 +51,7 @@ void checker_block_end(void *p, size_t room);
 
 /*
  * Mark an object, and a block, as freed while readers may still read it: until
- * checker_close(), which is called after a grace period.
+ * checker_poison(), which is called after a grace period.
  */
 void checker_object_defer(const void *pool, void *object, size_t bytes);
 void checker_block_defer(void *p, size_t room);
@@ -60,7 +60,7 @@ void checker_block_defer(void *p, size_t room);
  * Unpoison memory before a constructor or destructor runs, and poison it
  * afterwards.
  */
-void checker_open(void *at, size_t bytes, bool defined);
-void checker_close(void *at, size_t bytes);
+void checker_unpoison(void *at, size_t bytes, bool defined);
+void checker_poison(void *at, size_t bytes);
 
 #endif

@@ -2,7 +2,7 @@
  * large.c - blocks above the largest class, directly from the heap
  *
  * A large block is a span of its own: whole units, with its size in the owner
- * table of the address map.
+ * table of the page map.
  *
  * realloc()
  *	A large block grows in place if the span behind it is free.  Otherwise
@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/base/large.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"
@@ -40,7 +40,7 @@ static size_t used_most;  /* [a] maximum of used */
 static size_t count_most; /* [a] maximum of count */
 
 static void
-raise_to(size_t *most, size_t now)
+maximum_raise(size_t *most, size_t now)
 {
 	size_t was = __atomic_load_n(most, __ATOMIC_RELAXED);
 
@@ -52,32 +52,33 @@ raise_to(size_t *most, size_t now)
 static void
 used_add(size_t bytes)
 {
-	raise_to(
+	maximum_raise(
 	    &used_most, __atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED));
 }
 
 void
-large_adopt(void *p, size_t bytes)
+large_register(void *p, size_t bytes)
 {
-	addr_map_large(p, bytes);
+	page_map_enter_large(p, bytes);
 	used_add(bytes);
-	raise_to(&count_most, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
+	maximum_raise(
+	    &count_most, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
 }
 
 /*
  * Makes a large block from a span of the heap.  Returns NULL if p is NULL, or
- * if there is no memory for the address map; then the span is freed.
+ * if there is no memory for the page map; then the span is freed.
  */
 static void *
-block_make(void *p, size_t bytes)
+block_register(void *p, size_t bytes)
 {
 	if (p == NULL)
 		return NULL;
-	if (!addr_map_cover(p, bytes)) {
+	if (!page_map_commit(p, bytes)) {
 		heap_free(p, bytes);
 		return NULL;
 	}
-	large_adopt(p, bytes);
+	large_register(p, bytes);
 	return p;
 }
 
@@ -88,13 +89,13 @@ large_alloc(size_t size, size_t align, bool *zeroed)
 
 	if (bytes < size)
 		return NULL;
-	return block_make(heap_alloc(bytes, align, zeroed), bytes);
+	return block_register(heap_alloc(bytes, align, zeroed), bytes);
 }
 
 void
-large_forget(void *p, size_t bytes)
+large_unregister(void *p, size_t bytes)
 {
-	addr_map_clear(p, HEAP_UNIT);
+	page_map_clear(p, HEAP_UNIT);
 	__atomic_sub_fetch(&used, bytes, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
 }
@@ -102,14 +103,14 @@ large_forget(void *p, size_t bytes)
 void
 large_free(void *p, size_t bytes)
 {
-	large_forget(p, bytes);
+	large_unregister(p, bytes);
 	heap_free(p, bytes);
 }
 
 static void *
-resized(void *p, size_t oldbytes, size_t bytes)
+block_resized(void *p, size_t oldbytes, size_t bytes)
 {
-	addr_map_large(p, bytes);
+	page_map_enter_large(p, bytes);
 	if (bytes > oldbytes)
 		used_add(bytes - oldbytes);
 	else
@@ -118,15 +119,16 @@ resized(void *p, size_t oldbytes, size_t bytes)
 }
 
 /* Pages per call of os_resident(). */
-#define LOOK 256
+#define RESIDENT_PAGES 256
 
 /* Has this huge page of address space no resident page? */
 static bool
-is_empty(char *at)
+huge_page_is_empty(char *at)
 {
-	unsigned char pages[LOOK];
+	unsigned char pages[RESIDENT_PAGES];
 	size_t page = os_page_size();
-	size_t step = LOOK * page < HUGE_PAGE ? LOOK * page : HUGE_PAGE;
+	size_t step = RESIDENT_PAGES * page < HUGE_PAGE ? RESIDENT_PAGES * page
+							: HUGE_PAGE;
 
 	for (size_t n = 0; n < HUGE_PAGE; n += step) {
 		if (!os_resident(at + n, step, pages))
@@ -149,7 +151,8 @@ huge_page_move(void *to, void *from)
 	uintptr_t via = align_down(heap_window.base, HUGE_PAGE) - HUGE_PAGE;
 
 	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
-	       is_empty(to) && os_move(to, (void *)via, from, HUGE_PAGE) &&
+	       huge_page_is_empty(to) &&
+	       os_move(to, (void *)via, from, HUGE_PAGE) &&
 	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;
 }
 
@@ -178,7 +181,7 @@ large_copy_or_move(void *to, void *from, size_t bytes)
 }
 
 void *
-large_from(void *p, size_t oldbytes, size_t size)
+large_alloc_copy(void *p, size_t oldbytes, size_t size)
 {
 	size_t bytes = align_up(size, HEAP_UNIT);
 	bool zeroed;
@@ -186,11 +189,11 @@ large_from(void *p, size_t oldbytes, size_t size)
 
 	if (bytes < size)
 		return NULL;
-	if (oldbytes < LARGE_MOVE_LEAST)
+	if (oldbytes < LARGE_MOVE_MIN)
 		q = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 	else
 		q = heap_alloc_same_offset(bytes, p, &zeroed);
-	q = block_make(q, bytes);
+	q = block_register(q, bytes);
 	if (q != NULL)
 		large_copy(q, p, oldbytes);
 	return q;
@@ -209,12 +212,12 @@ large_resize(void *p, size_t oldbytes, size_t size)
 		return p;
 	if (bytes < oldbytes)
 		return heap_shrink(p, oldbytes, bytes)
-			   ? resized(p, oldbytes, bytes)
+			   ? block_resized(p, oldbytes, bytes)
 			   : p;
-	/* The address map has only the first unit of a large block. */
+	/* The page map has only the first unit of a large block. */
 	if (heap_grow(p, oldbytes, bytes, &zeroed))
-		return resized(p, oldbytes, bytes);
-	q = large_from(p, oldbytes, size);
+		return block_resized(p, oldbytes, bytes);
+	q = large_alloc_copy(p, oldbytes, size);
 	if (q != NULL)
 		large_free(p, oldbytes);
 	return q;

@@ -16,22 +16,22 @@
 void *large_alloc(size_t size, size_t align, bool *zeroed);
 
 /*
- * Makes a large block from a span that the address map covers.  Its owner ends
- * the block by large_forget() and keeps the span.
+ * Makes a large block from a span that the page map covers.  Its owner ends
+ * the block by large_unregister() and keeps the span.
  */
-void large_adopt(void *p, size_t bytes);
+void large_register(void *p, size_t bytes);
 
 /*
- * Frees a large block.  bytes is the size that addr_map_large_bytes() returns
+ * Frees a large block.  bytes is the size that page_map_large_bytes() returns
  * for it.
  */
 void large_free(void *p, size_t bytes);
 
 /*
- * Removes the block from the address map and the counts.  Its span stays
+ * Removes the block from the page map and the counts.  Its span stays
  * allocated.
  */
-void large_forget(void *p, size_t bytes);
+void large_unregister(void *p, size_t bytes);
 
 /*
  * Changes the size of a block in place, or moves it.  Returns the block's new
@@ -46,13 +46,13 @@ void *large_resize(void *p, size_t bytes, size_t size);
  * Allocates a large block and copies oldbytes bytes from p into it.  Returns
  * NULL if there is no memory.
  */
-void *large_from(void *p, size_t oldbytes, size_t size);
+void *large_alloc_copy(void *p, size_t oldbytes, size_t size);
 
 /*
  * The least size to move by pages: a smaller block has hardly one whole huge
  * page.
  */
-#define LARGE_MOVE_LEAST (4 * MIB)
+#define LARGE_MOVE_MIN (4 * MIB)
 
 /*
  * Copies bytes from one span to another, by moving whole huge pages where that
@@ -63,7 +63,7 @@ void large_copy_or_move(void *to, void *from, size_t bytes);
 static inline void
 large_copy(void *to, void *from, size_t bytes)
 {
-	if (likely(bytes < LARGE_MOVE_LEAST))
+	if (likely(bytes < LARGE_MOVE_MIN))
 		memcpy(to, from, bytes);
 	else
 		large_copy_or_move(to, from, bytes);

@@ -99,10 +99,10 @@ construct_chunk(struct umem_cache *cache, void *chunk)
 	if (cache->construct == NULL)
 		return true;
 	if (unlikely(cache->slabs.watched))
-		checker_open(chunk, cache->bufsize, /* defined */ false);
+		checker_unpoison(chunk, cache->bufsize, /* defined */ false);
 	made = cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0;
 	if (unlikely(cache->slabs.watched))
-		checker_close(chunk, cache->bufsize);
+		checker_poison(chunk, cache->bufsize);
 	return made;
 }
 

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/checker.h"
@@ -59,10 +59,10 @@ destruct_chunk(struct slab_store *store, void *object)
 	if (cache->destruct == NULL)
 		return;
 	if (unlikely(store->watched))
-		checker_open(object, cache->bufsize, /* defined */ true);
+		checker_unpoison(object, cache->bufsize, /* defined */ true);
 	cache->destruct(object, cache->priv);
 	if (unlikely(store->watched))
-		checker_close(object, cache->bufsize);
+		checker_poison(object, cache->bufsize);
 }
 
 /* Are objects of the cache annotated for a memory checker? */
@@ -160,7 +160,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 		return false;
 	if (cache->class != 0)
 		magazine_layer_init_at(&cache->mag, cache->class, layout->chunk,
-		    addr_map.guard[cache->class]);
+		    page_map.divisor[cache->class]);
 	cache_choose_fast(cache);
 	return true;
 }
@@ -224,7 +224,7 @@ cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
 		return cache;
 	}
 	if (cache->slabs.watched)
-		checker_pool(cache);
+		checker_pool_create(cache);
 	cache_list_add(cache);
 	return cache;
 }
@@ -320,7 +320,7 @@ class_create_locked(unsigned class)
 	if (!cache_layout(&template, &layout, 16, NULL))
 		return NULL;
 	if (template.debug != 0 || checker_on)
-		addr_map_divide(class, layout.chunk);
+		page_map_set_divisor(class, layout.chunk);
 	return cache_new(name.text, &layout, NULL, &template);
 }
 
@@ -357,7 +357,7 @@ class_zero_make(void)
 		return true;
 	if (!slab_layout(&layout, ZERO_CHUNK, ZERO_CHUNK, HEAP_UNIT))
 		return false;
-	addr_map_divide(class, ZERO_CHUNK);
+	page_map_set_divisor(class, ZERO_CHUNK);
 	lock_take(&cache_list_lock);
 	cache = cache_new("umem_alloc_0", &layout, NULL, &template);
 	if (cache != NULL)
@@ -530,7 +530,7 @@ umem_cache_destroy(umem_cache_t *cache)
 	if (cache->has_magazines)
 		magazine_layer_end(&cache->mag);
 	if (cache->slabs.watched)
-		checker_pool_end(cache);
+		checker_pool_destroy(cache);
 	quarantine_end(&cache->quarantine);
 	cache_debugger.forget(cache);
 	if (cache->import != NULL)

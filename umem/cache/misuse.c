@@ -3,7 +3,7 @@
  *
  * The texts are part of the interface, because tests and users match them.
  */
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/cache/misuse.h"
 #include "vmem/panic.h"
@@ -59,14 +59,14 @@ misuse_waits(const char *who, const struct umem_cache *cache, const void *p)
 static bool
 is_inside(const void *p)
 {
-	size_t unit = addr_map_unit(p);
+	size_t unit = page_map_unit(p);
 
-	if (unit >= addr_map.units)
+	if (unit >= page_map.units)
 		return false;
 	for (size_t i = unit + 1; i-- > 0;) {
-		uintptr_t at = addr_map.base + (i << HEAP_UNIT_SHIFT);
-		void *owner = addr_map_owner((void *)at);
-		size_t bytes = addr_map_large_bytes(owner);
+		uintptr_t at = page_map.base + (i << HEAP_UNIT_SHIFT);
+		void *owner = page_map_owner((void *)at);
+		size_t bytes = page_map_large_bytes(owner);
 
 		if (owner == NULL)
 			continue;
@@ -78,11 +78,11 @@ is_inside(const void *p)
 void
 misuse_address(const char *who, const void *p)
 {
-	struct slab *slab = addr_map_owner(p);
+	struct slab *slab = page_map_owner(p);
 
-	if (addr_map_unit(p) >= addr_map.units)
+	if (page_map_unit(p) >= page_map.units)
 		misuse(who, p, "not an address of the heap");
-	if (slab == NULL || addr_map_large_bytes(slab) != 0) {
+	if (slab == NULL || page_map_large_bytes(slab) != 0) {
 		if (is_inside(p))
 			misuse(who, p, "not the start of a block");
 		if ((uintptr_t)p - heap_window.base < heap_committed())

@@ -68,7 +68,7 @@
  */
 #include <string.h>
 
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/debug/audit.h"
 #include "umem/debug/debug_inner.h"
 #include "umem/debug/error.h"
@@ -132,7 +132,7 @@ take(struct umem_cache *cache, bool *raw)
 		return NULL;
 	if (log_is_on(LOG_SLAB) && __atomic_load_n(&cache->slabs.ncreated,
 				       __ATOMIC_RELAXED) != ncreated)
-		audit_event(LOG_SLAB, cache, addr_map_owner(chunk), chunk,
+		audit_event(LOG_SLAB, cache, page_map_owner(chunk), chunk,
 		    cache->bufsize);
 	return chunk;
 }
@@ -273,16 +273,16 @@ debug_end_aside(struct umem_cache *cache, void *p)
 }
 
 /*
- * Returns the cache of the slab that contains p; NULL if the address map has no
+ * Returns the cache of the slab that contains p; NULL if the page map has no
  * slab there.
  */
 static struct umem_cache *
 cache_at(const void *p, struct slab **slab)
 {
-	void *owner = addr_map_owner(p);
+	void *owner = page_map_owner(p);
 
 	*slab = NULL;
-	if (owner == NULL || addr_map_large_bytes(owner) != 0)
+	if (owner == NULL || page_map_large_bytes(owner) != 0)
 		return NULL;
 	*slab = owner;
 	return container_of((*slab)->store, struct umem_cache, slabs);
@@ -318,7 +318,7 @@ report_foreign(struct umem_cache *cache, void *p)
 	unsigned i;
 
 	info.real_cache = cache_at(p, &slab);
-	if (info.real_cache == NULL && addr_map_owner(p) == NULL) {
+	if (info.real_cache == NULL && page_map_owner(p) == NULL) {
 		report_gone(cache, p);
 		return;
 	}
@@ -559,8 +559,8 @@ debug_owns(unsigned class)
 {
 	if (likely(!debug.on) || class == 0)
 		return false;
-	return class == ADDR_LARGE ? debug_large()
-				   : class_cache[class]->debug != 0;
+	return class == PAGE_MAP_LARGE ? debug_large()
+				       : class_cache[class]->debug != 0;
 }
 
 /* Returns the bufctl of an allocated block, or NULL after a report. */
@@ -573,7 +573,7 @@ block_record(unsigned class, const void *p)
 	struct slab *slab;
 	unsigned i;
 
-	if (class == ADDR_LARGE) {
+	if (class == PAGE_MAP_LARGE) {
 		bufctl = debug_large_record(p);
 	} else {
 		cache = class_cache[class];
@@ -601,12 +601,12 @@ debug_usable(unsigned class, const void *p)
 void
 debug_set_kind(void *p, unsigned kind)
 {
-	size_t unit = addr_map_unit(p);
+	size_t unit = page_map_unit(p);
 	unsigned class;
 
-	if (!debug.on || unit >= addr_map.units)
+	if (!debug.on || unit >= page_map.units)
 		return;
-	class = addr_map_class(addr_map.entry[unit]);
+	class = page_map_class(page_map.entry[unit]);
 	if (debug_owns(class))
 		block_record(class, p)->kind = (uint16_t)kind;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "umem/debug/debug_inner.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/debug/error.h"
 #include "umem/debug/wait_sum.h"
 #include "vmem/os.h"
@@ -108,7 +108,7 @@ slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
 
 	if (end - size > cache->slack_most)
 		end = size + cache->slack_most;
-	if (cache->class != ADDR_LARGE ||
+	if (cache->class != PAGE_MAP_LARGE ||
 	    align_up(size, page) >= align_down(end, page))
 		return (struct slack){{size, end}, {end, end}};
 	return (struct slack){

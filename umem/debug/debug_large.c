@@ -19,7 +19,7 @@
  */
 #include <string.h>
 
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/debug/debug_inner.h"
 #include "umem/debug/error.h"
 #include "umem/debug/freed.h"
@@ -45,7 +45,7 @@ debug_start(void)
 {
 	debug_large_cache.bufsize = SIZE_CLASS_MAX + 1;
 	debug_large_cache.align = HEAP_UNIT;
-	debug_large_cache.class = ADDR_LARGE;
+	debug_large_cache.class = PAGE_MAP_LARGE;
 	debug_plan(&debug_large_cache, debug_large_cache.name, true);
 	if (debug_large_cache.debug != 0) {
 		debug_large_cache.debug |= UMF_REDZONE;
@@ -74,15 +74,15 @@ large_whole(size_t size)
 }
 
 /*
- * Quarantines a freed large block: removes it from the address map and releases
+ * Quarantines a freed large block: removes it from the page map and releases
  * its pages.  The span is not reused while its bufctl is in the ring.
  */
 static void
 large_hold(void *p)
 {
-	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+	size_t bytes = page_map_large_bytes(page_map_owner(p));
 
-	large_forget(p, bytes);
+	large_unregister(p, bytes);
 	if (!os_decommit(p, bytes))
 		os_purge(p, bytes);
 }
@@ -116,7 +116,7 @@ remember_freed(struct bufctl *bufctl)
 static struct buftag *
 large_tag(const void *p)
 {
-	size_t bytes = addr_map_large_bytes(addr_map_owner(p));
+	size_t bytes = page_map_large_bytes(page_map_owner(p));
 
 	return (struct buftag *)(uintptr_t)((const char *)p + bytes -
 					    large_guard() -
@@ -159,7 +159,7 @@ static void
 large_guard_pages(const struct bufctl *bufctl)
 {
 	char *p = bufctl->addr, *gap;
-	size_t bytes = addr_map_large_bytes(addr_map_owner(p)), n;
+	size_t bytes = page_map_large_bytes(page_map_owner(p)), n;
 
 	if (large_count() > GUARDED_MOST)
 		return;
@@ -273,7 +273,7 @@ large_end(struct bufctl *bufctl)
 	if (debug_holds_back(&debug_large_cache))
 		large_hold(p);
 	else
-		large_free(p, addr_map_large_bytes(addr_map_owner(p)));
+		large_free(p, page_map_large_bytes(page_map_owner(p)));
 	remember_freed(bufctl);
 }
 
@@ -332,7 +332,7 @@ debug_large_resize(void *p, size_t size)
 	char *gap;
 
 	if (bufctl == NULL || align_up(large_whole(size), HEAP_UNIT) !=
-				  addr_map_large_bytes(addr_map_owner(p)))
+				  page_map_large_bytes(page_map_owner(p)))
 		return false;
 	if (!debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
 		return false;
@@ -358,16 +358,16 @@ debug_large_resize(void *p, size_t size)
 void *
 debug_large_around(const void *p)
 {
-	size_t unit = addr_map_unit(p);
+	size_t unit = page_map_unit(p);
 
-	if (unit >= addr_map.units)
+	if (unit >= page_map.units)
 		return NULL;
 	for (size_t i = unit + 1; i-- > 0;) {
-		uintptr_t at = addr_map.base + (i << HEAP_UNIT_SHIFT);
-		void *owner = addr_map_owner((void *)at);
+		uintptr_t at = page_map.base + (i << HEAP_UNIT_SHIFT);
+		void *owner = page_map_owner((void *)at);
 
 		if (owner != NULL)
-			return (uintptr_t)p - at < addr_map_large_bytes(owner)
+			return (uintptr_t)p - at < page_map_large_bytes(owner)
 				   ? (void *)at
 				   : NULL;
 	}

@@ -38,7 +38,7 @@
 #include <elf.h>
 #include <link.h>
 
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/base/ready.h"
 #include "umem/debug/stack.h"
 #include "umem/debug/unwind.h"

@@ -3,7 +3,7 @@
  *
  * A size has a class (size_class.h), and the cache of the class allocates its
  * chunks.  A size without a class is large, and its block comes directly from
- * the heap (large.c).  The address map leads from an address back to the class.
+ * the heap (large.c).  The page map leads from an address back to the class.
  * No metadata is stored in a block.
  *
  * Built on this engine: realloc() in alloc_resize.c, umem_alloc() and its
@@ -56,7 +56,7 @@ alloc_choose_paths(void)
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
 		alloc_store_word(
-		    &alloc_fast.units, mtbf == 0 ? addr_map.units : 0);
+		    &alloc_fast.units, mtbf == 0 ? page_map.units : 0);
 		alloc_store_word(&sampling.counted_end,
 		    mtbf == 0 && mean != 0 ? SIZE_SMALL + 1 : 0);
 		alloc_store_word(&alloc_fast.small_end,
@@ -96,7 +96,7 @@ class_alloc(unsigned class, size_t size)
 	 * umem_alloc().  Unpoison it.
 	 */
 	if (unlikely(checker_on) && object != NULL)
-		checker_open(object, size_classes.bytes[class], false);
+		checker_unpoison(object, size_classes.bytes[class], false);
 	return object;
 }
 
@@ -383,31 +383,31 @@ alloc_exempt(size_t size, size_t align, bool zero)
 unsigned
 alloc_block_class(const void *p, size_t *bytes, const char *api)
 {
-	size_t unit = addr_map_unit(p);
+	size_t unit = page_map_unit(p);
 	uint32_t entry = 0;
 
-	if (likely(unit < addr_map.units))
+	if (likely(unit < page_map.units))
 		entry =
-		    __atomic_load_n(&addr_map.entry[unit], __ATOMIC_ACQUIRE);
+		    __atomic_load_n(&page_map.entry[unit], __ATOMIC_ACQUIRE);
 	if (unlikely(
-		addr_map_class(entry) == 0 || !addr_map_is_start(p, entry))) {
+		page_map_class(entry) == 0 || !page_map_is_start(p, entry))) {
 		if (!debug.on)
 			misuse_address(api, p);
 		debug_bad_address(p);
 		return 0;
 	}
-	if (addr_map_class(entry) == ADDR_LARGE) {
-		void *owner = addr_map_owner(p);
-		uint32_t index = addr_map_sample_index(owner);
+	if (page_map_class(entry) == PAGE_MAP_LARGE) {
+		void *owner = page_map_owner(p);
+		uint32_t index = page_map_sample_index(owner);
 
-		*bytes = addr_map_large_bytes(owner);
+		*bytes = page_map_large_bytes(owner);
 		if (likely(index == 0))
-			return ADDR_LARGE;
+			return PAGE_MAP_LARGE;
 		*bytes = sample_usable(index, api);
 		return CLASS_SAMPLE;
 	}
-	*bytes = size_classes.bytes[addr_map_class(entry)];
-	return addr_map_class(entry);
+	*bytes = size_classes.bytes[page_map_class(entry)];
+	return page_map_class(entry);
 }
 
 /* Aborts if p belongs to a class that is checked and has been freed. */
@@ -416,7 +416,7 @@ alloc_check_in_use(unsigned class, void *p, const char *api)
 {
 	struct umem_cache *cache;
 
-	if (class == ADDR_LARGE || class == CLASS_SAMPLE || class == 0)
+	if (class == PAGE_MAP_LARGE || class == CLASS_SAMPLE || class == 0)
 		return;
 	cache = class_cache[class];
 	if (cache->slabs.checked && !slab_is_held(&cache->slabs, p))
@@ -444,7 +444,7 @@ alloc_free_debugged(unsigned class, void *p, size_t size, unsigned kind)
 		return true;
 	if (class == CLASS_SAMPLE || !debug_owns(class))
 		return false;
-	if (class == ADDR_LARGE)
+	if (class == PAGE_MAP_LARGE)
 		debug_large_free(p, size, kind);
 	else
 		debug_free(class_cache[class], p, size, kind);
@@ -476,7 +476,7 @@ alloc_free_block(void *p, unsigned kind, const char *api)
 
 	if (unlikely(debug.on) && alloc_free_debugged(class, p, SIZE_MAX, kind))
 		return;
-	if (class == ADDR_LARGE) {
+	if (class == PAGE_MAP_LARGE) {
 		large_free(p, bytes);
 		update_poll();
 		return;
@@ -540,7 +540,7 @@ alloc_sample_class(const void *p)
 {
 	unsigned class = size_class_of(sample_size(alloc_sample_index(p)));
 
-	return class == 0 ? ADDR_LARGE : class;
+	return class == 0 ? PAGE_MAP_LARGE : class;
 }
 
 void

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "magazine/cpu.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/base/size_class.h"
 
 /* The words that the fast paths read, on one cache line; written at start. */
@@ -24,9 +24,9 @@ struct alloc_fast {
 	size_t small_end;    /* smaller sizes use the small table */
 	struct cpu_hot *hot; /* header 0 of CPU 0; indexed by class */
 	struct rseq_place place;
-	uintptr_t base;         /* as in addr_map */
-	size_t units;           /* as in addr_map; 0: slow path only */
-	const uint32_t *entry;  /* as in addr_map */
+	uintptr_t base;         /* as in page_map */
+	size_t units;           /* as in page_map; 0: slow path only */
+	const uint32_t *entry;  /* as in page_map */
 	uintptr_t object_least; /* objects below it, and NULL: freed slowly */
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -164,7 +164,7 @@ alloc_get_aligned(size_t size, size_t align)
 
 /*
  * Loads the map entry of the unit that p points into.  Returns false if the
- * address map has no such unit.
+ * page map has no such unit.
  */
 static inline __attribute__((always_inline)) bool
 alloc_map_entry(const void *p, uint32_t *entry)
@@ -179,13 +179,14 @@ alloc_map_entry(const void *p, uint32_t *entry)
 
 /*
  * Frees the chunk p of a unit with this map entry.  header_offset is
- * addr_map_at(entry).  Returns false if the caller must take the slow path.
+ * page_map_header_offset(entry).  Returns false if the caller must take the slow path.
  */
 static inline __attribute__((always_inline)) bool
 alloc_push_chunk(void *p, size_t header_offset, uint32_t entry)
 {
-	return likely(rseq_push_chunk(&alloc_fast.place, alloc_fast.hot,
-			  header_offset, p, addr_map_x(p, entry)) == RSEQ_OK);
+	return likely(
+	    rseq_push_chunk(&alloc_fast.place, alloc_fast.hot, header_offset, p,
+		page_map_chunk_offset(p, entry)) == RSEQ_OK);
 }
 
 /*
@@ -200,7 +201,7 @@ alloc_push_small(void *p, size_t size, uint32_t entry)
 {
 	size_t header_offset = size_class_small(size) * sizeof(struct cpu_hot);
 
-	return likely(addr_map_at(entry) == header_offset) &&
+	return likely(page_map_header_offset(entry) == header_offset) &&
 	       alloc_push_chunk(p, header_offset, entry);
 }
 
@@ -211,7 +212,7 @@ alloc_free_fast(void *p)
 	uint32_t entry;
 
 	return alloc_map_entry(p, &entry) &&
-	       alloc_push_chunk(p, addr_map_at(entry), entry);
+	       alloc_push_chunk(p, page_map_header_offset(entry), entry);
 }
 
 static inline __attribute__((always_inline)) void

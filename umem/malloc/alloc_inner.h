@@ -10,8 +10,8 @@
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
 
-/* Stands for a large block that is a sample; never in the address map. */
-#define CLASS_SAMPLE (ADDR_LARGE - 1)
+/* Stands for a large block that is a sample; never in the page map. */
+#define CLASS_SAMPLE (PAGE_MAP_LARGE - 1)
 
 /*
  * Reports the failure as UMEM_DEBUG asks, sets errno to ENOMEM and returns
@@ -27,7 +27,7 @@ void *alloc_no_memory(size_t size);
 void *alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes);
 
 /*
- * Returns the class of a block, ADDR_LARGE or CLASS_SAMPLE, and sets *bytes to
+ * Returns the class of a block, PAGE_MAP_LARGE or CLASS_SAMPLE, and sets *bytes to
  * the bytes of the block.  If p is no block, the call aborts; under UMEM_DEBUG
  * with noabort it reports the misuse and returns 0.
  */
@@ -62,7 +62,7 @@ void *alloc_sized_once(size_t size);
 void *alloc_exempt(size_t size, size_t align, bool zero);
 
 /*
- * Returns the class of a block by the address map alone; 0 if blocks are
+ * Returns the class of a block by the page map alone; 0 if blocks are
  * debugged or p is not the start of a chunk of a class.
  */
 static inline unsigned
@@ -73,9 +73,9 @@ alloc_class_at(const void *p)
 
 	if (!alloc_map_entry(p, &entry) || unlikely(debug.on))
 		return 0;
-	class = addr_map_class(entry);
+	class = page_map_class(entry);
 	if (unlikely(class - 1 >= size_classes.n) ||
-	    unlikely(!addr_map_is_start(p, entry)))
+	    unlikely(!page_map_is_start(p, entry)))
 		return 0;
 	return class;
 }
@@ -93,7 +93,7 @@ unsigned alloc_sample_class(const void *p);
 static inline uint32_t
 alloc_sample_index(const void *p)
 {
-	return addr_map_sample_index(addr_map_owner(p));
+	return page_map_sample_index(page_map_owner(p));
 }
 
 /*

@@ -55,8 +55,8 @@ alloc_size_fits(unsigned class, size_t bytes, size_t size)
 		return true;
 	if (resize_keeps_in_place(bytes, size))
 		return true;
-	return class == ADDR_LARGE ? align_up(size, HEAP_UNIT) == bytes
-				   : size_class_of(size) == class;
+	return class == PAGE_MAP_LARGE ? align_up(size, HEAP_UNIT) == bytes
+				       : size_class_of(size) == class;
 }
 
 static void *
@@ -74,7 +74,7 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 
 /*
  * Bypasses the functions that take samples and debug blocks, so it uses
- * large_from() only while both are off.
+ * large_alloc_copy() only while both are off.
  */
 static noinline void *
 resize_grow_to_large(void *p, size_t bytes, size_t size)
@@ -82,7 +82,7 @@ resize_grow_to_large(void *p, size_t bytes, size_t size)
 	void *q = NULL;
 
 	if (!sample_is_on() && !debug_large())
-		q = large_from(p, bytes, size);
+		q = large_alloc_copy(p, bytes, size);
 	if (q == NULL)
 		return resize_by_copy(p, bytes, size);
 	alloc_free(p);
@@ -157,9 +157,9 @@ resize_debugged(unsigned class, void *p, size_t size)
 		return NULL;
 	}
 	if (old == size ||
-	    (class == ADDR_LARGE && size > SIZE_SMALL &&
+	    (class == PAGE_MAP_LARGE && size > SIZE_SMALL &&
 		debug_large_resize(p, size)) ||
-	    (class != ADDR_LARGE && size <= SIZE_CLASS_MAX &&
+	    (class != PAGE_MAP_LARGE && size <= SIZE_CLASS_MAX &&
 		size_class_of(size) == class && debug_resize(class, p, size)))
 		return p;
 	return resize_by_copy(p, old, size);
@@ -199,7 +199,7 @@ resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 		return resize_sample(p, bytes, size);
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
-	if (class == ADDR_LARGE && size > LARGE_GROWN)
+	if (class == PAGE_MAP_LARGE && size > LARGE_GROWN)
 		return resize_large(p, bytes, size);
 	return resize_class(p, bytes, size);
 }

@@ -79,7 +79,7 @@ alloc_size_is_exact(const void *p, unsigned class, size_t bytes, size_t size)
 {
 	if (class == CLASS_SAMPLE)
 		class = alloc_sample_class(p);
-	if (class == ADDR_LARGE)
+	if (class == PAGE_MAP_LARGE)
 		return align_up(size, HEAP_UNIT) == bytes;
 	return size_class_of(size) == class && size != 0;
 }

@@ -231,7 +231,7 @@ umem_alloc_bulk(size_t size, size_t n, void **blocks, int flags)
 static size_t
 bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 {
-	struct cpu_guard guard = addr_map.guard[class];
+	struct cpu_guard guard = page_map.divisor[class];
 	uintptr_t base = alloc_fast.base, at = class * sizeof(struct cpu_hot);
 	size_t units = alloc_fast.units;
 	const uint32_t *entries = alloc_fast.entry;
@@ -246,8 +246,9 @@ bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 		if (unit >= units || p == last || p == before_last)
 			break;
 		entry = __atomic_load_n(&entries[unit], __ATOMIC_RELAXED);
-		if (addr_map_at(entry) != at ||
-		    addr_map_x(p, entry) * guard.magic >= guard.bound)
+		if (page_map_header_offset(entry) != at ||
+		    page_map_chunk_offset(p, entry) * guard.magic >=
+			guard.bound)
 			break;
 		before_last = last;
 		last = p;

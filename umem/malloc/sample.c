@@ -15,8 +15,8 @@
  * Memory of a sample
  *	A sample is a large block, even if it is small: a span of whole units,
  *	which the free paths leave to free_block() without a further test.  The
- *	owner in the address map contains the number of its record.  The
- *	records are in a table of ADDR_SAMPLES.  When the table is full, no
+ *	owner in the page map contains the number of its record.  The
+ *	records are in a table of PAGE_MAP_SAMPLES.  When the table is full, no
  *	more samples are taken, and nlost counts them.
  *	    A sample that fits into a unit uses a unit that its record keeps
  *	(sample_unit.c).  The memory of the unit is released when the sample is
@@ -53,7 +53,7 @@
  */
 #include <errno.h>
 
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/malloc/alloc.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"
@@ -100,7 +100,7 @@ sample_table(void)
 {
 	struct sample **table = __atomic_load_n(&samples, __ATOMIC_ACQUIRE);
 	struct sample **expected = NULL;
-	size_t bytes = ADDR_SAMPLES * sizeof(*table);
+	size_t bytes = PAGE_MAP_SAMPLES * sizeof(*table);
 
 	if (likely(table != NULL))
 		return table;
@@ -148,7 +148,7 @@ record_create(bool guarded)
 	s->nframes = n;
 	s->guarded = guarded;
 	lock_take(&sample_lock);
-	if (nsamples < ADDR_SAMPLES - 1)
+	if (nsamples < PAGE_MAP_SAMPLES - 1)
 		s->index = ++nsamples;
 	if (s->index != 0)
 		__atomic_store_n(&table[s->index], s, __ATOMIC_RELEASE);
@@ -185,7 +185,7 @@ record_fill(struct sample *s, void *block, void *span, size_t size)
 static size_t
 record_overhead(const struct sample *s)
 {
-	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
+	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	size_t used = (size_t)((char *)s->block - s->span) + s->size;
 
 	return bytes - align_up(used, os_page_size());
@@ -196,7 +196,7 @@ static void *
 sample_publish(struct sample *s, size_t bytes)
 {
 	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
-	addr_map_sample(s->span, bytes, s->block, s->index);
+	page_map_enter_sample(s->span, bytes, s->block, s->index);
 	__atomic_add_fetch(&ntaken, 1, __ATOMIC_RELAXED);
 	return s->block;
 }
@@ -259,7 +259,7 @@ record_take_unit(struct sample *s)
 	if (s->own_unit == NULL)
 		s->own_unit = sample_unit_take(HEAP_UNIT);
 	if (s->own_unit != NULL)
-		large_adopt(s->own_unit, HEAP_UNIT);
+		large_register(s->own_unit, HEAP_UNIT);
 	return s->own_unit;
 }
 
@@ -302,7 +302,7 @@ sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 	record_fill(s, span + colour, span, size);
 	__atomic_add_fetch(
 	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
-	return sample_publish(s, addr_map_large_bytes(addr_map_owner(span)));
+	return sample_publish(s, page_map_large_bytes(page_map_owner(span)));
 }
 
 void *
@@ -387,7 +387,7 @@ size_t
 sample_usable(uint32_t index, const char *api)
 {
 	struct sample *s = record_of_live(index, api);
-	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
+	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	size_t usable = (size_t)(s->span + bytes - (char *)s->block);
 	unsigned class = size_class_of(s->size);
 
@@ -424,7 +424,7 @@ void *
 sample_resize_large(uint32_t index, size_t size)
 {
 	struct sample *s = record_at(index);
-	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
+	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	void *span;
 
 	__atomic_sub_fetch(
@@ -433,13 +433,13 @@ sample_resize_large(uint32_t index, size_t size)
 	 * Make it an ordinary large block meanwhile.  Both start where their
 	 * span starts.
 	 */
-	addr_map_large(s->span, bytes);
+	page_map_enter_large(s->span, bytes);
 	span = large_resize(s->span, bytes, size);
 	if (span != NULL) {
 		record_fill(s, span, span, size);
-		bytes = addr_map_large_bytes(addr_map_owner(span));
+		bytes = page_map_large_bytes(page_map_owner(span));
 	}
-	addr_map_sample(s->span, bytes, s->block, index);
+	page_map_enter_sample(s->span, bytes, s->block, index);
 	__atomic_add_fetch(
 	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
 	return span;
@@ -473,13 +473,13 @@ sample_release_guarded(struct sample *s)
 static void
 sample_release_unguarded(struct sample *s)
 {
-	size_t bytes = addr_map_large_bytes(addr_map_owner(s->span));
+	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	char *span = s->span;
 
 	__atomic_sub_fetch(
 	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
 	if (span == s->own_unit) {
-		large_forget(span, bytes);
+		large_unregister(span, bytes);
 		os_purge(span, HEAP_UNIT);
 	} else {
 		large_free(span, bytes);

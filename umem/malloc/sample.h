@@ -67,7 +67,7 @@ sample_is_on(void)
 void *sample_take(size_t size, size_t align, bool *zeroed);
 
 /*
- * Functions on the sample with a number from addr_map_sample_index().  If the
+ * Functions on the sample with a number from page_map_sample_index().  If the
  * block has been freed already, sample_usable() and sample_free() report that
  * and abort; the report names api, the function that the
  * program called.

@@ -32,7 +32,7 @@
  *
  * Source of the idea: GWP-ASan of LLVM and KFENCE of Linux.
  */
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/malloc/sample_place.h"
 #include "umem/malloc/sample_unit.h"
 #include "vmem/heap.h"
@@ -41,7 +41,7 @@
 
 struct place {
 	bool has_units;    /* it has units */
-	size_t unit;       /* the first, in the address map */
+	size_t unit;       /* the first, in the page map */
 	size_t bytes;      /* of the pages used before the guard page */
 	bool is_guarded;   /* the guard page is inaccessible */
 	bool is_protected; /* so are those bytes */
@@ -68,7 +68,7 @@ sample_place_max_bytes(void)
 char *
 sample_place_end(int i)
 {
-	uintptr_t at = addr_map.base + (places[i].unit << HEAP_UNIT_SHIFT);
+	uintptr_t at = page_map.base + (places[i].unit << HEAP_UNIT_SHIFT);
 
 	return (char *)at + sample_place_max_bytes();
 }
@@ -97,7 +97,7 @@ place_get_units(struct place *place)
 
 	place->has_units = unit != NULL;
 	if (place->has_units)
-		place->unit = addr_map_unit(unit);
+		place->unit = page_map_unit(unit);
 	return place->has_units;
 }
 

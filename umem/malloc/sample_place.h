@@ -16,7 +16,7 @@ size_t sample_place_max_bytes(void);
 /*
  * Takes a place for a block of this many bytes.  Returns its number, or -1 if
  * there is no place or the kernel refuses to change its pages.  A place has units
- * of its own, which the address map covers.
+ * of its own, which the page map covers.
  */
 int sample_place_take(size_t bytes);
 

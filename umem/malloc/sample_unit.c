@@ -11,7 +11,7 @@
  *
  * Locking: group_lock guards the group.  It is a leaf.
  */
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/malloc/sample_unit.h"
 #include "vmem/heap.h"
 #include "vmem/huge.h"
@@ -21,13 +21,13 @@
 /*
  * A group is one huge page of addresses, so that no other memory loses its huge
  * page.  The kernel may need two more mappings for a group (vm.max_map_count,
- * 65530), so all samples take at most 2 * ADDR_SAMPLES / GROUP_UNITS,
+ * 65530), so all samples take at most 2 * PAGE_MAP_SAMPLES / GROUP_UNITS,
  * which is 2048.
  */
 #define GROUP_UNITS (HUGE_PAGE / HEAP_UNIT)
 
 static struct lock group_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
-static size_t group_next;  /* [group_lock] unit in the address map */
+static size_t group_next;  /* [group_lock] unit in the page map */
 static size_t group_nleft; /* [group_lock] units left */
 
 static char *
@@ -38,7 +38,7 @@ group_alloc(size_t n)
 
 	if (at == NULL)
 		return NULL;
-	if (!addr_map_cover(at, n * HEAP_UNIT)) {
+	if (!page_map_commit(at, n * HEAP_UNIT)) {
 		heap_free(at, n * HEAP_UNIT);
 		return NULL;
 	}
@@ -54,7 +54,7 @@ group_take_units(size_t n)
 
 	lock_take(&group_lock);
 	if (group_nleft >= n) {
-		at = addr_map.base + (group_next << HEAP_UNIT_SHIFT);
+		at = page_map.base + (group_next << HEAP_UNIT_SHIFT);
 		group_next += n;
 		group_nleft -= n;
 	}
@@ -81,7 +81,7 @@ sample_unit_take(size_t bytes)
 	lock_take(&group_lock);
 	is_needed = group_nleft < n;
 	if (is_needed) {
-		group_next = addr_map_unit(at) + n;
+		group_next = page_map_unit(at) + n;
 		group_nleft = GROUP_UNITS - n;
 	}
 	lock_release(&group_lock);

@@ -7,7 +7,7 @@
 /*
  * Takes adjacent units that are never returned; bytes is one or two times
  * HEAP_UNIT.  Their pages have no memory; each gets a small page when it is
- * touched.  The address map covers them.  Returns NULL if there is no memory.
+ * touched.  The page map covers them.  Returns NULL if there is no memory.
  */
 char *sample_unit_take(size_t bytes);
 

@@ -243,7 +243,7 @@ release_chunk(struct umem_cache *cache, void *p, const char *name)
 		return;
 	}
 	if (cache->slabs.watched && !cache->slabs.stable)
-		checker_close(p, cache->bufsize);
+		checker_poison(p, cache->bufsize);
 	cache_take_back_one(cache, p, name);
 }
 
@@ -251,10 +251,10 @@ release_chunk(struct umem_cache *cache, void *p, const char *name)
 static uint32_t
 sample_of(const void *p)
 {
-	void *owner = addr_map_owner(p);
+	void *owner = page_map_owner(p);
 
-	return addr_map_large_bytes(owner) == 0 ? 0
-						: addr_map_sample_index(owner);
+	return page_map_large_bytes(owner) == 0 ? 0
+						: page_map_sample_index(owner);
 }
 
 /* Bytes that a block of no size class counts for. */
@@ -264,7 +264,7 @@ single_bytes(const void *p)
 	uint32_t sample = sample_of(p);
 
 	return sample != 0 ? sample_size(sample)
-			   : addr_map_large_bytes(addr_map_owner(p));
+			   : page_map_large_bytes(page_map_owner(p));
 }
 
 static unsigned
@@ -286,7 +286,7 @@ mark_single(enum defer_kind kind, void *p, size_t size)
 {
 	if (sample_of(p) != 0)
 		sample_defer(sample_of(p), names[kind]);
-	else if (debug_owns(ADDR_LARGE))
+	else if (debug_owns(PAGE_MAP_LARGE))
 		return debug_large_defer(p, size, single_kind(kind));
 	if (single_is_watched(kind))
 		checker_block_defer(p, single_bytes(p));
@@ -299,7 +299,7 @@ unmark_single(enum defer_kind kind, void *p, size_t size)
 {
 	if (sample_of(p) != 0)
 		sample_defer_undo(sample_of(p));
-	else if (debug_owns(ADDR_LARGE))
+	else if (debug_owns(PAGE_MAP_LARGE))
 		debug_large_defer_undo(p);
 	if (single_is_watched(kind))
 		checker_block(p, size, single_bytes(p), /* zeroed */ true);
@@ -313,10 +313,10 @@ release_single(struct defer *layer, void *p)
 	__atomic_sub_fetch(
 	    &layer->domain->bytes, (intptr_t)single_bytes(p), __ATOMIC_RELAXED);
 	if (single_is_watched(layer->kind))
-		checker_close(p, single_bytes(p));
+		checker_poison(p, single_bytes(p));
 	if (sample != 0 && sample_is_deferred(sample))
 		sample_free_deferred(sample);
-	else if (debug_owns(ADDR_LARGE))
+	else if (debug_owns(PAGE_MAP_LARGE))
 		debug_large_free_deferred(p);
 	else
 		alloc_free_as(p, single_kind(layer->kind), who(layer));
@@ -406,7 +406,7 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 	if (unlikely(layer->cache->slabs.watched) &&
 	    !layer->cache->slabs.stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)
-			checker_close(mag->round[i], layer->cache->bufsize);
+			checker_poison(mag->round[i], layer->cache->bufsize);
 	if (mag->capacity == ALONE_ROUNDS && mag->nrounds == 1) {
 		give_small(layer, mag, part);
 		return;
@@ -667,7 +667,7 @@ block_slow(void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
 	if (sized && (class == CLASS_SAMPLE || !debug_owns(class)) &&
 	    !alloc_size_is_exact(p, class, bytes, size))
 		misuse_size(name, p, size);
-	if (class != ADDR_LARGE && class != CLASS_SAMPLE)
+	if (class != PAGE_MAP_LARGE && class != CLASS_SAMPLE)
 		return object_slow(
 		    class_cache[class], p, size, kind, key, grace_of);
 	domain = domain_of(key, grace_of);
@@ -733,7 +733,7 @@ umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
 		return 0;
 	/* Valgrind and sanitizers have a malloc() of their own. */
 	if (unlikely(checker_on) && p != NULL && !boot_owns(p) &&
-	    addr_map_unit(p) >= addr_map.units)
+	    page_map_unit(p) >= page_map.units)
 		return foreign(p, release, usable, key, grace_of);
 	return block_slow(p, SIZE_MAX, key, grace_of);
 }

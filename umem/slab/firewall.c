@@ -8,13 +8,13 @@
  *
  * Addresses come from a separate arena, by next fit, and stay in it, so that a
  * freed address is reused as late as possible.  The arena takes them from the
- * heap, so that the address map covers them.
+ * heap, so that the page map covers them.
  *
  * A live object takes at least one unit of the heap (64 KiB of addresses) and
  * up to two mappings of the kernel's limit (vm.max_map_count).
  */
 #include "umem/slab/firewall.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "vmem/heap.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
@@ -72,7 +72,7 @@ grow(vmem_t *to, size_t bytes)
 		if (piece < bytes || piece < PIECE_LEAST)
 			return false;
 	}
-	if (os_decommit(at, piece) && addr_map_cover(at, piece) &&
+	if (os_decommit(at, piece) && page_map_commit(at, piece) &&
 	    vmem_add(to, at, piece, VM_NOSLEEP) != NULL)
 		return true;
 	if (os_commit(at, piece))

@@ -35,7 +35,7 @@
  *	legitimately belongs to no other thread until its bit is set, so its
  *	slab stays until then.  A double free can race with the slab's
  *	destruction and with the reuse of its memory or description.  Therefore
- *	slab_give() checks three things under the lock: the owner in the address
+ *	slab_give() checks three things under the lock: the owner in the page
  *	map, the address of the first chunk, and that all bits say taken.  If
  *	any check fails, it clears the bits that it has set and gives the chunks
  *	one by one, which finds the first bad chunk.
@@ -47,7 +47,7 @@
  *	The hash over spans is not read without the lock.  Therefore the chunks
  *	of a store that uses it are given one by one.
  *
- * The slab of a chunk is found by the address map for memory of the heap, and
+ * The slab of a chunk is found by the page map for memory of the heap, and
  * by a hash over spans (slab_hash.c) for any other source.
  *
  * Constructed chunks (stores with a destructor function)
@@ -116,7 +116,7 @@
 #include <limits.h>
 
 #include "umem/slab/slab_inner.h"
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/base/checker.h"
 #include "umem/slab/firewall.h"
 #include "vmem/heap.h"
@@ -223,7 +223,7 @@ span_get(struct slab_store *store)
 	if (store->guarded)
 		return firewall_alloc(&store->layout);
 	at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
-	if (at == NULL || (addr_map_cover(at, bytes) &&
+	if (at == NULL || (page_map_commit(at, bytes) &&
 			      (!store->hollow || os_decommit(at, bytes))))
 		return at;
 	heap_free(at, bytes);
@@ -257,7 +257,7 @@ span_free(struct slab_store *store, uintptr_t span)
 		vmem_xfree(store->source, (void *)span, bytes);
 		return;
 	}
-	addr_map_clear((void *)span, bytes);
+	page_map_clear((void *)span, bytes);
 	if (store->guarded)
 		firewall_free((void *)span, &store->layout);
 	else if (!store->hollow || os_commit((void *)span, bytes))
@@ -341,11 +341,11 @@ slab_create(struct slab_store *store)
 	slab->bin = SLAB_BIN_EMPTY;
 	bits_fill(slab->bits, slab->nfree);
 	if (unlikely(store->watched))
-		checker_slab(span, store->layout.slab_bytes);
+		checker_slab_create(span, store->layout.slab_bytes);
 	if (store->source == NULL)
-		addr_map_slab(span, store->layout.slab_bytes, store->map_class,
-		    store->layout.chunk, slab_first(store, slab) - slab->span,
-		    slab);
+		page_map_enter_slab(span, store->layout.slab_bytes,
+		    store->map_class, store->layout.chunk,
+		    slab_first(store, slab) - slab->span, slab);
 	return slab;
 }
 
@@ -394,7 +394,8 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 					    (w * 64 + lowbit(bits)) *
 						store->layout.chunk));
 	if (unlikely(store->watched))
-		checker_slab_end((void *)slab->span, store->layout.slab_bytes);
+		checker_slab_destroy(
+		    (void *)slab->span, store->layout.slab_bytes);
 	span_free(store, slab->span);
 	desc_free(store, slab);
 }
@@ -734,9 +735,9 @@ slab_take_one(struct slab_store *store, bool *raw)
 static struct slab *
 slab_of_map(const struct slab_store *store, const void *p)
 {
-	struct slab *slab = addr_map_owner(p);
+	struct slab *slab = page_map_owner(p);
 
-	if (slab == NULL || addr_map_large_bytes(slab) != 0 ||
+	if (slab == NULL || page_map_large_bytes(slab) != 0 ||
 	    slab->store != store)
 		return NULL;
 	return slab;
@@ -1073,7 +1074,7 @@ slab_inspect(struct slab_store *store, void *p)
 enum slab_fault
 slab_look(struct slab_store *store, void *p, struct slab **slab, unsigned *i)
 {
-	/* The address map is read without a lock. */
+	/* The page map is read without a lock. */
 	if (store->source != NULL)
 		lock_take(&store->lock);
 	*slab = slab_find_locked(store, p);

@@ -93,7 +93,7 @@ struct slab_store {
 	struct slab_layout layout                 /* [I] */
 	    __attribute__((aligned(CACHE_LINE)));
 	vmem_t *source;        /* [I] NULL: the heap */
-	unsigned map_class;    /* [I] size class in the address map */
+	unsigned map_class;    /* [I] size class in the page map */
 	uint32_t record_bytes; /* [I] bytes of a bufctl; 0: chunks have none */
 	size_t part_bytes;     /* [I] bytes of a part, a bit of slab.purged */
 	bool constructs;       /* [I] free chunks stay constructed: slab.c */
@@ -128,7 +128,7 @@ struct slab_store {
 
 /*
  * Initializes a store without slabs.  source is the arena of its spans, NULL
- * for the heap; map_class is its size class in the address map, or 0.  With a
+ * for the heap; map_class is its size class in the page map, or 0.  With a
  * destruct function, the store keeps free chunks constructed.
  */
 void slab_store_init(struct slab_store *store, const struct slab_layout *layout,

@@ -1,7 +1,7 @@
 /*
  * slab_hash.c - finds slabs by their spans
  *
- * For sources that the address map does not cover: their integers need not be
+ * For sources that the page map does not cover: their integers need not be
  * addresses.  A span is at most slab_bytes long and starts anywhere, so the
  * span of a chunk's slab starts in the chunk's own window of slab_bytes or in
  * the window before.

@@ -41,7 +41,7 @@
  *	call store->want_retire() without a lock.  slab_retire() clears the
  *	note.  Pages of slabs that are partly used are never purged: sweep().
  *
- * A retired slab counts in store->nslabs, and stays in the address map or the
+ * A retired slab counts in store->nslabs, and stays in the page map or the
  * hash until slab_end_retired(), so that a free of one of its objects is found
  * to be a second free.  Its raw chunks do not count in store->nraw.
  *

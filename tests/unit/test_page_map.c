@@ -1,8 +1,8 @@
-/* test_addr_map.c - chunk starts, by brute force, and foreign addresses */
+/* test_page_map.c - chunk starts, by brute force, and foreign addresses */
 #include <check.h>
 #include <stdlib.h>
 
-#include "umem/base/addr_map.h"
+#include "umem/base/page_map.h"
 #include "umem/slab/slab_layout.h"
 #include "vmem/os.h"
 
@@ -16,7 +16,7 @@ static uint64_t slab_a, slab_b; /* addresses to look up */
 static uint32_t
 entry(const void *p)
 {
-	return addr_map.entry[addr_map_unit(p)];
+	return page_map.entry[page_map_unit(p)];
 }
 
 /* The check that free(p) makes. */
@@ -25,7 +25,7 @@ is_start(const char *p)
 {
 	uint32_t e = entry(p);
 
-	return addr_map_class(e) != 0 && addr_map_is_start(p, e);
+	return page_map_class(e) != 0 && page_map_is_start(p, e);
 }
 
 static char *
@@ -35,7 +35,7 @@ span(size_t bytes)
 	char *at = heap_alloc(bytes, UNIT, &zeroed);
 
 	ck_assert_ptr_nonnull(at);
-	ck_assert(addr_map_cover(at, bytes));
+	ck_assert(page_map_commit(at, bytes));
 	return at;
 }
 
@@ -82,21 +82,22 @@ START_TEST(a_chunk_starts_where_the_slab_says_and_nowhere_else)
 	step = l.slab_bytes <= 256 * KIB ? 1 : 8;
 	at = span(l.slab_bytes);
 	for (size_t first = 0;;) {
-		addr_map_slab(at, l.slab_bytes, c, l.chunk, first, &slab_a);
+		page_map_enter_slab(
+		    at, l.slab_bytes, c, l.chunk, first, &slab_a);
 		check_chunks(at, &l, first);
 		if (first == 0 || first == l.colour_max)
 			for (size_t i = 0; i < l.slab_bytes; i += step)
 				check_at(at, i, l.chunk, first);
 		for (size_t i = 0; i < l.slab_bytes; i += UNIT / 2)
-			ck_assert_ptr_eq(addr_map_owner(at + i), &slab_a);
+			ck_assert_ptr_eq(page_map_owner(at + i), &slab_a);
 		first = slab_layout_next_colour(&l, first);
 		if (first == 0)
 			break;
 	}
-	addr_map_clear(at, l.slab_bytes);
+	page_map_clear(at, l.slab_bytes);
 	for (size_t i = 0; i < l.slab_bytes; i += UNIT / 4) {
 		ck_assert(!is_start(at + i));
-		ck_assert_ptr_null(addr_map_owner(at + i));
+		ck_assert_ptr_null(page_map_owner(at + i));
 	}
 	heap_free(at, l.slab_bytes);
 }
@@ -105,10 +106,10 @@ END_TEST
 START_TEST(one_class_leaves_the_question_to_the_slab)
 {
 	for (unsigned c = 1; c <= size_classes.n; c++)
-		ck_assert_msg((addr_map.guard[c].magic != 0) ==
+		ck_assert_msg((page_map.divisor[c].magic != 0) ==
 				  (size_classes.bytes[c] != UNDIVIDED),
 		    "class of %zu", size_classes.bytes[c]);
-	ck_assert_uint_ne(addr_map.guard[ADDR_LARGE].magic, 0);
+	ck_assert_uint_ne(page_map.divisor[PAGE_MAP_LARGE].magic, 0);
 }
 END_TEST
 
@@ -149,11 +150,11 @@ START_TEST(any_class_divides_exactly_or_not_at_all)
 			size_classes.bytes[++size_classes.n] = chunk;
 			chunk += 16 * 7;
 		}
-		ck_assert(addr_map_start());
+		ck_assert(page_map_start());
 		for (unsigned c = 1; c <= size_classes.n; c++) {
-			check_divisor(
-			    addr_map.guard[c], (uint32_t)size_classes.bytes[c]);
-			nleft += addr_map.guard[c].magic == 0;
+			check_divisor(page_map.divisor[c],
+			    (uint32_t)size_classes.bytes[c]);
+			nleft += page_map.divisor[c].magic == 0;
 			nall++;
 		}
 	}
@@ -164,24 +165,24 @@ END_TEST
 
 START_TEST(foreign_addresses_have_no_owner)
 {
-	uintptr_t base = addr_map.base;
-	uintptr_t end = base + addr_map.units * UNIT;
+	uintptr_t base = page_map.base;
+	uintptr_t end = base + page_map.units * UNIT;
 	const void *at[] = {NULL, &slab_a, &base, (void *)-(uintptr_t)1,
 	    (void *)(base - 1), (void *)(base - UNIT), (void *)end,
 	    (void *)(end + UNIT), (void *)(base ^ (uintptr_t)1 << 63),
 	    (void *)8};
 
 	ck_assert_uint_eq(base % UNIT, 0);
-	ck_assert_uint_gt(addr_map.units, 0);
+	ck_assert_uint_gt(page_map.units, 0);
 	for (unsigned i = 0; i < array_size(at); i++) {
-		ck_assert_uint_ge(addr_map_unit(at[i]), addr_map.units);
-		ck_assert_ptr_null(addr_map_owner(at[i]));
+		ck_assert_uint_ge(page_map_unit(at[i]), page_map.units);
+		ck_assert_ptr_null(page_map_owner(at[i]));
 	}
 	/*
 	 * The last unit is in the tables, although nothing is registered there.
 	 */
-	ck_assert_uint_lt(addr_map_unit((void *)(end - 1)), addr_map.units);
-	ck_assert_ptr_null(addr_map_owner((void *)(end - 1)));
+	ck_assert_uint_lt(page_map_unit((void *)(end - 1)), page_map.units);
+	ck_assert_ptr_null(page_map_owner((void *)(end - 1)));
 	ck_assert(!is_start((void *)(end - 1)));
 }
 END_TEST
@@ -190,18 +191,18 @@ START_TEST(a_large_block_is_known_by_its_first_unit)
 {
 	char *at = span(3 * UNIT);
 
-	addr_map_large(at, 3 * UNIT);
-	ck_assert_uint_eq(addr_map_large_bytes(addr_map_owner(at)), 3 * UNIT);
-	ck_assert_uint_eq(addr_map_class(entry(at)), ADDR_LARGE);
+	page_map_enter_large(at, 3 * UNIT);
+	ck_assert_uint_eq(page_map_large_bytes(page_map_owner(at)), 3 * UNIT);
+	ck_assert_uint_eq(page_map_class(entry(at)), PAGE_MAP_LARGE);
 	ck_assert(is_start(at));
 	for (size_t i = 1; i < 3 * UNIT; i++)
 		ck_assert(!is_start(at + i));
-	ck_assert_ptr_null(addr_map_owner(at + UNIT));
-	addr_map_clear(at, UNIT);
+	ck_assert_ptr_null(page_map_owner(at + UNIT));
+	page_map_clear(at, UNIT);
 	ck_assert(!is_start(at));
-	ck_assert_ptr_null(addr_map_owner(at));
-	ck_assert_uint_eq(addr_map_large_bytes(NULL), 0);
-	ck_assert_uint_eq(addr_map_large_bytes(&slab_a), 0);
+	ck_assert_ptr_null(page_map_owner(at));
+	ck_assert_uint_eq(page_map_large_bytes(NULL), 0);
+	ck_assert_uint_eq(page_map_large_bytes(&slab_a), 0);
 	heap_free(at, 3 * UNIT);
 }
 END_TEST
@@ -212,20 +213,20 @@ START_TEST(neighbours_do_not_touch_each_other)
 	size_t chunk = size_classes.bytes[big];
 	char *at = span(8 * UNIT);
 
-	addr_map_slab(at, 2 * UNIT, small, 48, 64, &slab_a);
-	addr_map_slab(at + 2 * UNIT, 4 * UNIT, big, chunk, 0, &slab_b);
-	addr_map_large(at + 6 * UNIT, 2 * UNIT);
-	ck_assert_ptr_eq(addr_map_owner(at + 2 * UNIT - 1), &slab_a);
-	ck_assert_ptr_eq(addr_map_owner(at + 2 * UNIT), &slab_b);
-	ck_assert_ptr_eq(addr_map_owner(at + 6 * UNIT - 1), &slab_b);
+	page_map_enter_slab(at, 2 * UNIT, small, 48, 64, &slab_a);
+	page_map_enter_slab(at + 2 * UNIT, 4 * UNIT, big, chunk, 0, &slab_b);
+	page_map_enter_large(at + 6 * UNIT, 2 * UNIT);
+	ck_assert_ptr_eq(page_map_owner(at + 2 * UNIT - 1), &slab_a);
+	ck_assert_ptr_eq(page_map_owner(at + 2 * UNIT), &slab_b);
+	ck_assert_ptr_eq(page_map_owner(at + 6 * UNIT - 1), &slab_b);
 	ck_assert(is_start(at + 2 * UNIT));
 	/* A unit in which no chunk starts looks like a foreign unit. */
 	ck_assert_uint_eq(entry(at + 3 * UNIT), 0);
-	addr_map_clear(at + 2 * UNIT, 4 * UNIT);
-	ck_assert_ptr_eq(addr_map_owner(at + 2 * UNIT - 1), &slab_a);
+	page_map_clear(at + 2 * UNIT, 4 * UNIT);
+	ck_assert_ptr_eq(page_map_owner(at + 2 * UNIT - 1), &slab_a);
 	ck_assert(is_start(at + 64));
 	ck_assert(is_start(at + 6 * UNIT));
-	addr_map_slab(at + 2 * UNIT, 4 * UNIT, small, 48, 0, &slab_b);
+	page_map_enter_slab(at + 2 * UNIT, 4 * UNIT, small, 48, 0, &slab_b);
 	ck_assert(is_start(at + 64));
 	ck_assert(!is_start(at));
 	ck_assert(is_start(at + 2 * UNIT));
@@ -238,8 +239,8 @@ START_TEST(objects_of_a_cache_have_an_owner_but_no_class)
 {
 	char *at = span(UNIT);
 
-	addr_map_slab(at, UNIT, 0, 64, 0, &slab_a);
-	ck_assert_ptr_eq(addr_map_owner(at + 100), &slab_a);
+	page_map_enter_slab(at, UNIT, 0, 64, 0, &slab_a);
+	ck_assert_ptr_eq(page_map_owner(at + 100), &slab_a);
 	for (size_t i = 0; i < UNIT; i++)
 		ck_assert(!is_start(at + i));
 }
@@ -248,35 +249,35 @@ END_TEST
 /* 4096 units share a part of the tables.  This range needs four requests. */
 START_TEST(tables_are_covered_or_it_is_said)
 {
-	size_t unit = addr_map.units - 4096 - 4;
+	size_t unit = page_map.units - 4096 - 4;
 	char *at;
 	unsigned nth = 1;
 
-	ck_assert_uint_gt(addr_map.units, 3 * 4096);
+	ck_assert_uint_gt(page_map.units, 3 * 4096);
 	unit = align_down(unit, 4096) - 4;
-	at = (char *)addr_map.base + unit * UNIT;
+	at = (char *)page_map.base + unit * UNIT;
 	for (;; nth++) {
 		bool done;
 
 		os_fail_nth(nth, 1);
-		done = addr_map_cover(at, 8 * UNIT);
+		done = page_map_commit(at, 8 * UNIT);
 		os_fail_nth(0, 0);
 		if (done)
 			break;
-		ck_assert_ptr_null(addr_map_owner(at));
+		ck_assert_ptr_null(page_map_owner(at));
 	}
 	ck_assert_uint_ge(nth, 3);
-	addr_map_slab(at, 8 * UNIT, 1, 8, 0, &slab_b);
+	page_map_enter_slab(at, 8 * UNIT, 1, 8, 0, &slab_b);
 	ck_assert(is_start(at + 7 * UNIT + 8));
-	addr_map_clear(at, 8 * UNIT);
+	page_map_clear(at, 8 * UNIT);
 }
 END_TEST
 
 Suite *
-addr_map_suite(void)
+page_map_suite(void)
 {
-	Suite *suite = suite_create("addr_map");
-	TCase *tc = tcase_create("addr_map");
+	Suite *suite = suite_create("page_map");
+	TCase *tc = tcase_create("page_map");
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(

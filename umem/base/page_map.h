@@ -1,0 +1,147 @@
+/*
+ * page_map.h - address to size class and to slab or large block; see page_map.c
+ */
+#ifndef UMEM_PAGE_MAP_H
+#define UMEM_PAGE_MAP_H
+
+#include "magazine/cpu_layout.h"
+#include "umem/base/size_class.h"
+#include "vmem/heap.h"
+
+/* The class stored for the first unit of a large block. */
+#define PAGE_MAP_LARGE 255u
+
+struct page_map {
+	uintptr_t base; /* start of the heap's reserved range */
+	size_t units;   /* 0 before start: the map has no entries */
+	uint32_t *
+	    entry; /* [a] per unit: see page_map_header_offset(), page_map_chunk_offset() */
+	void **owner; /* [a] per unit: slab or large block, see below */
+	struct cpu_guard divisor[256]; /* by class */
+};
+
+extern struct page_map page_map;
+
+/* Reserves the tables.  Returns false if there is no address space for them. */
+bool page_map_start(void);
+
+/*
+ * Sets the divisibility test of a class to chunks of this many bytes.  Debugged
+ * chunks are larger than their class.  The caller does this before it creates
+ * the first chunk of the class.
+ */
+void page_map_set_divisor(unsigned class, size_t chunk);
+
+/*
+ * Commits the table entries for the units of [span, span + bytes).  Returns false
+ * if there is no memory.
+ */
+bool page_map_commit(void *span, size_t bytes);
+
+/*
+ * Enters a slab of chunks of a class, or of class 0 if malloc() does not use
+ * its cache.  The first chunk is first bytes behind span.  The caller has called
+ * page_map_commit() for the span.
+ */
+void page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
+    size_t first, void *slab);
+
+/* Enters a large block that is not a sample. */
+void page_map_enter_large(void *block, size_t bytes);
+
+/*
+ * Enters a large block that is the sample with number index.  The block starts
+ * in the first unit of its span.
+ */
+void page_map_enter_sample(
+    void *span, size_t bytes, const void *block, uint32_t index);
+
+/* Removes the entries of all units of the span. */
+void page_map_clear(void *span, size_t bytes);
+
+void page_map_lock_for_fork(void);
+void page_map_unlock_for_fork(void);
+
+/*
+ * The unit number of p, or a number of at least page_map.units if p is outside
+ * the heap.
+ */
+static inline size_t
+page_map_unit(const void *p)
+{
+	return ((uintptr_t)p - page_map.base) >> HEAP_UNIT_SHIFT;
+}
+
+/*
+ * The owner of the unit of p, as entered by page_map_enter_slab() or
+ * page_map_enter_sample(); NULL if the unit has none.
+ */
+static inline void *
+page_map_owner(const void *p)
+{
+	size_t unit = page_map_unit(p);
+
+	if (unlikely(unit >= page_map.units))
+		return NULL;
+	/* Acquire; pairs with the release in page_map_enter_slab(). */
+	return __atomic_load_n(&page_map.owner[unit], __ATOMIC_ACQUIRE);
+}
+
+/*
+ * The owner word of a large block has its size in bytes, which is a multiple of
+ * the unit.  The bits below that hold the index of its sample (0: not a
+ * sample), shifted left by one, and a 1 in the lowest bit.
+ */
+#define PAGE_MAP_SAMPLES (HEAP_UNIT / 2)
+
+/* The bytes of a large block, or 0 if the owner is a slab or NULL. */
+static inline size_t
+page_map_large_bytes(void *owner)
+{
+	return (uintptr_t)owner & 1 ? align_down((uintptr_t)owner, HEAP_UNIT)
+				    : 0;
+}
+
+/* The sample index in the owner word of a large block. */
+static inline uint32_t
+page_map_sample_index(void *owner)
+{
+	return (uint32_t)((uintptr_t)owner % HEAP_UNIT / 2);
+}
+
+/*
+ * The offset of the per-CPU header of an entry's class from header 0, in bytes.
+ */
+static inline uintptr_t
+page_map_header_offset(uint32_t entry)
+{
+	return (uint16_t)entry;
+}
+
+static inline unsigned
+page_map_class(uint32_t entry)
+{
+	return (
+	    unsigned)(page_map_header_offset(entry) / sizeof(struct cpu_hot));
+}
+
+/*
+ * The distance in bytes from some start of a chunk to p, where p lies in a unit
+ * with this entry.
+ */
+static inline uint32_t
+page_map_chunk_offset(const void *p, uint32_t entry)
+{
+	return (uint16_t)(uintptr_t)p + (entry >> 16);
+}
+
+/* Is p, in a unit with this entry, the start of a chunk? */
+static inline bool
+page_map_is_start(const void *p, uint32_t entry)
+{
+	struct cpu_guard test = page_map.divisor[page_map_class(entry)];
+
+	return page_map_chunk_offset(p, entry) * test.magic < test.bound;
+}
+
+#endif
