@@ -104,8 +104,8 @@ START_TEST(without_memory_nothing_is_held)
 END_TEST
 
 /*
- * quarantine_look() returns the newest chunk first, then every chunk in turn.
- * Each chunk is put back afterwards.
+ * quarantine_inspect() returns the newest chunk first, then every chunk in
+ * turn.  Each chunk is put back afterwards.
  */
 START_TEST(all_are_looked_at)
 {
@@ -115,16 +115,16 @@ START_TEST(all_are_looked_at)
 
 	quarantine_init(&q, 16 * KIB);
 	ck_assert_uint_eq(q.nslots, 16);
-	ck_assert_ptr_null(quarantine_look(&q, &at));
+	ck_assert_ptr_null(quarantine_inspect(&q, &at));
 	for (uintptr_t i = 1; i < 20; i++) {
 		quarantine_swap(&q, (void *)(i * 16));
-		ck_assert_ptr_eq(quarantine_look(&q, &at), (void *)(i * 16));
+		ck_assert_ptr_eq(quarantine_inspect(&q, &at), (void *)(i * 16));
 		ck_assert_ptr_null(
 		    quarantine_put_back(&q, at, (void *)(i * 16)));
 	}
 	size_t n = quarantine_count(&q);
 	for (size_t i = 0; i < 3 * q.nslots; i++) {
-		void *p = quarantine_look(&q, &at);
+		void *p = quarantine_inspect(&q, &at);
 
 		if (p == NULL)
 			continue;
@@ -141,11 +141,11 @@ START_TEST(all_are_looked_at)
 	 * quarantine_put_back() returns the chunk that took the slot meanwhile.
 	 */
 	quarantine_swap(&q, &q);
-	ck_assert_ptr_eq(quarantine_look(&q, &at), &q);
+	ck_assert_ptr_eq(quarantine_inspect(&q, &at), &q);
 	q.slot[at] = &at;
 	ck_assert_ptr_eq(quarantine_put_back(&q, at, &q), &at);
 	quarantine_end(&q);
-	ck_assert_ptr_null(quarantine_look(&q, &at));
+	ck_assert_ptr_null(quarantine_inspect(&q, &at));
 }
 END_TEST
 
@@ -164,7 +164,7 @@ swapper(void *arg)
 		if (p != NULL)
 			seen[me][(uintptr_t)p / 16]++;
 		/* The thread also inspects some quarantined chunks. */
-		p = quarantine_look(&shared, &at);
+		p = quarantine_inspect(&shared, &at);
 		if (p != NULL)
 			p = quarantine_put_back(&shared, at, p);
 		if (p != NULL)

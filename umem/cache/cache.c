@@ -43,7 +43,7 @@
 #include "vmem/panic.h"
 
 void
-cache_check_mines(struct umem_cache *cache, const char *who)
+cache_check_poison(struct umem_cache *cache, const char *who)
 {
 	if (unlikely(cache->destroyed))
 		panic("%s(%s): cache was destroyed", who, cache->name);
@@ -325,7 +325,7 @@ alloc_past(struct umem_cache *cache)
 static noinline void *
 alloc_straight(struct umem_cache *cache)
 {
-	cache_check_mines(cache, "umem_cache_alloc");
+	cache_check_poison(cache, "umem_cache_alloc");
 	if (cache->debug != 0)
 		return cache_debugger.alloc(cache);
 	return alloc_past(cache);
@@ -496,7 +496,7 @@ cache_take_back(struct umem_cache *cache, struct magazine *mag)
 static noinline bool
 free_straight(struct umem_cache *cache, void *object, const char *who)
 {
-	cache_check_mines(cache, who);
+	cache_check_poison(cache, who);
 	if (cache->debug != 0)
 		return cache_debugger.free(cache, object);
 	free_past(cache, object, who);
@@ -562,7 +562,7 @@ free_checked(struct umem_cache *cache, void *object, const char *who)
 {
 	enum slab_fault fault;
 
-	cache_check_mines(cache, who);
+	cache_check_poison(cache, who);
 	fault = slab_unhold(&cache->slabs, object);
 	if (unlikely(fault != SLAB_FINE))
 		misuse_slab(who, cache, object, fault);

@@ -239,7 +239,7 @@ void *cache_alloc_slow(struct umem_cache *cache);
 bool cache_free_slow(struct umem_cache *cache, void *object, const char *who);
 
 /* Aborts if the cache was destroyed while objects were in use. */
-void cache_check_mines(struct umem_cache *cache, const char *who);
+void cache_check_poison(struct umem_cache *cache, const char *who);
 
 /*
  * Names the function by which the program usually frees objects of the cache.

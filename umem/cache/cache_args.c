@@ -104,7 +104,7 @@ umem_cache_shrink(umem_cache_t *cache)
 	int saved = errno;
 
 	cache_reap(cache);
-	cache_deferral.rouse();
+	cache_deferral.wake();
 	errno = saved;
 	if (cache->import != NULL)
 		return import_count(cache) != 0;

@@ -488,7 +488,7 @@ umem_cache_create(const char *name, size_t bufsize, size_t align,
  * with it abort.
  */
 static void
-cache_leave_mines(struct umem_cache *cache, bool tell)
+cache_poison(struct umem_cache *cache, bool tell)
 {
 	if (tell)
 		say("umem_cache_destroy: '%s' (%p) not empty", cache->name,
@@ -524,7 +524,7 @@ umem_cache_destroy(umem_cache_t *cache)
 		 * that still wait for a grace period, are not held by the
 		 * program.
 		 */
-		cache_leave_mines(cache, /* tell */ released && drained);
+		cache_poison(cache, /* tell */ released && drained);
 		return;
 	}
 	if (cache->has_magazines)

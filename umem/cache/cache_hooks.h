@@ -43,8 +43,8 @@ extern const struct cache_debugger cache_debugger; /* of debug.c */
 struct cache_upkeep {
 	void (*poll)(void);
 	void (*tick)(void);
-	bool (*enters)(bool calls);
-	void (*leaves)(void);
+	bool (*enter)(bool calls);
+	void (*leave)(void);
 	bool (*reclaim_source)(vmem_t *source);
 };
 
@@ -55,7 +55,7 @@ struct cache_deferral {
 	bool (*end_cache)(struct umem_cache *cache);
 	size_t (*waiting)(const struct umem_cache *cache);
 	bool (*has)(const struct umem_cache *cache, const void *object);
-	void (*rouse)(void);
+	void (*wake)(void);
 };
 
 extern const struct cache_deferral cache_deferral; /* of defer.c */

@@ -188,9 +188,9 @@ work_on_locked(struct umem_cache *cache, bool (*f)(struct umem_cache *))
 
 	worker_pin = &pin;
 	lock_release(&cache_list_lock);
-	if (cache_upkeep.enters(calls_program(cache))) {
+	if (cache_upkeep.enter(calls_program(cache))) {
 		any = f(cache);
-		cache_upkeep.leaves();
+		cache_upkeep.leave();
 	}
 	lock_take(&cache_list_lock);
 	/*

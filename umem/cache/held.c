@@ -15,12 +15,12 @@
 #include "umem/cache/held.h"
 #include "vmem/hash.h"
 
-#define SIZE_LEAST 128
+#define HELD_SIZE_LEAST 128
 
 size_t
 held_size(size_t n)
 {
-	size_t size = SIZE_LEAST;
+	size_t size = HELD_SIZE_LEAST;
 
 	while (size < 2 * n)
 		size *= 2;
@@ -28,16 +28,16 @@ held_size(size_t n)
 }
 
 static size_t
-home_of(const struct held *held, const void *value)
+held_home(const struct held *held, const void *value)
 {
 	return (size_t)hash_mix((uintptr_t)value) & (held->size - 1);
 }
 
 /* The slot that contains the value, or the free one where its search ends. */
 static size_t
-find(const struct held *held, const void *value)
+held_find(const struct held *held, const void *value)
 {
-	size_t i = home_of(held, value);
+	size_t i = held_home(held, value);
 
 	while (held->slot[i] != NULL && held->slot[i] != value)
 		i = (i + 1) & (held->size - 1);
@@ -47,7 +47,7 @@ find(const struct held *held, const void *value)
 bool
 held_add(struct held *held, void *value)
 {
-	size_t i = find(held, value);
+	size_t i = held_find(held, value);
 
 	if (held->slot[i] != NULL)
 		return false;
@@ -59,14 +59,14 @@ bool
 held_remove(struct held *held, void *value)
 {
 	size_t mask = held->size - 1;
-	size_t gap = find(held, value);
+	size_t gap = held_find(held, value);
 
 	if (held->slot[gap] == NULL)
 		return false;
 	held->slot[gap] = NULL;
 	for (size_t i = (gap + 1) & mask; held->slot[i] != NULL;
 	     i = (i + 1) & mask) {
-		size_t home = home_of(held, held->slot[i]);
+		size_t home = held_home(held, held->slot[i]);
 
 		/* A value with its home behind the gap does not move. */
 		if (((i - home) & mask) < ((i - gap) & mask))

@@ -93,7 +93,7 @@
 
 /* The limit is divided between the magazines of all CPUs and the pool. */
 static void
-divide_idle(struct import *import, size_t max_idle)
+import_divide_idle(struct import *import, size_t max_idle)
 {
 	size_t ncpus = cpu_layer.nrun;
 	size_t rounds = max_idle / (ROUNDS_PART * ncpus);
@@ -124,7 +124,7 @@ import_new(umem_import_t *function, umem_release_t *release, void *arg,
 	import->has_magazines = magazines && !checked;
 	import->pool_most = SIZE_MAX;
 	if (max_idle != 0)
-		divide_idle(import, max_idle);
+		import_divide_idle(import, max_idle);
 	lock_init(&import->gate, LOCK_QUANTUM);
 	return import;
 }
@@ -202,7 +202,7 @@ pool_unlock(struct umem_cache *cache)
 
 /* Relaxed stores: both are read without the lock, as hints. */
 static void
-counts_set_locked(struct umem_cache *cache, size_t npool, size_t nused)
+pool_counts_set_locked(struct umem_cache *cache, size_t npool, size_t nused)
 {
 	struct import *import = cache->import;
 
@@ -234,7 +234,8 @@ pool_take(struct umem_cache *cache, void **resources, unsigned n)
 		n = (unsigned)import->npool;
 	memcpy(resources, import->arrays.pool + import->npool - n,
 	    n * sizeof(*resources));
-	counts_set_locked(cache, import->npool - n, cache->slabs.nused + n);
+	pool_counts_set_locked(
+	    cache, import->npool - n, cache->slabs.nused + n);
 	pool_unlock(cache);
 	return n;
 }
@@ -246,12 +247,13 @@ pool_put_locked(struct umem_cache *cache, void *const *resources, unsigned n)
 
 	memcpy(import->arrays.pool + import->npool, resources,
 	    n * sizeof(*resources));
-	counts_set_locked(cache, import->npool + n, cache->slabs.nused - n);
+	pool_counts_set_locked(
+	    cache, import->npool + n, cache->slabs.nused - n);
 }
 
 /* Makes places for n more resources, which may then be imported. */
 static bool
-reserve(struct umem_cache *cache, unsigned n)
+pool_reserve(struct umem_cache *cache, unsigned n)
 {
 	struct import *import = cache->import;
 	struct import_arrays arrays = {0};
@@ -277,17 +279,20 @@ reserve(struct umem_cache *cache, unsigned n)
 	}
 }
 
-/* A call that may leave resources in the pool, or releases some, begins. */
+/*
+ * Begins a call that may leave resources in the pool, or releases some.
+ * Returns the argument for transit_end().
+ */
 static uint32_t
-call_begins(struct import *import)
+transit_begin(struct import *import)
 {
 	__atomic_add_fetch(&import->ncalls, 1, __ATOMIC_SEQ_CST);
 	return cache_nforks;
 }
 
-/* It ends; began is the result of call_begins(). */
+/* Ends a call; began is the result of transit_begin(). */
 static void
-call_ends(struct import *import, uint32_t began)
+transit_end(struct import *import, uint32_t began)
 {
 	__atomic_add_fetch(&import->nends, 1, __ATOMIC_SEQ_CST);
 	if (began == cache_nforks)
@@ -297,7 +302,7 @@ call_ends(struct import *import, uint32_t began)
 }
 
 static void
-check_delivered(
+import_check_delivered(
     struct umem_cache *cache, void *const *resources, size_t n, size_t most)
 {
 	if (unlikely(n > most))
@@ -319,20 +324,20 @@ import_call(struct umem_cache *cache, void **resources, unsigned n)
 	int saved = errno;
 	size_t got;
 
-	if (!reserve(cache, n)) {
+	if (!pool_reserve(cache, n)) {
 		errno = ENOMEM;
 		return 0;
 	}
 	errno = 0;
 	got = import->import(import->arg, resources, n, UMEM_DEFAULT);
-	check_delivered(cache, resources, got, n);
+	import_check_delivered(cache, resources, got, n);
 	if (got != 0)
 		errno = saved;
 	else if (errno == 0)
 		errno = ENOMEM;
 	pool_lock(cache);
 	import->nowned -= n - got;
-	counts_set_locked(cache, import->npool, cache->slabs.nused + got);
+	pool_counts_set_locked(cache, import->npool, cache->slabs.nused + got);
 	pool_unlock(cache);
 	/* As a constructor that refuses: no memory would change the answer. */
 	if (got == 0)
@@ -342,7 +347,7 @@ import_call(struct umem_cache *cache, void **resources, unsigned n)
 
 /* Releases up to n resources of the pool, but keeps so many. */
 static void
-release_some(struct umem_cache *cache, size_t n, size_t keep)
+pool_release(struct umem_cache *cache, size_t n, size_t keep)
 {
 	struct import *import = cache->import;
 	int saved = errno;
@@ -350,7 +355,7 @@ release_some(struct umem_cache *cache, size_t n, size_t keep)
 
 	do {
 		void *batch[BATCH];
-		uint32_t began = call_begins(import);
+		uint32_t began = transit_begin(import);
 		size_t most;
 
 		pool_lock(cache);
@@ -361,12 +366,12 @@ release_some(struct umem_cache *cache, size_t n, size_t keep)
 		memcpy(batch, import->arrays.pool + import->npool - got,
 		    got * sizeof(batch[0]));
 		import->nowned -= got;
-		counts_set_locked(
+		pool_counts_set_locked(
 		    cache, import->npool - got, cache->slabs.nused);
 		pool_unlock(cache);
 		if (got != 0)
 			import->release(import->arg, batch, got);
-		call_ends(import, began);
+		transit_end(import, began);
 		n -= got;
 	} while (got != 0 && n != 0);
 	errno = saved;
@@ -379,7 +384,7 @@ import_gate_close(struct umem_cache *cache)
 }
 
 static void
-gate_open(struct umem_cache *cache)
+gate_release(struct umem_cache *cache)
 {
 	lock_release(&cache->import->gate);
 }
@@ -389,14 +394,14 @@ import_gate_open(struct umem_cache *cache)
 {
 	struct import *import = cache->import;
 
-	gate_open(cache);
+	gate_release(cache);
 	if (unlikely(pool_size(import) > import->pool_most))
-		release_some(cache, SIZE_MAX, import->pool_most);
+		pool_release(cache, SIZE_MAX, import->pool_most);
 }
 
 /* Every idle resource to the pool, and one of them; the gate is closed. */
 static void *
-take_idle(struct umem_cache *cache)
+import_take_idle(struct umem_cache *cache)
 {
 	void *resource;
 
@@ -410,7 +415,7 @@ take_idle(struct umem_cache *cache)
 }
 
 static uint32_t
-ends_now(const struct import *import)
+transit_ends(const struct import *import)
 {
 	return __atomic_load_n(&import->nends, __ATOMIC_SEQ_CST);
 }
@@ -428,14 +433,14 @@ transit_ended(struct import *import, uint32_t seen, uint64_t until_ns)
 
 	if (now >= until_ns)
 		return false;
-	if (ends_now(import) != seen)
+	if (transit_ends(import) != seen)
 		return true;
 	if (!any)
 		return false;
 	__atomic_add_fetch(&import->nwaiting, 1, __ATOMIC_SEQ_CST);
 	os_futex_wait(&import->nends, seen, until_ns - now);
 	__atomic_sub_fetch(&import->nwaiting, 1, __ATOMIC_SEQ_CST);
-	return ends_now(import) != seen;
+	return transit_ends(import) != seen;
 }
 
 /*
@@ -450,9 +455,9 @@ import_some(struct umem_cache *cache, unsigned n)
 	bool for_pool = n > 1;
 	uint32_t began = 0;
 
-	gate_open(cache);
+	gate_release(cache);
 	if (for_pool)
-		began = call_begins(import);
+		began = transit_begin(import);
 	n = import_call(cache, batch, n);
 	import_gate_close(cache);
 	if (n != 0)
@@ -463,7 +468,7 @@ import_some(struct umem_cache *cache, unsigned n)
 		pool_unlock(cache);
 	}
 	if (for_pool)
-		call_ends(import, began);
+		transit_end(import, began);
 	return resource;
 }
 
@@ -472,11 +477,12 @@ static unsigned
 import_want(const struct import *import, unsigned want)
 {
 	size_t npool = pool_size(import);
-	size_t room = import->pool_most > npool ? import->pool_most - npool : 0;
+	size_t nfree =
+	    import->pool_most > npool ? import->pool_most - npool : 0;
 
 	if (want > BATCH)
 		want = BATCH;
-	return want <= room ? want : (unsigned)room + 1;
+	return want <= nfree ? want : (unsigned)nfree + 1;
 }
 
 /* A resource for the caller, with others for the pool; see "Shortage". */
@@ -488,20 +494,20 @@ import_or_idle(struct umem_cache *cache, unsigned want)
 	uint64_t until_ns = 0;
 
 	for (;;) {
-		uint32_t seen = ends_now(import);
+		uint32_t seen = transit_ends(import);
 		void *resource = import_some(cache, import_want(import, want));
 		int error = errno;
 		bool again;
 
 		if (resource == NULL)
-			resource = take_idle(cache);
+			resource = import_take_idle(cache);
 		if (resource != NULL) {
 			errno = saved;
 			return resource;
 		}
 		if (until_ns == 0)
 			until_ns = os_now_ns() + TRANSIT_WAIT_NS;
-		gate_open(cache);
+		gate_release(cache);
 		again = transit_ended(import, seen, until_ns);
 		import_gate_close(cache);
 		errno = error;
@@ -514,7 +520,7 @@ import_or_idle(struct umem_cache *cache, unsigned want)
 
 /* A magazine of resources from the pool; returns its last round, or NULL. */
 static void *
-fill_magazine(struct umem_cache *cache, unsigned want)
+import_fill_magazine(struct umem_cache *cache, unsigned want)
 {
 	struct magazine *mag;
 	void *resource = NULL;
@@ -546,13 +552,13 @@ void *
 import_refill(struct umem_cache *cache)
 {
 	unsigned want = magazine_refill_want(&cache->mag);
-	void *resource = fill_magazine(cache, want);
+	void *resource = import_fill_magazine(cache, want);
 
 	return resource != NULL ? resource : import_or_idle(cache, want);
 }
 
 static void
-hold(struct umem_cache *cache, void *resource)
+held_record(struct umem_cache *cache, void *resource)
 {
 	bool added;
 
@@ -572,7 +578,7 @@ import_take(struct umem_cache *cache)
 	if (pool_take(cache, &resource, 1) == 0)
 		resource = import_or_idle(cache, 1);
 	if (unlikely(cache->import->checked) && resource != NULL)
-		hold(cache, resource);
+		held_record(cache, resource);
 	return resource;
 }
 
@@ -628,14 +634,14 @@ import_give(struct umem_cache *cache, void *const *resources, unsigned n,
 	pool_unlock(cache);
 	if (likely(nfine == n))
 		return;
-	gate_open(cache);
+	gate_release(cache);
 	misuse_slab(who, cache, resources[nfine], fault);
 }
 
 void
 import_reap(struct umem_cache *cache)
 {
-	release_some(cache, pool_size(cache->import), 0);
+	pool_release(cache, pool_size(cache->import), 0);
 }
 
 bool
@@ -648,7 +654,7 @@ import_update(struct umem_cache *cache)
 	nidle = import->npool_low;
 	pool_unlock(cache);
 	if (nidle != 0)
-		release_some(cache, nidle, 0);
+		pool_release(cache, nidle, 0);
 	pool_lock(cache);
 	import->npool_low = import->npool;
 	pool_unlock(cache);
@@ -710,7 +716,7 @@ umem_import_cache_create(const char *name, umem_import_t *import,
 }
 
 static void
-each_import(void (*f)(struct import *import))
+import_each(void (*f)(struct import *import))
 {
 	list_foreach (item, &cache_list) {
 		struct umem_cache *cache =
@@ -722,19 +728,19 @@ each_import(void (*f)(struct import *import))
 }
 
 static void
-lock_one(struct import *import)
+gate_lock_for_fork(struct import *import)
 {
 	lock_take_for_fork(&import->gate);
 }
 
 static void
-unlock_one(struct import *import)
+gate_unlock_for_fork(struct import *import)
 {
 	lock_release_for_fork(&import->gate);
 }
 
 static void
-forget_calls(struct import *import)
+transit_forget(struct import *import)
 {
 	import->ncalls = 0;
 	import->nwaiting = 0;
@@ -743,15 +749,15 @@ forget_calls(struct import *import)
 void
 import_gates_lock_for_fork(void)
 {
-	each_import(lock_one);
+	import_each(gate_lock_for_fork);
 }
 
 void
 import_gates_unlock_for_fork(bool child)
 {
 	if (child)
-		each_import(forget_calls);
-	each_import(unlock_one);
+		import_each(transit_forget);
+	import_each(gate_unlock_for_fork);
 }
 
 DESCRIBE(DESCRIBED_IMPORT);

@@ -21,12 +21,12 @@
  *	lie on their stacks.  A request of a later thread goes to the end of the
  *	queue, even if there would be room for it: otherwise small requests
  *	could keep a large one waiting for ever.  The freeing thread counts for
- *	the first in the queue (grant_locked()) as soon as its objects fit,
- *	takes it out of the queue, and wakes it.
+ *	the first in the queue (limit_grant_locked()) as soon as its objects
+ *	fit, takes it out of the queue, and wakes it.
  *
  *	No wake-up is lost.  The waiting thread, with limit_lock held, writes
- *	nwaiting and then reads nheld (in grant_locked()).  The freeing thread
- *	writes nheld and then reads nwaiting.  All four are sequentially
+ *	nwaiting and then reads nheld (in limit_grant_locked()).  The freeing
+ *	thread writes nheld and then reads nwaiting.  All four are sequentially
  *	consistent, so at least one thread sees what the other wrote: either the
  *	waiting thread finds room, or the freeing thread comes to the queue.
  *	The same is true of umem_cache_set_limit(), which writes most and then
@@ -79,7 +79,7 @@ struct lock limit_lock = LOCK_INITIALIZER(LOCK_LIMIT);
 
 /* Counts n objects if the limit allows. */
 static bool
-try_count(struct limit *limit, size_t n)
+limit_try_count(struct limit *limit, size_t n)
 {
 	size_t held = __atomic_load_n(&limit->nheld, __ATOMIC_SEQ_CST);
 
@@ -93,22 +93,22 @@ try_count(struct limit *limit, size_t n)
 	return true;
 }
 
-/* The same for a request that does not wait: behind those that do. */
+/* Counts n objects for a new request: it must not overtake those that wait. */
 static bool
-try_take(struct limit *limit, size_t n)
+limit_try_take(struct limit *limit, size_t n)
 {
 	return __atomic_load_n(&limit->nwaiting, __ATOMIC_RELAXED) == 0 &&
-	       try_count(limit, n);
+	       limit_try_count(limit, n);
 }
 
 /* Ends the wait of a request.  Its entry may be gone when this returns. */
 static void
-leave_locked(
+waiter_end_locked(
     struct limit *limit, struct waiter *waiter, enum waiter_state state)
 {
 	list_remove(&waiter->link);
 	__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
-	/* Release; pairs with state_of(). */
+	/* Release; pairs with waiter_state_get(). */
 	__atomic_store_n(&waiter->state, state, __ATOMIC_RELEASE);
 	/* A wake-up of a word that is no longer one of ours does no harm. */
 	os_futex_wake(&waiter->state, 1);
@@ -116,21 +116,21 @@ leave_locked(
 
 /* Serves as many from the head of the queue as the limit allows. */
 static void
-grant_locked(struct limit *limit)
+limit_grant_locked(struct limit *limit)
 {
 	while (limit->waiting.next != &limit->waiting) {
 		struct waiter *first =
 		    container_of(limit->waiting.next, struct waiter, link);
 
-		if (!try_count(limit, first->n))
+		if (!limit_try_count(limit, first->n))
 			return;
-		leave_locked(limit, first, WAITER_GRANTED);
+		waiter_end_locked(limit, first, WAITER_GRANTED);
 	}
 }
 
 /* Ends the waits of requests for more objects than the limit. */
 static void
-refuse_large_locked(struct limit *limit)
+limit_refuse_large_locked(struct limit *limit)
 {
 	size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
 	struct list *item = limit->waiting.next;
@@ -140,26 +140,26 @@ refuse_large_locked(struct limit *limit)
 
 		item = item->next;
 		if (waiter->n > most)
-			leave_locked(limit, waiter, WAITER_TOO_MANY);
+			waiter_end_locked(limit, waiter, WAITER_TOO_MANY);
 	}
 }
 
 static void
-grant(struct limit *limit)
+limit_grant(struct limit *limit)
 {
 	lock_take(&limit_lock);
-	grant_locked(limit);
+	limit_grant_locked(limit);
 	lock_release(&limit_lock);
 }
 
 static enum waiter_state
-state_of(const struct waiter *waiter)
+waiter_state_get(const struct waiter *waiter)
 {
 	return __atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE);
 }
 
 static void
-queue(struct limit *limit, struct waiter *waiter)
+waiter_queue_up(struct limit *limit, struct waiter *waiter)
 {
 	lock_take(&limit_lock);
 	waiter->nforks = cache_nforks;
@@ -167,24 +167,24 @@ queue(struct limit *limit, struct waiter *waiter)
 	__atomic_add_fetch(&limit->nwaiting, 1, __ATOMIC_SEQ_CST);
 	/* The limit may have changed since the request looked at it. */
 	if (waiter->n > __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
-		leave_locked(limit, waiter, WAITER_TOO_MANY);
-	grant_locked(limit);
+		waiter_end_locked(limit, waiter, WAITER_TOO_MANY);
+	limit_grant_locked(limit);
 	lock_release(&limit_lock);
 }
 
 /* The time is over.  Returns the state in which the entry leaves the queue. */
 static enum waiter_state
-give_up(struct limit *limit, struct waiter *waiter)
+waiter_give_up(struct limit *limit, struct waiter *waiter)
 {
 	enum waiter_state state;
 
 	lock_take(&limit_lock);
-	state = state_of(waiter);
+	state = waiter_state_get(waiter);
 	if (state == WAITER_WAITS && waiter->nforks == cache_nforks) {
 		list_remove(&waiter->link);
 		__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
 		/* The next one may ask for less. */
-		grant_locked(limit);
+		limit_grant_locked(limit);
 	}
 	lock_release(&limit_lock);
 	return state;
@@ -192,23 +192,23 @@ give_up(struct limit *limit, struct waiter *waiter)
 
 /* Returns 0, and then the objects count, or an error. */
 static int
-wait_for(struct limit *limit, size_t n, int32_t wait_ms)
+waiter_wait(struct limit *limit, size_t n, int32_t wait_ms)
 {
 	struct waiter waiter = {.n = n, .state = WAITER_WAITS};
 	uint64_t end = os_exact_ns() + (uint64_t)wait_ms * NS_PER_MS;
 	enum waiter_state state;
 
-	queue(limit, &waiter);
+	waiter_queue_up(limit, &waiter);
 	__atomic_add_fetch(&limit->nwaits, 1, __ATOMIC_RELAXED);
-	while ((state = state_of(&waiter)) == WAITER_WAITS) {
+	while ((state = waiter_state_get(&waiter)) == WAITER_WAITS) {
 		uint64_t now = wait_ms < 0 ? 0 : os_exact_ns();
 
 		if (wait_ms >= 0 && now >= end) {
-			state = give_up(limit, &waiter);
+			state = waiter_give_up(limit, &waiter);
 			break;
 		}
 		if (unlikely(waiter.nforks != cache_nforks))
-			queue(limit, &waiter);
+			waiter_queue_up(limit, &waiter);
 		else
 			os_futex_wait(&waiter.state, WAITER_WAITS,
 			    wait_ms < 0 ? 0 : end - now);
@@ -227,12 +227,12 @@ wait_for(struct limit *limit, size_t n, int32_t wait_ms)
 
 /* n objects that counted do so no longer.  Returns how many still do. */
 static size_t
-count_off(struct limit *limit, size_t n)
+limit_count_off(struct limit *limit, size_t n)
 {
 	size_t held = __atomic_sub_fetch(&limit->nheld, n, __ATOMIC_SEQ_CST);
 
 	if (unlikely(__atomic_load_n(&limit->nwaiting, __ATOMIC_SEQ_CST) != 0))
-		grant(limit);
+		limit_grant(limit);
 	return held;
 }
 
@@ -252,7 +252,7 @@ is_warning_due(const struct limit *limit)
  * Returns whether it did.
  */
 static bool
-warn(umem_cache_t *cache, size_t n)
+limit_warn(umem_cache_t *cache, size_t n)
 {
 	struct limit *limit = &cache->limit;
 	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
@@ -268,26 +268,30 @@ warn(umem_cache_t *cache, size_t n)
 }
 
 /*
- * The same as try_take(), after a warning if it is due.  Because another
- * request may count after warn() has looked, the thread looks again once it has
- * counted.  The callback must find the request uncounted, so the thread takes
- * the count back and begins anew.  A request warns once: the callback may have
- * allowed the next warning by umem_cache_set_warning().
+ * Counts n objects as limit_try_take() does, after a warning if it is due.
+ * Because another request may count after limit_warn() has looked, the thread
+ * looks again once it has counted.  The callback must find the request
+ * uncounted, so the thread takes the count back and begins anew.  A request
+ * warns once: the callback may have allowed the next warning by
+ * umem_cache_set_warning().
  */
 static bool
-warn_and_take(umem_cache_t *cache, size_t n)
+limit_warn_and_take(umem_cache_t *cache, size_t n)
 {
 	if (cache->limit.warning == NULL)
-		return try_take(&cache->limit, n);
+		return limit_try_take(&cache->limit, n);
 	for (;;) {
-		bool has_warned = warn(cache, n);
+		bool has_warned = limit_warn(cache, n);
 
-		if (!try_take(&cache->limit, n))
+		if (!limit_try_take(&cache->limit, n))
 			return false;
 		if (has_warned || likely(!is_warning_due(&cache->limit)))
 			return true;
-		/* No rearm(): another thread may be warning at this moment. */
-		count_off(&cache->limit, n);
+		/*
+		 * No limit_rearm_warning(): another thread may be warning at
+		 * this moment.
+		 */
+		limit_count_off(&cache->limit, n);
 	}
 }
 
@@ -296,7 +300,7 @@ warn_and_take(umem_cache_t *cache, size_t n)
  * warn_at is for a program at work on the edge, which hears of it once.
  */
 static void
-rearm(struct limit *limit, size_t held)
+limit_rearm_warning(struct limit *limit, size_t held)
 {
 	size_t at = __atomic_load_n(&limit->warn_at, __ATOMIC_RELAXED);
 
@@ -307,10 +311,11 @@ rearm(struct limit *limit, size_t held)
 
 /* The request fails.  It may have warned of objects that it does not get. */
 static void
-refuse(struct limit *limit)
+limit_refuse(struct limit *limit)
 {
 	__atomic_add_fetch(&limit->nrefused, 1, __ATOMIC_RELAXED);
-	rearm(limit, __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED));
+	limit_rearm_warning(
+	    limit, __atomic_load_n(&limit->nheld, __ATOMIC_RELAXED));
 }
 
 int
@@ -320,18 +325,18 @@ limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 	int32_t wait_ms = __atomic_load_n(&limit->wait_ms, __ATOMIC_RELAXED);
 	int error = EAGAIN;
 
-	if (likely(warn_and_take(cache, n)))
+	if (likely(limit_warn_and_take(cache, n)))
 		return 0;
 	if (limit->reached != NULL) {
 		limit->reached(cache, cache->priv);
-		if (warn_and_take(cache, n))
+		if (limit_warn_and_take(cache, n))
 			return 0;
 	}
 	if (wait_ms != 0 && (flags & UMEM_NOWAIT) == 0 &&
 	    n <= __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
-		error = wait_for(limit, n, wait_ms);
+		error = waiter_wait(limit, n, wait_ms);
 	if (error != 0)
-		refuse(limit);
+		limit_refuse(limit);
 	return error;
 }
 
@@ -340,7 +345,7 @@ limit_give_slow(umem_cache_t *cache, size_t n)
 {
 	struct limit *limit = &cache->limit;
 
-	rearm(limit, count_off(limit, n));
+	limit_rearm_warning(limit, limit_count_off(limit, n));
 }
 
 void
@@ -370,7 +375,7 @@ limit_end(umem_cache_t *cache)
 	lock_take(&limit_lock);
 	limit->counts = false;
 	while (limit->waiting.next != &limit->waiting)
-		leave_locked(limit,
+		waiter_end_locked(limit,
 		    container_of(limit->waiting.next, struct waiter, link),
 		    WAITER_ENDED);
 	lock_release(&limit_lock);
@@ -392,7 +397,7 @@ limit_after_fork_locked(void)
 
 /* Does the cache count?  Sets errno if it does not. */
 static bool
-counts(const umem_cache_t *cache)
+limit_is_counted(const umem_cache_t *cache)
 {
 	if (cache->limit.counts)
 		return true;
@@ -403,13 +408,13 @@ counts(const umem_cache_t *cache)
 public int
 umem_cache_set_limit(umem_cache_t *cache, size_t n)
 {
-	if (!counts(cache))
+	if (!limit_is_counted(cache))
 		return -1;
 	__atomic_store_n(
 	    &cache->limit.most, n == 0 ? SIZE_MAX : n, __ATOMIC_RELAXED);
 	lock_take(&limit_lock);
-	refuse_large_locked(&cache->limit);
-	grant_locked(&cache->limit);
+	limit_refuse_large_locked(&cache->limit);
+	limit_grant_locked(&cache->limit);
 	lock_release(&limit_lock);
 	return 0;
 }
@@ -421,7 +426,7 @@ umem_cache_set_limit_wait(umem_cache_t *cache, int ms)
 		errno = EINVAL;
 		return -1;
 	}
-	if (!counts(cache))
+	if (!limit_is_counted(cache))
 		return -1;
 	__atomic_store_n(&cache->limit.wait_ms, ms, __ATOMIC_RELAXED);
 	return 0;

@@ -10,23 +10,24 @@
 #include "vmem/hooks.h"
 
 static void *
-create(const char *name, size_t bytes, size_t quantum, vmem_t *arena)
+quantum_cache_create(
+    const char *name, size_t bytes, size_t quantum, vmem_t *arena)
 {
 	return cache_create_quantum(name, bytes, quantum, arena);
 }
 
 static void
-destroy(void *cache)
+quantum_cache_destroy(void *cache)
 {
 	umem_cache_destroy(cache);
 }
 
 static void *
-alloc(void *cache, int vmflag)
+quantum_cache_alloc(void *cache, int vmflag)
 {
-	struct umem_cache *of = cache;
-	struct slab_store *slabs = &of->slabs;
-	void *piece = cache_alloc_slow(of);
+	struct umem_cache *self = cache;
+	struct slab_store *slabs = &self->slabs;
+	void *piece = cache_alloc_slow(self);
 	void *span;
 
 	(void)vmflag;
@@ -35,39 +36,39 @@ alloc(void *cache, int vmflag)
 	span = vmem_slab_import(slabs->source, slabs->layout.slab_bytes);
 	if (span == NULL)
 		return NULL;
-	piece = cache_alloc_slow(of);
+	piece = cache_alloc_slow(self);
 	vmem_slab_import_end(slabs->source, span);
 	return piece;
 }
 
 static void
-give(void *cache, void *piece)
+quantum_cache_free(void *cache, void *piece)
 {
 	umem_cache_free(cache, piece);
 }
 
 static void
-drain(void *cache)
+quantum_cache_drain(void *cache)
 {
 	cache_drain_idle(cache);
 }
 
 static void *
-take(void *cache)
+quantum_cache_take(void *cache)
 {
 	return cache_take_idle(cache);
 }
 
 static void
-dissolve(void *cache)
+quantum_cache_dissolve(void *cache)
 {
-	struct umem_cache *of = cache;
+	struct umem_cache *self = cache;
 
-	slab_dissolve(&of->slabs);
+	slab_dissolve(&self->slabs);
 }
 
 static bool
-reclaim(vmem_t *arena)
+quantum_cache_reclaim(vmem_t *arena)
 {
 	return cache_upkeep.reclaim_source(arena);
 }
@@ -75,14 +76,15 @@ reclaim(vmem_t *arena)
 void
 quantum_cache_start(void)
 {
-	static const struct quantum_hooks hooks = {.create = create,
-	    .destroy = destroy,
-	    .alloc = alloc,
-	    .free = give,
-	    .drain = drain,
-	    .take = take,
-	    .dissolve = dissolve,
-	    .reclaim = reclaim};
+	static const struct quantum_hooks hooks = {
+	    .create = quantum_cache_create,
+	    .destroy = quantum_cache_destroy,
+	    .alloc = quantum_cache_alloc,
+	    .free = quantum_cache_free,
+	    .drain = quantum_cache_drain,
+	    .take = quantum_cache_take,
+	    .dissolve = quantum_cache_dissolve,
+	    .reclaim = quantum_cache_reclaim};
 
 	quantum_register(&hooks);
 }

@@ -60,7 +60,7 @@ quarantine_swap(struct quarantine *q, void *p)
 }
 
 void *
-quarantine_look(struct quarantine *q, size_t *at)
+quarantine_inspect(struct quarantine *q, size_t *at)
 {
 	size_t last = 0;
 

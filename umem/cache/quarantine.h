@@ -31,7 +31,7 @@ void *quarantine_swap(struct quarantine *q, void *p);
  * yet, otherwise the chunk in the next slot in turn.  Sets *at to the slot.
  * Returns NULL if that slot is empty.
  */
-void *quarantine_look(struct quarantine *q, size_t *at);
+void *quarantine_inspect(struct quarantine *q, size_t *at);
 
 /*
  * Puts the inspected chunk back into its slot, and returns the chunk that

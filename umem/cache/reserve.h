@@ -7,11 +7,11 @@
 
 /* Keys: [a] atomic, written with limit_lock; [q] limit_lock */
 struct cache_reserve {
-	size_t want;    /* [a] objects to keep; 0: there is no reserve */
-	size_t nready;  /* [a] objects in the array */
-	void **objects; /* [q] */
-	size_t room;    /* [q] of the array, in objects */
-	uint64_t nused; /* [a] objects that requests have taken */
+	size_t want;     /* [a] objects to keep; 0: there is no reserve */
+	size_t nready;   /* [a] objects in the array */
+	void **objects;  /* [q] */
+	size_t capacity; /* [q] of the array, in objects */
+	uint64_t nused;  /* [a] objects that requests have taken */
 };
 
 /*

@@ -47,13 +47,13 @@ is_among(void *const *rounds, unsigned n, const void *p)
 }
 
 static cold_path void
-report(struct umem_cache *cache, const void *p, enum slab_fault fault)
+round_report(struct umem_cache *cache, const void *p, enum slab_fault fault)
 {
 	misuse_slab(cache_freed_by(cache), cache, p, fault);
 }
 
 static void
-check_twice(struct umem_cache *cache, void *const *rounds, unsigned n)
+round_check_twice(struct umem_cache *cache, void *const *rounds, unsigned n)
 {
 	uint64_t filter[FILTER_BITS / 64] = {0};
 
@@ -63,7 +63,7 @@ check_twice(struct umem_cache *cache, void *const *rounds, unsigned n)
 
 		if (unlikely((filter[bit / 64] & mask) != 0) &&
 		    is_among(rounds, i, rounds[i]))
-			report(cache, rounds[i], SLAB_FREE);
+			round_report(cache, rounds[i], SLAB_FREE);
 		filter[bit / 64] |= mask;
 	}
 }
@@ -85,8 +85,8 @@ round_check(struct magazine_layer *layer, void *const *rounds, unsigned n)
 		    slab_round_fault(&cache->slabs, rounds[i]);
 
 		if (unlikely(fault != SLAB_FINE))
-			report(cache, rounds[i], fault);
+			round_report(cache, rounds[i], fault);
 	}
 	if (n <= FILTER_MOST)
-		check_twice(cache, rounds, n);
+		round_check_twice(cache, rounds, n);
 }

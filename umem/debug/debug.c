@@ -186,7 +186,7 @@ static void
 look_at_held(struct umem_cache *cache)
 {
 	size_t at;
-	void *p = quarantine_look(&cache->quarantine, &at), *bad;
+	void *p = quarantine_inspect(&cache->quarantine, &at), *bad;
 
 	if (p == NULL || !held_is_whole(cache, p, SIZE_MAX))
 		return;

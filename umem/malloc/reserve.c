@@ -129,7 +129,7 @@ reserve_grow(struct cache_reserve *reserve, size_t n)
 	void **array, **old;
 	size_t old_room;
 
-	if (n <= reserve->room)
+	if (n <= reserve->capacity)
 		return true;
 	array = n > PTRDIFF_MAX / sizeof(void *)
 		    ? NULL
@@ -138,11 +138,11 @@ reserve_grow(struct cache_reserve *reserve, size_t n)
 		return false;
 	lock_take(&limit_lock);
 	old = reserve->objects;
-	old_room = reserve->room;
+	old_room = reserve->capacity;
 	if (reserve->nready != 0)
 		memcpy(array, old, reserve->nready * sizeof(void *));
 	reserve->objects = array;
-	reserve->room = n;
+	reserve->capacity = n;
 	lock_release(&limit_lock);
 	if (old_room != 0)
 		meta_free(old, old_room * sizeof(void *));
@@ -211,11 +211,11 @@ reserve_end(umem_cache_t *cache)
 {
 	struct cache_reserve *reserve = &cache->reserve;
 
-	if (reserve->room == 0)
+	if (reserve->capacity == 0)
 		return;
 	reserve_set_want(cache, 0);
 	reserve_trim(cache);
-	meta_free(reserve->objects, reserve->room * sizeof(void *));
+	meta_free(reserve->objects, reserve->capacity * sizeof(void *));
 	reserve->objects = NULL;
-	reserve->room = 0;
+	reserve->capacity = 0;
 }

@@ -619,7 +619,7 @@ object_slow(umem_cache_t *cache, void *object, size_t size, unsigned kind,
 	struct domain *domain;
 	struct defer *layer;
 
-	cache_check_mines(cache, name_of(kind));
+	cache_check_poison(cache, name_of(kind));
 	domain = domain_of(key, grace_of);
 	layer = domain == NULL ? NULL : layer_of(domain, cache);
 	if (layer != NULL)
@@ -858,5 +858,5 @@ const struct cache_deferral cache_deferral = {
     .end_cache = defer_end_cache,
     .waiting = defer_waiting,
     .has = defer_has,
-    .rouse = defer_rouse,
+    .wake = defer_rouse,
 };

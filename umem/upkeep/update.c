@@ -367,7 +367,7 @@ update_due(uint64_t now)
 
 	__atomic_store_n(&due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
 	if (update_has_thread()) {
-		update_thread_rouse();
+		update_thread_wake_if_asleep();
 	} else if (worker_begin()) {
 		cache_walk_as_worker(WALK_ALL, update_without_calls);
 		update_arenas();
@@ -423,7 +423,7 @@ update_poll(void)
 	if (likely(now < due)) {
 		/* The program may never call again, so wake the thread. */
 		if (update_has_thread() && update_may_purge())
-			update_thread_rouse();
+			update_thread_wake_if_asleep();
 		purge_excess(now);
 		return;
 	}
@@ -517,8 +517,8 @@ update_after_fork(bool counted)
 const struct cache_upkeep cache_upkeep = {
     .poll = update_poll,
     .tick = update_tick,
-    .enters = update_thread_enters,
-    .leaves = update_thread_leaves,
+    .enter = update_thread_enter,
+    .leave = update_thread_leave,
     .reclaim_source = update_reclaim_source,
 };
 
@@ -535,7 +535,7 @@ umem_reap(void)
 	} else if (worker_begin()) {
 		reap_all();
 		worker_end();
-		cache_deferral.rouse();
+		cache_deferral.wake();
 	}
 	errno = saved;
 }
@@ -553,6 +553,6 @@ umem_cache_reap_now(umem_cache_t *cache)
 
 	call_reclaim(cache);
 	cache_reap(cache);
-	cache_deferral.rouse();
+	cache_deferral.wake();
 	errno = saved;
 }

@@ -41,12 +41,13 @@
  *	of the library only.  It does not wait for functions of the program
  *	(destructors, reclaim callbacks, sources of arenas), because they may
  *	wait for a lock whose holder waits for the keeper.  Before each such
- *	call the upkeep thread publishes its epoch in calling, then checks
+ *	call the upkeep thread publishes its epoch in calling_epoch, then checks
  *	whether that is still the present epoch.  The keeper changes the epoch,
- *	then checks calling.  By sequential consistency either the upkeep thread
- *	makes no further call, and is joined, or the keeper sees that it is in a
- *	call.  Then the keeper waits for at most CALL_TRIES * CALL_WAIT_NS and
- *	detaches the thread, which ends by itself when the function returns.
+ *	then checks calling_epoch.  By sequential consistency either the upkeep
+ *	thread makes no further call, and is joined, or the keeper sees that it
+ *	is in a call.  Then the keeper waits for at most CALL_TRIES *
+ *	CALL_WAIT_NS and detaches the thread, which ends by itself when the
+ *	function returns.
  *
  * Cost
  *	A program that creates and joins threads in a loop would create two each
@@ -97,9 +98,9 @@ static unsigned nstarts = STARTS; /* [keeper] starts that are left */
 static uint64_t counted_ns;       /* [keeper] when nstarts was last raised */
 static uint32_t state;            /* [a] of the upkeep thread, to wait on */
 static uint32_t epoch = 1;        /* [a] changes to end the upkeep thread */
-static uint32_t begun;            /* [a] epoch of the last one running, or 0 */
-static uint32_t working; /* [worker] epoch of the upkeep thread at work, or 0 */
-static uint32_t calling; /* [a] epoch of the thread in a call, or 0 */
+static uint32_t running_epoch;    /* [a] of the last thread that began, or 0 */
+static uint32_t working_epoch;    /* [worker] of the thread at work, or 0 */
+static uint32_t calling_epoch;    /* [a] of the thread in a call, or 0 */
 
 /*
  * thread.c sets both.  It makes the second the next definition of
@@ -110,9 +111,9 @@ int (*update_thread_create)(pthread_t *, const pthread_attr_t *,
     void *(*)(void *), void *) = pthread_create;
 
 static bool
-is_of_epoch(uint32_t mine)
+is_of_epoch(uint32_t own_epoch)
 {
-	return __atomic_load_n(&epoch, __ATOMIC_SEQ_CST) == mine;
+	return __atomic_load_n(&epoch, __ATOMIC_SEQ_CST) == own_epoch;
 }
 
 /*
@@ -122,7 +123,7 @@ is_of_epoch(uint32_t mine)
  * a time in which every earlier store has become visible.
  */
 static void
-thread_sleep(void)
+update_thread_sleep(void)
 {
 	os_futex_wait(&state, ASLEEP, update_interval_ns);
 	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == ASLEEP &&
@@ -134,7 +135,7 @@ thread_sleep(void)
  * Waits until the next update is due or, if nothing is left to do, until woken.
  */
 static void
-thread_rest(bool busy)
+update_thread_rest(bool busy)
 {
 	uint32_t awake = AWAKE;
 
@@ -142,13 +143,13 @@ thread_rest(bool busy)
 		os_futex_wait(&state, AWAKE, update_interval_ns);
 	else if (__atomic_compare_exchange_n(&state, &awake, ASLEEP, false,
 		     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		thread_sleep();
+		update_thread_sleep();
 	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 }
 
 /* Does one update.  Returns true if there was something to do, or will be. */
 static bool
-thread_work(uint32_t mine)
+update_thread_work(uint32_t own_epoch)
 {
 	bool busy;
 
@@ -157,65 +158,66 @@ thread_work(uint32_t mine)
 	 */
 	if (!worker_begin())
 		return true;
-	working = mine;
+	working_epoch = own_epoch;
 	busy = update_all();
-	working = 0;
+	working_epoch = 0;
 	worker_end();
-	cache_deferral.rouse();
+	cache_deferral.wake();
 	return busy;
 }
 
 static void *
-thread_main(void *arg)
+update_thread_main(void *arg)
 {
-	uint32_t mine = (uint32_t)(uintptr_t)arg;
+	uint32_t own_epoch = (uint32_t)(uintptr_t)arg;
 	unsigned nidle = 0;
 
 	os_thread_name("umem");
-	__atomic_store_n(&begun, mine, __ATOMIC_RELEASE);
-	os_futex_wake(&begun, INT32_MAX);
-	while (is_of_epoch(mine)) {
-		thread_rest(/* busy */ nidle < IDLE_UPDATES);
-		if (!is_of_epoch(mine))
+	__atomic_store_n(&running_epoch, own_epoch, __ATOMIC_RELEASE);
+	os_futex_wake(&running_epoch, INT32_MAX);
+	while (is_of_epoch(own_epoch)) {
+		update_thread_rest(/* busy */ nidle < IDLE_UPDATES);
+		if (!is_of_epoch(own_epoch))
 			break;
 		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
-		if (thread_work(mine))
+		if (update_thread_work(own_epoch))
 			nidle = 0;
 	}
 	return NULL;
 }
 
 bool
-update_thread_enters(bool calls)
+update_thread_enter(bool calls_program)
 {
-	if (working == 0)
+	if (working_epoch == 0)
 		return true;
-	if (calls)
-		__atomic_store_n(&calling, working, __ATOMIC_SEQ_CST);
-	if (is_of_epoch(working))
+	if (calls_program)
+		__atomic_store_n(
+		    &calling_epoch, working_epoch, __ATOMIC_SEQ_CST);
+	if (is_of_epoch(working_epoch))
 		return true;
-	update_thread_leaves();
+	update_thread_leave();
 	return false;
 }
 
 void
-update_thread_leaves(void)
+update_thread_leave(void)
 {
-	if (working == 0)
+	if (working_epoch == 0)
 		return;
-	__atomic_store_n(&calling, 0, __ATOMIC_SEQ_CST);
-	if (!is_of_epoch(working))
-		os_futex_wake(&calling, 1);
+	__atomic_store_n(&calling_epoch, 0, __ATOMIC_SEQ_CST);
+	if (!is_of_epoch(working_epoch))
+		os_futex_wake(&calling_epoch, 1);
 }
 
 void
 update_thread_wake(void)
 {
-	uint32_t was = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	uint32_t seen = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 
 	/* The thread may be about to fall asleep. */
-	while (was == ASLEEP || was == AWAKE)
-		if (__atomic_compare_exchange_n(&state, &was, WANTED, false,
+	while (seen == ASLEEP || seen == AWAKE)
+		if (__atomic_compare_exchange_n(&state, &seen, WANTED, false,
 			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			os_futex_wake(&state, 1);
 			return;
@@ -226,11 +228,11 @@ static bool
 starts_are_left(void)
 {
 	uint64_t now = os_now_ns();
-	uint64_t more = (now - counted_ns) / update_interval_ns;
+	uint64_t nnew = (now - counted_ns) / update_interval_ns;
 
-	if (more > 0) {
+	if (nnew > 0) {
 		nstarts =
-		    more > STARTS - nstarts ? STARTS : nstarts + (unsigned)more;
+		    nnew > STARTS - nstarts ? STARTS : nstarts + (unsigned)nnew;
 		counted_ns = now;
 	}
 	return nstarts > 0;
@@ -238,7 +240,7 @@ starts_are_left(void)
 
 /* pthread_create() allocates, so no lock may be held here. */
 static bool
-thread_start(void)
+update_thread_start(void)
 {
 	pthread_attr_t attr;
 	bool started;
@@ -252,7 +254,7 @@ thread_start(void)
 	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, THREAD_STACK);
-	started = update_thread_create(&thread, &attr, thread_main,
+	started = update_thread_create(&thread, &attr, update_thread_main,
 		      (void *)(uintptr_t)epoch) == 0;
 	pthread_attr_destroy(&attr);
 	if (started)
@@ -261,20 +263,21 @@ thread_start(void)
 }
 
 static void
-thread_stop(void)
+update_thread_stop(void)
 {
-	uint32_t mine = epoch;
-	uint32_t next = mine + 1 == 0 ? 1 : mine + 1;
+	uint32_t own_epoch = epoch;
+	uint32_t next = own_epoch + 1 == 0 ? 1 : own_epoch + 1;
 
 	__atomic_store_n(&exists, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&epoch, next, __ATOMIC_SEQ_CST);
 	update_thread_wake();
 	for (int i = 0; i < CALL_TRIES; i++) {
-		if (__atomic_load_n(&calling, __ATOMIC_SEQ_CST) != mine) {
+		if (__atomic_load_n(&calling_epoch, __ATOMIC_SEQ_CST) !=
+		    own_epoch) {
 			pthread_join(thread, NULL);
 			return;
 		}
-		os_futex_wait(&calling, mine, CALL_WAIT_NS);
+		os_futex_wait(&calling_epoch, own_epoch, CALL_WAIT_NS);
 	}
 	pthread_detach(thread);
 }
@@ -312,7 +315,7 @@ keeper_try(void)
  * the join is no cancellation point.
  */
 static bool
-keep(void)
+keeper_work(void)
 {
 	sigset_t all, before;
 	int cancel;
@@ -323,9 +326,9 @@ keep(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!is_as_wanted()) {
 		if (is_wanted())
-			done = thread_start();
+			done = update_thread_start();
 		else
-			thread_stop();
+			update_thread_stop();
 	}
 	__atomic_store_n(&keeper, 0, __ATOMIC_SEQ_CST);
 	pthread_setcancelstate(cancel, &cancel);
@@ -334,10 +337,10 @@ keep(void)
 }
 
 static void
-settle(void)
+update_thread_settle(void)
 {
 	while (!is_as_wanted() && keeper_try())
-		if (!keep())
+		if (!keeper_work())
 			return;
 }
 
@@ -347,7 +350,7 @@ update_thread_offer(bool created)
 	int saved = errno;
 
 	if (created ? umem_ready() : umem_start_early())
-		settle();
+		update_thread_settle();
 	errno = saved;
 }
 
@@ -355,12 +358,13 @@ void
 update_thread_await(void)
 {
 	for (int i = 0; i < BEGIN_TRIES; i++) {
-		uint32_t seen = __atomic_load_n(&begun, __ATOMIC_ACQUIRE);
+		uint32_t seen =
+		    __atomic_load_n(&running_epoch, __ATOMIC_ACQUIRE);
 
 		if (__atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0 &&
 		    (!update_has_thread() || is_of_epoch(seen)))
 			return;
-		os_futex_wait(&begun, seen, BEGIN_WAIT_NS);
+		os_futex_wait(&running_epoch, seen, BEGIN_WAIT_NS);
 	}
 }
 
@@ -376,7 +380,7 @@ update_thread_ends(void)
 	int saved = errno;
 
 	__atomic_sub_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
-	settle();
+	update_thread_settle();
 	errno = saved;
 }
 
@@ -387,7 +391,7 @@ update_has_thread(void)
 }
 
 void
-update_thread_rouse(void)
+update_thread_wake_if_asleep(void)
 {
 	if (__atomic_load_n(&state, __ATOMIC_RELAXED) == ASLEEP)
 		update_thread_wake();
@@ -399,8 +403,8 @@ update_thread_after_fork(bool counted)
 	nprogram = counted ? 1 : 0;
 	exists = 0;
 	keeper = 0;
-	working = 0;
-	calling = 0;
+	working_epoch = 0;
+	calling_epoch = 0;
 	/* If the upkeep thread itself has forked, it ends after its call. */
 	epoch = epoch + 1 == 0 ? 1 : epoch + 1;
 }

@@ -53,16 +53,16 @@ bool update_has_thread(void);
 void update_thread_wake(void);
 
 /* Wakes the upkeep thread if it is asleep. */
-void update_thread_rouse(void);
+void update_thread_wake_if_asleep(void);
 
 /*
- * The worker (worker.h) calls these two around its work on one cache.  calls:
- * the work may call functions of the program.  update_thread_enters() returns
- * false if the calling thread is the upkeep thread and has been told to end.
- * Then the caller leaves the cache alone.
+ * The worker (worker.h) calls these two around its work on one cache.
+ * calls_program: the work may call functions of the program.
+ * update_thread_enter() returns false if the calling thread is the upkeep
+ * thread and has been told to end.  Then the caller leaves the cache alone.
  */
-bool update_thread_enters(bool calls);
-void update_thread_leaves(void);
+bool update_thread_enter(bool calls_program);
+void update_thread_leave(void);
 
 /*
  * In the child of fork(): there is no upkeep thread.  counted: the program has
