@@ -165,8 +165,8 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(DOMAIN_KEY, domain, domain, key)                                     \
 	M(DOMAIN_NEXT, domain, domain, next)                                   \
 	M(DOMAIN_LAYERS, domain, domain, layers)                               \
-	M(DOMAIN_BROKEN, domain, domain, broken)                               \
-	M(DOMAIN_IN_GRACE, domain, domain, in_grace)                           \
+	M(DOMAIN_BROKEN, domain, domain, is_broken)                            \
+	M(DOMAIN_IN_GRACE, domain, domain, nsynchronizing)                     \
 	M(DOMAIN_NGRACES, domain, domain, ngraces)                             \
 	M(DOMAIN_NRELEASED, domain, domain, nreleased)                         \
 	M(DEFER_HOT, defer, defer, mags.hot)                                   \

@@ -387,7 +387,7 @@ is_refused(void)
 static void
 await_grace(const struct domain *domain)
 {
-	while (__atomic_load_n(&domain->in_grace, __ATOMIC_SEQ_CST) == 0)
+	while (__atomic_load_n(&domain->nsynchronizing, __ATOMIC_SEQ_CST) == 0)
 		usleep(1000);
 }
 

@@ -81,8 +81,8 @@ void *alloc_aligned(size_t size, size_t align);
 void *alloc_resize(void *p, size_t size);
 
 /*
- * Returns the usable bytes of the block p, which is not NULL.  Messages name api,
- * the function that the program called.
+ * Returns the usable bytes of the block p, which is not NULL.  Messages name
+ * api, the function that the program called.
  */
 size_t alloc_usable(const void *p, const char *api);
 
@@ -179,7 +179,8 @@ alloc_map_entry(const void *p, uint32_t *entry)
 
 /*
  * Frees the chunk p of a unit with this map entry.  header_offset is
- * page_map_header_offset(entry).  Returns false if the caller must take the slow path.
+ * page_map_header_offset(entry).  Returns false if the caller must take the
+ * slow path.
  */
 static inline __attribute__((always_inline)) bool
 alloc_push_chunk(void *p, size_t header_offset, uint32_t entry)

@@ -27,9 +27,9 @@ void *alloc_no_memory(size_t size);
 void *alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes);
 
 /*
- * Returns the class of a block, PAGE_MAP_LARGE or CLASS_SAMPLE, and sets *bytes to
- * the bytes of the block.  If p is no block, the call aborts; under UMEM_DEBUG
- * with noabort it reports the misuse and returns 0.
+ * Returns the class of a block, PAGE_MAP_LARGE or CLASS_SAMPLE, and sets *bytes
+ * to the bytes of the block.  If p is no block, the call aborts; under
+ * UMEM_DEBUG with noabort it reports the misuse and returns 0.
  */
 unsigned alloc_block_class(const void *p, size_t *bytes, const char *api);
 

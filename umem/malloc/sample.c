@@ -14,8 +14,8 @@
  *
  * Memory of a sample
  *	A sample is a large block, even if it is small: a span of whole units,
- *	which the free paths leave to free_block() without a further test.  The
- *	owner in the page map contains the number of its record.  The
+ *	which the free paths leave to alloc_free_block() without a further test.
+ *	The owner in the page map contains the number of its record.  The
  *	records are in a table of PAGE_MAP_SAMPLES.  When the table is full, no
  *	more samples are taken, and nlost counts them.
  *	    A sample that fits into a unit uses a unit that its record keeps
@@ -23,10 +23,10 @@
  *	freed.  So a sample takes one small page for each page of its size, and
  *	not 64 KiB.  The address space of as many units as there were samples
  *	at one time is not returned.
- *	    One sample in GUARD_EVERY uses a guarded place (sample_place.c) if it fits: it
- *	ends at a guard page, and its own pages become inaccessible when it is
- *	freed.  Its record keeps both stacks until the place is used again.  If
- *	there is no place, it is a sample like the others.
+ *	    One sample in GUARD_EVERY uses a guarded place (sample_place.c) if
+ *	it fits: it ends at a guard page, and its own pages become inaccessible
+ *	when it is freed.  Its record keeps both stacks until the place is used
+ *	again.  If there is no place, it is a sample like the others.
  *	    Objects of caches are not sampled, because they are constructed and
  *	belong to slabs.  Nothing is sampled when every block is checked: by
  *	UMEM_DEBUG, UMEM_OPTIONS=hardened, or a checker such as valgrind.

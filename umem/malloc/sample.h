@@ -79,8 +79,8 @@ void sample_free(uint32_t index, const char *api);
 /*
  * sample_free() in two steps, for a free that waits for a grace period.
  * sample_defer() is the first step, sample_free_deferred() the second;
- * sample_defer_undo() takes the first step back.  sample_is_deferred() tells whether
- * the sample is between the two steps.
+ * sample_defer_undo() takes the first step back.  sample_is_deferred() tells
+ * whether the sample is between the two steps.
  */
 void sample_defer(uint32_t index, const char *api);
 void sample_free_deferred(uint32_t index);
@@ -89,9 +89,9 @@ bool sample_is_deferred(uint32_t index);
 
 /*
  * Change the size of a sample.  sample_resize_in_place() records a size within
- * sample_usable(); the block stays in place.  sample_resize_large() is for blocks and
- * sizes above SIZE_CLASS_MAX; it may move the block, and returns NULL if there
- * is no memory.
+ * sample_usable(); the block stays in place.  sample_resize_large() is for
+ * blocks and sizes above SIZE_CLASS_MAX; it may move the block, and returns
+ * NULL if there is no memory.
  */
 void sample_resize_in_place(uint32_t index, size_t size);
 void *sample_resize_large(uint32_t index, size_t size);
@@ -102,8 +102,8 @@ void sample_start(void);
 /*
  * Corrections for the statistics, which count samples as large blocks.
  * sample_overhead_bytes() returns the bytes that are counted but not used.
- * sample_guarded() returns the number of samples in guarded places, which are not
- * counted, and sets *bytes to their size.
+ * sample_guarded() returns the number of samples in guarded places, which are
+ * not counted, and sets *bytes to their size.
  */
 size_t sample_overhead_bytes(void);
 size_t sample_guarded(size_t *bytes);

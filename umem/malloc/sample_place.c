@@ -1,34 +1,33 @@
 /*
  * sample_place.c - guarded places: memory that ends at a guard page
  *
- * A guarded place is a unit of the heap whose last page is a guard page: it cannot be
- * read or written.  A place has two units if a page is as large as a unit (64
- * KiB, on aarch64).  A block in a place ends where the guard page begins.  When
- * the block is freed, its own pages become inaccessible, too, until the place is
- * taken again.  Places wait in a queue, so that this happens as late as
- * possible.
+ * A guarded place is a unit of the heap whose last page is a guard page: it
+ * cannot be read or written.  A place has two units if a page is as large as a
+ * unit (64 KiB, on aarch64).  A block in a place ends where the guard page
+ * begins.  When the block is freed, its own pages become inaccessible, too,
+ * until the place is taken again.  Places wait in a queue, so that this happens
+ * as late as possible.
  *
  * Bounds
  *	There are at most SAMPLE_PLACES places, created on demand and never
  *	returned: 16 MiB of addresses (32 MiB with pages of 64 KiB), and the
  *	memory of the live blocks in them.  The kernel limits the number of
- *	mappings of a process (vm.max_map_count, 65530).  A place makes three, so
- *	all places take 768 of them.
+ *	mappings of a process (vm.max_map_count, 65530).  A place makes three,
+ *	so all places take 768 of them.
  *
  * If the kernel refuses
  *	sample_place_take() puts a place back into the queue and returns -1 if
  *	there are no units for it, if its guard page stays accessible, or if its
- *	pages stay inaccessible.  The place is tried again at its next turn.  The
- *	pages of a freed block stay readable if the kernel refuses to protect
- *	them.
- *	Nothing is unmapped.  When a page becomes accessible again, the kernel
- *	merges its mapping with its neighbours.
+ *	pages stay inaccessible.  The place is tried again at its next turn.
+ *	The pages of a freed block stay readable if the kernel refuses to
+ *	protect them.  Nothing is unmapped.  When a page becomes accessible
+ *	again, the kernel merges its mapping with its neighbours.
  *
  * Addresses are stored as unit numbers.  Otherwise a leak checker would take
  * them for pointers of the program, if the library is linked into it.
  *
- * Locking: place_lock guards the queue and the count.  It is a leaf.  The thread
- * that has taken a place owns it.
+ * Locking: place_lock guards the queue and the count.  It is a leaf.  The
+ * thread that has taken a place owns it.
  *
  * Source of the idea: GWP-ASan of LLVM and KFENCE of Linux.
  */

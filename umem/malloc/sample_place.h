@@ -1,4 +1,7 @@
-/* sample_place.h - guarded places: memory that ends at a guard page; see sample_place.c */
+/*
+ * sample_place.h - guarded places: memory that ends at a guard page; see
+ * sample_place.c
+ */
 #ifndef UMEM_SAMPLE_PLACE_H
 #define UMEM_SAMPLE_PLACE_H
 
@@ -15,8 +18,8 @@ size_t sample_place_max_bytes(void);
 
 /*
  * Takes a place for a block of this many bytes.  Returns its number, or -1 if
- * there is no place or the kernel refuses to change its pages.  A place has units
- * of its own, which the page map covers.
+ * there is no place or the kernel refuses to change its pages.  A place has
+ * units of its own, which the page map covers.
  */
 int sample_place_take(size_t bytes);
 
@@ -26,8 +29,8 @@ char *sample_place_end(int i);
 /*
  * sample_place_close() makes the place's pages inaccessible and releases their
  * memory; it returns false if the kernel refuses the protection.
- * sample_place_put() makes the place available again, behind those that were put
- * before.
+ * sample_place_put() makes the place available again, behind those that were
+ * put before.
  */
 bool sample_place_close(int i);
 void sample_place_put(int i);

@@ -58,32 +58,32 @@
 #define PLAIN_ROUNDS 62
 
 /* Rounds of a magazine for one object: so many are 32 bytes. */
-#define ALONE_ROUNDS 2
+#define SINGLE_ROUND_CAPACITY 2
 
 struct lock defer_lock = LOCK_INITIALIZER(LOCK_DEFER);
 
-static const char *const names[DEFER_KINDS] = {
+static const char *const api_names[DEFER_KINDS] = {
     "umem_cache_free_rcu", "free_rcu", "umem_free_rcu", "free_rcu"};
 
 /* The function by which the program freed the objects in the layer. */
 static const char *
-who(const struct defer *layer)
+layer_api_name(const struct defer *layer)
 {
 	return layer->cache != NULL && layer->cache->class != 0
 		   ? "free_rcu"
-		   : names[layer->kind];
+		   : api_names[layer->kind];
 }
 
 static const char *
-name_of(unsigned kind)
+kind_api_name(unsigned kind)
 {
-	return kind == KIND_OBJECT ? names[DEFER_OBJECT]
-	       : kind == KIND_UMEM ? names[DEFER_UMEM]
-				   : names[DEFER_MALLOC];
+	return kind == KIND_OBJECT ? api_names[DEFER_OBJECT]
+	       : kind == KIND_UMEM ? api_names[DEFER_UMEM]
+				   : api_names[DEFER_MALLOC];
 }
 
 static struct defer *
-first_of_cache(const struct umem_cache *cache)
+cache_first_layer(const struct umem_cache *cache)
 {
 	/* Acquire; pairs with the release in layer_make(). */
 	return __atomic_load_n(&cache->defers, __ATOMIC_ACQUIRE);
@@ -92,7 +92,7 @@ first_of_cache(const struct umem_cache *cache)
 static struct defer *
 layer_find(const struct umem_cache *cache, const void *key)
 {
-	struct defer *layer = first_of_cache(cache);
+	struct defer *layer = cache_first_layer(cache);
 
 	while (layer != NULL && layer->key != key)
 		layer =
@@ -102,14 +102,15 @@ layer_find(const struct umem_cache *cache, const void *key)
 
 /* Sections push only where a push is all there is to do. */
 static bool
-is_plain(const struct umem_cache *cache)
+cache_is_plain(const struct umem_cache *cache)
 {
 	return cache == NULL || (cache->debug == 0 && !cache->slabs.watched &&
 				    !cache->slabs.checked);
 }
 
 static struct defer *
-layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
+layer_create(
+    struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
 {
 	struct defer *layer = meta_alloc(sizeof(*layer));
 
@@ -120,8 +121,9 @@ layer_new(struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
 		meta_free(layer, sizeof(*layer));
 		return NULL;
 	}
-	layer->at =
-	    (uintptr_t)(is_plain(cache) ? layer->mags.hot : cpu_header_none()) -
+	layer->header_offset =
+	    (uintptr_t)(cache_is_plain(cache) ? layer->mags.hot
+					      : cpu_header_none()) -
 	    (uintptr_t)cpu_header_none();
 	layer->key = domain->key;
 	layer->domain = domain;
@@ -139,7 +141,7 @@ cache_layer(struct domain *domain, struct umem_cache *cache)
 	lock_take(&defer_lock);
 	layer = layer_find(cache, domain->key);
 	if (layer == NULL &&
-	    (layer = layer_new(domain, cache, DEFER_OBJECT)) != NULL) {
+	    (layer = layer_create(domain, cache, DEFER_OBJECT)) != NULL) {
 		layer->next = domain->layers;
 		__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
 		layer->next_of_cache = cache->defers;
@@ -160,7 +162,8 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 		return layer;
 	lock_take(&defer_lock);
 	layer = domain->kinds[kind];
-	if (layer == NULL && (layer = layer_new(domain, NULL, kind)) != NULL) {
+	if (layer == NULL &&
+	    (layer = layer_create(domain, NULL, kind)) != NULL) {
 		layer->next = domain->layers;
 		__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
 		__atomic_store_n(&domain->kinds[kind], layer, __ATOMIC_RELEASE);
@@ -171,7 +174,7 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 
 /* NULL: no memory. */
 static struct magazine *
-magazine_of(unsigned capacity)
+magazine_alloc(unsigned capacity)
 {
 	struct magazine *mag = meta_alloc_spare(magazine_bytes(capacity));
 
@@ -182,16 +185,17 @@ magazine_of(unsigned capacity)
 
 /* An empty magazine for the layer; NULL: no memory. */
 static struct magazine *
-magazine_make(struct defer *layer)
+layer_magazine_alloc(struct defer *layer)
 {
 	if (layer->cache != NULL && layer->cache->has_magazines)
 		return magazine_empty(&layer->cache->mag);
-	return magazine_of(PLAIN_ROUNDS);
+	return magazine_alloc(PLAIN_ROUNDS);
 }
 
 /* Marks a chunk of a cache as waiting; false: misuse that was reported. */
 static bool
-mark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+chunk_mark_waiting(
+    struct umem_cache *cache, void *p, size_t size, unsigned kind)
 {
 	enum slab_fault fault = SLAB_FINE;
 
@@ -202,7 +206,7 @@ mark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 	else if (cache->slabs.source == NULL && cache->import == NULL)
 		fault = slab_round_fault(&cache->slabs, p);
 	if (fault != SLAB_FINE)
-		misuse_slab(name_of(kind), cache, p, fault);
+		misuse_slab(kind_api_name(kind), cache, p, fault);
 	if (unlikely(cache->slabs.watched) && kind != KIND_MALLOC) {
 		if (kind == KIND_UMEM)
 			checker_block_defer(p, cache->bufsize);
@@ -214,9 +218,10 @@ mark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 	return true;
 }
 
-/* Undoes mark(): the object remains the caller's. */
+/* Undoes chunk_mark_waiting(): the object remains the caller's. */
 static void
-unmark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+chunk_unmark_waiting(
+    struct umem_cache *cache, void *p, size_t size, unsigned kind)
 {
 	if (cache->debug != 0)
 		debug_defer_undo(cache, p);
@@ -235,7 +240,7 @@ unmark(struct umem_cache *cache, void *p, size_t size, unsigned kind)
 
 /* A chunk of a cache goes back, past the depot. */
 static void
-release_chunk(struct umem_cache *cache, void *p, const char *name)
+chunk_release(struct umem_cache *cache, void *p, const char *name)
 {
 	if (cache->debug != 0) {
 		debug_free_deferred(cache, p);
@@ -249,7 +254,7 @@ release_chunk(struct umem_cache *cache, void *p, const char *name)
 
 /* The number of the sample that a large block is; 0: it is none. */
 static uint32_t
-sample_of(const void *p)
+block_sample_index(const void *p)
 {
 	void *owner = page_map_owner(p);
 
@@ -261,7 +266,7 @@ sample_of(const void *p)
 static size_t
 single_bytes(const void *p)
 {
-	uint32_t sample = sample_of(p);
+	uint32_t sample = block_sample_index(p);
 
 	return sample != 0 ? sample_size(sample)
 			   : page_map_large_bytes(page_map_owner(p));
@@ -282,10 +287,10 @@ single_is_watched(enum defer_kind kind)
 
 /* Marks such a block as waiting; false: misuse that was reported. */
 static bool
-mark_single(enum defer_kind kind, void *p, size_t size)
+single_mark_waiting(enum defer_kind kind, void *p, size_t size)
 {
-	if (sample_of(p) != 0)
-		sample_defer(sample_of(p), names[kind]);
+	if (block_sample_index(p) != 0)
+		sample_defer(block_sample_index(p), api_names[kind]);
 	else if (debug_owns(PAGE_MAP_LARGE))
 		return debug_large_defer(p, size, single_kind(kind));
 	if (single_is_watched(kind))
@@ -293,12 +298,12 @@ mark_single(enum defer_kind kind, void *p, size_t size)
 	return true;
 }
 
-/* Undoes mark_single(): the block remains the caller's. */
+/* Undoes single_mark_waiting(): the block remains the caller's. */
 static void
-unmark_single(enum defer_kind kind, void *p, size_t size)
+single_unmark_waiting(enum defer_kind kind, void *p, size_t size)
 {
-	if (sample_of(p) != 0)
-		sample_defer_undo(sample_of(p));
+	if (block_sample_index(p) != 0)
+		sample_defer_undo(block_sample_index(p));
 	else if (debug_owns(PAGE_MAP_LARGE))
 		debug_large_defer_undo(p);
 	if (single_is_watched(kind))
@@ -306,9 +311,9 @@ unmark_single(enum defer_kind kind, void *p, size_t size)
 }
 
 static void
-release_single(struct defer *layer, void *p)
+single_release(struct defer *layer, void *p)
 {
-	uint32_t sample = sample_of(p);
+	uint32_t sample = block_sample_index(p);
 
 	__atomic_sub_fetch(
 	    &layer->domain->bytes, (intptr_t)single_bytes(p), __ATOMIC_RELAXED);
@@ -319,7 +324,8 @@ release_single(struct defer *layer, void *p)
 	else if (debug_owns(PAGE_MAP_LARGE))
 		debug_large_free_deferred(p);
 	else
-		alloc_free_as(p, single_kind(layer->kind), who(layer));
+		alloc_free_as(
+		    p, single_kind(layer->kind), layer_api_name(layer));
 }
 
 /* Bytes that a block of another library's malloc() counts for. */
@@ -334,7 +340,7 @@ foreign_bytes(const struct domain *domain, void *p)
 }
 
 static void
-release_foreign(struct domain *domain, void *p)
+foreign_release(struct domain *domain, void *p)
 {
 	__atomic_sub_fetch(&domain->bytes, (intptr_t)foreign_bytes(domain, p),
 	    __ATOMIC_RELAXED);
@@ -347,27 +353,27 @@ defer_release(struct defer *layer, void *object)
 {
 	switch (layer->kind) {
 	case DEFER_OBJECT:
-		release_chunk(layer->cache, object, who(layer));
+		chunk_release(layer->cache, object, layer_api_name(layer));
 		break;
 	case DEFER_FOREIGN:
-		release_foreign(layer->domain, object);
+		foreign_release(layer->domain, object);
 		break;
 	default:
-		release_single(layer, object);
+		single_release(layer, object);
 		break;
 	}
 }
 
 /* Do the layer's magazines go to a depot as they are? */
 static bool
-gives_whole(const struct defer *layer)
+layer_gives_magazines(const struct defer *layer)
 {
 	return layer->kind == DEFER_OBJECT && layer->cache->has_magazines;
 }
 
 /* Moves rounds to a magazine that has room. */
 static void
-pour(struct magazine *to, struct magazine *from)
+magazine_move_rounds(struct magazine *to, struct magazine *from)
 {
 	while (to->nrounds < to->capacity && from->nrounds > 0)
 		to->round[to->nrounds++] = from->round[--from->nrounds];
@@ -375,7 +381,8 @@ pour(struct magazine *to, struct magazine *from)
 
 /* Gives the rounds of a small magazine, and deletes it. */
 static void
-give_small(struct defer *layer, struct magazine *mag, struct magazine **part)
+layer_give_small(
+    struct defer *layer, struct magazine *mag, struct magazine **part)
 {
 	struct umem_cache *cache = layer->cache;
 
@@ -383,11 +390,11 @@ give_small(struct defer *layer, struct magazine *mag, struct magazine **part)
 		if (*part == NULL)
 			*part = magazine_empty(&cache->mag);
 		if (*part == NULL) {
-			cache_take_back_one(
-			    cache, mag->round[--mag->nrounds], who(layer));
+			cache_take_back_one(cache, mag->round[--mag->nrounds],
+			    layer_api_name(layer));
 			continue;
 		}
-		pour(*part, mag);
+		magazine_move_rounds(*part, mag);
 		if ((*part)->nrounds == (*part)->capacity)
 			defer_give_part(layer, part);
 	}
@@ -397,7 +404,7 @@ give_small(struct defer *layer, struct magazine *mag, struct magazine **part)
 void
 defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 {
-	if (!gives_whole(layer)) {
+	if (!layer_gives_magazines(layer)) {
 		while (mag->nrounds > 0)
 			defer_release(layer, mag->round[--mag->nrounds]);
 		magazine_delete(mag);
@@ -407,8 +414,8 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 	    !layer->cache->slabs.stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)
 			checker_poison(mag->round[i], layer->cache->bufsize);
-	if (mag->capacity == ALONE_ROUNDS && mag->nrounds == 1) {
-		give_small(layer, mag, part);
+	if (mag->capacity == SINGLE_ROUND_CAPACITY && mag->nrounds == 1) {
+		layer_give_small(layer, mag, part);
 		return;
 	}
 	if (mag->nrounds < mag->capacity) {
@@ -418,7 +425,7 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 			*part = mag;
 			return;
 		}
-		pour(*part, mag);
+		magazine_move_rounds(*part, mag);
 		if ((*part)->nrounds == (*part)->capacity) {
 			mag = *part;
 			*part = rest;
@@ -436,9 +443,9 @@ defer_give_part(struct defer *layer, struct magazine **part)
 }
 
 static void
-magazine_end(struct defer *layer, struct magazine *mag)
+layer_return_magazine(struct defer *layer, struct magazine *mag)
 {
-	if (gives_whole(layer))
+	if (layer_gives_magazines(layer))
 		cache_take_back(layer->cache, mag);
 	else
 		magazine_delete(mag);
@@ -450,9 +457,9 @@ magazine_end(struct defer *layer, struct magazine *mag)
  * or on a CPU that gets no memory, the magazine is a small one.
  */
 static bool
-put_alone(struct defer *layer, void *object)
+layer_put_alone(struct defer *layer, void *object)
 {
-	struct magazine *mag = magazine_of(ALONE_ROUNDS);
+	struct magazine *mag = magazine_alloc(SINGLE_ROUND_CAPACITY);
 	size_t bytes;
 
 	if (mag == NULL) {
@@ -473,37 +480,38 @@ put_alone(struct defer *layer, void *object)
 
 /* False: there is no memory, and the caller cannot wait for readers. */
 static bool
-put(struct defer *layer, void *object, const char *name)
+layer_put(struct defer *layer, void *object, const char *name)
 {
 	struct magazine *spare = NULL;
 	enum magazine_result result;
-	struct deferred_news news;
+	struct deferred_news pending_work;
 
-	result = deferred_put(&layer->mags, object, &spare, &news);
+	result = deferred_put(&layer->mags, object, &spare, &pending_work);
 	if (result == MAGAZINE_FULL) {
-		spare = magazine_make(layer);
+		spare = layer_magazine_alloc(layer);
 		if (spare != NULL)
-			result =
-			    deferred_put(&layer->mags, object, &spare, &news);
+			result = deferred_put(
+			    &layer->mags, object, &spare, &pending_work);
 		if (spare != NULL)
-			magazine_end(layer, spare);
+			layer_return_magazine(layer, spare);
 	}
 	if (result == MAGAZINE_TWICE)
 		misuse_waits(name, layer->cache, object);
 	if (result != MAGAZINE_OK)
-		return put_alone(layer, object);
-	if (news.nsubmitted != 0)
-		domain_submitted(layer->domain, news.nsubmitted, news.bytes);
-	else if (news.loaded)
+		return layer_put_alone(layer, object);
+	if (pending_work.nsubmitted != 0)
+		domain_submitted(
+		    layer->domain, pending_work.nsubmitted, pending_work.bytes);
+	else if (pending_work.loaded)
 		domain_loaded(layer->domain);
-	if (news.ticked != 0)
+	if (pending_work.ticked != 0)
 		update_tick();
 	return true;
 }
 
 /* Returns 0, or the error that keeps the domain from taking objects now. */
 static int
-refusal(const struct domain *domain)
+domain_refusal(const struct domain *domain)
 {
 	if (domain_is_broken(domain))
 		return ENOTSUP;
@@ -516,13 +524,13 @@ static int
 defer_chunk(struct defer *layer, void *p, size_t size, unsigned kind)
 {
 	struct umem_cache *cache = layer->cache;
-	int error = refusal(layer->domain);
+	int error = domain_refusal(layer->domain);
 
-	if (error != 0 || !mark(cache, p, size, kind))
+	if (error != 0 || !chunk_mark_waiting(cache, p, size, kind))
 		return error;
-	if (put(layer, p, name_of(kind)))
+	if (layer_put(layer, p, kind_api_name(kind)))
 		return 0;
-	unmark(cache, p, size, kind);
+	chunk_unmark_waiting(cache, p, size, kind);
 	return EAGAIN;
 }
 
@@ -531,20 +539,20 @@ static int
 defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
 {
 	struct defer *layer = kind_layer(domain, kind);
-	int error = layer == NULL ? EAGAIN : refusal(domain);
+	int error = layer == NULL ? EAGAIN : domain_refusal(domain);
 	bool foreign = kind == DEFER_FOREIGN;
 	size_t bytes;
 
-	if (error != 0 || (!foreign && !mark_single(kind, p, size)))
+	if (error != 0 || (!foreign && !single_mark_waiting(kind, p, size)))
 		return error;
 	bytes = foreign ? foreign_bytes(domain, p) : single_bytes(p);
 	/* Counted first: the block may be gone when put() returns. */
 	__atomic_add_fetch(&domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
-	if (!put(layer, p, names[kind])) {
+	if (!layer_put(layer, p, api_names[kind])) {
 		__atomic_sub_fetch(
 		    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
 		if (!foreign)
-			unmark_single(kind, p, size);
+			single_unmark_waiting(kind, p, size);
 		return EAGAIN;
 	}
 	if (domain_is_over(domain, 1))
@@ -553,25 +561,25 @@ defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
 }
 
 static inline bool
-put_fast(const struct defer *layer, void *object)
+layer_push(const struct defer *layer, void *object)
 {
 	/* Also tells whether there are sections: alloc_object.c. */
 	return likely((uintptr_t)object >= alloc_fast.object_least) &&
-	       likely(rseq_push(&alloc_fast.place, alloc_fast.hot, layer->at,
-			  object) == RSEQ_OK);
+	       likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
+			  layer->header_offset, object) == RSEQ_OK);
 }
 
 static inline struct defer *
 layer_if_first(const struct umem_cache *cache, const void *key)
 {
-	struct defer *layer = first_of_cache(cache);
+	struct defer *layer = cache_first_layer(cache);
 
 	return likely(layer != NULL) && likely(layer->key == key) ? layer
 								  : NULL;
 }
 
 static int
-result_of(int error, int saved)
+errno_result(int error, int saved)
 {
 	errno = error != 0 ? error : saved;
 	return error != 0 ? -1 : 0;
@@ -579,7 +587,7 @@ result_of(int error, int saved)
 
 /* The domain of a key, which is made if need be; NULL: no memory. */
 static struct domain *
-domain_of(const void *key, umem_grace_of_t *grace_of)
+domain_get(const void *key, umem_grace_of_t *grace_of)
 {
 	struct domain *domain = domain_find(key);
 
@@ -588,7 +596,7 @@ domain_of(const void *key, umem_grace_of_t *grace_of)
 
 /* NULL: no memory. */
 static struct defer *
-layer_of(struct domain *domain, struct umem_cache *cache)
+layer_get(struct domain *domain, struct umem_cache *cache)
 {
 	struct defer *layer = layer_find(cache, domain->key);
 
@@ -597,7 +605,7 @@ layer_of(struct domain *domain, struct umem_cache *cache)
 
 /* There is no memory for a layer.  Returns 0 or an error. */
 static int
-wait_and_free(struct domain *domain, struct umem_cache *cache, void *p,
+object_free_after_wait(struct domain *domain, struct umem_cache *cache, void *p,
     size_t size, unsigned kind)
 {
 	if (!domain_wait(domain))
@@ -612,21 +620,22 @@ wait_and_free(struct domain *domain, struct umem_cache *cache, void *p,
 }
 
 static noinline int
-object_slow(umem_cache_t *cache, void *object, size_t size, unsigned kind,
+object_defer_slow(umem_cache_t *cache, void *object, size_t size, unsigned kind,
     const void *key, umem_grace_of_t *grace_of)
 {
 	int saved = errno, error = EAGAIN;
 	struct domain *domain;
 	struct defer *layer;
 
-	cache_check_poison(cache, name_of(kind));
-	domain = domain_of(key, grace_of);
-	layer = domain == NULL ? NULL : layer_of(domain, cache);
+	cache_check_poison(cache, kind_api_name(kind));
+	domain = domain_get(key, grace_of);
+	layer = domain == NULL ? NULL : layer_get(domain, cache);
 	if (layer != NULL)
 		error = defer_chunk(layer, object, size, kind);
 	else if (domain != NULL)
-		error = wait_and_free(domain, cache, object, size, kind);
-	return result_of(error, saved);
+		error =
+		    object_free_after_wait(domain, cache, object, size, kind);
+	return errno_result(error, saved);
 }
 
 public int
@@ -635,16 +644,18 @@ umem_defer_object(umem_cache_t *cache, void *object, const void *key,
 {
 	struct defer *layer = layer_if_first(cache, key);
 
-	if (likely(layer != NULL) && put_fast(layer, object))
+	if (likely(layer != NULL) && layer_push(layer, object))
 		return 0;
 	if (object == NULL)
 		return 0;
-	return object_slow(cache, object, SIZE_MAX, KIND_OBJECT, key, grace_of);
+	return object_defer_slow(
+	    cache, object, SIZE_MAX, KIND_OBJECT, key, grace_of);
 }
 
 /* A block that is in this library's heap; size is SIZE_MAX for malloc(). */
 static noinline int
-block_slow(void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
+block_defer_slow(
+    void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
 {
 	bool sized = size != SIZE_MAX;
 	const char *name = sized ? "umem_free_rcu" : "free_rcu";
@@ -668,19 +679,19 @@ block_slow(void *p, size_t size, const void *key, umem_grace_of_t *grace_of)
 	    !alloc_size_is_exact(p, class, bytes, size))
 		misuse_size(name, p, size);
 	if (class != PAGE_MAP_LARGE && class != CLASS_SAMPLE)
-		return object_slow(
+		return object_defer_slow(
 		    class_cache[class], p, size, kind, key, grace_of);
-	domain = domain_of(key, grace_of);
-	return result_of(domain == NULL
-			     ? EAGAIN
-			     : defer_single(domain,
-				   sized ? DEFER_UMEM : DEFER_MALLOC, p, size),
+	domain = domain_get(key, grace_of);
+	return errno_result(
+	    domain == NULL ? EAGAIN
+			   : defer_single(domain,
+				 sized ? DEFER_UMEM : DEFER_MALLOC, p, size),
 	    saved);
 }
 
 /* The layer of a block's class, if that is made and a section may push. */
 static inline struct defer *
-layer_at(unsigned class, const void *key)
+layer_of_class(unsigned class, const void *key)
 {
 	return likely(class != 0) ? layer_if_first(class_cache[class], key)
 				  : NULL;
@@ -691,32 +702,32 @@ umem_defer_sized(
     void *buf, size_t size, const void *key, umem_grace_of_t *grace_of)
 {
 	unsigned class = alloc_class_at(buf);
-	struct defer *layer = layer_at(class, key);
+	struct defer *layer = layer_of_class(class, key);
 
 	if (likely(layer != NULL) && likely(size - 1 < SIZE_SMALL) &&
-	    likely(size_class_small(size) == class) && put_fast(layer, buf))
+	    likely(size_class_small(size) == class) && layer_push(layer, buf))
 		return 0;
 	/* No block is so large: alloc_size_is_exact() says so. */
-	return block_slow(
+	return block_defer_slow(
 	    buf, size == SIZE_MAX ? SIZE_MAX - 1 : size, key, grace_of);
 }
 
 /* A block of another library's malloc(). */
 static int
-foreign(void *p, void (*release)(void *), size_t (*usable)(void *),
+foreign_defer(void *p, void (*release)(void *), size_t (*usable)(void *),
     const void *key, umem_grace_of_t *grace_of)
 {
 	int saved = errno;
 	struct domain *domain;
 
 	if (!umem_ready())
-		return result_of(EAGAIN, saved);
-	domain = domain_of(key, grace_of);
+		return errno_result(EAGAIN, saved);
+	domain = domain_get(key, grace_of);
 	if (domain == NULL)
-		return result_of(EAGAIN, saved);
+		return errno_result(EAGAIN, saved);
 	__atomic_store_n(&domain->release, release, __ATOMIC_RELAXED);
 	__atomic_store_n(&domain->usable, usable, __ATOMIC_RELAXED);
-	return result_of(defer_single(domain, DEFER_FOREIGN, p, 0), saved);
+	return errno_result(defer_single(domain, DEFER_FOREIGN, p, 0), saved);
 }
 
 public int
@@ -726,16 +737,17 @@ umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
 	struct defer *layer;
 
 	if (&umem_is_malloc == NULL)
-		return p == NULL ? 0
-				 : foreign(p, release, usable, key, grace_of);
-	layer = layer_at(alloc_class_at(p), key);
-	if (likely(layer != NULL) && put_fast(layer, p))
+		return p == NULL
+			   ? 0
+			   : foreign_defer(p, release, usable, key, grace_of);
+	layer = layer_of_class(alloc_class_at(p), key);
+	if (likely(layer != NULL) && layer_push(layer, p))
 		return 0;
 	/* Valgrind and sanitizers have a malloc() of their own. */
 	if (unlikely(checker_on) && p != NULL && !boot_owns(p) &&
 	    page_map_unit(p) >= page_map.units)
-		return foreign(p, release, usable, key, grace_of);
-	return block_slow(p, SIZE_MAX, key, grace_of);
+		return foreign_defer(p, release, usable, key, grace_of);
+	return block_defer_slow(p, SIZE_MAX, key, grace_of);
 }
 
 public int
@@ -743,11 +755,11 @@ umem_defer_attach(
     umem_cache_t *cache, const void *key, umem_grace_of_t *grace_of)
 {
 	int saved = errno;
-	struct domain *domain = domain_of(key, grace_of);
+	struct domain *domain = domain_get(key, grace_of);
 
-	if (domain == NULL || layer_of(domain, cache) == NULL)
-		return result_of(ENOMEM, saved);
-	return result_of(domain_is_broken(domain) ? ENOTSUP : 0, saved);
+	if (domain == NULL || layer_get(domain, cache) == NULL)
+		return errno_result(ENOMEM, saved);
+	return errno_result(domain_is_broken(domain) ? ENOTSUP : 0, saved);
 }
 
 public int
@@ -756,14 +768,14 @@ umem_defer_barrier(const void *key)
 	int saved = errno;
 	struct domain *domain = domain_find(key);
 
-	return result_of(
+	return errno_result(
 	    domain == NULL ? 0 : domain_flush(domain, NULL), saved);
 }
 
 void
 defer_retire(struct umem_cache *cache)
 {
-	struct defer *layer = first_of_cache(cache);
+	struct defer *layer = cache_first_layer(cache);
 
 	/* The layer that was made first is the one that retires: grace.c. */
 	while (layer != NULL && layer->next_of_cache != NULL)
@@ -787,7 +799,7 @@ layer_flush(struct defer *layer)
 
 /* Where the last layer before kept is linked, or NULL. */
 static struct defer **
-last_before(struct umem_cache *cache, const struct defer *kept)
+layer_link_before(struct umem_cache *cache, const struct defer *kept)
 {
 	struct defer **at = &cache->defers;
 
@@ -809,7 +821,7 @@ defer_end_cache(struct umem_cache *cache)
 	struct defer *kept = NULL; /* the first of those that stay */
 	struct defer **at;
 
-	while ((at = last_before(cache, kept)) != NULL) {
+	while ((at = layer_link_before(cache, kept)) != NULL) {
 		struct defer *layer = *at;
 		int error = layer_flush(layer);
 
@@ -837,7 +849,7 @@ defer_waiting(const struct umem_cache *cache)
 	size_t n = 0;
 
 	/* defer_end_cache() unlinks a layer with the lock held. */
-	for (struct defer *layer = first_of_cache(cache); layer != NULL;
+	for (struct defer *layer = cache_first_layer(cache); layer != NULL;
 	     layer = __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE))
 		n += deferred_rounds(&layer->mags);
 	return n;
@@ -846,7 +858,7 @@ defer_waiting(const struct umem_cache *cache)
 bool
 defer_has(const struct umem_cache *cache, const void *object)
 {
-	struct defer *layer = first_of_cache(cache);
+	struct defer *layer = cache_first_layer(cache);
 
 	while (layer != NULL && !deferred_has(&layer->mags, object))
 		layer =

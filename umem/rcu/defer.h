@@ -18,15 +18,15 @@ enum defer_kind {
 /* One for each cache, or kind, and flavour.  Keys as in struct domain. */
 struct defer {
 	struct deferred mags;
-	uintptr_t at;                /* [I] of the header for rseq_push() */
+	uintptr_t header_offset;     /* [I] of the header for rseq_push() */
 	const void *key;             /* [I] of the domain */
 	struct domain *domain;       /* [I] */
 	struct umem_cache *cache;    /* [I] of DEFER_OBJECT */
 	struct defer *next_of_cache; /* [a] */
 	struct defer *next;          /* [a] in domain->layers */
 	enum defer_kind kind;        /* [I] */
-	uint32_t batch;              /* [t] of retired slabs that wait, or 0 */
-	uint32_t due;                /* [t] of those to be released, or 0 */
+	uint32_t retired_batch;      /* [t] of retired slabs that wait, or 0 */
+	uint32_t releasable_batch;   /* [t] of those to be released, or 0 */
 };
 
 /*
@@ -41,25 +41,25 @@ struct domain {
 	struct defer *kinds[DEFER_KINDS]; /* [a] [l] layers of no cache */
 	void (*release)(void *);          /* [a] for DEFER_FOREIGN */
 	size_t (*usable)(void *);         /* [a] likewise, or NULL */
-	intptr_t bytes;     /* [a] submitted, and of single large blocks */
-	uint32_t nnew;      /* [a] objects submitted since the last cycle */
-	uint32_t turn;      /* [a] mutex: 0 free, 1 taken, 2 awaited */
-	uintptr_t holder;   /* [a] thread that has the turn */
-	int cancel;         /* [t] the holder's state of cancellation before */
-	uint32_t state;     /* [a] of the thread; see grace.c */
-	uint32_t in_grace;  /* [a] calls of synchronize() in progress */
-	uint32_t in_cycle;  /* [a] the turn is in a grace period; see grace.c */
-	uint32_t broken;    /* [a] 1: no grace period can end here */
-	uint32_t retiring;  /* [a] 1: a type-stable cache has empty slabs */
-	uintptr_t forker;   /* [t] thread that holds the turn for a fork() */
-	uint64_t tick_ns;   /* [t] when magazines were collected last */
-	uint64_t ngraces;   /* [a] grace periods that were waited for */
-	uint64_t nreleased; /* [a] objects released after one */
+	intptr_t bytes;         /* [a] submitted, and of single large blocks */
+	uint32_t nsubmitted;    /* [a] objects submitted since the last cycle */
+	uint32_t turn;          /* [a] mutex: 0 free, 1 taken, 2 awaited */
+	uintptr_t turn_holder;  /* [a] thread that has the turn */
+	int saved_cancel_state; /* [t] the holder's, before it had the turn */
+	uint32_t thread_state;  /* [a] of the thread; see grace.c */
+	uint32_t nsynchronizing;  /* [a] calls of synchronize() in progress */
+	uint32_t grace_state;     /* [a] of the turn; see grace.c */
+	uint32_t is_broken;       /* [a] 1: no grace period can end here */
+	uint32_t has_empty_slabs; /* [a] 1: of a type-stable cache */
+	uintptr_t fork_holder; /* [t] thread that holds the turn for a fork() */
+	uint64_t collect_ns;   /* [t] when magazines were collected last */
+	uint64_t ngraces;      /* [a] grace periods that were waited for */
+	uint64_t nreleased;    /* [a] objects released after one */
 
 	/* [t] the domain's thread releases slabs of this layer, or NULL */
-	struct defer *ending;
+	struct defer *releasing;
 	/* [a] such releases that have ended, to wait on */
-	uint32_t nended;
+	uint32_t nreleases;
 };
 
 /* [l] for changes; read by acquire loads. */

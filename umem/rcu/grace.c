@@ -20,10 +20,10 @@
  *	umem_cache_destroy(), and a freeing thread that exceeds the budget, take
  *	the turn themselves, so all of these work without the domain's thread.
  *	    A cycle that runs functions of the program (destructors, a free() of
- *	another library) may come here again in the same thread, which holder
- *	tells.  Such a call waits for no turn, also not for that of another
- *	domain.  Otherwise the cycles of two domains could call such functions
- *	and wait for each other.
+ *	another library) may come here again in the same thread, which
+ *	turn_holder tells.  Such a call waits for no turn, also not for that of
+ *	another domain.  Otherwise the cycles of two domains could call such
+ *	functions and wait for each other.
  *	    For the same reason a thread that reads with one flavour does not
  *	wait because of the budget of another: a reader of that flavour could
  *	be waiting for it in the same way.
@@ -33,9 +33,10 @@
  *	While objects lie on CPUs, the thread runs a cycle every half of
  *	rcu_delay, and collects the magazines that were loaded before the last
  *	cycle.  Thus no object lies longer than rcu_delay before it begins to
- *	wait.  A burst of BATCH objects wakes the thread earlier.
- *	    A thread that finds nothing falls asleep, and ends after IDLE_NS,
- *	because a process ends only when its last thread has ended.
+ *	wait.  A burst of WAKE_OBJECTS objects wakes the thread earlier.
+ *	    A thread that finds nothing falls asleep, and ends after
+ *	THREAD_IDLE_NS, because a process ends only when its last thread has
+ *	ended.
  *
  * Slabs of type-stable caches
  *	A cycle retires the empty slabs in its step 1 and releases them in its
@@ -49,16 +50,18 @@
  *
  * How an object is never forgotten
  *	The putting thread		The domain's thread
- *	W: publishes the header		W: state := ASLEEP
+ *	W: publishes the header		W: thread_state := THREAD_ASLEEP
  *	fence				fence
- *	R: loads state			R: looks at each header
+ *	R: loads thread_state		R: looks at each header
+ *
  *	The fences are sequentially consistent.  Therefore either the putting
- *	thread reads ASLEEP and wakes the thread, or the thread finds the rounds
- *	and stays awake.  A header that is owned counts as one with rounds: its
- *	owner may be preempted, and need not have loaded the magazine that lies
- *	there, in which case it does not look at state.  Pushes by restartable
- *	sections need no such step: a section finds an open header only while
- *	there are rounds, and the thread does not fall asleep then.
+ *	thread reads THREAD_ASLEEP and wakes the thread, or the thread finds the
+ *	rounds and stays awake.  A header that is owned counts as one with
+ *	rounds: its owner may be preempted, and need not have loaded the
+ *	magazine that lies there, in which case it does not look at
+ *	thread_state.  Pushes by restartable sections need no such step: a
+ *	section finds an open header only while there are rounds, and the thread
+ *	does not fall asleep then.
  *
  * fork()
  *	A child that is copied during synchronize() has a copy of liburcu's
@@ -75,7 +78,8 @@
  *	locks, and releases them in the child.  While it has them no grace
  *	period ends, so fork() must not wait for one, nor ask whether the caller
  *	reads.  fork() then holds the thread that has the turn at the end of its
- *	grace period (in_cycle: HELD), so the copy finds all magazines in lists.
+ *	grace period (grace_state: GRACE_HELD), so the copy finds all magazines
+ *	in lists.
  *	    This comes before all locks of the library are taken, because a
  *	reader may need them to leave its section.
  */
@@ -97,16 +101,16 @@
  * an updater that does nothing else take about 0.1 ms, and their objects of 64
  * bytes are a quarter of a CPU's second-level cache of 2 MiB.
  */
-#define BATCH   8192
+#define WAKE_OBJECTS     8192
 /* This part of the budget wakes it, too. */
-#define PART    8
-#define IDLE_NS 1000000000
+#define WAKE_BUDGET_PART 8
+#define THREAD_IDLE_NS   1000000000
 
 #define THREAD_STACK (1 * MIB)
 
 /* Milliseconds for which fork() waits. */
-#define FORK_TRIES 1000
-#define FORK_NS    1000000
+#define FORK_TRIES  1000
+#define FORK_TRY_NS 1000000
 
 /* For a membarrier that the kernel refuses for a moment. */
 #define COLLECT_TRIES 3
@@ -117,29 +121,32 @@ uint64_t defer_delay_ns = 10000000;
 
 /* States of a domain's thread. */
 enum {
-	ABSENT,
-	AWAKE,
-	HURRIED, /* awake, and not to wait for the next tick */
-	ASLEEP
+	THREAD_ABSENT,
+	THREAD_AWAKE,
+	THREAD_HURRIED, /* awake, and does not wait for the next tick */
+	THREAD_ASLEEP
 };
 
-/* Is the thread that has the turn in a grace period?  In domain->in_cycle. */
+/* Values of domain->grace_state: is the thread with the turn waiting? */
 enum {
-	NOTHING,
-	WHOLE, /* yes, and all magazines are in lists */
-	HELD   /* yes, and it waits for a fork() when that is over */
+	GRACE_NONE,
+	/* It is, and all magazines are in lists. */
+	GRACE_LISTS_COMPLETE,
+	/* It is, and waits for the end of a fork() afterwards. */
+	GRACE_HELD
 };
 
 static uintptr_t
-self(void)
+thread_self(void)
 {
 	return (uintptr_t)__builtin_thread_pointer();
 }
 
 static bool
-has_turn(const struct domain *domain)
+domain_has_turn(const struct domain *domain)
 {
-	return __atomic_load_n(&domain->holder, __ATOMIC_RELAXED) == self();
+	return __atomic_load_n(&domain->turn_holder, __ATOMIC_RELAXED) ==
+	       thread_self();
 }
 
 /*
@@ -148,11 +155,11 @@ has_turn(const struct domain *domain)
  * program.
  */
 static bool
-is_in_cycle(void)
+thread_is_in_cycle(void)
 {
 	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
 
-	while (domain != NULL && !has_turn(domain))
+	while (domain != NULL && !domain_has_turn(domain))
 		domain = domain->next;
 	return domain != NULL;
 }
@@ -168,7 +175,7 @@ domain_is_reader(void)
 }
 
 static bool
-turn_try(struct domain *domain)
+turn_try_begin(struct domain *domain)
 {
 	uint32_t no = 0;
 
@@ -176,14 +183,14 @@ turn_try(struct domain *domain)
 	if (!__atomic_compare_exchange_n(&domain->turn, &no, 1, false,
 		__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
-	__atomic_store_n(&domain->holder, self(), __ATOMIC_RELAXED);
+	__atomic_store_n(&domain->turn_holder, thread_self(), __ATOMIC_RELAXED);
 	return true;
 }
 
 static void
 turn_release(struct domain *domain)
 {
-	__atomic_store_n(&domain->holder, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&domain->turn_holder, 0, __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&domain->turn, 0, __ATOMIC_RELEASE) == 2)
 		os_futex_wake(&domain->turn, 1);
 }
@@ -198,19 +205,20 @@ turn_begin(struct domain *domain)
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (!turn_try(domain)) {
+	if (!turn_try_begin(domain)) {
 		while (__atomic_exchange_n(
 			   &domain->turn, 2, __ATOMIC_ACQUIRE) != 0)
 			os_futex_wait(&domain->turn, 2, 0);
-		__atomic_store_n(&domain->holder, self(), __ATOMIC_RELAXED);
+		__atomic_store_n(
+		    &domain->turn_holder, thread_self(), __ATOMIC_RELAXED);
 	}
-	domain->cancel = cancel;
+	domain->saved_cancel_state = cancel;
 }
 
 static void
 turn_end(struct domain *domain)
 {
-	int cancel = domain->cancel;
+	int cancel = domain->saved_cancel_state;
 
 	turn_release(domain);
 	pthread_setcancelstate(cancel, &cancel);
@@ -219,7 +227,7 @@ turn_end(struct domain *domain)
 bool
 domain_is_broken(const struct domain *domain)
 {
-	return __atomic_load_n(&domain->broken, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&domain->is_broken, __ATOMIC_RELAXED) != 0;
 }
 
 struct domain *
@@ -263,46 +271,47 @@ domain_is_over(const struct domain *domain, unsigned ntimes)
 
 /* One grace period, of a caller that is in a cycle. */
 static void
-synchronize(struct domain *domain)
+domain_synchronize(struct domain *domain)
 {
-	__atomic_add_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&domain->nsynchronizing, 1, __ATOMIC_RELAXED);
 	domain->grace.synchronize();
-	__atomic_sub_fetch(&domain->in_grace, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&domain->nsynchronizing, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&domain->ngraces, 1, __ATOMIC_RELAXED);
 }
 
 /* One grace period of the thread that has the turn and has no magazine. */
 static void
-synchronize_cycle(struct domain *domain)
+domain_synchronize_in_turn(struct domain *domain)
 {
-	uint32_t was = WHOLE;
+	uint32_t was = GRACE_LISTS_COMPLETE;
 
-	/* Release; pairs with hold_in_grace(): the lists are whole. */
-	__atomic_store_n(&domain->in_cycle, WHOLE, __ATOMIC_RELEASE);
-	synchronize(domain);
+	/* Release; pairs with domain_hold_in_grace(): the lists are whole. */
+	__atomic_store_n(
+	    &domain->grace_state, GRACE_LISTS_COMPLETE, __ATOMIC_RELEASE);
+	domain_synchronize(domain);
 	/* Acquire; pairs with defer_after_fork(). */
-	for (; !__atomic_compare_exchange_n(&domain->in_cycle, &was, NOTHING,
-		 false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-	     was = WHOLE)
-		os_futex_wait(&domain->in_cycle, HELD, 0);
+	for (; !__atomic_compare_exchange_n(&domain->grace_state, &was,
+		 GRACE_NONE, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	     was = GRACE_LISTS_COMPLETE)
+		os_futex_wait(&domain->grace_state, GRACE_HELD, 0);
 }
 
 static inline struct defer *
-first_layer(const struct domain *domain)
+domain_first_layer(const struct domain *domain)
 {
 	/* Acquire; pairs with the release that published the layer. */
 	return __atomic_load_n(&domain->layers, __ATOMIC_ACQUIRE);
 }
 
 static inline struct defer *
-next_layer(const struct defer *layer)
+layer_next(const struct defer *layer)
 {
 	return __atomic_load_n(&layer->next, __ATOMIC_ACQUIRE);
 }
 
 /* False: some magazines could not be had. */
 static bool
-collect_layer(struct defer *layer, bool all)
+layer_collect(struct defer *layer, bool all)
 {
 	bool complete = false;
 
@@ -315,30 +324,30 @@ collect_layer(struct defer *layer, bool all)
 	return complete;
 }
 
-/* As collect_layer(), for each layer. */
+/* As layer_collect(), for each layer. */
 static bool
-collect(struct domain *domain, bool all)
+domain_collect(struct domain *domain, bool all)
 {
 	bool complete = true;
 
-	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer))
-		complete &= collect_layer(layer, all);
+	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
+	     layer = layer_next(layer))
+		complete &= layer_collect(layer, all);
 	return complete;
 }
 
 /* Blocks that count for the budget before they are submitted. */
 static void
-collect_singles(struct domain *domain)
+domain_collect_single_blocks(struct domain *domain)
 {
-	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer))
+	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
+	     layer = layer_next(layer))
 		if (layer->mags.object_bytes == 0)
-			collect_layer(layer, /* all */ true);
+			layer_collect(layer, /* all */ true);
 }
 
 static void
-release_all(struct domain *domain, struct defer *layer)
+layer_release_waiting(struct domain *domain, struct defer *layer)
 {
 	struct magazine *mag, *part = NULL;
 
@@ -361,7 +370,7 @@ release_all(struct domain *domain, struct defer *layer)
  * released.
  */
 static bool
-retires(const struct defer *layer)
+layer_retires_slabs(const struct defer *layer)
 {
 	struct defer *other;
 
@@ -377,12 +386,12 @@ retires(const struct defer *layer)
 
 /* Retires empty slabs of the layer's cache.  False: there are none. */
 static bool
-retire(struct defer *layer)
+layer_retire_slabs(struct defer *layer)
 {
 	struct slab_store *store = &layer->cache->slabs;
 
-	layer->batch = slab_retire(store, slab_retire_wanted(store));
-	return layer->batch != 0;
+	layer->retired_batch = slab_retire(store, slab_retire_wanted(store));
+	return layer->retired_batch != 0;
 }
 
 /*
@@ -390,7 +399,7 @@ retire(struct defer *layer)
  * caller has no turn.
  */
 static void
-end_retired(struct defer *layer, uint32_t batch)
+layer_release_slabs(struct defer *layer, uint32_t batch)
 {
 	/* Acquire; pairs with the release that published the layer. */
 	struct defer *other =
@@ -407,94 +416,95 @@ end_retired(struct defer *layer, uint32_t batch)
  * layers have them in due then.  False: nothing waited.
  */
 static bool
-cycle(struct domain *domain, bool may_retire)
+domain_run_cycle(struct domain *domain, bool may_retire)
 {
 	bool any = false;
 
-	__atomic_store_n(&domain->nnew, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&domain->nsubmitted, 0, __ATOMIC_RELAXED);
 	if (may_retire)
-		__atomic_store_n(&domain->retiring, 0, __ATOMIC_SEQ_CST);
-	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer)) {
+		__atomic_store_n(&domain->has_empty_slabs, 0, __ATOMIC_SEQ_CST);
+	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
+	     layer = layer_next(layer)) {
 		any |= deferred_begin_wait(&layer->mags);
-		if (may_retire && retires(layer))
-			any |= retire(layer);
+		if (may_retire && layer_retires_slabs(layer))
+			any |= layer_retire_slabs(layer);
 	}
 	if (!any)
 		return false;
-	synchronize_cycle(domain);
-	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer)) {
-		release_all(domain, layer);
-		if (layer->batch != 0)
-			layer->due = layer->batch;
-		layer->batch = 0;
+	domain_synchronize_in_turn(domain);
+	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
+	     layer = layer_next(layer)) {
+		layer_release_waiting(domain, layer);
+		if (layer->retired_batch != 0)
+			layer->releasable_batch = layer->retired_batch;
+		layer->retired_batch = 0;
 	}
 	return true;
 }
 
 /* A layer with slabs that can be released, or NULL. */
 static struct defer *
-first_due(const struct domain *domain)
+domain_first_releasable(const struct domain *domain)
 {
-	struct defer *layer = first_layer(domain);
+	struct defer *layer = domain_first_layer(domain);
 
-	while (layer != NULL && layer->due == 0)
-		layer = next_layer(layer);
+	while (layer != NULL && layer->releasable_batch == 0)
+		layer = layer_next(layer);
 	return layer;
 }
 
 /* Step 4; the caller has the turn, and gives it up meanwhile. */
 static void
-end_due(struct domain *domain)
+domain_release_slabs(struct domain *domain)
 {
 	struct defer *layer;
 
-	while (domain->ending == NULL && (layer = first_due(domain)) != NULL) {
-		uint32_t batch = layer->due;
+	while (domain->releasing == NULL &&
+	       (layer = domain_first_releasable(domain)) != NULL) {
+		uint32_t batch = layer->releasable_batch;
 
-		layer->due = 0;
-		domain->ending = layer;
+		layer->releasable_batch = 0;
+		domain->releasing = layer;
 		turn_end(domain);
-		end_retired(layer, batch);
+		layer_release_slabs(layer, batch);
 		turn_begin(domain);
-		domain->ending = NULL;
-		__atomic_add_fetch(&domain->nended, 1, __ATOMIC_RELAXED);
-		os_futex_wake(&domain->nended, INT32_MAX);
+		domain->releasing = NULL;
+		__atomic_add_fetch(&domain->nreleases, 1, __ATOMIC_RELAXED);
+		os_futex_wake(&domain->nreleases, INT32_MAX);
 	}
 }
 
 /* Until the next tick, or until a burst. */
 static void
-rest(struct domain *domain)
+domain_thread_wait_tick(struct domain *domain)
 {
-	os_futex_wait(&domain->state, AWAKE, defer_delay_ns / 2);
-	__atomic_store_n(&domain->state, AWAKE, __ATOMIC_RELAXED);
+	os_futex_wait(&domain->thread_state, THREAD_AWAKE, defer_delay_ns / 2);
+	__atomic_store_n(&domain->thread_state, THREAD_AWAKE, __ATOMIC_RELAXED);
 }
 
 /* True if there was something to do. */
 static bool
-thread_cycle(struct domain *domain)
+domain_thread_cycle(struct domain *domain)
 {
 	uint64_t now = os_exact_ns();
 	bool any;
 
 	turn_begin(domain);
-	if (now - domain->tick_ns >= defer_delay_ns / 2) {
-		domain->tick_ns = now;
-		collect(domain, /* all */ false);
+	if (now - domain->collect_ns >= defer_delay_ns / 2) {
+		domain->collect_ns = now;
+		domain_collect(domain, /* all */ false);
 	}
-	any = cycle(domain, /* may_retire */ true);
-	end_due(domain);
+	any = domain_run_cycle(domain, /* may_retire */ true);
+	domain_release_slabs(domain);
 	turn_end(domain);
 	return any;
 }
 
 static bool
-is_used(struct domain *domain)
+domain_is_used(struct domain *domain)
 {
-	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer))
+	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
+	     layer = layer_next(layer))
 		if (deferred_is_used(&layer->mags))
 			return true;
 	return false;
@@ -502,38 +512,41 @@ is_used(struct domain *domain)
 
 /* False: the thread is to end. */
 static bool
-sleep_if_idle(struct domain *domain)
+domain_thread_sleep_if_idle(struct domain *domain)
 {
-	uint32_t state = ASLEEP;
+	uint32_t state = THREAD_ASLEEP;
 
 	/* Sequentially consistent, with a fence: see the top. */
-	__atomic_store_n(&domain->state, ASLEEP, __ATOMIC_SEQ_CST);
+	__atomic_store_n(
+	    &domain->thread_state, THREAD_ASLEEP, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	turn_begin(domain);
-	if (is_used(domain) ||
-	    __atomic_load_n(&domain->retiring, __ATOMIC_SEQ_CST) != 0)
-		__atomic_store_n(&domain->state, AWAKE, __ATOMIC_SEQ_CST);
+	if (domain_is_used(domain) ||
+	    __atomic_load_n(&domain->has_empty_slabs, __ATOMIC_SEQ_CST) != 0)
+		__atomic_store_n(
+		    &domain->thread_state, THREAD_AWAKE, __ATOMIC_SEQ_CST);
 	turn_end(domain);
-	os_futex_wait(&domain->state, ASLEEP, IDLE_NS);
-	return !__atomic_compare_exchange_n(&domain->state, &state, ABSENT,
-	    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	os_futex_wait(&domain->thread_state, THREAD_ASLEEP, THREAD_IDLE_NS);
+	return !__atomic_compare_exchange_n(&domain->thread_state, &state,
+	    THREAD_ABSENT, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 static void *
-thread_main(void *arg)
+domain_thread_main(void *arg)
 {
 	struct domain *domain = arg;
 
 	os_thread_name("umem rcu");
 	do
-		rest(domain);
-	while (thread_cycle(domain) || sleep_if_idle(domain));
+		domain_thread_wait_tick(domain);
+	while (
+	    domain_thread_cycle(domain) || domain_thread_sleep_if_idle(domain));
 	return NULL;
 }
 
 /* All signals are blocked in the thread; the caller has set state. */
 static bool
-thread_start(struct domain *domain)
+domain_thread_start(struct domain *domain)
 {
 	sigset_t every, before;
 	pthread_attr_t attr;
@@ -548,8 +561,8 @@ thread_start(struct domain *domain)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, THREAD_STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	started =
-	    update_thread_create(&thread, &attr, thread_main, domain) == 0;
+	started = update_thread_create(
+		      &thread, &attr, domain_thread_main, domain) == 0;
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return started;
@@ -557,37 +570,38 @@ thread_start(struct domain *domain)
 
 /* Returns the state of the domain's thread, which is awake if it exists. */
 static uint32_t
-wake(struct domain *domain)
+domain_thread_wake(struct domain *domain)
 {
 	uint32_t state;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	state = __atomic_load_n(&domain->state, __ATOMIC_SEQ_CST);
-	if (state == ASLEEP &&
-	    __atomic_compare_exchange_n(&domain->state, &state, AWAKE, false,
-		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		os_futex_wake(&domain->state, 1);
+	state = __atomic_load_n(&domain->thread_state, __ATOMIC_SEQ_CST);
+	if (state == THREAD_ASLEEP &&
+	    __atomic_compare_exchange_n(&domain->thread_state, &state,
+		THREAD_AWAKE, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		os_futex_wake(&domain->thread_state, 1);
 	return state;
 }
 
 void
 domain_loaded(struct domain *domain)
 {
-	uint32_t state = wake(domain);
+	uint32_t state = domain_thread_wake(domain);
 
-	if (state == ABSENT &&
-	    __atomic_compare_exchange_n(&domain->state, &state, AWAKE, false,
-		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
-	    !thread_start(domain))
-		__atomic_store_n(&domain->state, ABSENT, __ATOMIC_SEQ_CST);
+	if (state == THREAD_ABSENT &&
+	    __atomic_compare_exchange_n(&domain->thread_state, &state,
+		THREAD_AWAKE, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	    !domain_thread_start(domain))
+		__atomic_store_n(
+		    &domain->thread_state, THREAD_ABSENT, __ATOMIC_SEQ_CST);
 }
 
 /* May be called within malloc(): creates no thread. */
 void
 domain_retire(struct domain *domain)
 {
-	__atomic_store_n(&domain->retiring, 1, __ATOMIC_SEQ_CST);
-	wake(domain);
+	__atomic_store_n(&domain->has_empty_slabs, 1, __ATOMIC_SEQ_CST);
+	domain_thread_wake(domain);
 }
 
 void
@@ -596,31 +610,34 @@ defer_rouse(void)
 	for (struct domain *domain =
 		 __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
 	     domain != NULL; domain = domain->next)
-		if (__atomic_load_n(&domain->retiring, __ATOMIC_RELAXED) != 0)
+		if (__atomic_load_n(
+			&domain->has_empty_slabs, __ATOMIC_RELAXED) != 0)
 			domain_loaded(domain);
 }
 
 static void
-hurry(struct domain *domain)
+domain_thread_hurry(struct domain *domain)
 {
-	uint32_t state = AWAKE;
+	uint32_t state = THREAD_AWAKE;
 
-	if (__atomic_load_n(&domain->state, __ATOMIC_RELAXED) == AWAKE &&
-	    __atomic_compare_exchange_n(&domain->state, &state, HURRIED, false,
-		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		os_futex_wake(&domain->state, 1);
+	if (__atomic_load_n(&domain->thread_state, __ATOMIC_RELAXED) ==
+		THREAD_AWAKE &&
+	    __atomic_compare_exchange_n(&domain->thread_state, &state,
+		THREAD_HURRIED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		os_futex_wake(&domain->thread_state, 1);
 }
 
 /* The caller waits until there is less than the budget, if it may. */
 static void
-help(struct domain *domain)
+domain_reduce_backlog(struct domain *domain)
 {
-	if (domain_is_broken(domain) || is_in_cycle() || domain_is_reader())
+	if (domain_is_broken(domain) || thread_is_in_cycle() ||
+	    domain_is_reader())
 		return;
 	turn_begin(domain);
 	if (domain_is_over(domain, 1)) {
-		collect_singles(domain);
-		cycle(domain, /* may_retire */ false);
+		domain_collect_single_blocks(domain);
+		domain_run_cycle(domain, /* may_retire */ false);
 	}
 	turn_end(domain);
 }
@@ -630,15 +647,15 @@ domain_submitted(struct domain *domain, size_t n, size_t bytes)
 {
 	intptr_t all = __atomic_add_fetch(
 	    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
-	uint32_t nnew =
-	    __atomic_add_fetch(&domain->nnew, (uint32_t)n, __ATOMIC_RELAXED);
+	uint32_t nnew = __atomic_add_fetch(
+	    &domain->nsubmitted, (uint32_t)n, __ATOMIC_RELAXED);
 
 	domain_loaded(domain);
 	if (all > 0 && (size_t)all > defer_budget)
-		help(domain);
-	else if (nnew >= BATCH ||
-		 (all > 0 && (size_t)all > defer_budget / PART))
-		hurry(domain);
+		domain_reduce_backlog(domain);
+	else if (nnew >= WAKE_OBJECTS ||
+		 (all > 0 && (size_t)all > defer_budget / WAKE_BUDGET_PART))
+		domain_thread_hurry(domain);
 }
 
 bool
@@ -646,25 +663,26 @@ domain_wait(struct domain *domain)
 {
 	if (domain_is_broken(domain) || domain_is_reader())
 		return false;
-	if (is_in_cycle()) {
-		synchronize(domain);
+	if (thread_is_in_cycle()) {
+		domain_synchronize(domain);
 		return true;
 	}
 	turn_begin(domain);
-	synchronize_cycle(domain);
+	domain_synchronize_in_turn(domain);
 	turn_end(domain);
 	return true;
 }
 
 /* Waits until no slab of the layer's cache is being released. */
 static void
-await_end(struct domain *domain, const struct defer *layer)
+layer_await_release(struct domain *domain, const struct defer *layer)
 {
-	while (domain->ending == layer) {
-		uint32_t n = __atomic_load_n(&domain->nended, __ATOMIC_RELAXED);
+	while (domain->releasing == layer) {
+		uint32_t n =
+		    __atomic_load_n(&domain->nreleases, __ATOMIC_RELAXED);
 
 		turn_end(domain);
-		os_futex_wait(&domain->nended, n, 0);
+		os_futex_wait(&domain->nreleases, n, 0);
 		turn_begin(domain);
 	}
 }
@@ -683,16 +701,16 @@ domain_unlink(struct defer *layer)
 
 /* As domain_flush(), of a caller that is in no read-side section. */
 static int
-flush(struct domain *domain, struct defer *unlink)
+domain_flush_in_turn(struct domain *domain, struct defer *unlink)
 {
 	int error = 0;
 
 	turn_begin(domain);
-	if (!collect(domain, /* all */ true))
+	if (!domain_collect(domain, /* all */ true))
 		error = EAGAIN;
-	cycle(domain, /* may_retire */ false);
+	domain_run_cycle(domain, /* may_retire */ false);
 	if (unlink != NULL) {
-		await_end(domain, unlink);
+		layer_await_release(domain, unlink);
 		if (error == 0)
 			domain_unlink(unlink);
 	}
@@ -708,14 +726,15 @@ domain_flush(struct domain *domain, struct defer *unlink)
 
 	if (domain_is_broken(domain))
 		return ENOTSUP;
-	if (is_in_cycle())
+	if (thread_is_in_cycle())
 		return EDEADLK;
 	/* A thread of qsbr that is online can go offline; no other can. */
 	reading = domain->grace.reading();
 	if (reading)
 		domain->grace.offline();
-	error = reading && domain->grace.reading() ? EDEADLK
-						   : flush(domain, unlink);
+	error = reading && domain->grace.reading()
+		    ? EDEADLK
+		    : domain_flush_in_turn(domain, unlink);
 	if (reading)
 		domain->grace.online();
 	return error;
@@ -723,32 +742,32 @@ domain_flush(struct domain *domain, struct defer *unlink)
 
 /* Keeps the thread that has the turn from going on after its grace period. */
 static bool
-hold_in_grace(struct domain *domain)
+domain_hold_in_grace(struct domain *domain)
 {
-	uint32_t whole = WHOLE;
+	uint32_t whole = GRACE_LISTS_COMPLETE;
 
-	return __atomic_compare_exchange_n(&domain->in_cycle, &whole, HELD,
-	    false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&domain->grace_state, &whole,
+	    GRACE_HELD, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 /* False: another thread has the turn, and this one does not wait for it. */
 static bool
-hold_for_fork(struct domain *domain)
+domain_hold_for_fork(struct domain *domain)
 {
 	for (int i = 0; i < FORK_TRIES; i++) {
 		uint32_t nothing = 0;
 
-		if (turn_try(domain))
+		if (turn_try_begin(domain))
 			return true;
-		if (has_turn(domain))
+		if (domain_has_turn(domain))
 			return false;
 		/* A grace period, but not the release after it, may need us. */
 		if ((domain->grace.forks || domain->grace.reading()) &&
-		    hold_in_grace(domain))
+		    domain_hold_in_grace(domain))
 			return true;
-		os_futex_wait(&nothing, 0, FORK_NS);
+		os_futex_wait(&nothing, 0, FORK_TRY_NS);
 	}
-	return hold_in_grace(domain);
+	return domain_hold_in_grace(domain);
 }
 
 void
@@ -757,8 +776,8 @@ defer_before_fork(void)
 	for (struct domain *domain =
 		 __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
 	     domain != NULL; domain = domain->next)
-		if (hold_for_fork(domain))
-			domain->forker = self();
+		if (domain_hold_for_fork(domain))
+			domain->fork_holder = thread_self();
 }
 
 /*
@@ -769,21 +788,21 @@ defer_before_fork(void)
 static void
 domain_after_fork(struct domain *domain)
 {
-	if (domain->state != ABSENT)
-		collect(domain, /* all */ true);
-	domain->state = ABSENT;
+	if (domain->thread_state != THREAD_ABSENT)
+		domain_collect(domain, /* all */ true);
+	domain->thread_state = THREAD_ABSENT;
 	/* A function of the program that a cycle called has forked. */
-	if (has_turn(domain) && domain->forker != self())
+	if (domain_has_turn(domain) && domain->fork_holder != thread_self())
 		return;
 	domain->turn = 0;
-	domain->holder = 0;
-	if (domain->in_grace != 0 && !domain->grace.forks)
-		domain->broken = 1;
-	domain->in_grace = 0;
-	domain->in_cycle = NOTHING;
-	domain->ending = NULL;
-	for (struct defer *layer = first_layer(domain); layer != NULL;
-	     layer = next_layer(layer))
+	domain->turn_holder = 0;
+	if (domain->nsynchronizing != 0 && !domain->grace.forks)
+		domain->is_broken = 1;
+	domain->nsynchronizing = 0;
+	domain->grace_state = GRACE_NONE;
+	domain->releasing = NULL;
+	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
+	     layer = layer_next(layer))
 		deferred_wait_again(&layer->mags);
 }
 
@@ -792,23 +811,24 @@ defer_after_fork(bool child)
 {
 	for (struct domain *domain = domains; domain != NULL;
 	     domain = domain->next) {
-		bool held = domain->forker == self();
+		bool held = domain->fork_holder == thread_self();
 
 		if (child)
 			domain_after_fork(domain);
 		/* In the child, that of another thread does not exist. */
 		if (held || child)
-			domain->forker = 0;
+			domain->fork_holder = 0;
 		if (!held || child)
 			continue;
-		if (__atomic_load_n(&domain->in_cycle, __ATOMIC_RELAXED) !=
-		    HELD) {
+		if (__atomic_load_n(&domain->grace_state, __ATOMIC_RELAXED) !=
+		    GRACE_HELD) {
 			turn_release(domain);
 			continue;
 		}
-		/* Release; pairs with synchronize_cycle(). */
-		__atomic_store_n(&domain->in_cycle, WHOLE, __ATOMIC_RELEASE);
-		os_futex_wake(&domain->in_cycle, 1);
+		/* Release; pairs with domain_synchronize_in_turn(). */
+		__atomic_store_n(&domain->grace_state, GRACE_LISTS_COMPLETE,
+		    __ATOMIC_RELEASE);
+		os_futex_wake(&domain->grace_state, 1);
 	}
 }
 
