@@ -111,10 +111,10 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 #define DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
 	V(FREED_LARGE, freed_large)                                            \
 	V(FREED_FIREWALL, freed_firewall)                                      \
-	V(LARGE_RECORDS, large_records)                                        \
-	V(FIREWALL_RECORDS, firewall_records)                                  \
+	V(LARGE_BUFCTLS, freed_large_bufctls)                                  \
+	V(FIREWALL_BUFCTLS, freed_firewall_bufctls)                            \
 	B(FREED_RING_BYTES, freed_ring, freed_ring)                            \
-	M(FREED_RING_RECORD, freed_ring, freed_ring, record)                   \
+	M(FREED_RING_BUFCTL, freed_ring, freed_ring, bufctl)                   \
 	M(FREED_RING_SIZE, freed_ring, freed_ring, size)                       \
 	M(FREED_RING_NPUT, freed_ring, freed_ring, nput)
 
@@ -199,7 +199,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	C(BUFCTL_NEVER)                                                        \
 	C(BUFCTL_ALLOCATED)                                                    \
 	C(BUFCTL_FREE)                                                         \
-	C(BUFCTL_LOST)                                                         \
+	C(BUFCTL_RETIRED)                                                      \
 	C(BUFCTL_WAITING)                                                      \
 	C(LOG_TRANSACTION)                                                     \
 	C(LOG_CONTENTS)                                                        \
@@ -225,7 +225,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	C(UMF_LITE)                                                            \
 	C(UMF_RANDOMIZE)                                                       \
 	C(UMF_RCU_WRITES)                                                      \
-	C(KIND_ASIDE)                                                          \
+	C(API_RESERVED)                                                        \
 	B(BUFCTL_BYTES, bufctl, bufctl)                                        \
 	B(AUDIT_BYTES, bufctl_audit, bufctl_audit)                             \
 	B(CHOICE_BYTES, debug_choice, debug_choice)                            \
@@ -308,7 +308,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(BUFCTL_CACHE, bufctl, bufctl, cache)                                 \
 	M(BUFCTL_SIZE, bufctl, bufctl, size)                                   \
 	M(BUFCTL_STATE, bufctl, bufctl, state)                                 \
-	M(BUFCTL_KIND, bufctl, bufctl, kind)                                   \
+	M(BUFCTL_API, bufctl, bufctl, api)                                     \
 	M(BUFCTL_DEPTH, bufctl, bufctl, depth)                                 \
 	M(AUDIT_TIMESTAMP, bufctl_audit, bufctl_audit, timestamp)              \
 	M(AUDIT_THREAD, bufctl_audit, bufctl_audit, thread)                    \
@@ -331,12 +331,12 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(CHOICE_PATTERNS, debug_choice, debug_choice, patterns)               \
 	M(LOG_BASE, log, log, base)                                            \
 	M(LOG_SIZE, log, log, bytes)                                           \
-	M(LOG_CHUNK_BYTES, log, log, chunk_bytes)                              \
-	M(LOG_NCHUNKS, log, log, nchunks)                                      \
+	M(LOG_SUBBUF_BYTES, log, log, subbuf_bytes)                            \
+	M(LOG_NSUBBUFS, log, log, nsubbufs)                                    \
 	M(LOG_NCPUS, log, log, ncpus)                                          \
 	M(LOG_CPU, log, log, cpu)                                              \
-	M(LOG_CPU_CHUNK, log_cpu, log_cpu, chunk)                              \
-	M(LOG_CPU_NCHUNKS, log_cpu, log_cpu, nchunks)                          \
+	M(LOG_CPU_SUBBUF, log_cpu, log_cpu, subbuf)                            \
+	M(LOG_CPU_NSUBBUFS, log_cpu, log_cpu, nsubbufs)                        \
 	M(HOT_TOP, cpu_hot, cpu_hot, top)                                      \
 	M(COLD_LOADED, cpu_cold, cpu_cold, loaded)                             \
 	M(COLD_PREVIOUS, cpu_cold, cpu_cold, previous)                         \

@@ -318,7 +318,7 @@ START_TEST(a_block_that_grew_grows_on_in_place)
 	ck_assert_ptr_eq(alloc_resize(q, LARGE_GROWN + 1), q);
 	ck_assert_uint_eq(alloc_usable(q, "test"), LARGE_GROWN + HEAP_UNIT);
 	ck_assert(is_filled(q, 900 * KIB, 1));
-	alloc_free_sized(q, LARGE_GROWN + 1, KIND_MALLOC, "test");
+	alloc_free_sized(q, LARGE_GROWN + 1, API_MALLOC, "test");
 	ck_assert_uint_eq(large_count(), 0);
 }
 END_TEST
@@ -529,21 +529,21 @@ static void
 free_sized_less(void)
 {
 	alloc_free_sized(
-	    alloc_get(opaque(1000)), opaque(100), KIND_MALLOC, "free_sized");
+	    alloc_get(opaque(1000)), opaque(100), API_MALLOC, "free_sized");
 }
 
 static void
 free_sized_more(void)
 {
 	alloc_free_sized(
-	    alloc_get(opaque(1000)), opaque(5000), KIND_NEW, "operator delete");
+	    alloc_get(opaque(1000)), opaque(5000), API_NEW, "operator delete");
 }
 
 static void
 free_sized_large(void)
 {
 	alloc_free_sized(
-	    alloc_get(opaque(20 * MIB)), 2 * MIB, KIND_MALLOC, "free_sized");
+	    alloc_get(opaque(20 * MIB)), 2 * MIB, API_MALLOC, "free_sized");
 }
 
 static void
@@ -551,7 +551,7 @@ free_aligned_elsewhere(void)
 {
 	char *p = alloc_aligned(4096, 1024);
 
-	alloc_free_aligned(p, 1 << 30, 4096, KIND_MALLOC, "free_aligned_sized");
+	alloc_free_aligned(p, 1 << 30, 4096, API_MALLOC, "free_aligned_sized");
 }
 
 /*

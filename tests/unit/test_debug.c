@@ -129,7 +129,7 @@ START_TEST(chunks_have_room_for_their_tags)
 			}
 			ck_assert_uint_eq(nwrong, 0);
 			ck_assert_uint_eq(cache_live(cache), 0);
-			debug_release(cache);
+			debug_quarantine_flush(cache);
 			ck_assert(slab_store_check(&cache->slabs));
 			ck_assert_uint_eq(slab_used(&cache->slabs), 0);
 			umem_cache_destroy(cache);
@@ -173,7 +173,7 @@ START_TEST(maxverify_limits_what_is_filled)
 	umem_cache_free(cache, p);
 	ck_assert_uint_eq(p[1], 0xdeadbeefdeadbeef);
 	p[2] = 1;
-	debug_release(cache);
+	debug_quarantine_flush(cache);
 	ck_assert_ptr_eq(umem_cache_alloc(cache, 0), p);
 	debug.verify_max = SIZE_MAX;
 }
@@ -234,7 +234,7 @@ START_TEST(a_corrupt_buffer_is_never_used_again)
 	umem_cache_free(cache, p);
 	ck_assert_uint_eq(umem_abort_info.code, UMERR_REDZONE);
 	ck_assert_uint_eq(umem_abort_info.offset, 100);
-	ck_assert_uint_eq(record_of(cache, p)->head.state, BUFCTL_LOST);
+	ck_assert_uint_eq(record_of(cache, p)->head.state, BUFCTL_RETIRED);
 	dup2(kept, 2);
 }
 END_TEST
@@ -293,7 +293,7 @@ START_TEST(what_waits_is_looked_at)
 	for (unsigned i = 0; i < 2 * cache->quarantine.nslots; i++)
 		umem_cache_alloc(cache, 0);
 	for (unsigned i = 0; i < N; i++)
-		nlost += record_of(cache, p[i])->head.state == BUFCTL_LOST;
+		nlost += record_of(cache, p[i])->head.state == BUFCTL_RETIRED;
 	ck_assert_uint_ge(nwrong, N - 2);
 	ck_assert_uint_eq(nlost, nwrong + 1);
 	dup2(kept, 2);
@@ -382,7 +382,7 @@ START_TEST(want_of_memory_leaves_all_whole)
 		ck_assert_uint_eq(slab_used(&cache->slabs), n);
 		while (n > 0)
 			umem_cache_free(cache, p[--n]);
-		debug_release(cache);
+		debug_quarantine_flush(cache);
 		ck_assert_uint_eq(slab_used(&cache->slabs), 0);
 		umem_cache_destroy(cache);
 	}

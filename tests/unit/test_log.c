@@ -60,10 +60,10 @@ START_TEST(the_newest_entries_are_there)
 		ck_assert_uint_lt(
 		    (uint64_t)((char *)at - log->base), log->bytes);
 	}
-	for (uint64_t c = 0; c < log->nchunks; c++)
-		for (uint64_t at = 0; at + sizeof(entry) <= log->chunk_bytes;
+	for (uint64_t c = 0; c < log->nsubbufs; c++)
+		for (uint64_t at = 0; at + sizeof(entry) <= log->subbuf_bytes;
 		     at += sizeof(entry)) {
-			memcpy(&entry, log->base + c * log->chunk_bytes + at,
+			memcpy(&entry, log->base + c * log->subbuf_bytes + at,
 			    sizeof(entry));
 			if (entry.number == 0)
 				break;
@@ -87,7 +87,7 @@ START_TEST(what_is_too_long_is_refused)
 	struct log *log = start(LOG_BYTES_DEFAULT);
 
 	ck_assert_ptr_null(log_put(LOG_FAIL, much, sizeof(much)));
-	ck_assert_ptr_nonnull(log_put(LOG_FAIL, much, log->chunk_bytes));
+	ck_assert_ptr_nonnull(log_put(LOG_FAIL, much, log->subbuf_bytes));
 	ck_assert_ptr_nonnull(log_put(LOG_FAIL, much, 1));
 }
 END_TEST
@@ -126,11 +126,12 @@ START_TEST(threads_do_not_mix_their_entries)
 	for (uint64_t c = 0; c < log->ncpus; c++)
 		nhits += log->cpu[c].nhits;
 	ck_assert_uint_eq(nhits, 40000);
-	for (uint64_t c = 0; c < log->nchunks; c++) {
+	for (uint64_t c = 0; c < log->nsubbufs; c++) {
 		struct entry *entry =
-		    (struct entry *)(void *)(log->base + c * log->chunk_bytes);
+		    (struct entry *)(void *)(log->base + c * log->subbuf_bytes);
 
-		for (uint64_t i = 0; i < log->chunk_bytes / sizeof(*entry); i++)
+		for (uint64_t i = 0; i < log->subbuf_bytes / sizeof(*entry);
+		     i++)
 			ck_assert_uint_eq(entry[i].number, entry[i].again);
 	}
 }

@@ -45,7 +45,7 @@ START_TEST(each_comes_out_once)
 			out[(uintptr_t)p / 16]++;
 	}
 	ck_assert_uint_eq(quarantine_count(&q), q.nslots);
-	for (; (p = quarantine_take(&q, &at)) != NULL; nheld++)
+	for (; (p = quarantine_remove(&q, &at)) != NULL; nheld++)
 		out[(uintptr_t)p / 16]++;
 	ck_assert_uint_eq(nheld, q.nslots);
 	ck_assert_uint_eq(quarantine_count(&q), 0);
@@ -104,8 +104,8 @@ START_TEST(without_memory_nothing_is_held)
 END_TEST
 
 /*
- * quarantine_inspect() returns the newest chunk first, then every chunk in
- * turn.  Each chunk is put back afterwards.
+ * quarantine_inspect() returns the newest chunk first, then the others in turn.
+ * Each chunk is put back afterwards.
  */
 START_TEST(all_are_looked_at)
 {
@@ -185,7 +185,7 @@ START_TEST(threads_get_different_ones)
 		    pthread_create(&thread[i], NULL, swapper, (void *)i), 0);
 	for (size_t i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
-	while ((p = quarantine_take(&shared, &at)) != NULL)
+	while ((p = quarantine_remove(&shared, &at)) != NULL)
 		seen[0][(uintptr_t)p / 16]++;
 	for (size_t i = 1; i <= 100000; i++)
 		ck_assert_uint_eq(

@@ -71,7 +71,7 @@ read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
 	audit->cache = record_get(model, r, L_BUFCTL_CACHE);
 	audit->size = record_get(model, r, L_BUFCTL_SIZE);
 	audit->state = (unsigned)record_get(model, r, L_BUFCTL_STATE);
-	audit->kind = (unsigned)record_get(model, r, L_BUFCTL_KIND);
+	audit->kind = (unsigned)record_get(model, r, L_BUFCTL_API);
 	audit->depth = (unsigned)record_get(model, r, L_BUFCTL_DEPTH);
 	if (audit->depth > nframes(model))
 		return false;
@@ -184,7 +184,7 @@ each_freed(struct model *model, enum layout_entry which,
 	if (size == 0 || size > FREED_MOST)
 		return false;
 	record = target_at(model->target,
-	    record_get(model, ring, L_FREED_RING_RECORD), 8 * size);
+	    record_get(model, ring, L_FREED_RING_BUFCTL), 8 * size);
 	for (uint64_t i = 1; record != NULL && i <= size && i <= nput; i++)
 		if (read_freed(model, record[(nput - i) % size], &audit) &&
 		    f(model, &audit, arg))
@@ -449,7 +449,7 @@ audit_log_cpu(
 
 	if (log == NULL)
 		return -1;
-	chunk = record_get(model, log, L_LOG_CHUNK_BYTES);
+	chunk = record_get(model, log, L_LOG_SUBBUF_BYTES);
 	cpus = record_get(model, log, L_LOG_CPU);
 	for (int i = 0; i < LOG_CPUS_MOST; i++) {
 		const char *cpu =
@@ -458,9 +458,9 @@ audit_log_cpu(
 		if (cpu == NULL ||
 		    (uint64_t)i >= record_get(model, log, L_LOG_NCPUS))
 			return -1;
-		if (record_get(model, cpu, L_LOG_CPU_NCHUNKS) != 0 &&
+		if (record_get(model, cpu, L_LOG_CPU_NSUBBUFS) != 0 &&
 		    audit->at - record_get(model, log, L_LOG_BASE) -
-			    record_get(model, cpu, L_LOG_CPU_CHUNK) * chunk <
+			    record_get(model, cpu, L_LOG_CPU_SUBBUF) * chunk <
 			chunk)
 			return i;
 	}
@@ -489,8 +489,8 @@ audit_each_logged(struct model *model, enum layout_entry which,
 		return;
 	copy_cpus(model, log);
 	base = record_get(model, log, L_LOG_BASE);
-	chunk = record_get(model, log, L_LOG_CHUNK_BYTES);
-	n = record_get(model, log, L_LOG_NCHUNKS);
+	chunk = record_get(model, log, L_LOG_SUBBUF_BYTES);
+	n = record_get(model, log, L_LOG_NSUBBUFS);
 	if (n > CHUNKS_MOST || chunk > CHUNK_MOST ||
 	    !target_copy(model->target, base, chunk * n, false))
 		return;

@@ -217,8 +217,8 @@ waiting_is_changed(const struct subject *subject)
 	if ((subject->cache->debug & (guards | writes)) != guards ||
 	    debug == NULL || record == NULL)
 		return false;
-	if (n > WAIT_BYTES_MOST)
-		n = WAIT_BYTES_MOST;
+	if (n > WAIT_SUM_BYTES)
+		n = WAIT_SUM_BYTES;
 	if (n > layout_get(l, debug, L_DEBUG_VERIFY_MAX))
 		n = layout_get(l, debug, L_DEBUG_VERIFY_MAX);
 	return n <= subject->cache->chunk &&
@@ -265,12 +265,12 @@ chunk_fault(struct model *model, const struct slab *s,
 	if (subject.buffer == NULL || !checks_fit(checks, c) ||
 	    !audit_of_chunk(model, s, i, &subject.audit))
 		return NULL;
-	if (audit->state == layout_value(l, L_BUFCTL_LOST))
+	if (audit->state == layout_value(l, L_BUFCTL_RETIRED))
 		return "was found corrupt before, and is out of use";
 	if (is_free && audit->state == layout_value(l, L_BUFCTL_FREE))
 		return fault_text("free", free_fault(&subject, where));
 	if (audit->state == layout_value(l, L_BUFCTL_ALLOCATED) &&
-	    (!is_free || audit->kind == layout_value(l, L_KIND_ASIDE)))
+	    (!is_free || audit->kind == layout_value(l, L_API_RESERVED)))
 		return fault_text(
 		    "allocated", allocated_fault(&subject, where));
 	if (is_free && audit->state == layout_value(l, L_BUFCTL_WAITING) &&

@@ -9,9 +9,9 @@
 #include "vmem/panic.h"
 
 void
-misuse(const char *who, const void *p, const char *text)
+misuse(const char *function, const void *p, const char *text)
 {
-	panic("%s(%p): %s", who, p, text);
+	panic("%s(%p): %s", function, p, text);
 }
 
 static const char *
@@ -30,7 +30,7 @@ fault_text(enum slab_fault fault)
 }
 
 void
-misuse_slab(const char *who, struct umem_cache *cache, const void *p,
+misuse_slab(const char *function, struct umem_cache *cache, const void *p,
     enum slab_fault fault)
 {
 	/*
@@ -38,26 +38,27 @@ misuse_slab(const char *who, struct umem_cache *cache, const void *p,
 	 * twice.
 	 */
 	if (cache->class != 0 && fault == SLAB_FOREIGN)
-		misuse_address(who, p);
+		misuse_address(function, p);
 	if (fault == SLAB_FREE && cache_deferral.has(cache, p))
-		misuse_waits(who, cache, p);
+		misuse_waiting(function, cache, p);
 	if (cache->class != 0)
-		misuse(who, p, fault_text(fault));
-	panic("%s(%s, %p): %s", who, cache->name, p, fault_text(fault));
+		misuse(function, p, fault_text(fault));
+	panic("%s(%s, %p): %s", function, cache->name, p, fault_text(fault));
 }
 
 void
-misuse_waits(const char *who, const struct umem_cache *cache, const void *p)
+misuse_waiting(
+    const char *function, const struct umem_cache *cache, const void *p)
 {
 	if (cache == NULL || cache->class != 0)
-		misuse(who, p, "block freed twice" MISUSE_WAITS);
-	panic(
-	    "%s(%s, %p): block freed twice" MISUSE_WAITS, who, cache->name, p);
+		misuse(function, p, "block freed twice" MISUSE_WAITING);
+	panic("%s(%s, %p): block freed twice" MISUSE_WAITING, function,
+	    cache->name, p);
 }
 
 /* Is p inside a large block, or inside a slab with few chunks? */
 static bool
-is_inside(const void *p)
+is_inside_block(const void *p)
 {
 	size_t unit = page_map_unit(p);
 
@@ -76,30 +77,30 @@ is_inside(const void *p)
 }
 
 void
-misuse_address(const char *who, const void *p)
+misuse_address(const char *function, const void *p)
 {
 	struct slab *slab = page_map_owner(p);
 
 	if (page_map_unit(p) >= page_map.units)
-		misuse(who, p, "not an address of the heap");
+		misuse(function, p, "not an address of the heap");
 	if (slab == NULL || page_map_large_bytes(slab) != 0) {
-		if (is_inside(p))
-			misuse(who, p, "not the start of a block");
+		if (is_inside_block(p))
+			misuse(function, p, "not the start of a block");
 		if ((uintptr_t)p - heap_window.base < heap_committed())
-			misuse(who, p, "block freed twice");
-		misuse(who, p, "not an address of the heap");
+			misuse(function, p, "block freed twice");
+		misuse(function, p, "not an address of the heap");
 	}
 	/* p is in a slab: of a size class, or of an object cache. */
 	if (slab->store->map_class == 0)
-		misuse(who, p, "object of a cache, not a block");
-	misuse(who, p,
+		misuse(function, p, "object of a cache, not a block");
+	misuse(function, p,
 	    fault_text(slab_inspect(slab->store, (void *)p) == SLAB_INTERIOR
 			   ? SLAB_INTERIOR
 			   : SLAB_FREE));
 }
 
 void
-misuse_size(const char *who, const void *p, size_t size)
+misuse_size(const char *function, const void *p, size_t size)
 {
-	panic("%s(%p): size %zu does not fit the block", who, p, size);
+	panic("%s(%p): size %zu does not fit the block", function, p, size);
 }

@@ -5,29 +5,29 @@
 #include "umem/cache/cache.h"
 
 /* Follows "block freed twice" if the first free waits for a grace period. */
-#define MISUSE_WAITS ": it waits for a grace period"
+#define MISUSE_WAITING ": it waits for a grace period"
 
 /*
- * Prints "umem: free(0x...): TEXT" and aborts.  Messages contain who, the
- * name of the function: here "free".
+ * Prints "umem: free(0x...): TEXT" and aborts.  Messages contain
+ * the name of the function: here "free".
  */
-_Noreturn void misuse(const char *who, const void *p, const char *text);
+_Noreturn void misuse(const char *function, const void *p, const char *text);
 
 /* Like misuse(), for a fault that a slab has found. */
-_Noreturn void misuse_slab(const char *who, struct umem_cache *cache,
+_Noreturn void misuse_slab(const char *function, struct umem_cache *cache,
     const void *p, enum slab_fault fault);
 
 /*
  * Reports a second free of p, which waits for a grace period.  cache may be
  * NULL.
  */
-_Noreturn void misuse_waits(
-    const char *who, const struct umem_cache *cache, const void *p);
+_Noreturn void misuse_waiting(
+    const char *function, const struct umem_cache *cache, const void *p);
 
 /* Reports free(p) where p is no block: finds the reason and names it. */
-_Noreturn void misuse_address(const char *who, const void *p);
+_Noreturn void misuse_address(const char *function, const void *p);
 
 /* Reports a size that does not fit the block. */
-_Noreturn void misuse_size(const char *who, const void *p, size_t size);
+_Noreturn void misuse_size(const char *function, const void *p, size_t size);
 
 #endif

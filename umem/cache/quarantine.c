@@ -22,19 +22,21 @@
 #include "vmem/meta.h"
 
 /* The limits of the quarantine of one cache, in bytes and chunks. */
-#define BYTES_MOST  (256 * KIB)
-#define SLOTS_MOST  256
-#define SLOTS_LEAST 2
+#define QUARANTINE_BYTES_MAX (256 * KIB)
+#define QUARANTINE_SLOTS_MAX 256
+#define QUARANTINE_SLOTS_MIN 2
 
 static struct random slot_random;
 
 void
 quarantine_init(struct quarantine *q, size_t chunk)
 {
-	size_t n = BYTES_MOST / chunk;
+	size_t n = QUARANTINE_BYTES_MAX / chunk;
 
 	random_seed(&slot_random);
-	n = n > SLOTS_MOST ? SLOTS_MOST : n < SLOTS_LEAST ? SLOTS_LEAST : n;
+	n = n > QUARANTINE_SLOTS_MAX   ? QUARANTINE_SLOTS_MAX
+	    : n < QUARANTINE_SLOTS_MIN ? QUARANTINE_SLOTS_MIN
+				       : n;
 	q->slot = meta_alloc(n * sizeof(*q->slot));
 	q->nslots = q->slot == NULL ? 0 : n;
 }
@@ -55,7 +57,7 @@ quarantine_swap(struct quarantine *q, void *p)
 	if (q->nslots == 0)
 		return p;
 	i = (size_t)random_below(&slot_random, q->nslots);
-	__atomic_store_n(&q->last, i + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->newest, i + 1, __ATOMIC_RELAXED);
 	return __atomic_exchange_n(&q->slot[i], p, __ATOMIC_ACQ_REL);
 }
 
@@ -66,10 +68,11 @@ quarantine_inspect(struct quarantine *q, size_t *at)
 
 	if (q->nslots == 0)
 		return NULL;
-	if (__atomic_load_n(&q->last, __ATOMIC_RELAXED) != 0)
-		last = __atomic_exchange_n(&q->last, 0, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&q->newest, __ATOMIC_RELAXED) != 0)
+		last = __atomic_exchange_n(&q->newest, 0, __ATOMIC_RELAXED);
 	*at = last != 0 ? last - 1
-			: __atomic_fetch_add(&q->turn, 1, __ATOMIC_RELAXED) %
+			: __atomic_fetch_add(
+			      &q->next_inspected, 1, __ATOMIC_RELAXED) %
 			      q->nslots;
 	return __atomic_exchange_n(&q->slot[*at], NULL, __ATOMIC_ACQ_REL);
 }
@@ -81,7 +84,7 @@ quarantine_put_back(struct quarantine *q, size_t at, void *p)
 }
 
 void *
-quarantine_take(struct quarantine *q, size_t *at)
+quarantine_remove(struct quarantine *q, size_t *at)
 {
 	while (*at < q->nslots) {
 		void *p = __atomic_exchange_n(

@@ -5,10 +5,10 @@
 #include "vmem/base.h"
 
 struct quarantine {
-	void **slot;   /* [I] NULL: no quarantine */
-	size_t nslots; /* [I] */
-	size_t last;   /* [a] 1 + newest index; 0: it was inspected */
-	size_t turn;   /* [a] rotates over the slots for inspection */
+	void **slot;           /* [I] NULL: no quarantine */
+	size_t nslots;         /* [I] */
+	size_t newest;         /* [a] 1 + newest index; 0: it was inspected */
+	size_t next_inspected; /* [a] rotates over the slots for inspection */
 };
 
 /*
@@ -17,7 +17,7 @@ struct quarantine {
  */
 void quarantine_init(struct quarantine *q, size_t chunk);
 
-/* Releases the slots.  The caller has emptied them by quarantine_take(). */
+/* Releases the slots.  The caller has emptied them by quarantine_remove(). */
 void quarantine_end(struct quarantine *q);
 
 /*
@@ -43,7 +43,7 @@ void *quarantine_put_back(struct quarantine *q, size_t at, void *p);
  * Takes one chunk out, or returns NULL if no chunk is left.  *at is the
  * position of the iteration; the caller sets it to 0 before the first call.
  */
-void *quarantine_take(struct quarantine *q, size_t *at);
+void *quarantine_remove(struct quarantine *q, size_t *at);
 
 /* Racy estimate of the number of chunks in the quarantine. */
 size_t quarantine_count(const struct quarantine *q);

@@ -27,9 +27,9 @@
 #include "umem/cache/misuse.h"
 
 /* Limited to 1 KiB, because the stack may be small. */
-#define FILTER_BITS 8192
+#define FILTER_BITS       8192
 /* With more rounds than this most bits are set. */
-#define FILTER_MOST 510
+#define FILTER_ROUNDS_MAX 510
 
 static inline unsigned
 filter_bit(const void *p)
@@ -38,7 +38,7 @@ filter_bit(const void *p)
 }
 
 static bool
-is_among(void *const *rounds, unsigned n, const void *p)
+is_earlier_round(void *const *rounds, unsigned n, const void *p)
 {
 	while (n > 0)
 		if (rounds[--n] == p)
@@ -53,7 +53,7 @@ round_report(struct umem_cache *cache, const void *p, enum slab_fault fault)
 }
 
 static void
-round_check_twice(struct umem_cache *cache, void *const *rounds, unsigned n)
+round_check_duplicates(struct umem_cache *cache, void *const *rounds, unsigned n)
 {
 	uint64_t filter[FILTER_BITS / 64] = {0};
 
@@ -62,7 +62,7 @@ round_check_twice(struct umem_cache *cache, void *const *rounds, unsigned n)
 		uint64_t mask = (uint64_t)1 << (bit % 64);
 
 		if (unlikely((filter[bit / 64] & mask) != 0) &&
-		    is_among(rounds, i, rounds[i]))
+		    is_earlier_round(rounds, i, rounds[i]))
 			round_report(cache, rounds[i], SLAB_FREE);
 		filter[bit / 64] |= mask;
 	}
@@ -87,6 +87,6 @@ round_check(struct magazine_layer *layer, void *const *rounds, unsigned n)
 		if (unlikely(fault != SLAB_FINE))
 			round_report(cache, rounds[i], fault);
 	}
-	if (n <= FILTER_MOST)
-		round_check_twice(cache, rounds, n);
+	if (n <= FILTER_ROUNDS_MAX)
+		round_check_duplicates(cache, rounds, n);
 }

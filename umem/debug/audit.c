@@ -7,21 +7,21 @@
 #include "vmem/os.h"
 
 static void
-fill(struct bufctl_audit *record)
+audit_fill(struct bufctl_audit *bufctl)
 {
-	record->timestamp = os_exact_ns();
-	record->thread = stack_thread();
-	record->head.depth =
-	    (uint16_t)stack_trace(record->stack, debug.nframes);
+	bufctl->timestamp = os_exact_ns();
+	bufctl->thread = stack_thread();
+	bufctl->head.depth =
+	    (uint16_t)stack_trace(bufctl->stack, debug.nframes);
 }
 
 void
-audit_stamp(struct bufctl_audit *record)
+audit_stamp(struct bufctl_audit *bufctl)
 {
-	fill(record);
+	audit_fill(bufctl);
 	if (log_is_on(LOG_TRANSACTION))
-		record->lastlog = log_put(
-		    LOG_TRANSACTION, record, bufctl_audit_bytes(debug.nframes));
+		bufctl->lastlog = log_put(
+		    LOG_TRANSACTION, bufctl, bufctl_audit_bytes(debug.nframes));
 }
 
 void
@@ -29,19 +29,19 @@ audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
     void *addr, size_t size)
 {
 	union {
-		struct bufctl_audit record;
-		char room[sizeof(struct bufctl_audit) +
-			  AUDIT_FRAMES_MAX * sizeof(uintptr_t)];
+		struct bufctl_audit bufctl;
+		char bytes[sizeof(struct bufctl_audit) +
+			   AUDIT_FRAMES_MAX * sizeof(uintptr_t)];
 	} event;
 
 	if (!log_is_on((enum log_kind)log))
 		return;
-	memset(&event.record, 0, sizeof(event.record));
-	event.record.head.addr = addr;
-	event.record.head.slab = slab;
-	event.record.head.cache = cache;
-	event.record.head.size = size;
-	fill(&event.record);
-	log_put((enum log_kind)log, &event.record,
+	memset(&event.bufctl, 0, sizeof(event.bufctl));
+	event.bufctl.head.addr = addr;
+	event.bufctl.head.slab = slab;
+	event.bufctl.head.cache = cache;
+	event.bufctl.head.size = size;
+	audit_fill(&event.bufctl);
+	log_put((enum log_kind)log, &event.bufctl,
 	    bufctl_audit_bytes(debug.nframes));
 }

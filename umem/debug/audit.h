@@ -5,12 +5,12 @@
 #include "umem/debug/debug.h"
 
 /*
- * Stores the calling thread, the time and the stack in a record, and a copy of
- * the record in the transaction log.
+ * Stores the calling thread, the time and the stack in a bufctl, and a copy of
+ * the bufctl in the transaction log.
  */
-void audit_stamp(struct bufctl_audit *record);
+void audit_stamp(struct bufctl_audit *bufctl);
 
-/* Adds a record to the fail log or to the slab log. */
+/* Adds a bufctl to the fail log or to the slab log. */
 void audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
     void *addr, size_t size);
 

@@ -16,7 +16,7 @@
  *	chunk before, because a write before the start of a buffer changes
  *	these.
  *
- * Bufctl (struct bufctl), also called record
+ * Bufctl (struct bufctl)
  *	Each chunk has one, in an array of its slab, where the program cannot
  *	overrun it.  It has the size, the state and, with audit, the thread and
  *	the stack of the last transaction.  The tag points to it, but is not
@@ -82,7 +82,7 @@
 #include "vmem/panic.h"
 
 static struct bufctl *
-record_of(const struct slab *slab, unsigned i)
+bufctl_at(const struct slab *slab, unsigned i)
 {
 	return (struct bufctl *)(void *)((char *)slab->records +
 					 i * slab->store->record_bytes);
@@ -96,7 +96,7 @@ constructs_each_time(const struct umem_cache *cache)
 
 /* Returns the buffer to the slab, after its constructor has refused. */
 static void
-take_back(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
+undo_alloc(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
 {
 	void *bad;
 
@@ -122,7 +122,7 @@ debug_check_signal(const struct umem_cache *cache)
 
 /* Takes a chunk from the slabs; *raw: it has to be constructed. */
 static void *
-take(struct umem_cache *cache, bool *raw)
+chunk_take(struct umem_cache *cache, bool *raw)
 {
 	uint64_t ncreated =
 	    __atomic_load_n(&cache->slabs.ncreated, __ATOMIC_RELAXED);
@@ -138,44 +138,46 @@ take(struct umem_cache *cache, bool *raw)
 }
 
 void
-debug_refused(struct umem_cache *cache, size_t size)
+debug_log_failure(struct umem_cache *cache, size_t size)
 {
 	if (log_is_on(LOG_FAIL))
 		audit_event(LOG_FAIL, cache, NULL, NULL, size);
 }
 
 static void *
-take_failed(struct umem_cache *cache, size_t size)
+chunk_take_failed(struct umem_cache *cache, size_t size)
 {
 	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
-	debug_refused(cache, size);
+	debug_log_failure(cache, size);
 	return NULL;
 }
 
 static bool
-held_is_whole(struct umem_cache *cache, void *p, size_t most)
+quarantined_is_intact(struct umem_cache *cache, void *p, size_t most)
 {
 	struct slab *slab;
 	unsigned i;
 
 	slab_look(&cache->slabs, p, &slab, &i);
-	return debug_free_is_whole(cache, record_of(slab, i), p, most);
+	return debug_free_is_intact(cache, bufctl_at(slab, i), p, most);
 }
 
 /*
  * Bytes that are checked when a chunk leaves the quarantine; the rest is
  * checked before the chunk is allocated again.
  */
-#define LEAVING_MOST 256
+#define LEAVING_BYTES 256
 
 /*
  * Checks a chunk that leaves the quarantine.  Returns NULL if a write has
  * changed it.
  */
 static void *
-release_held(struct umem_cache *cache, void *p)
+quarantine_check_leaving(struct umem_cache *cache, void *p)
 {
-	return p != NULL && held_is_whole(cache, p, LEAVING_MOST) ? p : NULL;
+	return p != NULL && quarantined_is_intact(cache, p, LEAVING_BYTES)
+		   ? p
+		   : NULL;
 }
 
 /*
@@ -183,12 +185,12 @@ release_held(struct umem_cache *cache, void *p)
  * freed is checked first, so that no report is later than without a quarantine.
  */
 static void
-look_at_held(struct umem_cache *cache)
+quarantine_check_one(struct umem_cache *cache)
 {
 	size_t at;
 	void *p = quarantine_inspect(&cache->quarantine, &at), *bad;
 
-	if (p == NULL || !held_is_whole(cache, p, SIZE_MAX))
+	if (p == NULL || !quarantined_is_intact(cache, p, SIZE_MAX))
 		return;
 	p = quarantine_put_back(&cache->quarantine, at, p);
 	if (p != NULL)
@@ -196,7 +198,7 @@ look_at_held(struct umem_cache *cache)
 }
 
 void *
-debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
+debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 {
 	struct slab *slab;
 	struct bufctl *bufctl;
@@ -206,19 +208,19 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
 
 	debug_check_signal(cache);
 	if ((cache->debug & UMF_DEADBEEF) != 0)
-		look_at_held(cache);
+		quarantine_check_one(cache);
 	do {
-		p = take(cache, &raw);
+		p = chunk_take(cache, &raw);
 		if (p == NULL)
-			return take_failed(cache, size);
+			return chunk_take_failed(cache, size);
 		slab_look(&cache->slabs, p, &slab, &i);
-		bufctl = record_of(slab, i);
+		bufctl = bufctl_at(slab, i);
 	} while (bufctl->state != BUFCTL_NEVER &&
-		 !debug_free_is_whole(cache, bufctl, p, SIZE_MAX));
-	debug_make_allocated(cache, slab, bufctl, p, size, kind);
+		 !debug_free_is_intact(cache, bufctl, p, SIZE_MAX));
+	debug_make_allocated(cache, slab, bufctl, p, size, api);
 	if (cache->construct != NULL && (raw || constructs_each_time(cache)) &&
 	    cache->construct(p, cache->priv, UMEM_DEFAULT) != 0) {
-		take_back(cache, bufctl, p, raw);
+		undo_alloc(cache, bufctl, p, raw);
 		return NULL;
 	}
 	if (raw)
@@ -227,21 +229,21 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned kind)
 }
 
 static struct bufctl *
-record_of_object(struct umem_cache *cache, void *p, unsigned *i)
+bufctl_of_object(struct umem_cache *cache, void *p, unsigned *i)
 {
 	struct slab *slab;
 
 	slab_look(&cache->slabs, p, &slab, i);
-	return record_of(slab, *i);
+	return bufctl_at(slab, *i);
 }
 
-/* From now on a free by the program has the wrong kind, and is reported. */
+/* From now on a free by the program has the wrong API, and is reported. */
 void
-debug_set_aside(struct umem_cache *cache, void *p)
+debug_reserve(struct umem_cache *cache, void *p)
 {
 	unsigned i;
 
-	record_of_object(cache, p, &i)->kind = KIND_ASIDE;
+	bufctl_of_object(cache, p, &i)->api = API_RESERVED;
 }
 
 /*
@@ -252,24 +254,23 @@ void
 debug_hand_out(struct umem_cache *cache, void *p)
 {
 	unsigned i;
-	struct bufctl *bufctl = record_of_object(cache, p, &i);
+	struct bufctl *bufctl = bufctl_of_object(cache, p, &i);
 
 	debug_check_signal(cache);
-	if (debug_surroundings_are_whole(
-		cache, bufctl, p, debug_tag(cache, p)) &&
-	    (i == 0 || debug_before_is_whole(
-			   cache, bufctl, record_of(bufctl->slab, i - 1), p)))
-		debug_fresh_is_whole(cache, bufctl, p);
-	bufctl->kind = KIND_OBJECT;
+	if (debug_redzone_is_intact(cache, bufctl, p, debug_tag(cache, p)) &&
+	    (i == 0 || debug_previous_is_intact(
+			   cache, bufctl, bufctl_at(bufctl->slab, i - 1), p)))
+		debug_uninit_is_intact(cache, bufctl, p);
+	bufctl->api = API_OBJECT;
 	debug_stamp(cache, bufctl);
 }
 
 void
-debug_end_aside(struct umem_cache *cache, void *p)
+debug_unreserve(struct umem_cache *cache, void *p)
 {
 	unsigned i;
 
-	record_of_object(cache, p, &i)->kind = KIND_OBJECT;
+	bufctl_of_object(cache, p, &i)->api = API_OBJECT;
 }
 
 /*
@@ -277,7 +278,7 @@ debug_end_aside(struct umem_cache *cache, void *p)
  * slab there.
  */
 static struct umem_cache *
-cache_at(const void *p, struct slab **slab)
+cache_of_address(const void *p, struct slab **slab)
 {
 	void *owner = page_map_owner(p);
 
@@ -290,7 +291,7 @@ cache_at(const void *p, struct slab **slab)
 
 /* Reports a free of p, which is in no slab and no large block. */
 static void
-report_gone(struct umem_cache *cache, const void *p)
+report_freed_address(struct umem_cache *cache, const void *p)
 {
 	struct bufctl *bufctl = freed_find(&freed_firewall, p);
 	struct error_info none = {0};
@@ -311,15 +312,15 @@ report_gone(struct umem_cache *cache, const void *p)
 
 /* Reports a free of p, which is in no slab of the cache. */
 static void
-report_foreign(struct umem_cache *cache, void *p)
+report_foreign_free(struct umem_cache *cache, void *p)
 {
 	struct error_info info = {0};
 	struct slab *slab;
 	unsigned i;
 
-	info.real_cache = cache_at(p, &slab);
+	info.real_cache = cache_of_address(p, &slab);
 	if (info.real_cache == NULL && page_map_owner(p) == NULL) {
-		report_gone(cache, p);
+		report_freed_address(cache, p);
 		return;
 	}
 	if (info.real_cache == NULL || info.real_cache == cache) {
@@ -330,14 +331,15 @@ report_foreign(struct umem_cache *cache, void *p)
 	debug_report(UMERR_BADCACHE, cache,
 	    info.real_cache->debug != 0 && slab_look(&info.real_cache->slabs, p,
 					       &slab, &i) == SLAB_FINE
-		? record_of(slab, i)
+		? bufctl_at(slab, i)
 		: NULL,
 	    p, info);
 }
 
 /* Reports a free of p, which is inside chunk i. */
 static void
-report_inside(struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
+report_interior_free(
+    struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
 {
 	struct error_info info = {0};
 
@@ -347,12 +349,12 @@ report_inside(struct umem_cache *cache, struct slab *slab, unsigned i, void *p)
 	}
 	info.buffer =
 	    (void *)(slab->first + (size_t)i * cache->slabs.layout.chunk);
-	debug_report(UMERR_BADBASE, cache, record_of(slab, i), p, info);
+	debug_report(UMERR_BADBASE, cache, bufctl_at(slab, i), p, info);
 }
 
 /* Returns the error of a free in this state, which is not ALLOCATED. */
 static enum error_code
-fault_of_state(uint32_t state)
+error_of_state(uint32_t state)
 {
 	if (state == BUFCTL_NEVER)
 		return UMERR_BADADDR;
@@ -360,8 +362,8 @@ fault_of_state(uint32_t state)
 }
 
 bool
-debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
-    enum bufctl_state to)
+debug_change_state(struct umem_cache *cache, struct bufctl *bufctl,
+    const void *p, enum bufctl_state to)
 {
 	uint32_t state = BUFCTL_ALLOCATED;
 	struct error_info none = {0};
@@ -369,35 +371,35 @@ debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
 	if (__atomic_compare_exchange_n(&bufctl->state, &state, to, false,
 		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return true;
-	debug_report(fault_of_state(state), cache, bufctl, p, none);
+	debug_report(error_of_state(state), cache, bufctl, p, none);
 	return false;
 }
 
-/* Do the kind and the size of the free match the allocation? */
+/* Do the API and the size of the free match the allocation? */
 bool
-debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl, void *p,
-    size_t size, unsigned kind)
+debug_free_matches(struct umem_cache *cache, struct bufctl *bufctl, void *p,
+    size_t size, unsigned api)
 {
 	struct error_info info = {0};
 
 	info.deferred = bufctl->state == BUFCTL_WAITING;
-	if (kind != bufctl->kind) {
-		info.found = kind;
-		info.expected = bufctl->kind;
-		debug_report_lost(UMERR_BADKIND, cache, bufctl, p, info);
+	if (api != bufctl->api) {
+		info.found = api;
+		info.expected = bufctl->api;
+		debug_report_and_retire(UMERR_BADAPI, cache, bufctl, p, info);
 		return false;
 	}
 	if (size != SIZE_MAX && size != bufctl->size) {
 		info.found = size;
 		info.expected = bufctl->size;
-		debug_report_lost(UMERR_BADSIZE, cache, bufctl, p, info);
+		debug_report_and_retire(UMERR_BADSIZE, cache, bufctl, p, info);
 		return false;
 	}
 	return true;
 }
 
 void
-debug_keep_contents(
+debug_log_contents(
     struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n)
 {
 	struct bufctl_audit *audit = (void *)bufctl;
@@ -414,7 +416,7 @@ debug_keep_contents(
  * the slab.  If there is no memory for the copy, this free is not known later.
  */
 static void
-keep_record(const struct umem_cache *cache, const struct bufctl *bufctl)
+keep_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
 	size_t bytes = bufctl_audit_bytes(debug.nframes);
 	struct bufctl *copy = meta_alloc_spare(bytes), *old;
@@ -432,7 +434,7 @@ keep_record(const struct umem_cache *cache, const struct bufctl *bufctl)
  * Returns NULL after a report of misuse.
  */
 static struct bufctl *
-check_freed(struct umem_cache *cache, void *p, size_t size, unsigned kind,
+check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
     enum bufctl_state to)
 {
 	struct slab *slab;
@@ -441,21 +443,20 @@ check_freed(struct umem_cache *cache, void *p, size_t size, unsigned kind,
 
 	switch (slab_look(&cache->slabs, p, &slab, &i)) {
 	case SLAB_FOREIGN:
-		report_foreign(cache, p);
+		report_foreign_free(cache, p);
 		return NULL;
 	case SLAB_INTERIOR:
-		report_inside(cache, slab, i, p);
+		report_interior_free(cache, slab, i, p);
 		return NULL;
 	default:
 		break;
 	}
-	bufctl = record_of(slab, i);
-	if (!debug_claim(cache, bufctl, p, to) ||
-	    !debug_is_freed_rightly(cache, bufctl, p, size, kind) ||
-	    !debug_surroundings_are_whole(
-		cache, bufctl, p, debug_tag(cache, p)) ||
-	    (i > 0 && !debug_before_is_whole(
-			  cache, bufctl, record_of(slab, i - 1), p)))
+	bufctl = bufctl_at(slab, i);
+	if (!debug_change_state(cache, bufctl, p, to) ||
+	    !debug_free_matches(cache, bufctl, p, size, api) ||
+	    !debug_redzone_is_intact(cache, bufctl, p, debug_tag(cache, p)) ||
+	    (i > 0 && !debug_previous_is_intact(
+			  cache, bufctl, bufctl_at(slab, i - 1), p)))
 		return NULL;
 	debug_check_signal(cache);
 	return bufctl;
@@ -463,46 +464,46 @@ check_freed(struct umem_cache *cache, void *p, size_t size, unsigned kind,
 
 /* Destructs the buffer, logs its contents and writes the free pattern. */
 static void
-make_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+write_free(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
 	if (cache->destruct != NULL && debug_has_patterns(cache))
 		cache->destruct(p, cache->priv);
-	debug_keep_contents(cache, bufctl, p, bufctl->size);
+	debug_log_contents(cache, bufctl, p, bufctl->size);
 	debug_make_free(cache, bufctl, p);
 }
 
 /* Passes a free buffer to the quarantine or to its slab. */
 static void
-give(struct umem_cache *cache, struct bufctl *bufctl, void *p)
+release_chunk(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
 	void *bad;
 
 	if ((cache->debug & UMF_FIREWALL) != 0)
-		keep_record(cache, bufctl);
-	if (debug_holds_back(cache))
-		p = release_held(cache, quarantine_swap(&cache->quarantine, p));
+		keep_bufctl(cache, bufctl);
+	if (debug_has_quarantine(cache))
+		p = quarantine_check_leaving(
+		    cache, quarantine_swap(&cache->quarantine, p));
 	if (p != NULL)
 		slab_give(&cache->slabs, &p, 1, &bad);
 }
 
 bool
-debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+debug_free(struct umem_cache *cache, void *p, size_t size, unsigned api)
 {
-	struct bufctl *bufctl = check_freed(cache, p, size, kind, BUFCTL_FREE);
+	struct bufctl *bufctl = check_free(cache, p, size, api, BUFCTL_FREE);
 
 	if (bufctl == NULL)
 		return false;
-	make_free(cache, bufctl, p);
+	write_free(cache, bufctl, p);
 	debug_stamp(cache, bufctl);
-	give(cache, bufctl, p);
+	release_chunk(cache, bufctl, p);
 	return true;
 }
 
 bool
-debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind)
+debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned api)
 {
-	struct bufctl *bufctl =
-	    check_freed(cache, p, size, kind, BUFCTL_WAITING);
+	struct bufctl *bufctl = check_free(cache, p, size, api, BUFCTL_WAITING);
 
 	if (bufctl == NULL)
 		return false;
@@ -517,7 +518,7 @@ debug_defer_undo(struct umem_cache *cache, void *p)
 	unsigned i = 0;
 
 	/* Release: the caller may pass the buffer to another thread. */
-	__atomic_store_n(&record_of_object(cache, p, &i)->state,
+	__atomic_store_n(&bufctl_of_object(cache, p, &i)->state,
 	    BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 }
 
@@ -525,30 +526,30 @@ void
 debug_free_deferred(struct umem_cache *cache, void *p)
 {
 	unsigned i = 0;
-	struct bufctl *bufctl = record_of_object(cache, p, &i);
+	struct bufctl *bufctl = bufctl_of_object(cache, p, &i);
 
-	if (!debug_wait_is_whole(cache, bufctl, debug_tag(cache, p)))
+	if (!debug_wait_is_intact(cache, bufctl, debug_tag(cache, p)))
 		return;
-	make_free(cache, bufctl, p);
+	write_free(cache, bufctl, p);
 	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
-	give(cache, bufctl, p);
+	release_chunk(cache, bufctl, p);
 }
 
 void
-debug_forget(const struct umem_cache *cache)
+debug_forget_cache(const struct umem_cache *cache)
 {
 	if ((cache->debug & UMF_FIREWALL) != 0)
 		freed_forget_cache(&freed_firewall, cache);
 }
 
 void
-debug_release(struct umem_cache *cache)
+debug_quarantine_flush(struct umem_cache *cache)
 {
 	size_t at = 0;
 	void *p, *bad;
 
-	while ((p = quarantine_take(&cache->quarantine, &at)) != NULL)
-		if (held_is_whole(cache, p, SIZE_MAX))
+	while ((p = quarantine_remove(&cache->quarantine, &at)) != NULL)
+		if (quarantined_is_intact(cache, p, SIZE_MAX))
 			slab_give(&cache->slabs, &p, 1, &bad);
 }
 
@@ -565,7 +566,7 @@ debug_owns(unsigned class)
 
 /* Returns the bufctl of an allocated block, or NULL after a report. */
 static struct bufctl *
-block_record(unsigned class, const void *p)
+block_bufctl(unsigned class, const void *p)
 {
 	struct umem_cache *cache = &debug_large_cache;
 	struct bufctl *bufctl = NULL;
@@ -574,7 +575,7 @@ block_record(unsigned class, const void *p)
 	unsigned i;
 
 	if (class == PAGE_MAP_LARGE) {
-		bufctl = debug_large_record(p);
+		bufctl = debug_large_bufctl(p);
 	} else {
 		cache = class_cache[class];
 		if (slab_look(&cache->slabs, (void *)(uintptr_t)p, &slab, &i) !=
@@ -582,24 +583,24 @@ block_record(unsigned class, const void *p)
 			debug_bad_address(p);
 			return NULL;
 		}
-		bufctl = record_of(slab, i);
+		bufctl = bufctl_at(slab, i);
 	}
 	if (bufctl == NULL || bufctl->state == BUFCTL_ALLOCATED)
 		return bufctl;
-	debug_report(fault_of_state(bufctl->state), cache, bufctl, p, none);
+	debug_report(error_of_state(bufctl->state), cache, bufctl, p, none);
 	return NULL;
 }
 
 size_t
 debug_usable(unsigned class, const void *p)
 {
-	struct bufctl *bufctl = block_record(class, p);
+	struct bufctl *bufctl = block_bufctl(class, p);
 
 	return bufctl == NULL ? SIZE_MAX : bufctl->size;
 }
 
 void
-debug_set_kind(void *p, unsigned kind)
+debug_set_api(void *p, unsigned api)
 {
 	size_t unit = page_map_unit(p);
 	unsigned class;
@@ -608,21 +609,20 @@ debug_set_kind(void *p, unsigned kind)
 		return;
 	class = page_map_class(page_map.entry[unit]);
 	if (debug_owns(class))
-		block_record(class, p)->kind = (uint16_t)kind;
+		block_bufctl(class, p)->api = (uint16_t)api;
 }
 
 bool
 debug_resize(unsigned class, void *p, size_t size)
 {
 	struct umem_cache *cache = class_cache[class];
-	struct bufctl *bufctl = block_record(class, p);
+	struct bufctl *bufctl = block_bufctl(class, p);
 	struct buftag *tag = debug_tag(cache, p);
 
-	if (bufctl == NULL ||
-	    !debug_surroundings_are_whole(cache, bufctl, p, tag))
+	if (bufctl == NULL || !debug_redzone_is_intact(cache, bufctl, p, tag))
 		return false;
 	bufctl->size = size;
-	debug_surround(cache, bufctl, p, tag);
+	debug_write_redzone(cache, bufctl, p, tag);
 	debug_stamp(cache, bufctl);
 	return true;
 }
@@ -632,7 +632,7 @@ debug_bad_address(const void *p)
 {
 	struct error_info info = {0};
 	struct slab *slab;
-	struct umem_cache *cache = cache_at(p, &slab);
+	struct umem_cache *cache = cache_of_address(p, &slab);
 	unsigned i = 0;
 
 	if (cache != NULL) {
@@ -640,51 +640,52 @@ debug_bad_address(const void *p)
 		    slab_look(&cache->slabs, (void *)(uintptr_t)p, &slab, &i);
 
 		if (fault == SLAB_INTERIOR && cache->debug != 0) {
-			report_inside(cache, slab, i, (void *)(uintptr_t)p);
+			report_interior_free(
+			    cache, slab, i, (void *)(uintptr_t)p);
 			return;
 		}
 		info.real_cache = cache;
 		debug_report(UMERR_BADADDR, NULL, NULL, p, info);
 		return;
 	}
-	info.buffer = debug_large_around(p);
+	info.buffer = debug_large_containing(p);
 	if (info.buffer != NULL) {
 		debug_report(UMERR_BADBASE, &debug_large_cache,
-		    debug_large() ? debug_large_record(info.buffer) : NULL, p,
+		    debug_large() ? debug_large_bufctl(info.buffer) : NULL, p,
 		    info);
 		return;
 	}
-	report_gone(NULL, p);
+	report_freed_address(NULL, p);
 }
 
 void
-debug_failed(const char *what, size_t size)
+debug_alloc_failed(const char *what, size_t size)
 {
-	debug_refused(NULL, size);
+	debug_log_failure(NULL, size);
 	if (debug.checknull)
 		panic("%s: no memory for %zu bytes", what, size);
 }
 
 static void *
-alloc_object(struct umem_cache *cache)
+hook_alloc(struct umem_cache *cache)
 {
-	return debug_alloc(cache, cache->bufsize, KIND_OBJECT);
+	return debug_alloc(cache, cache->bufsize, API_OBJECT);
 }
 
 static bool
-free_object(struct umem_cache *cache, void *object)
+hook_free(struct umem_cache *cache, void *object)
 {
-	return debug_free(cache, object, SIZE_MAX, KIND_OBJECT);
+	return debug_free(cache, object, SIZE_MAX, API_OBJECT);
 }
 
 const struct cache_debugger cache_debugger = {
     .plan = debug_plan,
-    .chunk = debug_chunk,
-    .record_bytes = debug_record_bytes,
-    .alloc = alloc_object,
-    .free = free_object,
-    .release = debug_release,
-    .forget = debug_forget,
+    .chunk = debug_chunk_bytes,
+    .record_bytes = debug_bufctl_bytes,
+    .alloc = hook_alloc,
+    .free = hook_free,
+    .release = debug_quarantine_flush,
+    .forget = debug_forget_cache,
 };
 
 void

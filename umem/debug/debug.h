@@ -37,19 +37,19 @@ enum bufctl_state {
 	BUFCTL_NEVER, /* never allocated; all zeros */
 	BUFCTL_ALLOCATED,
 	BUFCTL_FREE,
-	BUFCTL_LOST,   /* found corrupt and retired: not allocated again */
-	BUFCTL_WAITING /* freed; waits for a grace period */
+	BUFCTL_RETIRED, /* found corrupt and retired: not allocated again */
+	BUFCTL_WAITING  /* freed; waits for a grace period */
 };
 
 /* The API that allocated a block. */
-enum bufctl_kind {
-	KIND_OBJECT, /* umem_cache_alloc() */
-	KIND_MALLOC,
-	KIND_UMEM,  /* umem_alloc() */
-	KIND_NEW,   /* operator new */
-	KIND_ARRAY, /* operator new[] */
-	KIND_ASIDE, /* an object set aside; see aside.h */
-	KINDS
+enum alloc_api {
+	API_OBJECT, /* umem_cache_alloc() */
+	API_MALLOC,
+	API_UMEM,     /* umem_alloc() */
+	API_NEW,      /* operator new */
+	API_ARRAY,    /* operator new[] */
+	API_RESERVED, /* an object set aside; see reserved.h */
+	API_COUNT
 };
 
 /* One for each buffer of a debugged cache, in an array of the slab. */
@@ -60,7 +60,7 @@ struct bufctl {
 	struct umem_cache *cache;
 	uint64_t size;  /* bytes requested */
 	uint32_t state; /* [a] enum bufctl_state */
-	uint16_t kind;  /* enum bufctl_kind */
+	uint16_t api;   /* enum alloc_api */
 	uint16_t depth; /* frames in the stack; 0 without audit */
 };
 
@@ -116,23 +116,23 @@ extern struct debug debug;
 void debug_plan(struct umem_cache *cache, const char *name, bool sourced);
 
 /* Bytes from one buffer to the next; SIZE_MAX: too large. */
-size_t debug_chunk(const struct umem_cache *cache);
+size_t debug_chunk_bytes(const struct umem_cache *cache);
 
 /* Bytes of a bufctl of the cache; 0: it has none. */
-size_t debug_record_bytes(const struct umem_cache *cache);
+size_t debug_bufctl_bytes(const struct umem_cache *cache);
 
 /*
- * Allocates an object, or size bytes of a class.  kind is the API that the
+ * Allocates an object, or size bytes of a class.  api is the API that the
  * program called.  Returns NULL if there is no memory or the constructor
  * refused.
  */
-void *debug_alloc(struct umem_cache *cache, size_t size, unsigned kind);
+void *debug_alloc(struct umem_cache *cache, size_t size, unsigned api);
 
 /*
  * Checks and frees a buffer.  On an error, reports it and, under noabort only,
  * returns false.  size is SIZE_MAX if the caller does not know it.
  */
-bool debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
+bool debug_free(struct umem_cache *cache, void *p, size_t size, unsigned api);
 
 /*
  * debug_free() in two steps, for a free that waits for a grace period.
@@ -141,31 +141,31 @@ bool debug_free(struct umem_cache *cache, void *p, size_t size, unsigned kind);
  * With guards debug_free_deferred() reports a change of the buffer, unless the
  * cache has UMF_RCU_WRITES.  debug_defer_undo() takes the first step back.
  */
-bool debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned kind);
+bool debug_defer(struct umem_cache *cache, void *p, size_t size, unsigned api);
 void debug_defer_undo(struct umem_cache *cache, void *p);
 void debug_free_deferred(struct umem_cache *cache, void *p);
 
 /*
- * debug_set_aside() marks an object from debug_alloc() as set aside: the
+ * debug_reserve() marks an object from debug_alloc() as set aside: the
  * program may not free or change it.  debug_hand_out() is called when it goes
  * to the program; it reports a change, and stores the caller in the bufctl.
- * debug_end_aside() lets the library free it again.
+ * debug_unreserve() lets the library free it again.
  */
-void debug_set_aside(struct umem_cache *cache, void *p);
+void debug_reserve(struct umem_cache *cache, void *p);
 void debug_hand_out(struct umem_cache *cache, void *p);
-void debug_end_aside(struct umem_cache *cache, void *p);
+void debug_unreserve(struct umem_cache *cache, void *p);
 
 /* Called before the first cache is created, when the options are known. */
 void debug_start(void);
 
 /* Returns all quarantined buffers of the cache to its slabs. */
-void debug_release(struct umem_cache *cache);
+void debug_quarantine_flush(struct umem_cache *cache);
 
 /*
  * Called before the cache is destroyed: clears the cache pointer in kept
  * bufctls.
  */
-void debug_forget(const struct umem_cache *cache);
+void debug_forget_cache(const struct umem_cache *cache);
 
 /* Is a block with this class byte debugged? */
 bool debug_owns(unsigned class);
@@ -186,11 +186,11 @@ void debug_bad_address(const void *p);
 
 /* Like large.h, for large blocks with a tag and a bufctl. */
 bool debug_large(void);
-void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind);
-void debug_large_free(void *p, size_t size, unsigned kind);
+void *debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api);
+void debug_large_free(void *p, size_t size, unsigned api);
 
 /* Like debug_defer() and its relatives, for a large block. */
-bool debug_large_defer(void *p, size_t size, unsigned kind);
+bool debug_large_defer(void *p, size_t size, unsigned api);
 void debug_large_defer_undo(void *p);
 void debug_large_free_deferred(void *p);
 
@@ -201,19 +201,19 @@ bool debug_large_resize(void *p, size_t size);
  * Are blocks of this class large blocks instead, whose pages are released at
  * the free?
  */
-bool debug_vanishes(unsigned class);
+bool debug_is_decommitted(unsigned class);
 
-/* Sets the kind of a block that was just allocated. */
-void debug_set_kind(void *p, unsigned kind);
+/* Sets the API of a block that was just allocated. */
+void debug_set_api(void *p, unsigned api);
 
 /*
  * Logs a failed request for this many bytes; cache is NULL if it was for no
  * cache.
  */
-void debug_refused(struct umem_cache *cache, size_t size);
+void debug_log_failure(struct umem_cache *cache, size_t size);
 
 /* Logs an allocation that returns NULL; aborts if checknull is set. */
-void debug_failed(const char *what, size_t size);
+void debug_alloc_failed(const char *what, size_t size);
 
 void debug_lock_for_fork(void);
 void debug_unlock_for_fork(bool child);

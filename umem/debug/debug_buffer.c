@@ -18,7 +18,7 @@
  * Bytes of padding before a buffer, behind the tag there, that a free of the
  * buffer compares.
  */
-#define BEFORE_MOST 64
+#define PREVIOUS_BYTES 64
 
 #define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
 
@@ -42,11 +42,11 @@ debug_report(enum error_code code, const struct umem_cache *cache,
 
 /* Reports an error of the buffer and retires it. */
 void
-debug_report_lost(enum error_code code, const struct umem_cache *cache,
+debug_report_and_retire(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info)
 {
 	debug_report(code, cache, bufctl, p, info);
-	__atomic_store_n(&bufctl->state, BUFCTL_LOST, __ATOMIC_RELAXED);
+	__atomic_store_n(&bufctl->state, BUFCTL_RETIRED, __ATOMIC_RELAXED);
 }
 
 static void
@@ -60,7 +60,7 @@ pattern_fill(void *p, size_t n, uint64_t pattern)
 
 /* Returns the index of the first word that differs; n / 8 if none does. */
 static size_t
-pattern_check(const void *p, size_t n, uint64_t pattern)
+pattern_find_change(const void *p, size_t n, uint64_t pattern)
 {
 	const uint64_t *word = p;
 	size_t i = 0;
@@ -81,7 +81,7 @@ pattern_check(const void *p, size_t n, uint64_t pattern)
 
 /* Returns the value that the redzone of an allocated buffer must have. */
 static uint64_t
-redzone_of(const struct umem_cache *cache, const struct bufctl *bufctl)
+redzone_value(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
 	if (cache->class == 0)
 		return PATTERN_REDZONE;
@@ -101,7 +101,7 @@ struct slack {
 };
 
 static struct slack
-slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
+slack_of_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
 	size_t size = bufctl->size, end = cache->tag_offset;
 	size_t page = os_page_size();
@@ -121,7 +121,8 @@ slack_of(const struct umem_cache *cache, const struct bufctl *bufctl)
  * allocation on.
  */
 static uint64_t *
-room_of(const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
+padding_of_tag(
+    const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
 {
 	size_t end = cache->tag_offset + sizeof(*tag);
 
@@ -138,20 +139,20 @@ room_of(const struct umem_cache *cache, const struct buftag *tag, size_t *bytes)
  * SIZE_MAX: none.
  */
 static size_t
-room_changed(
+padding_find_change(
     const struct umem_cache *cache, const struct buftag *tag, size_t most)
 {
 	size_t bytes, i;
-	const uint64_t *room = room_of(cache, tag, &bytes);
+	const uint64_t *padding = padding_of_tag(cache, tag, &bytes);
 
 	if (bytes > most) {
-		room += (bytes - most) / sizeof(*room);
+		padding += (bytes - most) / sizeof(*padding);
 		bytes = most;
 	}
-	i = pattern_check(room, bytes, PATTERN_END_WORD);
-	return i < bytes / 8
-		   ? (size_t)((const char *)&room[i] - (const char *)(tag + 1))
-		   : SIZE_MAX;
+	i = pattern_find_change(padding, bytes, PATTERN_END_WORD);
+	return i < bytes / 8 ? (size_t)((const char *)&padding[i] -
+					(const char *)(tag + 1))
+			     : SIZE_MAX;
 }
 
 /*
@@ -159,12 +160,12 @@ room_changed(
  * none.
  */
 static size_t
-first_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
+redzone_find_change(const struct umem_cache *cache, const struct bufctl *bufctl,
     void *p, const struct buftag *tag, struct error_info *info)
 {
 	const unsigned char *byte = p;
-	uint64_t redzone = redzone_of(cache, bufctl);
-	struct slack slack = slack_of(cache, bufctl);
+	uint64_t redzone = redzone_value(cache, bufctl);
+	struct slack slack = slack_of_bufctl(cache, bufctl);
 
 	for (unsigned part = 0; part < array_size(slack.from); part++)
 		for (size_t i = slack.from[part]; i < slack.to[part]; i++)
@@ -186,17 +187,17 @@ first_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
 
 /* Is the padding behind the tag intact?  Reports an error if not. */
 static bool
-room_is_whole(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
-    const struct buftag *tag)
+padding_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, const struct buftag *tag)
 {
 	struct error_info info = {0};
-	size_t changed = room_changed(cache, tag, SIZE_MAX);
+	size_t changed = padding_find_change(cache, tag, SIZE_MAX);
 
 	if (changed == SIZE_MAX)
 		return true;
 	info.offset = cache->tag_offset + sizeof(*tag) + changed;
 	info.expected = PATTERN_END_WORD;
-	debug_report_lost(UMERR_REDZONE, cache, bufctl, p, info);
+	debug_report_and_retire(UMERR_REDZONE, cache, bufctl, p, info);
 	return false;
 }
 
@@ -205,14 +206,14 @@ room_is_whole(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
  * if not.
  */
 bool
-debug_surroundings_are_whole(const struct umem_cache *cache,
-    struct bufctl *bufctl, void *p, const struct buftag *tag)
+debug_redzone_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, const struct buftag *tag)
 {
 	struct error_info info = {0};
 
-	info.offset = first_overrun(cache, bufctl, p, tag, &info);
+	info.offset = redzone_find_change(cache, bufctl, p, tag, &info);
 	if (info.offset != 0 || info.expected != 0) {
-		debug_report_lost(UMERR_REDZONE, cache, bufctl, p, info);
+		debug_report_and_retire(UMERR_REDZONE, cache, bufctl, p, info);
 		return false;
 	}
 	if (tag == NULL)
@@ -220,14 +221,16 @@ debug_surroundings_are_whole(const struct umem_cache *cache,
 	if (tag->bxstat != ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED)) {
 		info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
 		info.expected = BUFTAG_ALLOCATED;
-		debug_report_lost(UMERR_BADBUFTAG, cache, bufctl, p, info);
+		debug_report_and_retire(
+		    UMERR_BADBUFTAG, cache, bufctl, p, info);
 		return false;
 	}
 	if (tag->bufctl != bufctl) {
-		debug_report_lost(UMERR_BADBUFCTL, cache, bufctl, p, info);
+		debug_report_and_retire(
+		    UMERR_BADBUFCTL, cache, bufctl, p, info);
 		return false;
 	}
-	return room_is_whole(cache, bufctl, p, tag);
+	return padding_is_intact(cache, bufctl, p, tag);
 }
 
 /*
@@ -249,7 +252,7 @@ tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
 }
 
 bool
-debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
+debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
     const struct bufctl *before, void *p)
 {
 	struct error_info info = {0};
@@ -259,12 +262,12 @@ debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
 	/* Acquire; pairs with the release in debug_make_allocated(). */
 	state = __atomic_load_n(&before->state, __ATOMIC_ACQUIRE);
 	tag = debug_tag(cache, (char *)p - cache->slabs.layout.chunk);
-	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_LOST ||
+	if (tag == NULL || state == BUFCTL_NEVER || state == BUFCTL_RETIRED ||
 	    (tag_is_plausible(tag, before) &&
-		room_changed(cache, tag, BEFORE_MOST) == SIZE_MAX))
+		padding_find_change(cache, tag, PREVIOUS_BYTES) == SIZE_MAX))
 		return true;
 	info.expected = (uintptr_t)p - (uintptr_t)tag;
-	debug_report_lost(UMERR_BEFORE, cache, bufctl, p, info);
+	debug_report_and_retire(UMERR_BEFORE, cache, bufctl, p, info);
 	return false;
 }
 
@@ -273,57 +276,57 @@ debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
  * checked.
  */
 static size_t
-wait_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
+wait_sum_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
 	size_t n = bufctl->size;
 
 	if ((cache->debug & (UMF_DEADBEEF | UMF_RCU_WRITES)) != UMF_DEADBEEF)
 		return 0;
-	if (n > WAIT_BYTES_MOST)
-		n = WAIT_BYTES_MOST;
+	if (n > WAIT_SUM_BYTES)
+		n = WAIT_SUM_BYTES;
 	return n < debug.verify_max ? n : debug.verify_max;
 }
 
 void
 debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl)
 {
-	bufctl->sum = wait_sum(bufctl->addr, wait_bytes(view, bufctl));
+	bufctl->sum = wait_sum(bufctl->addr, wait_sum_bytes(view, bufctl));
 }
 
 bool
-debug_wait_is_whole(const struct umem_cache *view, struct bufctl *bufctl,
+debug_wait_is_intact(const struct umem_cache *view, struct bufctl *bufctl,
     const struct buftag *tag)
 {
 	void *p = bufctl->addr;
-	size_t n = wait_bytes(view, bufctl);
+	size_t n = wait_sum_bytes(view, bufctl);
 	struct error_info info = {.expected = n};
 
-	if (!debug_surroundings_are_whole(view, bufctl, p, tag))
+	if (!debug_redzone_is_intact(view, bufctl, p, tag))
 		return false;
 	if (wait_sum(p, n) == bufctl->sum)
 		return true;
-	debug_report_lost(UMERR_WAITMOD, view, bufctl, p, info);
+	debug_report_and_retire(UMERR_WAITMOD, view, bufctl, p, info);
 	return false;
 }
 
 void
-debug_surround(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
-    struct buftag *tag)
+debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, struct buftag *tag)
 {
-	struct slack slack = slack_of(cache, bufctl);
+	struct slack slack = slack_of_bufctl(cache, bufctl);
 
 	for (unsigned part = 0; part < array_size(slack.from); part++)
 		memset((char *)p + slack.from[part], PATTERN_END,
 		    slack.to[part] - slack.from[part]);
 	if (tag == NULL)
 		return;
-	tag->redzone = redzone_of(cache, bufctl);
+	tag->redzone = redzone_value(cache, bufctl);
 	tag->bufctl = bufctl;
 	tag->bxstat = (uintptr_t)bufctl ^ BUFTAG_ALLOCATED;
 }
 
 bool
-debug_free_is_whole(
+debug_free_is_intact(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p, size_t most)
 {
 	struct error_info info = {0};
@@ -335,13 +338,13 @@ debug_free_is_whole(
 
 		if (n > most)
 			n = most;
-		i = pattern_check(p, n, cache->free_pattern);
+		i = pattern_find_change(p, n, cache->free_pattern);
 
 		if (i < n / 8) {
 			info.offset = i * 8;
 			info.expected = cache->free_pattern;
 			info.found = ((const uint64_t *)p)[i];
-			debug_report_lost(
+			debug_report_and_retire(
 			    UMERR_MODIFIED, cache, bufctl, p, info);
 			return false;
 		}
@@ -352,20 +355,21 @@ debug_free_is_whole(
 		info.offset = cache->tag_offset;
 		info.expected = PATTERN_REDZONE;
 		info.found = tag->redzone;
-		debug_report_lost(UMERR_MODIFIED, cache, bufctl, p, info);
+		debug_report_and_retire(UMERR_MODIFIED, cache, bufctl, p, info);
 		return false;
 	}
 	if (tag->bxstat != ((uintptr_t)bufctl ^ BUFTAG_FREE)) {
 		info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
 		info.expected = BUFTAG_FREE;
-		debug_report_lost(UMERR_BADBUFTAG, cache, bufctl, p, info);
+		debug_report_and_retire(
+		    UMERR_BADBUFTAG, cache, bufctl, p, info);
 		return false;
 	}
 	return true;
 }
 
 bool
-debug_fresh_is_whole(
+debug_uninit_is_intact(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
 	struct error_info info = {0};
@@ -375,13 +379,13 @@ debug_fresh_is_whole(
 	if (!debug_has_patterns(cache) || debug_is_hardened(cache) ||
 	    cache->construct != NULL)
 		return true;
-	i = pattern_check(p, n, PATTERN_UNINIT);
+	i = pattern_find_change(p, n, PATTERN_UNINIT);
 	if (i >= n / 8)
 		return true;
 	info.offset = i * 8;
 	info.expected = PATTERN_UNINIT;
 	info.found = ((const uint64_t *)p)[i];
-	debug_report_lost(UMERR_EARLY, cache, bufctl, p, info);
+	debug_report_and_retire(UMERR_EARLY, cache, bufctl, p, info);
 	return false;
 }
 
@@ -401,7 +405,7 @@ debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 
 void
 debug_make_allocated(struct umem_cache *cache, struct slab *slab,
-    struct bufctl *bufctl, void *p, size_t size, unsigned kind)
+    struct bufctl *bufctl, void *p, size_t size, unsigned api)
 {
 	/*
 	 * A hardened buffer is already zero, because its free pattern was
@@ -413,16 +417,17 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 		    debug_is_hardened(cache) ? 0 : PATTERN_UNINIT);
 	if (bufctl->state == BUFCTL_NEVER && cache->tagged) {
 		size_t bytes;
-		uint64_t *room = room_of(cache, debug_tag(cache, p), &bytes);
+		uint64_t *padding =
+		    padding_of_tag(cache, debug_tag(cache, p), &bytes);
 
-		pattern_fill(room, bytes, PATTERN_END_WORD);
+		pattern_fill(padding, bytes, PATTERN_END_WORD);
 	}
 	bufctl->addr = p;
 	bufctl->slab = slab;
 	bufctl->cache = cache;
 	bufctl->size = size;
-	bufctl->kind = (uint16_t)kind;
-	debug_surround(cache, bufctl, p, debug_tag(cache, p));
+	bufctl->api = (uint16_t)api;
+	debug_write_redzone(cache, bufctl, p, debug_tag(cache, p));
 	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 	debug_stamp(cache, bufctl);
 }

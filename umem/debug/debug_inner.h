@@ -31,7 +31,7 @@ debug_is_hardened(const struct umem_cache *cache)
 
 /* Does the cache quarantine freed buffers? */
 static inline bool
-debug_holds_back(const struct umem_cache *cache)
+debug_has_quarantine(const struct umem_cache *cache)
 {
 	return (cache->debug & (UMF_HARDENED | UMF_DEADBEEF)) != 0;
 }
@@ -54,17 +54,18 @@ void debug_report(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info);
 
 /*
- * Reports an error of the buffer and retires it (BUFCTL_LOST): it is not
+ * Reports an error of the buffer and retires it (BUFCTL_RETIRED): it is not
  * allocated again.
  */
-void debug_report_lost(enum error_code code, const struct umem_cache *cache,
-    struct bufctl *bufctl, const void *p, struct error_info info);
+void debug_report_and_retire(enum error_code code,
+    const struct umem_cache *cache, struct bufctl *bufctl, const void *p,
+    struct error_info info);
 
 /*
  * Are the redzone and the tag of an allocated buffer intact?  Reports an error
  * if not.
  */
-bool debug_surroundings_are_whole(const struct umem_cache *cache,
+bool debug_redzone_is_intact(const struct umem_cache *cache,
     struct bufctl *bufctl, void *p, const struct buftag *tag);
 
 /*
@@ -72,28 +73,28 @@ bool debug_surroundings_are_whole(const struct umem_cache *cache,
  * the end is not intact, reports a write before the start of p, or far past the
  * end of that chunk, and returns false.
  */
-bool debug_before_is_whole(struct umem_cache *cache, struct bufctl *bufctl,
+bool debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
     const struct bufctl *before, void *p);
 
 /*
  * Writes the redzone and the tag of an allocated buffer, of the size in its
  * bufctl.
  */
-void debug_surround(const struct umem_cache *cache, struct bufctl *bufctl,
+void debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl,
     void *p, struct buftag *tag);
 
 /*
  * Are the tag and the first bytes of a free buffer intact?  Compares at most
  * most bytes.  Reports an error if not.
  */
-bool debug_free_is_whole(const struct umem_cache *cache, struct bufctl *bufctl,
+bool debug_free_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
     void *p, size_t most);
 
 /*
  * Does a buffer still hold the pattern that it got when it was allocated?
  * Reports an error if not.
  */
-bool debug_fresh_is_whole(
+bool debug_uninit_is_intact(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p);
 
 /*
@@ -103,7 +104,7 @@ bool debug_fresh_is_whole(
 void debug_make_free(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p);
 void debug_make_allocated(struct umem_cache *cache, struct slab *slab,
-    struct bufctl *bufctl, void *p, size_t size, unsigned kind);
+    struct bufctl *bufctl, void *p, size_t size, unsigned api);
 
 /* Reports an allocation in a signal handler, if UMEM_DEBUG asks for that. */
 void debug_check_signal(const struct umem_cache *cache);
@@ -112,8 +113,8 @@ void debug_check_signal(const struct umem_cache *cache);
  * Moves an allocated buffer to another state, for a free.  If it was not
  * allocated, reports that and returns false.
  */
-bool debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
-    enum bufctl_state to);
+bool debug_change_state(struct umem_cache *cache, struct bufctl *bufctl,
+    const void *p, enum bufctl_state to);
 
 /*
  * Called when a buffer begins to wait for a grace period, and when its wait is
@@ -122,24 +123,24 @@ bool debug_claim(struct umem_cache *cache, struct bufctl *bufctl, const void *p,
  * since.  view is the cache with the offset of the tag.
  */
 void debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl);
-bool debug_wait_is_whole(const struct umem_cache *view, struct bufctl *bufctl,
+bool debug_wait_is_intact(const struct umem_cache *view, struct bufctl *bufctl,
     const struct buftag *tag);
 
 /*
- * Do the kind and the size of the free match the allocation?  Reports an error
+ * Do the API and the size of the free match the allocation?  Reports an error
  * if not.
  */
-bool debug_is_freed_rightly(struct umem_cache *cache, struct bufctl *bufctl,
-    void *p, size_t size, unsigned kind);
+bool debug_free_matches(struct umem_cache *cache, struct bufctl *bufctl,
+    void *p, size_t size, unsigned api);
 
 /* Copies the first n bytes to the contents log, if UMEM_DEBUG asks for that. */
-void debug_keep_contents(
+void debug_log_contents(
     struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n);
 
 /* Returns the bufctl of a large block, or NULL after a report. */
-struct bufctl *debug_large_record(const void *p);
+struct bufctl *debug_large_bufctl(const void *p);
 
 /* Returns the large block that contains p; NULL: none. */
-void *debug_large_around(const void *p);
+void *debug_large_containing(const void *p);
 
 #endif

@@ -5,14 +5,14 @@
  * bytes of 0xbb follow the size, and the bufctl is allocated separately.  With
  * guards and in hardened mode the span ends with a guard page, and the whole
  * pages between the block and the page of the tag are inaccessible, too.
- * Blocks above VANISHES_LEAST are then large blocks, so that the pages of all
+ * Blocks above DECOMMIT_MIN are then large blocks, so that the pages of all
  * of them are released when they are freed.  freed.c keeps the bufctls of the
  * blocks that were freed last.  The addresses of a block are not reused until
  * its bufctl leaves that ring.
  *
  * Inaccessible pages take up to four of the mappings that a process may have
  * (65530) for each block.  Therefore a new block has none while there are more
- * than GUARDED_MOST blocks.
+ * than GUARDED_MAX blocks.
  *
  * debug_large_cache stands for all large blocks; large_view() is a copy of it
  * with the offset of one block's tag.
@@ -31,8 +31,8 @@
 
 struct umem_cache debug_large_cache = {.name = "umem_oversize"};
 
-#define VANISHES_LEAST (64 * KIB)
-#define GUARDED_MOST   8192
+#define DECOMMIT_MIN (64 * KIB)
+#define GUARDED_MAX  8192
 
 bool
 debug_large(void)
@@ -61,16 +61,16 @@ debug_start(void)
  * freed; 0: none.
  */
 static size_t
-large_guard(void)
+large_guard_bytes(void)
 {
-	return debug_holds_back(&debug_large_cache) ? os_page_size() : 0;
+	return debug_has_quarantine(&debug_large_cache) ? os_page_size() : 0;
 }
 
 /* Returns the bytes that a large block takes, with its tag and guard page. */
 static size_t
-large_whole(size_t size)
+large_total_bytes(size_t size)
 {
-	return size + sizeof(struct buftag) + large_guard();
+	return size + sizeof(struct buftag) + large_guard_bytes();
 }
 
 /*
@@ -78,7 +78,7 @@ large_whole(size_t size)
  * its pages.  The span is not reused while its bufctl is in the ring.
  */
 static void
-large_hold(void *p)
+large_quarantine(void *p)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(p));
 
@@ -92,24 +92,24 @@ large_hold(void *p)
  * addresses are lost.
  */
 static void
-large_let_go(const struct bufctl *bufctl)
+large_quarantine_end(const struct bufctl *bufctl)
 {
-	size_t bytes = align_up(large_whole(bufctl->size), HEAP_UNIT);
+	size_t bytes = align_up(large_total_bytes(bufctl->size), HEAP_UNIT);
 
-	if (debug_holds_back(&debug_large_cache) &&
+	if (debug_has_quarantine(&debug_large_cache) &&
 	    os_commit(bufctl->addr, bytes))
 		heap_free(bufctl->addr, bytes);
 }
 
 /* Puts the bufctl into the ring of freed blocks. */
 static void
-remember_freed(struct bufctl *bufctl)
+large_remember_freed(struct bufctl *bufctl)
 {
 	struct bufctl *old = freed_put(&freed_large, bufctl);
 
 	if (old == NULL)
 		return;
-	large_let_go(old);
+	large_quarantine_end(old);
 	meta_free(old, bufctl_audit_bytes(debug.nframes));
 }
 
@@ -119,7 +119,7 @@ large_tag(const void *p)
 	size_t bytes = page_map_large_bytes(page_map_owner(p));
 
 	return (struct buftag *)(uintptr_t)((const char *)p + bytes -
-					    large_guard() -
+					    large_guard_bytes() -
 					    sizeof(struct buftag));
 }
 
@@ -134,11 +134,12 @@ large_view(const void *p)
 }
 
 static void
-surround_large(struct bufctl *bufctl)
+large_write_redzone(struct bufctl *bufctl)
 {
 	struct umem_cache view = large_view(bufctl->addr);
 
-	debug_surround(&view, bufctl, bufctl->addr, large_tag(bufctl->addr));
+	debug_write_redzone(
+	    &view, bufctl, bufctl->addr, large_tag(bufctl->addr));
 }
 
 /* Returns the whole pages between the block and the page of its tag. */
@@ -161,9 +162,9 @@ large_guard_pages(const struct bufctl *bufctl)
 	char *p = bufctl->addr, *gap;
 	size_t bytes = page_map_large_bytes(page_map_owner(p)), n;
 
-	if (large_count() > GUARDED_MOST)
+	if (large_count() > GUARDED_MAX)
 		return;
-	os_decommit(p + bytes - large_guard(), large_guard());
+	os_decommit(p + bytes - large_guard_bytes(), large_guard_bytes());
 	gap = large_gap(bufctl, &n);
 	if (n != 0)
 		os_decommit(gap, n);
@@ -188,15 +189,15 @@ large_fill(const struct bufctl *bufctl, bool *zeroed)
 }
 
 bool
-debug_vanishes(unsigned class)
+debug_is_decommitted(unsigned class)
 {
-	return size_classes.bytes[class] > VANISHES_LEAST &&
-	       debug_holds_back(&debug_large_cache) &&
-	       debug_holds_back(class_cache[class]);
+	return size_classes.bytes[class] > DECOMMIT_MIN &&
+	       debug_has_quarantine(&debug_large_cache) &&
+	       debug_has_quarantine(class_cache[class]);
 }
 
 void *
-debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
+debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api)
 {
 	struct bufctl *bufctl;
 	void *p;
@@ -207,7 +208,7 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
 	bufctl = meta_alloc(bufctl_audit_bytes(debug.nframes));
 	if (bufctl == NULL)
 		return NULL;
-	p = large_alloc(large_whole(size), align, zeroed);
+	p = large_alloc(large_total_bytes(size), align, zeroed);
 	if (p == NULL) {
 		meta_free(bufctl, bufctl_audit_bytes(debug.nframes));
 		return NULL;
@@ -215,12 +216,12 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
 	bufctl->addr = p;
 	bufctl->cache = &debug_large_cache;
 	bufctl->size = size;
-	bufctl->kind = (uint16_t)kind;
-	if (debug_holds_back(&debug_large_cache)) {
+	bufctl->api = (uint16_t)api;
+	if (debug_has_quarantine(&debug_large_cache)) {
 		large_fill(bufctl, zeroed);
 		large_guard_pages(bufctl);
 	}
-	surround_large(bufctl);
+	large_write_redzone(bufctl);
 	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 	debug_stamp(&debug_large_cache, bufctl);
 	return p;
@@ -228,7 +229,7 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned kind)
 
 /* Returns the bufctl of a large block, or NULL after a report. */
 struct bufctl *
-debug_large_record(const void *p)
+debug_large_bufctl(const void *p)
 {
 	const struct buftag *tag = large_tag(p);
 	struct error_info info = {0};
@@ -248,15 +249,15 @@ debug_large_record(const void *p)
  * Returns NULL after a report of misuse.
  */
 static struct bufctl *
-large_check_freed(void *p, size_t size, unsigned kind, enum bufctl_state to)
+large_check_free(void *p, size_t size, unsigned api, enum bufctl_state to)
 {
 	struct umem_cache *cache = &debug_large_cache;
 	struct umem_cache view = large_view(p);
-	struct bufctl *bufctl = debug_large_record(p);
+	struct bufctl *bufctl = debug_large_bufctl(p);
 
-	if (bufctl == NULL || !debug_claim(cache, bufctl, p, to) ||
-	    !debug_is_freed_rightly(cache, bufctl, p, size, kind) ||
-	    !debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
+	if (bufctl == NULL || !debug_change_state(cache, bufctl, p, to) ||
+	    !debug_free_matches(cache, bufctl, p, size, api) ||
+	    !debug_redzone_is_intact(&view, bufctl, p, large_tag(p)))
 		return NULL;
 	return bufctl;
 }
@@ -266,34 +267,33 @@ large_check_freed(void *p, size_t size, unsigned kind, enum bufctl_state to)
  * of the free.
  */
 static void
-large_end(struct bufctl *bufctl)
+large_release(struct bufctl *bufctl)
 {
 	void *p = bufctl->addr;
 
-	if (debug_holds_back(&debug_large_cache))
-		large_hold(p);
+	if (debug_has_quarantine(&debug_large_cache))
+		large_quarantine(p);
 	else
 		large_free(p, page_map_large_bytes(page_map_owner(p)));
-	remember_freed(bufctl);
+	large_remember_freed(bufctl);
 }
 
 void
-debug_large_free(void *p, size_t size, unsigned kind)
+debug_large_free(void *p, size_t size, unsigned api)
 {
-	struct bufctl *bufctl = large_check_freed(p, size, kind, BUFCTL_FREE);
+	struct bufctl *bufctl = large_check_free(p, size, api, BUFCTL_FREE);
 
 	if (bufctl == NULL)
 		return;
-	debug_keep_contents(&debug_large_cache, bufctl, p, bufctl->size);
+	debug_log_contents(&debug_large_cache, bufctl, p, bufctl->size);
 	debug_stamp(&debug_large_cache, bufctl);
-	large_end(bufctl);
+	large_release(bufctl);
 }
 
 bool
-debug_large_defer(void *p, size_t size, unsigned kind)
+debug_large_defer(void *p, size_t size, unsigned api)
 {
-	struct bufctl *bufctl =
-	    large_check_freed(p, size, kind, BUFCTL_WAITING);
+	struct bufctl *bufctl = large_check_free(p, size, api, BUFCTL_WAITING);
 
 	if (bufctl == NULL)
 		return false;
@@ -307,34 +307,35 @@ debug_large_defer_undo(void *p)
 {
 	/* Release: the caller may pass the block to another thread. */
 	__atomic_store_n(
-	    &debug_large_record(p)->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
+	    &debug_large_bufctl(p)->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 }
 
 void
 debug_large_free_deferred(void *p)
 {
 	struct umem_cache view = large_view(p);
-	struct bufctl *bufctl = debug_large_record(p);
+	struct bufctl *bufctl = debug_large_bufctl(p);
 
-	if (bufctl == NULL || !debug_wait_is_whole(&view, bufctl, large_tag(p)))
+	if (bufctl == NULL ||
+	    !debug_wait_is_intact(&view, bufctl, large_tag(p)))
 		return;
-	debug_keep_contents(&debug_large_cache, bufctl, p, bufctl->size);
+	debug_log_contents(&debug_large_cache, bufctl, p, bufctl->size);
 	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELEASE);
-	large_end(bufctl);
+	large_release(bufctl);
 }
 
 bool
 debug_large_resize(void *p, size_t size)
 {
 	struct umem_cache view = large_view(p);
-	struct bufctl *bufctl = debug_large_record(p);
+	struct bufctl *bufctl = debug_large_bufctl(p);
 	size_t gap_bytes, old;
 	char *gap;
 
-	if (bufctl == NULL || align_up(large_whole(size), HEAP_UNIT) !=
+	if (bufctl == NULL || align_up(large_total_bytes(size), HEAP_UNIT) !=
 				  page_map_large_bytes(page_map_owner(p)))
 		return false;
-	if (!debug_surroundings_are_whole(&view, bufctl, p, large_tag(p)))
+	if (!debug_redzone_is_intact(&view, bufctl, p, large_tag(p)))
 		return false;
 	old = bufctl->size;
 	gap = large_gap(bufctl, &gap_bytes);
@@ -347,16 +348,16 @@ debug_large_resize(void *p, size_t size)
 	if (size > old)
 		memset((char *)p + old, 0, size - old);
 	bufctl->size = size;
-	if (debug_holds_back(&debug_large_cache))
+	if (debug_has_quarantine(&debug_large_cache))
 		large_guard_pages(bufctl);
-	surround_large(bufctl);
+	large_write_redzone(bufctl);
 	debug_stamp(&debug_large_cache, bufctl);
 	return true;
 }
 
 /* Returns the large block that contains p; NULL: none. */
 void *
-debug_large_around(const void *p)
+debug_large_containing(const void *p)
 {
 	size_t unit = page_map_unit(p);
 

@@ -31,12 +31,12 @@ struct debug debug = {.nframes = AUDIT_FRAMES_DEFAULT,
 
 /* Does the name match the pattern, in which * stands for any string? */
 static bool
-matches(const char *name, const char *pattern, const char *end)
+pattern_matches(const char *name, const char *pattern, const char *end)
 {
 	for (; pattern < end; pattern++, name++) {
 		if (*pattern == '*') {
 			for (const char *rest = name;; rest++) {
-				if (matches(rest, pattern + 1, end))
+				if (pattern_matches(rest, pattern + 1, end))
 					return true;
 				if (*rest == '\0')
 					return false;
@@ -49,7 +49,7 @@ matches(const char *name, const char *pattern, const char *end)
 }
 
 static bool
-chosen(const struct debug_choice *choice, const char *name)
+choice_matches(const struct debug_choice *choice, const char *name)
 {
 	const char *at = choice->patterns;
 
@@ -58,7 +58,7 @@ chosen(const struct debug_choice *choice, const char *name)
 	while (*at != '\0') {
 		const char *end = at + strcspn(at, ",");
 
-		if (matches(name, at, end))
+		if (pattern_matches(name, at, end))
 			return true;
 		at = *end == ',' ? end + 1 : end;
 	}
@@ -70,14 +70,14 @@ chosen(const struct debug_choice *choice, const char *name)
  * without names.
  */
 static const struct debug_choice *
-choice_of(const char *name)
+choice_for(const char *name)
 {
 	const struct debug_choice *general = NULL, *special = NULL;
 
 	for (unsigned i = 0; i < debug.nchoices; i++) {
 		const struct debug_choice *choice = &debug.choice[i];
 
-		if (!chosen(choice, name))
+		if (!choice_matches(choice, name))
 			continue;
 		if (choice->patterns[0] == '\0')
 			general = choice;
@@ -89,7 +89,7 @@ choice_of(const char *name)
 
 /* "random": selects some of the flags, differently for each cache. */
 static unsigned
-some_of(unsigned flags, const char *name)
+random_flags(unsigned flags, const char *name)
 {
 	uint64_t draw = os_random() ^ os_now_ns();
 
@@ -101,26 +101,27 @@ some_of(unsigned flags, const char *name)
 }
 
 static bool
-lite_has_no_room(const struct umem_cache *cache)
+lite_has_no_space(const struct umem_cache *cache)
 {
 	return cache->align > LITE_ALIGN_MAX ||
 	       cache->bufsize % LITE_ALIGN_MAX == 0;
 }
 
 static unsigned
-flags_for(const struct umem_cache *cache, const char *name, bool sourced)
+plan_flags(const struct umem_cache *cache, const char *name, bool sourced)
 {
 	const struct debug_choice *choice;
 	unsigned flags;
 
 	if (!debug.on || (cache->flags & (UMC_NODEBUG | UMC_QCACHE)) != 0)
 		return 0;
-	choice = choice_of(name);
+	choice = choice_for(name);
 	if (choice == NULL || (choice->flags & ~UMF_RCU_WRITES) == 0)
 		return debug.hardened ? UMF_HARDENED : 0;
 	flags = choice->flags;
 	if (debug.random)
-		flags = some_of(flags, name) | (choice->flags & UMF_RCU_WRITES);
+		flags = random_flags(flags, name) |
+			(choice->flags & UMF_RCU_WRITES);
 	if ((flags & UMF_AUDIT) != 0)
 		flags |= UMF_REDZONE;
 	if ((cache->flags & UMC_NOTOUCH) != 0)
@@ -134,7 +135,7 @@ flags_for(const struct umem_cache *cache, const char *name, bool sourced)
 	if ((flags & UMF_FIREWALL) != 0)
 		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
 	if ((flags & UMF_LITE) != 0)
-		flags &= lite_has_no_room(cache)
+		flags &= lite_has_no_space(cache)
 			     ? ~UMF_LITE
 			     : ~(UMF_AUDIT | UMF_CONTENTS | UMF_DEADBEEF |
 				   UMF_REDZONE);
@@ -150,7 +151,7 @@ flags_for(const struct umem_cache *cache, const char *name, bool sourced)
 
 /* Returns how many bytes of a free buffer hold the pattern. */
 static size_t
-pattern_bytes(const struct umem_cache *cache)
+plan_pattern_bytes(const struct umem_cache *cache)
 {
 	size_t n = cache->tag_offset;
 
@@ -179,19 +180,19 @@ void
 debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 {
 	cache->tag_offset = align_up(cache->bufsize, 8);
-	cache->debug = flags_for(cache, name, sourced);
+	cache->debug = plan_flags(cache, name, sourced);
 	cache->tagged = (cache->debug & (UMF_TAGGED | UMF_HARDENED)) != 0 &&
 			(cache->debug & UMF_FIREWALL) == 0 &&
 			cache->bufsize != 0 &&
 			(cache->flags & UMC_NOTOUCH) == 0;
 	cache->slack_most = slack_most(cache);
-	cache->pattern_bytes = pattern_bytes(cache);
+	cache->pattern_bytes = plan_pattern_bytes(cache);
 	cache->free_pattern =
 	    (cache->debug & UMF_HARDENED) != 0 ? 0 : PATTERN_FREE;
 }
 
 size_t
-debug_chunk(const struct umem_cache *cache)
+debug_chunk_bytes(const struct umem_cache *cache)
 {
 	size_t bytes = cache->tag_offset + sizeof(struct buftag);
 
@@ -201,7 +202,7 @@ debug_chunk(const struct umem_cache *cache)
 }
 
 size_t
-debug_record_bytes(const struct umem_cache *cache)
+debug_bufctl_bytes(const struct umem_cache *cache)
 {
 	if (cache->debug == 0)
 		return 0;

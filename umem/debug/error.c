@@ -42,7 +42,7 @@ static char report[ERROR_MESSAGE_MOST] seldom_used; /* [report_lock] */
 static size_t report_bytes;                         /* [report_lock] */
 
 static void
-ring_put(const char *text, size_t n)
+error_ring_put(const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at =
@@ -55,7 +55,7 @@ ring_put(const char *text, size_t n)
 }
 
 static void
-add_locked(const struct message *m)
+report_add_locked(const struct message *m)
 {
 	size_t n = m->n;
 
@@ -66,7 +66,7 @@ add_locked(const struct message *m)
 }
 
 static __attribute__((format(printf, 1, 2))) void
-add_line_locked(const char *format, ...)
+report_line_locked(const char *format, ...)
 {
 	struct message m;
 	va_list args;
@@ -76,19 +76,19 @@ add_line_locked(const char *format, ...)
 	message_format(&m, format, &args);
 	va_end(args);
 	message_text(&m, "\n");
-	add_locked(&m);
+	report_add_locked(&m);
 }
 
 static void
-send_locked(void)
+report_send_locked(void)
 {
-	ring_put(report, report_bytes);
+	error_ring_put(report, report_bytes);
 	message_write(report, report_bytes);
 	report_bytes = 0;
 }
 
 static void
-add_frames_locked(const uintptr_t *pc, unsigned n)
+report_frames_locked(const uintptr_t *pc, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct message m;
@@ -96,13 +96,13 @@ add_frames_locked(const uintptr_t *pc, unsigned n)
 		m.n = 0;
 		symbol_text(&m, pc[i]);
 		message_text(&m, "\n");
-		add_locked(&m);
+		report_add_locked(&m);
 		/*
 		 * The stack of the reporting thread may be too long for the
 		 * report.
 		 */
 		if (sizeof(report) - report_bytes < 512 && i + 1 < n) {
-			add_line_locked("...");
+			report_line_locked("...");
 			return;
 		}
 	}
@@ -118,42 +118,43 @@ cache_name(const struct umem_cache *cache)
  * For umem_alloc() and free() the line is libumem's, which has no other kinds.
  */
 static void
-add_kind_locked(const struct error_info *e, const char *head)
+report_api_locked(const struct error_info *e, const char *head)
 {
-	static const char *const gets[KINDS] = {
-	    [KIND_OBJECT] = "umem_cache_alloc",
-	    [KIND_MALLOC] = "malloc",
-	    [KIND_UMEM] = "umem_alloc",
-	    [KIND_NEW] = "operator new",
-	    [KIND_ARRAY] = "operator new[]"};
-	static const char *const puts[KINDS] = {
-	    [KIND_OBJECT] = "umem_cache_free",
-	    [KIND_MALLOC] = "free",
-	    [KIND_UMEM] = "umem_free",
-	    [KIND_NEW] = "operator delete",
-	    [KIND_ARRAY] = "operator delete[]"};
-	static const char *const deferred_puts[KINDS] = {
-	    [KIND_OBJECT] = "umem_cache_free_rcu",
-	    [KIND_MALLOC] = "free_rcu",
-	    [KIND_UMEM] = "umem_free_rcu"};
-	const char *put =
-	    e->deferred != 0 ? deferred_puts[e->found] : puts[e->found];
+	static const char *const alloc_names[API_COUNT] = {
+	    [API_OBJECT] = "umem_cache_alloc",
+	    [API_MALLOC] = "malloc",
+	    [API_UMEM] = "umem_alloc",
+	    [API_NEW] = "operator new",
+	    [API_ARRAY] = "operator new[]"};
+	static const char *const free_names[API_COUNT] = {
+	    [API_OBJECT] = "umem_cache_free",
+	    [API_MALLOC] = "free",
+	    [API_UMEM] = "umem_free",
+	    [API_NEW] = "operator delete",
+	    [API_ARRAY] = "operator delete[]"};
+	static const char *const deferred_free_names[API_COUNT] = {
+	    [API_OBJECT] = "umem_cache_free_rcu",
+	    [API_MALLOC] = "free_rcu",
+	    [API_UMEM] = "umem_free_rcu"};
+	const char *free_name = e->deferred != 0 ? deferred_free_names[e->found]
+						 : free_names[e->found];
 
-	if (e->found == KIND_UMEM || e->expected == KIND_UMEM)
-		add_line_locked("%s %s(%p): invalid or corrupted buffer", head,
-		    put, e->address);
-	else if (e->expected == KIND_ASIDE)
-		add_line_locked("%s bad free: %s(%p) of an object that was not "
-				"handed out yet",
-		    head, put, e->address);
+	if (e->found == API_UMEM || e->expected == API_UMEM)
+		report_line_locked("%s %s(%p): invalid or corrupted buffer",
+		    head, free_name, e->address);
+	else if (e->expected == API_RESERVED)
+		report_line_locked(
+		    "%s bad free: %s(%p) of an object that was not "
+		    "handed out yet",
+		    head, free_name, e->address);
 	else
-		add_line_locked("%s bad free: %s(%p) of memory from %s", head,
-		    put, e->address, gets[e->expected]);
+		report_line_locked("%s bad free: %s(%p) of memory from %s",
+		    head, free_name, e->address, alloc_names[e->expected]);
 }
 
 /* Appends the error itself, one line or more. */
 static void
-add_first_locked(const struct error_info *e)
+report_error_locked(const struct error_info *e)
 {
 	static const char *const texts[] = {
 	    [UMERR_MODIFIED] = "buffer modified after being freed",
@@ -174,56 +175,58 @@ add_first_locked(const struct error_info *e)
 
 	switch (e->code) {
 	case UMERR_BADSIZE:
-		add_line_locked("%s bad free: free size (%zu) != alloc size "
-				"(%zu)",
+		report_line_locked("%s bad free: free size (%zu) != alloc size "
+				   "(%zu)",
 		    head, e->found, e->expected);
 		return;
 	case UMERR_BADBASE:
-		add_line_locked("%s bad free: free address (%p) != alloc "
-				"address (%p)",
+		report_line_locked("%s bad free: free address (%p) != alloc "
+				   "address (%p)",
 		    head, e->address, e->buffer);
 		return;
-	case UMERR_BADKIND:
-		add_kind_locked(e, head);
+	case UMERR_BADAPI:
+		report_api_locked(e, head);
 		return;
 	default:
-		add_line_locked("%s %s", head, texts[e->code]);
+		report_line_locked("%s %s", head, texts[e->code]);
 	}
 }
 
 static void
-add_second_locked(const struct error_info *e)
+report_detail_locked(const struct error_info *e)
 {
 	switch (e->code) {
 	case UMERR_MODIFIED:
 	case UMERR_EARLY:
-		add_line_locked("modification occurred at offset 0x%lx "
-				"(0x%lx replaced by 0x%lx)",
+		report_line_locked("modification occurred at offset 0x%lx "
+				   "(0x%lx replaced by 0x%lx)",
 		    e->offset, e->expected, e->found);
 		break;
 	case UMERR_REDZONE:
-		add_line_locked("first byte changed is at offset 0x%lx, "
-				"behind the %zu asked for",
+		report_line_locked("first byte changed is at offset 0x%lx, "
+				   "behind the %zu asked for",
 		    e->offset, e->bufctl != NULL ? e->bufctl->size : 0);
 		break;
 	case UMERR_BEFORE:
-		add_line_locked("a byte was changed among the %zu before it, "
-				"or by a write far past the buffer before",
+		report_line_locked(
+		    "a byte was changed among the %zu before it, "
+		    "or by a write far past the buffer before",
 		    e->expected);
 		break;
 	case UMERR_WAITMOD:
-		add_line_locked("one of its first %zu bytes was changed; the "
-				"word rcu_writes allows readers to",
+		report_line_locked(
+		    "one of its first %zu bytes was changed; the "
+		    "word rcu_writes allows readers to",
 		    e->expected);
 		break;
 	case UMERR_BADBUFTAG:
-		add_line_locked(
+		report_line_locked(
 		    "bcp ^ bxstat = %lx, should be %lx", e->found, e->expected);
 		break;
 	case UMERR_BADCACHE:
-		add_line_locked(
+		report_line_locked(
 		    "buffer was allocated from %s,", cache_name(e->real_cache));
-		add_line_locked(
+		report_line_locked(
 		    "caller attempting free to %s.", cache_name(e->cache));
 		break;
 	default:
@@ -232,13 +235,13 @@ add_second_locked(const struct error_info *e)
 }
 
 static void
-add_transaction_locked(const struct bufctl *bufctl, uint64_t now)
+report_transaction_locked(const struct bufctl *bufctl, uint64_t now)
 {
 	const struct bufctl_audit *audit = (const void *)bufctl;
 	uint64_t ago = now - audit->timestamp;
 	struct message m;
 
-	add_line_locked(
+	report_line_locked(
 	    "previous transaction on buffer %lx:", (uintptr_t)bufctl->addr);
 	m.n = 0;
 	message_text(&m, "thread=");
@@ -248,33 +251,33 @@ add_transaction_locked(const struct bufctl *bufctl, uint64_t now)
 	message_text(&m, ".");
 	for (uint64_t unit = 100000000; unit != 0; unit /= 10)
 		message_dec(&m, ago / unit % 10);
-	add_locked(&m);
-	add_line_locked("  slab=%lx  cache: %s", (uintptr_t)bufctl->slab,
+	report_add_locked(&m);
+	report_line_locked("  slab=%lx  cache: %s", (uintptr_t)bufctl->slab,
 	    cache_name(bufctl->cache));
-	add_frames_locked(audit->stack, bufctl->depth);
+	report_frames_locked(audit->stack, bufctl->depth);
 }
 
 static void
-add_buffer_locked(const struct error_info *e)
+report_buffer_locked(const struct error_info *e)
 {
 	const struct umem_cache *cache =
 	    e->real_cache != NULL ? e->real_cache : e->cache;
 
-	add_line_locked("buffer=%lx  bufctl=%lx  cache: %s",
+	report_line_locked("buffer=%lx  bufctl=%lx  cache: %s",
 	    (uintptr_t)(e->buffer != NULL ? e->buffer : e->address),
 	    (uintptr_t)e->bufctl, cache_name(cache));
 	if (e->bufctl != NULL && e->bufctl->depth != 0)
-		add_transaction_locked(e->bufctl, e->time);
+		report_transaction_locked(e->bufctl, e->time);
 }
 
 static cold_path void
-add_stack_locked(void)
+report_stack_locked(void)
 {
 	uintptr_t pc[ABORT_FRAMES];
 
-	add_line_locked("umem: heap corruption detected");
-	add_line_locked("stack trace:");
-	add_frames_locked(pc, stack_trace(pc, ABORT_FRAMES));
+	report_line_locked("umem: heap corruption detected");
+	report_line_locked("stack trace:");
+	report_frames_locked(pc, stack_trace(pc, ABORT_FRAMES));
 }
 
 /*
@@ -286,24 +289,24 @@ static uint64_t reporter; /* [a] */
 void
 error_report(const struct error_info *info)
 {
-	uint64_t me = os_thread_id();
+	uint64_t self = os_thread_id();
 
-	if (__atomic_load_n(&reporter, __ATOMIC_RELAXED) == me)
+	if (__atomic_load_n(&reporter, __ATOMIC_RELAXED) == self)
 		os_abort();
 	lock_take(&report_lock);
-	__atomic_store_n(&reporter, me, __ATOMIC_RELAXED);
+	__atomic_store_n(&reporter, self, __ATOMIC_RELAXED);
 	__atomic_store_n(&log_frozen, true, __ATOMIC_RELAXED);
 	umem_abort_info = *info;
 	umem_abort_info.time = os_exact_ns();
-	umem_abort_info.thread = me;
+	umem_abort_info.thread = self;
 	report_bytes = 0;
-	add_first_locked(&umem_abort_info);
-	add_second_locked(&umem_abort_info);
-	add_buffer_locked(&umem_abort_info);
-	send_locked();
+	report_error_locked(&umem_abort_info);
+	report_detail_locked(&umem_abort_info);
+	report_buffer_locked(&umem_abort_info);
+	report_send_locked();
 	if (!debug.noabort) {
-		add_stack_locked();
-		send_locked();
+		report_stack_locked();
+		report_send_locked();
 	} else {
 		__atomic_store_n(&log_frozen, false, __ATOMIC_RELAXED);
 	}
@@ -315,19 +318,19 @@ error_report(const struct error_info *info)
 
 /* Receives a message that panic.c has written. */
 static void
-sink(const char *text, size_t n)
+error_sink(const char *text, size_t n)
 {
 	if (__atomic_load_n(&reporter, __ATOMIC_RELAXED) == os_thread_id())
 		return;
 	lock_take(&report_lock);
-	ring_put(text, n);
+	error_ring_put(text, n);
 	lock_release(&report_lock);
 }
 
 void
 error_start(void)
 {
-	message_sink = sink;
+	message_sink = error_sink;
 }
 
 void

@@ -15,7 +15,7 @@ enum error_code {
 	UMERR_BADCACHE,  /* freed to another cache */
 	UMERR_BADSIZE,   /* freed with a wrong size */
 	UMERR_BADBASE,   /* freed by an address inside the buffer */
-	UMERR_BADKIND,   /* freed by a function of another API */
+	UMERR_BADAPI,    /* freed by a function of another API */
 	UMERR_SIGNAL,    /* allocated in a signal handler */
 	UMERR_BEFORE,    /* written before the start; not in libumem */
 	UMERR_EARLY,     /* written to before allocation; not in libumem */

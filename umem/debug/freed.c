@@ -1,23 +1,23 @@
 /*
- * freed.c - records of freed buffers whose memory was released, too
+ * freed.c - bufctls of freed buffers whose memory was released, too
  *
- * The record of a buffer is stored with its slab, and the record of a large
+ * The bufctl of a buffer is stored with its slab, and the bufctl of a large
  * block is found by the tag behind the block.  If a free releases that memory,
- * the record must be kept elsewhere: the report of a second free includes the
+ * the bufctl must be kept elsewhere: the report of a second free includes the
  * first one, and after the use of a freed buffer a tool reads the freeing
  * thread and its stack from the core.
  *
- * Rings of fixed size keep pointers to these records.  A record enters the ring
+ * Rings of fixed size keep pointers to these bufctls.  A bufctl enters the ring
  * before the memory of its buffer is released.  This way each buffer has a
- * record at every moment: in its slab or tag, in a ring, or in both.
+ * bufctl at every moment: in its slab or tag, in a ring, or in both.
  *
  * A ring is not searched for the address of a buffer that exists now, because
- * callers ask the page map first.  An address that was freed twice, with a
- * reuse between, has two records, and the newer one counts.
+ * callers ask the address map first.  An address that was freed twice, with a
+ * reuse between, has two bufctls, and the newer one counts.
  *
  * Locking: each ring has a lock, a leaf.  A pointer in a ring is stored with
- * release order, after the record is complete, so a tool that stops the process
- * anywhere reads complete records.
+ * release order, after the bufctl is complete, so a tool that stops the process
+ * anywhere reads complete bufctls.
  */
 #include "umem/debug/freed.h"
 #include "vmem/describe.h"
@@ -27,19 +27,19 @@
 
 /*
  * The number of addresses that firewall.c takes at once (256 MiB, 64 KiB each).
- * Because next fit selects the addresses, a record is replaced at about the
- * time when its address is used again.  4096 records of 15 frames take 1 MiB,
+ * Because next fit selects the addresses, a bufctl is replaced at about the
+ * time when its address is used again.  4096 bufctls of 15 frames take 1 MiB,
  * those of 490 frames 16 MiB.
  */
 #define FREED_FIREWALL 4096
 
-static struct bufctl *large_records[FREED_LARGE];
-static struct bufctl *firewall_records[FREED_FIREWALL] seldom_used;
+static struct bufctl *freed_large_bufctls[FREED_LARGE];
+static struct bufctl *freed_firewall_bufctls[FREED_FIREWALL] seldom_used;
 
 struct freed_ring freed_large = {
-    LOCK_INITIALIZER(LOCK_LOG), large_records, FREED_LARGE, 0};
+    LOCK_INITIALIZER(LOCK_LOG), freed_large_bufctls, FREED_LARGE, 0};
 struct freed_ring freed_firewall = {
-    LOCK_INITIALIZER(LOCK_LOG), firewall_records, FREED_FIREWALL, 0};
+    LOCK_INITIALIZER(LOCK_LOG), freed_firewall_bufctls, FREED_FIREWALL, 0};
 
 struct bufctl *
 freed_put(struct freed_ring *ring, struct bufctl *bufctl)
@@ -47,7 +47,7 @@ freed_put(struct freed_ring *ring, struct bufctl *bufctl)
 	struct bufctl **place, *old;
 
 	lock_take(&ring->lock);
-	place = &ring->record[ring->nput++ % ring->size];
+	place = &ring->bufctl[ring->nput++ % ring->size];
 	old = *place;
 	__atomic_store_n(place, bufctl, __ATOMIC_RELEASE);
 	lock_release(&ring->lock);
@@ -61,7 +61,7 @@ freed_find(struct freed_ring *ring, const void *p)
 
 	lock_take(&ring->lock);
 	for (uint64_t i = 1; i <= ring->size && found == NULL; i++) {
-		struct bufctl *at = ring->record[(ring->nput - i) % ring->size];
+		struct bufctl *at = ring->bufctl[(ring->nput - i) % ring->size];
 
 		if (at != NULL && at->addr == p)
 			found = at;
@@ -75,8 +75,8 @@ freed_forget_cache(struct freed_ring *ring, const struct umem_cache *cache)
 {
 	lock_take(&ring->lock);
 	for (uint64_t i = 0; i < ring->size; i++)
-		if (ring->record[i] != NULL && ring->record[i]->cache == cache)
-			ring->record[i]->cache = NULL;
+		if (ring->bufctl[i] != NULL && ring->bufctl[i]->cache == cache)
+			ring->bufctl[i]->cache = NULL;
 	lock_release(&ring->lock);
 }
 

@@ -4,19 +4,19 @@
  * There are four logs: transactions (copies of audit records), contents (the
  * first bytes of freed buffers), failures, and slab creations.
  *
- * A log consists of chunks, four for each CPU.  Each CPU fills a chunk of its
- * own.  When the chunk is full, the CPU takes the next in turn, which holds the
- * oldest entries.  So a log contains the latest entries, and the entries of one
- * CPU are in order.  A reader sorts them by their times.
+ * A log consists of sub-buffers, four for each CPU.  Each CPU fills one that
+ * no other CPU fills.  When it is full, the CPU takes the next in turn, which
+ * holds the oldest entries.  So a log contains the latest entries, and the
+ * entries of one CPU are in order.  A reader sorts them by their times.
  *
- * An entry stays in place until its chunk is used again, so a pointer to an
- * entry (lastlog, contents) is valid for a while, and stays readable.
+ * An entry stays in place until its sub-buffer is used again, so a pointer to
+ * an entry (lastlog, contents) is valid for a while, and stays readable.
  *
  * While a report is made, no entries are stored.  Therefore the log still shows
  * the events that led to the error.
  *
  * Locking: each CPU has one lock in each log.  next guards which CPU fills
- * which chunk, so that no two CPUs fill one chunk.
+ * which sub-buffer, so that no two CPUs fill one sub-buffer.
  */
 #include <string.h>
 
@@ -28,10 +28,10 @@ size_t log_bytes_wanted[LOG_KINDS];
 bool log_frozen;
 
 /* As in libumem. */
-#define CHUNKS_A_CPU 4
+#define SUBBUFS_PER_CPU 4
 
-/* Minimum size of a chunk, in bytes, so that the longest record fits. */
-#define CHUNK_LEAST 4096
+/* Minimum size of a sub-buffer, in bytes, so that the longest record fits. */
+#define SUBBUF_MIN 4096
 
 static void
 log_create(struct log *log, size_t bytes)
@@ -39,12 +39,12 @@ log_create(struct log *log, size_t bytes)
 	size_t page = os_page_size();
 	unsigned ncpus = os_cpus_allowed();
 	size_t cpus_bytes = align_up(ncpus * sizeof(struct log_cpu), page);
-	size_t chunk = bytes / (ncpus * CHUNKS_A_CPU);
+	size_t subbuf = bytes / (ncpus * SUBBUFS_PER_CPU);
 	size_t all;
 	char *at;
 
-	chunk = align_up(chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk, page);
-	if (__builtin_mul_overflow(chunk, ncpus * CHUNKS_A_CPU, &all) ||
+	subbuf = align_up(subbuf < SUBBUF_MIN ? SUBBUF_MIN : subbuf, page);
+	if (__builtin_mul_overflow(subbuf, ncpus * SUBBUFS_PER_CPU, &all) ||
 	    __builtin_add_overflow(all, cpus_bytes, &all))
 		return;
 	at = os_map(all);
@@ -53,8 +53,8 @@ log_create(struct log *log, size_t bytes)
 	os_name(at, all, "umem log");
 	log->cpu = (struct log_cpu *)(void *)at;
 	log->ncpus = ncpus;
-	log->chunk_bytes = chunk;
-	log->nchunks = ncpus * CHUNKS_A_CPU;
+	log->subbuf_bytes = subbuf;
+	log->nsubbufs = ncpus * SUBBUFS_PER_CPU;
 	log->bytes = all - cpus_bytes;
 	lock_init(&log->next, LOCK_LOG_NEXT);
 	for (unsigned i = 0; i < ncpus; i++)
@@ -71,37 +71,37 @@ log_start(void)
 }
 
 static bool
-is_being_filled(const struct log *log, uint32_t chunk)
+log_subbuf_is_filled(const struct log *log, uint32_t subbuf)
 {
 	for (uint64_t i = 0; i < log->ncpus; i++)
-		if (log->cpu[i].chunk == chunk && log->cpu[i].nchunks != 0)
+		if (log->cpu[i].subbuf == subbuf && log->cpu[i].nsubbufs != 0)
 			return true;
 	return false;
 }
 
 /*
- * Takes the oldest chunk that no CPU is filling.  There is one, because there
- * are more chunks than CPUs.
+ * Takes the oldest sub-buffer that no CPU is filling.  There is one, because
+ * there are more sub-buffers than CPUs.
  */
 static void
-chunk_next_locked(struct log *log, struct log_cpu *cpu)
+log_next_subbuf_locked(struct log *log, struct log_cpu *cpu)
 {
-	uint32_t chunk;
+	uint32_t subbuf;
 	bool is_new;
 
 	lock_take(&log->next);
 	do
-		chunk = (uint32_t)(log->nused++ % log->nchunks);
-	while (is_being_filled(log, chunk));
-	cpu->chunk = chunk;
-	cpu->nchunks++;
-	is_new = log->nused <= log->nchunks;
+		subbuf = (uint32_t)(log->nused++ % log->nsubbufs);
+	while (log_subbuf_is_filled(log, subbuf));
+	cpu->subbuf = subbuf;
+	cpu->nsubbufs++;
+	is_new = log->nused <= log->nsubbufs;
 	lock_release(&log->next);
-	cpu->at = log->base + chunk * log->chunk_bytes;
-	cpu->avail = log->chunk_bytes;
+	cpu->at = log->base + subbuf * log->subbuf_bytes;
+	cpu->avail = log->subbuf_bytes;
 	/* A reader stops at zeros; new memory is zero already. */
 	if (!is_new)
-		memset(cpu->at, 0, log->chunk_bytes);
+		memset(cpu->at, 0, log->subbuf_bytes);
 }
 
 void *
@@ -111,12 +111,12 @@ log_put(enum log_kind kind, const void *entry, size_t n)
 	struct log_cpu *cpu;
 	char *at = NULL;
 
-	if (!log_is_on(kind) || n > log->chunk_bytes)
+	if (!log_is_on(kind) || n > log->subbuf_bytes)
 		return NULL;
 	cpu = &log->cpu[os_cpu() % log->ncpus];
 	lock_take(&cpu->lock);
 	if (cpu->avail < n)
-		chunk_next_locked(log, cpu);
+		log_next_subbuf_locked(log, cpu);
 	at = cpu->at;
 	memcpy(at, entry, n);
 	cpu->at += align_up(n, 8);
@@ -127,7 +127,7 @@ log_put(enum log_kind kind, const void *entry, size_t n)
 }
 
 static void
-each_lock(void (*f)(struct lock *))
+log_each_lock(void (*f)(struct lock *))
 {
 	for (unsigned i = 0; i < LOG_KINDS; i++)
 		for (uint64_t c = 0; logs[i].base != NULL && c < logs[i].ncpus;
@@ -138,11 +138,11 @@ each_lock(void (*f)(struct lock *))
 void
 log_lock_for_fork(void)
 {
-	each_lock(lock_take_for_fork);
+	log_each_lock(lock_take_for_fork);
 }
 
 void
 log_unlock_for_fork(void)
 {
-	each_lock(lock_release_for_fork);
+	log_each_lock(lock_release_for_fork);
 }

@@ -10,27 +10,27 @@
 
 /* A CPU's position in a log.  Keys: [l] lock, [n] the log's next, too */
 struct log_cpu {
-	struct lock lock; /* rank LOCK_LOG */
-	uint32_t chunk;   /* [n] the chunk being filled */
-	uint32_t nchunks; /* [n] begun by this CPU; wraps */
-	char *at;         /* [l] next byte in it */
-	uint64_t avail;   /* [l] bytes left in it */
-	uint64_t nhits;   /* [l] entries, cumulative */
+	struct lock lock;  /* rank LOCK_LOG */
+	uint32_t subbuf;   /* [n] the sub-buffer being filled */
+	uint32_t nsubbufs; /* [n] begun by this CPU; wraps */
+	char *at;          /* [l] next byte in it */
+	uint64_t avail;    /* [l] bytes left in it */
+	uint64_t nhits;    /* [l] entries, cumulative */
 } __attribute__((aligned(CACHE_LINE)));
 
 /*
- * A log.  Each CPU appends entries to a chunk of its own.  Chunks are used in
- * turn; the oldest is overwritten.
+ * A log.  Each CPU appends entries to a sub-buffer of its own.  Sub-buffers
+ * are used in turn; the oldest is overwritten.
  */
 struct log {
-	char *base;           /* [I] NULL: the log is off */
-	uint64_t bytes;       /* [I] */
-	uint64_t chunk_bytes; /* [I] */
-	uint64_t nchunks;     /* [I] */
-	uint64_t nused;       /* [n] chunks ever begun; % nchunks is next */
-	uint64_t ncpus;       /* [I] */
-	struct log_cpu *cpu;  /* [I] */
-	struct lock next;     /* [n] rank LOCK_LOG_NEXT */
+	char *base;            /* [I] NULL: the log is off */
+	uint64_t bytes;        /* [I] */
+	uint64_t subbuf_bytes; /* [I] */
+	uint64_t nsubbufs;     /* [I] */
+	uint64_t nused; /* [n] sub-buffers ever begun; % nsubbufs is next */
+	uint64_t ncpus; /* [I] */
+	struct log_cpu *cpu; /* [I] */
+	struct lock next;    /* [n] rank LOCK_LOG_NEXT */
 };
 
 enum log_kind {

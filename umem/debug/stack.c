@@ -63,26 +63,26 @@
  * Bytes beyond the known range within which a frame is accepted; a frame
  * further away is taken for an error.
  */
-#define WINDOW (256 * KIB)
+#define STACK_GAP_MAX (256 * KIB)
 
 /* In one trace, the thread's own range grows downwards by this much at most. */
-#define DEEPER_MOST (64 * KIB)
+#define RANGE_GROWTH_MAX (64 * KIB)
 
 /*
  * Limits of the walks: frames beyond those wanted, for frames of the library;
  * and frames among which stack_in_signal() searches a signal handler.
  */
-#define OWN_FRAMES_MOST 24
-#define SIGNAL_FRAMES   64
+#define LIBRARY_FRAMES_MAX 24
+#define SIGNAL_FRAMES_MAX  64
 
-#define RULES 16384
+#define NRULES 16384
 
 struct rule_entry {
 	uint64_t key; /* [a] pc ^ rule; 0, 0: empty */
 	uint64_t rule;
 };
 
-static struct rule_entry rules[RULES] seldom_used;
+static struct rule_entry rules[NRULES] seldom_used;
 
 /*
  * Data of a thread: 24 bytes of static TLS.  It has the alignment of its
@@ -93,7 +93,7 @@ static __thread struct {
 	uintptr_t lo, hi; /* own stack: readable; hi 0: not known yet */
 	uint32_t thread;  /* number of the thread; 0: not known yet */
 	uint32_t fork;    /* nforks at that time: the child asks again */
-} mine __attribute__((tls_model("initial-exec"), aligned(8)));
+} thread_cache __attribute__((tls_model("initial-exec"), aligned(8)));
 
 /* Defined by libc: the start of the first thread's stack. */
 extern void *__libc_stack_end __attribute__((weak));
@@ -105,11 +105,11 @@ stack_thread(void)
 {
 	uint32_t n = __atomic_load_n(&nforks, __ATOMIC_RELAXED);
 
-	if (unlikely(mine.fork != n)) {
-		mine.thread = os_thread_id();
-		mine.fork = n;
+	if (unlikely(thread_cache.fork != n)) {
+		thread_cache.thread = os_thread_id();
+		thread_cache.fork = n;
 	}
-	return mine.thread;
+	return thread_cache.thread;
 }
 
 void
@@ -164,9 +164,9 @@ rule_of(uintptr_t pc)
  * Extends the frame's range to end; false: a page in between is not readable.
  */
 static cold_path bool
-range_grow(struct frame *frame, uintptr_t end)
+range_extend(struct frame *frame, uintptr_t end)
 {
-	if (end < frame->hi || end - frame->hi > WINDOW)
+	if (end < frame->hi || end - frame->hi > STACK_GAP_MAX)
 		return false;
 	while (frame->hi < end) {
 		if (!os_readable((const void *)frame->hi))
@@ -177,12 +177,13 @@ range_grow(struct frame *frame, uintptr_t end)
 }
 
 static inline unchecked bool
-word_at(struct frame *frame, uintptr_t at, uintptr_t *word)
+frame_word(struct frame *frame, uintptr_t at, uintptr_t *word)
 {
 	/* Neither end is at 0, so one comparison checks both. */
 	if (unlikely(at - frame->lo > frame->hi - frame->lo - sizeof(*word) ||
 		     at % sizeof(*word) != 0) &&
-	    (at % sizeof(*word) != 0 || !range_grow(frame, at + sizeof(*word))))
+	    (at % sizeof(*word) != 0 ||
+		!range_extend(frame, at + sizeof(*word))))
 		return false;
 	*word = *(const uintptr_t *)at;
 	return true;
@@ -190,13 +191,14 @@ word_at(struct frame *frame, uintptr_t at, uintptr_t *word)
 
 /* Returns the end of the thread's own stack if sp is near it, otherwise 0. */
 static uintptr_t
-own_end(uintptr_t sp)
+own_stack_end(uintptr_t sp)
 {
-	uintptr_t ends[] = {(uintptr_t)&mine,
+	uintptr_t ends[] = {(uintptr_t)&thread_cache,
 	    &__libc_stack_end == NULL ? 0 : (uintptr_t)__libc_stack_end};
 
 	for (size_t i = 0; i < array_size(ends); i++)
-		if (ends[i] > sp && ends[i] - sp <= WINDOW - os_page_size())
+		if (ends[i] > sp &&
+		    ends[i] - sp <= STACK_GAP_MAX - os_page_size())
 			return align_up(ends[i], os_page_size());
 	return 0;
 }
@@ -207,41 +209,42 @@ own_end(uintptr_t sp)
  * and each value of lo is the start of a range that was probed.
  */
 static void
-range_start(struct frame *frame)
+range_init(struct frame *frame)
 {
 	/*
 	 * Atomic, because a handler may change them, and because the compiler
 	 * must not combine both loads into one vector load.
 	 */
-	uintptr_t hi = __atomic_load_n(&mine.hi, __ATOMIC_RELAXED), to;
+	uintptr_t hi = __atomic_load_n(&thread_cache.hi, __ATOMIC_RELAXED), to;
 
-	frame->lo = __atomic_load_n(&mine.lo, __ATOMIC_RELAXED);
+	frame->lo = __atomic_load_n(&thread_cache.lo, __ATOMIC_RELAXED);
 	frame->hi = hi;
 	if (likely(frame->sp >= frame->lo && frame->sp < hi))
 		return;
 	to = frame->lo;
 	if (hi == 0)
-		to = hi = own_end(frame->sp);
+		to = hi = own_stack_end(frame->sp);
 	frame->lo = align_down(frame->sp, os_page_size());
 	frame->hi = frame->lo + os_page_size();
-	if (to < frame->hi || (mine.hi != 0 && to - frame->lo > DEEPER_MOST) ||
-	    !range_grow(frame, to))
+	if (to < frame->hi ||
+	    (thread_cache.hi != 0 && to - frame->lo > RANGE_GROWTH_MAX) ||
+	    !range_extend(frame, to))
 		return;
 	frame->hi = hi;
-	mine.lo = frame->lo;
+	thread_cache.lo = frame->lo;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	mine.hi = hi;
+	thread_cache.hi = hi;
 }
 
 /* Steps by the frame pointer: it is stored next to the return address. */
 static unchecked bool
-step_by_pointer(struct frame *frame)
+frame_step_by_pointer(struct frame *frame)
 {
 	uintptr_t fp = frame->fp;
 	uintptr_t next, pc;
 
-	if (fp < frame->sp || !word_at(frame, fp, &next) ||
-	    !word_at(frame, fp + sizeof(fp), &pc))
+	if (fp < frame->sp || !frame_word(frame, fp, &next) ||
+	    !frame_word(frame, fp + sizeof(fp), &pc))
 		return false;
 	frame->sp = fp + 2 * sizeof(fp);
 	frame->fp = next;
@@ -250,23 +253,23 @@ step_by_pointer(struct frame *frame)
 }
 
 static inline unchecked bool
-step_by_rule(struct frame *frame, struct unwind_rule rule)
+frame_step_by_rule(struct frame *frame, struct unwind_rule rule)
 {
 	uintptr_t from = rule.by_fp ? frame->fp : frame->sp;
 	uintptr_t cfa = from + (intptr_t)rule.cfa_off;
 	uintptr_t fp = frame->fp, pc = frame->link;
 
 	if (rule.kind == UNWIND_DEREF) {
-		if (!word_at(frame, cfa, &cfa) ||
+		if (!frame_word(frame, cfa, &cfa) ||
 		    (rule.fp_off != FP_SAME &&
-			!word_at(frame, frame->fp + rule.fp_off, &fp)))
+			!frame_word(frame, frame->fp + rule.fp_off, &fp)))
 			return false;
 	} else if (rule.fp_off != FP_SAME &&
-		   !word_at(frame, cfa + rule.fp_off, &fp)) {
+		   !frame_word(frame, cfa + rule.fp_off, &fp)) {
 		return false;
 	}
-	if (cfa < frame->sp ||
-	    (rule.ra_off != RA_LINK && !word_at(frame, cfa + rule.ra_off, &pc)))
+	if (cfa < frame->sp || (rule.ra_off != RA_LINK &&
+				   !frame_word(frame, cfa + rule.ra_off, &pc)))
 		return false;
 	/* Only a leaf without a frame leaves cfa unchanged, and only once. */
 	if (cfa == frame->sp && (pc == frame->pc || rule.ra_off != RA_LINK))
@@ -279,27 +282,27 @@ step_by_rule(struct frame *frame, struct unwind_rule rule)
 
 /* Steps to the caller's frame.  False: there is none, or it is not found. */
 static inline unchecked bool
-step(struct frame *frame)
+frame_step(struct frame *frame)
 {
 	/* A return address may be behind the last instruction. */
 	struct unwind_rule rule = rule_of(frame->pc - !frame->exact);
 
 	if (likely(rule.kind == UNWIND_FRAME)) {
 		frame->exact = false;
-		return step_by_rule(frame, rule);
+		return frame_step_by_rule(frame, rule);
 	}
 	switch (rule.kind) {
 	case UNWIND_DEREF:
 		frame->exact = false;
-		return step_by_rule(frame, rule);
+		return frame_step_by_rule(frame, rule);
 	case UNWIND_SIGNAL:
 		frame->exact = true;
-		return step_signal(frame, word_at);
+		return frame_step_signal(frame, frame_word);
 	case UNWIND_END:
 		return false;
 	default:
 		frame->exact = false;
-		return step_by_pointer(frame);
+		return frame_step_by_pointer(frame);
 	}
 }
 
@@ -311,10 +314,10 @@ step(struct frame *frame)
 extern const char __ehdr_start[] __attribute__((visibility("hidden"), weak));
 extern const char etext[] __attribute__((visibility("hidden"), weak));
 
-static uintptr_t own_lo, own_hi; /* [a] */
+static uintptr_t library_lo, library_hi; /* [a] */
 
 static void
-own_range(void)
+library_code_find(void)
 {
 	uintptr_t lo = UINTPTR_MAX, hi = 0;
 
@@ -330,21 +333,21 @@ own_range(void)
 				hi = (uintptr_t)*at + 1024;
 		}
 	}
-	__atomic_store_n(&own_lo, lo, __ATOMIC_RELAXED);
-	/* Release: a thread that reads own_hi also sees own_lo. */
-	__atomic_store_n(&own_hi, hi, __ATOMIC_RELEASE);
+	__atomic_store_n(&library_lo, lo, __ATOMIC_RELAXED);
+	/* Release: a thread that reads library_hi also sees library_lo. */
+	__atomic_store_n(&library_hi, hi, __ATOMIC_RELEASE);
 }
 
 static inline bool
-is_own(uintptr_t pc)
+is_library_code(uintptr_t pc)
 {
-	uintptr_t hi = __atomic_load_n(&own_hi, __ATOMIC_ACQUIRE), lo;
+	uintptr_t hi = __atomic_load_n(&library_hi, __ATOMIC_ACQUIRE), lo;
 
 	if (unlikely(hi == 0)) {
-		own_range();
-		hi = __atomic_load_n(&own_hi, __ATOMIC_RELAXED);
+		library_code_find();
+		hi = __atomic_load_n(&library_hi, __ATOMIC_RELAXED);
 	}
-	lo = __atomic_load_n(&own_lo, __ATOMIC_RELAXED);
+	lo = __atomic_load_n(&library_lo, __ATOMIC_RELAXED);
 	return pc - lo < hi - lo;
 }
 
@@ -356,11 +359,11 @@ stack_trace(uintptr_t *pcs, unsigned n)
 
 	frame_here(&frame);
 	frame.exact = true;
-	range_start(&frame);
-	for (unsigned i = 0; got < n && i < n + OWN_FRAMES_MOST; i++) {
-		if (!step(&frame) || frame.pc == 0)
+	range_init(&frame);
+	for (unsigned i = 0; got < n && i < n + LIBRARY_FRAMES_MAX; i++) {
+		if (!frame_step(&frame) || frame.pc == 0)
 			break;
-		if (got != 0 || !is_own(frame.pc))
+		if (got != 0 || !is_library_code(frame.pc))
 			pcs[got++] = frame.pc;
 	}
 	return got;
@@ -373,11 +376,11 @@ stack_in_signal(void)
 
 	frame_here(&frame);
 	frame.exact = true;
-	range_start(&frame);
-	for (unsigned i = 0; i < SIGNAL_FRAMES + OWN_FRAMES_MOST; i++) {
+	range_init(&frame);
+	for (unsigned i = 0; i < SIGNAL_FRAMES_MAX + LIBRARY_FRAMES_MAX; i++) {
 		if (rule_of(frame.pc - !frame.exact).kind == UNWIND_SIGNAL)
 			return true;
-		if (!step(&frame) || frame.pc == 0)
+		if (!frame_step(&frame) || frame.pc == 0)
 			break;
 	}
 	return false;

@@ -62,15 +62,15 @@ is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
 #define SIGNAL_X0 (128 + 176 + 8)
 
 static inline bool
-step_signal(struct frame *frame,
-    bool (*word_at)(struct frame *, uintptr_t, uintptr_t *))
+frame_step_signal(struct frame *frame,
+    bool (*frame_word)(struct frame *, uintptr_t, uintptr_t *))
 {
 	uintptr_t at = frame->sp + SIGNAL_X0;
 
-	return word_at(frame, at + 29 * 8, &frame->fp) &&
-	       word_at(frame, at + 30 * 8, &frame->link) &&
-	       word_at(frame, at + 32 * 8, &frame->pc) &&
-	       word_at(frame, at + 31 * 8, &frame->sp);
+	return frame_word(frame, at + 29 * 8, &frame->fp) &&
+	       frame_word(frame, at + 30 * 8, &frame->link) &&
+	       frame_word(frame, at + 32 * 8, &frame->pc) &&
+	       frame_word(frame, at + 31 * 8, &frame->sp);
 }
 
 #endif

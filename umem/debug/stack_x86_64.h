@@ -48,14 +48,14 @@ is_signal_return(uintptr_t pc, bool (*is_readable)(const void *))
 #define SIGNAL_RIP (40 + 16 * 8)
 
 static inline bool
-step_signal(struct frame *frame,
-    bool (*word_at)(struct frame *, uintptr_t, uintptr_t *))
+frame_step_signal(struct frame *frame,
+    bool (*frame_word)(struct frame *, uintptr_t, uintptr_t *))
 {
 	uintptr_t at = frame->sp;
 
-	return word_at(frame, at + SIGNAL_RIP, &frame->pc) &&
-	       word_at(frame, at + SIGNAL_RBP, &frame->fp) &&
-	       word_at(frame, at + SIGNAL_RSP, &frame->sp);
+	return frame_word(frame, at + SIGNAL_RIP, &frame->pc) &&
+	       frame_word(frame, at + SIGNAL_RBP, &frame->fp) &&
+	       frame_word(frame, at + SIGNAL_RSP, &frame->sp);
 }
 
 #endif

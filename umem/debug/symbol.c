@@ -19,20 +19,21 @@ extern int _dl_find_object(void *address, struct dl_find_object *found)
     __attribute__((weak));
 
 /* The best match so far. */
-struct best {
+struct symbol_match {
 	const char *name;
 	uintptr_t at;
 };
 
 /* A symbol table: n symbols, with the addresses of the file. */
-struct table {
+struct symbol_table {
 	const ElfW(Sym) * symbols;
 	const char *names;
 	size_t n, names_bytes;
 };
 
 static void
-look(const struct table *table, uintptr_t at, struct best *best)
+table_search(
+    const struct symbol_table *table, uintptr_t at, struct symbol_match *match)
 {
 	for (size_t i = 0; i < table->n; i++) {
 		const ElfW(Sym) *s = &table->symbols[i];
@@ -43,9 +44,9 @@ look(const struct table *table, uintptr_t at, struct best *best)
 		    s->st_name >= table->names_bytes ||
 		    (s->st_size != 0 && at - s->st_value >= s->st_size))
 			continue;
-		if (best->name == NULL || s->st_value >= best->at) {
-			best->name = table->names + s->st_name;
-			best->at = s->st_value;
+		if (match->name == NULL || s->st_value >= match->at) {
+			match->name = table->names + s->st_name;
+			match->at = s->st_value;
 		}
 	}
 }
@@ -79,9 +80,10 @@ gnu_count(const uint32_t *hash)
 }
 
 static void
-look_dynamic(const struct link_map *map, uintptr_t at, struct best *best)
+dynamic_search(
+    const struct link_map *map, uintptr_t at, struct symbol_match *match)
 {
-	struct table table = {0};
+	struct symbol_table table = {0};
 
 	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
 		const void *p = dynamic_pointer(map, d);
@@ -98,7 +100,7 @@ look_dynamic(const struct link_map *map, uintptr_t at, struct best *best)
 			table.n = gnu_count(p);
 	}
 	if (table.symbols != NULL && table.names != NULL)
-		look(&table, at, best);
+		table_search(&table, at, match);
 }
 
 /*
@@ -106,7 +108,7 @@ look_dynamic(const struct link_map *map, uintptr_t at, struct best *best)
  * may contain anything.
  */
 static bool
-file_table(const char *file, size_t bytes, struct table *table)
+file_table(const char *file, size_t bytes, struct symbol_table *table)
 {
 	const ElfW(Ehdr) *e = (const void *)file;
 	const ElfW(Shdr) * s;
@@ -137,7 +139,7 @@ file_table(const char *file, size_t bytes, struct table *table)
 }
 
 static const char *
-file_name(const char *path)
+path_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -148,8 +150,8 @@ void
 symbol_text(struct message *m, uintptr_t pc)
 {
 	struct dl_find_object found;
-	struct best best = {0};
-	struct table table;
+	struct symbol_match best = {0};
+	struct symbol_table table;
 	const char *path;
 	char *file = NULL;
 	size_t bytes = 0;
@@ -163,15 +165,15 @@ symbol_text(struct message *m, uintptr_t pc)
 	}
 	at = pc - 1 - found.dlfo_link_map->l_addr;
 	path = found.dlfo_link_map->l_name;
-	look_dynamic(found.dlfo_link_map, at, &best);
+	dynamic_search(found.dlfo_link_map, at, &best);
 	if (best.name == NULL)
 		file = os_map_file(
 		    *path == '\0' ? "/proc/self/exe" : path, &bytes);
 	if (file != NULL && file_table(file, bytes, &table))
-		look(&table, at, &best);
+		table_search(&table, at, &best);
 	if (*path == '\0' && os_auxv(AT_EXECFN) != 0)
 		path = (const char *)os_auxv(AT_EXECFN);
-	message_text(m, *path == '\0' ? "a.out" : file_name(path));
+	message_text(m, *path == '\0' ? "a.out" : path_base(path));
 	message_text(m, "'");
 	if (best.name != NULL) {
 		message_text(m, best.name);

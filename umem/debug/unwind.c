@@ -49,12 +49,12 @@ extern int _dl_find_object(void *address, struct dl_find_object *found)
 #define PE_OMIT     0xff
 
 /* Bytes that are being read; reads never pass end. */
-struct text {
+struct reader {
 	const uint8_t *at, *end;
 };
 
 static uint64_t
-fixed(struct text *t, unsigned n)
+read_fixed(struct reader *t, unsigned n)
 {
 	uint64_t value = 0;
 
@@ -68,7 +68,7 @@ fixed(struct text *t, unsigned n)
 }
 
 static uint64_t
-uleb(struct text *t)
+read_uleb(struct reader *t)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -86,7 +86,7 @@ uleb(struct text *t)
 }
 
 static int64_t
-sleb(struct text *t)
+read_sleb(struct reader *t)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -106,32 +106,32 @@ sleb(struct text *t)
 }
 
 static uint64_t
-pointer(struct text *t, uint8_t encoding, uintptr_t data)
+read_pointer(struct reader *t, uint8_t encoding, uintptr_t data)
 {
 	uintptr_t here = (uintptr_t)t->at;
 	uint64_t value;
 
 	switch (encoding & 0x0f) {
 	case PE_ULEB:
-		value = uleb(t);
+		value = read_uleb(t);
 		break;
 	case PE_SLEB:
-		value = (uint64_t)sleb(t);
+		value = (uint64_t)read_sleb(t);
 		break;
 	case PE_U2:
-		value = fixed(t, 2);
+		value = read_fixed(t, 2);
 		break;
 	case PE_S2:
-		value = (uint64_t)(int16_t)fixed(t, 2);
+		value = (uint64_t)(int16_t)read_fixed(t, 2);
 		break;
 	case PE_U4:
-		value = fixed(t, 4);
+		value = read_fixed(t, 4);
 		break;
 	case PE_S4:
-		value = (uint64_t)(int32_t)fixed(t, 4);
+		value = (uint64_t)(int32_t)read_fixed(t, 4);
 		break;
 	default:
-		value = fixed(t, 8);
+		value = read_fixed(t, 8);
 	}
 	if ((encoding & 0x70) == PE_PCREL)
 		value += here;
@@ -141,15 +141,15 @@ pointer(struct text *t, uint8_t encoding, uintptr_t data)
 }
 
 /* Where the caller's value of a register is. */
-enum place_kind {
-	PLACE_SAME,
-	PLACE_CFA, /* at cfa + off */
-	PLACE_FP,  /* at fp + off */
-	PLACE_NONE /* undefined: the outermost frame; or not supported */
+enum location_kind {
+	LOCATION_SAME,
+	LOCATION_CFA, /* at cfa + off */
+	LOCATION_FP,  /* at fp + off */
+	LOCATION_NONE /* undefined: the outermost frame; or not supported */
 };
 
-struct place {
-	enum place_kind kind;
+struct location {
+	enum location_kind kind;
 	int64_t off;
 };
 
@@ -159,7 +159,7 @@ struct row {
 	int64_t cfa_off;
 	bool cfa_deref; /* the word there is the cfa */
 	bool strange;   /* cfa is by an expression that is not supported */
-	struct place fp, ra;
+	struct location fp, ra;
 };
 
 #define REMEMBERED 8
@@ -177,16 +177,17 @@ struct program {
 };
 
 static void
-place(struct program *p, uint64_t reg, enum place_kind kind, int64_t off)
+row_set_register(
+    struct program *p, uint64_t reg, enum location_kind kind, int64_t off)
 {
 	if (reg == REG_FP)
-		p->row.fp = (struct place){kind, off};
+		p->row.fp = (struct location){kind, off};
 	else if (reg == REG_LINK)
-		p->row.ra = (struct place){kind, off};
+		p->row.ra = (struct location){kind, off};
 }
 
 static void
-restore(struct program *p, uint64_t reg)
+row_restore(struct program *p, uint64_t reg)
 {
 	if (reg == REG_FP)
 		p->row.fp = p->first.fp;
@@ -199,10 +200,10 @@ restore(struct program *p, uint64_t reg)
 #define OP_BREG0 0x70
 
 static bool
-expression(struct text *t, uint64_t *reg, int64_t *off, bool *deref)
+read_expression(struct reader *t, uint64_t *reg, int64_t *off, bool *deref)
 {
-	uint64_t n = uleb(t);
-	struct text e = {t->at, t->at + n};
+	uint64_t n = read_uleb(t);
+	struct reader e = {t->at, t->at + n};
 	uint8_t op;
 
 	if (n > (size_t)(t->end - t->at)) {
@@ -210,40 +211,40 @@ expression(struct text *t, uint64_t *reg, int64_t *off, bool *deref)
 		return false;
 	}
 	t->at += n;
-	op = (uint8_t)fixed(&e, 1);
+	op = (uint8_t)read_fixed(&e, 1);
 	if (op < OP_BREG0 || op > OP_BREG0 + 31)
 		return false;
 	*reg = op - OP_BREG0;
-	*off = sleb(&e);
+	*off = read_sleb(&e);
 	*deref = e.at < e.end && *e.at == OP_DEREF;
 	return e.at + *deref == e.end;
 }
 
 static void
-place_expression(struct program *p, struct text *t)
+row_set_by_expression(struct program *p, struct reader *t)
 {
-	uint64_t reg = uleb(t), base;
+	uint64_t reg = read_uleb(t), base;
 	int64_t off;
 	bool deref;
 
-	if (expression(t, &base, &off, &deref) && base == REG_FP && !deref)
-		place(p, reg, PLACE_FP, off);
+	if (read_expression(t, &base, &off, &deref) && base == REG_FP && !deref)
+		row_set_register(p, reg, LOCATION_FP, off);
 	else
-		place(p, reg, PLACE_NONE, 0);
+		row_set_register(p, reg, LOCATION_NONE, 0);
 }
 
 static void
-cfa_expression(struct program *p, struct text *t)
+row_set_cfa_by_expression(struct program *p, struct reader *t)
 {
 	bool deref;
 
 	p->row.strange =
-	    !expression(t, &p->row.cfa_reg, &p->row.cfa_off, &deref);
+	    !read_expression(t, &p->row.cfa_reg, &p->row.cfa_off, &deref);
 	p->row.cfa_deref = !p->row.strange && deref;
 }
 
 static void
-cfa(struct program *p, uint64_t reg, int64_t off)
+row_set_cfa(struct program *p, uint64_t reg, int64_t off)
 {
 	p->row.cfa_reg = reg;
 	p->row.cfa_off = off;
@@ -252,7 +253,7 @@ cfa(struct program *p, uint64_t reg, int64_t off)
 
 /* Runs an instruction that has no operand in its first byte. */
 static bool
-instruction(struct program *p, struct text *t, uint8_t op)
+run_instruction(struct program *p, struct reader *t, uint8_t op)
 {
 	uint64_t reg;
 
@@ -261,29 +262,30 @@ instruction(struct program *p, struct text *t, uint8_t op)
 	case 0x2d: /* GNU: the return address is signed from here on */
 		return true;
 	case 0x01: /* set_loc */
-		p->loc = pointer(t, p->encoding, 0);
+		p->loc = read_pointer(t, p->encoding, 0);
 		return true;
 	case 0x02: /* advance_loc1, 2, 4 */
 	case 0x03:
 	case 0x04:
-		p->loc += fixed(t, 1u << (op - 2)) * p->code_align;
+		p->loc += read_fixed(t, 1u << (op - 2)) * p->code_align;
 		return true;
 	case 0x05: /* offset_extended */
-		reg = uleb(t);
-		place(p, reg, PLACE_CFA, (int64_t)uleb(t) * p->data_align);
+		reg = read_uleb(t);
+		row_set_register(p, reg, LOCATION_CFA,
+		    (int64_t)read_uleb(t) * p->data_align);
 		return true;
 	case 0x06: /* restore_extended */
-		restore(p, uleb(t));
+		row_restore(p, read_uleb(t));
 		return true;
 	case 0x07: /* undefined */
-		place(p, uleb(t), PLACE_NONE, 0);
+		row_set_register(p, read_uleb(t), LOCATION_NONE, 0);
 		return true;
 	case 0x08: /* same_value */
-		place(p, uleb(t), PLACE_SAME, 0);
+		row_set_register(p, read_uleb(t), LOCATION_SAME, 0);
 		return true;
 	case 0x09: /* register */
-		place(p, uleb(t), PLACE_NONE, 0);
-		uleb(t);
+		row_set_register(p, read_uleb(t), LOCATION_NONE, 0);
+		read_uleb(t);
 		return true;
 	case 0x0a: /* remember_state */
 		if (p->nstack == REMEMBERED)
@@ -296,50 +298,52 @@ instruction(struct program *p, struct text *t, uint8_t op)
 		p->row = p->stack[--p->nstack];
 		return true;
 	case 0x0c: /* def_cfa */
-		reg = uleb(t);
-		cfa(p, reg, (int64_t)uleb(t));
+		reg = read_uleb(t);
+		row_set_cfa(p, reg, (int64_t)read_uleb(t));
 		return true;
 	case 0x0d: /* def_cfa_register */
-		cfa(p, uleb(t), p->row.cfa_off);
+		row_set_cfa(p, read_uleb(t), p->row.cfa_off);
 		return true;
 	case 0x0e: /* def_cfa_offset */
-		cfa(p, p->row.cfa_reg, (int64_t)uleb(t));
+		row_set_cfa(p, p->row.cfa_reg, (int64_t)read_uleb(t));
 		return true;
 	case 0x0f:
-		cfa_expression(p, t);
+		row_set_cfa_by_expression(p, t);
 		return true;
 	case 0x10:
-		place_expression(p, t);
+		row_set_by_expression(p, t);
 		return true;
 	case 0x11: /* offset_extended_sf */
-		reg = uleb(t);
-		place(p, reg, PLACE_CFA, sleb(t) * p->data_align);
+		reg = read_uleb(t);
+		row_set_register(
+		    p, reg, LOCATION_CFA, read_sleb(t) * p->data_align);
 		return true;
 	case 0x12: /* def_cfa_sf */
-		reg = uleb(t);
-		cfa(p, reg, sleb(t) * p->data_align);
+		reg = read_uleb(t);
+		row_set_cfa(p, reg, read_sleb(t) * p->data_align);
 		return true;
 	case 0x13: /* def_cfa_offset_sf */
-		cfa(p, p->row.cfa_reg, sleb(t) * p->data_align);
+		row_set_cfa(p, p->row.cfa_reg, read_sleb(t) * p->data_align);
 		return true;
 	case 0x14: /* val_offset, val_offset_sf */
 	case 0x15:
-		place(p, uleb(t), PLACE_NONE, 0);
-		uleb(t);
+		row_set_register(p, read_uleb(t), LOCATION_NONE, 0);
+		read_uleb(t);
 		return true;
 	case 0x16: /* val_expression */
-		place(p, uleb(t), PLACE_NONE, 0);
-		reg = uleb(t);
+		row_set_register(p, read_uleb(t), LOCATION_NONE, 0);
+		reg = read_uleb(t);
 		t->at += reg < (size_t)(t->end - t->at)
 			     ? reg
 			     : (size_t)(t->end - t->at);
 		return true;
 	case 0x2e: /* GNU_args_size */
-		uleb(t);
+		read_uleb(t);
 		return true;
 	case 0x2f: /* GNU_negative_offset_extended */
-		reg = uleb(t);
-		place(p, reg, PLACE_CFA, -(int64_t)uleb(t) * p->data_align);
+		reg = read_uleb(t);
+		row_set_register(p, reg, LOCATION_CFA,
+		    -(int64_t)read_uleb(t) * p->data_align);
 		return true;
 	default:
 		return false;
@@ -351,24 +355,24 @@ instruction(struct program *p, struct text *t, uint8_t op)
  * instruction is unknown.
  */
 static bool
-run(struct program *p, struct text t)
+run_program(struct program *p, struct reader t)
 {
 	while (t.at < t.end && p->loc <= p->pc) {
-		uint8_t op = (uint8_t)fixed(&t, 1);
+		uint8_t op = (uint8_t)read_fixed(&t, 1);
 
 		switch (op >> 6) {
 		case 1: /* advance_loc */
 			p->loc += (op & 0x3f) * p->code_align;
 			break;
 		case 2: /* offset */
-			place(p, op & 0x3f, PLACE_CFA,
-			    (int64_t)uleb(&t) * p->data_align);
+			row_set_register(p, op & 0x3f, LOCATION_CFA,
+			    (int64_t)read_uleb(&t) * p->data_align);
 			break;
 		case 3: /* restore */
-			restore(p, op & 0x3f);
+			row_restore(p, op & 0x3f);
 			break;
 		default:
-			if (!instruction(p, &t, op))
+			if (!run_instruction(p, &t, op))
 				return false;
 		}
 	}
@@ -379,48 +383,48 @@ run(struct program *p, struct text t)
  * Returns a record of .eh_frame, without its length; empty if it ends the list
  * or has an unsupported format.
  */
-static struct text
-record_at(const uint8_t *at)
+static struct reader
+entry_at(const uint8_t *at)
 {
-	struct text t = {at, at + 4};
-	uint64_t n = fixed(&t, 4);
+	struct reader t = {at, at + 4};
+	uint64_t n = read_fixed(&t, 4);
 
 	if (n == 0 || n == 0xffffffff)
-		return (struct text){at, at};
-	return (struct text){at + 4, at + 4 + n};
+		return (struct reader){at, at};
+	return (struct reader){at + 4, at + 4 + n};
 }
 
 /* Reads the CIE, which functions of a unit have in common. */
 static bool
-read_cie(struct program *p, struct text t)
+read_cie(struct program *p, struct reader t)
 {
 	const char *augmentation;
 	uint8_t version;
 
-	fixed(&t, 4);
-	version = (uint8_t)fixed(&t, 1);
+	read_fixed(&t, 4);
+	version = (uint8_t)read_fixed(&t, 1);
 	augmentation = (const char *)t.at;
 	while (t.at < t.end && *t.at != '\0')
 		t.at++;
-	fixed(&t, 1);
-	p->code_align = uleb(&t);
-	p->data_align = sleb(&t);
+	read_fixed(&t, 1);
+	p->code_align = read_uleb(&t);
+	p->data_align = read_sleb(&t);
 	if (version == 1)
-		fixed(&t, 1);
+		read_fixed(&t, 1);
 	else
-		uleb(&t);
+		read_uleb(&t);
 	p->encoding = PE_ABS;
 	if (*augmentation == 'z') {
-		uint64_t n = uleb(&t);
+		uint64_t n = read_uleb(&t);
 		const uint8_t *behind = t.at + n;
 
 		for (const char *a = augmentation + 1; *a != '\0'; a++) {
 			if (*a == 'R')
-				p->encoding = (uint8_t)fixed(&t, 1);
+				p->encoding = (uint8_t)read_fixed(&t, 1);
 			else if (*a == 'P')
-				pointer(&t, (uint8_t)fixed(&t, 1), 0);
+				read_pointer(&t, (uint8_t)read_fixed(&t, 1), 0);
 			else if (*a == 'L')
-				fixed(&t, 1);
+				read_fixed(&t, 1);
 			else if (*a == 'S')
 				p->signal = true;
 		}
@@ -429,7 +433,7 @@ read_cie(struct program *p, struct text t)
 		return false;
 	}
 	p->loc = 0;
-	if (t.at > t.end || !run(p, t))
+	if (t.at > t.end || !run_program(p, t))
 		return false;
 	p->first = p->row;
 	return true;
@@ -442,28 +446,28 @@ read_cie(struct program *p, struct text t)
 static bool
 read_fde(struct program *p, const uint8_t *at)
 {
-	struct text t = record_at(at);
-	struct text cie;
+	struct reader t = entry_at(at);
+	struct reader cie;
 	uintptr_t start, bytes;
 	uint32_t back;
 
 	if (t.at == t.end)
 		return false;
-	back = (uint32_t)fixed(&t, 4);
+	back = (uint32_t)read_fixed(&t, 4);
 	if (back == 0)
 		return false;
-	cie = record_at(t.at - 4 - back);
+	cie = entry_at(t.at - 4 - back);
 	if (cie.at == cie.end || !read_cie(p, cie))
 		return false;
-	start = pointer(&t, p->encoding, 0);
-	bytes = pointer(&t, p->encoding & 0x0f, 0);
+	start = read_pointer(&t, p->encoding, 0);
+	bytes = read_pointer(&t, p->encoding & 0x0f, 0);
 	if (p->pc - start >= bytes)
 		return false;
 	/* Every current CIE has an augmentation, so the FDE has one, too. */
-	uint64_t n = uleb(&t);
+	uint64_t n = read_uleb(&t);
 	t.at += n;
 	p->loc = start;
-	return t.at <= t.end && run(p, t);
+	return t.at <= t.end && run_program(p, t);
 }
 
 /*
@@ -473,19 +477,19 @@ read_fde(struct program *p, const uint8_t *at)
 static const uint8_t *
 find_fde(const uint8_t *hdr, uintptr_t pc)
 {
-	struct text t = {hdr, hdr + 64};
-	uint8_t version = (uint8_t)fixed(&t, 1);
-	uint8_t frame_enc = (uint8_t)fixed(&t, 1);
-	uint8_t count_enc = (uint8_t)fixed(&t, 1);
-	uint8_t table_enc = (uint8_t)fixed(&t, 1);
+	struct reader t = {hdr, hdr + 64};
+	uint8_t version = (uint8_t)read_fixed(&t, 1);
+	uint8_t frame_enc = (uint8_t)read_fixed(&t, 1);
+	uint8_t count_enc = (uint8_t)read_fixed(&t, 1);
+	uint8_t table_enc = (uint8_t)read_fixed(&t, 1);
 	const int32_t *table;
 	uint64_t n, lo = 0;
 
 	if (version != 1 || table_enc != (PE_DATAREL | PE_S4) ||
 	    count_enc == PE_OMIT)
 		return NULL;
-	pointer(&t, frame_enc, (uintptr_t)hdr);
-	n = pointer(&t, count_enc, (uintptr_t)hdr);
+	read_pointer(&t, frame_enc, (uintptr_t)hdr);
+	n = read_pointer(&t, count_enc, (uintptr_t)hdr);
 	table = (const int32_t *)(const void *)t.at;
 	if (n == 0 || pc < (uintptr_t)hdr + (intptr_t)table[0])
 		return NULL;
@@ -501,7 +505,7 @@ find_fde(const uint8_t *hdr, uintptr_t pc)
 }
 
 static bool
-fits(int64_t off)
+fits_int16(int64_t off)
 {
 	return off > INT16_MIN && off <= INT16_MAX;
 }
@@ -516,15 +520,15 @@ rule_from(const struct row *row)
 	    .fp_off = FP_SAME,
 	    .ra_off = RA_LINK};
 
-	if (row->strange || row->ra.kind == PLACE_NONE ||
-	    row->ra.kind == PLACE_FP ||
+	if (row->strange || row->ra.kind == LOCATION_NONE ||
+	    row->ra.kind == LOCATION_FP ||
 	    (row->cfa_reg != REG_FP && row->cfa_reg != REG_SP) ||
 	    row->cfa_off > 1 << 26 || row->cfa_off < -(1 << 26))
 		return end;
 	if (row->cfa_deref)
 		rule.kind = UNWIND_DEREF;
-	if (row->ra.kind == PLACE_CFA) {
-		if (!fits(row->ra.off))
+	if (row->ra.kind == LOCATION_CFA) {
+		if (!fits_int16(row->ra.off))
 			return end;
 		rule.ra_off = (int16_t)row->ra.off;
 	}
@@ -532,9 +536,9 @@ rule_from(const struct row *row)
 	 * Without a rule for the frame pointer, frames that are found by the
 	 * stack pointer are still found.
 	 */
-	if ((row->fp.kind == PLACE_CFA && !row->cfa_deref) ||
-	    (row->fp.kind == PLACE_FP && row->cfa_deref))
-		if (fits(row->fp.off))
+	if ((row->fp.kind == LOCATION_CFA && !row->cfa_deref) ||
+	    (row->fp.kind == LOCATION_FP && row->cfa_deref))
+		if (fits_int16(row->fp.off))
 			rule.fp_off = (int16_t)row->fp.off;
 	return rule;
 }

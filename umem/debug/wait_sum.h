@@ -13,7 +13,7 @@
 #include "vmem/hash.h"
 
 /* Bytes of a buffer that are compared. */
-#define WAIT_BYTES_MOST ((size_t)1 << 20)
+#define WAIT_SUM_BYTES ((size_t)1 << 20)
 
 /*
  * Any change of a single word changes the sum: each step is a bijection of the

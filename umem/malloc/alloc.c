@@ -85,7 +85,7 @@ class_alloc(unsigned class, size_t size)
 	void *object;
 
 	if (unlikely(debug.on) && class_cache[class]->debug != 0)
-		return debug_alloc(class_cache[class], size, KIND_MALLOC);
+		return debug_alloc(class_cache[class], size, API_MALLOC);
 	cpu_bring_in(alloc_fast.hot + class);
 	cache = class_cache_of(class);
 	if (unlikely(cache == NULL))
@@ -115,7 +115,7 @@ class_for_size(size_t size)
 
 	if (size == 0 && zero_has_class())
 		return size_classes.n + 1;
-	return unlikely(debug.on) && class != 0 && debug_vanishes(class)
+	return unlikely(debug.on) && class != 0 && debug_is_decommitted(class)
 		   ? 0
 		   : class;
 }
@@ -129,7 +129,7 @@ alloc_try(size_t size, bool *zeroed)
 	if (class != 0)
 		return class_alloc(class, size);
 	if (unlikely(debug_large()))
-		return debug_large_alloc(size, HEAP_UNIT, zeroed, KIND_MALLOC);
+		return debug_large_alloc(size, HEAP_UNIT, zeroed, API_MALLOC);
 	return large_alloc(size, HEAP_UNIT, zeroed);
 }
 
@@ -137,7 +137,7 @@ void *
 alloc_no_memory(size_t size)
 {
 	if (unlikely(debug.on || debug.checknull))
-		debug_failed("allocation", size);
+		debug_alloc_failed("allocation", size);
 	errno = ENOMEM;
 	return NULL;
 }
@@ -329,7 +329,7 @@ alloc_try_aligned(size_t size, size_t align)
 		return class_pop(class, &object) ? object
 						 : class_alloc(class, size);
 	if (unlikely(debug_large()))
-		return debug_large_alloc(size, align, &zeroed, KIND_MALLOC);
+		return debug_large_alloc(size, align, &zeroed, API_MALLOC);
 	return large_alloc(size == 0 ? 1 : size, align, &zeroed);
 }
 
@@ -503,14 +503,14 @@ alloc_free_as(void *p, unsigned kind, const char *api)
 void
 alloc_free_slow(void *p)
 {
-	alloc_free_as(p, KIND_MALLOC, "free");
+	alloc_free_as(p, API_MALLOC, "free");
 }
 
 void
 alloc_set_kind(void *p, unsigned kind)
 {
 	if (unlikely(debug.on) && p != NULL)
-		debug_set_kind(p, kind);
+		debug_set_api(p, kind);
 }
 
 size_t

@@ -25,7 +25,7 @@ sized_alloc_once(size_t size, size_t align, bool zero)
 	else
 		p = zero ? alloc_get_zeroed(size) : alloc_get(size);
 	if (unlikely(debug.on) && p != NULL)
-		debug_set_kind(p, KIND_UMEM);
+		debug_set_api(p, API_UMEM);
 	if (unlikely(checker_on) && p != NULL && !debug.on)
 		checker_block(p, size, alloc_usable(p, "umem_alloc"), zero);
 	return p;
@@ -92,7 +92,7 @@ sized_free_slow(void *p, size_t size)
 
 	if (size == 0)
 		size = alloc_zero_bytes;
-	class = alloc_block_to_free(p, size, KIND_UMEM, &bytes, "umem_free");
+	class = alloc_block_to_free(p, size, API_UMEM, &bytes, "umem_free");
 	if (class == 0)
 		return;
 	if (unlikely(!alloc_size_is_exact(p, class, bytes, size)))
@@ -132,7 +132,7 @@ umem_free_align(void *buf, size_t size)
 	if (size == 0)
 		size = alloc_zero_bytes;
 	if (alloc_block_to_free(
-		buf, size, KIND_UMEM, &bytes, "umem_free_align") == 0)
+		buf, size, API_UMEM, &bytes, "umem_free_align") == 0)
 		return;
 	if (unlikely(size > bytes || size == 0))
 		misuse_size("umem_free_align", buf, size);

@@ -144,13 +144,13 @@ public void
 free_sized(void *p, size_t size)
 {
 	if (!alloc_free_sized_fast(p, size))
-		alloc_free_sized(p, size, KIND_MALLOC, "free_sized");
+		alloc_free_sized(p, size, API_MALLOC, "free_sized");
 }
 
 public void
 free_aligned_sized(void *p, size_t align, size_t size)
 {
-	alloc_free_aligned(p, align, size, KIND_MALLOC, "free_aligned_sized");
+	alloc_free_aligned(p, align, size, API_MALLOC, "free_aligned_sized");
 }
 
 /* Returns 1 if memory was released to the kernel. */

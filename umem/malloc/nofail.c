@@ -107,7 +107,7 @@ mtbf_draw_failure(umem_cache_t *cache, size_t size)
 
 	if (n == 0 || random_below(&mtbf_random, n) != 0)
 		return false;
-	debug_refused(cache, size);
+	debug_log_failure(cache, size);
 	errno = ENOMEM;
 	return true;
 }

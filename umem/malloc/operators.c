@@ -156,7 +156,7 @@ operator_kind(unsigned kind)
 	    is_replaced(_ZnamSt11align_val_t) ||
 	    is_replaced(_ZdlPvSt11align_val_t) ||
 	    is_replaced(_ZdaPvSt11align_val_t))
-		return KIND_MALLOC;
+		return API_MALLOC;
 	return kind;
 }
 
@@ -240,7 +240,7 @@ new_aligned_nothrow(size_t size, size_t align, unsigned kind)
 static const char *
 delete_api_name(unsigned kind)
 {
-	return kind == KIND_NEW ? "operator delete" : "operator delete[]";
+	return kind == API_NEW ? "operator delete" : "operator delete[]";
 }
 
 static noinline void
@@ -281,7 +281,7 @@ delete_aligned(void *p, size_t align, size_t size, unsigned kind)
 public void *
 _Znwm(size_t size)
 {
-	return new_plain(size, KIND_NEW);
+	return new_plain(size, API_NEW);
 }
 
 public void *
@@ -289,7 +289,7 @@ _Znam(size_t size)
 {
 	if (is_replaced(_Znwm))
 		return _Znwm(size);
-	return new_plain(size, KIND_ARRAY);
+	return new_plain(size, API_ARRAY);
 }
 
 public void *
@@ -298,7 +298,7 @@ _ZnwmRKSt9nothrow_t(size_t size, const void *nothrow)
 	(void)nothrow;
 	if (is_replaced(_Znwm))
 		return next_new_nothrow("_ZnwmRKSt9nothrow_t", size);
-	return new_nothrow(size, KIND_NEW);
+	return new_nothrow(size, API_NEW);
 }
 
 public void *
@@ -307,13 +307,13 @@ _ZnamRKSt9nothrow_t(size_t size, const void *nothrow)
 	(void)nothrow;
 	if (is_replaced(_Znam) || is_replaced(_Znwm))
 		return next_new_nothrow("_ZnamRKSt9nothrow_t", size);
-	return new_nothrow(size, KIND_ARRAY);
+	return new_nothrow(size, API_ARRAY);
 }
 
 public void *
 _ZnwmSt11align_val_t(size_t size, size_t align)
 {
-	return new_aligned(size, align, KIND_NEW);
+	return new_aligned(size, align, API_NEW);
 }
 
 public void *
@@ -321,7 +321,7 @@ _ZnamSt11align_val_t(size_t size, size_t align)
 {
 	if (is_replaced(_ZnwmSt11align_val_t))
 		return _ZnwmSt11align_val_t(size, align);
-	return new_aligned(size, align, KIND_ARRAY);
+	return new_aligned(size, align, API_ARRAY);
 }
 
 public void *
@@ -332,7 +332,7 @@ _ZnwmSt11align_val_tRKSt9nothrow_t(
 	if (is_replaced(_ZnwmSt11align_val_t))
 		return next_new_aligned_nothrow(
 		    "_ZnwmSt11align_val_tRKSt9nothrow_t", size, align);
-	return new_aligned_nothrow(size, align, KIND_NEW);
+	return new_aligned_nothrow(size, align, API_NEW);
 }
 
 public void *
@@ -344,7 +344,7 @@ _ZnamSt11align_val_tRKSt9nothrow_t(
 	    is_replaced(_ZnwmSt11align_val_t))
 		return next_new_aligned_nothrow(
 		    "_ZnamSt11align_val_tRKSt9nothrow_t", size, align);
-	return new_aligned_nothrow(size, align, KIND_ARRAY);
+	return new_aligned_nothrow(size, align, API_ARRAY);
 }
 
 /* delete, delete[] */
@@ -352,7 +352,7 @@ _ZnamSt11align_val_tRKSt9nothrow_t(
 public void
 _ZdlPv(void *p)
 {
-	delete_plain(p, KIND_NEW);
+	delete_plain(p, API_NEW);
 }
 
 public void
@@ -361,7 +361,7 @@ _ZdaPv(void *p)
 	if (is_replaced(_ZdlPv))
 		_ZdlPv(p);
 	else
-		delete_plain(p, KIND_ARRAY);
+		delete_plain(p, API_ARRAY);
 }
 
 public void
@@ -370,7 +370,7 @@ _ZdlPvm(void *p, size_t size)
 	if (is_replaced(_ZdlPv))
 		_ZdlPv(p);
 	else
-		delete_sized(p, size, KIND_NEW);
+		delete_sized(p, size, API_NEW);
 }
 
 public void
@@ -379,7 +379,7 @@ _ZdaPvm(void *p, size_t size)
 	if (is_replaced(_ZdaPv) || is_replaced(_ZdlPv))
 		_ZdaPv(p);
 	else
-		delete_sized(p, size, KIND_ARRAY);
+		delete_sized(p, size, API_ARRAY);
 }
 
 public void
@@ -400,7 +400,7 @@ public void
 _ZdlPvSt11align_val_t(void *p, size_t align)
 {
 	(void)align;
-	delete_plain(p, KIND_NEW);
+	delete_plain(p, API_NEW);
 }
 
 public void
@@ -409,7 +409,7 @@ _ZdaPvSt11align_val_t(void *p, size_t align)
 	if (is_replaced(_ZdlPvSt11align_val_t))
 		_ZdlPvSt11align_val_t(p, align);
 	else
-		delete_plain(p, KIND_ARRAY);
+		delete_plain(p, API_ARRAY);
 }
 
 public void
@@ -418,7 +418,7 @@ _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
 	if (is_replaced(_ZdlPvSt11align_val_t))
 		_ZdlPvSt11align_val_t(p, align);
 	else
-		delete_aligned(p, align, size, KIND_NEW);
+		delete_aligned(p, align, size, API_NEW);
 }
 
 public void
@@ -428,7 +428,7 @@ _ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
 	    is_replaced(_ZdlPvSt11align_val_t))
 		_ZdaPvSt11align_val_t(p, align);
 	else
-		delete_aligned(p, align, size, KIND_ARRAY);
+		delete_aligned(p, align, size, API_ARRAY);
 }
 
 public void

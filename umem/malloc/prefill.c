@@ -13,7 +13,7 @@
  *	The word of an object that was handed out is cleared.  Otherwise the
  *	array would keep an object that the program has lost from being found.
  *
- * Objects whose allocation is recorded (aside.h)
+ * Objects whose allocation is recorded (reserved.h)
  *	top stays at bottom for them, so that every umem_prefill_alloc() takes
  *	the slow path, which tells the record.
  *
@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "umem/malloc/alloc_inner.h"
-#include "umem/debug/aside.h"
+#include "umem/debug/reserved.h"
 #include "umem/malloc/bulk.h"
 #include "umem/malloc/nofail.h"
 #include "vmem/panic.h"
@@ -38,7 +38,7 @@ struct umem_prefill {
 	void **end;          /* behind the last object */
 	size_t capacity;     /* of the array, in objects */
 	umem_cache_t *cache; /* [I] NULL: the handle was released */
-	bool recorded;       /* [I] as aside_is_recorded() */
+	bool recorded;       /* [I] as reserved_is_recorded() */
 };
 
 static void
@@ -79,7 +79,7 @@ prefill_get_objects(umem_prefill_t *p, void **objects, size_t n, int flags)
 	    bulk_get_all(p->cache, n, objects, flags, "umem_cache_prefill");
 
 	if (error == 0 && p->recorded)
-		aside_put(p->cache, objects, n);
+		reserved_add(p->cache, objects, n);
 	return error;
 }
 
@@ -132,7 +132,7 @@ prefill_try_create(
 	if (p == NULL)
 		return ENOMEM;
 	*p = (umem_prefill_t){
-	    .cache = cache, .recorded = aside_is_recorded(cache)};
+	    .cache = cache, .recorded = reserved_is_recorded(cache)};
 	error = n == 0 ? 0 : prefill_try_refill(p, n, flags);
 	if (error == 0)
 		*handle = p;
@@ -190,7 +190,7 @@ prefill_alloc_slow(umem_prefill_t *p)
 	}
 	object = *--p->end;
 	*p->end = NULL;
-	aside_hand_out(p->cache, object);
+	reserved_hand_out(p->cache, object);
 	return object;
 }
 
@@ -227,7 +227,7 @@ umem_prefill_release(umem_prefill_t *p)
 	n = prefill_count(p);
 	if (n != 0) {
 		if (p->recorded)
-			aside_end(p->cache, p->objects, n);
+			reserved_remove(p->cache, p->objects, n);
 		bulk_put(p->cache, n, p->objects, "umem_prefill_release");
 	}
 	prefill_array_free(p->objects, p->capacity);

@@ -1,7 +1,7 @@
 /*
  * reserve.c - objects that a cache keeps for requests in need
  *
- * A reserve is an array of constructed objects that are set aside (aside.h).
+ * A reserve is an array of constructed objects that are set aside (reserved.h).
  * Slabs and magazines do not have them, so no reap and no update takes them
  * away.  A request with UMEM_RESERVE that finds no memory, and for which a
  * reclaim has found none, takes its objects from there.
@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "umem/malloc/alloc_inner.h"
-#include "umem/debug/aside.h"
+#include "umem/debug/reserved.h"
 #include "umem/malloc/bulk.h"
 #include "vmem/meta.h"
 
@@ -51,8 +51,8 @@ reserve_put(umem_cache_t *cache, void *const *objects, size_t n)
 	struct cache_reserve *reserve = &cache->reserve;
 	size_t nmissing;
 
-	if (aside_is_recorded(cache))
-		aside_put(cache, objects, n);
+	if (reserved_is_recorded(cache))
+		reserved_add(cache, objects, n);
 	lock_take(&limit_lock);
 	nmissing =
 	    reserve_is_short(cache) ? reserve->want - reserve->nready : 0;
@@ -73,8 +73,8 @@ reserve_drop(umem_cache_t *cache, void *const *objects, size_t n)
 {
 	if (n == 0)
 		return;
-	if (aside_is_recorded(cache))
-		aside_end(cache, objects, n);
+	if (reserved_is_recorded(cache))
+		reserved_remove(cache, objects, n);
 	cache_put_bulk(cache, objects, n, "umem_cache_set_reserve");
 }
 
@@ -116,8 +116,8 @@ reserve_take(umem_cache_t *cache, size_t n, void **objects)
 	if (__atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED) == 0)
 		return 0;
 	n = reserve_take_out(cache, n, objects);
-	if (aside_is_recorded(cache))
-		aside_allocate(cache, objects, n);
+	if (reserved_is_recorded(cache))
+		reserved_allocate(cache, objects, n);
 	__atomic_add_fetch(&cache->reserve.nused, n, __ATOMIC_RELAXED);
 	return n;
 }

@@ -354,7 +354,7 @@ report_second_free(const struct sample *s, const char *api)
 	uint64_t now = os_exact_ns();
 
 	say("%s(%p): block freed twice%s", api, s->block,
-	    sample_state(s) == SAMPLE_WAITING ? MISUSE_WAITS : "");
+	    sample_state(s) == SAMPLE_WAITING ? MISUSE_WAITING : "");
 	report_stack("allocated", s->thread, now - s->time, s->stack, s->depth);
 	report_stack("freed", s->freed_thread, now - s->freed_time,
 	    s->stack + s->nframes, s->freed_depth);

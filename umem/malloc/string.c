@@ -21,7 +21,7 @@ umem_strfree(char *string)
 	size_t bytes;
 
 	if (alloc_block_to_free(
-		string, SIZE_MAX, KIND_UMEM, &bytes, "umem_strfree") == 0)
+		string, SIZE_MAX, API_UMEM, &bytes, "umem_strfree") == 0)
 		return;
 	if (unlikely(checker_on) && !debug.on)
 		checker_block_end(string, bytes);

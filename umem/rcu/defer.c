@@ -77,9 +77,9 @@ layer_api_name(const struct defer *layer)
 static const char *
 kind_api_name(unsigned kind)
 {
-	return kind == KIND_OBJECT ? api_names[DEFER_OBJECT]
-	       : kind == KIND_UMEM ? api_names[DEFER_UMEM]
-				   : api_names[DEFER_MALLOC];
+	return kind == API_OBJECT ? api_names[DEFER_OBJECT]
+	       : kind == API_UMEM ? api_names[DEFER_UMEM]
+				  : api_names[DEFER_MALLOC];
 }
 
 static struct defer *
@@ -207,8 +207,8 @@ chunk_mark_waiting(
 		fault = slab_round_fault(&cache->slabs, p);
 	if (fault != SLAB_FINE)
 		misuse_slab(kind_api_name(kind), cache, p, fault);
-	if (unlikely(cache->slabs.watched) && kind != KIND_MALLOC) {
-		if (kind == KIND_UMEM)
+	if (unlikely(cache->slabs.watched) && kind != API_MALLOC) {
+		if (kind == API_UMEM)
 			checker_block_defer(p, cache->bufsize);
 		else if (cache->slabs.stable)
 			cache_tell_free(cache, p);
@@ -227,9 +227,9 @@ chunk_unmark_waiting(
 		debug_defer_undo(cache, p);
 	if (cache->slabs.checked)
 		slab_hold(&cache->slabs, p);
-	if (!cache->slabs.watched || kind == KIND_MALLOC)
+	if (!cache->slabs.watched || kind == API_MALLOC)
 		return;
-	if (kind == KIND_UMEM)
+	if (kind == API_UMEM)
 		checker_block(p, size, cache->bufsize, true);
 	else if (cache->slabs.stable)
 		cache_tell_alloc(cache, p);
@@ -275,7 +275,7 @@ single_bytes(const void *p)
 static unsigned
 single_kind(enum defer_kind kind)
 {
-	return kind == DEFER_UMEM ? KIND_UMEM : KIND_MALLOC;
+	return kind == DEFER_UMEM ? API_UMEM : API_MALLOC;
 }
 
 /* Does a checker know the block?  Of malloc() it is told nothing. */
@@ -496,7 +496,7 @@ layer_put(struct defer *layer, void *object, const char *name)
 			layer_return_magazine(layer, spare);
 	}
 	if (result == MAGAZINE_TWICE)
-		misuse_waits(name, layer->cache, object);
+		misuse_waiting(name, layer->cache, object);
 	if (result != MAGAZINE_OK)
 		return layer_put_alone(layer, object);
 	if (pending_work.nsubmitted != 0)
@@ -610,9 +610,9 @@ object_free_after_wait(struct domain *domain, struct umem_cache *cache, void *p,
 {
 	if (!domain_wait(domain))
 		return domain_is_broken(domain) ? ENOTSUP : EAGAIN;
-	if (kind == KIND_OBJECT)
+	if (kind == API_OBJECT)
 		umem_cache_free(cache, p);
-	else if (kind == KIND_UMEM)
+	else if (kind == API_UMEM)
 		umem_free(p, size);
 	else
 		alloc_free(p);
@@ -649,7 +649,7 @@ umem_defer_object(umem_cache_t *cache, void *object, const void *key,
 	if (object == NULL)
 		return 0;
 	return object_defer_slow(
-	    cache, object, SIZE_MAX, KIND_OBJECT, key, grace_of);
+	    cache, object, SIZE_MAX, API_OBJECT, key, grace_of);
 }
 
 /* A block that is in this library's heap; size is SIZE_MAX for malloc(). */
@@ -659,7 +659,7 @@ block_defer_slow(
 {
 	bool sized = size != SIZE_MAX;
 	const char *name = sized ? "umem_free_rcu" : "free_rcu";
-	unsigned kind = sized ? KIND_UMEM : KIND_MALLOC;
+	unsigned kind = sized ? API_UMEM : API_MALLOC;
 	struct domain *domain;
 	size_t bytes;
 	unsigned class;

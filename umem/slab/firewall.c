@@ -21,10 +21,10 @@
 #include "vmem/vmem.h"
 
 /* Bytes of addresses taken from the heap at once; fewer if that fails. */
-#define PIECE       (256 * MIB)
-#define PIECE_LEAST (1 * MIB)
+#define GROW_BYTES     (256 * MIB)
+#define GROW_BYTES_MIN (1 * MIB)
 
-static vmem_t *arena; /* [a] */
+static vmem_t *published_arena; /* [a] */
 
 bool
 firewall_layout(struct slab_layout *layout, size_t size)
@@ -43,33 +43,34 @@ firewall_layout(struct slab_layout *layout, size_t size)
 }
 
 static vmem_t *
-the_arena(void)
+firewall_arena(void)
 {
-	vmem_t *made = __atomic_load_n(&arena, __ATOMIC_ACQUIRE);
+	vmem_t *created = __atomic_load_n(&published_arena, __ATOMIC_ACQUIRE);
 	vmem_t *none = NULL;
 
-	if (made != NULL)
-		return made;
-	made = vmem_create("umem_firewall", NULL, 0, HEAP_UNIT, NULL, NULL,
+	if (created != NULL)
+		return created;
+	created = vmem_create("umem_firewall", NULL, 0, HEAP_UNIT, NULL, NULL,
 	    NULL, 0, VM_NOSLEEP);
-	if (made == NULL || __atomic_compare_exchange_n(&arena, &none, made,
-				false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return made;
-	vmem_destroy(made);
+	if (created == NULL ||
+	    __atomic_compare_exchange_n(&published_arena, &none, created, false,
+		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return created;
+	vmem_destroy(created);
 	return none;
 }
 
 /* Adds at least bytes bytes of addresses to the arena. */
 static bool
-grow(vmem_t *to, size_t bytes)
+firewall_arena_grow(vmem_t *to, size_t bytes)
 {
-	size_t piece = bytes > PIECE ? bytes : PIECE;
+	size_t piece = bytes > GROW_BYTES ? bytes : GROW_BYTES;
 	bool zeroed;
 	void *at;
 
 	while ((at = heap_alloc(piece, HEAP_UNIT, &zeroed)) == NULL) {
 		piece = align_down(piece / 2, HEAP_UNIT);
-		if (piece < bytes || piece < PIECE_LEAST)
+		if (piece < bytes || piece < GROW_BYTES_MIN)
 			return false;
 	}
 	if (os_decommit(at, piece) && page_map_commit(at, piece) &&
@@ -82,7 +83,7 @@ grow(vmem_t *to, size_t bytes)
 
 /* Returns the accessible pages of a span. */
 static char *
-pages_of(void *span, const struct slab_layout *layout, size_t *bytes)
+accessible_pages(void *span, const struct slab_layout *layout, size_t *bytes)
 {
 	size_t page = os_page_size();
 	size_t first = align_down(layout->colour_max, page);
@@ -94,19 +95,19 @@ pages_of(void *span, const struct slab_layout *layout, size_t *bytes)
 void *
 firewall_alloc(const struct slab_layout *layout)
 {
-	vmem_t *from = the_arena();
+	vmem_t *from = firewall_arena();
 	size_t bytes;
 	void *span;
 
 	if (from == NULL)
 		return NULL;
 	span = vmem_alloc(from, layout->slab_bytes, VM_NOSLEEP | VM_NEXTFIT);
-	if (span == NULL && grow(from, layout->slab_bytes))
+	if (span == NULL && firewall_arena_grow(from, layout->slab_bytes))
 		span = vmem_alloc(
 		    from, layout->slab_bytes, VM_NOSLEEP | VM_NEXTFIT);
 	if (span == NULL)
 		return NULL;
-	char *at = pages_of(span, layout, &bytes);
+	char *at = accessible_pages(span, layout, &bytes);
 	if (os_commit(at, bytes))
 		return span;
 	vmem_free(from, span, layout->slab_bytes);
@@ -117,12 +118,12 @@ void
 firewall_free(void *span, const struct slab_layout *layout)
 {
 	size_t bytes;
-	char *at = pages_of(span, layout, &bytes);
+	char *at = accessible_pages(span, layout, &bytes);
 
 	/*
 	 * If the kernel refuses, release the memory; the pages read as zeros.
 	 */
 	if (!os_decommit(at, bytes))
 		os_purge(at, bytes);
-	vmem_free(arena, span, layout->slab_bytes);
+	vmem_free(published_arena, span, layout->slab_bytes);
 }

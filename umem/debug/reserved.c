@@ -1,19 +1,19 @@
-/* aside.c - objects not yet in the program's hands; see aside.h */
-#include "umem/debug/aside.h"
+/* reserved.c - objects not yet in the program's hands; see reserved.h */
+#include "umem/debug/reserved.h"
 
 void
-aside_put(struct umem_cache *cache, void *const *objects, size_t n)
+reserved_add(struct umem_cache *cache, void *const *objects, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
-			debug_set_aside(cache, objects[i]);
+			debug_reserve(cache, objects[i]);
 		if (cache->slabs.checked)
 			slab_unhold(&cache->slabs, objects[i]);
 	}
 }
 
 void
-aside_allocate(struct umem_cache *cache, void *const *objects, size_t n)
+reserved_allocate(struct umem_cache *cache, void *const *objects, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
@@ -24,19 +24,19 @@ aside_allocate(struct umem_cache *cache, void *const *objects, size_t n)
 }
 
 void
-aside_hand_out(struct umem_cache *cache, void *object)
+reserved_hand_out(struct umem_cache *cache, void *object)
 {
-	aside_allocate(cache, &object, 1);
+	reserved_allocate(cache, &object, 1);
 	if (cache->slabs.watched)
 		cache_tell_alloc(cache, object);
 }
 
 void
-aside_end(struct umem_cache *cache, void *const *objects, size_t n)
+reserved_remove(struct umem_cache *cache, void *const *objects, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
-			debug_end_aside(cache, objects[i]);
+			debug_unreserve(cache, objects[i]);
 		if (cache->slabs.checked)
 			slab_hold(&cache->slabs, objects[i]);
 	}
