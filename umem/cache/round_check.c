@@ -53,7 +53,8 @@ round_report(struct umem_cache *cache, const void *p, enum slab_fault fault)
 }
 
 static void
-round_check_duplicates(struct umem_cache *cache, void *const *rounds, unsigned n)
+round_check_duplicates(
+    struct umem_cache *cache, void *const *rounds, unsigned n)
 {
 	uint64_t filter[FILTER_BITS / 64] = {0};
 
