@@ -40,7 +40,8 @@ record_of(struct umem_cache *cache, void *p)
 	struct slab *slab;
 	unsigned i;
 
-	ck_assert_int_eq(slab_look(&cache->slabs, p, &slab, &i), SLAB_FINE);
+	ck_assert_int_eq(
+	    slab_find_chunk(&cache->slabs, p, &slab, &i), SLAB_FINE);
 	return (struct bufctl_audit *)(void *)((char *)slab->records +
 					       i * cache->slabs.record_bytes);
 }

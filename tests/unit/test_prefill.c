@@ -88,7 +88,7 @@ create(enum kind kind, size_t bytes)
 		close_fast_paths();
 	ck_assert_ptr_nonnull(cache);
 	ck_assert_int_eq(cache->debug != 0, words[kind] != NULL);
-	ck_assert_int_eq(cache->slabs.checked, kind == CHECKED);
+	ck_assert_int_eq(cache->slabs.records_holders, kind == CHECKED);
 	return cache;
 }
 

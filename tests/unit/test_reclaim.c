@@ -100,7 +100,7 @@ END_TEST
 
 static const struct {
 	size_t freed, least, most;
-} sweeps[] = {
+} purges[] = {
     {MIB, 0, 0},
     {4 * MIB, 3 * MIB / 2, 3 * MIB},
     {LATER, LATER * 3 / 4, LATER},
@@ -116,14 +116,14 @@ START_TEST(free_pages_of_slabs_make_up_for_growth)
 	 * again.
 	 */
 	take_bytes(last, 48, LATER);
-	for (size_t i = 0; i < sweeps[_i].freed / 64; i++)
+	for (size_t i = 0; i < purges[_i].freed / 64; i++)
 		if (i % 1000 != 0)
 			umem_cache_free(first, all[i]);
 	umem_cache_reap_now(first);
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	ck_assert_uint_eq(page_purge_bytes(), 0);
 	take_bytes(last, 48, LATER / 2);
-	ck_assert_uint_ge(slab_swept_bytes(), sweeps[_i].least);
-	ck_assert_uint_le(slab_swept_bytes(), sweeps[_i].most);
+	ck_assert_uint_ge(page_purge_bytes(), purges[_i].least);
+	ck_assert_uint_le(page_purge_bytes(), purges[_i].most);
 }
 END_TEST
 
@@ -139,11 +139,11 @@ START_TEST(growth_while_somebody_is_at_work_is_not_forgotten)
 	umem_cache_reap_now(first);
 	ck_assert(worker_begin());
 	take_bytes(last, 48, LATER / 2);
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	ck_assert_uint_eq(page_purge_bytes(), 0);
 	worker_end();
 	/* The heap does not grow any more. */
 	reclaim_check(os_now_ns());
-	ck_assert_uint_ge(slab_swept_bytes(), LATER * 3 / 4);
+	ck_assert_uint_ge(page_purge_bytes(), LATER * 3 / 4);
 }
 END_TEST
 
@@ -418,7 +418,7 @@ reclaim_suite(void)
 	tcase_add_test(tc, what_depots_keep_makes_up_for_growth);
 	tcase_add_test(tc, idle_giants_make_up_for_growth);
 	tcase_add_loop_test(
-	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(sweeps));
+	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(purges));
 	tcase_add_test(tc, growth_while_somebody_is_at_work_is_not_forgotten);
 	tcase_add_test(
 	    tc, who_goes_round_some_sizes_needs_little_more_than_one);

@@ -133,7 +133,7 @@ START_TEST(chunks_are_apart_and_aligned_for_every_size)
 				      (align < HEAP_UNIT ? align : HEAP_UNIT),
 		    0);
 		memset(chunks[i], 0xa5, chunk);
-		ck_assert_int_eq(slab_inspect(&store, chunks[i]), SLAB_FINE);
+		ck_assert_int_eq(slab_free_fault(&store, chunks[i]), SLAB_FINE);
 	}
 	ck_assert_uint_eq(slab_used(&store), n);
 	ck_assert_uint_eq(slab_total(&store) % store.layout.nchunks, 0);
@@ -319,10 +319,10 @@ START_TEST(what_is_not_a_chunk_is_refused)
 	ck_assert_int_eq(give_fault((char *)q + 1000), SLAB_NEVER);
 	ck_assert_int_eq(give_fault(q), SLAB_FINE);
 	ck_assert_int_eq(give_fault(q), SLAB_FREE);
-	ck_assert_int_eq(slab_inspect(&store, q), SLAB_FREE);
-	ck_assert_int_eq(slab_inspect(&store, (char *)q + 1), SLAB_INTERIOR);
-	ck_assert_int_eq(slab_inspect(&store, &here), SLAB_FOREIGN);
-	ck_assert_int_eq(slab_inspect(&store, p), SLAB_FINE);
+	ck_assert_int_eq(slab_free_fault(&store, q), SLAB_FREE);
+	ck_assert_int_eq(slab_free_fault(&store, (char *)q + 1), SLAB_INTERIOR);
+	ck_assert_int_eq(slab_free_fault(&store, &here), SLAB_FOREIGN);
+	ck_assert_int_eq(slab_free_fault(&store, p), SLAB_FINE);
 	ck_assert_int_eq(give_fault(p), SLAB_FINE);
 }
 END_TEST
@@ -339,8 +339,8 @@ START_TEST(a_batch_stops_at_the_first_that_is_wrong)
 	ck_assert_ptr_eq(bad, batch[2]);
 	check();
 	ck_assert_uint_eq(slab_used(&store), 8);
-	ck_assert_int_eq(slab_inspect(&store, batch[1]), SLAB_FREE);
-	ck_assert_int_eq(slab_inspect(&store, batch[3]), SLAB_FINE);
+	ck_assert_int_eq(slab_free_fault(&store, batch[1]), SLAB_FREE);
+	ck_assert_int_eq(slab_free_fault(&store, batch[3]), SLAB_FINE);
 	/* The batch has one chunk twice. */
 	batch[0] = batch[1] = chunks[7];
 	ck_assert_int_eq(slab_give(&store, batch, 2, &bad), SLAB_FREE);
@@ -458,7 +458,7 @@ give_spoilt(enum slab_fault fault, void **batch, unsigned n)
 	ck_assert_uint_eq(slab_used(&store), used - k);
 	batch[k] = good;
 	for (unsigned i = 0; i < n; i++)
-		ck_assert_int_eq(slab_inspect(&store, batch[i]),
+		ck_assert_int_eq(slab_free_fault(&store, batch[i]),
 		    i < k ? SLAB_FREE : SLAB_FINE);
 	return k;
 }
@@ -1006,9 +1006,9 @@ START_TEST(slabs_of_a_source_are_found_wherever_they_start)
 	for (unsigned i = 0; i < n; i++) {
 		uintptr_t p = (uintptr_t)chunks[i];
 
-		ck_assert_int_eq(slab_inspect(&store, chunks[i]), SLAB_FINE);
+		ck_assert_int_eq(slab_free_fault(&store, chunks[i]), SLAB_FINE);
 		ck_assert_int_eq(
-		    slab_inspect(&store, (void *)(p + 1)), SLAB_INTERIOR);
+		    slab_free_fault(&store, (void *)(p + 1)), SLAB_INTERIOR);
 	}
 	ck_assert_int_eq(give_fault((void *)1), SLAB_FOREIGN);
 	ck_assert_int_eq(give_fault((void *)6), SLAB_FOREIGN);
@@ -1080,7 +1080,7 @@ START_TEST(a_hash_that_cannot_grow_loses_nothing)
 	 */
 	take_all(2000);
 	for (unsigned i = 0; i < 2000; i++)
-		ck_assert_int_eq(slab_inspect(&store, chunks[i]), SLAB_FINE);
+		ck_assert_int_eq(slab_free_fault(&store, chunks[i]), SLAB_FINE);
 }
 END_TEST
 

@@ -118,7 +118,7 @@ start_with(size_t bytes, bool constructs, vmem_t *source)
 		layout.colour_step = layout.colour_max = 0;
 	slab_store_init(
 	    &store, &layout, source, 0, constructs ? destruct_chunk : NULL);
-	store.stable = true;
+	store.is_type_stable = true;
 	store.want_retire = asked;
 }
 
@@ -218,8 +218,8 @@ START_TEST(no_ordinary_way_releases_a_slab_or_a_page)
 	chunks[0] = take();
 	for (int i = 0; i < 3; i++)
 		slab_reap_unused(&store);
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
-	ck_assert_uint_eq(slab_sweep_all(&store), 0);
+	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
+	ck_assert_uint_eq(page_purge_all(&store), 0);
 	check();
 	ck_assert_uint_eq(ngone, 0);
 	ck_assert_uint_eq(nunmade, 0);
@@ -479,7 +479,7 @@ START_TEST(a_second_free_into_a_retired_slab_is_found)
 	slab_retire(&store, 0);
 	twice[0] = chunks[n];
 	twice[1] = chunks[n + 1];
-	ck_assert_int_eq(slab_inspect(&store, twice[0]), SLAB_FREE);
+	ck_assert_int_eq(slab_free_fault(&store, twice[0]), SLAB_FREE);
 	ck_assert_int_eq(slab_give(&store, twice, 1, &bad), SLAB_FREE);
 	ck_assert_ptr_eq(bad, twice[0]);
 	ck_assert_int_eq(slab_give(&store, twice, 2, &bad), SLAB_FREE);
@@ -512,7 +512,7 @@ START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 	batch = slab_retire(&store, 2);
 	check();
 	for (unsigned i = 0; i < NSLABS; i++)
-		ck_assert_int_eq(slab_inspect(&store, p[i]), SLAB_FREE);
+		ck_assert_int_eq(slab_free_fault(&store, p[i]), SLAB_FREE);
 	ck_assert_uint_eq(
 	    vmem_size(ids, VMEM_ALLOC), NSLABS * store.layout.slab_bytes);
 	slab_end_retired(&store, batch);
@@ -520,7 +520,7 @@ START_TEST(retired_slabs_of_a_source_are_found_until_they_end)
 	ck_assert_uint_eq(
 	    vmem_size(ids, VMEM_ALLOC), 2 * store.layout.slab_bytes);
 	for (unsigned i = 0; i < NSLABS; i++)
-		nfound += slab_inspect(&store, p[i]) == SLAB_FREE;
+		nfound += slab_free_fault(&store, p[i]) == SLAB_FREE;
 	ck_assert_uint_eq(nfound, 2);
 	ck_assert_uint_eq(store.nslabs, 2);
 	ck_assert(slab_store_end(&store));
@@ -656,7 +656,7 @@ reaper(void *arg)
 	while (!get(&stopped)) {
 		slab_reap(&store, 0);
 		slab_reap_unused(&store);
-		slab_sweep_all(&store);
+		page_purge_all(&store);
 		sched_yield();
 	}
 	return NULL;
@@ -793,7 +793,7 @@ release_by_all_means(umem_cache_t *cache)
 	umem_cache_reap_now(cache);
 	ck_assert_int_eq(umem_cache_shrink(cache), 1);
 	update_trim();
-	slab_sweep_all(&cache->slabs);
+	page_purge_all(&cache->slabs);
 }
 
 /* Check that no slab of the first n chunks was released. */
@@ -1095,7 +1095,7 @@ START_TEST(debugging_leaves_free_objects_alone)
 	cache = create(true, 0);
 	ck_assert_uint_eq(cache->debug, plans[_i].flags);
 	ck_assert_uint_eq(cache->pattern_bytes, 0);
-	ck_assert(!cache->slabs.guarded);
+	ck_assert(!cache->slabs.has_guard_pages);
 	watch();
 	for (unsigned i = 0; i < 2000; i++) {
 		struct object *object = umem_cache_alloc(cache, UMEM_DEFAULT);

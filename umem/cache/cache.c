@@ -52,7 +52,7 @@ cache_check_poison(struct umem_cache *cache, const char *who)
 void
 cache_tell_alloc(struct umem_cache *cache, void *object)
 {
-	if (cache->slabs.stable)
+	if (cache->slabs.is_type_stable)
 		checker_stable_object(cache, object, cache->bufsize);
 	else
 		checker_object(cache, object, cache->bufsize,
@@ -62,7 +62,7 @@ cache_tell_alloc(struct umem_cache *cache, void *object)
 void
 cache_tell_free(struct umem_cache *cache, void *object)
 {
-	if (cache->slabs.stable)
+	if (cache->slabs.is_type_stable)
 		checker_stable_object_end(cache, object);
 	else
 		checker_object_end(cache, object, cache->bufsize);
@@ -98,10 +98,10 @@ construct_chunk(struct umem_cache *cache, void *chunk)
 
 	if (cache->construct == NULL)
 		return true;
-	if (unlikely(cache->slabs.watched))
+	if (unlikely(cache->slabs.is_annotated))
 		checker_unpoison(chunk, cache->bufsize, /* defined */ false);
 	made = cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0;
-	if (unlikely(cache->slabs.watched))
+	if (unlikely(cache->slabs.is_annotated))
 		checker_poison(chunk, cache->bufsize);
 	return made;
 }
@@ -135,7 +135,7 @@ objects_give(
 	}
 	while (unlikely((fault = slab_give(&cache->slabs, objects, n, &bad)) !=
 			SLAB_FINE)) {
-		if (!cache->slabs.quantum || fault != SLAB_FOREIGN) {
+		if (!cache->slabs.is_quantum || fault != SLAB_FOREIGN) {
 			cache_open_gate(cache);
 			misuse_slab(who, cache, bad, fault);
 		}
@@ -268,7 +268,7 @@ fill_magazine(struct umem_cache *cache)
 	if (mag == NULL)
 		return NULL;
 	want = magazine_refill_want(&cache->mag);
-	if (unlikely(cache->slabs.quantum))
+	if (unlikely(cache->slabs.is_quantum))
 		want = pieces_want(cache, want);
 	if (want > mag->capacity)
 		want = mag->capacity;
@@ -401,7 +401,7 @@ is_closed(const struct umem_cache *cache)
 void *
 cache_alloc_slow(struct umem_cache *cache)
 {
-	if (unlikely(cache->slabs.checked))
+	if (unlikely(cache->slabs.records_holders))
 		return alloc_checked(cache);
 	if (unlikely(is_closed(cache)))
 		return alloc_by_section(cache);
@@ -458,7 +458,7 @@ spare_magazine(struct umem_cache *cache, bool first)
 	struct magazine *mag = magazine_new(&cache->mag);
 
 	if (mag != NULL && first && cache->slabs.layout.chunk < CACHE_LINE &&
-	    !cache->slabs.constructs && !cache->slabs.quantum)
+	    !cache->slabs.constructs && !cache->slabs.is_quantum)
 		mag->nrounds =
 		    slab_take(&cache->slabs, mag->round, mag->capacity - 1);
 	return mag;
@@ -572,7 +572,7 @@ free_checked(struct umem_cache *cache, void *object, const char *who)
 bool
 cache_free_slow(struct umem_cache *cache, void *object, const char *who)
 {
-	if (unlikely(cache->slabs.checked))
+	if (unlikely(cache->slabs.records_holders))
 		return free_checked(cache, object, who);
 	if (unlikely(is_closed(cache)))
 		return free_by_section(cache, object, who);
@@ -598,7 +598,8 @@ reap_slabs(struct umem_cache *cache)
 static inline bool
 moves_in_bulk(const struct umem_cache *cache)
 {
-	return !cpu_header_is_none(cache->mag.hot) && !cache->slabs.checked;
+	return !cpu_header_is_none(cache->mag.hot) &&
+	       !cache->slabs.records_holders;
 }
 
 /* Bypasses the magazines: takes up to n constructed objects from the slabs. */
@@ -761,7 +762,7 @@ purge_if_idle(struct umem_cache *cache, bool visited)
 		cache->nidle_updates++;
 		return true;
 	}
-	return slab_sweep(&cache->slabs, PURGE_LIMIT) != 0;
+	return page_purge_sparse(&cache->slabs, PURGE_LIMIT) != 0;
 }
 
 /*
@@ -797,7 +798,7 @@ update_empty(struct umem_cache *cache)
 		return import_update(cache);
 	cache->nused_at_update = nused;
 	/* Constructing the objects again may cost more than their memory. */
-	if (cache->slabs.constructs || cache->slabs.stable)
+	if (cache->slabs.constructs || cache->slabs.is_type_stable)
 		return slab_reap_unused(&cache->slabs);
 	if (shrinks)
 		reap_slabs(cache);
@@ -843,7 +844,7 @@ cache_reclaim_idle(struct umem_cache *cache)
 		magazine_idle_near(&cache->mag, &near, &cache->nnear);
 	cache_flush(cache, far);
 	cache_flush(cache, near);
-	if (cache->slabs.constructs || cache->slabs.stable)
+	if (cache->slabs.constructs || cache->slabs.is_type_stable)
 		slab_reap_unused(&cache->slabs);
 	else if (far != NULL || near != NULL)
 		slab_reap(&cache->slabs, 0);
@@ -862,7 +863,7 @@ cache_depot_bytes(struct umem_cache *cache)
 	 * cache comes too late for the request.
 	 */
 	if (!cache->has_magazines || cache->slabs.source != NULL ||
-	    cache->import != NULL || cache->slabs.stable ||
+	    cache->import != NULL || cache->slabs.is_type_stable ||
 	    cache->construct != NULL || cache->destruct != NULL)
 		return 0;
 	return magazine_in_depot(&cache->mag);

@@ -82,7 +82,7 @@ extern size_t cache_nothers;
 extern bool cache_use_magazines;
 
 /*
- * [a] Called when slabs of a type-stable cache (cache->slabs.stable) may be
+ * [a] Called when slabs of a type-stable cache (cache->slabs.is_type_stable) may be
  * released after a grace period.  slab_retire_wanted() then returns how many
  * empty slabs to keep.  NULL: no module waits for grace periods, so no slab of
  * such a cache is released before umem_cache_destroy().
@@ -157,7 +157,7 @@ struct umem_cache *cache_create_import(
 static inline void
 cache_close_gate(struct umem_cache *cache)
 {
-	if (unlikely(cache->slabs.quantum))
+	if (unlikely(cache->slabs.is_quantum))
 		vmem_gate_close(cache->slabs.source);
 	else if (unlikely(cache->import != NULL))
 		import_gate_close(cache);
@@ -166,7 +166,7 @@ cache_close_gate(struct umem_cache *cache)
 static inline void
 cache_open_gate(struct umem_cache *cache)
 {
-	if (unlikely(cache->slabs.quantum))
+	if (unlikely(cache->slabs.is_quantum))
 		vmem_gate_open(cache->slabs.source);
 	else if (unlikely(cache->import != NULL))
 		import_gate_open(cache);

@@ -58,10 +58,10 @@ destruct_chunk(struct slab_store *store, void *object)
 
 	if (cache->destruct == NULL)
 		return;
-	if (unlikely(store->watched))
+	if (unlikely(store->is_annotated))
 		checker_unpoison(object, cache->bufsize, /* defined */ true);
 	cache->destruct(object, cache->priv);
-	if (unlikely(store->watched))
+	if (unlikely(store->is_annotated))
 		checker_poison(object, cache->bufsize);
 }
 
@@ -118,21 +118,21 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	    constructs ? destruct_chunk : NULL);
 	cache->slabs.record_bytes =
 	    (uint32_t)cache_debugger.record_bytes(cache);
-	cache->slabs.stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
+	cache->slabs.is_type_stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
 	cache->slabs.want_retire = want_retire;
-	cache->slabs.watched = is_watched(cache);
+	cache->slabs.is_annotated = is_watched(cache);
 	/* A piece of an arena need not be in a slab. */
-	cache->slabs.checked = cache_checked && cache->debug == 0 &&
-			       !cache->slabs.watched && !cache->slabs.quantum &&
-			       cache->import == NULL;
-	cache->slabs.guarded = (cache->debug & UMF_FIREWALL) != 0;
+	cache->slabs.records_holders =
+	    cache_checked && cache->debug == 0 && !cache->slabs.is_annotated &&
+	    !cache->slabs.is_quantum && cache->import == NULL;
+	cache->slabs.has_guard_pages = (cache->debug & UMF_FIREWALL) != 0;
 	/*
 	 * A type-stable cache ends slabs only in slab_end_retired(), outside of
 	 * upkeep.
 	 */
 	cache->calls_out =
 	    cache->import != NULL ||
-	    (!cache->slabs.stable &&
+	    (!cache->slabs.is_type_stable &&
 		((constructs && cache->destruct != NULL) ||
 		    (source != NULL &&
 			vmem_calls_out(source, heap_arena_release))));
@@ -171,7 +171,8 @@ nsourced_add(const struct umem_cache *cache, size_t n)
 {
 	const vmem_t *source = cache->slabs.source;
 
-	if (source != NULL && (!cache->slabs.quantum || vmem_imports(source)))
+	if (source != NULL &&
+	    (!cache->slabs.is_quantum || vmem_imports(source)))
 		__atomic_add_fetch(&cache_nsourced, n, __ATOMIC_RELAXED);
 }
 
@@ -223,7 +224,7 @@ cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
 		cache_list_add_class_locked(cache);
 		return cache;
 	}
-	if (cache->slabs.watched)
+	if (cache->slabs.is_annotated)
 		checker_pool_create(cache);
 	cache_list_add(cache);
 	return cache;
@@ -361,7 +362,7 @@ class_zero_make(void)
 	lock_take(&cache_list_lock);
 	cache = cache_new("umem_alloc_0", &layout, NULL, &template);
 	if (cache != NULL)
-		cache->slabs.hollow = true;
+		cache->slabs.is_unbacked = true;
 	__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
 	lock_release(&cache_list_lock);
 	return cache != NULL;
@@ -376,7 +377,7 @@ cache_create_quantum(
 	    .flags = UMC_QCACHE | UMC_NOTOUCH | UMC_INTERNAL};
 	struct slab_layout layout;
 
-	template.slabs.quantum = true;
+	template.slabs.is_quantum = true;
 
 	/* Slabs have at least four pieces, as in the article. */
 	if (!slab_layout(&layout, bytes, quantum, align_up(4 * bytes, quantum)))
@@ -529,7 +530,7 @@ umem_cache_destroy(umem_cache_t *cache)
 	}
 	if (cache->has_magazines)
 		magazine_layer_end(&cache->mag);
-	if (cache->slabs.watched)
+	if (cache->slabs.is_annotated)
 		checker_pool_destroy(cache);
 	quarantine_end(&cache->quarantine);
 	cache_debugger.forget(cache);

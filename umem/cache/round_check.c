@@ -78,7 +78,7 @@ round_check(struct magazine_layer *layer, void *const *rounds, unsigned n)
 	 * Finding the slab of a chunk of a source takes a lock, and such a
 	 * chunk need not be memory.
 	 */
-	if (cache->slabs.source != NULL || cache->slabs.checked)
+	if (cache->slabs.source != NULL || cache->slabs.records_holders)
 		return;
 	/* The round of an import cache is a resource, not an address. */
 	for (unsigned i = 0; cache->import == NULL && i < n; i++) {

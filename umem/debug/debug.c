@@ -158,7 +158,7 @@ quarantined_is_intact(struct umem_cache *cache, void *p, size_t most)
 	struct slab *slab;
 	unsigned i;
 
-	slab_look(&cache->slabs, p, &slab, &i);
+	slab_find_chunk(&cache->slabs, p, &slab, &i);
 	return debug_free_is_intact(cache, bufctl_at(slab, i), p, most);
 }
 
@@ -213,7 +213,7 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 		p = chunk_take(cache, &raw);
 		if (p == NULL)
 			return chunk_take_failed(cache, size);
-		slab_look(&cache->slabs, p, &slab, &i);
+		slab_find_chunk(&cache->slabs, p, &slab, &i);
 		bufctl = bufctl_at(slab, i);
 	} while (bufctl->state != BUFCTL_NEVER &&
 		 !debug_free_is_intact(cache, bufctl, p, SIZE_MAX));
@@ -233,7 +233,7 @@ bufctl_of_object(struct umem_cache *cache, void *p, unsigned *i)
 {
 	struct slab *slab;
 
-	slab_look(&cache->slabs, p, &slab, i);
+	slab_find_chunk(&cache->slabs, p, &slab, i);
 	return bufctl_at(slab, *i);
 }
 
@@ -329,8 +329,9 @@ report_foreign_free(struct umem_cache *cache, void *p)
 	}
 	info.slab = slab;
 	debug_report(UMERR_BADCACHE, cache,
-	    info.real_cache->debug != 0 && slab_look(&info.real_cache->slabs, p,
-					       &slab, &i) == SLAB_FINE
+	    info.real_cache->debug != 0 &&
+		    slab_find_chunk(&info.real_cache->slabs, p, &slab, &i) ==
+			SLAB_FINE
 		? bufctl_at(slab, i)
 		: NULL,
 	    p, info);
@@ -441,7 +442,7 @@ check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
 	struct bufctl *bufctl;
 	unsigned i = 0;
 
-	switch (slab_look(&cache->slabs, p, &slab, &i)) {
+	switch (slab_find_chunk(&cache->slabs, p, &slab, &i)) {
 	case SLAB_FOREIGN:
 		report_foreign_free(cache, p);
 		return NULL;
@@ -578,8 +579,8 @@ block_bufctl(unsigned class, const void *p)
 		bufctl = debug_large_bufctl(p);
 	} else {
 		cache = class_cache[class];
-		if (slab_look(&cache->slabs, (void *)(uintptr_t)p, &slab, &i) !=
-		    SLAB_FINE) {
+		if (slab_find_chunk(&cache->slabs, (void *)(uintptr_t)p, &slab,
+			&i) != SLAB_FINE) {
 			debug_bad_address(p);
 			return NULL;
 		}
@@ -636,8 +637,8 @@ debug_bad_address(const void *p)
 	unsigned i = 0;
 
 	if (cache != NULL) {
-		enum slab_fault fault =
-		    slab_look(&cache->slabs, (void *)(uintptr_t)p, &slab, &i);
+		enum slab_fault fault = slab_find_chunk(
+		    &cache->slabs, (void *)(uintptr_t)p, &slab, &i);
 
 		if (fault == SLAB_INTERIOR && cache->debug != 0) {
 			report_interior_free(

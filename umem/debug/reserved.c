@@ -7,7 +7,7 @@ reserved_add(struct umem_cache *cache, void *const *objects, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
 			debug_reserve(cache, objects[i]);
-		if (cache->slabs.checked)
+		if (cache->slabs.records_holders)
 			slab_unhold(&cache->slabs, objects[i]);
 	}
 }
@@ -18,7 +18,7 @@ reserved_allocate(struct umem_cache *cache, void *const *objects, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
 			debug_hand_out(cache, objects[i]);
-		if (cache->slabs.checked)
+		if (cache->slabs.records_holders)
 			slab_hold(&cache->slabs, objects[i]);
 	}
 }
@@ -27,7 +27,7 @@ void
 reserved_hand_out(struct umem_cache *cache, void *object)
 {
 	reserved_allocate(cache, &object, 1);
-	if (cache->slabs.watched)
+	if (cache->slabs.is_annotated)
 		cache_tell_alloc(cache, object);
 }
 
@@ -37,7 +37,7 @@ reserved_remove(struct umem_cache *cache, void *const *objects, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
 			debug_unreserve(cache, objects[i]);
-		if (cache->slabs.checked)
+		if (cache->slabs.records_holders)
 			slab_hold(&cache->slabs, objects[i]);
 	}
 }

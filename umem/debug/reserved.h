@@ -18,8 +18,8 @@
 static inline bool
 reserved_is_recorded(const struct umem_cache *cache)
 {
-	return cache->debug != 0 || cache->slabs.checked ||
-	       cache->slabs.watched;
+	return cache->debug != 0 || cache->slabs.records_holders ||
+	       cache->slabs.is_annotated;
 }
 
 /* The objects were just allocated by bulk_get(). */

@@ -419,7 +419,7 @@ alloc_check_in_use(unsigned class, void *p, const char *api)
 	if (class == PAGE_MAP_LARGE || class == CLASS_SAMPLE || class == 0)
 		return;
 	cache = class_cache[class];
-	if (cache->slabs.checked && !slab_is_held(&cache->slabs, p))
+	if (cache->slabs.records_holders && !slab_is_held(&cache->slabs, p))
 		misuse(api, p, "block was freed");
 }
 

@@ -90,7 +90,7 @@ object_alloc_slow(umem_cache_t *cache, int flags)
 		if (!nofail_retry(flags))
 			return alloc_failed_by(error, cache, bytes);
 	}
-	if (unlikely(cache->slabs.watched))
+	if (unlikely(cache->slabs.is_annotated))
 		cache_tell_alloc(cache, object);
 	return object;
 }
@@ -116,7 +116,7 @@ object_free_slow(umem_cache_t *cache, void *object)
 {
 	if (object == NULL)
 		return;
-	if (unlikely(cache->slabs.watched))
+	if (unlikely(cache->slabs.is_annotated))
 		cache_tell_free(cache, object);
 	cpu_bring_in(cache->mag.hot);
 	if (cache_free_slow(cache, object, "umem_cache_free"))

@@ -154,7 +154,7 @@ umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 			alloc_failed_by(error, cache, cache->bufsize);
 			return 0;
 		}
-	if (unlikely(cache->slabs.watched))
+	if (unlikely(cache->slabs.is_annotated))
 		for (size_t i = 0; i < n; i++)
 			cache_tell_alloc(cache, objects[i]);
 	return n;
@@ -163,7 +163,7 @@ umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 public void
 umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects)
 {
-	if (unlikely(cache->slabs.watched))
+	if (unlikely(cache->slabs.is_annotated))
 		for (size_t i = 0; i < n; i++)
 			if (objects[i] != NULL)
 				cache_tell_free(cache, objects[i]);

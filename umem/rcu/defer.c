@@ -104,8 +104,9 @@ layer_find(const struct umem_cache *cache, const void *key)
 static bool
 cache_is_plain(const struct umem_cache *cache)
 {
-	return cache == NULL || (cache->debug == 0 && !cache->slabs.watched &&
-				    !cache->slabs.checked);
+	return cache == NULL ||
+	       (cache->debug == 0 && !cache->slabs.is_annotated &&
+		   !cache->slabs.records_holders);
 }
 
 static struct defer *
@@ -201,16 +202,16 @@ chunk_mark_waiting(
 
 	if (unlikely(cache->debug != 0))
 		return debug_defer(cache, p, size, kind);
-	if (unlikely(cache->slabs.checked))
+	if (unlikely(cache->slabs.records_holders))
 		fault = slab_unhold(&cache->slabs, p);
 	else if (cache->slabs.source == NULL && cache->import == NULL)
 		fault = slab_round_fault(&cache->slabs, p);
 	if (fault != SLAB_FINE)
 		misuse_slab(kind_api_name(kind), cache, p, fault);
-	if (unlikely(cache->slabs.watched) && kind != API_MALLOC) {
+	if (unlikely(cache->slabs.is_annotated) && kind != API_MALLOC) {
 		if (kind == API_UMEM)
 			checker_block_defer(p, cache->bufsize);
-		else if (cache->slabs.stable)
+		else if (cache->slabs.is_type_stable)
 			cache_tell_free(cache, p);
 		else
 			checker_object_defer(cache, p, cache->bufsize);
@@ -225,13 +226,13 @@ chunk_unmark_waiting(
 {
 	if (cache->debug != 0)
 		debug_defer_undo(cache, p);
-	if (cache->slabs.checked)
+	if (cache->slabs.records_holders)
 		slab_hold(&cache->slabs, p);
-	if (!cache->slabs.watched || kind == API_MALLOC)
+	if (!cache->slabs.is_annotated || kind == API_MALLOC)
 		return;
 	if (kind == API_UMEM)
 		checker_block(p, size, cache->bufsize, true);
-	else if (cache->slabs.stable)
+	else if (cache->slabs.is_type_stable)
 		cache_tell_alloc(cache, p);
 	else
 		checker_object(
@@ -247,7 +248,7 @@ chunk_release(struct umem_cache *cache, void *p, const char *name)
 		cache_count_off(cache, 1);
 		return;
 	}
-	if (cache->slabs.watched && !cache->slabs.stable)
+	if (cache->slabs.is_annotated && !cache->slabs.is_type_stable)
 		checker_poison(p, cache->bufsize);
 	cache_take_back_one(cache, p, name);
 }
@@ -410,8 +411,8 @@ defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 		magazine_delete(mag);
 		return;
 	}
-	if (unlikely(layer->cache->slabs.watched) &&
-	    !layer->cache->slabs.stable)
+	if (unlikely(layer->cache->slabs.is_annotated) &&
+	    !layer->cache->slabs.is_type_stable)
 		for (unsigned i = 0; i < mag->nrounds; i++)
 			checker_poison(mag->round[i], layer->cache->bufsize);
 	if (mag->capacity == SINGLE_ROUND_CAPACITY && mag->nrounds == 1) {

@@ -374,7 +374,7 @@ layer_retires_slabs(const struct defer *layer)
 {
 	struct defer *other;
 
-	if (layer->cache == NULL || !layer->cache->slabs.stable ||
+	if (layer->cache == NULL || !layer->cache->slabs.is_type_stable ||
 	    __atomic_load_n(&layer->next_of_cache, __ATOMIC_RELAXED) != NULL)
 		return false;
 	/* Acquire; pairs with the release that published the layer. */

@@ -105,7 +105,7 @@
  * Invariants (slab_store_check())
  *	nfree of a slab is the number of its free bits.  Full slabs have none,
  *	empty ones nchunks, partly used ones a number between.  A slab is in the
- *	list for its nfree, retired, or isolated (aside).  nused = nslabs *
+ *	list for its nfree, retired, or isolated.  nused = nslabs *
  *	nchunks - all nfree.  nraw of a slab is the number of its raw chunks,
  *	and nraw of a store is their sum over slabs that are not retired; it is
  *	0 in a store that does not construct.
@@ -131,7 +131,7 @@ slab_desc_bytes(const struct slab_store *store)
 {
 	return sizeof(struct slab) +
 	       slab_nwords(store) *
-		   (slab_held_map(store) + (store->checked ? 1 : 0)) *
+		   (slab_held_map(store) + (store->records_holders ? 1 : 0)) *
 		   sizeof(uint64_t);
 }
 
@@ -158,7 +158,7 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 }
 
 static void
-nempty_less_locked(struct slab_store *store)
+nempty_decrement_locked(struct slab_store *store)
 {
 	store->nempty--;
 	if (store->nunused > store->nempty)
@@ -168,17 +168,17 @@ nempty_less_locked(struct slab_store *store)
 noinline void
 slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 {
-	if (slab->bin == SLAB_BIN_ASIDE)
+	if (slab->bin == SLAB_BIN_ISOLATED)
 		return;
 	if (slab->bin == SLAB_BIN_EMPTY)
-		nempty_less_locked(store);
+		nempty_decrement_locked(store);
 	if (bin == SLAB_BIN_EMPTY)
 		store->nempty++;
 	list_remove(&slab->link);
-	if (unlikely(slab->swept))
-		list_add_tail(bin_list(store, bin), &slab->link);
+	if (unlikely(slab->was_purged))
+		list_add_tail(slab_bin_list(store, bin), &slab->link);
 	else
-		list_add_head(bin_list(store, bin), &slab->link);
+		list_add_head(slab_bin_list(store, bin), &slab->link);
 	slab->bin = (uint16_t)bin;
 }
 
@@ -209,22 +209,22 @@ nused_add_locked(struct slab_store *store, long n)
 }
 
 static void *
-span_get(struct slab_store *store)
+span_from_source(struct slab_store *store)
 {
 	size_t bytes = store->layout.slab_bytes;
 	bool zeroed;
 	void *at;
 
-	if (store->quantum)
+	if (store->is_quantum)
 		return vmem_slab_alloc(store->source, bytes);
 	if (store->source != NULL)
 		return vmem_xalloc(
 		    store->source, bytes, 0, 0, 0, NULL, NULL, VM_NOSLEEP);
-	if (store->guarded)
+	if (store->has_guard_pages)
 		return firewall_alloc(&store->layout);
 	at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
 	if (at == NULL || (page_map_commit(at, bytes) &&
-			      (!store->hollow || os_decommit(at, bytes))))
+			      (!store->is_unbacked || os_decommit(at, bytes))))
 		return at;
 	heap_free(at, bytes);
 	return NULL;
@@ -238,7 +238,7 @@ static void *
 span_alloc(struct slab_store *store)
 {
 	int saved = errno;
-	void *span = span_get(store);
+	void *span = span_from_source(store);
 
 	errno = saved;
 	return span;
@@ -249,7 +249,7 @@ span_free(struct slab_store *store, uintptr_t span)
 {
 	size_t bytes = store->layout.slab_bytes;
 
-	if (store->quantum) {
+	if (store->is_quantum) {
 		vmem_slab_free(store->source, (void *)span, bytes);
 		return;
 	}
@@ -258,9 +258,9 @@ span_free(struct slab_store *store, uintptr_t span)
 		return;
 	}
 	page_map_clear((void *)span, bytes);
-	if (store->guarded)
+	if (store->has_guard_pages)
 		firewall_free((void *)span, &store->layout);
-	else if (!store->hollow || os_commit((void *)span, bytes))
+	else if (!store->is_unbacked || os_commit((void *)span, bytes))
 		heap_free((void *)span, bytes);
 }
 
@@ -278,7 +278,7 @@ bits_fill(uint64_t *bits, unsigned n)
  * the same colour; this does no harm.
  */
 static size_t
-colour_take(struct slab_store *store)
+slab_colour_next(struct slab_store *store)
 {
 	size_t colour;
 
@@ -333,14 +333,14 @@ slab_create(struct slab_store *store)
 	}
 	slab->store = store;
 	slab->span = (uintptr_t)span;
-	slab->first = slab->span + colour_take(store);
-	if (unlikely(store->watched))
+	slab->first = slab->span + slab_colour_next(store);
+	if (unlikely(store->is_annotated))
 		slab->first = ~slab->first;
 	slab->nfree = store->layout.nchunks;
 	slab->nraw = store->constructs ? slab->nfree : 0;
 	slab->bin = SLAB_BIN_EMPTY;
 	bits_fill(slab->bits, slab->nfree);
-	if (unlikely(store->watched))
+	if (unlikely(store->is_annotated))
 		checker_slab_create(span, store->layout.slab_bytes);
 	if (store->source == NULL)
 		page_map_enter_slab(span, store->layout.slab_bytes,
@@ -350,7 +350,7 @@ slab_create(struct slab_store *store)
 }
 
 static void
-slab_list_locked(struct slab_store *store, struct slab *slab)
+slab_register_locked(struct slab_store *store, struct slab *slab)
 {
 	list_add_head(&store->empty, &slab->link);
 	store->nempty++;
@@ -363,19 +363,19 @@ slab_list_locked(struct slab_store *store, struct slab *slab)
 }
 
 void
-slab_detach_locked(struct slab_store *store, struct slab *slab)
+slab_unlist_empty_locked(struct slab_store *store, struct slab *slab)
 {
 	umem_assert(slab->bin == SLAB_BIN_EMPTY);
 	list_remove(&slab->link);
-	nempty_less_locked(store);
+	nempty_decrement_locked(store);
 	nraw_add_locked(store, -(long)slab->nraw);
 }
 
 void
-slab_disown_locked(struct slab_store *store, struct slab *slab)
+slab_unregister_locked(struct slab_store *store, struct slab *slab)
 {
-	if (slab->purged != 0)
-		slab_purged_set(store, slab, 0);
+	if (slab->purged_parts != 0)
+		page_purge_record(store, slab, 0);
 	nslabs_add_locked(store, -1);
 	if (store->source != NULL)
 		slab_hash_remove_locked(store, slab);
@@ -393,7 +393,7 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 			    store, (void *)(slab_first(store, slab) +
 					    (w * 64 + lowbit(bits)) *
 						store->layout.chunk));
-	if (unlikely(store->watched))
+	if (unlikely(store->is_annotated))
 		checker_slab_destroy(
 		    (void *)slab->span, store->layout.slab_bytes);
 	span_free(store, slab->span);
@@ -402,7 +402,7 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 
 /* Unlists the empty slabs beyond keep and returns them as a chain. */
 static struct slab *
-unlist_empty_locked(struct slab_store *store, unsigned keep)
+slab_chain_empty_locked(struct slab_store *store, unsigned keep)
 {
 	struct slab *chain = NULL;
 
@@ -411,8 +411,8 @@ unlist_empty_locked(struct slab_store *store, unsigned keep)
 		struct slab *slab =
 		    container_of(store->empty.prev, struct slab, link);
 
-		slab_detach_locked(store, slab);
-		slab_disown_locked(store, slab);
+		slab_unlist_empty_locked(store, slab);
+		slab_unregister_locked(store, slab);
 		slab->next = chain;
 		chain = slab;
 	}
@@ -422,8 +422,8 @@ unlist_empty_locked(struct slab_store *store, unsigned keep)
 struct slab *
 slab_surplus_locked(struct slab_store *store, unsigned keep)
 {
-	if (likely(!store->stable))
-		return unlist_empty_locked(store, keep);
+	if (likely(!store->is_type_stable))
+		return slab_chain_empty_locked(store, keep);
 	if (store->nempty > keep)
 		slab_want_retire_locked(store, keep);
 	return NULL;
@@ -462,21 +462,22 @@ lowest_bits(uint64_t bits, unsigned n)
  * first, every chunk up to it is in use or about to be written to.
  */
 static void
-touch_locked(struct slab_store *store, struct slab *slab, unsigned last)
+page_purge_touch_locked(
+    struct slab_store *store, struct slab *slab, unsigned last)
 {
 	uintptr_t first = slab_first(store, slab) - slab->span;
 	uintptr_t end = first + (last + 1) * store->layout.chunk;
 
-	slab_purged_set(store, slab,
-	    slab->purged & ~bit_range(first / store->part_bytes,
-			       (end - 1) / store->part_bytes));
+	page_purge_record(store, slab,
+	    slab->purged_parts & ~bit_range(first / store->part_bytes,
+				     (end - 1) / store->part_bytes));
 }
 
 /*
  * Forces the claims to memory at this point, for tools that read the process.
  */
 static inline void
-publish(const struct slab_claims *claims)
+claims_to_memory(const struct slab_claims *claims)
 {
 	__asm__ volatile("" : : "r"(claims) : "memory");
 }
@@ -486,8 +487,8 @@ publish(const struct slab_claims *claims)
  * those that need no constructor.
  */
 static inline uint64_t
-free_bits(const struct slab_store *store, const struct slab *slab, unsigned w,
-    bool raw)
+slab_free_bits(const struct slab_store *store, const struct slab *slab,
+    unsigned w, bool raw)
 {
 	uint64_t made;
 
@@ -513,7 +514,7 @@ bits_set_locked(struct slab *slab, unsigned w, uint64_t bits)
  * if there are fewer.
  */
 static void
-claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
+claim_take_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
     uint64_t bits, struct slab_claims *claims, unsigned n)
 {
 	struct slab_claim *claim = &claims->claim[claims->n++];
@@ -522,20 +523,20 @@ claim_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
 	*claim = (struct slab_claim){
 	    .slab = slab, .word = w, .mask = lowest_bits(bits, n)};
 	claim->n = bit_count(claim->mask);
-	publish(claims);
+	claims_to_memory(claims);
 	bits_set_locked(slab, w, slab->bits[w] & ~claim->mask);
 	slab->nfree -= claim->n;
 	claims->nchunks += claim->n;
 	last = w * 64 + highbit(claim->mask);
 	if (slab->high <= last)
 		__atomic_store_n(&slab->high, last + 1, __ATOMIC_RELAXED);
-	if (unlikely(slab->purged != 0))
-		touch_locked(store, slab, last);
+	if (unlikely(slab->purged_parts != 0))
+		page_purge_touch_locked(store, slab, last);
 }
 
 /* Claims chunks of one slab, lowest first, until there are n claimed. */
 static void
-claim_locked(struct slab_store *store, struct slab *slab,
+claims_take_slab_locked(struct slab_store *store, struct slab *slab,
     struct slab_claims *claims, unsigned n)
 {
 	bool passed = false; /* passed a raw chunk: keep the hint */
@@ -547,9 +548,9 @@ claim_locked(struct slab_store *store, struct slab *slab,
 			break;
 		if (!passed)
 			slab->hint = w;
-		bits = free_bits(store, slab, w, /* raw */ false);
+		bits = slab_free_bits(store, slab, w, /* raw */ false);
 		if (bits != 0)
-			claim_word_locked(
+			claim_take_word_locked(
 			    store, slab, w, bits, claims, n - claims->nchunks);
 		passed |= store->constructs && slab->bits[w] != 0;
 	}
@@ -558,7 +559,7 @@ claim_locked(struct slab_store *store, struct slab *slab,
 
 /* The fullest of the slabs that are partly used, or NULL. */
 static struct slab *
-partial_locked(struct slab_store *store)
+slab_partial_locked(struct slab_store *store)
 {
 	for (unsigned i = 0; i < SLAB_BINS; i++)
 		if (!list_empty(&store->partial[i]))
@@ -569,17 +570,17 @@ partial_locked(struct slab_store *store)
 
 /* Claims the lowest raw chunk of a slab that has one. */
 static void
-claim_raw_locked(
+claim_take_raw_locked(
     struct slab_store *store, struct slab *slab, struct slab_claims *claims)
 {
 	unsigned w = slab->hint;
 	uint64_t bits;
 
-	while ((bits = free_bits(store, slab, w, /* raw */ true)) == 0)
+	while ((bits = slab_free_bits(store, slab, w, /* raw */ true)) == 0)
 		w++;
 	if (slab->nfree == slab->nraw)
 		slab->hint = w;
-	claim_word_locked(store, slab, w, bits, claims, 1);
+	claim_take_word_locked(store, slab, w, bits, claims, 1);
 	slab->nraw--;
 	nraw_add_locked(store, -1);
 	slab_rebin_locked(store, slab);
@@ -590,7 +591,8 @@ claim_raw_locked(
  * ready.
  */
 static inline struct slab *
-first_with_locked(const struct slab_store *store, struct list *list, bool raw)
+slab_first_with_locked(
+    const struct slab_store *store, struct list *list, bool raw)
 {
 	list_foreach (item, list) {
 		struct slab *slab = container_of(item, struct slab, link);
@@ -604,21 +606,21 @@ first_with_locked(const struct slab_store *store, struct list *list, bool raw)
 
 /* The fullest slab that has a raw chunk, or if not raw, one that is ready. */
 static struct slab *
-fullest_locked(struct slab_store *store, bool raw)
+slab_fullest_locked(struct slab_store *store, bool raw)
 {
 	struct slab *slab = NULL;
 
 	if (store->constructs && (raw ? store->nraw : slab_nready(store)) == 0)
 		return NULL;
 	for (unsigned i = 0; i < SLAB_BINS && slab == NULL; i++)
-		slab = first_with_locked(store, &store->partial[i], raw);
+		slab = slab_first_with_locked(store, &store->partial[i], raw);
 	return slab != NULL ? slab
-			    : first_with_locked(store, &store->empty, raw);
+			    : slab_first_with_locked(store, &store->empty, raw);
 }
 
 /* Takes the lock for a batch, and counts contention. */
 static void
-visit_lock(struct slab_store *store)
+slab_lock_counted(struct slab_store *store)
 {
 	if (unlikely(!lock_try(&store->lock))) {
 		/* Relaxed: the count only affects the size of magazines. */
@@ -633,21 +635,21 @@ visit_lock(struct slab_store *store)
  * one raw chunk and sets *raw.  If fresh is not NULL, lists that slab first.
  */
 static void
-take_claims(struct slab_store *store, struct slab *fresh,
+claims_take(struct slab_store *store, struct slab *fresh,
     struct slab_claims *claims, unsigned n, bool *raw)
 {
 	struct slab *slab;
 
 	claims->n = claims->nchunks = 0;
-	visit_lock(store);
+	slab_lock_counted(store);
 	if (fresh != NULL)
-		slab_list_locked(store, fresh);
+		slab_register_locked(store, fresh);
 	while (claims->nchunks < n && claims->n < SLAB_CLAIMS &&
-	       (slab = fullest_locked(store, /* raw */ false)) != NULL)
-		claim_locked(store, slab, claims, n);
+	       (slab = slab_fullest_locked(store, /* raw */ false)) != NULL)
+		claims_take_slab_locked(store, slab, claims, n);
 	if (raw != NULL && claims->n == 0 &&
-	    (slab = fullest_locked(store, /* raw */ true)) != NULL) {
-		claim_raw_locked(store, slab, claims);
+	    (slab = slab_fullest_locked(store, /* raw */ true)) != NULL) {
+		claim_take_raw_locked(store, slab, claims);
 		*raw = true;
 	}
 	nused_add_locked(store, claims->nchunks);
@@ -659,7 +661,7 @@ take_claims(struct slab_store *store, struct slab *fresh,
  * are adjacent.
  */
 static void **
-expand_word(uintptr_t base, size_t chunk, uint64_t bits, void **end)
+claim_expand(uintptr_t base, size_t chunk, uint64_t bits, void **end)
 {
 	while (bits != 0) {
 		uint64_t behind = bits + (bits & -bits);
@@ -677,7 +679,7 @@ expand_word(uintptr_t base, size_t chunk, uint64_t bits, void **end)
 
 /* Stores the addresses of the claimed chunks downwards from end. */
 static void
-expand(const struct slab_store *store, const struct slab_claims *claims,
+claims_expand(const struct slab_store *store, const struct slab_claims *claims,
     void **end)
 {
 	for (unsigned i = 0; i < claims->n; i++) {
@@ -686,9 +688,9 @@ expand(const struct slab_store *store, const struct slab_claims *claims,
 		uintptr_t base = slab_first(store, claim->slab) +
 				 (size_t)claim->word * 64 * chunk;
 
-		end = expand_word(base, chunk, claim->mask, end);
+		end = claim_expand(base, chunk, claim->mask, end);
 	}
-	publish(claims);
+	claims_to_memory(claims);
 }
 
 unsigned
@@ -699,8 +701,8 @@ slab_take(struct slab_store *store, void **chunks, unsigned n)
 	unsigned left = n;
 
 	do {
-		take_claims(store, fresh, &claims, left, NULL);
-		expand(store, &claims, chunks + left);
+		claims_take(store, fresh, &claims, left, NULL);
+		claims_expand(store, &claims, chunks + left);
 		left -= claims.nchunks;
 		fresh = NULL;
 		/* Half of the request is enough to create no new slab. */
@@ -723,8 +725,8 @@ slab_take_one(struct slab_store *store, bool *raw)
 
 	*raw = false;
 	do {
-		take_claims(store, fresh, &claims, 1, raw);
-		expand(store, &claims, &chunk + claims.nchunks);
+		claims_take(store, fresh, &claims, 1, raw);
+		claims_expand(store, &claims, &chunk + claims.nchunks);
 		if (claims.nchunks != 0)
 			return chunk;
 		fresh = slab_create(store);
@@ -733,7 +735,7 @@ slab_take_one(struct slab_store *store, bool *raw)
 }
 
 static struct slab *
-slab_of_map(const struct slab_store *store, const void *p)
+slab_of_heap_address(const struct slab_store *store, const void *p)
 {
 	struct slab *slab = page_map_owner(p);
 
@@ -748,12 +750,12 @@ slab_find_locked(struct slab_store *store, void *p)
 {
 	if (store->source != NULL)
 		return slab_hash_find_locked(store, (uintptr_t)p);
-	return slab_of_map(store, p);
+	return slab_of_heap_address(store, p);
 }
 
 /* Returns whether p is the start of a chunk, and sets *i to its index. */
 static inline bool
-is_start(const struct slab_store *store, const struct slab *slab, void *p,
+chunk_is_start(const struct slab_store *store, const struct slab *slab, void *p,
     unsigned *i)
 {
 	uintptr_t first = slab_first(store, slab);
@@ -768,10 +770,10 @@ is_start(const struct slab_store *store, const struct slab *slab, void *p,
 }
 
 static enum slab_fault
-chunk_index(const struct slab_store *store, const struct slab *slab, void *p,
-    unsigned *i)
+chunk_free_fault(const struct slab_store *store, const struct slab *slab,
+    void *p, unsigned *i)
 {
-	if (unlikely(!is_start(store, slab, p, i)))
+	if (unlikely(!chunk_is_start(store, slab, p, i)))
 		return SLAB_INTERIOR;
 	if (slab->bits[*i / 64] >> (*i % 64) & 1)
 		return *i >= slab->high ? SLAB_NEVER : SLAB_FREE;
@@ -779,23 +781,24 @@ chunk_index(const struct slab_store *store, const struct slab *slab, void *p,
 }
 
 /*
- * A chunk of the slab was given: it is no longer swept, and may change lists.
+ * A chunk of the slab was given: it is no longer counts as purged, and may change lists.
  */
 static void
-given_locked(struct slab_store *store, struct slab *slab)
+slab_changed_locked(struct slab_store *store, struct slab *slab)
 {
-	if (unlikely(slab->swept)) {
-		slab->swept = 0;
-		if (slab->bin != SLAB_BIN_ASIDE) {
+	if (unlikely(slab->was_purged)) {
+		slab->was_purged = 0;
+		if (slab->bin != SLAB_BIN_ISOLATED) {
 			list_remove(&slab->link);
-			list_add_head(bin_list(store, slab->bin), &slab->link);
+			list_add_head(
+			    slab_bin_list(store, slab->bin), &slab->link);
 		}
 	}
 	slab_rebin_locked(store, slab);
 }
 
 static enum slab_fault
-give_locked(struct slab_store *store, void *p, struct slab **slab_found)
+chunk_give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 {
 	struct slab *slab = *slab_found;
 	enum slab_fault fault;
@@ -805,13 +808,13 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	if (slab == NULL ||
 	    (uintptr_t)p - slab->span >= store->layout.slab_bytes) {
 		if (slab != NULL)
-			given_locked(store, slab);
+			slab_changed_locked(store, slab);
 		slab = slab_find_locked(store, p);
 		*slab_found = slab;
 		if (slab == NULL)
 			return SLAB_FOREIGN;
 	}
-	fault = chunk_index(store, slab, p, &i);
+	fault = chunk_free_fault(store, slab, p, &i);
 	if (fault != SLAB_FINE)
 		return fault;
 	bits_set_locked(
@@ -828,18 +831,18 @@ give_locked(struct slab_store *store, void *p, struct slab **slab_found)
  * first that is bad.
  */
 static enum slab_fault
-give_each_locked(
+chunks_give_locked(
     struct slab_store *store, void **chunks, unsigned n, void **bad)
 {
 	enum slab_fault fault = SLAB_FINE;
 	struct slab *slab = NULL;
 
 	for (unsigned i = 0; i < n && fault == SLAB_FINE; i++) {
-		fault = give_locked(store, chunks[i], &slab);
+		fault = chunk_give_locked(store, chunks[i], &slab);
 		*bad = chunks[i];
 	}
 	if (slab != NULL)
-		given_locked(store, slab);
+		slab_changed_locked(store, slab);
 	return fault;
 }
 
@@ -850,7 +853,7 @@ give_each_locked(
  * the first included.
  */
 static inline unsigned
-run_of_neighbours(const struct slab_store *store, void **chunks, unsigned n,
+claim_run_length(const struct slab_store *store, void **chunks, unsigned n,
     unsigned i, uint64_t mask, uint64_t *bits)
 {
 	size_t chunk = store->layout.chunk;
@@ -881,7 +884,7 @@ run_of_neighbours(const struct slab_store *store, void **chunks, unsigned n,
  * chunk is not valid.  Returns the number of chunks covered.
  */
 static unsigned
-gather(const struct slab_store *store, void **chunks, unsigned n,
+claims_make(const struct slab_store *store, void **chunks, unsigned n,
     struct slab_claims *claims)
 {
 	struct slab_claim *claim = NULL;
@@ -891,10 +894,11 @@ gather(const struct slab_store *store, void **chunks, unsigned n,
 
 	claims->n = 0;
 	for (done = 0; done < n; done++) {
-		struct slab *slab = slab_of_map(store, chunks[done]);
+		struct slab *slab = slab_of_heap_address(store, chunks[done]);
 		uint64_t bit;
 
-		if (slab == NULL || !is_start(store, slab, chunks[done], &i))
+		if (slab == NULL ||
+		    !chunk_is_start(store, slab, chunks[done], &i))
 			break;
 		bit = (uint64_t)1 << (i % 64);
 		if (slab != was || i / 64 != word) {
@@ -910,7 +914,7 @@ gather(const struct slab_store *store, void **chunks, unsigned n,
 		} else if ((mask & bit) != 0) {
 			break;
 		}
-		more = run_of_neighbours(
+		more = claim_run_length(
 		    store, chunks + done, n - done, i, mask, &bits);
 		mask |= more != 0 ? bits : bit;
 		done += more;
@@ -920,17 +924,18 @@ gather(const struct slab_store *store, void **chunks, unsigned n,
 	return done;
 }
 
-/* Is the slab that gather() found still the owner of the claim's chunks? */
+/* Is the slab that claims_make() found still the owner of the claim's chunks? */
 static bool
 claim_holds_locked(
     const struct slab_store *store, const struct slab_claim *claim)
 {
-	return slab_of_map(store, (void *)claim->first) == claim->slab &&
+	return slab_of_heap_address(store, (void *)claim->first) ==
+		   claim->slab &&
 	       slab_first(store, claim->slab) == claim->first;
 }
 
 static inline void
-give_claim_locked(struct slab_store *store, const struct slab_claim *claim)
+claim_give_locked(struct slab_store *store, const struct slab_claim *claim)
 {
 	struct slab *slab = claim->slab;
 
@@ -938,11 +943,11 @@ give_claim_locked(struct slab_store *store, const struct slab_claim *claim)
 	    slab, claim->word, slab->bits[claim->word] | claim->mask);
 	slab->nfree += claim->n;
 	slab->hint = slab->hint < claim->word ? slab->hint : claim->word;
-	given_locked(store, slab);
+	slab_changed_locked(store, slab);
 }
 
 static void
-ungive_claim_locked(struct slab_store *store, const struct slab_claim *claim)
+claim_undo_locked(struct slab_store *store, const struct slab_claim *claim)
 {
 	struct slab *slab = claim->slab;
 
@@ -954,7 +959,7 @@ ungive_claim_locked(struct slab_store *store, const struct slab_claim *claim)
 
 /* Gives the chunks of all claims, or of none.  Returns whether it gave them. */
 static bool
-give_claims_locked(
+claims_give_locked(
     struct slab_store *store, const struct slab_claims *claims, unsigned n)
 {
 	const struct slab_claim *claim = claims->claim;
@@ -965,24 +970,25 @@ give_claims_locked(
 			!claim_holds_locked(store, claim) ||
 			(claim->slab->bits[claim->word] & claim->mask) != 0))
 			break;
-		give_claim_locked(store, claim);
+		claim_give_locked(store, claim);
 	}
 	if (likely(claim == end)) {
 		nused_add_locked(store, -(long)n);
 		return true;
 	}
 	while (claim-- > claims->claim)
-		ungive_claim_locked(store, claim);
+		claim_undo_locked(store, claim);
 	return false;
 }
 
 /* The number of empty slabs to keep when chunks are given. */
 static unsigned
-empty_kept(const struct slab_store *store)
+slab_empty_kept(const struct slab_store *store)
 {
-	if (store->guarded)
+	if (store->has_guard_pages)
 		return 0;
-	return store->constructs || store->stable ? UINT_MAX : SLAB_EMPTY_KEPT;
+	return store->constructs || store->is_type_stable ? UINT_MAX
+							  : SLAB_EMPTY_KEPT;
 }
 
 enum slab_fault
@@ -996,13 +1002,13 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 		unsigned done = 0;
 
 		if (store->source == NULL)
-			done = gather(store, chunks, n, &claims);
-		visit_lock(store);
-		if (done == 0 || !give_claims_locked(store, &claims, done)) {
+			done = claims_make(store, chunks, n, &claims);
+		slab_lock_counted(store);
+		if (done == 0 || !claims_give_locked(store, &claims, done)) {
 			done = done == 0 ? n : done;
-			fault = give_each_locked(store, chunks, done, bad);
+			fault = chunks_give_locked(store, chunks, done, bad);
 		}
-		surplus = slab_surplus_locked(store, empty_kept(store));
+		surplus = slab_surplus_locked(store, slab_empty_kept(store));
 		lock_release(&store->lock);
 		slab_destroy_all(store, surplus);
 		chunks += done;
@@ -1013,8 +1019,8 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 
 /* Returns the word of a chunk's "made" bit, and sets *bit to the bit. */
 static uint64_t *
-made_word(const struct slab_store *store, struct slab *slab, const void *chunk,
-    uint64_t *bit)
+constructed_word(const struct slab_store *store, struct slab *slab,
+    const void *chunk, uint64_t *bit)
 {
 	unsigned i = (unsigned)slab_layout_index(
 	    &store->layout, (uintptr_t)chunk - slab_first(store, slab));
@@ -1035,7 +1041,7 @@ slab_constructed(struct slab_store *store, void *chunk)
 	slab = slab_find_locked(store, chunk);
 	if (store->source != NULL)
 		lock_release(&store->lock);
-	word = made_word(store, slab, chunk, &bit);
+	word = constructed_word(store, slab, chunk, &bit);
 	__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
 }
 
@@ -1046,18 +1052,18 @@ slab_give_raw(struct slab_store *store, void *chunk)
 	uint64_t bit, *word;
 
 	lock_take(&store->lock);
-	if (give_locked(store, chunk, &slab) == SLAB_FINE) {
-		word = made_word(store, slab, chunk, &bit);
+	if (chunk_give_locked(store, chunk, &slab) == SLAB_FINE) {
+		word = constructed_word(store, slab, chunk, &bit);
 		__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
 		slab->nraw++;
 		nraw_add_locked(store, 1);
-		given_locked(store, slab);
+		slab_changed_locked(store, slab);
 	}
 	lock_release(&store->lock);
 }
 
 enum slab_fault
-slab_inspect(struct slab_store *store, void *p)
+slab_free_fault(struct slab_store *store, void *p)
 {
 	enum slab_fault fault = SLAB_FOREIGN;
 	struct slab *slab;
@@ -1066,13 +1072,14 @@ slab_inspect(struct slab_store *store, void *p)
 	lock_take(&store->lock);
 	slab = slab_find_locked(store, p);
 	if (slab != NULL)
-		fault = chunk_index(store, slab, p, &i);
+		fault = chunk_free_fault(store, slab, p, &i);
 	lock_release(&store->lock);
 	return fault;
 }
 
 enum slab_fault
-slab_look(struct slab_store *store, void *p, struct slab **slab, unsigned *i)
+slab_find_chunk(
+    struct slab_store *store, void *p, struct slab **slab, unsigned *i)
 {
 	/* The page map is read without a lock. */
 	if (store->source != NULL)
@@ -1082,7 +1089,7 @@ slab_look(struct slab_store *store, void *p, struct slab **slab, unsigned *i)
 		lock_release(&store->lock);
 	if (*slab == NULL)
 		return SLAB_FOREIGN;
-	return is_start(store, *slab, p, i) ? SLAB_FINE : SLAB_INTERIOR;
+	return chunk_is_start(store, *slab, p, i) ? SLAB_FINE : SLAB_INTERIOR;
 }
 
 /*
@@ -1090,10 +1097,11 @@ slab_look(struct slab_store *store, void *p, struct slab **slab, unsigned *i)
  * that was requested.
  */
 static void
-end_surplus(struct slab_store *store, struct slab *surplus)
+slab_surplus_end(struct slab_store *store, struct slab *surplus)
 {
 	slab_destroy_all(store, surplus);
-	if (unlikely(store->stable) && slab_retire_wanted(store) != UINT_MAX)
+	if (unlikely(store->is_type_stable) &&
+	    slab_retire_wanted(store) != UINT_MAX)
 		store->want_retire(store);
 }
 
@@ -1105,12 +1113,12 @@ slab_reap(struct slab_store *store, unsigned keep)
 	lock_take(&store->lock);
 	surplus = slab_surplus_locked(store, keep);
 	lock_release(&store->lock);
-	end_surplus(store, surplus);
+	slab_surplus_end(store, surplus);
 }
 
 /* Removes a slab after its source has taken over its chunks. */
 static void
-slab_forget_locked(struct slab_store *store, struct slab *slab)
+slab_give_up_locked(struct slab_store *store, struct slab *slab)
 {
 	list_remove(&slab->link);
 	nslabs_add_locked(store, -1);
@@ -1125,12 +1133,12 @@ slab_dissolve(struct slab_store *store)
 
 	for (;;) {
 		lock_take(&store->lock);
-		slab = partial_locked(store);
+		slab = slab_partial_locked(store);
 		/* No other thread changes the bits: the gate is closed. */
 		if (slab != NULL &&
 		    vmem_slab_split(store->source, (void *)slab->span,
 			store->layout.chunk, slab->bits))
-			slab_forget_locked(store, slab);
+			slab_give_up_locked(store, slab);
 		else
 			slab = NULL;
 		lock_release(&store->lock);
@@ -1152,13 +1160,13 @@ slab_reap_unused(struct slab_store *store)
 	/* If all empty slabs are to be retired, a later call finds no more. */
 	left = store->nempty != 0 && slab_retire_wanted(store) != 0;
 	lock_release(&store->lock);
-	end_surplus(store, surplus);
+	slab_surplus_end(store, surplus);
 	return left;
 }
 
 /* Destructs the ready chunks of slabs that have chunks out. */
 static void
-destruct_ready(struct slab_store *store)
+slab_destruct_ready(struct slab_store *store)
 {
 	void *chunk;
 
@@ -1170,7 +1178,7 @@ destruct_ready(struct slab_store *store)
 
 /* Frees the chunks in hand of a slab: their constructors will not return. */
 static void
-free_in_hand_locked(struct slab_store *store, struct slab *slab)
+slab_free_in_hand_locked(struct slab_store *store, struct slab *slab)
 {
 	unsigned nchunks = store->layout.nchunks;
 
@@ -1191,12 +1199,12 @@ free_in_hand_locked(struct slab_store *store, struct slab *slab)
 }
 
 static void
-free_in_hand(struct slab_store *store)
+slab_free_in_hand(struct slab_store *store)
 {
 	lock_take(&store->lock);
 	for (unsigned bin = 0; bin <= SLAB_BIN_FULL; bin++)
-		list_foreach_safe (item, bin_list(store, bin))
-			free_in_hand_locked(
+		list_foreach_safe (item, slab_bin_list(store, bin))
+			slab_free_in_hand_locked(
 			    store, container_of(item, struct slab, link));
 	lock_release(&store->lock);
 }
@@ -1206,12 +1214,12 @@ free_in_hand(struct slab_store *store)
  * not wait for a grace period.
  */
 static void
-end_empty(struct slab_store *store)
+slab_destroy_empty(struct slab_store *store)
 {
 	struct slab *empty;
 
 	lock_take(&store->lock);
-	empty = unlist_empty_locked(store, 0);
+	empty = slab_chain_empty_locked(store, 0);
 	lock_release(&store->lock);
 	slab_destroy_all(store, empty);
 }
@@ -1219,13 +1227,13 @@ end_empty(struct slab_store *store)
 bool
 slab_store_end(struct slab_store *store)
 {
-	slab_sweep_mend(store);
+	page_purge_recover(store);
 	slab_end_retired(store, store->last_batch);
-	end_empty(store);
+	slab_destroy_empty(store);
 	if (store->nslabs != 0 && store->constructs) {
-		destruct_ready(store);
-		free_in_hand(store);
-		end_empty(store);
+		slab_destruct_ready(store);
+		slab_free_in_hand(store);
+		slab_destroy_empty(store);
 	}
 	if (store->nslabs != 0)
 		return false;

@@ -30,8 +30,8 @@ struct slab {
 	uint32_t high;            /* [a] chunks from here on were never taken */
 	uint32_t hint;            /* [s] words below this have no free chunk */
 	uint16_t bin;             /* [s] */
-	uint16_t swept;           /* [s] 1: no chunk was freed since a sweep */
-	uint64_t purged;          /* [s] bit map of the parts that are purged */
+	uint16_t was_purged;      /* [s] 1: no chunk was freed since a purge */
+	uint64_t purged_parts;    /* [s] bit map of the parts that are purged */
 	struct slab *next;        /* [s] in a hash chain, or to be destroyed */
 	void *records;  /* [I] one bufctl per chunk, if debugged: debug.h */
 	uint32_t nraw;  /* [s] free chunks that are not constructed */
@@ -95,15 +95,15 @@ struct slab_store {
 	vmem_t *source;        /* [I] NULL: the heap */
 	unsigned map_class;    /* [I] size class in the page map */
 	uint32_t record_bytes; /* [I] bytes of a bufctl; 0: chunks have none */
-	size_t part_bytes;     /* [I] bytes of a part, a bit of slab.purged */
-	bool constructs;       /* [I] free chunks stay constructed: slab.c */
-	bool guarded;          /* [I] spans come from firewall.c */
-	bool watched;          /* [I] a memory checker is told: checker.h */
-	bool hollow;           /* [I] chunks are address space without memory */
-	bool checked;          /* [I] records chunks that the program holds */
-	bool quantum;          /* [I] of a quantum cache of the source */
-	bool stable;           /* [I] type-stable; see slab_retire.c */
-	uint32_t hash_size;    /* [a] power of two, or 0 */
+	size_t part_bytes; /* [I] bytes of a part, a bit of slab.purged_parts */
+	bool constructs;   /* [I] free chunks stay constructed: slab.c */
+	bool has_guard_pages; /* [I] spans come from firewall.c */
+	bool is_annotated;    /* [I] a memory checker is told: checker.h */
+	bool is_unbacked;     /* [I] chunks are address space without memory */
+	bool records_holders; /* [I] records chunks that the program holds */
+	bool is_quantum;      /* [I] of a quantum cache of the source */
+	bool is_type_stable;  /* [I] type-stable; see slab_retire.c */
+	uint32_t hash_size;   /* [a] power of two, or 0 */
 	/*
 	 * Called without a lock before the slab of a constructed chunk is
 	 * destroyed.
@@ -111,10 +111,10 @@ struct slab_store {
 	void (*destruct)(struct slab_store *store, void *object);
 	/* [I] Called without a lock if a stable store has slabs to retire. */
 	void (*want_retire)(struct slab_store *store);
-	struct slab **hash; /* [s] slabs by span, if there is a source */
-	struct slab *aside; /* [s] slab that a sweep has isolated */
-	size_t colour;      /* [u] of the next slab */
-	uint64_t ncreated;  /* [a] slabs ever made */
+	struct slab **hash;    /* [s] slabs by span, if there is a source */
+	struct slab *isolated; /* [s] slab that a purge has isolated */
+	size_t colour;         /* [u] of the next slab */
+	uint64_t ncreated;     /* [a] slabs ever made */
 	/*
 	 * Apart from the lock, because the holder of the lock writes that line.
 	 */
@@ -188,14 +188,14 @@ enum slab_fault slab_give(
 void slab_give_raw(struct slab_store *store, void *chunk);
 
 /* Returns the fault of a free of p, for a message.  Takes the lock. */
-enum slab_fault slab_inspect(struct slab_store *store, void *p);
+enum slab_fault slab_free_fault(struct slab_store *store, void *p);
 
 /*
  * Finds the chunk at p, whether it is free or not.  Returns SLAB_FINE; or
  * SLAB_INTERIOR, and sets *i to the chunk that contains p; or SLAB_FOREIGN.  If
  * the chunk is free, its slab may be destroyed at any time.
  */
-enum slab_fault slab_look(
+enum slab_fault slab_find_chunk(
     struct slab_store *store, void *p, struct slab **slab, unsigned *i);
 
 /*
@@ -261,19 +261,19 @@ void slab_end_retired(struct slab_store *store, uint32_t batch);
  * half empty.  Stops after about limit bytes, and returns the bytes purged.
  * Only the worker may call it (worker.h).
  */
-size_t slab_sweep(struct slab_store *store, size_t limit);
+size_t page_purge_sparse(struct slab_store *store, size_t limit);
 
 /*
  * Purges whole pages in which no chunk is in use, in every slab that is partly
  * used, and returns the bytes.  Only the worker may call it (worker.h).
  */
-size_t slab_sweep_all(struct slab_store *store);
+size_t page_purge_all(struct slab_store *store);
 
 /*
- * The bytes of all stores that slab_sweep() and slab_sweep_all() have purged
+ * The bytes of all stores that page_purge_sparse() and page_purge_all() have purged
  * and that were not taken again.
  */
-size_t slab_swept_bytes(void);
+size_t page_purge_bytes(void);
 
 /* The chunks that are taken.  Racy. */
 size_t slab_used(struct slab_store *store);

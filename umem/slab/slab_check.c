@@ -3,9 +3,10 @@
 
 /* Purged parts have no chunk in use. */
 static bool
-purged_is_right(const struct slab_store *store, const struct slab *slab)
+purged_parts_are_free(const struct slab_store *store, const struct slab *slab)
 {
-	for (uint64_t parts = slab->purged; parts != 0; parts &= parts - 1) {
+	for (uint64_t parts = slab->purged_parts; parts != 0;
+	     parts &= parts - 1) {
 		size_t at = lowbit(parts) * store->part_bytes;
 
 		if (!slab_range_is_free(
@@ -22,7 +23,7 @@ struct counts {
 
 /* Checks one slab, and adds its chunks to the counts. */
 static bool
-slab_is_right(const struct slab_store *store, const struct slab *slab,
+slab_is_consistent(const struct slab_store *store, const struct slab *slab,
     struct counts *counts)
 {
 	unsigned nwords = slab_nwords(store);
@@ -39,19 +40,19 @@ slab_is_right(const struct slab_store *store, const struct slab *slab,
 	counts->nfree += nfree;
 	counts->nraw += nraw;
 	return nfree == slab->nfree && nraw == slab->nraw &&
-	       slab->store == store && purged_is_right(store, slab);
+	       slab->store == store && purged_parts_are_free(store, slab);
 }
 
 /* Checks that the slabs of one list belong there. */
 static bool
-bin_is_right(struct slab_store *store, unsigned bin, size_t *nslabs,
+bin_is_consistent(struct slab_store *store, unsigned bin, size_t *nslabs,
     struct counts *counts)
 {
-	list_foreach (item, bin_list(store, bin)) {
+	list_foreach (item, slab_bin_list(store, bin)) {
 		struct slab *slab = container_of(item, struct slab, link);
 
-		if (!slab_is_right(store, slab, counts) || slab->bin != bin ||
-		    bin_of(store, slab) != bin)
+		if (!slab_is_consistent(store, slab, counts) ||
+		    slab->bin != bin || slab_bin_for(store, slab) != bin)
 			return false;
 		*nslabs += 1;
 	}
@@ -60,14 +61,14 @@ bin_is_right(struct slab_store *store, unsigned bin, size_t *nslabs,
 
 /* Retired slabs are empty and in the order of their batches. */
 static bool
-retired_is_right(
+retired_is_consistent(
     struct slab_store *store, size_t *nslabs, struct counts *counts)
 {
 	struct counts retired = {0, 0};
 	uint32_t before = 0;
 	size_t n = 0;
 
-	if (!bin_is_right(store, SLAB_BIN_RETIRED, &n, &retired))
+	if (!bin_is_consistent(store, SLAB_BIN_RETIRED, &n, &retired))
 		return false;
 	list_foreach (item, &store->retired) {
 		uint32_t batch = container_of(item, struct slab, link)->batch;
@@ -79,7 +80,7 @@ retired_is_right(
 	}
 	*nslabs += n;
 	counts->nfree += retired.nfree;
-	return n == store->nretired && (n == 0 || store->stable);
+	return n == store->nretired && (n == 0 || store->is_type_stable);
 }
 
 bool
@@ -91,11 +92,12 @@ slab_store_check(struct slab_store *store)
 
 	lock_take(&store->lock);
 	for (unsigned bin = 0; bin <= SLAB_BIN_EMPTY; bin++)
-		right = right && bin_is_right(store, bin, &nslabs, &counts);
-	right = right && retired_is_right(store, &nslabs, &counts);
-	if (store->aside != NULL) {
-		right = right && store->aside->bin == SLAB_BIN_ASIDE &&
-			slab_is_right(store, store->aside, &counts);
+		right =
+		    right && bin_is_consistent(store, bin, &nslabs, &counts);
+	right = right && retired_is_consistent(store, &nslabs, &counts);
+	if (store->isolated != NULL) {
+		right = right && store->isolated->bin == SLAB_BIN_ISOLATED &&
+			slab_is_consistent(store, store->isolated, &counts);
 		nslabs++;
 	}
 	right = right && nslabs == store->nslabs &&

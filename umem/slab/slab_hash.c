@@ -16,7 +16,7 @@
 #define HASH_FIRST 16
 
 static struct slab **
-hash_chain_locked(struct slab_store *store, uintptr_t window)
+slab_hash_chain_locked(struct slab_store *store, uintptr_t window)
 {
 	uint64_t hash = hash_multiply(window) >> 32;
 
@@ -24,7 +24,7 @@ hash_chain_locked(struct slab_store *store, uintptr_t window)
 }
 
 static uintptr_t
-window_of(const struct slab_store *store, uintptr_t at)
+slab_hash_window(const struct slab_store *store, uintptr_t at)
 {
 	return at / store->layout.slab_bytes;
 }
@@ -33,7 +33,7 @@ void
 slab_hash_put_locked(struct slab_store *store, struct slab *slab)
 {
 	struct slab **chain =
-	    hash_chain_locked(store, window_of(store, slab->span));
+	    slab_hash_chain_locked(store, slab_hash_window(store, slab->span));
 
 	slab->next = *chain;
 	*chain = slab;
@@ -43,7 +43,7 @@ void
 slab_hash_remove_locked(struct slab_store *store, struct slab *slab)
 {
 	struct slab **at =
-	    hash_chain_locked(store, window_of(store, slab->span));
+	    slab_hash_chain_locked(store, slab_hash_window(store, slab->span));
 
 	while (*at != slab)
 		at = &(*at)->next;
@@ -53,13 +53,13 @@ slab_hash_remove_locked(struct slab_store *store, struct slab *slab)
 struct slab *
 slab_hash_find_locked(struct slab_store *store, uintptr_t p)
 {
-	uintptr_t window = window_of(store, p);
+	uintptr_t window = slab_hash_window(store, p);
 
 	if (store->hash == NULL)
 		return NULL;
 	for (uintptr_t w = window;; w--) {
-		for (struct slab *s = *hash_chain_locked(store, w); s != NULL;
-		     s = s->next)
+		for (struct slab *s = *slab_hash_chain_locked(store, w);
+		     s != NULL; s = s->next)
 			if (p - s->span < store->layout.slab_bytes)
 				return s;
 		if (w == 0 || w != window)
@@ -73,7 +73,7 @@ slab_hash_find_locked(struct slab_store *store, uintptr_t p)
  * faster.
  */
 static struct slab **
-hash_replace_locked(
+slab_hash_replace_locked(
     struct slab_store *store, struct slab **chains, uint32_t size)
 {
 	uint32_t oldsize = store->hash_size;
@@ -98,7 +98,7 @@ hash_replace_locked(
  * Returns false if there is no memory for the first ones.
  */
 static bool
-hash_grow(struct slab_store *store, uint32_t oldsize)
+slab_hash_grow(struct slab_store *store, uint32_t oldsize)
 {
 	uint32_t size = oldsize == 0 ? HASH_FIRST : 2 * oldsize;
 	struct slab **chains = meta_alloc(size * sizeof(chains[0]));
@@ -107,7 +107,7 @@ hash_grow(struct slab_store *store, uint32_t oldsize)
 	if (chains == NULL)
 		return oldsize != 0;
 	lock_take(&store->lock);
-	old = hash_replace_locked(store, chains, size);
+	old = slab_hash_replace_locked(store, chains, size);
 	lock_release(&store->lock);
 	if (old == chains)
 		meta_free(old, size * sizeof(old[0]));
@@ -125,5 +125,5 @@ slab_hash_ready(struct slab_store *store)
 	    (size != 0 &&
 		__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) <= 2 * size))
 		return true;
-	return hash_grow(store, size);
+	return slab_hash_grow(store, size);
 }

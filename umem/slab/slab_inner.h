@@ -1,7 +1,7 @@
 /*
  * slab_inner.h - declarations that the files of slabs share; see slab.c
  *
- * slab_hash.c finds slabs by their spans, slab_sweep.c purges free pages in
+ * slab_hash.c finds slabs by their spans, page_purge.c purges free pages in
  * slabs, slab_retire.c has the slabs that wait for a grace period, slab_check.c
  * checks the invariants of a store.
  */
@@ -16,13 +16,13 @@
 #define SLAB_PARTS_MOST 64
 
 /* Values of slab->bin for a slab that is in no partial list. */
-#define SLAB_BIN_FULL    SLAB_BINS
-#define SLAB_BIN_EMPTY   (SLAB_BINS + 1)
-#define SLAB_BIN_ASIDE   (SLAB_BINS + 2)
+#define SLAB_BIN_FULL     SLAB_BINS
+#define SLAB_BIN_EMPTY    (SLAB_BINS + 1)
+#define SLAB_BIN_ISOLATED (SLAB_BINS + 2)
 /* On store->retired: empty, and no longer used for allocations. */
-#define SLAB_BIN_RETIRED (SLAB_BINS + 3)
+#define SLAB_BIN_RETIRED  (SLAB_BINS + 3)
 /* The first list of slabs that are at least half empty. */
-#define SLAB_BIN_SPARSE  (SLAB_BINS / 2)
+#define SLAB_BIN_SPARSE   (SLAB_BINS / 2)
 
 static inline unsigned
 slab_nwords(const struct slab_store *store)
@@ -45,11 +45,11 @@ slab_held_map(const struct slab_store *store)
 static inline uintptr_t
 slab_first(const struct slab_store *store, const struct slab *slab)
 {
-	return unlikely(store->watched) ? ~slab->first : slab->first;
+	return unlikely(store->is_annotated) ? ~slab->first : slab->first;
 }
 
 static inline struct list *
-bin_list(struct slab_store *store, unsigned bin)
+slab_bin_list(struct slab_store *store, unsigned bin)
 {
 	if (bin == SLAB_BIN_FULL)
 		return &store->full;
@@ -77,7 +77,7 @@ bit_count(uint64_t bits)
 }
 
 static inline unsigned
-bin_of(const struct slab_store *store, const struct slab *slab)
+slab_bin_for(const struct slab_store *store, const struct slab *slab)
 {
 	unsigned bin = 0;
 
@@ -92,7 +92,7 @@ bin_of(const struct slab_store *store, const struct slab *slab)
 	return bin;
 }
 
-/* Moves the slab to another list, unless a sweep has isolated it. */
+/* Moves the slab to another list, unless a purge has isolated it. */
 void slab_rebin_to_locked(
     struct slab_store *store, struct slab *slab, unsigned bin);
 
@@ -100,7 +100,7 @@ void slab_rebin_to_locked(
 static inline void
 slab_rebin_locked(struct slab_store *store, struct slab *slab)
 {
-	unsigned bin = bin_of(store, slab);
+	unsigned bin = slab_bin_for(store, slab);
 
 	if (bin != slab->bin)
 		slab_rebin_to_locked(store, slab, bin);
@@ -120,10 +120,10 @@ void slab_destroy_all(struct slab_store *store, struct slab *chain);
 void slab_want_retire_locked(struct slab_store *store, unsigned keep);
 
 /* Takes an empty slab off its list, so that no allocation finds it. */
-void slab_detach_locked(struct slab_store *store, struct slab *slab);
+void slab_unlist_empty_locked(struct slab_store *store, struct slab *slab);
 
 /* Removes a slab, which is on no list, from the store. */
-void slab_disown_locked(struct slab_store *store, struct slab *slab);
+void slab_unregister_locked(struct slab_store *store, struct slab *slab);
 
 /*
  * Ensures that the hash has chains for one more slab.  Returns false if there
@@ -135,15 +135,15 @@ void slab_hash_remove_locked(struct slab_store *store, struct slab *slab);
 struct slab *slab_hash_find_locked(struct slab_store *store, uintptr_t p);
 
 /*
- * In a child of fork(): lists the slab that a sweep of the parent had isolated.
- * The caller ensures that no sweep is running.
+ * In a child of fork(): lists the slab that a purge of the parent had isolated.
+ * The caller ensures that no purge is running.
  */
-void slab_sweep_mend(struct slab_store *store);
+void page_purge_recover(struct slab_store *store);
 
 /*
- * Sets the parts of the slab that are purged, and updates slab_swept_bytes().
+ * Sets the parts of the slab that are purged, and updates page_purge_bytes().
  */
-void slab_purged_set(
+void page_purge_record(
     struct slab_store *store, struct slab *slab, uint64_t parts);
 
 /* Returns whether the range [from, to) of the slab overlaps no chunk in use. */

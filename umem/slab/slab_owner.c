@@ -40,7 +40,7 @@ slab_round_fault(struct slab_store *store, void *p)
 	enum slab_fault fault;
 	unsigned i = 0;
 
-	fault = slab_look(store, p, &slab, &i);
+	fault = slab_find_chunk(store, p, &slab, &i);
 	if (fault != SLAB_FINE)
 		return fault;
 	/* Relaxed: see "Races". */
@@ -64,7 +64,7 @@ slab_hold(struct slab_store *store, void *p)
 	struct slab *slab;
 	unsigned i = 0;
 
-	slab_look(store, p, &slab, &i);
+	slab_find_chunk(store, p, &slab, &i);
 	/* Relaxed: the program hands p on by means of its own. */
 	__atomic_fetch_or(held_word(store, slab, i), (uint64_t)1 << (i % 64),
 	    __ATOMIC_RELAXED);
@@ -76,7 +76,7 @@ slab_is_held(struct slab_store *store, void *p)
 	struct slab *slab;
 	unsigned i = 0;
 
-	return slab_look(store, p, &slab, &i) == SLAB_FINE &&
+	return slab_find_chunk(store, p, &slab, &i) == SLAB_FINE &&
 	       (__atomic_load_n(held_word(store, slab, i), __ATOMIC_RELAXED) >>
 		       (i % 64) &
 		   1) != 0;
@@ -90,7 +90,7 @@ slab_unhold(struct slab_store *store, void *p)
 	uint64_t *word, was, bit;
 	unsigned i = 0;
 
-	fault = slab_look(store, p, &slab, &i);
+	fault = slab_find_chunk(store, p, &slab, &i);
 	if (fault != SLAB_FINE)
 		return fault;
 	word = held_word(store, slab, i);

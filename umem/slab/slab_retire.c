@@ -1,7 +1,7 @@
 /*
  * slab_retire.c - retires the slabs of type-stable stores for a grace period
  *
- * A type-stable store (store->stable, UMC_TYPESAFE_BY_RCU) promises a reader
+ * A type-stable store (store->is_type_stable, UMC_TYPESAFE_BY_RCU) promises a reader
  * in a read-side critical section that a pointer to an object of the store
  * stays a pointer to an object of the store.  The program may have freed the
  * object meanwhile, and another thread may have allocated it again.  Its memory
@@ -39,7 +39,7 @@
  *	slab_reap() and slab_reap_unused() release no slab of such a store.
  *	They note the number of empty slabs to keep (store->retire_wanted) and
  *	call store->want_retire() without a lock.  slab_retire() clears the
- *	note.  Pages of slabs that are partly used are never purged: sweep().
+ *	note.  Pages of slabs that are partly used are never purged: page_purge_bins().
  *
  * A retired slab counts in store->nslabs, and stays in the page map or the
  * hash until slab_end_retired(), so that a free of one of its objects is found
@@ -80,9 +80,10 @@ nretired_add_locked(struct slab_store *store, int n)
 }
 
 static void
-retire_locked(struct slab_store *store, struct slab *slab, uint32_t batch)
+slab_retire_one_locked(
+    struct slab_store *store, struct slab *slab, uint32_t batch)
 {
-	slab_detach_locked(store, slab);
+	slab_unlist_empty_locked(store, slab);
 	slab->bin = SLAB_BIN_RETIRED;
 	slab->batch = batch;
 	list_add_tail(&store->retired, &slab->link);
@@ -103,7 +104,7 @@ slab_retire(struct slab_store *store, unsigned keep)
 	batch = store->last_batch;
 	/* The slab that was empty longest goes first. */
 	while (store->nempty > keep)
-		retire_locked(store,
+		slab_retire_one_locked(store,
 		    container_of(store->empty.prev, struct slab, link), batch);
 	if (list_empty(&store->retired))
 		batch = 0;
@@ -113,7 +114,7 @@ slab_retire(struct slab_store *store, unsigned keep)
 
 /* The retired slabs up to this batch, as a chain. */
 static struct slab *
-unlist_retired_locked(struct slab_store *store, uint32_t batch)
+slab_chain_retired_locked(struct slab_store *store, uint32_t batch)
 {
 	struct slab *chain = NULL;
 
@@ -125,7 +126,7 @@ unlist_retired_locked(struct slab_store *store, uint32_t batch)
 			break;
 		list_remove(&slab->link);
 		nretired_add_locked(store, -1);
-		slab_disown_locked(store, slab);
+		slab_unregister_locked(store, slab);
 		slab->next = chain;
 		chain = slab;
 	}
@@ -138,7 +139,7 @@ slab_end_retired(struct slab_store *store, uint32_t batch)
 	struct slab *chain;
 
 	lock_take(&store->lock);
-	chain = unlist_retired_locked(store, batch);
+	chain = slab_chain_retired_locked(store, batch);
 	lock_release(&store->lock);
 	slab_destroy_all(store, chain);
 }

@@ -92,7 +92,7 @@ static size_t
 reclaim_purge_worth(size_t grown)
 {
 	size_t heap = heap_committed();
-	size_t swept = slab_swept_bytes();
+	size_t swept = page_purge_bytes();
 	size_t holes = cache_walk_sum(TALLY_HOLES, reclaimable_hole_bytes);
 
 	holes = holes > swept ? holes - swept : 0;
@@ -114,7 +114,7 @@ reclaim_purge_cache(struct umem_cache *cache)
 {
 	if (purge_left != 0)
 		purge_left = bytes_left(
-		    purge_left, slab_sweep(&cache->slabs, purge_left));
+		    purge_left, page_purge_sparse(&cache->slabs, purge_left));
 	return false;
 }
 

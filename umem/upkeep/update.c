@@ -288,7 +288,7 @@ keeps_of_source(const struct umem_cache *cache)
 	if (source == NULL)
 		return false;
 	if (source == reap_source)
-		return !cache->slabs.quantum;
+		return !cache->slabs.is_quantum;
 	return cache->destruct == NULL && vmem_is_below(source, reap_source);
 }
 
@@ -323,7 +323,7 @@ static size_t trimmed; /* [worker] bytes */
 static bool
 trim_slabs(struct umem_cache *cache)
 {
-	trimmed += slab_sweep_all(&cache->slabs);
+	trimmed += page_purge_all(&cache->slabs);
 	return true;
 }
 

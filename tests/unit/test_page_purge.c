@@ -1,5 +1,5 @@
 /*
- * test_slab_sweep.c - free pages in slabs that are in use are purged
+ * test_page_purge.c - free pages in slabs that are in use are purged
  *
  * Each test is a separate process.
  */
@@ -67,7 +67,7 @@ make_sparse(unsigned nslabs, unsigned nth)
 	return nkept;
 }
 
-static const size_t sweep_sizes[] = {64, 512, 1000, 2560, 4096, 6000, 20480};
+static const size_t purge_sizes[] = {64, 512, 1000, 2560, 4096, 6000, 20480};
 
 /* The parts of a slab that are still purged after these chunks were taken. */
 static uint64_t
@@ -92,11 +92,11 @@ purged_after(const struct slab *slab, uint64_t purged, void **taken, unsigned n)
  * being marked as purged.
  */
 static unsigned
-take_swept(unsigned n, unsigned want)
+take_purged(unsigned n, unsigned want)
 {
 	struct slab *slab[2] = {
 	    page_map_owner(chunks[0]), page_map_owner(chunks[n - 1])};
-	uint64_t purged[2] = {slab[0]->purged, slab[1]->purged};
+	uint64_t purged[2] = {slab[0]->purged_parts, slab[1]->purged_parts};
 	unsigned got = 0;
 
 	/*
@@ -106,15 +106,15 @@ take_swept(unsigned n, unsigned want)
 		got += slab_take(&store, chunks + n + got,
 		    piece < want - got ? piece : want - got);
 	for (int i = 0; i < 2; i++)
-		ck_assert_uint_eq(slab[i]->purged,
+		ck_assert_uint_eq(slab[i]->purged_parts,
 		    purged_after(slab[i], purged[i], chunks + n, got));
 	return got;
 }
 
-START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
+START_TEST(a_purge_takes_the_pages_that_nobody_uses_and_no_other)
 {
-	size_t chunk = sweep_sizes[_i], page = os_page_size();
-	size_t bytes, swept, before, idle = 0;
+	size_t chunk = purge_sizes[_i], page = os_page_size();
+	size_t bytes, purged, before, idle = 0;
 	uintptr_t span;
 	unsigned n;
 
@@ -132,20 +132,20 @@ START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
 				(uintptr_t)chunks[i] + chunk > at;
 		idle += used ? 0 : page;
 	}
-	swept = slab_sweep(&store, SIZE_MAX);
+	purged = page_purge_sparse(&store, SIZE_MAX);
 	check();
-	ck_assert_uint_ge(swept, idle);
-	ck_assert_uint_eq(slab_swept_bytes(), swept);
+	ck_assert_uint_ge(purged, idle);
+	ck_assert_uint_eq(page_purge_bytes(), purged);
 	ck_assert_uint_eq(resident_bytes(span, bytes), bytes - idle);
 	ck_assert_uint_le(bytes - idle, before);
 	for (unsigned i = 0; i < n; i++)
 		ck_assert(is_filled(i));
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
+	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
 	/*
 	 * Pages become resident when their chunks are taken, and are purged
 	 * again.
 	 */
-	unsigned more = take_swept(n, store.layout.nchunks / 2);
+	unsigned more = take_purged(n, store.layout.nchunks / 2);
 	for (unsigned i = n; i < n + more; i++)
 		fill(i);
 	check();
@@ -153,55 +153,55 @@ START_TEST(a_sweep_takes_the_pages_that_nobody_uses_and_no_other)
 		ck_assert(is_filled(i));
 	give(chunks, n + more);
 	slab_reap(&store, 0);
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	ck_assert_uint_eq(page_purge_bytes(), 0);
 	ck_assert_uint_eq(store.nslabs, 0);
 }
 END_TEST
 
-START_TEST(a_sweep_ends_at_its_limit_and_goes_on_there)
+START_TEST(a_purge_ends_at_its_limit_and_goes_on_there)
 {
-	size_t swept, all = 0;
-	unsigned nsweeps = 0;
+	size_t purged, all = 0;
+	unsigned npurges = 0;
 
 	start(2048, 16, false);
 	make_sparse(2, 16);
-	while ((swept = slab_sweep(&store, 1)) != 0) {
-		ck_assert_uint_lt(swept, store.layout.slab_bytes);
-		all += swept;
-		nsweeps++;
+	while ((purged = page_purge_sparse(&store, 1)) != 0) {
+		ck_assert_uint_lt(purged, store.layout.slab_bytes);
+		all += purged;
+		npurges++;
 		check();
 	}
-	ck_assert_uint_eq(nsweeps, 2);
-	ck_assert_uint_eq(all, slab_swept_bytes());
-	/* After a free into it, a slab is swept again. */
+	ck_assert_uint_eq(npurges, 2);
+	ck_assert_uint_eq(all, page_purge_bytes());
+	/* After a free into it, a slab is purged again. */
 	give(chunks, 1);
-	ck_assert_uint_gt(slab_sweep(&store, SIZE_MAX), 0);
+	ck_assert_uint_gt(page_purge_sparse(&store, SIZE_MAX), 0);
 }
 END_TEST
 
-START_TEST(a_sweep_that_the_kernel_refuses_changes_nothing)
+START_TEST(a_purge_that_the_kernel_refuses_changes_nothing)
 {
 	unsigned n;
 
 	start(1024, 16, false);
 	n = make_sparse(2, 20);
 	os_fail_nth(1, 1000);
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
+	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
 	os_fail_nth(0, 0);
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	ck_assert_uint_eq(page_purge_bytes(), 0);
 	check();
 	for (unsigned i = 0; i < n; i++)
 		ck_assert(is_filled(i));
 	/*
-	 * The next sweep finds both slabs, though no chunk was freed meanwhile.
+	 * The next purge finds both slabs, though no chunk was freed meanwhile.
 	 */
 	ck_assert_uint_gt(
-	    slab_sweep(&store, SIZE_MAX), store.layout.slab_bytes);
+	    page_purge_sparse(&store, SIZE_MAX), store.layout.slab_bytes);
 	check();
 }
 END_TEST
 
-START_TEST(what_is_constructed_is_not_swept)
+START_TEST(what_is_constructed_is_not_purged)
 {
 	start(1024, 16, true);
 	for (unsigned i = 0; i < 10; i++) {
@@ -212,11 +212,11 @@ START_TEST(what_is_constructed_is_not_swept)
 		slab_constructed(&store, chunks[i]);
 	}
 	give(chunks, 9);
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
+	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
 }
 END_TEST
 
-START_TEST(a_slab_more_than_half_used_is_swept_only_with_all)
+START_TEST(a_slab_more_than_half_used_is_purged_only_with_all)
 {
 	size_t page = os_page_size(), bytes;
 
@@ -224,26 +224,26 @@ START_TEST(a_slab_more_than_half_used_is_swept_only_with_all)
 	take_all(store.layout.nchunks);
 	qsort(chunks, store.layout.nchunks, sizeof(chunks[0]), by_address);
 	give(chunks, store.layout.nchunks / 3);
-	ck_assert_uint_eq(slab_sweep(&store, SIZE_MAX), 0);
-	bytes = slab_sweep_all(&store);
+	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
+	bytes = page_purge_all(&store);
 	ck_assert_uint_gt(bytes + 2 * page, store.layout.nchunks / 3 * 1024);
-	ck_assert_uint_eq(slab_swept_bytes(), bytes);
+	ck_assert_uint_eq(page_purge_bytes(), bytes);
 	check();
 	give(chunks + store.layout.nchunks / 3, store.layout.nchunks / 3);
-	ck_assert_uint_gt(slab_sweep(&store, SIZE_MAX), 0);
+	ck_assert_uint_gt(page_purge_sparse(&store, SIZE_MAX), 0);
 }
 END_TEST
 
-static bool swept_enough; /* [atomic] */
+static bool purged_enough; /* [atomic] */
 
 static void *
-sweep_all_the_time(void *arg)
+purge_all_the_time(void *arg)
 {
-	size_t *swept = arg;
+	size_t *purged = arg;
 
-	while (!__atomic_load_n(&swept_enough, __ATOMIC_RELAXED)) {
-		__atomic_add_fetch(
-		    swept, slab_sweep(&store, 4 * HEAP_UNIT), __ATOMIC_RELAXED);
+	while (!__atomic_load_n(&purged_enough, __ATOMIC_RELAXED)) {
+		__atomic_add_fetch(purged,
+		    page_purge_sparse(&store, 4 * HEAP_UNIT), __ATOMIC_RELAXED);
 		sched_yield();
 	}
 	return NULL;
@@ -253,75 +253,75 @@ sweep_all_the_time(void *arg)
  * The heap's memory is zero in this test except for stamps, and each thread
  * clears its stamps.
  */
-START_TEST(a_sweep_beside_threads_takes_nothing_that_they_have)
+START_TEST(a_purge_beside_threads_takes_nothing_that_they_have)
 {
-	pthread_t sweeper;
-	size_t swept = 0;
+	pthread_t purger;
+	size_t purged = 0;
 
 	start(2000, 8, false);
 	ck_assert_int_eq(
-	    pthread_create(&sweeper, NULL, sweep_all_the_time, &swept), 0);
+	    pthread_create(&purger, NULL, purge_all_the_time, &purged), 0);
 	/*
-	 * The sweeper may not have run while there were pages to purge, so
+	 * The purger may not have run while there were pages to purge, so
 	 * repeat.
 	 */
 	for (int i = 0;
-	     i < 50 && __atomic_load_n(&swept, __ATOMIC_RELAXED) == 0; i++)
+	     i < 50 && __atomic_load_n(&purged, __ATOMIC_RELAXED) == 0; i++)
 		churn_together();
-	__atomic_store_n(&swept_enough, true, __ATOMIC_RELAXED);
-	pthread_join(sweeper, NULL);
+	__atomic_store_n(&purged_enough, true, __ATOMIC_RELAXED);
+	pthread_join(purger, NULL);
 	ck_assert_uint_eq(nwrong, 0);
-	ck_assert_uint_gt(swept, 0);
+	ck_assert_uint_gt(purged, 0);
 	check();
 	ck_assert(slab_store_end(&store));
-	ck_assert_uint_eq(slab_swept_bytes(), 0);
+	ck_assert_uint_eq(page_purge_bytes(), 0);
 }
 END_TEST
 
-/* Runs in a child that was forked while a sweep had isolated a slab. */
+/* Runs in a child that was forked while a purge had isolated a slab. */
 static int
-live_on_without_sweep(unsigned n, bool sweeps)
+live_on_without_purge(unsigned n, bool purges)
 {
 	void *bad;
 
 	if (!slab_store_check(&store))
 		return 1;
-	/* If sweeps is false, the child ends without a sweep. */
-	if (sweeps)
-		slab_sweep(&store, SIZE_MAX);
-	if ((sweeps && store.aside != NULL) || !slab_store_check(&store))
+	/* If purges is false, the child ends without a purge. */
+	if (purges)
+		page_purge_sparse(&store, SIZE_MAX);
+	if ((purges && store.isolated != NULL) || !slab_store_check(&store))
 		return 2;
 	for (unsigned i = 0; i < n; i++)
 		if (!is_filled(i))
 			return 3;
 	if (slab_give(&store, chunks, n, &bad) != SLAB_FINE)
 		return 4;
-	if (!slab_store_end(&store) || slab_swept_bytes() != 0)
+	if (!slab_store_end(&store) || page_purge_bytes() != 0)
 		return 5;
 	return 0;
 }
 
-static bool sweep_ended; /* [atomic] */
+static bool purge_ended; /* [atomic] */
 
 static void *
-sweep_once(void *arg)
+purge_once(void *arg)
 {
-	*(size_t *)arg = slab_sweep(&store, SIZE_MAX);
-	__atomic_store_n(&sweep_ended, true, __ATOMIC_RELEASE);
+	*(size_t *)arg = page_purge_sparse(&store, SIZE_MAX);
+	__atomic_store_n(&purge_ended, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
 /*
- * Wait until a sweep has isolated a slab; then return true with the lock held.
- * This is possible because a sweep does not hold the lock during the system
+ * Wait until a purge has isolated a slab; then return true with the lock held.
+ * This is possible because a purge does not hold the lock during the system
  * call.
  */
 static bool
-saw_aside(void)
+saw_isolated(void)
 {
-	while (!__atomic_load_n(&sweep_ended, __ATOMIC_ACQUIRE)) {
+	while (!__atomic_load_n(&purge_ended, __ATOMIC_ACQUIRE)) {
 		lock_take(&store.lock);
-		if (store.aside != NULL)
+		if (store.isolated != NULL)
 			return true;
 		lock_release(&store.lock);
 		sched_yield();
@@ -329,35 +329,35 @@ saw_aside(void)
 	return false;
 }
 
-START_TEST(a_sweep_keeps_nobody_waiting_and_may_be_lost_by_a_fork)
+START_TEST(a_purge_keeps_nobody_waiting_and_may_be_lost_by_a_fork)
 {
 	int nseen = 0;
 
 	start(2048, 16, false);
 	for (int i = 0; i < 1000 && nseen < 6; i++) {
-		pthread_t sweeper;
-		size_t swept = 0;
+		pthread_t purger;
+		size_t purged = 0;
 		pid_t child;
 		int status;
 		unsigned n = make_sparse(32, 16);
 
-		sweep_ended = false;
+		purge_ended = false;
 		ck_assert_int_eq(
-		    pthread_create(&sweeper, NULL, sweep_once, &swept), 0);
-		if (saw_aside()) {
+		    pthread_create(&purger, NULL, purge_once, &purged), 0);
+		if (saw_isolated()) {
 			child = fork();
 			lock_release(&store.lock);
 			if (child == 0)
-				_exit(live_on_without_sweep(n, nseen % 2 == 0));
+				_exit(live_on_without_purge(n, nseen % 2 == 0));
 			ck_assert_int_eq(waitpid(child, &status, 0), child);
 			ck_assert_int_eq(status, 0);
 			nseen++;
 		}
-		pthread_join(sweeper, NULL);
-		ck_assert_ptr_null(store.aside);
+		pthread_join(purger, NULL);
+		ck_assert_ptr_null(store.isolated);
 		check();
-		ck_assert_uint_gt(swept, 0);
-		ck_assert_uint_eq(slab_swept_bytes(), swept);
+		ck_assert_uint_gt(purged, 0);
+		ck_assert_uint_eq(page_purge_bytes(), purged);
 		give(chunks, n);
 		ck_assert(slab_store_end(&store));
 	}
@@ -366,22 +366,22 @@ START_TEST(a_sweep_keeps_nobody_waiting_and_may_be_lost_by_a_fork)
 END_TEST
 
 Suite *
-slab_sweep_suite(void)
+page_purge_suite(void)
 {
-	Suite *suite = suite_create("slab_sweep");
-	TCase *tc = tcase_create("slab_sweep");
+	Suite *suite = suite_create("page_purge");
+	TCase *tc = tcase_create("page_purge");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc,
-	    a_sweep_takes_the_pages_that_nobody_uses_and_no_other, 0,
-	    array_size(sweep_sizes));
-	tcase_add_test(tc, a_sweep_ends_at_its_limit_and_goes_on_there);
-	tcase_add_test(tc, a_sweep_that_the_kernel_refuses_changes_nothing);
-	tcase_add_test(tc, what_is_constructed_is_not_swept);
-	tcase_add_test(tc, a_slab_more_than_half_used_is_swept_only_with_all);
-	tcase_add_test(tc, a_sweep_beside_threads_takes_nothing_that_they_have);
+	    a_purge_takes_the_pages_that_nobody_uses_and_no_other, 0,
+	    array_size(purge_sizes));
+	tcase_add_test(tc, a_purge_ends_at_its_limit_and_goes_on_there);
+	tcase_add_test(tc, a_purge_that_the_kernel_refuses_changes_nothing);
+	tcase_add_test(tc, what_is_constructed_is_not_purged);
+	tcase_add_test(tc, a_slab_more_than_half_used_is_purged_only_with_all);
+	tcase_add_test(tc, a_purge_beside_threads_takes_nothing_that_they_have);
 	tcase_add_test(
-	    tc, a_sweep_keeps_nobody_waiting_and_may_be_lost_by_a_fork);
+	    tc, a_purge_keeps_nobody_waiting_and_may_be_lost_by_a_fork);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
