@@ -724,6 +724,61 @@ START_TEST(the_pin_of_a_thread_that_forks_is_void_in_the_child)
 }
 END_TEST
 
+static void *
+be_the_worker(void *arg)
+{
+	if (!worker_begin())
+		nwrong++;
+	__atomic_store_n(&nin, 1, __ATOMIC_RELEASE);
+	wait_for(&may_leave);
+	worker_end();
+	return arg;
+}
+
+/* In the child, another thread becomes the worker before this one returns. */
+static void
+fork_and_return(void *thread)
+{
+	if (forked != -1)
+		return;
+	forked = fork();
+	if (forked != 0)
+		return;
+	limit_time();
+	pthread_create(thread, NULL, be_the_worker, NULL);
+	wait_for(&nin);
+}
+
+/*
+ * The worker forks in a callback.  In the child its turn has ended, so it ends
+ * neither the turn of the thread that is the worker there nor walks on.
+ */
+START_TEST(the_turn_of_a_worker_that_forks_ends_in_the_child)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, let_them_leave, NULL);
+	pthread_join(thread, NULL);
+	may_leave = 0;
+	forked = -1;
+	umem_cache_create(
+	    "forks", 100, 0, NULL, NULL, fork_and_return, &thread, NULL, 0);
+	other = create(destruct, NULL);
+	use(other, 100);
+	umem_reap();
+	if (forked == 0) {
+		bool begun = worker_begin();
+
+		__atomic_store_n(&may_leave, 1, __ATOMIC_RELEASE);
+		pthread_join(thread, NULL);
+		_exit(begun || nwrong != 0 || slab_total(&other->slabs) == 0);
+	}
+	ck_assert_int_gt(forked, 0);
+	ends_well(forked);
+	ck_assert_uint_eq(slab_total(&other->slabs), 0);
+}
+END_TEST
+
 static pthread_t destroyer;
 
 static void
@@ -1153,6 +1208,7 @@ update_suite(void)
 	tcase_add_test(tc, a_forked_child_waits_for_no_pin_of_its_parent);
 	tcase_add_test(tc, the_pin_of_a_thread_that_forks_is_void_in_the_child);
 	tcase_add_test(tc, a_thread_that_waits_for_a_pin_may_fork);
+	tcase_add_test(tc, the_turn_of_a_worker_that_forks_ends_in_the_child);
 	tcase_add_test(tc, there_is_no_thread_that_nobody_wants);
 	tcase_add_test(
 	    tc, the_thread_gives_memory_back_while_the_program_sleeps);

@@ -209,11 +209,10 @@ cache_walk_as_worker(enum cache_walk walk, bool (*f)(struct umem_cache *))
 	struct walk_state state;
 	bool any = false;
 
-	/* A child that was forked in a callback ends the turn of its parent. */
-	umem_assert(worker_is_self() || cache_nforks != 0);
 	lock_take(&cache_list_lock);
 	state = walk_begin_locked(walk);
-	while ((cache = walk_next_locked(&state)) != NULL)
+	/* The turn of a worker that forks in a callback ends with the fork. */
+	while (worker_is_self() && (cache = walk_next_locked(&state)) != NULL)
 		any |= work_on_locked(cache, f);
 	lock_release(&cache_list_lock);
 	return any;

@@ -12,12 +12,12 @@
  * does not sleep past the end of a turn.
  *
  * The child of fork() starts without a worker.  If the worker itself forks in a
- * callback, it continues its walk in the child, beside a new worker perhaps;
- * see cache_walk.c.
+ * callback, its turn ends in the child with the fork, because the child may
+ * never return from the callback: its walk ends (cache_walk.c), and
+ * worker_end() does nothing there.
  */
 #include "umem/cache/worker.h"
 #include "vmem/os.h"
-#include "vmem/panic.h"
 
 static uintptr_t worker;      /* [a] worker's thread pointer, or 0 */
 static uint32_t worker_nends; /* [a] counts ends of turns, to wait on */
@@ -41,6 +41,9 @@ worker_begin(void)
 void
 worker_end(void)
 {
+	/* The turn of a worker that has forked in a callback ended then. */
+	if (!worker_is_self())
+		return;
 	__atomic_store_n(&worker, 0, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&worker_nends, 1, __ATOMIC_RELEASE);
 	os_futex_wake(&worker_nends, INT32_MAX);

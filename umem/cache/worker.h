@@ -13,7 +13,7 @@
  */
 bool worker_begin(void);
 
-/* Ends the calling thread's turn as the worker. */
+/* Ends the calling thread's turn as the worker, if it has one. */
 void worker_end(void);
 
 /* Is the calling thread the worker? */
