@@ -8,11 +8,13 @@
  *
  * Source: arguments and errors of umem_cache_create(3MALLOC).
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
+#include "umem/cache/cache_check.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/checker.h"
 #include "umem/slab/firewall.h"
@@ -44,6 +46,10 @@ void (*cache_retire_hook)(struct umem_cache *cache);
 struct umem_cache *class_cache[SIZE_CLASSES + 1];
 size_t cache_nsourced;
 size_t cache_nothers;
+
+static_assert(
+    (ALIGN_LEAST & (ALIGN_LEAST - 1)) == 0 && ALIGN_SECOND % ALIGN_LEAST == 0,
+    "alignments are powers of two");
 
 static struct umem_cache *
 cache_of(struct slab_store *store)
@@ -114,6 +120,9 @@ cache_set_up(struct umem_cache *cache, const char *name,
 
 	name_copy(cache->name, name);
 	list_init(&cache->limit.waiting);
+	umem_assert(is_pow2(cache->align) && layout->chunk >= cache->bufsize);
+	umem_assert(layout->nchunks != 0 &&
+		    layout->slab_bytes / layout->nchunks >= layout->chunk);
 	slab_store_init(&cache->slabs, layout, source, cache->class,
 	    constructs ? destruct_chunk : NULL);
 	cache->slabs.record_bytes =
@@ -183,6 +192,7 @@ cache_list_add(struct umem_cache *cache)
 	lock_take(&cache_list_lock);
 	list_add_tail(&cache_list, &cache->link);
 	cache_nothers++;
+	umem_assert(cache_list_check_locked());
 	lock_release(&cache_list_lock);
 }
 
@@ -192,6 +202,7 @@ cache_list_add_class_locked(struct umem_cache *cache)
 {
 	struct list *before = cache_list.next;
 
+	lock_assert_held(&cache_list_lock);
 	while (before != &cache_list) {
 		unsigned class =
 		    container_of(before, struct umem_cache, link)->class;
@@ -221,6 +232,7 @@ cache_new(const char *name, const struct slab_layout *layout, vmem_t *source,
 		return NULL;
 	}
 	if (cache->class != 0) {
+		umem_assert(class_cache_if_made(cache->class) == NULL);
 		cache_list_add_class_locked(cache);
 		return cache;
 	}
@@ -278,6 +290,8 @@ watched_layout(
 		else
 			layout->nchunks--;
 	}
+	umem_assert(layout->nchunks != 0 &&
+		    layout->slab_bytes - layout->nchunks * chunk >= front);
 	layout->colour_step = 0;
 	layout->colour_max = front;
 	return true;
@@ -312,6 +326,8 @@ class_create_locked(unsigned class)
 	struct slab_layout layout;
 	struct message name = {0};
 
+	lock_assert_held(&cache_list_lock);
+	umem_assert(class != 0 && class <= size_classes.n);
 	message_text(&name, "umem_alloc_");
 	message_dec(&name, bytes);
 	name.text[name.n] = '\0';
@@ -336,6 +352,7 @@ class_cache_make(unsigned class)
 		cache = class_create_locked(class);
 		/* Release: pairs with the acquire in class_cache_if_made(). */
 		__atomic_store_n(&class_cache[class], cache, __ATOMIC_RELEASE);
+		umem_assert(cache_list_check_locked());
 	}
 	lock_release(&cache_list_lock);
 	return cache;
@@ -528,6 +545,7 @@ umem_cache_destroy(umem_cache_t *cache)
 		cache_poison(cache, /* tell */ released && drained);
 		return;
 	}
+	umem_assert(cache->reserve.nready == 0);
 	if (cache->has_magazines)
 		magazine_layer_end(&cache->mag);
 	if (cache->slabs.is_annotated)

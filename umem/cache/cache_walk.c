@@ -39,6 +39,9 @@
  *
  * Locking: cache_list_lock guards everything here.
  */
+#include <string.h>
+
+#include "umem/cache/cache_check.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/cache/cache_walk.h"
 #include "umem/cache/worker.h"
@@ -171,6 +174,59 @@ walk_next_locked(struct walk_state *state)
 	return cache;
 }
 
+#ifdef UMEM_DEBUG
+static bool
+position_is_right(const struct list *position)
+{
+	if (position == NULL || position == &cache_list)
+		return true;
+	list_foreach (item, &cache_list)
+		if (item == position)
+			return is_other(item);
+	return false;
+}
+
+/* The caches of size classes are first, in their order, and are found there. */
+static bool
+class_is_right(const struct umem_cache *cache, unsigned class_before)
+{
+	return cache->class > class_before &&
+	       class_cache_if_made(cache->class) == cache;
+}
+
+bool
+cache_list_check_locked(void)
+{
+	static size_t ncalls; /* [l] */
+	size_t nothers = 0, sum[TALLIES] = {0};
+	unsigned class = 0;
+
+	lock_assert_held(&cache_list_lock);
+	if (!check_is_due(&ncalls, cache_nothers))
+		return true;
+	list_foreach (item, &cache_list) {
+		const struct umem_cache *cache =
+		    container_of(item, struct umem_cache, link);
+
+		if (item->next->prev != item)
+			return false;
+		if (cache->class == 0)
+			nothers++;
+		else if (nothers != 0 || !class_is_right(cache, class))
+			return false;
+		else
+			class = cache->class;
+		for (unsigned i = 0; i < TALLIES; i++)
+			sum[i] += cache->tally[i];
+	}
+	for (unsigned i = 0; i < WALKS; i++)
+		if (!position_is_right(positions[i]))
+			return false;
+	return nothers == cache_nothers &&
+	       memcmp(sum, tallies, sizeof(sum)) == 0;
+}
+#endif
+
 /* May the work on this cache call functions of the program? */
 static bool
 calls_program(const struct umem_cache *cache)
@@ -188,6 +244,7 @@ work_on_locked(struct umem_cache *cache, bool (*f)(struct umem_cache *))
 
 	worker_pin = &pin;
 	lock_release(&cache_list_lock);
+	umem_assert(cache_check(cache));
 	if (cache_upkeep.enter(calls_program(cache))) {
 		any = f(cache);
 		cache_upkeep.leave();
@@ -253,6 +310,7 @@ cache_walk_sum(enum tally tally, size_t (*f)(struct umem_cache *))
 	size_t sum;
 
 	lock_take(&cache_list_lock);
+	umem_assert(tally < TALLIES);
 	state = walk_begin_locked(WALK_TALLY + tally);
 	while ((cache = walk_next_locked(&state)) != NULL) {
 		size_t now = f(cache);
@@ -279,6 +337,7 @@ unlink_locked(struct umem_cache *cache)
 	umem_assert(cache->class == 0 && cache_nothers != 0);
 	cache_nothers--;
 	list_remove(&cache->link);
+	umem_assert(cache_list_check_locked());
 }
 
 /* Waits until an unpin; drops the lock meanwhile. */

@@ -12,7 +12,9 @@
  * Source: Knuth, The Art of Computer Programming, volume 3, section 6.4,
  * algorithm R.
  */
+#include "umem/cache/cache_check.h"
 #include "umem/cache/held.h"
+#include "vmem/panic.h"
 #include "vmem/hash.h"
 
 #define HELD_SIZE_LEAST 128
@@ -39,6 +41,8 @@ held_find(const struct held *held, const void *value)
 {
 	size_t i = held_home(held, value);
 
+	/* NULL is a free slot.  The search ends, because there is one. */
+	umem_assert(value != NULL && is_pow2(held->size));
 	while (held->slot[i] != NULL && held->slot[i] != value)
 		i = (i + 1) & (held->size - 1);
 	return i;
@@ -81,7 +85,27 @@ held_remove(struct held *held, void *value)
 void
 held_move(struct held *held, const struct held *from)
 {
+	umem_assert(held->size >= from->size);
 	for (size_t i = 0; i < from->size; i++)
 		if (from->slot[i] != NULL)
 			held_add(held, from->slot[i]);
 }
+
+#ifdef UMEM_DEBUG
+bool
+held_check(const struct held *held, size_t most)
+{
+	size_t n = 0;
+
+	if (!is_pow2(held->size))
+		return false;
+	for (size_t i = 0; i < held->size; i++) {
+		if (held->slot[i] == NULL)
+			continue;
+		if (held_find(held, held->slot[i]) != i)
+			return false;
+		n++;
+	}
+	return n <= most && n <= held->size / 2;
+}
+#endif

@@ -65,10 +65,12 @@
  *
  * Source: uma_zcache_create() of FreeBSD's uma(9).
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "umem/cache/cache.h"
+#include "umem/cache/cache_check.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/cache/cache_walk.h"
 #include "umem/cache/import.h"
@@ -91,6 +93,10 @@
 /* As TRANSIT_WAIT_NS of vmem/quantum.c. */
 #define TRANSIT_WAIT_NS 100000000
 
+static_assert(POOL_LEAST >= BATCH, "the first pool takes one import");
+static_assert(ROUNDS_LEAST <= ROUNDS_MOST && ROUNDS_PART >= 2,
+    "two magazines a CPU hold at most max_idle");
+
 /* The limit is divided between the magazines of all CPUs and the pool. */
 static void
 import_divide_idle(struct import *import, size_t max_idle)
@@ -107,6 +113,8 @@ import_divide_idle(struct import *import, size_t max_idle)
 		import->rounds_most = (unsigned)rounds;
 		import->pool_most -= 2 * rounds * ncpus;
 	}
+	/* Magazines get at most half. */
+	umem_assert(import->pool_most >= max_idle / 2);
 }
 
 struct import *
@@ -144,6 +152,7 @@ arrays_free(struct import_arrays *arrays)
 void
 import_delete(struct import *import)
 {
+	umem_assert(import->nowned == 0 && import->npool == 0);
 	arrays_free(&import->arrays);
 	meta_free(import, sizeof(*import));
 }
@@ -172,6 +181,7 @@ arrays_exchange_locked(struct import *import, struct import_arrays *arrays)
 {
 	struct import_arrays old = import->arrays;
 
+	umem_assert(arrays->capacity > old.capacity);
 	if (import->npool != 0)
 		memcpy(arrays->pool, old.pool,
 		    import->npool * sizeof(*arrays->pool));
@@ -206,12 +216,12 @@ pool_counts_set_locked(struct umem_cache *cache, size_t npool, size_t nused)
 {
 	struct import *import = cache->import;
 
+	lock_assert_held(&cache->slabs.lock);
 	__atomic_store_n(&import->npool, npool, __ATOMIC_RELAXED);
 	__atomic_store_n(&cache->slabs.nused, nused, __ATOMIC_RELAXED);
 	if (npool < import->npool_low)
 		import->npool_low = npool;
-	umem_assert(npool + nused <= import->nowned);
-	umem_assert(import->nowned <= import->arrays.capacity);
+	umem_assert(import_check_locked(cache));
 }
 
 /* A racy estimate. */
@@ -245,6 +255,8 @@ pool_put_locked(struct umem_cache *cache, void *const *resources, unsigned n)
 {
 	struct import *import = cache->import;
 
+	lock_assert_held(&cache->slabs.lock);
+	umem_assert(n <= import->arrays.capacity - import->npool);
 	memcpy(import->arrays.pool + import->npool, resources,
 	    n * sizeof(*resources));
 	pool_counts_set_locked(
@@ -269,6 +281,7 @@ pool_reserve(struct umem_cache *cache, unsigned n)
 		fits = want <= import->arrays.capacity;
 		if (fits)
 			import->nowned = want;
+		umem_assert(import_check_locked(cache));
 		pool_unlock(cache);
 		arrays_free(&arrays);
 		if (fits)
@@ -294,6 +307,8 @@ transit_begin(struct import *import)
 static void
 transit_end(struct import *import, uint32_t began)
 {
+	umem_assert(began != cache_nforks ||
+		    __atomic_load_n(&import->ncalls, __ATOMIC_RELAXED) != 0);
 	__atomic_add_fetch(&import->nends, 1, __ATOMIC_SEQ_CST);
 	if (began == cache_nforks)
 		__atomic_sub_fetch(&import->ncalls, 1, __ATOMIC_SEQ_CST);
@@ -336,6 +351,7 @@ import_call(struct umem_cache *cache, void **resources, unsigned n)
 	else if (errno == 0)
 		errno = ENOMEM;
 	pool_lock(cache);
+	umem_assert(import->nowned >= n);
 	import->nowned -= n - got;
 	pool_counts_set_locked(cache, import->npool, cache->slabs.nused + got);
 	pool_unlock(cache);
@@ -365,6 +381,7 @@ pool_release(struct umem_cache *cache, size_t n, size_t keep)
 		got = most < BATCH ? (unsigned)most : BATCH;
 		memcpy(batch, import->arrays.pool + import->npool - got,
 		    got * sizeof(batch[0]));
+		umem_assert(import->nowned >= got);
 		import->nowned -= got;
 		pool_counts_set_locked(
 		    cache, import->npool - got, cache->slabs.nused);
@@ -405,6 +422,7 @@ import_take_idle(struct umem_cache *cache)
 {
 	void *resource;
 
+	lock_assert_held(&cache->import->gate);
 	if (cache->has_magazines) {
 		struct magazine *chain;
 
@@ -493,6 +511,7 @@ import_or_idle(struct umem_cache *cache, unsigned want)
 	int saved = errno;
 	uint64_t until_ns = 0;
 
+	lock_assert_held(&import->gate);
 	for (;;) {
 		uint32_t seen = transit_ends(import);
 		void *resource = import_some(cache, import_want(import, want));
@@ -525,11 +544,13 @@ import_fill_magazine(struct umem_cache *cache, unsigned want)
 	struct magazine *mag;
 	void *resource = NULL;
 
+	lock_assert_held(&cache->import->gate);
 	if (pool_size(cache->import) == 0)
 		return NULL;
 	mag = magazine_empty(&cache->mag);
 	if (mag == NULL)
 		return NULL;
+	umem_assert(mag->nrounds == 0);
 	mag->nrounds = pool_take(
 	    cache, mag->round, want < mag->capacity ? want : mag->capacity);
 	if (mag->nrounds != 0)
@@ -606,6 +627,7 @@ first_bad_locked(struct umem_cache *cache, void *const *resources, unsigned n,
 {
 	struct import *import = cache->import;
 
+	lock_assert_held(&cache->slabs.lock);
 	for (unsigned i = 0; import->checked && i < n; i++)
 		if (!held_remove(&import->arrays.held, resources[i])) {
 			*fault = is_in_pool_locked(import, resources[i])
@@ -714,6 +736,30 @@ umem_import_cache_create(const char *name, umem_import_t *import,
 	errno = EAGAIN;
 	return NULL;
 }
+
+#ifdef UMEM_DEBUG
+bool
+import_check_locked(const struct umem_cache *cache)
+{
+	static size_t ncalls; /* [a] */
+	const struct import *import = cache->import;
+	const struct import_arrays *arrays = &import->arrays;
+
+	lock_assert_held(&cache->slabs.lock);
+	if (import->npool_low > import->npool ||
+	    import->npool > import->nowned - cache->slabs.nused ||
+	    cache->slabs.nused > import->nowned ||
+	    import->nowned > arrays->capacity)
+		return false;
+	if (!check_is_due(&ncalls, import->nowned))
+		return true;
+	for (size_t i = 0; i < import->npool; i++)
+		if (arrays->pool[i] == NULL)
+			return false;
+	return !import->checked || arrays->capacity == 0 ||
+	       held_check(&arrays->held, cache->slabs.nused);
+}
+#endif
 
 static void
 import_each(void (*f)(struct import *import))

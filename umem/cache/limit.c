@@ -52,11 +52,14 @@
  * uma_zone_set_warning() of FreeBSD, which neither wait for a time nor serve
  * requests in order.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "umem/cache/cache.h"
+#include "umem/cache/cache_check.h"
 #include "umem/cache/cache_walk.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 #define NS_PER_MS 1000000ull
 
@@ -74,6 +77,9 @@ struct waiter {
 	uint32_t state;  /* [a] enum waiter_state; written with [q] */
 	uint32_t nforks; /* of the process that the entry is queued in */
 };
+
+static_assert(WAITER_WAITS == 0 && WAITER_ENDED <= INT32_MAX,
+    "a state is a word that a thread waits on");
 
 struct lock limit_lock = LOCK_INITIALIZER(LOCK_LIMIT);
 
@@ -106,6 +112,9 @@ static void
 waiter_end_locked(
     struct limit *limit, struct waiter *waiter, enum waiter_state state)
 {
+	lock_assert_held(&limit_lock);
+	umem_assert(waiter->state == WAITER_WAITS && state != WAITER_WAITS);
+	umem_assert(waiter->nforks == cache_nforks && limit->nwaiting != 0);
 	list_remove(&waiter->link);
 	__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
 	/* Release; pairs with waiter_state_get(). */
@@ -118,6 +127,7 @@ waiter_end_locked(
 static void
 limit_grant_locked(struct limit *limit)
 {
+	lock_assert_held(&limit_lock);
 	while (limit->waiting.next != &limit->waiting) {
 		struct waiter *first =
 		    container_of(limit->waiting.next, struct waiter, link);
@@ -135,6 +145,7 @@ limit_refuse_large_locked(struct limit *limit)
 	size_t most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
 	struct list *item = limit->waiting.next;
 
+	lock_assert_held(&limit_lock);
 	while (item != &limit->waiting) {
 		struct waiter *waiter = container_of(item, struct waiter, link);
 
@@ -144,11 +155,36 @@ limit_refuse_large_locked(struct limit *limit)
 	}
 }
 
+#ifdef UMEM_DEBUG
+bool
+limit_check_locked(const struct limit *limit)
+{
+	static size_t ncalls; /* [a] */
+	uint32_t n = 0;
+
+	lock_assert_held(&limit_lock);
+	if (!check_is_due(&ncalls, limit->nwaiting))
+		return true;
+	list_foreach (item, &limit->waiting) {
+		const struct waiter *waiter =
+		    container_of(item, struct waiter, link);
+
+		if (item->next->prev != item || waiter->n == 0 ||
+		    waiter->state != WAITER_WAITS ||
+		    waiter->nforks != cache_nforks)
+			return false;
+		n++;
+	}
+	return n == limit->nwaiting && (limit->counts || n == 0);
+}
+#endif
+
 static void
 limit_grant(struct limit *limit)
 {
 	lock_take(&limit_lock);
 	limit_grant_locked(limit);
+	umem_assert(limit_check_locked(limit));
 	lock_release(&limit_lock);
 }
 
@@ -169,6 +205,7 @@ waiter_queue_up(struct limit *limit, struct waiter *waiter)
 	if (waiter->n > __atomic_load_n(&limit->most, __ATOMIC_RELAXED))
 		waiter_end_locked(limit, waiter, WAITER_TOO_MANY);
 	limit_grant_locked(limit);
+	umem_assert(limit_check_locked(limit));
 	lock_release(&limit_lock);
 }
 
@@ -185,6 +222,7 @@ waiter_give_up(struct limit *limit, struct waiter *waiter)
 		__atomic_sub_fetch(&limit->nwaiting, 1, __ATOMIC_RELAXED);
 		/* The next one may ask for less. */
 		limit_grant_locked(limit);
+		umem_assert(limit_check_locked(limit));
 	}
 	lock_release(&limit_lock);
 	return state;
@@ -231,6 +269,8 @@ limit_count_off(struct limit *limit, size_t n)
 {
 	size_t held = __atomic_sub_fetch(&limit->nheld, n, __ATOMIC_SEQ_CST);
 
+	/* Objects that were never counted are not counted off. */
+	umem_assert(held <= SIZE_MAX - n);
 	if (unlikely(__atomic_load_n(&limit->nwaiting, __ATOMIC_SEQ_CST) != 0))
 		limit_grant(limit);
 	return held;
@@ -378,12 +418,14 @@ limit_end(umem_cache_t *cache)
 		waiter_end_locked(limit,
 		    container_of(limit->waiting.next, struct waiter, link),
 		    WAITER_ENDED);
+	umem_assert(limit_check_locked(limit));
 	lock_release(&limit_lock);
 }
 
 void
 limit_after_fork_locked(void)
 {
+	lock_assert_held(&cache_list_lock);
 	list_foreach (item, &cache_list) {
 		struct limit *limit =
 		    &container_of(item, struct umem_cache, link)->limit;
@@ -415,6 +457,7 @@ umem_cache_set_limit(umem_cache_t *cache, size_t n)
 	lock_take(&limit_lock);
 	limit_refuse_large_locked(&cache->limit);
 	limit_grant_locked(&cache->limit);
+	umem_assert(limit_check_locked(&cache->limit));
 	lock_release(&limit_lock);
 	return 0;
 }

@@ -17,14 +17,21 @@
  * any point.  A fork() while another thread is about to put a chunk back loses
  * that chunk in the child, and no other.
  */
+#include <assert.h>
+
 #include "umem/base/random.h"
 #include "umem/cache/quarantine.h"
 #include "vmem/meta.h"
+#include "vmem/panic.h"
 
 /* The limits of the quarantine of one cache, in bytes and chunks. */
 #define QUARANTINE_BYTES_MAX (256 * KIB)
 #define QUARANTINE_SLOTS_MAX 256
 #define QUARANTINE_SLOTS_MIN 2
+
+static_assert(QUARANTINE_SLOTS_MIN <= QUARANTINE_SLOTS_MAX &&
+		  QUARANTINE_SLOTS_MAX <= UINT32_MAX,
+    "a slot is drawn by 32 random bits");
 
 static struct random slot_random;
 
@@ -44,6 +51,7 @@ quarantine_init(struct quarantine *q, size_t chunk)
 void
 quarantine_end(struct quarantine *q)
 {
+	umem_assert(quarantine_count(q) == 0);
 	if (q->slot != NULL)
 		meta_free(q->slot, q->nslots * sizeof(*q->slot));
 	*q = (struct quarantine){0};
@@ -80,6 +88,7 @@ quarantine_inspect(struct quarantine *q, size_t *at)
 void *
 quarantine_put_back(struct quarantine *q, size_t at, void *p)
 {
+	umem_assert(p != NULL && at < q->nslots);
 	return __atomic_exchange_n(&q->slot[at], p, __ATOMIC_ACQ_REL);
 }
 

@@ -23,6 +23,8 @@
  *
  * Locking: none.  See slab_owner.c for chunks of a slab that is being released.
  */
+#include <assert.h>
+
 #include "umem/cache/cache.h"
 #include "umem/cache/misuse.h"
 
@@ -30,6 +32,10 @@
 #define FILTER_BITS       8192
 /* With more rounds than this most bits are set. */
 #define FILTER_ROUNDS_MAX 510
+
+static_assert((uint64_t)FILTER_BITS << 19 == (uint64_t)1 << 32,
+    "filter_bit() takes the upper bits of a 32-bit hash");
+static_assert(FILTER_MOST <= FILTER_BITS / 16, "few bits are set");
 
 static inline unsigned
 filter_bit(const void *p)

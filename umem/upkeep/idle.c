@@ -32,6 +32,7 @@
  * prediction twice.  A wrong prediction costs page faults, and is corrected by
  * the pause.
  */
+#include <assert.h>
 #include <sys/types.h>
 
 #include "magazine/cpu.h"
@@ -47,6 +48,10 @@
 #define PRESSURE_BYTES  (16 * MIB)
 #define FEEDBACK_NS     ((uint64_t)1000000000)
 #define BACKOFF_MOST_NS (512 * FEEDBACK_NS)
+
+static_assert(BACKOFF_MOST_NS <= INT64_MAX && IDLE_NS <= INT64_MAX,
+    "differences of times are signed");
+static_assert(IDLE_TICKS >= 2, "two ticks tell whether rounds are steady");
 
 static uint64_t active_ns;     /* [a] last slow path that read the clock */
 static uint32_t was_slow_path; /* [a] 1: a slow path since the last tick */

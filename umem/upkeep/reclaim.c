@@ -34,6 +34,7 @@
  * the worker (worker.c).  If another thread is the worker, the next check does
  * it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <sys/types.h>
 
@@ -43,6 +44,7 @@
 #include "umem/upkeep/reclaim.h"
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
+#include "vmem/panic.h"
 
 #define GROWTH_STEP   (1 * MIB)
 #define GROWTH_PURGES 2
@@ -70,6 +72,12 @@
  * since the last check.
  */
 #define DEPOTS_LIMIT (2 * DEMAND_MOST)
+
+static_assert(DEMAND_LEAST <= DEMAND_MOST && DEPOTS_LIMIT >= DEMAND_MOST,
+    "a check flushes at least what was allocated since the last check");
+static_assert(MANY_PURGES > GROWTH_PURGES && MANY_HOLES > HOLES_LEAST &&
+		  MANY_PART < HOLES_PART,
+    "more free bytes in slabs allow more to be purged");
 
 static size_t fresh_seen;     /* [a] */
 static size_t allocated_seen; /* [a] */
@@ -112,6 +120,7 @@ bytes_left(size_t bytes, size_t taken)
 static bool
 reclaim_purge_cache(struct umem_cache *cache)
 {
+	umem_assert(worker_is_self());
 	if (purge_left != 0)
 		purge_left = bytes_left(
 		    purge_left, page_purge_sparse(&cache->slabs, purge_left));

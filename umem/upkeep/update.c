@@ -49,6 +49,7 @@
  *	because the upkeep thread may be waiting for a lock that the caller
  *	holds.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "umem/cache/cache_hooks.h"
@@ -63,6 +64,7 @@
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 #include "vmem/vmem.h"
 
 /* Free pages younger than this may be allocated again soon. */
@@ -102,6 +104,13 @@
  */
 #define RECLAIM_TRIES   2
 #define RECLAIM_MOST    1000
+
+static_assert(YOUNG_AGE_NS < PURGE_AGE_NS, "pressure shortens the age");
+static_assert(RELEASE_LIMIT <= PURGE_LIMIT,
+    "a free() waits for less than an update may take");
+static_assert(TICK_RELEASING < TICK_PRESSURE && TICK_PRESSURE < TICK_FREES,
+    "ticks are more frequent under pressure, and most during the release");
+static_assert(RECLAIM_TRIES <= RECLAIM_MOST, "callbacks add tries");
 
 uint64_t update_interval_ns = 250000000;
 
@@ -147,6 +156,8 @@ reap_cache(struct umem_cache *cache)
 static void
 reap_all(void)
 {
+	umem_assert(worker_is_self());
+
 	size_t chunks = count_used(), bytes = heap_used();
 	bool has_callbacks = cache_walk_as_worker(WALK_ALL, call_reclaim);
 
@@ -171,6 +182,7 @@ reap_without_calls(struct umem_cache *cache)
 static bool
 reap_all_without_calls(void)
 {
+	umem_assert(worker_is_self());
 	return cache_walk_as_worker(WALK_ALL, reap_without_calls);
 }
 
@@ -205,6 +217,7 @@ update_all(void)
 {
 	bool busy = true;
 
+	umem_assert(worker_is_self());
 	if (__atomic_exchange_n(&reap_wanted, 0, __ATOMIC_ACQUIRE) != 0) {
 		reap_all();
 		__atomic_add_fetch(&reaps_done, 1, __ATOMIC_RELEASE);
@@ -285,6 +298,7 @@ keeps_of_source(const struct umem_cache *cache)
 {
 	const vmem_t *source = cache->slabs.source;
 
+	umem_assert(reap_source != NULL);
 	if (source == NULL)
 		return false;
 	if (source == reap_source)
@@ -405,6 +419,7 @@ ticks_get(void)
 static void
 ticks_set(uint32_t n)
 {
+	umem_assert(n != 0);
 	if (ticks_get() != n)
 		cpu_set_ticks(n);
 }

@@ -66,6 +66,7 @@
 #include "umem/cache/worker.h"
 #include "vmem/hooks.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 /* Updates without anything to do before the thread sleeps. */
 #define IDLE_UPDATES 3
@@ -158,6 +159,7 @@ update_thread_work(uint32_t own_epoch)
 	 */
 	if (!worker_begin())
 		return true;
+	umem_assert(working_epoch == 0);
 	working_epoch = own_epoch;
 	busy = update_all();
 	working_epoch = 0;
@@ -227,6 +229,8 @@ update_thread_wake(void)
 static bool
 starts_are_left(void)
 {
+	umem_assert(keeper != 0 && nstarts <= STARTS);
+
 	uint64_t now = os_now_ns();
 	uint64_t nnew = (now - counted_ns) / update_interval_ns;
 
@@ -245,6 +249,7 @@ update_thread_start(void)
 	pthread_attr_t attr;
 	bool started;
 
+	umem_assert(exists == 0);
 	/*
 	 * libc aborts if the kernel has come to refuse the rseq registration.
 	 */
@@ -268,6 +273,7 @@ update_thread_stop(void)
 	uint32_t own_epoch = epoch;
 	uint32_t next = own_epoch + 1 == 0 ? 1 : own_epoch + 1;
 
+	umem_assert(keeper != 0 && exists != 0 && own_epoch != 0);
 	__atomic_store_n(&exists, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&epoch, next, __ATOMIC_SEQ_CST);
 	update_thread_wake();
@@ -330,6 +336,7 @@ keeper_work(void)
 		else
 			update_thread_stop();
 	}
+	umem_assert(keeper == 1);
 	__atomic_store_n(&keeper, 0, __ATOMIC_SEQ_CST);
 	pthread_setcancelstate(cancel, &cancel);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

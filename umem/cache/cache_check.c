@@ -1,0 +1,69 @@
+/*
+ * cache_check.c - checks the invariants of one cache; debug builds call it
+ *
+ * Each part of a cache has its own check beside its code, called after each
+ * change: cache_list_check_locked() (cache_walk.c), limit_check_locked(),
+ * import_check_locked(), held_check(), and slab_store_check() of the slabs.
+ * cache_check() puts them together for one cache.  The worker calls it before
+ * its work.
+ */
+#include "umem/cache/cache_check.h"
+#include "umem/cache/cache_hooks.h"
+
+#ifdef UMEM_DEBUG
+static bool
+magazines_are_right(const struct umem_cache *cache)
+{
+	uintptr_t fast = cache_fast_at(cache);
+
+	if (fast != 0 && fast != cache_header_at(cache))
+		return false;
+	if (!cache->has_magazines)
+		return cpu_header_is_none(cache->mag.hot);
+	return cache->debug == 0 && !cpu_header_is_none(cache->mag.hot);
+}
+
+static bool
+quarantine_is_right(const struct quarantine *q)
+{
+	return (q->slot == NULL) == (q->nslots == 0) &&
+	       __atomic_load_n(&q->last, __ATOMIC_RELAXED) <= q->nslots;
+}
+
+static bool
+import_is_right(struct umem_cache *cache)
+{
+	bool is_right;
+
+	if (cache->import == NULL)
+		return true;
+	lock_take(&cache->slabs.lock);
+	is_right = import_check_locked(cache);
+	lock_release(&cache->slabs.lock);
+	return is_right && cache->calls_out && cache->slabs.source == NULL;
+}
+
+static bool
+limit_is_right(const struct umem_cache *cache)
+{
+	bool is_right;
+
+	lock_take(&limit_lock);
+	is_right = limit_check_locked(&cache->limit);
+	lock_release(&limit_lock);
+	return is_right;
+}
+
+bool
+cache_check(struct umem_cache *cache)
+{
+	return is_pow2(cache->align) &&
+	       cache->slabs.layout.chunk >= cache->bufsize &&
+	       (cache->class == 0 ||
+		   class_cache_if_made(cache->class) == cache) &&
+	       !(cache->slabs.checked && cache->debug != 0) &&
+	       magazines_are_right(cache) &&
+	       quarantine_is_right(&cache->quarantine) &&
+	       limit_is_right(cache) && import_is_right(cache);
+}
+#endif
