@@ -35,7 +35,7 @@
 
 static_assert((uint64_t)FILTER_BITS << 19 == (uint64_t)1 << 32,
     "filter_bit() takes the upper bits of a 32-bit hash");
-static_assert(FILTER_MOST <= FILTER_BITS / 16, "few bits are set");
+static_assert(FILTER_ROUNDS_MAX <= FILTER_BITS / 16, "few bits are set");
 
 static inline unsigned
 filter_bit(const void *p)
