@@ -19,6 +19,25 @@
 #define seldom_used __attribute__((section(".bss.seldom")))
 
 #define array_size(a) (sizeof(a) / sizeof((a)[0]))
+/*
+ * Publishes value in *word, unless another thread has published one since *word
+ * was NULL.  Returns the published value: if it is not value, the caller frees
+ * value, which no other thread has seen.  Release: pairs with the acquire by
+ * which other threads read *word.
+ */
+typedef void *publish_word __attribute__((may_alias));
+
+static inline void *
+publish_once(void *word, void *value)
+{
+	void *published = NULL;
+
+	return __atomic_compare_exchange_n((publish_word *)word, &published,
+		   value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+		   ? value
+		   : published;
+}
+
 #define container_of(ptr, type, member)                                        \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 

@@ -1013,18 +1013,18 @@ vmem_t *
 heap_public_arena(void)
 {
 	static vmem_t *arena; /* [atomic] */
-	vmem_t *made = __atomic_load_n(&arena, __ATOMIC_ACQUIRE);
-	vmem_t *none = NULL;
+	vmem_t *published = __atomic_load_n(&arena, __ATOMIC_ACQUIRE), *created;
 
-	if (made != NULL)
-		return made;
-	made = vmem_xcreate("umem_program", NULL, 0, os_page_size(),
+	if (published != NULL)
+		return published;
+	created = vmem_xcreate("umem_program", NULL, 0, os_page_size(),
 	    program_import, heap_arena_release, heap_arena, 0, VM_NOSLEEP);
-	if (made == NULL || __atomic_compare_exchange_n(&arena, &none, made,
-				false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return made;
-	vmem_destroy(made);
-	return none;
+	if (created == NULL)
+		return NULL;
+	published = publish_once(&arena, created);
+	if (published != created)
+		vmem_destroy(created);
+	return published;
 }
 
 DESCRIBE(DESCRIBED_HEAP);

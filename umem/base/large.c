@@ -92,6 +92,26 @@ large_alloc(size_t size, size_t align, bool *zeroed)
 	return block_register(heap_alloc(bytes, align, zeroed), bytes);
 }
 
+void *
+large_containing(const void *p)
+{
+	size_t unit = page_map_unit(p);
+
+	if (unit >= page_map.units)
+		return NULL;
+	/* Only the first unit of a block has an owner. */
+	for (size_t i = unit + 1; i-- > 0;) {
+		uintptr_t at = page_map.base + (i << HEAP_UNIT_SHIFT);
+		void *owner = page_map_owner((void *)at);
+
+		if (owner != NULL)
+			return (uintptr_t)p - at < page_map_large_bytes(owner)
+				   ? (void *)at
+				   : NULL;
+	}
+	return NULL;
+}
+
 void
 large_unregister(void *p, size_t bytes)
 {

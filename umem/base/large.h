@@ -27,6 +27,9 @@ void large_register(void *p, size_t bytes);
  */
 void large_free(void *p, size_t bytes);
 
+/* Returns the large block that contains p; NULL: none. */
+void *large_containing(const void *p);
+
 /*
  * Removes the block from the page map and the counts.  Its span stays
  * allocated.

@@ -3,6 +3,7 @@
  *
  * The texts are part of the interface, because tests and users match them.
  */
+#include "umem/base/large.h"
 #include "umem/base/page_map.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/cache/misuse.h"
@@ -56,26 +57,6 @@ misuse_waiting(
 	    cache->name, p);
 }
 
-/* Is p inside a large block, or inside a slab with few chunks? */
-static bool
-is_inside_block(const void *p)
-{
-	size_t unit = page_map_unit(p);
-
-	if (unit >= page_map.units)
-		return false;
-	for (size_t i = unit + 1; i-- > 0;) {
-		uintptr_t at = page_map.base + (i << HEAP_UNIT_SHIFT);
-		void *owner = page_map_owner((void *)at);
-		size_t bytes = page_map_large_bytes(owner);
-
-		if (owner == NULL)
-			continue;
-		return bytes == 0 ? i == unit : (uintptr_t)p - at < bytes;
-	}
-	return false;
-}
-
 void
 misuse_address(const char *function, const void *p)
 {
@@ -84,7 +65,7 @@ misuse_address(const char *function, const void *p)
 	if (page_map_unit(p) >= page_map.units)
 		misuse(function, p, "not an address of the heap");
 	if (slab == NULL || page_map_large_bytes(slab) != 0) {
-		if (is_inside_block(p))
+		if (large_containing(p) != NULL)
 			misuse(function, p, "not the start of a block");
 		if ((uintptr_t)p - heap_window.base < heap_committed())
 			misuse(function, p, "block freed twice");

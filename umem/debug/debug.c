@@ -68,6 +68,7 @@
  */
 #include <string.h>
 
+#include "umem/base/large.h"
 #include "umem/base/page_map.h"
 #include "umem/debug/audit.h"
 #include "umem/debug/debug_inner.h"
@@ -649,7 +650,7 @@ debug_bad_address(const void *p)
 		debug_report(UMERR_BADADDR, NULL, NULL, p, info);
 		return;
 	}
-	info.buffer = debug_large_containing(p);
+	info.buffer = large_containing(p);
 	if (info.buffer != NULL) {
 		debug_report(UMERR_BADBASE, &debug_large_cache,
 		    debug_large() ? debug_large_bufctl(info.buffer) : NULL, p,

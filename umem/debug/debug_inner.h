@@ -140,7 +140,4 @@ void debug_log_contents(
 /* Returns the bufctl of a large block, or NULL after a report. */
 struct bufctl *debug_large_bufctl(const void *p);
 
-/* Returns the large block that contains p; NULL: none. */
-void *debug_large_containing(const void *p);
-
 #endif

@@ -355,24 +355,4 @@ debug_large_resize(void *p, size_t size)
 	return true;
 }
 
-/* Returns the large block that contains p; NULL: none. */
-void *
-debug_large_containing(const void *p)
-{
-	size_t unit = page_map_unit(p);
-
-	if (unit >= page_map.units)
-		return NULL;
-	for (size_t i = unit + 1; i-- > 0;) {
-		uintptr_t at = page_map.base + (i << HEAP_UNIT_SHIFT);
-		void *owner = page_map_owner((void *)at);
-
-		if (owner != NULL)
-			return (uintptr_t)p - at < page_map_large_bytes(owner)
-				   ? (void *)at
-				   : NULL;
-	}
-	return NULL;
-}
-
 DESCRIBE(DESCRIBED_DEBUG_LARGE);

@@ -107,6 +107,37 @@ lite_has_no_space(const struct umem_cache *cache)
 	       cache->bufsize % LITE_ALIGN_MAX == 0;
 }
 
+/* Removes the flags that the cache's own flags exclude. */
+static unsigned
+plan_permitted(const struct umem_cache *cache, unsigned flags)
+{
+	if ((cache->flags & UMC_NOTOUCH) != 0)
+		flags &=
+		    ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE | UMF_FIREWALL);
+	if ((cache->flags & UMC_TYPESAFE_BY_RCU) != 0)
+		flags &= ~(UMF_DEADBEEF | UMF_FIREWALL | UMF_LITE);
+	return flags;
+}
+
+/* Removes the flags that other flags exclude, and those without space. */
+static unsigned
+plan_consistent(const struct umem_cache *cache, unsigned flags)
+{
+	if ((flags & UMF_FIREWALL) != 0)
+		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
+	if ((flags & UMF_LITE) != 0)
+		flags &= lite_has_no_space(cache)
+			     ? ~UMF_LITE
+			     : ~(UMF_AUDIT | UMF_CONTENTS | UMF_DEADBEEF |
+				   UMF_REDZONE);
+	if ((flags & UMF_AUDIT) == 0)
+		flags &= ~UMF_CONTENTS;
+	/* Only caches with guards check for writes. */
+	if ((flags & UMF_DEADBEEF) == 0)
+		flags &= ~UMF_RCU_WRITES;
+	return flags;
+}
+
 static unsigned
 plan_flags(const struct umem_cache *cache, const char *name, bool sourced)
 {
@@ -124,26 +155,9 @@ plan_flags(const struct umem_cache *cache, const char *name, bool sourced)
 			(choice->flags & UMF_RCU_WRITES);
 	if ((flags & UMF_AUDIT) != 0)
 		flags |= UMF_REDZONE;
-	if ((cache->flags & UMC_NOTOUCH) != 0)
-		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
-	if ((cache->flags & UMC_TYPESAFE_BY_RCU) != 0)
-		flags &= ~(UMF_DEADBEEF | UMF_FIREWALL | UMF_LITE);
-	if ((flags & UMF_FIREWALL) != 0 &&
-	    (cache->bufsize < choice->firewall_min || sourced ||
-		(cache->flags & UMC_NOTOUCH) != 0))
+	if (cache->bufsize < choice->firewall_min || sourced)
 		flags &= ~UMF_FIREWALL;
-	if ((flags & UMF_FIREWALL) != 0)
-		flags &= ~(UMF_DEADBEEF | UMF_REDZONE | UMF_LITE);
-	if ((flags & UMF_LITE) != 0)
-		flags &= lite_has_no_space(cache)
-			     ? ~UMF_LITE
-			     : ~(UMF_AUDIT | UMF_CONTENTS | UMF_DEADBEEF |
-				   UMF_REDZONE);
-	if ((flags & UMF_AUDIT) == 0)
-		flags &= ~UMF_CONTENTS;
-	/* Only caches with guards check for writes. */
-	if ((flags & UMF_DEADBEEF) == 0)
-		flags &= ~UMF_RCU_WRITES;
+	flags = plan_consistent(cache, plan_permitted(cache, flags));
 	return flags &
 	       (UMF_AUDIT | UMF_DEADBEEF | UMF_REDZONE | UMF_CONTENTS |
 		   UMF_CHECKSIGNAL | UMF_FIREWALL | UMF_LITE | UMF_RCU_WRITES);

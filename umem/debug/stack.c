@@ -40,18 +40,13 @@
 
 #include "umem/base/page_map.h"
 #include "umem/base/ready.h"
+#include "umem/debug/code.h"
 #include "umem/debug/stack.h"
 #include "umem/debug/unwind.h"
 #include "vmem/describe.h"
 #include "vmem/hash.h"
 #include "vmem/os.h"
 #include "vmem/vmem.h"
-
-#if defined(__x86_64__)
-#include "umem/debug/stack_x86_64.h"
-#elif defined(__aarch64__)
-#include "umem/debug/stack_aarch64.h"
-#endif
 
 /*
  * Sanitizers must not check these reads, because the stack may contain any

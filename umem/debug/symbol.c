@@ -7,16 +7,13 @@
  * of the file, which is mapped for that purpose.  The second search is needed
  * because functions of the program itself are not in the dynamic table.
  */
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 
+#include "umem/debug/code.h"
 #include "umem/debug/symbol.h"
 #include "vmem/os.h"
-
-extern int _dl_find_object(void *address, struct dl_find_object *found)
-    __attribute__((weak));
 
 /* The best match so far. */
 struct symbol_match {
@@ -157,9 +154,7 @@ symbol_text(struct message *m, uintptr_t pc)
 	size_t bytes = 0;
 	uintptr_t at;
 
-	if (_dl_find_object == NULL ||
-	    _dl_find_object((void *)(pc - 1), &found) != 0 ||
-	    found.dlfo_link_map == NULL) {
+	if (!code_find_object(pc - 1, &found) || found.dlfo_link_map == NULL) {
 		message_hex(m, pc);
 		return;
 	}

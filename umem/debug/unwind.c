@@ -17,21 +17,12 @@
  *
  * Source: DWARF 4, section 6.4; Linux Standard Base, "Exception Frames".
  */
-#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 
+#include "umem/debug/code.h"
 #include "umem/debug/unwind.h"
 #include "vmem/os.h"
-
-extern int _dl_find_object(void *address, struct dl_find_object *found)
-    __attribute__((weak));
-
-#if defined(__x86_64__)
-#include "umem/debug/stack_x86_64.h"
-#elif defined(__aarch64__)
-#include "umem/debug/stack_aarch64.h"
-#endif
 
 /* Encoding of a pointer: format in the low bits, base above. */
 #define PE_ABS      0x00
@@ -554,9 +545,7 @@ rule_by_table(uintptr_t pc, struct unwind_rule *rule)
 	struct dl_find_object found;
 	const uint8_t *fde;
 
-	if (_dl_find_object == NULL ||
-	    _dl_find_object((void *)pc, &found) != 0 ||
-	    found.dlfo_eh_frame == NULL)
+	if (!code_find_object(pc, &found) || found.dlfo_eh_frame == NULL)
 		return false;
 	fde = find_fde(found.dlfo_eh_frame, pc);
 	if (fde == NULL || !read_fde(&program, fde))

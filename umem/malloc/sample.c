@@ -99,18 +99,18 @@ static struct sample **
 sample_table(void)
 {
 	struct sample **table = __atomic_load_n(&samples, __ATOMIC_ACQUIRE);
-	struct sample **expected = NULL;
+	struct sample **created;
 	size_t bytes = PAGE_MAP_SAMPLES * sizeof(*table);
 
 	if (likely(table != NULL))
 		return table;
-	table = meta_alloc_spare(bytes);
-	if (table == NULL ||
-	    __atomic_compare_exchange_n(&samples, &expected, table, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return table;
-	meta_free(table, bytes);
-	return expected;
+	created = meta_alloc_spare(bytes);
+	if (created == NULL)
+		return NULL;
+	table = publish_once(&samples, created);
+	if (table != created)
+		meta_free(created, bytes);
+	return table;
 }
 
 static struct sample *

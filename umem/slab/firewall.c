@@ -24,7 +24,7 @@
 #define GROW_BYTES     (256 * MIB)
 #define GROW_BYTES_MIN (1 * MIB)
 
-static vmem_t *published_arena; /* [a] */
+static vmem_t *arena; /* [a] */
 
 bool
 firewall_layout(struct slab_layout *layout, size_t size)
@@ -45,19 +45,18 @@ firewall_layout(struct slab_layout *layout, size_t size)
 static vmem_t *
 firewall_arena(void)
 {
-	vmem_t *created = __atomic_load_n(&published_arena, __ATOMIC_ACQUIRE);
-	vmem_t *none = NULL;
+	vmem_t *published = __atomic_load_n(&arena, __ATOMIC_ACQUIRE), *created;
 
-	if (created != NULL)
-		return created;
+	if (published != NULL)
+		return published;
 	created = vmem_create("umem_firewall", NULL, 0, HEAP_UNIT, NULL, NULL,
 	    NULL, 0, VM_NOSLEEP);
-	if (created == NULL ||
-	    __atomic_compare_exchange_n(&published_arena, &none, created, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return created;
-	vmem_destroy(created);
-	return none;
+	if (created == NULL)
+		return NULL;
+	published = publish_once(&arena, created);
+	if (published != created)
+		vmem_destroy(created);
+	return published;
 }
 
 /* Adds at least bytes bytes of addresses to the arena. */
@@ -125,5 +124,5 @@ firewall_free(void *span, const struct slab_layout *layout)
 	 */
 	if (!os_decommit(at, bytes))
 		os_purge(at, bytes);
-	vmem_free(published_arena, span, layout->slab_bytes);
+	vmem_free(arena, span, layout->slab_bytes);
 }
