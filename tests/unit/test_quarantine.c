@@ -14,7 +14,7 @@ quarantine_empty(struct quarantine *q)
 {
 	size_t at = 0;
 
-	while (quarantine_take(q, &at) != NULL)
+	while (quarantine_remove(q, &at) != NULL)
 		;
 	ck_assert_uint_eq(quarantine_count(q), 0);
 	quarantine_end(q);
