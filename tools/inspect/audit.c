@@ -100,17 +100,16 @@ audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 	    cache_is_audited(model, c), audit);
 }
 
-static bool
-audit_of_sample(const struct sample *s, struct audit *audit)
+struct audit
+audit_of_sample(const struct sample *s)
 {
-	*audit = (struct audit){.at = s->record,
+	return (struct audit){.at = s->record,
 	    .addr = s->at,
 	    .size = s->size,
 	    .depth = s->depth,
 	    .timestamp = s->time,
 	    .thread = s->thread,
 	    .stack = s->stack};
-	return true;
 }
 
 /* Reads the record through a tag that ends at end, if there is such a tag. */
@@ -136,8 +135,10 @@ audit_of_large(
 	uint64_t end = large->at + large->bytes;
 	bool audited;
 
-	if (large->sample != NULL)
-		return audit_of_sample(large->sample, audit);
+	if (large->sample != NULL) {
+		*audit = audit_of_sample(large->sample);
+		return true;
+	}
 	if (cache == NULL || record_get(model, cache, L_CACHE_DEBUG) == 0)
 		return false;
 	audited = (record_get(model, cache, L_CACHE_DEBUG) &
@@ -231,8 +232,10 @@ audit_read(struct model *model, uint64_t at, struct audit *audit)
 	uint64_t large = layout_value(model->layout, L_DEBUG_LARGE_CACHE);
 	const struct sample *s = samples_by_record(model, at);
 
-	if (s != NULL)
-		return audit_of_sample(s, audit);
+	if (s != NULL) {
+		*audit = audit_of_sample(s);
+		return true;
+	}
 	if (!read_record(model, at, false, audit))
 		return false;
 	for (size_t i = 0; i < model->ncaches; i++) {
@@ -342,12 +345,12 @@ audit_print(struct model *model, const struct audit *audit)
 	audit_print_stack(model, audit, 17);
 }
 
-bool
-audit_same_stack(const struct audit *a, const struct audit *b)
+int
+audit_order_stacks(const struct audit *a, const struct audit *b)
 {
-	return a->depth == b->depth &&
-	       (a->depth == 0 ||
-		   memcmp(a->stack, b->stack, 8ull * a->depth) == 0);
+	if (a->depth != b->depth)
+		return order_numbers(a->depth, b->depth);
+	return a->depth == 0 ? 0 : memcmp(a->stack, b->stack, 8ull * a->depth);
 }
 
 /* Adapts a function for all records to the records of a ring. */

@@ -30,6 +30,9 @@ bool audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 bool audit_of_large(
     struct model *model, const struct large *large, struct audit *audit);
 
+/* Returns the allocation of a sample in the form of a record. */
+struct audit audit_of_sample(const struct sample *s);
+
 /*
  * Reads the record of the buffer at this address that was freed last, if the
  * free unmapped its memory.  Returns false if there is no record.  A live
@@ -64,7 +67,8 @@ void audit_print_head(void);
 
 const char *audit_cache_name(struct model *model, const struct audit *audit);
 
-bool audit_same_stack(const struct audit *a, const struct audit *b);
+/* Returns the order of two stacks, as a function for qsort() does. */
+int audit_order_stacks(const struct audit *a, const struct audit *b);
 
 /*
  * Calls f for every record: first of allocated and free buffers, then of freed

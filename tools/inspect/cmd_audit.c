@@ -98,17 +98,13 @@ command_log(int argc, char **argv)
 	while ((letter = next_option(argc, argv, "l:r")) != -1)
 		if (letter == 'r')
 			raw = true;
-		else if (letter == 'J')
-			json_wanted = true;
 		else if (strcmp(optarg, "fail") == 0)
 			which = L_LOG_FAIL;
 		else if (strcmp(optarg, "slab") == 0)
 			which = L_LOG_SLAB;
 		else if (strcmp(optarg, "transaction") != 0)
 			fail_usage(argv[0]);
-	if (argc - optind != 1)
-		fail_usage(argv[0]);
-	model = model_of(argv[optind], MODEL_LOGS);
+	model = model_of(only_argument(argc, argv), MODEL_LOGS);
 	audit_each_logged(model, which, collect_record, &all);
 	sort_records(&all, newest_first);
 	if (json_wanted)
@@ -141,25 +137,21 @@ struct user {
 };
 
 static int
-by_stack(const void *a, const void *b)
+order_users(const void *a, const void *b)
 {
 	const struct audit *x = a, *y = b;
 
-	if (x->size != y->size)
-		return x->size < y->size ? -1 : 1;
-	if (x->depth != y->depth)
-		return x->depth < y->depth ? -1 : 1;
-	return x->depth ? memcmp(x->stack, y->stack, 8ull * x->depth) : 0;
+	return x->size != y->size ? order_numbers(x->size, y->size)
+				  : audit_order_stacks(x, y);
 }
 
 static int
-by_bytes(const void *a, const void *b)
+order_by_bytes(const void *a, const void *b)
 {
 	const struct user *x = a, *y = b;
 
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return x->first->at < y->first->at ? -1 : 1;
+	return x->bytes != y->bytes ? order_numbers(y->bytes, x->bytes)
+				    : order_numbers(x->first->at, y->first->at);
 }
 
 static void
@@ -218,7 +210,7 @@ print_users(struct model *model, const struct records *all, bool every)
 	for (size_t i = 0; i < all->n; i++) {
 		const struct audit *a = &all->audit[i];
 
-		if (n == 0 || by_stack(users[n - 1].first, a) != 0) {
+		if (n == 0 || order_users(users[n - 1].first, a) != 0) {
 			ARRAY_GROW(users, n, capacity);
 			users[n++] = (struct user){.first = a};
 		}
@@ -226,7 +218,7 @@ print_users(struct model *model, const struct records *all, bool every)
 		users[n - 1].bytes += a->size;
 	}
 	if (n != 0)
-		qsort(users, n, sizeof(*users), by_bytes);
+		qsort(users, n, sizeof(*users), order_by_bytes);
 	for (size_t i = 0; i < n; i++)
 		if (every || users[i].bytes >= 8192 || users[i].n >= 100)
 			print_user(model, &users[i]);
@@ -248,8 +240,6 @@ command_users(int argc, char **argv)
 		case 'f':
 			list = true;
 			break;
-		default:
-			json_wanted = true;
 		}
 	if (argc == optind)
 		fail_usage(argv[0]);
@@ -258,7 +248,7 @@ command_users(int argc, char **argv)
 		fail_no_audit();
 	audit_each(model, collect_record, &all);
 	keep_wanted(model, &all, argv + optind + 1, argc - optind - 1);
-	sort_records(&all, by_stack);
+	sort_records(&all, order_users);
 	if (json_wanted)
 		json_open(NULL, '[');
 	else if (list)
@@ -338,8 +328,7 @@ bufctl_of(struct model *model, const char *text, struct audit *audit)
 	struct place place;
 	uint64_t at;
 
-	if (!parse_address(text, &at))
-		fail_with(EXIT_ERROR, "bufctl: %s is no address", text);
+	at = address_argument(text, "bufctl: ", "address");
 	if (model_find(model, at, &place) && !place.between)
 		return place.slab != NULL
 			   ? audit_of_chunk(
@@ -351,21 +340,13 @@ bufctl_of(struct model *model, const char *text, struct audit *audit)
 static uint64_t
 time_option(const char *text)
 {
-	uint64_t value;
-
-	if (!parse_address(text, &value))
-		fail_with(EXIT_ERROR, "%s is no time in hexadecimal", text);
-	return value;
+	return address_argument(text, "", "time in hexadecimal");
 }
 
 static uint64_t
 thread_option(const char *text)
 {
-	uint64_t value;
-
-	if (!parse_size(text, &value))
-		fail_with(EXIT_ERROR, "%s is no number of a thread", text);
-	return value;
+	return size_argument(text, "", "number of a thread");
 }
 
 static void
@@ -396,8 +377,6 @@ wanted_options(int argc, char **argv, struct wanted *w)
 		case 'v':
 			w->verbose = true;
 			break;
-		default:
-			json_wanted = true;
 		}
 }
 
@@ -451,10 +430,8 @@ by_thread(int argc, char **argv, bool allocated)
 	struct records all = {0};
 	struct model *model;
 	uint64_t thread;
-	int letter;
 
-	while ((letter = next_option(argc, argv, "")) != -1)
-		json_wanted |= letter == 'J';
+	no_option(argc, argv);
 	if (argc - optind != 2)
 		fail_usage(argv[0]);
 	thread = thread_option(argv[optind + 1]);

@@ -101,24 +101,15 @@ search_kernel_references(const struct target *target, struct search *search)
 }
 
 static uint64_t
-address_option(const char *text)
+hexadecimal_option(const char *text)
 {
-	uint64_t value;
-
-	if (!parse_address(text, &value))
-		fail_with(
-		    EXIT_ERROR, "grep: %s is no hexadecimal number", text);
-	return value;
+	return address_argument(text, "grep: ", "hexadecimal number");
 }
 
 static uint64_t
-size_option(const char *text)
+distance_option(const char *text)
 {
-	uint64_t value;
-
-	if (!parse_size(text, &value))
-		fail_with(EXIT_ERROR, "grep: %s is no size", text);
-	return value;
+	return size_argument(text, "grep: ", "size");
 }
 
 int
@@ -131,26 +122,24 @@ command_grep(int argc, char **argv)
 	while ((letter = next_option(argc, argv, "a:d:m:M:q")) != -1)
 		switch (letter) {
 		case 'a':
-			search.step = size_option(optarg);
+			search.step = distance_option(optarg);
 			break;
 		case 'd':
-			search.distance = size_option(optarg);
+			search.distance = distance_option(optarg);
 			break;
 		case 'm':
-			search.mask = address_option(optarg);
+			search.mask = hexadecimal_option(optarg);
 			break;
 		case 'M':
-			search.mask = ~address_option(optarg);
+			search.mask = ~hexadecimal_option(optarg);
 			break;
 		case 'q':
 			search.bare = true;
 			break;
-		default:
-			json_wanted = true;
 		}
 	if (argc - optind != 2 || search.step == 0)
 		fail_usage(argv[0]);
-	search.value = address_option(argv[optind + 1]);
+	search.value = hexadecimal_option(argv[optind + 1]);
 	model = model_of(argv[optind], MODEL_MEMORY);
 	if (json_wanted)
 		json_open(NULL, '[');

@@ -45,34 +45,17 @@ struct site {
 	double nblocks, bytes; /* that they stand for */
 };
 
-static struct audit
-audit_of(const struct sample *s)
+static int
+order_by_stack(const void *a, const void *b)
 {
-	return (struct audit){.at = s->record,
-	    .addr = s->at,
-	    .size = s->size,
-	    .depth = s->depth,
-	    .timestamp = s->time,
-	    .thread = s->thread,
-	    .stack = s->stack};
+	struct audit x = audit_of_sample(*(const struct sample *const *)a);
+	struct audit y = audit_of_sample(*(const struct sample *const *)b);
+
+	return audit_order_stacks(&x, &y);
 }
 
 static int
-by_stack(const void *a, const void *b)
-{
-	const struct sample *x = *(const struct sample *const *)a;
-	const struct sample *y = *(const struct sample *const *)b;
-	int way = 0;
-
-	if (x->depth != y->depth)
-		return x->depth < y->depth ? -1 : 1;
-	if (x->depth != 0)
-		way = memcmp(x->stack, y->stack, 8ull * x->depth);
-	return way;
-}
-
-static int
-by_bytes(const void *a, const void *b)
+order_sites(const void *a, const void *b)
 {
 	const struct site *x = a, *y = b;
 
@@ -107,9 +90,9 @@ sites_of(struct model *model, size_t *nsites)
 	for (size_t i = 0; i < model->nsamples; i++)
 		if (model->samples[i].record != 0 && model->samples[i].live)
 			live[n++] = &model->samples[i];
-	qsort(live, n, sizeof(*live), by_stack);
+	qsort(live, n, sizeof(*live), order_by_stack);
 	for (size_t i = 0; i < n; i++) {
-		if (i == 0 || by_stack(&live[i - 1], &live[i]) != 0) {
+		if (i == 0 || order_by_stack(&live[i - 1], &live[i]) != 0) {
 			ARRAY_GROW(sites, *nsites, capacity);
 			sites[(*nsites)++] = (struct site){0};
 		}
@@ -117,7 +100,7 @@ sites_of(struct model *model, size_t *nsites)
 	}
 	free(live);
 	if (*nsites != 0)
-		qsort(sites, *nsites, sizeof(*sites), by_bytes);
+		qsort(sites, *nsites, sizeof(*sites), order_sites);
 	return sites;
 }
 
@@ -131,7 +114,7 @@ static void
 print_site(
     struct model *model, const struct site *site, uint64_t now, bool stacks)
 {
-	struct audit audit = audit_of(site->newest);
+	struct audit audit = audit_of_sample(site->newest);
 
 	printf("%7zu %10.0f %9s %9.1f %9.1f %s\n", site->n, site->nblocks,
 	    size_text((uint64_t)site->bytes),
@@ -184,7 +167,7 @@ json_sites(struct model *model, const struct site *sites, size_t n)
 	    "not_kept", layout_variable(model->layout, model->target, L_NLOST));
 	json_open("sites", '[');
 	for (size_t i = 0; i < n; i++) {
-		struct audit audit = audit_of(sites[i].newest);
+		struct audit audit = audit_of_sample(sites[i].newest);
 
 		json_open(NULL, '{');
 		json_number("samples", sites[i].n);
@@ -250,9 +233,7 @@ command_samples(int argc, char **argv)
 		folded |= letter == 'f';
 		stacks |= letter == 'v';
 	}
-	if (argc - optind != 1)
-		fail_usage(argv[0]);
-	model = model_of(argv[optind], 0);
+	model = model_of(only_argument(argc, argv), 0);
 	sites = sites_of(model, &n);
 	if (json_wanted)
 		json_sites(model, sites, n);
@@ -332,7 +313,8 @@ command_sample(int argc, char **argv)
 	struct layout *l;
 	uint64_t mean;
 
-	if (next_option(argc, argv, "") != -1 || argc - optind != 2)
+	if (next_option(argc, argv, "") != -1 || json_wanted ||
+	    argc - optind != 2)
 		fail_usage(argv[0]);
 	mean = parse_mean(argv[0], argv[optind + 1]);
 	target = target_open(argv[optind]);

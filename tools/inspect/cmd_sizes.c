@@ -70,7 +70,7 @@ ascending(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return *x < *y ? -1 : *x > *y;
+	return order_numbers(*x, *y);
 }
 
 static void
@@ -206,9 +206,9 @@ print_info(struct model *model)
 static uint64_t
 count_option(const char *text)
 {
-	uint64_t value;
+	uint64_t value = size_argument(text, "sizes: ", "size");
 
-	if (!parse_size(text, &value) || value == 0)
+	if (value == 0)
 		fail_with(EXIT_ERROR, "sizes: %s is no size", text);
 	return value;
 }
@@ -238,12 +238,8 @@ command_sizes(int argc, char **argv)
 		case 'i':
 			info = true;
 			break;
-		default:
-			json_wanted = true;
 		}
-	if (argc - optind != 1)
-		fail_usage(argv[0]);
-	model = model_of(argv[optind], 0);
+	model = model_of(only_argument(argc, argv), 0);
 	if (info) {
 		print_info(model);
 		return EXIT_OK;
@@ -279,16 +275,6 @@ pin_of_caller(const char *caller)
 	ARRAY_GROW(pins, npins, pins_capacity);
 	pins[npins] = (struct pin){.caller = caller, .last = SIZE_MAX};
 	return &pins[npins++];
-}
-
-static unsigned
-nlive(const struct slab *s)
-{
-	unsigned n = 0;
-
-	for (unsigned w = 0; w < (s->nchunks + 63) / 64; w++)
-		n += (unsigned)__builtin_popcountll(s->live[w]);
-	return n;
 }
 
 static bool
@@ -331,7 +317,7 @@ by_back(const void *a, const void *b)
 {
 	const struct fragments *x = a, *y = b;
 
-	return x->back > y->back ? -1 : x->back < y->back;
+	return order_numbers(y->back, x->back);
 }
 
 static int
@@ -339,7 +325,7 @@ by_pinned(const void *a, const void *b)
 {
 	const struct pin *x = a, *y = b;
 
-	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+	return order_numbers(y->bytes, x->bytes);
 }
 
 static struct fragments *
@@ -350,7 +336,8 @@ collect_fragments(struct model *model)
 	for (size_t i = 0; i < model->ncaches; i++)
 		all[i].cache = &model->caches[i];
 	for (size_t i = 0; i < model->nslabs; i++) {
-		unsigned n = nlive(&model->slabs[i]);
+		unsigned n =
+		    bits_count(model->slabs[i].live, model->slabs[i].nchunks);
 		struct fragments *of = &all[model->slabs[i].cache];
 
 		of->nempty += n == 0;
@@ -433,13 +420,8 @@ command_frag(int argc, char **argv)
 {
 	struct fragments *all;
 	struct model *model;
-	int letter;
 
-	while ((letter = next_option(argc, argv, "")) != -1)
-		json_wanted |= letter == 'J';
-	if (argc - optind != 1)
-		fail_usage(argv[0]);
-	model = model_of(argv[optind], 0);
+	model = model_of(target_argument(argc, argv), 0);
 	all = collect_fragments(model);
 	if (json_wanted)
 		json_fragments(model, all);

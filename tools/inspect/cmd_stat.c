@@ -12,19 +12,6 @@
 #include "tools/inspect/stat.h"
 #include "umem/umem.h"
 
-/* Returns the only argument after the options: a process or core. */
-static const char *
-only_target(int argc, char **argv)
-{
-	int letter;
-
-	while ((letter = next_option(argc, argv, "")) != -1)
-		json_wanted |= letter == 'J';
-	if (argc - optind != 1)
-		fail_usage(argv[0]);
-	return argv[optind];
-}
-
 static uint64_t
 cpu_layer_value(struct model *model, enum layout_entry entry)
 {
@@ -290,7 +277,7 @@ json_domains(struct model *model, bool layers)
 int
 command_status(int argc, char **argv)
 {
-	struct model *model = model_of(only_target(argc, argv), 0);
+	struct model *model = model_of(target_argument(argc, argv), 0);
 	const struct layout *l = model->layout;
 	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
 	uint64_t n, bytes;
@@ -701,7 +688,7 @@ stat_report(struct model *model)
 int
 command_stat(int argc, char **argv)
 {
-	stat_report(model_of(only_target(argc, argv), 0));
+	stat_report(model_of(target_argument(argc, argv), 0));
 	return EXIT_OK;
 }
 
@@ -721,7 +708,7 @@ flags_of(const struct cache *c)
 int
 command_caches(int argc, char **argv)
 {
-	struct model *model = model_of(only_target(argc, argv), 0);
+	struct model *model = model_of(target_argument(argc, argv), 0);
 
 	if (json_wanted) {
 		json_open(NULL, '[');
@@ -744,7 +731,7 @@ command_caches(int argc, char **argv)
 int
 command_arenas(int argc, char **argv)
 {
-	struct model *model = model_of(only_target(argc, argv), 0);
+	struct model *model = model_of(target_argument(argc, argv), 0);
 
 	if (json_wanted)
 		json_open(NULL, '[');

@@ -382,10 +382,8 @@ command_verify(int argc, char **argv)
 {
 	struct model *model;
 	uint64_t n = 0;
-	int letter;
 
-	while ((letter = next_option(argc, argv, "")) != -1)
-		json_wanted |= letter == 'J';
+	no_option(argc, argv);
 	if (argc == optind)
 		fail_usage(argv[0]);
 	model = model_of(argv[optind], MODEL_MEMORY);

@@ -69,22 +69,12 @@ walk_slabs(struct model *model, const struct cache *only)
 			print_item(model->slabs[i].at);
 }
 
-static unsigned
-nfree(const struct slab *s)
-{
-	unsigned n = 0;
-
-	for (unsigned w = 0; w < (s->nchunks + 63) / 64; w++)
-		n += (unsigned)__builtin_popcountll(s->free[w]);
-	return n;
-}
-
 static void
 walk_partial(struct model *model, const struct cache *only)
 {
 	for (size_t i = 0; i < model->nslabs; i++) {
 		const struct slab *s = &model->slabs[i];
-		unsigned n = nfree(s);
+		unsigned n = bits_count(s->free, s->nchunks);
 
 		if ((only == NULL || only == &model->caches[s->cache]) &&
 		    n != 0 && n != s->nchunks)
@@ -255,10 +245,8 @@ command_walk(int argc, char **argv)
 	const struct cache *only = NULL;
 	const struct walk *walk;
 	struct model *model;
-	int letter;
 
-	while ((letter = next_option(argc, argv, "")) != -1)
-		json_wanted |= letter == 'J';
+	no_option(argc, argv);
 	if (argc - optind < 2 || argc - optind > 3)
 		fail_usage(argv[0]);
 	walk = find_walk(argv[optind + 1]);
@@ -368,11 +356,7 @@ find_arena(struct model *model, const char *name)
 static uint64_t
 bytes_option(const char *text)
 {
-	uint64_t value;
-
-	if (!parse_size(text, &value))
-		fail_with(EXIT_ERROR, "segments: %s is no size", text);
-	return value;
+	return size_argument(text, "segments: ", "size");
 }
 
 int
@@ -398,8 +382,6 @@ command_segments(int argc, char **argv)
 		case 'T':
 			shown.type = type_option(optarg);
 			break;
-		default:
-			json_wanted = true;
 		}
 	if (argc - optind != 2)
 		fail_usage(argv[0]);

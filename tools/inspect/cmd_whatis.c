@@ -327,31 +327,19 @@ command_whatis(int argc, char **argv)
 {
 	struct model *model;
 	bool all = false;
-	int letter;
 
-	while ((letter = next_option(argc, argv, "a")) != -1)
-		if (letter == 'J')
-			json_wanted = true;
-		else
-			all = true;
+	while (next_option(argc, argv, "a") != -1)
+		all = true;
 	if (argc - optind < 2)
 		fail_usage(argv[0]);
-	for (int i = optind + 1; i < argc; i++) {
-		uint64_t at;
-
-		if (!parse_address(argv[i], &at))
-			fail_with(
-			    EXIT_ERROR, "whatis: %s is no address", argv[i]);
-	}
+	for (int i = optind + 1; i < argc; i++)
+		address_argument(argv[i], "whatis: ", "address");
 	model = model_of(argv[optind], 0);
 	if (json_wanted)
 		json_open(NULL, '[');
-	for (int i = optind + 1; i < argc; i++) {
-		uint64_t at = 0;
-
-		parse_address(argv[i], &at);
-		say_all(model, at, all, /* stack */ true);
-	}
+	for (int i = optind + 1; i < argc; i++)
+		say_all(model, address_argument(argv[i], "whatis: ", "address"),
+		    all, /* stack */ true);
 	if (json_wanted)
 		json_close();
 	return EXIT_OK;

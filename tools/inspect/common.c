@@ -1,13 +1,16 @@
 /* common.c - exits, memory and options, for all files of the command */
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tools/inspect/common.h"
 #include "tools/inspect/memory.h"
+#include "tools/inspect/print.h"
 #include "umem/number.h"
 
 jmp_buf *fail_target;
@@ -159,6 +162,26 @@ parse_size(const char *text, uint64_t *bytes)
 	return number_parse(text, /* takes_unit */ true, bytes) == NUMBER_OK;
 }
 
+uint64_t
+address_argument(const char *text, const char *prefix, const char *noun)
+{
+	uint64_t address;
+
+	if (!parse_address(text, &address))
+		fail_with(EXIT_ERROR, "%s%s is no %s", prefix, text, noun);
+	return address;
+}
+
+uint64_t
+size_argument(const char *text, const char *prefix, const char *noun)
+{
+	uint64_t bytes;
+
+	if (!parse_size(text, &bytes))
+		fail_with(EXIT_ERROR, "%s%s is no %s", prefix, text, noun);
+	return bytes;
+}
+
 double
 seconds_now(void)
 {
@@ -173,11 +196,40 @@ next_option(int argc, char **argv, const char *letters)
 {
 	static const struct option longs[] = {{"force", no_argument, NULL, 'F'},
 	    {"json", no_argument, NULL, 'J'}, {NULL, 0, NULL, 0}};
-	int letter;
+	for (;;) {
+		int letter = getopt_long(argc, argv, letters, longs, NULL);
 
-	while ((letter = getopt_long(argc, argv, letters, longs, NULL)) == 'F')
-		memory_forced = true;
-	if (letter == '?')
+		if (letter == '?')
+			fail_usage(argv[0]);
+		if (letter == 'F')
+			memory_forced = true;
+		else if (letter == 'J')
+			json_wanted = true;
+		else
+			return letter;
+	}
+}
+
+void
+no_option(int argc, char **argv)
+{
+	int letter = next_option(argc, argv, "");
+
+	assert(letter == -1);
+	(void)letter;
+}
+
+const char *
+target_argument(int argc, char **argv)
+{
+	no_option(argc, argv);
+	return only_argument(argc, argv);
+}
+
+const char *
+only_argument(int argc, char **argv)
+{
+	if (argc - optind != 1)
 		fail_usage(argv[0]);
-	return letter;
+	return argv[optind];
 }

@@ -47,6 +47,14 @@ bool parse_address(const char *text, uint64_t *address);
 bool parse_size(const char *text, uint64_t *bytes);
 
 /*
+ * Parse an argument of a command by the function above.  If it is invalid, end
+ * the command with "PREFIX" "TEXT is no NOUN".
+ */
+uint64_t address_argument(
+    const char *text, const char *prefix, const char *noun);
+uint64_t size_argument(const char *text, const char *prefix, const char *noun);
+
+/*
  * Returns at most most bytes of a text of the target, for a terminal and for
  * JSON: replaces control characters and bytes that are not UTF-8 by \x and two
  * digits.
@@ -54,6 +62,13 @@ bool parse_size(const char *text, uint64_t *bytes);
 const char *plain_text(const char *text, size_t most);
 
 double seconds_now(void);
+
+/* Returns the order of two numbers, as a function for qsort() does. */
+static inline int
+order_numbers(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
 
 /*
  * Detects cycles in a walk along links that may be corrupt: returns true while
@@ -85,10 +100,19 @@ struct command {
 
 /*
  * Reads the next option of a command by getopt_long(): letters in the format of
- * getopt(), --json, and --force, which sets memory_forced.  Returns a letter,
- * 'J' for --json, or -1 at the end.
+ * getopt(), --json, which sets json_wanted, and --force, which sets
+ * memory_forced.  Returns a letter, or -1 at the end.
  */
 int next_option(int argc, char **argv, const char *letters);
+
+/* Reads the options of a command that has no letters. */
+void no_option(int argc, char **argv);
+
+/* Returns the only argument after the options, a process or a core. */
+const char *only_argument(int argc, char **argv);
+
+/* The same for a command that has no letters: reads its options first. */
+const char *target_argument(int argc, char **argv);
 _Noreturn void fail_usage(const char *command);
 
 int command_allocdby(int argc, char **argv);

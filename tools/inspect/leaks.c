@@ -273,7 +273,7 @@ prepare(struct model *model)
 	for (size_t i = 0; i < model->nslabs; i++) {
 		struct slab *s = &model->slabs[i];
 
-		s->marked = xalloc(((size_t)s->nchunks + 63) / 64 * 8);
+		s->marked = xalloc(8ull * words_of_bits(s->nchunks));
 	}
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].import == 0)
@@ -341,7 +341,7 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 static void
 each_of_slab(struct model *model, struct slab *s, leaks_func *f)
 {
-	for (unsigned w = 0; w < (s->nchunks + 63) / 64; w++)
+	for (unsigned w = 0; w < words_of_bits(s->nchunks); w++)
 		for (uint64_t bits = s->live[w] & ~s->marked[w]; bits != 0;
 		     bits &= bits - 1)
 			f(model, s, NULL,

@@ -102,24 +102,18 @@ collect(struct model *model, struct slab *slab, struct large *large, unsigned i)
 		leak->kind = AUDITED;
 }
 
-static int
-order(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* Sorts the leaks of one row together. */
 static int
 row_order(const struct leak *a, const struct leak *b)
 {
-	int way = order(a->kind, b->kind);
+	int way = order_numbers(a->kind, b->kind);
 
 	if (way == 0)
-		way = order((uintptr_t)a->cache, (uintptr_t)b->cache);
+		way = order_numbers((uintptr_t)a->cache, (uintptr_t)b->cache);
 	if (way == 0)
-		way = order(a->hash, b->hash);
+		way = order_numbers(a->hash, b->hash);
 	if (way == 0 && a->kind == LARGE && a->hash == 0)
-		way = order(b->bytes, a->bytes);
+		way = order_numbers(b->bytes, a->bytes);
 	return way;
 }
 
@@ -129,7 +123,7 @@ order_by_row(const void *a, const void *b)
 	const struct leak *x = a, *y = b;
 	int way = row_order(x, y);
 
-	return way ? way : order(x->at, y->at);
+	return way ? way : order_numbers(x->at, y->at);
 }
 
 static const char *
@@ -146,13 +140,14 @@ static int
 by_weight(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
-	int way = order(x->leak->kind, y->leak->kind);
+	int way = order_numbers(x->leak->kind, y->leak->kind);
 
 	if (way == 0 && x->leak->kind == AUDITED)
 		way = strcmp(x->caller, y->caller);
 	if (way == 0 && x->leak->kind != AUDITED)
-		way = order((uint64_t)y->about_bytes, (uint64_t)x->about_bytes);
-	return way ? way : order(x->leak->at, y->leak->at);
+		way = order_numbers(
+		    (uint64_t)y->about_bytes, (uint64_t)x->about_bytes);
+	return way ? way : order_numbers(x->leak->at, y->leak->at);
 }
 
 static void
@@ -507,13 +502,9 @@ command_leaks(int argc, char **argv)
 		case 'v':
 			options.figures = true;
 			break;
-		case 'J':
-			json_wanted = true;
-			break;
 		default: /* -f: results are never cached */
 			break;
 		}
-	if (argc - optind != 1)
-		fail_usage(argv[0]);
-	return leaks_report(model_of(argv[optind], MODEL_POINTERS), &options);
+	return leaks_report(
+	    model_of(only_argument(argc, argv), MODEL_POINTERS), &options);
 }

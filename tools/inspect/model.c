@@ -294,12 +294,6 @@ cache_of_store(struct model *model, uint64_t store)
 	return c;
 }
 
-static unsigned
-words_of_bits(unsigned nbits)
-{
-	return (nbits + 63) / 64;
-}
-
 /* Reads a slab, without its entry in the unit table; NULL: inconsistent. */
 static struct slab *
 take_slab(struct model *model, uint64_t at)
@@ -339,8 +333,7 @@ take_slab(struct model *model, uint64_t at)
 		    ((uint64_t)1 << (s->nchunks % 64)) - 1;
 	c->nslabs++;
 	c->ntotal += c->nchunks;
-	for (unsigned w = 0; w < words_of_bits(s->nchunks); w++)
-		c->nlive += (unsigned)__builtin_popcountll(s->live[w]);
+	c->nlive += bits_count(s->live, s->nchunks);
 	return s;
 }
 
@@ -450,7 +443,7 @@ by_span(const void *a, const void *b)
 	uint64_t x = sorted_model->slabs[*(const uint32_t *)a].span;
 	uint64_t y = sorted_model->slabs[*(const uint32_t *)b].span;
 
-	return x < y ? -1 : x > y;
+	return order_numbers(x, y);
 }
 
 /* Slabs from a program's arena are not in the page map: uses their lists. */

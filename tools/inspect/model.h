@@ -190,6 +190,23 @@ bit_clear(uint64_t *bits, unsigned i)
 	bits[i / 64] &= ~((uint64_t)1 << (i % 64));
 }
 
+static inline unsigned
+words_of_bits(unsigned nbits)
+{
+	return (nbits + 63) / 64;
+}
+
+/* Returns the number of bits that are set. */
+static inline unsigned
+bits_count(const uint64_t *bits, unsigned nbits)
+{
+	unsigned n = 0;
+
+	for (unsigned w = 0; w < words_of_bits(nbits); w++)
+		n += (unsigned)__builtin_popcountll(bits[w]);
+	return n;
+}
+
 static inline uint64_t
 slab_chunk_at(const struct model *model, const struct slab *slab, unsigned i)
 {

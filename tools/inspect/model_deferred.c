@@ -194,7 +194,7 @@ by_address(const void *a, const void *b)
 {
 	const struct waiting_object *x = a, *y = b;
 
-	return x->at < y->at ? -1 : x->at > y->at;
+	return order_numbers(x->at, y->at);
 }
 
 void

@@ -299,7 +299,7 @@ by_address(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return *x < *y ? -1 : *x > *y;
+	return order_numbers(*x, *y);
 }
 
 /* Reads the lists of memory that the library has freed to itself. */

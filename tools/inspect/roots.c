@@ -82,7 +82,7 @@ by_start(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	return order_numbers(x->start, y->start);
 }
 
 static void
