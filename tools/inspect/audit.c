@@ -14,7 +14,6 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
-#include "tools/inspect/samples.h"
 #include "tools/inspect/symbols.h"
 
 /* Above the number and size of the chunks of any log. */
@@ -230,7 +229,7 @@ audit_read(struct model *model, uint64_t at, struct audit *audit)
 {
 	const struct cache *c;
 	uint64_t large = layout_value(model->layout, L_DEBUG_LARGE_CACHE);
-	const struct sample *s = samples_by_record(model, at);
+	const struct sample *s = model_sample_of_record(model, at);
 
 	if (s != NULL) {
 		*audit = audit_of_sample(s);

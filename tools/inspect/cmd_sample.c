@@ -34,7 +34,6 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
-#include "tools/inspect/samples.h"
 #include "tools/inspect/symbols.h"
 #include "umem/umem.h"
 
@@ -67,7 +66,7 @@ order_sites(const void *a, const void *b)
 static void
 site_add(struct site *site, const struct sample *s)
 {
-	double weight = samples_weight(s);
+	double weight = sample_weight(s);
 
 	site->n++;
 	site->nblocks += weight;
@@ -129,8 +128,8 @@ static void
 print_sites(
     struct model *model, const struct site *sites, size_t n, bool stacks)
 {
-	uint64_t mean = samples_mean(model);
-	uint64_t now = samples_now(model);
+	uint64_t mean = model_sampling_interval(model);
+	uint64_t now = model_samples_now(model);
 	struct site all = {0};
 
 	for (size_t i = 0; i < n; i++) {
@@ -157,10 +156,10 @@ print_sites(
 static void
 json_sites(struct model *model, const struct site *sites, size_t n)
 {
-	uint64_t now = samples_now(model);
+	uint64_t now = model_samples_now(model);
 
 	json_open(NULL, '{');
-	json_number("mean", samples_mean(model));
+	json_number("mean", model_sampling_interval(model));
 	json_number(
 	    "taken", layout_variable(model->layout, model->target, L_NTAKEN));
 	json_number(

@@ -8,7 +8,6 @@
 
 #include "tools/inspect/model.h"
 #include "tools/inspect/print.h"
-#include "tools/inspect/samples.h"
 #include "tools/inspect/stat.h"
 #include "umem/umem.h"
 
@@ -296,7 +295,7 @@ command_status(int argc, char **argv)
 		json_address("heap", model->base);
 		json_number("own_bytes", mapped);
 		json_number("threads", model->target->nthreads);
-		json_number("sample_bytes", samples_mean(model));
+		json_number("sample_bytes", model_sampling_interval(model));
 		json_larges(model, "samples", /* samples */ true);
 		json_domains(model, /* layers */ false);
 		json_close();
@@ -313,11 +312,11 @@ command_status(int argc, char **argv)
 	    size_text(model->end - model->base), model->base);
 	printf("Own memory:     %s\n", size_text(mapped));
 	printf("Threads:        %zu\n", model->target->nthreads);
-	if (samples_mean(model) == 0)
+	if (model_sampling_interval(model) == 0)
 		puts("Sampling:       off");
 	else
 		printf("Sampling:       one in %s bytes\n",
-		    size_text(samples_mean(model)));
+		    size_text(model_sampling_interval(model)));
 	bytes = larges_bytes(model, /* samples */ true, &n);
 	printf("Samples:        %lu in %s\n", n, size_text(bytes));
 	print_domains(model);

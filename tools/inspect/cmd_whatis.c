@@ -12,7 +12,6 @@
 #include "tools/inspect/model.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/roots.h"
-#include "tools/inspect/samples.h"
 #include "tools/inspect/whatis.h"
 #include "umem/umem.h"
 #include "vmem/vmem.h"
@@ -303,7 +302,8 @@ say_unknown(uint64_t at)
 static void
 say_all(struct model *model, uint64_t at, bool all, bool stack)
 {
-	bool found = samples_say(model, at) || say_object(model, at, stack);
+	bool found =
+	    whatis_say_sample(model, at) || say_object(model, at, stack);
 
 	/* A slab may now be where a larger buffer was freed. */
 	if (!is_in_buffer(model, at) || all)

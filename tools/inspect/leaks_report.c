@@ -8,7 +8,7 @@
  * caller.
  *
  * A leaked sample stands for other blocks that leaked at its place and are not
- * samples; see samples_weight().  Therefore the row of samples has an estimate
+ * samples; see sample_weight().  Therefore the row of samples has an estimate
  * of all these blocks, which also counts the blocks in the other tables.
  */
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 #include "tools/inspect/audit.h"
 #include "tools/inspect/leaks.h"
 #include "tools/inspect/print.h"
-#include "tools/inspect/samples.h"
 #include "tools/inspect/symbols.h"
 #include "vmem/vmem.h"
 
@@ -91,7 +90,7 @@ collect(struct model *model, struct slab *slab, struct large *large, unsigned i)
 	leak->weight = 1;
 	if (large != NULL && large->sample != NULL) {
 		leak->kind = SAMPLED;
-		leak->weight = samples_weight(large->sample);
+		leak->weight = sample_weight(large->sample);
 	}
 	if (!has_record(model, slab, large, i, &audit) || audit.depth == 0)
 		return;

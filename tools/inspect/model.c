@@ -45,7 +45,6 @@
 
 #include "tools/inspect/model_inner.h"
 #include "tools/inspect/roots.h"
-#include "tools/inspect/samples.h"
 
 /* Maximum number of stops of a live target to find no header claimed. */
 #define HOLD_TRIES 10
@@ -366,7 +365,7 @@ static void
 take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
 {
 	uint64_t span = model->base + ((uint64_t)unit << model->unit_shift);
-	const struct sample *s = samples_of(model, index, span);
+	const struct sample *s = model_sample_of(model, index, span);
 	struct large *large;
 
 	if (s != NULL && !s->live)
@@ -606,7 +605,7 @@ model_take(struct target *target, const struct layout *layout, unsigned parts)
 		roots_copy_logs(model);
 	target_release(target);
 	take_caches(model);
-	samples_take(model);
+	model_take_samples(model);
 	take_map(model);
 	take_sourced(model);
 	model_take_magazines(model);

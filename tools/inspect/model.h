@@ -50,13 +50,27 @@ struct slab {
 	uint64_t *marked; /* reached; leaks.c */
 };
 
-struct sample;
+/* A sampled block; see umem/malloc/sample.h. */
+struct sample {
+	uint64_t record;
+	uint64_t at;   /* of the block */
+	uint64_t span; /* unit in which it starts */
+	uint64_t size;
+	uint64_t mean;
+	uint64_t time, freed_time; /* ns */
+	uint64_t thread, freed_thread;
+	const uint64_t *stack, *freed_stack; /* in our copy */
+	unsigned depth, freed_depth;
+	bool live;  /* else freed recently, with inaccessible pages, ... */
+	bool waits; /* ... or freed, waiting for a grace period */
+	bool guarded;
+};
 
 struct large {
 	uint64_t at;
 	uint64_t bytes; /* usable */
 	uint64_t size;  /* of a sample: requested bytes; else bytes */
-	const struct sample *sample; /* or NULL; see samples.h */
+	const struct sample *sample; /* or NULL */
 	bool waits;                  /* freed, waits for a grace period */
 	bool marked;
 };
@@ -247,6 +261,19 @@ struct arena *model_arena(struct model *model, uint64_t at);
 /* Returns the arena's tags in ring order; the caller frees them. */
 struct segment *model_segments(
     struct model *model, const struct arena *arena, size_t *n);
+
+/* Returns the sampling interval in bytes; 0: sampling is off. */
+uint64_t model_sampling_interval(const struct model *model);
+
+/* Returns the sample with this record, or NULL. */
+const struct sample *model_sample_of_record(
+    const struct model *model, uint64_t record);
+
+/* Returns the number of blocks that a sample stands for, itself included. */
+double sample_weight(const struct sample *s);
+
+/* Returns the time from which ages of samples count, in ns. */
+uint64_t model_samples_now(const struct model *model);
 
 /* Opens the target with this name and returns its model. */
 struct model *model_of(const char *name, unsigned parts);

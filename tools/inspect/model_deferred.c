@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "tools/inspect/model_inner.h"
-#include "tools/inspect/samples.h"
 #include "tools/inspect/symbols.h"
 
 /* Above the number of layers and domains of any program. */

@@ -2,8 +2,8 @@
  * model_inner.h - declarations shared by the files of the model; see model.c
  *
  * model_magazines.c reads the magazines of CPUs and depots, model_deferred.c
- * reads the objects that wait for a grace period, and model_arenas.c reads the
- * arenas.
+ * reads the objects that wait for a grace period, model_samples.c reads the
+ * sampled blocks, and model_arenas.c reads the arenas.
  */
 #ifndef TOOLS_MODEL_INNER_H
 #define TOOLS_MODEL_INNER_H
@@ -71,6 +71,13 @@ void model_take_magazines(struct model *model);
 
 /* Reads the lists of memory that the library has freed to itself. */
 void model_take_freed(struct model *model);
+
+/* Reads the table of samples. */
+void model_take_samples(struct model *model);
+
+/* Returns sample number index if it starts in this unit, else NULL. */
+const struct sample *model_sample_of(
+    const struct model *model, uint32_t index, uint64_t span);
 
 void model_take_arenas(struct model *model);
 

@@ -1,5 +1,5 @@
 /*
- * samples.c - blocks of the target that were sampled
+ * model_samples.c - blocks of the target that were sampled
  *
  * The library has a table of records by number, and stores the number in the
  * page map, so that a block leads to its record and a record to its block.  The
@@ -8,11 +8,8 @@
  * block starts.
  */
 #include <math.h>
-#include <unistd.h>
 
-#include "tools/inspect/audit.h"
-#include "tools/inspect/print.h"
-#include "tools/inspect/samples.h"
+#include "tools/inspect/model_inner.h"
 
 static uint64_t
 sample_get(
@@ -74,7 +71,7 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 }
 
 void
-samples_take(struct model *model)
+model_take_samples(struct model *model)
 {
 	const struct layout *l = model->layout;
 	uint64_t at = layout_variable(l, model->target, L_SAMPLES);
@@ -94,7 +91,7 @@ samples_take(struct model *model)
 }
 
 uint64_t
-samples_mean(const struct model *model)
+model_sampling_interval(const struct model *model)
 {
 	const char *at = target_at(
 	    model->target, layout_value(model->layout, L_SAMPLING), 1);
@@ -103,7 +100,7 @@ samples_mean(const struct model *model)
 }
 
 const struct sample *
-samples_of(const struct model *model, uint32_t index, uint64_t span)
+model_sample_of(const struct model *model, uint32_t index, uint64_t span)
 {
 	const struct sample *s = model->samples + index;
 
@@ -113,7 +110,7 @@ samples_of(const struct model *model, uint32_t index, uint64_t span)
 }
 
 const struct sample *
-samples_by_record(const struct model *model, uint64_t record)
+model_sample_of_record(const struct model *model, uint64_t record)
 {
 	for (size_t i = 0; i < model->nsamples; i++)
 		if (model->samples[i].record == record && record != 0)
@@ -122,7 +119,7 @@ samples_by_record(const struct model *model, uint64_t record)
 }
 
 double
-samples_weight(const struct sample *s)
+sample_weight(const struct sample *s)
 {
 	/* With an interval of 1, every block is a sample. */
 	if (s->mean <= 1 || s->size == 0)
@@ -131,7 +128,7 @@ samples_weight(const struct sample *s)
 }
 
 uint64_t
-samples_now(const struct model *model)
+model_samples_now(const struct model *model)
 {
 	uint64_t now = 0;
 
@@ -147,124 +144,4 @@ samples_now(const struct model *model)
 			now = s->freed_time;
 	}
 	return now;
-}
-
-/* Returns the sample that has this address in its units or guard page. */
-static const struct sample *
-sample_near(const struct model *model, uint64_t at)
-{
-	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
-	for (size_t i = 0; i < model->nsamples; i++) {
-		const struct sample *s = &model->samples[i];
-		uint64_t end = s->at + s->size - s->span;
-		uint64_t bytes = (end + unit - 1) / unit * unit;
-
-		/* A guard page as large as a unit is a unit of its own. */
-		if (s->guarded && unit <= page)
-			bytes += page;
-		if (s->record != 0 && at >= s->span && at - s->span < bytes)
-			return s;
-	}
-	return NULL;
-}
-
-/* Returns the state of a sample in words. */
-static const char *
-state_text(struct model *model, const struct sample *s)
-{
-	const struct domain *domain =
-	    s->waits ? model_waits_for(model, s->at) : NULL;
-
-	if (!s->waits)
-		return "";
-	return domain == NULL ? ", waits for a grace period"
-			      : xprint(", waits for a grace period of %s",
-				    model_flavour(model, domain));
-}
-
-/* Returns one of two phrases for which a reader of a fault report searches. */
-static const char *
-where_text(const struct sample *s, uint64_t at)
-{
-	if (at < s->at)
-		return "before";
-	if (at - s->at >= s->size)
-		return "past the end of";
-	return "in";
-}
-
-static void
-say_stack(struct model *model, const char *verb, uint64_t thread, uint64_t time,
-    const uint64_t *stack, unsigned depth)
-{
-	struct audit audit = {.depth = depth,
-	    .timestamp = time,
-	    .thread = thread,
-	    .stack = stack};
-
-	audit_print_transaction(model, verb, &audit, samples_now(model));
-}
-
-static void
-json_sample(struct model *model, const struct sample *s, uint64_t at)
-{
-	struct audit allocated = {.at = s->record,
-	    .addr = s->at,
-	    .size = s->size,
-	    .depth = s->depth,
-	    .timestamp = s->time,
-	    .thread = s->thread,
-	    .stack = s->stack};
-	struct audit freed = allocated;
-
-	freed.depth = s->freed_depth;
-	freed.timestamp = s->freed_time;
-	freed.thread = s->freed_thread;
-	freed.stack = s->freed_stack;
-	json_open(NULL, '{');
-	json_address("address", at);
-	json_text("kind", "sample");
-	json_text("state", s->live    ? "allocated"
-			   : s->waits ? "freed, waits for a grace period"
-				      : "freed");
-	json_text("where", where_text(s, at));
-	json_bool("guarded", s->guarded);
-	json_address("buffer", s->at);
-	json_number("size", s->size);
-	json_open("allocated", '{');
-	audit_json(model, &allocated);
-	json_close();
-	if (!s->live) {
-		json_open("freed", '{');
-		audit_json(model, &freed);
-		json_close();
-	}
-	json_close();
-}
-
-bool
-samples_say(struct model *model, uint64_t at)
-{
-	const struct sample *s = sample_near(model, at);
-
-	if (s == NULL)
-		return false;
-	if (json_wanted) {
-		json_sample(model, s, at);
-		return true;
-	}
-	if (at >= s->at)
-		printf("%lx is %lx+%lx, ", at, s->at, at - s->at);
-	else
-		printf("%lx is %lx-%lx, ", at, s->at, s->at - at);
-	printf("%s %s sample of %lu bytes (%lx)%s%s\n", where_text(s, at),
-	    s->live ? "an allocated" : "a freed", s->size, s->record,
-	    s->guarded ? ", between guards" : "", state_text(model, s));
-	say_stack(model, "allocated", s->thread, s->time, s->stack, s->depth);
-	if (!s->live)
-		say_stack(model, "freed", s->freed_thread, s->freed_time,
-		    s->freed_stack, s->freed_depth);
-	return true;
 }
