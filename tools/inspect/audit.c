@@ -8,7 +8,6 @@
  * (umem/debug/freed.c).  Logs are sequences of such records, in chunks, as in
  * libumem/log.c: a chunk that is not full ends with zeros.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

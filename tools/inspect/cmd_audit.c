@@ -11,6 +11,7 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/snapshot.h"
 #include "tools/inspect/symbols.h"
 
 /* Records that were collected for sorting. */
@@ -104,7 +105,7 @@ command_log(int argc, char **argv)
 			which = L_LOG_SLAB;
 		else if (strcmp(optarg, "transaction") != 0)
 			fail_usage(argv[0]);
-	model = model_of(only_argument(argc, argv), MODEL_LOGS);
+	model = snapshot_open(only_argument(argc, argv), MODEL_LOGS);
 	audit_each_logged(model, which, collect_record, &all);
 	sort_records(&all, newest_first);
 	if (json_wanted)
@@ -243,7 +244,7 @@ command_users(int argc, char **argv)
 		}
 	if (argc == optind)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], 0);
+	model = snapshot_open(argv[optind], 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
 	audit_each(model, collect_record, &all);
@@ -390,7 +391,7 @@ command_bufctl(int argc, char **argv)
 	wanted_options(argc, argv, &w);
 	if (argc == optind)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], w.history ? MODEL_LOGS : 0);
+	model = snapshot_open(argv[optind], w.history ? MODEL_LOGS : 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
 	for (int i = optind + 1; i < argc; i++) {
@@ -435,7 +436,7 @@ by_thread(int argc, char **argv, bool allocated)
 	if (argc - optind != 2)
 		fail_usage(argv[0]);
 	thread = thread_option(argv[optind + 1]);
-	model = model_of(argv[optind], 0);
+	model = snapshot_open(argv[optind], 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
 	audit_each(model, collect_record, &all);

@@ -6,12 +6,12 @@
  * options are those of ::ugrep: -d also matches words up to this distance below
  * or above, -m and -M compare under a mask, -a sets the step.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/inspect/model.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/snapshot.h"
 #include "tools/inspect/whatis.h"
 
 struct search {
@@ -140,7 +140,7 @@ command_grep(int argc, char **argv)
 	if (argc - optind != 2 || search.step == 0)
 		fail_usage(argv[0]);
 	search.value = hexadecimal_option(argv[optind + 1]);
-	model = model_of(argv[optind], MODEL_MEMORY);
+	model = snapshot_open(argv[optind], MODEL_MEMORY);
 	if (json_wanted)
 		json_open(NULL, '[');
 	for (size_t i = 0; i < model->target->nregions; i++)

@@ -34,6 +34,7 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/snapshot.h"
 #include "tools/inspect/symbols.h"
 #include "umem/umem.h"
 
@@ -232,7 +233,7 @@ command_samples(int argc, char **argv)
 		folded |= letter == 'f';
 		stacks |= letter == 'v';
 	}
-	model = model_of(only_argument(argc, argv), 0);
+	model = snapshot_open(only_argument(argc, argv), 0);
 	sites = sites_of(model, &n);
 	if (json_wanted)
 		json_sites(model, sites, n);

@@ -16,7 +16,7 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
-#include "tools/inspect/symbols.h"
+#include "tools/inspect/snapshot.h"
 
 #define BAR 50
 
@@ -239,7 +239,7 @@ command_sizes(int argc, char **argv)
 			info = true;
 			break;
 		}
-	model = model_of(only_argument(argc, argv), 0);
+	model = snapshot_open(only_argument(argc, argv), 0);
 	if (info) {
 		print_info(model);
 		return EXIT_OK;
@@ -421,7 +421,7 @@ command_frag(int argc, char **argv)
 	struct fragments *all;
 	struct model *model;
 
-	model = model_of(target_argument(argc, argv), 0);
+	model = snapshot_open(target_argument(argc, argv), 0);
 	all = collect_fragments(model);
 	if (json_wanted)
 		json_fragments(model, all);

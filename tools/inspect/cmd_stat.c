@@ -1,96 +1,18 @@
 /*
- * cmd_stat.c - umem status, stat and caches: statistics of the library
+ * cmd_stat.c - umem stat, caches and arenas: use of caches and arenas
  *
- * The columns are those of ::umem_status, ::umastat and ::umem_cache.
+ * The columns are those of ::umastat and ::umem_cache.
  */
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/inspect/model.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
-#include "umem/umem.h"
-
-static uint64_t
-cpu_layer_value(struct model *model, enum layout_entry entry)
-{
-	const char *at = layout_at(model->layout, model->target, L_CPU_LAYER);
-
-	return at ? layout_get(model->layout, at, entry) : 0;
-}
-
-static const char *
-mode_of(struct model *model)
-{
-	uint64_t owner = cpu_layer_value(model, L_LAYER_OWNER);
-
-	if (owner == layout_value(model->layout, L_RSEQ_NONE))
-		return "locked";
-	return cpu_layer_value(model, L_LAYER_BY_MM_CID) ? "rseq, by mm_cid"
-							 : "rseq, by cpu_id";
-}
-
-/* Returns the size of a log as "64k", or "off". */
-static const char *
-log_size(struct model *model, enum layout_entry which)
-{
-	const struct layout *l = model->layout;
-	const char *log = target_at(model->target,
-	    layout_value(l, L_LOGS) +
-		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
-	    layout_value(l, L_LOG_BYTES));
-
-	if (log == NULL || layout_get(l, log, L_LOG_BASE) == 0)
-		return NULL;
-	return size_text(layout_get(l, log, L_LOG_SIZE));
-}
-
-static void
-print_logs(struct model *model)
-{
-	static const struct {
-		const char *name;
-		enum layout_entry which;
-	} logs[] = {{"transaction", L_LOG_TRANSACTION},
-	    {"content", L_LOG_CONTENTS}, {"fail", L_LOG_FAIL},
-	    {"slab", L_LOG_SLAB}};
-	bool any = false;
-
-	printf("Logs:          ");
-	for (size_t i = 0; i < array_size(logs); i++) {
-		const char *size = log_size(model, logs[i].which);
-
-		if (size != NULL)
-			printf(" %s=%s", logs[i].name, size);
-		any |= size != NULL;
-	}
-	puts(any ? "" : " (inactive)");
-}
-
-/* Prints the library's last messages, which are in a ring, oldest first. */
-static void
-print_messages(struct model *model)
-{
-	const struct describe_entry *d = &model->layout->known[L_ERROR_BUFFER];
-	const char *ring =
-	    layout_at(model->layout, model->target, L_ERROR_BUFFER);
-	uint64_t begin =
-	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
-
-	puts("Message buffer:");
-	for (uint64_t i = 0; ring != NULL && i < d->bytes; i++) {
-		char c = ring[(begin + i) % d->bytes];
-
-		if (c == '\n')
-			putchar(c);
-		else if (c != '\0')
-			fputs(plain_text(&c, 1), stdout);
-	}
-}
 
 /* Returns the number and bytes of large blocks, or of samples with pages. */
-static uint64_t
-larges_bytes(const struct model *model, bool samples, uint64_t *n)
+uint64_t
+stat_large_bytes(const struct model *model, bool samples, uint64_t *n)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = 0;
 
@@ -112,123 +34,20 @@ larges_bytes(const struct model *model, bool samples, uint64_t *n)
 static void
 print_larges(const struct model *model, const char *name, bool samples)
 {
-	uint64_t n, bytes = larges_bytes(model, samples, &n);
+	uint64_t n, bytes = stat_large_bytes(model, samples, &n);
 
 	printf("Total %-42s %13s %9lu %5d\n", name, size_text(bytes), n, 0);
 }
 
-static void
-json_larges(const struct model *model, const char *key, bool samples)
+void
+stat_json_larges(const struct model *model, const char *key, bool samples)
 {
-	uint64_t n, bytes = larges_bytes(model, samples, &n);
+	uint64_t n, bytes = stat_large_bytes(model, samples, &n);
 
 	json_open(key, '{');
 	json_number("blocks", n);
 	json_number("memory", bytes);
 	json_close();
-}
-
-/* The flags of a part of UMEM_DEBUG, and their words. */
-static const struct {
-	enum layout_entry flag;
-	const char *word;
-} debug_words[] = {{L_UMF_AUDIT, "audit"}, {L_UMF_CONTENTS, "contents"},
-    {L_UMF_DEADBEEF, "guards"}, {L_UMF_CHECKSIGNAL, "nosignal"},
-    {L_UMF_FIREWALL, "firewall"}, {L_UMF_LITE, "lite"},
-    {L_UMF_RANDOMIZE, "random"}, {L_UMF_RCU_WRITES, "rcu_writes"}};
-
-static void
-add_word(char *text, size_t capacity, const char *word)
-{
-	size_t n = strlen(text);
-
-	snprintf(text + n, capacity - n, "%s%s",
-	    n == 0 || text[n - 1] == ' ' ? "" : ",", word);
-}
-
-/* Adds one part: its words, and the caches to which it applies. */
-static void
-add_choice(
-    const struct layout *l, const char *choice, char *text, size_t capacity)
-{
-	unsigned flags = (unsigned)layout_get(l, choice, L_CHOICE_FLAGS);
-	const char *patterns = choice + layout_value(l, L_CHOICE_PATTERNS);
-	size_t n = strlen(text);
-
-	if (n != 0)
-		snprintf(text + n, capacity - n, "; ");
-	for (size_t i = 0; i < array_size(debug_words); i++)
-		if ((flags & layout_value(l, debug_words[i].flag)) != 0)
-			add_word(text, capacity,
-			    debug_words[i].flag == L_UMF_FIREWALL
-				? xprint("firewall=%lu",
-				      layout_get(l, choice, L_CHOICE_FIREWALL))
-				: debug_words[i].word);
-	n = strlen(text);
-	if (patterns[0] != '\0')
-		snprintf(text + n, capacity - n, ":%s",
-		    plain_text(patterns, l->known[L_CHOICE_PATTERNS].bytes));
-}
-
-/* Returns the words of UMEM_DEBUG that are in force, or "off". */
-static const char *
-debug_text(struct model *model)
-{
-	static char text[4096];
-	const struct layout *l = model->layout;
-	const char *debug = layout_at(l, model->target, L_DEBUG);
-	uint64_t each = layout_value(l, L_CHOICE_BYTES), n;
-
-	text[0] = '\0';
-	if (debug == NULL)
-		return "unknown";
-	n = layout_get(l, debug, L_DEBUG_NCHOICES);
-	for (uint64_t i = 0;
-	     i < n && (i + 1) * each <= l->known[L_DEBUG_CHOICE].bytes; i++)
-		add_choice(l,
-		    debug + layout_value(l, L_DEBUG_CHOICE) + i * each, text,
-		    sizeof(text));
-	if (layout_get(l, debug, L_DEBUG_NOABORT) != 0)
-		add_word(text, sizeof(text), "noabort");
-	if (layout_get(l, debug, L_DEBUG_CHECKNULL) != 0)
-		add_word(text, sizeof(text), "checknull");
-	if (layout_get(l, debug, L_DEBUG_MTBF) != 0)
-		add_word(text, sizeof(text),
-		    xprint("mtbf=%lu", layout_get(l, debug, L_DEBUG_MTBF)));
-	return text[0] == '\0' ? "off" : text;
-}
-
-/* Returns the words of UMEM_OPTIONS that turn on checks, or "none". */
-static const char *
-checks_text(struct model *model)
-{
-	const struct layout *l = model->layout;
-	const char *debug = layout_at(l, model->target, L_DEBUG);
-	bool hardened =
-	    debug != NULL && layout_get(l, debug, L_DEBUG_HARDENED) != 0;
-	bool checked =
-	    (layout_variable(l, model->target, L_CACHE_CHECKED) & 0xff) != 0;
-
-	if (hardened)
-		return checked ? "hardened,checked" : "hardened";
-	return checked ? "checked" : "none";
-}
-
-/* Prints a line for each flavour that the program freed objects with. */
-static void
-print_domains(struct model *model)
-{
-	for (size_t i = 0; i < model->ndomains; i++) {
-		const struct domain *d = &model->domains[i];
-
-		printf("RCU:            %s: %lu objects (%s) wait, %lu grace "
-		       "periods, %lu released%s\n",
-		    model_flavour(model, d), d->nwaiting, size_text(d->bytes),
-		    d->ngraces, d->nreleased,
-		    d->broken     ? ", no grace period can end"
-		    : d->in_grace ? ", in a grace period"
-				  : "");
-	}
 }
 
 static void
@@ -251,8 +70,8 @@ json_layers(struct model *model, size_t domain)
 	json_close();
 }
 
-static void
-json_domains(struct model *model, bool layers)
+void
+stat_json_domains(struct model *model, bool layers)
 {
 	json_open("rcu", '[');
 	for (size_t i = 0; i < model->ndomains; i++) {
@@ -271,58 +90,6 @@ json_domains(struct model *model, bool layers)
 		json_close();
 	}
 	json_close();
-}
-
-int
-command_status(int argc, char **argv)
-{
-	struct model *model = model_of(target_argument(argc, argv), 0);
-	const struct layout *l = model->layout;
-	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
-	uint64_t n, bytes;
-
-	if (json_wanted) {
-		json_open(NULL, '{');
-		json_text("status", "ready and active");
-		json_text("library", l->object);
-		json_text("version", l->version);
-		json_text("mode", mode_of(model));
-		json_text("checks", checks_text(model));
-		json_text("debug", debug_text(model));
-		json_number(
-		    "concurrency", cpu_layer_value(model, L_LAYER_NWANTED));
-		json_number("heap_bytes", model->end - model->base);
-		json_address("heap", model->base);
-		json_number("own_bytes", mapped);
-		json_number("threads", model->target->nthreads);
-		json_number("sample_bytes", model_sampling_interval(model));
-		json_larges(model, "samples", /* samples */ true);
-		json_domains(model, /* layers */ false);
-		json_close();
-		return EXIT_OK;
-	}
-	printf("Status:         ready and active\n");
-	printf(
-	    "Concurrency:    %lu\n", cpu_layer_value(model, L_LAYER_NWANTED));
-	printf("Library:        %s, version %s\n", l->object, l->version);
-	printf("Mode:           %s\n", mode_of(model));
-	printf("Checks:         %s\n", checks_text(model));
-	printf("Debugging:      %s\n", debug_text(model));
-	printf("Heap:           %s at %lx\n",
-	    size_text(model->end - model->base), model->base);
-	printf("Own memory:     %s\n", size_text(mapped));
-	printf("Threads:        %zu\n", model->target->nthreads);
-	if (model_sampling_interval(model) == 0)
-		puts("Sampling:       off");
-	else
-		printf("Sampling:       one in %s bytes\n",
-		    size_text(model_sampling_interval(model)));
-	bytes = larges_bytes(model, /* samples */ true, &n);
-	printf("Samples:        %lu in %s\n", n, size_text(bytes));
-	print_domains(model);
-	print_logs(model);
-	print_messages(model);
-	return EXIT_OK;
 }
 
 /* Maximum number of columns in a readable line. */
@@ -665,9 +432,9 @@ print_stat_json(struct model *model)
 	for (size_t i = 0; i < model->ncaches; i++)
 		json_cache(&model->caches[i]);
 	json_close();
-	json_larges(model, "large", /* samples */ false);
-	json_larges(model, "samples", /* samples */ true);
-	json_domains(model, /* layers */ true);
+	stat_json_larges(model, "large", /* samples */ false);
+	stat_json_larges(model, "samples", /* samples */ true);
+	stat_json_domains(model, /* layers */ true);
 	json_open("arenas", '[');
 	for (size_t i = 0; i < model->narenas; i++)
 		json_arena(model, &model->arenas[i]);
@@ -687,7 +454,7 @@ stat_report(struct model *model)
 int
 command_stat(int argc, char **argv)
 {
-	stat_report(model_of(target_argument(argc, argv), 0));
+	stat_report(snapshot_open(target_argument(argc, argv), 0));
 	return EXIT_OK;
 }
 
@@ -707,7 +474,7 @@ flags_of(const struct cache *c)
 int
 command_caches(int argc, char **argv)
 {
-	struct model *model = model_of(target_argument(argc, argv), 0);
+	struct model *model = snapshot_open(target_argument(argc, argv), 0);
 
 	if (json_wanted) {
 		json_open(NULL, '[');
@@ -730,7 +497,7 @@ command_caches(int argc, char **argv)
 int
 command_arenas(int argc, char **argv)
 {
-	struct model *model = model_of(target_argument(argc, argv), 0);
+	struct model *model = snapshot_open(target_argument(argc, argv), 0);
 
 	if (json_wanted)
 		json_open(NULL, '[');

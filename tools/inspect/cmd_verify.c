@@ -15,6 +15,7 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/snapshot.h"
 #include "umem/debug/wait_sum.h"
 
 /* The parts of a cache's chunks that the library checks. */
@@ -386,7 +387,7 @@ command_verify(int argc, char **argv)
 	no_option(argc, argv);
 	if (argc == optind)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], MODEL_MEMORY);
+	model = snapshot_open(argv[optind], MODEL_MEMORY);
 	if (json_wanted)
 		json_open(NULL, '[');
 	for (int i = optind + 1; i < argc; i++)

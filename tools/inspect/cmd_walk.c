@@ -11,6 +11,7 @@
 #include "tools/inspect/audit.h"
 #include "tools/inspect/leaks.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/snapshot.h"
 #include "vmem/vmem.h"
 
 static void
@@ -250,7 +251,7 @@ command_walk(int argc, char **argv)
 	if (argc - optind < 2 || argc - optind > 3)
 		fail_usage(argv[0]);
 	walk = find_walk(argv[optind + 1]);
-	model = model_of(argv[optind], walk == NULL ? 0 : walk->parts);
+	model = snapshot_open(argv[optind], walk == NULL ? 0 : walk->parts);
 	if (walk == NULL)
 		only = find_cache(model, argv[optind + 1]);
 	else if (argc - optind == 3)
@@ -385,7 +386,7 @@ command_segments(int argc, char **argv)
 		}
 	if (argc - optind != 2)
 		fail_usage(argv[0]);
-	model = model_of(argv[optind], 0);
+	model = snapshot_open(argv[optind], 0);
 	segments =
 	    model_segments(model, find_arena(model, argv[optind + 1]), &n);
 	if (json_wanted)

@@ -12,8 +12,8 @@
 #include "tools/inspect/model.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/roots.h"
+#include "tools/inspect/snapshot.h"
 #include "tools/inspect/whatis.h"
-#include "umem/umem.h"
 #include "vmem/vmem.h"
 
 enum state {
@@ -334,7 +334,7 @@ command_whatis(int argc, char **argv)
 		fail_usage(argv[0]);
 	for (int i = optind + 1; i < argc; i++)
 		address_argument(argv[i], "whatis: ", "address");
-	model = model_of(argv[optind], 0);
+	model = snapshot_open(argv[optind], 0);
 	if (json_wanted)
 		json_open(NULL, '[');
 	for (int i = optind + 1; i < argc; i++)

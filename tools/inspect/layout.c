@@ -7,7 +7,6 @@
  * The command knows only names, no offsets of the library.  If a version of the
  * library lacks a required name, the command reports the name and ends.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/inspect/layout.h"

@@ -19,6 +19,7 @@
 #include "tools/inspect/audit.h"
 #include "tools/inspect/leaks.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/snapshot.h"
 #include "tools/inspect/symbols.h"
 #include "vmem/vmem.h"
 
@@ -505,5 +506,5 @@ command_leaks(int argc, char **argv)
 			break;
 		}
 	return leaks_report(
-	    model_of(only_argument(argc, argv), MODEL_POINTERS), &options);
+	    snapshot_open(only_argument(argc, argv), MODEL_POINTERS), &options);
 }

@@ -168,13 +168,6 @@ enum {
 	MODEL_MEMORY = 4    /* the heap and its roots, unpacked */
 };
 
-/*
- * Stops the target, copies its memory, resumes it, and analyses the copies.  It
- * always copies the library's own structures, and the given parts.
- */
-struct model *model_take(
-    struct target *target, const struct layout *layout, unsigned parts);
-
 /* The chunk or large block that contains an address. */
 struct place {
 	struct slab *slab; /* or */
@@ -274,8 +267,5 @@ double sample_weight(const struct sample *s);
 
 /* Returns the time from which ages of samples count, in ns. */
 uint64_t model_samples_now(const struct model *model);
-
-/* Opens the target with this name and returns its model. */
-struct model *model_of(const char *name, unsigned parts);
 
 #endif

@@ -41,6 +41,15 @@ model_word(struct model *model, uint64_t at)
 	return word ? *word : 0;
 }
 
+/* Returns the address of a table of the page map. */
+uint64_t model_map_table(struct model *model, enum layout_entry which);
+
+/* Reads the list of caches, again if the copies are new. */
+void model_take_caches(struct model *model);
+
+/* Makes the model from the copies of a target. */
+void model_analyse(struct model *model);
+
 /* Returns the item after the list head or link at at. */
 uint64_t model_list_first(struct model *model, uint64_t at);
 

@@ -15,7 +15,6 @@
  * A thread takes memory for packed pages in chunks of CHUNK bytes, which are
  * never returned: the command ends soon.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

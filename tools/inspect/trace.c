@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "tools/inspect/leaks.h"
+#include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
 #include "tools/inspect/trace.h"
 
@@ -201,7 +202,7 @@ report_child(const struct trace_options *options)
 	struct target *target = make_target();
 	struct layout *layout = layout_find(target);
 	struct model *model =
-	    model_take(target, layout, options->leaks ? MODEL_POINTERS : 0);
+	    snapshot_take(target, layout, options->leaks ? MODEL_POINTERS : 0);
 	int found = EXIT_OK;
 
 	fflush(stdout);

@@ -1,0 +1,228 @@
+/*
+ * snapshot.c - a copy of the target's memory, and the model made from it
+ *
+ * While the target is stopped, this file copies the library's variables, all
+ * memory that the library obtained for its own structures, the used part of the
+ * page map, each CPU's headers, and the tags of large blocks.
+ * These copies are at most a hundredth of the heap.  Then it resumes the target
+ * and lets model.c read the copies.
+ *
+ * A header that a thread has claimed has no valid top: only its owner knows it.
+ * Therefore this file resumes a live target and stops it again, several times,
+ * until no header is claimed.  If every attempt fails, leaks.c must treat the
+ * rounds of that magazine as possibly in use.
+ */
+#include <unistd.h>
+
+#include "tools/inspect/model_inner.h"
+#include "tools/inspect/roots.h"
+#include "tools/inspect/snapshot.h"
+
+/* Maximum number of stops of a live target to find no header claimed. */
+#define HOLD_TRIES 10
+
+static void
+copy_meta_list(struct model *model, enum layout_entry list)
+{
+	uint64_t at = model_variable(model, list);
+	const struct layout *l = model->layout;
+	struct target *target = model->target;
+	struct cycle_detector cycles = {0};
+	uint64_t start, bytes, next;
+
+	while (cycle_continues(&cycles, at) &&
+	       layout_peek(l, target, at, L_RANGE_AT, &start) &&
+	       layout_peek(l, target, at, L_RANGE_BYTES, &bytes) &&
+	       layout_peek(l, target, at, L_RANGE_NEXT, &next)) {
+		target_copy(target, start, bytes, false);
+		at = next;
+	}
+}
+
+static size_t
+units_used(struct model *model)
+{
+	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+	uint64_t base = layout_value(model->layout, L_HEAP_WINDOW) +
+			layout_value(model->layout, L_WINDOW_BASE);
+
+	target_peek(model->target, base, &model->base, sizeof(model->base));
+	model->end = model_variable(model, L_COMMITTED_END);
+	if (model->end < model->base)
+		model->end = model->base;
+	model->end = model->base + target_mapped(model->target, model->base,
+				       model->end - model->base);
+	return (model->end - model->base + unit - 1) / unit;
+}
+
+static void
+copy_cpus(struct model *model)
+{
+	uint64_t block = layout_value(model->layout, L_CPU_BLOCK);
+	uint64_t nused = model_cpus_used(model);
+	uint64_t at = model_variable(model, L_REGIONS);
+	struct cycle_detector cycles = {0};
+
+	while (cycle_continues(&cycles, at)) {
+		const char *region = target_at(model->target, at,
+		    layout_value(model->layout, L_REGION_BYTES));
+
+		if (region == NULL)
+			return;
+		uint64_t committed =
+		    model_get(model, region, L_REGION_COMMITTED);
+		for (uint64_t cpu = 0; cpu < nused; cpu++) {
+			const char *yes =
+			    target_at(model->target, committed + cpu, 1);
+
+			if (yes != NULL && *yes == 1)
+				target_copy(model->target,
+				    model_get(model, region, L_REGION_BLOCKS) +
+					cpu * block,
+				    block, false);
+		}
+		at = model_get(model, region, L_REGION_NEXT);
+	}
+}
+
+/*
+ * Copies the ends of large blocks, where debugged blocks have their tags: see
+ * audit_of_large().
+ */
+static void
+copy_tags(struct model *model)
+{
+	const struct layout *l = model->layout;
+	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
+	const uint64_t *owner = target_at(model->target,
+	    model_map_table(model, L_MAP_OWNER), model->nunits * 8);
+	uint64_t unit = layout_value(l, L_HEAP_UNIT);
+	uint64_t tag = layout_value(l, L_TAG_BYTES);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (cache == NULL || owner == NULL ||
+	    model_get(model, cache, L_CACHE_DEBUG) == 0)
+		return;
+	for (size_t i = 0; i < model->nunits; i++) {
+		uint64_t bytes = owner[i] - owner[i] % unit;
+		uint64_t end = model->base + i * unit + bytes;
+
+		if (!(owner[i] & 1) || bytes > model->end - model->base)
+			continue;
+		target_copy(model->target, end - page - tag, tag, false);
+		target_copy(model->target, end - tag, tag, false);
+		i += bytes / unit - 1;
+	}
+}
+
+static void
+copy_metadata(struct model *model)
+{
+	layout_copy_variables(model->layout, model->target);
+	copy_meta_list(model, L_CHUNKS);
+	copy_meta_list(model, L_ALONES);
+	model->nunits = units_used(model);
+	if (model->nunits == 0)
+		return;
+	target_copy(model->target, model_map_table(model, L_MAP_ENTRY),
+	    model->nunits * 4, false);
+	target_copy(model->target, model_map_table(model, L_MAP_OWNER),
+	    model->nunits * 8, false);
+	copy_cpus(model);
+	copy_tags(model);
+}
+
+/* Does a thread have a header claimed at this moment? */
+static bool
+has_claimed_header(struct model *model)
+{
+	bool unsure;
+
+	model_take_caches(model);
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].has_magazines)
+			model_take_headers(model, &model->caches[i], false);
+	model_look_at_layers(model);
+	unsure = model->ninconsistent != 0;
+	model->ninconsistent = 0;
+	return unsure;
+}
+
+/* Stops the target while no header is claimed, if that is possible. */
+static void
+hold_without_claims(struct model *model)
+{
+	struct target *target = model->target;
+
+	for (unsigned i = 0;; i++) {
+		target_hold(target);
+		copy_metadata(model);
+		if (!target->live || target->borrowed ||
+		    !has_claimed_header(model) || i == HOLD_TRIES)
+			return;
+		target_release(target);
+		target_forget(target);
+		usleep(100 << (i < 6 ? i : 6));
+	}
+}
+
+/* Widens the filter if a program's arena has slabs outside the heap. */
+static void
+choose_filter(struct model *model)
+{
+	const struct target *target = model->target;
+	struct pack_filter *filter = &model->target->filter;
+
+	*filter = (struct pack_filter){model->base, model->end - model->base};
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (model->caches[i].source != 0 && target->nmaps != 0) {
+			size_t last = target->nmaps - 1;
+
+			/* [vsyscall] is at the end of the address space. */
+			while (
+			    last > 0 && target->maps[last].end > UINT64_MAX / 2)
+				last--;
+			filter->base = target->maps[0].start;
+			filter->bytes = target->maps[last].end - filter->base;
+		}
+}
+
+struct model *
+snapshot_take(
+    struct target *target, const struct layout *layout, unsigned parts)
+{
+	struct model *model = xalloc(sizeof(*model));
+	const unsigned memory = MODEL_POINTERS | MODEL_MEMORY;
+
+	model->target = target;
+	model->layout = layout;
+	if ((parts & memory) != 0 && target->live) {
+		units_used(model);
+		choose_filter(model);
+		roots_prepare(model, parts);
+	}
+	hold_without_claims(model);
+	model_take_caches(model);
+	choose_filter(model);
+	if ((parts & memory) != 0)
+		roots_copy(model, parts);
+	if ((parts & MODEL_LOGS) != 0)
+		roots_copy_logs(model);
+	target_release(target);
+	model_analyse(model);
+	return model;
+}
+
+struct model *
+snapshot_open(const char *name, unsigned parts)
+{
+	struct target *target = target_open(name);
+	struct layout *layout = layout_find(target);
+
+	if (layout_variable(layout, target, L_UMEM_STATE) !=
+	    layout_value(layout, L_UMEM_READY))
+		fail_with(EXIT_ERROR,
+		    "%s: libumem is loaded there and not in use yet",
+		    target->name);
+	return snapshot_take(target, layout, parts);
+}
