@@ -86,7 +86,7 @@ struct magazine *
 magazine_new(struct magazine_layer *layer)
 {
 	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
-	struct magazine *mag = meta_alloc_spare(magazine_bytes(rounds));
+	struct magazine *mag = meta_alloc_best_effort(magazine_bytes(rounds));
 
 	if (mag != NULL)
 		mag->capacity = rounds;

@@ -52,7 +52,8 @@ shards_init(struct magazine_layer *layer)
 	if (n > MAGAZINE_SHARDS_MOST)
 		n = MAGAZINE_SHARDS_MOST;
 	if (n > 1)
-		layer->more = meta_alloc_spare((n - 1) * sizeof(struct depot));
+		layer->more =
+		    meta_alloc_best_effort((n - 1) * sizeof(struct depot));
 	layer->nshards = layer->more == NULL ? 1 : n;
 	layer->shard_cpus =
 	    (cpu_layer.nrun + layer->nshards - 1) / layer->nshards;

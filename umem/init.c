@@ -207,8 +207,8 @@ mode_report(void)
 	struct umem_mode mode;
 
 	umem_mode(&mode, sizeof(mode));
-	say("%s mode %s (%s), indexed by %s, %u CPU slots", UMEM_VERSION,
-	    mode.mode == UMEM_MODE_LOCKED ? "locked" : "rseq",
+	message_line("%s mode %s (%s), indexed by %s, %u CPU slots",
+	    UMEM_VERSION, mode.mode == UMEM_MODE_LOCKED ? "locked" : "rseq",
 	    mode.mode == UMEM_MODE_RSEQ_LIBC  ? "libc's area"
 	    : mode.mode == UMEM_MODE_RSEQ_OWN ? "own area"
 					      : mode.reason,

@@ -66,7 +66,7 @@ report_send(enum option_variable variable, struct message *m)
 {
 	umem_assert(m->n < sizeof(m->text));
 	m->text[m->n] = '\0';
-	say("%s: %s", option_variable_names[variable], m->text);
+	message_line("%s: %s", option_variable_names[variable], m->text);
 }
 
 /* Writes "name" or "name=value (default value)" if the option was changed. */

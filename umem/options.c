@@ -62,7 +62,8 @@ static void
 item_complain(const struct item *item, const char *text)
 {
 	if (item->is_reported)
-		say("%s: %s: %s", item_variable_name(item), item->name, text);
+		message_line(
+		    "%s: %s: %s", item_variable_name(item), item->name, text);
 }
 
 static bool
@@ -122,8 +123,8 @@ option_parse_value(
 	if (option->wrong != NULL)
 		item_complain(item, option->wrong);
 	else if (item->is_reported)
-		say("%s: %s: '%s' not recognized", item_variable_name(item),
-		    item->name, item->value);
+		message_line("%s: %s: '%s' not recognized",
+		    item_variable_name(item), item->name, item->value);
 	return false;
 }
 
@@ -181,8 +182,8 @@ item_apply(const struct item *item)
 		return;
 	}
 	if (item->is_reported)
-		say("%s: '%s' not recognized", item_variable_name(item),
-		    item->name);
+		message_line("%s: '%s' not recognized",
+		    item_variable_name(item), item->name);
 }
 
 /*
@@ -207,8 +208,8 @@ item_copy(struct item *item, const char *from, const char *to)
 	if (n <= ITEM_MAX)
 		return true;
 	if (item->is_reported)
-		say("%s: argument \"%s...\" too long", item_variable_name(item),
-		    item->text);
+		message_line("%s: argument \"%s...\" too long",
+		    item_variable_name(item), item->text);
 	return false;
 }
 
@@ -245,7 +246,7 @@ items_apply(struct item *item, const char *text, const char *only)
 			if (*item->text != '\0')
 				item_apply(item);
 			else if (item->is_reported)
-				say("%s: empty option",
+				message_line("%s: empty option",
 				    item_variable_name(item));
 		}
 		at = *end == ',' ? end + 1 : end;
@@ -279,7 +280,7 @@ debug_part_apply(const char *at, const char *end)
 	umem_assert(at <= end && debug.nchoices <= DEBUG_CHOICES);
 	if (debug.nchoices == DEBUG_CHOICES || n >= sizeof(words) ||
 	    npatterns >= sizeof(item.part->patterns)) {
-		say("%s: too long, or too many parts",
+		message_line("%s: too long, or too many parts",
 		    item_variable_name(&item));
 		return;
 	}

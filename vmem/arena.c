@@ -188,7 +188,8 @@ span_add_locked(vmem_t *arena, uintptr_t start, size_t size, bool imported)
 static bool
 span_overlaps_locked(const vmem_t *arena, uintptr_t start, size_t size)
 {
-	const struct segment *span = span_at(arena->spans, start + (size - 1));
+	const struct segment *span =
+	    span_at_or_below(arena->spans, start + (size - 1));
 
 	return span != NULL && segment_last(span) >= start;
 }
@@ -239,7 +240,7 @@ segment_take_locked(
 		seg->size = below == 0 ? above : below;
 		if (below == 0)
 			seg->start += size;
-		freelist_cut(&arena->free, seg, oldsize);
+		freelist_shrunk(&arena->free, seg, oldsize);
 	}
 	if (below != 0 && above != 0) {
 		struct segment *rest =
@@ -515,7 +516,7 @@ import_locked(
 }
 
 void *
-arena_failed(vmem_t *arena, size_t size, int error, int vmflag)
+arena_error(vmem_t *arena, size_t size, int error, int vmflag)
 {
 	if ((vmflag & VM_PANIC) != 0)
 		panic("vmem_xalloc(%p, %zu): cannot satisfy mandatory "
@@ -588,7 +589,7 @@ place_locked(
 }
 
 void *
-arena_try(vmem_t *arena, const struct request *req, int vmflag)
+arena_alloc_or_import(vmem_t *arena, const struct request *req, int vmflag)
 {
 	uintptr_t addr;
 	int policy;
@@ -604,7 +605,8 @@ arena_try(vmem_t *arena, const struct request *req, int vmflag)
 }
 
 void *
-arena_take(vmem_t *arena, const struct request *req, int vmflag, bool slab)
+arena_alloc_local(
+    vmem_t *arena, const struct request *req, int vmflag, bool slab)
 {
 	struct segment *seg = NULL;
 	uintptr_t addr;
@@ -643,12 +645,12 @@ arena_import(vmem_t *arena, const struct request *req, int vmflag)
 }
 
 void *
-arena_refuse(vmem_t *arena, const struct request *req, int vmflag)
+arena_reject(vmem_t *arena, const struct request *req, int vmflag)
 {
 	lock_take(&arena->lock);
 	arena->stats.nfails++;
 	lock_release(&arena->lock);
-	return arena_failed(arena, req->size, ENOMEM, vmflag);
+	return arena_error(arena, req->size, ENOMEM, vmflag);
 }
 
 void *
@@ -657,11 +659,11 @@ arena_alloc(vmem_t *arena, const struct request *req, int vmflag)
 	void *at;
 
 	if (!arena_one_policy(vmflag))
-		return arena_failed(arena, req->size, EINVAL, vmflag);
-	at = arena_try(arena, req, vmflag);
+		return arena_error(arena, req->size, EINVAL, vmflag);
+	at = arena_alloc_or_import(arena, req, vmflag);
 	if (unlikely(at == NULL))
-		at = quantum_shortage(arena, NULL, req, vmflag);
-	return likely(at != NULL) ? at : arena_refuse(arena, req, vmflag);
+		at = quantum_handle_shortage(arena, NULL, req, vmflag);
+	return likely(at != NULL) ? at : arena_reject(arena, req, vmflag);
 }
 
 static _Noreturn cold_path void
@@ -748,7 +750,7 @@ arena_free(vmem_t *arena, void *addr, size_t size)
 }
 
 bool
-arena_give(vmem_t *arena, void *addr, size_t size, bool slab)
+arena_free_local(vmem_t *arena, void *addr, size_t size, bool slab)
 {
 	struct segment *seg, *span;
 
@@ -766,7 +768,7 @@ arena_give(vmem_t *arena, void *addr, size_t size, bool slab)
 }
 
 void
-arena_settle(vmem_t *arena)
+arena_release_due(vmem_t *arena)
 {
 	/* Relaxed is enough: a caller sees the spans that it left itself. */
 	if (__atomic_load_n(&arena->due, __ATOMIC_RELAXED) == NULL)
@@ -790,7 +792,7 @@ arena_import_end(vmem_t *arena, void *start)
 	struct segment *span;
 
 	lock_take(&arena->lock);
-	span = span_at(arena->spans, (uintptr_t)start);
+	span = span_at_or_below(arena->spans, (uintptr_t)start);
 	/* Another thread may have used and released the span meanwhile. */
 	if (span != NULL && span->start == (uintptr_t)start && !span->due &&
 	    span_to_release(arena, segment_next(span)) == span)
@@ -856,7 +858,7 @@ vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 	size_t rounded;
 
 	if (unlikely(!arena_round(arena, size, &rounded)))
-		return arena_failed(
+		return arena_error(
 		    arena, size, size == 0 ? EINVAL : ENOMEM, vmflag);
 
 	struct request req = request_plain(rounded, arena->quantum);
@@ -869,10 +871,10 @@ vmem_alloc(vmem_t *arena, size_t size, int vmflag)
 	if (likely(piece != NULL))
 		return piece;
 	/* A single segment may fit where a slab of several pieces does not. */
-	piece = arena_try(arena, &req, vmflag);
+	piece = arena_alloc_or_import(arena, &req, vmflag);
 	if (piece == NULL)
-		piece = quantum_shortage(arena, cache, &req, vmflag);
-	return piece != NULL ? piece : arena_refuse(arena, &req, vmflag);
+		piece = quantum_handle_shortage(arena, cache, &req, vmflag);
+	return piece != NULL ? piece : arena_reject(arena, &req, vmflag);
 }
 
 public void
@@ -921,7 +923,7 @@ vmem_grow(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 		} else {
 			next->start += more;
 			next->size -= more;
-			freelist_cut(&arena->free, next, had);
+			freelist_shrunk(&arena->free, next, had);
 		}
 		seg->size = rounded;
 		arena->stats.inuse += more;
@@ -1003,7 +1005,7 @@ vmem_add(vmem_t *arena, void *addr, size_t size, int vmflag)
 {
 	int error = arena_add_span(arena, (uintptr_t)addr, size);
 
-	return error == 0 ? addr : arena_failed(arena, size, error, vmflag);
+	return error == 0 ? addr : arena_error(arena, size, error, vmflag);
 }
 
 size_t
@@ -1013,13 +1015,13 @@ vmem_quantum(const vmem_t *arena)
 }
 
 bool
-vmem_imports(const vmem_t *arena)
+vmem_has_source(const vmem_t *arena)
 {
 	return arena->source != NULL;
 }
 
 bool
-vmem_is_below(const vmem_t *arena, const vmem_t *source)
+vmem_imports_from(const vmem_t *arena, const vmem_t *source)
 {
 	while ((arena->release == vmem_free || arena->release == vmem_xfree) &&
 	       arena->source != NULL) {
@@ -1031,19 +1033,11 @@ vmem_is_below(const vmem_t *arena, const vmem_t *source)
 }
 
 bool
-vmem_calls_out(const vmem_t *arena, vmem_free_t *own)
+vmem_release_calls_program(const vmem_t *arena, vmem_free_t *own)
 {
 	while (arena->release == vmem_free && arena->source != NULL)
 		arena = arena->source;
 	return arena->release != NULL && arena->release != own;
-}
-
-void
-vmem_set_default_policy(vmem_t *arena, int policy_flag)
-{
-	lock_take(&arena->lock);
-	arena->policy = policy_flag & ARENA_POLICIES;
-	lock_release(&arena->lock);
 }
 
 void

@@ -107,7 +107,7 @@ arena_round(const vmem_t *arena, size_t size, size_t *rounded)
  * vmem_alloc() and vmem_free() without the quantum caches: allocate and free a
  * segment.  Result and errors are those of the public functions.  Before it
  * fails, arena_alloc() reclaims idle memory of quantum caches
- * (quantum_shortage()).
+ * (quantum_handle_shortage()).
  */
 void *arena_alloc(vmem_t *arena, const struct request *req, int vmflag);
 void arena_free(vmem_t *arena, void *addr, size_t size);
@@ -116,21 +116,22 @@ void arena_free(vmem_t *arena, void *addr, size_t size);
  * Allocate a segment, importing a span if none fits, without reclaiming from
  * quantum caches.  Returns NULL on failure and leaves errno alone.
  */
-void *arena_try(vmem_t *arena, const struct request *req, int vmflag);
+void *arena_alloc_or_import(
+    vmem_t *arena, const struct request *req, int vmflag);
 
 /*
  * Allocate a segment without an import.  slab: the segment becomes a slab of a
  * quantum cache.  Returns NULL on failure and leaves errno alone.
  */
-void *arena_take(
+void *arena_alloc_local(
     vmem_t *arena, const struct request *req, int vmflag, bool slab);
 
 /*
- * Free a segment without releasing its span; arena_settle() does that.  slab:
- * the segment is a slab of a quantum cache.  Returns false if no such segment
- * of size units is allocated at addr.
+ * Free a segment without releasing its span; arena_release_due() does that.
+ * slab: the segment is a slab of a quantum cache.  Returns false if no such
+ * segment of size units is allocated at addr.
  */
-bool arena_give(vmem_t *arena, void *addr, size_t size, bool slab);
+bool arena_free_local(vmem_t *arena, void *addr, size_t size, bool slab);
 
 /*
  * Import a span in which the request fits and leave all of it free.  Returns
@@ -148,20 +149,20 @@ void arena_import_end(vmem_t *arena, void *start);
  */
 bool arena_split(vmem_t *arena, void *addr, size_t chunk, const uint64_t *free);
 
-/* Release the spans that arena_give() has left entirely free. */
-void arena_settle(vmem_t *arena);
+/* Release the spans that arena_free_local() has left entirely free. */
+void arena_release_due(vmem_t *arena);
 
 /* Add a span to the arena; returns 0, EINVAL or ENOMEM as vmem_add() does. */
 int arena_add_span(vmem_t *arena, uintptr_t start, size_t size);
 
-/* Count a failed request, then fail as arena_failed() with ENOMEM. */
-void *arena_refuse(vmem_t *arena, const struct request *req, int vmflag);
+/* Count a failed request, then fail as arena_error() with ENOMEM. */
+void *arena_reject(vmem_t *arena, const struct request *req, int vmflag);
 
 /*
  * Return NULL with errno set to error.  If vmflag has VM_PANIC, abort the
  * program instead.
  */
-void *arena_failed(vmem_t *arena, size_t size, int error, int vmflag);
+void *arena_error(vmem_t *arena, size_t size, int error, int vmflag);
 
 /* Call func for every arena, oldest first, with arena_list_lock held. */
 void arena_foreach(void (*func)(vmem_t *arena, void *arg), void *arg);
@@ -201,7 +202,7 @@ void quantum_free(void *cache, void *addr);
  * idle memory of the arena's quantum caches.  cache is the quantum cache that
  * serves the size, or NULL.  Returns NULL if no idle memory fits.
  */
-void *quantum_shortage(
+void *quantum_handle_shortage(
     vmem_t *arena, void *cache, const struct request *req, int vmflag);
 
 #endif

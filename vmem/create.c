@@ -210,7 +210,7 @@ vmem_destroy(vmem_t *arena)
 	lock_release(&arena_list_lock);
 
 	if (arena->stats.inuse != 0)
-		say("vmem_destroy('%s'): leaked %zu %s", arena->name,
+		message_line("vmem_destroy('%s'): leaked %zu %s", arena->name,
 		    arena->stats.inuse,
 		    (arena->cflags & VMC_IDENTIFIER) != 0 ? "identifiers"
 							  : "bytes");
@@ -231,7 +231,7 @@ arena_update(vmem_t *arena, void *arg)
 {
 	(void)arg;
 	lock_take(&arena->lock);
-	seghash_settle(&arena->hash, UPDATE_HASH_STEPS);
+	seghash_resize(&arena->hash, UPDATE_HASH_STEPS);
 	segment_reserve_trim(&arena->reserve, UPDATE_SPARE);
 	lock_release(&arena->lock);
 }

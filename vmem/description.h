@@ -77,8 +77,8 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 /* vmem/meta.c */
 #define DESCRIBED_META(M, V, C, B)                                             \
 	V(FREED, freed)                                                        \
-	V(CHUNKS, chunks)                                                      \
-	V(ALONES, alones)                                                      \
+	V(META_POOLS, pools)                                                   \
+	V(DEDICATED, dedicated)                                                \
 	V(MAPPED_BYTES, mapped_bytes)                                          \
 	B(META_RANGE_BYTES, meta_range, meta_range)                            \
 	M(RANGE_NEXT, meta_range, meta_range, next)                            \

@@ -96,7 +96,7 @@ freelist_remove(struct freelist *fl, struct segment *seg)
 }
 
 void
-freelist_cut(struct freelist *fl, struct segment *seg, size_t oldsize)
+freelist_shrunk(struct freelist *fl, struct segment *seg, size_t oldsize)
 {
 	unsigned c = highbit(oldsize);
 

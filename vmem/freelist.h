@@ -23,7 +23,7 @@ void freelist_remove(struct freelist *fl, struct segment *seg);
  * Update the lists after the caller has reduced seg from oldsize to seg->size.
  * The segment keeps its position if its class stays the same.
  */
-void freelist_cut(struct freelist *fl, struct segment *seg, size_t oldsize);
+void freelist_shrunk(struct freelist *fl, struct segment *seg, size_t oldsize);
 
 /*
  * Update the lists after a free has enlarged seg from oldsize to seg->size.

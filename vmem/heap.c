@@ -200,7 +200,7 @@ window_bytes(size_t limit)
 	size_t bytes = min_size(8 * os_ram(), WINDOW_MAX);
 
 	bytes = min_size(bytes, min_size(limit, WINDOW_MAX) * LIMIT_GROWTH);
-	bytes = min_size(bytes, min_size(os_limit_as_most(), WINDOW_MAX) * 2);
+	bytes = min_size(bytes, min_size(os_limit_as_hard(), WINDOW_MAX) * 2);
 	if (bytes < GIB)
 		bytes = GIB;
 	return (size_t)1 << (highbit(bytes - 1) + 1);
@@ -877,7 +877,7 @@ heap_purge(uint64_t age_ns, size_t limit)
 	size_t purged = 0;
 
 	/* Otherwise each range would be marked and restored in vain. */
-	if (!os_purge_may())
+	if (!os_may_purge())
 		return 0;
 	for (size_t i = 0; i < end && limit - purged >= HEAP_UNIT; i++) {
 		size_t most = (limit - purged) >> HEAP_UNIT_SHIFT;
@@ -904,7 +904,7 @@ heap_purge(uint64_t age_ns, size_t limit)
 		if (done) {
 			__atomic_sub_fetch(&ndirty, n, __ATOMIC_RELAXED);
 			purged += n << HEAP_UNIT_SHIFT;
-		} else if (!os_purge_may()) {
+		} else if (!os_may_purge()) {
 			break;
 		}
 		i += n - 1;

@@ -99,7 +99,10 @@ size_t heap_allocated_clean(void);
  */
 vmem_t *heap_public_arena(void);
 
-/* The release function of heap_public_arena(); see vmem_calls_out(). */
+/*
+ * The release function of heap_public_arena(); see
+ * vmem_release_calls_program().
+ */
 void heap_arena_release(vmem_t *source, void *addr, size_t size);
 
 void heap_lock_for_fork(void);

@@ -89,7 +89,7 @@ bool vmem_piece_free(vmem_t *arena, void *piece, size_t size);
  * Racy estimate of the free units of the arena.  SIZE_MAX if the arena has a
  * source and its last import did not fail.
  */
-size_t vmem_free_about(const vmem_t *arena);
+size_t vmem_free_estimate(const vmem_t *arena);
 
 /* Sizes and addresses of all segments are multiples of the quantum. */
 size_t vmem_quantum(const vmem_t *arena);
@@ -99,16 +99,13 @@ size_t vmem_quantum(const vmem_t *arena);
  * if it calls any function but vmem_free() and own.  own is the function that
  * releases memory to the heap.
  */
-bool vmem_calls_out(const vmem_t *arena, vmem_free_t *own);
+bool vmem_release_calls_program(const vmem_t *arena, vmem_free_t *own);
 
 /* Does the arena import from source, directly or through other arenas? */
-bool vmem_is_below(const vmem_t *arena, const vmem_t *source);
+bool vmem_imports_from(const vmem_t *arena, const vmem_t *source);
 
 /* Does the arena have a source? */
-bool vmem_imports(const vmem_t *arena);
-
-/* Set the policy for allocations without a policy flag. */
-void vmem_set_default_policy(vmem_t *arena, int policy_flag);
+bool vmem_has_source(const vmem_t *arena);
 
 /*
  * For the atfork handlers: take and release the lock of the list of arenas and

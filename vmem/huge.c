@@ -20,13 +20,13 @@
  *	At most a sixteenth of the heap may be untouched in a run.  The run is
  *	as long as the heap if 15/16 of the sampled pages are touched, half as
  *	long if 7/8 are touched, and an eighth as long if 1/2 is touched.  A
- *	dense heap gets a run of at least RUN_LEAST.  There is no run if less
- *	than half is touched, or if the run would be too short to be worth a
- *	probe.  When a program turns to sparse use, the first sparse probe
+ *	dense heap gets a run of at least RUN_DENSE_MIN.  There is no run if
+ *	less than half is touched, or if the run would be too short to be worth
+ *	a probe.  When a program turns to sparse use, the first sparse probe
  *	lowers the density and the second stops the runs.  Up to 3/5 of the heap
  *	may be untouched by then.
  *
- *	In a heap of FILLED_HEAP or more, small blocks will fill the memory
+ *	In a heap of FILLED_HEAP_MIN or more, small blocks will fill the memory
  *	sooner or later.  Growth for small blocks is then refused huge pages
  *	only if less than a quarter of the sampled pages is touched.  Such
  *	blocks are larger than a page, and the program does not write to them.
@@ -43,20 +43,20 @@
 #include "vmem/os.h"
 
 /* In a smaller heap, a wasted huge page would be more than a quarter of it. */
-#define HUGE_HEAP   (8 * MIB)
+#define HUGE_HEAP_MIN   (8 * MIB)
 /* Small blocks will fill a heap of this size sooner or later. */
-#define FILLED_HEAP (32 * MIB)
-#define LARGE_BLOCK (1 * MIB)
-#define RUN_LEAST   (14 * MIB) /* shortest run of a dense heap */
-#define RUN_SHORT   (6 * MIB)  /* shorter runs are not worth a probe */
-#define WASTE_PART  16         /* 1/16 of the heap may be untouched in a run */
-#define SHARES      64         /* density is in units of 1/64 */
-#define DENSE       48         /* in units of 1/SHARES */
-#define SPARSE      16         /* in units of 1/SHARES */
-#define PROBES      8          /* probes that are recorded */
-#define LATEST      3          /* probes that show the latest use */
-#define LOOKS       4          /* samples in each probe */
-#define LOOK_PAGES  64         /* consecutive pages in each sample, at most */
+#define FILLED_HEAP_MIN (32 * MIB)
+#define LARGE_BLOCK_MIN (1 * MIB)
+#define RUN_DENSE_MIN   (14 * MIB) /* shortest run of a dense heap */
+#define RUN_MIN         (6 * MIB)  /* shorter runs are not worth a probe */
+#define WASTE_PART      16 /* 1/16 of the heap may be untouched in a run */
+#define DENSITY_ONE     64 /* density is in units of 1/64 */
+#define DENSITY_HIGH    48 /* in units of 1/DENSITY_ONE */
+#define DENSITY_LOW     16 /* in units of 1/DENSITY_ONE */
+#define PROBES          8  /* probes that are recorded */
+#define PROBES_LATEST   3  /* probes that show the latest use */
+#define PROBE_SAMPLES   4  /* samples in each probe */
+#define SAMPLE_PAGES    64 /* consecutive pages in each sample, at most */
 
 /* A piece by which the heap grew with small pages. */
 struct probe {
@@ -67,8 +67,9 @@ struct probe {
 
 static struct probe probes[PROBES];
 static unsigned nprobes; /* probes so far */
-static size_t run;       /* bytes of huge pages since the last probe */
-static size_t run_most;  /* most such bytes, by the latest huge_growth_max() */
+static size_t run_bytes; /* bytes of huge pages since the last probe */
+/* The most such bytes, by the latest huge_growth_max(). */
+static size_t run_max_bytes;
 static bool for_small; /* the latest huge_growth_max() was for a small block */
 
 bool huge_is_allowed = true;
@@ -79,22 +80,22 @@ bool huge_is_allowed = true;
  * that a regular pattern of use does not bias them.
  */
 static void
-probe_look(const struct probe *probe, unsigned *nlooks, unsigned *nresident)
+probe_sample(const struct probe *probe, unsigned *nsampled, unsigned *nresident)
 {
 	static uint32_t number;
-	unsigned char pages[LOOK_PAGES];
+	unsigned char pages[SAMPLE_PAGES];
 	size_t page = os_page_size();
-	size_t part = probe->bytes / page / LOOKS;
-	size_t n = part < LOOK_PAGES ? part : LOOK_PAGES;
+	size_t part = probe->bytes / page / PROBE_SAMPLES;
+	size_t n = part < SAMPLE_PAGES ? part : SAMPLE_PAGES;
 
-	for (size_t i = 0; i < LOOKS && part != 0; i++) {
+	for (size_t i = 0; i < PROBE_SAMPLES && part != 0; i++) {
 		size_t room = part - n + 1;
 		size_t at = i * part + (hash_multiply(++number) >> 40) % room;
 
 		if (!os_resident(
 			(void *)(probe->start + at * page), n * page, pages))
 			continue;
-		*nlooks += (unsigned)n;
+		*nsampled += (unsigned)n;
 		for (size_t j = 0; j < n; j++)
 			*nresident += pages[j] & 1;
 	}
@@ -103,12 +104,13 @@ probe_look(const struct probe *probe, unsigned *nlooks, unsigned *nresident)
 /*
  * Sample the n latest probes, or the n latest probes for small blocks.  The
  * very latest probe is skipped, unless it is the only one, until a run of
- * RUN_SHORT has followed it.  The program may not have touched it yet.
+ * RUN_MIN has followed it.  The program may not have touched it yet.
  */
 static void
-look(unsigned n, bool small, unsigned *nlooks, unsigned *nresident)
+probes_sample(unsigned n, bool small, unsigned *nsampled, unsigned *nresident)
 {
-	unsigned end = run < RUN_SHORT && nprobes > 1 ? nprobes - 1 : nprobes;
+	unsigned end =
+	    run_bytes < RUN_MIN && nprobes > 1 ? nprobes - 1 : nprobes;
 	unsigned done = 0;
 
 	for (unsigned i = 1; i < PROBES && i <= end && done < n; i++) {
@@ -116,29 +118,30 @@ look(unsigned n, bool small, unsigned *nlooks, unsigned *nresident)
 
 		if (small && !probe->small)
 			continue;
-		probe_look(probe, nlooks, nresident);
+		probe_sample(probe, nsampled, nresident);
 		done++;
 	}
 }
 
-/* Density of the n latest probes, in units of 1/SHARES. */
+/* Density of the n latest probes, in units of 1/DENSITY_ONE. */
 static unsigned
-density(unsigned n)
+probes_density(unsigned n)
 {
-	unsigned nlooks = 0, nresident = 0;
+	unsigned nsampled = 0, nresident = 0;
 
-	look(n, /* small */ false, &nlooks, &nresident);
-	return nlooks == 0 ? 0 : nresident * SHARES / nlooks;
+	probes_sample(n, /* small */ false, &nsampled, &nresident);
+	return nsampled == 0 ? 0 : nresident * DENSITY_ONE / nsampled;
 }
 
-/* Do the latest probes for small blocks show less than SPARSE touched? */
+/* Do the latest probes for small blocks show less than DENSITY_LOW touched? */
 static bool
-is_sparse(void)
+probes_are_sparse(void)
 {
-	unsigned nlooks = 0, nresident = 0;
+	unsigned nsampled = 0, nresident = 0;
 
-	look(LATEST, /* small */ true, &nlooks, &nresident);
-	return nlooks != 0 && nresident * SHARES / nlooks < SPARSE;
+	probes_sample(PROBES_LATEST, /* small */ true, &nsampled, &nresident);
+	return nsampled != 0 &&
+	       nresident * DENSITY_ONE / nsampled < DENSITY_LOW;
 }
 
 /*
@@ -146,60 +149,62 @@ is_sparse(void)
  * because the program may have changed its use of memory.
  */
 static unsigned
-density_now(void)
+density_estimate(void)
 {
-	unsigned all = density(PROBES - 1);
-	unsigned latest = density(LATEST);
+	unsigned all = probes_density(PROBES - 1);
+	unsigned latest = probes_density(PROBES_LATEST);
 
 	return latest < all ? latest : all;
 }
 
 /*
- * Bytes of the longest run for a density of dense/SHARES; 0 if there is to be
- * none.
+ * Bytes of the longest run for a density of dense/DENSITY_ONE; 0 if there is to
+ * be none.
  */
 static size_t
-run_for(size_t heap_bytes, unsigned dense)
+run_max_for(size_t heap_bytes, unsigned dense)
 {
-	unsigned idle = SHARES - dense;
+	unsigned untouched = DENSITY_ONE - dense;
 	size_t bytes;
 
-	if (idle < SHARES / 16)
-		idle = SHARES / 16;
-	bytes = align_down(heap_bytes / WASTE_PART / idle * SHARES, HUGE_PAGE);
-	if (dense >= DENSE && bytes < RUN_LEAST)
-		return RUN_LEAST;
-	return dense >= SHARES / 2 && bytes >= RUN_SHORT ? bytes : 0;
+	if (untouched < DENSITY_ONE / 16)
+		untouched = DENSITY_ONE / 16;
+	bytes = align_down(
+	    heap_bytes / WASTE_PART / untouched * DENSITY_ONE, HUGE_PAGE);
+	if (dense >= DENSITY_HIGH && bytes < RUN_DENSE_MIN)
+		return RUN_DENSE_MIN;
+	return dense >= DENSITY_ONE / 2 && bytes >= RUN_MIN ? bytes : 0;
 }
 
 size_t
 huge_growth_max(size_t heap_bytes, size_t block_bytes)
 {
-	for_small = block_bytes < LARGE_BLOCK;
-	if (!huge_is_allowed || heap_bytes < HUGE_HEAP)
+	for_small = block_bytes < LARGE_BLOCK_MIN;
+	if (!huge_is_allowed || heap_bytes < HUGE_HEAP_MIN)
 		return 0;
-	if (heap_bytes >= FILLED_HEAP && for_small && !is_sparse()) {
-		run_most = run_for(heap_bytes, SHARES);
+	if (heap_bytes >= FILLED_HEAP_MIN && for_small &&
+	    !probes_are_sparse()) {
+		run_max_bytes = run_max_for(heap_bytes, DENSITY_ONE);
 		return SIZE_MAX;
 	}
-	run_most = run_for(heap_bytes, density_now());
-	return run_most == 0 ? 0 : heap_bytes / 2;
+	run_max_bytes = run_max_for(heap_bytes, density_estimate());
+	return run_max_bytes == 0 ? 0 : heap_bytes / 2;
 }
 
 size_t
 huge_growth_next(bool *probe)
 {
-	*probe = run >= run_most;
-	return *probe ? HUGE_PAGE : run_most - run;
+	*probe = run_bytes >= run_max_bytes;
+	return *probe ? HUGE_PAGE : run_max_bytes - run_bytes;
 }
 
 void
 huge_growth_record(uintptr_t from, uintptr_t to, bool huge)
 {
 	if (huge) {
-		run += to - from;
+		run_bytes += to - from;
 		return;
 	}
-	run = 0;
+	run_bytes = 0;
 	probes[nprobes++ % PROBES] = (struct probe){from, to - from, for_small};
 }

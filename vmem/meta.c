@@ -1,27 +1,27 @@
 /*
  * meta.c - the metadata allocator: memory for the library's own structures
  *
- * Sizes are rounded up to a size class (four per doubling); the code calls it a
- * step.  Each class has a list of freed blocks.  If the list is empty, the
- * block is cut from a chunk: 256 KiB that are mapped and never released to the
- * kernel.  A freed block is reused only for its own class, because the library
- * has many structures of few sizes.  A block of more than STEP_MAX bytes has a
- * dedicated mapping, which meta_free() unmaps.
+ * Sizes are rounded up to a size class, four per doubling.  Each class has a
+ * list of freed blocks.  If the list is empty, the block is cut from a pool:
+ * 256 KiB that are mapped and never released to the kernel.  A freed block is
+ * reused only for its own class, because the library has many structures of few
+ * sizes.  A block of more than CLASS_MAX bytes has a dedicated mapping, which
+ * meta_free() unmaps.
  *
  * When the kernel has no more memory, a higher layer may donate heap memory
- * (meta_starved(), meta_feed()).  Otherwise free, committed memory of the heap
- * would be unusable, because the library could not describe it.
+ * (meta_is_exhausted(), meta_donate()).  Otherwise free, committed memory of
+ * the heap would be unusable, because the library could not describe it.
  *
  * The first word of a freed block is its list link.  The block is cleared when
  * it is allocated again, so every block starts as zeros.
  *
  * Every mapping is on a list, so that tools can distinguish the library's
- * mappings from those of the program.  The record of a chunk is at its start.
+ * mappings from those of the program.  The record of a pool is at its start.
  * The record of a dedicated mapping is at the end of its last page, where
  * meta_free() finds it.
  *
  * Locking: one lock, a leaf.  It is held during the system calls, which are
- * rare because a chunk provides hundreds of blocks.
+ * rare because a pool provides hundreds of blocks.
  */
 #include <string.h>
 
@@ -32,16 +32,16 @@
 #include "vmem/panic.h"
 
 /* Large enough to make system calls rare, small enough for a tiny program. */
-#define CHUNK_BYTES (256 * KIB)
-#define STEP_MAX    (64 * KIB)
+#define POOL_BYTES (256 * KIB)
+#define CLASS_MAX  (64 * KIB)
 
 /* Time after a refusal without system calls for best-effort blocks. */
 #define REFUSAL_NS 100000000
 
-/* Size classes: 16, 32, 48, 64, then four per doubling up to STEP_MAX. */
-#define NSTEPS (4 + 4 * 10)
+/* Size classes: 16, 32, 48, 64, then four per doubling up to CLASS_MAX. */
+#define NCLASSES (4 + 4 * 10)
 
-/* One mapping: a chunk or a dedicated mapping. */
+/* One mapping: a pool or a dedicated mapping. */
 struct meta_range {
 	struct meta_range *next;
 	void *at;
@@ -50,18 +50,18 @@ struct meta_range {
 };
 
 static struct lock meta_lock = LOCK_INITIALIZER(LOCK_META);
-static void *freed[NSTEPS];       /* [meta_lock] linked by first word */
-static char *chunk_at;            /* [meta_lock] rest of the current chunk */
-static char *chunk_end;           /* [meta_lock] */
-static struct meta_range *chunks; /* [meta_lock] */
-static struct meta_range *alones; /* [meta_lock] dedicated mappings */
-static uint64_t starved_ns; /* [meta_lock] when the last chunk failed, or 0 */
-static size_t used_bytes;   /* [meta_lock] */
-static size_t mapped_bytes; /* [meta_lock] */
+static void *freed[NCLASSES];        /* [meta_lock] linked by first word */
+static char *pool_next;              /* [meta_lock] rest of the current pool */
+static char *pool_end;               /* [meta_lock] */
+static struct meta_range *pools;     /* [meta_lock] */
+static struct meta_range *dedicated; /* [meta_lock] dedicated mappings */
+static uint64_t exhausted_ns; /* [meta_lock] when the last pool failed, or 0 */
+static size_t used_bytes;     /* [meta_lock] */
+static size_t mapped_bytes;   /* [meta_lock] */
 
 /* The size class of a block, and the size of its blocks in *rounded. */
 static unsigned
-step_of(size_t bytes, size_t *rounded)
+class_of(size_t bytes, size_t *rounded)
 {
 	if (bytes <= 64) {
 		*rounded = align_up(bytes, 16);
@@ -76,7 +76,7 @@ step_of(size_t bytes, size_t *rounded)
 }
 
 static void *
-map_locked(size_t bytes)
+meta_map_locked(size_t bytes)
 {
 	void *at = os_map(bytes);
 
@@ -101,49 +101,49 @@ range_add_locked(
 	__atomic_store_n(list, range, __ATOMIC_RELEASE);
 }
 
-/* Map a chunk; returns the address behind its record, or NULL. */
+/* Map a pool; returns the address behind its record, or NULL. */
 static char *
-chunk_map_locked(void)
+pool_map_locked(void)
 {
-	char *at = map_locked(CHUNK_BYTES);
+	char *at = meta_map_locked(POOL_BYTES);
 
 	if (at == NULL)
 		return NULL;
-	range_add_locked(&chunks, (void *)at, at, CHUNK_BYTES);
-	chunk_end = at + CHUNK_BYTES;
+	range_add_locked(&pools, (void *)at, at, POOL_BYTES);
+	pool_end = at + POOL_BYTES;
 	return at + align_up(sizeof(struct meta_range), CACHE_LINE);
 }
 
 /*
- * Cut a block from the current chunk, or from a new one.  The rest of the old
- * chunk, which is too small for the block, is lost: less than STEP_MAX.
+ * Cut a block from the current pool, or from a new one.  The rest of the old
+ * pool, which is too small for the block, is lost: less than CLASS_MAX.
  */
 static void *
-cut_locked(size_t bytes)
+block_cut_locked(size_t bytes)
 {
 	/* Blocks of a cache line or more start on a cache line. */
 	size_t align = bytes >= CACHE_LINE ? CACHE_LINE : 16;
-	char *at = (char *)align_up((uintptr_t)chunk_at, align);
+	char *at = (char *)align_up((uintptr_t)pool_next, align);
 
-	if (chunk_at == NULL || at > chunk_end ||
-	    (size_t)(chunk_end - at) < bytes) {
-		at = chunk_map_locked();
-		starved_ns = at == NULL ? os_now_ns() : 0;
+	if (pool_next == NULL || at > pool_end ||
+	    (size_t)(pool_end - at) < bytes) {
+		at = pool_map_locked();
+		exhausted_ns = at == NULL ? os_now_ns() : 0;
 		if (at == NULL)
 			return NULL;
 	}
-	chunk_at = at + bytes;
+	pool_next = at + bytes;
 	return at;
 }
 
 static void *
-take_locked(unsigned step, size_t bytes)
+block_take_locked(unsigned class, size_t bytes)
 {
-	void **block = freed[step];
+	void **block = freed[class];
 
 	if (block == NULL)
-		return cut_locked(bytes);
-	freed[step] = *block;
+		return block_cut_locked(bytes);
+	freed[class] = *block;
 	memset(block, 0, bytes);
 	return block;
 }
@@ -153,7 +153,7 @@ take_locked(unsigned step, size_t bytes)
  * overflows.
  */
 static size_t
-alone_bytes(size_t bytes)
+dedicated_bytes(size_t bytes)
 {
 	size_t both = bytes + sizeof(struct meta_range);
 
@@ -163,33 +163,33 @@ alone_bytes(size_t bytes)
 
 /* The record of a dedicated mapping. */
 static struct meta_range *
-alone_range(void *at, size_t mapped)
+dedicated_range(void *at, size_t mapped)
 {
 	return (struct meta_range *)(void *)((char *)at + mapped) - 1;
 }
 
 /* Create a dedicated mapping and record it. */
 static void *
-alone_map_locked(size_t mapped)
+dedicated_map_locked(size_t mapped)
 {
-	void *at = map_locked(mapped);
+	void *at = meta_map_locked(mapped);
 	struct meta_range *range;
 
 	if (at == NULL)
 		return NULL;
-	range = alone_range(at, mapped);
-	range_add_locked(&alones, range, at, mapped);
+	range = dedicated_range(at, mapped);
+	range_add_locked(&dedicated, range, at, mapped);
 	if (range->next != NULL)
 		range->next->prev = range;
 	return at;
 }
 
 static void
-alone_unmap_locked(void *at, size_t mapped)
+dedicated_unmap_locked(void *at, size_t mapped)
 {
-	struct meta_range *range = alone_range(at, mapped);
+	struct meta_range *range = dedicated_range(at, mapped);
 	struct meta_range **link =
-	    range->prev != NULL ? &range->prev->next : &alones;
+	    range->prev != NULL ? &range->prev->next : &dedicated;
 
 	/* One store keeps the list valid for an inspector process. */
 	__atomic_store_n(link, range->next, __ATOMIC_RELEASE);
@@ -199,28 +199,29 @@ alone_unmap_locked(void *at, size_t mapped)
 		mapped_bytes -= mapped;
 }
 
-/* Has the kernel refused a chunk within the last REFUSAL_NS? */
+/* Has the kernel refused a pool within the last REFUSAL_NS? */
 static bool
-refused_locked(void)
+meta_was_refused_locked(void)
 {
-	return unlikely(starved_ns != 0) &&
-	       os_now_ns() - starved_ns < REFUSAL_NS;
+	return unlikely(exhausted_ns != 0) &&
+	       os_now_ns() - exhausted_ns < REFUSAL_NS;
 }
 
 static void *
-alloc(size_t bytes, bool spare)
+meta_alloc_block(size_t bytes, bool best_effort)
 {
-	size_t rounded = alone_bytes(bytes);
+	size_t rounded = dedicated_bytes(bytes);
 	void *block = NULL;
 
 	lock_take(&meta_lock);
-	if (bytes > STEP_MAX) {
-		block = alone_map_locked(rounded);
+	if (bytes > CLASS_MAX) {
+		block = dedicated_map_locked(rounded);
 	} else {
-		unsigned step = step_of(bytes, &rounded);
+		unsigned class = class_of(bytes, &rounded);
 
-		if (!spare || freed[step] != NULL || !refused_locked())
-			block = take_locked(step, rounded);
+		if (!best_effort || freed[class] != NULL ||
+		    !meta_was_refused_locked())
+			block = block_take_locked(class, rounded);
 	}
 	if (block != NULL)
 		used_bytes += rounded;
@@ -231,47 +232,47 @@ alloc(size_t bytes, bool spare)
 void *
 meta_alloc(size_t bytes)
 {
-	return alloc(bytes, /* spare */ false);
+	return meta_alloc_block(bytes, /* best_effort */ false);
 }
 
 void *
-meta_alloc_spare(size_t bytes)
+meta_alloc_best_effort(size_t bytes)
 {
-	return alloc(bytes, /* spare */ true);
+	return meta_alloc_block(bytes, /* best_effort */ true);
 }
 
 void
 meta_free(void *block, size_t bytes)
 {
-	size_t rounded = alone_bytes(bytes);
+	size_t rounded = dedicated_bytes(bytes);
 
 	lock_take(&meta_lock);
-	if (bytes > STEP_MAX) {
-		alone_unmap_locked(block, rounded);
+	if (bytes > CLASS_MAX) {
+		dedicated_unmap_locked(block, rounded);
 	} else {
-		unsigned step = step_of(bytes, &rounded);
+		unsigned class = class_of(bytes, &rounded);
 
-		*(void **)block = freed[step];
-		freed[step] = block;
+		*(void **)block = freed[class];
+		freed[class] = block;
 	}
 	used_bytes -= rounded;
 	lock_release(&meta_lock);
 }
 
 bool
-meta_starved(void)
+meta_is_exhausted(void)
 {
-	return __atomic_load_n(&starved_ns, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&exhausted_ns, __ATOMIC_RELAXED) != 0;
 }
 
 void
-meta_feed(void *at, size_t bytes)
+meta_donate(void *at, size_t bytes)
 {
 	memset(at, 0, bytes);
 	lock_take(&meta_lock);
-	chunk_at = at;
-	chunk_end = chunk_at + bytes;
-	starved_ns = 0;
+	pool_next = at;
+	pool_end = pool_next + bytes;
+	exhausted_ns = 0;
 	lock_release(&meta_lock);
 }
 

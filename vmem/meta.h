@@ -18,19 +18,19 @@ void *meta_alloc(size_t bytes);
  * Best-effort allocation, for memory that the caller can do without.  Makes no
  * system call if the kernel has just refused one.
  */
-void *meta_alloc_spare(size_t bytes);
+void *meta_alloc_best_effort(size_t bytes);
 
 /* Free a block; bytes is the size that the caller asked for. */
 void meta_free(void *block, size_t bytes);
 
-/* Is the allocator exhausted: has the kernel refused the last chunk? */
-bool meta_starved(void);
+/* Is the allocator exhausted: has the kernel refused the last pool? */
+bool meta_is_exhausted(void);
 
 /*
  * Donate memory to the exhausted allocator, which keeps it for ever.  at is
  * aligned to a cache line.
  */
-void meta_feed(void *at, size_t bytes);
+void meta_donate(void *at, size_t bytes);
 
 /* Bytes of allocated blocks, with rounding. */
 size_t meta_used(void);

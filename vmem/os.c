@@ -56,36 +56,36 @@ static unsigned fail_last;  /* [a] last request that fails */
 
 /*
  * The system call filter of a confined process may kill the process for a call
- * that malloc() of libc does not make.  ask() first counts such a call as in
- * progress and then reads confined.  os_confine() first stores confined and
- * then waits until no such call is in progress.  All these accesses are
- * sequentially consistent, so either ask() reads the store or os_confine()
- * reads the count.
+ * that malloc() of libc does not make.  unconfined_begin() first counts such a
+ * call as in progress and then reads confined.  os_confine() first stores
+ * confined and then waits until no such call is in progress.  All these
+ * accesses are sequentially consistent, so either unconfined_begin() reads the
+ * store or os_confine() reads the count.
  */
-static uint32_t confined; /* [a] */
-static uint32_t nasking;  /* [a] such calls in progress */
+static uint32_t confined;    /* [a] */
+static uint32_t nunconfined; /* [a] such calls in progress */
 
 /* The most times that os_confine() yields the CPU while it waits. */
-#define ASKING_TRIES 10000
+#define CONFINE_TRIES 10000
 
-/* Count the end of a call that ask() has allowed. */
+/* Count the end of a call that unconfined_begin() has allowed. */
 static void
-asked(void)
+unconfined_end(void)
 {
-	__atomic_sub_fetch(&nasking, 1, __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&nunconfined, 1, __ATOMIC_SEQ_CST);
 }
 
 /*
  * May the library make a call that malloc() of libc does not make?  If true,
- * the caller calls asked() after the call.
+ * the caller calls unconfined_end() after the call.
  */
 static bool
-ask(void)
+unconfined_begin(void)
 {
-	__atomic_add_fetch(&nasking, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&nunconfined, 1, __ATOMIC_SEQ_CST);
 	if (likely(!os_is_confined()))
 		return true;
-	asked();
+	unconfined_end();
 	return false;
 }
 
@@ -99,8 +99,8 @@ void
 os_confine(void)
 {
 	__atomic_store_n(&confined, 1, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < ASKING_TRIES &&
-			__atomic_load_n(&nasking, __ATOMIC_SEQ_CST) != 0;
+	for (int i = 0; i < CONFINE_TRIES &&
+			__atomic_load_n(&nunconfined, __ATOMIC_SEQ_CST) != 0;
 	     i++)
 		sched_yield();
 }
@@ -119,7 +119,7 @@ os_is_single_threaded(void)
 
 /* Count a request; false if failure injection makes it fail. */
 static bool
-request(void)
+request_count(void)
 {
 	unsigned n = __atomic_add_fetch(&nrequests, 1, __ATOMIC_RELAXED);
 	unsigned first = __atomic_load_n(&fail_first, __ATOMIC_RELAXED);
@@ -145,7 +145,7 @@ os_requests(void)
 }
 
 static inline long
-call(long number, long a, long b, long c, long d)
+kernel_call(long number, long a, long b, long c, long d)
 {
 	return syscall6(number, a, b, c, d, 0, 0);
 }
@@ -168,9 +168,9 @@ os_page_size(void)
 }
 
 static void *
-map(void *hint, size_t bytes, int prot, int flags)
+map_anonymous(void *hint, size_t bytes, int prot, int flags)
 {
-	if (!request())
+	if (!request_count())
 		return NULL;
 	long at = syscall6(SYS_mmap, (long)hint, (long)bytes, prot,
 	    flags | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -180,14 +180,14 @@ map(void *hint, size_t bytes, int prot, int flags)
 void *
 os_reserve(void *hint, size_t bytes)
 {
-	return map(hint, bytes, PROT_NONE, MAP_NORESERVE);
+	return map_anonymous(hint, bytes, PROT_NONE, MAP_NORESERVE);
 }
 
 bool
 os_reserve_at(void *at, size_t bytes)
 {
-	void *got =
-	    map(at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+	void *got = map_anonymous(
+	    at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
 
 	if (got == at)
 		return true;
@@ -200,39 +200,43 @@ os_reserve_at(void *at, size_t bytes)
 void *
 os_reserve_zeros(size_t bytes)
 {
-	return map(NULL, bytes, PROT_READ, MAP_NORESERVE);
+	return map_anonymous(NULL, bytes, PROT_READ, MAP_NORESERVE);
 }
 
 bool
 os_commit(void *at, size_t bytes)
 {
-	return request() && call(SYS_mprotect, (long)at, (long)bytes,
-				PROT_READ | PROT_WRITE, 0) == 0;
+	return request_count() &&
+	       kernel_call(SYS_mprotect, (long)at, (long)bytes,
+		   PROT_READ | PROT_WRITE, 0) == 0;
 }
 
 bool
 os_decommit(void *at, size_t bytes)
 {
-	return map(at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED) == at;
+	return map_anonymous(at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED) ==
+	       at;
 }
 
 bool
 os_protect(void *at, size_t bytes)
 {
-	return request() &&
-	       call(SYS_mprotect, (long)at, (long)bytes, PROT_NONE, 0) == 0;
+	return request_count() && kernel_call(SYS_mprotect, (long)at,
+				      (long)bytes, PROT_NONE, 0) == 0;
 }
 
 void *
 os_map(size_t bytes)
 {
-	return map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+	return map_anonymous(
+	    NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
 }
 
 bool
 os_unmap(void *at, size_t bytes)
 {
-	return request() && call(SYS_munmap, (long)at, (long)bytes, 0, 0) == 0;
+	return request_count() &&
+	       kernel_call(SYS_munmap, (long)at, (long)bytes, 0, 0) == 0;
 }
 
 /*
@@ -276,7 +280,7 @@ purge_refused(void)
 }
 
 bool
-os_purge_may(void)
+os_may_purge(void)
 {
 	uint64_t at = __atomic_load_n(&purge_at_ns, __ATOMIC_RELAXED);
 
@@ -284,7 +288,7 @@ os_purge_may(void)
 }
 
 void
-os_purge_again(void)
+os_purge_resume(void)
 {
 	__atomic_store_n(&purge_at_ns, 0, __ATOMIC_RELAXED);
 }
@@ -296,15 +300,15 @@ os_purge(void *at, size_t bytes)
 	int advice = __atomic_load_n(&known, __ATOMIC_RELAXED);
 	long error;
 
-	if (!os_purge_may() || !request())
+	if (!os_may_purge() || !request_count())
 		return false;
-	error = call(SYS_madvise, (long)at, (long)bytes, advice, 0);
+	error = kernel_call(SYS_madvise, (long)at, (long)bytes, advice, 0);
 	/*
 	 * The range has locked pages.  From Linux 5.18 on, this advice drops
 	 * locked and other pages.
 	 */
 	if (error == -EINVAL && advice == MADV_DONTNEED) {
-		error = call(SYS_madvise, (long)at, (long)bytes,
+		error = kernel_call(SYS_madvise, (long)at, (long)bytes,
 		    MADV_DONTNEED_LOCKED, 0);
 		if (error == 0)
 			__atomic_store_n(
@@ -330,7 +334,7 @@ os_purge(void *at, size_t bytes)
 bool
 os_move(void *to, void *via, void *from, size_t bytes)
 {
-	if (!request())
+	if (!request_count())
 		return false;
 	long at = syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
 	    MREMAP_MAYMOVE | MREMAP_DONTUNMAP, (long)via, 0);
@@ -344,7 +348,7 @@ os_move(void *to, void *via, void *from, size_t bytes)
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
 	    -1, 0);
 	memcpy(to, (void *)at, bytes);
-	call(SYS_munmap, at, (long)bytes, 0, 0);
+	kernel_call(SYS_munmap, at, (long)bytes, 0, 0);
 	return true;
 }
 
@@ -367,7 +371,7 @@ process_word(void)
 
 	if (word == NULL)
 		return &ordinary;
-	call(SYS_madvise, (long)word, (long)bytes, MADV_WIPEONFORK, 0);
+	kernel_call(SYS_madvise, (long)word, (long)bytes, MADV_WIPEONFORK, 0);
 	return word;
 }
 
@@ -376,7 +380,7 @@ os_note_process(void)
 {
 	uint32_t *word = __atomic_load_n(&noted_process, __ATOMIC_RELAXED);
 
-	nasking = 0;
+	nunconfined = 0;
 	if (os_is_confined())
 		return;
 	if (word == NULL)
@@ -405,10 +409,11 @@ os_resident(void *at, size_t bytes, unsigned char *pages)
 {
 	bool known;
 
-	if (!ask())
+	if (!unconfined_begin())
 		return false;
-	known = call(SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
-	asked();
+	known = kernel_call(
+		    SYS_mincore, (long)at, (long)bytes, (long)pages, 0) == 0;
+	unconfined_end();
 	return known;
 }
 
@@ -418,23 +423,23 @@ os_readable(const void *at)
 {
 	struct timespec none = {0, 0};
 
-	return call(SYS_futex, (long)at, FUTEX_WAIT_PRIVATE, ~0L,
+	return kernel_call(SYS_futex, (long)at, FUTEX_WAIT_PRIVATE, ~0L,
 		   (long)&none) != -EFAULT;
 }
 
 void *
 os_map_file(const char *path, size_t *bytes)
 {
-	long fd =
-	    call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	long fd = kernel_call(
+	    SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
 	long size, at = -1;
 
 	if (fd < 0)
 		return NULL;
-	size = call(SYS_lseek, fd, 0, SEEK_END, 0);
+	size = kernel_call(SYS_lseek, fd, 0, SEEK_END, 0);
 	if (size > 0)
 		at = syscall6(SYS_mmap, 0, size, PROT_READ, MAP_PRIVATE, fd, 0);
-	call(SYS_close, fd, 0, 0, 0);
+	kernel_call(SYS_close, fd, 0, 0, 0);
 	if (at < 0 && at > -4096)
 		return NULL;
 	*bytes = (size_t)size;
@@ -446,26 +451,19 @@ os_name(void *at, size_t bytes, const char *text)
 {
 	static bool unknown; /* [a] this kernel does not know the option */
 
-	if (__atomic_load_n(&unknown, __ATOMIC_RELAXED) || !ask())
+	if (__atomic_load_n(&unknown, __ATOMIC_RELAXED) || !unconfined_begin())
 		return;
 	if (syscall6(SYS_prctl, PR_SET_VMA_, PR_SET_VMA_ANON_NAME_, (long)at,
 		(long)bytes, (long)text, 0) == -EINVAL)
 		__atomic_store_n(&unknown, true, __ATOMIC_RELAXED);
-	asked();
+	unconfined_end();
 }
 
 void
 os_huge(void *at, size_t bytes, bool wanted)
 {
-	call(SYS_madvise, (long)at, (long)bytes,
+	kernel_call(SYS_madvise, (long)at, (long)bytes,
 	    wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0);
-}
-
-void
-os_core(void *at, size_t bytes, bool wanted)
-{
-	call(SYS_madvise, (long)at, (long)bytes,
-	    wanted ? MADV_DODUMP : MADV_DONTDUMP, 0);
 }
 
 static struct rlimit
@@ -488,7 +486,7 @@ os_limit_as(void)
 }
 
 size_t
-os_limit_as_most(void)
+os_limit_as_hard(void)
 {
 	return limit_as().rlim_max;
 }
@@ -498,7 +496,7 @@ os_ram(void)
 {
 	struct sysinfo info;
 
-	if (is_error(call(SYS_sysinfo, (long)&info, 0, 0, 0)))
+	if (is_error(kernel_call(SYS_sysinfo, (long)&info, 0, 0, 0)))
 		return GIB;
 	return (size_t)info.totalram * info.mem_unit;
 }
@@ -515,7 +513,8 @@ struct cpu_mask {
 static unsigned
 cpu_mask_get(struct cpu_mask *mask)
 {
-	long n = call(SYS_sched_getaffinity, 0, sizeof(*mask), (long)mask, 0);
+	long n =
+	    kernel_call(SYS_sched_getaffinity, 0, sizeof(*mask), (long)mask, 0);
 
 	return is_error(n) ? 0 : (unsigned)n;
 }
@@ -570,31 +569,31 @@ os_exact_ns(void)
 uint32_t
 os_thread_id(void)
 {
-	return (uint32_t)call(SYS_gettid, 0, 0, 0, 0);
+	return (uint32_t)kernel_call(SYS_gettid, 0, 0, 0, 0);
 }
 
 void
 os_thread_name(const char *name)
 {
-	if (!ask())
+	if (!unconfined_begin())
 		return;
-	call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0);
-	asked();
+	kernel_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0);
+	unconfined_end();
 }
 
 uint32_t
 os_process_id(void)
 {
-	return (uint32_t)call(SYS_getpid, 0, 0, 0, 0);
+	return (uint32_t)kernel_call(SYS_getpid, 0, 0, 0, 0);
 }
 
 bool
 os_file_of(int fd, struct os_file *file)
 {
 	struct stat info;
-	long flags = call(SYS_fcntl, fd, F_GETFD, 0, 0);
+	long flags = kernel_call(SYS_fcntl, fd, F_GETFD, 0, 0);
 
-	if (flags < 0 || call(SYS_fstat, fd, (long)&info, 0, 0) != 0)
+	if (flags < 0 || kernel_call(SYS_fstat, fd, (long)&info, 0, 0) != 0)
 		return false;
 	file->device = info.st_dev;
 	file->inode = info.st_ino;
@@ -610,7 +609,7 @@ os_write(int fd, const void *text, size_t n)
 	const char *at = text;
 
 	while (n > 0) {
-		long done = call(SYS_write, fd, (long)at, (long)n, 0);
+		long done = kernel_call(SYS_write, fd, (long)at, (long)n, 0);
 
 		if (done == -EINTR)
 			continue;
@@ -631,26 +630,20 @@ os_abort(void)
 		uint64_t mask;
 	} action = {0};
 	uint64_t mask = (uint64_t)1 << (SIGABRT - 1);
-	long process = call(SYS_getpid, 0, 0, 0, 0);
-	long thread = call(SYS_gettid, 0, 0, 0, 0);
+	long process = kernel_call(SYS_getpid, 0, 0, 0, 0);
+	long thread = kernel_call(SYS_gettid, 0, 0, 0, 0);
 
 	/* A handler of the program runs once; then the default action. */
-	call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0, sizeof(mask));
-	call(SYS_tgkill, process, thread, SIGABRT, 0);
+	kernel_call(
+	    SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0, sizeof(mask));
+	kernel_call(SYS_tgkill, process, thread, SIGABRT, 0);
 	for (;;) {
-		call(SYS_rt_sigaction, SIGABRT, (long)&action, 0,
+		kernel_call(SYS_rt_sigaction, SIGABRT, (long)&action, 0,
 		    sizeof(action.mask));
-		call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0,
+		kernel_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0,
 		    sizeof(mask));
-		call(SYS_tgkill, process, thread, SIGABRT, 0);
+		kernel_call(SYS_tgkill, process, thread, SIGABRT, 0);
 	}
-}
-
-void
-os_exit(int status)
-{
-	for (;;)
-		call(SYS_exit_group, status, 0, 0, 0);
 }
 
 void
@@ -659,15 +652,15 @@ os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
 	    .tv_nsec = (long)(ns % 1000000000)};
 
-	call(SYS_futex, (long)word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value,
-	    ns == 0 ? 0 : (long)&time);
+	kernel_call(SYS_futex, (long)word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG,
+	    value, ns == 0 ? 0 : (long)&time);
 }
 
 void
 os_futex_wake(uint32_t *word, unsigned nwaiters)
 {
-	call(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, nwaiters,
-	    0);
+	kernel_call(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
+	    nwaiters, 0);
 }
 
 unsigned long
@@ -694,35 +687,37 @@ os_random(void)
 bool
 os_rseq_register(void *area, uint32_t bytes, uint32_t signature)
 {
-	return call(SYS_rseq, (long)area, bytes, 0, signature) == 0;
+	return kernel_call(SYS_rseq, (long)area, bytes, 0, signature) == 0;
 }
 
 bool
 os_rseq_allowed(void)
 {
-	return call(SYS_rseq, 0, 0, SYS_rseq_flags_unknown, 0) == -EINVAL;
+	return kernel_call(SYS_rseq, 0, 0, SYS_rseq_flags_unknown, 0) ==
+	       -EINVAL;
 }
 
 bool
 os_rseq_is_held(void *area, uint32_t bytes, uint32_t signature)
 {
-	return call(SYS_rseq, (long)area, bytes, SYS_rseq_flags_unregister,
-		   ~signature) == -EPERM;
+	return kernel_call(SYS_rseq, (long)area, bytes,
+		   SYS_rseq_flags_unregister, ~signature) == -EPERM;
 }
 
 bool
 os_rseq_unregister(void *area, uint32_t bytes, uint32_t signature)
 {
-	return call(SYS_rseq, (long)area, bytes, SYS_rseq_flags_unregister,
-		   signature) == 0;
+	return kernel_call(SYS_rseq, (long)area, bytes,
+		   SYS_rseq_flags_unregister, signature) == 0;
 }
 
 bool
 os_membarrier_ready(void)
 {
-	return request() && call(SYS_membarrier,
-				MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ,
-				0, 0, 0) == 0;
+	return request_count() &&
+	       kernel_call(SYS_membarrier,
+		   MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0,
+		   0) == 0;
 }
 
 bool
@@ -730,12 +725,12 @@ os_membarrier_rseq(void)
 {
 	bool done;
 
-	if (!ask())
+	if (!unconfined_begin())
 		return false;
-	done = request() &&
-	       call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0,
-		   0) == 0;
-	asked();
+	done = request_count() &&
+	       kernel_call(SYS_membarrier,
+		   MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0) == 0;
+	unconfined_end();
 	return done;
 }
 

@@ -85,10 +85,10 @@ bool os_unmap(void *at, size_t bytes);
 bool os_purge(void *at, size_t bytes);
 
 /* Would os_purge() make a system call now? */
-bool os_purge_may(void);
+bool os_may_purge(void);
 
 /* Let the next os_purge() make a system call, despite earlier refusals. */
-void os_purge_again(void);
+void os_purge_resume(void);
 
 /*
  * Move pages between two committed ranges without a copy.  The source range
@@ -119,14 +119,11 @@ void os_name(void *at, size_t bytes, const char *text);
 /* Advise the kernel for or against huge pages in a range. */
 void os_huge(void *at, size_t bytes, bool wanted);
 
-/* Include a range in core files, or exclude it. */
-void os_core(void *at, size_t bytes, bool wanted);
-
 /* Soft limit of address space in bytes; SIZE_MAX without a limit. */
 size_t os_limit_as(void);
 
 /* Hard limit of address space in bytes; SIZE_MAX without a limit. */
-size_t os_limit_as_most(void);
+size_t os_limit_as_hard(void);
 
 /* Bytes of physical memory of the machine. */
 size_t os_ram(void);
@@ -167,7 +164,6 @@ bool os_file_of(int fd, struct os_file *file);
 /* Write n bytes, up to the first error. */
 void os_write(int fd, const void *text, size_t n);
 _Noreturn void os_abort(void);
-_Noreturn void os_exit(int status);
 
 /* Sleep while *word is value, at most ns nanoseconds (0: for ever). */
 void os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);

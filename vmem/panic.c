@@ -166,7 +166,7 @@ say_args(const char *format, va_list *args)
 }
 
 void
-say(const char *format, ...)
+message_line(const char *format, ...)
 {
 	va_list args;
 

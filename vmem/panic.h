@@ -40,18 +40,22 @@ void message_start(void);
 extern bool message_anywhere;
 
 /*
- * say() writes "umem: " and the formatted text as one line by message_write().
- * panic() does the same and aborts.  The conversions are %s, %p, %x, %u, %d,
- * %lx, %lu and %zu.
+ * message_line() writes "umem: " and the formatted text as one line by
+ * message_write(). panic() does the same and aborts.  The conversions are %s,
+ * %p, %x, %u, %d, %lx, %lu and %zu.
  */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void message_line(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
 _Noreturn void panic(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
 /* Append formatted text to a message. */
 void message_format(struct message *m, const char *format, va_list *args);
 
-/* If not NULL, called with each line of say() and panic(), written or not. */
+/*
+ * If not NULL, called with each line of message_line() and panic(), written or
+ * not.
+ */
 extern void (*message_sink)(const char *text, size_t n);
 
 /* Report a failed assertion and abort. */

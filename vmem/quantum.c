@@ -155,7 +155,7 @@ void
 vmem_gate_open(vmem_t *arena)
 {
 	lock_release(&arena->gate);
-	arena_settle(arena);
+	arena_release_due(arena);
 }
 
 void *
@@ -163,13 +163,13 @@ vmem_slab_alloc(vmem_t *arena, size_t size)
 {
 	struct request req = request_plain(size, arena->quantum);
 
-	return arena_take(arena, &req, VM_NOSLEEP, /* slab */ true);
+	return arena_alloc_local(arena, &req, VM_NOSLEEP, /* slab */ true);
 }
 
 void
 vmem_slab_free(vmem_t *arena, void *slab, size_t size)
 {
-	arena_give(arena, slab, size, /* slab */ true);
+	arena_free_local(arena, slab, size, /* slab */ true);
 }
 
 void *
@@ -195,11 +195,11 @@ vmem_slab_split(vmem_t *arena, void *slab, size_t chunk, const uint64_t *free)
 bool
 vmem_piece_free(vmem_t *arena, void *piece, size_t size)
 {
-	return arena_give(arena, piece, size, /* slab */ false);
+	return arena_free_local(arena, piece, size, /* slab */ false);
 }
 
 size_t
-vmem_free_about(const vmem_t *arena)
+vmem_free_estimate(const vmem_t *arena)
 {
 	/* Relaxed: the result is only an estimate. */
 	size_t total = __atomic_load_n(&arena->stats.total, __ATOMIC_RELAXED);
@@ -236,11 +236,11 @@ take_idle(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 	if (at != NULL)
 		return at;
 	each_cache(arena, hooks->drain);
-	at = arena_take(arena, req, vmflag, /* slab */ false);
+	at = arena_alloc_local(arena, req, vmflag, /* slab */ false);
 	if (at != NULL)
 		return at;
 	each_cache(arena, hooks->dissolve);
-	return arena_take(arena, req, vmflag, /* slab */ false);
+	return arena_alloc_local(arena, req, vmflag, /* slab */ false);
 }
 
 /* State of the calls of the source's functions at one moment. */
@@ -290,7 +290,7 @@ shortage(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 		vmem_gate_open(arena);
 		/* Import again: the source may have the spans just released. */
 		if (at == NULL)
-			at = arena_try(arena, req, vmflag);
+			at = arena_alloc_or_import(arena, req, vmflag);
 		if (at != NULL)
 			return at;
 		after = transit_now(arena);
@@ -302,7 +302,7 @@ shortage(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 }
 
 void *
-quantum_shortage(
+quantum_handle_shortage(
     vmem_t *arena, void *cache, const struct request *req, int vmflag)
 {
 	void *at;

@@ -258,7 +258,7 @@ seghash_find(const struct seghash *hash, uintptr_t addr)
 }
 
 void
-seghash_settle(struct seghash *hash, size_t nsteps)
+seghash_resize(struct seghash *hash, size_t nsteps)
 {
 	hash->retry = 0;
 	grow(hash, nsteps);

@@ -37,7 +37,7 @@ struct segment *seghash_remove(struct seghash *hash, uintptr_t addr);
 struct segment *seghash_find(const struct seghash *hash, uintptr_t addr);
 
 /* Add or remove up to nsteps buckets, towards the proper number of them. */
-void seghash_settle(struct seghash *hash, size_t nsteps);
+void seghash_resize(struct seghash *hash, size_t nsteps);
 
 /* Is every segment allocated and in its proper bucket, and the count right? */
 bool seghash_check(const struct seghash *hash);

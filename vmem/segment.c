@@ -172,7 +172,7 @@ span_remove(struct segment **root, struct segment *span)
 }
 
 struct segment *
-span_at(struct segment *root, uintptr_t addr)
+span_at_or_below(struct segment *root, uintptr_t addr)
 {
 	struct segment *found = NULL;
 
@@ -243,7 +243,7 @@ segment_check(const struct segment *head, struct segment *root)
 	for (seg = segment_next(head); seg != head;) {
 		if (seg->type != VMEM_SPAN || seg->start <= last)
 			return false;
-		if (span_at(root, seg->start) != seg)
+		if (span_at_or_below(root, seg->start) != seg)
 			return false;
 		last = segment_last(seg);
 		seg = span_check(seg);

@@ -132,7 +132,7 @@ void span_insert(struct segment **root, struct segment *span);
 void span_remove(struct segment **root, struct segment *span);
 
 /* The last span that starts at or below addr, or NULL. */
-struct segment *span_at(struct segment *root, uintptr_t addr);
+struct segment *span_at_or_below(struct segment *root, uintptr_t addr);
 
 /* The first span that starts above addr, or NULL. */
 struct segment *span_above(struct segment *root, uintptr_t addr);

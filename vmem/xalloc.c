@@ -116,11 +116,11 @@ vmem_xalloc(vmem_t *arena, size_t size, size_t align, size_t phase,
 	struct request req;
 
 	if (!arena_round(arena, size, &req.size))
-		return arena_failed(
+		return arena_error(
 		    arena, size, size == 0 ? EINVAL : ENOMEM, vmflag);
 	if (!request_init(&req, arena, align, phase, nocross,
 		(uintptr_t)minaddr, (uintptr_t)maxaddr))
-		return arena_failed(arena, size, EINVAL, vmflag);
+		return arena_error(arena, size, EINVAL, vmflag);
 	return arena_alloc(arena, &req, vmflag);
 }
 

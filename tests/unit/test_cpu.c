@@ -337,7 +337,7 @@ fork_and_look(void)
 	if (child == 0) {
 		limit_time();
 		os_fail_nth(0, 0);
-		os_exit(child_looks());
+		_exit(child_looks());
 	}
 	ck_assert_int_gt(child, 0);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -1053,9 +1053,9 @@ START_TEST(fork_waits_for_an_owner)
 		usleep(100);
 	child = fork();
 	if (child == 0)
-		os_exit(sleeper.owned == 2 && cpu_rounds(hot, cold) == 1
-			    ? child_looks()
-			    : 99);
+		_exit(sleeper.owned == 2 && cpu_rounds(hot, cold) == 1
+			  ? child_looks()
+			  : 99);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 	pthread_join(thread, NULL);

@@ -101,7 +101,7 @@ START_TEST(without_memory_for_the_record_the_free_succeeds)
 	void *all = NULL, *block;
 
 	os_fail_nth(1, 1u << 30);
-	while ((block = meta_alloc_spare(bytes)) != NULL) {
+	while ((block = meta_alloc_best_effort(bytes)) != NULL) {
 		*(void **)block = all;
 		all = block;
 	}

@@ -130,11 +130,11 @@ START_TEST(a_segment_that_is_cut_changes_its_list_when_it_must)
 
 	add(1, 200, 12);
 	seg->size = 9;
-	freelist_cut(&fl, seg, 15);
+	freelist_shrunk(&fl, seg, 15);
 	ck_assert(freelist_check(&fl));
 	ck_assert_ptr_eq(instant(8), &segs[1]);
 	seg->size = 3;
-	freelist_cut(&fl, seg, 9);
+	freelist_shrunk(&fl, seg, 9);
 	ck_assert(freelist_check(&fl));
 	ck_assert_ptr_eq(instant(3), seg);
 }

@@ -236,7 +236,7 @@ free_twice(void)
 	umem_cache_free(cache, held[0]);
 	held[3] = held[0];
 	umem_cache_free_bulk(cache, 9, held + 1);
-	say("%zu in use", limits(cache).in_use);
+	message_line("%zu in use", limits(cache).in_use);
 }
 
 /* With noabort the program continues. */
@@ -692,7 +692,7 @@ destroy_with_waiters(void)
 	umem_cache_destroy(cache);
 	ends(&a, ECANCELED);
 	ends(&b, ECANCELED);
-	say("both have ended");
+	message_line("both have ended");
 	(void)!umem_cache_alloc(cache, 0);
 }
 

@@ -226,11 +226,11 @@ START_TEST(between_fork_begin_and_end_the_thread_holds_all)
 		lock_take(&lock);
 		lock_release(&lock);
 		if (lock.state != 1)
-			os_exit(1);
+			_exit(1);
 		lock_fork_end();
 		lock_release_for_fork(&lock);
 		lock_take(&lock);
-		os_exit(lock.state == 1 ? 0 : 2);
+		_exit(lock.state == 1 ? 0 : 2);
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);

@@ -130,7 +130,7 @@ START_TEST(a_refusal_is_null_and_loses_nothing)
 		block = meta_alloc(bytes);
 		ck_assert_ptr_nonnull(block);
 		ck_assert(is_filled(block, 0, bytes));
-		ck_assert(!meta_starved());
+		ck_assert(!meta_is_exhausted());
 	}
 	ck_assert_uint_eq(nfailed, 5);
 }
@@ -145,9 +145,9 @@ START_TEST(the_starved_are_fed)
 	os_fail_nth(1, 1u << 30);
 	while (meta_alloc(1000) != NULL)
 		;
-	ck_assert(meta_starved());
-	meta_feed(food, sizeof(food));
-	ck_assert(!meta_starved());
+	ck_assert(meta_is_exhausted());
+	meta_donate(food, sizeof(food));
+	ck_assert(!meta_is_exhausted());
 	for (int i = 0; i < 100; i++) {
 		at = meta_alloc(1000);
 		ck_assert_ptr_nonnull(at);

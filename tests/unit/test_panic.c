@@ -48,12 +48,12 @@ say_all(void)
 {
 	const char *volatile null = NULL;
 
-	say("%s|%p|%x|%u|%d|%lx|%lu|%zu", "text", (void *)0xdeadbeef, 0xabcu,
-	    4000000000u, -5, 0xfedcba9876543210ul, 18446744073709551615ul,
-	    (size_t)0);
-	say("%s %d %d %u", null, -2147483647 - 1, 2147483647, 0u);
-	say("no formats");
-	say("%p", NULL);
+	message_line("%s|%p|%x|%u|%d|%lx|%lu|%zu", "text", (void *)0xdeadbeef,
+	    0xabcu, 4000000000u, -5, 0xfedcba9876543210ul,
+	    18446744073709551615ul, (size_t)0);
+	message_line("%s %d %d %u", null, -2147483647 - 1, 2147483647, 0u);
+	message_line("no formats");
+	message_line("%p", NULL);
 }
 
 START_TEST(every_format_is_written_right)
@@ -77,11 +77,11 @@ say_percent(void)
 {
 	const char *volatile lone = "half %";
 
-	say("100%%");
+	message_line("100%%");
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-security"
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	say(lone);
+	message_line(lone);
 #pragma GCC diagnostic pop
 }
 
@@ -97,8 +97,8 @@ say_much(void)
 	static char much[5000];
 
 	memset(much, 'm', sizeof(much) - 1);
-	say("%s", much);
-	say("after");
+	message_line("%s", much);
+	message_line("after");
 }
 
 START_TEST(what_does_not_fit_is_cut_and_still_a_line)
@@ -191,7 +191,7 @@ say_with_stderr_closed(void)
 {
 	close(2);
 	errno = 77;
-	say("nobody hears");
+	message_line("nobody hears");
 	_exit(errno == 77 ? 0 : 1);
 }
 
@@ -247,16 +247,16 @@ static void
 data_instead(void)
 {
 	start_with(file[0]);
-	say("one");
+	message_line("one");
 	close(2);
 	if (open(path[1], O_RDWR) != 2)
 		_exit(1);
-	say("two");
+	message_line("two");
 	/* Standard error is opened again by another open(). */
 	close(2);
 	if (open(path[0], O_WRONLY | O_APPEND) != 2)
 		_exit(2);
-	say("three");
+	message_line("three");
 	_exit(bytes_in(file[0]) == 10 + 12 && bytes_in(file[1]) == 0 ? 0 : 3);
 }
 
@@ -266,7 +266,7 @@ data_where_nothing_was(void)
 	start_with(-1);
 	if (open(path[1], O_RDWR) != 2)
 		_exit(1);
-	say("one");
+	message_line("one");
 	_exit(bytes_in(file[1]) == 0 ? 0 : 3);
 }
 
@@ -280,7 +280,7 @@ socket_instead(void)
 	close(2);
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || pair[0] != 2)
 		_exit(1);
-	say("one");
+	message_line("one");
 	_exit(recv(pair[1], &c, 1, MSG_DONTWAIT) < 0 ? 0 : 3);
 }
 
@@ -298,10 +298,10 @@ pipe_instead(void)
 	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK) != 0 ||
 	    dup3(fd[1], 2, O_CLOEXEC) < 0)
 		_exit(1);
-	say("one");
+	message_line("one");
 	if (read(fd[0], got, 8) >= 0 || dup2(fd[1], 2) != 2)
 		_exit(2);
-	say("two");
+	message_line("two");
 	_exit(read(fd[0], got, 8) == 8 ? 0 : 3);
 }
 

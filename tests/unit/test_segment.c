@@ -107,19 +107,22 @@ START_TEST(the_treap_finds_spans_at_and_above_an_address)
 		span_insert(&root, &spans[i]);
 	}
 	ck_assert_uint_lt(depth(root), 60);
-	ck_assert_ptr_null(span_at(root, 99));
+	ck_assert_ptr_null(span_at_or_below(root, 99));
 	ck_assert_ptr_eq(span_above(root, 1), &spans[0]);
 	ck_assert_ptr_null(span_above(root, spans[NSPANS - 1].start));
 	for (int i = 0; i < NSPANS; i++) {
-		ck_assert_ptr_eq(span_at(root, spans[i].start), &spans[i]);
-		ck_assert_ptr_eq(span_at(root, spans[i].start + 9), &spans[i]);
+		ck_assert_ptr_eq(
+		    span_at_or_below(root, spans[i].start), &spans[i]);
+		ck_assert_ptr_eq(
+		    span_at_or_below(root, spans[i].start + 9), &spans[i]);
 		ck_assert_ptr_eq(
 		    span_above(root, spans[i].start - 1), &spans[i]);
 	}
 	for (int i = 0; i < NSPANS; i += 2)
 		span_remove(&root, &spans[i]);
 	for (int i = 1; i < NSPANS; i += 2)
-		ck_assert_ptr_eq(span_at(root, spans[i].start + 10), &spans[i]);
+		ck_assert_ptr_eq(
+		    span_at_or_below(root, spans[i].start + 10), &spans[i]);
 	for (int i = 1; i < NSPANS; i += 2)
 		span_remove(&root, &spans[i]);
 	ck_assert_ptr_null(root);

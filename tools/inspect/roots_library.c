@@ -1,5 +1,6 @@
 /*
- * roots_library.c - the library's own memory, which is not searched for pointers
+ * roots_library.c - the library's own memory, which is not searched for
+ * pointers
  *
  * Its structures point to every object that the library knows, also to objects
  * that the program cannot reach.
@@ -146,8 +147,8 @@ roots_library_ranges(struct model *model)
 	ranges_add(&out,
 	    roots_number_at(model, map + layout_value(l, L_MAP_OWNER)),
 	    units * 8);
-	add_meta_list(model, &out, L_CHUNKS);
-	add_meta_list(model, &out, L_ALONES);
+	add_meta_list(model, &out, L_META_POOLS);
+	add_meta_list(model, &out, L_DEDICATED);
 	add_cpus(model, &out);
 	add_logs(model, &out);
 	add_object(model, &out);
@@ -178,8 +179,8 @@ roots_is_meta(struct model *model, uint64_t at)
 	if (of != model) {
 		free(meta.range);
 		meta = (struct ranges){0};
-		add_meta_list(model, &meta, L_CHUNKS);
-		add_meta_list(model, &meta, L_ALONES);
+		add_meta_list(model, &meta, L_META_POOLS);
+		add_meta_list(model, &meta, L_DEDICATED);
 		ranges_sort(&meta);
 		of = model;
 	}

@@ -246,7 +246,7 @@ pieces_want(struct umem_cache *cache, unsigned want)
 {
 	struct slab_store *slabs = &cache->slabs;
 	size_t total = slab_total(slabs), used = slab_used(slabs);
-	size_t n = vmem_free_about(slabs->source) / cache->bufsize;
+	size_t n = vmem_free_estimate(slabs->source) / cache->bufsize;
 
 	if (used < total && n != SIZE_MAX)
 		n += total - used;

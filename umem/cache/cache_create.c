@@ -143,8 +143,8 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	    cache->import != NULL ||
 	    (!cache->slabs.is_type_stable &&
 		((constructs && cache->destruct != NULL) ||
-		    (source != NULL &&
-			vmem_calls_out(source, heap_arena_release))));
+		    (source != NULL && vmem_release_calls_program(
+					   source, heap_arena_release))));
 	cache->has_magazines = cache_use_magazines && cache->debug == 0 &&
 			       (cache->flags & UMC_NOMAGAZINE) == 0;
 	if (cache->import != NULL) {
@@ -181,7 +181,7 @@ nsourced_add(const struct umem_cache *cache, size_t n)
 	const vmem_t *source = cache->slabs.source;
 
 	if (source != NULL &&
-	    (!cache->slabs.is_quantum || vmem_imports(source)))
+	    (!cache->slabs.is_quantum || vmem_has_source(source)))
 		__atomic_add_fetch(&cache_nsourced, n, __ATOMIC_RELAXED);
 }
 
@@ -509,8 +509,8 @@ static void
 cache_poison(struct umem_cache *cache, bool tell)
 {
 	if (tell)
-		say("umem_cache_destroy: '%s' (%p) not empty", cache->name,
-		    (void *)cache);
+		message_line("umem_cache_destroy: '%s' (%p) not empty",
+		    cache->name, (void *)cache);
 	cache->mag.hot = cpu_header_none();
 	limit_end(cache);
 	cache_choose_fast(cache);

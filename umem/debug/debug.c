@@ -421,7 +421,7 @@ static void
 keep_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
 {
 	size_t bytes = bufctl_audit_bytes(debug.nframes);
-	struct bufctl *copy = meta_alloc_spare(bytes), *old;
+	struct bufctl *copy = meta_alloc_best_effort(bytes), *old;
 
 	if (copy == NULL)
 		return;

@@ -90,7 +90,7 @@ nofail_retry(int flags)
 		return true;
 	if ((answer & ~0xff) == EXIT_BIT)
 		nofail_exit_once(answer & 0xff);
-	say("nofail callback returned %x", (unsigned)answer);
+	message_line("nofail callback returned %x", (unsigned)answer);
 	nofail_exit_once(EXIT_FAILED);
 }
 

@@ -326,8 +326,8 @@ static void
 report_stack(const char *what, uint64_t thread, uint64_t ago,
     const uintptr_t *stack, unsigned depth)
 {
-	say("%s by thread %lu, %lu.%lu s ago:", what, thread, ago / 1000000000,
-	    ago / 100000000 % 10);
+	message_line("%s by thread %lu, %lu.%lu s ago:", what, thread,
+	    ago / 1000000000, ago / 100000000 % 10);
 	for (unsigned i = 0; i < depth; i++) {
 		struct message m;
 
@@ -353,7 +353,7 @@ report_second_free(const struct sample *s, const char *api)
 {
 	uint64_t now = os_exact_ns();
 
-	say("%s(%p): block freed twice%s", api, s->block,
+	message_line("%s(%p): block freed twice%s", api, s->block,
 	    sample_state(s) == SAMPLE_WAITING ? MISUSE_WAITING : "");
 	report_stack("allocated", s->thread, now - s->time, s->stack, s->depth);
 	report_stack("freed", s->freed_thread, now - s->freed_time,
@@ -581,7 +581,7 @@ sample_start(void)
 	if (sampling.able && sample_wanted != 0)
 		sampling_set_mean(sample_wanted);
 	else if (sample_wanted != 0)
-		say("sample: off, since every block is checked");
+		message_line("sample: off, since every block is checked");
 }
 
 public int

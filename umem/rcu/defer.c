@@ -177,7 +177,7 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 static struct magazine *
 magazine_alloc(unsigned capacity)
 {
-	struct magazine *mag = meta_alloc_spare(magazine_bytes(capacity));
+	struct magazine *mag = meta_alloc_best_effort(magazine_bytes(capacity));
 
 	if (mag != NULL)
 		mag->capacity = capacity;

@@ -3,8 +3,8 @@
  *
  * A purge gives the pages of a sparsely used slab in which every chunk is free
  * to the kernel, because no other cache can use them.  A slab has at most
- * SLAB_PARTS_MOST parts, each a page or several; slab->purged_parts says which parts
- * are purged.  A chunk that is taken brings its pages back, by a fault.
+ * SLAB_PARTS_MOST parts, each a page or several; slab->purged_parts says which
+ * parts are purged.  A chunk that is taken brings its pages back, by a fault.
  * Constructed chunks are not purged.  A purged slab goes to the tail of its
  * list, so that it is the last to be taken from, and a purge ends at the first
  * slab that was purged before.
@@ -192,7 +192,7 @@ page_purge_bins(struct slab_store *store, unsigned last, size_t limit)
 	    store->is_type_stable || store->record_bytes != 0)
 		return 0;
 	page_purge_recover(store);
-	while (left-- > 0 && purged < limit && os_purge_may() &&
+	while (left-- > 0 && purged < limit && os_may_purge() &&
 	       page_purge_slab(store, last, &purged))
 		;
 	if (purged != 0)

@@ -209,7 +209,7 @@ update_arenas(void)
 bool
 update_may_purge(void)
 {
-	return heap_dirty() != 0 && os_purge_may();
+	return heap_dirty() != 0 && os_may_purge();
 }
 
 bool
@@ -238,12 +238,12 @@ donate_to_meta(void)
 	bool zeroed;
 	void *at;
 
-	if (!meta_starved())
+	if (!meta_is_exhausted())
 		return false;
 	at = heap_alloc(HEAP_UNIT, HEAP_UNIT, &zeroed);
 	if (at == NULL)
 		return false;
-	meta_feed(at, HEAP_UNIT);
+	meta_donate(at, HEAP_UNIT);
 	return true;
 }
 
@@ -303,7 +303,8 @@ keeps_of_source(const struct umem_cache *cache)
 		return false;
 	if (source == reap_source)
 		return !cache->slabs.is_quantum;
-	return cache->destruct == NULL && vmem_is_below(source, reap_source);
+	return cache->destruct == NULL &&
+	       vmem_imports_from(source, reap_source);
 }
 
 static bool
@@ -346,7 +347,7 @@ update_trim(void)
 {
 	size_t bytes = 0;
 
-	os_purge_again();
+	os_purge_resume();
 	/* Upkeep in another thread ends soon; if not, do without. */
 	if (worker_begin() ||
 	    (worker_await(RECLAIM_WAIT_NS) && worker_begin())) {
