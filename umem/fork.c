@@ -53,10 +53,14 @@
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 static void
-each_cache_lock(void (*f)(struct lock *))
+fork_each_cache_lock(void (*f)(struct lock *))
 {
+	/* This thread has the list, although lock_is_held() does not see it. */
+	umem_assert(
+	    __atomic_load_n(&cache_list_lock.state, __ATOMIC_RELAXED) != 0);
 	list_foreach (item, &cache_list) {
 		struct umem_cache *cache =
 		    container_of(item, struct umem_cache, link);
@@ -78,7 +82,7 @@ extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
 static void
-streams_take(void)
+streams_lock(void)
 {
 	if (_IO_list_lock != NULL && _IO_list_unlock != NULL &&
 	    _IO_list_resetlock != NULL)
@@ -86,7 +90,7 @@ streams_take(void)
 }
 
 static void
-streams_let_go(bool child)
+streams_unlock(bool child)
 {
 	if (_IO_list_lock == NULL || _IO_list_unlock == NULL ||
 	    _IO_list_resetlock == NULL)
@@ -100,6 +104,7 @@ streams_let_go(bool child)
 void
 fork_prepare(void)
 {
+	umem_assert(!lock_is_forking());
 	defer_before_fork();
 	if (os_is_single_threaded())
 		return;
@@ -109,26 +114,28 @@ fork_prepare(void)
 	 */
 	if (!umem_ready())
 		return;
-	streams_take();
+	streams_lock();
 	lock_take_for_fork(&defer_lock);
 	lock_take_for_fork(&cache_list_lock);
 	lock_take_for_fork(&limit_lock);
 	vmem_gates_lock_for_fork();
 	import_gates_lock_for_fork();
 	cpu_lock_for_fork();
-	each_cache_lock(lock_take_for_fork);
+	fork_each_cache_lock(lock_take_for_fork);
 	vmem_lock_for_fork();
 	heap_lock_for_fork();
 	page_map_lock_for_fork();
 	meta_lock_for_fork();
 	sample_lock_for_fork();
 	debug_lock_for_fork();
+	umem_assert(umem_state == UMEM_READY);
 	lock_fork_begin();
 }
 
 static void
-let_go(bool child)
+fork_release_locks(bool child)
 {
+	umem_assert(lock_is_forking());
 	lock_fork_end();
 	debug_unlock_for_fork(child);
 	sample_unlock_for_fork();
@@ -136,14 +143,14 @@ let_go(bool child)
 	page_map_unlock_for_fork();
 	heap_unlock_for_fork();
 	vmem_unlock_for_fork();
-	each_cache_lock(lock_release_for_fork);
+	fork_each_cache_lock(lock_release_for_fork);
 	cpu_unlock_for_fork(child);
 	import_gates_unlock_for_fork(child);
 	vmem_gates_unlock_for_fork();
 	lock_release_for_fork(&limit_lock);
 	lock_release_for_fork(&cache_list_lock);
 	lock_release_for_fork(&defer_lock);
-	streams_let_go(child);
+	streams_unlock(child);
 }
 
 /*
@@ -151,7 +158,7 @@ let_go(bool child)
  * or had no memory to start the library.
  */
 static bool
-is_held(void)
+fork_has_locks(void)
 {
 	return lock_is_forking();
 }
@@ -159,8 +166,8 @@ is_held(void)
 void
 fork_parent(void)
 {
-	if (is_held())
-		let_go(/* child */ false);
+	if (fork_has_locks())
+		fork_release_locks(/* child */ false);
 	defer_after_fork(/* child */ false);
 }
 
@@ -171,12 +178,12 @@ fork_child(void)
 	nofail_after_fork();
 	sample_count_after_fork();
 	stack_after_fork();
-	if (is_held()) {
+	if (fork_has_locks()) {
 		update_after_fork(
 		    update_thread_counted == NULL || update_thread_counted());
 		heap_after_fork();
 		limit_after_fork_locked();
-		let_go(/* child */ true);
+		fork_release_locks(/* child */ true);
 	}
 	defer_after_fork(/* child */ true);
 }

@@ -26,6 +26,7 @@
  * Locking: start_lock is held during the start.  The state is read with
  * acquire.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "umem/malloc/alloc.h"
@@ -52,63 +53,72 @@
 int umem_state;
 
 static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT);
-static uintptr_t starter;    /* [a] thread pointer of the starting thread */
-static unsigned nsteps_done; /* [start_lock] */
+static uintptr_t starting_thread; /* [a] its thread pointer; 0: none */
+static unsigned nsteps_done;      /* [start_lock] */
 
 /* The size of the static block for early calls; see the head of this file. */
-#define BOOT_BYTES (1 * MIB)
+#define BOOTSTRAP_BYTES (1 * MIB)
 
-static char boot[BOOT_BYTES] seldom_used __attribute__((aligned(CACHE_LINE)));
-static size_t boot_used; /* [a] */
+static char bootstrap[BOOTSTRAP_BYTES] seldom_used
+    __attribute__((aligned(CACHE_LINE)));
+static_assert(BOOTSTRAP_BYTES % CACHE_LINE == 0,
+    "the block shares no cache line with other data");
+static size_t bootstrap_used; /* [a] */
 
 /* Points to itself after the loader has relocated the library. */
 static void *volatile relocated = (void *)&relocated;
 
 bool
-boot_is_early(void)
+bootstrap_is_active(void)
 {
 	if (likely(
 		__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY))
 		return false;
 	return relocated != (void *)&relocated ||
-	       __atomic_load_n(&starter, __ATOMIC_RELAXED) ==
+	       __atomic_load_n(&starting_thread, __ATOMIC_RELAXED) ==
 		   (uintptr_t)__builtin_thread_pointer();
 }
 
 /* Stores the size of each block in the 16 bytes before it. */
 void *
-boot_alloc(size_t size, size_t align)
+bootstrap_alloc(size_t size, size_t align)
 {
-	uintptr_t base = (uintptr_t)boot;
-	size_t used = __atomic_load_n(&boot_used, __ATOMIC_RELAXED);
+	uintptr_t base = (uintptr_t)bootstrap;
+	size_t used = __atomic_load_n(&bootstrap_used, __ATOMIC_RELAXED);
 	size_t at;
 
+	umem_assert(align != 0 && (align & (align - 1)) == 0);
 	if (align < 16)
 		align = 16;
 	do {
 		at = align_up(base + used + 16, align) - base;
-		if (size > BOOT_BYTES || at > BOOT_BYTES - size)
+		if (size > BOOTSTRAP_BYTES || at > BOOTSTRAP_BYTES - size)
 			return NULL;
-	} while (!__atomic_compare_exchange_n(&boot_used, &used, at + size,
+	} while (!__atomic_compare_exchange_n(&bootstrap_used, &used, at + size,
 	    true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	*(size_t *)(void *)(boot + at - 16) = size;
-	return boot + at;
+	*(size_t *)(void *)(bootstrap + at - 16) = size;
+	return bootstrap + at;
 }
 
 bool
-boot_owns(const void *p)
+bootstrap_owns(const void *p)
 {
-	return (uintptr_t)p - (uintptr_t)boot < BOOT_BYTES;
+	return (uintptr_t)p - (uintptr_t)bootstrap < BOOTSTRAP_BYTES;
 }
 
 size_t
-boot_usable(const void *p)
+bootstrap_usable(const void *p)
 {
-	return *(const size_t *)(const void *)((const char *)p - 16);
+	size_t bytes = *(const size_t *)(const void *)((const char *)p - 16);
+
+	umem_assert(bootstrap_owns(p));
+	umem_assert(
+	    bytes <= (size_t)(bootstrap + BOOTSTRAP_BYTES - (const char *)p));
+	return bytes;
 }
 
 static bool
-read_options(void)
+start_options(void)
 {
 	error_start();
 	options_read();
@@ -125,6 +135,11 @@ start_cpus(void)
 {
 	if (!cpu_start(options.mode, options.concurrency))
 		return false;
+	umem_assert(cpu_layer.nwanted != 0);
+	umem_assert(options.concurrency == 0 ||
+		    cpu_layer.nwanted <= options.concurrency);
+	umem_assert(
+	    options.mode != RSEQ_NONE || cpu_layer.rseq.owner == RSEQ_NONE);
 	cpu_layer.checks = true;
 	cpu_warm();
 	return true;
@@ -136,8 +151,10 @@ start_cpus(void)
  * function that inspects a block uses them.
  */
 static bool
-make_class_caches(void)
+start_class_caches(void)
 {
+	umem_assert(size_classes.n != 0 && size_classes.n < SIZE_CLASSES);
+	umem_assert(debug.on || !debug_large());
 	magazine_check = round_check;
 	cpu_header_reserve(size_classes.n);
 	if (!debug.on && !checker_on)
@@ -151,9 +168,11 @@ make_class_caches(void)
 static bool
 classes_are_debugged(void)
 {
-	for (unsigned c = 1; debug.on && c <= size_classes.n; c++)
+	for (unsigned c = 1; debug.on && c <= size_classes.n; c++) {
+		umem_assert(class_cache[c] != NULL);
 		if (class_cache[c]->debug != 0)
 			return true;
+	}
 	return debug_large();
 }
 
@@ -168,7 +187,7 @@ start_debugging(void)
 }
 
 static bool
-join_rooms(void)
+start_fast_paths(void)
 {
 	quantum_cache_start();
 	/*
@@ -178,6 +197,8 @@ join_rooms(void)
 	if (cpu_layer.rseq.owner == RSEQ_NONE || classes_are_debugged() ||
 	    checker_on)
 		return true;
+	umem_assert(page_map.base != 0 && page_map.entry != NULL);
+	umem_assert(alloc_fast.units == 0);
 	alloc_fast.place = cpu_layer.place;
 	alloc_fast.hot = cpu_header_none();
 	alloc_fast.base = page_map.base;
@@ -197,12 +218,12 @@ start_sampling(void)
 	return true;
 }
 
-static bool (*const steps[])(void) = {read_options, heap_start, start_cpus,
-    page_map_start, start_debugging, make_class_caches, join_rooms,
-    start_sampling};
+static bool (*const start_steps[])(void) = {start_options, heap_start,
+    start_cpus, page_map_start, start_debugging, start_class_caches,
+    start_fast_paths, start_sampling};
 
 static void
-mode_report(void)
+start_report_mode(void)
 {
 	struct umem_mode mode;
 
@@ -219,14 +240,18 @@ mode_report(void)
 static bool
 start_locked(void)
 {
+	lock_assert_held(&start_lock);
+	umem_assert(umem_state == 0 || umem_state == UMEM_READY);
 	if (umem_state == UMEM_READY)
 		return false;
-	__atomic_store_n(
-	    &starter, (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
-	while (nsteps_done < array_size(steps) && steps[nsteps_done]())
+	umem_assert(nsteps_done < array_size(start_steps));
+	__atomic_store_n(&starting_thread,
+	    (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
+	while (
+	    nsteps_done < array_size(start_steps) && start_steps[nsteps_done]())
 		nsteps_done++;
-	__atomic_store_n(&starter, 0, __ATOMIC_RELAXED);
-	if (nsteps_done < array_size(steps))
+	__atomic_store_n(&starting_thread, 0, __ATOMIC_RELAXED);
+	if (nsteps_done < array_size(start_steps))
 		return false;
 	/* Release; pairs with umem_ready(). */
 	__atomic_store_n(&umem_state, UMEM_READY, __ATOMIC_RELEASE);
@@ -240,9 +265,9 @@ umem_start(void)
 
 	/*
 	 * A function that the start calls has called the library; see
-	 * boot_is_early().
+	 * bootstrap_is_active().
 	 */
-	if (__atomic_load_n(&starter, __ATOMIC_RELAXED) ==
+	if (__atomic_load_n(&starting_thread, __ATOMIC_RELAXED) ==
 	    (uintptr_t)__builtin_thread_pointer())
 		return false;
 	lock_take(&start_lock);
@@ -257,7 +282,7 @@ umem_start(void)
 		if (options.confined)
 			os_confine();
 		if (options.verbose) {
-			mode_report();
+			start_report_mode();
 			option_report_changes();
 		}
 		if (options.help)
@@ -280,7 +305,7 @@ umem_start_early(void)
  * is forking and holds the lock that pthread_atfork() takes.
  */
 static __attribute__((constructor)) void
-begin(void)
+start_constructor(void)
 {
 	message_start();
 	fork_register();
@@ -318,6 +343,10 @@ umem_mode(struct umem_mode *out, size_t bytes)
 		errno = EINVAL;
 		return -1;
 	}
+	umem_assert((size_t)cpu_layer.rseq.owner < array_size(modes));
+	/* Locked mode always has a reason. */
+	umem_assert(cpu_layer.rseq.owner != RSEQ_NONE ||
+		    cpu_layer.rseq.reason[0] != '\0');
 	out->mode = modes[cpu_layer.rseq.owner];
 	out->index =
 	    cpu_layer.rseq.by_mm_cid ? UMEM_INDEX_MM_CID : UMEM_INDEX_CPU_ID;

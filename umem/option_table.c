@@ -11,6 +11,8 @@
  * Entries are in alphabetical order, except that "default" comes before the
  * words that it stands for, so that reports use the shorter word.
  */
+#include <assert.h>
+
 #include "umem/option_table.h"
 
 #include "magazine/magazine.h"
@@ -467,8 +469,7 @@ const struct option option_table[] = {
 
 const unsigned option_table_length = array_size(option_table);
 
-_Static_assert(
-    sizeof(bool) == 1 && sizeof(unsigned) == 4 && sizeof(size_t) == 8,
+static_assert(sizeof(bool) == 1 && sizeof(unsigned) == 4 && sizeof(size_t) == 8,
     "the sizes of targets that the functions below access");
 
 /* Nanoseconds in the unit of a duration; 1 for other types. */

@@ -180,8 +180,8 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 
 /* umem/init.c */
 #define DESCRIBED_BOOT(M, V, C, B)                                             \
-	V(BOOT, boot)                                                          \
-	V(BOOT_USED, boot_used)
+	V(BOOTSTRAP, bootstrap)                                                \
+	V(BOOTSTRAP_USED, bootstrap_used)
 
 /* umem/describe.c: structures and variables that headers declare. */
 #define DESCRIBED_HEADERS(M, V, C, B)                                          \

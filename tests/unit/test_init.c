@@ -1,4 +1,4 @@
-/* test_init.c - the state after start-up, and boot memory */
+/* test_init.c - the state after start-up, and bootstrap memory */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ START_TEST(the_library_has_started_itself)
 	ck_assert_int_eq(umem_state, UMEM_READY);
 	ck_assert(umem_ready());
 	ck_assert(umem_start());
-	ck_assert(!boot_is_early());
+	ck_assert(!bootstrap_is_active());
 	ck_assert_uint_ne(heap_window.base, 0);
 	ck_assert_uint_eq(page_map.units, heap_window.units);
 }
@@ -230,24 +230,24 @@ START_TEST(boot_blocks_are_aligned_apart_and_zero)
 
 	for (size_t align = 1; align <= 4096; align *= 2)
 		for (size_t size = 0; size < 100; size += 33) {
-			char *p = boot_alloc(size, align);
+			char *p = bootstrap_alloc(size, align);
 
 			ck_assert_ptr_nonnull(p);
 			ck_assert_uint_eq(
 			    (uintptr_t)p % (align < 16 ? 16 : align), 0);
-			ck_assert(boot_owns(p));
-			ck_assert_uint_eq(boot_usable(p), size);
+			ck_assert(bootstrap_owns(p));
+			ck_assert_uint_eq(bootstrap_usable(p), size);
 			ck_assert(last == NULL || p >= last + room);
 			for (size_t i = 0; i < size; i++)
 				ck_assert_int_eq(p[i], 0);
 			memset(p, 0xff, size);
-			ck_assert_uint_eq(boot_usable(p), size);
+			ck_assert_uint_eq(bootstrap_usable(p), size);
 			last = p;
 			room = size;
 		}
-	ck_assert(!boot_owns(NULL));
-	ck_assert(!boot_owns(&room));
-	ck_assert(!boot_owns(umem_alloc(10, UMEM_NOFAIL)));
+	ck_assert(!bootstrap_owns(NULL));
+	ck_assert(!bootstrap_owns(&room));
+	ck_assert(!bootstrap_owns(umem_alloc(10, UMEM_NOFAIL)));
 }
 END_TEST
 
@@ -255,22 +255,22 @@ START_TEST(boot_memory_ends_and_says_so)
 {
 	unsigned n = 0;
 
-	ck_assert_ptr_null(boot_alloc(SIZE_MAX, 16));
-	ck_assert_ptr_null(boot_alloc(SIZE_MAX - 8, 16));
-	ck_assert_ptr_null(boot_alloc(PTRDIFF_MAX, 16));
-	ck_assert_ptr_null(boot_alloc(2 * MIB, 16));
-	ck_assert_ptr_null(boot_alloc(16, (size_t)1 << 62));
-	while (boot_alloc(1000, 16) != NULL)
+	ck_assert_ptr_null(bootstrap_alloc(SIZE_MAX, 16));
+	ck_assert_ptr_null(bootstrap_alloc(SIZE_MAX - 8, 16));
+	ck_assert_ptr_null(bootstrap_alloc(PTRDIFF_MAX, 16));
+	ck_assert_ptr_null(bootstrap_alloc(2 * MIB, 16));
+	ck_assert_ptr_null(bootstrap_alloc(16, (size_t)1 << 62));
+	while (bootstrap_alloc(1000, 16) != NULL)
 		n++;
 	ck_assert_uint_ge(n, 1000);
 	ck_assert_uint_le(n, 1048);
-	ck_assert_ptr_null(boot_alloc(1000, 16));
+	ck_assert_ptr_null(bootstrap_alloc(1000, 16));
 }
 END_TEST
 
 START_TEST(boot_blocks_are_freed_and_resized_without_harm)
 {
-	char *p = boot_alloc(100, 16), *q;
+	char *p = bootstrap_alloc(100, 16), *q;
 
 	memset(p, 5, 100);
 	alloc_free(p);
@@ -278,7 +278,7 @@ START_TEST(boot_blocks_are_freed_and_resized_without_harm)
 	umem_free_align(p, 100);
 	q = alloc_resize(p, 1000);
 	ck_assert_ptr_nonnull(q);
-	ck_assert(!boot_owns(q));
+	ck_assert(!bootstrap_owns(q));
 	for (int i = 0; i < 100; i++)
 		ck_assert_int_eq(q[i], 5);
 	q = alloc_resize(p, 10);
@@ -295,7 +295,7 @@ take_boot(void *arg)
 
 	for (int i = 0; i < 500; i++)
 		p[__atomic_fetch_add(&n, 1, __ATOMIC_RELAXED)] =
-		    boot_alloc(64, 16);
+		    bootstrap_alloc(64, 16);
 	return NULL;
 }
 
@@ -321,7 +321,7 @@ START_TEST(boot_blocks_of_threads_are_apart)
 	for (int i = 1; i < 2000; i++)
 		ck_assert_uint_ge(p[i] - p[i - 1], 80);
 	for (int i = 0; i < 2000; i++)
-		ck_assert_uint_eq(boot_usable((void *)p[i]), 64);
+		ck_assert_uint_eq(bootstrap_usable((void *)p[i]), 64);
 }
 END_TEST
 

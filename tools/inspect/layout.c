@@ -77,11 +77,11 @@ layout_at(
 void
 layout_copy_variables(const struct layout *layout, struct target *target)
 {
-	const uint64_t boot = layout_value(layout, L_BOOT);
+	const uint64_t bootstrap = layout_value(layout, L_BOOTSTRAP);
 
 	for (size_t i = 0; i < layout->nentries; i++)
 		if (layout->entries[i].name[0] == '&' &&
-		    layout->entries[i].value != boot)
+		    layout->entries[i].value != bootstrap)
 			target_copy(target, layout->entries[i].value,
 			    layout->entries[i].bytes, false);
 }

@@ -202,8 +202,8 @@ roots_copy(struct model *model, unsigned parts)
 	if (!whole)
 		copy_for_threads(model);
 	copy_root(target, model->base, model->end - model->base, whole);
-	target_copy(target, layout_value(l, L_BOOT),
-	    layout_variable(l, target, L_BOOT_USED), false);
+	target_copy(target, layout_value(l, L_BOOTSTRAP),
+	    layout_variable(l, target, L_BOOTSTRAP_USED), false);
 	for (size_t i = 0; i < target->nmaps; i++) {
 		const struct mapping *m = &target->maps[i];
 		uint64_t at = m->start;
@@ -438,9 +438,9 @@ roots_each(struct model *model, root_func *f)
 	for (size_t i = 0; i < target->nkernel_references; i++)
 		f(model, &target->kernel_references[i].word, 1, 0, ROOT_MEMORY);
 	if (!l->in_program)
-		give_words(model, f, layout_value(l, L_BOOT),
-		    layout_value(l, L_BOOT) +
-			layout_variable(l, target, L_BOOT_USED),
+		give_words(model, f, layout_value(l, L_BOOTSTRAP),
+		    layout_value(l, L_BOOTSTRAP) +
+			layout_variable(l, target, L_BOOTSTRAP_USED),
 		    ROOT_MEMORY);
 	for (size_t i = 0; i < target->nmaps; i++)
 		if (roots_has_mapping(target, i))

@@ -44,13 +44,13 @@ umem_ready(void)
  * Memory from a static block for calls that come before the library can start:
  * before the dynamic loader has relocated the library, from an IFUNC resolver
  * of a library that it relocates first, and from functions that the start
- * itself calls.  The block is never freed.  boot_is_early() tells whether the
- * caller is in this situation.  boot_usable() returns the bytes of a block of
- * boot_alloc().
+ * itself calls.  The block is never freed.  bootstrap_is_active() tells whether the
+ * caller is in this situation.  bootstrap_usable() returns the bytes of a block of
+ * bootstrap_alloc().
  */
-bool boot_is_early(void);
-void *boot_alloc(size_t size, size_t align);
-bool boot_owns(const void *p);
-size_t boot_usable(const void *p);
+bool bootstrap_is_active(void);
+void *bootstrap_alloc(size_t size, size_t align);
+bool bootstrap_owns(const void *p);
+size_t bootstrap_usable(const void *p);
 
 #endif

@@ -149,9 +149,9 @@ alloc_reclaiming(size_t size, bool *zeroed)
 	void *p;
 
 	*zeroed = false;
-	if (unlikely(boot_is_early())) {
+	if (unlikely(bootstrap_is_active())) {
 		*zeroed = true;
-		return boot_alloc(size, 16);
+		return bootstrap_alloc(size, 16);
 	}
 	if (size > PTRDIFF_MAX || !umem_ready())
 		return alloc_no_memory(size);
@@ -231,7 +231,7 @@ alloc_must_fail(size_t size, bool is_exempt)
 {
 	return unlikely(
 		   __atomic_load_n(&mtbf_interval, __ATOMIC_RELAXED) != 0) &&
-	       !is_exempt && !boot_is_early() &&
+	       !is_exempt && !bootstrap_is_active() &&
 	       mtbf_must_fail(UMEM_DEFAULT,
 		   class_cache_if_made(size_class_of(size)), size);
 }
@@ -338,8 +338,8 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 {
 	void *p;
 
-	if (unlikely(boot_is_early()))
-		return boot_alloc(size, align);
+	if (unlikely(bootstrap_is_active()))
+		return bootstrap_alloc(size, align);
 	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
 		return alloc_no_memory(size);
 	/*
@@ -458,7 +458,7 @@ alloc_block_to_free(
 {
 	unsigned class;
 
-	if (p == NULL || boot_owns(p))
+	if (p == NULL || bootstrap_owns(p))
 		return 0;
 	if (unlikely(!umem_ready()))
 		misuse(api, p, "not an address of the heap");
@@ -493,7 +493,7 @@ alloc_free_block(void *p, unsigned kind, const char *api)
 void
 alloc_free_as(void *p, unsigned kind, const char *api)
 {
-	if (p == NULL || boot_owns(p))
+	if (p == NULL || bootstrap_owns(p))
 		return;
 	if (unlikely(!umem_ready()))
 		misuse(api, p, "not an address of the heap");
@@ -521,8 +521,8 @@ alloc_usable(const void *p, const char *api)
 
 	if (likely(class != 0))
 		return size_classes.bytes[class];
-	if (boot_owns(p))
-		return boot_usable(p);
+	if (bootstrap_owns(p))
+		return bootstrap_usable(p);
 	if (unlikely(!umem_ready()))
 		misuse(api, p, "not an address of the heap");
 	class = alloc_block_in_use((void *)(uintptr_t)p, &bytes, api);

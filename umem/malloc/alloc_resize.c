@@ -169,7 +169,7 @@ resize_debugged(unsigned class, void *p, size_t size)
 static void *
 resize_boot(const char *p, size_t size)
 {
-	size_t bytes = boot_usable(p) < size ? boot_usable(p) : size;
+	size_t bytes = bootstrap_usable(p) < size ? bootstrap_usable(p) : size;
 	char *q = alloc_get(size);
 
 	for (size_t i = 0; q != NULL && i < bytes; i++)
@@ -212,7 +212,7 @@ resize_slow(void *p, size_t size)
 
 	if (size > PTRDIFF_MAX)
 		return alloc_no_memory(size);
-	if (boot_owns(p))
+	if (bootstrap_owns(p))
 		return resize_boot(p, size);
 	if (unlikely(!umem_ready()))
 		misuse("realloc", p, "not an address of the heap");

@@ -666,7 +666,7 @@ block_defer_slow(
 	unsigned class;
 	int saved = errno;
 
-	if (p == NULL || boot_owns(p))
+	if (p == NULL || bootstrap_owns(p))
 		return 0;
 	if (unlikely(!umem_ready()))
 		misuse(name, p, "not an address of the heap");
@@ -745,7 +745,7 @@ umem_defer_block(void *p, void (*release)(void *), size_t (*usable)(void *),
 	if (likely(layer != NULL) && layer_push(layer, p))
 		return 0;
 	/* Valgrind and sanitizers have a malloc() of their own. */
-	if (unlikely(checker_on) && p != NULL && !boot_owns(p) &&
+	if (unlikely(checker_on) && p != NULL && !bootstrap_owns(p) &&
 	    page_map_unit(p) >= page_map.units)
 		return foreign_defer(p, release, usable, key, grace_of);
 	return block_defer_slow(p, SIZE_MAX, key, grace_of);
