@@ -1,11 +1,13 @@
 # umem's build.  All output goes to build*/, one folder a variant:
 #
 #	make [SAN=address|undefined|thread] [DEBUG=1] [CC=clang]
-#	make CROSS=aarch64-linux-gnu-		libraries and tool only
+#	make CROSS=aarch64-linux-gnu-		libraries and tool only; libumem_rcu
+#						if liburcu's header is there
 #	make V=1				prints each command in full
 #
-# Targets: all (the default), test, stress, fresh, misuse, bench, bench-scale,
-# peers, demo, lint, install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
+# Targets: all (the default), test, unit-test, matrix, stress, fresh, misuse,
+# bench, bench-scale, peers, demo, lint, install DESTDIR= PREFIX= LIBDIR=,
+# uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
 # the build does install Debian's packages first
@@ -37,7 +39,8 @@ LIBDIR	?= $(PREFIX)/lib
 MANDIR	?= $(PREFIX)/share/man
 
 ARCH	:= $(firstword $(subst -, ,$(CROSS)))
-B	:= build$(if $(ARCH),-$(ARCH))$(if $(SAN),-$(SAN))$(if $(DEBUG),-debug)
+B	:= build$(if $(ARCH),-$(ARCH))$(if $(findstring clang,$(CC)),-clang)$(if \
+	   $(SAN),-$(SAN))$(if $(DEBUG),-debug)
 # Objects; apart, since $B/umem is the tool.
 O	:= $B/obj
 VERSION	:= $(shell sed -n 's/^.define UMEM_VERSION "\(.*\)"/\1/p' umem/umem.h)
@@ -50,6 +53,11 @@ ifdef SAN
 override CFLAGS	  += -fsanitize=$(SAN) -fno-sanitize-recover=all \
 		     -fno-omit-frame-pointer
 override LDFLAGS  += -fsanitize=$(SAN)
+endif
+# ThreadSanitizer does not see the fences of umem/rcu/grace.c; its other
+# knowledge of these variables comes from their atomic accesses.
+ifeq ($(SAN),thread)
+override CFLAGS	  += -Wno-tsan
 endif
 
 comma	:= ,
@@ -81,8 +89,10 @@ UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
 SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so
-# Cross builds lack liburcu's header.
-RCU	:= $(if $(CROSS),,$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
+# A cross compiler may lack liburcu's header; then libumem_rcu is left out.
+URCU	:= $(if $(CROSS),$(shell echo '\#include <urcu/flavor.h>' | \
+	   $(CC) $(filter-out -M%,$(CPPFLAGS)) -E - >/dev/null 2>&1 && echo yes),yes)
+RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
 # Names of code addresses come from elfutils, which cross builds lack.
 TOOL_C	:= $(filter-out tools/inspect/symbols_$(if $(CROSS),dw,none).c,\
@@ -94,7 +104,8 @@ outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
 		$(wildcard tests/$d/*.c tests/$d/*.cc))))
 
 # The sets of packages that the goals need.
-SETS	:= $(if $(filter test lint,$(MAKECMDGOALS)),test) \
+SETS	:= $(if $(filter test unit-test lint,$(MAKECMDGOALS)),test) \
+	   $(if $(filter matrix,$(MAKECMDGOALS)),matrix) \
 	   $(if $(filter demo,$(MAKECMDGOALS)),demo) \
 	   $(if $(filter bench bench-scale peers,$(MAKECMDGOALS)),bench) \
 	   $(if $(filter stress,$(MAKECMDGOALS)),stress) \
@@ -102,7 +113,7 @@ SETS	:= $(if $(filter test lint,$(MAKECMDGOALS)),test) \
 NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
-.PHONY: all test stress fresh misuse bench bench-scale peers demo lint install \
+.PHONY: all test unit-test matrix stress fresh misuse bench bench-scale peers demo lint install \
 	uninstall clean FORCE packages requirements
 
 # A sanitizer has a malloc of its own, so its variants have no shim.
@@ -118,7 +129,7 @@ packages:
 # Everything that is compiled waits for this.
 HEADERS	:= stdlib.h valgrind/memcheck.h \
 	   $(if $(CROSS),,elfutils/libdw.h urcu/flavor.h) \
-	   $(if $(filter test %/unit,$(MAKECMDGOALS)),check.h)
+	   $(if $(filter test unit-test %/unit,$(MAKECMDGOALS)),check.h)
 requirements: | $(NEEDS)
 	@CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
 	    tools/build/check_requirements.sh $(HEADERS)
@@ -247,6 +258,13 @@ run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
 # Sanitizers are for the unit tests: they cannot live with another malloc.
 test: all $B/unit $(if $(SAN),,$(PROGRAMS) $(MISUSES))
 	@$(run_tests) $B unit $(if $(SAN),,programs)
+
+unit-test: all $B/unit
+	@$(run_tests) $B unit
+
+# The tests in all variants.
+matrix: | $(NEEDS)
+	@env -u MAKEFLAGS -u MFLAGS tools/build/matrix.sh
 
 stress: all $(STRESSES)
 	@$(run_tests) $B stress

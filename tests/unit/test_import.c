@@ -44,6 +44,14 @@ static void *held[MOST];
 static uint32_t is_out[MOST + 1]; /* [atomic] */
 static umem_cache_t *other;
 
+/* The threads that use the source may find errors at the same time. */
+static void
+wrong_if(bool is_wrong)
+{
+	if (is_wrong)
+		__atomic_store_n(&source.wrong, true, __ATOMIC_RELAXED);
+}
+
 static size_t
 import(void *arg, void **store, size_t n, int flags)
 {
@@ -52,7 +60,7 @@ import(void *arg, void **store, size_t n, int flags)
 	if (other != NULL)
 		umem_cache_free(other, umem_cache_alloc(other, UMEM_DEFAULT));
 	pthread_mutex_lock(&source.lock);
-	source.wrong |= arg != &source || flags != UMEM_DEFAULT || n == 0;
+	wrong_if(arg != &source || flags != UMEM_DEFAULT || n == 0);
 	source.nimports++;
 	if (n > source.largest)
 		source.largest = n;
@@ -61,7 +69,7 @@ import(void *arg, void **store, size_t n, int flags)
 		size_t id = source.nfree != 0 ? source.free[--source.nfree]
 					      : ++source.last;
 
-		source.wrong |= source.exists[id];
+		wrong_if(source.exists[id]);
 		source.exists[id] = true;
 		source.nexist++;
 		store[got++] = (void *)id;
@@ -79,11 +87,11 @@ release(void *arg, void *const *store, size_t n)
 	if (other != NULL)
 		umem_cache_free(other, umem_cache_alloc(other, UMEM_DEFAULT));
 	pthread_mutex_lock(&source.lock);
-	source.wrong |= arg != &source || n == 0 || n > 64;
+	wrong_if(arg != &source || n == 0 || n > 64);
 	for (size_t i = 0; i < n; i++) {
 		size_t id = (size_t)store[i];
 
-		source.wrong |= id > MOST || !source.exists[id] || is_out[id];
+		wrong_if(id > MOST || !source.exists[id] || is_out[id]);
 		source.exists[id] = false;
 		source.free[source.nfree++] = id;
 	}
@@ -109,16 +117,16 @@ get(umem_cache_t *cache)
 	void *resource = umem_cache_alloc(cache, UMEM_DEFAULT);
 
 	if (resource != NULL)
-		source.wrong |= __atomic_exchange_n(&is_out[(size_t)resource],
-				    1, __ATOMIC_RELAXED) != 0;
+		wrong_if(__atomic_exchange_n(&is_out[(size_t)resource], 1,
+			     __ATOMIC_RELAXED) != 0);
 	return resource;
 }
 
 static void
 put(umem_cache_t *cache, void *resource)
 {
-	source.wrong |= __atomic_exchange_n(&is_out[(size_t)resource], 0,
-			    __ATOMIC_RELAXED) != 1;
+	wrong_if(__atomic_exchange_n(
+		     &is_out[(size_t)resource], 0, __ATOMIC_RELAXED) != 1);
 	umem_cache_free(cache, resource);
 }
 
@@ -690,7 +698,7 @@ get_meanwhile(void *arg)
 		 * The request succeeded, so errno is 0 although import()
 		 * failed.
 		 */
-		source.wrong |= errno != 0;
+		wrong_if(errno != 0);
 	}
 	__atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
 	return NULL;

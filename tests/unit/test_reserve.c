@@ -49,7 +49,8 @@ static void
 destruct(void *buf, void *priv)
 {
 	(void)priv;
-	nwrong += ((struct object *)buf)->magic != 0x6f626a;
+	if (((struct object *)buf)->magic != 0x6f626a)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&nunmade, 1, __ATOMIC_RELAXED);
 }
 

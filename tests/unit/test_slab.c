@@ -741,7 +741,7 @@ END_TEST
 
 START_TEST(a_batch_has_constructed_chunks_only)
 {
-	void *batch[100];
+	void *batch[15 + 100];
 	unsigned n;
 
 	start(512, 16, true);

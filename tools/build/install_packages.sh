@@ -27,11 +27,12 @@ demo="$build time python3 redis-server redis-tools"
 bench="$demo g++ sqlite3 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 	libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
-stress="$test $fresh qemu-user-static nodejs default-jdk-headless postgresql"
+matrix="$test clang qemu-user-static"
+stress="$matrix $fresh nodejs default-jdk-headless postgresql"
 
 usage() {
 	echo "usage: tools/build/install_packages.sh" \
-	    "[build|test|demo|bench|stress|fresh|all]..." >&2
+	    "[build|test|demo|bench|matrix|stress|fresh|all]..." >&2
 	exit 2
 }
 
@@ -45,6 +46,7 @@ for set in "$@"; do
 	bench) wanted="$wanted $bench" ;;
 	stress) wanted="$wanted $stress" ;;
 	fresh) wanted="$wanted $fresh" ;;
+	matrix) wanted="$wanted $matrix" ;;
 	all) wanted="$wanted $bench $stress" ;;
 	*) usage ;;
 	esac

@@ -379,8 +379,9 @@ pool_release(struct umem_cache *cache, size_t n, size_t keep)
 		if (most > n)
 			most = n;
 		got = most < BATCH ? (unsigned)most : BATCH;
-		memcpy(batch, import->arrays.pool + import->npool - got,
-		    got * sizeof(batch[0]));
+		if (got != 0) /* there may be no array yet */
+			memcpy(batch, import->arrays.pool + import->npool - got,
+			    got * sizeof(batch[0]));
 		umem_assert(import->nowned >= got);
 		import->nowned -= got;
 		pool_counts_set_locked(

@@ -234,6 +234,21 @@ debug_redzone_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
 }
 
 /*
+ * Writes the tag of a buffer.  The stores are atomic, because a thread that
+ * checks the next buffer may read this tag at the same time (see
+ * tag_is_plausible()).
+ */
+static void
+tag_write(struct buftag *tag, uint64_t redzone, struct bufctl *bufctl,
+    uintptr_t state)
+{
+	__atomic_store_n(&tag->redzone, redzone, __ATOMIC_RELAXED);
+	__atomic_store_n(&tag->bufctl, bufctl, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &tag->bxstat, (uintptr_t)bufctl ^ state, __ATOMIC_RELAXED);
+}
+
+/*
  * Checks the tag of the buffer before p.  The owner of that buffer may free or
  * allocate it at this moment.  Therefore only words are compared that no
  * transaction changes: the pointer to its bufctl, the lower half of the
@@ -320,9 +335,7 @@ debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl,
 		    slack.to[part] - slack.from[part]);
 	if (tag == NULL)
 		return;
-	tag->redzone = redzone_value(cache, bufctl);
-	tag->bufctl = bufctl;
-	tag->bxstat = (uintptr_t)bufctl ^ BUFTAG_ALLOCATED;
+	tag_write(tag, redzone_value(cache, bufctl), bufctl, BUFTAG_ALLOCATED);
 }
 
 bool
@@ -396,11 +409,8 @@ debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 
 	if (debug_has_patterns(cache))
 		pattern_fill(p, cache->pattern_bytes, cache->free_pattern);
-	if (tag != NULL) {
-		tag->redzone = PATTERN_REDZONE;
-		tag->bufctl = bufctl;
-		tag->bxstat = (uintptr_t)bufctl ^ BUFTAG_FREE;
-	}
+	if (tag != NULL)
+		tag_write(tag, PATTERN_REDZONE, bufctl, BUFTAG_FREE);
 }
 
 void

@@ -1,0 +1,77 @@
+#!/bin/bash
+# matrix.sh - the tests in each variant of the build
+#
+#	tools/build/matrix.sh [ROW...]
+#
+# Runs the rows below, or those that are named, in the tree's root:
+#
+#	release		all tests, as `make test`
+#	debug		all tests, with DEBUG=1: the assertions are on
+#	address		the unit tests with SAN=address
+#	undefined	the unit tests with SAN=undefined
+#	thread		the unit tests with SAN=thread, in the locked mode
+#	clang		the unit tests of a build by clang
+#	aarch64		the unit tests of aarch64, by QEMU's emulation of a process
+#
+# Prints the output of each row and, at the end, one line for each row and the
+# sums as "N passed, N failed".  A row without its compiler is skipped.  The
+# status is 0 if every row ran or was skipped, and no test failed.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+ROWS='release debug address undefined thread clang aarch64'
+passed=0 failed=0 skipped=0 status=0
+table=
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+run_row() {
+	case $1 in
+	release) make test ;;
+	debug) make DEBUG=1 test ;;
+	address | undefined | thread) make "SAN=$1" unit-test ;;
+	clang) make CC=clang CXX=clang++ unit-test ;;
+	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
+	esac
+}
+
+# row NAME - runs it and adds its counts
+row() {
+	local began=$SECONDS code counts
+
+	echo "matrix: $1"
+	run_row "$1" 2>&1 | tee "$output"
+	code=${PIPESTATUS[0]}
+	counts=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' \
+	    "$output" | tail -n 1)
+	# shellcheck disable=SC2086 # numbers
+	set -- "$1" $counts
+	if [ $# -eq 1 ] || { [ "$code" -ne 0 ] && [ "$3" -eq 0 ]; }; then
+		# It did not build, or ended early.
+		set -- "$1" "${2-0}" $((${3-0} + 1)) "${4-0}"
+	fi
+	[ "$code" -eq 0 ] || status=1
+	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + ${4:-0}))
+	table+=$(printf '%-10s %5d passed %3d failed %3d skipped %5d s' \
+	    "$1" "$2" "$3" "${4:-0}" $((SECONDS - began)))$'\n'
+}
+
+# shellcheck disable=SC2086 # a list
+[ $# -gt 0 ] || set -- $ROWS
+for name in "$@"; do
+	if [[ " $ROWS " != *" $name "* ]]; then
+		echo "matrix.sh: no row $name; the rows are: $ROWS" >&2
+		exit 2
+	fi
+done
+for name in "$@"; do
+	if [ "$name" = clang ] && ! command -v clang >/dev/null; then
+		skipped=$((skipped + 1))
+		table+="clang      skipped: there is no clang"$'\n'
+		continue
+	fi
+	row "$name"
+done
+printf '%s' "$table"
+echo "$passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped skipped")"
+exit $status
