@@ -119,8 +119,8 @@ static void
 copy_metadata(struct model *model)
 {
 	layout_copy_variables(model->layout, model->target);
-	copy_meta_list(model, L_CHUNKS);
-	copy_meta_list(model, L_ALONES);
+	copy_meta_list(model, L_META_POOLS);
+	copy_meta_list(model, L_DEDICATED);
 	model->nunits = units_used(model);
 	if (model->nunits == 0)
 		return;

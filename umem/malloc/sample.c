@@ -104,7 +104,7 @@ sample_table(void)
 
 	if (likely(table != NULL))
 		return table;
-	created = meta_alloc_spare(bytes);
+	created = meta_alloc_best_effort(bytes);
 	if (created == NULL)
 		return NULL;
 	table = publish_once(&samples, created);
@@ -141,7 +141,7 @@ record_create(bool guarded)
 	size_t bytes =
 	    sizeof(struct sample) + (guarded ? 2 : 1) * n * sizeof(uintptr_t);
 	struct sample **table = sample_table();
-	struct sample *s = table == NULL ? NULL : meta_alloc_spare(bytes);
+	struct sample *s = table == NULL ? NULL : meta_alloc_best_effort(bytes);
 
 	if (s == NULL)
 		return NULL;
