@@ -27,7 +27,7 @@ static bool
 quarantine_is_right(const struct quarantine *q)
 {
 	return (q->slot == NULL) == (q->nslots == 0) &&
-	       __atomic_load_n(&q->last, __ATOMIC_RELAXED) <= q->nslots;
+	       __atomic_load_n(&q->newest, __ATOMIC_RELAXED) <= q->nslots;
 }
 
 static bool
@@ -61,7 +61,7 @@ cache_check(struct umem_cache *cache)
 	       cache->slabs.layout.chunk >= cache->bufsize &&
 	       (cache->class == 0 ||
 		   class_cache_if_made(cache->class) == cache) &&
-	       !(cache->slabs.checked && cache->debug != 0) &&
+	       !(cache->slabs.records_holders && cache->debug != 0) &&
 	       magazines_are_right(cache) &&
 	       quarantine_is_right(&cache->quarantine) &&
 	       limit_is_right(cache) && import_is_right(cache);
