@@ -1,9 +1,10 @@
 /*
  * slab_inner.h - declarations that the files of slabs share; see slab.c
  *
- * slab_hash.c finds slabs by their spans, page_purge.c purges free pages in
- * slabs, slab_retire.c has the slabs that wait for a grace period, slab_check.c
- * checks the invariants of a store.
+ * slab_take.c and slab_give.c take and give chunks, slab_hash.c finds slabs by
+ * their spans, page_purge.c purges free pages in slabs, slab_retire.c has the
+ * slabs that wait for a grace period, slab_check.c checks the invariants of a
+ * store.
  */
 #ifndef UMEM_SLAB_INNER_H
 #define UMEM_SLAB_INNER_H
@@ -105,6 +106,47 @@ slab_rebin_locked(struct slab_store *store, struct slab *slab)
 	if (bin != slab->bin)
 		slab_rebin_to_locked(store, slab, bin);
 }
+
+/*
+ * Because slab_used(), slab_total() and slab_nready() read without the lock,
+ * the stores to the counts are atomic.
+ */
+
+static inline void
+nraw_add_locked(struct slab_store *store, long n)
+{
+	__atomic_store_n(
+	    &store->nraw, store->nraw + (size_t)n, __ATOMIC_RELAXED);
+}
+
+static inline void
+nused_add_locked(struct slab_store *store, long n)
+{
+	__atomic_store_n(
+	    &store->nused, store->nused + (size_t)n, __ATOMIC_RELAXED);
+}
+
+/*
+ * Writes the word by one atomic store, because slab_round_fault() reads without
+ * the lock.
+ */
+static inline void
+bits_set_locked(struct slab *slab, unsigned w, uint64_t bits)
+{
+	__atomic_store_n(&slab->bits[w], bits, __ATOMIC_RELAXED);
+}
+
+/* Takes the lock for a batch, and counts contention. */
+void slab_lock_counted(struct slab_store *store);
+
+/*
+ * Creates a slab that is in no list and no hash yet.  Returns NULL if there is
+ * no memory.
+ */
+struct slab *slab_create(struct slab_store *store);
+
+/* Lists a slab that slab_create() has returned. */
+void slab_register_locked(struct slab_store *store, struct slab *slab);
 
 /*
  * Unlists the empty slabs beyond keep and returns them as a chain, to be

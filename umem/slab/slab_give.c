@@ -1,0 +1,381 @@
+/*
+ * slab_give.c - frees chunks to slabs, and finds the slab of a chunk; see slab.c
+ *
+ * slab_give() finds the slabs, words and bits of chunks without the lock, as
+ * claims, and sets the bits of a claim under it, after the checks that "Claims"
+ * in slab.c lists.  Chunks that claims cannot express are given one by one.
+ */
+#include <limits.h>
+
+#include "umem/slab/slab_inner.h"
+#include "umem/base/page_map.h"
+
+static struct slab *
+slab_of_heap_address(const struct slab_store *store, const void *p)
+{
+	struct slab *slab = page_map_owner(p);
+
+	if (slab == NULL || page_map_large_bytes(slab) != 0 ||
+	    slab->store != store)
+		return NULL;
+	return slab;
+}
+
+static struct slab *
+slab_find_locked(struct slab_store *store, void *p)
+{
+	if (store->source != NULL)
+		return slab_hash_find_locked(store, (uintptr_t)p);
+	return slab_of_heap_address(store, p);
+}
+
+/* Returns whether p is the start of a chunk, and sets *i to its index. */
+static inline bool
+chunk_is_start(const struct slab_store *store, const struct slab *slab, void *p,
+    unsigned *i)
+{
+	uintptr_t first = slab_first(store, slab);
+	uintptr_t offset = (uintptr_t)p - first;
+
+	if (unlikely((uintptr_t)p < first)) {
+		*i = UINT32_MAX;
+		return false;
+	}
+	*i = (unsigned)slab_layout_index(&store->layout, offset);
+	return offset == *i * store->layout.chunk && *i < store->layout.nchunks;
+}
+
+static enum slab_fault
+chunk_free_fault(const struct slab_store *store, const struct slab *slab,
+    void *p, unsigned *i)
+{
+	if (unlikely(!chunk_is_start(store, slab, p, i)))
+		return SLAB_INTERIOR;
+	if (slab->bits[*i / 64] >> (*i % 64) & 1)
+		return *i >= slab->high ? SLAB_NEVER : SLAB_FREE;
+	return SLAB_FINE;
+}
+
+/*
+ * A chunk of the slab was given: it is no longer counts as purged, and may change lists.
+ */
+static void
+slab_changed_locked(struct slab_store *store, struct slab *slab)
+{
+	if (unlikely(slab->was_purged)) {
+		slab->was_purged = 0;
+		if (slab->bin != SLAB_BIN_ISOLATED) {
+			list_remove(&slab->link);
+			list_add_head(
+			    slab_bin_list(store, slab->bin), &slab->link);
+		}
+	}
+	slab_rebin_locked(store, slab);
+}
+
+static enum slab_fault
+chunk_give_locked(struct slab_store *store, void *p, struct slab **slab_found)
+{
+	struct slab *slab = *slab_found;
+	enum slab_fault fault;
+	unsigned i;
+
+	/* Chunks of one batch are often of one slab. */
+	if (slab == NULL ||
+	    (uintptr_t)p - slab->span >= store->layout.slab_bytes) {
+		if (slab != NULL)
+			slab_changed_locked(store, slab);
+		slab = slab_find_locked(store, p);
+		*slab_found = slab;
+		if (slab == NULL)
+			return SLAB_FOREIGN;
+	}
+	fault = chunk_free_fault(store, slab, p, &i);
+	if (fault != SLAB_FINE)
+		return fault;
+	bits_set_locked(
+	    slab, i / 64, slab->bits[i / 64] | (uint64_t)1 << (i % 64));
+	slab->nfree++;
+	nused_add_locked(store, -1);
+	if (slab->hint > i / 64)
+		slab->hint = i / 64;
+	return SLAB_FINE;
+}
+
+/*
+ * Gives the chunks one by one: those that claims cannot express, or to find the
+ * first that is bad.
+ */
+static enum slab_fault
+chunks_give_locked(
+    struct slab_store *store, void **chunks, unsigned n, void **bad)
+{
+	enum slab_fault fault = SLAB_FINE;
+	struct slab *slab = NULL;
+
+	for (unsigned i = 0; i < n && fault == SLAB_FINE; i++) {
+		fault = chunk_give_locked(store, chunks[i], &slab);
+		*bad = chunks[i];
+	}
+	if (slab != NULL)
+		slab_changed_locked(store, slab);
+	return fault;
+}
+
+/*
+ * The first of n chunks has index i in its slab.  Returns the number of chunks
+ * after it that continue from there one by one, up or down, without leaving the
+ * word or adding a bit that is in mask.  Sets *bits to the bits of all of them,
+ * the first included.
+ */
+static inline unsigned
+claim_run_length(const struct slab_store *store, void **chunks, unsigned n,
+    unsigned i, uint64_t mask, uint64_t *bits)
+{
+	size_t chunk = store->layout.chunk;
+	size_t step;
+	unsigned limit, k = 1;
+
+	step = n < 2 ? 0 : (uintptr_t)chunks[1] - (uintptr_t)chunks[0];
+	if (likely(step != chunk && step != -chunk))
+		return 0;
+	limit = i % 64 + 1;
+	if (step == chunk) {
+		limit = 64 - i % 64;
+		if (limit > store->layout.nchunks - i)
+			limit = (unsigned)store->layout.nchunks - i;
+	}
+	if (limit > n)
+		limit = n;
+	while (k < limit &&
+	       (uintptr_t)chunks[k] - (uintptr_t)chunks[k - 1] == step)
+		k++;
+	i = step == chunk ? i % 64 : i % 64 + 1 - k;
+	*bits = bit_range(i, i + k - 1);
+	return k > 1 && (*bits & mask) == 0 ? k - 1 : 0;
+}
+
+/* Starts a claim for chunks of word w of a slab; mask and n are not set. */
+static inline struct slab_claim *
+claim_begin(const struct slab_store *store, struct slab_claims *claims,
+    struct slab *slab, unsigned w)
+{
+	struct slab_claim *claim = &claims->claim[claims->n++];
+
+	claim->slab = slab;
+	claim->first = slab_first(store, slab);
+	claim->word = w;
+	__builtin_prefetch(&slab->bits[w], 1);
+	return claim;
+}
+
+/*
+ * Makes claims for the first chunks, until there is no room for a claim or a
+ * chunk is not valid.  Returns the number of chunks covered.
+ */
+static unsigned
+claims_make(const struct slab_store *store, void **chunks, unsigned n,
+    struct slab_claims *claims)
+{
+	struct slab_claim *claim = NULL;
+	struct slab *claimed = NULL;
+	unsigned done, i, nfollowing, word = 0, count = 0;
+	uint64_t mask = 0, run;
+
+	claims->n = 0;
+	for (done = 0; done < n; done++) {
+		struct slab *slab = slab_of_heap_address(store, chunks[done]);
+		uint64_t bit;
+
+		if (slab == NULL ||
+		    !chunk_is_start(store, slab, chunks[done], &i))
+			break;
+		bit = (uint64_t)1 << (i % 64);
+		if (slab != claimed || i / 64 != word) {
+			if (claims->n == SLAB_CLAIMS)
+				break;
+			claimed = slab;
+			word = i / 64;
+			claim = claim_begin(store, claims, slab, word);
+			mask = 0;
+			count = 0;
+		} else if ((mask & bit) != 0) {
+			break;
+		}
+		nfollowing = claim_run_length(
+		    store, chunks + done, n - done, i, mask, &run);
+		mask |= nfollowing != 0 ? run : bit;
+		done += nfollowing;
+		claim->mask = mask;
+		claim->n = count += 1 + nfollowing;
+	}
+	return done;
+}
+
+/* Is the slab that claims_make() found still the owner of the claim's chunks? */
+static bool
+claim_holds_locked(
+    const struct slab_store *store, const struct slab_claim *claim)
+{
+	return slab_of_heap_address(store, (void *)claim->first) ==
+		   claim->slab &&
+	       slab_first(store, claim->slab) == claim->first;
+}
+
+static inline void
+claim_give_locked(struct slab_store *store, const struct slab_claim *claim)
+{
+	struct slab *slab = claim->slab;
+
+	bits_set_locked(
+	    slab, claim->word, slab->bits[claim->word] | claim->mask);
+	slab->nfree += claim->n;
+	slab->hint = slab->hint < claim->word ? slab->hint : claim->word;
+	slab_changed_locked(store, slab);
+}
+
+static void
+claim_undo_locked(struct slab_store *store, const struct slab_claim *claim)
+{
+	struct slab *slab = claim->slab;
+
+	bits_set_locked(
+	    slab, claim->word, slab->bits[claim->word] & ~claim->mask);
+	slab->nfree -= claim->n;
+	slab_rebin_locked(store, slab);
+}
+
+/* Gives the chunks of all claims, or of none.  Returns whether it gave them. */
+static bool
+claims_give_locked(
+    struct slab_store *store, const struct slab_claims *claims, unsigned n)
+{
+	const struct slab_claim *claim = claims->claim;
+	const struct slab_claim *end = claim + claims->n;
+
+	for (; claim < end; claim++) {
+		if (unlikely(
+			!claim_holds_locked(store, claim) ||
+			(claim->slab->bits[claim->word] & claim->mask) != 0))
+			break;
+		claim_give_locked(store, claim);
+	}
+	if (likely(claim == end)) {
+		nused_add_locked(store, -(long)n);
+		return true;
+	}
+	while (claim-- > claims->claim)
+		claim_undo_locked(store, claim);
+	return false;
+}
+
+/* The number of empty slabs to keep when chunks are given. */
+static unsigned
+slab_empty_kept(const struct slab_store *store)
+{
+	if (store->has_guard_pages)
+		return 0;
+	return store->constructs || store->is_type_stable ? UINT_MAX
+							  : SLAB_EMPTY_KEPT;
+}
+
+enum slab_fault
+slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
+{
+	enum slab_fault fault = SLAB_FINE;
+	struct slab_claims claims;
+	struct slab *surplus;
+
+	while (n > 0 && fault == SLAB_FINE) {
+		unsigned done = 0;
+
+		if (store->source == NULL)
+			done = claims_make(store, chunks, n, &claims);
+		slab_lock_counted(store);
+		if (done == 0 || !claims_give_locked(store, &claims, done)) {
+			done = done == 0 ? n : done;
+			fault = chunks_give_locked(store, chunks, done, bad);
+		}
+		surplus = slab_surplus_locked(store, slab_empty_kept(store));
+		lock_release(&store->lock);
+		slab_destroy_all(store, surplus);
+		chunks += done;
+		n -= done;
+	}
+	return fault;
+}
+
+/* Returns the word of a chunk's "made" bit, and sets *bit to the bit. */
+static uint64_t *
+constructed_word(const struct slab_store *store, struct slab *slab,
+    const void *chunk, uint64_t *bit)
+{
+	unsigned i = (unsigned)slab_layout_index(
+	    &store->layout, (uintptr_t)chunk - slab_first(store, slab));
+
+	*bit = (uint64_t)1 << (i % 64);
+	return &slab->bits[slab_nwords(store) + i / 64];
+}
+
+void
+slab_constructed(struct slab_store *store, void *chunk)
+{
+	struct slab *slab;
+	uint64_t bit, *word;
+
+	/* The chunk is taken, so its slab stays, but the hash may change. */
+	if (store->source != NULL)
+		lock_take(&store->lock);
+	slab = slab_find_locked(store, chunk);
+	if (store->source != NULL)
+		lock_release(&store->lock);
+	word = constructed_word(store, slab, chunk, &bit);
+	__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+}
+
+void
+slab_give_raw(struct slab_store *store, void *chunk)
+{
+	struct slab *slab = NULL;
+	uint64_t bit, *word;
+
+	lock_take(&store->lock);
+	if (chunk_give_locked(store, chunk, &slab) == SLAB_FINE) {
+		word = constructed_word(store, slab, chunk, &bit);
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+		slab->nraw++;
+		nraw_add_locked(store, 1);
+		slab_changed_locked(store, slab);
+	}
+	lock_release(&store->lock);
+}
+
+enum slab_fault
+slab_free_fault(struct slab_store *store, void *p)
+{
+	enum slab_fault fault = SLAB_FOREIGN;
+	struct slab *slab;
+	unsigned i;
+
+	lock_take(&store->lock);
+	slab = slab_find_locked(store, p);
+	if (slab != NULL)
+		fault = chunk_free_fault(store, slab, p, &i);
+	lock_release(&store->lock);
+	return fault;
+}
+
+enum slab_fault
+slab_find_chunk(
+    struct slab_store *store, void *p, struct slab **slab, unsigned *i)
+{
+	/* The page map is read without a lock. */
+	if (store->source != NULL)
+		lock_take(&store->lock);
+	*slab = slab_find_locked(store, p);
+	if (store->source != NULL)
+		lock_release(&store->lock);
+	if (*slab == NULL)
+		return SLAB_FOREIGN;
+	return chunk_is_start(store, *slab, p, i) ? SLAB_FINE : SLAB_INTERIOR;
+}
