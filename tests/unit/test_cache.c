@@ -1002,22 +1002,22 @@ START_TEST(what_the_depot_has_no_room_for_stays_constructed)
 }
 END_TEST
 
-#define GIANT ((size_t)256 * KIB)
+#define LARGE ((size_t)256 * KIB)
 
-START_TEST(giants_that_lie_idle_make_room)
+START_TEST(idle_objects_of_large_classes_are_reclaimed)
 {
-	struct umem_cache *cache = class_cache_of(size_class_of(GIANT));
+	struct umem_cache *cache = class_cache_of(size_class_of(LARGE));
 	void *p, *q;
 
 	stay_here();
-	p = umem_alloc(GIANT, UMEM_DEFAULT);
-	q = umem_alloc(GIANT, UMEM_DEFAULT);
-	umem_free(p, GIANT);
+	p = umem_alloc(LARGE, UMEM_DEFAULT);
+	q = umem_alloc(LARGE, UMEM_DEFAULT);
+	umem_free(p, LARGE);
 	ck_assert(!cache_reclaim_idle(cache));
 	/* One idle chunk more than before, then one less: they are in use. */
-	umem_free(q, GIANT);
+	umem_free(q, LARGE);
 	ck_assert(!cache_reclaim_idle(cache));
-	p = umem_alloc(GIANT, UMEM_DEFAULT);
+	p = umem_alloc(LARGE, UMEM_DEFAULT);
 	ck_assert(!cache_reclaim_idle(cache));
 	ck_assert_uint_eq(slab_total(&cache->slabs), 2);
 	ck_assert(cache_reclaim_idle(cache));
@@ -1025,7 +1025,7 @@ START_TEST(giants_that_lie_idle_make_room)
 	/* No idle chunk is left. */
 	ck_assert(!cache_reclaim_idle(cache));
 	ck_assert(!cache_reclaim_idle(cache));
-	umem_free(p, GIANT);
+	umem_free(p, LARGE);
 }
 END_TEST
 
@@ -1277,7 +1277,7 @@ cache_suite(void)
 	tcase_add_test(tc, room_is_not_made_where_that_calls_the_program);
 	tcase_add_test(tc, an_update_calls_the_program_only_if_it_may);
 	tcase_add_test(tc, what_the_depot_has_no_room_for_stays_constructed);
-	tcase_add_test(tc, giants_that_lie_idle_make_room);
+	tcase_add_test(tc, idle_objects_of_large_classes_are_reclaimed);
 	tcase_add_test(tc, misuse_is_told_and_ends_the_process);
 	tcase_add_test(tc, objects_outlive_their_cache);
 	tcase_add_test(tc, magazines_change_size_while_they_are_used);

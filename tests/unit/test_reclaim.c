@@ -79,7 +79,7 @@ START_TEST(what_depots_keep_makes_up_for_growth)
 }
 END_TEST
 
-START_TEST(idle_giants_make_up_for_growth)
+START_TEST(idle_large_classes_make_up_for_growth)
 {
 	umem_cache_t *last = plain(48);
 	size_t before, total = 0;
@@ -416,7 +416,7 @@ reclaim_suite(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, what_depots_keep_makes_up_for_growth);
-	tcase_add_test(tc, idle_giants_make_up_for_growth);
+	tcase_add_test(tc, idle_large_classes_make_up_for_growth);
 	tcase_add_loop_test(
 	    tc, free_pages_of_slabs_make_up_for_growth, 0, array_size(purges));
 	tcase_add_test(tc, growth_while_somebody_is_at_work_is_not_forgotten);

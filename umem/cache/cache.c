@@ -94,16 +94,17 @@ refuse_chunk(struct umem_cache *cache, void *chunk)
 static bool
 construct_chunk(struct umem_cache *cache, void *chunk)
 {
-	bool made;
+	bool is_constructed;
 
 	if (cache->construct == NULL)
 		return true;
 	if (unlikely(cache->slabs.is_annotated))
 		checker_unpoison(chunk, cache->bufsize, /* defined */ false);
-	made = cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0;
+	is_constructed =
+	    cache->construct(chunk, cache->priv, UMEM_DEFAULT) == 0;
 	if (unlikely(cache->slabs.is_annotated))
 		checker_poison(chunk, cache->bufsize);
-	return made;
+	return is_constructed;
 }
 
 /*
@@ -179,20 +180,21 @@ alloc_one(struct umem_cache *cache)
 }
 
 /*
- * A class counts as large (giant) from this object size on, in bytes: its
- * memory is worth more than the work of finding it.
+ * A class counts as large from this object size on, in bytes: its memory is
+ * worth more than the work of finding it.
  */
-#define GIANT_CHUNK (128 * KIB)
+#define LARGE_CLASS_MIN     (128 * KIB)
 /*
- * A CPU may cache so many bytes of all large classes together, or an eighth of
+ * A CPU may cache so many bytes of all large classes together, or this part of
  * the heap if that is more.
  */
-#define GIANT_BYTES (16 * MIB)
+#define LARGE_CLASSES_BYTES (16 * MIB)
+#define LARGE_CLASSES_PART  8
 
 static bool
-too_many_giants(unsigned first)
+large_classes_exceed_limit(unsigned first)
 {
-	size_t most = heap_committed() / 8;
+	size_t most = heap_committed() / LARGE_CLASSES_PART;
 	size_t bytes = 0;
 
 	for (unsigned c = first; c <= size_classes.n; c++) {
@@ -202,7 +204,8 @@ too_many_giants(unsigned first)
 			bytes += magazine_glance(&cache->mag) *
 				 size_classes.bytes[c];
 	}
-	return bytes > (most > GIANT_BYTES ? most : GIANT_BYTES);
+	return bytes >
+	       (most > LARGE_CLASSES_BYTES ? most : LARGE_CLASSES_BYTES);
 }
 
 /*
@@ -213,11 +216,11 @@ too_many_giants(unsigned first)
  * tables that grow leave one object of each size behind.
  */
 static void
-gather_giants(void)
+flush_large_classes(void)
 {
-	unsigned first = size_class_of(GIANT_CHUNK);
+	unsigned first = size_class_of(LARGE_CLASS_MIN);
 
-	if (!too_many_giants(first))
+	if (!large_classes_exceed_limit(first))
 		return;
 	for (unsigned c = first; c <= size_classes.n; c++) {
 		struct umem_cache *cache = class_cache_if_made(c);
@@ -296,8 +299,8 @@ refill(struct umem_cache *cache)
 		object = import_refill(cache);
 		return object != NULL ? object : alloc_failed(cache);
 	}
-	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
-		gather_giants();
+	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
+		flush_large_classes();
 	/*
 	 * A cache that constructs objects cannot fill a magazine before the
 	 * slabs have constructed objects.
@@ -608,8 +611,8 @@ slab_get_bulk(struct umem_cache *cache, void **objects, unsigned n)
 {
 	unsigned got;
 
-	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
-		gather_giants();
+	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
+		flush_large_classes();
 	magazine_refilled(&cache->mag);
 	got = unlikely(cache->import != NULL)
 		  ? import_take_bulk(cache, objects, n)
@@ -736,6 +739,8 @@ cache_take_idle(struct umem_cache *cache)
 
 /* Updates in a row without a visit to the slabs, before they are purged. */
 #define PURGE_IDLE_UPDATES 4
+/* Half empty slabs exist only if at least this part of the chunks is free. */
+#define PURGE_FREE_PART    8
 /*
  * Bytes purged by one update, which takes some milliseconds of the kernel's
  * time.
@@ -751,8 +756,7 @@ purge_if_idle(struct umem_cache *cache, bool visited)
 {
 	size_t total = slab_total(&cache->slabs);
 
-	/* Half empty slabs exist only if many chunks are free. */
-	if (slab_used(&cache->slabs) >= total - total / 8)
+	if (slab_used(&cache->slabs) >= total - total / PURGE_FREE_PART)
 		return false;
 	if (visited) {
 		cache->nidle_updates = 0;
@@ -770,7 +774,7 @@ purge_if_idle(struct umem_cache *cache, bool visited)
  * the last update.
  */
 static struct magazine_visits
-visits(struct umem_cache *cache)
+slab_lock_visits(struct umem_cache *cache)
 {
 	struct magazine_visits *seen = &cache->visits_at_update;
 	struct magazine_visits now = {
@@ -808,7 +812,7 @@ update_empty(struct umem_cache *cache)
 bool
 cache_update(struct umem_cache *cache, bool may_call)
 {
-	struct magazine_visits since = visits(cache);
+	struct magazine_visits since = slab_lock_visits(cache);
 	struct magazine *chain = NULL;
 	bool busy;
 
@@ -834,22 +838,22 @@ cache_update(struct umem_cache *cache, bool may_call)
 bool
 cache_reclaim_idle(struct umem_cache *cache)
 {
-	struct magazine *far, *near = NULL;
+	struct magazine *of_depot, *of_cpu = NULL;
 
 	if (!cache->has_magazines || cache->calls_out)
 		return false;
 	cache_close_gate(cache);
-	magazine_idle(&cache->mag, &far);
-	if (cache->class != 0 && cache->bufsize >= GIANT_CHUNK)
-		magazine_idle_near(&cache->mag, &near, &cache->nnear);
-	cache_flush(cache, far);
-	cache_flush(cache, near);
+	magazine_idle(&cache->mag, &of_depot);
+	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
+		magazine_idle_near(&cache->mag, &of_cpu, &cache->nidle_own);
+	cache_flush(cache, of_depot);
+	cache_flush(cache, of_cpu);
 	if (cache->slabs.constructs || cache->slabs.is_type_stable)
 		slab_reap_unused(&cache->slabs);
-	else if (far != NULL || near != NULL)
+	else if (of_depot != NULL || of_cpu != NULL)
 		slab_reap(&cache->slabs, 0);
 	cache_open_gate(cache);
-	return far != NULL || near != NULL;
+	return of_depot != NULL || of_cpu != NULL;
 }
 
 size_t

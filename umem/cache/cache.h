@@ -52,7 +52,7 @@ struct umem_cache {
 	size_t nused_at_update;                  /* in use at the last update */
 	struct magazine_visits visits_at_update; /* of the slabs' lock */
 	uint32_t nidle_updates; /* updates in a row without a visit */
-	unsigned nnear;         /* for cache_reclaim_idle() */
+	unsigned nidle_own;     /* for cache_reclaim_idle() */
 	uint64_t nfailed;       /* [a] allocations that failed */
 	uint64_t nrefused;      /* [a] objects that the constructor refused */
 	struct list link;       /* [l] */
@@ -82,10 +82,10 @@ extern size_t cache_nothers;
 extern bool cache_use_magazines;
 
 /*
- * [a] Called when slabs of a type-stable cache (cache->slabs.is_type_stable) may be
- * released after a grace period.  slab_retire_wanted() then returns how many
- * empty slabs to keep.  NULL: no module waits for grace periods, so no slab of
- * such a cache is released before umem_cache_destroy().
+ * [a] Called when slabs of a type-stable cache (cache->slabs.is_type_stable)
+ * may be released after a grace period.  slab_retire_wanted() then returns how
+ * many empty slabs to keep.  NULL: no module waits for grace periods, so no
+ * slab of such a cache is released before umem_cache_destroy().
  *
  * The hook is called with no lock held, in any thread that reaps or does
  * upkeep, also within malloc().  It is called again for the same slabs until
