@@ -74,6 +74,7 @@ alloc_choose_paths(void)
 static inline bool
 class_pop(unsigned class, void **object)
 {
+	umem_assert(class != 0 && class <= size_classes.n);
 	return alloc_fast.units != 0 && alloc_pop(class, object);
 }
 
@@ -84,6 +85,9 @@ class_alloc(unsigned class, size_t size)
 	struct umem_cache *cache;
 	void *object;
 
+	umem_assert(class != 0 && class <= size_classes.n + 1);
+	umem_assert(
+	    class > size_classes.n || size <= size_classes.bytes[class]);
 	if (unlikely(debug.on) && class_cache[class]->debug != 0)
 		return debug_alloc(class_cache[class], size, API_MALLOC);
 	cpu_bring_in(alloc_fast.hot + class);
@@ -270,6 +274,13 @@ alloc_slow(size_t size)
 /* From this size on, purging dirty pages is cheaper than writing zeros. */
 #define ZERO_BY_PURGE_MIN (32 * MIB)
 
+/* Are the first and the last byte of the block zero?  For assertions. */
+static inline bool
+block_is_zero(const char *p, size_t size)
+{
+	return p == NULL || size == 0 || (p[0] == 0 && p[size - 1] == 0);
+}
+
 static void *
 alloc_zeroed_block(size_t size, bool is_exempt)
 {
@@ -286,6 +297,7 @@ alloc_zeroed_block(size_t size, bool is_exempt)
 		if (p == NULL && !medium_pop(size, &p))
 			p = alloc_reclaiming(size, &zeroed);
 	}
+	umem_assert(!zeroed || block_is_zero(p, size));
 	if (p == NULL || zeroed)
 		return p;
 	if (size < ZERO_BY_PURGE_MIN || debug_large() ||
@@ -306,6 +318,7 @@ class_for_alignment(size_t size, size_t align)
 {
 	unsigned class = class_for_size(size < align ? align : size);
 
+	umem_assert(is_pow2(align));
 	if (size == 0 && align <= CACHE_LINE && zero_has_class())
 		return size_classes.n + 1;
 	if (align > HEAP_UNIT || class == 0)
@@ -338,6 +351,7 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 {
 	void *p;
 
+	umem_assert(is_pow2(align));
 	if (unlikely(bootstrap_is_active()))
 		return bootstrap_alloc(size, align);
 	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
@@ -362,6 +376,7 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 	for (unsigned i = 0;
 	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		p = alloc_try_aligned(size, align);
+	umem_assert((uintptr_t)p % align == 0);
 	return p != NULL ? p : alloc_no_memory(size);
 }
 
@@ -416,6 +431,7 @@ alloc_check_in_use(unsigned class, void *p, const char *api)
 {
 	struct umem_cache *cache;
 
+	umem_assert(cache_checked);
 	if (class == PAGE_MAP_LARGE || class == CLASS_SAMPLE || class == 0)
 		return;
 	cache = class_cache[class];
@@ -440,6 +456,7 @@ alloc_block_in_use(void *p, size_t *bytes, const char *api)
 static bool
 alloc_free_debugged(unsigned class, void *p, size_t size, unsigned kind)
 {
+	umem_assert(debug.on);
 	if (class == 0)
 		return true;
 	if (class == CLASS_SAMPLE || !debug_owns(class))

@@ -18,6 +18,7 @@
 #include "magazine/cpu.h"
 #include "umem/base/page_map.h"
 #include "umem/base/size_class.h"
+#include "vmem/panic.h"
 
 /* The words that the fast paths read, on one cache line; written at start. */
 struct alloc_fast {
@@ -33,6 +34,9 @@ struct alloc_fast {
 _Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
 
 extern struct alloc_fast alloc_fast;
+
+_Static_assert((size_t)SIZE_CLASSES * sizeof(struct cpu_hot) <= UINT16_MAX,
+    "an entry of the page map has 16 bits for the offset of a header");
 
 /*
  * Bytes of the block that umem_alloc(0) allocates; 0: umem_alloc(0) returns
@@ -185,6 +189,7 @@ alloc_map_entry(const void *p, uint32_t *entry)
 static inline __attribute__((always_inline)) bool
 alloc_push_chunk(void *p, size_t header_offset, uint32_t entry)
 {
+	umem_assert(header_offset % sizeof(struct cpu_hot) == 0);
 	return likely(
 	    rseq_push_chunk(&alloc_fast.place, alloc_fast.hot, header_offset, p,
 		page_map_chunk_offset(p, entry)) == RSEQ_OK);
@@ -202,6 +207,7 @@ alloc_push_small(void *p, size_t size, uint32_t entry)
 {
 	size_t header_offset = size_class_small(size) * sizeof(struct cpu_hot);
 
+	umem_assert(size <= SIZE_SMALL);
 	return likely(page_map_header_offset(entry) == header_offset) &&
 	       alloc_push_chunk(p, header_offset, entry);
 }

@@ -13,6 +13,8 @@
 /* Stands for a large block that is a sample; never in the page map. */
 #define CLASS_SAMPLE (PAGE_MAP_LARGE - 1)
 
+_Static_assert(SIZE_CLASSES < CLASS_SAMPLE, "no class has this number");
+
 /*
  * Reports the failure as UMEM_DEBUG asks, sets errno to ENOMEM and returns
  * NULL.
@@ -93,6 +95,7 @@ unsigned alloc_sample_class(const void *p);
 static inline uint32_t
 alloc_sample_index(const void *p)
 {
+	umem_assert(page_map_large_bytes(page_map_owner(p)) != 0);
 	return page_map_sample_index(page_map_owner(p));
 }
 

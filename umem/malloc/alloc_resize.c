@@ -64,6 +64,7 @@ resize_by_copy(void *p, size_t bytes, size_t size)
 {
 	void *q = alloc_get(size);
 
+	umem_assert(p != NULL);
 	/* Callers do not expect that shrinking a block fails. */
 	if (q == NULL)
 		return size <= bytes ? resize_keep_too_large(p) : NULL;
@@ -81,6 +82,7 @@ resize_grow_to_large(void *p, size_t bytes, size_t size)
 {
 	void *q = NULL;
 
+	umem_assert(bytes < size && size > LARGE_GROWN);
 	if (!sample_is_on() && !debug_large())
 		q = large_alloc_copy(p, bytes, size);
 	if (q == NULL)
@@ -94,6 +96,7 @@ resize_shrink(void *p, size_t bytes, size_t size)
 {
 	void *q;
 
+	umem_assert(size < bytes);
 	if (shrink_keeps_in_place(bytes, size))
 		return resize_keep_too_large(p);
 	q = resize_by_copy(p, bytes, size);
@@ -130,6 +133,7 @@ resize_sample(void *p, size_t bytes, size_t size)
 	uint32_t index = alloc_sample_index(p);
 	void *q;
 
+	umem_assert(size <= PTRDIFF_MAX);
 	if (bytes <= SIZE_CLASS_MAX || size <= SIZE_CLASS_MAX) {
 		q = resize_class(p, bytes, size);
 		if (q == p)
@@ -152,6 +156,7 @@ resize_debugged(unsigned class, void *p, size_t size)
 {
 	size_t old = class == 0 ? SIZE_MAX : debug_usable(class, p);
 
+	umem_assert(debug.on);
 	if (old == SIZE_MAX) {
 		errno = EINVAL;
 		return NULL;
@@ -172,6 +177,7 @@ resize_boot(const char *p, size_t size)
 	size_t bytes = bootstrap_usable(p) < size ? bootstrap_usable(p) : size;
 	char *q = alloc_get(size);
 
+	umem_assert(bootstrap_owns(p));
 	for (size_t i = 0; q != NULL && i < bytes; i++)
 		((volatile char *)q)[i] = p[i];
 	return q;
@@ -183,6 +189,7 @@ resize_large(void *p, size_t bytes, size_t size)
 {
 	void *q = large_resize(p, bytes, size);
 
+	umem_assert(size > LARGE_GROWN && bytes % HEAP_UNIT == 0);
 	for (unsigned i = 0;
 	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		q = large_resize(p, bytes, size);

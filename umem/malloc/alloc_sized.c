@@ -18,6 +18,7 @@ sized_alloc_once(size_t size, size_t align, bool zero)
 {
 	void *p;
 
+	umem_assert(align == 0 || is_pow2(align));
 	if (unlikely(alloc_fast.small_end == 0))
 		p = alloc_exempt(size, align, zero);
 	else if (align != 0)

@@ -71,6 +71,7 @@ bulk_put_distinct(
 {
 	size_t nput = bulk_section_push(cache, n, objects);
 
+	umem_assert(n != 0);
 	if (nput < n)
 		nput += cache_put_bulk(cache, objects + nput, n - nput, api);
 	return nput;
@@ -132,6 +133,7 @@ bulk_get_all(
 	if (error != 0)
 		return error;
 	got = bulk_get(cache, n, objects, flags);
+	umem_assert(got <= n);
 	if (unlikely(got < n) && (flags & UMEM_RESERVE) != 0)
 		got += reserve_take(cache, n - got, objects + got);
 	if (likely(got == n))
@@ -238,6 +240,7 @@ bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 	const void *last = NULL, *before_last = NULL;
 	size_t i;
 
+	umem_assert(class != 0 && class <= size_classes.n);
 	for (i = 0; i < n; i++) {
 		const void *p = blocks[i];
 		size_t unit = ((uintptr_t)p - base) >> HEAP_UNIT_SHIFT;

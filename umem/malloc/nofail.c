@@ -49,6 +49,8 @@ nofail_exit_once(int status)
 	uint32_t me = os_thread_id();
 	uint32_t none = 0;
 
+	umem_assert((status & ~0xff) == 0);
+	umem_assert(me != 0);
 	if (__atomic_compare_exchange_n(&exiting_id, &none, me, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		if (exit_blocked)

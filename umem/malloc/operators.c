@@ -28,6 +28,7 @@
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
 #include "umem/cache/misuse.h"
+#include "vmem/panic.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
@@ -151,6 +152,7 @@ new_failed_aligned_nothrow(size_t size, size_t align)
 static unsigned
 operator_kind(unsigned kind)
 {
+	umem_assert(kind == API_NEW || kind == API_ARRAY);
 	if (is_replaced(_Znwm) || is_replaced(_Znam) || is_replaced(_ZdlPv) ||
 	    is_replaced(_ZdaPv) || is_replaced(_ZnwmSt11align_val_t) ||
 	    is_replaced(_ZnamSt11align_val_t) ||
@@ -163,6 +165,7 @@ operator_kind(unsigned kind)
 static inline void *
 new_set_kind(void *p, unsigned kind)
 {
+	umem_assert(kind == API_NEW || kind == API_ARRAY);
 	alloc_set_kind(p, operator_kind(kind));
 	return p;
 }
@@ -240,6 +243,7 @@ new_aligned_nothrow(size_t size, size_t align, unsigned kind)
 static const char *
 delete_api_name(unsigned kind)
 {
+	umem_assert(kind == API_NEW || kind == API_ARRAY);
 	return kind == API_NEW ? "operator delete" : "operator delete[]";
 }
 

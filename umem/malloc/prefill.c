@@ -41,11 +41,22 @@ struct umem_prefill {
 	bool recorded;       /* [I] as reserved_is_recorded() */
 };
 
+/* Asserts what is always true of a handle in use; see the top. */
+static inline void
+prefill_check(const umem_prefill_t *p)
+{
+	umem_assert(p->cache != NULL);
+	umem_assert(p->objects <= p->end);
+	umem_assert((size_t)(p->end - p->objects) <= p->capacity);
+	umem_assert(p->top == (p->recorded ? p->objects : p->end));
+}
+
 static void
 prefill_set_count(umem_prefill_t *p, size_t n)
 {
 	p->end = p->objects + n;
 	p->top = p->recorded ? p->objects : p->end;
+	prefill_check(p);
 }
 
 static inline size_t
@@ -91,6 +102,7 @@ prefill_grow(umem_prefill_t *p, size_t n, int flags)
 	void **array = prefill_array_alloc(n);
 	int error;
 
+	umem_assert(n > p->capacity);
 	if (array == NULL)
 		return ENOMEM;
 	error = prefill_get_objects(p, array + nold, n - nold, flags);
@@ -113,10 +125,14 @@ prefill_grow(umem_prefill_t *p, size_t n, int flags)
 static int
 prefill_try_refill(umem_prefill_t *p, size_t n, int flags)
 {
-	int error = n > p->capacity ? prefill_grow(p, n, flags)
-				    : prefill_get_objects(p, p->end,
-					  n - prefill_count(p), flags);
+	size_t nold = prefill_count(p);
+	int error;
 
+	umem_assert(n > nold);
+	if (n > p->capacity)
+		error = prefill_grow(p, n, flags);
+	else
+		error = prefill_get_objects(p, p->end, n - nold, flags);
 	if (error == 0)
 		prefill_set_count(p, n);
 	return error;
@@ -191,6 +207,7 @@ prefill_alloc_slow(umem_prefill_t *p)
 	object = *--p->end;
 	*p->end = NULL;
 	reserved_hand_out(p->cache, object);
+	prefill_check(p);
 	return object;
 }
 
@@ -205,6 +222,7 @@ umem_prefill_alloc(umem_prefill_t *p)
 	object = *--top;
 	*top = NULL;
 	p->top = p->end = top;
+	prefill_check(p);
 	return object;
 }
 
@@ -225,6 +243,7 @@ umem_prefill_release(umem_prefill_t *p)
 		panic(
 		    "umem_prefill_release(%p): handle was released", (void *)p);
 	n = prefill_count(p);
+	prefill_check(p);
 	if (n != 0) {
 		if (p->recorded)
 			reserved_remove(p->cache, p->objects, n);

@@ -30,10 +30,21 @@
 #include "umem/malloc/bulk.h"
 #include "vmem/meta.h"
 
+/* Asserts what is always true of a reserve. */
+static void
+reserve_check_locked(const struct cache_reserve *reserve)
+{
+	lock_assert_held(&limit_lock);
+	umem_assert(reserve->nready <= reserve->capacity);
+	umem_assert(reserve->want <= reserve->capacity);
+	umem_assert((reserve->objects != NULL) == (reserve->capacity != 0));
+}
+
 static void
 reserve_set_nready_locked(umem_cache_t *cache, size_t n)
 {
 	__atomic_store_n(&cache->reserve.nready, n, __ATOMIC_RELAXED);
+	reserve_check_locked(&cache->reserve);
 	cache_choose_fast(cache);
 }
 
@@ -41,6 +52,7 @@ static void
 reserve_set_want_locked(umem_cache_t *cache, size_t n)
 {
 	__atomic_store_n(&cache->reserve.want, n, __ATOMIC_RELAXED);
+	reserve_check_locked(&cache->reserve);
 	cache_choose_fast(cache);
 }
 

@@ -95,6 +95,50 @@ static size_t nguarded, guarded_bytes; /* [a] live in guarded places */
 static struct sample
     *record_of_place[SAMPLE_PLACES]; /* each place's record; permanent */
 
+_Static_assert(PAGE_MAP_SAMPLES <= UINT32_MAX, "a record has 32 bits for one");
+_Static_assert(SAMPLE_NONE == 0, "the state of a new record");
+_Static_assert((COLOUR & (COLOUR - 1)) == 0, "offsets are rounded down to it");
+
+#ifdef UMEM_DEBUG
+/*
+ * Is the table consistent?  Each record knows its number, and the free list
+ * has no cycle and only records that are free and not guarded.
+ */
+static bool
+sample_check_locked(void)
+{
+	uint32_t nfree = 0;
+
+	lock_assert_held(&sample_lock);
+	for (uint32_t i = 1; i <= nsamples; i++)
+		if (samples[i] == NULL || samples[i]->index != i)
+			return false;
+	for (uint32_t i = free_records; i != 0; i = samples[i]->next)
+		if (i > nsamples || ++nfree > nsamples || samples[i]->guarded ||
+		    __atomic_load_n(&samples[i]->state, __ATOMIC_RELAXED) !=
+			SAMPLE_NONE)
+			return false;
+	return nsamples < PAGE_MAP_SAMPLES;
+}
+
+/* Checks the table once in as many calls as it has records. */
+static void
+sample_check_sometimes_locked(void)
+{
+	static uint32_t ncalls; /* [sample_lock] */
+
+	if (nsamples > 64 && ++ncalls < nsamples)
+		return;
+	ncalls = 0;
+	umem_assert(sample_check_locked());
+}
+#else
+static inline void
+sample_check_sometimes_locked(void)
+{
+}
+#endif
+
 static struct sample **
 sample_table(void)
 {
@@ -116,7 +160,10 @@ sample_table(void)
 static struct sample *
 record_at(uint32_t index)
 {
-	return __atomic_load_n(&samples, __ATOMIC_ACQUIRE)[index];
+	struct sample *s = __atomic_load_n(&samples, __ATOMIC_ACQUIRE)[index];
+
+	umem_assert(s != NULL && s->index == index);
+	return s;
 }
 
 /* Takes a record from the free list; NULL: the list is empty. */
@@ -130,6 +177,7 @@ record_reuse(void)
 		s = samples[free_records];
 		free_records = s->next;
 	}
+	sample_check_sometimes_locked();
 	lock_release(&sample_lock);
 	return s;
 }
@@ -152,6 +200,7 @@ record_create(bool guarded)
 		s->index = ++nsamples;
 	if (s->index != 0)
 		__atomic_store_n(&table[s->index], s, __ATOMIC_RELEASE);
+	sample_check_sometimes_locked();
 	lock_release(&sample_lock);
 	if (s->index != 0)
 		return s;
@@ -162,9 +211,13 @@ record_create(bool guarded)
 static void
 record_recycle(struct sample *s)
 {
+	umem_assert(!s->guarded);
+	umem_assert(
+	    __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SAMPLE_NONE);
 	lock_take(&sample_lock);
 	s->next = free_records;
 	free_records = s->index;
+	sample_check_sometimes_locked();
 	lock_release(&sample_lock);
 }
 
@@ -178,6 +231,8 @@ record_fill(struct sample *s, void *block, void *span, size_t size)
 	s->time = os_exact_ns();
 	s->thread = stack_thread();
 	s->depth = (uint16_t)stack_trace(s->stack, s->nframes);
+	umem_assert((char *)block >= (char *)span);
+	umem_assert(s->depth <= s->nframes);
 	s->freed_depth = 0;
 }
 
@@ -188,6 +243,7 @@ record_overhead(const struct sample *s)
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	size_t used = (size_t)((char *)s->block - s->span) + s->size;
 
+	umem_assert(align_up(used, os_page_size()) <= bytes);
 	return bytes - align_up(used, os_page_size());
 }
 
@@ -195,6 +251,8 @@ record_overhead(const struct sample *s)
 static void *
 sample_publish(struct sample *s, size_t bytes)
 {
+	umem_assert((uintptr_t)s->span % HEAP_UNIT == 0);
+	umem_assert(s->index != 0 && bytes % HEAP_UNIT == 0);
 	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
 	page_map_enter_sample(s->span, bytes, s->block, s->index);
 	__atomic_add_fetch(&ntaken, 1, __ATOMIC_RELAXED);
@@ -236,6 +294,8 @@ sample_take_guarded(size_t size, size_t align)
 	s->place = (uint32_t)place;
 	end = sample_place_end(place);
 	block = end - align_up(size, align);
+	umem_assert(s->guarded);
+	umem_assert((uintptr_t)block % align == 0);
 	record_fill(s, block, end - sample_place_max_bytes(), size);
 	__atomic_add_fetch(&nguarded, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&guarded_bytes, size, __ATOMIC_RELAXED);
@@ -256,6 +316,7 @@ sample_colour(size_t size, size_t align)
 static char *
 record_take_unit(struct sample *s)
 {
+	umem_assert(!s->guarded);
 	if (s->own_unit == NULL)
 		s->own_unit = sample_unit_take(HEAP_UNIT);
 	if (s->own_unit != NULL)
@@ -288,6 +349,7 @@ sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 		s = record_create(/* guarded */ false);
 	if (s == NULL)
 		return NULL;
+	umem_assert(!s->guarded);
 	if (size + colour <= HEAP_UNIT && align <= HEAP_UNIT)
 		span = record_take_unit(s);
 	if (span == NULL) {
@@ -310,6 +372,7 @@ sample_take(size_t size, size_t align, bool *zeroed)
 {
 	void *p = NULL;
 
+	umem_assert(is_pow2(align));
 	*zeroed = false;
 	if (size > PTRDIFF_MAX / 2)
 		return NULL;
@@ -427,6 +490,8 @@ sample_resize_large(uint32_t index, size_t size)
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	void *span;
 
+	umem_assert(!s->guarded && s->block == s->span);
+	umem_assert(sample_state(s) == SAMPLE_LIVE);
 	__atomic_sub_fetch(
 	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
 	/*
@@ -452,6 +517,7 @@ sample_resize_large(uint32_t index, size_t size)
 static void
 record_note_free(struct sample *s)
 {
+	umem_assert(sample_state(s) != SAMPLE_LIVE);
 	s->freed_time = os_exact_ns();
 	s->freed_thread = stack_thread();
 	if (s->guarded)
@@ -464,6 +530,8 @@ sample_release_guarded(struct sample *s)
 {
 	int place = (int)s->place;
 
+	umem_assert(s->guarded && record_of_place[place] == s);
+	umem_assert(sample_state(s) == SAMPLE_FREED);
 	__atomic_sub_fetch(&nguarded, 1, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&guarded_bytes, s->size, __ATOMIC_RELAXED);
 	sample_place_close(place);
@@ -476,6 +544,7 @@ sample_release_unguarded(struct sample *s)
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	char *span = s->span;
 
+	umem_assert(sample_state(s) == SAMPLE_NONE);
 	__atomic_sub_fetch(
 	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
 	if (span == s->own_unit) {
@@ -533,6 +602,7 @@ sample_free_deferred(uint32_t index)
 {
 	struct sample *s = record_at(index);
 
+	umem_assert(sample_state(s) == SAMPLE_WAITING);
 	__atomic_store_n(&s->state, s->guarded ? SAMPLE_FREED : SAMPLE_NONE,
 	    __ATOMIC_RELEASE);
 	sample_release(s);
@@ -543,6 +613,7 @@ sample_defer_undo(uint32_t index)
 {
 	struct sample *s = record_at(index);
 
+	umem_assert(sample_state(s) == SAMPLE_WAITING);
 	s->freed_depth = 0;
 	/* Release: the caller may pass the block to another thread. */
 	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);

@@ -37,6 +37,7 @@
 #include "vmem/heap.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 struct place {
 	bool has_units;    /* it has units */
@@ -69,8 +70,37 @@ sample_place_end(int i)
 {
 	uintptr_t at = page_map.base + (places[i].unit << HEAP_UNIT_SHIFT);
 
+	umem_assert(places[i].has_units);
 	return (char *)at + sample_place_max_bytes();
 }
+
+#ifdef UMEM_DEBUG
+/* Is the queue consistent: no cycle, numbers in range, the tail at its end? */
+static bool
+place_queue_is_sound_locked(void)
+{
+	int n = 0, last = -1;
+
+	lock_assert_held(&place_lock);
+	for (int i = queue_head; i >= 0; i = places[i].next) {
+		if (i >= nplaces || ++n > nplaces)
+			return false;
+		last = i;
+	}
+	return nplaces <= SAMPLE_PLACES && (last < 0 || last == queue_tail);
+}
+
+static void
+place_check_locked(void)
+{
+	umem_assert(place_queue_is_sound_locked());
+}
+#else
+static inline void
+place_check_locked(void)
+{
+}
+#endif
 
 /* Takes a new place, or the one that has waited longest; -1: there is none. */
 static int
@@ -85,6 +115,7 @@ place_dequeue(void)
 		i = queue_head;
 		queue_head = places[i].next;
 	}
+	place_check_locked();
 	lock_release(&place_lock);
 	return i;
 }
@@ -94,6 +125,7 @@ place_get_units(struct place *place)
 {
 	char *unit = sample_unit_take(sample_place_bytes());
 
+	umem_assert(!place->has_units);
 	place->has_units = unit != NULL;
 	if (place->has_units)
 		place->unit = page_map_unit(unit);
@@ -140,6 +172,7 @@ sample_place_close(int i)
 	struct place *place = &places[i];
 	char *at = sample_place_end(i) - place->bytes;
 
+	umem_assert(place->is_guarded && !place->is_protected);
 	place->is_protected = os_protect(at, place->bytes);
 	os_purge(at, place->bytes);
 	return place->is_protected;
@@ -148,6 +181,7 @@ sample_place_close(int i)
 void
 sample_place_put(int i)
 {
+	umem_assert(i >= 0 && i < SAMPLE_PLACES);
 	lock_take(&place_lock);
 	places[i].next = -1;
 	if (queue_head < 0)
@@ -155,6 +189,7 @@ sample_place_put(int i)
 	else
 		places[queue_tail].next = i;
 	queue_tail = i;
+	place_check_locked();
 	lock_release(&place_lock);
 }
 

@@ -17,6 +17,7 @@
 #include "vmem/huge.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 /*
  * A group is one huge page of addresses, so that no other memory loses its huge
@@ -29,6 +30,18 @@
 static struct lock group_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
 static size_t group_next;  /* [group_lock] unit in the page map */
 static size_t group_nleft; /* [group_lock] units left */
+
+_Static_assert(HUGE_PAGE % HEAP_UNIT == 0, "a group has whole units");
+
+/* Asserts that the rest of the group is inside the page map. */
+static void
+group_check_locked(void)
+{
+	lock_assert_held(&group_lock);
+	umem_assert(group_nleft < GROUP_UNITS);
+	umem_assert(
+	    group_nleft == 0 || group_next + group_nleft <= page_map.units);
+}
 
 static char *
 group_alloc(size_t n)
@@ -58,6 +71,7 @@ group_take_units(size_t n)
 		group_next += n;
 		group_nleft -= n;
 	}
+	group_check_locked();
 	lock_release(&group_lock);
 	return (char *)at;
 }
@@ -69,6 +83,7 @@ sample_unit_take(size_t bytes)
 	char *at = group_take_units(n);
 	bool is_needed;
 
+	umem_assert(bytes == HEAP_UNIT || bytes == 2 * HEAP_UNIT);
 	if (at != NULL)
 		return at;
 	at = group_alloc(GROUP_UNITS);
@@ -84,6 +99,7 @@ sample_unit_take(size_t bytes)
 		group_next = page_map_unit(at) + n;
 		group_nleft = GROUP_UNITS - n;
 	}
+	group_check_locked();
 	lock_release(&group_lock);
 	if (is_needed)
 		return at;

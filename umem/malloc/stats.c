@@ -18,6 +18,7 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 {
 	size_t used = slab_used(&cache->slabs);
 
+	lock_assert_held(&cache_list_lock);
 	out->name = cache->name;
 	out->chunk = cache->slabs.layout.chunk;
 	out->nslabs = __atomic_load_n(&cache->slabs.nslabs, __ATOMIC_RELAXED);
@@ -62,6 +63,7 @@ stats_add_cache(const struct stats_cache *cache, void *arg)
 {
 	struct stats *stats = arg;
 
+	umem_assert(cache->nlive <= cache->nchunks);
 	stats->slabs += cache->nchunks * cache->chunk;
 	stats->chunks_live += cache->nlive * cache->chunk;
 	stats->nchunks_free += cache->nchunks - cache->nlive;

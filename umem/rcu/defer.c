@@ -60,6 +60,11 @@
 /* Rounds of a magazine for one object: so many are 32 bytes. */
 #define SINGLE_ROUND_CAPACITY 2
 
+_Static_assert(((PLAIN_ROUNDS + 2) & (PLAIN_ROUNDS + 1)) == 0,
+    "two less than a power of two");
+_Static_assert(((SINGLE_ROUND_CAPACITY + 2) & (SINGLE_ROUND_CAPACITY + 1)) == 0,
+    "two less than a power of two");
+
 struct lock defer_lock = LOCK_INITIALIZER(LOCK_DEFER);
 
 static const char *const api_names[DEFER_KINDS] = {
@@ -115,6 +120,8 @@ layer_create(
 {
 	struct defer *layer = meta_alloc(sizeof(*layer));
 
+	lock_assert_held(&defer_lock);
+	umem_assert((kind == DEFER_OBJECT) == (cache != NULL));
 	if (layer == NULL)
 		return NULL;
 	if (!deferred_init(
@@ -159,6 +166,7 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 	struct defer *layer =
 	    __atomic_load_n(&domain->kinds[kind], __ATOMIC_ACQUIRE);
 
+	umem_assert(kind != DEFER_OBJECT && kind < DEFER_KINDS);
 	if (layer != NULL)
 		return layer;
 	lock_take(&defer_lock);
@@ -200,6 +208,7 @@ chunk_mark_waiting(
 {
 	enum slab_fault fault = SLAB_FINE;
 
+	umem_assert(p != NULL);
 	if (unlikely(cache->debug != 0))
 		return debug_defer(cache, p, size, kind);
 	if (unlikely(cache->slabs.records_holders))
@@ -290,6 +299,7 @@ single_is_watched(enum defer_kind kind)
 static bool
 single_mark_waiting(enum defer_kind kind, void *p, size_t size)
 {
+	umem_assert(kind == DEFER_UMEM || kind == DEFER_MALLOC);
 	if (block_sample_index(p) != 0)
 		sample_defer(block_sample_index(p), api_names[kind]);
 	else if (debug_owns(PAGE_MAP_LARGE))
@@ -303,6 +313,7 @@ single_mark_waiting(enum defer_kind kind, void *p, size_t size)
 static void
 single_unmark_waiting(enum defer_kind kind, void *p, size_t size)
 {
+	umem_assert(kind == DEFER_UMEM || kind == DEFER_MALLOC);
 	if (block_sample_index(p) != 0)
 		sample_defer_undo(block_sample_index(p));
 	else if (debug_owns(PAGE_MAP_LARGE))
@@ -343,6 +354,8 @@ foreign_bytes(const struct domain *domain, void *p)
 static void
 foreign_release(struct domain *domain, void *p)
 {
+	umem_assert(
+	    __atomic_load_n(&domain->release, __ATOMIC_RELAXED) != NULL);
 	__atomic_sub_fetch(&domain->bytes, (intptr_t)foreign_bytes(domain, p),
 	    __ATOMIC_RELAXED);
 	__atomic_load_n(&domain->release, __ATOMIC_RELAXED)(p);
@@ -376,6 +389,7 @@ layer_gives_magazines(const struct defer *layer)
 static void
 magazine_move_rounds(struct magazine *to, struct magazine *from)
 {
+	umem_assert(to != from && to->nrounds <= to->capacity);
 	while (to->nrounds < to->capacity && from->nrounds > 0)
 		to->round[to->nrounds++] = from->round[--from->nrounds];
 }
@@ -405,6 +419,8 @@ layer_give_small(
 void
 defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 {
+	umem_assert(mag->nrounds <= mag->capacity);
+	umem_assert(*part == NULL || (*part)->nrounds < (*part)->capacity);
 	if (!layer_gives_magazines(layer)) {
 		while (mag->nrounds > 0)
 			defer_release(layer, mag->round[--mag->nrounds]);
@@ -446,6 +462,7 @@ defer_give_part(struct defer *layer, struct magazine **part)
 static void
 layer_return_magazine(struct defer *layer, struct magazine *mag)
 {
+	umem_assert(mag->nrounds == 0);
 	if (layer_gives_magazines(layer))
 		cache_take_back(layer->cache, mag);
 	else

@@ -92,6 +92,7 @@
 #include "vmem/describe.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 /*
  * Objects that wake the thread before its time.  A grace period of memb
@@ -135,6 +136,9 @@ enum {
 	/* It is, and waits for the end of a fork() afterwards. */
 	GRACE_HELD
 };
+
+_Static_assert(THREAD_ABSENT == 0, "the state of a new domain");
+_Static_assert(GRACE_NONE == 0, "the state of a new domain");
 
 static uintptr_t
 thread_self(void)
@@ -190,6 +194,8 @@ turn_try_begin(struct domain *domain)
 static void
 turn_release(struct domain *domain)
 {
+	umem_assert(domain_has_turn(domain));
+	umem_assert(__atomic_load_n(&domain->turn, __ATOMIC_RELAXED) != 0);
 	__atomic_store_n(&domain->turn_holder, 0, __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&domain->turn, 0, __ATOMIC_RELEASE) == 2)
 		os_futex_wake(&domain->turn, 1);
@@ -204,6 +210,7 @@ turn_begin(struct domain *domain)
 {
 	int cancel;
 
+	umem_assert(!domain_has_turn(domain));
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!turn_try_begin(domain)) {
 		while (__atomic_exchange_n(
@@ -220,6 +227,7 @@ turn_end(struct domain *domain)
 {
 	int cancel = domain->saved_cancel_state;
 
+	umem_assert(domain_has_turn(domain));
 	turn_release(domain);
 	pthread_setcancelstate(cancel, &cancel);
 }
@@ -285,6 +293,9 @@ domain_synchronize_in_turn(struct domain *domain)
 {
 	uint32_t was = GRACE_LISTS_COMPLETE;
 
+	umem_assert(domain_has_turn(domain));
+	umem_assert(__atomic_load_n(&domain->grace_state, __ATOMIC_RELAXED) ==
+		    GRACE_NONE);
 	/* Release; pairs with domain_hold_in_grace(): the lists are whole. */
 	__atomic_store_n(
 	    &domain->grace_state, GRACE_LISTS_COMPLETE, __ATOMIC_RELEASE);
@@ -340,17 +351,71 @@ domain_collect(struct domain *domain, bool all)
 static void
 domain_collect_single_blocks(struct domain *domain)
 {
+	umem_assert(domain_has_turn(domain));
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
 	     layer = layer_next(layer))
 		if (layer->mags.object_bytes == 0)
 			layer_collect(layer, /* all */ true);
 }
 
+#ifdef UMEM_DEBUG
+/* Is the layer one of the domain, and are its waiting magazines counted? */
+static bool
+layer_is_sound_in_turn(const struct domain *domain, const struct defer *layer)
+{
+	size_t nrounds = 0;
+
+	for (const struct magazine *mag = layer->mags.waiting; mag != NULL;
+	     mag = mag->next) {
+		if (mag->nrounds == 0 || mag->nrounds > mag->capacity)
+			return false;
+		nrounds += mag->nrounds;
+	}
+	return layer->domain == domain && layer->key == domain->key &&
+	       layer->kind < DEFER_KINDS &&
+	       (layer->kind == DEFER_OBJECT) == (layer->cache != NULL) &&
+	       nrounds <=
+		   __atomic_load_n(&layer->mags.nsubmitted, __ATOMIC_RELAXED);
+}
+
+/* Checks all layers: once in a cycle, in which a grace period takes longer. */
+static bool
+domain_is_sound_in_turn(const struct domain *domain)
+{
+	for (const struct defer *layer = domain_first_layer(domain);
+	     layer != NULL; layer = layer_next(layer))
+		if (!layer_is_sound_in_turn(domain, layer))
+			return false;
+	for (unsigned kind = 0; kind < DEFER_KINDS; kind++) {
+		const struct defer *layer =
+		    __atomic_load_n(&domain->kinds[kind], __ATOMIC_ACQUIRE);
+
+		if (layer != NULL && layer->kind != kind)
+			return false;
+	}
+	return true;
+}
+
+static void
+domain_check_in_turn(const struct domain *domain)
+{
+	umem_assert(domain_has_turn(domain));
+	umem_assert(domain_is_sound_in_turn(domain));
+}
+#else
+static inline void
+domain_check_in_turn(const struct domain *domain)
+{
+	(void)domain;
+}
+#endif
+
 static void
 layer_release_waiting(struct domain *domain, struct defer *layer)
 {
 	struct magazine *mag, *part = NULL;
 
+	umem_assert(domain_has_turn(domain));
 	while ((mag = deferred_next(&layer->mags)) != NULL) {
 		size_t bytes = deferred_bytes(&layer->mags, mag);
 
@@ -390,6 +455,8 @@ layer_retire_slabs(struct defer *layer)
 {
 	struct slab_store *store = &layer->cache->slabs;
 
+	umem_assert(layer->retired_batch == 0);
+	umem_assert(layer->cache->slabs.is_type_stable);
 	layer->retired_batch = slab_retire(store, slab_retire_wanted(store));
 	return layer->retired_batch != 0;
 }
@@ -401,6 +468,8 @@ layer_retire_slabs(struct defer *layer)
 static void
 layer_release_slabs(struct defer *layer, uint32_t batch)
 {
+	umem_assert(batch != 0);
+	umem_assert(!domain_has_turn(layer->domain));
 	/* Acquire; pairs with the release that published the layer. */
 	struct defer *other =
 	    __atomic_load_n(&layer->cache->defers, __ATOMIC_ACQUIRE);
@@ -420,6 +489,7 @@ domain_run_cycle(struct domain *domain, bool may_retire)
 {
 	bool any = false;
 
+	umem_assert(domain_has_turn(domain));
 	__atomic_store_n(&domain->nsubmitted, 0, __ATOMIC_RELAXED);
 	if (may_retire)
 		__atomic_store_n(&domain->has_empty_slabs, 0, __ATOMIC_SEQ_CST);
@@ -429,6 +499,7 @@ domain_run_cycle(struct domain *domain, bool may_retire)
 		if (may_retire && layer_retires_slabs(layer))
 			any |= layer_retire_slabs(layer);
 	}
+	domain_check_in_turn(domain);
 	if (!any)
 		return false;
 	domain_synchronize_in_turn(domain);
@@ -459,6 +530,7 @@ domain_release_slabs(struct domain *domain)
 {
 	struct defer *layer;
 
+	umem_assert(domain_has_turn(domain));
 	while (domain->releasing == NULL &&
 	       (layer = domain_first_releasable(domain)) != NULL) {
 		uint32_t batch = layer->releasable_batch;
@@ -503,6 +575,7 @@ domain_thread_cycle(struct domain *domain)
 static bool
 domain_is_used(struct domain *domain)
 {
+	umem_assert(domain_has_turn(domain));
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
 	     layer = layer_next(layer))
 		if (deferred_is_used(&layer->mags))
@@ -548,6 +621,8 @@ domain_thread_main(void *arg)
 static bool
 domain_thread_start(struct domain *domain)
 {
+	umem_assert(__atomic_load_n(&domain->thread_state, __ATOMIC_RELAXED) !=
+		    THREAD_ABSENT);
 	sigset_t every, before;
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -677,6 +752,7 @@ domain_wait(struct domain *domain)
 static void
 layer_await_release(struct domain *domain, const struct defer *layer)
 {
+	umem_assert(domain_has_turn(domain));
 	while (domain->releasing == layer) {
 		uint32_t n =
 		    __atomic_load_n(&domain->nreleases, __ATOMIC_RELAXED);
@@ -692,6 +768,9 @@ domain_unlink(struct defer *layer)
 {
 	struct defer **at = &layer->domain->layers;
 
+	umem_assert(
+	    domain_has_turn(layer->domain) || domain_is_broken(layer->domain));
+	umem_assert(!deferred_is_used(&layer->mags));
 	lock_take(&defer_lock);
 	while (*at != layer)
 		at = &(*at)->next;
