@@ -107,7 +107,8 @@ copy_tags(struct model *model)
 		uint64_t bytes = owner[i] - owner[i] % unit;
 		uint64_t end = model->base + i * unit + bytes;
 
-		if (!(owner[i] & 1) || bytes > model->end - model->base)
+		if (!(owner[i] & 1) || bytes == 0 ||
+		    bytes > model->end - model->base)
 			continue;
 		target_copy(model->target, end - page - tag, tag, false);
 		target_copy(model->target, end - tag, tag, false);
@@ -136,16 +137,16 @@ copy_metadata(struct model *model)
 static bool
 has_claimed_header(struct model *model)
 {
-	bool unsure;
+	bool is_claimed;
 
 	model_take_caches(model);
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].has_magazines)
 			model_take_headers(model, &model->caches[i], false);
 	model_look_at_layers(model);
-	unsure = model->ninconsistent != 0;
+	is_claimed = model->ninconsistent != 0;
 	model->ninconsistent = 0;
-	return unsure;
+	return is_claimed;
 }
 
 /* Stops the target while no header is claimed, if that is possible. */

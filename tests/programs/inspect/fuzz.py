@@ -153,6 +153,27 @@ def huge_segments(name):
             os.pwrite(file.fileno(), core[where:where + 8], where)
 
 
+def empty_blocks(name):
+    """Units of the heap that seem to be large blocks without bytes."""
+    core = open(name, "rb").read()
+    loads = [struct.unpack_from("<QQQQ", core, at + 8)
+             for at, kind, _, n in headers(core) if kind == 1 and n]
+
+    def place_of(address):
+        (at,) = [offset + address - start for offset, start, _, n in loads
+                 if start <= address < start + n]
+        return at
+
+    owner = place_of(described(core, "&page_map") +
+                     described(core, "page_map.owner"))
+    table = place_of(*struct.unpack_from("<Q", core, owner))
+    with open(name, "r+b", 0) as file:
+        for at in (table, table + 8):
+            os.pwrite(file.fileno(), struct.pack("<Q", 1), at)
+            look(name, ["stat"], f"{name}: the block at {at} has no bytes")
+            os.pwrite(file.fileno(), core[at:at + 8], at)
+
+
 def empty_notes(name):
     """Lengths of notes that are 0, so that all that follows is misread."""
     core = open(name, "rb").read()
@@ -168,6 +189,7 @@ for name in names:
     for command in COMMANDS:
         look(name, command, "whole")
     huge_segments(name)
+    empty_blocks(name)
     cut(name, dice, rounds // 2)
     empty_notes(name)
     statuses = harm(name, dice, rounds)
