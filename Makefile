@@ -1,9 +1,9 @@
 # umem's build.  All output goes to build*/, one folder a variant:
 #
 #	make [SAN=address|undefined|thread] [DEBUG=1] [CC=clang]
-#	make CROSS=aarch64-linux-gnu-		libraries and tool only; libumem_rcu
-#						if liburcu's header is there
-#	make V=1				prints each command in full
+#	make CROSS=aarch64-linux-gnu-	libraries and tool; libumem_rcu if the
+#					compiler finds liburcu's header
+#	make V=1			prints each command in full
 #
 # Targets: all (the default), test, unit-test, matrix, stress, fresh, misuse,
 # bench, bench-scale, peers, demo, lint, install DESTDIR= PREFIX= LIBDIR=,

@@ -2,10 +2,10 @@
 # timeout: 3600
 # alone: yes
 # The unit tests of aarch64, and frees that wait for a grace period, on any
-# machine, by QEMU's emulation of a process.  All files are compiled for aarch64.
-# The emulation has neither restartable sequences nor ptrace, so the library runs
-# in the locked mode; and it keeps the memory order of the machine that it runs
-# on.  Restartable sequences need qemu-system-aarch64 with a kernel.
+# machine, by QEMU's emulation of a process.  All files are compiled for
+# aarch64.  The emulation has neither restartable sequences nor ptrace, so the
+# library runs in the locked mode, and it keeps the memory order of the machine
+# below it.  Restartable sequences need qemu-system-aarch64 with a kernel.
 set -u
 
 skip() {

@@ -13,9 +13,9 @@
 #	clang		the unit tests of a build by clang
 #	aarch64		the unit tests of aarch64, by QEMU's emulation of a process
 #
-# Prints the output of each row and, at the end, one line for each row and the
-# sums as "N passed, N failed".  A row without its compiler is skipped.  The
-# status is 0 if every row ran or was skipped, and no test failed.
+# Prints the output of each row, then one line for each row and the sums as
+# "N passed, N failed".  A row without its compiler is skipped.  The status is 0
+# if every row ran or was skipped, and no test failed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 

@@ -50,7 +50,7 @@ put(const struct subject *s, char *p)
 		umem_free(p, s->size);
 }
 
-/* Chooses a buffer whose next neighbour is allocated, too. */
+/* Chooses a buffer before an allocated one. */
 static void
 choose(struct subject *s, long *chunk)
 {
