@@ -979,6 +979,13 @@ free_foreign(void)
 	umem_cache_free(cache, (void *)12345);
 }
 
+/* Nothing was imported yet. */
+static void
+free_foreign_first(void)
+{
+	umem_cache_free(create(0, 0), (void *)12345);
+}
+
 static void
 free_too_many(void)
 {
@@ -1117,6 +1124,9 @@ START_TEST(with_checks_every_second_free_is_reported)
 	    "umem: umem_cache_free(import, 0x1): block freed twice\n");
 	ck_assert(child_aborted());
 	ck_assert_str_eq(child_writes(free_foreign),
+	    "umem: umem_cache_free(import, 0x3039): object of another cache\n");
+	ck_assert(child_aborted());
+	ck_assert_str_eq(child_writes(free_foreign_first),
 	    "umem: umem_cache_free(import, 0x3039): object of another cache\n");
 	ck_assert(child_aborted());
 }

@@ -63,8 +63,12 @@ bool
 held_remove(struct held *held, void *value)
 {
 	size_t mask = held->size - 1;
-	size_t gap = held_find(held, value);
+	size_t gap;
 
+	/* A set without slots has no value. */
+	if (held->size == 0)
+		return false;
+	gap = held_find(held, value);
 	if (held->slot[gap] == NULL)
 		return false;
 	held->slot[gap] = NULL;
