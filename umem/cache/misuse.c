@@ -34,6 +34,7 @@ void
 misuse_slab(const char *function, struct umem_cache *cache, const void *p,
     enum slab_fault fault)
 {
+	umem_assert(fault != SLAB_FINE);
 	/*
 	 * If the slab of a block no longer exists, the block was in a magazine
 	 * twice.

@@ -23,6 +23,7 @@
 #include "umem/cache/quarantine.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
+#include "vmem/panic.h"
 
 /* The limits of the quarantine of one cache, in bytes and chunks. */
 #define QUARANTINE_BYTES_MAX (256 * KIB)
@@ -44,6 +45,7 @@ quarantine_init(struct quarantine *q, size_t chunk)
 	n = n > QUARANTINE_SLOTS_MAX   ? QUARANTINE_SLOTS_MAX
 	    : n < QUARANTINE_SLOTS_MIN ? QUARANTINE_SLOTS_MIN
 				       : n;
+	umem_assert(q->slot == NULL && chunk != 0);
 	q->slot = meta_alloc(n * sizeof(*q->slot));
 	q->nslots = q->slot == NULL ? 0 : n;
 }
@@ -51,6 +53,7 @@ quarantine_init(struct quarantine *q, size_t chunk)
 void
 quarantine_end(struct quarantine *q)
 {
+	umem_assert(quarantine_count(q) == 0);
 	umem_assert(quarantine_count(q) == 0);
 	if (q->slot != NULL)
 		meta_free(q->slot, q->nslots * sizeof(*q->slot));
@@ -62,6 +65,7 @@ quarantine_swap(struct quarantine *q, void *p)
 {
 	size_t i;
 
+	umem_assert(p != NULL);
 	if (q->nslots == 0)
 		return p;
 	i = (size_t)random_below(&slot_random, q->nslots);
@@ -82,6 +86,7 @@ quarantine_inspect(struct quarantine *q, size_t *at)
 			: __atomic_fetch_add(
 			      &q->next_inspected, 1, __ATOMIC_RELAXED) %
 			      q->nslots;
+	umem_assert(*at < q->nslots);
 	return __atomic_exchange_n(&q->slot[*at], NULL, __ATOMIC_ACQ_REL);
 }
 

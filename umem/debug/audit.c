@@ -5,10 +5,12 @@
 #include "umem/debug/log.h"
 #include "umem/debug/stack.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 static void
 audit_fill(struct bufctl_audit *bufctl)
 {
+	umem_assert(debug.nframes <= AUDIT_FRAMES_MAX);
 	bufctl->timestamp = os_exact_ns();
 	bufctl->thread = stack_thread();
 	bufctl->head.depth =
@@ -34,6 +36,7 @@ audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
 			   AUDIT_FRAMES_MAX * sizeof(uintptr_t)];
 	} event;
 
+	umem_assert(log == LOG_FAIL || log == LOG_SLAB);
 	if (!log_is_on((enum log_kind)log))
 		return;
 	memset(&event.bufctl, 0, sizeof(event.bufctl));

@@ -85,8 +85,31 @@
 static struct bufctl *
 bufctl_at(const struct slab *slab, unsigned i)
 {
+	umem_assert(i < slab->store->layout.nchunks);
+	umem_assert(slab->store->record_bytes >= sizeof(struct bufctl));
 	return (struct bufctl *)(void *)((char *)slab->records +
 					 i * slab->store->record_bytes);
+}
+
+/*
+ * Is this the bufctl of the buffer p, which was allocated at least once?  The
+ * caller has the buffer: its slab counts it as allocated.
+ */
+static inline bool
+bufctl_check(
+    const struct umem_cache *cache, const struct bufctl *bufctl, const void *p)
+{
+	const struct slab *slab = bufctl->slab;
+	size_t chunk = cache->slabs.layout.chunk, offset;
+
+	if (bufctl->addr != p || bufctl->cache != cache || slab == NULL ||
+	    slab->store != &cache->slabs)
+		return false;
+	offset = (uintptr_t)p - slab->first;
+	return offset % chunk == 0 &&
+	       bufctl == bufctl_at(slab, (unsigned)(offset / chunk)) &&
+	       bufctl->size <= cache->tag_offset && bufctl->api < API_COUNT &&
+	       bufctl->depth <= debug.nframes;
 }
 
 static bool
@@ -101,6 +124,7 @@ undo_alloc(struct umem_cache *cache, struct bufctl *bufctl, void *p, bool raw)
 {
 	void *bad;
 
+	umem_assert(bufctl_check(cache, bufctl, p));
 	__atomic_add_fetch(&cache->nrefused, 1, __ATOMIC_RELAXED);
 	debug_make_free(cache, bufctl, p);
 	__atomic_store_n(&bufctl->state, BUFCTL_FREE, __ATOMIC_RELAXED);
@@ -160,6 +184,8 @@ quarantined_is_intact(struct umem_cache *cache, void *p, size_t most)
 	unsigned i;
 
 	slab_find_chunk(&cache->slabs, p, &slab, &i);
+	umem_assert(bufctl_check(cache, bufctl_at(slab, i), p));
+	umem_assert(bufctl_at(slab, i)->state == BUFCTL_FREE);
 	return debug_free_is_intact(cache, bufctl_at(slab, i), p, most);
 }
 
@@ -207,6 +233,7 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 	bool raw;
 	void *p;
 
+	umem_assert(cache->debug != 0 && size <= cache->bufsize);
 	debug_check_signal(cache);
 	if ((cache->debug & UMF_DEADBEEF) != 0)
 		quarantine_check_one(cache);
@@ -216,6 +243,8 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 			return chunk_take_failed(cache, size);
 		slab_find_chunk(&cache->slabs, p, &slab, &i);
 		bufctl = bufctl_at(slab, i);
+		umem_assert(bufctl->state == BUFCTL_NEVER ||
+			    bufctl->state == BUFCTL_FREE);
 	} while (bufctl->state != BUFCTL_NEVER &&
 		 !debug_free_is_intact(cache, bufctl, p, SIZE_MAX));
 	debug_make_allocated(cache, slab, bufctl, p, size, api);
@@ -235,6 +264,7 @@ bufctl_of_object(struct umem_cache *cache, void *p, unsigned *i)
 	struct slab *slab;
 
 	slab_find_chunk(&cache->slabs, p, &slab, i);
+	umem_assert(bufctl_check(cache, bufctl_at(slab, *i), p));
 	return bufctl_at(slab, *i);
 }
 
@@ -257,6 +287,7 @@ debug_hand_out(struct umem_cache *cache, void *p)
 	unsigned i;
 	struct bufctl *bufctl = bufctl_of_object(cache, p, &i);
 
+	umem_assert(bufctl->api == API_RESERVED);
 	debug_check_signal(cache);
 	if (debug_redzone_is_intact(cache, bufctl, p, debug_tag(cache, p)) &&
 	    (i == 0 || debug_previous_is_intact(
@@ -370,6 +401,7 @@ debug_change_state(struct umem_cache *cache, struct bufctl *bufctl,
 	uint32_t state = BUFCTL_ALLOCATED;
 	struct error_info none = {0};
 
+	umem_assert(to == BUFCTL_FREE || to == BUFCTL_WAITING);
 	if (__atomic_compare_exchange_n(&bufctl->state, &state, to, false,
 		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return true;
@@ -384,6 +416,7 @@ debug_free_matches(struct umem_cache *cache, struct bufctl *bufctl, void *p,
 {
 	struct error_info info = {0};
 
+	umem_assert(api < API_COUNT && api != API_RESERVED);
 	info.deferred = bufctl->state == BUFCTL_WAITING;
 	if (api != bufctl->api) {
 		info.found = api;
@@ -423,6 +456,7 @@ keep_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
 	size_t bytes = bufctl_audit_bytes(debug.nframes);
 	struct bufctl *copy = meta_alloc_best_effort(bytes), *old;
 
+	umem_assert(cache->slabs.record_bytes <= bytes);
 	if (copy == NULL)
 		return;
 	memcpy(copy, bufctl, cache->slabs.record_bytes);
@@ -460,6 +494,7 @@ check_free(struct umem_cache *cache, void *p, size_t size, unsigned api,
 	    (i > 0 && !debug_previous_is_intact(
 			  cache, bufctl, bufctl_at(slab, i - 1), p)))
 		return NULL;
+	umem_assert(bufctl_check(cache, bufctl, p));
 	debug_check_signal(cache);
 	return bufctl;
 }
@@ -480,6 +515,7 @@ release_chunk(struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
 	void *bad;
 
+	umem_assert(bufctl->state == BUFCTL_FREE);
 	if ((cache->debug & UMF_FIREWALL) != 0)
 		keep_bufctl(cache, bufctl);
 	if (debug_has_quarantine(cache))
@@ -519,6 +555,7 @@ debug_defer_undo(struct umem_cache *cache, void *p)
 {
 	unsigned i = 0;
 
+	umem_assert(bufctl_of_object(cache, p, &i)->state == BUFCTL_WAITING);
 	/* Release: the caller may pass the buffer to another thread. */
 	__atomic_store_n(&bufctl_of_object(cache, p, &i)->state,
 	    BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
@@ -530,6 +567,7 @@ debug_free_deferred(struct umem_cache *cache, void *p)
 	unsigned i = 0;
 	struct bufctl *bufctl = bufctl_of_object(cache, p, &i);
 
+	umem_assert(bufctl->state == BUFCTL_WAITING);
 	if (!debug_wait_is_intact(cache, bufctl, debug_tag(cache, p)))
 		return;
 	write_free(cache, bufctl, p);
@@ -607,6 +645,7 @@ debug_set_api(void *p, unsigned api)
 	size_t unit = page_map_unit(p);
 	unsigned class;
 
+	umem_assert(api < API_COUNT);
 	if (!debug.on || unit >= page_map.units)
 		return;
 	class = page_map_class(page_map.entry[unit]);
@@ -619,10 +658,14 @@ debug_resize(unsigned class, void *p, size_t size)
 {
 	struct umem_cache *cache = class_cache[class];
 	struct bufctl *bufctl = block_bufctl(class, p);
-	struct buftag *tag = debug_tag(cache, p);
+	struct buftag *tag;
 
-	if (bufctl == NULL || !debug_redzone_is_intact(cache, bufctl, p, tag))
+	if (bufctl == NULL)
 		return false;
+	tag = debug_tag(cache, p);
+	if (!debug_redzone_is_intact(cache, bufctl, p, tag))
+		return false;
+	umem_assert(size <= cache->bufsize);
 	bufctl->size = size;
 	debug_write_redzone(cache, bufctl, p, tag);
 	debug_stamp(cache, bufctl);

@@ -74,9 +74,17 @@ struct bufctl_audit {
 	uintptr_t stack[];            /* the caller first */
 };
 
+_Static_assert(sizeof(struct buftag) == 24, "umem verify knows this size");
+_Static_assert(sizeof(struct bufctl) == 48, "no implicit padding");
+_Static_assert(sizeof(struct bufctl_audit) % sizeof(uint64_t) == 0,
+    "bufctls of an array are aligned");
+_Static_assert(API_COUNT <= UINT16_MAX, "bufctl.api has 16 bits");
+
 #define AUDIT_FRAMES_DEFAULT 15
 #define AUDIT_FRAMES_MAX     490
 #define CONTENTS_DEFAULT     256
+
+_Static_assert(AUDIT_FRAMES_MAX <= UINT16_MAX, "bufctl.depth has 16 bits");
 
 static inline size_t
 bufctl_audit_bytes(unsigned nframes)

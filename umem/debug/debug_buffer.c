@@ -45,6 +45,7 @@ void
 debug_report_and_retire(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info)
 {
+	umem_assert(bufctl != NULL);
 	debug_report(code, cache, bufctl, p, info);
 	__atomic_store_n(&bufctl->state, BUFCTL_RETIRED, __ATOMIC_RELAXED);
 }
@@ -53,6 +54,9 @@ static void
 pattern_fill(void *p, size_t n, uint64_t pattern)
 {
 	uint64_t *word = p;
+
+	umem_assert(n % sizeof(*word) == 0);
+	umem_assert((uintptr_t)p % sizeof(*word) == 0);
 
 	for (size_t i = 0; i < n / sizeof(*word); i++)
 		word[i] = pattern;
@@ -65,6 +69,8 @@ pattern_find_change(const void *p, size_t n, uint64_t pattern)
 	const uint64_t *word = p;
 	size_t i = 0;
 
+	umem_assert(n % sizeof(*word) == 0);
+	umem_assert((uintptr_t)p % sizeof(*word) == 0);
 	/* Compare eight words at a time, without a branch for each. */
 	for (; i + 8 <= n / sizeof(*word); i += 8) {
 		uint64_t wrong = 0;
@@ -106,6 +112,7 @@ slack_of_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
 	size_t size = bufctl->size, end = cache->tag_offset;
 	size_t page = os_page_size();
 
+	umem_assert(size <= end);
 	if (end - size > cache->slack_most)
 		end = size + cache->slack_most;
 	if (cache->class != PAGE_MAP_LARGE ||
@@ -274,6 +281,7 @@ debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
 	const struct buftag *tag;
 	uint32_t state;
 
+	umem_assert(before < bufctl);
 	/* Acquire; pairs with the release in debug_make_allocated(). */
 	state = __atomic_load_n(&before->state, __ATOMIC_ACQUIRE);
 	tag = debug_tag(cache, (char *)p - cache->slabs.layout.chunk);
@@ -305,6 +313,7 @@ wait_sum_bytes(const struct umem_cache *cache, const struct bufctl *bufctl)
 void
 debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl)
 {
+	umem_assert(bufctl->state == BUFCTL_WAITING);
 	bufctl->sum = wait_sum(bufctl->addr, wait_sum_bytes(view, bufctl));
 }
 
@@ -316,6 +325,7 @@ debug_wait_is_intact(const struct umem_cache *view, struct bufctl *bufctl,
 	size_t n = wait_sum_bytes(view, bufctl);
 	struct error_info info = {.expected = n};
 
+	umem_assert(bufctl->state == BUFCTL_WAITING);
 	if (!debug_redzone_is_intact(view, bufctl, p, tag))
 		return false;
 	if (wait_sum(p, n) == bufctl->sum)
@@ -407,6 +417,8 @@ debug_make_free(const struct umem_cache *cache, struct bufctl *bufctl, void *p)
 {
 	struct buftag *tag = debug_tag(cache, p);
 
+	umem_assert(bufctl->addr == p);
+	umem_assert(bufctl->state != BUFCTL_RETIRED);
 	if (debug_has_patterns(cache))
 		pattern_fill(p, cache->pattern_bytes, cache->free_pattern);
 	if (tag != NULL)
@@ -417,6 +429,8 @@ void
 debug_make_allocated(struct umem_cache *cache, struct slab *slab,
     struct bufctl *bufctl, void *p, size_t size, unsigned api)
 {
+	umem_assert(bufctl->state == BUFCTL_NEVER || bufctl->addr == p);
+	umem_assert(size <= cache->tag_offset && api < API_COUNT);
 	/*
 	 * A hardened buffer is already zero, because its free pattern was
 	 * checked.

@@ -10,6 +10,7 @@
 #include "umem/debug/audit.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/error.h"
+#include "vmem/panic.h"
 
 /* Stands for all large blocks. */
 extern struct umem_cache debug_large_cache;
@@ -20,6 +21,7 @@ debug_tag(const struct umem_cache *cache, void *p)
 {
 	if (!cache->tagged)
 		return NULL;
+	umem_assert(((uintptr_t)p + cache->tag_offset) % sizeof(uint64_t) == 0);
 	return (struct buftag *)(void *)((char *)p + cache->tag_offset);
 }
 

@@ -105,8 +105,10 @@ large_quarantine_end(const struct bufctl *bufctl)
 static void
 large_remember_freed(struct bufctl *bufctl)
 {
-	struct bufctl *old = freed_put(&freed_large, bufctl);
+	struct bufctl *old;
 
+	umem_assert(bufctl->state == BUFCTL_FREE);
+	old = freed_put(&freed_large, bufctl);
 	if (old == NULL)
 		return;
 	large_quarantine_end(old);
@@ -118,6 +120,7 @@ large_tag(const void *p)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(p));
 
+	umem_assert(bytes >= large_total_bytes(0));
 	return (struct buftag *)(uintptr_t)((const char *)p + bytes -
 					    large_guard_bytes() -
 					    sizeof(struct buftag));
@@ -129,6 +132,7 @@ large_view(const void *p)
 {
 	struct umem_cache view = debug_large_cache;
 
+	umem_assert(debug_large());
 	view.tag_offset = (uintptr_t)large_tag(p) - (uintptr_t)p;
 	return view;
 }
@@ -138,6 +142,7 @@ large_write_redzone(struct bufctl *bufctl)
 {
 	struct umem_cache view = large_view(bufctl->addr);
 
+	umem_assert(bufctl->size <= view.tag_offset);
 	debug_write_redzone(
 	    &view, bufctl, bufctl->addr, large_tag(bufctl->addr));
 }
@@ -271,6 +276,7 @@ large_release(struct bufctl *bufctl)
 {
 	void *p = bufctl->addr;
 
+	umem_assert(bufctl->state == BUFCTL_FREE);
 	if (debug_has_quarantine(&debug_large_cache))
 		large_quarantine(p);
 	else
@@ -347,6 +353,7 @@ debug_large_resize(void *p, size_t size)
 	 */
 	if (size > old)
 		memset((char *)p + old, 0, size - old);
+	umem_assert(bufctl->state == BUFCTL_ALLOCATED);
 	bufctl->size = size;
 	if (debug_has_quarantine(&debug_large_cache))
 		large_guard_pages(bufctl);

@@ -74,6 +74,7 @@ choice_for(const char *name)
 {
 	const struct debug_choice *general = NULL, *special = NULL;
 
+	umem_assert(debug.nchoices <= DEBUG_CHOICES);
 	for (unsigned i = 0; i < debug.nchoices; i++) {
 		const struct debug_choice *choice = &debug.choice[i];
 
@@ -201,6 +202,13 @@ debug_plan(struct umem_cache *cache, const char *name, bool sourced)
 			(cache->flags & UMC_NOTOUCH) == 0;
 	cache->slack_most = slack_most(cache);
 	cache->pattern_bytes = plan_pattern_bytes(cache);
+	umem_assert(cache->pattern_bytes % 8 == 0);
+	umem_assert(cache->pattern_bytes <= cache->tag_offset);
+	umem_assert((cache->debug & UMF_FIREWALL) == 0 ||
+		    (cache->debug & (UMF_TAGGED | UMF_HARDENED)) ==
+			(cache->debug & UMF_AUDIT));
+	umem_assert((cache->flags & UMC_TYPESAFE_BY_RCU) == 0 ||
+		    (cache->debug & (UMF_DEADBEEF | UMF_FIREWALL)) == 0);
 	cache->free_pattern =
 	    (cache->debug & UMF_HARDENED) != 0 ? 0 : PATTERN_FREE;
 }

@@ -59,6 +59,8 @@ report_add_locked(const struct message *m)
 {
 	size_t n = m->n;
 
+	umem_assert(report_bytes <= sizeof(report));
+	lock_assert_held(&report_lock);
 	if (n > sizeof(report) - report_bytes)
 		n = sizeof(report) - report_bytes;
 	memcpy(report + report_bytes, m->text, n);
@@ -71,6 +73,7 @@ report_line_locked(const char *format, ...)
 	struct message m;
 	va_list args;
 
+	lock_assert_held(&report_lock);
 	m.n = 0;
 	va_start(args, format);
 	message_format(&m, format, &args);
@@ -82,6 +85,7 @@ report_line_locked(const char *format, ...)
 static void
 report_send_locked(void)
 {
+	lock_assert_held(&report_lock);
 	error_ring_put(report, report_bytes);
 	message_write(report, report_bytes);
 	report_bytes = 0;
@@ -90,6 +94,7 @@ report_send_locked(void)
 static void
 report_frames_locked(const uintptr_t *pc, unsigned n)
 {
+	lock_assert_held(&report_lock);
 	for (unsigned i = 0; i < n; i++) {
 		struct message m;
 
@@ -139,6 +144,7 @@ report_api_locked(const struct error_info *e, const char *head)
 	const char *free_name = e->deferred != 0 ? deferred_free_names[e->found]
 						 : free_names[e->found];
 
+	lock_assert_held(&report_lock);
 	if (e->found == API_UMEM || e->expected == API_UMEM)
 		report_line_locked("%s %s(%p): invalid or corrupted buffer",
 		    head, free_name, e->address);
@@ -173,6 +179,7 @@ report_error_locked(const struct error_info *e)
 		"buffer modified while it waited for a grace period"};
 	static const char head[] = "umem allocator:";
 
+	lock_assert_held(&report_lock);
 	switch (e->code) {
 	case UMERR_BADSIZE:
 		report_line_locked("%s bad free: free size (%zu) != alloc size "
@@ -195,6 +202,7 @@ report_error_locked(const struct error_info *e)
 static void
 report_detail_locked(const struct error_info *e)
 {
+	lock_assert_held(&report_lock);
 	switch (e->code) {
 	case UMERR_MODIFIED:
 	case UMERR_EARLY:
@@ -241,6 +249,7 @@ report_transaction_locked(const struct bufctl *bufctl, uint64_t now)
 	uint64_t ago = now - audit->timestamp;
 	struct message m;
 
+	lock_assert_held(&report_lock);
 	report_line_locked(
 	    "previous transaction on buffer %lx:", (uintptr_t)bufctl->addr);
 	m.n = 0;
@@ -263,6 +272,7 @@ report_buffer_locked(const struct error_info *e)
 	const struct umem_cache *cache =
 	    e->real_cache != NULL ? e->real_cache : e->cache;
 
+	lock_assert_held(&report_lock);
 	report_line_locked("buffer=%lx  bufctl=%lx  cache: %s",
 	    (uintptr_t)(e->buffer != NULL ? e->buffer : e->address),
 	    (uintptr_t)e->bufctl, cache_name(cache));
@@ -275,6 +285,7 @@ report_stack_locked(void)
 {
 	uintptr_t pc[ABORT_FRAMES];
 
+	lock_assert_held(&report_lock);
 	report_line_locked("umem: heap corruption detected");
 	report_line_locked("stack trace:");
 	report_frames_locked(pc, stack_trace(pc, ABORT_FRAMES));

@@ -21,6 +21,7 @@
  */
 #include "umem/debug/freed.h"
 #include "vmem/describe.h"
+#include "vmem/panic.h"
 
 /* The addresses of these blocks are not reused (debug_large.c). */
 #define FREED_LARGE 64
@@ -41,15 +42,38 @@ struct freed_ring freed_large = {
 struct freed_ring freed_firewall = {
     LOCK_INITIALIZER(LOCK_LOG), freed_firewall_bufctls, FREED_FIREWALL, 0};
 
+/*
+ * Is the ring consistent?  An element has a bufctl if and only if it was used,
+ * and no bufctl is there twice.
+ */
+static inline bool
+freed_check_locked(const struct freed_ring *ring)
+{
+	lock_assert_held(&ring->lock);
+	for (uint64_t i = 0; i < ring->size; i++) {
+		if ((ring->bufctl[i] != NULL) != (i < ring->nput))
+			return false;
+		if (i > 0 && ring->bufctl[i] != NULL &&
+		    ring->bufctl[i] == ring->bufctl[i - 1])
+			return false;
+	}
+	return true;
+}
+
 struct bufctl *
 freed_put(struct freed_ring *ring, struct bufctl *bufctl)
 {
 	struct bufctl **place, *old;
 
+	umem_assert(bufctl->addr != NULL);
+	umem_assert((ring->size & (ring->size - 1)) == 0);
 	lock_take(&ring->lock);
 	place = &ring->bufctl[ring->nput++ % ring->size];
 	old = *place;
+	umem_assert(old != bufctl);
 	__atomic_store_n(place, bufctl, __ATOMIC_RELEASE);
+	/* Once a round, so that a put costs the same on average. */
+	umem_assert(ring->nput % ring->size != 0 || freed_check_locked(ring));
 	lock_release(&ring->lock);
 	return old;
 }

@@ -22,6 +22,7 @@
 
 #include "umem/debug/log.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 struct log logs[LOG_KINDS];
 size_t log_bytes_wanted[LOG_KINDS];
@@ -73,10 +74,36 @@ log_start(void)
 static bool
 log_subbuf_is_filled(const struct log *log, uint32_t subbuf)
 {
+	lock_assert_held(&log->next);
 	for (uint64_t i = 0; i < log->ncpus; i++)
 		if (log->cpu[i].subbuf == subbuf && log->cpu[i].nsubbufs != 0)
 			return true;
 	return false;
+}
+
+/* Returns how many CPUs fill the sub-buffer. */
+static inline unsigned
+log_fillers_locked(const struct log *log, uint32_t subbuf)
+{
+	unsigned n = 0;
+
+	lock_assert_held(&log->next);
+	for (uint64_t i = 0; i < log->ncpus; i++)
+		n += log->cpu[i].subbuf == subbuf && log->cpu[i].nsubbufs != 0;
+	return n;
+}
+
+/* Is the CPU's position consistent: in its sub-buffer, up to whose end? */
+static inline bool
+log_check_locked(const struct log *log, const struct log_cpu *cpu)
+{
+	char *start = log->base + cpu->subbuf * log->subbuf_bytes;
+
+	lock_assert_held(&cpu->lock);
+	if (cpu->nsubbufs == 0)
+		return cpu->at == NULL && cpu->avail == 0;
+	return cpu->subbuf < log->nsubbufs && cpu->at >= start &&
+	       cpu->at + cpu->avail == start + log->subbuf_bytes;
 }
 
 /*
@@ -89,12 +116,15 @@ log_next_subbuf_locked(struct log *log, struct log_cpu *cpu)
 	uint32_t subbuf;
 	bool is_new;
 
+	lock_assert_held(&cpu->lock);
+	umem_assert(log->nsubbufs > log->ncpus);
 	lock_take(&log->next);
 	do
 		subbuf = (uint32_t)(log->nused++ % log->nsubbufs);
 	while (log_subbuf_is_filled(log, subbuf));
 	cpu->subbuf = subbuf;
 	cpu->nsubbufs++;
+	umem_assert(log_fillers_locked(log, subbuf) == 1);
 	is_new = log->nused <= log->nsubbufs;
 	lock_release(&log->next);
 	cpu->at = log->base + subbuf * log->subbuf_bytes;
@@ -115,6 +145,7 @@ log_put(enum log_kind kind, const void *entry, size_t n)
 		return NULL;
 	cpu = &log->cpu[os_cpu() % log->ncpus];
 	lock_take(&cpu->lock);
+	umem_assert(log_check_locked(log, cpu));
 	if (cpu->avail < n)
 		log_next_subbuf_locked(log, cpu);
 	at = cpu->at;
@@ -122,6 +153,7 @@ log_put(enum log_kind kind, const void *entry, size_t n)
 	cpu->at += align_up(n, 8);
 	cpu->avail -= align_up(n, 8) < cpu->avail ? align_up(n, 8) : cpu->avail;
 	cpu->nhits++;
+	umem_assert(log_check_locked(log, cpu));
 	lock_release(&cpu->lock);
 	return at;
 }

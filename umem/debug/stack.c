@@ -46,6 +46,7 @@
 #include "vmem/describe.h"
 #include "vmem/hash.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 #include "vmem/vmem.h"
 
 /*
@@ -113,9 +114,12 @@ stack_after_fork(void)
 	__atomic_add_fetch(&nforks, 1, __ATOMIC_RELAXED);
 }
 
+_Static_assert(UNWIND_END + 1 < 8, "a packed rule has 3 bits for its kind");
+
 static uint64_t
 rule_pack(struct unwind_rule rule)
 {
+	umem_assert(rule.cfa_off >= -(1 << 27) && rule.cfa_off < 1 << 27);
 	return (uint64_t)(rule.kind + 1) | (uint64_t)rule.by_fp << 3 |
 	       (uint64_t)((uint32_t)rule.cfa_off & 0xfffffff) << 4 |
 	       (uint64_t)(uint16_t)rule.fp_off << 32 |
@@ -161,6 +165,7 @@ rule_of(uintptr_t pc)
 static cold_path bool
 range_extend(struct frame *frame, uintptr_t end)
 {
+	umem_assert(frame->lo < frame->hi && frame->hi % os_page_size() == 0);
 	if (end < frame->hi || end - frame->hi > STACK_GAP_MAX)
 		return false;
 	while (frame->hi < end) {

@@ -23,6 +23,7 @@
 #include "umem/debug/code.h"
 #include "umem/debug/unwind.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 /* Encoding of a pointer: format in the low bits, base above. */
 #define PE_ABS      0x00
@@ -49,6 +50,7 @@ read_fixed(struct reader *t, unsigned n)
 {
 	uint64_t value = 0;
 
+	umem_assert(n <= sizeof(value) && t->at <= t->end);
 	if ((size_t)(t->end - t->at) < n) {
 		t->at = t->end;
 		return 0;

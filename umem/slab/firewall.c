@@ -18,6 +18,7 @@
 #include "vmem/heap.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 #include "vmem/vmem.h"
 
 /* Bytes of addresses taken from the heap at once; fewer if that fails. */
@@ -67,6 +68,7 @@ firewall_arena_grow(vmem_t *to, size_t bytes)
 	bool zeroed;
 	void *at;
 
+	umem_assert(bytes % HEAP_UNIT == 0);
 	while ((at = heap_alloc(piece, HEAP_UNIT, &zeroed)) == NULL) {
 		piece = align_down(piece / 2, HEAP_UNIT);
 		if (piece < bytes || piece < GROW_BYTES_MIN)
@@ -87,6 +89,8 @@ accessible_pages(void *span, const struct slab_layout *layout, size_t *bytes)
 	size_t page = os_page_size();
 	size_t first = align_down(layout->colour_max, page);
 
+	umem_assert((uintptr_t)span % HEAP_UNIT == 0);
+	umem_assert(layout->nchunks == 1 && layout->slab_bytes > page + first);
 	*bytes = layout->slab_bytes - page - first;
 	return (char *)span + first;
 }
