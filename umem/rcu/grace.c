@@ -103,17 +103,23 @@
  * bytes are a quarter of a CPU's second-level cache of 2 MiB.
  */
 #define WAKE_OBJECTS     8192
-/* This part of the budget wakes it, too. */
+/*
+ * This part of the budget wakes the thread, too, before a freeing thread has to
+ * wait.  Not measured, like the constants below.
+ */
 #define WAKE_BUDGET_PART 8
-#define THREAD_IDLE_NS   1000000000
 
+/* The thread ends when it has been idle for so long. */
+#define THREAD_IDLE_NS 1000000000
+
+/* Bytes; destructors of the program run on it. */
 #define THREAD_STACK (1 * MIB)
 
-/* Milliseconds for which fork() waits. */
+/* fork() waits for a grace period so many times, FORK_TRY_NS each. */
 #define FORK_TRIES  1000
 #define FORK_TRY_NS 1000000
 
-/* For a membarrier that the kernel refuses for a moment. */
+/* Attempts at a membarrier that the kernel refuses for a moment. */
 #define COLLECT_TRIES 3
 
 struct domain *domains;
