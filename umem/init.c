@@ -36,7 +36,6 @@
 #include "umem/fork.h"
 #include "umem/base/ready.h"
 #include "umem/debug/log.h"
-#include "umem/malloc/nofail.h"
 #include "umem/options.h"
 #include "umem/cache/quantum_cache.h"
 #include "umem/malloc/sample.h"
@@ -46,7 +45,6 @@
 #include "umem/upkeep/update_thread.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
-#include "vmem/hooks.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 

@@ -169,7 +169,7 @@ option_report_changes(void)
 		report_part(&debug.choice[i]);
 }
 
-/* Appends what may follow the name of an option, as in the manual pages. */
+/* Appends the syntax of the value, as in the manual pages. */
 static void
 append_argument(struct message *m, const struct option *option)
 {

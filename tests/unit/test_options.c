@@ -13,6 +13,7 @@
 #include "tests/unit/child.h"
 #include "umem/cache/cache.h"
 #include "umem/rcu/defer.h"
+#include "umem/base/checker.h"
 #include "umem/debug/debug.h"
 #include "umem/option_table.h"
 #include "umem/options.h"
@@ -384,18 +385,27 @@ START_TEST(the_variable_is_read_from_the_environment)
 }
 END_TEST
 
+/*
+ * Undoes what the start of this process has set: the mode that the environment
+ * of a test run may ask for, and no magazines under a memory checker.
+ */
+static void
+undo_start(void)
+{
+	options = (struct options){.mode = RSEQ_LIBC};
+	if (checker_on)
+		cache_use_magazines = true;
+}
+
 /* The initial values of the table are those that the modules define. */
 START_TEST(each_variable_has_the_default_of_the_table)
 {
-	options_parse("");
+	undo_start();
 	for (unsigned i = 0; i < option_table_length; i++) {
 		const struct option *option = &option_table[i];
 
 		if (option->target == NULL)
 			continue;
-		/* What a process without options has. */
-		if (option->target == &options.mode)
-			options.mode = RSEQ_LIBC;
 		ck_assert_msg(option_is_initial(option), "%s", option->name);
 	}
 }
@@ -611,6 +621,7 @@ report_changes(void)
 
 START_TEST(the_report_has_the_options_that_differ_from_their_defaults)
 {
+	undo_start();
 	ck_assert_str_eq(child_writes(report_changes), "");
 	options_parse("depot_bytes=1000,depot_bytes=4m,depot_shards=3,"
 		      "rcu_delay=10,mode=locked,sample=1536,size_add=5008,"
@@ -640,6 +651,7 @@ END_TEST
 
 START_TEST(the_report_of_cleared_sizes_has_the_sizes_added_since)
 {
+	undo_start();
 	options_parse("size_add=5008,size_clear,size_add=64,size_add=1024");
 	ck_assert_str_eq(child_writes(report_changes),
 	    "umem: UMEM_OPTIONS: size_clear\n"

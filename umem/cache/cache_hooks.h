@@ -20,7 +20,6 @@
 #define UMF_FIREWALL    0x0040u /* each buffer ends where pages end */
 #define UMF_LITE        0x0100u /* 8 bytes of pattern, no audit */
 #define UMF_RANDOMIZE   0x0400u
-#define UMF_CHECKNULL   0x1000u
 #define UMF_HARDENED    0x2000u /* not libumem's: UMEM_OPTIONS=hardened */
 #define UMF_RCU_WRITES  0x4000u /* likewise: buffers that wait may change */
 
