@@ -8,6 +8,7 @@
  * (umem/debug/freed.c).  Logs are sequences of such records, in chunks, as in
  * libumem/log.c: a chunk that is not full ends with zeros.
  */
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -270,6 +271,7 @@ audit_caller(struct model *model, const struct audit *audit)
 void
 audit_print_stack(struct model *model, const struct audit *audit, int indent)
 {
+	assert(audit->depth == 0 || audit->stack != NULL);
 	for (unsigned i = 0; i < audit->depth; i++) {
 		const char *line = symbol_line(model->target, audit->stack[i]);
 
@@ -346,6 +348,8 @@ audit_print(struct model *model, const struct audit *audit)
 int
 audit_order_stacks(const struct audit *a, const struct audit *b)
 {
+	assert(a->depth == 0 || a->stack != NULL);
+	assert(b->depth == 0 || b->stack != NULL);
 	if (a->depth != b->depth)
 		return order_numbers(a->depth, b->depth);
 	return a->depth == 0 ? 0 : memcmp(a->stack, b->stack, 8ull * a->depth);

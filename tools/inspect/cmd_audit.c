@@ -5,6 +5,7 @@
  * UMEM_LOGGING=transaction (or fail, slab).  Columns are those of ::umalog,
  * ::umem_log, ::umausers, ::bufctl, ::allocdby and ::freedby.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -211,6 +212,7 @@ print_users(struct model *model, const struct records *all, bool every)
 	for (size_t i = 0; i < all->n; i++) {
 		const struct audit *a = &all->audit[i];
 
+		assert(i == 0 || order_users(a - 1, a) <= 0);
 		if (n == 0 || order_users(users[n - 1].first, a) != 0) {
 			ARRAY_GROW(users, n, capacity);
 			users[n++] = (struct user){.first = a};

@@ -11,6 +11,7 @@
  * library checks it at the end of the wait, and an object of a reserve as when
  * the library hands it out.
  */
+#include <assert.h>
 #include <unistd.h>
 
 #include "tools/inspect/audit.h"
@@ -83,6 +84,7 @@ checks_fit(const struct checks *checks, const struct cache *c)
 static uint64_t
 first_changed(const struct subject *subject, uint64_t from, uint64_t to)
 {
+	assert(to <= subject->cache->chunk);
 	while (from < to && (unsigned char)subject->buffer[from] ==
 				subject->checks->end_byte)
 		from++;
@@ -190,6 +192,7 @@ allocated_fault(const struct subject *subject, uint64_t *where)
 {
 	const char *fault = NULL;
 
+	assert(checks_fit(subject->checks, subject->cache));
 	if (subject->checks->tag_bytes != 0) {
 		fault = redzone_fault(subject);
 		if (fault == NULL)

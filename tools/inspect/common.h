@@ -2,6 +2,7 @@
 #ifndef TOOLS_COMMON_H
 #define TOOLS_COMMON_H
 
+#include <assert.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,7 +36,8 @@ char *xprint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Makes space for one more element; the array doubles. */
 #define ARRAY_GROW(array, n, capacity)                                         \
-	((n) < (capacity)                                                      \
+	(assert((n) <= (capacity)),                                            \
+	    (n) < (capacity)                                                   \
 		? (void)0                                                      \
 		: (void)((capacity) = (capacity) ? 2 * (capacity) : 16,        \
 		      (array) =                                                \

@@ -7,6 +7,7 @@
  * The command knows only names, no offsets of the library.  If a version of the
  * library lacks a required name, the command reports the name and ends.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tools/inspect/layout.h"
@@ -22,6 +23,8 @@ static const char *const names[] = {
 #define NAME_CONSTANT(constant)              "=" #constant,
 #define NAME_BYTES(id, label, type)          "=" #label,
     DESCRIBED_ALL(NAME_MEMBER, NAME_VARIABLE, NAME_CONSTANT, NAME_BYTES)};
+
+static_assert(array_size(names) == L_ENTRIES, "one list");
 
 uint64_t
 layout_number(const void *at, uint64_t bytes)
@@ -49,6 +52,7 @@ layout_variable(
 	const struct describe_entry *d = &layout->known[entry];
 	char raw[8] = {0};
 
+	assert(names[entry][0] == '&');
 	if (!target_peek(target, d->value, raw, d->bytes < 8 ? d->bytes : 8))
 		return 0;
 	return layout_number(raw, 8);
@@ -60,6 +64,7 @@ layout_peek(const struct layout *layout, struct target *target, uint64_t at,
 {
 	const struct describe_entry *d = &layout->known[entry];
 
+	assert(names[entry][0] != '&' && names[entry][0] != '=');
 	*value = 0;
 	return target_peek(
 	    target, at + d->value, value, d->bytes < 8 ? d->bytes : 8);
@@ -71,6 +76,7 @@ layout_at(
 {
 	const struct describe_entry *d = &layout->known[entry];
 
+	assert(names[entry][0] == '&');
 	return target_at(target, d->value, d->bytes);
 }
 

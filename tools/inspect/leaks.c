@@ -37,6 +37,7 @@
  *
  * Source: findleaks of libumem's mdb module, by its description.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tools/inspect/leaks.h"
@@ -72,6 +73,7 @@ mark_chunk(struct model *model, struct slab *s, uint64_t at)
 	uint64_t offset = at - s->first;
 	unsigned i = (unsigned)(offset / model->caches[s->cache].chunk);
 
+	assert(s->marked != NULL);
 	if (at < s->first || i >= s->nchunks || !bit_get(s->live, i)) {
 		walk.figures.nmisses++;
 		return;
@@ -334,6 +336,7 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 	search_marked(model);
 	mark_constructed(model);
 	search_marked(model);
+	assert(walk.ntodo == 0);
 	*figures = walk.figures;
 }
 
@@ -341,11 +344,13 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 static void
 each_of_slab(struct model *model, struct slab *s, leaks_func *f)
 {
-	for (unsigned w = 0; w < words_of_bits(s->nchunks); w++)
+	for (unsigned w = 0; w < words_of_bits(s->nchunks); w++) {
+		assert((s->marked[w] & ~s->live[w]) == 0);
 		for (uint64_t bits = s->live[w] & ~s->marked[w]; bits != 0;
 		     bits &= bits - 1)
 			f(model, s, NULL,
 			    w * 64 + (unsigned)__builtin_ctzll(bits));
+	}
 }
 
 void

@@ -11,6 +11,7 @@
  * samples; see sample_weight().  Therefore the row of samples has an estimate
  * of all these blocks, which also counts the blocks in the other tables.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -155,6 +156,7 @@ add_group(struct model *model, size_t first, size_t end)
 {
 	struct group *g;
 
+	assert(first < end && end <= nleaks);
 	ARRAY_GROW(groups, ngroups, groups_capacity);
 	g = &groups[ngroups++];
 	*g = (struct group){.leak = &leaks[first],

@@ -33,6 +33,7 @@
  * The unit table has for each 64 KiB of the heap the index of a slab
  * (2 * i + 2) or of a large block (2 * i + 3), 0 for neither.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,6 +187,7 @@ take_slab(struct model *model, uint64_t at)
 	c = cache_of_store(model, model_get(model, r, L_SLAB_STORE));
 	if (c == NULL)
 		return NULL;
+	assert(c->nchunks > 0 && c->nchunks <= CHUNKS_MOST);
 	bits = target_at(model->target, bits_at,
 	    8ull * words_of_bits(c->nchunks) * (c->constructs ? 2 : 1));
 	if (bits == NULL)
@@ -220,6 +222,7 @@ units_set(struct model *model, size_t unit, uint64_t bytes, uint32_t what)
 	size_t n = (bytes + layout_value(model->layout, L_HEAP_UNIT) - 1) >>
 		   model->unit_shift;
 
+	assert(unit < model->nunits && what >= 2);
 	for (size_t i = unit; i < unit + n && i < model->nunits; i++)
 		model->unit[i] = what;
 }
@@ -388,6 +391,7 @@ model_find(struct model *model, uint64_t at, struct place *place)
 	if (what & 1) {
 		struct large *large = &model->larges[(what - 3) / 2];
 
+		assert((what - 3) / 2 < model->nlarges);
 		place->large = large;
 		place->start = large->at;
 		place->bytes = large->bytes;
@@ -397,6 +401,7 @@ model_find(struct model *model, uint64_t at, struct place *place)
 		s = &model->slabs[(what - 2) / 2];
 	else if (model->nsourced == 0 || !find_sourced(model, at, &s))
 		return false;
+	assert(s < model->slabs + model->nslabs && s->cache < model->ncaches);
 	c = &model->caches[s->cache];
 	place->slab = s;
 	place->bytes = c->chunk;
@@ -420,6 +425,8 @@ model_cache(struct model *model, const char *name)
 void
 model_analyse(struct model *model)
 {
+	assert(
+	    model->nslabs == 0 && model->nlarges == 0 && model->unit == NULL);
 	model_take_caches(model);
 	model_take_samples(model);
 	take_map(model);

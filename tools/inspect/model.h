@@ -2,6 +2,8 @@
 #ifndef TOOLS_MODEL_H
 #define TOOLS_MODEL_H
 
+#include <assert.h>
+
 #include "tools/inspect/layout.h"
 
 struct cache {
@@ -217,6 +219,7 @@ bits_count(const uint64_t *bits, unsigned nbits)
 static inline uint64_t
 slab_chunk_at(const struct model *model, const struct slab *slab, unsigned i)
 {
+	assert(i < slab->nchunks && slab->cache < model->ncaches);
 	return slab->first + i * model->caches[slab->cache].chunk;
 }
 

@@ -6,6 +6,7 @@
  * consistent.  A magazine that is in none of them, and is not freed, belongs to
  * a thread at this moment.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "tools/inspect/model_inner.h"
@@ -329,6 +330,8 @@ model_is_in_flight(struct model *model, uint64_t at)
 	uint64_t next;
 	unsigned capacity;
 
+	assert(model->naccounted < 2 ||
+	       model->accounted[0] <= model->accounted[model->naccounted - 1]);
 	return model_is_magazine(model, at, &capacity, &next) &&
 	       (model->naccounted == 0 ||
 		   bsearch(&at, model->accounted, model->naccounted, sizeof(at),

@@ -15,6 +15,7 @@
  * A thread takes memory for packed pages in chunks of CHUNK bytes, which are
  * never returned: the command ends soon.
  */
+#include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -70,6 +71,7 @@ store_take(struct pack_store *store, size_t bytes)
 {
 	char *at;
 
+	assert(bytes <= CHUNK && bytes % 8 == 0);
 	if (store->left < bytes) {
 		if (!memory_spend(CHUNK))
 			return NULL;
@@ -96,6 +98,7 @@ pack_page(struct pack_store *store, const struct pack_filter *filter,
 	       k = 0;
 	char *at;
 
+	assert(nwords <= PACK_WORDS);
 	*page = NULL;
 	if (nkept == 0)
 		return true;
@@ -114,6 +117,7 @@ pack_page(struct pack_store *store, const struct pack_filter *filter,
 				((uint32_t *)(at + MAP_BYTES))[k] =
 				    (uint32_t)((word - filter->base) >> 3);
 		}
+	assert(k == nkept && ((uintptr_t)at & WIDE) == 0);
 	*page = at + (wide ? WIDE : 0);
 	return true;
 }
@@ -129,6 +133,7 @@ pack_read(const char *page, const struct pack_filter *filter, unsigned first,
 	unsigned end = first + n;
 	size_t k = 0;
 
+	assert(end <= PACK_WORDS);
 	memset(words, 0, n * sizeof(*words));
 	for (unsigned i = 0; 64 * i < end; i++) {
 		uint64_t bits = map[i];

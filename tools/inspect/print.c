@@ -1,4 +1,5 @@
 /* print.c - human-readable figures, and JSON */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -74,8 +75,8 @@ json_open(const char *key, char bracket)
 {
 	put_key(key);
 	putchar(bracket);
-	if (depth < DEPTH_MOST)
-		brackets[depth] = bracket == '{' ? '}' : ']';
+	assert(depth < DEPTH_MOST);
+	brackets[depth] = bracket == '{' ? '}' : ']';
 	depth++;
 	first = true;
 }
@@ -83,6 +84,7 @@ json_open(const char *key, char bracket)
 void
 json_close(void)
 {
+	assert(depth > 0);
 	depth--;
 	if (!first)
 		printf("\n%*s", (int)(2 * depth), "");
@@ -125,6 +127,8 @@ json_bool(const char *key, bool value)
 int
 print_end(int status)
 {
+	/* Every bracket of the command's JSON was closed. */
+	assert(depth == 0);
 	if (fflush(stdout) != 0 && errno != EPIPE)
 		fail_with(EXIT_ERROR, "standard output: %s", strerror(errno));
 	return status;

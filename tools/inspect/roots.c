@@ -31,6 +31,7 @@
  * The search excludes the library's own structures (a magazine has the address
  * of every object in it), files that are mapped shared, and devices.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,6 +266,8 @@ give_piece(struct model *model, root_func *f, const struct ranges *skip,
 	for (size_t i = 0; i < skip->n && start < end; i++) {
 		const struct range *r = &skip->range[i];
 
+		assert(r->start < r->end);
+		assert(i == 0 || r[-1].start <= r->start);
 		if (r->end <= start || r->start >= end)
 			continue;
 		if (r->start > start)

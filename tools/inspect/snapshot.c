@@ -12,6 +12,7 @@
  * until no header is claimed.  If every attempt fails, leaks.c must treat the
  * rounds of that magazine as possibly in use.
  */
+#include <assert.h>
 #include <unistd.h>
 
 #include "tools/inspect/model_inner.h"
@@ -203,6 +204,7 @@ snapshot_take(
 		roots_prepare(model, parts);
 	}
 	hold_without_claims(model);
+	assert(!target->live || target->held);
 	model_take_caches(model);
 	choose_filter(model);
 	if ((parts & memory) != 0)
@@ -210,6 +212,7 @@ snapshot_take(
 	if ((parts & MODEL_LOGS) != 0)
 		roots_copy_logs(model);
 	target_release(target);
+	assert(!target->held || target->borrowed);
 	model_analyse(model);
 	return model;
 }

@@ -8,6 +8,7 @@
  * only pointers are needed, a region is packed (pack.c) instead of copied.  The
  * regions of a core are the mapped file (target_core.c).
  */
+#include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ target_hold(struct target *target)
 {
 	if (!target->live || target->held)
 		return;
+	assert(!target->borrowed);
 	live_hold(target);
 	target->held = true;
 }
@@ -62,6 +64,7 @@ target_release(struct target *target)
 {
 	if (!target->held || target->borrowed)
 		return;
+	assert(target->live);
 	live_release(target);
 	target->held = false;
 	target->pause = seconds_now() - target->stopped_at;
@@ -116,6 +119,11 @@ target_add_region(struct target *target, struct region region)
 {
 	size_t i = region_search(target, region.at);
 
+	assert((region.local != NULL) != (region.pages != NULL) ||
+	       region.bytes == 0);
+	/* Only regions of a damaged core may overlap. */
+	assert(!target->live || i == target->nregions ||
+	       region.at + region.bytes <= target->regions[i].at);
 	ARRAY_GROW(target->regions, target->nregions, target->regions_capacity);
 	memmove(target->regions + i + 1, target->regions + i,
 	    (target->nregions - i) * sizeof(region));
@@ -170,6 +178,7 @@ packed_words(struct target *target, const struct region *r, uint64_t *at,
 	static uint64_t words[PACK_WORDS];
 	uint64_t from = *at - r->at;
 
+	assert(r->local == NULL && from < r->bytes && end > *at);
 	end -= r->at;
 	while (from < end && r->pages[from / PACK_BYTES] == NULL)
 		from = (from / PACK_BYTES + 1) * PACK_BYTES;
@@ -178,6 +187,7 @@ packed_words(struct target *target, const struct region *r, uint64_t *at,
 	if (end > (from / PACK_BYTES + 1) * PACK_BYTES)
 		end = (from / PACK_BYTES + 1) * PACK_BYTES;
 	*n = (end - from) / 8;
+	assert(*n > 0 && *n <= PACK_WORDS);
 	pack_read(r->pages[from / PACK_BYTES], &target->filter,
 	    (unsigned)(from % PACK_BYTES / 8), (unsigned)*n, words);
 	*at = r->at + from;
@@ -282,6 +292,7 @@ copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 	struct region region = {.at = at, .bytes = bytes};
 	char *to = find_prepared(target, at, bytes);
 
+	assert(target->live && bytes != 0);
 	region.ours = to == NULL;
 	if (region.ours)
 		to = map_copy(bytes);

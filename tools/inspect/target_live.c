@@ -24,6 +24,7 @@
  * wrong moment, the forked child would continue as a second copy of the
  * program.
  */
+#include <assert.h>
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
@@ -366,6 +367,7 @@ live_hold(struct target *target)
 		threads_wait(target);
 	if (target->nthreads == 0)
 		fail_gone(target);
+	assert(!target->held);
 	signals_held =
 	    xresize(signals_held, target->nthreads * sizeof(*signals_held));
 	for (size_t i = 0; i < target->nthreads; i++) {
@@ -475,6 +477,8 @@ piece_pack(struct piece *p, struct pack_store *store, char *buffer)
 static void
 piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
 {
+	static_assert(PIECE_BYTES % PACK_BYTES == 0, "whole pages");
+	assert((to != NULL) != (pages != NULL));
 	while (bytes > 0) {
 		uint64_t n = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
 
@@ -549,6 +553,7 @@ pieces_copy(struct target *target)
 	pieces.reader = reader_tid(target);
 	pieces.filter = &target->filter;
 	pieces_share();
+	assert(pieces.next >= pieces.n);
 	for (size_t i = 0; i < pieces.n; i++) {
 		const struct piece *p = &pieces.piece[i];
 
