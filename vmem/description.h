@@ -137,7 +137,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(FAST_SMALL_END, alloc_fast, alloc_fast, small_end)                   \
 	M(FAST_UNITS, alloc_fast, alloc_fast, units)                           \
 	M(SAMPLING_MEAN, sampling, sampling, mean)                             \
-	M(SAMPLING_ABLE, sampling, sampling, able)                             \
+	M(SAMPLING_ABLE, sampling, sampling, is_allowed)                       \
 	M(SAMPLING_COUNTED_END, sampling, sampling, counted_end)               \
 	M(SAMPLE_BLOCK, sample, sample, block)                                 \
 	M(SAMPLE_SPAN, sample, sample, span)                                   \
@@ -150,7 +150,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(SAMPLE_STATE, sample, sample, state)                                 \
 	M(SAMPLE_DEPTH, sample, sample, depth)                                 \
 	M(SAMPLE_FREED_DEPTH, sample, sample, freed_depth)                     \
-	M(SAMPLE_GUARDED, sample, sample, guarded)                             \
+	M(SAMPLE_GUARDED, sample, sample, is_guarded)                          \
 	M(SAMPLE_NFRAMES, sample, sample, nframes)                             \
 	M(SAMPLE_STACK, sample, sample, stack[0])
 

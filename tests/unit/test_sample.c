@@ -715,7 +715,7 @@ END_TEST
 
 START_TEST(there_is_none_where_blocks_are_debugged)
 {
-	sampling.able = 0;
+	sampling.is_allowed = 0;
 	errno = 0;
 	ck_assert_int_eq(umem_sample(1), -1);
 	ck_assert_int_eq(errno, ENOTSUP);

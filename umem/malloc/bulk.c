@@ -234,7 +234,8 @@ static size_t
 bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 {
 	struct cpu_guard guard = page_map.divisor[class];
-	uintptr_t base = alloc_fast.base, at = class * sizeof(struct cpu_hot);
+	uintptr_t base = alloc_fast.base;
+	uintptr_t header_offset = class * sizeof(struct cpu_hot);
 	size_t units = alloc_fast.units;
 	const uint32_t *entries = alloc_fast.entry;
 	const void *last = NULL, *before_last = NULL;
@@ -249,7 +250,7 @@ bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 		if (unit >= units || p == last || p == before_last)
 			break;
 		entry = __atomic_load_n(&entries[unit], __ATOMIC_RELAXED);
-		if (page_map_header_offset(entry) != at ||
+		if (page_map_header_offset(entry) != header_offset ||
 		    page_map_chunk_offset(p, entry) * guard.magic >=
 			guard.bound)
 			break;

@@ -60,18 +60,18 @@ next_symbol(const char *name)
 {
 	static const char *const libraries[] = {
 	    "libstdc++.so.6", "libc++.so.1"};
-	void *at = dlsym(RTLD_NEXT, name);
+	void *symbol = dlsym(RTLD_NEXT, name);
 
 	/* dlopen() may have loaded the library, for a plug-in alone. */
-	for (size_t i = 0; at == NULL && i < array_size(libraries); i++) {
+	for (size_t i = 0; symbol == NULL && i < array_size(libraries); i++) {
 		void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
 
 		if (library != NULL) {
-			at = dlsym(library, name);
+			symbol = dlsym(library, name);
 			dlclose(library);
 		}
 	}
-	return at;
+	return symbol;
 }
 
 static cold_path void *

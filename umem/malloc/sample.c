@@ -114,7 +114,8 @@ sample_check_locked(void)
 		if (samples[i] == NULL || samples[i]->index != i)
 			return false;
 	for (uint32_t i = free_records; i != 0; i = samples[i]->next)
-		if (i > nsamples || ++nfree > nsamples || samples[i]->guarded ||
+		if (i > nsamples || ++nfree > nsamples ||
+		    samples[i]->is_guarded ||
 		    __atomic_load_n(&samples[i]->state, __ATOMIC_RELAXED) !=
 			SAMPLE_NONE)
 			return false;
@@ -194,7 +195,7 @@ record_create(bool guarded)
 	if (s == NULL)
 		return NULL;
 	s->nframes = n;
-	s->guarded = guarded;
+	s->is_guarded = guarded;
 	lock_take(&sample_lock);
 	if (nsamples < PAGE_MAP_SAMPLES - 1)
 		s->index = ++nsamples;
@@ -211,7 +212,7 @@ record_create(bool guarded)
 static void
 record_recycle(struct sample *s)
 {
-	umem_assert(!s->guarded);
+	umem_assert(!s->is_guarded);
 	umem_assert(
 	    __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SAMPLE_NONE);
 	lock_take(&sample_lock);
@@ -294,7 +295,7 @@ sample_take_guarded(size_t size, size_t align)
 	s->place = (uint32_t)place;
 	end = sample_place_end(place);
 	block = end - align_up(size, align);
-	umem_assert(s->guarded);
+	umem_assert(s->is_guarded);
 	umem_assert((uintptr_t)block % align == 0);
 	record_fill(s, block, end - sample_place_max_bytes(), size);
 	__atomic_add_fetch(&nguarded, 1, __ATOMIC_RELAXED);
@@ -316,7 +317,7 @@ sample_colour(size_t size, size_t align)
 static char *
 record_take_unit(struct sample *s)
 {
-	umem_assert(!s->guarded);
+	umem_assert(!s->is_guarded);
 	if (s->own_unit == NULL)
 		s->own_unit = sample_unit_take(HEAP_UNIT);
 	if (s->own_unit != NULL)
@@ -349,7 +350,7 @@ sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 		s = record_create(/* guarded */ false);
 	if (s == NULL)
 		return NULL;
-	umem_assert(!s->guarded);
+	umem_assert(!s->is_guarded);
 	if (size + colour <= HEAP_UNIT && align <= HEAP_UNIT)
 		span = record_take_unit(s);
 	if (span == NULL) {
@@ -454,7 +455,7 @@ sample_usable(uint32_t index, const char *api)
 	size_t usable = (size_t)(s->span + bytes - (char *)s->block);
 	unsigned class = size_class_of(s->size);
 
-	if (s->guarded)
+	if (s->is_guarded)
 		usable -= os_page_size();
 	if (class != 0 && size_classes.bytes[class] < usable)
 		return size_classes.bytes[class];
@@ -470,7 +471,7 @@ sample_resize_in_place(uint32_t index, size_t size)
 {
 	struct sample *s = record_at(index);
 
-	if (s->guarded) {
+	if (s->is_guarded) {
 		__atomic_add_fetch(
 		    &guarded_bytes, size - s->size, __ATOMIC_RELAXED);
 		s->size = size;
@@ -490,7 +491,7 @@ sample_resize_large(uint32_t index, size_t size)
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	void *span;
 
-	umem_assert(!s->guarded && s->block == s->span);
+	umem_assert(!s->is_guarded && s->block == s->span);
 	umem_assert(sample_state(s) == SAMPLE_LIVE);
 	__atomic_sub_fetch(
 	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
@@ -520,7 +521,7 @@ record_note_free(struct sample *s)
 	umem_assert(sample_state(s) != SAMPLE_LIVE);
 	s->freed_time = os_exact_ns();
 	s->freed_thread = stack_thread();
-	if (s->guarded)
+	if (s->is_guarded)
 		s->freed_depth =
 		    (uint16_t)stack_trace(s->stack + s->nframes, s->nframes);
 }
@@ -530,7 +531,7 @@ sample_release_guarded(struct sample *s)
 {
 	int place = (int)s->place;
 
-	umem_assert(s->guarded && record_of_place[place] == s);
+	umem_assert(s->is_guarded && record_of_place[place] == s);
 	umem_assert(sample_state(s) == SAMPLE_FREED);
 	__atomic_sub_fetch(&nguarded, 1, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&guarded_bytes, s->size, __ATOMIC_RELAXED);
@@ -564,9 +565,9 @@ sample_end_life(uint32_t index, const char *api, bool defers)
 	uint32_t live = SAMPLE_LIVE;
 
 	if (!__atomic_compare_exchange_n(&s->state, &live,
-		defers       ? SAMPLE_WAITING
-		: s->guarded ? SAMPLE_FREED
-			     : SAMPLE_NONE,
+		defers          ? SAMPLE_WAITING
+		: s->is_guarded ? SAMPLE_FREED
+				: SAMPLE_NONE,
 		false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		misuse(api, s->block, "block freed twice");
 	return s;
@@ -575,7 +576,7 @@ sample_end_life(uint32_t index, const char *api, bool defers)
 static void
 sample_release(struct sample *s)
 {
-	if (s->guarded)
+	if (s->is_guarded)
 		sample_release_guarded(s);
 	else
 		sample_release_unguarded(s);
@@ -586,7 +587,7 @@ sample_free(uint32_t index, const char *api)
 {
 	struct sample *s = sample_end_life(index, api, /* defers */ false);
 
-	if (s->guarded)
+	if (s->is_guarded)
 		record_note_free(s);
 	sample_release(s);
 }
@@ -603,7 +604,7 @@ sample_free_deferred(uint32_t index)
 	struct sample *s = record_at(index);
 
 	umem_assert(sample_state(s) == SAMPLE_WAITING);
-	__atomic_store_n(&s->state, s->guarded ? SAMPLE_FREED : SAMPLE_NONE,
+	__atomic_store_n(&s->state, s->is_guarded ? SAMPLE_FREED : SAMPLE_NONE,
 	    __ATOMIC_RELEASE);
 	sample_release(s);
 }
@@ -648,8 +649,8 @@ sampling_set_mean(size_t bytes)
 void
 sample_start(void)
 {
-	sampling.able = !debug.on && !checker_on;
-	if (sampling.able && sample_wanted != 0)
+	sampling.is_allowed = !debug.on && !checker_on;
+	if (sampling.is_allowed && sample_wanted != 0)
 		sampling_set_mean(sample_wanted);
 	else if (sample_wanted != 0)
 		message_line("sample: off, since every block is checked");
@@ -662,7 +663,7 @@ umem_sample(size_t bytes)
 		errno = EAGAIN;
 		return -1;
 	}
-	if (!sampling.able) {
+	if (!sampling.is_allowed) {
 		errno = ENOTSUP;
 		return -1;
 	}

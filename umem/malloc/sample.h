@@ -13,8 +13,8 @@
  * does the umem command from outside the process (tools/inspect/cmd_sample.c).
  */
 struct sampling {
-	size_t mean; /* [a] mean bytes between two samples; 0: off */
-	size_t able; /* started, and no debugging, no checks */
+	size_t mean;       /* [a] mean bytes between two samples; 0: off */
+	size_t is_allowed; /* started, and no debugging, no checks */
 	/*
 	 * [a] malloc() counts sizes below this; see "On and off" in sample.c.
 	 */
@@ -49,7 +49,7 @@ struct sample {
 	uint32_t next;  /* [sample_lock] next free record; 0: the last */
 	uint32_t place; /* [I] the guarded place, if guarded */
 	uint16_t depth, freed_depth;
-	uint32_t guarded;
+	uint32_t is_guarded;
 	uint32_t nframes;  /* capacity for a stack; guarded: for two */
 	uintptr_t stack[]; /* at nframes: the stack of the free */
 };

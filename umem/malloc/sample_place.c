@@ -68,10 +68,10 @@ sample_place_max_bytes(void)
 char *
 sample_place_end(int i)
 {
-	uintptr_t at = page_map.base + (places[i].unit << HEAP_UNIT_SHIFT);
+	uintptr_t address = page_map.base + (places[i].unit << HEAP_UNIT_SHIFT);
 
 	umem_assert(places[i].has_units);
-	return (char *)at + sample_place_max_bytes();
+	return (char *)address + sample_place_max_bytes();
 }
 
 #ifdef UMEM_DEBUG
@@ -170,11 +170,11 @@ bool
 sample_place_close(int i)
 {
 	struct place *place = &places[i];
-	char *at = sample_place_end(i) - place->bytes;
+	char *address = sample_place_end(i) - place->bytes;
 
 	umem_assert(place->is_guarded && !place->is_protected);
-	place->is_protected = os_protect(at, place->bytes);
-	os_purge(at, place->bytes);
+	place->is_protected = os_protect(address, place->bytes);
+	os_purge(address, place->bytes);
 	return place->is_protected;
 }
 

@@ -47,47 +47,47 @@ static char *
 group_alloc(size_t n)
 {
 	bool zeroed;
-	char *at = heap_alloc(n * HEAP_UNIT, n * HEAP_UNIT, &zeroed);
+	char *units = heap_alloc(n * HEAP_UNIT, n * HEAP_UNIT, &zeroed);
 
-	if (at == NULL)
+	if (units == NULL)
 		return NULL;
-	if (!page_map_commit(at, n * HEAP_UNIT)) {
-		heap_free(at, n * HEAP_UNIT);
+	if (!page_map_commit(units, n * HEAP_UNIT)) {
+		heap_free(units, n * HEAP_UNIT);
 		return NULL;
 	}
-	os_huge(at, n * HEAP_UNIT, /* wanted */ false);
-	os_purge(at, n * HEAP_UNIT);
-	return at;
+	os_huge(units, n * HEAP_UNIT, /* wanted */ false);
+	os_purge(units, n * HEAP_UNIT);
+	return units;
 }
 
 static char *
 group_take_units(size_t n)
 {
-	uintptr_t at = 0;
+	uintptr_t units = 0;
 
 	lock_take(&group_lock);
 	if (group_nleft >= n) {
-		at = page_map.base + (group_next << HEAP_UNIT_SHIFT);
+		units = page_map.base + (group_next << HEAP_UNIT_SHIFT);
 		group_next += n;
 		group_nleft -= n;
 	}
 	group_check_locked();
 	lock_release(&group_lock);
-	return (char *)at;
+	return (char *)units;
 }
 
 char *
 sample_unit_take(size_t bytes)
 {
 	size_t n = bytes / HEAP_UNIT;
-	char *at = group_take_units(n);
+	char *units = group_take_units(n);
 	bool is_needed;
 
 	umem_assert(bytes == HEAP_UNIT || bytes == 2 * HEAP_UNIT);
-	if (at != NULL)
-		return at;
-	at = group_alloc(GROUP_UNITS);
-	if (at == NULL)
+	if (units != NULL)
+		return units;
+	units = group_alloc(GROUP_UNITS);
+	if (units == NULL)
 		return group_alloc(n);
 	/*
 	 * Another thread may have stored a group meanwhile.  If not, and the
@@ -96,14 +96,14 @@ sample_unit_take(size_t bytes)
 	lock_take(&group_lock);
 	is_needed = group_nleft < n;
 	if (is_needed) {
-		group_next = page_map_unit(at) + n;
+		group_next = page_map_unit(units) + n;
 		group_nleft = GROUP_UNITS - n;
 	}
 	group_check_locked();
 	lock_release(&group_lock);
 	if (is_needed)
-		return at;
-	heap_free(at, GROUP_UNITS * HEAP_UNIT);
+		return units;
+	heap_free(units, GROUP_UNITS * HEAP_UNIT);
 	return group_take_units(n);
 }
 

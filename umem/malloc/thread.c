@@ -87,11 +87,11 @@ static create_func *next_create; /* [a] */
 static cold_path void
 next_functions_find(void)
 {
-	void *at = dlsym(RTLD_NEXT, "clone");
+	void *symbol = dlsym(RTLD_NEXT, "clone");
 
-	__atomic_store_n(&next_clone, (clone_func *)at, __ATOMIC_RELAXED);
-	at = dlsym(RTLD_NEXT, "pthread_create");
-	__atomic_store_n(&next_create, (create_func *)at, __ATOMIC_RELEASE);
+	__atomic_store_n(&next_clone, (clone_func *)symbol, __ATOMIC_RELAXED);
+	symbol = dlsym(RTLD_NEXT, "pthread_create");
+	__atomic_store_n(&next_create, (create_func *)symbol, __ATOMIC_RELEASE);
 }
 
 /* Acquire: a thread that sees the second pointer also sees the first. */

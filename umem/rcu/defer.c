@@ -819,13 +819,13 @@ layer_flush(struct defer *layer)
 static struct defer **
 layer_link_before(struct umem_cache *cache, const struct defer *kept)
 {
-	struct defer **at = &cache->defers;
+	struct defer **link = &cache->defers;
 
-	if (*at == kept)
+	if (*link == kept)
 		return NULL;
-	while ((*at)->next_of_cache != kept)
-		at = &(*at)->next_of_cache;
-	return at;
+	while ((*link)->next_of_cache != kept)
+		link = &(*link)->next_of_cache;
+	return link;
 }
 
 /*
@@ -837,10 +837,10 @@ bool
 defer_end_cache(struct umem_cache *cache)
 {
 	struct defer *kept = NULL; /* the first of those that stay */
-	struct defer **at;
+	struct defer **link;
 
-	while ((at = layer_link_before(cache, kept)) != NULL) {
-		struct defer *layer = *at;
+	while ((link = layer_link_before(cache, kept)) != NULL) {
+		struct defer *layer = *link;
 		int error = layer_flush(layer);
 
 		if (error == EDEADLK)
@@ -853,7 +853,7 @@ defer_end_cache(struct umem_cache *cache)
 		}
 		/* Relaxed: a domain only asks whether it is NULL. */
 		lock_take(&cache_list_lock);
-		__atomic_store_n(at, layer->next_of_cache, __ATOMIC_RELAXED);
+		__atomic_store_n(link, layer->next_of_cache, __ATOMIC_RELAXED);
 		lock_release(&cache_list_lock);
 		deferred_end(&layer->mags);
 		meta_free(layer, sizeof(*layer));

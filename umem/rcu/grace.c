@@ -772,15 +772,15 @@ layer_await_release(struct domain *domain, const struct defer *layer)
 void
 domain_unlink(struct defer *layer)
 {
-	struct defer **at = &layer->domain->layers;
+	struct defer **link = &layer->domain->layers;
 
 	umem_assert(
 	    domain_has_turn(layer->domain) || domain_is_broken(layer->domain));
 	umem_assert(!deferred_is_used(&layer->mags));
 	lock_take(&defer_lock);
-	while (*at != layer)
-		at = &(*at)->next;
-	__atomic_store_n(at, layer->next, __ATOMIC_RELEASE);
+	while (*link != layer)
+		link = &(*link)->next;
+	__atomic_store_n(link, layer->next, __ATOMIC_RELEASE);
 	lock_release(&defer_lock);
 }
 
