@@ -254,6 +254,23 @@ START_TEST(a_refused_resize_leaves_the_block_whole)
 }
 END_TEST
 
+START_TEST(each_address_of_a_block_leads_to_its_start)
+{
+	char *p = block(5 * UNIT), *next = block(2 * UNIT);
+
+	for (size_t at = 0; at < 5 * UNIT; at += UNIT / 4)
+		ck_assert_ptr_eq(large_containing(p + at), p);
+	ck_assert_ptr_eq(large_containing(p + 5 * UNIT - 1), p);
+	ck_assert_ptr_eq(large_containing(next + UNIT), next);
+	large_free(p, bytes_of(p));
+	ck_assert_ptr_ne(large_containing(p + UNIT), p);
+	large_free(next, bytes_of(next));
+	ck_assert_ptr_null(large_containing(next + UNIT));
+	ck_assert_ptr_null(large_containing(&p));
+	ck_assert_ptr_null(large_containing(NULL));
+}
+END_TEST
+
 START_TEST(sizes_without_end_are_refused)
 {
 	char *p = block(UNIT);
@@ -373,6 +390,7 @@ large_suite(void)
 	tcase_add_test(tc, a_block_with_a_neighbour_moves_and_leaves_nothing);
 	tcase_add_test(tc, a_growing_block_keeps_its_contents);
 	tcase_add_loop_test(tc, a_refused_resize_leaves_the_block_whole, 0, 2);
+	tcase_add_test(tc, each_address_of_a_block_leads_to_its_start);
 	tcase_add_test(tc, sizes_without_end_are_refused);
 	tcase_add_loop_test(tc, a_copy_is_a_copy_however_it_is_made, 0, 8);
 	tcase_add_test(tc, what_is_moved_is_whole_huge_pages);

@@ -93,7 +93,7 @@ log_fillers_locked(const struct log *log, uint32_t subbuf)
 	return n;
 }
 
-/* Is the CPU's position consistent: in its sub-buffer, up to whose end? */
+/* Is the CPU's position in its sub-buffer, and the rest of it counted? */
 static inline bool
 log_check_locked(const struct log *log, const struct log_cpu *cpu)
 {

@@ -4,9 +4,9 @@
  * A prefill handle holds such objects for the program, and a reserve for the
  * library.  They are constructed, and no magazine and no slab has them.
  * Where single calls check or record what they do (UMEM_DEBUG, hardened,
- * checked, a memory checker), an object that is set aside is like a free one
- * to the program: a free of it is misuse, and its allocation is recorded when
- * it is handed out.
+ * checked, a memory checker), a reserved object is like a free one to the
+ * program: a free of it is misuse, and its allocation is recorded when it is
+ * handed out.
  */
 #ifndef UMEM_RESERVED_H
 #define UMEM_RESERVED_H
