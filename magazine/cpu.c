@@ -664,6 +664,58 @@ cpu_bring_in(struct cpu_hot *hot)
 		bring_in_rounds(previous, limit - loaded, NEWEST_BYTES);
 }
 
+/*
+ * Estimates
+ *	A thread whose section has missed looks at the header before it acquires
+ *	ownership.  The words that it reads may be of different moments and, if
+ *	the thread has moved, of a CPU on which other threads run.  That is
+ *	correct, because the result only chooses between two ways that are both
+ *	correct on every header:
+ *	- "empty" although there are rounds: the caller fills a magazine from
+ *	  the slabs.  magazine_install(), which owns the header, finds the
+ *	  rounds and puts the magazine into the depot;
+ *	- not "empty" although there are none: the caller owns the header, finds
+ *	  no rounds, and fills a magazine then.
+ *	Only words of the block are read, never a magazine: another thread may
+ *	free that meanwhile.  nprevious stands for previous->nrounds.  It can
+ *	differ from it only while a thread owns the header: each change of
+ *	previous, or of its rounds, is made by an owner, and cpu_disown() or the
+ *	drain that took the magazine stores the new number before owned := 0.
+ *	A header of zeros, in a block without memory, is not read: the read would
+ *	cause a page fault in addition to that of the first write.
+ */
+bool
+cpu_seems_empty(struct cpu_hot *hot, struct cpu_cold *cold, uint32_t *refill)
+{
+	unsigned cpu;
+	const struct cpu_hot *h;
+	const struct cpu_cold *c;
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return false;
+	cpu = rseq_cpu(&cpu_layer.place);
+	if (unlikely(!is_cpu(cpu)) || unlikely(!is_committed(hot, cpu)))
+		return false;
+	h = hot_of(hot, cpu);
+	c = cold_of(cold, cpu);
+	*refill = __atomic_load_n(&c->refill, __ATOMIC_RELAXED);
+	return __atomic_load_n(&c->nprevious, __ATOMIC_RELAXED) == 0 &&
+	       __atomic_load_n(&c->owned, __ATOMIC_RELAXED) == 0 &&
+	       (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED) <=
+		   (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED);
+}
+
+bool
+cpu_seems_closed(struct cpu_hot *hot)
+{
+	unsigned cpu = cpu_now();
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		cpu %= cpu_layer.nwanted;
+	return is_cpu(cpu) && is_committed(hot, cpu) &&
+	       __atomic_load_n(&hot_of(hot, cpu)->limit, __ATOMIC_RELAXED) == 0;
+}
+
 bool
 cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 {
@@ -735,6 +787,15 @@ open_header(struct cpu_hot *h, struct magazine *loaded)
 	    (uintptr_t)(loaded->round + loaded->capacity), __ATOMIC_RELAXED);
 }
 
+/* Store the hint of cpu_seems_empty(). */
+static void
+nprevious_set(struct cpu_cold *c)
+{
+	uint32_t n = c->previous == NULL ? 0 : c->previous->nrounds;
+
+	__atomic_store_n(&c->nprevious, n, __ATOMIC_RELAXED);
+}
+
 void
 cpu_disown(struct cpu_owned *owned)
 {
@@ -742,6 +803,7 @@ cpu_disown(struct cpu_owned *owned)
 	struct magazine *loaded = owned->cold->loaded;
 	uintptr_t top = 0;
 
+	nprevious_set(owned->cold);
 	if (loaded == NULL) {
 		close_header(h);
 	} else {
@@ -917,6 +979,7 @@ drain_take(struct cpu_hot *h, struct cpu_cold *c, struct magazine **chain)
 		chain_add(chain, c->previous, c->previous->nrounds);
 	c->loaded = NULL;
 	c->previous = NULL;
+	nprevious_set(c);
 }
 
 bool

@@ -78,6 +78,20 @@ cpu_header_is_none(const struct cpu_hot *hot)
 }
 
 /*
+ * Racy estimate: has this CPU's header no round, loaded or previous, and no
+ * owner?  *refill becomes its refill.  Returns false also if that is not known:
+ * in locked mode, or if this thread cannot run sections.
+ */
+bool cpu_seems_empty(
+    struct cpu_hot *hot, struct cpu_cold *cold, uint32_t *refill);
+
+/*
+ * Racy estimate: has this CPU no magazine loaded?  Returns false if the block
+ * of the CPU has no memory yet.
+ */
+bool cpu_seems_closed(struct cpu_hot *hot);
+
+/*
  * Prefetch all cache lines that an exchange of magazines needs.  Called after a
  * miss, before cpu_own().  Exchanges are so rare that each line may have left
  * the cache.

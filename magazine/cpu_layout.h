@@ -66,7 +66,7 @@ struct cpu_guard {
 
 /*
  * The cold part of a header.  [owner] guards all members but owned; statistics
- * are also read without ownership.
+ * and hints are also read without ownership.
  */
 struct cpu_cold {
 	struct magazine *loaded;
@@ -81,7 +81,9 @@ struct cpu_cold {
 	uint32_t nfilled;         /* loaded magazines that a push found full */
 	uint32_t ticks_left; /* [a] in header 0: pushes beyond top, see cpu.c */
 	uint32_t nchecks;    /* [a] in header 0: pushes checked so far */
-	uint32_t padding[2];
+	/* Rounds in previous at the last cpu_disown(); a hint for others. */
+	uint32_t nprevious;
+	uint32_t padding;
 };
 
 /* Headers in a block. */

@@ -113,6 +113,9 @@ depot_trade_for_empty(struct depot *depot, struct magazine *full)
 {
 	struct magazine *empty;
 
+	/* Avoids the lock while the program only frees. */
+	if (__atomic_load_n(&depot->empty.head, __ATOMIC_RELAXED) == NULL)
+		return NULL;
 	depot_lock(depot);
 	empty = pop_locked(depot, &depot->empty);
 	if (empty != NULL && full != NULL)
@@ -147,6 +150,9 @@ take(struct depot *depot, struct maglist *list)
 {
 	struct magazine *mag;
 
+	/* As a hint; a magazine that is put in meanwhile may be missed. */
+	if (__atomic_load_n(&list->head, __ATOMIC_RELAXED) == NULL)
+		return NULL;
 	depot_lock(depot);
 	mag = pop_locked(depot, list);
 	depot_unlock(depot);

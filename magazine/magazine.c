@@ -31,6 +31,11 @@
  *	A CPU asks the slabs for few rounds at first and for twice as many each
  *	time, up to a whole magazine.  Otherwise a program that allocates three
  *	objects of a size would touch a page of them.
+ *	    The header is owned once for a refill, to load the magazine.  It is
+ *	not owned while the slabs are asked, because they may create a slab, by
+ *	system calls and functions of the program.  Before that an estimate is
+ *	enough: if this CPU and the depot seem to have no rounds, magazine_get()
+ *	says so without ownership (cpu_seems_empty() has the argument).
  *
  * sizes.c determines the capacities of magazines and depot, shards.c implements
  * the shards of the depot.
@@ -221,17 +226,56 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	return true;
 }
 
+/*
+ * Bytes of objects in the first refill of a CPU: about half a page, which the
+ * first touch commits anyway.
+ */
+#define REFILL_FIRST 2048
+
+/* Rounds of the next refill of a header with this refill; 0: its first. */
+static unsigned
+refill_rounds(const struct magazine_layer *layer, uint32_t refill)
+{
+	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	unsigned want =
+	    refill != 0 ? refill : REFILL_FIRST / layer->object_bytes + 1;
+
+	return want < rounds ? want : rounds;
+}
+
+/* Count a refill of the owned header: the next one is twice as large. */
+static void
+note_refill(const struct magazine_layer *layer, struct cpu_cold *cold)
+{
+	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
+	uint32_t want = refill_rounds(layer, cold->refill);
+
+	/* Atomic: cpu_seems_empty() reads it without ownership. */
+	__atomic_store_n(
+	    &cold->refill, want < rounds ? 2 * want : want, __ATOMIC_RELAXED);
+	cold->underflowed = 1;
+}
+
 enum magazine_result
-magazine_get(struct magazine_layer *layer, void **object)
+magazine_get(struct magazine_layer *layer, void **object, unsigned *want)
 {
 	struct cpu_owned own;
+	uint32_t refill;
 	bool have;
 
+	if (cpu_seems_empty(layer->hot, layer->cold, &refill) &&
+	    !depot_seems_full(layer)) {
+		*want = refill_rounds(layer, refill);
+		return MAGAZINE_EMPTY;
+	}
+	cpu_bring_in(layer->hot);
 	if (!cpu_own(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	have = have_rounds(layer, &own);
 	if (have)
 		*object = own.cold->loaded->round[--own.nrounds];
+	else
+		*want = refill_rounds(layer, own.cold->refill);
 	cpu_disown(&own);
 	return have ? MAGAZINE_OK : MAGAZINE_EMPTY;
 }
@@ -268,19 +312,69 @@ check_filled(struct magazine_layer *layer, struct cpu_owned *own)
 }
 
 /*
+ * Trade the full previous magazine of the owned header for an empty one of the
+ * depot.  Returns NULL if the depot has none, or if the one that it had was
+ * stale; then the header has no previous magazine any more.
+ */
+static struct magazine *
+trade_previous(
+    struct magazine_layer *layer, struct cpu_owned *own, unsigned *news)
+{
+	struct cpu_cold *cold = own->cold;
+	struct magazine *empty =
+	    trade_for_empty(layer, own->cpu, cold->previous, news);
+
+	if (empty == NULL)
+		return NULL;
+	cold->previous = NULL;
+	note_unload(layer, cold);
+	if (!is_stale(layer, empty))
+		return empty;
+	magazine_delete(empty);
+	return NULL;
+}
+
+/*
+ * Take *spare, or else create an empty magazine, for the owned header, and put
+ * its previous magazine, if any, into the depot.  Returns NULL if there is no
+ * memory; the header then keeps its magazines.
+ *
+ * An owner may allocate from meta: its lock is below the owner in the order of
+ * fork() (cpu.c), and its one call that takes long is an mmap() for every 256
+ * KiB of magazines and other structures.
+ */
+static struct magazine *
+add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
+    struct magazine **spare, unsigned *news)
+{
+	struct cpu_cold *cold = own->cold;
+	struct magazine *mag = *spare != NULL ? *spare : magazine_new(layer);
+
+	if (mag == NULL)
+		return NULL;
+	*spare = NULL;
+	if (cold->previous != NULL) {
+		if (depot_put_full(depot_of(layer, own->cpu), cold->previous))
+			*news |= MAGAZINE_SURPLUS;
+		note_unload(layer, cold);
+	}
+	return mag;
+}
+
+/*
  * Ensure that the loaded magazine of the owned header has free space, by an
- * exchange if necessary.  Returns false if that needs an empty magazine.
+ * exchange if necessary.  Returns false if there is no memory for a magazine.
  */
 static bool
 have_room(struct magazine_layer *layer, struct cpu_owned *own,
     struct magazine **spare, unsigned *news)
 {
 	struct cpu_cold *cold = own->cold;
-	struct magazine *empty;
+	struct magazine *empty = NULL;
 
 	if (loaded_has_room(own))
 		return true;
-	if (cold->loaded != NULL && *spare == NULL)
+	if (cold->loaded != NULL)
 		check_filled(layer, own);
 	if (cold->previous != NULL &&
 	    cold->previous->nrounds < cold->previous->capacity) {
@@ -288,30 +382,12 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		share(own);
 		return true;
 	}
-	if (*spare != NULL) {
-		/* The second call, with a magazine that the caller provides. */
-		empty = *spare;
-		*spare = NULL;
-		if (cold->previous != NULL) {
-			if (depot_put_full(
-				depot_of(layer, own->cpu), cold->previous))
-				*news |= MAGAZINE_SURPLUS;
-			note_unload(layer, cold);
-		}
-	} else if (cold->previous == NULL) {
+	if (cold->previous != NULL)
+		empty = trade_previous(layer, own, news);
+	if (empty == NULL)
+		empty = add_magazine(layer, own, spare, news);
+	if (empty == NULL)
 		return false;
-	} else {
-		empty = trade_for_empty(layer, own->cpu, cold->previous, news);
-		if (empty == NULL)
-			return false;
-		note_unload(layer, cold);
-		if (is_stale(layer, empty)) {
-			/* The second call brings one of the new capacity. */
-			cold->previous = NULL;
-			magazine_delete(empty);
-			return false;
-		}
-	}
 	cold->previous = empty;
 	swap(own);
 	return true;
@@ -375,6 +451,12 @@ put_round(struct cpu_owned *own, void *object, bool first)
 	own->nrounds++;
 }
 
+bool
+magazine_is_cold(struct magazine_layer *layer)
+{
+	return cpu_seems_closed(layer->hot);
+}
+
 enum magazine_result
 magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *news)
@@ -399,9 +481,7 @@ magazine_put(struct magazine_layer *layer, void *object,
 	if (room)
 		put_round(&own, object, none && own.nrounds > 0);
 	cpu_disown(&own);
-	if (room)
-		return MAGAZINE_OK;
-	return none ? MAGAZINE_NONE : MAGAZINE_FULL;
+	return room ? MAGAZINE_OK : MAGAZINE_FULL;
 }
 
 /*
@@ -487,9 +567,10 @@ magazine_distinct(void *const *objects, unsigned n)
 
 enum magazine_result
 magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
-    unsigned *n, struct magazine **spare, unsigned *news)
+    unsigned *n, unsigned *news)
 {
-	unsigned put = 0, want = magazine_distinct(objects, *n);
+	struct magazine *spare = NULL;
+	unsigned flags = 0, put = 0, want = magazine_distinct(objects, *n);
 	enum magazine_result result = MAGAZINE_OK;
 	struct cpu_owned own;
 
@@ -499,16 +580,18 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 	if (!cpu_own(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	if (cpu_ticked(&own, want) & CPU_TICKED)
-		*news |= MAGAZINE_TICKED;
+		flags = MAGAZINE_TICKED;
 	if (is_among_newest(&own, objects[0], NEWEST)) {
 		cpu_disown(&own);
+		*news |= flags;
 		return MAGAZINE_TWICE;
 	}
-	while (put < want) {
+	/* A surplus is flushed before more magazines fill the depot. */
+	while (put < want && (flags & MAGAZINE_SURPLUS) == 0) {
 		struct magazine *mag;
 		unsigned nmore;
 
-		if (!have_room(layer, &own, spare, news)) {
+		if (!have_room(layer, &own, &spare, &flags)) {
 			result = MAGAZINE_FULL;
 			break;
 		}
@@ -522,44 +605,57 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 		put += nmore;
 	}
 	cpu_disown(&own);
+	*news |= flags;
 	*n = put;
 	return result;
+}
+
+/*
+ * Load a magazine on the owned header, which has no rounds loaded.  Returns the
+ * empty magazine for which the header has no place; NULL: none.
+ */
+static struct magazine *
+load(struct magazine_layer *layer, struct cpu_owned *own, struct magazine *mag)
+{
+	struct cpu_cold *cold = own->cold;
+	struct magazine *old = cold->loaded;
+
+	cold->loaded = mag;
+	own->nrounds = mag->nrounds;
+	cold->nloads++;
+	sizes_exchanged(layer, cold);
+	if (old == NULL)
+		return NULL;
+	old->nrounds = 0;
+	if (cold->previous != NULL)
+		return old;
+	cold->previous = old;
+	return NULL;
 }
 
 void
 magazine_install(struct magazine_layer *layer, struct magazine *mag)
 {
-	struct magazine *old = NULL;
+	struct magazine *rest = mag;
 	struct cpu_owned own;
 
-	umem_assert(mag->nrounds > 0);
-	if (!cpu_own(layer->hot, layer->cold, &own)) {
-		depot_put_full(depot_here(layer), mag);
-		return;
+	umem_assert(mag == NULL || mag->nrounds > 0);
+	sizes_refilled(layer);
+	if (cpu_own(layer->hot, layer->cold, &own)) {
+		note_refill(layer, own.cold);
+		/* Another thread may have loaded rounds here meanwhile. */
+		if (mag != NULL && own.nrounds == 0)
+			rest = load(layer, &own, mag);
+		cpu_disown(&own);
 	}
-	if (own.nrounds > 0) {
-		/* Another thread has loaded rounds on this CPU meanwhile. */
-		depot_put_full(depot_here(layer), mag);
-	} else {
-		old = own.cold->loaded;
-		own.cold->loaded = mag;
-		own.nrounds = mag->nrounds;
-		own.cold->nloads++;
-		sizes_exchanged(layer, own.cold);
-		if (own.cold->previous == NULL && old != NULL) {
-			old->nrounds = 0;
-			own.cold->previous = old;
-			old = NULL;
-		}
-	}
-	cpu_disown(&own);
-	if (old == NULL)
+	if (rest == NULL)
 		return;
-	old->nrounds = 0;
-	if (old->capacity == __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED))
-		depot_put_empty(depot_here(layer), old);
+	if (rest->nrounds != 0)
+		depot_put_full(depot_here(layer), rest);
+	else if (is_stale(layer, rest))
+		magazine_delete(rest);
 	else
-		magazine_delete(old);
+		depot_put_empty(depot_here(layer), rest);
 }
 
 bool
@@ -597,25 +693,6 @@ void
 magazine_refilled(struct magazine_layer *layer)
 {
 	sizes_refilled(layer);
-}
-
-unsigned
-magazine_refill_want(struct magazine_layer *layer)
-{
-	/* About half a page at first, which the first touch commits anyway. */
-	unsigned first = (unsigned)(2048 / layer->object_bytes) + 1;
-	unsigned rounds = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
-	struct cpu_owned own;
-	unsigned want = first;
-
-	sizes_refilled(layer);
-	if (cpu_own(layer->hot, layer->cold, &own)) {
-		if (own.cold->refill != 0)
-			want = own.cold->refill;
-		own.cold->refill = want < rounds ? 2 * want : want;
-		cpu_disown(&own);
-	}
-	return want < rounds ? want : rounds;
 }
 
 bool

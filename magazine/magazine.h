@@ -51,8 +51,7 @@ magazine_shard(struct magazine_layer *layer, unsigned i)
 enum magazine_result {
 	MAGAZINE_OK,
 	MAGAZINE_EMPTY, /* get: this CPU and the depot have no round */
-	MAGAZINE_FULL,  /* put: the call needs an empty magazine */
-	MAGAZINE_NONE,  /* put: as MAGAZINE_FULL, on a CPU without a magazine */
+	MAGAZINE_FULL,  /* put: there is no memory for an empty magazine */
 	MAGAZINE_TWICE, /* put: the object is one of those freed last */
 	MAGAZINE_BYPASS /* the header cannot be owned: bypass the magazines */
 };
@@ -88,19 +87,29 @@ extern unsigned magazine_depot_shards;
 
 /*
  * Allocate an object after a miss of the section.  Results: MAGAZINE_OK,
- * MAGAZINE_EMPTY, MAGAZINE_BYPASS.
+ * MAGAZINE_EMPTY, MAGAZINE_BYPASS.  After MAGAZINE_EMPTY the caller takes
+ * *want objects from the slabs, or fewer, and passes all but one of them to
+ * magazine_install().
  */
-enum magazine_result magazine_get(struct magazine_layer *layer, void **object);
+enum magazine_result magazine_get(
+    struct magazine_layer *layer, void **object, unsigned *want);
 
 /* Flags for work that a free leaves to its caller. */
 #define MAGAZINE_SURPLUS 1u /* the depot is above its limit */
 #define MAGAZINE_TICKED  2u /* cpu_ticked() has returned CPU_TICKED */
 
 /*
- * Free an object after a miss of the section.  *spare, if not NULL, is a
- * magazine that the call may load; it then sets *spare to NULL.  The magazine
- * is empty, or, after MAGAZINE_NONE, has rounds that are allocated before the
- * object.  The call adds the flags above to *news.
+ * Racy estimate: has this CPU no magazine?  A free of a small object should
+ * then bring a magazine with rounds (see "Cold CPU" in magazine.c).
+ */
+bool magazine_is_cold(struct magazine_layer *layer);
+
+/*
+ * Free an object after a miss of the section.  If the call needs another
+ * magazine and the depot has none, it creates one.  *spare, if not NULL, is a
+ * magazine that the call may load instead, and then sets *spare to NULL.  The
+ * rounds in it, if any, are allocated before the object.  The call adds the
+ * flags above to *news.
  */
 enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *news);
@@ -117,14 +126,15 @@ unsigned magazine_get_bulk(
 
 /*
  * Free the first of *n objects, at most MAGAZINE_BULK.  *n becomes the number
- * of objects freed.  spare and *news are those of magazine_put().
- *	MAGAZINE_OK	all objects up to the first that is NULL or freed twice
- *	MAGAZINE_FULL	the next object needs an empty magazine
+ * of objects freed.  *news is that of magazine_put().
+ *	MAGAZINE_OK	all objects up to the first that is NULL or freed twice,
+ *			or up to an exchange that added MAGAZINE_SURPLUS
+ *	MAGAZINE_FULL	there is no memory for the next magazine
  *	MAGAZINE_TWICE	none: the first is NULL or one of those freed last
  *	MAGAZINE_BYPASS	none: the header cannot be owned
  */
 enum magazine_result magazine_put_bulk(struct magazine_layer *layer,
-    void *const *objects, unsigned *n, struct magazine **spare, unsigned *news);
+    void *const *objects, unsigned *n, unsigned *news);
 
 /*
  * [a] Set to 1 when a CPU exchanges magazines of any cache; the reader resets
@@ -153,8 +163,9 @@ void magazine_delete(struct magazine *mag);
 struct magazine *magazine_empty(struct magazine_layer *layer);
 
 /*
- * Load a magazine with rounds on this CPU.  If that is not possible, put it in
- * the depot.
+ * End of a refill: rounds were taken from the slabs after MAGAZINE_EMPTY.  Load
+ * the magazine on this CPU, or, if that is not possible, put it into the depot.
+ * mag is NULL if there was only one round.
  */
 void magazine_install(struct magazine_layer *layer, struct magazine *mag);
 
@@ -170,16 +181,13 @@ bool magazine_give(struct magazine_layer *layer, struct magazine *mag);
  */
 struct magazine *magazine_surplus(struct magazine_layer *layer);
 
-/* Number of rounds for this CPU's next refill from the slabs. */
-unsigned magazine_refill_want(struct magazine_layer *layer);
-
 /*
  * The number of objects, of n, before the first that is NULL or equals one of
  * the two before it.
  */
 unsigned magazine_distinct(void *const *objects, unsigned n);
 
-/* Called when objects are taken from the slabs other than for a refill. */
+/* Called when a bulk request takes objects from the slabs, without a refill. */
 void magazine_refilled(struct magazine_layer *layer);
 
 /*

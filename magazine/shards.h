@@ -89,6 +89,19 @@ trade_for_full(
 	    layer, shard_of(layer, cpu), /* for_full */ true, empty, &with);
 }
 
+/*
+ * Racy estimate: has the depot a full magazine?  A miss that does not see one
+ * asks the slabs, which is never wrong.
+ */
+static inline bool
+depot_seems_full(struct magazine_layer *layer)
+{
+	if (likely(layer->nshards == 1))
+		return __atomic_load_n(
+			   &layer->depot.full.head, __ATOMIC_RELAXED) != NULL;
+	return shards_nfull(layer) != 0;
+}
+
 /* Racy estimate: has the shard more full magazines than its limit? */
 static inline bool
 depot_is_over(const struct depot *depot)

@@ -120,10 +120,9 @@ flush(struct magazine *chain)
 }
 
 static inline void *
-refill(void)
+refill(unsigned want)
 {
 	struct magazine *mag = magazine_empty(&layer);
-	unsigned want = magazine_refill_want(&layer);
 	void *object = NULL;
 
 	if (mag == NULL)
@@ -133,10 +132,12 @@ refill(void)
 	mag->nrounds = slab_take(mag->round, want);
 	if (mag->nrounds > 0)
 		object = mag->round[--mag->nrounds];
-	if (mag->nrounds > 0)
-		magazine_install(&layer, mag);
-	else
+	if (mag->nrounds == 0) {
 		magazine_delete(mag);
+		mag = NULL;
+	}
+	if (object != NULL)
+		magazine_install(&layer, mag);
 	return object;
 }
 
@@ -150,16 +151,17 @@ static inline void *
 get(void)
 {
 	void *object = NULL;
+	unsigned want;
 
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
 	    rseq_pop(&cpu_layer.place, cpu_header_none(), at(), &object) ==
 		RSEQ_OK)
 		return object;
-	switch (magazine_get(&layer, &object)) {
+	switch (magazine_get(&layer, &object, &want)) {
 	case MAGAZINE_OK:
 		return object;
 	case MAGAZINE_EMPTY:
-		return refill();
+		return refill(want);
 	default:
 		return slab_take(&object, 1) == 1 ? object : NULL;
 	}
@@ -177,11 +179,6 @@ put(void *object)
 		RSEQ_OK)
 		return;
 	r = magazine_put(&layer, object, &spare, &news);
-	if ((r == MAGAZINE_FULL || r == MAGAZINE_NONE) &&
-	    (spare = magazine_new(&layer)) != NULL)
-		r = magazine_put(&layer, object, &spare, &news);
-	if (spare != NULL)
-		magazine_delete(spare);
 	if (r == MAGAZINE_TWICE)
 		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 	else if (r != MAGAZINE_OK)

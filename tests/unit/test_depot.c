@@ -319,7 +319,12 @@ START_TEST(a_lock_that_was_not_free_is_counted)
 {
 	pthread_t thread;
 
-	depot_take_full(&depot);
+	/* An empty depot is seen without the lock. */
+	lock_take(&depot.lock);
+	ck_assert_ptr_null(depot_take_full(&depot));
+	ck_assert_ptr_null(depot_trade_for_empty(&depot, NULL));
+	lock_release(&depot.lock);
+	depot_put_full(&depot, magazine(6));
 	ck_assert_uint_eq(depot.ncontended, 0);
 	lock_take(&depot.lock);
 	pthread_create(&thread, NULL, take_one, NULL);

@@ -68,31 +68,29 @@ END_TEST
 START_TEST(a_layer_without_magazines_says_so)
 {
 	struct magazine *spare = NULL;
-	unsigned news = 0;
+	unsigned news = 0, want = 0;
 	void *object;
 
 	if (!start(_i, 64, 0))
 		return;
-	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
-	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_NONE);
-	ck_assert_uint_eq(news & MAGAZINE_SURPLUS, 0);
-	spare = magazine_new(&layer);
-	ck_assert_uint_eq(spare->capacity, layer.rounds);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_EMPTY);
+	ck_assert_uint_ge(want, 1);
+	ck_assert(magazine_is_cold(&layer));
 	ck_assert_int_eq(
 	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_OK);
-	ck_assert_ptr_null(spare);
+	ck_assert(!magazine_is_cold(&layer));
+	ck_assert_uint_eq(news & MAGAZINE_SURPLUS, 0);
 	ck_assert_uint_eq(magazine_rounds(&layer), 1);
-	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_OK);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_OK);
 	ck_assert_ptr_eq(object, stamp);
-	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_EMPTY);
 }
 END_TEST
 
 START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
 {
 	struct magazine *spare;
-	unsigned news = 0, n;
+	unsigned news = 0, n, want;
 	void *object;
 
 	if (!start(_i, 16, 0))
@@ -110,10 +108,11 @@ START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
 	ck_assert_int_eq(
 	    magazine_put(&layer, stamp + n, &spare, &news), MAGAZINE_TWICE);
 	for (unsigned i = 0; i <= n; i++) {
-		ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_OK);
+		ck_assert_int_eq(
+		    magazine_get(&layer, &object, &want), MAGAZINE_OK);
 		ck_assert_int_eq(object == stamp + n, i == n);
 	}
-	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_EMPTY);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_EMPTY);
 }
 END_TEST
 
@@ -124,7 +123,7 @@ END_TEST
 START_TEST(a_first_free_with_few_rounds_is_the_newest)
 {
 	struct magazine *spare;
-	unsigned news = 0;
+	unsigned news = 0, want;
 	void *object;
 
 	if (!start(_i, 16, 0))
@@ -134,7 +133,7 @@ START_TEST(a_first_free_with_few_rounds_is_the_newest)
 	spare->nrounds = 1;
 	ck_assert_int_eq(
 	    magazine_put(&layer, stamp + 1, &spare, &news), MAGAZINE_OK);
-	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_OK);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_OK);
 	ck_assert_ptr_eq(object, stamp + 1);
 }
 END_TEST
@@ -188,7 +187,7 @@ START_TEST(an_owned_header_is_gone_past)
 {
 	struct magazine *spare = NULL, *mag;
 	struct cpu_owned own;
-	unsigned news = 0;
+	unsigned news = 0, want;
 	void *object;
 
 	if (_i == RSEQ_NONE || !start(_i, 64, 0))
@@ -197,7 +196,7 @@ START_TEST(an_owned_header_is_gone_past)
 	put(get());
 	size_t n = magazine_rounds(&layer);
 	ck_assert(cpu_own(layer.hot, layer.cold, &own));
-	ck_assert_int_eq(magazine_get(&layer, &object), MAGAZINE_BYPASS);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_BYPASS);
 	ck_assert_int_eq(
 	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_BYPASS);
 	/* Rounds meant for an owned header go to the depot. */
@@ -206,7 +205,6 @@ START_TEST(an_owned_header_is_gone_past)
 	mag->round[0] = &stamp[200];
 	magazine_install(&layer, mag);
 	ck_assert_uint_eq(depot_rounds(&layer.depot), 1);
-	ck_assert_uint_gt(magazine_refill_want(&layer), 0);
 	cpu_disown(&own);
 	ck_assert_uint_eq(magazine_rounds(&layer), n + 1);
 }
@@ -371,23 +369,69 @@ START_TEST(overflow_after_underflow_makes_larger_magazines)
 }
 END_TEST
 
+/* The rounds that a miss asks for; there are none here. */
+static unsigned
+miss(void)
+{
+	unsigned want = 0;
+	void *object;
+
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_EMPTY);
+	return want;
+}
+
 START_TEST(a_refill_asks_for_twice_as_many_each_time)
 {
 	unsigned want, last;
 
-	if (!start(_i, 64, 0))
+	if (!start(_i % 3, _i < 3 ? 64 : 4096, 0))
 		return;
-	last = magazine_refill_want(&layer);
-	ck_assert_uint_ge(last, 1);
+	last = miss();
 	ck_assert_uint_le(last, layer.rounds);
+	ck_assert(_i < 3 || last == 1);
+	/* A miss that the slabs could not serve changes nothing. */
+	ck_assert_uint_eq(miss(), last);
 	for (int i = 0; i < 12; i++, last = want) {
-		want = magazine_refill_want(&layer);
+		magazine_install(&layer, NULL);
+		want = miss();
 		ck_assert(want == 2 * last || want == layer.rounds);
 	}
 	ck_assert_uint_eq(last, layer.rounds);
 	for (int i = 0; i < 10; i++)
 		magazine_shrink(&layer);
-	ck_assert_uint_eq(magazine_refill_want(&layer), 2);
+	ck_assert_uint_eq(miss(), 2);
+}
+END_TEST
+
+/* A fork that has begun lets no thread own a header. */
+START_TEST(a_miss_on_an_empty_header_owns_nothing)
+{
+	unsigned want = 0;
+	void *object;
+
+	if (_i == RSEQ_NONE || !start(_i, 64, 0))
+		return;
+	fill_slab(NOBJECTS);
+	/* Once for the memory of the block. */
+	ck_assert_ptr_nonnull(get());
+	while (magazine_rounds(&layer) != 0)
+		ck_assert_ptr_nonnull(get());
+	cpu_lock_for_fork();
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_EMPTY);
+	ck_assert_uint_gt(want, 1);
+	cpu_unlock_for_fork(/* child */ false);
+	/* With rounds in the previous magazine or the depot it owns. */
+	for (unsigned i = 0; i <= layer.rounds; i++)
+		put(&stamp[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		cpu_lock_for_fork();
+		ck_assert_int_eq(
+		    magazine_get(&layer, &object, &want), MAGAZINE_BYPASS);
+		cpu_unlock_for_fork(/* child */ false);
+		while (i == 0 && magazine_rounds(&layer) > layer.rounds)
+			ck_assert_ptr_nonnull(get());
+	}
+	take_back_all();
 }
 END_TEST
 
@@ -401,15 +445,9 @@ START_TEST(a_depot_with_more_than_its_room_has_surplus)
 		return;
 	layer.depot.full_max = 2;
 	for (; (news & MAGAZINE_SURPLUS) == 0 && i < 200; i++) {
-		enum magazine_result r =
-		    magazine_put(&layer, &stamp[i], &spare, &news);
-
-		if (r != MAGAZINE_FULL && r != MAGAZINE_NONE)
-			continue;
-		spare = magazine_new(&layer);
-		layer.depot.full_max = 2;
 		ck_assert_int_eq(magazine_put(&layer, &stamp[i], &spare, &news),
 		    MAGAZINE_OK);
+		layer.depot.full_max = 2;
 	}
 	ck_assert_uint_ne(news & MAGAZINE_SURPLUS, 0);
 	ck_assert_uint_eq(layer.depot.full.n, 3);
@@ -420,9 +458,9 @@ START_TEST(a_depot_with_more_than_its_room_has_surplus)
 	ck_assert_uint_eq(magazine_rounds(&layer), i - mag->nrounds);
 	/* The surplus is needed again at once, so the depot's limit doubles. */
 	uint32_t bytes = layer.depot_bytes;
-	magazine_refill_want(&layer);
+	magazine_install(&layer, NULL);
 	ck_assert_uint_eq(layer.depot_bytes, 2 * bytes);
-	magazine_refill_want(&layer);
+	magazine_install(&layer, NULL);
 	ck_assert_uint_eq(layer.depot_bytes, 2 * bytes);
 }
 END_TEST
@@ -904,7 +942,9 @@ magazine_suite(void)
 	tcase_add_loop_test(
 	    tcase, overflow_after_underflow_makes_larger_magazines, 0, 3);
 	tcase_add_loop_test(
-	    tcase, a_refill_asks_for_twice_as_many_each_time, 0, 3);
+	    tcase, a_refill_asks_for_twice_as_many_each_time, 0, 6);
+	tcase_add_loop_test(
+	    tcase, a_miss_on_an_empty_header_owns_nothing, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_depot_with_more_than_its_room_has_surplus, 0, 3);
 	tcase_add_loop_test(

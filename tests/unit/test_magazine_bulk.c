@@ -50,7 +50,6 @@ get_many(void **objects, unsigned n)
 static void
 put_many(void **objects, unsigned n)
 {
-	struct magazine *spare = NULL;
 	unsigned news = 0;
 
 	for (unsigned i = 0; i < n; i++)
@@ -58,12 +57,8 @@ put_many(void **objects, unsigned n)
 	while (n > 0) {
 		unsigned k = n;
 
-		switch (magazine_put_bulk(&layer, objects, &k, &spare, &news)) {
+		switch (magazine_put_bulk(&layer, objects, &k, &news)) {
 		case MAGAZINE_OK:
-			break;
-		case MAGAZINE_FULL:
-			if (spare == NULL)
-				spare = magazine_new(&layer);
 			break;
 		case MAGAZINE_TWICE:
 			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
@@ -75,8 +70,6 @@ put_many(void **objects, unsigned n)
 		objects += k;
 		n -= k;
 	}
-	if (spare != NULL)
-		magazine_delete(spare);
 	while (news & MAGAZINE_SURPLUS) {
 		struct magazine *mag = magazine_surplus(&layer);
 
@@ -155,29 +148,25 @@ START_TEST(a_null_or_a_second_free_ends_a_put_before_it)
 {
 	void *objects[] = {&stamp[0], &stamp[1], &stamp[2], NULL, &stamp[4]};
 	void *twice[] = {&stamp[5], &stamp[6], &stamp[5], &stamp[7]};
-	struct magazine *spare;
 	unsigned news = 0, n = 5;
 
 	if (!start(_i, 64, 0))
 		return;
-	spare = magazine_new(&layer);
 	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, objects, &n, &spare, &news), MAGAZINE_OK);
+	    magazine_put_bulk(&layer, objects, &n, &news), MAGAZINE_OK);
 	ck_assert_uint_eq(n, 3);
 	n = 2;
 	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, objects + 3, &n, &spare, &news),
-	    MAGAZINE_TWICE);
+	    magazine_put_bulk(&layer, objects + 3, &n, &news), MAGAZINE_TWICE);
 	ck_assert_uint_eq(n, 0);
 	n = 4;
 	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, twice, &n, &spare, &news), MAGAZINE_OK);
+	    magazine_put_bulk(&layer, twice, &n, &news), MAGAZINE_OK);
 	ck_assert_uint_eq(n, 2);
 	/* A second free of an object that an earlier call freed last. */
 	n = 2;
 	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, objects + 1, &n, &spare, &news),
-	    MAGAZINE_TWICE);
+	    magazine_put_bulk(&layer, objects + 1, &n, &news), MAGAZINE_TWICE);
 	ck_assert_uint_eq(n, 0);
 	ck_assert_uint_eq(magazine_rounds(&layer), 5);
 }
@@ -186,7 +175,6 @@ END_TEST
 START_TEST(an_owned_header_is_bypassed)
 {
 	void *objects[2] = {&stamp[0], &stamp[1]}, *held[2];
-	struct magazine *spare = NULL;
 	struct cpu_owned own;
 	unsigned news = 0, n = 2;
 
@@ -196,8 +184,8 @@ START_TEST(an_owned_header_is_bypassed)
 	put(&stamp[2]);
 	ck_assert(cpu_own(layer.hot, layer.cold, &own));
 	ck_assert_uint_eq(magazine_get_bulk(&layer, held, 1), 0);
-	ck_assert_int_eq(magazine_put_bulk(&layer, objects, &n, &spare, &news),
-	    MAGAZINE_BYPASS);
+	ck_assert_int_eq(
+	    magazine_put_bulk(&layer, objects, &n, &news), MAGAZINE_BYPASS);
 	ck_assert_uint_eq(n, 0);
 	cpu_disown(&own);
 	ck_assert_uint_eq(magazine_get_bulk(&layer, held, 1), 1);
@@ -219,13 +207,11 @@ START_TEST(bulk_frees_count_as_ticks)
 	put_many(objects, 50);
 	cpu_set_ticks(500);
 	for (unsigned i = 0; i < 100; i++) {
-		struct magazine *spare = NULL;
 		unsigned news = 0, n = 50;
 
 		ck_assert_uint_eq(magazine_get_bulk(&layer, held, 50), 50);
 		ck_assert_int_eq(
-		    magazine_put_bulk(&layer, objects, &n, &spare, &news),
-		    MAGAZINE_OK);
+		    magazine_put_bulk(&layer, objects, &n, &news), MAGAZINE_OK);
 		ck_assert_uint_eq(n, 50);
 		ntold += (news & MAGAZINE_TICKED) != 0;
 	}

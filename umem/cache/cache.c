@@ -13,14 +13,15 @@
  * that needed the object.
  *
  * A miss of the magazine layer is a return code, and this file decides:
- *	empty		Fill a magazine from the slabs and install it.  If they
- *			have no constructed object, construct one object.
- *	full		Create an empty magazine and try again.
+ *	empty		Take as many objects from the slabs as the result says:
+ *			one for the caller, the others in a magazine, which is
+ *			loaded.  If the slabs have no constructed object,
+ *			construct one object.
  *	bypass		Another thread owns the header, or this thread cannot
  *			run sections: allocate one object from its slab, or free
  *			it to its slab.
- *	no memory for a magazine
- *			As for bypass, so a free never needs memory.
+ *	full		There was no memory for a magazine: as for bypass, so a
+ *			free never needs memory.
  *
  * Constructors and destructors run with no lock held, no header owned and no
  * magazine in hand; they may use other caches.  If a constructor is left by
@@ -258,45 +259,50 @@ pieces_want(struct umem_cache *cache, unsigned want)
 }
 
 /*
- * Fills a magazine from the slabs and returns its last round.  Returns NULL if
- * there is no memory.
+ * Takes up to want objects from the slabs: one to return, the others in a
+ * magazine.  Returns NULL if there is no memory.
  */
 static void *
-fill_magazine(struct umem_cache *cache)
+fill_magazine(struct umem_cache *cache, unsigned want)
 {
-	struct magazine *mag = magazine_empty(&cache->mag);
-	unsigned want, n;
-	void *object;
+	struct magazine *mag = NULL;
+	void *object, **rounds = &object;
+	unsigned n;
 
-	if (mag == NULL)
-		return NULL;
-	want = magazine_refill_want(&cache->mag);
 	if (unlikely(cache->slabs.is_quantum))
 		want = pieces_want(cache, want);
-	if (want > mag->capacity)
-		want = mag->capacity;
-	n = slab_take(&cache->slabs, mag->round, want);
-	if (n == 0) {
-		magazine_delete(mag);
-		return NULL;
+	if (want > 1) {
+		mag = magazine_empty(&cache->mag);
+		if (mag == NULL)
+			return NULL;
+		rounds = mag->round;
+		if (want > mag->capacity)
+			want = mag->capacity;
 	}
-	object = mag->round[--n];
-	mag->nrounds = n;
-	if (n > 0)
-		magazine_install(&cache->mag, mag);
-	else
+	n = slab_take(&cache->slabs, rounds, want);
+	if (n != 0)
+		object = rounds[n - 1];
+	if (n > 1)
+		mag->nrounds = n - 1;
+	else if (mag != NULL)
 		magazine_delete(mag);
+	if (n == 0)
+		return NULL;
+	magazine_install(&cache->mag, n > 1 ? mag : NULL);
 	return object;
 }
 
-/* Allocates an object when the magazine layer has none. */
+/*
+ * Allocates an object when the magazine layer has none, and loads up to want -
+ * 1 others.
+ */
 static void *
-refill(struct umem_cache *cache)
+refill(struct umem_cache *cache, unsigned want)
 {
 	void *object = NULL;
 
 	if (unlikely(cache->import != NULL)) {
-		object = import_refill(cache);
+		object = import_refill(cache, want);
 		return object != NULL ? object : alloc_failed(cache);
 	}
 	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
@@ -306,7 +312,7 @@ refill(struct umem_cache *cache)
 	 * slabs have constructed objects.
 	 */
 	if (!cache->slabs.constructs || slab_nready(&cache->slabs) != 0)
-		object = fill_magazine(cache);
+		object = fill_magazine(cache, want);
 	if (object == NULL)
 		object = alloc_one(cache);
 	return object;
@@ -336,21 +342,22 @@ alloc_straight(struct umem_cache *cache)
 
 /* Allocates after the section has failed, or if sections are not in use. */
 static void *
-alloc_missed(struct umem_cache *cache)
+alloc_missed(struct umem_cache *cache, unsigned *work)
 {
 	void *object;
+	unsigned want;
 
 	if (unlikely(cpu_header_is_none(cache->mag.hot)))
 		return alloc_straight(cache);
-	switch (magazine_get(&cache->mag, &object)) {
+	switch (magazine_get(&cache->mag, &object, &want)) {
 	case MAGAZINE_OK:
 		return object;
 	case MAGAZINE_EMPTY:
 		cache_close_gate(cache);
-		object = refill(cache);
+		object = refill(cache, want);
 		cache_open_gate(cache);
 		if (object != NULL)
-			cache_upkeep.poll();
+			*work |= CACHE_POLL;
 		return object;
 	default:
 		return alloc_past(cache);
@@ -371,21 +378,21 @@ cache_choose_fast(struct umem_cache *cache)
  * without it.
  */
 static void *
-alloc_by_section(struct umem_cache *cache)
+alloc_by_section(struct umem_cache *cache, unsigned *work)
 {
 	void *object;
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE ||
 	    rseq_pop(&cpu_layer.place, cpu_header_none(),
 		cache_header_at(cache), &object) != RSEQ_OK)
-		object = alloc_missed(cache);
+		object = alloc_missed(cache, work);
 	return object;
 }
 
 static noinline void *
-alloc_checked(struct umem_cache *cache)
+alloc_checked(struct umem_cache *cache, unsigned *work)
 {
-	void *object = alloc_by_section(cache);
+	void *object = alloc_by_section(cache, work);
 
 	if (object != NULL)
 		slab_hold(&cache->slabs, object);
@@ -402,13 +409,13 @@ is_closed(const struct umem_cache *cache)
 }
 
 void *
-cache_alloc_slow(struct umem_cache *cache)
+cache_alloc_slow(struct umem_cache *cache, unsigned *work)
 {
 	if (unlikely(cache->slabs.records_holders))
-		return alloc_checked(cache);
+		return alloc_checked(cache, work);
 	if (unlikely(is_closed(cache)))
-		return alloc_by_section(cache);
-	return alloc_missed(cache);
+		return alloc_by_section(cache, work);
+	return alloc_missed(cache, work);
 }
 
 static void
@@ -448,20 +455,36 @@ give_surplus(struct umem_cache *cache, const char *who)
 	if (mag != NULL)
 		flush_one(cache, mag, who);
 	cache_open_gate(cache);
-	cache_upkeep.poll();
+}
+
+/* Flushes the surplus that magazine_put() has reported in *news, if any. */
+static void
+finish_put(
+    struct umem_cache *cache, unsigned news, const char *who, unsigned *work)
+{
+	if (news & MAGAZINE_SURPLUS) {
+		give_surplus(cache, who);
+		*work |= CACHE_POLL;
+	}
+	if (news & MAGAZINE_TICKED)
+		*work |= CACHE_TICKED;
 }
 
 /*
- * Returns an empty magazine, or, for the first free on this CPU, one with
- * rounds; NULL: no memory.
+ * Returns a magazine with rounds for the first free of a small object on this
+ * CPU; otherwise NULL.
  */
 static struct magazine *
-spare_magazine(struct umem_cache *cache, bool first)
+magazine_for_cold_cpu(struct umem_cache *cache)
 {
-	struct magazine *mag = magazine_new(&cache->mag);
+	struct magazine *mag;
 
-	if (mag != NULL && first && cache->slabs.layout.chunk < CACHE_LINE &&
-	    !cache->slabs.constructs && !cache->slabs.is_quantum)
+	if (cache->slabs.layout.chunk >= CACHE_LINE ||
+	    cache->slabs.constructs || cache->slabs.is_quantum ||
+	    cache->import != NULL || likely(!magazine_is_cold(&cache->mag)))
+		return NULL;
+	mag = magazine_new(&cache->mag);
+	if (mag != NULL)
 		mag->nrounds =
 		    slab_take(&cache->slabs, mag->round, mag->capacity - 1);
 	return mag;
@@ -488,8 +511,10 @@ cache_take_back(struct umem_cache *cache, struct magazine *mag)
 {
 	size_t n = mag->nrounds;
 
-	if (magazine_give(&cache->mag, mag))
+	if (magazine_give(&cache->mag, mag)) {
 		give_surplus(cache, cache_freed_by(cache));
+		cache_upkeep.run(CACHE_POLL);
+	}
 	cache_count_off(cache, n);
 }
 
@@ -511,9 +536,10 @@ free_straight(struct umem_cache *cache, void *object, const char *who)
  * false after a report of misuse.
  */
 static bool
-free_missed(struct umem_cache *cache, void *object, const char *who)
+free_missed(
+    struct umem_cache *cache, void *object, const char *who, unsigned *work)
 {
-	struct magazine *spare = NULL;
+	struct magazine *spare;
 	enum magazine_result result;
 	unsigned news = 0;
 
@@ -525,23 +551,15 @@ free_missed(struct umem_cache *cache, void *object, const char *who)
 		if (unlikely(fault != SLAB_FINE))
 			misuse_slab(who, cache, object, fault);
 	}
+	spare = magazine_for_cold_cpu(cache);
 	result = magazine_put(&cache->mag, object, &spare, &news);
-	if (result == MAGAZINE_FULL || result == MAGAZINE_NONE) {
-		spare = spare_magazine(cache, result == MAGAZINE_NONE);
-		if (spare != NULL)
-			result =
-			    magazine_put(&cache->mag, object, &spare, &news);
-	}
-	if (spare != NULL)
+	if (unlikely(spare != NULL))
 		flush_one(cache, spare, who);
 	if (result == MAGAZINE_TWICE)
 		misuse_slab(who, cache, object, SLAB_FREE);
 	else if (result != MAGAZINE_OK)
 		free_past(cache, object, who);
-	if (news & MAGAZINE_SURPLUS)
-		give_surplus(cache, who);
-	if (news & MAGAZINE_TICKED)
-		cache_upkeep.tick();
+	finish_put(cache, news, who, work);
 	return true;
 }
 
@@ -550,18 +568,20 @@ free_missed(struct umem_cache *cache, void *object, const char *who)
  * without it.
  */
 static bool
-free_by_section(struct umem_cache *cache, void *object, const char *who)
+free_by_section(
+    struct umem_cache *cache, void *object, const char *who, unsigned *work)
 {
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
 	    rseq_push(&cpu_layer.place, cpu_header_none(),
 		cache_header_at(cache), object) == RSEQ_OK)
 		return true;
-	return free_missed(cache, object, who);
+	return free_missed(cache, object, who, work);
 }
 
 /* Checks that the program holds the object, and then frees it. */
 static noinline bool
-free_checked(struct umem_cache *cache, void *object, const char *who)
+free_checked(
+    struct umem_cache *cache, void *object, const char *who, unsigned *work)
 {
 	enum slab_fault fault;
 
@@ -569,17 +589,18 @@ free_checked(struct umem_cache *cache, void *object, const char *who)
 	fault = slab_unhold(&cache->slabs, object);
 	if (unlikely(fault != SLAB_FINE))
 		misuse_slab(who, cache, object, fault);
-	return free_by_section(cache, object, who);
+	return free_by_section(cache, object, who, work);
 }
 
 bool
-cache_free_slow(struct umem_cache *cache, void *object, const char *who)
+cache_free_slow(
+    struct umem_cache *cache, void *object, const char *who, unsigned *work)
 {
 	if (unlikely(cache->slabs.records_holders))
-		return free_checked(cache, object, who);
+		return free_checked(cache, object, who, work);
 	if (unlikely(is_closed(cache)))
-		return free_by_section(cache, object, who);
-	return free_missed(cache, object, who);
+		return free_by_section(cache, object, who, work);
+	return free_missed(cache, object, who, work);
 }
 
 static void
@@ -609,36 +630,36 @@ moves_in_bulk(const struct umem_cache *cache)
 static unsigned
 slab_get_bulk(struct umem_cache *cache, void **objects, unsigned n)
 {
-	unsigned got;
-
 	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
 		flush_large_classes();
 	magazine_refilled(&cache->mag);
-	got = unlikely(cache->import != NULL)
-		  ? import_take_bulk(cache, objects, n)
-		  : slab_take(&cache->slabs, objects, n);
-	cache_upkeep.poll();
-	return got;
+	return unlikely(cache->import != NULL)
+		   ? import_take_bulk(cache, objects, n)
+		   : slab_take(&cache->slabs, objects, n);
 }
 
 size_t
 cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
 {
 	unsigned want = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
-	unsigned got = 0;
+	unsigned got = 0, work = 0;
 
 	if (likely(moves_in_bulk(cache))) {
 		got = magazine_get_bulk(&cache->mag, objects, want);
 		if (got == 0 && (!cache->slabs.constructs ||
-				    slab_nready(&cache->slabs) != 0))
+				    slab_nready(&cache->slabs) != 0)) {
 			got = slab_get_bulk(cache, objects, want);
+			work = CACHE_POLL;
+		}
 	}
 	/*
 	 * One object by a single call: the cache is debugged, the object has to
 	 * be constructed now, or this is the last attempt before a failure.
 	 */
-	if (got == 0 && (objects[0] = cache_alloc_slow(cache)) != NULL)
+	if (got == 0 && (objects[0] = cache_alloc_slow(cache, &work)) != NULL)
 		got = 1;
+	if (work != 0)
+		cache_upkeep.run(work);
 	return got;
 }
 
@@ -650,19 +671,10 @@ static unsigned
 magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
     const char *who, unsigned *news, size_t *nnull)
 {
-	struct magazine *spare = NULL;
-	enum magazine_result result;
 	unsigned put = n;
+	enum magazine_result result =
+	    magazine_put_bulk(&cache->mag, objects, &put, news);
 
-	result = magazine_put_bulk(&cache->mag, objects, &put, &spare, news);
-	if (result == MAGAZINE_FULL && put == 0 &&
-	    (spare = magazine_new(&cache->mag)) != NULL) {
-		put = n;
-		result =
-		    magazine_put_bulk(&cache->mag, objects, &put, &spare, news);
-	}
-	if (spare != NULL)
-		flush_one(cache, spare, who);
 	if (put != 0)
 		return put;
 	if (result != MAGAZINE_TWICE)
@@ -677,11 +689,11 @@ magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
 /* Frees n objects by single calls; *nkept counts those that were not freed. */
 static unsigned
 free_each(struct umem_cache *cache, void *const *objects, unsigned n,
-    const char *who, size_t *nkept)
+    const char *who, size_t *nkept, unsigned *work)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (objects[i] == NULL ||
-		    !cache_free_slow(cache, objects[i], who))
+		    !cache_free_slow(cache, objects[i], who, work))
 			++*nkept;
 	return n;
 }
@@ -691,24 +703,24 @@ cache_put_bulk(
     struct umem_cache *cache, void *const *objects, size_t n, const char *who)
 {
 	size_t nfreed = n, nkept = 0;
-	unsigned news = 0;
+	unsigned work = 0;
 
 	while (n > 0) {
+		unsigned news = 0;
 		unsigned put = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
 
 		if (likely(moves_in_bulk(cache)))
 			put = magazines_put(
 			    cache, objects, put, who, &news, &nkept);
 		else
-			put = free_each(cache, objects, put, who, &nkept);
+			put =
+			    free_each(cache, objects, put, who, &nkept, &work);
 		objects += put;
 		n -= put;
-		if (news & MAGAZINE_SURPLUS)
-			give_surplus(cache, who);
-		news &= ~MAGAZINE_SURPLUS;
+		finish_put(cache, news, who, &work);
 	}
-	if (news & MAGAZINE_TICKED)
-		cache_upkeep.tick();
+	if (work != 0)
+		cache_upkeep.run(work);
 	return nfreed - nkept;
 }
 

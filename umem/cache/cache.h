@@ -226,17 +226,25 @@ reserve_is_short(const struct umem_cache *cache)
 }
 
 /*
- * Allocates an object after the section has failed.  Returns NULL if there is
- * no memory or the constructor has refused.
+ * Work that a slow path leaves to its caller, who passes the flags to
+ * update_run() when the call is done: in umem/cache by cache_upkeep.run.
  */
-void *cache_alloc_slow(struct umem_cache *cache);
+#define CACHE_POLL   1u /* a refill or a flush: maintenance may be due */
+#define CACHE_TICKED 2u /* the countdown of pushes has ended */
+
+/*
+ * Allocates an object after the section has failed.  Returns NULL if there is
+ * no memory or the constructor has refused.  Adds the flags above to *work.
+ */
+void *cache_alloc_slow(struct umem_cache *cache, unsigned *work);
 
 /*
  * Frees an object after the section has failed.  Messages contain who, the
  * name of the function: "free", "umem_cache_free".  Returns false after a
- * report of misuse.
+ * report of misuse.  Adds the flags above to *work.
  */
-bool cache_free_slow(struct umem_cache *cache, void *object, const char *who);
+bool cache_free_slow(
+    struct umem_cache *cache, void *object, const char *who, unsigned *work);
 
 /* Aborts if the cache was destroyed while objects were in use. */
 void cache_check_poison(struct umem_cache *cache, const char *who);

@@ -40,8 +40,7 @@ extern const struct cache_debugger cache_debugger; /* of debug.c */
 
 /* The periodic work on caches; update.h and update_thread.h describe it. */
 struct cache_upkeep {
-	void (*poll)(void);
-	void (*tick)(void);
+	void (*run)(unsigned work);
 	bool (*enter)(bool calls);
 	void (*leave)(void);
 	bool (*reclaim_source)(vmem_t *source);

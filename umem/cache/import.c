@@ -558,9 +558,10 @@ import_fill_magazine(struct umem_cache *cache, unsigned want)
 		resource = mag->round[--mag->nrounds];
 	if (mag->nrounds == 0) {
 		magazine_delete(mag);
-		return resource;
+		mag = NULL;
 	}
-	magazine_install(&cache->mag, mag);
+	if (resource != NULL)
+		magazine_install(&cache->mag, mag);
 	/* Another thread was first: it is in the depot, which keeps none. */
 	if (cache->mag.keeps_none && magazine_in_depot(&cache->mag) != 0 &&
 	    (mag = magazine_surplus(&cache->mag)) != NULL) {
@@ -571,12 +572,16 @@ import_fill_magazine(struct umem_cache *cache, unsigned want)
 }
 
 void *
-import_refill(struct umem_cache *cache)
+import_refill(struct umem_cache *cache, unsigned want)
 {
-	unsigned want = magazine_refill_want(&cache->mag);
 	void *resource = import_fill_magazine(cache, want);
 
-	return resource != NULL ? resource : import_or_idle(cache, want);
+	if (resource != NULL)
+		return resource;
+	resource = import_or_idle(cache, want);
+	if (resource != NULL)
+		magazine_install(&cache->mag, NULL);
+	return resource;
 }
 
 static void

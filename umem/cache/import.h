@@ -58,10 +58,10 @@ void import_gate_open(struct umem_cache *cache);
 
 /*
  * For the magazine layer, with the gate closed: one resource, and a magazine of
- * others if the pool has some.  Opens and closes the gate to call the program.
- * NULL: there is none, and errno says why.
+ * up to want - 1 others if the pool has some.  Opens and closes the gate to
+ * call the program.  NULL: there is none, and errno says why.
  */
-void *import_refill(struct umem_cache *cache);
+void *import_refill(struct umem_cache *cache, unsigned want);
 
 /* The same for one resource past the magazines. */
 void *import_take(struct umem_cache *cache);

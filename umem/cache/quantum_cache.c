@@ -27,17 +27,21 @@ quantum_cache_alloc(void *cache, int vmflag)
 {
 	struct umem_cache *self = cache;
 	struct slab_store *slabs = &self->slabs;
-	void *piece = cache_alloc_slow(self);
+	unsigned work = 0;
+	void *piece = cache_alloc_slow(self, &work);
 	void *span;
 
 	(void)vmflag;
-	if (likely(piece != NULL))
-		return piece;
-	span = vmem_slab_import(slabs->source, slabs->layout.slab_bytes);
-	if (span == NULL)
-		return NULL;
-	piece = cache_alloc_slow(self);
-	vmem_slab_import_end(slabs->source, span);
+	if (unlikely(piece == NULL)) {
+		span =
+		    vmem_slab_import(slabs->source, slabs->layout.slab_bytes);
+		if (span == NULL)
+			return NULL;
+		piece = cache_alloc_slow(self, &work);
+		vmem_slab_import_end(slabs->source, span);
+	}
+	if (work != 0)
+		cache_upkeep.run(work);
 	return piece;
 }
 

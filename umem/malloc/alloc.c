@@ -83,6 +83,7 @@ static void *
 class_alloc(unsigned class, size_t size)
 {
 	struct umem_cache *cache;
+	unsigned work = 0;
 	void *object;
 
 	umem_assert(class != 0 && class <= size_classes.n + 1);
@@ -90,11 +91,12 @@ class_alloc(unsigned class, size_t size)
 	    class > size_classes.n || size <= size_classes.bytes[class]);
 	if (unlikely(debug.on) && class_cache[class]->debug != 0)
 		return debug_alloc(class_cache[class], size, API_MALLOC);
-	cpu_bring_in(alloc_fast.hot + class);
 	cache = class_cache_of(class);
 	if (unlikely(cache == NULL))
 		return NULL;
-	object = cache_alloc_slow(cache);
+	object = cache_alloc_slow(cache, &work);
+	if (work != 0)
+		update_run(work);
 	/*
 	 * The chunk may still be poisoned from an earlier block of
 	 * umem_alloc().  Unpoison it.
@@ -490,6 +492,7 @@ alloc_free_block(void *p, unsigned kind, const char *api)
 {
 	size_t bytes;
 	unsigned class = alloc_block_class(p, &bytes, api);
+	unsigned work = 0;
 
 	if (unlikely(debug.on) && alloc_free_debugged(class, p, SIZE_MAX, kind))
 		return;
@@ -504,7 +507,9 @@ alloc_free_block(void *p, unsigned kind, const char *api)
 		return;
 	}
 	cpu_bring_in(alloc_fast.hot + class);
-	cache_free_slow(class_cache[class], p, api);
+	cache_free_slow(class_cache[class], p, api, &work);
+	if (work != 0)
+		update_run(work);
 }
 
 void

@@ -16,10 +16,16 @@ object_nrefused(const struct umem_cache *cache)
 static void *
 object_try_alloc(umem_cache_t *cache, int flags)
 {
+	unsigned work = 0;
+	void *object;
+
 	if (unlikely(reserve_is_short(cache)) && (flags & UMEM_RESERVE) == 0 &&
 	    !reserve_fill(cache))
 		return NULL;
-	return cache_alloc_slow(cache);
+	object = cache_alloc_slow(cache, &work);
+	if (work != 0)
+		update_run(work);
+	return object;
 }
 
 /*
@@ -32,7 +38,6 @@ object_alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
 	uint64_t nrefused = object_nrefused(cache);
 	void *object;
 
-	cpu_bring_in(cache->mag.hot);
 	object = object_try_alloc(cache, flags);
 	for (unsigned i = 0; object == NULL; i++) {
 		/*
@@ -114,13 +119,17 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 static noinline void
 object_free_slow(umem_cache_t *cache, void *object)
 {
+	unsigned work = 0;
+
 	if (object == NULL)
 		return;
 	if (unlikely(cache->slabs.is_annotated))
 		cache_tell_free(cache, object);
 	cpu_bring_in(cache->mag.hot);
-	if (cache_free_slow(cache, object, "umem_cache_free"))
+	if (cache_free_slow(cache, object, "umem_cache_free", &work))
 		cache_count_off(cache, 1);
+	if (work != 0)
+		update_run(work);
 }
 
 public void

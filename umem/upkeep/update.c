@@ -520,6 +520,15 @@ update_tick(void)
 }
 
 void
+update_run(unsigned work)
+{
+	if (work & CACHE_POLL)
+		update_poll();
+	if (work & CACHE_TICKED)
+		update_tick();
+}
+
+void
 update_after_fork(bool counted)
 {
 	worker_after_fork();
@@ -531,8 +540,7 @@ update_after_fork(bool counted)
 }
 
 const struct cache_upkeep cache_upkeep = {
-    .poll = update_poll,
-    .tick = update_tick,
+    .run = update_run,
     .enter = update_thread_enter,
     .leave = update_thread_leave,
     .reclaim_source = update_reclaim_source,

@@ -27,6 +27,12 @@ void update_poll(void);
 void update_tick(void);
 
 /*
+ * Does the work that slow paths of a cache have left: work has CACHE_POLL for
+ * update_poll(), CACHE_TICKED for update_tick().
+ */
+void update_run(unsigned work);
+
+/*
  * Reclaims memory for a request of size bytes that has found none and was tried
  * again ntried times after earlier reclaims.  may_call says that the request is
  * one of the program for an object; such a request may call destructors and
