@@ -262,10 +262,12 @@ START_TEST(each_address_of_a_block_leads_to_its_start)
 		ck_assert_ptr_eq(large_containing(p + at), p);
 	ck_assert_ptr_eq(large_containing(p + 5 * UNIT - 1), p);
 	ck_assert_ptr_eq(large_containing(next + UNIT), next);
+	/* Behind both blocks, whichever is the lower. */
+	ck_assert_ptr_null(large_containing(p + 7 * UNIT));
+	ck_assert_ptr_null(large_containing(next + 7 * UNIT));
 	large_free(p, bytes_of(p));
-	ck_assert_ptr_ne(large_containing(p + UNIT), p);
+	ck_assert_ptr_null(large_containing(p + UNIT));
 	large_free(next, bytes_of(next));
-	ck_assert_ptr_null(large_containing(next + UNIT));
 	ck_assert_ptr_null(large_containing(&p));
 	ck_assert_ptr_null(large_containing(NULL));
 }
