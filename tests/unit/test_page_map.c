@@ -90,11 +90,11 @@ START_TEST(a_chunk_starts_where_the_slab_says_and_nowhere_else)
 				check_at(at, i, l.chunk, first);
 		for (size_t i = 0; i < l.slab_bytes; i += UNIT / 2)
 			ck_assert_ptr_eq(page_map_owner(at + i), &slab_a);
+		page_map_clear(at, l.slab_bytes);
 		first = slab_layout_next_colour(&l, first);
 		if (first == 0)
 			break;
 	}
-	page_map_clear(at, l.slab_bytes);
 	for (size_t i = 0; i < l.slab_bytes; i += UNIT / 4) {
 		ck_assert(!is_start(at + i));
 		ck_assert_ptr_null(page_map_owner(at + i));

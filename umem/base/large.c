@@ -26,6 +26,7 @@
 #include "umem/base/large.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 /*
  * Each move may leave two mappings that cannot be merged with others, and a
@@ -59,6 +60,7 @@ used_add(size_t bytes)
 void
 large_register(void *p, size_t bytes)
 {
+	umem_assert((uintptr_t)p % HEAP_UNIT == 0 && bytes != 0);
 	page_map_enter_large(p, bytes);
 	used_add(bytes);
 	maximum_raise(
@@ -115,6 +117,8 @@ large_containing(const void *p)
 void
 large_unregister(void *p, size_t bytes)
 {
+	umem_assert(page_map_large_bytes(page_map_owner(p)) == bytes);
+	umem_assert(large_used() >= bytes && large_count() > 0);
 	page_map_clear(p, HEAP_UNIT);
 	__atomic_sub_fetch(&used, bytes, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
@@ -168,6 +172,9 @@ huge_page_is_empty(char *at)
 static bool
 huge_page_move(void *to, void *from)
 {
+	umem_assert((uintptr_t)to % HUGE_PAGE == 0);
+	umem_assert((uintptr_t)from % HUGE_PAGE == 0);
+
 	uintptr_t via = align_down(heap_window.base, HUGE_PAGE) - HUGE_PAGE;
 
 	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
@@ -222,6 +229,8 @@ large_alloc_copy(void *p, size_t oldbytes, size_t size)
 void *
 large_resize(void *p, size_t oldbytes, size_t size)
 {
+	umem_assert(page_map_large_bytes(page_map_owner(p)) == oldbytes);
+
 	size_t bytes = align_up(size, HEAP_UNIT);
 	bool zeroed;
 	void *q;

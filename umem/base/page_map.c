@@ -67,6 +67,8 @@ static uint8_t *committed; /* [a] one byte per STRIDE units */
 void
 page_map_set_divisor(unsigned class, size_t chunk)
 {
+	umem_assert(class < array_size(page_map.divisor) && chunk != 0);
+
 	struct cpu_guard *test = &page_map.divisor[class];
 	/*
 	 * A unit has at most one start; the phase leads to that of the next
@@ -124,6 +126,8 @@ page_map_start(void)
 static bool
 stride_commit_locked(size_t i)
 {
+	lock_assert_held(&commit_lock);
+
 	size_t entry_bytes = STRIDE * sizeof(page_map.entry[0]);
 	size_t owner_bytes = STRIDE * sizeof(page_map.owner[0]);
 
@@ -140,6 +144,9 @@ stride_commit_locked(size_t i)
 bool
 page_map_commit(void *span, size_t bytes)
 {
+	umem_assert(bytes != 0);
+	umem_assert(page_map_unit((char *)span + bytes - 1) < page_map.units);
+
 	size_t first = page_map_unit(span) / STRIDE;
 	size_t last = page_map_unit((char *)span + bytes - 1) / STRIDE;
 
@@ -184,10 +191,15 @@ void
 page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
     size_t first, void *slab)
 {
+	umem_assert((uintptr_t)span % HEAP_UNIT == 0 && bytes % HEAP_UNIT == 0);
+	umem_assert(class <= size_classes.n && first < bytes);
+	umem_assert(((uintptr_t)slab & 1) == 0); /* 1: a large block */
+
 	size_t unit = page_map_unit(span);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 
 	for (size_t i = 0; i < n; i++) {
+		umem_assert(page_map.owner[unit + i] == NULL);
 		__atomic_store_n(
 		    &page_map.owner[unit + i], slab, __ATOMIC_RELEASE);
 		__atomic_store_n(&page_map.entry[unit + i],
@@ -206,6 +218,10 @@ void
 page_map_enter_sample(
     void *span, size_t bytes, const void *block, uint32_t index)
 {
+	umem_assert((uintptr_t)span % HEAP_UNIT == 0 && bytes % HEAP_UNIT == 0);
+	umem_assert(bytes != 0 && index < PAGE_MAP_SAMPLES);
+	umem_assert(page_map_unit(block) == page_map_unit(span));
+
 	size_t unit = page_map_unit(span);
 	uint16_t phase = (uint16_t) - (uintptr_t)block;
 
@@ -219,6 +235,8 @@ page_map_enter_sample(
 void
 page_map_clear(void *span, size_t bytes)
 {
+	umem_assert((uintptr_t)span % HEAP_UNIT == 0 && bytes % HEAP_UNIT == 0);
+
 	size_t unit = page_map_unit(span);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 
@@ -228,6 +246,23 @@ page_map_clear(void *span, size_t bytes)
 		__atomic_store_n(
 		    &page_map.owner[unit + i], NULL, __ATOMIC_RELAXED);
 	}
+}
+
+bool
+page_map_check(const void *span, size_t bytes, unsigned class, const void *slab)
+{
+	size_t unit = page_map_unit(span);
+	size_t n = bytes >> HEAP_UNIT_SHIFT;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t entry = __atomic_load_n(
+		    &page_map.entry[unit + i], __ATOMIC_RELAXED);
+
+		if (page_map.owner[unit + i] != slab ||
+		    (entry != 0 && page_map_class(entry) != class))
+			return false;
+	}
+	return true;
 }
 
 void

@@ -59,6 +59,13 @@ void page_map_enter_sample(
 /* Removes the entries of all units of the span. */
 void page_map_clear(void *span, size_t bytes);
 
+/*
+ * Do all units of the span lead to the slab, and to its class or to none?  The
+ * caller ensures that the slab stays.
+ */
+bool page_map_check(
+    const void *span, size_t bytes, unsigned class, const void *slab);
+
 void page_map_lock_for_fork(void);
 void page_map_unlock_for_fork(void);
 

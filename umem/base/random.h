@@ -5,6 +5,7 @@
 #include "vmem/base.h"
 #include "vmem/hash.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 /*
  * A generator is a counter whose hashes are the numbers (splitmix64: Steele,
@@ -36,6 +37,7 @@ random_next(struct random *r)
 static inline uint64_t
 random_below(struct random *r, uint64_t n)
 {
+	umem_assert(n != 0 && n <= (uint64_t)1 << 32);
 	return (random_next(r) >> 32) * n >> 32;
 }
 

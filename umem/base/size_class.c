@@ -102,6 +102,9 @@ size_class_start(void)
 	defaults();
 	memcpy(t->bytes, edited, sizeof(edited));
 	t->n = nedited;
+	umem_assert(t->bytes[t->n] == SIZE_CLASS_MAX);
+	for (unsigned i = 1; i < t->n; i++)
+		umem_assert(t->bytes[i] < t->bytes[i + 1]);
 	for (size_t i = 0; i < array_size(t->small); i++) {
 		while (t->bytes[c] < i * 8)
 			c++;

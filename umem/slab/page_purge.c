@@ -26,6 +26,8 @@ static size_t purged_bytes; /* [a] of all stores */
 void
 page_purge_record(struct slab_store *store, struct slab *slab, uint64_t parts)
 {
+	lock_assert_held(&store->lock);
+
 	long now = __builtin_popcountll(parts);
 	long was = __builtin_popcountll(slab->purged_parts);
 
@@ -78,6 +80,8 @@ static uint64_t
 page_purge_parts(const struct slab_store *store, const struct slab *slab,
     uint64_t parts, size_t *purged)
 {
+	umem_assert(slab->bin == SLAB_BIN_ISOLATED);
+
 	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
 	uint64_t done = 0;
 
@@ -104,6 +108,7 @@ page_purge_parts(const struct slab_store *store, const struct slab *slab,
 static struct slab *
 page_purge_next_locked(struct slab_store *store, unsigned last)
 {
+	lock_assert_held(&store->lock);
 	for (unsigned bin = SLAB_BINS; bin > last; bin--)
 		if (!list_empty(&store->partial[bin - 1])) {
 			struct slab *slab = list_first(
@@ -119,6 +124,8 @@ page_purge_next_locked(struct slab_store *store, unsigned last)
 static void
 slab_isolate_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(store->isolated == NULL && slab->bin < SLAB_BINS);
 	list_remove(&slab->link);
 	slab->bin = SLAB_BIN_ISOLATED;
 	store->isolated = slab;
@@ -128,8 +135,11 @@ slab_isolate_locked(struct slab_store *store, struct slab *slab)
 static void
 slab_relist_locked(struct slab_store *store)
 {
+	lock_assert_held(&store->lock);
+
 	struct slab *slab = store->isolated;
 
+	umem_assert(slab->bin == SLAB_BIN_ISOLATED);
 	store->isolated = NULL;
 	list_init(&slab->link);
 	slab->bin = SLAB_BIN_FULL;
@@ -163,6 +173,7 @@ page_purge_slab(struct slab_store *store, unsigned last, size_t *purged)
 		slab->was_purged = 0;
 	slab_relist_locked(store);
 	surplus = slab_surplus_locked(store, SLAB_EMPTY_KEPT);
+	slab_sample_check_locked(store);
 	lock_release(&store->lock);
 	slab_destroy_all(store, surplus);
 	return done == parts;

@@ -140,6 +140,7 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
     vmem_t *source, unsigned map_class,
     void (*destruct)(struct slab_store *store, void *object))
 {
+	umem_assert(layout->nchunks > 0);
 	lock_init(&store->lock, LOCK_SLAB);
 	store->layout = *layout;
 	store->source = source;
@@ -160,6 +161,8 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 static void
 nempty_decrement_locked(struct slab_store *store)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(store->nempty > 0);
 	store->nempty--;
 	if (store->nunused > store->nempty)
 		store->nunused = store->nempty;
@@ -168,6 +171,9 @@ nempty_decrement_locked(struct slab_store *store)
 noinline void
 slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(bin != slab->bin && bin <= SLAB_BIN_EMPTY);
+	umem_assert(slab->bin != SLAB_BIN_RETIRED);
 	if (slab->bin == SLAB_BIN_ISOLATED)
 		return;
 	if (slab->bin == SLAB_BIN_EMPTY)
@@ -186,6 +192,8 @@ slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 static void
 nslabs_add_locked(struct slab_store *store, int n)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(n >= 0 || store->nslabs >= (uint32_t)-n);
 	__atomic_store_n(
 	    &store->nslabs, store->nslabs + (uint32_t)n, __ATOMIC_RELAXED);
 }
@@ -317,6 +325,11 @@ slab_create(struct slab_store *store)
 	slab->first = slab->span + slab_colour_next(store);
 	if (unlikely(store->is_annotated))
 		slab->first = ~slab->first;
+	/* The chunk of a slab with a guard page includes that page. */
+	umem_assert(store->has_guard_pages ||
+		    slab_first(store, slab) +
+			    store->layout.nchunks * store->layout.chunk <=
+			slab->span + store->layout.slab_bytes);
 	slab->nfree = store->layout.nchunks;
 	slab->nraw = store->constructs ? slab->nfree : 0;
 	slab->bin = SLAB_BIN_EMPTY;
@@ -333,6 +346,8 @@ slab_create(struct slab_store *store)
 void
 slab_register_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(slab->bin == SLAB_BIN_EMPTY && slab->store == store);
 	list_add_head(&store->empty, &slab->link);
 	store->nempty++;
 	nslabs_add_locked(store, 1);
@@ -346,7 +361,9 @@ slab_register_locked(struct slab_store *store, struct slab *slab)
 void
 slab_unlist_empty_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
 	umem_assert(slab->bin == SLAB_BIN_EMPTY);
+	umem_assert(slab->nfree == store->layout.nchunks);
 	list_remove(&slab->link);
 	nempty_decrement_locked(store);
 	nraw_add_locked(store, -(long)slab->nraw);
@@ -355,6 +372,8 @@ slab_unlist_empty_locked(struct slab_store *store, struct slab *slab)
 void
 slab_unregister_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(slab->nfree == store->layout.nchunks);
 	if (slab->purged_parts != 0)
 		page_purge_record(store, slab, 0);
 	nslabs_add_locked(store, -1);
@@ -366,6 +385,9 @@ slab_unregister_locked(struct slab_store *store, struct slab *slab)
 static void
 slab_destroy(struct slab_store *store, struct slab *slab)
 {
+	umem_assert(slab->nfree == store->layout.nchunks);
+	umem_assert(slab->purged_parts == 0);
+
 	const uint64_t *made = slab->bits + slab_nwords(store);
 
 	for (unsigned w = 0; store->constructs && w < slab_nwords(store); w++)
@@ -385,6 +407,8 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 static struct slab *
 slab_chain_empty_locked(struct slab_store *store, unsigned keep)
 {
+	lock_assert_held(&store->lock);
+
 	struct slab *chain = NULL;
 
 	while (store->nempty > keep) {
@@ -403,6 +427,7 @@ slab_chain_empty_locked(struct slab_store *store, unsigned keep)
 struct slab *
 slab_surplus_locked(struct slab_store *store, unsigned keep)
 {
+	lock_assert_held(&store->lock);
 	if (likely(!store->is_type_stable))
 		return slab_chain_empty_locked(store, keep);
 	if (store->nempty > keep)
@@ -425,6 +450,7 @@ slab_destroy_all(struct slab_store *store, struct slab *chain)
 static struct slab *
 slab_partial_locked(struct slab_store *store)
 {
+	lock_assert_held(&store->lock);
 	for (unsigned i = 0; i < SLAB_BINS; i++)
 		if (!list_empty(&store->partial[i]))
 			return list_first(
@@ -463,6 +489,7 @@ slab_reap(struct slab_store *store, unsigned keep)
 
 	lock_take(&store->lock);
 	surplus = slab_surplus_locked(store, keep);
+	slab_sample_check_locked(store);
 	lock_release(&store->lock);
 	slab_surplus_end(store, surplus);
 }
@@ -471,6 +498,8 @@ slab_reap(struct slab_store *store, unsigned keep)
 static void
 slab_give_up_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(slab->bin < SLAB_BINS);
 	list_remove(&slab->link);
 	nslabs_add_locked(store, -1);
 	nused_add_locked(store, -(long)(store->layout.nchunks - slab->nfree));
@@ -531,6 +560,9 @@ slab_destruct_ready(struct slab_store *store)
 static void
 slab_free_in_hand_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(store->constructs);
+
 	unsigned nchunks = store->layout.nchunks;
 
 	for (unsigned i = 0; i < nchunks; i++) {

@@ -1,5 +1,6 @@
 /* slab_check.c - checks the invariants of a store; see slab.c */
 #include "umem/slab/slab_inner.h"
+#include "umem/base/page_map.h"
 
 /* Purged parts have no chunk in use. */
 static bool
@@ -40,7 +41,10 @@ slab_is_consistent(const struct slab_store *store, const struct slab *slab,
 	counts->nfree += nfree;
 	counts->nraw += nraw;
 	return nfree == slab->nfree && nraw == slab->nraw &&
-	       slab->store == store && purged_parts_are_free(store, slab);
+	       slab->store == store && purged_parts_are_free(store, slab) &&
+	       (store->source != NULL ||
+		   page_map_check((void *)slab->span, store->layout.slab_bytes,
+		       store->map_class, slab));
 }
 
 /* Checks that the slabs of one list belong there. */
@@ -84,25 +88,41 @@ retired_is_consistent(
 }
 
 bool
-slab_store_check(struct slab_store *store)
+slab_store_check_locked(struct slab_store *store)
 {
 	struct counts counts = {0, 0};
-	size_t nslabs = 0;
-	bool right = true;
+	size_t nslabs = 0, nempty = 0;
 
-	lock_take(&store->lock);
-	for (unsigned bin = 0; bin <= SLAB_BIN_EMPTY; bin++)
-		right =
-		    right && bin_is_consistent(store, bin, &nslabs, &counts);
-	right = right && retired_is_consistent(store, &nslabs, &counts);
+	lock_assert_held(&store->lock);
+	for (unsigned bin = 0; bin <= SLAB_BIN_EMPTY; bin++) {
+		size_t before = nslabs;
+
+		if (!bin_is_consistent(store, bin, &nslabs, &counts))
+			return false;
+		nempty = nslabs - before;
+	}
+	if (!retired_is_consistent(store, &nslabs, &counts))
+		return false;
 	if (store->isolated != NULL) {
-		right = right && store->isolated->bin == SLAB_BIN_ISOLATED &&
-			slab_is_consistent(store, store->isolated, &counts);
+		if (store->isolated->bin != SLAB_BIN_ISOLATED ||
+		    !slab_is_consistent(store, store->isolated, &counts))
+			return false;
 		nslabs++;
 	}
-	right = right && nslabs == store->nslabs &&
-		store->nraw == counts.nraw &&
-		store->nused + counts.nfree == nslabs * store->layout.nchunks;
+	if (store->source != NULL && !slab_hash_check_locked(store))
+		return false;
+	return nslabs == store->nslabs && nempty == store->nempty &&
+	       store->nunused <= nempty && store->nraw == counts.nraw &&
+	       store->nused + counts.nfree == nslabs * store->layout.nchunks;
+}
+
+bool
+slab_store_check(struct slab_store *store)
+{
+	bool consistent;
+
+	lock_take(&store->lock);
+	consistent = slab_store_check_locked(store);
 	lock_release(&store->lock);
-	return right;
+	return consistent;
 }

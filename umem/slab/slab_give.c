@@ -21,8 +21,9 @@ slab_of_heap_address(const struct slab_store *store, const void *p)
 	return slab;
 }
 
+/* The caller holds the lock if the store has a source. */
 static struct slab *
-slab_find_locked(struct slab_store *store, void *p)
+slab_find(struct slab_store *store, void *p)
 {
 	if (store->source != NULL)
 		return slab_hash_find_locked(store, (uintptr_t)p);
@@ -49,6 +50,7 @@ static enum slab_fault
 chunk_free_fault(const struct slab_store *store, const struct slab *slab,
     void *p, unsigned *i)
 {
+	lock_assert_held(&store->lock);
 	if (unlikely(!chunk_is_start(store, slab, p, i)))
 		return SLAB_INTERIOR;
 	if (slab->bits[*i / 64] >> (*i % 64) & 1)
@@ -62,6 +64,8 @@ chunk_free_fault(const struct slab_store *store, const struct slab *slab,
 static void
 slab_changed_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(slab->nfree <= store->layout.nchunks);
 	if (unlikely(slab->was_purged)) {
 		slab->was_purged = 0;
 		if (slab->bin != SLAB_BIN_ISOLATED) {
@@ -76,6 +80,8 @@ slab_changed_locked(struct slab_store *store, struct slab *slab)
 static enum slab_fault
 chunk_give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 {
+	lock_assert_held(&store->lock);
+
 	struct slab *slab = *slab_found;
 	enum slab_fault fault;
 	unsigned i;
@@ -85,7 +91,7 @@ chunk_give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	    (uintptr_t)p - slab->span >= store->layout.slab_bytes) {
 		if (slab != NULL)
 			slab_changed_locked(store, slab);
-		slab = slab_find_locked(store, p);
+		slab = slab_find(store, p);
 		*slab_found = slab;
 		if (slab == NULL)
 			return SLAB_FOREIGN;
@@ -93,6 +99,7 @@ chunk_give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	fault = chunk_free_fault(store, slab, p, &i);
 	if (fault != SLAB_FINE)
 		return fault;
+	umem_assert(store->nused > 0);
 	bits_set_locked(
 	    slab, i / 64, slab->bits[i / 64] | (uint64_t)1 << (i % 64));
 	slab->nfree++;
@@ -110,6 +117,8 @@ static enum slab_fault
 chunks_give_locked(
     struct slab_store *store, void **chunks, unsigned n, void **bad)
 {
+	lock_assert_held(&store->lock);
+
 	enum slab_fault fault = SLAB_FINE;
 	struct slab *slab = NULL;
 
@@ -132,6 +141,8 @@ static inline unsigned
 claim_run_length(const struct slab_store *store, void **chunks, unsigned n,
     unsigned i, uint64_t mask, uint64_t *bits)
 {
+	umem_assert(n > 0 && i < store->layout.nchunks);
+
 	size_t chunk = store->layout.chunk;
 	size_t step;
 	unsigned limit, k = 1;
@@ -217,6 +228,7 @@ static bool
 claim_holds_locked(
     const struct slab_store *store, const struct slab_claim *claim)
 {
+	lock_assert_held(&store->lock);
 	return slab_of_heap_address(store, (void *)claim->first) ==
 		   claim->slab &&
 	       slab_first(store, claim->slab) == claim->first;
@@ -225,6 +237,9 @@ claim_holds_locked(
 static inline void
 claim_give_locked(struct slab_store *store, const struct slab_claim *claim)
 {
+	lock_assert_held(&store->lock);
+	umem_assert((claim->slab->bits[claim->word] & claim->mask) == 0);
+
 	struct slab *slab = claim->slab;
 
 	bits_set_locked(
@@ -237,6 +252,9 @@ claim_give_locked(struct slab_store *store, const struct slab_claim *claim)
 static void
 claim_undo_locked(struct slab_store *store, const struct slab_claim *claim)
 {
+	lock_assert_held(&store->lock);
+	umem_assert((~claim->slab->bits[claim->word] & claim->mask) == 0);
+
 	struct slab *slab = claim->slab;
 
 	bits_set_locked(
@@ -250,6 +268,8 @@ static bool
 claims_give_locked(
     struct slab_store *store, const struct slab_claims *claims, unsigned n)
 {
+	lock_assert_held(&store->lock);
+
 	const struct slab_claim *claim = claims->claim;
 	const struct slab_claim *end = claim + claims->n;
 
@@ -297,6 +317,8 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 			fault = chunks_give_locked(store, chunks, done, bad);
 		}
 		surplus = slab_surplus_locked(store, slab_empty_kept(store));
+		if (fault == SLAB_FINE)
+			slab_sample_check_locked(store);
 		lock_release(&store->lock);
 		slab_destroy_all(store, surplus);
 		chunks += done;
@@ -326,7 +348,7 @@ slab_constructed(struct slab_store *store, void *chunk)
 	/* The chunk is taken, so its slab stays, but the hash may change. */
 	if (store->source != NULL)
 		lock_take(&store->lock);
-	slab = slab_find_locked(store, chunk);
+	slab = slab_find(store, chunk);
 	if (store->source != NULL)
 		lock_release(&store->lock);
 	word = constructed_word(store, slab, chunk, &bit);
@@ -347,6 +369,7 @@ slab_give_raw(struct slab_store *store, void *chunk)
 		nraw_add_locked(store, 1);
 		slab_changed_locked(store, slab);
 	}
+	slab_sample_check_locked(store);
 	lock_release(&store->lock);
 }
 
@@ -358,7 +381,7 @@ slab_free_fault(struct slab_store *store, void *p)
 	unsigned i;
 
 	lock_take(&store->lock);
-	slab = slab_find_locked(store, p);
+	slab = slab_find(store, p);
 	if (slab != NULL)
 		fault = chunk_free_fault(store, slab, p, &i);
 	lock_release(&store->lock);
@@ -372,7 +395,7 @@ slab_find_chunk(
 	/* The page map is read without a lock. */
 	if (store->source != NULL)
 		lock_take(&store->lock);
-	*slab = slab_find_locked(store, p);
+	*slab = slab_find(store, p);
 	if (store->source != NULL)
 		lock_release(&store->lock);
 	if (*slab == NULL)

@@ -18,6 +18,9 @@
 static struct slab **
 slab_hash_chain_locked(struct slab_store *store, uintptr_t window)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(is_pow2(store->hash_size));
+
 	uint64_t hash = hash_multiply(window) >> 32;
 
 	return &store->hash[hash & (store->hash_size - 1)];
@@ -32,6 +35,8 @@ slab_hash_window(const struct slab_store *store, uintptr_t at)
 void
 slab_hash_put_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+
 	struct slab **chain =
 	    slab_hash_chain_locked(store, slab_hash_window(store, slab->span));
 
@@ -42,17 +47,23 @@ slab_hash_put_locked(struct slab_store *store, struct slab *slab)
 void
 slab_hash_remove_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+
 	struct slab **at =
 	    slab_hash_chain_locked(store, slab_hash_window(store, slab->span));
 
-	while (*at != slab)
+	while (*at != slab) {
+		umem_assert(*at != NULL);
 		at = &(*at)->next;
+	}
 	*at = slab->next;
 }
 
 struct slab *
 slab_hash_find_locked(struct slab_store *store, uintptr_t p)
 {
+	lock_assert_held(&store->lock);
+
 	uintptr_t window = slab_hash_window(store, p);
 
 	if (store->hash == NULL)
@@ -67,6 +78,24 @@ slab_hash_find_locked(struct slab_store *store, uintptr_t p)
 	}
 }
 
+bool
+slab_hash_check_locked(struct slab_store *store)
+{
+	uint32_t n = 0;
+
+	lock_assert_held(&store->lock);
+	for (uint32_t i = 0; i < store->hash_size; i++)
+		for (struct slab *s = store->hash[i]; s != NULL; s = s->next) {
+			uintptr_t window = slab_hash_window(store, s->span);
+
+			if (s->store != store || ++n > store->nslabs ||
+			    slab_hash_chain_locked(store, window) !=
+				&store->hash[i])
+				return false;
+		}
+	return n == store->nslabs;
+}
+
 /*
  * Makes chains the store's chains if there are more of them than now.  Returns
  * the chains to free: the old ones, or the new ones if another thread was
@@ -76,6 +105,8 @@ static struct slab **
 slab_hash_replace_locked(
     struct slab_store *store, struct slab **chains, uint32_t size)
 {
+	lock_assert_held(&store->lock);
+
 	uint32_t oldsize = store->hash_size;
 	struct slab **old = store->hash;
 

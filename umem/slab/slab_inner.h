@@ -10,11 +10,15 @@
 #define UMEM_SLAB_INNER_H
 
 #include "umem/slab/slab.h"
+#include "vmem/panic.h"
 
 /* The empty slabs that a store keeps; see slab.c, "Empty slabs". */
 #define SLAB_EMPTY_KEPT 1
 /* The most parts that a slab is divided into for purging. */
 #define SLAB_PARTS_MOST 64
+
+_Static_assert(
+    SLAB_PARTS_MOST <= 64, "slab->purged_parts has a bit for each part");
 
 /* Values of slab->bin for a slab that is in no partial list. */
 #define SLAB_BIN_FULL     SLAB_BINS
@@ -65,6 +69,7 @@ slab_bin_list(struct slab_store *store, unsigned bin)
 static inline uint64_t
 bit_range(size_t from, size_t to)
 {
+	umem_assert(from <= to && to < 64);
 	return (~(uint64_t)0 >> (63 - (to - from))) << from;
 }
 
@@ -101,6 +106,9 @@ void slab_rebin_to_locked(
 static inline void
 slab_rebin_locked(struct slab_store *store, struct slab *slab)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(slab->nfree >= slab->nraw);
+
 	unsigned bin = slab_bin_for(store, slab);
 
 	if (bin != slab->bin)
@@ -115,6 +123,8 @@ slab_rebin_locked(struct slab_store *store, struct slab *slab)
 static inline void
 nraw_add_locked(struct slab_store *store, long n)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(n >= 0 || store->nraw >= (size_t)-n);
 	__atomic_store_n(
 	    &store->nraw, store->nraw + (size_t)n, __ATOMIC_RELAXED);
 }
@@ -122,6 +132,8 @@ nraw_add_locked(struct slab_store *store, long n)
 static inline void
 nused_add_locked(struct slab_store *store, long n)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(n >= 0 || store->nused >= (size_t)-n);
 	__atomic_store_n(
 	    &store->nused, store->nused + (size_t)n, __ATOMIC_RELAXED);
 }
@@ -135,6 +147,28 @@ bits_set_locked(struct slab *slab, unsigned w, uint64_t bits)
 {
 	__atomic_store_n(&slab->bits[w], bits, __ATOMIC_RELAXED);
 }
+
+/* slab_store_check() for a caller that holds the lock. */
+bool slab_store_check_locked(struct slab_store *store);
+
+#ifdef UMEM_DEBUG
+/*
+ * Called before the lock is released after a change.  Checks all slabs once in
+ * about as many changes as there are slabs.
+ */
+static inline void
+slab_sample_check_locked(struct slab_store *store)
+{
+	if (store->nvisits % (store->nslabs + 1) == 0)
+		umem_assert(slab_store_check_locked(store));
+}
+#else
+static inline void
+slab_sample_check_locked(struct slab_store *store)
+{
+	(void)store;
+}
+#endif
 
 /* Takes the lock for a batch, and counts contention. */
 void slab_lock_counted(struct slab_store *store);
@@ -174,6 +208,10 @@ void slab_unregister_locked(struct slab_store *store, struct slab *slab);
 bool slab_hash_ready(struct slab_store *store);
 void slab_hash_put_locked(struct slab_store *store, struct slab *slab);
 void slab_hash_remove_locked(struct slab_store *store, struct slab *slab);
+
+/* Is each slab of the store in its chain of the hash, and no other? */
+bool slab_hash_check_locked(struct slab_store *store);
+
 struct slab *slab_hash_find_locked(struct slab_store *store, uintptr_t p);
 
 /*

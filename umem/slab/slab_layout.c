@@ -17,6 +17,7 @@
  * Source: Bonwick, "The Slab Allocator", USENIX 1994, section 4.
  */
 #include "umem/slab/slab_layout.h"
+#include "vmem/panic.h"
 
 #define WASTE_PART  8
 #define QUANTA_MOST 64
@@ -25,6 +26,8 @@ bool
 slab_layout(
     struct slab_layout *layout, size_t chunk, size_t align, size_t quantum)
 {
+	umem_assert(is_pow2(align) && quantum != 0);
+
 	size_t bytes = align_up(chunk, quantum);
 	size_t slack;
 
@@ -55,5 +58,6 @@ slab_layout(
 	layout->colour_max = align_down(slack, layout->colour_step);
 	if (layout->colour_max == 0)
 		layout->colour_step = 0;
+	umem_assert(layout->colour_max + layout->nchunks * chunk <= bytes);
 	return true;
 }

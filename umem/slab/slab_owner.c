@@ -55,6 +55,7 @@ slab_round_fault(struct slab_store *store, void *p)
 static uint64_t *
 held_word(const struct slab_store *store, struct slab *slab, unsigned i)
 {
+	umem_assert(store->records_holders && i < store->layout.nchunks);
 	return &slab->bits[slab_nwords(store) * slab_held_map(store) + i / 64];
 }
 

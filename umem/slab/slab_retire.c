@@ -58,6 +58,8 @@
 void
 slab_want_retire_locked(struct slab_store *store, unsigned keep)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(store->is_type_stable);
 	/* Atomic, since slab_retire_wanted() reads without the lock. */
 	if (keep < slab_retire_wanted(store))
 		__atomic_store_n(
@@ -75,6 +77,8 @@ slab_retire_wanted(const struct slab_store *store)
 static void
 nretired_add_locked(struct slab_store *store, int n)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(n >= 0 || store->nretired >= (uint32_t)-n);
 	__atomic_store_n(
 	    &store->nretired, store->nretired + (uint32_t)n, __ATOMIC_RELAXED);
 }
@@ -83,6 +87,8 @@ static void
 slab_retire_one_locked(
     struct slab_store *store, struct slab *slab, uint32_t batch)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(batch != 0);
 	slab_unlist_empty_locked(store, slab);
 	slab->bin = SLAB_BIN_RETIRED;
 	slab->batch = batch;
@@ -108,6 +114,7 @@ slab_retire(struct slab_store *store, unsigned keep)
 		    container_of(store->empty.prev, struct slab, link), batch);
 	if (list_empty(&store->retired))
 		batch = 0;
+	slab_sample_check_locked(store);
 	lock_release(&store->lock);
 	return batch;
 }
@@ -116,6 +123,8 @@ slab_retire(struct slab_store *store, unsigned keep)
 static struct slab *
 slab_chain_retired_locked(struct slab_store *store, uint32_t batch)
 {
+	lock_assert_held(&store->lock);
+
 	struct slab *chain = NULL;
 
 	while (batch != 0 && !list_empty(&store->retired)) {
@@ -124,6 +133,7 @@ slab_chain_retired_locked(struct slab_store *store, uint32_t batch)
 
 		if ((int32_t)(slab->batch - batch) > 0)
 			break;
+		umem_assert(slab->bin == SLAB_BIN_RETIRED);
 		list_remove(&slab->link);
 		nretired_add_locked(store, -1);
 		slab_unregister_locked(store, slab);

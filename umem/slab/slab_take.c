@@ -12,6 +12,8 @@
 static inline uint64_t
 lowest_bits(uint64_t bits, unsigned n)
 {
+	umem_assert(bits != 0 && n != 0);
+
 	uint64_t rest = bits, run;
 
 	if (n >= 64)
@@ -33,6 +35,9 @@ static void
 page_purge_touch_locked(
     struct slab_store *store, struct slab *slab, unsigned last)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(last < store->layout.nchunks);
+
 	uintptr_t first = slab_first(store, slab) - slab->span;
 	uintptr_t end = first + (last + 1) * store->layout.chunk;
 
@@ -75,6 +80,10 @@ static void
 claim_take_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
     uint64_t bits, struct slab_claims *claims, unsigned n)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(claims->n < SLAB_CLAIMS && w < slab_nwords(store));
+	umem_assert(bits != 0 && (bits & ~slab->bits[w]) == 0);
+
 	struct slab_claim *claim = &claims->claim[claims->n++];
 	unsigned last;
 
@@ -97,6 +106,9 @@ static void
 claims_take_slab_locked(struct slab_store *store, struct slab *slab,
     struct slab_claims *claims, unsigned n)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(slab->bin < SLAB_BINS || slab->bin == SLAB_BIN_EMPTY);
+
 	bool passed = false; /* passed a raw chunk: keep the hint */
 
 	for (unsigned w = slab->hint; slab->nfree > slab->nraw; w++) {
@@ -120,6 +132,9 @@ static void
 claim_take_raw_locked(
     struct slab_store *store, struct slab *slab, struct slab_claims *claims)
 {
+	lock_assert_held(&store->lock);
+	umem_assert(slab->nraw > 0 && store->nraw > 0);
+
 	unsigned w = slab->hint;
 	uint64_t bits;
 
@@ -141,6 +156,7 @@ static inline struct slab *
 slab_first_with_locked(
     const struct slab_store *store, struct list *list, bool raw)
 {
+	lock_assert_held(&store->lock);
 	list_foreach (item, list) {
 		struct slab *slab = container_of(item, struct slab, link);
 
@@ -175,6 +191,8 @@ slab_nready(const struct slab_store *store)
 static struct slab *
 slab_fullest_locked(struct slab_store *store, bool raw)
 {
+	lock_assert_held(&store->lock);
+
 	struct slab *slab = NULL;
 
 	if (store->constructs && (raw ? store->nraw : slab_nready(store)) == 0)
@@ -208,6 +226,7 @@ claims_take(struct slab_store *store, struct slab *fresh,
 		*raw = true;
 	}
 	nused_add_locked(store, claims->nchunks);
+	slab_sample_check_locked(store);
 	lock_release(&store->lock);
 }
 
