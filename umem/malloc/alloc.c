@@ -276,13 +276,6 @@ alloc_slow(size_t size)
 /* From this size on, purging dirty pages is cheaper than writing zeros. */
 #define ZERO_BY_PURGE_MIN (32 * MIB)
 
-/* Are the first and the last byte of the block zero?  For assertions. */
-static inline bool
-block_is_zero(const char *p, size_t size)
-{
-	return p == NULL || size == 0 || (p[0] == 0 && p[size - 1] == 0);
-}
-
 static void *
 alloc_zeroed_block(size_t size, bool is_exempt)
 {
@@ -299,7 +292,8 @@ alloc_zeroed_block(size_t size, bool is_exempt)
 		if (p == NULL && !medium_pop(size, &p))
 			p = alloc_reclaiming(size, &zeroed);
 	}
-	umem_assert(!zeroed || block_is_zero(p, size));
+	umem_assert(!zeroed || p == NULL || size == 0 ||
+		    (*(char *)p == 0 && ((char *)p)[size - 1] == 0));
 	if (p == NULL || zeroed)
 		return p;
 	if (size < ZERO_BY_PURGE_MIN || debug_large() ||

@@ -72,8 +72,8 @@ stats_add_cache(const struct stats_cache *cache, void *arg)
 
 /*
  * Returns the bytes that the heap has from the kernel: all allocated bytes,
- * except the pages that page_purge_sparse() has purged, and all dirty bytes.  Pages
- * that are allocated and were never written to count, too.
+ * except the pages that page_purge_sparse() has purged, and all dirty bytes.
+ * Pages that are allocated and were never written to count, too.
  */
 static size_t
 stats_held_bytes(size_t dirty)
