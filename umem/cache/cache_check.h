@@ -11,8 +11,8 @@
 #include "umem/cache/cache.h"
 
 /*
- * Checks one cache: its members, the queue of its limit, its reserve, and the
- * pool of an import cache.  The caller holds no lock and has the cache pinned.
+ * Checks one cache: its members, the queue of its limit, and the pool of an
+ * import cache; reserve.c checks the reserve.  The caller holds no lock and has the cache pinned.
  */
 bool cache_check(struct umem_cache *cache);
 
