@@ -21,9 +21,9 @@
  *	After it has read the old mean for its next sample, or has drawn a
  *	distance from it: it takes at most one sample by the old mean.
  * If this command is killed between two writes, the state is one of the
- * mixtures that umem/malloc/sample.c shows to be correct.  Without critical sections
- * (locked mode, or umem_setmtbf() in force) both ends are 0 and stay 0; the
- * library sets them when that state ends.
+ * mixtures that umem/malloc/sample.c shows to be correct.  Without critical
+ * sections (locked mode, or umem_setmtbf() in force) both ends are 0 and stay
+ * 0; the library sets them when that state ends.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -27,8 +27,8 @@
  *				resources outside the pool, less those in
  *				magazines, is the number that the program holds,
  *				except for resources that a thread is moving
- * A claimed header has no valid top: only its owner knows it.  snapshot.c avoids
- * a stop with claimed headers.
+ * A claimed header has no valid top: only its owner knows it.  snapshot.c tries
+ * to stop the target while no header is claimed.
  *
  * The unit table has for each 64 KiB of the heap the index of a slab
  * (2 * i + 2) or of a large block (2 * i + 3), 0 for neither.

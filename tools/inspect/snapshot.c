@@ -3,9 +3,9 @@
  *
  * While the target is stopped, this file copies the library's variables, all
  * memory that the library obtained for its own structures, the used part of the
- * page map, each CPU's headers, and the tags of large blocks.
- * These copies are at most a hundredth of the heap.  Then it resumes the target
- * and lets model.c read the copies.
+ * page map, each CPU's headers, and the tags of large blocks.  These copies are
+ * at most a hundredth of the heap.  Then it resumes the target and lets model.c
+ * read the copies.
  *
  * A header that a thread has claimed has no valid top: only its owner knows it.
  * Therefore this file resumes a live target and stops it again, several times,
