@@ -1130,28 +1130,31 @@ cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold)
 
 /*
  * Racy estimate of the rounds in the loaded magazine.  Because top and bottom
- * may be of different moments, a wrong result is possible; it is harmless.
+ * may be of different moments, a wrong result is possible; it is harmless.  A
+ * difference that no magazine can have counts as 0.
  */
 static size_t
-glance(const struct cpu_hot *h)
+header_rounds_estimate(const struct cpu_hot *h)
 {
 	intptr_t top = (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED);
 	intptr_t bottom =
 	    (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED);
+	size_t n = top > bottom ? (size_t)(top - bottom) / sizeof(void *) : 0;
 
-	return top > bottom ? (size_t)(top - bottom) / sizeof(void *) % 256 : 0;
+	return n <= MAGAZINE_ROUNDS_MOST ? n : 0;
 }
 
 size_t
-cpu_glance(struct cpu_hot *hot)
+cpu_rounds_estimate(struct cpu_hot *hot)
 {
 	unsigned cpu = cpu_now();
 
-	return cpu < cpu_layer.nslots ? glance(hot_of(hot, cpu)) : 0;
+	return cpu < cpu_layer.nslots ? header_rounds_estimate(hot_of(hot, cpu))
+				      : 0;
 }
 
 size_t
-cpu_glance_all(unsigned *cpu)
+cpu_rounds_estimate_all(unsigned *cpu)
 {
 	size_t n = 0;
 
@@ -1166,7 +1169,7 @@ cpu_glance_all(unsigned *cpu)
 		if (i == 0)
 			taken &= ~(uint64_t)1;
 		for (; taken != 0; taken &= taken - 1)
-			n += glance(hot_of(
+			n += header_rounds_estimate(hot_of(
 			    header_hot(regions, i + lowbit(taken)), *cpu));
 	}
 	return n;

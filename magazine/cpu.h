@@ -152,13 +152,13 @@ bool cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold);
 unsigned cpu_now(void);
 
 /* Racy estimate of the rounds in this CPU's loaded magazine. */
-size_t cpu_glance(struct cpu_hot *hot);
+size_t cpu_rounds_estimate(struct cpu_hot *hot);
 
 /*
  * Racy estimate of the rounds in this CPU's loaded magazines of all caches in
  * the first region.  *cpu becomes the number of this CPU.
  */
-size_t cpu_glance_all(unsigned *cpu);
+size_t cpu_rounds_estimate_all(unsigned *cpu);
 
 /*
  * Maintenance countdown.  Each push that takes the slow path calls

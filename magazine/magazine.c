@@ -722,9 +722,9 @@ magazine_drain_all(struct magazine_layer *layer, struct magazine **chain)
 }
 
 size_t
-magazine_glance(struct magazine_layer *layer)
+magazine_rounds_estimate(struct magazine_layer *layer)
 {
-	return cpu_glance(layer->hot) +
+	return cpu_rounds_estimate(layer->hot) +
 	       shards_nfull(layer) *
 		   __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 }

@@ -205,7 +205,7 @@ bool magazine_drain(struct magazine_layer *layer, struct magazine **chain);
 bool magazine_drain_all(struct magazine_layer *layer, struct magazine **chain);
 
 /* Racy estimate of the rounds of this CPU and in the depot. */
-size_t magazine_glance(struct magazine_layer *layer);
+size_t magazine_rounds_estimate(struct magazine_layer *layer);
 
 /* Take the magazines of this CPU and of the depot, as a chain. */
 void magazine_take_near(struct magazine_layer *layer, struct magazine **chain);

@@ -79,7 +79,8 @@ size_t magazine_bytes_most = 64 * KIB;
 #define DEPOT_LEAST  (1 * MIB)
 size_t magazine_depot_most = 16 * MIB;
 
-static const uint16_t capacities[] = {2, 6, 14, 30, 62, 126, 254, 510, 1022};
+static const uint16_t capacities[] = {
+    2, 6, 14, 30, 62, 126, 254, 510, MAGAZINE_ROUNDS_MOST};
 /* Largest capacity without contention. */
 #define ROUNDS_CALM 254
 /* A lock is contended if more than one acquisition in CROWD has to wait. */

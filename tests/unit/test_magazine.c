@@ -603,6 +603,23 @@ START_TEST(where_cpus_queue_magazines_are_larger)
 }
 END_TEST
 
+START_TEST(the_estimate_counts_every_round_of_a_large_magazine)
+{
+	unsigned cpu;
+
+	if (!start(_i, 32, 0))
+		return;
+	crowd(1, 0);
+	crowd(20, 1000);
+	ck_assert_uint_eq(layer.rounds, 1022);
+	for (unsigned i = 1; i <= 1022; i++) {
+		put(&stamp[i]);
+		ck_assert_uint_eq(cpu_rounds_estimate(layer.hot), i);
+		ck_assert_uint_eq(cpu_rounds_estimate_all(&cpu), i);
+	}
+}
+END_TEST
+
 START_TEST(a_crowd_keeps_to_the_budget)
 {
 	static const size_t bytes[] = {1, 64, 65, 128, 256, 300, 4096, MIB};
@@ -761,7 +778,7 @@ START_TEST(what_is_near_can_be_taken)
 	 * threads may own them too.
 	 */
 	size_t n = magazine_rounds(&layer);
-	ck_assert_uint_gt(magazine_glance(&layer), 0);
+	ck_assert_uint_gt(magazine_rounds_estimate(&layer), 0);
 	magazine_take_near(&layer, &chain);
 	ck_assert_uint_eq(flush(chain), n);
 	ck_assert_uint_eq(magazine_rounds(&layer), 0);
@@ -954,6 +971,8 @@ magazine_suite(void)
 	    tcase, an_update_takes_what_was_idle_and_leaves_what_was_not, 0, 3);
 	tcase_add_loop_test(tcase, contention_makes_larger_magazines, 0, 3);
 	tcase_add_loop_test(tcase, where_cpus_queue_magazines_are_larger, 0, 3);
+	tcase_add_loop_test(
+	    tcase, the_estimate_counts_every_round_of_a_large_magazine, 0, 3);
 	tcase_add_test(tcase, a_crowd_keeps_to_the_budget);
 	tcase_add_loop_test(tcase, a_cache_in_flow_borrows_and_returns, 0, 3);
 	tcase_add_loop_test(tcase, what_all_borrow_is_bounded, 0, 3);

@@ -202,7 +202,7 @@ large_classes_exceed_limit(unsigned first)
 		struct umem_cache *cache = class_cache_if_made(c);
 
 		if (cache != NULL && cache->has_magazines)
-			bytes += magazine_glance(&cache->mag) *
+			bytes += magazine_rounds_estimate(&cache->mag) *
 				 size_classes.bytes[c];
 	}
 	return bytes >
@@ -228,7 +228,7 @@ flush_large_classes(void)
 		struct magazine *chain;
 
 		if (cache == NULL || !cache->has_magazines ||
-		    magazine_glance(&cache->mag) == 0)
+		    magazine_rounds_estimate(&cache->mag) == 0)
 			continue;
 		magazine_take_near(&cache->mag, &chain);
 		cache_flush(cache, chain);

@@ -103,7 +103,7 @@ static bool
 rounds_are_steady(void)
 {
 	unsigned now_cpu;
-	size_t n = cpu_glance_all(&now_cpu);
+	size_t n = cpu_rounds_estimate_all(&now_cpu);
 	size_t before = __atomic_exchange_n(&rounds, n, __ATOMIC_RELAXED);
 	unsigned before_cpu =
 	    __atomic_exchange_n(&cpu, now_cpu, __ATOMIC_RELAXED);
