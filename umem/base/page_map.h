@@ -14,8 +14,8 @@
 struct page_map {
 	uintptr_t base; /* start of the heap's reserved range */
 	size_t units;   /* 0 before start: the map has no entries */
-	uint32_t *
-	    entry; /* [a] per unit: see page_map_header_offset(), page_map_chunk_offset() */
+	/* [a] per unit: see page_map_header_offset(), page_map_chunk_offset(). */
+	uint32_t *entry;
 	void **owner; /* [a] per unit: slab or large block, see below */
 	struct cpu_guard divisor[256]; /* by class */
 };
@@ -33,15 +33,15 @@ bool page_map_start(void);
 void page_map_set_divisor(unsigned class, size_t chunk);
 
 /*
- * Commits the table entries for the units of [span, span + bytes).  Returns false
- * if there is no memory.
+ * Commits the table entries for the units of [span, span + bytes).  Returns
+ * false if there is no memory.
  */
 bool page_map_commit(void *span, size_t bytes);
 
 /*
  * Enters a slab of chunks of a class, or of class 0 if malloc() does not use
- * its cache.  The first chunk is first bytes behind span.  The caller has called
- * page_map_commit() for the span.
+ * its cache.  The first chunk is first bytes behind span.  The caller has
+ * called page_map_commit() for the span.
  */
 void page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
     size_t first, void *slab);

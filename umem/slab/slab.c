@@ -53,9 +53,9 @@
  * Constructed chunks (stores with a destructor function)
  *	The caller constructs a chunk after it has taken it for the first time;
  *	the chunk stays constructed until its slab is destroyed.  A second bit
- *	for each chunk, "made", records this.  The states of a chunk are
+ *	for each chunk, "constructed", records this.  The states of a chunk are
  *
- *	free made	state		how it leaves the state
+ *	free con.	state		how it leaves the state
  *	1    0		raw		slab_take_one() takes it
  *	0    0		in hand		slab_constructed(), or slab_give_raw()
  *	0    1		out		slab_give()
@@ -73,9 +73,9 @@
  *	exception, fork in another thread).  Then its chunk stays in hand: it is
  *	not destructed, and slab_store_end() treats it as free.
  *
- *	Locking: the made bits, and the held bits of slab_owner.c, are the only
- *	parts of a slab that are written without the lock.  slab_constructed()
- *	sets the made bit of a chunk that the caller has in hand.  Because other
+ *	Locking: the "constructed" bits, and the held bits of slab_owner.c, are
+ *	the only parts of a slab that are written without the lock.  slab_constructed()
+ *	sets that bit of a chunk that the caller has in hand.  Because other
  *	bits of the word belong to other threads, each write is an atomic or, or
  *	and.  Relaxed order is enough: the bit of a chunk is read again only
  *	after the chunk was freed, and the program orders its free after its
@@ -388,10 +388,11 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	umem_assert(slab->nfree == store->layout.nchunks);
 	umem_assert(slab->purged_parts == 0);
 
-	const uint64_t *made = slab->bits + slab_nwords(store);
+	const uint64_t *constructed = slab->bits + slab_nwords(store);
 
 	for (unsigned w = 0; store->constructs && w < slab_nwords(store); w++)
-		for (uint64_t bits = made[w]; bits != 0; bits &= bits - 1)
+		for (uint64_t bits = constructed[w]; bits != 0;
+		     bits &= bits - 1)
 			store->destruct(
 			    store, (void *)(slab_first(store, slab) +
 					    (w * 64 + lowbit(bits)) *

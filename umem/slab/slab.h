@@ -270,8 +270,8 @@ size_t page_purge_sparse(struct slab_store *store, size_t limit);
 size_t page_purge_all(struct slab_store *store);
 
 /*
- * The bytes of all stores that page_purge_sparse() and page_purge_all() have purged
- * and that were not taken again.
+ * The bytes of all stores that page_purge_sparse() and page_purge_all() have
+ * purged and that were not taken again.
  */
 size_t page_purge_bytes(void);
 

@@ -1,5 +1,5 @@
 /*
- * slab_give.c - frees chunks to slabs, and finds the slab of a chunk; see slab.c
+ * slab_give.c - frees chunks to slabs; the slab of a chunk; see slab.c
  *
  * slab_give() finds the slabs, words and bits of chunks without the lock, as
  * claims, and sets the bits of a claim under it, after the checks that "Claims"
@@ -59,7 +59,8 @@ chunk_free_fault(const struct slab_store *store, const struct slab *slab,
 }
 
 /*
- * A chunk of the slab was given: it is no longer counts as purged, and may change lists.
+ * A chunk of the slab was given: the slab no longer counts as purged,
+ * and may change lists.
  */
 static void
 slab_changed_locked(struct slab_store *store, struct slab *slab)
@@ -223,7 +224,7 @@ claims_make(const struct slab_store *store, void **chunks, unsigned n,
 	return done;
 }
 
-/* Is the slab that claims_make() found still the owner of the claim's chunks? */
+/* Does the slab that claims_make() found still own the claim's chunks? */
 static bool
 claim_holds_locked(
     const struct slab_store *store, const struct slab_claim *claim)
@@ -327,7 +328,7 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 	return fault;
 }
 
-/* Returns the word of a chunk's "made" bit, and sets *bit to the bit. */
+/* Returns the word of a chunk's "constructed" bit, and sets *bit to the bit. */
 static uint64_t *
 constructed_word(const struct slab_store *store, struct slab *slab,
     const void *chunk, uint64_t *bit)

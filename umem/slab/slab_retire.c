@@ -1,9 +1,9 @@
 /*
  * slab_retire.c - retires the slabs of type-stable stores for a grace period
  *
- * A type-stable store (store->is_type_stable, UMC_TYPESAFE_BY_RCU) promises a reader
- * in a read-side critical section that a pointer to an object of the store
- * stays a pointer to an object of the store.  The program may have freed the
+ * A type-stable store (store->is_type_stable, UMC_TYPESAFE_BY_RCU) promises a
+ * reader in a read-side critical section that a pointer to an object of the
+ * store stays a pointer to an object of the store.  The program may have freed the
  * object meanwhile, and another thread may have allocated it again.  Its memory
  * is never another type's, never unmapped or purged, and the destructor has not
  * run on it.
@@ -39,7 +39,7 @@
  *	slab_reap() and slab_reap_unused() release no slab of such a store.
  *	They note the number of empty slabs to keep (store->retire_wanted) and
  *	call store->want_retire() without a lock.  slab_retire() clears the
- *	note.  Pages of slabs that are partly used are never purged: page_purge_bins().
+ *	note.  page_purge.c never purges pages of slabs that are partly used.
  *
  * A retired slab counts in store->nslabs, and stays in the page map or the
  * hash until slab_end_retired(), so that a free of one of its objects is found

@@ -63,13 +63,13 @@ static inline uint64_t
 slab_free_bits(const struct slab_store *store, const struct slab *slab,
     unsigned w, bool raw)
 {
-	uint64_t made;
+	uint64_t constructed;
 
 	if (!store->constructs)
 		return slab->bits[w];
-	made = __atomic_load_n(
+	constructed = __atomic_load_n(
 	    &slab->bits[slab_nwords(store) + w], __ATOMIC_RELAXED);
-	return slab->bits[w] & (raw ? ~made : made);
+	return slab->bits[w] & (raw ? ~constructed : constructed);
 }
 
 /*
