@@ -2,8 +2,8 @@
  * describe.h - macros that make the introspection table; see description.h
  *
  * The entries are in a section of their own.  umem/describe.c describes the
- * structures that headers define.  A module with private structures or variables
- * describes them at the end of its .c file, by DESCRIBE(its list).
+ * structures that headers define.  A module with private structures or
+ * variables describes them at the end of its .c file, by DESCRIBE(its list).
  */
 #ifndef VMEM_DESCRIBE_H
 #define VMEM_DESCRIBE_H
