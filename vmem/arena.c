@@ -77,10 +77,13 @@
  */
 #define FIRSTFIT_LISTS 64
 
+/* Most segments of an arena that a debug build checks after every change. */
+#define CHECK_ALWAYS 64
+
 /*
  * Checks.  arena_check_locked() examines every segment.  The debug build calls
  * it after every change of a small arena, but only once for every n changes of
- * an arena with n segments if n is larger than 64.
+ * an arena with n segments if n is larger than CHECK_ALWAYS.
  */
 struct census {
 	size_t inuse;
@@ -122,7 +125,8 @@ arena_check_locked(const vmem_t *arena)
 
 	struct census c = arena_census(arena);
 
-	return c.inuse == arena->stats.inuse && c.total == arena->stats.total &&
+	return segment_reserve_check(&arena->reserve) &&
+	       c.inuse == arena->stats.inuse && c.total == arena->stats.total &&
 	       c.imported == arena->stats.imported &&
 	       c.nspans == arena->nspans && c.nallocated == arena->hash.nsegs &&
 	       c.nfree == arena->free.nsegs;
@@ -139,22 +143,33 @@ arena_check(vmem_t *arena)
 
 #ifdef UMEM_DEBUG
 static void
-arena_sample_locked(vmem_t *arena)
+arena_check_sampled_locked(vmem_t *arena)
 {
 	size_t n = arena->hash.nsegs + arena->free.nsegs;
 
-	if (n > 64 && ++arena->nchecks < n)
+	if (n > CHECK_ALWAYS && ++arena->nchecks < n)
 		return;
 	arena->nchecks = 0;
 	umem_assert(arena_check_locked(arena));
 }
 #else
 static inline void
-arena_sample_locked(vmem_t *arena)
+arena_check_sampled_locked(vmem_t *arena)
 {
 	(void)arena;
 }
 #endif
+
+static bool
+span_overlaps_locked(const vmem_t *arena, uintptr_t start, size_t size)
+{
+	lock_assert_held(&arena->lock);
+
+	const struct segment *span =
+	    span_at_or_below(arena->spans, start + (size - 1));
+
+	return span != NULL && segment_last(span) >= start;
+}
 
 /*
  * Add a span and a free segment that fills it.  The reserve has TAGS_SPAN tags.
@@ -164,6 +179,8 @@ static struct segment *
 span_add_locked(vmem_t *arena, uintptr_t start, size_t size, bool imported)
 {
 	lock_assert_held(&arena->lock);
+	umem_assert(((start | size) & (arena->quantum - 1)) == 0);
+	umem_assert(!span_overlaps_locked(arena, start, size));
 
 	struct segment *span =
 	    segment_new(&arena->reserve, VMEM_SPAN, start, size);
@@ -185,15 +202,6 @@ span_add_locked(vmem_t *arena, uintptr_t start, size_t size, bool imported)
 	return seg;
 }
 
-static bool
-span_overlaps_locked(const vmem_t *arena, uintptr_t start, size_t size)
-{
-	const struct segment *span =
-	    span_at_or_below(arena->spans, start + (size - 1));
-
-	return span != NULL && segment_last(span) >= start;
-}
-
 /* Remove the span that the free segment seg fills. */
 static void
 span_delete_locked(vmem_t *arena, struct segment *seg)
@@ -202,6 +210,8 @@ span_delete_locked(vmem_t *arena, struct segment *seg)
 
 	struct segment *span = segment_prev(seg);
 
+	umem_assert(seg->type == VMEM_FREE && span->type == VMEM_SPAN);
+	umem_assert(span->size == seg->size && !span->due);
 	freelist_remove(&arena->free, seg);
 	span_remove(&arena->spans, span);
 	segment_unlink(seg);
@@ -228,6 +238,11 @@ segment_take_locked(
 	size_t below = addr - seg->start;
 	size_t above = oldsize - below - size;
 	struct segment *taken = seg;
+
+	umem_assert(seg->type == VMEM_FREE && addr >= seg->start);
+	umem_assert(size <= oldsize && below <= oldsize - size);
+	umem_assert(
+	    arena->reserve.nspare >= (unsigned)(below != 0) + (above != 0));
 
 	if (below == 0 && above == 0) {
 		freelist_remove(&arena->free, seg);
@@ -300,8 +315,10 @@ segment_merge_locked(vmem_t *arena, struct segment *seg)
 
 /* First fit: the lowest address. */
 static struct segment *
-search_first_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
+arena_first_fit_locked(
+    vmem_t *arena, const struct request *req, uintptr_t *addr)
 {
+	lock_assert_held(&arena->lock);
 	if (arena->free.nsegs <= FIRSTFIT_LISTS)
 		return freelist_lowest(&arena->free, req, addr);
 
@@ -316,14 +333,14 @@ search_first_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
 
 /* Is the tag before the position of address at in the ring? */
 static bool
-stands_before(const struct segment *seg, uintptr_t at)
+tag_is_before(const struct segment *seg, uintptr_t at)
 {
 	return seg->type == VMEM_SPAN ? seg->start < at
 				      : segment_last(seg) < at;
 }
 
 static void
-rotor_put(struct segment *rotor, struct segment *after)
+rotor_move(struct segment *rotor, struct segment *after)
 {
 	segment_unlink(rotor);
 	segment_link_after(after, rotor);
@@ -335,8 +352,10 @@ rotor_put(struct segment *rotor, struct segment *after)
  * the segment that contains rotor_at, or else the next tag.
  */
 static struct segment *
-rotor_settle_locked(vmem_t *arena)
+rotor_update_locked(vmem_t *arena)
 {
+	lock_assert_held(&arena->lock);
+
 	struct segment *rotor = &arena->rotor, *head = &arena->head;
 	struct segment *seg;
 
@@ -344,29 +363,31 @@ rotor_settle_locked(vmem_t *arena)
 	if (arena->rotor_at == 0)
 		return segment_next(head);
 	while ((seg = segment_prev(rotor)) != head &&
-	       !stands_before(seg, arena->rotor_at))
-		rotor_put(rotor, seg->aprev);
+	       !tag_is_before(seg, arena->rotor_at))
+		rotor_move(rotor, seg->aprev);
 	while ((seg = segment_next(rotor)) != head &&
-	       stands_before(seg, arena->rotor_at))
-		rotor_put(rotor, seg);
+	       tag_is_before(seg, arena->rotor_at))
+		rotor_move(rotor, seg);
 	return seg;
 }
 
 /* Next fit: continue where the last one ended, once around the ring. */
 static struct segment *
-search_next_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
+arena_next_fit_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
 {
-	struct segment *first = rotor_settle_locked(arena);
-	struct request behind = *req;
+	lock_assert_held(&arena->lock);
+
+	struct segment *first = rotor_update_locked(arena);
+	struct request rest = *req;
 
 	/*
 	 * The segment that contains rotor_at comes first with its part above
 	 * rotor_at, and comes last as a whole.
 	 */
-	if (behind.min < arena->rotor_at)
-		behind.min = arena->rotor_at;
-	behind.plain = false;
-	if (first->type == VMEM_FREE && request_fits(&behind, first, addr))
+	if (rest.min < arena->rotor_at)
+		rest.min = arena->rotor_at;
+	rest.plain = false;
+	if (first->type == VMEM_FREE && request_fits(&rest, first, addr))
 		return first;
 
 	struct segment *seg = first;
@@ -380,7 +401,7 @@ search_next_locked(vmem_t *arena, const struct request *req, uintptr_t *addr)
 }
 
 static struct segment *
-search_locked(
+arena_search_locked(
     vmem_t *arena, const struct request *req, int policy, uintptr_t *addr)
 {
 	lock_assert_held(&arena->lock);
@@ -388,9 +409,9 @@ search_locked(
 	case VM_BESTFIT:
 		return freelist_best(&arena->free, req, addr);
 	case VM_FIRSTFIT:
-		return search_first_locked(arena, req, addr);
+		return arena_first_fit_locked(arena, req, addr);
 	case VM_NEXTFIT:
-		return search_next_locked(arena, req, addr);
+		return arena_next_fit_locked(arena, req, addr);
 	default:
 		return freelist_instant(&arena->free, req, addr);
 	}
@@ -404,12 +425,14 @@ search_locked(
 static void
 transit_begin_locked(vmem_t *arena)
 {
+	lock_assert_held(&arena->lock);
 	arena->ntransit++;
 }
 
 static void
 transit_end_locked(vmem_t *arena, bool moved)
 {
+	lock_assert_held(&arena->lock);
 	if (arena->ntransit != 0)
 		arena->ntransit--;
 	arena->nmoved += moved;
@@ -426,12 +449,13 @@ transit_end_locked(vmem_t *arena, bool moved)
  * span.  Returns NULL if the source has none, and leaves errno alone.
  */
 static void *
-import(vmem_t *arena, const struct request *req, int vmflag, size_t *size)
+arena_call_import(
+    vmem_t *arena, const struct request *req, int vmflag, size_t *size)
 {
 	bool aligns = (arena->cflags & VMC_XALIGN) != 0 && req->nocross == 0;
 	int saved_errno = errno;
 	size_t aligned_to = arena->quantum;
-	size_t asked;
+	size_t wanted;
 	void *span;
 
 	/* The source must not abort: this arena handles the failure. */
@@ -439,24 +463,25 @@ import(vmem_t *arena, const struct request *req, int vmflag, size_t *size)
 	/* A user's vmem_alloc_t need only align to this arena's quantum. */
 	if (arena->import == vmem_alloc || (arena->cflags & VMC_XALLOC) != 0)
 		aligned_to = arena->import_quantum;
-	if (!request_import_size(req, aligned_to, aligns, &asked) ||
-	    (asked = align_up(asked, arena->import_quantum)) == 0)
+	if (!request_import_size(req, aligned_to, aligns, &wanted) ||
+	    (wanted = align_up(wanted, arena->import_quantum)) == 0)
 		return NULL;
-	*size = asked;
+	*size = wanted;
 	if ((arena->cflags & VMC_XALLOC) == 0)
-		span = arena->import(arena->source, asked, vmflag);
+		span = arena->import(arena->source, wanted, vmflag);
 	else
 		span = arena->ximport(arena->source, size, req->align, vmflag);
 	errno = saved_errno;
-	if (span != NULL && *size < asked)
+	if (span != NULL && *size < wanted)
 		panic("vmem_xalloc(%p): import of %zu for %zu", (void *)arena,
-		    *size, asked);
+		    *size, wanted);
 	return span;
 }
 
 static void
-import_verify_locked(vmem_t *arena, uintptr_t start, size_t size)
+span_verify_locked(vmem_t *arena, uintptr_t start, size_t size)
 {
+	lock_assert_held(&arena->lock);
 	if (((start | size) & (arena->quantum - 1)) != 0 ||
 	    start + (size - 1) < start ||
 	    span_overlaps_locked(arena, start, size)) {
@@ -477,25 +502,25 @@ import_verify_locked(vmem_t *arena, uintptr_t start, size_t size)
  * threads may use up the reserve while the lock is dropped.
  */
 static struct segment *
-import_locked(
+span_import_locked(
     vmem_t *arena, const struct request *req, int vmflag, uintptr_t *addr)
 {
-	struct reserve aside = {.spare = NULL};
+	struct reserve tags = {.spare = NULL};
 	size_t size;
 
-	segment_reserve_move(&arena->reserve, &aside, TAGS_SPAN + TAGS_TAKE);
+	segment_reserve_move(&arena->reserve, &tags, TAGS_SPAN + TAGS_TAKE);
 	transit_begin_locked(arena);
 	lock_release(&arena->lock);
-	void *start = import(arena, req, vmflag, &size);
+	void *start = arena_call_import(arena, req, vmflag, &size);
 	lock_take(&arena->lock);
 	transit_end_locked(arena, /* moved */ start != NULL);
-	segment_reserve_move(&aside, &arena->reserve, TAGS_SPAN + TAGS_TAKE);
+	segment_reserve_move(&tags, &arena->reserve, TAGS_SPAN + TAGS_TAKE);
 	__atomic_store_n(
 	    &arena->import_failed, start == NULL, __ATOMIC_RELAXED);
 	if (start == NULL)
 		return NULL;
 
-	import_verify_locked(arena, (uintptr_t)start, size);
+	span_verify_locked(arena, (uintptr_t)start, size);
 	struct segment *seg = span_add_locked(arena, (uintptr_t)start, size,
 	    /* imported */ true);
 
@@ -532,21 +557,23 @@ arena_error(vmem_t *arena, size_t size, int error, int vmflag)
  * segment is returned, the reserve has TAGS_TAKE tags.
  */
 static struct segment *
-find_locked(vmem_t *arena, const struct request *req, int policy, int vmflag,
-    uintptr_t *addr)
+arena_find_locked(vmem_t *arena, const struct request *req, int policy,
+    int vmflag, uintptr_t *addr)
 {
+	lock_assert_held(&arena->lock);
+
 	bool may_import = arena->import != NULL && !req->bounded;
 	struct segment *seg;
 
 	if (!segment_reserve(&arena->reserve, TAGS_TAKE))
 		return NULL;
-	seg = search_locked(arena, req, policy, addr);
+	seg = arena_search_locked(arena, req, policy, addr);
 	if (seg != NULL)
 		return seg;
 	if (may_import) {
 		if (!segment_reserve(&arena->reserve, TAGS_SPAN + TAGS_TAKE))
 			return NULL;
-		seg = import_locked(arena, req, vmflag, addr);
+		seg = span_import_locked(arena, req, vmflag, addr);
 		if (seg != NULL)
 			return seg;
 	}
@@ -558,12 +585,15 @@ find_locked(vmem_t *arena, const struct request *req, int policy, int vmflag,
 		return NULL;
 	if (policy == 0)
 		return freelist_any(&arena->free, req, addr);
-	return may_import ? search_locked(arena, req, policy, addr) : NULL;
+	return may_import ? arena_search_locked(arena, req, policy, addr)
+			  : NULL;
 }
 
 static int
-policy_locked(const vmem_t *arena, int vmflag)
+arena_policy_locked(const vmem_t *arena, int vmflag)
 {
+	lock_assert_held(&arena->lock);
+
 	int policy = vmflag & ARENA_POLICIES;
 
 	return policy != 0 ? policy : arena->policy;
@@ -574,17 +604,19 @@ policy_locked(const vmem_t *arena, int vmflag)
  * segment, or NULL if seg is NULL.
  */
 static struct segment *
-place_locked(
+arena_place_locked(
     vmem_t *arena, struct segment *seg, uintptr_t addr, size_t size, int policy)
 {
+	lock_assert_held(&arena->lock);
 	if (unlikely(seg == NULL))
 		return NULL;
+	umem_assert(((addr | size) & (arena->quantum - 1)) == 0);
 	seg = segment_take_locked(arena, seg, addr, size);
 	if (policy == VM_NEXTFIT) {
-		rotor_put(&arena->rotor, seg);
+		rotor_move(&arena->rotor, seg);
 		arena->rotor_at = addr + size;
 	}
-	arena_sample_locked(arena);
+	arena_check_sampled_locked(arena);
 	return seg;
 }
 
@@ -595,11 +627,12 @@ arena_alloc_or_import(vmem_t *arena, const struct request *req, int vmflag)
 	int policy;
 
 	lock_take(&arena->lock);
-	policy = policy_locked(arena, vmflag);
+	policy = arena_policy_locked(arena, vmflag);
 
-	struct segment *seg = find_locked(arena, req, policy, vmflag, &addr);
+	struct segment *seg =
+	    arena_find_locked(arena, req, policy, vmflag, &addr);
 
-	seg = place_locked(arena, seg, addr, req->size, policy);
+	seg = arena_place_locked(arena, seg, addr, req->size, policy);
 	lock_release(&arena->lock);
 	return likely(seg != NULL) ? (void *)addr : NULL;
 }
@@ -613,13 +646,13 @@ arena_alloc_local(
 	int policy;
 
 	lock_take(&arena->lock);
-	policy = policy_locked(arena, vmflag);
+	policy = arena_policy_locked(arena, vmflag);
 	if (segment_reserve(&arena->reserve, TAGS_TAKE))
-		seg = search_locked(arena, req, policy, &addr);
+		seg = arena_search_locked(arena, req, policy, &addr);
 	/* Search also behind the segments that instant fit examines. */
 	if (seg == NULL && policy == 0 && arena->reserve.nspare >= TAGS_TAKE)
 		seg = freelist_any(&arena->free, req, &addr);
-	seg = place_locked(arena, seg, addr, req->size, policy);
+	seg = arena_place_locked(arena, seg, addr, req->size, policy);
 	if (seg != NULL)
 		seg->slab = slab;
 	lock_release(&arena->lock);
@@ -637,7 +670,7 @@ arena_import(vmem_t *arena, const struct request *req, int vmflag)
 		return NULL;
 	lock_take(&arena->lock);
 	if (segment_reserve(&arena->reserve, TAGS_SPAN + TAGS_TAKE))
-		seg = import_locked(arena, req, vmflag, &addr);
+		seg = span_import_locked(arena, req, vmflag, &addr);
 	if (seg != NULL)
 		start = (void *)seg->start;
 	lock_release(&arena->lock);
@@ -667,9 +700,11 @@ arena_alloc(vmem_t *arena, const struct request *req, int vmflag)
 }
 
 static _Noreturn cold_path void
-bad_free_locked(
+arena_bad_free_locked(
     vmem_t *arena, void *addr, size_t size, const struct segment *seg)
 {
+	lock_assert_held(&arena->lock);
+
 	size_t expect = seg != NULL ? seg->size : 0;
 
 	lock_release(&arena->lock);
@@ -695,13 +730,15 @@ span_to_release(const vmem_t *arena, const struct segment *seg)
 
 /* Release the span that seg fills.  The lock is dropped during the call. */
 static void
-release_locked(vmem_t *arena, struct segment *seg)
+span_release_locked(vmem_t *arena, struct segment *seg)
 {
+	lock_assert_held(&arena->lock);
+
 	void *start = (void *)seg->start;
 	size_t size = seg->size;
 
 	span_delete_locked(arena, seg);
-	arena_sample_locked(arena);
+	arena_check_sampled_locked(arena);
 	transit_begin_locked(arena);
 	lock_release(&arena->lock);
 	arena->release(arena->source, start, size);
@@ -715,8 +752,10 @@ release_locked(vmem_t *arena, struct segment *seg)
  * not) at addr.
  */
 static struct segment *
-take_back_locked(vmem_t *arena, void *addr, size_t size, bool slab)
+segment_free_locked(vmem_t *arena, void *addr, size_t size, bool slab)
 {
+	lock_assert_held(&arena->lock);
+
 	struct segment *seg = seghash_find(&arena->hash, (uintptr_t)addr);
 
 	if (unlikely(seg == NULL || seg->slab != slab ||
@@ -734,18 +773,18 @@ arena_free(vmem_t *arena, void *addr, size_t size)
 	struct segment *seg, *span;
 
 	lock_take(&arena->lock);
-	seg = take_back_locked(arena, addr, size, /* slab */ false);
+	seg = segment_free_locked(arena, addr, size, /* slab */ false);
 	if (unlikely(seg == NULL)) {
 		seg = seghash_find(&arena->hash, (uintptr_t)addr);
-		bad_free_locked(
+		arena_bad_free_locked(
 		    arena, addr, size, seg != NULL && !seg->slab ? seg : NULL);
 	}
 	span = span_to_release(arena, seg);
 	/* The thread that has marked a span as due releases it. */
 	if (span != NULL && !span->due)
-		release_locked(arena, seg);
+		span_release_locked(arena, seg);
 	else
-		arena_sample_locked(arena);
+		arena_check_sampled_locked(arena);
 	lock_release(&arena->lock);
 }
 
@@ -755,14 +794,14 @@ arena_free_local(vmem_t *arena, void *addr, size_t size, bool slab)
 	struct segment *seg, *span;
 
 	lock_take(&arena->lock);
-	seg = take_back_locked(arena, addr, size, slab);
+	seg = segment_free_locked(arena, addr, size, slab);
 	span = seg == NULL ? NULL : span_to_release(arena, seg);
 	if (span != NULL && !span->due) {
 		span->due = true;
 		span->next_due = arena->due;
 		__atomic_store_n(&arena->due, span, __ATOMIC_RELAXED);
 	}
-	arena_sample_locked(arena);
+	arena_check_sampled_locked(arena);
 	lock_release(&arena->lock);
 	return seg != NULL;
 }
@@ -778,10 +817,11 @@ arena_release_due(vmem_t *arena)
 		struct segment *span = arena->due;
 		struct segment *seg = segment_next(span);
 
+		umem_assert(span->type == VMEM_SPAN && span->due);
 		__atomic_store_n(&arena->due, span->next_due, __ATOMIC_RELAXED);
 		span->due = false;
 		if (span_to_release(arena, seg) == span)
-			release_locked(arena, seg);
+			span_release_locked(arena, seg);
 	}
 	lock_release(&arena->lock);
 }
@@ -796,7 +836,7 @@ arena_import_end(vmem_t *arena, void *start)
 	/* Another thread may have used and released the span meanwhile. */
 	if (span != NULL && span->start == (uintptr_t)start && !span->due &&
 	    span_to_release(arena, segment_next(span)) == span)
-		release_locked(arena, segment_next(span));
+		span_release_locked(arena, segment_next(span));
 	lock_release(&arena->lock);
 }
 
@@ -806,9 +846,12 @@ arena_import_end(vmem_t *arena, void *start)
  * each chunk.
  */
 static void
-split_locked(
+segment_split_locked(
     vmem_t *arena, struct segment *seg, size_t chunk, const uint64_t *free)
 {
+	lock_assert_held(&arena->lock);
+	umem_assert(arena->reserve.nspare >= seg->size / chunk - 1);
+
 	unsigned n = (unsigned)(seg->size / chunk);
 
 	arena->stats.inuse -= seg->size;
@@ -845,8 +888,8 @@ arena_split(vmem_t *arena, void *addr, size_t chunk, const uint64_t *free)
 	done = segment_reserve(&arena->reserve, (unsigned)(seg->size / chunk));
 	if (done) {
 		seghash_remove(&arena->hash, (uintptr_t)addr);
-		split_locked(arena, seg, chunk, free);
-		arena_sample_locked(arena);
+		segment_split_locked(arena, seg, chunk, free);
+		arena_check_sampled_locked(arena);
 	}
 	lock_release(&arena->lock);
 	return done;
@@ -890,12 +933,14 @@ vmem_free(vmem_t *arena, void *addr, size_t size)
 
 /* The allocated segment at addr; a bad address or size aborts. */
 static struct segment *
-resizable_locked(vmem_t *arena, void *addr, size_t oldsize)
+segment_find_locked(vmem_t *arena, void *addr, size_t oldsize)
 {
+	lock_assert_held(&arena->lock);
+
 	struct segment *seg = seghash_find(&arena->hash, (uintptr_t)addr);
 
 	if (seg == NULL || seg->size != align_up(oldsize, arena->quantum))
-		bad_free_locked(arena, addr, oldsize, seg);
+		arena_bad_free_locked(arena, addr, oldsize, seg);
 	return seg;
 }
 
@@ -909,53 +954,54 @@ vmem_grow(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 		return false;
 
 	lock_take(&arena->lock);
-	struct segment *seg = resizable_locked(arena, addr, oldsize);
+	struct segment *seg = segment_find_locked(arena, addr, oldsize);
 	struct segment *next = segment_next(seg);
-	size_t more = rounded - seg->size;
-	size_t had = next->size;
-	bool fits = more == 0 || (next->type == VMEM_FREE && had >= more);
+	size_t added = rounded - seg->size;
+	size_t next_size = next->size;
+	bool fits =
+	    added == 0 || (next->type == VMEM_FREE && next_size >= added);
 
-	if (fits && more != 0) {
-		if (had == more) {
+	if (fits && added != 0) {
+		if (next_size == added) {
 			freelist_remove(&arena->free, next);
 			segment_unlink(next);
 			segment_delete(&arena->reserve, next);
 		} else {
-			next->start += more;
-			next->size -= more;
-			freelist_shrunk(&arena->free, next, had);
+			next->start += added;
+			next->size -= added;
+			freelist_shrunk(&arena->free, next, next_size);
 		}
 		seg->size = rounded;
-		arena->stats.inuse += more;
+		arena->stats.inuse += added;
 	}
-	arena_sample_locked(arena);
+	arena_check_sampled_locked(arena);
 	lock_release(&arena->lock);
 	return fits;
 }
 
 /* Shrink seg by less units and free its tail; false if there is no tag. */
 static bool
-tail_free_locked(vmem_t *arena, struct segment *seg, size_t less)
+segment_tail_free_locked(vmem_t *arena, struct segment *seg, size_t removed)
 {
 	struct segment *next = segment_next(seg);
 
 	lock_assert_held(&arena->lock);
 	if (next->type == VMEM_FREE) {
-		size_t had = next->size;
+		size_t next_size = next->size;
 
-		next->start -= less;
-		next->size += less;
-		freelist_grown(&arena->free, next, had);
+		next->start -= removed;
+		next->size += removed;
+		freelist_grown(&arena->free, next, next_size);
 	} else {
 		if (!segment_reserve(&arena->reserve, 1))
 			return false;
 		next = segment_new(&arena->reserve, VMEM_FREE,
-		    seg->start + (seg->size - less), less);
+		    seg->start + (seg->size - removed), removed);
 		segment_link_after(seg, next);
 		freelist_insert(&arena->free, next);
 	}
-	seg->size -= less;
-	arena->stats.inuse -= less;
+	seg->size -= removed;
+	arena->stats.inuse -= removed;
 	return true;
 }
 
@@ -970,11 +1016,12 @@ vmem_shrink(vmem_t *arena, void *addr, size_t oldsize, size_t newsize)
 		return false;
 
 	lock_take(&arena->lock);
-	struct segment *seg = resizable_locked(arena, addr, oldsize);
-	size_t less = seg->size - rounded;
-	bool done = less == 0 || tail_free_locked(arena, seg, less);
+	struct segment *seg = segment_find_locked(arena, addr, oldsize);
+	size_t removed = seg->size - rounded;
+	bool done =
+	    removed == 0 || segment_tail_free_locked(arena, seg, removed);
 
-	arena_sample_locked(arena);
+	arena_check_sampled_locked(arena);
 	lock_release(&arena->lock);
 	return done;
 }
@@ -995,7 +1042,7 @@ arena_add_span(vmem_t *arena, uintptr_t start, size_t size)
 		error = ENOMEM;
 	else
 		span_add_locked(arena, start, size, /* imported */ false);
-	arena_sample_locked(arena);
+	arena_check_sampled_locked(arena);
 	lock_release(&arena->lock);
 	return error;
 }

@@ -106,6 +106,7 @@ arena_delete(vmem_t *arena)
 {
 	struct segment *seg = segment_next(&arena->head);
 
+	umem_assert(list_empty(&arena->walkers) && arena->ntransit == 0);
 	while (seg != &arena->head) {
 		struct segment *next = segment_next(seg);
 
@@ -269,7 +270,7 @@ vmem_lock_for_fork(void)
 
 /* In the child: remove the marks of other threads' walks from the ring. */
 static void
-walkers_forget(vmem_t *arena)
+walkers_remove_others(vmem_t *arena)
 {
 	list_foreach_safe (item, &arena->walkers) {
 		struct walker *walker = container_of(item, struct walker, link);
@@ -290,7 +291,7 @@ vmem_unlock_for_fork(void)
 		vmem_t *arena = container_of(item, vmem_t, link);
 
 		if (child) {
-			walkers_forget(arena);
+			walkers_remove_others(arena);
 			/* Threads inside a source do not exist in the child. */
 			arena->ntransit = 0;
 			arena->nwaiting = 0;

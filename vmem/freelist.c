@@ -35,10 +35,10 @@
  * program that repeats one size; a few more serve programs that mix a handful
  * of sizes of one class.  The number is small because each may be a cache miss.
  */
-#define FREELIST_LOOKS 8
+#define FREELIST_EXAMINED 8
 
 static inline struct segment *
-seg_of(struct list *item)
+freelist_segment(struct list *item)
 {
 	return container_of(item, struct segment, free);
 }
@@ -71,6 +71,7 @@ freelist_insert(struct freelist *fl, struct segment *seg)
 {
 	unsigned c = highbit(seg->size);
 
+	umem_assert(seg->type == VMEM_FREE);
 	list_add_head(&fl->class[c], &seg->free);
 	fl->map |= (uint64_t)1 << c;
 	if (seg->size > fl->largest[c])
@@ -79,8 +80,10 @@ freelist_insert(struct freelist *fl, struct segment *seg)
 }
 
 static void
-remove_from(struct freelist *fl, struct segment *seg, unsigned c)
+freelist_remove_from(struct freelist *fl, struct segment *seg, unsigned c)
 {
+	umem_assert(seg->type == VMEM_FREE);
+	umem_assert(fl->nsegs != 0 && (fl->map >> c & 1) != 0);
 	list_remove(&seg->free);
 	if (list_empty(&fl->class[c])) {
 		fl->map &= ~((uint64_t)1 << c);
@@ -92,23 +95,28 @@ remove_from(struct freelist *fl, struct segment *seg, unsigned c)
 void
 freelist_remove(struct freelist *fl, struct segment *seg)
 {
-	remove_from(fl, seg, highbit(seg->size));
+	freelist_remove_from(fl, seg, highbit(seg->size));
 }
 
 void
 freelist_shrunk(struct freelist *fl, struct segment *seg, size_t oldsize)
 {
+	umem_assert(seg->size != 0 && seg->size <= oldsize);
+
 	unsigned c = highbit(oldsize);
 
 	if (highbit(seg->size) == c)
 		return;
-	remove_from(fl, seg, c);
+	freelist_remove_from(fl, seg, c);
 	freelist_insert(fl, seg);
 }
 
 void
 freelist_grown(struct freelist *fl, struct segment *seg, size_t oldsize)
 {
+	umem_assert(
+	    seg->size >= oldsize && oldsize <= fl->largest[highbit(oldsize)]);
+
 	unsigned c = highbit(oldsize);
 
 	if (fl->class[c].next == &seg->free && highbit(seg->size) == c) {
@@ -116,7 +124,7 @@ freelist_grown(struct freelist *fl, struct segment *seg, size_t oldsize)
 			fl->largest[c] = seg->size;
 		return;
 	}
-	remove_from(fl, seg, c);
+	freelist_remove_from(fl, seg, c);
 	freelist_insert(fl, seg);
 }
 
@@ -126,12 +134,12 @@ freelist_instant(
 {
 	for (uint64_t map = classes_from(fl, req->size); map != 0;
 	     map &= map - 1) {
-		unsigned nlooks = 0;
+		unsigned nexamined = 0;
 
 		list_foreach (item, &fl->class[lowbit(map)]) {
-			if (request_fits(req, seg_of(item), addr))
-				return seg_of(item);
-			if (++nlooks == FREELIST_LOOKS)
+			if (request_fits(req, freelist_segment(item), addr))
+				return freelist_segment(item);
+			if (++nexamined == FREELIST_EXAMINED)
 				break;
 		}
 	}
@@ -143,13 +151,13 @@ freelist_instant(
  * afterwards.
  */
 static struct segment *
-search_class(
+class_search(
     struct freelist *fl, unsigned c, const struct request *req, uintptr_t *addr)
 {
 	size_t largest = 0;
 
 	list_foreach (item, &fl->class[c]) {
-		struct segment *seg = seg_of(item);
+		struct segment *seg = freelist_segment(item);
 
 		if (request_fits(req, seg, addr))
 			return seg;
@@ -165,7 +173,7 @@ freelist_any(struct freelist *fl, const struct request *req, uintptr_t *addr)
 {
 	for (uint64_t map = classes_from(fl, req->size); map != 0;
 	     map &= map - 1) {
-		struct segment *seg = search_class(fl, lowbit(map), req, addr);
+		struct segment *seg = class_search(fl, lowbit(map), req, addr);
 
 		if (seg != NULL)
 			return seg;
@@ -174,7 +182,7 @@ freelist_any(struct freelist *fl, const struct request *req, uintptr_t *addr)
 }
 
 static struct segment *
-best_of_class(
+class_best(
     struct freelist *fl, unsigned c, const struct request *req, uintptr_t *addr)
 {
 	struct segment *best = NULL;
@@ -182,7 +190,7 @@ best_of_class(
 	uintptr_t at;
 
 	list_foreach (item, &fl->class[c]) {
-		struct segment *seg = seg_of(item);
+		struct segment *seg = freelist_segment(item);
 
 		if (seg->size > largest)
 			largest = seg->size;
@@ -204,7 +212,7 @@ freelist_best(struct freelist *fl, const struct request *req, uintptr_t *addr)
 {
 	for (uint64_t map = classes_from(fl, req->size); map != 0;
 	     map &= map - 1) {
-		struct segment *seg = best_of_class(fl, lowbit(map), req, addr);
+		struct segment *seg = class_best(fl, lowbit(map), req, addr);
 
 		if (seg != NULL)
 			return seg;
@@ -221,7 +229,7 @@ freelist_lowest(struct freelist *fl, const struct request *req, uintptr_t *addr)
 	for (uint64_t map = classes_from(fl, req->size); map != 0;
 	     map &= map - 1) {
 		list_foreach (item, &fl->class[lowbit(map)]) {
-			struct segment *seg = seg_of(item);
+			struct segment *seg = freelist_segment(item);
 
 			if (lowest != NULL && seg->start > lowest->start)
 				continue;
@@ -245,7 +253,7 @@ freelist_check(const struct freelist *fl)
 		if ((fl->map >> c & 1) == list_empty(head))
 			return false;
 		list_foreach (item, head) {
-			struct segment *seg = seg_of(item);
+			struct segment *seg = freelist_segment(item);
 
 			if (seg->type != VMEM_FREE || highbit(seg->size) != c ||
 			    seg->size > fl->largest[c])

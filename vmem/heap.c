@@ -33,18 +33,18 @@
  *
  * Page state
  *	One byte for each unit describes a free unit:
- *	0		clean: reads as zeros, has no memory
- *	1 .. 254	dirty; the number is the tick at which it was freed
- *	255		PURGING: a thread is purging the unit
- *	An allocated unit has state 0, too: heap_free() stores the tick before
- *	it frees the unit to the arena, and heap_alloc() clears the state after
- *	it has allocated the unit from the arena.  A thread that reads a tick
- *	may therefore set PURGING and purge the unit.  The unit is either free,
- *	or allocated by a heap_alloc() that has not cleared the state yet.  In
- *	the second case heap_alloc() waits for the end of the purge before it
- *	returns the unit to a caller that could write to it.  This needs no
- *	lock, and the only thread that waits for a purge is the thread that has
- *	allocated the unit.
+ *	STATE_CLEAN	clean: reads as zeros, has no memory
+ *	1 .. 254	dirty; the number is the epoch at which it was freed
+ *	STATE_PURGING: a thread is purging the unit
+ *	An allocated unit has STATE_CLEAN, too: heap_free() stores the epoch
+ *	before it frees the unit to the arena, and heap_alloc() clears the state
+ *	after it has allocated the unit from the arena.  A thread that reads an
+ *	epoch may therefore set STATE_PURGING and purge the unit.  The unit is
+ *	either free, or allocated by a heap_alloc() that has not cleared the
+ *	state yet.  In the second case heap_alloc() waits for the end of the
+ *	purge before it returns the unit to a caller that could write to it.
+ *	This needs no lock, and the only thread that waits for a purge is the
+ *	thread that has allocated the unit.
  *
  *	Huge pages
  *	The heap grows by huge pages where the program is likely to fill them
@@ -85,30 +85,49 @@
 #define WINDOW_MAX        ((size_t)16384 * GIB)
 #define WINDOW_MIN        (8 * MIB)
 
-/* A step of committed memory is an eighth of the heap, within these bounds. */
-#define COMMIT_MIN  (1 * MIB)
-#define COMMIT_MAX  (64 * MIB)
+/*
+ * A step of committed memory is 1/COMMIT_PART of the heap, within COMMIT_MIN
+ * and COMMIT_MAX.  With small pages it is at most a huge page, or
+ * 1/COMMIT_SMALL_PART of a large heap.
+ */
+#define COMMIT_PART       8
+#define COMMIT_SMALL_PART 64
+#define COMMIT_MIN        (1 * MIB)
+#define COMMIT_MAX        (64 * MIB)
 /* The first reservation without a limit, and the largest step under one. */
-#define RESERVE_MIN (64 * MIB)
+#define RESERVE_MIN       (64 * MIB)
 
 /* If address space is limited, 1/LIMIT_PART of the limit is reserved ahead. */
-#define LIMIT_PART    16
+#define LIMIT_PART        16
 /*
  * The window is at most LIMIT_GROWTH times the soft limit, rounded up to a
  * power of two, because the program may raise the limit later.  The tables for
  * such a window are at most 1/64 of the limit.
  */
-#define LIMIT_GROWTH  32
+#define LIMIT_GROWTH      32
+/*
+ * The window is at most RAM_FACTOR times the memory of the machine, and at most
+ * HARD_LIMIT_FACTOR times the hard limit of address space.
+ */
+#define RAM_FACTOR        8
+#define HARD_LIMIT_FACTOR 2
 /* Bytes of address space left to the program when the heap starts. */
-#define PROGRAM_BYTES (128 * MIB)
+#define PROGRAM_BYTES     (128 * MIB)
 
-#define EPOCH_SHIFT   27 /* a tick is 2^27 ns, 134 ms */
+#define EPOCH_SHIFT   27 /* an epoch is 2^27 ns, 134 ms */
 #define EPOCHS        254
+#define STATE_CLEAN   0 /* or allocated */
 #define STATE_PURGING 255
 #define PURGE_UNITS   64 /* most units for one call of os_purge() */
 
-/* Attempts to take a hole, 100 us apart, before an allocation fails. */
-#define FOREIGN_TRIES 100
+/*
+ * Attempts to take a hole, FOREIGN_WAIT_NS apart, before an allocation fails.
+ */
+#define FOREIGN_TRIES   100
+#define FOREIGN_WAIT_NS 100000
+
+/* A thread that waits for a purge looks again after this time. */
+#define PURGE_WAIT_NS 1000000
 
 /* A hole: foreign mappings in [from, to), which the heap never allocates. */
 struct foreign {
@@ -127,7 +146,7 @@ static uintptr_t committed_end; /* [heap_lock] read atomically */
 static uintptr_t reserved_end;  /* [heap_lock] */
 static uintptr_t states_end;    /* [heap_lock] end of committed states */
 static uint8_t *states;         /* [atomic] state of each unit */
-static size_t ndirty;           /* [atomic] units with a tick */
+static size_t ndirty;           /* [atomic] units with an epoch */
 static size_t nallocated;       /* [atomic] units allocated, cumulative */
 static size_t
     nallocated_clean;        /* [atomic] units of nallocated that were clean */
@@ -197,10 +216,11 @@ min_size(size_t a, size_t b)
 static size_t
 window_bytes(size_t limit)
 {
-	size_t bytes = min_size(8 * os_ram(), WINDOW_MAX);
+	size_t bytes = min_size(RAM_FACTOR * os_ram(), WINDOW_MAX);
 
 	bytes = min_size(bytes, min_size(limit, WINDOW_MAX) * LIMIT_GROWTH);
-	bytes = min_size(bytes, min_size(os_limit_as_hard(), WINDOW_MAX) * 2);
+	bytes = min_size(bytes,
+	    min_size(os_limit_as_hard(), WINDOW_MAX) * HARD_LIMIT_FACTOR);
 	if (bytes < GIB)
 		bytes = GIB;
 	return (size_t)1 << (highbit(bytes - 1) + 1);
@@ -296,6 +316,8 @@ heap_set_policy(int policy_flag)
 static void
 forbid_huge_locked(void)
 {
+	lock_assert_held(&heap_lock);
+
 	uintptr_t end = committed_end;
 
 	for (struct foreign *foreign = foreign_ranges; foreign != NULL;
@@ -320,10 +342,34 @@ heap_forbid_huge(void)
 	lock_release(&heap_lock);
 }
 
+/* Are the bounds of the heap in order, and the foreign ranges below its end? */
+static inline bool
+heap_check_locked(void)
+{
+	uintptr_t end = reserved_end;
+	size_t nunits = 0;
+
+	lock_assert_held(&heap_lock);
+	if (heap_window.base > committed_end || committed_end > reserved_end ||
+	    reserved_end - heap_window.base > heap_window.units
+						  << HEAP_UNIT_SHIFT)
+		return false;
+	for (struct foreign *f = foreign_ranges; f != NULL; f = f->next) {
+		if (f->from >= f->to || f->to > end ||
+		    f->from < heap_window.base)
+			return false;
+		nunits += (f->to - f->from) >> HEAP_UNIT_SHIFT;
+		end = f->from;
+	}
+	return nunits == nforeign;
+}
+
 /* Commit the states of all units below end. */
 static bool
 states_commit_locked(uintptr_t end)
 {
+	lock_assert_held(&heap_lock);
+
 	size_t page = os_page_size();
 	uintptr_t want = align_up(
 	    (uintptr_t)states + ((end - heap_window.base) >> HEAP_UNIT_SHIFT),
@@ -352,6 +398,8 @@ enum commit_result {
 static bool
 reserve_pieces_locked(uintptr_t end)
 {
+	lock_assert_held(&heap_lock);
+
 	size_t piece = end - reserved_end;
 
 	while (reserved_end < end && piece >= HEAP_UNIT)
@@ -367,6 +415,8 @@ reserve_pieces_locked(uintptr_t end)
 static enum commit_result
 reserve_locked(uintptr_t end)
 {
+	lock_assert_held(&heap_lock);
+
 	uintptr_t window_end =
 	    heap_window.base + (heap_window.units << HEAP_UNIT_SHIFT);
 	size_t step = reserved_end - heap_window.base;
@@ -402,6 +452,8 @@ reserve_locked(uintptr_t end)
 static uintptr_t
 huge_goal_locked(uintptr_t goal)
 {
+	lock_assert_held(&heap_lock);
+
 	uintptr_t whole = align_up(goal, HUGE_PAGE);
 
 	return whole <= reserved_end ? whole : goal;
@@ -411,6 +463,7 @@ huge_goal_locked(uintptr_t goal)
 static bool
 commit_to_locked(uintptr_t end, bool huge)
 {
+	lock_assert_held(&heap_lock);
 	umem_assert(((end - heap_window.base) & (HEAP_UNIT - 1)) == 0);
 	if (!states_commit_locked(end) ||
 	    !os_commit((void *)committed_end, end - committed_end))
@@ -433,12 +486,14 @@ commit_to_locked(uintptr_t end, bool huge)
 static uintptr_t
 commit_goal_locked(uintptr_t end, bool huge)
 {
+	lock_assert_held(&heap_lock);
+
 	size_t heap = committed_end - heap_window.base;
-	size_t step = align_down(heap / 8, HEAP_UNIT);
+	size_t step = align_down(heap / COMMIT_PART, HEAP_UNIT);
 	size_t most = huge ? COMMIT_MAX : HUGE_PAGE;
 
-	if (!huge && most < heap / 64)
-		most = align_down(heap / 64, HEAP_UNIT);
+	if (!huge && most < heap / COMMIT_SMALL_PART)
+		most = align_down(heap / COMMIT_SMALL_PART, HEAP_UNIT);
 	if (step < COMMIT_MIN)
 		step = COMMIT_MIN;
 	if (step > most)
@@ -453,6 +508,7 @@ commit_goal_locked(uintptr_t end, bool huge)
 static bool
 commit_huge_locked(uintptr_t goal)
 {
+	lock_assert_held(&heap_lock);
 	while (committed_end < goal) {
 		bool probe;
 		size_t most = huge_growth_next(&probe);
@@ -472,6 +528,7 @@ commit_huge_locked(uintptr_t goal)
 static bool
 commit_growth_locked(uintptr_t end, uintptr_t goal, size_t huge)
 {
+	lock_assert_held(&heap_lock);
 	if (huge != 0) {
 		if (huge < goal - committed_end)
 			goal = align_down(committed_end + huge, HUGE_PAGE);
@@ -485,6 +542,8 @@ commit_growth_locked(uintptr_t end, uintptr_t goal, size_t huge)
 static enum commit_result
 heap_commit_locked(uintptr_t end, size_t block_bytes)
 {
+	lock_assert_held(&heap_lock);
+
 	enum commit_result got;
 	uintptr_t goal;
 	size_t huge;
@@ -516,6 +575,7 @@ heap_commit(uintptr_t end, size_t block_bytes)
 		return COMMITTED;
 	lock_take(&heap_lock);
 	got = heap_commit_locked(end, block_bytes);
+	umem_assert(heap_check_locked());
 	lock_release(&heap_lock);
 	return got;
 }
@@ -527,6 +587,8 @@ heap_commit(uintptr_t end, size_t block_bytes)
 static bool
 foreign_record_locked(uintptr_t at)
 {
+	lock_assert_held(&heap_lock);
+
 	struct foreign *foreign = foreign_ranges;
 
 	if (foreign == NULL || foreign->to != at) {
@@ -568,6 +630,7 @@ foreign_take(void)
 		    &committed_end, reserved_end, __ATOMIC_RELEASE);
 		taken = true;
 	}
+	umem_assert(heap_check_locked());
 	lock_release(&heap_lock);
 	if (!taken)
 		vmem_xfree(heap_arena, (void *)at, HEAP_UNIT);
@@ -579,7 +642,7 @@ static void
 foreign_wait(uint32_t *nfailed)
 {
 	++*nfailed;
-	os_futex_wait(nfailed, *nfailed, 100000);
+	os_futex_wait(nfailed, *nfailed, FOREIGN_WAIT_NS);
 }
 
 static size_t
@@ -594,7 +657,7 @@ unit_state_clear(uint8_t *state)
 {
 	uint8_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 
-	if (likely(was == 0))
+	if (likely(was == STATE_CLEAN))
 		return true;
 	for (;;) {
 		if (was == STATE_PURGING) {
@@ -602,9 +665,9 @@ unit_state_clear(uint8_t *state)
 			    __atomic_load_n(&purge_word, __ATOMIC_ACQUIRE);
 			if (__atomic_load_n(state, __ATOMIC_ACQUIRE) ==
 			    STATE_PURGING)
-				os_futex_wait(&purge_word, word, 1000000);
+				os_futex_wait(&purge_word, word, PURGE_WAIT_NS);
 			was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
-		} else if (was == 0) {
+		} else if (was == STATE_CLEAN) {
 			return true;
 		} else if (__atomic_compare_exchange_n(state, &was, 0, false,
 			       __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
@@ -638,17 +701,34 @@ epoch_now(void)
 	return (uint8_t)((os_now_ns() >> EPOCH_SHIFT) % EPOCHS + 1);
 }
 
+/* Are all units in [from, to) clean? */
+static bool
+units_are_clean(uintptr_t from, uintptr_t to)
+{
+	size_t end = unit_index((void *)to);
+
+	for (size_t i = unit_index((void *)from); i < end; i++)
+		if (__atomic_load_n(&states[i], __ATOMIC_ACQUIRE) != 0)
+			return false;
+	return true;
+}
+
 /* Mark the units of a block, which is about to be freed, as dirty. */
 static void
 block_states_mark(void *at, size_t bytes)
 {
 	size_t first = unit_index(at);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
-	uint8_t tick = epoch_now();
+	uint8_t epoch = epoch_now();
 
+	umem_assert((((uintptr_t)at | bytes) & (HEAP_UNIT - 1)) == 0);
+	umem_assert((uintptr_t)at >= heap_window.base);
+	umem_assert((uintptr_t)at + bytes <=
+		    __atomic_load_n(&committed_end, __ATOMIC_RELAXED));
+	umem_assert(units_are_clean((uintptr_t)at, (uintptr_t)at + bytes));
 	__atomic_add_fetch(&ndirty, n, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < n; i++)
-		__atomic_store_n(&states[first + i], tick, __ATOMIC_RELEASE);
+		__atomic_store_n(&states[first + i], epoch, __ATOMIC_RELEASE);
 }
 
 /* Alignment of a block: it starts phase bytes above a multiple of align. */
@@ -759,9 +839,9 @@ heap_shrink(void *at, size_t oldbytes, size_t newbytes)
 }
 
 /*
- * Mark consecutive units from first on as PURGING, up to the first unit that is
- * not dirty or not old enough.  Returns their number and stores their ticks in
- * was[].  now is the current tick, age is in ticks.
+ * Mark consecutive units from first on as STATE_PURGING, up to the first unit
+ * that is not dirty or not old enough.  Returns their number and stores their
+ * epochs in was[].  now is the current epoch, age is in epochs.
  */
 static size_t
 purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
@@ -770,28 +850,16 @@ purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 
 	for (; n < PURGE_UNITS && first + n < end; n++) {
 		uint8_t *state = &states[first + n];
-		uint8_t tick = __atomic_load_n(state, __ATOMIC_RELAXED);
+		uint8_t epoch = __atomic_load_n(state, __ATOMIC_RELAXED);
 
-		if (tick == 0 || tick == STATE_PURGING ||
-		    (unsigned)(now + EPOCHS - tick) % EPOCHS < age ||
-		    !__atomic_compare_exchange_n(state, &tick, STATE_PURGING,
+		if (epoch == STATE_CLEAN || epoch == STATE_PURGING ||
+		    (unsigned)(now + EPOCHS - epoch) % EPOCHS < age ||
+		    !__atomic_compare_exchange_n(state, &epoch, STATE_PURGING,
 			false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			break;
-		was[n] = tick;
+		was[n] = epoch;
 	}
 	return n;
-}
-
-/* Are all units in [from, to) clean? */
-static bool
-units_are_clean(uintptr_t from, uintptr_t to)
-{
-	size_t end = unit_index((void *)to);
-
-	for (size_t i = unit_index((void *)from); i < end; i++)
-		if (__atomic_load_n(&states[i], __ATOMIC_ACQUIRE) != 0)
-			return false;
-	return true;
 }
 
 /*
@@ -802,6 +870,7 @@ units_are_clean(uintptr_t from, uintptr_t to)
 static bool
 end_unmap_locked(uintptr_t from, uintptr_t top)
 {
+	lock_assert_held(&heap_lock);
 	if (committed_end != top || !units_are_clean(from, top))
 		return false;
 	__atomic_store_n(&committed_end, from, __ATOMIC_SEQ_CST);
@@ -858,6 +927,7 @@ end_release(void)
 				continue;
 			lock_take(&heap_lock);
 			released = end_unmap_locked(from, top);
+			umem_assert(heap_check_locked());
 			lock_release(&heap_lock);
 			vmem_xfree(heap_arena, at, bytes);
 		}
@@ -871,8 +941,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 	uintptr_t end_now = __atomic_load_n(&committed_end, __ATOMIC_ACQUIRE);
 	size_t end = (end_now - heap_window.base) >> HEAP_UNIT_SHIFT;
 	uint8_t now = epoch_now();
-	uint64_t ticks = age_ns >> EPOCH_SHIFT;
-	unsigned age = ticks < EPOCHS / 2 ? (unsigned)ticks : EPOCHS / 2;
+	uint64_t epochs = age_ns >> EPOCH_SHIFT;
+	unsigned age = epochs < EPOCHS / 2 ? (unsigned)epochs : EPOCHS / 2;
 	uint8_t was[PURGE_UNITS];
 	size_t purged = 0;
 
@@ -897,8 +967,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 		    os_purge((char *)heap_window.base + (i << HEAP_UNIT_SHIFT),
 			n << HEAP_UNIT_SHIFT);
 		for (size_t j = 0; j < n; j++)
-			__atomic_store_n(&states[i + j], done ? 0 : was[j],
-			    __ATOMIC_RELEASE);
+			__atomic_store_n(&states[i + j],
+			    done ? STATE_CLEAN : was[j], __ATOMIC_RELEASE);
 		__atomic_add_fetch(&purge_word, 1, __ATOMIC_RELEASE);
 		os_futex_wake(&purge_word, INT32_MAX);
 		if (done) {
@@ -971,7 +1041,7 @@ void
 heap_after_fork(void)
 {
 	size_t end = (committed_end - heap_window.base) >> HEAP_UNIT_SHIFT;
-	uint8_t tick = epoch_now();
+	uint8_t epoch = epoch_now();
 	size_t n = 0;
 
 	ngrowing = 0;
@@ -981,8 +1051,8 @@ heap_after_fork(void)
 		 * exist in the child.
 		 */
 		if (states[i] == STATE_PURGING)
-			states[i] = tick;
-		n += states[i] != 0;
+			states[i] = epoch;
+		n += states[i] != STATE_CLEAN;
 	}
 	ndirty = n;
 }

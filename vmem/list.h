@@ -3,6 +3,7 @@
 #define VMEM_LIST_H
 
 #include "vmem/base.h"
+#include "vmem/panic.h"
 
 /* Either the head of a list, or the links embedded in a member. */
 struct list {
@@ -25,6 +26,7 @@ list_empty(const struct list *head)
 static inline void
 list_add_after(struct list *at, struct list *item)
 {
+	umem_assert(at->next->prev == at);
 	item->prev = at;
 	item->next = at->next;
 	at->next->prev = item;
@@ -50,6 +52,7 @@ list_add_tail(struct list *head, struct list *item)
 static inline void
 list_remove(struct list *item)
 {
+	umem_assert(item->prev->next == item && item->next->prev == item);
 	item->prev->next = item->next;
 	item->next->prev = item->prev;
 	list_init(item);

@@ -78,6 +78,8 @@ class_of(size_t bytes, size_t *rounded)
 static void *
 meta_map_locked(size_t bytes)
 {
+	lock_assert_held(&meta_lock);
+
 	void *at = os_map(bytes);
 
 	if (at == NULL)
@@ -95,6 +97,7 @@ static void
 range_add_locked(
     struct meta_range **list, struct meta_range *range, void *at, size_t bytes)
 {
+	lock_assert_held(&meta_lock);
 	range->next = *list;
 	range->at = at;
 	range->bytes = bytes;
@@ -105,6 +108,8 @@ range_add_locked(
 static char *
 pool_map_locked(void)
 {
+	lock_assert_held(&meta_lock);
+
 	char *at = meta_map_locked(POOL_BYTES);
 
 	if (at == NULL)
@@ -121,6 +126,7 @@ pool_map_locked(void)
 static void *
 block_cut_locked(size_t bytes)
 {
+	lock_assert_held(&meta_lock);
 	/* Blocks of a cache line or more start on a cache line. */
 	size_t align = bytes >= CACHE_LINE ? CACHE_LINE : 16;
 	char *at = (char *)align_up((uintptr_t)pool_next, align);
@@ -139,11 +145,14 @@ block_cut_locked(size_t bytes)
 static void *
 block_take_locked(unsigned class, size_t bytes)
 {
+	lock_assert_held(&meta_lock);
+
 	void **block = freed[class];
 
 	if (block == NULL)
 		return block_cut_locked(bytes);
 	freed[class] = *block;
+	umem_assert((uintptr_t)block % 16 == 0);
 	memset(block, 0, bytes);
 	return block;
 }
@@ -172,6 +181,8 @@ dedicated_range(void *at, size_t mapped)
 static void *
 dedicated_map_locked(size_t mapped)
 {
+	lock_assert_held(&meta_lock);
+
 	void *at = meta_map_locked(mapped);
 	struct meta_range *range;
 
@@ -187,6 +198,8 @@ dedicated_map_locked(size_t mapped)
 static void
 dedicated_unmap_locked(void *at, size_t mapped)
 {
+	lock_assert_held(&meta_lock);
+
 	struct meta_range *range = dedicated_range(at, mapped);
 	struct meta_range **link =
 	    range->prev != NULL ? &range->prev->next : &dedicated;
@@ -203,9 +216,76 @@ dedicated_unmap_locked(void *at, size_t mapped)
 static bool
 meta_was_refused_locked(void)
 {
+	lock_assert_held(&meta_lock);
 	return unlikely(exhausted_ns != 0) &&
 	       os_now_ns() - exhausted_ns < REFUSAL_NS;
 }
+
+/*
+ * Are the lists right?  Freed blocks are aligned, the records of the dedicated
+ * mappings are at their ends and linked both ways, and the mappings on the
+ * lists are not more than mapped_bytes.  *nvisited receives the number of
+ * entries.
+ */
+static bool
+meta_check_locked(size_t *nvisited)
+{
+	size_t mapped = 0;
+
+	lock_assert_held(&meta_lock);
+	*nvisited = 0;
+	for (unsigned i = 0; i < NCLASSES; i++) {
+		for (void **block = freed[i]; block != NULL; block = *block) {
+			if ((uintptr_t)block % 16 != 0)
+				return false;
+			++*nvisited;
+		}
+	}
+	for (struct meta_range *p = pools; p != NULL; p = p->next) {
+		if (p->at != p)
+			return false;
+		mapped += p->bytes;
+		++*nvisited;
+	}
+	for (struct meta_range *d = dedicated; d != NULL; d = d->next) {
+		if (dedicated_range(d->at, d->bytes) != d ||
+		    (d->next != NULL && d->next->prev != d))
+			return false;
+		mapped += d->bytes;
+		++*nvisited;
+	}
+	return mapped <= mapped_bytes && pool_next <= pool_end;
+}
+
+bool
+meta_check(void)
+{
+	size_t nvisited;
+
+	lock_take(&meta_lock);
+	bool sound = meta_check_locked(&nvisited);
+	lock_release(&meta_lock);
+	return sound;
+}
+
+#ifdef UMEM_DEBUG
+/* Check after as many changes as the last check has visited entries. */
+static void
+meta_check_sampled_locked(void)
+{
+	static size_t nchanges, nentries;
+
+	if (++nchanges < nentries)
+		return;
+	nchanges = 0;
+	umem_assert(meta_check_locked(&nentries));
+}
+#else
+static inline void
+meta_check_sampled_locked(void)
+{
+}
+#endif
 
 static void *
 meta_alloc_block(size_t bytes, bool best_effort)
@@ -225,6 +305,7 @@ meta_alloc_block(size_t bytes, bool best_effort)
 	}
 	if (block != NULL)
 		used_bytes += rounded;
+	meta_check_sampled_locked();
 	lock_release(&meta_lock);
 	return block;
 }
@@ -255,7 +336,9 @@ meta_free(void *block, size_t bytes)
 		*(void **)block = freed[class];
 		freed[class] = block;
 	}
+	umem_assert(used_bytes >= rounded);
 	used_bytes -= rounded;
+	meta_check_sampled_locked();
 	lock_release(&meta_lock);
 }
 
@@ -268,6 +351,7 @@ meta_is_exhausted(void)
 void
 meta_donate(void *at, size_t bytes)
 {
+	umem_assert((uintptr_t)at % CACHE_LINE == 0);
 	memset(at, 0, bytes);
 	lock_take(&meta_lock);
 	pool_next = at;

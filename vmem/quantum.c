@@ -82,19 +82,20 @@ static const struct quantum_hooks *registered;
 void
 quantum_register(const struct quantum_hooks *hooks)
 {
-	/* Release; pairs with hooks_now(). */
+	/* Release; pairs with quantum_hooks_now(). */
 	__atomic_store_n(&registered, hooks, __ATOMIC_RELEASE);
 }
 
 static const struct quantum_hooks *
-hooks_now(void)
+quantum_hooks_now(void)
 {
 	return __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
 }
 
 /* Create the cache of one size; its name is ARENA_SIZE. */
 static void *
-cache_create(const struct quantum_hooks *hooks, vmem_t *arena, size_t size)
+quantum_cache_create(
+    const struct quantum_hooks *hooks, vmem_t *arena, size_t size)
 {
 	struct message name = {.n = 0};
 
@@ -108,7 +109,7 @@ cache_create(const struct quantum_hooks *hooks, vmem_t *arena, size_t size)
 void
 quantum_create(vmem_t *arena, size_t qcache_max)
 {
-	const struct quantum_hooks *hooks = hooks_now();
+	const struct quantum_hooks *hooks = quantum_hooks_now();
 	size_t n = qcache_max >> arena->quantum_shift;
 
 	if ((qcache_max & (arena->quantum - 1)) != 0)
@@ -118,8 +119,8 @@ quantum_create(vmem_t *arena, size_t qcache_max)
 	if (n > ARENA_QCACHES)
 		n = ARENA_QCACHES;
 	for (size_t i = 0; i < n; i++)
-		arena->qcache[i] =
-		    cache_create(hooks, arena, (i + 1) << arena->quantum_shift);
+		arena->qcache[i] = quantum_cache_create(
+		    hooks, arena, (i + 1) << arena->quantum_shift);
 	arena->nqcaches = (unsigned)n;
 }
 
@@ -128,7 +129,7 @@ quantum_destroy(vmem_t *arena)
 {
 	for (unsigned i = 0; i < arena->nqcaches; i++) {
 		if (arena->qcache[i] != NULL)
-			hooks_now()->destroy(arena->qcache[i]);
+			quantum_hooks_now()->destroy(arena->qcache[i]);
 	}
 	arena->nqcaches = 0;
 }
@@ -136,13 +137,13 @@ quantum_destroy(vmem_t *arena)
 void *
 quantum_alloc(void *cache, int vmflag)
 {
-	return hooks_now()->alloc(cache, vmflag);
+	return quantum_hooks_now()->alloc(cache, vmflag);
 }
 
 void
 quantum_free(void *cache, void *addr)
 {
-	hooks_now()->free(cache, addr);
+	quantum_hooks_now()->free(cache, addr);
 }
 
 void
@@ -161,6 +162,8 @@ vmem_gate_open(vmem_t *arena)
 void *
 vmem_slab_alloc(vmem_t *arena, size_t size)
 {
+	lock_assert_held(&arena->gate);
+
 	struct request req = request_plain(size, arena->quantum);
 
 	return arena_alloc_local(arena, &req, VM_NOSLEEP, /* slab */ true);
@@ -169,6 +172,7 @@ vmem_slab_alloc(vmem_t *arena, size_t size)
 void
 vmem_slab_free(vmem_t *arena, void *slab, size_t size)
 {
+	lock_assert_held(&arena->gate);
 	arena_free_local(arena, slab, size, /* slab */ true);
 }
 
@@ -189,12 +193,14 @@ vmem_slab_import_end(vmem_t *arena, void *span)
 bool
 vmem_slab_split(vmem_t *arena, void *slab, size_t chunk, const uint64_t *free)
 {
+	lock_assert_held(&arena->gate);
 	return arena_split(arena, slab, chunk, free);
 }
 
 bool
 vmem_piece_free(vmem_t *arena, void *piece, size_t size)
 {
+	lock_assert_held(&arena->gate);
 	return arena_free_local(arena, piece, size, /* slab */ false);
 }
 
@@ -212,7 +218,7 @@ vmem_free_estimate(const vmem_t *arena)
 }
 
 static void
-each_cache(vmem_t *arena, void (*f)(void *cache))
+quantum_foreach(vmem_t *arena, void (*f)(void *cache))
 {
 	for (unsigned i = 0; i < arena->nqcaches; i++)
 		if (arena->qcache[i] != NULL)
@@ -224,9 +230,12 @@ each_cache(vmem_t *arena, void (*f)(void *cache))
  * closed.
  */
 static void *
-take_idle(vmem_t *arena, void *cache, const struct request *req, int vmflag)
+quantum_take_idle(
+    vmem_t *arena, void *cache, const struct request *req, int vmflag)
 {
-	const struct quantum_hooks *hooks = hooks_now();
+	lock_assert_held(&arena->gate);
+
+	const struct quantum_hooks *hooks = quantum_hooks_now();
 	void *at = NULL;
 
 	if (cache != NULL) {
@@ -235,11 +244,11 @@ take_idle(vmem_t *arena, void *cache, const struct request *req, int vmflag)
 	}
 	if (at != NULL)
 		return at;
-	each_cache(arena, hooks->drain);
+	quantum_foreach(arena, hooks->drain);
 	at = arena_alloc_local(arena, req, vmflag, /* slab */ false);
 	if (at != NULL)
 		return at;
-	each_cache(arena, hooks->dissolve);
+	quantum_foreach(arena, hooks->dissolve);
 	return arena_alloc_local(arena, req, vmflag, /* slab */ false);
 }
 
@@ -279,14 +288,15 @@ transit_await(vmem_t *arena, uint32_t ncalled)
 
 /* Handle a shortage, see the top of this file; NULL: nothing idle fits. */
 static void *
-shortage(vmem_t *arena, void *cache, const struct request *req, int vmflag)
+quantum_reclaim_idle(
+    vmem_t *arena, void *cache, const struct request *req, int vmflag)
 {
 	for (;;) {
 		struct transit before = transit_now(arena), after;
 		void *at;
 
 		vmem_gate_close(arena);
-		at = take_idle(arena, cache, req, vmflag);
+		at = quantum_take_idle(arena, cache, req, vmflag);
 		vmem_gate_open(arena);
 		/* Import again: the source may have the spans just released. */
 		if (at == NULL)
@@ -309,8 +319,8 @@ quantum_handle_shortage(
 
 	if (arena->nqcaches == 0)
 		return NULL;
-	at = shortage(arena, cache, req, vmflag);
-	if (at == NULL && hooks_now()->reclaim(arena))
-		at = shortage(arena, cache, req, vmflag);
+	at = quantum_reclaim_idle(arena, cache, req, vmflag);
+	if (at == NULL && quantum_hooks_now()->reclaim(arena))
+		at = quantum_reclaim_idle(arena, cache, req, vmflag);
 	return at;
 }

@@ -7,12 +7,12 @@
  * each operation is bounded, and the table adapts to any number of segments.
  *
  * The buckets are in arrays of doubling size: base contains the first 16, and
- * more[k] contains the buckets 16 << k to 2 * (16 << k) - 1.  An array never
+ * arrays[k] contains the buckets 16 << k to 2 * (16 << k) - 1.  An array never
  * moves.  While there is no memory for the next array, the chains grow longer.
  *
  *	nbuckets = 22, in binary 10110		an address with hash ...10101:
  *	buckets 0..15	base			21 < 22: bucket 21
- *	buckets 16..21	more[0]			with hash ...10111: 23 >= 22:
+ *	buckets 16..21	arrays[0]			with hash ...10111: 23 >= 22:
  *						bucket 23 - 16 = 7
  *
  * An insert adds up to two buckets if there are more segments than buckets.  A
@@ -39,25 +39,27 @@
  * Buckets added per insert and removed per removal, at most.  The table must
  * grow faster than inserts fill it, and shrink faster than removals empty it.
  */
-#define GROW_STEPS   2
-#define SHRINK_STEPS 4
-#define SHRINK_RATIO 4
+#define GROW_BUCKETS   2
+#define SHRINK_BUCKETS 4
+#define SHRINK_RATIO   4
 
 /* Buckets in one cache line. */
-#define LINE 8
+#define LINE_BUCKETS 8
 
 static inline size_t
-hash_of(const struct seghash *hash, uintptr_t addr)
+seghash_index(const struct seghash *hash, uintptr_t addr)
 {
 	uint64_t x = addr >> hash->shift;
 	/*
 	 * Both halves of the product are used; otherwise addresses at a large
 	 * stride would lose bits.
 	 */
-	unsigned __int128 wide = (unsigned __int128)(x / LINE) * HASH_FACTOR;
+	unsigned __int128 wide =
+	    (unsigned __int128)(x / LINE_BUCKETS) * HASH_FACTOR;
 	uint64_t h = (uint64_t)wide ^ (uint64_t)(wide >> 64);
 
-	return (h & ~(uint64_t)(LINE - 1)) | ((h ^ x) & (LINE - 1));
+	return (h & ~(uint64_t)(LINE_BUCKETS - 1)) |
+	       ((h ^ x) & (LINE_BUCKETS - 1));
 }
 
 /* The bucket with index i. */
@@ -69,7 +71,7 @@ bucket_at(const struct seghash *hash, size_t i)
 
 	unsigned top = highbit(i);
 
-	return &hash->more[top - SEGHASH_BASE_BITS][i ^ (size_t)1 << top];
+	return &hash->arrays[top - SEGHASH_BASE_BITS][i ^ (size_t)1 << top];
 }
 
 /* The bucket for an address. */
@@ -77,7 +79,7 @@ static inline struct segment **
 bucket_of(const struct seghash *hash, uintptr_t addr)
 {
 	size_t level = (size_t)1 << highbit(hash->nbuckets);
-	size_t i = hash_of(hash, addr) & (2 * level - 1);
+	size_t i = seghash_index(hash, addr) & (2 * level - 1);
 
 	if (i >= hash->nbuckets)
 		i &= level - 1;
@@ -89,12 +91,12 @@ seghash_init(struct seghash *hash, size_t quantum)
 {
 	hash->nsegs = 0;
 	hash->nbuckets = SEGHASH_BASE;
-	hash->retry = 0;
+	hash->retry_nsegs = 0;
 	hash->shift = highbit(quantum);
 	for (unsigned i = 0; i < SEGHASH_BASE; i++)
 		hash->base[i] = NULL;
 	for (unsigned k = 0; k < SEGHASH_ARRAYS; k++)
-		hash->more[k] = NULL;
+		hash->arrays[k] = NULL;
 }
 
 static inline size_t
@@ -106,10 +108,10 @@ array_bytes(unsigned k)
 static void
 array_free(struct seghash *hash, unsigned k)
 {
-	if (hash->more[k] == NULL)
+	if (hash->arrays[k] == NULL)
 		return;
-	meta_free(hash->more[k], array_bytes(k));
-	hash->more[k] = NULL;
+	meta_free(hash->arrays[k], array_bytes(k));
+	hash->arrays[k] = NULL;
 }
 
 void
@@ -121,7 +123,7 @@ seghash_destroy(struct seghash *hash)
 
 /* Add one bucket; false if there is no memory for its array. */
 static bool
-grow_step(struct seghash *hash)
+bucket_add(struct seghash *hash)
 {
 	size_t b = hash->nbuckets;
 	unsigned top = highbit(b);
@@ -130,9 +132,9 @@ grow_step(struct seghash *hash)
 
 	if (k >= SEGHASH_ARRAYS)
 		return false;
-	if (hash->more[k] == NULL) {
-		hash->more[k] = meta_alloc(array_bytes(k));
-		if (hash->more[k] == NULL)
+	if (hash->arrays[k] == NULL) {
+		hash->arrays[k] = meta_alloc(array_bytes(k));
+		if (hash->arrays[k] == NULL)
 			return false;
 	}
 
@@ -142,7 +144,7 @@ grow_step(struct seghash *hash)
 
 	*to = NULL;
 	while ((seg = *from) != NULL) {
-		if (hash_of(hash, seg->start) & bit) {
+		if (seghash_index(hash, seg->start) & bit) {
 			*from = seg->chain;
 			seg->chain = *to;
 			*to = seg;
@@ -156,7 +158,7 @@ grow_step(struct seghash *hash)
 
 /* Remove the last bucket. */
 static void
-shrink_step(struct seghash *hash)
+bucket_remove_last(struct seghash *hash)
 {
 	size_t b = hash->nbuckets - 1;
 	unsigned top = highbit(b);
@@ -182,39 +184,39 @@ shrink_step(struct seghash *hash)
 }
 
 static inline bool
-wants_growth(const struct seghash *hash)
+seghash_wants_growth(const struct seghash *hash)
 {
-	return hash->nsegs > hash->nbuckets && hash->nsegs >= hash->retry;
+	return hash->nsegs > hash->nbuckets && hash->nsegs >= hash->retry_nsegs;
 }
 
 static inline bool
-wants_shrink(const struct seghash *hash)
+seghash_wants_shrink(const struct seghash *hash)
 {
 	return hash->nbuckets > SEGHASH_BASE &&
 	       hash->nsegs < hash->nbuckets / SHRINK_RATIO;
 }
 
 static noinline void
-grow(struct seghash *hash, size_t nsteps)
+seghash_grow(struct seghash *hash, size_t nsteps)
 {
-	while (nsteps-- > 0 && wants_growth(hash)) {
-		if (!grow_step(hash)) {
+	while (nsteps-- > 0 && seghash_wants_growth(hash)) {
+		if (!bucket_add(hash)) {
 			/*
 			 * Try again after the table has an eighth more
 			 * segments.  Otherwise each insert would make a
 			 * system call.
 			 */
-			hash->retry = hash->nsegs + hash->nsegs / 8;
+			hash->retry_nsegs = hash->nsegs + hash->nsegs / 8;
 			return;
 		}
 	}
 }
 
 static noinline void
-shrink(struct seghash *hash, size_t nsteps)
+seghash_shrink(struct seghash *hash, size_t nsteps)
 {
-	while (nsteps-- > 0 && wants_shrink(hash))
-		shrink_step(hash);
+	while (nsteps-- > 0 && seghash_wants_shrink(hash))
+		bucket_remove_last(hash);
 }
 
 void
@@ -222,11 +224,15 @@ seghash_insert(struct seghash *hash, struct segment *seg)
 {
 	struct segment **bucket = bucket_of(hash, seg->start);
 
+	umem_assert(seg->type == VMEM_ALLOC);
+	umem_assert(((seg->start | seg->size) >> hash->shift << hash->shift) ==
+		    (seg->start | seg->size));
+	umem_assert(seghash_find(hash, seg->start) == NULL);
 	seg->chain = *bucket;
 	*bucket = seg;
 	hash->nsegs++;
-	if (unlikely(wants_growth(hash)))
-		grow(hash, GROW_STEPS);
+	if (unlikely(seghash_wants_growth(hash)))
+		seghash_grow(hash, GROW_BUCKETS);
 }
 
 struct segment *
@@ -238,10 +244,11 @@ seghash_remove(struct seghash *hash, uintptr_t addr)
 	for (; (seg = *at) != NULL; at = &seg->chain) {
 		if (seg->start != addr)
 			continue;
+		umem_assert(hash->nsegs != 0 && seg->type == VMEM_ALLOC);
 		*at = seg->chain;
 		hash->nsegs--;
-		if (unlikely(wants_shrink(hash)))
-			shrink(hash, SHRINK_STEPS);
+		if (unlikely(seghash_wants_shrink(hash)))
+			seghash_shrink(hash, SHRINK_BUCKETS);
 		return seg;
 	}
 	return NULL;
@@ -260,9 +267,9 @@ seghash_find(const struct seghash *hash, uintptr_t addr)
 void
 seghash_resize(struct seghash *hash, size_t nsteps)
 {
-	hash->retry = 0;
-	grow(hash, nsteps);
-	shrink(hash, nsteps);
+	hash->retry_nsegs = 0;
+	seghash_grow(hash, nsteps);
+	seghash_shrink(hash, nsteps);
 }
 
 bool

@@ -11,14 +11,16 @@
 /* One array for each doubling.  Memory cannot hold enough tags for them all. */
 #define SEGHASH_ARRAYS 40
 
+static_assert(SEGHASH_BASE == 1 << SEGHASH_BASE_BITS, "the same number");
+
 /* The allocated segments of one arena, guarded by the arena's lock. */
 struct seghash {
 	size_t nsegs;
-	size_t nbuckets; /* at least SEGHASH_BASE */
-	size_t retry;    /* after ENOMEM: value of nsegs at which to grow */
-	unsigned shift;  /* log2 of the quantum */
-	struct segment *base[SEGHASH_BASE];    /* the first buckets */
-	struct segment **more[SEGHASH_ARRAYS]; /* arrays of further buckets */
+	size_t nbuckets;    /* at least SEGHASH_BASE */
+	size_t retry_nsegs; /* after ENOMEM: value of nsegs at which to grow */
+	unsigned shift;     /* log2 of the quantum */
+	struct segment *base[SEGHASH_BASE];      /* the first buckets */
+	struct segment **arrays[SEGHASH_ARRAYS]; /* arrays of further buckets */
 };
 
 void seghash_init(struct seghash *hash, size_t quantum);

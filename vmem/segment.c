@@ -73,6 +73,7 @@ segment_reserve(struct reserve *reserve, unsigned n)
 void
 segment_reserve_move(struct reserve *from, struct reserve *to, unsigned n)
 {
+	umem_assert(from->nspare >= n);
 	from->nspare -= n;
 	to->nspare += n;
 	while (n-- > 0) {
@@ -106,6 +107,17 @@ segment_reserve_trim(struct reserve *reserve, unsigned n)
 		reserve->nspare--;
 		meta_free(seg, sizeof(*seg));
 	}
+}
+
+bool
+segment_reserve_check(const struct reserve *reserve)
+{
+	unsigned n = 0;
+
+	for (const struct segment *seg = reserve->spare; seg != NULL;
+	     seg = seg->chain)
+		n++;
+	return n == reserve->nspare;
 }
 
 /* The priority of a span in the heap order of the treap. */
@@ -145,6 +157,7 @@ span_insert(struct segment **root, struct segment *span)
 		}
 	}
 	*left = *right = NULL;
+	umem_assert(span_at_or_below(*root, span->start) == span);
 }
 
 void
@@ -152,6 +165,7 @@ span_remove(struct segment **root, struct segment *span)
 {
 	struct segment **at = root;
 
+	umem_assert(span_at_or_below(*root, span->start) == span);
 	while (*at != span)
 		at = span->start < (*at)->start ? &(*at)->left : &(*at)->right;
 

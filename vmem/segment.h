@@ -6,6 +6,7 @@
 
 #include "vmem/base.h"
 #include "vmem/list.h"
+#include "vmem/panic.h"
 #include "vmem/vmem.h"
 
 /*
@@ -86,6 +87,7 @@ segment_init(struct segment *seg, unsigned type)
 static inline void
 segment_link_after(struct segment *at, struct segment *seg)
 {
+	umem_assert(at->anext->aprev == at);
 	seg->aprev = at;
 	seg->anext = at->anext;
 	at->anext->aprev = seg;
@@ -95,6 +97,7 @@ segment_link_after(struct segment *at, struct segment *seg)
 static inline void
 segment_unlink(struct segment *seg)
 {
+	umem_assert(seg->aprev->anext == seg && seg->anext->aprev == seg);
 	seg->aprev->anext = seg->anext;
 	seg->anext->aprev = seg->aprev;
 }
@@ -112,6 +115,7 @@ segment_new(
 {
 	struct segment *seg = reserve->spare;
 
+	umem_assert(reserve->nspare != 0 && size != 0);
 	reserve->spare = seg->chain;
 	reserve->nspare--;
 	seg->start = start;
@@ -126,6 +130,9 @@ void segment_delete(struct reserve *reserve, struct segment *seg);
 
 /* Free all spare tags but n. */
 void segment_reserve_trim(struct reserve *reserve, unsigned n);
+
+/* Is the number of spare tags right? */
+bool segment_reserve_check(const struct reserve *reserve);
 
 /* Insert into and remove from the treap of spans; the key is the start. */
 void span_insert(struct segment **root, struct segment *span);

@@ -43,18 +43,18 @@ walk_under_lock(vmem_t *arena, int typemask,
 }
 
 /*
- * Has the walk reported this segment already?  told is the last integer that
- * reports have covered: at first 0, which is in no span.  The report of a span
- * covers only the integers below it.  A segment that func frees may be merged
- * with the free segment behind the mark, and allocated again there.  Without
- * this test, a walk would never end if func replaced each segment that it is
- * called for.
+ * Has the walk reported this segment already?  reported is the last integer
+ * that reports have covered: at first 0, which is in no span.  The report of a
+ * span covers only the integers below it.  A segment that func frees may be
+ * merged with the free segment behind the mark, and allocated again there.
+ * Without this test, a walk would never end if func replaced each segment that
+ * it is called for.
  */
 static bool
-walk_told(const struct segment *seg, uintptr_t told)
+walk_has_reported(const struct segment *seg, uintptr_t reported)
 {
 	return (seg->type == VMEM_SPAN ? seg->start : segment_last(seg)) <=
-	       told;
+	       reported;
 }
 
 /*
@@ -68,7 +68,7 @@ walk_reentrant(vmem_t *arena, int typemask,
 	struct walker walker = {.thread = os_thread_id()};
 	struct segment *mark = &walker.mark;
 	struct segment *seg;
-	uintptr_t told = 0;
+	uintptr_t reported = 0;
 
 	segment_init(mark, VMEM_WALKER);
 	lock_take(&arena->lock);
@@ -80,9 +80,11 @@ walk_reentrant(vmem_t *arena, int typemask,
 
 		segment_unlink(mark);
 		segment_link_after(seg, mark);
-		if ((seg->type & typemask) == 0 || walk_told(seg, told))
+		if ((seg->type & typemask) == 0 ||
+		    walk_has_reported(seg, reported))
 			continue;
-		told = seg->type == VMEM_SPAN ? start - 1 : segment_last(seg);
+		reported =
+		    seg->type == VMEM_SPAN ? start - 1 : segment_last(seg);
 		lock_release(&arena->lock);
 		func(arg, (void *)start, size);
 		lock_take(&arena->lock);

@@ -27,7 +27,7 @@
 
 /* Move *addr up to the next address with the phase; false on overflow. */
 static bool
-phase_up(uintptr_t *addr, uintptr_t align, uintptr_t phase)
+request_phase_up(uintptr_t *addr, uintptr_t align, uintptr_t phase)
 {
 	uintptr_t up = (phase - *addr) & (align - 1);
 
@@ -42,16 +42,20 @@ request_place(
 
 	if (last > req->max)
 		last = req->max;
-	if (!phase_up(&at, req->align, req->phase))
+	if (!request_phase_up(&at, req->align, req->phase))
 		return false;
 	if (req->nocross != 0 &&
 	    (at & (req->nocross - 1)) + req->size > req->nocross) {
 		at = align_up(at, req->nocross);
-		if (at == 0 || !phase_up(&at, req->align, req->phase))
+		if (at == 0 || !request_phase_up(&at, req->align, req->phase))
 			return false;
 	}
 	if (at > last || last - at < req->size - 1)
 		return false;
+	/* The proof is at the top of the file. */
+	umem_assert(((at - req->phase) & (req->align - 1)) == 0);
+	umem_assert(req->nocross == 0 ||
+		    (at & (req->nocross - 1)) + req->size <= req->nocross);
 	*addr = at;
 	return true;
 }

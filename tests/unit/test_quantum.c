@@ -296,9 +296,11 @@ START_TEST(a_slab_is_no_segment_that_can_be_freed)
 {
 	quantum_register(&hooks);
 	vmem_t *arena = arena_make(128, VM_SLEEP);
+	vmem_gate_close(arena);
 	void *slab = vmem_slab_alloc(arena, 256);
 
 	ck_assert(!vmem_piece_free(arena, slab, 256));
+	vmem_gate_open(arena);
 	vmem_xfree(arena, slab, 256);
 }
 END_TEST
@@ -308,6 +310,8 @@ START_TEST(a_segment_in_the_place_of_a_slab_is_no_slab)
 	vmem_t *arena =
 	    vmem_create("a", (void *)16, 64, 1, NULL, NULL, NULL, 8, 0);
 	uint64_t free = 0xff;
+
+	vmem_gate_close(arena);
 	void *slab = vmem_slab_alloc(arena, 64);
 
 	vmem_slab_free(arena, slab, 64);
@@ -317,6 +321,7 @@ START_TEST(a_segment_in_the_place_of_a_slab_is_no_slab)
 	ck_assert(vmem_slab_split(arena, slab, 8, &free));
 	ck_assert_ptr_eq(vmem_xalloc(arena, 64, 0, 0, 0, NULL, NULL, 0), slab);
 	vmem_xfree(arena, slab, 64);
+	vmem_gate_open(arena);
 	vmem_destroy(arena);
 }
 END_TEST
@@ -333,12 +338,14 @@ START_TEST(a_slab_is_cut_into_its_chunks)
 		void *before = alone ? vmem_xalloc(arena, 64, 0, 0, 0, NULL,
 					   NULL, VM_FIRSTFIT)
 				     : NULL;
+		vmem_gate_close(arena);
 		uintptr_t slab = (uintptr_t)vmem_slab_alloc(arena, 256);
 		void *behind = alone ? vmem_xalloc(arena, 64, 0, 0, 0,
 					   (void *)(slab + 256), NULL, 0)
 				     : NULL;
 
 		ck_assert(vmem_slab_split(arena, (void *)slab, 64, &bits));
+		vmem_gate_open(arena);
 		ck_assert(arena_check(arena));
 		for (unsigned i = 0; i < 4; i++)
 			if ((bits >> i & 1) == 0)

@@ -30,8 +30,8 @@ longest_chain(void)
 		unsigned top = i == 0 ? 0 : highbit(i);
 		struct segment *seg = i < SEGHASH_BASE
 					  ? hash.base[i]
-					  : hash.more[top - SEGHASH_BASE_BITS]
-						     [i - ((size_t)1 << top)];
+					  : hash.arrays[top - SEGHASH_BASE_BITS]
+						       [i - ((size_t)1 << top)];
 		size_t n = 0;
 
 		for (; seg != NULL; seg = seg->chain)
