@@ -3,10 +3,10 @@
  *
  * A type-stable store (store->is_type_stable, UMC_TYPESAFE_BY_RCU) promises a
  * reader in a read-side critical section that a pointer to an object of the
- * store stays a pointer to an object of the store.  The program may have freed the
- * object meanwhile, and another thread may have allocated it again.  Its memory
- * is never another type's, never unmapped or purged, and the destructor has not
- * run on it.
+ * store stays a pointer to an object of the store.  The program may have freed
+ * the object meanwhile, and another thread may have allocated it again.  Its
+ * memory is never another type's, never unmapped or purged, and the destructor
+ * has not run on it.
  *
  * An empty slab therefore leaves the store in two steps, between which the
  * caller waits for a grace period:
