@@ -44,10 +44,10 @@
 #include "vmem/panic.h"
 
 void
-cache_check_poison(struct umem_cache *cache, const char *who)
+cache_check_poison(struct umem_cache *cache, const char *function)
 {
 	if (unlikely(cache->destroyed))
-		panic("%s(%s): cache was destroyed", who, cache->name);
+		panic("%s(%s): cache was destroyed", function, cache->name);
 }
 
 void
@@ -113,7 +113,7 @@ construct_chunk(struct umem_cache *cache, void *chunk)
  * is no segment either, vmem_xfree() reports that, with the gate open.
  */
 static void
-piece_give(struct umem_cache *cache, void *piece)
+piece_to_arena(struct umem_cache *cache, void *piece)
 {
 	vmem_t *arena = cache->slabs.source;
 
@@ -125,27 +125,27 @@ piece_give(struct umem_cache *cache, void *piece)
 }
 
 static void
-objects_give(
-    struct umem_cache *cache, void **objects, unsigned n, const char *who)
+objects_to_slabs(
+    struct umem_cache *cache, void **objects, unsigned n, const char *function)
 {
 	enum slab_fault fault;
 	void *bad = NULL;
 
 	if (unlikely(cache->import != NULL)) {
-		import_give(cache, objects, n, who);
+		import_give(cache, objects, n, function);
 		return;
 	}
 	while (unlikely((fault = slab_give(&cache->slabs, objects, n, &bad)) !=
 			SLAB_FINE)) {
 		if (!cache->slabs.is_quantum || fault != SLAB_FOREIGN) {
 			cache_open_gate(cache);
-			misuse_slab(who, cache, bad, fault);
+			misuse_slab(function, cache, bad, fault);
 		}
 		/* The objects before it have been returned. */
 		while (*objects != bad)
 			objects++, n--;
 		objects++, n--;
-		piece_give(cache, bad);
+		piece_to_arena(cache, bad);
 	}
 }
 
@@ -320,7 +320,7 @@ refill(struct umem_cache *cache, unsigned want)
 
 /* Bypasses the magazines: allocates an object from its slab. */
 static void *
-alloc_past(struct umem_cache *cache)
+alloc_bypass(struct umem_cache *cache)
 {
 	void *object;
 
@@ -332,12 +332,12 @@ alloc_past(struct umem_cache *cache)
 
 /* Allocates from a cache without magazines. */
 static noinline void *
-alloc_straight(struct umem_cache *cache)
+alloc_direct(struct umem_cache *cache)
 {
 	cache_check_poison(cache, "umem_cache_alloc");
 	if (cache->debug != 0)
 		return cache_debugger.alloc(cache);
-	return alloc_past(cache);
+	return alloc_bypass(cache);
 }
 
 /* Allocates after the section has failed, or if sections are not in use. */
@@ -348,7 +348,7 @@ alloc_missed(struct umem_cache *cache, unsigned *work)
 	unsigned want;
 
 	if (unlikely(cpu_header_is_none(cache->mag.hot)))
-		return alloc_straight(cache);
+		return alloc_direct(cache);
 	switch (magazine_get(&cache->mag, &object, &want)) {
 	case MAGAZINE_OK:
 		return object;
@@ -360,7 +360,7 @@ alloc_missed(struct umem_cache *cache, unsigned *work)
 			*work |= CACHE_POLL;
 		return object;
 	default:
-		return alloc_past(cache);
+		return alloc_bypass(cache);
 	}
 }
 
@@ -419,9 +419,9 @@ cache_alloc_slow(struct umem_cache *cache, unsigned *work)
 }
 
 static void
-flush_one(struct umem_cache *cache, struct magazine *mag, const char *who)
+flush_one(struct umem_cache *cache, struct magazine *mag, const char *function)
 {
-	objects_give(cache, mag->round, mag->nrounds, who);
+	objects_to_slabs(cache, mag->round, mag->nrounds, function);
 	mag->nrounds = 0;
 	magazine_delete(mag);
 }
@@ -446,24 +446,24 @@ cache_flush(struct umem_cache *cache, struct magazine *chain)
 }
 
 static void
-give_surplus(struct umem_cache *cache, const char *who)
+flush_surplus(struct umem_cache *cache, const char *function)
 {
 	struct magazine *mag;
 
 	cache_close_gate(cache);
 	mag = magazine_surplus(&cache->mag);
 	if (mag != NULL)
-		flush_one(cache, mag, who);
+		flush_one(cache, mag, function);
 	cache_open_gate(cache);
 }
 
 /* Flushes the surplus that magazine_put() has reported in *news, if any. */
 static void
-finish_put(
-    struct umem_cache *cache, unsigned news, const char *who, unsigned *work)
+finish_put(struct umem_cache *cache, unsigned news, const char *function,
+    unsigned *work)
 {
 	if (news & MAGAZINE_SURPLUS) {
-		give_surplus(cache, who);
+		flush_surplus(cache, function);
 		*work |= CACHE_POLL;
 	}
 	if (news & MAGAZINE_TICKED)
@@ -492,17 +492,18 @@ magazine_for_cold_cpu(struct umem_cache *cache)
 
 /* Bypasses the magazines: returns an object to its slab. */
 static void
-free_past(struct umem_cache *cache, void *object, const char *who)
+free_bypass(struct umem_cache *cache, void *object, const char *function)
 {
 	cache_close_gate(cache);
-	objects_give(cache, &object, 1, who);
+	objects_to_slabs(cache, &object, 1, function);
 	cache_open_gate(cache);
 }
 
 void
-cache_take_back_one(struct umem_cache *cache, void *object, const char *who)
+cache_take_back_one(
+    struct umem_cache *cache, void *object, const char *function)
 {
-	free_past(cache, object, who);
+	free_bypass(cache, object, function);
 	cache_count_off(cache, 1);
 }
 
@@ -512,7 +513,7 @@ cache_take_back(struct umem_cache *cache, struct magazine *mag)
 	size_t n = mag->nrounds;
 
 	if (magazine_give(&cache->mag, mag)) {
-		give_surplus(cache, cache_freed_by(cache));
+		flush_surplus(cache, cache_freed_by(cache));
 		cache_upkeep.run(CACHE_POLL);
 	}
 	cache_count_off(cache, n);
@@ -522,12 +523,12 @@ cache_take_back(struct umem_cache *cache, struct magazine *mag)
  * Frees to a cache without magazines.  Returns false after a report of misuse.
  */
 static noinline bool
-free_straight(struct umem_cache *cache, void *object, const char *who)
+free_direct(struct umem_cache *cache, void *object, const char *function)
 {
-	cache_check_poison(cache, who);
+	cache_check_poison(cache, function);
 	if (cache->debug != 0)
 		return cache_debugger.free(cache, object);
-	free_past(cache, object, who);
+	free_bypass(cache, object, function);
 	return true;
 }
 
@@ -536,30 +537,30 @@ free_straight(struct umem_cache *cache, void *object, const char *who)
  * false after a report of misuse.
  */
 static bool
-free_missed(
-    struct umem_cache *cache, void *object, const char *who, unsigned *work)
+free_missed(struct umem_cache *cache, void *object, const char *function,
+    unsigned *work)
 {
 	struct magazine *spare;
 	enum magazine_result result;
 	unsigned news = 0;
 
 	if (unlikely(cpu_header_is_none(cache->mag.hot)))
-		return free_straight(cache, object, who);
+		return free_direct(cache, object, function);
 	if (cache->slabs.source == NULL && cache->import == NULL) {
 		enum slab_fault fault = slab_round_fault(&cache->slabs, object);
 
 		if (unlikely(fault != SLAB_FINE))
-			misuse_slab(who, cache, object, fault);
+			misuse_slab(function, cache, object, fault);
 	}
 	spare = magazine_for_cold_cpu(cache);
 	result = magazine_put(&cache->mag, object, &spare, &news);
 	if (unlikely(spare != NULL))
-		flush_one(cache, spare, who);
+		flush_one(cache, spare, function);
 	if (result == MAGAZINE_TWICE)
-		misuse_slab(who, cache, object, SLAB_FREE);
+		misuse_slab(function, cache, object, SLAB_FREE);
 	else if (result != MAGAZINE_OK)
-		free_past(cache, object, who);
-	finish_put(cache, news, who, work);
+		free_bypass(cache, object, function);
+	finish_put(cache, news, function, work);
 	return true;
 }
 
@@ -568,39 +569,39 @@ free_missed(
  * without it.
  */
 static bool
-free_by_section(
-    struct umem_cache *cache, void *object, const char *who, unsigned *work)
+free_by_section(struct umem_cache *cache, void *object, const char *function,
+    unsigned *work)
 {
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
 	    rseq_push(&cpu_layer.place, cpu_header_none(),
 		cache_header_at(cache), object) == RSEQ_OK)
 		return true;
-	return free_missed(cache, object, who, work);
+	return free_missed(cache, object, function, work);
 }
 
 /* Checks that the program holds the object, and then frees it. */
 static noinline bool
-free_checked(
-    struct umem_cache *cache, void *object, const char *who, unsigned *work)
+free_checked(struct umem_cache *cache, void *object, const char *function,
+    unsigned *work)
 {
 	enum slab_fault fault;
 
-	cache_check_poison(cache, who);
+	cache_check_poison(cache, function);
 	fault = slab_unhold(&cache->slabs, object);
 	if (unlikely(fault != SLAB_FINE))
-		misuse_slab(who, cache, object, fault);
-	return free_by_section(cache, object, who, work);
+		misuse_slab(function, cache, object, fault);
+	return free_by_section(cache, object, function, work);
 }
 
 bool
-cache_free_slow(
-    struct umem_cache *cache, void *object, const char *who, unsigned *work)
+cache_free_slow(struct umem_cache *cache, void *object, const char *function,
+    unsigned *work)
 {
 	if (unlikely(cache->slabs.records_holders))
-		return free_checked(cache, object, who, work);
+		return free_checked(cache, object, function, work);
 	if (unlikely(is_closed(cache)))
-		return free_by_section(cache, object, who, work);
-	return free_missed(cache, object, who, work);
+		return free_by_section(cache, object, function, work);
+	return free_missed(cache, object, function, work);
 }
 
 static void
@@ -669,7 +670,7 @@ cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
  */
 static unsigned
 magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
-    const char *who, unsigned *news, size_t *nnull)
+    const char *function, unsigned *news, size_t *nnull)
 {
 	unsigned put = n;
 	enum magazine_result result =
@@ -678,9 +679,9 @@ magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
 	if (put != 0)
 		return put;
 	if (result != MAGAZINE_TWICE)
-		free_past(cache, objects[0], who);
+		free_bypass(cache, objects[0], function);
 	else if (objects[0] != NULL)
-		misuse_slab(who, cache, objects[0], SLAB_FREE);
+		misuse_slab(function, cache, objects[0], SLAB_FREE);
 	else
 		++*nnull;
 	return 1;
@@ -689,18 +690,18 @@ magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
 /* Frees n objects by single calls; *nkept counts those that were not freed. */
 static unsigned
 free_each(struct umem_cache *cache, void *const *objects, unsigned n,
-    const char *who, size_t *nkept, unsigned *work)
+    const char *function, size_t *nkept, unsigned *work)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (objects[i] == NULL ||
-		    !cache_free_slow(cache, objects[i], who, work))
+		    !cache_free_slow(cache, objects[i], function, work))
 			++*nkept;
 	return n;
 }
 
 size_t
-cache_put_bulk(
-    struct umem_cache *cache, void *const *objects, size_t n, const char *who)
+cache_put_bulk(struct umem_cache *cache, void *const *objects, size_t n,
+    const char *function)
 {
 	size_t nfreed = n, nkept = 0;
 	unsigned work = 0;
@@ -711,13 +712,13 @@ cache_put_bulk(
 
 		if (likely(moves_in_bulk(cache)))
 			put = magazines_put(
-			    cache, objects, put, who, &news, &nkept);
+			    cache, objects, put, function, &news, &nkept);
 		else
-			put =
-			    free_each(cache, objects, put, who, &nkept, &work);
+			put = free_each(
+			    cache, objects, put, function, &nkept, &work);
 		objects += put;
 		n -= put;
-		finish_put(cache, news, who, &work);
+		finish_put(cache, news, function, &work);
 	}
 	if (work != 0)
 		cache_upkeep.run(work);

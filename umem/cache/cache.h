@@ -239,15 +239,15 @@ reserve_is_short(const struct umem_cache *cache)
 void *cache_alloc_slow(struct umem_cache *cache, unsigned *work);
 
 /*
- * Frees an object after the section has failed.  Messages contain who, the
- * name of the function: "free", "umem_cache_free".  Returns false after a
+ * Frees an object after the section has failed.  Messages contain function, its
+ * name: "free", "umem_cache_free".  Returns false after a
  * report of misuse.  Adds the flags above to *work.
  */
-bool cache_free_slow(
-    struct umem_cache *cache, void *object, const char *who, unsigned *work);
+bool cache_free_slow(struct umem_cache *cache, void *object,
+    const char *function, unsigned *work);
 
 /* Aborts if the cache was destroyed while objects were in use. */
-void cache_check_poison(struct umem_cache *cache, const char *who);
+void cache_check_poison(struct umem_cache *cache, const char *function);
 
 /*
  * Names the function by which the program usually frees objects of the cache.
@@ -267,20 +267,20 @@ void round_check(struct magazine_layer *layer, void *const *rounds, unsigned n);
 size_t cache_get_bulk(struct umem_cache *cache, void **objects, size_t n);
 
 /*
- * Frees n objects, and ignores those that are NULL.  Messages contain who,
- * the name of the function.  Returns the number freed.
+ * Frees n objects, and ignores those that are NULL.  Messages name function,
+ * the function of the program's call.  Returns the number freed.
  */
-size_t cache_put_bulk(
-    struct umem_cache *cache, void *const *objects, size_t n, const char *who);
+size_t cache_put_bulk(struct umem_cache *cache, void *const *objects, size_t n,
+    const char *function);
 
 /*
  * cache_take_back() puts a magazine into the depot of a cache that has
  * magazines.  cache_take_back_one() returns one object to its slab; its
- * messages contain who, the name of the function.
+ * messages name function, the function of the program's call.
  */
 void cache_take_back(struct umem_cache *cache, struct magazine *mag);
 void cache_take_back_one(
-    struct umem_cache *cache, void *object, const char *who);
+    struct umem_cache *cache, void *object, const char *function);
 
 /*
  * Flushes all magazines to the slabs.  Returns false if some could not be

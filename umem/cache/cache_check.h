@@ -12,7 +12,8 @@
 
 /*
  * Checks one cache: its members, the queue of its limit, and the pool of an
- * import cache; reserve.c checks the reserve.  The caller holds no lock and has the cache pinned.
+ * import cache; reserve.c checks the reserve.  The caller holds no lock and has
+ * the cache pinned.
  */
 bool cache_check(struct umem_cache *cache);
 

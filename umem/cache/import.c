@@ -648,7 +648,7 @@ first_bad_locked(struct umem_cache *cache, void *const *resources, unsigned n,
 
 void
 import_give(struct umem_cache *cache, void *const *resources, unsigned n,
-    const char *who)
+    const char *function)
 {
 	enum slab_fault fault;
 	unsigned nfine;
@@ -663,7 +663,7 @@ import_give(struct umem_cache *cache, void *const *resources, unsigned n,
 	if (likely(nfine == n))
 		return;
 	gate_release(cache);
-	misuse_slab(who, cache, resources[nfine], fault);
+	misuse_slab(function, cache, resources[nfine], fault);
 }
 
 void

@@ -75,10 +75,10 @@ unsigned import_take_bulk(
 
 /*
  * Puts n resources into the pool.  Misuse ends the program with a message that
- * names the function who.
+ * names function, the function of the program's call.
  */
 void import_give(struct umem_cache *cache, void *const *resources, unsigned n,
-    const char *who);
+    const char *function);
 
 /* Releases every resource of the pool. */
 void import_reap(struct umem_cache *cache);
