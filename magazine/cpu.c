@@ -750,6 +750,10 @@ cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 		enum rseq_result r = rseq_claim(&cpu_layer.place, h, cpu, &top);
 		if (likely(r == RSEQ_OK)) {
 			umem_assert(rseq_is_held(&cpu_layer.rseq));
+			/* The argument of cpu_seems_empty() relies on it. */
+			umem_assert(
+			    c->nprevious ==
+			    (c->previous == NULL ? 0 : c->previous->nrounds));
 			owned->hot = h;
 			owned->cold = c;
 			owned->cpu = cpu;
