@@ -681,8 +681,8 @@ cpu_bring_in(struct cpu_hot *hot)
  *	differ from it only while a thread owns the header: each change of
  *	previous, or of its rounds, is made by an owner, and cpu_disown() or the
  *	drain that took the magazine stores the new number before owned := 0.
- *	A header of zeros, in a block without memory, is not read: the read would
- *	cause a page fault in addition to that of the first write.
+ *	A header of zeros, in a block without memory, is not read: the read
+ *	would cause a page fault in addition to that of the first write.
  */
 bool
 cpu_seems_empty(struct cpu_hot *hot, struct cpu_cold *cold, uint32_t *refill)

@@ -1,4 +1,4 @@
-/* option_table.h - the options of the environment as data; see option_table.c */
+/* option_table.h - the table of the options; see option_table.c */
 #ifndef UMEM_OPTION_TABLE_H
 #define UMEM_OPTION_TABLE_H
 

@@ -12,7 +12,7 @@
  *
  *	nbuckets = 22, in binary 10110		an address with hash ...10101:
  *	buckets 0..15	base			21 < 22: bucket 21
- *	buckets 16..21	arrays[0]			with hash ...10111: 23 >= 22:
+ *	buckets 16..21	arrays[0]		with hash ...10111: 23 >= 22:
  *						bucket 23 - 16 = 7
  *
  * An insert adds up to two buckets if there are more segments than buckets.  A

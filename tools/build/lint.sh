@@ -40,6 +40,7 @@ mapfile -t scripts < <(find tools tests -name '*.sh'; echo .ci/run)
 mapfile -t pages < <(find man -name '*.[1-9]')
 
 check layers tools/build/check_layers.sh
+check style tools/build/check_style.py
 if find_clang_format "$1"; then
 	check format "$clang_format" --dry-run -Werror "${sources[@]}" ||
 	    echo "lint: to format a file: $clang_format -i FILE"

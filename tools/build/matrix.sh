@@ -11,7 +11,7 @@
 #	undefined	the unit tests with SAN=undefined
 #	thread		the unit tests with SAN=thread, in the locked mode
 #	clang		the unit tests of a build by clang
-#	aarch64		the unit tests of aarch64, by QEMU's emulation of a process
+#	aarch64		the unit tests of aarch64, in QEMU's user mode
 #
 # Prints the output of each row, then one line for each row and the sums as
 # "N passed, N failed".  A row without its compiler is skipped.  The status is 0

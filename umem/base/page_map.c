@@ -7,8 +7,8 @@
  *
  * entry
  *	bits 0-15	the size class of the slab that contains the unit, or
- *			PAGE_MAP_LARGE for the first unit of a large block, or 0;
- *			multiplied by the bytes of a header, the product that
+ *			PAGE_MAP_LARGE for the first unit of a large block, or
+ *			0; multiplied by the bytes of a header, the product that
  *			free() needs
  *	bits 16-31	phase: the distance from the start of a chunk to the
  *			start of the unit
@@ -19,9 +19,9 @@
  *	other numbers: for x = q * chunk + r, x * magic modulo 2^32 is r * magic
  *	+ q * e, with e = magic * chunk - 2^32 < chunk.  That is below bound =
  *	qmax * e + 1 for r = 0 and not below it for r > 0 as long as bound <=
- *	magic.  page_map_set_divisor() checks this condition for each class.  Where
- *	it does not hold, bound is 2^32 - 1 and magic is 0, so every address
- *	passes and the slab checks it.
+ *	magic.  page_map_set_divisor() checks this condition for each class.
+ *	Where it does not hold, bound is 2^32 - 1 and magic is 0, so every
+ *	address passes and the slab checks it.
  *
  *	A class of 64 KiB or more has at most one start in a unit, and a phase
  *	that makes the distance to it a multiple of the unit.

@@ -14,7 +14,7 @@
 struct page_map {
 	uintptr_t base; /* start of the heap's reserved range */
 	size_t units;   /* 0 before start: the map has no entries */
-	/* [a] per unit: see page_map_header_offset(), page_map_chunk_offset(). */
+	/* [a] per unit: page_map_header_offset(), page_map_chunk_offset() */
 	uint32_t *entry;
 	void **owner; /* [a] per unit: slab or large block, see below */
 	struct cpu_guard divisor[256]; /* by class */

@@ -44,9 +44,9 @@ umem_ready(void)
  * Memory from a static block for calls that come before the library can start:
  * before the dynamic loader has relocated the library, from an IFUNC resolver
  * of a library that it relocates first, and from functions that the start
- * itself calls.  The block is never freed.  bootstrap_is_active() tells whether the
- * caller is in this situation.  bootstrap_usable() returns the bytes of a block of
- * bootstrap_alloc().
+ * itself calls.  The block is never freed.  bootstrap_is_active() tells whether
+ * the caller is in this situation.  bootstrap_usable() returns the bytes of a
+ * block of bootstrap_alloc().
  */
 bool bootstrap_is_active(void);
 void *bootstrap_alloc(size_t size, size_t align);

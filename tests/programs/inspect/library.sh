@@ -72,9 +72,10 @@ exactly_planted() {
 	fi
 }
 
-# soon_planted TEXT - compares like exactly_planted, while threads of the process
-# run.  A pointer in a register or on a stack may hide a leak for a moment, so
-# each leak must be found in one of a few looks; no look may find another block.
+# soon_planted TEXT - compares like exactly_planted, while threads of the
+# process run.  A pointer in a register or on a stack may hide a leak for a
+# moment, so each leak must be found in one of a few looks; no look may find
+# another block.
 soon_planted() {
 	: >"$TMP/seen"
 	sed -n 's/^leak //p' "$TMP/told" | sort >"$TMP/lost"
