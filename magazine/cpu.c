@@ -237,12 +237,16 @@ cold_of(struct cpu_cold *cold, unsigned cpu)
 static void
 taken_set_locked(struct region *region, unsigned i, uint64_t word)
 {
+	lock_assert_held(&regions_lock);
+	umem_assert(i < CPU_HEADERS);
 	__atomic_store_n(&region->taken[i / 64], word, __ATOMIC_RELAXED);
 }
 
 static void
 header_reserve(struct region *region, unsigned i)
 {
+	umem_assert(region->nfree > 0);
+	umem_assert((region->taken[i / 64] >> (i % 64) & 1) == 0);
 	taken_set_locked(
 	    region, i, region->taken[i / 64] | (uint64_t)1 << (i % 64));
 	region->nfree--;
@@ -260,6 +264,8 @@ free_header_locked(const struct region *region)
 {
 	unsigned i = 0;
 
+	lock_assert_held(&regions_lock);
+	umem_assert(region->nfree > 0);
 	while (~region->taken[i] == 0)
 		i++;
 	return i * 64 + lowbit(~region->taken[i]);
@@ -269,6 +275,7 @@ free_header_locked(const struct region *region)
 static struct region *
 region_with_header_locked(void)
 {
+	lock_assert_held(&regions_lock);
 	while (regions_free != NULL && regions_free->nfree == 0)
 		regions_free = regions_free->next_free;
 	return regions_free != NULL ? regions_free
@@ -281,6 +288,8 @@ guard_write(struct region *region, unsigned cpu, unsigned i)
 {
 	struct cpu_hot *h = hot_of(header_hot(region, i), cpu);
 
+	/* A section reads the constants if the header is open. */
+	umem_assert(__atomic_load_n(&h->limit, __ATOMIC_RELAXED) == 0);
 	h->magic = region->guard[i].magic;
 	h->bound = region->guard[i].bound;
 }
@@ -292,6 +301,8 @@ guard_write(struct region *region, unsigned cpu, unsigned i)
 static void
 guard_set_locked(struct region *region, unsigned i, struct cpu_guard guard)
 {
+	lock_assert_held(&regions_lock);
+	umem_assert((region->taken[i / 64] >> (i % 64) & 1) != 0);
 	region->guard[i] = guard;
 	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
 		if (region->committed[cpu])
@@ -355,6 +366,9 @@ cpu_header_free(struct cpu_hot *hot)
 	unsigned i = (unsigned)(hot - header_hot(region, 0));
 
 	lock_take(&regions_lock);
+	umem_assert(i < CPU_HEADERS);
+	umem_assert((region->taken[i / 64] >> (i % 64) & 1) != 0);
+	umem_assert(region->nfree < CPU_HEADERS);
 	taken_set_locked(
 	    region, i, region->taken[i / 64] & ~((uint64_t)1 << (i % 64)));
 	/* A region without free headers is in the list only as its first. */
@@ -400,6 +414,8 @@ ticks_start(struct cpu_hot *none)
 static bool
 block_commit_locked(struct region *region, unsigned cpu)
 {
+	lock_assert_held(&regions_lock);
+	umem_assert(cpu < cpu_layer.nslots);
 	if (region->committed[cpu])
 		return true;
 	/* The push counter is in the first region. */
@@ -484,8 +500,10 @@ cpu_start(enum rseq_owner wanted, unsigned concurrency)
 	cpu_layer.nrun = os_cpus_allowed();
 	if (cpu_layer.nrun > cpu_layer.nwanted)
 		cpu_layer.nrun = cpu_layer.nwanted;
+	lock_take(&regions_lock);
 	header_reserve(regions, 0);
 	header_reserve(regions, CPU_HEADER_CLOSED);
+	lock_release(&regions_lock);
 	rseq_start(
 	    small ? RSEQ_NONE : wanted, &cpu_layer.rseq, &cpu_layer.place);
 	if (small && wanted != RSEQ_NONE)
@@ -584,7 +602,8 @@ rounds_below(const struct cpu_cold *cold, uintptr_t top)
 
 /* cpu_own() in locked mode. */
 static bool
-own_locked(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
+own_in_locked_mode(
+    struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 {
 	struct region *region = region_of(hot);
 	unsigned cpu = os_cpu();
@@ -720,7 +739,7 @@ bool
 cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 {
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
-		return own_locked(hot, cold, owned);
+		return own_in_locked_mode(hot, cold, owned);
 	for (int i = 0; i < CLAIM_TRIES; i++) {
 		unsigned cpu = rseq_cpu(&cpu_layer.place);
 		struct cpu_hot *h = hot_of(hot, cpu);
@@ -797,6 +816,7 @@ nprevious_set(struct cpu_cold *c)
 {
 	uint32_t n = c->previous == NULL ? 0 : c->previous->nrounds;
 
+	umem_assert(c->previous == NULL || n <= c->previous->capacity);
 	__atomic_store_n(&c->nprevious, n, __ATOMIC_RELAXED);
 }
 
@@ -807,8 +827,12 @@ cpu_disown(struct cpu_owned *owned)
 	struct magazine *loaded = owned->cold->loaded;
 	uintptr_t top = 0;
 
+	umem_assert(
+	    __atomic_load_n(&owned->cold->owned, __ATOMIC_RELAXED) != 0);
+	umem_assert(loaded == NULL || loaded != owned->cold->previous);
 	nprevious_set(owned->cold);
 	if (loaded == NULL) {
+		umem_assert(owned->nrounds == 0);
 		close_header(h);
 	} else {
 		umem_assert(owned->nrounds <= loaded->capacity);
@@ -966,6 +990,8 @@ chain_add(struct magazine **chain, struct magazine *mag, unsigned nrounds)
 {
 	if (mag == NULL)
 		return;
+	umem_assert(nrounds <= mag->capacity);
+	umem_assert(mag != *chain);
 	mag->nrounds = nrounds;
 	mag->next = *chain;
 	*chain = mag;
@@ -978,6 +1004,8 @@ drain_take(struct cpu_hot *h, struct cpu_cold *c, struct magazine **chain)
 	uintptr_t top = __atomic_load_n(&h->top, __ATOMIC_RELAXED);
 	unsigned nrounds = rounds_below(c, top);
 
+	umem_assert(__atomic_load_n(&c->owned, __ATOMIC_RELAXED) != 0);
+	umem_assert(top != CPU_CLAIMED);
 	chain_add(chain, c->loaded, nrounds);
 	if (c->previous != NULL)
 		chain_add(chain, c->previous, c->previous->nrounds);
@@ -1179,9 +1207,12 @@ cpu_rounds_estimate_all(unsigned *cpu)
 	return n;
 }
 
-/* Call f for each header that is in use, on each CPU with a block. */
+/*
+ * Call f for each header that is in use, on each CPU with a block.  The caller
+ * is a handler of fork().
+ */
 static void
-each_header_locked(void (*f)(struct cpu_cold *))
+each_header_for_fork(void (*f)(struct cpu_cold *))
 {
 	for (struct region *r = regions; r != NULL; r = r->next)
 		for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
@@ -1214,14 +1245,14 @@ cpu_lock_for_fork(void)
 {
 	lock_take_for_fork(&regions_lock);
 	__atomic_store_n(&fork_gate, 1, __ATOMIC_SEQ_CST);
-	each_header_locked(await_no_owner);
+	each_header_for_fork(await_no_owner);
 }
 
 void
 cpu_unlock_for_fork(bool child)
 {
 	if (child)
-		each_header_locked(end_of_no_thread);
+		each_header_for_fork(end_of_no_thread);
 	/* Release: an owner that reads 0 also reads the headers' state. */
 	__atomic_store_n(&fork_gate, 0, __ATOMIC_RELEASE);
 	lock_release_for_fork(&regions_lock);

@@ -64,15 +64,46 @@ set_locked(struct maglist *list, struct magazine *head, uint32_t n)
 	__atomic_store_n(&list->n, n, __ATOMIC_RELAXED);
 }
 
+/* Are the length and the working-set minimum of a list right? */
+static bool
+list_check_locked(const struct maglist *list)
+{
+	uint32_t n = 0;
+
+	for (const struct magazine *mag = list->head; mag != NULL;
+	     mag = mag->next) {
+		if (n++ == list->n || mag->nrounds > mag->capacity)
+			return false;
+	}
+	return n == list->n && list->low <= list->n;
+}
+
+/* Called after changes of the lists; debug builds check them at some. */
+static void
+check_sometimes_locked(const struct depot *depot)
+{
+	lock_assert_held(&depot->lock);
+	/* The lists may be long: at the first changes, then at each 256th. */
+	umem_assert((depot->nmoved > 16 && depot->nmoved % 256 != 0) ||
+		    (list_check_locked(&depot->full) &&
+			list_check_locked(&depot->empty)));
+}
+
 static void
 moved_locked(struct depot *depot)
 {
+	lock_assert_held(&depot->lock);
 	__atomic_store_n(&depot->nmoved, depot->nmoved + 1, __ATOMIC_RELAXED);
 }
 
 static void
 push_locked(struct depot *depot, struct maglist *list, struct magazine *mag)
 {
+	lock_assert_held(&depot->lock);
+	umem_assert(list == &depot->full || list == &depot->empty);
+	umem_assert(mag != list->head);
+	umem_assert(mag->nrounds <= mag->capacity);
+	umem_assert(mag->capacity <= MAGAZINE_ROUNDS_MOST);
 	mag->next = list->head;
 	set_locked(list, mag, list->n + 1);
 	moved_locked(depot);
@@ -83,8 +114,12 @@ pop_locked(struct depot *depot, struct maglist *list)
 {
 	struct magazine *mag = list->head;
 
+	lock_assert_held(&depot->lock);
+	umem_assert((mag == NULL) == (list->n == 0));
 	if (mag == NULL)
 		return NULL;
+	umem_assert(list != &depot->full || mag->nrounds > 0);
+	umem_assert(list != &depot->empty || mag->nrounds == 0);
 	set_locked(list, mag->next, list->n - 1);
 	if (list->low > list->n)
 		list->low = list->n;
@@ -131,6 +166,7 @@ depot_put_full(struct depot *depot, struct magazine *full)
 
 	depot_lock(depot);
 	push_locked(depot, &depot->full, full);
+	check_sometimes_locked(depot);
 	surplus =
 	    depot->full.n > __atomic_load_n(&depot->full_max, __ATOMIC_RELAXED);
 	depot_unlock(depot);
@@ -142,11 +178,12 @@ depot_put_empty(struct depot *depot, struct magazine *empty)
 {
 	depot_lock(depot);
 	push_locked(depot, &depot->empty, empty);
+	check_sometimes_locked(depot);
 	depot_unlock(depot);
 }
 
 static struct magazine *
-take(struct depot *depot, struct maglist *list)
+list_take(struct depot *depot, struct maglist *list)
 {
 	struct magazine *mag;
 
@@ -162,13 +199,13 @@ take(struct depot *depot, struct maglist *list)
 struct magazine *
 depot_take_full(struct depot *depot)
 {
-	return take(depot, &depot->full);
+	return list_take(depot, &depot->full);
 }
 
 struct magazine *
 depot_take_empty(struct depot *depot)
 {
-	return take(depot, &depot->empty);
+	return list_take(depot, &depot->empty);
 }
 
 /* Remove the n oldest magazines of a list, as a chain. */
@@ -178,6 +215,7 @@ cut_tail_locked(struct maglist *list, uint32_t n)
 	struct magazine **at = &list->head;
 	struct magazine *chain;
 
+	umem_assert(n <= list->n);
 	for (uint32_t i = list->n; i > n; i--)
 		at = &(*at)->next;
 	chain = *at;
@@ -196,6 +234,7 @@ depot_take_surplus(
 	*empty = cut_tail_locked(&depot->empty, depot->empty.low);
 	depot->full.low = depot->full.n;
 	depot->empty.low = depot->empty.n;
+	check_sometimes_locked(depot);
 	depot_unlock(depot);
 }
 

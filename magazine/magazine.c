@@ -102,6 +102,7 @@ void
 magazine_delete(struct magazine *mag)
 {
 	umem_assert(mag->nrounds == 0);
+	umem_assert(mag->capacity > 0 && mag->capacity <= MAGAZINE_ROUNDS_MOST);
 	meta_free(mag, magazine_bytes(mag->capacity));
 }
 
@@ -132,10 +133,12 @@ note_exchange(void)
 
 /* Loaded becomes previous and previous becomes loaded. */
 static void
-swap(struct cpu_owned *own)
+swap_magazines(struct cpu_owned *own)
 {
 	struct magazine *mag = own->cold->previous;
 
+	umem_assert(mag == NULL || mag != own->cold->loaded);
+	umem_assert(own->cold->loaded != NULL || own->nrounds == 0);
 	own->cold->previous = own->cold->loaded;
 	if (own->cold->previous != NULL)
 		own->cold->previous->nrounds = own->nrounds;
@@ -150,7 +153,7 @@ swap(struct cpu_owned *own)
  * rounds were moved.
  */
 static bool
-share(struct cpu_owned *own)
+rebalance(struct cpu_owned *own)
 {
 	struct magazine *from = own->cold->previous, *to = own->cold->loaded;
 	unsigned n;
@@ -161,6 +164,7 @@ share(struct cpu_owned *own)
 	n = from->nrounds / 2 < SHARE_MOST ? from->nrounds / 2 : SHARE_MOST;
 	if (n >= to->capacity)
 		return false;
+	umem_assert(n > 0 && from != to);
 	from->nrounds -= n;
 	memcpy(to->round, from->round + from->nrounds, n * sizeof(void *));
 	own->nrounds = n;
@@ -189,7 +193,7 @@ stale_to_previous(struct magazine_layer *layer, struct cpu_owned *own)
 		return false;
 	if (cold->loaded != NULL && is_stale(layer, cold->loaded) &&
 	    !is_stale(layer, cold->previous))
-		swap(own);
+		swap_magazines(own);
 	return is_stale(layer, cold->previous);
 }
 
@@ -207,8 +211,9 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	if (own->nrounds > 0)
 		return true;
 	if (cold->previous != NULL && cold->previous->nrounds > 0) {
-		if (!share(own))
-			swap(own);
+		if (!rebalance(own))
+			swap_magazines(own);
+		umem_assert(own->nrounds > 0);
 		return true;
 	}
 	stale = stale_to_previous(layer, own);
@@ -219,10 +224,12 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 		return false;
 	if (stale)
 		magazine_delete(empty);
+	umem_assert(full != empty);
+	umem_assert(full->nrounds > 0 && full->nrounds <= full->capacity);
 	cold->nloads++;
 	sizes_exchanged(layer, cold);
 	cold->previous = full;
-	swap(own);
+	swap_magazines(own);
 	return true;
 }
 
@@ -378,8 +385,8 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		check_filled(layer, own);
 	if (cold->previous != NULL &&
 	    cold->previous->nrounds < cold->previous->capacity) {
-		swap(own);
-		share(own);
+		swap_magazines(own);
+		rebalance(own);
 		return true;
 	}
 	if (cold->previous != NULL)
@@ -388,8 +395,10 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		empty = add_magazine(layer, own, spare, news);
 	if (empty == NULL)
 		return false;
+	umem_assert(empty->nrounds < empty->capacity);
 	cold->previous = empty;
-	swap(own);
+	swap_magazines(own);
+	umem_assert(own->nrounds < cold->loaded->capacity);
 	return true;
 }
 
@@ -401,7 +410,7 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 
 /* Is the object one of the newest n rounds of a magazine? */
 static bool
-is_in(const struct magazine *mag, unsigned nrounds, unsigned n,
+is_among_top(const struct magazine *mag, unsigned nrounds, unsigned n,
     const void *object)
 {
 	unsigned end = nrounds > n ? nrounds - n : 0;
@@ -424,11 +433,11 @@ is_among_newest(const struct cpu_owned *own, const void *object, unsigned most)
 	const struct magazine *previous = own->cold->previous;
 	unsigned n = own->nrounds;
 
-	if (is_in(loaded, n, most, object) ||
+	if (is_among_top(loaded, n, most, object) ||
 	    (n > 0 && loaded->round[0] == object))
 		return true;
 	return n < most && previous != NULL &&
-	       is_in(previous, previous->nrounds, most - n, object);
+	       is_among_top(previous, previous->nrounds, most - n, object);
 }
 
 /*
@@ -496,7 +505,7 @@ have_rounds_for(
 
 	if (own->nrounds == 0 && previous != NULL && previous->nrounds > 0 &&
 	    previous->nrounds <= want) {
-		swap(own);
+		swap_magazines(own);
 		return true;
 	}
 	return have_rounds(layer, own);
@@ -520,7 +529,7 @@ delete_small(struct magazine_layer *layer, struct cpu_owned *own)
 	}
 	if (cold->loaded != NULL && own->nrounds == 0 &&
 	    cold->loaded->capacity < rounds) {
-		swap(own);
+		swap_magazines(own);
 		magazine_delete(cold->previous);
 		cold->previous = NULL;
 	}
@@ -615,11 +624,14 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
  * empty magazine for which the header has no place; NULL: none.
  */
 static struct magazine *
-load(struct magazine_layer *layer, struct cpu_owned *own, struct magazine *mag)
+load_filled(
+    struct magazine_layer *layer, struct cpu_owned *own, struct magazine *mag)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *old = cold->loaded;
 
+	umem_assert(own->nrounds == 0 && mag != old && mag != cold->previous);
+	umem_assert(mag->nrounds <= mag->capacity);
 	cold->loaded = mag;
 	own->nrounds = mag->nrounds;
 	cold->nloads++;
@@ -645,7 +657,7 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 		note_refill(layer, own.cold);
 		/* Another thread may have loaded rounds here meanwhile. */
 		if (mag != NULL && own.nrounds == 0)
-			rest = load(layer, &own, mag);
+			rest = load_filled(layer, &own, mag);
 		cpu_disown(&own);
 	}
 	if (rest == NULL)

@@ -197,7 +197,7 @@ shards_take(
 
 /* Sum of the 32-bit member at offset word of each shard, without locks. */
 static uint32_t
-sum(struct magazine_layer *layer, size_t word)
+sum_words(struct magazine_layer *layer, size_t word)
 {
 	uint32_t n = 0;
 
@@ -211,19 +211,19 @@ sum(struct magazine_layer *layer, size_t word)
 size_t
 shards_nfull(struct magazine_layer *layer)
 {
-	return sum(layer, offsetof(struct depot, full.n));
+	return sum_words(layer, offsetof(struct depot, full.n));
 }
 
 uint32_t
 shards_ncontended(struct magazine_layer *layer)
 {
-	return sum(layer, offsetof(struct depot, ncontended));
+	return sum_words(layer, offsetof(struct depot, ncontended));
 }
 
 uint32_t
 shards_nmoved(struct magazine_layer *layer)
 {
-	return sum(layer, offsetof(struct depot, nmoved));
+	return sum_words(layer, offsetof(struct depot, nmoved));
 }
 
 size_t

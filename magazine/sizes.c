@@ -93,7 +93,7 @@ static const uint16_t capacities[] = {
 /* Sustained traffic: exchanges of magazines by one CPU between two updates. */
 #define FLOW       1024
 
-static size_t lent; /* [a] borrowed bytes of all caches, for each CPU */
+static size_t borrowed; /* [a] borrowed bytes of all caches, for each CPU */
 
 /* Overflows after underflows between updates before magazines grow. */
 #define PRESSURE_MAX 8
@@ -171,12 +171,16 @@ sizes_init(
 	layer->rounds_max = capacity_at_most(lesser(most, ROUNDS_CALM));
 	layer->rounds_most = capacity_at_most(lesser(borrowing, ROUNDS_CALM));
 	layer->rounds = capacity_at_most(layer->rounds_max / 4);
+	umem_assert(layer->rounds <= layer->rounds_max);
+	umem_assert(layer->rounds_max <= layer->rounds_crowded);
+	umem_assert(layer->rounds_max <= layer->rounds_most);
+	umem_assert(layer->rounds_crowded <= MAGAZINE_ROUNDS_MOST);
 	depot_resize(layer);
 }
 
 /* Bytes that a cache with such magazines borrows for each CPU's two of them. */
 static size_t
-loan(const struct magazine_layer *layer, unsigned rounds)
+borrowed_bytes(const struct magazine_layer *layer, unsigned rounds)
 {
 	if (rounds <= layer->rounds_crowded)
 		return 0;
@@ -191,9 +195,14 @@ loan(const struct magazine_layer *layer, unsigned rounds)
 static bool
 resize(struct magazine_layer *layer, uint32_t now, unsigned rounds)
 {
-	size_t more = loan(layer, rounds) - loan(layer, now);
+	size_t more =
+	    borrowed_bytes(layer, rounds) - borrowed_bytes(layer, now);
 
-	if (__atomic_add_fetch(&lent, more, __ATOMIC_RELAXED) > LOANS_MOST &&
+	umem_assert(rounds >= capacities[0] && rounds <= MAGAZINE_ROUNDS_MOST);
+	umem_assert(rounds != now);
+
+	if (__atomic_add_fetch(&borrowed, more, __ATOMIC_RELAXED) >
+		LOANS_MOST &&
 	    rounds > now && more != 0)
 		goto refuse;
 	if (!__atomic_compare_exchange_n(&layer->rounds, &now, rounds, false,
@@ -202,14 +211,15 @@ resize(struct magazine_layer *layer, uint32_t now, unsigned rounds)
 	depot_resize(layer);
 	return true;
 refuse:
-	__atomic_sub_fetch(&lent, more, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&borrowed, more, __ATOMIC_RELAXED);
 	return false;
 }
 
 void
 sizes_end(struct magazine_layer *layer)
 {
-	__atomic_sub_fetch(&lent, loan(layer, layer->rounds), __ATOMIC_RELAXED);
+	__atomic_sub_fetch(
+	    &borrowed, borrowed_bytes(layer, layer->rounds), __ATOMIC_RELAXED);
 }
 
 /* Increase the capacity by one step if it is below most. */
@@ -311,6 +321,7 @@ depot_set_room(struct magazine_layer *layer, size_t bytes)
 {
 	if (bytes < depot_least() || bytes > magazine_depot_most)
 		return;
+	umem_assert(bytes <= UINT32_MAX);
 	__atomic_store_n(
 	    &layer->depot_bytes, (uint32_t)bytes, __ATOMIC_RELAXED);
 	depot_resize(layer);
@@ -336,5 +347,5 @@ sizes_shrink_depot(struct magazine_layer *layer)
 size_t
 magazine_lent(void)
 {
-	return __atomic_load_n(&lent, __ATOMIC_RELAXED);
+	return __atomic_load_n(&borrowed, __ATOMIC_RELAXED);
 }
