@@ -12,7 +12,7 @@ for library in libumem.so.1 libumem_malloc.so.1; do
 	file=$B/$library
 	tls=$(readelf -lW "$file" | awk '$1 == "TLS" { print $6 }')
 	[ -n "$tls" ] || tls=0
-	[ $((tls)) -le $((${DEBUG:-0} ? 128 : 64)) ] || bad "$library: $((tls)) bytes of TLS"
+	[ $((tls)) -le $((${DEBUG:-0} ? 256 : 64)) ] || bad "$library: $((tls)) bytes of TLS"
 	! readelf -sW "$file" | grep -q __tls_get_addr ||
 	    bad "$library: dynamic TLS"
 	! readelf -rW "$file" | grep -Eq 'TLSDESC|DTPMOD|DTPOFF' ||

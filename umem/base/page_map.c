@@ -192,7 +192,8 @@ page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
     size_t first, void *slab)
 {
 	umem_assert((uintptr_t)span % HEAP_UNIT == 0 && bytes % HEAP_UNIT == 0);
-	umem_assert(class <= size_classes.n && first < bytes);
+	/* The class after the last is that of blocks of zero bytes. */
+	umem_assert(class <= size_classes.n + 1 && first < bytes);
 	umem_assert(((uintptr_t)slab & 1) == 0); /* 1: a large block */
 
 	size_t unit = page_map_unit(span);

@@ -74,7 +74,7 @@ alloc_choose_paths(void)
 static inline bool
 class_pop(unsigned class, void **object)
 {
-	umem_assert(class != 0 && class <= size_classes.n);
+	umem_assert(class != 0 && class <= size_classes.n + 1);
 	return alloc_fast.units != 0 && alloc_pop(class, object);
 }
 

@@ -301,7 +301,7 @@ is_wanted(void)
 static bool
 is_as_wanted(void)
 {
-	return is_wanted() == (__atomic_load_n(&exists, __ATOMIC_SEQ_CST) != 0);
+	return is_wanted() == update_has_thread();
 }
 
 static bool
@@ -325,17 +325,21 @@ keeper_work(void)
 {
 	sigset_t all, before;
 	int cancel;
-	bool done = true;
+	bool done = true, wanted;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (!is_as_wanted()) {
-		if (is_wanted())
-			done = update_thread_start();
-		else
-			update_thread_stop();
-	}
+	/*
+	 * Asked once, because the number of threads may change at any time:
+	 * an answer for the start and another for the stop could stop a thread
+	 * that does not exist.
+	 */
+	wanted = is_wanted();
+	if (wanted && !update_has_thread())
+		done = update_thread_start();
+	else if (!wanted && update_has_thread())
+		update_thread_stop();
 	umem_assert(keeper == 1);
 	__atomic_store_n(&keeper, 0, __ATOMIC_SEQ_CST);
 	pthread_setcancelstate(cancel, &cancel);
