@@ -137,9 +137,11 @@ unit_job() {
 	local -a run=("$B/unit" "$1")
 
 	# The sanitizer cannot see into a restartable sequence, and some of
-	# its versions cannot live with much randomness in addresses.
+	# its versions cannot live with much randomness in addresses.  A child
+	# of fork() cannot join the threads of its parent.
 	if [ "${SAN:-}" = thread ]; then
 		export UMEM_OPTIONS=mode=locked
+		export TSAN_OPTIONS=report_thread_leaks=0
 		if setarch -R true 2>/dev/null; then
 			run=(setarch -R "${run[@]}")
 		fi

@@ -42,7 +42,8 @@ destruct(void *buf, void *priv)
 	struct object *object = buf;
 
 	(void)priv;
-	nwrong += object->magic != 0x6f626a;
+	if (object->magic != 0x6f626a)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 	object->magic = 0;
 	__atomic_add_fetch(&nunmade, 1, __ATOMIC_RELAXED);
 }
