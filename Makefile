@@ -46,7 +46,8 @@ O	:= $B/obj
 VERSION	:= $(shell sed -n 's/^.define UMEM_VERSION "\(.*\)"/\1/p' umem/umem.h)
 
 override CFLAGS	  += -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
-		     -Wmissing-prototypes -fvisibility=hidden -fPIC
+		     -Wmissing-prototypes -fvisibility=hidden -fPIC \
+		     -Wno-unneeded-internal-declaration
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP $(if $(DEBUG),-DUMEM_DEBUG)
 override LDFLAGS  += -pthread
 ifdef SAN

@@ -509,20 +509,22 @@ END_TEST
 static pthread_t not_upkeep;
 static const uint32_t *rest_word;
 static uint32_t nasleep; /* [atomic] waits while the word is not 0 */
-static char *freed_then; /* 20 MiB, freed at the first such wait */
+static char *freed_then; /* [a] 20 MiB, freed at the first such wait */
 
 static void
 watch_rest(const uint32_t *word)
 {
+	char *span;
+
 	if (pthread_equal(pthread_self(), not_upkeep))
 		return;
 	if (rest_word == NULL)
 		rest_word = word;
 	if (word != rest_word || __atomic_load_n(word, __ATOMIC_ACQUIRE) == 0)
 		return;
-	if (freed_then != NULL)
-		heap_free(freed_then, 20 * MIB);
-	freed_then = NULL;
+	span = __atomic_exchange_n(&freed_then, NULL, __ATOMIC_ACQ_REL);
+	if (span != NULL)
+		heap_free(span, 20 * MIB);
 	__atomic_add_fetch(&nasleep, 1, __ATOMIC_RELEASE);
 }
 
@@ -550,12 +552,12 @@ START_TEST(memory_freed_while_the_thread_falls_asleep_goes_back)
 {
 	update_interval_ns = 5 * MSEC;
 	not_upkeep = pthread_self();
-	freed_then = dirty_span();
+	__atomic_store_n(&freed_then, dirty_span(), __ATOMIC_RELEASE);
 	hook_os_futex_wait = watch_rest;
 	if (!start_thread())
 		return;
 	wait_for(&nasleep);
-	ck_assert_ptr_null(freed_then);
+	ck_assert_ptr_null(__atomic_load_n(&freed_then, __ATOMIC_ACQUIRE));
 	until_all_is_purged();
 }
 END_TEST
