@@ -69,10 +69,13 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 #define DESCRIBED_ARENA_LIST(M, V, C, B) V(ARENA_LIST, arena_list)
 
 /* vmem/heap.c */
-#define DESCRIBED_HEAP(M, V, C, B)                                             \
-	V(HEAP_ARENA, heap_arena)                                              \
-	V(COMMITTED_END, committed_end)                                        \
-	V(STATES, states)
+#define DESCRIBED_HEAP(M, V, C, B) V(HEAP_ARENA, heap_arena)
+
+/* vmem/heap_commit.c */
+#define DESCRIBED_COMMIT(M, V, C, B) V(COMMITTED_END, committed_end)
+
+/* vmem/heap_purge.c */
+#define DESCRIBED_STATES(M, V, C, B) V(STATES, states)
 
 /* vmem/meta.c */
 #define DESCRIBED_META(M, V, C, B)                                             \
@@ -373,6 +376,8 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 #define DESCRIBED_ALL(M, V, C, B)                                              \
 	DESCRIBED_ARENA_LIST(M, V, C, B)                                       \
 	DESCRIBED_HEAP(M, V, C, B)                                             \
+	DESCRIBED_COMMIT(M, V, C, B)                                           \
+	DESCRIBED_STATES(M, V, C, B)                                           \
 	DESCRIBED_META(M, V, C, B)                                             \
 	DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \
 	DESCRIBED_IMPORT(M, V, C, B)                                           \

@@ -1,0 +1,271 @@
+/*
+ * heap_purge.c - the states of the heap's units, and purges of free units
+ *
+ * One byte for each unit describes a free unit:
+ *	STATE_CLEAN	clean: reads as zeros, has no memory
+ *	1 .. 254	dirty; the number is the epoch at which it was freed
+ *	STATE_PURGING	a thread is purging the unit
+ * An allocated unit has STATE_CLEAN, too: heap_free() stores the epoch before
+ * it frees the unit to the arena, and heap_alloc() clears the state after it
+ * has allocated the unit from the arena.  A thread that reads an epoch may
+ * therefore set STATE_PURGING and purge the unit.  The unit is either free, or
+ * allocated by a heap_alloc() that has not cleared the state yet.  In the
+ * second case heap_alloc() waits for the end of the purge before it returns the
+ * unit to a caller that could write to it.  This needs no lock, and the only
+ * thread that waits for a purge is the thread that has allocated the unit.
+ *
+ * The search order of the arena is enough to prefer dirty units to clean ones:
+ * instant fit examines the latest freed segments first.  The clean rest of the
+ * window is the largest segment and is therefore used last.
+ *
+ * Locking: the states are atomic; heap_lock guards the end of their committed
+ * table.
+ */
+#include "vmem/describe.h"
+#include "vmem/heap_inner.h"
+#include "vmem/os.h"
+#include "vmem/panic.h"
+
+#define EPOCH_SHIFT   27 /* an epoch is 2^27 ns, 134 ms */
+#define EPOCHS        254
+#define STATE_CLEAN   0 /* or allocated */
+#define STATE_PURGING 255
+#define PURGE_UNITS   64 /* most units for one call of os_purge() */
+
+/* A thread that waits for a purge looks again after this time. */
+#define PURGE_WAIT_NS 1000000
+
+static uint8_t *states;      /* [atomic] state of each unit */
+static uintptr_t states_end; /* [heap_lock] end of committed states */
+static size_t ndirty;        /* [atomic] units with an epoch */
+static size_t nallocated;    /* [atomic] units allocated, cumulative */
+static size_t
+    nallocated_clean;       /* [atomic] units of nallocated that were clean */
+static uint32_t purge_word; /* [atomic] counts purges; futex word */
+
+bool
+heap_states_start(void)
+{
+	if (states == NULL)
+		states = os_reserve_zeros(
+		    align_up(heap_window.units, os_page_size()));
+	return states != NULL;
+}
+
+bool
+heap_states_commit_locked(uintptr_t end)
+{
+	lock_assert_held(&heap_lock);
+
+	size_t page = os_page_size();
+	uintptr_t want = align_up(
+	    (uintptr_t)states + ((end - heap_window.base) >> HEAP_UNIT_SHIFT),
+	    page);
+	uintptr_t from = states_end == 0 ? (uintptr_t)states : states_end;
+
+	if (want <= from)
+		return true;
+	if (!os_commit((void *)from, want - from))
+		return false;
+	states_end = want;
+	return true;
+}
+
+static size_t
+unit_index(const void *at)
+{
+	return ((uintptr_t)at - heap_window.base) >> HEAP_UNIT_SHIFT;
+}
+
+/* Clear the state of an allocated unit; true if the unit was clean. */
+static bool
+unit_state_clear(uint8_t *state)
+{
+	uint8_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+
+	if (likely(was == STATE_CLEAN))
+		return true;
+	for (;;) {
+		if (was == STATE_PURGING) {
+			uint32_t word =
+			    __atomic_load_n(&purge_word, __ATOMIC_ACQUIRE);
+			if (__atomic_load_n(state, __ATOMIC_ACQUIRE) ==
+			    STATE_PURGING)
+				os_futex_wait(&purge_word, word, PURGE_WAIT_NS);
+			was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+		} else if (was == STATE_CLEAN) {
+			return true;
+		} else if (__atomic_compare_exchange_n(state, &was, 0, false,
+			       __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+			return false;
+		}
+	}
+}
+
+bool
+heap_states_clear(void *at, size_t bytes)
+{
+	size_t first = unit_index(at);
+	size_t n = bytes >> HEAP_UNIT_SHIFT;
+	size_t nwere = 0;
+
+	__atomic_add_fetch(&nallocated, n, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < n; i++)
+		nwere += !unit_state_clear(&states[first + i]);
+	if (nwere != 0)
+		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
+	if (nwere != n)
+		__atomic_add_fetch(
+		    &nallocated_clean, n - nwere, __ATOMIC_RELAXED);
+	return nwere == 0;
+}
+
+static uint8_t
+epoch_now(void)
+{
+	return (uint8_t)((os_now_ns() >> EPOCH_SHIFT) % EPOCHS + 1);
+}
+
+bool
+heap_states_are_clean(uintptr_t from, uintptr_t to)
+{
+	size_t end = unit_index((void *)to);
+
+	for (size_t i = unit_index((void *)from); i < end; i++)
+		if (__atomic_load_n(&states[i], __ATOMIC_ACQUIRE) != 0)
+			return false;
+	return true;
+}
+
+void
+heap_states_mark(void *at, size_t bytes)
+{
+	size_t first = unit_index(at);
+	size_t n = bytes >> HEAP_UNIT_SHIFT;
+	uint8_t epoch = epoch_now();
+
+	umem_assert((((uintptr_t)at | bytes) & (HEAP_UNIT - 1)) == 0);
+	umem_assert((uintptr_t)at >= heap_window.base);
+	umem_assert(
+	    (uintptr_t)at + bytes <= heap_window.base + heap_committed());
+	umem_assert(
+	    heap_states_are_clean((uintptr_t)at, (uintptr_t)at + bytes));
+	__atomic_add_fetch(&ndirty, n, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < n; i++)
+		__atomic_store_n(&states[first + i], epoch, __ATOMIC_RELEASE);
+}
+
+/*
+ * Mark consecutive units from first on as STATE_PURGING, up to the first unit
+ * that is not dirty or not old enough.  Returns their number and stores their
+ * epochs in was[].  now is the current epoch, age is in epochs.
+ */
+static size_t
+purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
+{
+	size_t n = 0;
+
+	for (; n < PURGE_UNITS && first + n < end; n++) {
+		uint8_t *state = &states[first + n];
+		uint8_t epoch = __atomic_load_n(state, __ATOMIC_RELAXED);
+
+		if (epoch == STATE_CLEAN || epoch == STATE_PURGING ||
+		    (unsigned)(now + EPOCHS - epoch) % EPOCHS < age ||
+		    !__atomic_compare_exchange_n(state, &epoch, STATE_PURGING,
+			false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			break;
+		was[n] = epoch;
+	}
+	return n;
+}
+
+size_t
+heap_purge(uint64_t age_ns, size_t limit)
+{
+	size_t end = heap_committed() >> HEAP_UNIT_SHIFT;
+	uint8_t now = epoch_now();
+	uint64_t epochs = age_ns >> EPOCH_SHIFT;
+	unsigned age = epochs < EPOCHS / 2 ? (unsigned)epochs : EPOCHS / 2;
+	uint8_t was[PURGE_UNITS];
+	size_t purged = 0;
+
+	/* Otherwise each range would be marked and restored in vain. */
+	if (!os_may_purge())
+		return 0;
+	for (size_t i = 0; i < end && limit - purged >= HEAP_UNIT; i++) {
+		size_t most = (limit - purged) >> HEAP_UNIT_SHIFT;
+
+		/* Skip eight units at once if all are clean or in use. */
+		if ((i & 7) == 0 && i + 8 <= end &&
+		    __atomic_load_n((uint64_t *)(void *)(states + i),
+			__ATOMIC_RELAXED) == 0) {
+			i += 7;
+			continue;
+		}
+		size_t n = purge_mark(
+		    i, most < end - i ? i + most : end, now, age, was);
+		if (n == 0)
+			continue;
+		bool done =
+		    os_purge((char *)heap_window.base + (i << HEAP_UNIT_SHIFT),
+			n << HEAP_UNIT_SHIFT);
+		for (size_t j = 0; j < n; j++)
+			__atomic_store_n(&states[i + j],
+			    done ? STATE_CLEAN : was[j], __ATOMIC_RELEASE);
+		__atomic_add_fetch(&purge_word, 1, __ATOMIC_RELEASE);
+		os_futex_wake(&purge_word, INT32_MAX);
+		if (done) {
+			__atomic_sub_fetch(&ndirty, n, __ATOMIC_RELAXED);
+			purged += n << HEAP_UNIT_SHIFT;
+		} else if (!os_may_purge()) {
+			break;
+		}
+		i += n - 1;
+	}
+	if (purged != 0)
+		heap_forbid_huge();
+	if (unlikely(heap_reserve_ahead != 0) && (purged != 0 || age_ns == 0))
+		heap_end_release();
+	return purged;
+}
+
+size_t
+heap_dirty(void)
+{
+	return __atomic_load_n(&ndirty, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT;
+}
+
+size_t
+heap_allocated_total(void)
+{
+	return __atomic_load_n(&nallocated, __ATOMIC_RELAXED)
+	       << HEAP_UNIT_SHIFT;
+}
+
+size_t
+heap_allocated_clean(void)
+{
+	return __atomic_load_n(&nallocated_clean, __ATOMIC_RELAXED)
+	       << HEAP_UNIT_SHIFT;
+}
+
+void
+heap_states_after_fork(void)
+{
+	size_t end = heap_committed() >> HEAP_UNIT_SHIFT;
+	uint8_t epoch = epoch_now();
+	size_t n = 0;
+
+	for (size_t i = 0; i < end; i++) {
+		/*
+		 * The purging thread and the threads that wait for it do not
+		 * exist in the child.
+		 */
+		if (states[i] == STATE_PURGING)
+			states[i] = epoch;
+		n += states[i] != STATE_CLEAN;
+	}
+	ndirty = n;
+}
+
+DESCRIBE(DESCRIBED_STATES);
