@@ -181,6 +181,8 @@ $B/libumem.a: $(INNER_O)
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/inspect/run.o=$O/bin$(LIBDIR)/run.o)
 TOOL_LIBS := $(if $(CROSS),,-ldw -lelf) -lm
+# The command's assertions, like the library's, are for DEBUG=1 only.
+$(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
 $(TOOLS): $(TOOL_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)

@@ -78,6 +78,7 @@ read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
 		read_stack(model, r, audit);
 	else
 		audit->depth = 0;
+	assert(audit->depth == 0 || audit->stack != NULL);
 	return true;
 }
 
@@ -93,6 +94,7 @@ audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 {
 	const struct cache *c = &model->caches[slab->cache];
 
+	assert(i < slab->nchunks && slab->cache < model->ncaches);
 	if (slab->records == 0 || c->record_bytes == 0)
 		return false;
 	return read_record(model, slab->records + i * c->record_bytes,
@@ -258,6 +260,7 @@ audit_is_on(struct model *model)
 const char *
 audit_caller(struct model *model, const struct audit *audit)
 {
+	assert(audit->depth == 0 || audit->stack != NULL);
 	for (unsigned i = 0; i < audit->depth; i++) {
 		const char *name = symbol_name(model->target, audit->stack[i]);
 		const char *function = strchr(name, '`');

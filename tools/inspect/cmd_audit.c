@@ -66,6 +66,7 @@ print_event(struct model *model, const struct audit *audit, uint64_t newest)
 {
 	uint64_t age = newest - audit->timestamp;
 
+	assert(newest >= audit->timestamp);
 	if (json_wanted) {
 		json_open(NULL, '{');
 		audit_json(model, audit);
@@ -159,6 +160,7 @@ order_by_bytes(const void *a, const void *b)
 static void
 print_user(struct model *model, const struct user *user)
 {
+	assert(user->n > 0 && user->first->depth != 0);
 	if (json_wanted) {
 		json_open(NULL, '{');
 		json_number("allocations", user->n);
@@ -188,6 +190,7 @@ keep_wanted(struct model *model, struct records *all, char **names, int n)
 		    is_allocated(model, &all->audit[i]))
 			all->audit[kept++] = all->audit[i];
 	}
+	assert(kept <= all->n);
 	all->n = kept;
 }
 

@@ -47,6 +47,7 @@ static void
 search_region(
     struct model *model, struct search *search, const struct region *r)
 {
+	assert(r->local != NULL && search->step != 0);
 	for (uint64_t i = 0; i + 8 <= r->bytes; i += search->step) {
 		uint64_t word;
 

@@ -69,6 +69,7 @@ site_add(struct site *site, const struct sample *s)
 {
 	double weight = sample_weight(s);
 
+	assert(s->live);
 	site->n++;
 	site->nblocks += weight;
 	site->bytes += weight * (double)s->size;
@@ -76,6 +77,7 @@ site_add(struct site *site, const struct sample *s)
 		site->newest = s;
 	if (site->oldest == NULL || s->time < site->oldest->time)
 		site->oldest = s;
+	assert(site->oldest->time <= site->newest->time);
 }
 
 static struct site *
@@ -98,6 +100,7 @@ sites_of(struct model *model, size_t *nsites)
 		}
 		site_add(&sites[*nsites - 1], live[i]);
 	}
+	assert(*nsites <= n);
 	free(live);
 	if (*nsites != 0)
 		qsort(sites, *nsites, sizeof(*sites), order_sites);
@@ -249,6 +252,7 @@ command_samples(int argc, char **argv)
 static void
 write_word(struct target *target, uint64_t at, uint64_t value)
 {
+	assert(target->held);
 	for (size_t i = 0; i < target->nthreads; i++)
 		if (target->threads[i].stopped &&
 		    ptrace(PTRACE_POKEDATA, target->threads[i].tid, (void *)at,

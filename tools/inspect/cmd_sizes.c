@@ -79,6 +79,7 @@ print_bar(uint64_t low, uint64_t high, uint64_t n)
 	char range[48];
 	uint64_t length = nsizes ? (n * BAR + nsizes - 1) / nsizes : 0;
 
+	assert(n <= nsizes && length <= BAR);
 	if (json_wanted) {
 		json_open(NULL, '{');
 		json_number("least", low);
@@ -116,6 +117,7 @@ print_bins(const struct bins *bins)
 	uint64_t step = bins->least, start = 0;
 	size_t i = 0;
 
+	assert(step != 0 && bins->most != 0);
 	while (!bins->geometric && largest / step >= bins->most)
 		step *= 2;
 	if (json_wanted)
@@ -127,6 +129,7 @@ print_bins(const struct bins *bins)
 		uint64_t end = bin_end(start, step, bins->geometric);
 		size_t first = i;
 
+		assert(sizes[i] >= start && sizes[i] <= largest);
 		while (i < nsizes && sizes[i] < end)
 			i++;
 		if (i != first)
@@ -155,6 +158,7 @@ print_info_row(const struct cache *c, uint64_t n, uint64_t asked)
 	uint64_t taken = c->nchunks ? n * c->slab_bytes / c->nchunks : 0;
 	uint64_t over;
 
+	assert(n != 0);
 	taken += n * c->record_bytes;
 	over = taken > asked ? taken - asked : 0;
 	if (json_wanted) {
@@ -280,6 +284,7 @@ pin_of_caller(const char *caller)
 static bool
 is_sparse(const struct slab *s, unsigned n)
 {
+	assert(n <= s->nchunks);
 	return s->nchunks > 1 && n != 0 && n <= s->nchunks / 4;
 }
 
@@ -302,6 +307,7 @@ pin_slab(struct model *model, size_t i)
 		pin->last = i;
 		pin->nslabs++;
 		pin->bytes += model->caches[s->cache].slab_bytes;
+		assert(pin->nslabs <= pin->nbuffers);
 	}
 }
 
@@ -349,6 +355,7 @@ collect_fragments(struct model *model)
 		const struct cache *c = all[i].cache;
 		uint64_t need = (c->nlive + c->nchunks - 1) / c->nchunks;
 
+		assert(c->import != 0 || need <= c->nslabs);
 		if (c->import == 0)
 			all[i].back = (c->nslabs - need) * c->slab_bytes;
 	}

@@ -53,6 +53,7 @@ stat_json_larges(const struct model *model, const char *key, bool samples)
 static void
 json_layers(struct model *model, size_t domain)
 {
+	assert(domain < model->ndomains);
 	json_open("caches", '[');
 	for (size_t i = 0; i < model->nlayers; i++) {
 		const struct waiting_layer *layer = &model->layers[i];
@@ -268,6 +269,7 @@ cpu_bytes(const struct model *model, uint64_t cpu, const struct cache *only)
 {
 	uint64_t bytes = 0;
 
+	assert(cpu < model->ncpus);
 	for (size_t i = 0; i < model->ncaches; i++) {
 		const struct cache *c = &model->caches[i];
 
@@ -319,6 +321,7 @@ print_cpus(const struct model *model)
 	const struct cache *columns[CPU_COLUMNS];
 	size_t n = cpu_columns(model, columns);
 
+	assert(n <= CPU_COLUMNS);
 	printf("      memory");
 	for (size_t i = 0; i < n; i++)
 		printf("%7s", "%");

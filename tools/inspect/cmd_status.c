@@ -103,6 +103,7 @@ add_word(char *text, size_t capacity, const char *word)
 {
 	size_t n = strlen(text);
 
+	assert(n < capacity);
 	snprintf(text + n, capacity - n, "%s%s",
 	    n == 0 || text[n - 1] == ' ' ? "" : ",", word);
 }

@@ -99,6 +99,7 @@ tag_fault(const struct subject *subject, enum layout_entry state)
 	const char *tag = subject->buffer + subject->checks->tag_offset;
 	uint64_t bufctl = subject->audit.at;
 
+	assert(subject->checks->tag_bytes != 0);
 	return layout_get(l, tag, L_TAG_BUFCTL) == bufctl &&
 		       layout_get(l, tag, L_TAG_BXSTAT) ==
 			   (bufctl ^ layout_value(l, state))
@@ -154,6 +155,7 @@ free_fault(const struct subject *subject, uint64_t *where)
 	uint64_t n = checks->pattern_bytes;
 	const char *fault;
 
+	assert(checks_fit(checks, subject->cache));
 	for (uint64_t i = 0; i + 8 <= n && i + 8 <= subject->cache->chunk;
 	     i += 8)
 		if (layout_number(subject->buffer + i, 8) !=
@@ -286,6 +288,7 @@ chunk_fault(struct model *model, const struct slab *s,
 static void
 say_fault(const char *fault, uint64_t at, uint64_t where, const char *cache)
 {
+	assert(fault != NULL);
 	if (json_wanted) {
 		json_open(NULL, '{');
 		json_text("cache", cache);

@@ -27,6 +27,8 @@ print_item(uint64_t at)
 static void
 walk_chunks(struct model *model, const struct cache *only, bool live)
 {
+	assert(only == NULL || (only >= model->caches &&
+				   only < model->caches + model->ncaches));
 	for (size_t i = 0; i < model->nslabs; i++) {
 		const struct slab *s = &model->slabs[i];
 
@@ -183,6 +185,7 @@ static void
 print_leak(
     struct model *model, struct slab *slab, struct large *large, unsigned i)
 {
+	assert((slab != NULL) != (large != NULL));
 	if (leaks_of != NULL &&
 	    (slab == NULL || &model->caches[slab->cache] != leaks_of))
 		return;

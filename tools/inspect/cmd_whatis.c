@@ -27,10 +27,13 @@ enum state {
 static const char *const state_words[] = {"allocated", "in a magazine",
     "held back", "freed, waits for a grace period", "free"};
 
+static_assert(array_size(state_words) == FREE + 1, "a word for each state");
+
 static enum state
 chunk_state(const struct cache *c, const struct slab *slab, unsigned i,
     const struct domain *domain)
 {
+	assert(!bit_get(slab->live, i) || !bit_get(slab->free, i));
 	if (bit_get(slab->live, i))
 		return ALLOCATED;
 	if (bit_get(slab->free, i))
@@ -69,6 +72,7 @@ say_free(struct model *model, const struct audit *audit)
 static const char *
 freed_words(struct model *model, enum state state, const struct domain *domain)
 {
+	assert(state != WAITING || domain != NULL);
 	switch (state) {
 	case IN_MAGAZINE:
 		return " (in a magazine)";
@@ -185,6 +189,7 @@ say_object(struct model *model, uint64_t at, bool stack)
 
 	if (!model_find(model, at, &place))
 		return false;
+	assert((place.large != NULL) != (place.slab != NULL));
 	if (place.large != NULL)
 		say_large(model, at, &place);
 	else if (place.between && json_wanted)
@@ -202,6 +207,7 @@ say_segment(uint64_t at, const struct arena *a, const struct segment *s)
 {
 	bool allocated = s->type == VMEM_ALLOC;
 
+	assert(at - s->start < s->size);
 	if (json_wanted) {
 		json_open(NULL, '{');
 		json_address("address", at);

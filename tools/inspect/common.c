@@ -39,6 +39,7 @@ fail_with(int status, const char *format, ...)
 {
 	va_list arguments;
 
+	assert(status != EXIT_OK);
 	va_start(arguments, format);
 	print_message(format, arguments);
 	va_end(arguments);
@@ -62,6 +63,7 @@ xresize(void *old, size_t bytes)
 {
 	void *p = realloc(old, bytes);
 
+	assert(bytes != 0);
 	if (p == NULL)
 		fail_with(EXIT_ERROR, "out of memory");
 	return p;
@@ -96,6 +98,7 @@ character_bytes(const unsigned char *text, size_t n)
 	} kinds[] = {{0xc2, 0xdf, 2, 0xa0}, {0xe0, 0xef, 3, 0x800},
 	    {0xf0, 0xf4, 4, 0x10000}};
 
+	assert(n > 0);
 	if (text[0] < 0x80)
 		return text[0] >= 0x20 && text[0] != 0x7f;
 	for (size_t i = 0; i < array_size(kinds); i++) {
@@ -137,10 +140,12 @@ plain_text(const char *text, size_t most)
 			i++;
 			continue;
 		}
+		assert(bytes <= n - i);
 		memcpy(plain + length, text + i, bytes);
 		length += bytes;
 		i += bytes;
 	}
+	assert(length < capacity);
 	return plain;
 }
 
@@ -196,6 +201,9 @@ next_option(int argc, char **argv, const char *letters)
 {
 	static const struct option longs[] = {{"force", no_argument, NULL, 'F'},
 	    {"json", no_argument, NULL, 'J'}, {NULL, 0, NULL, 0}};
+
+	/* These letters stand for the two words above. */
+	assert(strpbrk(letters, "FJ") == NULL);
 	for (;;) {
 		int letter = getopt_long(argc, argv, letters, longs, NULL);
 

@@ -115,6 +115,7 @@ member_fits(const struct layout *layout, size_t i)
 	uint64_t most = record_bytes(layout, names[i], n);
 	uint64_t bytes = strchr(names[i], '[') != NULL ? 0 : d->bytes;
 
+	assert(names[i][n] == '.');
 	return most <= RECORD_MOST && d->value <= most &&
 	       bytes <= most - d->value;
 }
@@ -164,6 +165,7 @@ read_entries(struct layout *layout, struct target *target,
 	uint64_t at = (uintptr_t)header->entries;
 	uint64_t bytes = (uintptr_t)header->entries_end - at;
 
+	assert(layout->entries == NULL);
 	if (header->entry_bytes != sizeof(struct describe_entry) ||
 	    bytes / header->entry_bytes > ENTRIES_MOST)
 		fail_with(EXIT_ERROR,
@@ -248,6 +250,9 @@ search_mapping(
 	static char piece[MIB];
 	uint64_t at = m->start;
 
+	static_assert(sizeof(struct description) <= DESCRIPTION_ALIGN &&
+			  sizeof(piece) % DESCRIPTION_ALIGN == 0,
+	    "no header crosses the border of two pieces");
 	for (; at < m->end; at += sizeof(piece)) {
 		size_t n =
 		    m->end - at < sizeof(piece) ? m->end - at : sizeof(piece);

@@ -34,6 +34,7 @@ struct layout *layout_find(struct target *target);
 static inline uint64_t
 layout_value(const struct layout *layout, enum layout_entry entry)
 {
+	assert(entry < L_ENTRIES);
 	return layout->known[entry].value;
 }
 
@@ -47,6 +48,7 @@ layout_get(
 {
 	const struct describe_entry *d = &layout->known[entry];
 
+	assert(record != NULL && entry < L_ENTRIES);
 	return layout_number((const char *)record + d->value, d->bytes);
 }
 

@@ -73,7 +73,7 @@ mark_chunk(struct model *model, struct slab *s, uint64_t at)
 	uint64_t offset = at - s->first;
 	unsigned i = (unsigned)(offset / model->caches[s->cache].chunk);
 
-	assert(s->marked != NULL);
+	assert(s < model->slabs + model->nslabs && s->marked != NULL);
 	if (at < s->first || i >= s->nchunks || !bit_get(s->live, i)) {
 		walk.figures.nmisses++;
 		return;
@@ -89,6 +89,7 @@ mark_chunk(struct model *model, struct slab *s, uint64_t at)
 static void
 mark_large(struct model *model, uint32_t i)
 {
+	assert(i < model->nlarges);
 	if (model->larges[i].waits) {
 		walk.figures.nmisses++;
 		return;
@@ -160,6 +161,9 @@ search_marked(struct model *model)
 		struct todo todo = walk.todo[--walk.ntodo];
 		struct slab *s = &model->slabs[todo.slab];
 
+		assert(todo.slab == UINT32_MAX
+			   ? model->larges[todo.chunk].marked
+			   : bit_get(s->marked, todo.chunk));
 		if (todo.slab == UINT32_MAX)
 			mark_memory(model, model->larges[todo.chunk].at,
 			    model->larges[todo.chunk].bytes);
@@ -275,6 +279,7 @@ prepare(struct model *model)
 	for (size_t i = 0; i < model->nslabs; i++) {
 		struct slab *s = &model->slabs[i];
 
+		assert(s->marked == NULL);
 		s->marked = xalloc(8ull * words_of_bits(s->nchunks));
 	}
 	for (size_t i = 0; i < model->ncaches; i++)
@@ -344,6 +349,7 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 static void
 each_of_slab(struct model *model, struct slab *s, leaks_func *f)
 {
+	assert(s->marked != NULL);
 	for (unsigned w = 0; w < words_of_bits(s->nchunks); w++) {
 		assert((s->marked[w] & ~s->live[w]) == 0);
 		for (uint64_t bits = s->live[w] & ~s->marked[w]; bits != 0;

@@ -83,6 +83,7 @@ collect(struct model *model, struct slab *slab, struct large *large, unsigned i)
 	struct audit audit = {0};
 	struct leak *leak;
 
+	assert((slab != NULL) != (large != NULL));
 	ARRAY_GROW(leaks, nleaks, leaks_capacity);
 	leak = &leaks[nleaks++];
 	*leak = (struct leak){.kind = slab ? BUFFER : LARGE,
@@ -164,6 +165,7 @@ add_group(struct model *model, size_t first, size_t end)
 	    .least = leaks[first].bytes,
 	    .oldest = &leaks[first]};
 	for (size_t i = first; i < end; i++) {
+		assert(leaks[i].kind == g->leak->kind);
 		g->bytes += leaks[i].bytes;
 		g->about_n += leaks[i].weight;
 		g->about_bytes += leaks[i].weight * (double)leaks[i].bytes;
@@ -174,6 +176,7 @@ add_group(struct model *model, size_t first, size_t end)
 		if (leaks[i].time < g->oldest->time)
 			g->oldest = &leaks[i];
 	}
+	assert(g->least <= g->most && g->about_n >= (double)g->n);
 	g->caller = leak_caller(model, g->oldest);
 }
 
@@ -208,6 +211,7 @@ group_leaks(struct model *model, const char *caller)
 		    !is_from(model, &groups[ngroups - 1], caller))
 			ngroups--;
 	}
+	assert(ngroups <= nleaks);
 	if (ngroups != 0)
 		qsort(groups, ngroups, sizeof(*groups), by_weight);
 }
@@ -276,6 +280,7 @@ print_row(const struct group *g)
 		    g->oldest->bufctl, g->caller);
 		return;
 	}
+	assert((g->leak->cache == NULL) == (g->leak->kind == LARGE));
 	printf("%-16s %7zu %016lx %s\n",
 	    g->leak->cache != NULL ? xprint("%016lx", g->leak->cache->at)
 				   : sizes_of(g),
@@ -473,6 +478,7 @@ leaks_report(struct model *model, const struct leaks_options *options)
 	double start = seconds_now();
 	struct leaks_figures figures;
 
+	assert(nleaks == 0 && ngroups == 0);
 	leaks_mark(model, &figures);
 	leaks_each(model, collect);
 	group_leaks(model, options->caller);

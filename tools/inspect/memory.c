@@ -106,6 +106,7 @@ look_at_groups(const struct interface *f, char *group)
 	for (;;) {
 		char *slash = strrchr(group, '/');
 
+		assert(*group == '/');
 		look_at_group(f, strcmp(group, "/") == 0 ? "" : group);
 		if (slash == NULL || group[1] == '\0')
 			return;

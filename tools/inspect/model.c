@@ -135,6 +135,8 @@ model_take_caches(struct model *model)
 	uint64_t link = model_list_first(model, head);
 	struct cycle_detector cycles = {0};
 
+	/* Slabs have indices of caches. */
+	assert(model->nslabs == 0);
 	model->ncaches = model->ndamaged = 0;
 	while (link != head && cycle_continues(&cycles, link)) {
 		take_cache(model,
@@ -213,6 +215,7 @@ take_slab(struct model *model, uint64_t at)
 	c->nslabs++;
 	c->ntotal += c->nchunks;
 	c->nlive += bits_count(s->live, s->nchunks);
+	assert(c->nlive <= c->ntotal);
 	return s;
 }
 
@@ -232,6 +235,7 @@ take_large(struct model *model, size_t unit, uint64_t bytes)
 {
 	struct large *large;
 
+	assert(model->unit[unit] == 0);
 	units_set(model, unit, bytes, (uint32_t)(2 * model->nlarges + 3));
 	ARRAY_GROW(model->larges, model->nlarges, model->larges_capacity);
 	large = &model->larges[model->nlarges++];
@@ -288,6 +292,7 @@ take_map(struct model *model)
 		slab = take_slab(model, owner[i]);
 		if (slab == NULL)
 			continue;
+		assert(slab == &model->slabs[model->nslabs - 1]);
 		if (slab->span != at) {
 			model->nslabs--;
 			continue;
@@ -434,6 +439,7 @@ model_analyse(struct model *model)
 	model_take_magazines(model);
 	model_take_freed(model);
 	model_take_arenas(model);
+	assert(model->nsourced <= model->nslabs);
 	if (model->ndamaged != 0)
 		print_warning("%s: %zu caches there are damaged, and left out",
 		    model->target->name, model->ndamaged);

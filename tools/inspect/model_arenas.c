@@ -28,6 +28,7 @@ take_arena(struct model *model, uint64_t at)
 	    .source = model_get(model, r, L_ARENA_SOURCE),
 	    .quantum = model_get(model, r, L_ARENA_QUANTUM)};
 	a->depth = arena_depth(model, a->source);
+	assert(a->depth <= model->narenas);
 	a->name = plain_text(r + layout_value(model->layout, L_ARENA_NAME), 31);
 	model->narenas++;
 }
@@ -49,11 +50,13 @@ sort_arenas(struct model *model)
 				while (at < n && sorted[at].depth >= a->depth)
 					at++;
 			}
+		assert(at <= n);
 		memmove(
 		    sorted + at + 1, sorted + at, (n - at) * sizeof(*sorted));
 		sorted[at] = *a;
 		n++;
 	}
+	assert(n == model->narenas);
 	free(model->arenas);
 	model->arenas = sorted;
 }
@@ -92,6 +95,8 @@ model_segments(struct model *model, const struct arena *arena, size_t *n)
 	struct cycle_detector cycles = {0};
 	size_t capacity = 0;
 
+	assert(
+	    arena >= model->arenas && arena < model->arenas + model->narenas);
 	*n = 0;
 	while (at != head && cycle_continues(&cycles, at)) {
 		const char *r = model_record(model, at, L_SEGMENT_BYTES);

@@ -24,6 +24,7 @@ read_layer(struct model *model, const char *r, uint64_t at, size_t domain)
 	const struct layout *l = model->layout;
 	uint64_t kind = model_get(model, r, L_DEFER_KIND);
 
+	assert(domain == model->ndomains);
 	ARRAY_GROW(model->layers, model->nlayers, model->layers_capacity);
 	model->layers[model->nlayers++] = (struct waiting_layer){.at = at,
 	    .domain = domain,
@@ -125,6 +126,7 @@ import_cache(struct model *model, const struct waiting_layer *layer)
 static void
 resource_waits(struct model *model, struct cache *c, uint64_t resource)
 {
+	assert(c->import != 0);
 	if (c->nlive > 0)
 		c->nlive--;
 	c->ndeferred++;
@@ -155,6 +157,9 @@ round_waits(struct model *model, void *arg, uint64_t object)
 	struct domain *domain = &model->domains[layer->domain];
 	uint64_t bytes = layer->unit;
 
+	assert(
+	    layer >= model->layers && layer < model->layers + model->nlayers);
+	assert(layer->domain < model->ndomains);
 	if (layer->import != NULL)
 		resource_waits(model, layer->import, object);
 	else if (layer->cache != 0)
@@ -199,6 +204,7 @@ by_address(const void *a, const void *b)
 void
 model_take_waiting(struct model *model)
 {
+	assert(model->nwaiting == 0);
 	take_domains(model);
 	for (size_t i = 0; i < model->nlayers; i++) {
 		struct waiting_layer *layer = &model->layers[i];
@@ -223,6 +229,7 @@ model_waits_for(const struct model *model, uint64_t at)
 		: bsearch(&sought, model->waiting, model->nwaiting,
 		      sizeof(sought), by_address);
 
+	assert(found == NULL || found->layer < model->nlayers);
 	return found == NULL
 		   ? NULL
 		   : &model->domains[model->layers[found->layer].domain];

@@ -85,6 +85,7 @@ resource_is_idle(struct model *model, void *arg, uint64_t resource)
 {
 	struct cache *cache = arg;
 
+	assert(cache->import != 0);
 	cache->ncached++;
 	model_add_resource(model, resource);
 }
@@ -173,6 +174,8 @@ model_take_headers(struct model *model, struct cache *c, bool count)
 	uint64_t hot = model_get(model, c->record, L_CACHE_HOT);
 	uint64_t cold = model_get(model, c->record, L_CACHE_COLD);
 
+	assert(c->has_magazines && nused <= CPUS_MOST);
+	assert(!count || c->by_cpu == NULL);
 	model->ncpus = nused;
 	if (count)
 		c->by_cpu = xalloc(nused * sizeof(*c->by_cpu));
@@ -259,6 +262,7 @@ take_import(struct model *model, struct cache *c)
 	uint64_t ncached = c->ncached, n = 0;
 	const uint64_t *pool = NULL;
 
+	assert(c->import != 0);
 	if (import != NULL) {
 		n = model_get(model, import, L_IMPORT_NPOOL);
 		if (n > RESOURCES_MOST)

@@ -68,6 +68,8 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 	if (s->freed_depth != 0)
 		s->freed_stack =
 		    stack_at(model, record, nframes, &s->freed_depth);
+	assert(s->depth == 0 || s->stack != NULL);
+	assert(s->freed_depth == 0 || s->freed_stack != NULL);
 }
 
 void
@@ -78,6 +80,7 @@ model_take_samples(struct model *model)
 	uint64_t n = layout_variable(l, model->target, L_NSAMPLES) + 1;
 	const uint64_t *table = NULL;
 
+	assert(model->samples == NULL);
 	if (at != 0 && n < UINT32_MAX)
 		table = target_at(model->target, at, 8 * n);
 	if (table == NULL)
@@ -121,10 +124,14 @@ model_sample_of_record(const struct model *model, uint64_t record)
 double
 sample_weight(const struct sample *s)
 {
+	double weight;
+
 	/* With an interval of 1, every block is a sample. */
 	if (s->mean <= 1 || s->size == 0)
 		return 1;
-	return -1 / expm1(-(double)s->size / (double)s->mean);
+	weight = -1 / expm1(-(double)s->size / (double)s->mean);
+	assert(weight >= 1);
+	return weight;
 }
 
 uint64_t

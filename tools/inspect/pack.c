@@ -26,6 +26,9 @@
 #define MAP_BYTES (PACK_WORDS / 8)
 #define WIDE      1
 
+static_assert(PACK_WORDS % 64 == 0, "whole words of the bit map");
+static_assert(MAP_BYTES + PACK_BYTES <= CHUNK, "a chunk holds any page");
+
 static inline bool
 is_kept(const struct pack_filter *filter, uint64_t word)
 {
@@ -40,6 +43,7 @@ mark_kept_words(const struct pack_filter *kept, const uint64_t *words,
 	const struct pack_filter filter = *kept; /* in registers */
 	size_t nkept = 0;
 
+	assert(nwords <= PACK_WORDS);
 	*wide = false;
 	for (size_t i = 0; i < PACK_WORDS / 64; i++) {
 		size_t end = 64 * (i + 1) < nwords ? 64 * (i + 1) : nwords;
@@ -57,12 +61,14 @@ mark_kept_words(const struct pack_filter *kept, const uint64_t *words,
 			*wide |= (words[64 * i + j] - filter.base) >> 35 != 0;
 		}
 	}
+	assert(nkept <= nwords);
 	return nkept;
 }
 
 static size_t
 packed_bytes(size_t nkept, bool wide)
 {
+	assert(nkept > 0 && nkept <= PACK_WORDS);
 	return (MAP_BYTES + nkept * (wide ? 8 : 4) + 7) & ~(size_t)7;
 }
 
@@ -82,6 +88,7 @@ store_take(struct pack_store *store, size_t bytes)
 		store->next = at;
 		store->left = CHUNK;
 	}
+	assert(store->left >= bytes && (uintptr_t)store->next % 8 == 0);
 	at = store->next;
 	store->next += bytes;
 	store->left -= bytes;
@@ -98,7 +105,6 @@ pack_page(struct pack_store *store, const struct pack_filter *filter,
 	       k = 0;
 	char *at;
 
-	assert(nwords <= PACK_WORDS);
 	*page = NULL;
 	if (nkept == 0)
 		return true;
@@ -133,7 +139,7 @@ pack_read(const char *page, const struct pack_filter *filter, unsigned first,
 	unsigned end = first + n;
 	size_t k = 0;
 
-	assert(end <= PACK_WORDS);
+	assert(n > 0 && end <= PACK_WORDS);
 	memset(words, 0, n * sizeof(*words));
 	for (unsigned i = 0; 64 * i < end; i++) {
 		uint64_t bits = map[i];

@@ -30,6 +30,7 @@ size_text(uint64_t bytes)
 	for (; bytes >> 10 >= 1024 && unit + 1 < sizeof(units) - 1; unit++)
 		bytes >>= 10;
 	tenths = (bytes & 1023) * 10 / 1024;
+	assert(units[unit] != '\0' && tenths < 10);
 	if (tenths == 0)
 		snprintf(
 		    text, sizeof(texts[0]), "%lu%c", bytes >> 10, units[unit]);
@@ -59,6 +60,8 @@ put_text(const char *text)
 static void
 put_key(const char *key)
 {
+	/* Members of an object have a key, elements of an array have none. */
+	assert((key != NULL) == (depth != 0 && brackets[depth - 1] == '}'));
 	if (!first)
 		putchar(',');
 	if (depth != 0)
@@ -73,6 +76,7 @@ put_key(const char *key)
 void
 json_open(const char *key, char bracket)
 {
+	assert(bracket == '{' || bracket == '[');
 	put_key(key);
 	putchar(bracket);
 	assert(depth < DEPTH_MOST);

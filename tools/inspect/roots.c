@@ -111,6 +111,7 @@ each_to_copy(struct model *model,
 {
 	const struct target *target = model->target;
 
+	assert(model->base <= model->end);
 	f(model, model->base, model->end - model->base, arg);
 	for (size_t i = 0; i < target->nmaps; i++) {
 		const struct mapping *m = &target->maps[i];
@@ -160,6 +161,7 @@ bytes_needed(struct model *model, unsigned parts)
 void
 roots_prepare(struct model *model, unsigned parts)
 {
+	assert((parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0);
 	memory_expect(model->target->name, bytes_needed(model, parts));
 	if ((parts & MODEL_MEMORY) != 0 && !model->target->held)
 		each_to_copy(model, prepare, NULL);
@@ -186,6 +188,7 @@ copy_for_threads(struct model *model)
 		     next < whole.n && whole.range[next].start <= r.end; next++)
 			if (whole.range[next].end > r.end)
 				r.end = whole.range[next].end;
+		assert(r.start < r.end && next > i);
 		target_copy(target, r.start, r.end - r.start, true);
 	}
 	free(whole.range);
@@ -199,6 +202,7 @@ roots_copy(struct model *model, unsigned parts)
 	struct target *target = model->target;
 	bool whole = (parts & MODEL_MEMORY) != 0;
 
+	assert(!target->live || target->held);
 	target_read_kernel_references(target);
 	if (!whole)
 		copy_for_threads(model);
@@ -238,6 +242,7 @@ skipped_ranges(struct model *model)
 		const struct slab *s = &model->slabs[model->sourced[i]];
 		const struct cache *c = &model->caches[s->cache];
 
+		assert(c->source != 0);
 		if ((c->flags & UMC_QCACHE) == 0)
 			ranges_add(&out, s->span, c->slab_bytes);
 	}
@@ -359,6 +364,7 @@ give_units(struct model *model, root_func *f, const struct ranges *skip,
 	for (uint64_t at = start; at < end; at += bytes) {
 		uint64_t unit = (at - model->base) >> model->unit_shift;
 
+		assert(unit < model->nunits);
 		if (model->unit[unit] == 0)
 			continue;
 		if (from < at)
@@ -437,6 +443,7 @@ roots_each(struct model *model, root_func *f)
 	struct ranges in_heap = without_heap(model, &skip);
 	struct target *target = model->target;
 
+	assert(in_heap.n <= skip.n);
 	give_threads(model, f, &in_heap);
 	for (size_t i = 0; i < target->nkernel_references; i++)
 		f(model, &target->kernel_references[i].word, 1, 0, ROOT_MEMORY);

@@ -14,6 +14,9 @@
 #define THREAD_SEARCH (64 * KIB)
 #define THREAD_BYTES  2304
 
+static_assert(THREAD_BYTES < THREAD_SEARCH / 4, "in each mapping that may have "
+						"one");
+
 /* May a thread descriptor of libc be near the end of the mapping? */
 static bool
 may_have_thread(const struct mapping *m)
@@ -172,6 +175,7 @@ awaits_join(struct model *model, uint64_t tcb)
 
 	if (words == NULL || tid == 0)
 		return true;
+	assert(tid < THREAD_BYTES / 4);
 	for (size_t i = 0; i < THREAD_BYTES / 8; i++)
 		nself += words[i] == tcb;
 	return ((const int *)words)[tid] == 0 && nself == 2;

@@ -50,6 +50,7 @@ own_folder(void)
 
 	if (n <= 0)
 		return NULL;
+	assert((size_t)n < sizeof(path));
 	path[n] = '\0';
 	slash = strrchr(path, '/');
 	if (slash == NULL)
@@ -114,6 +115,7 @@ exec_program(char **arguments)
 {
 	int error;
 
+	assert(arguments[0] != NULL);
 	execvp(arguments[0], arguments);
 	error = errno;
 	fail_with(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE,

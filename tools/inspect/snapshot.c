@@ -53,6 +53,7 @@ units_used(struct model *model)
 		model->end = model->base;
 	model->end = model->base + target_mapped(model->target, model->base,
 				       model->end - model->base);
+	assert(model->base <= model->end);
 	return (model->end - model->base + unit - 1) / unit;
 }
 
@@ -120,6 +121,7 @@ copy_tags(struct model *model)
 static void
 copy_metadata(struct model *model)
 {
+	assert(!model->target->live || model->target->held);
 	layout_copy_variables(model->layout, model->target);
 	copy_meta_list(model, L_META_POOLS);
 	copy_meta_list(model, L_DEDICATED);
@@ -140,6 +142,7 @@ has_claimed_header(struct model *model)
 {
 	bool is_claimed;
 
+	assert(model->ninconsistent == 0);
 	model_take_caches(model);
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].has_magazines)

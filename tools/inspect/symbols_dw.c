@@ -141,6 +141,7 @@ find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 	const struct mapping *m = target_mapping(of, base);
 	const char *paths[2];
 
+	assert(of->live);
 	/* The process may have ended since it was inspected. */
 	if (kill(of->pid, 0) != 0 && errno == ESRCH)
 		return -1;
@@ -324,6 +325,7 @@ symbol_look_up(struct target *target, uint64_t pc)
 	struct known **found;
 
 	open_modules(target);
+	assert(of == target);
 	wanted->pc = pc;
 	found = tsearch(wanted, &known, order_by_pc);
 	if (found == NULL)
@@ -334,6 +336,7 @@ symbol_look_up(struct target *target, uint64_t pc)
 	}
 	wanted->name = find_name(target, pc);
 	wanted->line = find_line(pc);
+	assert(wanted->name != NULL);
 	return wanted;
 }
 

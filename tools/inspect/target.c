@@ -41,6 +41,7 @@ target_of_child(int pid)
 {
 	struct target *target = xalloc(sizeof(*target));
 
+	assert(pid > 0);
 	target->name = xprint("%d", pid);
 	target->pid = target->reader = pid;
 	target->live = true;
@@ -89,6 +90,7 @@ target_read_thread(struct target *target, int tid)
 {
 	struct thread *thread;
 
+	assert(target->borrowed && tid > 0);
 	ARRAY_GROW(target->threads, target->nthreads, target->threads_capacity);
 	thread = &target->threads[target->nthreads++];
 	memset(thread, 0, sizeof(*thread));
@@ -111,6 +113,8 @@ region_search(const struct target *target, uint64_t at)
 		else
 			high = middle;
 	}
+	assert(low == target->nregions ||
+	       target->regions[low].at + target->regions[low].bytes > at);
 	return low;
 }
 
@@ -139,6 +143,7 @@ region_find(struct target *target, uint64_t at)
 
 	if (target->nregions == 0)
 		return NULL;
+	assert(target->last < target->nregions);
 	if (at - r->at < r->bytes)
 		return r;
 	size_t i = region_search(target, at);
@@ -232,6 +237,7 @@ target_words(struct target *target, uint64_t *at, uint64_t end, size_t *n)
 			continue;
 		}
 		*n = (stop - from) / 8;
+		assert(*n > 0 && from % 8 == 0);
 		return (const void *)(r->local + (from - r->at));
 	}
 	return NULL;
@@ -262,6 +268,7 @@ target_prepare(
 {
 	struct region *ready;
 
+	assert(!target->held);
 	if (!target->live || bytes == 0)
 		return;
 	ARRAY_GROW(target->ready, target->nready, target->ready_capacity);
@@ -319,6 +326,7 @@ pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 	struct region region = {.at = word_border(at), .ours = true};
 	uint64_t end = (at + bytes) & ~(uint64_t)7;
 
+	assert(target->live && bytes != 0);
 	(void)sparse;
 	if (end <= region.at)
 		return true;
@@ -353,6 +361,7 @@ each_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse,
 		}
 		if (i < target->nregions && r->at < end)
 			gap_end = r->at;
+		assert(gap_end > at && gap_end <= end);
 		if (!f(target, at, gap_end - at, sparse))
 			return false;
 		at = gap_end;
@@ -387,6 +396,7 @@ target_measure(struct target *target, uint64_t at, uint64_t bytes,
 static void
 region_unmap(const struct region *r)
 {
+	assert((r->local != NULL) != (r->pages != NULL));
 	if (r->ours && r->local == NULL)
 		munmap(r->pages, pages_bytes(r->bytes));
 	else if (r->ours)
@@ -398,6 +408,7 @@ target_forget(struct target *target)
 {
 	if (!target->live)
 		return;
+	assert(!target->held);
 	for (size_t i = 0; i < target->nregions; i++)
 		region_unmap(&target->regions[i]);
 	target->nregions = 0;

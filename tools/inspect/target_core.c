@@ -32,6 +32,7 @@ file_map(struct target *target)
 	struct stat info;
 	int fd = open(target->name, O_RDONLY | O_CLOEXEC);
 
+	assert(target->file == NULL);
 	if (fd < 0 || fstat(fd, &info) != 0)
 		fail_with(EXIT_ERROR, "%s: %s", target->name, strerror(errno));
 	if (!S_ISREG(info.st_mode))
@@ -123,6 +124,7 @@ join_regions(struct target *target)
 		struct region *last = target->regions + (n ? n - 1 : 0);
 		const struct region *r = &target->regions[i];
 
+		assert(n <= i && r->local != NULL);
 		if (n > 0 && last->at + last->bytes == r->at &&
 		    last->local + last->bytes == r->local)
 			last->bytes += r->bytes;
@@ -139,6 +141,7 @@ take_thread(struct target *target, const char *at, size_t n)
 	struct elf_prstatus status;
 	struct thread *thread;
 
+	static_assert(sizeof(status.pr_reg) / 8 > REGISTER_PC, "in the note");
 	if (n < sizeof(status))
 		return NULL;
 	memcpy(&status, at, sizeof(status));
@@ -163,6 +166,7 @@ take_registers(struct thread *thread, const char *at, size_t n)
 {
 	if (thread == NULL || n / 8 == 0)
 		return;
+	assert(thread->stopped && thread->nwords > REGISTER_PC);
 	thread->words = xresize(thread->words, (thread->nwords + n / 8) * 8);
 	memcpy(thread->words + thread->nwords, at, n / 8 * 8);
 	thread->nwords += n / 8;
@@ -276,6 +280,7 @@ core_open(struct target *target)
 	const void *table;
 	size_t n;
 
+	assert(!target->live);
 	file_map(target);
 	h = header_check(target);
 	n = segment_count(target, h);

@@ -69,6 +69,7 @@ live_read_kernel_references(struct target *target)
 	char path[64];
 	DIR *dir;
 
+	assert(target->held);
 	target->nkernel_references = 0;
 	snprintf(path, sizeof(path), "/proc/%d/fd", target->reader);
 	dir = opendir(path);

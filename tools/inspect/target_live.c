@@ -138,6 +138,7 @@ fail_gone(struct target *target)
 static int
 reader_tid(const struct target *target)
 {
+	assert(target->live && (target->nthreads != 0 || target->reader > 0));
 	return target->nthreads ? target->threads[0].tid : target->reader;
 }
 
@@ -149,6 +150,7 @@ find_reader(struct target *target)
 	struct dirent *entry;
 	DIR *dir;
 
+	assert(target->nthreads == 0 && target->nmaps == 0);
 	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
 	dir = opendir(path);
 	while (dir != NULL && target->nmaps == 0 &&
@@ -240,6 +242,7 @@ thread_seize(struct target *target, int tid)
 {
 	struct thread *thread;
 
+	assert(tid > 0 && thread_find(target, tid) == NULL);
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
 		if (errno == ESRCH)
 			return 0;
@@ -314,6 +317,7 @@ threads_wait(struct target *target)
 		if (thread->stopped || thread_wait(thread, until))
 			target->threads[n++] = *thread;
 	}
+	assert(n <= target->nthreads);
 	target->nthreads = n;
 }
 
@@ -353,6 +357,7 @@ live_read_thread(struct target *target, struct thread *thread)
 	if (more == 0)
 		more = words_get(thread->tid, NT_PRFPREG, words + n, 1000);
 	n += (size_t)more;
+	assert(n <= array_size(words) && thread->words == NULL);
 	thread->words = xalloc(n * sizeof(*words));
 	memcpy(thread->words, words, n * sizeof(*words));
 	thread->nwords = n;
@@ -388,6 +393,7 @@ live_hold(struct target *target)
 void
 live_release(struct target *target)
 {
+	assert(target->held && target->nthreads != 0);
 	for (size_t i = 0; i < target->nthreads; i++)
 		ptrace(PTRACE_DETACH, target->threads[i].tid, NULL,
 		    (void *)(intptr_t)signals_held[i]);
@@ -452,11 +458,13 @@ piece_read(struct piece *p, int pid, uint64_t at, uint64_t bytes, char *to)
 		}
 		done += (uint64_t)got;
 	}
+	assert(done == bytes);
 }
 
 static void
 piece_pack(struct piece *p, struct pack_store *store, char *buffer)
 {
+	assert(p->to == NULL && p->pages != NULL && p->bytes % 8 == 0);
 	for (uint64_t done = 0; done < p->bytes && p->error == 0;) {
 		uint64_t left = p->bytes - done;
 		uint64_t n = left < BUFFER_BYTES ? left : BUFFER_BYTES;
@@ -535,6 +543,7 @@ pieces_share(void)
 	pthread_t thread[COPIERS_MOST];
 	size_t n = copiers(), started = 0;
 
+	assert(n > 0 && n <= COPIERS_MOST);
 	while (started + 1 < n && pthread_create(&thread[started], NULL,
 				      pieces_work, buffers[started + 1]) == 0)
 		started++;
@@ -620,6 +629,7 @@ each_run(
 
 			while (i < n && page_is_there(entries[i]) == there)
 				i++;
+			assert(i > first);
 			if (there)
 				runs->f(runs, at + first * page,
 				    (i - first) * page);
@@ -644,6 +654,7 @@ add_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 {
 	char *to = runs->to + (at - runs->start);
 
+	assert(runs->to != NULL && at >= runs->start);
 	advise_huge(to, bytes);
 	piece_add(at, bytes, to, NULL);
 }
@@ -651,6 +662,7 @@ add_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 static void
 pack_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 {
+	assert(runs->pages != NULL && (at - runs->start) % PACK_BYTES == 0);
 	piece_add(
 	    at, bytes, NULL, runs->pages + (at - runs->start) / PACK_BYTES);
 }
@@ -670,6 +682,7 @@ measure_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 	struct target_size *size = runs->size;
 	uint64_t words[PACK_WORDS];
 
+	assert(bytes % PACK_BYTES == 0);
 	for (uint64_t i = 0; i < bytes; i += PACK_BYTES) {
 		struct iovec local = {words, sizeof(words)};
 		struct iovec remote = {(void *)(at + i), sizeof(words)};

@@ -164,6 +164,7 @@ process_ends(int tid)
 {
 	long number = syscall_of(tid);
 
+	assert(thread_find(tid) != NULL);
 	if (number == SYS_exit_group || nthreads == 1)
 		return true;
 	if (number == SYS_exit)
@@ -188,6 +189,7 @@ make_target(void)
 {
 	struct target *target = target_of_child(child);
 
+	assert(nthreads != 0 && all_stand());
 	for (size_t i = 0; i < nthreads; i++)
 		target_read_thread(target, threads[i].tid);
 	target_read_maps(target);
@@ -222,6 +224,7 @@ look_safely(const struct trace_options *options)
 	static jmp_buf back;
 	int status = setjmp(back);
 
+	assert(status != 0 || fail_target == NULL);
 	if (status != 0) {
 		fail_target = NULL;
 		return status;
@@ -336,6 +339,7 @@ start_child(void (*exec_program)(char **), char **arguments)
 {
 	int status;
 
+	assert(nthreads == 0);
 	child = fork();
 	if (child < 0)
 		fail_with(EXIT_ERROR, "run: fork: %s", strerror(errno));
@@ -362,6 +366,7 @@ trace_run(const struct trace_options *options, void (*exec_program)(char **),
 {
 	int found = EXIT_OK, status = 0;
 
+	assert(options->leaks || options->stat);
 	start_child(exec_program, arguments);
 	for (;;) {
 		int tid = waitpid(-1, &status, __WALL);

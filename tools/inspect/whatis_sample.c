@@ -57,6 +57,7 @@ audit_of_free(const struct sample *s)
 {
 	struct audit freed = audit_of_sample(s);
 
+	assert(s->freed_depth == 0 || !s->live);
 	freed.depth = s->freed_depth;
 	freed.timestamp = s->freed_time;
 	freed.thread = s->freed_thread;
