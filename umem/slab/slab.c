@@ -172,7 +172,6 @@ noinline void
 slab_rebin_to_locked(struct slab_store *store, struct slab *slab, unsigned bin)
 {
 	lock_assert_held(&store->lock);
-	umem_assert(bin != slab->bin && bin <= SLAB_BIN_EMPTY);
 	umem_assert(slab->bin != SLAB_BIN_RETIRED);
 	if (slab->bin == SLAB_BIN_ISOLATED)
 		return;
@@ -363,7 +362,6 @@ slab_unlist_empty_locked(struct slab_store *store, struct slab *slab)
 {
 	lock_assert_held(&store->lock);
 	umem_assert(slab->bin == SLAB_BIN_EMPTY);
-	umem_assert(slab->nfree == store->layout.nchunks);
 	list_remove(&slab->link);
 	nempty_decrement_locked(store);
 	nraw_add_locked(store, -(long)slab->nraw);
@@ -373,7 +371,6 @@ void
 slab_unregister_locked(struct slab_store *store, struct slab *slab)
 {
 	lock_assert_held(&store->lock);
-	umem_assert(slab->nfree == store->layout.nchunks);
 	if (slab->purged_parts != 0)
 		page_purge_record(store, slab, 0);
 	nslabs_add_locked(store, -1);
@@ -386,7 +383,6 @@ static void
 slab_destroy(struct slab_store *store, struct slab *slab)
 {
 	umem_assert(slab->nfree == store->layout.nchunks);
-	umem_assert(slab->purged_parts == 0);
 
 	const uint64_t *constructed = slab->bits + slab_nwords(store);
 
@@ -500,7 +496,6 @@ static void
 slab_give_up_locked(struct slab_store *store, struct slab *slab)
 {
 	lock_assert_held(&store->lock);
-	umem_assert(slab->bin < SLAB_BINS);
 	list_remove(&slab->link);
 	nslabs_add_locked(store, -1);
 	nused_add_locked(store, -(long)(store->layout.nchunks - slab->nfree));

@@ -50,7 +50,6 @@ static enum slab_fault
 chunk_free_fault(const struct slab_store *store, const struct slab *slab,
     void *p, unsigned *i)
 {
-	lock_assert_held(&store->lock);
 	if (unlikely(!chunk_is_start(store, slab, p, i)))
 		return SLAB_INTERIOR;
 	if (slab->bits[*i / 64] >> (*i % 64) & 1)
@@ -100,7 +99,6 @@ chunk_give_locked(struct slab_store *store, void *p, struct slab **slab_found)
 	fault = chunk_free_fault(store, slab, p, &i);
 	if (fault != SLAB_FINE)
 		return fault;
-	umem_assert(store->nused > 0);
 	bits_set_locked(
 	    slab, i / 64, slab->bits[i / 64] | (uint64_t)1 << (i % 64));
 	slab->nfree++;
@@ -142,8 +140,6 @@ static inline unsigned
 claim_run_length(const struct slab_store *store, void **chunks, unsigned n,
     unsigned i, uint64_t mask, uint64_t *bits)
 {
-	umem_assert(n > 0 && i < store->layout.nchunks);
-
 	size_t chunk = store->layout.chunk;
 	size_t step;
 	unsigned limit, k = 1;
@@ -239,7 +235,6 @@ static inline void
 claim_give_locked(struct slab_store *store, const struct slab_claim *claim)
 {
 	lock_assert_held(&store->lock);
-	umem_assert((claim->slab->bits[claim->word] & claim->mask) == 0);
 
 	struct slab *slab = claim->slab;
 
@@ -254,7 +249,6 @@ static void
 claim_undo_locked(struct slab_store *store, const struct slab_claim *claim)
 {
 	lock_assert_held(&store->lock);
-	umem_assert((~claim->slab->bits[claim->word] & claim->mask) == 0);
 
 	struct slab *slab = claim->slab;
 

@@ -59,7 +59,6 @@ void
 slab_want_retire_locked(struct slab_store *store, unsigned keep)
 {
 	lock_assert_held(&store->lock);
-	umem_assert(store->is_type_stable);
 	/* Atomic, since slab_retire_wanted() reads without the lock. */
 	if (keep < slab_retire_wanted(store))
 		__atomic_store_n(
@@ -88,7 +87,6 @@ slab_retire_one_locked(
     struct slab_store *store, struct slab *slab, uint32_t batch)
 {
 	lock_assert_held(&store->lock);
-	umem_assert(batch != 0);
 	slab_unlist_empty_locked(store, slab);
 	slab->bin = SLAB_BIN_RETIRED;
 	slab->batch = batch;

@@ -12,8 +12,6 @@
 static inline uint64_t
 lowest_bits(uint64_t bits, unsigned n)
 {
-	umem_assert(bits != 0 && n != 0);
-
 	uint64_t rest = bits, run;
 
 	if (n >= 64)
@@ -82,7 +80,7 @@ claim_take_word_locked(struct slab_store *store, struct slab *slab, unsigned w,
 {
 	lock_assert_held(&store->lock);
 	umem_assert(claims->n < SLAB_CLAIMS && w < slab_nwords(store));
-	umem_assert(bits != 0 && (bits & ~slab->bits[w]) == 0);
+	umem_assert(n != 0 && bits != 0 && (bits & ~slab->bits[w]) == 0);
 
 	struct slab_claim *claim = &claims->claim[claims->n++];
 	unsigned last;
@@ -133,7 +131,7 @@ claim_take_raw_locked(
     struct slab_store *store, struct slab *slab, struct slab_claims *claims)
 {
 	lock_assert_held(&store->lock);
-	umem_assert(slab->nraw > 0 && store->nraw > 0);
+	umem_assert(slab->nraw > 0);
 
 	unsigned w = slab->hint;
 	uint64_t bits;
