@@ -42,7 +42,7 @@ append_value(struct message *m, const struct option *option, uint64_t value)
 		message_dec(m, value);
 		return;
 	}
-	for (const struct option_word *word = option->words;
+	for (const struct option_word *word = option_words(option);
 	     word->name[0] != '\0'; word++)
 		if (word->value == value) {
 			message_text(m, word->name);
@@ -54,7 +54,7 @@ append_value(struct message *m, const struct option *option, uint64_t value)
 static void
 append_initial(struct message *m, const struct option *option)
 {
-	if (option->initial_text != NULL)
+	if (option->initial_text[0] != '\0')
 		message_text(m, option->initial_text);
 	else
 		append_value(m, option, option_initial(option));
@@ -75,11 +75,12 @@ report_option(const struct option *option)
 {
 	struct message m = {.n = 0};
 
-	if (option->target == NULL || option_is_initial(option))
+	const void *target = option_target(option);
+
+	if (target == NULL || option_is_initial(option))
 		return;
 	/* The report itself shows that the user has asked for it. */
-	if (option->target == &options.verbose ||
-	    option->target == &options.help)
+	if (target == &options.verbose || target == &options.help)
 		return;
 	message_text(&m, option->name);
 	if (option->type != OPTION_FLAG) {
@@ -173,7 +174,7 @@ option_report_changes(void)
 static void
 append_argument(struct message *m, const struct option *option)
 {
-	static const char *const numbers[] = {
+	static const char numbers[][16] = {
 	    [OPTION_COUNT] = "number",
 	    [OPTION_SIZE] = "size",
 	    [OPTION_SECONDS] = "seconds",
@@ -186,8 +187,8 @@ append_argument(struct message *m, const struct option *option)
 	message_text(m, option->value_is_optional ? "[=" : "=");
 	if (!is_first)
 		message_text(m, numbers[option->type]);
-	for (const struct option_word *word = option->words;
-	     word != NULL && word->name[0] != '\0'; word++) {
+	for (const struct option_word *word = option_words(option);
+	     word->name[0] != '\0'; word++) {
 		message_text(m, is_first ? "" : "|");
 		message_text(m, word->name);
 		is_first = false;
@@ -223,7 +224,7 @@ append_values(struct message *m, const struct option *option)
 static bool
 option_is_on(const struct option *option)
 {
-	if (option->target != NULL && option->type == OPTION_FLAG)
+	if (option_target(option) != NULL && option->type == OPTION_FLAG)
 		return !option_is_initial(option);
 	for (unsigned i = 0; i < debug.nchoices; i++)
 		if (option->checks != 0 &&
@@ -245,7 +246,7 @@ report_explain(const struct option *option)
 	message_text(&m, option->help);
 	if (option_is_on(option))
 		message_text(&m, "; now on");
-	if (option->target != NULL && option->type != OPTION_FLAG) {
+	if (option_target(option) != NULL && option->type != OPTION_FLAG) {
 		message_text(&m, "\n      ");
 		append_values(&m, option);
 	}

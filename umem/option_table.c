@@ -38,51 +38,96 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
     [OPTION_LOGGING] = "UMEM_LOGGING",
 };
 
-static const struct option_word fit_words[] = {{"instant", 0},
-    {"best", VM_BESTFIT}, {"first", VM_FIRSTFIT}, {"next", VM_NEXTFIT}, {}};
+/*
+ * The table contains no address, so that the loader relocates nothing in it,
+ * and a process that sets no option touches none of its pages.  An option names
+ * its variable, its words and its function by the numbers below.
+ */
+#define OPTION_TARGETS(T)                                                      \
+	T(ALLOC_ZERO_BYTES, alloc_zero_bytes)                                  \
+	T(CACHE_CHECKED, cache_checked)                                        \
+	T(CACHE_USE_MAGAZINES, cache_use_magazines)                            \
+	T(CONCURRENCY, options.concurrency)                                    \
+	T(CONFINED, options.confined)                                          \
+	T(DEBUG_CHECKNULL, debug.checknull)                                    \
+	T(DEBUG_CONTENTS_BYTES, debug.contents_bytes)                          \
+	T(DEBUG_HARDENED, debug.hardened)                                      \
+	T(DEBUG_NFRAMES, debug.nframes)                                        \
+	T(DEBUG_NOABORT, debug.noabort)                                        \
+	T(DEBUG_VERIFY_MAX, debug.verify_max)                                  \
+	T(DEFER_BUDGET, defer_budget)                                          \
+	T(DEFER_DELAY_NS, defer_delay_ns)                                      \
+	T(HELP, options.help)                                                  \
+	T(HUGE_IS_ALLOWED, huge_is_allowed)                                    \
+	T(LOG_CONTENTS, log_bytes_wanted[LOG_CONTENTS])                        \
+	T(LOG_FAIL, log_bytes_wanted[LOG_FAIL])                                \
+	T(LOG_SLAB, log_bytes_wanted[LOG_SLAB])                                \
+	T(LOG_TRANSACTION, log_bytes_wanted[LOG_TRANSACTION])                  \
+	T(MAGAZINE_BYTES_MOST, magazine_bytes_most)                            \
+	T(MAGAZINE_DEPOT_MOST, magazine_depot_most)                            \
+	T(MAGAZINE_DEPOT_SHARDS, magazine_depot_shards)                        \
+	T(MAGAZINE_MAX_CONTENTION, magazine_max_contention)                    \
+	T(MESSAGE_ANYWHERE, message_anywhere)                                  \
+	T(MODE, options.mode)                                                  \
+	T(MTBF_INTERVAL, mtbf_interval)                                        \
+	T(POLICY, options.policy)                                              \
+	T(SAMPLE_WANTED, sample_wanted)                                        \
+	T(SIZES_CLEARED, options.sizes_cleared)                                \
+	T(UPDATE_INTERVAL_NS, update_interval_ns)                              \
+	T(UPDATE_THREAD_WANTED, update_thread_wanted)                          \
+	T(VERBOSE, options.verbose)
 
-static const struct option_word backend_words[] = {
-    {"sbrk", 0}, {"mmap", 0}, {}};
+#define TARGET_NUMBER(id, variable) TARGET_##id,
+enum {
+	TARGET_NONE,
+	OPTION_TARGETS(TARGET_NUMBER)
+};
 
-static const struct option_word huge_words[] = {
-    {"auto", true}, {"no", false}, {}};
+enum {
+	WORDS_NONE,
+	WORDS_BACKEND,
+	WORDS_FIT,
+	WORDS_HUGE,
+	WORDS_MESSAGE,
+	WORDS_MODE,
+	WORDS_SAMPLE,
+	WORDS_THREAD,
+	WORDS_ZERO
+};
 
-static const struct option_word message_words[] = {
-    {"safe", false}, {"any", true}, {}};
+enum {
+	ACTION_NONE,
+	ACTION_SIZE_ADD,
+	ACTION_SIZE_CLEAR,
+	ACTION_SIZE_REMOVE
+};
 
-static const struct option_word mode_words[] = {
-    {"rseq", RSEQ_LIBC}, {"own", RSEQ_OWN}, {"locked", RSEQ_NONE}, {}};
-
-static const struct option_word sample_words[] = {
-    {"default", UMEM_SAMPLE_DEFAULT}, {}};
-
-static const struct option_word thread_words[] = {
-    {"yes", THREAD_YES}, {"no", THREAD_NO}, {"auto", THREAD_AUTO}, {}};
-
-static const struct option_word zero_words[] = {{"null", 0}, {"block", 1}, {}};
-
-static bool
-clear_sizes(size_t unused)
-{
-	(void)unused;
-	size_class_clear();
-	return true;
-}
-
-#define TARGET(variable) .target = &(variable), .target_bytes = sizeof(variable)
+static const struct option_word words[][5] = {
+    [WORDS_BACKEND] = {{"sbrk", 0}, {"mmap", 0}},
+    [WORDS_FIT] = {{"instant", 0}, {"best", VM_BESTFIT}, {"first", VM_FIRSTFIT},
+	{"next", VM_NEXTFIT}},
+    [WORDS_HUGE] = {{"auto", true}, {"no", false}},
+    [WORDS_MESSAGE] = {{"safe", false}, {"any", true}},
+    [WORDS_MODE] = {{"rseq", RSEQ_LIBC}, {"own", RSEQ_OWN},
+	{"locked", RSEQ_NONE}},
+    [WORDS_SAMPLE] = {{"default", UMEM_SAMPLE_DEFAULT}},
+    [WORDS_THREAD] = {{"yes", THREAD_YES}, {"no", THREAD_NO},
+	{"auto", THREAD_AUTO}},
+    [WORDS_ZERO] = {{"null", 0}, {"block", 1}},
+};
 
 const struct option option_table[] = {
     {
 	.name = "allocator",
 	.type = OPTION_WORD,
-	.words = fit_words,
-	TARGET(options.policy),
+	.words = WORDS_FIT,
+	.target = TARGET_POLICY,
 	.help = "how the heap selects a free range",
     },
     {
 	.name = "backend",
 	.type = OPTION_WORD,
-	.words = backend_words,
+	.words = WORDS_BACKEND,
 	.wrong = "must be backend=sbrk or backend=mmap",
 	.help = "accepted without effect",
     },
@@ -90,7 +135,7 @@ const struct option option_table[] = {
 	.name = "checked",
 	.type = OPTION_FLAG,
 	.implied = true,
-	TARGET(cache_checked),
+	.target = TARGET_CACHE_CHECKED,
 	.help = "report each free of a block that is not allocated",
     },
     {
@@ -99,7 +144,7 @@ const struct option option_table[] = {
 	.minimum = 1,
 	.maximum = UINT32_MAX,
 	.wrong = "not a number of CPUs",
-	TARGET(options.concurrency),
+	.target = TARGET_CONCURRENCY,
 	.initial_text = "all",
 	.help = "number of CPUs that get magazines",
     },
@@ -107,14 +152,14 @@ const struct option option_table[] = {
 	.name = "confined",
 	.type = OPTION_FLAG,
 	.implied = true,
-	TARGET(options.confined),
+	.target = TARGET_CONFINED,
 	.help = "make only the system calls that libc's malloc makes",
     },
     {
 	.name = "depot_bytes",
 	.type = OPTION_SIZE,
 	.maximum = GIB,
-	TARGET(magazine_depot_most),
+	.target = TARGET_MAGAZINE_DEPOT_MOST,
 	.initial = 16 * MIB,
 	.help = "maximum bytes of free objects of one size in the depot",
     },
@@ -124,7 +169,7 @@ const struct option option_table[] = {
 	.minimum = 1,
 	.maximum = MAGAZINE_SHARDS_MOST,
 	.wrong = "not from 1 to 1024",
-	TARGET(magazine_depot_shards),
+	.target = TARGET_MAGAZINE_DEPOT_SHARDS,
 	.initial_text = "one for every 8 CPUs",
 	.help = "number of shards of each depot",
     },
@@ -132,21 +177,21 @@ const struct option option_table[] = {
 	.name = "hardened",
 	.type = OPTION_FLAG,
 	.implied = true,
-	TARGET(debug.hardened),
+	.target = TARGET_DEBUG_HARDENED,
 	.help = "detect misuse of memory in production",
     },
     {
 	.name = "help",
 	.type = OPTION_FLAG,
 	.implied = true,
-	TARGET(options.help),
+	.target = TARGET_HELP,
 	.help = "write this list at the start of the process",
     },
     {
 	.name = "huge_pages",
 	.type = OPTION_WORD,
-	.words = huge_words,
-	TARGET(huge_is_allowed),
+	.words = WORDS_HUGE,
+	.target = TARGET_HUGE_IS_ALLOWED,
 	.initial = true,
 	.help = "whether a heap uses huge pages when it grows",
     },
@@ -155,7 +200,7 @@ const struct option option_table[] = {
 	.type = OPTION_SIZE,
 	.minimum = KIB,
 	.maximum = GIB,
-	TARGET(magazine_bytes_most),
+	.target = TARGET_MAGAZINE_BYTES_MOST,
 	.initial = 64 * KIB,
 	.help = "maximum bytes of objects in a magazine",
     },
@@ -164,22 +209,22 @@ const struct option option_table[] = {
 	.type = OPTION_COUNT,
 	.maximum = UINT32_MAX,
 	.is_clamped = true,
-	TARGET(magazine_max_contention),
+	.target = TARGET_MAGAZINE_MAX_CONTENTION,
 	.initial = 2,
 	.help = "contended acquisitions above which magazines grow",
     },
     {
 	.name = "messages",
 	.type = OPTION_WORD,
-	.words = message_words,
-	TARGET(message_anywhere),
+	.words = WORDS_MESSAGE,
+	.target = TARGET_MESSAGE_ANYWHERE,
 	.help = "where the library may write messages",
     },
     {
 	.name = "mode",
 	.type = OPTION_WORD,
-	.words = mode_words,
-	TARGET(options.mode),
+	.words = WORDS_MODE,
+	.target = TARGET_MODE,
 	.initial = RSEQ_LIBC,
 	.help = "how the per-CPU magazines are protected",
     },
@@ -187,7 +232,7 @@ const struct option option_table[] = {
 	.name = "nomagazines",
 	.type = OPTION_FLAG,
 	.implied = false,
-	TARGET(cache_use_magazines),
+	.target = TARGET_CACHE_USE_MAGAZINES,
 	.initial = true,
 	.help = "disable the magazines of all caches",
     },
@@ -202,7 +247,7 @@ const struct option option_table[] = {
 	.type = OPTION_SIZE,
 	.minimum = 64 * KIB,
 	.maximum = 1024 * GIB,
-	TARGET(defer_budget),
+	.target = TARGET_DEFER_BUDGET,
 	.initial = 64 * MIB,
 	.help = "maximum memory that waits for a grace period",
     },
@@ -212,7 +257,7 @@ const struct option option_table[] = {
 	.minimum = 1,
 	.maximum = 10000,
 	.wrong = "not from 1 to 10000 milliseconds",
-	TARGET(defer_delay_ns),
+	.target = TARGET_DEFER_DELAY_NS,
 	.initial = 10 * 1000000,
 	.help = "time before a freed object starts to wait for a grace period",
     },
@@ -222,7 +267,7 @@ const struct option option_table[] = {
 	.minimum = 1,
 	.maximum = 1000000,
 	.wrong = "not from 1 to 1000000 seconds",
-	TARGET(update_interval_ns),
+	.target = TARGET_UPDATE_INTERVAL_NS,
 	.initial = 250000000,
 	.initial_text = "0.25",
 	.help = "minimum time between two releases of unused memory",
@@ -231,10 +276,10 @@ const struct option option_table[] = {
 	.name = "sample",
 	.type = OPTION_SIZE,
 	.value_is_optional = true,
-	.words = sample_words,
+	.words = WORDS_SAMPLE,
 	.maximum = SIZE_MAX,
 	.implied = UMEM_SAMPLE_DEFAULT,
-	TARGET(sample_wanted),
+	.target = TARGET_SAMPLE_WANTED,
 	.initial_text = "off",
 	.help = "record one allocation in about this many bytes",
     },
@@ -255,15 +300,15 @@ const struct option option_table[] = {
 	.type = OPTION_SIZE,
 	.maximum = SIZE_MAX,
 	.wrong = "not a multiple of 16 up to 8m, or too many sizes",
-	.apply = size_class_add,
+	.action = ACTION_SIZE_ADD,
 	.help = "add a size class",
     },
     {
 	.name = "size_clear",
 	.type = OPTION_FLAG,
 	.implied = true,
-	TARGET(options.sizes_cleared),
-	.apply = clear_sizes,
+	.target = TARGET_SIZES_CLEARED,
+	.action = ACTION_SIZE_CLEAR,
 	.help = "remove all size classes but the largest",
     },
     {
@@ -271,14 +316,14 @@ const struct option option_table[] = {
 	.type = OPTION_SIZE,
 	.maximum = SIZE_MAX,
 	.wrong = "no such size, or the largest",
-	.apply = size_class_remove,
+	.action = ACTION_SIZE_REMOVE,
 	.help = "remove a size class",
     },
     {
 	.name = "thread",
 	.type = OPTION_WORD,
-	.words = thread_words,
-	TARGET(update_thread_wanted),
+	.words = WORDS_THREAD,
+	.target = TARGET_UPDATE_THREAD_WANTED,
 	.initial = THREAD_AUTO,
 	.help = "whether the library may start an upkeep thread",
     },
@@ -286,14 +331,14 @@ const struct option option_table[] = {
 	.name = "verbose",
 	.type = OPTION_FLAG,
 	.implied = true,
-	TARGET(options.verbose),
+	.target = TARGET_VERBOSE,
 	.help = "write the mode and the changed options at the start",
     },
     {
 	.name = "zero_size",
 	.type = OPTION_WORD,
-	.words = zero_words,
-	TARGET(alloc_zero_bytes),
+	.words = WORDS_ZERO,
+	.target = TARGET_ALLOC_ZERO_BYTES,
 	.help = "the result of umem_alloc(0)",
     },
 
@@ -319,7 +364,7 @@ const struct option option_table[] = {
 	.is_clamped = true,
 	.checks = UMF_AUDIT | UMF_REDZONE,
 	.implied = OPTION_UNCHANGED,
-	TARGET(debug.nframes),
+	.target = TARGET_DEBUG_NFRAMES,
 	.initial = AUDIT_FRAMES_DEFAULT,
 	.help = "record thread, time and return addresses for each buffer",
     },
@@ -328,7 +373,7 @@ const struct option option_table[] = {
 	.variable = OPTION_DEBUG,
 	.type = OPTION_FLAG,
 	.implied = true,
-	TARGET(debug.checknull),
+	.target = TARGET_DEBUG_CHECKNULL,
 	.help = "abort when an allocation would return NULL",
     },
     {
@@ -339,7 +384,7 @@ const struct option option_table[] = {
 	.maximum = SIZE_MAX,
 	.checks = UMF_CONTENTS,
 	.implied = CONTENTS_DEFAULT,
-	TARGET(debug.contents_bytes),
+	.target = TARGET_DEBUG_CONTENTS_BYTES,
 	.initial = CONTENTS_DEFAULT,
 	.help = "keep these first bytes of each freed buffer",
     },
@@ -370,7 +415,7 @@ const struct option option_table[] = {
 	.variable = OPTION_DEBUG,
 	.type = OPTION_SIZE,
 	.maximum = SIZE_MAX,
-	TARGET(debug.verify_max),
+	.target = TARGET_DEBUG_VERIFY_MAX,
 	.initial = SIZE_MAX,
 	.initial_text = "the whole buffer",
 	.help = "fill and check at most the first bytes of a buffer",
@@ -381,7 +426,7 @@ const struct option option_table[] = {
 	.type = OPTION_COUNT,
 	.maximum = UINT32_MAX,
 	.is_clamped = true,
-	TARGET(mtbf_interval),
+	.target = TARGET_MTBF_INTERVAL,
 	.initial_text = "off",
 	.help = "make about one request in this many fail",
     },
@@ -390,7 +435,7 @@ const struct option option_table[] = {
 	.variable = OPTION_DEBUG,
 	.type = OPTION_FLAG,
 	.implied = true,
-	TARGET(debug.noabort),
+	.target = TARGET_DEBUG_NOABORT,
 	.help = "continue the program after a report",
     },
     {
@@ -428,7 +473,7 @@ const struct option option_table[] = {
 	.value_is_optional = true,
 	.maximum = LOG_BYTES_MOST,
 	.implied = LOG_BYTES_DEFAULT,
-	TARGET(log_bytes_wanted[LOG_CONTENTS]),
+	.target = TARGET_LOG_CONTENTS,
 	.initial_text = "off",
 	.help = "bytes for a log of the contents of freed buffers",
     },
@@ -439,7 +484,7 @@ const struct option option_table[] = {
 	.value_is_optional = true,
 	.maximum = LOG_BYTES_MOST,
 	.implied = LOG_BYTES_DEFAULT,
-	TARGET(log_bytes_wanted[LOG_FAIL]),
+	.target = TARGET_LOG_FAIL,
 	.initial_text = "off",
 	.help = "bytes for a log of allocations that failed",
     },
@@ -450,7 +495,7 @@ const struct option option_table[] = {
 	.value_is_optional = true,
 	.maximum = LOG_BYTES_MOST,
 	.implied = LOG_BYTES_DEFAULT,
-	TARGET(log_bytes_wanted[LOG_SLAB]),
+	.target = TARGET_LOG_SLAB,
 	.initial_text = "off",
 	.help = "bytes for a log of slabs created for debugged caches",
     },
@@ -461,13 +506,59 @@ const struct option option_table[] = {
 	.value_is_optional = true,
 	.maximum = LOG_BYTES_MOST,
 	.implied = LOG_BYTES_DEFAULT,
-	TARGET(log_bytes_wanted[LOG_TRANSACTION]),
+	.target = TARGET_LOG_TRANSACTION,
 	.initial_text = "off",
 	.help = "bytes for a log of allocations and frees",
     },
 };
 
 const unsigned option_table_length = array_size(option_table);
+
+void *
+option_target(const struct option *option)
+{
+#define TARGET_CASE(id, variable)                                              \
+	case TARGET_##id:                                                      \
+		return &(variable);
+	switch (option->target) {
+		OPTION_TARGETS(TARGET_CASE)
+	default:
+		return NULL;
+	}
+}
+
+static size_t
+option_target_bytes(const struct option *option)
+{
+#define TARGET_BYTES(id, variable) [TARGET_##id] = sizeof(variable),
+	static const uint8_t bytes[] = {OPTION_TARGETS(TARGET_BYTES)};
+
+	umem_assert(option->target < array_size(bytes));
+	return bytes[option->target];
+}
+
+const struct option_word *
+option_words(const struct option *option)
+{
+	umem_assert(option->words < array_size(words));
+	return words[option->words];
+}
+
+bool
+option_act(const struct option *option, size_t value)
+{
+	switch (option->action) {
+	case ACTION_SIZE_ADD:
+		return size_class_add(value);
+	case ACTION_SIZE_CLEAR:
+		size_class_clear();
+		return true;
+	case ACTION_SIZE_REMOVE:
+		return size_class_remove(value);
+	default:
+		return true;
+	}
+}
 
 static_assert(sizeof(bool) == 1 && sizeof(unsigned) == 4 && sizeof(size_t) == 8,
     "the sizes of targets that the functions below access");
@@ -485,15 +576,17 @@ option_scale(const struct option *option)
 static uint64_t
 option_stored(const struct option *option)
 {
-	umem_assert(option->target != NULL);
-	switch (option->target_bytes) {
+	const void *target = option_target(option);
+
+	umem_assert(target != NULL);
+	switch (option_target_bytes(option)) {
 	case 1:
-		return *(const bool *)option->target;
+		return *(const bool *)target;
 	case 4:
-		return *(const uint32_t *)option->target;
+		return *(const uint32_t *)target;
 	default:
-		umem_assert(option->target_bytes == 8);
-		return *(const uint64_t *)option->target;
+		umem_assert(option_target_bytes(option) == 8);
+		return *(const uint64_t *)target;
 	}
 }
 
@@ -519,20 +612,21 @@ void
 option_store(const struct option *option, uint64_t value)
 {
 	uint64_t stored = value * option_scale(option);
+	void *target = option_target(option);
 
-	umem_assert(option->target != NULL);
+	umem_assert(target != NULL);
 	umem_assert(stored / option_scale(option) == value);
-	switch (option->target_bytes) {
+	switch (option_target_bytes(option)) {
 	case 1:
 		umem_assert(stored <= 1);
-		*(bool *)option->target = stored != 0;
+		*(bool *)target = stored != 0;
 		break;
 	case 4:
 		umem_assert(stored <= UINT32_MAX);
-		*(uint32_t *)option->target = (uint32_t)stored;
+		*(uint32_t *)target = (uint32_t)stored;
 		break;
 	default:
-		umem_assert(option->target_bytes == 8);
-		*(uint64_t *)option->target = stored;
+		umem_assert(option_target_bytes(option) == 8);
+		*(uint64_t *)target = stored;
 	}
 }

@@ -34,7 +34,7 @@ struct option_word {
 #define OPTION_UNCHANGED UINT64_MAX
 
 /*
- * One option.  An option without target, checks and apply is accepted without
+ * One option.  An option without target, checks and action is accepted without
  * effect.
  */
 struct option {
@@ -43,21 +43,32 @@ struct option {
 	uint8_t type;           /* enum option_type */
 	bool value_is_optional; /* the value may be missing: implied applies */
 	bool is_clamped;        /* a value above maximum counts as maximum */
-	uint8_t target_bytes;   /* size of the target: 1, 4 or 8 */
+	uint8_t target;         /* see option_target() */
+	uint8_t words;          /* see option_words() */
+	uint8_t action;         /* see option_act(); 0: none */
 	uint32_t checks;  /* UMF_*, for the caches of a part of UMEM_DEBUG */
-	void *target;     /* variable that the value is stored in, or NULL */
 	uint64_t initial; /* of the target, before the options are read */
 	uint64_t implied; /* stored if there is no value */
 	uint64_t minimum, maximum; /* as the user writes them, inclusive */
-	const struct option_word *words; /* NULL: a number only */
-	const char *initial_text;        /* NULL: initial, as a value */
-	const char *wrong;               /* message about a refused value */
-	bool (*apply)(size_t value); /* NULL, or does more than the target */
-	const char *help;
+	char initial_text[24];     /* "": initial, as a value */
+	char wrong[56];            /* message about a refused value, or "" */
+	char help[64];
 };
 
 extern const struct option option_table[];
 extern const unsigned option_table_length;
+
+/* The variable that the value is stored in, or NULL. */
+void *option_target(const struct option *option);
+
+/* The words that the option takes; an empty list: a number only. */
+const struct option_word *option_words(const struct option *option);
+
+/*
+ * Does what the option does beside setting its target.  Returns false if the
+ * option refuses the value.
+ */
+bool option_act(const struct option *option, size_t value);
 
 /*
  * The value of the target, in the unit that the user writes.  Only for options

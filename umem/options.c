@@ -77,8 +77,8 @@ static bool
 option_parse_word(
     const struct option *option, const char *text, uint64_t *value)
 {
-	for (const struct option_word *word = option->words;
-	     word != NULL && word->name[0] != '\0'; word++)
+	for (const struct option_word *word = option_words(option);
+	     word->name[0] != '\0'; word++)
 		if (strcmp(word->name, text) == 0) {
 			*value = word->value;
 			return true;
@@ -105,8 +105,9 @@ option_parse_number(
 		*value = option->maximum;
 	if (*value >= option->minimum && *value <= option->maximum)
 		return true;
-	item_complain(item,
-	    option->wrong != NULL ? option->wrong : "too small or too large");
+	item_complain(item, option->wrong[0] != '\0'
+				? option->wrong
+				: "too small or too large");
 	return false;
 }
 
@@ -120,7 +121,7 @@ option_parse_value(
 		return true;
 	if (option->type != OPTION_WORD)
 		return option_parse_number(option, item, value);
-	if (option->wrong != NULL)
+	if (option->wrong[0] != '\0')
 		item_complain(item, option->wrong);
 	else if (item->is_reported)
 		message_line("%s: %s: '%s' not recognized",
@@ -136,11 +137,11 @@ option_apply(const struct option *option, const struct item *item)
 
 	if (item->value != NULL && !option_parse_value(option, item, &value))
 		return;
-	if (option->apply != NULL && !option->apply(value)) {
+	if (!option_act(option, value)) {
 		item_complain(item, option->wrong);
 		return;
 	}
-	if (option->target != NULL &&
+	if (option_target(option) != NULL &&
 	    (item->value != NULL || option->implied != OPTION_UNCHANGED))
 		option_store(option, value);
 	if (option->checks == 0)

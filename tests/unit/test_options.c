@@ -404,7 +404,7 @@ START_TEST(each_variable_has_the_default_of_the_table)
 	for (unsigned i = 0; i < option_table_length; i++) {
 		const struct option *option = &option_table[i];
 
-		if (option->target == NULL)
+		if (option_target(option) == NULL)
 			continue;
 		ck_assert_msg(option_is_initial(option), "%s", option->name);
 	}
@@ -422,12 +422,22 @@ START_TEST(names_are_unique_and_defaults_are_legal)
 			    option_table[j].variable != option->variable ||
 			    strcmp(option_table[j].name, option->name));
 		ck_assert_msg(option->help[0] != '\0', "%s", option->name);
-		ck_assert(
-		    (option->type == OPTION_WORD) <= (option->words != NULL));
-		ck_assert(option->apply == NULL ||
-			  option->type == OPTION_FLAG || option->wrong != NULL);
-		if (option->target == NULL || option->type == OPTION_FLAG ||
-		    option->type == OPTION_WORD || option->initial_text != NULL)
+		/* The compiler cuts a longer text off without a warning. */
+		ck_assert_int_eq(option->name[sizeof(option->name) - 1], '\0');
+		ck_assert_int_eq(option->help[sizeof(option->help) - 1], '\0');
+		ck_assert_int_eq(
+		    option->wrong[sizeof(option->wrong) - 1], '\0');
+		ck_assert_int_eq(
+		    option->initial_text[sizeof(option->initial_text) - 1],
+		    '\0');
+		ck_assert((option->type == OPTION_WORD) <=
+			  (option_words(option)->name[0] != '\0'));
+		ck_assert(option->action == 0 || option->type == OPTION_FLAG ||
+			  option->wrong[0] != '\0');
+		if (option_target(option) == NULL ||
+		    option->type == OPTION_FLAG ||
+		    option->type == OPTION_WORD ||
+		    option->initial_text[0] != '\0')
 			continue;
 		ck_assert_uint_ge(option_initial(option), option->minimum);
 		ck_assert_uint_le(option_initial(option), option->maximum);
@@ -474,7 +484,7 @@ check_number(uint64_t number, const char *complaint, uint64_t expected)
 
 	snprintf(rest, sizeof(rest), "=%lu", (unsigned long)number);
 	check_item(rest, complaint);
-	if (tested->target != NULL)
+	if (option_target(tested) != NULL)
 		ck_assert_uint_eq(option_value(tested), expected);
 }
 
@@ -483,10 +493,11 @@ static void
 check_wrong(const char *rest, const char *complaint)
 {
 	struct debug before = debug;
-	uint64_t value = tested->target != NULL ? option_value(tested) : 0;
+	uint64_t value =
+	    option_target(tested) != NULL ? option_value(tested) : 0;
 
 	check_item(rest, complaint);
-	if (tested->target != NULL)
+	if (option_target(tested) != NULL)
 		ck_assert_uint_eq(option_value(tested), value);
 	ck_assert(before.on == debug.on);
 	for (unsigned i = 0; i < debug.nchoices; i++)
@@ -500,7 +511,7 @@ static void
 check_limits(void)
 {
 	const char *wrong =
-	    tested->wrong != NULL ? tested->wrong : "too small or too large";
+	    tested->wrong[0] != '\0' ? tested->wrong : "too small or too large";
 	uint64_t least = tested->minimum, most = tested->maximum;
 
 	check_number(least, "", least);
@@ -538,7 +549,7 @@ check_flag(void)
 	check_wrong("=", "does not take a value. ignored");
 	check_wrong("=1", "does not take a value. ignored");
 	check_item("", "");
-	if (tested->target != NULL) {
+	if (option_target(tested) != NULL) {
 		ck_assert_uint_eq(option_value(tested), tested->implied);
 		ck_assert(!option_is_initial(tested));
 	}
@@ -549,16 +560,16 @@ check_words(void)
 {
 	char rest[32];
 
-	for (const struct option_word *word = tested->words;
-	     word != NULL && word->name[0] != '\0'; word++) {
+	for (const struct option_word *word = option_words(tested);
+	     word->name[0] != '\0'; word++) {
 		snprintf(rest, sizeof(rest), "=%s", word->name);
 		check_item(rest, "");
-		if (tested->target != NULL)
+		if (option_target(tested) != NULL)
 			ck_assert_uint_eq(option_value(tested), word->value);
 		debug.nchoices = 0;
 	}
 	if (tested->type == OPTION_WORD)
-		check_wrong("=worst", tested->wrong != NULL
+		check_wrong("=worst", tested->wrong[0] != '\0'
 					  ? tested->wrong
 					  : "'worst' not recognized");
 }
@@ -597,7 +608,7 @@ START_TEST(each_option_takes_its_limits_and_refuses_the_rest)
 	if (tested->type == OPTION_WORD)
 		return;
 	check_malformed();
-	if (tested->apply == NULL)
+	if (tested->action == 0)
 		check_limits();
 	else
 		check_wrong("=18446744073709551615", tested->wrong);
