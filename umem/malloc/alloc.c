@@ -148,6 +148,21 @@ alloc_no_memory(size_t size)
 	return NULL;
 }
 
+/*
+ * Repeats a request that has found no memory while update_reclaim() releases
+ * some.
+ */
+static noinline void *
+alloc_after_reclaim(size_t size, bool *zeroed)
+{
+	void *p = NULL;
+
+	for (unsigned i = 0;
+	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
+		p = alloc_try(size, zeroed);
+	return p != NULL ? p : alloc_no_memory(size);
+}
+
 /* Allocates memory; *zeroed says whether it is known to be zero. */
 static void *
 alloc_reclaiming(size_t size, bool *zeroed)
@@ -162,12 +177,7 @@ alloc_reclaiming(size_t size, bool *zeroed)
 	if (size > PTRDIFF_MAX || !umem_ready())
 		return alloc_no_memory(size);
 	p = alloc_try(size, zeroed);
-	if (likely(p != NULL))
-		return p;
-	for (unsigned i = 0;
-	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
-		p = alloc_try(size, zeroed);
-	return p != NULL ? p : alloc_no_memory(size);
+	return likely(p != NULL) ? p : alloc_after_reclaim(size, zeroed);
 }
 
 /* Pops a block of a size that has a class but is above the small table. */
@@ -267,10 +277,24 @@ alloc_block(size_t size, bool is_exempt)
 	return alloc_counted(size);
 }
 
+/*
+ * A size below small_end has missed its section.  For such a size the library
+ * is started, no sample is counted and no request must fail, so the cache of
+ * the class is next.
+ */
 void *
 alloc_slow(size_t size)
 {
-	return alloc_block(size, /* is_exempt */ false);
+	unsigned class;
+	bool zeroed;
+	void *object;
+
+	if (unlikely(size >= alloc_fast.small_end) ||
+	    unlikely((class = class_for_size(size)) == 0))
+		return alloc_block(size, /* is_exempt */ false);
+	object = class_alloc(class, size);
+	return likely(object != NULL) ? object
+				      : alloc_after_reclaim(size, &zeroed);
 }
 
 /* From this size on, purging dirty pages is cheaper than writing zeros. */
