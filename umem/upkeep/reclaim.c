@@ -83,6 +83,8 @@ static size_t fresh_seen;     /* [a] */
 static size_t allocated_seen; /* [a] */
 static size_t purge_left;     /* [worker] bytes still to purge */
 
+size_t reclaim_at;
+
 /* Approximate bytes of free chunks that have memory. */
 static size_t
 reclaimable_hole_bytes(struct umem_cache *cache)
@@ -202,6 +204,29 @@ demand_step(void)
 	return step > DEMAND_LEAST ? step : DEMAND_LEAST;
 }
 
+/*
+ * Sets reclaim_at to the least total with growth or demand to reclaim for.
+ * Memory never used before is part of the total, so growth of the heap raises
+ * both counters.  Of two threads here, one may store a value that is too low,
+ * which costs a check; or, beside a thread that takes its count of growth back,
+ * one that is too high by GROWTH_STEP at most.
+ */
+static void
+reclaim_at_set(void)
+{
+	size_t total = heap_allocated_total();
+	size_t growth = GROWTH_STEP +
+			__atomic_load_n(&fresh_seen, __ATOMIC_RELAXED) -
+			heap_allocated_clean();
+	size_t demand = demand_step() +
+			__atomic_load_n(&allocated_seen, __ATOMIC_RELAXED) -
+			total;
+
+	__atomic_store_n(&reclaim_at,
+	    total + ((ssize_t)growth < (ssize_t)demand ? growth : demand),
+	    __ATOMIC_RELAXED);
+}
+
 void
 reclaim_check(uint64_t now_ns)
 {
@@ -220,5 +245,6 @@ reclaim_check(uint64_t now_ns)
 			__atomic_sub_fetch(
 			    &fresh_seen, grown, __ATOMIC_RELAXED);
 	}
+	reclaim_at_set();
 	errno = saved;
 }

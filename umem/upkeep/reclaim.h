@@ -5,7 +5,11 @@
 #ifndef UMEM_RECLAIM_H
 #define UMEM_RECLAIM_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+/* [a] heap_allocated_total() below which reclaim_check() finds no work. */
+extern size_t reclaim_at;
 
 /*
  * Reclaims memory that caches keep if the heap has allocated much since the

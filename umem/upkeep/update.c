@@ -425,18 +425,39 @@ ticks_set(uint32_t n)
 		cpu_set_ticks(n);
 }
 
+/* Can reclaim_check() find work? */
+static bool
+reclaim_is_due(void)
+{
+	/* Signed, because another thread may have stored a later total. */
+	return (intptr_t)(heap_allocated_total() -
+			  __atomic_load_n(&reclaim_at, __ATOMIC_RELAXED)) >= 0;
+}
+
+/* Pages are dirty, or pushes are counted: the program may become idle. */
+static void
+poll_dirty(uint64_t now)
+{
+	idle_note_activity(now);
+	if (heap_dirty() >= TICK_DIRTY && ticks_get() > TICK_FREES &&
+	    !update_has_thread())
+		ticks_set(TICK_FREES);
+}
+
 void
 update_poll(void)
 {
 	uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
 	uint64_t now = os_now_ns();
+	bool is_dirty = heap_dirty() != 0;
 
-	idle_note_activity(now);
-	if (heap_dirty() >= TICK_DIRTY && ticks_get() > TICK_FREES &&
-	    !update_has_thread())
-		ticks_set(TICK_FREES);
-	reclaim_check(now);
+	if (is_dirty || ticks_get() != INT32_MAX)
+		poll_dirty(now);
+	if (unlikely(reclaim_is_due()))
+		reclaim_check(now);
 	if (likely(now < due)) {
+		if (!is_dirty)
+			return;
 		/* The program may never call again, so wake the thread. */
 		if (update_has_thread() && update_may_purge())
 			update_thread_wake_if_asleep();
