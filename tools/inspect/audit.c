@@ -349,13 +349,13 @@ audit_print(struct model *model, const struct audit *audit)
 }
 
 int
-audit_order_stacks(const struct audit *a, const struct audit *b)
+audit_order_stacks(
+    unsigned n, const uint64_t *stack, unsigned m, const uint64_t *other)
 {
-	assert(a->depth == 0 || a->stack != NULL);
-	assert(b->depth == 0 || b->stack != NULL);
-	if (a->depth != b->depth)
-		return order_numbers(a->depth, b->depth);
-	return a->depth == 0 ? 0 : memcmp(a->stack, b->stack, 8ull * a->depth);
+	assert((n == 0 || stack != NULL) && (m == 0 || other != NULL));
+	if (n != m)
+		return order_numbers(n, m);
+	return n == 0 ? 0 : memcmp(stack, other, n * sizeof(*stack));
 }
 
 /* Adapts a function for all records to the records of a ring. */

@@ -67,8 +67,12 @@ void audit_print_head(void);
 
 const char *audit_cache_name(struct model *model, const struct audit *audit);
 
-/* Returns the order of two stacks, as a function for qsort() does. */
-int audit_order_stacks(const struct audit *a, const struct audit *b);
+/*
+ * Returns the order of two stacks of n and m frames, as a function for qsort()
+ * does.
+ */
+int audit_order_stacks(
+    unsigned n, const uint64_t *stack, unsigned m, const uint64_t *other);
 
 /*
  * Calls f for every record: first of allocated and free buffers, then of freed

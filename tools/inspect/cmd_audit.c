@@ -144,8 +144,9 @@ order_users(const void *a, const void *b)
 {
 	const struct audit *x = a, *y = b;
 
-	return x->size != y->size ? order_numbers(x->size, y->size)
-				  : audit_order_stacks(x, y);
+	return x->size != y->size
+		   ? order_numbers(x->size, y->size)
+		   : audit_order_stacks(x->depth, x->stack, y->depth, y->stack);
 }
 
 static int

@@ -48,10 +48,10 @@ struct site {
 static int
 order_by_stack(const void *a, const void *b)
 {
-	struct audit x = audit_of_sample(*(const struct sample *const *)a);
-	struct audit y = audit_of_sample(*(const struct sample *const *)b);
+	const struct sample *x = *(const struct sample *const *)a;
+	const struct sample *y = *(const struct sample *const *)b;
 
-	return audit_order_stacks(&x, &y);
+	return audit_order_stacks(x->depth, x->stack, y->depth, y->stack);
 }
 
 static int

@@ -38,7 +38,8 @@ struct leak {
 	uint64_t bytes;
 	double weight;   /* blocks that it stands for */
 	uint64_t bufctl; /* 0: no record */
-	uint64_t hash;   /* of the stack, 0: none */
+	unsigned depth;  /* of the stack; 0: none */
+	const uint64_t *stack;
 	uint64_t time;
 };
 
@@ -58,16 +59,6 @@ static struct leak *leaks;
 static size_t nleaks, leaks_capacity;
 static struct group *groups;
 static size_t ngroups, groups_capacity;
-
-static uint64_t
-stack_hash(const struct audit *audit)
-{
-	uint64_t hash = 0;
-
-	for (unsigned i = 0; i < audit->depth; i++)
-		hash = (hash ^ audit->stack[i]) * 0x9e3779b97f4a7c15 + 1;
-	return hash;
-}
 
 static bool
 has_record(struct model *model, struct slab *slab, struct large *large,
@@ -98,7 +89,8 @@ collect(struct model *model, struct slab *slab, struct large *large, unsigned i)
 	if (!has_record(model, slab, large, i, &audit) || audit.depth == 0)
 		return;
 	leak->bufctl = audit.at;
-	leak->hash = stack_hash(&audit);
+	leak->depth = audit.depth;
+	leak->stack = audit.stack;
 	leak->time = audit.timestamp;
 	if (slab != NULL)
 		leak->kind = AUDITED;
@@ -113,8 +105,9 @@ row_order(const struct leak *a, const struct leak *b)
 	if (way == 0)
 		way = order_numbers((uintptr_t)a->cache, (uintptr_t)b->cache);
 	if (way == 0)
-		way = order_numbers(a->hash, b->hash);
-	if (way == 0 && a->kind == LARGE && a->hash == 0)
+		way =
+		    audit_order_stacks(a->depth, a->stack, b->depth, b->stack);
+	if (way == 0 && a->kind == LARGE && a->depth == 0)
 		way = order_numbers(b->bytes, a->bytes);
 	return way;
 }

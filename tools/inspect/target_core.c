@@ -19,13 +19,6 @@
 
 #include "tools/inspect/target.h"
 
-#ifndef NT_X86_XSTATE
-#define NT_X86_XSTATE 0x202
-#endif
-#ifndef NT_ARM_TLS
-#define NT_ARM_TLS 0x401
-#endif
-
 static void
 file_map(struct target *target)
 {

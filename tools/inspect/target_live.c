@@ -60,12 +60,6 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-#ifndef NT_X86_XSTATE
-#define NT_X86_XSTATE 0x202
-#endif
-#ifndef NT_ARM_TLS
-#define NT_ARM_TLS 0x401
-#endif
 
 /* Reads a line "key:<tab>value" of /proc/PID/status as a number, or -1. */
 static long

@@ -31,10 +31,6 @@
 /* Maximum time until the system call of a thread is known, in ms. */
 #define EXEC_POLLS 100
 
-#ifndef NT_ARM_SYSTEM_CALL
-#define NT_ARM_SYSTEM_CALL 0x404
-#endif
-
 #define TRACE_OPTIONS                                                          \
 	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 
