@@ -41,6 +41,7 @@ mapfile -t pages < <(find man -name '*.[1-9]')
 
 check layers tools/build/check_layers.sh
 check style tools/build/check_style.py
+check constants tools/build/check_constants.py
 if find_clang_format "$1"; then
 	check format "$clang_format" --dry-run -Werror "${sources[@]}" ||
 	    echo "lint: to format a file: $clang_format -i FILE"
