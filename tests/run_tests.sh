@@ -268,7 +268,10 @@ if [ "${1-}" = --job ]; then
 	shift 3
 	TMP=$(mktemp -d)
 	export TMP
-	trap 'chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"' EXIT
+	# A process that this shell has forked, and that is killed before it
+	# has reset its traps, runs this one.
+	trap '[ $BASHPID -ne $$ ] ||
+	    { chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"; }' EXIT
 	cd "$TMP" || exit
 	ulimit -S -c 0
 	"${kind}_job" "$@" 2>>"$TMP/shell"

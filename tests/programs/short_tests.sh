@@ -1,0 +1,20 @@
+#!/bin/bash
+# A test that ends before its time limit has begun to count keeps its output.
+set -eu
+mkdir -p tests/jobs build
+cp "$TOP/tests/run_tests.sh" tests
+for n in 1 2 3 4 5 6 7 8 9 10; do
+	: >tests/jobs/short$n.sh
+done
+# In place of a test: it ends before the process that counts gets a CPU.
+setsid() {
+	echo 'the output'
+	return 3
+}
+export -f setsid
+tests/run_tests.sh build jobs >said || true
+if [ "$(grep -c 'the output' said)" != 10 ] ||
+    ! grep -qx '0 passed, 10 failed' said; then
+	cat said
+	exit 1
+fi
