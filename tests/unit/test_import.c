@@ -9,6 +9,7 @@
 
 #include "tests/unit/child.h"
 #include "tests/unit/hooks.h"
+#include "tests/unit/stay.h"
 #include "umem/cache/cache.h"
 #include "umem/debug/debug.h"
 #include "umem/umem.h"
@@ -111,6 +112,19 @@ create(size_t max_idle, int cflags)
 	return cache;
 }
 
+/*
+ * A cache whose imports the test counts: the thread finds all idle resources,
+ * because it never leaves the CPU that has them in its magazines.
+ */
+static umem_cache_t *
+create_here(size_t max_idle, int cflags)
+{
+	umem_cache_t *cache = create(max_idle, cflags);
+
+	stay_here();
+	return cache;
+}
+
 static void *
 get(umem_cache_t *cache)
 {
@@ -161,7 +175,7 @@ end(umem_cache_t *cache)
 
 START_TEST(a_resource_is_imported_once_and_used_again)
 {
-	umem_cache_t *cache = create(0, 0);
+	umem_cache_t *cache = create_here(0, 0);
 
 	ck_assert_str_eq(umem_cache_name(cache), "import");
 	ck_assert_uint_eq(umem_cache_size(cache), 0);
@@ -198,7 +212,7 @@ END_TEST
 
 START_TEST(an_import_may_deliver_fewer)
 {
-	umem_cache_t *cache = create(0, 0);
+	umem_cache_t *cache = create_here(0, 0);
 
 	source.deliver = 1;
 	get_many(cache, 500);
@@ -345,7 +359,7 @@ END_TEST
 
 START_TEST(updates_release_what_was_not_used)
 {
-	umem_cache_t *cache = create(0, 0);
+	umem_cache_t *cache = create_here(0, 0);
 	size_t kept;
 
 	get_many(cache, 10000);
@@ -454,7 +468,7 @@ END_TEST
 
 START_TEST(resources_within_the_limit_are_used_again)
 {
-	umem_cache_t *cache = create(1000, 0);
+	umem_cache_t *cache = create_here(1000, 0);
 	size_t nimports;
 
 	get_many(cache, 500);
@@ -472,7 +486,7 @@ END_TEST
 
 START_TEST(bulk_calls_move_resources)
 {
-	umem_cache_t *cache = create(0, _i ? UMC_NOMAGAZINE : 0);
+	umem_cache_t *cache = create_here(0, _i ? UMC_NOMAGAZINE : 0);
 
 	ck_assert_uint_eq(
 	    umem_cache_alloc_bulk(cache, 3000, held, UMEM_DEFAULT), 3000);
