@@ -60,9 +60,10 @@ struct descriptor {
  */
 extern const struct descriptor __start___rseq_cs[], __stop___rseq_cs[];
 
-struct stack {
+/* A magazine with NROUNDS rounds. */
+union stack {
 	struct magazine mag;
-	void *round[NROUNDS];
+	void *word[sizeof(struct magazine) / sizeof(void *) + NROUNDS];
 };
 
 enum op {
@@ -98,7 +99,7 @@ static _Thread_local _Alignas(32) struct {
 	uint32_t rest[4];
 } area;
 
-static struct stack stacks[2];
+static union stack stacks[2];
 static char *blocks; /* one block for each CPU number */
 /* Divisibility test for multiples below 1400 chunks; page_map.c explains it. */
 static const struct cpu_guard guard = {
@@ -769,7 +770,7 @@ START_TEST(a_push_without_room_misses)
 	struct rseq_place place = fake_place();
 	struct cpu_hot *h = (void *)(blocks + AT);
 	struct cpu_hot before;
-	struct stack copy;
+	union stack copy;
 
 	for (int i = 0; i < 4; i++) {
 		memset(h, 0, sizeof(*h));
@@ -807,8 +808,9 @@ START_TEST(a_push_that_is_no_chunk_misses)
 	ck_assert_mem_eq(&before, h, sizeof(before));
 	ck_assert_uint_eq(*ticks_of(h), TICKS);
 	for (uint32_t n = 0; n < 3; n++)
-		ck_assert_int_eq(do_push_chunk(&place, &stacks[n % 2].round[n],
-				     n * CHUNK_SIZE),
+		ck_assert_int_eq(
+		    do_push_chunk(
+			&place, &stacks[n % 2].mag.round[n], n * CHUNK_SIZE),
 		    RSEQ_OK);
 	ck_assert_uint_eq(*ticks_of(h), TICKS - 3);
 }
