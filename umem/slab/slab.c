@@ -309,9 +309,12 @@ desc_free(struct slab_store *store, struct slab *slab)
 struct slab *
 slab_create(struct slab_store *store)
 {
-	struct slab *slab = slab_hash_ready(store) ? desc_alloc(store) : NULL;
+	struct slab *slab;
 	void *span;
 
+	if (store->source != NULL && !slab_hash_ready(store))
+		return NULL;
+	slab = desc_alloc(store);
 	if (slab == NULL)
 		return NULL;
 	span = span_alloc(store);

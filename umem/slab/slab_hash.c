@@ -152,9 +152,9 @@ slab_hash_ready(struct slab_store *store)
 {
 	uint32_t size = __atomic_load_n(&store->hash_size, __ATOMIC_RELAXED);
 
-	if (store->source == NULL ||
-	    (size != 0 &&
-		__atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) <= 2 * size))
+	umem_assert(store->source != NULL);
+	if (size != 0 &&
+	    __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED) <= 2 * size)
 		return true;
 	return slab_hash_grow(store, size);
 }

@@ -202,8 +202,8 @@ void slab_unlist_empty_locked(struct slab_store *store, struct slab *slab);
 void slab_unregister_locked(struct slab_store *store, struct slab *slab);
 
 /*
- * Ensures that the hash has chains for one more slab.  Returns false if there
- * is no memory.
+ * Ensures that the hash of a store with a source has chains for one more slab.
+ * Returns false if there is no memory.
  */
 bool slab_hash_ready(struct slab_store *store);
 void slab_hash_put_locked(struct slab_store *store, struct slab *slab);
