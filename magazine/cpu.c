@@ -252,12 +252,6 @@ header_reserve(struct region *region, unsigned i)
 	region->nfree--;
 }
 
-struct cpu_hot *
-cpu_header_none(void)
-{
-	return header_hot(regions, 0);
-}
-
 /* The lowest header that is not taken; the region has one. */
 static unsigned
 free_header_locked(const struct region *region)
@@ -605,7 +599,6 @@ static bool
 own_in_locked_mode(
     struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 {
-	struct region *region = region_of(hot);
 	unsigned cpu = os_cpu();
 
 	for (int i = 0; i < LOCKED_TRIES; i++, cpu++) {
@@ -613,7 +606,8 @@ own_in_locked_mode(
 		struct cpu_hot *h = hot_of(hot, cpu);
 		struct cpu_cold *c = cold_of(cold, cpu);
 
-		if (!block_commit(region, cpu))
+		if (unlikely(!is_committed(hot, cpu)) &&
+		    !block_commit(region_of(hot), cpu))
 			return false;
 		if (!owned_try(c))
 			continue;

@@ -68,13 +68,10 @@ void cpu_header_at(unsigned i, struct cpu_guard guard, struct cpu_hot **hot,
     struct cpu_cold **cold);
 
 /* Header 0, which refuses every operation for ever. */
-struct cpu_hot *cpu_header_none(void);
-
-/* Is this header 0? */
-static inline bool
-cpu_header_is_none(const struct cpu_hot *hot)
+static inline struct cpu_hot *
+cpu_header_none(void)
 {
-	return (const char *)hot == cpu_layer.blocks;
+	return (struct cpu_hot *)(void *)cpu_layer.blocks;
 }
 
 /*

@@ -87,6 +87,14 @@ void depot_take_surplus(
 void depot_take_all(
     struct depot *depot, struct magazine **full, struct magazine **empty);
 
+/* Racy estimate: has the shard more full magazines than its limit? */
+static inline bool
+depot_is_over(const struct depot *depot)
+{
+	return __atomic_load_n(&depot->full.n, __ATOMIC_RELAXED) >
+	       __atomic_load_n(&depot->full_max, __ATOMIC_RELAXED);
+}
+
 /* Number of rounds in all full magazines. */
 size_t depot_rounds(struct depot *depot);
 

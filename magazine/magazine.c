@@ -53,6 +53,94 @@
 /* Most rounds moved by a rebalance: four cache lines in either magazine. */
 #define SHARE_MOST 32
 
+/* The shard of a CPU.  CPU numbers above nrun use the shards in rotation. */
+static unsigned
+shard_of(const struct magazine_layer *layer, unsigned cpu)
+{
+	return likely(layer->nshards == 1)
+		   ? 0
+		   : cpu / layer->shard_cpus % layer->nshards;
+}
+
+/* The shard of the CPU on which the caller runs. */
+static unsigned
+shard_here(const struct magazine_layer *layer)
+{
+	return likely(layer->nshards == 1) ? 0 : shard_of(layer, cpu_now());
+}
+
+/* The shard of a CPU as a depot. */
+static struct depot *
+depot_of(struct magazine_layer *layer, unsigned cpu)
+{
+	return magazine_shard(layer, shard_of(layer, cpu));
+}
+
+static struct depot *
+depot_here(struct magazine_layer *layer)
+{
+	return magazine_shard(layer, shard_here(layer));
+}
+
+/* depot_trade_for_full() with the own shard first. */
+static struct magazine *
+trade_for_full(
+    struct magazine_layer *layer, unsigned cpu, struct magazine *empty)
+{
+	struct depot *with;
+
+	if (likely(layer->nshards == 1))
+		return depot_trade_for_full(&layer->depot, empty);
+	return shards_trade(
+	    layer, shard_of(layer, cpu), /* for_full */ true, empty, &with);
+}
+
+/*
+ * Racy estimate: has the depot a full magazine?  A miss that does not see one
+ * asks the slabs, which is never wrong.
+ */
+static bool
+depot_seems_full(struct magazine_layer *layer)
+{
+	if (likely(layer->nshards == 1))
+		return __atomic_load_n(
+			   &layer->depot.full.head, __ATOMIC_RELAXED) != NULL;
+	return shards_nfull(layer) != 0;
+}
+
+/*
+ * depot_trade_for_empty() with the own shard first.  Adds MAGAZINE_SURPLUS to
+ * *news if the shard is above its limit afterwards.
+ */
+static struct magazine *
+trade_for_empty(struct magazine_layer *layer, unsigned cpu,
+    struct magazine *full, unsigned *news)
+{
+	struct depot *with = &layer->depot;
+	struct magazine *empty;
+
+	if (likely(layer->nshards == 1))
+		empty = depot_trade_for_empty(with, full);
+	else
+		empty = shards_trade(layer, shard_of(layer, cpu),
+		    /* for_full */ false, full, &with);
+	if (empty != NULL && depot_is_over(with))
+		*news |= MAGAZINE_SURPLUS;
+	return empty;
+}
+
+/* Take an empty magazine from any shard; NULL: there is none. */
+static struct magazine *
+take_empty(struct magazine_layer *layer)
+{
+	struct depot *with;
+
+	if (likely(layer->nshards == 1))
+		return depot_take_empty(&layer->depot);
+	return shards_trade(
+	    layer, shard_here(layer), /* for_full */ false, NULL, &with);
+}
+
 static void
 layer_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
@@ -197,6 +285,16 @@ stale_to_previous(struct magazine_layer *layer, struct cpu_owned *own)
 	return is_stale(layer, cold->previous);
 }
 
+/* A magazine was received from, or passed to, the depot or the slabs. */
+static void
+note_moved(struct magazine_layer *layer, const struct cpu_cold *cold)
+{
+	uint32_t nmoved = cold->nloads + cold->nunloads - cold->moved_at_update;
+
+	if (unlikely(nmoved % SIZES_FLOW_STEP == 0))
+		sizes_flow(layer, nmoved);
+}
+
 /*
  * Ensure that the loaded magazine of the owned header has rounds, by an
  * exchange if necessary.  Returns false if the depot has none.
@@ -227,7 +325,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	umem_assert(full != empty);
 	umem_assert(full->nrounds > 0 && full->nrounds <= full->capacity);
 	cold->nloads++;
-	sizes_exchanged(layer, cold);
+	note_moved(layer, cold);
 	cold->previous = full;
 	swap_magazines(own);
 	return true;
@@ -300,7 +398,7 @@ static void
 note_unload(struct magazine_layer *layer, struct cpu_cold *cold)
 {
 	cold->nunloads++;
-	sizes_exchanged(layer, cold);
+	note_moved(layer, cold);
 	sizes_overflowed(layer, cold);
 }
 
@@ -635,7 +733,7 @@ load_filled(
 	cold->loaded = mag;
 	own->nrounds = mag->nrounds;
 	cold->nloads++;
-	sizes_exchanged(layer, cold);
+	note_moved(layer, cold);
 	if (old == NULL)
 		return NULL;
 	old->nrounds = 0;
@@ -646,13 +744,21 @@ load_filled(
 }
 
 void
+magazine_refilled(struct magazine_layer *layer)
+{
+	if (unlikely(
+		__atomic_load_n(&layer->overflowed, __ATOMIC_RELAXED) != 0))
+		sizes_refilled(layer);
+}
+
+void
 magazine_install(struct magazine_layer *layer, struct magazine *mag)
 {
 	struct magazine *rest = mag;
 	struct cpu_owned own;
 
 	umem_assert(mag == NULL || mag->nrounds > 0);
-	sizes_refilled(layer);
+	magazine_refilled(layer);
 	if (cpu_own(layer->hot, layer->cold, &own)) {
 		note_refill(layer, own.cold);
 		/* Another thread may have loaded rounds here meanwhile. */
@@ -699,12 +805,6 @@ magazine_surplus(struct magazine_layer *layer)
 	if (mag != NULL)
 		__atomic_store_n(&layer->overflowed, 1, __ATOMIC_RELAXED);
 	return mag;
-}
-
-void
-magazine_refilled(struct magazine_layer *layer)
-{
-	sizes_refilled(layer);
 }
 
 bool

@@ -91,7 +91,7 @@ static const uint16_t capacities[] = {
 /* Most bytes that all caches together borrow for each CPU: 2 MiB by default. */
 #define LOANS_MOST (32 * magazine_bytes_most)
 /* Sustained traffic: exchanges of magazines by one CPU between two updates. */
-#define FLOW       1024
+#define FLOW       (8 * SIZES_FLOW_STEP)
 
 static size_t borrowed; /* [a] borrowed bytes of all caches, for each CPU */
 
@@ -276,14 +276,10 @@ magazine_shrink(struct magazine_layer *layer)
 }
 
 void
-sizes_exchanged(struct magazine_layer *layer, const struct cpu_cold *cold)
+sizes_flow(struct magazine_layer *layer, uint32_t nmoved)
 {
-	uint32_t moved = cold->nloads + cold->nunloads - cold->moved_at_update;
-
-	if (likely(moved % (FLOW / 8) != 0 || moved == 0))
-		return;
 	__atomic_store_n(&layer->flowed, 1, __ATOMIC_RELAXED);
-	if (moved % FLOW == 0)
+	if (nmoved % FLOW == 0)
 		grow_to(layer, layer->rounds_most);
 }
 
@@ -330,8 +326,6 @@ depot_set_room(struct magazine_layer *layer, size_t bytes)
 void
 sizes_refilled(struct magazine_layer *layer)
 {
-	if (likely(__atomic_load_n(&layer->overflowed, __ATOMIC_RELAXED) == 0))
-		return;
 	__atomic_store_n(&layer->overflowed, 0, __ATOMIC_RELAXED);
 	depot_set_room(layer,
 	    2 * (size_t)__atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED));

@@ -15,10 +15,12 @@ void sizes_init(
 void sizes_end(struct magazine_layer *layer);
 
 /*
- * Called after a CPU has exchanged a magazine with the depot or the slabs.
- * Detects sustained traffic, for which magazines may borrow budget.
+ * Called after every SIZES_FLOW_STEP magazines that a CPU has exchanged with
+ * the depot or the slabs.  nmoved counts them since the last update.  Detects
+ * sustained traffic, for which magazines may borrow budget.
  */
-void sizes_exchanged(struct magazine_layer *layer, const struct cpu_cold *cold);
+#define SIZES_FLOW_STEP 128
+void sizes_flow(struct magazine_layer *layer, uint32_t nmoved);
 
 /*
  * Called when a CPU's magazines were full.  Magazines grow if overflows often
@@ -27,8 +29,8 @@ void sizes_exchanged(struct magazine_layer *layer, const struct cpu_cold *cold);
 void sizes_overflowed(struct magazine_layer *layer, struct cpu_cold *cold);
 
 /*
- * Called when rounds are taken from the slabs.  The depot grows if it flushed a
- * magazine to the slabs not long ago.
+ * Called when rounds are taken from the slabs and layer->overflowed is set: the
+ * depot flushed a magazine to the slabs not long ago.  The depot grows.
  */
 void sizes_refilled(struct magazine_layer *layer);
 

@@ -314,7 +314,7 @@ start_constructor(void)
 }
 
 const void *const umem_landmarks[] = {(void *)vmem_alloc, (void *)vmem_create,
-    (void *)cpu_header_none, (void *)page_map_start, (void *)umem_alloc,
+    (void *)cpu_now, (void *)page_map_start, (void *)umem_alloc,
     (void *)umem_cache_alloc, (void *)cache_alloc_slow, (void *)debug_alloc,
     (void *)stack_trace, (void *)unwind_rule, (void *)umem_reap,
     (void *)update_poll, NULL};

@@ -347,7 +347,7 @@ alloc_missed(struct umem_cache *cache, unsigned *work)
 	void *object;
 	unsigned want;
 
-	if (unlikely(cpu_header_is_none(cache->mag.hot)))
+	if (unlikely(cache->mag.hot == cpu_header_none()))
 		return alloc_direct(cache);
 	switch (magazine_get(&cache->mag, &object, &want)) {
 	case MAGAZINE_OK:
@@ -544,7 +544,7 @@ free_missed(struct umem_cache *cache, void *object, const char *function,
 	enum magazine_result result;
 	unsigned news = 0;
 
-	if (unlikely(cpu_header_is_none(cache->mag.hot)))
+	if (unlikely(cache->mag.hot == cpu_header_none()))
 		return free_direct(cache, object, function);
 	if (cache->slabs.source == NULL && cache->import == NULL) {
 		enum slab_fault fault = slab_round_fault(&cache->slabs, object);
@@ -623,7 +623,7 @@ reap_slabs(struct umem_cache *cache)
 static inline bool
 moves_in_bulk(const struct umem_cache *cache)
 {
-	return !cpu_header_is_none(cache->mag.hot) &&
+	return cache->mag.hot != cpu_header_none() &&
 	       !cache->slabs.records_holders;
 }
 

@@ -19,8 +19,8 @@ magazines_are_right(const struct umem_cache *cache)
 	if (fast != 0 && fast != cache_header_at(cache))
 		return false;
 	if (!cache->has_magazines)
-		return cpu_header_is_none(cache->mag.hot);
-	return cache->debug == 0 && !cpu_header_is_none(cache->mag.hot);
+		return cache->mag.hot == cpu_header_none();
+	return cache->debug == 0 && cache->mag.hot != cpu_header_none();
 }
 
 static bool
