@@ -729,6 +729,7 @@ START_TEST(the_program_is_asked_as_long_as_it_frees_something)
 	inner = umem_cache_create("kept", 64, 0, NULL, NULL, give_one, NULL,
 	    arena, _i == 0 ? 0 : UMC_NOMAGAZINE);
 	short_cache = try_create("short", 1000, 0, arena, 0);
+	stay_here();
 	while ((object = umem_cache_alloc(inner, UMEM_DEFAULT)) != NULL &&
 	       nasked == 0)
 		objects[nkept++] = object;

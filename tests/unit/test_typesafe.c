@@ -18,6 +18,7 @@
 
 #include "tests/unit/child.h"
 #include "tests/unit/hooks.h"
+#include "tests/unit/stay.h"
 #include "umem/base/page_map.h"
 #include "umem/debug/debug.h"
 #include "umem/options.h"
@@ -1023,6 +1024,7 @@ START_TEST(objects_stay_constructed_over_all_reuse)
 	umem_cache_t *cache = create(true, _i ? UMC_NOMAGAZINE : 0);
 	uint32_t made;
 
+	stay_here();
 	use(cache, 5000);
 	umem_cache_reap_now(cache);
 	made = nmade;
@@ -1093,6 +1095,7 @@ START_TEST(debugging_leaves_free_objects_alone)
 
 	plan(_i);
 	cache = create(true, 0);
+	stay_here();
 	ck_assert_uint_eq(cache->debug, plans[_i].flags);
 	ck_assert_uint_eq(cache->pattern_bytes, 0);
 	ck_assert(!cache->slabs.has_guard_pages);
