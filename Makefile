@@ -68,9 +68,11 @@ LIB_CFLAGS := -ftls-model=initial-exec
 # nodelete: blocks of malloc must outlive a dlclose() of the library.
 # defs: only weak names are undefined, so that no C++ library is needed.
 # sort: places .bss.seldom behind the other data.
+# nostartfiles: the files for constructors and destructors of C++ cost each
+# process four look-ups of symbols, and a page fault for an empty _fini().
 SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
-	    -Wl,--sort-section=name \
-	    $(if $(SAN),,-Wl,-z,defs)
+	    -Wl,--sort-section=name -Wl,-T,umem/sections.ld \
+	    $(if $(SAN),,-Wl,-z,defs -nostartfiles)
 
 # Every process of a preloaded tree loads the library: these flags give it fewer
 # symbols to look up and fewer mappings.
@@ -145,12 +147,13 @@ $(RCU_O): override CPPFLAGS += -Iumem
 $O/umem/malloc/malloc.o $O/umem/malloc/operators.o: \
 	override CFLAGS += -fexceptions -falign-functions=64
 
-$B/libumem.so.1: $(INNER_O) umem/libumem.map
+$B/libumem.so.1: $(INNER_O) umem/libumem.map umem/sections.ld
 	$(call short,LD,$@) $(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem.map \
 	    -o $@ $(INNER_O) $(LDFLAGS)
 
-$B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map umem/preempted.list
+$B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map umem/preempted.list \
+		umem/sections.ld
 	$(call short,LD,$@) $(CC) $(SO_FLAGS) $(SHIM_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem_malloc.map \
 	    -o $@ $(LIB_O) $(LDFLAGS)

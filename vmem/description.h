@@ -33,9 +33,9 @@
 #include <stdint.h>
 
 /* The header of the table is at a multiple of this address. */
-#define DESCRIPTION_ALIGN   64
+#define DESCRIPTION_ALIGN   128
 #define DESCRIPTION_MAGIC   "umem described\n"
-#define DESCRIPTION_VERSION 1
+#define DESCRIPTION_VERSION 2
 
 /* Tools read the entries directly from memory: 64 bytes each, no padding. */
 struct describe_entry {
@@ -58,12 +58,14 @@ struct description {
 	uint32_t version;
 	uint32_t entry_bytes;
 	struct description *self;
-	struct describe_entry *entries;
+	struct describe_entry *entries; /* all but variables */
 	struct describe_entry *entries_end;
 	char library[16]; /* version of the library */
+	struct describe_entry *variables;
+	struct describe_entry *variables_end;
 };
 
-_Static_assert(sizeof(struct description) == 64, "no padding");
+_Static_assert(sizeof(struct description) == 80, "no padding");
 
 /* vmem/create.c */
 #define DESCRIBED_ARENA_LIST(M, V, C, B) V(ARENA_LIST, arena_list)

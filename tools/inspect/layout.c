@@ -158,23 +158,36 @@ entries_make_sense(const struct layout *l)
 	       l->known[L_ARENA_NAME].bytes >= 32;
 }
 
+/* Appends the entries of one section of the target. */
+static void
+read_section(struct layout *layout, struct target *target,
+    const struct describe_entry *from, const struct describe_entry *to)
+{
+	uint64_t bytes = (uintptr_t)to - (uintptr_t)from;
+	uint64_t n = bytes / sizeof(*from);
+
+	if (n > ENTRIES_MOST)
+		fail_with(EXIT_ERROR,
+		    "%s: the library's description is damaged", target->name);
+	layout->entries = xresize(
+	    layout->entries, (layout->nentries + n) * sizeof(*layout->entries));
+	if (!target_peek(target, (uintptr_t)from,
+		layout->entries + layout->nentries, n * sizeof(*from)))
+		fail_with(EXIT_ERROR,
+		    "%s: the library's description is not there", target->name);
+	layout->nentries += n;
+}
+
 static void
 read_entries(struct layout *layout, struct target *target,
     const struct description *header)
 {
-	uint64_t at = (uintptr_t)header->entries;
-	uint64_t bytes = (uintptr_t)header->entries_end - at;
-
 	assert(layout->entries == NULL);
-	if (header->entry_bytes != sizeof(struct describe_entry) ||
-	    bytes / header->entry_bytes > ENTRIES_MOST)
+	if (header->entry_bytes != sizeof(struct describe_entry))
 		fail_with(EXIT_ERROR,
 		    "%s: the library's description is damaged", target->name);
-	layout->nentries = bytes / header->entry_bytes;
-	layout->entries = xalloc(bytes);
-	if (!target_peek(target, at, layout->entries, bytes))
-		fail_with(EXIT_ERROR,
-		    "%s: the library's description is not there", target->name);
+	read_section(layout, target, header->entries, header->entries_end);
+	read_section(layout, target, header->variables, header->variables_end);
 	for (unsigned i = 0; i < L_ENTRIES; i++) {
 		const struct describe_entry *d = entry_find(layout, names[i]);
 

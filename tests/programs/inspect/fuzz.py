@@ -42,7 +42,7 @@ def areas(core):
     yield [(0, 64)]
     yield [(at, at + 56) for at, _, _, _ in heads]
     yield [(at, at + n) for _, kind, at, n in heads if kind == 4]
-    yield [(described, described + 64)]
+    yield [(described, described + 80)]
     entries = core.index(b"&umem_state")
     yield [(entries, entries + 16000)]
     memory = [(at, at + n) for _, kind, at, n in heads if kind == 1 and n]
