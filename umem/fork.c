@@ -180,7 +180,7 @@ fork_child(void)
 	stack_after_fork();
 	if (fork_has_locks()) {
 		update_after_fork(
-		    update_thread_counted == NULL || update_thread_counted());
+		    thread_is_counted == NULL || thread_is_counted());
 		heap_after_fork();
 		limit_after_fork_locked();
 		fork_release_locks(/* child */ true);
@@ -188,12 +188,30 @@ fork_child(void)
 	defer_after_fork(/* child */ true);
 }
 
-void
+/*
+ * pthread_atfork() of glibc is a function inside each library, which calls the
+ * first function below with the library's __dso_handle.  The linker puts it
+ * behind all other code, where it would cost each process a page fault.
+ */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void),
+    void (*child)(void), void *library) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static start_path int
+handlers_register(void)
+{
+	return __register_atfork != NULL
+		   ? __register_atfork(
+			 fork_prepare, fork_parent, fork_child, &__dso_handle)
+		   : pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+start_path void
 fork_register(void)
 {
 	static uint32_t registered; /* [a] */
 
 	if (__atomic_exchange_n(&registered, 1, __ATOMIC_RELAXED) == 0 &&
-	    pthread_atfork(fork_prepare, fork_parent, fork_child) != 0)
+	    handlers_register() != 0)
 		__atomic_store_n(&registered, 0, __ATOMIC_RELAXED);
 }

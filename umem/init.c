@@ -290,7 +290,7 @@ umem_start(void)
 	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;
 }
 
-bool
+start_path bool
 umem_start_early(void)
 {
 	if (&umem_is_malloc != NULL && !options_are_given())
@@ -307,9 +307,7 @@ start_constructor(void)
 {
 	message_start();
 	fork_register();
-	umem_start_early();
-	/* Otherwise thread.c does this, at the right moment. */
-	if (&umem_is_malloc == NULL)
+	if (umem_start_early())
 		update_thread_offer(/* created */ false);
 }
 

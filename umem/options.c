@@ -320,7 +320,7 @@ options_parse_logging(const char *text)
 }
 
 /* Returns the NULL-terminated array of the environment, or NULL. */
-static char **
+static start_path char **
 environment_array(void)
 {
 	char **at;
@@ -349,11 +349,25 @@ environment_value(const char *name)
 	return NULL;
 }
 
-bool
+/* Compares by instructions, because a text would be on a page of its own. */
+static start_path bool
+begins_with_umem(const char *text)
+{
+	return text[0] == 'U' && text[1] == 'M' && text[2] == 'E' &&
+	       text[3] == 'M' && text[4] == '_';
+}
+
+/*
+ * Each process comes here.  Another variable whose name begins with UMEM_ only
+ * starts the library early.
+ */
+start_path bool
 options_are_given(void)
 {
-	for (unsigned i = 0; i < OPTION_VARIABLES; i++)
-		if (environment_value(option_variable_names[i]) != NULL)
+	char **at = environment_array();
+
+	for (; at != NULL && *at != NULL; at++)
+		if (begins_with_umem(*at))
 			return true;
 	return _umem_options_init != NULL || _umem_debug_init != NULL ||
 	       _umem_logging_init != NULL;

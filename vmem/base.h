@@ -10,6 +10,8 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define noinline    __attribute__((noinline))
 #define cold_path   __attribute__((cold, __noinline__))
+/* Functions of the constructor, which runs in every process, on few pages. */
+#define start_path  __attribute__((section(".text.startup")))
 #define public      __attribute__((visibility("default")))
 
 /*

@@ -587,7 +587,7 @@ os_process_id(void)
 	return (uint32_t)kernel_call(SYS_getpid, 0, 0, 0, 0);
 }
 
-bool
+start_path bool
 os_file_of(int fd, struct os_file *file)
 {
 	struct stat info;

@@ -64,7 +64,7 @@ static struct {
 	struct os_file file;
 } standard_error;
 
-void
+start_path void
 message_start(void)
 {
 	standard_error.is_open = os_file_of(2, &standard_error.file);

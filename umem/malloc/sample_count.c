@@ -32,18 +32,32 @@ __thread struct sample_count sample_count
 
 static struct random sample_random;
 
+/*
+ * The process id makes the numbers of a child differ from those of its parent,
+ * which has the same os_random().
+ */
+static uint64_t
+process_bits(void)
+{
+	return (uint64_t)os_process_id() << 32;
+}
+
 uint64_t
 sample_count_random(void)
 {
-	random_seed(&sample_random);
+	if (unlikely(
+		__atomic_load_n(&sample_random.counter, __ATOMIC_RELAXED) == 0))
+		__atomic_store_n(&sample_random.counter,
+		    (os_random() ^ process_bits()) | 1, __ATOMIC_RELAXED);
 	return random_next(&sample_random);
 }
 
 void
 sample_count_after_fork(void)
 {
-	random_seed(&sample_random);
-	sample_random.counter ^= (uint64_t)os_process_id() << 32;
+	/* Most children draw no number: they write to no page here. */
+	if (sample_random.counter != 0)
+		sample_random.counter ^= process_bits();
 }
 
 /*

@@ -102,15 +102,6 @@ next_functions_find_once(void)
 		next_functions_find();
 }
 
-static int
-next_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-    void *(*run)(void *), void *arg)
-{
-	next_functions_find_once();
-	return next_create == NULL ? EAGAIN
-				   : next_create(thread, attr, run, arg);
-}
-
 /*
  * Unregisters the rseq area of the calling thread; returns whether it had one.
  * This also starts the library, if that is possible.  Otherwise a child would
@@ -214,9 +205,18 @@ struct thread_start {
 /*
  * A counted thread has a value for this key.  The key's destructor runs however
  * the thread ends: by return, pthread_exit(), thrd_exit() or cancellation.
+ *
+ * The creator of the first thread, be it the library's, makes the key and is
+ * counted itself.  A process that stays with one thread needs no key.
  */
 static pthread_key_t counted_key;
-static bool has_counted_key; /* the key exists */
+static uint32_t key_state; /* [a] */
+enum {
+	KEY_NONE,
+	KEY_PENDING,
+	KEY_MADE,
+	KEY_REFUSED
+};
 
 static void
 thread_ended(void *value)
@@ -225,22 +225,65 @@ thread_ended(void *value)
 	update_thread_ends();
 }
 
+/* Makes the calling thread a counted one; false if that is not possible. */
+static bool
+thread_mark(void)
+{
+	return __atomic_load_n(&key_state, __ATOMIC_ACQUIRE) == KEY_MADE &&
+	       pthread_setspecific(counted_key, &counted_key) == 0;
+}
+
 static void *
 thread_run(void *p)
 {
 	struct thread_start start = *(struct thread_start *)p;
 
 	meta_free(p, sizeof(start));
-	if (!has_counted_key ||
-	    pthread_setspecific(counted_key, &counted_key) != 0)
+	if (!thread_mark())
 		update_thread_ends();
 	return start.run(start.arg);
 }
 
-static bool
+bool
 thread_is_counted(void)
 {
-	return has_counted_key && pthread_getspecific(counted_key) != NULL;
+	uint32_t state = __atomic_load_n(&key_state, __ATOMIC_ACQUIRE);
+
+	/* Without a key, the thread is the only one that is counted. */
+	return state != KEY_MADE ? state != KEY_REFUSED
+				 : pthread_getspecific(counted_key) != NULL;
+}
+
+/*
+ * Makes the key once.  A thread that comes here meanwhile does not wait; the
+ * thread that it creates may then find no key, and is not counted.
+ */
+static void
+counted_key_make(void)
+{
+	uint32_t none = KEY_NONE;
+	bool made;
+
+	if (likely(__atomic_load_n(&key_state, __ATOMIC_RELAXED) != KEY_NONE) ||
+	    !__atomic_compare_exchange_n(&key_state, &none, KEY_PENDING, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	made = pthread_key_create(&counted_key, thread_ended) == 0;
+	/* Release; pairs with the loads of a state that allows to use the key. */
+	__atomic_store_n(
+	    &key_state, made ? KEY_MADE : KEY_REFUSED, __ATOMIC_RELEASE);
+	if (!thread_mark())
+		update_thread_ends();
+}
+
+int
+thread_create_next(pthread_t *thread, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg)
+{
+	counted_key_make();
+	next_functions_find_once();
+	return next_create == NULL ? EAGAIN
+				   : next_create(thread, attr, run, arg);
 }
 
 public int
@@ -256,7 +299,7 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 		return error;
 	*start = (struct thread_start){run, arg};
 	update_thread_begins();
-	error = next_pthread_create(thread, attr, thread_run, start);
+	error = thread_create_next(thread, attr, thread_run, start);
 	if (error == 0) {
 		update_thread_offer(/* created */ true);
 		return 0;
@@ -264,17 +307,4 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	update_thread_ends();
 	meta_free(start, sizeof(*start));
 	return error;
-}
-
-/* Runs in the initial thread, unless the library was loaded by dlopen(). */
-static __attribute__((constructor)) void
-thread_constructor(void)
-{
-	has_counted_key = pthread_key_create(&counted_key, thread_ended) == 0 &&
-			  pthread_setspecific(counted_key, &counted_key) == 0;
-	if (!has_counted_key)
-		update_thread_ends();
-	update_thread_create = next_pthread_create;
-	update_thread_counted = thread_is_counted;
-	update_thread_offer(/* created */ false);
 }

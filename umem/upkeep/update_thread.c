@@ -103,13 +103,14 @@ static uint32_t running_epoch;    /* [a] of the last thread that began, or 0 */
 static uint32_t working_epoch;    /* [worker] of the thread at work, or 0 */
 static uint32_t calling_epoch;    /* [a] of the thread in a call, or 0 */
 
-/*
- * thread.c sets both.  It makes the second the next definition of
- * pthread_create(), because it defines that name itself.
- */
-bool (*update_thread_counted)(void);
-int (*update_thread_create)(pthread_t *, const pthread_attr_t *,
-    void *(*)(void *), void *) = pthread_create;
+int
+update_thread_create(pthread_t *created, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg)
+{
+	return thread_create_next != NULL
+		   ? thread_create_next(created, attr, run, arg)
+		   : pthread_create(created, attr, run, arg);
+}
 
 static bool
 is_of_epoch(uint32_t own_epoch)

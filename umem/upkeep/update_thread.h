@@ -40,11 +40,22 @@ void update_thread_ends(void);
  */
 void update_thread_await(void);
 
-/* Will update_thread_ends() be called for the calling thread? */
-extern bool (*update_thread_counted)(void);
+/*
+ * Will update_thread_ends() be called for the calling thread?  Defined by
+ * thread.c; without thread.c no function has the name.
+ */
+bool thread_is_counted(void) __attribute__((weak));
 
-extern int (*update_thread_create)(
-    pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+/*
+ * The next definition of pthread_create() after that of thread.c, which defines
+ * this function.  Without thread.c no function has the name.
+ */
+int thread_create_next(pthread_t *thread, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg) __attribute__((weak));
+
+/* Creates a thread of the library. */
+int update_thread_create(pthread_t *created, const pthread_attr_t *attr,
+    void *(*run)(void *), void *arg);
 
 /* Is there an upkeep thread to do the work? */
 bool update_has_thread(void);
