@@ -76,6 +76,18 @@ allow_only(const int *calls, unsigned n, bool all)
 		skip("no seccomp filters here");
 }
 
+/* What malloc() of libc and the tests need, in all threads. */
+static inline void
+allow_only_malloc(void)
+{
+	static const int calls[] = {SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap,
+	    SYS_mprotect, SYS_madvise, SYS_futex, SYS_write, SYS_exit,
+	    SYS_exit_group, SYS_rt_sigprocmask, SYS_nanosleep,
+	    SYS_clock_nanosleep};
+
+	allow_only(calls, sizeof(calls) / sizeof(*calls), /* all */ true);
+}
+
 /* This program again, with the refusals in force from its start. */
 static inline void
 start_again(char **argv, const char *word)

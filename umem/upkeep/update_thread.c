@@ -348,24 +348,6 @@ keeper_work(void)
 	return done;
 }
 
-static void
-update_thread_settle(void)
-{
-	while (!is_as_wanted() && keeper_try())
-		if (!keeper_work())
-			return;
-}
-
-void
-update_thread_offer(bool created)
-{
-	int saved = errno;
-
-	if (created ? umem_ready() : umem_start_early())
-		update_thread_settle();
-	errno = saved;
-}
-
 void
 update_thread_await(void)
 {
@@ -378,6 +360,31 @@ update_thread_await(void)
 			return;
 		os_futex_wait(&running_epoch, seen, BEGIN_WAIT_NS);
 	}
+}
+
+/*
+ * A program with the option "confined" may get its filter as soon as this
+ * returns.  Then the thread that was created must have made the calls by which
+ * libc starts it.
+ */
+static void
+update_thread_settle(void)
+{
+	while (!is_as_wanted() && keeper_try())
+		if (!keeper_work())
+			break;
+	if (os_is_confined())
+		update_thread_await();
+}
+
+void
+update_thread_offer(bool created)
+{
+	int saved = errno;
+
+	if (created ? umem_ready() : umem_start_early())
+		update_thread_settle();
+	errno = saved;
 }
 
 void
