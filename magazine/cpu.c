@@ -508,6 +508,7 @@ cpu_start(enum rseq_owner wanted, unsigned concurrency)
 		cpu_layer.rseq.reason = "the kernel refuses membarrier";
 	}
 	cpu_layer.blocks = regions->blocks;
+	cpu_layer.place.base = cpu_header_none();
 	return true;
 }
 

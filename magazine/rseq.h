@@ -18,10 +18,11 @@
  *	which the sections index.
  *
  * Contracts, which are equal for all architectures (struct cpu_hot is in
- * cpu_layout.h).  A header is given by base, which is header 0 in the block of
- * CPU 0, and by at, its distance from base in bytes.
+ * cpu_layout.h).  place has the position of the area, and base, which is header
+ * 0 in the block of CPU 0.  A header is given by at, its distance from base in
+ * bytes.
  *
- * rseq_pop(base, at, &object)
+ * rseq_pop(place, at, &object)
  *	if area.cpu_id < 0 return RSEQ_UNREGISTERED
  *	h = base + CPU number * CPU_BLOCK + at
  *	t = load-acquire h->top
@@ -29,7 +30,7 @@
  *	object = load [t - 8]
  *	commit: store t - 8, h->top
  *
- * rseq_push(base, at, object)
+ * rseq_push(place, at, object)
  *	if area.cpu_id < 0 return RSEQ_UNREGISTERED
  *	block = base + CPU number * CPU_BLOCK
  *	h = block + at
@@ -46,11 +47,11 @@
  *	without memory has limit 0 and must not be written.  It may store the
  *	object before ticks, because no section reads above top.
  *
- * rseq_push_chunk(base, at, object, x)
+ * rseq_push_chunk(place, at, object, x)
  *	rseq_push(), and in addition
  *	if x * h->magic >= h->bound (32 bits) return RSEQ_MISS
  *
- * rseq_pop_many(base, at, objects, n)		1 <= n <= RSEQ_MANY
+ * rseq_pop_many(place, at, objects, n)		1 <= n <= RSEQ_MANY
  *	as rseq_pop() up to the load of top, then
  *	if t <= h->bottom or t - 8n < h->bottom (signed) return RSEQ_MISS
  *	copy the n words below t to objects
@@ -60,7 +61,7 @@
  *	large number.  The copy writes only to the caller's array, so a restart
  *	can repeat it.
  *
- * rseq_push_many(base, at, objects, n)		1 <= n <= RSEQ_MANY
+ * rseq_push_many(place, at, objects, n)		1 <= n <= RSEQ_MANY
  *	as rseq_push() up to the load of top, then
  *	if t >= h->limit or t + 8n > h->limit (unsigned) return RSEQ_MISS
  *	if [t - 8] or [t - 16] == objects[0] return RSEQ_MISS
@@ -70,7 +71,7 @@
  *
  *	Before the commit the copy is above top, where no section reads.
  *
- * rseq_claim(h, cpu, &top)
+ * rseq_claim(place, h, cpu, &top)
  *	if CPU number != cpu return RSEQ_MISS
  *	top = load h->top
  *	commit: store CPU_CLAIMED, h->top
@@ -87,6 +88,8 @@
 #define MAGAZINE_RSEQ_H
 
 #include "vmem/base.h"
+
+struct cpu_hot;
 
 /*
  * Layout of the kernel's struct rseq.  The headers of the build system may be
@@ -117,10 +120,14 @@ enum rseq_owner {
 	RSEQ_OWN   /* the library registers an area on a thread's first miss */
 };
 
-/* Position of a thread's rseq area, in bytes from the thread pointer. */
+/*
+ * The words that the sections read: the position of a thread's rseq area, in
+ * bytes from the thread pointer, and the headers.
+ */
 struct rseq_place {
-	intptr_t cs;    /* offset of rseq_cs */
-	intptr_t index; /* offset of mm_cid or cpu_id */
+	intptr_t cs;          /* offset of rseq_cs */
+	intptr_t index;       /* offset of mm_cid or cpu_id */
+	struct cpu_hot *base; /* header 0 in the block of CPU 0 */
 };
 
 struct rseq_state {
@@ -130,9 +137,9 @@ struct rseq_state {
 };
 
 /*
- * Choose the owner, once at start.  wanted RSEQ_LIBC leaves the choice to the
- * function; another value forces this owner.  If the kernel refuses, the owner
- * becomes RSEQ_NONE.
+ * Choose the owner and set the offsets in place, once at start.  wanted
+ * RSEQ_LIBC leaves the choice to the function; another value forces this owner.
+ * If the kernel refuses, the owner becomes RSEQ_NONE.
  */
 void rseq_start(
     enum rseq_owner wanted, struct rseq_state *state, struct rseq_place *place);

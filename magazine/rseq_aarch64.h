@@ -107,8 +107,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	"b.lt %l[unregistered]\n\t"
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_pop(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
-    void **object)
+rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 {
 	uintptr_t t, h, block;
 	void *popped;
@@ -126,7 +125,7 @@ rseq_pop(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
 	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
 	      [object] "=&r" (popped)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
@@ -141,8 +140,7 @@ unregistered:
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_push(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
-    void *object)
+rseq_push(const struct rseq_place *place, uintptr_t at, void *object)
 {
 	uintptr_t t, h, block, word;
 
@@ -155,7 +153,7 @@ rseq_push(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
 	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
 	      [word] "=&r" (word)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [object] "r" (object),
 	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
 	    : "memory", "cc"
@@ -170,8 +168,8 @@ unregistered:
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_push_chunk(const struct rseq_place *place, struct cpu_hot *base,
-    uintptr_t at, void *object, uint32_t x)
+rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
+    uint32_t x)
 {
 	uintptr_t t, h, block, word;
 
@@ -189,7 +187,7 @@ rseq_push_chunk(const struct rseq_place *place, struct cpu_hot *base,
 	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
 	      [word] "=&r" (word), [x] "+&r" (x)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [object] "r" (object),
 	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
 	    : "memory", "cc"
@@ -212,8 +210,8 @@ unregistered:
 	"cbnz %[i], 5b\n\t"
 
 static inline enum rseq_result
-rseq_pop_many(const struct rseq_place *place, struct cpu_hot *base,
-    uintptr_t at, void **objects, uintptr_t n)
+rseq_pop_many(const struct rseq_place *place, uintptr_t at, void **objects,
+    uintptr_t n)
 {
 	uintptr_t t, h, block, word, i;
 
@@ -234,7 +232,7 @@ rseq_pop_many(const struct rseq_place *place, struct cpu_hot *base,
 	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
 	      [word] "=&r" (word), [i] "=&r" (i)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [objects] "r" (objects), [n] "r" (n),
 	      [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc"
@@ -249,8 +247,8 @@ unregistered:
 }
 
 static inline enum rseq_result
-rseq_push_many(const struct rseq_place *place, struct cpu_hot *base,
-    uintptr_t at, void *const *objects, uintptr_t n)
+rseq_push_many(const struct rseq_place *place, uintptr_t at,
+    void *const *objects, uintptr_t n)
 {
 	uintptr_t t, h, block, word, i;
 
@@ -283,7 +281,7 @@ rseq_push_many(const struct rseq_place *place, struct cpu_hot *base,
 	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
 	      [word] "=&r" (word), [i] "=&r" (i)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
-	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (base),
+	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [objects] "r" (objects), [n] "r" (n),
 	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
 	    : "memory", "cc"

@@ -36,9 +36,12 @@
 	"movq %[t], %%fs:(%[cs])\n\t"					\
 	"1:\n\t"
 
-/* Address of the CPU's block to %[h]; the header is at (%[h],%[at]). */
+/*
+ * %[h] holds the offset of the index before, and the address of the CPU's block
+ * afterwards; the header is at (%[h],%[at]).
+ */
 #define RSEQ_BLOCK							\
-	"movl %%fs:(%[index]), %k[h]\n\t"				\
+	"movl %%fs:(%[h]), %k[h]\n\t"				\
 	"shlq %[shift], %[h]\n\t"					\
 	"addq %[base], %[h]\n\t"
 
@@ -71,10 +74,9 @@
 	"js %l[unregistered]\n\t"
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_pop(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
-    void **object)
+rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 {
-	uintptr_t t, h;
+	uintptr_t t, h = (uintptr_t)place->index;
 	void *popped;
 
 	__asm__ volatile goto(
@@ -88,9 +90,9 @@ rseq_pop(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
 	    "subq $8, %[t]\n\t"
 	    "movq %[t], (%[h],%[at])\n\t"
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [object] "=&a" (popped)
-	    : [cs] "r" (place->cs), [index] "r" (place->index),
-	      [base] "r" (base), [at] "r" (at), [shift] "i" (CPU_BLOCK_SHIFT)
+	    : [t] "=&r" (t), [h] "+&r" (h), [object] "=&a" (popped)
+	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
+	      [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	*object = popped;
@@ -104,10 +106,9 @@ unregistered:
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_push(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
-    void *object)
+rseq_push(const struct rseq_place *place, uintptr_t at, void *object)
 {
-	uintptr_t t, h;
+	uintptr_t t, h = (uintptr_t)place->index;
 
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
@@ -115,10 +116,10 @@ rseq_push(const struct rseq_place *place, struct cpu_hot *base, uintptr_t at,
 	    RSEQ_BLOCK
 	    RSEQ_PUSH
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h)
-	    : [cs] "r" (place->cs), [index] "r" (place->index),
-	      [base] "r" (base), [at] "r" (at), [object] "r" (object),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	    : [t] "=&r" (t), [h] "+&r" (h)
+	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
+	      [object] "r" (object), [shift] "i" (CPU_BLOCK_SHIFT),
+	      [ticks] "i" (CPU_TICKS_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;
@@ -131,10 +132,10 @@ unregistered:
 }
 
 static inline __attribute__((always_inline)) enum rseq_result
-rseq_push_chunk(const struct rseq_place *place, struct cpu_hot *base,
-    uintptr_t at, void *object, uint32_t x)
+rseq_push_chunk(const struct rseq_place *place, uintptr_t at, void *object,
+    uint32_t x)
 {
-	uintptr_t t, h;
+	uintptr_t t, h = (uintptr_t)place->index;
 
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
@@ -145,10 +146,10 @@ rseq_push_chunk(const struct rseq_place *place, struct cpu_hot *base,
 	    "jae %l[missed]\n\t"
 	    RSEQ_PUSH
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [x] "+&r" (x)
-	    : [cs] "r" (place->cs), [index] "r" (place->index),
-	      [base] "r" (base), [at] "r" (at), [object] "r" (object),
-	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
+	    : [t] "=&r" (t), [h] "+&r" (h), [x] "+&r" (x)
+	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
+	      [object] "r" (object), [shift] "i" (CPU_BLOCK_SHIFT),
+	      [ticks] "i" (CPU_TICKS_AT)
 	    : "memory", "cc"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;
@@ -179,10 +180,10 @@ unregistered:
 	"6:\n\t"
 
 static inline enum rseq_result
-rseq_pop_many(const struct rseq_place *place, struct cpu_hot *base,
-    uintptr_t at, void **objects, uintptr_t n)
+rseq_pop_many(const struct rseq_place *place, uintptr_t at, void **objects,
+    uintptr_t n)
 {
-	uintptr_t t, h, word, i;
+	uintptr_t t, word, i, h = (uintptr_t)place->index;
 
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
@@ -201,10 +202,10 @@ rseq_pop_many(const struct rseq_place *place, struct cpu_hot *base,
 	    RSEQ_COPY("%[t]", "%[objects]")
 	    "movq %[t], (%[h],%[at])\n\t"
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [word] "=&r" (word), [i] "=&r" (i)
-	    : [cs] "r" (place->cs), [index] "r" (place->index),
-	      [base] "r" (base), [at] "r" (at), [objects] "r" (objects),
-	      [n] "r" (n), [shift] "i" (CPU_BLOCK_SHIFT)
+	    : [t] "=&r" (t), [h] "+&r" (h), [word] "=&r" (word), [i] "=&r" (i)
+	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
+	      [objects] "r" (objects), [n] "r" (n),
+	      [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc", "xmm0"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;
@@ -217,10 +218,10 @@ unregistered:
 }
 
 static inline enum rseq_result
-rseq_push_many(const struct rseq_place *place, struct cpu_hot *base,
-    uintptr_t at, void *const *objects, uintptr_t n)
+rseq_push_many(const struct rseq_place *place, uintptr_t at,
+    void *const *objects, uintptr_t n)
 {
-	uintptr_t t, h, word, i;
+	uintptr_t t, word, i, h = (uintptr_t)place->index;
 
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
@@ -245,11 +246,10 @@ rseq_push_many(const struct rseq_place *place, struct cpu_hot *base,
 	    "leaq (%[t],%[n],8), %[t]\n\t"
 	    "movq %[t], (%[h],%[at])\n\t"
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "=&r" (h), [word] "=&r" (word), [i] "=&r" (i)
-	    : [cs] "r" (place->cs), [index] "r" (place->index),
-	      [base] "r" (base), [at] "r" (at), [objects] "r" (objects),
-	      [n] "r" (n), [shift] "i" (CPU_BLOCK_SHIFT),
-	      [ticks] "i" (CPU_TICKS_AT)
+	    : [t] "=&r" (t), [h] "+&r" (h), [word] "=&r" (word), [i] "=&r" (i)
+	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
+	      [objects] "r" (objects), [n] "r" (n),
+	      [shift] "i" (CPU_BLOCK_SHIFT), [ticks] "i" (CPU_TICKS_AT)
 	    : "memory", "cc", "xmm0"
 	    : missed, aborted, unregistered);
 	return RSEQ_OK;

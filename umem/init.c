@@ -198,7 +198,6 @@ start_fast_paths(void)
 	umem_assert(page_map.base != 0 && page_map.entry != NULL);
 	umem_assert(alloc_fast.units == 0);
 	alloc_fast.place = cpu_layer.place;
-	alloc_fast.hot = cpu_header_none();
 	alloc_fast.base = page_map.base;
 	alloc_fast.entry = page_map.entry;
 	/*

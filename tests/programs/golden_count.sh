@@ -26,10 +26,10 @@ check() {
 	fi
 }
 
-check malloc 25
-check free 38
-check aligned_alloc 44
-check umem_cache_alloc 21
-check umem_cache_free 27
+check malloc 24
+check free 37
+check aligned_alloc 43
+check umem_cache_alloc 20
+check umem_cache_free 26
 check umem_prefill_alloc 10
 exit $status

@@ -154,8 +154,7 @@ get(void)
 	unsigned want;
 
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
-	    rseq_pop(&cpu_layer.place, cpu_header_none(), at(), &object) ==
-		RSEQ_OK)
+	    rseq_pop(&cpu_layer.place, at(), &object) == RSEQ_OK)
 		return object;
 	switch (magazine_get(&layer, &object, &want)) {
 	case MAGAZINE_OK:
@@ -175,8 +174,7 @@ put(void *object)
 	unsigned news = 0;
 
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
-	    rseq_push(&cpu_layer.place, cpu_header_none(), at(), object) ==
-		RSEQ_OK)
+	    rseq_push(&cpu_layer.place, at(), object) == RSEQ_OK)
 		return;
 	r = magazine_put(&layer, object, &spare, &news);
 	if (r == MAGAZINE_TWICE)

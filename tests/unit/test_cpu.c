@@ -74,8 +74,7 @@ pop(struct cpu_hot *h, void **object)
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		return RSEQ_MISS;
-	while ((r = rseq_pop(&cpu_layer.place, cpu_header_none(), at(h),
-		    object)) == RSEQ_ABORT)
+	while ((r = rseq_pop(&cpu_layer.place, at(h), object)) == RSEQ_ABORT)
 		;
 	return r;
 }
@@ -87,8 +86,7 @@ push(struct cpu_hot *h, void *object)
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		return RSEQ_MISS;
-	while ((r = rseq_push(&cpu_layer.place, cpu_header_none(), at(h),
-		    object)) == RSEQ_ABORT)
+	while ((r = rseq_push(&cpu_layer.place, at(h), object)) == RSEQ_ABORT)
 		;
 	return r;
 }

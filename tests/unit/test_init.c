@@ -169,7 +169,7 @@ START_TEST(the_fast_paths_are_on_where_there_are_sections)
 	ck_assert_uint_eq(alloc_fast.object_least, 1);
 	ck_assert_uint_eq(alloc_fast.base, page_map.base);
 	ck_assert_ptr_eq(alloc_fast.entry, page_map.entry);
-	ck_assert_ptr_eq(alloc_fast.hot, cpu_header_none());
+	ck_assert_ptr_eq(alloc_fast.place.base, cpu_header_none());
 	ck_assert_uint_eq((uintptr_t)&alloc_fast % CACHE_LINE, 0);
 }
 END_TEST

@@ -100,6 +100,8 @@ static _Thread_local _Alignas(32) struct {
 } area;
 
 static union stack stacks[2];
+/* The area that the kernel knows, with the headers of this test. */
+static struct rseq_place live_place;
 static char *blocks; /* one block for each CPU number */
 /* Divisibility test for multiples below 1400 chunks; page_map.c explains it. */
 static const struct cpu_guard guard = {
@@ -123,31 +125,31 @@ header_of(unsigned cpu)
 static noinline enum rseq_result
 do_pop(const struct rseq_place *place, void **object)
 {
-	return rseq_pop(place, base(), AT, object);
+	return rseq_pop(place, AT, object);
 }
 
 static noinline enum rseq_result
 do_push(const struct rseq_place *place, void *object)
 {
-	return rseq_push(place, base(), AT, object);
+	return rseq_push(place, AT, object);
 }
 
 static noinline enum rseq_result
 do_push_chunk(const struct rseq_place *place, void *object, uint32_t x)
 {
-	return rseq_push_chunk(place, base(), AT, object, x);
+	return rseq_push_chunk(place, AT, object, x);
 }
 
 static noinline enum rseq_result
 do_pop_many(const struct rseq_place *place, void **objects, uintptr_t n)
 {
-	return rseq_pop_many(place, base(), AT, objects, n);
+	return rseq_pop_many(place, AT, objects, n);
 }
 
 static noinline enum rseq_result
 do_push_many(const struct rseq_place *place, void *const *objects, uintptr_t n)
 {
-	return rseq_push_many(place, base(), AT, objects, n);
+	return rseq_push_many(place, AT, objects, n);
 }
 
 /* The objects that PUSH_MANY pushes, derived from object. */
@@ -173,6 +175,7 @@ fake_place(void)
 	memset(&area, 0, sizeof(area));
 	place.cs = (char *)&area.cs - (char *)__builtin_thread_pointer();
 	place.index = place.cs - RSEQ_CS + RSEQ_MM_CID;
+	place.base = base();
 	return place;
 }
 
@@ -325,7 +328,7 @@ real_try(const struct rseq_place *place, enum op op, void *object)
 static void
 intrude(enum op op)
 {
-	const struct rseq_place *place = &cpu_layer.place;
+	const struct rseq_place *place = &live_place;
 	enum rseq_result r;
 	void *object, *many[NMANY];
 	uintptr_t top;
@@ -333,17 +336,16 @@ intrude(enum op op)
 	do {
 		r = RSEQ_OK;
 		if (op == POP)
-			r = rseq_pop(place, base(), AT, &object);
+			r = rseq_pop(place, AT, &object);
 		else if (op == PUSH)
-			r = rseq_push(place, base(), AT, pushed_between);
+			r = rseq_push(place, AT, pushed_between);
 		else if (op == CHUNK)
-			r = rseq_push_chunk(
-			    place, base(), AT, pushed_between, 0);
+			r = rseq_push_chunk(place, AT, pushed_between, 0);
 		else if (op == POP_MANY)
-			r = rseq_pop_many(place, base(), AT, many, NMANY);
+			r = rseq_pop_many(place, AT, many, NMANY);
 		else if (op == PUSH_MANY) {
 			many_of(pushed_between, many);
-			r = rseq_push_many(place, base(), AT, many, NMANY);
+			r = rseq_push_many(place, AT, many, NMANY);
 		} else if (op == CLAIM)
 			r = rseq_claim(
 			    place, header(place), rseq_cpu(place), &top);
@@ -460,6 +462,8 @@ setup(void)
 	blocks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	ck_assert_ptr_ne(blocks, MAP_FAILED);
+	live_place = cpu_layer.place;
+	live_place.base = base();
 	catch_traps();
 	stay_here();
 }
@@ -475,7 +479,7 @@ static void
 interrupt_at(enum op op, unsigned position, enum op between)
 {
 	bool committed = position == npositions;
-	const struct rseq_place *place = &cpu_layer.place;
+	const struct rseq_place *place = &live_place;
 	struct cpu_hot *h = header(place);
 	struct outcome want, got;
 	struct model m;
@@ -1012,7 +1016,7 @@ START_TEST(a_mode_asked_for_is_had_or_none)
 {
 	enum rseq_owner wanted = (enum rseq_owner)_i;
 	struct rseq_state state = {.owner = RSEQ_LIBC};
-	struct rseq_place place = {0};
+	struct rseq_place place = {.base = base()};
 
 	if (!have_rseq())
 		return;
@@ -1033,7 +1037,7 @@ END_TEST
 START_TEST(a_thread_stops_and_resumes)
 {
 	struct rseq_state state = {.owner = RSEQ_NONE};
-	struct rseq_place place = {0};
+	struct rseq_place place = {.base = base()};
 
 	if (!have_rseq())
 		return;
@@ -1128,7 +1132,7 @@ START_TEST(an_own_area_is_known_to_the_kernel)
 {
 	if (!have_rseq())
 		return;
-	rseq_start(RSEQ_OWN, &cpu_layer.rseq, &cpu_layer.place);
+	rseq_start(RSEQ_OWN, &cpu_layer.rseq, &live_place);
 	interrupt_everywhere(PUSH, true);
 	interrupt_everywhere(POP, true);
 }

@@ -383,8 +383,8 @@ alloc_by_section(struct umem_cache *cache, unsigned *work)
 	void *object;
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE ||
-	    rseq_pop(&cpu_layer.place, cpu_header_none(),
-		cache_header_at(cache), &object) != RSEQ_OK)
+	    rseq_pop(&cpu_layer.place, cache_header_at(cache), &object) !=
+		RSEQ_OK)
 		object = alloc_missed(cache, work);
 	return object;
 }
@@ -573,8 +573,8 @@ free_by_section(struct umem_cache *cache, void *object, const char *function,
     unsigned *work)
 {
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
-	    rseq_push(&cpu_layer.place, cpu_header_none(),
-		cache_header_at(cache), object) == RSEQ_OK)
+	    rseq_push(&cpu_layer.place, cache_header_at(cache), object) ==
+		RSEQ_OK)
 		return true;
 	return free_missed(cache, object, function, work);
 }

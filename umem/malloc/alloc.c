@@ -49,7 +49,7 @@ alloc_choose_paths(void)
 	uint32_t mtbf;
 
 	/* With checks on, every call takes the slow path. */
-	if (alloc_fast.hot == NULL || cache_checked)
+	if (alloc_fast.place.base == NULL || cache_checked)
 		return;
 	alloc_store_word(&alloc_fast.object_least, 1);
 	do {
@@ -264,7 +264,7 @@ alloc_block(size_t size, bool is_exempt)
 	if (size < sampling.counted_end) {
 		if (unlikely(!sample_count_small(size)))
 			return alloc_at_countdown_end(size);
-		if (likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+		if (likely(rseq_pop(&alloc_fast.place,
 			       size_class_small(size) * sizeof(struct cpu_hot),
 			       &object) == RSEQ_OK))
 			return object;
@@ -524,7 +524,7 @@ alloc_free_block(void *p, unsigned kind, const char *api)
 		update_poll();
 		return;
 	}
-	cpu_bring_in(alloc_fast.hot + class);
+	cpu_bring_in(alloc_fast.place.base + class);
 	cache_free_slow(class_cache[class], p, api, &work);
 	if (work != 0)
 		update_run(work);

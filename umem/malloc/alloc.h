@@ -22,8 +22,7 @@
 
 /* The words that the fast paths read, on one cache line; written at start. */
 struct alloc_fast {
-	size_t small_end;    /* smaller sizes use the small table */
-	struct cpu_hot *hot; /* header 0 of CPU 0; indexed by class */
+	size_t small_end; /* smaller sizes use the small table */
 	struct rseq_place place;
 	uintptr_t base;         /* as in page_map */
 	size_t units;           /* as in page_map; 0: slow path only */
@@ -100,7 +99,7 @@ void alloc_choose_paths(void);
 static inline __attribute__((always_inline)) bool
 alloc_pop(unsigned class, void **object)
 {
-	return likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
+	return likely(rseq_pop(&alloc_fast.place,
 			  class * sizeof(struct cpu_hot), object) == RSEQ_OK);
 }
 
@@ -190,9 +189,8 @@ static inline __attribute__((always_inline)) bool
 alloc_push_chunk(void *p, size_t header_offset, uint32_t entry)
 {
 	umem_assert(header_offset % sizeof(struct cpu_hot) == 0);
-	return likely(
-	    rseq_push_chunk(&alloc_fast.place, alloc_fast.hot, header_offset, p,
-		page_map_chunk_offset(p, entry)) == RSEQ_OK);
+	return likely(rseq_push_chunk(&alloc_fast.place, header_offset, p,
+			  page_map_chunk_offset(p, entry)) == RSEQ_OK);
 }
 
 /*

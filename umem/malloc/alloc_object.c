@@ -106,8 +106,8 @@ umem_cache_alloc(umem_cache_t *cache, int flags)
 	void *object;
 
 	if (likely(alloc_fast.units != 0) &&
-	    likely(rseq_pop(&alloc_fast.place, alloc_fast.hot,
-		       cache_fast_at(cache), &object) == RSEQ_OK))
+	    likely(rseq_pop(&alloc_fast.place, cache_fast_at(cache), &object) ==
+		   RSEQ_OK))
 		return object;
 	return object_alloc_slow(cache, flags);
 }
@@ -140,8 +140,8 @@ umem_cache_free(umem_cache_t *cache, void *object)
 	 * cost is that of a NULL test.
 	 */
 	if (likely((uintptr_t)object >= alloc_fast.object_least) &&
-	    likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
-		       cache_fast_at(cache), object) == RSEQ_OK))
+	    likely(rseq_push(&alloc_fast.place, cache_fast_at(cache), object) ==
+		   RSEQ_OK))
 		return;
 	object_free_slow(cache, object);
 }

@@ -31,8 +31,8 @@ static size_t
 bulk_section_pop(umem_cache_t *cache, size_t n, void **objects)
 {
 	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
-	    rseq_pop_many(&alloc_fast.place, alloc_fast.hot,
-		cache_fast_at(cache), objects, n) != RSEQ_OK)
+	    rseq_pop_many(
+		&alloc_fast.place, cache_fast_at(cache), objects, n) != RSEQ_OK)
 		return 0;
 	return n;
 }
@@ -58,8 +58,8 @@ static size_t
 bulk_section_push(umem_cache_t *cache, size_t n, void *const *objects)
 {
 	if (n > RSEQ_MANY || alloc_fast.units == 0 ||
-	    rseq_push_many(&alloc_fast.place, alloc_fast.hot,
-		cache_fast_at(cache), objects, n) != RSEQ_OK)
+	    rseq_push_many(
+		&alloc_fast.place, cache_fast_at(cache), objects, n) != RSEQ_OK)
 		return 0;
 	return n;
 }

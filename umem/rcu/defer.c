@@ -583,8 +583,8 @@ layer_push(const struct defer *layer, void *object)
 {
 	/* Also tells whether there are sections: alloc_object.c. */
 	return likely((uintptr_t)object >= alloc_fast.object_least) &&
-	       likely(rseq_push(&alloc_fast.place, alloc_fast.hot,
-			  layer->header_offset, object) == RSEQ_OK);
+	       likely(rseq_push(&alloc_fast.place, layer->header_offset,
+			  object) == RSEQ_OK);
 }
 
 static inline struct defer *
