@@ -803,6 +803,7 @@ open_header(struct cpu_hot *h, struct magazine *loaded)
 	    &h->bottom, (uintptr_t)loaded->round, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->limit,
 	    (uintptr_t)(loaded->round + loaded->capacity), __ATOMIC_RELAXED);
+	loaded->next = loaded;
 }
 
 /* Store the hint of cpu_seems_empty(). */

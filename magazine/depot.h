@@ -9,9 +9,14 @@
  * per-CPU header, to the depot, or to the thread that has taken it from there.
  */
 struct magazine {
-	struct magazine *next; /* link in a list of the depot or in a chain */
-	uint32_t capacity;     /* most rounds */
-	uint32_t nrounds;      /* rounds; stale while a header has it loaded */
+	uint32_t capacity; /* most rounds */
+	uint32_t nrounds;  /* rounds; stale while a header has it loaded */
+	/*
+	 * Link in a list of the depot or in a chain.  In a loaded magazine, its
+	 * own address, because rseq_pop() prefetches the word below the last
+	 * round.
+	 */
+	struct magazine *next;
 	void *round[];
 };
 

@@ -28,7 +28,15 @@
  *	t = load-acquire h->top
  *	if t <= h->bottom (signed) return RSEQ_MISS
  *	object = load [t - 8]
+ *	next = load [t - 16]
  *	commit: store t - 8, h->top
+ *	prefetch the cache line at next for writing
+ *
+ *	The next pop returns next, and the program writes to a block soon after
+ *	it has allocated it.  The load is in the section, where no other thread
+ *	can take the magazine away.  Below the last round is the magazine's own
+ *	address (cpu_disown()).  A prefetch has no other effect, so next need
+ *	not be an address: an import cache has rounds that are numbers.
  *
  * rseq_push(place, at, object)
  *	if area.cpu_id < 0 return RSEQ_UNREGISTERED

@@ -110,7 +110,7 @@ static inline __attribute__((always_inline)) enum rseq_result
 rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 {
 	uintptr_t t, h, block;
-	void *popped;
+	void *popped, *next;
 
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
@@ -120,10 +120,12 @@ rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 	    "cmp %[t], %[object]\n\t"
 	    "b.le %l[missed]\n\t"
 	    "ldr %[object], [%[t], #-8]!\n\t"
+	    "ldr %[next], [%[t], #-8]\n\t"
 	    "str %[t], [%[h]]\n\t"
 	    RSEQ_END
+	    "prfm pstl1keep, [%[next]]\n\t"
 	    : [t] "=&r" (t), [h] "=&r" (h), [block] "=&r" (block),
-	      [object] "=&r" (popped)
+	      [object] "=&r" (popped), [next] "=&r" (next)
 	    : [cs] "r" (RSEQ_AT(place->cs)),
 	      [index] "r" (RSEQ_AT(place->index)), [base] "r" (place->base),
 	      [at] "r" (at), [shift] "i" (CPU_BLOCK_SHIFT)

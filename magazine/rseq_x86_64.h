@@ -11,6 +11,9 @@
  * as the operand of an instruction that traps if it is executed.  An abort
  * leaves the asm statement through a C label.
  *
+ * prefetchw is used without a test of CPUID.  The only 64-bit CPUs that do not
+ * know it as a prefetch or as a NOP are the first of Intel, of 2004 and 2005.
+ *
  * A push stores the object before it decrements ticks.  A pop that follows then
  * gets the object without waiting for the address of the store: 5.8 ns for a
  * pair instead of 8.7 ns on Emerald Rapids, at any alignment of the code.
@@ -77,7 +80,7 @@ static inline __attribute__((always_inline)) enum rseq_result
 rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 {
 	uintptr_t t, h = (uintptr_t)place->index;
-	void *popped;
+	void *popped, *next;
 
 	__asm__ volatile goto(
 	    RSEQ_IF_UNREGISTERED
@@ -87,10 +90,13 @@ rseq_pop(const struct rseq_place *place, uintptr_t at, void **object)
 	    "cmpq 8(%[h],%[at]), %[t]\n\t"
 	    "jle %l[missed]\n\t"
 	    "movq -8(%[t]), %[object]\n\t"
+	    "movq -16(%[t]), %[next]\n\t"
 	    "subq $8, %[t]\n\t"
 	    "movq %[t], (%[h],%[at])\n\t"
 	    RSEQ_END
-	    : [t] "=&r" (t), [h] "+&r" (h), [object] "=&a" (popped)
+	    "prefetchw (%[next])\n\t"
+	    : [t] "=&r" (t), [h] "+&r" (h), [object] "=&a" (popped),
+	      [next] "=&r" (next)
 	    : [cs] "r" (place->cs), [base] "m" (place->base), [at] "r" (at),
 	      [shift] "i" (CPU_BLOCK_SHIFT)
 	    : "memory", "cc"

@@ -26,10 +26,21 @@ check() {
 	fi
 }
 
-check malloc 24
+# check_prefetch FUNCTION: a pop prefetches the next object for writing.
+check_prefetch() {
+	if ! objdump -d --no-show-raw-insn --disassemble="$1" "$SHIM" |
+	    sed '/\tret/q' | grep -q 'prefetchw'; then
+		echo "$1 has no prefetchw"
+		status=1
+	fi
+}
+
+check malloc 26
 check free 37
-check aligned_alloc 43
-check umem_cache_alloc 20
+check aligned_alloc 45
+check umem_cache_alloc 22
 check umem_cache_free 26
 check umem_prefill_alloc 10
+check_prefetch malloc
+check_prefetch umem_cache_alloc
 exit $status

@@ -564,6 +564,25 @@ START_TEST(what_an_owner_publishes_is_seen_whole_or_not_at_all)
 }
 END_TEST
 
+/* A pop of the last round prefetches the word below it. */
+START_TEST(below_the_last_round_of_a_loaded_magazine_is_its_own_address)
+{
+	struct cpu_owned own;
+	struct magazine *mag;
+	void *below;
+
+	stay_here();
+	if (!start(_i, 0))
+		return;
+	ck_assert(slow_put(&stamp[0]));
+	ck_assert(cpu_own(hot, cold, &own));
+	mag = own.cold->loaded;
+	cpu_disown(&own);
+	memcpy(&below, (char *)mag->round - sizeof(below), sizeof(below));
+	ck_assert_ptr_eq(below, mag);
+}
+END_TEST
+
 START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 {
 	struct magazine *chain = NULL;
@@ -1138,6 +1157,8 @@ cpu_suite(void)
 	tcase_add_loop_test(tcase, a_header_that_is_owned_is_gone_past, 0, 3);
 	tcase_add_loop_test(
 	    tcase, what_an_owner_publishes_is_seen_whole_or_not_at_all, 0, 3);
+	tcase_add_loop_test(tcase,
+	    below_the_last_round_of_a_loaded_magazine_is_its_own_address, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_drain_takes_both_magazines_and_leaves_nothing, 0, 3);
 	tcase_add_loop_test(
