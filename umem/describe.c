@@ -4,9 +4,9 @@
  * The description is a table that tools find without symbols: they search the
  * writable mappings of a process's files for the header (vmem/description.h).
  * The header points to the entries that this file and others have put into the
- * two sections (vmem/describe.h).  The description is in writable data, although
- * nothing writes to it, because core files leave out pages that cannot be
- * written to.
+ * two sections (vmem/describe.h).  The description is in writable data,
+ * although nothing writes to it, because core files leave out pages that cannot
+ * be written to.
  */
 #include "vmem/describe.h"
 #include "magazine/magazine.h"

@@ -170,7 +170,7 @@ void arena_foreach(void (*func)(vmem_t *arena, void *arg), void *arg);
 /* Copy the statistics of an arena. */
 void arena_stats(vmem_t *arena, struct arena_stats *out);
 
-/* Are the invariants of arena.c true?  Examines all segments (arena_check.c). */
+/* Are the invariants of arena.c true?  Reads all segments (arena_check.c). */
 bool arena_check(vmem_t *arena);
 
 /* quantum.c: caches for small multiples of the quantum. */

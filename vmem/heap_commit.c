@@ -390,11 +390,11 @@ end_unmap_locked(uintptr_t from, uintptr_t top)
  * the memory again.
  *
  * Only heap_grow() reads committed_end before it has allocated its range.  It
- * increments heap_ngrowing before that read.  end_unmap_locked() reads heap_ngrowing
- * after it has lowered committed_end.  All four accesses are sequentially
- * consistent.  Therefore either heap_grow() reads the lower committed_end and
- * waits for heap_lock, or end_unmap_locked() reads the count and unmaps
- * nothing.
+ * increments heap_ngrowing before that read.  end_unmap_locked() reads
+ * heap_ngrowing after it has lowered committed_end.  All four accesses are
+ * sequentially consistent.  Therefore either heap_grow() reads the lower
+ * committed_end and waits for heap_lock, or end_unmap_locked() reads the count
+ * and unmaps nothing.
  */
 void
 heap_end_release(void)

@@ -269,7 +269,7 @@ counted_key_make(void)
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
 	made = pthread_key_create(&counted_key, thread_ended) == 0;
-	/* Release; pairs with the loads of a state that allows to use the key. */
+	/* Release; pairs with the loads of a state that allows its use. */
 	__atomic_store_n(
 	    &key_state, made ? KEY_MADE : KEY_REFUSED, __ATOMIC_RELEASE);
 	if (!thread_mark())
