@@ -14,6 +14,11 @@
  * unit to a caller that could write to it.  This needs no lock, and the only
  * thread that waits for a purge is the thread that has allocated the unit.
  *
+ * The states of units from nmarked on are not read, because most processes end
+ * before they free a unit, and then have no page of the table.  A thread raises
+ * nmarked before it stores the states of a block and frees it to the arena, and
+ * the lock of the arena orders this before the next allocation of the units.
+ *
  * The search order of the arena is enough to prefer dirty units to clean ones:
  * instant fit examines the latest freed segments first.  The clean rest of the
  * window is the largest segment and is therefore used last.
@@ -36,6 +41,7 @@
 #define PURGE_WAIT_NS 1000000
 
 static uint8_t *states;      /* [atomic] state of each unit */
+static size_t nmarked;       /* [atomic] units from here on were never dirty */
 static uintptr_t states_end; /* [heap_lock] end of committed states */
 static size_t ndirty;        /* [atomic] units with an epoch */
 static size_t nallocated;    /* [atomic] units allocated, cumulative */
@@ -102,6 +108,13 @@ unit_state_clear(uint8_t *state)
 	}
 }
 
+/* The first unit up to end whose state, and all above, need not be read. */
+static size_t
+first_unmarked(size_t end)
+{
+	return heap_min(end, __atomic_load_n(&nmarked, __ATOMIC_RELAXED));
+}
+
 bool
 heap_states_clear(void *at, size_t bytes)
 {
@@ -109,9 +122,11 @@ heap_states_clear(void *at, size_t bytes)
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 	size_t nwere = 0;
 
+	size_t end = first_unmarked(first + n);
+
 	__atomic_add_fetch(&nallocated, n, __ATOMIC_RELAXED);
-	for (size_t i = 0; i < n; i++)
-		nwere += !unit_state_clear(&states[first + i]);
+	for (size_t i = first; i < end; i++)
+		nwere += !unit_state_clear(&states[i]);
 	if (nwere != 0)
 		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
 	if (nwere != n)
@@ -129,12 +144,22 @@ epoch_now(void)
 bool
 heap_states_are_clean(uintptr_t from, uintptr_t to)
 {
-	size_t end = unit_index((void *)to);
+	size_t end = first_unmarked(unit_index((void *)to));
 
 	for (size_t i = unit_index((void *)from); i < end; i++)
 		if (__atomic_load_n(&states[i], __ATOMIC_ACQUIRE) != 0)
 			return false;
 	return true;
+}
+
+static void
+marked_raise(size_t end)
+{
+	size_t n = __atomic_load_n(&nmarked, __ATOMIC_RELAXED);
+
+	while (n < end && !__atomic_compare_exchange_n(&nmarked, &n, end, true,
+			      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
 }
 
 void
@@ -151,6 +176,7 @@ heap_states_mark(void *at, size_t bytes)
 	umem_assert(
 	    heap_states_are_clean((uintptr_t)at, (uintptr_t)at + bytes));
 	__atomic_add_fetch(&ndirty, n, __ATOMIC_RELAXED);
+	marked_raise(first + n);
 	for (size_t i = 0; i < n; i++)
 		__atomic_store_n(&states[first + i], epoch, __ATOMIC_RELEASE);
 }
@@ -182,7 +208,7 @@ purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 size_t
 heap_purge(uint64_t age_ns, size_t limit)
 {
-	size_t end = heap_committed() >> HEAP_UNIT_SHIFT;
+	size_t end = first_unmarked(heap_committed() >> HEAP_UNIT_SHIFT);
 	uint8_t now = epoch_now();
 	uint64_t epochs = age_ns >> EPOCH_SHIFT;
 	unsigned age = epochs < EPOCHS / 2 ? (unsigned)epochs : EPOCHS / 2;
@@ -252,7 +278,7 @@ heap_allocated_clean(void)
 void
 heap_states_after_fork(void)
 {
-	size_t end = heap_committed() >> HEAP_UNIT_SHIFT;
+	size_t end = first_unmarked(heap_committed() >> HEAP_UNIT_SHIFT);
 	uint8_t epoch = epoch_now();
 	size_t n = 0;
 
