@@ -174,7 +174,7 @@ fork_parent(void)
 void
 fork_child(void)
 {
-	os_note_process();
+	os_process_after_fork();
 	nofail_after_fork();
 	sample_count_after_fork();
 	stack_after_fork();

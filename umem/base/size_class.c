@@ -12,12 +12,6 @@ _Static_assert(SIZE_CLASS_MAX == (size_t)1 << 23, "guess has rows 15 to 24");
 static size_t edited[SIZE_CLASSES] seldom_used; /* sorted, first at index 1 */
 static unsigned nedited;
 
-static void
-append(size_t bytes)
-{
-	edited[++nedited] = bytes;
-}
-
 size_t
 size_class_default_after(size_t bytes)
 {
@@ -29,14 +23,23 @@ size_class_default_after(size_t bytes)
 	       ((size_t)1 << highbit(bytes)) / (bytes < SIZE_SMALL ? 8 : 4);
 }
 
-static void
-defaults(void)
+/* Stores the sizes before any edit in list, from index 1; returns their number. */
+static unsigned
+defaults_store(size_t *list)
 {
-	if (nedited != 0)
-		return;
+	unsigned n = 0;
+
 	for (size_t bytes = 8; bytes <= SIZE_CLASS_MAX;
 	     bytes = size_class_default_after(bytes))
-		append(bytes);
+		list[++n] = bytes;
+	return n;
+}
+
+static void
+edit_start(void)
+{
+	if (nedited == 0)
+		nedited = defaults_store(edited);
 }
 
 /* The first index with a size of at least bytes. */
@@ -55,7 +58,7 @@ size_class_add(size_t bytes)
 {
 	unsigned i;
 
-	defaults();
+	edit_start();
 	if (bytes % 16 != 0 || bytes == 0 || bytes > SIZE_CLASS_MAX ||
 	    nedited + 1 >= SIZE_CLASSES)
 		return false;
@@ -74,7 +77,7 @@ size_class_remove(size_t bytes)
 {
 	unsigned i;
 
-	defaults();
+	edit_start();
 	i = place_of(bytes);
 	/*
 	 * The largest size stays: every request above it becomes a large block.
@@ -89,8 +92,8 @@ size_class_remove(size_t bytes)
 void
 size_class_clear(void)
 {
-	nedited = 0;
-	append(SIZE_CLASS_MAX);
+	nedited = 1;
+	edited[1] = SIZE_CLASS_MAX;
 }
 
 void
@@ -99,9 +102,12 @@ size_class_start(void)
 	struct size_classes *t = &size_classes;
 	unsigned c = 1;
 
-	defaults();
-	memcpy(t->bytes, edited, sizeof(edited));
-	t->n = nedited;
+	if (nedited == 0) {
+		t->n = defaults_store(t->bytes);
+	} else {
+		memcpy(t->bytes, edited, sizeof(edited));
+		t->n = nedited;
+	}
 	umem_assert(t->bytes[t->n] == SIZE_CLASS_MAX);
 	for (unsigned i = 1; i < t->n; i++)
 		umem_assert(t->bytes[i] < t->bytes[i + 1]);

@@ -111,7 +111,10 @@ next_functions_find_once(void)
 static bool
 rseq_stop_for_child(void)
 {
-	return umem_ready() && rseq_thread_stop(&cpu_layer.rseq);
+	if (!umem_ready())
+		return false;
+	os_note_process();
+	return rseq_thread_stop(&cpu_layer.rseq);
 }
 
 bool
@@ -153,6 +156,8 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 		return -1;
 	}
 	stopped = shares_tls && rseq_stop_for_child();
+	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM)
+		os_note_process();
 	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
 	/*
 	 * After a vfork the child has ended or exec'd; otherwise it continues
