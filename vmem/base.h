@@ -13,6 +13,12 @@
 /* Functions of the constructor, which runs in every process, on few pages. */
 #define start_path  __attribute__((section(".text.startup")))
 #define public      __attribute__((visibility("default")))
+/*
+ * For extern declarations of data that fast paths read.  -fvisibility=hidden
+ * does not apply to them; without the attribute the compiler loads the address
+ * of the variable into a register first.
+ */
+#define hidden      __attribute__((visibility("hidden")))
 
 /*
  * Large, rarely used data goes to a section of its own.  This keeps the small,

@@ -28,7 +28,7 @@ struct size_classes {
 	uint8_t guess[10 * 8]; /* by the four highest bits of size - 1 */
 };
 
-extern struct size_classes size_classes;
+extern hidden struct size_classes size_classes;
 
 /*
  * Edit the list of sizes as UMEM_OPTIONS asks, before size_class_start().

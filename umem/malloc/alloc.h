@@ -32,7 +32,7 @@ struct alloc_fast {
 
 _Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
 
-extern struct alloc_fast alloc_fast;
+extern hidden struct alloc_fast alloc_fast;
 
 _Static_assert((size_t)SIZE_CLASSES * sizeof(struct cpu_hot) <= UINT16_MAX,
     "an entry of the page map has 16 bits for the offset of a header");
