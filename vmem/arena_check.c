@@ -12,7 +12,7 @@
 /* Most segments of an arena that a debug build checks after every change. */
 #define CHECK_ALWAYS 64
 
-/* What a walk along the ring of tags counts. */
+/* The sums of a walk along the ring of tags. */
 struct census {
 	size_t inuse;
 	size_t total;

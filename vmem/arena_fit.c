@@ -16,10 +16,12 @@
 
 /*
  * With at most this number of free segments, first fit searches the free lists
- * for the lowest address.  With more free segments, a search of the ring from
- * its start is likely to be faster.
+ * for the lowest address: all free segments of sufficient size.  The ring also
+ * has the allocated segments below that address, of which there may be any
+ * number.  The limit bounds what the lists cost where the lowest segment of the
+ * ring would do: 0.5 us with 240 free segments, 5.7 us with 950.
  */
-#define FIRSTFIT_LISTS 64
+#define FIRSTFIT_LISTS 256
 
 /* First fit: the lowest address. */
 static struct segment *

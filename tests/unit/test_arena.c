@@ -272,6 +272,33 @@ START_TEST(best_first_and_next_fit_choose_as_they_say)
 }
 END_TEST
 
+START_TEST(first_fit_finds_the_lowest_of_few_and_of_many_holes)
+{
+	static const unsigned counts[] = {20, 2000};
+	static void *hole[2000];
+
+	for (int i = 0; i < 2; i++) {
+		unsigned n = counts[i];
+		vmem_t *arena = arena_make(1000, 10000, 1);
+
+		/* Holes of one unit, but two of them have two units. */
+		for (unsigned j = 0; j < n; j++) {
+			size_t size = j == 7 || j == n - 3 ? 2 : 1;
+
+			hole[j] = vmem_alloc(arena, size, VM_FIRSTFIT);
+			vmem_alloc(arena, 1, VM_FIRSTFIT);
+		}
+		for (unsigned j = n; j-- > 0;)
+			vmem_free(arena, hole[j], j == 7 || j == n - 3 ? 2 : 1);
+		ck_assert_ptr_eq(vmem_alloc(arena, 2, VM_FIRSTFIT), hole[7]);
+		ck_assert_ptr_eq(
+		    vmem_alloc(arena, 2, VM_FIRSTFIT), hole[n - 3]);
+		ck_assert_ptr_eq(vmem_alloc(arena, 1, VM_FIRSTFIT), hole[0]);
+		ck_assert_ptr_eq(vmem_alloc(arena, 1, VM_FIRSTFIT), hole[1]);
+	}
+}
+END_TEST
+
 START_TEST(next_fit_goes_once_around_all_identifiers)
 {
 	vmem_t *arena = vmem_create("ids", P(1), 100, 1, NULL, NULL, NULL, 0,
@@ -1109,6 +1136,7 @@ ordinary_case(void)
 	tcase_add_test(tc, size_zero_and_two_policies_are_einval);
 	tcase_add_test(tc, success_keeps_errno);
 	tcase_add_test(tc, best_first_and_next_fit_choose_as_they_say);
+	tcase_add_test(tc, first_fit_finds_the_lowest_of_few_and_of_many_holes);
 	tcase_add_test(tc, next_fit_goes_once_around_all_identifiers);
 	tcase_add_test(tc, an_arena_has_a_policy_of_its_own);
 	tcase_add_test(tc, contains_knows_the_borders_of_spans);
