@@ -598,6 +598,9 @@ def main():
     for key, value in host.items():
         print(f"{key + ':':<15}{value}")
     for allocator in bench.allocators.values():
+        mode = allocators.mode(allocator)
+        if mode:
+            allocator.version += f", {mode}"
         print(f"{allocator.name + ':':<15}"
               f"{allocator.version or allocator.path}", flush=True)
     print()

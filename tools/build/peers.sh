@@ -1,5 +1,5 @@
 #!/bin/bash
-# peers.sh - builds the newest of other allocators, to measure against
+# peers.sh - builds new versions of other allocators, to measure against
 #
 #	tools/build/peers.sh FOLDER [NAME...]
 #
@@ -14,15 +14,33 @@
 # builds a library to preload: its CMakeLists.txt or configure where the crate
 # has them, else the compiler with the options that these would give.  No Rust
 # is compiled, and nothing is patched.  All are built with their defaults.
+# CRATES names the version and the checksum of each crate; nothing else is
+# built.  A newer version is used by changing both there.
 #
-# An existing library is not built again.  The script names each library that
-# cannot be built, with the end of its log, and goes on; the status is 1 if none
-# could be built.
+# By November 2026 the crates of mimalloc, jemalloc and snmalloc have the newest
+# releases.  No crate has rpmalloc 2; this one has 1.4.3 with later commits of
+# April 2022.  Google's tcmalloc has no releases; this crate has it as of June
+# 2025.  PEERS="NAME=PATH" of "make bench" adds libraries from elsewhere.
+#
+# An existing library of the same version is not built again.  The script names
+# each library that cannot be built, with the end of its log, and goes on; the
+# status is 1 if none could be built.
 set -u
 
 NAMES='snmalloc mimalloc2 mimalloc3 jemalloc5 tcgoogle rpmalloc'
-CRATES='snmalloc-sys libmimalloc-sys tikv-jemalloc-sys tcmalloc-better
-	rpmalloc-sys'
+# Name, version, SHA-256 of the file that crates.io has.
+CRATES='
+snmalloc-sys 0.7.6
+	f09c93c55f9a2b8dab75738a83c771231c5f408af65b8657433fe5bc93cc76cb
+libmimalloc-sys2 0.1.65
+	6c68ecbf07017a81a170a98fd1486d340dd304bc1099d2ca9aceff310fc42e9d
+tikv-jemalloc-sys 0.7.1+5.3.1-0-g81034ce1f1373e37dc865038e1bc8eeecf559ce8
+	1a2825c78386b4ae0314074867860ba9577875de945f05992c38815cbec327f0
+libtcmalloc-sys 0.1.14
+	33e204268a3b09862788a2894346c768b95b2cb29cba42c5e2bb9ea7f48fa317
+rpmalloc-sys 0.2.3+b097fd0
+	8d4b7d5e225a53887ee57fcec492eaf114b8e290f7072d035adc6ddd6810b67b
+'
 JOBS=$(nproc)
 CC=${CC:-gcc}
 CXX=${CXX:-g++}
@@ -31,24 +49,49 @@ say() {
 	echo "peers.sh: $*" >&2
 }
 
-# The newest of each crate; a lock file of an earlier call would keep old ones.
-fetch() {
-	local crate
+# each_crate COMMAND - calls it with the name, version and checksum of each
+each_crate() {
+	local name version sum
 
-	[ -d src/vendor ] && return
+	# shellcheck disable=SC2086 # words
+	set -- "$1" $CRATES
+	while [ $# -gt 1 ]; do
+		name=$2 version=$3 sum=$4
+		"$1" "$name" "$version" "$sum" || return
+		set -- "$1" "${@:5}"
+	done
+}
+
+# The number after "+" tells what the crate contains; cargo does not compare it.
+require() {
+	printf '%s = "=%s"\n' "$1" "${2%%+*}"
+}
+
+# cargo compares the files of the crate with its checksum, and leaves both here.
+verify() {
+	local is="src/vendor/$1-$2/.cargo-checksum.json"
+
+	grep -q "\"package\":\"$3\"" "$is" 2>/dev/null || {
+		echo "$1 $2 is absent or not the one with SHA-256 $3" >>src/log
+		return 1
+	}
+}
+
+fetch() {
+	each_crate verify 2>/dev/null && return
+	rm -rf src/vendor src/vendor.new
 	mkdir -p src/crates/src || return
 	: >src/crates/src/lib.rs
 	{
 		printf '[package]\nname = "peers"\nversion = "0.0.0"\n'
 		printf 'edition = "2021"\n[dependencies]\n'
-		for crate in $CRATES; do
-			printf '%s = "*"\n' "$crate"
-		done
+		each_crate require
 	} >src/crates/Cargo.toml
 	rm -f src/crates/Cargo.lock
 	cargo vendor -q --versioned-dirs \
 	    --manifest-path src/crates/Cargo.toml src/vendor.new \
-	    >src/log 2>&1 && mv src/vendor.new src/vendor
+	    >src/log 2>&1 && mv src/vendor.new src/vendor &&
+		each_crate verify
 }
 
 # crate NAME - the folder of a crate
@@ -69,27 +112,17 @@ build_snmalloc() {
 	    libsnmallocshim.so -DSNMALLOC_BUILD_TESTING=OFF
 }
 
-# The crate lacks the folder with the files for an installation.  An empty
-# function and the number for the soname replace it, so that the project's own
-# CMakeLists.txt works.
 mimalloc() {
-	cp -r "$(crate libmimalloc-sys)/c_src/mimalloc/$1" "$work/mimalloc" &&
-		mkdir -p "$work/mimalloc/cmake" &&
-		printf 'function(join_paths)\nendfunction()\n' \
-		    >"$work/mimalloc/cmake/JoinPaths.cmake" &&
-		printf 'set(mi_version%s)\n' ' 0' "_major ${1#v}" '_minor 0' \
-		    >"$work/mimalloc/cmake/mimalloc-config-version.cmake" &&
-		with_cmake "$work/mimalloc" mimalloc libmimalloc.so \
-		    -DMI_BUILD_TESTS=OFF -DMI_BUILD_STATIC=OFF \
-		    -DMI_BUILD_OBJECT=OFF
+	with_cmake "$(crate libmimalloc-sys2)/c_src/$1" mimalloc libmimalloc.so \
+	    -DMI_BUILD_TESTS=OFF -DMI_BUILD_STATIC=OFF -DMI_BUILD_OBJECT=OFF
 }
 
 build_mimalloc2() {
-	mimalloc v2
+	mimalloc mimalloc
 }
 
 build_mimalloc3() {
-	mimalloc v3
+	mimalloc mimalloc3
 }
 
 # The crate keeps configure, which is generated, outside of the project.
@@ -143,10 +176,14 @@ version() {
 	case $name in
 	snmalloc) basename "$(crate snmalloc-sys)" ;;
 	mimalloc?)
-		at=$(crate libmimalloc-sys)/c_src/mimalloc/v${name#mimalloc}
-		sed -n 's/^#define MI_MALLOC_VERSION *\([0-9]*\).*/\1/p' \
-		    "$at/include/mimalloc.h"
-		basename "$(crate libmimalloc-sys)"
+		at=$(crate libmimalloc-sys2)/c_src/mimalloc
+		[ "$name" = mimalloc3 ] && at=${at}3
+		# Such as 20502 for 2.5.2.
+		awk '/define MI_MALLOC_VERSION/ {
+			printf "%d.%d.%d\n", $3 / 10000, $3 / 100 % 100,
+			    $3 % 100
+		}' "$at/include/mimalloc.h"
+		basename "$(crate libmimalloc-sys2)"
 		;;
 	jemalloc5) basename "$(crate tikv-jemalloc-sys)" ;;
 	tcgoogle) basename "$(crate libtcmalloc-sys)" ;;
@@ -163,7 +200,8 @@ check() {
 build() {
 	local name=$1 work=$PWD/work/$1
 
-	[ -f "$name.so" ] && return
+	[ -f "$name.so" ] && version | cmp -s - "$name.version" && return
+	rm -f "$name.so"
 	say "building $name"
 	rm -rf "$work"
 	mkdir -p "$work" || return
