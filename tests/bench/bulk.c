@@ -1,10 +1,10 @@
 /*
  * bulk.c - objects in groups of N, by single calls and by bulk calls
  *
- *	bulk.single.N		N allocations, then N frees, one by one
+ *	bulk.own.N		N allocations, then N frees, one by one
  *	bulk.cache.N		umem_cache_alloc_bulk() of N objects, then
  *				umem_cache_free_bulk()
- *	bulk.limit.N		bulk.single.N of a cache with a limit
+ *	bulk.limit.N		bulk.own.N of a cache with a limit
  *	bulk.limits.N		bulk.cache.N of a cache with a limit
  *	bulk.allocs.N		N calls of umem_cache_alloc(), then a bulk free
  *	bulk.prefill.N		umem_prefill_refill() with N, then N calls of
@@ -197,7 +197,7 @@ main(int argc, char **argv)
 			bench_die("umem_cache_create");
 	}
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
-		measure("single", bulk ? singles : mallocs, groups[i], scale);
+		measure("own", bulk ? singles : mallocs, groups[i], scale);
 		if (!bulk)
 			continue;
 		measure("cache", cache_bulks, groups[i], scale);

@@ -3,7 +3,7 @@
  * kept open by an import cache
  *
  *	descriptors.open.N	open() and close(), by N threads
- *	descriptors.best.N	the best the program can do: an import cache of
+ *	descriptors.own.N	the best the program can do: an import cache of
  *				umem if the preloaded library has them, else as
  *				before
  *
@@ -101,7 +101,7 @@ main(int argc, char **argv)
 	if (import_cache_create == NULL) {
 		for (int n = 1; n <= NTHREADS; n++)
 			measure(
-			    "best", open_pairs, n, bench_count(NPAIRS, scale));
+			    "own", open_pairs, n, bench_count(NPAIRS, scale));
 		return 0;
 	}
 	cache =
@@ -109,8 +109,7 @@ main(int argc, char **argv)
 	if (cache == NULL)
 		bench_die("umem_import_cache_create");
 	for (int n = 1; n <= NTHREADS; n++)
-		measure(
-		    "best", cache_pairs, n, bench_count(20 * NPAIRS, scale));
+		measure("own", cache_pairs, n, bench_count(20 * NPAIRS, scale));
 	cache_destroy(cache);
 	return 0;
 }

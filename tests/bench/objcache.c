@@ -2,7 +2,7 @@
  * objcache.c - objects that are expensive to construct
  *
  *	objcache.raw.pair, .raw.batch	malloc and construct, destruct and free
- *	objcache.pair, .batch		an object cache of umem if the preloaded
+ *	objcache.own.pair, .own.batch	an object cache of umem if the preloaded
  *					library has them, otherwise as raw
  *
  * in ns an object; a batch is 1000 objects, freed in the order of allocation.
@@ -195,7 +195,7 @@ main(int argc, char **argv)
 		batch = bench_ns_each(cache_batches, sessions, scale) / NBATCH;
 		cache_destroy(cache);
 	}
-	bench_print(pair, "ns", "objcache.pair");
-	bench_print(batch, "ns", "objcache.batch");
+	bench_print(pair, "ns", "objcache.own.pair");
+	bench_print(batch, "ns", "objcache.own.batch");
 	return 0;
 }

@@ -362,6 +362,7 @@ def make(content, scaling):
 # The rows of README's table: label, figure, and a factor if there is one.
 MARKDOWN = [
     ("malloc and free of 64 bytes, ns", "pair.64"),
+    ("of 64 bytes, written, ns", "pair.64.set"),
     ("of 100 KiB", "pair.102400"),
     ("of 4 MiB", "pair.4194304"),
     ("200 mallocs of 64, then 200 frees", "batch.200.64"),
@@ -373,10 +374,12 @@ MARKDOWN = [
     ("xmalloc, 8 threads, Mops/s", "xmalloc.8"),
     ("mstress, 16 threads, ns an operation", "mstress.16"),
     ("a buffer to 32 MiB by 64 KiB, ms", "grow.append"),
-    ("object with an expensive constructor, ns", "objcache.pair"),
-    ("updates of an RCU hash table, Mops/s", "rcu.table.best"),
-    ("of an RCU array, Mops/s", "rcu.array.best"),
-    ("its peak memory, MiB", "rcu.array.best.peak"),
+    ("object with an expensive constructor, by an object cache of umem,"
+     " by malloc of others, ns", "objcache.own.pair"),
+    ("updates of an RCU hash table, by umem_cache_free_rcu() of umem, by"
+     " liburcu and free() of others, Mops/s", "rcu.table.own.best"),
+    ("of an RCU array, likewise, Mops/s", "rcu.array.own.best"),
+    ("its peak memory, MiB", "rcu.array.own.best.peak"),
     ("fragmentation run, resident to live", "frag.overhead"),
     ("1000 idle threads, MiB", "idle.2s"),
     ("1 GiB freed, MiB kept after 2 s", "giveback.multi"),

@@ -25,8 +25,8 @@
  *					that of the readers
  * So that allocators can be compared, two more names stand for a METHOD.  Under
  * an allocator with object caches both are cache.  Otherwise
- *	best		is the method with the most updates a second
- *	callback	is the better one of call_rcu and call_rcu_cpus
+ *	own.best	is the method with the most updates a second
+ *	own.callback	is the better one of call_rcu and call_rcu_cpus
  * Two more figures are of the best:
  *	rcu.STRUCTURE.lookups		lookups a second meanwhile
  *	rcu.STRUCTURE.late		time from the last update until the last
@@ -460,8 +460,8 @@ measure(double scale, unsigned nthreads, const char *suffix)
 	}
 	best = has_cache ? CACHE : fastest(all, CALL_RCU, DEFER_RCU);
 	callback = has_cache ? CACHE : fastest(all, CALL_RCU, CALL_RCU_CPUS);
-	print_method("best", &all[best], suffix);
-	print_method("callback", &all[callback], suffix);
+	print_method("own.best", &all[best], suffix);
+	print_method("own.callback", &all[callback], suffix);
 	bench_print(all[best].lookup_rate, "Mops/s", "rcu.%s.lookups%s",
 	    structure->name, suffix);
 	bench_print(
