@@ -2,6 +2,7 @@
  * micro.c - one thread: malloc and free in pairs and in batches
  *
  *	pair.SIZE		a malloc and its free; the block is not written
+ *	pair.SIZE.set		a pair; the whole block is written
  *	pair.SIZE.pages		a pair; one byte of each 4 KiB is written
  *	batch.200.SIZE		200 mallocs, then 200 frees in the same order
  *	batch.2000.SIZE		2000 mallocs, then 2000 frees in the same order
@@ -20,15 +21,22 @@
 #define PAGE  4096
 #define LINE  64
 
-struct pair {
-	size_t bytes;
-	bool written;
+enum written {
+	NOTHING,
+	PAGES,
+	WHOLE
 };
 
-static const struct pair pair_list[] = {{16, false}, {64, false}, {256, false},
-    {1000, false}, {4096, false}, {8192, false}, {32768, false},
-    {102400, false}, {102400, true}, {1 << 20, false}, {4 << 20, false},
-    {4 << 20, true}};
+struct pair {
+	size_t bytes;
+	enum written written;
+};
+
+static const struct pair pair_list[] = {{16, NOTHING}, {16, WHOLE},
+    {64, NOTHING}, {64, WHOLE}, {256, NOTHING}, {256, WHOLE}, {1000, NOTHING},
+    {1000, WHOLE}, {4096, NOTHING}, {4096, WHOLE}, {8192, NOTHING},
+    {32768, NOTHING}, {32768, WHOLE}, {102400, NOTHING}, {102400, PAGES},
+    {1 << 20, NOTHING}, {4 << 20, NOTHING}, {4 << 20, PAGES}};
 static const size_t batch_sizes[] = {16, 64, 256, 1000, 4096, 0};
 
 struct batch {
@@ -52,7 +60,21 @@ pairs(void *arg, size_t n)
 }
 
 static void
-pairs_written(void *arg, size_t n)
+pairs_whole(void *arg, size_t n)
+{
+	const struct pair *pair = arg;
+
+	while (n-- > 0) {
+		void *block = bench_alloc(pair->bytes);
+
+		memset(block, (int)n, pair->bytes);
+		bench_keep(block);
+		free(block);
+	}
+}
+
+static void
+pairs_pages(void *arg, size_t n)
 {
 	const struct pair *pair = arg;
 
@@ -70,11 +92,15 @@ pairs_written(void *arg, size_t n)
 static void
 pair_measure(struct pair pair, double scale)
 {
-	double ns =
-	    bench_ns_each(pair.written ? pairs_written : pairs, &pair, scale);
+	static const struct {
+		bench_work *work;
+		const char *name;
+	} way[] = {[NOTHING] = {pairs, ""},
+	    [PAGES] = {pairs_pages, ".pages"},
+	    [WHOLE] = {pairs_whole, ".set"}};
+	double ns = bench_ns_each(way[pair.written].work, &pair, scale);
 
-	bench_print(
-	    ns, "ns", "pair.%zu%s", pair.bytes, pair.written ? ".pages" : "");
+	bench_print(ns, "ns", "pair.%zu%s", pair.bytes, way[pair.written].name);
 }
 
 static void
