@@ -62,7 +62,7 @@ each_crate() {
 	done
 }
 
-# The number after "+" tells what the crate contains; cargo does not compare it.
+# The number after "+" names the contents; cargo does not compare it.
 require() {
 	printf '%s = "=%s"\n' "$1" "${2%%+*}"
 }
