@@ -23,7 +23,7 @@ size_class_default_after(size_t bytes)
 	       ((size_t)1 << highbit(bytes)) / (bytes < SIZE_SMALL ? 8 : 4);
 }
 
-/* Stores the sizes before any edit in list, from index 1; returns their number. */
+/* Stores the sizes before any edit from list[1] on; returns their number. */
 static unsigned
 defaults_store(size_t *list)
 {
