@@ -79,8 +79,9 @@ struct cpu_cold {
 	uint32_t refill;          /* rounds of the next refill from the slabs */
 	uint32_t owned;           /* [a] 1: a thread owns this header */
 	uint32_t nfilled;         /* loaded magazines that a push found full */
-	uint32_t ticks_left; /* [a] in header 0: pushes beyond top, see cpu.c */
-	uint32_t nchecks;    /* [a] in header 0: pushes checked so far */
+	uint32_t
+	    ticks_left;   /* [a] in header 0: pushes beyond top; cpu_ticks.c */
+	uint32_t nchecks; /* [a] in header 0: pushes checked so far */
 	/* Rounds in previous at the last cpu_disown(); a hint for others. */
 	uint32_t nprevious;
 	uint32_t padding;

@@ -445,8 +445,8 @@ trade_previous(
  * memory; the header then keeps its magazines.
  *
  * An owner may allocate from meta: its lock is below the owner in the order of
- * fork() (cpu.c), and its one call that takes long is an mmap() for every 256
- * KiB of magazines and other structures.
+ * fork() (cpu_fork.c), and its one call that takes long is an mmap() for every
+ * 256 KiB of magazines and other structures.
  */
 static struct magazine *
 add_magazine(struct magazine_layer *layer, struct cpu_owned *own,

@@ -6,7 +6,7 @@
  * in a consistent state.  The child loses memory that another thread is moving
  * at that moment, such as a magazine that is being filled.  The commit of
  * another thread's restartable sequence either has happened or has not (see
- * cpu.c).
+ * cpu_fork.c).
  *
  * fork() does not wait for the worker: it may be in callbacks of the program,
  * and these may wait for a lock that the forking thread holds.

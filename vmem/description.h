@@ -90,9 +90,9 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(RANGE_AT, meta_range, meta_range, at)                                \
 	M(RANGE_BYTES, meta_range, meta_range, bytes)
 
-/* magazine/cpu.c */
+/* magazine/cpu_region.c */
 #define DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \
-	V(REGIONS, regions)                                                    \
+	V(REGIONS, cpu_regions)                                                    \
 	B(REGION_BYTES, region, region)                                        \
 	M(REGION_BLOCKS, region, region, blocks)                               \
 	M(REGION_COMMITTED, region, region, committed)                         \

@@ -1,0 +1,244 @@
+/*
+ * cpu_drain.c - takes the magazines of all CPUs, and looks into them
+ *
+ * A drain owns the headers of other CPUs and closes them: case (b) of cpu.c.
+ */
+#include "magazine/cpu_inner.h"
+
+/*
+ * Wait for the owner and acquire ownership.  The wait is short, because an
+ * owner waits neither for a lock above cpu_regions_lock nor for another header.
+ */
+static void
+owned_await(struct cpu_cold *c)
+{
+	for (unsigned i = 0; !owned_try(c); i++)
+		owned_pause(c, i);
+}
+
+/*
+ * Ensure that no section that has read the old bottom or limit of a closed
+ * header is in progress.  Returns false if the kernel refuses.  A process with
+ * a single thread needs no membarrier, because its only thread is here.  A
+ * thread that libc does not know of has no area of libc and runs no sections.
+ */
+static bool
+stop_sections(void)
+{
+	return cpu_layer.rseq.owner == RSEQ_NONE ||
+	       (cpu_layer.rseq.owner == RSEQ_LIBC && os_is_single_threaded()) ||
+	       os_membarrier_rseq();
+}
+
+/*
+ * Step one of a drain: own and close the headers that have magazines.  Sets
+ * their bits in mine and returns their number.
+ */
+static unsigned
+drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
+    bool (*keep)(struct cpu_cold *), uint64_t *mine, unsigned nused)
+{
+	struct region *region = region_of(hot);
+	unsigned n = 0;
+
+	/*
+	 * Wait for the end of a fork(), which holds cpu_regions_lock.  Otherwise
+	 * the drain could skip headers because the gate is shut.
+	 */
+	lock_take(&cpu_regions_lock);
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!__atomic_load_n(
+			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
+		    !owned_try(c))
+			continue;
+		if ((c->loaded == NULL && c->previous == NULL) ||
+		    (keep != NULL && keep(c))) {
+			owned_end(c);
+			continue;
+		}
+		close_header(h);
+		mine[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+		n++;
+	}
+	lock_release(&cpu_regions_lock);
+	return n;
+}
+
+static void
+chain_add(struct magazine **chain, struct magazine *mag, unsigned nrounds)
+{
+	if (mag == NULL)
+		return;
+	umem_assert(nrounds <= mag->capacity);
+	umem_assert(mag != *chain);
+	mag->nrounds = nrounds;
+	mag->next = *chain;
+	*chain = mag;
+}
+
+/* Step two, after stop_sections(): top is constant; take the magazines. */
+static void
+drain_take(struct cpu_hot *h, struct cpu_cold *c, struct magazine **chain)
+{
+	uintptr_t top = __atomic_load_n(&h->top, __ATOMIC_RELAXED);
+	unsigned nrounds = rounds_below(c, top);
+
+	umem_assert(__atomic_load_n(&c->owned, __ATOMIC_RELAXED) != 0);
+	umem_assert(top != CPU_CLAIMED);
+	chain_add(chain, c->loaded, nrounds);
+	if (c->previous != NULL)
+		chain_add(chain, c->previous, c->previous->nrounds);
+	c->loaded = NULL;
+	c->previous = NULL;
+	nprevious_set(c);
+}
+
+bool
+cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
+    bool (*keep)(struct cpu_cold *), struct magazine **chain)
+{
+	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	uint64_t mine[128] = {0};
+	bool stopped;
+
+	if (nused > 64 * array_size(mine))
+		return false;
+	if (drain_close(hot, cold, keep, mine, nused) == 0)
+		return true;
+	stopped = stop_sections();
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if ((mine[cpu / 64] >> (cpu % 64) & 1) == 0)
+			continue;
+		if (stopped)
+			drain_take(h, c, chain);
+		else if (c->loaded != NULL)
+			/* Sections were only refused, so top is still valid. */
+			open_header(h, c->loaded);
+		owned_end(c);
+	}
+	return stopped;
+}
+
+/*
+ * cpu_regions_lock is held during the whole drain.  Otherwise another thread
+ * could commit the block of another CPU and load a magazine from the depot
+ * there.
+ */
+bool
+cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
+    void (*take)(void *arg, struct magazine **chain), void *arg,
+    struct magazine **chain)
+{
+	struct region *region = region_of(hot);
+	bool stopped;
+
+	/* This thread is in a handler of fork(), so the gate is shut. */
+	if (lock_is_forking())
+		return false;
+	lock_take(&cpu_regions_lock);
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
+		if (region->committed[cpu]) {
+			owned_await(cold_of(cold, cpu));
+			close_header(hot_of(hot, cpu));
+		}
+	stopped = stop_sections();
+	take(arg, chain);
+	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!region->committed[cpu])
+			continue;
+		if (stopped)
+			drain_take(h, c, chain);
+		else if (c->loaded != NULL)
+			/* Sections were only refused, so top is still valid. */
+			open_header(h, c->loaded);
+		owned_end(c);
+	}
+	lock_release(&cpu_regions_lock);
+	return stopped;
+}
+
+size_t
+cpu_rounds(struct cpu_hot *hot, struct cpu_cold *cold)
+{
+	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	struct region *region = region_of(hot);
+	size_t n = 0;
+
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!__atomic_load_n(
+			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
+		    !owned_try(c))
+			continue;
+		if (c->loaded != NULL)
+			n += rounds_below(
+			    c, __atomic_load_n(&h->top, __ATOMIC_RELAXED));
+		if (c->previous != NULL)
+			n += c->previous->nrounds;
+		owned_end(c);
+	}
+	return n;
+}
+
+static bool
+has_round(const struct cpu_cold *cold, unsigned n, const void *object)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (cold->loaded->round[i] == object)
+			return true;
+	return false;
+}
+
+bool
+cpu_has(struct cpu_hot *hot, struct cpu_cold *cold, const void *object)
+{
+	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	struct region *region = region_of(hot);
+	bool has = false;
+
+	for (unsigned cpu = 0; cpu < nused && !has; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!__atomic_load_n(
+			&region->committed[cpu], __ATOMIC_ACQUIRE) ||
+		    !owned_try(c))
+			continue;
+		has = has_round(c,
+		    rounds_below(c, __atomic_load_n(&h->top, __ATOMIC_RELAXED)),
+		    object);
+		owned_end(c);
+	}
+	return has;
+}
+
+bool
+cpu_is_open(struct cpu_hot *hot, struct cpu_cold *cold)
+{
+	unsigned nused = __atomic_load_n(&cpu_layer.nused, __ATOMIC_ACQUIRE);
+	struct region *region = region_of(hot);
+
+	for (unsigned cpu = 0; cpu < nused; cpu++) {
+		struct cpu_hot *h = hot_of(hot, cpu);
+		struct cpu_cold *c = cold_of(cold, cpu);
+
+		if (!__atomic_load_n(&region->committed[cpu], __ATOMIC_ACQUIRE))
+			continue;
+		/* Acquire; pairs with the release in owned_end(). */
+		if (__atomic_load_n(&c->owned, __ATOMIC_ACQUIRE) != 0 ||
+		    __atomic_load_n(&h->limit, __ATOMIC_RELAXED) != 0)
+			return true;
+	}
+	return false;
+}
