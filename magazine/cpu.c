@@ -25,7 +25,7 @@
  *	unregister the area before such a task exists (umem/malloc/thread.c,
  *	which explains why no other call has to), and rseq_thread_stop()
  *	prevents the task from registering an own area.  Debug builds ask the
- *	kernel at each cpu_own().
+ *	kernel at each cpu_acquire().
  *
  * Ownership of headers
  *	Sections push and pop on the loaded magazine without a lock.  Their
@@ -68,10 +68,10 @@
 #include "magazine/cpu_inner.h"
 
 /*
- * Attempts of cpu_own() before the thread bypasses the magazines.  An attempt
- * fails if the claim is interrupted or the thread has moved to another CPU.  A
- * single-stepped thread is interrupted every time, any other thread hardly
- * twice in a row.
+ * Attempts of cpu_acquire() before the thread bypasses the magazines.  An
+ * attempt fails if the claim is interrupted or the thread has moved to another
+ * CPU.  A single-stepped thread is interrupted every time, any other thread
+ * hardly twice in a row.
  */
 #define CLAIM_TRIES 8
 
@@ -85,9 +85,9 @@ cpu_now(void)
 						 : rseq_cpu(&cpu_layer.place);
 }
 
-/* cpu_own() in locked mode. */
+/* cpu_acquire() in locked mode. */
 static bool
-own_in_locked_mode(
+acquire_in_locked_mode(
     struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 {
 	unsigned cpu = os_cpu();
@@ -120,7 +120,7 @@ own_in_locked_mode(
 
 /* Prefetch the last part of a magazine of the given size, starting at mag. */
 static inline void
-bring_in_rounds(uintptr_t mag, size_t bytes, size_t last)
+prefetch_rounds(uintptr_t mag, size_t bytes, size_t last)
 {
 	for (size_t at = bytes; at > CACHE_LINE && bytes - at < last;
 	     at -= CACHE_LINE)
@@ -132,7 +132,7 @@ bring_in_rounds(uintptr_t mag, size_t bytes, size_t last)
  * addresses.
  */
 void
-cpu_bring_in(struct cpu_hot *hot)
+cpu_prefetch(struct cpu_hot *hot)
 {
 	size_t at = (size_t)((uintptr_t)hot - (uintptr_t)cpu_layer.blocks);
 	uintptr_t top, bottom, limit, loaded, previous;
@@ -156,9 +156,9 @@ cpu_bring_in(struct cpu_hot *hot)
 	__builtin_prefetch((void *)previous, /* to write */ 1);
 	__builtin_prefetch((void *)loaded, 1);
 	if (top == limit)
-		bring_in_rounds(loaded, limit - loaded, NEWEST_BYTES);
+		prefetch_rounds(loaded, limit - loaded, NEWEST_BYTES);
 	if (top != limit || limit - bottom < NEWEST_BYTES)
-		bring_in_rounds(previous, limit - loaded, NEWEST_BYTES);
+		prefetch_rounds(previous, limit - loaded, NEWEST_BYTES);
 }
 
 /*
@@ -176,10 +176,11 @@ cpu_bring_in(struct cpu_hot *hot)
  *	Only words of the block are read, never a magazine: another thread may
  *	free that meanwhile.  nprevious stands for previous->nrounds.  It can
  *	differ from it only while a thread owns the header: each change of
- *	previous, or of its rounds, is made by an owner, and cpu_disown() or the
- *	drain that took the magazine stores the new number before owned := 0.
- *	A header of zeros, in a block without memory, is not read: the read
- *	would cause a page fault in addition to that of the first write.
+ *	previous, or of its rounds, is made by an owner, and cpu_release() or
+ *	the drain that took the magazine stores the new number before it ends
+ *	the ownership.  A header of zeros, in a block without memory, is not
+ *	read: the read would cause a page fault in addition to that of the first
+ *	write.
  */
 bool
 cpu_seems_empty(struct cpu_hot *hot, struct cpu_cold *cold, uint32_t *refill)
@@ -214,10 +215,10 @@ cpu_seems_closed(struct cpu_hot *hot)
 }
 
 bool
-cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
+cpu_acquire(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 {
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
-		return own_in_locked_mode(hot, cold, owned);
+		return acquire_in_locked_mode(hot, cold, owned);
 	for (int i = 0; i < CLAIM_TRIES; i++) {
 		unsigned cpu = rseq_cpu(&cpu_layer.place);
 		struct cpu_hot *h = hot_of(hot, cpu);
@@ -266,7 +267,7 @@ cpu_own(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 }
 
 void
-cpu_disown(struct cpu_owned *owned)
+cpu_release(struct cpu_owned *owned)
 {
 	struct cpu_hot *h = owned->hot;
 	struct magazine *loaded = owned->cold->loaded;

@@ -25,7 +25,7 @@ struct cpu_layer {
 
 extern struct cpu_layer cpu_layer;
 
-/* A header that the calling thread owns: from cpu_own() to cpu_disown(). */
+/* A header that the calling thread owns, until cpu_release(). */
 struct cpu_owned {
 	struct cpu_hot *hot;
 	struct cpu_cold *cold;
@@ -90,24 +90,24 @@ bool cpu_seems_closed(struct cpu_hot *hot);
 
 /*
  * Prefetch all cache lines that an exchange of magazines needs.  Called after a
- * miss, before cpu_own().  Exchanges are so rare that each line may have left
- * the cache.
+ * miss, before cpu_acquire().  Exchanges are so rare that each line may have
+ * left the cache.
  */
-void cpu_bring_in(struct cpu_hot *hot);
+void cpu_prefetch(struct cpu_hot *hot);
 
 /*
  * Acquire ownership of this CPU's header.  Returns false if another thread owns
  * it or if this thread cannot run sections; the caller then bypasses the
  * magazines.
  */
-bool cpu_own(
+bool cpu_acquire(
     struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned);
 
 /*
  * Publish owned->cold->loaded, with owned->nrounds rounds, to the sections, and
  * release ownership.
  */
-void cpu_disown(struct cpu_owned *owned);
+void cpu_release(struct cpu_owned *owned);
 
 /*
  * Take the magazines of every CPU, as a chain, and leave the headers empty.
@@ -175,7 +175,7 @@ void cpu_set_ticks(uint32_t n);
 
 /*
  * For the atfork handlers: between these two calls no thread owns a header, and
- * cpu_own() fails, also in the forking thread.
+ * cpu_acquire() fails, also in the forking thread.
  */
 void cpu_lock_for_fork(void);
 void cpu_unlock_for_fork(bool child);

@@ -42,8 +42,8 @@ drain_close(struct cpu_hot *hot, struct cpu_cold *cold,
 	unsigned n = 0;
 
 	/*
-	 * Wait for the end of a fork(), which holds cpu_regions_lock.  Otherwise
-	 * the drain could skip headers because the gate is shut.
+	 * Wait for the end of a fork(), which holds cpu_regions_lock.
+	 * Otherwise the drain could skip headers because the gate is shut.
 	 */
 	lock_take(&cpu_regions_lock);
 	for (unsigned cpu = 0; cpu < nused; cpu++) {

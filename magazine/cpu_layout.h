@@ -82,7 +82,7 @@ struct cpu_cold {
 	uint32_t
 	    ticks_left;   /* [a] in header 0: pushes beyond top; cpu_ticks.c */
 	uint32_t nchecks; /* [a] in header 0: pushes checked so far */
-	/* Rounds in previous at the last cpu_disown(); a hint for others. */
+	/* Rounds in previous at the last cpu_release(); a hint for others. */
 	uint32_t nprevious;
 	uint32_t padding;
 };

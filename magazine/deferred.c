@@ -92,7 +92,7 @@ is_loaded(const struct cpu_owned *own, const void *object)
 /* Room on the owned header, with *spare if need be. */
 static bool
 have_room(struct deferred *layer, struct cpu_owned *own,
-    struct magazine **spare, struct deferred_news *news)
+    struct magazine **spare, struct deferred_work *work)
 {
 	struct magazine *full = own->cold->loaded;
 
@@ -102,38 +102,38 @@ have_room(struct deferred *layer, struct cpu_owned *own,
 		return false;
 	if (full != NULL) {
 		full->nrounds = own->nrounds;
-		news->nsubmitted = own->nrounds;
-		news->bytes = deferred_bytes(layer, full);
+		work->nsubmitted = own->nrounds;
+		work->bytes = deferred_bytes(layer, full);
 		deferred_submit(layer, full);
 	}
 	own->cold->loaded = *spare;
 	own->cold->nloads++;
 	own->nrounds = 0;
 	*spare = NULL;
-	news->loaded = true;
+	work->loaded = true;
 	return true;
 }
 
 enum magazine_result
 deferred_put(struct deferred *layer, void *object, struct magazine **spare,
-    struct deferred_news *news)
+    struct deferred_work *work)
 {
 	enum magazine_result result = MAGAZINE_OK;
 	struct cpu_owned own;
 
-	*news = (struct deferred_news){0};
-	if (!cpu_own(layer->hot, layer->cold, &own))
+	*work = (struct deferred_work){0};
+	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	/* In locked mode no section has counted this push. */
 	if (cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE) & CPU_TICKED)
-		news->ticked = MAGAZINE_TICKED;
+		work->ticked = MAGAZINE_TICKED;
 	if (is_loaded(&own, object))
 		result = MAGAZINE_TWICE;
-	else if (!have_room(layer, &own, spare, news))
+	else if (!have_room(layer, &own, spare, work))
 		result = MAGAZINE_FULL;
 	else
 		own.cold->loaded->round[own.nrounds++] = object;
-	cpu_disown(&own);
+	cpu_release(&own);
 	return result;
 }
 

@@ -23,7 +23,7 @@ bool deferred_init(struct deferred *layer, size_t object_bytes);
 void deferred_end(struct deferred *layer);
 
 /* The result of deferred_put(). */
-struct deferred_news {
+struct deferred_work {
 	unsigned nsubmitted; /* rounds of a full magazine that was submitted */
 	size_t bytes;        /* deferred_bytes() of it */
 	bool loaded;         /* a magazine was loaded, so rounds lie here now */
@@ -40,7 +40,7 @@ struct deferred_news {
  *			this thread cannot have one
  */
 enum magazine_result deferred_put(struct deferred *layer, void *object,
-    struct magazine **spare, struct deferred_news *news);
+    struct magazine **spare, struct deferred_work *work);
 
 /* Bytes of a magazine and of the objects in it. */
 static inline size_t

@@ -110,11 +110,11 @@ depot_seems_full(struct magazine_layer *layer)
 
 /*
  * depot_trade_for_empty() with the own shard first.  Adds MAGAZINE_SURPLUS to
- * *news if the shard is above its limit afterwards.
+ * *pending if the shard is above its limit afterwards.
  */
 static struct magazine *
 trade_for_empty(struct magazine_layer *layer, unsigned cpu,
-    struct magazine *full, unsigned *news)
+    struct magazine *full, unsigned *pending)
 {
 	struct depot *with = &layer->depot;
 	struct magazine *empty;
@@ -125,7 +125,7 @@ trade_for_empty(struct magazine_layer *layer, unsigned cpu,
 		empty = shards_trade(layer, shard_of(layer, cpu),
 		    /* for_full */ false, full, &with);
 	if (empty != NULL && depot_is_over(with))
-		*news |= MAGAZINE_SURPLUS;
+		*pending |= MAGAZINE_SURPLUS;
 	return empty;
 }
 
@@ -373,15 +373,15 @@ magazine_get(struct magazine_layer *layer, void **object, unsigned *want)
 		*want = refill_rounds(layer, refill);
 		return MAGAZINE_EMPTY;
 	}
-	cpu_bring_in(layer->hot);
-	if (!cpu_own(layer->hot, layer->cold, &own))
+	cpu_prefetch(layer->hot);
+	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	have = have_rounds(layer, &own);
 	if (have)
 		*object = own.cold->loaded->round[--own.nrounds];
 	else
 		*want = refill_rounds(layer, own.cold->refill);
-	cpu_disown(&own);
+	cpu_release(&own);
 	return have ? MAGAZINE_OK : MAGAZINE_EMPTY;
 }
 
@@ -423,11 +423,11 @@ check_filled(struct magazine_layer *layer, struct cpu_owned *own)
  */
 static struct magazine *
 trade_previous(
-    struct magazine_layer *layer, struct cpu_owned *own, unsigned *news)
+    struct magazine_layer *layer, struct cpu_owned *own, unsigned *pending)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *empty =
-	    trade_for_empty(layer, own->cpu, cold->previous, news);
+	    trade_for_empty(layer, own->cpu, cold->previous, pending);
 
 	if (empty == NULL)
 		return NULL;
@@ -450,7 +450,7 @@ trade_previous(
  */
 static struct magazine *
 add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
-    struct magazine **spare, unsigned *news)
+    struct magazine **spare, unsigned *pending)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *mag = *spare != NULL ? *spare : magazine_new(layer);
@@ -460,7 +460,7 @@ add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
 	*spare = NULL;
 	if (cold->previous != NULL) {
 		if (depot_put_full(depot_of(layer, own->cpu), cold->previous))
-			*news |= MAGAZINE_SURPLUS;
+			*pending |= MAGAZINE_SURPLUS;
 		note_unload(layer, cold);
 	}
 	return mag;
@@ -472,7 +472,7 @@ add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
  */
 static bool
 have_room(struct magazine_layer *layer, struct cpu_owned *own,
-    struct magazine **spare, unsigned *news)
+    struct magazine **spare, unsigned *pending)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *empty = NULL;
@@ -488,9 +488,9 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		return true;
 	}
 	if (cold->previous != NULL)
-		empty = trade_previous(layer, own, news);
+		empty = trade_previous(layer, own, pending);
 	if (empty == NULL)
-		empty = add_magazine(layer, own, spare, news);
+		empty = add_magazine(layer, own, spare, pending);
 	if (empty == NULL)
 		return false;
 	umem_assert(empty->nrounds < empty->capacity);
@@ -566,28 +566,28 @@ magazine_is_cold(struct magazine_layer *layer)
 
 enum magazine_result
 magazine_put(struct magazine_layer *layer, void *object,
-    struct magazine **spare, unsigned *news)
+    struct magazine **spare, unsigned *pending)
 {
 	struct cpu_owned own;
 	unsigned flags;
 	bool room, none;
 
-	if (!cpu_own(layer->hot, layer->cold, &own))
+	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	/* In locked mode there is no section that has counted this push. */
 	flags = cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE);
 	if (flags & CPU_TICKED)
-		*news |= MAGAZINE_TICKED;
+		*pending |= MAGAZINE_TICKED;
 	if (is_among_newest(
 		&own, object, flags & CPU_CHECK ? UINT_MAX : NEWEST)) {
-		cpu_disown(&own);
+		cpu_release(&own);
 		return MAGAZINE_TWICE;
 	}
 	none = own.cold->loaded == NULL;
-	room = have_room(layer, &own, spare, news);
+	room = have_room(layer, &own, spare, pending);
 	if (room)
 		put_round(&own, object, none && own.nrounds > 0);
-	cpu_disown(&own);
+	cpu_release(&own);
 	return room ? MAGAZINE_OK : MAGAZINE_FULL;
 }
 
@@ -642,7 +642,7 @@ magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
 	/* With a larger magazine, a section would have served the request. */
 	if (n > __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED))
 		magazine_grow(layer);
-	if (!cpu_own(layer->hot, layer->cold, &own))
+	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return 0;
 	while (got < n && have_rounds_for(layer, &own, n - got)) {
 		unsigned nmore = own.nrounds < n - got ? own.nrounds : n - got;
@@ -653,7 +653,7 @@ magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
 		got += nmore;
 	}
 	delete_small(layer, &own);
-	cpu_disown(&own);
+	cpu_release(&own);
 	return got;
 }
 
@@ -674,7 +674,7 @@ magazine_distinct(void *const *objects, unsigned n)
 
 enum magazine_result
 magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
-    unsigned *n, unsigned *news)
+    unsigned *n, unsigned *pending)
 {
 	struct magazine *spare = NULL;
 	unsigned flags = 0, put = 0, want = magazine_distinct(objects, *n);
@@ -684,13 +684,13 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 	*n = 0;
 	if (want == 0)
 		return MAGAZINE_TWICE;
-	if (!cpu_own(layer->hot, layer->cold, &own))
+	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	if (cpu_ticked(&own, want) & CPU_TICKED)
 		flags = MAGAZINE_TICKED;
 	if (is_among_newest(&own, objects[0], NEWEST)) {
-		cpu_disown(&own);
-		*news |= flags;
+		cpu_release(&own);
+		*pending |= flags;
 		return MAGAZINE_TWICE;
 	}
 	/* A surplus is flushed before more magazines fill the depot. */
@@ -711,8 +711,8 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 		own.nrounds += nmore;
 		put += nmore;
 	}
-	cpu_disown(&own);
-	*news |= flags;
+	cpu_release(&own);
+	*pending |= flags;
 	*n = put;
 	return result;
 }
@@ -759,12 +759,12 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 
 	umem_assert(mag == NULL || mag->nrounds > 0);
 	magazine_refilled(layer);
-	if (cpu_own(layer->hot, layer->cold, &own)) {
+	if (cpu_acquire(layer->hot, layer->cold, &own)) {
 		note_refill(layer, own.cold);
 		/* Another thread may have loaded rounds here meanwhile. */
 		if (mag != NULL && own.nrounds == 0)
 			rest = load_filled(layer, &own, mag);
-		cpu_disown(&own);
+		cpu_release(&own);
 	}
 	if (rest == NULL)
 		return;
@@ -866,9 +866,9 @@ magazine_take_near(struct magazine_layer *layer, struct magazine **chain)
 	struct cpu_owned own;
 
 	*chain = NULL;
-	if (cpu_own(layer->hot, layer->cold, &own)) {
+	if (cpu_acquire(layer->hot, layer->cold, &own)) {
 		take_both(&own, chain);
-		cpu_disown(&own);
+		cpu_release(&own);
 	}
 	shards_take(layer, depot_take_all, chain);
 }
@@ -881,7 +881,7 @@ magazine_idle_near(
 	unsigned n;
 
 	*chain = NULL;
-	if (!cpu_own(layer->hot, layer->cold, &own))
+	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return;
 	n = own.nrounds;
 	if (own.cold->previous != NULL)
@@ -891,7 +891,7 @@ magazine_idle_near(
 		n = 0;
 	}
 	*nseen = n;
-	cpu_disown(&own);
+	cpu_release(&own);
 }
 
 /* Have magazines been exchanged on this header since the last update? */
@@ -930,7 +930,7 @@ magazine_empty_depot(struct magazine_layer *layer, struct magazine **chain)
 }
 
 void
-magazine_update(struct magazine_layer *layer, struct magazine_visits behind,
+magazine_update(struct magazine_layer *layer, struct lock_counts behind,
     struct magazine **chain)
 {
 	bool surplus;
@@ -941,7 +941,7 @@ magazine_update(struct magazine_layer *layer, struct magazine_visits behind,
 	if (!sizes_grow_if_met(layer, behind)) {
 		if (*chain != NULL && shards_nfull(layer) == 0)
 			magazine_shrink(layer);
-		sizes_return_loan(layer);
+		sizes_return_borrowed(layer);
 	}
 	if (surplus)
 		sizes_shrink_depot(layer);

@@ -6,9 +6,9 @@
 #include "magazine/depot.h"
 
 /* Acquisitions of a lock, and contended ones of these; modulo 2^32. */
-struct magazine_visits {
-	uint32_t n;
-	uint32_t nwaited;
+struct lock_counts {
+	uint32_t nacquired;
+	uint32_t ncontended;
 };
 
 /*
@@ -24,8 +24,8 @@ struct magazine_layer {
 	uint32_t pressure;     /* [a] overflows that followed an underflow */
 	uint32_t depot_bytes;  /* [a] limit of the depot, in bytes of objects */
 	uint32_t object_bytes; /* [I] */
-	struct magazine_visits
-	    visits;              /* [u] of the depots, at the last update */
+	struct lock_counts
+	    lock_counts;         /* [u] of the depots, at the last update */
 	uint16_t rounds_max;     /* [I] largest capacity by default */
 	uint16_t rounds_crowded; /* [I] largest capacity if contended */
 	uint16_t rounds_most;    /* [I] largest capacity by borrowing */
@@ -109,10 +109,10 @@ bool magazine_is_cold(struct magazine_layer *layer);
  * magazine and the depot has none, it creates one.  *spare, if not NULL, is a
  * magazine that the call may load instead, and then sets *spare to NULL.  The
  * rounds in it, if any, are allocated before the object.  The call adds the
- * flags above to *news.
+ * flags above to *pending.
  */
 enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
-    struct magazine **spare, unsigned *news);
+    struct magazine **spare, unsigned *pending);
 
 /*
  * Allocate up to n objects, at most MAGAZINE_BULK, from this CPU's magazines
@@ -126,7 +126,7 @@ unsigned magazine_get_bulk(
 
 /*
  * Free the first of *n objects, at most MAGAZINE_BULK.  *n becomes the number
- * of objects freed.  *news is that of magazine_put().
+ * of objects freed.  *pending is that of magazine_put().
  *	MAGAZINE_OK	all objects up to the first that is NULL or freed twice,
  *			or up to an exchange that added MAGAZINE_SURPLUS
  *	MAGAZINE_FULL	there is no memory for the next magazine
@@ -134,7 +134,7 @@ unsigned magazine_get_bulk(
  *	MAGAZINE_BYPASS	none: the header cannot be owned
  */
 enum magazine_result magazine_put_bulk(struct magazine_layer *layer,
-    void *const *objects, unsigned *n, unsigned *news);
+    void *const *objects, unsigned *n, unsigned *pending);
 
 /*
  * [a] Set to 1 when a CPU exchanges magazines of any cache; the reader resets
@@ -215,8 +215,8 @@ void magazine_take_near(struct magazine_layer *layer, struct magazine **chain);
  * chain, and adapt the capacities.  behind counts the acquisitions of the
  * slabs' lock since the last update.
  */
-void magazine_update(struct magazine_layer *layer,
-    struct magazine_visits behind, struct magazine **chain);
+void magazine_update(struct magazine_layer *layer, struct lock_counts behind,
+    struct magazine **chain);
 
 /*
  * Take the surplus of the depot, as a chain: the magazines that were not used
@@ -241,9 +241,6 @@ void magazine_idle_near(
 /* Increase or reduce the capacity of new magazines by one step. */
 void magazine_grow(struct magazine_layer *layer);
 void magazine_shrink(struct magazine_layer *layer);
-
-/* Bytes that all caches together borrow for each CPU; see sizes.c. */
-size_t magazine_lent(void);
 
 /* Number of rounds in the layer; exact only if no thread uses it. */
 size_t magazine_rounds(struct magazine_layer *layer);

@@ -35,7 +35,7 @@
  *	The next pop returns next, and the program writes to a block soon after
  *	it has allocated it.  The load is in the section, where no other thread
  *	can take the magazine away.  Below the last round is the magazine's own
- *	address (cpu_disown()).  A prefetch has no other effect, so next need
+ *	address (cpu_release()).  A prefetch has no other effect, so next need
  *	not be an address: an import cache has rounds that are numbers.
  *
  * rseq_push(place, at, object)

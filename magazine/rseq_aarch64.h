@@ -13,7 +13,7 @@
  *
  * Ordering
  *	top is loaded with ldar.  A section that reads the value which
- *	cpu_disown() has stored with release therefore reads the bottom, the
+ *	cpu_release() has stored with release therefore reads the bottom, the
  *	limit and the rounds written before it.
  *
  *	The commit is a plain str.  The CPU may reorder it with the preceding

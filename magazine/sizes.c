@@ -36,14 +36,14 @@
  *	of each class circulate between a CPU that allocates and a CPU that
  *	frees, and should stay in the caches of these CPUs.
  *
- * Borrowed budget (loans)
+ * Borrowed budget
  *	For large objects this limit is only a few rounds, so a producer and a
  *	consumer thread would exchange magazines on almost every call.
  *	Therefore the magazines of a cache grow further if a CPU has exchanged
- *	FLOW magazines of it between two updates: up to LOAN_TIMES the limit.
- *	The budget that all caches borrow together is at most LOANS_MOST bytes
- *	for each CPU.  A cache returns its budget at an update if no CPU has
- *	exchanged FLOW/8 magazines since the last update.
+ *	FLOW magazines of it between two updates: up to BORROW_TIMES the limit.
+ *	The budget that all caches borrow together is at most BORROWED_MOST
+ *	bytes for each CPU.  A cache returns its budget at an update if no CPU
+ *	has exchanged FLOW/8 magazines since the last update.
  *
  * Size of the depot
  *	Magazines beyond the limit of the depot are flushed to the slabs.  If
@@ -87,13 +87,13 @@ static const uint16_t capacities[] = {
 #define CROWD       4
 
 /* With borrowed budget a magazine holds up to 8 times magazine_bytes_most. */
-#define LOAN_TIMES 8
+#define BORROW_TIMES  8
 /* Most bytes that all caches together borrow for each CPU: 2 MiB by default. */
-#define LOANS_MOST (32 * magazine_bytes_most)
+#define BORROWED_MOST (32 * magazine_bytes_most)
 /* Sustained traffic: exchanges of magazines by one CPU between two updates. */
-#define FLOW       (8 * SIZES_FLOW_STEP)
+#define FLOW          (8 * SIZES_FLOW_STEP)
 
-static size_t borrowed; /* [a] borrowed bytes of all caches, for each CPU */
+size_t sizes_borrowed;
 
 /* Overflows after underflows between updates before magazines grow. */
 #define PRESSURE_MAX 8
@@ -158,7 +158,7 @@ sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
 {
 	size_t most = rounds_most_of(object_bytes);
-	size_t borrowing = LOAN_TIMES * magazine_bytes_most / object_bytes;
+	size_t borrowing = BORROW_TIMES * magazine_bytes_most / object_bytes;
 
 	if (rounds_max != 0) {
 		most = lesser(most, rounds_max);
@@ -201,8 +201,8 @@ resize(struct magazine_layer *layer, uint32_t now, unsigned rounds)
 	umem_assert(rounds >= capacities[0] && rounds <= MAGAZINE_ROUNDS_MOST);
 	umem_assert(rounds != now);
 
-	if (__atomic_add_fetch(&borrowed, more, __ATOMIC_RELAXED) >
-		LOANS_MOST &&
+	if (__atomic_add_fetch(&sizes_borrowed, more, __ATOMIC_RELAXED) >
+		BORROWED_MOST &&
 	    rounds > now && more != 0)
 		goto refuse;
 	if (!__atomic_compare_exchange_n(&layer->rounds, &now, rounds, false,
@@ -211,15 +211,15 @@ resize(struct magazine_layer *layer, uint32_t now, unsigned rounds)
 	depot_resize(layer);
 	return true;
 refuse:
-	__atomic_sub_fetch(&borrowed, more, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&sizes_borrowed, more, __ATOMIC_RELAXED);
 	return false;
 }
 
 void
 sizes_end(struct magazine_layer *layer)
 {
-	__atomic_sub_fetch(
-	    &borrowed, borrowed_bytes(layer, layer->rounds), __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&sizes_borrowed,
+	    borrowed_bytes(layer, layer->rounds), __ATOMIC_RELAXED);
 }
 
 /* Increase the capacity by one step if it is below most. */
@@ -241,23 +241,23 @@ magazine_grow(struct magazine_layer *layer)
 
 /* Was the lock contended? */
 static bool
-is_crowd(struct magazine_visits visits)
+is_crowd(struct lock_counts counts)
 {
-	return visits.nwaited > magazine_max_contention &&
-	       visits.nwaited > visits.n / CROWD;
+	return counts.ncontended > magazine_max_contention &&
+	       counts.ncontended > counts.nacquired / CROWD;
 }
 
 bool
-sizes_grow_if_met(struct magazine_layer *layer, struct magazine_visits behind)
+sizes_grow_if_met(struct magazine_layer *layer, struct lock_counts behind)
 {
 	/* One acquisition of a depot's lock usually moves two magazines. */
-	struct magazine_visits now = {
+	struct lock_counts now = {
 	    shards_nmoved(layer) / 2, shards_ncontended(layer)};
-	struct magazine_visits here = {
-	    now.n - layer->visits.n, now.nwaited - layer->visits.nwaited};
+	struct lock_counts here = {now.nacquired - layer->lock_counts.nacquired,
+	    now.ncontended - layer->lock_counts.ncontended};
 
-	layer->visits = now;
-	if (here.nwaited + behind.nwaited <= magazine_max_contention)
+	layer->lock_counts = now;
+	if (here.ncontended + behind.ncontended <= magazine_max_contention)
 		return false;
 	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
 	grow_to(layer, is_crowd(here) || is_crowd(behind)
@@ -302,7 +302,7 @@ sizes_overflowed(struct magazine_layer *layer, struct cpu_cold *cold)
 }
 
 void
-sizes_return_loan(struct magazine_layer *layer)
+sizes_return_borrowed(struct magazine_layer *layer)
 {
 	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 
@@ -336,10 +336,4 @@ sizes_shrink_depot(struct magazine_layer *layer)
 {
 	depot_set_room(
 	    layer, __atomic_load_n(&layer->depot_bytes, __ATOMIC_RELAXED) / 2);
-}
-
-size_t
-magazine_lent(void)
-{
-	return __atomic_load_n(&borrowed, __ATOMIC_RELAXED);
 }

@@ -4,6 +4,9 @@
 
 #include "magazine/magazine.h"
 
+/* [a] Bytes that all caches together borrow for each CPU; see sizes.c. */
+extern size_t sizes_borrowed;
+
 /*
  * Set the initial capacities, after shards_init().  object_bytes is the memory
  * that a round holds.  rounds_max, if not 0, bounds the rounds of a magazine.
@@ -39,14 +42,13 @@ void sizes_refilled(struct magazine_layer *layer);
  * contended since the last update.  behind counts the acquisitions of the
  * slabs' lock since then.  Returns true if they were contended.
  */
-bool sizes_grow_if_met(
-    struct magazine_layer *layer, struct magazine_visits behind);
+bool sizes_grow_if_met(struct magazine_layer *layer, struct lock_counts behind);
 
 /*
  * At an update: return the borrowed budget if there was no sustained traffic
  * since the last update.
  */
-void sizes_return_loan(struct magazine_layer *layer);
+void sizes_return_borrowed(struct magazine_layer *layer);
 
 /* At an update that found a surplus in the depot: shrink the depot. */
 void sizes_shrink_depot(struct magazine_layer *layer);

@@ -295,7 +295,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(CACHE_LINK, cache, umem_cache, link)                                 \
 	M(CACHE_NAME, cache, umem_cache, name)                                 \
 	M(CACHE_SLABS, cache, umem_cache, slabs)                               \
-	M(CACHE_NWAITED, cache, umem_cache, slabs.nwaited)                     \
+	M(CACHE_SLAB_NCONTENDED, cache, umem_cache, slabs.ncontended)                     \
 	M(CACHE_CHUNK, cache, umem_cache, slabs.layout.chunk)                  \
 	M(CACHE_SLAB_BYTES, cache, umem_cache, slabs.layout.slab_bytes)        \
 	M(CACHE_NCHUNKS, cache, umem_cache, slabs.layout.nchunks)              \

@@ -47,6 +47,12 @@ struct quantum_hooks {
 void quantum_register(const struct quantum_hooks *hooks);
 
 /*
+ * The longest time, in ns, that a shortage waits for the end of a call of a
+ * source that is in transit: the call may wait for a lock of the caller.
+ */
+#define TRANSIT_WAIT_NS 100000000
+
+/*
  * The gate of an arena is a lock.  A thread closes the gate while it moves
  * pieces between the magazines of the arena's quantum caches, their slabs and
  * the arena's segments (quantum.c).  vmem_gate_open() releases the spans that

@@ -74,9 +74,6 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* The longest time that a shortage waits for the end of a call of a source. */
-#define TRANSIT_WAIT_NS 100000000
-
 static const struct quantum_hooks *registered;
 
 void

@@ -26,7 +26,7 @@ static pthread_mutex_t slab_mutex = PTHREAD_MUTEX_INITIALIZER;
 static void *slab[NOBJECTS]; /* [slab_mutex] */
 static unsigned nslab;       /* [slab_mutex] */
 static uint32_t nwrong;      /* [atomic] */
-static const struct magazine_visits calm;
+static const struct lock_counts calm;
 
 /* Returns false if this mode is not available on this machine. */
 static inline bool
@@ -171,17 +171,17 @@ put(void *object)
 {
 	enum magazine_result r;
 	struct magazine *spare = NULL;
-	unsigned news = 0;
+	unsigned pending = 0;
 
 	if (cpu_layer.rseq.owner != RSEQ_NONE &&
 	    rseq_push(&cpu_layer.place, at(), object) == RSEQ_OK)
 		return;
-	r = magazine_put(&layer, object, &spare, &news);
+	r = magazine_put(&layer, object, &spare, &pending);
 	if (r == MAGAZINE_TWICE)
 		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 	else if (r != MAGAZINE_OK)
 		slab_give(&object, 1);
-	if (news & MAGAZINE_SURPLUS) {
+	if (pending & MAGAZINE_SURPLUS) {
 		struct magazine *mag = magazine_surplus(&layer);
 
 		if (mag != NULL) {

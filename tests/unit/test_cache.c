@@ -838,13 +838,13 @@ START_TEST(a_queue_at_the_slabs_makes_larger_magazines)
 	unsigned before = cache->mag.rounds;
 
 	cache_update(cache, /* may_call */ true);
-	cache->slabs.nvisits += 1000;
-	cache->slabs.nwaited += magazine_max_contention;
+	cache->slabs.nacquired += 1000;
+	cache->slabs.ncontended += magazine_max_contention;
 	cache_update(cache, /* may_call */ true);
 	ck_assert_uint_le(cache->mag.rounds, before);
 	before = cache->mag.rounds;
-	cache->slabs.nvisits += 1000;
-	cache->slabs.nwaited += 500;
+	cache->slabs.nacquired += 1000;
+	cache->slabs.ncontended += 500;
 	cache_update(cache, /* may_call */ true);
 	ck_assert_uint_gt(cache->mag.rounds, before);
 	umem_cache_destroy(cache);
@@ -1157,7 +1157,7 @@ resize(void)
 	/* Also try capacities that only contention at the slabs causes. */
 	if (++n / 8 % 2 == 0)
 		__atomic_add_fetch(
-		    &stormy->slabs.nwaited, 1000000, __ATOMIC_RELAXED);
+		    &stormy->slabs.ncontended, 1000000, __ATOMIC_RELAXED);
 	else
 		magazine_shrink(&stormy->mag);
 	cache_update(stormy, /* may_call */ true);

@@ -120,7 +120,7 @@ slow_put(void *object)
 	struct cpu_owned own;
 	bool room;
 
-	if (!cpu_own(hot, cold, &own))
+	if (!cpu_acquire(hot, cold, &own))
 		return false;
 	if (own.cold->loaded == NULL || own.nrounds == CAPACITY)
 		swap(&own);
@@ -129,7 +129,7 @@ slow_put(void *object)
 	room = own.cold->loaded != NULL && own.nrounds < CAPACITY;
 	if (room)
 		own.cold->loaded->round[own.nrounds++] = object;
-	cpu_disown(&own);
+	cpu_release(&own);
 	return room;
 }
 
@@ -139,13 +139,13 @@ slow_get(void)
 	struct cpu_owned own;
 	void *object = NULL;
 
-	if (!cpu_own(hot, cold, &own))
+	if (!cpu_acquire(hot, cold, &own))
 		return NULL;
 	if (own.nrounds == 0)
 		swap(&own);
 	if (own.nrounds > 0)
 		object = own.cold->loaded->round[--own.nrounds];
-	cpu_disown(&own);
+	cpu_release(&own);
 	return object;
 }
 
@@ -215,10 +215,10 @@ own_and_sleep(void)
 {
 	struct cpu_owned own;
 
-	if (!cpu_own(hot, cold, &own))
+	if (!cpu_acquire(hot, cold, &own))
 		return;
 	usleep(200);
-	cpu_disown(&own);
+	cpu_release(&own);
 }
 
 static void *
@@ -456,16 +456,16 @@ START_TEST(a_header_that_is_owned_is_gone_past)
 		return;
 	for (unsigned i = 0; i < 5; i++)
 		ck_assert(slow_put(&stamp[i]));
-	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert(cpu_acquire(hot, cold, &own));
 	ck_assert_uint_eq(own.nrounds, 5);
-	ck_assert(!cpu_own(hot, cold, &second));
+	ck_assert(!cpu_acquire(hot, cold, &second));
 	ck_assert_int_eq(push(hot, &stamp[9]), RSEQ_MISS);
 	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);
 	ck_assert(cpu_drain(hot, cold, NULL, &chain));
 	ck_assert_ptr_null(chain);
 	own.cold->loaded->round[own.nrounds++] = &stamp[5];
-	cpu_disown(&own);
+	cpu_release(&own);
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 6);
 	for (unsigned i = 6; i-- > 0;) {
 		if (pop(hot, &object) != RSEQ_OK)
@@ -482,7 +482,7 @@ static struct cpu_owned publishing;
 static void
 publish(void)
 {
-	cpu_disown(&publishing);
+	cpu_release(&publishing);
 }
 
 /* The words of a header that sections read, and the owner's word. */
@@ -500,7 +500,7 @@ child_words(pid_t child, const struct cpu_owned *own)
 	    (uint32_t)step_peek(child, &own->cold->owned)};
 }
 
-/* The words that cpu_disown() writes for this magazine, or for none (NULL). */
+/* The words that cpu_release() writes for this magazine, or for none (NULL). */
 static struct header_words
 words_of(const struct magazine *mag, unsigned nrounds)
 {
@@ -511,7 +511,7 @@ words_of(const struct magazine *mag, unsigned nrounds)
 }
 
 /*
- * Stops a child before each instruction of cpu_disown().  While top is
+ * Stops a child before each instruction of cpu_release().  While top is
  * CPU_CLAIMED, every section refuses.  Once top has another value, bottom and
  * limit must belong to it.  owned is cleared after that.
  */
@@ -522,7 +522,7 @@ publish_step_by_step(struct magazine *mag, unsigned nrounds)
 	unsigned nclaimed = 0, npublished = 0;
 	pid_t child;
 
-	ck_assert(cpu_own(hot, cold, &publishing));
+	ck_assert(cpu_acquire(hot, cold, &publishing));
 	publishing.cold->loaded = mag;
 	publishing.nrounds = nrounds;
 	child = step_start(publish);
@@ -541,7 +541,7 @@ publish_step_by_step(struct magazine *mag, unsigned nrounds)
 	}
 	ck_assert(child == 0 || nclaimed > 2);
 	ck_assert(child == 0 || npublished > 0);
-	cpu_disown(&publishing);
+	cpu_release(&publishing);
 }
 
 /* In locked mode no thread runs beside an owner. */
@@ -575,9 +575,9 @@ START_TEST(below_the_last_round_of_a_loaded_magazine_is_its_own_address)
 	if (!start(_i, 0))
 		return;
 	ck_assert(slow_put(&stamp[0]));
-	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert(cpu_acquire(hot, cold, &own));
 	mag = own.cold->loaded;
-	cpu_disown(&own);
+	cpu_release(&own);
 	memcpy(&below, (char *)mag->round - sizeof(below), sizeof(below));
 	ck_assert_ptr_eq(below, mag);
 }
@@ -607,11 +607,11 @@ START_TEST(a_drain_takes_both_magazines_and_leaves_nothing)
 	ck_assert_uint_eq(nstored, CAPACITY + 3);
 	ck_assert_int_eq(push(hot, &stamp[0]), RSEQ_MISS);
 	ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
-	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert(cpu_acquire(hot, cold, &own));
 	ck_assert_ptr_null(own.cold->loaded);
 	ck_assert_ptr_null(own.cold->previous);
 	ck_assert_uint_eq(own.nrounds, 0);
-	cpu_disown(&own);
+	cpu_release(&own);
 	ck_assert_int_eq(push(hot, &stamp[0]), RSEQ_MISS);
 	ck_assert(slow_put(&stamp[0]));
 	ck_assert_ptr_eq(slow_get(), &stamp[0]);
@@ -665,13 +665,13 @@ START_TEST(a_drain_of_all_waits_for_an_owner)
 		return;
 	for (unsigned i = 0; i < CAPACITY + 3; i++)
 		ck_assert(slow_put(&stamp[i]));
-	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert(cpu_acquire(hot, cold, &own));
 	ck_assert_int_eq(pthread_create(&thread, NULL, drain_all, own.cold), 0);
 	for (unsigned i = 0; i < 20; i++)
 		usleep(1000);
 	ck_assert_uint_eq(__atomic_load_n(&drained, __ATOMIC_ACQUIRE), 0);
 	own.cold->loaded->round[own.nrounds++] = &stamp[CAPACITY + 3];
-	cpu_disown(&own);
+	cpu_release(&own);
 	ck_assert_int_eq(pthread_join(thread, &result), 0);
 	for (chain = result; chain != NULL; chain = chain->next)
 		n += chain->nrounds;
@@ -918,12 +918,12 @@ START_TEST(a_push_in_so_many_is_told_of)
 	stay_here();
 	if (!start(_i, 0))
 		return;
-	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert(cpu_acquire(hot, cold, &own));
 	own.cold->loaded = magazine();
 	ck_assert(!cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE));
 	cpu_layer.ticks = nticks;
 	ck_assert(!cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE));
-	cpu_disown(&own);
+	cpu_release(&own);
 	for (unsigned i = 0; i < 10 * (nticks + 1); i++) {
 		void *object;
 
@@ -931,9 +931,9 @@ START_TEST(a_push_in_so_many_is_told_of)
 			ck_assert_int_eq(pop(hot, &object), RSEQ_OK);
 			continue;
 		}
-		ck_assert(cpu_own(hot, cold, &own));
+		ck_assert(cpu_acquire(hot, cold, &own));
 		ntold += cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE);
-		cpu_disown(&own);
+		cpu_release(&own);
 	}
 	/*
 	 * In locked mode cpu_ticked() counts its calls instead of pushes, and a
@@ -953,9 +953,9 @@ START_TEST(the_first_pushes_are_refused_for_a_check_and_then_fewer)
 	if (!start(_i, 0))
 		return;
 	cpu_layer.checks = true;
-	ck_assert(cpu_own(hot, cold, &own));
+	ck_assert(cpu_acquire(hot, cold, &own));
 	own.cold->loaded = magazine();
-	cpu_disown(&own);
+	cpu_release(&own);
 	for (unsigned i = 0; i < 100000; i++) {
 		bool locked = cpu_layer.rseq.owner == RSEQ_NONE;
 		unsigned flags;
@@ -966,9 +966,9 @@ START_TEST(the_first_pushes_are_refused_for_a_check_and_then_fewer)
 			if (!locked)
 				continue;
 		}
-		ck_assert(cpu_own(hot, cold, &own));
+		ck_assert(cpu_acquire(hot, cold, &own));
 		flags = cpu_ticked(&own, locked);
-		cpu_disown(&own);
+		cpu_release(&own);
 		ntold += (flags & CPU_TICKED) != 0;
 		if (i < 100)
 			nfirst += (flags & CPU_CHECK) != 0;
@@ -1021,7 +1021,7 @@ START_TEST(a_block_without_memory_is_gone_past)
 		return;
 	for (unsigned i = 0; i < 3; i++) {
 		os_fail_nth(1, 1);
-		ck_assert(!cpu_own(hot, cold, &own));
+		ck_assert(!cpu_acquire(hot, cold, &own));
 		os_fail_nth(0, 0);
 		ck_assert_int_eq(push(hot, &stamp[1]), RSEQ_MISS);
 		ck_assert_int_eq(pop(hot, &object), RSEQ_MISS);
@@ -1043,14 +1043,14 @@ own_for_a_while(void *arg)
 	struct sleeper *s = arg;
 	struct cpu_owned own;
 
-	while (!cpu_own(hot, cold, &own))
+	while (!cpu_acquire(hot, cold, &own))
 		sched_yield();
 	__atomic_store_n(&s->owned, 1, __ATOMIC_RELEASE);
 	usleep(60000);
 	own.cold->loaded = magazine();
 	own.cold->loaded->round[own.nrounds++] = &stamp[7];
 	__atomic_store_n(&s->owned, 2, __ATOMIC_RELEASE);
-	cpu_disown(&own);
+	cpu_release(&own);
 	return NULL;
 }
 
@@ -1120,8 +1120,8 @@ START_TEST(a_child_frees_the_header_of_a_thread_that_was_turned_away)
 	if (!start(_i, 0))
 		return;
 	ck_assert(slow_put(&stamp[0]));
-	ck_assert(cpu_own(hot, cold, &own));
-	cpu_disown(&own);
+	ck_assert(cpu_acquire(hot, cold, &own));
+	cpu_release(&own);
 	cpu_lock_for_fork();
 	own.cold->owned = 1;
 	cpu_unlock_for_fork(/* child */ true);

@@ -140,10 +140,10 @@ START_TEST(an_object_behind_an_owned_header_is_not_forgotten)
 	stay_on_this_cpu();
 	domain = defer_new(cache, &one);
 	layer = cache->defers;
-	ck_assert(cpu_own(layer->mags.hot, layer->mags.cold, &own));
+	ck_assert(cpu_acquire(layer->mags.hot, layer->mags.cold, &own));
 	/* Meanwhile the domain's thread looks at the header several times. */
 	usleep(20000);
-	cpu_disown(&own);
+	cpu_release(&own);
 	ck_assert(are_released(domain, 1));
 	umem_cache_destroy(cache);
 }

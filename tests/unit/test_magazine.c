@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "magazine/sizes.h"
 #include "tests/unit/layer.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -68,7 +69,7 @@ END_TEST
 START_TEST(a_layer_without_magazines_says_so)
 {
 	struct magazine *spare = NULL;
-	unsigned news = 0, want = 0;
+	unsigned pending = 0, want = 0;
 	void *object;
 
 	if (!start(_i, 64, 0))
@@ -77,9 +78,9 @@ START_TEST(a_layer_without_magazines_says_so)
 	ck_assert_uint_ge(want, 1);
 	ck_assert(magazine_is_cold(&layer));
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_OK);
+	    magazine_put(&layer, stamp, &spare, &pending), MAGAZINE_OK);
 	ck_assert(!magazine_is_cold(&layer));
-	ck_assert_uint_eq(news & MAGAZINE_SURPLUS, 0);
+	ck_assert_uint_eq(pending & MAGAZINE_SURPLUS, 0);
 	ck_assert_uint_eq(magazine_rounds(&layer), 1);
 	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_OK);
 	ck_assert_ptr_eq(object, stamp);
@@ -90,7 +91,7 @@ END_TEST
 START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
 {
 	struct magazine *spare;
-	unsigned news = 0, n, want;
+	unsigned pending = 0, n, want;
 	void *object;
 
 	if (!start(_i, 16, 0))
@@ -101,12 +102,12 @@ START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
 		spare->round[i] = stamp + i;
 	spare->nrounds = n;
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp + n, &spare, &news), MAGAZINE_OK);
+	    magazine_put(&layer, stamp + n, &spare, &pending), MAGAZINE_OK);
 	ck_assert_ptr_null(spare);
 	ck_assert_uint_eq(magazine_rounds(&layer), n + 1);
 	/* A second free of the object is noticed. */
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp + n, &spare, &news), MAGAZINE_TWICE);
+	    magazine_put(&layer, stamp + n, &spare, &pending), MAGAZINE_TWICE);
 	for (unsigned i = 0; i <= n; i++) {
 		ck_assert_int_eq(
 		    magazine_get(&layer, &object, &want), MAGAZINE_OK);
@@ -123,7 +124,7 @@ END_TEST
 START_TEST(a_first_free_with_few_rounds_is_the_newest)
 {
 	struct magazine *spare;
-	unsigned news = 0, want;
+	unsigned pending = 0, want;
 	void *object;
 
 	if (!start(_i, 16, 0))
@@ -132,7 +133,7 @@ START_TEST(a_first_free_with_few_rounds_is_the_newest)
 	spare->round[0] = stamp;
 	spare->nrounds = 1;
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp + 1, &spare, &news), MAGAZINE_OK);
+	    magazine_put(&layer, stamp + 1, &spare, &pending), MAGAZINE_OK);
 	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_OK);
 	ck_assert_ptr_eq(object, stamp + 1);
 }
@@ -141,19 +142,19 @@ END_TEST
 START_TEST(a_second_free_in_a_row_is_seen)
 {
 	struct magazine *spare, *kept;
-	unsigned news = 0;
+	unsigned pending = 0;
 
 	if (!start(_i, 64, 0))
 		return;
 	spare = magazine_new(&layer);
-	magazine_put(&layer, stamp, &spare, &news);
+	magazine_put(&layer, stamp, &spare, &pending);
 	kept = spare = magazine_new(&layer);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_TWICE);
+	    magazine_put(&layer, stamp, &spare, &pending), MAGAZINE_TWICE);
 	ck_assert_ptr_eq(spare, kept);
 	ck_assert_uint_eq(magazine_rounds(&layer), 1);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp + 1, &spare, &news), MAGAZINE_OK);
+	    magazine_put(&layer, stamp + 1, &spare, &pending), MAGAZINE_OK);
 	ck_assert_ptr_eq(spare, kept);
 }
 END_TEST
@@ -164,7 +165,7 @@ END_TEST
  */
 START_TEST(a_second_free_of_one_of_the_newest_is_seen)
 {
-	unsigned news = 0, n;
+	unsigned pending = 0, n;
 
 	if (!start(_i, 64, 0))
 		return;
@@ -175,7 +176,7 @@ START_TEST(a_second_free_of_one_of_the_newest_is_seen)
 		struct magazine *spare = NULL;
 
 		ck_assert_int_eq(
-		    magazine_put(&layer, &stamp[n - ago], &spare, &news),
+		    magazine_put(&layer, &stamp[n - ago], &spare, &pending),
 		    MAGAZINE_TWICE);
 	}
 	ck_assert_uint_eq(magazine_rounds(&layer), n);
@@ -187,7 +188,7 @@ START_TEST(an_owned_header_is_gone_past)
 {
 	struct magazine *spare = NULL, *mag;
 	struct cpu_owned own;
-	unsigned news = 0, want;
+	unsigned pending = 0, want;
 	void *object;
 
 	if (_i == RSEQ_NONE || !start(_i, 64, 0))
@@ -195,17 +196,17 @@ START_TEST(an_owned_header_is_gone_past)
 	fill_slab(100);
 	put(get());
 	size_t n = magazine_rounds(&layer);
-	ck_assert(cpu_own(layer.hot, layer.cold, &own));
+	ck_assert(cpu_acquire(layer.hot, layer.cold, &own));
 	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_BYPASS);
 	ck_assert_int_eq(
-	    magazine_put(&layer, stamp, &spare, &news), MAGAZINE_BYPASS);
+	    magazine_put(&layer, stamp, &spare, &pending), MAGAZINE_BYPASS);
 	/* Rounds meant for an owned header go to the depot. */
 	mag = magazine_new(&layer);
 	mag->nrounds = 1;
 	mag->round[0] = &stamp[200];
 	magazine_install(&layer, mag);
 	ck_assert_uint_eq(depot_rounds(&layer.depot), 1);
-	cpu_disown(&own);
+	cpu_release(&own);
 	ck_assert_uint_eq(magazine_rounds(&layer), n + 1);
 }
 END_TEST
@@ -250,11 +251,11 @@ look(unsigned *loaded, unsigned *previous)
 	struct magazine *mag;
 	struct cpu_owned own;
 
-	ck_assert(cpu_own(layer.hot, layer.cold, &own));
+	ck_assert(cpu_acquire(layer.hot, layer.cold, &own));
 	mag = own.cold->loaded;
 	*loaded = own.nrounds;
 	*previous = own.cold->previous->nrounds;
-	cpu_disown(&own);
+	cpu_release(&own);
 	return mag;
 }
 
@@ -438,18 +439,19 @@ END_TEST
 START_TEST(a_depot_with_more_than_its_room_has_surplus)
 {
 	struct magazine *mag, *spare = NULL;
-	unsigned news = 0;
+	unsigned pending = 0;
 	unsigned i = 0;
 
 	if (!start(_i, 8192, 0))
 		return;
 	layer.depot.full_max = 2;
-	for (; (news & MAGAZINE_SURPLUS) == 0 && i < 200; i++) {
-		ck_assert_int_eq(magazine_put(&layer, &stamp[i], &spare, &news),
+	for (; (pending & MAGAZINE_SURPLUS) == 0 && i < 200; i++) {
+		ck_assert_int_eq(
+		    magazine_put(&layer, &stamp[i], &spare, &pending),
 		    MAGAZINE_OK);
 		layer.depot.full_max = 2;
 	}
-	ck_assert_uint_ne(news & MAGAZINE_SURPLUS, 0);
+	ck_assert_uint_ne(pending & MAGAZINE_SURPLUS, 0);
 	ck_assert_uint_eq(layer.depot.full.n, 3);
 	ck_assert_uint_eq(magazine_rounds(&layer), i);
 	mag = magazine_surplus(&layer);
@@ -550,12 +552,12 @@ END_TEST
 
 /*
  * Do n updates.  Before each, of 1000 visits to the locks behind the magazines,
- * nwaited had to wait.
+ * ncontended had to wait.
  */
 static void
-crowd(unsigned nupdates, unsigned nwaited)
+crowd(unsigned nupdates, unsigned ncontended)
 {
-	struct magazine_visits behind = {1000, nwaited};
+	struct lock_counts behind = {1000, ncontended};
 	struct magazine *chain;
 
 	while (nupdates-- > 0) {
@@ -588,7 +590,7 @@ START_TEST(where_cpus_queue_magazines_are_larger)
 	 * The larger magazines are within the byte limit, so nothing is
 	 * borrowed.
 	 */
-	ck_assert_uint_eq(magazine_lent(), 0);
+	ck_assert_uint_eq(sizes_borrowed, 0);
 	for (int j = 0; j < 1500; j++)
 		ck_assert_ptr_nonnull(held[j] = get());
 	for (int j = 0; j < 1500; j++)
@@ -639,7 +641,7 @@ START_TEST(a_crowd_keeps_to_the_budget)
 			ck_assert(is_within_budget(layer.rounds, bytes[i]));
 			ck_assert(layer.rounds == 2 || most == 0 ||
 				  layer.rounds <= most);
-			ck_assert_uint_eq(magazine_lent(), 0);
+			ck_assert_uint_eq(sizes_borrowed, 0);
 			magazine_layer_end(&layer);
 		}
 }
@@ -671,13 +673,13 @@ START_TEST(a_cache_in_flow_borrows_and_returns)
 	fill_slab(NOBJECTS);
 	flow(3);
 	ck_assert_uint_le(layer.rounds, layer.rounds_max);
-	ck_assert_uint_eq(magazine_lent(), 0);
+	ck_assert_uint_eq(sizes_borrowed, 0);
 	flow(100);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
 	ck_assert_uint_gt(layer.rounds, layer.rounds_max);
 	ck_assert_uint_le(layer.rounds * layer.object_bytes, 512 * KIB);
 	ck_assert_uint_eq(
-	    magazine_lent(), 2 * (layer.rounds - layer.rounds_max) * 8192);
+	    sizes_borrowed, 2 * (layer.rounds - layer.rounds_max) * 8192);
 	/* The cache keeps the borrowed capacity while the flow lasts. */
 	magazine_update(&layer, calm, &chain);
 	flush(chain);
@@ -688,7 +690,7 @@ START_TEST(a_cache_in_flow_borrows_and_returns)
 	magazine_update(&layer, calm, &chain);
 	flush(chain);
 	ck_assert_uint_le(layer.rounds, layer.rounds_max);
-	ck_assert_uint_eq(magazine_lent(), 0);
+	ck_assert_uint_eq(sizes_borrowed, 0);
 	ck_assert_uint_eq(nwrong, 0);
 	take_back_all();
 	ck_assert_uint_eq(nslab, NOBJECTS);
@@ -711,7 +713,7 @@ START_TEST(what_all_borrow_is_bounded)
 		flow(50);
 		ngrown += layer.rounds > layer.rounds_max;
 		ck_assert_uint_ge(layer.rounds, layer.rounds_max);
-		ck_assert_uint_le(magazine_lent(), 32 * magazine_bytes_most);
+		ck_assert_uint_le(sizes_borrowed, 32 * magazine_bytes_most);
 		take_back_all();
 		others[i] = layer;
 	}
@@ -719,7 +721,7 @@ START_TEST(what_all_borrow_is_bounded)
 	ck_assert_uint_lt(ngrown, array_size(others));
 	for (unsigned i = 0; i < array_size(others); i++)
 		magazine_layer_end(&others[i]);
-	ck_assert_uint_eq(magazine_lent(), 0);
+	ck_assert_uint_eq(sizes_borrowed, 0);
 	magazine_layer_end(&first);
 }
 END_TEST

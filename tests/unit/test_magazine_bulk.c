@@ -50,14 +50,14 @@ get_many(void **objects, unsigned n)
 static void
 put_many(void **objects, unsigned n)
 {
-	unsigned news = 0;
+	unsigned pending = 0;
 
 	for (unsigned i = 0; i < n; i++)
 		stamp_change(objects[i], 1);
 	while (n > 0) {
 		unsigned k = n;
 
-		switch (magazine_put_bulk(&layer, objects, &k, &news)) {
+		switch (magazine_put_bulk(&layer, objects, &k, &pending)) {
 		case MAGAZINE_OK:
 			break;
 		case MAGAZINE_TWICE:
@@ -70,7 +70,7 @@ put_many(void **objects, unsigned n)
 		objects += k;
 		n -= k;
 	}
-	while (news & MAGAZINE_SURPLUS) {
+	while (pending & MAGAZINE_SURPLUS) {
 		struct magazine *mag = magazine_surplus(&layer);
 
 		if (mag == NULL)
@@ -148,25 +148,25 @@ START_TEST(a_null_or_a_second_free_ends_a_put_before_it)
 {
 	void *objects[] = {&stamp[0], &stamp[1], &stamp[2], NULL, &stamp[4]};
 	void *twice[] = {&stamp[5], &stamp[6], &stamp[5], &stamp[7]};
-	unsigned news = 0, n = 5;
+	unsigned pending = 0, n = 5;
 
 	if (!start(_i, 64, 0))
 		return;
 	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, objects, &n, &news), MAGAZINE_OK);
+	    magazine_put_bulk(&layer, objects, &n, &pending), MAGAZINE_OK);
 	ck_assert_uint_eq(n, 3);
 	n = 2;
-	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, objects + 3, &n, &news), MAGAZINE_TWICE);
+	ck_assert_int_eq(magazine_put_bulk(&layer, objects + 3, &n, &pending),
+	    MAGAZINE_TWICE);
 	ck_assert_uint_eq(n, 0);
 	n = 4;
 	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, twice, &n, &news), MAGAZINE_OK);
+	    magazine_put_bulk(&layer, twice, &n, &pending), MAGAZINE_OK);
 	ck_assert_uint_eq(n, 2);
 	/* A second free of an object that an earlier call freed last. */
 	n = 2;
-	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, objects + 1, &n, &news), MAGAZINE_TWICE);
+	ck_assert_int_eq(magazine_put_bulk(&layer, objects + 1, &n, &pending),
+	    MAGAZINE_TWICE);
 	ck_assert_uint_eq(n, 0);
 	ck_assert_uint_eq(magazine_rounds(&layer), 5);
 }
@@ -176,18 +176,18 @@ START_TEST(an_owned_header_is_bypassed)
 {
 	void *objects[2] = {&stamp[0], &stamp[1]}, *held[2];
 	struct cpu_owned own;
-	unsigned news = 0, n = 2;
+	unsigned pending = 0, n = 2;
 
 	/* Not in locked mode, where the next CPU's header is free. */
 	if (_i == RSEQ_NONE || !start(_i, 64, 0))
 		return;
 	put(&stamp[2]);
-	ck_assert(cpu_own(layer.hot, layer.cold, &own));
+	ck_assert(cpu_acquire(layer.hot, layer.cold, &own));
 	ck_assert_uint_eq(magazine_get_bulk(&layer, held, 1), 0);
 	ck_assert_int_eq(
-	    magazine_put_bulk(&layer, objects, &n, &news), MAGAZINE_BYPASS);
+	    magazine_put_bulk(&layer, objects, &n, &pending), MAGAZINE_BYPASS);
 	ck_assert_uint_eq(n, 0);
-	cpu_disown(&own);
+	cpu_release(&own);
 	ck_assert_uint_eq(magazine_get_bulk(&layer, held, 1), 1);
 }
 END_TEST
@@ -207,13 +207,14 @@ START_TEST(bulk_frees_count_as_ticks)
 	put_many(objects, 50);
 	cpu_set_ticks(500);
 	for (unsigned i = 0; i < 100; i++) {
-		unsigned news = 0, n = 50;
+		unsigned pending = 0, n = 50;
 
 		ck_assert_uint_eq(magazine_get_bulk(&layer, held, 50), 50);
 		ck_assert_int_eq(
-		    magazine_put_bulk(&layer, objects, &n, &news), MAGAZINE_OK);
+		    magazine_put_bulk(&layer, objects, &n, &pending),
+		    MAGAZINE_OK);
 		ck_assert_uint_eq(n, 50);
-		ntold += (news & MAGAZINE_TICKED) != 0;
+		ntold += (pending & MAGAZINE_TICKED) != 0;
 	}
 	/*
 	 * 5000 pushes with a tick every 500; each late tick delays the next

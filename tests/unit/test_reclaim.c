@@ -213,13 +213,13 @@ START_TEST(who_uses_one_size_alone_keeps_its_depot)
 		for (size_t i = 0; i < LATER / 4096; i++)
 			umem_cache_free(cache, all[i]);
 		kept = cache_depot_bytes(cache);
-		visits = cache->slabs.nvisits;
+		visits = cache->slabs.nacquired;
 		for (size_t i = 0; i < LATER / 4096; i++)
 			all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
 	}
 	ck_assert_uint_gt(kept, LATER / 2);
 	/* Nearly all objects came from the depot. */
-	ck_assert_uint_lt(cache->slabs.nvisits - visits, LATER / 4096 / 100);
+	ck_assert_uint_lt(cache->slabs.nacquired - visits, LATER / 4096 / 100);
 }
 END_TEST
 

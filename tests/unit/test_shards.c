@@ -180,10 +180,11 @@ static unsigned
 fill_header(void)
 {
 	struct magazine *spare = NULL;
-	unsigned news = 0, n = 0;
+	unsigned pending = 0, n = 0;
 
 	for (; n < 2 * layer.rounds; n++)
-		ck_assert_int_eq(magazine_put(&layer, &stamp[n], &spare, &news),
+		ck_assert_int_eq(
+		    magazine_put(&layer, &stamp[n], &spare, &pending),
 		    MAGAZINE_OK);
 	return n;
 }
@@ -195,7 +196,7 @@ START_TEST(an_empty_magazine_of_any_shard_is_found)
 	for (unsigned n = 2; n <= 5; n++)
 		for (unsigned at = 0; at < n; at++) {
 			struct magazine *spare = NULL;
-			unsigned news = 0;
+			unsigned pending = 0;
 
 			restart(n, 2);
 			unsigned k = fill_header();
@@ -203,9 +204,9 @@ START_TEST(an_empty_magazine_of_any_shard_is_found)
 			    magazine_shard(&layer, at), magazine_of(NULL));
 			magazine_shard(&layer, at)->full_max = 0;
 			ck_assert_int_eq(
-			    magazine_put(&layer, &stamp[k], &spare, &news),
+			    magazine_put(&layer, &stamp[k], &spare, &pending),
 			    MAGAZINE_OK);
-			ck_assert_uint_ne(news & MAGAZINE_SURPLUS, 0);
+			ck_assert_uint_ne(pending & MAGAZINE_SURPLUS, 0);
 			ck_assert_uint_eq(nempty(at), 0);
 			ck_assert_uint_eq(nfull(at), 1);
 			ck_assert_uint_eq(magazine_rounds(&layer), k + 1);

@@ -367,14 +367,14 @@ START_TEST(a_visit_that_had_to_wait_is_counted)
 
 	start(64, 16, false);
 	take_and_give(NULL);
-	ck_assert_uint_eq(store.nwaited, 0);
+	ck_assert_uint_eq(store.ncontended, 0);
 	lock_take(&store.lock);
 	pthread_create(&thread, NULL, take_and_give, NULL);
-	while (__atomic_load_n(&store.nwaited, __ATOMIC_RELAXED) == 0)
+	while (__atomic_load_n(&store.ncontended, __ATOMIC_RELAXED) == 0)
 		usleep(100);
 	lock_release(&store.lock);
 	pthread_join(thread, NULL);
-	ck_assert_uint_eq(store.nwaited, 1);
+	ck_assert_uint_eq(store.ncontended, 1);
 }
 END_TEST
 
@@ -385,7 +385,7 @@ START_TEST(more_holes_than_are_claimed_at_once_are_taken_in_order)
 	};
 	void *batch[NHOLES];
 	uint64_t ncreated;
-	uint32_t nvisits;
+	uint32_t nacquired;
 	unsigned n;
 
 	/* Make one hole in each word of the bitmap. */
@@ -397,10 +397,10 @@ START_TEST(more_holes_than_are_claimed_at_once_are_taken_in_order)
 	shuffle(batch, NHOLES);
 	give(batch, NHOLES);
 	ck_assert_uint_eq(slab_used(&store), n - NHOLES);
-	nvisits = store.nvisits;
+	nacquired = store.nacquired;
 	ncreated = store.ncreated;
 	ck_assert_uint_eq(slab_take(&store, batch, NHOLES), NHOLES);
-	ck_assert_uint_eq(store.nvisits - nvisits, 2);
+	ck_assert_uint_eq(store.nacquired - nacquired, 2);
 	ck_assert_uint_eq(store.ncreated, ncreated);
 	check();
 	for (unsigned i = 1; i < NHOLES; i++)

@@ -113,7 +113,7 @@ struct sum {
 	uint64_t bytes;
 	uint64_t nallocs;
 	uint64_t nfailed;
-	uint64_t nwaited;
+	uint64_t ncontended;
 };
 
 static void
@@ -122,7 +122,7 @@ print_cache(const struct cache *c)
 	printf("%-25s %6lu %7lu %7lu %7lu %7s %9lu %5lu %9lu\n", c->name,
 	    c->bufsize, c->nlive, c->ncached, c->ntotal,
 	    size_text(c->nslabs * c->slab_bytes), c->nallocs, c->nfailed,
-	    c->nwaited);
+	    c->ncontended);
 }
 
 static const char *
@@ -180,7 +180,7 @@ json_cache(const struct cache *c)
 	json_number("memory", c->nslabs * c->slab_bytes);
 	json_number("loads", c->nallocs);
 	json_number("failed", c->nfailed);
-	json_number("contended", c->nwaited);
+	json_number("contended", c->ncontended);
 	if (has_limits(c)) {
 		json_open("limits", '{');
 		json_number("limit", c->limit == UINT64_MAX ? 0 : c->limit);
@@ -220,11 +220,11 @@ print_sums(const struct model *model)
 			sum.bytes += c->nslabs * c->slab_bytes;
 			sum.nallocs += c->nallocs;
 			sum.nfailed += c->nfailed;
-			sum.nwaited += c->nwaited;
+			sum.ncontended += c->ncontended;
 		}
 		printf("Total %-42s %13s %9lu %5lu %9lu\n",
 		    xprint("[%s]", sum.name), size_text(sum.bytes), sum.nallocs,
-		    sum.nfailed, sum.nwaited);
+		    sum.nfailed, sum.ncontended);
 	}
 }
 

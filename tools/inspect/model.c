@@ -109,8 +109,8 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .constructs = model_get(model, r, L_CACHE_CONSTRUCTS),
 	    .import = model_get(model, r, L_CACHE_IMPORT),
 	    .nfailed = model_get(model, r, L_CACHE_NFAILED),
-	    .nwaited = model_get(model, r, L_CACHE_NCONTENDED) +
-		       model_get(model, r, L_CACHE_NWAITED),
+	    .ncontended = model_get(model, r, L_CACHE_NCONTENDED) +
+		       model_get(model, r, L_CACHE_SLAB_NCONTENDED),
 	    .counts = model_get(model, r, L_CACHE_COUNTS),
 	    .limit = model_get(model, r, L_CACHE_LIMIT),
 	    .nheld = model_get(model, r, L_CACHE_HELD),

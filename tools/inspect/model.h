@@ -31,7 +31,7 @@ struct cache {
 	uint64_t nlive;
 	uint64_t nallocs; /* successful allocations, if counted */
 	uint64_t nfailed;
-	uint64_t nwaited; /* contended lock acquisitions */
+	uint64_t ncontended; /* contended lock acquisitions */
 	bool counts;      /* has a limit, or may get a limit */
 	uint64_t limit;   /* objects; UINT64_MAX: none */
 	uint64_t nheld;   /* objects that count */

@@ -234,7 +234,7 @@ take_depot(struct model *model, struct cache *c)
 			return;
 		take_list(model, c, model_get(model, depot, L_DEPOT_FULL));
 		take_list(model, c, model_get(model, depot, L_DEPOT_EMPTY));
-		c->nwaited += model_get(model, depot, L_DEPOT_NCONTENDED);
+		c->ncontended += model_get(model, depot, L_DEPOT_NCONTENDED);
 		at += bytes;
 	}
 }

@@ -457,16 +457,16 @@ flush_surplus(struct umem_cache *cache, const char *function)
 	cache_open_gate(cache);
 }
 
-/* Flushes the surplus that magazine_put() has reported in *news, if any. */
+/* Flushes the surplus that magazine_put() has reported in *pending, if any. */
 static void
-finish_put(struct umem_cache *cache, unsigned news, const char *function,
+finish_put(struct umem_cache *cache, unsigned pending, const char *function,
     unsigned *work)
 {
-	if (news & MAGAZINE_SURPLUS) {
+	if (pending & MAGAZINE_SURPLUS) {
 		flush_surplus(cache, function);
 		*work |= CACHE_POLL;
 	}
-	if (news & MAGAZINE_TICKED)
+	if (pending & MAGAZINE_TICKED)
 		*work |= CACHE_TICKED;
 }
 
@@ -542,7 +542,7 @@ free_missed(struct umem_cache *cache, void *object, const char *function,
 {
 	struct magazine *spare;
 	enum magazine_result result;
-	unsigned news = 0;
+	unsigned pending = 0;
 
 	if (unlikely(cache->mag.hot == cpu_header_none()))
 		return free_direct(cache, object, function);
@@ -553,14 +553,14 @@ free_missed(struct umem_cache *cache, void *object, const char *function,
 			misuse_slab(function, cache, object, fault);
 	}
 	spare = magazine_for_cold_cpu(cache);
-	result = magazine_put(&cache->mag, object, &spare, &news);
+	result = magazine_put(&cache->mag, object, &spare, &pending);
 	if (unlikely(spare != NULL))
 		flush_one(cache, spare, function);
 	if (result == MAGAZINE_TWICE)
 		misuse_slab(function, cache, object, SLAB_FREE);
 	else if (result != MAGAZINE_OK)
 		free_bypass(cache, object, function);
-	finish_put(cache, news, function, work);
+	finish_put(cache, pending, function, work);
 	return true;
 }
 
@@ -665,16 +665,16 @@ cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
 }
 
 /*
- * Puts some of n objects into magazines and returns their number.  *news is as
- * for magazine_put(); *nnull counts the objects that are NULL.
+ * Puts some of n objects into magazines and returns their number.  *pending is
+ * as for magazine_put(); *nnull counts the objects that are NULL.
  */
 static unsigned
 magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
-    const char *function, unsigned *news, size_t *nnull)
+    const char *function, unsigned *pending, size_t *nnull)
 {
 	unsigned put = n;
 	enum magazine_result result =
-	    magazine_put_bulk(&cache->mag, objects, &put, news);
+	    magazine_put_bulk(&cache->mag, objects, &put, pending);
 
 	if (put != 0)
 		return put;
@@ -707,18 +707,18 @@ cache_put_bulk(struct umem_cache *cache, void *const *objects, size_t n,
 	unsigned work = 0;
 
 	while (n > 0) {
-		unsigned news = 0;
+		unsigned pending = 0;
 		unsigned put = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
 
 		if (likely(moves_in_bulk(cache)))
 			put = magazines_put(
-			    cache, objects, put, function, &news, &nkept);
+			    cache, objects, put, function, &pending, &nkept);
 		else
 			put = free_each(
 			    cache, objects, put, function, &nkept, &work);
 		objects += put;
 		n -= put;
-		finish_put(cache, news, function, &work);
+		finish_put(cache, pending, function, &work);
 	}
 	if (work != 0)
 		cache_upkeep.run(work);
@@ -786,16 +786,17 @@ purge_if_idle(struct umem_cache *cache, bool visited)
  * Returns the acquisitions of the slabs' lock, and the contended ones, since
  * the last update.
  */
-static struct magazine_visits
-slab_lock_visits(struct umem_cache *cache)
+static struct lock_counts
+slab_lock_counts(struct umem_cache *cache)
 {
-	struct magazine_visits *seen = &cache->visits_at_update;
-	struct magazine_visits now = {
-	    .n = __atomic_load_n(&cache->slabs.nvisits, __ATOMIC_RELAXED),
-	    .nwaited =
-		__atomic_load_n(&cache->slabs.nwaited, __ATOMIC_RELAXED)};
-	struct magazine_visits since = {
-	    now.n - seen->n, now.nwaited - seen->nwaited};
+	struct lock_counts *seen = &cache->lock_counts_at_update;
+	struct lock_counts now = {
+	    .nacquired =
+		__atomic_load_n(&cache->slabs.nacquired, __ATOMIC_RELAXED),
+	    .ncontended =
+		__atomic_load_n(&cache->slabs.ncontended, __ATOMIC_RELAXED)};
+	struct lock_counts since = {
+	    now.nacquired - seen->nacquired, now.ncontended - seen->ncontended};
 
 	*seen = now;
 	return since;
@@ -825,7 +826,7 @@ update_empty(struct umem_cache *cache)
 bool
 cache_update(struct umem_cache *cache, bool may_call)
 {
-	struct magazine_visits since = slab_lock_visits(cache);
+	struct lock_counts since = slab_lock_counts(cache);
 	struct magazine *chain = NULL;
 	bool busy;
 
@@ -842,7 +843,7 @@ cache_update(struct umem_cache *cache, bool may_call)
 		cache_flush(cache, chain);
 		cache_open_gate(cache);
 	}
-	busy = chain != NULL || purge_if_idle(cache, since.n != 0);
+	busy = chain != NULL || purge_if_idle(cache, since.nacquired != 0);
 	if (may_call || !cache->calls_out)
 		busy |= update_empty(cache);
 	return busy;

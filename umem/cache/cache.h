@@ -42,15 +42,15 @@ struct umem_cache {
 	size_t pattern_bytes;
 	uint64_t free_pattern;
 	struct magazine_layer mag;
-	struct quarantine quarantine;            /* freed buffers that wait */
-	size_t bufsize;                          /* [I] bytes, as requested */
-	size_t align;                            /* [I] */
-	umem_constructor_t *construct;           /* [I] */
-	umem_destructor_t *destruct;             /* [I] */
-	umem_reclaim_t *reclaim;                 /* [I] */
-	void *priv;                              /* [I] for these three */
-	size_t nused_at_update;                  /* in use at the last update */
-	struct magazine_visits visits_at_update; /* of the slabs' lock */
+	struct quarantine quarantine;  /* freed buffers that wait */
+	size_t bufsize;                /* [I] bytes, as requested */
+	size_t align;                  /* [I] */
+	umem_constructor_t *construct; /* [I] */
+	umem_destructor_t *destruct;   /* [I] */
+	umem_reclaim_t *reclaim;       /* [I] */
+	void *priv;                    /* [I] for these three */
+	size_t nused_at_update;        /* in use at the last update */
+	struct lock_counts lock_counts_at_update; /* of the slabs' lock */
 	uint32_t nidle_updates; /* updates in a row without a visit */
 	unsigned nidle_own;     /* for cache_reclaim_idle() */
 	uint64_t nfailed;       /* [a] allocations that failed */

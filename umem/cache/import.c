@@ -90,8 +90,6 @@
 /* Sizes of magazines worth having; see magazine/sizes.c. */
 #define ROUNDS_LEAST    2
 #define ROUNDS_MOST     254
-/* As TRANSIT_WAIT_NS of vmem/quantum.c. */
-#define TRANSIT_WAIT_NS 100000000
 
 static_assert(POOL_LEAST >= BATCH, "the first pool takes one import");
 static_assert(ROUNDS_LEAST <= ROUNDS_MOST && ROUNDS_PART >= 2,
@@ -198,10 +196,11 @@ pool_lock(struct umem_cache *cache)
 
 	if (unlikely(!lock_try(&store->lock))) {
 		/* Relaxed: it only steers the size of magazines. */
-		__atomic_add_fetch(&store->nwaited, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&store->ncontended, 1, __ATOMIC_RELAXED);
 		lock_take(&store->lock);
 	}
-	__atomic_store_n(&store->nvisits, store->nvisits + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &store->nacquired, store->nacquired + 1, __ATOMIC_RELAXED);
 }
 
 static void

@@ -524,7 +524,7 @@ alloc_free_block(void *p, unsigned kind, const char *api)
 		update_poll();
 		return;
 	}
-	cpu_bring_in(alloc_fast.place.base + class);
+	cpu_prefetch(alloc_fast.place.base + class);
 	cache_free_slow(class_cache[class], p, api, &work);
 	if (work != 0)
 		update_run(work);

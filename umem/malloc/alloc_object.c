@@ -125,7 +125,7 @@ object_free_slow(umem_cache_t *cache, void *object)
 		return;
 	if (unlikely(cache->slabs.is_annotated))
 		cache_tell_free(cache, object);
-	cpu_bring_in(cache->mag.hot);
+	cpu_prefetch(cache->mag.hot);
 	if (cache_free_slow(cache, object, "umem_cache_free", &work))
 		cache_count_off(cache, 1);
 	if (work != 0)

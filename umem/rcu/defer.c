@@ -502,7 +502,7 @@ layer_put(struct defer *layer, void *object, const char *name)
 {
 	struct magazine *spare = NULL;
 	enum magazine_result result;
-	struct deferred_news pending_work;
+	struct deferred_work pending_work;
 
 	result = deferred_put(&layer->mags, object, &spare, &pending_work);
 	if (result == MAGAZINE_FULL) {

@@ -463,10 +463,11 @@ slab_lock_counted(struct slab_store *store)
 {
 	if (unlikely(!lock_try(&store->lock))) {
 		/* Relaxed: the count only affects the size of magazines. */
-		__atomic_add_fetch(&store->nwaited, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&store->ncontended, 1, __ATOMIC_RELAXED);
 		lock_take(&store->lock);
 	}
-	__atomic_store_n(&store->nvisits, store->nvisits + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &store->nacquired, store->nacquired + 1, __ATOMIC_RELAXED);
 }
 
 /*

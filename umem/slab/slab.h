@@ -79,15 +79,15 @@ struct slab_claims {
  * threads read the rest before they take the lock.
  */
 struct slab_store {
-	struct lock lock;  /* rank LOCK_SLAB */
-	size_t nused;      /* [a] chunks taken */
-	uint32_t nvisits;  /* [a] acquisitions of the lock to take or give */
-	uint32_t nslabs;   /* [a] */
-	uint32_t nempty;   /* [s] */
-	uint32_t nunused;  /* [s] minimum of nempty since slab_reap_unused() */
-	size_t nraw;       /* [a] free chunks that are not constructed */
-	struct list full;  /* [s] */
-	struct list empty; /* [s] */
+	struct lock lock;   /* rank LOCK_SLAB */
+	size_t nused;       /* [a] chunks taken */
+	uint32_t nacquired; /* [a] acquisitions of the lock to take or give */
+	uint32_t nslabs;    /* [a] */
+	uint32_t nempty;    /* [s] */
+	uint32_t nunused;   /* [s] minimum of nempty since slab_reap_unused() */
+	size_t nraw;        /* [a] free chunks that are not constructed */
+	struct list full;   /* [s] */
+	struct list empty;  /* [s] */
 	struct list partial[SLAB_BINS]
 	    __attribute__((aligned(CACHE_LINE))); /* [s] */
 	struct slab_layout layout                 /* [I] */
@@ -118,7 +118,7 @@ struct slab_store {
 	/*
 	 * Apart from the lock, because the holder of the lock writes that line.
 	 */
-	uint32_t nwaited; /* [u] contended acquisitions of the lock */
+	uint32_t ncontended; /* [u] contended acquisitions of the lock */
 	/* The members below are of a stable store. */
 	uint32_t retire_wanted; /* [a] 0: none; else 1 + empty slabs to keep */
 	uint32_t nretired;      /* [a] */

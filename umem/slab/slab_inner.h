@@ -159,7 +159,7 @@ bool slab_store_check_locked(struct slab_store *store);
 static inline void
 slab_sample_check_locked(struct slab_store *store)
 {
-	if (store->nvisits % (store->nslabs + 1) == 0)
+	if (store->nacquired % (store->nslabs + 1) == 0)
 		umem_assert(slab_store_check_locked(store));
 }
 #else
