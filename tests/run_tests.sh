@@ -375,7 +375,7 @@ for ((i = 0; i < njobs; i++)); do
 	fi
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 done
-if [ $((passed + failed)) -eq 0 ]; then
+if [ $((passed + failed + skipped)) -eq 0 ]; then
 	echo "run_tests.sh: no test ran"
 	failed=1
 fi

@@ -1,10 +1,11 @@
 #!/bin/bash
-# matrix.sh - the tests in each variant of the build
+# matrix.sh - lint, and the tests in each variant of the build
 #
 #	tools/build/matrix.sh [ROW...]
 #
 # Runs the rows below, or those that are named, in the tree's root:
 #
+#	lint		make lint, counted as one test
 #	release		all tests, as `make test`
 #	debug		all tests, with DEBUG=1: the assertions are on
 #	address		the unit tests with SAN=address
@@ -14,12 +15,12 @@
 #	aarch64		the unit tests of aarch64, in QEMU's user mode
 #
 # Prints the output of each row, then one line for each row and the sums as
-# "N passed, N failed".  A row without its compiler is skipped.  The status is 0
-# if every row ran or was skipped, and no test failed.
+# "N passed, N failed".  A row is skipped if its tools are missing.  The status
+# is 0 if every row ran or was skipped, and no test failed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-ROWS='release debug address undefined thread clang aarch64'
+ROWS='lint release debug address undefined thread clang aarch64'
 passed=0 failed=0 skipped=0 status=0
 table=
 output=$(mktemp)
@@ -27,12 +28,27 @@ trap 'rm -f "$output"' EXIT
 
 run_row() {
 	case $1 in
+	lint) make lint && echo '1 passed, 0 failed' ;;
 	release) make test ;;
 	debug) make DEBUG=1 test ;;
 	address | undefined | thread) make "SAN=$1" unit-test ;;
 	clang) make CC=clang CXX=clang++ unit-test ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
 	esac
+}
+
+# missing ROW - its tools, without those of the machine
+missing() {
+	local tool
+	local -a tools=()
+
+	case $1 in
+	clang) tools=(clang clang++) ;;
+	aarch64) tools=(aarch64-linux-gnu-gcc qemu-aarch64-static) ;;
+	esac
+	for tool in "${tools[@]}"; do
+		command -v "$tool" >/dev/null || echo "$tool"
+	done
 }
 
 # row NAME - runs it and adds its counts
@@ -65,9 +81,11 @@ for name in "$@"; do
 	fi
 done
 for name in "$@"; do
-	if [ "$name" = clang ] && ! command -v clang >/dev/null; then
+	without=$(missing "$name")
+	if [ -n "$without" ]; then
 		skipped=$((skipped + 1))
-		table+="clang      skipped: there is no clang"$'\n'
+		table+=$(printf '%-10s skipped: there is no %s' "$name" \
+		    "${without//$'\n'/, no }")$'\n'
 		continue
 	fi
 	row "$name"
