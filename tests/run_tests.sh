@@ -318,11 +318,19 @@ add_job() {
 	fi
 }
 
+# has_threads ROOM - can ThreadSanitizer find anything in this suite?  It cannot
+# see the sections of rseq.
+has_threads() {
+	[ "$1" != rseq ] &&
+	    grep -Eqw 'pthread_create|umem_defer_[a-z]*' \
+		"$TOP/tests/unit/test_$1.c"
+}
+
 for folder in "${folders[@]}"; do
 	if [ "$folder" = unit ]; then
 		for room in $("$B/unit" --list); do
-			# The sections alone, which that sanitizer cannot see.
-			[ "${SAN:-}-$room" != thread-rseq ] || continue
+			[ "${SAN:-}" != thread ] || has_threads "$room" ||
+			    continue
 			! wanted "$room" || add_job no unit "$room"
 		done
 		continue

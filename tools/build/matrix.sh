@@ -10,7 +10,8 @@
 #	debug		all tests, with DEBUG=1: the assertions are on
 #	address		the unit tests with SAN=address
 #	undefined	the unit tests with SAN=undefined
-#	thread		the unit tests with SAN=thread, in the locked mode
+#	thread		the unit tests with threads, with SAN=thread, in the
+#			locked mode
 #	clang		the unit tests of a build by clang
 #	aarch64		the unit tests of aarch64, in QEMU's user mode
 #
