@@ -57,6 +57,8 @@ SIZES = "256,1024,4096,16384,65536"
 
 PROGRAMS = [
     Program("micro", quick_rounds=1),
+    Program("mixed64", "mixed", ["1", "64"]),
+    Program("mixed256", "mixed", ["64", "256"]),
     Program("prodcons"),
     Program("threads", quick_rounds=1),
     fixed("larson2", "2"),
