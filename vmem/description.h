@@ -92,7 +92,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 
 /* magazine/cpu_region.c */
 #define DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \
-	V(REGIONS, cpu_regions)                                                    \
+	V(REGIONS, cpu_regions)                                                \
 	B(REGION_BYTES, region, region)                                        \
 	M(REGION_BLOCKS, region, region, blocks)                               \
 	M(REGION_COMMITTED, region, region, committed)                         \
@@ -295,7 +295,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(CACHE_LINK, cache, umem_cache, link)                                 \
 	M(CACHE_NAME, cache, umem_cache, name)                                 \
 	M(CACHE_SLABS, cache, umem_cache, slabs)                               \
-	M(CACHE_SLAB_NCONTENDED, cache, umem_cache, slabs.ncontended)                     \
+	M(CACHE_SLAB_NCONTENDED, cache, umem_cache, slabs.ncontended)          \
 	M(CACHE_CHUNK, cache, umem_cache, slabs.layout.chunk)                  \
 	M(CACHE_SLAB_BYTES, cache, umem_cache, slabs.layout.slab_bytes)        \
 	M(CACHE_NCHUNKS, cache, umem_cache, slabs.layout.nchunks)              \

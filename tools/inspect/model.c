@@ -110,7 +110,7 @@ take_cache(struct model *model, uint64_t at, bool listed)
 	    .import = model_get(model, r, L_CACHE_IMPORT),
 	    .nfailed = model_get(model, r, L_CACHE_NFAILED),
 	    .ncontended = model_get(model, r, L_CACHE_NCONTENDED) +
-		       model_get(model, r, L_CACHE_SLAB_NCONTENDED),
+			  model_get(model, r, L_CACHE_SLAB_NCONTENDED),
 	    .counts = model_get(model, r, L_CACHE_COUNTS),
 	    .limit = model_get(model, r, L_CACHE_LIMIT),
 	    .nheld = model_get(model, r, L_CACHE_HELD),

@@ -32,9 +32,9 @@ struct cache {
 	uint64_t nallocs; /* successful allocations, if counted */
 	uint64_t nfailed;
 	uint64_t ncontended; /* contended lock acquisitions */
-	bool counts;      /* has a limit, or may get a limit */
-	uint64_t limit;   /* objects; UINT64_MAX: none */
-	uint64_t nheld;   /* objects that count */
+	bool counts;         /* has a limit, or may get a limit */
+	uint64_t limit;      /* objects; UINT64_MAX: none */
+	uint64_t nheld;      /* objects that count */
 	uint64_t nwaiting, nwaits, nrefused; /* requests at the limit */
 	uint64_t reserve, nready, nreserved; /* objects: set, present, used */
 };

@@ -82,14 +82,14 @@
 #include "vmem/panic.h"
 
 /* Resources that one call of import() or release() moves at most: 512 bytes. */
-#define BATCH           64
+#define BATCH        64
 /* The capacity of the first pool: a page is 512. */
-#define POOL_LEAST      64
+#define POOL_LEAST   64
 /* Magazines get this part of max_idle: two magazines a CPU, and half of it. */
-#define ROUNDS_PART     4
+#define ROUNDS_PART  4
 /* Sizes of magazines worth having; see magazine/sizes.c. */
-#define ROUNDS_LEAST    2
-#define ROUNDS_MOST     254
+#define ROUNDS_LEAST 2
+#define ROUNDS_MOST  254
 
 static_assert(POOL_LEAST >= BATCH, "the first pool takes one import");
 static_assert(ROUNDS_LEAST <= ROUNDS_MOST && ROUNDS_PART >= 2,
