@@ -23,21 +23,20 @@ cold_of_none(struct cpu_hot *none)
 }
 
 /*
- * bottom is stored first, because a pop would otherwise treat the counter as
- * the top of a magazine.
+ * ticks_left is written first: bottom publishes the block (is_committed()).
+ * The counter is stored last, because a pop would treat it as the top of a
+ * magazine while bottom is 0.
  */
 void
 cpu_ticks_start(struct cpu_hot *none)
 {
-	__atomic_store_n(&none->bottom, CPU_NO_BOTTOM, __ATOMIC_RELEASE);
+	uint32_t n = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+
 	if (cpu_layer.checks)
-		cold_of_none(none)->ticks_left =
-		    __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
-	__atomic_store_n(ticks_of(none),
-	    cpu_layer.checks
-		? 0
-		: __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED),
-	    __ATOMIC_RELEASE);
+		cold_of_none(none)->ticks_left = n;
+	__atomic_store_n(&none->bottom, CPU_NO_BOTTOM, __ATOMIC_RELEASE);
+	__atomic_store_n(
+	    ticks_of(none), cpu_layer.checks ? 0 : n, __ATOMIC_RELEASE);
 }
 
 /*
