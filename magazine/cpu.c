@@ -210,8 +210,13 @@ cpu_seems_closed(struct cpu_hot *hot)
 
 	if (cpu_layer.rseq.owner == RSEQ_NONE)
 		cpu %= cpu_layer.nwanted;
-	return is_cpu(cpu) && is_committed(hot, cpu) &&
-	       __atomic_load_n(&hot_of(hot, cpu)->limit, __ATOMIC_RELAXED) == 0;
+	if (unlikely(!is_cpu(cpu)))
+		return false;
+	/* Acquire; pairs with the release in block_commit_locked(). */
+	if (unlikely(!is_committed(hot, cpu)) &&
+	    !__atomic_load_n(&region_of(hot)->committed[cpu], __ATOMIC_ACQUIRE))
+		return true;
+	return __atomic_load_n(&hot_of(hot, cpu)->limit, __ATOMIC_RELAXED) == 0;
 }
 
 bool

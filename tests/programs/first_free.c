@@ -3,9 +3,10 @@
  * The blocks that they get next do not lie in one cache line.  A double free
  * in this way is reported as usual.
  *
- * If the kernel preempts one of the two threads, it may give both the same CPU
- * index in turn.  So the test passes if one of the sizes is right; each size
- * has one try.
+ * Each size has a child of its own, so that its frees are the first calls of a
+ * thread on the second CPU.  If the kernel preempts one of the two threads, it
+ * may give both the same CPU index in turn.  So the test passes if one of the
+ * sizes is right; each size has one try.
  */
 #include <sched.h>
 #include <sys/wait.h>
@@ -116,6 +117,8 @@ static bool
 is_right(size_t size, const unsigned *cpu)
 {
 	struct turn turn[2] = {0};
+	int status;
+	pid_t pid;
 
 	for (int i = 0; i < 2; i++) {
 		turn[i].cpu = cpu[i];
@@ -123,8 +126,13 @@ is_right(size_t size, const unsigned *cpu)
 		turn[i].given = malloc(size);
 	}
 	twice(turn);
-	both(turn);
-	return !same_line(&turn[0], &turn[1]);
+	pid = fork();
+	if (pid == 0) {
+		both(turn);
+		_exit(same_line(&turn[0], &turn[1]));
+	}
+	check(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status) == 0;
 }
 
 int
