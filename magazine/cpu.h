@@ -83,8 +83,8 @@ bool cpu_seems_empty(
     struct cpu_hot *hot, struct cpu_cold *cold, uint32_t *refill);
 
 /*
- * Racy estimate: has this CPU no magazine loaded?  The block of the CPU may have
- * no memory yet.
+ * Racy estimate: has this CPU no magazine loaded?  The block of the CPU may
+ * have no memory yet.
  */
 bool cpu_seems_closed(struct cpu_hot *hot);
 
