@@ -65,7 +65,7 @@ void *option_target(const struct option *option);
 const struct option_word *option_words(const struct option *option);
 
 /*
- * Does what the option does beside setting its target.  Returns false if the
+ * Applies the effects of an option other than its target.  Returns false if the
  * option refuses the value.
  */
 bool option_act(const struct option *option, size_t value);

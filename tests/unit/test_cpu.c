@@ -856,7 +856,9 @@ START_TEST(headers_run_out_into_a_second_region)
 	 * The new header works like those of the first region and is distinct
 	 * from them.
 	 */
+	ck_assert(cpu_seems_closed(hot));
 	ck_assert(slow_put(&stamp[0]));
+	ck_assert(!cpu_seems_closed(hot));
 	ck_assert(slow_put(&stamp[1]));
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 2);
 	ck_assert_ptr_eq(slow_get(), &stamp[1]);
@@ -895,7 +897,9 @@ START_TEST(a_header_has_its_guard_before_and_after_its_block_has_memory)
 	if (!start(_i, 0))
 		return;
 	ck_assert(guard_is(hot, (struct cpu_guard){0, 0}));
+	ck_assert(cpu_seems_closed(hot));
 	ck_assert(slow_put(&stamp[0]));
+	ck_assert(!cpu_seems_closed(hot));
 	ck_assert(guard_is(hot, guard));
 	ck_assert(cpu_header_alloc(other, &second, &second_cold));
 	ck_assert(guard_is(second, other));
