@@ -95,13 +95,24 @@ print_bar(uint64_t low, uint64_t high, uint64_t n)
 	printf(" %lu\n", n);
 }
 
-/* Returns the next bin's end: one step further, or twice as far. */
+/*
+ * Returns the first size of the bin that contains this size, and the last in
+ * *last.  A bin has step sizes or, if geometric, ends at twice its start.
+ * Because a damaged core may contain any size, neither overflows.
+ */
 static uint64_t
-bin_end(uint64_t start, uint64_t step, bool geometric)
+bin_of(uint64_t size, uint64_t step, bool geometric, uint64_t *last)
 {
-	if (!geometric || start < step)
-		return start + step;
-	return 2 * start;
+	uint64_t start = 0, bytes = step;
+
+	assert(step != 0);
+	if (!geometric)
+		start = size - size % step;
+	for (; size - start >= bytes; bytes = start)
+		start += bytes;
+	*last = bytes - 1 > UINT64_MAX - start ? UINT64_MAX : start + bytes - 1;
+	assert(start <= size && size <= *last);
+	return start;
 }
 
 struct bins {
@@ -114,11 +125,12 @@ static void
 print_bins(const struct bins *bins)
 {
 	uint64_t largest = nsizes ? sizes[nsizes - 1] : 0;
-	uint64_t step = bins->least, start = 0;
+	uint64_t step = bins->least;
 	size_t i = 0;
 
 	assert(step != 0 && bins->most != 0);
-	while (!bins->geometric && largest / step >= bins->most)
+	while (!bins->geometric && largest / step >= bins->most &&
+	       step <= UINT64_MAX / 2)
 		step *= 2;
 	if (json_wanted)
 		json_open(NULL, '[');
@@ -126,15 +138,13 @@ print_bins(const struct bins *bins)
 		printf("%11s  %.*s Distribution %.*s count\n", "malloc size",
 		    18, "------------------", 18, "------------------");
 	while (i < nsizes) {
-		uint64_t end = bin_end(start, step, bins->geometric);
+		uint64_t last, start;
 		size_t first = i;
 
-		assert(sizes[i] >= start && sizes[i] <= largest);
-		while (i < nsizes && sizes[i] < end)
+		start = bin_of(sizes[i], step, bins->geometric, &last);
+		while (i < nsizes && sizes[i] <= last)
 			i++;
-		if (i != first)
-			print_bar(start, end - 1, i - first);
-		start = end;
+		print_bar(start, last, i - first);
 	}
 	if (json_wanted)
 		json_close();

@@ -39,6 +39,9 @@
 
 #include "tools/inspect/model_inner.h"
 
+/* No span has this address. */
+#define SPAN_ANY UINT64_MAX
+
 uint64_t
 model_map_table(struct model *model, enum layout_entry which)
 {
@@ -174,9 +177,13 @@ cache_of_store(struct model *model, uint64_t store)
 	return c;
 }
 
-/* Reads a slab, without its entry in the unit table; NULL: inconsistent. */
+/*
+ * Reads the slab described at at, without its entry in the unit table.  span is
+ * the span that it must have, or SPAN_ANY.  Returns NULL and changes nothing if
+ * the description is inconsistent.
+ */
 static struct slab *
-take_slab(struct model *model, uint64_t at)
+take_slab(struct model *model, uint64_t at, uint64_t span)
 {
 	const char *r = model_record(model, at, L_SLAB_BYTES);
 	uint64_t bits_at = at + layout_value(model->layout, L_SLAB_BITS);
@@ -184,7 +191,8 @@ take_slab(struct model *model, uint64_t at)
 	struct cache *c;
 	struct slab *s;
 
-	if (r == NULL)
+	if (r == NULL ||
+	    (span != SPAN_ANY && model_get(model, r, L_SLAB_SPAN) != span))
 		return NULL;
 	c = cache_of_store(model, model_get(model, r, L_SLAB_STORE));
 	if (c == NULL)
@@ -284,19 +292,18 @@ take_map(struct model *model)
 			continue;
 		if (owner[i] & 1) {
 			uint64_t below = owner[i] % unit;
+			uint64_t bytes = owner[i] - below;
 
-			take_sample(
-			    model, i, owner[i] - below, (uint32_t)(below / 2));
+			/* A damaged core may give any size. */
+			if (bytes >> model->unit_shift <= model->nunits - i)
+				take_sample(
+				    model, i, bytes, (uint32_t)(below / 2));
 			continue;
 		}
-		slab = take_slab(model, owner[i]);
+		slab = take_slab(model, owner[i], at);
 		if (slab == NULL)
 			continue;
 		assert(slab == &model->slabs[model->nslabs - 1]);
-		if (slab->span != at) {
-			model->nslabs--;
-			continue;
-		}
 		units_set(model, i, model->caches[slab->cache].slab_bytes,
 		    (uint32_t)(2 * model->nslabs));
 	}
@@ -309,8 +316,9 @@ take_slab_list(struct model *model, uint64_t head)
 	struct cycle_detector cycles = {0};
 
 	while (link != head && cycle_continues(&cycles, link)) {
-		if (take_slab(model, link - layout_value(model->layout,
-						L_SLAB_LINK)) == NULL)
+		uint64_t at = link - layout_value(model->layout, L_SLAB_LINK);
+
+		if (take_slab(model, at, SPAN_ANY) == NULL)
 			return;
 		ARRAY_GROW(
 		    model->sourced, model->nsourced, model->sourced_capacity);

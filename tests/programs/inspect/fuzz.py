@@ -6,6 +6,7 @@ the length, the ELF header, a program header, the notes, the library's
 description of itself, or a word that is not zero in memory.  The lengths of
 each note are emptied in turn.
 """
+import json
 import os
 import random
 import struct
@@ -133,29 +134,8 @@ def described(core, name):
     return struct.unpack_from("<Q", core, at + 48)[0]
 
 
-def huge_segments(name):
-    """Segments of the heap that seem to have 2**63 bytes."""
-    core = open(name, "rb").read()
-    loads = [struct.unpack_from("<QQQQ", core, at + 8)
-             for at, kind, _, n in headers(core) if kind == 1 and n]
-    told = subprocess.run([umem, "segments", name, "umem_heap"],
-                          capture_output=True, text=True, check=True).stdout
-    tags = [int(line.split()[0], 16) for line in told.splitlines()
-            if " ALLC " in line]
-    assert tags, told
-    with open(name, "r+b", 0) as file:
-        for tag in tags[:3]:
-            at = tag + described(core, "segment.size")
-            (where,) = [offset + at - start for offset, start, _, n in loads
-                        if start <= at < start + n]
-            os.pwrite(file.fileno(), struct.pack("<Q", 1 << 63), where)
-            look(name, ["leaks"], f"{name}: segment {tag:x} has 2**63 bytes")
-            os.pwrite(file.fileno(), core[where:where + 8], where)
-
-
-def empty_blocks(name):
-    """Units of the heap that seem to be large blocks without bytes."""
-    core = open(name, "rb").read()
+def places(core):
+    """A function from an address to its place in the file."""
     loads = [struct.unpack_from("<QQQQ", core, at + 8)
              for at, kind, _, n in headers(core) if kind == 1 and n]
 
@@ -164,14 +144,109 @@ def empty_blocks(name):
                  if start <= address < start + n]
         return at
 
+    return place_of
+
+
+def owners(core):
+    """Places of the words of the page map that name slabs and blocks."""
+    place_of = places(core)
     owner = place_of(described(core, "&page_map") +
                      described(core, "page_map.owner"))
     table = place_of(*struct.unpack_from("<Q", core, owner))
+    for at in range(table, len(core) - 8, 8):
+        word, = struct.unpack_from("<Q", core, at)
+        if word == 0:
+            return
+        yield at, word
+
+
+def huge_segments(name):
+    """Segments of the heap that seem to have 2**63 bytes."""
+    core = open(name, "rb").read()
+    place_of = places(core)
+    told = subprocess.run([umem, "segments", name, "umem_heap"],
+                          capture_output=True, text=True, check=True).stdout
+    tags = [int(line.split()[0], 16) for line in told.splitlines()
+            if " ALLC " in line]
+    assert tags, told
     with open(name, "r+b", 0) as file:
-        for at in (table, table + 8):
+        for tag in tags[:3]:
+            where = place_of(tag + described(core, "segment.size"))
+            os.pwrite(file.fileno(), struct.pack("<Q", 1 << 63), where)
+            look(name, ["leaks"], f"{name}: segment {tag:x} has 2**63 bytes")
+            os.pwrite(file.fileno(), core[where:where + 8], where)
+
+
+def empty_blocks(name):
+    """Units of the heap that seem to be large blocks without bytes."""
+    core = open(name, "rb").read()
+    with open(name, "r+b", 0) as file:
+        for at, _ in list(owners(core))[:2]:
             os.pwrite(file.fileno(), struct.pack("<Q", 1), at)
             look(name, ["stat"], f"{name}: the block at {at} has no bytes")
             os.pwrite(file.fileno(), core[at:at + 8], at)
+
+
+SIZES = [["sizes", *words] for words in
+         ([], ["-g"], ["-b1"], ["-b4t"], ["-b4t", "-B1"], ["-g", "-B1"])]
+
+
+def huge_blocks(name):
+    """Large blocks that seem to have some 2**63 or 2**64 bytes."""
+    core = open(name, "rb").read()
+    with open(name, "r+b", 0) as file:
+        for at, _ in list(owners(core))[:2]:
+            for bytes in (1 << 63, (1 << 64) - (1 << 20)):
+                os.pwrite(file.fileno(), struct.pack("<Q", bytes + 1), at)
+                for command in [*SIZES, ["leaks"], ["stat"]]:
+                    look(name, command,
+                         f"{name}: the block at {at} has {bytes} bytes")
+            os.pwrite(file.fileno(), core[at:at + 8], at)
+
+
+def huge_sizes(name):
+    """Records of buffers with requested sizes of some 2**63 or 2**64 bytes."""
+    core = open(name, "rb").read()
+    place_of = places(core)
+    told = json.loads(subprocess.run(
+        [umem, "bufctl", "--json", name], capture_output=True).stdout or "[]")
+    kept = [int(one["bufctl"], 16) for one in told
+            if one["state"] == "allocated"]
+    for record in kept[:1]:
+        at = place_of(record + described(core, "bufctl.size"))
+        with open(name, "r+b", 0) as file:
+            for size in (1 << 63, (1 << 64) - 1):
+                os.pwrite(file.fileno(), struct.pack("<Q", size), at)
+                for command in SIZES:
+                    look(name, command, f"{name}: a size is {size:x}")
+            os.pwrite(file.fileno(), core[at:at + 8], at)
+    return len(kept)
+
+
+def totals(name):
+    """Buffers in all, of all caches."""
+    told = subprocess.run([umem, "stat", "--json", name], check=True,
+                          capture_output=True).stdout
+    return [cache["total"] for cache in json.loads(told)["caches"]]
+
+
+def slab_twice(name):
+    """A slab that two spans claim counts once."""
+    core = open(name, "rb").read()
+    before = totals(name)
+    slabs = [(at, word) for at, word in owners(core) if not word & 1]
+    # The spans may have several units, so the last is that of a slab of its
+    # own; the words of a span are the same.
+    (at, old), new = slabs[-1], slabs[0][1]
+    assert old != new
+    with open(name, "r+b", 0) as file:
+        for one, word in slabs:
+            if word == old:
+                os.pwrite(file.fileno(), struct.pack("<Q", new), one)
+        after = totals(name)
+        if any(was < now for was, now in zip(before, after)):
+            sys.exit(f"{name}: a slab counts twice: {before}, now {after}")
+        os.pwrite(file.fileno(), core[slabs[0][0]:at + 8], slabs[0][0])
 
 
 def empty_notes(name):
@@ -190,6 +265,10 @@ for name in names:
         look(name, command, "whole")
     huge_segments(name)
     empty_blocks(name)
+    huge_blocks(name)
+    slab_twice(name)
+    if huge_sizes(name) == 0 and name == "damageddefault":
+        sys.exit(f"{name}: no records")
     cut(name, dice, rounds // 2)
     empty_notes(name)
     statuses = harm(name, dice, rounds)
