@@ -71,6 +71,7 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(MODE, options.mode)                                                  \
 	T(MTBF_INTERVAL, mtbf_interval)                                        \
 	T(POLICY, options.policy)                                              \
+	T(QUIET, options.quiet)                                                \
 	T(SAMPLE_WANTED, sample_wanted)                                        \
 	T(SIZES_CLEARED, options.sizes_cleared)                                \
 	T(UPDATE_INTERVAL_NS, update_interval_ns)                              \
@@ -241,6 +242,13 @@ const struct option option_table[] = {
 	.type = OPTION_SIZE,
 	.maximum = SIZE_MAX,
 	.help = "accepted without effect",
+    },
+    {
+	.name = "quiet",
+	.type = OPTION_FLAG,
+	.implied = true,
+	.target = TARGET_QUIET,
+	.help = "write no messages about wrong options",
     },
     {
 	.name = "rcu_budget",

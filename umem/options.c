@@ -3,9 +3,17 @@
  *
  * Items are separated by commas, blanks around them are ignored, and an item is
  * a word or word=value.  The words and their values are in option_table.c.  An
- * unknown word and a wrong value are ignored, each with a message.  No other
- * file reads the environment.  This file calls no getenv(), because the first
- * malloc may come before libc has set itself up.
+ * unknown word and a wrong value are ignored, each with a message that offers
+ * the nearest known word.  No other file reads the environment.  This file
+ * calls no getenv(), because the first malloc may come before libc has set
+ * itself up.
+ *
+ * A shell script may run a thousand programs, which inherit the same mistake.
+ * Therefore a process writes no message about a variable if its parent process
+ * has the same text in the variable and runs on the library, too: then the
+ * parent, or an ancestor of it, has written the message.  Only a process with a
+ * wrong word or value looks at its parent, in /proc, and without /proc it
+ * writes the message.
  *
  * UMEM_DEBUG may have several parts, separated by semicolons.  A part that ends
  * in a colon and patterns of names applies to caches of these names, a part
@@ -22,6 +30,7 @@
 #include "umem/number.h"
 #include "umem/option_table.h"
 #include "umem/options.h"
+#include "umem/word.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
@@ -37,6 +46,9 @@ struct item {
 	struct debug_choice *part; /* if the variable is UMEM_DEBUG */
 	bool is_reported;          /* write messages about it */
 };
+
+/* The variable of the environment that is parsed, as NAME=TEXT, or NULL. */
+static const char *environment_item;
 
 /* A program may define these; they are called if the variable is not set. */
 #pragma weak _umem_options_init
@@ -57,13 +69,120 @@ item_variable_name(const struct item *item)
 	return option_variable_names[item->variable];
 }
 
+/*
+ * Has a file in /proc of the parent process these bytes after the byte before?
+ * A file begins as if after a zero.  The bytes do not contain the byte before,
+ * except at their end.
+ */
+static bool
+parent_has(const char *file, char before, const char *text, size_t n)
+{
+	struct message path = {.n = 0};
+	char buffer[1024];
+	size_t nread, nequal = before == '\0' ? 0 : n;
+	bool found = false;
+	int fd;
+
+	message_text(&path, "/proc/");
+	message_dec(&path, os_parent_id());
+	message_text(&path, "/");
+	message_text(&path, file);
+	path.text[path.n] = '\0';
+	fd = os_open(path.text);
+	/* nequal is n after a byte that differs, up to the next byte before. */
+	while (!found && (nread = os_read(fd, buffer, sizeof(buffer))) > 0)
+		for (size_t i = 0; i < nread && !found; i++) {
+			if (nequal < n && buffer[i] == text[nequal])
+				found = ++nequal == n;
+			else
+				nequal = n;
+			if (!found && buffer[i] == before)
+				nequal = 0;
+		}
+	if (fd >= 0)
+		os_close(fd);
+	return found;
+}
+
+/* Has the parent process written the messages about the variable? */
+static bool
+environment_is_inherited(void)
+{
+	const char *text = environment_item;
+
+	return text != NULL &&
+	       parent_has("environ", '\0', text, strlen(text) + 1) &&
+	       parent_has("maps", '/', "libumem", sizeof("libumem") - 1);
+}
+
+/* Are messages about the item to be written? */
+static bool
+item_is_reported(const struct item *item)
+{
+	return item->is_reported && !options.quiet &&
+	       !environment_is_inherited();
+}
+
 /* Reports that an item of a known name is wrong. */
 static void
 item_complain(const struct item *item, const char *text)
 {
-	if (item->is_reported)
+	if (item_is_reported(item))
 		message_line(
 		    "%s: %s: %s", item_variable_name(item), item->name, text);
+}
+
+/* The variable other than that of the item that has an option of its name. */
+static const char *
+item_other_variable(const struct item *item)
+{
+	for (unsigned i = 0; i < option_table_length; i++)
+		if (option_table[i].variable != item->variable &&
+		    strcmp(option_table[i].name, item->name) == 0)
+			return option_variable_names[option_table[i].variable];
+	return NULL;
+}
+
+/* Reports an item whose name no option of its variable has. */
+static void
+item_complain_unknown(const struct item *item)
+{
+	const char *name = item_variable_name(item);
+	const char *other = item_other_variable(item), *near = NULL;
+
+	if (!item_is_reported(item))
+		return;
+	for (unsigned i = 0; i < option_table_length; i++)
+		if (option_table[i].variable == item->variable)
+			near =
+			    word_nearer(item->name, option_table[i].name, near);
+	if (other != NULL)
+		message_line("%s: '%s' not recognized; it is a word of %s",
+		    name, item->name, other);
+	else if (near != NULL)
+		message_line("%s: '%s' not recognized; did you mean '%s'?",
+		    name, item->name, near);
+	else
+		message_line("%s: '%s' not recognized", name, item->name);
+}
+
+/* Reports a value that is not a word of the option. */
+static void
+item_complain_value(const struct item *item, const struct option *option)
+{
+	const char *name = item_variable_name(item), *near = NULL;
+
+	if (!item_is_reported(item))
+		return;
+	for (const struct option_word *word = option_words(option);
+	     word->name[0] != '\0'; word++)
+		near = word_nearer(item->value, word->name, near);
+	if (near != NULL)
+		message_line("%s: %s: '%s' not recognized; did you mean '%s'?",
+		    name, item->name, item->value, near);
+	else
+		message_line("%s: %s: '%s' not recognized", name, item->name,
+		    item->value);
 }
 
 static bool
@@ -123,9 +242,8 @@ option_parse_value(
 		return option_parse_number(option, item, value);
 	if (option->wrong[0] != '\0')
 		item_complain(item, option->wrong);
-	else if (item->is_reported)
-		message_line("%s: %s: '%s' not recognized",
-		    item_variable_name(item), item->name, item->value);
+	else
+		item_complain_value(item, option);
 	return false;
 }
 
@@ -182,9 +300,7 @@ item_apply(const struct item *item)
 			option_apply(option, item);
 		return;
 	}
-	if (item->is_reported)
-		message_line("%s: '%s' not recognized",
-		    item_variable_name(item), item->name);
+	item_complain_unknown(item);
 }
 
 /*
@@ -208,7 +324,7 @@ item_copy(struct item *item, const char *from, const char *to)
 	item->text[n > ITEM_MAX ? 20 : n] = '\0';
 	if (n <= ITEM_MAX)
 		return true;
-	if (item->is_reported)
+	if (item_is_reported(item))
 		message_line("%s: argument \"%s...\" too long",
 		    item_variable_name(item), item->text);
 	return false;
@@ -246,7 +362,7 @@ items_apply(struct item *item, const char *text, const char *only)
 			item_split(item);
 			if (*item->text != '\0')
 				item_apply(item);
-			else if (item->is_reported)
+			else if (item_is_reported(item))
 				message_line("%s: empty option",
 				    item_variable_name(item));
 		}
@@ -259,8 +375,9 @@ options_parse(const char *text)
 {
 	struct item item = {.variable = OPTION_OPTIONS};
 
-	/* "messages=any" also applies to messages about the words before it. */
+	/* These also apply to messages about the words before them. */
 	items_apply(&item, text, "messages=any");
+	items_apply(&item, text, "quiet");
 	item.is_reported = true;
 	items_apply(&item, text, NULL);
 	debug.on |= debug.hardened;
@@ -281,8 +398,9 @@ debug_part_apply(const char *at, const char *end)
 	umem_assert(at <= end && debug.nchoices <= DEBUG_CHOICES);
 	if (debug.nchoices == DEBUG_CHOICES || n >= sizeof(words) ||
 	    npatterns >= sizeof(item.part->patterns)) {
-		message_line("%s: too long, or too many parts",
-		    item_variable_name(&item));
+		if (item_is_reported(&item))
+			message_line("%s: too long, or too many parts",
+			    item_variable_name(&item));
 		return;
 	}
 	item.part = &debug.choice[debug.nchoices++];
@@ -374,34 +492,36 @@ options_are_given(void)
 }
 
 /*
- * Returns the text of the variable or, if that is not set, of the program's
- * function; NULL if there is neither.
+ * Parses the text of the variable or, if that is not set, of the program's
+ * function.
  */
-static const char *
-options_text(enum option_variable variable, const char *(*init)(void))
+static void
+options_read_variable(enum option_variable variable, const char *(*init)(void),
+    void (*parse)(const char *text))
 {
-	const char *text = environment_value(option_variable_names[variable]);
+	const char *name = option_variable_names[variable];
+	const char *text = environment_value(name);
 
-	return text == NULL && init != NULL ? init() : text;
+	environment_item = text == NULL ? NULL : text - strlen(name) - 1;
+	if (text == NULL && init != NULL)
+		text = init();
+	if (text != NULL)
+		parse(text);
+	environment_item = NULL;
 }
 
 void
 options_read(void)
 {
-	const char *text;
-
 	options = (struct options){.mode = RSEQ_LIBC};
 	options.secure = os_auxv(AT_SECURE) != 0;
 	/* Otherwise each process would read the names and texts of options. */
 	if (options.secure || !options_are_given())
 		return;
-	text = options_text(OPTION_OPTIONS, _umem_options_init);
-	if (text != NULL)
-		options_parse(text);
-	text = options_text(OPTION_DEBUG, _umem_debug_init);
-	if (text != NULL)
-		options_parse_debug(text);
-	text = options_text(OPTION_LOGGING, _umem_logging_init);
-	if (text != NULL)
-		options_parse_logging(text);
+	options_read_variable(
+	    OPTION_OPTIONS, _umem_options_init, options_parse);
+	options_read_variable(
+	    OPTION_DEBUG, _umem_debug_init, options_parse_debug);
+	options_read_variable(
+	    OPTION_LOGGING, _umem_logging_init, options_parse_logging);
 }

@@ -14,6 +14,7 @@ struct options {
 	int policy;           /* VM_*FIT policy of the heap; 0: instant fit */
 	bool sizes_cleared;   /* size_clear has removed the size classes */
 	bool verbose;
+	bool quiet; /* no messages about wrong words and values */
 	bool help;
 	bool confined;
 	bool secure; /* set-user-ID program: the variables were ignored */

@@ -440,8 +440,7 @@ os_readable(const void *at)
 void *
 os_map_file(const char *path, size_t *bytes)
 {
-	long fd = kernel_call(
-	    SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	int fd = os_open(path);
 	long size, at = -1;
 
 	if (fd < 0)
@@ -449,7 +448,7 @@ os_map_file(const char *path, size_t *bytes)
 	size = kernel_call(SYS_lseek, fd, 0, SEEK_END, 0);
 	if (size > 0)
 		at = syscall6(SYS_mmap, 0, size, PROT_READ, MAP_PRIVATE, fd, 0);
-	kernel_call(SYS_close, fd, 0, 0, 0);
+	os_close(fd);
 	if (at < 0 && at > -4096)
 		return NULL;
 	*bytes = (size_t)size;
@@ -614,6 +613,36 @@ os_file_of(int fd, struct os_file *file)
 	file->is_pipe = S_ISFIFO(info.st_mode);
 	file->is_inherited = (flags & FD_CLOEXEC) == 0;
 	return true;
+}
+
+uint32_t
+os_parent_id(void)
+{
+	return (uint32_t)kernel_call(SYS_getppid, 0, 0, 0, 0);
+}
+
+int
+os_open(const char *path)
+{
+	return (int)kernel_call(
+	    SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+size_t
+os_read(int fd, void *buffer, size_t n)
+{
+	long done;
+
+	do
+		done = kernel_call(SYS_read, fd, (long)buffer, (long)n, 0);
+	while (done == -EINTR);
+	return done > 0 ? (size_t)done : 0;
+}
+
+void
+os_close(int fd)
+{
+	kernel_call(SYS_close, fd, 0, 0, 0);
 }
 
 void

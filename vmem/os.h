@@ -162,6 +162,9 @@ void os_thread_name(const char *name);
 
 uint32_t os_process_id(void);
 
+/* The parent process; 0: it is in another PID namespace. */
+uint32_t os_parent_id(void);
+
 /* The file that a descriptor refers to. */
 struct os_file {
 	uint64_t device, inode;
@@ -172,6 +175,13 @@ struct os_file {
 
 /* Describe the file of a descriptor; false if the descriptor is not open. */
 bool os_file_of(int fd, struct os_file *file);
+
+/* Open a file for os_read(); negative on failure. */
+int os_open(const char *path);
+
+/* Read up to n bytes; 0 at the end of the file and on failure. */
+size_t os_read(int fd, void *buffer, size_t n);
+void os_close(int fd);
 
 /* Write n bytes, up to the first error. */
 void os_write(int fd, const void *text, size_t n);

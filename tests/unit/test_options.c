@@ -164,9 +164,22 @@ START_TEST(what_is_wrong_is_said_in_these_words)
 	static const char *const wrong[][2] = {
 	    {"nonsense", "'nonsense' not recognized"},
 	    {"nonsense=5", "'nonsense' not recognized"},
-	    {"Verbose", "'Verbose' not recognized"},
-	    {"verbos", "'verbos' not recognized"},
-	    {"verbosee", "'verbosee' not recognized"},
+	    {"Verbose", "'Verbose' not recognized; did you mean 'verbose'?"},
+	    {"verbos", "'verbos' not recognized; did you mean 'verbose'?"},
+	    {"verbosee", "'verbosee' not recognized; did you mean 'verbose'?"},
+	    {"verbsoe=1", "'verbsoe' not recognized; did you mean 'verbose'?"},
+	    {"verbzze", "'verbzze' not recognized; did you mean 'verbose'?"},
+	    {"vrbzze", "'vrbzze' not recognized"},
+	    {"deptoBytes=1",
+		"'deptoBytes' not recognized; did you mean 'depot_bytes'?"},
+	    {"depot-byte=1",
+		"'depot-byte' not recognized; did you mean 'depot_bytes'?"},
+	    {"x", "'x' not recognized"},
+	    {"moed=own", "'moed' not recognized; did you mean 'mode'?"},
+	    {"mod=own", "'mod' not recognized; did you mean 'mode'?"},
+	    {"mood=own", "'mood' not recognized"},
+	    {"guards", "'guards' not recognized; it is a word of UMEM_DEBUG"},
+	    {"slab=1m", "'slab' not recognized; it is a word of UMEM_LOGGING"},
 	    {"", "empty option"},
 	    {"  ", "empty option"},
 	    {"=5", "empty option"},
@@ -203,6 +216,10 @@ START_TEST(what_is_wrong_is_said_in_these_words)
 	    {"allocator=worst", "allocator: 'worst' not recognized"},
 	    {"thread=perhaps", "thread: 'perhaps' not recognized"},
 	    {"mode=fast", "mode: 'fast' not recognized"},
+	    {"mode=lock", "mode: 'lock' not recognized; did you mean "
+			  "'locked'?"},
+	    {"allocator=fist", "allocator: 'fist' not recognized; did you mean "
+			       "'first'?"},
 	};
 
 	for (unsigned i = 0; i < array_size(wrong); i++)
@@ -251,7 +268,8 @@ START_TEST(what_is_wrong_is_said_without_verbose)
 	for (unsigned i = 0; i < array_size(words); i++) {
 		strcpy(text, words[i]);
 		ck_assert_str_eq(child_writes(parse_as_it_is),
-		    "umem: UMEM_OPTIONS: 'hardend' not recognized\n");
+		    "umem: UMEM_OPTIONS: 'hardend' not recognized; did you "
+		    "mean 'hardened'?\n");
 		ck_assert(child_exited(0));
 	}
 }
@@ -266,7 +284,7 @@ parse_with_data_at_2(void)
 	if (mkstemp(data_path) != 2)
 		_exit(1);
 	options_parse(text);
-	if (lseek(2, 0, SEEK_END) != (strstr(text, "any") ? 45 : 0))
+	if (lseek(2, 0, SEEK_END) != (strstr(text, "any") ? 71 : 0))
 		_exit(2);
 	unlink(data_path);
 }
@@ -282,6 +300,23 @@ START_TEST(messages_go_anywhere_only_if_that_is_asked_for)
 		ck_assert_str_eq(child_writes(parse_with_data_at_2), "");
 		ck_assert(child_exited(0));
 	}
+}
+END_TEST
+
+static void
+parse_all_with_quiet(void)
+{
+	options = (struct options){.mode = RSEQ_LIBC};
+	options_parse("hardend,concurrency=x,,quiet,more,quiet");
+	options_parse_debug("gards;audit=x,=;y");
+	options_parse_logging("slob,fail=x");
+}
+
+/* The word quiet also applies to words before it and to other variables. */
+START_TEST(quiet_silences_messages_about_wrong_words)
+{
+	ck_assert_str_eq(child_writes(parse_all_with_quiet), "");
+	ck_assert(child_exited(0));
 }
 END_TEST
 
@@ -685,6 +720,7 @@ options_suite(void)
 	tcase_add_test(tc, values_out_of_range_change_nothing_and_are_told);
 	tcase_add_test(tc, what_is_wrong_is_said_without_verbose);
 	tcase_add_test(tc, messages_go_anywhere_only_if_that_is_asked_for);
+	tcase_add_test(tc, quiet_silences_messages_about_wrong_words);
 	tcase_add_test(tc, a_wrong_item_does_not_stop_the_next);
 	tcase_add_test(tc, an_item_has_511_bytes_at_most);
 	tcase_add_test(tc, no_text_is_fatal);

@@ -59,8 +59,8 @@ for file in $everything; do
 	umem/*) may='vmem|magazine|umem(/[a-z]+)?' ;;
 	# Besides the public headers, the formats that the library shares: the
 	# description, by which the command learns all else at run time, and the
-	# sum of a waiting buffer; and the parser of numbers.
-	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/number' ;;
+	# sum of a waiting buffer; and the parsers of numbers and words.
+	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/number|umem/word' ;;
 	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*' ;;
 	esac
 	# Programs of the tests may use headers as installed.
