@@ -137,9 +137,10 @@ start "$TMP/planted" 2
 unset UMEM_DEBUG UMEM_LOGGING
 leaked "$pid"
 exactly_planted "UMEM_DEBUG=default"
-expect 1 '^[0-9a-f]{16} +1 [0-9a-f]{16} planted`tree\+0x' leaks "$pid"
+expect 1 '^[0-9a-f]{16} +1 [0-9a-f]{16} planted`tree\+0x' leaks --mdb "$pid"
+expect 0 'no memory leaks matching nobody found' leaks --mdb -c nobody "$pid"
 expect 1 '^ +planted`tree\+0x[0-9a-f]+ \(planted.c:' leaks -d -c tree "$pid"
-expect 0 'no memory leaks matching nobody found' leaks -c nobody "$pid"
+expect 0 '^no leaks from nobody found$' leaks -c nobody "$pid"
 expect 0 '^[0-9]+ bytes for 1000 allocations with data size 88:$' users "$pid"
 expect 0 '^T-0\.000000000  addr=[0-9a-f]+  umem_alloc_' log "$pid"
 expect 0 '^ +[0-9]+ [0-9a-f]{16} [0-9a-f]{16} +[0-9a-f]+ [0-9a-f]{16}$' \

@@ -34,7 +34,7 @@ pid=$!
 trap 'kill $pid' EXIT
 read -r <ready
 status=0
-"$umem" leaks "$pid" >said 2>&1 || status=$?
+"$umem" leaks --mdb "$pid" >said 2>&1 || status=$?
 if [ $status != 1 ] || ! grep -q 'Total *1 buffer, 80 bytes$' said; then
 	echo "status $status"
 	cat said

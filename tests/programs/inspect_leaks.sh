@@ -11,7 +11,7 @@ leaked "$pid"
 exactly_planted "2 threads"
 leaked "$pid"
 exactly_planted "2 threads, again"
-"$umem" leaks "$pid" >said
+"$umem" leaks --mdb "$pid" >said
 status=$?
 if [ $status -ne 1 ]; then
 	echo "status for leaks is $status"
@@ -36,7 +36,7 @@ for words in default audit; do
 	export UMEM_DEBUG=$words
 	start "$TMP/planted" 2
 	unset UMEM_DEBUG
-	"$umem" leaks "$pid" >said
+	"$umem" leaks --mdb "$pid" >said
 	if ! grep -Eq '^3[0-9]{7} +1 [0-9a-f]{16} planted`[a-z_]+\+0x' said; then
 		echo "$words: no caller of a large leak in"
 		cat said

@@ -13,7 +13,7 @@ rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
 "$umem" leaks -v "$pid" >said 2>&1
 status=$?
 peak=$(sed -n 's/.*peak memory usage => \([0-9]*\) kB$/\1/p' said)
-if [ $status -ne 1 ] || ! grep -Eq '^ +Total +3 buffers, ' said; then
+if [ $status -ne 1 ] || ! grep -Eq 'leaked in 3 blocks' said; then
 	echo "status $status, or not three leaks:"
 	cat said
 	exit 1

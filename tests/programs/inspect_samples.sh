@@ -72,13 +72,16 @@ assert not true, true
 END
 
 # The leak has a stack, though nothing is audited, and is estimated as a whole.
-expect 1 '^BYTES +SAMPLES +ABOUT +MEMORY +SAMPLE CALLER$' leaks "$pid"
+expect 1 '^BYTES +SAMPLES +ABOUT +MEMORY +SAMPLE CALLER$' leaks --mdb "$pid"
 expect 1 '^100 +[0-9]+ +[0-9]{5} +[12][0-9.]*M +[0-9a-f]+ sampled`forget\+0x' \
-    leaks "$pid"
+    leaks --mdb "$pid"
 expect 1 \
     '^ +Total +[0-9]+ samples, which stand for about [0-9]{5} buffers, [0-9.]+M' \
+    leaks --mdb "$pid"
+expect 1 '^ +~[12][0-9.]*M +[0-9]+% +~[0-9]{5} .* forget \(sampled.c:[0-9]+\) < main$' \
     leaks "$pid"
-"$umem" leaks --json "$pid" >json
+expect 1 '^~ is an estimate from samples\.$' leaks "$pid"
+"$umem" leaks --mdb --json "$pid" >json
 python3 - json <<'END' || exit 1
 import json, sys
 for leak in json.load(open(sys.argv[1]))["leaks"]:
@@ -89,7 +92,7 @@ for leak in json.load(open(sys.argv[1]))["leaks"]:
         sys.exit()
 assert False
 END
-expect 1 '^ {17}sampled`main\+0x' leaks -d "$pid"
+expect 1 '^ {4}sampled`main\+0x' leaks -d "$pid"
 if grep -q keep_ said; then
 	echo "what is kept is no leak:"
 	cat said

@@ -11,7 +11,7 @@ build planted
 look_often() {
 	start "$TMP/planted" "$1" "$2"
 	for ((n = 0; n < 200; n++)); do
-		"$umem" leaks -d --json "$pid" >"json.$n" 2>said
+		"$umem" leaks --mdb -d --json "$pid" >"json.$n" 2>said
 		status=$?
 		if [ $status -gt 1 ] || [ -s said ]; then
 			echo "$1 threads, look $n: status $status"

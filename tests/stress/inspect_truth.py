@@ -76,7 +76,7 @@ def is_below(at, name, sps):
 
 
 def check():
-    leaks = ask("leaks", "-d", "--json", str(pid))["leaks"]
+    leaks = ask("leaks", "--mdb", "-d", "--json", str(pid))["leaks"]
     blocks = sorted((int(at, 16), int(at, 16) + leak["bytes"] // leak["leaked"])
                     for leak in leaks for at in leak["buffers"])
     print(len(blocks), "leaks")

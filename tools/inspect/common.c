@@ -197,12 +197,10 @@ seconds_now(void)
 }
 
 int
-next_option(int argc, char **argv, const char *letters)
+next_long_option(
+    int argc, char **argv, const char *letters, const struct option *longs)
 {
-	static const struct option longs[] = {{"force", no_argument, NULL, 'F'},
-	    {"json", no_argument, NULL, 'J'}, {NULL, 0, NULL, 0}};
-
-	/* These letters stand for the two words above. */
+	/* These letters stand for the two common words. */
 	assert(strpbrk(letters, "FJ") == NULL);
 	for (;;) {
 		int letter = getopt_long(argc, argv, letters, longs, NULL);
@@ -216,6 +214,15 @@ next_option(int argc, char **argv, const char *letters)
 		else
 			return letter;
 	}
+}
+
+int
+next_option(int argc, char **argv, const char *letters)
+{
+	static const struct option longs[] = {
+	    COMMON_OPTIONS, {NULL, 0, NULL, 0}};
+
+	return next_long_option(argc, argv, letters, longs);
 }
 
 void

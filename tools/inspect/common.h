@@ -107,6 +107,22 @@ struct command {
  */
 int next_option(int argc, char **argv, const char *letters);
 
+/*
+ * Reads the next option of a command that has other words, too.  longs begins
+ * with COMMON_OPTIONS.  Words that have no letter return one of the numbers.
+ */
+#define COMMON_OPTIONS                                                         \
+	{"force", no_argument, NULL, 'F'},                                     \
+	{                                                                      \
+		"json", no_argument, NULL, 'J'                                 \
+	}
+enum {
+	OPTION_MDB = 256
+};
+struct option;
+int next_long_option(
+    int argc, char **argv, const char *letters, const struct option *longs);
+
 /* Reads the options of a command that has no letters. */
 void no_option(int argc, char **argv);
 

@@ -20,13 +20,39 @@ typedef void leaks_func(
     struct model *model, struct slab *slab, struct large *large, unsigned i);
 void leaks_each(struct model *model, leaks_func *f);
 
+/*
+ * Divides the leaks, after leaks_mark(), into direct leaks, to which no other
+ * block points, and indirect leaks, which can be reached from a direct leak.
+ * Each ring without another owner has one direct leak.
+ */
+void leaks_divide(struct model *model);
+
+/*
+ * Is a leak, given as to leaks_func, indirect?  If it is direct, stores the
+ * bytes of the indirect leaks that were found through it.
+ */
+bool leaks_is_indirect(const struct model *model, const struct slab *slab,
+    const struct large *large, unsigned i, uint64_t *held);
+
+/* Returns the requested bytes of a leak, or if unknown, those of its buffer. */
+uint64_t leaks_bytes(struct model *model, const struct slab *slab,
+    const struct large *large, unsigned i);
+
 struct leaks_options {
 	bool details;
 	bool figures;
+	bool every;         /* row */
 	const char *caller; /* selects stacks with this in a name; or NULL */
 };
 
 /* Prints the report on standard output; returns EXIT_OK or EXIT_FOUND. */
 int leaks_report(struct model *model, const struct leaks_options *options);
+
+/* Prints the tables of ::findleaks instead. */
+int leaks_report_mdb(struct model *model, const struct leaks_options *options);
+
+/* Prints statistics of a search that took wall seconds. */
+void leaks_print_figures(
+    struct model *model, const struct leaks_figures *figures, double wall);
 
 #endif

@@ -50,6 +50,7 @@ struct slab {
 	uint64_t *constructed; /* constructed; NULL: not recorded */
 	uint64_t *live;   /* not free, not in a magazine, and not waiting */
 	uint64_t *marked; /* reached; leaks.c */
+	uint64_t *unseen, *indirect; /* leaked; NULL: none; leaks_direct.c */
 };
 
 /* A sampled block; see umem/malloc/sample.h. */
@@ -75,6 +76,7 @@ struct large {
 	const struct sample *sample; /* or NULL */
 	bool waits;                  /* freed, waits for a grace period */
 	bool marked;
+	bool unseen, indirect; /* leaked; leaks_direct.c */
 };
 
 /* A flavour of liburcu for whose readers freed objects wait. */

@@ -25,10 +25,12 @@ static const struct command commands[] = {
 	"--leaks and --stat report on standard error when the program ends"},
     {"options", command_options, "",
 	"the options of the library, with their defaults and values"},
-    {"leaks", command_leaks, "[-dfv] [-c caller] [--force] [--json] PID|CORE",
-	"what nothing in the program points to any more; status 1 if there\n"
-	"is something; -d details, -v figures of the search, -c only\n"
-	"what a function of this name has to do with"},
+    {"leaks", command_leaks,
+	"[-defv] [-c caller] [--mdb] [--force] [--json] PID|CORE",
+	"allocated blocks to which nothing in the program points any more,\n"
+	"by call site; status 1 if there are any; -d with stacks, -e every\n"
+	"row, -v figures of the search, -c only from functions with this in\n"
+	"their name, --mdb the tables of ::findleaks"},
     {"status", command_status, "[--json] PID|CORE", "how the library runs"},
     {"stat", command_stat, "[--json] PID|CORE",
 	"what each cache and each arena holds"},

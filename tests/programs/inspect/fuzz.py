@@ -19,7 +19,8 @@ LIMIT = 60 * int(os.environ.get("TEST_TIME_FACTOR", "1"))
 umem, rounds, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 
 COMMANDS = [
-    ["leaks", "-dv"], ["stat"], ["status"], ["caches"], ["arenas"], ["frag"],
+    ["leaks", "-dv"], ["leaks", "-d", "--mdb"],
+    ["stat"], ["status"], ["caches"], ["arenas"], ["frag"],
     ["segments", "umem_heap"], ["sizes", "-i"], ["verify"], ["users", "-ef"],
     ["log"], ["bufctl", "-hv"], ["walk", "umem"], ["walk", "freemem"],
     ["walk", "vmem_seg"], ["walk", "umem_slab_partial"], ["walk", "bufctl"],

@@ -42,7 +42,7 @@ finish() {
 
 # leaked TARGET - the addresses that umem leaks finds, sorted, to $TMP/found
 leaked() {
-	"$umem" leaks -d --json "$1" >"$TMP/json" 2>"$TMP/said"
+	"$umem" leaks --mdb -d --json "$1" >"$TMP/json" 2>"$TMP/said"
 	local status=$?
 	if [ "$status" -gt 1 ] || [ -s "$TMP/said" ]; then
 		echo "umem leaks $1: status $status"

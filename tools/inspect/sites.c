@@ -1,0 +1,575 @@
+/*
+ * sites.c - blocks counted by the call site that allocated them
+ *
+ * The call site of a block is the innermost frame of its stack that belongs to
+ * the program: frames of the C and C++ libraries, and functions with the name
+ * of an allocator (xmalloc, g_strdup, operator new), are passed over, because
+ * the leak is in their caller.  Blocks with different stacks but one call site
+ * are one row.
+ *
+ * Estimates
+ *	Only samples have stacks in a process that samples.  A sample stands for
+ *	sample_weight() blocks, itself included.  The other blocks of its size
+ *	class are also here, without a stack.  Both are of one bucket.  To count
+ *	no block twice, the blocks without a stack are given to the call sites
+ *	of their bucket, in the ratio of the weights.  If the weights stand for
+ *	more blocks than there are, or for fewer within twice the standard
+ *	deviation of their sum, the sites get all blocks of the bucket.
+ *	Otherwise they get as many as the weights say, and the rest remains
+ *	unknown: blocks that were allocated before sampling began.
+ *
+ * Rate
+ *	A row counts its bytes by the logarithm of their age.  Its rate is that
+ *	of the last 2^k ns, the longest such time in which it has an older
+ *	block.  Because this is at least half of the time since the oldest
+ *	block, and not all of it, a loss at the start does not count as growth.
+ */
+#include <math.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/inspect/audit.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/sites.h"
+#include "tools/inspect/symbols.h"
+
+#define NS_PER_SECOND 1e9
+
+/* Callers after the call site in a row. */
+#define CALLERS_MOST 3
+
+/* Stacks of a row that are printed. */
+#define STACKS_MOST 5
+
+/* Frames without a name of their own in a chain of callers end it. */
+struct frame {
+	const char *object;   /* or NULL */
+	const char *function; /* or NULL */
+};
+
+static struct frame
+frame_of(struct model *model, uint64_t pc)
+{
+	const char *name = symbol_name(model->target, pc);
+	const char *tick = strchr(name, '`'), *plus;
+
+	if (tick == NULL)
+		return (struct frame){0};
+	plus = strrchr(tick, '+');
+	if (plus == NULL)
+		plus = tick + strlen(tick);
+	return (struct frame){xprint("%.*s", (int)(tick - name), name),
+	    xprint("%.*s", (int)(plus - tick - 1), tick + 1)};
+}
+
+static bool
+begins_with_any(const char *text, const char *const *starts)
+{
+	for (; *starts != NULL; starts++)
+		if (strncmp(text, *starts, strlen(*starts)) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_c_library(const struct frame *frame)
+{
+	static const char *const objects[] = {"libc.so", "libc-2", "libstdc++.",
+	    "libc++.", "libumem", "ld-linux", "ld-2", "libgcc_s", NULL};
+
+	return frame->object != NULL && begins_with_any(frame->object, objects);
+}
+
+static bool
+is_allocator(const struct frame *frame)
+{
+	static const char *const starts[] = {"umem_", "operator new", "_Znw",
+	    "_Zna", "std::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
+	    "void* operator new", NULL};
+	const char *f = frame->function;
+
+	return f != NULL &&
+	       (begins_with_any(f, starts) || strcasestr(f, "alloc") != NULL ||
+		   strstr(f, "strdup") != NULL || strstr(f, "strndup") != NULL);
+}
+
+/* Returns the index of the call site in a stack. */
+static unsigned
+find_site(struct model *model, const struct site_tally *t)
+{
+	assert(t->depth > 0);
+	for (unsigned i = 0; i < t->depth; i++) {
+		struct frame frame = frame_of(model, t->stack[i]);
+
+		if (!is_c_library(&frame) && !is_allocator(&frame))
+			return i;
+	}
+	return 0;
+}
+
+static const char *
+tally_name(struct model *model, const struct site_tally *t)
+{
+	uint64_t pc;
+	struct frame frame;
+	const char *line;
+
+	if (t->depth == 0 && t->cache == NULL)
+		return xprint(
+		    "unknown: large blocks of %s", size_text(t->size));
+	if (t->depth == 0)
+		return xprint("unknown: %s of %s",
+		    t->cache->class ? "blocks" : "objects", t->cache->name);
+	pc = t->stack[find_site(model, t)];
+	frame = frame_of(model, pc);
+	line = symbol_line(model->target, pc);
+	if (line == NULL || frame.function == NULL)
+		return symbol_name(model->target, pc);
+	return xprint("%s (%s)", frame.function, line);
+}
+
+const char *
+site_callers(struct sites *sites, const struct site *site)
+{
+	const struct site_tally *t = site->tallies[0];
+	size_t nstacks = site->ntallies;
+	const char *text = "";
+	unsigned at, n = 0;
+
+	if (t->depth == 0)
+		return text;
+	at = find_site(sites->model, t);
+	if (at > 0) {
+		struct frame frame = frame_of(sites->model, t->stack[at - 1]);
+
+		if (frame.function != NULL)
+			text = xprint(" via %s", frame.function);
+	}
+	for (unsigned i = at + 1; i < t->depth && n < CALLERS_MOST; i++, n++) {
+		struct frame frame = frame_of(sites->model, t->stack[i]);
+
+		if (frame.function == NULL || is_c_library(&frame))
+			break;
+		text = xprint("%s < %s", text, frame.function);
+	}
+	if (nstacks > 1)
+		text = xprint("%s; %zu more stack%s", text, nstacks - 1,
+		    nstacks == 2 ? "" : "s");
+	return text;
+}
+
+uint64_t
+sites_now(struct model *model)
+{
+	uint64_t samples = model_samples_now(model), audits = audit_now(model);
+
+	return samples > audits ? samples : audits;
+}
+
+static unsigned
+log2_of(uint64_t n)
+{
+	return n == 0 ? 0 : 63 - (unsigned)__builtin_clzll(n);
+}
+
+/* Returns the bucket of blocks among which this block may be a sample. */
+static unsigned
+bucket_of(const struct model *model, const struct site_block *b)
+{
+	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+	const struct cache *best = b->cache;
+
+	for (size_t i = 0; i < model->ncaches && b->sampled; i++) {
+		const struct cache *c = &model->caches[i];
+
+		if (c->class != 0 && c->bufsize >= b->bytes &&
+		    (best == NULL || c->bufsize < best->bufsize))
+			best = c;
+	}
+	if (best != NULL)
+		return (unsigned)(best - model->caches);
+	return (unsigned)model->ncaches +
+	       log2_of((b->bytes + unit - 1) / unit * unit);
+}
+
+static int
+order_tallies(const void *a, const void *b)
+{
+	const struct site_tally *x = a, *y = b;
+	int way = audit_order_stacks(x->depth, x->stack, y->depth, y->stack);
+
+	if (way == 0)
+		way = order_numbers(x->sampled, y->sampled);
+	if (way == 0)
+		way = order_numbers((uintptr_t)x->cache, (uintptr_t)y->cache);
+	if (way == 0)
+		way = order_numbers(x->size, y->size);
+	return way ? way : order_numbers(x->bucket, y->bucket);
+}
+
+static struct site_tally *
+tally_of(struct sites *sites, const struct site_block *b)
+{
+	struct site_tally **found,
+	    key = {.stack = b->stack, .depth = b->depth, .sampled = b->sampled};
+
+	if (b->depth == 0) {
+		key.cache = b->cache;
+		key.size = b->cache == NULL ? b->bytes : 0;
+	}
+	if (b->depth == 0 || b->sampled)
+		key.bucket = bucket_of(sites->model, b);
+	found = tfind(&key, &sites->tree, order_tallies);
+	if (found != NULL)
+		return *found;
+	ARRAY_GROW(sites->tallies, sites->ntallies, sites->tallies_capacity);
+	sites->tallies[sites->ntallies] = xalloc(sizeof(key));
+	*sites->tallies[sites->ntallies] = key;
+	if (tsearch(sites->tallies[sites->ntallies], &sites->tree,
+		order_tallies) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return sites->tallies[sites->ntallies++];
+}
+
+void
+sites_add(struct sites *sites, const struct site_block *b)
+{
+	struct site_tally *t = tally_of(sites, b);
+	uint64_t age = 0;
+
+	assert(b->weight >= 1 && sites->rows == NULL);
+	if (b->time != 0)
+		age = sites->now > b->time ? sites->now - b->time : 1;
+	if (t->nseen < SITE_ADDRESSES)
+		t->at[t->nseen] = b->at;
+	t->nseen++;
+	t->blocks++;
+	t->bytes += (double)b->bytes;
+	t->held += (double)b->held;
+	t->more_blocks += b->weight - 1;
+	t->more_bytes += (b->weight - 1) * (double)b->bytes;
+	t->variance += b->weight * (b->weight - 1);
+	t->by_age[log2_of(age)] += (double)(b->bytes + b->held);
+	if (age > t->oldest || t->nseen == 1) {
+		t->oldest = age;
+		t->example = b->at;
+	}
+}
+
+/* The blocks of a bucket. */
+struct bucket {
+	double weight, variance;     /* of samples, for blocks not seen */
+	double nothers, bytes, held; /* of blocks without a stack */
+	double share; /* of nothers that belongs to the samples' sites */
+};
+
+static void
+fill_buckets(const struct sites *sites, struct bucket *buckets, size_t n)
+{
+	for (size_t i = 0; i < sites->ntallies; i++) {
+		const struct site_tally *t = sites->tallies[i];
+		struct bucket *b = &buckets[t->bucket];
+
+		assert(t->bucket < n);
+		if (t->sampled) {
+			b->weight += t->more_blocks;
+			b->variance += t->variance;
+		} else if (t->depth == 0) {
+			b->nothers += t->blocks;
+			b->bytes += t->bytes;
+			b->held += t->held;
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct bucket *b = &buckets[i];
+
+		if (b->weight <= 0)
+			b->share = 0;
+		else if (b->weight + 2 * sqrt(b->variance) >= b->nothers)
+			b->share = 1;
+		else
+			b->share = b->weight / b->nothers;
+	}
+}
+
+/* Gives blocks without a stack to the call sites of the samples. */
+static void
+estimate(struct sites *sites)
+{
+	size_t n = sites->model->ncaches + 64;
+	struct bucket *buckets = xalloc(n * sizeof(*buckets));
+
+	fill_buckets(sites, buckets, n);
+	for (size_t i = 0; i < sites->ntallies; i++) {
+		struct site_tally *t = sites->tallies[i];
+		const struct bucket *b = &buckets[t->bucket];
+		double part;
+
+		if (t->sampled && b->weight > 0) {
+			part = t->more_blocks / b->weight;
+			t->blocks += part * b->share * b->nothers;
+			t->bytes +=
+			    t->more_bytes / b->weight * b->share * b->nothers;
+			t->held += part * b->share * b->held;
+		} else if (!t->sampled && t->depth == 0) {
+			t->blocks *= 1 - b->share;
+			t->bytes *= 1 - b->share;
+			t->held *= 1 - b->share;
+		}
+	}
+	free(buckets);
+}
+
+static double
+tally_total(const struct site_tally *t)
+{
+	return t->bytes + t->held;
+}
+
+static int
+order_stacks(const void *a, const void *b)
+{
+	const struct site_tally *x = *(struct site_tally *const *)a;
+	const struct site_tally *y = *(struct site_tally *const *)b;
+	int way = audit_order_stacks(x->depth, x->stack, y->depth, y->stack);
+
+	return way ? way : order_numbers((uintptr_t)x, (uintptr_t)y);
+}
+
+/* Adds a tally of the same stack. */
+static void
+tally_merge(struct site_tally *to, const struct site_tally *from)
+{
+	to->nseen += from->nseen;
+	to->blocks += from->blocks;
+	to->bytes += from->bytes;
+	to->held += from->held;
+	for (unsigned i = 0; i < array_size(to->by_age); i++)
+		to->by_age[i] += from->by_age[i];
+	if (from->oldest > to->oldest) {
+		to->oldest = from->oldest;
+		to->example = from->example;
+	}
+}
+
+/* Makes one tally of the samples with one stack and of several sizes. */
+static void
+merge_stacks(struct sites *sites)
+{
+	size_t n = 0;
+
+	if (sites->ntallies != 0)
+		qsort(sites->tallies, sites->ntallies, sizeof(*sites->tallies),
+		    order_stacks);
+	for (size_t i = 0; i < sites->ntallies; i++) {
+		struct site_tally *t = sites->tallies[i];
+		struct site_tally *last = n ? sites->tallies[n - 1] : NULL;
+
+		if (last != NULL && t->depth != 0 &&
+		    audit_order_stacks(
+			last->depth, last->stack, t->depth, t->stack) == 0)
+			tally_merge(last, t);
+		else
+			sites->tallies[n++] = t;
+	}
+	sites->ntallies = n;
+}
+
+/* A tally with the name of its row. */
+struct named {
+	const char *name;
+	struct site_tally *tally;
+};
+
+static int
+order_named(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	int way = strcmp(x->name, y->name);
+	double p = tally_total(x->tally), q = tally_total(y->tally);
+
+	if (way == 0)
+		way = p > q ? -1 : p < q;
+	return way ? way : order_numbers(x->tally->example, y->tally->example);
+}
+
+static int
+order_rows(const void *a, const void *b)
+{
+	const struct site *x = a, *y = b;
+	double p = site_total(x), q = site_total(y);
+
+	return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* Returns the bytes of a row in the last 2^k ns, for a minute. */
+static double
+rate_of(const struct site *site)
+{
+	unsigned k = log2_of(site->oldest);
+	double bytes = 0;
+
+	if ((double)site->oldest < NS_PER_SECOND)
+		return -1;
+	for (size_t i = 0; i < site->ntallies; i++) {
+		const struct site_tally *t = site->tallies[i];
+		double seen = 0, young = 0;
+
+		for (unsigned j = 0; j < 64; j++) {
+			seen += t->by_age[j];
+			young += j < k ? t->by_age[j] : 0;
+		}
+		if (seen > 0)
+			bytes += young / seen * tally_total(t);
+	}
+	return bytes * 60 * NS_PER_SECOND / (double)((uint64_t)1 << k);
+}
+
+static void
+row_add(struct site *row, struct site_tally *t)
+{
+	row->tallies = xresize(row->tallies, (row->ntallies + 1) * sizeof(t));
+	row->tallies[row->ntallies++] = t;
+	row->nseen += t->nseen;
+	row->blocks += t->blocks;
+	row->bytes += t->bytes;
+	row->held += t->held;
+	/* Half a block is the error of rounding. */
+	row->estimated |= fabs(t->blocks - (double)t->nseen) >= 0.5;
+	if (t->oldest > row->oldest)
+		row->oldest = t->oldest;
+}
+
+void
+sites_finish(struct sites *sites)
+{
+	struct named *named;
+	size_t n = 0;
+
+	estimate(sites);
+	merge_stacks(sites);
+	named = xalloc((sites->ntallies + 1) * sizeof(*named));
+	for (size_t i = 0; i < sites->ntallies; i++)
+		if (sites->tallies[i]->blocks >= 0.5)
+			named[n++] = (struct named){
+			    tally_name(sites->model, sites->tallies[i]),
+			    sites->tallies[i]};
+	qsort(named, n, sizeof(*named), order_named);
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0 || strcmp(named[i - 1].name, named[i].name) != 0) {
+			ARRAY_GROW(
+			    sites->rows, sites->nrows, sites->rows_capacity);
+			sites->rows[sites->nrows++] =
+			    (struct site){.name = named[i].name};
+		}
+		row_add(&sites->rows[sites->nrows - 1], named[i].tally);
+	}
+	free(named);
+	for (size_t i = 0; i < sites->nrows; i++) {
+		sites->rows[i].rate = rate_of(&sites->rows[i]);
+		sites->blocks += sites->rows[i].blocks;
+		sites->bytes += sites->rows[i].bytes;
+	}
+	if (sites->nrows != 0)
+		qsort(sites->rows, sites->nrows, sizeof(*sites->rows),
+		    order_rows);
+}
+
+const char *
+site_bytes_text(double bytes, bool estimated)
+{
+	return xprint(
+	    "%s%s", estimated ? "~" : "", size_text((uint64_t)(bytes + 0.5)));
+}
+
+const char *
+site_blocks_text(double blocks, bool estimated)
+{
+	return xprint("%s%.0f", estimated ? "~" : "", blocks);
+}
+
+const char *
+site_age_text(uint64_t age)
+{
+	uint64_t s = age / 1000000000;
+
+	if (age == 0)
+		return "-";
+	if (s < 60)
+		return xprint("%lus", s);
+	if (s < 3600)
+		return xprint("%lum%02lus", s / 60, s % 60);
+	if (s < 86400)
+		return xprint("%luh%02lum", s / 3600, s / 60 % 60);
+	return xprint("%lud%02luh", s / 86400, s / 3600 % 24);
+}
+
+static void
+print_addresses(const struct site_tally *t)
+{
+	uint64_t n = t->nseen < SITE_ADDRESSES ? t->nseen : SITE_ADDRESSES;
+
+	for (uint64_t i = 0; i < n; i++)
+		printf("    %lx\n", t->at[i]);
+	if (t->nseen > n)
+		printf(
+		    "    %lu more; umem walk leak prints all\n", t->nseen - n);
+}
+
+void
+site_print_stacks(struct sites *sites, const struct site *site)
+{
+	for (size_t i = 0; i < site->ntallies && i < STACKS_MOST; i++) {
+		const struct site_tally *t = site->tallies[i];
+		bool estimated = fabs(t->blocks - (double)t->nseen) >= 0.5;
+		struct audit audit = {.depth = t->depth, .stack = t->stack};
+
+		printf("  %s in %s block%s%s\n",
+		    site_bytes_text(tally_total(t), estimated),
+		    site_blocks_text(t->blocks, estimated),
+		    t->blocks < 1.5 ? "" : "s",
+		    t->depth == 0
+			? ":"
+			: xprint(", one at %lx, allocated by:", t->example));
+		if (t->depth != 0)
+			audit_print_stack(sites->model, &audit, 4);
+		else
+			print_addresses(t);
+	}
+	if (site->ntallies > STACKS_MOST)
+		printf("  %zu more stacks\n", site->ntallies - STACKS_MOST);
+}
+
+static void
+tally_json(struct sites *sites, const struct site_tally *t)
+{
+	json_open(NULL, '{');
+	json_number("bytes", (uint64_t)(t->bytes + 0.5));
+	json_number("blocks", (uint64_t)(t->blocks + 0.5));
+	json_number("seen", t->nseen);
+	json_address("example", t->example);
+	json_open("frames", '[');
+	for (unsigned i = 0; i < t->depth; i++)
+		json_text(NULL, symbol_name(sites->model->target, t->stack[i]));
+	json_close();
+	json_close();
+}
+
+void
+site_json(struct sites *sites, const struct site *site)
+{
+	json_text("call_site", site->name);
+	json_number("bytes", (uint64_t)(site->bytes + 0.5));
+	json_number("blocks", (uint64_t)(site->blocks + 0.5));
+	json_bool("estimated", site->estimated);
+	json_number("seen", site->nseen);
+	if (site->oldest != 0)
+		json_number("oldest_age_ns", site->oldest);
+	if (site->rate >= 0)
+		json_number("bytes_per_minute", (uint64_t)(site->rate + 0.5));
+	json_open("stacks", '[');
+	for (size_t i = 0; i < site->ntallies; i++)
+		tally_json(sites, site->tallies[i]);
+	json_close();
+}
