@@ -97,8 +97,10 @@ URCU	:= $(if $(CROSS),$(shell echo '\#include <urcu/flavor.h>' | \
 	   $(CC) $(filter-out -M%,$(CPPFLAGS)) -E - >/dev/null 2>&1 && echo yes),yes)
 RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
-# Names of code addresses come from elfutils, which cross builds lack.
-TOOL_C	:= $(filter-out tools/inspect/symbols_$(if $(CROSS),dw,none).c,\
+# Names of code addresses come from elfutils and libiberty, which cross builds
+# lack.
+TOOL_C	:= $(filter-out $(if $(CROSS),tools/inspect/symbols_dw.c \
+	   tools/inspect/demangle.c,tools/inspect/symbols_none.c),\
 	   $(wildcard tools/inspect/*.c))
 TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
 
@@ -131,7 +133,8 @@ packages:
 
 # Everything that is compiled waits for this.
 HEADERS	:= stdlib.h valgrind/memcheck.h \
-	   $(if $(CROSS),,elfutils/libdw.h urcu/flavor.h) \
+	   $(if $(CROSS),,elfutils/libdw.h libiberty/demangle.h \
+	   urcu/flavor.h) \
 	   $(if $(filter test unit-test %/unit,$(MAKECMDGOALS)),check.h)
 requirements: | $(NEEDS)
 	@CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
@@ -183,7 +186,7 @@ $B/libumem.a: $(INNER_O)
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/inspect/run.o=$O/bin$(LIBDIR)/run.o)
-TOOL_LIBS := $(if $(CROSS),,-ldw -lelf) -lm
+TOOL_LIBS := $(if $(CROSS),,-ldw -lelf -liberty) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
 $(TOOLS): $(TOOL_O)

@@ -38,10 +38,10 @@ installs() {
 		    bad "make $1 does not install $package"
 	done
 }
-installs demo gcc libc6-dev libdw-dev valgrind redis-server
-installs test gcc libc6-dev libdw-dev valgrind check g++
-installs stress gcc libc6-dev libdw-dev valgrind postgresql debootstrap
-installs bench gcc libc6-dev libdw-dev valgrind clang
+installs demo gcc libc6-dev libdw-dev libiberty-dev valgrind redis-server
+installs test gcc libc6-dev libdw-dev libiberty-dev valgrind check g++
+installs stress gcc libc6-dev libdw-dev libiberty-dev valgrind postgresql debootstrap
+installs bench gcc libc6-dev libdw-dev libiberty-dev valgrind clang
 # This one would not end at the first call of a compiler.
 build -n lint
 grep -q '^tools/build/install_packages.sh.* test' said || bad "make lint"
@@ -60,7 +60,7 @@ lacks() {
 }
 compiler=$PWD/none/cc lacks 'a C compiler'
 compiler=$PWD/shadowed
-for header in elfutils/libdw.h valgrind/memcheck.h; do
+for header in elfutils/libdw.h libiberty/demangle.h valgrind/memcheck.h; do
 	mkdir -p "shadow/${header%/*}"
 	echo '#error not installed' >"shadow/$header"
 	printf '#!/bin/sh\necho "cc $*" >>%s/calls\nexec %s -I%s/shadow "$@"\n' \

@@ -13,6 +13,7 @@ package() {
 	stdlib.h) echo libc6-dev ;;
 	valgrind/*) echo valgrind ;;
 	elfutils/*) echo libdw-dev ;;
+	libiberty/*) echo libiberty-dev ;;
 	urcu/*) echo liburcu-dev ;;
 	check.h) echo check ;;
 	esac

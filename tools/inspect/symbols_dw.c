@@ -24,6 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/inspect/demangle.h"
 #include "tools/inspect/symbols.h"
 
 struct known {
@@ -287,8 +288,8 @@ find_name(struct target *target, uint64_t pc)
 		name = dwfl_module_addrinfo(
 		    module, pc - 1, &offset, &symbol, NULL, NULL, NULL);
 	if (name != NULL && file != NULL)
-		return xprint("%s`%s+0x%lx", file, plain_text(name, SIZE_MAX),
-		    offset + 1);
+		return xprint("%s`%s+0x%lx", file,
+		    plain_text(demangle_symbol(name), SIZE_MAX), offset + 1);
 	if (file != NULL)
 		return xprint("%s+0x%lx", file, address_in_file(module, m, pc));
 	return xprint("0x%lx", pc);
