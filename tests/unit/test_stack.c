@@ -271,6 +271,49 @@ START_TEST(memory_that_has_been_unmapped_since_is_not_read)
 }
 END_TEST
 
+/*
+ * A fiber runs on both halves of this memory, then the upper half is unmapped,
+ * and a fiber on the lower half has a frame pointer into the upper half.
+ */
+static void
+trace_on_fiber_that_shrinks(char *memory)
+{
+	size_t half = HALF_PAGES * os_page_size();
+
+	halves = memory;
+	run_on(memory, 2 * half, trace_across);
+	ck_assert_uint_gt(n, 1);
+	ck_assert_int_eq(mprotect(memory + half, half, PROT_NONE), 0);
+	run_on(memory, half, trace_with_stale_pointer);
+	ck_assert_uint_gt(n, 0);
+}
+
+static void *
+trace_below_own_stack(void *memory)
+{
+	trace_on_fiber_that_shrinks(memory);
+	return NULL;
+}
+
+/* The fiber's memory adjoins the stack of its thread, without a guard page. */
+START_TEST(a_fiber_below_the_stack_of_its_thread_is_not_part_of_it)
+{
+	size_t bytes = 128 * KIB, fiber = 2 * HALF_PAGES * os_page_size();
+	char *memory = mmap(NULL, fiber + bytes, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, memory + fiber, bytes);
+	ck_assert_int_eq(
+	    pthread_create(&thread, &attributes, trace_below_own_stack, memory),
+	    0);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
 static void
 on_signal(int signal)
 {
@@ -369,6 +412,8 @@ stack_suite(void)
 	tcase_add_test(tc, stacks_of_contexts_end_where_they_end);
 	tcase_add_test(tc, a_return_address_is_had_without_its_signature);
 	tcase_add_test(tc, memory_that_has_been_unmapped_since_is_not_read);
+	tcase_add_test(
+	    tc, a_fiber_below_the_stack_of_its_thread_is_not_part_of_it);
 	tcase_add_test(tc, a_handler_and_what_it_interrupted_are_seen);
 	tcase_add_test(tc, frames_that_lie_are_survived);
 	tcase_add_test(tc, the_thread_is_the_kernels);

@@ -20,18 +20,21 @@
  *	around the stack pointer that is known to be readable:
  *	the thread's own stack	The range goes from the lowest page found so far
  *				up to the page of the thread's TLS, which libc
- *				keeps at the top of the stack, or to
- *				__libc_stack_end.  Every page between has been
- *				probed once.  The range is kept in TLS, because
- *				this stack stays mapped as long as the thread
- *				runs on it.
+ *				keeps at the top of the stack, or, in the first
+ *				thread, to __libc_stack_end.  Every page between
+ *				has been probed once.  The range is kept in TLS,
+ *				because this stack stays mapped as long as the
+ *				thread runs on it.
  *	any other stack		The range is the page of the stack pointer, and
  *				pages above it, each probed when a frame reaches
  *				it.  This range is dropped after the trace,
  *				because a program may unmap the stack of a
  *				fiber.
- *	A probe is one system call (os_readable()).  A mapping that adjoins the
- *	thread's stack without a guard page between counts as part of it.
+ *	A probe is one system call (os_readable()).
+ *	    The stack of a fiber can adjoin the thread's own stack without a
+ *	guard page between them.  Therefore pages count as part of the own stack
+ *	only if the unwind tables lead from a frame there to a frame that is
+ *	known to be on the own stack.
  *
  * Frames of the library's own functions are left out.
  */
@@ -70,6 +73,19 @@
  */
 #define LIBRARY_FRAMES_MAX 24
 #define SIGNAL_FRAMES_MAX  64
+
+/*
+ * Limit of the walk that finds out whether a frame is on the thread's own
+ * stack: as many frames of 64 bytes as fit into RANGE_GROWTH_MAX.
+ */
+#define OWN_FRAMES_MAX 1024
+
+/*
+ * A frame this close below the end of the thread's own stack is on that stack.
+ * Half of the smallest stack (PTHREAD_STACK_MIN, 16 KiB).  Other objects' TLS
+ * and libc's surplus of TLS (about 2 KiB) are in between, too.
+ */
+#define STACK_TOP_BYTES (8 * KIB)
 
 #define NRULES 16384
 
@@ -189,51 +205,16 @@ frame_word(struct frame *frame, uintptr_t at, uintptr_t *word)
 	return true;
 }
 
-/* Returns the end of the thread's own stack if sp is near it, otherwise 0. */
-static uintptr_t
-own_stack_end(uintptr_t sp)
-{
-	uintptr_t ends[] = {(uintptr_t)&thread_cache,
-	    &__libc_stack_end == NULL ? 0 : (uintptr_t)__libc_stack_end};
-
-	for (size_t i = 0; i < array_size(ends); i++)
-		if (ends[i] > sp &&
-		    ends[i] - sp <= STACK_GAP_MAX - os_page_size())
-			return align_up(ends[i], os_page_size());
-	return 0;
-}
-
 /*
- * Sets the frame's range.  A signal handler may run a trace between any two of
- * these stores.  hi is stored last and is equal in every trace of the thread,
- * and each value of lo is the start of a range that was probed.
+ * Returns an address at the end of the thread's own stack; 0: not known.  The
+ * TLS of the first thread is not on its stack.
  */
-static void
-range_init(struct frame *frame)
+static cold_path uintptr_t
+own_stack_end(void)
 {
-	/*
-	 * Atomic, because a handler may change them, and because the compiler
-	 * must not combine both loads into one vector load.
-	 */
-	uintptr_t hi = __atomic_load_n(&thread_cache.hi, __ATOMIC_RELAXED), to;
-
-	frame->lo = __atomic_load_n(&thread_cache.lo, __ATOMIC_RELAXED);
-	frame->hi = hi;
-	if (likely(frame->sp >= frame->lo && frame->sp < hi))
-		return;
-	to = frame->lo;
-	if (hi == 0)
-		to = hi = own_stack_end(frame->sp);
-	frame->lo = align_down(frame->sp, os_page_size());
-	frame->hi = frame->lo + os_page_size();
-	if (to < frame->hi ||
-	    (thread_cache.hi != 0 && to - frame->lo > RANGE_GROWTH_MAX) ||
-	    !range_extend(frame, to))
-		return;
-	frame->hi = hi;
-	thread_cache.lo = frame->lo;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	thread_cache.hi = hi;
+	if (stack_thread() != os_process_id())
+		return (uintptr_t)&thread_cache;
+	return &__libc_stack_end == NULL ? 0 : (uintptr_t)__libc_stack_end;
 }
 
 /* Steps by the frame pointer: it is stored next to the return address. */
@@ -304,6 +285,74 @@ frame_step(struct frame *frame)
 		frame->exact = false;
 		return frame_step_by_pointer(frame);
 	}
+}
+
+/*
+ * Do the unwind tables lead from this frame up to the address to, without a
+ * signal handler on the way?  Extends the frame's range by the pages that the
+ * walk has probed.
+ */
+static cold_path bool
+frame_leads_to(struct frame *frame, uintptr_t to)
+{
+	struct frame walk = *frame;
+
+	for (unsigned i = 0; i < OWN_FRAMES_MAX && walk.sp < to; i++) {
+		unsigned kind = rule_of(walk.pc - !walk.exact).kind;
+
+		if ((kind != UNWIND_FRAME && kind != UNWIND_DEREF) ||
+		    !frame_step(&walk))
+			break;
+	}
+	frame->hi = walk.hi;
+	return walk.sp >= to;
+}
+
+/*
+ * For a frame outside the range [lo, hi) of the thread's own stack; hi is 0 if
+ * the thread has no range yet.  If the frame is on that stack, the range is
+ * extended to it and kept.
+ *
+ * A signal handler may run a trace between any two of the stores.  hi is stored
+ * last and is equal in every trace of the thread, and each value of lo is the
+ * start of a range that was probed.
+ */
+static cold_path void
+range_init_outside(struct frame *frame, uintptr_t lo, uintptr_t hi)
+{
+	uintptr_t end = hi != 0 ? lo : own_stack_end();
+	uintptr_t to = hi != 0 ? lo : end - STACK_TOP_BYTES;
+	size_t bytes_max =
+	    hi != 0 ? RANGE_GROWTH_MAX : STACK_GAP_MAX - os_page_size();
+
+	frame->lo = align_down(frame->sp, os_page_size());
+	frame->hi = frame->lo + os_page_size();
+	if (frame->sp >= end || end - frame->lo > bytes_max ||
+	    !frame_leads_to(frame, to) ||
+	    (frame->hi < end && !range_extend(frame, end)))
+		return;
+	if (hi != 0)
+		frame->hi = hi;
+	thread_cache.lo = frame->lo;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	thread_cache.hi = frame->hi;
+}
+
+/* Sets the frame's range. */
+static inline void
+range_init(struct frame *frame)
+{
+	/*
+	 * Atomic, because a handler may change them, and because the compiler
+	 * must not combine both loads into one vector load.
+	 */
+	uintptr_t hi = __atomic_load_n(&thread_cache.hi, __ATOMIC_RELAXED);
+	uintptr_t lo = __atomic_load_n(&thread_cache.lo, __ATOMIC_RELAXED);
+
+	frame->lo = lo;
+	frame->hi = hi;
+	if (unlikely(frame->sp < lo || frame->sp >= hi))
+		range_init_outside(frame, lo, hi);
 }
 
 /*
