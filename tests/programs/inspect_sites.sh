@@ -72,6 +72,46 @@ says '^    sites`serve_second\+0x[0-9a-f]+ \(sites\.c:[0-9]+\)$' leaks -d "$pid"
 says '^199K leaked in 80 blocks, 195\.3K of it in 40 ' leaks -c serve_second "$pid"
 finish 0
 
+# users RECORDED - umem users has a row for all sizes of a call site, and shares
+# of all memory.
+users() {
+	"$umem" users --json "$pid" >json
+	python3 - json "$1" <<-'EOF' || exit 1
+	import json, sys
+	report = json.load(open(sys.argv[1]))
+	rows = {row["call_site"].split()[0]: row for row in report["users"]}
+	kept = rows["keep_sizes"]
+	assert abs(kept["blocks"] / 500 - 1) < 0.2, kept
+	assert abs(kept["bytes"] / (500 * 949.5) - 1) < 0.2, kept
+	if sys.argv[2] == "recorded":
+	    assert (kept["bytes"], kept["blocks"]) == (474750, 500), kept
+	    assert "unknown:" not in rows, rows
+	    assert rows["buffer_new"]["bytes"] == 500000
+	order = [row["bytes"] for row in report["users"]]
+	assert order == sorted(order, reverse=True), order
+	assert abs(sum(order) - report["bytes"]) <= len(order), report["bytes"]
+	EOF
+}
+start env UMEM_DEBUG=audit "$TMP/sites"
+users recorded
+says '^1(\.[0-9]+)?M allocated in [0-9]+ blocks$' users "$pid"
+says '^ +BYTES SHARE +BLOCKS +OLDEST  CALL SITE$' users "$pid"
+says '^ +463\.6K +[34][0-9]% +500 +[0-9ms]+  keep_sizes \(sites\.c:[0-9]+\) < lose_all$' \
+    users "$pid"
+says '^    sites`keep_sizes\+0x' users -d "$pid"
+"$umem" users "$pid" umem_alloc_96 >said
+if [ "$(grep -c '%' said)" -gt 3 ] || ! grep -q '  session_open ' said; then
+	echo "not only a cache:"
+	cat said
+	exit 1
+fi
+finish 0
+start env UMEM_OPTIONS=sample=300 "$TMP/sites"
+users sampled
+says '^ +~[0-9.]+K +[0-9]+% +~?[0-9]+ +[0-9ms]+  keep_sizes ' users "$pid"
+says '^~ is an estimate from samples' users "$pid"
+finish 0
+
 # Without records the classes of size are known, and a way to know more is told.
 start "$TMP/sites"
 says '^ +125K +[0-9]+% +1 +124\.9K +- +-  unknown: blocks of umem_alloc_64$' \

@@ -231,30 +231,16 @@ print_users(struct model *model, const struct records *all, bool every)
 			print_user(model, &users[i]);
 }
 
-int
-command_users(int argc, char **argv)
+void
+audit_report_users(
+    struct model *model, char **names, int n, bool every, bool list)
 {
-	bool every = false, list = false;
 	struct records all = {0};
-	struct model *model;
-	int letter;
 
-	while ((letter = next_option(argc, argv, "ef")) != -1)
-		switch (letter) {
-		case 'e':
-			every = true;
-			break;
-		case 'f':
-			list = true;
-			break;
-		}
-	if (argc == optind)
-		fail_usage(argv[0]);
-	model = snapshot_open(argv[optind], 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
 	audit_each(model, collect_record, &all);
-	keep_wanted(model, &all, argv + optind + 1, argc - optind - 1);
+	keep_wanted(model, &all, names, n);
 	sort_records(&all, order_users);
 	if (json_wanted)
 		json_open(NULL, '[');
@@ -263,7 +249,6 @@ command_users(int argc, char **argv)
 	print_users(model, &all, every);
 	if (json_wanted)
 		json_close();
-	return EXIT_OK;
 }
 
 /* The selection of bufctl; 0 and NULL: any. */

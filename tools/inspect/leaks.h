@@ -34,10 +34,6 @@ void leaks_divide(struct model *model);
 bool leaks_is_indirect(const struct model *model, const struct slab *slab,
     const struct large *large, unsigned i, uint64_t *held);
 
-/* Returns the requested bytes of a leak, or if unknown, those of its buffer. */
-uint64_t leaks_bytes(struct model *model, const struct slab *slab,
-    const struct large *large, unsigned i);
-
 struct leaks_options {
 	bool details;
 	bool figures;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "tools/inspect/leaks.h"
+#include "tools/inspect/sites.h"
 
 /* In struct node, chunk: the first search leaves this block. */
 #define LEAVES ((uint32_t)1 << 31)
@@ -180,10 +181,11 @@ set_indirect(struct model *model, struct node node)
 {
 	if (node.slab == UINT32_MAX) {
 		model->larges[node.chunk].indirect = true;
-		return leaks_bytes(model, NULL, &model->larges[node.chunk], 0);
+		return site_bytes_of(
+		    model, NULL, &model->larges[node.chunk], 0);
 	}
 	bit_set(model->slabs[node.slab].indirect, node.chunk);
-	return leaks_bytes(model, &model->slabs[node.slab], NULL, node.chunk);
+	return site_bytes_of(model, &model->slabs[node.slab], NULL, node.chunk);
 }
 
 /* Marks all unseen blocks that a direct leak reaches as indirect. */

@@ -30,134 +30,9 @@
 #include <string.h>
 
 #include "tools/inspect/audit.h"
-#include "tools/inspect/print.h"
 #include "tools/inspect/sites.h"
-#include "tools/inspect/symbols.h"
 
 #define NS_PER_SECOND 1e9
-
-/* Callers after the call site in a row. */
-#define CALLERS_MOST 3
-
-/* Stacks of a row that are printed. */
-#define STACKS_MOST 5
-
-/* Frames without a name of their own in a chain of callers end it. */
-struct frame {
-	const char *object;   /* or NULL */
-	const char *function; /* or NULL */
-};
-
-static struct frame
-frame_of(struct model *model, uint64_t pc)
-{
-	const char *name = symbol_name(model->target, pc);
-	const char *tick = strchr(name, '`'), *plus;
-
-	if (tick == NULL)
-		return (struct frame){0};
-	plus = strrchr(tick, '+');
-	if (plus == NULL)
-		plus = tick + strlen(tick);
-	return (struct frame){xprint("%.*s", (int)(tick - name), name),
-	    xprint("%.*s", (int)(plus - tick - 1), tick + 1)};
-}
-
-static bool
-begins_with_any(const char *text, const char *const *starts)
-{
-	for (; *starts != NULL; starts++)
-		if (strncmp(text, *starts, strlen(*starts)) == 0)
-			return true;
-	return false;
-}
-
-static bool
-is_c_library(const struct frame *frame)
-{
-	static const char *const objects[] = {"libc.so", "libc-2", "libstdc++.",
-	    "libc++.", "libumem", "ld-linux", "ld-2", "libgcc_s", NULL};
-
-	return frame->object != NULL && begins_with_any(frame->object, objects);
-}
-
-static bool
-is_allocator(const struct frame *frame)
-{
-	static const char *const starts[] = {"umem_", "operator new", "_Znw",
-	    "_Zna", "std::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
-	    "void* operator new", NULL};
-	const char *f = frame->function;
-
-	return f != NULL &&
-	       (begins_with_any(f, starts) || strcasestr(f, "alloc") != NULL ||
-		   strstr(f, "strdup") != NULL || strstr(f, "strndup") != NULL);
-}
-
-/* Returns the index of the call site in a stack. */
-static unsigned
-find_site(struct model *model, const struct site_tally *t)
-{
-	assert(t->depth > 0);
-	for (unsigned i = 0; i < t->depth; i++) {
-		struct frame frame = frame_of(model, t->stack[i]);
-
-		if (!is_c_library(&frame) && !is_allocator(&frame))
-			return i;
-	}
-	return 0;
-}
-
-static const char *
-tally_name(struct model *model, const struct site_tally *t)
-{
-	uint64_t pc;
-	struct frame frame;
-	const char *line;
-
-	if (t->depth == 0 && t->cache == NULL)
-		return xprint(
-		    "unknown: large blocks of %s", size_text(t->size));
-	if (t->depth == 0)
-		return xprint("unknown: %s of %s",
-		    t->cache->class ? "blocks" : "objects", t->cache->name);
-	pc = t->stack[find_site(model, t)];
-	frame = frame_of(model, pc);
-	line = symbol_line(model->target, pc);
-	if (line == NULL || frame.function == NULL)
-		return symbol_name(model->target, pc);
-	return xprint("%s (%s)", frame.function, line);
-}
-
-const char *
-site_callers(struct sites *sites, const struct site *site)
-{
-	const struct site_tally *t = site->tallies[0];
-	size_t nstacks = site->ntallies;
-	const char *text = "";
-	unsigned at, n = 0;
-
-	if (t->depth == 0)
-		return text;
-	at = find_site(sites->model, t);
-	if (at > 0) {
-		struct frame frame = frame_of(sites->model, t->stack[at - 1]);
-
-		if (frame.function != NULL)
-			text = xprint(" via %s", frame.function);
-	}
-	for (unsigned i = at + 1; i < t->depth && n < CALLERS_MOST; i++, n++) {
-		struct frame frame = frame_of(sites->model, t->stack[i]);
-
-		if (frame.function == NULL || is_c_library(&frame))
-			break;
-		text = xprint("%s < %s", text, frame.function);
-	}
-	if (nstacks > 1)
-		text = xprint("%s; %zu more stack%s", text, nstacks - 1,
-		    nstacks == 2 ? "" : "s");
-	return text;
-}
 
 uint64_t
 sites_now(struct model *model)
@@ -238,23 +113,68 @@ sites_add(struct sites *sites, const struct site_block *b)
 	struct site_tally *t = tally_of(sites, b);
 	uint64_t age = 0;
 
-	assert(b->weight >= 1 && sites->rows == NULL);
+	assert(b->weight >= 1 && b->n > 0 && sites->rows == NULL);
 	if (b->time != 0)
 		age = sites->now > b->time ? sites->now - b->time : 1;
 	if (t->nseen < SITE_ADDRESSES)
 		t->at[t->nseen] = b->at;
-	t->nseen++;
-	t->blocks++;
-	t->bytes += (double)b->bytes;
+	t->nseen += b->n;
+	t->blocks += (double)b->n;
+	t->bytes += (double)(b->n * b->bytes);
 	t->held += (double)b->held;
 	t->more_blocks += b->weight - 1;
 	t->more_bytes += (b->weight - 1) * (double)b->bytes;
 	t->variance += b->weight * (b->weight - 1);
-	t->by_age[log2_of(age)] += (double)(b->bytes + b->held);
-	if (age > t->oldest || t->nseen == 1) {
+	t->by_age[log2_of(age)] += (double)(b->n * b->bytes + b->held);
+	if (age > t->oldest || t->nseen == b->n) {
 		t->oldest = age;
 		t->example = b->at;
 	}
+}
+
+/* Finds the record of a buffer or block with its stack. */
+static bool
+has_stack(struct model *model, const struct slab *slab,
+    const struct large *large, unsigned i, struct audit *audit)
+{
+	return (slab != NULL ? audit_of_chunk(model, slab, i, audit)
+			     : audit_of_large(model, large, audit)) &&
+	       audit->depth != 0;
+}
+
+uint64_t
+site_bytes_of(struct model *model, const struct slab *slab,
+    const struct large *large, unsigned i)
+{
+	struct audit audit;
+
+	if (has_stack(model, slab, large, i, &audit))
+		return audit.size;
+	return slab != NULL ? model->caches[slab->cache].bufsize : large->size;
+}
+
+void
+sites_add_buffer(struct sites *sites, const struct slab *slab,
+    const struct large *large, unsigned i, uint64_t held)
+{
+	struct model *model = sites->model;
+	struct site_block b = {.n = 1, .weight = 1, .held = held};
+	struct audit audit;
+
+	assert((slab != NULL) != (large != NULL));
+	b.cache = slab != NULL ? &model->caches[slab->cache] : NULL;
+	b.at = slab != NULL ? slab_chunk_at(model, slab, i) : large->at;
+	b.bytes = slab != NULL ? b.cache->bufsize : large->size;
+	if (has_stack(model, slab, large, i, &audit)) {
+		b.bytes = audit.size;
+		b.depth = audit.depth;
+		b.stack = audit.stack;
+		b.time = audit.timestamp;
+		b.sampled = large != NULL && large->sample != NULL;
+		if (b.sampled)
+			b.weight = sample_weight(large->sample);
+	}
+	sites_add(sites, &b);
 }
 
 /* The blocks of a bucket. */
@@ -321,12 +241,6 @@ estimate(struct sites *sites)
 	free(buckets);
 }
 
-static double
-tally_total(const struct site_tally *t)
-{
-	return t->bytes + t->held;
-}
-
 static int
 order_stacks(const void *a, const void *b)
 {
@@ -387,7 +301,7 @@ order_named(const void *a, const void *b)
 {
 	const struct named *x = a, *y = b;
 	int way = strcmp(x->name, y->name);
-	double p = tally_total(x->tally), q = tally_total(y->tally);
+	double p = site_tally_total(x->tally), q = site_tally_total(y->tally);
 
 	if (way == 0)
 		way = p > q ? -1 : p < q;
@@ -421,7 +335,7 @@ rate_of(const struct site *site)
 			young += j < k ? t->by_age[j] : 0;
 		}
 		if (seen > 0)
-			bytes += young / seen * tally_total(t);
+			bytes += young / seen * site_tally_total(t);
 	}
 	return bytes * 60 * NS_PER_SECOND / (double)((uint64_t)1 << k);
 }
@@ -441,6 +355,15 @@ row_add(struct site *row, struct site_tally *t)
 		row->oldest = t->oldest;
 }
 
+static bool
+is_wanted(const struct sites *sites, const struct site_tally *t)
+{
+	/* Less than half a block is the rest of an estimate. */
+	return t->blocks >= 0.5 &&
+	       (sites->caller == NULL ||
+		   site_tally_is_from(sites->model, t, sites->caller));
+}
+
 void
 sites_finish(struct sites *sites)
 {
@@ -451,9 +374,9 @@ sites_finish(struct sites *sites)
 	merge_stacks(sites);
 	named = xalloc((sites->ntallies + 1) * sizeof(*named));
 	for (size_t i = 0; i < sites->ntallies; i++)
-		if (sites->tallies[i]->blocks >= 0.5)
+		if (is_wanted(sites, sites->tallies[i]))
 			named[n++] = (struct named){
-			    tally_name(sites->model, sites->tallies[i]),
+			    site_tally_name(sites->model, sites->tallies[i]),
 			    sites->tallies[i]};
 	qsort(named, n, sizeof(*named), order_named);
 	for (size_t i = 0; i < n; i++) {
@@ -474,102 +397,4 @@ sites_finish(struct sites *sites)
 	if (sites->nrows != 0)
 		qsort(sites->rows, sites->nrows, sizeof(*sites->rows),
 		    order_rows);
-}
-
-const char *
-site_bytes_text(double bytes, bool estimated)
-{
-	return xprint(
-	    "%s%s", estimated ? "~" : "", size_text((uint64_t)(bytes + 0.5)));
-}
-
-const char *
-site_blocks_text(double blocks, bool estimated)
-{
-	return xprint("%s%.0f", estimated ? "~" : "", blocks);
-}
-
-const char *
-site_age_text(uint64_t age)
-{
-	uint64_t s = age / 1000000000;
-
-	if (age == 0)
-		return "-";
-	if (s < 60)
-		return xprint("%lus", s);
-	if (s < 3600)
-		return xprint("%lum%02lus", s / 60, s % 60);
-	if (s < 86400)
-		return xprint("%luh%02lum", s / 3600, s / 60 % 60);
-	return xprint("%lud%02luh", s / 86400, s / 3600 % 24);
-}
-
-static void
-print_addresses(const struct site_tally *t)
-{
-	uint64_t n = t->nseen < SITE_ADDRESSES ? t->nseen : SITE_ADDRESSES;
-
-	for (uint64_t i = 0; i < n; i++)
-		printf("    %lx\n", t->at[i]);
-	if (t->nseen > n)
-		printf(
-		    "    %lu more; umem walk leak prints all\n", t->nseen - n);
-}
-
-void
-site_print_stacks(struct sites *sites, const struct site *site)
-{
-	for (size_t i = 0; i < site->ntallies && i < STACKS_MOST; i++) {
-		const struct site_tally *t = site->tallies[i];
-		bool estimated = fabs(t->blocks - (double)t->nseen) >= 0.5;
-		struct audit audit = {.depth = t->depth, .stack = t->stack};
-
-		printf("  %s in %s block%s%s\n",
-		    site_bytes_text(tally_total(t), estimated),
-		    site_blocks_text(t->blocks, estimated),
-		    t->blocks < 1.5 ? "" : "s",
-		    t->depth == 0
-			? ":"
-			: xprint(", one at %lx, allocated by:", t->example));
-		if (t->depth != 0)
-			audit_print_stack(sites->model, &audit, 4);
-		else
-			print_addresses(t);
-	}
-	if (site->ntallies > STACKS_MOST)
-		printf("  %zu more stacks\n", site->ntallies - STACKS_MOST);
-}
-
-static void
-tally_json(struct sites *sites, const struct site_tally *t)
-{
-	json_open(NULL, '{');
-	json_number("bytes", (uint64_t)(t->bytes + 0.5));
-	json_number("blocks", (uint64_t)(t->blocks + 0.5));
-	json_number("seen", t->nseen);
-	json_address("example", t->example);
-	json_open("frames", '[');
-	for (unsigned i = 0; i < t->depth; i++)
-		json_text(NULL, symbol_name(sites->model->target, t->stack[i]));
-	json_close();
-	json_close();
-}
-
-void
-site_json(struct sites *sites, const struct site *site)
-{
-	json_text("call_site", site->name);
-	json_number("bytes", (uint64_t)(site->bytes + 0.5));
-	json_number("blocks", (uint64_t)(site->blocks + 0.5));
-	json_bool("estimated", site->estimated);
-	json_number("seen", site->nseen);
-	if (site->oldest != 0)
-		json_number("oldest_age_ns", site->oldest);
-	if (site->rate >= 0)
-		json_number("bytes_per_minute", (uint64_t)(site->rate + 0.5));
-	json_open("stacks", '[');
-	for (size_t i = 0; i < site->ntallies; i++)
-		tally_json(sites, site->tallies[i]);
-	json_close();
 }

@@ -11,6 +11,7 @@
 struct site_block {
 	uint64_t at;
 	uint64_t bytes;
+	uint64_t n;    /* blocks like this one, which are counted at once */
 	uint64_t held; /* bytes of other blocks that are lost with it */
 	uint64_t time; /* of the allocation, in ns; 0: not known */
 	const struct cache *cache; /* NULL: a large block or a sample */
@@ -55,8 +56,10 @@ struct site {
 
 struct sites {
 	struct model *model;
-	uint64_t now; /* time from which ages count, in ns */
-	void *tree;   /* of the tallies, for tsearch() */
+	bool are_leaks;     /* the table has columns for leaks */
+	const char *caller; /* selects stacks with this in a name; or NULL */
+	uint64_t now;       /* time from which ages count, in ns */
+	void *tree;         /* of the tallies, for tsearch() */
 	struct site_tally **tallies;
 	size_t ntallies, tallies_capacity;
 	struct site *rows; /* the largest first; after sites_finish() */
@@ -79,19 +82,52 @@ site_total(const struct site *site)
 	return site->bytes + site->held;
 }
 
+/* Counts a chunk of a slab, or a large block, with its record. */
+void sites_add_buffer(struct sites *sites, const struct slab *slab,
+    const struct large *large, unsigned i, uint64_t held);
+
+/* Returns the bytes that it counts: the requested ones if they are known. */
+uint64_t site_bytes_of(struct model *model, const struct slab *slab,
+    const struct large *large, unsigned i);
+
+static inline double
+site_tally_total(const struct site_tally *t)
+{
+	return t->bytes + t->held;
+}
+
+/* Returns the name of the row of a tally. */
+const char *site_tally_name(struct model *model, const struct site_tally *t);
+
+/* Has a frame of its stack this text in its name? */
+bool site_tally_is_from(
+    struct model *model, const struct site_tally *t, const char *text);
+
 /*
  * Returns the callers of a row's largest stack in short: " via strdup < main;
  * 2 more stacks".
  */
 const char *site_callers(struct sites *sites, const struct site *site);
 
-/* Return figures of a table: "~9.5M", "~1234", "2h10m" or "-". */
-const char *site_bytes_text(double bytes, bool estimated);
-const char *site_blocks_text(double blocks, bool estimated);
-const char *site_age_text(uint64_t age);
+/* Rows of a table that are printed if not every row is wanted. */
+#define SITES_ROWS 20
 
-/* Prints the stacks of a row, and addresses of blocks without a stack. */
-void site_print_stacks(struct sites *sites, const struct site *site);
+/* Prints the table, with shares of all bytes. */
+void sites_print(struct sites *sites, double all, bool every);
+
+/* Prints the stacks of the rows, with a suffix for their names. */
+void sites_print_details(struct sites *sites, const char *suffix, bool every);
+
+/* Returns "~9.5M leaked in 2 blocks"; verb: " leaked". */
+const char *sites_sum_text(
+    double bytes, double blocks, bool estimated, const char *verb);
+
+/* Are figures of the table estimates, or call sites unknown? */
+bool sites_are_estimated(const struct sites *sites);
+bool sites_have_unknown(const struct sites *sites);
+
+/* Explains such tables. */
+void sites_print_notes(struct model *model, bool estimated, bool unknown);
 
 /* Prints a row as members of an open JSON object. */
 void site_json(struct sites *sites, const struct site *site);

@@ -48,8 +48,9 @@ static const struct command commands[] = {
 	"which caches and callers keep slabs that are hardly used"},
     {"verify", command_verify, "[--force] [--json] PID|CORE [CACHE ...]",
 	"are buffers of debugged caches whole? status 1 if not"},
-    {"users", command_users, "[-ef] [--json] PID|CORE [CACHE ...]",
-	"who has how much, by stack; -e also who has little, -f each buffer"},
+    {"users", command_users, "[-def] [--mdb] [--json] PID|CORE [CACHE ...]",
+	"allocated memory by call site, the largest first; -d with stacks,\n"
+	"-e every row, --mdb the table of ::umausers, with -f each buffer"},
     {"samples", command_samples, "[-v] [--folded] [--json] PID|CORE",
 	"live samples by caller, with what they stand for; -v with stacks,\n"
 	"--folded for flame graphs"},

@@ -21,7 +21,7 @@ umem, rounds, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 COMMANDS = [
     ["leaks", "-dv"], ["leaks", "-d", "--mdb"],
     ["stat"], ["status"], ["caches"], ["arenas"], ["frag"],
-    ["segments", "umem_heap"], ["sizes", "-i"], ["verify"], ["users", "-ef"],
+    ["segments", "umem_heap"], ["sizes", "-i"], ["verify"], ["users", "-d"], ["users", "--mdb", "-ef"],
     ["log"], ["bufctl", "-hv"], ["walk", "umem"], ["walk", "freemem"],
     ["walk", "vmem_seg"], ["walk", "umem_slab_partial"], ["walk", "bufctl"],
     ["whatis", "5500"], ["grep", "5500"], ["leaks", "--json"],

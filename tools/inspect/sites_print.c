@@ -1,0 +1,210 @@
+/*
+ * sites_print.c - tables of call sites, with their stacks, and as JSON
+ */
+#include <math.h>
+
+#include "tools/inspect/audit.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/sites.h"
+#include "tools/inspect/symbols.h"
+
+/* Stacks of a row that are printed. */
+#define STACKS_MOST 5
+
+static const char *
+bytes_text(double bytes, bool estimated)
+{
+	return xprint(
+	    "%s%s", estimated ? "~" : "", size_text((uint64_t)(bytes + 0.5)));
+}
+
+static const char *
+blocks_text(double blocks, bool estimated)
+{
+	return xprint("%s%.0f", estimated ? "~" : "", blocks);
+}
+
+static const char *
+age_text(uint64_t age)
+{
+	uint64_t s = age / 1000000000;
+
+	if (age == 0)
+		return "-";
+	if (s < 60)
+		return xprint("%lus", s);
+	if (s < 3600)
+		return xprint("%lum%02lus", s / 60, s % 60);
+	if (s < 86400)
+		return xprint("%luh%02lum", s / 3600, s / 60 % 60);
+	return xprint("%lud%02luh", s / 86400, s / 3600 % 24);
+}
+
+static void
+print_addresses(const struct site_tally *t)
+{
+	uint64_t n = t->nseen < SITE_ADDRESSES ? t->nseen : SITE_ADDRESSES;
+
+	for (uint64_t i = 0; i < n; i++)
+		printf("    %lx\n", t->at[i]);
+	if (t->nseen > n)
+		printf(
+		    "    %lu more; umem walk leak prints all\n", t->nseen - n);
+}
+
+static void
+print_stacks(struct sites *sites, const struct site *site)
+{
+	for (size_t i = 0; i < site->ntallies && i < STACKS_MOST; i++) {
+		const struct site_tally *t = site->tallies[i];
+		bool estimated = fabs(t->blocks - (double)t->nseen) >= 0.5;
+		struct audit audit = {.depth = t->depth, .stack = t->stack};
+
+		printf("  %s in %s block%s%s\n",
+		    bytes_text(site_tally_total(t), estimated),
+		    blocks_text(t->blocks, estimated),
+		    t->blocks < 1.5 ? "" : "s",
+		    t->depth == 0
+			? ":"
+			: xprint(", one at %lx, allocated by:", t->example));
+		if (t->depth != 0)
+			audit_print_stack(sites->model, &audit, 4);
+		else
+			print_addresses(t);
+	}
+	if (site->ntallies > STACKS_MOST)
+		printf("  %zu more stacks\n", site->ntallies - STACKS_MOST);
+}
+
+static void
+print_head(const struct sites *sites)
+{
+	printf("%9s %5s %9s ", "BYTES", "SHARE", "BLOCKS");
+	if (sites->are_leaks)
+		printf("%8s ", "INDIRECT");
+	printf("%7s ", "OLDEST");
+	if (sites->are_leaks)
+		printf("%8s ", "PER MIN");
+	puts(" CALL SITE");
+}
+
+static void
+print_row(struct sites *sites, const struct site *row, double all)
+{
+	bool about = row->estimated;
+
+	printf("%9s %4.0f%% %9s ", bytes_text(site_total(row), about),
+	    100 * site_total(row) / all, blocks_text(row->blocks, about));
+	if (sites->are_leaks)
+		printf("%8s ",
+		    row->held >= 0.5 ? bytes_text(row->held, about) : "-");
+	printf("%7s ", age_text(row->oldest));
+	if (sites->are_leaks)
+		printf(
+		    "%8s ", row->rate < 0 ? "-" : bytes_text(row->rate, about));
+	printf(" %s%s\n", row->name, site_callers(sites, row));
+}
+
+void
+sites_print(struct sites *sites, double all, bool every)
+{
+	double rest = 0;
+	size_t n = sites->nrows;
+
+	if (!every && n > SITES_ROWS + 1)
+		n = SITES_ROWS;
+	print_head(sites);
+	for (size_t i = 0; i < n; i++)
+		print_row(sites, &sites->rows[i], all);
+	for (size_t i = n; i < sites->nrows; i++)
+		rest += site_total(&sites->rows[i]);
+	if (n < sites->nrows)
+		printf("%9s %4.0f%% in %zu more rows; -e prints all\n",
+		    bytes_text(rest, false), 100 * rest / all,
+		    sites->nrows - n);
+}
+
+void
+sites_print_details(struct sites *sites, const char *suffix, bool every)
+{
+	for (size_t i = 0; i < sites->nrows; i++) {
+		if (!every && i == SITES_ROWS)
+			return;
+		printf("\n%s%s\n", sites->rows[i].name, suffix);
+		print_stacks(sites, &sites->rows[i]);
+	}
+}
+
+bool
+sites_are_estimated(const struct sites *sites)
+{
+	for (size_t i = 0; i < sites->nrows; i++)
+		if (sites->rows[i].estimated)
+			return true;
+	return false;
+}
+
+bool
+sites_have_unknown(const struct sites *sites)
+{
+	for (size_t i = 0; i < sites->nrows; i++)
+		if (sites->rows[i].tallies[0]->depth == 0)
+			return true;
+	return false;
+}
+
+const char *
+sites_sum_text(double bytes, double blocks, bool estimated, const char *verb)
+{
+	return xprint("%s%s in %.0f block%s", bytes_text(bytes, estimated),
+	    verb, blocks, blocks < 1.5 ? "" : "s");
+}
+
+void
+sites_print_notes(struct model *model, bool estimated, bool unknown)
+{
+	if (estimated)
+		puts("\n~ is an estimate from samples.");
+	if (unknown && model_sampling_interval(model) != 0)
+		puts("\nunknown: allocated before sampling began, or too few "
+		     "for a sample.");
+	else if (unknown)
+		printf("\nunknown: nothing recorded the caller. \"umem sample "
+		       "%s default\" records it for\nlater allocations, "
+		       "\"umem run --debug\" for all blocks.\n",
+		    model->target->live ? xprint("%d", model->target->pid)
+					: "PID");
+}
+
+static void
+tally_json(struct sites *sites, const struct site_tally *t)
+{
+	json_open(NULL, '{');
+	json_number("bytes", (uint64_t)(t->bytes + 0.5));
+	json_number("blocks", (uint64_t)(t->blocks + 0.5));
+	json_number("seen", t->nseen);
+	json_address("example", t->example);
+	json_open("frames", '[');
+	for (unsigned i = 0; i < t->depth; i++)
+		json_text(NULL, symbol_name(sites->model->target, t->stack[i]));
+	json_close();
+	json_close();
+}
+
+void
+site_json(struct sites *sites, const struct site *site)
+{
+	json_text("call_site", site->name);
+	json_number("bytes", (uint64_t)(site->bytes + 0.5));
+	json_number("blocks", (uint64_t)(site->blocks + 0.5));
+	json_bool("estimated", site->estimated);
+	json_number("seen", site->nseen);
+	if (site->oldest != 0)
+		json_number("oldest_age_ns", site->oldest);
+	if (site->rate >= 0)
+		json_number("bytes_per_minute", (uint64_t)(site->rate + 0.5));
+	json_open("stacks", '[');
+	for (size_t i = 0; i < site->ntallies; i++)
+		tally_json(sites, site->tallies[i]);
+	json_close();
+}
