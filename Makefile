@@ -37,6 +37,8 @@ CFLAGS	?= -O2 -g
 PREFIX	?= /usr/local
 LIBDIR	?= $(PREFIX)/lib
 MANDIR	?= $(PREFIX)/share/man
+BASHDIR	?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR	?= $(PREFIX)/share/zsh/site-functions
 
 ARCH	:= $(firstword $(subst -, ,$(CROSS)))
 B	:= build$(if $(ARCH),-$(ARCH))$(if $(findstring clang,$(CC)),-clang)$(if \
@@ -331,6 +333,9 @@ endif
 	install -m 644 umem/umem.h vmem/vmem.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 vmem/sys/vmem.h $(DESTDIR)$(PREFIX)/include/sys
 	install -m 755 $(INSTALLED_TOOLS) $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
+	install -m 644 tools/completion/umem.bash $(DESTDIR)$(BASHDIR)/umem
+	install -m 644 tools/completion/_umem $(DESTDIR)$(ZSHDIR)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
 	    'includedir=$${prefix}/include' '' 'Name: umem' \
 	    'Description: object caches, arenas and malloc' \
@@ -354,7 +359,8 @@ uninstall:
 	    libumem.so.1-gdb.py libumem_malloc.so.1-gdb.py) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h umem_rcu.h vmem.h \
 	    sys/vmem.h) \
-	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%))
+	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%)) \
+	    $(DESTDIR)$(BASHDIR)/umem $(DESTDIR)$(ZSHDIR)/_umem
 	@for page in $(MAN); do \
 		rm -f "$(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}"; done
 	@$(man_links) | while read -r section name page; do \

@@ -21,6 +21,8 @@ expect 0 '^umem [0-9]+\.[0-9]+\.[0-9]+$' "$umem" version
 expect 0 '^usage: umem run' "$umem" help
 expect 125 '^usage: umem run' "$umem"
 expect 125 '^umem: no command fly; see umem help$' "$umem" fly
+expect 125 '^umem: no command leks; did you mean leaks\? see umem help$' \
+    "$umem" leks
 expect 125 '^umem: version takes no argument$' "$umem" version x
 expect 2 '^usage: umem leaks' "$umem" leaks
 expect 2 '^usage: umem stat' "$umem" stat 1 2

@@ -156,6 +156,8 @@ grep -q '^umem: [0-9.]* mode ' err || { cat err; exit 1; }
 # A name has a page, its own or one that leads to where it is described.
 grep -qx '.so man3/umem_alloc.3' "$at/share/man/man3/umem_free.3"
 [ -f "$at/share/man/man7/umem_options.7" ]
+[ -f "$at/share/bash-completion/completions/umem" ]
+[ -f "$at/share/zsh/site-functions/_umem" ]
 
 make -s -C "$TOP" uninstall DESTDIR="$root" PREFIX=/opt/umem
 left=$(find "$root" ! -type d)

@@ -36,7 +36,8 @@ find_clang_format() {
 }
 
 mapfile -t sources < <(find vmem magazine umem tests tools -name '*.[ch]')
-mapfile -t scripts < <(find tools tests -name '*.sh'; echo .ci/run)
+mapfile -t scripts < <(find tools tests -name '*.sh' -o -name '*.bash'
+    echo .ci/run)
 mapfile -t pages < <(find man -name '*.[1-9]')
 
 check layers tools/build/check_layers.sh

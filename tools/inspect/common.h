@@ -96,8 +96,10 @@ cycle_continues(struct cycle_detector *cycles, uint64_t at)
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *usage; /* the words after the name */
-	const char *text;  /* lines of help */
+	const char *usage;        /* the words after the name */
+	const char *text;         /* lines of help */
+	const char *example;      /* the purpose of the next member */
+	const char *example_line; /* a command for a shell */
 };
 
 /*

@@ -12,6 +12,7 @@
 #include "tools/inspect/common.h"
 #include "tools/inspect/print.h"
 #include "umem/umem.h"
+#include "umem/word.h"
 
 /* Exit status for wrong use, as in env(1) and similar commands. */
 #define EXIT_OURS 125
@@ -22,58 +23,96 @@ static const struct command commands[] = {
 	"                program [argument ...]",
 	"run the program with libumem_malloc as its malloc; -v makes the\n"
 	"library say at the start how it runs, --debug debugs (UMEM_DEBUG),\n"
-	"--leaks and --stat report on standard error when the program ends"},
+	"--leaks and --stat report on standard error when the program ends",
+	"run a program in debug mode, and report its leaks when it ends",
+	"umem run --debug --leaks -- ./program"},
     {"options", command_options, "",
-	"the options of the library, with their defaults and values"},
+	"the options of the library, with their defaults and values",
+	"what an option does, and its default",
+	"umem options | grep -A 2 depot_bytes"},
     {"leaks", command_leaks,
 	"[-defv] [-c caller] [--mdb] [--force] [--json] PID|CORE",
 	"allocated blocks to which nothing in the program points any more,\n"
 	"by call site; status 1 if there are any; -d with stacks, -e every\n"
 	"row, -v figures of the search, -c only from functions with this in\n"
-	"their name, --mdb the tables of ::findleaks"},
-    {"status", command_status, "[--json] PID|CORE", "how the library runs"},
+	"their name, --mdb the tables of ::findleaks",
+	"the leaks of process 1234, with their stacks", "umem leaks -d 1234"},
+    {"status", command_status, "[--json] PID|CORE", "how the library runs",
+	"the mode of the library in process 1234, its checks and messages",
+	"umem status 1234"},
     {"stat", command_stat, "[--json] PID|CORE",
-	"what each cache and each arena holds"},
-    {"caches", command_caches, "[--json] PID|CORE", "the caches"},
-    {"arenas", command_arenas, "[--json] PID|CORE", "the arenas"},
+	"what each cache and each arena holds",
+	"the caches of process 1234, and their memory", "umem stat 1234"},
+    {"caches", command_caches, "[--json] PID|CORE", "the caches",
+	"the caches of process 1234, one a line", "umem caches 1234"},
+    {"arenas", command_arenas, "[--json] PID|CORE", "the arenas",
+	"the arenas of process 1234, one a line", "umem arenas 1234"},
     {"whatis", command_whatis, "[-a] [--json] PID|CORE ADDRESS ...",
-	"what an address is; -a everything that it is"},
+	"what an address is; -a everything that it is",
+	"the block or object that an address belongs to",
+	"umem whatis 1234 55d2c8a4f040"},
     {"segments", command_segments,
 	"[-s] [-m min] [-M max] [-T type] [--json] PID|CORE ARENA",
-	"the segments of an arena; -s sizes instead of ends"},
+	"the segments of an arena; -s sizes instead of ends",
+	"the free ranges of the heap of at least 64 KiB",
+	"umem segments -T FREE -m 64k 1234 umem_heap"},
     {"sizes", command_sizes, "[-dgi] [-b bins] [-B bytes] [--json] PID|CORE",
 	"how large what malloc() gave is; -g bins that double, -d every\n"
-	"size, -i by cache, with the overhead"},
+	"size, -i by cache, with the overhead",
+	"the blocks of process 1234, by size in powers of two",
+	"umem sizes -g 1234"},
     {"frag", command_frag, "[--json] PID|CORE",
-	"which caches and callers keep slabs that are hardly used"},
+	"which caches and callers keep slabs that are hardly used",
+	"the caches of process 1234 that would gain from compaction",
+	"umem frag 1234"},
     {"verify", command_verify, "[--force] [--json] PID|CORE [CACHE ...]",
-	"are buffers of debugged caches whole? status 1 if not"},
+	"are buffers of debugged caches whole? status 1 if not",
+	"corrupt buffers of a process with UMEM_DEBUG=guards",
+	"umem verify 1234"},
     {"users", command_users, "[-def] [--mdb] [--json] PID|CORE [CACHE ...]",
 	"allocated memory by call site, the largest first; -d with stacks,\n"
-	"-e every row, --mdb the table of ::umausers, with -f each buffer"},
+	"-e every row, --mdb the table of ::umausers, with -f each buffer",
+	"all call sites that hold memory, of a process with UMEM_DEBUG=audit",
+	"umem users -e 1234"},
     {"samples", command_samples, "[-v] [--folded] [--json] PID|CORE",
 	"live samples by caller, with what they stand for; -v with stacks,\n"
-	"--folded for flame graphs"},
+	"--folded for flame graphs",
+	"a flame graph of the memory in use, of a process that samples",
+	"umem samples --folded 1234 | flamegraph.pl >memory.svg"},
     {"sample", command_sample, "PID BYTES|default|off",
-	"have one allocation in about so many bytes sampled, from now on"},
+	"have one allocation in about so many bytes sampled, from now on",
+	"let process 1234 sample one allocation in about 512 KiB",
+	"umem sample 1234 512k"},
     {"log", command_log, "[-r] [-l transaction|fail|slab] [--json] PID|CORE",
-	"the transaction log, newest first; -r without stacks"},
+	"the transaction log, newest first; -r without stacks",
+	"the transactions of a process with UMEM_LOGGING=transaction",
+	"umem log -r 1234"},
     {"bufctl", command_bufctl,
 	"[-hv] [-a buffer] [-c caller] [-e time] [-l time] [-t thread]\n"
 	"                   [--json] PID|CORE [BUFFER|BUFCTL ...]",
-	"who had a buffer last; -v with stacks, -h its history"},
+	"who had a buffer last; -v with stacks, -h its history",
+	"earlier owners of a buffer, of a process with UMEM_DEBUG=audit",
+	"umem bufctl -h 1234 55d2c8a4f040"},
     {"allocdby", command_allocdby, "[--json] PID|CORE THREAD",
-	"buffers that a thread allocated"},
+	"buffers that a thread allocated",
+	"the buffers that thread 1235 of process 1234 allocated",
+	"umem allocdby 1234 1235"},
     {"freedby", command_freedby, "[--json] PID|CORE THREAD",
-	"buffers that a thread freed"},
+	"buffers that a thread freed",
+	"the buffers that thread 1235 of process 1234 freed",
+	"umem freedby 1234 1235"},
     {"walk", command_walk, "[--force] [--json] PID|CORE WHAT [CACHE]",
 	"addresses, one a line: umem, freemem, bufctl, freectl, leak,\n"
 	"umem_cache, umem_slab, umem_slab_partial, umem_log, vmem, vmem_seg,\n"
-	"vmem_alloc, vmem_free, vmem_span, or the name of a cache"},
+	"vmem_alloc, vmem_free, vmem_span, or the name of a cache",
+	"the addresses of the allocated blocks of one size class",
+	"umem walk 1234 umem_alloc_64"},
     {"grep", command_grep,
 	"[-q] [-a step] [-d distance] [-m mask] [-M mask] [--force]\n"
 	"                 [--json] PID|CORE ADDRESS",
-	"where an address is kept; -q only the addresses of these places"},
+	"where an address is kept; -q only the addresses of these places",
+	"the words of process 1234 that hold an address",
+	"umem grep 1234 55d2c8a4f040"},
 };
 
 static void
@@ -84,7 +123,7 @@ print_help(void)
 		    commands[i].name, *commands[i].usage ? " " : "",
 		    commands[i].usage);
 	puts("       umem version\n"
-	     "       umem help\n");
+	     "       umem help [command]\n");
 	for (size_t i = 0; i < array_size(commands); i++) {
 		const char *line = commands[i].text;
 		const char *name = commands[i].name;
@@ -99,39 +138,114 @@ print_help(void)
 		}
 	}
 	puts("version   print the version\n"
-	     "help      print this");
+	     "help      print this, or the help of a command with an example");
+}
+
+static const struct command *
+command_find(const char *name)
+{
+	for (size_t i = 0; i < array_size(commands); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+/* Ends the process because there is no such command. */
+static _Noreturn void
+fail_unknown(const char *name)
+{
+	const char *near = NULL;
+
+	for (size_t i = 0; i < array_size(commands); i++)
+		near = word_nearer(name, commands[i].name, near);
+	if (near != NULL)
+		fail_with(EXIT_OURS,
+		    "no command %s; did you mean %s? see umem help", name,
+		    near);
+	fail_with(EXIT_OURS, "no command %s; see umem help", name);
+}
+
+static int
+print_help_of(const struct command *command)
+{
+	printf("usage: umem %s%s%s\n\n%s\n\nExample: %s\n    $ %s\n",
+	    command->name, *command->usage ? " " : "", command->usage,
+	    command->text, command->example, command->example_line);
+	return print_end(EXIT_SUCCESS);
+}
+
+/*
+ * Is "--help" one of the words of a command?  Words behind "--" belong to a
+ * program, as do those behind the name of a program to run.
+ */
+static bool
+wants_help(int argc, char **argv)
+{
+	bool runs = strcmp(argv[0], "run") == 0;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--help") == 0)
+			return true;
+		if (runs && argv[i][0] != '-')
+			break;
+	}
+	return false;
 }
 
 _Noreturn void
 fail_usage(const char *name)
 {
+	const struct command *command = command_find(name);
+
 	fflush(stdout);
-	for (size_t i = 0; i < array_size(commands); i++)
-		if (strcmp(commands[i].name, name) == 0)
-			fprintf(stderr, "usage: umem %s %s\n", name,
-			    commands[i].usage);
+	assert(command != NULL);
+	fprintf(stderr, "usage: umem %s%s%s\nsee umem help %s\n", name,
+	    *command->usage ? " " : "", command->usage, name);
 	exit(EXIT_ERROR);
+}
+
+/* The commands that are no entries of the table. */
+static int
+run_other(int argc, char **argv)
+{
+	const char *name = argv[0];
+	bool helps = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0;
+
+	if (!helps && strcmp(name, "version") != 0 &&
+	    strcmp(name, "--version") != 0)
+		fail_unknown(name);
+	if (helps && argc == 2) {
+		const struct command *command = command_find(argv[1]);
+
+		if (command == NULL)
+			fail_unknown(argv[1]);
+		return print_help_of(command);
+	}
+	if (argc > 1)
+		fail_with(EXIT_OURS,
+		    helps ? "%s takes at most one argument"
+			  : "%s takes no argument",
+		    name);
+	if (helps)
+		print_help();
+	else
+		puts("umem " UMEM_VERSION);
+	return print_end(EXIT_SUCCESS);
 }
 
 int
 main(int argc, char **argv)
 {
+	const struct command *command;
+
 	if (argc < 2) {
 		print_help();
 		return EXIT_OURS;
 	}
-	for (size_t i = 0; i < array_size(commands); i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return print_end(commands[i].run(argc - 1, argv + 1));
-	if (strcmp(argv[1], "version") != 0 && strcmp(argv[1], "help") != 0 &&
-	    strcmp(argv[1], "--version") != 0 && strcmp(argv[1], "--help") != 0)
-		fail_with(EXIT_OURS, "no command %s; see umem help", argv[1]);
-	if (argc > 2)
-		fail_with(EXIT_OURS, "%s takes no argument", argv[1]);
-	if (strcmp(argv[1], "version") == 0 ||
-	    strcmp(argv[1], "--version") == 0)
-		puts("umem " UMEM_VERSION);
-	else
-		print_help();
-	return print_end(EXIT_SUCCESS);
+	command = command_find(argv[1]);
+	if (command == NULL)
+		return run_other(argc - 1, argv + 1);
+	if (wants_help(argc - 1, argv + 1))
+		return print_help_of(command);
+	return print_end(command->run(argc - 1, argv + 1));
 }

@@ -1,0 +1,83 @@
+# umem.bash - completion of the command umem for bash
+#
+# The commands, their options and their arguments come from "umem help", so this
+# file knows none of them.  A process is offered if it maps the library.
+#
+# shellcheck shell=bash
+
+# _umem_commands UMEM - the names of all commands
+_umem_commands() {
+	"$1" help 2>/dev/null | awk '
+	    $1 == "usage:" && $2 == "umem" { print $3 }
+	    /^       umem / { print $2 }
+	    /^$/ { exit }'
+}
+
+# _umem_usage UMEM COMMAND - the words of its usage, one a line, without brackets
+_umem_usage() {
+	"$1" help "$2" 2>/dev/null |
+	    awk '/^$/ { exit } { gsub(/[][|]/, " "); print }' | tr -s ' ' '\n'
+}
+
+# _umem_options UMEM COMMAND - its options; -df stands for -d and -f
+_umem_options() {
+	_umem_usage "$1" "$2" | awk '
+	    /^--[a-z]/ { sub(/=.*/, ""); print }
+	    /^-[A-Za-z]+$/ {
+		for (i = 2; i <= length($0); i++)
+			print "-" substr($0, i, 1)
+	    }'
+	echo --help
+}
+
+# _umem_processes - the processes that map the library and may be inspected
+_umem_processes() {
+	grep -ls '/libumem' /proc/[0-9]*/maps 2>/dev/null |
+	    sed -n 's|^/proc/\([0-9]*\)/maps$|\1|p'
+}
+
+_umem() {
+	local umem=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]}
+	local command=${COMP_WORDS[1]-} i words
+
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ] || [ "$command" = help ]; then
+		[ "$COMP_CWORD" -le 2 ] || return
+		mapfile -t COMPREPLY < <(
+			compgen -W "$(_umem_commands "$umem")" -- "$word")
+		return
+	fi
+	if [ "$command" = run ]; then
+		# The words of the program to run have its own completion.
+		for ((i = 2; i < COMP_CWORD; i++)); do
+			case ${COMP_WORDS[i]} in
+			-*) continue ;;
+			esac
+			if declare -F _command_offset >/dev/null; then
+				_command_offset "$i"
+			else
+				mapfile -t COMPREPLY < <(compgen -f -- "$word")
+			fi
+			return
+		done
+	fi
+	case $command/$word in
+	*/-*) words=$(_umem_options "$umem" "$command") ;;
+	run/*)
+		mapfile -t COMPREPLY < <(compgen -c -- "$word")
+		return
+		;;
+	*)
+		words=$(_umem_usage "$umem" "$command")
+		grep -qx PID <<<"$words" || return
+		mapfile -t COMPREPLY < <(
+			compgen -W "$(_umem_processes)" -- "$word"
+			# A core is a file.
+			! grep -qx CORE <<<"$words" || compgen -f -- "$word")
+		return
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+
+complete -F _umem umem
