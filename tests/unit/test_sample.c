@@ -281,6 +281,40 @@ START_TEST(figures_come_back)
 }
 END_TEST
 
+/* The heap's memory grows by the pages of the samples, not by heap units. */
+START_TEST(samples_count_by_pages_in_the_memory_of_the_heap)
+{
+	enum {
+		N = 500
+	};
+	static void *p[N];
+	size_t page = os_page_size(), nguarded, bytes;
+	struct stats before, with, after;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	umem_free(umem_alloc(100, UMEM_DEFAULT), 100);
+	stats_read(&before);
+	for (unsigned i = 0; i < N; i++)
+		p[i] = umem_alloc(100, UMEM_DEFAULT);
+	stats_read(&with);
+	/* These count with their sizes. */
+	nguarded = sample_guarded(&bytes);
+	ck_assert_uint_gt(nguarded, 0);
+	ck_assert_uint_ge(with.held - before.held, (N - nguarded - 1) * page);
+	ck_assert_uint_le(with.held - before.held, (N + 1) * page);
+	for (unsigned i = 0; i < N; i++)
+		umem_free(p[i], 100);
+	stats_read(&after);
+	ck_assert_uint_le(after.held, before.held + 2 * page);
+	/* The pages behind a sample of many units are released. */
+	stats_read(&before);
+	p[0] = umem_alloc(10 * HEAP_UNIT + 1, UMEM_DEFAULT);
+	stats_read(&with);
+	ck_assert_uint_le(with.held, before.held + 10 * HEAP_UNIT + page);
+	umem_free(p[0], 10 * HEAP_UNIT + 1);
+}
+END_TEST
+
 /* Resident pages of the heap unit that holds a sample. */
 static unsigned
 resident(const void *p)
@@ -741,6 +775,7 @@ sample_suite(void)
 	tcase_add_test_raise_signal(
 	    tc, a_size_that_was_not_asked_for_is_misuse, SIGABRT);
 	tcase_add_test(tc, figures_come_back);
+	tcase_add_test(tc, samples_count_by_pages_in_the_memory_of_the_heap);
 	tcase_add_test(tc, a_sample_has_only_the_pages_that_it_needs);
 	tcase_add_loop_test(tc, a_guarded_block_has_an_end_for_good, 0, 3);
 	tcase_add_test(tc, a_second_free_is_told_with_both_stacks);

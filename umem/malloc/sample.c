@@ -91,6 +91,7 @@ static uint32_t free_records;   /* [sample_lock] chain by next; 0: none */
 static uint64_t ntaken;         /* [a] samples, cumulative */
 static uint64_t nlost;          /* [a] samples not taken: no record or memory */
 static size_t overhead_bytes;   /* [a] bytes: see sample_overhead_bytes() */
+static size_t own_unit_bytes;   /* [a] of live samples in units of records */
 static size_t nguarded, guarded_bytes; /* [a] live in guarded places */
 static struct sample
     *record_of_place[SAMPLE_PLACES]; /* each place's record; permanent */
@@ -313,7 +314,21 @@ sample_colour(size_t size, size_t align)
 	return align_down(sample_count_random() % (page - size + 1), COLOUR);
 }
 
-/* Registers the record's unit as a large block. */
+/* The record's unit becomes a large block, or is none any more. */
+static void
+own_unit_register(struct sample *s)
+{
+	large_register(s->own_unit, HEAP_UNIT);
+	__atomic_add_fetch(&own_unit_bytes, HEAP_UNIT, __ATOMIC_RELAXED);
+}
+
+static void
+own_unit_unregister(struct sample *s)
+{
+	__atomic_sub_fetch(&own_unit_bytes, HEAP_UNIT, __ATOMIC_RELAXED);
+	large_unregister(s->own_unit, HEAP_UNIT);
+}
+
 static char *
 record_take_unit(struct sample *s)
 {
@@ -321,7 +336,7 @@ record_take_unit(struct sample *s)
 	if (s->own_unit == NULL)
 		s->own_unit = sample_unit_take(HEAP_UNIT);
 	if (s->own_unit != NULL)
-		large_register(s->own_unit, HEAP_UNIT);
+		own_unit_register(s);
 	return s->own_unit;
 }
 
@@ -543,16 +558,15 @@ static void
 sample_release_unguarded(struct sample *s)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
-	char *span = s->span;
 
 	umem_assert(sample_state(s) == SAMPLE_NONE);
 	__atomic_sub_fetch(
 	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
-	if (span == s->own_unit) {
-		large_unregister(span, bytes);
-		os_purge(span, HEAP_UNIT);
+	if (s->span == s->own_unit) {
+		own_unit_unregister(s);
+		os_purge(s->span, HEAP_UNIT);
 	} else {
-		large_free(span, bytes);
+		large_free(s->span, bytes);
 	}
 	record_recycle(s);
 }
@@ -637,6 +651,22 @@ sample_guarded(size_t *bytes)
 {
 	*bytes = __atomic_load_n(&guarded_bytes, __ATOMIC_RELAXED);
 	return __atomic_load_n(&nguarded, __ATOMIC_RELAXED);
+}
+
+/*
+ * Units of samples have memory only for the pages of live samples.  A guarded
+ * sample counts with its size, and not with its pages.
+ */
+size_t
+sample_absent_bytes(void)
+{
+	size_t units = sample_unit_bytes();
+	size_t live = __atomic_load_n(&own_unit_bytes, __ATOMIC_RELAXED);
+	size_t guarded = __atomic_load_n(&guarded_bytes, __ATOMIC_RELAXED);
+
+	/* The figures are of different moments. */
+	return sample_overhead_bytes() +
+	       (units > live + guarded ? units - live - guarded : 0);
 }
 
 static void

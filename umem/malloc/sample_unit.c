@@ -30,6 +30,7 @@
 static struct lock group_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
 static size_t group_next;  /* [group_lock] unit in the page map */
 static size_t group_nleft; /* [group_lock] units left */
+static size_t unit_bytes;  /* [a] bytes of all groups */
 
 _Static_assert(HUGE_PAGE % HEAP_UNIT == 0, "a group has whole units");
 
@@ -57,6 +58,7 @@ group_alloc(size_t n)
 	}
 	os_huge(units, n * HEAP_UNIT, /* wanted */ false);
 	os_purge(units, n * HEAP_UNIT);
+	__atomic_add_fetch(&unit_bytes, n * HEAP_UNIT, __ATOMIC_RELAXED);
 	return units;
 }
 
@@ -104,7 +106,15 @@ sample_unit_take(size_t bytes)
 	if (is_needed)
 		return units;
 	heap_free(units, GROUP_UNITS * HEAP_UNIT);
+	__atomic_sub_fetch(
+	    &unit_bytes, GROUP_UNITS * HEAP_UNIT, __ATOMIC_RELAXED);
 	return group_take_units(n);
+}
+
+size_t
+sample_unit_bytes(void)
+{
+	return __atomic_load_n(&unit_bytes, __ATOMIC_RELAXED);
 }
 
 void

@@ -72,14 +72,16 @@ stats_add_cache(const struct stats_cache *cache, void *arg)
 
 /*
  * Returns the bytes that the heap has from the kernel: all allocated bytes,
- * except the pages that page_purge_sparse() has purged, and all dirty bytes.
+ * except the pages that page_purge_sparse() has purged and those that samples
+ * do not use, and all dirty bytes.
  * Pages that are allocated and were never written to count, too.
  */
 static size_t
 stats_held_bytes(size_t dirty)
 {
 	size_t assigned = heap_used() + dirty;
-	size_t absent = heap_foreign() + page_purge_bytes();
+	size_t absent =
+	    heap_foreign() + page_purge_bytes() + sample_absent_bytes();
 
 	return assigned > absent ? assigned - absent : 0;
 }
