@@ -159,6 +159,18 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(SAMPLE_NFRAMES, sample, sample, nframes)                             \
 	M(SAMPLE_STACK, sample, sample, stack[0])
 
+/* umem/upkeep/snapshot.c */
+#define DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
+	V(SNAPSHOT, snapshot)                                                  \
+	C(SNAPSHOT_NONE)                                                       \
+	C(SNAPSHOT_ASKED)                                                      \
+	C(SNAPSHOT_READY)                                                      \
+	C(SNAPSHOT_GO)                                                         \
+	M(SNAPSHOT_STATE, snapshot, snapshot, state)                           \
+	M(SNAPSHOT_THREAD, snapshot, snapshot, thread)                         \
+	M(SNAPSHOT_SLEEPS_ON, snapshot, snapshot, sleeps_on)                   \
+	M(SNAPSHOT_WAKING, snapshot, snapshot, waking)
+
 /* umem/rcu/grace.c */
 #define DESCRIBED_GRACE(M, V, C, B)                                            \
 	V(DOMAINS, domains)                                                    \
@@ -387,6 +399,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
 	DESCRIBED_STACK(M, V, C, B)                                            \
 	DESCRIBED_SAMPLES(M, V, C, B)                                          \
+	DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
 	DESCRIBED_GRACE(M, V, C, B)                                            \
 	DESCRIBED_BOOT(M, V, C, B)                                             \
 	DESCRIBED_HEADERS(M, V, C, B)

@@ -191,6 +191,16 @@ _Noreturn void os_abort(void);
 void os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void os_futex_wake(uint32_t *word, unsigned nwaiters);
 
+/*
+ * Makes a child with a copy of the memory and with the same descriptors, and
+ * returns its process number, or 0 if the kernel refuses.  If the child ever
+ * runs, it ends at once.  Its end sends no signal.
+ */
+uint32_t os_copy_process(void);
+
+/* Releases such a child if it has ended; true: it no longer exists. */
+bool os_reap_copy(uint32_t copy);
+
 /* Value of an entry of the auxiliary vector, or 0 if there is none. */
 unsigned long os_auxv(unsigned long type);
 

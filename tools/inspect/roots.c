@@ -141,30 +141,67 @@ prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
 
 /* Returns the bytes for the copies and for the tables built from them. */
 static uint64_t
-bytes_needed(struct model *model, unsigned parts)
+bytes_needed(
+    struct model *model, unsigned parts, const struct target_size *size)
 {
 	uint64_t own =
 	    layout_variable(model->layout, model->target, L_MAPPED_BYTES);
-	struct target_size size = {0};
 	double share;
 
-	each_to_copy(model, measure, &size);
 	if ((parts & MODEL_MEMORY) != 0)
-		return size.present + 2 * own;
-	share = size.looked_at == 0
+		return size->present + 2 * own;
+	share = size->looked_at == 0
 		    ? 1
-		    : (double)size.packed / (double)size.looked_at;
-	return (uint64_t)(share * 1.25 * (double)size.present) + 2 * own +
+		    : (double)size->packed / (double)size->looked_at;
+	return (uint64_t)(share * 1.25 * (double)size->present) + 2 * own +
 	       NEED_LEAST;
 }
 
-void
-roots_prepare(struct model *model, unsigned parts)
+uint64_t
+roots_expect(struct model *model, unsigned parts)
 {
+	struct target_size size = {0};
+
 	assert((parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0);
-	memory_expect(model->target->name, bytes_needed(model, parts));
-	if ((parts & MODEL_MEMORY) != 0 && !model->target->held)
-		each_to_copy(model, prepare, NULL);
+	each_to_copy(model, measure, &size);
+	memory_expect(model->target->name, bytes_needed(model, parts, &size));
+	return size.present;
+}
+
+void
+roots_prepare(struct model *model)
+{
+	assert(!model->target->held);
+	each_to_copy(model, prepare, NULL);
+}
+
+static bool
+is_lacking(const struct target *target, size_t i)
+{
+	return roots_has_mapping(target, i) && target_copy_lacks(target, i);
+}
+
+bool
+roots_are_lacking(struct model *model)
+{
+	for (size_t i = 0; i < model->target->nmaps; i++)
+		if (is_lacking(model->target, i))
+			return true;
+	return false;
+}
+
+void
+roots_copy_lacking(struct model *model, unsigned parts)
+{
+	struct target *target = model->target;
+
+	assert(target->held && target->made != NULL);
+	for (size_t i = 0; i < target->nmaps; i++)
+		if (is_lacking(target, i))
+			copy_root(target, target->maps[i].start,
+			    target->maps[i].end - target->maps[i].start,
+			    (parts & MODEL_MEMORY) != 0);
+	target_copy_end(target);
 }
 
 /*
@@ -202,8 +239,7 @@ roots_copy(struct model *model, unsigned parts)
 	struct target *target = model->target;
 	bool whole = (parts & MODEL_MEMORY) != 0;
 
-	assert(!target->live || target->held);
-	target_read_kernel_references(target);
+	assert(target_is_still(target));
 	if (!whole)
 		copy_for_threads(model);
 	copy_root(target, model->base, model->end - model->base, whole);

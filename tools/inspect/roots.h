@@ -6,14 +6,23 @@
 
 /*
  * Called before the target is held.  Ends the command if the copies of these
- * parts (MODEL_*) need more memory than is available, and faults in memory for
- * unpacked copies.
+ * parts (MODEL_*) need more memory than is available.  Returns the bytes of the
+ * target's memory that are to be read.
  */
-void roots_prepare(struct model *model, unsigned parts);
+uint64_t roots_expect(struct model *model, unsigned parts);
+
+/* Faults in memory for unpacked copies, before the target is held. */
+void roots_prepare(struct model *model);
+
+/* Does the copy of the target (target_make_copy()) lack memory? */
+bool roots_are_lacking(struct model *model);
+
+/* Copies this memory, while the target is stopped. */
+void roots_copy_lacking(struct model *model, unsigned parts);
 
 /*
- * Called while the target is stopped.  Copies the heap and the roots, unpacked
- * or, for MODEL_POINTERS, packed.
+ * Called while the target, or its copy, is stopped.  Copies the heap and the
+ * roots, unpacked or, for MODEL_POINTERS, packed.
  */
 void roots_copy(struct model *model, unsigned parts);
 

@@ -161,7 +161,7 @@ roots_copy_logs(struct model *model)
 {
 	struct ranges logs = {0};
 
-	assert(!model->target->live || model->target->held);
+	assert(target_is_still(model->target));
 	add_logs(model, &logs);
 	for (size_t i = 0; i < logs.n; i++)
 		target_copy(model->target, logs.range[i].start,

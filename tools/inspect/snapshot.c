@@ -7,6 +7,10 @@
  * at most a hundredth of the heap.  Then it resumes the target and lets model.c
  * read the copies.
  *
+ * The roots and the heap are read while the target is stopped if there is
+ * little of them.  Otherwise they are read from a copy of the target, which the
+ * library makes (target_copy.c), if a thread of the library is there to do so.
+ *
  * A header that a thread has claimed has no valid top: only its owner knows it.
  * Therefore this file resumes a live target and stops it again, several times,
  * until no header is claimed.  If every attempt fails, leaks.c must treat the
@@ -21,6 +25,12 @@
 
 /* Maximum number of stops of a live target to find no header claimed. */
 #define HOLD_TRIES 10
+
+/* Maximum number of copies for the same purpose, or until one is made. */
+#define COPY_TRIES 3
+
+/* A target with less memory than this is stopped while it is read. */
+#define COPY_LEAST (64 * MIB)
 
 static void
 copy_meta_list(struct model *model, enum layout_entry list)
@@ -121,7 +131,7 @@ copy_tags(struct model *model)
 static void
 copy_metadata(struct model *model)
 {
-	assert(!model->target->live || model->target->held);
+	assert(target_is_still(model->target));
 	layout_copy_variables(model->layout, model->target);
 	copy_meta_list(model, L_META_POOLS);
 	copy_meta_list(model, L_DEDICATED);
@@ -192,29 +202,103 @@ choose_filter(struct model *model)
 		}
 }
 
+static struct copy_request
+request_of(const struct layout *l)
+{
+	uint64_t at = layout_value(l, L_SNAPSHOT);
+
+	return (struct copy_request){
+	    .state_at = at + layout_value(l, L_SNAPSHOT_STATE),
+	    .thread_at = at + layout_value(l, L_SNAPSHOT_THREAD),
+	    .sleeps_on_at = at + layout_value(l, L_SNAPSHOT_SLEEPS_ON),
+	    .waking_at = at + layout_value(l, L_SNAPSHOT_WAKING),
+	    .none = (uint32_t)layout_value(l, L_SNAPSHOT_NONE),
+	    .asked = (uint32_t)layout_value(l, L_SNAPSHOT_ASKED),
+	    .ready = (uint32_t)layout_value(l, L_SNAPSHOT_READY),
+	    .go = (uint32_t)layout_value(l, L_SNAPSHOT_GO)};
+}
+
+/*
+ * Makes a copy of the target that does not run, and copies the library's
+ * structures from it.  Returns false if the library cannot make one now.
+ */
+static bool
+copy_target(struct model *model, unsigned parts)
+{
+	struct copy_request request = request_of(model->layout);
+	struct target *target = model->target;
+
+	for (unsigned i = 0; i < COPY_TRIES; i++) {
+		if (!target_ask_copy(target, &request))
+			return false;
+		target_hold(target);
+		if (!target_make_copy(target, &request)) {
+			target_release(target);
+			continue;
+		}
+		if (roots_are_lacking(model)) {
+			copy_metadata(model);
+			model_take_caches(model);
+			choose_filter(model);
+			roots_copy_lacking(model, parts);
+		}
+		target_read_kernel_references(target);
+		target_use_copy(target);
+		target_release(target);
+		copy_metadata(model);
+		if (!has_claimed_header(model) || i + 1 == COPY_TRIES)
+			return true;
+		target_forget(target);
+		target_end_copy(target);
+	}
+	return false;
+}
+
+/*
+ * Stops the target or makes a copy of it, so that its memory stays as it is,
+ * and copies the library's structures.
+ */
+static void
+hold_memory(struct model *model, unsigned parts)
+{
+	struct target *target = model->target;
+	bool reads_much = (parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0;
+
+	if (reads_much && target->live) {
+		uint64_t bytes;
+
+		units_used(model);
+		choose_filter(model);
+		bytes = roots_expect(model, parts);
+		if (bytes >= COPY_LEAST && !target->borrowed &&
+		    copy_target(model, parts))
+			return;
+		if ((parts & MODEL_MEMORY) != 0 && !target->borrowed)
+			roots_prepare(model);
+	}
+	hold_without_claims(model);
+	if (reads_much)
+		target_read_kernel_references(target);
+}
+
 struct model *
 snapshot_take(
     struct target *target, const struct layout *layout, unsigned parts)
 {
 	struct model *model = xalloc(sizeof(*model));
-	const unsigned memory = MODEL_POINTERS | MODEL_MEMORY;
 
 	model->target = target;
 	model->layout = layout;
-	if ((parts & memory) != 0 && target->live) {
-		units_used(model);
-		choose_filter(model);
-		roots_prepare(model, parts);
-	}
-	hold_without_claims(model);
-	assert(!target->live || target->held);
+	hold_memory(model, parts);
+	assert(target_is_still(target));
 	model_take_caches(model);
 	choose_filter(model);
-	if ((parts & memory) != 0)
+	if ((parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0)
 		roots_copy(model, parts);
 	if ((parts & MODEL_LOGS) != 0)
 		roots_copy_logs(model);
 	target_release(target);
+	target_end_copy(target);
 	assert(!target->held || target->borrowed);
 	model_analyse(model);
 	return model;

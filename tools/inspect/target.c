@@ -63,12 +63,16 @@ target_hold(struct target *target)
 void
 target_release(struct target *target)
 {
+	double stopped;
+
 	if (!target->held || target->borrowed)
 		return;
 	assert(target->live);
 	live_release(target);
 	target->held = false;
-	target->pause = seconds_now() - target->stopped_at;
+	stopped = seconds_now() - target->stopped_at;
+	if (stopped > target->pause)
+		target->pause = stopped;
 }
 
 void

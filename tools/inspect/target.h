@@ -46,8 +46,11 @@ struct target {
 	int pid;
 	int reader; /* a live thread of it: the first may have ended */
 	bool live;
-	bool held;     /* live, and this command stopped its threads */
-	bool borrowed; /* the caller stops and resumes its threads */
+	bool held;           /* live, and this command stopped its threads */
+	bool borrowed;       /* the caller stops and resumes its threads */
+	struct target *made; /* a copy that does not run, or NULL */
+	bool reads_made;     /* memory is read from it, ... */
+	bool was_copied;     /* ... or was */
 	struct mapping *maps;
 	size_t nmaps;
 	struct thread *threads;
@@ -62,7 +65,8 @@ struct target {
 	char *file; /* of a core, mapped */
 	size_t file_bytes;
 	struct pack_filter filter; /* of target_pack() */
-	double stopped_at, pause;  /* seconds */
+	double stopped_at;
+	double pause; /* the longest stop, in seconds */
 };
 
 /*
@@ -81,6 +85,50 @@ struct target *target_of_child(int pid);
  */
 void target_hold(struct target *target);
 void target_release(struct target *target);
+
+/*
+ * How the library makes a copy of its process; see umem/upkeep/snapshot.c.  The
+ * words are those of the target.
+ */
+struct copy_request {
+	uint64_t state_at;
+	uint64_t thread_at;
+	uint64_t sleeps_on_at;
+	uint64_t waking_at;
+	uint32_t none, asked, ready, go;
+};
+
+/*
+ * Asks the library in a target that is not held for a copy, and waits a moment
+ * until one of its threads is ready.  Returns false if none is.
+ */
+bool target_ask_copy(struct target *target, const struct copy_request *request);
+
+/*
+ * Makes the copy, in a target that is held and was asked.  Returns false if
+ * that was not possible.
+ */
+bool target_make_copy(
+    struct target *target, const struct copy_request *request);
+
+/*
+ * Is mapping i shared with the copy, or missing there?  Then the caller must
+ * read it while the target is held.
+ */
+bool target_copy_lacks(const struct target *target, size_t i);
+
+/* From now on, memory is read from the copy; the target may be released. */
+void target_use_copy(struct target *target);
+
+/* Ends the copy, if there is one. */
+void target_end_copy(struct target *target);
+
+/* Does the memory of the target stay as it is? */
+static inline bool
+target_is_still(const struct target *target)
+{
+	return !target->live || target->held || target->reads_made;
+}
 
 /* Reads one stopped thread into a new element of target->threads. */
 void target_read_thread(struct target *target, int tid);
@@ -153,6 +201,7 @@ const struct mapping *target_mapping(struct target *target, uint64_t at);
 
 /* For target_*.c. */
 void target_add_region(struct target *target, struct region region);
+long live_status(int pid, const char *key);
 void live_open(struct target *target);
 void live_hold(struct target *target);
 void live_release(struct target *target);
@@ -165,6 +214,8 @@ void live_measure(struct target *target, uint64_t at, uint64_t bytes,
 void live_copy_end(struct target *target);
 void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
+bool live_poke(struct target *target, uint64_t at, const void *from,
+    size_t bytes); /* held */
 void live_read_maps(struct target *target);
 void live_read_thread(struct target *target, struct thread *thread);
 void live_read_kernel_references(struct target *target); /* target_kernel.c */

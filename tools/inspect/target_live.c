@@ -19,10 +19,8 @@
  *
  * The process is stopped while its heap is copied, because otherwise a pointer
  * could move from memory that is not yet read to memory that was already read.
- * A copy by fork() would need system calls injected into the process, whose
- * seccomp filter may kill it for them.  If this command were killed at the
- * wrong moment, the forked child would continue as a second copy of the
- * program.
+ * If the heap is large, the library makes a copy of the process instead
+ * (target_copy.c).
  */
 #include <assert.h>
 #include <dirent.h>
@@ -62,8 +60,8 @@
 #endif
 
 /* Reads a line "key:<tab>value" of /proc/PID/status as a number, or -1. */
-static long
-status_number(int pid, const char *key)
+long
+live_status(int pid, const char *key)
 {
 	char path[64], line[256];
 	size_t n = strlen(key);
@@ -98,8 +96,8 @@ ptrace_scope(void)
 static _Noreturn void
 fail_permission(struct target *target)
 {
-	long tracer = status_number(target->pid, "TracerPid");
-	long owner = status_number(target->pid, "Uid");
+	long tracer = live_status(target->pid, "TracerPid");
+	long owner = live_status(target->pid, "Uid");
 	long scope = ptrace_scope();
 
 	if (tracer > 0)
@@ -126,6 +124,11 @@ fail_permission(struct target *target)
 static _Noreturn void
 fail_gone(struct target *target)
 {
+	if (target->reads_made)
+		fail_with(EXIT_ERROR,
+		    "%s: the kernel has ended the copy of the process, "
+		    "probably because memory is short",
+		    target->name);
 	fail_with(EXIT_ERROR, "%s: the process has ended", target->name);
 }
 
@@ -133,7 +136,21 @@ static int
 reader_tid(const struct target *target)
 {
 	assert(target->live && (target->nthreads != 0 || target->reader > 0));
+	if (target->reads_made)
+		return target->made->pid;
 	return target->nthreads ? target->threads[0].tid : target->reader;
+}
+
+/* Opens a file of /proc that describes the memory. */
+static int
+memory_file(const struct target *target, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s",
+	    target->reads_made ? target->made->pid : target->pid,
+	    reader_tid(target), name);
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 /* Finds another thread if the first has ended without the process. */
@@ -408,6 +425,17 @@ live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 	return n == (ssize_t)bytes;
 }
 
+bool
+live_poke(struct target *target, uint64_t at, const void *from, size_t bytes)
+{
+	struct iovec local = {(void *)(uintptr_t)from, bytes};
+	struct iovec remote = {(void *)at, bytes};
+
+	assert(target->held && !target->reads_made);
+	return process_vm_writev(reader_tid(target), &local, 1, &remote, 1,
+		   0) == (ssize_t)bytes;
+}
+
 /* Memory to be copied or packed; error is the kernel's, if that failed. */
 struct piece {
 	uint64_t at;
@@ -599,15 +627,12 @@ each_run(
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	static uint64_t entries[8192];
-	char path[64];
 	bool told = true;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/pagemap", target->pid,
-	    reader_tid(target));
 	if (at % page != 0 || bytes % page != 0)
 		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = memory_file(target, "pagemap");
 	if (fd < 0)
 		return false;
 	while (bytes > 0 && told) {

@@ -57,6 +57,7 @@
 #include "umem/base/ready.h"
 #include "umem/upkeep/idle.h"
 #include "umem/upkeep/reclaim.h"
+#include "umem/upkeep/snapshot.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "umem/cache/worker.h"
@@ -376,19 +377,27 @@ update_put_off(uint64_t began)
 }
 
 static void
+update_in_caller(uint64_t now)
+{
+	snapshot_serve(SNAPSHOT_CALLER_NS);
+	if (!worker_begin())
+		return;
+	cache_walk_as_worker(WALK_ALL, update_without_calls);
+	update_arenas();
+	worker_end();
+	update_put_off(now);
+}
+
+static void
 update_due(uint64_t now)
 {
 	int saved = errno;
 
 	__atomic_store_n(&due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
-	if (update_has_thread()) {
+	if (update_has_thread())
 		update_thread_wake_if_asleep();
-	} else if (worker_begin()) {
-		cache_walk_as_worker(WALK_ALL, update_without_calls);
-		update_arenas();
-		worker_end();
-		update_put_off(now);
-	}
+	else
+		update_in_caller(now);
 	errno = saved;
 }
 
@@ -557,6 +566,7 @@ update_after_fork(bool counted)
 	update_thread_after_fork(counted);
 	due_ns = 0;
 	idle_since_ns = 0;
+	snapshot_after_fork();
 	idle_after_fork();
 }
 

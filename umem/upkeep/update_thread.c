@@ -61,6 +61,7 @@
 
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/ready.h"
+#include "umem/upkeep/snapshot.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "umem/cache/worker.h"
@@ -176,6 +177,7 @@ update_thread_main(void *arg)
 	unsigned nidle = 0;
 
 	os_thread_name("umem");
+	snapshot_served_by(&state, WANTED);
 	__atomic_store_n(&running_epoch, own_epoch, __ATOMIC_RELEASE);
 	os_futex_wake(&running_epoch, INT32_MAX);
 	while (is_of_epoch(own_epoch)) {
@@ -183,6 +185,8 @@ update_thread_main(void *arg)
 		if (!is_of_epoch(own_epoch))
 			break;
 		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
+		if (snapshot_serve(SNAPSHOT_THREAD_NS))
+			nidle = 0;
 		if (update_thread_work(own_epoch))
 			nidle = 0;
 	}

@@ -1,0 +1,136 @@
+/*
+ * copied.c - a program with much memory, which must not notice that umem looks
+ * at it
+ *
+ *	copied MIB [confined]
+ *
+ * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
+ * the only pointers to two others in memory that a child of fork() shares or
+ * lacks.  A thread moves blocks from place to place.  Prints "leak ADDRESS" for
+ * each block that is lost, then "ready".  Until its standard input ends, it has
+ * no children to wait for, and a pipe that it closes is closed.  "confined":
+ * a filter of system calls ends the process if it makes another process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/programs/seccomp.h"
+
+#define NPLACES 1000
+
+struct node {
+	struct node *next;
+	char text[248];
+};
+
+static struct node *volatile list;
+static void *volatile place[NPLACES];
+static volatile int done;
+
+__attribute__((noinline)) static void
+lose(int n)
+{
+	while (n-- > 0) {
+		void *p = memset(malloc(5000), 0x5a, 5000);
+
+		printf("leak %lx\n", (unsigned long)p);
+	}
+}
+
+static void *
+move(void *arg)
+{
+	unsigned i = 0;
+
+	while (!done) {
+		unsigned j = (i + 7 * i + 1) % NPLACES;
+		void *p = place[i];
+
+		if (p == NULL)
+			p = malloc(100);
+		place[i] = place[j];
+		place[j] = p;
+		if (++i == NPLACES) {
+			free(place[0]);
+			place[0] = NULL;
+			i = 0;
+		}
+	}
+	return arg;
+}
+
+static void
+confine(void)
+{
+	struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					 offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {.len = 4, .filter = code};
+
+	/* By system calls: the library does not see them. */
+	check(syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	check(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		  SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+}
+
+/* A copy of the process that has descriptors of its own keeps the pipe open. */
+static void
+check_pipe(void)
+{
+	int end[2];
+	char c;
+
+	check(pipe2(end, O_NONBLOCK) == 0);
+	usleep(1000);
+	close(end[1]);
+	check(read(end[0], &c, 1) == 0);
+	close(end[0]);
+}
+
+int
+main(int argc, char **argv)
+{
+	size_t n = ((size_t)atoi(argv[1]) << 20) / sizeof(struct node);
+	struct pollfd input = {.events = POLLIN};
+	void **kept[2];
+	pthread_t thread;
+
+	while (n-- > 0) {
+		struct node *node = malloc(sizeof(*node));
+
+		memset(node->text, 0x41, sizeof(node->text));
+		node->next = list;
+		list = node;
+	}
+	for (int i = 0; i < 2; i++)
+		kept[i] = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
+		    MAP_ANONYMOUS | (i == 0 ? MAP_SHARED : MAP_PRIVATE), -1, 0);
+	check(madvise(kept[1], 65536, MADV_DONTFORK) == 0);
+	for (int i = 0; i < 2; i++)
+		kept[i][100] = malloc(3000);
+	lose(3);
+	free(malloc(5000));
+	check(pthread_create(&thread, NULL, move, NULL) == 0);
+	if (argc > 2)
+		confine();
+	puts("ready");
+	fflush(stdout);
+	while (poll(&input, 1, 0) == 0) {
+		check(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+		check_pipe();
+	}
+	done = 1;
+	pthread_join(thread, NULL);
+	return kept[0][100] == NULL || kept[1][100] == NULL;
+}

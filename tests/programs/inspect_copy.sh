@@ -1,0 +1,104 @@
+#!/bin/bash
+# To search much memory, umem has the library make a copy of the process, and
+# searches that while the process runs.  The process does not notice the copy,
+# which ends with umem, however umem ends.  A process with a filter of system
+# calls is stopped instead.
+# timeout: 120
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build copied
+
+copied='memory was read from => a copy of the process'
+
+start "$TMP/copied" 96
+for look in 1 2 3; do
+	"$umem" leaks -v "$pid" >said 2>err
+	status=$?
+	if [ $status -ne 1 ] || [ -s err ] || ! grep -q "$copied" said; then
+		echo "look $look: status $status, or no copy:"
+		cat said err
+		exit 1
+	fi
+done
+soon_planted "from a copy"
+"$umem" grep -q "$pid" 0x4141414141414141 >said 2>err || {
+	echo "grep: status $?"
+	cat err
+	exit 1
+}
+
+# umem is killed while it reads a copy.
+cat >kill.py <<'END'
+import os
+import signal
+import subprocess
+import sys
+import time
+
+umem, pid = sys.argv[1:]
+
+
+def children():
+    """Processes of which pid is the parent."""
+    for name in os.listdir("/proc"):
+        try:
+            stat = open(f"/proc/{name}/stat").read()
+            if stat.rsplit(")", 1)[1].split()[1] == pid:
+                yield name
+        except (OSError, IndexError):
+            pass
+
+
+def score(child):
+    try:
+        return int(open(f"/proc/{child}/oom_score_adj").read())
+    except OSError:
+        return None
+
+
+def attempt():
+    """Kills umem while a copy exists; returns False if umem was faster."""
+    tool = subprocess.Popen([umem, "leaks", pid], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+    while tool.poll() is None:
+        found = [child for child in children() if score(child) == 1000]
+        if not found:
+            continue
+        tool.send_signal(signal.SIGSTOP)
+        time.sleep(0.2)
+        alive = found[0] in children()
+        tool.kill()
+        tool.wait()
+        return alive
+    return False
+
+
+for i in range(30):
+    if attempt():
+        break
+else:
+    sys.exit("no copy with an oom_score_adj of 1000 was seen")
+until = time.monotonic() + 60
+while list(children()):
+    if time.monotonic() > until:
+        sys.exit("the copy is still there")
+    time.sleep(0.05)
+END
+python3 kill.py "$umem" "$pid" || exit 1
+"$umem" leaks -v "$pid" >said
+if ! grep -q "$copied" said; then
+	echo "no copy after umem was killed:"
+	cat said
+	exit 1
+fi
+finish 0
+
+start "$TMP/copied" 96 confined
+"$umem" leaks -v "$pid" >said
+if grep -q "$copied" said; then
+	echo "copied despite a filter of system calls"
+	exit 1
+fi
+soon_planted "confined"
+finish 0

@@ -1,0 +1,128 @@
+/* test_snapshot.c - copies of the process, made for the command umem */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/unit/suites.h"
+#include "tests/unit/stay.h"
+#include "umem/base/ready.h"
+#include "umem/upkeep/snapshot.h"
+#include "vmem/describe.h"
+#include "vmem/os.h"
+
+#define SEC ((uint64_t)1000000000)
+
+extern struct describe_entry __start_umem_describe[];
+extern struct describe_entry __stop_umem_describe[];
+extern struct describe_entry __start_umem_variables[];
+extern struct describe_entry __stop_umem_variables[];
+
+/* The command finds the word of the protocol, and its values, like this. */
+static uint64_t
+described(const struct describe_entry *from, const struct describe_entry *to,
+    const char *name)
+{
+	for (; from != to; from++)
+		if (strcmp(from->name, name) == 0)
+			return from->value;
+	ck_abort_msg("%s is missing", name);
+}
+
+static uint32_t
+value_of(const char *name)
+{
+	return (uint32_t)described(
+	    __start_umem_describe, __stop_umem_describe, name);
+}
+
+static uint32_t *
+state(void)
+{
+	return (uint32_t *)(described(__start_umem_variables,
+				__stop_umem_variables, "&snapshot") +
+			    value_of("snapshot.state"));
+}
+
+static void
+ask(void)
+{
+	stay_here();
+	ck_assert(umem_ready());
+	__atomic_store_n(
+	    state(), value_of("=SNAPSHOT_ASKED"), __ATOMIC_RELEASE);
+}
+
+START_TEST(without_a_request_there_is_no_copy)
+{
+	ck_assert(umem_ready());
+	ck_assert(!snapshot_serve(SEC));
+	ck_assert_uint_eq(*state(), value_of("=SNAPSHOT_NONE"));
+}
+END_TEST
+
+START_TEST(a_request_of_a_command_that_has_ended_is_dropped)
+{
+	ask();
+	ck_assert(!snapshot_serve(10 * SEC / 1000));
+	ck_assert_uint_eq(*state(), value_of("=SNAPSHOT_NONE"));
+}
+END_TEST
+
+START_TEST(a_confined_process_makes_no_copy)
+{
+	uint64_t began = os_now_ns();
+
+	ask();
+	os_confine();
+	ck_assert(!snapshot_serve(100 * SEC));
+	ck_assert_uint_eq(*state(), value_of("=SNAPSHOT_NONE"));
+	ck_assert_uint_lt(os_now_ns() - began, 50 * SEC);
+}
+END_TEST
+
+static void *
+let_go(void *arg)
+{
+	while (__atomic_load_n(state(), __ATOMIC_ACQUIRE) !=
+	       value_of("=SNAPSHOT_READY"))
+		os_futex_wait(state(), *state(), SEC / 1000);
+	__atomic_store_n(state(), value_of("=SNAPSHOT_GO"), __ATOMIC_RELEASE);
+	return arg;
+}
+
+START_TEST(a_copy_that_nobody_traces_ends_and_wait_does_not_see_it)
+{
+	pthread_t command;
+
+	ask();
+	ck_assert_int_eq(pthread_create(&command, NULL, let_go, NULL), 0);
+	/* It has ended by now, or not; it is released later in any case. */
+	ck_assert(snapshot_serve(100 * SEC));
+	ck_assert_uint_eq(*state(), value_of("=SNAPSHOT_NONE"));
+	ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+	ck_assert_int_eq(errno, ECHILD);
+	while (snapshot_serve(0))
+		os_futex_wait(state(), *state(), SEC / 1000);
+	ck_assert_int_eq(waitpid(-1, NULL, __WALL), -1);
+	ck_assert_int_eq(errno, ECHILD);
+	pthread_join(command, NULL);
+}
+END_TEST
+
+Suite *
+snapshot_suite(void)
+{
+	Suite *suite = suite_create("snapshot");
+	TCase *snapshot = tcase_create("snapshot");
+
+	tcase_add_test(snapshot, without_a_request_there_is_no_copy);
+	tcase_add_test(
+	    snapshot, a_request_of_a_command_that_has_ended_is_dropped);
+	tcase_add_test(snapshot, a_confined_process_makes_no_copy);
+	tcase_add_test(
+	    snapshot, a_copy_that_nobody_traces_ends_and_wait_does_not_see_it);
+	suite_add_tcase(suite, snapshot);
+	return suite;
+}

@@ -1,0 +1,227 @@
+/*
+ * target_copy.c - a copy of the process, which the library makes on request
+ *
+ * A search reads all memory of the process.  If the process were stopped during
+ * that time, a large server would stand still for seconds.  Therefore the
+ * library makes a copy of the process as fork() does
+ * (umem/upkeep/snapshot.c), and this command reads the copy while the process
+ * runs.
+ *
+ * The process is stopped twice: for a moment, to write the request, and for as
+ * long as the kernel takes to copy the page tables, which is some 10 ms for
+ * each GiB in pages of 4 KiB.  In the second stop only the thread that makes
+ * the copy runs.  Because this command traces that thread, the kernel stops
+ * the copy before its first instruction and has it traced, too.
+ *
+ * Memory that the copy does not have for itself, or lacks (shared mappings,
+ * MADV_DONTFORK), is copied in the second stop.
+ *
+ * If memory runs out, the kernel first ends the copy: its oom_score_adj is
+ * 1000.
+ */
+#include <assert.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/inspect/target.h"
+
+/* How long the library may take to get ready, and to make the copy. */
+#define READY_SECONDS 0.6
+#define COPY_SECONDS  5.0
+#define POLL_US       200
+
+static uint32_t
+state_of(struct target *target, const struct copy_request *request)
+{
+	uint32_t state = request->none;
+
+	live_peek(target, request->state_at, &state, sizeof(state));
+	return state;
+}
+
+static void
+set_state(
+    struct target *target, const struct copy_request *request, uint32_t state)
+{
+	live_poke(target, request->state_at, &state, sizeof(state));
+}
+
+/* The kernel lets a stopped thread compare its futex word once more. */
+static void
+wake_upkeep(struct target *target, const struct copy_request *request)
+{
+	uint64_t word = 0;
+	uint32_t waking;
+
+	if (live_peek(target, request->sleeps_on_at, &word, sizeof(word)) &&
+	    word != 0 &&
+	    live_peek(target, request->waking_at, &waking, sizeof(waking)))
+		live_poke(target, word, &waking, sizeof(waking));
+}
+
+/* Takes the request back if no thread has taken it. */
+static void
+take_back(struct target *target, const struct copy_request *request)
+{
+	target_hold(target);
+	if (state_of(target, request) == request->asked)
+		set_state(target, request, request->none);
+	target_release(target);
+}
+
+bool
+target_ask_copy(struct target *target, const struct copy_request *request)
+{
+	double until = seconds_now() + READY_SECONDS;
+	uint32_t state;
+
+	assert(target->live && !target->held && target->made == NULL);
+	/* A filter of system calls may end the process for a new one. */
+	if (live_status(target->pid, "Seccomp") != 0)
+		return false;
+	target_hold(target);
+	if (state_of(target, request) == request->none) {
+		set_state(target, request, request->asked);
+		wake_upkeep(target, request);
+	}
+	target_release(target);
+	while ((state = state_of(target, request)) != request->ready) {
+		if (state != request->asked)
+			return false;
+		if (seconds_now() > until) {
+			take_back(target, request);
+			return false;
+		}
+		usleep(POLL_US);
+	}
+	return true;
+}
+
+/* Returns the thread that is ready to make the copy, or NULL. */
+static struct thread *
+ready_thread(struct target *target, const struct copy_request *request)
+{
+	uint64_t tp = 0;
+
+	live_peek(target, request->thread_at, &tp, sizeof(tp));
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i].tp == tp && target->threads[i].stopped)
+			return &target->threads[i];
+	return NULL;
+}
+
+/*
+ * Lets the thread run until it has made the copy, or has failed to.  Returns
+ * the process number of the copy, or 0.  The thread is stopped again.
+ */
+static int
+run_thread(struct target *target, const struct copy_request *request, int tid)
+{
+	double until = seconds_now() + COPY_SECONDS;
+	unsigned long copy = 0;
+	bool interrupted = false;
+	int status, got;
+
+	ptrace(PTRACE_CONT, tid, NULL, NULL);
+	for (;;) {
+		got = waitpid(tid, &status, __WALL | WNOHANG);
+		if (got < 0 || (got > 0 && !WIFSTOPPED(status)))
+			return 0;
+		if (got > 0 && status >> 16 == PTRACE_EVENT_CLONE) {
+			ptrace(PTRACE_GETEVENTMSG, tid, NULL, &copy);
+			return (int)copy;
+		}
+		if (got > 0 && status >> 16 != 0)
+			return 0;
+		if (got > 0)
+			ptrace(PTRACE_CONT, tid, NULL,
+			    (void *)(intptr_t)WSTOPSIG(status));
+		if (!interrupted &&
+		    (seconds_now() > until ||
+			state_of(target, request) == request->none)) {
+			ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+			interrupted = true;
+		}
+		usleep(POLL_US);
+	}
+}
+
+/* The kernel is to end the copy, not the process, when memory runs out. */
+static void
+end_first(int copy)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", copy);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (write(fd, "1000", 4) != 4)
+		print_warning("warning: %s cannot be written to", path);
+	close(fd);
+}
+
+bool
+target_make_copy(struct target *target, const struct copy_request *request)
+{
+	struct thread *thread;
+	int copy = 0, status;
+
+	assert(target->held && !target->borrowed && target->made == NULL);
+	if (state_of(target, request) != request->ready)
+		return false;
+	thread = ready_thread(target, request);
+	if (thread == NULL || ptrace(PTRACE_SETOPTIONS, thread->tid, NULL,
+				  (void *)PTRACE_O_TRACECLONE) != 0)
+		return false;
+	set_state(target, request, request->go);
+	copy = run_thread(target, request, thread->tid);
+	if (copy == 0 || waitpid(copy, &status, __WALL) != copy ||
+	    !WIFSTOPPED(status))
+		return false;
+	end_first(copy);
+	target->made = xalloc(sizeof(*target->made));
+	*target->made = (struct target){
+	    .name = target->name, .pid = copy, .reader = copy, .live = true};
+	live_read_maps(target->made);
+	return true;
+}
+
+bool
+target_copy_lacks(const struct target *target, size_t i)
+{
+	const struct mapping *m = &target->maps[i];
+	uint64_t bytes = m->end - m->start;
+
+	assert(target->made != NULL && i < target->nmaps);
+	return m->shared ||
+	       target_mapped(target->made, m->start, bytes) < bytes;
+}
+
+void
+target_use_copy(struct target *target)
+{
+	assert(target->held && target->made != NULL);
+	target->reads_made = target->was_copied = true;
+}
+
+void
+target_end_copy(struct target *target)
+{
+	int status;
+
+	if (target->made == NULL)
+		return;
+	kill(target->made->pid, SIGKILL);
+	waitpid(target->made->pid, &status, __WALL);
+	free(target->made->maps);
+	free(target->made);
+	target->made = NULL;
+	target->reads_made = false;
+}

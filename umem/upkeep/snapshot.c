@@ -1,0 +1,112 @@
+/*
+ * snapshot.c - a copy of the process for the command umem, which searches it
+ * while the process runs on
+ *
+ * The copy is a child that is made as by fork(), with the memory of this moment
+ * (the kernel copies a page when the process next writes to it).  It never
+ * runs: the command traces it from its first instruction on.  If the command
+ * ends for any reason, the kernel lets the copy run, and the copy ends at once.
+ *
+ * Protocol.  The command writes to snapshot.state while all threads of the
+ * process are stopped, and otherwise only reads it.
+ *	SNAPSHOT_NONE	nothing is wanted
+ *	SNAPSHOT_ASKED	the command wants a copy.  A thread takes the request:
+ *			the upkeep thread, which the command wakes, or, without
+ *			an upkeep thread, a thread whose update is due
+ *	SNAPSHOT_READY	that thread waits, for a limited time.  The command
+ *			stops all threads, and reads their registers
+ *	SNAPSHOT_GO	of all threads, only that thread runs.  It makes the
+ *			copy, and stores SNAPSHOT_NONE
+ * If the command has ended meanwhile, the thread in SNAPSHOT_READY stops
+ * waiting and stores SNAPSHOT_NONE.
+ *
+ * What the program notices of the copy
+ *	wait()		does not see it, because it sends no signal when it ends
+ *			(except with __WALL or __WCLONE).  The library releases
+ *			it after its end
+ *	descriptors	are shared with it, so that a close() of the program
+ *			closes
+ *	pthread_atfork	no handler runs, and no lock is taken
+ */
+#include "umem/upkeep/snapshot.h"
+#include "vmem/describe.h"
+#include "vmem/os.h"
+
+/* How long to sleep while the command prepares, in ns. */
+#define READY_WAIT_NS 1000000
+
+enum {
+	SNAPSHOT_NONE,
+	SNAPSHOT_ASKED,
+	SNAPSHOT_READY,
+	SNAPSHOT_GO
+};
+
+static struct snapshot {
+	uint32_t state;      /* [a] */
+	uint32_t copy;       /* [a] process number of the copy, or 0 */
+	uintptr_t thread;    /* thread pointer of the thread that is READY */
+	uint32_t *sleeps_on; /* the futex word of the upkeep thread, or NULL */
+	uint32_t waking;     /* its value that wakes the thread */
+} snapshot;
+
+static bool
+state_change(uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&snapshot.state, &from, to, false,
+	    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+void
+snapshot_served_by(uint32_t *sleeps_on, uint32_t waking)
+{
+	snapshot.waking = waking;
+	__atomic_store_n(&snapshot.sleeps_on, sleeps_on, __ATOMIC_RELEASE);
+}
+
+static void
+snapshot_make(uint64_t wait_ns)
+{
+	uint64_t began = os_now_ns();
+
+	/* A confined process must not make unusual system calls. */
+	if (os_is_confined()) {
+		state_change(SNAPSHOT_ASKED, SNAPSHOT_NONE);
+		return;
+	}
+	snapshot.thread = (uintptr_t)__builtin_thread_pointer();
+	if (!state_change(SNAPSHOT_ASKED, SNAPSHOT_READY))
+		return;
+	while (os_now_ns() - began < wait_ns &&
+	       __atomic_load_n(&snapshot.state, __ATOMIC_ACQUIRE) ==
+		   SNAPSHOT_READY)
+		os_futex_wait(&snapshot.state, SNAPSHOT_READY, READY_WAIT_NS);
+	if (state_change(SNAPSHOT_READY, SNAPSHOT_NONE))
+		return;
+	__atomic_store_n(&snapshot.copy, os_copy_process(), __ATOMIC_RELAXED);
+	state_change(SNAPSHOT_GO, SNAPSHOT_NONE);
+}
+
+bool
+snapshot_serve(uint64_t wait_ns)
+{
+	uint32_t copy = __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED);
+
+	if (unlikely(copy != 0) && os_reap_copy(copy))
+		__atomic_compare_exchange_n(&snapshot.copy, &copy, 0, false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	if (unlikely(__atomic_load_n(&snapshot.state, __ATOMIC_RELAXED) ==
+		     SNAPSHOT_ASKED) &&
+	    __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED) == 0)
+		snapshot_make(wait_ns);
+	return __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED) != 0;
+}
+
+void
+snapshot_after_fork(void)
+{
+	snapshot.state = SNAPSHOT_NONE;
+	snapshot.copy = 0;
+}
+
+DESCRIBE(DESCRIBED_SNAPSHOT);
