@@ -70,6 +70,37 @@ says '  load_names \(sites\.c:[0-9]+\) via __?strdup < lose_all$' leaks "$pid"
 says '^  199K in 40 blocks, one at [0-9a-f]+, allocated by:$' leaks -d "$pid"
 says '^    sites`serve_second\+0x[0-9a-f]+ \(sites\.c:[0-9]+\)$' leaks -d "$pid"
 says '^199K leaked in 80 blocks, 195\.3K of it in 40 ' leaks -c serve_second "$pid"
+
+# Suppressed call sites take with them the blocks to which only theirs point.
+cat >known <<'EOF'
+# Sessions are known to be lost.
+session_open
+
+  lose_s*	
+nothing_has_this_name
+EOF
+says '^509\.1K suppressed in 240 blocks by 2 of 3 patterns$' \
+    leaks --suppressions=known "$pid"
+[ $status -eq 1 ] || exit 1
+if grep -Eq 'session_open|buffer_new|lose_sizes' said ||
+    ! grep -Eq '^134\.6K leaked in 2083 blocks' said; then
+	echo "suppressed, and yet:"
+	cat said
+	exit 1
+fi
+says '^  "suppressed_bytes": 521400,$' leaks --json --suppressions known "$pid"
+echo 'sites' >all
+says '^no leaks found$' leaks --suppressions=all "$pid"
+if [ $status -ne 0 ] || ! grep -q '^643.8K suppressed in 2323 blocks by 1 of 1 ' said; then
+	echo "all suppressed: status $status"
+	exit 1
+fi
+"$umem" leaks --suppressions=nosuch "$pid" >said 2>&1
+if [ $? -ne 2 ] || ! grep -q '^umem: nosuch: No such file' said; then
+	echo "a file that does not exist:"
+	cat said
+	exit 1
+fi
 finish 0
 
 # users RECORDED - umem users has a row for all sizes of a call site, and shares
@@ -126,6 +157,22 @@ if grep -q 'more rows' said || [ "$(grep -c '% .*  unknown: ' said)" -lt 25 ]; t
 fi
 says '^    [0-9a-f]+$' leaks -d "$pid"
 says '^    1989 more; umem walk leak prints all$' leaks -d "$pid"
+finish 0
+
+# A suppressed sample stands for other suppressed blocks.
+start env UMEM_OPTIONS=sample=200 "$TMP/sites"
+"$umem" leaks --json --suppressions=known "$pid" >json
+python3 - json <<-'EOF' || exit 1
+import json, sys
+report = json.load(open(sys.argv[1]))
+rows = [row for row in report["leaks"] if row["kind"] == "direct"]
+names = [row["call_site"].split()[0] for row in rows]
+assert "session_open" not in names and "use_wrapper" in names, names
+assert "unknown: blocks of umem_alloc_96" not in [
+    row["call_site"] for row in rows], rows
+assert 100 <= report["suppressed_blocks"] <= 160, report
+assert report["suppressed_blocks"] + report["blocks"] in (2322, 2323, 2324)
+EOF
 finish 0
 
 # Blocks that are no samples belong to the call sites of those that are: the sum

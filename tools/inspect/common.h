@@ -119,7 +119,8 @@ int next_option(int argc, char **argv, const char *letters);
 		"json", no_argument, NULL, 'J'                                 \
 	}
 enum {
-	OPTION_MDB = 256
+	OPTION_MDB = 256,
+	OPTION_SUPPRESSIONS
 };
 struct option;
 int next_long_option(

@@ -345,6 +345,15 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 	*figures = walk.figures;
 }
 
+void
+leaks_excuse(
+    struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	mark_address(
+	    model, large != NULL ? large->at : slab_chunk_at(model, slab, i));
+	search_marked(model);
+}
+
 /* Calls f for the leaked chunks of a slab. */
 static void
 each_of_slab(struct model *model, struct slab *s, leaks_func *f)

@@ -20,6 +20,10 @@ typedef void leaks_func(
     struct model *model, struct slab *slab, struct large *large, unsigned i);
 void leaks_each(struct model *model, leaks_func *f);
 
+/* Takes a leak, and what can be reached from it, out of the leaks. */
+void leaks_excuse(
+    struct model *model, struct slab *slab, struct large *large, unsigned i);
+
 /*
  * Divides the leaks, after leaks_mark(), into direct leaks, to which no other
  * block points, and indirect leaks, which can be reached from a direct leak.

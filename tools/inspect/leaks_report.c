@@ -8,12 +8,54 @@
  */
 #include <getopt.h>
 
+#include "tools/inspect/audit.h"
 #include "tools/inspect/leaks.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/snapshot.h"
+#include "tools/inspect/suppress.h"
 
 static struct sites direct, indirect;
+
+static double excused_bytes, excused_blocks;
+
+/* Excuses blocks whose stack is suppressed, and what they point to. */
+static void
+excuse(struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	struct audit audit;
+
+	/* Other blocks, which have no stack, belong to the sites of samples. */
+	if (large != NULL && large->sample != NULL)
+		return;
+	if ((slab != NULL ? audit_of_chunk(model, slab, i, &audit)
+			  : audit_of_large(model, large, &audit)) &&
+	    suppress_matches(model, audit.depth, audit.stack))
+		leaks_excuse(model, slab, large, i);
+}
+
+static void
+add_up(struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	excused_blocks++;
+	excused_bytes += (double)site_bytes_of(model, slab, large, i);
+}
+
+static void
+take_away(
+    struct model *model, struct slab *slab, struct large *large, unsigned i)
+{
+	excused_blocks--;
+	excused_bytes -= (double)site_bytes_of(model, slab, large, i);
+}
+
+static void
+excuse_all(struct model *model)
+{
+	leaks_each(model, add_up);
+	leaks_each(model, excuse);
+	leaks_each(model, take_away);
+}
 
 static void
 count_leak(
@@ -69,6 +111,28 @@ print_tables(struct model *model, const struct leaks_options *options)
 	    sites_have_unknown(&direct) || sites_have_unknown(&indirect));
 }
 
+static double
+suppressed_blocks(void)
+{
+	return excused_blocks + direct.suppressed_blocks +
+	       indirect.suppressed_blocks;
+}
+
+static double
+suppressed_bytes(void)
+{
+	return excused_bytes + direct.suppressed_bytes +
+	       indirect.suppressed_bytes;
+}
+
+static void
+print_suppressed(void)
+{
+	if (suppress_is_on())
+		suppress_print(suppressed_bytes(), suppressed_blocks(),
+		    direct.suppressed_blocks + indirect.suppressed_blocks > 0);
+}
+
 static void
 json_rows(struct sites *sites, const char *kind)
 {
@@ -90,6 +154,12 @@ print_json(void)
 	json_rows(&direct, "direct");
 	json_rows(&indirect, "indirect");
 	json_close();
+	if (suppress_is_on()) {
+		json_number(
+		    "suppressed_blocks", (uint64_t)(suppressed_blocks() + 0.5));
+		json_number(
+		    "suppressed_bytes", (uint64_t)(suppressed_bytes() + 0.5));
+	}
 	json_number(
 	    "blocks", (uint64_t)(direct.blocks + indirect.blocks + 0.5));
 	json_number("bytes", (uint64_t)(direct.bytes + indirect.bytes + 0.5));
@@ -103,6 +173,8 @@ leaks_report(struct model *model, const struct leaks_options *options)
 	struct leaks_figures figures;
 
 	leaks_mark(model, &figures);
+	if (suppress_is_on())
+		excuse_all(model);
 	leaks_divide(model);
 	direct = (struct sites){.model = model,
 	    .are_leaks = true,
@@ -119,6 +191,7 @@ leaks_report(struct model *model, const struct leaks_options *options)
 			leaks_print_figures(
 			    model, &figures, seconds_now() - start);
 		print_tables(model, options);
+		print_suppressed();
 	}
 	return direct.nrows + indirect.nrows == 0 ? EXIT_OK : EXIT_FOUND;
 }
@@ -127,7 +200,9 @@ int
 command_leaks(int argc, char **argv)
 {
 	static const struct option longs[] = {COMMON_OPTIONS,
-	    {"mdb", no_argument, NULL, OPTION_MDB}, {NULL, 0, NULL, 0}};
+	    {"mdb", no_argument, NULL, OPTION_MDB},
+	    {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
+	    {NULL, 0, NULL, 0}};
 	struct leaks_options options = {0};
 	struct model *model;
 	bool mdb = false;
@@ -147,12 +222,17 @@ command_leaks(int argc, char **argv)
 		case 'v':
 			options.figures = true;
 			break;
+		case OPTION_SUPPRESSIONS:
+			suppress_read(optarg, EXIT_ERROR);
+			break;
 		case OPTION_MDB:
 			mdb = true;
 			break;
 		default: /* -f: results are never cached */
 			break;
 		}
+	if (mdb && suppress_is_on())
+		fail_usage(argv[0]);
 	model = snapshot_open(only_argument(argc, argv), MODEL_POINTERS);
 	return mdb ? leaks_report_mdb(model, &options)
 		   : leaks_report(model, &options);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/inspect/common.h"
+#include "tools/inspect/suppress.h"
 #include "tools/inspect/trace.h"
 
 #define SHIM "libumem_malloc.so.1"
@@ -137,6 +138,8 @@ take_option(struct run_options *options, const char *word)
 		options->verbose = true;
 	else if (strcmp(word, "--leaks") == 0)
 		options->trace.leaks = true;
+	else if (strncmp(word, "--suppressions=", 15) == 0)
+		suppress_read(word + 15, EXIT_OURS);
 	else if (strcmp(word, "--stat") == 0)
 		options->trace.stat = true;
 	else if (strcmp(word, "--debug") == 0)

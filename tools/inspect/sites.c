@@ -31,6 +31,7 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/sites.h"
+#include "tools/inspect/suppress.h"
 
 #define NS_PER_SECOND 1e9
 
@@ -355,6 +356,21 @@ row_add(struct site *row, struct site_tally *t)
 		row->oldest = t->oldest;
 }
 
+/* Takes suppressed tallies out; the call sites of samples may be some. */
+static void
+suppress(struct sites *sites)
+{
+	for (size_t i = 0; i < sites->ntallies; i++) {
+		struct site_tally *t = sites->tallies[i];
+
+		if (!suppress_matches(sites->model, t->depth, t->stack))
+			continue;
+		sites->suppressed_blocks += t->blocks;
+		sites->suppressed_bytes += t->bytes;
+		t->blocks = 0;
+	}
+}
+
 static bool
 is_wanted(const struct sites *sites, const struct site_tally *t)
 {
@@ -372,6 +388,8 @@ sites_finish(struct sites *sites)
 
 	estimate(sites);
 	merge_stacks(sites);
+	if (sites->are_leaks)
+		suppress(sites);
 	named = xalloc((sites->ntallies + 1) * sizeof(*named));
 	for (size_t i = 0; i < sites->ntallies; i++)
 		if (is_wanted(sites, sites->tallies[i]))

@@ -65,6 +65,7 @@ struct sites {
 	struct site *rows; /* the largest first; after sites_finish() */
 	size_t nrows, rows_capacity;
 	double blocks, bytes; /* of all rows, without held bytes */
+	double suppressed_blocks, suppressed_bytes; /* in no row */
 };
 
 /* Returns the time from which ages count, in ns; a core's latest event. */
@@ -89,6 +90,13 @@ void sites_add_buffer(struct sites *sites, const struct slab *slab,
 /* Returns the bytes that it counts: the requested ones if they are known. */
 uint64_t site_bytes_of(struct model *model, const struct slab *slab,
     const struct large *large, unsigned i);
+
+/* The parts of a frame's name; NULL: not known. */
+struct site_frame {
+	const char *object; /* program or library */
+	const char *function;
+};
+struct site_frame site_frame_of(struct model *model, uint64_t pc);
 
 static inline double
 site_tally_total(const struct site_tally *t)

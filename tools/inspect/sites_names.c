@@ -10,24 +10,18 @@
 /* Callers after the call site in a row. */
 #define CALLERS_MOST 3
 
-/* Frames without a name of their own in a chain of callers end it. */
-struct frame {
-	const char *object;   /* or NULL */
-	const char *function; /* or NULL */
-};
-
-static struct frame
-frame_of(struct model *model, uint64_t pc)
+struct site_frame
+site_frame_of(struct model *model, uint64_t pc)
 {
 	const char *name = symbol_name(model->target, pc);
 	const char *tick = strchr(name, '`'), *plus;
 
 	if (tick == NULL)
-		return (struct frame){0};
+		return (struct site_frame){0};
 	plus = strrchr(tick, '+');
 	if (plus == NULL)
 		plus = tick + strlen(tick);
-	return (struct frame){xprint("%.*s", (int)(tick - name), name),
+	return (struct site_frame){xprint("%.*s", (int)(tick - name), name),
 	    xprint("%.*s", (int)(plus - tick - 1), tick + 1)};
 }
 
@@ -41,7 +35,7 @@ begins_with_any(const char *text, const char *const *starts)
 }
 
 static bool
-is_c_library(const struct frame *frame)
+is_c_library(const struct site_frame *frame)
 {
 	static const char *const objects[] = {"libc.so", "libc-2", "libstdc++.",
 	    "libc++.", "libumem", "ld-linux", "ld-2", "libgcc_s", NULL};
@@ -50,7 +44,7 @@ is_c_library(const struct frame *frame)
 }
 
 static bool
-is_allocator(const struct frame *frame)
+is_allocator(const struct site_frame *frame)
 {
 	static const char *const starts[] = {"umem_", "operator new", "_Znw",
 	    "_Zna", "std::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
@@ -68,7 +62,7 @@ find_site(struct model *model, const struct site_tally *t)
 {
 	assert(t->depth > 0);
 	for (unsigned i = 0; i < t->depth; i++) {
-		struct frame frame = frame_of(model, t->stack[i]);
+		struct site_frame frame = site_frame_of(model, t->stack[i]);
 
 		if (!is_c_library(&frame) && !is_allocator(&frame))
 			return i;
@@ -80,7 +74,7 @@ const char *
 site_tally_name(struct model *model, const struct site_tally *t)
 {
 	uint64_t pc;
-	struct frame frame;
+	struct site_frame frame;
 	const char *line;
 
 	if (t->depth == 0 && t->cache == NULL)
@@ -90,7 +84,7 @@ site_tally_name(struct model *model, const struct site_tally *t)
 		return xprint("unknown: %s of %s",
 		    t->cache->class ? "blocks" : "objects", t->cache->name);
 	pc = t->stack[find_site(model, t)];
-	frame = frame_of(model, pc);
+	frame = site_frame_of(model, pc);
 	line = symbol_line(model->target, pc);
 	if (line == NULL || frame.function == NULL)
 		return symbol_name(model->target, pc);
@@ -109,13 +103,15 @@ site_callers(struct sites *sites, const struct site *site)
 		return text;
 	at = find_site(sites->model, t);
 	if (at > 0) {
-		struct frame frame = frame_of(sites->model, t->stack[at - 1]);
+		struct site_frame frame =
+		    site_frame_of(sites->model, t->stack[at - 1]);
 
 		if (frame.function != NULL)
 			text = xprint(" via %s", frame.function);
 	}
 	for (unsigned i = at + 1; i < t->depth && n < CALLERS_MOST; i++, n++) {
-		struct frame frame = frame_of(sites->model, t->stack[i]);
+		struct site_frame frame =
+		    site_frame_of(sites->model, t->stack[i]);
 
 		if (frame.function == NULL || is_c_library(&frame))
 			break;

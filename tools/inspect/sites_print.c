@@ -157,7 +157,7 @@ const char *
 sites_sum_text(double bytes, double blocks, bool estimated, const char *verb)
 {
 	return xprint("%s%s in %.0f block%s", bytes_text(bytes, estimated),
-	    verb, blocks, blocks < 1.5 ? "" : "s");
+	    verb, blocks, blocks >= 0.5 && blocks < 1.5 ? "" : "s");
 }
 
 void

@@ -19,8 +19,8 @@
 
 static const struct command commands[] = {
     {"run", command_run,
-	"[-v] [--debug[=tokens]] [--leaks] [--stat] [--]\n"
-	"                program [argument ...]",
+	"[-v] [--debug[=tokens]] [--leaks] [--suppressions=FILE] [--stat]\n"
+	"                [--] program [argument ...]",
 	"run the program with libumem_malloc as its malloc; -v makes the\n"
 	"library say at the start how it runs, --debug debugs (UMEM_DEBUG),\n"
 	"--leaks and --stat report on standard error when the program ends",
@@ -31,11 +31,13 @@ static const struct command commands[] = {
 	"what an option does, and its default",
 	"umem options | grep -A 2 depot_bytes"},
     {"leaks", command_leaks,
-	"[-defv] [-c caller] [--mdb] [--force] [--json] PID|CORE",
+	"[-defv] [-c caller] [--suppressions=FILE] [--mdb] [--force]\n"
+	"                  [--json] PID|CORE",
 	"allocated blocks to which nothing in the program points any more,\n"
 	"by call site; status 1 if there are any; -d with stacks, -e every\n"
 	"row, -v figures of the search, -c only from functions with this in\n"
-	"their name, --mdb the tables of ::findleaks",
+	"their name, --suppressions not those that match a pattern in a file,\n"
+	"--mdb the tables of ::findleaks",
 	"the leaks of process 1234, with their stacks", "umem leaks -d 1234"},
     {"status", command_status, "[--json] PID|CORE", "how the library runs",
 	"the mode of the library in process 1234, its checks and messages",

@@ -46,12 +46,12 @@ buffer_new(void)
 }
 
 static APART void
-session_open(void)
+session_open(char *buffer)
 {
 	struct session *volatile s = malloc(sizeof(*s));
 
 	memset(s, 1, sizeof(*s));
-	s->buffer = buffer_new();
+	s->buffer = buffer;
 	s = NULL;
 }
 
@@ -59,14 +59,14 @@ static APART void
 serve_first(void)
 {
 	for (int i = 0; i < 60; i++)
-		session_open();
+		session_open(buffer_new());
 }
 
 static APART void
 serve_second(void)
 {
 	for (int i = 0; i < 40; i++)
-		session_open();
+		session_open(buffer_new());
 }
 
 static APART void
