@@ -8,6 +8,11 @@
  * leads to it from the program, although the pieces of a leaked ring or tree
  * may point to each other.
  *
+ * The search needs little memory: two bits for each chunk, marked and pending,
+ * and a queue of the slabs that have pending chunks.  Because a slab in the
+ * queue collects pending chunks until its turn, its memory is read once for many
+ * of them, which matters if it is read from a copy of the process.
+ *
  * A word may look like an address by chance, so a leak can be missed.  A block
  * is reported by mistake only if the program stores its address in another form
  * (as a difference, or with bits of the pointer in use), which no search can
@@ -38,6 +43,7 @@
  * Source: findleaks of libumem's mdb module, by its description.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/inspect/leaks.h"
@@ -47,24 +53,34 @@
 /* Chains of magazines in flight are short; this limit ends a torn chain. */
 #define CHAIN_MOST 100000
 
-/* A chunk that is marked and not yet searched. */
-struct todo {
-	uint32_t slab; /* index; UINT32_MAX: a large block */
-	uint32_t chunk;
-};
-
+/* Blocks that are marked and not yet searched. */
 static struct {
-	struct todo *todo;
-	size_t ntodo, todo_capacity;
+	uint32_t *larges; /* indices */
+	size_t nlarges;
+	uint32_t *slabs; /* indices, a ring */
+	size_t first, nslabs;
+	struct slab *current; /* is being searched */
+	unsigned back;        /* the lowest word of its bits to search again */
 	struct leaks_figures figures;
 } walk;
 
+/* Notes that a chunk is to be searched. */
 static inline void
-push_marked(uint32_t slab, uint32_t chunk)
+push_chunk(struct model *model, struct slab *s, unsigned i)
 {
-	ARRAY_GROW(walk.todo, walk.ntodo, walk.todo_capacity);
-	walk.todo[walk.ntodo++] = (struct todo){slab, chunk};
+	bit_set(s->pending, i);
 	walk.figures.nfollows++;
+	if (s == walk.current) {
+		if (i / 64 < walk.back)
+			walk.back = i / 64;
+		return;
+	}
+	if (s->is_queued)
+		return;
+	assert(walk.nslabs < model->nslabs);
+	s->is_queued = true;
+	walk.slabs[(walk.first + walk.nslabs++) % model->nslabs] =
+	    (uint32_t)(s - model->slabs);
 }
 
 static inline void
@@ -83,7 +99,7 @@ mark_chunk(struct model *model, struct slab *s, uint64_t at)
 		return;
 	}
 	bit_set(s->marked, i);
-	push_marked((uint32_t)(s - model->slabs), i);
+	push_chunk(model, s, i);
 }
 
 static void
@@ -99,7 +115,9 @@ mark_large(struct model *model, uint32_t i)
 		return;
 	}
 	model->larges[i].marked = true;
-	push_marked(UINT32_MAX, i);
+	walk.larges[walk.nlarges++] = i;
+	walk.figures.nfollows++;
+	assert(walk.nlarges <= model->nlarges);
 }
 
 static void
@@ -154,22 +172,49 @@ mark_memory(struct model *model, uint64_t at, uint64_t bytes)
 		mark_words(model, words, n);
 }
 
+/* Searches the pending chunks of a slab, until it has none. */
+static void
+search_slab(struct model *model, struct slab *s)
+{
+	uint64_t bytes = (model->caches[s->cache].bufsize + 7) & ~7ull;
+	unsigned n = words_of_bits(s->nchunks), w = 0;
+
+	walk.current = s;
+	while (w < n) {
+		unsigned i;
+
+		if (s->pending[w] == 0) {
+			w++;
+			continue;
+		}
+		i = w * 64 + (unsigned)__builtin_ctzll(s->pending[w]);
+		assert(bit_get(s->marked, i));
+		bit_clear(s->pending, i);
+		walk.back = w;
+		mark_memory(model, slab_chunk_at(model, s, i), bytes);
+		w = walk.back;
+	}
+	walk.current = NULL;
+}
+
 static void
 search_marked(struct model *model)
 {
-	while (walk.ntodo > 0) {
-		struct todo todo = walk.todo[--walk.ntodo];
-		struct slab *s = &model->slabs[todo.slab];
+	while (walk.nlarges > 0 || walk.nslabs > 0) {
+		struct slab *s;
 
-		assert(todo.slab == UINT32_MAX
-			   ? model->larges[todo.chunk].marked
-			   : bit_get(s->marked, todo.chunk));
-		if (todo.slab == UINT32_MAX)
-			mark_memory(model, model->larges[todo.chunk].at,
-			    model->larges[todo.chunk].bytes);
-		else
-			mark_memory(model, slab_chunk_at(model, s, todo.chunk),
-			    (model->caches[s->cache].bufsize + 7) & ~7ull);
+		if (walk.nlarges > 0) {
+			const struct large *large =
+			    &model->larges[walk.larges[--walk.nlarges]];
+
+			mark_memory(model, large->at, large->bytes);
+			continue;
+		}
+		s = &model->slabs[walk.slabs[walk.first]];
+		walk.first = (walk.first + 1) % model->nslabs;
+		walk.nslabs--;
+		s->is_queued = false;
+		search_slab(model, s);
 	}
 }
 
@@ -263,7 +308,6 @@ mark_root(struct model *model, const uint64_t *words, size_t n, uint64_t at,
 		if (n - i >= claim_words)
 			mark_claim(model, words + i);
 	}
-	search_marked(model);
 }
 
 static bool
@@ -280,8 +324,11 @@ prepare(struct model *model)
 		struct slab *s = &model->slabs[i];
 
 		assert(s->marked == NULL);
-		s->marked = xalloc(8ull * words_of_bits(s->nchunks));
+		s->marked = xalloc(16ull * words_of_bits(s->nchunks));
+		s->pending = s->marked + words_of_bits(s->nchunks);
 	}
+	walk.larges = xalloc((model->nlarges + 1) * sizeof(*walk.larges));
+	walk.slabs = xalloc((model->nslabs + 1) * sizeof(*walk.slabs));
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].import == 0)
 			walk.figures.nobjects += model->caches[i].nlive;
@@ -341,7 +388,9 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 	search_marked(model);
 	mark_constructed(model);
 	search_marked(model);
-	assert(walk.ntodo == 0);
+	assert(walk.nlarges == 0 && walk.nslabs == 0);
+	free(walk.larges);
+	free(walk.slabs);
 	*figures = walk.figures;
 }
 

@@ -48,8 +48,10 @@ struct slab {
 	unsigned nchunks;
 	uint64_t *free;        /* one bit for each chunk: free in the slab */
 	uint64_t *constructed; /* constructed; NULL: not recorded */
-	uint64_t *live;   /* not free, not in a magazine, and not waiting */
-	uint64_t *marked; /* reached; leaks.c */
+	uint64_t *live;    /* not free, not in a magazine, and not waiting */
+	uint64_t *marked;  /* reached; leaks.c */
+	uint64_t *pending; /* reached, and not yet searched */
+	bool is_queued;    /* it has pending chunks */
 	uint64_t *unseen, *indirect; /* leaked; NULL: none; leaks_direct.c */
 };
 
