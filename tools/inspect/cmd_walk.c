@@ -199,6 +199,7 @@ walk_leaks(struct model *model, const struct cache *only)
 
 	leaks_of = only;
 	leaks_mark(model, &figures);
+	target_end_copy(model->target);
 	leaks_each(model, print_leak);
 }
 

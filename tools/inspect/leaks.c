@@ -10,8 +10,8 @@
  *
  * The search needs little memory: two bits for each chunk, marked and pending,
  * and a queue of the slabs that have pending chunks.  Because a slab in the
- * queue collects pending chunks until its turn, its memory is read once for many
- * of them, which matters if it is read from a copy of the process.
+ * queue collects pending chunks until its turn, its memory is read once for
+ * many of them, which matters if it is read from a copy of the process.
  *
  * A word may look like an address by chance, so a leak can be missed.  A block
  * is reported by mistake only if the program stores its address in another form

@@ -476,6 +476,7 @@ leaks_report_mdb(struct model *model, const struct leaks_options *options)
 
 	assert(nleaks == 0 && ngroups == 0);
 	leaks_mark(model, &figures);
+	target_end_copy(model->target);
 	leaks_each(model, collect);
 	group_leaks(model, options->caller);
 	find_segments(model);

@@ -176,6 +176,7 @@ leaks_report(struct model *model, const struct leaks_options *options)
 	if (suppress_is_on())
 		excuse_all(model);
 	leaks_divide(model);
+	target_end_copy(model->target);
 	direct = (struct sites){.model = model,
 	    .are_leaks = true,
 	    .caller = options->caller,

@@ -143,6 +143,7 @@ look_around(void)
 	size_t capacity = 0;
 	uint64_t kib;
 
+	there_is = UINT64_MAX;
 	if (file_number("/proc/meminfo", "MemAvailable", &kib))
 		take_less(kib * KIB, "MemAvailable");
 	while (file != NULL && getline(&line, &capacity, file) > 0) {
@@ -181,6 +182,12 @@ memory_expect(const char *name, uint64_t bytes)
 		    "be used (%s); --force to try all the same",
 		    name, (size_t)(bytes / MIB), (size_t)(there_is / MIB),
 		    limit_is);
+}
+
+bool
+memory_suffices(uint64_t bytes)
+{
+	return memory_forced || bytes <= there_is;
 }
 
 bool

@@ -15,6 +15,9 @@ extern bool memory_forced;
  */
 void memory_expect(const char *name, uint64_t bytes);
 
+/* After memory_expect(): is there as much memory, or was the copy forced? */
+bool memory_suffices(uint64_t bytes);
+
 /*
  * Accounts for bytes of a copy in progress.  Returns false if the total exceeds
  * the memory that memory_expect() found.  Any thread may call it.

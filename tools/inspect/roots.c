@@ -139,33 +139,27 @@ prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
 		target_prepare(model->target, at, bytes, 0);
 }
 
-/* Returns the bytes for the copies and for the tables built from them. */
-static uint64_t
-bytes_needed(
-    struct model *model, unsigned parts, const struct target_size *size)
+struct roots_size
+roots_measure(struct model *model, unsigned parts)
 {
 	uint64_t own =
-	    layout_variable(model->layout, model->target, L_MAPPED_BYTES);
-	double share;
-
-	if ((parts & MODEL_MEMORY) != 0)
-		return size->present + 2 * own;
-	share = size->looked_at == 0
-		    ? 1
-		    : (double)size->packed / (double)size->looked_at;
-	return (uint64_t)(share * 1.25 * (double)size->present) + 2 * own +
-	       NEED_LEAST;
-}
-
-uint64_t
-roots_expect(struct model *model, unsigned parts)
-{
+	    2 * layout_variable(model->layout, model->target, L_MAPPED_BYTES);
 	struct target_size size = {0};
+	struct roots_size out;
+	double share;
 
 	assert((parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0);
 	each_to_copy(model, measure, &size);
-	memory_expect(model->target->name, bytes_needed(model, parts, &size));
-	return size.present;
+	share = size.looked_at == 0
+		    ? 1
+		    : (double)size.packed / (double)size.looked_at;
+	out.present = size.present;
+	out.need =
+	    (uint64_t)(share * 1.25 * (double)size.present) + own + NEED_LEAST;
+	out.least = target_lines_bytes(size.present) + own + NEED_LEAST;
+	if ((parts & MODEL_MEMORY) != 0)
+		out.need = out.least = size.present + own;
+	return out;
 }
 
 void

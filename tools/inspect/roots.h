@@ -4,12 +4,15 @@
 
 #include "tools/inspect/model.h"
 
-/*
- * Called before the target is held.  Ends the command if the copies of these
- * parts (MODEL_*) need more memory than is available.  Returns the bytes of the
- * target's memory that are to be read.
- */
-uint64_t roots_expect(struct model *model, unsigned parts);
+/* Memory in bytes that a search of these parts (MODEL_*) reads and needs. */
+struct roots_size {
+	uint64_t present; /* in the target */
+	uint64_t need;    /* for copies, and for the tables built from them */
+	uint64_t least;   /* if the target is copied, and read by lines */
+};
+
+/* Estimates, before the target is held. */
+struct roots_size roots_measure(struct model *model, unsigned parts);
 
 /* Faults in memory for unpacked copies, before the target is held. */
 void roots_prepare(struct model *model);

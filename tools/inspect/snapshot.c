@@ -19,6 +19,7 @@
 #include <assert.h>
 #include <unistd.h>
 
+#include "tools/inspect/memory.h"
 #include "tools/inspect/model_inner.h"
 #include "tools/inspect/roots.h"
 #include "tools/inspect/snapshot.h"
@@ -28,6 +29,9 @@
 
 /* Maximum number of copies for the same purpose, or until one is made. */
 #define COPY_TRIES 3
+
+/* A search is to take less than a tenth of the target's memory. */
+#define PACKED_PART 16
 
 /* A target with less memory than this is stopped while it is read. */
 #define COPY_LEAST (64 * MIB)
@@ -255,6 +259,23 @@ copy_target(struct model *model, unsigned parts)
 }
 
 /*
+ * Makes a copy of the target.  Decides that it is read by lines if packing
+ * needs more than 1 / PACKED_PART of its memory, or more than there is.
+ */
+static bool
+read_copy(struct model *model, unsigned parts, const struct roots_size *size)
+{
+	memory_expect(model->target->name, size->least);
+	if (!copy_target(model, parts))
+		return false;
+	if ((parts & MODEL_MEMORY) == 0 &&
+	    (size->need > size->present / PACKED_PART ||
+		!memory_suffices(size->need)))
+		target_use_lines(model->target, size->present);
+	return true;
+}
+
+/*
  * Stops the target or makes a copy of it, so that its memory stays as it is,
  * and copies the library's structures.
  */
@@ -265,14 +286,15 @@ hold_memory(struct model *model, unsigned parts)
 	bool reads_much = (parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0;
 
 	if (reads_much && target->live) {
-		uint64_t bytes;
+		struct roots_size size;
 
 		units_used(model);
 		choose_filter(model);
-		bytes = roots_expect(model, parts);
-		if (bytes >= COPY_LEAST && !target->borrowed &&
-		    copy_target(model, parts))
+		size = roots_measure(model, parts);
+		if (size.present >= COPY_LEAST && !target->borrowed &&
+		    read_copy(model, parts, &size))
 			return;
+		memory_expect(target->name, size.need);
 		if ((parts & MODEL_MEMORY) != 0 && !target->borrowed)
 			roots_prepare(model);
 	}
@@ -298,7 +320,8 @@ snapshot_take(
 	if ((parts & MODEL_LOGS) != 0)
 		roots_copy_logs(model);
 	target_release(target);
-	target_end_copy(target);
+	if (!target->reads_lines)
+		target_end_copy(target);
 	assert(!target->held || target->borrowed);
 	model_analyse(model);
 	return model;

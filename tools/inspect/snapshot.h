@@ -6,7 +6,8 @@
 
 /*
  * Stops the target, copies its memory, resumes it, and analyses the copies.  It
- * always copies the library's own structures, and the given parts.
+ * always copies the library's own structures, and the given parts.  With
+ * MODEL_POINTERS the caller calls target_end_copy() after the search.
  */
 struct model *snapshot_take(
     struct target *target, const struct layout *layout, unsigned parts);

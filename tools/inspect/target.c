@@ -127,8 +127,10 @@ target_add_region(struct target *target, struct region region)
 {
 	size_t i = region_search(target, region.at);
 
-	assert((region.local != NULL) != (region.pages != NULL) ||
-	       region.bytes == 0);
+	assert(
+	    (region.local != NULL) + (region.pages != NULL) + region.in_lines ==
+		1 ||
+	    region.bytes == 0);
 	/* Only regions of a damaged core may overlap. */
 	assert(!target->live || i == target->nregions ||
 	       region.at + region.bytes <= target->regions[i].at);
@@ -203,6 +205,23 @@ packed_words(struct target *target, const struct region *r, uint64_t *at,
 	return words;
 }
 
+/* Returns the first part of [at, end) of a region that is read by lines. */
+static const uint64_t *
+line_words(struct target *target, uint64_t at, uint64_t end, size_t *n)
+{
+	const char *words;
+	uint64_t bytes;
+
+	if (!target->reads_lines)
+		return NULL;
+	words = target_line(target, at, &bytes);
+	if (words == NULL)
+		return NULL;
+	*n = (end - at < bytes ? end - at : bytes) / 8;
+	assert(*n > 0 && at % 8 == 0);
+	return (const void *)words;
+}
+
 static uint64_t
 word_border(uint64_t at)
 {
@@ -234,7 +253,8 @@ target_words(struct target *target, uint64_t *at, uint64_t end, size_t *n)
 		*at = from;
 		if (r->local == NULL) {
 			const uint64_t *words =
-			    packed_words(target, r, at, stop, n);
+			    r->in_lines ? line_words(target, from, stop, n)
+					: packed_words(target, r, at, stop, n);
 
 			if (words != NULL)
 				return words;
@@ -323,7 +343,10 @@ pages_bytes(uint64_t bytes)
 	return (bytes + PACK_BYTES - 1) / PACK_BYTES * sizeof(char *);
 }
 
-/* Packs a piece that no region overlaps, from the first whole word on. */
+/*
+ * Packs a piece that no region overlaps, from the first whole word on, unless
+ * it is to be read by lines.
+ */
 static bool
 pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 {
@@ -335,6 +358,11 @@ pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 	if (end <= region.at)
 		return true;
 	region.bytes = end - region.at;
+	region.in_lines = target->reads_lines;
+	if (region.in_lines) {
+		target_add_region(target, region);
+		return true;
+	}
 	region.pages = (void *)map_copy(pages_bytes(region.bytes));
 	live_pack(target, region.at, region.bytes, region.pages);
 	target_add_region(target, region);
@@ -400,10 +428,9 @@ target_measure(struct target *target, uint64_t at, uint64_t bytes,
 static void
 region_unmap(const struct region *r)
 {
-	assert((r->local != NULL) != (r->pages != NULL));
-	if (r->ours && r->local == NULL)
+	if (r->ours && r->pages != NULL)
 		munmap(r->pages, pages_bytes(r->bytes));
-	else if (r->ours)
+	else if (r->ours && r->local != NULL)
 		munmap((void *)r->local, r->bytes);
 }
 

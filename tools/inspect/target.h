@@ -38,6 +38,7 @@ struct region {
 	uint64_t bytes;
 	const char *local; /* NULL: packed */
 	char **pages;      /* packed: one for each PACK_BYTES from at on */
+	bool in_lines;     /* to be read by lines; see target_lines.c */
 	bool ours;         /* to be unmapped */
 };
 
@@ -51,6 +52,7 @@ struct target {
 	struct target *made; /* a copy that does not run, or NULL */
 	bool reads_made;     /* memory is read from it, ... */
 	bool was_copied;     /* ... or was */
+	bool reads_lines;    /* ... by lines, instead of packing it */
 	struct mapping *maps;
 	size_t nmaps;
 	struct thread *threads;
@@ -119,6 +121,16 @@ bool target_copy_lacks(const struct target *target, size_t i);
 
 /* From now on, memory is read from the copy; the target may be released. */
 void target_use_copy(struct target *target);
+
+/*
+ * From now on, target_pack() copies nothing: target_words() reads the copy when
+ * it is called, until target_end_copy().  present: the bytes that the target
+ * has in memory.
+ */
+void target_use_lines(struct target *target, uint64_t present);
+
+/* Returns the memory that this command needs for that. */
+uint64_t target_lines_bytes(uint64_t present);
 
 /* Ends the copy, if there is one. */
 void target_end_copy(struct target *target);
@@ -200,6 +212,11 @@ uint64_t target_mapped(struct target *target, uint64_t at, uint64_t bytes);
 const struct mapping *target_mapping(struct target *target, uint64_t at);
 
 /* For target_*.c. */
+/*
+ * Returns the memory at at in a line, and its bytes up to the end of the line,
+ * or NULL if the copy has ended.  It is valid until the next call.
+ */
+const char *target_line(struct target *target, uint64_t at, uint64_t *bytes);
 void target_add_region(struct target *target, struct region region);
 long live_status(int pid, const char *key);
 void live_open(struct target *target);
@@ -214,6 +231,7 @@ void live_measure(struct target *target, uint64_t at, uint64_t bytes,
 void live_copy_end(struct target *target);
 void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
+bool live_read(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_poke(struct target *target, uint64_t at, const void *from,
     size_t bytes); /* held */
 void live_read_maps(struct target *target);

@@ -223,5 +223,5 @@ target_end_copy(struct target *target)
 	free(target->made->maps);
 	free(target->made);
 	target->made = NULL;
-	target->reads_made = false;
+	target->reads_made = target->reads_lines = false;
 }

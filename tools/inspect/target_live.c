@@ -483,6 +483,17 @@ piece_read(struct piece *p, int pid, uint64_t at, uint64_t bytes, char *to)
 	assert(done == bytes);
 }
 
+bool
+live_read(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	struct piece piece = {0};
+
+	piece_read(&piece, reader_tid(target), at, bytes, to);
+	if (piece.error == ESRCH)
+		fail_gone(target);
+	return piece.error == 0;
+}
+
 static void
 piece_pack(struct piece *p, struct pack_store *store, char *buffer)
 {

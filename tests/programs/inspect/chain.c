@@ -1,9 +1,10 @@
 /*
  * chain.c - a program with much memory, for the command umem to look at
  *
- *	chain MIB
+ *	chain MIB [dense]
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, and loses three blocks.
+ * "dense": every word of a block is a pointer to the next.
  * Prints "ready" and waits until its standard input ends.
  */
 #include <stdlib.h>
@@ -27,13 +28,15 @@ lose(int n)
 int
 main(int argc, char **argv)
 {
-	size_t n = ((size_t)atoi(argv[argc - 1]) << 20) / sizeof(struct node);
+	size_t n = ((size_t)atoi(argv[1]) << 20) / sizeof(struct node);
 	char c;
 
 	while (n-- > 0) {
 		struct node *node = malloc(sizeof(*node));
 
 		memset(node->text, 0x41, sizeof(node->text));
+		for (size_t i = 0; argc > 2 && i < sizeof(node->text); i += 8)
+			memcpy(node->text + i, (void *)&list, 8);
 		node->next = list;
 		list = node;
 	}
