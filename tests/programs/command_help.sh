@@ -33,6 +33,7 @@ done
 address=$("$umem" walk $debugged umem | head -1)
 ln -s /bin/true program
 touch core
+"$umem" leaks --save=before $plain >/dev/null || [ $? -eq 1 ]
 
 # runs EXAMPLE PID - whether the example, with this process, is a right use
 runs() {

@@ -11,9 +11,12 @@
 #include "tools/inspect/print.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/snapshot.h"
+#include "tools/inspect/users.h"
 #include "umem/umem.h"
 
 struct users_options {
+	const char *save;         /* a file for the look; or NULL */
+	const struct look *since; /* print only what has changed; or NULL */
 	bool mdb;
 	bool details;
 	bool every;   /* row */
@@ -117,8 +120,8 @@ has_samples(const struct model *model)
 	return false;
 }
 
-static void
-report_users(struct model *model, const struct users_options *options)
+static struct sites
+find_users(struct model *model, const struct users_options *options)
 {
 	struct sites sites = {.model = model};
 
@@ -131,18 +134,45 @@ report_users(struct model *model, const struct users_options *options)
 	sites.now = sites_now(model);
 	count_users(&sites, options);
 	sites_finish(&sites);
+	return sites;
+}
+
+struct look
+users_look(struct model *model)
+{
+	struct users_options options = {0};
+	struct sites sites = find_users(model, &options);
+
+	return look_of_sites(&sites);
+}
+
+static int
+report_users(struct model *model, const struct users_options *options)
+{
+	struct sites sites = find_users(model, options);
+	struct look look = look_of_sites(&sites);
+
+	if (options->save != NULL)
+		look_save(&look, options->save);
+	if (options->since != NULL)
+		return look_print_growth(options->since, &look, options->every);
 	if (json_wanted)
 		print_json(&sites);
 	else
 		print_users(&sites, options);
+	return EXIT_OK;
 }
 
 int
 command_users(int argc, char **argv)
 {
 	static const struct option longs[] = {COMMON_OPTIONS,
-	    {"mdb", no_argument, NULL, OPTION_MDB}, {NULL, 0, NULL, 0}};
+	    {"mdb", no_argument, NULL, OPTION_MDB},
+	    {"save", required_argument, NULL, OPTION_SAVE},
+	    {"since", required_argument, NULL, OPTION_SINCE},
+	    {NULL, 0, NULL, 0}};
 	struct users_options options = {0};
+	struct look since;
 	struct model *model;
 	int letter;
 
@@ -157,11 +187,19 @@ command_users(int argc, char **argv)
 		case 'f':
 			options.list = true;
 			break;
+		case OPTION_SAVE:
+			options.save = optarg;
+			break;
+		case OPTION_SINCE:
+			since = look_open(optarg);
+			options.since = &since;
+			break;
 		case OPTION_MDB:
 			options.mdb = true;
 			break;
 		}
-	if (argc == optind || (options.list && !options.mdb))
+	if (argc == optind || (options.list && !options.mdb) ||
+	    (options.mdb && (options.save != NULL || options.since != NULL)))
 		fail_usage(argv[0]);
 	options.names = argv + optind + 1;
 	options.nnames = argc - optind - 1;
@@ -170,6 +208,6 @@ command_users(int argc, char **argv)
 		audit_report_users(model, options.names, options.nnames,
 		    options.every, options.list);
 	else
-		report_users(model, &options);
+		return report_users(model, &options);
 	return EXIT_OK;
 }

@@ -120,6 +120,8 @@ int next_option(int argc, char **argv, const char *letters);
 	}
 enum {
 	OPTION_MDB = 256,
+	OPTION_SAVE,
+	OPTION_SINCE,
 	OPTION_SUPPRESSIONS
 };
 struct option;
@@ -140,6 +142,7 @@ int command_allocdby(int argc, char **argv);
 int command_arenas(int argc, char **argv);
 int command_bufctl(int argc, char **argv);
 int command_caches(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_frag(int argc, char **argv);
 int command_freedby(int argc, char **argv);
 int command_grep(int argc, char **argv);

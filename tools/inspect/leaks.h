@@ -2,7 +2,7 @@
 #ifndef TOOLS_LEAKS_H
 #define TOOLS_LEAKS_H
 
-#include "tools/inspect/model.h"
+#include "tools/inspect/look.h"
 
 struct leaks_figures {
 	uint64_t nwords;   /* examined */
@@ -43,10 +43,15 @@ struct leaks_options {
 	bool figures;
 	bool every;         /* row */
 	const char *caller; /* selects stacks with this in a name; or NULL */
+	const char *save;   /* a file for the look; or NULL */
+	const struct look *since; /* print only what has changed; or NULL */
 };
 
 /* Prints the report on standard output; returns EXIT_OK or EXIT_FOUND. */
 int leaks_report(struct model *model, const struct leaks_options *options);
+
+/* Searches for leaks, and returns the rows of direct leaks. */
+struct look leaks_look(struct model *model);
 
 /* Prints the tables of ::findleaks instead. */
 int leaks_report_mdb(struct model *model, const struct leaks_options *options);

@@ -166,25 +166,47 @@ print_json(void)
 	json_close();
 }
 
-int
-leaks_report(struct model *model, const struct leaks_options *options)
+static void
+search_leaks(
+    struct model *model, const char *caller, struct leaks_figures *figures)
 {
-	double start = seconds_now();
-	struct leaks_figures figures;
-
-	leaks_mark(model, &figures);
+	leaks_mark(model, figures);
 	if (suppress_is_on())
 		excuse_all(model);
 	leaks_divide(model);
 	target_end_copy(model->target);
 	direct = (struct sites){.model = model,
 	    .are_leaks = true,
-	    .caller = options->caller,
+	    .caller = caller,
 	    .now = sites_now(model)};
 	indirect = direct;
 	leaks_each(model, count_leak);
 	sites_finish(&direct);
 	sites_finish(&indirect);
+}
+
+struct look
+leaks_look(struct model *model)
+{
+	struct leaks_figures figures;
+
+	search_leaks(model, NULL, &figures);
+	return look_of_sites(&direct);
+}
+
+int
+leaks_report(struct model *model, const struct leaks_options *options)
+{
+	double start = seconds_now();
+	struct leaks_figures figures;
+	struct look look;
+
+	search_leaks(model, options->caller, &figures);
+	look = look_of_sites(&direct);
+	if (options->save != NULL)
+		look_save(&look, options->save);
+	if (options->since != NULL)
+		return look_print_growth(options->since, &look, options->every);
 	if (json_wanted) {
 		print_json();
 	} else {
@@ -202,9 +224,12 @@ command_leaks(int argc, char **argv)
 {
 	static const struct option longs[] = {COMMON_OPTIONS,
 	    {"mdb", no_argument, NULL, OPTION_MDB},
+	    {"save", required_argument, NULL, OPTION_SAVE},
+	    {"since", required_argument, NULL, OPTION_SINCE},
 	    {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
 	    {NULL, 0, NULL, 0}};
 	struct leaks_options options = {0};
+	struct look since;
 	struct model *model;
 	bool mdb = false;
 	int letter;
@@ -223,6 +248,13 @@ command_leaks(int argc, char **argv)
 		case 'v':
 			options.figures = true;
 			break;
+		case OPTION_SAVE:
+			options.save = optarg;
+			break;
+		case OPTION_SINCE:
+			since = look_open(optarg);
+			options.since = &since;
+			break;
 		case OPTION_SUPPRESSIONS:
 			suppress_read(optarg, EXIT_ERROR);
 			break;
@@ -232,7 +264,8 @@ command_leaks(int argc, char **argv)
 		default: /* -f: results are never cached */
 			break;
 		}
-	if (mdb && suppress_is_on())
+	if (mdb &&
+	    (suppress_is_on() || options.save != NULL || options.since != NULL))
 		fail_usage(argv[0]);
 	model = snapshot_open(only_argument(argc, argv), MODEL_POINTERS);
 	return mdb ? leaks_report_mdb(model, &options)

@@ -137,6 +137,9 @@ bool sites_have_unknown(const struct sites *sites);
 /* Explains such tables. */
 void sites_print_notes(struct model *model, bool estimated, bool unknown);
 
+/* Returns an age, of ns, as text: "2h10m"; "-": not known. */
+const char *site_age_text(uint64_t age);
+
 /* Prints a row as members of an open JSON object. */
 void site_json(struct sites *sites, const struct site *site);
 

@@ -24,8 +24,8 @@ blocks_text(double blocks, bool estimated)
 	return xprint("%s%.0f", estimated ? "~" : "", blocks);
 }
 
-static const char *
-age_text(uint64_t age)
+const char *
+site_age_text(uint64_t age)
 {
 	uint64_t s = age / 1000000000;
 
@@ -98,7 +98,7 @@ print_row(struct sites *sites, const struct site *row, double all)
 	if (sites->are_leaks)
 		printf("%8s ",
 		    row->held >= 0.5 ? bytes_text(row->held, about) : "-");
-	printf("%7s ", age_text(row->oldest));
+	printf("%7s ", site_age_text(row->oldest));
 	if (sites->are_leaks)
 		printf(
 		    "%8s ", row->rate < 0 ? "-" : bytes_text(row->rate, about));

@@ -31,13 +31,15 @@ static const struct command commands[] = {
 	"what an option does, and its default",
 	"umem options | grep -A 2 depot_bytes"},
     {"leaks", command_leaks,
-	"[-defv] [-c caller] [--suppressions=FILE] [--mdb] [--force]\n"
-	"                  [--json] PID|CORE",
+	"[-defv] [-c caller] [--save=FILE] [--since=FILE]\n"
+	"                  [--suppressions=FILE] [--mdb] [--force] [--json] "
+	"PID|CORE",
 	"allocated blocks to which nothing in the program points any more,\n"
 	"by call site; status 1 if there are any; -d with stacks, -e every\n"
 	"row, -v figures of the search, -c only from functions with this in\n"
 	"their name, --suppressions not those that match a pattern in a file,\n"
-	"--mdb the tables of ::findleaks",
+	"--save saves this look in a file, --since shows the growth since a\n"
+	"saved look, --mdb the tables of ::findleaks",
 	"the leaks of process 1234, with their stacks", "umem leaks -d 1234"},
     {"status", command_status, "[--json] PID|CORE", "how the library runs",
 	"the mode of the library in process 1234, its checks and messages",
@@ -71,11 +73,20 @@ static const struct command commands[] = {
 	"are buffers of debugged caches whole? status 1 if not",
 	"corrupt buffers of a process with UMEM_DEBUG=guards",
 	"umem verify 1234"},
-    {"users", command_users, "[-def] [--mdb] [--json] PID|CORE [CACHE ...]",
+    {"users", command_users,
+	"[-def] [--save=FILE] [--since=FILE] [--mdb] [--json]\n"
+	"                  PID|CORE [CACHE ...]",
 	"allocated memory by call site, the largest first; -d with stacks,\n"
-	"-e every row, --mdb the table of ::umausers, with -f each buffer",
+	"-e every row, --save saves this look in a file, --since shows the\n"
+	"growth since a saved look, --mdb the table of ::umausers, with -f\n"
+	"each buffer",
 	"all call sites that hold memory, of a process with UMEM_DEBUG=audit",
 	"umem users -e 1234"},
+    {"diff", command_diff, "[-e] [--force] [--json] BEFORE AFTER",
+	"growth between two looks, each a file that leaks or users saved, or\n"
+	"a PID or CORE, which is looked at now; status 1 if leaks grew",
+	"the growth since \"umem leaks --save=before 1234\"",
+	"umem diff before 1234"},
     {"samples", command_samples, "[-v] [--folded] [--json] PID|CORE",
 	"live samples by caller, with what they stand for; -v with stacks,\n"
 	"--folded for flame graphs",

@@ -1,0 +1,97 @@
+#!/bin/bash
+# umem diff and the option --since of umem leaks and umem users show the growth
+# between two looks, each saved or taken now.
+# timeout: 120
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build sites
+
+# says STATUS REGEX WORD... - does umem WORD... end with STATUS and say this?
+says() {
+	local want=$1 text=$2
+
+	"$umem" "${@:3}" >said 2>err
+	status=$?
+	if [ $status -ne "$want" ] || ! cat said err | grep -Eq -e "$text"; then
+		echo "umem ${*:3}: status $status instead of $want, or no '$text' in:"
+		head -40 said err
+		exit 1
+	fi
+}
+
+# more - lets the program lose 100 names of 13 bytes
+more() {
+	echo >&9
+	until grep -q lost "$TMP/told"; do
+		sleep 0.02
+	done
+}
+
+grown='^ +\+1\.2K +(\+[0-9.]+[KM]?|-) +\+100 +1\.9K +150  load_names \(sites\.c:[0-9]+\) via __?strdup < lose_more; 1 more stack$'
+
+start env UMEM_DEBUG=audit "$TMP/sites" 100
+says 1 ' leaked in ' leaks --save=leaks.old "$pid"
+says 0 ' allocated in ' users --save=users.old "$pid"
+says 0 '^643\.8K leaked, 0 since the look [0-9ms]+ before$' diff leaks.old "$pid"
+says 0 '^6 call sites without a change$' leaks --since=leaks.old "$pid"
+gcore -o core.old "$pid" >/dev/null 2>&1
+sleep 1.1
+more
+says 2 '^umem: /dev/full: No space left' leaks --save=/dev/full "$pid"
+says 1 "$grown" leaks --since=leaks.old --save=leaks.new "$pid"
+says 1 '^645K leaked, \+1\.2K since the look [0-9ms]+ before$' \
+    diff leaks.old "$pid"
+for looks in "leaks.old $pid" "leaks.old leaks.new" "core.old.$pid $pid"; do
+	# shellcheck disable=SC2086 # two looks
+	says 1 "$grown" diff $looks
+	if [ "$(grep -c '  [a-z_]* (sites\.c:' said)" -ne 1 ]; then
+		echo "$looks: more than one row:"
+		cat said
+		exit 1
+	fi
+done
+rm -f "core.old.$pid"
+says 0 '^ +-1\.2K +-[0-9.]*[KM]? +-100 +650 +50  load_names |^ +-1\.2K +- +-100 +650 +50  load_names ' \
+    diff leaks.new leaks.old
+says 1 '^ +0 +0 +\+0 +' diff -e leaks.old leaks.new
+says 0 "$grown" diff users.old "$pid"
+says 0 "$grown" users --since users.old "$pid"
+"$umem" diff --json leaks.old leaks.new >json
+python3 - json <<-'EOF' || exit 1
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["bytes"] - report["bytes_before"] == 1300, report
+rows = {row["call_site"].split()[0]: row for row in report["call_sites"]}
+assert rows["load_names"]["blocks_before"] == 50, rows
+assert rows["load_names"]["blocks"] == 150, rows
+assert 1 <= report["seconds"] < 600, report["seconds"]
+EOF
+finish 0
+says 2 'no such process' diff leaks.old "$pid"
+
+# Files that are no saved looks, or damaged.
+says 2 '^umem: .*: was not saved by umem leaks or umem users$' \
+    leaks --since=/etc/passwd 1
+says 2 '^umem: nosuch: No such file' leaks --since=nosuch 1
+says 2 'one look is at leaks, the other at users' diff leaks.old users.old
+head -n 5 leaks.old >short
+says 2 '^umem: short: is truncated$' diff short leaks.old
+python3 - "$umem" <<-'EOF' || exit 1
+import random, subprocess, sys
+whole = open("leaks.old", "rb").read()
+random.seed(1)
+for n in range(150):
+    text = bytearray(whole)
+    for _ in range(random.randrange(1, 8)):
+        at = random.randrange(len(text))
+        if random.random() < 0.3:
+            del text[at:at + random.randrange(1, 40)]
+        else:
+            text[at] = random.choice(b"\t\n\0 -9en\x1b\xffsx")
+    open("damaged", "wb").write(text)
+    run = subprocess.run([sys.argv[1], "diff", "damaged", "leaks.new"],
+                         capture_output=True, timeout=60)
+    assert run.returncode in (0, 1, 2), (n, run)
+    assert b"\x1b" not in run.stdout + run.stderr, (n, run)
+EOF

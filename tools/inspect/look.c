@@ -1,0 +1,371 @@
+/*
+ * look.c - the call sites of one look at a program, saved and compared
+ *
+ * A saved look is text:
+ *	umem leaks 1			or "umem users 1"; the version
+ *	time	1763870000.123		seconds since 1970; 0: not known
+ *	site	4096	12	exact	NAME	CALLERS
+ *	end	1			the number of sites
+ * Tabs separate the fields.  A site is a row of the table, with its bytes and
+ * blocks; the bytes of a direct leak are with its indirect leaks.  The third
+ * field is "exact" or "estimate".  Sites of two looks are compared by name, so
+ * they may be looks at two processes.
+ */
+#include <errno.h>
+#include <math.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/inspect/look.h"
+#include "tools/inspect/print.h"
+
+/* Above any number in a saved look. */
+#define NUMBER_MOST 1e18
+
+/* Fields of a line with a site. */
+#define FIELDS 6
+
+struct look
+look_of_sites(struct sites *sites)
+{
+	struct look look = {.of_leaks = sites->are_leaks};
+	struct timespec now;
+
+	/* A core does not tell when it was written. */
+	if (sites->model->target->live) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		look.time = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	}
+	for (size_t i = 0; i < sites->nrows; i++) {
+		const struct site *site = &sites->rows[i];
+
+		ARRAY_GROW(look.rows, look.nrows, look.capacity);
+		look.rows[look.nrows++] = (struct look_row){.name = site->name,
+		    .callers = site_callers(sites, site),
+		    .bytes = site_total(site),
+		    .blocks = site->blocks,
+		    .estimated = site->estimated};
+	}
+	return look;
+}
+
+void
+look_write(const struct look *look, FILE *file, const char *path)
+{
+	fprintf(file, "umem %s 1\ntime\t%.3f\n",
+	    look->of_leaks ? "leaks" : "users", look->time);
+	for (size_t i = 0; i < look->nrows; i++) {
+		const struct look_row *row = &look->rows[i];
+
+		fprintf(file, "site\t%.0f\t%.0f\t%s\t%s\t%s\n", row->bytes,
+		    row->blocks, row->estimated ? "estimate" : "exact",
+		    row->name, row->callers);
+	}
+	fprintf(file, "end\t%zu\n", look->nrows);
+	if (fflush(file) != 0 || ferror(file))
+		fail_with(EXIT_ERROR, "%s: %s", path, strerror(errno));
+}
+
+void
+look_save(const struct look *look, const char *path)
+{
+	FILE *file = fopen(path, "we");
+
+	if (file == NULL)
+		fail_with(EXIT_ERROR, "%s: %s", path, strerror(errno));
+	look_write(look, file, path);
+	fclose(file);
+}
+
+static bool
+parse_number(const char *text, double *number)
+{
+	char *end;
+
+	*number = strtod(text, &end);
+	return end != text && *end == '\0' && *number >= 0 &&
+	       *number < NUMBER_MOST;
+}
+
+/* Divides a line at its tabs; returns the number of fields. */
+static size_t
+look_split(char *line, char *fields[FIELDS])
+{
+	size_t n = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	while (line != NULL && n < FIELDS)
+		fields[n++] = strsep(&line, "\t");
+	return line == NULL ? n : FIELDS + 1;
+}
+
+/* Reads a line behind the first; returns false if it is wrong. */
+static bool
+parse_line(struct look *look, char *line, bool *ended)
+{
+	struct look_row row;
+	char *field[FIELDS];
+	size_t n = look_split(line, field);
+	double count;
+
+	if (*ended)
+		return false;
+	if (n == 2 && strcmp(field[0], "time") == 0)
+		return parse_number(field[1], &look->time);
+	if (n == 2 && strcmp(field[0], "end") == 0) {
+		*ended = true;
+		return parse_number(field[1], &count) &&
+		       count == (double)look->nrows;
+	}
+	if (n != FIELDS || strcmp(field[0], "site") != 0 ||
+	    !parse_number(field[1], &row.bytes) ||
+	    !parse_number(field[2], &row.blocks))
+		return false;
+	row.estimated = strcmp(field[3], "estimate") == 0;
+	row.name = plain_text(field[4], SIZE_MAX);
+	row.callers = plain_text(field[5], SIZE_MAX);
+	ARRAY_GROW(look->rows, look->nrows, look->capacity);
+	look->rows[look->nrows++] = row;
+	return true;
+}
+
+bool
+look_read(struct look *look, FILE *file, const char *path)
+{
+	char *line = NULL;
+	size_t capacity = 0;
+	bool ended = false;
+
+	*look = (struct look){0};
+	if (getline(&line, &capacity, file) < 0)
+		return false;
+	if (strcmp(line, "umem leaks 1\n") == 0)
+		look->of_leaks = true;
+	else if (strcmp(line, "umem users 1\n") != 0)
+		return false;
+	while (getline(&line, &capacity, file) >= 0)
+		if (!parse_line(look, line, &ended))
+			fail_with(EXIT_ERROR, "%s: is damaged", path);
+	if (!ended)
+		fail_with(EXIT_ERROR, "%s: is truncated", path);
+	free(line);
+	return true;
+}
+
+struct look
+look_open(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	struct look look;
+
+	if (file == NULL)
+		fail_with(EXIT_ERROR, "%s: %s", path, strerror(errno));
+	if (!look_read(&look, file, path))
+		fail_with(EXIT_ERROR,
+		    "%s: was not saved by umem leaks or umem users", path);
+	fclose(file);
+	return look;
+}
+
+/* A call site in both looks, or in one of them. */
+struct change {
+	const char *name, *callers;
+	double bytes, blocks;           /* after */
+	double more_bytes, more_blocks; /* after than before */
+	bool estimated;
+};
+
+struct changes {
+	void *tree; /* by name, for tsearch() */
+	struct change **change;
+	size_t n, capacity;
+	double bytes, more_bytes; /* of all */
+	size_t nsame;             /* that have not changed */
+};
+
+static int
+order_by_name(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static int
+order_by_growth(const void *a, const void *b)
+{
+	const struct change *x = *(struct change *const *)a;
+	const struct change *y = *(struct change *const *)b;
+
+	if (x->more_bytes != y->more_bytes)
+		return x->more_bytes > y->more_bytes ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static void
+add_row(struct changes *changes, const struct look_row *row, bool is_after)
+{
+	struct change key = {.name = row->name, .callers = row->callers};
+	struct change **found = tfind(&key, &changes->tree, order_by_name), *c;
+	double way = is_after ? 1 : -1;
+
+	if (found == NULL) {
+		c = xalloc(sizeof(*c));
+		*c = key;
+		ARRAY_GROW(changes->change, changes->n, changes->capacity);
+		changes->change[changes->n++] = c;
+		if (tsearch(c, &changes->tree, order_by_name) == NULL)
+			fail_with(EXIT_ERROR, "out of memory");
+	} else {
+		c = *found;
+	}
+	if (is_after) {
+		c->bytes += row->bytes;
+		c->blocks += row->blocks;
+		changes->bytes += row->bytes;
+	}
+	c->more_bytes += way * row->bytes;
+	c->more_blocks += way * row->blocks;
+	changes->more_bytes += way * row->bytes;
+	c->estimated |= row->estimated;
+}
+
+static bool
+has_changed(const struct change *c)
+{
+	return fabs(c->more_bytes) >= 0.5 || fabs(c->more_blocks) >= 0.5;
+}
+
+static struct changes
+compare(const struct look *before, const struct look *after)
+{
+	struct changes changes = {0};
+
+	for (size_t i = 0; i < after->nrows; i++)
+		add_row(&changes, &after->rows[i], true);
+	for (size_t i = 0; i < before->nrows; i++)
+		add_row(&changes, &before->rows[i], false);
+	for (size_t i = 0; i < changes.n; i++)
+		changes.nsame += !has_changed(changes.change[i]);
+	if (changes.n != 0)
+		qsort(changes.change, changes.n, sizeof(*changes.change),
+		    order_by_growth);
+	return changes;
+}
+
+/* Returns "+4K", "-300", "~+4K" or "0". */
+static const char *
+signed_text(double bytes, bool estimated)
+{
+	return xprint("%s%s%s", estimated ? "~" : "",
+	    bytes >= 0.5    ? "+"
+	    : bytes <= -0.5 ? "-"
+			    : "",
+	    size_text((uint64_t)(fabs(bytes) + 0.5)));
+}
+
+/* Is the time between the looks known?  Then stores it, in minutes. */
+static bool
+minutes_between(
+    const struct look *before, const struct look *after, double *minutes)
+{
+	*minutes = (after->time - before->time) / 60;
+	return before->time > 0 && after->time > before->time;
+}
+
+static void
+print_change(const struct change *c, double minutes)
+{
+	printf("%9s %9s %8s %9s %9s  %s%s\n",
+	    signed_text(c->more_bytes, c->estimated),
+	    minutes > 0 ? signed_text(c->more_bytes / minutes, c->estimated)
+			: "-",
+	    xprint("%+.0f", c->more_blocks),
+	    size_text((uint64_t)(c->bytes + 0.5)), xprint("%.0f", c->blocks),
+	    c->name, c->callers);
+}
+
+static void
+print_changes(const struct changes *changes, double minutes, bool every)
+{
+	size_t nprinted = 0, nmore = 0;
+
+	if (every || changes->nsame < changes->n)
+		printf("%9s %9s %8s %9s %9s  %s\n", "GROWTH", "PER MIN",
+		    "+BLOCKS", "BYTES", "BLOCKS", "CALL SITE");
+	for (size_t i = 0; i < changes->n; i++) {
+		const struct change *c = changes->change[i];
+
+		if (!every && !has_changed(c))
+			continue;
+		if (!every && nprinted == SITES_ROWS) {
+			nmore++;
+			continue;
+		}
+		nprinted++;
+		print_change(c, minutes);
+	}
+	if (nmore != 0)
+		printf("%zu more rows; -e prints all\n", nmore);
+	if (!every && changes->nsame != 0)
+		printf("%zu call site%s without a change\n", changes->nsame,
+		    changes->nsame == 1 ? "" : "s");
+}
+
+static void
+json_changes(const struct changes *changes, double minutes)
+{
+	json_open(NULL, '{');
+	json_open("call_sites", '[');
+	for (size_t i = 0; i < changes->n; i++) {
+		const struct change *c = changes->change[i];
+
+		json_open(NULL, '{');
+		json_text("call_site", c->name);
+		json_bool("estimated", c->estimated);
+		json_number("bytes", (uint64_t)(c->bytes + 0.5));
+		json_number(
+		    "bytes_before", (uint64_t)(c->bytes - c->more_bytes + 0.5));
+		json_number("blocks", (uint64_t)(c->blocks + 0.5));
+		json_number("blocks_before",
+		    (uint64_t)(c->blocks - c->more_blocks + 0.5));
+		json_close();
+	}
+	json_close();
+	if (minutes > 0)
+		json_number("seconds", (uint64_t)(minutes * 60 + 0.5));
+	json_number("bytes", (uint64_t)(changes->bytes + 0.5));
+	json_number("bytes_before",
+	    (uint64_t)(changes->bytes - changes->more_bytes + 0.5));
+	json_close();
+}
+
+int
+look_print_growth(
+    const struct look *before, const struct look *after, bool every)
+{
+	struct changes changes = compare(before, after);
+	double minutes;
+	bool grown = changes.n != 0 && changes.change[0]->more_bytes >= 0.5;
+
+	if (before->of_leaks != after->of_leaks)
+		fail_with(EXIT_ERROR,
+		    "diff: one look is at leaks, the other at users");
+	if (!minutes_between(before, after, &minutes))
+		minutes = 0;
+	if (json_wanted) {
+		json_changes(&changes, minutes);
+	} else {
+		printf("%s %s, %s since the look %sbefore\n\n",
+		    size_text((uint64_t)(changes.bytes + 0.5)),
+		    after->of_leaks ? "leaked" : "allocated",
+		    signed_text(changes.more_bytes, false),
+		    minutes > 0 ? xprint("%s ",
+				      site_age_text((uint64_t)(minutes * 60e9)))
+				: "");
+		print_changes(&changes, minutes, every);
+	}
+	return after->of_leaks && grown ? EXIT_FOUND : EXIT_OK;
+}

@@ -1,0 +1,42 @@
+/* look.h - the call sites of one look at a program, saved and compared */
+#ifndef TOOLS_LOOK_H
+#define TOOLS_LOOK_H
+
+#include "tools/inspect/sites.h"
+
+struct look_row {
+	const char *name;
+	const char *callers;
+	double bytes, blocks;
+	bool estimated;
+};
+
+struct look {
+	bool of_leaks; /* else of users */
+	double time;   /* in s since 1970; 0: not known */
+	struct look_row *rows;
+	size_t nrows, capacity;
+};
+
+/* Returns the rows of sites, which are finished. */
+struct look look_of_sites(struct sites *sites);
+
+/* Writes a look to a file, or ends the command. */
+void look_write(const struct look *look, FILE *file, const char *path);
+void look_save(const struct look *look, const char *path);
+
+/*
+ * Reads a saved look from a file, or ends the command.  Returns false if the
+ * file is not such a file at all.
+ */
+bool look_read(struct look *look, FILE *file, const char *path);
+struct look look_open(const char *path);
+
+/*
+ * Prints the growth between two looks, or if every is set, all rows.  Returns
+ * EXIT_FOUND if leaks have grown, else EXIT_OK.
+ */
+int look_print_growth(
+    const struct look *before, const struct look *after, bool every);
+
+#endif
