@@ -100,9 +100,10 @@ URCU	:= $(if $(CROSS),$(shell echo '\#include <urcu/flavor.h>' | \
 RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
 # Names of code addresses come from elfutils and libiberty, which cross builds
-# lack.
+# lack, as they lack zlib.
 TOOL_C	:= $(filter-out $(if $(CROSS),tools/inspect/symbols_dw.c \
-	   tools/inspect/demangle.c,tools/inspect/symbols_none.c),\
+	   tools/inspect/demangle.c tools/inspect/gzip.c,\
+	   tools/inspect/symbols_none.c tools/inspect/gzip_none.c),\
 	   $(wildcard tools/inspect/*.c))
 TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
 
@@ -135,7 +136,7 @@ packages:
 
 # Everything that is compiled waits for this.
 HEADERS	:= stdlib.h valgrind/memcheck.h \
-	   $(if $(CROSS),,elfutils/libdw.h libiberty/demangle.h \
+	   $(if $(CROSS),,elfutils/libdw.h libiberty/demangle.h zlib.h \
 	   urcu/flavor.h) \
 	   $(if $(filter test unit-test %/unit,$(MAKECMDGOALS)),check.h)
 requirements: | $(NEEDS)
@@ -188,7 +189,7 @@ $B/libumem.a: $(INNER_O)
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/inspect/run.o=$O/bin$(LIBDIR)/run.o)
-TOOL_LIBS := $(if $(CROSS),,-ldw -lelf -liberty) -lm
+TOOL_LIBS := $(if $(CROSS),,-ldw -lelf -liberty -lz) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
 $(TOOLS): $(TOOL_O)

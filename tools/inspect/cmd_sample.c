@@ -1,11 +1,6 @@
 /*
  * cmd_sample.c - umem sample and samples: set the sampling interval, and report
  *
- * "samples" groups the live samples by their stacks.  A block of s bytes
- * becomes a sample with the probability p = 1 - exp(-s/N), N being the sampling
- * interval, so a sample stands for 1/p blocks.  The sum of these weights is the
- * expected number of blocks of the program.
- *
  * "sample" is the only command that changes a running process.  It writes three
  * words while every thread is stopped:
  *	on	mean, counted_end, small_end
@@ -33,79 +28,11 @@
 #include <unistd.h>
 
 #include "tools/inspect/audit.h"
+#include "tools/inspect/pprof.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/symbols.h"
 #include "umem/umem.h"
-
-/* The live samples with one stack. */
-struct site {
-	const struct sample *newest, *oldest;
-	size_t n;
-	double nblocks, bytes; /* that they stand for */
-};
-
-static int
-order_by_stack(const void *a, const void *b)
-{
-	const struct sample *x = *(const struct sample *const *)a;
-	const struct sample *y = *(const struct sample *const *)b;
-
-	return audit_order_stacks(x->depth, x->stack, y->depth, y->stack);
-}
-
-static int
-order_sites(const void *a, const void *b)
-{
-	const struct site *x = a, *y = b;
-
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return x->newest->record < y->newest->record ? -1 : 1;
-}
-
-static void
-site_add(struct site *site, const struct sample *s)
-{
-	double weight = sample_weight(s);
-
-	assert(s->live);
-	site->n++;
-	site->nblocks += weight;
-	site->bytes += weight * (double)s->size;
-	if (site->newest == NULL || s->time > site->newest->time)
-		site->newest = s;
-	if (site->oldest == NULL || s->time < site->oldest->time)
-		site->oldest = s;
-	assert(site->oldest->time <= site->newest->time);
-}
-
-static struct site *
-sites_of(struct model *model, size_t *nsites)
-{
-	const struct sample **live =
-	    xalloc((model->nsamples + 1) * sizeof(*live));
-	struct site *sites = NULL;
-	size_t n = 0, capacity = 0;
-
-	*nsites = 0;
-	for (size_t i = 0; i < model->nsamples; i++)
-		if (model->samples[i].record != 0 && model->samples[i].live)
-			live[n++] = &model->samples[i];
-	qsort(live, n, sizeof(*live), order_by_stack);
-	for (size_t i = 0; i < n; i++) {
-		if (i == 0 || order_by_stack(&live[i - 1], &live[i]) != 0) {
-			ARRAY_GROW(sites, *nsites, capacity);
-			sites[(*nsites)++] = (struct site){0};
-		}
-		site_add(&sites[*nsites - 1], live[i]);
-	}
-	assert(*nsites <= n);
-	free(live);
-	if (*nsites != 0)
-		qsort(sites, *nsites, sizeof(*sites), order_sites);
-	return sites;
-}
 
 static double
 age_in_seconds(uint64_t now, uint64_t time)
@@ -114,8 +41,8 @@ age_in_seconds(uint64_t now, uint64_t time)
 }
 
 static void
-print_site(
-    struct model *model, const struct site *site, uint64_t now, bool stacks)
+print_site(struct model *model, const struct sample_stack *site, uint64_t now,
+    bool stacks)
 {
 	struct audit audit = audit_of_sample(site->newest);
 
@@ -129,12 +56,12 @@ print_site(
 }
 
 static void
-print_sites(
-    struct model *model, const struct site *sites, size_t n, bool stacks)
+print_sites(struct model *model, const struct sample_stack *sites, size_t n,
+    bool stacks)
 {
 	uint64_t mean = model_sampling_interval(model);
 	uint64_t now = model_samples_now(model);
-	struct site all = {0};
+	struct sample_stack all = {0};
 
 	for (size_t i = 0; i < n; i++) {
 		all.n += sites[i].n;
@@ -158,7 +85,7 @@ print_sites(
 }
 
 static void
-json_sites(struct model *model, const struct site *sites, size_t n)
+json_sites(struct model *model, const struct sample_stack *sites, size_t n)
 {
 	uint64_t now = model_samples_now(model);
 
@@ -201,7 +128,7 @@ put_frame(struct model *model, uint64_t pc)
 
 /* Prints the input of flame graph scripts: outermost;...;innermost bytes */
 static void
-print_folded(struct model *model, const struct site *sites, size_t n)
+print_folded(struct model *model, const struct sample_stack *sites, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct sample *s = sites[i].newest;
@@ -220,28 +147,28 @@ print_folded(struct model *model, const struct site *sites, size_t n)
 int
 command_samples(int argc, char **argv)
 {
-	static const struct option longs[] = {
+	static const struct option longs[] = {COMMON_OPTIONS,
 	    {"folded", no_argument, NULL, 'f'},
-	    {"json", no_argument, NULL, 'J'}, {NULL, 0, NULL, 0}};
-	bool folded = false, stacks = false;
+	    {"pprof", no_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
+	bool stacks = false;
 	struct model *model;
-	struct site *sites;
-	int letter;
+	struct sample_stack *sites;
+	int letter, form = 0;
 	size_t n;
 
-	while ((letter = getopt_long(argc, argv, "fv", longs, NULL)) != -1) {
-		if (letter == '?')
-			fail_usage(argv[0]);
-		json_wanted |= letter == 'J';
-		folded |= letter == 'f';
-		stacks |= letter == 'v';
-	}
+	while ((letter = next_long_option(argc, argv, "fv", longs)) != -1)
+		if (letter == 'v')
+			stacks = true;
+		else
+			form = letter;
 	model = snapshot_open(only_argument(argc, argv), 0);
-	sites = sites_of(model, &n);
-	if (json_wanted)
-		json_sites(model, sites, n);
-	else if (folded)
+	sites = sample_stacks_find(model, &n);
+	if (form == 'f')
 		print_folded(model, sites, n);
+	else if (form == 'p')
+		pprof_write(model, sites, n);
+	else if (json_wanted)
+		json_sites(model, sites, n);
 	else
 		print_sites(model, sites, n, stacks);
 	free(sites);

@@ -13,4 +13,7 @@ const char *symbol_name(struct target *target, uint64_t pc);
 /* Returns "file.c:12", or NULL. */
 const char *symbol_line(struct target *target, uint64_t pc);
 
+/* Returns the build ID of the file that has pc, in hexadecimal, or "". */
+const char *symbol_build_id(struct target *target, uint64_t pc);
+
 #endif

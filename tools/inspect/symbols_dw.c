@@ -352,3 +352,23 @@ symbol_line(struct target *target, uint64_t pc)
 {
 	return symbol_look_up(target, pc)->line;
 }
+
+const char *
+symbol_build_id(struct target *target, uint64_t pc)
+{
+	const unsigned char *id;
+	Dwfl_Module *module;
+	GElf_Addr at, bias;
+	char *text;
+	int n = 0;
+
+	open_modules(target);
+	module = dwfl ? dwfl_addrmodule(dwfl, pc) : NULL;
+	/* Opens the file; the ID is that of the open file. */
+	if (module != NULL && dwfl_module_getelf(module, &bias) != NULL)
+		n = dwfl_module_build_id(module, &id, &at);
+	text = xalloc(n > 0 ? 2 * (size_t)n + 1 : 1);
+	for (int i = 0; i < n; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	return text;
+}

@@ -23,3 +23,11 @@ symbol_line(struct target *target, uint64_t pc)
 	(void)pc;
 	return NULL;
 }
+
+const char *
+symbol_build_id(struct target *target, uint64_t pc)
+{
+	(void)target;
+	(void)pc;
+	return "";
+}

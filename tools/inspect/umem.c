@@ -87,9 +87,9 @@ static const struct command commands[] = {
 	"a PID or CORE, which is looked at now; status 1 if leaks grew",
 	"the growth since \"umem leaks --save=before 1234\"",
 	"umem diff before 1234"},
-    {"samples", command_samples, "[-v] [--folded] [--json] PID|CORE",
+    {"samples", command_samples, "[-v] [--folded|--pprof] [--json] PID|CORE",
 	"live samples by caller, with what they stand for; -v with stacks,\n"
-	"--folded for flame graphs",
+	"--folded for flame graph scripts, --pprof for Go's pprof",
 	"a flame graph of the memory in use, of a process that samples",
 	"umem samples --folded 1234 | flamegraph.pl >memory.svg"},
     {"sample", command_sample, "PID BYTES|default|off",
