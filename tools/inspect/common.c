@@ -11,6 +11,7 @@
 #include "tools/inspect/common.h"
 #include "tools/inspect/memory.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/progress.h"
 #include "umem/number.h"
 
 jmp_buf *fail_target;
@@ -18,6 +19,7 @@ jmp_buf *fail_target;
 static void
 print_message(const char *format, va_list arguments)
 {
+	progress_end();
 	fflush(stdout);
 	fputs("umem: ", stderr);
 	vfprintf(stderr, format, arguments);

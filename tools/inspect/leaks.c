@@ -47,6 +47,7 @@
 #include <string.h>
 
 #include "tools/inspect/leaks.h"
+#include "tools/inspect/progress.h"
 #include "tools/inspect/roots.h"
 #include "umem/umem.h"
 
@@ -214,6 +215,8 @@ search_marked(struct model *model)
 		walk.first = (walk.first + 1) % model->nslabs;
 		walk.nslabs--;
 		s->is_queued = false;
+		progress_show("searching for pointers", walk.figures.nfollows,
+		    walk.figures.nobjects);
 		search_slab(model, s);
 	}
 }
@@ -388,6 +391,7 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 	search_marked(model);
 	mark_constructed(model);
 	search_marked(model);
+	progress_end();
 	assert(walk.nlarges == 0 && walk.nslabs == 0);
 	free(walk.larges);
 	free(walk.slabs);

@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "tools/inspect/memory.h"
+#include "tools/inspect/progress.h"
 #include "tools/inspect/target.h"
 
 /* Memory is copied in pieces of this size, by several threads if many. */
@@ -453,6 +454,7 @@ static struct {
 	size_t next; /* atomic */
 	int reader;
 	const struct pack_filter *filter;
+	bool shows_progress;
 } pieces;
 
 /* Reads memory, page by page if some part of it cannot be read. */
@@ -535,7 +537,10 @@ piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
 	}
 }
 
-/* buffer is for packing; it is small enough for the CPU's cache. */
+/* For packing; each is small enough for the CPU's cache. */
+static uint64_t buffers[COPIERS_MOST][BUFFER_BYTES / 8];
+
+/* The thread with the first buffer is the only one that shows progress. */
 static void *
 pieces_work(void *buffer)
 {
@@ -546,6 +551,8 @@ pieces_work(void *buffer)
 	       pieces.n) {
 		struct piece *p = &pieces.piece[i];
 
+		if (buffer == buffers[0] && pieces.shows_progress)
+			progress_show("reading memory", i, pieces.n);
 		if (p->to != NULL)
 			piece_read(p, pieces.reader, p->at, p->bytes, p->to);
 		else
@@ -572,7 +579,6 @@ copiers(void)
 static void
 pieces_share(void)
 {
-	static uint64_t buffers[COPIERS_MOST][BUFFER_BYTES / 8];
 	pthread_t thread[COPIERS_MOST];
 	size_t n = copiers(), started = 0;
 
@@ -583,6 +589,7 @@ pieces_share(void)
 	pieces_work(buffers[0]);
 	while (started > 0)
 		pthread_join(thread[--started], NULL);
+	progress_end();
 }
 
 /* Copies all added pieces.  Returns true if some memory was readable. */
@@ -594,6 +601,8 @@ pieces_copy(struct target *target)
 	pieces.next = 0;
 	pieces.reader = reader_tid(target);
 	pieces.filter = &target->filter;
+	/* Output to a terminal may wait, and the target with it. */
+	pieces.shows_progress = !target->held;
 	pieces_share();
 	assert(pieces.next >= pieces.n);
 	for (size_t i = 0; i < pieces.n; i++) {
