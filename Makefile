@@ -101,9 +101,9 @@ RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
 # Names of code addresses come from elfutils and libiberty, which cross builds
 # lack, as they lack zlib.
-TOOL_C	:= $(filter-out $(if $(CROSS),tools/inspect/symbols_dw.c \
-	   tools/inspect/demangle.c tools/inspect/gzip.c,\
-	   tools/inspect/symbols_none.c tools/inspect/gzip_none.c),\
+TOOL_C	:= $(filter-out $(addprefix tools/inspect/,$(if $(CROSS),\
+	   symbols_dw.c demangle.c module_file.c gzip.c,\
+	   symbols_none.c gzip_none.c)),\
 	   $(wildcard tools/inspect/*.c))
 TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
 

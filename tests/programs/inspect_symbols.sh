@@ -2,6 +2,8 @@
 # Function names come from the file that the process has mapped: in another
 # mount namespace, after the file was replaced, and for code that the program
 # made at run time.  For a stripped program umem prints addresses in the file.
+# A core's files are those with its build IDs, also below --sysroot.  Without
+# root, a deleted program has names, and another file at its path gives none.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -73,6 +75,12 @@ says() {
 	fi
 }
 
+fail() {
+	echo "$*; said:"
+	cat said
+	exit 1
+}
+
 # end - ends the program and removes its list of functions made at run time
 end() {
 	finish 0
@@ -113,6 +121,71 @@ if ! sed -n 's/^ *stripped+0x\([0-9a-f]*\)$/\1/p' said | {
 	exit 1
 fi
 end
+
+# Without build ID, nothing shows that NAME.debug belongs to NAME.
+build_one nameless true_function -Wl,--build-id=none
+strip nameless
+build_one nameless.debug false_function
+start ./nameless
+says '^ +nameless\+0x[0-9a-f]+$'
+if grep -q false_function said; then
+	fail "names of another file"
+fi
+end
+
+# The files of a core have the build IDs that are in the core.
+build_one program true_function
+start ./program
+gcore -o core "$pid" >/dev/null 2>&1
+finish 0
+core=core.$pid
+"$umem" leaks -d "$core" >said 2>&1
+names='^ +program`true_function\+0x'
+grep -Eq "$names" said || fail "no $names"
+mkdir -p "root$TMP"
+mv program "root$TMP"
+build_one program false_function
+"$umem" leaks -d "$core" >said 2>&1
+grep -Eq '^ +program\+0x' said || fail "no addresses"
+grep -q "^umem: $TMP/program: not the file that the program had" said ||
+    fail "no warning"
+"$umem" leaks -d --sysroot=root "$core" >said 2>&1
+grep -Eq "$names" said || fail "no $names with --sysroot"
+if "$umem" leaks --sysroot=root $$ >said 2>&1 ||
+    ! grep -q 'sysroot is for a core' said; then
+	fail "--sysroot of a process"
+fi
+
+# Only root may open /proc/PID/map_files.
+nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+chmod 755 "$TMP"
+# shellcheck disable=SC2086 # a command and its options
+if [ "$(id -u)" = 0 ] && $nobody test -r "$SHIM" -a -x "$umem" -a -r . &&
+    [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ]
+then
+	root_umem=$umem
+	printf '#!/bin/sh\nexec %s "$@"\n' "$nobody $umem" >umem_of_nobody
+	chmod +x umem_of_nobody
+	umem=./umem_of_nobody
+	# A linker computes one build ID for files that differ in a name only.
+	# Without build ID, only the inode tells such files apart.
+	for id in sha1 none; do
+		true=true_function
+		[ $id = sha1 ] || true=true_functions
+		build_one true_one $true -Wl,--build-id=$id
+		build_one false_one false_function -Wl,--build-id=$id
+		# shellcheck disable=SC2086
+		start $nobody ./true_one
+		says '^ +true_one`'$true'\+0x'
+		rm true_one
+		says '^ +true_one \(deleted\)`'$true'\+0x'
+		mv false_one true_one
+		says '^ +true_one \(deleted\)`'$true'\+0x'
+		! grep -q false_function said || fail "names of another file"
+		end
+	done
+	umem=$root_umem
+fi
 
 # In another mount namespace the path leads to another file.
 if ! unshare -m true 2>/dev/null; then

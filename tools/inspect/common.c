@@ -12,6 +12,7 @@
 #include "tools/inspect/memory.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/progress.h"
+#include "tools/inspect/target.h"
 #include "umem/number.h"
 
 jmp_buf *fail_target;
@@ -202,8 +203,8 @@ int
 next_long_option(
     int argc, char **argv, const char *letters, const struct option *longs)
 {
-	/* These letters stand for the two common words. */
-	assert(strpbrk(letters, "FJ") == NULL);
+	/* These letters stand for the common words. */
+	assert(strpbrk(letters, "FJR") == NULL);
 	for (;;) {
 		int letter = getopt_long(argc, argv, letters, longs, NULL);
 
@@ -213,6 +214,8 @@ next_long_option(
 			memory_forced = true;
 		else if (letter == 'J')
 			json_wanted = true;
+		else if (letter == 'R')
+			target_sysroot = optarg;
 		else
 			return letter;
 	}

@@ -115,6 +115,7 @@ int next_option(int argc, char **argv, const char *letters);
  */
 #define COMMON_OPTIONS                                                         \
 	{"force", no_argument, NULL, 'F'},                                     \
+	    {"sysroot", required_argument, NULL, 'R'},                         \
 	{                                                                      \
 		"json", no_argument, NULL, 'J'                                 \
 	}

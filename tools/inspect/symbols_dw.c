@@ -14,7 +14,6 @@
  * Code in memory without a file was generated at run time.  Its names are in
  * /tmp/perf-PID.map if the program writes that file for perf(1).
  */
-#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +24,7 @@
 #include <unistd.h>
 
 #include "tools/inspect/demangle.h"
+#include "tools/inspect/module_file.h"
 #include "tools/inspect/symbols.h"
 
 struct known {
@@ -36,156 +36,105 @@ struct known {
 static Dwfl *dwfl;
 static void *known;
 
-static Dwfl *
-open_core(struct target *target, const Dwfl_Callbacks *callbacks)
-{
-	Dwfl *made = dwfl_begin(callbacks);
-	int fd = open(target->name, O_RDONLY | O_CLOEXEC);
-	Elf *elf;
-
-	elf_version(EV_CURRENT);
-	elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (made == NULL || elf == NULL ||
-	    dwfl_core_file_report(made, elf, NULL) < 0)
-		return NULL;
-	return made;
-}
-
-static Dwfl *
-open_live(struct target *target, const Dwfl_Callbacks *callbacks)
-{
-	Dwfl *made = dwfl_begin(callbacks);
-
-	if (made == NULL || dwfl_linux_proc_report(made, target->reader) != 0)
-		return NULL;
-	return made;
-}
-
 static struct target *of; /* the target: find_elf() has no argument for it */
 
-/* Reads the build ID of a note segment in the target's memory; 0: none. */
-static size_t
-id_in_notes(uint64_t at, uint64_t bytes, char *id, size_t capacity)
-{
-	while (bytes >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr note;
-		uint64_t name, whole;
-
-		if (!target_peek(of, at, &note, sizeof(note)))
-			return 0;
-		name = sizeof(note) + (((uint64_t)note.n_namesz + 3) & ~3ull);
-		whole = name + (((uint64_t)note.n_descsz + 3) & ~3ull);
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    note.n_descsz <= capacity &&
-		    target_peek(of, at + name, id, note.n_descsz))
-			return note.n_descsz;
-		if (whole > bytes)
-			return 0;
-		at += whole;
-		bytes -= whole;
-	}
-	return 0;
-}
-
-static size_t
-id_in_memory(uint64_t base, const Elf64_Ehdr *header, char *id, size_t capacity)
-{
-	uint64_t bias = base;
-	size_t n = 0;
-
-	for (int pass = 0; pass < 2; pass++)
-		for (unsigned i = 0; i < header->e_phnum && n == 0; i++) {
-			Elf64_Phdr p;
-
-			if (!target_peek(of,
-				base + header->e_phoff + i * sizeof(p), &p,
-				sizeof(p)))
-				return 0;
-			if (pass == 0 && p.p_type == PT_LOAD && p.p_offset == 0)
-				bias = base - p.p_vaddr;
-			if (pass == 1 && p.p_type == PT_NOTE)
-				n = id_in_notes(
-				    bias + p.p_vaddr, p.p_filesz, id, capacity);
-		}
-	return n;
-}
-
-/* Has the target the first page of this file at base? */
-static bool
-is_mapped_file(int fd, uint64_t base)
-{
-	Elf64_Ehdr there, here;
-	char id[64];
-	const void *id_here;
-	size_t n;
-	ssize_t n_here;
-	Elf *elf;
-
-	if (!target_peek(of, base, &there, sizeof(there)) ||
-	    pread(fd, &here, sizeof(here), 0) != sizeof(here) ||
-	    memcmp(&here, &there, sizeof(here)) != 0)
-		return false;
-	n = id_in_memory(base, &there, id, sizeof(id));
-	if (n == 0)
-		return true;
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	n_here = elf == NULL ? -1 : dwelf_elf_gnu_build_id(elf, &id_here);
-	bool same = n_here == (ssize_t)n && memcmp(id, id_here, n) == 0;
-	elf_end(elf);
-	return same;
-}
-
+/* Finds the file of a module for libdwfl. */
 static int
-find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
-    char **file_name, Elf **elf)
+find_elf(Dwfl_Module *dwfl_module, void **data, const char *name,
+    Dwarf_Addr base, char **file_name, Elf **elf)
 {
-	const struct mapping *m = target_mapping(of, base);
-	const char *paths[2];
+	const struct module *m = module_find(of, base);
+	int fd = -1;
 
-	assert(of->live);
 	/* The process may have ended since it was inspected. */
-	if (kill(of->pid, 0) != 0 && errno == ESRCH)
+	if (of->live && kill(of->pid, 0) != 0 && errno == ESRCH)
 		return -1;
-	if (name[0] != '/' || m == NULL)
-		return dwfl_linux_proc_find_elf(
-		    module, data, name, base, file_name, elf);
-	paths[0] =
-	    xprint("/proc/%d/map_files/%lx-%lx", of->pid, m->start, m->end);
-	paths[1] = xprint("/proc/%d/root%s", of->pid, name);
-	for (size_t i = 0; i < array_size(paths); i++) {
-		int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+	if (m != NULL)
+		fd = module_open(of, m);
+	if (fd < 0)
+		return dwfl_build_id_find_elf(
+		    dwfl_module, data, name, base, file_name, elf);
+	*file_name = strdup(module_path(m));
+	return fd;
+}
 
-		if (fd >= 0 && is_mapped_file(fd, base)) {
-			*file_name = strdup(name);
-			return fd;
-		}
-		if (fd >= 0)
-			close(fd);
+/* Finds the separate debugging information of a module for libdwfl. */
+static int
+find_debug(Dwfl_Module *dwfl_module, void **data, const char *name,
+    Dwarf_Addr base, const char *file, const char *link, GElf_Word sum,
+    char **debug_name)
+{
+	const unsigned char *id;
+	GElf_Addr id_at;
+
+	/* By build ID or checksum; libdwfl would take any file without both. */
+	if (sum == 0 && dwfl_module_build_id(dwfl_module, &id, &id_at) <= 0)
+		return -1;
+	return dwfl_standard_find_debuginfo(
+	    dwfl_module, data, name, base, file, link, sum, debug_name);
+}
+
+/* Tells libdwfl the modules that have a file name. */
+static void
+report_modules(struct target *target)
+{
+	size_t n;
+	const struct module *m = modules_read(target, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		Dwfl_Module *made = dwfl_report_module(
+		    dwfl, m[i].file->name, m[i].start, m[i].end);
+
+		if (made != NULL && m[i].id_bytes != 0)
+			dwfl_module_report_build_id(
+			    made, m[i].id, m[i].id_bytes, m[i].id_at);
 	}
-	return -1;
+}
+
+/* The dynamic linker's list has the names of a core that names no files. */
+static void
+report_core(struct target *target)
+{
+	int fd = open(target->name, O_RDONLY | O_CLOEXEC);
+	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+
+	if (elf != NULL)
+		dwfl_core_file_report(dwfl, elf, NULL);
+}
+
+/* Returns the directories that have debugging information. */
+static char *
+debug_directories(const struct target *target)
+{
+	if (target->live)
+		return xprint(
+		    ":.debug:/usr/lib/debug:/proc/%d/root/usr/lib/debug",
+		    target->reader);
+	return xprint(
+	    ":.debug:%s/usr/lib/debug:/usr/lib/debug", target_sysroot);
 }
 
 static void
 open_modules(struct target *target)
 {
-	static char *debug_path = NULL;
-	static const Dwfl_Callbacks live = {.find_elf = find_elf,
-	    .find_debuginfo = dwfl_standard_find_debuginfo,
-	    .debuginfo_path = &debug_path};
-	static const Dwfl_Callbacks core = {.find_elf = dwfl_build_id_find_elf,
-	    .find_debuginfo = dwfl_standard_find_debuginfo,
-	    .debuginfo_path = &debug_path};
-	static bool tried;
+	static char *directories;
+	static const Dwfl_Callbacks callbacks = {.find_elf = find_elf,
+	    .find_debuginfo = find_debug,
+	    .debuginfo_path = &directories};
 
-	if (tried)
+	if (of != NULL)
 		return;
-	tried = true;
 	of = target;
 	elf_version(EV_CURRENT);
-	dwfl =
-	    target->live ? open_live(target, &live) : open_core(target, &core);
-	if (dwfl != NULL)
-		dwfl_report_end(dwfl, NULL, NULL);
+	directories = debug_directories(target);
+	dwfl = dwfl_begin(&callbacks);
+	if (dwfl == NULL)
+		return;
+	if (target->live || target->nfiles != 0)
+		report_modules(target);
+	else
+		report_core(target);
+	dwfl_report_end(dwfl, NULL, NULL);
 }
 
 static const char *
@@ -216,11 +165,9 @@ own_pid(const struct target *target)
 static const char *
 find_made(struct target *target, uint64_t pc)
 {
-	FILE *file = !target->live
-			 ? NULL
-			 : fopen(xprint("/proc/%d/root/tmp/perf-%d.map",
-				     target->pid, own_pid(target)),
-			       "r");
+	FILE *file = fopen(xprint("/proc/%d/root/tmp/perf-%d.map", target->pid,
+			       own_pid(target)),
+	    "r");
 	const char *found = NULL;
 	char *line = NULL;
 	size_t capacity = 0;
@@ -239,50 +186,55 @@ find_made(struct target *target, uint64_t pc)
 	free(line);
 	if (file != NULL)
 		fclose(file);
-	return found != NULL ? found : xprint("0x%lx", pc);
+	return found;
 }
 
-/* Has any mapping the name of its file?  Not in every core. */
-static bool
-files_are_known(const struct target *target)
+/*
+ * Returns "file+0x1c" for code whose function is not known: its address in the
+ * file as linked, which addr2line takes, or else its file offset.
+ */
+static const char *
+name_by_file(
+    struct target *target, Dwfl_Module *module, const char *file, uint64_t pc)
 {
-	for (size_t i = 0; i < target->nmaps; i++)
-		if (target->maps[i].file)
-			return true;
-	return false;
-}
-
-/* Returns pc's address in its file as linked, or else its file offset. */
-static uint64_t
-address_in_file(Dwfl_Module *module, const struct mapping *m, uint64_t pc)
-{
+	const struct module *m = module_find(target, pc - 1);
+	const struct mapping *mapping = target_mapping(target, pc - 1);
 	GElf_Addr bias;
 
-	if (module != NULL && dwfl_module_getelf(module, &bias) != NULL)
-		return pc - bias;
-	return m != NULL ? pc - m->start + m->offset : pc;
+	if (m != NULL)
+		pc -= m->bias;
+	else if (mapping != NULL)
+		pc = pc - mapping->start + mapping->offset;
+	else if (dwfl_module_getelf(module, &bias) != NULL)
+		pc -= bias;
+	return xprint("%s+0x%lx", file, pc);
 }
 
-/* Finds the file by the mapping, and the function by the file's symbols. */
+/* Returns the name of the file or mapping with this address, or NULL. */
+static const char *
+file_name(struct target *target, Dwfl_Module *module, uint64_t at)
+{
+	const struct module *m = module_find(target, at);
+	const struct mapping *mapping = target_mapping(target, at);
+	const char *name = NULL;
+
+	if (m != NULL)
+		return base_name(m->file->name);
+	if (mapping != NULL && mapping->name[0] != '\0')
+		return base_name(mapping->name);
+	if (module != NULL)
+		name = dwfl_module_info(
+		    module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+	return name == NULL ? NULL : plain_text(base_name(name), SIZE_MAX);
+}
+
 static const char *
 find_name(struct target *target, uint64_t pc)
 {
-	const struct mapping *m = target_mapping(target, pc - 1);
-	const char *file = m && m->name[0] ? m->name : NULL;
 	Dwfl_Module *module = dwfl ? dwfl_addrmodule(dwfl, pc - 1) : NULL;
-	const char *name = NULL;
+	const char *file = file_name(target, module, pc - 1), *name = NULL;
 	GElf_Off offset = 0;
 	GElf_Sym symbol;
-
-	if (m != NULL && !m->file && m->name[0] != '[' &&
-	    files_are_known(target))
-		return find_made(target, pc);
-	/* A core has no mappings of code, only the dynamic linker's list. */
-	if (module != NULL && file == NULL)
-		file = dwfl_module_info(
-		    module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-	if (file != NULL)
-		file = plain_text(base_name(file), SIZE_MAX);
 
 	if (module != NULL)
 		name = dwfl_module_addrinfo(
@@ -290,9 +242,12 @@ find_name(struct target *target, uint64_t pc)
 	if (name != NULL && file != NULL)
 		return xprint("%s`%s+0x%lx", file,
 		    plain_text(demangle_symbol(name), SIZE_MAX), offset + 1);
-	if (file != NULL)
-		return xprint("%s+0x%lx", file, address_in_file(module, m, pc));
-	return xprint("0x%lx", pc);
+	if (module == NULL && target->live)
+		name = find_made(target, pc);
+	if (name != NULL)
+		return name;
+	return file == NULL ? xprint("0x%lx", pc)
+			    : name_by_file(target, module, file, pc);
 }
 
 static const char *

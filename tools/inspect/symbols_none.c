@@ -1,19 +1,22 @@
-/* symbols_none.c - names without elfutils: files and offsets */
+/* symbols_none.c - names without elfutils: files and addresses in them */
 #include <string.h>
 
+#include "tools/inspect/modules.h"
 #include "tools/inspect/symbols.h"
 
 const char *
 symbol_name(struct target *target, uint64_t pc)
 {
-	const struct mapping *m = target_mapping(target, pc - 1);
+	const struct module *module = module_find(target, pc - 1);
+	const struct mapping *m =
+	    module ? module->file : target_mapping(target, pc - 1);
 	const char *slash;
 
 	if (m == NULL || m->name[0] == '\0')
 		return xprint("0x%lx", pc);
 	slash = strrchr(m->name, '/');
-	return xprint(
-	    "%s+0x%lx", slash ? slash + 1 : m->name, pc - m->start + m->offset);
+	return xprint("%s+0x%lx", slash ? slash + 1 : m->name,
+	    module ? pc - module->bias : pc - m->start + m->offset);
 }
 
 const char *

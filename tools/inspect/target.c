@@ -15,6 +15,8 @@
 
 #include "tools/inspect/target.h"
 
+const char *target_sysroot = "";
+
 static bool
 is_number(const char *text)
 {
@@ -28,6 +30,11 @@ target_open(const char *name)
 
 	target->name = name;
 	if (is_number(name) && access(name, F_OK) != 0) {
+		if (*target_sysroot != '\0')
+			fail_with(EXIT_ERROR,
+			    "%s: --sysroot is for a core file; the files of a "
+			    "process are found without it",
+			    name);
 		target->live = true;
 		live_open(target);
 	} else {
@@ -487,4 +494,11 @@ target_mapping(struct target *target, uint64_t at)
 			return m;
 	}
 	return NULL;
+}
+
+const struct mapping *
+target_files(const struct target *target, size_t *n)
+{
+	*n = target->live ? target->nmaps : target->nfiles;
+	return target->live ? target->maps : target->files;
 }

@@ -13,7 +13,9 @@ struct mapping {
 	bool execute;
 	bool shared;
 	bool file;        /* it maps a file */
-	const char *name; /* by plain_text(), as in /proc/PID/maps; not NULL */
+	uint64_t inode;   /* of the file, of a live target */
+	const char *path; /* of the file, as in /proc/PID/maps; or NULL */
+	const char *name; /* the same by plain_text(), or "[heap]"; not NULL */
 };
 
 struct thread {
@@ -55,6 +57,8 @@ struct target {
 	bool reads_lines;    /* ... by lines, instead of packing it */
 	struct mapping *maps;
 	size_t nmaps;
+	struct mapping *files; /* of a core; also those without memory in it */
+	size_t nfiles;
 	struct thread *threads;
 	size_t nthreads, threads_capacity;
 	struct kernel_reference *kernel_references;
@@ -210,6 +214,15 @@ bool target_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 uint64_t target_mapped(struct target *target, uint64_t at, uint64_t bytes);
 
 const struct mapping *target_mapping(struct target *target, uint64_t at);
+
+/*
+ * Returns mappings by address, those of files among them, and sets *n to their
+ * number.
+ */
+const struct mapping *target_files(const struct target *target, size_t *n);
+
+/* The directory of --sysroot, or "". */
+extern const char *target_sysroot;
 
 /* For target_*.c. */
 /*

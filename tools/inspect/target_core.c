@@ -175,6 +175,30 @@ word_of(const char *at, uint64_t i)
 	return word;
 }
 
+static int
+by_start(const void *a, const void *b)
+{
+	const struct mapping *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Gives the mappings that overlap a file its name. */
+static void
+name_maps(struct target *target, const struct mapping *file)
+{
+	for (size_t i = 0; i < target->nmaps; i++) {
+		struct mapping *m = &target->maps[i];
+
+		if (m->start >= file->end || m->end <= file->start)
+			continue;
+		m->offset = file->offset + (m->start - file->start);
+		m->path = file->path;
+		m->name = file->name;
+		m->file = true;
+	}
+}
+
 /* Layout: count, page size; start, end and page of each file; the names. */
 static void
 take_names(struct target *target, const char *at, size_t n)
@@ -186,24 +210,23 @@ take_names(struct target *target, const char *at, size_t n)
 	if (n < 16 || count > (n - 16) / 24 || end[-1] != '\0')
 		return;
 	name = at + 8 * (2 + 3 * count);
+	target->files = xalloc(count * sizeof(*target->files));
+	target->nfiles = 0;
 	for (uint64_t i = 0; i < count && name < end; i++) {
-		uint64_t start = word_of(at, 2 + 3 * i);
-		uint64_t stop = word_of(at, 2 + 3 * i + 1);
-		const char *plain = plain_text(name, (size_t)(end - name));
-
-		for (size_t j = 0; j < target->nmaps; j++) {
-			struct mapping *m = &target->maps[j];
-
-			if (m->start < stop && m->end > start) {
-				m->offset = word_of(at, 1) *
-						word_of(at, 2 + 3 * i + 2) +
-					    (m->start - start);
-				m->name = plain;
-				m->file = true;
-			}
-		}
+		target->files[target->nfiles++] =
+		    (struct mapping){.start = word_of(at, 2 + 3 * i),
+			.end = word_of(at, 2 + 3 * i + 1),
+			.offset = word_of(at, 1) * word_of(at, 2 + 3 * i + 2),
+			.file = true,
+			.path = name,
+			.name = plain_text(name, (size_t)(end - name))};
 		name += strnlen(name, (size_t)(end - name)) + 1;
 	}
+	for (size_t i = 0; i < target->nfiles; i++)
+		name_maps(target, &target->files[i]);
+	if (target->nfiles != 0)
+		qsort(target->files, target->nfiles, sizeof(*target->files),
+		    by_start);
 }
 
 /* AT_RANDOM: the kernel stores random bytes on the first thread's stack. */
@@ -255,14 +278,6 @@ take_notes(struct target *target, const char *at, size_t n)
 			memcpy(&thread->tp, text, sizeof(thread->tp));
 		at = text + (((size_t)note->n_descsz + 3) & ~(size_t)3);
 	}
-}
-
-static int
-by_start(const void *a, const void *b)
-{
-	const struct mapping *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 void

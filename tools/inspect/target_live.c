@@ -211,7 +211,9 @@ parse_mapping(struct target *target, char *line, size_t *capacity)
 	m.write = bits[1] == 'w';
 	m.execute = bits[2] == 'x';
 	m.shared = bits[3] == 's';
+	m.inode = inode;
 	m.file = inode != 0;
+	m.path = m.file && name ? xprint("%s", line + name) : NULL;
 	m.name = name ? plain_text(line + name, SIZE_MAX) : "";
 	ARRAY_GROW(target->maps, target->nmaps, *capacity);
 	target->maps[target->nmaps++] = m;

@@ -32,8 +32,8 @@ static const struct command commands[] = {
 	"umem options | grep -A 2 depot_bytes"},
     {"leaks", command_leaks,
 	"[-defv] [-c caller] [--save=FILE] [--since=FILE]\n"
-	"                  [--suppressions=FILE] [--mdb] [--force] [--json] "
-	"PID|CORE",
+	"                  [--suppressions=FILE] [--mdb] [--force]\n"
+	"                  [--sysroot=dir] [--json] PID|CORE",
 	"allocated blocks to which nothing in the program points any more,\n"
 	"by call site; status 1 if there are any; -d with stacks, -e every\n"
 	"row, -v figures of the search, -c only from functions with this in\n"
@@ -51,7 +51,8 @@ static const struct command commands[] = {
 	"the caches of process 1234, one a line", "umem caches 1234"},
     {"arenas", command_arenas, "[--json] PID|CORE", "the arenas",
 	"the arenas of process 1234, one a line", "umem arenas 1234"},
-    {"whatis", command_whatis, "[-a] [--json] PID|CORE ADDRESS ...",
+    {"whatis", command_whatis,
+	"[-a] [--sysroot=dir] [--json] PID|CORE ADDRESS ...",
 	"what an address is; -a everything that it is",
 	"the block or object that an address belongs to",
 	"umem whatis 1234 55d2c8a4f040"},
@@ -65,7 +66,7 @@ static const struct command commands[] = {
 	"size, -i by cache, with the overhead",
 	"the blocks of process 1234, by size in powers of two",
 	"umem sizes -g 1234"},
-    {"frag", command_frag, "[--json] PID|CORE",
+    {"frag", command_frag, "[--sysroot=dir] [--json] PID|CORE",
 	"which caches and callers keep slabs that are hardly used",
 	"the caches of process 1234 that would gain from compaction",
 	"umem frag 1234"},
@@ -74,8 +75,8 @@ static const struct command commands[] = {
 	"corrupt buffers of a process with UMEM_DEBUG=guards",
 	"umem verify 1234"},
     {"users", command_users,
-	"[-def] [--save=FILE] [--since=FILE] [--mdb] [--json]\n"
-	"                  PID|CORE [CACHE ...]",
+	"[-def] [--save=FILE] [--since=FILE] [--mdb] [--sysroot=dir]\n"
+	"                  [--json] PID|CORE [CACHE ...]",
 	"allocated memory by call site, the largest first; -d with stacks,\n"
 	"-e every row, --save saves this look in a file, --since shows the\n"
 	"growth since a saved look, --mdb the table of ::umausers, with -f\n"
@@ -87,7 +88,8 @@ static const struct command commands[] = {
 	"a PID or CORE, which is looked at now; status 1 if leaks grew",
 	"the growth since \"umem leaks --save=before 1234\"",
 	"umem diff before 1234"},
-    {"samples", command_samples, "[-v] [--folded|--pprof] [--json] PID|CORE",
+    {"samples", command_samples,
+	"[-v] [--folded|--pprof] [--sysroot=dir] [--json] PID|CORE",
 	"live samples by caller, with what they stand for; -v with stacks,\n"
 	"--folded for flame graph scripts, --pprof for Go's pprof",
 	"a flame graph of the memory in use, of a process that samples",
@@ -96,21 +98,24 @@ static const struct command commands[] = {
 	"have one allocation in about so many bytes sampled, from now on",
 	"let process 1234 sample one allocation in about 512 KiB",
 	"umem sample 1234 512k"},
-    {"log", command_log, "[-r] [-l transaction|fail|slab] [--json] PID|CORE",
+    {"log", command_log,
+	"[-r] [-l transaction|fail|slab] [--sysroot=dir] [--json]\n"
+	"                PID|CORE",
 	"the transaction log, newest first; -r without stacks",
 	"the transactions of a process with UMEM_LOGGING=transaction",
 	"umem log -r 1234"},
     {"bufctl", command_bufctl,
 	"[-hv] [-a buffer] [-c caller] [-e time] [-l time] [-t thread]\n"
-	"                   [--json] PID|CORE [BUFFER|BUFCTL ...]",
+	"                   [--sysroot=dir] [--json] PID|CORE [BUFFER|BUFCTL "
+	"...]",
 	"who had a buffer last; -v with stacks, -h its history",
 	"earlier owners of a buffer, of a process with UMEM_DEBUG=audit",
 	"umem bufctl -h 1234 55d2c8a4f040"},
-    {"allocdby", command_allocdby, "[--json] PID|CORE THREAD",
+    {"allocdby", command_allocdby, "[--sysroot=dir] [--json] PID|CORE THREAD",
 	"buffers that a thread allocated",
 	"the buffers that thread 1235 of process 1234 allocated",
 	"umem allocdby 1234 1235"},
-    {"freedby", command_freedby, "[--json] PID|CORE THREAD",
+    {"freedby", command_freedby, "[--sysroot=dir] [--json] PID|CORE THREAD",
 	"buffers that a thread freed",
 	"the buffers that thread 1235 of process 1234 freed",
 	"umem freedby 1234 1235"},
