@@ -305,7 +305,8 @@ umem_start(void)
 			option_report_changes();
 		}
 		if (options.help)
-			option_report_all();
+			dump_help();
+		dump_start();
 		errno = saved;
 	}
 	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;

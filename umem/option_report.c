@@ -8,6 +8,7 @@
  */
 #include "umem/base/size_class.h"
 #include "umem/debug/debug.h"
+#include "umem/malloc/text.h"
 #include "umem/number.h"
 #include "umem/option_table.h"
 #include "umem/options.h"
@@ -34,6 +35,7 @@ static void
 append_value(struct message *m, const struct option *option, uint64_t value)
 {
 	umem_assert(option->type != OPTION_FLAG);
+	umem_assert(option->type != OPTION_PATH);
 	if (option->type == OPTION_SIZE) {
 		append_size(m, value);
 		return;
@@ -58,6 +60,20 @@ append_initial(struct message *m, const struct option *option)
 		message_text(m, option->initial_text);
 	else
 		append_value(m, option, option_initial(option));
+}
+
+void
+option_report_value(struct message *m, const struct option *option)
+{
+	umem_assert(option_target(option) != NULL);
+	if (option->type == OPTION_FLAG)
+		message_text(m, option_is_initial(option) ? "no" : "yes");
+	else if (option->type == OPTION_PATH)
+		message_text(m, option_target(option));
+	else if (option->initial_text[0] != '\0' && option_is_initial(option))
+		message_text(m, option->initial_text);
+	else
+		append_value(m, option, option_value(option));
 }
 
 /* Writes the text of m as a message about a variable. */
@@ -85,7 +101,7 @@ report_option(const struct option *option)
 	message_text(&m, option->name);
 	if (option->type != OPTION_FLAG) {
 		message_text(&m, "=");
-		append_value(&m, option, option_value(option));
+		option_report_value(&m, option);
 		message_text(&m, " (default ");
 		append_initial(&m, option);
 		message_text(&m, ")");
@@ -179,6 +195,7 @@ append_argument(struct message *m, const struct option *option)
 	    [OPTION_SIZE] = "size",
 	    [OPTION_SECONDS] = "seconds",
 	    [OPTION_MILLISECONDS] = "milliseconds",
+	    [OPTION_PATH] = "path",
 	};
 	bool is_first = option->type == OPTION_WORD;
 
@@ -216,7 +233,7 @@ append_values(struct message *m, const struct option *option)
 	}
 	if (!option_is_initial(option)) {
 		message_text(m, "; now ");
-		append_value(m, option, option_value(option));
+		option_report_value(m, option);
 	}
 }
 
@@ -233,9 +250,9 @@ option_is_on(const struct option *option)
 	return false;
 }
 
-/* Writes the entry of an option: its syntax, its purpose and its values. */
+/* Appends the entry of an option: its syntax, its purpose and its values. */
 static void
-report_explain(const struct option *option)
+report_explain(struct text *text, const struct option *option)
 {
 	struct message m = {.n = 0};
 
@@ -251,20 +268,16 @@ report_explain(const struct option *option)
 		append_values(&m, option);
 	}
 	message_text(&m, "\n");
-	message_send(&m);
+	text_add(text, &m);
 }
 
 void
-option_report_all(void)
+option_report_all(struct text *text)
 {
 	for (unsigned v = 0; v < OPTION_VARIABLES; v++) {
-		struct message m = {.n = 0};
-
-		message_text(&m, option_variable_names[v]);
-		message_text(&m, "\n");
-		message_send(&m);
+		text_line(text, "%s\n", option_variable_names[v]);
 		for (unsigned i = 0; i < option_table_length; i++)
 			if (option_table[i].variable == v)
-				report_explain(&option_table[i]);
+				report_explain(text, &option_table[i]);
 	}
 }

@@ -12,7 +12,9 @@
  * words that it stands for, so that reports use the shorter word.
  */
 #include <assert.h>
+#include <string.h>
 
+#include "umem/number.h"
 #include "umem/option_table.h"
 
 #include "magazine/magazine.h"
@@ -26,11 +28,14 @@
 #include "umem/rcu/defer.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
+#include "vmem/describe.h"
 #include "vmem/huge.h"
+#include "vmem/os.h"
 #include "vmem/panic.h"
 #include "vmem/vmem.h"
 
 struct options options;
+char stats_path[MESSAGE_PATH_BYTES]; /* read at each start */
 
 const char option_variable_names[OPTION_VARIABLES][16] = {
     [OPTION_OPTIONS] = "UMEM_OPTIONS",
@@ -41,7 +46,8 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 /*
  * The table contains no address, so that the loader relocates nothing in it,
  * and a process that sets no option touches none of its pages.  An option names
- * its variable, its words and its function by the numbers below.
+ * its variable, its words and its function by the numbers below.  The addresses
+ * of the variables are in option_targets alone.
  */
 #define OPTION_TARGETS(T)                                                      \
 	T(ALLOC_ZERO_BYTES, alloc_zero_bytes)                                  \
@@ -68,12 +74,14 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(MAGAZINE_DEPOT_SHARDS, magazine_depot_shards)                        \
 	T(MAGAZINE_MAX_CONTENTION, magazine_max_contention)                    \
 	T(MESSAGE_ANYWHERE, message_anywhere)                                  \
+	T(MESSAGE_LOG, message_log)                                            \
 	T(MODE, options.mode)                                                  \
 	T(MTBF_INTERVAL, mtbf_interval)                                        \
 	T(POLICY, options.policy)                                              \
 	T(QUIET, options.quiet)                                                \
 	T(SAMPLE_WANTED, sample_wanted)                                        \
 	T(SIZES_CLEARED, options.sizes_cleared)                                \
+	T(STATS_PATH, stats_path)                                              \
 	T(UPDATE_INTERVAL_NS, update_interval_ns)                              \
 	T(UPDATE_THREAD_WANTED, update_thread_wanted)                          \
 	T(VERBOSE, options.verbose)
@@ -103,18 +111,20 @@ enum {
 	ACTION_SIZE_REMOVE
 };
 
-static const struct option_word words[][5] = {
-    [WORDS_BACKEND] = {{"sbrk", 0}, {"mmap", 0}},
-    [WORDS_FIT] = {{"instant", 0}, {"best", VM_BESTFIT}, {"first", VM_FIRSTFIT},
-	{"next", VM_NEXTFIT}},
-    [WORDS_HUGE] = {{"auto", true}, {"no", false}},
-    [WORDS_MESSAGE] = {{"safe", false}, {"any", true}},
-    [WORDS_MODE] = {{"rseq", RSEQ_LIBC}, {"own", RSEQ_OWN},
-	{"locked", RSEQ_NONE}},
-    [WORDS_SAMPLE] = {{"default", UMEM_SAMPLE_DEFAULT}},
-    [WORDS_THREAD] = {{"yes", THREAD_YES}, {"no", THREAD_NO},
-	{"auto", THREAD_AUTO}},
-    [WORDS_ZERO] = {{"null", 0}, {"block", 1}},
+static const struct option_list {
+	struct option_word word[5];
+} option_word_lists[] = {
+    [WORDS_BACKEND] = {{{"sbrk", 0}, {"mmap", 0}}},
+    [WORDS_FIT] = {{{"instant", 0}, {"best", VM_BESTFIT},
+	{"first", VM_FIRSTFIT}, {"next", VM_NEXTFIT}}},
+    [WORDS_HUGE] = {{{"auto", true}, {"no", false}}},
+    [WORDS_MESSAGE] = {{{"safe", false}, {"any", true}}},
+    [WORDS_MODE] = {{{"rseq", RSEQ_LIBC}, {"own", RSEQ_OWN},
+	{"locked", RSEQ_NONE}}},
+    [WORDS_SAMPLE] = {{{"default", UMEM_SAMPLE_DEFAULT}}},
+    [WORDS_THREAD] = {{{"yes", THREAD_YES}, {"no", THREAD_NO},
+	{"auto", THREAD_AUTO}}},
+    [WORDS_ZERO] = {{{"null", 0}, {"block", 1}}},
 };
 
 const struct option option_table[] = {
@@ -160,6 +170,7 @@ const struct option option_table[] = {
 	.name = "depot_bytes",
 	.type = OPTION_SIZE,
 	.maximum = GIB,
+	.is_live = true,
 	.target = TARGET_MAGAZINE_DEPOT_MOST,
 	.initial = 16 * MIB,
 	.help = "maximum bytes of free objects of one size in the depot",
@@ -192,9 +203,19 @@ const struct option option_table[] = {
 	.name = "huge_pages",
 	.type = OPTION_WORD,
 	.words = WORDS_HUGE,
+	.is_live = true,
 	.target = TARGET_HUGE_IS_ALLOWED,
 	.initial = true,
 	.help = "whether a heap uses huge pages when it grows",
+    },
+    {
+	.name = "log",
+	.type = OPTION_PATH,
+	.is_early = true,
+	.target = TARGET_MESSAGE_LOG,
+	.initial_text = "standard error",
+	.wrong = "too long",
+	.help = "file for all messages; %p is the process",
     },
     {
 	.name = "magazine_bytes",
@@ -210,6 +231,7 @@ const struct option option_table[] = {
 	.type = OPTION_COUNT,
 	.maximum = UINT32_MAX,
 	.is_clamped = true,
+	.is_live = true,
 	.target = TARGET_MAGAZINE_MAX_CONTENTION,
 	.initial = 2,
 	.help = "contended acquisitions above which magazines grow",
@@ -218,6 +240,8 @@ const struct option option_table[] = {
 	.name = "messages",
 	.type = OPTION_WORD,
 	.words = WORDS_MESSAGE,
+	.is_early = true,
+	.is_live = true,
 	.target = TARGET_MESSAGE_ANYWHERE,
 	.help = "where the library may write messages",
     },
@@ -246,6 +270,7 @@ const struct option option_table[] = {
     {
 	.name = "quiet",
 	.type = OPTION_FLAG,
+	.is_early = true,
 	.implied = true,
 	.target = TARGET_QUIET,
 	.help = "write no messages about wrong options",
@@ -255,6 +280,7 @@ const struct option option_table[] = {
 	.type = OPTION_SIZE,
 	.minimum = 64 * KIB,
 	.maximum = 1024 * GIB,
+	.is_live = true,
 	.target = TARGET_DEFER_BUDGET,
 	.initial = 64 * MIB,
 	.help = "maximum memory that waits for a grace period",
@@ -265,6 +291,7 @@ const struct option option_table[] = {
 	.minimum = 1,
 	.maximum = 10000,
 	.wrong = "not from 1 to 10000 milliseconds",
+	.is_live = true,
 	.target = TARGET_DEFER_DELAY_NS,
 	.initial = 10 * 1000000,
 	.help = "time before a freed object starts to wait for a grace period",
@@ -275,6 +302,7 @@ const struct option option_table[] = {
 	.minimum = 1,
 	.maximum = 1000000,
 	.wrong = "not from 1 to 1000000 seconds",
+	.is_live = true,
 	.target = TARGET_UPDATE_INTERVAL_NS,
 	.initial = 250000000,
 	.initial_text = "0.25",
@@ -287,6 +315,7 @@ const struct option option_table[] = {
 	.words = WORDS_SAMPLE,
 	.maximum = SIZE_MAX,
 	.implied = UMEM_SAMPLE_DEFAULT,
+	.is_live = true,
 	.target = TARGET_SAMPLE_WANTED,
 	.initial_text = "off",
 	.help = "record one allocation in about this many bytes",
@@ -326,6 +355,14 @@ const struct option option_table[] = {
 	.wrong = "no such size, or the largest",
 	.action = ACTION_SIZE_REMOVE,
 	.help = "remove a size class",
+    },
+    {
+	.name = "stats",
+	.type = OPTION_PATH,
+	.target = TARGET_STATS_PATH,
+	.initial_text = "none",
+	.wrong = "too long",
+	.help = "file for statistics at exit; %p is the process",
     },
     {
 	.name = "thread",
@@ -381,6 +418,7 @@ const struct option option_table[] = {
 	.variable = OPTION_DEBUG,
 	.type = OPTION_FLAG,
 	.implied = true,
+	.is_live = true,
 	.target = TARGET_DEBUG_CHECKNULL,
 	.help = "abort when an allocation would return NULL",
     },
@@ -443,6 +481,7 @@ const struct option option_table[] = {
 	.variable = OPTION_DEBUG,
 	.type = OPTION_FLAG,
 	.implied = true,
+	.is_live = true,
 	.target = TARGET_DEBUG_NOABORT,
 	.help = "continue the program after a report",
     },
@@ -522,34 +561,36 @@ const struct option option_table[] = {
 
 const unsigned option_table_length = array_size(option_table);
 
+/*
+ * The variable of each target, and its bytes, by number.  Never written to, but
+ * in data that the loader writes to anyway; see umem/sections.ld.
+ */
+static struct option_variable_at {
+	void *at;
+	uint64_t bytes;
+} option_targets[] = {
+#define TARGET_AT(id, variable) [TARGET_##id] = {&(variable), sizeof(variable)},
+    OPTION_TARGETS(TARGET_AT)};
+
 void *
 option_target(const struct option *option)
 {
-#define TARGET_CASE(id, variable)                                              \
-	case TARGET_##id:                                                      \
-		return &(variable);
-	switch (option->target) {
-		OPTION_TARGETS(TARGET_CASE)
-	default:
-		return NULL;
-	}
+	umem_assert(option->target < array_size(option_targets));
+	return option_targets[option->target].at;
 }
 
 static size_t
 option_target_bytes(const struct option *option)
 {
-#define TARGET_BYTES(id, variable) [TARGET_##id] = sizeof(variable),
-	static const uint8_t bytes[] = {OPTION_TARGETS(TARGET_BYTES)};
-
-	umem_assert(option->target < array_size(bytes));
-	return bytes[option->target];
+	umem_assert(option->target < array_size(option_targets));
+	return option_targets[option->target].bytes;
 }
 
 const struct option_word *
 option_words(const struct option *option)
 {
-	umem_assert(option->words < array_size(words));
-	return words[option->words];
+	umem_assert(option->words < array_size(option_word_lists));
+	return option_word_lists[option->words].word;
 }
 
 bool
@@ -566,6 +607,43 @@ option_act(const struct option *option, size_t value)
 	default:
 		return true;
 	}
+}
+
+/* Parses a value that is one of the words of the option. */
+static bool
+option_parse_word(
+    const struct option *option, const char *text, uint64_t *value)
+{
+	for (const struct option_word *word = option_words(option);
+	     word->name[0] != '\0'; word++)
+		if (strcmp(word->name, text) == 0) {
+			*value = word->value;
+			return true;
+		}
+	return false;
+}
+
+enum option_result
+option_parse(const struct option *option, const char *text, uint64_t *value)
+{
+	umem_assert(option->type != OPTION_FLAG && option->type != OPTION_PATH);
+	if (option_parse_word(option, text, value))
+		return OPTION_OK;
+	if (option->type == OPTION_WORD)
+		return OPTION_NO_WORD;
+	switch (number_parse(text, option->type == OPTION_SIZE, value)) {
+	case NUMBER_MALFORMED:
+		return OPTION_NO_NUMBER;
+	case NUMBER_OVERFLOWED:
+		return OPTION_OVERFLOWED;
+	case NUMBER_OK:
+		break;
+	}
+	if (*value > option->maximum && option->is_clamped)
+		*value = option->maximum;
+	return *value >= option->minimum && *value <= option->maximum
+		   ? OPTION_OK
+		   : OPTION_OUT_OF_RANGE;
 }
 
 static_assert(sizeof(bool) == 1 && sizeof(unsigned) == 4 && sizeof(size_t) == 8,
@@ -613,28 +691,66 @@ option_initial(const struct option *option)
 bool
 option_is_initial(const struct option *option)
 {
+	if (option->type == OPTION_PATH)
+		return *(const char *)option_target(option) == '\0';
 	return option_stored(option) == option->initial;
+}
+
+/* Stores a value in nanoseconds if it is a duration. */
+static void
+option_store_scaled(const struct option *option, uint64_t stored)
+{
+	void *target = option_target(option);
+
+	umem_assert(target != NULL);
+	switch (option_target_bytes(option)) {
+	case 1:
+		umem_assert(stored <= 1);
+		__atomic_store_n((bool *)target, stored != 0, __ATOMIC_RELAXED);
+		break;
+	case 4:
+		umem_assert(stored <= UINT32_MAX);
+		__atomic_store_n(
+		    (uint32_t *)target, (uint32_t)stored, __ATOMIC_RELAXED);
+		break;
+	default:
+		umem_assert(option_target_bytes(option) == 8);
+		__atomic_store_n((uint64_t *)target, stored, __ATOMIC_RELAXED);
+	}
 }
 
 void
 option_store(const struct option *option, uint64_t value)
 {
 	uint64_t stored = value * option_scale(option);
-	void *target = option_target(option);
 
-	umem_assert(target != NULL);
 	umem_assert(stored / option_scale(option) == value);
-	switch (option_target_bytes(option)) {
-	case 1:
-		umem_assert(stored <= 1);
-		*(bool *)target = stored != 0;
-		break;
-	case 4:
-		umem_assert(stored <= UINT32_MAX);
-		*(uint32_t *)target = (uint32_t)stored;
-		break;
-	default:
-		umem_assert(option_target_bytes(option) == 8);
-		*(uint64_t *)target = stored;
-	}
+	option_store_scaled(option, stored);
 }
+
+void
+option_reset(const struct option *option)
+{
+	option_store_scaled(option, option->initial);
+}
+
+bool
+option_store_path(const struct option *option, const char *path)
+{
+	char *target = option_target(option), full[MESSAGE_PATH_BYTES];
+	size_t n = 0, most = sizeof(full), bytes = strlen(path) + 1;
+
+	umem_assert(option->type == OPTION_PATH);
+	umem_assert(option_target_bytes(option) == most);
+	if (path[0] != '/' && os_working_directory(full, most - 1)) {
+		n = strlen(full);
+		full[n++] = '/';
+	}
+	if (bytes > most - n)
+		return false;
+	memcpy(full + n, path, bytes);
+	memcpy(target, full, n + bytes);
+	return true;
+}
+
+DESCRIBE(DESCRIBED_OPTIONS);

@@ -21,7 +21,8 @@ enum option_type {
 	OPTION_SIZE,    /* a number of bytes, which may end in k, m, g or t */
 	OPTION_SECONDS, /* a decimal number; the target has nanoseconds */
 	OPTION_MILLISECONDS, /* a decimal number; the target has nanoseconds */
-	OPTION_WORD          /* one of option.words */
+	OPTION_WORD,         /* one of option.words */
+	OPTION_PATH          /* a text, stored as an absolute path */
 };
 
 /* A word that an option takes as its value; a list ends with an empty name. */
@@ -43,9 +44,11 @@ struct option {
 	uint8_t type;           /* enum option_type */
 	bool value_is_optional; /* the value may be missing: implied applies */
 	bool is_clamped;        /* a value above maximum counts as maximum */
-	uint8_t target;         /* see option_target() */
-	uint8_t words;          /* see option_words() */
-	uint8_t action;         /* see option_act(); 0: none */
+	bool is_early;  /* applied before messages about any word are written */
+	bool is_live;   /* may change while the program runs */
+	uint8_t target; /* see option_target() */
+	uint8_t words;  /* see option_words() */
+	uint8_t action; /* see option_act(); 0: none */
 	uint32_t checks;  /* UMF_*, for the caches of a part of UMEM_DEBUG */
 	uint64_t initial; /* of the target, before the options are read */
 	uint64_t implied; /* stored if there is no value */
@@ -70,9 +73,24 @@ const struct option_word *option_words(const struct option *option);
  */
 bool option_act(const struct option *option, size_t value);
 
+enum option_result {
+	OPTION_OK,
+	OPTION_NO_WORD, /* of an OPTION_WORD */
+	OPTION_NO_NUMBER,
+	OPTION_OVERFLOWED,
+	OPTION_OUT_OF_RANGE
+};
+
+/*
+ * Parses a value as the user writes it: a word or a number.  Sets *value if the
+ * result is OPTION_OK.  Not for OPTION_FLAG and OPTION_PATH.
+ */
+enum option_result option_parse(
+    const struct option *option, const char *text, uint64_t *value);
+
 /*
  * The value of the target, in the unit that the user writes.  Only for options
- * with a target.
+ * with a target that is a number.
  */
 uint64_t option_value(const struct option *option);
 
@@ -84,5 +102,21 @@ bool option_is_initial(const struct option *option);
 
 /* Stores a value that option_value() will return. */
 void option_store(const struct option *option, uint64_t value);
+
+/* Stores the initial value. */
+void option_reset(const struct option *option);
+
+/*
+ * Stores the path that is the value of an OPTION_PATH.  A relative one begins
+ * at the present working directory.  Returns false if it is too long.
+ */
+bool option_store_path(const struct option *option, const char *path);
+
+/*
+ * Appends the present value as text, "yes" or "no" for a flag; see
+ * option_report.c.
+ */
+struct message;
+void option_report_value(struct message *m, const struct option *option);
 
 #endif

@@ -27,7 +27,6 @@
 #include "umem/debug/debug.h"
 #include "umem/debug/log.h"
 #include "umem/malloc/nofail.h"
-#include "umem/number.h"
 #include "umem/option_table.h"
 #include "umem/options.h"
 #include "umem/word.h"
@@ -44,6 +43,7 @@ struct item {
 	char *name;
 	char *value;               /* NULL: the item has no "=" */
 	struct debug_choice *part; /* if the variable is UMEM_DEBUG */
+	bool only_early;           /* apply it only if it is_early */
 	bool is_reported;          /* write messages about it */
 };
 
@@ -191,59 +191,33 @@ is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* Parses a value that is one of the words of the option. */
-static bool
-option_parse_word(
-    const struct option *option, const char *text, uint64_t *value)
-{
-	for (const struct option_word *word = option_words(option);
-	     word->name[0] != '\0'; word++)
-		if (strcmp(word->name, text) == 0) {
-			*value = word->value;
-			return true;
-		}
-	return false;
-}
-
-/* Parses a value that is a number, with a message if it is wrong. */
-static bool
-option_parse_number(
-    const struct option *option, const struct item *item, uint64_t *value)
-{
-	switch (number_parse(item->value, option->type == OPTION_SIZE, value)) {
-	case NUMBER_MALFORMED:
-		item_complain(item, "not a number");
-		return false;
-	case NUMBER_OVERFLOWED:
-		item_complain(item, "overflowed");
-		return false;
-	case NUMBER_OK:
-		break;
-	}
-	if (*value > option->maximum && option->is_clamped)
-		*value = option->maximum;
-	if (*value >= option->minimum && *value <= option->maximum)
-		return true;
-	item_complain(item, option->wrong[0] != '\0'
-				? option->wrong
-				: "too small or too large");
-	return false;
-}
-
 /* Parses the value of the item, with a message if it is wrong. */
 static bool
 option_parse_value(
     const struct option *option, const struct item *item, uint64_t *value)
 {
-	umem_assert(item->value != NULL && option->type != OPTION_FLAG);
-	if (option_parse_word(option, item->value, value))
+	const char *wrong = option->wrong[0] != '\0' ? option->wrong : NULL;
+
+	umem_assert(item->value != NULL);
+	switch (option_parse(option, item->value, value)) {
+	case OPTION_OK:
 		return true;
-	if (option->type != OPTION_WORD)
-		return option_parse_number(option, item, value);
-	if (option->wrong[0] != '\0')
-		item_complain(item, option->wrong);
-	else
-		item_complain_value(item, option);
+	case OPTION_NO_WORD:
+		if (wrong != NULL)
+			item_complain(item, wrong);
+		else
+			item_complain_value(item, option);
+		return false;
+	case OPTION_NO_NUMBER:
+		item_complain(item, "not a number");
+		return false;
+	case OPTION_OVERFLOWED:
+		item_complain(item, "overflowed");
+		return false;
+	case OPTION_OUT_OF_RANGE:
+		item_complain(
+		    item, wrong != NULL ? wrong : "too small or too large");
+	}
 	return false;
 }
 
@@ -253,6 +227,11 @@ option_apply(const struct option *option, const struct item *item)
 {
 	uint64_t value = option->implied;
 
+	if (option->type == OPTION_PATH) {
+		if (!option_store_path(option, item->value))
+			item_complain(item, option->wrong);
+		return;
+	}
 	if (item->value != NULL && !option_parse_value(option, item, &value))
 		return;
 	if (!option_act(option, value)) {
@@ -296,7 +275,8 @@ item_apply(const struct item *item)
 		if (option->variable != item->variable ||
 		    strcmp(option->name, item->name) != 0)
 			continue;
-		if (item_check_value(item, option))
+		if ((option->is_early || !item->only_early) &&
+		    item_check_value(item, option))
 			option_apply(option, item);
 		return;
 	}
@@ -347,18 +327,13 @@ item_split(struct item *item)
 	*equals = '\0';
 }
 
-/*
- * Applies the items of a text.  If only is not NULL, it applies only the items
- * equal to it.
- */
 static void
-items_apply(struct item *item, const char *text, const char *only)
+items_apply(struct item *item, const char *text)
 {
 	for (const char *at = text; *at != '\0';) {
 		const char *end = at + strcspn(at, ",");
 
-		if (item_copy(item, at, end) &&
-		    (only == NULL || strcmp(item->text, only) == 0)) {
+		if (item_copy(item, at, end)) {
 			item_split(item);
 			if (*item->text != '\0')
 				item_apply(item);
@@ -373,13 +348,12 @@ items_apply(struct item *item, const char *text, const char *only)
 void
 options_parse(const char *text)
 {
-	struct item item = {.variable = OPTION_OPTIONS};
+	struct item item = {.variable = OPTION_OPTIONS, .only_early = true};
 
-	/* These also apply to messages about the words before them. */
-	items_apply(&item, text, "messages=any");
-	items_apply(&item, text, "quiet");
+	items_apply(&item, text);
+	item.only_early = false;
 	item.is_reported = true;
-	items_apply(&item, text, NULL);
+	items_apply(&item, text);
 	debug.on |= debug.hardened;
 }
 
@@ -408,7 +382,7 @@ debug_part_apply(const char *at, const char *end)
 	words[n] = '\0';
 	if (colon != NULL)
 		memcpy(item.part->patterns, colon + 1, npatterns);
-	items_apply(&item, words, NULL);
+	items_apply(&item, words);
 	debug.random |= (item.part->flags & UMF_RANDOMIZE) != 0;
 	debug.on |= (item.part->flags & ~UMF_RCU_WRITES) != 0;
 }
@@ -430,7 +404,7 @@ options_parse_logging(const char *text)
 {
 	struct item item = {.variable = OPTION_LOGGING, .is_reported = true};
 
-	items_apply(&item, text, NULL);
+	items_apply(&item, text);
 	/* Contents can only be logged if they are kept. */
 	for (unsigned i = 0;
 	     log_bytes_wanted[LOG_CONTENTS] != 0 && i < debug.nchoices; i++)

@@ -3,6 +3,7 @@
 #define UMEM_OPTIONS_H
 
 #include "magazine/rseq.h"
+#include "vmem/panic.h"
 
 /*
  * Options that belong to no other module.  The starting thread sets them; later
@@ -21,6 +22,9 @@ struct options {
 };
 
 extern struct options options;
+
+/* The path of a file for statistics at exit, as for message_open(), or "". */
+extern char stats_path[MESSAGE_PATH_BYTES];
 
 /*
  * Reads the environment, or asks the program's _umem_options_init(),
@@ -48,7 +52,20 @@ void options_parse_logging(const char *text);
  */
 void option_report_changes(void);
 
-/* Writes a list of all options, with their defaults and explanations. */
-void option_report_all(void);
+/*
+ * Registers the writing of the statistics at exit, if UMEM_OPTIONS=stats asks
+ * for it.  Called after the start, because it may allocate.
+ */
+void dump_start(void);
+
+/* Writes the list of option_report_all() to standard error. */
+void dump_help(void);
+
+/* Appends a list of all options, with their defaults and explanations. */
+struct text;
+void option_report_all(struct text *text);
+
+/* The most bytes of that list. */
+#define OPTION_REPORT_BYTES (16 * KIB)
 
 #endif

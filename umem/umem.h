@@ -1050,6 +1050,117 @@ struct umem_mode {
  */
 int umem_mode(struct umem_mode *out, size_t bytes);
 
+/* The memory of the library, in bytes; see umem_stats(). */
+struct umem_stats {
+	size_t heap_bytes;      /* heap memory not returned to the kernel */
+	size_t dirty_bytes;     /* the part of it in free pages */
+	size_t live_bytes;      /* blocks and objects that the program holds,
+				   with rounding, large blocks included */
+	size_t cached_bytes;    /* free blocks and objects in slabs and
+				   magazines, and those that wait for a grace
+				   period */
+	size_t large_bytes;     /* the part of live_bytes in large blocks */
+	size_t nlarge;          /* number of large blocks */
+	size_t own_bytes;       /* structures of the library */
+	size_t committed_bytes; /* largest size of the heap so far */
+	size_t sample_bytes;    /* sampling interval; 0: off */
+	size_t ncaches;         /* number of caches, size classes included */
+	uint64_t nfailures;     /* allocations from caches that failed */
+};
+
+/*
+ * umem_stats - return how much memory the library holds
+ *
+ * out		filled in
+ * bytes	sizeof(struct umem_stats), so that the structure can grow
+ *
+ * Other threads may allocate meanwhile, so the members are of slightly
+ * different moments.  The time grows with the number of caches and CPUs: about
+ * 0.1 ms for the caches of malloc() on a small machine.  Takes the lock of the
+ * list of caches, and allocates nothing.
+ *
+ * Returns 0, or -1 with errno set:
+ *	EINVAL	out is NULL, or bytes is not a size that this library knows
+ *
+ * Any thread may call it at any time, but no signal handler.  Source: our own.
+ */
+int umem_stats(struct umem_stats *out, size_t bytes);
+
+/* The reports of umem_dump(). */
+enum umem_dump_kind {
+	UMEM_DUMP_STATS,   /* the table of malloc_stats() */
+	UMEM_DUMP_METRICS, /* the text of umem_metrics() */
+	UMEM_DUMP_OPTIONS  /* all options and their values, as "umem options" */
+};
+
+/*
+ * umem_dump - write a report about the library to a descriptor
+ *
+ * fd		an open descriptor; write(2) may block on it, but no other
+ *		thread waits for that
+ * what		enum umem_dump_kind
+ *
+ * Returns 0, or -1 with errno set:
+ *	EINVAL	what is not one of these
+ *	ENOMEM	there is no memory to put the report together
+ *	an error of write(2); a part of the report may have been written
+ *
+ * Any thread may call it at any time, but no signal handler, because it locks
+ * the list of caches while it reads them.  It is no cancellation point.
+ * Source: our own.
+ */
+int umem_dump(int fd, int what);
+
+/*
+ * umem_metrics - return the statistics as OpenMetrics text, for Prometheus
+ *
+ * buffer	where to store the text with a final 0; may be NULL if bytes is
+ *		0
+ * bytes	size of buffer; a longer text is cut
+ *
+ * The text ends in "# EOF" and is to be served with the Content-Type
+ * application/openmetrics-text; version=1.0.0; charset=utf-8.  A program that
+ * serves metrics of its own puts them before that line.
+ *
+ * Returns the bytes of the whole text without the final 0, as snprintf() does;
+ * with a result of bytes or more, the program repeats the call with a larger
+ * buffer.  Returns -1 with errno set:
+ *	ENOMEM	there is no memory to put the text together
+ *
+ * Any thread may call it at any time, but no signal handler.  Source: the
+ * OpenMetrics specification, version 1.0.
+ */
+ssize_t umem_metrics(char *buffer, size_t bytes);
+
+/*
+ * umem_ctl - read or change an option of the library
+ *
+ * name		a word of UMEM_OPTIONS, UMEM_DEBUG or UMEM_LOGGING that has a
+ *		value
+ * value	the new value, as in the variable, "yes" or "no" for a word that
+ *		takes no value; NULL leaves the option as it is
+ * old		where to store the value before the call, with a final 0; may be
+ *		NULL
+ * bytes	size of old; 64 are enough for any option but a path
+ *
+ * The following options can change while the program runs: depot_bytes,
+ * huge_pages, max_contention, messages, rcu_budget, rcu_delay, reap_interval
+ * and sample of UMEM_OPTIONS, checknull and noabort of UMEM_DEBUG.  The library
+ * applies a new value at its next use.  A depot that is already larger than a
+ * new depot_bytes keeps its size.
+ *
+ * Returns 0, or -1 with errno set, and then changes nothing:
+ *	ENOENT	there is no such option, or it has no value
+ *	EPERM	the option cannot change while the program runs
+ *	EINVAL	the value is malformed or out of range
+ *	ERANGE	old is too small
+ *	ENOTSUP, EAGAIN	of umem_sample(), for the option sample
+ *
+ * Any thread may call it at any time, but no signal handler.  Of two
+ * simultaneous calls for one option, one takes effect.  Source: our own.
+ */
+int umem_ctl(const char *name, const char *value, char *old, size_t bytes);
+
 /*
  * umem_version - return the version of the loaded library, such as "0.1.0"
  *

@@ -195,6 +195,37 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(DEFER_UNIT, defer, defer, mags.object_bytes)                         \
 	M(DEFER_KIND, defer, defer, kind)
 
+/* umem/option_table.c */
+#define DESCRIBED_OPTIONS(M, V, C, B)                                          \
+	V(OPTION_TABLE, option_table)                                          \
+	V(OPTION_LISTS, option_word_lists)                                     \
+	V(OPTION_TARGETS, option_targets)                                      \
+	C(OPTION_FLAG)                                                         \
+	C(OPTION_COUNT)                                                        \
+	C(OPTION_SIZE)                                                         \
+	C(OPTION_SECONDS)                                                      \
+	C(OPTION_MILLISECONDS)                                                 \
+	C(OPTION_WORD)                                                         \
+	C(OPTION_PATH)                                                         \
+	B(OPTION_BYTES, option, option)                                        \
+	B(OPTION_WORD_BYTES, option_word, option_word)                         \
+	B(OPTION_LIST_BYTES, option_list, option_list)                         \
+	B(OPTION_TARGET_BYTES, option_variable_at, option_variable_at)         \
+	M(OPTION_NAME, option, option, name)                                   \
+	M(OPTION_TYPE, option, option, type)                                   \
+	M(OPTION_TARGET, option, option, target)                               \
+	M(OPTION_LIST, option, option, words)                                  \
+	M(OPTION_LIVE, option, option, is_live)                                \
+	M(OPTION_CLAMPED, option, option, is_clamped)                          \
+	M(OPTION_INITIAL, option, option, initial)                             \
+	M(OPTION_INITIAL_TEXT, option, option, initial_text)                   \
+	M(OPTION_MINIMUM, option, option, minimum)                             \
+	M(OPTION_MAXIMUM, option, option, maximum)                             \
+	M(OPTION_WORD_NAME, option_word, option_word, name)                    \
+	M(OPTION_WORD_VALUE, option_word, option_word, value)                  \
+	M(OPTION_TARGET_AT, option_variable_at, option_variable_at, at)        \
+	M(OPTION_TARGET_SIZE, option_variable_at, option_variable_at, bytes)
+
 /* umem/init.c */
 #define DESCRIBED_BOOT(M, V, C, B)                                             \
 	V(BOOTSTRAP, bootstrap)                                                \
@@ -401,6 +432,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	DESCRIBED_SAMPLES(M, V, C, B)                                          \
 	DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
 	DESCRIBED_GRACE(M, V, C, B)                                            \
+	DESCRIBED_OPTIONS(M, V, C, B)                                          \
 	DESCRIBED_BOOT(M, V, C, B)                                             \
 	DESCRIBED_HEADERS(M, V, C, B)
 

@@ -646,7 +646,22 @@ os_close(int fd)
 	kernel_call(SYS_close, fd, 0, 0, 0);
 }
 
-void
+int
+os_open_append(const char *path)
+{
+	return (int)kernel_call(SYS_openat, AT_FDCWD, (long)path,
+	    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	    S_IRUSR | S_IWUSR);
+}
+
+bool
+os_working_directory(char *text, size_t n)
+{
+	return kernel_call(SYS_getcwd, (long)text, (long)n, 0, 0) > 0 &&
+	       text[0] == '/';
+}
+
+int
 os_write(int fd, const void *text, size_t n)
 {
 	const char *at = text;
@@ -657,10 +672,11 @@ os_write(int fd, const void *text, size_t n)
 		if (done == -EINTR)
 			continue;
 		if (done <= 0)
-			return;
+			return done == 0 ? EIO : (int)-done;
 		at += done;
 		n -= (size_t)done;
 	}
+	return 0;
 }
 
 void

@@ -183,8 +183,20 @@ int os_open(const char *path);
 size_t os_read(int fd, void *buffer, size_t n);
 void os_close(int fd);
 
-/* Write n bytes, up to the first error. */
-void os_write(int fd, const void *text, size_t n);
+/*
+ * Open a file to append to it, and create it if it does not exist, for its
+ * owner only.  Does not wait for a reader of a FIFO.  Negative on failure.
+ */
+int os_open_append(const char *path);
+
+/*
+ * Store the path of the working directory in text, with its 0; false if it has
+ * none, or one of n bytes or more.
+ */
+bool os_working_directory(char *text, size_t n);
+
+/* Write n bytes, up to the first error.  Returns 0 or the error's number. */
+int os_write(int fd, const void *text, size_t n);
 _Noreturn void os_abort(void);
 
 /* Sleep while *word is value, at most ns nanoseconds (0: for ever). */

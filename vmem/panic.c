@@ -7,6 +7,7 @@
 
 void (*message_sink)(const char *text, size_t n);
 bool message_anywhere;
+char message_log[MESSAGE_PATH_BYTES] seldom_used;
 
 static void
 message_char(struct message *m, char c)
@@ -83,8 +84,41 @@ is_standard_error(const struct os_file *now)
 	       now->inode == then->inode;
 }
 
+int
+message_open(const char *path)
+{
+	struct message m = {.n = 0};
+
+	if (os_is_confined())
+		return -1;
+	for (; *path != '\0'; path++)
+		if (path[0] == '%' && path[1] == 'p') {
+			message_dec(&m, os_process_id());
+			path++;
+		} else {
+			path += path[0] == '%' && path[1] == '%';
+			message_char(&m, *path);
+		}
+	umem_assert(m.n < sizeof(m.text));
+	m.text[m.n] = '\0';
+	return os_open_append(m.text);
+}
+
 void
 message_write(const char *text, size_t n)
+{
+	int fd = message_log[0] != '\0' ? message_open(message_log) : -1;
+
+	if (fd < 0) {
+		message_write_standard(text, n);
+		return;
+	}
+	os_write(fd, text, n);
+	os_close(fd);
+}
+
+void
+message_write_standard(const char *text, size_t n)
 {
 	struct os_file now;
 

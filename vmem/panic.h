@@ -23,12 +23,33 @@ void message_dec(struct message *m, uint64_t value);
 void message_send(const struct message *m); /* adds no newline */
 
 /*
+ * Append to the file at message_log or, if it has no path or cannot be opened,
+ * write by message_write_standard().  The file is opened for each message,
+ * because a program may close any descriptor and then open a file of its own
+ * by the same number.
+ */
+void message_write(const char *text, size_t n);
+
+/*
  * Write to descriptor 2 if it is still standard error: the file that it was at
  * message_start(), a character device, or a pipe that is not close-on-exec.
  * Otherwise write nothing, because a program that has closed its standard
  * descriptors may have opened a data file as descriptor 2.
  */
-void message_write(const char *text, size_t n);
+void message_write_standard(const char *text, size_t n);
+
+/* Bytes for the path of a file, with its 0. */
+#define MESSAGE_PATH_BYTES 256
+
+/* The path of a file for messages (UMEM_OPTIONS=log), or "". */
+extern char message_log[MESSAGE_PATH_BYTES];
+
+/*
+ * Open the file at a path to append to it.  %p in the path stands for the
+ * number of the process, %% for %.  Negative if it cannot be opened, or if the
+ * process is confined, when a filter may end it for the attempt.
+ */
+int message_open(const char *path);
 
 /*
  * Record the file that descriptor 2 refers to.  The constructor calls it before

@@ -625,11 +625,43 @@ check_malformed(void)
 		check_wrong("=1k", "not a number");
 }
 
+/* A relative path is stored as an absolute one. */
+static void
+check_path(void)
+{
+	const char *stored = option_target(tested);
+	char rest[MESSAGE_PATH_BYTES + 2];
+
+	memset(rest, 'x', sizeof(rest));
+	/* No message can be written there. */
+	memcpy(rest, "=/proc/none/", 12);
+	rest[MESSAGE_PATH_BYTES] = '\0';
+	check_item(rest, "");
+	ck_assert_str_eq(stored, rest + 1);
+	rest[MESSAGE_PATH_BYTES] = 'x';
+	rest[MESSAGE_PATH_BYTES + 1] = '\0';
+	check_item(rest, tested->wrong);
+	ck_assert_uint_eq(strlen(stored), MESSAGE_PATH_BYTES - 1);
+	ck_assert_int_eq(chdir("/proc"), 0);
+	check_item("=x.%p", "");
+	ck_assert_str_eq(stored, "/proc/x.%p");
+	rest[MESSAGE_PATH_BYTES] = '\0';
+	rest[1] = 'x';
+	check_item(rest, tested->wrong);
+	ck_assert_str_eq(stored, "/proc/x.%p");
+	check_wrong("=", "Required value missing");
+	check_wrong("", "Required value missing");
+}
+
 START_TEST(each_option_takes_its_limits_and_refuses_the_rest)
 {
 	tested = &option_table[_i];
 	/* The parser writes its messages here, too. */
 	ck_assert_int_eq(dup2(open("/dev/null", O_WRONLY), 2), 2);
+	if (tested->type == OPTION_PATH) {
+		check_path();
+		return;
+	}
 	if (tested->checks != 0)
 		check_checks();
 	if (tested->type == OPTION_FLAG) {

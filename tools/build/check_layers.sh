@@ -59,8 +59,9 @@ for file in $everything; do
 	umem/*) may='vmem|magazine|umem(/[a-z]+)?' ;;
 	# Besides the public headers, the formats that the library shares: the
 	# description, by which the command learns all else at run time, and the
-	# sum of a waiting buffer; and the parsers of numbers and words.
-	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/number|umem/word' ;;
+	# sum of a waiting buffer; the parsers of numbers and words; and the
+	# names of the metrics.
+	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/number|umem/word|umem/malloc/metrics' ;;
 	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*' ;;
 	esac
 	# Programs of the tests may use headers as installed.
@@ -111,7 +112,7 @@ only '#[[:space:]]*include[[:space:]]*<urcu' 'only umem/rcu/rcu.c uses urcu' \
 # Nothing that may allocate, lock or look up names behind our back.  (A new
 # that fails, and thread.c, look for the next library's.)
 only '(^|[^_[:alnum:]])(f|s|sn|vs|vsn|d|vf)?printf[[:space:]]*\(|fopen|fputs' \
-    'uses stdio' umem/malloc/stats_report.c
+    'uses stdio'
 only '(^|[^_[:alnum:]])(dlsym|dlopen|backtrace)[[:space:]]*\(' \
     'looks up names or stacks through libraries' umem/malloc/operators.c \
     umem/malloc/thread.c

@@ -20,6 +20,7 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 
 	lock_assert_held(&cache_list_lock);
 	out->name = cache->name;
+	out->address = cache->class == 0 ? (uintptr_t)cache : 0;
 	out->chunk = cache->slabs.layout.chunk;
 	out->nslabs = __atomic_load_n(&cache->slabs.nslabs, __ATOMIC_RELAXED);
 	out->nchunks = slab_total(&cache->slabs);

@@ -28,7 +28,8 @@ void stats_read(struct stats *stats);
 
 struct stats_cache {
 	const char *name;
-	size_t chunk; /* bytes */
+	uintptr_t address; /* of a cache of the program; 0: of a size class */
+	size_t chunk;      /* bytes */
 	size_t nslabs;
 	size_t nchunks;  /* in these slabs */
 	size_t nlive;    /* held by the program */

@@ -1,0 +1,162 @@
+/* test_dump.c - the statistics for the program: umem_stats() and relatives */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "umem/base/large.h"
+#include "umem/malloc/text.h"
+#include "umem/umem.h"
+#include "vmem/heap.h"
+
+static char text[1 << 20];
+
+START_TEST(the_figures_follow_the_program)
+{
+	struct umem_stats before, after;
+	void *small[100], *large;
+
+	ck_assert_int_eq(umem_stats(&before, sizeof(before)), 0);
+	for (unsigned i = 0; i < 100; i++)
+		small[i] = umem_alloc(3000, UMEM_DEFAULT);
+	large = umem_alloc(20 * MIB, UMEM_DEFAULT);
+	ck_assert_int_eq(umem_stats(&after, sizeof(after)), 0);
+	ck_assert_uint_ge(
+	    after.live_bytes, before.live_bytes + 100 * 3000 + 20 * MIB);
+	ck_assert_uint_eq(after.nlarge, before.nlarge + 1);
+	ck_assert_uint_ge(after.large_bytes, before.large_bytes + 20 * MIB);
+	ck_assert_uint_ge(after.ncaches, before.ncaches);
+	ck_assert_uint_ge(after.ncaches, 1);
+	ck_assert_uint_ge(after.committed_bytes, after.live_bytes);
+	ck_assert_uint_eq(after.sample_bytes, 0);
+	ck_assert_int_eq(umem_sample(5000), 0);
+	for (unsigned i = 0; i < 100; i++)
+		umem_free(small[i], 3000);
+	umem_free(large, 20 * MIB);
+	ck_assert_int_eq(umem_stats(&after, sizeof(after)), 0);
+	ck_assert_uint_eq(after.nlarge, before.nlarge);
+	ck_assert_uint_eq(after.live_bytes, before.live_bytes);
+	ck_assert_uint_eq(after.sample_bytes, 5000);
+}
+END_TEST
+
+START_TEST(another_size_of_the_structure_is_refused)
+{
+	struct umem_stats stats;
+
+	errno = 0;
+	ck_assert_int_eq(umem_stats(&stats, sizeof(stats) - 8), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	errno = 0;
+	ck_assert_int_eq(umem_stats(&stats, sizeof(stats) + 8), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	errno = 0;
+	ck_assert_int_eq(umem_stats(NULL, sizeof(stats)), -1);
+	ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+/* Returns what umem_dump() writes. */
+static const char *
+dumped(int what)
+{
+	FILE *file = tmpfile();
+	ssize_t n;
+
+	errno = 7;
+	ck_assert_int_eq(umem_dump(fileno(file), what), 0);
+	ck_assert_int_eq(errno, 7);
+	n = pread(fileno(file), text, sizeof(text) - 1, 0);
+	ck_assert_int_gt(n, 0);
+	text[n] = '\0';
+	fclose(file);
+	return text;
+}
+
+START_TEST(each_report_is_written_whole)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "a \"name\" <x>\\", 100, 0, NULL, NULL, NULL, NULL, NULL, 0);
+
+	ck_assert_ptr_nonnull(umem_cache_alloc(cache, UMEM_DEFAULT));
+	ck_assert_ptr_nonnull(
+	    strstr(dumped(UMEM_DUMP_STATS), "max mmap bytes"));
+	ck_assert_ptr_nonnull(strstr(text, "\na _name_ _x__ "));
+	ck_assert_ptr_nonnull(
+	    strstr(dumped(UMEM_DUMP_OPTIONS), "UMEM_LOGGING"));
+	ck_assert_ptr_nonnull(strstr(text, "  transaction[=size]\n"));
+	ck_assert_ptr_nonnull(strstr(dumped(UMEM_DUMP_METRICS), "\n# EOF\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\numem_cache_live_objects{cache="
+					   "\"a _name_ _x__\",address=\"0x"));
+}
+END_TEST
+
+START_TEST(a_report_that_cannot_be_written_is_an_error)
+{
+	errno = 0;
+	ck_assert_int_eq(umem_dump(-1, UMEM_DUMP_STATS), -1);
+	ck_assert_int_eq(errno, EBADF);
+	errno = 0;
+	ck_assert_int_eq(umem_dump(1, 99), -1);
+	ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+START_TEST(metrics_are_cut_as_by_snprintf)
+{
+	ssize_t n = umem_metrics(NULL, 0);
+	char end[4] = "xyz";
+
+	ck_assert_int_gt(n, 1000);
+	ck_assert_int_eq(umem_metrics(text, sizeof(text)), n);
+	ck_assert_uint_eq(strlen(text), (size_t)n);
+	ck_assert_str_eq(text + n - 6, "# EOF\n");
+	ck_assert_int_eq(umem_metrics(end, 3), n);
+	ck_assert_str_eq(end, "# ");
+	ck_assert_int_eq(end[3], '\0');
+	ck_assert_int_eq(umem_metrics(text, (size_t)n), n);
+	ck_assert_uint_eq(strlen(text), (size_t)n - 1);
+}
+END_TEST
+
+/* A text that is full drops whole lines, but not its last ones. */
+START_TEST(lines_that_do_not_fit_are_counted)
+{
+	struct text *some = text_create(10);
+	struct message line = {.n = 0};
+
+	text_line(some, "%s\n", "12345");
+	text_line(some, "%s\n", "12345");
+	text_line(some, "%s", "123\n");
+	text_line(some, "\n");
+	ck_assert_uint_eq(some->ncut, 2);
+	text_begin_end(some);
+	text_pad(&line, "ab", 4);
+	text_pad_number(&line, 10, 4);
+	text_pad_number(&line, 123456, 2);
+	text_pad(&line, "abc\n", 2);
+	text_add(some, &line);
+	ck_assert_uint_eq(some->ncut, 2);
+	some->bytes[some->n] = '\0';
+	ck_assert_str_eq(some->bytes, "12345\n123\nab    10123456abc\n");
+	text_delete(some);
+}
+END_TEST
+
+Suite *
+dump_suite(void)
+{
+	Suite *suite = suite_create("dump");
+	TCase *tc = tcase_create("dump");
+
+	tcase_add_test(tc, the_figures_follow_the_program);
+	tcase_add_test(tc, another_size_of_the_structure_is_refused);
+	tcase_add_test(tc, each_report_is_written_whole);
+	tcase_add_test(tc, a_report_that_cannot_be_written_is_an_error);
+	tcase_add_test(tc, metrics_are_cut_as_by_snprintf);
+	tcase_add_test(tc, lines_that_do_not_fit_are_counted);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,100 @@
+/*
+ * ctl.c - umem_ctl(): options that may change while the program runs
+ *
+ * These are the options that are marked is_live in option_table.c: the library
+ * reads their variables at each use.  "sample" goes by umem_sample(), because
+ * its state has more than one word.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/base/ready.h"
+#include "umem/malloc/sample.h"
+#include "umem/option_table.h"
+#include "umem/options.h"
+#include "umem/umem.h"
+
+/* The option of this name that has a value; UMEM_OPTIONS comes first. */
+static const struct option *
+ctl_find(const char *name)
+{
+	for (unsigned i = 0; i < option_table_length; i++)
+		if (strcmp(option_table[i].name, name) == 0 &&
+		    option_target(&option_table[i]) != NULL)
+			return &option_table[i];
+	return NULL;
+}
+
+/* Parses a value other than the initial one; "yes" is that of a flag. */
+static bool
+ctl_parse(const struct option *option, const char *text, uint64_t *value)
+{
+	if (option->type == OPTION_FLAG) {
+		*value = option->implied;
+		return strcmp(text, "yes") == 0;
+	}
+	return option_parse(option, text, value) == OPTION_OK;
+}
+
+static bool
+is_sample(const struct option *option)
+{
+	return option_target(option) == &sample_wanted;
+}
+
+/* Returns 0 or an error number. */
+static int
+ctl_set(const struct option *option, const char *text)
+{
+	/* Such as "off" for sample. */
+	const char *initial =
+	    option->type == OPTION_FLAG ? "no" : option->initial_text;
+	bool resets = initial[0] != '\0' && strcmp(text, initial) == 0;
+	uint64_t value = 0;
+
+	if (!option->is_live)
+		return EPERM;
+	if (!resets && !ctl_parse(option, text, &value))
+		return EINVAL;
+	if (is_sample(option))
+		return umem_sample(value) == 0 ? 0 : errno;
+	if (resets)
+		option_reset(option);
+	else
+		option_store(option, value);
+	return 0;
+}
+
+public int
+umem_ctl(const char *name, const char *value, char *old, size_t bytes)
+{
+	int saved = errno, error;
+	const struct option *option = ctl_find(name);
+	struct message m = {.n = 0};
+
+	umem_ready();
+	if (option == NULL) {
+		errno = ENOENT;
+		return -1;
+	}
+	/* umem_sample() and the command umem may have changed it. */
+	if (is_sample(option))
+		option_store(
+		    option, __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED));
+	option_report_value(&m, option);
+	if (old != NULL && bytes <= m.n) {
+		errno = ERANGE;
+		return -1;
+	}
+	error = value != NULL ? ctl_set(option, value) : 0;
+	if (error != 0) {
+		errno = error;
+		return -1;
+	}
+	if (old != NULL) {
+		memcpy(old, m.text, m.n);
+		old[m.n] = '\0';
+	}
+	errno = saved;
+	return 0;
+}

@@ -1,0 +1,164 @@
+/*
+ * dump.c - statistics and options of the library, for the program and for files
+ *
+ * The figures come from umem/malloc/stats.c, their text from stats_text.c, and
+ * the list of options from option_report.c.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "umem/base/ready.h"
+#include "umem/malloc/sample.h"
+#include "umem/malloc/stats.h"
+#include "umem/malloc/stats_text.h"
+#include "umem/options.h"
+#include "umem/umem.h"
+#include "vmem/os.h"
+
+/* Registers a function for exit(); libc has it under this name only. */
+extern int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
+
+static struct text *
+options_text_create(void)
+{
+	struct text *text = text_create(OPTION_REPORT_BYTES);
+
+	if (text != NULL)
+		option_report_all(text);
+	return text;
+}
+
+void
+dump_help(void)
+{
+	struct text *text = options_text_create();
+
+	if (text == NULL)
+		return;
+	message_write_standard(text->bytes, text->n);
+	text_delete(text);
+}
+
+/* Appends the statistics to the file of UMEM_OPTIONS=stats. */
+static void
+dump_at_exit(void *arg)
+{
+	struct text *stats = stats_text_create(STATS_TABLE);
+	struct text *text = text_create(stats == NULL ? 0 : stats->n + 64);
+	int fd = message_open(stats_path);
+
+	(void)arg;
+	if (fd < 0 || stats == NULL || text == NULL) {
+		message_line(
+		    "UMEM_OPTIONS: stats: cannot write %s", stats_path);
+	} else {
+		text_line(text, "process %u\n", os_process_id());
+		text_append(text, stats);
+		os_write(fd, text->bytes, text->n);
+	}
+	if (fd >= 0)
+		os_close(fd);
+	text_delete(text);
+	text_delete(stats);
+}
+
+void
+dump_start(void)
+{
+	if (stats_path[0] != '\0')
+		__cxa_atexit(dump_at_exit, NULL, NULL);
+}
+
+static void
+dump_count_cache(const struct stats_cache *cache, void *arg)
+{
+	struct umem_stats *out = arg;
+
+	out->ncaches++;
+	out->nfailures += cache->nfailed;
+}
+
+public int
+umem_stats(struct umem_stats *out, size_t bytes)
+{
+	struct stats stats;
+
+	if (out == NULL || bytes != sizeof(*out) || !umem_ready()) {
+		errno = EINVAL;
+		return -1;
+	}
+	stats_read(&stats);
+	*out = (struct umem_stats){.heap_bytes = stats.held,
+	    .dirty_bytes = stats.dirty,
+	    .live_bytes = stats.chunks_live + stats.large,
+	    .cached_bytes = stats.chunks_cached,
+	    .large_bytes = stats.large,
+	    .nlarge = stats.nlarge,
+	    .own_bytes = stats.meta,
+	    .committed_bytes = stats.committed,
+	    .sample_bytes = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED)};
+	stats_each_cache(dump_count_cache, out);
+	return 0;
+}
+
+/* The text of enum umem_dump; NULL with errno set. */
+static struct text *
+dump_create(int what)
+{
+	struct text *text = NULL;
+
+	errno = ENOMEM;
+	switch (what) {
+	case UMEM_DUMP_STATS:
+		text = stats_text_create(STATS_TABLE);
+		break;
+	case UMEM_DUMP_METRICS:
+		text = stats_text_create(STATS_METRICS);
+		break;
+	case UMEM_DUMP_OPTIONS:
+		text = options_text_create();
+		break;
+	default:
+		errno = EINVAL;
+	}
+	return text;
+}
+
+public int
+umem_dump(int fd, int what)
+{
+	int saved = errno, error;
+	struct text *text;
+
+	umem_ready();
+	text = dump_create(what);
+	if (text == NULL)
+		return -1;
+	error = os_write(fd, text->bytes, text->n);
+	text_delete(text);
+	errno = error != 0 ? error : saved;
+	return error != 0 ? -1 : 0;
+}
+
+public ssize_t
+umem_metrics(char *buffer, size_t bytes)
+{
+	int saved = errno;
+	struct text *text;
+	size_t n;
+
+	umem_ready();
+	text = dump_create(UMEM_DUMP_METRICS);
+	if (text == NULL)
+		return -1;
+	errno = saved;
+	n = text->n;
+	if (bytes != 0) {
+		size_t ncopied = n < bytes ? n : bytes - 1;
+
+		memcpy(buffer, text->bytes, ncopied);
+		buffer[ncopied] = '\0';
+	}
+	text_delete(text);
+	return (ssize_t)n;
+}
