@@ -1,33 +1,15 @@
 /*
  * cmd_sample.c - umem sample and samples: set the sampling interval, and report
  *
- * "sample" is the only command that changes a running process.  It writes three
- * words while every thread is stopped:
- *	on	mean, counted_end, small_end
- *	off	small_end, counted_end, mean
- * A thread may have been stopped at any instruction.
- *	Before it has read a word: it will see the complete new state.
- *	After it has read small_end: it finishes this allocation in the old
- *	state.  The allocation is counted or not, and both are correct
- *	(umem/malloc/sample.c).
- *	In the library's own alloc_choose_paths(), which stores these words,
- *	too: it reads mean again after the last store, finds the new value, and
- *	starts over.
- *	After it has read the old mean for its next sample, or has drawn a
- *	distance from it: it takes at most one sample by the old mean.
- * If this command is killed between two writes, the state is one of the
- * mixtures that umem/malloc/sample.c shows to be correct.  Without critical
- * sections (locked mode, or umem_setmtbf() in force) both ends are 0 and stay
- * 0; the library sets them when that state ends.
+ * "sample" changes the process; see change.c.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <unistd.h>
 
 #include "tools/inspect/audit.h"
+#include "tools/inspect/change.h"
 #include "tools/inspect/pprof.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
@@ -175,54 +157,6 @@ command_samples(int argc, char **argv)
 	return EXIT_OK;
 }
 
-/* Writes a word of a process whose threads are stopped. */
-static void
-write_word(struct target *target, uint64_t at, uint64_t value)
-{
-	assert(target->held);
-	for (size_t i = 0; i < target->nthreads; i++)
-		if (target->threads[i].stopped &&
-		    ptrace(PTRACE_POKEDATA, target->threads[i].tid, (void *)at,
-			(void *)value) == 0)
-			return;
-	fail_with(EXIT_ERROR, "%s: cannot be changed: %s", target->name,
-	    strerror(errno));
-}
-
-static uint64_t
-read_word(struct target *target, uint64_t at)
-{
-	uint64_t value;
-
-	if (!target_peek(target, at, &value, sizeof(value)))
-		fail_with(EXIT_ERROR, "%s: cannot be read", target->name);
-	return value;
-}
-
-static void
-set_interval(struct target *target, const struct layout *l, uint64_t mean)
-{
-	uint64_t sampling = layout_value(l, L_SAMPLING);
-	uint64_t fast = layout_value(l, L_ALLOC_FAST);
-	uint64_t small_end = fast + layout_value(l, L_FAST_SMALL_END);
-	uint64_t counted_end =
-	    sampling + layout_value(l, L_SAMPLING_COUNTED_END);
-	uint64_t mean_at = sampling + layout_value(l, L_SAMPLING_MEAN);
-	bool sections =
-	    read_word(target, fast + layout_value(l, L_FAST_UNITS)) != 0;
-	uint64_t end = sections ? layout_value(l, L_SIZE_SMALL) + 1 : 0;
-
-	if (mean == 0) {
-		write_word(target, small_end, end);
-		write_word(target, counted_end, 0);
-		write_word(target, mean_at, 0);
-	} else {
-		write_word(target, mean_at, mean);
-		write_word(target, counted_end, end);
-		write_word(target, small_end, 0);
-	}
-}
-
 static uint64_t
 parse_mean(const char *command, const char *text)
 {
@@ -248,23 +182,8 @@ command_sample(int argc, char **argv)
 	    argc - optind != 2)
 		fail_usage(argv[0]);
 	mean = parse_mean(argv[0], argv[optind + 1]);
-	target = target_open(argv[optind]);
-	if (!target->live)
-		fail_with(EXIT_ERROR, "%s: is a core file", target->name);
-	l = layout_find(target);
-	target_hold(target);
-	if (layout_variable(l, target, L_UMEM_STATE) !=
-	    layout_value(l, L_UMEM_READY))
-		fail_with(EXIT_ERROR,
-		    "%s: libumem is loaded there and not in use yet",
-		    target->name);
-	if (read_word(target, layout_value(l, L_SAMPLING) +
-				  layout_value(l, L_SAMPLING_ABLE)) == 0)
-		fail_with(EXIT_ERROR,
-		    "%s: every block is checked there already "
-		    "(UMEM_DEBUG, hardened, or a memory checker)",
-		    target->name);
-	set_interval(target, l, mean);
+	target = change_open(argv[optind], &l);
+	change_sampling(target, l, mean);
 	target_release(target);
 	if (mean == 0)
 		printf("%s: sampling is off\n", target->name);

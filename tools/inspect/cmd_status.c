@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/inspect/model.h"
+#include "tools/inspect/options.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
@@ -193,12 +194,55 @@ print_domains(struct model *model)
 	}
 }
 
+/* Returns the number of caches with a limit, and of those at their limit. */
+static size_t
+count_limits(const struct model *model, size_t *nreached)
+{
+	size_t n = 0;
+
+	*nreached = 0;
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		if (!c->counts || c->limit == UINT64_MAX)
+			continue;
+		n++;
+		*nreached += c->nheld >= c->limit;
+	}
+	return n;
+}
+
+static void
+print_limits(const struct model *model)
+{
+	size_t nreached, n = count_limits(model, &nreached);
+
+	if (n == 0)
+		puts("Limits:         none");
+	else
+		printf("Limits:         %zu caches, %zu of them at the limit; "
+		       "see umem stat\n",
+		    n, nreached);
+}
+
+static void
+json_limits(const struct model *model)
+{
+	size_t nreached, n = count_limits(model, &nreached);
+
+	json_open("limits", '{');
+	json_number("caches", n);
+	json_number("reached", nreached);
+	json_close();
+}
+
 int
 command_status(int argc, char **argv)
 {
 	struct model *model = snapshot_open(target_argument(argc, argv), 0);
 	const struct layout *l = model->layout;
 	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
+	struct target_options options = options_read(model->target, l);
 	uint64_t n, bytes;
 
 	if (json_wanted) {
@@ -209,6 +253,8 @@ command_status(int argc, char **argv)
 		json_text("mode", mode_of(model));
 		json_text("checks", checks_text(model));
 		json_text("debug", debug_text(model));
+		json_text("options", options_changed(&options));
+		json_limits(model);
 		json_number(
 		    "concurrency", cpu_layer_value(model, L_LAYER_NWANTED));
 		json_number("heap_bytes", model->end - model->base);
@@ -228,6 +274,8 @@ command_status(int argc, char **argv)
 	printf("Mode:           %s\n", mode_of(model));
 	printf("Checks:         %s\n", checks_text(model));
 	printf("Debugging:      %s\n", debug_text(model));
+	printf("Options:        %s\n", options_changed(&options));
+	print_limits(model);
 	printf("Heap:           %s at %lx\n",
 	    size_text(model->end - model->base), model->base);
 	printf("Own memory:     %s\n", size_text(mapped));

@@ -98,6 +98,15 @@ static const struct command commands[] = {
 	"have one allocation in about so many bytes sampled, from now on",
 	"let process 1234 sample one allocation in about 512 KiB",
 	"umem sample 1234 512k"},
+    {"ctl", command_ctl, "[--json] PID [OPTION[=VALUE] ...]",
+	"the options that can change while the program runs, with their\n"
+	"values and defaults; or read and change some",
+	"let process 1234 keep at most 4 MiB of each size in the depot",
+	"umem ctl 1234 depot_bytes=4m"},
+    {"metrics", command_metrics, "PID|CORE",
+	"the use of memory as OpenMetrics text, for Prometheus",
+	"the metrics of process 1234, for the textfile collector",
+	"umem metrics 1234 >umem.prom"},
     {"log", command_log,
 	"[-r] [-l transaction|fail|slab] [--sysroot=dir] [--json]\n"
 	"                PID|CORE",

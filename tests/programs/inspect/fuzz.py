@@ -24,7 +24,7 @@ COMMANDS = [
     ["segments", "umem_heap"], ["sizes", "-i"], ["verify"], ["users", "-d"], ["users", "--mdb", "-ef"],
     ["log"], ["bufctl", "-hv"], ["walk", "umem"], ["walk", "freemem"],
     ["walk", "vmem_seg"], ["walk", "umem_slab_partial"], ["walk", "bufctl"],
-    ["whatis", "5500"], ["grep", "5500"], ["leaks", "--json"],
+    ["whatis", "5500"], ["grep", "5500"], ["leaks", "--json"], ["metrics"],
 ]
 
 
