@@ -159,6 +159,62 @@ says '^    [0-9a-f]+$' leaks -d "$pid"
 says '^    1989 more; umem walk leak prints all$' leaks -d "$pid"
 finish 0
 
+# A list hangs on its head, not on samples of other blocks of the head's size.
+cat >list.c <<'EOF'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+struct link { struct link *next; char rest[24]; };
+__attribute__((noinline)) static void
+lose_list(void)
+{
+	struct link *volatile list = NULL;
+	for (int i = 0; i < 3000; i++) {
+		struct link *link = malloc(sizeof(*link));
+		memset(link, 0, sizeof(*link));
+		link->next = list;
+		list = link;
+	}
+	list = NULL;
+}
+__attribute__((noinline)) static void
+lose_plain(void)
+{
+	for (int i = 0; i < 3000; i++)
+		memset(malloc(32), 1, 32);
+}
+__attribute__((noinline)) static void
+wipe(void)
+{
+	volatile char stack[16384];
+	memset((void *)stack, 0, sizeof(stack));
+}
+int
+main(void)
+{
+	char c;
+	lose_list();
+	lose_plain();
+	wipe();
+	write(1, "ready\n", 6);
+	return (int)read(0, &c, 1);
+}
+EOF
+"$CC" -O1 -g -fno-builtin -w -o list list.c || exit 1
+start env UMEM_OPTIONS=sample=1000 ./list
+"$umem" leaks --json "$pid" >json
+python3 - json <<-'EOF' || exit 1
+import json, sys
+report = json.load(open(sys.argv[1]))
+rows = [row for row in report["leaks"] if row["kind"] == "direct"]
+plain, = (row for row in rows if row["call_site"].startswith("lose_plain "))
+assert plain["indirect_bytes"] == 0, plain
+assert 1500 <= plain["blocks"] <= 3001, plain
+total = sum(row["bytes"] + row["indirect_bytes"] for row in rows)
+assert abs(total / 192000 - 1) < 0.01, rows
+EOF
+finish 0
+
 # A suppressed sample stands for other suppressed blocks.
 start env UMEM_OPTIONS=sample=200 "$TMP/sites"
 "$umem" leaks --json --suppressions=known "$pid" >json

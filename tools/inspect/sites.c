@@ -17,6 +17,10 @@
  *	deviation of their sum, the sites get all blocks of the bucket.
  *	Otherwise they get as many as the weights say, and the rest remains
  *	unknown: blocks that were allocated before sampling began.
+ *	    Bytes held by blocks without a stack are divided likewise, by the
+ *	bytes that the samples hold.  Therefore the elements of a lost list
+ *	belong to no call site if its head is not a sample, and if no sample of
+ *	the head's size holds other blocks.
  *
  * Rate
  *	A row counts its bytes by the logarithm of their age.  Its rate is that
@@ -125,7 +129,10 @@ sites_add(struct sites *sites, const struct site_block *b)
 	t->held += (double)b->held;
 	t->more_blocks += b->weight - 1;
 	t->more_bytes += (b->weight - 1) * (double)b->bytes;
-	t->variance += b->weight * (b->weight - 1);
+	t->more_held += (b->weight - 1) * (double)b->held;
+	t->blocks_variance += b->weight * (b->weight - 1);
+	t->held_variance +=
+	    b->weight * (b->weight - 1) * (double)b->held * (double)b->held;
 	t->by_age[log2_of(age)] += (double)(b->n * b->bytes + b->held);
 	if (age > t->oldest || t->nseen == b->n) {
 		t->oldest = age;
@@ -178,12 +185,31 @@ sites_add_buffer(struct sites *sites, const struct slab *slab,
 	sites_add(sites, &b);
 }
 
+/*
+ * An estimate from samples of a figure of blocks without a stack, and the share
+ * of this figure that belongs to the call sites of the samples.
+ */
+struct estimate {
+	double weight, variance;
+	double share;
+};
+
 /* The blocks of a bucket. */
 struct bucket {
-	double weight, variance;     /* of samples, for blocks not seen */
-	double nothers, bytes, held; /* of blocks without a stack */
-	double share; /* of nothers that belongs to the samples' sites */
+	double blocks, bytes, held; /* of blocks without a stack */
+	struct estimate of_blocks, of_held;
 };
+
+static void
+estimate_share(struct estimate *e, double figure)
+{
+	if (e->weight <= 0)
+		e->share = 0;
+	else if (e->weight + 2 * sqrt(e->variance) >= figure)
+		e->share = 1;
+	else
+		e->share = e->weight / figure;
+}
 
 static void
 fill_buckets(const struct sites *sites, struct bucket *buckets, size_t n)
@@ -194,23 +220,19 @@ fill_buckets(const struct sites *sites, struct bucket *buckets, size_t n)
 
 		assert(t->bucket < n);
 		if (t->sampled) {
-			b->weight += t->more_blocks;
-			b->variance += t->variance;
+			b->of_blocks.weight += t->more_blocks;
+			b->of_blocks.variance += t->blocks_variance;
+			b->of_held.weight += t->more_held;
+			b->of_held.variance += t->held_variance;
 		} else if (t->depth == 0) {
-			b->nothers += t->blocks;
+			b->blocks += t->blocks;
 			b->bytes += t->bytes;
 			b->held += t->held;
 		}
 	}
 	for (size_t i = 0; i < n; i++) {
-		struct bucket *b = &buckets[i];
-
-		if (b->weight <= 0)
-			b->share = 0;
-		else if (b->weight + 2 * sqrt(b->variance) >= b->nothers)
-			b->share = 1;
-		else
-			b->share = b->weight / b->nothers;
+		estimate_share(&buckets[i].of_blocks, buckets[i].blocks);
+		estimate_share(&buckets[i].of_held, buckets[i].held);
 	}
 }
 
@@ -225,19 +247,20 @@ estimate(struct sites *sites)
 	for (size_t i = 0; i < sites->ntallies; i++) {
 		struct site_tally *t = sites->tallies[i];
 		const struct bucket *b = &buckets[t->bucket];
-		double part;
+		double given = b->of_blocks.share * b->blocks;
 
-		if (t->sampled && b->weight > 0) {
-			part = t->more_blocks / b->weight;
-			t->blocks += part * b->share * b->nothers;
-			t->bytes +=
-			    t->more_bytes / b->weight * b->share * b->nothers;
-			t->held += part * b->share * b->held;
+		if (t->sampled && b->of_blocks.weight > 0) {
+			t->blocks +=
+			    t->more_blocks / b->of_blocks.weight * given;
+			t->bytes += t->more_bytes / b->of_blocks.weight * given;
 		} else if (!t->sampled && t->depth == 0) {
-			t->blocks *= 1 - b->share;
-			t->bytes *= 1 - b->share;
-			t->held *= 1 - b->share;
+			t->blocks *= 1 - b->of_blocks.share;
+			t->bytes *= 1 - b->of_blocks.share;
+			t->held *= 1 - b->of_held.share;
 		}
+		if (t->sampled && b->of_held.weight > 0)
+			t->held += t->more_held / b->of_held.weight *
+				   b->of_held.share * b->held;
 	}
 	free(buckets);
 }
@@ -367,7 +390,7 @@ suppress(struct sites *sites)
 			continue;
 		sites->suppressed_blocks += t->blocks;
 		sites->suppressed_bytes += t->bytes;
-		t->blocks = 0;
+		t->blocks = t->held = 0;
 	}
 }
 
@@ -375,7 +398,7 @@ static bool
 is_wanted(const struct sites *sites, const struct site_tally *t)
 {
 	/* Less than half a block is the rest of an estimate. */
-	return t->blocks >= 0.5 &&
+	return (t->blocks >= 0.5 || t->held >= 0.5) &&
 	       (sites->caller == NULL ||
 		   site_tally_is_from(sites->model, t, sites->caller));
 }

@@ -35,7 +35,8 @@ struct site_tally {
 	uint64_t nseen;
 	double blocks, bytes, held;     /* of blocks seen, or an estimate */
 	double more_blocks, more_bytes; /* estimates of blocks not seen */
-	double variance;                /* of more_blocks */
+	double more_held;
+	double blocks_variance, held_variance; /* of more_blocks, more_held */
 	double by_age[64]; /* bytes and held bytes of blocks seen, by log2 */
 	uint64_t oldest;   /* age in ns; 0: not known */
 	uint64_t example;  /* address of the oldest block, or of one block */

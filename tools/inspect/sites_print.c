@@ -21,6 +21,8 @@ bytes_text(double bytes, bool estimated)
 static const char *
 blocks_text(double blocks, bool estimated)
 {
+	if (blocks < 0.5)
+		return "<1";
 	return xprint("%s%.0f", estimated ? "~" : "", blocks);
 }
 
