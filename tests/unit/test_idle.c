@@ -61,15 +61,6 @@ START_TEST(a_program_without_slow_paths_is_idle)
 }
 END_TEST
 
-START_TEST(little_free_memory_is_no_pressure)
-{
-	ck_assert(!idle_has_pressure(15 * MIB, 0));
-	ck_assert(!idle_has_pressure(DIRTY, DIRTY + 1));
-	ck_assert(idle_has_pressure(DIRTY, DIRTY));
-	ck_assert(idle_has_pressure(16 * MIB, 0));
-}
-END_TEST
-
 /* Allocate one block, or free one. */
 static void
 step(void **block, unsigned i, bool more)
@@ -120,62 +111,82 @@ START_TEST(a_program_that_still_frees_or_fills_is_not_idle)
 }
 END_TEST
 
-START_TEST(half_a_second_without_a_slow_path_is_idle)
+START_TEST(a_program_without_a_slow_path_for_an_age_is_idle)
 {
+	const uint64_t age = SEC / 2;
+
 	idle_note_activity(SEC);
-	ck_assert(!idle_by_time(SEC));
+	ck_assert(!idle_by_time(SEC, age));
 	/* A thread may pass a time that it read earlier. */
-	ck_assert(!idle_by_time(SEC / 2));
-	ck_assert(!idle_by_time(SEC + SEC / 2));
-	ck_assert(idle_by_time(SEC + SEC / 2 + 1));
+	ck_assert(!idle_by_time(SEC / 2, age));
+	ck_assert(!idle_by_time(SEC + age, age));
+	ck_assert(idle_by_time(SEC + age + 1, age));
 }
 END_TEST
 
-START_TEST(each_misprediction_doubles_the_back_off)
+/* Quiet ticks until the program is predicted to be idle. */
+static unsigned
+patience(uint64_t now)
+{
+	unsigned n = 1;
+
+	idle_note_activity(now);
+	idle_by_push_count(now, true);
+	while (!idle_by_push_count(now, true))
+		n++;
+	return n;
+}
+
+START_TEST(each_misprediction_doubles_patience)
+{
+	unsigned before = patience(SEC);
+
+	ck_assert_uint_ge(before, 2);
+	for (unsigned i = 0; i < 6; i++) {
+		grow_after(SEC, SEC / 20);
+		ck_assert_uint_eq(patience(SEC), 2 * before);
+		before *= 2;
+	}
+}
+END_TEST
+
+/* A prediction is right if the memory is needed late, or less than half. */
+START_TEST(a_correct_prediction_halves_patience)
+{
+	uint64_t now = SEC;
+	unsigned least = patience(now);
+
+	for (unsigned i = 0; i < 4; i++)
+		grow_after(now, SEC / 20);
+	for (unsigned i = 8; i >= 1; i /= 2) {
+		idle_predicted(now, DIRTY, 0);
+		idle_heap_grew(now + SEC / 2, DIRTY / 2 - 1);
+		now += 2 * SEC;
+		if (i % 3 == 2)
+			idle_heap_grew(now, DIRTY);
+		ck_assert_uint_eq(patience(now), i * least);
+	}
+	grow_after(now, SEC + 1);
+	ck_assert_uint_eq(patience(now), least);
+}
+END_TEST
+
+START_TEST(memory_that_goes_up_and_down_is_mispredicted_a_few_times)
 {
 	uint64_t now = SEC, begin = now;
 	unsigned npredictions = 0;
 
-	/*
-	 * Memory use goes up and down, each for a tenth of a second, for an
-	 * hour.
-	 */
+	/* Each for a tenth of a second, for an hour. */
 	while (now - begin < 3600 * SEC) {
 		if (ticks_until_idle(now, true) != 0) {
 			npredictions++;
 			grow_after(now, SEC / 20);
 		}
+		idle_note_activity(now + SEC / 20);
 		now += SEC / 10;
 	}
-	ck_assert_uint_ge(npredictions, 8);
-	ck_assert_uint_le(npredictions, 16);
-}
-END_TEST
-
-START_TEST(a_correct_prediction_halves_the_back_off)
-{
-	uint64_t now = SEC;
-
-	/* After four mispredictions no prediction is made for eight seconds. */
-	for (unsigned i = 0; i < 4; i++) {
-		ck_assert_uint_ne(ticks_until_idle(now, true), 0);
-		grow_after(now, SEC / 20);
-		ck_assert_uint_eq(ticks_until_idle(now + SEC / 10, true), 0);
-		now += 9 * SEC;
-	}
-	/*
-	 * A prediction is right if the memory is needed again late, or less
-	 * than half of it.
-	 */
-	for (unsigned i = 0; i < 4; i++) {
-		ck_assert_uint_ne(ticks_until_idle(now, true), 0);
-		grow_after(now, SEC + 1);
-		now += 2 * SEC;
-	}
-	ck_assert_uint_ne(ticks_until_idle(now, true), 0);
-	grow_after(now, SEC / 20);
-	ck_assert_uint_eq(ticks_until_idle(now + SEC / 2, true), 0);
-	ck_assert_uint_ne(ticks_until_idle(now + SEC + SEC / 10, true), 0);
+	ck_assert_uint_ge(npredictions, 1);
+	ck_assert_uint_le(npredictions, 4);
 }
 END_TEST
 
@@ -196,11 +207,12 @@ idle_suite(void)
 
 	tcase_add_checked_fixture(idle, start, NULL);
 	tcase_add_test(idle, a_program_without_slow_paths_is_idle);
-	tcase_add_test(idle, little_free_memory_is_no_pressure);
 	tcase_add_test(idle, a_program_that_still_frees_or_fills_is_not_idle);
-	tcase_add_test(idle, half_a_second_without_a_slow_path_is_idle);
-	tcase_add_test(idle, each_misprediction_doubles_the_back_off);
-	tcase_add_test(idle, a_correct_prediction_halves_the_back_off);
+	tcase_add_test(idle, a_program_without_a_slow_path_for_an_age_is_idle);
+	tcase_add_test(idle, each_misprediction_doubles_patience);
+	tcase_add_test(idle, a_correct_prediction_halves_patience);
+	tcase_add_test(
+	    idle, memory_that_goes_up_and_down_is_mispredicted_a_few_times);
 	tcase_add_test(
 	    idle, a_child_does_not_check_the_prediction_of_its_parent);
 	suite_add_tcase(suite, idle);

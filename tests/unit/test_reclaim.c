@@ -63,7 +63,7 @@ made(size_t size)
 START_TEST(what_depots_keep_makes_up_for_growth)
 {
 	umem_cache_t *last = plain(48);
-	size_t before;
+	size_t before = heap_allocated_clean();
 
 	for (size_t i = 1; i <= NPHASES; i++) {
 		umem_cache_t *cache = made(i * 64);
@@ -72,10 +72,9 @@ START_TEST(what_depots_keep_makes_up_for_growth)
 		for (size_t j = 0; j < PHASE / (i * 64); j++)
 			umem_cache_free(cache, all[j]);
 	}
-	before = heap_allocated_clean();
 	take_bytes(last, 48, LATER);
 	ck_assert_uint_lt(
-	    heap_allocated_clean() - before, LATER - NPHASES * PHASE / 2);
+	    heap_allocated_clean() - before, LATER + NPHASES * PHASE / 2);
 }
 END_TEST
 
@@ -101,9 +100,10 @@ END_TEST
 static const struct {
 	size_t freed, least, most;
 } purges[] = {
-    {MIB, 0, 0},
-    {4 * MIB, 3 * MIB / 2, 3 * MIB},
-    {LATER, LATER * 3 / 4, LATER},
+    /* Within the target, above it, and far above it. */
+    {4 * MIB, 0, 0},
+    {8 * MIB, 2 * MIB, 5 * MIB},
+    {LATER, LATER * 2 / 3, LATER},
 };
 
 START_TEST(free_pages_of_slabs_make_up_for_growth)
@@ -143,7 +143,48 @@ START_TEST(growth_while_somebody_is_at_work_is_not_forgotten)
 	worker_end();
 	/* The heap does not grow any more. */
 	reclaim_check(os_now_ns());
-	ck_assert_uint_ge(page_purge_bytes(), LATER * 3 / 4);
+	ck_assert_uint_ge(page_purge_bytes(), LATER * 2 / 3);
+}
+END_TEST
+
+START_TEST(pressure_grows_with_the_idle_part)
+{
+	const size_t heap = 1024 * MIB, target = reclaim_target(heap);
+	unsigned last = 0;
+
+	ck_assert_uint_gt(target, 0);
+	ck_assert_uint_lt(target, heap);
+	for (size_t idle = 0; idle <= heap; idle += heap / 64) {
+		unsigned pressure = reclaim_pressure(idle, heap);
+
+		ck_assert_uint_ge(pressure, last);
+		ck_assert_uint_le(pressure, RECLAIM_PRESSURE_MOST);
+		ck_assert(pressure == 0 || idle > target);
+		ck_assert_uint_le(
+		    reclaim_age(100, pressure), reclaim_age(100, last));
+		last = pressure;
+	}
+	ck_assert_uint_eq(last, RECLAIM_PRESSURE_MOST);
+	/* Little memory may be idle as a whole. */
+	ck_assert_uint_eq(reclaim_pressure(MIB, MIB), 0);
+	ck_assert_uint_eq(reclaim_pressure(0, 0), 0);
+	ck_assert_uint_eq(reclaim_age(100, 0), 100);
+	ck_assert_uint_ge(reclaim_age(RECLAIM_AGE_UPDATES, last), 1);
+}
+END_TEST
+
+START_TEST(dirty_pages_exert_pressure)
+{
+	bool zeroed;
+	void *p = heap_alloc(LATER, HEAP_UNIT, &zeroed);
+
+	ck_assert_uint_eq(reclaim_dirty_pressure(), 0);
+	ck_assert_uint_eq(reclaim_page_pressure(), 0);
+	heap_free(p, LATER);
+	ck_assert_uint_eq(reclaim_dirty_pressure(), RECLAIM_PRESSURE_MOST);
+	ck_assert_uint_eq(reclaim_page_pressure(), RECLAIM_PRESSURE_MOST);
+	ck_assert_uint_ge(heap_purge(0, SIZE_MAX), LATER);
+	ck_assert_uint_eq(reclaim_dirty_pressure(), 0);
 }
 END_TEST
 
@@ -416,6 +457,8 @@ reclaim_suite(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, pressure_grows_with_the_idle_part);
+	tcase_add_test(tc, dirty_pages_exert_pressure);
 	tcase_add_test(tc, what_depots_keep_makes_up_for_growth);
 	tcase_add_test(tc, idle_large_classes_make_up_for_growth);
 	tcase_add_loop_test(

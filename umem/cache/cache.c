@@ -750,38 +750,6 @@ cache_take_idle(struct umem_cache *cache)
 	return alloc_one(cache);
 }
 
-/* Updates in a row without a visit to the slabs, before they are purged. */
-#define PURGE_IDLE_UPDATES 4
-/* Half empty slabs exist only if at least this part of the chunks is free. */
-#define PURGE_FREE_PART    8
-/*
- * Bytes purged by one update, which takes some milliseconds of the kernel's
- * time.
- */
-#define PURGE_LIMIT        (16 * MIB)
-
-/*
- * Purges free pages of partial slabs if the cache is idle.  Returns true if
- * there may be something to purge now or soon.
- */
-static bool
-purge_if_idle(struct umem_cache *cache, bool visited)
-{
-	size_t total = slab_total(&cache->slabs);
-
-	if (slab_used(&cache->slabs) >= total - total / PURGE_FREE_PART)
-		return false;
-	if (visited) {
-		cache->nidle_updates = 0;
-		return true;
-	}
-	if (cache->nidle_updates < PURGE_IDLE_UPDATES) {
-		cache->nidle_updates++;
-		return true;
-	}
-	return page_purge_sparse(&cache->slabs, PURGE_LIMIT) != 0;
-}
-
 /*
  * Returns the acquisitions of the slabs' lock, and the contended ones, since
  * the last update.
@@ -830,6 +798,7 @@ cache_update(struct umem_cache *cache, bool may_call)
 	struct magazine *chain = NULL;
 	bool busy;
 
+	cache->nidle_updates = since.nacquired != 0 ? 0 : cache->nidle_updates + 1;
 	/*
 	 * Flushing objects may release slabs of a source, or resources, which
 	 * calls the program.
@@ -843,10 +812,24 @@ cache_update(struct umem_cache *cache, bool may_call)
 		cache_flush(cache, chain);
 		cache_open_gate(cache);
 	}
-	busy = chain != NULL || purge_if_idle(cache, since.nacquired != 0);
+	busy = chain != NULL;
 	if (may_call || !cache->calls_out)
 		busy |= update_empty(cache);
 	return busy;
+}
+
+bool
+cache_purge_idle(struct umem_cache *cache, unsigned age, size_t *limit)
+{
+	size_t purged;
+
+	if (slab_used(&cache->slabs) == slab_total(&cache->slabs))
+		return false;
+	if (cache->nidle_updates < age)
+		return true;
+	purged = page_purge_sparse(&cache->slabs, *limit);
+	*limit = purged < *limit ? *limit - purged : 0;
+	return purged != 0;
 }
 
 bool

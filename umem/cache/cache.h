@@ -303,6 +303,14 @@ void cache_reap(struct umem_cache *cache);
 bool cache_update(struct umem_cache *cache, bool may_call);
 
 /*
+ * Purges free pages of slabs that are at least half empty, at most *limit
+ * bytes, which are subtracted from *limit, if the slabs' lock was not taken for
+ * age updates.  Returns true if there may be something to purge now or soon.
+ * Only the worker may call it.
+ */
+bool cache_purge_idle(struct umem_cache *cache, unsigned age, size_t *limit);
+
+/*
  * Flushes the depot's surplus to the slabs and releases empty slabs.  For large
  * classes of malloc() it also flushes the magazines of this CPU that were idle
  * since the last call.  Returns whether there was any.  Only the worker may

@@ -10,18 +10,13 @@
 /* Notes that a slow path has read the clock: the program is not idle. */
 void idle_note_activity(uint64_t now_ns);
 
-/* Has the program been in no slow path for IDLE_NS? */
-bool idle_by_time(uint64_t now_ns);
+/* Has the program been in no slow path for age_ns? */
+bool idle_by_time(uint64_t now_ns, uint64_t age_ns);
 
 /*
- * Are the dirty bytes many, and no fewer than the used bytes, so that an early
- * release matters?
- */
-bool idle_has_pressure(size_t dirty, size_t used);
-
-/*
- * Called at each tick.  pressure is the answer of idle_has_pressure().  Returns
- * true if the program is predicted to need none of its free memory.
+ * Called at each tick.  pressure says that memory is under the most pressure,
+ * so that an early release matters.  Returns true if the program is predicted
+ * to need none of its free memory.
  */
 bool idle_by_push_count(uint64_t now_ns, bool pressure);
 

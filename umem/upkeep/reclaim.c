@@ -1,30 +1,50 @@
 /*
- * reclaim.c - reclaims cached memory when the heap grows or is asked for much
+ * reclaim.c - the memory policy: how much may be idle, and for how long
  *
- * Growth
- *	After every GROWTH_STEP of memory never used before that the heap has
- *	allocated, caches release memory that they keep and do not use.  Because
- *	a page that is already mapped is cheaper than a new one, this memory
- *	should serve the growth first; and a program that grows may be at its
- *	peak.  The caches release the surplus of their depots since the last
- *	time, and idle magazines of large classes.  Free whole pages of slabs
- *	are purged if that is worth it: twice the bytes of the growth where a
- *	sixteenth of the heap is free in slabs, since some of these pages will
- *	be used again; and MANY_PURGES times the growth, to make up for a long
- *	growth, where a quarter of the heap is free in slabs.
+ * Idle bytes are memory that the program does not use and that the kernel does
+ * not have.  They are in five levels, from the cheapest to rebuild:
  *
- * Demand
- *	After every heap/DEMAND_PART bytes allocated from the heap, used before
- *	or not, if all depots together hold more than heap/DEPOTS_PART, they are
- *	flushed to the slabs, up to a limit.  Because the heap is being asked,
- *	the program wants memory for some sizes that depots hold for others.
- *	Otherwise a program that uses several sizes in turn would end with as
- *	much in each depot as it ever had of that size: each depot is used in
- *	every turn, so it has no surplus, and the heap grows a little in each
- *	turn until all sizes fit at once, too much for the CPU's caches and its
- *	TLB.  A program that uses its sizes evenly asks the heap for nothing, so
- *	its depots keep everything.  Caches with a constructor keep their
- *	constructed objects in any case.
+ *	level		age			rebuilt by
+ *	dirty pages	epoch of each unit	a page fault
+ *	slab pages	updates since the	a page fault, for one cache
+ *			slabs' lock was taken
+ *	empty slabs	one update		the heap, a descriptor
+ *	depots		working-set minimum	a visit to the slabs
+ *			since the last step
+ *	CPU caches	no exchange since the	visits to the depot
+ *			last update
+ *
+ * Target and pressure
+ *	A part of the heap, 1/IDLE_PART, may be idle: the target.  Idle bytes
+ *	within the target are released at RECLAIM_AGE_NS.  Pressure is the
+ *	number of targets beyond the first that are idle, at most
+ *	RECLAIM_PRESSURE_MOST; it shortens the age.
+ *
+ * Release
+ *	update	every 250 ms, the upkeep thread or a slow path: all levels, at
+ *		the age above (update.c)
+ *	step	below: the program has allocated memory from the heap, so it
+ *		prefers memory now to cached memory later.  Time does not matter
+ *		to a program that allocates quickly; its bytes age by the bytes
+ *		allocated since
+ *	idle	a program with one thread makes no slow path (idle.c): age 0
+ *	request	no memory, umem_reap(), malloc_trim(): age 0
+ *
+ * Step
+ *	A step is due after every heap/STEP_PART bytes allocated from the heap.
+ *	If all depots together exceed the target, they are flushed to the slabs.
+ *	Because the heap is being asked, the program wants memory for some sizes
+ *	that depots hold for others.  Otherwise a program that uses several
+ *	sizes in turn would end with as much in each depot as it ever had of
+ *	that size: each depot is used in every turn, so none has a surplus.  A
+ *	program that uses its sizes evenly asks the heap for nothing, so its
+ *	depots keep everything.  Caches with a constructor keep their
+ *	constructed objects.
+ *	    If the heap grew, depots release the surplus since the last step in
+ *	any case: a page that is mapped already is cheaper than a new one, and a
+ *	program that grows may be at its peak.  Free pages of slabs are purged
+ *	if they exceed the target, RELEASE_FACTOR bytes for each byte of the
+ *	growth, to make up for a long growth.
  *
  *	Any thread may flush the depots, concurrently with others.  If only one
  *	were allowed and the kernel preempted it, the others could allocate ten
@@ -46,44 +66,41 @@
 #include "vmem/heap.h"
 #include "vmem/panic.h"
 
-#define GROWTH_STEP   (1 * MIB)
-#define GROWTH_PURGES 2
-#define HOLES_LEAST   (2 * MIB)
-#define HOLES_PART    16
-#define MANY_PURGES   12
-#define MANY_HOLES    (8 * MIB)
-#define MANY_PART     4
+/* The target: this part of the memory, at least IDLE_LEAST bytes. */
+#define IDLE_PART      8
+#define IDLE_LEAST     (2 * MIB)
+/* Bytes between two steps: this part of the heap, within these limits. */
+#define STEP_PART      32
+#define STEP_LEAST     (256 * KIB)
+#define STEP_MOST      (4 * MIB)
+/* Bytes that a step releases from a level, for each byte that was allocated. */
+#define RELEASE_FACTOR 8
 
-/*
- * Bytes allocated between two checks: this part of the heap, within these
- * limits.
- */
-#define DEMAND_PART  32
-#define DEMAND_LEAST (256 * KIB)
-#define DEMAND_MOST  (4 * MIB)
-/*
- * Depots together hold too much if they hold more than this part of the heap
- * and more than this many bytes.
- */
-#define DEPOTS_PART  8
-#define DEPOTS_LEAST (1 * MIB)
-/*
- * Bytes flushed per check: a millisecond's work, and more than was allocated
- * since the last check.
- */
-#define DEPOTS_LIMIT (2 * DEMAND_MOST)
-
-static_assert(DEMAND_LEAST <= DEMAND_MOST && DEPOTS_LIMIT >= DEMAND_MOST,
-    "a check flushes at least what was allocated since the last check");
-static_assert(MANY_PURGES > GROWTH_PURGES && MANY_HOLES > HOLES_LEAST &&
-		  MANY_PART < HOLES_PART,
-    "more free bytes in slabs allow more to be purged");
-
-static size_t fresh_seen;     /* [a] */
-static size_t allocated_seen; /* [a] */
-static size_t purge_left;     /* [worker] bytes still to purge */
+static_assert(STEP_LEAST <= STEP_MOST, "limits of a step");
+static_assert(STEP_LEAST <= IDLE_LEAST, "a step may find the target exceeded");
 
 size_t reclaim_at;
+
+static size_t fresh_seen; /* [a] heap_allocated_clean() at the last growth */
+static size_t purge_left; /* [worker] bytes still to purge */
+
+size_t
+reclaim_target(size_t bytes)
+{
+	size_t target = bytes / IDLE_PART;
+
+	return target > IDLE_LEAST ? target : IDLE_LEAST;
+}
+
+unsigned
+reclaim_pressure(size_t idle, size_t bytes)
+{
+	size_t ntargets = idle / reclaim_target(bytes);
+
+	if (ntargets > RECLAIM_PRESSURE_MOST)
+		return RECLAIM_PRESSURE_MOST;
+	return ntargets == 0 ? 0 : (unsigned)ntargets - 1;
+}
 
 /* Approximate bytes of free chunks that have memory. */
 static size_t
@@ -97,26 +114,37 @@ reclaimable_hole_bytes(struct umem_cache *cache)
 		   : 0;
 }
 
-/* The bytes worth purging in slabs after the heap has grown by grown bytes. */
-static size_t
-reclaim_purge_worth(size_t grown)
-{
-	size_t heap = heap_committed();
-	size_t swept = page_purge_bytes();
-	size_t holes = cache_walk_sum(TALLY_HOLES, reclaimable_hole_bytes);
-
-	holes = holes > swept ? holes - swept : 0;
-	if (holes >= MANY_HOLES && holes >= heap / MANY_PART)
-		return MANY_PURGES * grown;
-	if (holes >= HOLES_LEAST && holes >= heap / HOLES_PART)
-		return GROWTH_PURGES * grown;
-	return 0;
-}
-
 static size_t
 bytes_left(size_t bytes, size_t taken)
 {
 	return taken < bytes ? bytes - taken : 0;
+}
+
+/* Approximate bytes of free chunks with pages that are not purged. */
+static size_t
+hole_bytes(void)
+{
+	return bytes_left(cache_walk_sum(TALLY_HOLES, reclaimable_hole_bytes),
+	    page_purge_bytes());
+}
+
+unsigned
+reclaim_dirty_pressure(void)
+{
+	size_t dirty = heap_dirty();
+
+	/* heap_used() takes a lock, so it is asked only if needed. */
+	if (dirty < IDLE_LEAST)
+		return 0;
+	return reclaim_pressure(dirty, dirty + heap_used());
+}
+
+unsigned
+reclaim_page_pressure(void)
+{
+	size_t dirty = heap_dirty();
+
+	return reclaim_pressure(dirty + hole_bytes(), dirty + heap_used());
 }
 
 static bool
@@ -134,12 +162,14 @@ reclaim_purge_cache(struct umem_cache *cache)
  * false if another thread is the worker.
  */
 static bool
-reclaim_for_growth(size_t grown)
+reclaim_for_growth(size_t grown, size_t target)
 {
 	if (!worker_begin())
 		return false;
 	cache_walk_as_worker(WALK_GROWTH, cache_reclaim_idle);
-	purge_left = reclaim_purge_worth(grown);
+	purge_left = bytes_left(hole_bytes(), target);
+	if (purge_left > RELEASE_FACTOR * grown)
+		purge_left = RELEASE_FACTOR * grown;
 	if (purge_left != 0)
 		cache_walk_as_worker(WALK_PURGE, reclaim_purge_cache);
 	worker_end();
@@ -163,88 +193,68 @@ reclaim_flush_depot(struct umem_cache *cache, void *bytes)
 }
 
 static void
-reclaim_flush_depots(void)
+reclaim_flush_depots(size_t asked, size_t target)
 {
-	size_t most = heap_committed() / DEPOTS_PART;
-	size_t want = DEPOTS_LIMIT;
+	size_t want = RELEASE_FACTOR * asked;
 
-	if (cache_walk_sum(TALLY_DEPOTS, cache_depot_bytes) >
-	    (most > DEPOTS_LEAST ? most : DEPOTS_LEAST))
+	if (cache_walk_sum(TALLY_DEPOTS, cache_depot_bytes) > target)
 		cache_walk_beside_worker(WALK_DEPOTS, is_depot_reclaimable,
 		    reclaim_flush_depot, &want);
 }
 
 /*
- * Returns the growth of *seen to now and stores now there, if the growth is at
- * least step; otherwise returns 0.
+ * Returns the bytes by which the heap has grown since the last call that did
+ * not return 0, if they are a step at least; otherwise 0.
  */
 static size_t
-counter_advance(size_t *seen, size_t now, size_t step)
+growth_take(size_t fresh, size_t step)
 {
-	size_t before = __atomic_load_n(seen, __ATOMIC_RELAXED);
+	size_t before = __atomic_load_n(&fresh_seen, __ATOMIC_RELAXED);
 
 	/*
 	 * The difference is signed because another thread may have stored a
 	 * later value.
 	 */
-	if (likely((ssize_t)(now - before) < (ssize_t)step) ||
-	    !__atomic_compare_exchange_n(
-		seen, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (likely((ssize_t)(fresh - before) < (ssize_t)step) ||
+	    !__atomic_compare_exchange_n(&fresh_seen, &before, fresh, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
-	return now - before;
+	return fresh - before;
 }
 
 static size_t
-demand_step(void)
+step_bytes(size_t heap)
 {
-	size_t step = heap_committed() / DEMAND_PART;
+	size_t step = heap / STEP_PART;
 
-	if (step > DEMAND_MOST)
-		return DEMAND_MOST;
-	return step > DEMAND_LEAST ? step : DEMAND_LEAST;
-}
-
-/*
- * Sets reclaim_at to the least total with growth or demand to reclaim for.
- * Memory never used before is part of the total, so growth of the heap raises
- * both counters.  Of two threads here, one may store a value that is too low,
- * which costs a check; or, beside a thread that takes its count of growth back,
- * one that is too high by GROWTH_STEP at most.
- */
-static void
-reclaim_at_set(void)
-{
-	size_t total = heap_allocated_total();
-	size_t growth = GROWTH_STEP +
-			__atomic_load_n(&fresh_seen, __ATOMIC_RELAXED) -
-			heap_allocated_clean();
-	size_t demand = demand_step() +
-			__atomic_load_n(&allocated_seen, __ATOMIC_RELAXED) -
-			total;
-
-	__atomic_store_n(&reclaim_at,
-	    total + ((ssize_t)growth < (ssize_t)demand ? growth : demand),
-	    __ATOMIC_RELAXED);
+	if (step > STEP_MOST)
+		return STEP_MOST;
+	return step > STEP_LEAST ? step : STEP_LEAST;
 }
 
 void
 reclaim_check(uint64_t now_ns)
 {
-	size_t fresh = heap_allocated_clean();
-	size_t grown = counter_advance(&fresh_seen, fresh, GROWTH_STEP);
-	size_t demand = counter_advance(
-	    &allocated_seen, heap_allocated_total(), demand_step());
+	size_t at = __atomic_load_n(&reclaim_at, __ATOMIC_RELAXED);
+	size_t total = heap_allocated_total(), fresh = heap_allocated_clean();
+	size_t heap = heap_committed(), step = step_bytes(heap), grown;
 	int saved = errno;
 
-	if (unlikely(demand != 0))
-		reclaim_flush_depots();
-	if (unlikely(grown != 0)) {
+	/* Signed, as in growth_take().  One thread of several does it. */
+	if ((ssize_t)(total - at) < 0 ||
+	    !__atomic_compare_exchange_n(&reclaim_at, &at, total + step, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	reclaim_flush_depots(step, reclaim_target(heap));
+	grown = growth_take(fresh, step);
+	if (grown != 0) {
 		idle_heap_grew(now_ns, fresh);
 		/* Undo the count, so that the next check tries again. */
-		if (!reclaim_for_growth(grown))
+		if (!reclaim_for_growth(grown, reclaim_target(heap))) {
 			__atomic_sub_fetch(
 			    &fresh_seen, grown, __ATOMIC_RELAXED);
+			__atomic_store_n(&reclaim_at, total, __ATOMIC_RELAXED);
+		}
 	}
-	reclaim_at_set();
 	errno = saved;
 }

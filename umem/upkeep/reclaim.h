@@ -1,19 +1,46 @@
-/*
- * reclaim.h - reclaims cached memory when the heap grows or is asked for much;
- * see reclaim.c
- */
+/* reclaim.h - the memory policy: how much may be idle, and for how long */
 #ifndef UMEM_RECLAIM_H
 #define UMEM_RECLAIM_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "vmem/base.h"
 
 /* [a] heap_allocated_total() below which reclaim_check() finds no work. */
 extern size_t reclaim_at;
 
 /*
- * Reclaims memory that caches keep if the heap has allocated much since the
- * last check.  Called on slow paths with no lock held; leaves errno alone.
+ * Idle bytes are released at this age, in nanoseconds and in updates, if they
+ * are no more than the target.
+ */
+#define RECLAIM_AGE_NS      ((uint64_t)1000000000)
+#define RECLAIM_AGE_UPDATES 4
+
+/* The most pressure: half of the memory, or more, is idle. */
+#define RECLAIM_PRESSURE_MOST 3
+
+/*
+ * The part of an age that is left under pressure: from all of it to 2/5 of it.
+ */
+#define reclaim_age(age, pressure) ((age) * 2 / (2 + (pressure)))
+
+/* The bytes that may be idle without pressure in a heap of this size. */
+size_t reclaim_target(size_t bytes);
+
+/*
+ * Returns 0 if idle bytes out of bytes are less than twice the target, and
+ * more, up to RECLAIM_PRESSURE_MOST, the more they exceed it.
+ */
+unsigned reclaim_pressure(size_t idle, size_t bytes);
+
+/* The pressure of the dirty pages alone; a racy estimate that takes no lock. */
+unsigned reclaim_dirty_pressure(void);
+
+/* The pressure of dirty pages and free pages in slabs.  Takes locks. */
+unsigned reclaim_page_pressure(void);
+
+/*
+ * Does a step if one is due: reclaims memory that caches keep if the heap has
+ * allocated much since the last step.  Called on slow paths with no lock held;
+ * leaves errno alone.
  */
 void reclaim_check(uint64_t now_ns);
 

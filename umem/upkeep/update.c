@@ -68,29 +68,16 @@
 #include "vmem/panic.h"
 #include "vmem/vmem.h"
 
-/* Free pages younger than this may be allocated again soon. */
-#define PURGE_AGE_NS    1000000000
 /*
- * The most that one update purges, some 20 ms of the kernel's time, and the
- * most that one free() of an idle program purges.
+ * The most bytes that one call of the program purges: some 5 ms of the kernel's
+ * time.
  */
-#define PURGE_LIMIT     (512 * MIB)
 #define RELEASE_LIMIT   (128 * MIB)
 /*
- * If more is dirty than this, and than a quarter of the heap's committed bytes,
- * pages are purged at a younger age.  Otherwise a program that frees so much
- * and then never calls again would keep it.
- */
-#define DIRTY_MOST      (64 * MIB)
-#define YOUNG_AGE_NS    300000000
-/*
  * Frees between two ticks, and the dirty bytes for which ticks are worth their
- * cost.  Ticks are more frequent if more is dirty than in use, and while the
- * release is under way.
+ * cost.
  */
-#define TICK_FREES      500
-#define TICK_PRESSURE   250
-#define TICK_RELEASING  20
+#define TICK_FREES      250
 #define TICK_DIRTY      (1 * MIB)
 /*
  * How long to wait for a reclaim of another thread.  The wait is limited
@@ -106,11 +93,6 @@
 #define RECLAIM_TRIES   2
 #define RECLAIM_MOST    1000
 
-static_assert(YOUNG_AGE_NS < PURGE_AGE_NS, "pressure shortens the age");
-static_assert(RELEASE_LIMIT <= PURGE_LIMIT,
-    "a free() waits for less than an update may take");
-static_assert(TICK_RELEASING < TICK_PRESSURE && TICK_PRESSURE < TICK_FREES,
-    "ticks are more frequent under pressure, and most during the release");
 static_assert(RECLAIM_TRIES <= RECLAIM_MOST, "callbacks add tries");
 
 uint64_t update_interval_ns = 250000000;
@@ -187,24 +169,42 @@ reap_all_without_calls(void)
 	return cache_walk_as_worker(WALK_ALL, reap_without_calls);
 }
 
+/* Age at which this update purges pages of slabs, and how many bytes more. */
+static unsigned purge_updates; /* [worker] */
+static size_t purge_left;      /* [worker] */
+
 static bool
 update_with_calls(struct umem_cache *cache)
 {
-	return cache_update(cache, /* may_call */ true);
+	return cache_update(cache, /* may_call */ true) |
+	       cache_purge_idle(cache, purge_updates, &purge_left);
 }
 
 static bool
 update_without_calls(struct umem_cache *cache)
 {
-	return cache_update(cache, /* may_call */ false);
+	return cache_update(cache, /* may_call */ false) |
+	       cache_purge_idle(cache, purge_updates, &purge_left);
 }
 
-/* Does the upkeep that belongs to no cache. */
+/*
+ * Updates all caches, and then the arenas.  Purges at most limit bytes in slabs
+ * and in the heap each, at the age that the present pressure permits.  Returns
+ * whether there was anything to release, or will be.
+ */
 static bool
-update_arenas(void)
+update_memory(bool (*update)(struct umem_cache *), size_t limit)
 {
+	unsigned pressure = reclaim_page_pressure();
+	bool busy;
+
+	umem_assert(worker_is_self());
+	purge_updates = reclaim_age(RECLAIM_AGE_UPDATES, pressure);
+	purge_left = limit;
+	busy = cache_walk_as_worker(WALK_ALL, update);
 	vmem_update();
-	return heap_purge(PURGE_AGE_NS, PURGE_LIMIT) != 0;
+	return heap_purge(reclaim_age(RECLAIM_AGE_NS, pressure), limit) != 0 ||
+	       busy;
 }
 
 bool
@@ -216,17 +216,16 @@ update_may_purge(void)
 bool
 update_all(void)
 {
-	bool busy = true;
+	bool busy;
 
 	umem_assert(worker_is_self());
 	if (__atomic_exchange_n(&reap_wanted, 0, __ATOMIC_ACQUIRE) != 0) {
 		reap_all();
 		__atomic_add_fetch(&reaps_done, 1, __ATOMIC_RELEASE);
 		os_futex_wake(&reaps_done, INT32_MAX);
-	} else {
-		busy = cache_walk_as_worker(WALK_ALL, update_with_calls);
 	}
-	return update_arenas() || busy || update_may_purge();
+	busy = update_memory(update_with_calls, SIZE_MAX);
+	return busy || update_may_purge();
 }
 
 /*
@@ -382,8 +381,7 @@ update_in_caller(uint64_t now)
 	snapshot_serve(SNAPSHOT_CALLER_NS);
 	if (!worker_begin())
 		return;
-	cache_walk_as_worker(WALK_ALL, update_without_calls);
-	update_arenas();
+	update_memory(update_without_calls, RELEASE_LIMIT);
 	worker_end();
 	update_put_off(now);
 }
@@ -399,25 +397,6 @@ update_due(uint64_t now)
 	else
 		update_in_caller(now);
 	errno = saved;
-}
-
-static void
-purge_excess(uint64_t now)
-{
-	static uint64_t checked_ns; /* [a] at the heap for old pages */
-	size_t most = heap_committed() / 4;
-	size_t dirty = heap_dirty();
-
-	if (most < DIRTY_MOST)
-		most = DIRTY_MOST;
-	if (likely(dirty <= most))
-		return;
-	/* The pages freed last are the most likely to be allocated again. */
-	if (now - __atomic_load_n(&checked_ns, __ATOMIC_RELAXED) >
-	    YOUNG_AGE_NS / 2) {
-		__atomic_store_n(&checked_ns, now, __ATOMIC_RELAXED);
-		heap_purge(YOUNG_AGE_NS, dirty - most / 2);
-	}
 }
 
 static uint32_t
@@ -470,7 +449,6 @@ update_poll(void)
 		/* The program may never call again, so wake the thread. */
 		if (update_has_thread() && update_may_purge())
 			update_thread_wake_if_asleep();
-		purge_excess(now);
 		return;
 	}
 	if (due == 0)
@@ -506,7 +484,7 @@ release_all(uint64_t now)
 		since = 0;
 		ticks_set(INT32_MAX);
 	} else {
-		ticks_set(TICK_RELEASING);
+		ticks_set(1);
 	}
 	__atomic_store_n(&idle_since_ns, since, __ATOMIC_RELAXED);
 	worker_end();
@@ -520,19 +498,17 @@ release_all(uint64_t now)
 static bool
 detect_idle(uint64_t now)
 {
-	size_t dirty = heap_dirty();
-	/* heap_used() takes a lock, so it is asked only if needed. */
-	bool pressure = idle_has_pressure(dirty, 0) &&
-			idle_has_pressure(dirty, heap_used());
-	bool by_push_count = idle_by_push_count(now, pressure);
+	unsigned pressure = reclaim_dirty_pressure();
+	bool by_push_count =
+	    idle_by_push_count(now, pressure == RECLAIM_PRESSURE_MOST);
 
 	if (__atomic_load_n(&idle_since_ns, __ATOMIC_RELAXED) != 0 ||
-	    idle_by_time(now))
+	    idle_by_time(now, reclaim_age(RECLAIM_AGE_NS, pressure)))
 		return true;
 	if (by_push_count)
-		idle_predicted(now, dirty, heap_allocated_clean());
+		idle_predicted(now, heap_dirty(), heap_allocated_clean());
 	else
-		ticks_set(pressure ? TICK_PRESSURE : TICK_FREES);
+		ticks_set(TICK_FREES);
 	return by_push_count;
 }
 
