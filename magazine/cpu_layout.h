@@ -71,10 +71,9 @@ struct cpu_guard {
 struct cpu_cold {
 	struct magazine *loaded;
 	struct magazine *previous;
-	uint32_t nloads;      /* magazines received from the depot or slabs */
-	uint32_t nunloads;    /* magazines passed to the depot or slabs */
-	uint32_t nbypassed;   /* [a] operations that found the header owned */
-	uint32_t underflowed; /* 1: the last exchange was for want of rounds */
+	uint32_t nloads;    /* magazines received from the depot or slabs */
+	uint32_t nunloads;  /* magazines passed to the depot or slabs */
+	uint32_t nbypassed; /* [a] operations that found the header owned */
 	uint32_t moved_at_update; /* nloads + nunloads at the last update */
 	uint32_t refill;          /* rounds of the next refill from the slabs */
 	uint32_t owned;           /* [a] 1: a thread owns this header */
@@ -84,7 +83,7 @@ struct cpu_cold {
 	uint32_t nchecks; /* [a] in header 0: pushes checked so far */
 	/* Rounds in previous at the last cpu_release(); a hint for others. */
 	uint32_t nprevious;
-	uint32_t padding;
+	uint32_t padding[2];
 };
 
 /* Headers in a block. */

@@ -317,7 +317,6 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	stale = stale_to_previous(layer, own);
 	empty = cold->previous;
 	full = trade_for_full(layer, own->cpu, stale ? NULL : empty);
-	cold->underflowed = 1;
 	if (full == NULL)
 		return false;
 	if (stale)
@@ -358,7 +357,6 @@ note_refill(const struct magazine_layer *layer, struct cpu_cold *cold)
 	/* Atomic: cpu_seems_empty() reads it without ownership. */
 	__atomic_store_n(
 	    &cold->refill, want < rounds ? 2 * want : want, __ATOMIC_RELAXED);
-	cold->underflowed = 1;
 }
 
 enum magazine_result
@@ -399,7 +397,6 @@ note_unload(struct magazine_layer *layer, struct cpu_cold *cold)
 {
 	cold->nunloads++;
 	note_moved(layer, cold);
-	sizes_overflowed(layer, cold);
 }
 
 void (*magazine_check)(
@@ -941,11 +938,10 @@ magazine_update(struct magazine_layer *layer, struct lock_counts behind,
 	if (!sizes_grow_if_met(layer, behind)) {
 		if (*chain != NULL && shards_nfull(layer) == 0)
 			magazine_shrink(layer);
-		sizes_return_borrowed(layer);
+		sizes_return_budget(layer);
 	}
 	if (surplus)
 		sizes_shrink_depot(layer);
-	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
 }
 
 size_t

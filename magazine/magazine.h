@@ -21,14 +21,13 @@ struct magazine_layer {
 	struct cpu_cold *cold; /* [I] cold part of CPU 0's header */
 	struct depot *more;    /* [I] all shards but the first */
 	uint32_t rounds;       /* [a] capacity of new magazines */
-	uint32_t pressure;     /* [a] overflows that followed an underflow */
 	uint32_t depot_bytes;  /* [a] limit of the depot, in bytes of objects */
 	uint32_t object_bytes; /* [I] */
 	struct lock_counts
 	    lock_counts;         /* [u] of the depots, at the last update */
-	uint16_t rounds_max;     /* [I] largest capacity by default */
+	uint16_t rounds_base;    /* [I] capacity that takes no budget */
+	uint16_t rounds_most;    /* [I] largest capacity */
 	uint16_t rounds_crowded; /* [I] largest capacity if contended */
-	uint16_t rounds_most;    /* [I] largest capacity by borrowing */
 	uint8_t flowed;     /* [a] 1: sustained traffic since the last update */
 	uint8_t overflowed; /* [a] 1: a surplus was flushed since a refill */
 	uint16_t nshards;   /* [I] shards of the depot; 0: no layer */

@@ -3,16 +3,28 @@
  *
  * Size of magazines
  *	Capacities are chosen so that the size of a magazine is a power of two
- *	bytes.  The magazines of a cache start small.  They grow one step
- *	- if overflows followed underflows on one CPU PRESSURE_MAX times
- *	  between two updates: the program used more rounds than the magazines
- *	  hold, and larger ones would have avoided exchanges;
- *	- if the lock of the depot or of the slabs is contended.
- *	They shrink one step if no exchange occurred between two updates.
- *	Growth needs no clock, so a cold start is over after a few thousand
- *	operations.  A new capacity does not stop any thread: each magazine
- *	stores its own capacity, and a magazine of an old capacity is deleted
- *	when a thread finds it empty.
+ *	bytes.  A magazine of the base capacity (rounds_base) holds few objects,
+ *	so that a cache that is seldom used keeps little memory: at most
+ *	BASE_ROUNDS, and BASE_BYTES bytes of them, but two rounds in any case.
+ *
+ *	Beyond the base, magazines take bytes from the budget of a CPU, which
+ *	all caches share: CPU_BYTES.  The magazines of a cache grow one step
+ *	- if a CPU has exchanged FLOW magazines of it since the last growth, or
+ *	  since the last update: sustained traffic, for which larger magazines
+ *	  avoid exchanges, with the depot or with the slabs;
+ *	- if the lock of the depot or of the slabs is contended;
+ *	- if a bulk request is larger than a magazine.
+ *	They take no more than a quarter of the budget for one cache.  A cache
+ *	returns its bytes at an update if no CPU has exchanged FLOW/4 magazines
+ *	of it since the last update, so budget moves from idle caches to busy
+ *	ones within an interval.  Magazines shrink below the base one step at an
+ *	update if they were idle.  Growth needs no clock.  A new capacity does
+ *	not stop any thread: each magazine stores its own capacity, and a
+ *	magazine of an old capacity is deleted when a thread finds it empty.
+ *
+ *	Because the rate of exchanges decides, a program with a short burst of
+ *	calls keeps small magazines.  FLOW exchanges take about 3 us, of an
+ *	interval of 250 ms.
  *
  *	Usually 254 rounds are enough: an acquisition of the slabs' lock takes
  *	150 to 500 ns, which is at most 2 ns for each object.  But many CPUs
@@ -21,29 +33,13 @@
  *	is spent on cache lines that move from one CPU to the next, as many for
  *	a thousand rounds as for a few.  Therefore, if more than one acquisition
  *	in CROWD had to wait between two updates, magazines grow to 1022 rounds,
- *	within the same limit in bytes, until an update finds little traffic.
+ *	until an update finds little traffic.
  *
  *	With less contention the larger magazines do not pay.  Two CPUs with
  *	one contended acquisition in 13 are 1/20 slower with 1022 rounds,
  *	because fewer of their objects stay in the first-level cache.  If the
  *	lock is held for 1 or 2 us longer each time, they need 3/4 or 1/2 of the
  *	time.
- *
- *	A magazine holds objects of at most magazine_bytes_most bytes.  The
- *	limit is up to twice as much if the magazine would otherwise hold fewer
- *	than 30 rounds.  A magazine may always hold two rounds, and a cache may
- *	borrow budget beyond the limit.  The limit exists because some magazines
- *	of each class circulate between a CPU that allocates and a CPU that
- *	frees, and should stay in the caches of these CPUs.
- *
- * Borrowed budget
- *	For large objects this limit is only a few rounds, so a producer and a
- *	consumer thread would exchange magazines on almost every call.
- *	Therefore the magazines of a cache grow further if a CPU has exchanged
- *	FLOW magazines of it between two updates: up to BORROW_TIMES the limit.
- *	The budget that all caches borrow together is at most BORROWED_MOST
- *	bytes for each CPU.  A cache returns its budget at an update if no CPU
- *	has exchanged FLOW/8 magazines since the last update.
  *
  * Size of the depot
  *	Magazines beyond the limit of the depot are flushed to the slabs.  If
@@ -58,25 +54,25 @@
  *	together hold much when the heap is asked for memory, they are emptied
  *	(umem/upkeep/reclaim.c).
  *
- * Source: growth on overflow after underflow is described for Google's
- * tcmalloc (docs/design.md there); growth where a lock is contended by Bonwick
- * and Adams, "Magazines and Vmem", USENIX 2001, section 3.
+ * Source: Google's tcmalloc (docs/design.md there) has a budget of bytes for
+ * each CPU, which size classes share.  Bonwick and Adams, "Magazines and Vmem",
+ * USENIX 2001, section 3, let magazines grow where a lock is contended.
  */
 #include "magazine/sizes.h"
 #include "magazine/shards.h"
 
-/*
- * Most bytes of objects in a magazine: 254 rounds of 256 bytes, 62 of 1024.  If
- * these are fewer than ROUNDS_LEAST rounds, the limit is up to LEAST_TIMES as
- * much, because an exchange with the depot every few calls would cost more than
- * the memory.  If two magazines of each class up to 64 KiB are in full use,
- * they hold at most 10 MiB for each CPU.
- */
+/* The unit of the budget (an option). */
 size_t magazine_bytes_most = 64 * KIB;
-#define ROUNDS_LEAST 30
-#define LEAST_TIMES  2
+/* A magazine of the base capacity has at most these bytes and rounds. */
+#define BASE_BYTES  (magazine_bytes_most / 2)
+#define BASE_ROUNDS 62
+/*
+ * The budget of a CPU: bytes beyond the base in the two magazines of all caches
+ * together, 4 MiB by default.  One cache may take a quarter of it.
+ */
+#define CPU_BYTES   (64 * magazine_bytes_most)
 /* The initial and the largest limit of a depot, in bytes. */
-#define DEPOT_LEAST  (1 * MIB)
+#define DEPOT_LEAST (1 * MIB)
 size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {
@@ -86,17 +82,10 @@ static const uint16_t capacities[] = {
 /* A lock is contended if more than one acquisition in CROWD has to wait. */
 #define CROWD       4
 
-/* With borrowed budget a magazine holds up to 8 times magazine_bytes_most. */
-#define BORROW_TIMES  8
-/* Most bytes that all caches together borrow for each CPU: 2 MiB by default. */
-#define BORROWED_MOST (32 * magazine_bytes_most)
 /* Sustained traffic: exchanges of magazines by one CPU between two updates. */
-#define FLOW          (8 * SIZES_FLOW_STEP)
+#define FLOW (4 * SIZES_FLOW_STEP)
 
-size_t sizes_borrowed;
-
-/* Overflows after underflows between updates before magazines grow. */
-#define PRESSURE_MAX 8
+size_t sizes_budget_used;
 
 unsigned magazine_max_contention = 2;
 
@@ -142,84 +131,89 @@ lesser(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Most rounds in a magazine of objects of this size, without borrowing. */
-static size_t
-rounds_most_of(size_t object_bytes)
-{
-	size_t most = magazine_bytes_most / object_bytes;
-	size_t least = LEAST_TIMES * magazine_bytes_most / object_bytes;
-
-	least = lesser(least, ROUNDS_LEAST);
-	return most > least ? most : least;
-}
-
 void
 sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
 {
-	size_t most = rounds_most_of(object_bytes);
-	size_t borrowing = BORROW_TIMES * magazine_bytes_most / object_bytes;
+	size_t base = lesser(BASE_BYTES / object_bytes, BASE_ROUNDS);
+	size_t most = CPU_BYTES / 8 / object_bytes;
 
 	if (rounds_max != 0) {
+		base = lesser(base, rounds_max);
 		most = lesser(most, rounds_max);
-		borrowing = lesser(borrowing, rounds_max);
 	}
 	layer->object_bytes =
 	    object_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)object_bytes;
 	layer->depot_bytes = depot_least();
 	layer->rounds_crowded = capacity_at_most(most);
-	layer->rounds_max = capacity_at_most(lesser(most, ROUNDS_CALM));
-	layer->rounds_most = capacity_at_most(lesser(borrowing, ROUNDS_CALM));
-	layer->rounds = capacity_at_most(layer->rounds_max / 4);
-	umem_assert(layer->rounds <= layer->rounds_max);
-	umem_assert(layer->rounds_max <= layer->rounds_crowded);
-	umem_assert(layer->rounds_max <= layer->rounds_most);
+	layer->rounds_most = capacity_at_most(lesser(most, ROUNDS_CALM));
+	layer->rounds_base = capacity_at_most(base);
+	layer->rounds = layer->rounds_base;
+	umem_assert(layer->rounds_base <= layer->rounds_most);
+	umem_assert(layer->rounds_most <= layer->rounds_crowded);
 	umem_assert(layer->rounds_crowded <= MAGAZINE_ROUNDS_MOST);
 	depot_resize(layer);
 }
 
-/* Bytes that a cache with such magazines borrows for each CPU's two of them. */
+/* Bytes that a cache with such magazines takes from the budget of each CPU. */
 static size_t
-borrowed_bytes(const struct magazine_layer *layer, unsigned rounds)
+budget_bytes(const struct magazine_layer *layer, unsigned rounds)
 {
-	if (rounds <= layer->rounds_crowded)
+	if (rounds <= layer->rounds_base)
 		return 0;
-	return 2 * (size_t)(rounds - layer->rounds_crowded) *
-	       layer->object_bytes;
+	return 2 * (size_t)(rounds - layer->rounds_base) * layer->object_bytes;
+}
+
+/* Takes bytes from the budget; false if it has less. */
+static bool
+budget_take(size_t bytes)
+{
+	/* Look first: a write would take the line from the other CPUs. */
+	if (__atomic_load_n(&sizes_budget_used, __ATOMIC_RELAXED) + bytes >
+	    CPU_BYTES)
+		return false;
+	if (__atomic_add_fetch(&sizes_budget_used, bytes, __ATOMIC_RELAXED) <=
+	    CPU_BYTES)
+		return true;
+	__atomic_sub_fetch(&sizes_budget_used, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void
+budget_return(size_t bytes)
+{
+	if (bytes != 0)
+		__atomic_sub_fetch(&sizes_budget_used, bytes, __ATOMIC_RELAXED);
 }
 
 /*
  * Change the capacity from now to rounds.  Returns false if another thread has
- * changed it, or if it exceeds the budget that may be borrowed.
+ * changed it, or if the budget does not suffice.
  */
 static bool
 resize(struct magazine_layer *layer, uint32_t now, unsigned rounds)
 {
-	size_t more =
-	    borrowed_bytes(layer, rounds) - borrowed_bytes(layer, now);
+	size_t has = budget_bytes(layer, now);
+	size_t wants = budget_bytes(layer, rounds);
 
 	umem_assert(rounds >= capacities[0] && rounds <= MAGAZINE_ROUNDS_MOST);
 	umem_assert(rounds != now);
-
-	if (__atomic_add_fetch(&sizes_borrowed, more, __ATOMIC_RELAXED) >
-		BORROWED_MOST &&
-	    rounds > now && more != 0)
-		goto refuse;
+	if (wants > has && !budget_take(wants - has))
+		return false;
 	if (!__atomic_compare_exchange_n(&layer->rounds, &now, rounds, false,
-		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		goto refuse;
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		budget_return(wants > has ? wants - has : 0);
+		return false;
+	}
+	budget_return(has > wants ? has - wants : 0);
 	depot_resize(layer);
 	return true;
-refuse:
-	__atomic_sub_fetch(&sizes_borrowed, more, __ATOMIC_RELAXED);
-	return false;
 }
 
 void
 sizes_end(struct magazine_layer *layer)
 {
-	__atomic_sub_fetch(&sizes_borrowed,
-	    borrowed_bytes(layer, layer->rounds), __ATOMIC_RELAXED);
+	budget_return(budget_bytes(layer, layer->rounds));
 }
 
 /* Increase the capacity by one step if it is below most. */
@@ -235,8 +229,7 @@ grow_to(struct magazine_layer *layer, unsigned most)
 void
 magazine_grow(struct magazine_layer *layer)
 {
-	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
-	grow_to(layer, layer->rounds_max);
+	grow_to(layer, layer->rounds_most);
 }
 
 /* Was the lock contended? */
@@ -259,10 +252,9 @@ sizes_grow_if_met(struct magazine_layer *layer, struct lock_counts behind)
 	layer->lock_counts = now;
 	if (here.ncontended + behind.ncontended <= magazine_max_contention)
 		return false;
-	__atomic_store_n(&layer->pressure, 0, __ATOMIC_RELAXED);
 	grow_to(layer, is_crowd(here) || is_crowd(behind)
 			   ? layer->rounds_crowded
-			   : layer->rounds_max);
+			   : layer->rounds_most);
 	return true;
 }
 
@@ -284,31 +276,13 @@ sizes_flow(struct magazine_layer *layer, uint32_t nmoved)
 }
 
 void
-sizes_overflowed(struct magazine_layer *layer, struct cpu_cold *cold)
-{
-	if (cold->underflowed == 0)
-		return;
-	cold->underflowed = 0;
-	/*
-	 * At the largest capacity, avoid a store to a cache line that all CPUs
-	 * read.
-	 */
-	if (__atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) >=
-	    layer->rounds_max)
-		return;
-	if (__atomic_add_fetch(&layer->pressure, 1, __ATOMIC_RELAXED) >=
-	    PRESSURE_MAX)
-		magazine_grow(layer);
-}
-
-void
-sizes_return_borrowed(struct magazine_layer *layer)
+sizes_return_budget(struct magazine_layer *layer)
 {
 	unsigned now = __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED);
 
 	if (__atomic_exchange_n(&layer->flowed, 0, __ATOMIC_RELAXED) == 0 &&
-	    now > layer->rounds_max)
-		resize(layer, now, layer->rounds_max);
+	    now > layer->rounds_base)
+		resize(layer, now, layer->rounds_base);
 }
 
 /* Set the limit of the depot unless it is out of range. */

@@ -4,8 +4,8 @@
 
 #include "magazine/magazine.h"
 
-/* [a] Bytes that all caches together borrow for each CPU; see sizes.c. */
-extern size_t sizes_borrowed;
+/* [a] Bytes that all caches take from each CPU's budget; see sizes.c. */
+extern size_t sizes_budget_used;
 
 /*
  * Set the initial capacities, after shards_init().  object_bytes is the memory
@@ -14,22 +14,16 @@ extern size_t sizes_borrowed;
 void sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max);
 
-/* Return the borrowed budget of a layer that is being destroyed. */
+/* Return the budget of a layer that is being destroyed. */
 void sizes_end(struct magazine_layer *layer);
 
 /*
  * Called after every SIZES_FLOW_STEP magazines that a CPU has exchanged with
  * the depot or the slabs.  nmoved counts them since the last update.  Detects
- * sustained traffic, for which magazines may borrow budget.
+ * sustained traffic, for which magazines grow.
  */
-#define SIZES_FLOW_STEP 128
+#define SIZES_FLOW_STEP 8
 void sizes_flow(struct magazine_layer *layer, uint32_t nmoved);
-
-/*
- * Called when a CPU's magazines were full.  Magazines grow if overflows often
- * follow an underflow of that CPU.
- */
-void sizes_overflowed(struct magazine_layer *layer, struct cpu_cold *cold);
 
 /*
  * Called when rounds are taken from the slabs and layer->overflowed is set: the
@@ -45,10 +39,10 @@ void sizes_refilled(struct magazine_layer *layer);
 bool sizes_grow_if_met(struct magazine_layer *layer, struct lock_counts behind);
 
 /*
- * At an update: return the borrowed budget if there was no sustained traffic
- * since the last update.
+ * At an update: return the budget if there was no sustained traffic since the
+ * last update.
  */
-void sizes_return_borrowed(struct magazine_layer *layer);
+void sizes_return_budget(struct magazine_layer *layer);
 
 /* At an update that found a surplus in the depot: shrink the depot. */
 void sizes_shrink_depot(struct magazine_layer *layer);

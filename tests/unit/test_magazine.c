@@ -20,14 +20,7 @@
 static uint32_t stop; /* [atomic] */
 
 /* As defined at the top of sizes.c. */
-static bool
-is_within_budget(unsigned rounds, size_t object_bytes)
-{
-	size_t bytes = rounds * object_bytes;
-
-	return rounds == 2 || bytes <= magazine_bytes_most ||
-	       (rounds <= 30 && bytes <= 2 * magazine_bytes_most);
-}
+static const size_t base_bytes = 32 * KIB, cpu_bytes = 4 * MIB;
 
 START_TEST(capacities_keep_to_the_budget_and_to_what_was_asked)
 {
@@ -40,18 +33,20 @@ START_TEST(capacities_keep_to_the_budget_and_to_what_was_asked)
 			memset(&layer, 0, sizeof(layer));
 			ck_assert(magazine_layer_init(
 			    &layer, bytes[i], most, CPU_GUARD_NONE));
-			ck_assert(layer.rounds >= 2 && layer.rounds <= 254);
+			ck_assert(layer.rounds >= 2 && layer.rounds <= 62);
+			ck_assert(layer.rounds == 2 ||
+				  layer.rounds * bytes[i] <= base_bytes);
+			ck_assert_uint_eq(sizes_budget_used, 0);
 			for (int j = 0; j < 20; j++) {
 				ck_assert(
 				    is_pow2(magazine_bytes(layer.rounds)));
 				magazine_grow(&layer);
 			}
-			ck_assert_uint_eq(layer.rounds, layer.rounds_max);
-			ck_assert(is_within_budget(layer.rounds, bytes[i]));
-			ck_assert(
-			    most != 0 ||
-			    !is_within_budget(2 * layer.rounds + 2, bytes[i]) ||
-			    layer.rounds == 254);
+			ck_assert_uint_eq(layer.rounds, layer.rounds_most);
+			ck_assert_uint_le(layer.rounds, 254);
+			ck_assert_uint_le(sizes_budget_used, cpu_bytes);
+			ck_assert_uint_eq(sizes_budget_used,
+			    2 * (layer.rounds - layer.rounds_base) * bytes[i]);
 			ck_assert(layer.rounds == 2 || most == 0 ||
 				  layer.rounds <= most);
 			for (int j = 0; j < 20; j++) {
@@ -61,6 +56,7 @@ START_TEST(capacities_keep_to_the_budget_and_to_what_was_asked)
 				ck_assert(layer.rounds < before || before == 2);
 			}
 			ck_assert_uint_eq(layer.rounds, 2);
+			ck_assert_uint_eq(sizes_budget_used, 0);
 			magazine_layer_end(&layer);
 		}
 }
@@ -347,7 +343,7 @@ START_TEST(what_has_room_does_not_go_to_the_depot)
 }
 END_TEST
 
-START_TEST(overflow_after_underflow_makes_larger_magazines)
+START_TEST(traffic_makes_larger_magazines)
 {
 	void *held[1000];
 	unsigned before;
@@ -356,14 +352,14 @@ START_TEST(overflow_after_underflow_makes_larger_magazines)
 		return;
 	fill_slab(NOBJECTS);
 	before = layer.rounds;
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 40; i++) {
 		for (int j = 0; j < 1000; j++)
 			ck_assert_ptr_nonnull(held[j] = get());
 		for (int j = 0; j < 1000; j++)
 			put(held[j]);
 	}
 	ck_assert_uint_gt(layer.rounds, before);
-	ck_assert_uint_le(layer.rounds, layer.rounds_max);
+	ck_assert_uint_le(layer.rounds, layer.rounds_most);
 	ck_assert_uint_eq(nwrong, 0);
 	take_back_all();
 	ck_assert_uint_eq(nslab, NOBJECTS);
@@ -578,7 +574,7 @@ START_TEST(where_cpus_queue_magazines_are_larger)
 	ck_assert_uint_lt(layer.rounds, 254);
 	crowd(20, 1000 / 4);
 	ck_assert_uint_eq(layer.rounds, 254);
-	ck_assert_uint_eq(layer.rounds, layer.rounds_max);
+	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
 	/* A single wait does not count, however few visits the depot had. */
 	layer.depot.ncontended++;
 	crowd(1, 1000 / 4);
@@ -586,11 +582,8 @@ START_TEST(where_cpus_queue_magazines_are_larger)
 	crowd(20, 1000 / 4 + 1);
 	ck_assert_uint_eq(layer.rounds, 1022);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_crowded);
-	/*
-	 * The larger magazines are within the byte limit, so nothing is
-	 * borrowed.
-	 */
-	ck_assert_uint_eq(sizes_borrowed, 0);
+	ck_assert_uint_eq(
+	    sizes_budget_used, 2 * (layer.rounds - layer.rounds_base) * 32);
 	for (int j = 0; j < 1500; j++)
 		ck_assert_ptr_nonnull(held[j] = get());
 	for (int j = 0; j < 1500; j++)
@@ -637,11 +630,11 @@ START_TEST(a_crowd_keeps_to_the_budget)
 			crowd(20, 1000);
 			ck_assert_uint_eq(layer.rounds, layer.rounds_crowded);
 			ck_assert_uint_ge(
-			    layer.rounds_crowded, layer.rounds_max);
-			ck_assert(is_within_budget(layer.rounds, bytes[i]));
+			    layer.rounds_crowded, layer.rounds_most);
 			ck_assert(layer.rounds == 2 || most == 0 ||
 				  layer.rounds <= most);
-			ck_assert_uint_eq(sizes_borrowed, 0);
+			/* One cache takes a quarter of the budget at most. */
+			ck_assert_uint_le(sizes_budget_used, cpu_bytes / 4);
 			magazine_layer_end(&layer);
 		}
 }
@@ -664,23 +657,26 @@ flow(unsigned ntimes)
 	}
 }
 
-START_TEST(a_cache_in_flow_borrows_and_returns)
+START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 {
 	struct magazine *chain;
 
 	if (!start(_i, 8192, 0))
 		return;
 	fill_slab(NOBJECTS);
-	flow(3);
-	ck_assert_uint_le(layer.rounds, layer.rounds_max);
-	ck_assert_uint_eq(sizes_borrowed, 0);
+	ck_assert_uint_eq(layer.rounds, layer.rounds_base);
+	/* A short burst takes nothing. */
+	for (int i = 0; i < 100; i++)
+		put(get());
+	ck_assert_uint_eq(layer.rounds, layer.rounds_base);
+	ck_assert_uint_eq(sizes_budget_used, 0);
 	flow(100);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
-	ck_assert_uint_gt(layer.rounds, layer.rounds_max);
-	ck_assert_uint_le(layer.rounds * layer.object_bytes, 512 * KIB);
+	ck_assert_uint_gt(layer.rounds, layer.rounds_base);
+	ck_assert_uint_le(layer.rounds * layer.object_bytes, cpu_bytes / 8);
 	ck_assert_uint_eq(
-	    sizes_borrowed, 2 * (layer.rounds - layer.rounds_max) * 8192);
-	/* The cache keeps the borrowed capacity while the flow lasts. */
+	    sizes_budget_used, 2 * (layer.rounds - layer.rounds_base) * 8192);
+	/* The cache keeps its budget while the traffic lasts. */
 	magazine_update(&layer, calm, &chain);
 	flush(chain);
 	flow(100);
@@ -689,15 +685,15 @@ START_TEST(a_cache_in_flow_borrows_and_returns)
 	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
 	magazine_update(&layer, calm, &chain);
 	flush(chain);
-	ck_assert_uint_le(layer.rounds, layer.rounds_max);
-	ck_assert_uint_eq(sizes_borrowed, 0);
+	ck_assert_uint_le(layer.rounds, layer.rounds_base);
+	ck_assert_uint_eq(sizes_budget_used, 0);
 	ck_assert_uint_eq(nwrong, 0);
 	take_back_all();
 	ck_assert_uint_eq(nslab, NOBJECTS);
 }
 END_TEST
 
-START_TEST(what_all_borrow_is_bounded)
+START_TEST(what_all_take_is_bounded)
 {
 	static struct magazine_layer others[40];
 	struct magazine_layer first;
@@ -711,9 +707,9 @@ START_TEST(what_all_borrow_is_bounded)
 		memset(&layer, 0, sizeof(layer));
 		ck_assert(magazine_layer_init(&layer, 8192, 0, CPU_GUARD_NONE));
 		flow(50);
-		ngrown += layer.rounds > layer.rounds_max;
-		ck_assert_uint_ge(layer.rounds, layer.rounds_max);
-		ck_assert_uint_le(sizes_borrowed, 32 * magazine_bytes_most);
+		ngrown += layer.rounds > layer.rounds_base;
+		ck_assert_uint_ge(layer.rounds, layer.rounds_base);
+		ck_assert_uint_le(sizes_budget_used, cpu_bytes);
 		take_back_all();
 		others[i] = layer;
 	}
@@ -721,7 +717,7 @@ START_TEST(what_all_borrow_is_bounded)
 	ck_assert_uint_lt(ngrown, array_size(others));
 	for (unsigned i = 0; i < array_size(others); i++)
 		magazine_layer_end(&others[i]);
-	ck_assert_uint_eq(sizes_borrowed, 0);
+	ck_assert_uint_eq(sizes_budget_used, 0);
 	magazine_layer_end(&first);
 }
 END_TEST
@@ -958,8 +954,7 @@ magazine_suite(void)
 	tcase_add_loop_test(tcase, an_exchange_is_not_followed_by_one, 0, 6);
 	tcase_add_loop_test(
 	    tcase, what_has_room_does_not_go_to_the_depot, 0, 3);
-	tcase_add_loop_test(
-	    tcase, overflow_after_underflow_makes_larger_magazines, 0, 3);
+	tcase_add_loop_test(tcase, traffic_makes_larger_magazines, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_refill_asks_for_twice_as_many_each_time, 0, 6);
 	tcase_add_loop_test(
@@ -976,8 +971,9 @@ magazine_suite(void)
 	tcase_add_loop_test(
 	    tcase, the_estimate_counts_every_round_of_a_large_magazine, 0, 3);
 	tcase_add_test(tcase, a_crowd_keeps_to_the_budget);
-	tcase_add_loop_test(tcase, a_cache_in_flow_borrows_and_returns, 0, 3);
-	tcase_add_loop_test(tcase, what_all_borrow_is_bounded, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_cache_with_traffic_takes_budget_and_returns_it, 0, 3);
+	tcase_add_loop_test(tcase, what_all_take_is_bounded, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_drain_that_is_refused_has_the_depots_only, 0, 3);
 	tcase_add_loop_test(tcase, what_is_near_can_be_taken, 0, 3);

@@ -405,9 +405,9 @@ cache_create_quantum(
 
 /*
  * Size that a resource counts for, in bytes, where sizes of objects decide:
- * magazines have 30 rounds at first, which is the minimum of sizes.c.
+ * magazines have 6 rounds at first, and the first import is of one resource.
  */
-#define RESOURCE_BYTES 4096
+#define RESOURCE_BYTES 2560
 
 struct umem_cache *
 cache_create_import(const char *name, struct import *import, unsigned flags)
