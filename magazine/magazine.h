@@ -237,6 +237,14 @@ void magazine_empty_depot(
 void magazine_idle_near(
     struct magazine_layer *layer, struct magazine **chain, unsigned *nseen);
 
+/* Has the layer magazines that take bytes from the budget of a CPU? */
+static inline bool
+magazine_has_budget(const struct magazine_layer *layer)
+{
+	return __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED) >
+	       layer->rounds_base;
+}
+
 /* Increase or reduce the capacity of new magazines by one step. */
 void magazine_grow(struct magazine_layer *layer);
 void magazine_shrink(struct magazine_layer *layer);

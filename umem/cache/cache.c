@@ -798,7 +798,8 @@ cache_update(struct umem_cache *cache, bool may_call)
 	struct magazine *chain = NULL;
 	bool busy;
 
-	cache->nidle_updates = since.nacquired != 0 ? 0 : cache->nidle_updates + 1;
+	cache->nidle_updates =
+	    since.nacquired != 0 ? 0 : cache->nidle_updates + 1;
 	/*
 	 * Flushing objects may release slabs of a source, or resources, which
 	 * calls the program.
@@ -841,7 +842,8 @@ cache_reclaim_idle(struct umem_cache *cache)
 		return false;
 	cache_close_gate(cache);
 	magazine_idle(&cache->mag, &of_depot);
-	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
+	if (cache->class != 0 && (cache->bufsize >= LARGE_CLASS_MIN ||
+				     magazine_has_budget(&cache->mag)))
 		magazine_idle_near(&cache->mag, &of_cpu, &cache->nidle_own);
 	cache_flush(cache, of_depot);
 	cache_flush(cache, of_cpu);

@@ -312,10 +312,10 @@ bool cache_purge_idle(struct umem_cache *cache, unsigned age, size_t *limit);
 
 /*
  * Flushes the depot's surplus to the slabs and releases empty slabs.  For large
- * classes of malloc() it also flushes the magazines of this CPU that were idle
- * since the last call.  Returns whether there was any.  Only the worker may
- * call it (worker.h).  It calls no function of the program: it skips caches
- * that would.
+ * classes of malloc(), and those with magazines that take budget, it also
+ * flushes the magazines of this CPU that were idle since the last call.
+ * Returns whether there was any.  Only the worker may call it (worker.h).  It
+ * calls no function of the program: it skips caches that would.
  */
 bool cache_reclaim_idle(struct umem_cache *cache);
 
