@@ -68,7 +68,7 @@
 
 /* The target: this part of the memory, at least IDLE_LEAST bytes. */
 #define IDLE_PART      8
-#define IDLE_LEAST     (2 * MIB)
+#define IDLE_LEAST     (1 * MIB)
 /* Bytes between two steps: this part of the heap, within these limits. */
 #define STEP_PART      32
 #define STEP_LEAST     (256 * KIB)
