@@ -99,6 +99,19 @@ echo "MemAvailable:     102400 kB" >little/meminfo
 refused some '93 MiB may be used \(MemAvailable\)' little
 echo "MemAvailable:       4096 kB" >none/meminfo
 refused leaks '3 MiB may be used \(MemAvailable\)' none
+echo "MemAvailable:        100 kB" >none/meminfo
+within none stat "$pid"
+if [ $status -ne 2 ] || ! grep -q 'this needs about' err; then
+	echo "stat: status $status"
+	cat err
+	exit 1
+fi
+within none stat --force "$pid"
+if [ $status -ne 0 ]; then
+	echo "stat --force: status $status"
+	cat err
+	exit 1
+fi
 
 # The limit of the group above counts; 50 MiB of its usage can be dropped.
 echo 4:memory:/a/b >v1/cgroup
@@ -117,4 +130,55 @@ echo max >v2/groups/a/memory.max
 echo 419430400 >v2/groups/a/memory.current
 refused leaks \
     '1 MiB may be used \(the limit of memory cgroup /sys/fs/cgroup/a/b\)' v2
+finish 0
+
+# A copy of a process may cost the process's own group memory: there is none if
+# the group has little left, and the search ends when little is left.
+UMEM_OPTIONS=thread=yes start "$TMP/chain" 192 dense
+copied='memory was read from => a copy'
+mkdir -p target/groups/g
+echo 0::/g >target/its
+echo 1073741824 >target/groups/g/memory.max
+# As within, for the groups of the process.
+group() {
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare -m bash -c '
+		mount --bind target/its "/proc/$1/cgroup"
+		mount --bind target/groups /sys/fs/cgroup
+		shift
+		exec "$@"' group "$pid" "$umem" leaks -v "$@" "$pid" >said 2>err
+}
+# left MIB - that memory is left to the group
+left() {
+	echo $((1073741824 - ($1 << 20))) >target/groups/g/memory.current
+}
+left 900
+group
+if ! grep -q "$copied" said; then
+	echo "not copied with 900 MiB left:"
+	cat said err
+	exit 1
+fi
+left 4
+group
+status=$?
+if [ $status -ne 1 ] || grep -q "$copied" said; then
+	echo "copied with 4 MiB left, or status $status:"
+	cat said err
+	exit 1
+fi
+for ((i = 0; i < 20; i++)); do
+	left 900
+	group &
+	while kill -0 $! 2>/dev/null && ! pgrep -P "$pid" >/dev/null; do :; done
+	left 4
+	wait $!
+	status=$?
+	[ $status -eq 2 ] && break
+done
+if ! grep -q 'ended, because the process has less than 16 MiB' err; then
+	echo "went on with 4 MiB left: status $status"
+	cat said err
+	exit 1
+fi
 finish 0

@@ -34,8 +34,13 @@ static const struct interface version2 = {
 
 bool memory_forced;
 
-static uint64_t there_is = UINT64_MAX;
-static const char *limit_is;
+/* Available memory in bytes, and what limits it. */
+struct budget {
+	uint64_t bytes;
+	const char *limit;
+};
+
+static struct budget ours = {.bytes = UINT64_MAX};
 static uint64_t spent; /* atomic */
 
 /* Reads the number after key at the start of a line; "": the first line. */
@@ -64,16 +69,8 @@ file_number(const char *path, const char *key, uint64_t *value)
 }
 
 static void
-take_less(uint64_t bytes, const char *what)
-{
-	if (bytes < there_is) {
-		there_is = bytes;
-		limit_is = what;
-	}
-}
-
-static void
-look_at_group(const struct interface *f, const char *group)
+look_at_group(
+    struct budget *budget, const struct interface *f, const char *group)
 {
 	char *folder = xprint("%s%s", f->root, group);
 	char *limit_at = xprint("%s/%s", folder, f->limit);
@@ -86,8 +83,10 @@ look_at_group(const struct interface *f, const char *group)
 	    file_number(usage_at, "", &usage)) {
 		file_number(stat_at, f->inactive, &inactive);
 		usage = inactive < usage ? usage - inactive : 0;
-		take_less(limit > usage ? limit - usage : 0,
-		    xprint("the limit of memory cgroup %s", folder));
+		usage = limit > usage ? limit - usage : 0;
+		if (usage < budget->bytes)
+			*budget = (struct budget){usage,
+			    xprint("the limit of memory cgroup %s", folder)};
 	}
 	free(stat_at);
 	free(usage_at);
@@ -101,22 +100,22 @@ look_at_group(const struct interface *f, const char *group)
  * group.
  */
 static void
-look_at_groups(const struct interface *f, char *group)
+look_at_groups(struct budget *budget, const struct interface *f, char *group)
 {
 	for (;;) {
 		char *slash = strrchr(group, '/');
 
 		assert(*group == '/');
-		look_at_group(f, strcmp(group, "/") == 0 ? "" : group);
+		look_at_group(budget, f, strcmp(group, "/") == 0 ? "" : group);
 		if (slash == NULL || group[1] == '\0')
 			return;
 		slash[slash == group] = '\0';
 	}
 }
 
-/* Examines a line of /proc/self/cgroup: number:controllers:group */
+/* Examines a line of /proc/PID/cgroup: number:controllers:group */
 static void
-look_at_line(char *line)
+look_at_line(struct budget *budget, char *line)
 {
 	char *controllers = strchr(line, ':');
 	char *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -126,34 +125,38 @@ look_at_line(char *line)
 	*group++ = '\0';
 	controllers++;
 	if (*controllers == '\0') {
-		look_at_groups(&version2, group);
+		look_at_groups(budget, &version2, group);
 		return;
 	}
 	for (char *word = strtok(controllers, ","); word != NULL;
 	     word = strtok(NULL, ","))
 		if (strcmp(word, "memory") == 0)
-			look_at_groups(&version1, group);
+			look_at_groups(budget, &version1, group);
 }
 
-static void
-look_around(void)
+/*
+ * Returns the memory that a process may still take.  The file cgroup names its
+ * groups.
+ */
+static struct budget
+look_around(const char *cgroup)
 {
-	FILE *file = fopen("/proc/self/cgroup", "r");
+	struct budget budget = {.bytes = UINT64_MAX};
+	FILE *file = fopen(cgroup, "r");
 	char *line = NULL;
 	size_t capacity = 0;
 	uint64_t kib;
 
-	there_is = UINT64_MAX;
 	if (file_number("/proc/meminfo", "MemAvailable", &kib))
-		take_less(kib * KIB, "MemAvailable");
+		budget = (struct budget){kib * KIB, "MemAvailable"};
 	while (file != NULL && getline(&line, &capacity, file) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		look_at_line(line);
+		look_at_line(&budget, line);
 	}
 	free(line);
 	if (file != NULL)
 		fclose(file);
-	there_is -= there_is / SPARE;
+	return budget;
 }
 
 static void
@@ -175,25 +178,41 @@ memory_expect(const char *name, uint64_t bytes)
 	be_killed_first();
 	if (memory_forced)
 		return;
-	look_around();
-	if (bytes > there_is)
+	ours = look_around("/proc/self/cgroup");
+	ours.bytes -= ours.bytes / SPARE;
+	if (bytes > ours.bytes)
 		fail_with(EXIT_ERROR,
 		    "%s: this needs about %zu MiB of memory, and %zu MiB may "
 		    "be used (%s); --force to try all the same",
-		    name, (size_t)(bytes / MIB), (size_t)(there_is / MIB),
-		    limit_is);
+		    name, (size_t)(bytes / MIB), (size_t)(ours.bytes / MIB),
+		    ours.limit);
+}
+
+bool
+memory_is_left_to(int pid, uint64_t bytes, const char **limit)
+{
+	struct budget budget;
+	char path[64];
+
+	if (memory_forced)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	budget = look_around(path);
+	*limit = budget.limit;
+	return bytes <= budget.bytes;
 }
 
 bool
 memory_suffices(uint64_t bytes)
 {
-	return memory_forced || bytes <= there_is;
+	return memory_forced || bytes <= ours.bytes;
 }
 
 bool
 memory_spend(uint64_t bytes)
 {
-	return __atomic_add_fetch(&spent, bytes, __ATOMIC_RELAXED) <= there_is;
+	return __atomic_add_fetch(&spent, bytes, __ATOMIC_RELAXED) <=
+	       ours.bytes;
 }
 
 _Noreturn void
@@ -202,5 +221,5 @@ memory_fail(const char *name)
 	fail_with(EXIT_ERROR,
 	    "%s: this needs more than the %zu MiB of memory that may be used "
 	    "(%s); --force to try all the same",
-	    name, (size_t)(there_is / MIB), limit_is);
+	    name, (size_t)(ours.bytes / MIB), ours.limit);
 }

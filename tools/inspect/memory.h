@@ -15,6 +15,12 @@ extern bool memory_forced;
  */
 void memory_expect(const char *name, uint64_t bytes);
 
+/*
+ * Can the process pid, and the groups that it is in, still take so many bytes?
+ * True if forced.  Otherwise stores the limit.
+ */
+bool memory_is_left_to(int pid, uint64_t bytes, const char **limit);
+
 /* After memory_expect(): is there as much memory, or was the copy forced? */
 bool memory_suffices(uint64_t bytes);
 

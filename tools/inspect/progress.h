@@ -1,4 +1,4 @@
-/* progress.h - a line on the terminal while a task takes long; see progress.c */
+/* progress.h - a line on the terminal for a long task; see progress.c */
 #ifndef TOOLS_PROGRESS_H
 #define TOOLS_PROGRESS_H
 

@@ -30,6 +30,9 @@
 /* Maximum number of copies for the same purpose, or until one is made. */
 #define COPY_TRIES 3
 
+/* A process that has less than this part of its memory left is not copied. */
+#define CHANGED_PART 16
+
 /* A search is to take less than a tenth of the target's memory. */
 #define PACKED_PART 16
 
@@ -265,8 +268,13 @@ copy_target(struct model *model, unsigned parts)
 static bool
 read_copy(struct model *model, unsigned parts, const struct roots_size *size)
 {
+	const char *limit;
+
 	memory_expect(model->target->name, size->least);
-	if (!copy_target(model, parts))
+	/* The process may change some of its memory until the copy ends. */
+	if (!memory_is_left_to(
+		model->target->pid, size->present / CHANGED_PART, &limit) ||
+	    !copy_target(model, parts))
 		return false;
 	if ((parts & MODEL_MEMORY) == 0 &&
 	    (size->need > size->present / PACKED_PART ||
@@ -297,6 +305,9 @@ hold_memory(struct model *model, unsigned parts)
 		memory_expect(target->name, size.need);
 		if ((parts & MODEL_MEMORY) != 0 && !target->borrowed)
 			roots_prepare(model);
+	} else if (target->live) {
+		memory_expect(target->name,
+		    2 * layout_variable(model->layout, target, L_MAPPED_BYTES));
 	}
 	hold_without_claims(model);
 	if (reads_much)

@@ -136,6 +136,12 @@ void target_use_lines(struct target *target, uint64_t present);
 /* Returns the memory that this command needs for that. */
 uint64_t target_lines_bytes(uint64_t present);
 
+/*
+ * Ends the command, and so the copy, if the process has little memory left.
+ * Called often, it looks at intervals only.
+ */
+void target_check_copy(const struct target *target);
+
 /* Ends the copy, if there is one. */
 void target_end_copy(struct target *target);
 

@@ -16,8 +16,11 @@
  * Memory that the copy does not have for itself, or lacks (shared mappings,
  * MADV_DONTFORK), is copied in the second stop.
  *
- * If memory runs out, the kernel first ends the copy: its oom_score_adj is
- * 1000.
+ * A page takes memory twice when the process changes it.  If memory runs out,
+ * the kernel first ends the copy: its oom_score_adj is 1000.  Because some
+ * groups are set to be killed as a whole (memory.oom.group), this command makes
+ * no copy if the groups of the process have little memory left, and ends the
+ * copy when little is left.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -28,12 +31,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/inspect/memory.h"
 #include "tools/inspect/target.h"
 
 /* How long the library may take to get ready, and to make the copy. */
 #define READY_SECONDS 0.6
 #define COPY_SECONDS  5.0
 #define POLL_US       200
+
+/* While the copy exists, the process has at least so much memory left. */
+#define LEFT_LEAST    (16 * MIB)
+#define CHECK_SECONDS 0.2
 
 static uint32_t
 state_of(struct target *target, const struct copy_request *request)
@@ -209,6 +217,23 @@ target_use_copy(struct target *target)
 {
 	assert(target->held && target->made != NULL);
 	target->reads_made = target->was_copied = true;
+}
+
+void
+target_check_copy(const struct target *target)
+{
+	static double next;
+	double now = seconds_now();
+	const char *limit;
+
+	if (now < next)
+		return;
+	next = now + CHECK_SECONDS;
+	if (!memory_is_left_to(target->pid, LEFT_LEAST, &limit))
+		fail_with(EXIT_ERROR,
+		    "%s: ended, because the process has less than %zu MiB of "
+		    "memory left (%s); --force to go on in any case",
+		    target->name, LEFT_LEAST / MIB, limit);
 }
 
 void

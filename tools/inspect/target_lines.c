@@ -5,8 +5,8 @@
  * of its memory.  If the process was copied (target_copy.c), the search instead
  * reads each block when it comes to it.  Because most blocks are near others
  * that it needs soon, this file reads whole lines of LINE_BYTES, and AHEAD of
- * them at once if they are read in order.  It keeps the lines in a direct-mapped
- * cache.
+ * them at once if they are read in order.  It keeps the lines in a
+ * direct-mapped cache.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -61,6 +61,7 @@ target_line(struct target *target, uint64_t at, uint64_t *bytes)
 	assert(target->reads_lines);
 	*bytes = LINE_BYTES - at % LINE_BYTES;
 	if (lines.number[place] != number) {
+		target_check_copy(target);
 		if (number == lines.last + 1)
 			n = AHEAD - number % AHEAD;
 		if (!live_read(target, number * LINE_BYTES, n * LINE_BYTES,

@@ -456,7 +456,7 @@ static struct {
 	size_t next; /* atomic */
 	int reader;
 	const struct pack_filter *filter;
-	bool shows_progress;
+	const struct target *target;
 } pieces;
 
 /* Reads memory, page by page if some part of it cannot be read. */
@@ -542,7 +542,10 @@ piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
 /* For packing; each is small enough for the CPU's cache. */
 static uint64_t buffers[COPIERS_MOST][BUFFER_BYTES / 8];
 
-/* The thread with the first buffer is the only one that shows progress. */
+/*
+ * The thread with the first buffer shows progress, unless the target is
+ * stopped: output to a terminal may wait, and the target would wait with it.
+ */
 static void *
 pieces_work(void *buffer)
 {
@@ -553,7 +556,9 @@ pieces_work(void *buffer)
 	       pieces.n) {
 		struct piece *p = &pieces.piece[i];
 
-		if (buffer == buffers[0] && pieces.shows_progress)
+		if (buffer == buffers[0] && pieces.target->reads_made)
+			target_check_copy(pieces.target);
+		if (buffer == buffers[0] && !pieces.target->held)
 			progress_show("reading memory", i, pieces.n);
 		if (p->to != NULL)
 			piece_read(p, pieces.reader, p->at, p->bytes, p->to);
@@ -603,8 +608,7 @@ pieces_copy(struct target *target)
 	pieces.next = 0;
 	pieces.reader = reader_tid(target);
 	pieces.filter = &target->filter;
-	/* Output to a terminal may wait, and the target with it. */
-	pieces.shows_progress = !target->held;
+	pieces.target = target;
 	pieces_share();
 	assert(pieces.next >= pieces.n);
 	for (size_t i = 0; i < pieces.n; i++) {

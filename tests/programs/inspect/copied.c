@@ -106,6 +106,9 @@ main(int argc, char **argv)
 	void **kept[2];
 	pthread_t thread;
 
+	/* First, so that no register keeps a pointer to them. */
+	lose(3);
+	free(malloc(5000));
 	while (n-- > 0) {
 		struct node *node = malloc(sizeof(*node));
 
@@ -119,8 +122,6 @@ main(int argc, char **argv)
 	check(madvise(kept[1], 65536, MADV_DONTFORK) == 0);
 	for (int i = 0; i < 2; i++)
 		kept[i][100] = malloc(3000);
-	lose(3);
-	free(malloc(5000));
 	check(pthread_create(&thread, NULL, move, NULL) == 0);
 	if (argc > 2)
 		confine();
