@@ -36,9 +36,30 @@ says 0 ' allocated in ' users --save=users.old "$pid"
 says 0 '^643\.8K leaked, 0 since the look [0-9ms]+ before$' diff leaks.old "$pid"
 says 0 '^6 call sites without a change$' leaks --since=leaks.old "$pid"
 gcore -o core.old "$pid" >/dev/null 2>&1
-sleep 1.1
+sleep 2.3
+"$umem" diff -t 2 "$pid" "$pid" >waited &
+waiting=$!
+sleep 0.5
 more
 says 2 '^umem: /dev/full: No space left' leaks --save=/dev/full "$pid"
+wait $waiting
+if [ $? -ne 1 ] || ! grep -Eq "$grown" waited; then
+	echo "diff -t:"
+	cat waited
+	exit 1
+fi
+"$umem" leaks --json "$pid" >json
+python3 - json <<-'EOF' || exit 1
+import json, math, sys
+rows = {row["call_site"].split()[0]: row
+        for row in json.load(open(sys.argv[1]))["leaks"]}
+names = rows["load_names"]
+# The 100 new names, in a time of 2 s, 4 s or more; the first 50 are older.
+seconds = 2 ** math.floor(math.log2(names["oldest_age_ns"])) / 1e9
+assert seconds > 2, names
+assert abs(names["bytes_per_minute"] - 1300 * 60 / seconds) <= 1, names
+assert rows["make_list"]["bytes_per_minute"] == 0, rows["make_list"]
+EOF
 says 1 "$grown" leaks --since=leaks.old --save=leaks.new "$pid"
 says 1 '^645K leaked, \+1\.2K since the look [0-9ms]+ before$' \
     diff leaks.old "$pid"
@@ -67,6 +88,8 @@ assert rows["load_names"]["blocks_before"] == 50, rows
 assert rows["load_names"]["blocks"] == 150, rows
 assert 1 <= report["seconds"] < 600, report["seconds"]
 EOF
+says 0 ' allocated, 0 since the look ' diff -u "$pid" "$pid"
+says 2 'diff: soon is no number of seconds' diff -t soon "$pid" "$pid"
 finish 0
 says 2 'no such process' diff leaks.old "$pid"
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/inspect/leaks.h"
@@ -72,14 +73,36 @@ read_saved(const char *operand, struct look *look)
 	return is_saved;
 }
 
+static void
+wait_seconds(uint64_t seconds)
+{
+	struct timespec rest = {.tv_sec = (time_t)seconds};
+
+	while (rest.tv_sec + rest.tv_nsec > 0 && nanosleep(&rest, &rest) != 0)
+		;
+}
+
 int
 command_diff(int argc, char **argv)
 {
 	struct look look[2];
 	bool is_saved[2], every = false, of_leaks = true;
+	uint64_t seconds = 0;
+	int letter;
 
-	while (next_option(argc, argv, "e") != -1)
-		every = true;
+	while ((letter = next_option(argc, argv, "et:u")) != -1)
+		switch (letter) {
+		case 'e':
+			every = true;
+			break;
+		case 't':
+			seconds = size_argument(
+			    optarg, "diff: ", "number of seconds");
+			break;
+		case 'u':
+			of_leaks = false;
+			break;
+		}
 	if (argc - optind != 2)
 		fail_usage(argv[0]);
 	for (int i = 0; i < 2; i++) {
@@ -87,8 +110,11 @@ command_diff(int argc, char **argv)
 		if (is_saved[i])
 			of_leaks = look[i].of_leaks;
 	}
-	for (int i = 0; i < 2; i++)
-		if (!is_saved[i])
-			look[i] = take_look(argv[optind + i], of_leaks);
+	if (!is_saved[0])
+		look[0] = take_look(argv[optind], of_leaks);
+	if (!is_saved[1]) {
+		wait_seconds(seconds);
+		look[1] = take_look(argv[optind + 1], of_leaks);
+	}
 	return look_print_growth(&look[0], &look[1], every);
 }

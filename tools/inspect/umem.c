@@ -83,11 +83,13 @@ static const struct command commands[] = {
 	"each buffer",
 	"all call sites that hold memory, of a process with UMEM_DEBUG=audit",
 	"umem users -e 1234"},
-    {"diff", command_diff, "[-e] [--force] [--json] BEFORE AFTER",
+    {"diff", command_diff, "[-eu] [-t seconds] [--force] [--json] BEFORE AFTER",
 	"growth between two looks, each a file that leaks or users saved, or\n"
-	"a PID or CORE, which is looked at now; status 1 if leaks grew",
-	"the growth since \"umem leaks --save=before 1234\"",
-	"umem diff before 1234"},
+	"a PID or CORE, which is looked at now; status 1 if leaks grew; -t\n"
+	"waits so long before the second look, -u looks at users if neither\n"
+	"look is a file, -e every row",
+	"the leaks of process 1234 that grow within a second",
+	"umem diff -t 1 1234 1234"},
     {"samples", command_samples,
 	"[-v] [--folded|--pprof] [--sysroot=dir] [--json] PID|CORE",
 	"live samples by caller, with what they stand for; -v with stacks,\n"
