@@ -94,6 +94,20 @@ if ! grep -q "$copied" said; then
 fi
 finish 0
 
+# Without a thread of the library, a call of the program makes the copy.
+start "$TMP/copied" 96 single
+for ((i = 0; i < 10; i++)); do
+	"$umem" leaks -v "$pid" >said
+	grep -q "$copied" said && break
+done
+if [ $i -eq 10 ]; then
+	echo "no copy of a process with one thread:"
+	cat said
+	exit 1
+fi
+soon_planted "single"
+finish 0
+
 start "$TMP/copied" 96 confined
 "$umem" leaks -v "$pid" >said
 if grep -q "$copied" said; then

@@ -2,14 +2,15 @@
  * copied.c - a program with much memory, which must not notice that umem looks
  * at it
  *
- *	copied MIB [confined]
+ *	copied MIB [single | confined]
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others in memory that a child of fork() shares or
- * lacks.  A thread moves blocks from place to place.  Prints "leak ADDRESS" for
- * each block that is lost, then "ready".  Until its standard input ends, it has
- * no children to wait for, and a pipe that it closes is closed.  "confined":
- * a filter of system calls ends the process if it makes another process.
+ * lacks.  A thread moves blocks from place to place; with "single", the first
+ * thread does, and there is no other.  Prints "leak ADDRESS" for each block that
+ * is lost, then "ready".  Until its standard input ends, it has no children to
+ * wait for, and a pipe that it closes is closed.  "confined": a filter of system
+ * calls ends the process if it makes another process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,26 +47,40 @@ lose(int n)
 	}
 }
 
-static void *
-move(void *arg)
+static void
+move_all(void)
 {
-	unsigned i = 0;
-
-	while (!done) {
-		unsigned j = (i + 7 * i + 1) % NPLACES;
+	for (unsigned i = 0; i < NPLACES; i++) {
+		unsigned j = (8 * i + 1) % NPLACES;
 		void *p = place[i];
 
 		if (p == NULL)
 			p = malloc(100);
 		place[i] = place[j];
 		place[j] = p;
-		if (++i == NPLACES) {
-			free(place[0]);
-			place[0] = NULL;
-			i = 0;
-		}
 	}
+	free(place[0]);
+	place[0] = NULL;
+}
+
+static void *
+move(void *arg)
+{
+	while (!done)
+		move_all();
 	return arg;
+}
+
+/* Some of the calls are slow paths of the library. */
+static void
+fill_and_free(void)
+{
+	for (unsigned i = 0; i < NPLACES; i++)
+		place[i] = malloc(3000);
+	for (unsigned i = 0; i < NPLACES; i++) {
+		free(place[i]);
+		place[i] = NULL;
+	}
 }
 
 static void
@@ -104,6 +119,7 @@ main(int argc, char **argv)
 	size_t n = ((size_t)atoi(argv[1]) << 20) / sizeof(struct node);
 	struct pollfd input = {.events = POLLIN};
 	void **kept[2];
+	bool is_single = argc > 2 && strcmp(argv[2], "single") == 0;
 	pthread_t thread;
 
 	/* First, so that no register keeps a pointer to them. */
@@ -122,16 +138,20 @@ main(int argc, char **argv)
 	check(madvise(kept[1], 65536, MADV_DONTFORK) == 0);
 	for (int i = 0; i < 2; i++)
 		kept[i][100] = malloc(3000);
-	check(pthread_create(&thread, NULL, move, NULL) == 0);
-	if (argc > 2)
+	if (!is_single)
+		check(pthread_create(&thread, NULL, move, NULL) == 0);
+	if (argc > 2 && !is_single)
 		confine();
 	puts("ready");
 	fflush(stdout);
 	while (poll(&input, 1, 0) == 0) {
 		check(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 		check_pipe();
+		if (is_single)
+			fill_and_free();
 	}
 	done = 1;
-	pthread_join(thread, NULL);
+	if (!is_single)
+		pthread_join(thread, NULL);
 	return kept[0][100] == NULL || kept[1][100] == NULL;
 }
