@@ -95,7 +95,8 @@ done
 wait $waiting
 status=$?
 if [ $status -ne 1 ] ||
-    ! grep -Eq '^ +\+[0-9.]+K +\+[0-9.]+[KM] +\+[0-9]+00 .*  load_names ' waited; then
+    ! grep -Eq '^[0-9.]+K leaked, .* since the look [1-9][0-9sm]* before$' waited ||
+    ! grep -Eq '^ +\+[0-9.]+K +\+[0-9.]+[KM] +\+[0-9]+ .*  load_names ' waited; then
 	echo "diff -t: status $status"
 	cat waited
 	exit 1
