@@ -1059,8 +1059,9 @@ struct umem_stats {
 	size_t cached_bytes;    /* free blocks and objects in slabs and
 				   magazines, and those that wait for a grace
 				   period */
-	size_t large_bytes;     /* the part of live_bytes in large blocks */
-	size_t nlarge;          /* number of large blocks */
+	size_t large_bytes;     /* the part of live_bytes in large blocks and
+				   samples */
+	size_t nlarge;          /* number of large blocks and samples */
 	size_t own_bytes;       /* structures of the library */
 	size_t committed_bytes; /* largest size of the heap so far */
 	size_t sample_bytes;    /* sampling interval; 0: off */

@@ -25,6 +25,9 @@ main(void)
 		if (umem_cache_alloc(twins[i], UMEM_DEFAULT) == NULL)
 			return 1;
 	}
+	for (int i = 1; i < 2000; i++)
+		if (malloc((size_t)i) == NULL)
+			return 1;
 	block = realloc(block, 20 << 20);
 	free(malloc(100));
 	if (block == NULL || umem_dump(1, UMEM_DUMP_METRICS) != 0)
@@ -68,5 +71,28 @@ for text in library outside; do
 done
 grep -q '^umem_cache_live_objects{cache="of _twins_ _",address="0x' outside
 [ "$(grep -c '^umem_cache_live_objects{cache="of _twins_' library)" = 2 ]
+
+# live FILE - the bytes that the program holds
+live() {
+	sed -n 's/^umem_live_bytes //p' "$1"
+}
 # The command does not know two families.
+cp library without
 grep -v 'umem_heap_bytes\|umem_dirty_bytes' library | diff - outside
+
+# The command counts the pages of samples, and the library some by their size.
+export UMEM_OPTIONS=sample=2000
+start ./main
+grep -vx ready told >library
+"$umem" metrics "$pid" >outside
+finish 0
+for text in library outside; do
+	python3 "$check" <$text >sizes || { cat $text; exit 1; }
+	part=$(($(live $text) * 100 / $(live library)))
+	if [ "$(live $text)" -le "$(live without)" ] ||
+	    [ $part -lt 95 ] || [ $part -gt 105 ]; then
+		echo "$text: $(live $text), library $(live library), without" \
+		    "sampling $(live without)"
+		exit 1
+	fi
+done

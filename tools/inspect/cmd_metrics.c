@@ -3,7 +3,7 @@
  *
  * The families and their names are those of umem_metrics() (umem/malloc/metrics.h).
  * The two that describe pages of the heap are left out, because only the library
- * itself counts them.
+ * itself counts them.  Samples count with their pages.
  */
 #include <string.h>
 
@@ -107,6 +107,7 @@ command_metrics(int argc, char **argv)
 	model = snapshot_open(target, 0);
 	sum_caches(model, values);
 	values[METRIC_LARGE] = stat_large_bytes(model, /* samples */ false, &n);
+	values[METRIC_LARGE] += stat_large_bytes(model, /* samples */ true, &n);
 	values[METRIC_LIVE] += values[METRIC_LARGE];
 	values[METRIC_OWN] =
 	    layout_variable(model->layout, model->target, L_MAPPED_BYTES);

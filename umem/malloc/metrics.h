@@ -27,7 +27,7 @@
 	M(CACHED, "umem_cached", "gauge", "bytes",                             \
 	    "Free blocks and objects in slabs and magazines.")                 \
 	M(LARGE, "umem_large", "gauge", "bytes",                               \
-	    "The part of umem_live_bytes in large blocks.")                    \
+	    "The part of umem_live_bytes in large blocks and samples.")        \
 	M(OWN, "umem_own", "gauge", "bytes",                                   \
 	    "Memory for the structures of the library.")                       \
 	M(FAILURES, "umem_failures", "counter", "", "Allocations that failed.")
