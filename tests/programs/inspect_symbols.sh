@@ -53,7 +53,10 @@ main(void)
 	((void (*)(void (*)(void)))made)(from_made);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
 	map = fopen(path, "w");
+	/* The program has used the memory twice.  The last line counts. */
+	fprintf(map, "%lx 100 made before\n", (long)made);
 	fprintf(map, "%lx 100 made one\n", (long)made);
+	fprintf(map, "%lx 100 made elsewhere\n", (long)made + 256);
 	fclose(map);
 	write(1, "ready\n", 6);
 	return (int)read(0, &c, 1);
@@ -92,7 +95,7 @@ build_one true_one true_function
 build_one false_one false_function
 start ./true_one
 says '^ +true_one`true_function\+0x'
-says '^ +\[made at run time\].made one\+0x(6|c)$'
+says '^ +\[JIT\]`made one\+0x(6|c)$'
 
 # Another file takes the place of the one that is mapped.
 mv false_one true_one

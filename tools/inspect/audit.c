@@ -276,13 +276,16 @@ audit_print_stack(struct model *model, const struct audit *audit, int indent)
 {
 	assert(audit->depth == 0 || audit->stack != NULL);
 	for (unsigned i = 0; i < audit->depth; i++) {
-		const char *line = symbol_line(model->target, audit->stack[i]);
+		size_t n;
+		const struct symbol_frame *frames =
+		    symbol_frames(model->target, audit->stack[i], &n);
 
-		printf("%*s%s", indent, "",
-		    symbol_name(model->target, audit->stack[i]));
-		if (line != NULL)
-			printf(" (%s)", line);
-		putchar('\n');
+		for (size_t j = 0; j < n; j++) {
+			printf("%*s%s", indent, "", frames[j].name);
+			if (frames[j].line != NULL)
+				printf(" (%s)", frames[j].line);
+			puts(frames[j].is_inlined ? " [inlined]" : "");
+		}
 	}
 }
 
@@ -314,6 +317,17 @@ audit_print_transaction(struct model *model, const char *verb,
 }
 
 void
+audit_json_frames(struct model *model, uint64_t pc)
+{
+	size_t n;
+	const struct symbol_frame *frames =
+	    symbol_frames(model->target, pc, &n);
+
+	for (size_t i = 0; i < n; i++)
+		json_text(NULL, frames[i].name);
+}
+
+void
 audit_json(struct model *model, const struct audit *audit)
 {
 	json_address("bufctl", audit->at);
@@ -326,7 +340,7 @@ audit_json(struct model *model, const struct audit *audit)
 	json_number("thread", audit->thread);
 	json_open("stack", '[');
 	for (unsigned i = 0; i < audit->depth; i++)
-		json_text(NULL, symbol_name(model->target, audit->stack[i]));
+		audit_json_frames(model, audit->stack[i]);
 	json_close();
 }
 

@@ -49,6 +49,8 @@ const char *audit_caller(struct model *model, const struct audit *audit);
 /* Prints a line for each frame, indented by this number of blanks. */
 void audit_print_stack(
     struct model *model, const struct audit *audit, int indent);
+/* Puts the functions of a return address into an array of JSON. */
+void audit_json_frames(struct model *model, uint64_t pc);
 void audit_json(struct model *model, const struct audit *audit);
 
 /*

@@ -265,8 +265,7 @@ static bool
 has_frame(struct model *model, const struct audit *audit, const char *name)
 {
 	for (unsigned i = 0; i < audit->depth; i++)
-		if (strstr(symbol_name(model->target, audit->stack[i]), name) !=
-		    NULL)
+		if (symbol_matches(model->target, audit->stack[i], name))
 			return true;
 	return false;
 }

@@ -97,15 +97,24 @@ json_sites(struct model *model, const struct sample_stack *sites, size_t n)
 	json_close();
 }
 
-/* Prints the function of a frame, without the offset. */
+/* Prints the functions of a return address, outermost first. */
 static void
-put_frame(struct model *model, uint64_t pc)
+put_frames(struct model *model, uint64_t pc)
 {
-	const char *name = symbol_name(model->target, pc);
-	const char *end = strrchr(name, '+');
+	size_t n;
+	const struct symbol_frame *frames =
+	    symbol_frames(model->target, pc, &n);
 
-	for (; *name != '\0' && name != end; name++)
-		putchar(*name == ';' || *name == ' ' ? '_' : *name);
+	while (n-- > 0) {
+		const char *name = frames[n].name;
+		const char *end =
+		    frames[n].is_inlined ? NULL : strrchr(name, '+');
+
+		for (; *name != '\0' && name != end; name++)
+			putchar(*name == ';' || *name == ' ' ? '_' : *name);
+		if (n != 0)
+			putchar(';');
+	}
 }
 
 /* Prints the input of flame graph scripts: outermost;...;innermost bytes */
@@ -118,7 +127,7 @@ print_folded(struct model *model, const struct sample_stack *sites, size_t n)
 		if (s->depth == 0)
 			putchar('?');
 		for (unsigned j = s->depth; j-- > 0;) {
-			put_frame(model, s->stack[j]);
+			put_frames(model, s->stack[j]);
 			if (j != 0)
 				putchar(';');
 		}

@@ -183,8 +183,7 @@ is_from(struct model *model, const struct group *g, const char *caller)
 	    !audit_read(model, g->oldest->bufctl, &audit))
 		return false;
 	for (unsigned i = 0; i < audit.depth; i++)
-		if (strstr(symbol_name(model->target, audit.stack[i]),
-			caller) != NULL)
+		if (symbol_matches(model->target, audit.stack[i], caller))
 			return true;
 	return false;
 }

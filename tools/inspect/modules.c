@@ -15,9 +15,10 @@
 #define HEADERS_MOST    64
 #define NOTE_BYTES_MOST 4096
 
-static struct module *modules;
-static size_t nmodules, capacity;
-static bool are_read;
+struct modules {
+	struct module *module;
+	size_t n, capacity;
+};
 
 /* Finds the build ID in a segment of notes. */
 static void
@@ -89,29 +90,34 @@ read_module(struct target *target, const struct mapping *file, struct module *m)
 	return m->end > m->start;
 }
 
+static struct modules *
+read_all(struct target *target)
+{
+	struct modules *all = xalloc(sizeof(*all));
+	size_t nfiles;
+	const struct mapping *files = target_files(target, &nfiles);
+
+	for (size_t i = 0; i < nfiles; i++) {
+		struct module m;
+
+		if (files[i].path == NULL || files[i].offset != 0 ||
+		    (all->n != 0 &&
+			files[i].start < all->module[all->n - 1].end) ||
+		    !read_module(target, &files[i], &m))
+			continue;
+		ARRAY_GROW(all->module, all->n, all->capacity);
+		all->module[all->n++] = m;
+	}
+	return all;
+}
+
 const struct module *
 modules_read(struct target *target, size_t *n)
 {
-	const struct mapping *files;
-	size_t nfiles;
-
-	if (!are_read) {
-		are_read = true;
-		files = target_files(target, &nfiles);
-		for (size_t i = 0; i < nfiles; i++) {
-			struct module m;
-
-			if (files[i].path == NULL || files[i].offset != 0 ||
-			    (nmodules != 0 &&
-				files[i].start < modules[nmodules - 1].end) ||
-			    !read_module(target, &files[i], &m))
-				continue;
-			ARRAY_GROW(modules, nmodules, capacity);
-			modules[nmodules++] = m;
-		}
-	}
-	*n = nmodules;
-	return modules;
+	if (target->modules == NULL)
+		target->modules = read_all(target);
+	*n = target->modules->n;
+	return target->modules->module;
 }
 
 const struct module *

@@ -226,23 +226,20 @@ function_number(struct pprof *pprof, const char *name, const char *file)
 	return number;
 }
 
-/* Puts the function and the line; the texts are those of symbols.h. */
+/* Puts a function and its line. */
 static void
-put_line(struct pprof *pprof, struct bytes *location, uint64_t pc)
+put_line(struct pprof *pprof, struct bytes *location,
+    const struct symbol_frame *frame)
 {
-	const char *name = symbol_name(pprof->model->target, pc);
-	const char *place = symbol_line(pprof->model->target, pc);
-	const char *function = strchr(name, '`');
-	const char *end = strrchr(name, '+');
-	const char *colon = place != NULL ? strrchr(place, ':') : NULL;
+	const char *function =
+	    frame->function != NULL ? frame->function : frame->name;
+	const char *colon =
+	    frame->line != NULL ? strrchr(frame->line, ':') : NULL;
 	const char *file = "";
 	struct bytes line = {0};
 
-	function = function != NULL ? function + 1 : name;
-	if (end != NULL && end > function && function != name)
-		function = xprint("%.*s", (int)(end - function), function);
 	if (colon != NULL)
-		file = xprint("%.*s", (int)(colon - place), place);
+		file = xprint("%.*s", (int)(colon - frame->line), frame->line);
 	put_number(
 	    &line, LINE_FUNCTION, function_number(pprof, function, file));
 	if (colon != NULL)
@@ -254,7 +251,9 @@ put_line(struct pprof *pprof, struct bytes *location, uint64_t pc)
 static uint64_t
 location_number(struct pprof *pprof, uint64_t pc)
 {
+	const struct symbol_frame *frames;
 	struct bytes location = {0};
+	size_t n;
 	bool is_new;
 	uint64_t number = number_of(&pprof->locations, NULL, pc, &is_new);
 
@@ -263,7 +262,10 @@ location_number(struct pprof *pprof, uint64_t pc)
 	put_number(&location, LOCATION_NUMBER, number);
 	put_number(&location, LOCATION_MAPPING, mapping_number(pprof, pc - 1));
 	put_number(&location, LOCATION_ADDRESS, pc - 1);
-	put_line(pprof, &location, pc);
+	/* Inlined functions come before their caller, as in pprof's format. */
+	frames = symbol_frames(pprof->model->target, pc, &n);
+	for (size_t i = 0; i < n; i++)
+		put_line(pprof, &location, &frames[i]);
 	put_message(&pprof->profile, PROFILE_LOCATION, &location);
 	return number;
 }

@@ -92,13 +92,6 @@ void sites_add_buffer(struct sites *sites, const struct slab *slab,
 uint64_t site_bytes_of(struct model *model, const struct slab *slab,
     const struct large *large, unsigned i);
 
-/* The parts of a frame's name; NULL: not known. */
-struct site_frame {
-	const char *object; /* program or library */
-	const char *function;
-};
-struct site_frame site_frame_of(struct model *model, uint64_t pc);
-
 static inline double
 site_tally_total(const struct site_tally *t)
 {

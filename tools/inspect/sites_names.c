@@ -10,21 +10,6 @@
 /* Callers after the call site in a row. */
 #define CALLERS_MOST 3
 
-struct site_frame
-site_frame_of(struct model *model, uint64_t pc)
-{
-	const char *name = symbol_name(model->target, pc);
-	const char *tick = strchr(name, '`'), *plus;
-
-	if (tick == NULL)
-		return (struct site_frame){0};
-	plus = strrchr(tick, '+');
-	if (plus == NULL)
-		plus = tick + strlen(tick);
-	return (struct site_frame){xprint("%.*s", (int)(tick - name), name),
-	    xprint("%.*s", (int)(plus - tick - 1), tick + 1)};
-}
-
 static bool
 begins_with_any(const char *text, const char *const *starts)
 {
@@ -35,7 +20,7 @@ begins_with_any(const char *text, const char *const *starts)
 }
 
 static bool
-is_c_library(const struct site_frame *frame)
+is_c_library(const struct symbol_frame *frame)
 {
 	static const char *const objects[] = {"libc.so", "libc-2", "libstdc++.",
 	    "libc++.", "libumem", "ld-linux", "ld-2", "libgcc_s", NULL};
@@ -44,7 +29,7 @@ is_c_library(const struct site_frame *frame)
 }
 
 static bool
-is_allocator(const struct site_frame *frame)
+is_allocator(const struct symbol_frame *frame)
 {
 	static const char *const starts[] = {"umem_", "operator new", "_Znw",
 	    "_Zna", "std::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
@@ -56,26 +41,57 @@ is_allocator(const struct site_frame *frame)
 		   strstr(f, "strdup") != NULL || strstr(f, "strndup") != NULL);
 }
 
-/* Returns the index of the call site in a stack. */
-static unsigned
-find_site(struct model *model, const struct site_tally *t)
-{
-	assert(t->depth > 0);
-	for (unsigned i = 0; i < t->depth; i++) {
-		struct site_frame frame = site_frame_of(model, t->stack[i]);
+/* A frame of a stack, which may be of an inlined function. */
+struct stack_place {
+	unsigned i;  /* in the stack */
+	size_t j, n; /* among the functions of that address */
+	const struct symbol_frame *frame;
+};
 
-		if (!is_c_library(&frame) && !is_allocator(&frame))
-			return i;
+static struct stack_place
+place_of(struct model *model, const struct site_tally *t, unsigned i)
+{
+	struct stack_place p = {.i = i};
+
+	if (i < t->depth)
+		p.frame = symbol_frames(model->target, t->stack[i], &p.n);
+	return p;
+}
+
+/* Returns the caller's frame; its member frame is NULL at the end. */
+static struct stack_place
+next_place(
+    struct model *model, const struct site_tally *t, struct stack_place p)
+{
+	if (p.j + 1 == p.n)
+		return place_of(model, t, p.i + 1);
+	p.j++;
+	p.frame++;
+	return p;
+}
+
+/* Returns the call site in a stack, and the frame that it has called. */
+static struct stack_place
+find_site(struct model *model, const struct site_tally *t,
+    const struct symbol_frame **called)
+{
+	struct stack_place p = place_of(model, t, 0);
+
+	assert(t->depth > 0);
+	*called = NULL;
+	for (; p.frame != NULL; p = next_place(model, t, p)) {
+		if (!is_c_library(p.frame) && !is_allocator(p.frame))
+			return p;
+		*called = p.frame;
 	}
-	return 0;
+	*called = NULL;
+	return place_of(model, t, 0);
 }
 
 const char *
 site_tally_name(struct model *model, const struct site_tally *t)
 {
-	uint64_t pc;
-	struct site_frame frame;
-	const char *line;
+	const struct symbol_frame *frame, *called;
 
 	if (t->depth == 0 && t->cache == NULL)
 		return xprint(
@@ -83,39 +99,32 @@ site_tally_name(struct model *model, const struct site_tally *t)
 	if (t->depth == 0)
 		return xprint("unknown: %s of %s",
 		    t->cache->class ? "blocks" : "objects", t->cache->name);
-	pc = t->stack[find_site(model, t)];
-	frame = site_frame_of(model, pc);
-	line = symbol_line(model->target, pc);
-	if (line == NULL || frame.function == NULL)
-		return symbol_name(model->target, pc);
-	return xprint("%s (%s)", frame.function, line);
+	frame = find_site(model, t, &called).frame;
+	if (frame->line == NULL || frame->function == NULL)
+		return frame->name;
+	return xprint("%s (%s)", frame->function, frame->line);
 }
 
 const char *
 site_callers(struct sites *sites, const struct site *site)
 {
 	const struct site_tally *t = site->tallies[0];
+	const struct symbol_frame *called;
 	size_t nstacks = site->ntallies;
 	const char *text = "";
-	unsigned at, n = 0;
+	struct stack_place p;
 
 	if (t->depth == 0)
 		return text;
-	at = find_site(sites->model, t);
-	if (at > 0) {
-		struct site_frame frame =
-		    site_frame_of(sites->model, t->stack[at - 1]);
-
-		if (frame.function != NULL)
-			text = xprint(" via %s", frame.function);
-	}
-	for (unsigned i = at + 1; i < t->depth && n < CALLERS_MOST; i++, n++) {
-		struct site_frame frame =
-		    site_frame_of(sites->model, t->stack[i]);
-
-		if (frame.function == NULL || is_c_library(&frame))
+	p = find_site(sites->model, t, &called);
+	if (called != NULL && called->function != NULL)
+		text = xprint(" via %s", called->function);
+	for (unsigned n = 0; n < CALLERS_MOST; n++) {
+		p = next_place(sites->model, t, p);
+		if (p.frame == NULL || p.frame->function == NULL ||
+		    is_c_library(p.frame))
 			break;
-		text = xprint("%s < %s", text, frame.function);
+		text = xprint("%s < %s", text, p.frame->function);
 	}
 	if (nstacks > 1)
 		text = xprint("%s; %zu more stack%s", text, nstacks - 1,
@@ -128,8 +137,7 @@ site_tally_is_from(
     struct model *model, const struct site_tally *t, const char *text)
 {
 	for (unsigned i = 0; i < t->depth; i++)
-		if (strstr(symbol_name(model->target, t->stack[i]), text) !=
-		    NULL)
+		if (symbol_matches(model->target, t->stack[i], text))
 			return true;
 	return false;
 }

@@ -188,7 +188,7 @@ tally_json(struct sites *sites, const struct site_tally *t)
 	json_address("example", t->example);
 	json_open("frames", '[');
 	for (unsigned i = 0; i < t->depth; i++)
-		json_text(NULL, symbol_name(sites->model->target, t->stack[i]));
+		audit_json_frames(sites->model, t->stack[i]);
 	json_close();
 	json_close();
 }

@@ -15,6 +15,7 @@
 #include "tools/inspect/audit.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/suppress.h"
+#include "tools/inspect/symbols.h"
 
 static struct pattern {
 	const char *text;
@@ -78,10 +79,14 @@ static bool
 stack_matches(struct model *model, unsigned depth, const uint64_t *stack)
 {
 	for (unsigned i = 0; i < depth; i++) {
-		struct site_frame frame = site_frame_of(model, stack[i]);
+		size_t n;
+		const struct symbol_frame *frames =
+		    symbol_frames(model->target, stack[i], &n);
 
-		if (name_matches(frame.function) || name_matches(frame.object))
-			return true;
+		for (size_t j = 0; j < n; j++)
+			if (name_matches(frames[j].function) ||
+			    name_matches(frames[j].object))
+				return true;
 	}
 	return false;
 }

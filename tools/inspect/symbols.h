@@ -1,4 +1,4 @@
-/* symbols.h - names of code addresses of the target; see symbols_dw.c */
+/* symbols.h - names of code addresses of the target; see symbols.c */
 #ifndef TOOLS_SYMBOLS_H
 #define TOOLS_SYMBOLS_H
 
@@ -10,8 +10,28 @@
  */
 const char *symbol_name(struct target *target, uint64_t pc);
 
-/* Returns "file.c:12", or NULL. */
+/* Returns the line in that function, "file.c:12", or NULL. */
 const char *symbol_line(struct target *target, uint64_t pc);
+
+/* A function that was active at a return address. */
+struct symbol_frame {
+	const char *name;     /* "program`function+0x1c"; inlined: no offset */
+	const char *object;   /* "program", or NULL */
+	const char *function; /* or NULL */
+	const char *line;     /* "file.c:12", or NULL */
+	bool is_inlined;      /* by the compiler, into the next frame */
+};
+
+/*
+ * Returns the functions of a return address, and sets *n to their number: those
+ * that the compiler has inlined there, innermost first, and then the function
+ * of symbol_name().
+ */
+const struct symbol_frame *symbol_frames(
+    struct target *target, uint64_t pc, size_t *n);
+
+/* Has one of these functions the text in its name? */
+bool symbol_matches(struct target *target, uint64_t pc, const char *text);
 
 /* Returns the build ID of the file that has pc, in hexadecimal, or "". */
 const char *symbol_build_id(struct target *target, uint64_t pc);

@@ -1,48 +1,40 @@
 /*
- * symbols_dw.c - names of code addresses, by elfutils
+ * symbols_dw.c - functions and lines, by elfutils
  *
- * libdwfl finds the files that a process has mapped, or that a core file
- * names, and their debugging information if it is installed.  The command looks
- * up each address once.
- *
- * A process may be in another mount namespace, where its paths name other files
- * than here, and a file may have been replaced since it was mapped.  Therefore
- * the command opens a file by /proc/PID/map_files, which leads to the mapped
- * file itself, or else by /proc/PID/root.  It uses the file only if the file's
- * ELF header and build ID match the memory of the process.
- *
- * Code in memory without a file was generated at run time.  Its names are in
- * /tmp/perf-PID.map if the program writes that file for perf(1).
+ * libdwfl reads the symbols and the debugging information of the files that
+ * module_file.c finds.  If the compiler has inlined functions at an address,
+ * the debugging information has a tree of them, in which one path leads to the
+ * address.
  */
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <search.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/inspect/demangle.h"
 #include "tools/inspect/module_file.h"
-#include "tools/inspect/symbols.h"
+#include "tools/inspect/symbols_source.h"
 
-struct known {
-	uint64_t pc;
-	const char *name;
-	const char *line;
+/* Limits of the search for inlined functions in damaged debugging data. */
+#define ENTRIES_MOST 2000000
+#define DEPTH_MOST   64
+
+/* Functions and blocks around an address; innermost is the last. */
+struct scopes {
+	Dwarf_Die function[SOURCE_FRAMES_MOST];
+	size_t n;
+	Dwarf_Addr at;
+	size_t entries; /* looked at */
 };
-
-static Dwfl *dwfl;
-static void *known;
-
-static struct target *of; /* the target: find_elf() has no argument for it */
 
 /* Finds the file of a module for libdwfl. */
 static int
 find_elf(Dwfl_Module *dwfl_module, void **data, const char *name,
     Dwarf_Addr base, char **file_name, Elf **elf)
 {
+	struct target *of = *data;
 	const struct module *m = module_find(of, base);
 	int fd = -1;
 
@@ -76,7 +68,7 @@ find_debug(Dwfl_Module *dwfl_module, void **data, const char *name,
 
 /* Tells libdwfl the modules that have a file name. */
 static void
-report_modules(struct target *target)
+report_modules(Dwfl *dwfl, struct target *target)
 {
 	size_t n;
 	const struct module *m = modules_read(target, &n);
@@ -84,8 +76,14 @@ report_modules(struct target *target)
 	for (size_t i = 0; i < n; i++) {
 		Dwfl_Module *made = dwfl_report_module(
 		    dwfl, m[i].file->name, m[i].start, m[i].end);
+		void **data;
 
-		if (made != NULL && m[i].id_bytes != 0)
+		if (made == NULL)
+			continue;
+		dwfl_module_info(
+		    made, &data, NULL, NULL, NULL, NULL, NULL, NULL);
+		*data = target;
+		if (m[i].id_bytes != 0)
 			dwfl_module_report_build_id(
 			    made, m[i].id, m[i].id_bytes, m[i].id_at);
 	}
@@ -93,7 +91,7 @@ report_modules(struct target *target)
 
 /* The dynamic linker's list has the names of a core that names no files. */
 static void
-report_core(struct target *target)
+report_core(Dwfl *dwfl, struct target *target)
 {
 	int fd = open(target->name, O_RDONLY | O_CLOEXEC);
 	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -114,216 +112,194 @@ debug_directories(const struct target *target)
 	    ":.debug:%s/usr/lib/debug:/usr/lib/debug", target_sysroot);
 }
 
-static void
-open_modules(struct target *target)
+struct source *
+source_open(struct target *target)
 {
 	static char *directories;
-	static const Dwfl_Callbacks callbacks = {.find_elf = find_elf,
+	static const Dwfl_Callbacks of_modules = {.find_elf = find_elf,
 	    .find_debuginfo = find_debug,
 	    .debuginfo_path = &directories};
+	static const Dwfl_Callbacks of_core = {
+	    .find_elf = dwfl_build_id_find_elf,
+	    .find_debuginfo = find_debug,
+	    .debuginfo_path = &directories};
+	bool has_modules = target->live || target->nfiles != 0;
+	Dwfl *dwfl;
 
-	if (of != NULL)
-		return;
-	of = target;
 	elf_version(EV_CURRENT);
 	directories = debug_directories(target);
-	dwfl = dwfl_begin(&callbacks);
+	dwfl = dwfl_begin(has_modules ? &of_modules : &of_core);
 	if (dwfl == NULL)
-		return;
-	if (target->live || target->nfiles != 0)
-		report_modules(target);
+		return NULL;
+	if (has_modules)
+		report_modules(dwfl, target);
 	else
-		report_core(target);
+		report_core(dwfl, target);
 	dwfl_report_end(dwfl, NULL, NULL);
+	return (struct source *)dwfl;
+}
+
+/* Returns the module that has the call before this return address. */
+static Dwfl_Module *
+module_of(struct source *source, uint64_t pc)
+{
+	return source == NULL ? NULL : dwfl_addrmodule((Dwfl *)source, pc - 1);
 }
 
 static const char *
-base_name(const char *path)
+plain_name(const char *symbol)
 {
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
+	return plain_text(demangle_symbol(symbol), SIZE_MAX);
 }
 
-/* Returns the number of the process in its own PID namespace. */
-static int
-own_pid(const struct target *target)
+const char *
+source_function(struct source *source, uint64_t pc, uint64_t *offset)
 {
-	FILE *file = fopen(xprint("/proc/%d/status", target->pid), "r");
-	int pid = target->pid;
-	char line[256];
+	Dwfl_Module *module = module_of(source, pc);
+	const char *symbol = NULL;
+	GElf_Sym unused;
 
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, "NSpid:", 6) == 0)
-			pid = (int)strtol(strrchr(line, '\t'), NULL, 10);
-	if (file != NULL)
-		fclose(file);
-	return pid;
+	if (module != NULL)
+		symbol = dwfl_module_addrinfo(
+		    module, pc - 1, offset, &unused, NULL, NULL, NULL);
+	*offset += 1;
+	return symbol == NULL ? NULL : plain_name(symbol);
 }
 
-/* Finds the name of generated code in perf's list, if there is one. */
 static const char *
-find_made(struct target *target, uint64_t pc)
+base_text(const char *path)
 {
-	FILE *file = fopen(xprint("/proc/%d/root/tmp/perf-%d.map", target->pid,
-			       own_pid(target)),
-	    "r");
-	const char *found = NULL;
-	char *line = NULL;
-	size_t capacity = 0;
+	const char *slash = path == NULL ? NULL : strrchr(path, '/');
 
-	while (file != NULL && found == NULL &&
-	       getline(&line, &capacity, file) > 0) {
-		uint64_t at, bytes;
-		int name = 0;
-
-		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%lx %lx %n", &at, &bytes, &name) >= 2 &&
-		    name != 0 && pc - 1 - at < bytes)
-			found = xprint("[made at run time]`%s+0x%lx",
-			    plain_text(line + name, SIZE_MAX), pc - at);
-	}
-	free(line);
-	if (file != NULL)
-		fclose(file);
-	return found;
+	return path == NULL ? NULL
+			    : plain_text(slash ? slash + 1 : path, SIZE_MAX);
 }
 
-/*
- * Returns "file+0x1c" for code whose function is not known: its address in the
- * file as linked, which addr2line takes, or else its file offset.
- */
-static const char *
-name_by_file(
-    struct target *target, Dwfl_Module *module, const char *file, uint64_t pc)
+const char *
+source_object(struct source *source, uint64_t pc, uint64_t *address)
 {
-	const struct module *m = module_find(target, pc - 1);
-	const struct mapping *mapping = target_mapping(target, pc - 1);
+	Dwfl_Module *module = module_of(source, pc);
 	GElf_Addr bias;
 
-	if (m != NULL)
-		pc -= m->bias;
-	else if (mapping != NULL)
-		pc = pc - mapping->start + mapping->offset;
-	else if (dwfl_module_getelf(module, &bias) != NULL)
-		pc -= bias;
-	return xprint("%s+0x%lx", file, pc);
+	if (module == NULL)
+		return NULL;
+	if (dwfl_module_getelf(module, &bias) != NULL)
+		*address = pc - bias;
+	return base_text(
+	    dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
 }
 
-/* Returns the name of the file or mapping with this address, or NULL. */
 static const char *
-file_name(struct target *target, Dwfl_Module *module, uint64_t at)
+line_text(const char *path, int number)
 {
-	const struct module *m = module_find(target, at);
-	const struct mapping *mapping = target_mapping(target, at);
+	const char *file = base_text(path);
+
+	return file == NULL ? NULL : xprint("%s:%d", file, number);
+}
+
+/* Finds the functions below an entry of the tree that have the address. */
+static void
+find_scopes(Dwarf_Die *entry, struct scopes *scopes, unsigned depth)
+{
+	Dwarf_Die child;
+	size_t before = scopes->n;
+
+	if (depth == DEPTH_MOST || dwarf_child(entry, &child) != 0)
+		return;
+	do {
+		bool is_function = false;
+
+		switch (dwarf_tag(&child)) {
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_structure_type:
+		case DW_TAG_class_type:
+			find_scopes(&child, scopes, depth + 1);
+			break;
+		case DW_TAG_subprogram:
+		case DW_TAG_inlined_subroutine:
+			is_function = true;
+			/* fallthrough */
+		case DW_TAG_lexical_block:
+			if (dwarf_haspc(&child, scopes->at) != 1)
+				break;
+			if (is_function && scopes->n < SOURCE_FRAMES_MOST)
+				scopes->function[scopes->n++] = child;
+			find_scopes(&child, scopes, depth + 1);
+			return;
+		default:
+			break;
+		}
+	} while (scopes->n == before && ++scopes->entries < ENTRIES_MOST &&
+		 dwarf_siblingof(&child, &child) == 0);
+}
+
+static const char *
+scope_name(Dwarf_Die *scope)
+{
+	static const unsigned names[] = {
+	    DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name};
+	Dwarf_Attribute attribute;
 	const char *name = NULL;
 
-	if (m != NULL)
-		return base_name(m->file->name);
-	if (mapping != NULL && mapping->name[0] != '\0')
-		return base_name(mapping->name);
-	if (module != NULL)
-		name = dwfl_module_info(
-		    module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-	return name == NULL ? NULL : plain_text(base_name(name), SIZE_MAX);
+	for (size_t i = 0; i < array_size(names) && name == NULL; i++)
+		if (dwarf_attr_integrate(scope, names[i], &attribute) != NULL)
+			name = dwarf_formstring(&attribute);
+	return name == NULL ? "?" : plain_name(name);
 }
 
+/* Returns the line that calls an inlined function. */
 static const char *
-find_name(struct target *target, uint64_t pc)
+call_line(Dwarf_Die *unit, Dwarf_Die *scope)
 {
-	Dwfl_Module *module = dwfl ? dwfl_addrmodule(dwfl, pc - 1) : NULL;
-	const char *file = file_name(target, module, pc - 1), *name = NULL;
-	GElf_Off offset = 0;
-	GElf_Sym symbol;
+	Dwarf_Attribute attribute;
+	Dwarf_Word file, line;
+	Dwarf_Files *files;
+	size_t nfiles;
 
-	if (module != NULL)
-		name = dwfl_module_addrinfo(
-		    module, pc - 1, &offset, &symbol, NULL, NULL, NULL);
-	if (name != NULL && file != NULL)
-		return xprint("%s`%s+0x%lx", file,
-		    plain_text(demangle_symbol(name), SIZE_MAX), offset + 1);
-	if (module == NULL && target->live)
-		name = find_made(target, pc);
-	if (name != NULL)
-		return name;
-	return file == NULL ? xprint("0x%lx", pc)
-			    : name_by_file(target, module, file, pc);
-}
-
-static const char *
-find_line(uint64_t pc)
-{
-	Dwfl_Module *module = dwfl ? dwfl_addrmodule(dwfl, pc - 1) : NULL;
-	Dwfl_Line *line = module ? dwfl_module_getsrc(module, pc - 1) : NULL;
-	const char *file;
-	int number;
-
-	if (line == NULL)
+	if (dwarf_formudata(
+		dwarf_attr(scope, DW_AT_call_file, &attribute), &file) != 0 ||
+	    dwarf_formudata(
+		dwarf_attr(scope, DW_AT_call_line, &attribute), &line) != 0 ||
+	    dwarf_getsrcfiles(unit, &files, &nfiles) != 0)
 		return NULL;
-	file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
-	return file ? xprint("%s:%d", plain_text(base_name(file), SIZE_MAX),
-			  number)
-		    : NULL;
+	return line_text(dwarf_filesrc(files, file, NULL, NULL), (int)line);
 }
 
-static int
-order_by_pc(const void *a, const void *b)
+size_t
+source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
 {
-	const struct known *x = a, *y = b;
+	Dwfl_Module *module = module_of(source, pc);
+	struct scopes scopes = {0};
+	Dwarf_Addr bias = 0;
+	Dwarf_Die *unit =
+	    module ? dwfl_module_addrdie(module, pc - 1, &bias) : NULL;
+	Dwfl_Line *line;
+	const char *path, *text = NULL;
+	int number = 0;
+	size_t n = 0;
 
-	return x->pc < y->pc ? -1 : x->pc > y->pc;
-}
-
-static const struct known *
-symbol_look_up(struct target *target, uint64_t pc)
-{
-	struct known *wanted = xalloc(sizeof(*wanted));
-	struct known **found;
-
-	open_modules(target);
-	assert(of == target);
-	wanted->pc = pc;
-	found = tsearch(wanted, &known, order_by_pc);
-	if (found == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	if (*found != wanted) {
-		free(wanted);
-		return *found;
+	scopes.at = pc - 1 - bias;
+	/* libdwfl returns a neighbour for an address that no unit has. */
+	if (unit != NULL && dwarf_haspc(unit, scopes.at) == 1) {
+		line = dwfl_module_getsrc(module, pc - 1);
+		path =
+		    line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL)
+			 : NULL;
+		text = line_text(path, number);
+		find_scopes(unit, &scopes, 0);
 	}
-	wanted->name = find_name(target, pc);
-	wanted->line = find_line(pc);
-	assert(wanted->name != NULL);
-	return wanted;
-}
+	for (size_t i = scopes.n; i-- > 1;) {
+		Dwarf_Die *scope = &scopes.function[i];
 
-const char *
-symbol_name(struct target *target, uint64_t pc)
-{
-	return symbol_look_up(target, pc)->name;
-}
-
-const char *
-symbol_line(struct target *target, uint64_t pc)
-{
-	return symbol_look_up(target, pc)->line;
-}
-
-const char *
-symbol_build_id(struct target *target, uint64_t pc)
-{
-	const unsigned char *id;
-	Dwfl_Module *module;
-	GElf_Addr at, bias;
-	char *text;
-	int n = 0;
-
-	open_modules(target);
-	module = dwfl ? dwfl_addrmodule(dwfl, pc) : NULL;
-	/* Opens the file; the ID is that of the open file. */
-	if (module != NULL && dwfl_module_getelf(module, &bias) != NULL)
-		n = dwfl_module_build_id(module, &id, &at);
-	text = xalloc(n > 0 ? 2 * (size_t)n + 1 : 1);
-	for (int i = 0; i < n; i++)
-		snprintf(text + 2 * i, 3, "%02x", id[i]);
-	return text;
+		if (dwarf_tag(scope) != DW_TAG_inlined_subroutine)
+			break;
+		frames[n++] =
+		    (struct symbol_frame){.function = scope_name(scope),
+			.line = text,
+			.is_inlined = true};
+		text = call_line(unit, scope);
+	}
+	frames[n++] = (struct symbol_frame){.line = text};
+	return n;
 }

@@ -1,36 +1,33 @@
-/* symbols_none.c - names without elfutils: files and addresses in them */
-#include <string.h>
+/* symbols_none.c - without elfutils, no function and no line is known */
+#include "tools/inspect/symbols_source.h"
 
-#include "tools/inspect/modules.h"
-#include "tools/inspect/symbols.h"
-
-const char *
-symbol_name(struct target *target, uint64_t pc)
-{
-	const struct module *module = module_find(target, pc - 1);
-	const struct mapping *m =
-	    module ? module->file : target_mapping(target, pc - 1);
-	const char *slash;
-
-	if (m == NULL || m->name[0] == '\0')
-		return xprint("0x%lx", pc);
-	slash = strrchr(m->name, '/');
-	return xprint("%s+0x%lx", slash ? slash + 1 : m->name,
-	    module ? pc - module->bias : pc - m->start + m->offset);
-}
-
-const char *
-symbol_line(struct target *target, uint64_t pc)
+struct source *
+source_open(struct target *target)
 {
 	(void)target;
-	(void)pc;
 	return NULL;
 }
 
 const char *
-symbol_build_id(struct target *target, uint64_t pc)
+source_function(struct source *source, uint64_t pc, uint64_t *offset)
 {
-	(void)target;
+	(void)source;
 	(void)pc;
-	return "";
+	(void)offset;
+	return NULL;
+}
+
+const char *
+source_object(struct source *source, uint64_t pc, uint64_t *address)
+{
+	return source_function(source, pc, address);
+}
+
+size_t
+source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
+{
+	(void)source;
+	(void)pc;
+	frames[0] = (struct symbol_frame){0};
+	return 1;
 }

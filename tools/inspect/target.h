@@ -44,6 +44,9 @@ struct region {
 	bool ours;         /* to be unmapped */
 };
 
+struct modules;
+struct symbols;
+
 struct target {
 	const char *name; /* as given */
 	int pid;
@@ -59,6 +62,8 @@ struct target {
 	size_t nmaps;
 	struct mapping *files; /* of a core; also those without memory in it */
 	size_t nfiles;
+	struct modules *modules; /* modules.c */
+	struct symbols *symbols; /* symbols.c */
 	struct thread *threads;
 	size_t nthreads, threads_capacity;
 	struct kernel_reference *kernel_references;

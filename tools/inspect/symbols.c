@@ -1,0 +1,176 @@
+/*
+ * symbols.c - names of code addresses of the target
+ *
+ * A name has the file and the function.  For code in memory without a file,
+ * which a program has generated at run time, jit.c finds the function.  Of a
+ * function that is not known, the address in the file as linked is printed,
+ * which addr2line takes.
+ *
+ * Each address is looked up once.
+ */
+#include <search.h>
+#include <string.h>
+
+#include "tools/inspect/jit.h"
+#include "tools/inspect/modules.h"
+#include "tools/inspect/symbols_source.h"
+
+/* A return address that was looked up. */
+struct known {
+	uint64_t pc;
+	struct symbol_frame *frames;
+	size_t
+	    n; /* 0: only frames[0] is known, the function without its line */
+};
+
+struct symbols {
+	struct source *source;
+	struct jit *jit;
+	void *known; /* tree of struct known */
+};
+
+static const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Finds the file or mapping with a return address, and the address in it. */
+static const char *
+find_object(struct target *target, uint64_t pc, uint64_t *address)
+{
+	const struct module *module = module_find(target, pc - 1);
+	const struct mapping *m = target_mapping(target, pc - 1);
+
+	if (module != NULL) {
+		*address = pc - module->bias;
+		return base_name(module->file->name);
+	}
+	if (m != NULL && m->name[0] != '\0') {
+		*address = pc - m->start + m->offset;
+		return base_name(m->name);
+	}
+	return source_object(target->symbols->source, pc, address);
+}
+
+static struct symbol_frame
+find_frame(struct target *target, uint64_t pc)
+{
+	struct symbols *symbols = target->symbols;
+	struct symbol_frame frame = {0};
+	uint64_t address = pc, offset = 0;
+
+	frame.object = find_object(target, pc, &address);
+	frame.function = source_function(symbols->source, pc, &offset);
+	if (module_find(target, pc - 1) == NULL && frame.function == NULL) {
+		frame.function = jit_function(symbols->jit, pc, &offset);
+		if (frame.function != NULL)
+			frame.object = "[JIT]";
+	}
+	if (frame.object == NULL)
+		frame.name = xprint("0x%lx", address);
+	else if (frame.function == NULL)
+		frame.name = xprint("%s+0x%lx", frame.object, address);
+	else
+		frame.name =
+		    xprint("%s`%s+0x%lx", frame.object, frame.function, offset);
+	return frame;
+}
+
+static int
+order_by_pc(const void *a, const void *b)
+{
+	const struct known *x = a, *y = b;
+
+	return order_numbers(x->pc, y->pc);
+}
+
+static struct known *
+look_up(struct target *target, uint64_t pc)
+{
+	struct known key = {.pc = pc}, **found, *made;
+
+	if (target->symbols == NULL) {
+		target->symbols = xalloc(sizeof(*target->symbols));
+		target->symbols->source = source_open(target);
+		target->symbols->jit = jit_open(target);
+	}
+	found = tfind(&key, &target->symbols->known, order_by_pc);
+	if (found != NULL)
+		return *found;
+	made = xalloc(sizeof(*made));
+	made->pc = pc;
+	made->frames = xalloc(sizeof(*made->frames));
+	made->frames[0] = find_frame(target, pc);
+	if (tsearch(made, &target->symbols->known, order_by_pc) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made;
+}
+
+const struct symbol_frame *
+symbol_frames(struct target *target, uint64_t pc, size_t *n)
+{
+	struct known *known = look_up(target, pc);
+	struct symbol_frame frames[SOURCE_FRAMES_MOST], whole;
+
+	if (known->n == 0) {
+		whole = known->frames[0];
+		known->n = source_frames(target->symbols->source, pc, frames);
+		assert(known->n > 0 && known->n <= SOURCE_FRAMES_MOST);
+		whole.line = frames[known->n - 1].line;
+		frames[known->n - 1] = whole;
+		for (size_t i = 0; i + 1 < known->n; i++) {
+			frames[i].object = whole.object;
+			frames[i].name =
+			    xprint("%s`%s", whole.object, frames[i].function);
+		}
+		known->frames =
+		    xresize(known->frames, known->n * sizeof(*known->frames));
+		memcpy(known->frames, frames, known->n * sizeof(*frames));
+	}
+	*n = known->n;
+	return known->frames;
+}
+
+const char *
+symbol_name(struct target *target, uint64_t pc)
+{
+	const struct known *known = look_up(target, pc);
+
+	return known->frames[known->n == 0 ? 0 : known->n - 1].name;
+}
+
+const char *
+symbol_line(struct target *target, uint64_t pc)
+{
+	size_t n;
+	const struct symbol_frame *frames = symbol_frames(target, pc, &n);
+
+	return frames[n - 1].line;
+}
+
+bool
+symbol_matches(struct target *target, uint64_t pc, const char *text)
+{
+	size_t n;
+	const struct symbol_frame *frames = symbol_frames(target, pc, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (strstr(frames[i].name, text) != NULL)
+			return true;
+	return false;
+}
+
+const char *
+symbol_build_id(struct target *target, uint64_t pc)
+{
+	const struct module *m = module_find(target, pc);
+	size_t n = m == NULL ? 0 : m->id_bytes;
+	char *text = xalloc(2 * n + 1);
+
+	for (size_t i = 0; i < n; i++)
+		snprintf(text + 2 * i, 3, "%02x", m->id[i]);
+	return text;
+}

@@ -1,0 +1,36 @@
+/*
+ * symbols_source.h - functions and lines by the files of the target's modules
+ *
+ * Implemented with elfutils (symbols_dw.c) and without (symbols_none.c).
+ */
+#ifndef TOOLS_SYMBOLS_SOURCE_H
+#define TOOLS_SYMBOLS_SOURCE_H
+
+#include "tools/inspect/symbols.h"
+
+struct source;
+
+struct source *source_open(struct target *target);
+
+/*
+ * Returns the function of a return address, or NULL, and sets *offset to the
+ * distance from its start.
+ */
+const char *source_function(
+    struct source *source, uint64_t pc, uint64_t *offset);
+
+/* Returns the file that has a return address, or NULL, and its address there.
+ */
+const char *source_object(
+    struct source *source, uint64_t pc, uint64_t *address);
+
+/*
+ * Finds the inlined functions and the lines of a return address; returns their
+ * number, at most SOURCE_FRAMES_MOST.  The last frame, which is always there,
+ * is the function of source_function(), and only has its line.
+ */
+#define SOURCE_FRAMES_MOST 32
+size_t source_frames(
+    struct source *source, uint64_t pc, struct symbol_frame *frames);
+
+#endif
