@@ -21,7 +21,7 @@ struct heap_window {
 extern struct heap_window heap_window;
 
 /* Most bytes of tables in all layers for one unit. */
-#define HEAP_UNIT_TABLES 16
+#define HEAP_UNIT_TABLES 17
 
 /* Choose the window and create the heap; false if the kernel refuses. */
 bool heap_start(void);

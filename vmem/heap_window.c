@@ -35,7 +35,7 @@
 /*
  * The window is at most LIMIT_GROWTH times the soft limit, rounded up to a
  * power of two, because the program may raise the limit later.  The tables for
- * such a window are at most 1/64 of the limit.
+ * such a window are at most 1/60 of the limit.
  */
 #define LIMIT_GROWTH      32
 /*

@@ -36,7 +36,7 @@ check_prefetch() {
 }
 
 check malloc 25
-check free 36
+check free 34
 check aligned_alloc 44
 check umem_cache_alloc 21
 check umem_cache_free 25

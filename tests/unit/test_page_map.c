@@ -13,7 +13,7 @@
 
 static uint64_t slab_a, slab_b; /* addresses to look up */
 
-static uint32_t
+static uint64_t
 entry(const void *p)
 {
 	return page_map.entry[page_map_unit(p)];
@@ -23,7 +23,7 @@ entry(const void *p)
 static bool
 is_start(const char *p)
 {
-	uint32_t e = entry(p);
+	uint64_t e = entry(p);
 
 	return page_map_class(e) != 0 && page_map_is_start(p, e);
 }

@@ -143,7 +143,7 @@ roots_library_ranges(struct model *model)
 	ranges_add(&out, layout_variable(l, model->target, L_STATES), units);
 	ranges_add(&out,
 	    roots_number_at(model, map + layout_value(l, L_MAP_ENTRY)),
-	    units * 4);
+	    units * 8);
 	ranges_add(&out,
 	    roots_number_at(model, map + layout_value(l, L_MAP_OWNER)),
 	    units * 8);

@@ -145,8 +145,6 @@ copy_metadata(struct model *model)
 	model->nunits = units_used(model);
 	if (model->nunits == 0)
 		return;
-	target_copy(model->target, model_map_table(model, L_MAP_ENTRY),
-	    model->nunits * 4, false);
 	target_copy(model->target, model_map_table(model, L_MAP_OWNER),
 	    model->nunits * 8, false);
 	copy_cpus(model);

@@ -6,16 +6,19 @@
  * reads the table entry, the slow path reads the table owner.
  *
  * entry
- *	bits 0-15	the size class of the slab that contains the unit, or
+ *	bits 0-31	phase: the distance from the start of a chunk to the
+ *			start of the unit, minus the address of the unit, modulo
+ *			2^32
+ *	bits 32-63	the size class of the slab that contains the unit, or
  *			PAGE_MAP_LARGE for the first unit of a large block, or
  *			0; multiplied by the bytes of a header, the product that
  *			free() needs
- *	bits 16-31	phase: the distance from the start of a chunk to the
- *			start of the unit
  *
- *	So (offset in unit + phase) is a multiple of the chunk size exactly
- *	where a chunk starts, for every colour and every number of units of the
- *	slab.  A multiplication by the rounded-up inverse tells multiples from
+ *	The low 32 bits of (p + entry) are therefore the distance from the start
+ *	of a chunk to p, without a mask for the offset in the unit.  That is a
+ *	multiple of the chunk size exactly where a chunk starts, for every
+ *	colour and every number of units of the slab.  The distance is below 128
+ *	KiB.  A multiplication by the rounded-up inverse tells multiples from
  *	other numbers: for x = q * chunk + r, x * magic modulo 2^32 is r * magic
  *	+ q * e, with e = magic * chunk - 2^32 < chunk.  That is below bound =
  *	qmax * e + 1 for r = 0 and not below it for r > 0 as long as bound <=
@@ -164,17 +167,21 @@ page_map_commit(void *span, size_t bytes)
 	return true;
 }
 
-static uint32_t
-entry_of_class(unsigned class)
+/* The entry of a unit that begins past bytes behind the start of a chunk. */
+static uint64_t
+entry_of(unsigned class, size_t unit, size_t past)
 {
-	_Static_assert(PAGE_MAP_LARGE * sizeof(struct cpu_hot) <= UINT16_MAX,
-	    "16 bits of an entry");
-	return class * (uint32_t)sizeof(struct cpu_hot);
+	uintptr_t at = page_map.base + (unit << HEAP_UNIT_SHIFT);
+
+	umem_assert(past <= HEAP_UNIT);
+	return (uint64_t) class * sizeof(struct cpu_hot) << 32 |
+	       (uint32_t)(past - at);
 }
 
-/* The entry for the unit that begins start bytes into the span. */
-static uint32_t
-entry_of_unit(size_t start, unsigned class, size_t chunk, size_t first)
+/* The entry for a unit of a slab, which begins start bytes into the span. */
+static uint64_t
+entry_of_unit(
+    size_t unit, size_t start, unsigned class, size_t chunk, size_t first)
 {
 	size_t past = start >= first ? (start - first) % chunk
 				     : chunk - (first - start) % chunk;
@@ -184,7 +191,7 @@ entry_of_unit(size_t start, unsigned class, size_t chunk, size_t first)
 		return 0;
 	if (chunk >= HEAP_UNIT)
 		past = HEAP_UNIT - next;
-	return entry_of_class(class) | (uint32_t)(past << 16);
+	return entry_of(class, unit, past);
 }
 
 void
@@ -204,7 +211,8 @@ page_map_enter_slab(void *span, size_t bytes, unsigned class, size_t chunk,
 		__atomic_store_n(
 		    &page_map.owner[unit + i], slab, __ATOMIC_RELEASE);
 		__atomic_store_n(&page_map.entry[unit + i],
-		    entry_of_unit(i << HEAP_UNIT_SHIFT, class, chunk, first),
+		    entry_of_unit(
+			unit + i, i << HEAP_UNIT_SHIFT, class, chunk, first),
 		    __ATOMIC_RELEASE);
 	}
 }
@@ -224,13 +232,13 @@ page_map_enter_sample(
 	umem_assert(page_map_unit(block) == page_map_unit(span));
 
 	size_t unit = page_map_unit(span);
-	uint16_t phase = (uint16_t) - (uintptr_t)block;
+	/* That of the next unit; 0 if the block starts with the unit. */
+	size_t past = -(uintptr_t)block % HEAP_UNIT;
 
 	__atomic_store_n(&page_map.owner[unit], (void *)(bytes | index * 2 | 1),
 	    __ATOMIC_RELEASE);
 	__atomic_store_n(&page_map.entry[unit],
-	    entry_of_class(PAGE_MAP_LARGE) | (uint32_t)phase << 16,
-	    __ATOMIC_RELEASE);
+	    entry_of(PAGE_MAP_LARGE, unit, past), __ATOMIC_RELEASE);
 }
 
 void
@@ -256,7 +264,7 @@ page_map_check(const void *span, size_t bytes, unsigned class, const void *slab)
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
 
 	for (size_t i = 0; i < n; i++) {
-		uint32_t entry = __atomic_load_n(
+		uint64_t entry = __atomic_load_n(
 		    &page_map.entry[unit + i], __ATOMIC_RELAXED);
 
 		if (page_map.owner[unit + i] != slab ||

@@ -15,7 +15,7 @@ struct page_map {
 	uintptr_t base; /* start of the heap's reserved range */
 	size_t units;   /* 0 before start: the map has no entries */
 	/* [a] per unit: page_map_header_offset(), page_map_chunk_offset() */
-	uint32_t *entry;
+	uint64_t *entry;
 	void **owner; /* [a] per unit: slab or large block, see below */
 	struct cpu_guard divisor[256]; /* by class */
 };
@@ -120,13 +120,13 @@ page_map_sample_index(void *owner)
  * The offset of the per-CPU header of an entry's class from header 0, in bytes.
  */
 static inline uintptr_t
-page_map_header_offset(uint32_t entry)
+page_map_header_offset(uint64_t entry)
 {
-	return (uint16_t)entry;
+	return entry >> 32;
 }
 
 static inline unsigned
-page_map_class(uint32_t entry)
+page_map_class(uint64_t entry)
 {
 	return (
 	    unsigned)(page_map_header_offset(entry) / sizeof(struct cpu_hot));
@@ -137,14 +137,14 @@ page_map_class(uint32_t entry)
  * with this entry.
  */
 static inline uint32_t
-page_map_chunk_offset(const void *p, uint32_t entry)
+page_map_chunk_offset(const void *p, uint64_t entry)
 {
-	return (uint16_t)(uintptr_t)p + (entry >> 16);
+	return (uint32_t)((uintptr_t)p + entry);
 }
 
 /* Is p, in a unit with this entry, the start of a chunk? */
 static inline bool
-page_map_is_start(const void *p, uint32_t entry)
+page_map_is_start(const void *p, uint64_t entry)
 {
 	struct cpu_guard test = page_map.divisor[page_map_class(entry)];
 

@@ -419,7 +419,7 @@ unsigned
 alloc_block_class(const void *p, size_t *bytes, const char *api)
 {
 	size_t unit = page_map_unit(p);
-	uint32_t entry = 0;
+	uint64_t entry = 0;
 
 	if (likely(unit < page_map.units))
 		entry =

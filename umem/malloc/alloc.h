@@ -26,16 +26,13 @@ struct alloc_fast {
 	struct rseq_place place;
 	uintptr_t base;         /* as in page_map */
 	size_t units;           /* as in page_map; 0: slow path only */
-	const uint32_t *entry;  /* as in page_map */
+	const uint64_t *entry;  /* as in page_map */
 	uintptr_t object_least; /* objects below it, and NULL: freed slowly */
 } __attribute__((aligned(CACHE_LINE)));
 
 _Static_assert(sizeof(struct alloc_fast) == CACHE_LINE, "one line");
 
 extern hidden struct alloc_fast alloc_fast;
-
-_Static_assert((size_t)SIZE_CLASSES * sizeof(struct cpu_hot) <= UINT16_MAX,
-    "an entry of the page map has 16 bits for the offset of a header");
 
 /*
  * Bytes of the block that umem_alloc(0) allocates; 0: umem_alloc(0) returns
@@ -170,7 +167,7 @@ alloc_get_aligned(size_t size, size_t align)
  * page map has no such unit.
  */
 static inline __attribute__((always_inline)) bool
-alloc_map_entry(const void *p, uint32_t *entry)
+alloc_map_entry(const void *p, uint64_t *entry)
 {
 	size_t unit = ((uintptr_t)p - alloc_fast.base) >> HEAP_UNIT_SHIFT;
 
@@ -181,16 +178,16 @@ alloc_map_entry(const void *p, uint32_t *entry)
 }
 
 /*
- * Frees the chunk p of a unit with this map entry.  header_offset is
- * page_map_header_offset(entry).  Returns false if the caller must take the
- * slow path.
+ * Frees the chunk p.  header_offset and x are page_map_header_offset() and
+ * page_map_chunk_offset() of the map entry of its unit.  Returns false if the
+ * caller must take the slow path.
  */
 static inline __attribute__((always_inline)) bool
-alloc_push_chunk(void *p, size_t header_offset, uint32_t entry)
+alloc_push_chunk(void *p, size_t header_offset, uint32_t x)
 {
 	umem_assert(header_offset % sizeof(struct cpu_hot) == 0);
-	return likely(rseq_push_chunk(&alloc_fast.place, header_offset, p,
-			  page_map_chunk_offset(p, entry)) == RSEQ_OK);
+	return likely(
+	    rseq_push_chunk(&alloc_fast.place, header_offset, p, x) == RSEQ_OK);
 }
 
 /*
@@ -201,23 +198,32 @@ alloc_push_chunk(void *p, size_t header_offset, uint32_t entry)
  * map's entry has been loaded.
  */
 static inline __attribute__((always_inline)) bool
-alloc_push_small(void *p, size_t size, uint32_t entry)
+alloc_push_small(void *p, size_t size, uint64_t entry)
 {
 	size_t header_offset = size_class_small(size) * sizeof(struct cpu_hot);
 
 	umem_assert(size <= SIZE_SMALL);
 	return likely(page_map_header_offset(entry) == header_offset) &&
-	       alloc_push_chunk(p, header_offset, entry);
+	       alloc_push_chunk(
+		   p, header_offset, page_map_chunk_offset(p, entry));
 }
 
 /* Frees a block.  Returns false if the caller must take the slow path. */
 static inline __attribute__((always_inline)) bool
 alloc_free_fast(void *p)
 {
-	uint32_t entry;
+	uint64_t entry;
+	uint32_t x;
 
-	return alloc_map_entry(p, &entry) &&
-	       alloc_push_chunk(p, page_map_header_offset(entry), entry);
+	if (!alloc_map_entry(p, &entry))
+		return false;
+	x = page_map_chunk_offset(p, entry);
+	/*
+	 * With x before the shift of entry, the compiler needs no copy of
+	 * entry.
+	 */
+	__asm__("" : "+r"(entry), "+r"(x));
+	return alloc_push_chunk(p, page_map_header_offset(entry), x);
 }
 
 static inline __attribute__((always_inline)) void
@@ -234,7 +240,7 @@ alloc_free(void *p)
 static inline __attribute__((always_inline)) bool
 alloc_free_sized_fast(void *p, size_t size)
 {
-	uint32_t entry;
+	uint64_t entry;
 
 	return alloc_map_entry(p, &entry) && likely(size <= SIZE_SMALL) &&
 	       alloc_push_small(p, size, entry);

@@ -70,7 +70,7 @@ void *alloc_exempt(size_t size, size_t align, bool zero);
 static inline unsigned
 alloc_class_at(const void *p)
 {
-	uint32_t entry;
+	uint64_t entry;
 	unsigned class;
 
 	if (!alloc_map_entry(p, &entry) || unlikely(debug.on))

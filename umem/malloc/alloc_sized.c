@@ -107,7 +107,7 @@ public void
 umem_free(const void *buf, size_t size)
 {
 	void *p = (void *)(uintptr_t)buf;
-	uint32_t entry;
+	uint64_t entry;
 
 	/* size - 1 sends size 0 to the slow path. */
 	if (!alloc_map_entry(p, &entry) || unlikely(size - 1 >= SIZE_SMALL) ||

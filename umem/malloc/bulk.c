@@ -237,7 +237,7 @@ bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 	uintptr_t base = alloc_fast.base;
 	uintptr_t header_offset = class * sizeof(struct cpu_hot);
 	size_t units = alloc_fast.units;
-	const uint32_t *entries = alloc_fast.entry;
+	const uint64_t *entries = alloc_fast.entry;
 	const void *last = NULL, *before_last = NULL;
 	size_t i;
 
@@ -245,7 +245,7 @@ bulk_count_of_class(void *const *blocks, size_t n, unsigned class)
 	for (i = 0; i < n; i++) {
 		const void *p = blocks[i];
 		size_t unit = ((uintptr_t)p - base) >> HEAP_UNIT_SHIFT;
-		uint32_t entry;
+		uint64_t entry;
 
 		if (unit >= units || p == last || p == before_last)
 			break;
