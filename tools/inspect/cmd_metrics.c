@@ -1,9 +1,10 @@
 /*
  * cmd_metrics.c - umem metrics: the use of memory as OpenMetrics text
  *
- * The families and their names are those of umem_metrics() (umem/malloc/metrics.h).
- * The two that describe pages of the heap are left out, because only the library
- * itself counts them.  Samples count with their pages.
+ * The families and their names are those of umem_metrics()
+ * (umem/malloc/metrics.h). The two that describe pages of the heap are left
+ * out, because only the library itself counts them.  Samples count with their
+ * pages.
  */
 #include <string.h>
 

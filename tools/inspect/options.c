@@ -16,7 +16,7 @@
 #define OPTIONS_MOST 500
 
 static uint64_t
-get(const struct target_options *options, const void *record,
+option_get(const struct target_options *options, const void *record,
     enum layout_entry entry)
 {
 	return layout_get(options->layout, record, entry);
@@ -67,8 +67,8 @@ read_variable(struct target_options *options, struct target_option *option,
 	    options, layout_value(l, L_OPTION_TARGETS) + number * each, each);
 	if (record == NULL)
 		return false;
-	option->at = get(options, record, L_OPTION_TARGET_AT);
-	option->bytes = get(options, record, L_OPTION_TARGET_SIZE);
+	option->at = option_get(options, record, L_OPTION_TARGET_AT);
+	option->bytes = option_get(options, record, L_OPTION_TARGET_SIZE);
 	free(record);
 	return target_peek(options->target, option->at, &option->value,
 	    option->bytes < 8 ? option->bytes : 8);
@@ -81,21 +81,21 @@ read_option(struct target_options *options, const char *record)
 	struct target_option *option = &options->option[options->n];
 	const struct describe_entry *lists = &l->known[L_OPTION_LISTS];
 	uint64_t bytes = layout_value(l, L_OPTION_LIST_BYTES);
-	uint64_t list = get(options, record, L_OPTION_LIST);
+	uint64_t list = option_get(options, record, L_OPTION_LIST);
 
 	*option = (struct target_option){
 	    .name = text_of(options, record, L_OPTION_NAME),
-	    .type = (unsigned)get(options, record, L_OPTION_TYPE),
-	    .live = get(options, record, L_OPTION_LIVE) != 0,
-	    .clamped = get(options, record, L_OPTION_CLAMPED) != 0,
-	    .initial = get(options, record, L_OPTION_INITIAL),
+	    .type = (unsigned)option_get(options, record, L_OPTION_TYPE),
+	    .live = option_get(options, record, L_OPTION_LIVE) != 0,
+	    .clamped = option_get(options, record, L_OPTION_CLAMPED) != 0,
+	    .initial = option_get(options, record, L_OPTION_INITIAL),
 	    .meaning = text_of(options, record, L_OPTION_INITIAL_TEXT),
-	    .minimum = get(options, record, L_OPTION_MINIMUM),
-	    .maximum = get(options, record, L_OPTION_MAXIMUM)};
+	    .minimum = option_get(options, record, L_OPTION_MINIMUM),
+	    .maximum = option_get(options, record, L_OPTION_MAXIMUM)};
 	if (bytes != 0 && list < lists->bytes / bytes)
 		option->words = lists->value + list * bytes;
 	if (read_variable(
-		options, option, get(options, record, L_OPTION_TARGET)))
+		options, option, option_get(options, record, L_OPTION_TARGET)))
 		options->n++;
 }
 
@@ -169,7 +169,7 @@ read_word_of(const struct target_options *options,
 	if (record == NULL)
 		return false;
 	*name = text_of(options, record, L_OPTION_WORD_NAME);
-	*value = get(options, record, L_OPTION_WORD_VALUE);
+	*value = option_get(options, record, L_OPTION_WORD_VALUE);
 	free(record);
 	return **name != '\0';
 }

@@ -49,8 +49,8 @@ const char *options_parse(const struct target_options *options,
     const struct target_option *option, const char *text, uint64_t *value);
 
 /*
- * Returns the words that differ from their defaults, "none", or "unknown" if the
- * target lacks the table.
+ * Returns the words that differ from their defaults, "none", or "unknown" if
+ * the target lacks the table.
  */
 const char *options_changed(const struct target_options *options);
 

@@ -3,8 +3,8 @@
  *
  * The command umem includes this file too, so it depends on no other header of
  * the library.  A list calls M(id, name, type, unit, help) for each metric
- * family: its name without the unit and the suffix of its samples, its type, its
- * unit or "", and its explanation.
+ * family: its name without the unit and the suffix of its samples, its type,
+ * its unit or "", and its explanation.
  *
  * Source: the OpenMetrics specification, version 1.0: the name of a family ends
  * in its unit, and the name of a counter's sample in _total.
