@@ -215,6 +215,63 @@ assert abs(total / 192000 - 1) < 0.01, rows
 EOF
 finish 0
 
+# Without records, C++ objects are known by their virtual tables.
+cat >classes.cc <<'EOF'
+#include <cstring>
+#include <unistd.h>
+namespace shop {
+struct base { virtual ~base() {} long number = 1; };
+struct session : base { char text[80]; };
+template <class T> struct cart : base { T items[4]; };
+}
+struct plain { char text[88]; };
+static const char literal[88] = "no table";
+struct pointer { const char *text = literal; char rest[80]; };
+__attribute__((noinline)) static void
+lose()
+{
+	for (int i = 0; i < 300; i++)
+		new shop::session;
+	for (int i = 0; i < 200; i++)
+		new shop::cart<long>;
+	for (int i = 0; i < 100; i++)
+		memset(new plain, 1, sizeof(plain));
+	for (int i = 0; i < 50; i++) {
+		pointer *volatile p = new pointer;
+		p = nullptr;
+	}
+}
+__attribute__((noinline)) static void
+wipe()
+{
+	volatile char stack[16384];
+	memset((void *)stack, 0, sizeof(stack));
+}
+int
+main()
+{
+	char c;
+	lose();
+	wipe();
+	if (write(1, "ready\n", 6) != 6)
+		return 9;
+	return (int)read(0, &c, 1);
+}
+EOF
+"$CXX" -O1 -g -fno-builtin -w -o classes classes.cc || exit 1
+start ./classes
+gcore -o core "$pid" >/dev/null 2>&1
+for target in "$pid" "core.$pid"; do
+	says '^ +28\.1K +[0-9]+% +300 .*  unknown: shop::session, umem_alloc_96$' \
+	    leaks "$target"
+	says '^ +9\.3K +[0-9]+% +200 .*  unknown: shop::cart<long>, umem_alloc_48$' \
+	    leaks "$target"
+	says '^ +14K +[0-9]+% +150 .*  unknown: blocks of umem_alloc_96$' \
+	    leaks "$target"
+done
+rm -f "core.$pid"
+finish 0
+
 # A suppressed sample stands for other suppressed blocks.
 start env UMEM_OPTIONS=sample=200 "$TMP/sites"
 "$umem" leaks --json --suppressions=known "$pid" >json

@@ -85,6 +85,8 @@ order_tallies(const void *a, const void *b)
 		way = order_numbers((uintptr_t)x->cache, (uintptr_t)y->cache);
 	if (way == 0)
 		way = order_numbers(x->size, y->size);
+	if (way == 0)
+		way = order_numbers((uintptr_t)x->class, (uintptr_t)y->class);
 	return way ? way : order_numbers(x->bucket, y->bucket);
 }
 
@@ -97,6 +99,7 @@ tally_of(struct sites *sites, const struct site_block *b)
 	if (b->depth == 0) {
 		key.cache = b->cache;
 		key.size = b->cache == NULL ? b->bytes : 0;
+		key.class = b->class;
 	}
 	if (b->depth == 0 || b->sampled)
 		key.bucket = bucket_of(sites->model, b);
@@ -181,6 +184,8 @@ sites_add_buffer(struct sites *sites, const struct slab *slab,
 		b.sampled = large != NULL && large->sample != NULL;
 		if (b.sampled)
 			b.weight = sample_weight(large->sample);
+	} else if (sites->are_leaks) {
+		b.class = site_class_of(model, b.at);
 	}
 	sites_add(sites, &b);
 }

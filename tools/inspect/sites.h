@@ -16,7 +16,8 @@ struct site_block {
 	uint64_t time; /* of the allocation, in ns; 0: not known */
 	const struct cache *cache; /* NULL: a large block or a sample */
 	const uint64_t *stack;
-	unsigned depth; /* of the stack; 0: no stack is known */
+	unsigned depth;    /* of the stack; 0: no stack is known */
+	const char *class; /* of an object without a stack; or NULL */
 	bool sampled;
 	double weight; /* of a sample: blocks that it stands for; else 1 */
 };
@@ -30,6 +31,7 @@ struct site_tally {
 	unsigned depth;
 	bool sampled;
 	const struct cache *cache; /* of blocks without a stack; NULL: large */
+	const char *class;         /* of objects without a stack; or NULL */
 	uint64_t size;             /* of large blocks without a stack */
 	unsigned bucket;           /* blocks among which samples are drawn */
 	uint64_t nseen;
@@ -91,6 +93,12 @@ void sites_add_buffer(struct sites *sites, const struct slab *slab,
 /* Returns the bytes that it counts: the requested ones if they are known. */
 uint64_t site_bytes_of(struct model *model, const struct slab *slab,
     const struct large *large, unsigned i);
+
+/*
+ * Returns the class of the C++ object at at, by its virtual table, or NULL.
+ * The same class is always the same text.
+ */
+const char *site_class_of(struct model *model, uint64_t at);
 
 static inline double
 site_tally_total(const struct site_tally *t)

@@ -1,6 +1,7 @@
 /*
  * sites_names.c - which frame of a stack is the call site, and its name
  */
+#include <search.h>
 #include <string.h>
 
 #include "tools/inspect/print.h"
@@ -88,11 +89,86 @@ find_site(struct model *model, const struct site_tally *t,
 	return place_of(model, t, 0);
 }
 
+/* A word of the target that was looked at as the address of a table. */
+struct table {
+	uint64_t at;
+	const char *class; /* or NULL */
+};
+static void *tables; /* for tsearch() */
+
+static int
+order_tables(const void *a, const void *b)
+{
+	const struct table *x = a, *y = b;
+
+	return order_numbers(x->at, y->at);
+}
+
+/* Returns the class whose virtual table is at at, or NULL. */
+static const char *
+class_of_table(struct model *model, uint64_t at)
+{
+	static const char start[] = "vtable for ";
+	size_t n;
+	const char *symbol = symbol_frames(model->target, at, &n)[0].function;
+
+	if (symbol == NULL || strncmp(symbol, start, sizeof(start) - 1) != 0)
+		return NULL;
+	return symbol + sizeof(start) - 1;
+}
+
+/*
+ * Reads the word at at.  Blocks come by address, so a page is read only once.
+ */
+static bool
+peek_word(struct target *target, uint64_t at, uint64_t *word)
+{
+	static uint64_t page = UINT64_MAX, words[512];
+
+	if (at / sizeof(words) != page) {
+		page = at / sizeof(words);
+		if (!target_peek(
+			target, page * sizeof(words), words, sizeof(words)))
+			page = UINT64_MAX;
+	}
+	if (page == UINT64_MAX)
+		return target_peek(target, at, word, sizeof(*word));
+	*word = words[at % sizeof(words) / sizeof(*words)];
+	return true;
+}
+
+const char *
+site_class_of(struct model *model, uint64_t at)
+{
+	const struct mapping *m;
+	struct table key, **found, *made;
+
+	if (at % sizeof(key.at) != 0 ||
+	    !peek_word(model->target, at, &key.at) ||
+	    key.at % sizeof(key.at) != 0)
+		return NULL;
+	m = target_mapping(model->target, key.at);
+	if (m == NULL || !m->file || m->execute)
+		return NULL;
+	found = tfind(&key, &tables, order_tables);
+	if (found != NULL)
+		return (*found)->class;
+	made = xalloc(sizeof(*made));
+	*made = key;
+	made->class = class_of_table(model, key.at);
+	if (tsearch(made, &tables, order_tables) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made->class;
+}
+
 const char *
 site_tally_name(struct model *model, const struct site_tally *t)
 {
 	const struct symbol_frame *frame, *called;
 
+	if (t->depth == 0 && t->class != NULL)
+		return xprint("unknown: %s, %s", t->class,
+		    t->cache != NULL ? t->cache->name : "a large block");
 	if (t->depth == 0 && t->cache == NULL)
 		return xprint(
 		    "unknown: large blocks of %s", size_text(t->size));
