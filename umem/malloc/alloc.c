@@ -194,7 +194,7 @@ medium_pop(size_t size, void **object)
 }
 
 /* Allocates a block.  Its size has been counted for sampling. */
-static noinline void *
+void *
 alloc_counted(size_t size)
 {
 	bool zeroed;
@@ -217,7 +217,7 @@ alloc_sample_if_due(size_t size, size_t align, bool *zeroed)
 }
 
 /* The thread has counted size and reached the end of its countdown. */
-static noinline void *
+void *
 alloc_at_countdown_end(size_t size)
 {
 	bool zeroed;
@@ -252,24 +252,11 @@ alloc_must_fail(size_t size, bool is_exempt)
 		   class_cache_if_made(size_class_of(size)), size);
 }
 
-static inline __attribute__((always_inline)) void *
+static void *
 alloc_block(size_t size, bool is_exempt)
 {
-	void *object;
-
-	/*
-	 * Like alloc_get(), for the time in which small sizes must be counted:
-	 * the fast path is off then.
-	 */
-	if (size < sampling.counted_end) {
-		if (unlikely(!sample_count_small(size)))
-			return alloc_at_countdown_end(size);
-		if (likely(rseq_pop(&alloc_fast.place,
-			       size_class_small(size) * sizeof(struct cpu_hot),
-			       &object) == RSEQ_OK))
-			return object;
-		return alloc_counted(size);
-	}
+	if (size < sampling.counted_end)
+		return alloc_small_counted(size);
 	if (alloc_must_fail(size, is_exempt))
 		return NULL;
 	if (unlikely(sample_is_on()))
@@ -282,8 +269,8 @@ alloc_block(size_t size, bool is_exempt)
  * is started, no sample is counted and no request must fail, so the cache of
  * the class is next.
  */
-void *
-alloc_slow(size_t size)
+static noinline void *
+alloc_missed(size_t size)
 {
 	unsigned class;
 	bool zeroed;
@@ -295,6 +282,13 @@ alloc_slow(size_t size)
 	object = class_alloc(class, size);
 	return likely(object != NULL) ? object
 				      : alloc_after_reclaim(size, &zeroed);
+}
+
+void *
+alloc_slow(size_t size)
+{
+	return size < sampling.counted_end ? alloc_small_counted(size)
+					   : alloc_missed(size);
 }
 
 /* From this size on, purging dirty pages is cheaper than writing zeros. */

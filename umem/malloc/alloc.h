@@ -7,8 +7,8 @@
  * start, and in locked mode, small_end and units are 0 and object_least is
  * above every address, so that every call takes the slow path.
  *
- * While sampling is on, small_end is 0, and alloc_slow() counts the bytes
- * (sample.c).
+ * While sampling is on, small_end is 0, and alloc_get() and alloc_slow() count
+ * the bytes (sample.c).
  */
 #ifndef UMEM_ALLOC_H
 #define UMEM_ALLOC_H
@@ -18,6 +18,8 @@
 #include "magazine/cpu.h"
 #include "umem/base/page_map.h"
 #include "umem/base/size_class.h"
+#include "umem/malloc/sample.h"
+#include "umem/malloc/sample_count.h"
 #include "vmem/panic.h"
 
 /* The words that the fast paths read, on one cache line; written at start. */
@@ -108,12 +110,38 @@ alloc_get_fast(size_t size, void **object)
 	       alloc_pop(size_class_small(size), object);
 }
 
+/*
+ * Slow paths for a size that has been counted for sampling.
+ * alloc_at_countdown_end() continues after a countdown that has ended,
+ * alloc_counted() after a section that has missed.
+ */
+void *alloc_at_countdown_end(size_t size);
+void *alloc_counted(size_t size);
+
+/*
+ * Counts a size below sampling.counted_end, and then does the work of the fast
+ * path.  It makes only tail calls, so it needs no stack frame.
+ */
+static inline __attribute__((always_inline)) void *
+alloc_small_counted(size_t size)
+{
+	void *object;
+
+	if (unlikely(!sample_count_small(size)))
+		return alloc_at_countdown_end(size);
+	return alloc_pop(size_class_small(size), &object) ? object
+							  : alloc_counted(size);
+}
+
 static inline __attribute__((always_inline)) void *
 alloc_get(size_t size)
 {
 	void *object;
 
-	return alloc_get_fast(size, &object) ? object : alloc_slow(size);
+	if (alloc_get_fast(size, &object))
+		return object;
+	return size < sampling.counted_end ? alloc_small_counted(size)
+					   : alloc_slow(size);
 }
 
 static inline __attribute__((always_inline)) void *

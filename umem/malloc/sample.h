@@ -21,7 +21,7 @@ struct sampling {
 	size_t counted_end;
 } __attribute__((aligned(CACHE_LINE)));
 
-extern struct sampling sampling;
+extern hidden struct sampling sampling;
 
 /* Mean distance, in bytes, that UMEM_OPTIONS asks for; set before start. */
 extern size_t sample_wanted;
@@ -50,7 +50,8 @@ struct sample {
 	uint32_t place; /* [I] the guarded place, if guarded */
 	uint16_t depth, freed_depth;
 	uint32_t is_guarded;
-	uint32_t nframes;  /* capacity for a stack; guarded: for two */
+	uint32_t nframes; /* capacity for a stack; guarded: for two */
+	uint32_t is_warm; /* free, and the first page of own_unit is resident */
 	uintptr_t stack[]; /* at nframes: the stack of the free */
 };
 

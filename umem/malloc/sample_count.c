@@ -78,8 +78,7 @@ minus_log_uniform(uint64_t bits)
 }
 
 /*
- * Draws the distance in bytes to the next sample, that byte included.  A mean
- * of 1 samples every block.
+ * Draws the distance in bytes to the next sample, that byte included.
  */
 static uint64_t
 distance_draw(uint64_t mean)
@@ -87,8 +86,6 @@ distance_draw(uint64_t mean)
 	double distance =
 	    minus_log_uniform(sample_count_random()) * (double)mean;
 
-	if (mean == 1)
-		return 1;
 	return distance < (double)DISTANCE_MAX ? (uint64_t)distance + 1
 					       : DISTANCE_MAX;
 }
@@ -98,8 +95,10 @@ countdown_begin(uint64_t distance)
 {
 	umem_assert(distance > 0);
 	sample_count.is_due = distance <= COUNTDOWN_MAX;
-	sample_count.bytes_left =
-	    (int32_t)(sample_count.is_due ? distance : (uint64_t)COUNTDOWN_MAX);
+	sample_count.bytes_more =
+	    (int32_t)(sample_count.is_due ? distance
+					  : (uint64_t)COUNTDOWN_MAX) -
+	    1;
 }
 
 /*
@@ -112,16 +111,16 @@ countdown_pass_block(uint64_t bytes_left, uint64_t size)
 	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
 	uint64_t distance;
 
-	umem_assert(bytes_left <= COUNTDOWN_MAX);
-	if (mean == 0) {
-		countdown_begin(COUNTDOWN_MAX + 1);
-		return false;
+	umem_assert(bytes_left > 0 && bytes_left <= COUNTDOWN_MAX);
+	if (mean <= 1) {
+		countdown_begin(mean == 1 ? 1 : COUNTDOWN_MAX + 1);
+		return mean == 1;
 	}
 	if (size < bytes_left) {
-		sample_count.bytes_left = (int32_t)(bytes_left - size);
+		sample_count.bytes_more = (int32_t)(bytes_left - size) - 1;
 		return false;
 	}
-	/* A new thread has 0 bytes left, and no sample is due. */
+	/* In a new thread, too, no sample is due. */
 	if (!sample_count.is_due) {
 		distance = distance_draw(mean);
 		size -= bytes_left;
@@ -138,11 +137,13 @@ bool
 sample_count_end(size_t size)
 {
 	return countdown_pass_block(
-	    (uint64_t)((int64_t)sample_count.bytes_left + (int64_t)size), size);
+	    (uint64_t)((int64_t)sample_count.bytes_more + (int64_t)size + 1),
+	    size);
 }
 
 bool
 sample_count_block(size_t size)
 {
-	return countdown_pass_block((uint64_t)sample_count.bytes_left, size);
+	return countdown_pass_block(
+	    (uint64_t)sample_count.bytes_more + 1, size);
 }

@@ -9,8 +9,13 @@
 
 /* The countdown of the calling thread.  In static TLS. */
 struct sample_count {
-	int32_t bytes_left; /* above 0; 0: a new thread */
-	bool is_due;        /* the countdown ends with a sample */
+	/*
+	 * The countdown ends with the byte after so many bytes: it has ended if
+	 * this is negative.  The sign is tested without an instruction of its
+	 * own.  0 in a new thread.
+	 */
+	int32_t bytes_more;
+	bool is_due; /* the countdown ends with a sample */
 };
 extern __thread struct sample_count sample_count
     __attribute__((tls_model("initial-exec")));
@@ -22,7 +27,7 @@ extern __thread struct sample_count sample_count
 static inline __attribute__((always_inline)) bool
 sample_count_small(size_t size)
 {
-	return (sample_count.bytes_left -= (int32_t)size) > 0;
+	return (sample_count.bytes_more -= (int32_t)size) >= 0;
 }
 
 /*
