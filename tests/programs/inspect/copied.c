@@ -7,10 +7,10 @@
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others in memory that a child of fork() shares or
  * lacks.  A thread moves blocks from place to place; with "single", the first
- * thread does, and there is no other.  Prints "leak ADDRESS" for each block that
- * is lost, then "ready".  Until its standard input ends, it has no children to
- * wait for, and a pipe that it closes is closed.  "confined": a filter of system
- * calls ends the process if it makes another process.
+ * thread does, and there is no other.  Prints "leak ADDRESS" for each block
+ * that is lost, then "ready".  Until its standard input ends, it has no
+ * children to wait for, and a pipe that it closes is closed.  "confined": a
+ * filter of system calls ends the process if it makes another process.
  */
 #include <errno.h>
 #include <fcntl.h>
