@@ -49,7 +49,7 @@ read_stack(struct model *model, const char *record, struct audit *audit)
 	audit->thread = record_get(model, record, L_AUDIT_THREAD);
 	audit->lastlog = record_get(model, record, L_AUDIT_LASTLOG);
 	audit->contents = record_get(model, record, L_AUDIT_CONTENTS);
-	audit->stack = target_at(model->target, stack_at, 8ull * audit->depth);
+	audit->stack = target_array(model->target, stack_at, audit->depth);
 	if (audit->stack == NULL)
 		audit->depth = 0;
 }
@@ -185,8 +185,8 @@ each_freed(struct model *model, enum layout_entry which,
 	nput = record_get(model, ring, L_FREED_RING_NPUT);
 	if (size == 0 || size > FREED_MOST)
 		return false;
-	record = target_at(model->target,
-	    record_get(model, ring, L_FREED_RING_BUFCTL), 8 * size);
+	record = target_array(
+	    model->target, record_get(model, ring, L_FREED_RING_BUFCTL), size);
 	for (uint64_t i = 1; record != NULL && i <= size && i <= nput; i++)
 		if (read_freed(model, record[(nput - i) % size], &audit) &&
 		    f(model, &audit, arg))

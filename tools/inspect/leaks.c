@@ -232,7 +232,7 @@ mark_round(struct model *model, void *arg, uint64_t object)
 static void
 mark_beginning(struct model *model, uint64_t at)
 {
-	const uint64_t *words = target_at(model->target, at, 16);
+	const uint64_t *words = target_array(model->target, at, 2);
 	const struct mapping *m =
 	    words ? target_mapping(model->target, words[0]) : NULL;
 

@@ -198,8 +198,8 @@ take_slab(struct model *model, uint64_t at, uint64_t span)
 	if (c == NULL)
 		return NULL;
 	assert(c->nchunks > 0 && c->nchunks <= CHUNKS_MOST);
-	bits = target_at(model->target, bits_at,
-	    8ull * words_of_bits(c->nchunks) * (c->constructs ? 2 : 1));
+	bits = target_array(model->target, bits_at,
+	    (uint64_t)words_of_bits(c->nchunks) * (c->constructs ? 2 : 1));
 	if (bits == NULL)
 		return NULL;
 	ARRAY_GROW(model->slabs, model->nslabs, model->slabs_capacity);
@@ -276,8 +276,8 @@ take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
 static void
 take_map(struct model *model)
 {
-	const uint64_t *owner = target_at(model->target,
-	    model_map_table(model, L_MAP_OWNER), model->nunits * 8);
+	const uint64_t *owner = target_array(
+	    model->target, model_map_table(model, L_MAP_OWNER), model->nunits);
 	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
 
 	model->unit_shift = (unsigned)__builtin_ctzll(unit);

@@ -36,7 +36,7 @@ model_get(struct model *model, const void *from, enum layout_entry entry)
 static inline uint64_t
 model_word(struct model *model, uint64_t at)
 {
-	const uint64_t *word = target_at(model->target, at, sizeof(*word));
+	const uint64_t *word = target_array(model->target, at, 1);
 
 	return word ? *word : 0;
 }

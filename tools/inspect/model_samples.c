@@ -23,7 +23,7 @@ stack_at(struct model *model, uint64_t record, uint64_t skip, unsigned *depth)
 {
 	uint64_t at =
 	    record + layout_value(model->layout, L_SAMPLE_STACK) + 8 * skip;
-	const uint64_t *stack = target_at(model->target, at, 8ull * *depth);
+	const uint64_t *stack = target_array(model->target, at, *depth);
 
 	if (stack == NULL)
 		*depth = 0;
@@ -82,7 +82,7 @@ model_take_samples(struct model *model)
 
 	assert(model->samples == NULL);
 	if (at != 0 && n < UINT32_MAX)
-		table = target_at(model->target, at, 8 * n);
+		table = target_array(model->target, at, n);
 	if (table == NULL)
 		return;
 	model->samples = xalloc(n * sizeof(*model->samples));

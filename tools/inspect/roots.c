@@ -333,7 +333,7 @@ is_inside(struct model *model, const struct thread *t)
 		return true;
 	if (run > NEAR_FRAMES)
 		run = NEAR_FRAMES;
-	words = target_at(model->target, t->sp, run);
+	words = target_array(model->target, t->sp, run / 8);
 	for (uint64_t i = 0; words != NULL && i < run / 8; i++)
 		if (is_library_text(model, words[i]))
 			return true;

@@ -64,7 +64,7 @@ dead_thread(struct target *target, const struct mapping *m)
 	if (m->end - least > THREAD_SEARCH)
 		least = m->end - THREAD_SEARCH;
 	for (at &= ~(uint64_t)63; at > least; at -= 64) {
-		const uint64_t *words = target_at(target, at, 24);
+		const uint64_t *words = target_array(target, at, 3);
 
 		if (words != NULL && words[0] == at && words[2] == at)
 			return has_thread_pointer(target, at) ? 0 : at;
@@ -83,12 +83,13 @@ stack_of(struct target *target, uint64_t tp)
 {
 	const uint64_t page = 4096;
 	uint64_t from = tp - THREAD_BYTES;
-	const uint64_t *words = target_at(target, from, 2 * THREAD_BYTES);
+	const uint64_t *words =
+	    target_array(target, from, 2 * THREAD_BYTES / 8);
 	size_t n = 2 * THREAD_BYTES / 8;
 
 	if (words == NULL) {
 		n /= 2;
-		words = target_at(target, tp, THREAD_BYTES);
+		words = target_array(target, tp, THREAD_BYTES / 8);
 	}
 	for (size_t i = 0; words != NULL && i + 1 < n; i++) {
 		uint64_t start = words[i], bytes = words[i + 1];
@@ -128,7 +129,8 @@ add_below(struct target *target, const struct thread *t, struct ranges *dead)
 static bool
 has_tid(struct target *target, const struct thread *t, size_t i)
 {
-	const int *words = target_at(target, t->tp, THREAD_BYTES);
+	const int *words =
+	    (const int *)target_array(target, t->tp, THREAD_BYTES / 8);
 
 	return words != NULL && words[i] == t->tid;
 }
@@ -170,7 +172,8 @@ static bool
 awaits_join(struct model *model, uint64_t tcb)
 {
 	size_t tid = tid_index(model);
-	const uint64_t *words = target_at(model->target, tcb, THREAD_BYTES);
+	const uint64_t *words =
+	    target_array(model->target, tcb, THREAD_BYTES / 8);
 	size_t nself = 0;
 
 	if (words == NULL || tid == 0)

@@ -113,8 +113,8 @@ copy_tags(struct model *model)
 {
 	const struct layout *l = model->layout;
 	const char *cache = layout_at(l, model->target, L_DEBUG_LARGE_CACHE);
-	const uint64_t *owner = target_at(model->target,
-	    model_map_table(model, L_MAP_OWNER), model->nunits * 8);
+	const uint64_t *owner = target_array(
+	    model->target, model_map_table(model, L_MAP_OWNER), model->nunits);
 	uint64_t unit = layout_value(l, L_HEAP_UNIT);
 	uint64_t tag = layout_value(l, L_TAG_BYTES);
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

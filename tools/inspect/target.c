@@ -138,6 +138,8 @@ target_add_region(struct target *target, struct region region)
 	    (region.local != NULL) + (region.pages != NULL) + region.in_lines ==
 		1 ||
 	    region.bytes == 0);
+	assert((uintptr_t)region.local % 8 == region.at % 8 ||
+	       region.local == NULL);
 	/* Only regions of a damaged core may overlap. */
 	assert(!target->live || i == target->nregions ||
 	       region.at + region.bytes <= target->regions[i].at);
@@ -176,6 +178,14 @@ target_at(struct target *target, uint64_t at, uint64_t bytes)
 	if (r == NULL || r->local == NULL || bytes > r->bytes - (at - r->at))
 		return NULL;
 	return r->local + (at - r->at);
+}
+
+const uint64_t *
+target_array(struct target *target, uint64_t at, uint64_t n)
+{
+	if (at % 8 != 0 || n > UINT64_MAX / 8)
+		return NULL;
+	return target_at(target, at, 8 * n);
 }
 
 uint64_t
@@ -323,6 +333,16 @@ find_prepared(const struct target *target, uint64_t at, uint64_t bytes)
 	return NULL;
 }
 
+/*
+ * The bytes before a copy in its mapping.  They give each word of the copy the
+ * alignment that it has in the target.
+ */
+static uint64_t
+bytes_before(uint64_t at)
+{
+	return at % 64;
+}
+
 /* Copies a piece that no region overlaps. */
 static bool
 copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
@@ -333,10 +353,10 @@ copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 	assert(target->live && bytes != 0);
 	region.ours = to == NULL;
 	if (region.ours)
-		to = map_copy(bytes);
+		to = map_copy(bytes + bytes_before(at)) + bytes_before(at);
 	if (!live_copy(target, at, bytes, to, sparse)) {
 		if (region.ours)
-			munmap(to, bytes);
+			munmap(to - bytes_before(at), bytes + bytes_before(at));
 		return false;
 	}
 	region.local = to;
@@ -438,7 +458,8 @@ region_unmap(const struct region *r)
 	if (r->ours && r->pages != NULL)
 		munmap(r->pages, pages_bytes(r->bytes));
 	else if (r->ours && r->local != NULL)
-		munmap((void *)r->local, r->bytes);
+		munmap((void *)(r->local - bytes_before(r->at)),
+		    r->bytes + bytes_before(r->at));
 }
 
 void

@@ -215,6 +215,12 @@ const uint64_t *target_words(
 /* Returns the copy of target memory, valid until target_forget(), or NULL. */
 const void *target_at(struct target *target, uint64_t at, uint64_t bytes);
 
+/*
+ * Returns a copy of n words of the target, like target_at().  In a damaged
+ * target their address may be unaligned; then it returns NULL.
+ */
+const uint64_t *target_array(struct target *target, uint64_t at, uint64_t n);
+
 /* Returns the number of bytes from at on in the copy that has at; 0: none. */
 uint64_t target_run(struct target *target, uint64_t at);
 

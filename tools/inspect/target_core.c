@@ -99,7 +99,8 @@ take_load(struct target *target, const Elf64_Phdr *p)
 	    .write = p->p_flags & PF_W,
 	    .execute = p->p_flags & PF_X,
 	    .name = ""};
-	if (p->p_filesz == 0)
+	/* In a damaged core, the words may be unaligned. */
+	if (p->p_filesz == 0 || (p->p_offset - p->p_vaddr) % 8 != 0)
 		return;
 	target_add_region(target,
 	    (struct region){.at = p->p_vaddr,

@@ -250,6 +250,36 @@ def slab_twice(name):
         os.pwrite(file.fileno(), core[slabs[0][0]:at + 8], slabs[0][0])
 
 
+def unaligned_segments(name):
+    """Segments whose bytes in the file are one byte off."""
+    core = open(name, "rb").read()
+    with open(name, "r+b", 0) as file:
+        for at, kind, offset, _ in headers(core):
+            if kind == 1:
+                os.pwrite(file.fileno(), struct.pack("<Q", offset + 1), at + 8)
+        for command in COMMANDS:
+            look(name, command, f"{name}: unaligned segments")
+        os.pwrite(file.fileno(), core[:65536], 0)
+
+
+def unaligned_words(name):
+    """Pointers of the library's variables that are a few bytes off."""
+    core = open(name, "rb").read()
+    place_of = places(core)
+    with open(name, "r+b", 0) as file:
+        for variable, bytes in (("&page_map", 64), ("&cpu_regions", 8),
+                                ("&samples", 8), ("&domains", 8)):
+            start = place_of(described(core, variable))
+            for at in range(start, start + bytes, 8):
+                word, = struct.unpack_from("<Q", core, at)
+                if word < 4096:
+                    continue
+                os.pwrite(file.fileno(), struct.pack("<Q", word + 1), at)
+                for command in COMMANDS[:4]:
+                    look(name, command, f"{name}: {variable} + 1 at {at}")
+                os.pwrite(file.fileno(), core[at:at + 8], at)
+
+
 def empty_notes(name):
     """Lengths of notes that are 0, so that all that follows is misread."""
     core = open(name, "rb").read()
@@ -267,6 +297,8 @@ for name in names:
     huge_segments(name)
     empty_blocks(name)
     huge_blocks(name)
+    unaligned_segments(name)
+    unaligned_words(name)
     slab_twice(name)
     if huge_sizes(name) == 0 and name == "damageddefault":
         sys.exit(f"{name}: no records")
