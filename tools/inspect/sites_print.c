@@ -167,15 +167,19 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 {
 	if (estimated)
 		puts("\n~ is an estimate from samples.");
-	if (unknown && model_sampling_interval(model) != 0)
+	if (!unknown)
+		return;
+	if (model_sampling_interval(model) != 0)
 		puts("\nunknown: allocated before sampling began, or too few "
 		     "for a sample.");
-	else if (unknown)
+	else if (model->target->live && !model->target->borrowed)
 		printf("\nunknown: nothing recorded the caller. \"umem sample "
-		       "%s default\" records it for\nlater allocations, "
+		       "%d default\" records it for\nlater allocations, "
 		       "\"umem run --debug\" for all blocks.\n",
-		    model->target->live ? xprint("%d", model->target->pid)
-					: "PID");
+		    model->target->pid);
+	else
+		puts("\nunknown: nothing recorded the caller, as "
+		     "\"umem run --debug\" does.");
 }
 
 static void
