@@ -50,7 +50,7 @@ main(void)
 	return (int)read(0, &c, 1);
 }
 END
-"$CXX" -O1 -g -w -fno-builtin -o main main.cc || exit 1
+"$CXX" -O2 -g -w -fno-builtin -o main main.cc || exit 1
 
 # finds TEXT - is it in $TMP/said?
 finds() {
@@ -72,8 +72,6 @@ END
 	cat said
 	exit 1
 }
-# Code without debugging information has no line, not that of its neighbour.
-grep -q '`_start+0x[0-9a-f]*$' said || finds '`_start without a line'
 "$umem" leaks -c shop::middle "$pid" >said 2>&1
 finds ' leaked in 1 block'
 "$umem" leaks --json "$pid" >said 2>&1

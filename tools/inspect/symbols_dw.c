@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/inspect/demangle.h"
 #include "tools/inspect/module_file.h"
@@ -21,6 +23,18 @@
 #define ENTRIES_MOST 2000000
 #define DEPTH_MOST   64
 
+/*
+ * libdwfl asks the servers of DEBUGINFOD_URLS for files that this machine
+ * lacks. By default it tries a server that does not answer three times, 90
+ * seconds each.  Here it tries once, for TIMEOUT_TEXT seconds.  SLOW_SECONDS
+ * without an answer, or SERVER_SECONDS in all, end the queries.
+ */
+#define TIMEOUT_TEXT   "5"
+#define MAXTIME_TEXT   "15"
+#define SLOW_SECONDS   3.0
+#define SERVER_SECONDS 30.0
+static double server_seconds;
+
 /* Functions and blocks around an address; innermost is the last. */
 struct scopes {
 	Dwarf_Die function[SOURCE_FRAMES_MOST];
@@ -29,6 +43,41 @@ struct scopes {
 	size_t entries; /* looked at */
 };
 
+static bool
+servers_are_asked(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+
+	return urls != NULL && *urls != '\0';
+}
+
+static void
+servers_begin(void)
+{
+	if (!servers_are_asked())
+		return;
+	setenv("DEBUGINFOD_TIMEOUT", TIMEOUT_TEXT, /* overwrite */ 0);
+	setenv("DEBUGINFOD_MAXTIME", MAXTIME_TEXT, /* overwrite */ 0);
+	setenv("DEBUGINFOD_RETRY_LIMIT", "0", /* overwrite */ 0);
+	if (isatty(STDERR_FILENO))
+		setenv("DEBUGINFOD_PROGRESS", "1", /* overwrite */ 0);
+}
+
+/* Counts a search since begin, and ends the queries if they take too long. */
+static void
+servers_count(double begin, bool found)
+{
+	double seconds = seconds_now() - begin;
+
+	server_seconds += seconds;
+	if (!servers_are_asked() || ((found || seconds < SLOW_SECONDS) &&
+					server_seconds < SERVER_SECONDS))
+		return;
+	unsetenv("DEBUGINFOD_URLS");
+	print_warning("the servers of DEBUGINFOD_URLS are slow, so umem asks "
+		      "for no more files; some names may be missing");
+}
+
 /* Finds the file of a module for libdwfl. */
 static int
 find_elf(Dwfl_Module *dwfl_module, void **data, const char *name,
@@ -36,6 +85,7 @@ find_elf(Dwfl_Module *dwfl_module, void **data, const char *name,
 {
 	struct target *of = *data;
 	const struct module *m = module_find(of, base);
+	double begin = seconds_now();
 	int fd = -1;
 
 	/* The process may have ended since it was inspected. */
@@ -43,10 +93,13 @@ find_elf(Dwfl_Module *dwfl_module, void **data, const char *name,
 		return -1;
 	if (m != NULL)
 		fd = module_open(of, m);
-	if (fd < 0)
-		return dwfl_build_id_find_elf(
-		    dwfl_module, data, name, base, file_name, elf);
-	*file_name = strdup(module_path(m));
+	if (fd >= 0) {
+		*file_name = strdup(module_path(m));
+		return fd;
+	}
+	fd = dwfl_build_id_find_elf(
+	    dwfl_module, data, name, base, file_name, elf);
+	servers_count(begin, fd >= 0);
 	return fd;
 }
 
@@ -58,12 +111,16 @@ find_debug(Dwfl_Module *dwfl_module, void **data, const char *name,
 {
 	const unsigned char *id;
 	GElf_Addr id_at;
+	double begin = seconds_now();
+	int fd;
 
 	/* By build ID or checksum; libdwfl would take any file without both. */
 	if (sum == 0 && dwfl_module_build_id(dwfl_module, &id, &id_at) <= 0)
 		return -1;
-	return dwfl_standard_find_debuginfo(
+	fd = dwfl_standard_find_debuginfo(
 	    dwfl_module, data, name, base, file, link, sum, debug_name);
+	servers_count(begin, fd >= 0);
+	return fd;
 }
 
 /* Tells libdwfl the modules that have a file name. */
@@ -126,6 +183,7 @@ source_open(struct target *target)
 	bool has_modules = target->live || target->nfiles != 0;
 	Dwfl *dwfl;
 
+	servers_begin();
 	elf_version(EV_CURRENT);
 	directories = debug_directories(target);
 	dwfl = dwfl_begin(has_modules ? &of_modules : &of_core);
