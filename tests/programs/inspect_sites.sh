@@ -136,6 +136,12 @@ if [ "$(grep -c '%' said)" -gt 3 ] || ! grep -q '  session_open ' said; then
 	cat said
 	exit 1
 fi
+"$umem" users "$pid" umem_alloc_96 nosuch >said 2>&1
+if [ $? -ne 2 ] || ! grep -qx 'umem: users: no cache nosuch' said; then
+	echo "users of a cache that does not exist:"
+	cat said
+	exit 1
+fi
 finish 0
 start env UMEM_OPTIONS=sample=300 "$TMP/sites"
 users sampled

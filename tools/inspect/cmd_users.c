@@ -14,6 +14,10 @@
 #include "tools/inspect/users.h"
 #include "umem/umem.h"
 
+/* Names for samples and large blocks, which belong to no cache. */
+#define SAMPLES "umem_sample"
+#define LARGE   "umem_oversize"
+
 struct users_options {
 	const char *save;         /* a file for the look; or NULL */
 	const struct look *since; /* print only what has changed; or NULL */
@@ -70,8 +74,7 @@ count_users(struct sites *sites, const struct users_options *options)
 	}
 	for (size_t i = 0; i < model->nlarges; i++) {
 		const struct large *large = &model->larges[i];
-		const char *name =
-		    large->sample != NULL ? "umem_sample" : "umem_oversize";
+		const char *name = large->sample != NULL ? SAMPLES : LARGE;
 
 		if (!large->waits && is_named(options, name))
 			sites_add_buffer(sites, NULL, large, 0, 0);
@@ -112,6 +115,15 @@ print_users(struct sites *sites, const struct users_options *options)
 }
 
 static bool
+is_cache(const struct model *model, const char *name)
+{
+	for (size_t i = 0; i < model->ncaches; i++)
+		if (strcmp(model->caches[i].name, name) == 0)
+			return true;
+	return strcmp(name, SAMPLES) == 0 || strcmp(name, LARGE) == 0;
+}
+
+static bool
 has_samples(const struct model *model)
 {
 	for (size_t i = 0; i < model->nsamples; i++)
@@ -131,6 +143,10 @@ find_users(struct model *model, const struct users_options *options)
 		    "default\" records those of later blocks",
 		    model->target->live ? xprint("%d", model->target->pid)
 					: "PID");
+	for (int i = 0; i < options->nnames; i++)
+		if (!is_cache(model, options->names[i]))
+			fail_with(EXIT_ERROR, "users: no cache %s",
+			    options->names[i]);
 	sites.now = sites_now(model);
 	count_users(&sites, options);
 	sites_finish(&sites);
