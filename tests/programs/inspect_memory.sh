@@ -146,7 +146,7 @@ group() {
 		mount --bind target/its "/proc/$1/cgroup"
 		mount --bind target/groups /sys/fs/cgroup
 		shift
-		exec "$@"' group "$pid" "$umem" leaks -v "$@" "$pid" >said 2>err
+		exec "$@"' group "$pid" "$umem" leaks -v "$pid" >said 2>err
 }
 # left MIB - that memory is left to the group
 left() {
