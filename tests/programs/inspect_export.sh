@@ -1,4 +1,6 @@
 #!/bin/bash
+# umem samples --html: the page has the figures and functions of "umem samples
+# --json", refers to no other file, and its script builds the right tree.
 # umem samples --pprof: the profile has the figures, functions, lines and files
 # of "umem samples --json", for a process and for its core.
 # timeout: 60
@@ -72,20 +74,22 @@ functions = {one(f, 1): f for f in map(fields, profile[5])}
 mappings = {one(m, 1): m for m in map(fields, profile.get(3, []))}
 locations = {one(l, 1): l for l in map(fields, profile[4])}
 
-def frame(number):
+def frames(number):
+    """The functions of a location, inlined ones first."""
     location = locations[number]
-    line = fields(one(location, 4))
-    function = functions[one(line, 1)]
     mapping = mappings.get(one(location, 2))
     if live:
         assert one(mapping, 2) <= one(location, 3) < one(mapping, 3)
         assert len(text[one(mapping, 6)]) == 40, "the build ID"
-    return (one(location, 3), text[one(function, 2)], text[one(function, 4)],
-            one(line, 2), text[one(mapping, 5)] if mapping else None)
+    for line in map(fields, location[4]):
+        function = functions[one(line, 1)]
+        yield (one(location, 3), text[one(function, 2)],
+               text[one(function, 4)], one(line, 2),
+               text[one(mapping, 5)] if mapping else None)
 
 samples = []
 for sample in map(fields, profile[2]):
-    stack = [frame(n) for n in numbers(one(sample, 1))]
+    stack = [f for n in numbers(one(sample, 1)) for f in frames(n)]
     samples.append((numbers(one(sample, 2)), stack))
 assert len(samples) == len(report["sites"])
 for (values, stack), site in zip(samples, report["sites"]):
@@ -109,7 +113,87 @@ END
 		    { cat top err; exit 1; }
 	fi
 done
-rm -f "core.$pid"
+
+# The page, of a core with a name that is markup.
+mv "core.$pid" '<i>&core'
+"$umem" samples --json '<i>&core' >json || exit 1
+"$umem" samples --html '<i>&core' >page.html || exit 1
+"$umem" samples --html "$pid" >live.html || exit 1
+python3 - <<'END' || exit 1
+import html.parser, json, re
+
+page = open("page.html").read()
+assert "<i>" not in page and "http" not in page and "src=" not in page
+assert "Memory in use of sampled (" in open("live.html").read()
+
+class Reader(html.parser.HTMLParser):
+    void = {"meta", "input"}
+    def __init__(self):
+        super().__init__()
+        self.open, self.script, self.title = [], "", ""
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.void:
+            self.open.append(tag)
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.script += data
+        if self.open and self.open[-1] == "h1":
+            self.title += data
+
+reader = Reader()
+reader.feed(page)
+assert not reader.open, reader.open
+assert reader.title == "Memory in use of <i>&core", reader.title
+open("script.js", "w").write(reader.script)
+names = json.loads(re.search(r"^const names=(\[.*?\]);$", reader.script,
+                             re.M | re.S)[1])
+stacks = json.loads(re.search(r"^const stacks=(\[.*?\]);$", reader.script,
+                              re.M | re.S)[1])
+sites = json.load(open("json"))["sites"]
+assert len(set(names)) == len(names) and len(stacks) == len(sites)
+for (size, blocks, stack), site in zip(stacks, sites):
+    assert abs(size - site["about_bytes"]) <= 1, (size, site)
+    assert abs(blocks - site["about_buffers"]) <= 1, (blocks, site)
+    assert len(stack) == len(site["newest"]["stack"]), (stack, site)
+assert {"main", "keep_many", "keep_few", "forget"} <= set(names), names
+END
+# The script, in a document that only remembers its boxes.
+if command -v node >/dev/null; then
+	cat - script.js >run.js <<'END'
+const parts = {};
+class Element {
+	constructor() { this.style = {}; this.children = []; this.value = ''; }
+	set textContent(text) { this.text = String(text); this.children = []; }
+	append(child) { this.children.push(child); }
+	insertRow() { const row = new Element(); this.append(row); return row; }
+	insertCell() { return this.insertRow(); }
+}
+const document = {
+	getElementById: id => parts[id] ??= new Element(),
+	createElement: () => new Element()
+};
+END
+	cat >>run.js <<'END'
+const find = name => parts.graph.children.find(d => d.text.startsWith(name));
+const width = name => parseFloat(find(name).style.width);
+const check = (is, what) => { if (!is) throw new Error(what); };
+check(width('all') === 100 && width('main') === 100, 'the outer boxes');
+const sum = width('keep_many') + width('keep_few') + width('forget');
+check(sum > 80 && sum < 100.01, 'the inner boxes: ' + sum);
+find('keep_few').onclick();
+check(width('keep_few') === 100 && !find('keep_many'), 'enlarged');
+parts.search.value = 'keep_f';
+parts.search.oninput();
+check(find('keep_few').className.includes('match'), 'found');
+find('all').onclick();
+check(width('keep_few') < 100, 'all again');
+check(parts.sites.children.length >= 3, 'the table');
+END
+	node run.js || exit 1
+fi
+rm -f '<i>&core'
 
 # A message instead of half a profile.
 if "$umem" samples --pprof "$pid" >/dev/full 2>err ||

@@ -10,6 +10,7 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/change.h"
+#include "tools/inspect/flame.h"
 #include "tools/inspect/pprof.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
@@ -140,7 +141,8 @@ command_samples(int argc, char **argv)
 {
 	static const struct option longs[] = {COMMON_OPTIONS,
 	    {"folded", no_argument, NULL, 'f'},
-	    {"pprof", no_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
+	    {"html", no_argument, NULL, 'h'}, {"pprof", no_argument, NULL, 'p'},
+	    {NULL, 0, NULL, 0}};
 	bool stacks = false;
 	struct model *model;
 	struct sample_stack *sites;
@@ -156,6 +158,8 @@ command_samples(int argc, char **argv)
 	sites = sample_stacks_find(model, &n);
 	if (form == 'f')
 		print_folded(model, sites, n);
+	else if (form == 'h')
+		flame_write(model, sites, n);
 	else if (form == 'p')
 		pprof_write(model, sites, n);
 	else if (json_wanted)

@@ -91,11 +91,12 @@ static const struct command commands[] = {
 	"the leaks of process 1234 that grow within a second",
 	"umem diff -t 1 1234 1234"},
     {"samples", command_samples,
-	"[-v] [--folded|--pprof] [--sysroot=dir] [--json] PID|CORE",
+	"[-v] [--folded|--html|--pprof] [--sysroot=dir] [--json] PID|CORE",
 	"live samples by caller, with what they stand for; -v with stacks,\n"
-	"--folded for flame graph scripts, --pprof for Go's pprof",
+	"--html as a page with a flame graph, --folded for flame graph\n"
+	"scripts, --pprof for Go's pprof",
 	"a flame graph of the memory in use, of a process that samples",
-	"umem samples --folded 1234 | flamegraph.pl >memory.svg"},
+	"umem samples --html 1234 >memory.html"},
     {"sample", command_sample, "PID BYTES|default|off",
 	"have one allocation in about so many bytes sampled, from now on",
 	"let process 1234 sample one allocation in about 512 KiB",

@@ -1,0 +1,271 @@
+/*
+ * flame.c - a page with a flame graph of the live samples
+ *
+ * The page is one file of HTML that refers to no other file.  It has the stacks
+ * as data: a list of functions, and for each stack its bytes, its blocks and
+ * the numbers of its functions, outermost first.  The script of the page merges
+ * equal beginnings of stacks and draws a box for each function; the width of a
+ * box is its share of the bytes.
+ *
+ * Names come from the inspected program, so every text is escaped for HTML and
+ * for the script.
+ */
+#include <math.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/inspect/flame.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/symbols.h"
+
+static const char style[] =
+    "<style>\n"
+    ":root{color-scheme:light dark}\n"
+    "body{font:14px sans-serif;margin:1em}\n"
+    "h1{font-size:1.2em}\n"
+    "#graph{position:relative}\n"
+    "#graph div{position:absolute;height:17px;font:12px/17px monospace;\n"
+    " overflow:hidden;white-space:nowrap;box-sizing:border-box;\n"
+    " border-left:1px solid #fff;padding-left:2px;cursor:pointer;color:#000}\n"
+    "#graph div.above{opacity:.6}\n"
+    "#graph div.match{background:#b58cff!important}\n"
+    "#about{min-height:2.4em;margin:.5em 0;font-family:monospace}\n"
+    "table{border-collapse:collapse;margin-top:1em}\n"
+    "td,th{padding:.1em .8em;text-align:right;font-family:monospace}\n"
+    "td:last-child,th:last-child{text-align:left}\n"
+    "</style>\n";
+
+static const char body[] =
+    "<p>Each box is a function; its width is the share of the memory in use\n"
+    "that it or the functions below it allocated. Click a box to enlarge it,\n"
+    "the top box to see all. Deep stacks lack their outermost functions.\n"
+    "<input id=\"search\" type=\"search\" placeholder=\"part of a name\"></p>\n"
+    "<div id=\"about\"></div>\n"
+    "<div id=\"graph\"></div>\n"
+    "<table id=\"sites\"><tr><th>bytes</th><th>share</th><th>blocks</th>"
+    "<th>allocated in</th></tr></table>\n";
+
+static const char script[] =
+    "const get=id=>document.getElementById(id);\n"
+    "function size(n){let u=0;while(n>=1024&&u<5){n/=1024;u++}\n"
+    " return "
+    "(u?(Math.floor(10*n)/"
+    "10).toFixed(1):Math.round(n))+['','K','M','G','T','P'][u]}\n"
+    "function node(name,up){return{name,up,bytes:0,blocks:0,below:new Map()}}\n"
+    "const all=node('all',null),inner=new Map();\n"
+    "for(const [bytes,blocks,stack] of stacks){\n"
+    " let at=all;\n"
+    " const add=n=>{n.bytes+=bytes;n.blocks+=blocks};\n"
+    " add(all);\n"
+    " for(const f of stack){\n"
+    "  if(!at.below.has(f))at.below.set(f,node(names[f],at));\n"
+    "  add(at=at.below.get(f))}\n"
+    " const last=stack.length?names[stack[stack.length-1]]:'?';\n"
+    " if(!inner.has(last))inner.set(last,node(last,null));\n"
+    " add(inner.get(last))}\n"
+    "const share=n=>all.bytes?(100*n.bytes/all.bytes).toFixed(1)+'%':'';\n"
+    "function text(n){return n.name+': about '+size(n.bytes)+' ('+share(n)+\n"
+    " ') in '+Math.round(n.blocks)+' blocks'}\n"
+    "function colour(name){let h=0;\n"
+    " for(const c of name)h=(h*31+c.charCodeAt(0))%997;\n"
+    " return 'hsl('+(15+h%40)+' 80% '+(62+h%13)+'%)'}\n"
+    "let shown=all;\n"
+    "function draw(){\n"
+    " const graph=get('graph'),wanted=get('search').value;\n"
+    " let rows=0;\n"
+    " graph.textContent='';\n"
+    " function box(n,left,width,row,kind){\n"
+    "  const d=document.createElement('div');\n"
+    "  d.textContent=n.name;d.title=text(n);d.className=kind;\n"
+    "  if(wanted&&n.name.includes(wanted))d.className+=' match';\n"
+    "  d.style.left=100*left+'%';d.style.width=100*width+'%';\n"
+    "  d.style.top=18*row+'px';d.style.background=colour(n.name);\n"
+    "  d.onclick=()=>{shown=n;draw()};\n"
+    "  d.onmouseover=()=>{get('about').textContent=text(n)};\n"
+    "  graph.append(d);rows=Math.max(rows,row+1)}\n"
+    " function tree(n,left,width,row){\n"
+    "  if(width<0.0005)return;\n"
+    "  box(n,left,width,row,'');\n"
+    "  for(const b of [...n.below.values()].sort((x,y)=>y.bytes-x.bytes)){\n"
+    "   const part=width*b.bytes/n.bytes;\n"
+    "   tree(b,left,part,row+1);left+=part}}\n"
+    " const above=[];\n"
+    " for(let n=shown.up;n;n=n.up)above.unshift(n);\n"
+    " above.forEach((n,row)=>box(n,0,1,row,'above'));\n"
+    " tree(shown,0,1,above.length);\n"
+    " graph.style.height=18*rows+'px';\n"
+    " get('about').textContent=text(shown)}\n"
+    "get('search').oninput=draw;\n"
+    "draw();\n"
+    "for(const n of [...inner.values()].sort((x,y)=>y.bytes-x.bytes)\n"
+    " .slice(0,20)){\n"
+    " const row=get('sites').insertRow();\n"
+    " for(const t of [size(n.bytes),share(n),Math.round(n.blocks),n.name])\n"
+    "  row.insertCell().textContent=t}\n";
+
+/* Puts a text of the program into HTML. */
+static void
+put_html(const char *text)
+{
+	for (; *text != '\0'; text++)
+		if (strchr("<>&\"", *text) != NULL)
+			printf("&#%d;", *text);
+		else
+			putchar(*text);
+}
+
+/* Puts a text as a literal of the script, which no text can end. */
+static void
+put_literal(const char *text)
+{
+	putchar('"');
+	for (; *text != '\0'; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c < 0x20 || c == 0x7f || strchr("<>&\"\\", c) != NULL)
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+/* A function, and its number in the list of the page. */
+struct numbered_name {
+	const char *name;
+	size_t number;
+};
+
+static int
+order_by_name(const void *a, const void *b)
+{
+	const struct numbered_name *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* Prints the name if it is new; returns its number. */
+static size_t
+name_number(void **tree, size_t *n, const char *name)
+{
+	struct numbered_name *wanted = xalloc(sizeof(*wanted));
+	struct numbered_name **found;
+
+	wanted->name = name;
+	wanted->number = *n;
+	found = tsearch(wanted, tree, order_by_name);
+	if (found == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	if (*found != wanted) {
+		free(wanted);
+		return (*found)->number;
+	}
+	if (*n != 0)
+		puts(",");
+	put_literal(name);
+	return (*n)++;
+}
+
+/* Functions have one box for all lines from which they call. */
+static const char *
+frame_name(const struct symbol_frame *frame)
+{
+	return frame->function != NULL ? frame->function : frame->name;
+}
+
+/*
+ * Prints the list of functions, and returns the text of the numbers of each
+ * stack, outermost first.
+ */
+static char **
+put_names(struct model *model, const struct sample_stack *stacks, size_t n)
+{
+	char **numbers = xalloc((n + 1) * sizeof(*numbers));
+	void *tree = NULL;
+	size_t nnames = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct sample *s = stacks[i].newest;
+		size_t bytes;
+		FILE *text = open_memstream(&numbers[i], &bytes);
+		const char *comma = "";
+
+		if (text == NULL)
+			fail_with(EXIT_ERROR, "out of memory");
+		for (unsigned j = s->depth; j-- > 0;) {
+			size_t k;
+			const struct symbol_frame *frames =
+			    symbol_frames(model->target, s->stack[j], &k);
+
+			for (; k-- > 0; comma = ",")
+				fprintf(text, "%s%zu", comma,
+				    name_number(&tree, &nnames,
+					frame_name(&frames[k])));
+		}
+		if (fclose(text) != 0)
+			fail_with(EXIT_ERROR, "out of memory");
+	}
+	return numbers;
+}
+
+/* Returns "program (PID)", or the name of the core. */
+static const char *
+target_title(const struct target *target)
+{
+	for (size_t i = 0; target->live && i < target->nmaps; i++) {
+		const struct mapping *m = &target->maps[i];
+		const char *slash = strrchr(m->name, '/');
+
+		if (m->file && m->execute && slash != NULL)
+			return xprint("%s (%s)", slash + 1, target->name);
+	}
+	return plain_text(target->name, SIZE_MAX);
+}
+
+static void
+put_head(struct model *model, const struct sample_stack *stacks, size_t n)
+{
+	uint64_t mean = model_sampling_interval(model);
+	time_t now = time(NULL);
+	size_t nsamples = 0;
+	double bytes = 0;
+	char date[32];
+
+	for (size_t i = 0; i < n; i++) {
+		nsamples += stacks[i].n;
+		bytes += stacks[i].bytes;
+	}
+	strftime(date, sizeof(date), "%F %T", localtime(&now));
+	puts("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+	     "<meta charset=\"utf-8\">\n<title>umem samples</title>");
+	fputs(style, stdout);
+	fputs("</head>\n<body>\n<h1>Memory in use of ", stdout);
+	put_html(target_title(model->target));
+	printf("</h1>\n<p>About %s, estimated from %zu samples; %s%s; %s</p>\n",
+	    size_text((uint64_t)bytes), nsamples,
+	    mean == 0 ? "sampling is off" : "one sample in about ",
+	    mean == 0 ? "" : size_text(mean), date);
+	fputs(body, stdout);
+}
+
+void
+flame_write(struct model *model, const struct sample_stack *stacks, size_t n)
+{
+	char **numbers;
+
+	put_head(model, stacks, n);
+	puts("<script>\nconst names=[");
+	numbers = put_names(model, stacks, n);
+	puts("];\nconst stacks=[");
+	for (size_t i = 0; i < n; i++) {
+		printf("%s[%.0f,%.2f,[%s]]", i == 0 ? "" : ",\n",
+		    stacks[i].bytes, stacks[i].nblocks, numbers[i]);
+		free(numbers[i]);
+	}
+	puts("];");
+	free(numbers);
+	fputs(script, stdout);
+	puts("</script>\n</body>\n</html>");
+}
