@@ -125,19 +125,20 @@ cache_name(const struct umem_cache *cache)
 static void
 report_api_locked(const struct error_info *e, const char *head)
 {
-	static const char *const alloc_names[API_COUNT] = {
+	/* Arrays, because the loader would relocate pointers. */
+	static const char alloc_names[API_COUNT][20] = {
 	    [API_OBJECT] = "umem_cache_alloc",
 	    [API_MALLOC] = "malloc",
 	    [API_UMEM] = "umem_alloc",
 	    [API_NEW] = "operator new",
 	    [API_ARRAY] = "operator new[]"};
-	static const char *const free_names[API_COUNT] = {
+	static const char free_names[API_COUNT][20] = {
 	    [API_OBJECT] = "umem_cache_free",
 	    [API_MALLOC] = "free",
 	    [API_UMEM] = "umem_free",
 	    [API_NEW] = "operator delete",
 	    [API_ARRAY] = "operator delete[]"};
-	static const char *const deferred_free_names[API_COUNT] = {
+	static const char deferred_free_names[API_COUNT][20] = {
 	    [API_OBJECT] = "umem_cache_free_rcu",
 	    [API_MALLOC] = "free_rcu",
 	    [API_UMEM] = "umem_free_rcu"};
@@ -162,7 +163,8 @@ report_api_locked(const struct error_info *e, const char *head)
 static void
 report_error_locked(const struct error_info *e)
 {
-	static const char *const texts[] = {
+	/* An array, because the loader would relocate pointers. */
+	static const char texts[][64] = {
 	    [UMERR_MODIFIED] = "buffer modified after being freed",
 	    [UMERR_REDZONE] = "redzone violation: write past end of buffer",
 	    [UMERR_DUPFREE] = "duplicate free: buffer freed twice",

@@ -267,17 +267,18 @@ stats_metrics(struct text *text, const struct stats *stats)
 struct text *
 stats_text_create(enum stats_form form)
 {
-	static bool (*const forms[])(struct text *, const struct stats *) = {
-	    [STATS_TABLE] = stats_table,
-	    [STATS_XML] = stats_xml,
-	    [STATS_METRICS] = stats_metrics};
 	struct stats stats;
 	struct text *text;
+	bool done;
 
-	umem_assert((size_t)form < array_size(forms));
 	stats_read(&stats);
 	text = text_create(stats_text_bytes());
-	if (text == NULL || forms[form](text, &stats))
+	if (text == NULL)
+		return NULL;
+	done = form == STATS_TABLE ? stats_table(text, &stats)
+	       : form == STATS_XML ? stats_xml(text, &stats)
+				   : stats_metrics(text, &stats);
+	if (done)
 		return text;
 	text_delete(text);
 	return NULL;
