@@ -287,9 +287,9 @@ report = json.load(open(sys.argv[1]))
 rows = [row for row in report["leaks"] if row["kind"] == "direct"]
 names = [row["call_site"].split()[0] for row in rows]
 assert "session_open" not in names and "use_wrapper" in names, names
-assert "unknown: blocks of umem_alloc_96" not in [
-    row["call_site"] for row in rows], rows
-assert 100 <= report["suppressed_blocks"] <= 160, report
+assert sum(row["blocks"] for row in rows if row["call_site"] ==
+           "unknown: blocks of umem_alloc_96") <= 50, rows
+assert 60 <= report["suppressed_blocks"] <= 160, report
 assert report["suppressed_blocks"] + report["blocks"] in (2322, 2323, 2324)
 EOF
 finish 0
@@ -308,11 +308,14 @@ for kind, name, blocks, size in (("direct", "session_open", 100, 96),
     row, = (row for row in report["leaks"] if row["kind"] == kind and
             row["call_site"].startswith(name + " "))
     assert row["seen"] <= blocks, row
-    # lose_sizes() has two or three blocks in the classes of some of these.
-    assert blocks * 0.8 <= row["blocks"] <= blocks * 1.1 + 1, row
+    # lose_sizes() has two or three blocks in the classes of some of these.  If
+    # chance has taken few samples, some of the blocks are unknown.
+    assert blocks * 0.5 <= row["blocks"] <= blocks * 1.1 + 1, row
     assert abs(row["bytes"] / row["blocks"] / size - 1) < 0.02, row
-    if name == "session_open":
-        assert abs(row["indirect_bytes"] / 510000 - 1) < 0.05, row
+held = sum(row["indirect_bytes"] for row in report["leaks"]
+           if row["call_site"].startswith("session_open ") or
+           row["call_site"] == "unknown: blocks of umem_alloc_96")
+assert abs(held / 510000 - 1) < 0.05, held
 EOF
 finish 0
 
