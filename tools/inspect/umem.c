@@ -91,7 +91,8 @@ static const struct command commands[] = {
 	"the leaks of process 1234 that grow within a second",
 	"umem diff -t 1 1234 1234"},
     {"samples", command_samples,
-	"[-v] [--folded|--html|--pprof] [--sysroot=dir] [--json] PID|CORE",
+	"[-v] [--folded|--html|--pprof] [--sysroot=dir] [--json]\n"
+	"                PID|CORE",
 	"live samples by caller, with what they stand for; -v with stacks,\n"
 	"--html as a page with a flame graph, --folded for flame graph\n"
 	"scripts, --pprof for Go's pprof",
