@@ -25,6 +25,42 @@ message_text(struct message *m, const char *text)
 		message_char(m, *text++);
 }
 
+/*
+ * Does a control character begin here?  In UTF-8, U+0080 to U+009F are control
+ * characters, too.
+ */
+static bool
+is_control(const unsigned char *text)
+{
+	return text[0] < 0x20 || text[0] == 0x7f ||
+	       (text[0] == 0xc2 && text[1] >= 0x80 && text[1] < 0xa0);
+}
+
+static void
+message_escaped(struct message *m, unsigned char c)
+{
+	message_text(m, "\\x");
+	message_char(m, "0123456789abcdef"[c / 16]);
+	message_char(m, "0123456789abcdef"[c % 16]);
+}
+
+void
+message_plain(struct message *m, const char *text)
+{
+	const unsigned char *at =
+	    (const unsigned char *)(text == NULL ? "(null)" : text);
+
+	for (; *at != '\0'; at++) {
+		if (!is_control(at)) {
+			message_char(m, (char)*at);
+			continue;
+		}
+		message_escaped(m, at[0]);
+		if (at[0] == 0xc2)
+			message_escaped(m, *++at);
+	}
+}
+
 static void
 message_number(struct message *m, uint64_t value, unsigned base)
 {
@@ -151,7 +187,7 @@ message_argument(struct message *m, const char **format, va_list *args)
 	}
 	switch (c) {
 	case 's':
-		message_text(m, va_arg(*args, const char *));
+		message_plain(m, va_arg(*args, const char *));
 		break;
 	case 'p':
 		message_hex(m, (uintptr_t)va_arg(*args, void *));

@@ -18,6 +18,12 @@ struct message {
 
 /* Append to a message: text, a hexadecimal or a decimal number. */
 void message_text(struct message *m, const char *text);
+
+/*
+ * Appends a name that the program chose, for a terminal: control characters as
+ * \x and two digits.  %s of the formats below does the same.
+ */
+void message_plain(struct message *m, const char *text);
 void message_hex(struct message *m, uintptr_t value); /* with 0x */
 void message_dec(struct message *m, uint64_t value);
 void message_send(const struct message *m); /* adds no newline */

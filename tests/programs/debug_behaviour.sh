@@ -386,7 +386,7 @@ says "$redzone"
 
 run 134 nosignal signal
 says "umem allocator: allocation in a signal handler"
-says "main'allocate+0x"
+says 'main`allocate+0x'
 run 0 default signal
 run 134 nosignal past
 says "$redzone"
@@ -408,8 +408,8 @@ says "umem: UMEM_DEBUG: empty option"
 says "umem: UMEM_DEBUG: mtbf: overflowed"
 says "$redzone"
 frames=$(sed -n '/^thread=/,/^umem: /p' said | sed '1d;$d; s/+.*//')
-[ "$frames" = "main'corrupted
-main'main" ] || bad "not these two frames"
+[ "$frames" = 'main`corrupted
+main`main' ] || bad "not these two frames"
 UMEM_LOGGING=transaction,nosuch,contents=1k,fail=x,slab run 0 default resizes
 says "umem: UMEM_LOGGING: 'nosuch' not recognized"
 says "umem: UMEM_LOGGING: fail: not a number"

@@ -150,14 +150,14 @@ reported() {
 		;;
 	*)
 		[[ $status = 134 ]] || bad "did not abort"
-		[[ $said == *$'\numem: heap corruption detected\nstack trace:\n'*"'main+0x"* ]] ||
+		[[ $said == *$'\numem: heap corruption detected\nstack trace:\n'*'`main+0x'* ]] ||
 		    bad "no stack of the end"
 		;;
 	esac
 	case $mode in
 	*default* | *audit*)
 		[ -z "${2:-}" ] ||
-		    [[ $said =~ "previous transaction on buffer "[0-9a-f]+:.thread=[0-9]+"  time=T-"[0-9]+\.[0-9]{9}"  slab="[0-9a-f]+"  cache: "[a-z0-9_]+.main\'"$2"\+0x ]] ||
+		    [[ $said =~ "previous transaction on buffer "[0-9a-f]+:.thread=[0-9]+"  time=T-"[0-9]+\.[0-9]{9}"  slab="[0-9a-f]+"  cache: "[a-z0-9_]+.main\`"$2"\+0x ]] ||
 		    bad "not the last transaction, or not by $2"
 		;;
 	esac

@@ -1,6 +1,6 @@
 #!/bin/bash
-# With DEBUGINFOD_URLS, names of a stripped program come from a server.  A server
-# that does not answer delays the command for some seconds only.  Without
+# With DEBUGINFOD_URLS, names of a stripped program come from a server.  A
+# server that does not answer delays the command for some seconds only.  Without
 # DEBUGINFOD_URLS no server is asked.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh

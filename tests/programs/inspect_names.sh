@@ -1,6 +1,7 @@
 #!/bin/bash
-# The commands print names that the program chose without control characters on
-# the terminal, and without invalid bytes in JSON.
+# The commands and the library's reports print names that the program chose
+# without control characters on the terminal, the commands also without invalid
+# bytes in JSON.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -12,7 +13,7 @@ cat >named.c <<'END'
 #include "vmem/vmem.h"
 void *lost __attribute__((used));
 int
-main(void)
+main(int argc, char **argv)
 {
 	char c;
 	umem_cache_t *cache = umem_cache_create("a\033[31m\r\nb\377\302\233c\303\251",
@@ -22,6 +23,12 @@ main(void)
 	    NULL, 0, VM_SLEEP);
 	for (int i = 0; i < 100; i++)
 		umem_cache_alloc(cache, UMEM_DEFAULT);
+	if (argc > 1) {
+		void *p = umem_cache_alloc(cache, UMEM_DEFAULT);
+
+		umem_cache_free(cache, p);
+		umem_cache_free(cache, p);
+	}
 	write(1, "ready\n", 6);
 	return (int)read(0, &c, 1);
 }
@@ -59,3 +66,19 @@ for target in "$pid" "core.$pid"; do
 	"$umem" arenas "$target" | grep -qF 'n\x1b]0;title\x07m' || exit 1
 done
 finish 0
+
+for debug in '' default; do
+	(ulimit -c 0
+	UMEM_DEBUG=$debug LD_PRELOAD=$SHIM "./$program" twice >said 2>&1)
+	if grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2\x9b' said ||
+	    ! grep -qF 'a\x1b[31m\x0d\x0ab' said; then
+		echo "the report with UMEM_DEBUG=$debug:"
+		cat -v said
+		exit 1
+	fi
+done
+grep -qF 'pro\x1b[1m\x0agram`main+0x' said || {
+	echo "no name of the program in the report:"
+	cat -v said
+	exit 1
+}

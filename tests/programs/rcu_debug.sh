@@ -184,7 +184,7 @@ reported() {
 	case $mode in
 	*default*)
 		[ -z "${2:-}" ] ||
-		    [[ $said =~ "previous transaction on buffer "[0-9a-f]+:.thread=[0-9]+"  time=T-"[0-9]+\.[0-9]{9}"  slab="[0-9a-f]+"  cache: "[a-z0-9_]+.main\'"$2"\+0x ]] ||
+		    [[ $said =~ "previous transaction on buffer "[0-9a-f]+:.thread=[0-9]+"  time=T-"[0-9]+\.[0-9]{9}"  slab="[0-9a-f]+"  cache: "[a-z0-9_]+.main\`"$2"\+0x ]] ||
 		    bad "not the last transaction, or not by $2"
 		;;
 	esac
@@ -341,7 +341,7 @@ for kind in malloc umem; do
 		fine
 		run UMEM_OPTIONS=sample=1 defer_defer $kind $size
 		want="^umem: ${name}_rcu\($at\): $waits"
-		[[ $said =~ $want && $said == *"'maker+"* &&
+		[[ $said =~ $want && $said == *'`maker+'* &&
 			$status = 134 ]] || bad "sample"
 		run UMEM_OPTIONS=sample=1 defer_free $kind $size
 		want="^umem: $name\($at\): $waits"

@@ -187,6 +187,19 @@ START_TEST(a_message_is_built_of_parts)
 END_TEST
 
 static void
+say_a_name(void)
+{
+	message_line("%s: '%s'", "a\033[31m\n\177b", "\302\233\303\251\302");
+}
+
+START_TEST(control_characters_of_names_are_escaped)
+{
+	ck_assert_str_eq(written_by(say_a_name),
+	    "umem: a\\x1b[31m\\x0a\\x7fb: '\\xc2\\x9b\303\251\302'\n");
+}
+END_TEST
+
+static void
 say_with_stderr_closed(void)
 {
 	close(2);
@@ -330,6 +343,7 @@ panic_suite(void)
 	tcase_add_test(tcase, a_panic_says_why_and_aborts);
 	tcase_add_test(tcase, assertions_are_for_debug_builds);
 	tcase_add_test(tcase, a_message_is_built_of_parts);
+	tcase_add_test(tcase, control_characters_of_names_are_escaped);
 	tcase_add_test(tcase, no_descriptor_is_no_trouble);
 	tcase_add_loop_test(tcase, messages_go_to_standard_error_alone, 0, 4);
 	suite_add_tcase(suite, tcase);

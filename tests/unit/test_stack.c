@@ -59,7 +59,7 @@ is_in(uintptr_t pc, const char *f)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "unit'%s+0x", f);
+	snprintf(name, sizeof(name), "unit`%s+0x", f);
 	return strncmp(name_of(pc), name, strlen(name)) == 0;
 }
 
@@ -390,10 +390,10 @@ END_TEST
 START_TEST(addresses_have_names)
 {
 	dive(1);
-	ck_assert_ptr_nonnull(strstr(name_of(pcs[0]), "unit'trace+0x"));
-	ck_assert_ptr_nonnull(strstr(name_of(pcs[1]), "unit'dive+0x"));
+	ck_assert_ptr_nonnull(strstr(name_of(pcs[0]), "unit`trace+0x"));
+	ck_assert_ptr_nonnull(strstr(name_of(pcs[1]), "unit`dive+0x"));
 	ck_assert_ptr_nonnull(
-	    strstr(name_of((uintptr_t)getenv + 4), "libc.so.6'getenv+0x4"));
+	    strstr(name_of((uintptr_t)getenv + 4), "libc.so.6`getenv+0x4"));
 	ck_assert_str_eq(name_of(0x1234), "0x1234");
 	ck_assert_str_eq(name_of(0), "0x0");
 }

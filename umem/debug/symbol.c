@@ -168,12 +168,12 @@ symbol_text(struct message *m, uintptr_t pc)
 		table_search(&table, at, &best);
 	if (*path == '\0' && os_auxv(AT_EXECFN) != 0)
 		path = (const char *)os_auxv(AT_EXECFN);
-	message_text(m, *path == '\0' ? "a.out" : path_base(path));
-	message_text(m, "'");
+	message_plain(m, *path == '\0' ? "a.out" : path_base(path));
 	if (best.name != NULL) {
-		message_text(m, best.name);
-		message_text(m, "+");
+		message_text(m, "`");
+		message_plain(m, best.name);
 	}
+	message_text(m, "+");
 	message_hex(m, at + 1 - best.at);
 	if (file != NULL)
 		os_unmap(file, align_up(bytes, os_page_size()));

@@ -4,7 +4,10 @@
 
 #include "vmem/panic.h"
 
-/* Appends "lib'symbol+0xoff", or as much of that as is known. */
+/*
+ * Appends "program`function+0x1c" or, if the function is not known,
+ * "program+0x1a2c" with the address in the file, as the command umem does.
+ */
 void symbol_text(struct message *m, uintptr_t pc);
 
 #endif
