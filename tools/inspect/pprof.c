@@ -4,8 +4,8 @@
  * The format is profile.proto of github.com/google/pprof, a message of Protocol
  * Buffers.  A field is a key (number and wire type), followed by a number in
  * groups of seven bits or by a length and bytes; a message in a message is such
- * bytes.  Texts are numbers of entries in a table, as are functions, locations
- * and mappings, whose numbers begin with 1.
+ * bytes.  A message refers to a text, function, location or mapping by its
+ * number in a table.  Number 0 is the empty text; the others begin with 1.
  *
  * The samples have the two types inuse_objects and inuse_space, estimated as
  * "umem samples" does.  The library forgets a sample that was freed, so there
