@@ -95,9 +95,8 @@ command -v rustc >/dev/null || exit 0
 cat >crab.rs <<'END'
 mod shop {
     #[inline(never)]
-    pub fn lose<T: Default>(n: usize) {
-        let mut v: Vec<T> = Vec::new();
-        v.resize_with(n, T::default);
+    pub fn lose<T: From<u8>>(n: u8) {
+        let v: Vec<T> = (0..n).map(T::from).collect();
         std::mem::forget(std::hint::black_box(v));
     }
 }
@@ -112,11 +111,13 @@ fn main() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 END
-rustc -C opt-level=1 -o crab crab.rs 2>said || {
+rustc -g -C opt-level=3 -o crab crab.rs 2>said || {
 	cat said
 	exit 1
 }
 start ./crab
 "$umem" leaks -d "$pid" >said 2>&1
-finds ' crab`crab::shop::lose(::<u64>)?\+0x[0-9a-f]+$'
+finds ' crab`crab::shop::lose(::<u64>)?\+0x[0-9a-f]+ \(crab.rs:4\)$'
+# The call site is the program's function, not one of Rust's own libraries.
+finds '  crab::shop::lose(::<u64>)? \(crab.rs:4\)'
 finish 0

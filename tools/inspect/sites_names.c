@@ -33,7 +33,8 @@ static bool
 is_allocator(const struct symbol_frame *frame)
 {
 	static const char *const starts[] = {"umem_", "operator new", "_Znw",
-	    "_Zna", "std::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
+	    "_Zna", "std::", "core::iter::", "core::ops::", "core::slice::",
+	    "core::clone::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
 	    "void* operator new", NULL};
 	const char *f = frame->function;
 
