@@ -53,12 +53,12 @@ check_counted() {
 	fi
 }
 
-check malloc 26
-check_counted malloc 29
-check free 35
-check aligned_alloc 45
-check umem_cache_alloc 22
-check umem_cache_free 26
+check malloc 25
+check_counted malloc 28
+check free 34
+check aligned_alloc 44
+check umem_cache_alloc 21
+check umem_cache_free 25
 check umem_prefill_alloc 10
 check_prefetch malloc
 check_prefetch umem_cache_alloc
