@@ -129,7 +129,7 @@ START_TEST(lines_that_do_not_fit_are_counted)
 
 	text_line(some, "%s\n", "12345");
 	text_line(some, "%s\n", "12345");
-	text_line(some, "%s", "123\n");
+	text_line(some, "123\n");
 	text_line(some, "\n");
 	ck_assert_uint_eq(some->ncut, 2);
 	text_begin_end(some);
