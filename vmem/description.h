@@ -362,6 +362,10 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(AUDIT_THREAD, bufctl_audit, bufctl_audit, thread)                    \
 	M(AUDIT_LASTLOG, bufctl_audit, bufctl_audit, lastlog)                  \
 	M(AUDIT_CONTENTS, bufctl_audit, bufctl_audit, contents)                \
+	M(AUDIT_ALLOCATED_TIME, bufctl_audit, bufctl_audit, allocated_time)    \
+	M(AUDIT_ALLOCATED_THREAD, bufctl_audit, bufctl_audit,                  \
+	    allocated_thread)                                                  \
+	M(AUDIT_ALLOCATED_DEPTH, bufctl_audit, bufctl_audit, allocated_depth)  \
 	M(AUDIT_STACK, bufctl_audit, bufctl_audit, stack[0])                   \
 	M(TAG_REDZONE, buftag, buftag, redzone)                                \
 	M(TAG_BUFCTL, buftag, buftag, bufctl)                                  \

@@ -159,6 +159,9 @@ reported() {
 		[ -z "${2:-}" ] ||
 		    [[ $said =~ "previous transaction on buffer "[0-9a-f]+:.thread=[0-9]+"  time=T-"[0-9]+\.[0-9]{9}"  slab="[0-9a-f]+"  cache: "[a-z0-9_]+.main\`"$2"\+0x ]] ||
 		    bad "not the last transaction, or not by $2"
+		[ "${2:-}" != giver ] ||
+		    [[ $said =~ "buffer was allocated by:".thread=[0-9]+"  time=T-"[0-9]+\.[0-9]{9}"  size="[0-9]+.main\`maker"+0x" ]] ||
+		    bad "not allocated by maker"
 		;;
 	esac
 }

@@ -59,10 +59,14 @@ tells_who_freed() {
 	says "$by"
 	says '^ {9}firewalled`give_back\+0x'
 	says '^ {9}firewalled`main\+0x'
+	says "^    allocated by thread $(address thread), [0-9.]+ s ago:$"
+	says '^ {9}firewalled`make_block\+0x'
 	"$umem" whatis --json "$target" "$block" | python3 -c \
 	    'import json, sys; d = json.load(sys.stdin)[0]
 assert d["state"] == "freed" and d["cache"] == "umem_alloc_112", d
-assert "give_back" in " ".join(d["freed"]["stack"]), d' || exit 1
+assert "give_back" in " ".join(d["freed"]["stack"]), d
+assert "make_block" in " ".join(d["allocated"]["stack"]), d' || exit 1
+	expect 0 '^ +firewalled`make_block\+0x' bufctl -v "$target" "$block"
 
 	object=$(address object)
 	expect 0 "^$object is $object\\+0, bufctl [0-9a-f]+ freed from things$" \

@@ -204,6 +204,12 @@ START_TEST(records_tell_who_and_when)
 	umem_cache_free(cache, p);
 	ck_assert_uint_eq(record->head.state, BUFCTL_FREE);
 	ck_assert_uint_gt(record->timestamp, before);
+	ck_assert_uint_eq(record->allocated_time, before);
+	ck_assert_uint_eq(record->allocated_thread, os_thread_id());
+	ck_assert_uint_ge(record->allocated_depth, 2);
+	ck_assert_uint_lt(record->stack[debug.nframes] -
+			      (uintptr_t)records_tell_who_and_when_fn,
+	    4096);
 	debug.nframes = AUDIT_FRAMES_DEFAULT;
 }
 END_TEST

@@ -54,6 +54,28 @@ read_stack(struct model *model, const char *record, struct audit *audit)
 		audit->depth = 0;
 }
 
+/* Reads the allocation that the record of a freed buffer has, too. */
+static void
+read_allocation(struct model *model, const char *record, struct audit *audit)
+{
+	uint64_t depth = record_get(model, record, L_AUDIT_ALLOCATED_DEPTH);
+	unsigned n = nframes(model);
+
+	if (record_get(model, record, L_AUDIT_ALLOCATED_TIME) == 0 || depth > n)
+		return;
+	audit->allocated_stack = target_array(model->target,
+	    audit->at + layout_value(model->layout, L_AUDIT_STACK) +
+		n * sizeof(uint64_t),
+	    depth);
+	if (audit->allocated_stack == NULL)
+		return;
+	audit->allocated_depth = (unsigned)depth;
+	audit->allocated_time =
+	    record_get(model, record, L_AUDIT_ALLOCATED_TIME);
+	audit->allocated_thread =
+	    record_get(model, record, L_AUDIT_ALLOCATED_THREAD);
+}
+
 static bool
 read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
 {
@@ -82,6 +104,25 @@ read_record(struct model *model, uint64_t at, bool audited, struct audit *audit)
 	return true;
 }
 
+/*
+ * Reads the record of a buffer.  A record in a log is shorter: it has no
+ * allocation.
+ */
+static bool
+read_bufctl(struct model *model, uint64_t at, bool audited, struct audit *audit)
+{
+	const struct layout *l = model->layout;
+
+	if (!read_record(model, at, audited, audit))
+		return false;
+	if (audit->depth != 0)
+		read_allocation(model,
+		    target_at(
+			model->target, at, layout_value(l, L_AUDIT_BYTES)),
+		    audit);
+	return true;
+}
+
 static bool
 cache_is_audited(const struct model *model, const struct cache *c)
 {
@@ -97,7 +138,7 @@ audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
 	assert(i < slab->nchunks && slab->cache < model->ncaches);
 	if (slab->records == 0 || c->record_bytes == 0)
 		return false;
-	return read_record(model, slab->records + i * c->record_bytes,
+	return read_bufctl(model, slab->records + i * c->record_bytes,
 	    cache_is_audited(model, c), audit);
 }
 
@@ -113,6 +154,19 @@ audit_of_sample(const struct sample *s)
 	    .stack = s->stack};
 }
 
+struct audit
+audit_of_allocation(const struct audit *freed)
+{
+	struct audit allocated = *freed;
+
+	assert(freed->allocated_time != 0);
+	allocated.timestamp = freed->allocated_time;
+	allocated.thread = freed->allocated_thread;
+	allocated.depth = freed->allocated_depth;
+	allocated.stack = freed->allocated_stack;
+	return allocated;
+}
+
 /* Reads the record through a tag that ends at end, if there is such a tag. */
 static bool
 audit_by_tag(
@@ -124,7 +178,7 @@ audit_by_tag(
 	return layout_peek(l, model->target, tag, L_TAG_BUFCTL, &bufctl) &&
 	       layout_peek(l, model->target, tag, L_TAG_BXSTAT, &state) &&
 	       state == (bufctl ^ layout_value(l, L_BUFTAG_ALLOCATED)) &&
-	       read_record(model, bufctl, audited, audit);
+	       read_bufctl(model, bufctl, audited, audit);
 }
 
 bool
@@ -159,7 +213,7 @@ read_freed(struct model *model, uint64_t at, struct audit *audit)
 	    target_at(model->target, at, layout_value(l, L_BUFCTL_BYTES));
 
 	return r != NULL &&
-	       read_record(model, at, record_get(model, r, L_BUFCTL_DEPTH) != 0,
+	       read_bufctl(model, at, record_get(model, r, L_BUFCTL_DEPTH) != 0,
 		   audit) &&
 	       audit->addr != 0;
 }
@@ -355,11 +409,19 @@ audit_print_head(void)
 void
 audit_print(struct model *model, const struct audit *audit)
 {
+	struct audit allocated;
+
 	printf("%16lx %16lx %16lx %16lu\n", audit->at, audit->addr,
 	    audit->timestamp, audit->thread);
 	printf("%16s %16lx %16lx %16lx\n", "", audit->cache, audit->lastlog,
 	    audit->contents);
 	audit_print_stack(model, audit, 17);
+	if (audit->allocated_time == 0)
+		return;
+	allocated = audit_of_allocation(audit);
+	printf("%16s %16s %16lx %16lu\n", "", "allocated", allocated.timestamp,
+	    allocated.thread);
+	audit_print_stack(model, &allocated, 17);
 }
 
 int

@@ -18,7 +18,11 @@ struct audit {
 	uint64_t thread;
 	uint64_t lastlog;
 	uint64_t contents;
-	const uint64_t *stack; /* in our copy */
+	const uint64_t *stack;   /* in our copy */
+	uint64_t allocated_time; /* of a freed buffer, if known; else 0 */
+	uint64_t allocated_thread;
+	unsigned allocated_depth;
+	const uint64_t *allocated_stack; /* in our copy */
 };
 
 /* Reads the record at an address; returns false if there is none. */
@@ -39,6 +43,9 @@ struct audit audit_of_sample(const struct sample *s);
  * buffer at this address is newer.
  */
 bool audit_of_freed(struct model *model, uint64_t at, struct audit *audit);
+
+/* Returns the allocation of a freed buffer in the form of a record. */
+struct audit audit_of_allocation(const struct audit *freed);
 
 /* Has the target any records with stacks? */
 bool audit_is_on(struct model *model);

@@ -50,7 +50,29 @@ print_where(uint64_t at, uint64_t start)
 	printf("%lx is %lx+%lx, ", at, start, at - start);
 }
 
-/* Prints the thread, time and stack of a free, if the record has a stack. */
+/* Prints the allocation of a freed buffer, if its record has it. */
+static void
+say_allocation(struct model *model, const struct audit *audit)
+{
+	struct audit allocated;
+
+	if (audit->allocated_time == 0)
+		return;
+	allocated = audit_of_allocation(audit);
+	if (json_wanted) {
+		json_open("allocated", '{');
+		audit_json(model, &allocated);
+		json_close();
+	} else {
+		audit_print_transaction(
+		    model, "allocated", &allocated, audit_now(model));
+	}
+}
+
+/*
+ * Prints the thread, time and stack of a free, and of the allocation before it,
+ * if the record has them.
+ */
 static void
 say_free(struct model *model, const struct audit *audit)
 {
@@ -66,6 +88,7 @@ say_free(struct model *model, const struct audit *audit)
 		audit_print_transaction(
 		    model, "freed", audit, audit_now(model));
 	}
+	say_allocation(model, audit);
 }
 
 /* Returns the words after "freed from CACHE". */

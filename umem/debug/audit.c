@@ -1,4 +1,9 @@
-/* audit.c - thread, time and stack of a buffer's last transaction */
+/*
+ * audit.c - thread, time and stack of a buffer's last transaction
+ *
+ * A free moves the thread, time and stack of the allocation to the second half
+ * of the bufctl, so that reports and tools know both.
+ */
 #include <string.h>
 
 #include "umem/debug/audit.h"
@@ -17,13 +22,35 @@ audit_fill(struct bufctl_audit *bufctl)
 	    (uint16_t)stack_trace(bufctl->stack, debug.nframes);
 }
 
+/*
+ * Keeps the last transaction of a buffer that is being freed, as its
+ * allocation.  A deferred free that was taken back has kept it already.
+ */
+static void
+audit_keep_allocation(struct bufctl_audit *bufctl)
+{
+	umem_assert(bufctl->head.depth <= debug.nframes);
+	if (bufctl->allocated_time != 0)
+		return;
+	bufctl->allocated_time = bufctl->timestamp;
+	bufctl->allocated_thread = bufctl->thread;
+	bufctl->allocated_depth = bufctl->head.depth;
+	memcpy(bufctl->stack + debug.nframes, bufctl->stack,
+	    bufctl->head.depth * sizeof(uintptr_t));
+}
+
 void
 audit_stamp(struct bufctl_audit *bufctl)
 {
+	if (bufctl->head.state == BUFCTL_FREE ||
+	    bufctl->head.state == BUFCTL_WAITING)
+		audit_keep_allocation(bufctl);
+	else
+		bufctl->allocated_time = bufctl->allocated_depth = 0;
 	audit_fill(bufctl);
 	if (log_is_on(LOG_TRANSACTION))
 		bufctl->lastlog = log_put(
-		    LOG_TRANSACTION, bufctl, bufctl_audit_bytes(debug.nframes));
+		    LOG_TRANSACTION, bufctl, bufctl_log_bytes(debug.nframes));
 }
 
 void
@@ -45,6 +72,6 @@ audit_event(unsigned log, struct umem_cache *cache, struct slab *slab,
 	event.bufctl.head.cache = cache;
 	event.bufctl.head.size = size;
 	audit_fill(&event.bufctl);
-	log_put((enum log_kind)log, &event.bufctl,
-	    bufctl_audit_bytes(debug.nframes));
+	log_put(
+	    (enum log_kind)log, &event.bufctl, bufctl_log_bytes(debug.nframes));
 }

@@ -71,7 +71,10 @@ struct bufctl_audit {
 	uint64_t thread;              /* the kernel's number */
 	struct bufctl_audit *lastlog; /* copy in the transaction log */
 	void *contents;               /* copy in the contents log */
-	uintptr_t stack[];            /* the caller first */
+	uint64_t allocated_time;      /* of a freed buffer; else 0 */
+	uint64_t allocated_thread;
+	uint64_t allocated_depth; /* frames of the allocation's stack */
+	uintptr_t stack[]; /* the caller first; the allocation's at nframes */
 };
 
 _Static_assert(sizeof(struct buftag) == 24, "umem verify knows this size");
@@ -86,10 +89,18 @@ _Static_assert(API_COUNT <= UINT16_MAX, "bufctl.api has 16 bits");
 
 _Static_assert(AUDIT_FRAMES_MAX <= UINT16_MAX, "bufctl.depth has 16 bits");
 
+/* Bytes of a bufctl in a log, which has the stack of one transaction. */
+static inline size_t
+bufctl_log_bytes(unsigned nframes)
+{
+	return sizeof(struct bufctl_audit) + nframes * sizeof(uintptr_t);
+}
+
+/* Bytes of a buffer's bufctl, which has the stack of its allocation, too. */
 static inline size_t
 bufctl_audit_bytes(unsigned nframes)
 {
-	return sizeof(struct bufctl_audit) + nframes * sizeof(uintptr_t);
+	return bufctl_log_bytes(nframes) + nframes * sizeof(uintptr_t);
 }
 
 /* Flags for caches whose names match; see options.c. */

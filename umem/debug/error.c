@@ -6,7 +6,8 @@
  * the error are also stored in umem_abort_info.
  *
  * The first lines and their order are libumem's: the error, the buffer, and the
- * buffer's last transaction if it was audited.  Unless noabort is set, the
+ * buffer's last transaction if it was audited.  If that was a free, the
+ * allocation before it follows.  Unless noabort is set, the
  * stack of the caller follows, and then abort, which runs a SIGABRT handler
  * once.
  *
@@ -244,28 +245,43 @@ report_detail_locked(const struct error_info *e)
 	}
 }
 
+/* Appends the thread and the age of a transaction, without a newline. */
 static void
-report_transaction_locked(const struct bufctl *bufctl, uint64_t now)
+report_when_locked(uint64_t thread, uint64_t ago)
 {
-	const struct bufctl_audit *audit = (const void *)bufctl;
-	uint64_t ago = now - audit->timestamp;
-	struct message m;
+	struct message m = {.n = 0};
 
 	lock_assert_held(&report_lock);
-	report_line_locked(
-	    "previous transaction on buffer %lx:", (uintptr_t)bufctl->addr);
-	m.n = 0;
 	message_text(&m, "thread=");
-	message_dec(&m, audit->thread);
+	message_dec(&m, thread);
 	message_text(&m, "  time=T-");
 	message_dec(&m, ago / 1000000000);
 	message_text(&m, ".");
 	for (uint64_t unit = 100000000; unit != 0; unit /= 10)
 		message_dec(&m, ago / unit % 10);
 	report_add_locked(&m);
+}
+
+static void
+report_transaction_locked(const struct bufctl *bufctl, uint64_t now)
+{
+	const struct bufctl_audit *audit = (const void *)bufctl;
+
+	lock_assert_held(&report_lock);
+	report_line_locked(
+	    "previous transaction on buffer %lx:", (uintptr_t)bufctl->addr);
+	report_when_locked(audit->thread, now - audit->timestamp);
 	report_line_locked("  slab=%lx  cache: %s", (uintptr_t)bufctl->slab,
 	    cache_name(bufctl->cache));
 	report_frames_locked(audit->stack, bufctl->depth);
+	if (audit->allocated_time == 0)
+		return;
+	report_line_locked("buffer was allocated by:");
+	report_when_locked(
+	    audit->allocated_thread, now - audit->allocated_time);
+	report_line_locked("  size=%zu", bufctl->size);
+	report_frames_locked(
+	    audit->stack + debug.nframes, (unsigned)audit->allocated_depth);
 }
 
 static void

@@ -4,7 +4,8 @@
  *	firewalled [read]
  *
  * Prints "KEY ADDRESS" for
- *	block		a block of 100 bytes that give_back() has freed
+ *	block		a block of 100 bytes from make_block(), freed by
+ *			give_back()
  *	object		an object of the cache "things", freed by give_thing()
  *	gone		an object of a cache that was destroyed afterwards
  *	old		a block that give_old() has freed before many others
@@ -43,6 +44,15 @@ give_back(void *p)
 {
 	free(p);
 	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void *
+make_block(size_t size)
+{
+	void *p = malloc(size);
+
+	__asm__ volatile("" : "+r"(p));
+	return p;
 }
 
 static __attribute__((noinline)) void
@@ -134,7 +144,7 @@ main(int argc, char **argv)
 	tell("large", block);
 	free_object("object", "things", 0);
 	free_object("gone", "others", 1);
-	block = malloc(100);
+	block = make_block(100);
 	give_back(block);
 	tell("block", block);
 	printf("thread %ld\nready\n", syscall(SYS_gettid));
