@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "umem/cgroup.h"
 #include "umem/number.h"
 #include "umem/option_table.h"
 
@@ -29,6 +30,7 @@
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "vmem/describe.h"
+#include "vmem/heap.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -63,6 +65,7 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(DEBUG_VERIFY_MAX, debug.verify_max)                                  \
 	T(DEFER_BUDGET, defer_budget)                                          \
 	T(DEFER_DELAY_NS, defer_delay_ns)                                      \
+	T(HEAP_LIMITS_HARD, heap_limits.hard)                                  \
 	T(HELP, options.help)                                                  \
 	T(HUGE_IS_ALLOWED, huge_is_allowed)                                    \
 	T(LOG_CONTENTS, log_bytes_wanted[LOG_CONTENTS])                        \
@@ -127,6 +130,8 @@ static const struct option_list {
     [WORDS_ZERO] = {{{"null", 0}, {"block", 1}}},
 };
 
+#define LIMIT_WRONG "not a size of 1m or more, nor a share such as 80%"
+
 const struct option option_table[] = {
     {
 	.name = "allocator",
@@ -184,6 +189,18 @@ const struct option option_table[] = {
 	.target = TARGET_MAGAZINE_DEPOT_SHARDS,
 	.initial_text = "one for every 8 CPUs",
 	.help = "number of shards of each depot",
+    },
+    {
+	.name = "hard_limit",
+	.type = OPTION_SIZE,
+	.takes_share = true,
+	.minimum = MIB,
+	.maximum = SIZE_MAX,
+	.is_live = true,
+	.target = TARGET_HEAP_LIMITS_HARD,
+	.initial_text = "none",
+	.wrong = LIMIT_WRONG,
+	.help = "memory of the heap above which requests fail",
     },
     {
 	.name = "hardened",
@@ -623,6 +640,29 @@ option_parse_word(
 	return false;
 }
 
+/*
+ * Parses a percentage of the cgroup's limit, and rounds the result down to a
+ * MiB.  A confined process cannot read that limit.
+ */
+static bool
+option_parse_share(const char *text, uint64_t *value)
+{
+	size_t n = strlen(text);
+	char digits[4];
+	uint64_t percent;
+
+	if (n < 2 || n > sizeof(digits) || text[n - 1] != '%' ||
+	    os_is_confined())
+		return false;
+	memcpy(digits, text, n - 1);
+	digits[n - 1] = '\0';
+	if (number_parse(digits, false, &percent) != NUMBER_OK || percent < 1 ||
+	    percent > 100)
+		return false;
+	*value = align_down(cgroup_memory_limit() / 100 * percent, MIB);
+	return true;
+}
+
 enum option_result
 option_parse(const struct option *option, const char *text, uint64_t *value)
 {
@@ -631,14 +671,16 @@ option_parse(const struct option *option, const char *text, uint64_t *value)
 		return OPTION_OK;
 	if (option->type == OPTION_WORD)
 		return OPTION_NO_WORD;
-	switch (number_parse(text, option->type == OPTION_SIZE, value)) {
-	case NUMBER_MALFORMED:
-		return OPTION_NO_NUMBER;
-	case NUMBER_OVERFLOWED:
-		return OPTION_OVERFLOWED;
-	case NUMBER_OK:
-		break;
-	}
+	if (!option->takes_share || !option_parse_share(text, value))
+		switch (
+		    number_parse(text, option->type == OPTION_SIZE, value)) {
+		case NUMBER_MALFORMED:
+			return OPTION_NO_NUMBER;
+		case NUMBER_OVERFLOWED:
+			return OPTION_OVERFLOWED;
+		case NUMBER_OK:
+			break;
+		}
 	if (*value > option->maximum && option->is_clamped)
 		*value = option->maximum;
 	return *value >= option->minimum && *value <= option->maximum

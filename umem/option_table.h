@@ -44,11 +44,12 @@ struct option {
 	uint8_t type;           /* enum option_type */
 	bool value_is_optional; /* the value may be missing: implied applies */
 	bool is_clamped;        /* a value above maximum counts as maximum */
-	bool is_early;  /* applied before messages about any word are written */
-	bool is_live;   /* may change while the program runs */
-	uint8_t target; /* see option_target() */
-	uint8_t words;  /* see option_words() */
-	uint8_t action; /* see option_act(); 0: none */
+	bool is_early; /* applied before messages about any word are written */
+	bool is_live;  /* may change while the program runs */
+	bool takes_share; /* a size may be a percentage of the cgroup's limit */
+	uint8_t target;   /* see option_target() */
+	uint8_t words;    /* see option_words() */
+	uint8_t action;   /* see option_act(); 0: none */
 	uint32_t checks;  /* UMF_*, for the caches of a part of UMEM_DEBUG */
 	uint64_t initial; /* of the target, before the options are read */
 	uint64_t implied; /* stored if there is no value */

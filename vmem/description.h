@@ -76,6 +76,12 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 /* vmem/heap_commit.c */
 #define DESCRIBED_COMMIT(M, V, C, B) V(COMMITTED_END, committed_end)
 
+/* vmem/heap_limit.c */
+#define DESCRIBED_HEAP_LIMIT(M, V, C, B)                                       \
+	V(HEAP_LIMITS, heap_limits)                                            \
+	M(LIMITS_HARD, heap_limits, heap_limits, hard)                         \
+	M(LIMITS_NHARD, heap_limits, heap_limits, nhard)
+
 /* vmem/heap_purge.c */
 #define DESCRIBED_STATES(M, V, C, B) V(STATES, states)
 
@@ -426,6 +432,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	DESCRIBED_ARENA_LIST(M, V, C, B)                                       \
 	DESCRIBED_HEAP(M, V, C, B)                                             \
 	DESCRIBED_COMMIT(M, V, C, B)                                           \
+	DESCRIBED_HEAP_LIMIT(M, V, C, B)                                       \
 	DESCRIBED_STATES(M, V, C, B)                                           \
 	DESCRIBED_META(M, V, C, B)                                             \
 	DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \

@@ -107,6 +107,8 @@ block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 {
 	uint32_t nfailed = 0;
 
+	if (!heap_limit_has_room(bytes))
+		return NULL;
 	while (nfailed < FOREIGN_TRIES) {
 		void *at = units_alloc(bytes, placement);
 
@@ -116,7 +118,13 @@ block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 		    heap_commit((uintptr_t)at + bytes, bytes);
 		if (likely(got == COMMITTED)) {
 			*zeroed = heap_states_clear(at, bytes);
-			return at;
+			if (likely(heap_limit_keep()))
+				return at;
+			/* Clean units were not written to: they stay clean. */
+			if (!*zeroed)
+				heap_states_mark(at, bytes);
+			units_free(at, bytes, placement);
+			return NULL;
 		}
 		units_free(at, bytes, placement);
 		if (got == NO_MEMORY)
@@ -157,6 +165,8 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 	char *end = (char *)at + oldbytes;
 	bool grown;
 
+	if (!heap_limit_has_room(newbytes - oldbytes))
+		return false;
 	/*
 	 * Commit the memory first.  Otherwise a failed commit would require
 	 * shrinking the segment again, which can fail if there is no tag.
@@ -166,9 +176,11 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 		heap_commit((uintptr_t)at + newbytes, newbytes) == COMMITTED &&
 		vmem_grow(heap_arena, at, oldbytes, newbytes);
 	__atomic_sub_fetch(&heap_ngrowing, 1, __ATOMIC_SEQ_CST);
-	if (grown)
-		*zeroed = heap_states_clear(end, newbytes - oldbytes);
-	return grown;
+	if (!grown)
+		return false;
+	*zeroed = heap_states_clear(end, newbytes - oldbytes);
+	/* If there is no memory to undo it, the block keeps its new size. */
+	return heap_limit_keep() || !heap_shrink(at, newbytes, oldbytes);
 }
 
 bool

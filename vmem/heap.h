@@ -118,6 +118,21 @@ void heap_after_fork(void);
  */
 void heap_forbid_huge(void);
 
+/*
+ * The limits of the heap's memory in bytes; 0 means no limit.  UMEM_OPTIONS
+ * sets them, and they may change at any time.  The heap itself refuses requests
+ * beyond the hard limit, which is on heap_held(); see heap_limit.c.
+ */
+struct heap_limits {
+	size_t hard;  /* [atomic] */
+	size_t nhard; /* [atomic] requests that the heap has refused for it */
+};
+
+extern struct heap_limits heap_limits;
+
+/* Bytes of allocated units, without foreign mappings, and of dirty units. */
+size_t heap_held(void);
+
 /* Set the policy: VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 (instant fit). */
 void heap_set_policy(int policy_flag);
 

@@ -49,6 +49,9 @@ says 0 'depot_bytes=1m (before: 4m)' ctl $pid depot_bytes=1m
 says 0 'depot_bytes=1m (before: 1m)' ctl $pid depot_bytes=1024k
 says 0 'huge_pages=no (before: auto)' ctl $pid huge_pages=no
 says 0 'max_contention=3 (before: 2)' ctl $pid max_contention=3
+says 0 hard_limit=none ctl $pid hard_limit
+says 0 'hard_limit=3g (before: none)' ctl $pid hard_limit=3g
+says 0 'hard_limit=none (before: 3g)' ctl $pid hard_limit=none
 says 0 'noabort=yes (before: no)' ctl $pid noabort=yes
 says 0 'reap_interval=5 (before: 0.25)' ctl $pid reap_interval=5
 says 0 'reap_interval=0.25 (before: 5)' ctl $pid reap_interval=0.25
@@ -65,7 +68,7 @@ says 0 'noabort=yes' ctl $pid noabort
 says 0 'Debugging:      noabort' status $pid
 
 "$umem" ctl $pid >all || fail "ctl"
-[ "$(wc -l <all)" = 11 ] || fail "$(cat all)"
+[ "$(wc -l <all)" = 12 ] || fail "$(cat all)"
 grep -qx 'depot_bytes  *1m  *16m' all || fail "$(cat all)"
 "$umem" ctl --json $pid | python3 -c 'import json, sys
 assert json.load(sys.stdin)["huge_pages"] == "no"' || fail "json"

@@ -257,6 +257,89 @@ START_TEST(a_purge_that_is_refused_changes_nothing)
 }
 END_TEST
 
+START_TEST(a_request_beyond_the_hard_limit_is_refused)
+{
+	bool zeroed;
+	char *at = heap_alloc(40 * UNIT, UNIT, &zeroed);
+	size_t held = heap_held(), old = heap_committed();
+
+	heap_limits.hard = held + 8 * UNIT;
+	ck_assert_ptr_null(heap_alloc(9 * UNIT, UNIT, &zeroed));
+	ck_assert_ptr_null(heap_alloc((size_t)1 << 40, UNIT, &zeroed));
+	ck_assert_uint_eq(heap_limits.nhard, 2);
+	ck_assert_uint_eq(heap_committed(), old);
+	ck_assert_uint_eq(heap_held(), held);
+	ck_assert_ptr_nonnull(heap_alloc(8 * UNIT, UNIT, &zeroed));
+	ck_assert_ptr_null(heap_alloc(UNIT, UNIT, &zeroed));
+	heap_limits.hard = 0;
+	ck_assert_ptr_nonnull(heap_alloc(9 * UNIT, UNIT, &zeroed));
+	ck_assert_uint_eq(heap_limits.nhard, 3);
+	heap_free(at, 40 * UNIT);
+}
+END_TEST
+
+START_TEST(dirty_units_are_purged_for_a_request_at_the_hard_limit)
+{
+	bool zeroed;
+	char *at[20], *large;
+
+	for (unsigned i = 0; i < 20; i++)
+		at[i] = heap_alloc(2 * UNIT, UNIT, &zeroed);
+	heap_limits.hard = heap_held();
+	for (unsigned i = 0; i < 20; i += 2)
+		heap_free(at[i], 2 * UNIT);
+	ck_assert_uint_eq(heap_held(), heap_limits.hard);
+	/* The free pieces are too small for it. */
+	large = heap_alloc(16 * UNIT, UNIT, &zeroed);
+	ck_assert_ptr_nonnull(large);
+	ck_assert_uint_le(heap_held(), heap_limits.hard);
+	ck_assert_ptr_null(heap_alloc(16 * UNIT, UNIT, &zeroed));
+	heap_free(large, 16 * UNIT);
+	ck_assert_uint_le(heap_held(), heap_limits.hard);
+}
+END_TEST
+
+START_TEST(a_kernel_that_refuses_to_purge_does_not_lift_the_hard_limit)
+{
+	bool zeroed;
+	char *at[20];
+	size_t held;
+
+	for (unsigned i = 0; i < 20; i++)
+		at[i] = heap_alloc(2 * UNIT, UNIT, &zeroed);
+	for (unsigned i = 0; i < 20; i += 2)
+		heap_free(at[i], 2 * UNIT);
+	held = heap_limits.hard = heap_held();
+	for (unsigned nth = 1; nth < 20; nth++) {
+		char *large;
+
+		os_fail_nth(nth, 1000);
+		large = heap_alloc(16 * UNIT, UNIT, &zeroed);
+		os_fail_nth(0, 0);
+		os_purge_resume();
+		ck_assert_uint_le(heap_held(), held);
+		if (large != NULL)
+			heap_free(large, 16 * UNIT);
+	}
+	ck_assert_ptr_nonnull(heap_alloc(16 * UNIT, UNIT, &zeroed));
+}
+END_TEST
+
+START_TEST(a_block_does_not_grow_beyond_the_hard_limit)
+{
+	bool zeroed;
+	char *at = heap_alloc(16 * UNIT, UNIT, &zeroed);
+
+	heap_limits.hard = heap_held() + 4 * UNIT;
+	ck_assert(!heap_grow(at, 16 * UNIT, 21 * UNIT, &zeroed));
+	ck_assert(heap_grow(at, 16 * UNIT, 20 * UNIT, &zeroed));
+	ck_assert(!heap_grow(at, 20 * UNIT, 21 * UNIT, &zeroed));
+	ck_assert(heap_shrink(at, 20 * UNIT, 10 * UNIT));
+	ck_assert(heap_grow(at, 10 * UNIT, 20 * UNIT, &zeroed));
+	ck_assert_uint_le(heap_held(), heap_limits.hard);
+}
+END_TEST
+
 START_TEST(a_block_grows_and_shrinks_where_it_is)
 {
 	bool zeroed;
@@ -811,6 +894,12 @@ heap_suite(void)
 	    tcase, a_kernel_that_refuses_to_purge_is_not_asked_for_ever, 0, 2);
 	tcase_add_test(tcase, a_purge_spares_what_is_young);
 	tcase_add_test(tcase, a_purge_that_is_refused_changes_nothing);
+	tcase_add_test(tcase, a_request_beyond_the_hard_limit_is_refused);
+	tcase_add_test(
+	    tcase, dirty_units_are_purged_for_a_request_at_the_hard_limit);
+	tcase_add_test(
+	    tcase, a_kernel_that_refuses_to_purge_does_not_lift_the_hard_limit);
+	tcase_add_test(tcase, a_block_does_not_grow_beyond_the_hard_limit);
 	tcase_add_test(tcase, a_block_grows_and_shrinks_where_it_is);
 	tcase_add_test(tcase, growing_over_the_watermark_fails_or_works);
 	tcase_add_loop_test(

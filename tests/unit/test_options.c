@@ -12,6 +12,7 @@
 #include "magazine/magazine.h"
 #include "tests/unit/child.h"
 #include "umem/cache/cache.h"
+#include "umem/cgroup.h"
 #include "umem/rcu/defer.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"
@@ -20,6 +21,8 @@
 #include "umem/base/size_class.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
 #include "vmem/vmem.h"
 
 static char text[4096];
@@ -738,6 +741,33 @@ START_TEST(the_report_of_cleared_sizes_has_the_sizes_added_since)
 }
 END_TEST
 
+START_TEST(a_share_is_one_of_the_limit_of_the_cgroup)
+{
+	static const char *const wrong[] = {"0%", "101%", "%", "50%%", "5.5%",
+	    "-1%", "1000%", "1m%", "0", "1k"};
+	size_t all = cgroup_memory_limit();
+
+	ck_assert_uint_gt(all, MIB);
+	ck_assert_uint_le(all, os_ram());
+	parse("hard_limit=50%");
+	ck_assert_uint_eq(heap_limits.hard, align_down(all / 100 * 50, MIB));
+	parse("hard_limit=100%");
+	ck_assert_uint_eq(heap_limits.hard, align_down(all / 100 * 100, MIB));
+	parse("hard_limit=3g");
+	ck_assert_uint_eq(heap_limits.hard, 3 * GIB);
+	for (unsigned i = 0; i < array_size(wrong); i++) {
+		char word[32];
+
+		snprintf(word, sizeof(word), "hard_limit=%s", wrong[i]);
+		ck_assert_ptr_nonnull(
+		    strstr(said(word), "UMEM_OPTIONS: hard_limit: "));
+		parse(word);
+		ck_assert_uint_eq(heap_limits.hard, 3 * GIB);
+	}
+	ck_assert_ptr_nonnull(strstr(said("reap_interval=5%"), "not a number"));
+}
+END_TEST
+
 Suite *
 options_suite(void)
 {
@@ -764,6 +794,7 @@ options_suite(void)
 	    (int)option_table_length);
 	tcase_add_test(
 	    tc, the_report_has_the_options_that_differ_from_their_defaults);
+	tcase_add_test(tc, a_share_is_one_of_the_limit_of_the_cgroup);
 	tcase_add_test(
 	    tc, the_report_of_cleared_sizes_has_the_sizes_added_since);
 	suite_add_tcase(suite, tc);

@@ -263,6 +263,7 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 {
 	int saved = errno;
 	bool by_thread, has_more = false;
+	size_t most;
 
 	if (ntried >= RECLAIM_MOST ||
 	    (ntried >= RECLAIM_TRIES &&
@@ -270,7 +271,9 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 		return false;
 	if (donate_to_meta())
 		return true;
-	if (size > heap_committed())
+	/* A release cannot free more than this. */
+	most = __atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED);
+	if (size > (most != 0 ? most : heap_committed()))
 		return false;
 	if (!worker_begin())
 		return worker_await(RECLAIM_WAIT_NS);

@@ -1,0 +1,166 @@
+/*
+ * hard_limit.c - requests beyond the hard limit fail with ENOMEM, after cached
+ * memory was released for them, and the program continues
+ */
+#include "tests/programs/check.h"
+
+#pragma weak umem_ctl
+
+#define LIMIT   (64 * MIB)
+#define MOST    1000000
+#define THREADS 4
+#define SLOTS   256 /* four threads hold about 100 MiB */
+
+static void *blocks[MOST];
+
+/* Allocates until a request fails.  Returns the bytes. */
+static size_t
+fill(size_t size)
+{
+	size_t n = 0;
+
+	errno = 0;
+	while (n < MOST && (blocks[n] = malloc(size)) != NULL) {
+		memset(blocks[n++], 1, size);
+		check(n * size <= 2 * LIMIT);
+	}
+	check(n < MOST && errno == ENOMEM);
+	blocks[n] = NULL;
+	return n * size;
+}
+
+static void
+empty(void)
+{
+	for (size_t n = 0; n < MOST && blocks[n] != NULL; n++) {
+		free(blocks[n]);
+		blocks[n] = NULL;
+	}
+}
+
+/* Memory that is cached for one size serves every other size. */
+static void
+check_sizes(void)
+{
+	static const size_t sizes[] = {1 * MIB, 100, 3000, 40000, 5 * MIB, 100};
+	long before = rss_kib();
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t bytes = fill(sizes[i]);
+
+		printf("%zu: %zu KiB\n", sizes[i], bytes / KIB);
+		check(bytes <= LIMIT && bytes >= LIMIT * 3 / 4);
+		check(rss_kib() - before < (long)((LIMIT + 8 * MIB) / KIB));
+		empty();
+	}
+}
+
+static void
+check_resize(void)
+{
+	char *p = malloc(40 * MIB), *q;
+
+	check(p != NULL);
+	p[0] = 7;
+	errno = 0;
+	check(realloc(p, 65 * MIB) == NULL && errno == ENOMEM && p[0] == 7);
+	q = realloc(p, 50 * MIB);
+	check(q == NULL || q[0] == 7);
+	free(q == NULL ? p : q);
+	check(keep(malloc(SIZE_MAX / 4)) == NULL && errno == ENOMEM);
+	check(keep(calloc(1, LIMIT + 1)) == NULL && errno == ENOMEM);
+}
+
+static pthread_barrier_t all_hold; /* the blocks of all threads */
+
+static void *
+churn_to_limit(void *seed)
+{
+	unsigned random = (unsigned)(uintptr_t)seed;
+	void *own[SLOTS] = {0};
+	uintptr_t nfailed = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		void **at = &own[i % SLOTS];
+
+		random = random * 1664525 + 1013904223;
+		free(*at);
+		*at = malloc((size_t)1 << (random >> 16) % 21);
+		nfailed += *at == NULL;
+		if (*at != NULL)
+			memset(*at, 1, 1);
+	}
+	pthread_barrier_wait(&all_hold);
+	for (int i = 0; i < SLOTS; i++)
+		free(own[i]);
+	return (void *)nfailed;
+}
+
+static void
+check_threads(void)
+{
+	pthread_t threads[THREADS];
+	uintptr_t nfailed = 0;
+
+	check(pthread_barrier_init(&all_hold, NULL, THREADS) == 0);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		check(pthread_create(&threads[i], NULL, churn_to_limit,
+			  (void *)(i + 1)) == 0);
+	for (int i = 0; i < THREADS; i++) {
+		void *result;
+
+		check(pthread_join(threads[i], &result) == 0);
+		nfailed += (uintptr_t)result;
+	}
+	check(nfailed != 0);
+	check(fill(1 * MIB) >= LIMIT * 3 / 4);
+	empty();
+}
+
+/* The limit is that of each process. */
+static void
+check_fork(void)
+{
+	size_t bytes = fill(1 * MIB);
+	pid_t child = fork();
+	int status;
+
+	check(child >= 0);
+	if (child == 0) {
+		check(keep(malloc(8 * MIB)) == NULL);
+		empty();
+		check(fill(1 * MIB) >= bytes * 3 / 4);
+		_exit(0);
+	}
+	check(waitpid(child, &status, 0) == child && status == 0);
+	empty();
+}
+
+static void
+check_change(void)
+{
+	check(keep(malloc(80 * MIB)) == NULL);
+	check(umem_ctl("hard_limit", "128m", NULL, 0) == 0);
+	free(keep(malloc(80 * MIB)));
+	check(umem_ctl("hard_limit", "1m", NULL, 0) == 0);
+	check(keep(malloc(2 * MIB)) == NULL);
+	check(umem_ctl("hard_limit", "none", NULL, 0) == 0);
+	blocks[0] = malloc(80 * MIB);
+	check(blocks[0] != NULL);
+	empty();
+}
+
+int
+main(void)
+{
+	/* The array itself is no memory of the heap. */
+	memset(blocks, 1, sizeof(blocks));
+	memset(blocks, 0, sizeof(blocks));
+	check_sizes();
+	check_resize();
+	check_threads();
+	check_fork();
+	check_change();
+	churn(2, 20000, 50000);
+	return 0;
+}

@@ -1,0 +1,82 @@
+/*
+ * heap_limit.c - the hard limit of the heap's memory
+ *
+ * The memory that counts is that of heap_held(): allocated units and dirty
+ * units.  Pages that were released from the middle of a slab count, because the
+ * program gets them back by writing to them, without a request that could fail.
+ *
+ * A request is refused at once if it would not fit even after a purge of all
+ * dirty units.  Otherwise the heap allocates the block, which may consist of
+ * dirty units and is then within the limit, and purges dirty units as needed.
+ * It checks the limit after the block is allocated, so that two threads cannot
+ * exceed it together.  The caller, a layer above, releases cached memory and
+ * repeats a request that is refused.
+ */
+#include "vmem/describe.h"
+#include "vmem/heap_inner.h"
+
+/*
+ * A purge at the limit purges this part of the limit more than necessary, so
+ * that a heap at its limit does not purge for each request.  Not measured.
+ */
+#define LIMIT_SPARE_PART 32
+
+struct heap_limits heap_limits;
+
+static size_t
+limit_get(void)
+{
+	size_t limit = __atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED);
+
+	return limit == 0 ? SIZE_MAX : limit;
+}
+
+/* Bytes of allocated units, without foreign mappings. */
+static size_t
+heap_occupied(void)
+{
+	size_t used = heap_used(), foreign = heap_foreign();
+
+	return used > foreign ? used - foreign : 0;
+}
+
+size_t
+heap_held(void)
+{
+	return heap_occupied() + heap_dirty();
+}
+
+static bool
+refuse(void)
+{
+	__atomic_add_fetch(&heap_limits.nhard, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+bool
+heap_limit_has_room(size_t bytes)
+{
+	size_t limit = limit_get(), occupied;
+
+	if (likely(limit == SIZE_MAX))
+		return true;
+	occupied = heap_occupied();
+	return (bytes <= limit && occupied <= limit - bytes) || refuse();
+}
+
+bool
+heap_limit_keep(void)
+{
+	size_t limit = limit_get(), held;
+
+	if (likely(limit == SIZE_MAX))
+		return true;
+	held = heap_held();
+	if (held <= limit)
+		return true;
+	heap_purge(
+	    0, align_up(held - limit + limit / LIMIT_SPARE_PART, HEAP_UNIT));
+	return heap_held() <= limit || refuse();
+}
+
+DESCRIBE(DESCRIBED_HEAP_LIMIT);
