@@ -181,8 +181,9 @@ search_leaks(
 	    .now = sites_now(model)};
 	indirect = direct;
 	leaks_each(model, count_leak);
-	sites_finish(&direct);
 	sites_finish(&indirect);
+	direct.all_held = indirect.all_bytes;
+	sites_finish(&direct);
 }
 
 struct look

@@ -270,6 +270,26 @@ estimate(struct sites *sites)
 	free(buckets);
 }
 
+/*
+ * Scales the held bytes to the sum of the table of the blocks that are held.
+ * That table counts the requested bytes of blocks in whose size class there
+ * are samples, while leaks_divide() counted whole size classes.
+ */
+static void
+scale_held(struct sites *sites)
+{
+	double held = 0;
+
+	for (size_t i = 0; i < sites->ntallies; i++) {
+		held += sites->tallies[i]->held;
+		sites->all_bytes += sites->tallies[i]->bytes;
+	}
+	if (held <= 0 || sites->all_held <= 0)
+		return;
+	for (size_t i = 0; i < sites->ntallies; i++)
+		sites->tallies[i]->held *= sites->all_held / held;
+}
+
 static int
 order_stacks(const void *a, const void *b)
 {
@@ -415,6 +435,7 @@ sites_finish(struct sites *sites)
 	size_t n = 0;
 
 	estimate(sites);
+	scale_held(sites);
 	merge_stacks(sites);
 	if (sites->are_leaks)
 		suppress(sites);

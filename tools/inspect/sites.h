@@ -62,12 +62,15 @@ struct sites {
 	bool are_leaks;     /* the table has columns for leaks */
 	const char *caller; /* selects stacks with this in a name; or NULL */
 	uint64_t now;       /* time from which ages count, in ns */
-	void *tree;         /* of the tallies, for tsearch() */
+	/* What all blocks hold together, if another table knows; else 0. */
+	double all_held;
+	void *tree; /* of the tallies, for tsearch() */
 	struct site_tally **tallies;
 	size_t ntallies, tallies_capacity;
 	struct site *rows; /* the largest first; after sites_finish() */
 	size_t nrows, rows_capacity;
 	double blocks, bytes; /* of all rows, without held bytes */
+	double all_bytes;     /* with rows that are suppressed or not wanted */
 	double suppressed_blocks, suppressed_bytes; /* in no row */
 };
 
@@ -108,6 +111,10 @@ site_tally_total(const struct site_tally *t)
 
 /* Returns the name of the row of a tally. */
 const char *site_tally_name(struct model *model, const struct site_tally *t);
+
+/* Returns the call site of a stack and its callers, as a row has them. */
+const char *site_stack_text(
+    struct model *model, unsigned depth, const uint64_t *stack);
 
 /* Has a frame of its stack this text in its name? */
 bool site_tally_is_from(
