@@ -384,3 +384,11 @@ for row in names, before:
 assert abs(names["blocks"] + before["blocks"] - 6050) <= 1, (names, before)
 EOF
 finish 0
+
+# In a stripped program, addresses in its file name the call site and callers.
+cp sites stripped
+strip stripped
+start env UMEM_DEBUG=audit "$TMP/stripped"
+says '^ +[0-9.]+K +[0-9]+% +100 +488\.2K .*  stripped\+0x[0-9a-f]+ < stripped\+0x[0-9a-f]+ < stripped\+0x[0-9a-f]+; 1 more stack$' \
+    leaks "$pid"
+finish 0

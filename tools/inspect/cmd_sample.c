@@ -13,14 +13,15 @@
 #include "tools/inspect/flame.h"
 #include "tools/inspect/pprof.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/sites.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/symbols.h"
 #include "umem/umem.h"
 
-static double
-age_in_seconds(uint64_t now, uint64_t time)
+static const char *
+age_text(uint64_t now, uint64_t time)
 {
-	return now > time ? (double)(now - time) / 1e9 : 0;
+	return site_age_text(now > time ? now - time : 1);
 }
 
 static void
@@ -29,13 +30,23 @@ print_site(struct model *model, const struct sample_stack *site, uint64_t now,
 {
 	struct audit audit = audit_of_sample(site->newest);
 
-	printf("%7zu %10.0f %9s %9.1f %9.1f %s\n", site->n, site->nblocks,
-	    size_text((uint64_t)site->bytes),
-	    age_in_seconds(now, site->newest->time),
-	    age_in_seconds(now, site->oldest->time),
-	    audit_caller(model, &audit));
+	printf("%7zu %10.0f %9s %9s %9s %s\n", site->n, site->nblocks,
+	    size_text((uint64_t)site->bytes), age_text(now, site->newest->time),
+	    age_text(now, site->oldest->time),
+	    site_stack_text(model, audit.depth, audit.stack));
 	if (stacks)
 		audit_print_stack(model, &audit, 9);
+}
+
+static void
+print_off(const struct target *target)
+{
+	if (target->live)
+		printf("sampling is off; \"umem sample %d default\" turns it "
+		       "on\n",
+		    target->pid);
+	else
+		puts("sampling is off");
 }
 
 static void
@@ -52,11 +63,13 @@ print_sites(struct model *model, const struct sample_stack *sites, size_t n,
 		all.bytes += sites[i].bytes;
 	}
 	if (mean == 0)
-		puts("sampling is off");
+		print_off(model->target);
 	else
 		printf("one sample in about %lu bytes\n", mean);
+	if (n == 0 && mean == 0)
+		return;
 	printf("%7s %10s %9s %9s %9s %s\n", "SAMPLES", "ABOUT", "BYTES",
-	    "NEWEST", "OLDEST", "CALLER");
+	    "NEWEST", "OLDEST", "CALL SITE");
 	for (size_t i = 0; i < n; i++)
 		print_site(model, &sites[i], now, stacks);
 	puts("----------------------------------------------------------------"

@@ -182,31 +182,53 @@ site_tally_name(struct model *model, const struct site_tally *t)
 	return xprint("%s (%s)", frame->function, frame->line);
 }
 
+/* Returns the callers of a stack: " via strdup < main". */
+static const char *
+callers_text(struct model *model, const struct site_tally *t)
+{
+	const struct symbol_frame *called;
+	struct stack_place p = find_site(model, t, &called);
+	const char *text = "";
+
+	if (called != NULL && called->function != NULL)
+		text = xprint(" via %s", called->function);
+	for (unsigned n = 0; n < CALLERS_MOST; n++) {
+		p = next_place(model, t, p);
+		if (p.frame == NULL || p.frame->object == NULL ||
+		    is_c_library(p.frame))
+			break;
+		text = xprint("%s < %s", text,
+		    p.frame->function != NULL ? p.frame->function
+					      : p.frame->name);
+	}
+	return text;
+}
+
 const char *
 site_callers(struct sites *sites, const struct site *site)
 {
 	const struct site_tally *t = site->tallies[0];
-	const struct symbol_frame *called;
 	size_t nstacks = site->ntallies;
-	const char *text = "";
-	struct stack_place p;
+	const char *text;
 
 	if (t->depth == 0)
-		return text;
-	p = find_site(sites->model, t, &called);
-	if (called != NULL && called->function != NULL)
-		text = xprint(" via %s", called->function);
-	for (unsigned n = 0; n < CALLERS_MOST; n++) {
-		p = next_place(sites->model, t, p);
-		if (p.frame == NULL || p.frame->function == NULL ||
-		    is_c_library(p.frame))
-			break;
-		text = xprint("%s < %s", text, p.frame->function);
-	}
+		return "";
+	text = callers_text(sites->model, t);
 	if (nstacks > 1)
 		text = xprint("%s; %zu more stack%s", text, nstacks - 1,
 		    nstacks == 2 ? "" : "s");
 	return text;
+}
+
+const char *
+site_stack_text(struct model *model, unsigned depth, const uint64_t *stack)
+{
+	struct site_tally t = {.depth = depth, .stack = stack};
+
+	if (depth == 0)
+		return "?";
+	return xprint(
+	    "%s%s", site_tally_name(model, &t), callers_text(model, &t));
 }
 
 bool
