@@ -68,6 +68,7 @@ every_command() {
 start "$TMP/planted" 2
 block=$(sed -n 's/^kept //p' "$TMP/told" | tail -1)
 every_command "$pid" "${block%?}"
+expect 0 '^nothing can be verified: no cache has redzones' verify "$pid"
 list=$(sed -n 's/^kept //p' "$TMP/told" | sed -n 100p)
 expect 0 ', .*allocated from umem_alloc_96$' grep "$pid" "$list"
 gcore -o core "$pid" >/dev/null 2>&1
@@ -131,6 +132,12 @@ END
 SHIM=$TMP/libumem_malloc.so.1 start "$TMP/planted" 1
 expect 2 'describes itself in version' stat "$pid"
 finish 0
+
+# Nor is anything to be seen of a program on another malloc.
+sleep 100 &
+expect 2 "^umem: $!: does not run on umem; \"umem run\" starts a program on it\$" \
+    leaks $!
+kill $!
 
 # With records of all transactions.
 export UMEM_DEBUG=default UMEM_LOGGING=transaction

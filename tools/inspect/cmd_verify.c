@@ -359,11 +359,9 @@ verify_one(struct model *model, const char *name)
 static uint64_t
 verify_all(struct model *model)
 {
+	bool any = false;
 	uint64_t all = 0;
 
-	if (!json_wanted)
-		printf("%-25s %-16s %s\n", "Cache Name", "Addr",
-		    "Cache Integrity");
 	for (size_t i = 0; i < model->ncaches; i++) {
 		const struct cache *c = &model->caches[i];
 		struct checks checks = checks_of(model, c);
@@ -375,12 +373,19 @@ verify_all(struct model *model)
 		all += n;
 		if (json_wanted)
 			continue;
+		if (!any)
+			printf("%-25s %-16s %s\n", "Cache Name", "Addr",
+			    "Cache Integrity");
+		any = true;
 		printf("%-25s %-16lx ", c->name, c->at);
 		if (n == 0)
 			puts("clean");
 		else
 			printf("%lu corrupt buffer%s\n", n, n == 1 ? "" : "s");
 	}
+	if (!any && !json_wanted)
+		puts("nothing can be verified: no cache has redzones, as "
+		     "\"umem run --debug\" adds them");
 	return all;
 }
 

@@ -315,7 +315,9 @@ layout_find(struct target *target)
 		}
 	if (best == NULL)
 		fail_with(EXIT_ERROR,
-		    "%s: libumem is not loaded into its address space",
+		    target->live ? "%s: does not run on umem; \"umem run\" "
+				   "starts a program on it"
+				 : "%s: the program did not run on umem",
 		    target->name);
 	if (best->ncopies > 1)
 		print_warning(
