@@ -16,7 +16,7 @@ mapfile -t commands < <(awk '/^$/ { exit }
 [ ${#commands[@]} -ge 20 ] || fail "${#commands[@]} commands: ${commands[*]}"
 
 # Processes for the examples, in place of 1234: one with records of all blocks,
-# one that may be sampled.
+# one that may be sampled, of which there is a core, too.
 LD_PRELOAD=$SHIM UMEM_DEBUG=default UMEM_LOGGING=transaction \
     sh -c 'echo; exec sleep 60' >ready_debugged &
 debugged=$!
@@ -33,6 +33,7 @@ done
 address=$("$umem" walk $debugged umem | head -1)
 ln -s /bin/true program
 touch core
+gcore -o core $plain >/dev/null 2>&1 || fail "no core"
 
 # runs EXAMPLE PID - whether the example, with this process, is a right use
 runs() {

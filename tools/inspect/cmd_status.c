@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "tools/inspect/model.h"
+#include "tools/inspect/messages.h"
 #include "tools/inspect/options.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
@@ -67,27 +67,6 @@ print_logs(struct model *model)
 		any |= size != NULL;
 	}
 	puts(any ? "" : " (inactive)");
-}
-
-/* Prints the library's last messages, which are in a ring, oldest first. */
-static void
-print_messages(struct model *model)
-{
-	const struct describe_entry *d = &model->layout->known[L_ERROR_BUFFER];
-	const char *ring =
-	    layout_at(model->layout, model->target, L_ERROR_BUFFER);
-	uint64_t begin =
-	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
-
-	puts("Message buffer:");
-	for (uint64_t i = 0; ring != NULL && i < d->bytes; i++) {
-		char c = ring[(begin + i) % d->bytes];
-
-		if (c == '\n')
-			putchar(c);
-		else if (c != '\0')
-			fputs(plain_text(&c, 1), stdout);
-	}
 }
 
 /* The flags of a part of UMEM_DEBUG, and their words. */
@@ -289,6 +268,7 @@ command_status(int argc, char **argv)
 	printf("Samples:        %lu in %s\n", n, size_text(bytes));
 	print_domains(model);
 	print_logs(model);
-	print_messages(model);
+	puts("Message buffer:");
+	messages_print(model, SIZE_MAX);
 	return EXIT_OK;
 }

@@ -146,7 +146,7 @@ say_chunk(
 
 /* Prints the free of a buffer with unmapped memory. */
 static bool
-say_freed(struct model *model, uint64_t at)
+say_freed(struct model *model, uint64_t at, bool stack)
 {
 	struct audit audit;
 	const char *name;
@@ -162,13 +162,15 @@ say_freed(struct model *model, uint64_t at)
 		json_address("buffer", audit.addr);
 		json_number("size", audit.size);
 		json_text("cache", name);
-		say_free(model, &audit);
+		if (stack)
+			say_free(model, &audit);
 		json_close();
 		return true;
 	}
 	print_where(at, audit.addr);
 	printf("bufctl %lx freed from %s\n", audit.at, name);
-	say_free(model, &audit);
+	if (stack)
+		say_free(model, &audit);
 	return true;
 }
 
@@ -332,17 +334,31 @@ static void
 say_all(struct model *model, uint64_t at, bool all, bool stack)
 {
 	bool found =
-	    whatis_say_sample(model, at) || say_object(model, at, stack);
+	    whatis_say_sample(model, at, stack) || say_object(model, at, stack);
 
 	/* A slab may now be where a larger buffer was freed. */
 	if (!is_in_buffer(model, at) || all)
-		found |= say_freed(model, at);
+		found |= say_freed(model, at, stack);
 	if (!found || all)
 		found |= say_segments(model, at, all);
 	if (!found || all)
 		found |= say_mapping(model, at);
 	if (!found)
 		say_unknown(at);
+}
+
+bool
+whatis_is_block(struct model *model, uint64_t at)
+{
+	struct audit audit;
+
+	return is_in_buffer(model, at) || audit_of_freed(model, at, &audit);
+}
+
+void
+whatis_say_stacks(struct model *model, uint64_t at)
+{
+	say_all(model, at, /* all */ false, /* stack */ true);
 }
 
 void

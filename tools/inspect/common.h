@@ -143,6 +143,7 @@ int command_allocdby(int argc, char **argv);
 int command_arenas(int argc, char **argv);
 int command_bufctl(int argc, char **argv);
 int command_caches(int argc, char **argv);
+int command_crash(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_frag(int argc, char **argv);

@@ -87,16 +87,22 @@ order_by_pc(const void *a, const void *b)
 	return order_numbers(x->pc, y->pc);
 }
 
+static void
+symbols_open(struct target *target)
+{
+	if (target->symbols != NULL)
+		return;
+	target->symbols = xalloc(sizeof(*target->symbols));
+	target->symbols->source = source_open(target);
+	target->symbols->jit = jit_open(target);
+}
+
 static struct known *
 look_up(struct target *target, uint64_t pc)
 {
 	struct known key = {.pc = pc}, **found, *made;
 
-	if (target->symbols == NULL) {
-		target->symbols = xalloc(sizeof(*target->symbols));
-		target->symbols->source = source_open(target);
-		target->symbols->jit = jit_open(target);
-	}
+	symbols_open(target);
 	found = tfind(&key, &target->symbols->known, order_by_pc);
 	if (found != NULL)
 		return *found;
@@ -173,4 +179,18 @@ symbol_build_id(struct target *target, uint64_t pc)
 	for (size_t i = 0; i < n; i++)
 		snprintf(text + 2 * i, 3, "%02x", m->id[i]);
 	return text;
+}
+
+size_t
+symbol_unwind(
+    struct target *target, const struct thread *thread, uint64_t *pcs, size_t n)
+{
+	size_t got;
+
+	assert(n > 0 && !target->live);
+	symbols_open(target);
+	got = source_unwind(target->symbols->source, target, thread, pcs, n);
+	if (got == 0)
+		pcs[got++] = thread->pc + 1;
+	return got;
 }

@@ -30,6 +30,13 @@ struct symbol_frame {
 const struct symbol_frame *symbol_frames(
     struct target *target, uint64_t pc, size_t *n);
 
+/*
+ * Stores up to n addresses of the stack of a thread of a core, the innermost
+ * first, in the form of return addresses, and returns their number.
+ */
+size_t symbol_unwind(struct target *target, const struct thread *thread,
+    uint64_t *pcs, size_t n);
+
 /* Has one of these functions the text in its name? */
 bool symbol_matches(struct target *target, uint64_t pc, const char *text);
 

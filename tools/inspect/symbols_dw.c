@@ -361,3 +361,78 @@ source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
 	frames[n++] = (struct symbol_frame){.line = text};
 	return n;
 }
+
+/* An unwinding of one thread's stack. */
+struct unwinding {
+	struct target *target;
+	const struct thread *thread;
+	uint64_t *pcs;
+	size_t n, most;
+};
+
+static pid_t
+unwind_next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
+{
+	struct unwinding *unwinding = arg;
+
+	(void)dwfl;
+	if (*thread_arg != NULL)
+		return 0;
+	*thread_arg = unwinding;
+	return unwinding->thread->tid;
+}
+
+static bool
+unwind_read(Dwfl *dwfl, Dwarf_Addr at, Dwarf_Word *word, void *arg)
+{
+	struct unwinding *unwinding = arg;
+
+	(void)dwfl;
+	return target_peek(unwinding->target, at, word, sizeof(*word));
+}
+
+static bool
+unwind_registers(Dwfl_Thread *thread, void *arg)
+{
+	static const unsigned char order[] = REGISTER_DWARF;
+	const struct unwinding *unwinding = arg;
+	Dwarf_Word words[array_size(order)];
+
+	for (size_t i = 0; i < array_size(order); i++)
+		words[i] = unwinding->thread->words[order[i]];
+	dwfl_thread_state_register_pc(thread, unwinding->thread->pc);
+	return dwfl_thread_state_registers(thread, 0, array_size(order), words);
+}
+
+static int
+unwind_frame(Dwfl_Frame *frame, void *arg)
+{
+	struct unwinding *unwinding = arg;
+	Dwarf_Addr pc;
+	bool is_exact = false;
+
+	if (unwinding->n == unwinding->most ||
+	    !dwfl_frame_pc(frame, &pc, &is_exact))
+		return DWARF_CB_ABORT;
+	unwinding->pcs[unwinding->n++] = pc + is_exact;
+	return DWARF_CB_OK;
+}
+
+size_t
+source_unwind(struct source *source, struct target *target,
+    const struct thread *thread, uint64_t *pcs, size_t n)
+{
+	static const Dwfl_Thread_Callbacks callbacks = {
+	    .next_thread = unwind_next_thread,
+	    .memory_read = unwind_read,
+	    .set_initial_registers = unwind_registers};
+	struct unwinding unwinding = {target, thread, pcs, 0, n};
+	Dwfl *dwfl = (Dwfl *)source;
+
+	if (dwfl == NULL ||
+	    !dwfl_attach_state(dwfl, NULL, target->pid, &callbacks, &unwinding))
+		return 0;
+	/* It fails where the stack cannot be followed further. */
+	dwfl_getthread_frames(dwfl, thread->tid, unwind_frame, &unwinding);
+	return unwinding.n;
+}

@@ -8,6 +8,18 @@ source_open(struct target *target)
 	return NULL;
 }
 
+size_t
+source_unwind(struct source *source, struct target *target,
+    const struct thread *thread, uint64_t *pcs, size_t n)
+{
+	(void)source;
+	(void)target;
+	(void)thread;
+	(void)pcs;
+	(void)n;
+	return 0;
+}
+
 const char *
 source_function(struct source *source, uint64_t pc, uint64_t *offset)
 {

@@ -12,6 +12,10 @@ struct source;
 
 struct source *source_open(struct target *target);
 
+/* Implements symbol_unwind(); 0: this source cannot. */
+size_t source_unwind(struct source *source, struct target *target,
+    const struct thread *thread, uint64_t *pcs, size_t n);
+
 /*
  * Returns the function of a return address, or NULL, and sets *offset to the
  * distance from its start.

@@ -75,6 +75,10 @@ struct target {
 	size_t nready, ready_capacity;
 	char *file; /* of a core, mapped */
 	size_t file_bytes;
+	const char *command;       /* of a core: the program's words, or "" */
+	int signal;                /* of a core; 0: none */
+	int signal_code;           /* si_code */
+	uint64_t fault_address;    /* si_addr, if the signal has one */
 	struct pack_filter filter; /* of target_pack() */
 	double stopped_at;
 	double pause; /* the longest stop, in seconds */
@@ -276,11 +280,37 @@ void core_open(struct target *target);
 #define REGISTER_TP 21
 #define RED_ZONE    128
 #define OUR_MACHINE EM_X86_64
+/* The general registers by their index, and in the order of DWARF. */
+#define REGISTER_NAMES                                                         \
+	{[0] = "r15",                                                          \
+	    [1] = "r14",                                                       \
+	    [2] = "r13",                                                       \
+	    [3] = "r12",                                                       \
+	    [4] = "rbp",                                                       \
+	    [5] = "rbx",                                                       \
+	    [6] = "r11",                                                       \
+	    [7] = "r10",                                                       \
+	    [8] = "r9",                                                        \
+	    [9] = "r8",                                                        \
+	    [10] = "rax",                                                      \
+	    [11] = "rcx",                                                      \
+	    [12] = "rdx",                                                      \
+	    [13] = "rsi",                                                      \
+	    [14] = "rdi"}
+#define REGISTER_DWARF                                                         \
+	{10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16}
 #elif defined(__aarch64__)
 #define REGISTER_SP 31
 #define REGISTER_PC 32
 #define RED_ZONE    0
 #define OUR_MACHINE EM_AARCH64
+#define REGISTER_NAMES                                                         \
+	{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10",    \
+	    "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19",     \
+	    "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28"}
+#define REGISTER_DWARF                                                         \
+	{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, \
+	    20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}
 #endif
 
 #endif

@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -244,6 +245,33 @@ take_auxv(struct target *target, const char *at, size_t n)
 		}
 }
 
+/* The kernel pads the program's words with zeros, and cuts long ones. */
+static void
+take_process(struct target *target, const char *at, size_t n)
+{
+	struct elf_prpsinfo info;
+
+	if (n < sizeof(info))
+		return;
+	memcpy(&info, at, sizeof(info));
+	target->pid = info.pr_pid;
+	info.pr_psargs[sizeof(info.pr_psargs) - 1] = '\0';
+	target->command = plain_text(info.pr_psargs, sizeof(info.pr_psargs));
+}
+
+static void
+take_signal(struct target *target, const char *at, size_t n)
+{
+	siginfo_t info;
+
+	if (n < sizeof(info))
+		return;
+	memcpy(&info, at, sizeof(info));
+	target->signal = info.si_signo;
+	target->signal_code = info.si_code;
+	target->fault_address = (uintptr_t)info.si_addr;
+}
+
 static void
 take_notes(struct target *target, const char *at, size_t n)
 {
@@ -266,11 +294,10 @@ take_notes(struct target *target, const char *at, size_t n)
 			take_names(target, text, note->n_descsz);
 		else if (note->n_type == NT_AUXV)
 			take_auxv(target, text, note->n_descsz);
-		else if (note->n_type == NT_PRPSINFO &&
-			 note->n_descsz >= sizeof(struct elf_prpsinfo))
-			memcpy(&target->pid,
-			    text + offsetof(struct elf_prpsinfo, pr_pid),
-			    sizeof(target->pid));
+		else if (note->n_type == NT_PRPSINFO)
+			take_process(target, text, note->n_descsz);
+		else if (note->n_type == NT_SIGINFO)
+			take_signal(target, text, note->n_descsz);
 		else if (note->n_type == NT_PRFPREG ||
 			 note->n_type == NT_X86_XSTATE)
 			take_registers(thread, text, note->n_descsz);
@@ -290,6 +317,7 @@ core_open(struct target *target)
 	size_t n;
 
 	assert(!target->live);
+	target->command = "";
 	file_map(target);
 	h = header_check(target);
 	n = segment_count(target, h);

@@ -56,6 +56,11 @@ static const struct command commands[] = {
 	"what an address is; -a everything that it is",
 	"the block or object that an address belongs to",
 	"umem whatis 1234 55d2c8a4f040"},
+    {"crash", command_crash, "[--sysroot=dir] CORE",
+	"why the program of a core ended: the signal, what the address of the\n"
+	"fault is, who allocated and freed it, the stack, and the last\n"
+	"messages of the library",
+	"the reason of a crash", "umem crash core.1234"},
     {"segments", command_segments,
 	"[-s] [-m min] [-M max] [-T type] [--json] PID|CORE ARENA",
 	"the segments of an arena; -s sizes instead of ends",

@@ -4,8 +4,17 @@
 
 #include "tools/inspect/model.h"
 
-/* Prints the sample at or near this address, and its stacks; false: none. */
-bool whatis_say_sample(struct model *model, uint64_t at);
+/*
+ * Prints the sample at or near this address, with its stacks on request; false:
+ * there is none.
+ */
+bool whatis_say_sample(struct model *model, uint64_t at, bool stack);
+
+/* Is the address in a buffer, or in a freed buffer with unmapped memory? */
+bool whatis_is_block(struct model *model, uint64_t at);
+
+/* Prints an explanation with stacks. */
+void whatis_say_stacks(struct model *model, uint64_t at);
 
 /* Prints one line, or one JSON object. */
 void whatis_say(struct model *model, uint64_t at);

@@ -92,7 +92,7 @@ json_sample(struct model *model, const struct sample *s, uint64_t at)
 }
 
 bool
-whatis_say_sample(struct model *model, uint64_t at)
+whatis_say_sample(struct model *model, uint64_t at, bool stack)
 {
 	const struct sample *s = sample_near(model, at);
 	struct audit allocated, freed;
@@ -110,6 +110,8 @@ whatis_say_sample(struct model *model, uint64_t at)
 	printf("%s %s sample of %lu bytes (%lx)%s%s\n", where_text(s, at),
 	    s->live ? "an allocated" : "a freed", s->size, s->record,
 	    s->guarded ? ", between guards" : "", state_text(model, s));
+	if (!stack)
+		return true;
 	allocated = audit_of_sample(s);
 	audit_print_transaction(
 	    model, "allocated", &allocated, model_samples_now(model));

@@ -25,6 +25,7 @@ COMMANDS = [
     ["log"], ["bufctl", "-hv"], ["walk", "umem"], ["walk", "freemem"],
     ["walk", "vmem_seg"], ["walk", "umem_slab_partial"], ["walk", "bufctl"],
     ["whatis", "5500"], ["grep", "5500"], ["leaks", "--json"], ["metrics"],
+    ["crash"],
 ]
 
 

@@ -1,0 +1,107 @@
+#!/bin/bash
+# umem crash explains a core: the signal, the address of the fault and who
+# allocated and freed it, the stack, the registers and the library's report.
+# timeout: 120
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build firewalled
+
+# core_of SETTING PROGRAM ARG... - makes the file core
+core_of() {
+	rm -f core
+	gdb -batch -nx -ex "set environment LD_PRELOAD $SHIM" \
+	    -ex "set environment $1" -ex "set startup-with-shell off" \
+	    -ex run -ex 'gcore core' --args "${@:2}" >told 2>gdb.err </dev/null
+	if [ ! -f core ]; then
+		echo "$2 does not crash:"
+		tail told gdb.err
+		exit 1
+	fi
+	if ! "$umem" crash core >said 2>err || [ -s err ]; then
+		echo "umem crash fails:"
+		cat said err
+		exit 1
+	fi
+}
+
+# says REGEX - a line of the last output matches
+says() {
+	if ! grep -Eq -e "$1" said; then
+		echo "no '$1' in:"
+		cat said
+		exit 1
+	fi
+}
+
+# address KEY - the address that the program printed after KEY
+address() {
+	sed -n "s/^$1 //p" told
+}
+
+at() {
+	printf '%x' $((16#$(address block) + 5))
+}
+
+core_of UMEM_DEBUG=default,firewall=1 "$TMP/firewalled" read
+says "^$TMP/firewalled read, process [0-9]+$"
+says "^signal 11 \\(Segmentation fault\\) in thread $(address thread) of [0-9]+, at address $(at)$"
+says "^$(at) is $(address block)\\+5, bufctl [0-9a-f]+ freed from umem_alloc_112$"
+says '^ {9}firewalled`give_back\+0x'
+says '^ {9}firewalled`make_block\+0x'
+says "^Stack of thread $(address thread):$"
+says '^    firewalled`main\+0x[0-9a-f]+ \(firewalled.c:[0-9]+\)$'
+says '^    firewalled`_start\+0x'
+says "^    r[a-z0-9]+ +$(address block) is $(address block)\\+0, bufctl"
+if [ "$(wc -l <said)" -gt 60 ]; then
+	echo "more than one screen:"
+	cat said
+	exit 1
+fi
+
+# The report of the library, and the stack from abort() on.
+cat >twice.c <<'END2'
+#include <stdlib.h>
+__attribute__((noinline)) void
+free_it(void *p)
+{
+	free(p);
+	__asm__ volatile("");
+}
+int
+main(void)
+{
+	void *p = malloc(100);
+
+	free_it(p);
+	free_it(p);
+	return 0;
+}
+END2
+"$CC" -O1 -g -fno-builtin -w -o twice twice.c
+core_of UMEM_DEBUG=default ./twice
+says '^signal 6 \(Aborted\) in thread [0-9]+ of [0-9]+$'
+says '^    twice`free_it\+0x[0-9a-f]+ \(twice.c:5\)$'
+says '^umem allocator: duplicate free: buffer freed twice$'
+
+# What is not a core of this library gets one message.
+printf '%s\n' no core >text
+for target in text $$; do
+	if "$umem" crash "$target" >said 2>err || [ "$(wc -l <err)" != 1 ]; then
+		echo "umem crash $target:"
+		cat said err
+		exit 1
+	fi
+done
+LD_PRELOAD=$SHIM sleep 60 &
+pid=$!
+until grep -qs libumem_malloc /proc/$pid/maps; do
+	sleep 0.05
+done
+"$umem" crash $pid >said 2>err
+kill $pid
+if ! grep -q 'is a process that runs; crash reads a core$' err; then
+	echo "umem crash of a process:"
+	cat said err
+	exit 1
+fi

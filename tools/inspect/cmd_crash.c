@@ -1,0 +1,130 @@
+/*
+ * cmd_crash.c - umem crash: explain a core on one screen
+ *
+ * Prints the signal and the address of the fault, the explanation of that
+ * address, the stack of the thread that got the signal, the blocks to which its
+ * registers point, and the library's last messages.  The kernel and gdb store
+ * that thread first.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "tools/inspect/messages.h"
+#include "tools/inspect/print.h"
+#include "tools/inspect/snapshot.h"
+#include "tools/inspect/symbols.h"
+#include "tools/inspect/whatis.h"
+
+/* Limits of the output, in frames and in lines of messages. */
+#define FRAMES_MOST   24
+#define MESSAGES_MOST 40
+
+/* Has a signal of this kind an address, which the kernel stores in a core? */
+static bool
+is_fault(const struct target *target)
+{
+	return target->signal_code > 0 &&
+	       (target->signal == SIGSEGV || target->signal == SIGBUS);
+}
+
+static void
+print_signal(const struct target *target, const struct thread *thread)
+{
+	if (target->command[0] != '\0')
+		printf("%s, process %d\n", target->command, target->pid);
+	if (target->signal == 0)
+		printf("no signal, thread %d", thread->tid);
+	else
+		printf("signal %d (%s) in thread %d", target->signal,
+		    strsignal(target->signal), thread->tid);
+	printf(" of %zu", target->nthreads);
+	if (is_fault(target) && target->signal_code == SI_KERNEL)
+		printf(", at an address that the kernel does not tell");
+	else if (is_fault(target))
+		printf(", at address %lx", target->fault_address);
+	putchar('\n');
+}
+
+static void
+print_stack(struct target *target, const struct thread *thread)
+{
+	uint64_t pcs[FRAMES_MOST + 1];
+	size_t n = symbol_unwind(target, thread, pcs, FRAMES_MOST + 1), nframes;
+
+	printf("\nStack of thread %d:\n", thread->tid);
+	for (size_t i = 0; i < n && i < FRAMES_MOST; i++) {
+		const struct symbol_frame *frames =
+		    symbol_frames(target, pcs[i], &nframes);
+
+		for (size_t j = 0; j < nframes; j++)
+			printf("    %s%s%s%s%s\n", frames[j].name,
+			    frames[j].line != NULL ? " (" : "",
+			    frames[j].line != NULL ? frames[j].line : "",
+			    frames[j].line != NULL ? ")" : "",
+			    frames[j].is_inlined ? " [inlined]" : "");
+	}
+	if (n > FRAMES_MOST)
+		puts("    ... and more");
+}
+
+/* Prints the blocks to which registers point, each register once. */
+static void
+print_registers(struct model *model, const struct thread *thread)
+{
+	static const char *const names[] = REGISTER_NAMES;
+	bool is_first = true;
+
+	for (size_t i = 0; i < array_size(names) && i < thread->nwords; i++) {
+		uint64_t word = thread->words[i];
+
+		if (names[i] == NULL || word == model->target->fault_address ||
+		    !whatis_is_block(model, word))
+			continue;
+		if (is_first)
+			puts("\nRegisters that point to blocks:");
+		is_first = false;
+		printf("    %-4s ", names[i]);
+		whatis_say(model, word);
+	}
+}
+
+static void
+print_messages(struct model *model)
+{
+	size_t nskipped;
+
+	if (!messages_exist(model))
+		return;
+	puts("\nLast messages of the library:");
+	nskipped = messages_print(model, MESSAGES_MOST);
+	if (nskipped != 0)
+		printf(
+		    "(%zu earlier lines are left out; umem status has them)\n",
+		    nskipped);
+}
+
+int
+command_crash(int argc, char **argv)
+{
+	const char *name = target_argument(argc, argv);
+	struct model *model;
+	struct target *target;
+
+	if (json_wanted)
+		fail_usage(argv[0]);
+	model = snapshot_open(name, 0);
+	target = model->target;
+	if (target->live)
+		fail_with(EXIT_ERROR,
+		    "crash: %s is a process that runs; crash reads a core",
+		    name);
+	if (target->nthreads == 0)
+		fail_with(EXIT_ERROR, "%s: the core file has no thread", name);
+	print_signal(target, &target->threads[0]);
+	if (is_fault(target) && target->signal_code != SI_KERNEL)
+		whatis_say_stacks(model, target->fault_address);
+	print_stack(target, &target->threads[0]);
+	print_registers(model, &target->threads[0]);
+	print_messages(model);
+	return EXIT_OK;
+}
