@@ -51,7 +51,7 @@ for target in "$pid" "core.$pid"; do
 		fi
 	done
 	for command in stat status caches arenas leaks users; do
-		"$umem" "$command" --json "$target" >json 2>&1
+		"$umem" "$command" --json "$target" >json 2>err
 		python3 - json <<-'END' || exit 1
 		import json, sys
 		json.loads(open(sys.argv[1], "rb").read().decode("utf-8"))

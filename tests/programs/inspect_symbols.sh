@@ -147,6 +147,9 @@ names='^ +program`true_function\+0x'
 grep -Eq "$names" said || fail "no $names"
 mkdir -p "root$TMP"
 mv program "root$TMP"
+"$umem" leaks -d "$core" >said 2>&1
+grep -q "^umem: $TMP/program: No such file .*; --sysroot=DIR searches" said ||
+    fail "no warning of an absent file"
 build_one program false_function
 "$umem" leaks -d "$core" >said 2>&1
 grep -Eq '^ +program\+0x' said || fail "no addresses"

@@ -108,6 +108,23 @@ open_live(struct target *target, const struct module *m, bool *is_other)
 	    target, m, xprint("/proc/%d/exe", pid), &is_library);
 }
 
+/* Says of one file, not of each library of a container, where to find more. */
+static void
+warn_absent(const char *path)
+{
+	static bool has_warned;
+
+	if (has_warned)
+		return;
+	has_warned = true;
+	print_warning("%s%s: %s, so its functions have no names%s",
+	    target_sysroot, plain_text(path, SIZE_MAX), strerror(errno),
+	    target_sysroot[0] != '\0'
+		? ""
+		: "; --sysroot=DIR searches for the files "
+		  "of a core below DIR");
+}
+
 int
 module_open(struct target *target, const struct module *m)
 {
@@ -126,5 +143,7 @@ module_open(struct target *target, const struct module *m)
 		print_warning("%s: not the file that the program had mapped, "
 			      "so its functions have no names",
 		    plain_text(path, SIZE_MAX));
+	else if (fd < 0 && !target->live)
+		warn_absent(path);
 	return fd;
 }
