@@ -1,10 +1,10 @@
 #!/bin/bash
 # timeout: 600
 # The way of a user with a server that grows, through the commands of umem: a
-# redis-server whose module leaks, a C++ server, a stripped program, a program
-# in a container, and the core of a crash.  The first row of each table must be
-# the planted answer, each figure must fit the plan, and each message must be
-# true.  A part whose programs are not installed is left out.
+# redis-server with a module that leaks, a C++ server, a stripped program, a
+# program in a container, and the core of a crash.  The first row of each table
+# must be the planted answer, each figure must fit the plan, and each message
+# must be true.  A part is left out if its programs are not installed.
 #
 # shellcheck disable=SC2030,SC2031 # each part has a shell of its own
 set -u
@@ -15,7 +15,7 @@ set -u
 says() {
 	"$umem" "${@:2}" >said 2>err
 	status=$?
-	if [ $status -gt 1 ] || [ -s err ] || ! grep -Eq -e "$1" said; then
+	if [ "$status" -gt 1 ] || [ -s err ] || ! grep -Eq -e "$1" said; then
 		wrong "umem ${*:2}: status $status, no '$1' in:"
 	fi
 }
@@ -24,7 +24,7 @@ says() {
 refuses() {
 	"$umem" "${@:2}" >said 2>err
 	status=$?
-	if [ $status -ne 2 ] || [ -s said ] || ! grep -Eq -e "$1" err; then
+	if [ "$status" -ne 2 ] || [ -s said ] || ! grep -Eq -e "$1" err; then
 		wrong "umem ${*:2}: status $status, no '$1' in:"
 	fi
 }
@@ -42,7 +42,7 @@ first() {
 	    wrong "umem ${*:2}: not the first row"
 }
 
-# shares - those of the table in said are at most 100 % each and together
+# shares - no share in said exceeds 100 %, nor does the sum of a table
 shares() {
 	awk '/ CALL SITE$/ { sum = 0 }
 	    match($0, /^ +~?[0-9.]+[KMG]? +[0-9]+% /) {
@@ -84,7 +84,7 @@ grown() {
 		echo >&9
 	) &
 	says "$1" diff -t 3 "$pid" "$pid"
-	[ $status -eq 1 ] || wrong "diff does not say that leaks grew"
+	[ "$status" -eq 1 ] || wrong "diff does not say that leaks grew"
 	sed -n '/ CALL SITE$/{n;p;q;}' said | grep -Eq "$1" ||
 	    wrong "not the first growth"
 	wait $!
@@ -94,7 +94,7 @@ cat >module.c <<'END'
 #include <stdlib.h>
 #include <string.h>
 
-/* What this module needs of redismodule.h, which is not packaged. */
+/* Declared here because redismodule.h is not packaged. */
 typedef int (*command_t)(void *, void **, int);
 static int (*get_api)(const char *, void *);
 static int (*create_command)(void *, const char *, command_t, const char *,
@@ -325,7 +325,7 @@ redis() {
 	says '^ +~?[0-9.]+M +.* session_open \(module\.c:[0-9]+\) ' leaks "$pid"
 	shares
 	says ' session_lose \(module\.c:[0-9]+\) via zmalloc' leaks "$pid"
-	! grep -q session_keep said || wrong "leaks has what is kept"
+	! grep -q session_keep said || wrong "leaks has a kept session"
 	first 'session_(open|keep) \(module\.c:[0-9]+\)' samples "$pid"
 	says 'session_keep \(module\.c:[0-9]+\) via zmalloc' users "$pid"
 	shares
@@ -358,7 +358,9 @@ server() {
 	[ "$(number umem_failures_total)" = 0 ] || wrong "failures"
 	n=$(number umem_live_bytes)
 	# 10000 lost orders of 1.4 KiB, and 4000 kept of 0.8 KiB
-	[ "$n" -gt 15000000 ] && [ "$n" -lt 30000000 ] || wrong "live: $n"
+	if [ "$n" -lt 15000000 ] || [ "$n" -gt 30000000 ]; then
+		wrong "live: $n"
+	fi
 	grown '^ +~?\+[0-9.]+M .* shop::Server::audit \(server\.cc:'
 
 	# While threads run.
@@ -389,7 +391,7 @@ stripped() {
 	first ' stripped\+0x[0-9a-f]+ < stripped\+0x[0-9a-f]+ < ' leaks "$pid"
 	shares
 	at=$(grep -o 'stripped+0x[0-9a-f]*' said | head -1)
-	# A return address, whose predecessor is of the call.
+	# It is a return address: the call ends before it.
 	at=$(printf %x $((${at#*+} - 1)))
 	frame=$(addr2line -C -f -e server "$at")
 	[[ $frame = 'shop::Server::audit(int)'* ]] || wrong "$at is $frame"
@@ -452,7 +454,7 @@ container() {
 	exec 9>&-
 	wait "$pid"
 	status=$?
-	[ $status -eq 0 ] || wrong "the program ended with $status"
+	[ "$status" -eq 0 ] || wrong "the program ended with $status"
 }
 
 crash() {
@@ -496,7 +498,8 @@ for tool in gcore python3 gzip strip addr2line; do
 		exit 77
 	}
 done
-: >said >err
+: >said
+: >err
 part=redis
 if has redis-server redis-cli; then
 	(redis) || exit 1
