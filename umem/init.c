@@ -38,6 +38,7 @@
 #include "umem/debug/log.h"
 #include "umem/options.h"
 #include "umem/cache/quantum_cache.h"
+#include "umem/malloc/fault.h"
 #include "umem/malloc/sample.h"
 #include "umem/debug/stack.h"
 #include "umem/upkeep/update.h"
@@ -204,6 +205,8 @@ start_debugging(void)
 		return true;
 	log_start();
 	debug_start();
+	if (debug_has_guards())
+		fault_explain_guards();
 	return true;
 }
 

@@ -594,6 +594,65 @@ os_thread_name(const char *name)
 	unconfined_end();
 }
 
+void
+os_thread_name_get(char name[OS_THREAD_NAME_BYTES])
+{
+	name[0] = '\0';
+	if (!unconfined_begin())
+		return;
+	kernel_call(SYS_prctl, PR_GET_NAME, (long)name, 0, 0);
+	unconfined_end();
+}
+
+static void (*fault_explain)(const struct os_fault *fault) seldom_used;
+
+/*
+ * Restores the default action.  An access faults again after the return; a
+ * signal of another origin is sent again, with the same origin.
+ */
+static void
+fault_handler(int number, siginfo_t *info, void *context)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	int before = errno;
+
+	if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {
+		struct os_fault fault = {.address = info->si_addr,
+		    .pc = context_pc(context),
+		    .access = context_access(context)};
+
+		fault_explain(&fault);
+	}
+	sigaction(SIGSEGV, &action, NULL);
+	if (info->si_code <= 0)
+		kernel_call(SYS_rt_tgsigqueueinfo,
+		    kernel_call(SYS_getpid, 0, 0, 0, 0),
+		    kernel_call(SYS_gettid, 0, 0, 0, 0), number, (long)info);
+	errno = before;
+}
+
+/* Uses libc's function, because a handler needs a function to return by. */
+void
+os_explain_faults(void (*explain)(const struct os_fault *fault))
+{
+	struct sigaction action;
+	int before = errno;
+
+	if (os_is_confined())
+		return;
+	fault_explain = explain;
+	if (sigaction(SIGSEGV, NULL, &action) == 0 &&
+	    (action.sa_flags & SA_SIGINFO) == 0 &&
+	    action.sa_handler == SIG_DFL) {
+		/* The handler blocks all signals. */
+		memset(&action.sa_mask, 0xff, sizeof(action.sa_mask));
+		action.sa_sigaction = fault_handler;
+		action.sa_flags = SA_SIGINFO;
+		sigaction(SIGSEGV, &action, NULL);
+	}
+	errno = before;
+}
+
 uint32_t
 os_process_id(void)
 {

@@ -160,6 +160,28 @@ uint32_t os_thread_id(void);
 /* Name the calling thread for ps and debuggers, at most 15 bytes. */
 void os_thread_name(const char *name);
 
+/* Store the name of the calling thread; "" if the process is confined. */
+#define OS_THREAD_NAME_BYTES 16
+void os_thread_name_get(char name[OS_THREAD_NAME_BYTES]);
+
+/* An access to a page that does not allow it. */
+struct os_fault {
+	const void *address;
+	uintptr_t pc; /* of the instruction */
+	enum {
+		OS_FAULT_UNKNOWN,
+		OS_FAULT_READ,
+		OS_FAULT_WRITE
+	} access;
+};
+
+/*
+ * Call explain() when a thread is about to die of SIGSEGV because of an access
+ * to memory.  Does nothing if SIGSEGV has not its default action, or if the
+ * process is confined.
+ */
+void os_explain_faults(void (*explain)(const struct os_fault *fault));
+
 uint32_t os_process_id(void);
 
 /* The parent process; 0: it is in another PID namespace. */

@@ -2,6 +2,10 @@
 #ifndef VMEM_SYSCALL_AARCH64_H
 #define VMEM_SYSCALL_AARCH64_H
 
+#include <ucontext.h>
+
+#include "vmem/os.h"
+
 static inline long
 syscall6(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -18,6 +22,23 @@ syscall6(long number, long a, long b, long c, long d, long e, long f)
 			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
 			 : "memory");
 	return x0;
+}
+
+/* The instruction at which a signal has interrupted the thread. */
+static inline uintptr_t
+context_pc(const void *context)
+{
+	const ucontext_t *c = context;
+
+	return (uintptr_t)c->uc_mcontext.pc;
+}
+
+/* The kernel stores the kind of access in a record that is optional. */
+static inline unsigned
+context_access(const void *context)
+{
+	(void)context;
+	return OS_FAULT_UNKNOWN;
 }
 
 /* Tell the CPU that the caller is in a spin loop. */

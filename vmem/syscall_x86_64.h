@@ -2,6 +2,10 @@
 #ifndef VMEM_SYSCALL_X86_64_H
 #define VMEM_SYSCALL_X86_64_H
 
+#include <ucontext.h>
+
+#include "vmem/os.h"
+
 static inline long
 syscall6(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -16,6 +20,25 @@ syscall6(long number, long a, long b, long c, long d, long e, long f)
 	    : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
 	    : "rcx", "r11", "memory");
 	return result;
+}
+
+/* The instruction at which a signal has interrupted the thread. */
+static inline uintptr_t
+context_pc(const void *context)
+{
+	const ucontext_t *c = context;
+
+	return (uintptr_t)c->uc_mcontext.gregs[REG_RIP];
+}
+
+/* Bit 1 of the page fault's error code is set for a write. */
+static inline unsigned
+context_access(const void *context)
+{
+	const ucontext_t *c = context;
+
+	return c->uc_mcontext.gregs[REG_ERR] & 2 ? OS_FAULT_WRITE
+						 : OS_FAULT_READ;
 }
 
 /* Tell the CPU that the caller is in a spin loop. */

@@ -672,6 +672,23 @@ debug_resize(unsigned class, void *p, size_t size)
 	return true;
 }
 
+struct bufctl *
+debug_bufctl_near(const void *p)
+{
+	struct slab *slab;
+	const struct umem_cache *cache = cache_of_address(p, &slab);
+	const void *large = cache == NULL ? large_containing(p) : NULL;
+	struct bufctl *bufctl;
+
+	if (cache != NULL)
+		return (cache->debug & UMF_FIREWALL) != 0 ? bufctl_at(slab, 0)
+							  : NULL;
+	if (large != NULL)
+		return debug_large() ? debug_large_peek(large) : NULL;
+	bufctl = freed_near(&freed_firewall, p);
+	return bufctl != NULL ? bufctl : freed_near(&freed_large, p);
+}
+
 void
 debug_bad_address(const void *p)
 {

@@ -177,6 +177,9 @@ void debug_unreserve(struct umem_cache *cache, void *p);
 /* Called before the first cache is created, when the options are known. */
 void debug_start(void);
 
+/* Do the options ask for guard pages? */
+bool debug_has_guards(void);
+
 /* Returns all quarantined buffers of the cache to its slabs. */
 void debug_quarantine_flush(struct umem_cache *cache);
 
@@ -202,6 +205,12 @@ bool debug_resize(unsigned class, void *p, size_t size);
  * only.
  */
 void debug_bad_address(const void *p);
+
+/*
+ * Returns the bufctl of the buffer, live or freed, whose guard page or
+ * inaccessible pages contain this address, or NULL.
+ */
+struct bufctl *debug_bufctl_near(const void *p);
 
 /* Like large.h, for large blocks with a tag and a bufctl. */
 bool debug_large(void);

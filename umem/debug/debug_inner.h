@@ -139,6 +139,9 @@ bool debug_free_matches(struct umem_cache *cache, struct bufctl *bufctl,
 void debug_log_contents(
     struct umem_cache *cache, struct bufctl *bufctl, const void *p, size_t n);
 
+/* Returns the bufctl of a large block; NULL: its tag is not intact. */
+struct bufctl *debug_large_peek(const void *p);
+
 /* Returns the bufctl of a large block, or NULL after a report. */
 struct bufctl *debug_large_bufctl(const void *p);
 

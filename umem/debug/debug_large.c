@@ -56,6 +56,15 @@ debug_start(void)
 	}
 }
 
+bool
+debug_has_guards(void)
+{
+	for (unsigned i = 0; i < debug.nchoices; i++)
+		if ((debug.choice[i].flags & UMF_FIREWALL) != 0)
+			return true;
+	return debug_has_quarantine(&debug_large_cache);
+}
+
 /*
  * Bytes of the guard page behind a large block that is quarantined when it is
  * freed; 0: none.
@@ -232,6 +241,16 @@ debug_large_alloc(size_t size, size_t align, bool *zeroed, unsigned api)
 	return p;
 }
 
+struct bufctl *
+debug_large_peek(const void *p)
+{
+	const struct buftag *tag = large_tag(p);
+
+	return tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED)
+		   ? tag->bufctl
+		   : NULL;
+}
+
 /* Returns the bufctl of a large block, or NULL after a report. */
 struct bufctl *
 debug_large_bufctl(const void *p)
@@ -239,8 +258,7 @@ debug_large_bufctl(const void *p)
 	const struct buftag *tag = large_tag(p);
 	struct error_info info = {0};
 
-	if (tag->bxstat == ((uintptr_t)tag->bufctl ^ BUFTAG_ALLOCATED) &&
-	    tag->bufctl != NULL)
+	if (debug_large_peek(p) != NULL)
 		return tag->bufctl;
 	info.found = (uintptr_t)tag->bufctl ^ tag->bxstat;
 	info.expected = BUFTAG_ALLOCATED;

@@ -21,6 +21,7 @@
  */
 #include "umem/debug/freed.h"
 #include "vmem/describe.h"
+#include "vmem/heap.h"
 #include "vmem/panic.h"
 
 /* The addresses of these blocks are not reused (debug_large.c). */
@@ -78,8 +79,25 @@ freed_put(struct freed_ring *ring, struct bufctl *bufctl)
 	return old;
 }
 
-struct bufctl *
-freed_find(struct freed_ring *ring, const void *p)
+static bool
+starts_at(const struct bufctl *bufctl, const void *p)
+{
+	return bufctl->addr == p;
+}
+
+static bool
+is_in_units_of(const struct bufctl *bufctl, const void *p)
+{
+	uintptr_t from = align_down((uintptr_t)bufctl->addr, HEAP_UNIT);
+	uintptr_t end = (uintptr_t)bufctl->addr + bufctl->size;
+
+	return (uintptr_t)p >= from &&
+	       (uintptr_t)p < align_up(end + 1, HEAP_UNIT);
+}
+
+static struct bufctl *
+ring_search(struct freed_ring *ring, const void *p,
+    bool (*matches)(const struct bufctl *, const void *))
 {
 	struct bufctl *found = NULL;
 
@@ -87,11 +105,23 @@ freed_find(struct freed_ring *ring, const void *p)
 	for (uint64_t i = 1; i <= ring->size && found == NULL; i++) {
 		struct bufctl *at = ring->bufctl[(ring->nput - i) % ring->size];
 
-		if (at != NULL && at->addr == p)
+		if (at != NULL && matches(at, p))
 			found = at;
 	}
 	lock_release(&ring->lock);
 	return found;
+}
+
+struct bufctl *
+freed_find(struct freed_ring *ring, const void *p)
+{
+	return ring_search(ring, p, starts_at);
+}
+
+struct bufctl *
+freed_near(struct freed_ring *ring, const void *p)
+{
+	return ring_search(ring, p, is_in_units_of);
 }
 
 void

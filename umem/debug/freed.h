@@ -30,6 +30,12 @@ struct bufctl *freed_put(struct freed_ring *ring, struct bufctl *bufctl);
 struct bufctl *freed_find(struct freed_ring *ring, const void *p);
 
 /*
+ * Returns the newest bufctl of a buffer that had p in its units of the heap, or
+ * NULL; see freed_find().
+ */
+struct bufctl *freed_near(struct freed_ring *ring, const void *p);
+
+/*
  * Called before the cache is destroyed: clears the cache pointer in its
  * bufctls.
  */

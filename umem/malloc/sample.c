@@ -68,8 +68,9 @@
 #include "umem/malloc/sample_count.h"
 #include "umem/malloc/sample_place.h"
 #include "umem/malloc/sample_unit.h"
+#include "umem/debug/explain.h"
 #include "umem/debug/stack.h"
-#include "umem/debug/symbol.h"
+#include "umem/malloc/fault.h"
 #include "vmem/describe.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
@@ -297,6 +298,7 @@ sample_take_guarded(size_t size, size_t align)
 	place = sample_place_take(align_up(size, align));
 	if (place < 0)
 		return NULL;
+	fault_explain_guards();
 	s = record_of_place[place];
 	if (s == NULL)
 		s = record_of_place[place] = record_create(/* guarded */ true);
@@ -434,43 +436,52 @@ sample_take(size_t size, size_t align, bool *zeroed)
 	return p;
 }
 
-static void
-report_stack(const char *what, uint64_t thread, uint64_t ago,
-    const uintptr_t *stack, unsigned depth)
-{
-	message_line("%s by thread %lu, %lu.%lu s ago:", what, thread,
-	    ago / 1000000000, ago / 100000000 % 10);
-	for (unsigned i = 0; i < depth; i++) {
-		struct message m;
-
-		m.n = 0;
-		message_text(&m, "umem:     ");
-		symbol_text(&m, stack[i]);
-		message_text(&m, "\n");
-		message_send(&m);
-		if (message_sink != NULL)
-			message_sink(m.text, m.n);
-	}
-}
-
 static uint32_t
 sample_state(const struct sample *s)
 {
 	return __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
 }
 
+bool
+sample_is_freed(const struct sample *s)
+{
+	return sample_state(s) != SAMPLE_LIVE;
+}
+
+void
+sample_say_stacks(const struct sample *s)
+{
+	uint64_t now = os_exact_ns();
+
+	explain_stack(
+	    "allocated", s->thread, now - s->time, s->stack, s->depth);
+	if (sample_is_freed(s))
+		explain_stack("freed", s->freed_thread, now - s->freed_time,
+		    s->stack + s->nframes, s->freed_depth);
+}
+
 /* Reports the misuse like misuse.c, with the stacks and threads known. */
 static _Noreturn void
 report_second_free(const struct sample *s, const char *api)
 {
-	uint64_t now = os_exact_ns();
-
 	message_line("%s(%p): block freed twice%s", api, s->block,
 	    sample_state(s) == SAMPLE_WAITING ? MISUSE_WAITING : "");
-	report_stack("allocated", s->thread, now - s->time, s->stack, s->depth);
-	report_stack("freed", s->freed_thread, now - s->freed_time,
-	    s->stack + s->nframes, s->freed_depth);
+	explain_where();
+	sample_say_stacks(s);
 	os_abort();
+}
+
+const struct sample *
+sample_guarded_near(const void *p)
+{
+	for (int i = 0; i < SAMPLE_PLACES; i++) {
+		const struct sample *s = record_of_place[i];
+
+		if (s != NULL && sample_state(s) != SAMPLE_NONE &&
+		    (uintptr_t)p - (uintptr_t)s->span < sample_place_bytes())
+			return s;
+	}
+	return NULL;
 }
 
 /* Returns the record of a live block; aborts if the block was freed. */

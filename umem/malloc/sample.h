@@ -78,6 +78,16 @@ size_t sample_size(uint32_t index);
 void sample_free(uint32_t index, const char *api);
 
 /*
+ * Returns the record of the guarded place that contains this address, if it has
+ * or had a block, or NULL.
+ */
+const struct sample *sample_guarded_near(const void *p);
+bool sample_is_freed(const struct sample *s);
+
+/* Writes who allocated the block of a guarded place, and who freed it. */
+void sample_say_stacks(const struct sample *s);
+
+/*
  * sample_free() in two steps, for a free that waits for a grace period.
  * sample_defer() is the first step, sample_free_deferred() the second;
  * sample_defer_undo() takes the first step back.  sample_is_deferred() tells

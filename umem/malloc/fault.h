@@ -1,0 +1,13 @@
+/* fault.h - an explanation of faults in guard pages; see fault.c */
+#ifndef UMEM_FAULT_H
+#define UMEM_FAULT_H
+
+#include "vmem/base.h"
+
+/*
+ * Called when the first guard page may come into being: handles SIGSEGV unless
+ * the program does, or the process is confined.
+ */
+void fault_explain_guards(void);
+
+#endif
