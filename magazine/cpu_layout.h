@@ -83,7 +83,9 @@ struct cpu_cold {
 	uint32_t nchecks; /* [a] in header 0: pushes checked so far */
 	/* Rounds in previous at the last cpu_release(); a hint for others. */
 	uint32_t nprevious;
-	uint32_t padding[2];
+	uint32_t
+	    nrefills; /* loaded magazines that were filled from the slabs */
+	uint32_t nreceived; /* rounds of all loaded magazines, modulo 2^32 */
 };
 
 /* Headers in a block. */

@@ -324,6 +324,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	umem_assert(full != empty);
 	umem_assert(full->nrounds > 0 && full->nrounds <= full->capacity);
 	cold->nloads++;
+	cold->nreceived += full->nrounds;
 	note_moved(layer, cold);
 	cold->previous = full;
 	swap_magazines(own);
@@ -730,6 +731,8 @@ load_filled(
 	cold->loaded = mag;
 	own->nrounds = mag->nrounds;
 	cold->nloads++;
+	cold->nrefills += mag->nrounds != 0;
+	cold->nreceived += mag->nrounds;
 	note_moved(layer, cold);
 	if (old == NULL)
 		return NULL;

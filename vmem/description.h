@@ -74,7 +74,9 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 #define DESCRIBED_HEAP(M, V, C, B) V(HEAP_ARENA, heap_arena)
 
 /* vmem/heap_commit.c */
-#define DESCRIBED_COMMIT(M, V, C, B) V(COMMITTED_END, committed_end)
+#define DESCRIBED_COMMIT(M, V, C, B)                                           \
+	V(COMMITTED_END, committed_end)                                        \
+	V(NFOREIGN, nforeign)
 
 /* vmem/heap_limit.c */
 #define DESCRIBED_HEAP_LIMIT(M, V, C, B)                                       \
@@ -83,7 +85,9 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(LIMITS_NHARD, heap_limits, heap_limits, nhard)
 
 /* vmem/heap_purge.c */
-#define DESCRIBED_STATES(M, V, C, B) V(STATES, states)
+#define DESCRIBED_STATES(M, V, C, B)                                           \
+	V(STATES, states)                                                      \
+	V(NDIRTY, ndirty)
 
 /* vmem/meta.c */
 #define DESCRIBED_META(M, V, C, B)                                             \
@@ -103,6 +107,12 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(REGION_BLOCKS, region, region, blocks)                               \
 	M(REGION_COMMITTED, region, region, committed)                         \
 	M(REGION_NEXT, region, region, next)
+
+/* umem/slab/page_purge.c */
+#define DESCRIBED_PAGE_PURGE(M, V, C, B) V(PURGED_BYTES, purged_bytes)
+
+/* umem/base/large.c */
+#define DESCRIBED_LARGE(M, V, C, B) V(LARGE_USED, used)
 
 /* umem/cache/import.c */
 #define DESCRIBED_IMPORT(M, V, C, B)                                           \
@@ -140,6 +150,8 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	V(NSAMPLES, nsamples)                                                  \
 	V(NTAKEN, ntaken)                                                      \
 	V(NLOST, nlost)                                                        \
+	V(OVERHEAD_BYTES, overhead_bytes)                                      \
+	V(OWN_UNIT_BYTES, own_unit_bytes)                                      \
 	C(SIZE_SMALL)                                                          \
 	C(SAMPLE_LIVE)                                                         \
 	C(SAMPLE_FREED)                                                        \
@@ -164,6 +176,9 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(SAMPLE_GUARDED, sample, sample, is_guarded)                          \
 	M(SAMPLE_NFRAMES, sample, sample, nframes)                             \
 	M(SAMPLE_STACK, sample, sample, stack[0])
+
+/* umem/malloc/sample_unit.c */
+#define DESCRIBED_SAMPLE_UNITS(M, V, C, B) V(UNIT_BYTES, unit_bytes)
 
 /* umem/upkeep/snapshot.c */
 #define DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
@@ -310,11 +325,13 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(CACHE_COLD, cache, umem_cache, mag.cold)                             \
 	M(CACHE_DEPOT_FULL, cache, umem_cache, mag.depot.full.head)            \
 	M(CACHE_DEPOT_EMPTY, cache, umem_cache, mag.depot.empty.head)          \
+	M(CACHE_DEPOT_NFULL, cache, umem_cache, mag.depot.full.n)              \
 	M(CACHE_NCONTENDED, cache, umem_cache, mag.depot.ncontended)           \
 	M(CACHE_SHARDS, cache, umem_cache, mag.nshards)                        \
 	M(CACHE_MORE_SHARDS, cache, umem_cache, mag.more)                      \
 	M(DEPOT_FULL, depot, depot, full.head)                                 \
 	M(DEPOT_EMPTY, depot, depot, empty.head)                               \
+	M(DEPOT_NFULL, depot, depot, full.n)                                   \
 	M(DEPOT_NCONTENDED, depot, depot, ncontended)                          \
 	M(CACHE_HAS_MAGAZINES, cache, umem_cache, has_magazines)               \
 	M(CACHE_CLASS, cache, umem_cache, class)                               \
@@ -344,6 +361,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(CACHE_LINK, cache, umem_cache, link)                                 \
 	M(CACHE_NAME, cache, umem_cache, name)                                 \
 	M(CACHE_SLABS, cache, umem_cache, slabs)                               \
+	M(CACHE_NSLABS, cache, umem_cache, slabs.nslabs)                       \
 	M(CACHE_SLAB_NCONTENDED, cache, umem_cache, slabs.ncontended)          \
 	M(CACHE_CHUNK, cache, umem_cache, slabs.layout.chunk)                  \
 	M(CACHE_SLAB_BYTES, cache, umem_cache, slabs.layout.slab_bytes)        \
@@ -399,6 +417,9 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(COLD_LOADED, cpu_cold, cpu_cold, loaded)                             \
 	M(COLD_PREVIOUS, cpu_cold, cpu_cold, previous)                         \
 	M(COLD_NLOADS, cpu_cold, cpu_cold, nloads)                             \
+	M(COLD_NPREVIOUS, cpu_cold, cpu_cold, nprevious)                       \
+	M(COLD_NREFILLS, cpu_cold, cpu_cold, nrefills)                         \
+	M(COLD_NRECEIVED, cpu_cold, cpu_cold, nreceived)                       \
 	M(MAGAZINE_NEXT, magazine, magazine, next)                             \
 	M(MAGAZINE_CAPACITY, magazine, magazine, capacity)                     \
 	M(MAGAZINE_NROUNDS, magazine, magazine, nrounds)                       \
@@ -436,11 +457,14 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	DESCRIBED_STATES(M, V, C, B)                                           \
 	DESCRIBED_META(M, V, C, B)                                             \
 	DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \
+	DESCRIBED_PAGE_PURGE(M, V, C, B)                                       \
+	DESCRIBED_LARGE(M, V, C, B)                                            \
 	DESCRIBED_IMPORT(M, V, C, B)                                           \
 	DESCRIBED_DEBUG_LARGE(M, V, C, B)                                      \
 	DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
 	DESCRIBED_STACK(M, V, C, B)                                            \
 	DESCRIBED_SAMPLES(M, V, C, B)                                          \
+	DESCRIBED_SAMPLE_UNITS(M, V, C, B)                                     \
 	DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
 	DESCRIBED_GRACE(M, V, C, B)                                            \
 	DESCRIBED_OPTIONS(M, V, C, B)                                          \

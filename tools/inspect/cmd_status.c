@@ -11,6 +11,7 @@
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
+#include "tools/inspect/usage.h"
 #include "umem/umem.h"
 
 static uint64_t
@@ -222,8 +223,10 @@ command_status(int argc, char **argv)
 	const struct layout *l = model->layout;
 	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
 	struct target_options options = options_read(model->target, l);
+	struct usage usage;
 	uint64_t n, bytes;
 
+	usage_read(model, &usage);
 	if (json_wanted) {
 		json_open(NULL, '{');
 		json_text("status", "ready and active");
@@ -239,6 +242,7 @@ command_status(int argc, char **argv)
 		json_number("heap_bytes", model->end - model->base);
 		json_address("heap", model->base);
 		json_number("own_bytes", mapped);
+		usage_json(&usage);
 		json_number("threads", model->target->nthreads);
 		json_number("sample_bytes", model_sampling_interval(model));
 		stat_json_larges(model, "samples", /* samples */ true);
@@ -258,6 +262,7 @@ command_status(int argc, char **argv)
 	printf("Heap:           %s at %lx\n",
 	    size_text(model->end - model->base), model->base);
 	printf("Own memory:     %s\n", size_text(mapped));
+	printf("Memory:         %s\n", usage_text(&usage, SIZE_MAX));
 	printf("Threads:        %zu\n", model->target->nthreads);
 	if (model_sampling_interval(model) == 0)
 		puts("Sampling:       off");

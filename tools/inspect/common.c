@@ -16,10 +16,19 @@
 #include "umem/number.h"
 
 jmp_buf *fail_target;
+bool fail_is_kept;
+const char *fail_kept;
 
 static void
 print_message(const char *format, va_list arguments)
 {
+	static char text[512];
+
+	if (fail_is_kept) {
+		vsnprintf(text, sizeof(text), format, arguments);
+		fail_kept = text;
+		return;
+	}
 	progress_end();
 	fflush(stdout);
 	fputs("umem: ", stderr);

@@ -26,6 +26,12 @@ _Noreturn void fail_with(int status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* If not NULL, fail_with() jumps here with its status instead. */
 extern jmp_buf *fail_target;
+/*
+ * While this is set, messages are not written; the text of the last one, of
+ * fail_with() or print_warning(), is in fail_kept.
+ */
+extern bool fail_is_kept;
+extern const char *fail_kept;
 void print_warning(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
@@ -160,6 +166,7 @@ int command_segments(int argc, char **argv);
 int command_sizes(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_status(int argc, char **argv);
+int command_top(int argc, char **argv);
 int command_users(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_walk(int argc, char **argv);

@@ -112,6 +112,13 @@ static const struct command commands[] = {
 	"values and defaults; or read and change some",
 	"let process 1234 keep at most 4 MiB of each size in the depot",
 	"umem ctl 1234 depot_bytes=4m"},
+    {"top", command_top, "[-bc] [-i seconds] [-n count] [-s order] PID",
+	"a live view of the memory, without a stop of the process: the\n"
+	"layers, the caches and the call sites of samples; -b as text, -n so\n"
+	"many screens, -i with so many seconds between, -c the CPUs, -s by\n"
+	"memory, use, cached, growth, loads or locks",
+	"two screens of process 1234 as text, one a second",
+	"umem top -b -n 2 1234"},
     {"metrics", command_metrics, "PID|CORE",
 	"the use of memory as OpenMetrics text, for Prometheus",
 	"the metrics of process 1234, for the textfile collector",

@@ -24,6 +24,7 @@
 
 #include "umem/base/page_map.h"
 #include "umem/base/large.h"
+#include "vmem/describe.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -275,3 +276,5 @@ large_count_most(void)
 {
 	return __atomic_load_n(&count_most, __ATOMIC_RELAXED);
 }
+
+DESCRIBE(DESCRIBED_LARGE);

@@ -13,6 +13,7 @@
  */
 #include "umem/base/page_map.h"
 #include "umem/malloc/sample_unit.h"
+#include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/huge.h"
 #include "vmem/lock.h"
@@ -128,3 +129,5 @@ sample_unit_unlock_for_fork(void)
 {
 	lock_release_for_fork(&group_lock);
 }
+
+DESCRIBE(DESCRIBED_SAMPLE_UNITS);

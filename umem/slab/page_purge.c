@@ -18,6 +18,7 @@
  *	not exist in this process.
  */
 #include "umem/slab/slab_inner.h"
+#include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
@@ -228,3 +229,5 @@ page_purge_bytes(void)
 {
 	return __atomic_load_n(&purged_bytes, __ATOMIC_RELAXED);
 }
+
+DESCRIBE(DESCRIBED_PAGE_PURGE);

@@ -1,0 +1,140 @@
+#!/bin/bash
+# umem top shows the memory of a process without stopping it: the identity adds
+# up and agrees with umem status, growth and call sites are those of the
+# program, keys and a new size of the terminal are obeyed, and the end of the
+# process is said.
+# timeout: 120
+set -u
+# shellcheck source=tests/programs/inspect/library.sh
+. "$TOP/tests/programs/inspect/library.sh"
+build growing
+
+bad() {
+	echo "$*"
+	cat said err 2>/dev/null | tail -40
+	exit 1
+}
+
+UMEM_OPTIONS=sample=16k start "$TMP/growing"
+
+"$umem" status --json "$pid" >json || bad "umem status"
+python3 - json "$pid" <<'END2' || bad "the identity of umem status"
+import json, sys
+u = json.load(open(sys.argv[1]))["usage"]
+layers = (u["in_use"] + u["rounding"] + u["cached_cpus"] + u["cached_depots"]
+          + u["cached_slabs"] + u["free_dirty"] + u["samples"] + u["library"])
+assert u["rss"] == layers + u["not_ours"] - u["untouched"], u
+# keep_more() holds 20000 blocks of 200 bytes, some of them as samples.
+assert 3.6e6 < u["in_use"] + u["rounding"] + u["samples"] < 9e6, u
+assert u["rounding"] > 0 and u["samples"] > 0 and u["library"] > 0, u
+assert u["not_ours"] < u["rss"] / 2, u
+END2
+
+"$umem" top -b -i 0.2 -n 2 "$pid" >said 2>err || bad "umem top -b: $?"
+[ "$(grep -c '^umem top  '"$pid"' growing  ' said)" = 2 ] || bad "two screens"
+grep -Eq '^RSS [0-9.]+M = in use [0-9.]+M \+ rounding .* \(CPUs .*, depots .*, slabs ' \
+    said || bad "no identity"
+grep -Eq '^umem_alloc_208 ' said || bad "no cache"
+grep -Eq ' [0-9.]+M +[-+0-9.KM]+ +[0-9]+  keep_more \(growing\.c:[0-9]+\)$' said ||
+    bad "no call site"
+# Magazines move between the CPU, the depot and the slabs.
+awk '/^umem_alloc_112 / { n++; if ($6 > 0 && $7 > 50 && $7 <= 100) good++ }
+    END { exit !(n == 2 && good == 2) }' said || bad "no hit rates"
+"$umem" top -b -c -i 0.2 -n 1 "$pid" >said 2>err || bad "umem top -c: $?"
+grep -Eq '^ +[0-9]+ +[0-9.]+K +[0-9.]+  umem_alloc_' said || bad "no CPU"
+
+# wrong REGEX WORD...
+wrong() {
+	if "$umem" top "${@:2}" >said 2>err </dev/null ||
+	    ! grep -Eq -e "$1" err; then
+		bad "umem top ${*:2}"
+	fi
+}
+wrong '^umem: top: -i takes 0\.1 to 3600 seconds, not 0$' -b -i 0 "$pid"
+wrong '^umem: top: -s takes memory, .*, not size$' -b -s size "$pid"
+wrong 'needs a terminal|built without ncurses' "$pid"
+gcore -o core "$pid" >/dev/null 2>&1
+wrong 'is a core file$' -b "core.$pid"
+
+# On a terminal: growth, keys, small screens, another size, the end.
+python3 - "$umem" "$pid" "$TMP/told" 9>&- 3>"$TMP/input" <<'END2' || exit 1
+import fcntl, os, pty, re, select, signal, struct, sys, termios, time
+umem, target = sys.argv[1], sys.argv[2]
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ.update(TERM="xterm", LC_ALL="C")
+    os.close(3)
+    os.execv(umem, [umem, "top", "-i", "0.2", target])
+shown = b""
+
+def size(rows, columns):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+def wait(text, key=None):
+    """Waits until this was drawn; with a key, since the key was sent."""
+    global shown
+    if key is not None:
+        shown = b""
+        os.write(fd, key)
+    end = time.time() + 20
+    while not re.search(text, shown):
+        assert time.time() < end, (text, shown[-3000:])
+        os.write(fd, b"\x0c")          # draws the whole screen again
+        while select.select([fd], [], [], 0.2)[0]:
+            try:
+                shown += os.read(fd, 65536)
+            except OSError:
+                assert re.search(text, shown), (text, shown[-3000:])
+                return
+    assert re.search(text, shown), (text, shown[-3000:])
+
+if b"built without ncurses" in (select.select([fd], [], [], 10)[0]
+                                and os.read(fd, 200)):
+    sys.exit(0)
+size(24, 80)
+wait(rb"umem_alloc_208")
+wait(rb"keep_more \(growing")
+os.write(3, b"\n")
+wait(rb"\+[34](\.\d)?M|\+3\.\d|\+4\.\d")
+wait(rb"PAUSED", b" ")
+wait(rb"every", b" ")
+wait(rb"MOST OF IT IN", b"v")
+wait(rb"CACHE", b"v")
+wait(rb"0\.4", b"+")
+for rows, columns in (2, 10), (1, 1), (8, 40), (60, 200):
+    shown = b""
+    size(rows, columns)
+    time.sleep(0.3)
+    assert os.waitpid(pid, os.WNOHANG) == (0, 0), (rows, columns)
+wait(rb"sort: m memory")
+# The process was never stopped by it.
+status = open("/proc/%s/status" % target).read()
+assert "TracerPid:\t0" in status, status
+os.close(3)
+os.kill(int(target), signal.SIGKILL)
+wait(rb"the process has ended; this is the last look")
+wait(rb"umem: %s: the process has ended" % target.encode(), b"q")
+assert os.waitpid(pid, 0)[1] == 0
+END2
+wait "$pid" 2>/dev/null
+exec 9>&-
+
+# In batch, the end of the process and another program are said, too.
+for line in "" /bin/sleep; do
+	start "$TMP/growing"
+	"$umem" top -b -i 0.1 "$pid" >said 2>err 9>&- &
+	top=$!
+	sleep 0.5
+	if [ -n "$line" ]; then
+		echo "$line" >&9
+		want="^($pid: the process runs another program|$pid: .*)$"
+	else
+		kill -9 "$pid"
+		want="^$pid: the process has ended$"
+	fi
+	wait $top || bad "umem top -b ended with $?"
+	tail -n 1 said | grep -Eq "$want" || bad "the end is not said"
+	kill -9 "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	exec 9>&-
+done

@@ -1,0 +1,55 @@
+/* top.h - what umem top shows, and as which lines; see top_lines.c */
+#ifndef TOOLS_TOP_H
+#define TOOLS_TOP_H
+
+#include "tools/inspect/screen.h"
+#include "tools/inspect/top_sites.h"
+#include "tools/inspect/usage.h"
+
+/* The order of the caches. */
+enum top_sort {
+	TOP_BY_MEMORY,
+	TOP_BY_USE,
+	TOP_BY_CACHED,
+	TOP_BY_GROWTH,
+	TOP_BY_LOADS,
+	TOP_BY_LOCKS,
+	TOP_SORTS
+};
+
+/* Looks of which the resident set is remembered. */
+#define TOP_HISTORY 512
+
+struct top {
+	struct target *target;
+	const struct layout *layout;
+	struct model model; /* of the samples, at the last look */
+	struct usage now, before, first;
+	struct top_sites sites;
+	uint64_t mean;             /* sampling interval; 0: off */
+	size_t nthreads;           /* of the process */
+	const char *program;       /* its name */
+	uint64_t rss[TOP_HISTORY]; /* a ring */
+	size_t nlooks;
+	double interval; /* seconds */
+	enum top_sort sort;
+	bool by_cpu;     /* CPUs instead of caches and call sites */
+	bool has_before; /* rates are known */
+	bool is_utf8;    /* the terminal has block characters */
+	bool is_paused;
+	bool shows_keys;   /* the last line is the help line */
+	const char *ended; /* why there are no more looks, or NULL */
+	size_t skipped;    /* caches above the first that is shown */
+};
+
+/*
+ * Returns the screen as lines of at most width columns; rows: at most so many,
+ * or 0.  The lines stay valid until the next call.
+ */
+const struct screen_line *top_lines(
+    const struct top *top, size_t rows, size_t width, size_t *n);
+
+/* Returns the order with this name, or TOP_SORTS. */
+enum top_sort top_sort_named(const char *name);
+
+#endif

@@ -1,0 +1,443 @@
+/*
+ * top_lines.c - the screen of umem top, as lines of text
+ *
+ * The screen has the identity of the memory (usage.c) and the history of the
+ * resident set, then the caches, then the call sites of the samples, or instead
+ * of both the CPUs.  On a small terminal the tables have fewer rows, and then
+ * fewer columns.  A screen for umem top -b has a fixed number of rows.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/inspect/print.h"
+#include "tools/inspect/top.h"
+
+/* Rows of caches and of call sites, if the number of rows is not limited. */
+#define CACHE_ROWS 15
+#define SITE_ROWS  8
+
+/* Columns of the numbers of a cache, behind its name. */
+#define NUMBERS_WIDTH 60
+
+/* A row of the table of caches. */
+struct row {
+	const char *name;
+	uint64_t memory, in_use, cached;
+	int64_t growth;
+	bool moves; /* has magazines; the following are known */
+	double loads, locks, cpu_hits, depot_hits; /* hits: 0 to 1; -1: none */
+};
+
+static struct {
+	struct screen_line *line;
+	size_t n, capacity;
+	size_t width;
+} screen;
+
+static const char *const sort_names[TOP_SORTS] = {
+    "memory", "use", "cached", "growth", "loads", "locks"};
+
+enum top_sort
+top_sort_named(const char *name)
+{
+	enum top_sort sort = TOP_BY_MEMORY;
+
+	while (sort < TOP_SORTS && strcmp(name, sort_names[sort]) != 0)
+		sort++;
+	return sort;
+}
+
+/* Cuts a text behind so many characters, of which some may be UTF-8. */
+static void
+text_cut(char *text, size_t width)
+{
+	size_t n = 0;
+
+	for (; *text != '\0'; text++) {
+		if ((*text & 0xc0) != 0x80 && n++ == width) {
+			*text = '\0';
+			return;
+		}
+	}
+}
+
+static void __attribute__((format(printf, 2, 3)))
+line_add(enum screen_style style, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	int n;
+
+	va_start(arguments, format);
+	n = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (n < 0)
+		fail_with(EXIT_ERROR, "out of memory");
+	text_cut(text, screen.width);
+	ARRAY_GROW(screen.line, screen.n, screen.capacity);
+	screen.line[screen.n++] = (struct screen_line){style, text};
+}
+
+static void
+lines_clear(void)
+{
+	for (size_t i = 0; i < screen.n; i++)
+		free(screen.line[i].text);
+	screen.n = 0;
+}
+
+/* Returns "+4K", "-300" or "0". */
+static const char *
+growth_text(int64_t growth)
+{
+	static char texts[4][32];
+	static unsigned next;
+	char *text = texts[next++ % array_size(texts)];
+	uint64_t size = growth < 0 ? -(uint64_t)growth : (uint64_t)growth;
+
+	snprintf(text, sizeof(texts[0]), "%s%s",
+	    growth > 0   ? "+"
+	    : growth < 0 ? "-"
+			 : "",
+	    size_text(size));
+	return text;
+}
+
+static void
+add_title(const struct top *top)
+{
+	time_t now = time(NULL);
+	char clock[16], state[64];
+	struct tm tm;
+
+	strftime(clock, sizeof(clock), "%T", localtime_r(&now, &tm));
+	snprintf(state, sizeof(state), "every %g s", top->interval);
+	if (top->is_paused)
+		snprintf(state, sizeof(state), "PAUSED");
+	if (top->ended != NULL)
+		snprintf(state, sizeof(state), "ENDED");
+	line_add(SCREEN_TITLE, "umem top  %d %s  %zu thread%s  %s  %s",
+	    top->target->pid, top->program ? top->program : "", top->nthreads,
+	    top->nthreads == 1 ? "" : "s", clock, state);
+	if (top->ended != NULL)
+		line_add(SCREEN_BOLD, "%s; this is the last look", top->ended);
+}
+
+static void
+add_identity(const struct top *top)
+{
+	char *text = usage_text(&top->now, screen.width), *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		line_add(SCREEN_PLAIN, "%s", line);
+	free(text);
+}
+
+/* Adds the history of the resident set, the newest look at the right. */
+static void
+add_history(const struct top *top)
+{
+	static const char *const blocks[] = {"\u2581", "\u2582", "\u2583",
+	    "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
+	static const char plain[] = "_.-:=+*#";
+	size_t n = top->nlooks < TOP_HISTORY ? top->nlooks : TOP_HISTORY;
+	uint64_t least = UINT64_MAX, most = 0;
+	char text[TOP_HISTORY * 3 + 1];
+	size_t used = 0, space = screen.width > 30 ? screen.width - 30 : 0;
+
+	if (n > space)
+		n = space;
+	for (size_t i = top->nlooks - n; i < top->nlooks; i++) {
+		uint64_t rss = top->rss[i % TOP_HISTORY];
+
+		least = rss < least ? rss : least;
+		most = rss > most ? rss : most;
+	}
+	for (size_t i = top->nlooks - n; i < top->nlooks; i++) {
+		uint64_t above = top->rss[i % TOP_HISTORY] - least;
+		size_t level = most == least ? 0
+					     : (size_t)(7.0 * (double)above /
+							(double)(most - least));
+
+		assert(level < 8);
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+		    "%.*s", top->is_utf8 ? 3 : 1,
+		    top->is_utf8 ? blocks[level] : plain + level);
+	}
+	text[used] = '\0';
+	if (n != 0)
+		line_add(SCREEN_PLAIN, "RSS was %s to %s  %s", size_text(least),
+		    size_text(most), text);
+}
+
+static const struct usage_cache *
+cache_find(const struct usage *usage, const struct usage_cache *c)
+{
+	for (size_t i = 0; i < usage->ncaches; i++)
+		if (usage->caches[i].at == c->at &&
+		    strcmp(usage->caches[i].name, c->name) == 0)
+			return &usage->caches[i];
+	return NULL;
+}
+
+static double
+seconds_between(const struct top *top)
+{
+	double seconds = top->now.time - top->before.time;
+
+	return seconds > 0.001 ? seconds : 0.001;
+}
+
+static struct row
+row_of(const struct top *top, const struct usage_cache *c)
+{
+	const struct usage_cache *first = cache_find(&top->first, c);
+	const struct usage_cache *before = cache_find(&top->before, c);
+	struct row row = {.name = c->name,
+	    .memory = c->memory,
+	    .in_use = usage_nlive(c) * c->chunk,
+	    .cached = (c->ncpu + c->ndepot + c->nfree) * c->chunk,
+	    .cpu_hits = -1,
+	    .depot_hits = -1};
+	uint32_t nloads, nreceived, nrefills;
+
+	row.growth = (int64_t)row.in_use;
+	if (first != NULL)
+		row.growth -= (int64_t)(usage_nlive(first) * first->chunk);
+	row.moves = top->has_before && before != NULL;
+	if (!row.moves)
+		return row;
+	nloads = c->nloads - before->nloads;
+	nreceived = c->nreceived - before->nreceived;
+	nrefills = c->nrefills - before->nrefills;
+	row.loads = nloads / seconds_between(top);
+	row.locks = (uint32_t)(c->ncontended - before->ncontended) /
+		    seconds_between(top);
+	if (nloads != 0 && nreceived >= nloads)
+		row.cpu_hits = 1 - (double)nloads / nreceived;
+	if (nloads != 0 && nrefills <= nloads)
+		row.depot_hits = 1 - (double)nrefills / nloads;
+	return row;
+}
+
+static struct row
+row_of_bytes(const char *name, uint64_t bytes, uint64_t first)
+{
+	return (struct row){.name = name,
+	    .memory = bytes,
+	    .in_use = bytes,
+	    .growth = (int64_t)(bytes - first),
+	    .cpu_hits = -1,
+	    .depot_hits = -1};
+}
+
+static enum top_sort order_wanted;
+
+static double
+sort_value(const struct row *row)
+{
+	switch (order_wanted) {
+	case TOP_BY_USE:
+		return (double)row->in_use;
+	case TOP_BY_CACHED:
+		return (double)row->cached;
+	case TOP_BY_GROWTH:
+		return (double)row->growth;
+	case TOP_BY_LOADS:
+		return row->loads;
+	case TOP_BY_LOCKS:
+		return row->locks;
+	default:
+		return (double)row->memory;
+	}
+}
+
+static int
+order_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	double p = sort_value(x), q = sort_value(y);
+
+	if (p != q)
+		return p > q ? -1 : 1;
+	if (x->memory != y->memory)
+		return x->memory > y->memory ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static struct row *
+rows_make(const struct top *top, size_t *n)
+{
+	const struct usage *u = &top->now;
+	struct row *rows = xalloc((u->ncaches + 3) * sizeof(*rows));
+
+	*n = 0;
+	for (size_t i = 0; i < u->ncaches; i++)
+		if (u->caches[i].memory != 0)
+			rows[(*n)++] = row_of(top, &u->caches[i]);
+	if (u->large != 0)
+		rows[(*n)++] =
+		    row_of_bytes("[large blocks]", u->large, top->first.large);
+	if (u->samples != 0)
+		rows[(*n)++] =
+		    row_of_bytes("[samples]", u->samples, top->first.samples);
+	if (u->arenas != 0)
+		rows[(*n)++] = row_of_bytes(
+		    "[other arenas]", u->arenas, top->first.arenas);
+	order_wanted = top->sort;
+	if (*n != 0)
+		qsort(rows, *n, sizeof(*rows), order_rows);
+	return rows;
+}
+
+/* Returns a rate or a percentage; "-": not known. */
+static const char *
+number_text(bool known, double number)
+{
+	static char texts[8][32];
+	static unsigned next;
+	char *text = texts[next++ % array_size(texts)];
+
+	if (!known)
+		return "-";
+	snprintf(text, sizeof(texts[0]), "%.*f",
+	    number > 0 && number < 9.95 ? 1 : 0, number);
+	return text;
+}
+
+static int
+name_width(void)
+{
+	return screen.width >= NUMBERS_WIDTH + 25 ? 25
+	       : screen.width >= NUMBERS_WIDTH + 12
+		   ? (int)screen.width - NUMBERS_WIDTH
+		   : 12;
+}
+
+static void
+add_row(const struct row *row)
+{
+	line_add(SCREEN_PLAIN, "%-*.*s %7s %7s %7s %7s %7s %5s %6s %6s",
+	    name_width(), name_width(), row->name, size_text(row->memory),
+	    size_text(row->in_use), size_text(row->cached),
+	    growth_text(row->growth), number_text(row->moves, row->loads),
+	    number_text(row->cpu_hits >= 0, row->cpu_hits * 100),
+	    number_text(row->depot_hits >= 0, row->depot_hits * 100),
+	    number_text(row->moves, row->locks));
+}
+
+/* Adds the table of caches in at most rows lines. */
+static void
+add_caches(const struct top *top, size_t rows)
+{
+	size_t n, first, shown;
+	struct row *row = rows_make(top, &n);
+
+	line_add(SCREEN_BOLD, "%-*s %7s %7s %7s %7s %7s %5s %6s %6s",
+	    name_width(), "CACHE", "MEMORY", "IN USE", "CACHED", "GROWTH",
+	    "LOADS/S", "CPU%", "DEPOT%", "LOCK/S");
+	rows = rows > 1 ? rows - 1 : 0;
+	first = top->skipped < n ? top->skipped : n - (n != 0);
+	shown = n - first;
+	if (shown > rows)
+		shown = rows > 0 ? rows - 1 : 0;
+	for (size_t i = first; i < first + shown; i++)
+		add_row(&row[i]);
+	if (first + shown < n && rows > 0)
+		line_add(SCREEN_PLAIN, "%zu more", n - first - shown);
+	free(row);
+}
+
+static void
+add_sites(const struct top *top, size_t rows)
+{
+	size_t n = 0, shown;
+
+	while (n < top->sites.n && top->sites.site[n]->bytes > 0)
+		n++;
+	line_add(SCREEN_BOLD, "%8s %8s %8s  CALL SITE (estimates from samples)",
+	    "BYTES", "GROWTH", "BLOCKS");
+	rows = rows > 1 ? rows - 1 : 0;
+	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
+	for (size_t i = 0; i < shown; i++) {
+		const struct top_site *s = top->sites.site[i];
+
+		line_add(SCREEN_PLAIN, "%8s %8s %8.0f  %s",
+		    size_text((uint64_t)(s->bytes + 0.5)),
+		    growth_text((int64_t)(s->bytes - s->first)), s->blocks,
+		    s->name);
+	}
+	if (shown < n && rows > 0)
+		line_add(SCREEN_PLAIN, "%zu more", n - shown);
+	if (n == 0 && top->mean != 0)
+		line_add(SCREEN_PLAIN, "no sample yet, of one in %s bytes",
+		    size_text(top->mean));
+	else if (n == 0)
+		line_add(SCREEN_PLAIN,
+		    "sampling is off; umem sample %d default turns it on",
+		    top->target->pid);
+}
+
+/* Adds a row for each CPU that has rounds or has loaded magazines. */
+static void
+add_cpus(const struct top *top, size_t rows)
+{
+	const struct usage *u = &top->now;
+	size_t n = 0, nmore = 0;
+
+	line_add(SCREEN_BOLD, "%4s %9s %9s  MOST OF IT IN", "CPU", "CACHED",
+	    "LOADS/S");
+	for (size_t i = 0; i < u->ncpus; i++) {
+		const struct usage_cpu *c = &u->cpu[i];
+		bool known = top->has_before && i < top->before.ncpus;
+		uint32_t nloads =
+		    known ? c->nloads - top->before.cpu[i].nloads : 0;
+
+		if (c->cached == 0 && c->nloads == 0)
+			continue;
+		if (++n + 1 > rows) {
+			nmore++;
+			continue;
+		}
+		line_add(SCREEN_PLAIN, "%4zu %9s %9s  %s %s", i,
+		    size_text(c->cached),
+		    number_text(known, nloads / seconds_between(top)),
+		    c->largest == 0 ? "-" : u->caches[c->cache].name,
+		    c->largest == 0 ? "" : size_text(c->largest));
+	}
+	if (nmore != 0)
+		line_add(SCREEN_PLAIN, "%zu more", nmore);
+}
+
+const struct screen_line *
+top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
+{
+	size_t left = CACHE_ROWS + SITE_ROWS + 2, nsites = top->sites.n + 1;
+
+	lines_clear();
+	screen.width = width;
+	add_title(top);
+	add_identity(top);
+	add_history(top);
+	if (rows != 0)
+		left = rows > screen.n + 1 ? rows - screen.n - 1 : 0;
+	if (nsites < 2)
+		nsites = 2;
+	if (nsites > left / 3)
+		nsites = left / 3;
+	if (top->by_cpu) {
+		add_cpus(top, left);
+	} else {
+		add_caches(top, left - nsites);
+		if (nsites > 1)
+			add_sites(top, nsites);
+	}
+	if (top->shows_keys)
+		line_add(SCREEN_TITLE,
+		    "q quit  space pause  sort: m memory u use c cached "
+		    "g growth l loads x locks  v CPUs  r reset  + - interval");
+	*n = screen.n;
+	return screen.line;
+}

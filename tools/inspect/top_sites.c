@@ -1,0 +1,216 @@
+/*
+ * top_sites.c - call sites of samples, read again and again
+ *
+ * The records of samples are copied while the process runs.  A record that
+ * changes meanwhile is one sample too many or too few, or has a stack that
+ * nothing else has.  Names are looked up once for each stack, because a look
+ * with umem top may last for days.
+ */
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/inspect/model_inner.h"
+#include "tools/inspect/sample_stacks.h"
+#include "tools/inspect/sites.h"
+#include "tools/inspect/top_sites.h"
+
+/* Records that are closer to each other are read at once. */
+#define RUN_GAP 4096
+
+/* Above the frames of any record. */
+#define FRAMES_MOST 4096
+
+/* A stack, and its call site. */
+struct known_stack {
+	const uint64_t *stack;
+	unsigned depth;
+	struct top_site *site;
+};
+
+/* Copies a range of the target; behind the ranges copied before. */
+static bool
+range_copy(
+    struct top_sites *sites, struct target *target, uint64_t at, uint64_t bytes)
+{
+	char *copy = xalloc(bytes + 8);
+
+	if (at % 8 != 0 || !target_peek(target, at, copy, bytes)) {
+		free(copy);
+		return false;
+	}
+	ARRAY_GROW(sites->copies, sites->ncopies, sites->copies_capacity);
+	sites->copies[sites->ncopies++] = copy;
+	target_add_region(
+	    target, (struct region){.at = at, .bytes = bytes, .local = copy});
+	return true;
+}
+
+static int
+order_addresses(const void *a, const void *b)
+{
+	return order_numbers(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+/* Returns the bytes of a record, with its stacks. */
+static uint64_t
+record_bytes(struct model *model, uint64_t at)
+{
+	uint64_t nframes = 0;
+
+	layout_peek(
+	    model->layout, model->target, at, L_SAMPLE_NFRAMES, &nframes);
+	if (nframes > FRAMES_MOST)
+		nframes = 0;
+	return layout_value(model->layout, L_SAMPLE_BYTES) + 16 * nframes;
+}
+
+static void
+records_copy(
+    struct top_sites *sites, struct model *model, uint64_t *at, size_t n)
+{
+	size_t i = 0, first;
+
+	qsort(at, n, sizeof(*at), order_addresses);
+	while (i < n && at[i] == 0)
+		i++;
+	while (i < n) {
+		for (first = i++; i < n && at[i] - at[i - 1] < RUN_GAP; i++)
+			;
+		range_copy(sites, model->target, at[first],
+		    at[i - 1] - at[first] + record_bytes(model, at[i - 1]));
+	}
+}
+
+void
+top_sites_read(struct top_sites *sites, struct model *model)
+{
+	const struct layout *l = model->layout;
+	struct target *target = model->target;
+	uint64_t at = layout_variable(l, target, L_SAMPLES);
+	uint64_t n = layout_variable(l, target, L_NSAMPLES) + 1, *table;
+
+	if (at == 0 || n >= UINT32_MAX)
+		return;
+	table = xalloc(8 * n);
+	if (target_peek(target, at, table, 8 * n))
+		records_copy(sites, model, table, n);
+	free(table);
+	/* The table may lie between records that were read at once. */
+	if (target_array(target, at, n) != NULL ||
+	    range_copy(sites, target, at, 8 * n))
+		model_take_samples(model);
+}
+
+static int
+order_stacks(const void *a, const void *b)
+{
+	const struct known_stack *x = a, *y = b;
+
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return x->depth == 0 ? 0 : memcmp(x->stack, y->stack, 8 * x->depth);
+}
+
+static int
+order_names(const void *a, const void *b)
+{
+	const struct top_site *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static struct top_site *
+site_named(struct top_sites *sites, const char *name)
+{
+	struct top_site key = {.name = name}, *made;
+	struct top_site **found = tfind(&key, &sites->by_name, order_names);
+
+	if (found != NULL)
+		return *found;
+	made = xalloc(sizeof(*made));
+	made->name = name;
+	ARRAY_GROW(sites->site, sites->n, sites->capacity);
+	sites->site[sites->n++] = made;
+	if (tsearch(made, &sites->by_name, order_names) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made;
+}
+
+static struct top_site *
+site_of_stack(
+    struct top_sites *sites, struct model *model, const struct sample *s)
+{
+	struct known_stack key = {s->stack, s->depth, NULL}, *made;
+	struct known_stack **found =
+	    tfind(&key, &sites->by_stack, order_stacks);
+	struct site_tally tally = {
+	    .stack = s->stack, .depth = s->depth, .sampled = true};
+	uint64_t *stack;
+
+	if (found != NULL)
+		return (*found)->site;
+	stack = xalloc(8 * s->depth);
+	if (s->depth != 0)
+		memcpy(stack, s->stack, 8 * s->depth);
+	made = xalloc(sizeof(*made));
+	*made = (struct known_stack){stack, s->depth,
+	    site_named(sites,
+		s->depth == 0 ? "unknown" : site_tally_name(model, &tally))};
+	if (tsearch(made, &sites->by_stack, order_stacks) == NULL)
+		fail_with(EXIT_ERROR, "out of memory");
+	return made->site;
+}
+
+static int
+order_sites(const void *a, const void *b)
+{
+	const struct top_site *x = *(struct top_site *const *)a;
+	const struct top_site *y = *(struct top_site *const *)b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+void
+top_sites_count(struct top_sites *sites, struct model *model)
+{
+	size_t n;
+	struct sample_stack *stacks = sample_stacks_find(model, &n);
+
+	for (size_t i = 0; i < sites->n; i++)
+		sites->site[i]->bytes = sites->site[i]->blocks = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct top_site *site =
+		    site_of_stack(sites, model, stacks[i].newest);
+
+		site->bytes += stacks[i].bytes;
+		site->blocks += stacks[i].nblocks;
+	}
+	free(stacks);
+	if (sites->n != 0)
+		qsort(sites->site, sites->n, sizeof(*sites->site), order_sites);
+	if (!sites->looked)
+		top_sites_reset(sites);
+	sites->looked = true;
+}
+
+void
+top_sites_forget(struct top_sites *sites, struct model *model)
+{
+	target_forget(model->target);
+	for (size_t i = 0; i < sites->ncopies; i++)
+		free(sites->copies[i]);
+	sites->ncopies = 0;
+	free(model->samples);
+	model->samples = NULL;
+	model->nsamples = 0;
+}
+
+void
+top_sites_reset(struct top_sites *sites)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		sites->site[i]->first = sites->site[i]->bytes;
+}
