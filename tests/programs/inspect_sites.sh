@@ -259,6 +259,37 @@ assert abs(total / (5000 * 1364) - 1) < 0.01, total
 EOF
 finish 0
 
+# Chance takes few samples of some sizes.  This rarely looks like blocks that
+# were allocated before sampling began: five samples are expected of each size.
+cat >chance.c <<'EOF'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int
+main(void)
+{
+	static const size_t sizes[] = {64, 80, 96, 112, 128, 144, 160, 176, 192,
+	    208, 224, 256, 288, 320, 352, 448, 512, 576, 640, 768};
+	char c;
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(*sizes); k++)
+		for (size_t n = 0; n < 5 * 65536 / sizes[k]; n++)
+			memset(malloc(sizes[k]), 1, sizes[k]);
+	write(1, "ready\n", 6);
+	return (int)read(0, &c, 1);
+}
+EOF
+"$CC" -O1 -g -fno-builtin -w -o chance chance.c || exit 1
+for _ in 1 2 3 4; do
+	start env UMEM_OPTIONS=sample=64k ./chance
+	"$umem" leaks -e "$pid"
+	finish 0
+done >chances
+if [ "$(grep -c 'unknown: blocks of' chances)" -gt 4 ]; then
+	echo "unknown by chance:"
+	grep 'unknown: blocks of' chances
+	exit 1
+fi
+
 # Without records, C++ objects are known by their virtual tables.
 cat >classes.cc <<'EOF'
 #include <cstring>

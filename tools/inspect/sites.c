@@ -14,7 +14,9 @@
  *	no block twice, the blocks without a stack are given to the call sites
  *	of their bucket, in the ratio of the weights.  If the weights stand for
  *	more blocks than there are, or for fewer within twice the standard
- *	deviation of their sum, the sites get all blocks of the bucket.
+ *	deviation of such a sum, the sites get all blocks of the bucket.  This
+ *	is the deviation if sampling met all blocks: that of the samples, with
+ *	more of them.  Few samples by chance would else look like a late start.
  *	Otherwise they get as many as the weights say, and the rest remains
  *	unknown: blocks that were allocated before sampling began.
  *	    Bytes held by blocks without a stack are divided likewise, by the
@@ -210,7 +212,8 @@ estimate_share(struct estimate *e, double figure)
 {
 	if (e->weight <= 0)
 		e->share = 0;
-	else if (e->weight + 2 * sqrt(e->variance) >= figure)
+	else if (e->weight + 2 * sqrt(e->variance * figure / e->weight) >=
+		 figure)
 		e->share = 1;
 	else
 		e->share = e->weight / figure;
