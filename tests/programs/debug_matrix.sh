@@ -143,6 +143,8 @@ bad() {
 # records transactions, the last one must be by FUNCTION
 reported() {
 	[[ $said == "umem allocator: "$1* ]] || bad "not reported: $1"
+	[[ $said =~ .in" "[a-z_]+", process "[0-9]+", thread "[0-9]+" ("[a-z_]+")". ]] ||
+		bad "no line of the program and its thread"
 	case $mode in
 	*noabort*)
 		[[ $said == *$'\nwent on' && $status = 0 ]] ||

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "umem/debug/error.h"
+#include "umem/debug/explain.h"
 #include "umem/debug/log.h"
 #include "umem/debug/stack.h"
 #include "umem/debug/symbol.h"
@@ -284,6 +285,18 @@ report_transaction_locked(const struct bufctl *bufctl, uint64_t now)
 	    audit->stack + debug.nframes, (unsigned)audit->allocated_depth);
 }
 
+/* Appends the program, its process, and the thread that reports. */
+static void
+report_where_locked(void)
+{
+	char name[OS_THREAD_NAME_BYTES];
+
+	lock_assert_held(&report_lock);
+	os_thread_name_get(name);
+	report_line_locked("in %s, process %u, thread %lu (%s)",
+	    explain_program(), os_process_id(), umem_abort_info.thread, name);
+}
+
 static void
 report_buffer_locked(const struct error_info *e)
 {
@@ -294,6 +307,12 @@ report_buffer_locked(const struct error_info *e)
 	report_line_locked("buffer=%lx  bufctl=%lx  cache: %s",
 	    (uintptr_t)(e->buffer != NULL ? e->buffer : e->address),
 	    (uintptr_t)e->bufctl, cache_name(cache));
+	if (e->bufctl != NULL && e->address >= e->bufctl->addr)
+		report_line_locked("%p is at offset %zu of %zu bytes asked for",
+		    e->address,
+		    (uintptr_t)e->address - (uintptr_t)e->bufctl->addr,
+		    e->bufctl->size);
+	report_where_locked();
 	if (e->bufctl != NULL && e->bufctl->depth != 0)
 		report_transaction_locked(e->bufctl, e->time);
 }

@@ -13,19 +13,25 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-void
-explain_where(void)
+const char *
+explain_program(void)
 {
 	const char *path = (const char *)os_auxv(AT_EXECFN);
 	const char *slash = path == NULL ? NULL : strrchr(path, '/');
-	char name[OS_THREAD_NAME_BYTES];
 
 	if (slash != NULL)
-		path = slash + 1;
+		return slash + 1;
+	return path == NULL ? "a program" : path;
+}
+
+void
+explain_where(void)
+{
+	char name[OS_THREAD_NAME_BYTES];
+
 	os_thread_name_get(name);
-	message_line("in %s, process %u, thread %lu (%s)",
-	    path == NULL ? "a program" : path, os_process_id(), stack_thread(),
-	    name);
+	message_line("in %s, process %u, thread %lu (%s)", explain_program(),
+	    os_process_id(), stack_thread(), name);
 }
 
 void

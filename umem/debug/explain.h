@@ -4,6 +4,9 @@
 
 #include "vmem/base.h"
 
+/* Returns the name of the program's file. */
+const char *explain_program(void);
+
 /* Writes the program, its process, and the calling thread with its name. */
 void explain_where(void);
 
