@@ -257,6 +257,11 @@ $B/bench/rcu: link = urcu
 $B/demo/objects: link = umem
 $B/demo/hashtable $B/demo/typestable: link = rcu_table
 $(BENCHES) $(DEMOS): PROGRAM_FLAGS = -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra
+# Preloaded by tests/run_tests.sh.
+$B/account.so: tests/account.c | requirements
+	$(call short,CC,$<) $(CC) -O2 -g -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
+		-fPIC -shared -o $@ $<
+$(PROGRAMS) $(STRESSES): | $B/account.so
 $B/%: tests/%.c | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
 	$(call short,CC,$<) $(call program,$(CC),-std=gnu11)

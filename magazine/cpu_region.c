@@ -18,6 +18,7 @@
  * Regions are never freed, so the list is read without the lock.
  */
 #include "magazine/cpu_inner.h"
+#include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
@@ -255,6 +256,7 @@ block_commit_locked(struct region *region, unsigned cpu)
 		cpu_ticks_start(hot_of(header_hot(region, 0), cpu));
 	/* Release: pairs with the load in block_commit(). */
 	__atomic_store_n(&region->committed[cpu], 1, __ATOMIC_RELEASE);
+	account_add(&account.tables, CPU_BLOCK);
 	if (cpu_layer.nused < cpu + 1)
 		__atomic_store_n(&cpu_layer.nused, cpu + 1, __ATOMIC_RELEASE);
 	return true;

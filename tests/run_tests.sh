@@ -26,6 +26,8 @@
 #	libs: -lX		linked with, too
 #	cflags: -DX		for the compiler
 #	timeout: 60		seconds, see below; in a script "# timeout: 60"
+#	account: no		tests/account.c does not check the statistics
+#				at its end
 #	alone: yes		not beside another test; "# alone: yes" likewise
 #	a regular expression	any number: each must match a line of stderr
 #	! a regular expression	must match none
@@ -204,8 +206,11 @@ program_job() {
 	link=$(header link "$expect")
 	preload=$(header preload "$expect")
 	if [ "${preload:-$([ -n "$link" ] && echo no)}" != no ]; then
-		vars+=("LD_PRELOAD=$SHIM")
+		vars+=("LD_PRELOAD=$SHIM:$B/account.so")
+	elif [ -n "$link" ]; then
+		vars+=("LD_PRELOAD=$B/account.so")
 	fi
+	[ "$(header account "$expect")" != no ] || vars+=(ACCOUNT=no)
 	[ -z "$link" ] || vars+=("LD_LIBRARY_PATH=$B")
 	limit=$(header timeout "$expect")
 	args=$(header args "$expect")
@@ -232,7 +237,7 @@ program_job() {
 			    problems+=("not on stderr: $line")
 		fi
 	done < <([ ! -f "$expect" ] || sed -E -e 1d -e '/^$/d' \
-	    -e '/^(env|modes|args|preload|link|libs|cflags|timeout|alone): /d' \
+	    -e '/^(env|modes|args|preload|link|libs|cflags|timeout|account|alone): /d' \
 	    "$expect")
 
 	if [ ${#problems[@]} -eq 0 ]; then

@@ -88,13 +88,18 @@ umem_stats(struct umem_stats *out, size_t bytes)
 		return -1;
 	}
 	stats_read(&stats);
-	*out = (struct umem_stats){.heap_bytes = stats.held,
+	*out = (struct umem_stats){.mapped_bytes = stats.mapped,
+	    .heap_bytes = stats.heap,
+	    .live_bytes = stats.live,
+	    .cached_bytes = stats.cached,
+	    .waiting_bytes = stats.waiting,
+	    .free_bytes = stats.free,
 	    .dirty_bytes = stats.dirty,
-	    .live_bytes = stats.chunks_live + stats.large,
-	    .cached_bytes = stats.chunks_cached,
+	    .own_bytes = stats.own,
 	    .large_bytes = stats.large,
 	    .nlarge = stats.nlarge,
-	    .own_bytes = stats.meta,
+	    .sampled_bytes = stats.samples,
+	    .arena_bytes = stats.arenas,
 	    .committed_bytes = stats.committed,
 	    .sample_bytes = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED)};
 	stats_each_cache(dump_count_cache, out);

@@ -1052,17 +1052,21 @@ int umem_mode(struct umem_mode *out, size_t bytes);
 
 /* The memory of the library, in bytes; see umem_stats(). */
 struct umem_stats {
-	size_t heap_bytes;      /* heap memory not returned to the kernel */
-	size_t dirty_bytes;     /* the part of it in free pages */
+	size_t mapped_bytes;    /* heap_bytes + own_bytes */
+	size_t heap_bytes;      /* heap memory not returned to the kernel: the
+				   sum of the next five */
 	size_t live_bytes;      /* blocks and objects that the program holds,
-				   with rounding, large blocks included */
-	size_t cached_bytes;    /* free blocks and objects in slabs and
-				   magazines, and those that wait for a grace
-				   period */
-	size_t large_bytes;     /* the part of live_bytes in large blocks and
-				   samples */
-	size_t nlarge;          /* number of large blocks and samples */
+				   with rounding */
+	size_t cached_bytes;    /* free objects in magazines, reserves and the
+				   quarantine */
+	size_t waiting_bytes;   /* freed objects that wait for a grace period */
+	size_t free_bytes;      /* free parts of slabs */
+	size_t dirty_bytes;     /* free pages, which will be returned */
 	size_t own_bytes;       /* structures of the library */
+	size_t large_bytes;     /* part of live_bytes: large blocks, samples */
+	size_t nlarge;          /* number of large blocks and samples */
+	size_t sampled_bytes;   /* part of large_bytes: samples */
+	size_t arena_bytes;     /* part of live_bytes: arenas of the program */
 	size_t committed_bytes; /* largest size of the heap so far */
 	size_t sample_bytes;    /* sampling interval; 0: off */
 	size_t ncaches;         /* number of caches, size classes included */
@@ -1075,8 +1079,9 @@ struct umem_stats {
  * out		filled in
  * bytes	sizeof(struct umem_stats), so that the structure can grow
  *
- * Other threads may allocate meanwhile, so the members are of slightly
- * different moments.  The time grows with the number of caches and CPUs: about
+ * Memory that was never written to counts as well as resident memory.  Other
+ * threads may allocate meanwhile, so the members are of slightly different
+ * moments.  The time grows with the number of caches and CPUs: about
  * 0.1 ms for the caches of malloc() on a small machine.  Takes the lock of the
  * list of caches, and allocates nothing.
  *

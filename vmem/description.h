@@ -70,6 +70,23 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 /* vmem/create.c */
 #define DESCRIBED_ARENA_LIST(M, V, C, B) V(ARENA_LIST, arena_list)
 
+/* vmem/account.c */
+#define DESCRIBED_ACCOUNT(M, V, C, B)                                          \
+	V(ACCOUNT, account)                                                    \
+	M(ACCOUNT_PROGRAM, account, account, program)                          \
+	M(ACCOUNT_DONATED, account, account, donated)                          \
+	M(ACCOUNT_FIREWALL, account, account, firewall)                        \
+	M(ACCOUNT_PURGED, account, account, purged)                            \
+	M(ACCOUNT_QUARANTINED, account, account, quarantined)                  \
+	M(ACCOUNT_LARGE, account, account, large)                              \
+	M(ACCOUNT_SAMPLE_UNITS, account, account, sample_units)                \
+	M(ACCOUNT_SAMPLE_UNIT_SPANS, account, account, sample_unit_spans)      \
+	M(ACCOUNT_SAMPLE_SPANS, account, account, sample_spans)                \
+	M(ACCOUNT_SAMPLE_PAGES, account, account, sample_pages)                \
+	M(ACCOUNT_SAMPLE_GUARDED, account, account, sample_guarded)            \
+	M(ACCOUNT_SAMPLE_WARM, account, account, sample_warm)                  \
+	M(ACCOUNT_TABLES, account, account, tables)
+
 /* vmem/heap.c */
 #define DESCRIBED_HEAP(M, V, C, B) V(HEAP_ARENA, heap_arena)
 
@@ -108,12 +125,6 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(REGION_COMMITTED, region, region, committed)                         \
 	M(REGION_NEXT, region, region, next)
 
-/* umem/slab/page_purge.c */
-#define DESCRIBED_PAGE_PURGE(M, V, C, B) V(PURGED_BYTES, purged_bytes)
-
-/* umem/base/large.c */
-#define DESCRIBED_LARGE(M, V, C, B) V(LARGE_USED, used)
-
 /* umem/cache/import.c */
 #define DESCRIBED_IMPORT(M, V, C, B)                                           \
 	B(IMPORT_BYTES, import, import)                                        \
@@ -150,8 +161,6 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	V(NSAMPLES, nsamples)                                                  \
 	V(NTAKEN, ntaken)                                                      \
 	V(NLOST, nlost)                                                        \
-	V(OVERHEAD_BYTES, overhead_bytes)                                      \
-	V(OWN_UNIT_BYTES, own_unit_bytes)                                      \
 	C(SIZE_SMALL)                                                          \
 	C(SAMPLE_LIVE)                                                         \
 	C(SAMPLE_FREED)                                                        \
@@ -176,9 +185,6 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(SAMPLE_GUARDED, sample, sample, is_guarded)                          \
 	M(SAMPLE_NFRAMES, sample, sample, nframes)                             \
 	M(SAMPLE_STACK, sample, sample, stack[0])
-
-/* umem/malloc/sample_unit.c */
-#define DESCRIBED_SAMPLE_UNITS(M, V, C, B) V(UNIT_BYTES, unit_bytes)
 
 /* umem/upkeep/snapshot.c */
 #define DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
@@ -367,6 +373,9 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(CACHE_SLAB_BYTES, cache, umem_cache, slabs.layout.slab_bytes)        \
 	M(CACHE_NCHUNKS, cache, umem_cache, slabs.layout.nchunks)              \
 	M(CACHE_SOURCE, cache, umem_cache, slabs.source)                       \
+	M(CACHE_COLOUR_MAX, cache, umem_cache, slabs.layout.colour_max)        \
+	M(CACHE_HAS_GUARDS, cache, umem_cache, slabs.has_guard_pages)          \
+	M(CACHE_IS_UNBACKED, cache, umem_cache, slabs.is_unbacked)             \
 	M(CACHE_RECORD_BYTES, cache, umem_cache, slabs.record_bytes)           \
 	M(CACHE_CONSTRUCTS, cache, umem_cache, slabs.constructs)               \
 	M(CACHE_PARTIAL, cache, umem_cache, slabs.partial)                     \
@@ -451,20 +460,18 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 /* All entries. */
 #define DESCRIBED_ALL(M, V, C, B)                                              \
 	DESCRIBED_ARENA_LIST(M, V, C, B)                                       \
+	DESCRIBED_ACCOUNT(M, V, C, B)                                          \
 	DESCRIBED_HEAP(M, V, C, B)                                             \
 	DESCRIBED_COMMIT(M, V, C, B)                                           \
 	DESCRIBED_HEAP_LIMIT(M, V, C, B)                                       \
 	DESCRIBED_STATES(M, V, C, B)                                           \
 	DESCRIBED_META(M, V, C, B)                                             \
 	DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \
-	DESCRIBED_PAGE_PURGE(M, V, C, B)                                       \
-	DESCRIBED_LARGE(M, V, C, B)                                            \
 	DESCRIBED_IMPORT(M, V, C, B)                                           \
 	DESCRIBED_DEBUG_LARGE(M, V, C, B)                                      \
 	DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
 	DESCRIBED_STACK(M, V, C, B)                                            \
 	DESCRIBED_SAMPLES(M, V, C, B)                                          \
-	DESCRIBED_SAMPLE_UNITS(M, V, C, B)                                     \
 	DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
 	DESCRIBED_GRACE(M, V, C, B)                                            \
 	DESCRIBED_OPTIONS(M, V, C, B)                                          \

@@ -27,6 +27,7 @@
  * Locking: the heap arena has a lock of its own; heap_commit.c and heap_purge.c
  * describe the rest.
  */
+#include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/heap_inner.h"
 #include "vmem/hooks.h"
@@ -214,13 +215,17 @@ program_import(vmem_t *source, size_t *size, size_t align, int vmflag)
 {
 	size_t bytes = align_up(*size, HEAP_UNIT);
 	bool zeroed;
+	void *at;
 
 	(void)source;
 	(void)vmflag;
 	if (bytes < *size)
 		return NULL;
 	*size = bytes;
-	return heap_alloc(bytes, align, &zeroed);
+	at = heap_alloc(bytes, align, &zeroed);
+	if (at != NULL)
+		account_add(&account.program, bytes);
+	return at;
 }
 
 void
@@ -228,6 +233,7 @@ heap_arena_release(vmem_t *source, void *addr, size_t size)
 {
 	(void)source;
 	heap_free(addr, size);
+	account_sub(&account.program, size);
 }
 
 vmem_t *

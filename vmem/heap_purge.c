@@ -27,6 +27,7 @@
  * table.
  */
 #include "vmem/describe.h"
+#include "vmem/account.h"
 #include "vmem/heap_inner.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -73,6 +74,7 @@ heap_states_commit_locked(uintptr_t end)
 		return true;
 	if (!os_commit((void *)from, want - from))
 		return false;
+	account_add(&account.tables, want - from);
 	states_end = want;
 	return true;
 }

@@ -25,6 +25,7 @@
  */
 #include <string.h>
 
+#include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
@@ -366,6 +367,7 @@ meta_donate(void *at, size_t bytes)
 	pool_next = at;
 	pool_end = pool_next + bytes;
 	exhausted_ns = 0;
+	account_add(&account.donated, bytes);
 	lock_release(&meta_lock);
 }
 

@@ -5,16 +5,37 @@ set -eu
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
 cat >main.c <<'END2'
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "umem/umem.h"
+#include "vmem/vmem.h"
+
+/* Do the functions of the C library and umem_stats() agree? */
+static int
+figures_agree(void)
+{
+	struct mallinfo2 info = mallinfo2();
+	struct umem_stats stats;
+
+	return umem_stats(&stats, sizeof(stats)) == 0 &&
+	       info.arena + info.hblkhd == stats.heap_bytes &&
+	       info.uordblks + info.hblkhd == stats.live_bytes &&
+	       info.hblkhd == stats.large_bytes &&
+	       info.keepcost == stats.dirty_bytes;
+}
+
+static void *volatile blocks[3000];
 
 int
 main(void)
 {
 	umem_cache_t *twins[2];
+	vmem_alloc_t *take;
+	vmem_free_t *give;
+	vmem_t *arena, *source = vmem_heap_arena(&take, &give);
 	void *volatile block = malloc(3000);
 
 	/* A buffer of stdout would be allocated between the two readings. */
@@ -29,8 +50,20 @@ main(void)
 		if (malloc((size_t)i) == NULL)
 			return 1;
 	block = realloc(block, 20 << 20);
+	for (int i = 0; i < 3000; i++)
+		blocks[i] = malloc(1000);
+	for (int i = 0; i < 3000; i++)
+		if (i % 16 != 0)
+			free(blocks[i]);
+	malloc_trim(0);
+	for (int i = 0; i < 40; i++)
+		free(malloc((size_t)i << 18));
+	arena = vmem_create("own", NULL, 0, 4096, take, give, source, 0,
+	    VM_NOSLEEP);
+	(void)!vmem_alloc(arena, 12288, VM_NOSLEEP);
 	free(malloc(100));
-	if (block == NULL || umem_dump(1, UMEM_DUMP_METRICS) != 0)
+	if (!figures_agree() || block == NULL ||
+	    umem_dump(1, UMEM_DUMP_METRICS) != 0)
 		return 1;
 	puts("ready");
 	return read(0, block, 1) != 0;
@@ -72,27 +105,56 @@ done
 grep -q '^umem_cache_live_objects{cache="of _twins_ _",address="0x' outside
 [ "$(grep -c '^umem_cache_live_objects{cache="of _twins_' library)" = 2 ]
 
-# live FILE - the bytes that the program holds
-live() {
-	sed -n 's/^umem_live_bytes //p' "$1"
+# value FAMILY FILE
+value() {
+	sed -n "s/^umem_$1_bytes //p" "$2"
 }
-# The command does not know two families.
-cp library without
-grep -v 'umem_heap_bytes\|umem_dirty_bytes' library | diff - outside
 
-# The command counts the pages of samples, and the library some by their size.
-export UMEM_OPTIONS=sample=2000
-start ./main
-grep -vx ready told >library
-"$umem" metrics "$pid" >outside
-finish 0
-for text in library outside; do
-	python3 "$check" <$text >sizes || { cat $text; exit 1; }
-	part=$(($(live $text) * 100 / $(live library)))
-	if [ "$(live $text)" -le "$(live without)" ] ||
-	    [ $part -lt 95 ] || [ $part -gt 105 ]; then
-		echo "$text: $(live $text), library $(live library), without" \
-		    "sampling $(live without)"
+# The library, and the command on the process and on its core, say the same, and
+# each byte has its place.
+agree() {
+	start ./main
+	grep -vx ready told >library
+	"$umem" metrics "$pid" >outside
+	"$umem" status --json "$pid" >json
+	gcore -o core "$pid" >/dev/null 2>&1
+	"$umem" metrics core."$pid" >core
+	rm core."$pid"
+	finish 0
+	python3 "$check" <library >/dev/null
+	diff library outside
+	diff library core
+	heap=$(value heap library)
+	sum=0
+	for part in live cached waiting free dirty; do
+		sum=$((sum + $(value $part library)))
+	done
+	if [ "$heap" -eq 0 ] || [ $sum -ne "$heap" ] ||
+	    [ "$(value mapped library)" -ne \
+		$((heap + $(value own library))) ]; then
+		echo "$*: the parts are $sum bytes"
+		cat library
 		exit 1
 	fi
+	for part in mapped heap live cached waiting free dirty own large \
+	    sampled; do
+		grep -q "\"${part}_bytes\": *$(value $part library)[,}]*\$" \
+		    json || { echo "$*: $part"; cat json library; exit 1; }
+	done
+}
+agree
+cp library without
+for options in sample=2000 hardened checked mode=locked; do
+	export UMEM_OPTIONS=$options
+	agree "$options"
+	if [ $options = sample=2000 ] &&
+	    [ "$(value sampled library)" -eq 0 ]; then
+		echo "no samples"
+		exit 1
+	fi
+done
+unset UMEM_OPTIONS
+for words in default firewall=1 default,firewall=1; do
+	export UMEM_DEBUG=$words
+	agree "$words"
 done

@@ -1,17 +1,15 @@
 /*
  * cmd_metrics.c - umem metrics: the use of memory as OpenMetrics text
  *
- * The families and their names are those of umem_metrics()
- * (umem/malloc/metrics.h). The two that describe pages of the heap are left
- * out, because only the library itself counts them.  Samples count with their
- * pages.
+ * The families, their names and their values are those of umem_metrics()
+ * (umem/malloc/metrics.h).
  */
 #include <string.h>
 
+#include "tools/inspect/account.h"
 #include "tools/inspect/model.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
-#include "tools/inspect/stat.h"
 #include "umem/malloc/metrics.h"
 
 static const char *
@@ -85,36 +83,37 @@ print_caches(const struct model *model, enum metric metric)
 }
 
 static void
-sum_caches(const struct model *model, uint64_t values[METRICS])
+read_values(struct model *model, uint64_t values[METRICS])
 {
-	for (size_t i = 0; i < model->ncaches; i++) {
-		const struct cache *c = &model->caches[i];
+	struct memory_account a = account_read(model);
 
-		values[METRIC_LIVE] += c->nlive * c->chunk;
-		values[METRIC_CACHED] += (c->ntotal - c->nlive) * c->chunk;
-		values[METRIC_FAILURES] += c->nfailed;
-	}
+	values[METRIC_MAPPED] = a.mapped;
+	values[METRIC_HEAP] = a.heap;
+	values[METRIC_LIVE] = a.live;
+	values[METRIC_CACHED] = a.cached;
+	values[METRIC_WAITING] = a.waiting;
+	values[METRIC_FREE] = a.free;
+	values[METRIC_DIRTY] = a.dirty;
+	values[METRIC_OWN] = a.own;
+	values[METRIC_LARGE] = a.large;
+	values[METRIC_SAMPLES] = a.samples;
+	values[METRIC_ARENAS] = a.arenas;
+	for (size_t i = 0; i < model->ncaches; i++)
+		values[METRIC_FAILURES] += model->caches[i].nfailed;
 }
 
 int
 command_metrics(int argc, char **argv)
 {
 	struct model *model;
-	uint64_t values[METRICS] = {0}, n;
+	uint64_t values[METRICS] = {0};
 	const char *target = target_argument(argc, argv);
 
 	if (json_wanted)
 		fail_usage(argv[0]);
 	model = snapshot_open(target, 0);
-	sum_caches(model, values);
-	values[METRIC_LARGE] = stat_large_bytes(model, /* samples */ false, &n);
-	values[METRIC_LARGE] += stat_large_bytes(model, /* samples */ true, &n);
-	values[METRIC_LIVE] += values[METRIC_LARGE];
-	values[METRIC_OWN] =
-	    layout_variable(model->layout, model->target, L_MAPPED_BYTES);
+	read_values(model, values);
 	for (enum metric i = 0; i < METRICS; i++) {
-		if (i == METRIC_HEAP || i == METRIC_DIRTY)
-			continue;
 		print_header(&metric_families[i]);
 		if (i >= METRIC_CACHE_FIRST)
 			print_caches(model, i);

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "tools/inspect/account.h"
 #include "tools/inspect/messages.h"
 #include "tools/inspect/options.h"
 #include "tools/inspect/print.h"
@@ -221,7 +222,7 @@ command_status(int argc, char **argv)
 {
 	struct model *model = snapshot_open(target_argument(argc, argv), 0);
 	const struct layout *l = model->layout;
-	uint64_t mapped = layout_variable(l, model->target, L_MAPPED_BYTES);
+	struct memory_account account = account_read(model);
 	struct target_options options = options_read(model->target, l);
 	struct usage usage;
 	uint64_t n, bytes;
@@ -241,8 +242,8 @@ command_status(int argc, char **argv)
 		    "concurrency", cpu_layer_value(model, L_LAYER_NWANTED));
 		json_number("heap_bytes", model->end - model->base);
 		json_address("heap", model->base);
-		json_number("own_bytes", mapped);
 		usage_json(&usage);
+		account_json(&account);
 		json_number("threads", model->target->nthreads);
 		json_number("sample_bytes", model_sampling_interval(model));
 		stat_json_larges(model, "samples", /* samples */ true);
@@ -261,8 +262,8 @@ command_status(int argc, char **argv)
 	print_limits(model);
 	printf("Heap:           %s at %lx\n",
 	    size_text(model->end - model->base), model->base);
-	printf("Own memory:     %s\n", size_text(mapped));
 	printf("Memory:         %s\n", usage_text(&usage, SIZE_MAX));
+	account_print(&account);
 	printf("Threads:        %zu\n", model->target->nthreads);
 	if (model_sampling_interval(model) == 0)
 		puts("Sampling:       off");

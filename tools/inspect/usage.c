@@ -73,6 +73,17 @@ variable_of(const struct reading *r, enum layout_entry entry)
 	return layout_variable(r->model->layout, r->model->target, entry);
 }
 
+/* Returns a member of the library's struct account. */
+static uint64_t
+account_of(const struct reading *r, enum layout_entry member)
+{
+	uint64_t bytes = 0;
+
+	layout_peek(r->model->layout, r->model->target, value_of(r, L_ACCOUNT),
+	    member, &bytes);
+	return bytes;
+}
+
 static bool
 peek(const struct reading *r, uint64_t at, void *to, size_t bytes)
 {
@@ -421,12 +432,11 @@ rounding_share(const struct reading *r)
 	return nsamples < SAMPLES_LEAST || given <= 0 ? 0 : 1 - asked / given;
 }
 
-/* Sums the caches; returns the bytes of slabs in the heap. */
-static uint64_t
+static void
 caches_sum(struct reading *r)
 {
 	struct usage *u = r->usage;
-	uint64_t slabs = 0, in_classes = 0, rounded;
+	uint64_t in_classes = 0, rounded;
 
 	for (size_t i = 0; i < u->ncaches; i++) {
 		const struct usage_cache *c = &u->caches[i];
@@ -434,7 +444,6 @@ caches_sum(struct reading *r)
 
 		if (!c->in_heap)
 			continue;
-		slabs += c->memory;
 		u->in_use += live * c->bufsize;
 		in_classes += c->is_class ? live * c->bufsize : 0;
 		u->rounding += less(c->memory, total * c->chunk) +
@@ -444,28 +453,22 @@ caches_sum(struct reading *r)
 		u->slabs += c->nfree * c->chunk;
 	}
 	/* Pages of free chunks in slabs may have been returned. */
-	u->slabs = less(u->slabs, variable_of(r, L_PURGED_BYTES));
+	u->slabs = less(u->slabs, account_of(r, L_ACCOUNT_PURGED));
 	rounded = (uint64_t)(rounding_share(r) * (double)in_classes);
 	u->in_use -= rounded;
 	u->rounding += rounded;
-	return slabs;
 }
 
 /* Adds large blocks, and the heap's memory that is in arenas of the program. */
 static void
-larges_add(struct reading *r, uint64_t slabs, uint64_t unguarded)
+larges_add(struct reading *r, uint64_t unguarded)
 {
-	uint64_t unit = value_of(r, L_HEAP_UNIT), inuse = 0;
-	uint64_t used = variable_of(r, L_LARGE_USED);
-	uint64_t groups = variable_of(r, L_UNIT_BYTES);
-	uint64_t foreign = variable_of(r, L_NFOREIGN) * unit;
-	uint64_t blocks = less(used, variable_of(r, L_OVERHEAD_BYTES));
+	uint64_t blocks = less(account_of(r, L_ACCOUNT_LARGE),
+	    less(account_of(r, L_ACCOUNT_SAMPLE_SPANS),
+		account_of(r, L_ACCOUNT_SAMPLE_PAGES)));
 
 	r->usage->large = less(blocks, unguarded);
-	layout_peek(r->model->layout, r->model->target,
-	    variable_of(r, L_HEAP_ARENA), L_ARENA_INUSE, &inuse);
-	used = less(used, variable_of(r, L_OWN_UNIT_BYTES));
-	r->usage->arenas = less(inuse, slabs + used + groups + foreign);
+	r->usage->arenas = account_of(r, L_ACCOUNT_PROGRAM);
 	r->usage->in_use += r->usage->large + r->usage->arenas;
 }
 
@@ -529,7 +532,7 @@ void
 usage_read(struct model *model, struct usage *usage)
 {
 	struct reading r = {.model = model, .usage = usage};
-	uint64_t ncpus = 0, slabs;
+	uint64_t ncpus = 0;
 
 	*usage = (struct usage){.time = seconds_now()};
 	usage_pages_open(&r.pages, model->target);
@@ -541,8 +544,8 @@ usage_read(struct model *model, struct usage *usage)
 	own_read(&r);
 	blocks_read(&r);
 	caches_read(&r);
-	slabs = caches_sum(&r);
-	larges_add(&r, slabs, samples_add(&r));
+	caches_sum(&r);
+	larges_add(&r, samples_add(&r));
 	usage->dirty = variable_of(&r, L_NDIRTY) * value_of(&r, L_HEAP_UNIT);
 	pages_add(&r);
 	usage_pages_close(&r.pages);

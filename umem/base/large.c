@@ -24,7 +24,7 @@
 
 #include "umem/base/page_map.h"
 #include "umem/base/large.h"
-#include "vmem/describe.h"
+#include "vmem/account.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -36,9 +36,8 @@
 #define MOVES_MOST 10000
 
 static unsigned nmoves;   /* [a] */
-static size_t used;       /* [a] bytes */
 static size_t count;      /* [a] blocks */
-static size_t used_most;  /* [a] maximum of used */
+static size_t used_most;  /* [a] maximum of account.large */
 static size_t count_most; /* [a] maximum of count */
 
 static void
@@ -54,8 +53,7 @@ maximum_raise(size_t *most, size_t now)
 static void
 used_add(size_t bytes)
 {
-	maximum_raise(
-	    &used_most, __atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED));
+	maximum_raise(&used_most, account_add(&account.large, bytes));
 }
 
 void
@@ -121,7 +119,7 @@ large_unregister(void *p, size_t bytes)
 	umem_assert(page_map_large_bytes(page_map_owner(p)) == bytes);
 	umem_assert(large_used() >= bytes && large_count() > 0);
 	page_map_clear(p, HEAP_UNIT);
-	__atomic_sub_fetch(&used, bytes, __ATOMIC_RELAXED);
+	account_sub(&account.large, bytes);
 	__atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
 }
 
@@ -139,7 +137,7 @@ block_resized(void *p, size_t oldbytes, size_t bytes)
 	if (bytes > oldbytes)
 		used_add(bytes - oldbytes);
 	else
-		__atomic_sub_fetch(&used, oldbytes - bytes, __ATOMIC_RELAXED);
+		account_sub(&account.large, oldbytes - bytes);
 	return p;
 }
 
@@ -256,7 +254,7 @@ large_resize(void *p, size_t oldbytes, size_t size)
 size_t
 large_used(void)
 {
-	return __atomic_load_n(&used, __ATOMIC_RELAXED);
+	return account_get(&account.large);
 }
 
 size_t
@@ -276,5 +274,3 @@ large_count_most(void)
 {
 	return __atomic_load_n(&count_most, __ATOMIC_RELAXED);
 }
-
-DESCRIBE(DESCRIBED_LARGE);

@@ -49,6 +49,7 @@
  * computation", 2019.
  */
 #include "umem/base/page_map.h"
+#include "vmem/account.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -141,6 +142,7 @@ stride_commit_locked(size_t i)
 		return false;
 	/* Release: pairs with the load in page_map_commit(). */
 	__atomic_store_n(&committed[i], 1, __ATOMIC_RELEASE);
+	account_add(&account.tables, entry_bytes + owner_bytes);
 	return true;
 }
 

@@ -67,6 +67,9 @@ struct umem_cache {
 
 /* All caches. */
 extern struct list cache_list;
+
+/* [cache_list_lock] caches that were destroyed while objects were in use */
+extern struct list cache_destroyed_list;
 extern struct lock cache_list_lock;
 
 /*

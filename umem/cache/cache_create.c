@@ -39,6 +39,8 @@
 	    UMC_QCACHE | UMC_TYPESAFE_BY_RCU | UMC_INTERNAL)
 
 struct list cache_list = {&cache_list, &cache_list};
+struct list cache_destroyed_list = {
+    &cache_destroyed_list, &cache_destroyed_list};
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
 bool cache_checked;
@@ -515,6 +517,10 @@ cache_poison(struct umem_cache *cache, bool tell)
 	limit_end(cache);
 	cache_choose_fast(cache);
 	cache->destroyed = true;
+	/* Its slabs are counted. */
+	lock_take(&cache_list_lock);
+	list_add_tail(&cache_destroyed_list, &cache->link);
+	lock_release(&cache_list_lock);
 }
 
 public void

@@ -24,6 +24,7 @@
 #include "umem/debug/error.h"
 #include "umem/debug/freed.h"
 #include "umem/base/large.h"
+#include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
@@ -92,6 +93,7 @@ large_quarantine(void *p)
 	size_t bytes = page_map_large_bytes(page_map_owner(p));
 
 	large_unregister(p, bytes);
+	account_add(&account.quarantined, bytes);
 	if (!os_decommit(p, bytes))
 		os_purge(p, bytes);
 }
@@ -106,8 +108,10 @@ large_quarantine_end(const struct bufctl *bufctl)
 	size_t bytes = align_up(large_total_bytes(bufctl->size), HEAP_UNIT);
 
 	if (debug_has_quarantine(&debug_large_cache) &&
-	    os_commit(bufctl->addr, bytes))
+	    os_commit(bufctl->addr, bytes)) {
+		account_sub(&account.quarantined, bytes);
 		heap_free(bufctl->addr, bytes);
+	}
 }
 
 /* Puts the bufctl into the ring of freed blocks. */

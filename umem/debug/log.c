@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "umem/debug/log.h"
+#include "vmem/account.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
@@ -52,6 +53,7 @@ log_create(struct log *log, size_t bytes)
 	if (at == NULL)
 		return;
 	os_name(at, all, "umem log");
+	account_add(&account.tables, all);
 	log->cpu = (struct log_cpu *)(void *)at;
 	log->ncpus = ncpus;
 	log->subbuf_bytes = subbuf;

@@ -18,18 +18,27 @@
 
 /* One sample each. */
 #define METRICS_OF_PROCESS(M)                                                  \
+	M(MAPPED, "umem_mapped", "gauge", "bytes",                             \
+	    "Memory of the library: heap and own.")                            \
 	M(HEAP, "umem_heap", "gauge", "bytes",                                 \
 	    "Heap memory that is not returned to the kernel.")                 \
+	M(LIVE, "umem_live", "gauge", "bytes",                                 \
+	    "Part of the heap that the program holds, with rounding.")         \
+	M(CACHED, "umem_cached", "gauge", "bytes",                             \
+	    "Part of the heap in magazines, reserves, quarantine.")            \
+	M(WAITING, "umem_waiting", "gauge", "bytes",                           \
+	    "Freed objects that wait for a grace period.")                     \
+	M(FREE, "umem_free", "gauge", "bytes", "Free parts of slabs.")         \
 	M(DIRTY, "umem_dirty", "gauge", "bytes",                               \
 	    "Free pages of the heap that are not returned yet.")               \
-	M(LIVE, "umem_live", "gauge", "bytes",                                 \
-	    "Blocks and objects that the program holds, with rounding.")       \
-	M(CACHED, "umem_cached", "gauge", "bytes",                             \
-	    "Free blocks and objects in slabs and magazines.")                 \
-	M(LARGE, "umem_large", "gauge", "bytes",                               \
-	    "The part of umem_live_bytes in large blocks and samples.")        \
 	M(OWN, "umem_own", "gauge", "bytes",                                   \
 	    "Memory for the structures of the library.")                       \
+	M(LARGE, "umem_large", "gauge", "bytes",                               \
+	    "Part of umem_live_bytes in large blocks and samples.")            \
+	M(SAMPLES, "umem_sampled", "gauge", "bytes",                           \
+	    "Part of umem_live_bytes in samples.")                             \
+	M(ARENAS, "umem_arenas", "gauge", "bytes",                             \
+	    "Part of umem_live_bytes in arenas of the program.")               \
 	M(FAILURES, "umem_failures", "counter", "", "Allocations that failed.")
 
 /* One sample for each cache that has slabs. */

@@ -71,6 +71,7 @@
 #include "umem/debug/explain.h"
 #include "umem/debug/stack.h"
 #include "umem/malloc/fault.h"
+#include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
@@ -102,10 +103,8 @@ static uint32_t nsamples;       /* [sample_lock] records created */
 static uint32_t free_records;   /* [sample_lock] chain by next; 0: none */
 static uint64_t ntaken;         /* [a] samples, cumulative */
 static uint64_t nlost;          /* [a] samples not taken: no record or memory */
-static size_t overhead_bytes;   /* [a] bytes: see sample_overhead_bytes() */
-static size_t own_unit_bytes;   /* [a] of live samples in units of records */
 static uint32_t nwarm;          /* [a] records that are warm */
-static size_t nguarded, guarded_bytes; /* [a] live in guarded places */
+static size_t nguarded;         /* [a] live in guarded places */
 static struct sample
     *record_of_place[SAMPLE_PLACES]; /* each place's record; permanent */
 
@@ -251,15 +250,29 @@ record_fill(struct sample *s, void *block, void *span, size_t size)
 	s->freed_depth = 0;
 }
 
-/* Returns how many bytes the pages of a sample are fewer than its span. */
-static size_t
-record_overhead(const struct sample *s)
+/* Counts the span and the pages of an unguarded sample. */
+static void
+record_count(const struct sample *s)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 	size_t used = (size_t)((char *)s->block - s->span) + s->size;
 
+	umem_assert(!s->is_guarded);
 	umem_assert(align_up(used, os_page_size()) <= bytes);
-	return bytes - align_up(used, os_page_size());
+	account_add(&account.sample_spans, bytes);
+	account_add(&account.sample_pages, align_up(used, os_page_size()));
+}
+
+/* The opposite of record_count(), before the size or the span changes. */
+static void
+record_uncount(const struct sample *s)
+{
+	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
+	size_t used = (size_t)((char *)s->block - s->span) + s->size;
+
+	umem_assert(!s->is_guarded);
+	account_sub(&account.sample_spans, bytes);
+	account_sub(&account.sample_pages, align_up(used, os_page_size()));
 }
 
 /* Makes the block a sample, for the library and for the umem command. */
@@ -314,7 +327,7 @@ sample_take_guarded(size_t size, size_t align)
 	umem_assert((uintptr_t)block % align == 0);
 	record_fill(s, block, end - sample_place_max_bytes(), size);
 	__atomic_add_fetch(&nguarded, 1, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&guarded_bytes, size, __ATOMIC_RELAXED);
+	account_add(&account.sample_guarded, sample_place_used(place));
 	return sample_publish(s, sample_place_bytes());
 }
 
@@ -338,6 +351,7 @@ own_unit_cool(struct sample *s)
 	if (used <= os_page_size() &&
 	    __atomic_load_n(&nwarm, __ATOMIC_RELAXED) < WARM_MAX) {
 		__atomic_add_fetch(&nwarm, 1, __ATOMIC_RELAXED);
+		account_add(&account.sample_warm, os_page_size());
 		s->is_warm = true;
 	} else {
 		os_purge(s->own_unit, HEAP_UNIT);
@@ -351,16 +365,17 @@ own_unit_register(struct sample *s)
 	if (s->is_warm) {
 		s->is_warm = false;
 		__atomic_sub_fetch(&nwarm, 1, __ATOMIC_RELAXED);
+		account_sub(&account.sample_warm, os_page_size());
 	}
 	large_register(s->own_unit, HEAP_UNIT);
-	__atomic_add_fetch(&own_unit_bytes, HEAP_UNIT, __ATOMIC_RELAXED);
+	account_add(&account.sample_unit_spans, HEAP_UNIT);
 }
 
 static void
 own_unit_unregister(struct sample *s)
 {
 	own_unit_cool(s);
-	__atomic_sub_fetch(&own_unit_bytes, HEAP_UNIT, __ATOMIC_RELAXED);
+	account_sub(&account.sample_unit_spans, HEAP_UNIT);
 	large_unregister(s->own_unit, HEAP_UNIT);
 }
 
@@ -413,8 +428,7 @@ sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 		return NULL;
 	}
 	record_fill(s, span + colour, span, size);
-	__atomic_add_fetch(
-	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
+	record_count(s);
 	return sample_publish(s, page_map_large_bytes(page_map_owner(span)));
 }
 
@@ -522,8 +536,8 @@ sample_usable(uint32_t index, const char *api)
 }
 
 /*
- * Updates the overhead together with the size, so that the free subtracts the
- * amount that was added.
+ * Counts the pages together with the size, so that the free subtracts the
+ * amount that was added.  A guarded sample keeps its pages.
  */
 void
 sample_resize_in_place(uint32_t index, size_t size)
@@ -531,16 +545,12 @@ sample_resize_in_place(uint32_t index, size_t size)
 	struct sample *s = record_at(index);
 
 	if (s->is_guarded) {
-		__atomic_add_fetch(
-		    &guarded_bytes, size - s->size, __ATOMIC_RELAXED);
 		s->size = size;
 		return;
 	}
-	__atomic_sub_fetch(
-	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
+	record_uncount(s);
 	s->size = size;
-	__atomic_add_fetch(
-	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
+	record_count(s);
 }
 
 void *
@@ -552,8 +562,7 @@ sample_resize_large(uint32_t index, size_t size)
 
 	umem_assert(!s->is_guarded && s->block == s->span);
 	umem_assert(sample_state(s) == SAMPLE_LIVE);
-	__atomic_sub_fetch(
-	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
+	record_uncount(s);
 	/*
 	 * Make it an ordinary large block meanwhile.  Both start where their
 	 * span starts.
@@ -565,8 +574,7 @@ sample_resize_large(uint32_t index, size_t size)
 		bytes = page_map_large_bytes(page_map_owner(span));
 	}
 	page_map_enter_sample(s->span, bytes, s->block, index);
-	__atomic_add_fetch(
-	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
+	record_count(s);
 	return span;
 }
 
@@ -593,7 +601,7 @@ sample_release_guarded(struct sample *s)
 	umem_assert(s->is_guarded && record_of_place[place] == s);
 	umem_assert(sample_state(s) == SAMPLE_FREED);
 	__atomic_sub_fetch(&nguarded, 1, __ATOMIC_RELAXED);
-	__atomic_sub_fetch(&guarded_bytes, s->size, __ATOMIC_RELAXED);
+	account_sub(&account.sample_guarded, sample_place_used(place));
 	sample_place_close(place);
 	sample_place_put(place);
 }
@@ -604,8 +612,7 @@ sample_release_unguarded(struct sample *s)
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 
 	umem_assert(sample_state(s) == SAMPLE_NONE);
-	__atomic_sub_fetch(
-	    &overhead_bytes, record_overhead(s), __ATOMIC_RELAXED);
+	record_uncount(s);
 	if (s->span == s->own_unit)
 		own_unit_unregister(s);
 	else
@@ -683,32 +690,9 @@ sample_is_deferred(uint32_t index)
 }
 
 size_t
-sample_overhead_bytes(void)
+sample_guarded_count(void)
 {
-	return __atomic_load_n(&overhead_bytes, __ATOMIC_RELAXED);
-}
-
-size_t
-sample_guarded(size_t *bytes)
-{
-	*bytes = __atomic_load_n(&guarded_bytes, __ATOMIC_RELAXED);
 	return __atomic_load_n(&nguarded, __ATOMIC_RELAXED);
-}
-
-/*
- * Units of samples have memory only for the pages of live samples.  A guarded
- * sample counts with its size, and not with its pages.
- */
-size_t
-sample_absent_bytes(void)
-{
-	size_t units = sample_unit_bytes();
-	size_t live = __atomic_load_n(&own_unit_bytes, __ATOMIC_RELAXED);
-	size_t guarded = __atomic_load_n(&guarded_bytes, __ATOMIC_RELAXED);
-
-	/* The figures are of different moments. */
-	return sample_overhead_bytes() +
-	       (units > live + guarded ? units - live - guarded : 0);
 }
 
 static void

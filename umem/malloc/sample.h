@@ -110,16 +110,8 @@ void *sample_resize_large(uint32_t index, size_t size);
 /* Starts sampling if UMEM_OPTIONS asks for it; the last step of the start. */
 void sample_start(void);
 
-/*
- * Corrections for the statistics, which count samples as large blocks.
- * sample_overhead_bytes() returns the bytes that are counted but not used.
- * sample_guarded() returns the number of samples in guarded places, which are
- * not counted, and sets *bytes to their size.  sample_absent_bytes() returns
- * the bytes that the heap counts as used by samples and that have no memory.
- */
-size_t sample_overhead_bytes(void);
-size_t sample_guarded(size_t *bytes);
-size_t sample_absent_bytes(void);
+/* Returns the number of live guarded samples, which are no large blocks. */
+size_t sample_guarded_count(void);
 
 void sample_lock_for_fork(void);
 void sample_unlock_for_fork(void);

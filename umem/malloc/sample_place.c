@@ -166,6 +166,13 @@ sample_place_take(size_t bytes)
 	return i;
 }
 
+size_t
+sample_place_used(int i)
+{
+	umem_assert(i >= 0 && i < SAMPLE_PLACES);
+	return places[i].bytes;
+}
+
 bool
 sample_place_close(int i)
 {

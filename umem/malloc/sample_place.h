@@ -26,6 +26,9 @@ int sample_place_take(size_t bytes);
 /* Returns the end of the place's usable pages. */
 char *sample_place_end(int i);
 
+/* Returns the bytes of the pages of the place's block. */
+size_t sample_place_used(int i);
+
 /*
  * sample_place_close() makes the place's pages inaccessible and releases their
  * memory; it returns false if the kernel refuses the protection.

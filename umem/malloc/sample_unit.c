@@ -13,7 +13,7 @@
  */
 #include "umem/base/page_map.h"
 #include "umem/malloc/sample_unit.h"
-#include "vmem/describe.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/huge.h"
 #include "vmem/lock.h"
@@ -31,7 +31,6 @@
 static struct lock group_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
 static size_t group_next;  /* [group_lock] unit in the page map */
 static size_t group_nleft; /* [group_lock] units left */
-static size_t unit_bytes;  /* [a] bytes of all groups */
 
 _Static_assert(HUGE_PAGE % HEAP_UNIT == 0, "a group has whole units");
 
@@ -59,7 +58,7 @@ group_alloc(size_t n)
 	}
 	os_huge(units, n * HEAP_UNIT, /* wanted */ false);
 	os_purge(units, n * HEAP_UNIT);
-	__atomic_add_fetch(&unit_bytes, n * HEAP_UNIT, __ATOMIC_RELAXED);
+	account_add(&account.sample_units, n * HEAP_UNIT);
 	return units;
 }
 
@@ -107,15 +106,8 @@ sample_unit_take(size_t bytes)
 	if (is_needed)
 		return units;
 	heap_free(units, GROUP_UNITS * HEAP_UNIT);
-	__atomic_sub_fetch(
-	    &unit_bytes, GROUP_UNITS * HEAP_UNIT, __ATOMIC_RELAXED);
+	account_sub(&account.sample_units, GROUP_UNITS * HEAP_UNIT);
 	return group_take_units(n);
-}
-
-size_t
-sample_unit_bytes(void)
-{
-	return __atomic_load_n(&unit_bytes, __ATOMIC_RELAXED);
 }
 
 void
@@ -129,5 +121,3 @@ sample_unit_unlock_for_fork(void)
 {
 	lock_release_for_fork(&group_lock);
 }
-
-DESCRIBE(DESCRIBED_SAMPLE_UNITS);

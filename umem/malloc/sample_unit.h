@@ -11,9 +11,6 @@
  */
 char *sample_unit_take(size_t bytes);
 
-/* Returns the bytes of all units that the heap has allocated for samples. */
-size_t sample_unit_bytes(void);
-
 void sample_unit_lock_for_fork(void);
 void sample_unit_unlock_for_fork(void);
 

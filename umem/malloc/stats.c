@@ -1,17 +1,50 @@
 /*
  * stats.c - figures of the memory that the library holds
  *
+ * Each byte has one place
+ *	heap = live + cached + waiting + free + dirty
+ *	mapped = heap + own
+ *	heap is what the heap has from the kernel: its spans in use, by the
+ *	count of its arena, and its dirty pages, without the pages that have no
+ *	memory.  The parts are sums over the caches, the large blocks, the
+ *	samples and the arenas.  Because heap is counted apart from its parts,
+ *	the sum shows whether a part is missing (stats_unaccounted()).
+ *
+ * Places
+ *	live	Chunks that the program holds, prefill handles included; large
+ *		blocks; pages of samples; all that arenas of the program have
+ *		from the heap.  Objects of a cache with a source are in an
+ *		arena, and not counted again.  Objects of a cache that was
+ *		destroyed too early stay live.  Chunks and blocks count whole:
+ *		the library does not record how much of each the program asked
+ *		for, except for samples.
+ *	free	Free chunks in slabs, the ends of slabs and their colours.
+ *		Purged parts of slabs have no memory and count nowhere.
+ *	own	Mappings of the metadata allocator, heap memory donated to it,
+ *		the heap's and the page map's tables, blocks of per-CPU headers,
+ *		logs.
+ * Freed large blocks in quarantine, addresses of the firewall and units of
+ * samples without memory count nowhere, nor do foreign mappings in the heap.
+ * Pages that were never written to count like others, so the process can have
+ * less resident memory than this.
+ *
  * The figures are read while other threads allocate and free.  So the figures
  * of different caches are of different moments, and a per-CPU header that is
  * being changed counts as empty.
  */
+#include <sys/types.h>
+
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/ready.h"
 #include "umem/base/large.h"
 #include "umem/malloc/sample.h"
 #include "umem/malloc/stats.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
+
+/* Readings while other threads change much: 0.1 ms each on a small machine. */
+#define STATS_TRIES 8
 
 static void
 stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
@@ -22,19 +55,26 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 	out->name = cache->name;
 	out->address = cache->class == 0 ? (uintptr_t)cache : 0;
 	out->chunk = cache->slabs.layout.chunk;
+	out->memory = slab_memory(&cache->slabs);
+	out->absent =
+	    cache->slabs.source != NULL || cache->slabs.has_guard_pages
+		? 0
+		: cache->slabs.layout.slab_bytes - out->memory;
+	out->is_firewalled = cache->slabs.has_guard_pages;
 	out->nslabs = __atomic_load_n(&cache->slabs.nslabs, __ATOMIC_RELAXED);
 	out->nchunks = slab_total(&cache->slabs);
 	/* Slabs may have been released since used was read. */
 	if (used > out->nchunks)
 		used = out->nchunks;
-	out->ncached = cache->has_magazines
+	out->ncached = cache->destroyed ? 0
+		       : cache->has_magazines
 			   ? magazine_rounds(&cache->mag)
 			   : quarantine_count(&cache->quarantine);
 	out->ncached +=
 	    __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
 	if (out->ncached > used)
 		out->ncached = used;
-	out->nwaiting = cache_deferral.waiting(cache);
+	out->nwaiting = cache->destroyed ? 0 : cache_deferral.waiting(cache);
 	if (out->nwaiting > used - out->ncached)
 		out->nwaiting = used - out->ncached;
 	out->nlive = used - out->ncached - out->nwaiting;
@@ -45,61 +85,149 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 					   : 0;
 }
 
-void
-stats_each_cache(void (*f)(const struct stats_cache *, void *), void *arg)
+static void
+stats_each_locked(
+    struct list *list, void (*f)(const struct stats_cache *, void *), void *arg)
 {
-	lock_take(&cache_list_lock);
-	list_foreach (item, &cache_list) {
+	lock_assert_held(&cache_list_lock);
+	list_foreach (item, list) {
 		struct stats_cache out;
 
 		stats_read_cache(
 		    container_of(item, struct umem_cache, link), &out);
 		f(&out, arg);
 	}
+}
+
+void
+stats_each_cache(void (*f)(const struct stats_cache *, void *), void *arg)
+{
+	lock_take(&cache_list_lock);
+	stats_each_locked(&cache_list, f, arg);
 	lock_release(&cache_list_lock);
 }
+
+/* Sums over the caches. */
+struct stats_sum {
+	struct stats *stats;
+	size_t slabs;  /* bytes of heap memory in slabs */
+	size_t absent; /* bytes of heap without memory in slabs */
+	size_t opened; /* bytes of the firewall's addresses that have memory */
+};
 
 static void
 stats_add_cache(const struct stats_cache *cache, void *arg)
 {
-	struct stats *stats = arg;
+	struct stats_sum *sum = arg;
+	struct stats *stats = sum->stats;
+	size_t chunk =
+	    cache->chunk < cache->memory ? cache->chunk : cache->memory;
 
 	umem_assert(cache->nlive <= cache->nchunks);
-	stats->slabs += cache->nchunks * cache->chunk;
-	stats->chunks_live += cache->nlive * cache->chunk;
-	stats->nchunks_free += cache->nchunks - cache->nlive;
-	stats->chunks_cached += (cache->nchunks - cache->nlive) * cache->chunk;
+	stats->nfree += cache->nchunks - cache->nlive;
+	stats->chunks += cache->nlive * chunk;
+	stats->cached += cache->ncached * chunk;
+	stats->waiting += cache->nwaiting * chunk;
+	sum->slabs += cache->nslabs * cache->memory;
+	sum->absent += cache->nslabs * cache->absent;
+	if (cache->is_firewalled)
+		sum->opened += cache->nslabs * cache->memory;
+}
+
+/* Returns a - b, or 0 where b has become larger than a meanwhile. */
+static size_t
+difference_or_zero(size_t a, size_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* Fills the figures of large blocks, samples and arenas. */
+static void
+stats_read_large(struct stats *stats)
+{
+	stats->samples = account_get(&account.sample_pages) +
+			 account_get(&account.sample_guarded);
+	stats->large = difference_or_zero(
+			   large_used(), account_get(&account.sample_spans)) +
+		       stats->samples;
+	stats->nlarge = large_count() + sample_guarded_count();
+	stats->nlarge_most = large_count_most();
+	stats->large_most = large_used_most();
+	stats->arenas = account_get(&account.program);
+}
+
+/* Returns the bytes that heap_used() counts and that are not the program's. */
+static size_t
+stats_absent(const struct stats_sum *sum)
+{
+	size_t spans = account_get(&account.sample_spans);
+	size_t units = account_get(&account.sample_units);
+
+	units =
+	    difference_or_zero(units, account_get(&account.sample_unit_spans) +
+					  account_get(&account.sample_guarded) +
+					  account_get(&account.sample_warm));
+	spans = difference_or_zero(spans, account_get(&account.sample_pages));
+	return heap_foreign() + account_get(&account.purged) +
+	       account_get(&account.donated) +
+	       account_get(&account.quarantined) + sum->absent + units + spans +
+	       difference_or_zero(account_get(&account.firewall), sum->opened);
+}
+
+static void
+stats_read_once(struct stats *stats)
+{
+	struct stats_sum sum = {.stats = stats};
+
+	*stats = (struct stats){0};
+	lock_take(&cache_list_lock);
+	stats_each_locked(&cache_list, stats_add_cache, &sum);
+	stats_each_locked(&cache_destroyed_list, stats_add_cache, &sum);
+	lock_release(&cache_list_lock);
+	stats_read_large(stats);
+	stats->live = stats->chunks + stats->large + stats->arenas;
+	stats->free = difference_or_zero(
+	    sum.slabs, account_get(&account.purged) + stats->chunks +
+			   stats->cached + stats->waiting);
+	stats->cached += account_get(&account.sample_warm);
+	stats->dirty = heap_dirty();
+	stats->committed = heap_committed();
+	stats->own = meta_mapped() + account_get(&account.donated) +
+		     account_get(&account.tables);
+	stats->heap =
+	    difference_or_zero(heap_used() + stats->dirty, stats_absent(&sum));
+	stats->mapped = stats->heap + stats->own;
+}
+
+ssize_t
+stats_unaccounted(const struct stats *stats)
+{
+	return (ssize_t)(stats->heap - stats->live - stats->cached -
+			 stats->waiting - stats->free - stats->dirty);
+}
+
+/* Is the sum of the parts within 1 % of the heap? */
+static bool
+stats_are_close(const struct stats *stats)
+{
+	ssize_t wrong = stats_unaccounted(stats);
+
+	return (size_t)(wrong < 0 ? -wrong : wrong) <= stats->heap / 100;
 }
 
 /*
- * Returns the bytes that the heap has from the kernel: all allocated bytes,
- * except the pages that page_purge_sparse() has purged and those that samples
- * do not use, and all dirty bytes.
- * Pages that are allocated and were never written to count, too.
+ * Reads again if other threads have changed much meanwhile.  In a child of
+ * fork() the sum may stay wrong.
  */
-static size_t
-stats_held_bytes(size_t dirty)
-{
-	size_t assigned = heap_used() + dirty;
-	size_t absent =
-	    heap_foreign() + page_purge_bytes() + sample_absent_bytes();
-
-	return assigned > absent ? assigned - absent : 0;
-}
-
 void
 stats_read(struct stats *stats)
 {
 	*stats = (struct stats){0};
 	if (!umem_ready())
 		return;
-	stats->nlarge = large_count() + sample_guarded(&stats->large);
-	stats->large += large_used() - sample_overhead_bytes();
-	stats->nlarge_most = large_count_most();
-	stats->large_most = large_used_most();
-	stats_each_cache(stats_add_cache, stats);
-	stats->dirty = heap_dirty();
-	stats->held = stats_held_bytes(stats->dirty);
-	stats->committed = heap_committed();
-	stats->meta = meta_mapped();
+	for (unsigned i = 0; i < STATS_TRIES; i++) {
+		stats_read_once(stats);
+		if (stats_are_close(stats))
+			break;
+	}
 }

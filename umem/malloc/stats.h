@@ -2,38 +2,56 @@
 #ifndef UMEM_STATS_H
 #define UMEM_STATS_H
 
+#include <sys/types.h>
+
 #include "umem/cache/cache.h"
 
 /*
  * All members are in bytes, except the counts.  The names of counts begin with
- * n.
+ * n.  stats.c says how the figures add up.
  */
 struct stats {
-	size_t committed;     /* committed bytes of the heap, maximum so far */
-	size_t held;          /* heap memory not returned to the kernel */
-	size_t dirty;         /* free pages not returned to the kernel */
-	size_t slabs;         /* in slabs of every cache */
-	size_t chunks_live;   /* chunks held by the program */
-	size_t chunks_cached; /* the others: free, or awaiting a grace period */
-	size_t nchunks_free;
-	size_t large; /* large blocks */
+	size_t mapped;  /* heap and own */
+	size_t heap;    /* heap memory that is not returned to the kernel */
+	size_t live;    /* held by the program: chunks, large, arenas */
+	size_t cached;  /* in magazines, reserves and the quarantine; warm pages
+			  of samples */
+	size_t waiting; /* freed chunks that wait for a grace period */
+	size_t free;    /* the rest of the slabs */
+	size_t dirty;   /* free pages of the heap */
+	size_t own;     /* the library's structures */
+
+	size_t committed; /* committed bytes of the heap, maximum so far */
+	size_t chunks;    /* part of live: chunks of slabs */
+	size_t large;     /* part of live: large blocks and samples */
+	size_t samples;   /* part of large: pages of samples */
+	size_t arenas;    /* part of live: in arenas of the program */
 	size_t nlarge;
-	size_t large_most;  /* maximum of large so far */
+	size_t large_most;  /* maximum of large blocks so far */
 	size_t nlarge_most; /* maximum of nlarge so far */
-	size_t meta;        /* memory for the library's own structures */
+	size_t nfree;       /* free chunks, cached and waiting ones included */
 };
 
 /* Fills *stats; all 0 if the library cannot start. */
 void stats_read(struct stats *stats);
 
+/*
+ * The bytes that no member counts: heap - live - cached - waiting - free -
+ * dirty.  0 while no other thread allocates or frees.
+ */
+ssize_t stats_unaccounted(const struct stats *stats);
+
 struct stats_cache {
 	const char *name;
-	uintptr_t address; /* of a cache of the program; 0: of a size class */
-	size_t chunk;      /* bytes */
+	uintptr_t address;  /* of a cache of the program; 0: of a size class */
+	size_t chunk;       /* bytes */
+	size_t memory;      /* bytes of the heap in each slab */
+	size_t absent;      /* bytes of addresses of the heap in each slab */
+	bool is_firewalled; /* addresses from firewall.c */
 	size_t nslabs;
 	size_t nchunks;  /* in these slabs */
 	size_t nlive;    /* held by the program */
-	size_t ncached;  /* in magazines or the reserve */
+	size_t ncached;  /* in magazines, the reserve or the quarantine */
 	size_t nwaiting; /* freed, awaiting a grace period */
 	uint64_t nfailed;
 	unsigned rounds; /* capacity of new magazines */

@@ -10,16 +10,6 @@
 #include "umem/malloc/stats_report.h"
 #include "umem/malloc/stats_text.h"
 
-/*
- * The two figures are read at different times.  Returns 0 where b has become
- * larger than a.
- */
-static size_t
-difference_or_zero(size_t a, size_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 struct mallinfo2
 stats_report_mallinfo(void)
 {
@@ -27,17 +17,13 @@ stats_report_mallinfo(void)
 	struct stats stats;
 
 	stats_read(&stats);
-	info.arena = difference_or_zero(stats.held, stats.large);
-	info.ordblks = stats.nchunks_free;
+	info.ordblks = stats.nfree;
 	info.hblks = stats.nlarge;
 	info.hblkhd = stats.large;
-	/*
-	 * Chunks of caches with a source of their own are not in the arena, so
-	 * that uordblks must be limited.
-	 */
-	info.uordblks =
-	    stats.chunks_live < info.arena ? stats.chunks_live : info.arena;
-	info.fordblks = info.arena - info.uordblks;
+	/* The rest of the heap.  glibc's callers rely on the sum. */
+	info.uordblks = stats.live - stats.large;
+	info.fordblks = stats.cached + stats.waiting + stats.free + stats.dirty;
+	info.arena = info.uordblks + info.fordblks;
 	info.keepcost = stats.dirty;
 	return info;
 }

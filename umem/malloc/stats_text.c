@@ -89,19 +89,26 @@ stats_table_sum(
 	text_add(text, &line);
 }
 
-/* The last two lines have the wording of glibc's. */
+/*
+ * The lines up to "own use" add up: the first is the sum of the heap and "own
+ * use", and the heap is the sum of the lines below it.  The last two lines have
+ * the wording of glibc's.
+ */
 static bool
 stats_table(struct text *text, const struct stats *stats)
 {
 	text_line(text, "umem %s: bytes\n", UMEM_VERSION);
-	stats_table_sum(text, "heap", stats->held, ", of which free and not ");
-	text_line(text, "given back %zu\n", stats->dirty);
-	stats_table_sum(text, "in use", stats->chunks_live, " in chunks, ");
-	text_line(
-	    text, "%zu in %zu large blocks\n", stats->large, stats->nlarge);
-	stats_table_sum(
-	    text, "cached", stats->chunks_cached, " in free chunks\n");
-	stats_table_sum(text, "own use", stats->meta, "\n");
+	stats_table_sum(text, "mapped", stats->mapped, "\n");
+	stats_table_sum(text, "heap", stats->heap, "\n");
+	stats_table_sum(text, "in use", stats->live, ", of which ");
+	text_line(text, "%zu in %zu large blocks", stats->large, stats->nlarge);
+	text_line(text, ", %zu in samples", stats->samples);
+	text_line(text, ", %zu in arenas of the program\n", stats->arenas);
+	stats_table_sum(text, "cached", stats->cached, "\n");
+	stats_table_sum(text, "waiting", stats->waiting, "\n");
+	stats_table_sum(text, "in slabs", stats->free, " free\n");
+	stats_table_sum(text, "dirty", stats->dirty, " free\n");
+	stats_table_sum(text, "own use", stats->own, "\n");
 	text_line(text, "cache                         size      live    "
 			"cached     total   slabs rounds     moved failed\n");
 	stats_each_cache(stats_table_row, text);
@@ -135,12 +142,13 @@ stats_xml(struct text *text, const struct stats *stats)
 {
 	text_line(text,
 	    "<malloc version=\"umem-%s\">\n"
-	    "<heap held=\"%zu\" committed=\"%zu\" dirty=\"%zu\" "
-	    "slabs=\"%zu\" live=\"%zu\" cached=\"%zu\" meta=\"%zu\"/>\n"
-	    "<large count=\"%zu\" size=\"%zu\"/>\n",
-	    UMEM_VERSION, stats->held, stats->committed, stats->dirty,
-	    stats->slabs, stats->chunks_live, stats->chunks_cached, stats->meta,
-	    stats->nlarge, stats->large);
+	    "<memory mapped=\"%zu\" heap=\"%zu\" own=\"%zu\"/>\n"
+	    "<heap live=\"%zu\" cached=\"%zu\" waiting=\"%zu\" "
+	    "free=\"%zu\" dirty=\"%zu\" committed=\"%zu\"/>\n"
+	    "<large count=\"%zu\" size=\"%zu\" samples=\"%zu\"/>\n",
+	    UMEM_VERSION, stats->mapped, stats->heap, stats->own, stats->live,
+	    stats->cached, stats->waiting, stats->free, stats->dirty,
+	    stats->committed, stats->nlarge, stats->large, stats->samples);
 	stats_each_cache(stats_xml_row, text);
 	text_begin_end(text);
 	text_line(text, "</malloc>\n");
@@ -236,12 +244,17 @@ static bool
 stats_metrics(struct text *text, const struct stats *stats)
 {
 	struct stats_families families = {.nfailed = 0};
-	uint64_t values[METRICS] = {[METRIC_HEAP] = stats->held,
+	uint64_t values[METRICS] = {[METRIC_MAPPED] = stats->mapped,
+	    [METRIC_HEAP] = stats->heap,
+	    [METRIC_LIVE] = stats->live,
+	    [METRIC_CACHED] = stats->cached,
+	    [METRIC_WAITING] = stats->waiting,
+	    [METRIC_FREE] = stats->free,
 	    [METRIC_DIRTY] = stats->dirty,
-	    [METRIC_LIVE] = stats->chunks_live + stats->large,
-	    [METRIC_CACHED] = stats->chunks_cached,
+	    [METRIC_OWN] = stats->own,
 	    [METRIC_LARGE] = stats->large,
-	    [METRIC_OWN] = stats->meta};
+	    [METRIC_SAMPLES] = stats->samples,
+	    [METRIC_ARENAS] = stats->arenas};
 	bool complete = true;
 
 	for (unsigned i = METRIC_CACHE_FIRST; i < METRICS; i++) {

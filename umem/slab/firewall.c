@@ -15,6 +15,7 @@
  */
 #include "umem/slab/firewall.h"
 #include "umem/base/page_map.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
@@ -75,8 +76,10 @@ firewall_arena_grow(vmem_t *to, size_t bytes)
 			return false;
 	}
 	if (os_decommit(at, piece) && page_map_commit(at, piece) &&
-	    vmem_add(to, at, piece, VM_NOSLEEP) != NULL)
+	    vmem_add(to, at, piece, VM_NOSLEEP) != NULL) {
+		account_add(&account.firewall, piece);
 		return true;
+	}
 	if (os_commit(at, piece))
 		heap_free(at, piece);
 	return false;
@@ -93,6 +96,15 @@ accessible_pages(void *span, const struct slab_layout *layout, size_t *bytes)
 	umem_assert(layout->nchunks == 1 && layout->slab_bytes > page + first);
 	*bytes = layout->slab_bytes - page - first;
 	return (char *)span + first;
+}
+
+size_t
+firewall_page_bytes(const struct slab_layout *layout)
+{
+	size_t bytes;
+
+	accessible_pages(NULL, layout, &bytes);
+	return bytes;
 }
 
 void *

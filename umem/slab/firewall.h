@@ -18,4 +18,7 @@ bool firewall_layout(struct slab_layout *layout, size_t size);
 void *firewall_alloc(const struct slab_layout *layout);
 void firewall_free(void *span, const struct slab_layout *layout);
 
+/* Returns the bytes of a span in use that have memory. */
+size_t firewall_page_bytes(const struct slab_layout *layout);
+
 #endif

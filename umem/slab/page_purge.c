@@ -18,23 +18,32 @@
  *	not exist in this process.
  */
 #include "umem/slab/slab_inner.h"
-#include "vmem/describe.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
-static size_t purged_bytes; /* [a] of all stores */
+/* Returns the bytes of parts of a slab; the last part may be shorter. */
+static size_t
+page_purge_part_bytes(const struct slab_store *store, uint64_t parts)
+{
+	size_t part = store->part_bytes, bytes = store->layout.slab_bytes;
+	size_t all = (size_t)__builtin_popcountll(parts) * part;
+	size_t last = (bytes - 1) / part;
+
+	return (parts >> last & 1) == 0 ? all
+					: all - ((last + 1) * part - bytes);
+}
 
 void
 page_purge_record(struct slab_store *store, struct slab *slab, uint64_t parts)
 {
 	lock_assert_held(&store->lock);
 
-	long now = __builtin_popcountll(parts);
-	long was = __builtin_popcountll(slab->purged_parts);
+	size_t now = page_purge_part_bytes(store, parts);
+	size_t was = page_purge_part_bytes(store, slab->purged_parts);
 
 	slab->purged_parts = parts;
-	__atomic_add_fetch(&purged_bytes,
-	    (size_t)(now - was) * store->part_bytes, __ATOMIC_RELAXED);
+	account_add(&account.purged, now - was);
 }
 
 bool
@@ -227,7 +236,5 @@ page_purge_all(struct slab_store *store)
 size_t
 page_purge_bytes(void)
 {
-	return __atomic_load_n(&purged_bytes, __ATOMIC_RELAXED);
+	return account_get(&account.purged);
 }
-
-DESCRIBE(DESCRIBED_PAGE_PURGE);

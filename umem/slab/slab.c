@@ -197,6 +197,15 @@ nslabs_add_locked(struct slab_store *store, int n)
 	    &store->nslabs, store->nslabs + (uint32_t)n, __ATOMIC_RELAXED);
 }
 
+size_t
+slab_memory(const struct slab_store *store)
+{
+	if (store->source != NULL || store->is_unbacked)
+		return 0;
+	return store->has_guard_pages ? firewall_page_bytes(&store->layout)
+				      : store->layout.slab_bytes;
+}
+
 static void *
 span_from_source(struct slab_store *store)
 {

@@ -280,6 +280,13 @@ size_t slab_used(struct slab_store *store);
 size_t slab_total(struct slab_store *store); /* all chunks, free or not; racy */
 
 /*
+ * Bytes that a slab has of the heap's memory: none if its span comes from an
+ * arena or is only address space, and those before the guard page if it has
+ * one.
+ */
+size_t slab_memory(const struct slab_store *store);
+
+/*
  * Returns whether the invariants of the store hold; see slab.c.  Takes the
  * lock.
  */

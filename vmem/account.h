@@ -1,0 +1,51 @@
+/*
+ * account.h - counts of memory, for statistics and for tools
+ *
+ * Each module adds the bytes that it takes.  umem/malloc/stats.c and the
+ * command umem combine the counts with those of the caches, the arenas and the
+ * metadata allocator.
+ */
+#ifndef VMEM_ACCOUNT_H
+#define VMEM_ACCOUNT_H
+
+#include "vmem/base.h"
+
+/* All members are in bytes, and atomic. */
+struct account {
+	size_t program;     /* of the heap, in arenas of the program */
+	size_t donated;     /* of the heap, in the metadata allocator */
+	size_t firewall;    /* of the heap: addresses, with memory or not */
+	size_t purged;      /* parts of slabs that are purged */
+	size_t quarantined; /* of the heap: freed large blocks without memory */
+	size_t large;       /* large blocks and samples, whole spans */
+	size_t sample_units;      /* units for samples, with memory or not */
+	size_t sample_unit_spans; /* of these, in unguarded live samples */
+	size_t sample_spans;      /* unguarded live samples, whole spans */
+	size_t sample_pages;      /* pages of these */
+	size_t sample_guarded;    /* pages of live guarded samples */
+	size_t sample_warm;       /* pages kept for the next samples */
+	size_t tables;            /* of the heap, the page map and the CPUs, and
+				     logs */
+};
+
+extern hidden struct account account;
+
+static inline size_t
+account_add(size_t *member, size_t bytes)
+{
+	return __atomic_add_fetch(member, bytes, __ATOMIC_RELAXED);
+}
+
+static inline void
+account_sub(size_t *member, size_t bytes)
+{
+	__atomic_sub_fetch(member, bytes, __ATOMIC_RELAXED);
+}
+
+static inline size_t
+account_get(const size_t *member)
+{
+	return __atomic_load_n(member, __ATOMIC_RELAXED);
+}
+
+#endif
