@@ -27,7 +27,7 @@ expect 125 '^umem: version takes no argument$' "$umem" version x
 expect 2 '^usage: umem leaks' "$umem" leaks
 expect 2 '^usage: umem stat' "$umem" stat 1 2
 expect 2 '^umem: 999999999: no such process$' "$umem" status 999999999
-expect 2 '^umem: [0-9]+: libumem is not loaded' "$umem" status $$
+expect 2 '^umem: [0-9]+: does not run on umem' "$umem" status $$
 expect 2 '^umem: /etc/passwd: not a core file$' "$umem" leaks /etc/passwd
 expect 2 '^umem: nosuch: No such file' "$umem" leaks nosuch
 expect 125 '^umem: run: no program given' "$umem" run -v --

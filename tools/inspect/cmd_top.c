@@ -58,7 +58,7 @@ usage_drop(struct top *top, struct usage *usage)
 
 /* Looks at the process, or ends by fail_with(). */
 static void
-look(struct top *top)
+top_look(struct top *top)
 {
 	struct usage now;
 
@@ -95,7 +95,7 @@ look_again(struct top *top)
 	fail_target = &failed;
 	fail_is_kept = true;
 	if (works)
-		look(top);
+		top_look(top);
 	else
 		top->ended = fail_kept;
 	fail_is_kept = false;
@@ -105,7 +105,7 @@ look_again(struct top *top)
 
 /* From now on, growth counts from the present figures. */
 static void
-reset(struct top *top)
+top_reset(struct top *top)
 {
 	if (top->first.cpu != top->before.cpu && top->first.cpu != top->now.cpu)
 		usage_free(&top->first);
@@ -144,7 +144,7 @@ run_batch(struct top *top, uint64_t count)
 }
 
 static void
-draw(struct top *top)
+top_draw(struct top *top)
 {
 	const struct screen_line *lines;
 	size_t rows, columns, n;
@@ -156,7 +156,7 @@ draw(struct top *top)
 
 /* Obeys a key; returns false if it ends the command. */
 static bool
-obey(struct top *top, int key)
+top_obey(struct top *top, int key)
 {
 	static const char sorts[] = "mucglx";
 	const char *sort = key > 0 && key < 128 ? strchr(sorts, key) : NULL;
@@ -168,7 +168,7 @@ obey(struct top *top, int key)
 	else if (key == 'v')
 		top->by_cpu = !top->by_cpu;
 	else if (key == 'r')
-		reset(top);
+		top_reset(top);
 	else if (key == '+' && top->interval * 2 <= INTERVAL_MOST)
 		top->interval *= 2;
 	else if (key == '-' && top->interval / 2 >= INTERVAL_LEAST)
@@ -198,9 +198,9 @@ run_screen(struct top *top)
 			look_again(top);
 			next = now + pause_of(top, seconds_now() - now);
 		}
-		draw(top);
+		top_draw(top);
 		key = screen_key(looks ? next - seconds_now() : INTERVAL_MOST);
-		if (!obey(top, key))
+		if (!top_obey(top, key))
 			break;
 	}
 	screen_close();
@@ -265,6 +265,6 @@ command_top(int argc, char **argv)
 	top.layout = layout_find(top.target);
 	setlocale(LC_CTYPE, "");
 	top.is_utf8 = !is_batch && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	look(&top);
+	top_look(&top);
 	return is_batch ? run_batch(&top, count) : run_screen(&top);
 }

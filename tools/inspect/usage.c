@@ -50,7 +50,7 @@ struct reading {
 };
 
 static uint64_t
-less(uint64_t a, uint64_t b)
+usage_less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
@@ -62,7 +62,7 @@ value_of(const struct reading *r, enum layout_entry entry)
 }
 
 static uint64_t
-get(const struct reading *r, const char *from, enum layout_entry entry)
+usage_get(const struct reading *r, const char *from, enum layout_entry entry)
 {
 	return layout_get(r->model->layout, from, entry);
 }
@@ -85,7 +85,7 @@ account_of(const struct reading *r, enum layout_entry member)
 }
 
 static bool
-peek(const struct reading *r, uint64_t at, void *to, size_t bytes)
+usage_peek(const struct reading *r, uint64_t at, void *to, size_t bytes)
 {
 	return at != 0 && target_peek(r->model->target, at, to, bytes);
 }
@@ -96,7 +96,7 @@ record_read(const struct reading *r, uint64_t at, enum layout_entry bytes)
 {
 	char *record = xalloc(value_of(r, bytes) + 8);
 
-	if (peek(r, at, record, value_of(r, bytes)))
+	if (usage_peek(r, at, record, value_of(r, bytes)))
 		return record;
 	free(record);
 	return NULL;
@@ -110,7 +110,7 @@ block_read(struct reading *r, uint64_t at)
 	char *block = xalloc(bytes + 8);
 	size_t n = r->nblocks;
 
-	if (!peek(r, at, block, bytes)) {
+	if (!usage_peek(r, at, block, bytes)) {
 		free(block);
 		block = NULL;
 	}
@@ -136,9 +136,9 @@ blocks_read(struct reading *r)
 
 		if (region == NULL)
 			break;
-		first = get(r, region, L_REGION_BLOCKS);
-		if (!peek(r, get(r, region, L_REGION_COMMITTED), committed,
-			ncpus))
+		first = usage_get(r, region, L_REGION_BLOCKS);
+		if (!usage_peek(r, usage_get(r, region, L_REGION_COMMITTED),
+			committed, ncpus))
 			memset(committed, 0, ncpus);
 		for (uint64_t cpu = 0; cpu < ncpus; cpu++) {
 			bool has = committed[cpu] == 1;
@@ -149,7 +149,7 @@ blocks_read(struct reading *r)
 				r->usage->own += usage_pages_in(
 				    &r->pages, first + cpu * block, block);
 		}
-		at = get(r, region, L_REGION_NEXT);
+		at = usage_get(r, region, L_REGION_NEXT);
 		free(region);
 	}
 	free(committed);
@@ -179,17 +179,17 @@ header_add(
     struct reading *r, struct usage_cache *c, const char *record, uint64_t cpu)
 {
 	const char *hot =
-	    header_part(r, get(r, record, L_CACHE_HOT), cpu, L_HOT_BYTES);
-	const char *cold =
-	    header_part(r, get(r, record, L_CACHE_COLD), cpu, L_COLD_BYTES);
+	    header_part(r, usage_get(r, record, L_CACHE_HOT), cpu, L_HOT_BYTES);
+	const char *cold = header_part(
+	    r, usage_get(r, record, L_CACHE_COLD), cpu, L_COLD_BYTES);
 	struct usage_cpu *to = &r->usage->cpu[cpu];
 	uint64_t loaded, top, n = 0, previous;
 
 	if (hot == NULL || cold == NULL)
 		return;
-	loaded = get(r, cold, L_COLD_LOADED);
-	top = get(r, hot, L_HOT_TOP);
-	previous = get(r, cold, L_COLD_NPREVIOUS);
+	loaded = usage_get(r, cold, L_COLD_LOADED);
+	top = usage_get(r, hot, L_HOT_TOP);
+	previous = usage_get(r, cold, L_COLD_NPREVIOUS);
 	if (loaded != 0)
 		n = (top - loaded - value_of(r, L_MAGAZINE_ROUND)) / 8;
 	n = n < ROUNDS_MOST ? n : 0;
@@ -200,10 +200,10 @@ header_add(
 		to->largest = n * c->chunk;
 		to->cache = r->usage->ncaches - 1;
 	}
-	to->nloads += (uint32_t)get(r, cold, L_COLD_NLOADS);
-	c->nloads += (uint32_t)get(r, cold, L_COLD_NLOADS);
-	c->nrefills += (uint32_t)get(r, cold, L_COLD_NREFILLS);
-	c->nreceived += (uint32_t)get(r, cold, L_COLD_NRECEIVED);
+	to->nloads += (uint32_t)usage_get(r, cold, L_COLD_NLOADS);
+	c->nloads += (uint32_t)usage_get(r, cold, L_COLD_NLOADS);
+	c->nrefills += (uint32_t)usage_get(r, cold, L_COLD_NREFILLS);
+	c->nreceived += (uint32_t)usage_get(r, cold, L_COLD_NRECEIVED);
 }
 
 /* Returns the rounds in n full magazines of a shard. */
@@ -217,9 +217,9 @@ shard_rounds(const struct reading *r, uint64_t at, uint64_t n)
 
 		if (mag == NULL)
 			break;
-		if (get(r, mag, L_MAGAZINE_NROUNDS) < ROUNDS_MOST)
-			rounds += get(r, mag, L_MAGAZINE_NROUNDS);
-		at = get(r, mag, L_MAGAZINE_NEXT);
+		if (usage_get(r, mag, L_MAGAZINE_NROUNDS) < ROUNDS_MOST)
+			rounds += usage_get(r, mag, L_MAGAZINE_NROUNDS);
+		at = usage_get(r, mag, L_MAGAZINE_NEXT);
 		nread++;
 		free(mag);
 	}
@@ -229,19 +229,20 @@ shard_rounds(const struct reading *r, uint64_t at, uint64_t n)
 static void
 depots_add(struct reading *r, struct usage_cache *c, const char *record)
 {
-	uint64_t at = get(r, record, L_CACHE_MORE_SHARDS);
-	uint64_t n = get(r, record, L_CACHE_SHARDS);
+	uint64_t at = usage_get(r, record, L_CACHE_MORE_SHARDS);
+	uint64_t n = usage_get(r, record, L_CACHE_SHARDS);
 
-	c->ndepot += shard_rounds(r, get(r, record, L_CACHE_DEPOT_FULL),
-	    get(r, record, L_CACHE_DEPOT_NFULL));
+	c->ndepot += shard_rounds(r, usage_get(r, record, L_CACHE_DEPOT_FULL),
+	    usage_get(r, record, L_CACHE_DEPOT_NFULL));
 	for (uint64_t i = 1; at != 0 && i < n && i < CPUS_MOST; i++) {
 		char *shard = record_read(r, at, L_DEPOT_BYTES);
 
 		if (shard == NULL)
 			return;
-		c->ndepot += shard_rounds(r, get(r, shard, L_DEPOT_FULL),
-		    get(r, shard, L_DEPOT_NFULL));
-		c->ncontended += (uint32_t)get(r, shard, L_DEPOT_NCONTENDED);
+		c->ndepot += shard_rounds(r, usage_get(r, shard, L_DEPOT_FULL),
+		    usage_get(r, shard, L_DEPOT_NFULL));
+		c->ncontended +=
+		    (uint32_t)usage_get(r, shard, L_DEPOT_NCONTENDED);
 		at += value_of(r, L_DEPOT_BYTES);
 		free(shard);
 	}
@@ -251,14 +252,14 @@ depots_add(struct reading *r, struct usage_cache *c, const char *record)
 static void
 quarantine_add(struct reading *r, struct usage_cache *c, const char *record)
 {
-	uint64_t at = get(r, record, L_CACHE_QUARANTINE);
-	uint64_t n = get(r, record, L_CACHE_QUARANTINE_SLOTS);
+	uint64_t at = usage_get(r, record, L_CACHE_QUARANTINE);
+	uint64_t n = usage_get(r, record, L_CACHE_QUARANTINE_SLOTS);
 	uint64_t *slot;
 
 	if (at == 0 || n == 0 || n > QUARANTINE_MOST)
 		return;
 	slot = xalloc(8 * n);
-	if (peek(r, at, slot, 8 * n))
+	if (usage_peek(r, at, slot, 8 * n))
 		for (uint64_t i = 0; i < n; i++)
 			c->ndepot += slot[i] != 0;
 	free(slot);
@@ -275,25 +276,26 @@ cache_add(struct reading *r, uint64_t at, const char *record)
 	ARRAY_GROW(u->caches, u->ncaches, u->caches_capacity);
 	c = &u->caches[u->ncaches++];
 	*c = (struct usage_cache){.at = at,
-	    .is_class = get(r, record, L_CACHE_CLASS) != 0,
-	    .in_heap = get(r, record, L_CACHE_SOURCE) == 0,
-	    .chunk = get(r, record, L_CACHE_CHUNK),
-	    .bufsize = get(r, record, L_CACHE_BUFSIZE),
-	    .used = get(r, record, L_CACHE_NUSED),
-	    .ndepot = get(r, record, L_CACHE_RESERVE_READY),
-	    .ncontended = (uint32_t)(get(r, record, L_CACHE_NCONTENDED) +
-				     get(r, record, L_CACHE_SLAB_NCONTENDED))};
+	    .is_class = usage_get(r, record, L_CACHE_CLASS) != 0,
+	    .in_heap = usage_get(r, record, L_CACHE_SOURCE) == 0,
+	    .chunk = usage_get(r, record, L_CACHE_CHUNK),
+	    .bufsize = usage_get(r, record, L_CACHE_BUFSIZE),
+	    .used = usage_get(r, record, L_CACHE_NUSED),
+	    .ndepot = usage_get(r, record, L_CACHE_RESERVE_READY),
+	    .ncontended =
+		(uint32_t)(usage_get(r, record, L_CACHE_NCONTENDED) +
+			   usage_get(r, record, L_CACHE_SLAB_NCONTENDED))};
 	snprintf(c->name, sizeof(c->name), "%s",
 	    plain_text(record + value_of(r, L_CACHE_NAME), 31));
-	c->memory =
-	    get(r, record, L_CACHE_NSLABS) * get(r, record, L_CACHE_SLAB_BYTES);
-	total =
-	    get(r, record, L_CACHE_NSLABS) * get(r, record, L_CACHE_NCHUNKS);
+	c->memory = usage_get(r, record, L_CACHE_NSLABS) *
+		    usage_get(r, record, L_CACHE_SLAB_BYTES);
+	total = usage_get(r, record, L_CACHE_NSLABS) *
+		usage_get(r, record, L_CACHE_NCHUNKS);
 	/* An import cache has no slabs, so its resources count as none. */
 	if (c->used > total)
 		c->used = total;
 	c->nfree = total - c->used;
-	if (get(r, record, L_CACHE_HAS_MAGAZINES)) {
+	if (usage_get(r, record, L_CACHE_HAS_MAGAZINES)) {
 		for (uint64_t cpu = 0; cpu < u->ncpus; cpu++)
 			header_add(r, c, record, cpu);
 		depots_add(r, c, record);
@@ -311,7 +313,8 @@ caches_read(struct reading *r)
 	uint64_t head = value_of(r, L_CACHE_LIST), link;
 	struct cycle_detector cycles = {0};
 
-	if (!peek(r, head + value_of(r, L_LIST_NEXT), &link, sizeof(link)))
+	if (!usage_peek(
+		r, head + value_of(r, L_LIST_NEXT), &link, sizeof(link)))
 		return;
 	while (link != head && cycle_continues(&cycles, link) &&
 	       r->usage->ncaches < CACHES_MOST) {
@@ -446,14 +449,14 @@ caches_sum(struct reading *r)
 			continue;
 		u->in_use += live * c->bufsize;
 		in_classes += c->is_class ? live * c->bufsize : 0;
-		u->rounding += less(c->memory, total * c->chunk) +
-			       live * less(c->chunk, c->bufsize);
+		u->rounding += usage_less(c->memory, total * c->chunk) +
+			       live * usage_less(c->chunk, c->bufsize);
 		u->cpus += c->ncpu * c->chunk;
 		u->depots += c->ndepot * c->chunk;
 		u->slabs += c->nfree * c->chunk;
 	}
 	/* Pages of free chunks in slabs may have been returned. */
-	u->slabs = less(u->slabs, account_of(r, L_ACCOUNT_PURGED));
+	u->slabs = usage_less(u->slabs, account_of(r, L_ACCOUNT_PURGED));
 	rounded = (uint64_t)(rounding_share(r) * (double)in_classes);
 	u->in_use -= rounded;
 	u->rounding += rounded;
@@ -463,11 +466,11 @@ caches_sum(struct reading *r)
 static void
 larges_add(struct reading *r, uint64_t unguarded)
 {
-	uint64_t blocks = less(account_of(r, L_ACCOUNT_LARGE),
-	    less(account_of(r, L_ACCOUNT_SAMPLE_SPANS),
+	uint64_t blocks = usage_less(account_of(r, L_ACCOUNT_LARGE),
+	    usage_less(account_of(r, L_ACCOUNT_SAMPLE_SPANS),
 		account_of(r, L_ACCOUNT_SAMPLE_PAGES)));
 
-	r->usage->large = less(blocks, unguarded);
+	r->usage->large = usage_less(blocks, unguarded);
 	r->usage->arenas = account_of(r, L_ACCOUNT_PROGRAM);
 	r->usage->in_use += r->usage->large + r->usage->arenas;
 }
@@ -508,12 +511,12 @@ pages_add(struct reading *r)
 	    &r->pages, r->model->base, r->model->end - r->model->base);
 	u->has_pages = true;
 	u->rss = rss_read(r->model->target);
-	u->others = less(u->rss, heap + u->own);
+	u->others = usage_less(u->rss, heap + u->own);
 	layers = u->in_use + u->rounding + usage_cached(u) + u->dirty +
 		 u->samples + u->own + u->others;
-	u->untouched = less(layers, u->rss);
+	u->untouched = usage_less(layers, u->rss);
 	/* Pages in no layer, as the last part of a slab that is being made. */
-	u->slabs += less(u->rss, layers);
+	u->slabs += usage_less(u->rss, layers);
 }
 
 static void
@@ -521,7 +524,7 @@ heap_bounds(struct reading *r)
 {
 	uint64_t base = value_of(r, L_HEAP_WINDOW) + value_of(r, L_WINDOW_BASE);
 
-	if (!peek(r, base, &r->model->base, sizeof(r->model->base)))
+	if (!usage_peek(r, base, &r->model->base, sizeof(r->model->base)))
 		r->model->base = 0;
 	r->model->end = variable_of(r, L_COMMITTED_END);
 	if (r->model->end < r->model->base)

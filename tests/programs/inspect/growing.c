@@ -1,8 +1,9 @@
 /*
  * growing.c - a program whose memory changes while it is watched
  *
- * A thread allocates and frees blocks of 100 bytes.  Each line of input adds 4 MB in blocks of 200 bytes, by keep_more(); a line
- * with a path runs that program instead.  The program ends at the end of input.
+ * A thread allocates and frees blocks of 100 bytes.  Each line of input adds 4
+ * MB in blocks of 200 bytes, by keep_more(); a line with a path runs that
+ * program instead.  The program ends at the end of input.
  */
 #include <pthread.h>
 #include <stdio.h>
