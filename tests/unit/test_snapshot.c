@@ -2,6 +2,7 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -111,6 +112,73 @@ START_TEST(a_copy_that_nobody_traces_ends_and_wait_does_not_see_it)
 }
 END_TEST
 
+/* Threads that serve one request, and rounds of that. */
+#define SERVERS       4
+#define SERVER_ROUNDS 300
+
+static pthread_barrier_t round_begins, round_ends;
+static uint32_t nserving; /* [a] threads in snapshot_serve() */
+static uintptr_t server;  /* [a] thread pointer of the last one in it */
+
+static void *
+serve_rounds(void *arg)
+{
+	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+
+	for (int i = 0; i < SERVER_ROUNDS; i++) {
+		pthread_barrier_wait(&round_begins);
+		snapshot_serve(SEC / 200);
+		__atomic_sub_fetch(&server, self, __ATOMIC_SEQ_CST);
+		__atomic_sub_fetch(&nserving, 1, __ATOMIC_SEQ_CST);
+		pthread_barrier_wait(&round_ends);
+	}
+	return arg;
+}
+
+/* The command lets the thread run that the request names. */
+START_TEST(of_several_threads_the_one_that_waits_is_named)
+{
+	uintptr_t *named =
+	    (uintptr_t *)(state() -
+			  value_of("snapshot.state") / sizeof(uint32_t) +
+			  value_of("snapshot.thread") / sizeof(uint32_t));
+	pthread_t thread[SERVERS];
+	uintptr_t sum = 0, one, left;
+	int nchecked = 0;
+
+	ck_assert(umem_ready());
+	pthread_barrier_init(&round_begins, NULL, SERVERS + 1);
+	pthread_barrier_init(&round_ends, NULL, SERVERS + 1);
+	for (int i = 0; i < SERVERS; i++) {
+		ck_assert_int_eq(
+		    pthread_create(&thread[i], NULL, serve_rounds, NULL), 0);
+		sum += (uintptr_t)thread[i];
+	}
+	for (int i = 0; i < SERVER_ROUNDS; i++) {
+		/* server is the sum of the threads that are in the call. */
+		__atomic_store_n(&server, sum, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&nserving, SERVERS, __ATOMIC_SEQ_CST);
+		__atomic_store_n(
+		    state(), value_of("=SNAPSHOT_ASKED"), __ATOMIC_RELEASE);
+		pthread_barrier_wait(&round_begins);
+		while (__atomic_load_n(&nserving, __ATOMIC_SEQ_CST) > 1)
+			sched_yield();
+		one = *named;
+		left = __atomic_load_n(&server, __ATOMIC_SEQ_CST);
+		/* It has waited all the time if it waits still. */
+		if (__atomic_load_n(state(), __ATOMIC_SEQ_CST) ==
+		    value_of("=SNAPSHOT_READY")) {
+			ck_assert_uint_eq(one, left);
+			nchecked++;
+		}
+		pthread_barrier_wait(&round_ends);
+	}
+	for (int i = 0; i < SERVERS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_int_gt(nchecked, 0);
+}
+END_TEST
+
 Suite *
 snapshot_suite(void)
 {
@@ -123,6 +191,8 @@ snapshot_suite(void)
 	tcase_add_test(snapshot, a_confined_process_makes_no_copy);
 	tcase_add_test(
 	    snapshot, a_copy_that_nobody_traces_ends_and_wait_does_not_see_it);
+	tcase_add_test(
+	    snapshot, of_several_threads_the_one_that_waits_is_named);
 	suite_add_tcase(suite, snapshot);
 	return suite;
 }

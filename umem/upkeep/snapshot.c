@@ -31,6 +31,7 @@
 #include "umem/upkeep/snapshot.h"
 #include "vmem/describe.h"
 #include "vmem/os.h"
+#include "vmem/panic.h"
 
 /* How long to sleep while the command prepares, in ns. */
 #define READY_WAIT_NS 1000000
@@ -50,6 +51,14 @@ static struct snapshot {
 	uint32_t waking;     /* its value that wakes the thread */
 } snapshot;
 
+/*
+ * [a] A thread is the server: it may take a request.  Two threads may see the
+ * same request.  If both stored their thread pointers, and only then one of
+ * them took it, the command could let the other one run.  A signal handler that
+ * interrupts the server and allocates finds that it is taken.
+ */
+static bool is_served;
+
 static bool
 state_change(uint32_t from, uint32_t to)
 {
@@ -64,11 +73,13 @@ snapshot_served_by(uint32_t *sleeps_on, uint32_t waking)
 	__atomic_store_n(&snapshot.sleeps_on, sleeps_on, __ATOMIC_RELEASE);
 }
 
+/* Takes the request and makes the copy.  The caller is the server. */
 static void
 snapshot_make(uint64_t wait_ns)
 {
 	uint64_t began = os_now_ns();
 
+	umem_assert(__atomic_load_n(&is_served, __ATOMIC_RELAXED));
 	/* A confined process must not make unusual system calls. */
 	if (os_is_confined()) {
 		state_change(SNAPSHOT_ASKED, SNAPSHOT_NONE);
@@ -97,8 +108,11 @@ snapshot_serve(uint64_t wait_ns)
 		    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	if (unlikely(__atomic_load_n(&snapshot.state, __ATOMIC_RELAXED) ==
 		     SNAPSHOT_ASKED) &&
-	    __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED) == 0)
+	    __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED) == 0 &&
+	    !__atomic_exchange_n(&is_served, true, __ATOMIC_ACQUIRE)) {
 		snapshot_make(wait_ns);
+		__atomic_store_n(&is_served, false, __ATOMIC_RELEASE);
+	}
 	return __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED) != 0;
 }
 
@@ -107,6 +121,7 @@ snapshot_after_fork(void)
 {
 	snapshot.state = SNAPSHOT_NONE;
 	snapshot.copy = 0;
+	is_served = false;
 }
 
 DESCRIBE(DESCRIBED_SNAPSHOT);
