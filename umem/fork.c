@@ -209,7 +209,7 @@ handlers_register(void)
 start_path void
 fork_register(void)
 {
-	static uint32_t registered; /* [a] */
+	static uint32_t registered written_early; /* [a] */
 
 	if (__atomic_exchange_n(&registered, 1, __ATOMIC_RELAXED) == 0 &&
 	    handlers_register() != 0)

@@ -66,6 +66,7 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(DEFER_BUDGET, defer_budget)                                          \
 	T(DEFER_DELAY_NS, defer_delay_ns)                                      \
 	T(HEAP_LIMITS_HARD, heap_limits.hard)                                  \
+	T(HEAP_LIMITS_SOFT, heap_limits.soft)                                  \
 	T(HELP, options.help)                                                  \
 	T(HUGE_IS_ALLOWED, huge_is_allowed)                                    \
 	T(LOG_CONTENTS, log_bytes_wanted[LOG_CONTENTS])                        \
@@ -372,6 +373,18 @@ const struct option option_table[] = {
 	.wrong = "no such size, or the largest",
 	.action = ACTION_SIZE_REMOVE,
 	.help = "remove a size class",
+    },
+    {
+	.name = "soft_limit",
+	.type = OPTION_SIZE,
+	.takes_share = true,
+	.minimum = MIB,
+	.maximum = SIZE_MAX,
+	.is_live = true,
+	.target = TARGET_HEAP_LIMITS_SOFT,
+	.initial_text = "none",
+	.wrong = LIMIT_WRONG,
+	.help = "memory of the heap above which unused memory is released",
     },
     {
 	.name = "stats",

@@ -26,6 +26,12 @@
  */
 #define seldom_used __attribute__((section(".bss.seldom")))
 
+/*
+ * A small variable that every process writes to, even if it never allocates.
+ * It is on a page that the loader writes to anyway; see umem/sections.ld.
+ */
+#define written_early __attribute__((section("umem_early")))
+
 #define array_size(a) (sizeof(a) / sizeof((a)[0]))
 /*
  * Publishes value in *word, unless another thread has published one since *word

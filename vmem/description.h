@@ -98,6 +98,8 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 /* vmem/heap_limit.c */
 #define DESCRIBED_HEAP_LIMIT(M, V, C, B)                                       \
 	V(HEAP_LIMITS, heap_limits)                                            \
+	M(LIMITS_SOFT, heap_limits, heap_limits, soft)                         \
+	M(LIMITS_NSOFT, heap_limits, heap_limits, nsoft)                       \
 	M(LIMITS_HARD, heap_limits, heap_limits, hard)                         \
 	M(LIMITS_NHARD, heap_limits, heap_limits, nhard)
 

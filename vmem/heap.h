@@ -124,8 +124,10 @@ void heap_forbid_huge(void);
  * beyond the hard limit, which is on heap_held(); see heap_limit.c.
  */
 struct heap_limits {
+	size_t soft;  /* [atomic] umem/upkeep/soft_limit.c */
 	size_t hard;  /* [atomic] */
-	size_t nhard; /* [atomic] requests that the heap has refused for it */
+	size_t nsoft; /* [atomic] releases because of the soft limit */
+	size_t nhard; /* [atomic] requests that the heap has refused */
 };
 
 extern struct heap_limits heap_limits;

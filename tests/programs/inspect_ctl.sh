@@ -51,6 +51,8 @@ says 0 'huge_pages=no (before: auto)' ctl $pid huge_pages=no
 says 0 'max_contention=3 (before: 2)' ctl $pid max_contention=3
 says 0 hard_limit=none ctl $pid hard_limit
 says 0 'hard_limit=3g (before: none)' ctl $pid hard_limit=3g
+says 0 'Hard limit:     3G, reached 0 times' status $pid
+says 0 'Soft limit:     none' status $pid
 says 0 'hard_limit=none (before: 3g)' ctl $pid hard_limit=none
 says 0 'noabort=yes (before: no)' ctl $pid noabort=yes
 says 0 'reap_interval=5 (before: 0.25)' ctl $pid reap_interval=5
@@ -68,7 +70,7 @@ says 0 'noabort=yes' ctl $pid noabort
 says 0 'Debugging:      noabort' status $pid
 
 "$umem" ctl $pid >all || fail "ctl"
-[ "$(wc -l <all)" = 12 ] || fail "$(cat all)"
+[ "$(wc -l <all)" = 13 ] || fail "$(cat all)"
 grep -qx 'depot_bytes  *1m  *16m' all || fail "$(cat all)"
 "$umem" ctl --json $pid | python3 -c 'import json, sys
 assert json.load(sys.stdin)["huge_pages"] == "no"' || fail "json"

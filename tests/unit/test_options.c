@@ -753,6 +753,8 @@ START_TEST(a_share_is_one_of_the_limit_of_the_cgroup)
 	ck_assert_uint_eq(heap_limits.hard, align_down(all / 100 * 50, MIB));
 	parse("hard_limit=100%");
 	ck_assert_uint_eq(heap_limits.hard, align_down(all / 100 * 100, MIB));
+	parse("soft_limit=25%");
+	ck_assert_uint_eq(heap_limits.soft, align_down(all / 100 * 25, MIB));
 	parse("hard_limit=3g");
 	ck_assert_uint_eq(heap_limits.hard, 3 * GIB);
 	for (unsigned i = 0; i < array_size(wrong); i++) {

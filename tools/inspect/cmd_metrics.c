@@ -102,6 +102,20 @@ read_values(struct model *model, uint64_t values[METRICS])
 		values[METRIC_FAILURES] += model->caches[i].nfailed;
 }
 
+static void
+add_limits(struct model *model, uint64_t values[METRICS])
+{
+	const struct layout *l = model->layout;
+	const char *limits = layout_at(l, model->target, L_HEAP_LIMITS);
+
+	if (limits == NULL)
+		return;
+	values[METRIC_SOFT_LIMIT] = layout_get(l, limits, L_LIMITS_SOFT);
+	values[METRIC_SOFT_HITS] = layout_get(l, limits, L_LIMITS_NSOFT);
+	values[METRIC_HARD_LIMIT] = layout_get(l, limits, L_LIMITS_HARD);
+	values[METRIC_HARD_HITS] = layout_get(l, limits, L_LIMITS_NHARD);
+}
+
 int
 command_metrics(int argc, char **argv)
 {
@@ -113,6 +127,7 @@ command_metrics(int argc, char **argv)
 		fail_usage(argv[0]);
 	model = snapshot_open(target, 0);
 	read_values(model, values);
+	add_limits(model, values);
 	for (enum metric i = 0; i < METRICS; i++) {
 		print_header(&metric_families[i]);
 		if (i >= METRIC_CACHE_FIRST)

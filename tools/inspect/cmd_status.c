@@ -206,6 +206,22 @@ print_limits(const struct model *model)
 		    n, nreached);
 }
 
+/* Prints a limit of the heap's memory, and how often it was reached. */
+static void
+print_memory_limit(struct model *model, const char *what,
+    enum layout_entry limit, enum layout_entry n)
+{
+	const struct layout *l = model->layout;
+	const char *at = layout_at(l, model->target, L_HEAP_LIMITS);
+	uint64_t bytes = at == NULL ? 0 : layout_get(l, at, limit);
+
+	if (bytes == 0)
+		printf("%-16snone\n", what);
+	else
+		printf("%-16s%s, reached %lu times\n", what, size_text(bytes),
+		    layout_get(l, at, n));
+}
+
 static void
 json_limits(const struct model *model)
 {
@@ -215,6 +231,20 @@ json_limits(const struct model *model)
 	json_number("caches", n);
 	json_number("reached", nreached);
 	json_close();
+}
+
+static void
+json_memory_limits(struct model *model)
+{
+	const struct layout *l = model->layout;
+	const char *at = layout_at(l, model->target, L_HEAP_LIMITS);
+
+	if (at == NULL)
+		return;
+	json_number("soft_limit", layout_get(l, at, L_LIMITS_SOFT));
+	json_number("soft_limit_hits", layout_get(l, at, L_LIMITS_NSOFT));
+	json_number("hard_limit", layout_get(l, at, L_LIMITS_HARD));
+	json_number("hard_limit_hits", layout_get(l, at, L_LIMITS_NHARD));
 }
 
 int
@@ -238,6 +268,7 @@ command_status(int argc, char **argv)
 		json_text("debug", debug_text(model));
 		json_text("options", options_changed(&options));
 		json_limits(model);
+		json_memory_limits(model);
 		json_number(
 		    "concurrency", cpu_layer_value(model, L_LAYER_NWANTED));
 		json_number("heap_bytes", model->end - model->base);
@@ -260,6 +291,8 @@ command_status(int argc, char **argv)
 	printf("Debugging:      %s\n", debug_text(model));
 	printf("Options:        %s\n", options_changed(&options));
 	print_limits(model);
+	print_memory_limit(model, "Soft limit:", L_LIMITS_SOFT, L_LIMITS_NSOFT);
+	print_memory_limit(model, "Hard limit:", L_LIMITS_HARD, L_LIMITS_NHARD);
 	printf("Heap:           %s at %lx\n",
 	    size_text(model->end - model->base), model->base);
 	printf("Memory:         %s\n", usage_text(&usage, SIZE_MAX));

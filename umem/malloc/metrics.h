@@ -39,6 +39,14 @@
 	    "Part of umem_live_bytes in samples.")                             \
 	M(ARENAS, "umem_arenas", "gauge", "bytes",                             \
 	    "Part of umem_live_bytes in arenas of the program.")               \
+	M(SOFT_LIMIT, "umem_soft_limit", "gauge", "bytes",                     \
+	    "Heap memory above which unused memory is released; 0: none.")     \
+	M(SOFT_HITS, "umem_soft_limit_hits", "counter", "",                    \
+	    "Releases because of the soft limit.")                             \
+	M(HARD_LIMIT, "umem_hard_limit", "gauge", "bytes",                     \
+	    "Heap memory above which requests fail; 0: none.")                 \
+	M(HARD_HITS, "umem_hard_limit_hits", "counter", "",                    \
+	    "Requests that the heap refused because of the hard limit.")       \
 	M(FAILURES, "umem_failures", "counter", "", "Allocations that failed.")
 
 /* One sample for each cache that has slabs. */

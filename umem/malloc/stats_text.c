@@ -14,6 +14,7 @@
 #include "umem/malloc/stats_text.h"
 #include "umem/malloc/metrics.h"
 #include "umem/umem.h"
+#include "vmem/heap.h"
 #include "vmem/os.h"
 
 /* Bytes of the text apart from the caches, and of the lines of one cache. */
@@ -254,7 +255,11 @@ stats_metrics(struct text *text, const struct stats *stats)
 	    [METRIC_OWN] = stats->own,
 	    [METRIC_LARGE] = stats->large,
 	    [METRIC_SAMPLES] = stats->samples,
-	    [METRIC_ARENAS] = stats->arenas};
+	    [METRIC_ARENAS] = stats->arenas,
+	    [METRIC_SOFT_LIMIT] = heap_limits.soft,
+	    [METRIC_SOFT_HITS] = heap_limits.nsoft,
+	    [METRIC_HARD_LIMIT] = heap_limits.hard,
+	    [METRIC_HARD_HITS] = heap_limits.nhard};
 	bool complete = true;
 
 	for (unsigned i = METRIC_CACHE_FIRST; i < METRICS; i++) {

@@ -62,6 +62,7 @@
 #include "umem/cache/cache_walk.h"
 #include "umem/upkeep/idle.h"
 #include "umem/upkeep/reclaim.h"
+#include "umem/upkeep/soft_limit.h"
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
 #include "vmem/panic.h"
@@ -128,6 +129,13 @@ hole_bytes(void)
 	    page_purge_bytes());
 }
 
+size_t
+reclaim_idle_bytes(void)
+{
+	return heap_dirty() + hole_bytes() +
+	       cache_walk_sum(TALLY_DEPOTS, cache_depot_bytes);
+}
+
 unsigned
 reclaim_dirty_pressure(void)
 {
@@ -144,6 +152,8 @@ reclaim_page_pressure(void)
 {
 	size_t dirty = heap_dirty();
 
+	if (soft_limit_is_exceeded())
+		return RECLAIM_PRESSURE_MOST;
 	return reclaim_pressure(dirty + hole_bytes(), dirty + heap_used());
 }
 
@@ -177,6 +187,30 @@ reclaim_for_growth(size_t grown, size_t target)
 }
 
 static bool
+reap_without_calls(struct umem_cache *cache)
+{
+	if (!cache->calls_out)
+		cache_reap(cache);
+	return cache->calls_out || cache->reclaim != NULL;
+}
+
+bool
+reclaim_caches_without_calls(void)
+{
+	umem_assert(worker_is_self());
+	return cache_walk_as_worker(WALK_ALL, reap_without_calls);
+}
+
+void
+reclaim_slabs(size_t bytes)
+{
+	umem_assert(worker_is_self());
+	cache_walk_as_worker(WALK_ALL, cache_reclaim_idle);
+	purge_left = bytes;
+	cache_walk_as_worker(WALK_ALL, reclaim_purge_cache);
+}
+
+static bool
 is_depot_reclaimable(struct umem_cache *cache)
 {
 	return cache_depot_bytes(cache) != 0;
@@ -192,14 +226,18 @@ reclaim_flush_depot(struct umem_cache *cache, void *bytes)
 	return *want != 0;
 }
 
+void
+reclaim_depots(size_t bytes)
+{
+	cache_walk_beside_worker(
+	    WALK_DEPOTS, is_depot_reclaimable, reclaim_flush_depot, &bytes);
+}
+
 static void
 reclaim_flush_depots(size_t asked, size_t target)
 {
-	size_t want = RELEASE_FACTOR * asked;
-
 	if (cache_walk_sum(TALLY_DEPOTS, cache_depot_bytes) > target)
-		cache_walk_beside_worker(WALK_DEPOTS, is_depot_reclaimable,
-		    reclaim_flush_depot, &want);
+		reclaim_depots(RELEASE_FACTOR * asked);
 }
 
 /*

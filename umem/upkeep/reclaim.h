@@ -44,4 +44,23 @@ unsigned reclaim_page_pressure(void);
  */
 void reclaim_check(uint64_t now_ns);
 
+/* About how many bytes are idle in all levels but CPU caches.  Takes locks. */
+size_t reclaim_idle_bytes(void);
+
+/* Releases about this many bytes from depots to the slabs. */
+void reclaim_depots(size_t bytes);
+
+/*
+ * Releases empty slabs, and purges free pages of slabs, about this many bytes.
+ * Only the worker may call it.
+ */
+void reclaim_slabs(size_t bytes);
+
+/*
+ * Reaps the caches for which that calls no function of the program.  Returns
+ * whether a thread that may call the program can release more.  Only the worker
+ * may call it.
+ */
+bool reclaim_caches_without_calls(void);
+
 #endif

@@ -58,6 +58,7 @@
 #include "umem/upkeep/idle.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/snapshot.h"
+#include "umem/upkeep/soft_limit.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "umem/cache/worker.h"
@@ -150,25 +151,6 @@ reap_all(void)
 	    __ATOMIC_RELAXED);
 }
 
-static bool
-reap_without_calls(struct umem_cache *cache)
-{
-	if (!cache->calls_out)
-		cache_reap(cache);
-	return cache->calls_out || cache->reclaim != NULL;
-}
-
-/*
- * Reaps the caches for which that calls no function of the program.  Returns
- * whether a thread that may call the program can release more.
- */
-static bool
-reap_all_without_calls(void)
-{
-	umem_assert(worker_is_self());
-	return cache_walk_as_worker(WALK_ALL, reap_without_calls);
-}
-
 /* Age at which this update purges pages of slabs, and how many bytes more. */
 static unsigned purge_updates; /* [worker] */
 static size_t purge_left;      /* [worker] */
@@ -225,6 +207,10 @@ update_all(void)
 		os_futex_wake(&reaps_done, INT32_MAX);
 	}
 	busy = update_memory(update_with_calls, SIZE_MAX);
+	if (!soft_limit_release(SIZE_MAX))
+		reap_all();
+	if (soft_limit_is_exceeded())
+		heap_purge(0, SIZE_MAX);
 	return busy || update_may_purge();
 }
 
@@ -247,14 +233,21 @@ donate_to_meta(void)
 	return true;
 }
 
+/* Makes the upkeep thread reap soon. */
+static void
+reap_request(void)
+{
+	__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELEASE);
+	update_thread_wake();
+}
+
 /* Makes the upkeep thread reap, and waits for it for a limited time. */
 static void
 reap_by_thread(void)
 {
 	uint32_t seen = __atomic_load_n(&reaps_done, __ATOMIC_ACQUIRE);
 
-	__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELEASE);
-	update_thread_wake();
+	reap_request();
 	os_futex_wait(&reaps_done, seen, RECLAIM_WAIT_NS);
 }
 
@@ -281,7 +274,7 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	if (may_call && !by_thread)
 		reap_all();
 	else
-		has_more = reap_all_without_calls();
+		has_more = reclaim_caches_without_calls();
 	worker_end();
 	if (by_thread && has_more)
 		reap_by_thread();
@@ -385,6 +378,7 @@ update_in_caller(uint64_t now)
 	if (!worker_begin())
 		return;
 	update_memory(update_without_calls, RELEASE_LIMIT);
+	soft_limit_release(RELEASE_LIMIT);
 	worker_end();
 	update_put_off(now);
 }
@@ -425,6 +419,25 @@ reclaim_is_due(void)
 			  __atomic_load_n(&reclaim_at, __ATOMIC_RELAXED)) >= 0;
 }
 
+/*
+ * Releases memory if the heap exceeds the soft limit; the upkeep thread, if
+ * there is one, makes the calls of the program for which that is not enough.
+ */
+static void
+release_above_limit(void)
+{
+	int saved = errno;
+	bool suffices;
+
+	if (!soft_limit_is_due() || !worker_begin())
+		return;
+	suffices = soft_limit_release(RELEASE_LIMIT);
+	worker_end();
+	if (!suffices && update_has_thread())
+		reap_request();
+	errno = saved;
+}
+
 /* Pages are dirty, or pushes are counted: the program may become idle. */
 static void
 poll_dirty(uint64_t now)
@@ -444,8 +457,10 @@ update_poll(void)
 
 	if (is_dirty || ticks_get() != INT32_MAX)
 		poll_dirty(now);
-	if (unlikely(reclaim_is_due()))
+	if (unlikely(reclaim_is_due())) {
 		reclaim_check(now);
+		release_above_limit();
+	}
 	if (likely(now < due)) {
 		if (!is_dirty)
 			return;
@@ -480,7 +495,7 @@ release_all(uint64_t now)
 	since = __atomic_load_n(&idle_since_ns, __ATOMIC_RELAXED);
 	if (since == 0) {
 		/* This is a free(): call no function of the program. */
-		reap_all_without_calls();
+		reclaim_caches_without_calls();
 		since = now;
 	}
 	if (heap_purge(now - since, RELEASE_LIMIT) < RELEASE_LIMIT) {
@@ -564,8 +579,7 @@ umem_reap(void)
 	if (!umem_ready())
 		return;
 	if (update_has_thread()) {
-		__atomic_store_n(&reap_wanted, 1, __ATOMIC_RELAXED);
-		update_thread_wake();
+		reap_request();
 	} else if (worker_begin()) {
 		reap_all();
 		worker_end();
