@@ -39,6 +39,26 @@
 /* Samples from which rounding is estimated. */
 #define SAMPLES_LEAST 30
 
+const struct usage_layer usage_layers[USAGE_LAYERS] = {
+    {"in_use", "in use", "blocks and objects that the program holds",
+	offsetof(struct usage, in_use)},
+    {"rounding", "rounding", "the difference to the sizes asked for",
+	offsetof(struct usage, rounding)},
+    {"cached_cpus", "cached by CPUs", "free blocks in the magazines of CPUs",
+	offsetof(struct usage, cpus)},
+    {"cached_depots", "cached in depots", "free blocks in full magazines",
+	offsetof(struct usage, depots)},
+    {"cached_slabs", "cached in slabs", "free blocks in slabs in use",
+	offsetof(struct usage, slabs)},
+    {"free_dirty", "free dirty", "free pages, not yet returned to the kernel",
+	offsetof(struct usage, dirty)},
+    {"samples", "samples", "pages of sampled blocks",
+	offsetof(struct usage, samples)},
+    {"library", "library", "structures of the library itself",
+	offsetof(struct usage, own)},
+    {"not_ours", "not ours", "program files, stacks, other mappings",
+	offsetof(struct usage, others)}};
+
 /* What is read besides the result. */
 struct reading {
 	struct model *model;
@@ -578,16 +598,20 @@ term_add(FILE *file, size_t width, size_t *column, const char *term)
 	*column += 1 + strlen(term);
 }
 
+/* Returns the sum of all layers, or the resident set if it is known. */
+static uint64_t
+usage_sum(const struct usage *u)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < USAGE_LAYERS; i++)
+		sum += usage_in(u, i);
+	return u->has_pages ? u->rss : sum;
+}
+
 char *
 usage_text(const struct usage *u, size_t width)
 {
-	const struct {
-		const char *sign, *name;
-		uint64_t bytes;
-	} terms[] = {{"", "in use", u->in_use}, {"+ ", "rounding", u->rounding},
-	    {"+ ", "cached", usage_cached(u)}, {"+ ", "free dirty", u->dirty},
-	    {"+ ", "samples", u->samples}, {"+ ", "library", u->own},
-	    {"+ ", "not ours", u->others}, {"- ", "untouched", u->untouched}};
 	char *text = NULL, term[160];
 	size_t bytes, column;
 	FILE *file = open_memstream(&text, &bytes);
@@ -595,21 +619,26 @@ usage_text(const struct usage *u, size_t width)
 	if (file == NULL)
 		fail_with(EXIT_ERROR, "out of memory");
 	column = (size_t)fprintf(file, "%s %s =", u->has_pages ? "RSS" : "Heap",
-	    size_text(u->has_pages ? u->rss
-				   : u->in_use + u->rounding + usage_cached(u) +
-					 u->dirty + u->samples + u->own));
-	for (size_t i = 0; i < array_size(terms); i++) {
-		if (!u->has_pages && terms[i].bytes == 0 && i > 5)
+	    size_text(usage_sum(u)));
+	for (size_t i = 0; i < USAGE_LAYERS; i++) {
+		size_t member = usage_layers[i].offset;
+
+		if (member == offsetof(struct usage, depots) ||
+		    member == offsetof(struct usage, slabs) ||
+		    (member == offsetof(struct usage, others) && !u->has_pages))
 			continue;
-		snprintf(term, sizeof(term), "%s%s %s", terms[i].sign,
-		    terms[i].name, size_text(terms[i].bytes));
-		if (i == 2)
+		snprintf(term, sizeof(term), "%s%s %s", i == 0 ? "" : "+ ",
+		    usage_layers[i].name, size_text(usage_in(u, i)));
+		if (member == offsetof(struct usage, cpus))
 			snprintf(term, sizeof(term),
 			    "+ cached %s (CPUs %s, depots %s, slabs %s)",
-			    size_text(terms[i].bytes), size_text(u->cpus),
+			    size_text(usage_cached(u)), size_text(u->cpus),
 			    size_text(u->depots), size_text(u->slabs));
 		term_add(file, width, &column, term);
 	}
+	snprintf(term, sizeof(term), "- untouched %s", size_text(u->untouched));
+	if (u->has_pages)
+		term_add(file, width, &column, term);
 	fclose(file);
 	return text;
 }
@@ -620,17 +649,11 @@ usage_json(const struct usage *u)
 	json_open("usage", '{');
 	if (u->has_pages)
 		json_number("rss", u->rss);
-	json_number("in_use", u->in_use);
-	json_number("rounding", u->rounding);
-	json_number("cached_cpus", u->cpus);
-	json_number("cached_depots", u->depots);
-	json_number("cached_slabs", u->slabs);
-	json_number("free_dirty", u->dirty);
-	json_number("samples", u->samples);
-	json_number("library", u->own);
-	if (u->has_pages) {
-		json_number("not_ours", u->others);
+	for (size_t i = 0; i < USAGE_LAYERS; i++)
+		if (u->has_pages ||
+		    usage_layers[i].offset != offsetof(struct usage, others))
+			json_number(usage_layers[i].key, usage_in(u, i));
+	if (u->has_pages)
 		json_number("untouched", u->untouched);
-	}
 	json_close();
 }

@@ -59,6 +59,27 @@ struct usage {
 	size_t ncpus;
 };
 
+/* A layer of the identity, but for untouched. */
+struct usage_layer {
+	const char *key; /* in JSON and in records */
+	const char *name;
+	const char *meaning;
+	size_t offset; /* of the member of struct usage */
+};
+
+/* The layers, from the bottom of a plot to its top. */
+enum {
+	USAGE_LAYERS = 9
+};
+extern const struct usage_layer usage_layers[USAGE_LAYERS];
+
+/* Returns the bytes in layer i. */
+static inline uint64_t
+usage_in(const struct usage *u, size_t i)
+{
+	return *(const uint64_t *)((const char *)u + usage_layers[i].offset);
+}
+
 /* Reads the figures of a process that runs, or of a copy or a core. */
 void usage_read(struct model *model, struct usage *usage);
 void usage_free(struct usage *usage);
