@@ -55,4 +55,26 @@ number_parse(const char *text, bool takes_unit, uint64_t *n)
 	return NUMBER_OK;
 }
 
+/*
+ * Parses a share of all bytes, from "1%" to "100%".  Sets *n to that share,
+ * rounded down to a multiple of a MiB, if the text is one.
+ */
+static inline bool
+number_parse_share(const char *text, uint64_t all, uint64_t *n)
+{
+	size_t length = strlen(text);
+	char digits[4];
+	uint64_t percent;
+
+	if (length < 2 || length > sizeof(digits) || text[length - 1] != '%')
+		return false;
+	memcpy(digits, text, length - 1);
+	digits[length - 1] = '\0';
+	if (number_parse(digits, false, &percent) != NUMBER_OK || percent < 1 ||
+	    percent > 100)
+		return false;
+	*n = (all / 100 * percent + all % 100 * percent / 100) >> 20 << 20;
+	return true;
+}
+
 #endif

@@ -654,26 +654,13 @@ option_parse_word(
 }
 
 /*
- * Parses a percentage of the cgroup's limit, and rounds the result down to a
- * MiB.  A confined process cannot read that limit.
+ * Parses a share of the cgroup's limit, which a confined process cannot read.
  */
 static bool
 option_parse_share(const char *text, uint64_t *value)
 {
-	size_t n = strlen(text);
-	char digits[4];
-	uint64_t percent;
-
-	if (n < 2 || n > sizeof(digits) || text[n - 1] != '%' ||
-	    os_is_confined())
-		return false;
-	memcpy(digits, text, n - 1);
-	digits[n - 1] = '\0';
-	if (number_parse(digits, false, &percent) != NUMBER_OK || percent < 1 ||
-	    percent > 100)
-		return false;
-	*value = align_down(cgroup_memory_limit() / 100 * percent, MIB);
-	return true;
+	return strchr(text, '%') != NULL && !os_is_confined() &&
+	       number_parse_share(text, cgroup_memory_limit(), value);
 }
 
 enum option_result

@@ -209,7 +209,8 @@ option_parse_value(
 			item_complain_value(item, option);
 		return false;
 	case OPTION_NO_NUMBER:
-		item_complain(item, "not a number");
+		item_complain(
+		    item, option->takes_share ? wrong : "not a number");
 		return false;
 	case OPTION_OVERFLOWED:
 		item_complain(item, "overflowed");

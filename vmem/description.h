@@ -246,6 +246,8 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(OPTION_LIST, option, option, words)                                  \
 	M(OPTION_LIVE, option, option, is_live)                                \
 	M(OPTION_CLAMPED, option, option, is_clamped)                          \
+	M(OPTION_SHARE, option, option, takes_share)                           \
+	M(OPTION_WRONG, option, option, wrong)                                 \
 	M(OPTION_INITIAL, option, option, initial)                             \
 	M(OPTION_INITIAL_TEXT, option, option, initial_text)                   \
 	M(OPTION_MINIMUM, option, option, minimum)                             \

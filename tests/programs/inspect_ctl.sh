@@ -81,7 +81,7 @@ says 2 "umem: no option nonsense; see umem options" ctl $pid nonsense
 says 2 "umem: mode cannot change while the program runs" ctl $pid mode=own
 says 2 "umem: depot_bytes: '2g' is not from 0 to 1g" ctl $pid depot_bytes=2g
 says 2 "umem: depot_bytes: 'x' is not a size" ctl $pid depot_bytes=x
-says 2 "umem: reap_interval: '0' is not from 1 to 1000000" \
+says 2 "umem: reap_interval: '0' is not from 1 to 1000000 seconds" \
     ctl $pid reap_interval=0
 says 2 "umem: huge_pages: 'on' is not auto or no" ctl $pid huge_pages=on
 says 2 "umem: noabort: '1' is not yes or no" ctl $pid noabort=1

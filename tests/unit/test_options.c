@@ -620,7 +620,8 @@ check_malformed(void)
 	    "=1kk", "=0x10", "=1.5", "=k", "=1 k", "=\xff"};
 
 	for (unsigned i = 0; i < array_size(texts); i++)
-		check_wrong(texts[i], "not a number");
+		check_wrong(texts[i],
+		    tested->takes_share ? tested->wrong : "not a number");
 	check_wrong("=99999999999999999999999", "overflowed");
 	if (tested->type == OPTION_SIZE)
 		check_wrong("=16777216t", "overflowed");
@@ -750,11 +751,11 @@ START_TEST(a_share_is_one_of_the_limit_of_the_cgroup)
 	ck_assert_uint_gt(all, MIB);
 	ck_assert_uint_le(all, os_ram());
 	parse("hard_limit=50%");
-	ck_assert_uint_eq(heap_limits.hard, align_down(all / 100 * 50, MIB));
+	ck_assert_uint_eq(heap_limits.hard, align_down(all / 2, MIB));
 	parse("hard_limit=100%");
-	ck_assert_uint_eq(heap_limits.hard, align_down(all / 100 * 100, MIB));
+	ck_assert_uint_eq(heap_limits.hard, align_down(all, MIB));
 	parse("soft_limit=25%");
-	ck_assert_uint_eq(heap_limits.soft, align_down(all / 100 * 25, MIB));
+	ck_assert_uint_eq(heap_limits.soft, align_down(all / 4, MIB));
 	parse("hard_limit=3g");
 	ck_assert_uint_eq(heap_limits.hard, 3 * GIB);
 	for (unsigned i = 0; i < array_size(wrong); i++) {

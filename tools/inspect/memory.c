@@ -38,6 +38,7 @@ bool memory_forced;
 struct budget {
 	uint64_t bytes;
 	const char *limit;
+	uint64_t all; /* the least limit, in bytes */
 };
 
 static struct budget ours = {.bytes = UINT64_MAX};
@@ -53,13 +54,16 @@ file_number(const char *path, const char *key, uint64_t *value)
 	bool found = false;
 
 	while (file != NULL && !found && fgets(line, sizeof(line), file)) {
+		uint64_t number;
 		char *end;
 
 		if (strncmp(line, key, n) != 0 ||
 		    (n != 0 && line[n] != ' ' && line[n] != ':'))
 			continue;
-		*value = strtoull(line + n + (n != 0), &end, 10);
+		number = strtoull(line + n + (n != 0), &end, 10);
 		found = end != line + n + (n != 0);
+		if (found)
+			*value = number;
 		if (n == 0)
 			break;
 	}
@@ -76,17 +80,20 @@ look_at_group(
 	char *limit_at = xprint("%s/%s", folder, f->limit);
 	char *usage_at = xprint("%s/%s", folder, f->usage);
 	char *stat_at = xprint("%s/memory.stat", folder);
-	uint64_t limit, usage, inactive = 0;
+	uint64_t limit = UINT64_MAX, usage, inactive = 0;
 
 	/* "max" is not a number and means no limit. */
-	if (file_number(limit_at, "", &limit) &&
-	    file_number(usage_at, "", &usage)) {
+	if (file_number(limit_at, "", &limit) && limit < budget->all)
+		budget->all = limit;
+	if (limit != UINT64_MAX && file_number(usage_at, "", &usage)) {
 		file_number(stat_at, f->inactive, &inactive);
 		usage = inactive < usage ? usage - inactive : 0;
 		usage = limit > usage ? limit - usage : 0;
-		if (usage < budget->bytes)
-			*budget = (struct budget){usage,
-			    xprint("the limit of memory cgroup %s", folder)};
+		if (usage < budget->bytes) {
+			budget->bytes = usage;
+			budget->limit =
+			    xprint("the limit of memory cgroup %s", folder);
+		}
 	}
 	free(stat_at);
 	free(usage_at);
@@ -135,20 +142,24 @@ look_at_line(struct budget *budget, char *line)
 }
 
 /*
- * Returns the memory that a process may still take.  The file cgroup names its
- * groups.
+ * Returns the memory that a process may still take, and the limit.  The file
+ * cgroup names its groups.
  */
 static struct budget
 look_around(const char *cgroup)
 {
-	struct budget budget = {.bytes = UINT64_MAX};
+	struct budget budget = {.bytes = UINT64_MAX, .all = UINT64_MAX};
 	FILE *file = fopen(cgroup, "r");
 	char *line = NULL;
 	size_t capacity = 0;
 	uint64_t kib;
 
-	if (file_number("/proc/meminfo", "MemAvailable", &kib))
-		budget = (struct budget){kib * KIB, "MemAvailable"};
+	if (file_number("/proc/meminfo", "MemAvailable", &kib)) {
+		budget.bytes = kib * KIB;
+		budget.limit = "MemAvailable";
+	}
+	if (file_number("/proc/meminfo", "MemTotal", &kib))
+		budget.all = kib * KIB;
 	while (file != NULL && getline(&line, &capacity, file) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		look_at_line(&budget, line);
@@ -188,16 +199,29 @@ memory_expect(const char *name, uint64_t bytes)
 		    ours.limit);
 }
 
+static struct budget
+look_around_process(int pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	return look_around(path);
+}
+
+uint64_t
+memory_limit_of(int pid)
+{
+	return look_around_process(pid).all;
+}
+
 bool
 memory_is_left_to(int pid, uint64_t bytes, const char **limit)
 {
 	struct budget budget;
-	char path[64];
 
 	if (memory_forced)
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	budget = look_around(path);
+	budget = look_around_process(pid);
 	*limit = budget.limit;
 	return bytes <= budget.bytes;
 }

@@ -21,6 +21,12 @@ void memory_expect(const char *name, uint64_t bytes);
  */
 bool memory_is_left_to(int pid, uint64_t bytes, const char **limit);
 
+/*
+ * Returns the least memory limit of the groups of the process pid, or the
+ * memory of the machine if that is less, in bytes.
+ */
+uint64_t memory_limit_of(int pid);
+
 /* After memory_expect(): is there as much memory, or was the copy forced? */
 bool memory_suffices(uint64_t bytes);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/inspect/memory.h"
 #include "tools/inspect/options.h"
 #include "tools/inspect/print.h"
 #include "umem/number.h"
@@ -88,6 +89,8 @@ read_option(struct target_options *options, const char *record)
 	    .type = (unsigned)option_get(options, record, L_OPTION_TYPE),
 	    .live = option_get(options, record, L_OPTION_LIVE) != 0,
 	    .clamped = option_get(options, record, L_OPTION_CLAMPED) != 0,
+	    .shares = option_get(options, record, L_OPTION_SHARE) != 0,
+	    .wrong = text_of(options, record, L_OPTION_WRONG),
 	    .initial = option_get(options, record, L_OPTION_INITIAL),
 	    .meaning = text_of(options, record, L_OPTION_INITIAL_TEXT),
 	    .minimum = option_get(options, record, L_OPTION_MINIMUM),
@@ -227,17 +230,25 @@ parse_number(const struct target_options *options,
     const struct target_option *option, const char *text, uint64_t *value)
 {
 	bool is_size = is_type(options, option, L_OPTION_SIZE);
+	const char *wrong = *option->wrong != '\0' ? option->wrong : NULL;
+	bool is_share =
+	    option->shares && number_parse_share(text,
+				  memory_limit_of(options->target->pid), value);
 
-	if (number_parse(text, is_size, value) != NUMBER_OK)
-		return is_size ? "not a size" : "not a number";
+	if (!is_share && number_parse(text, is_size, value) != NUMBER_OK)
+		return option->shares ? wrong
+		       : is_size      ? "not a size"
+				      : "not a number";
 	if (*value > option->maximum && option->clamped)
 		*value = option->maximum;
 	if (*value < option->minimum || *value > option->maximum)
-		return xprint("not from %s to %s",
-		    is_size ? exact_size(option->minimum)
-			    : xprint("%lu", option->minimum),
-		    is_size ? exact_size(option->maximum)
-			    : xprint("%lu", option->maximum));
+		return wrong != NULL
+			   ? wrong
+			   : xprint("not from %s to %s",
+				 is_size ? exact_size(option->minimum)
+					 : xprint("%lu", option->minimum),
+				 is_size ? exact_size(option->maximum)
+					 : xprint("%lu", option->maximum));
 	*value *= scale_of(options, option);
 	return NULL;
 }

@@ -9,10 +9,12 @@ struct target_option {
 	unsigned type;       /* the target's OPTION_FLAG and so on */
 	bool live;           /* may change while the program runs */
 	bool clamped;        /* a value above the maximum is the maximum */
+	bool shares;         /* takes a share of the cgroup's limit */
 	uint64_t at, bytes;  /* of the variable */
 	uint64_t value;      /* the variable, as it is stored */
 	uint64_t initial;    /* the value before the options were read */
 	const char *meaning; /* of the initial value; "": the value itself */
+	const char *wrong;   /* of a wrong number; "": say the limits */
 	uint64_t minimum, maximum; /* as the user writes them */
 	uint64_t words;            /* the target's list of words */
 };
