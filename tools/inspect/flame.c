@@ -1,70 +1,55 @@
 /*
- * flame.c - a page with a flame graph of the live samples
+ * flame.c - a flame graph of the live samples in a page
  *
- * The page is one file of HTML that refers to no other file.  It has the stacks
- * as data: a list of functions, and for each stack its bytes, its blocks and
- * the numbers of its functions, outermost first.  The script of the page merges
- * equal beginnings of stacks and draws a box for each function; the width of a
- * box is its share of the bytes.
- *
- * Names come from the inspected program, so every text is escaped for HTML and
- * for the script.
+ * The page has the stacks as data: a list of functions, and for each stack its
+ * bytes, its blocks and the numbers of its functions, outermost first.  The
+ * script of the page merges equal beginnings of stacks and draws a box for each
+ * function; the width of a box is its share of the bytes.
  */
-#include <math.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "tools/inspect/flame.h"
-#include "tools/inspect/print.h"
+#include "tools/inspect/html.h"
+#include "tools/inspect/sites.h"
 #include "tools/inspect/symbols.h"
 
-static const char style[] =
-    "<style>\n"
-    ":root{color-scheme:light dark}\n"
-    "body{font:14px sans-serif;margin:1em}\n"
-    "h1{font-size:1.2em}\n"
+const char flame_style[] =
     "#graph{position:relative}\n"
     "#graph div{position:absolute;height:17px;font:12px/17px monospace;\n"
     " overflow:hidden;white-space:nowrap;box-sizing:border-box;\n"
-    " border-left:1px solid #fff;padding-left:2px;cursor:pointer;color:#000}\n"
+    " border-left:1px solid Canvas;padding-left:2px;cursor:pointer;\n"
+    " color:#000}\n"
     "#graph div.above{opacity:.6}\n"
     "#graph div.match{background:#b58cff!important}\n"
-    "#about{min-height:2.4em;margin:.5em 0;font-family:monospace}\n"
-    "table{border-collapse:collapse;margin-top:1em}\n"
-    "td,th{padding:.1em .8em;text-align:right;font-family:monospace}\n"
-    "td:last-child,th:last-child{text-align:left}\n"
-    "</style>\n";
+    "#about{min-height:2.8em;margin:.5em 0;font-family:monospace;\n"
+    " overflow-wrap:anywhere}\n";
 
 static const char body[] =
     "<p>Each box is a function; its width is the share of the memory in use\n"
     "that it or the functions below it allocated. Click a box to enlarge it,\n"
     "the top box to see all. Deep stacks lack their outermost functions.\n"
     "<input id=\"search\" type=\"search\" placeholder=\"part of a name\"></p>\n"
+    "<noscript><p>The flame graph needs JavaScript.</p></noscript>\n"
     "<div id=\"about\"></div>\n"
-    "<div id=\"graph\"></div>\n"
-    "<table id=\"sites\"><tr><th>bytes</th><th>share</th><th>blocks</th>"
-    "<th>allocated in</th></tr></table>\n";
+    "<div id=\"graph\"></div>\n";
 
 static const char script[] =
     "const get=id=>document.getElementById(id);\n"
     "function size(n){let u=0;while(n>=1024&&u<5){n/=1024;u++}\n"
-    " return "
-    "(u?(Math.floor(10*n)/"
-    "10).toFixed(1):Math.round(n))+['','K','M','G','T','P'][u]}\n"
+    " return (u?(Math.floor(10*n)/10).toFixed(1):Math.round(n))+' '+\n"
+    " ['B','KiB','MiB','GiB','TiB','PiB'][u]}\n"
     "function node(name,up){return{name,up,bytes:0,blocks:0,below:new Map()}}\n"
-    "const all=node('all',null),inner=new Map();\n"
+    "const all=node('all',null);\n"
     "for(const [bytes,blocks,stack] of stacks){\n"
     " let at=all;\n"
     " const add=n=>{n.bytes+=bytes;n.blocks+=blocks};\n"
     " add(all);\n"
     " for(const f of stack){\n"
     "  if(!at.below.has(f))at.below.set(f,node(names[f],at));\n"
-    "  add(at=at.below.get(f))}\n"
-    " const last=stack.length?names[stack[stack.length-1]]:'?';\n"
-    " if(!inner.has(last))inner.set(last,node(last,null));\n"
-    " add(inner.get(last))}\n"
+    "  add(at=at.below.get(f))}}\n"
     "const share=n=>all.bytes?(100*n.bytes/all.bytes).toFixed(1)+'%':'';\n"
     "function text(n){return n.name+': about '+size(n.bytes)+' ('+share(n)+\n"
     " ') in '+Math.round(n.blocks)+' blocks'}\n"
@@ -98,39 +83,7 @@ static const char script[] =
     " graph.style.height=18*rows+'px';\n"
     " get('about').textContent=text(shown)}\n"
     "get('search').oninput=draw;\n"
-    "draw();\n"
-    "for(const n of [...inner.values()].sort((x,y)=>y.bytes-x.bytes)\n"
-    " .slice(0,20)){\n"
-    " const row=get('sites').insertRow();\n"
-    " for(const t of [size(n.bytes),share(n),Math.round(n.blocks),n.name])\n"
-    "  row.insertCell().textContent=t}\n";
-
-/* Puts a text of the program into HTML. */
-static void
-put_html(const char *text)
-{
-	for (; *text != '\0'; text++)
-		if (strchr("<>&\"", *text) != NULL)
-			printf("&#%d;", *text);
-		else
-			putchar(*text);
-}
-
-/* Puts a text as a literal of the script, which no text can end. */
-static void
-put_literal(const char *text)
-{
-	putchar('"');
-	for (; *text != '\0'; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c < 0x20 || c == 0x7f || strchr("<>&\"\\", c) != NULL)
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
-}
+    "draw();\n";
 
 /* A function, and its number in the list of the page. */
 struct numbered_name {
@@ -164,7 +117,7 @@ name_number(void **tree, size_t *n, const char *name)
 	}
 	if (*n != 0)
 		puts(",");
-	put_literal(name);
+	html_literal(name);
 	return (*n)++;
 }
 
@@ -175,39 +128,71 @@ frame_name(const struct symbol_frame *frame)
 	return frame->function != NULL ? frame->function : frame->name;
 }
 
+const char **
+flame_names(
+    struct target *target, const uint64_t *stack, unsigned depth, size_t *n)
+{
+	const char **names = NULL;
+	size_t capacity = 0;
+
+	*n = 0;
+	while (depth-- > 0) {
+		size_t k;
+		const struct symbol_frame *frames =
+		    symbol_frames(target, stack[depth], &k);
+
+		while (k-- > 0) {
+			ARRAY_GROW(names, *n, capacity);
+			names[(*n)++] = frame_name(&frames[k]);
+		}
+	}
+	return names;
+}
+
 /*
  * Prints the list of functions, and returns the text of the numbers of each
  * stack, outermost first.
  */
 static char **
-put_names(struct model *model, const struct sample_stack *stacks, size_t n)
+put_names(const struct flame_stack *stacks, size_t n)
 {
 	char **numbers = xalloc((n + 1) * sizeof(*numbers));
 	void *tree = NULL;
 	size_t nnames = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct sample *s = stacks[i].newest;
 		size_t bytes;
 		FILE *text = open_memstream(&numbers[i], &bytes);
-		const char *comma = "";
 
 		if (text == NULL)
 			fail_with(EXIT_ERROR, "out of memory");
-		for (unsigned j = s->depth; j-- > 0;) {
-			size_t k;
-			const struct symbol_frame *frames =
-			    symbol_frames(model->target, s->stack[j], &k);
-
-			for (; k-- > 0; comma = ",")
-				fprintf(text, "%s%zu", comma,
-				    name_number(&tree, &nnames,
-					frame_name(&frames[k])));
-		}
+		for (size_t j = 0; j < stacks[i].n; j++)
+			fprintf(text, "%s%zu", j == 0 ? "" : ",",
+			    name_number(&tree, &nnames, stacks[i].names[j]));
 		if (fclose(text) != 0)
 			fail_with(EXIT_ERROR, "out of memory");
 	}
 	return numbers;
+}
+
+void
+flame_write_graph(const struct flame_stack *stacks, size_t n)
+{
+	char **numbers;
+
+	fputs(body, stdout);
+	puts("<script>\nconst names=[");
+	numbers = put_names(stacks, n);
+	puts("];\nconst stacks=[");
+	for (size_t i = 0; i < n; i++) {
+		printf("%s[%.0f,%.2f,[%s]]", i == 0 ? "" : ",\n",
+		    stacks[i].bytes, stacks[i].blocks, numbers[i]);
+		free(numbers[i]);
+	}
+	puts("];");
+	free(numbers);
+	fputs(script, stdout);
+	puts("</script>");
 }
 
 /* Returns "program (PID)", or the name of the core. */
@@ -225,7 +210,7 @@ target_title(const struct target *target)
 }
 
 static void
-put_head(struct model *model, const struct sample_stack *stacks, size_t n)
+put_summary(struct model *model, const struct sample_stack *stacks, size_t n)
 {
 	uint64_t mean = model_sampling_interval(model);
 	time_t now = time(NULL);
@@ -238,34 +223,53 @@ put_head(struct model *model, const struct sample_stack *stacks, size_t n)
 		bytes += stacks[i].bytes;
 	}
 	strftime(date, sizeof(date), "%F %T", localtime(&now));
-	puts("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
-	     "<meta charset=\"utf-8\">\n<title>umem samples</title>");
-	fputs(style, stdout);
-	fputs("</head>\n<body>\n<h1>Memory in use of ", stdout);
-	put_html(target_title(model->target));
-	printf("</h1>\n<p>About %s, estimated from %zu samples; %s%s; %s</p>\n",
-	    size_text((uint64_t)bytes), nsamples,
+	printf("<p>%s in use, estimated from %zu samples; %s%s; %s</p>\n",
+	    html_size(bytes), nsamples,
 	    mean == 0 ? "sampling is off" : "one sample in about ",
-	    mean == 0 ? "" : size_text(mean), date);
-	fputs(body, stdout);
+	    mean == 0 ? "" : html_size((double)mean), date);
+}
+
+/* Writes the table of the call sites, one row for each stack. */
+static void
+put_sites(struct model *model, const struct sample_stack *stacks, size_t n)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < n; i++)
+		all += stacks[i].bytes;
+	puts("<h2>Call sites</h2>\n<div class=\"wide\"><table id=\"sites\">\n"
+	     "<tr><th>bytes</th><th>share</th><th>blocks</th>"
+	     "<th>call site</th></tr>");
+	for (size_t i = 0; i < n && i < SITES_ROWS; i++) {
+		const struct sample *s = stacks[i].newest;
+
+		printf("<tr><td>%s</td><td>%.0f%%</td><td>%.0f</td><td>",
+		    html_size(stacks[i].bytes), 100 * stacks[i].bytes / all,
+		    stacks[i].nblocks);
+		html_text(site_stack_text(model, s->depth, s->stack));
+		puts("</td></tr>");
+	}
+	puts("</table></div>");
+	if (n > SITES_ROWS)
+		printf("<p>%zu more</p>\n", n - SITES_ROWS);
 }
 
 void
 flame_write(struct model *model, const struct sample_stack *stacks, size_t n)
 {
-	char **numbers;
+	struct flame_stack *named = xalloc((n + 1) * sizeof(*named));
 
-	put_head(model, stacks, n);
-	puts("<script>\nconst names=[");
-	numbers = put_names(model, stacks, n);
-	puts("];\nconst stacks=[");
 	for (size_t i = 0; i < n; i++) {
-		printf("%s[%.0f,%.2f,[%s]]", i == 0 ? "" : ",\n",
-		    stacks[i].bytes, stacks[i].nblocks, numbers[i]);
-		free(numbers[i]);
+		const struct sample *s = stacks[i].newest;
+
+		named[i].bytes = stacks[i].bytes;
+		named[i].blocks = stacks[i].nblocks;
+		named[i].names =
+		    flame_names(model->target, s->stack, s->depth, &named[i].n);
 	}
-	puts("];");
-	free(numbers);
-	fputs(script, stdout);
-	puts("</script>\n</body>\n</html>");
+	html_begin(target_title(model->target), flame_style);
+	put_summary(model, stacks, n);
+	flame_write_graph(named, n);
+	put_sites(model, stacks, n);
+	html_end();
 }

@@ -3,8 +3,7 @@
 #define TOOLS_TOP_H
 
 #include "tools/inspect/screen.h"
-#include "tools/inspect/top_sites.h"
-#include "tools/inspect/usage.h"
+#include "tools/inspect/watch.h"
 
 /* The order of the caches. */
 enum top_sort {
@@ -21,14 +20,8 @@ enum top_sort {
 #define TOP_HISTORY 512
 
 struct top {
-	struct target *target;
-	const struct layout *layout;
-	struct model model; /* of the samples, at the last look */
+	struct watch watch;
 	struct usage now, before, first;
-	struct top_sites sites;
-	uint64_t mean;             /* sampling interval; 0: off */
-	size_t nthreads;           /* of the process */
-	const char *program;       /* its name */
 	uint64_t rss[TOP_HISTORY]; /* a ring */
 	size_t nlooks;
 	double interval; /* seconds */

@@ -119,8 +119,9 @@ add_title(const struct top *top)
 	if (top->ended != NULL)
 		snprintf(state, sizeof(state), "ENDED");
 	line_add(SCREEN_TITLE, "umem top  %d %s  %zu thread%s  %s  %s",
-	    top->target->pid, top->program ? top->program : "", top->nthreads,
-	    top->nthreads == 1 ? "" : "s", clock, state);
+	    top->watch.target->pid,
+	    top->watch.program ? top->watch.program : "", top->watch.nthreads,
+	    top->watch.nthreads == 1 ? "" : "s", clock, state);
 	if (top->ended != NULL)
 		line_add(SCREEN_BOLD, "%s; this is the last look", top->ended);
 }
@@ -355,14 +356,14 @@ add_sites(const struct top *top, size_t rows)
 {
 	size_t n = 0, shown;
 
-	while (n < top->sites.n && top->sites.site[n]->bytes > 0)
+	while (n < top->watch.sites.n && top->watch.sites.site[n]->bytes > 0)
 		n++;
 	line_add(SCREEN_BOLD, "%8s %8s %8s  CALL SITE (estimates from samples)",
 	    "BYTES", "GROWTH", "BLOCKS");
 	rows = rows > 1 ? rows - 1 : 0;
 	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
 	for (size_t i = 0; i < shown; i++) {
-		const struct top_site *s = top->sites.site[i];
+		const struct top_site *s = top->watch.sites.site[i];
 
 		line_add(SCREEN_PLAIN, "%8s %8s %8.0f  %s",
 		    size_text((uint64_t)(s->bytes + 0.5)),
@@ -371,13 +372,13 @@ add_sites(const struct top *top, size_t rows)
 	}
 	if (shown < n && rows > 0)
 		line_add(SCREEN_PLAIN, "%zu more", n - shown);
-	if (n == 0 && top->mean != 0)
+	if (n == 0 && top->watch.mean != 0)
 		line_add(SCREEN_PLAIN, "no sample yet, of one in %s bytes",
-		    size_text(top->mean));
+		    size_text(top->watch.mean));
 	else if (n == 0)
 		line_add(SCREEN_PLAIN,
 		    "sampling is off; umem sample %d default turns it on",
-		    top->target->pid);
+		    top->watch.target->pid);
 }
 
 /* Adds a row for each CPU that has rounds or has loaded magazines. */
@@ -414,7 +415,8 @@ add_cpus(const struct top *top, size_t rows)
 const struct screen_line *
 top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 {
-	size_t left = CACHE_ROWS + SITE_ROWS + 2, nsites = top->sites.n + 1;
+	size_t left = CACHE_ROWS + SITE_ROWS + 2,
+	       nsites = top->watch.sites.n + 1;
 
 	lines_clear();
 	screen.width = width;

@@ -21,13 +21,6 @@
 /* Above the frames of any record. */
 #define FRAMES_MOST 4096
 
-/* A stack, and its call site. */
-struct known_stack {
-	const uint64_t *stack;
-	unsigned depth;
-	struct top_site *site;
-};
-
 /* Copies a range of the target; behind the ranges copied before. */
 static bool
 range_copy(
@@ -105,7 +98,7 @@ top_sites_read(struct top_sites *sites, struct model *model)
 static int
 order_stacks(const void *a, const void *b)
 {
-	const struct known_stack *x = a, *y = b;
+	const struct top_stack *x = a, *y = b;
 
 	if (x->depth != y->depth)
 		return x->depth < y->depth ? -1 : 1;
@@ -137,29 +130,33 @@ site_named(struct top_sites *sites, const char *name)
 	return made;
 }
 
-static struct top_site *
-site_of_stack(
-    struct top_sites *sites, struct model *model, const struct sample *s)
+static struct top_stack *
+stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 {
-	struct known_stack key = {s->stack, s->depth, NULL}, *made;
-	struct known_stack **found =
-	    tfind(&key, &sites->by_stack, order_stacks);
+	struct top_stack key = {.stack = s->stack, .depth = s->depth}, *made;
+	struct top_stack **found = tfind(&key, &sites->by_stack, order_stacks);
 	struct site_tally tally = {
 	    .stack = s->stack, .depth = s->depth, .sampled = true};
 	uint64_t *stack;
 
 	if (found != NULL)
-		return (*found)->site;
+		return *found;
 	stack = xalloc(8 * s->depth);
 	if (s->depth != 0)
 		memcpy(stack, s->stack, 8 * s->depth);
 	made = xalloc(sizeof(*made));
-	*made = (struct known_stack){stack, s->depth,
-	    site_named(sites,
-		s->depth == 0 ? "unknown" : site_tally_name(model, &tally))};
+	made->stack = stack;
+	made->depth = s->depth;
+	made->site = site_named(
+	    sites, s->depth == 0 ? "unknown" : site_tally_name(model, &tally));
+	if (sites->keeps_names)
+		made->flame.names =
+		    flame_names(model->target, stack, s->depth, &made->flame.n);
+	ARRAY_GROW(sites->stack, sites->nstacks, sites->stack_capacity);
+	sites->stack[sites->nstacks++] = made;
 	if (tsearch(made, &sites->by_stack, order_stacks) == NULL)
 		fail_with(EXIT_ERROR, "out of memory");
-	return made->site;
+	return made;
 }
 
 static int
@@ -181,12 +178,16 @@ top_sites_count(struct top_sites *sites, struct model *model)
 
 	for (size_t i = 0; i < sites->n; i++)
 		sites->site[i]->bytes = sites->site[i]->blocks = 0;
+	for (size_t i = 0; i < sites->nstacks; i++)
+		sites->stack[i]->flame.bytes = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct top_site *site =
-		    site_of_stack(sites, model, stacks[i].newest);
+		struct top_stack *stack =
+		    stack_of(sites, model, stacks[i].newest);
 
-		site->bytes += stacks[i].bytes;
-		site->blocks += stacks[i].nblocks;
+		stack->flame.bytes = stacks[i].bytes;
+		stack->flame.blocks = stacks[i].nblocks;
+		stack->site->bytes += stacks[i].bytes;
+		stack->site->blocks += stacks[i].nblocks;
 	}
 	free(stacks);
 	if (sites->n != 0)

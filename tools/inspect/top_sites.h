@@ -2,7 +2,7 @@
 #ifndef TOOLS_TOP_SITES_H
 #define TOOLS_TOP_SITES_H
 
-#include "tools/inspect/model.h"
+#include "tools/inspect/flame.h"
 
 struct top_site {
 	const char *name;
@@ -10,9 +10,20 @@ struct top_site {
 	double first;         /* bytes at the first look, or at a reset */
 };
 
+/* Samples with one stack. */
+struct top_stack {
+	const uint64_t *stack;
+	unsigned depth;
+	struct top_site *site;
+	struct flame_stack flame; /* the names are for keeps_names */
+};
+
 struct top_sites {
+	bool keeps_names;         /* of all functions of the stacks */
 	void *by_stack, *by_name; /* for tsearch() */
-	struct top_site **site;   /* the largest first */
+	struct top_stack **stack;
+	size_t nstacks, stack_capacity;
+	struct top_site **site; /* the largest first */
 	size_t n, capacity;
 	char **copies; /* of the samples in the target */
 	size_t ncopies, copies_capacity;

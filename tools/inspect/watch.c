@@ -1,0 +1,104 @@
+/*
+ * watch.c - looks at a process that runs, again and again
+ *
+ * The process is never stopped: usage.c and top_sites.c read it while it runs.
+ * A look takes more time the more pages the process has, so the interval grows
+ * until looks take a tenth of the time.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/inspect/print.h"
+#include "tools/inspect/watch.h"
+
+/* Between looks, so many times the time of a look passes. */
+#define LOOK_PART 10
+
+void
+watch_open(struct watch *watch, const char *name)
+{
+	watch->target = target_open(name);
+	if (!watch->target->live)
+		fail_with(EXIT_ERROR, "%s: is a core file", name);
+	watch->layout = layout_find(watch->target);
+	watch->model.target = watch->target;
+	watch->model.layout = watch->layout;
+}
+
+/* Reads the name of the program and the number of its threads. */
+static void
+read_process(struct watch *watch)
+{
+	char path[64], line[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", watch->target->pid);
+	file = fopen(path, "re");
+	if (file == NULL)
+		return;
+	while (fgets(line, sizeof(line), file) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "Name:\t", 6) == 0 && watch->program == NULL)
+			watch->program = plain_text(line + 6, 63);
+		else if (strncmp(line, "Threads:\t", 9) == 0)
+			watch->nthreads = strtoul(line + 9, NULL, 10);
+	}
+	fclose(file);
+}
+
+void
+watch_look(struct watch *watch, struct usage *usage)
+{
+	const struct layout *l = watch->layout;
+	double start = seconds_now();
+
+	/* Another program in the process has other memory there. */
+	if (layout_variable(l, watch->target, L_UMEM_STATE) !=
+	    layout_value(l, L_UMEM_READY))
+		fail_with(EXIT_ERROR, "%s: the process runs another program",
+		    watch->target->name);
+	layout_peek(l, watch->target, layout_value(l, L_SAMPLING),
+	    L_SAMPLING_MEAN, &watch->mean);
+	top_sites_forget(&watch->sites, &watch->model);
+	top_sites_read(&watch->sites, &watch->model);
+	usage_read(&watch->model, usage);
+	top_sites_count(&watch->sites, &watch->model);
+	read_process(watch);
+	watch->took = seconds_now() - start;
+}
+
+const char *
+watch_again(struct watch *watch, struct usage *usage)
+{
+	jmp_buf failed;
+	bool works = setjmp(failed) == 0;
+
+	fail_target = &failed;
+	fail_is_kept = true;
+	if (works)
+		watch_look(watch, usage);
+	fail_is_kept = false;
+	fail_target = NULL;
+	return works ? NULL : fail_kept;
+}
+
+double
+watch_pause(const struct watch *watch, double interval)
+{
+	double least = watch->took * LOOK_PART;
+
+	return least > interval ? least : interval;
+}
+
+double
+watch_parse_interval(const char *command, const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end != '\0' || !(seconds >= WATCH_INTERVAL_LEAST) ||
+	    seconds > WATCH_INTERVAL_MOST)
+		fail_with(EXIT_ERROR, "%s: -i takes %g to %d seconds, not %s",
+		    command, WATCH_INTERVAL_LEAST, WATCH_INTERVAL_MOST, text);
+	return seconds;
+}
