@@ -108,6 +108,17 @@ fi
 soon_planted "single"
 finish 0
 
+# A program whose calls are all served from magazines does so, too.
+start "$TMP/copied" 96 cached
+"$umem" leaks -v "$pid" >said
+if ! grep -q "$copied" said; then
+	echo "no copy of a process that only uses magazines:"
+	cat said
+	exit 1
+fi
+soon_planted "cached"
+finish 0
+
 start "$TMP/copied" 96 confined
 "$umem" leaks -v "$pid" >said
 if grep -q "$copied" said; then

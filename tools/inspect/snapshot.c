@@ -207,12 +207,50 @@ choose_filter(struct model *model)
 		}
 }
 
-static struct copy_request
-request_of(const struct layout *l)
+static void
+add_countdown(struct copy_request *request, uint64_t at)
 {
-	uint64_t at = layout_value(l, L_SNAPSHOT);
+	ARRAY_GROW(request->countdowns, request->ncountdowns,
+	    request->countdowns_capacity);
+	request->countdowns[request->ncountdowns++] = at;
+}
 
-	return (struct copy_request){
+/*
+ * Finds the countdowns of pushes of all CPUs (magazine/cpu_ticks.c).  Otherwise
+ * a program whose calls are all served from magazines would not look at the
+ * request for minutes.
+ */
+static void
+find_countdowns(struct model *model, struct copy_request *request)
+{
+	const struct layout *l = model->layout;
+	struct target *target = model->target;
+	uint64_t region = model_variable(model, L_REGIONS);
+	uint64_t nused, blocks, committed;
+
+	if (!layout_peek(l, target, layout_value(l, L_CPU_LAYER), L_LAYER_NUSED,
+		&nused) ||
+	    !layout_peek(l, target, region, L_REGION_BLOCKS, &blocks) ||
+	    !layout_peek(l, target, region, L_REGION_COMMITTED, &committed))
+		return;
+	for (uint64_t cpu = 0; cpu < nused && cpu < CPUS_MOST; cpu++) {
+		uint64_t block = blocks + cpu * layout_value(l, L_CPU_BLOCK);
+		char yes;
+
+		if (!target_peek(target, committed + cpu, &yes, 1) || yes != 1)
+			continue;
+		add_countdown(request, block + layout_value(l, L_HOT_TOP));
+		add_countdown(request, block + layout_value(l, L_CPU_COLD_AT) +
+					   layout_value(l, L_COLD_TICKS_LEFT));
+	}
+}
+
+static struct copy_request
+request_of(struct model *model)
+{
+	const struct layout *l = model->layout;
+	uint64_t at = layout_value(l, L_SNAPSHOT);
+	struct copy_request request = {
 	    .state_at = at + layout_value(l, L_SNAPSHOT_STATE),
 	    .thread_at = at + layout_value(l, L_SNAPSHOT_THREAD),
 	    .sleeps_on_at = at + layout_value(l, L_SNAPSHOT_SLEEPS_ON),
@@ -221,6 +259,9 @@ request_of(const struct layout *l)
 	    .asked = (uint32_t)layout_value(l, L_SNAPSHOT_ASKED),
 	    .ready = (uint32_t)layout_value(l, L_SNAPSHOT_READY),
 	    .go = (uint32_t)layout_value(l, L_SNAPSHOT_GO)};
+
+	find_countdowns(model, &request);
+	return request;
 }
 
 /*
@@ -230,7 +271,7 @@ request_of(const struct layout *l)
 static bool
 copy_target(struct model *model, unsigned parts)
 {
-	struct copy_request request = request_of(model->layout);
+	struct copy_request request = request_of(model);
 	struct target *target = model->target;
 
 	for (unsigned i = 0; i < COPY_TRIES; i++) {

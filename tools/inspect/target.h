@@ -110,6 +110,8 @@ struct copy_request {
 	uint64_t thread_at;
 	uint64_t sleeps_on_at;
 	uint64_t waking_at;
+	uint64_t *countdowns; /* 32 bits each; all 0: the next free looks */
+	size_t ncountdowns, countdowns_capacity;
 	uint32_t none, asked, ready, go;
 };
 

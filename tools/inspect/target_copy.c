@@ -59,13 +59,18 @@ set_state(
 	live_poke(target, request->state_at, &state, sizeof(state));
 }
 
-/* The kernel lets a stopped thread compare its futex word once more. */
+/*
+ * Makes the upkeep thread, or the next call of free(), look at the request.
+ * The kernel lets a stopped thread compare its futex word once more.
+ */
 static void
-wake_upkeep(struct target *target, const struct copy_request *request)
+wake_library(struct target *target, const struct copy_request *request)
 {
 	uint64_t word = 0;
-	uint32_t waking;
+	uint32_t waking, none = 0;
 
+	for (size_t i = 0; i < request->ncountdowns; i++)
+		live_poke(target, request->countdowns[i], &none, sizeof(none));
 	if (live_peek(target, request->sleeps_on_at, &word, sizeof(word)) &&
 	    word != 0 &&
 	    live_peek(target, request->waking_at, &waking, sizeof(waking)))
@@ -95,7 +100,7 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 	target_hold(target);
 	if (state_of(target, request) == request->none) {
 		set_state(target, request, request->asked);
-		wake_upkeep(target, request);
+		wake_library(target, request);
 	}
 	target_release(target);
 	while ((state = state_of(target, request)) != request->ready) {

@@ -12,7 +12,9 @@
  *	SNAPSHOT_NONE	nothing is wanted
  *	SNAPSHOT_ASKED	the command wants a copy.  A thread takes the request:
  *			the upkeep thread, which the command wakes, or, without
- *			an upkeep thread, a thread whose update is due
+ *			an upkeep thread, a thread whose update is due, or the
+ *			next thread that frees: the command has set the push
+ *			counters of all CPUs (magazine/cpu_ticks.c) to 0
  *	SNAPSHOT_READY	that thread waits, for a limited time.  The command
  *			stops all threads, and reads their registers
  *	SNAPSHOT_GO	of all threads, only that thread runs.  It makes the

@@ -374,7 +374,6 @@ update_put_off(uint64_t began)
 static void
 update_in_caller(uint64_t now)
 {
-	snapshot_serve(SNAPSHOT_CALLER_NS);
 	if (!worker_begin())
 		return;
 	update_memory(update_without_calls, RELEASE_LIMIT);
@@ -384,15 +383,26 @@ update_in_caller(uint64_t now)
 }
 
 static void
+serve_in_caller(void)
+{
+	int saved = errno;
+
+	snapshot_serve(SNAPSHOT_CALLER_NS);
+	errno = saved;
+}
+
+static void
 update_due(uint64_t now)
 {
 	int saved = errno;
 
 	__atomic_store_n(&due_ns, now + update_interval_ns, __ATOMIC_RELAXED);
-	if (update_has_thread())
+	if (update_has_thread()) {
 		update_thread_wake_if_asleep();
-	else
+	} else {
+		serve_in_caller();
 		update_in_caller(now);
+	}
 	errno = saved;
 }
 
@@ -535,9 +545,12 @@ update_tick(void)
 {
 	uint64_t now = os_now_ns();
 
-	if (update_has_thread())
+	if (update_has_thread()) {
 		ticks_set(INT32_MAX);
-	else if (detect_idle(now))
+		return;
+	}
+	serve_in_caller();
+	if (detect_idle(now))
 		release_all(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);

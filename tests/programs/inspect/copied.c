@@ -2,15 +2,17 @@
  * copied.c - a program with much memory, which must not notice that umem looks
  * at it
  *
- *	copied MIB [single | confined]
+ *	copied MIB [single | cached | confined]
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others in memory that a child of fork() shares or
  * lacks.  A thread moves blocks from place to place; with "single", the first
- * thread does, and there is no other.  Prints "leak ADDRESS" for each block
- * that is lost, then "ready".  Until its standard input ends, it has no
- * children to wait for, and a pipe that it closes is closed.  "confined": a
- * filter of system calls ends the process if it makes another process.
+ * thread does, and there is no other.  With "cached", the first thread
+ * allocates and frees one block again and again, which takes no slow path.
+ * Prints "leak ADDRESS" for each block that is lost, then "ready".  Until its
+ * standard input ends, it has no children to wait for, and a pipe that it
+ * closes is closed.  "confined": a filter of system calls ends the process if
+ * it makes another process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,6 +86,14 @@ fill_and_free(void)
 }
 
 static void
+free_and_allocate(void)
+{
+	place[0] = malloc(100);
+	free(place[0]);
+	place[0] = NULL;
+}
+
+static void
 confine(void)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -119,7 +129,9 @@ main(int argc, char **argv)
 	size_t n = ((size_t)atoi(argv[1]) << 20) / sizeof(struct node);
 	struct pollfd input = {.events = POLLIN};
 	void **kept[2];
-	bool is_single = argc > 2 && strcmp(argv[2], "single") == 0;
+	const char *mode = argc > 2 ? argv[2] : "";
+	bool is_cached = strcmp(mode, "cached") == 0;
+	bool is_single = is_cached || strcmp(mode, "single") == 0;
 	pthread_t thread;
 
 	/* First, so that no register keeps a pointer to them. */
@@ -140,14 +152,16 @@ main(int argc, char **argv)
 		kept[i][100] = malloc(3000);
 	if (!is_single)
 		check(pthread_create(&thread, NULL, move, NULL) == 0);
-	if (argc > 2 && !is_single)
+	if (strcmp(mode, "confined") == 0)
 		confine();
 	puts("ready");
 	fflush(stdout);
 	while (poll(&input, 1, 0) == 0) {
 		check(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 		check_pipe();
-		if (is_single)
+		if (is_cached)
+			free_and_allocate();
+		else if (is_single)
 			fill_and_free();
 	}
 	done = 1;
