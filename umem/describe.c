@@ -14,6 +14,7 @@
 #include "umem/cache/cache.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/error.h"
+#include "umem/debug/report.h"
 #include "umem/base/ready.h"
 #include "umem/debug/log.h"
 #include "vmem/arena.h"

@@ -32,13 +32,14 @@
 #include "umem/malloc/alloc.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"
-#include "umem/debug/error.h"
+#include "umem/debug/report.h"
 #include "umem/fork.h"
 #include "umem/base/ready.h"
 #include "umem/debug/log.h"
 #include "umem/options.h"
 #include "umem/cache/quantum_cache.h"
 #include "umem/malloc/fault.h"
+#include "umem/malloc/panic_report.h"
 #include "umem/malloc/sample.h"
 #include "umem/debug/stack.h"
 #include "umem/upkeep/update.h"
@@ -142,7 +143,8 @@ static bool
 start_options(void)
 {
 	variables_populate();
-	error_start();
+	report_start();
+	panic_report_start();
 	options_read();
 	checker_start();
 	if (checker_on)

@@ -504,6 +504,18 @@ os_limit_as(size_t *hard)
 	return limit.rlim_cur;
 }
 
+bool
+os_dumps_core(void)
+{
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+
+	if (!unconfined_begin())
+		return true;
+	kernel_call(SYS_prlimit64, 0, RLIMIT_CORE, 0, (long)&limit);
+	unconfined_end();
+	return limit.rlim_cur != 0;
+}
+
 size_t
 os_ram(void)
 {

@@ -137,6 +137,12 @@ void os_populate(void *at, size_t bytes);
  */
 size_t os_limit_as(size_t *hard);
 
+/*
+ * May the kernel write a core file of this process, as far as RLIMIT_CORE says?
+ * Also true if that is not known.
+ */
+bool os_dumps_core(void);
+
 /* Bytes of physical memory of the machine. */
 size_t os_ram(void);
 

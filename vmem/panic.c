@@ -6,6 +6,7 @@
 #include "vmem/panic.h"
 
 void (*message_sink)(const char *text, size_t n);
+bool (*panic_reporter)(const struct message *m, const void *p);
 bool message_anywhere;
 char message_log[MESSAGE_PATH_BYTES] seldom_used;
 
@@ -220,29 +221,45 @@ message_format(struct message *m, const char *format, va_list *args)
 }
 
 static void
-say_args(const char *format, va_list *args)
+line_format(struct message *m, const char *format, va_list *args)
 {
-	struct message m;
+	m->n = 0;
+	message_text(m, "umem: ");
+	message_format(m, format, args);
+	if (m->n == sizeof(m->text))
+		m->n--;
+	message_char(m, '\n');
+}
 
-	m.n = 0;
-	message_text(&m, "umem: ");
-	message_format(&m, format, args);
-	if (m.n == sizeof(m.text))
-		m.n--;
-	message_char(&m, '\n');
-	message_send(&m);
+static void
+line_send(const struct message *m)
+{
+	message_send(m);
 	if (message_sink != NULL)
-		message_sink(m.text, m.n);
+		message_sink(m->text, m->n);
 }
 
 void
 message_line(const char *format, ...)
 {
+	struct message m;
 	va_list args;
 
 	va_start(args, format);
-	say_args(format, &args);
+	line_format(&m, format, &args);
 	va_end(args);
+	line_send(&m);
+}
+
+static _Noreturn void
+panic_args(const void *p, const char *format, va_list *args)
+{
+	struct message m;
+
+	line_format(&m, format, args);
+	if (panic_reporter == NULL || !panic_reporter(&m, p))
+		line_send(&m);
+	os_abort();
 }
 
 void
@@ -251,9 +268,16 @@ panic(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say_args(format, &args);
-	va_end(args);
-	os_abort();
+	panic_args(NULL, format, &args);
+}
+
+void
+panic_about(const void *p, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	panic_args(p, format, &args);
 }
 
 void

@@ -76,6 +76,10 @@ void message_line(const char *format, ...)
 _Noreturn void panic(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
+/* panic() because of the address p that the program passed. */
+_Noreturn void panic_about(const void *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Append formatted text to a message. */
 void message_format(struct message *m, const char *format, va_list *args);
 
@@ -84,6 +88,13 @@ void message_format(struct message *m, const char *format, va_list *args);
  * not.
  */
 extern void (*message_sink)(const char *text, size_t n);
+
+/*
+ * If not NULL, called by panic() to write its line m and whatever explains it.
+ * p is the address of panic_about(), or NULL.  Returns false if the calling
+ * thread is making a report already; then panic() writes the line itself.
+ */
+extern bool (*panic_reporter)(const struct message *m, const void *p);
 
 /* Report a failed assertion and abort. */
 _Noreturn void assert_failed(const char *what, const char *file, int line);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/stay.h"
-#include "umem/debug/error.h"
+#include "umem/debug/report.h"
 #include "umem/debug/log.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -142,7 +142,7 @@ START_TEST(the_last_messages_are_in_the_ring)
 {
 	char line[100];
 
-	error_start();
+	report_start();
 	for (unsigned i = 0; i < 1000; i++) {
 		uint64_t at = umem_error_begin;
 

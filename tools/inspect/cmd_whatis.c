@@ -69,26 +69,39 @@ say_allocation(struct model *model, const struct audit *audit)
 	}
 }
 
+/* Is the last transaction of the record a free? */
+static bool
+is_of_free(const struct model *model, const struct audit *audit)
+{
+	const struct layout *l = model->layout;
+
+	/* A buffer that failed a check stays what it was. */
+	if (audit->state == layout_value(l, L_BUFCTL_RETIRED))
+		return audit->allocated_time != 0;
+	return audit->state == layout_value(l, L_BUFCTL_FREE) ||
+	       audit->state == layout_value(l, L_BUFCTL_WAITING);
+}
+
 /*
- * Prints the thread, time and stack of a free, and of the allocation before it,
- * if the record has them.
+ * Prints the thread, time and stack of the last transaction and, if that was a
+ * free, of the allocation before it, if the record has them.
  */
 static void
-say_free(struct model *model, const struct audit *audit)
+say_transactions(struct model *model, const struct audit *audit)
 {
-	if (audit->depth == 0 ||
-	    (audit->state != layout_value(model->layout, L_BUFCTL_FREE) &&
-		audit->state != layout_value(model->layout, L_BUFCTL_WAITING)))
+	const char *verb = is_of_free(model, audit) ? "freed" : "allocated";
+
+	if (audit->depth == 0)
 		return;
 	if (json_wanted) {
-		json_open("freed", '{');
+		json_open(verb, '{');
 		audit_json(model, audit);
 		json_close();
 	} else {
-		audit_print_transaction(
-		    model, "freed", audit, audit_now(model));
+		audit_print_transaction(model, verb, audit, audit_now(model));
 	}
-	say_allocation(model, audit);
+	if (is_of_free(model, audit))
+		say_allocation(model, audit);
 }
 
 /* Returns the words after "freed from CACHE". */
@@ -131,7 +144,7 @@ say_chunk(
 		json_text("cache", c->name);
 		json_address("slab", place->slab->at);
 		if (audited && stack)
-			say_free(model, &audit);
+			say_transactions(model, &audit);
 		json_close();
 		return;
 	}
@@ -141,7 +154,7 @@ say_chunk(
 	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
 	    c->name, freed_words(model, state, domain));
 	if (audited && stack)
-		say_free(model, &audit);
+		say_transactions(model, &audit);
 }
 
 /* Prints the free of a buffer with unmapped memory. */
@@ -163,14 +176,14 @@ say_freed(struct model *model, uint64_t at, bool stack)
 		json_number("size", audit.size);
 		json_text("cache", name);
 		if (stack)
-			say_free(model, &audit);
+			say_transactions(model, &audit);
 		json_close();
 		return true;
 	}
 	print_where(at, audit.addr);
 	printf("bufctl %lx freed from %s\n", audit.at, name);
 	if (stack)
-		say_free(model, &audit);
+		say_transactions(model, &audit);
 	return true;
 }
 

@@ -12,7 +12,7 @@
 void
 misuse(const char *function, const void *p, const char *text)
 {
-	panic("%s(%p): %s", function, p, text);
+	panic_about(p, "%s(%p): %s", function, p, text);
 }
 
 static const char *
@@ -45,7 +45,8 @@ misuse_slab(const char *function, struct umem_cache *cache, const void *p,
 		misuse_waiting(function, cache, p);
 	if (cache->class != 0)
 		misuse(function, p, fault_text(fault));
-	panic("%s(%s, %p): %s", function, cache->name, p, fault_text(fault));
+	panic_about(
+	    p, "%s(%s, %p): %s", function, cache->name, p, fault_text(fault));
 }
 
 void
@@ -54,7 +55,7 @@ misuse_waiting(
 {
 	if (cache == NULL || cache->class != 0)
 		misuse(function, p, "block freed twice" MISUSE_WAITING);
-	panic("%s(%s, %p): block freed twice" MISUSE_WAITING, function,
+	panic_about(p, "%s(%s, %p): block freed twice" MISUSE_WAITING, function,
 	    cache->name, p);
 }
 
@@ -84,5 +85,6 @@ misuse_address(const char *function, const void *p)
 void
 misuse_size(const char *function, const void *p, size_t size)
 {
-	panic("%s(%p): size %zu does not fit the block", function, p, size);
+	panic_about(
+	    p, "%s(%p): size %zu does not fit the block", function, p, size);
 }

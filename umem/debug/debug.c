@@ -73,6 +73,7 @@
 #include "umem/debug/audit.h"
 #include "umem/debug/debug_inner.h"
 #include "umem/debug/error.h"
+#include "umem/debug/report.h"
 #include "umem/slab/firewall.h"
 #include "umem/debug/freed.h"
 #include "umem/base/ready.h"
@@ -763,5 +764,5 @@ debug_unlock_for_fork(bool child)
 	freed_unlock_for_fork();
 	log_unlock_for_fork();
 	if (child)
-		error_after_fork();
+		report_after_fork();
 }

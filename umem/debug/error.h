@@ -43,18 +43,7 @@ struct error_info {
 
 extern struct error_info umem_abort_info;
 
-/* The last messages, as a ring; the next byte is stored at umem_error_begin. */
-#define ERROR_BUFFER_BYTES 8192
-#define ERROR_MESSAGE_MOST 4096
-extern char umem_error_buffer[ERROR_BUFFER_BYTES];
-extern uint64_t umem_error_begin;
-
 /* Writes the report; aborts unless debug.noabort is set. */
 void error_report(const struct error_info *info);
-
-/* Makes the messages of panic.c go to the ring, too. */
-void error_start(void);
-
-void error_after_fork(void);
 
 #endif

@@ -217,6 +217,13 @@ own_stack_end(void)
 	return &__libc_stack_end == NULL ? 0 : (uintptr_t)__libc_stack_end;
 }
 
+cold_path bool
+stack_contains(const void *p)
+{
+	return (uintptr_t)p >= (uintptr_t)__builtin_frame_address(0) &&
+	       (uintptr_t)p < own_stack_end();
+}
+
 /* Steps by the frame pointer: it is stored next to the return address. */
 static unchecked bool
 frame_step_by_pointer(struct frame *frame)

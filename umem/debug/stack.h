@@ -10,6 +10,9 @@
  */
 unsigned stack_trace(uintptr_t *pcs, unsigned n);
 
+/* Is p in the part of the calling thread's own stack that is in use? */
+bool stack_contains(const void *p);
+
 /* Does the calling thread run a signal handler? */
 bool stack_in_signal(void);
 

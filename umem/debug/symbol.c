@@ -143,6 +143,28 @@ path_base(const char *path)
 	return slash == NULL ? path : slash + 1;
 }
 
+/* Returns the path of the program or library, or "". */
+static const char *
+object_path(const struct link_map *map)
+{
+	const char *path = map->l_name;
+
+	if (*path == '\0' && os_auxv(AT_EXECFN) != 0)
+		path = (const char *)os_auxv(AT_EXECFN);
+	return path;
+}
+
+const char *
+symbol_object(const void *p)
+{
+	struct dl_find_object found;
+
+	if (!code_find_object((uintptr_t)p, &found) ||
+	    found.dlfo_link_map == NULL)
+		return NULL;
+	return path_base(object_path(found.dlfo_link_map));
+}
+
 void
 symbol_text(struct message *m, uintptr_t pc)
 {
@@ -161,13 +183,13 @@ symbol_text(struct message *m, uintptr_t pc)
 	at = pc - 1 - found.dlfo_link_map->l_addr;
 	path = found.dlfo_link_map->l_name;
 	dynamic_search(found.dlfo_link_map, at, &best);
-	if (best.name == NULL)
+	/* A filter may end a confined process for an open(). */
+	if (best.name == NULL && !os_is_confined())
 		file = os_map_file(
 		    *path == '\0' ? "/proc/self/exe" : path, &bytes);
 	if (file != NULL && file_table(file, bytes, &table))
 		table_search(&table, at, &best);
-	if (*path == '\0' && os_auxv(AT_EXECFN) != 0)
-		path = (const char *)os_auxv(AT_EXECFN);
+	path = object_path(found.dlfo_link_map);
 	message_plain(m, *path == '\0' ? "a.out" : path_base(path));
 	if (best.name != NULL) {
 		message_text(m, "`");

@@ -10,4 +10,10 @@
  */
 void symbol_text(struct message *m, uintptr_t pc);
 
+/*
+ * Returns the name of the program or library that has this address in its code
+ * or variables, or NULL.
+ */
+const char *symbol_object(const void *p);
+
 #endif

@@ -17,20 +17,15 @@
  *	that the program installs later replaces that of the library, which
  *	interposes nothing.
  *
- * Locking: the handler takes the locks of freed.c and of messages, which are
- * leaves.  A thread that holds one of them touches no block of the program.
+ * Locking: the handler takes the lock of freed.c and then that of report.c.  A
+ * thread that holds one of them touches no block of the program.
  */
 #include "umem/debug/debug.h"
-#include "umem/debug/explain.h"
 #include "umem/debug/freed.h"
-#include "umem/debug/stack.h"
+#include "umem/debug/report.h"
 #include "umem/malloc/fault.h"
 #include "umem/malloc/sample.h"
 #include "vmem/os.h"
-#include "vmem/panic.h"
-
-/* Frames of the thread that faults, the handler's among them. */
-#define FAULT_FRAMES 64
 
 /* Writes which part of which block was accessed. */
 static void
@@ -44,16 +39,16 @@ say_access(const struct os_fault *fault, bool is_freed, const void *block,
 	const char *which = is_freed ? "freed " : "";
 
 	if (at < from)
-		message_line("%s %p, %zu bytes before the %sblock of %zu bytes "
-			     "at %p",
+		report_line("%s %p, %zu bytes before the %sblock of %zu bytes "
+			    "at %p",
 		    how, fault->address, from - at, which, size, block);
 	else if (at - from < size)
-		message_line("%s %p, at offset %zu of the %sblock of %zu bytes "
-			     "at %p",
+		report_line("%s %p, at offset %zu of the %sblock of %zu bytes "
+			    "at %p",
 		    how, fault->address, at - from, which, size, block);
 	else
-		message_line("%s %p, %zu bytes past the end of the %sblock of "
-			     "%zu bytes at %p",
+		report_line("%s %p, %zu bytes past the end of the %sblock of "
+			    "%zu bytes at %p",
 		    how, fault->address, at - from - size, which, size, block);
 }
 
@@ -61,65 +56,55 @@ say_access(const struct os_fault *fault, bool is_freed, const void *block,
 static void
 say_stack(const struct os_fault *fault)
 {
-	uintptr_t pcs[FAULT_FRAMES];
-	unsigned n = stack_trace(pcs, FAULT_FRAMES), first = 0;
-
-	for (unsigned i = 0; i < n && first == 0; i++)
-		if (pcs[i] == fault->pc)
-			first = i;
-	explain_where();
-	explain_frames(pcs + first, n - first);
+	report_where();
+	report_send();
+	report_stack(fault->pc);
 }
 
 static void
-say_end(void)
+say_sample(const struct os_fault *fault, const struct sample *s)
 {
-	message_line("umem crash CORE prints these stacks with lines of the "
-		     "source");
-}
-
-static bool
-explain_sample(const struct os_fault *fault)
-{
-	const struct sample *s = sample_guarded_near(fault->address);
-
-	if (s == NULL)
-		return false;
 	say_access(fault, sample_is_freed(s), s->block, s->size);
 	say_stack(fault);
-	sample_say_stacks(s);
-	return true;
+	sample_report_callers(s);
 }
 
-static bool
-explain_debugged(const struct os_fault *fault)
+static void
+say_debugged(const struct os_fault *fault, const struct bufctl *bufctl)
 {
-	const struct bufctl *bufctl = debug_bufctl_near(fault->address);
 	const struct bufctl_audit *audit = (const void *)bufctl;
 	uint64_t now = os_exact_ns();
-	bool is_freed;
+	bool is_freed = bufctl->state == BUFCTL_FREE;
 
-	if (bufctl == NULL)
-		return false;
-	is_freed = bufctl->state == BUFCTL_FREE;
 	say_access(fault, is_freed, bufctl->addr, bufctl->size);
 	say_stack(fault);
-	if (bufctl->depth == 0)
-		return true;
-	explain_stack(is_freed ? "freed" : "allocated", audit->thread,
+	if (bufctl->depth == 0) {
+		report_no_record();
+		return;
+	}
+	report_caller(is_freed ? "freed" : "allocated", audit->thread,
 	    now - audit->timestamp, audit->stack, bufctl->depth);
 	if (audit->allocated_time != 0)
-		explain_stack("allocated", audit->allocated_thread,
+		report_caller("allocated", audit->allocated_thread,
 		    now - audit->allocated_time, audit->stack + debug.nframes,
 		    (unsigned)audit->allocated_depth);
-	return true;
 }
 
 static void
 fault_explain(const struct os_fault *fault)
 {
-	if (explain_sample(fault) || explain_debugged(fault))
-		say_end();
+	const struct sample *s = sample_guarded_near(fault->address);
+	const struct bufctl *bufctl =
+	    s == NULL ? debug_bufctl_near(fault->address) : NULL;
+
+	if ((s == NULL && bufctl == NULL) || !report_begin("umem: "))
+		return;
+	if (s != NULL)
+		say_sample(fault, s);
+	else
+		say_debugged(fault, bufctl);
+	report_crash_command();
+	report_end();
 }
 
 void

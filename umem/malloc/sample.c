@@ -68,7 +68,7 @@
 #include "umem/malloc/sample_count.h"
 #include "umem/malloc/sample_place.h"
 #include "umem/malloc/sample_unit.h"
-#include "umem/debug/explain.h"
+#include "umem/debug/report.h"
 #include "umem/debug/stack.h"
 #include "umem/malloc/fault.h"
 #include "vmem/account.h"
@@ -463,26 +463,15 @@ sample_is_freed(const struct sample *s)
 }
 
 void
-sample_say_stacks(const struct sample *s)
+sample_report_callers(const struct sample *s)
 {
 	uint64_t now = os_exact_ns();
 
-	explain_stack(
+	report_caller(
 	    "allocated", s->thread, now - s->time, s->stack, s->depth);
 	if (sample_is_freed(s))
-		explain_stack("freed", s->freed_thread, now - s->freed_time,
+		report_caller("freed", s->freed_thread, now - s->freed_time,
 		    s->stack + s->nframes, s->freed_depth);
-}
-
-/* Reports the misuse like misuse.c, with the stacks and threads known. */
-static _Noreturn void
-report_second_free(const struct sample *s, const char *api)
-{
-	message_line("%s(%p): block freed twice%s", api, s->block,
-	    sample_state(s) == SAMPLE_WAITING ? MISUSE_WAITING : "");
-	explain_where();
-	sample_say_stacks(s);
-	os_abort();
 }
 
 const struct sample *
@@ -498,6 +487,16 @@ sample_guarded_near(const void *p)
 	return NULL;
 }
 
+const struct sample *
+sample_near(const void *p)
+{
+	const void *span = large_containing(p);
+	uint32_t index =
+	    span == NULL ? 0 : page_map_sample_index(page_map_owner(span));
+
+	return index != 0 ? record_at(index) : sample_guarded_near(p);
+}
+
 /* Returns the record of a live block; aborts if the block was freed. */
 static struct sample *
 record_of_live(uint32_t index, const char *api)
@@ -506,7 +505,9 @@ record_of_live(uint32_t index, const char *api)
 	uint32_t state = sample_state(s);
 
 	if (unlikely(state == SAMPLE_FREED || state == SAMPLE_WAITING))
-		report_second_free(s, api);
+		misuse(api, s->block,
+		    state == SAMPLE_WAITING ? "block freed twice" MISUSE_WAITING
+					    : "block freed twice");
 	return s;
 }
 

@@ -84,8 +84,14 @@ void sample_free(uint32_t index, const char *api);
 const struct sample *sample_guarded_near(const void *p);
 bool sample_is_freed(const struct sample *s);
 
-/* Writes who allocated the block of a guarded place, and who freed it. */
-void sample_say_stacks(const struct sample *s);
+/*
+ * Returns the record of the live sample that contains p, or what
+ * sample_guarded_near() returns.
+ */
+const struct sample *sample_near(const void *p);
+
+/* Adds to a report who allocated the sample and, if it was freed, who did. */
+void sample_report_callers(const struct sample *s);
 
 /*
  * sample_free() in two steps, for a free that waits for a grace period.
