@@ -5,6 +5,7 @@
  * the list of options from option_report.c.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "umem/base/ready.h"
@@ -13,6 +14,7 @@
 #include "umem/malloc/stats_text.h"
 #include "umem/options.h"
 #include "umem/umem.h"
+#include "vmem/heap.h"
 #include "vmem/os.h"
 
 /* Registers a function for exit(); libc has it under this name only. */
@@ -69,6 +71,9 @@ dump_start(void)
 		__cxa_atexit(dump_at_exit, NULL, NULL);
 }
 
+/* The size of the structure before it had limits. */
+#define DUMP_BYTES_1 offsetof(struct umem_stats, soft_limit_bytes)
+
 static void
 dump_count_cache(const struct stats_cache *cache, void *arg)
 {
@@ -81,14 +86,16 @@ dump_count_cache(const struct stats_cache *cache, void *arg)
 public int
 umem_stats(struct umem_stats *out, size_t bytes)
 {
+	struct umem_stats all;
 	struct stats stats;
 
-	if (out == NULL || bytes != sizeof(*out) || !umem_ready()) {
+	if (out == NULL || (bytes != sizeof(*out) && bytes != DUMP_BYTES_1) ||
+	    !umem_ready()) {
 		errno = EINVAL;
 		return -1;
 	}
 	stats_read(&stats);
-	*out = (struct umem_stats){.mapped_bytes = stats.mapped,
+	all = (struct umem_stats){.mapped_bytes = stats.mapped,
 	    .heap_bytes = stats.heap,
 	    .live_bytes = stats.live,
 	    .cached_bytes = stats.cached,
@@ -101,8 +108,18 @@ umem_stats(struct umem_stats *out, size_t bytes)
 	    .sampled_bytes = stats.samples,
 	    .arena_bytes = stats.arenas,
 	    .committed_bytes = stats.committed,
-	    .sample_bytes = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED)};
-	stats_each_cache(dump_count_cache, out);
+	    .sample_bytes = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED),
+	    .soft_limit_bytes =
+		__atomic_load_n(&heap_limits.soft, __ATOMIC_RELAXED),
+	    .nsoft_limit =
+		__atomic_load_n(&heap_limits.nsoft, __ATOMIC_RELAXED),
+	    .hard_limit_bytes =
+		__atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED),
+	    .nhard_limit =
+		__atomic_load_n(&heap_limits.nhard, __ATOMIC_RELAXED),
+	    .limited_bytes = stats.limited};
+	stats_each_cache(dump_count_cache, &all);
+	memcpy(out, &all, bytes);
 	return 0;
 }
 

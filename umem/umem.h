@@ -1071,6 +1071,12 @@ struct umem_stats {
 	size_t sample_bytes;    /* sampling interval; 0: off */
 	size_t ncaches;         /* number of caches, size classes included */
 	uint64_t nfailures;     /* allocations from caches that failed */
+	size_t soft_limit_bytes; /* limit on heap_bytes; 0: none */
+	uint64_t nsoft_limit;    /* releases because of it */
+	size_t hard_limit_bytes; /* limit on limited_bytes; 0: none */
+	uint64_t nhard_limit;    /* requests that were refused for it */
+	size_t limited_bytes;    /* heap_bytes, and memory that the program gets
+				    back without a request: see hard_limit */
 };
 
 /*

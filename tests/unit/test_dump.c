@@ -1,6 +1,7 @@
 /* test_dump.c - the statistics for the program: umem_stats() and relatives */
 #include <check.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,45 @@ START_TEST(the_figures_follow_the_program)
 	ck_assert_uint_eq(after.nlarge, before.nlarge);
 	ck_assert_uint_eq(after.live_bytes, before.live_bytes);
 	ck_assert_uint_eq(after.sample_bytes, 5000);
+}
+END_TEST
+
+/* A program that was built before a member was added asks for fewer bytes. */
+START_TEST(a_smaller_structure_of_an_older_header_is_filled_in)
+{
+	size_t bytes = offsetof(struct umem_stats, soft_limit_bytes);
+	struct umem_stats all;
+	struct umem_stats old;
+
+	memset(&old, 0x55, sizeof(old));
+	ck_assert_int_eq(umem_stats(&old, bytes), 0);
+	ck_assert_int_eq(umem_stats(&all, sizeof(all)), 0);
+	ck_assert_uint_eq(old.ncaches, all.ncaches);
+	for (size_t i = bytes; i < sizeof(old); i++)
+		ck_assert_int_eq(((unsigned char *)&old)[i], 0x55);
+}
+END_TEST
+
+START_TEST(the_limits_and_what_they_count_are_among_the_figures)
+{
+	struct umem_stats stats;
+	void *large = umem_alloc(20 * MIB, UMEM_DEFAULT);
+
+	ck_assert_int_eq(umem_stats(&stats, sizeof(stats)), 0);
+	ck_assert_uint_eq(stats.soft_limit_bytes, 0);
+	ck_assert_uint_eq(stats.hard_limit_bytes, 0);
+	ck_assert_uint_ge(stats.limited_bytes, stats.heap_bytes);
+	ck_assert_uint_eq(stats.limited_bytes, heap_held());
+	ck_assert_int_eq(umem_ctl("soft_limit", "16m", NULL, 0), 0);
+	ck_assert_int_eq(umem_ctl("hard_limit", "64m", NULL, 0), 0);
+	ck_assert_ptr_null(umem_alloc(50 * MIB, UMEM_DEFAULT));
+	umem_reap();
+	umem_free(umem_alloc(1 * MIB, UMEM_DEFAULT), 1 * MIB);
+	ck_assert_int_eq(umem_stats(&stats, sizeof(stats)), 0);
+	ck_assert_uint_eq(stats.soft_limit_bytes, 16 * MIB);
+	ck_assert_uint_eq(stats.hard_limit_bytes, 64 * MIB);
+	ck_assert_uint_ge(stats.nhard_limit, 1);
+	umem_free(large, 20 * MIB);
 }
 END_TEST
 
@@ -152,6 +192,9 @@ dump_suite(void)
 	TCase *tc = tcase_create("dump");
 
 	tcase_add_test(tc, the_figures_follow_the_program);
+	tcase_add_test(tc, a_smaller_structure_of_an_older_header_is_filled_in);
+	tcase_add_test(
+	    tc, the_limits_and_what_they_count_are_among_the_figures);
 	tcase_add_test(tc, another_size_of_the_structure_is_refused);
 	tcase_add_test(tc, each_report_is_written_whole);
 	tcase_add_test(tc, a_report_that_cannot_be_written_is_an_error);

@@ -121,6 +121,8 @@ account_read(struct model *model)
 	a.heap = difference_or_zero(
 	    heap_used(model) + a.dirty, absent_bytes(model, counts, &sum));
 	a.mapped = a.heap + a.own;
+	a.limited = difference_or_zero(heap_used(model) + a.dirty,
+	    layout_variable(l, model->target, L_NFOREIGN) << model->unit_shift);
 	return a;
 }
 

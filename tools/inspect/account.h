@@ -8,6 +8,8 @@
 struct memory_account {
 	uint64_t mapped, heap, live, cached, waiting, free, dirty, own;
 	uint64_t large, samples, arenas; /* parts of live */
+	uint64_t
+	    limited; /* heap, and pages that are purged within slabs, ... */
 };
 
 struct memory_account account_read(struct model *model);

@@ -98,6 +98,7 @@ read_values(struct model *model, uint64_t values[METRICS])
 	values[METRIC_LARGE] = a.large;
 	values[METRIC_SAMPLES] = a.samples;
 	values[METRIC_ARENAS] = a.arenas;
+	values[METRIC_LIMITED] = a.limited;
 	for (size_t i = 0; i < model->ncaches; i++)
 		values[METRIC_FAILURES] += model->caches[i].nfailed;
 }

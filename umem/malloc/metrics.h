@@ -43,6 +43,8 @@
 	    "Heap memory above which unused memory is released; 0: none.")     \
 	M(SOFT_HITS, "umem_soft_limit_hits", "counter", "",                    \
 	    "Releases because of the soft limit.")                             \
+	M(LIMITED, "umem_limited", "gauge", "bytes",                           \
+	    "Heap memory that the hard limit counts.")                         \
 	M(HARD_LIMIT, "umem_hard_limit", "gauge", "bytes",                     \
 	    "Heap memory above which requests fail; 0: none.")                 \
 	M(HARD_HITS, "umem_hard_limit_hits", "counter", "",                    \

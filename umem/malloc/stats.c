@@ -197,6 +197,7 @@ stats_read_once(struct stats *stats)
 	stats->heap =
 	    difference_or_zero(heap_used() + stats->dirty, stats_absent(&sum));
 	stats->mapped = stats->heap + stats->own;
+	stats->limited = heap_held();
 }
 
 ssize_t

@@ -20,6 +20,7 @@ struct stats {
 	size_t free;    /* the rest of the slabs */
 	size_t dirty;   /* free pages of the heap */
 	size_t own;     /* the library's structures */
+	size_t limited; /* heap memory that the hard limit counts */
 
 	size_t committed; /* committed bytes of the heap, maximum so far */
 	size_t chunks;    /* part of live: chunks of slabs */

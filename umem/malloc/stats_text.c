@@ -258,6 +258,7 @@ stats_metrics(struct text *text, const struct stats *stats)
 	    [METRIC_ARENAS] = stats->arenas,
 	    [METRIC_SOFT_LIMIT] = heap_limits.soft,
 	    [METRIC_SOFT_HITS] = heap_limits.nsoft,
+	    [METRIC_LIMITED] = stats->limited,
 	    [METRIC_HARD_LIMIT] = heap_limits.hard,
 	    [METRIC_HARD_HITS] = heap_limits.nhard};
 	bool complete = true;
