@@ -23,7 +23,7 @@ struct cpu_layer {
 	bool checks;      /* the slow path also checks a sample of pushes */
 };
 
-extern struct cpu_layer cpu_layer;
+extern hidden struct cpu_layer cpu_layer;
 
 /* A header that the calling thread owns, until cpu_release(). */
 struct cpu_owned {

@@ -31,8 +31,8 @@ struct region {
 };
 
 /* [lock] The list of regions; read without the lock. */
-extern struct region *cpu_regions;
-extern struct lock cpu_regions_lock; /* rank LOCK_REGION */
+extern hidden struct region *cpu_regions;
+extern hidden struct lock cpu_regions_lock; /* rank LOCK_REGION */
 
 static inline struct cpu_hot *
 header_hot(struct region *region, unsigned i)
@@ -91,7 +91,7 @@ is_committed(const struct cpu_hot *hot, unsigned cpu)
 /* Start the push counter of a CPU, whose block has just got memory. */
 void cpu_ticks_start(struct cpu_hot *none);
 
-extern uint32_t cpu_fork_gate; /* [a] 1: a fork() is in progress */
+extern hidden uint32_t cpu_fork_gate; /* [a] 1: a fork() is in progress */
 
 /* Release ownership. */
 static inline void

@@ -74,15 +74,15 @@ void magazine_layer_end(struct magazine_layer *layer);
  * Contended lock acquisitions between two updates above which magazines grow
  * (option max_contention).
  */
-extern unsigned magazine_max_contention;
+extern hidden unsigned magazine_max_contention;
 
 /* Limits of a magazine and of a depot in bytes, below 4 GiB (options). */
-extern size_t magazine_bytes_most;
-extern size_t magazine_depot_most;
+extern hidden size_t magazine_bytes_most;
+extern hidden size_t magazine_depot_most;
 
 /* Shards of each depot; 0: one for every 8 CPUs (an option). */
 #define MAGAZINE_SHARDS_MOST 1024
-extern unsigned magazine_depot_shards;
+extern hidden unsigned magazine_depot_shards;
 
 /*
  * Allocate an object after a miss of the section.  Results: MAGAZINE_OK,
@@ -139,7 +139,7 @@ enum magazine_result magazine_put_bulk(struct magazine_layer *layer,
  * [a] Set to 1 when a CPU exchanges magazines of any cache; the reader resets
  * it.
  */
-extern uint32_t magazine_exchanged;
+extern hidden uint32_t magazine_exchanged;
 
 /*
  * If not NULL, called with the rounds of a magazine that a push has found full:

@@ -5,7 +5,7 @@
 #include "magazine/magazine.h"
 
 /* [a] Bytes that all caches take from each CPU's budget; see sizes.c. */
-extern size_t sizes_budget_used;
+extern hidden size_t sizes_budget_used;
 
 /*
  * Set the initial capacities, after shards_init().  object_bytes is the memory

@@ -3,8 +3,8 @@
  *
  * The description is a table that tools find without symbols: they search the
  * writable mappings of a process's files for the header (vmem/description.h).
- * The header points to the entries that this file and others have put into the
- * two sections (vmem/describe.h).  The description is in writable data,
+ * The header points to the entries that this file and others have put into a
+ * section (vmem/describe.h).  The description is in writable data,
  * although nothing writes to it, because core files leave out pages that cannot
  * be written to.
  */
@@ -24,10 +24,6 @@ extern struct describe_entry __start_umem_describe[]
     __attribute__((visibility("hidden")));
 extern struct describe_entry __stop_umem_describe[]
     __attribute__((visibility("hidden")));
-extern struct describe_entry __start_umem_variables[]
-    __attribute__((visibility("hidden")));
-extern struct describe_entry __stop_umem_variables[]
-    __attribute__((visibility("hidden")));
 
 static struct description description
     __attribute__((used, section(".data"), aligned(DESCRIPTION_ALIGN))) = {
@@ -38,8 +34,6 @@ static struct description description
 	.entries = __start_umem_describe,
 	.entries_end = __stop_umem_describe,
 	.library = UMEM_VERSION,
-	.variables = __start_umem_variables,
-	.variables_end = __stop_umem_variables,
 };
 
 /* Defined by the linker: the end of this file's data. */

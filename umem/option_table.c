@@ -48,8 +48,8 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 /*
  * The table contains no address, so that the loader relocates nothing in it,
  * and a process that sets no option touches none of its pages.  An option names
- * its variable, its words and its function by the numbers below.  The addresses
- * of the variables are in option_targets alone.
+ * its variable, its words and its function by the numbers below.  The
+ * variables are known to option_targets alone.
  */
 #define OPTION_TARGETS(T)                                                      \
 	T(ALLOC_ZERO_BYTES, alloc_zero_bytes)                                  \
@@ -93,7 +93,7 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 #define TARGET_NUMBER(id, variable) TARGET_##id,
 enum {
 	TARGET_NONE,
-	OPTION_TARGETS(TARGET_NUMBER)
+	OPTION_TARGETS(TARGET_NUMBER) TARGETS
 };
 
 enum {
@@ -592,27 +592,49 @@ const struct option option_table[] = {
 const unsigned option_table_length = array_size(option_table);
 
 /*
- * The variable of each target, and its bytes, by number.  Never written to, but
- * in data that the loader writes to anyway; see umem/sections.ld.
+ * The variable of each target, as the distance from this entry, and its bytes,
+ * by number.  The assembler makes the entries; see vmem/describe.h.
  */
-static struct option_variable_at {
-	void *at;
+extern hidden const struct option_variable_at {
+	int64_t distance;
 	uint64_t bytes;
-} option_targets[] = {
-#define TARGET_AT(id, variable) [TARGET_##id] = {&(variable), sizeof(variable)},
-    OPTION_TARGETS(TARGET_AT)};
+} option_targets[TARGETS];
+
+#define TARGET_AT(id, variable)                                                \
+	__asm__ volatile(".pushsection .rodata.option_targets\n\t"             \
+			 ".org option_targets + 16 * %c0\n"                    \
+			 "0:\t.quad %c1 - 0b, %c2\n\t"                         \
+			 ".popsection"                                         \
+			 :                                                     \
+			 : LINK_NUMBER(TARGET_##id), LINK_ADDRESS(variable),   \
+			 LINK_NUMBER(sizeof(variable)));
+
+static __attribute__((used)) cold_path void
+option_targets_define(void)
+{
+	__asm__ volatile(".pushsection .rodata.option_targets, \"a\"\n\t"
+			 ".balign 16\n"
+			 "option_targets:\n\t"
+			 ".popsection");
+	OPTION_TARGETS(TARGET_AT)
+}
 
 void *
 option_target(const struct option *option)
 {
-	umem_assert(option->target < array_size(option_targets));
-	return option_targets[option->target].at;
+	const struct option_variable_at *target =
+	    &option_targets[option->target];
+
+	umem_assert(option->target < TARGETS);
+	return option->target == TARGET_NONE
+		   ? NULL
+		   : (char *)target + target->distance;
 }
 
 static size_t
 option_target_bytes(const struct option *option)
 {
-	umem_assert(option->target < array_size(option_targets));
+	umem_assert(option->target < TARGETS);
 	return option_targets[option->target].bytes;
 }
 

@@ -13,7 +13,7 @@ enum option_variable {
 };
 
 /* The names of the three variables, by enum option_variable. */
-extern const char option_variable_names[OPTION_VARIABLES][16];
+extern hidden const char option_variable_names[OPTION_VARIABLES][16];
 
 enum option_type {
 	OPTION_FLAG,    /* takes no value */
@@ -59,8 +59,8 @@ struct option {
 	char help[64];
 };
 
-extern const struct option option_table[];
-extern const unsigned option_table_length;
+extern hidden const struct option option_table[];
+extern hidden const unsigned option_table_length;
 
 /* The variable that the value is stored in, or NULL. */
 void *option_target(const struct option *option);

@@ -21,10 +21,10 @@ struct options {
 	bool secure; /* set-user-ID program: the variables were ignored */
 };
 
-extern struct options options;
+extern hidden struct options options;
 
 /* The path of a file for statistics at exit, as for message_open(), or "". */
-extern char stats_path[MESSAGE_PATH_BYTES];
+extern hidden char stats_path[MESSAGE_PATH_BYTES];
 
 /*
  * Reads the environment, or asks the program's _umem_options_init(),

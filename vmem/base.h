@@ -14,9 +14,9 @@
 #define start_path  __attribute__((section(".text.startup")))
 #define public      __attribute__((visibility("default")))
 /*
- * For extern declarations of data that fast paths read.  -fvisibility=hidden
- * does not apply to them; without the attribute the compiler loads the address
- * of the variable into a register first.
+ * For extern declarations of the library's own data.  -fvisibility=hidden does
+ * not apply to them; without the attribute the compiler takes the address of
+ * the variable from a table that the loader relocates.
  */
 #define hidden      __attribute__((visibility("hidden")))
 

@@ -1,9 +1,13 @@
 /*
  * describe.h - macros that make the introspection table; see description.h
  *
- * The entries are in two sections of their own.  umem/describe.c describes the
+ * The entries are in a section of their own.  umem/describe.c describes the
  * structures that headers define.  A module with private structures or
  * variables describes them at the end of its .c file, by DESCRIBE(its list).
+ *
+ * Otherwise the loader would relocate the address of each variable, in every
+ * process.  Therefore the entry of a variable has a distance, which is constant
+ * at link time.  C has no initialiser for it, so the assembler makes the entry.
  */
 #ifndef VMEM_DESCRIBE_H
 #define VMEM_DESCRIBE_H
@@ -11,13 +15,34 @@
 #include "vmem/base.h"
 #include "vmem/description.h"
 
+/*
+ * Operands of asm statements: the address of a variable of the library, from
+ * which the assembler may subtract another, and a number.  For the address, gcc
+ * has the constraint i on x86-64 and S on aarch64.
+ */
+#ifdef __clang__
+#define LINK_ADDRESS(variable) "i"(&(variable))
+#define LINK_NUMBER(number)    "i"(number)
+#else
+#define LINK_ADDRESS(variable) "i,S"(&(variable))
+#define LINK_NUMBER(number)    "i,i"(number)
+#endif
+
 #define DESCRIBE_MEMBER(id, label, type, member)                               \
-	{#label "." #member, {offsetof(struct type, member)},                  \
+	{#label "." #member, offsetof(struct type, member),                    \
 	    sizeof(((struct type *)0)->member)},
+#define DESCRIBE_CONSTANT(constant)     {"=" #constant, (uint64_t)(constant), 8},
+#define DESCRIBE_BYTES(id, label, type) {"=" #label, sizeof(struct type), 8},
 #define DESCRIBE_VARIABLE(id, variable)                                        \
-	{"&" #variable, {.address = &(variable)}, sizeof(variable)},
-#define DESCRIBE_CONSTANT(constant)     {"=" #constant, {(uint64_t)(constant)}, 8},
-#define DESCRIBE_BYTES(id, label, type) {"=" #label, {sizeof(struct type)}, 8},
+	__asm__ volatile(                                                      \
+	    ".pushsection umem_describe, \"aw\"\n\t"                           \
+	    ".balign 64\n"                                                     \
+	    "0:\t.ascii \"&" #variable "\"\n\t"                                \
+	    ".org 0b + 48\n\t"                                                 \
+	    ".quad %c0 - 0b, %c1\n\t"                                          \
+	    ".popsection"                                                      \
+	    :                                                                  \
+	    : LINK_ADDRESS(variable), LINK_NUMBER(sizeof(variable)));
 
 #define DESCRIBE_NO_MEMBER(id, label, type, member)
 #define DESCRIBE_NO_VARIABLE(id, variable)
@@ -25,18 +50,18 @@
 #define DESCRIBE_NO_BYTES(id, label, type)
 
 /* Never const, because all parts of one section need the same attributes. */
-#define DESCRIBE_SECTION(name) __attribute__((section(name), used, aligned(64)))
+#define DESCRIBE_SECTION                                                       \
+	__attribute__((section("umem_describe"), used, aligned(64)))
 
-/*
- * The loader relocates the entries of variables and no others.  Because these
- * entries are in a section of their own, it writes to few pages.
- */
+/* The function is never called; it gives the assembler its operands. */
 #define DESCRIBE(list)                                                         \
-	static struct describe_entry described[] DESCRIBE_SECTION(             \
-	    "umem_describe") = {list(DESCRIBE_MEMBER, DESCRIBE_NO_VARIABLE,    \
-	    DESCRIBE_CONSTANT, DESCRIBE_BYTES)};                               \
-	static struct describe_entry described_variables[] DESCRIBE_SECTION(   \
-	    "umem_variables") = {list(DESCRIBE_NO_MEMBER, DESCRIBE_VARIABLE,   \
-	    DESCRIBE_NO_CONSTANT, DESCRIBE_NO_BYTES)}
+	static struct describe_entry described[] DESCRIBE_SECTION = {          \
+	    list(DESCRIBE_MEMBER, DESCRIBE_NO_VARIABLE, DESCRIBE_CONSTANT,     \
+		DESCRIBE_BYTES)};                                              \
+	static __attribute__((used)) cold_path void describe_variables(void)   \
+	{                                                                      \
+		list(DESCRIBE_NO_MEMBER, DESCRIBE_VARIABLE,                    \
+		    DESCRIBE_NO_CONSTANT, DESCRIBE_NO_BYTES)                   \
+	}
 
 #endif

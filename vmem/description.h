@@ -21,7 +21,8 @@
  * structures and variables of the list.  A list calls these macros:
  *	M(id, label, type, member)	a member of struct type: "label.member",
  *					with its offset and size
- *	V(id, variable)			"&variable", with its address and size
+ *	V(id, variable)			"&variable", with its distance from
+ *					the entry, and its size
  *	C(constant)			"=constant", with its value
  *	B(id, label, type)		"=label", with the size of struct type
  * id, or the name of the constant, is the name of the entry in the command,
@@ -35,15 +36,12 @@
 /* The header of the table is at a multiple of this address. */
 #define DESCRIPTION_ALIGN   128
 #define DESCRIPTION_MAGIC   "umem described\n"
-#define DESCRIPTION_VERSION 2
+#define DESCRIPTION_VERSION 3
 
 /* Tools read the entries directly from memory: 64 bytes each, no padding. */
 struct describe_entry {
 	char name[48];
-	union {
-		uint64_t value;
-		const volatile void *address;
-	};
+	uint64_t value;
 	uint64_t bytes;
 };
 
@@ -58,14 +56,12 @@ struct description {
 	uint32_t version;
 	uint32_t entry_bytes;
 	struct description *self;
-	struct describe_entry *entries; /* all but variables */
+	struct describe_entry *entries;
 	struct describe_entry *entries_end;
 	char library[16]; /* version of the library */
-	struct describe_entry *variables;
-	struct describe_entry *variables_end;
 };
 
-_Static_assert(sizeof(struct description) == 80, "no padding");
+_Static_assert(sizeof(struct description) == 64, "no padding");
 
 /* vmem/create.c */
 #define DESCRIBED_ARENA_LIST(M, V, C, B) V(ARENA_LIST, arena_list)
@@ -153,7 +149,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(FREED_RING_NPUT, freed_ring, freed_ring, nput)
 
 /* umem/debug/stack.c; its address is 0 if libc lacks it. */
-#define DESCRIBED_STACK(M, V, C, B) V(LIBC_STACK_END, __libc_stack_end)
+#define DESCRIBED_STACK(M, V, C, B) V(LIBC_STACK_END, libc_stack_end)
 
 /* umem/malloc/sample.c */
 #define DESCRIBED_SAMPLES(M, V, C, B)                                          \
@@ -254,7 +250,7 @@ _Static_assert(sizeof(struct description) == 80, "no padding");
 	M(OPTION_MAXIMUM, option, option, maximum)                             \
 	M(OPTION_WORD_NAME, option_word, option_word, name)                    \
 	M(OPTION_WORD_VALUE, option_word, option_word, value)                  \
-	M(OPTION_TARGET_AT, option_variable_at, option_variable_at, at)        \
+	M(OPTION_TARGET_AT, option_variable_at, option_variable_at, distance)  \
 	M(OPTION_TARGET_SIZE, option_variable_at, option_variable_at, bytes)
 
 /* umem/init.c */

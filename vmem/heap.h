@@ -18,7 +18,7 @@ struct heap_window {
 	size_t units;
 };
 
-extern struct heap_window heap_window;
+extern hidden struct heap_window heap_window;
 
 /* Most bytes of tables in all layers for one unit. */
 #define HEAP_UNIT_TABLES 17
@@ -130,7 +130,7 @@ struct heap_limits {
 	size_t nhard; /* [atomic] requests that the heap has refused */
 };
 
-extern struct heap_limits heap_limits;
+extern hidden struct heap_limits heap_limits;
 
 /* Bytes of allocated units, without foreign mappings, and of dirty units. */
 size_t heap_held(void);

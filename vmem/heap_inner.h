@@ -22,7 +22,7 @@ heap_min(size_t a, size_t b)
 }
 
 /* heap.c */
-extern vmem_t *heap_arena; /* [I] */
+extern hidden vmem_t *heap_arena; /* [I] */
 
 /*
  * heap_window.c: set heap_window and reserve its first addresses.  Returns the
@@ -31,11 +31,11 @@ extern vmem_t *heap_arena; /* [I] */
 uintptr_t heap_window_choose(void);
 
 /* Bytes to reserve ahead; 0 if no limit of address space is near.  [I] */
-extern size_t heap_reserve_ahead;
+extern hidden size_t heap_reserve_ahead;
 
 /* heap_commit.c */
-extern struct lock heap_lock;
-extern unsigned heap_ngrowing; /* [atomic] threads inside heap_grow() */
+extern hidden struct lock heap_lock;
+extern hidden unsigned heap_ngrowing; /* [atomic] threads inside heap_grow() */
 
 /* Result of committing memory for a range. */
 enum commit_result {

@@ -22,6 +22,6 @@ size_t huge_growth_next(bool *probe);
 void huge_growth_record(uintptr_t from, uintptr_t to, bool huge);
 
 /* May the heap use huge pages at all?  (an option) */
-extern bool huge_is_allowed;
+extern hidden bool huge_is_allowed;
 
 #endif

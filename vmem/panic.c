@@ -100,7 +100,7 @@ static struct {
 	bool is_known; /* [a] message_start() has set the other members */
 	bool is_open;
 	struct os_file file;
-} standard_error;
+} standard_error written_early;
 
 start_path void
 message_start(void)

@@ -48,7 +48,7 @@ void message_write_standard(const char *text, size_t n);
 #define MESSAGE_PATH_BYTES 256
 
 /* The path of a file for messages (UMEM_OPTIONS=log), or "". */
-extern char message_log[MESSAGE_PATH_BYTES];
+extern hidden char message_log[MESSAGE_PATH_BYTES];
 
 /*
  * Open the file at a path to append to it.  %p in the path stands for the
@@ -64,7 +64,7 @@ int message_open(const char *path);
 void message_start(void);
 
 /* Write to descriptor 2 in any case (UMEM_OPTIONS=messages=any). */
-extern bool message_anywhere;
+extern hidden bool message_anywhere;
 
 /*
  * message_line() writes "umem: " and the formatted text as one line by

@@ -7,55 +7,35 @@
 #include "umem/slab/slab.h"
 #include "vmem/describe.h"
 
-/* The two sections of entries. */
+/* The section of entries. */
 extern struct describe_entry __start_umem_describe[];
 extern struct describe_entry __stop_umem_describe[];
-extern struct describe_entry __start_umem_variables[];
-extern struct describe_entry __stop_umem_variables[];
-
-static const struct describe_entry *
-find_in(const struct describe_entry *from, const struct describe_entry *to,
-    const char *name)
-{
-	const struct describe_entry *found = NULL;
-
-	for (const struct describe_entry *e = from; e != to; e++)
-		if (strcmp(e->name, name) == 0) {
-			ck_assert_msg(found == NULL, "%s is there twice", name);
-			found = e;
-		}
-	return found;
-}
 
 static const struct describe_entry *
 find(const char *name)
 {
-	const struct describe_entry *found =
-	    name[0] == '&'
-		? find_in(__start_umem_variables, __stop_umem_variables, name)
-		: find_in(__start_umem_describe, __stop_umem_describe, name);
+	const struct describe_entry *found = NULL, *e;
 
+	for (e = __start_umem_describe; e != __stop_umem_describe; e++)
+		if (strcmp(e->name, name) == 0) {
+			ck_assert_msg(found == NULL, "%s is there twice", name);
+			found = e;
+		}
 	ck_assert_msg(found != NULL, "%s is missing", name);
 	return found;
 }
 
-static void
-check_names(const struct describe_entry *from, const struct describe_entry *to)
+/* Tools step through the section: there must be no gap between entries. */
+START_TEST(every_entry_has_a_name_of_its_own)
 {
-	for (const struct describe_entry *e = from; e != to; e++) {
+	ck_assert_int_gt(__stop_umem_describe - __start_umem_describe, 100);
+	for (const struct describe_entry *e = __start_umem_describe;
+	     e != __stop_umem_describe; e++) {
 		ck_assert_uint_ne(e->name[0], '\0');
 		ck_assert_uint_lt(
 		    strnlen(e->name, sizeof(e->name)), sizeof(e->name));
 		ck_assert_ptr_eq(find(e->name), e);
 	}
-}
-
-/* Tools step through a section, so there must be no gap between entries. */
-START_TEST(every_entry_has_a_name_of_its_own)
-{
-	ck_assert_int_gt(__stop_umem_describe - __start_umem_describe, 100);
-	check_names(__start_umem_describe, __stop_umem_describe);
-	check_names(__start_umem_variables, __stop_umem_variables);
 }
 END_TEST
 
@@ -73,8 +53,10 @@ END_TEST
 
 START_TEST(variables_are_where_they_are)
 {
-	ck_assert_ptr_eq((void *)find("&cache_list")->value, &cache_list);
-	ck_assert_uint_eq(find("&cache_list")->bytes, sizeof(cache_list));
+	const struct describe_entry *e = find("&cache_list");
+
+	ck_assert_ptr_eq((char *)e + e->value, &cache_list);
+	ck_assert_uint_eq(e->bytes, sizeof(cache_list));
 }
 END_TEST
 
@@ -90,9 +72,8 @@ START_TEST(every_list_is_in_the_table)
 
 	for (size_t i = 0; i < array_size(names); i++)
 		find(names[i]);
-	ck_assert_uint_eq((__stop_umem_describe - __start_umem_describe) +
-			      (__stop_umem_variables - __start_umem_variables),
-	    array_size(names));
+	ck_assert_uint_eq(
+	    __stop_umem_describe - __start_umem_describe, array_size(names));
 }
 END_TEST
 

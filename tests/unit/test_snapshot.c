@@ -17,32 +17,30 @@
 
 extern struct describe_entry __start_umem_describe[];
 extern struct describe_entry __stop_umem_describe[];
-extern struct describe_entry __start_umem_variables[];
-extern struct describe_entry __stop_umem_variables[];
 
 /* The command finds the word of the protocol, and its values, like this. */
-static uint64_t
-described(const struct describe_entry *from, const struct describe_entry *to,
-    const char *name)
+static const struct describe_entry *
+described(const char *name)
 {
-	for (; from != to; from++)
-		if (strcmp(from->name, name) == 0)
-			return from->value;
+	for (const struct describe_entry *e = __start_umem_describe;
+	     e != __stop_umem_describe; e++)
+		if (strcmp(e->name, name) == 0)
+			return e;
 	ck_abort_msg("%s is missing", name);
 }
 
 static uint32_t
 value_of(const char *name)
 {
-	return (uint32_t)described(
-	    __start_umem_describe, __stop_umem_describe, name);
+	return (uint32_t)described(name)->value;
 }
 
 static uint32_t *
 state(void)
 {
-	return (uint32_t *)(described(__start_umem_variables,
-				__stop_umem_variables, "&snapshot") +
+	const struct describe_entry *snapshot = described("&snapshot");
+
+	return (uint32_t *)((uintptr_t)snapshot + snapshot->value +
 			    value_of("snapshot.state"));
 }
 

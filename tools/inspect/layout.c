@@ -158,7 +158,7 @@ entries_make_sense(const struct layout *l)
 	       l->known[L_ARENA_NAME].bytes >= 32;
 }
 
-/* Appends the entries of one section of the target. */
+/* Reads the entries of the target. */
 static void
 read_section(struct layout *layout, struct target *target,
     const struct describe_entry *from, const struct describe_entry *to)
@@ -169,13 +169,16 @@ read_section(struct layout *layout, struct target *target,
 	if (n > ENTRIES_MOST)
 		fail_with(EXIT_ERROR,
 		    "%s: the library's description is damaged", target->name);
-	layout->entries = xresize(
-	    layout->entries, (layout->nentries + n) * sizeof(*layout->entries));
-	if (!target_peek(target, (uintptr_t)from,
-		layout->entries + layout->nentries, n * sizeof(*from)))
+	layout->entries = xalloc((n + 1) * sizeof(*layout->entries));
+	if (!target_peek(
+		target, (uintptr_t)from, layout->entries, n * sizeof(*from)))
 		fail_with(EXIT_ERROR,
 		    "%s: the library's description is not there", target->name);
-	layout->nentries += n;
+	/* The entry of a variable has its distance. */
+	for (uint64_t i = 0; i < n; i++)
+		if (layout->entries[i].name[0] == '&')
+			layout->entries[i].value += (uintptr_t)&from[i];
+	layout->nentries = n;
 }
 
 static void
@@ -187,7 +190,6 @@ read_entries(struct layout *layout, struct target *target,
 		fail_with(EXIT_ERROR,
 		    "%s: the library's description is damaged", target->name);
 	read_section(layout, target, header->entries, header->entries_end);
-	read_section(layout, target, header->variables, header->variables_end);
 	for (unsigned i = 0; i < L_ENTRIES; i++) {
 		const struct describe_entry *d = entry_find(layout, names[i]);
 

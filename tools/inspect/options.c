@@ -59,16 +59,16 @@ read_variable(struct target_options *options, struct target_option *option,
 {
 	const struct layout *l = options->layout;
 	uint64_t each = layout_value(l, L_OPTION_TARGET_BYTES);
+	uint64_t at = layout_value(l, L_OPTION_TARGETS) + number * each;
 	char *record;
 
 	if (number == 0 || each == 0 ||
 	    number >= l->known[L_OPTION_TARGETS].bytes / each)
 		return false;
-	record = read_record(
-	    options, layout_value(l, L_OPTION_TARGETS) + number * each, each);
+	record = read_record(options, at, each);
 	if (record == NULL)
 		return false;
-	option->at = option_get(options, record, L_OPTION_TARGET_AT);
+	option->at = at + option_get(options, record, L_OPTION_TARGET_AT);
 	option->bytes = option_get(options, record, L_OPTION_TARGET_SIZE);
 	free(record);
 	return target_peek(options->target, option->at, &option->value,

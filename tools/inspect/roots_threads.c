@@ -212,7 +212,7 @@ static void
 add_first_dead(struct model *model, struct ranges *dead)
 {
 	struct target *target = model->target;
-	uint64_t at = layout_value(model->layout, L_LIBC_STACK_END);
+	uint64_t at = layout_variable(model->layout, target, L_LIBC_STACK_END);
 	uint64_t begin = at == 0 ? 0 : roots_number_at(model, at);
 	const struct mapping *m = target_mapping(target, begin);
 

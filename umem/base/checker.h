@@ -5,7 +5,7 @@
 #include "vmem/base.h"
 
 /* Does a memory checker watch this process?  Set by checker_start(). */
-extern bool checker_on;
+extern hidden bool checker_on;
 
 void checker_start(void);
 

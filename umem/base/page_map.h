@@ -20,7 +20,7 @@ struct page_map {
 	struct cpu_guard divisor[256]; /* by class */
 };
 
-extern struct page_map page_map;
+extern hidden struct page_map page_map;
 
 /* Reserves the tables.  Returns false if there is no address space for them. */
 bool page_map_start(void);

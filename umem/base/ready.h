@@ -4,7 +4,8 @@
 
 #include "vmem/base.h"
 
-extern int umem_state; /* [a] written by init.c; UMEM_READY when started */
+extern hidden int
+    umem_state; /* [a] written by init.c; UMEM_READY when started */
 #define UMEM_READY 2
 
 /*
@@ -26,7 +27,7 @@ extern const bool umem_is_malloc __attribute__((weak, visibility("hidden")));
  * Addresses of functions of the library's first and last file and of some other
  * files; the last element is NULL.
  */
-extern const void *const umem_landmarks[];
+extern hidden const void *const umem_landmarks[];
 
 /*
  * Starts the library if it has not started.  Returns false if it cannot start.

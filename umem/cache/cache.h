@@ -66,23 +66,23 @@ struct umem_cache {
 };
 
 /* All caches. */
-extern struct list cache_list;
+extern hidden struct list cache_list;
 
 /* [cache_list_lock] caches that were destroyed while objects were in use */
-extern struct list cache_destroyed_list;
-extern struct lock cache_list_lock;
+extern hidden struct list cache_destroyed_list;
+extern hidden struct lock cache_list_lock;
 
 /*
  * [a] Number of caches with a source.  Quantum caches of an arena that does not
  * import are not counted.
  */
-extern size_t cache_nsourced;
+extern hidden size_t cache_nsourced;
 
 /* [cache_list_lock] Number of caches in the list that serve no size class. */
-extern size_t cache_nothers;
+extern hidden size_t cache_nothers;
 
 /* Do caches that are created from now on get magazines? */
-extern bool cache_use_magazines;
+extern hidden bool cache_use_magazines;
 
 /*
  * [a] Called when slabs of a type-stable cache (cache->slabs.is_type_stable)
@@ -101,13 +101,14 @@ extern void (*cache_retire_hook)(struct umem_cache *cache);
 /*
  * UMEM_OPTIONS=checked: each free is checked against the bits of slab_owner.c.
  */
-extern bool cache_checked;
+extern hidden bool cache_checked;
 
 /*
  * The cache of each size class; 0 is unused.  NULL: no object of the class has
  * been requested yet.  Each cache has the header with the number of its class.
  */
-extern struct umem_cache *class_cache[SIZE_CLASSES + 1]; /* [a] set once */
+extern hidden struct umem_cache
+    *class_cache[SIZE_CLASSES + 1]; /* [a] set once */
 
 /* Creates the cache of a class.  Returns NULL if there is no memory. */
 struct umem_cache *class_cache_make(unsigned class);

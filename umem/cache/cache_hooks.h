@@ -36,7 +36,7 @@ struct cache_debugger {
 	void (*forget)(const struct umem_cache *cache);
 };
 
-extern const struct cache_debugger cache_debugger; /* of debug.c */
+extern hidden const struct cache_debugger cache_debugger; /* of debug.c */
 
 /* The periodic work on caches; update.h and update_thread.h describe it. */
 struct cache_upkeep {
@@ -46,7 +46,7 @@ struct cache_upkeep {
 	bool (*reclaim_source)(vmem_t *source);
 };
 
-extern const struct cache_upkeep cache_upkeep; /* of update.c */
+extern hidden const struct cache_upkeep cache_upkeep; /* of update.c */
 
 /* Frees that wait for a grace period; defer.h describes the functions. */
 struct cache_deferral {
@@ -56,6 +56,6 @@ struct cache_deferral {
 	void (*wake)(void);
 };
 
-extern const struct cache_deferral cache_deferral; /* of defer.c */
+extern hidden const struct cache_deferral cache_deferral; /* of defer.c */
 
 #endif

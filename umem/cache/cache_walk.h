@@ -52,7 +52,7 @@ size_t cache_walk_sum(enum tally tally, size_t (*f)(struct umem_cache *));
 void cache_walk_unlink(struct umem_cache *cache);
 
 /* Number of forks that led to this process. */
-extern uint32_t cache_nforks;
+extern hidden uint32_t cache_nforks;
 
 /* In the child of fork(), with cache_list_lock held: no cache is pinned. */
 void cache_walk_after_fork_locked(void);

@@ -23,7 +23,7 @@ struct limit {
 };
 
 /* Guards the queues of all caches, and their reserves (reserve.h). */
-extern struct lock limit_lock;
+extern hidden struct lock limit_lock;
 
 /* At the creation of a cache, before the program has it. */
 void limit_start(umem_cache_t *cache, const struct umem_cache_args *args);

@@ -126,7 +126,7 @@ struct debug {
 	struct debug_choice choice[DEBUG_CHOICES];
 };
 
-extern struct debug debug;
+extern hidden struct debug debug;
 
 /*
  * Selects the checks of a cache that is about to be created: sets cache->debug

@@ -13,7 +13,7 @@
 #include "vmem/panic.h"
 
 /* Stands for all large blocks. */
-extern struct umem_cache debug_large_cache;
+extern hidden struct umem_cache debug_large_cache;
 
 /* Returns the tag behind the buffer p; NULL: the cache has no tags. */
 static inline struct buftag *

@@ -41,7 +41,7 @@ struct error_info {
 	uint64_t deferred; /* 1: freed by a function of umem_rcu.h */
 };
 
-extern struct error_info umem_abort_info;
+extern hidden struct error_info umem_abort_info;
 
 /* Writes the report; aborts unless debug.noabort is set. */
 void error_report(const struct error_info *info);

@@ -13,8 +13,8 @@ struct freed_ring {
 	uint64_t nput;          /* [l] bufctls, cumulative; % size is next */
 };
 
-extern struct freed_ring freed_large;    /* large blocks */
-extern struct freed_ring freed_firewall; /* buffers behind a firewall */
+extern hidden struct freed_ring freed_large;    /* large blocks */
+extern hidden struct freed_ring freed_firewall; /* buffers behind a firewall */
 
 /*
  * Puts the bufctl into the ring, which owns it from then on.  Returns the

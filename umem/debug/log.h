@@ -41,16 +41,16 @@ enum log_kind {
 	LOG_KINDS
 };
 
-extern struct log logs[LOG_KINDS];
+extern hidden struct log logs[LOG_KINDS];
 
 /* Bytes that UMEM_LOGGING asks for; 0: off.  Set before log_start(). */
-extern size_t log_bytes_wanted[LOG_KINDS];
+extern hidden size_t log_bytes_wanted[LOG_KINDS];
 
 /* Allocates the logs.  A log for which there is no memory is off. */
 void log_start(void);
 
 /* True while a report is made: no entries are stored. */
-extern bool log_frozen; /* [a] */
+extern hidden bool log_frozen; /* [a] */
 
 static inline bool
 log_is_on(enum log_kind kind)

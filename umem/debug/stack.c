@@ -110,6 +110,9 @@ static __thread struct {
 /* Defined by libc: the start of the first thread's stack. */
 extern void *__libc_stack_end __attribute__((weak));
 
+/* Where it is, or NULL; described instead of it, because it is not ours. */
+static void *const *libc_stack_end = &__libc_stack_end;
+
 static uint32_t nforks = 1; /* [a] forks that led to this process, plus 1 */
 
 uint64_t
@@ -214,7 +217,7 @@ own_stack_end(void)
 {
 	if (stack_thread() != os_process_id())
 		return (uintptr_t)&thread_cache;
-	return &__libc_stack_end == NULL ? 0 : (uintptr_t)__libc_stack_end;
+	return libc_stack_end == NULL ? 0 : (uintptr_t)*libc_stack_end;
 }
 
 cold_path bool

@@ -40,7 +40,7 @@ extern hidden struct alloc_fast alloc_fast;
  * Bytes of the block that umem_alloc(0) allocates; 0: umem_alloc(0) returns
  * NULL. An option.
  */
-extern size_t alloc_zero_bytes;
+extern hidden size_t alloc_zero_bytes;
 
 /*
  * Slow paths of allocation and free.  alloc_slow() returns NULL and sets errno

@@ -21,7 +21,7 @@ bool nofail_retry(int flags);
  */
 void nofail_after_fork(void);
 
-extern uint32_t mtbf_interval; /* [a] by umem_setmtbf(); 0: none */
+extern hidden uint32_t mtbf_interval; /* [a] by umem_setmtbf(); 0: none */
 bool mtbf_draw_failure(umem_cache_t *cache, size_t size);
 
 /*

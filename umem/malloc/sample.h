@@ -24,7 +24,7 @@ struct sampling {
 extern hidden struct sampling sampling;
 
 /* Mean distance, in bytes, that UMEM_OPTIONS asks for; set before start. */
-extern size_t sample_wanted;
+extern hidden size_t sample_wanted;
 
 enum sample_state {
 	SAMPLE_NONE, /* the record is free */

@@ -17,7 +17,7 @@ struct sample_count {
 	int32_t bytes_more;
 	bool is_due; /* the countdown ends with a sample */
 };
-extern __thread struct sample_count sample_count
+extern hidden __thread struct sample_count sample_count
     __attribute__((tls_model("initial-exec")));
 
 /*

@@ -28,7 +28,7 @@ void shrink_moved(
 size_t shrink_grow_recorded(const void *block, size_t size);
 
 /* [a] At least one block was recorded. */
-extern bool shrink_has_records;
+extern hidden bool shrink_has_records;
 
 static inline size_t
 shrink_grow(const void *block, size_t size)

@@ -63,12 +63,12 @@ struct domain {
 };
 
 /* [l] for changes; read by acquire loads. */
-extern struct domain *domains;
-extern struct lock defer_lock;
+extern hidden struct domain *domains;
+extern hidden struct lock defer_lock;
 
 /* UMEM_OPTIONS: rcu_budget in bytes, rcu_delay. */
-extern size_t defer_budget;
-extern uint64_t defer_delay_ns;
+extern hidden size_t defer_budget;
+extern hidden uint64_t defer_delay_ns;
 
 /*
  * Gives a magazine to the layer's cache; its grace period is over.  *part is

@@ -5,7 +5,7 @@
 #include "vmem/base.h"
 
 /* [a] heap_allocated_total() below which reclaim_check() finds no work. */
-extern size_t reclaim_at;
+extern hidden size_t reclaim_at;
 
 /*
  * Idle bytes are released at this age, in nanoseconds and in updates, if they

@@ -11,7 +11,7 @@
  * The interval between updates, in nanoseconds.  UMEM_OPTIONS may set it before
  * the library starts.
  */
-extern uint64_t update_interval_ns;
+extern hidden uint64_t update_interval_ns;
 
 /*
  * Does an update in the calling thread if one is due, or tells the upkeep

@@ -16,7 +16,7 @@ enum update_thread {
  * Whether to have an upkeep thread.  UMEM_OPTIONS may set it before the library
  * starts.
  */
-extern enum update_thread update_thread_wanted;
+extern hidden enum update_thread update_thread_wanted;
 
 /*
  * Creates or ends the upkeep thread, according to the number of threads of the

@@ -45,9 +45,10 @@ def areas(core):
     yield [(0, 64)]
     yield [(at, at + 56) for at, _, _, _ in heads]
     yield [(at, at + n) for _, kind, at, n in heads if kind == 4]
-    yield [(described, described + 80)]
-    entries = core.index(b"&umem_state")
-    yield [(entries, entries + 16000)]
+    yield [(described, described + 64)]
+    start, end = struct.unpack_from("<QQ", core, described + 32)
+    entries = places(core)(start)
+    yield [(entries, entries + end - start)]
     memory = [(at, at + n) for _, kind, at, n in heads if kind == 1 and n]
     yield memory
     yield [m for m in memory if m[0] <= described < m[1]]
@@ -133,16 +134,29 @@ def notes(core):
 def described(core, name):
     """Value of an entry of the library's description."""
     at = core.index(name.encode() + b"\0")
-    return struct.unpack_from("<Q", core, at + 48)[0]
+    value = struct.unpack_from("<Q", core, at + 48)[0]
+    if not name.startswith("&"):
+        return value
+    # A variable has its distance from the entry.
+    (entry,) = [at - offset + start for offset, start, n in loads(core)
+                if offset <= at < offset + n]
+    return entry + value & (1 << 64) - 1
+
+
+def loads(core):
+    """Place in the file, address and bytes of each mapping of the core."""
+    for at, kind, _, n in headers(core):
+        if kind == 1 and n:
+            offset, address = struct.unpack_from("<QQ", core, at + 8)
+            yield offset, address, n
 
 
 def places(core):
     """A function from an address to its place in the file."""
-    loads = [struct.unpack_from("<QQQQ", core, at + 8)
-             for at, kind, _, n in headers(core) if kind == 1 and n]
+    mappings = list(loads(core))
 
     def place_of(address):
-        (at,) = [offset + address - start for offset, start, _, n in loads
+        (at,) = [offset + address - start for offset, start, n in mappings
                  if start <= address < start + n]
         return at
 
