@@ -67,17 +67,19 @@ account_check(void)
 	if (umem_stats(&s, sizeof(s)) != 0)
 		return;
 	wrong = (long)(s.heap_bytes - s.live_bytes - s.cached_bytes -
-		       s.waiting_bytes - s.free_bytes - s.dirty_bytes);
+		       s.waiting_bytes - s.dirty_bytes - s.sampled_bytes);
 	most = (long)(s.heap_bytes / (is_forked ? 20 : 100)) + (1 << 20);
 	if (nthreads == 1 && !is_forked)
 		most = 0;
-	if (labs(wrong) <= most && s.mapped_bytes == s.heap_bytes + s.own_bytes)
+	if (labs(wrong) <= most &&
+	    s.mapped_bytes == s.heap_bytes + s.own_bytes &&
+	    s.cached_bytes == s.cpu_bytes + s.depot_bytes + s.slab_bytes)
 		return;
 	n = snprintf(line, sizeof(line),
 	    "account: heap %zu is not live %zu + cached %zu + waiting %zu + "
-	    "free %zu + dirty %zu, but %ld more; %u threads\n",
+	    "dirty %zu + sampled %zu, but %ld more; %u threads\n",
 	    s.heap_bytes, s.live_bytes, s.cached_bytes, s.waiting_bytes,
-	    s.free_bytes, s.dirty_bytes, wrong, nthreads);
+	    s.dirty_bytes, s.sampled_bytes, wrong, nthreads);
 	if (write(2, line, (size_t)n) == n)
 		_exit(3);
 }

@@ -1054,18 +1054,18 @@ int umem_mode(struct umem_mode *out, size_t bytes);
 struct umem_stats {
 	size_t mapped_bytes;    /* heap_bytes + own_bytes */
 	size_t heap_bytes;      /* heap memory not returned to the kernel: the
-				   sum of the next five */
+				   sum of live_bytes, cached_bytes,
+				   waiting_bytes, dirty_bytes, sampled_bytes */
 	size_t live_bytes;      /* blocks and objects that the program holds,
-				   with rounding */
-	size_t cached_bytes;    /* free objects in magazines, reserves and the
-				   quarantine */
+				   except samples */
+	size_t cached_bytes;    /* free blocks and objects */
 	size_t waiting_bytes;   /* freed objects that wait for a grace period */
-	size_t free_bytes;      /* free parts of slabs */
+	size_t slab_bytes;      /* part of cached_bytes: slabs */
 	size_t dirty_bytes;     /* free pages, which will be returned */
 	size_t own_bytes;       /* structures of the library */
-	size_t large_bytes;     /* part of live_bytes: large blocks, samples */
+	size_t large_bytes;     /* part of live_bytes: large blocks */
 	size_t nlarge;          /* number of large blocks and samples */
-	size_t sampled_bytes;   /* part of large_bytes: samples */
+	size_t sampled_bytes;   /* pages of samples */
 	size_t arena_bytes;     /* part of live_bytes: arenas of the program */
 	size_t committed_bytes; /* largest size of the heap so far */
 	size_t sample_bytes;    /* sampling interval; 0: off */
@@ -1077,6 +1077,9 @@ struct umem_stats {
 	uint64_t nhard_limit;    /* requests that were refused for it */
 	size_t limited_bytes;    /* heap_bytes, and memory that the program gets
 				    back without a request: see hard_limit */
+	size_t cpu_bytes;        /* part of cached_bytes: magazines of CPUs */
+	size_t depot_bytes;      /* part of cached_bytes: depots, reserves, and
+				    the quarantine of UMEM_DEBUG */
 };
 
 /*

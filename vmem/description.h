@@ -215,6 +215,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(DEFER_COLD, defer, defer, mags.cold)                                 \
 	M(DEFER_PENDING, defer, defer, mags.pending)                           \
 	M(DEFER_WAITING, defer, defer, mags.waiting)                           \
+	M(DEFER_NSUBMITTED, defer, defer, mags.nsubmitted)                     \
 	M(DEFER_CACHE, defer, defer, cache)                                    \
 	M(DEFER_NEXT, defer, defer, next)                                      \
 	M(DEFER_UNIT, defer, defer, mags.object_bytes)                         \
@@ -262,6 +263,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 #define DESCRIBED_HEADERS(M, V, C, B)                                          \
 	V(UMEM_STATE, umem_state)                                              \
 	V(CACHE_LIST, cache_list)                                              \
+	V(CACHE_DESTROYED_LIST, cache_destroyed_list)                          \
 	V(PAGE_MAP, page_map)                                                  \
 	V(CPU_LAYER, cpu_layer)                                                \
 	V(HEAP_WINDOW, heap_window)                                            \

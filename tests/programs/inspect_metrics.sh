@@ -22,9 +22,12 @@ figures_agree(void)
 
 	return umem_stats(&stats, sizeof(stats)) == 0 &&
 	       info.arena + info.hblkhd == stats.heap_bytes &&
-	       info.uordblks + info.hblkhd == stats.live_bytes &&
-	       info.hblkhd == stats.large_bytes &&
-	       info.keepcost == stats.dirty_bytes;
+	       info.uordblks == stats.live_bytes - stats.large_bytes &&
+	       info.hblkhd >= stats.large_bytes &&
+	       info.hblkhd <= stats.large_bytes + stats.sampled_bytes &&
+	       info.keepcost == stats.dirty_bytes &&
+	       stats.cached_bytes == stats.cpu_bytes + stats.depot_bytes +
+					 stats.slab_bytes;
 }
 
 static void *volatile blocks[3000];
@@ -126,8 +129,12 @@ agree() {
 	diff library core
 	heap=$(value heap library)
 	sum=0
-	for part in live cached waiting free dirty; do
+	for part in live cached waiting dirty sampled; do
 		sum=$((sum + $(value $part library)))
+	done
+	for part in cpu depot slab; do
+		grep -q "\"${part}_bytes\": *$(value ${part}_cached library),\$" \
+		    json || { echo "$*: $part"; cat json library; exit 1; }
 	done
 	if [ "$heap" -eq 0 ] || [ $sum -ne "$heap" ] ||
 	    [ "$(value mapped library)" -ne \
@@ -136,8 +143,7 @@ agree() {
 		cat library
 		exit 1
 	fi
-	for part in mapped heap live cached waiting free dirty own large \
-	    sampled; do
+	for part in mapped heap live cached waiting dirty own large sampled; do
 		grep -q "\"${part}_bytes\": *$(value $part library)[,}]*\$" \
 		    json || { echo "$*: $part"; cat json library; exit 1; }
 	done

@@ -120,10 +120,11 @@ done
 expect 0 's keep_many \(sampled' samples "core.$pid"
 expect 2 'is a core file' sample "core.$pid" off
 rm -f "core.$pid"
-expect 0 '^Sampling: +one in 4K bytes$' status "$pid"
+expect 0 '^Sampling: +one in 4K bytes; [0-9]{3,} samples are in use$' \
+    status "$pid"
 
 # Samples and their pages are in tables of their own.
-expect 0 '^Samples: +[0-9]{3,} in [0-9.]+M$' status "$pid"
+expect 0 ' \+ samples [0-9.]+M ' status "$pid"
 expect 0 '^Total \[samples\] +[0-9.]+M +[0-9]{3,} +0$' stat "$pid"
 expect 0 '^Total \[large blocks\] +0 +0 +0$' stat "$pid"
 finish 0

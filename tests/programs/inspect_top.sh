@@ -20,22 +20,29 @@ UMEM_OPTIONS=sample=16k start "$TMP/growing"
 "$umem" status --json "$pid" >json || bad "umem status"
 python3 - json "$pid" <<'END2' || bad "the identity of umem status"
 import json, sys
-u = json.load(open(sys.argv[1]))["usage"]
-layers = (u["in_use"] + u["rounding"] + u["cached_cpus"] + u["cached_depots"]
-          + u["cached_slabs"] + u["free_dirty"] + u["samples"] + u["library"])
-assert u["rss"] == layers + u["not_ours"] - u["untouched"], u
+u = {key.removesuffix("_bytes"): n
+     for key, n in json.load(open(sys.argv[1]))["memory"].items()}
+assert u["cached"] == u["cpu"] + u["depot"] + u["slab"], u
+layers = (u["live"] + u["cached"] + u["waiting"] + u["dirty"] + u["sampled"]
+          + u["own"])
+# A thread is at work meanwhile.
+assert abs(u["mapped"] - layers) <= u["mapped"] / 100 + 65536, u
+assert u["mapped"] == u["heap"] + u["own"], u
+assert u["rss"] == layers + u["surplus"] + u["not_ours"] - u["untouched"], u
 # keep_more() holds 20000 blocks of 200 bytes, some of them as samples.
-assert 3.6e6 < u["in_use"] + u["rounding"] + u["samples"] < 9e6, u
+assert 3.6e6 < u["live"] + u["sampled"] < 9e6, u
 # Blocks of 200 bytes have chunks of 208: by estimate, 160000 bytes more.
-assert 90e3 < u["rounding"] < 400e3, u
-assert u["samples"] > 0 and u["library"] > 0, u
+assert 90e3 < u["rounding_estimate"] < 400e3, u
+assert u["sampled"] > 0 and u["own"] > 0, u
 assert u["not_ours"] < u["rss"] / 2, u
 END2
 
 "$umem" top -b -i 0.2 -n 2 "$pid" >said 2>err || bad "umem top -b: $?"
 [ "$(grep -c '^umem top  '"$pid"' growing  ' said)" = 2 ] || bad "two screens"
-grep -Eq '^RSS [0-9.]+M = in use [0-9.]+M \+ rounding .* \(CPUs .*, depots .*, slabs ' \
+grep -Eq '^RSS [0-9.]+M = in use [0-9.]+M \+ cached .* \(CPUs .*, depots .*, slabs ' \
     said || bad "no identity"
+grep -Eq '^of [0-9.]+M in use, about [0-9.]+K are rounding$' said ||
+    bad "no rounding"
 grep -Eq '^umem_alloc_208 ' said || bad "no cache"
 grep -Eq ' [0-9.]+M +[-+0-9.KM]+ +[0-9]+  keep_more \(growing\.c:[0-9]+\)$' said ||
     bad "no call site"

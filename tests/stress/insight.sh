@@ -62,7 +62,7 @@ number() {
 # every TARGET - commands that any target understands
 every() {
 	says '^Status: +ready and active$' status "$1"
-	says '^Sampling: +one in (16|64)K bytes$' status "$1"
+	says '^Sampling: +one in (16|64)K bytes;' status "$1"
 	says '^Total \[umem_heap\] ' stat "$1"
 	says '^nothing can be verified: no cache has redzones' verify "$1"
 	says ', in (an allocated sample|.* allocated from) ' whatis "$1" \

@@ -68,7 +68,7 @@ live(void)
 	struct stats stats;
 
 	stats_read(&stats);
-	return stats.live;
+	return stats.live + stats.samples;
 }
 
 static const size_t sizes[] = {1, 8, 15, 16, 24, 64, 100, 4096, 5000, 32768,

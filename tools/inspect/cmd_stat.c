@@ -3,49 +3,37 @@
  *
  * The columns are those of ::umastat and ::umem_cache.
  */
-#include <unistd.h>
-
-#include "tools/inspect/model.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
+#include "tools/inspect/usage.h"
 
-/* Returns the number and bytes of large blocks, or of samples with pages. */
-uint64_t
-stat_large_bytes(const struct model *model, bool samples, uint64_t *n)
+/* Returns the number of large blocks, or of samples. */
+static uint64_t
+count_larges(const struct model *model, bool samples)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = 0;
+	uint64_t n = 0;
 
-	*n = 0;
-	for (size_t i = 0; i < model->nlarges; i++) {
-		const struct large *large = &model->larges[i];
-		uint64_t end = large->at + large->size;
-
-		if ((large->sample != NULL) != samples || large->waits)
-			continue;
-		++*n;
-		bytes += samples ? (end + page - 1) / page * page -
-				       large->at / page * page
-				 : large->size;
-	}
-	return bytes;
+	for (size_t i = 0; i < model->nlarges; i++)
+		n += (model->larges[i].sample != NULL) == samples &&
+		     !model->larges[i].waits;
+	return n;
 }
 
 static void
-print_larges(const struct model *model, const char *name, bool samples)
+print_larges(
+    const struct model *model, const char *name, bool samples, uint64_t bytes)
 {
-	uint64_t n, bytes = stat_large_bytes(model, samples, &n);
-
-	printf("Total %-42s %13s %9lu %5d\n", name, size_text(bytes), n, 0);
+	printf("Total %-42s %13s %9lu %5d\n", name, size_text(bytes),
+	    count_larges(model, samples), 0);
 }
 
-void
-stat_json_larges(const struct model *model, const char *key, bool samples)
+static void
+json_larges(
+    const struct model *model, const char *key, bool samples, uint64_t bytes)
 {
-	uint64_t n, bytes = stat_large_bytes(model, samples, &n);
-
 	json_open(key, '{');
-	json_number("blocks", n);
+	json_number("blocks", count_larges(model, samples));
 	json_number("memory", bytes);
 	json_close();
 }
@@ -398,8 +386,9 @@ print_waiting(struct model *model)
 }
 
 static void
-print_stat(struct model *model)
+print_stat(struct model *model, const struct usage *usage)
 {
+	printf("%s\n\n", usage_text(usage, TEXT_WIDTH));
 	print_cpus(model);
 	puts("cache                        buf     buf     buf     buf  memory"
 	     "     alloc alloc      lock");
@@ -411,14 +400,15 @@ print_stat(struct model *model)
 			print_cache(&model->caches[i]);
 	puts(CACHE_RULE);
 	print_sums(model);
-	print_larges(model, "[large blocks]", /* samples */ false);
-	print_larges(model, "[samples]", /* samples */ true);
+	print_larges(
+	    model, "[large blocks]", /* samples */ false, usage->large);
+	print_larges(model, "[samples]", /* samples */ true, usage->samples);
 	puts(CACHE_RULE);
 	print_limits(model);
 	print_waiting(model);
-	puts("\nvmem                         memory     memory    memory     "
+	puts("\nvmem                      addresses  addresses addresses     "
 	     "alloc alloc");
-	puts("name                         in use      total    import   "
+	puts("name                         in use      total  imported   "
 	     "succeed  fail");
 	puts(ARENA_RULE);
 	for (size_t i = 0; i < model->narenas; i++)
@@ -427,16 +417,17 @@ print_stat(struct model *model)
 }
 
 static void
-print_stat_json(struct model *model)
+json_stat(struct model *model, const struct usage *usage)
 {
 	json_open(NULL, '{');
+	usage_json(usage);
 	json_cpus(model);
 	json_open("caches", '[');
 	for (size_t i = 0; i < model->ncaches; i++)
 		json_cache(&model->caches[i]);
 	json_close();
-	stat_json_larges(model, "large", /* samples */ false);
-	stat_json_larges(model, "samples", /* samples */ true);
+	json_larges(model, "large", /* samples */ false, usage->large);
+	json_larges(model, "samples", /* samples */ true, usage->samples);
 	stat_json_domains(model, /* layers */ true);
 	json_open("arenas", '[');
 	for (size_t i = 0; i < model->narenas; i++)
@@ -448,10 +439,14 @@ print_stat_json(struct model *model)
 void
 stat_report(struct model *model)
 {
+	struct usage usage;
+
+	usage_read(model, &usage);
 	if (json_wanted)
-		print_stat_json(model);
+		json_stat(model, &usage);
 	else
-		print_stat(model);
+		print_stat(model, &usage);
+	usage_free(&usage);
 }
 
 int

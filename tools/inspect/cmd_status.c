@@ -6,13 +6,12 @@
  */
 #include <string.h>
 
-#include "tools/inspect/account.h"
 #include "tools/inspect/messages.h"
 #include "tools/inspect/options.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
-#include "tools/inspect/usage.h"
+#include "tools/inspect/top.h"
 #include "umem/umem.h"
 
 static uint64_t
@@ -199,27 +198,25 @@ print_limits(const struct model *model)
 	size_t nreached, n = count_limits(model, &nreached);
 
 	if (n == 0)
-		puts("Limits:         none");
+		puts("Cache limits:   none");
 	else
-		printf("Limits:         %zu caches, %zu of them at the limit; "
+		printf("Cache limits:   %zu caches, %zu of them at the limit; "
 		       "see umem stat\n",
 		    n, nreached);
 }
 
-/* Prints a limit of the heap's memory, and how often it was reached. */
+/* Prints a limit of the heap's memory, and how close the heap is to it. */
 static void
-print_memory_limit(struct model *model, const char *what,
-    enum layout_entry limit, enum layout_entry n)
+print_memory_limit(
+    const char *what, uint64_t used, const struct usage_limit *limit)
 {
-	const struct layout *l = model->layout;
-	const char *at = layout_at(l, model->target, L_HEAP_LIMITS);
-	uint64_t bytes = at == NULL ? 0 : layout_get(l, at, limit);
-
-	if (bytes == 0)
+	if (limit->limit == 0)
 		printf("%-16snone\n", what);
 	else
-		printf("%-16s%s, reached %lu times\n", what, size_text(bytes),
-		    layout_get(l, at, n));
+		printf("%-16s%s, %.0f%% used, reached %lu times\n", what,
+		    size_text(limit->limit),
+		    100.0 * (double)used / (double)limit->limit,
+		    limit->nreached);
 }
 
 static void
@@ -234,80 +231,114 @@ json_limits(const struct model *model)
 }
 
 static void
-json_memory_limits(struct model *model)
+json_memory_limits(const struct usage *u)
 {
-	const struct layout *l = model->layout;
-	const char *at = layout_at(l, model->target, L_HEAP_LIMITS);
+	json_number("limited_bytes", u->held);
+	json_number("soft_limit", u->soft.limit);
+	json_number("soft_limit_hits", u->soft.nreached);
+	json_number("hard_limit", u->hard.limit);
+	json_number("hard_limit_hits", u->hard.nreached);
+}
 
-	if (at == NULL)
-		return;
-	json_number("soft_limit", layout_get(l, at, L_LIMITS_SOFT));
-	json_number("soft_limit_hits", layout_get(l, at, L_LIMITS_NSOFT));
-	json_number("hard_limit", layout_get(l, at, L_LIMITS_HARD));
-	json_number("hard_limit_hits", layout_get(l, at, L_LIMITS_NHARD));
+static void
+json_status(struct model *model, const struct target_options *options,
+    const struct usage *usage)
+{
+	json_open(NULL, '{');
+	json_text("status", "ready and active");
+	json_text("library", model->layout->object);
+	json_text("version", model->layout->version);
+	json_text("mode", mode_of(model));
+	json_text("checks", checks_text(model));
+	json_text("debug", debug_text(model));
+	json_text("options", options_changed(options));
+	json_limits(model);
+	json_memory_limits(usage);
+	json_number("concurrency", cpu_layer_value(model, L_LAYER_NWANTED));
+	json_address("heap", model->base);
+	json_number("heap_addresses", model->end - model->base);
+	usage_json(usage);
+	json_number("threads", model->target->nthreads);
+	json_number("sample_bytes", model_sampling_interval(model));
+	json_number("samples", usage->nsamples);
+	stat_json_domains(model, /* layers */ false);
+	json_close();
+}
+
+static void
+print_sampling(struct model *model, const struct usage *usage)
+{
+	uint64_t mean = model_sampling_interval(model);
+
+	if (mean == 0)
+		printf("Sampling:       off");
+	else
+		printf("Sampling:       one in %s bytes", size_text(mean));
+	if (mean != 0 || usage->nsamples != 0)
+		printf("; %lu samples are in use", usage->nsamples);
+	putchar('\n');
+}
+
+/* Prints how the library runs: a line for each setting. */
+static void
+print_settings(struct model *model, const struct target_options *options,
+    const struct usage *usage)
+{
+	printf("Status:         ready and active\n");
+	printf("Library:        %s, version %s\n", model->layout->object,
+	    model->layout->version);
+	printf("Mode:           %s\n", mode_of(model));
+	printf(
+	    "Concurrency:    %lu\n", cpu_layer_value(model, L_LAYER_NWANTED));
+	printf("Threads:        %zu\n", model->target->nthreads);
+	printf("Checks:         %s\n", checks_text(model));
+	printf("Debugging:      %s\n", debug_text(model));
+	printf("Options:        %s\n", options_changed(options));
+	print_logs(model);
+	print_sampling(model, usage);
+	print_memory_limit("Soft limit:", usage->heap, &usage->soft);
+	print_memory_limit("Hard limit:", usage->held, &usage->hard);
+	print_limits(model);
+	print_domains(model);
+	printf("Heap:           at %lx, %s of addresses\n", model->base,
+	    size_text(model->end - model->base));
+}
+
+/* Prints the screen of umem top. */
+static void
+print_memory(struct model *model, const struct usage *usage)
+{
+	struct top top = {.watch = {.target = model->target,
+			      .layout = model->layout,
+			      .model = *model,
+			      .mean = model_sampling_interval(model)},
+	    .now = *usage};
+	const struct screen_line *lines;
+	size_t n;
+
+	top_sites_count(&top.watch.sites, &top.watch.model);
+	lines = top_lines(&top, 0, TEXT_WIDTH, &n);
+	for (size_t i = 0; i < n; i++)
+		puts(lines[i].text);
 }
 
 int
 command_status(int argc, char **argv)
 {
 	struct model *model = snapshot_open(target_argument(argc, argv), 0);
-	const struct layout *l = model->layout;
-	struct memory_account account = account_read(model);
-	struct target_options options = options_read(model->target, l);
+	struct target_options options =
+	    options_read(model->target, model->layout);
 	struct usage usage;
-	uint64_t n, bytes;
 
 	usage_read(model, &usage);
 	if (json_wanted) {
-		json_open(NULL, '{');
-		json_text("status", "ready and active");
-		json_text("library", l->object);
-		json_text("version", l->version);
-		json_text("mode", mode_of(model));
-		json_text("checks", checks_text(model));
-		json_text("debug", debug_text(model));
-		json_text("options", options_changed(&options));
-		json_limits(model);
-		json_memory_limits(model);
-		json_number(
-		    "concurrency", cpu_layer_value(model, L_LAYER_NWANTED));
-		json_number("heap_bytes", model->end - model->base);
-		json_address("heap", model->base);
-		usage_json(&usage);
-		account_json(&account);
-		json_number("threads", model->target->nthreads);
-		json_number("sample_bytes", model_sampling_interval(model));
-		stat_json_larges(model, "samples", /* samples */ true);
-		stat_json_domains(model, /* layers */ false);
-		json_close();
+		json_status(model, &options, &usage);
 		return EXIT_OK;
 	}
-	printf("Status:         ready and active\n");
-	printf(
-	    "Concurrency:    %lu\n", cpu_layer_value(model, L_LAYER_NWANTED));
-	printf("Library:        %s, version %s\n", l->object, l->version);
-	printf("Mode:           %s\n", mode_of(model));
-	printf("Checks:         %s\n", checks_text(model));
-	printf("Debugging:      %s\n", debug_text(model));
-	printf("Options:        %s\n", options_changed(&options));
-	print_limits(model);
-	print_memory_limit(model, "Soft limit:", L_LIMITS_SOFT, L_LIMITS_NSOFT);
-	print_memory_limit(model, "Hard limit:", L_LIMITS_HARD, L_LIMITS_NHARD);
-	printf("Heap:           %s at %lx\n",
-	    size_text(model->end - model->base), model->base);
-	printf("Memory:         %s\n", usage_text(&usage, SIZE_MAX));
-	account_print(&account);
-	printf("Threads:        %zu\n", model->target->nthreads);
-	if (model_sampling_interval(model) == 0)
-		puts("Sampling:       off");
-	else
-		printf("Sampling:       one in %s bytes\n",
-		    size_text(model_sampling_interval(model)));
-	bytes = stat_large_bytes(model, /* samples */ true, &n);
-	printf("Samples:        %lu in %s\n", n, size_text(bytes));
-	print_domains(model);
-	print_logs(model);
-	puts("Message buffer:");
+	print_settings(model, &options, &usage);
+	putchar('\n');
+	print_memory(model, &usage);
+	puts("\nMessage buffer:");
 	messages_print(model, SIZE_MAX);
 	return EXIT_OK;
 }

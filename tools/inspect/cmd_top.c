@@ -9,8 +9,6 @@
 #include "tools/inspect/print.h"
 #include "tools/inspect/top.h"
 
-#define BATCH_WIDTH 100
-
 /* The key that draws a screen again, as in other programs. */
 #define CONTROL_L 12
 
@@ -69,7 +67,7 @@ run_batch(struct top *top, uint64_t count)
 			puts(top->ended);
 			return EXIT_OK;
 		}
-		lines = top_lines(top, 0, BATCH_WIDTH, &n);
+		lines = top_lines(top, 0, TEXT_WIDTH, &n);
 		if (i != 0)
 			putchar('\n');
 		for (size_t j = 0; j < n; j++)

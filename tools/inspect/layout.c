@@ -327,3 +327,16 @@ layout_find(struct target *target)
 		    target->name, best->ncopies, best->object);
 	return best;
 }
+
+struct layout *
+layout_find_ready(struct target *target)
+{
+	struct layout *layout = layout_find(target);
+
+	if (layout_variable(layout, target, L_UMEM_STATE) !=
+	    layout_value(layout, L_UMEM_READY))
+		fail_with(EXIT_ERROR,
+		    "%s: libumem is loaded there and not in use yet",
+		    target->name);
+	return layout;
+}

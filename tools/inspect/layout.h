@@ -31,6 +31,9 @@ struct layout {
 /* Finds the library in the target, or ends the command with a message. */
 struct layout *layout_find(struct target *target);
 
+/* Finds it and ends the command if the program does not use it yet, too. */
+struct layout *layout_find_ready(struct target *target);
+
 static inline uint64_t
 layout_value(const struct layout *layout, enum layout_entry entry)
 {

@@ -10,6 +10,9 @@
  */
 const char *size_text(uint64_t bytes);
 
+/* Columns of text that is not made for a terminal of known size. */
+#define TEXT_WIDTH 100
+
 /* Streaming JSON on standard output; key is NULL inside an array. */
 void json_open(const char *key, char bracket); /* '{' or '[' */
 void json_close(void);

@@ -381,12 +381,6 @@ struct model *
 snapshot_open(const char *name, unsigned parts)
 {
 	struct target *target = target_open(name);
-	struct layout *layout = layout_find(target);
 
-	if (layout_variable(layout, target, L_UMEM_STATE) !=
-	    layout_value(layout, L_UMEM_READY))
-		fail_with(EXIT_ERROR,
-		    "%s: libumem is loaded there and not in use yet",
-		    target->name);
-	return snapshot_take(target, layout, parts);
+	return snapshot_take(target, layout_find_ready(target), parts);
 }

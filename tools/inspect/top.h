@@ -37,7 +37,9 @@ struct top {
 
 /*
  * Returns the screen as lines of at most width columns; rows: at most so many,
- * or 0.  The lines stay valid until the next call.
+ * or 0.  Without a look (nlooks is 0) the figures in now have no title and no
+ * history, and hit rates are those since the start of the program.  The lines
+ * stay valid until the next call.
  */
 const struct screen_line *top_lines(
     const struct top *top, size_t rows, size_t width, size_t *n);

@@ -25,9 +25,11 @@
 struct row {
 	const char *name;
 	uint64_t memory, in_use, cached;
+	bool has_growth; /* the next is known */
 	int64_t growth;
-	bool moves; /* has magazines; the following are known */
-	double loads, locks, cpu_hits, depot_hits; /* hits: 0 to 1; -1: none */
+	bool moves; /* the next two are known */
+	double loads, locks;
+	double cpu_hits, depot_hits; /* 0 to 1; -1: none */
 };
 
 static struct {
@@ -136,6 +138,15 @@ add_identity(const struct top *top)
 	free(text);
 }
 
+static void
+add_limit(const char *what, uint64_t used, uint64_t limit)
+{
+	if (limit != 0)
+		line_add(SCREEN_PLAIN, "heap %s, %.0f%% of the %s limit %s",
+		    size_text(used), 100.0 * (double)used / (double)limit, what,
+		    size_text(limit));
+}
+
 /* Adds the history of the resident set, the newest look at the right. */
 static void
 add_history(const struct top *top)
@@ -194,22 +205,25 @@ seconds_between(const struct top *top)
 static struct row
 row_of(const struct top *top, const struct usage_cache *c)
 {
+	static const struct usage_cache at_start;
 	const struct usage_cache *first = cache_find(&top->first, c);
-	const struct usage_cache *before = cache_find(&top->before, c);
+	const struct usage_cache *before =
+	    top->has_before ? cache_find(&top->before, c) : &at_start;
 	struct row row = {.name = c->name,
 	    .memory = c->memory,
-	    .in_use = usage_nlive(c) * c->chunk,
-	    .cached = (c->ncpu + c->ndepot + c->nfree) * c->chunk,
+	    .in_use = c->nlive * c->chunk,
+	    .cached = (c->nchunks - c->nlive - c->nwaiting) * c->chunk,
 	    .cpu_hits = -1,
 	    .depot_hits = -1};
 	uint32_t nloads, nreceived, nrefills;
 
+	row.has_growth = top->nlooks != 0;
 	row.growth = (int64_t)row.in_use;
 	if (first != NULL)
-		row.growth -= (int64_t)(usage_nlive(first) * first->chunk);
-	row.moves = top->has_before && before != NULL;
-	if (!row.moves)
+		row.growth -= (int64_t)(first->nlive * first->chunk);
+	if (before == NULL)
 		return row;
+	row.moves = top->has_before;
 	nloads = c->nloads - before->nloads;
 	nreceived = c->nreceived - before->nreceived;
 	nrefills = c->nrefills - before->nrefills;
@@ -224,9 +238,11 @@ row_of(const struct top *top, const struct usage_cache *c)
 }
 
 static struct row
-row_of_bytes(const char *name, uint64_t bytes, uint64_t first)
+row_of_bytes(
+    const struct top *top, const char *name, uint64_t bytes, uint64_t first)
 {
 	return (struct row){.name = name,
+	    .has_growth = top->nlooks != 0,
 	    .memory = bytes,
 	    .in_use = bytes,
 	    .growth = (int64_t)(bytes - first),
@@ -279,14 +295,14 @@ rows_make(const struct top *top, size_t *n)
 		if (u->caches[i].memory != 0)
 			rows[(*n)++] = row_of(top, &u->caches[i]);
 	if (u->large != 0)
-		rows[(*n)++] =
-		    row_of_bytes("[large blocks]", u->large, top->first.large);
+		rows[(*n)++] = row_of_bytes(
+		    top, "[large blocks]", u->large, top->first.large);
 	if (u->samples != 0)
-		rows[(*n)++] =
-		    row_of_bytes("[samples]", u->samples, top->first.samples);
+		rows[(*n)++] = row_of_bytes(
+		    top, "[samples]", u->samples, top->first.samples);
 	if (u->arenas != 0)
 		rows[(*n)++] = row_of_bytes(
-		    "[other arenas]", u->arenas, top->first.arenas);
+		    top, "[other arenas]", u->arenas, top->first.arenas);
 	order_wanted = top->sort;
 	if (*n != 0)
 		qsort(rows, *n, sizeof(*rows), order_rows);
@@ -323,7 +339,8 @@ add_row(const struct row *row)
 	line_add(SCREEN_PLAIN, "%-*.*s %7s %7s %7s %7s %7s %5s %6s %6s",
 	    name_width(), name_width(), row->name, size_text(row->memory),
 	    size_text(row->in_use), size_text(row->cached),
-	    growth_text(row->growth), number_text(row->moves, row->loads),
+	    row->has_growth ? growth_text(row->growth) : "-",
+	    number_text(row->moves, row->loads),
 	    number_text(row->cpu_hits >= 0, row->cpu_hits * 100),
 	    number_text(row->depot_hits >= 0, row->depot_hits * 100),
 	    number_text(row->moves, row->locks));
@@ -367,18 +384,22 @@ add_sites(const struct top *top, size_t rows)
 
 		line_add(SCREEN_PLAIN, "%8s %8s %8.0f  %s",
 		    size_text((uint64_t)(s->bytes + 0.5)),
-		    growth_text((int64_t)(s->bytes - s->first)), s->blocks,
-		    s->name);
+		    top->nlooks != 0
+			? growth_text((int64_t)(s->bytes - s->first))
+			: "-",
+		    s->blocks, s->name);
 	}
 	if (shown < n && rows > 0)
 		line_add(SCREEN_PLAIN, "%zu more", n - shown);
 	if (n == 0 && top->watch.mean != 0)
 		line_add(SCREEN_PLAIN, "no sample yet, of one in %s bytes",
 		    size_text(top->watch.mean));
-	else if (n == 0)
+	else if (n == 0 && top->watch.target->live)
 		line_add(SCREEN_PLAIN,
 		    "sampling is off; umem sample %d default turns it on",
 		    top->watch.target->pid);
+	else if (n == 0)
+		line_add(SCREEN_PLAIN, "sampling was off");
 }
 
 /* Adds a row for each CPU that has rounds or has loaded magazines. */
@@ -392,19 +413,19 @@ add_cpus(const struct top *top, size_t rows)
 	    "LOADS/S");
 	for (size_t i = 0; i < u->ncpus; i++) {
 		const struct usage_cpu *c = &u->cpu[i];
-		bool known = top->has_before && i < top->before.ncpus;
-		uint32_t nloads =
-		    known ? c->nloads - top->before.cpu[i].nloads : 0;
+		uint32_t nloads = c->nloads;
 
 		if (c->cached == 0 && c->nloads == 0)
 			continue;
+		if (i < top->before.ncpus)
+			nloads -= top->before.cpu[i].nloads;
 		if (++n + 1 > rows) {
 			nmore++;
 			continue;
 		}
 		line_add(SCREEN_PLAIN, "%4zu %9s %9s  %s %s", i,
 		    size_text(c->cached),
-		    number_text(known, nloads / seconds_between(top)),
+		    number_text(top->has_before, nloads / seconds_between(top)),
 		    c->largest == 0 ? "-" : u->caches[c->cache].name,
 		    c->largest == 0 ? "" : size_text(c->largest));
 	}
@@ -420,8 +441,13 @@ top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 
 	lines_clear();
 	screen.width = width;
-	add_title(top);
+	if (top->nlooks != 0)
+		add_title(top);
 	add_identity(top);
+	if (top->nlooks != 0) {
+		add_limit("soft", top->now.heap, top->now.soft.limit);
+		add_limit("hard", top->now.held, top->now.hard.limit);
+	}
 	add_history(top);
 	if (rows != 0)
 		left = rows > screen.n + 1 ? rows - screen.n - 1 : 0;

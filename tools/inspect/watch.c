@@ -20,7 +20,7 @@ watch_open(struct watch *watch, const char *name)
 	watch->target = target_open(name);
 	if (!watch->target->live)
 		fail_with(EXIT_ERROR, "%s: is a core file", name);
-	watch->layout = layout_find(watch->target);
+	watch->layout = layout_find_ready(watch->target);
 	watch->model.target = watch->target;
 	watch->model.layout = watch->layout;
 }

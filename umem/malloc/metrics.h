@@ -23,20 +23,25 @@
 	M(HEAP, "umem_heap", "gauge", "bytes",                                 \
 	    "Heap memory that is not returned to the kernel.")                 \
 	M(LIVE, "umem_live", "gauge", "bytes",                                 \
-	    "Part of the heap that the program holds, with rounding.")         \
+	    "Blocks and objects that the program holds.")                      \
 	M(CACHED, "umem_cached", "gauge", "bytes",                             \
-	    "Part of the heap in magazines, reserves, quarantine.")            \
+	    "Free blocks and objects, kept for the next use.")                 \
+	M(CPUS, "umem_cpu_cached", "gauge", "bytes",                           \
+	    "Part of umem_cached_bytes in magazines of CPUs.")                 \
+	M(DEPOTS, "umem_depot_cached", "gauge", "bytes",                       \
+	    "Part of umem_cached_bytes in depots and reserves.")               \
+	M(SLABS, "umem_slab_cached", "gauge", "bytes",                         \
+	    "Part of umem_cached_bytes in slabs.")                             \
 	M(WAITING, "umem_waiting", "gauge", "bytes",                           \
 	    "Freed objects that wait for a grace period.")                     \
-	M(FREE, "umem_free", "gauge", "bytes", "Free parts of slabs.")         \
 	M(DIRTY, "umem_dirty", "gauge", "bytes",                               \
 	    "Free pages of the heap that are not returned yet.")               \
+	M(SAMPLES, "umem_sampled", "gauge", "bytes",                           \
+	    "Pages of sampled blocks.")                                        \
 	M(OWN, "umem_own", "gauge", "bytes",                                   \
 	    "Memory for the structures of the library.")                       \
 	M(LARGE, "umem_large", "gauge", "bytes",                               \
-	    "Part of umem_live_bytes in large blocks and samples.")            \
-	M(SAMPLES, "umem_sampled", "gauge", "bytes",                           \
-	    "Part of umem_live_bytes in samples.")                             \
+	    "Part of umem_live_bytes in large blocks.")                        \
 	M(ARENAS, "umem_arenas", "gauge", "bytes",                             \
 	    "Part of umem_live_bytes in arenas of the program.")               \
 	M(SOFT_LIMIT, "umem_soft_limit", "gauge", "bytes",                     \

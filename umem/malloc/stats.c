@@ -2,7 +2,7 @@
  * stats.c - figures of the memory that the library holds
  *
  * Each byte has one place
- *	heap = live + cached + waiting + free + dirty
+ *	heap = live + cpus + depots + slabs + waiting + dirty + samples + warm
  *	mapped = heap + own
  *	heap is what the heap has from the kernel: its spans in use, by the
  *	count of its arena, and its dirty pages, without the pages that have no
@@ -12,14 +12,14 @@
  *
  * Places
  *	live	Chunks that the program holds, prefill handles included; large
- *		blocks; pages of samples; all that arenas of the program have
- *		from the heap.  Objects of a cache with a source are in an
- *		arena, and not counted again.  Objects of a cache that was
- *		destroyed too early stay live.  Chunks and blocks count whole:
- *		the library does not record how much of each the program asked
- *		for, except for samples.
- *	free	Free chunks in slabs, the ends of slabs and their colours.
+ *		blocks; all that arenas of the program have from the heap.
+ *		Objects of a cache with a source are in an arena, and not
+ *		counted again.  Objects of a cache that was destroyed too early
+ *		stay live.  Chunks and blocks count whole: the library does not
+ *		record how much of each the program asked for.
+ *	slabs	Free chunks in slabs, the ends of slabs and their colours.
  *		Purged parts of slabs have no memory and count nowhere.
+ *	samples	Sampled blocks, which the program holds, too, with their pages.
  *	own	Mappings of the metadata allocator, heap memory donated to it,
  *		the heap's and the page map's tables, blocks of per-CPU headers,
  *		logs.
@@ -34,6 +34,7 @@
  */
 #include <sys/types.h>
 
+#include "magazine/shards.h"
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/ready.h"
 #include "umem/base/large.h"
@@ -45,6 +46,26 @@
 
 /* Readings while other threads change much: 0.1 ms each on a small machine. */
 #define STATS_TRIES 8
+
+/* Counts the free chunks among the used ones, which are not in slabs. */
+static void
+stats_read_cached(
+    struct umem_cache *cache, size_t used, struct stats_cache *out)
+{
+	bool has_magazines = cache->has_magazines && !cache->destroyed;
+
+	out->ncpu =
+	    has_magazines ? cpu_rounds(cache->mag.hot, cache->mag.cold) : 0;
+	out->ndepot = __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
+	if (has_magazines)
+		out->ndepot += shards_nrounds(&cache->mag);
+	else if (!cache->destroyed)
+		out->ndepot += quarantine_count(&cache->quarantine);
+	if (out->ncpu > used)
+		out->ncpu = used;
+	if (out->ndepot > used - out->ncpu)
+		out->ndepot = used - out->ncpu;
+}
 
 static void
 stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
@@ -66,18 +87,12 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 	/* Slabs may have been released since used was read. */
 	if (used > out->nchunks)
 		used = out->nchunks;
-	out->ncached = cache->destroyed ? 0
-		       : cache->has_magazines
-			   ? magazine_rounds(&cache->mag)
-			   : quarantine_count(&cache->quarantine);
-	out->ncached +=
-	    __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
-	if (out->ncached > used)
-		out->ncached = used;
+	stats_read_cached(cache, used, out);
+	used -= out->ncpu + out->ndepot;
 	out->nwaiting = cache->destroyed ? 0 : cache_deferral.waiting(cache);
-	if (out->nwaiting > used - out->ncached)
-		out->nwaiting = used - out->ncached;
-	out->nlive = used - out->ncached - out->nwaiting;
+	if (out->nwaiting > used)
+		out->nwaiting = used;
+	out->nlive = used - out->nwaiting;
 	out->nfailed = __atomic_load_n(&cache->nfailed, __ATOMIC_RELAXED);
 	out->nmoved = magazine_moved(&cache->mag);
 	out->rounds = cache->has_magazines ? __atomic_load_n(&cache->mag.rounds,
@@ -126,7 +141,8 @@ stats_add_cache(const struct stats_cache *cache, void *arg)
 	umem_assert(cache->nlive <= cache->nchunks);
 	stats->nfree += cache->nchunks - cache->nlive;
 	stats->chunks += cache->nlive * chunk;
-	stats->cached += cache->ncached * chunk;
+	stats->cpus += cache->ncpu * chunk;
+	stats->depots += cache->ndepot * chunk;
 	stats->waiting += cache->nwaiting * chunk;
 	sum->slabs += cache->nslabs * cache->memory;
 	sum->absent += cache->nslabs * cache->absent;
@@ -147,9 +163,9 @@ stats_read_large(struct stats *stats)
 {
 	stats->samples = account_get(&account.sample_pages) +
 			 account_get(&account.sample_guarded);
+	stats->warm = account_get(&account.sample_warm);
 	stats->large = difference_or_zero(
-			   large_used(), account_get(&account.sample_spans)) +
-		       stats->samples;
+	    large_used(), account_get(&account.sample_spans));
 	stats->nlarge = large_count() + sample_guarded_count();
 	stats->nlarge_most = large_count_most();
 	stats->large_most = large_used_most();
@@ -186,10 +202,9 @@ stats_read_once(struct stats *stats)
 	lock_release(&cache_list_lock);
 	stats_read_large(stats);
 	stats->live = stats->chunks + stats->large + stats->arenas;
-	stats->free = difference_or_zero(
+	stats->slabs = difference_or_zero(
 	    sum.slabs, account_get(&account.purged) + stats->chunks +
-			   stats->cached + stats->waiting);
-	stats->cached += account_get(&account.sample_warm);
+			   stats->cpus + stats->depots + stats->waiting);
 	stats->dirty = heap_dirty();
 	stats->committed = heap_committed();
 	stats->own = meta_mapped() + account_get(&account.donated) +
@@ -203,8 +218,9 @@ stats_read_once(struct stats *stats)
 ssize_t
 stats_unaccounted(const struct stats *stats)
 {
-	return (ssize_t)(stats->heap - stats->live - stats->cached -
-			 stats->waiting - stats->free - stats->dirty);
+	return (ssize_t)(stats->heap - stats->live - stats_cached(stats) -
+			 stats->waiting - stats->dirty - stats->samples -
+			 stats->warm);
 }
 
 /* Is the sum of the parts within 1 % of the heap? */

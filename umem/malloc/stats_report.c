@@ -19,10 +19,11 @@ stats_report_mallinfo(void)
 	stats_read(&stats);
 	info.ordblks = stats.nfree;
 	info.hblks = stats.nlarge;
-	info.hblkhd = stats.large;
+	info.hblkhd = stats.large + stats.samples;
 	/* The rest of the heap.  glibc's callers rely on the sum. */
 	info.uordblks = stats.live - stats.large;
-	info.fordblks = stats.cached + stats.waiting + stats.free + stats.dirty;
+	info.fordblks =
+	    stats_cached(&stats) + stats.waiting + stats.dirty + stats.warm;
 	info.arena = info.uordblks + info.fordblks;
 	info.keepcost = stats.dirty;
 	return info;

@@ -67,7 +67,7 @@ stats_table_row(const struct stats_cache *cache, void *arg)
 	text_pad(&line, name, 25);
 	text_pad_number(&line, cache->chunk, 9);
 	text_pad_number(&line, cache->nlive, 10);
-	text_pad_number(&line, cache->ncached, 10);
+	text_pad_number(&line, cache->ncpu + cache->ndepot, 10);
 	text_pad_number(&line, cache->nchunks, 10);
 	text_pad_number(&line, cache->nslabs, 8);
 	text_pad_number(&line, cache->rounds, 7);
@@ -91,9 +91,9 @@ stats_table_sum(
 }
 
 /*
- * The lines up to "own use" add up: the first is the sum of the heap and "own
- * use", and the heap is the sum of the lines below it.  The last two lines have
- * the wording of glibc's.
+ * The lines up to "library" add up: the first is the sum of the heap and
+ * "library", and the heap is the sum of the lines between them.  The last two
+ * lines have the wording of glibc's.
  */
 static bool
 stats_table(struct text *text, const struct stats *stats)
@@ -102,14 +102,15 @@ stats_table(struct text *text, const struct stats *stats)
 	stats_table_sum(text, "mapped", stats->mapped, "\n");
 	stats_table_sum(text, "heap", stats->heap, "\n");
 	stats_table_sum(text, "in use", stats->live, ", of which ");
-	text_line(text, "%zu in %zu large blocks", stats->large, stats->nlarge);
-	text_line(text, ", %zu in samples", stats->samples);
+	text_line(text, "%zu in large blocks", stats->large);
 	text_line(text, ", %zu in arenas of the program\n", stats->arenas);
-	stats_table_sum(text, "cached", stats->cached, "\n");
+	stats_table_sum(text, "cached", stats_cached(stats), ", of which ");
+	text_line(text, "%zu in CPUs, %zu in depots, %zu in slabs\n",
+	    stats->cpus, stats->depots, stats->slabs);
 	stats_table_sum(text, "waiting", stats->waiting, "\n");
-	stats_table_sum(text, "in slabs", stats->free, " free\n");
-	stats_table_sum(text, "dirty", stats->dirty, " free\n");
-	stats_table_sum(text, "own use", stats->own, "\n");
+	stats_table_sum(text, "free dirty", stats->dirty, "\n");
+	stats_table_sum(text, "samples", stats->samples + stats->warm, "\n");
+	stats_table_sum(text, "library", stats->own, "\n");
 	text_line(text, "cache                         size      live    "
 			"cached     total   slabs rounds     moved failed\n");
 	stats_each_cache(stats_table_row, text);
@@ -133,8 +134,8 @@ stats_xml_row(const struct stats_cache *cache, void *arg)
 	    "<cache name=\"%s\" size=\"%zu\" live=\"%zu\" cached=\"%zu\" "
 	    "total=\"%zu\" slabs=\"%zu\" rounds=\"%u\" moved=\"%u\" "
 	    "failed=\"%lu\"/>\n",
-	    name, cache->chunk, cache->nlive, cache->ncached, cache->nchunks,
-	    cache->nslabs, cache->rounds, cache->nmoved,
+	    name, cache->chunk, cache->nlive, cache->ncpu + cache->ndepot,
+	    cache->nchunks, cache->nslabs, cache->rounds, cache->nmoved,
 	    (unsigned long)cache->nfailed);
 }
 
@@ -144,12 +145,14 @@ stats_xml(struct text *text, const struct stats *stats)
 	text_line(text,
 	    "<malloc version=\"umem-%s\">\n"
 	    "<memory mapped=\"%zu\" heap=\"%zu\" own=\"%zu\"/>\n"
-	    "<heap live=\"%zu\" cached=\"%zu\" waiting=\"%zu\" "
-	    "free=\"%zu\" dirty=\"%zu\" committed=\"%zu\"/>\n"
-	    "<large count=\"%zu\" size=\"%zu\" samples=\"%zu\"/>\n",
+	    "<heap live=\"%zu\" cpus=\"%zu\" depots=\"%zu\" slabs=\"%zu\" "
+	    "waiting=\"%zu\" dirty=\"%zu\" samples=\"%zu\" "
+	    "committed=\"%zu\"/>\n"
+	    "<large count=\"%zu\" size=\"%zu\"/>\n",
 	    UMEM_VERSION, stats->mapped, stats->heap, stats->own, stats->live,
-	    stats->cached, stats->waiting, stats->free, stats->dirty,
-	    stats->committed, stats->nlarge, stats->large, stats->samples);
+	    stats->cpus, stats->depots, stats->slabs, stats->waiting,
+	    stats->dirty, stats->samples + stats->warm, stats->committed,
+	    stats->nlarge, stats->large);
 	stats_each_cache(stats_xml_row, text);
 	text_begin_end(text);
 	text_line(text, "</malloc>\n");
@@ -219,7 +222,7 @@ metrics_add_cache(const struct stats_cache *cache, void *arg)
 	const uint64_t values[METRICS] = {[METRIC_CACHE_CHUNK] = cache->chunk,
 	    [METRIC_CACHE_SLABS] = cache->nchunks * cache->chunk,
 	    [METRIC_CACHE_LIVE] = cache->nlive,
-	    [METRIC_CACHE_CACHED] = cache->ncached,
+	    [METRIC_CACHE_CACHED] = cache->ncpu + cache->ndepot,
 	    [METRIC_CACHE_FAILURES] = cache->nfailed};
 	struct stats_families *families = arg;
 	struct message labels = {.n = 0};
@@ -248,13 +251,15 @@ stats_metrics(struct text *text, const struct stats *stats)
 	uint64_t values[METRICS] = {[METRIC_MAPPED] = stats->mapped,
 	    [METRIC_HEAP] = stats->heap,
 	    [METRIC_LIVE] = stats->live,
-	    [METRIC_CACHED] = stats->cached,
+	    [METRIC_CACHED] = stats_cached(stats),
+	    [METRIC_CPUS] = stats->cpus,
+	    [METRIC_DEPOTS] = stats->depots,
+	    [METRIC_SLABS] = stats->slabs,
 	    [METRIC_WAITING] = stats->waiting,
-	    [METRIC_FREE] = stats->free,
 	    [METRIC_DIRTY] = stats->dirty,
+	    [METRIC_SAMPLES] = stats->samples + stats->warm,
 	    [METRIC_OWN] = stats->own,
 	    [METRIC_LARGE] = stats->large,
-	    [METRIC_SAMPLES] = stats->samples,
 	    [METRIC_ARENAS] = stats->arenas,
 	    [METRIC_SOFT_LIMIT] = heap_limits.soft,
 	    [METRIC_SOFT_HITS] = heap_limits.nsoft,
