@@ -119,6 +119,36 @@ fi
 soon_planted "cached"
 finish 0
 
+# Without a call of the library, there is no copy.  A process that waits is read
+# while it waits, and one that does not wait for long is stopped.
+start "$TMP/copied" 96 waits
+"$umem" leaks -v "$pid" >said
+if ! grep -q 'read from => the process while it waited' said; then
+	echo "not read while the process waited:"
+	cat said
+	exit 1
+fi
+stopped=$(sed -n 's/.* stood still for => \([0-9]*\)\..*/\1/p' said)
+if [ "$stopped" -gt 1000 ]; then
+	echo "the process that waited stood still for $stopped ms"
+	exit 1
+fi
+"$umem" grep -q "$pid" 0x4141414141414141 >said 2>err
+status=$?
+if [ $status -ne 0 ] || [ "$(wc -l <said)" -lt 3000000 ] ||
+    ! grep -q 'is searched while it runs' err; then
+	echo "grep while the process runs: status $status, $(wc -l <said) lines"
+	cat err
+	exit 1
+fi
+soon_planted "waits"
+finish 0
+start "$TMP/copied" 96 naps
+for ((i = 0; i < 5; i++)); do
+	soon_planted "naps"
+done
+finish 0
+
 start "$TMP/copied" 96 confined
 "$umem" leaks -v "$pid" >said
 if grep -q "$copied" said; then

@@ -28,12 +28,33 @@ few() {
 	fi
 }
 
+# few_for STATUS COMMAND... - umem COMMAND... ends with this status, and needs a
+# tenth of the process's memory
+few_for() {
+	local rss
+
+	rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
+	python3 - "$rss" "$1" "$umem" "${@:2}" <<-'END' || exit 1
+	import resource, subprocess, sys
+	rss, status = int(sys.argv[1]), int(sys.argv[2])
+	done = subprocess.run(sys.argv[3:], stdout=subprocess.DEVNULL)
+	peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+	if done.returncode != status or peak - 8192 > rss / 10:
+	    sys.exit(f"{sys.argv[4:]}: status {done.returncode}, "
+	             f"{peak} kB to look at {rss} kB")
+	END
+}
+
 # Where every word is a pointer, pointers are not kept.
 UMEM_OPTIONS=thread=yes start "$TMP/chain" 192 dense
 few
+few_for 0 grep -q "$pid" 1
+few_for 0 grep -a 1 -q "$pid" 10000
+few_for 0 verify "$pid"
 finish 0
 start "$TMP/chain" 192
 few
+few_for 0 grep -q "$pid" 1
 
 # The kernel is to end this command, not the program, when memory runs out.
 mkfifo printed
@@ -73,7 +94,7 @@ within() {
 # memory for its copy; umem leaks must refuse, too, if COMMAND is "leaks"
 refused() {
 	within "$3" verify "$pid"
-	if [ $status -ne 2 ] || ! grep -Eq "^umem: $pid: this needs about 19[0-9] \
+	if [ $status -ne 2 ] || ! grep -Eq "^umem: $pid: this needs about [0-9]+ \
 MiB of memory, and $2; --force" err || [ "$(wc -l <err)" -ne 1 ]; then
 		echo "$3: verify: status $status"
 		cat err

@@ -13,10 +13,14 @@ enum {
 };
 
 static char *volatile p[N];
+static char more[80 << 20];
 
 int
-main(void)
+main(int argc, char **argv)
 {
+	/* So much that the command has the process copied. */
+	if (argc > 1)
+		memset(more, 1, sizeof(more));
 	for (int i = 0; i < N; i++)
 		check((p[i] = malloc(90)) != NULL);
 	/* The first has left the places to wait at by the time of the last. */
@@ -34,33 +38,36 @@ main(void)
 END_C
 $CC -O0 -fno-builtin -w -I"$TOP" -D_GNU_SOURCE -pthread -o main main.c
 mkfifo ready
-UMEM_DEBUG=default LD_PRELOAD="$SHIM" ./main >ready &
-pid=$!
-trap 'kill $pid' EXIT
-read -r whole first last over <ready
-
 bad() {
 	echo "$1:"
 	cat said
 	exit 1
 }
-status=0
-"$umem" verify "$pid" umem_alloc_96 >said || status=$?
-for line in "$first (free) seems corrupted, at $(printf %x $((0x$first + 8)))" \
-    "$last (free) seems corrupted, at $(printf %x $((0x$last + 16)))" \
-    "$over (allocated) has a corrupt redzone"; do
-	grep -qF "buffer $line" said || bad "status $status, no $line"
-done
-[ "$(grep -c ' buffer ' said)" = 3 ] || bad "not three"
 
-"$umem" whatis "$pid" "$whole" "$first" "$last" >said
-for line in "$whole is .* allocated from umem_alloc_96" \
-    "$first is .* freed from umem_alloc_96" \
-    "$last is .* freed from umem_alloc_96 (held back)"; do
-	grep -q "^$line$" said || bad "no $line"
+for much in '' much; do
+	UMEM_OPTIONS=${much:+thread=yes} UMEM_DEBUG=default LD_PRELOAD="$SHIM" \
+	    ./main $much >ready &
+	pid=$!
+	trap 'kill $pid' EXIT
+	read -r whole first last over <ready
+	status=0
+	"$umem" verify "$pid" umem_alloc_96 >said || status=$?
+	for line in "$first (free) seems corrupted, at $(printf %x $((0x$first + 8)))" \
+	    "$last (free) seems corrupted, at $(printf %x $((0x$last + 16)))" \
+	    "$over (allocated) has a corrupt redzone"; do
+		grep -qF "buffer $line" said || bad "status $status, no $line"
+	done
+	[ "$(grep -c ' buffer ' said)" = 3 ] || bad "not three"
+
+	"$umem" whatis "$pid" "$whole" "$first" "$last" >said
+	for line in "$whole is .* allocated from umem_alloc_96" \
+	    "$first is .* freed from umem_alloc_96" \
+	    "$last is .* freed from umem_alloc_96 (held back)"; do
+		grep -q "^$line$" said || bad "no $line"
+	done
+	kill $pid
+	wait $pid || true
 done
-kill $pid
-wait $pid || true
 
 # Hardened caches have tags, too.  A cache with UMC_NOTOUCH has none, although
 # it is audited, because the library must not write to its free objects.  The

@@ -14,6 +14,9 @@
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/whatis.h"
 
+/* Memory is searched in parts of this size. */
+#define PART_BYTES (256 * KIB)
+
 struct search {
 	uint64_t value;
 	uint64_t mask;
@@ -47,13 +50,24 @@ static void
 search_region(
     struct model *model, struct search *search, const struct region *r)
 {
-	assert(r->local != NULL && search->step != 0);
-	for (uint64_t i = 0; i + 8 <= r->bytes; i += search->step) {
-		uint64_t word;
+	uint64_t done = 0;
 
-		memcpy(&word, r->local + i, 8);
-		if (matches(search, word))
-			say_hit(model, search, r->at + i);
+	assert(search->step != 0);
+	while (r->bytes >= 8 && done <= r->bytes - 8) {
+		uint64_t left = r->bytes - done, i = 0, word;
+		uint64_t n = left < PART_BYTES ? left : PART_BYTES;
+		const char *part = target_view(model->target, r->at + done, n);
+
+		if (part == NULL)
+			return;
+		for (; i <= n - 8; i += search->step) {
+			memcpy(&word, part + i, 8);
+			if (matches(search, word))
+				say_hit(model, search, r->at + done + i);
+		}
+		if (i > r->bytes - done)
+			return;
+		done += i;
 	}
 }
 
@@ -141,11 +155,12 @@ command_grep(int argc, char **argv)
 	if (argc - optind != 2 || search.step == 0)
 		fail_usage(argv[0]);
 	search.value = hexadecimal_option(argv[optind + 1]);
-	model = snapshot_open(argv[optind], MODEL_MEMORY);
+	model = snapshot_open(argv[optind], MODEL_MEMORY | MODEL_MOVING);
 	if (json_wanted)
 		json_open(NULL, '[');
 	for (size_t i = 0; i < model->target->nregions; i++)
 		search_region(model, &search, &model->target->regions[i]);
+	target_end_copy(model->target);
 	search_registers(model->target, &search);
 	search_kernel_references(model->target, &search);
 	if (json_wanted)

@@ -35,7 +35,7 @@ struct subject {
 	struct model *model;
 	const struct cache *cache;
 	const struct checks *checks;
-	const char *buffer; /* our copy of the chunk */
+	const char *buffer; /* our copy of the chunk, by target_view() */
 	struct audit audit;
 };
 
@@ -263,8 +263,8 @@ chunk_fault(struct model *model, const struct slab *s,
 	struct subject subject = {.model = model,
 	    .cache = c,
 	    .checks = checks,
-	    .buffer =
-		target_at(model->target, slab_chunk_at(model, s, i), c->chunk)};
+	    .buffer = target_view(
+		model->target, slab_chunk_at(model, s, i), c->chunk)};
 	const struct audit *audit = &subject.audit;
 
 	*where = UINT64_MAX;
@@ -405,6 +405,7 @@ command_verify(int argc, char **argv)
 		n += verify_one(model, argv[i]);
 	if (argc == optind + 1)
 		n += verify_all(model);
+	target_end_copy(model->target);
 	if (json_wanted)
 		json_close();
 	return n ? EXIT_FOUND : EXIT_OK;

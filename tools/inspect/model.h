@@ -171,7 +171,9 @@ struct model {
 enum {
 	MODEL_LOGS = 1,     /* unpacked */
 	MODEL_POINTERS = 2, /* pointers in the heap and in its roots */
-	MODEL_MEMORY = 4    /* the heap and its roots, unpacked */
+	MODEL_MEMORY = 4,   /* the heap and its roots, unpacked */
+	MODEL_MOVING = 8    /* with MODEL_MEMORY: much memory that was not
+			       copied is read while the target runs */
 };
 
 /* The chunk or large block that contains an address. */

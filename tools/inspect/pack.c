@@ -12,8 +12,7 @@
  * every chunk starts at a multiple of 8.  Bit 0 of the page's address is set
  * if the page is wide.  A page without a kept word takes no memory.
  *
- * A thread takes memory for packed pages in chunks of CHUNK bytes, which are
- * never returned: the command ends soon.
+ * A thread takes memory for packed pages in chunks of CHUNK bytes.
  */
 #include <assert.h>
 #include <string.h>
@@ -27,7 +26,45 @@
 #define WIDE      1
 
 static_assert(PACK_WORDS % 64 == 0, "whole words of the bit map");
-static_assert(MAP_BYTES + PACK_BYTES <= CHUNK, "a chunk holds any page");
+/* At the start of a chunk. */
+struct chunk {
+	struct chunk *next;
+};
+
+static_assert(sizeof(struct chunk) + MAP_BYTES + PACK_BYTES <= CHUNK,
+    "a chunk holds any page");
+
+static struct chunk *chunks; /* atomic: all of them */
+
+static struct chunk *
+chunk_create(void)
+{
+	struct chunk *chunk;
+
+	if (!memory_spend(CHUNK))
+		return NULL;
+	chunk = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (chunk == MAP_FAILED)
+		return NULL;
+	chunk->next = __atomic_load_n(&chunks, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&chunks, &chunk->next, chunk, true,
+	    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	return chunk;
+}
+
+void
+pack_forget(void)
+{
+	while (chunks != NULL) {
+		struct chunk *next = chunks->next;
+
+		munmap(chunks, CHUNK);
+		memory_spend(-(uint64_t)CHUNK);
+		chunks = next;
+	}
+}
 
 static inline bool
 is_kept(const struct pack_filter *filter, uint64_t word)
@@ -75,18 +112,16 @@ packed_bytes(size_t nkept, bool wide)
 static char *
 store_take(struct pack_store *store, size_t bytes)
 {
+	struct chunk *chunk;
 	char *at;
 
-	assert(bytes <= CHUNK && bytes % 8 == 0);
+	assert(bytes <= CHUNK - sizeof(*chunk) && bytes % 8 == 0);
 	if (store->left < bytes) {
-		if (!memory_spend(CHUNK))
+		chunk = chunk_create();
+		if (chunk == NULL)
 			return NULL;
-		at = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (at == MAP_FAILED)
-			return NULL;
-		store->next = at;
-		store->left = CHUNK;
+		store->next = (char *)(chunk + 1);
+		store->left = CHUNK - sizeof(*chunk);
 	}
 	assert(store->left >= bytes && (uintptr_t)store->next % 8 == 0);
 	at = store->next;

@@ -31,6 +31,9 @@ struct pack_store {
 bool pack_page(struct pack_store *store, const struct pack_filter *filter,
     const uint64_t *words, size_t nwords, char **page);
 
+/* Frees all packed pages; no thread packs. */
+void pack_forget(void);
+
 /* Reads words first .. first + n - 1 of a page; unkept words read as 0. */
 void pack_read(const char *page, const struct pack_filter *filter,
     unsigned first, unsigned n, uint64_t *words);

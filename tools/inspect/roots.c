@@ -91,7 +91,7 @@ roots_has_mapping(const struct target *target, size_t i)
 static void
 copy_root(struct target *target, uint64_t at, uint64_t bytes, bool whole)
 {
-	if (whole)
+	if (whole && !target->reads_lines)
 		target_copy(target, at, bytes, /* sparse */ true);
 	else
 		target_pack(target, at, bytes);
@@ -158,7 +158,7 @@ roots_measure(struct model *model, unsigned parts)
 	    (uint64_t)(share * 1.25 * (double)size.present) + own + NEED_LEAST;
 	out.least = target_lines_bytes(size.present) + own + NEED_LEAST;
 	if ((parts & MODEL_MEMORY) != 0)
-		out.need = out.least = size.present + own;
+		out.need = size.present + own;
 	return out;
 }
 
@@ -169,17 +169,22 @@ roots_prepare(struct model *model)
 	each_to_copy(model, prepare, NULL);
 }
 
+/*
+ * Shared memory, which other processes may change, need not be of the same
+ * moment as the rest if it is not searched for leaks.
+ */
 static bool
-is_lacking(const struct target *target, size_t i)
+is_lacking(const struct target *target, size_t i, unsigned parts)
 {
-	return roots_has_mapping(target, i) && target_copy_lacks(target, i);
+	return roots_has_mapping(target, i) &&
+	       target_copy_lacks(target, i, (parts & MODEL_MEMORY) == 0);
 }
 
 bool
-roots_are_lacking(struct model *model)
+roots_are_lacking(struct model *model, unsigned parts)
 {
 	for (size_t i = 0; i < model->target->nmaps; i++)
-		if (is_lacking(model->target, i))
+		if (is_lacking(model->target, i, parts))
 			return true;
 	return false;
 }
@@ -191,7 +196,7 @@ roots_copy_lacking(struct model *model, unsigned parts)
 
 	assert(target->held && target->made != NULL);
 	for (size_t i = 0; i < target->nmaps; i++)
-		if (is_lacking(target, i))
+		if (is_lacking(target, i, parts))
 			copy_root(target, target->maps[i].start,
 			    target->maps[i].end - target->maps[i].start,
 			    (parts & MODEL_MEMORY) != 0);

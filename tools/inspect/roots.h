@@ -17,8 +17,11 @@ struct roots_size roots_measure(struct model *model, unsigned parts);
 /* Faults in memory for unpacked copies, before the target is held. */
 void roots_prepare(struct model *model);
 
-/* Does the copy of the target (target_make_copy()) lack memory? */
-bool roots_are_lacking(struct model *model);
+/*
+ * Does the copy of the target (target_make_copy()) lack memory that these parts
+ * need?
+ */
+bool roots_are_lacking(struct model *model, unsigned parts);
 
 /* Copies this memory, while the target is stopped. */
 void roots_copy_lacking(struct model *model, unsigned parts);

@@ -9,7 +9,8 @@
  *
  * The roots and the heap are read while the target is stopped if there is
  * little of them.  Otherwise they are read from a copy of the target, which the
- * library makes (target_copy.c), if a thread of the library is there to do so.
+ * library makes (target_copy.c), if one of its threads is there to do so, or
+ * while the only thread waits in a system call (target_call.c).
  *
  * A header that a thread has claimed has no valid top: only its owner knows it.
  * Therefore this file resumes a live target and stops it again, several times,
@@ -17,6 +18,7 @@
  * rounds of that magazine as possibly in use.
  */
 #include <assert.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/inspect/memory.h"
@@ -29,6 +31,9 @@
 
 /* Maximum number of copies for the same purpose, or until one is made. */
 #define COPY_TRIES 3
+
+/* Maximum number of system calls to wait for that return too early. */
+#define CALL_TRIES 3
 
 /* A process that has less than this part of its memory left is not copied. */
 #define CHANGED_PART 16
@@ -168,14 +173,19 @@ has_claimed_header(struct model *model)
 	return is_claimed;
 }
 
-/* Stops the target while no header is claimed, if that is possible. */
+/*
+ * Stops the target while no header is claimed, if that is possible.
+ * awaits_call: lets it wait in a system call, if it does so.
+ */
 static void
-hold_without_claims(struct model *model)
+hold_without_claims(struct model *model, bool awaits_call)
 {
 	struct target *target = model->target;
 
 	for (unsigned i = 0;; i++) {
 		target_hold(target);
+		if (awaits_call)
+			target_await_call(target);
 		copy_metadata(model);
 		if (!target->live || target->borrowed ||
 		    !has_claimed_header(model) || i == HOLD_TRIES)
@@ -245,6 +255,31 @@ find_countdowns(struct model *model, struct copy_request *request)
 	}
 }
 
+/*
+ * Returns the futex word of the upkeep thread, or 0.  It is to be written to,
+ * so it must be a variable of the library, also in a damaged target.
+ */
+static uint64_t
+find_futex(struct model *model)
+{
+	const struct layout *l = model->layout;
+	uint64_t start = UINT64_MAX, word = 0;
+
+	for (size_t i = 0; i < model->target->nmaps; i++) {
+		const struct mapping *m = &model->target->maps[i];
+
+		if (m->file && m->start < start &&
+		    strcmp(m->name, l->object) == 0)
+			start = m->start;
+	}
+	layout_peek(l, model->target, layout_value(l, L_SNAPSHOT),
+	    L_SNAPSHOT_SLEEPS_ON, &word);
+	return word % sizeof(uint32_t) == 0 && word >= start &&
+		       word < layout_value(l, L_IMAGE_END)
+		   ? word
+		   : 0;
+}
+
 static struct copy_request
 request_of(struct model *model)
 {
@@ -253,7 +288,7 @@ request_of(struct model *model)
 	struct copy_request request = {
 	    .state_at = at + layout_value(l, L_SNAPSHOT_STATE),
 	    .thread_at = at + layout_value(l, L_SNAPSHOT_THREAD),
-	    .sleeps_on_at = at + layout_value(l, L_SNAPSHOT_SLEEPS_ON),
+	    .sleeps_on = find_futex(model),
 	    .waking_at = at + layout_value(l, L_SNAPSHOT_WAKING),
 	    .none = (uint32_t)layout_value(l, L_SNAPSHOT_NONE),
 	    .asked = (uint32_t)layout_value(l, L_SNAPSHOT_ASKED),
@@ -282,7 +317,7 @@ copy_target(struct model *model, unsigned parts)
 			target_release(target);
 			continue;
 		}
-		if (roots_are_lacking(model)) {
+		if (roots_are_lacking(model, parts)) {
 			copy_metadata(model);
 			model_take_caches(model);
 			choose_filter(model);
@@ -301,8 +336,9 @@ copy_target(struct model *model, unsigned parts)
 }
 
 /*
- * Makes a copy of the target.  Decides that it is read by lines if packing
- * needs more than 1 / PACKED_PART of its memory, or more than there is.
+ * Makes a copy of the target.  Decides that it is read by lines if it is read
+ * unpacked, or if packing needs more than 1 / PACKED_PART of its memory, or
+ * more than there is.
  */
 static bool
 read_copy(struct model *model, unsigned parts, const struct roots_size *size)
@@ -315,22 +351,41 @@ read_copy(struct model *model, unsigned parts, const struct roots_size *size)
 		model->target->pid, size->present / CHANGED_PART, &limit) ||
 	    !copy_target(model, parts))
 		return false;
-	if ((parts & MODEL_MEMORY) == 0 &&
-	    (size->need > size->present / PACKED_PART ||
-		!memory_suffices(size->need)))
+	if ((parts & MODEL_MEMORY) != 0 ||
+	    size->need > size->present / PACKED_PART ||
+	    !memory_suffices(size->need))
 		target_use_lines(model->target, size->present);
 	return true;
 }
 
 /*
- * Stops the target or makes a copy of it, so that its memory stays as it is,
- * and copies the library's structures.
+ * Copies the library's structures of a target that was stopped for them, and
+ * decides that the rest is read by lines while it runs.
  */
 static void
-hold_memory(struct model *model, unsigned parts)
+hold_to_move(struct model *model, const struct roots_size *size)
+{
+	struct target *target = model->target;
+
+	hold_without_claims(model, /* awaits_call */ false);
+	target_read_kernel_references(target);
+	target_use_lines(target, size->present);
+	print_warning("warning: %s was not copied, and is searched while it "
+		      "runs: a pointer that moves meanwhile may be missed",
+	    target->name);
+}
+
+/*
+ * Stops the target or makes a copy of it, so that its memory stays as it is,
+ * and copies the library's structures.  may_lose: it may also wait in a system
+ * call that returns too early.
+ */
+static void
+hold_memory(struct model *model, unsigned parts, bool may_lose)
 {
 	struct target *target = model->target;
 	bool reads_much = (parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0;
+	bool is_large = false;
 
 	if (reads_much && target->live) {
 		struct roots_size size;
@@ -338,30 +393,33 @@ hold_memory(struct model *model, unsigned parts)
 		units_used(model);
 		choose_filter(model);
 		size = roots_measure(model, parts);
-		if (size.present >= COPY_LEAST && !target->borrowed &&
-		    read_copy(model, parts, &size))
+		is_large = size.present >= COPY_LEAST && !target->borrowed;
+		if (is_large && read_copy(model, parts, &size))
 			return;
+		if (is_large && (parts & MODEL_MOVING) != 0) {
+			hold_to_move(model, &size);
+			return;
+		}
 		memory_expect(target->name, size.need);
-		if ((parts & MODEL_MEMORY) != 0 && !target->borrowed)
+		if ((parts & MODEL_MEMORY) != 0 && !target->borrowed &&
+		    target->nready == 0)
 			roots_prepare(model);
 	} else if (target->live) {
 		memory_expect(target->name,
 		    2 * layout_variable(model->layout, target, L_MAPPED_BYTES));
 	}
-	hold_without_claims(model);
+	hold_without_claims(model, is_large && may_lose);
 	if (reads_much)
 		target_read_kernel_references(target);
 }
 
-struct model *
-snapshot_take(
-    struct target *target, const struct layout *layout, unsigned parts)
+/* Returns false if the target had to be let go before the end. */
+static bool
+take_memory(struct model *model, unsigned parts, bool may_lose)
 {
-	struct model *model = xalloc(sizeof(*model));
+	struct target *target = model->target;
 
-	model->target = target;
-	model->layout = layout;
-	hold_memory(model, parts);
+	hold_memory(model, parts, may_lose);
 	assert(target_is_still(target));
 	model_take_caches(model);
 	choose_filter(model);
@@ -373,6 +431,24 @@ snapshot_take(
 	if (!target->reads_lines)
 		target_end_copy(target);
 	assert(!target->held || target->borrowed);
+	if (!call_is_lost(target))
+		return true;
+	assert(may_lose);
+	target_forget(target);
+	return false;
+}
+
+struct model *
+snapshot_take(
+    struct target *target, const struct layout *layout, unsigned parts)
+{
+	struct model *model = xalloc(sizeof(*model));
+	unsigned tries = 0;
+
+	model->target = target;
+	model->layout = layout;
+	while (!take_memory(model, parts, /* may_lose */ tries < CALL_TRIES))
+		tries++;
 	model_analyse(model);
 	return model;
 }

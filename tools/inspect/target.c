@@ -63,23 +63,29 @@ target_hold(struct target *target)
 	if (!target->live || target->held)
 		return;
 	assert(!target->borrowed);
+	target->call = (struct call){0};
 	live_hold(target);
 	target->held = true;
 }
 
 void
+target_note_pause(struct target *target)
+{
+	double stopped = seconds_now() - target->stopped_at;
+
+	if (stopped > target->pause)
+		target->pause = stopped;
+}
+
+void
 target_release(struct target *target)
 {
-	double stopped;
-
 	if (!target->held || target->borrowed)
 		return;
 	assert(target->live);
 	live_release(target);
 	target->held = false;
-	stopped = seconds_now() - target->stopped_at;
-	if (stopped > target->pause)
-		target->pause = stopped;
+	target_note_pause(target);
 }
 
 void
@@ -178,6 +184,52 @@ target_at(struct target *target, uint64_t at, uint64_t bytes)
 	if (r == NULL || r->local == NULL || bytes > r->bytes - (at - r->at))
 		return NULL;
 	return r->local + (at - r->at);
+}
+
+/* Stores the first bytes of [at, at + bytes), and returns their number. */
+static uint64_t
+view_part(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	const struct region *r = region_find(target, at);
+	const char *from = NULL;
+	uint64_t n = bytes;
+	size_t i;
+
+	if (r != NULL && r->in_lines)
+		from = target_line(target, at, &n);
+	else if (r != NULL && r->local != NULL)
+		from = r->local + (at - r->at);
+	if (r != NULL && n > r->bytes - (at - r->at))
+		n = r->bytes - (at - r->at);
+	if (r == NULL && (i = region_search(target, at)) < target->nregions)
+		n = target->regions[i].at - at;
+	if (n > bytes)
+		n = bytes;
+	if (from != NULL)
+		memcpy(to, from, n);
+	else
+		memset(to, 0, n);
+	return n;
+}
+
+const void *
+target_view(struct target *target, uint64_t at, uint64_t bytes)
+{
+	static size_t capacity;
+	static char *buffer;
+
+	if (!target->reads_lines)
+		return target_at(target, at, bytes);
+	if (target_mapped(target, at, bytes) < bytes)
+		return NULL;
+	if (capacity < bytes) {
+		capacity = bytes;
+		buffer = xresize(buffer, capacity);
+	}
+	for (uint64_t done = 0; done < bytes;)
+		done +=
+		    view_part(target, at + done, bytes - done, buffer + done);
+	return buffer;
 }
 
 const uint64_t *
@@ -385,9 +437,8 @@ pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 	if (end <= region.at)
 		return true;
 	region.bytes = end - region.at;
-	region.in_lines = target->reads_lines;
-	if (region.in_lines) {
-		target_add_region(target, region);
+	if (target->reads_lines) {
+		live_add_lines(target, region.at, region.bytes);
 		return true;
 	}
 	region.pages = (void *)map_copy(pages_bytes(region.bytes));
@@ -470,6 +521,7 @@ target_forget(struct target *target)
 	assert(!target->held);
 	for (size_t i = 0; i < target->nregions; i++)
 		region_unmap(&target->regions[i]);
+	pack_forget();
 	target->nregions = 0;
 	target->last = 0;
 }

@@ -26,6 +26,7 @@ struct thread {
 	uint64_t pc;
 	uint64_t tp;  /* thread pointer */
 	bool stopped; /* it is stopped, so the registers are current */
+	int signal;   /* to be delivered when it continues; 0: none */
 };
 
 /* A reference to user data that the kernel holds for the target. */
@@ -44,6 +45,15 @@ struct region {
 	bool ours;         /* to be unmapped */
 };
 
+/* A system call that is awaited; see target_call.c. */
+struct call {
+	bool awaited;
+	bool returned; /* the thread is stopped, with this status */
+	int status;
+	bool lost;     /* atomic: the thread is to be let go before the end */
+	bool was_used; /* the memory was read during the call */
+};
+
 struct modules;
 struct symbols;
 
@@ -53,6 +63,7 @@ struct target {
 	int reader; /* a live thread of it: the first may have ended */
 	bool live;
 	bool held;           /* live, and this command stopped its threads */
+	struct call call;    /* held, and its thread is in a system call */
 	bool borrowed;       /* the caller stops and resumes its threads */
 	struct target *made; /* a copy that does not run, or NULL */
 	bool reads_made;     /* memory is read from it, ... */
@@ -102,13 +113,20 @@ void target_hold(struct target *target);
 void target_release(struct target *target);
 
 /*
+ * In a target that is held: lets its thread continue until it waits in a system
+ * call, if it has one thread, and does so soon.  The kernel stops it when the
+ * call returns, so that its memory stays as it is.  The target remains held.
+ */
+void target_await_call(struct target *target);
+
+/*
  * How the library makes a copy of its process; see umem/upkeep/snapshot.c.  The
  * words are those of the target.
  */
 struct copy_request {
 	uint64_t state_at;
 	uint64_t thread_at;
-	uint64_t sleeps_on_at;
+	uint64_t sleeps_on; /* 0: no upkeep thread */
 	uint64_t waking_at;
 	uint64_t *countdowns; /* 32 bits each; all 0: the next free looks */
 	size_t ncountdowns, countdowns_capacity;
@@ -129,18 +147,18 @@ bool target_make_copy(
     struct target *target, const struct copy_request *request);
 
 /*
- * Is mapping i shared with the copy, or missing there?  Then the caller must
- * read it while the target is held.
+ * Is mapping i missing in the copy or, if that counts, shared with it?  Then
+ * the caller must read it while the target is held.
  */
-bool target_copy_lacks(const struct target *target, size_t i);
+bool target_copy_lacks(const struct target *target, size_t i, bool or_shared);
 
 /* From now on, memory is read from the copy; the target may be released. */
 void target_use_copy(struct target *target);
 
 /*
- * From now on, target_pack() copies nothing: target_words() reads the copy when
- * it is called, until target_end_copy().  present: the bytes that the target
- * has in memory.
+ * From now on, target_pack() copies nothing: target_words() and target_view()
+ * read the copy, or a target that is not copied, when they are called, until
+ * target_end_copy().  present: the bytes that the target has in memory.
  */
 void target_use_lines(struct target *target, uint64_t present);
 
@@ -222,6 +240,12 @@ const uint64_t *target_words(
 const void *target_at(struct target *target, uint64_t at, uint64_t bytes);
 
 /*
+ * Returns target memory, like target_at(), or reads it by lines, without which
+ * it reads as zeros.  Valid until the next call.
+ */
+const void *target_view(struct target *target, uint64_t at, uint64_t bytes);
+
+/*
  * Returns a copy of n words of the target, like target_at().  In a damaged
  * target their address may be unaligned; then it returns NULL.
  */
@@ -254,7 +278,10 @@ extern const char *target_sysroot;
  */
 const char *target_line(struct target *target, uint64_t at, uint64_t *bytes);
 void target_add_region(struct target *target, struct region region);
+/* A stop ends: is it the longest? */
+void target_note_pause(struct target *target);
 long live_status(int pid, const char *key);
+_Noreturn void live_fail_gone(struct target *target);
 void live_open(struct target *target);
 void live_hold(struct target *target);
 void live_release(struct target *target);
@@ -262,6 +289,7 @@ bool live_copy(
     struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse);
 void live_pack(
     struct target *target, uint64_t at, uint64_t bytes, char **pages);
+void live_add_lines(struct target *target, uint64_t at, uint64_t bytes);
 void live_measure(struct target *target, uint64_t at, uint64_t bytes,
     struct target_size *size);
 void live_copy_end(struct target *target);
@@ -273,6 +301,17 @@ bool live_poke(struct target *target, uint64_t at, const void *from,
 void live_read_maps(struct target *target);
 void live_read_thread(struct target *target, struct thread *thread);
 void live_read_kernel_references(struct target *target); /* target_kernel.c */
+
+/* Called often during a call: has it returned, and is it time to let go? */
+void call_check(struct target *target);
+/* Stops the thread as target_hold() does, and ends the wait for the call. */
+void call_end(struct target *target);
+static inline bool
+call_is_lost(const struct target *target)
+{
+	return __atomic_load_n(&target->call.lost, __ATOMIC_RELAXED);
+}
+
 void core_open(struct target *target);
 
 /* Indices of the required registers in the words of NT_PRSTATUS. */

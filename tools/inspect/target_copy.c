@@ -66,15 +66,13 @@ set_state(
 static void
 wake_library(struct target *target, const struct copy_request *request)
 {
-	uint64_t word = 0;
 	uint32_t waking, none = 0;
 
 	for (size_t i = 0; i < request->ncountdowns; i++)
 		live_poke(target, request->countdowns[i], &none, sizeof(none));
-	if (live_peek(target, request->sleeps_on_at, &word, sizeof(word)) &&
-	    word != 0 &&
+	if (request->sleeps_on != 0 &&
 	    live_peek(target, request->waking_at, &waking, sizeof(waking)))
-		live_poke(target, word, &waking, sizeof(waking));
+		live_poke(target, request->sleeps_on, &waking, sizeof(waking));
 }
 
 /* Takes the request back if no thread has taken it. */
@@ -98,7 +96,9 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 	if (live_status(target->pid, "Seccomp") != 0)
 		return false;
 	target_hold(target);
-	if (state_of(target, request) == request->none) {
+	/* Any value but these two is damage. */
+	state = state_of(target, request);
+	if (state != request->ready && state != request->go) {
 		set_state(target, request, request->asked);
 		wake_library(target, request);
 	}
@@ -207,13 +207,13 @@ target_make_copy(struct target *target, const struct copy_request *request)
 }
 
 bool
-target_copy_lacks(const struct target *target, size_t i)
+target_copy_lacks(const struct target *target, size_t i, bool or_shared)
 {
 	const struct mapping *m = &target->maps[i];
 	uint64_t bytes = m->end - m->start;
 
 	assert(target->made != NULL && i < target->nmaps);
-	return m->shared ||
+	return (or_shared && m->shared) ||
 	       target_mapped(target->made, m->start, bytes) < bytes;
 }
 

@@ -3,7 +3,8 @@
  *
  * A search for leaks that keeps all pointers of a process needs up to a third
  * of its memory.  If the process was copied (target_copy.c), the search instead
- * reads each block when it comes to it.  Because most blocks are near others
+ * reads each block when it comes to it.  umem grep and umem verify do so, too.
+ * Because most blocks are near others
  * that it needs soon, this file reads whole lines of LINE_BYTES, and AHEAD of
  * them at once if they are read in order.  It keeps the lines in a
  * direct-mapped cache.
@@ -43,7 +44,7 @@ target_lines_bytes(uint64_t present)
 void
 target_use_lines(struct target *target, uint64_t present)
 {
-	assert(target->reads_made && lines.n == 0);
+	assert(lines.n == 0);
 	lines.n = target_lines_bytes(present) / LINE_BYTES;
 	lines.number = xalloc(lines.n * sizeof(*lines.number));
 	lines.line = xalloc(lines.n * LINE_BYTES);

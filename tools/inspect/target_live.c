@@ -20,7 +20,7 @@
  * The process is stopped while its heap is copied, because otherwise a pointer
  * could move from memory that is not yet read to memory that was already read.
  * If the heap is large, the library makes a copy of the process instead
- * (target_copy.c).
+ * (target_copy.c), or the process waits in a system call (target_call.c).
  */
 #include <assert.h>
 #include <dirent.h>
@@ -122,8 +122,8 @@ fail_permission(struct target *target)
 	    target->name, strerror(EPERM));
 }
 
-static _Noreturn void
-fail_gone(struct target *target)
+_Noreturn void
+live_fail_gone(struct target *target)
 {
 	if (target->reads_made)
 		fail_with(EXIT_ERROR,
@@ -230,7 +230,7 @@ live_read_maps(struct target *target)
 	    reader_tid(target));
 	file = fopen(path, "r");
 	if (file == NULL && (errno == ENOENT || errno == ESRCH))
-		fail_gone(target);
+		live_fail_gone(target);
 	if (file == NULL)
 		fail_permission(target);
 	target->maps = NULL;
@@ -286,7 +286,7 @@ seize_round(struct target *target)
 	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
 	dir = opendir(path);
 	if (dir == NULL)
-		fail_gone(target);
+		live_fail_gone(target);
 	while ((entry = readdir(dir)) != NULL) {
 		int tid = (int)strtol(entry->d_name, NULL, 10);
 
@@ -297,7 +297,6 @@ seize_round(struct target *target)
 	return nnew;
 }
 
-/* pc holds the signal to deliver later, until the registers are read. */
 static bool
 thread_wait(struct thread *thread, double until)
 {
@@ -310,7 +309,8 @@ thread_wait(struct thread *thread, double until)
 			return false;
 		if (got > 0) {
 			thread->stopped = true;
-			thread->pc = status >> 16 == 0 ? WSTOPSIG(status) : 0;
+			if (status >> 16 == 0)
+				thread->signal = WSTOPSIG(status);
 			return true;
 		}
 		if (seconds_now() > until)
@@ -334,9 +334,6 @@ threads_wait(struct target *target)
 	assert(n <= target->nthreads);
 	target->nthreads = n;
 }
-
-/* Signals that threads reported instead of the stop, in thread order. */
-static int *signals_held;
 
 static int
 words_get(int tid, unsigned long set, uint64_t *to, size_t capacity)
@@ -371,7 +368,8 @@ live_read_thread(struct target *target, struct thread *thread)
 	if (more == 0)
 		more = words_get(thread->tid, NT_PRFPREG, words + n, 1000);
 	n += (size_t)more;
-	assert(n <= array_size(words) && thread->words == NULL);
+	assert(n <= array_size(words));
+	free(thread->words);
 	thread->words = xalloc(n * sizeof(*words));
 	memcpy(thread->words, words, n * sizeof(*words));
 	thread->nwords = n;
@@ -385,14 +383,11 @@ live_hold(struct target *target)
 	while (seize_round(target) != 0)
 		threads_wait(target);
 	if (target->nthreads == 0)
-		fail_gone(target);
+		live_fail_gone(target);
 	assert(!target->held);
-	signals_held =
-	    xresize(signals_held, target->nthreads * sizeof(*signals_held));
 	for (size_t i = 0; i < target->nthreads; i++) {
 		struct thread *thread = &target->threads[i];
 
-		signals_held[i] = (int)thread->pc;
 		if (thread->stopped)
 			live_read_thread(target, thread);
 		else
@@ -408,9 +403,10 @@ void
 live_release(struct target *target)
 {
 	assert(target->held && target->nthreads != 0);
+	call_end(target);
 	for (size_t i = 0; i < target->nthreads; i++)
 		ptrace(PTRACE_DETACH, target->threads[i].tid, NULL,
-		    (void *)(intptr_t)signals_held[i]);
+		    (void *)(intptr_t)target->threads[i].signal);
 }
 
 bool
@@ -422,7 +418,7 @@ live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 	    process_vm_readv(reader_tid(target), &local, 1, &remote, 1, 0);
 
 	if (n < 0 && errno == ESRCH)
-		fail_gone(target);
+		live_fail_gone(target);
 	if (n < 0 && errno == EPERM)
 		fail_permission(target);
 	return n == (ssize_t)bytes;
@@ -456,7 +452,7 @@ static struct {
 	size_t next; /* atomic */
 	int reader;
 	const struct pack_filter *filter;
-	const struct target *target;
+	struct target *target;
 } pieces;
 
 /* Reads memory, page by page if some part of it cannot be read. */
@@ -494,7 +490,7 @@ live_read(struct target *target, uint64_t at, uint64_t bytes, char *to)
 
 	piece_read(&piece, reader_tid(target), at, bytes, to);
 	if (piece.error == ESRCH)
-		fail_gone(target);
+		live_fail_gone(target);
 	return piece.error == 0;
 }
 
@@ -558,7 +554,12 @@ pieces_work(void *buffer)
 
 		if (buffer == buffers[0] && pieces.target->reads_made)
 			target_check_copy(pieces.target);
-		if (buffer == buffers[0] && !pieces.target->held)
+		if (buffer == buffers[0])
+			call_check(pieces.target);
+		if (call_is_lost(pieces.target))
+			continue;
+		if (buffer == buffers[0] &&
+		    (!pieces.target->held || pieces.target->call.awaited))
 			progress_show("reading memory", i, pieces.n);
 		if (p->to != NULL)
 			piece_read(p, pieces.reader, p->at, p->bytes, p->to);
@@ -615,7 +616,7 @@ pieces_copy(struct target *target)
 		const struct piece *p = &pieces.piece[i];
 
 		if (p->error == ESRCH)
-			fail_gone(target);
+			live_fail_gone(target);
 		if (p->error == EPERM)
 			fail_permission(target);
 		if (p->error == ENOMEM)
@@ -651,7 +652,7 @@ static bool
 each_run(
     struct target *target, uint64_t at, uint64_t bytes, const struct runs *runs)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = at;
 	static uint64_t entries[8192];
 	bool told = true;
 	int fd;
@@ -683,6 +684,8 @@ each_run(
 		bytes -= n * page;
 	}
 	close(fd);
+	if (!told && at != start)
+		live_fail_gone(target);
 	return told;
 }
 
@@ -710,6 +713,22 @@ pack_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 	assert(runs->pages != NULL && (at - runs->start) % PACK_BYTES == 0);
 	piece_add(
 	    at, bytes, NULL, runs->pages + (at - runs->start) / PACK_BYTES);
+}
+
+static void
+add_lines_of_run(const struct runs *runs, uint64_t at, uint64_t bytes)
+{
+	struct target *target = runs->target;
+	struct region *last = target->regions + target->last;
+
+	/* each_run() may divide a run. */
+	if (target->nregions != 0 && last->in_lines &&
+	    last->at + last->bytes == at)
+		last->bytes += bytes;
+	else
+		target_add_region(
+		    target, (struct region){
+				.at = at, .bytes = bytes, .in_lines = true});
 }
 
 static void
@@ -767,6 +786,16 @@ live_pack(struct target *target, uint64_t at, uint64_t bytes, char **pages)
 		return;
 	pieces.n = before;
 	piece_add(at, bytes, NULL, pages);
+}
+
+/* A page that the target has not touched reads as zeros: it gets no region. */
+void
+live_add_lines(struct target *target, uint64_t at, uint64_t bytes)
+{
+	struct runs runs = {.f = add_lines_of_run, .target = target};
+
+	if (!each_run(target, at, bytes, &runs))
+		add_lines_of_run(&runs, at, bytes);
 }
 
 void

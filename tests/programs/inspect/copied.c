@@ -2,13 +2,15 @@
  * copied.c - a program with much memory, which must not notice that umem looks
  * at it
  *
- *	copied MIB [single | cached | confined]
+ *	copied MIB [single | cached | waits | naps | confined]
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others in memory that a child of fork() shares or
  * lacks.  A thread moves blocks from place to place; with "single", the first
  * thread does, and there is no other.  With "cached", the first thread
  * allocates and frees one block again and again, which takes no slow path.
+ * With "waits", it waits for its standard input; with "naps", it sleeps for a
+ * few milliseconds, moves blocks without a call of the library, and so on.
  * Prints "leak ADDRESS" for each block that is lost, then "ready".  Until its
  * standard input ends, it has no children to wait for, and a pipe that it
  * closes is closed.  "confined": a filter of system calls ends the process if
@@ -63,6 +65,17 @@ move_all(void)
 	}
 	free(place[0]);
 	place[0] = NULL;
+}
+
+static void
+nap_and_move(void)
+{
+	void *first = place[0];
+
+	usleep(5000);
+	for (unsigned i = 1; i < NPLACES; i++)
+		place[i - 1] = place[i];
+	place[NPLACES - 1] = first;
 }
 
 static void *
@@ -131,7 +144,10 @@ main(int argc, char **argv)
 	void **kept[2];
 	const char *mode = argc > 2 ? argv[2] : "";
 	bool is_cached = strcmp(mode, "cached") == 0;
-	bool is_single = is_cached || strcmp(mode, "single") == 0;
+	bool waits = strcmp(mode, "waits") == 0;
+	bool naps = strcmp(mode, "naps") == 0;
+	bool is_single =
+	    is_cached || waits || naps || strcmp(mode, "single") == 0;
 	pthread_t thread;
 
 	/* First, so that no register keeps a pointer to them. */
@@ -156,10 +172,14 @@ main(int argc, char **argv)
 		confine();
 	puts("ready");
 	fflush(stdout);
-	while (poll(&input, 1, 0) == 0) {
+	for (unsigned i = 0; naps && i < NPLACES; i++)
+		place[i] = malloc(100);
+	while (poll(&input, 1, waits ? -1 : 0) == 0) {
 		check(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 		check_pipe();
-		if (is_cached)
+		if (naps)
+			nap_and_move();
+		else if (is_cached)
 			free_and_allocate();
 		else if (is_single)
 			fill_and_free();
