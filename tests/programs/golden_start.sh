@@ -40,7 +40,6 @@ cat >count.c <<'END'
  * Runs a program and writes the number of its system calls, and of the pages
  * that it has written to when it ends.
  */
-#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <signal.h>
@@ -87,25 +86,12 @@ is_counted(int pid)
 	}
 }
 
-/* A program that moves to another CPU also writes to that CPU's pages. */
-static void
-stay_on_one_cpu(void)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(sched_getcpu(), &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus);
-}
-
 int
 main(int argc, char **argv)
 {
 	long ncalls = 0, npages = -1;
-	int status, pid;
+	int status, pid = fork();
 
-	stay_on_one_cpu();
-	pid = fork();
 	if (pid == 0) {
 		if (argc < 2 || ptrace(PTRACE_TRACEME, 0, 0, 0) != 0)
 			_exit(77);
@@ -136,7 +122,7 @@ cat >block.c <<'END'
 int main(void) { void *volatile p = malloc(32); return p == NULL; }
 END
 for name in count idle block; do
-	"$CC" -O1 -D_GNU_SOURCE -o "$name" "$name.c"
+	"$CC" -O1 -o "$name" "$name.c"
 done
 
 # added PROGRAM CALLS PAGES - at most so many more than without the library
