@@ -317,6 +317,7 @@ cpu_start(enum rseq_owner wanted, unsigned concurrency)
 	cpu_layer.nrun = os_cpus_allowed();
 	if (cpu_layer.nrun > cpu_layer.nwanted)
 		cpu_layer.nrun = cpu_layer.nwanted;
+	cpu_layer.nquota = cpu_layer.nrun;
 	lock_take(&cpu_regions_lock);
 	header_reserve(cpu_regions, 0);
 	header_reserve(cpu_regions, CPU_HEADER_CLOSED);

@@ -41,6 +41,13 @@
  *	lock is held for 1 or 2 us longer each time, they need 3/4 or 1/2 of the
  *	time.
  *
+ * Quota
+ *	Each CPU has magazines of the same capacities, so the budget bounds the
+ *	bytes on each CPU, and all CPUs together can hold as many budgets as
+ *	there are CPUs.  A cgroup can have a quota of processor time: with that
+ *	of one CPU, and threads on 64 CPUs, each CPU works for the process only
+ *	1/64 of the time.  Then the CPUs together get the budgets of one CPU.
+ *
  * Size of the depot
  *	Magazines beyond the limit of the depot are flushed to the slabs.  If
  *	the slabs are asked for rounds soon afterwards, the limit was too low
@@ -100,6 +107,15 @@ capacity_at_most(size_t nrounds)
 	return capacities[i];
 }
 
+/* The budget of each CPU, see "Quota" above. */
+static size_t
+cpu_budget(void)
+{
+	umem_assert(
+	    cpu_layer.nquota != 0 && cpu_layer.nquota <= cpu_layer.nrun);
+	return CPU_BYTES * cpu_layer.nquota / cpu_layer.nrun;
+}
+
 /* The initial limit of a depot in bytes. */
 static uint32_t
 depot_least(void)
@@ -136,8 +152,9 @@ sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max)
 {
 	size_t base = lesser(BASE_BYTES / object_bytes, BASE_ROUNDS);
-	size_t most = CPU_BYTES / 8 / object_bytes;
+	size_t most = cpu_budget() / 8 / object_bytes;
 
+	base = lesser(base, most);
 	if (rounds_max != 0) {
 		base = lesser(base, rounds_max);
 		most = lesser(most, rounds_max);
@@ -170,10 +187,10 @@ budget_take(size_t bytes)
 {
 	/* Look first: a write would take the line from the other CPUs. */
 	if (__atomic_load_n(&sizes_budget_used, __ATOMIC_RELAXED) + bytes >
-	    CPU_BYTES)
+	    cpu_budget())
 		return false;
 	if (__atomic_add_fetch(&sizes_budget_used, bytes, __ATOMIC_RELAXED) <=
-	    CPU_BYTES)
+	    cpu_budget())
 		return true;
 	__atomic_sub_fetch(&sizes_budget_used, bytes, __ATOMIC_RELAXED);
 	return false;

@@ -30,6 +30,7 @@
 #include <errno.h>
 
 #include "umem/malloc/alloc.h"
+#include "umem/base/cgroup.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/report.h"
@@ -154,11 +155,19 @@ start_options(void)
 	return true;
 }
 
+/*
+ * With fewer CPUs, the caches of all CPUs together are too small for the quota
+ * of processor time to be worth reading.
+ */
+#define QUOTA_CPUS 8
+
 static bool
 start_cpus(void)
 {
 	if (!cpu_start(options.mode, options.concurrency))
 		return false;
+	if (cpu_layer.nrun >= QUOTA_CPUS && !options.confined)
+		cpu_layer.nquota = cgroup_cpu_quota(cpu_layer.nrun);
 	umem_assert(cpu_layer.nwanted != 0);
 	umem_assert(options.concurrency == 0 ||
 		    cpu_layer.nwanted <= options.concurrency);

@@ -14,8 +14,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "umem/cgroup.h"
-#include "umem/number.h"
+#include "umem/base/cgroup.h"
+#include "umem/base/number.h"
 #include "umem/option_table.h"
 
 #include "magazine/magazine.h"

@@ -77,7 +77,7 @@ where='in wrong, process [0-9]+, thread [0-9]+ \(worker\)$'
 crash='umem crash CORE prints these stacks with lines of the source$'
 ulimit -S -c 0
 
-# says FILE REGEX... - the file has such lines in this order, and may have others
+# says FILE REGEX... - the file has such lines in this order, among others
 says() {
 	local file=$1 text
 

@@ -693,6 +693,40 @@ START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 }
 END_TEST
 
+/*
+ * With a quota of two of 64 CPUs, all CPUs together hold at most the budgets of
+ * two, and small magazines as well.
+ */
+START_TEST(a_quota_of_processor_time_bounds_all_cpus_together)
+{
+	static struct magazine_layer others[40];
+	size_t bytes = 0, base = 0;
+
+	if (!start(RSEQ_NONE, 64, 0))
+		return;
+	magazine_layer_end(&layer);
+	cpu_layer.nrun = 64;
+	cpu_layer.nquota = 2;
+	for (unsigned i = 0; i < array_size(others); i++) {
+		memset(&layer, 0, sizeof(layer));
+		ck_assert(magazine_layer_init(
+		    &layer, 64 << i % 8, 0, CPU_GUARD_NONE));
+		base += 2 * (size_t)layer.rounds * layer.object_bytes;
+		for (int j = 0; j < 20; j++)
+			magazine_grow(&layer);
+		bytes += 2 * (size_t)layer.rounds * layer.object_bytes;
+		ck_assert_uint_ge(layer.rounds, 2);
+		others[i] = layer;
+	}
+	ck_assert_uint_gt(bytes, base);
+	ck_assert_uint_le(64 * (bytes - base), 2 * cpu_bytes);
+	ck_assert_uint_eq(sizes_budget_used, bytes - base);
+	for (unsigned i = 0; i < array_size(others); i++)
+		magazine_layer_end(&others[i]);
+	ck_assert_uint_eq(sizes_budget_used, 0);
+}
+END_TEST
+
 START_TEST(what_all_take_is_bounded)
 {
 	static struct magazine_layer others[40];
@@ -973,6 +1007,8 @@ magazine_suite(void)
 	tcase_add_test(tcase, a_crowd_keeps_to_the_budget);
 	tcase_add_loop_test(
 	    tcase, a_cache_with_traffic_takes_budget_and_returns_it, 0, 3);
+	tcase_add_test(
+	    tcase, a_quota_of_processor_time_bounds_all_cpus_together);
 	tcase_add_loop_test(tcase, what_all_take_is_bounded, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_drain_that_is_refused_has_the_depots_only, 0, 3);

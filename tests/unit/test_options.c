@@ -12,7 +12,7 @@
 #include "magazine/magazine.h"
 #include "tests/unit/child.h"
 #include "umem/cache/cache.h"
-#include "umem/cgroup.h"
+#include "umem/base/cgroup.h"
 #include "umem/rcu/defer.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"

@@ -61,7 +61,7 @@ for file in $everything; do
 	# description, by which the command learns all else at run time, and the
 	# sum of a waiting buffer; the parsers of numbers and words; and the
 	# names of the metrics.
-	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/number|umem/word|umem/malloc/metrics' ;;
+	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/base/number|umem/word|umem/malloc/metrics' ;;
 	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*' ;;
 	esac
 	# Programs of the tests may use headers as installed.

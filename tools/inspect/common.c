@@ -13,7 +13,7 @@
 #include "tools/inspect/print.h"
 #include "tools/inspect/progress.h"
 #include "tools/inspect/target.h"
-#include "umem/number.h"
+#include "umem/base/number.h"
 
 jmp_buf *fail_target;
 bool fail_is_kept;

@@ -10,7 +10,7 @@
 #include "tools/inspect/memory.h"
 #include "tools/inspect/options.h"
 #include "tools/inspect/print.h"
-#include "umem/number.h"
+#include "umem/base/number.h"
 #include "umem/word.h"
 
 /* More options than any version has; a damaged target may claim more. */
