@@ -72,8 +72,9 @@ _umem() {
 		grep -qx PID <<<"$words" || return
 		mapfile -t COMPREPLY < <(
 			compgen -W "$(_umem_processes)" -- "$word"
-			# A core is a file.
-			! grep -qx CORE <<<"$words" || compgen -f -- "$word")
+			# A core and a record are files.
+			! grep -qxE 'CORE|RECORD' <<<"$words" ||
+			    compgen -f -- "$word")
 		return
 		;;
 	esac

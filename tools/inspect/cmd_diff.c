@@ -2,64 +2,13 @@
  * cmd_diff.c - umem diff: growth between two looks
  *
  * Each look is a file saved by umem leaks or umem users, or is taken now, at a
- * process or a core.  The command takes it in a child process, because the
- * modules that inspect a target keep its state in static variables.
+ * process or a core.
  */
-#include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "tools/inspect/leaks.h"
 #include "tools/inspect/look.h"
-#include "tools/inspect/snapshot.h"
-#include "tools/inspect/users.h"
-
-/* Writes a look at the target to a descriptor. */
-static _Noreturn void
-write_look(const char *target, bool of_leaks, int to)
-{
-	struct model *model =
-	    snapshot_open(target, of_leaks ? MODEL_POINTERS : 0);
-	struct look look = of_leaks ? leaks_look(model) : users_look(model);
-	FILE *file = fdopen(to, "w");
-
-	if (file == NULL)
-		fail_with(EXIT_ERROR, "diff: %s", strerror(errno));
-	look_write(&look, file, target);
-	exit(EXIT_OK);
-}
-
-static struct look
-take_look(const char *target, bool of_leaks)
-{
-	struct look look;
-	int ends[2], status;
-	FILE *file;
-	pid_t child;
-
-	fflush(stdout);
-	if (pipe(ends) != 0 || (child = fork()) < 0)
-		fail_with(EXIT_ERROR, "diff: %s", strerror(errno));
-	if (child == 0) {
-		close(ends[0]);
-		write_look(target, of_leaks, ends[1]);
-	}
-	close(ends[1]);
-	file = fdopen(ends[0], "r");
-	if (file == NULL)
-		fail_with(EXIT_ERROR, "diff: %s", strerror(errno));
-	/* The child writes nothing, or all; it prints the reason itself. */
-	if (!look_read(&look, file, target))
-		look.nrows = SIZE_MAX;
-	fclose(file);
-	if (waitpid(child, &status, 0) != child || status != 0 ||
-	    look.nrows == SIZE_MAX)
-		exit(EXIT_ERROR);
-	return look;
-}
 
 /* Reads a saved look; returns false if the operand is no such file. */
 static bool
@@ -71,6 +20,13 @@ read_saved(const char *operand, struct look *look)
 	if (file != NULL)
 		fclose(file);
 	return is_saved;
+}
+
+static void
+take_look(const char *target, bool of_leaks, struct look *look)
+{
+	if (!look_take(target, of_leaks, look))
+		exit(EXIT_ERROR);
 }
 
 static void
@@ -111,10 +67,10 @@ command_diff(int argc, char **argv)
 			of_leaks = look[i].of_leaks;
 	}
 	if (!is_saved[0])
-		look[0] = take_look(argv[optind], of_leaks);
+		take_look(argv[optind], of_leaks, &look[0]);
 	if (!is_saved[1]) {
 		wait_seconds(seconds);
-		look[1] = take_look(argv[optind + 1], of_leaks);
+		take_look(argv[optind + 1], of_leaks, &look[1]);
 	}
 	return look_print_growth(&look[0], &look[1], every);
 }

@@ -39,7 +39,7 @@ static const char body[] =
 static const char script[] =
     "const get=id=>document.getElementById(id);\n"
     "function size(n){let u=0;while(n>=1024&&u<5){n/=1024;u++}\n"
-    " return (u?(Math.floor(10*n)/10).toFixed(1):Math.round(n))+' '+\n"
+    " return (u?Math.floor(10*n)/10:Math.round(n))+' '+\n"
     " ['B','KiB','MiB','GiB','TiB','PiB'][u]}\n"
     "function node(name,up){return{name,up,bytes:0,blocks:0,below:new Map()}}\n"
     "const all=node('all',null);\n"

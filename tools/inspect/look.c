@@ -18,11 +18,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/inspect/fields.h"
 #include "tools/inspect/look.h"
 #include "tools/inspect/print.h"
-
-/* Above any number in a saved look. */
-#define NUMBER_MOST 1e18
 
 /* Fields of a line with a site. */
 #define FIELDS 6
@@ -79,49 +77,27 @@ look_save(const struct look *look, const char *path)
 	fclose(file);
 }
 
-static bool
-parse_number(const char *text, double *number)
-{
-	char *end;
-
-	*number = strtod(text, &end);
-	return end != text && *end == '\0' && *number >= 0 &&
-	       *number < NUMBER_MOST;
-}
-
-/* Divides a line at its tabs; returns the number of fields. */
-static size_t
-look_split(char *line, char *fields[FIELDS])
-{
-	size_t n = 0;
-
-	line[strcspn(line, "\n")] = '\0';
-	while (line != NULL && n < FIELDS)
-		fields[n++] = strsep(&line, "\t");
-	return line == NULL ? n : FIELDS + 1;
-}
-
 /* Reads a line behind the first; returns false if it is wrong. */
 static bool
 parse_line(struct look *look, char *line, bool *ended)
 {
 	struct look_row row;
 	char *field[FIELDS];
-	size_t n = look_split(line, field);
+	size_t n = fields_split(line, field, FIELDS);
 	double count;
 
 	if (*ended)
 		return false;
 	if (n == 2 && strcmp(field[0], "time") == 0)
-		return parse_number(field[1], &look->time);
+		return fields_number(field[1], &look->time);
 	if (n == 2 && strcmp(field[0], "end") == 0) {
 		*ended = true;
-		return parse_number(field[1], &count) &&
+		return fields_number(field[1], &count) &&
 		       count == (double)look->nrows;
 	}
 	if (n != FIELDS || strcmp(field[0], "site") != 0 ||
-	    !parse_number(field[1], &row.bytes) ||
-	    !parse_number(field[2], &row.blocks))
+	    !fields_number(field[1], &row.bytes) ||
+	    !fields_number(field[2], &row.blocks))
 		return false;
 	row.estimated = strcmp(field[3], "estimate") == 0;
 	row.name = plain_text(field[4], SIZE_MAX);

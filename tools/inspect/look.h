@@ -33,6 +33,12 @@ bool look_read(struct look *look, FILE *file, const char *path);
 struct look look_open(const char *path);
 
 /*
+ * Takes a look at a process or a core, in a child process.  Returns false if
+ * that failed; the child has printed the reason.
+ */
+bool look_take(const char *target, bool of_leaks, struct look *look);
+
+/*
  * Prints the growth between two looks, or if every is set, all rows.  Returns
  * EXIT_FOUND if leaks have grown, else EXIT_OK.
  */
