@@ -96,8 +96,11 @@ snapshot_make(uint64_t wait_ns)
 		os_futex_wait(&snapshot.state, SNAPSHOT_READY, READY_WAIT_NS);
 	if (state_change(SNAPSHOT_READY, SNAPSHOT_NONE))
 		return;
-	__atomic_store_n(&snapshot.copy, os_copy_process(), __ATOMIC_RELAXED);
-	state_change(SNAPSHOT_GO, SNAPSHOT_NONE);
+	/* The program may have overwritten it. */
+	if (__atomic_load_n(&snapshot.state, __ATOMIC_ACQUIRE) == SNAPSHOT_GO)
+		__atomic_store_n(
+		    &snapshot.copy, os_copy_process(), __ATOMIC_RELAXED);
+	__atomic_store_n(&snapshot.state, SNAPSHOT_NONE, __ATOMIC_RELEASE);
 }
 
 bool

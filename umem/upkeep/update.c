@@ -382,13 +382,14 @@ update_in_caller(uint64_t now)
 	update_put_off(now);
 }
 
-static void
+static bool
 serve_in_caller(void)
 {
 	int saved = errno;
+	bool is_copied = snapshot_serve(SNAPSHOT_CALLER_NS);
 
-	snapshot_serve(SNAPSHOT_CALLER_NS);
 	errno = saved;
+	return is_copied;
 }
 
 static void
@@ -544,16 +545,20 @@ void
 update_tick(void)
 {
 	uint64_t now = os_now_ns();
+	bool is_copied;
 
 	if (update_has_thread()) {
 		ticks_set(INT32_MAX);
 		return;
 	}
-	serve_in_caller();
+	is_copied = serve_in_caller();
 	if (detect_idle(now))
 		release_all(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
+	/* Further ticks release the copy of the process when it has ended. */
+	if (is_copied && ticks_get() > TICK_FREES)
+		ticks_set(TICK_FREES);
 }
 
 void
