@@ -106,6 +106,8 @@ acquire_in_locked_mode(
 		owned->cold = c;
 		owned->cpu = cpu;
 		owned->nrounds = rounds_below(c, h->top);
+		owned->nmarked = 0;
+		owned->is_marked = false;
 		return true;
 	}
 	return false;
@@ -161,6 +163,21 @@ cpu_prefetch(struct cpu_hot *hot)
 		prefetch_rounds(previous, limit - loaded, NEWEST_BYTES);
 }
 
+/* Racy estimate: has the loaded magazine no rounds? */
+static bool
+seems_at_bottom(const struct cpu_hot *h, const struct cpu_cold *c)
+{
+	intptr_t top = (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED);
+	uintptr_t loaded;
+
+	if (top > (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED))
+		return false;
+	/* The section may have been refused because of a mark. */
+	loaded = (uintptr_t)__atomic_load_n(&c->loaded, __ATOMIC_RELAXED);
+	return loaded == 0 ||
+	       top <= (intptr_t)(loaded + offsetof(struct magazine, round));
+}
+
 /*
  * Estimates
  *	A thread whose section has missed looks at the header before it acquires
@@ -173,7 +190,8 @@ cpu_prefetch(struct cpu_hot *hot)
  *	  rounds and puts the magazine into the depot;
  *	- not "empty" although there are none: the caller owns the header, finds
  *	  no rounds, and fills a magazine then.
- *	Only words of the block are read, never a magazine: another thread may
+ *	Only words of the block are read, never a magazine (its address serves
+ *	to tell a mark from the end of the rounds): another thread may
  *	free that meanwhile.  nprevious stands for previous->nrounds.  It can
  *	differ from it only while a thread owns the header: each change of
  *	previous, or of its rounds, is made by an owner, and cpu_release() or
@@ -199,8 +217,7 @@ cpu_seems_empty(struct cpu_hot *hot, struct cpu_cold *cold, uint32_t *refill)
 	*refill = __atomic_load_n(&c->refill, __ATOMIC_RELAXED);
 	return __atomic_load_n(&c->nprevious, __ATOMIC_RELAXED) == 0 &&
 	       __atomic_load_n(&c->owned, __ATOMIC_RELAXED) == 0 &&
-	       (intptr_t)__atomic_load_n(&h->top, __ATOMIC_RELAXED) <=
-		   (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED);
+	       seems_at_bottom(h, c);
 }
 
 bool
@@ -261,6 +278,9 @@ cpu_acquire(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 			owned->cold = c;
 			owned->cpu = cpu;
 			owned->nrounds = rounds_below(c, top);
+			owned->nmarked = 0;
+			owned->is_marked =
+			    owned->nrounds != 0 && top <= h->bottom;
 			return true;
 		}
 		owned_end(c);
@@ -287,7 +307,8 @@ cpu_release(struct cpu_owned *owned)
 		close_header(h);
 	} else {
 		umem_assert(owned->nrounds <= loaded->capacity);
-		open_header(h, loaded);
+		umem_assert(owned->nmarked <= owned->nrounds);
+		open_header(h, loaded, owned->nmarked);
 		top = (uintptr_t)(loaded->round + owned->nrounds);
 	}
 	/* Release: pairs with the load of top in the sections. */

@@ -33,6 +33,9 @@ struct cpu_owned {
 	struct cpu_cold *cold;
 	unsigned cpu;
 	unsigned nrounds; /* in cold->loaded, 0 if that is NULL */
+	/* Rounds up to the newest one that cpu_release() marks; 0: none. */
+	unsigned nmarked;
+	bool is_marked; /* cpu_acquire() has found the newest round marked */
 };
 
 /*
@@ -165,8 +168,8 @@ size_t cpu_rounds_estimate_all(unsigned *cpu);
  * Returns flags:
  * CPU_TICKED	cpu_layer.ticks pushes have occurred on this CPU since the last
  *		CPU_TICKED
- * CPU_CHECK	the countdown has forced this push into the slow path so that
- *		its object is checked
+ * CPU_CHECK	the counter has forced this push into the slow path so that its
+ *		object is checked
  */
 #define CPU_TICKED 1u
 #define CPU_CHECK  2u

@@ -119,7 +119,7 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 			drain_take(h, c, chain);
 		else if (c->loaded != NULL)
 			/* Sections were only refused, so top is still valid. */
-			open_header(h, c->loaded);
+			open_header(h, c->loaded, /* nmarked */ 0);
 		owned_end(c);
 	}
 	return stopped;
@@ -159,7 +159,7 @@ cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 			drain_take(h, c, chain);
 		else if (c->loaded != NULL)
 			/* Sections were only refused, so top is still valid. */
-			open_header(h, c->loaded);
+			open_header(h, c->loaded, /* nmarked */ 0);
 		owned_end(c);
 	}
 	lock_release(&cpu_regions_lock);

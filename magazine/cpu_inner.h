@@ -155,12 +155,15 @@ close_header(struct cpu_hot *h)
 	__atomic_store_n(&h->limit, 0, __ATOMIC_RELAXED);
 }
 
-/* Set bottom and limit to those of a magazine. */
+/*
+ * Set bottom and limit to those of a magazine, of which the round below nmarked
+ * is marked; 0: none.
+ */
 static inline void
-open_header(struct cpu_hot *h, struct magazine *loaded)
+open_header(struct cpu_hot *h, struct magazine *loaded, unsigned nmarked)
 {
 	__atomic_store_n(
-	    &h->bottom, (uintptr_t)loaded->round, __ATOMIC_RELAXED);
+	    &h->bottom, (uintptr_t)(loaded->round + nmarked), __ATOMIC_RELAXED);
 	__atomic_store_n(&h->limit,
 	    (uintptr_t)(loaded->round + loaded->capacity), __ATOMIC_RELAXED);
 	loaded->next = loaded;

@@ -28,6 +28,9 @@ struct magazine;
  *	a pop requires	top > bottom (signed)
  *	a push requires	top < limit (unsigned)
  *
+ * bottom is the address of the oldest round.  If a round is marked
+ * (cpu_marks.h), bottom is the address behind it, so that its pop is refused.
+ *
  * top is the address behind the newest round, or CPU_CLAIMED.  As a signed
  * number CPU_CLAIMED is less than every bottom; as an unsigned number it is
  * greater than every limit.  A header is closed if bottom is CPU_NO_BOTTOM and
@@ -37,7 +40,7 @@ struct magazine;
  */
 struct cpu_hot {
 	uintptr_t top;    /* written by sections and by the owner */
-	uintptr_t bottom; /* [owner] address of loaded->round[0] */
+	uintptr_t bottom; /* [owner] in loaded->round, or at its end */
 	uintptr_t limit;  /* [owner] address of loaded->round[capacity] */
 	/*
 	 * Divisibility test of rseq_push_chunk(): an address x bytes above the
@@ -58,11 +61,22 @@ struct cpu_guard {
 
 #define CPU_GUARD_NONE ((struct cpu_guard){0, UINT32_MAX})
 
-/* In header 0: pushes on this CPU until one is forced into the slow path. */
+/*
+ * In header 0, the push counter: pushes on this CPU until one is forced into
+ * the slow path.
+ */
 #define CPU_TICKS_AT offsetof(struct cpu_hot, top)
 
 #define CPU_CLAIMED   ((uintptr_t)INT64_MIN)
 #define CPU_NO_BOTTOM ((uintptr_t)INT64_MAX)
+
+/* Events for which the push counter forces a push into the slow path. */
+enum counted_event {
+	COUNTED_TICK,      /* CPU_TICKED of cpu_ticked() */
+	COUNTED_CHECK,     /* CPU_CHECK of cpu_ticked() */
+	COUNTED_CANDIDATE, /* cpu_take_candidate() */
+	COUNTED_EVENTS
+};
 
 /*
  * The cold part of a header.  [owner] guards all members but owned; statistics
@@ -75,18 +89,23 @@ struct cpu_cold {
 	uint32_t nunloads;  /* magazines passed to the depot or slabs */
 	uint32_t nbypassed; /* [a] operations that found the header owned */
 	uint32_t moved_at_update; /* nloads + nunloads at the last update */
-	uint32_t refill;          /* rounds of the next refill from the slabs */
 	uint32_t owned;           /* [a] 1: a thread owns this header */
-	uint32_t nfilled;         /* loaded magazines that a push found full */
-	uint32_t
-	    ticks_left;   /* [a] in header 0: pushes beyond top; cpu_ticks.c */
-	uint32_t nchecks; /* [a] in header 0: pushes checked so far */
 	/* Rounds in previous at the last cpu_release(); a hint for others. */
 	uint32_t nprevious;
-	uint32_t
-	    nrefills; /* loaded magazines that were filled from the slabs */
-	uint32_t nreceived; /* rounds of all loaded magazines, modulo 2^32 */
-};
+	union {
+		struct {
+			uint32_t refill;  /* rounds of the next refill */
+			uint32_t nfilled; /* loaded ones that were found full */
+			uint32_t nrefills;  /* loaded ones from the slabs */
+			uint32_t nreceived; /* rounds loaded, modulo 2^32 */
+		};
+		/* In header 0, which has no magazines; see cpu_ticks.c. */
+		struct push_counter {
+			uint32_t nchecks; /* [a] pushes checked so far */
+			uint32_t left[COUNTED_EVENTS]; /* [a] */
+		} pushes;
+	};
+} __attribute__((aligned(CACHE_LINE)));
 
 /* Headers in a block. */
 #define CPU_HEADERS       512

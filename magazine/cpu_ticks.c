@@ -4,9 +4,16 @@
  * The top of a CPU's header 0 is the push counter of the CPU (cpu_layout.h).
  * Each push decrements it, and a push that finds it at 0 takes the slow path,
  * which calls cpu_ticked().  So maintenance is done although all calls are
- * served from magazines, and a sample of the pushes is checked.
+ * served from magazines, some of the pushes are checked, and some rounds are
+ * marked.
+ *
+ * Three countdowns share the counter.  The counter has the shortest of them,
+ * and left[] what each has beyond that.  When the counter has run out, the push
+ * that found it so belongs to the events whose rest is 0; the other rests
+ * become shorter by 1.
  */
 #include "magazine/cpu_inner.h"
+#include "magazine/cpu_marks.h"
 
 /* The push counter in a CPU's header 0. */
 static uint32_t *
@@ -22,33 +29,37 @@ cold_of_none(struct cpu_hot *none)
 	return (void *)((char *)none + CPU_COLD_AT);
 }
 
+/* The rest of a countdown at whose end nothing happens. */
+#define LEFT_NEVER UINT32_MAX
+
 /*
- * ticks_left is written first: bottom publishes the block (is_committed()).
- * The counter is stored last, because a pop would treat it as the top of a
- * magazine while bottom is 0.
+ * pushes is written first: bottom publishes the block (is_committed()).  The
+ * counter is stored last, because a pop would treat it as the top of a magazine
+ * while bottom is 0.  The countdown to a candidate starts when the counter has
+ * run out: at the first push, if pushes are checked.
  */
 void
 cpu_ticks_start(struct cpu_hot *none)
 {
+	struct push_counter *pushes = &cold_of_none(none)->pushes;
 	uint32_t n = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+	uint32_t first = cpu_layer.checks ? 0 : n;
 
-	if (cpu_layer.checks)
-		cold_of_none(none)->ticks_left = n;
+	pushes->left[COUNTED_TICK] = n - first;
+	pushes->left[COUNTED_CHECK] = cpu_layer.checks ? 0 : LEFT_NEVER;
+	pushes->left[COUNTED_CANDIDATE] = LEFT_NEVER;
 	__atomic_store_n(&none->bottom, CPU_NO_BOTTOM, __ATOMIC_RELEASE);
-	__atomic_store_n(
-	    ticks_of(none), cpu_layer.checks ? 0 : n, __ATOMIC_RELEASE);
+	__atomic_store_n(ticks_of(none), first, __ATOMIC_RELEASE);
 }
 
 /*
- * A section on another CPU may overwrite a store to its counter.  The next slow
- * push on that CPU then sets the counter.
+ * Shorten the counters above n.  A section on another CPU may overwrite a store
+ * to its counter.  The next slow push on that CPU then sets the counter.
  */
-void
-cpu_set_ticks(uint32_t n)
+static void
+shorten_all_locked(uint32_t n)
 {
-	/* Otherwise a new block could start with the old number meanwhile. */
-	lock_take(&cpu_regions_lock);
-	__atomic_store_n(&cpu_layer.ticks, n, __ATOMIC_RELAXED);
+	lock_assert_held(&cpu_regions_lock);
 	for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++) {
 		uint32_t *ticks =
 		    ticks_of(hot_of(header_hot(cpu_regions, 0), cpu));
@@ -57,6 +68,31 @@ cpu_set_ticks(uint32_t n)
 		    __atomic_load_n(ticks, __ATOMIC_RELAXED) > n)
 			__atomic_store_n(ticks, n, __ATOMIC_RELAXED);
 	}
+}
+
+void
+cpu_set_ticks(uint32_t n)
+{
+	/* Otherwise a new block could start with the old number meanwhile. */
+	lock_take(&cpu_regions_lock);
+	__atomic_store_n(&cpu_layer.ticks, n, __ATOMIC_RELAXED);
+	shorten_all_locked(n);
+	lock_release(&cpu_regions_lock);
+}
+
+struct cpu_marks cpu_marks;
+
+void
+cpu_set_marks(size_t bytes_max)
+{
+	size_t before;
+
+	lock_take(&cpu_regions_lock);
+	before = __atomic_exchange_n(
+	    &cpu_marks.bytes_max, bytes_max, __ATOMIC_RELAXED);
+	/* The next push of each CPU starts the countdown to a candidate. */
+	if (before == 0 && bytes_max != 0)
+		shorten_all_locked(0);
 	lock_release(&cpu_regions_lock);
 }
 
@@ -69,39 +105,106 @@ cpu_set_ticks(uint32_t n)
 #define CHECKS_ALL  128
 #define CHECKS_STEP 4
 
+/* The distance to the next checked push. */
+static uint32_t
+check_distance(struct push_counter *pushes)
+{
+	uint32_t n = __atomic_load_n(&pushes->nchecks, __ATOMIC_RELAXED);
+
+	if (n == UINT32_MAX / CHECKS_STEP)
+		return LEFT_NEVER;
+	__atomic_store_n(&pushes->nchecks, n + 1, __ATOMIC_RELAXED);
+	return n < CHECKS_ALL ? 0 : (n - CHECKS_ALL + 1) * CHECKS_STEP;
+}
+
+/* The pushes from the next one to that of an event that has just occurred. */
+static uint32_t
+distance_after(struct push_counter *pushes, enum counted_event event)
+{
+	switch (event) {
+	case COUNTED_TICK:
+		return __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+	case COUNTED_CHECK:
+		return check_distance(pushes);
+	default:
+		return cpu_marks.candidate_distance();
+	}
+}
+
+static bool
+marks_are_on(void)
+{
+	return __atomic_load_n(&cpu_marks.bytes_max, __ATOMIC_RELAXED) != 0;
+}
+
 /*
- * Restart a push counter that has run out, if pushes are checked.  Returns the
- * flags of cpu_ticked().
+ * Restart a push counter that has run out.  Returns the flags of cpu_ticked().
+ *
+ * Relaxed: the owners of two headers of one CPU may run this at the same time,
+ * and a store of one of them may be lost.
  */
 static unsigned
-ticks_again(struct cpu_cold *cold, uint32_t *ticks, uint32_t reload)
+ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
 {
-	/*
-	 * Relaxed: the owners of two headers of one CPU may run this at the
-	 * same time, and a store of one of them may be lost.
-	 */
-	uint32_t left = __atomic_load_n(&cold->ticks_left, __ATOMIC_RELAXED);
-	uint32_t n = __atomic_load_n(&cold->nchecks, __ATOMIC_RELAXED);
-	uint32_t distance = 0;
-	unsigned flags = CPU_CHECK;
+	static const unsigned flag[COUNTED_EVENTS] = {CPU_TICKED, CPU_CHECK};
+	uint32_t left[COUNTED_EVENTS], least = reload;
+	unsigned flags = 0;
 
-	if (left == 0) {
-		flags |= CPU_TICKED;
-		left = reload;
+	for (unsigned i = 0; i < COUNTED_EVENTS; i++) {
+		left[i] = __atomic_load_n(&pushes->left[i], __ATOMIC_RELAXED);
+		if (left[i] == 0) {
+			flags |= flag[i];
+			left[i] = distance_after(pushes, i);
+		} else if (left[i] != LEFT_NEVER) {
+			left[i]--;
+		}
 	}
-	if (left > reload)
-		left = reload;
-	if (n >= CHECKS_ALL)
-		distance = (n - CHECKS_ALL + 1) * CHECKS_STEP;
-	if (distance > left || n == UINT32_MAX / CHECKS_STEP)
-		distance = left;
-	else
-		__atomic_store_n(&cold->nchecks, n + 1, __ATOMIC_RELAXED);
-	left -= distance;
-	__atomic_store_n(
-	    &cold->ticks_left, left == 0 ? 0 : left - 1, __ATOMIC_RELAXED);
-	__atomic_store_n(ticks, distance, __ATOMIC_RELAXED);
+	if (left[COUNTED_TICK] > reload)
+		left[COUNTED_TICK] = reload;
+	if (!marks_are_on())
+		left[COUNTED_CANDIDATE] = LEFT_NEVER;
+	else if (left[COUNTED_CANDIDATE] == LEFT_NEVER)
+		left[COUNTED_CANDIDATE] = cpu_marks.candidate_distance();
+	for (unsigned i = 0; i < COUNTED_EVENTS; i++)
+		if (left[i] < least)
+			least = left[i];
+	for (unsigned i = 0; i < COUNTED_EVENTS; i++)
+		__atomic_store_n(&pushes->left[i],
+		    left[i] == LEFT_NEVER ? LEFT_NEVER : left[i] - least,
+		    __ATOMIC_RELAXED);
+	__atomic_store_n(ticks, least, __ATOMIC_RELAXED);
 	return flags;
+}
+
+enum candidate
+cpu_take_candidate(size_t bytes)
+{
+	struct cpu_hot *none = cpu_header_none();
+	unsigned cpu = rseq_cpu(&cpu_layer.place);
+	struct push_counter *pushes;
+	uint32_t *ticks;
+
+	if (!marks_are_on() || !is_cpu(cpu) || !is_committed(none, cpu))
+		return CANDIDATE_NONE;
+	none = hot_of(none, cpu);
+	ticks = ticks_of(none);
+	pushes = &cold_of_none(none)->pushes;
+	if ((int32_t)__atomic_load_n(ticks, __ATOMIC_RELAXED) >= 0 ||
+	    __atomic_load_n(
+		&pushes->left[COUNTED_CANDIDATE], __ATOMIC_RELAXED) != 0)
+		return CANDIDATE_NONE;
+	/* cpu_ticked() restarts the counter if it has run out for it, too. */
+	if (__atomic_load_n(&pushes->left[COUNTED_TICK], __ATOMIC_RELAXED) !=
+		0 &&
+	    __atomic_load_n(&pushes->left[COUNTED_CHECK], __ATOMIC_RELAXED) !=
+		0)
+		ticks_again(pushes, ticks,
+		    __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED));
+	else
+		__atomic_store_n(&pushes->left[COUNTED_CANDIDATE],
+		    cpu_marks.candidate_distance() + 1, __ATOMIC_RELAXED);
+	return bytes != 0 && cpu_marks.accept(bytes) ? CANDIDATE_ACCEPTED
+						     : CANDIDATE_REJECTED;
 }
 
 unsigned
@@ -124,10 +227,10 @@ cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 	}
 	if (left <= reload)
 		return 0;
-	if (cpu_layer.checks && (int32_t)left < 0)
-		return ticks_again(cold_of_none(none), ticks, reload);
+	if ((int32_t)left < 0)
+		return ticks_again(&cold_of_none(none)->pushes, ticks, reload);
 	__atomic_store_n(ticks, reload, __ATOMIC_RELAXED);
-	return (int32_t)left < 0 ? CPU_TICKED : 0;
+	return 0;
 }
 
 /*

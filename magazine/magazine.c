@@ -45,6 +45,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "magazine/cpu_marks.h"
 #include "magazine/shards.h"
 #include "magazine/sizes.h"
 #include "vmem/meta.h"
@@ -165,6 +166,7 @@ magazine_layer_init_at(struct magazine_layer *layer, unsigned header,
 {
 	cpu_header_at(header, guard, &layer->hot, &layer->cold);
 	layer_init(layer, object_bytes, /* rounds_max */ 0);
+	layer->is_marked = true;
 }
 
 void
@@ -258,6 +260,50 @@ rebalance(struct cpu_owned *own)
 	own->nrounds = n;
 	note_exchange();
 	return true;
+}
+
+/* Are some rounds of the layer marked? */
+static inline bool
+has_marks(const struct magazine_layer *layer)
+{
+	return unlikely(
+		   layer->object_bytes <=
+		   __atomic_load_n(&cpu_marks.bytes_max, __ATOMIC_RELAXED)) &&
+	       layer->is_marked;
+}
+
+/* Decide whether an object is marked that no section will pop. */
+static bool
+decide_one(const struct magazine_layer *layer)
+{
+	return has_marks(layer) && cpu_marks.find(layer->object_bytes, 1) == 0;
+}
+
+/*
+ * Release the owned header, and decide which of the loaded rounds is marked.
+ * mark_newest: the newest one is.
+ */
+static inline void
+release(
+    const struct magazine_layer *layer, struct cpu_owned *own, bool mark_newest)
+{
+	if (has_marks(layer))
+		own->nmarked =
+		    mark_newest
+			? own->nrounds
+			: own->nrounds -
+			      cpu_marks.find(layer->object_bytes, own->nrounds);
+	cpu_release(own);
+}
+
+/* Was this slow push forced as a candidate? */
+static enum candidate
+take_candidate(const struct magazine_layer *layer)
+{
+	if (likely(
+		__atomic_load_n(&cpu_marks.bytes_max, __ATOMIC_RELAXED) == 0))
+		return CANDIDATE_NONE;
+	return cpu_take_candidate(has_marks(layer) ? layer->object_bytes : 0);
 }
 
 /* Has the magazine another capacity than new magazines? */
@@ -365,7 +411,7 @@ magazine_get(struct magazine_layer *layer, void **object, unsigned *want)
 {
 	struct cpu_owned own;
 	uint32_t refill;
-	bool have;
+	bool have, undecided;
 
 	if (cpu_seems_empty(layer->hot, layer->cold, &refill) &&
 	    !depot_seems_full(layer)) {
@@ -375,13 +421,24 @@ magazine_get(struct magazine_layer *layer, void **object, unsigned *want)
 	cpu_prefetch(layer->hot);
 	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
+	undecided = own.nrounds == 0;
 	have = have_rounds(layer, &own);
 	if (have)
 		*object = own.cold->loaded->round[--own.nrounds];
 	else
 		*want = refill_rounds(layer, own.cold->refill);
-	cpu_release(&own);
-	return have ? MAGAZINE_OK : MAGAZINE_EMPTY;
+	release(layer, &own, /* mark_newest */ false);
+	if (!have)
+		return MAGAZINE_EMPTY;
+	return unlikely(own.is_marked || (undecided && decide_one(layer)))
+		   ? MAGAZINE_MARKED
+		   : MAGAZINE_OK;
+}
+
+bool
+magazine_marks_one(const struct magazine_layer *layer)
+{
+	return decide_one(layer);
 }
 
 /* Has the loaded magazine free space? */
@@ -562,14 +619,26 @@ magazine_is_cold(struct magazine_layer *layer)
 	return cpu_seems_closed(layer->hot);
 }
 
+/* Run the section again, in which the push counter had run out. */
+static bool
+push_again(const struct magazine_layer *layer, void *object)
+{
+	uintptr_t at = (uintptr_t)layer->hot - (uintptr_t)cpu_layer.place.base;
+
+	return rseq_push(&cpu_layer.place, at, object) == RSEQ_OK;
+}
+
 enum magazine_result
 magazine_put(struct magazine_layer *layer, void *object,
     struct magazine **spare, unsigned *pending)
 {
+	enum candidate candidate = take_candidate(layer);
 	struct cpu_owned own;
 	unsigned flags;
 	bool room, none;
 
+	if (candidate == CANDIDATE_REJECTED && push_again(layer, object))
+		return MAGAZINE_OK;
 	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	/* In locked mode there is no section that has counted this push. */
@@ -578,14 +647,14 @@ magazine_put(struct magazine_layer *layer, void *object,
 		*pending |= MAGAZINE_TICKED;
 	if (is_among_newest(
 		&own, object, flags & CPU_CHECK ? UINT_MAX : NEWEST)) {
-		cpu_release(&own);
+		release(layer, &own, /* mark_newest */ false);
 		return MAGAZINE_TWICE;
 	}
 	none = own.cold->loaded == NULL;
 	room = have_room(layer, &own, spare, pending);
 	if (room)
 		put_round(&own, object, none && own.nrounds > 0);
-	cpu_release(&own);
+	release(layer, &own, room && candidate == CANDIDATE_ACCEPTED);
 	return room ? MAGAZINE_OK : MAGAZINE_FULL;
 }
 
@@ -651,7 +720,7 @@ magazine_get_bulk(struct magazine_layer *layer, void **objects, unsigned n)
 		got += nmore;
 	}
 	delete_small(layer, &own);
-	cpu_release(&own);
+	release(layer, &own, /* mark_newest */ false);
 	return got;
 }
 
@@ -677,17 +746,19 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 	struct magazine *spare = NULL;
 	unsigned flags = 0, put = 0, want = magazine_distinct(objects, *n);
 	enum magazine_result result = MAGAZINE_OK;
+	enum candidate candidate;
 	struct cpu_owned own;
 
 	*n = 0;
 	if (want == 0)
 		return MAGAZINE_TWICE;
+	candidate = take_candidate(layer);
 	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	if (cpu_ticked(&own, want) & CPU_TICKED)
 		flags = MAGAZINE_TICKED;
 	if (is_among_newest(&own, objects[0], NEWEST)) {
-		cpu_release(&own);
+		release(layer, &own, /* mark_newest */ false);
 		*pending |= flags;
 		return MAGAZINE_TWICE;
 	}
@@ -709,7 +780,7 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 		own.nrounds += nmore;
 		put += nmore;
 	}
-	cpu_release(&own);
+	release(layer, &own, put != 0 && candidate == CANDIDATE_ACCEPTED);
 	*pending |= flags;
 	*n = put;
 	return result;
@@ -764,7 +835,7 @@ magazine_install(struct magazine_layer *layer, struct magazine *mag)
 		/* Another thread may have loaded rounds here meanwhile. */
 		if (mag != NULL && own.nrounds == 0)
 			rest = load_filled(layer, &own, mag);
-		cpu_release(&own);
+		release(layer, &own, /* mark_newest */ false);
 	}
 	if (rest == NULL)
 		return;
@@ -868,7 +939,7 @@ magazine_take_near(struct magazine_layer *layer, struct magazine **chain)
 	*chain = NULL;
 	if (cpu_acquire(layer->hot, layer->cold, &own)) {
 		take_both(&own, chain);
-		cpu_release(&own);
+		release(layer, &own, /* mark_newest */ false);
 	}
 	shards_take(layer, depot_take_all, chain);
 }
@@ -891,7 +962,7 @@ magazine_idle_near(
 		n = 0;
 	}
 	*nseen = n;
-	cpu_release(&own);
+	release(layer, &own, /* mark_newest */ false);
 }
 
 /* Have magazines been exchanged on this header since the last update? */

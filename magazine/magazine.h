@@ -34,6 +34,7 @@ struct magazine_layer {
 	uint16_t shard_cpus; /* [I] CPUs that share a shard */
 	/* [I] The depot keeps no full magazine; set before the others. */
 	bool keeps_none;
+	bool is_marked;     /* [I] rounds may be marked (cpu_marks.h) */
 	struct depot depot; /* the first shard */
 };
 
@@ -49,10 +50,11 @@ magazine_shard(struct magazine_layer *layer, unsigned i)
 
 enum magazine_result {
 	MAGAZINE_OK,
-	MAGAZINE_EMPTY, /* get: this CPU and the depot have no round */
-	MAGAZINE_FULL,  /* put: there is no memory for an empty magazine */
-	MAGAZINE_TWICE, /* put: the object is one of those freed last */
-	MAGAZINE_BYPASS /* the header cannot be owned: bypass the magazines */
+	MAGAZINE_MARKED, /* get: the object's round was marked (cpu_marks.h) */
+	MAGAZINE_EMPTY,  /* get: this CPU and the depot have no round */
+	MAGAZINE_FULL,   /* put: there is no memory for an empty magazine */
+	MAGAZINE_TWICE,  /* put: the object is one of those freed last */
+	MAGAZINE_BYPASS  /* the header cannot be owned: bypass the magazines */
 };
 
 /*
@@ -63,7 +65,10 @@ enum magazine_result {
 bool magazine_layer_init(struct magazine_layer *layer, size_t object_bytes,
     unsigned rounds_max, struct cpu_guard guard);
 
-/* Create a layer with reserved headers, see cpu_header_at().  Never fails. */
+/*
+ * Create a layer with reserved headers, see cpu_header_at(), whose rounds may
+ * be marked.  Never fails.
+ */
 void magazine_layer_init_at(struct magazine_layer *layer, unsigned header,
     size_t object_bytes, struct cpu_guard guard);
 
@@ -86,12 +91,18 @@ extern hidden unsigned magazine_depot_shards;
 
 /*
  * Allocate an object after a miss of the section.  Results: MAGAZINE_OK,
- * MAGAZINE_EMPTY, MAGAZINE_BYPASS.  After MAGAZINE_EMPTY the caller takes
- * *want objects from the slabs, or fewer, and passes all but one of them to
- * magazine_install().
+ * MAGAZINE_MARKED, MAGAZINE_EMPTY, MAGAZINE_BYPASS.  After MAGAZINE_EMPTY the
+ * caller takes *want objects from the slabs, or fewer, and passes all but one
+ * of them to magazine_install().
  */
 enum magazine_result magazine_get(
     struct magazine_layer *layer, void **object, unsigned *want);
+
+/*
+ * Decides whether an object is marked (cpu_marks.h) that comes from the slabs
+ * and bypasses the magazines.
+ */
+bool magazine_marks_one(const struct magazine_layer *layer);
 
 /* Flags for work that a free leaves to its caller. */
 #define MAGAZINE_SURPLUS 1u /* the depot is above its limit */

@@ -159,16 +159,14 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	V(NSAMPLES, nsamples)                                                  \
 	V(NTAKEN, ntaken)                                                      \
 	V(NLOST, nlost)                                                        \
-	C(SIZE_SMALL)                                                          \
 	C(SAMPLE_LIVE)                                                         \
 	C(SAMPLE_FREED)                                                        \
 	C(SAMPLE_WAITING)                                                      \
 	B(SAMPLE_BYTES, sample, sample)                                        \
 	M(FAST_SMALL_END, alloc_fast, alloc_fast, small_end)                   \
-	M(FAST_UNITS, alloc_fast, alloc_fast, units)                           \
 	M(SAMPLING_MEAN, sampling, sampling, mean)                             \
 	M(SAMPLING_ABLE, sampling, sampling, is_allowed)                       \
-	M(SAMPLING_COUNTED_END, sampling, sampling, counted_end)               \
+	M(SAMPLING_COUNTED, sampling, sampling, counted)                       \
 	M(SAMPLE_BLOCK, sample, sample, block)                                 \
 	M(SAMPLE_SPAN, sample, sample, span)                                   \
 	M(SAMPLE_SIZE, sample, sample, size)                                   \
@@ -432,7 +430,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(COLD_NPREVIOUS, cpu_cold, cpu_cold, nprevious)                       \
 	M(COLD_NREFILLS, cpu_cold, cpu_cold, nrefills)                         \
 	M(COLD_NRECEIVED, cpu_cold, cpu_cold, nreceived)                       \
-	M(COLD_TICKS_LEFT, cpu_cold, cpu_cold, ticks_left)                     \
+	M(COLD_TICKS_LEFT, cpu_cold, cpu_cold, pushes.left[COUNTED_TICK])      \
 	M(MAGAZINE_NEXT, magazine, magazine, next)                             \
 	M(MAGAZINE_CAPACITY, magazine, magazine, capacity)                     \
 	M(MAGAZINE_NROUNDS, magazine, magazine, nrounds)                       \

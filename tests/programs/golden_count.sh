@@ -35,26 +35,7 @@ check_prefetch() {
 	fi
 }
 
-# check_counted FUNCTION MORE: the second way, from the first return to the
-# second, which malloc() takes while sampling is on.
-check_counted() {
-	local code n
-
-	code=$(objdump -d --no-show-raw-insn --disassemble="$1" "$SHIM" |
-	    sed -n 's/^ *[0-9a-f]*:\t//p' | grep -v '^nop' |
-	    sed -n '/^ret/,$p' | sed '1d; /^ret/q')
-	n=$(printf '%s\n' "$code" | wc -l)
-	echo "$1, counted: $n instructions"
-	if [ "$n" -gt "$2" ] || [ "$n" -lt 8 ] ||
-	    printf '%s\n' "$code" | grep -qE '^(call|push|sub .*,%rsp)'; then
-		echo "$1, counted: at most $2 without a call were expected:"
-		printf '%s\n' "$code"
-		status=1
-	fi
-}
-
 check malloc 25
-check_counted malloc 28
 check free 34
 check aligned_alloc 44
 check umem_cache_alloc 21

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "magazine/cpu_marks.h"
 #include "magazine/sizes.h"
 #include "tests/unit/layer.h"
 #include "vmem/meta.h"
@@ -110,6 +111,153 @@ START_TEST(a_first_free_goes_below_the_rounds_that_came_with_it)
 		ck_assert_int_eq(object == stamp + n, i == n);
 	}
 	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_EMPTY);
+}
+END_TEST
+
+static unsigned mark_at;      /* rounds before the marked one */
+static uint32_t distance = 1; /* pushes before a candidate */
+static bool accepted;
+
+static unsigned
+find_mark(size_t bytes, unsigned n)
+{
+	ck_assert_uint_eq(bytes, 64);
+	return mark_at < n ? mark_at : n;
+}
+
+static uint32_t
+next_distance(void)
+{
+	return distance;
+}
+
+static bool
+accept_candidate(size_t bytes)
+{
+	return bytes == 64 && accepted;
+}
+
+static void
+start_marks(void)
+{
+	cpu_marks.find = find_mark;
+	cpu_marks.candidate_distance = next_distance;
+	cpu_marks.accept = accept_candidate;
+	layer.is_marked = true;
+	cpu_set_marks(64);
+}
+
+static enum magazine_result
+section_pop(void **object)
+{
+	return rseq_pop(&cpu_layer.place, at(), object) == RSEQ_OK
+		   ? MAGAZINE_OK
+		   : MAGAZINE_EMPTY;
+}
+
+START_TEST(a_marked_round_is_told_of_when_it_is_allocated)
+{
+	struct magazine *spare = NULL;
+	unsigned pending = 0, want;
+	void *object;
+
+	if (!start(RSEQ_LIBC, 64, 0))
+		return;
+	start_marks();
+	for (unsigned i = 0; i < 5; i++) {
+		mark_at = 2;
+		ck_assert_int_eq(
+		    magazine_put(&layer, stamp + i, &spare, &pending),
+		    MAGAZINE_OK);
+	}
+	/* The magazine has rounds, though the section is refused. */
+	for (unsigned i = 5; i-- > 3;) {
+		ck_assert_int_eq(section_pop(&object), MAGAZINE_OK);
+		ck_assert_ptr_eq(object, stamp + i);
+	}
+	ck_assert_int_eq(section_pop(&object), MAGAZINE_EMPTY);
+	mark_at = 0;
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_MARKED);
+	ck_assert_ptr_eq(object, stamp + 2);
+	mark_at = 9;
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_MARKED);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_OK);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_EMPTY);
+	ck_assert(!magazine_marks_one(&layer));
+	mark_at = 0;
+	ck_assert(magazine_marks_one(&layer));
+}
+END_TEST
+
+START_TEST(rounds_are_decided_when_they_are_loaded)
+{
+	struct magazine *mag;
+	unsigned want;
+	void *object;
+
+	if (!start(RSEQ_LIBC, 64, 0))
+		return;
+	start_marks();
+	mark_at = 1;
+	mag = magazine_new(&layer);
+	for (unsigned i = 0; i < 3; i++)
+		mag->round[mag->nrounds++] = stamp + i;
+	magazine_install(&layer, mag);
+	ck_assert_int_eq(section_pop(&object), MAGAZINE_OK);
+	ck_assert_int_eq(section_pop(&object), MAGAZINE_EMPTY);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_MARKED);
+	ck_assert_ptr_eq(object, stamp + 1);
+	/* From the depot, the first round is decided for its allocation. */
+	mag = magazine_new(&layer);
+	for (unsigned i = 3; i < 6; i++)
+		mag->round[mag->nrounds++] = stamp + i;
+	magazine_give(&layer, mag);
+	ck_assert_int_eq(section_pop(&object), MAGAZINE_OK);
+	mark_at = 0;
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_MARKED);
+	ck_assert_ptr_eq(object, stamp + 5);
+	ck_assert_int_eq(section_pop(&object), MAGAZINE_EMPTY);
+	/* Without marks the old one is told of once, and no other is set. */
+	cpu_set_marks(0);
+	ck_assert_int_eq(magazine_get(&layer, &object, &want), MAGAZINE_MARKED);
+	ck_assert_int_eq(section_pop(&object), MAGAZINE_OK);
+}
+END_TEST
+
+START_TEST(a_candidate_is_marked_if_it_is_accepted)
+{
+	struct magazine *spare = NULL;
+	unsigned pending = 0, nmarked = 0, nmissed = 0, want;
+	void *object;
+
+	if (!start(RSEQ_LIBC, 64, 0))
+		return;
+	mark_at = 99;
+	distance = 9;
+	ck_assert_int_eq(
+	    magazine_put(&layer, stamp, &spare, &pending), MAGAZINE_OK);
+	start_marks();
+	for (unsigned i = 1; i <= 1000; i++) {
+		accepted = i <= 500;
+		if (rseq_push(&cpu_layer.place, at(), stamp + 1 + i % 2) !=
+		    RSEQ_OK) {
+			nmissed++;
+			ck_assert_int_eq(magazine_put(&layer, stamp + 1 + i % 2,
+					     &spare, &pending),
+			    MAGAZINE_OK);
+		}
+		if (section_pop(&object) == MAGAZINE_OK)
+			continue;
+		nmarked++;
+		ck_assert_int_eq(
+		    magazine_get(&layer, &object, &want), MAGAZINE_MARKED);
+		ck_assert_ptr_eq(object, stamp + 1 + i % 2);
+	}
+	/* One push in ten; a few sections are interrupted. */
+	ck_assert_uint_ge(nmissed, 90);
+	ck_assert_uint_le(nmissed, 110);
+	ck_assert_uint_ge(nmarked, 45);
+	ck_assert_uint_le(nmarked, 55);
 }
 END_TEST
 
@@ -977,6 +1125,9 @@ magazine_suite(void)
 	    tcase, a_first_free_goes_below_the_rounds_that_came_with_it, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_first_free_with_few_rounds_is_the_newest, 0, 3);
+	tcase_add_test(tcase, a_marked_round_is_told_of_when_it_is_allocated);
+	tcase_add_test(tcase, rounds_are_decided_when_they_are_loaded);
+	tcase_add_test(tcase, a_candidate_is_marked_if_it_is_accepted);
 	tcase_add_loop_test(tcase, a_second_free_in_a_row_is_seen, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_second_free_of_one_of_the_newest_is_seen, 0, 3);

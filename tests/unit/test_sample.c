@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/child.h"
+#include "magazine/cpu_marks.h"
 #include "tests/unit/hooks.h"
 #include "umem/base/page_map.h"
 #include "umem/malloc/alloc.h"
@@ -83,7 +85,7 @@ START_TEST(off_nothing_is_a_sample)
 		ck_assert(!is_sample(p));
 		umem_free(p, 1000);
 	}
-	ck_assert_int_eq(sample_count.bytes_more, 0);
+	ck_assert_uint_eq(sample_count.bytes_more, 0);
 }
 END_TEST
 
@@ -132,6 +134,146 @@ START_TEST(the_chance_is_one_minus_exp)
 		double got = share(ways[_i], s, n);
 		ck_assert_double_eq_tol(got, want, 5 * sigma + 1e-9);
 	}
+}
+END_TEST
+
+/* Below 128 KiB / CANDIDATE_EVERY, marked rounds decide. */
+#define MARKED_MEAN (128 * KIB)
+
+static size_t
+size_64(unsigned i)
+{
+	(void)i;
+	return 64;
+}
+
+/* Sizes that marks decide, and sizes that are counted. */
+static size_t
+size_mixed(unsigned i)
+{
+	static const size_t mixed[] = {8, 100, 128, 129, 17, 1000, 64, 120};
+
+	return mixed[(i * 2654435761u >> 20) % array_size(mixed)];
+}
+
+static void *
+get_aligned(size_t size)
+{
+	return alloc_get_aligned(size, 64);
+}
+
+enum {
+	DEEPEST = 700
+};
+static char *stack[DEEPEST];
+
+/*
+ * Allocate blocks up to a depth and free them in reverse order, again and
+ * again.  Each allocation must be a sample with the same chance per byte,
+ * whether it takes a block that was just freed, one from the depot, or one from
+ * the slabs: compare the estimate from the samples with the exact bytes, for
+ * each of four parts of the depth.
+ */
+static const struct {
+	const char *name;
+	void *(*get)(size_t);
+	size_t (*size)(unsigned i);
+	unsigned depth, nrounds;
+} patterns[] = {{"pairs", alloc_get, size_64, 1, 4000000},
+    {"nested", alloc_get, size_64, 4, 2000000},
+    {"a few magazines", alloc_get, size_64, DEEPEST, 10000},
+    {"zeroed", alloc_get_zeroed, size_64, 8, 500000},
+    {"aligned", get_aligned, size_64, 8, 500000},
+    {"mixed pairs", alloc_get, size_mixed, 1, 2000000},
+    {"mixed sizes", get_by_umem, size_mixed, DEEPEST, 4000}};
+
+/* What a sample of this size stands for, in bytes. */
+static double
+weight(size_t size)
+{
+	return (double)size / -expm1(-(double)size / MARKED_MEAN);
+}
+
+START_TEST(an_estimate_is_right_for_every_part_of_a_pattern)
+{
+	unsigned depth = patterns[_i].depth, n = patterns[_i].nrounds;
+	double estimate[4] = {0}, exact[4] = {0}, variance[4] = {0};
+
+	ck_assert_int_eq(umem_sample(MARKED_MEAN), 0);
+	for (unsigned round = 0; round < n; round++) {
+		for (unsigned i = 0; i < depth; i++) {
+			size_t s = patterns[_i].size(round * depth + i);
+			unsigned part = i * 4 / depth;
+
+			stack[i] = patterns[_i].get(s);
+			exact[part] += (double)s;
+			variance[part] += (double)s * (weight(s) - (double)s);
+			if (is_sample(stack[i]))
+				estimate[part] += weight(s);
+		}
+		for (unsigned i = depth; i > 0; i--)
+			alloc_free(stack[i - 1]);
+	}
+	for (unsigned part = 0; part < 4; part++)
+		if (exact[part] != 0)
+			ck_assert_msg(fabs(estimate[part] - exact[part]) <
+					  5 * sqrt(variance[part]),
+			    "%s, part %u: %.0f estimated, %.0f exact, "
+			    "deviation %.0f",
+			    patterns[_i].name, part, estimate[part],
+			    exact[part], sqrt(variance[part]));
+}
+END_TEST
+
+/* One thread allocates, another frees: no round returns to the first CPU. */
+static void *volatile passed; /* [atomic] */
+
+static void *
+free_passed(void *unused)
+{
+	void *p;
+
+	while ((p = __atomic_exchange_n(&passed, NULL, __ATOMIC_ACQUIRE)) !=
+	       (void *)1)
+		if (p != NULL)
+			alloc_free(p);
+		else
+			sched_yield();
+	return unused;
+}
+
+static void
+pass(void *p)
+{
+	void *none = NULL;
+
+	while (!__atomic_compare_exchange_n(
+	    &passed, &none, p, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+		none = NULL;
+		sched_yield();
+	}
+}
+
+START_TEST(an_estimate_is_right_if_another_thread_frees)
+{
+	enum {
+		N = 1000000
+	};
+	const double part = -expm1(-64. / MARKED_MEAN);
+	unsigned nsampled = 0;
+	pthread_t thread;
+
+	ck_assert_int_eq(umem_sample(MARKED_MEAN), 0);
+	pthread_create(&thread, NULL, free_passed, NULL);
+	for (unsigned i = 0; i < N; i++) {
+		void *p = alloc_get(64);
+
+		nsampled += is_sample(p);
+		pass(p);
+	}
+	pass((void *)1);
+	pthread_join(thread, NULL);
+	ck_assert_double_eq_tol(nsampled, N * part, 5 * sqrt(N * part));
 }
 END_TEST
 
@@ -733,12 +875,19 @@ START_TEST(on_and_off_while_threads_work)
 		pthread_join(turner[i], NULL);
 	ck_assert_uint_eq(nwrong, 0);
 	/* After the last change all words agree. */
-	ck_assert_uint_eq(alloc_fast.small_end == 0,
-	    sampling.mean != 0 || cpu_layer.rseq.owner == RSEQ_NONE);
+	ck_assert_uint_eq(sampling.chosen, sampling.mean);
+	if (cpu_layer.rseq.owner != RSEQ_NONE) {
+		ck_assert_uint_eq(
+		    cpu_marks.bytes_max, sampling.mean == 100000 ? 96 : 0);
+		ck_assert_uint_eq(
+		    alloc_fast.small_end, sampling.mean == 0 ? SIZE_SMALL + 1
+					  : sampling.mean == 100000 ? 97
+								    : 0);
+	}
 	ck_assert_int_eq(umem_sample(0), 0);
 	ck_assert_uint_eq(
 	    alloc_fast.small_end == 0, cpu_layer.rseq.owner == RSEQ_NONE);
-	ck_assert_uint_eq(sampling.counted_end, 0);
+	ck_assert_uint_eq(cpu_marks.bytes_max, 0);
 }
 END_TEST
 
@@ -788,6 +937,10 @@ sample_suite(void)
 	tcase_add_test(tc, off_nothing_is_a_sample);
 	tcase_add_loop_test(
 	    tc, the_chance_is_one_minus_exp, 0, array_size(ways));
+	tcase_add_loop_test(tc,
+	    an_estimate_is_right_for_every_part_of_a_pattern, 0,
+	    array_size(patterns));
+	tcase_add_test(tc, an_estimate_is_right_if_another_thread_frees);
 	tcase_add_test(tc, blocks_of_every_size_are_whole);
 	tcase_add_test(tc, every_alignment_is_kept);
 	tcase_add_loop_test(tc, resizing_keeps_the_contents, 0, 2);

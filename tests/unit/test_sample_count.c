@@ -2,6 +2,7 @@
 #include <check.h>
 #include <math.h>
 
+#include "magazine/cpu_marks.h"
 #include "umem/malloc/sample_count.h"
 #include "umem/umem.h"
 
@@ -74,6 +75,61 @@ START_TEST(a_changed_mean_is_used_soon)
 }
 END_TEST
 
+/* The part of rounds that are marked is the part of blocks to be sampled. */
+START_TEST(rounds_are_marked_with_the_chance_of_their_bytes)
+{
+	const size_t mean = MIB, bytes = 512;
+	const double want = -expm1(-(double)bytes / (double)mean);
+	unsigned nrounds = 0, nmarked = 0, n;
+
+	ck_assert_int_eq(umem_sample(mean), 0);
+	for (unsigned i = 0; nrounds < 8000000; i++) {
+		unsigned most = 1 + i % 90;
+
+		n = cpu_marks.find(bytes, most);
+		nrounds += n < most ? n + 1 : n;
+		nmarked += n < most;
+	}
+	ck_assert_double_eq_tol(
+	    nmarked, nrounds * want, 5 * sqrt(nrounds * want));
+	ck_assert_uint_eq(
+	    cpu_marks.find(mean / CANDIDATE_EVERY + 1, 1000), 1000);
+	umem_sample(0);
+	ck_assert_uint_eq(cpu_marks.find(bytes, 1000), 1000);
+	ck_assert(!cpu_marks.accept(bytes));
+	ck_assert(!sample_count_marked(bytes, bytes));
+}
+END_TEST
+
+/* The distances have no memory, so no pattern of pushes can fall into step. */
+START_TEST(candidates_are_marked_with_the_chance_of_their_bytes)
+{
+	enum {
+		N = 1000000
+	};
+	const size_t mean = MIB, bytes = 512;
+	const double want = -expm1(-(double)bytes / (double)mean);
+	double pushes = 0, nbeyond = 0;
+	unsigned nmarked = 0, ntaken = 0;
+
+	ck_assert_int_eq(umem_sample(mean), 0);
+	for (unsigned i = 0; i < N; i++) {
+		uint32_t distance = cpu_marks.candidate_distance();
+
+		pushes += distance + 1;
+		nbeyond += distance >= CANDIDATE_EVERY;
+		if (!cpu_marks.accept(bytes))
+			continue;
+		nmarked++;
+		ntaken += sample_count_marked(bytes / 4, bytes);
+	}
+	ck_assert_double_eq_tol(nbeyond / N, exp(-1), 5 * 0.5 / sqrt(N));
+	ck_assert_double_eq_tol(
+	    nmarked, pushes * want, 5 * sqrt(pushes * want));
+	ck_assert_double_eq_tol(ntaken, nmarked / 4., 5 * sqrt(nmarked / 4.));
+}
+END_TEST
+
 Suite *
 sample_count_suite(void)
 {
@@ -84,6 +140,9 @@ sample_count_suite(void)
 	tcase_add_test(tc, distances_are_exponential);
 	tcase_add_test(tc, distances_are_longer_than_a_countdown);
 	tcase_add_test(tc, a_changed_mean_is_used_soon);
+	tcase_add_test(tc, rounds_are_marked_with_the_chance_of_their_bytes);
+	tcase_add_test(
+	    tc, candidates_are_marked_with_the_chance_of_their_bytes);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -7,23 +7,21 @@
  * An option that may change while the program runs is one number, which the
  * library reads at each use, so a thread sees the old value or the new one.
  *
- * Sampling.  Three words are written:
- *	on	mean, counted_end, small_end
- *	off	small_end, counted_end, mean
- * A thread may have been stopped at any instruction.
+ * Sampling.  Three words are written: mean, and then counted and small_end,
+ * which become 0.  The next allocation in the process then takes the slow path,
+ * finds that the paths were chosen for another mean, and calls
+ * alloc_choose_paths(). A thread may have been stopped at any instruction.
  *	Before it has read a word: it will see the complete new state.
  *	After it has read small_end: it finishes this allocation in the old
- *	state.  The allocation is counted or not, and both are correct
+ *	state.  The block is a sample or not, and both are correct
  *	(umem/malloc/sample.c).
- *	In the library's own alloc_choose_paths(), which stores these words,
- *	too: it reads mean again after the last store, finds the new value, and
- *	starts over.
+ *	In alloc_choose_paths(): it reads mean again after its last store, finds
+ *	the new value, and starts over.
  *	After it has read the old mean for its next sample, or has drawn a
  *	distance from it: it takes at most one sample by the old mean.
- * If the command is killed between two writes, the state is one of the
- * mixtures that umem/malloc/sample.c shows to be correct.  Without critical
- * sections (locked mode, or umem_setmtbf() in force) both ends are 0 and stay
- * 0; the library sets them when that state ends.
+ * If the command is killed between two writes, the first allocation that takes
+ * the slow path anyway chooses the paths.  Without critical sections
+ * (locked mode, or umem_setmtbf() in force) small_end is 0 before and after.
  */
 #include <errno.h>
 #include <string.h>
@@ -91,26 +89,13 @@ change_sampling(struct target *target, const struct layout *l, uint64_t mean)
 {
 	uint64_t sampling = layout_value(l, L_SAMPLING);
 	uint64_t fast = layout_value(l, L_ALLOC_FAST);
-	uint64_t small_end = fast + layout_value(l, L_FAST_SMALL_END);
-	uint64_t counted_end =
-	    sampling + layout_value(l, L_SAMPLING_COUNTED_END);
-	uint64_t mean_at = sampling + layout_value(l, L_SAMPLING_MEAN);
-	bool sections =
-	    read_word(target, fast + layout_value(l, L_FAST_UNITS)) != 0;
-	uint64_t end = sections ? layout_value(l, L_SIZE_SMALL) + 1 : 0;
 
 	if (read_word(target, sampling + layout_value(l, L_SAMPLING_ABLE)) == 0)
 		fail_with(EXIT_ERROR,
 		    "%s: every block is checked there already "
 		    "(UMEM_DEBUG, hardened, or a memory checker)",
 		    target->name);
-	if (mean == 0) {
-		write_word(target, small_end, end);
-		write_word(target, counted_end, 0);
-		write_word(target, mean_at, 0);
-	} else {
-		write_word(target, mean_at, mean);
-		write_word(target, counted_end, end);
-		write_word(target, small_end, 0);
-	}
+	write_word(target, sampling + layout_value(l, L_SAMPLING_MEAN), mean);
+	write_word(target, sampling + layout_value(l, L_SAMPLING_COUNTED), 0);
+	write_word(target, fast + layout_value(l, L_FAST_SMALL_END), 0);
 }

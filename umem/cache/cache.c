@@ -352,16 +352,23 @@ alloc_missed(struct umem_cache *cache, unsigned *work)
 	switch (magazine_get(&cache->mag, &object, &want)) {
 	case MAGAZINE_OK:
 		return object;
+	case MAGAZINE_MARKED:
+		*work |= CACHE_MARKED;
+		return object;
 	case MAGAZINE_EMPTY:
 		cache_close_gate(cache);
 		object = refill(cache, want);
 		cache_open_gate(cache);
 		if (object != NULL)
 			*work |= CACHE_POLL;
-		return object;
+		break;
 	default:
-		return alloc_bypass(cache);
+		object = alloc_bypass(cache);
+		break;
 	}
+	if (unlikely(magazine_marks_one(&cache->mag)))
+		*work |= CACHE_MARKED;
+	return object;
 }
 
 void

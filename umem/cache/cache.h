@@ -235,6 +235,7 @@ reserve_is_short(const struct umem_cache *cache)
  */
 #define CACHE_POLL   1u /* a refill or a flush: maintenance may be due */
 #define CACHE_TICKED 2u /* the countdown of pushes has ended */
+#define CACHE_MARKED 4u /* the allocated round was marked (cpu_marks.h) */
 
 /*
  * Allocates an object after the section has failed.  Returns NULL if there is

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "magazine/cpu_marks.h"
 #include "umem/malloc/alloc_inner.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"
@@ -37,6 +38,29 @@ alloc_store_word(size_t *word, size_t value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
+/* Chooses the paths of small sizes while no request must fail. */
+static void
+choose_for_mean(size_t mean)
+{
+	size_t marked_max = mean == 0 ? 0 : sample_count_marked_max(mean);
+	size_t end = mean == 0         ? SIZE_SMALL + 1
+		     : marked_max == 0 ? 0
+				       : marked_max + 1;
+
+	cpu_set_marks(marked_max);
+	alloc_store_word(&sampling.counted, SIZE_SMALL + 1 - end);
+	alloc_store_word(&alloc_fast.small_end, end);
+}
+
+/* Every request of a small size takes the slow path, which may fail it. */
+static void
+choose_for_mtbf(void)
+{
+	cpu_set_marks(0);
+	alloc_store_word(&sampling.counted, 0);
+	alloc_store_word(&alloc_fast.small_end, 0);
+}
+
 /*
  * If mean or mtbf_interval changes meanwhile, the loop repeats.  Otherwise the
  * stores here could overwrite the stores that another thread made for the new
@@ -45,9 +69,10 @@ alloc_store_word(size_t *word, size_t value)
 void
 alloc_choose_paths(void)
 {
-	size_t mean;
+	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 	uint32_t mtbf;
 
+	alloc_store_word(&sampling.chosen, mean);
 	/* With checks on, every call takes the slow path. */
 	if (alloc_fast.place.base == NULL || cache_checked)
 		return;
@@ -55,12 +80,13 @@ alloc_choose_paths(void)
 	do {
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
+		alloc_store_word(&sampling.chosen, mean);
 		alloc_store_word(
 		    &alloc_fast.units, mtbf == 0 ? page_map.units : 0);
-		alloc_store_word(&sampling.counted_end,
-		    mtbf == 0 && mean != 0 ? SIZE_SMALL + 1 : 0);
-		alloc_store_word(&alloc_fast.small_end,
-		    mtbf == 0 && mean == 0 ? SIZE_SMALL + 1 : 0);
+		if (mtbf == 0)
+			choose_for_mean(mean);
+		else
+			choose_for_mtbf();
 	} while (__atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST) != mean ||
 		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
 }
@@ -78,9 +104,12 @@ class_pop(unsigned class, void **object)
 	return alloc_fast.units != 0 && alloc_pop(class, object);
 }
 
-/* Allocates an object of a class after a miss of its section. */
+/*
+ * Allocates an object of a class after a miss of its section.  *is_marked
+ * becomes true if its round was marked.
+ */
 static void *
-class_alloc(unsigned class, size_t size)
+class_alloc(unsigned class, size_t size, bool *is_marked)
 {
 	struct umem_cache *cache;
 	unsigned work = 0;
@@ -95,8 +124,10 @@ class_alloc(unsigned class, size_t size)
 	if (unlikely(cache == NULL))
 		return NULL;
 	object = cache_alloc_slow(cache, &work);
-	if (work != 0)
+	if (work != 0) {
+		*is_marked = (work & CACHE_MARKED) != 0;
 		update_run(work);
+	}
 	/*
 	 * The chunk may still be poisoned from an earlier block of
 	 * umem_alloc().  Unpoison it.
@@ -126,14 +157,16 @@ class_for_size(size_t size)
 		   : class;
 }
 
+/* Whether the size is a sample was decided before. */
 static void *
 alloc_try(size_t size, bool *zeroed)
 {
 	unsigned class = class_for_size(size);
+	bool is_marked;
 
 	*zeroed = false;
 	if (class != 0)
-		return class_alloc(class, size);
+		return class_alloc(class, size, &is_marked);
 	if (unlikely(debug_large()))
 		return debug_large_alloc(size, HEAP_UNIT, zeroed, API_MALLOC);
 	return large_alloc(size, HEAP_UNIT, zeroed);
@@ -180,27 +213,27 @@ alloc_reclaiming(size_t size, bool *zeroed)
 	return likely(p != NULL) ? p : alloc_after_reclaim(size, zeroed);
 }
 
-/* Pops a block of a size that has a class but is above the small table. */
+/* Pops a block of a size that has a class but no fast path. */
 static inline bool
-medium_pop(size_t size, void **object)
+slow_pop(size_t size, void **object)
 {
 	unsigned class;
 
 	/* Before the start the tables of size classes are empty. */
-	if (size <= SIZE_SMALL || alloc_fast.units == 0)
+	if (alloc_fast.units == 0)
 		return false;
-	class = size_class_medium(size);
+	class = size_class_of(size);
 	return class != 0 && class_pop(class, object);
 }
 
-/* Allocates a block.  Its size has been counted for sampling. */
-void *
+/* Allocates a block of a size without a fast path, which has been counted. */
+static void *
 alloc_counted(size_t size)
 {
 	bool zeroed;
 	void *object;
 
-	if (medium_pop(size, &object))
+	if (slow_pop(size, &object))
 		return object;
 	return alloc_reclaiming(size, &zeroed);
 }
@@ -216,25 +249,33 @@ alloc_sample_if_due(size_t size, size_t align, bool *zeroed)
 					: NULL;
 }
 
-/* The thread has counted size and reached the end of its countdown. */
-void *
-alloc_at_countdown_end(size_t size)
-{
-	bool zeroed;
-	void *p = NULL;
-
-	if (sample_count_end(size))
-		p = sample_take(size, 1, &zeroed);
-	return p != NULL ? p : alloc_counted(size);
-}
-
+/* Counts a block of a size without a fast path, and allocates it. */
 static noinline void *
-alloc_uncounted(size_t size)
+alloc_sample_or_not(size_t size)
 {
 	bool zeroed;
 	void *p = alloc_sample_if_due(size, 1, &zeroed);
 
 	return p != NULL ? p : alloc_counted(size);
+}
+
+/*
+ * Returns a sample instead of an object whose round was marked, or the object
+ * if the block cannot be a sample.
+ */
+static noinline void *
+alloc_sample_instead(void *object, size_t size, size_t align)
+{
+	bool zeroed;
+	void *p = NULL;
+
+	if (sample_count_marked(
+		size, size_classes.bytes[alloc_class_at(object)]))
+		p = sample_take(size, align, &zeroed);
+	if (p == NULL)
+		return object;
+	alloc_free(object);
+	return p;
 }
 
 /*
@@ -252,43 +293,69 @@ alloc_must_fail(size_t size, bool is_exempt)
 		   class_cache_if_made(size_class_of(size)), size);
 }
 
+/* The umem command has changed the interval, see "On and off" in sample.c. */
+static noinline void
+choose_again(void)
+{
+	alloc_choose_paths();
+}
+
 static void *
 alloc_block(size_t size, bool is_exempt)
 {
-	if (size < sampling.counted_end)
-		return alloc_small_counted(size);
+	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+
+	if (unlikely(
+		mean != __atomic_load_n(&sampling.chosen, __ATOMIC_RELAXED)))
+		choose_again();
 	if (alloc_must_fail(size, is_exempt))
 		return NULL;
-	if (unlikely(sample_is_on()))
-		return alloc_uncounted(size);
-	return alloc_counted(size);
+	return mean != 0 ? alloc_sample_or_not(size) : alloc_counted(size);
 }
 
 /*
  * A size below small_end has missed its section.  For such a size the library
- * is started, no sample is counted and no request must fail, so the cache of
- * the class is next.
+ * is started, no request must fail, and marks decide about samples, so the
+ * cache of the class is next.
  */
 static noinline void *
 alloc_missed(size_t size)
 {
 	unsigned class;
-	bool zeroed;
+	bool zeroed, is_marked = false;
 	void *object;
 
 	if (unlikely(size >= alloc_fast.small_end) ||
 	    unlikely((class = class_for_size(size)) == 0))
 		return alloc_block(size, /* is_exempt */ false);
-	object = class_alloc(class, size);
-	return likely(object != NULL) ? object
-				      : alloc_after_reclaim(size, &zeroed);
+	object = class_alloc(class, size, &is_marked);
+	if (unlikely(object == NULL))
+		return alloc_after_reclaim(size, &zeroed);
+	return unlikely(is_marked) ? alloc_sample_instead(object, size, 1)
+				   : object;
+}
+
+/*
+ * Counts a small size without a fast path, and then does the work of the fast
+ * path.  It makes only tail calls, so it needs no stack frame.
+ */
+static inline void *
+alloc_small_counted(size_t size)
+{
+	void *object;
+
+	if (unlikely(!sample_count_within(size)))
+		return alloc_sample_or_not(size);
+	return alloc_pop(size_class_small(size), &object) ? object
+							  : alloc_counted(size);
 }
 
 void *
 alloc_slow(size_t size)
 {
-	return size < sampling.counted_end ? alloc_small_counted(size)
-					   : alloc_missed(size);
+	return size - alloc_fast.small_end < sampling.counted
+		   ? alloc_small_counted(size)
+		   : alloc_missed(size);
 }
 
 /* From this size on, purging dirty pages is cheaper than writing zeros. */
@@ -300,14 +367,15 @@ alloc_zeroed_block(size_t size, bool is_exempt)
 	bool zeroed = false;
 	void *p;
 
-	if (size < alloc_fast.small_end || size < sampling.counted_end) {
+	if (size < alloc_fast.small_end ||
+	    size - alloc_fast.small_end < sampling.counted) {
 		p = alloc_get(size);
 	} else {
 		if (alloc_must_fail(size, is_exempt))
 			return NULL;
 		p = !sample_is_on() ? NULL
 				    : alloc_sample_if_due(size, 1, &zeroed);
-		if (p == NULL && !medium_pop(size, &p))
+		if (p == NULL && !slow_pop(size, &p))
 			p = alloc_reclaiming(size, &zeroed);
 	}
 	umem_assert(!zeroed || p == NULL || size == 0 ||
@@ -346,15 +414,17 @@ class_for_alignment(size_t size, size_t align)
 }
 
 static void *
-alloc_try_aligned(size_t size, size_t align)
+alloc_try_aligned(size_t size, size_t align, bool *is_marked)
 {
 	unsigned class = class_for_alignment(size, align);
 	bool zeroed;
 	void *object;
 
+	*is_marked = false;
 	if (class != 0)
-		return class_pop(class, &object) ? object
-						 : class_alloc(class, size);
+		return class_pop(class, &object)
+			   ? object
+			   : class_alloc(class, size, is_marked);
 	if (unlikely(debug_large()))
 		return debug_large_alloc(size, align, &zeroed, API_MALLOC);
 	return large_alloc(size == 0 ? 1 : size, align, &zeroed);
@@ -363,6 +433,8 @@ alloc_try_aligned(size_t size, size_t align)
 static void *
 alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 {
+	unsigned class;
+	bool is_marked, by_marks = alloc_aligned_class(size, align, &class);
 	void *p;
 
 	umem_assert(is_pow2(align));
@@ -380,16 +452,19 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 	if (alloc_must_fail(size, is_exempt))
 		return NULL;
 	p = NULL;
-	if (unlikely(sample_is_on())) {
+	if (unlikely(sample_is_on()) && !by_marks) {
 		bool zeroed;
 
 		p = alloc_sample_if_due(size, align, &zeroed);
+		if (p != NULL)
+			return p;
 	}
-	if (p == NULL)
-		p = alloc_try_aligned(size, align);
+	p = alloc_try_aligned(size, align, &is_marked);
+	if (by_marks && is_marked && p != NULL)
+		p = alloc_sample_instead(p, size, align);
 	for (unsigned i = 0;
 	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
-		p = alloc_try_aligned(size, align);
+		p = alloc_try_aligned(size, align, &is_marked);
 	umem_assert((uintptr_t)p % align == 0);
 	return p != NULL ? p : alloc_no_memory(size);
 }

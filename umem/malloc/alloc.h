@@ -7,8 +7,8 @@
  * start, and in locked mode, small_end and units are 0 and object_least is
  * above every address, so that every call takes the slow path.
  *
- * While sampling is on, small_end is 0, and alloc_get() and alloc_slow() count
- * the bytes (sample.c).
+ * While sampling is on, marked rounds (cpu_marks.h) decide about sizes below
+ * small_end, and alloc_slow() counts the bytes of larger sizes (sample.c).
  */
 #ifndef UMEM_ALLOC_H
 #define UMEM_ALLOC_H
@@ -110,38 +110,12 @@ alloc_get_fast(size_t size, void **object)
 	       alloc_pop(size_class_small(size), object);
 }
 
-/*
- * Slow paths for a size that has been counted for sampling.
- * alloc_at_countdown_end() continues after a countdown that has ended,
- * alloc_counted() after a section that has missed.
- */
-void *alloc_at_countdown_end(size_t size);
-void *alloc_counted(size_t size);
-
-/*
- * Counts a size below sampling.counted_end, and then does the work of the fast
- * path.  It makes only tail calls, so it needs no stack frame.
- */
-static inline __attribute__((always_inline)) void *
-alloc_small_counted(size_t size)
-{
-	void *object;
-
-	if (unlikely(!sample_count_small(size)))
-		return alloc_at_countdown_end(size);
-	return alloc_pop(size_class_small(size), &object) ? object
-							  : alloc_counted(size);
-}
-
 static inline __attribute__((always_inline)) void *
 alloc_get(size_t size)
 {
 	void *object;
 
-	if (alloc_get_fast(size, &object))
-		return object;
-	return size < sampling.counted_end ? alloc_small_counted(size)
-					   : alloc_slow(size);
+	return alloc_get_fast(size, &object) ? object : alloc_slow(size);
 }
 
 static inline __attribute__((always_inline)) void *
@@ -156,17 +130,16 @@ alloc_get_zeroed(size_t size)
 }
 
 /*
- * Allocates at a multiple of align, or returns NULL if the caller must take the
- * slow path.  size is rounded up to a multiple of align.  If the class of the
- * rounded size is built in (size_class.c), its chunk size is a multiple of
- * align, too; the chunk size of a class that UMEM_OPTIONS adds need not be.
+ * Finds the class from which the fast path allocates at a multiple of align.
+ * Returns false if the caller must take the slow path.  size is rounded up to a
+ * multiple of align.  If the class of the rounded size is built in
+ * (size_class.c), its chunk size is a multiple of align, too; the chunk size of
+ * a class that UMEM_OPTIONS adds need not be.
  */
-static inline __attribute__((always_inline)) void *
-alloc_aligned_fast(size_t size, size_t align)
+static inline __attribute__((always_inline)) bool
+alloc_aligned_class(size_t size, size_t align, unsigned *class)
 {
 	size_t rounded = (size + align - 1) & ~(align - 1);
-	unsigned class;
-	void *object;
 
 	/*
 	 * The test of size - 1 rejects 0 and every size that is not small.  It
@@ -174,9 +147,19 @@ alloc_aligned_fast(size_t size, size_t align)
 	 */
 	if (unlikely(size - 1 >= alloc_fast.small_end) ||
 	    unlikely(rounded >= alloc_fast.small_end))
-		return NULL;
-	class = size_class_small(rounded);
-	if (unlikely((size_classes.bytes[class] & (align - 1)) != 0) ||
+		return false;
+	*class = size_class_small(rounded);
+	return likely((size_classes.bytes[*class] & (align - 1)) == 0);
+}
+
+/* Returns NULL if the caller must take the slow path. */
+static inline __attribute__((always_inline)) void *
+alloc_aligned_fast(size_t size, size_t align)
+{
+	unsigned class;
+	void *object;
+
+	if (!alloc_aligned_class(size, align, &class) ||
 	    !alloc_pop(class, &object))
 		return NULL;
 	return object;

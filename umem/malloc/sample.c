@@ -9,10 +9,14 @@
  * Counting
  *	sample_count.c decides which block is a sample.
  *	While sampling is off, nothing is counted: small sizes stay on the fast
- *	path.  While it is on, alloc_fast.small_end is 0, so that alloc_get()
- *	takes its second way, which counts and then does the work of the fast
- *	path: five instructions more.  Callers without a second way have it in
- *	alloc_slow().
+ *	path.  While it is on, the smallest sizes stay there, too: marked rounds
+ *	decide (magazine/cpu_marks.h), which cost the fast path nothing.  A
+ *	block of a marked round becomes a sample, and its chunk is freed.
+ *	Marks are for sizes up to 1/CANDIDATE_EVERY of the mean, since a larger
+ *	part of larger rounds would have to be marked than of all pushes are
+ *	candidates: 1 KiB for a mean of 1 MiB.  alloc_fast.small_end follows
+ *	this size, so that larger small sizes take alloc_slow(), which counts
+ *	their bytes.
  *
  * Memory of a sample
  *	A sample is a large block, even if it is small: a span of whole units,
@@ -36,18 +40,24 @@
  *	UMEM_DEBUG, UMEM_OPTIONS=hardened, or a checker such as valgrind.
  *
  * On and off
- *	mean and counted_end (of sampling) and small_end (of alloc_fast) change
- *	one after the other, and a thread may read any mixture of old and new
- *	values:
- *	small_end set		Nothing is counted, as when sampling is off.
- *	0, counted_end set	Sizes are counted.  At the end of its interval
- *				a thread reads mean; 0 means no sample.
- *	both 0			class_alloc() runs the section, which is
- *				correct, but slower.
- *	So every order of stores is correct.  counted_end is set only where
- *	sections run.  The umem command writes these words from outside while
- *	all threads are stopped.  If it stopped a thread that was about to store
- *	them, alloc_choose_paths() reads mean again after its stores.
+ *	mean and counted (of sampling), bytes_max (of cpu_marks) and small_end
+ *	(of alloc_fast) change one after the other, and a thread may read any
+ *	mixture of old and new values:
+ *	size < small_end	The block is a sample if its round was marked.
+ *				Without marks, none is.
+ *	size - small_end	The block is counted.  At the end of its
+ *		< counted	countdown a thread reads mean; 0 means no
+ *				sample.
+ *	otherwise		alloc_block() reads mean, and runs the section,
+ *				which is correct, but slower.
+ *	Whoever takes a sample reads mean again, and ignores a mark of a round
+ *	that is too large for this mean.  So every order of stores is correct.
+ *	The others are set only where sections run.  The umem command writes
+ *	from outside, while all threads are stopped: mean, and 0 to counted and
+ *	small_end.  The next allocation then takes the third way, which finds
+ *	that mean is not the mean chosen last, and calls alloc_choose_paths().
+ *	If a thread was stopped in alloc_choose_paths(), it reads mean again
+ *	after its stores.
  *
  * Locking
  *	sample_lock guards the table and the list of free records.  It is a
@@ -707,6 +717,7 @@ void
 sample_start(void)
 {
 	sampling.is_allowed = !debug.on && !checker_on;
+	sample_count_start();
 	if (sampling.is_allowed && sample_wanted != 0)
 		sampling_set_mean(sample_wanted);
 	else if (sample_wanted != 0)

@@ -10,15 +10,15 @@
 
 /*
  * State of sampling.  The slow paths read it.  umem_sample() writes it, and so
- * does the umem command from outside the process (tools/inspect/cmd_sample.c).
+ * does the umem command from outside the process (tools/inspect/change.c).
  */
 struct sampling {
 	size_t mean;       /* [a] mean bytes between two samples; 0: off */
 	size_t is_allowed; /* started, and no debugging, no checks */
-	/*
-	 * [a] malloc() counts sizes below this; see "On and off" in sample.c.
-	 */
-	size_t counted_end;
+	/* [a] Small sizes that are counted: so many from small_end on. */
+	size_t counted;
+	/* [a] The mean for which alloc_choose_paths() has chosen the paths. */
+	size_t chosen;
 } __attribute__((aligned(CACHE_LINE)));
 
 extern hidden struct sampling sampling;

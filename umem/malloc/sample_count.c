@@ -1,5 +1,5 @@
 /*
- * sample_count.c - which byte is sampled next: countdowns in bytes
+ * sample_count.c - which byte is sampled next: countdowns in bytes, and marks
  *
  * The distance from one sample to the next, in bytes requested, is drawn from
  * an exponential distribution with the mean N.  This distribution has no
@@ -13,9 +13,18 @@
  * A block of s bytes is sampled with the probability 1 - exp(-s/N), and
  * represents as many blocks as the inverse of it; the tool computes that.
  *
+ * The smallest sizes are not counted: marked rounds decide about their blocks
+ * (magazine/cpu_marks.h).  A round of r bytes is marked with the probability 1
+ * - exp(-r/N), and the block of s bytes that takes it is then a sample with the
+ * probability (1 - exp(-s/N)) / (1 - exp(-r/N)).  So the chance of a block is
+ * the same on both ways.  The rounds of a loaded magazine are counted like
+ * blocks.
+ *
  * While sampling is off, nothing is counted; see "On and off" in sample.c.
  */
+#include "magazine/cpu_marks.h"
 #include "umem/base/random.h"
+#include "umem/base/size_class.h"
 #include "umem/malloc/sample.h"
 #include "umem/malloc/sample_count.h"
 #include "vmem/os.h"
@@ -96,54 +105,135 @@ countdown_begin(uint64_t distance)
 	umem_assert(distance > 0);
 	sample_count.is_due = distance <= COUNTDOWN_MAX;
 	sample_count.bytes_more =
-	    (int32_t)(sample_count.is_due ? distance
-					  : (uint64_t)COUNTDOWN_MAX) -
+	    (uint32_t)(sample_count.is_due ? distance
+					   : (uint64_t)COUNTDOWN_MAX) -
 	    1;
 }
 
 /*
- * Decides whether a block of size bytes is a sample.  The countdown
- * had bytes_left before the block.
+ * Counts bytes up to the next sampled one.  Returns the number of bytes before
+ * it; size: none is sampled.  mean is above 1.
  */
-static bool
-countdown_pass_block(uint64_t bytes_left, uint64_t size)
+static uint64_t
+countdown_pass(uint64_t size, size_t mean)
 {
-	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
-	uint64_t distance;
+	uint64_t before = sample_count.bytes_more, distance;
 
-	umem_assert(bytes_left > 0 && bytes_left <= COUNTDOWN_MAX);
-	if (mean <= 1) {
-		countdown_begin(mean == 1 ? 1 : COUNTDOWN_MAX + 1);
-		return mean == 1;
-	}
-	if (size < bytes_left) {
-		sample_count.bytes_more = (int32_t)(bytes_left - size) - 1;
-		return false;
+	umem_assert(before < COUNTDOWN_MAX);
+	if (size <= before) {
+		sample_count.bytes_more -= (uint32_t)size;
+		return size;
 	}
 	/* In a new thread, too, no sample is due. */
 	if (!sample_count.is_due) {
 		distance = distance_draw(mean);
-		size -= bytes_left;
-		if (distance > size) {
-			countdown_begin(distance - size);
-			return false;
+		before += distance;
+		if (before >= size) {
+			countdown_begin(before - size + 1);
+			return size;
 		}
 	}
 	countdown_begin(distance_draw(mean));
-	return true;
+	return before;
 }
 
-bool
-sample_count_end(size_t size)
+static size_t
+mean_now(void)
 {
-	return countdown_pass_block(
-	    (uint64_t)((int64_t)sample_count.bytes_more + (int64_t)size + 1),
-	    size);
+	return __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
 }
 
 bool
 sample_count_block(size_t size)
 {
-	return countdown_pass_block(
-	    (uint64_t)sample_count.bytes_more + 1, size);
+	size_t mean = mean_now();
+
+	if (mean <= 1) {
+		countdown_begin(mean == 1 ? 1 : COUNTDOWN_MAX + 1);
+		return mean == 1;
+	}
+	return countdown_pass(size, mean) != size;
+}
+
+size_t
+sample_count_marked_max(size_t mean)
+{
+	size_t bytes = mean / CANDIDATE_EVERY;
+	unsigned class;
+
+	if (bytes > SIZE_SMALL)
+		bytes = SIZE_SMALL;
+	class = size_class_small(bytes);
+	if (size_classes.bytes[class] > bytes)
+		class --;
+	return class == 0 ? 0 : size_classes.bytes[class];
+}
+
+/* Returns 1 - exp(-x).  x is small. */
+static double
+one_minus_exp(double x)
+{
+	umem_assert(x >= 0 && x <= 1. / 256);
+	return x * (1 - x / 2 * (1 - x / 3));
+}
+
+/* True with the probability a / b. */
+static bool
+happens(double a, double b)
+{
+	return (double)(sample_count_random() >> 11) * b < a * 0x1p53;
+}
+
+/* The part of rounds of this size that is marked. */
+static double
+marked_part(size_t bytes, size_t mean)
+{
+	return one_minus_exp((double)bytes / (double)mean);
+}
+
+bool
+sample_count_marked(size_t size, size_t round_bytes)
+{
+	size_t mean = mean_now();
+
+	umem_assert(size <= round_bytes);
+	if (mean == 0 || round_bytes > sample_count_marked_max(mean))
+		return false;
+	return happens(marked_part(size, mean), marked_part(round_bytes, mean));
+}
+
+/* See cpu_marks.h. */
+static uint32_t
+candidate_distance(void)
+{
+	return (uint32_t)(minus_log_uniform(sample_count_random()) *
+			  CANDIDATE_EVERY);
+}
+
+static bool
+candidate_accept(size_t bytes)
+{
+	size_t mean = mean_now();
+
+	return mean != 0 && bytes <= sample_count_marked_max(mean) &&
+	       happens(marked_part(bytes, mean),
+		   one_minus_exp(1. / CANDIDATE_EVERY));
+}
+
+static unsigned
+marks_find(size_t bytes, unsigned n)
+{
+	size_t mean = mean_now();
+
+	if (mean == 0 || bytes > sample_count_marked_max(mean))
+		return n;
+	return (unsigned)(countdown_pass(n * bytes, mean) / bytes);
+}
+
+void
+sample_count_start(void)
+{
+	cpu_marks.candidate_distance = candidate_distance;
+	cpu_marks.find = marks_find;
+	cpu_marks.accept = candidate_accept;
 }

@@ -1,6 +1,6 @@
 /*
- * sample_count.h - which byte is sampled next: countdowns in bytes; see
- * sample_count.c
+ * sample_count.h - which byte is sampled next: countdowns in bytes, and marks;
+ * see sample_count.c
  */
 #ifndef UMEM_SAMPLE_COUNT_H
 #define UMEM_SAMPLE_COUNT_H
@@ -9,34 +9,42 @@
 
 /* The countdown of the calling thread.  In static TLS. */
 struct sample_count {
-	/*
-	 * The countdown ends with the byte after so many bytes: it has ended if
-	 * this is negative.  The sign is tested without an instruction of its
-	 * own.  0 in a new thread.
-	 */
-	int32_t bytes_more;
+	/* The countdown ends with the byte after so many; 0 in a new thread. */
+	uint32_t bytes_more;
 	bool is_due; /* the countdown ends with a sample */
 };
 extern hidden __thread struct sample_count sample_count
     __attribute__((tls_model("initial-exec")));
 
 /*
- * Counts a block of a small size.  Returns false if the countdown has ended:
- * the caller then calls sample_count_end().
+ * Counts a block that ends before the countdown does.  Returns false if it does
+ * not: then sample_count_block() must count it.
  */
 static inline __attribute__((always_inline)) bool
-sample_count_small(size_t size)
+sample_count_within(size_t size)
 {
-	return (sample_count.bytes_more -= (int32_t)size) >= 0;
+	if (unlikely(size > sample_count.bytes_more))
+		return false;
+	sample_count.bytes_more -= (uint32_t)size;
+	return true;
 }
 
-/*
- * Must a block of this size be a sample?  sample_count_end() is for a block
- * with which sample_count_small() has ended the countdown,
- * sample_count_block() for a block that has not been counted.
- */
-bool sample_count_end(size_t size);
+/* Counts a block.  Must it be a sample? */
 bool sample_count_block(size_t size);
+
+/*
+ * Rounds of at most so many bytes are marked (cpu_marks.h) to decide about
+ * samples; 0: none are.
+ */
+size_t sample_count_marked_max(size_t mean);
+
+/*
+ * Must a block of size bytes be a sample whose round of round_bytes was marked?
+ */
+bool sample_count_marked(size_t size, size_t round_bytes);
+
+/* Sets the functions of cpu_marks; at start. */
+void sample_count_start(void);
 
 /* Random bits of the generator that draws the distances. */
 uint64_t sample_count_random(void);
