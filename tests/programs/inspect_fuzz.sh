@@ -2,6 +2,7 @@
 # A core that is cut short or damaged anywhere never ends umem by a signal, nor
 # makes it run for ever: umem reports the readable part, or prints one line with
 # the error.  Seeds are fixed.  inspect_fuzz.sh ROUNDS for a longer run.
+# timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -42,3 +43,38 @@ for debug in '' default; do
 done
 python3 "$TOP/tests/programs/inspect/fuzz.py" "$umem" "${1:-60}" \
     damaged damageddefault
+
+# A list of magazines that is a ring, of any length, has an end for umem.
+cat >ring.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile block[100000];
+int
+main(void)
+{
+	char c;
+
+	for (int i = 0; i < 100000; i++)
+		block[i] = malloc(64);
+	for (int i = 0; i < 100000; i++)
+		free(block[i]);
+	write(1, "ready\n", 6);
+	return (int)read(0, &c, 1);
+}
+END
+"$CC" -O1 -w -fno-builtin -o ring ring.c || exit 1
+UMEM_OPTIONS=thread=no start ./ring
+at=$("$umem" caches --json "$pid" | python3 -c 'import json, sys
+print(*[c["address"] for c in json.load(sys.stdin) if c["name"] == "umem_alloc_64"])')
+depot="((struct umem_cache *)$at)->mag.depot"
+gdb -q -batch -p "$pid" -ex "set var $depot.full.n = 0xffffffff" \
+    -ex "set var $depot.full.head->next = $depot.full.head" \
+    -ex "generate-core-file ring.core" -ex kill >said 2>&1
+finish 137
+for command in status metrics stat; do
+	timeout $((20 * TEST_TIME_FACTOR)) "$umem" $command ring.core >said 2>&1 || {
+		echo "umem $command of a ring: status $?"
+		cat said
+		exit 1
+	}
+done

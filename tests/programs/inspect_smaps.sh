@@ -1,8 +1,8 @@
 #!/bin/bash
 # The accounting of umem status agrees with the kernel's on real programs: the
-# memory of the library, by its own counts, is within 5 % of the resident set of
-# its mappings in /proc/PID/smaps, and the resident set of the process is that
-# of all mappings.
+# memory of the library, by its own counts, is within 5 % and 1 MiB of the
+# resident set of its mappings in /proc/PID/smaps, and the resident set of the
+# process is that of all mappings.
 # timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
@@ -48,7 +48,8 @@ for line in open(f"/proc/{pid}/smaps"):
                     for a, b in parts)
 mapped = memory["mapped_bytes"]
 print(f"mapped {mapped}, resident {ours} of {rss}; {memory}")
-assert abs(mapped - ours) <= ours / 20, "mapped"
+# Programs have blocks of which they never touched a part.
+assert abs(mapped - ours) <= ours / 20 + 2**20, "mapped"
 assert abs(memory["rss_bytes"] - rss) <= rss / 50, "rss"
 assert abs(memory["not_ours_bytes"] - (rss - ours)) <= rss / 20, "not ours"
 assert ours > rss / 4, "too little memory of the library"
@@ -113,8 +114,8 @@ if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
 		kill -0 $pid 2>/dev/null || exit 1
 		sleep 0.05
 	done
-	redis-cli -s "$TMP/s" debug populate 100000 key 100 >said
-	redis-cli -s "$TMP/s" --raw eval 'for i = 0, 99999, 3 do
+	redis-cli -s "$TMP/s" debug populate 200000 key 100 >said
+	redis-cli -s "$TMP/s" --raw eval 'for i = 0, 199999, 3 do
 		redis.call("del", "key:" .. i) end' 0 >>said
 	agrees redis-server
 	redis-cli -s "$TMP/s" shutdown nosave >said 2>&1

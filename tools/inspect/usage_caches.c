@@ -10,12 +10,6 @@
 
 #include "tools/inspect/usage_inner.h"
 
-/*
- * Full magazines of a shard that are read while the process runs; the others
- * are estimated.
- */
-#define DEPOT_READS 2000
-
 /* Above any capacity of a magazine. */
 #define ROUNDS_MOST 8192
 
@@ -158,10 +152,10 @@ header_add(
 static uint64_t
 shard_rounds(const struct reading *r, uint64_t at, uint64_t n)
 {
-	uint64_t rounds = 0, nread = 0;
-	uint64_t most = target_is_still(r->model->target) ? n : DEPOT_READS;
+	struct cycle_detector cycles = {0};
+	uint64_t rounds = 0;
 
-	while (at != 0 && nread < n && nread < most) {
+	while (n-- > 0 && cycle_continues(&cycles, at)) {
 		char *mag = record_read(r, at, L_MAGAZINE_BYTES);
 
 		if (mag == NULL)
@@ -169,10 +163,9 @@ shard_rounds(const struct reading *r, uint64_t at, uint64_t n)
 		if (usage_get(r, mag, L_MAGAZINE_NROUNDS) < ROUNDS_MOST)
 			rounds += usage_get(r, mag, L_MAGAZINE_NROUNDS);
 		at = usage_get(r, mag, L_MAGAZINE_NEXT);
-		nread++;
 		free(mag);
 	}
-	return nread == 0 ? 0 : rounds * n / nread;
+	return rounds;
 }
 
 static void
