@@ -27,6 +27,7 @@
 #include "umem/malloc/nofail.h"
 #include "umem/malloc/sample.h"
 #include "umem/rcu/defer.h"
+#include "umem/upkeep/pressure.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
 #include "vmem/describe.h"
@@ -82,6 +83,7 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(MODE, options.mode)                                                  \
 	T(MTBF_INTERVAL, mtbf_interval)                                        \
 	T(POLICY, options.policy)                                              \
+	T(PRESSURE_IS_WATCHED, pressure_is_watched)                            \
 	T(QUIET, options.quiet)                                                \
 	T(SAMPLE_WANTED, sample_wanted)                                        \
 	T(SIZES_CLEARED, options.sizes_cleared)                                \
@@ -253,6 +255,14 @@ const struct option option_table[] = {
 	.target = TARGET_MAGAZINE_MAX_CONTENTION,
 	.initial = 2,
 	.help = "contended acquisitions above which magazines grow",
+    },
+    {
+	.name = "memory_pressure",
+	.type = OPTION_FLAG,
+	.implied = true,
+	.is_live = true,
+	.target = TARGET_PRESSURE_IS_WATCHED,
+	.help = "release unused memory when the kernel runs short of it",
     },
     {
 	.name = "messages",

@@ -124,12 +124,20 @@ typedef void umem_destructor_t(void *buf, void *priv);
  *
  * priv		as given to umem_cache_create()
  *
+ * The library calls it for a request that finds no memory or is beyond the
+ * hard limit, by umem_reap(), umem_cache_reap_now() and malloc_trim(), and,
+ * if it has an upkeep thread, when the heap stays above the soft limit or
+ * the kernel reports memory pressure (the options hard_limit, soft_limit and
+ * memory_pressure).
+ *
  * For one request, the library calls it again as long as each call frees
- * memory, up to 1000 times.  It runs with no lock of the library held, in one
- * of these threads:
- *  - the upkeep thread of the library, if it exists, for umem_reap() and for
- *    any request that finds no memory; that request waits for it for at most
- *    100 ms;
+ * memory, up to 1000 times.  It may allocate and free, take locks of the
+ * program that no thread holds while it calls the library, and change errno.
+ * It never runs in a signal handler that does not call one of these functions.
+ * It runs with no lock of the library held, in one of these threads:
+ *  - the upkeep thread of the library, if it exists, for umem_reap(), for the
+ *    limits, and for any request that finds no memory; that request waits for
+ *    it for at most 100 ms.  All signals are blocked in that thread;
  *  - in a process without an upkeep thread, a thread that calls umem_reap(), or
  *    that calls umem_cache_alloc() and finds no memory; malloc() and
  *    umem_alloc() do not call it;
@@ -1159,9 +1167,9 @@ ssize_t umem_metrics(char *buffer, size_t bytes);
  * bytes	size of old; 64 are enough for any option but a path
  *
  * The following options can change while the program runs: depot_bytes,
- * hard_limit, huge_pages, max_contention, messages, rcu_budget, rcu_delay,
- * reap_interval, sample and soft_limit of UMEM_OPTIONS, checknull and noabort
- * of UMEM_DEBUG.  The library applies a new value at its next use.  A depot
+ * hard_limit, huge_pages, max_contention, memory_pressure, messages,
+ * rcu_budget, rcu_delay, reap_interval, sample and soft_limit of UMEM_OPTIONS,
+ * checknull and noabort of UMEM_DEBUG.  The library applies a new value at its next use.  A depot
  * that is already larger than a new depot_bytes keeps its size.
  *
  * Returns 0, or -1 with errno set, and then changes nothing:

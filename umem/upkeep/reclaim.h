@@ -34,7 +34,10 @@ unsigned reclaim_pressure(size_t idle, size_t bytes);
 /* The pressure of the dirty pages alone; a racy estimate that takes no lock. */
 unsigned reclaim_dirty_pressure(void);
 
-/* The pressure of dirty pages and free pages in slabs.  Takes locks. */
+/*
+ * The pressure of dirty pages and free pages in slabs, of the soft limit and of
+ * the kernel.  Takes locks.
+ */
 unsigned reclaim_page_pressure(void);
 
 /*

@@ -56,6 +56,7 @@
 #include "umem/cache/cache_walk.h"
 #include "umem/base/ready.h"
 #include "umem/upkeep/idle.h"
+#include "umem/upkeep/pressure.h"
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/snapshot.h"
 #include "umem/upkeep/soft_limit.h"
@@ -177,10 +178,12 @@ update_without_calls(struct umem_cache *cache)
 static bool
 update_memory(bool (*update)(struct umem_cache *), size_t limit)
 {
-	unsigned pressure = reclaim_page_pressure();
+	unsigned pressure;
 	bool busy;
 
 	umem_assert(worker_is_self());
+	pressure_read(os_now_ns());
+	pressure = reclaim_page_pressure();
 	purge_updates = reclaim_age(RECLAIM_AGE_UPDATES, pressure);
 	purge_left = limit;
 	busy = cache_walk_as_worker(WALK_ALL, update);
