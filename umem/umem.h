@@ -1169,8 +1169,9 @@ ssize_t umem_metrics(char *buffer, size_t bytes);
  * The following options can change while the program runs: depot_bytes,
  * hard_limit, huge_pages, max_contention, memory_pressure, messages,
  * rcu_budget, rcu_delay, reap_interval, sample and soft_limit of UMEM_OPTIONS,
- * checknull and noabort of UMEM_DEBUG.  The library applies a new value at its next use.  A depot
- * that is already larger than a new depot_bytes keeps its size.
+ * checknull and noabort of UMEM_DEBUG.  The library applies a new value at its
+ * next use.  A depot that is already larger than a new depot_bytes keeps its
+ * size.
  *
  * Returns 0, or -1 with errno set, and then changes nothing:
  *	ENOENT	there is no such option, or it has no value

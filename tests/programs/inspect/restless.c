@@ -4,8 +4,8 @@
  *	restless MIB fork | exec
  *
  * Touches a block of MIB and prints "ready".  "fork": then forks a child and
- * waits for it, again and again, while a second thread allocates; "exec": starts
- * itself again after a moment.  Ends when its standard input ends.
+ * waits for it, again and again, while a second thread allocates; "exec":
+ * starts itself again after a moment.  Ends when its standard input ends.
  */
 #include <poll.h>
 #include <pthread.h>
