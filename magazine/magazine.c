@@ -50,6 +50,7 @@
 #include "magazine/sizes.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
+#include "vmem/probe.h"
 
 /* Most rounds moved by a rebalance: four cache lines in either magazine. */
 #define SHARE_MOST 32
@@ -371,6 +372,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	umem_assert(full->nrounds > 0 && full->nrounds <= full->capacity);
 	cold->nloads++;
 	cold->nreceived += full->nrounds;
+	probe_fire(umem, depot_load, layer, own->cpu, full->nrounds);
 	note_moved(layer, cold);
 	cold->previous = full;
 	swap_magazines(own);
@@ -451,9 +453,12 @@ loaded_has_room(const struct cpu_owned *own)
 
 /* Count a full magazine that was passed to the depot. */
 static void
-note_unload(struct magazine_layer *layer, struct cpu_cold *cold)
+note_unload(struct magazine_layer *layer, const struct cpu_owned *own)
 {
+	struct cpu_cold *cold = own->cold;
+
 	cold->nunloads++;
+	probe_fire(umem, depot_unload, layer, own->cpu);
 	note_moved(layer, cold);
 }
 
@@ -487,7 +492,7 @@ trade_previous(
 	if (empty == NULL)
 		return NULL;
 	cold->previous = NULL;
-	note_unload(layer, cold);
+	note_unload(layer, own);
 	if (!is_stale(layer, empty))
 		return empty;
 	magazine_delete(empty);
@@ -516,7 +521,7 @@ add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
 	if (cold->previous != NULL) {
 		if (depot_put_full(depot_of(layer, own->cpu), cold->previous))
 			*pending |= MAGAZINE_SURPLUS;
-		note_unload(layer, cold);
+		note_unload(layer, own);
 	}
 	return mag;
 }

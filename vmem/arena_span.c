@@ -20,6 +20,7 @@
 #include "vmem/arena_inner.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/probe.h"
 
 static bool
 span_overlaps_locked(const vmem_t *arena, uintptr_t start, size_t size)
@@ -188,6 +189,7 @@ arena_span_import_locked(
 	    /* imported */ true);
 
 	arena->stats.nimports++;
+	probe_fire(umem, arena_import, arena->name, start, size);
 	if (likely(request_fits(req, seg, addr)))
 		return seg;
 

@@ -99,6 +99,9 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(LIMITS_HARD, heap_limits, heap_limits, hard)                         \
 	M(LIMITS_NHARD, heap_limits, heap_limits, nhard)
 
+/* vmem/probe.c */
+#define DESCRIBED_PROBES(M, V, C, B) C(PROBES_BUILT)
+
 /* vmem/heap_purge.c */
 #define DESCRIBED_STATES(M, V, C, B)                                           \
 	V(STATES, states)                                                      \
@@ -466,6 +469,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	DESCRIBED_HEAP(M, V, C, B)                                             \
 	DESCRIBED_COMMIT(M, V, C, B)                                           \
 	DESCRIBED_HEAP_LIMIT(M, V, C, B)                                       \
+	DESCRIBED_PROBES(M, V, C, B)                                           \
 	DESCRIBED_STATES(M, V, C, B)                                           \
 	DESCRIBED_META(M, V, C, B)                                             \
 	DESCRIBED_CPU_REGIONS(M, V, C, B)                                      \

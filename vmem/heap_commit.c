@@ -35,6 +35,7 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/probe.h"
 
 /*
  * A step of committed memory is 1/COMMIT_PART of the heap, within COMMIT_MIN
@@ -204,6 +205,7 @@ commit_to_locked(uintptr_t end, bool huge)
 		__atomic_store_n(&huge_used, true, __ATOMIC_RELAXED);
 	os_name((void *)committed_end, end - committed_end, "umem heap");
 	huge_growth_record(committed_end, end, huge);
+	probe_fire(umem, heap_grow, committed_end, end - committed_end);
 	/* Release: pairs with the load in heap_commit(). */
 	__atomic_store_n(&committed_end, end, __ATOMIC_RELEASE);
 	return true;

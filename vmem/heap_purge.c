@@ -31,6 +31,7 @@
 #include "vmem/heap_inner.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/probe.h"
 
 #define EPOCH_SHIFT   27 /* an epoch is 2^27 ns, 134 ms */
 #define EPOCHS        254
@@ -243,6 +244,9 @@ heap_purge(uint64_t age_ns, size_t limit)
 		__atomic_add_fetch(&purge_word, 1, __ATOMIC_RELEASE);
 		os_futex_wake(&purge_word, INT32_MAX);
 		if (done) {
+			probe_fire(umem, purge,
+			    heap_window.base + (i << HEAP_UNIT_SHIFT),
+			    n << HEAP_UNIT_SHIFT);
 			__atomic_sub_fetch(&ndirty, n, __ATOMIC_RELAXED);
 			purged += n << HEAP_UNIT_SHIFT;
 		} else if (!os_may_purge()) {

@@ -130,6 +130,22 @@ START_TEST(candidates_are_marked_with_the_chance_of_their_bytes)
 }
 END_TEST
 
+START_TEST(a_weight_is_the_size_by_the_probability)
+{
+	for (size_t mean = 1; mean <= (size_t)1 << 40; mean *= 8)
+		for (size_t size = 1; size <= (size_t)1 << 40; size *= 4) {
+			double x = (double)size / (double)mean;
+			double weight = (double)size / -expm1(-x);
+
+			ck_assert_double_eq_tol(
+			    (double)sample_weight(size, mean), weight,
+			    1 + weight * 1e-9);
+		}
+	ck_assert_uint_eq(sample_weight(0, 1000), 1000);
+	ck_assert_uint_eq(sample_weight(100, 0), 100);
+}
+END_TEST
+
 Suite *
 sample_count_suite(void)
 {
@@ -143,6 +159,7 @@ sample_count_suite(void)
 	tcase_add_test(tc, rounds_are_marked_with_the_chance_of_their_bytes);
 	tcase_add_test(
 	    tc, candidates_are_marked_with_the_chance_of_their_bytes);
+	tcase_add_test(tc, a_weight_is_the_size_by_the_probability);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -260,6 +260,7 @@ json_status(struct model *model, const struct target_options *options,
 	usage_json(usage);
 	json_number("threads", model->target->nthreads);
 	json_number("sample_bytes", model_sampling_interval(model));
+	json_bool("probes", layout_value(model->layout, L_PROBES_BUILT) != 0);
 	json_number("samples", usage->nsamples);
 	stat_json_domains(model, /* layers */ false);
 	json_close();
@@ -296,6 +297,9 @@ print_settings(struct model *model, const struct target_options *options,
 	printf("Options:        %s\n", options_changed(options));
 	print_logs(model);
 	print_sampling(model, usage);
+	printf("Probes:         %s\n",
+	    layout_value(model->layout, L_PROBES_BUILT) ? "USDT"
+							: "not in this build");
 	print_memory_limit("Soft limit:", usage->heap, &usage->soft);
 	print_memory_limit("Hard limit:", usage->held, &usage->hard);
 	print_limits(model);

@@ -42,6 +42,7 @@
 #include "umem/base/size_class.h"
 #include "vmem/heap.h"
 #include "vmem/panic.h"
+#include "vmem/probe.h"
 
 void
 cache_check_poison(struct umem_cache *cache, const char *function)
@@ -280,6 +281,7 @@ fill_magazine(struct umem_cache *cache, unsigned want)
 			want = mag->capacity;
 	}
 	n = slab_take(&cache->slabs, rounds, want);
+	probe_fire(umem, refill, &cache->mag, cache->name, want, n);
 	if (n != 0)
 		object = rounds[n - 1];
 	if (n > 1)

@@ -127,6 +127,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 		    layout->slab_bytes / layout->nchunks >= layout->chunk);
 	slab_store_init(&cache->slabs, layout, source, cache->class,
 	    constructs ? destruct_chunk : NULL);
+	cache->slabs.name = cache->name;
 	cache->slabs.record_bytes =
 	    (uint32_t)cache_debugger.record_bytes(cache);
 	cache->slabs.is_type_stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;

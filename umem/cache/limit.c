@@ -60,6 +60,7 @@
 #include "umem/cache/cache_walk.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/probe.h"
 
 #define NS_PER_MS 1000000ull
 
@@ -367,6 +368,8 @@ limit_take_slow(umem_cache_t *cache, size_t n, int flags)
 
 	if (likely(limit_warn_and_take(cache, n)))
 		return 0;
+	probe_fire(umem, limit, cache->name, n,
+	    __atomic_load_n(&limit->most, __ATOMIC_RELAXED));
 	if (limit->reached != NULL) {
 		limit->reached(cache, cache->priv);
 		if (limit_warn_and_take(cache, n))

@@ -87,6 +87,7 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/probe.h"
 
 /* One sample of so many uses a guarded place. */
 #define GUARD_EVERY 32
@@ -285,6 +286,14 @@ record_uncount(const struct sample *s)
 	account_sub(&account.sample_pages, align_up(used, os_page_size()));
 }
 
+/* Tells tracers of a sample; see man/umem.1, "PROBES". */
+static void
+probe_alloc(const struct sample *s)
+{
+	probe_fire(otel_memory, alloc, s->block, s->size,
+	    sample_weight(s->size, s->mean));
+}
+
 /* Makes the block a sample, for the library and for the umem command. */
 static void *
 sample_publish(struct sample *s, size_t bytes)
@@ -294,6 +303,7 @@ sample_publish(struct sample *s, size_t bytes)
 	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
 	page_map_enter_sample(s->span, bytes, s->block, s->index);
 	__atomic_add_fetch(&ntaken, 1, __ATOMIC_RELAXED);
+	probe_alloc(s);
 	return s->block;
 }
 
@@ -581,7 +591,9 @@ sample_resize_large(uint32_t index, size_t size)
 	page_map_enter_large(s->span, bytes);
 	span = large_resize(s->span, bytes, size);
 	if (span != NULL) {
+		probe_fire(otel_memory, free, s->block);
 		record_fill(s, span, span, size);
+		probe_alloc(s);
 		bytes = page_map_large_bytes(page_map_owner(span));
 	}
 	page_map_enter_sample(s->span, bytes, s->block, index);
@@ -644,6 +656,7 @@ sample_end_life(uint32_t index, const char *api, bool defers)
 				: SAMPLE_NONE,
 		false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		misuse(api, s->block, "block freed twice");
+	probe_fire(otel_memory, free, s->block);
 	return s;
 }
 

@@ -237,3 +237,29 @@ sample_count_start(void)
 	cpu_marks.find = marks_find;
 	cpu_marks.accept = candidate_accept;
 }
+
+/*
+ * Steps of sample_weight(): the exponent, at most WEIGHT_EXACT, is halved so
+ * often that five terms of the series are exact to 10^-13.
+ */
+#define WEIGHT_STEPS 12
+
+/* exp(-x) is less than 10^-17 from here on. */
+#define WEIGHT_EXACT 40
+
+uint64_t
+sample_weight(uint64_t size, uint64_t mean)
+{
+	double x = mean == 0 ? WEIGHT_EXACT : (double)size / (double)mean, y;
+
+	if (x >= WEIGHT_EXACT)
+		return size;
+	if (size == 0)
+		return mean;
+	x /= 1 << WEIGHT_STEPS;
+	/* 1 - exp(-x), and then of 2x: 1 - (1 - y)^2 is y (2 - y). */
+	y = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5))));
+	for (int i = 0; i < WEIGHT_STEPS; i++)
+		y *= 2 - y;
+	return (uint64_t)((double)size / y + 0.5);
+}

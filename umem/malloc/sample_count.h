@@ -46,6 +46,12 @@ bool sample_count_marked(size_t size, size_t round_bytes);
 /* Sets the functions of cpu_marks; at start. */
 void sample_count_start(void);
 
+/*
+ * Returns the bytes for which a sample of this size stands, if mean bytes lie
+ * between two samples: the size divided by the probability of the sample.
+ */
+uint64_t sample_weight(uint64_t size, uint64_t mean);
+
 /* Random bits of the generator that draws the distances. */
 uint64_t sample_count_random(void);
 

@@ -21,6 +21,7 @@
 #include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
+#include "vmem/probe.h"
 
 /* Returns the bytes of parts of a slab; the last part may be shorter. */
 static size_t
@@ -104,6 +105,8 @@ page_purge_parts(const struct slab_store *store, const struct slab *slab,
 		if (!os_purge(
 			(void *)(slab->span + from * part), end - from * part))
 			break;
+		probe_fire(
+		    umem, purge, slab->span + from * part, end - from * part);
 		done |= bit_range(from, to - 1);
 		parts &= ~done;
 		*purged += end - from * part;

@@ -124,6 +124,7 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/probe.h"
 #include "vmem/vmem.h"
 
 static size_t
@@ -351,6 +352,8 @@ slab_create(struct slab_store *store)
 		page_map_enter_slab(span, store->layout.slab_bytes,
 		    store->map_class, store->layout.chunk,
 		    slab_first(store, slab) - slab->span, slab);
+	probe_fire(umem, slab_create, store->name, slab->span,
+	    store->layout.slab_bytes);
 	return slab;
 }
 
@@ -408,6 +411,8 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	if (unlikely(store->is_annotated))
 		checker_slab_destroy(
 		    (void *)slab->span, store->layout.slab_bytes);
+	probe_fire(umem, slab_destroy, store->name, slab->span,
+	    store->layout.slab_bytes);
 	span_free(store, slab->span);
 	desc_free(store, slab);
 }

@@ -115,6 +115,7 @@ struct slab_store {
 	struct slab *isolated; /* [s] slab that a purge has isolated */
 	size_t colour;         /* [u] of the next slab */
 	uint64_t ncreated;     /* [a] slabs ever made */
+	const char *name;      /* [I] of the cache, for probes */
 	/*
 	 * Apart from the lock, because the holder of the lock writes that line.
 	 */
