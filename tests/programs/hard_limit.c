@@ -4,6 +4,7 @@
  */
 #include "tests/programs/check.h"
 
+#pragma weak umem_cache_create
 #pragma weak umem_ctl
 
 #define LIMIT   (64 * MIB)
@@ -136,6 +137,59 @@ check_fork(void)
 	empty();
 }
 
+static void *kept[40]; /* 1 MiB each, which the program can do without */
+static unsigned nkept; /* [atomic] */
+static pthread_barrier_t stops;
+
+static void
+give_kept(void *arg)
+{
+	unsigned n = __atomic_exchange_n(&nkept, 0, __ATOMIC_ACQ_REL);
+
+	(void)arg;
+	while (n > 0)
+		free(kept[--n]);
+}
+
+static void *
+wait_for_stop(void *arg)
+{
+	pthread_barrier_wait(&stops);
+	return arg;
+}
+
+/*
+ * With a second thread there is an upkeep thread, which calls the program
+ * before a request fails.
+ */
+static void
+check_callback(void)
+{
+	umem_cache_t *asks = umem_cache_create(
+	    "asks", 100, 0, NULL, NULL, give_kept, NULL, NULL, 0);
+	pthread_t thread;
+	void *block;
+
+	check(asks != NULL);
+	check(pthread_barrier_init(&stops, NULL, 2) == 0);
+	check(pthread_create(&thread, NULL, wait_for_stop, NULL) == 0);
+	for (unsigned n = 0; n < 40; n++) {
+		kept[n] = malloc(MIB);
+		check(kept[n] != NULL);
+		memset(kept[n], 1, MIB);
+	}
+	__atomic_store_n(&nkept, 40, __ATOMIC_RELEASE);
+	/* On a slow machine the callback may take longer than the request. */
+	for (int i = 0; i < 100; i++)
+		if ((block = malloc(40 * MIB)) != NULL)
+			break;
+	check(block != NULL);
+	check(__atomic_load_n(&nkept, __ATOMIC_ACQUIRE) == 0);
+	free(block);
+	pthread_barrier_wait(&stops);
+	check(pthread_join(thread, NULL) == 0);
+}
+
 static void
 check_change(void)
 {
@@ -160,6 +214,7 @@ main(void)
 	check_resize();
 	check_threads();
 	check_fork();
+	check_callback();
 	check_change();
 	churn(2, 20000, 50000);
 	return 0;

@@ -1,0 +1,161 @@
+/*
+ * test_soft_limit.c - the release above the soft limit (soft_limit.h); each
+ * test is a separate process
+ */
+#include <check.h>
+
+#include "tests/unit/stay.h"
+#include "umem/cache/cache.h"
+#include "umem/cache/worker.h"
+#include "umem/upkeep/reclaim.h"
+#include "umem/upkeep/soft_limit.h"
+#include "vmem/heap.h"
+#include "vmem/os.h"
+
+#define SIZE     4096
+#define NOBJECTS (16 * MIB / SIZE)
+
+static umem_cache_t *cache;
+
+/* Leaves idle memory in a CPU's magazines, in a depot, and in slabs. */
+static void
+leave_idle(void)
+{
+	void **all = os_map(NOBJECTS * sizeof(*all));
+
+	cache =
+	    umem_cache_create("idle", SIZE, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	for (int round = 0; round < 10; round++) {
+		for (size_t i = 0; i < NOBJECTS; i++)
+			all[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+		for (size_t i = 0; i < NOBJECTS; i++)
+			umem_cache_free(cache, all[i]);
+	}
+}
+
+static void
+leave_dirty(size_t bytes)
+{
+	bool zeroed;
+	void *at = heap_alloc(bytes, HEAP_UNIT, &zeroed);
+
+	ck_assert_ptr_nonnull(at);
+	heap_free(at, bytes);
+	ck_assert_uint_ge(heap_dirty(), bytes);
+}
+
+static size_t
+memory_now(void)
+{
+	return heap_held() - page_purge_bytes();
+}
+
+static size_t
+rounds_of_cpus(void)
+{
+	return magazine_rounds(&cache->mag) - cache_depot_bytes(cache) / SIZE;
+}
+
+/* Sets the limit so many bytes below the memory of now, and releases. */
+static bool
+release(size_t bytes)
+{
+	bool suffices;
+
+	ck_assert(worker_begin());
+	heap_limits.soft = memory_now() - bytes;
+	suffices = soft_limit_release(SIZE_MAX);
+	worker_end();
+	return suffices;
+}
+
+START_TEST(each_level_is_released_after_the_one_that_is_cheaper)
+{
+	size_t depot, cpus;
+
+	stay_here();
+	leave_idle();
+	leave_dirty(8 * MIB);
+	depot = cache_depot_bytes(cache);
+	cpus = rounds_of_cpus();
+	ck_assert_uint_gt(depot, 8 * MIB);
+	ck_assert_uint_gt(cpus, 0);
+
+	/* Dirty pages suffice. */
+	ck_assert(release(1 * MIB));
+	ck_assert_uint_eq(cache_depot_bytes(cache), depot);
+	ck_assert_uint_gt(heap_dirty(), 1 * MIB);
+	/* Dirty pages, and a depot. */
+	ck_assert(release(heap_dirty() + 2 * MIB));
+	ck_assert_uint_lt(cache_depot_bytes(cache), depot);
+	ck_assert_uint_eq(rounds_of_cpus(), cpus);
+	/* All the rest, of which the CPUs have the last. */
+	ck_assert(!release(memory_now() - MIB / 4) || memory_now() <= MIB / 4);
+	ck_assert_uint_eq(cache_depot_bytes(cache), 0);
+	ck_assert_uint_eq(rounds_of_cpus(), 0);
+	ck_assert_uint_lt(memory_now(), 2 * MIB);
+	ck_assert_uint_eq(heap_limits.nsoft, 3);
+}
+END_TEST
+
+/* What no release can change is tried again when there is more. */
+START_TEST(a_heap_that_stays_above_the_limit_is_left_alone)
+{
+	bool zeroed;
+
+	stay_here();
+	ck_assert_ptr_nonnull(heap_alloc(32 * MIB, HEAP_UNIT, &zeroed));
+	heap_limits.soft = 16 * MIB;
+	ck_assert(worker_begin());
+	ck_assert(soft_limit_is_due());
+	ck_assert(!soft_limit_release(SIZE_MAX));
+	ck_assert(soft_limit_is_exceeded());
+	ck_assert(!soft_limit_is_due());
+	ck_assert_uint_eq(reclaim_page_pressure(), RECLAIM_PRESSURE_MOST);
+	ck_assert_ptr_nonnull(heap_alloc(2 * MIB, HEAP_UNIT, &zeroed));
+	ck_assert(soft_limit_is_due());
+	ck_assert(!soft_limit_release(SIZE_MAX));
+	leave_dirty(2 * MIB);
+	ck_assert(soft_limit_is_due());
+	heap_limits.soft = 0;
+	ck_assert(!soft_limit_is_due());
+	ck_assert(!soft_limit_is_exceeded());
+	worker_end();
+}
+END_TEST
+
+START_TEST(under_pressure_the_memory_of_now_is_the_limit)
+{
+	stay_here();
+	leave_dirty(16 * MIB);
+	ck_assert(worker_begin());
+	ck_assert(!soft_limit_is_due());
+	soft_limit_under_pressure(true);
+	ck_assert(soft_limit_is_due());
+	ck_assert(soft_limit_release(SIZE_MAX));
+	ck_assert_uint_lt(heap_dirty(), 16 * MIB);
+	ck_assert_uint_gt(heap_dirty(), 8 * MIB);
+	soft_limit_under_pressure(false);
+	leave_dirty(16 * MIB);
+	ck_assert(!soft_limit_is_due());
+	/* The lesser of the two counts. */
+	heap_limits.soft = 8 * MIB;
+	soft_limit_under_pressure(true);
+	ck_assert(soft_limit_release(SIZE_MAX));
+	ck_assert_uint_le(heap_dirty(), 8 * MIB);
+	worker_end();
+}
+END_TEST
+
+Suite *
+soft_limit_suite(void)
+{
+	Suite *s = suite_create("soft_limit");
+	TCase *c = tcase_create("all");
+
+	suite_add_tcase(s, c);
+	tcase_add_test(c, each_level_is_released_after_the_one_that_is_cheaper);
+	tcase_add_test(c, a_heap_that_stays_above_the_limit_is_left_alone);
+	tcase_add_test(c, under_pressure_the_memory_of_now_is_the_limit);
+	return s;
+}
