@@ -4,8 +4,9 @@
 
 #include "tools/inspect/fields.h"
 
-/* Above any number in a saved file. */
-#define NUMBER_MOST 1e18
+/* Above any number, and any time, in a saved file: sums fit in 64 bits. */
+#define NUMBER_MOST 1e15
+#define TIME_MOST   1e10
 
 size_t
 fields_split(char *line, char **fields, size_t most)
@@ -26,4 +27,10 @@ fields_number(const char *text, double *number)
 	*number = strtod(text, &end);
 	return end != text && *end == '\0' && *number >= 0 &&
 	       *number < NUMBER_MOST;
+}
+
+bool
+fields_time(const char *text, double *seconds)
+{
+	return fields_number(text, seconds) && *seconds < TIME_MOST;
 }

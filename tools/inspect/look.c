@@ -89,7 +89,7 @@ parse_line(struct look *look, char *line, bool *ended)
 	if (*ended)
 		return false;
 	if (n == 2 && strcmp(field[0], "time") == 0)
-		return fields_number(field[1], &look->time);
+		return fields_time(field[1], &look->time);
 	if (n == 2 && strcmp(field[0], "end") == 0) {
 		*ended = true;
 		return fields_number(field[1], &count) &&

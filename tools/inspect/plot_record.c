@@ -121,7 +121,7 @@ parse_look(struct plot *plot, char **field)
 	struct plot_look look;
 	double number;
 
-	if (!fields_number(field[1], &look.time) || look.time < last ||
+	if (!fields_time(field[1], &look.time) || look.time < last ||
 	    look.time > SECONDS_MOST)
 		return false;
 	for (size_t i = 0; i < USAGE_LAYERS + 2; i++) {
@@ -246,7 +246,7 @@ parse_line(struct plot *plot, char *line, const char *path)
 	if (n == 4 && strcmp(field[0], "end") == 0)
 		return parse_end(plot, field);
 	if (n == 2 && strcmp(field[0], "start") == 0)
-		return fields_number(field[1], &plot->start) &&
+		return fields_time(field[1], &plot->start) &&
 		       plot->start <= SECONDS_MOST;
 	if (n == 2 && strcmp(field[0], "sampling") == 0)
 		return fields_number(field[1], &plot->mean);

@@ -4,7 +4,8 @@ fuzz.py UMEM ROUNDS CORE... - damages cores and has umem look at them
 A round is one piece of damage to one core, and one command.  What is damaged:
 the length, the ELF header, a program header, the notes, the library's
 description of itself, or a word that is not zero in memory.  The lengths of
-each note are emptied in turn.
+each note are emptied in turn.  Saved looks and files of suppressions are
+damaged, too.
 """
 import json
 import os
@@ -25,7 +26,8 @@ COMMANDS = [
     ["log"], ["bufctl", "-hv"], ["walk", "umem"], ["walk", "freemem"],
     ["walk", "vmem_seg"], ["walk", "umem_slab_partial"], ["walk", "bufctl"],
     ["whatis", "5500"], ["grep", "5500"], ["leaks", "--json"], ["metrics"],
-    ["crash"],
+    ["crash"], ["samples"], ["samples", "--pprof"], ["samples", "--html"],
+    ["users"],
 ]
 
 
@@ -305,6 +307,40 @@ def empty_notes(name):
             os.pwrite(file.fileno(), core[at:at + 8], at)
 
 
+def spoiled(dice, text):
+    """The bytes of a text file, cut, changed or with something added."""
+    at = dice.randrange(len(text) + 1)
+    end = min(len(text), at + dice.choice([0, 1, 1, 20]))
+    new = dice.choice([b"", b"\0", b"\t", b"\n", b"-1", b"1e300", b"nan",
+                       b"99999999999999999999", b"[", b"*" * 50, b"\xff",
+                       bytes([dice.randrange(256)]), text[end:end + 30]])
+    return text[:at] + new + (text[end:] if dice.randrange(4) else b"")
+
+
+def look_files(name, dice, n):
+    """Saved looks, records, and suppressions, that are damaged."""
+    saved = (b"umem leaks 1\ntime\t1763870000.123\n"
+             b"site\t15000\t3\texact\tlose (main.c:7)\tmain < run\n"
+             b"site\t4e6\t12.5\testimate\tmake\t\nend\t2\n")
+    open("saved", "wb").write(saved)
+    record = open("record", "rb").read()
+    patterns = b"# known\nmain\n lib*.so*\n[a-z]?*foo\n"
+    for i in range(n):
+        open("spoiled", "wb").write(spoiled(dice, saved))
+        look(name, ["leaks", "--since=spoiled"], f"a spoiled look, {i}")
+        look("saved", ["diff", "spoiled"], f"a spoiled look, {i}")
+        open("spoiled", "wb").write(spoiled(dice, record))
+        look("spoiled", ["plot"], f"a spoiled record, {i}")
+        open("spoiled", "wb").write(spoiled(dice, patterns))
+        look(name, ["leaks", "--suppressions=spoiled"],
+             f"spoiled suppressions, {i}")
+    for old, new in ((b"\ntime\t", b"\ntime\t9" + 11 * b"0"),
+                     (b"\nsite\t", b"\nsite\t9" + 15 * b"0")):
+        open("spoiled", "wb").write(saved.replace(old, new))
+        if look("saved", ["diff", "spoiled"], f"{new}") != 2:
+            sys.exit(f"{new} is a number in a look")
+
+
 for name in names:
     dice = random.Random(4711)
     for command in COMMANDS:
@@ -319,6 +355,7 @@ for name in names:
         sys.exit(f"{name}: no records")
     cut(name, dice, rounds // 2)
     empty_notes(name)
+    look_files(name, dice, rounds // 4)
     statuses = harm(name, dice, rounds)
     if rounds >= 50 and statuses != {0, 1, 2}:
         sys.exit(f"{name}: only statuses {statuses}; is it damaged at all?")
