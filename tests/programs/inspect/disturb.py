@@ -164,6 +164,8 @@ def check(mode):
             goes_on(program, what)
     tool = look(program, ["leaks"])
     ends(tool, f"{mode}, at the end")
+    if tool.returncode != 1:
+        sys.exit(f"{mode}: no leaks at the end")
     program.stdin.close()
     if program.wait(LIMIT) != 0:
         sys.exit(f"{mode}: status {program.returncode}")
