@@ -171,7 +171,7 @@ $B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map umem/preempted.list \
 
 # Its undefined names are those of libumem.so.1 or libumem_malloc.so.1, of which
 # the program chooses one.
-$B/libumem_rcu.so.1: $(RCU_O) umem/libumem_rcu.map
+$B/libumem_rcu.so.1: $(RCU_O) umem/libumem_rcu.map umem/sections.ld
 	$(call short,LD,$@) \
 	    $(CC) $(filter-out -Wl$(comma)-z$(comma)defs,$(SO_FLAGS)) \
 	    -Wl,-soname,$(@F) -Wl,--version-script=umem/libumem_rcu.map \

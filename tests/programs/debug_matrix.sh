@@ -284,7 +284,7 @@ mode="default:objects"
 run "$mode" twice object 100
 reported "$twice" giver
 run "$mode" twice malloc 100
-[[ $said == "umem: free(0x"*"): block freed twice" ]] || bad "another text"
+[[ $said == "umem: free(0x"*$'): block freed twice\n'* ]] || bad "another text"
 mode="guards;lite:obj*,x;default:nosuch"
 run "$mode" later malloc 100
 reported "buffer modified after being freed"

@@ -1,7 +1,9 @@
 #!/bin/bash
 # The libraries need from the program that loads them at most 64 bytes of static
 # TLS (a debug build also keeps the locks of a thread there) and no other TLS,
-# and no library but libc.  They are marked never to be unloaded.
+# and no library but libc.  They are marked never to be unloaded.  The files
+# that umem/sections.ld names exist, and each library keeps a section .text,
+# without which gdb reports an internal error.
 set -eu
 export LC_ALL=C
 bad() {
@@ -30,6 +32,18 @@ for library in libumem.so.1 libumem_malloc.so.1; do
 	! readelf -lW "$file" | grep GNU_STACK | grep -q E ||
 	    bad "$library: executable stack"
 done
+
+for library in libumem.so.1 libumem_malloc.so.1 libumem_rcu.so.1; do
+	[ ! -e "$B/$library" ] || readelf -SW "$B/$library" | grep -q ' \.text ' ||
+	    bad "$library: no section .text"
+done
+n=0
+while read -r pattern; do
+	compgen -G "$TOP/$pattern" >/dev/null ||
+	    bad "sections.ld names $pattern, which does not exist"
+	n=$((n + 1))
+done < <(sed -n 's/^\t\t\*\(.*\)\.o(.*/\1.c/p' "$TOP/umem/sections.ld")
+[ $n -ge 20 ] || bad "sections.ld: only $n files found"
 
 # A C program on our malloc gets no C++ library.
 echo 'int main(void) { return 0; }' >plain.c

@@ -191,7 +191,7 @@ reported() {
 }
 # ended TEXT - by this one message of the library
 ended() {
-	[[ $said =~ ^umem:\ $1$ && $status = 134 ]] || bad "not: $1"
+	[[ ${said%%$'\n'*} =~ ^umem:\ $1$ && $status = 134 ]] || bad "not: $1"
 }
 fine() {
 	[[ $status = 0 && $said == "went on" ]] || bad "not fine"

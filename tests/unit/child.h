@@ -9,6 +9,7 @@
 #include <check.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,17 @@ child_writes(void (*f)(void))
 	child_text[n] = '\0';
 	close(fd[0]);
 	waitpid(child, &child_status, 0);
+	return child_text;
+}
+
+/* The first line of what f writes in a child, without the rest of a report. */
+static inline const char *
+child_writes_first(void (*f)(void))
+{
+	char *end = strchr(child_writes(f), '\n');
+
+	if (end != NULL)
+		end[1] = '\0';
 	return child_text;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/child.h"
 #include "vmem/arena.h"
 #include "vmem/hooks.h"
 #include "vmem/meta.h"
@@ -759,31 +760,6 @@ START_TEST(growing_what_is_not_allocated_panics)
 }
 END_TEST
 
-/* Runs func in a child process and stores its output on stderr in text. */
-static void
-stderr_of(void (*func)(void), char *text, size_t size)
-{
-	int fds[2];
-	size_t n = 0;
-	ssize_t got;
-
-	ck_assert_int_eq(pipe(fds), 0);
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		dup2(fds[1], 2);
-		close(fds[0]);
-		func();
-		_exit(0);
-	}
-	close(fds[1]);
-	while ((got = read(fds[0], text + n, size - 1 - n)) > 0)
-		n += (size_t)got;
-	text[n] = '\0';
-	close(fds[0]);
-	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-}
-
 static vmem_t *victim;
 
 static void
@@ -806,23 +782,20 @@ do_leak(void)
 
 START_TEST(misuse_is_told_in_libumems_words)
 {
-	char text[512], want[512];
+	char want[512];
 
 	victim = arena_make(64, 6400, 64);
 	vmem_alloc(victim, 128, VM_SLEEP);
-	stderr_of(do_bad_free, text, sizeof(text));
 	snprintf(want, sizeof(want),
 	    "umem: vmem_hash_delete(%p, abc0, 64): bad free\n", (void *)victim);
-	ck_assert_str_eq(text, want);
-	stderr_of(do_wrong_size, text, sizeof(text));
+	ck_assert_str_eq(child_writes_first(do_bad_free), want);
 	snprintf(want, sizeof(want),
 	    "umem: vmem_hash_delete(%p, 40, 192): "
 	    "wrong size (expect 128)\n",
 	    (void *)victim);
-	ck_assert_str_eq(text, want);
-	stderr_of(do_leak, text, sizeof(text));
-	ck_assert_str_eq(
-	    text, "umem: vmem_destroy('test'): leaked 128 bytes\n");
+	ck_assert_str_eq(child_writes_first(do_wrong_size), want);
+	ck_assert_str_eq(child_writes_first(do_leak),
+	    "umem: vmem_destroy('test'): leaked 128 bytes\n");
 }
 END_TEST
 

@@ -1069,18 +1069,18 @@ use_bad_import(void)
 START_TEST(an_import_that_is_wrong_is_reported)
 {
 	bad_import = import_null;
-	ck_assert_str_eq(child_writes(use_bad_import),
+	ck_assert_str_eq(child_writes_first(use_bad_import),
 	    "umem: import of 'bad' delivered NULL\n");
 	ck_assert(child_aborted());
 	bad_import = import_too_many;
-	ck_assert_str_eq(child_writes(use_bad_import),
+	ck_assert_str_eq(child_writes_first(use_bad_import),
 	    "umem: import of 'bad' delivered 2 resources instead of 1\n");
 	ck_assert(child_aborted());
 	bad_import = import_same;
 	child_writes(use_bad_import);
 	ck_assert(child_exited(0));
 	cache_checked = true;
-	ck_assert_str_eq(child_writes(use_bad_import),
+	ck_assert_str_eq(child_writes_first(use_bad_import),
 	    "umem: import of 'bad' delivered 0x7 twice\n");
 	ck_assert(child_aborted());
 }
@@ -1134,13 +1134,13 @@ have_checks(int how)
 START_TEST(with_checks_every_second_free_is_reported)
 {
 	have_checks(_i);
-	ck_assert_str_eq(child_writes(free_twice_apart),
+	ck_assert_str_eq(child_writes_first(free_twice_apart),
 	    "umem: umem_cache_free(import, 0x1): block freed twice\n");
 	ck_assert(child_aborted());
-	ck_assert_str_eq(child_writes(free_foreign),
+	ck_assert_str_eq(child_writes_first(free_foreign),
 	    "umem: umem_cache_free(import, 0x3039): object of another cache\n");
 	ck_assert(child_aborted());
-	ck_assert_str_eq(child_writes(free_foreign_first),
+	ck_assert_str_eq(child_writes_first(free_foreign_first),
 	    "umem: umem_cache_free(import, 0x3039): object of another cache\n");
 	ck_assert(child_aborted());
 }
