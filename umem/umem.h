@@ -1080,7 +1080,7 @@ struct umem_stats {
 	size_t ncaches;         /* number of caches, size classes included */
 	uint64_t nfailures;     /* allocations from caches that failed */
 	size_t soft_limit_bytes; /* limit on heap_bytes; 0: none */
-	uint64_t nsoft_limit;    /* releases because of it */
+	uint64_t nsoft_limit;    /* releases for it or memory_pressure */
 	size_t hard_limit_bytes; /* limit on limited_bytes; 0: none */
 	uint64_t nhard_limit;    /* requests that were refused for it */
 	size_t limited_bytes;    /* heap_bytes, and memory that the program gets

@@ -47,7 +47,7 @@
 	M(SOFT_LIMIT, "umem_soft_limit", "gauge", "bytes",                     \
 	    "Heap memory above which unused memory is released; 0: none.")     \
 	M(SOFT_HITS, "umem_soft_limit_hits", "counter", "",                    \
-	    "Releases because of the soft limit.")                             \
+	    "Releases because of the soft limit or pressure.")                 \
 	M(LIMITED, "umem_limited", "gauge", "bytes",                           \
 	    "Heap memory that the hard limit counts.")                         \
 	M(HARD_LIMIT, "umem_hard_limit", "gauge", "bytes",                     \

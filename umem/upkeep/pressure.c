@@ -69,9 +69,11 @@ pressure_read(uint64_t now_ns)
 	umem_assert(worker_is_self());
 	if (likely(!__atomic_load_n(&pressure_is_watched, __ATOMIC_RELAXED)) ||
 	    heap_committed() < HEAP_LEAST || os_is_confined()) {
-		read_ns = 0;
-		if (pressure_level() != 0)
+		/* No write if the option was never on: the page stays clean. */
+		if (read_ns != 0) {
+			read_ns = 0;
 			level_set(0);
+		}
 		return;
 	}
 	if (elapsed < READ_NS || !cgroup_memory_stalls(&total))
