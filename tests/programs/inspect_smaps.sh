@@ -12,6 +12,7 @@ export PYTHONMALLOC=malloc
 # A mapping that is partly the library's counts with its pages in memory.
 cat >check.py <<'END2'
 import json
+import os
 import re
 import struct
 import sys
@@ -20,14 +21,16 @@ pid, status = sys.argv[1], json.load(open(sys.argv[2]))
 memory = status["memory"]
 ranges = [(int(r["address"], 16), int(r["address"], 16) + r["bytes"])
           for r in memory["ranges"]]
+page = os.sysconf("SC_PAGE_SIZE")
 pagemap = open(f"/proc/{pid}/pagemap", "rb")
 
 
 def pages(start, end):
     """Bytes in memory between two addresses."""
-    pagemap.seek(start // 4096 * 8)
-    words = pagemap.read((end - start) // 4096 * 8)
-    return 4096 * sum(word >> 63 for word, in struct.iter_unpack("=Q", words))
+    first, n = start // page, (end + page - 1) // page - start // page
+    pagemap.seek(first * 8)
+    words = struct.iter_unpack("=Q", pagemap.read(n * 8))
+    return page * sum(word >> 63 for word, in words)
 
 
 rss = ours = 0
@@ -44,8 +47,7 @@ for line in open(f"/proc/{pid}/smaps"):
     if sum(b - a for a, b in parts) == end - start:
         ours += here
     else:
-        ours += sum(pages(a // 4096 * 4096, (b + 4095) // 4096 * 4096)
-                    for a, b in parts)
+        ours += sum(pages(a, b) for a, b in parts)
 mapped = memory["mapped_bytes"]
 print(f"mapped {mapped}, resident {ours} of {rss}; {memory}")
 # Programs have blocks of which they never touched a part.
