@@ -165,7 +165,7 @@ plot_record(
 	watch_open(&watch, name);
 	clock_gettime(CLOCK_REALTIME, &now);
 	watch_look(&watch, &usage);
-	plot->program = watch.program != NULL ? watch.program : "process";
+	plot->program = watch.program;
 	plot->pid = xprint("%d", watch.target->pid);
 	plot->start =
 	    (double)now.tv_sec + rint((double)now.tv_nsec / 1e6) / 1e3;
@@ -232,7 +232,7 @@ command_plot(int argc, char **argv)
 
 	parse_options(&options, argc, argv);
 	name = only_argument(argc, argv);
-	is_record = !is_number(name);
+	is_record = !is_number(name) || access(name, F_OK) == 0;
 	if (json_wanted || (is_record && options.save != NULL))
 		fail_usage(argv[0]);
 	if (!has_page && options.save == NULL)

@@ -13,6 +13,7 @@
 
 #include "tools/inspect/flame.h"
 #include "tools/inspect/html.h"
+#include "tools/inspect/program.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/symbols.h"
 
@@ -197,16 +198,12 @@ flame_write_graph(const struct flame_stack *stacks, size_t n)
 
 /* Returns "program (PID)", or the name of the core. */
 static const char *
-target_title(const struct target *target)
+target_title(struct target *target)
 {
-	for (size_t i = 0; target->live && i < target->nmaps; i++) {
-		const struct mapping *m = &target->maps[i];
-		const char *slash = strrchr(m->name, '/');
+	const char *name = target->live ? program_name(target) : NULL;
 
-		if (m->file && m->execute && slash != NULL)
-			return xprint("%s (%s)", slash + 1, target->name);
-	}
-	return plain_text(target->name, SIZE_MAX);
+	return name != NULL ? xprint("%s (%s)", name, target->name)
+			    : plain_text(target->name, SIZE_MAX);
 }
 
 static void

@@ -1,10 +1,10 @@
 /*
  * symbols.c - names of code addresses of the target
  *
- * A name has the file and the function.  For code in memory without a file,
- * which a program has generated at run time, jit.c finds the function.  Of a
- * function that is not known, the address in the file as linked is printed,
- * which addr2line takes.
+ * A name has the file or the program (program.c), and the function.  For code
+ * in memory without a file, which a program has generated at run time, jit.c
+ * finds the function.  Of a function that is not known, the address in the file
+ * as linked is printed, which addr2line takes.
  *
  * Each address is looked up once.
  */
@@ -13,6 +13,7 @@
 
 #include "tools/inspect/jit.h"
 #include "tools/inspect/modules.h"
+#include "tools/inspect/program.h"
 #include "tools/inspect/symbols_source.h"
 
 /* A return address that was looked up. */
@@ -29,14 +30,6 @@ struct symbols {
 	void *known; /* tree of struct known */
 };
 
-static const char *
-base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Finds the file or mapping with a return address, and the address in it. */
 static const char *
 find_object(struct target *target, uint64_t pc, uint64_t *address)
@@ -46,11 +39,11 @@ find_object(struct target *target, uint64_t pc, uint64_t *address)
 
 	if (module != NULL) {
 		*address = pc - module->bias;
-		return base_name(module->file->name);
+		return program_object(target, module->file);
 	}
 	if (m != NULL && m->name[0] != '\0') {
 		*address = pc - m->start + m->offset;
-		return base_name(m->name);
+		return program_object(target, m);
 	}
 	return source_object(target->symbols->source, pc, address);
 }

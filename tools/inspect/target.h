@@ -55,6 +55,7 @@ struct call {
 };
 
 struct modules;
+struct program;
 struct symbols;
 
 struct target {
@@ -75,6 +76,7 @@ struct target {
 	size_t nfiles;
 	struct modules *modules; /* modules.c */
 	struct symbols *symbols; /* symbols.c */
+	struct program *program; /* program.c */
 	struct thread *threads;
 	size_t nthreads, threads_capacity;
 	struct kernel_reference *kernel_references;
@@ -87,6 +89,7 @@ struct target {
 	char *file; /* of a core, mapped */
 	size_t file_bytes;
 	const char *command;       /* of a core: the program's words, or "" */
+	const char *comm;          /* of a core: its recorded name, or "" */
 	int signal;                /* of a core; 0: none */
 	int signal_code;           /* si_code */
 	uint64_t fault_address;    /* si_addr, if the signal has one */

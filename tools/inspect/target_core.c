@@ -257,6 +257,7 @@ take_process(struct target *target, const char *at, size_t n)
 	target->pid = info.pr_pid;
 	info.pr_psargs[sizeof(info.pr_psargs) - 1] = '\0';
 	target->command = plain_text(info.pr_psargs, sizeof(info.pr_psargs));
+	target->comm = plain_text(info.pr_fname, sizeof(info.pr_fname));
 }
 
 static void
@@ -317,7 +318,7 @@ core_open(struct target *target)
 	size_t n;
 
 	assert(!target->live);
-	target->command = "";
+	target->command = target->comm = "";
 	file_map(target);
 	h = header_check(target);
 	n = segment_count(target, h);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/inspect/print.h"
+#include "tools/inspect/program.h"
 #include "tools/inspect/watch.h"
 
 /* Between looks, so many times the time of a look passes. */
@@ -20,14 +21,16 @@ watch_open(struct watch *watch, const char *name)
 	watch->target = target_open(name);
 	if (!watch->target->live)
 		fail_with(EXIT_ERROR, "%s: is a core file", name);
+	watch->program = program_name(watch->target);
+	if (watch->program == NULL)
+		watch->program = "process";
 	watch->layout = layout_find_ready(watch->target);
 	watch->model.target = watch->target;
 	watch->model.layout = watch->layout;
 }
 
-/* Reads the name of the program and the number of its threads. */
 static void
-read_process(struct watch *watch)
+read_threads(struct watch *watch)
 {
 	char path[64], line[256];
 	FILE *file;
@@ -36,13 +39,9 @@ read_process(struct watch *watch)
 	file = fopen(path, "re");
 	if (file == NULL)
 		return;
-	while (fgets(line, sizeof(line), file) != NULL) {
-		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "Name:\t", 6) == 0 && watch->program == NULL)
-			watch->program = plain_text(line + 6, 63);
-		else if (strncmp(line, "Threads:\t", 9) == 0)
+	while (fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, "Threads:\t", 9) == 0)
 			watch->nthreads = strtoul(line + 9, NULL, 10);
-	}
 	fclose(file);
 }
 
@@ -65,7 +64,7 @@ watch_look(struct watch *watch, struct usage *usage)
 	/* Names, which are looked up once, do not count. */
 	watch->took = seconds_now() - start;
 	top_sites_count(&watch->sites, &watch->model);
-	read_process(watch);
+	read_threads(watch);
 }
 
 const char *

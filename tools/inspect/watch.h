@@ -16,7 +16,7 @@ struct watch {
 	struct top_sites sites;
 	uint64_t mean;       /* sampling interval; 0: off */
 	size_t nthreads;     /* of the process */
-	const char *program; /* its name; or NULL */
+	const char *program; /* its name */
 	double took;         /* the last look, in seconds */
 };
 
