@@ -51,6 +51,12 @@ top_sort_named(const char *name)
 	return sort;
 }
 
+static const char all_keys[] =
+    "q quit  space pause  sort: m memory u use c cached g growth l loads "
+    "x locks  v CPUs  r reset  + - interval";
+static const char short_keys[] =
+    "q quit  space pause  sort m u c g l x  v CPUs  r reset  + - interval";
+
 /* Cuts a text behind so many characters, of which some may be UTF-8. */
 static void
 text_cut(char *text, size_t width)
@@ -120,10 +126,10 @@ add_title(const struct top *top)
 		snprintf(state, sizeof(state), "PAUSED");
 	if (top->ended != NULL)
 		snprintf(state, sizeof(state), "ENDED");
-	line_add(SCREEN_TITLE, "umem top  %d %s  %zu thread%s  %s  %s",
-	    top->watch.target->pid,
-	    top->watch.program ? top->watch.program : "", top->watch.nthreads,
-	    top->watch.nthreads == 1 ? "" : "s", clock, state);
+	line_add(SCREEN_TITLE, "umem top  %d %s  %zu thread%s  %s  %s  by %s",
+	    top->watch.target->pid, top->watch.program, top->watch.nthreads,
+	    top->watch.nthreads == 1 ? "" : "s", clock, state,
+	    sort_names[top->sort]);
 	if (top->ended != NULL)
 		line_add(SCREEN_BOLD, "%s; this is the last look", top->ended);
 }
@@ -353,9 +359,9 @@ add_caches(const struct top *top, size_t rows)
 	size_t n, first, shown;
 	struct row *row = rows_make(top, &n);
 
-	line_add(SCREEN_BOLD, "%-*s %7s %7s %7s %7s %7s %5s %6s %6s",
+	line_add(SCREEN_TITLE, "%-*s %7s %7s %7s %7s %7s %5s %6s %6s",
 	    name_width(), "CACHE", "MEMORY", "IN USE", "CACHED", "GROWTH",
-	    "LOADS/S", "CPU%", "DEPOT%", "LOCK/S");
+	    "LOADS/S", "HIT%", "DEPOT%", "LOCK/S");
 	rows = rows > 1 ? rows - 1 : 0;
 	first = top->skipped < n ? top->skipped : n - (n != 0);
 	shown = n - first;
@@ -364,7 +370,7 @@ add_caches(const struct top *top, size_t rows)
 	for (size_t i = first; i < first + shown; i++)
 		add_row(&row[i]);
 	if (first + shown < n && rows > 0)
-		line_add(SCREEN_PLAIN, "%zu more", n - first - shown);
+		line_add(SCREEN_PLAIN, "%zu more caches", n - first - shown);
 	free(row);
 }
 
@@ -387,8 +393,9 @@ add_sites(const struct top *top, size_t rows)
 
 	while (n < top->watch.sites.n && top->watch.sites.site[n]->bytes > 0)
 		n++;
-	line_add(SCREEN_BOLD, "%8s %8s %8s  CALL SITE (estimates from samples)",
-	    "BYTES", "GROWTH", "BLOCKS");
+	line_add(SCREEN_TITLE,
+	    "%8s %8s %8s  CALL SITE (estimates from samples)", "BYTES",
+	    "GROWTH", "BLOCKS");
 	rows = rows > 1 ? rows - 1 : 0;
 	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
 	for (size_t i = 0; i < shown; i++) {
@@ -402,7 +409,7 @@ add_sites(const struct top *top, size_t rows)
 		    s->blocks, s->name);
 	}
 	if (shown < n && rows > 0)
-		line_add(SCREEN_PLAIN, "%zu more", n - shown);
+		line_add(SCREEN_PLAIN, "%zu more call sites", n - shown);
 	if (n == 0 && top->watch.mean != 0)
 		line_add(SCREEN_PLAIN, "no sample yet, of one in %s bytes",
 		    size_text(top->watch.mean));
@@ -424,7 +431,7 @@ add_cpus(const struct top *top, size_t rows)
 	const struct usage *u = &top->now;
 	size_t n = 0, nmore = 0;
 
-	line_add(SCREEN_BOLD, "%4s %9s %9s  MOST OF IT IN", "CPU", "CACHED",
+	line_add(SCREEN_TITLE, "%4s %9s %9s  MOST OF IT IN", "CPU", "CACHED",
 	    "LOADS/S");
 	for (size_t i = 0; i < u->ncpus; i++) {
 		const struct usage_cpu *c = &u->cpu[i];
@@ -445,7 +452,7 @@ add_cpus(const struct top *top, size_t rows)
 		    c->largest == 0 ? "" : size_text(c->largest));
 	}
 	if (nmore != 0)
-		line_add(SCREEN_PLAIN, "%zu more", nmore);
+		line_add(SCREEN_PLAIN, "%zu more CPUs", nmore);
 }
 
 const struct screen_line *
@@ -468,8 +475,8 @@ top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 		left = rows > screen.n + 1 ? rows - screen.n - 1 : 0;
 	if (nsites < 2)
 		nsites = 2;
-	if (nsites > left / 3)
-		nsites = left / 3;
+	if (nsites > left / 2)
+		nsites = left / 2;
 	if (top->by_cpu) {
 		add_cpus(top, left);
 	} else {
@@ -478,9 +485,8 @@ top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 			add_sites(top, nsites);
 	}
 	if (top->shows_keys)
-		line_add(SCREEN_TITLE,
-		    "q quit  space pause  sort: m memory u use c cached "
-		    "g growth l loads x locks  v CPUs  r reset  + - interval");
+		line_add(SCREEN_TITLE, "%s",
+		    strlen(all_keys) <= width ? all_keys : short_keys);
 	*n = screen.n;
 	return screen.line;
 }
