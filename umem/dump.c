@@ -14,6 +14,8 @@
 #include "umem/malloc/stats_text.h"
 #include "umem/options.h"
 #include "umem/umem.h"
+#include "umem/upkeep/update.h"
+#include "umem/upkeep/update_thread.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
@@ -41,20 +43,24 @@ dump_help(void)
 	text_delete(text);
 }
 
-/* Appends the statistics to the file of UMEM_OPTIONS=stats. */
+/*
+ * Appends the statistics to the file of UMEM_OPTIONS=stats.  signal is the one
+ * that asked for them, or 0 at exit.
+ */
 static void
-dump_at_exit(void *arg)
+dump_append(int signal)
 {
 	struct text *stats = stats_text_create(STATS_TABLE);
 	struct text *text = text_create(stats == NULL ? 0 : stats->n + 64);
 	int fd = message_open(stats_path);
 
-	(void)arg;
 	if (fd < 0 || stats == NULL || text == NULL) {
 		message_line(
 		    "UMEM_OPTIONS: stats: cannot write %s", stats_path);
 	} else {
-		text_line(text, "process %u\n", os_process_id());
+		text_line(text,
+		    signal != 0 ? "process %u at signal %d\n" : "process %u\n",
+		    os_process_id(), signal);
 		text_append(text, stats);
 		os_write(fd, text->bytes, text->n);
 	}
@@ -64,11 +70,54 @@ dump_at_exit(void *arg)
 	text_delete(stats);
 }
 
+static void
+dump_at_exit(void *arg)
+{
+	(void)arg;
+	dump_append(0);
+}
+
+static void
+dump_at_signal(void)
+{
+	dump_append(stats_signal);
+}
+
+/* A handler may interrupt any function, so it only leaves a request. */
+static void
+signal_handler(int number)
+{
+	(void)number;
+	update_request();
+}
+
+/*
+ * Prepares for the signal of UMEM_OPTIONS=stats_signal.  A process that waits
+ * makes no calls, so the upkeep thread must exist to serve the request.
+ */
+static void
+dump_start_signal(void)
+{
+	if (stats_path[0] == '\0') {
+		message_line("UMEM_OPTIONS: stats_signal: needs stats=PATH");
+		return;
+	}
+	update_take_requests(dump_at_signal);
+	if (!os_handle_signal(stats_signal, signal_handler))
+		message_line("UMEM_OPTIONS: stats_signal: signal %d has "
+			     "another action",
+		    stats_signal);
+	else if (update_thread_wanted == THREAD_AUTO)
+		update_thread_wanted = THREAD_YES;
+}
+
 void
 dump_start(void)
 {
 	if (stats_path[0] != '\0')
 		__cxa_atexit(dump_at_exit, NULL, NULL);
+	if (stats_signal != 0)
+		dump_start_signal();
 }
 
 /* The size of the structure before it had limits. */

@@ -11,6 +11,7 @@
  * Entries are in alphabetical order, except that "default" comes before the
  * words that it stands for, so that reports use the shorter word.
  */
+#include <signal.h>
 #include <assert.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@
 
 struct options options;
 char stats_path[MESSAGE_PATH_BYTES]; /* read at each start */
+int stats_signal;
 
 const char option_variable_names[OPTION_VARIABLES][16] = {
     [OPTION_OPTIONS] = "UMEM_OPTIONS",
@@ -88,6 +90,7 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(SAMPLE_WANTED, sample_wanted)                                        \
 	T(SIZES_CLEARED, options.sizes_cleared)                                \
 	T(STATS_PATH, stats_path)                                              \
+	T(STATS_SIGNAL, stats_signal)                                          \
 	T(UPDATE_INTERVAL_NS, update_interval_ns)                              \
 	T(UPDATE_THREAD_WANTED, update_thread_wanted)                          \
 	T(VERBOSE, options.verbose)
@@ -106,6 +109,7 @@ enum {
 	WORDS_MESSAGE,
 	WORDS_MODE,
 	WORDS_SAMPLE,
+	WORDS_SIGNAL,
 	WORDS_THREAD,
 	WORDS_ZERO
 };
@@ -128,6 +132,8 @@ static const struct option_list {
     [WORDS_MODE] = {{{"rseq", RSEQ_LIBC}, {"own", RSEQ_OWN},
 	{"locked", RSEQ_NONE}}},
     [WORDS_SAMPLE] = {{{"default", UMEM_SAMPLE_DEFAULT}}},
+    [WORDS_SIGNAL] = {{{"none", 0}, {"hup", SIGHUP}, {"usr1", SIGUSR1},
+	{"usr2", SIGUSR2}}},
     [WORDS_THREAD] = {{{"yes", THREAD_YES}, {"no", THREAD_NO},
 	{"auto", THREAD_AUTO}}},
     [WORDS_ZERO] = {{{"null", 0}, {"block", 1}}},
@@ -403,6 +409,13 @@ const struct option option_table[] = {
 	.initial_text = "none",
 	.wrong = "too long",
 	.help = "file for statistics at exit; %p is the process",
+    },
+    {
+	.name = "stats_signal",
+	.type = OPTION_WORD,
+	.words = WORDS_SIGNAL,
+	.target = TARGET_STATS_SIGNAL,
+	.help = "signal at which the statistics are written, too",
     },
     {
 	.name = "thread",

@@ -26,6 +26,9 @@ extern hidden struct options options;
 /* The path of a file for statistics at exit, as for message_open(), or "". */
 extern hidden char stats_path[MESSAGE_PATH_BYTES];
 
+/* The signal at which the statistics are written there, too; 0: none. */
+extern hidden int stats_signal;
+
 /*
  * Reads the environment, or asks the program's _umem_options_init(),
  * _umem_debug_init() and _umem_logging_init(), and sets the modules that keep

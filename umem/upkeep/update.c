@@ -385,6 +385,47 @@ update_in_caller(uint64_t now)
 	update_put_off(now);
 }
 
+static uint32_t
+ticks_get(void)
+{
+	return __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
+}
+
+static void
+ticks_set(uint32_t n)
+{
+	umem_assert(n != 0);
+	if (ticks_get() != n)
+		cpu_set_ticks(n);
+}
+
+/* Called for a request; NULL: there are no requests. */
+static void (*requested)(void);
+static uint32_t is_requested; /* [a] */
+
+void
+update_take_requests(void (*function)(void))
+{
+	requested = function;
+	ticks_set(TICK_FREES);
+}
+
+void
+update_request(void)
+{
+	__atomic_store_n(&is_requested, 1, __ATOMIC_RELEASE);
+	if (update_has_thread())
+		update_thread_wake();
+}
+
+void
+update_serve_request(void)
+{
+	if (__atomic_load_n(&is_requested, __ATOMIC_RELAXED) != 0 &&
+	    __atomic_exchange_n(&is_requested, 0, __ATOMIC_ACQUIRE) != 0)
+		requested();
+}
+
 static bool
 serve_in_caller(void)
 {
@@ -405,23 +446,10 @@ update_due(uint64_t now)
 		update_thread_wake_if_asleep();
 	} else {
 		serve_in_caller();
+		update_serve_request();
 		update_in_caller(now);
 	}
 	errno = saved;
-}
-
-static uint32_t
-ticks_get(void)
-{
-	return __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
-}
-
-static void
-ticks_set(uint32_t n)
-{
-	umem_assert(n != 0);
-	if (ticks_get() != n)
-		cpu_set_ticks(n);
 }
 
 /* Can reclaim_check() find work? */
@@ -555,12 +583,16 @@ update_tick(void)
 		return;
 	}
 	is_copied = serve_in_caller();
+	update_serve_request();
 	if (detect_idle(now))
 		release_all(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
-	/* Further ticks release the copy of the process when it has ended. */
-	if (is_copied && ticks_get() > TICK_FREES)
+	/*
+	 * Further ticks release the copy of the process when it has ended, and
+	 * serve requests.
+	 */
+	if ((is_copied || requested != NULL) && ticks_get() > TICK_FREES)
 		ticks_set(TICK_FREES);
 }
 
@@ -581,6 +613,10 @@ update_after_fork(bool counted)
 	update_thread_after_fork(counted);
 	due_ns = 0;
 	idle_since_ns = 0;
+	is_requested = 0;
+	/* The child has no upkeep thread. */
+	if (requested != NULL)
+		ticks_set(TICK_FREES);
 	snapshot_after_fork();
 	idle_after_fork();
 }

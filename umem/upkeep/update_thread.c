@@ -187,6 +187,7 @@ update_thread_main(void *arg)
 		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
 		if (snapshot_serve(SNAPSHOT_THREAD_NS))
 			nidle = 0;
+		update_serve_request();
 		if (update_thread_work(own_epoch))
 			nidle = 0;
 	}
