@@ -12,7 +12,7 @@ core_of() {
 	rm -f core
 	gdb -batch -nx -ex "set environment LD_PRELOAD $SHIM" \
 	    -ex "set environment $1" -ex "set startup-with-shell off" \
-	    -ex run -ex 'gcore core' --args "${@:2}" >told 2>gdb.err </dev/null
+	    -ex run -ex "info symbol \$pc" -ex 'gcore core' --args "${@:2}" >told 2>gdb.err </dev/null
 	if [ ! -f core ]; then
 		echo "$2 does not crash:"
 		tail told gdb.err
@@ -39,6 +39,12 @@ address() {
 	sed -n "s/^$1 //p" told
 }
 
+# json PYTHON - prints an expression of what umem crash --json has written, j
+json() {
+	"$umem" crash --json core | python3 -c \
+	    "import json, sys; j = json.load(sys.stdin); print($1)"
+}
+
 at() {
 	printf '%x' $((16#$(address block) + 5))
 }
@@ -52,6 +58,14 @@ says '^ {9}firewalled`make_block\+0x'
 says "^Stack of thread $(address thread):$"
 says '^    firewalled`main\+0x[0-9a-f]+ \(firewalled.c:[0-9]+\)$'
 says '^    firewalled`_start\+0x'
+# The offset of the first frame is that of the instruction itself.
+offset=$(sed -n 's/^main + \([0-9]*\) in section .*/\1/p' told)
+says "^    firewalled\`main\+0x$(printf %x "$offset") "
+got=$(json "j['signal'], j['address'][2:], j['explanation'][0]['cache'],
+    j['explanation'][0]['freed']['thread'], j['thread'],
+    j['stack'][0]['name'].split('+')[0], len(j['registers']) > 8")
+want="11 $(at) umem_alloc_112 $(address thread) $(address thread) firewalled\`main True"
+[ "$got" = "$want" ] || { echo "$got instead of $want"; exit 1; }
 says "^    r[a-z0-9]+ +$(address block) is $(address block)\\+0, bufctl"
 if [ "$(wc -l <said)" -gt 60 ]; then
 	echo "more than one screen:"
@@ -83,6 +97,9 @@ core_of UMEM_DEBUG=default ./twice
 says '^signal 6 \(Aborted\) in thread [0-9]+ of [0-9]+$'
 says '^    twice`free_it\+0x[0-9a-f]+ \(twice.c:5\)$'
 says '^umem allocator: duplicate free: buffer freed twice$'
+json "'\n'.join(j['messages'])" >said
+says '^umem allocator: duplicate free: buffer freed twice$'
+says '^umem crash CORE prints these stacks with lines of the source$'
 
 # What is not a core of this library gets one message.
 printf '%s\n' no core >text

@@ -103,6 +103,73 @@ print_messages(struct model *model)
 		    nskipped);
 }
 
+/* Writes the frames as for umem bufctl --json, and the line of each. */
+static void
+json_stack(struct target *target, const struct thread *thread)
+{
+	uint64_t pcs[FRAMES_MOST];
+	size_t n = symbol_unwind(target, thread, pcs, FRAMES_MOST), nframes;
+
+	json_open("stack", '[');
+	for (size_t i = 0; i < n; i++) {
+		const struct symbol_frame *frames =
+		    symbol_frames(target, pcs[i], &nframes);
+
+		for (size_t j = 0; j < nframes; j++) {
+			json_open(NULL, '{');
+			json_text("name", frames[j].name);
+			if (frames[j].line != NULL)
+				json_text("line", frames[j].line);
+			json_bool("inlined", frames[j].is_inlined);
+			json_close();
+		}
+	}
+	json_close();
+}
+
+static void
+json_registers(struct model *model, const struct thread *thread)
+{
+	static const char *const names[] = REGISTER_NAMES;
+
+	json_open("registers", '{');
+	for (size_t i = 0; i < array_size(names) && i < thread->nwords; i++)
+		if (names[i] != NULL)
+			json_address(names[i], thread->words[i]);
+	json_close();
+	/* The same without explanations of words that are no blocks. */
+	json_open("blocks", '[');
+	for (size_t i = 0; i < array_size(names) && i < thread->nwords; i++)
+		if (names[i] != NULL &&
+		    whatis_is_block(model, thread->words[i]))
+			whatis_say(model, thread->words[i]);
+	json_close();
+}
+
+static void
+json_crash(struct model *model)
+{
+	struct target *target = model->target;
+	const struct thread *thread = &target->threads[0];
+
+	json_open(NULL, '{');
+	json_text("command", target->command);
+	json_number("process", (uint64_t)target->pid);
+	json_number("thread", (uint64_t)thread->tid);
+	json_number("threads", target->nthreads);
+	json_number("signal", (uint64_t)target->signal);
+	if (is_fault(target) && target->signal_code != SI_KERNEL) {
+		json_address("address", target->fault_address);
+		json_open("explanation", '[');
+		whatis_say_stacks(model, target->fault_address);
+		json_close();
+	}
+	json_stack(target, thread);
+	json_registers(model, thread);
+	messages_json(model, "messages");
+	json_close();
+}
+
 int
 command_crash(int argc, char **argv)
 {
@@ -110,8 +177,6 @@ command_crash(int argc, char **argv)
 	struct model *model;
 	struct target *target;
 
-	if (json_wanted)
-		fail_usage(argv[0]);
 	model = snapshot_open(name, 0);
 	target = model->target;
 	if (target->live)
@@ -120,6 +185,10 @@ command_crash(int argc, char **argv)
 		    name);
 	if (target->nthreads == 0)
 		fail_with(EXIT_ERROR, "%s: the core file has no thread", name);
+	if (json_wanted) {
+		json_crash(model);
+		return EXIT_OK;
+	}
 	print_signal(target, &target->threads[0]);
 	if (is_fault(target) && target->signal_code != SI_KERNEL)
 		whatis_say_stacks(model, target->fault_address);

@@ -1,7 +1,9 @@
 /* messages.c - the library's last messages, which are in a ring */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/inspect/messages.h"
+#include "tools/inspect/print.h"
 
 /* Returns the ring, and sets *n to its bytes; NULL: it cannot be read. */
 static const char *
@@ -49,4 +51,30 @@ messages_print(struct model *model, size_t lines_most)
 			fputs(plain_text(&c, 1), stdout);
 	}
 	return skipped;
+}
+
+void
+messages_json(struct model *model, const char *key)
+{
+	uint64_t begin =
+	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
+	uint64_t bytes;
+	const char *ring = ring_of(model, &bytes);
+	char *line = xalloc(bytes + 1);
+	size_t n = 0;
+
+	json_open(key, '[');
+	for (uint64_t i = 0; ring != NULL && i < bytes; i++) {
+		char c = ring[(begin + i) % bytes];
+
+		if (c != '\n' && c != '\0')
+			line[n++] = c;
+		if ((c != '\n' && i + 1 < bytes) || n == 0)
+			continue;
+		line[n] = '\0';
+		json_text(NULL, line);
+		n = 0;
+	}
+	json_close();
+	free(line);
 }

@@ -10,6 +10,9 @@
  */
 size_t messages_print(struct model *model, size_t lines_most);
 
+/* Writes the messages as an array of lines, the oldest first. */
+void messages_json(struct model *model, const char *key);
+
 /* Has the library written any message? */
 bool messages_exist(struct model *model);
 

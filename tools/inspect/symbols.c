@@ -48,13 +48,24 @@ find_object(struct target *target, uint64_t pc, uint64_t *address)
 	return source_object(target->symbols->source, pc, address);
 }
 
+/*
+ * Returns the address behind the instruction at pc, if pc is exact, or else pc,
+ * which is such an address.
+ */
+static uint64_t
+symbol_return_address(uint64_t pc)
+{
+	return (pc & SYMBOL_EXACT) != 0 ? (pc & ~SYMBOL_EXACT) + 1 : pc;
+}
+
 static struct symbol_frame
 find_frame(struct target *target, uint64_t pc)
 {
 	struct symbols *symbols = target->symbols;
 	struct symbol_frame frame = {0};
-	uint64_t address = pc, offset = 0;
+	uint64_t exact = pc / SYMBOL_EXACT, address, offset = 0;
 
+	pc = address = symbol_return_address(pc);
 	frame.object = find_object(target, pc, &address);
 	frame.function = source_function(symbols->source, pc, &offset);
 	if (module_find(target, pc - 1) == NULL && frame.function == NULL) {
@@ -63,12 +74,12 @@ find_frame(struct target *target, uint64_t pc)
 			frame.object = "[JIT]";
 	}
 	if (frame.object == NULL)
-		frame.name = xprint("0x%lx", address);
+		frame.name = xprint("0x%lx", address - exact);
 	else if (frame.function == NULL)
-		frame.name = xprint("%s+0x%lx", frame.object, address);
+		frame.name = xprint("%s+0x%lx", frame.object, address - exact);
 	else
-		frame.name =
-		    xprint("%s`%s+0x%lx", frame.object, frame.function, offset);
+		frame.name = xprint("%s`%s+0x%lx", frame.object, frame.function,
+		    offset - exact);
 	return frame;
 }
 
@@ -116,7 +127,8 @@ symbol_frames(struct target *target, uint64_t pc, size_t *n)
 
 	if (known->n == 0) {
 		whole = known->frames[0];
-		known->n = source_frames(target->symbols->source, pc, frames);
+		known->n = source_frames(
+		    target->symbols->source, symbol_return_address(pc), frames);
 		assert(known->n > 0 && known->n <= SOURCE_FRAMES_MOST);
 		whole.line = frames[known->n - 1].line;
 		frames[known->n - 1] = whole;
@@ -184,6 +196,6 @@ symbol_unwind(
 	symbols_open(target);
 	got = source_unwind(target->symbols->source, target, thread, pcs, n);
 	if (got == 0)
-		pcs[got++] = thread->pc + 1;
+		pcs[got++] = thread->pc | SYMBOL_EXACT;
 	return got;
 }

@@ -5,6 +5,12 @@
 #include "tools/inspect/target.h"
 
 /*
+ * Marks the address of an instruction itself, where the functions below take
+ * return addresses: that of the instruction that faults.
+ */
+#define SYMBOL_EXACT ((uint64_t)1 << 63)
+
+/*
  * Returns "program`function+0x1c", or the known part of it.  The text stays
  * valid.  pc is a return address.
  */
@@ -32,7 +38,7 @@ const struct symbol_frame *symbol_frames(
 
 /*
  * Stores up to n addresses of the stack of a thread of a core, the innermost
- * first, in the form of return addresses, and returns their number.
+ * first, and returns their number.  They are return addresses, or SYMBOL_EXACT.
  */
 size_t symbol_unwind(struct target *target, const struct thread *thread,
     uint64_t *pcs, size_t n);

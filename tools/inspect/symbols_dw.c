@@ -414,7 +414,7 @@ unwind_frame(Dwfl_Frame *frame, void *arg)
 	if (unwinding->n == unwinding->most ||
 	    !dwfl_frame_pc(frame, &pc, &is_exact))
 		return DWARF_CB_ABORT;
-	unwinding->pcs[unwinding->n++] = pc + is_exact;
+	unwinding->pcs[unwinding->n++] = is_exact ? pc | SYMBOL_EXACT : pc;
 	return DWARF_CB_OK;
 }
 

@@ -56,7 +56,7 @@ static const struct command commands[] = {
 	"what an address is; -a everything that it is",
 	"the block or object that an address belongs to",
 	"umem whatis 1234 55d2c8a4f040"},
-    {"crash", command_crash, "[--sysroot=dir] CORE",
+    {"crash", command_crash, "[--sysroot=dir] [--json] CORE",
 	"why the program of a core ended: the signal, what the address of the\n"
 	"fault is, who allocated and freed it, the stack, and the last\n"
 	"messages of the library",
