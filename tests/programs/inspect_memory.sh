@@ -45,12 +45,37 @@ few_for() {
 	END
 }
 
+# shared COMMAND... - umem COMMAND... reads a copy of the process that takes no
+# memory of its own, while the process does not change its memory
+shared() {
+	python3 - "$pid" "$umem" "$@" <<-'END' || exit 1
+	import os, subprocess, sys
+	pid, most, n = sys.argv[1], 0, 0
+	tool = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL)
+	while tool.poll() is None:
+	    for task in os.listdir(f"/proc/{pid}/task"):
+	        for copy in open(f"/proc/{pid}/task/{task}/children").read().split():
+	            try:
+	                text = open(f"/proc/{copy}/smaps_rollup").read()
+	            except OSError:
+	                continue
+	            most = max(most, sum(int(line.split()[1])
+	                                 for line in text.splitlines()
+	                                 if line.startswith("Private_")))
+	            n += 1
+	if n == 0 or most > 20000:
+	    sys.exit(f"{sys.argv[3:]}: looked {n} times, {most} kB private")
+	END
+}
+
 # Where every word is a pointer, pointers are not kept.
 UMEM_OPTIONS=thread=yes start "$TMP/chain" 192 dense
 few
 few_for 0 grep -q "$pid" 1
 few_for 0 grep -a 1 -q "$pid" 10000
 few_for 0 verify "$pid"
+shared leaks "$pid"
+shared grep "$pid" 1234567
 finish 0
 start "$TMP/chain" 192
 few

@@ -296,6 +296,9 @@ void live_add_lines(struct target *target, uint64_t at, uint64_t bytes);
 void live_measure(struct target *target, uint64_t at, uint64_t bytes,
     struct target_size *size);
 void live_copy_end(struct target *target);
+/* Reads are from the copy from now on, until live_end_copy(). */
+void live_use_copy(struct target *target);
+void live_end_copy(void);
 void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 bool live_read(struct target *target, uint64_t at, uint64_t bytes, char *to);

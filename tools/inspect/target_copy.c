@@ -222,6 +222,7 @@ target_use_copy(struct target *target)
 {
 	assert(target->held && target->made != NULL);
 	target->reads_made = target->was_copied = true;
+	live_use_copy(target);
 }
 
 void
@@ -248,6 +249,7 @@ target_end_copy(struct target *target)
 
 	if (target->made == NULL)
 		return;
+	live_end_copy();
 	kill(target->made->pid, SIGKILL);
 	waitpid(target->made->pid, &status, __WALL);
 	free(target->made->maps);

@@ -12,7 +12,7 @@
  * vfork(), a broken disk) does not run.  The command waits for it for a limited
  * time and then ignores it.
  *
- * The command copies memory by process_vm_readv(), in pieces, which several
+ * The command reads memory by process_vm_readv(), in pieces, which several
  * threads share if there are many.  For memory that may be mostly untouched,
  * /proc/PID/pagemap shows the touched pages, because a read of an untouched
  * page would allocate it.
@@ -435,6 +435,24 @@ live_poke(struct target *target, uint64_t at, const void *from, size_t bytes)
 		   0) == (ssize_t)bytes;
 }
 
+/* The memory of the copy of the process; -1: there is none. */
+static int copy_memory = -1;
+
+void
+live_use_copy(struct target *target)
+{
+	assert(copy_memory < 0 && target->reads_made);
+	copy_memory = memory_file(target, "mem");
+}
+
+void
+live_end_copy(void)
+{
+	if (copy_memory >= 0)
+		close(copy_memory);
+	copy_memory = -1;
+}
+
 /* Memory to be copied or packed; error is the kernel's, if that failed. */
 struct piece {
 	uint64_t at;
@@ -455,6 +473,26 @@ static struct {
 	struct target *target;
 } pieces;
 
+/*
+ * Reads memory of the process pid, or of the copy.  process_vm_readv() pins the
+ * pages, for which the kernel (since 5.19) first gives the copy pages of its
+ * own: to read it would take as much memory again.
+ */
+static ssize_t
+memory_read(int pid, uint64_t at, char *to, uint64_t bytes)
+{
+	struct iovec local = {to, bytes};
+	struct iovec remote = {(void *)at, bytes};
+	ssize_t got;
+
+	if (copy_memory < 0)
+		return process_vm_readv(pid, &local, 1, &remote, 1, 0);
+	got = pread(copy_memory, to, bytes, (off_t)at);
+	if (got == 0)
+		errno = ESRCH;
+	return got == 0 ? -1 : got;
+}
+
 /* Reads memory, page by page if some part of it cannot be read. */
 static void
 piece_read(struct piece *p, int pid, uint64_t at, uint64_t bytes, char *to)
@@ -464,9 +502,7 @@ piece_read(struct piece *p, int pid, uint64_t at, uint64_t bytes, char *to)
 
 	while (done < bytes) {
 		uint64_t left = bytes - done;
-		struct iovec local = {to + done, left};
-		struct iovec remote = {(void *)(at + done), left};
-		ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+		ssize_t got = memory_read(pid, at + done, to + done, left);
 
 		if (got < 0 && (errno == ESRCH || errno == EPERM)) {
 			p->error = errno;
