@@ -36,8 +36,12 @@
 
 #include "vmem/base.h"
 
-/* Mean number of pushes on a CPU from one candidate to the next. */
-#define CANDIDATE_EVERY 1024
+/*
+ * Mean number of pushes on a CPU from one candidate to the next.  In a loop
+ * of malloc() and free(), candidates cost 0.8 to 3.8 % with 1024, and at most
+ * 0.5 % with 2048.  A larger number leaves fewer sizes for marks.
+ */
+#define CANDIDATE_EVERY 2048
 
 /* Keys: [a] atomic */
 struct cpu_marks {

@@ -14,7 +14,7 @@
  *	block of a marked round becomes a sample, and its chunk is freed.
  *	Marks are for sizes up to 1/CANDIDATE_EVERY of the mean, since a larger
  *	part of larger rounds would have to be marked than of all pushes are
- *	candidates: 1 KiB for a mean of 1 MiB.  alloc_fast.small_end follows
+ *	candidates: 512 bytes for a mean of 1 MiB.  alloc_fast.small_end follows
  *	this size, so that larger small sizes take alloc_slow(), which counts
  *	their bytes.
  *
