@@ -77,6 +77,40 @@ every() {
 	gzip -dc profile | grep -aq "$2" || wrong "--pprof without $2"
 }
 
+# watched NAME - umem top and umem plot have a call site of $pid with this name,
+# and their layers are the resident set
+watched() {
+	says "^umem top  $pid " top -b -i 0.2 -n 2 "$pid"
+	grep -Eq " +[-+0-9.KMG]+ +[0-9]+  .*$1" said || wrong "top without $1"
+	python3 - <<-'END' || wrong "the layers of umem top"
+	import re
+	first, terms = re.search(r"^RSS (\S+) =(.*\n(?: {6}.*\n)*)",
+	                         open("said").read(), re.M).groups()
+	def size(text):
+	    unit = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1], 1)
+	    return float(text.rstrip("KMG")) * unit
+	found = re.findall(r"([-+]?) *[a-z ]+ ([0-9.]+[KMG]?)",
+	                   re.sub(r"\([^)]*\)", "", terms))
+	total = sum(-size(n) if sign == "-" else size(n) for sign, n in found)
+	# Each figure is rounded down to a tenth.
+	assert len(found) >= 6 and abs(total - size(first)) < 2**20, found
+	END
+	says '^<!DOCTYPE html>' plot -t 1 --save=record "$pid"
+	mv said page
+	grep -q "<td>.*$1" page || wrong "plot without $1"
+	grep -Eq "^\"[^\"]*$1" page || wrong "no flame graph with $1"
+	awk -F '\t' '$1 == "look" {
+		sum = -$3 - $4
+		for (i = 5; i <= NF; i++)
+			sum += $i
+		bad += sum != 0
+		n++
+	    }
+	    END { exit bad || n < 2 }' record || wrong "the layers of umem plot"
+	says '^<!DOCTYPE html>' plot record
+	cmp said page || wrong "another page from the record"
+}
+
 # grown REGEX - umem diff has this row first when the program loses more
 grown() {
 	(
@@ -337,6 +371,7 @@ redis() {
 	report = json.load(open(sys.argv[1]))
 	assert 12990 <= report["blocks"] <= 13010, report["blocks"]
 	END
+	watched session_open
 	"${cli[@]}" shutdown nosave 2>/dev/null
 	wait "$pid" || wrong "the server ended with $?"
 }
@@ -361,6 +396,7 @@ server() {
 	if [ "$n" -lt 15000000 ] || [ "$n" -gt 30000000 ]; then
 		wrong "live: $n"
 	fi
+	watched shop::Server::audit
 	grown '^ +~?\+[0-9.]+M .* shop::Server::audit \(server\.cc:'
 
 	# While threads run.
@@ -475,6 +511,8 @@ crash() {
 	first '^ +~[0-9.]+M +[0-9]+% +~?[0-9]+ .* session_open \(lose\.c:[0-9]+\) < main$' \
 	    leaks "$core"
 	every "$core" session_open
+	says '^signal 6 \(Aborted\) in thread [0-9]+ of [0-9]+$' crash "$core"
+	grep -q '^    lose`main+0x.* (lose\.c:' said || wrong "no stack of main"
 	refuses '^umem: .*core.*: is a core file$' ctl "$core"
 	head -c 100000 "$core" >short
 	refuses '^umem: short: ' leaks short
