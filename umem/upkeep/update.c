@@ -75,12 +75,8 @@
  * time.
  */
 #define RELEASE_LIMIT   (128 * MIB)
-/*
- * Frees between two ticks, and the dirty bytes for which ticks are worth their
- * cost.
- */
+/* Frees between two ticks. */
 #define TICK_FREES      250
-#define TICK_DIRTY      (1 * MIB)
 /*
  * How long to wait for a reclaim of another thread.  The wait is limited
  * because that thread may be waiting for a lock that the caller holds.
@@ -480,12 +476,15 @@ release_above_limit(void)
 	errno = saved;
 }
 
-/* Pages are dirty, or pushes are counted: the program may become idle. */
+/*
+ * Pages are dirty, or pushes are counted: the program may become idle.  Less
+ * than the least target is not worth a tick.
+ */
 static void
 poll_dirty(uint64_t now)
 {
 	idle_note_activity(now);
-	if (heap_dirty() >= TICK_DIRTY && ticks_get() > TICK_FREES &&
+	if (heap_dirty() >= reclaim_target(0) && ticks_get() > TICK_FREES &&
 	    !update_has_thread())
 		ticks_set(TICK_FREES);
 }
