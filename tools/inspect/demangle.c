@@ -21,6 +21,7 @@
 
 static char name[NAME_MOST + sizeof("...")];
 static size_t name_bytes;
+static bool name_is_rust;
 static jmp_buf name_is_full;
 
 static void
@@ -42,9 +43,11 @@ name_of(const char *symbol)
 	bool is_mangled = symbol[0] == '_' && strchr("ZR", symbol[1]) != NULL;
 
 	name_bytes = 0;
+	name_is_rust = is_mangled;
 	if (is_mangled &&
 	    rust_demangle_callback(symbol, DMGL_NO_OPTS, name_add, NULL))
 		return;
+	name_is_rust = false;
 	name_bytes = 0;
 	if (is_mangled &&
 	    cplus_demangle_v3_callback(symbol, DMGL_NO_OPTS, name_add, NULL))
@@ -54,12 +57,13 @@ name_of(const char *symbol)
 }
 
 const char *
-demangle_symbol(const char *symbol)
+demangle_symbol(const char *symbol, bool *is_rust)
 {
 	bool fits = setjmp(name_is_full) == 0;
 
 	if (fits)
 		name_of(symbol);
+	*is_rust = name_is_rust;
 	strcpy(name + name_bytes, fits ? "" : "...");
 	return name;
 }

@@ -29,18 +29,103 @@ is_c_library(const struct symbol_frame *frame)
 	return frame->object != NULL && begins_with_any(frame->object, objects);
 }
 
+/* Has the name of a function this text outside the arguments of templates? */
+static bool
+name_has(const char *name, const char *text)
+{
+	size_t depth = 0;
+
+	for (; *name != '\0'; name++) {
+		if (depth == 0 && strncasecmp(name, text, strlen(text)) == 0)
+			return true;
+		if (*name == '<')
+			depth++;
+		else if (*name == '>' && depth > 0)
+			depth--;
+	}
+	return false;
+}
+
 static bool
 is_allocator(const struct symbol_frame *frame)
 {
 	static const char *const starts[] = {"umem_", "operator new", "_Znw",
-	    "_Zna", "std::", "core::iter::", "core::ops::", "core::slice::",
-	    "core::clone::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
+	    "_Zna", "std::", "_ZNSt", "_ZSt", "__gnu_cxx::", "_ZN9__gnu_cxx",
 	    "void* operator new", NULL};
-	const char *f = frame->function;
+	static const char *const parts[] = {
+	    "alloc", "memalign", "strdup", "strndup", NULL};
 
-	return f != NULL &&
-	       (begins_with_any(f, starts) || strcasestr(f, "alloc") != NULL ||
-		   strstr(f, "strdup") != NULL || strstr(f, "strndup") != NULL);
+	if (frame->function == NULL)
+		return false;
+	for (size_t i = 0; parts[i] != NULL; i++)
+		if (name_has(frame->function, parts[i]))
+			return true;
+	return begins_with_any(frame->function, starts);
+}
+
+/* Crates that come with rustc. */
+static const char *const rust_crates[] = {
+    "core::", "alloc::", "std::", "hashbrown::", NULL};
+
+/* Is this a type of those crates, of the language, or a parameter? */
+static bool
+is_rust_type(const char *type)
+{
+	while (strchr("&*([", *type) != NULL && *type != '\0')
+		type++;
+	if (strncmp(type, "mut ", 4) == 0 || strncmp(type, "dyn ", 4) == 0)
+		type += 4;
+	return begins_with_any(type, rust_crates) ||
+	       strncmp(type + strcspn(type, ":<>,;)] "), "::", 2) != 0;
+}
+
+/*
+ * Is this a function of those crates?  The name of a method is "<type>::name"
+ * or "<type as trait>::name"; the program's methods have a type or a trait of
+ * the program.
+ */
+static bool
+is_rust_name(const char *name)
+{
+	const char *p = name;
+	unsigned depth = 0;
+
+	if (*name != '<')
+		return begins_with_any(name, rust_crates);
+	do {
+		if (*p == '<')
+			depth++;
+		else if (*p == '>' && p[-1] != '-')
+			depth--;
+		else if (depth == 1 && strncmp(p, " as ", 4) == 0)
+			return is_rust_type(name + 1) && is_rust_type(p + 4);
+		p++;
+	} while (depth > 0 && *p != '\0');
+	return is_rust_type(name + 1);
+}
+
+static bool
+is_rust_library(const struct symbol_frame *frame)
+{
+	static const char *const paths[] = {"library/core/src/",
+	    "library/alloc/src/", "library/std/src/", "/hashbrown-", NULL};
+
+	if (!frame->is_rust)
+		return false;
+	for (size_t i = 0; frame->path != NULL && paths[i] != NULL; i++)
+		if (strstr(frame->path, paths[i]) != NULL)
+			return true;
+	return is_rust_name(frame->function);
+}
+
+/* Is this the function of Go that calls C, on a stack of its own? */
+static bool
+is_go_runtime(const struct symbol_frame *frame)
+{
+	static const char *const starts[] = {"runtime.asmcgocall", NULL};
+
+	return frame->function != NULL &&
+	       begins_with_any(frame->function, starts);
 }
 
 /* A frame of a stack, which may be of an inlined function. */
@@ -81,8 +166,10 @@ find_site(struct model *model, const struct site_tally *t,
 
 	assert(t->depth > 0);
 	*called = NULL;
-	for (; p.frame != NULL; p = next_place(model, t, p)) {
-		if (!is_c_library(p.frame) && !is_allocator(p.frame))
+	for (; p.frame != NULL && !is_go_runtime(p.frame);
+	     p = next_place(model, t, p)) {
+		if (!is_c_library(p.frame) && !is_allocator(p.frame) &&
+		    !is_rust_library(p.frame))
 			return p;
 		*called = p.frame;
 	}

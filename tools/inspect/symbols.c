@@ -67,7 +67,8 @@ find_frame(struct target *target, uint64_t pc)
 
 	pc = address = symbol_return_address(pc);
 	frame.object = find_object(target, pc, &address);
-	frame.function = source_function(symbols->source, pc, &offset);
+	frame.function =
+	    source_function(symbols->source, pc, &offset, &frame.is_rust);
 	if (module_find(target, pc - 1) == NULL && frame.function == NULL) {
 		frame.function = jit_function(symbols->jit, pc, &offset);
 		if (frame.function != NULL)
@@ -131,6 +132,7 @@ symbol_frames(struct target *target, uint64_t pc, size_t *n)
 		    target->symbols->source, symbol_return_address(pc), frames);
 		assert(known->n > 0 && known->n <= SOURCE_FRAMES_MOST);
 		whole.line = frames[known->n - 1].line;
+		whole.path = frames[known->n - 1].path;
 		frames[known->n - 1] = whole;
 		for (size_t i = 0; i + 1 < known->n; i++) {
 			frames[i].object = whole.object;

@@ -25,7 +25,9 @@ struct symbol_frame {
 	const char *object;   /* "program", or NULL */
 	const char *function; /* or NULL */
 	const char *line;     /* "file.c:12", or NULL */
-	bool is_inlined;      /* by the compiler, into the next frame */
+	const char *path; /* of that file, as the compiler has it; or NULL */
+	bool is_rust;     /* its symbol is one of rustc */
+	bool is_inlined;  /* by the compiler, into the next frame */
 };
 
 /*

@@ -205,13 +205,14 @@ module_of(struct source *source, uint64_t pc)
 }
 
 static const char *
-plain_name(const char *symbol)
+plain_name(const char *symbol, bool *is_rust)
 {
-	return plain_text(demangle_symbol(symbol), SIZE_MAX);
+	return plain_text(demangle_symbol(symbol, is_rust), SIZE_MAX);
 }
 
 const char *
-source_function(struct source *source, uint64_t pc, uint64_t *offset)
+source_function(
+    struct source *source, uint64_t pc, uint64_t *offset, bool *is_rust)
 {
 	Dwfl_Module *module = module_of(source, pc);
 	const char *symbol = NULL;
@@ -221,7 +222,7 @@ source_function(struct source *source, uint64_t pc, uint64_t *offset)
 		symbol = dwfl_module_addrinfo(
 		    module, pc - 1, offset, &unused, NULL, NULL, NULL);
 	*offset += 1;
-	return symbol == NULL ? NULL : plain_name(symbol);
+	return symbol == NULL ? NULL : plain_name(symbol, is_rust);
 }
 
 static const char *
@@ -293,7 +294,7 @@ find_scopes(Dwarf_Die *entry, struct scopes *scopes, unsigned depth)
 }
 
 static const char *
-scope_name(Dwarf_Die *scope)
+scope_name(Dwarf_Die *scope, bool *is_rust)
 {
 	static const unsigned names[] = {
 	    DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name};
@@ -303,12 +304,12 @@ scope_name(Dwarf_Die *scope)
 	for (size_t i = 0; i < array_size(names) && name == NULL; i++)
 		if (dwarf_attr_integrate(scope, names[i], &attribute) != NULL)
 			name = dwarf_formstring(&attribute);
-	return name == NULL ? "?" : plain_name(name);
+	return name == NULL ? "?" : plain_name(name, is_rust);
 }
 
-/* Returns the line that calls an inlined function. */
-static const char *
-call_line(Dwarf_Die *unit, Dwarf_Die *scope)
+/* Sets the line of a frame that calls an inlined function. */
+static void
+call_line(Dwarf_Die *unit, Dwarf_Die *scope, struct symbol_frame *frame)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Word file, line;
@@ -320,8 +321,9 @@ call_line(Dwarf_Die *unit, Dwarf_Die *scope)
 	    dwarf_formudata(
 		dwarf_attr(scope, DW_AT_call_line, &attribute), &line) != 0 ||
 	    dwarf_getsrcfiles(unit, &files, &nfiles) != 0)
-		return NULL;
-	return line_text(dwarf_filesrc(files, file, NULL, NULL), (int)line);
+		return;
+	frame->path = dwarf_filesrc(files, file, NULL, NULL);
+	frame->line = line_text(frame->path, (int)line);
 }
 
 size_t
@@ -333,7 +335,7 @@ source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
 	Dwarf_Die *unit =
 	    module ? dwfl_module_addrdie(module, pc - 1, &bias) : NULL;
 	Dwfl_Line *line;
-	const char *path, *text = NULL;
+	struct symbol_frame frame = {0};
 	int number = 0;
 	size_t n = 0;
 
@@ -341,10 +343,10 @@ source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
 	/* libdwfl returns a neighbour for an address that no unit has. */
 	if (unit != NULL && dwarf_haspc(unit, scopes.at) == 1) {
 		line = dwfl_module_getsrc(module, pc - 1);
-		path =
+		frame.path =
 		    line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL)
 			 : NULL;
-		text = line_text(path, number);
+		frame.line = line_text(frame.path, number);
 		find_scopes(unit, &scopes, 0);
 	}
 	for (size_t i = scopes.n; i-- > 1;) {
@@ -352,13 +354,13 @@ source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
 
 		if (dwarf_tag(scope) != DW_TAG_inlined_subroutine)
 			break;
-		frames[n++] =
-		    (struct symbol_frame){.function = scope_name(scope),
-			.line = text,
-			.is_inlined = true};
-		text = call_line(unit, scope);
+		frame.function = scope_name(scope, &frame.is_rust);
+		frame.is_inlined = true;
+		frames[n++] = frame;
+		frame = (struct symbol_frame){0};
+		call_line(unit, scope, &frame);
 	}
-	frames[n++] = (struct symbol_frame){.line = text};
+	frames[n++] = frame;
 	return n;
 }
 

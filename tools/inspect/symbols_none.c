@@ -21,18 +21,20 @@ source_unwind(struct source *source, struct target *target,
 }
 
 const char *
-source_function(struct source *source, uint64_t pc, uint64_t *offset)
+source_function(
+    struct source *source, uint64_t pc, uint64_t *offset, bool *is_rust)
 {
 	(void)source;
 	(void)pc;
 	(void)offset;
+	(void)is_rust;
 	return NULL;
 }
 
 const char *
 source_object(struct source *source, uint64_t pc, uint64_t *address)
 {
-	return source_function(source, pc, address);
+	return source_function(source, pc, address, NULL);
 }
 
 size_t

@@ -18,10 +18,10 @@ size_t source_unwind(struct source *source, struct target *target,
 
 /*
  * Returns the function of a return address, or NULL, and sets *offset to the
- * distance from its start.
+ * distance from its start and *is_rust if its symbol is one of rustc.
  */
 const char *source_function(
-    struct source *source, uint64_t pc, uint64_t *offset);
+    struct source *source, uint64_t pc, uint64_t *offset, bool *is_rust);
 
 /* Returns the file that has a return address, or NULL, and its address there.
  */
