@@ -246,6 +246,48 @@ START_TEST(a_corrupt_buffer_is_never_used_again)
 }
 END_TEST
 
+/*
+ * A write past the end that reaches the next buffer is reported as one of the
+ * buffer that it passed, whether the next one is freed or allocated then.
+ */
+START_TEST(an_overrun_into_the_next_buffer_has_its_culprit)
+{
+	struct umem_cache *cache = make("guards,noabort", "over", 100, 0, 0);
+	size_t chunk = cache->slabs.layout.chunk;
+	char *p[N], *low = NULL;
+	int kept = dup(2);
+
+	ck_assert_int_ne(dup2(open("/dev/null", O_WRONLY), 2), -1);
+	for (unsigned i = 0; i < N; i++)
+		p[i] = umem_cache_alloc(cache, 0);
+	for (unsigned i = 0; i < N && low == NULL; i++)
+		for (unsigned j = 0; j < N; j++)
+			if (p[j] == p[i] + chunk)
+				low = p[i];
+	ck_assert_ptr_nonnull(low);
+	umem_abort_info.code = 99;
+	if (_i == 0) {
+		memset(low, 1, chunk + 4);
+		umem_cache_free(cache, low + chunk);
+	} else {
+		umem_cache_free(cache, low + chunk);
+		memset(low, 1, chunk + 4);
+		umem_cache_alloc(cache, 0);
+	}
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_REDZONE);
+	ck_assert_ptr_eq(umem_abort_info.buffer, low);
+	ck_assert_ptr_eq(umem_abort_info.behind, low + chunk);
+	ck_assert_uint_eq(umem_abort_info.offset, 100);
+	ck_assert_uint_eq(
+	    record_of(cache, low + chunk)->head.state, BUFCTL_RETIRED);
+	umem_abort_info.code = 99;
+	umem_cache_free(cache, low);
+	ck_assert_uint_eq(umem_abort_info.code, UMERR_REDZONE);
+	ck_assert_ptr_eq(umem_abort_info.buffer, low);
+	dup2(kept, 2);
+}
+END_TEST
+
 /* A freed buffer is not allocated again while no other buffer is freed. */
 START_TEST(what_was_freed_stays_away)
 {
@@ -410,6 +452,8 @@ debug_suite(void)
 	tcase_add_test(tc, maxverify_limits_what_is_filled);
 	tcase_add_test(tc, records_tell_who_and_when);
 	tcase_add_test(tc, a_corrupt_buffer_is_never_used_again);
+	tcase_add_loop_test(
+	    tc, an_overrun_into_the_next_buffer_has_its_culprit, 0, 2);
 	tcase_add_test(tc, what_was_freed_stays_away);
 	tcase_add_test(tc, what_waits_is_looked_at);
 	tcase_add_test(tc, what_waits_is_looked_at_in_the_end);

@@ -273,11 +273,49 @@ tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
 	       (state == BUFTAG_ALLOCATED || state == BUFTAG_FREE);
 }
 
+/*
+ * Was an allocated buffer overrun, up to the next buffer?  A write before the
+ * start of the next buffer changes the same bytes, from their end on.  So if
+ * only the tag has changed, behind bytes that belong to no tag and are intact,
+ * it was such a write.  Stores the first byte that has changed in info.
+ */
+static bool
+buffer_is_overrun(const struct umem_cache *cache, const struct bufctl *bufctl,
+    struct error_info *info)
+{
+	/* Acquire; pairs with the release in debug_make_allocated(). */
+	uint32_t state = __atomic_load_n(&bufctl->state, __ATOMIC_ACQUIRE);
+
+	if (state != BUFCTL_ALLOCATED && state != BUFCTL_WAITING)
+		return false;
+	info->offset = redzone_find_change(
+	    cache, bufctl, bufctl->addr, debug_tag(cache, bufctl->addr), info);
+	return info->offset != 0 && (info->offset < cache->tag_offset ||
+					bufctl->size == cache->tag_offset);
+}
+
+/*
+ * Reports that the buffer before p was overrun, if it was, and retires p, of
+ * which bufctl is.  A free of the buffer before reports it, too.
+ */
+static bool
+overrun_is_reported(const struct umem_cache *cache, struct bufctl *bufctl,
+    struct bufctl *before, void *p)
+{
+	struct error_info info = {.behind = p};
+
+	if (!buffer_is_overrun(cache, before, &info))
+		return false;
+	debug_report(UMERR_REDZONE, cache, before, before->addr, info);
+	__atomic_store_n(&bufctl->state, BUFCTL_RETIRED, __ATOMIC_RELAXED);
+	return true;
+}
+
 bool
 debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
-    const struct bufctl *before, void *p)
+    struct bufctl *before, void *p)
 {
-	struct error_info info = {0};
+	struct error_info info = {.before = before};
 	const struct buftag *tag;
 	uint32_t state;
 
@@ -289,6 +327,8 @@ debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
 	    (tag_is_plausible(tag, before) &&
 		padding_find_change(cache, tag, PREVIOUS_BYTES) == SIZE_MAX))
 		return true;
+	if (overrun_is_reported(cache, bufctl, before, p))
+		return false;
 	info.expected = (uintptr_t)p - (uintptr_t)tag;
 	debug_report_and_retire(UMERR_BEFORE, cache, bufctl, p, info);
 	return false;
@@ -348,6 +388,31 @@ debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl,
 	tag_write(tag, redzone_value(cache, bufctl), bufctl, BUFTAG_ALLOCATED);
 }
 
+/* Returns the bufctl of the chunk before; NULL: there is none. */
+static struct bufctl *
+bufctl_before(const struct umem_cache *cache, const struct bufctl *bufctl)
+{
+	const struct slab *slab = bufctl->slab;
+
+	if (slab == NULL || (const void *)bufctl == slab->records)
+		return NULL;
+	return (struct bufctl *)((uintptr_t)bufctl - cache->slabs.record_bytes);
+}
+
+/* Reports that a free buffer was modified, at the offset in info. */
+static void
+report_modified(const struct umem_cache *cache, struct bufctl *bufctl, void *p,
+    struct error_info info)
+{
+	struct bufctl *before = bufctl_before(cache, bufctl);
+
+	/* A write past the end of the buffer before begins there. */
+	if (info.offset == 0 && before != NULL && debug_tag(cache, p) != NULL &&
+	    overrun_is_reported(cache, bufctl, before, p))
+		return;
+	debug_report_and_retire(UMERR_MODIFIED, cache, bufctl, p, info);
+}
+
 bool
 debug_free_is_intact(
     const struct umem_cache *cache, struct bufctl *bufctl, void *p, size_t most)
@@ -367,8 +432,7 @@ debug_free_is_intact(
 			info.offset = i * 8;
 			info.expected = cache->free_pattern;
 			info.found = ((const uint64_t *)p)[i];
-			debug_report_and_retire(
-			    UMERR_MODIFIED, cache, bufctl, p, info);
+			report_modified(cache, bufctl, p, info);
 			return false;
 		}
 	}

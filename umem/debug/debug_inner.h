@@ -72,11 +72,11 @@ bool debug_redzone_is_intact(const struct umem_cache *cache,
 
 /*
  * Checks the end of the chunk before p; before is the bufctl of that chunk.  If
- * the end is not intact, reports a write before the start of p, or far past the
- * end of that chunk, and returns false.
+ * the end is not intact, reports a write past the end of the buffer there or
+ * before the start of p, retires p, and returns false.
  */
 bool debug_previous_is_intact(struct umem_cache *cache, struct bufctl *bufctl,
-    const struct bufctl *before, void *p);
+    struct bufctl *before, void *p);
 
 /*
  * Writes the redzone and the tag of an allocated buffer, of the size in its

@@ -122,6 +122,10 @@ error_say_detail(const struct error_info *e)
 		report_line("first byte changed is at offset 0x%lx, "
 			    "behind the %zu asked for",
 		    e->offset, e->bufctl != NULL ? e->bufctl->size : 0);
+		if (e->behind != NULL)
+			report_line("detected in the next buffer, %p, which "
+				    "the write may have reached",
+			    e->behind);
 		break;
 	case UMERR_BEFORE:
 		report_line("a byte was changed among the %zu before it, "
@@ -210,6 +214,8 @@ error_say_buffer(const struct error_info *e)
 		error_say_transaction(e->bufctl, e->time);
 	else if (e->bufctl != NULL)
 		report_no_record();
+	if (e->before != NULL && e->before->depth != 0)
+		error_say_transaction(e->before, e->time);
 }
 
 /* Adds the stack of the calling thread, and the command that explains it. */

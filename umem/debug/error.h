@@ -39,6 +39,10 @@ struct error_info {
 			      WAITMOD: bytes that were compared */
 	uint64_t found;    /* as expected */
 	uint64_t deferred; /* 1: freed by a function of umem_rcu.h */
+	/* REDZONE: the next buffer, in which the write was detected, or NULL */
+	const void *behind;
+	/* BEFORE: bufctl of the preceding buffer; else NULL */
+	const struct bufctl *before;
 };
 
 extern hidden struct error_info umem_abort_info;
