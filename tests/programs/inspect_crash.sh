@@ -122,3 +122,44 @@ if ! grep -q 'is a process that runs; crash reads a core$' err; then
 	cat said err
 	exit 1
 fi
+
+# A call through a pointer to no code: the calling function is in the stack.
+cat >stale.c <<'END2'
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct handler {
+	int (*fn)(struct handler *);
+};
+static __attribute__((noinline)) int
+dispatch(struct handler *h)
+{
+	int n = h->fn(h);
+
+	__asm__ volatile("" : "+r"(n));
+	return n;
+}
+int
+main(int argc, char **argv)
+{
+	struct handler *h = malloc(sizeof(*h));
+	uintptr_t at = 0;
+
+	if (strcmp(argv[1], "data") == 0)
+		at = (uintptr_t)h;
+	else if (strcmp(argv[1], "unmapped") == 0)
+		at = 4096;
+	memcpy(&h->fn, &at, sizeof(at));
+	printf("fn %lx\n", at);
+	fflush(stdout);
+	return dispatch(h);
+}
+END2
+"$CC" -O1 -g -fno-builtin -w -o stale stale.c
+for where in null unmapped data; do
+	core_of UMEM_OPTIONS=quiet ./stale $where
+	says "^    0x$(address fn) \\(called, but no code is there\\)$"
+	says '^    stale`dispatch\+0x[0-9a-f]+ \(stale.c:11\)$'
+	says '^    stale`main\+0x[0-9a-f]+ \(stale.c:29\)$'
+done

@@ -66,6 +66,11 @@ print_stack(struct target *target, const struct thread *thread)
 	if (n > FRAMES_MOST)
 		puts("    ... and more");
 }
+		if (i == 0 && !target_is_code(target, thread->pc)) {
+			printf("    0x%lx (called, but no code is there)\n",
+			    thread->pc);
+			continue;
+		}
 
 /* Prints the blocks to which registers point, each register once. */
 static void

@@ -188,16 +188,56 @@ symbol_build_id(struct target *target, uint64_t pc)
 	return text;
 }
 
+/*
+ * Has the thread called an address without code, as through a null pointer?
+ * Then this sets *caller to the thread as it was at the call.
+ */
+static bool
+find_bad_call(
+    struct target *target, const struct thread *thread, struct thread *caller)
+{
+	size_t bytes = thread->nwords * sizeof(*thread->words);
+	uint64_t back;
+
+	if (target_is_code(target, thread->pc))
+		return false;
+#ifdef REGISTER_LINK
+	back = thread->words[REGISTER_LINK];
+#else
+	if (!target_peek(target, thread->sp, &back, sizeof(back)))
+		return false;
+#endif
+	if (!target_is_code(target, back - 1))
+		return false;
+	*caller = *thread;
+	caller->pc = back - 1;
+	caller->words = xalloc(bytes);
+	memcpy(caller->words, thread->words, bytes);
+#ifndef REGISTER_LINK
+	caller->words[REGISTER_SP] += sizeof(back);
+#endif
+	return true;
+}
+
 size_t
 symbol_unwind(
     struct target *target, const struct thread *thread, uint64_t *pcs, size_t n)
 {
-	size_t got;
+	struct thread caller;
+	size_t got = 0;
 
-	assert(n > 0 && !target->live);
+	assert(n > 1 && !target->live);
 	symbols_open(target);
-	got = source_unwind(target->symbols->source, target, thread, pcs, n);
-	if (got == 0)
+	if (find_bad_call(target, thread, &caller))
 		pcs[got++] = thread->pc | SYMBOL_EXACT;
-	return got;
+	else
+		caller = *thread;
+	n = source_unwind(
+	    target->symbols->source, target, &caller, pcs + got, n - got);
+	if (n == 0)
+		pcs[got + n++] = caller.pc | SYMBOL_EXACT;
+	/* Of the caller, the return address is known. */
+	if (got != 0)
+		pcs[got] = caller.pc + 1;
+	return got + n;
 }

@@ -41,6 +41,7 @@ const struct symbol_frame *symbol_frames(
 /*
  * Stores up to n addresses of the stack of a thread of a core, the innermost
  * first, and returns their number.  They are return addresses, or SYMBOL_EXACT.
+ * If the thread has called an address without code, that address is the first.
  */
 size_t symbol_unwind(struct target *target, const struct thread *thread,
     uint64_t *pcs, size_t n);

@@ -569,6 +569,14 @@ target_mapping(struct target *target, uint64_t at)
 	return NULL;
 }
 
+bool
+target_is_code(struct target *target, uint64_t at)
+{
+	const struct mapping *m = target_mapping(target, at);
+
+	return m != NULL && m->execute;
+}
+
 const struct mapping *
 target_files(const struct target *target, size_t *n)
 {

@@ -265,6 +265,9 @@ uint64_t target_mapped(struct target *target, uint64_t at, uint64_t bytes);
 
 const struct mapping *target_mapping(struct target *target, uint64_t at);
 
+/* Can the target execute the byte at this address? */
+bool target_is_code(struct target *target, uint64_t at);
+
 /*
  * Returns mappings by address, those of files among them, and sets *n to their
  * number.
@@ -347,10 +350,11 @@ void core_open(struct target *target);
 #define REGISTER_DWARF                                                         \
 	{10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16}
 #elif defined(__aarch64__)
-#define REGISTER_SP 31
-#define REGISTER_PC 32
-#define RED_ZONE    0
-#define OUR_MACHINE EM_AARCH64
+#define REGISTER_SP   31
+#define REGISTER_PC   32
+#define REGISTER_LINK 30 /* the return address of the last call */
+#define RED_ZONE      0
+#define OUR_MACHINE   EM_AARCH64
 #define REGISTER_NAMES                                                         \
 	{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10",    \
 	    "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19",     \
