@@ -273,6 +273,10 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	V(LOGS, logs)                                                          \
 	V(ERROR_BUFFER, umem_error_buffer)                                     \
 	V(ERROR_BEGIN, umem_error_begin)                                       \
+	V(ERROR_TIME, umem_error_time)                                         \
+	V(ABORT_INFO, umem_abort_info)                                         \
+	M(ABORT_TIME, umem_abort_info, error_info, time)                       \
+	M(ABORT_BUFFER, umem_abort_info, error_info, buffer)                   \
 	V(IMAGE_END, image_end)                                                \
 	C(BUFCTL_NEVER)                                                        \
 	C(BUFCTL_ALLOCATED)                                                    \

@@ -41,8 +41,10 @@ every_command() {
 	expect 0 '^ +[0-9]+-[0-9]+ \|@+ +\| ?[0-9]+$|^ +[0-9]+-[0-9]+ \|@' sizes "$1"
 	expect 0 '^CACHE +BUFSZ MAXMAL BUFMALLC' sizes -i "$1"
 	expect 0 '^CACHE +SLABS +SPARSE' frag "$1"
-	expect 0 "^${2}7 is ${2}0\+7, .*allocated from umem_alloc" whatis "$1" "${2}7"
-	expect 0 'unknown$' whatis "$1" 10
+	expect 0 "^${2}7 is ${2}0\+0x7, .*allocated from umem_alloc" whatis "$1" "${2}7"
+	expect 0 'unknown$' whatis "$1" 10000
+	expect 0 '^0 is a null pointer$' whatis "$1" 0
+	expect 0 '^10 is a null pointer plus' whatis "$1" 10
 	"$umem" grep "$1" 0123456789abcdef >said 2>&1
 	status=$?
 	if [ $status -ne 1 ] || [ -s said ]; then

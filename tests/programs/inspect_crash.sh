@@ -52,8 +52,9 @@ at() {
 core_of UMEM_DEBUG=default,firewall=1 "$TMP/firewalled" read
 says "^$TMP/firewalled read, process [0-9]+$"
 says "^signal 11 \\(Segmentation fault\\) in thread $(address thread) of [0-9]+, at address $(at)$"
-says "^$(at) is $(address block)\\+5, bufctl [0-9a-f]+ freed from umem_alloc_112$"
+says "^$(at) is $(address block)\\+0x5, bufctl [0-9a-f]+ freed from umem_alloc_112$"
 says '^ {9}firewalled`give_back\+0x'
+says '^    freed by thread [0-9]+, 0\.[0-9]+ s before the newest record:$'
 says '^ {9}firewalled`make_block\+0x'
 says "^Stack of thread $(address thread):$"
 says '^    firewalled`main\+0x[0-9a-f]+ \(firewalled.c:[0-9]+\)$'
@@ -66,7 +67,7 @@ got=$(json "j['signal'], j['address'][2:], j['explanation'][0]['cache'],
     j['stack'][0]['name'].split('+')[0], len(j['registers']) > 8")
 want="11 $(at) umem_alloc_112 $(address thread) $(address thread) firewalled\`main True"
 [ "$got" = "$want" ] || { echo "$got instead of $want"; exit 1; }
-says "^    r[a-z0-9]+ +$(address block) is $(address block)\\+0, bufctl"
+says "^    r[a-z0-9]+ +$(address block) is $(address block)\\+0x0, bufctl"
 if [ "$(wc -l <said)" -gt 60 ]; then
 	echo "more than one screen:"
 	cat said
@@ -163,3 +164,93 @@ for where in null unmapped data; do
 	says '^    stale`dispatch\+0x[0-9a-f]+ \(stale.c:11\)$'
 	says '^    stale`main\+0x[0-9a-f]+ \(stale.c:29\)$'
 done
+
+
+# The address of a null pointer is called that.
+core_of UMEM_OPTIONS=quiet ./stale null
+says '^signal 11 .*, at address 0$'
+says '^0 is a null pointer$'
+
+# The buffer of the last report has its stacks, whose times agree with the
+# report.  The buffer that was overrun is blamed, not the one behind it.  A
+# register that points to a freed block has the stacks of that block.
+cat >harm.c <<'END2'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+struct node {
+	long value;
+	struct node *next;
+};
+static char *volatile p[64];
+static __attribute__((noinline)) void
+make_blocks(void)
+{
+	for (int i = 0; i < 64; i++)
+		p[i] = malloc(100);
+}
+static __attribute__((noinline)) void
+give(void *block)
+{
+	free(block);
+	__asm__ volatile("");
+}
+static __attribute__((noinline)) long
+read_next(struct node *node)
+{
+	return node->next->value;
+}
+static void
+overrun(void)
+{
+	char *low = NULL, *next = NULL;
+
+	for (int i = 0; i < 64; i++)
+		for (int j = 0; j < 64; j++)
+			if (p[j] > p[i] &&
+			    (low == NULL || p[j] - p[i] < next - low)) {
+				low = p[i];
+				next = p[j];
+			}
+	printf("low %lx\nnext %lx\n", (long)low, (long)next);
+	fflush(stdout);
+	memset(low, 1, 140);
+	usleep(1200000);
+	give(next);
+}
+int
+main(int argc, char **argv)
+{
+	make_blocks();
+	if (strcmp(argv[1], "overrun") == 0) {
+		overrun();
+		return 0;
+	}
+	give(p[0]);
+	return (int)read_next((struct node *)p[0]);
+}
+END2
+"$CC" -O1 -g -fno-builtin -w -o harm harm.c
+core_of UMEM_DEBUG=default ./harm overrun
+says '^umem allocator: redzone violation: write past end of buffer$'
+says "^The buffer of the library's last report:$"
+says "^$(address low) is $(address low)\\+0x0, bufctl [0-9a-f]+ allocated from"
+says '^    allocated by thread [0-9]+, [1-9][0-9]*\.[0-9]+ s ago:$'
+says '^ {9}harm`make_blocks\+0x[0-9a-f]+ \(harm.c:14\)$'
+says '^    harm`give\+0x[0-9a-f]+ \(harm.c:19\)$'
+got=$(json "j['reported'][0]['buffer'][2:], j['reported'][0]['allocated']['stack'][-1][:4]")
+[ "${got% *}" = "$(address low)" ] || { echo "reported: $got"; exit 1; }
+# The next buffer was being freed, but its record is still of the allocation.
+"$umem" whatis core "$(address next)" >said
+says '^    allocated by thread '
+if grep -q 'freed by' said; then
+	echo "an allocation is called a free:"
+	cat said
+	exit 1
+fi
+core_of UMEM_DEBUG=default ./harm stale
+says '^signal 11 .*, at an unknown address: an impossible pointer value, or a'
+says '^    freed by thread '
+says '^ {9}harm`give\+0x[0-9a-f]+ \(harm.c:19\)$'
+says '^ {9}harm`make_blocks\+0x[0-9a-f]+ \(harm.c:14\)$'

@@ -52,14 +52,14 @@ plus() {
 tells_who_freed() {
 	local target=$1 block object by
 
-	by="^    freed by thread $(address thread), [0-9.]+ s ago:$"
+	by="^    freed by thread $(address thread), [0-9.]+ s (ago|before the newest record):$"
 	block=$(address block)
-	expect 0 "^$(plus "$block" 5) is $block\\+5, bufctl [0-9a-f]+ freed from umem_alloc_112$" \
+	expect 0 "^$(plus "$block" 5) is $block\\+0x5, bufctl [0-9a-f]+ freed from umem_alloc_112$" \
 	    whatis "$target" "$(plus "$block" 5)"
 	says "$by"
 	says '^ {9}firewalled`give_back\+0x'
 	says '^ {9}firewalled`main\+0x'
-	says "^    allocated by thread $(address thread), [0-9.]+ s ago:$"
+	says "^    allocated by thread $(address thread), [0-9.]+ s (ago|before the newest record):$"
 	says '^ {9}firewalled`make_block\+0x'
 	"$umem" whatis --json "$target" "$block" | python3 -c \
 	    'import json, sys; d = json.load(sys.stdin)[0]
@@ -69,7 +69,7 @@ assert "make_block" in " ".join(d["allocated"]["stack"]), d' || exit 1
 	expect 0 '^ +firewalled`make_block\+0x' bufctl -v "$target" "$block"
 
 	object=$(address object)
-	expect 0 "^$object is $object\\+0, bufctl [0-9a-f]+ freed from things$" \
+	expect 0 "^$object is $object\\+0x0, bufctl [0-9a-f]+ freed from things$" \
 	    whatis "$target" "$object"
 	says '^ {9}firewalled`give_thing\+0x'
 	expect 0 '^ +firewalled`give_thing\+0x' bufctl -v "$target" "$object"

@@ -35,7 +35,7 @@ look() {
 		large) cache='umem_oversize, [0-9]+ bytes' ;;
 		esac
 		of whatis "$1" "$at"
-		has "^$at is $at\+0, (bufctl [0-9a-f]+ )?freed from $cache \(waits for a grace period of urcu_memb_flavor\)$"
+		has "^$at is $at\+0x0, (bufctl [0-9a-f]+ )?freed from $cache \(waits for a grace period of urcu_memb_flavor\)$"
 		of whatis --json "$1" "$at"
 		has '"state": "freed, waits for a grace period"'
 		has '"flavour": "urcu_memb_flavor"'

@@ -104,13 +104,13 @@ freed=$(sed -n 's/^freed //p' told)
 ended=$(sed -n 's/^ended //p' told)
 gcore -o core "$pid" >/dev/null 2>&1
 for target in "$pid" "core.$pid"; do
-	expect 0 "^$freed is [0-9a-f]*\+5, in a freed sample of 96 bytes" \
+	expect 0 "^$freed is [0-9a-f]*\+0x5, in a freed sample of 96 bytes" \
 	    whatis "$target" "$freed"
-	expect 0 '^    freed by thread [0-9]+, [0-9.]+ s ago:$' \
+	expect 0 '^    freed by thread [0-9]+, [0-9.]+ s (ago|before the newest record):$' \
 	    whatis "$target" "$freed"
 	expect 0 '^ {9}sampled`give_up\+0x' whatis "$target" "$freed"
 	expect 0 '^ {9}sampled`find_guarded\+0x' whatis "$target" "$freed"
-	expect 0 "^$ended is [0-9a-f]*\+60, past the end of an allocated sample" \
+	expect 0 "^$ended is [0-9a-f]*\+0x60, past the end of an allocated sample" \
 	    whatis "$target" "$ended"
 	"$umem" whatis --json "$target" "$freed" | python3 -c \
 	    'import json, sys; d = json.load(sys.stdin)[0]

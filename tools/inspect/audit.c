@@ -359,14 +359,23 @@ audit_cache_name(struct model *model, const struct audit *audit)
 	return audit->addr != 0 ? "umem_sample" : "umem_oversize";
 }
 
-void
-audit_print_transaction(struct model *model, const char *verb,
-    const struct audit *audit, uint64_t now)
+/* Returns the time of the library's last report; 0: there was none. */
+static uint64_t
+report_time(struct model *model)
 {
-	uint64_t time = audit->timestamp;
+	return layout_variable(model->layout, model->target, L_ERROR_TIME);
+}
 
-	printf("    %s by thread %lu, %.3f s ago:\n", verb, audit->thread,
-	    now > time ? (double)(now - time) / 1e9 : 0);
+void
+audit_print_transaction(
+    struct model *model, const char *verb, const struct audit *audit)
+{
+	uint64_t time = audit->timestamp, now = audit_now(model);
+	bool is_exact = model->target->live || now == report_time(model);
+
+	printf("    %s by thread %lu, %.3f s %s:\n", verb, audit->thread,
+	    now > time ? (double)(now - time) / 1e9 : 0,
+	    is_exact ? "ago" : "before the newest record");
 	audit_print_stack(model, audit, 9);
 }
 
@@ -396,6 +405,45 @@ audit_json(struct model *model, const struct audit *audit)
 	for (unsigned i = 0; i < audit->depth; i++)
 		audit_json_frames(model, audit->stack[i]);
 	json_close();
+}
+
+/*
+ * Is the last transaction of the record a free?  The state does not tell: a
+ * free changes it, checks the buffer, and only then stores its transaction.
+ */
+static bool
+is_of_free(const struct audit *audit)
+{
+	return audit->allocated_time != 0;
+}
+
+static void
+say_transaction(
+    struct model *model, const char *verb, const struct audit *audit)
+{
+	if (json_wanted) {
+		json_open(verb, '{');
+		audit_json(model, audit);
+		json_close();
+	} else {
+		audit_print_transaction(model, verb, audit);
+	}
+}
+
+void
+audit_say_transactions(struct model *model, const struct audit *audit)
+{
+	struct audit allocated;
+
+	if (audit->depth == 0)
+		return;
+	if (!is_of_free(audit)) {
+		say_transaction(model, "allocated", audit);
+		return;
+	}
+	allocated = audit_of_allocation(audit);
+	say_transaction(model, "freed", audit);
+	say_transaction(model, "allocated", &allocated);
 }
 
 void
@@ -486,11 +534,22 @@ take_newest(struct model *model, const struct audit *audit, void *arg)
 uint64_t
 audit_now(struct model *model)
 {
-	uint64_t newest = 0;
+	uint64_t newest = report_time(model);
 
 	if (model->target->live)
 		return (uint64_t)(model->target->stopped_at * 1e9);
+	if (model->newest != 0)
+		return model->newest;
 	audit_each(model, take_newest, &newest);
+	for (size_t i = 0; i < model->nsamples; i++) {
+		const struct sample *s = &model->samples[i];
+
+		if (s->record != 0 && s->time > newest)
+			newest = s->time;
+		if (s->record != 0 && !s->live && s->freed_time > newest)
+			newest = s->freed_time;
+	}
+	model->newest = newest;
 	return newest;
 }
 

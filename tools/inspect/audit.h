@@ -62,13 +62,21 @@ void audit_json(struct model *model, const struct audit *audit);
 
 /*
  * Returns the time from which ages count, in ns: the time of the copy for a
- * live target, and the time of the newest record for a core.
+ * live target; for a core the time of the library's last report or of the
+ * newest record or sample, whichever is later.
  */
 uint64_t audit_now(struct model *model);
 
 /* Prints "freed by thread 1, 0.100 s ago:" (verb: "freed") and the stack. */
-void audit_print_transaction(struct model *model, const char *verb,
-    const struct audit *audit, uint64_t now);
+void audit_print_transaction(
+    struct model *model, const char *verb, const struct audit *audit);
+
+/*
+ * Prints the last transaction of the record and, if that was a free, the
+ * allocation before it, with their stacks, if the record has them; as members
+ * of an object with --json.
+ */
+void audit_say_transactions(struct model *model, const struct audit *audit);
 
 /* Prints a record in the format of ::bufctl -v. */
 void audit_print(struct model *model, const struct audit *audit);

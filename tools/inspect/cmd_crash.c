@@ -19,6 +19,15 @@
 #define FRAMES_MOST   24
 #define MESSAGES_MOST 40
 
+/* Limit of the buffers of which the stacks are printed. */
+#define EXPLAINED_MOST 4
+
+/* The buffers of which the stacks were printed. */
+struct explained {
+	uint64_t start[EXPLAINED_MOST];
+	size_t n;
+};
+
 /* Has a signal of this kind an address, which the kernel stores in a core? */
 static bool
 is_fault(const struct target *target)
@@ -39,7 +48,8 @@ print_signal(const struct target *target, const struct thread *thread)
 		    strsignal(target->signal), thread->tid);
 	printf(" of %zu", target->nthreads);
 	if (is_fault(target) && target->signal_code == SI_KERNEL)
-		printf(", at an address that the kernel does not tell");
+		printf(", at an unknown address: an impossible pointer value, "
+		       "or a misaligned access");
 	else if (is_fault(target))
 		printf(", at address %lx", target->fault_address);
 	putchar('\n');
@@ -56,6 +66,11 @@ print_stack(struct target *target, const struct thread *thread)
 		const struct symbol_frame *frames =
 		    symbol_frames(target, pcs[i], &nframes);
 
+		if (i == 0 && !target_is_code(target, thread->pc)) {
+			printf("    0x%lx (called, but no code is there)\n",
+			    thread->pc);
+			continue;
+		}
 		for (size_t j = 0; j < nframes; j++)
 			printf("    %s%s%s%s%s\n", frames[j].name,
 			    frames[j].line != NULL ? " (" : "",
@@ -66,30 +81,81 @@ print_stack(struct target *target, const struct thread *thread)
 	if (n > FRAMES_MOST)
 		puts("    ... and more");
 }
-		if (i == 0 && !target_is_code(target, thread->pc)) {
-			printf("    0x%lx (called, but no code is there)\n",
-			    thread->pc);
-			continue;
-		}
 
-/* Prints the blocks to which registers point, each register once. */
+/* Returns the buffer of the library's last report about one; 0: none. */
+static uint64_t
+reported_buffer(struct model *model)
+{
+	const char *report =
+	    layout_at(model->layout, model->target, L_ABORT_INFO);
+
+	return report == NULL ||
+		       layout_get(model->layout, report, L_ABORT_TIME) == 0
+		   ? 0
+		   : layout_get(model->layout, report, L_ABORT_BUFFER);
+}
+
+/* Explains the address of the fault and the buffer of the last report. */
 static void
-print_registers(struct model *model, const struct thread *thread)
+print_causes(struct model *model, struct explained *explained)
+{
+	struct target *target = model->target;
+	uint64_t buffer;
+	bool is_freed;
+
+	if (is_fault(target) && target->signal_code != SI_KERNEL) {
+		whatis_say_stacks(model, target->fault_address);
+		if (whatis_is_block(
+			model, target->fault_address, &buffer, &is_freed))
+			explained->start[explained->n++] = buffer;
+	}
+	buffer = reported_buffer(model);
+	if (buffer == 0)
+		return;
+	puts("\nThe buffer of the library's last report:");
+	whatis_say_stacks(model, buffer);
+	explained->start[explained->n++] = buffer;
+}
+
+/* Has the buffer been explained with its stacks?  From now on it has. */
+static bool
+is_explained(struct explained *explained, uint64_t start)
+{
+	for (size_t i = 0; i < explained->n; i++)
+		if (explained->start[i] == start)
+			return true;
+	if (explained->n == EXPLAINED_MOST)
+		return true;
+	explained->start[explained->n++] = start;
+	return false;
+}
+
+/*
+ * Prints the blocks to which registers point, each register once, and the
+ * stacks of a freed block, each block once.
+ */
+static void
+print_registers(struct model *model, const struct thread *thread,
+    struct explained *explained)
 {
 	static const char *const names[] = REGISTER_NAMES;
-	bool is_first = true;
+	bool is_first = true, is_freed;
+	uint64_t start;
 
 	for (size_t i = 0; i < array_size(names) && i < thread->nwords; i++) {
 		uint64_t word = thread->words[i];
 
 		if (names[i] == NULL || word == model->target->fault_address ||
-		    !whatis_is_block(model, word))
+		    !whatis_is_block(model, word, &start, &is_freed))
 			continue;
 		if (is_first)
 			puts("\nRegisters that point to blocks:");
 		is_first = false;
 		printf("    %-4s ", names[i]);
-		whatis_say(model, word);
+		if (is_freed && !is_explained(explained, start))
+			whatis_say_stacks(model, word);
+		else
+			whatis_say(model, word);
 	}
 }
 
@@ -136,6 +202,8 @@ static void
 json_registers(struct model *model, const struct thread *thread)
 {
 	static const char *const names[] = REGISTER_NAMES;
+	uint64_t start;
+	bool is_freed;
 
 	json_open("registers", '{');
 	for (size_t i = 0; i < array_size(names) && i < thread->nwords; i++)
@@ -146,8 +214,8 @@ json_registers(struct model *model, const struct thread *thread)
 	json_open("blocks", '[');
 	for (size_t i = 0; i < array_size(names) && i < thread->nwords; i++)
 		if (names[i] != NULL &&
-		    whatis_is_block(model, thread->words[i]))
-			whatis_say(model, thread->words[i]);
+		    whatis_is_block(model, thread->words[i], &start, &is_freed))
+			whatis_say_stacks(model, thread->words[i]);
 	json_close();
 }
 
@@ -169,6 +237,11 @@ json_crash(struct model *model)
 		whatis_say_stacks(model, target->fault_address);
 		json_close();
 	}
+	if (reported_buffer(model) != 0) {
+		json_open("reported", '[');
+		whatis_say_stacks(model, reported_buffer(model));
+		json_close();
+	}
 	json_stack(target, thread);
 	json_registers(model, thread);
 	messages_json(model, "messages");
@@ -179,6 +252,7 @@ int
 command_crash(int argc, char **argv)
 {
 	const char *name = target_argument(argc, argv);
+	struct explained explained = {.n = 0};
 	struct model *model;
 	struct target *target;
 
@@ -195,10 +269,9 @@ command_crash(int argc, char **argv)
 		return EXIT_OK;
 	}
 	print_signal(target, &target->threads[0]);
-	if (is_fault(target) && target->signal_code != SI_KERNEL)
-		whatis_say_stacks(model, target->fault_address);
+	print_causes(model, &explained);
 	print_stack(target, &target->threads[0]);
-	print_registers(model, &target->threads[0]);
+	print_registers(model, &target->threads[0], &explained);
 	print_messages(model);
 	return EXIT_OK;
 }

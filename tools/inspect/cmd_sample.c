@@ -54,7 +54,7 @@ print_sites(struct model *model, const struct sample_stack *sites, size_t n,
     bool stacks)
 {
 	uint64_t mean = model_sampling_interval(model);
-	uint64_t now = model_samples_now(model);
+	uint64_t now = audit_now(model);
 	struct sample_stack all = {0};
 
 	for (size_t i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ print_sites(struct model *model, const struct sample_stack *sites, size_t n,
 static void
 json_sites(struct model *model, const struct sample_stack *sites, size_t n)
 {
-	uint64_t now = model_samples_now(model);
+	uint64_t now = audit_now(model);
 
 	json_open(NULL, '{');
 	json_number("mean", model_sampling_interval(model));

@@ -147,7 +147,7 @@ find_users(struct model *model, const struct users_options *options)
 		if (!is_cache(model, options->names[i]))
 			fail_with(EXIT_ERROR, "users: no cache %s",
 			    options->names[i]);
-	sites.now = sites_now(model);
+	sites.now = audit_now(model);
 	count_users(&sites, options);
 	sites_finish(&sites);
 	return sites;

@@ -16,6 +16,9 @@
 #include "tools/inspect/whatis.h"
 #include "vmem/vmem.h"
 
+/* Addresses below are those of a null pointer plus a small offset. */
+#define NULL_BYTES 4096
+
 enum state {
 	ALLOCATED,
 	IN_MAGAZINE,
@@ -43,65 +46,11 @@ chunk_state(const struct cache *c, const struct slab *slab, unsigned i,
 	return c->has_magazines ? IN_MAGAZINE : HELD_BACK;
 }
 
-/* Prints "ADDR is BUF+OFF, ". */
+/* Prints "ADDR is BUF+0xOFF, ". */
 static void
 print_where(uint64_t at, uint64_t start)
 {
-	printf("%lx is %lx+%lx, ", at, start, at - start);
-}
-
-/* Prints the allocation of a freed buffer, if its record has it. */
-static void
-say_allocation(struct model *model, const struct audit *audit)
-{
-	struct audit allocated;
-
-	if (audit->allocated_time == 0)
-		return;
-	allocated = audit_of_allocation(audit);
-	if (json_wanted) {
-		json_open("allocated", '{');
-		audit_json(model, &allocated);
-		json_close();
-	} else {
-		audit_print_transaction(
-		    model, "allocated", &allocated, audit_now(model));
-	}
-}
-
-/* Is the last transaction of the record a free? */
-static bool
-is_of_free(const struct model *model, const struct audit *audit)
-{
-	const struct layout *l = model->layout;
-
-	/* A buffer that failed a check stays what it was. */
-	if (audit->state == layout_value(l, L_BUFCTL_RETIRED))
-		return audit->allocated_time != 0;
-	return audit->state == layout_value(l, L_BUFCTL_FREE) ||
-	       audit->state == layout_value(l, L_BUFCTL_WAITING);
-}
-
-/*
- * Prints the thread, time and stack of the last transaction and, if that was a
- * free, of the allocation before it, if the record has them.
- */
-static void
-say_transactions(struct model *model, const struct audit *audit)
-{
-	const char *verb = is_of_free(model, audit) ? "freed" : "allocated";
-
-	if (audit->depth == 0)
-		return;
-	if (json_wanted) {
-		json_open(verb, '{');
-		audit_json(model, audit);
-		json_close();
-	} else {
-		audit_print_transaction(model, verb, audit, audit_now(model));
-	}
-	if (is_of_free(model, audit))
-		say_allocation(model, audit);
+	printf("%lx is %lx+0x%lx, ", at, start, at - start);
 }
 
 /* Returns the words after "freed from CACHE". */
@@ -144,7 +93,7 @@ say_chunk(
 		json_text("cache", c->name);
 		json_address("slab", place->slab->at);
 		if (audited && stack)
-			say_transactions(model, &audit);
+			audit_say_transactions(model, &audit);
 		json_close();
 		return;
 	}
@@ -154,7 +103,7 @@ say_chunk(
 	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
 	    c->name, freed_words(model, state, domain));
 	if (audited && stack)
-		say_transactions(model, &audit);
+		audit_say_transactions(model, &audit);
 }
 
 /* Prints the free of a buffer with unmapped memory. */
@@ -176,22 +125,25 @@ say_freed(struct model *model, uint64_t at, bool stack)
 		json_number("size", audit.size);
 		json_text("cache", name);
 		if (stack)
-			say_transactions(model, &audit);
+			audit_say_transactions(model, &audit);
 		json_close();
 		return true;
 	}
 	print_where(at, audit.addr);
 	printf("bufctl %lx freed from %s\n", audit.at, name);
 	if (stack)
-		say_transactions(model, &audit);
+		audit_say_transactions(model, &audit);
 	return true;
 }
 
 static void
-say_large(struct model *model, uint64_t at, const struct place *place)
+say_large(
+    struct model *model, uint64_t at, const struct place *place, bool stack)
 {
 	const struct domain *domain =
 	    place->large->waits ? model_waits_for(model, place->start) : NULL;
+	struct audit audit;
+	bool audited = stack && audit_of_large(model, place->large, &audit);
 
 	if (json_wanted) {
 		json_open(NULL, '{');
@@ -203,6 +155,8 @@ say_large(struct model *model, uint64_t at, const struct place *place)
 			json_text("flavour", model_flavour(model, domain));
 		json_address("buffer", place->start);
 		json_number("size", place->bytes);
+		if (audited)
+			audit_say_transactions(model, &audit);
 		json_close();
 		return;
 	}
@@ -210,6 +164,8 @@ say_large(struct model *model, uint64_t at, const struct place *place)
 	printf("%s from umem_oversize, %lu bytes%s\n",
 	    domain != NULL ? "freed" : "allocated", place->bytes,
 	    domain != NULL ? freed_words(model, WAITING, domain) : "");
+	if (audited)
+		audit_say_transactions(model, &audit);
 }
 
 static bool
@@ -229,7 +185,7 @@ say_object(struct model *model, uint64_t at, bool stack)
 		return false;
 	assert((place.large != NULL) != (place.slab != NULL));
 	if (place.large != NULL)
-		say_large(model, at, &place);
+		say_large(model, at, &place, stack);
 	else if (place.between && json_wanted)
 		return false;
 	else if (place.between)
@@ -258,8 +214,9 @@ say_segment(uint64_t at, const struct arena *a, const struct segment *s)
 		json_close();
 		return;
 	}
-	printf("%lx is %lx+%lx (vmem_seg %lx) %s %s vmem arena\n", at, s->start,
-	    at - s->start, s->at, allocated ? "from" : "freed from", a->name);
+	printf("%lx is %lx+0x%lx (vmem_seg %lx) %s %s vmem arena\n", at,
+	    s->start, at - s->start, s->at, allocated ? "from" : "freed from",
+	    a->name);
 }
 
 /* Prints segments of arenas, each importing arena before its source. */
@@ -324,7 +281,7 @@ say_mapping(struct model *model, uint64_t at)
 		json_text("what", what);
 		json_close();
 	} else {
-		printf("%lx is %lx+%lx, in %s\n", at, m->start, at - m->start,
+		printf("%lx is %lx+0x%lx, in %s\n", at, m->start, at - m->start,
 		    what);
 	}
 	return true;
@@ -333,6 +290,11 @@ say_mapping(struct model *model, uint64_t at)
 static void
 say_unknown(uint64_t at)
 {
+	if (!json_wanted && at < NULL_BYTES) {
+		printf("%lx is a null pointer%s\n", at,
+		    at == 0 ? "" : " plus an offset, as of a member");
+		return;
+	}
 	if (!json_wanted) {
 		printf("%lx is unknown\n", at);
 		return;
@@ -361,11 +323,21 @@ say_all(struct model *model, uint64_t at, bool all, bool stack)
 }
 
 bool
-whatis_is_block(struct model *model, uint64_t at)
+whatis_is_block(
+    struct model *model, uint64_t at, uint64_t *start, bool *is_freed)
 {
+	struct place place;
 	struct audit audit;
 
-	return is_in_buffer(model, at) || audit_of_freed(model, at, &audit);
+	if (model_find(model, at, &place) && !place.between) {
+		*start = place.start;
+		*is_freed = place.slab != NULL &&
+			    !bit_get(place.slab->live, place.chunk);
+		return true;
+	}
+	*is_freed = audit_of_freed(model, at, &audit);
+	*start = audit.addr;
+	return *is_freed;
 }
 
 void

@@ -178,7 +178,7 @@ search_leaks(
 	direct = (struct sites){.model = model,
 	    .are_leaks = true,
 	    .caller = caller,
-	    .now = sites_now(model)};
+	    .now = audit_now(model)};
 	indirect = direct;
 	leaks_each(model, count_leak);
 	sites_finish(&indirect);

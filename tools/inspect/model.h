@@ -165,6 +165,7 @@ struct model {
 	size_t nlayers, layers_capacity;
 	struct waiting_object *waiting; /* sorted by address */
 	size_t nwaiting, waiting_capacity;
+	uint64_t newest; /* of a core: audit_now(); 0: not known yet */
 };
 
 /* Parts of the target to copy besides the library's structures. */
@@ -273,8 +274,5 @@ const struct sample *model_sample_of_record(
 
 /* Returns the number of blocks that a sample stands for, itself included. */
 double sample_weight(const struct sample *s);
-
-/* Returns the time from which ages of samples count, in ns. */
-uint64_t model_samples_now(const struct model *model);
 
 #endif

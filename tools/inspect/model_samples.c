@@ -133,22 +133,3 @@ sample_weight(const struct sample *s)
 	assert(weight >= 1);
 	return weight;
 }
-
-uint64_t
-model_samples_now(const struct model *model)
-{
-	uint64_t now = 0;
-
-	/* The clock of this machine; the clock of a core stands still. */
-	if (model->target->live)
-		return (uint64_t)(model->target->stopped_at * 1e9);
-	for (size_t i = 0; i < model->nsamples; i++) {
-		const struct sample *s = &model->samples[i];
-
-		if (s->record != 0 && s->time > now)
-			now = s->time;
-		if (s->record != 0 && !s->live && s->freed_time > now)
-			now = s->freed_time;
-	}
-	return now;
-}

@@ -41,14 +41,6 @@
 
 #define NS_PER_SECOND 1e9
 
-uint64_t
-sites_now(struct model *model)
-{
-	uint64_t samples = model_samples_now(model), audits = audit_now(model);
-
-	return samples > audits ? samples : audits;
-}
-
 static unsigned
 log2_of(uint64_t n)
 {

@@ -74,9 +74,6 @@ struct sites {
 	double suppressed_blocks, suppressed_bytes; /* in no row */
 };
 
-/* Returns the time from which ages count, in ns; a core's latest event. */
-uint64_t sites_now(struct model *model);
-
 void sites_add(struct sites *sites, const struct site_block *block);
 
 /* Estimates blocks that were not sampled, and makes the rows. */

@@ -10,8 +10,12 @@
  */
 bool whatis_say_sample(struct model *model, uint64_t at, bool stack);
 
-/* Is the address in a buffer, or in a freed buffer with unmapped memory? */
-bool whatis_is_block(struct model *model, uint64_t at);
+/*
+ * Is the address in a buffer, or in a freed buffer with unmapped memory?  Sets
+ * *start to the start of the buffer, and *is_freed.
+ */
+bool whatis_is_block(
+    struct model *model, uint64_t at, uint64_t *start, bool *is_freed);
 
 /* Prints an explanation with stacks. */
 void whatis_say_stacks(struct model *model, uint64_t at);

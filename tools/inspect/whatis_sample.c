@@ -104,21 +104,19 @@ whatis_say_sample(struct model *model, uint64_t at, bool stack)
 		return true;
 	}
 	if (at >= s->at)
-		printf("%lx is %lx+%lx, ", at, s->at, at - s->at);
+		printf("%lx is %lx+0x%lx, ", at, s->at, at - s->at);
 	else
-		printf("%lx is %lx-%lx, ", at, s->at, s->at - at);
+		printf("%lx is %lx-0x%lx, ", at, s->at, s->at - at);
 	printf("%s %s sample of %lu bytes (%lx)%s%s\n", where_text(s, at),
 	    s->live ? "an allocated" : "a freed", s->size, s->record,
 	    s->guarded ? ", between guards" : "", state_text(model, s));
 	if (!stack)
 		return true;
 	allocated = audit_of_sample(s);
-	audit_print_transaction(
-	    model, "allocated", &allocated, model_samples_now(model));
+	audit_print_transaction(model, "allocated", &allocated);
 	if (!s->live) {
 		freed = audit_of_free(s);
-		audit_print_transaction(
-		    model, "freed", &freed, model_samples_now(model));
+		audit_print_transaction(model, "freed", &freed);
 	}
 	return true;
 }

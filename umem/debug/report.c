@@ -37,6 +37,7 @@
 
 char umem_error_buffer[ERROR_BUFFER_BYTES] seldom_used;
 uint64_t umem_error_begin;
+uint64_t umem_error_time;
 
 static struct lock report_lock = LOCK_INITIALIZER(LOCK_REPORT);
 static char text[ERROR_MESSAGE_MOST] seldom_used; /* [report_lock] */
@@ -75,6 +76,7 @@ report_begin(const char *prefix)
 	__atomic_store_n(&reporter, os_thread_id(), __ATOMIC_RELAXED);
 	line_prefix = prefix;
 	ntext = 0;
+	umem_error_time = os_exact_ns();
 	return true;
 }
 

@@ -10,6 +10,9 @@
 extern hidden char umem_error_buffer[ERROR_BUFFER_BYTES];
 extern hidden uint64_t umem_error_begin;
 
+/* Begin of the last report, in ns, CLOCK_MONOTONIC; 0: there was none. */
+extern hidden uint64_t umem_error_time;
+
 /*
  * Begin a report, of which each line starts with prefix.  Waits while another
  * thread makes one.  Returns false if the calling thread itself is making a
