@@ -159,7 +159,7 @@ expect 0 '^ +[0-9]+ [0-9a-f]{16} [0-9a-f]{16} +[0-9a-f]+ [0-9a-f]{16}$' \
     log -r "$pid"
 expect 0 '^[0-9a-f]{16} [0-9a-f]{16} .* planted`tree' bufctl -c tree "$pid"
 expect 0 '^[0-9a-f]{16} .* planted`main' allocdby "$pid" "$pid"
-expect 0 '^umem_alloc_96 +[0-9a-f]+ +clean$' verify "$pid"
+expect 0 '^[0-9]+ caches are clean$' verify "$pid"
 expect 0 '^  clean$' verify "$pid" umem_alloc_96
 for command in users log bufctl verify; do
 	json "$command" "$pid"

@@ -102,7 +102,7 @@ for words in UMEM_DEBUG=default UMEM_OPTIONS=rcu_budget=1g,hardened; do
 	exactly_planted "$words"
 	of verify "$pid"
 	[ $status = 0 ] || bad "not clean"
-	has '^plain .* clean$'
+	has '^[0-9]* caches are clean$'
 	if [ $words = UMEM_DEBUG=default ]; then
 		of whatis "$pid" "$(sed -n 's/^waits \(.*\) object/\1/p' told |
 		    head -1)"

@@ -56,6 +56,47 @@ expect() {
 		exit 1
 	fi
 }
+
+# Corrupt buffers of which the library has no occasion to report are found.
+cat >harm.c <<'END2'
+#include <stdlib.h>
+static char *volatile kept, *volatile gone;
+__attribute__((noinline)) static void
+make(void)
+{
+	kept = malloc(100);
+	gone = malloc(200);
+}
+int
+main(int argc, char **argv)
+{
+	make();
+	free(gone);
+	if (argc > 1) {
+		kept[100] = 1;
+		gone[8] = 1;
+	}
+	return 0;
+}
+END2
+"$CC" -O1 -g -fno-builtin -w -o harm harm.c
+expect 0 'no leaks found' "$umem" run --debug --leaks -- ./harm
+if grep -q corrupt said; then
+	echo "corrupt without a reason:"
+	cat said
+	exit 1
+fi
+expect 1 '^  buffer [0-9a-f]+ \(allocated\) has a corrupt redzone' \
+    "$umem" run --debug --leaks -- ./harm now
+for text in '^  buffer [0-9a-f]+ \(free\) seems corrupted, at ' \
+    '^    allocated by thread [0-9]+, ' '^ +harm`make\+0x.* \(harm.c:6\)$' \
+    '^    freed by thread [0-9]+, ' '^ +harm`main\+0x.* \(harm.c:13\)$'; do
+	if ! grep -Eq -e "$text" said; then
+		echo "no $text in:"
+		cat said
+		exit 1
+	fi
+done
 expect 127 'nosuch: No such file' "$umem" run --leaks nosuch
 expect 0 '^umem_heap ' "$umem" run --stat -- "$TMP/ends" 0
 expect 0 '^UMEM_DEBUG=guards,audit$' "$umem" run --debug=guards,audit env

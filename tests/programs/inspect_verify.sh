@@ -58,6 +58,15 @@ for much in '' much; do
 		grep -qF "buffer $line" said || bad "status $status, no $line"
 	done
 	[ "$(grep -c ' buffer ' said)" = 3 ] || bad "not three"
+	[ "$(grep -c '^    allocated by thread ' said)" = 3 ] ||
+		bad "not three allocations"
+	[ "$(grep -c '^    freed by thread ' said)" = 2 ] || bad "not two frees"
+	"$umem" verify "$pid" >said || true
+	grep -q '^umem_alloc_96 .* 3 corrupt buffers$' said || bad "no cache"
+	grep -q "^  buffer $over (allocated) has a corrupt redzone" said ||
+		bad "no buffer"
+	grep -q '^[0-9]* other caches are clean$' said || bad "not the others"
+	[ "$(wc -l <said)" -lt 60 ] || bad "lines of clean caches"
 
 	"$umem" whatis "$pid" "$whole" "$first" "$last" >said
 	for line in "$whole is .* allocated from umem_alloc_96" \
@@ -127,7 +136,7 @@ if [ $status != 0 ] || grep -q untouched said; then
 	bad "audit: status $status"
 fi
 look UMEM_OPTIONS=hardened
-if [ $status != 0 ] || ! grep -Eq '^umem_alloc_96 .* clean$' said; then
+if [ $status != 0 ] || ! grep -Eq '^[0-9]+ caches are clean$' said; then
 	bad "hardened: status $status"
 fi
 look UMEM_OPTIONS=hardened HARM=1

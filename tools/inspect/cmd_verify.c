@@ -17,7 +17,11 @@
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
+#include "tools/inspect/verify.h"
 #include "umem/debug/wait_sum.h"
+
+/* Corrupt buffers of a cache that are printed beside those of others. */
+#define TOLD_MOST 10
 
 /* The parts of a cache's chunks that the library checks. */
 struct checks {
@@ -252,10 +256,14 @@ waiting_fault(const struct subject *subject, uint64_t *where)
 		   : NULL;
 }
 
-/* Returns the text for the fault of a chunk, or NULL; *where: see above. */
+/*
+ * Returns the text for the fault of a chunk, or NULL.  *where: the offset of
+ * the byte, if known; *record: the record of the chunk.
+ */
 static const char *
 chunk_fault(struct model *model, const struct slab *s,
-    const struct checks *checks, unsigned i, uint64_t *where)
+    const struct checks *checks, unsigned i, uint64_t *where,
+    struct audit *record)
 {
 	const struct cache *c = &model->caches[s->cache];
 	const struct layout *l = model->layout;
@@ -271,6 +279,7 @@ chunk_fault(struct model *model, const struct slab *s,
 	if (subject.buffer == NULL || !checks_fit(checks, c) ||
 	    !audit_of_chunk(model, s, i, &subject.audit))
 		return NULL;
+	*record = *audit;
 	if (audit->state == layout_value(l, L_BUFCTL_RETIRED))
 		return "was found corrupt before, and is out of use";
 	if (is_free && audit->state == layout_value(l, L_BUFCTL_FREE))
@@ -286,7 +295,8 @@ chunk_fault(struct model *model, const struct slab *s,
 }
 
 static void
-say_fault(const char *fault, uint64_t at, uint64_t where, const char *cache)
+say_fault(struct model *model, const char *fault, uint64_t at, uint64_t where,
+    const char *cache, const struct audit *audit)
 {
 	assert(fault != NULL);
 	if (json_wanted) {
@@ -296,19 +306,23 @@ say_fault(const char *fault, uint64_t at, uint64_t where, const char *cache)
 		json_text("fault", fault);
 		if (where != UINT64_MAX)
 			json_address("at", at + where);
+		audit_say_transactions(model, audit);
 		json_close();
-	} else if (where != UINT64_MAX) {
-		printf("  buffer %lx %s, at %lx\n", at, fault, at + where);
-	} else {
-		printf("  buffer %lx %s\n", at, fault);
+		return;
 	}
+	if (where != UINT64_MAX)
+		printf("  buffer %lx %s, at %lx\n", at, fault, at + where);
+	else
+		printf("  buffer %lx %s\n", at, fault);
+	audit_say_transactions(model, audit);
 }
 
-/* Returns the number of corrupt buffers of a cache; tell: prints each. */
+/* Returns the number of corrupt buffers of a cache; prints at most most. */
 static uint64_t
-verify_cache(struct model *model, const struct cache *c, bool tell)
+verify_cache(struct model *model, const struct cache *c, uint64_t most)
 {
 	struct checks checks = checks_of(model, c);
+	struct audit audit;
 	uint64_t n = 0, where;
 
 	for (size_t i = 0; i < model->nslabs; i++) {
@@ -318,14 +332,12 @@ verify_cache(struct model *model, const struct cache *c, bool tell)
 			continue;
 		for (unsigned j = 0; j < s->nchunks; j++) {
 			const char *fault =
-			    chunk_fault(model, s, &checks, j, &where);
+			    chunk_fault(model, s, &checks, j, &where, &audit);
 
-			if (fault == NULL)
-				continue;
-			n++;
-			if (tell || json_wanted)
-				say_fault(fault, slab_chunk_at(model, s, j),
-				    where, c->name);
+			if (fault != NULL && n++ < most)
+				say_fault(model, fault,
+				    slab_chunk_at(model, s, j), where, c->name,
+				    &audit);
 		}
 	}
 	return n;
@@ -350,17 +362,28 @@ verify_one(struct model *model, const char *name)
 		    c->at, c->name);
 		return 0;
 	}
-	n = verify_cache(model, c, true);
+	n = verify_cache(model, c, UINT64_MAX);
 	if (n == 0 && !json_wanted)
 		puts("  clean");
 	return n;
 }
 
-static uint64_t
-verify_all(struct model *model)
+/* Prints the row of a cache with n corrupt buffers, and some of them. */
+static void
+say_cache(struct model *model, const struct cache *c, uint64_t n)
 {
-	bool any = false;
-	uint64_t all = 0;
+	printf("%-25s %-16lx %lu corrupt buffer%s\n", c->name, c->at, n,
+	    n == 1 ? "" : "s");
+	verify_cache(model, c, TOLD_MOST);
+	if (n > TOLD_MOST)
+		printf("  %lu more; \"umem verify %s %s\" prints all\n",
+		    n - TOLD_MOST, model->target->name, c->name);
+}
+
+uint64_t
+verify_report(struct model *model, bool tell_clean)
+{
+	uint64_t all = 0, nclean = 0;
 
 	for (size_t i = 0; i < model->ncaches; i++) {
 		const struct cache *c = &model->caches[i];
@@ -369,23 +392,23 @@ verify_all(struct model *model)
 
 		if (!is_checked(&checks))
 			continue;
-		n = verify_cache(model, c, false);
-		all += n;
-		if (json_wanted)
-			continue;
-		if (!any)
+		n = verify_cache(model, c, json_wanted ? UINT64_MAX : 0);
+		nclean += n == 0;
+		if (n != 0 && all == 0 && !json_wanted)
 			printf("%-25s %-16s %s\n", "Cache Name", "Addr",
 			    "Cache Integrity");
-		any = true;
-		printf("%-25s %-16lx ", c->name, c->at);
-		if (n == 0)
-			puts("clean");
-		else
-			printf("%lu corrupt buffer%s\n", n, n == 1 ? "" : "s");
+		all += n;
+		if (n != 0 && !json_wanted)
+			say_cache(model, c, n);
 	}
-	if (!any && !json_wanted)
+	if (json_wanted || !tell_clean)
+		return all;
+	if (all == 0 && nclean == 0)
 		puts("nothing can be verified: no cache has redzones, as "
 		     "\"umem run --debug\" adds them");
+	else
+		printf("%lu%s caches are clean\n", nclean,
+		    all != 0 ? " other" : "");
 	return all;
 }
 
@@ -404,7 +427,7 @@ command_verify(int argc, char **argv)
 	for (int i = optind + 1; i < argc; i++)
 		n += verify_one(model, argv[i]);
 	if (argc == optind + 1)
-		n += verify_all(model);
+		n += verify_report(model, /* tell_clean */ true);
 	target_end_copy(model->target);
 	if (json_wanted)
 		json_close();

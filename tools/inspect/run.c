@@ -172,6 +172,15 @@ exec_traced(char **arguments)
 	exec_program(arguments);
 }
 
+/* Will the program run with UMEM_DEBUG? */
+static bool
+is_debugged(const struct run_options *options)
+{
+	const char *words = getenv("UMEM_DEBUG");
+
+	return options->debug != NULL || (words != NULL && *words != '\0');
+}
+
 int
 command_run(int argc, char **argv)
 {
@@ -190,6 +199,8 @@ command_run(int argc, char **argv)
 	if (*arguments == NULL)
 		fail_with(EXIT_OURS, "run: no program given; see umem help");
 	find_shim();
+	the_options.trace.verify =
+	    the_options.trace.leaks && is_debugged(&the_options);
 	if (the_options.trace.leaks || the_options.trace.stat)
 		return trace_run(&the_options.trace, exec_traced, arguments);
 	exec_traced(arguments);

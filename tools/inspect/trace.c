@@ -27,6 +27,7 @@
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
 #include "tools/inspect/trace.h"
+#include "tools/inspect/verify.h"
 
 /* Maximum time until the system call of a thread is known, in ms. */
 #define EXEC_POLLS 100
@@ -199,8 +200,9 @@ report_child(const struct trace_options *options)
 	struct leaks_options leaks = {.details = true};
 	struct target *target = make_target();
 	struct layout *layout = layout_find(target);
-	struct model *model =
-	    snapshot_take(target, layout, options->leaks ? MODEL_POINTERS : 0);
+	struct model *model = snapshot_take(target, layout,
+	    (options->leaks ? MODEL_POINTERS : 0) |
+		(options->verify ? MODEL_MEMORY : 0));
 	int found = EXIT_OK;
 
 	fflush(stdout);
@@ -209,6 +211,10 @@ report_child(const struct trace_options *options)
 		stat_report(model);
 	if (options->leaks)
 		found = leaks_report(model, &leaks);
+	/* Last, where it is not overlooked. */
+	if (options->verify &&
+	    verify_report(model, /* tell_clean */ false) != 0)
+		found = EXIT_FOUND;
 	fflush(stdout);
 	return found;
 }

@@ -7,6 +7,7 @@
 struct trace_options {
 	bool leaks;
 	bool stat;
+	bool verify; /* with leaks */
 };
 
 /*
