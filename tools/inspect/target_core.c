@@ -4,8 +4,10 @@
  * The file is mapped, and its loadable segments are the regions.  Segments that
  * are adjacent in memory and in the file form one region.  Parts of a segment
  * without bytes in the file (text, and pages that were never written to) are
- * missing; they contain nothing that this command needs.  Notes give registers
- * (NT_PRSTATUS, in the order of threads) and names of mapped files (NT_FILE).
+ * missing; they contain nothing that this command needs.  Of a truncated file
+ * the memory at the end is missing, too, and the user is warned.  Notes give
+ * registers (NT_PRSTATUS, in the order of threads) and names of mapped files
+ * (NT_FILE).
  */
 #include <elf.h>
 #include <errno.h>
@@ -42,21 +44,50 @@ file_map(struct target *target)
 	close(fd);
 }
 
-static _Noreturn void
-fail_cut(struct target *target, uint64_t wanted)
+#define TRUNCATED                                                              \
+	"%s: the core file is truncated: it has %zu bytes and should have "    \
+	"%lu (ulimit -c? no room on the disk?)"
+
+/* Returns how many of these bytes the file has, from the first on. */
+static uint64_t
+file_part(const struct target *target, uint64_t offset, uint64_t bytes)
 {
-	fail_with(EXIT_ERROR,
-	    "%s: the core file is truncated: it has %zu bytes and should have "
-	    "%lu (ulimit -c? no room on the disk?)",
-	    target->name, target->file_bytes, wanted);
+	uint64_t left = target->file_bytes;
+
+	left = offset > left ? 0 : left - offset;
+	return bytes < left ? bytes : left;
 }
 
+/* Returns a part of the file without which nothing can be read. */
 static const void *
 file_at(struct target *target, uint64_t offset, uint64_t bytes)
 {
-	if (offset > target->file_bytes || bytes > target->file_bytes - offset)
-		fail_cut(target, offset + bytes);
+	if (offset > target->file_bytes ||
+	    file_part(target, offset, bytes) < bytes)
+		fail_with(EXIT_ERROR, TRUNCATED, target->name,
+		    target->file_bytes, offset + bytes);
 	return target->file + offset;
+}
+
+/* Warns if the memory or the notes in the file are incomplete. */
+static void
+warn_cut(
+    const struct target *target, const Elf64_Phdr *segments, size_t nsegments)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < nsegments; i++) {
+		const Elf64_Phdr *p = &segments[i];
+
+		if ((p->p_type == PT_LOAD || p->p_type == PT_NOTE) &&
+		    p->p_filesz != 0 && p->p_offset + p->p_filesz > end)
+			end = p->p_offset + p->p_filesz;
+	}
+	if (end > target->file_bytes)
+		print_warning(TRUNCATED
+		    "; umem uses the part that is there: results are "
+		    "incomplete, and blocks may count as leaked that are not",
+		    target->name, target->file_bytes, end);
 }
 
 static const Elf64_Ehdr *
@@ -90,6 +121,7 @@ static void
 take_load(struct target *target, const Elf64_Phdr *p)
 {
 	struct mapping *m = &target->maps[target->nmaps];
+	uint64_t bytes = file_part(target, p->p_offset, p->p_filesz);
 
 	if (p->p_vaddr + p->p_memsz < p->p_vaddr || p->p_memsz == 0)
 		return;
@@ -101,12 +133,13 @@ take_load(struct target *target, const Elf64_Phdr *p)
 	    .execute = p->p_flags & PF_X,
 	    .name = ""};
 	/* In a damaged core, the words may be unaligned. */
-	if (p->p_filesz == 0 || (p->p_offset - p->p_vaddr) % 8 != 0)
+	bytes &= ~(uint64_t)7;
+	if (bytes == 0 || (p->p_offset - p->p_vaddr) % 8 != 0)
 		return;
-	target_add_region(target,
-	    (struct region){.at = p->p_vaddr,
-		.bytes = p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz,
-		.local = file_at(target, p->p_offset, p->p_filesz)});
+	target_add_region(
+	    target, (struct region){.at = p->p_vaddr,
+			.bytes = bytes < p->p_memsz ? bytes : p->p_memsz,
+			.local = file_at(target, p->p_offset, bytes)});
 }
 
 /* Joins adjacent segments, because a variable may cross the border of two. */
@@ -330,12 +363,14 @@ core_open(struct target *target)
 	for (size_t i = 0; i < n; i++)
 		if (segments[i].p_type == PT_LOAD)
 			take_load(target, &segments[i]);
+	warn_cut(target, segments, n);
 	join_regions(target);
 	qsort(target->maps, target->nmaps, sizeof(*target->maps), by_start);
-	for (size_t i = 0; i < n; i++)
-		if (segments[i].p_type == PT_NOTE)
-			take_notes(target,
-			    file_at(target, segments[i].p_offset,
-				segments[i].p_filesz),
-			    segments[i].p_filesz);
+	for (size_t i = 0; i < n; i++) {
+		const Elf64_Phdr *p = &segments[i];
+		uint64_t bytes = file_part(target, p->p_offset, p->p_filesz);
+
+		if (p->p_type == PT_NOTE && bytes != 0)
+			take_notes(target, target->file + p->p_offset, bytes);
+	}
 }
