@@ -16,6 +16,7 @@
 #include "umem/umem.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
@@ -168,7 +169,8 @@ umem_stats(struct umem_stats *out, size_t bytes)
 		__atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED),
 	    .nhard_limit =
 		__atomic_load_n(&heap_limits.nhard, __ATOMIC_RELAXED),
-	    .limited_bytes = stats.limited};
+	    .limited_bytes = stats.limited,
+	    .nfailures = account_get(&account.nlarge_failed)};
 	stats_each_cache(dump_count_cache, &all);
 	memcpy(out, &all, bytes);
 	return 0;

@@ -1078,11 +1078,11 @@ struct umem_stats {
 	size_t committed_bytes; /* largest size of the heap so far */
 	size_t sample_bytes;    /* sampling interval; 0: off */
 	size_t ncaches;         /* number of caches, size classes included */
-	uint64_t nfailures;     /* allocations from caches that failed */
+	uint64_t nfailures;     /* allocations that failed */
 	size_t soft_limit_bytes; /* limit on heap_bytes; 0: none */
 	uint64_t nsoft_limit;    /* releases for it or memory_pressure */
 	size_t hard_limit_bytes; /* limit on limited_bytes; 0: none */
-	uint64_t nhard_limit;    /* requests that were refused for it */
+	uint64_t nhard_limit;    /* allocations that failed because of it */
 	size_t limited_bytes;    /* heap_bytes, and memory that the program gets
 				    back without a request: see hard_limit */
 	size_t cpu_bytes;        /* part of cached_bytes: magazines of CPUs */

@@ -3,14 +3,14 @@
  *
  * Each module adds the bytes that it takes.  umem/malloc/stats.c and the
  * command umem combine the counts with those of the caches, the arenas and the
- * metadata allocator.
+ * metadata allocator.  A cache counts its failed requests itself.
  */
 #ifndef VMEM_ACCOUNT_H
 #define VMEM_ACCOUNT_H
 
 #include "vmem/base.h"
 
-/* All members are in bytes, and atomic. */
+/* All members are atomic, and in bytes, except the last. */
 struct account {
 	size_t program;     /* of the heap, in arenas of the program */
 	size_t donated;     /* of the heap, in the metadata allocator */
@@ -26,6 +26,7 @@ struct account {
 	size_t sample_warm;       /* pages kept for the next samples */
 	size_t tables;            /* of the heap, the page map and the CPUs, and
 				     logs */
+	size_t nlarge_failed;     /* requests for large blocks that failed */
 };
 
 extern hidden struct account account;

@@ -127,13 +127,20 @@ struct heap_limits {
 	size_t soft;  /* [atomic] umem/upkeep/soft_limit.c */
 	size_t hard;  /* [atomic] */
 	size_t nsoft; /* [atomic] releases because of the soft limit */
-	size_t nhard; /* [atomic] requests that the heap has refused */
+	size_t nhard; /* [atomic] failed requests, see heap_limit_blame() */
 };
 
 extern hidden struct heap_limits heap_limits;
 
 /* Bytes of allocated units, without foreign mappings, and of dirty units. */
 size_t heap_held(void);
+
+/*
+ * Called once for each request of the program that has failed after reclaim.
+ * bytes is the heap memory that it needed.  Counts the request in nhard if the
+ * hard limit has no room for so much.
+ */
+void heap_limit_blame(size_t bytes);
 
 /* Set the policy: VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT, or 0 (instant fit). */
 void heap_set_policy(int policy_flag);

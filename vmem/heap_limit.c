@@ -10,10 +10,12 @@
  * dirty units and is then within the limit, and purges dirty units as needed.
  * It checks the limit after the block is allocated, so that two threads cannot
  * exceed it together.  The caller, a layer above, releases cached memory and
- * repeats a request that is refused.
+ * repeats a request that is refused.  Therefore the heap does not count
+ * refusals: the caller counts a request at its end (heap_limit_blame()).
  */
 #include "vmem/describe.h"
 #include "vmem/heap_inner.h"
+#include "vmem/os.h"
 
 /*
  * A purge at the limit purges this part of the limit more than necessary, so
@@ -46,13 +48,6 @@ heap_held(void)
 	return heap_occupied() + heap_dirty();
 }
 
-static bool
-refuse(void)
-{
-	__atomic_add_fetch(&heap_limits.nhard, 1, __ATOMIC_RELAXED);
-	return false;
-}
-
 bool
 heap_limit_has_room(size_t bytes)
 {
@@ -61,7 +56,7 @@ heap_limit_has_room(size_t bytes)
 	if (likely(limit == SIZE_MAX))
 		return true;
 	occupied = heap_occupied();
-	return (bytes <= limit && occupied <= limit - bytes) || refuse();
+	return bytes <= limit && occupied <= limit - bytes;
 }
 
 bool
@@ -76,7 +71,17 @@ heap_limit_keep(void)
 		return true;
 	heap_purge(
 	    0, align_up(held - limit + limit / LIMIT_SPARE_PART, HEAP_UNIT));
-	return heap_held() <= limit || refuse();
+	return heap_held() <= limit;
+}
+
+void
+heap_limit_blame(size_t bytes)
+{
+	/* Dirty units take room as long as the kernel does not purge them. */
+	size_t stuck = os_may_purge() ? 0 : heap_dirty();
+
+	if (!heap_limit_has_room(bytes + stuck))
+		__atomic_add_fetch(&heap_limits.nhard, 1, __ATOMIC_RELAXED);
 }
 
 DESCRIBE(DESCRIBED_HEAP_LIMIT);

@@ -5,7 +5,12 @@
 #include "tests/programs/check.h"
 
 #pragma weak umem_cache_create
+#pragma weak umem_cache_alloc
+#pragma weak umem_cache_alloc_bulk
+#pragma weak umem_cache_prefill
+#pragma weak umem_cache_destroy
 #pragma weak umem_ctl
+#pragma weak umem_stats
 
 #define LIMIT   (64 * MIB)
 #define MOST    1000000
@@ -72,6 +77,70 @@ check_resize(void)
 	check(keep(calloc(1, LIMIT + 1)) == NULL && errno == ENOMEM);
 }
 
+static struct umem_stats
+stats_now(void)
+{
+	struct umem_stats stats;
+
+	check(umem_stats(&stats, sizeof(stats)) == 0);
+	return stats;
+}
+
+static struct umem_stats counted; /* by the last check_counted() */
+
+/* Checks that n calls have failed since the last time, all at the limit. */
+static void
+check_counted(uint64_t n)
+{
+	struct umem_stats stats = stats_now();
+
+	printf("%zu failed: %zu counted, %zu at the limit\n", (size_t)n,
+	    (size_t)(stats.nfailures - counted.nfailures),
+	    (size_t)(stats.nhard_limit - counted.nhard_limit));
+	check(stats.nfailures - counted.nfailures == n);
+	check(stats.nhard_limit - counted.nhard_limit == n);
+	counted = stats;
+}
+
+/* A failed call counts once, however often the library has tried. */
+static void
+check_counts(void)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "counted", 3000, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	void *objects[64], *p;
+
+	check(cache != NULL);
+	p = malloc(2 * MIB);
+	check(p != NULL);
+	counted = stats_now();
+	fill(1 * MIB);
+	check_counted(1);
+	for (int i = 0; i < 10; i++)
+		check(keep(malloc(1 * MIB)) == NULL);
+	check_counted(10);
+	for (int i = 0; i < 10; i++)
+		check(keep(malloc(100 * MIB)) == NULL);
+	check_counted(10);
+	check(realloc(p, 8 * MIB) == NULL);
+	check(keep(calloc(1000, 8 * KIB)) == NULL);
+	check(keep(aligned_alloc(1 * MIB, 1 * MIB)) == NULL);
+	check_counted(3);
+	empty();
+	free(p);
+	fill(100);
+	check_counted(1);
+	for (int i = 0; i < 10; i++)
+		check(keep(malloc(100)) == NULL);
+	check(keep(aligned_alloc(64, 40000)) == NULL);
+	check(umem_cache_alloc(cache, UMEM_DEFAULT) == NULL);
+	check(umem_cache_alloc_bulk(cache, 64, objects, UMEM_DEFAULT) == 0);
+	check(umem_cache_prefill(cache, 8, UMEM_DEFAULT) == NULL);
+	check_counted(14);
+	empty();
+	umem_cache_destroy(cache);
+}
+
 static pthread_barrier_t all_hold; /* the blocks of all threads */
 
 static void *
@@ -102,6 +171,7 @@ check_threads(void)
 {
 	pthread_t threads[THREADS];
 	uintptr_t nfailed = 0;
+	struct umem_stats before = stats_now(), after;
 
 	check(pthread_barrier_init(&all_hold, NULL, THREADS) == 0);
 	for (uintptr_t i = 0; i < THREADS; i++)
@@ -114,6 +184,9 @@ check_threads(void)
 		nfailed += (uintptr_t)result;
 	}
 	check(nfailed != 0);
+	after = stats_now();
+	check(after.nfailures - before.nfailures == nfailed);
+	check(after.nhard_limit - before.nhard_limit <= nfailed);
 	check(fill(1 * MIB) >= LIMIT * 3 / 4);
 	empty();
 }
@@ -212,6 +285,7 @@ main(void)
 	memset(blocks, 0, sizeof(blocks));
 	check_sizes();
 	check_resize();
+	check_counts();
 	check_threads();
 	check_fork();
 	check_callback();

@@ -266,14 +266,20 @@ START_TEST(a_request_beyond_the_hard_limit_is_refused)
 	heap_limits.hard = held + 8 * UNIT;
 	ck_assert_ptr_null(heap_alloc(9 * UNIT, UNIT, &zeroed));
 	ck_assert_ptr_null(heap_alloc((size_t)1 << 40, UNIT, &zeroed));
-	ck_assert_uint_eq(heap_limits.nhard, 2);
+	ck_assert_uint_eq(heap_limits.nhard, 0);
+	heap_limit_blame(9 * UNIT);
+	heap_limit_blame(8 * UNIT);
+	ck_assert_uint_eq(heap_limits.nhard, 1);
 	ck_assert_uint_eq(heap_committed(), old);
 	ck_assert_uint_eq(heap_held(), held);
 	ck_assert_ptr_nonnull(heap_alloc(8 * UNIT, UNIT, &zeroed));
 	ck_assert_ptr_null(heap_alloc(UNIT, UNIT, &zeroed));
+	heap_limit_blame(UNIT);
+	ck_assert_uint_eq(heap_limits.nhard, 2);
 	heap_limits.hard = 0;
+	heap_limit_blame(UNIT);
+	ck_assert_uint_eq(heap_limits.nhard, 2);
 	ck_assert_ptr_nonnull(heap_alloc(9 * UNIT, UNIT, &zeroed));
-	ck_assert_uint_eq(heap_limits.nhard, 3);
 	heap_free(at, 40 * UNIT);
 }
 END_TEST

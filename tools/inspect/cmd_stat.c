@@ -21,20 +21,21 @@ count_larges(const struct model *model, bool samples)
 }
 
 static void
-print_larges(
-    const struct model *model, const char *name, bool samples, uint64_t bytes)
+print_larges(const struct model *model, const char *name, bool samples,
+    uint64_t bytes, uint64_t nfailed)
 {
-	printf("Total %-42s %13s %9lu %5d\n", name, size_text(bytes),
-	    count_larges(model, samples), 0);
+	printf("Total %-42s %13s %9lu %5lu\n", name, size_text(bytes),
+	    count_larges(model, samples), nfailed);
 }
 
 static void
-json_larges(
-    const struct model *model, const char *key, bool samples, uint64_t bytes)
+json_larges(const struct model *model, const char *key, bool samples,
+    uint64_t bytes, uint64_t nfailed)
 {
 	json_open(key, '{');
 	json_number("blocks", count_larges(model, samples));
 	json_number("memory", bytes);
+	json_number("failed", nfailed);
 	json_close();
 }
 
@@ -400,9 +401,9 @@ print_stat(struct model *model, const struct usage *usage)
 			print_cache(&model->caches[i]);
 	puts(CACHE_RULE);
 	print_sums(model);
-	print_larges(
-	    model, "[large blocks]", /* samples */ false, usage->large);
-	print_larges(model, "[samples]", /* samples */ true, usage->samples);
+	print_larges(model, "[large blocks]", /* samples */ false, usage->large,
+	    usage->nlarge_failed);
+	print_larges(model, "[samples]", /* samples */ true, usage->samples, 0);
 	puts(CACHE_RULE);
 	print_limits(model);
 	print_waiting(model);
@@ -426,8 +427,9 @@ json_stat(struct model *model, const struct usage *usage)
 	for (size_t i = 0; i < model->ncaches; i++)
 		json_cache(&model->caches[i]);
 	json_close();
-	json_larges(model, "large", /* samples */ false, usage->large);
-	json_larges(model, "samples", /* samples */ true, usage->samples);
+	json_larges(model, "large", /* samples */ false, usage->large,
+	    usage->nlarge_failed);
+	json_larges(model, "samples", /* samples */ true, usage->samples, 0);
 	stat_json_domains(model, /* layers */ true);
 	json_open("arenas", '[');
 	for (size_t i = 0; i < model->narenas; i++)

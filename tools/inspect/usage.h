@@ -72,7 +72,8 @@ struct usage {
 	uint64_t untouched; /* parts of the layers that have no memory */
 	uint64_t surplus;   /* memory of the library in no layer */
 	uint64_t nsamples;  /* live ones */
-	uint64_t held;      /* bytes that count towards the hard limit */
+	uint64_t nlarge_failed; /* requests for large blocks */
+	uint64_t held;          /* bytes that count towards the hard limit */
 	struct usage_limit soft, hard;
 	struct usage_cache *caches;
 	size_t ncaches, caches_capacity;

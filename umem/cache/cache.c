@@ -150,13 +150,6 @@ objects_to_slabs(
 	}
 }
 
-static void *
-alloc_failed(struct umem_cache *cache)
-{
-	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
-	return NULL;
-}
-
 /* Takes one object from the slabs, and constructs it if it is raw. */
 static void *
 alloc_one(struct umem_cache *cache)
@@ -164,18 +157,14 @@ alloc_one(struct umem_cache *cache)
 	bool raw;
 	void *chunk;
 
-	if (unlikely(cache->import != NULL)) {
-		chunk = import_take(cache);
-		return chunk != NULL ? chunk : alloc_failed(cache);
-	}
+	if (unlikely(cache->import != NULL))
+		return import_take(cache);
 	chunk = slab_take_one(&cache->slabs, &raw);
-	if (chunk == NULL)
-		return alloc_failed(cache);
-	if (!raw)
+	if (chunk == NULL || !raw)
 		return chunk;
 	if (!construct_chunk(cache, chunk)) {
 		refuse_chunk(cache, chunk);
-		return alloc_failed(cache);
+		return NULL;
 	}
 	slab_constructed(&cache->slabs, chunk);
 	return chunk;
@@ -303,10 +292,8 @@ refill(struct umem_cache *cache, unsigned want)
 {
 	void *object = NULL;
 
-	if (unlikely(cache->import != NULL)) {
-		object = import_refill(cache, want);
-		return object != NULL ? object : alloc_failed(cache);
-	}
+	if (unlikely(cache->import != NULL))
+		return import_refill(cache, want);
 	if (cache->class != 0 && cache->bufsize >= LARGE_CLASS_MIN)
 		flush_large_classes();
 	/*

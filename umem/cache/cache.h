@@ -53,7 +53,7 @@ struct umem_cache {
 	struct lock_counts lock_counts_at_update; /* of the slabs' lock */
 	uint32_t nidle_updates; /* updates in a row without a visit */
 	unsigned nidle_own;     /* for cache_reclaim_idle() */
-	uint64_t nfailed;       /* [a] allocations that failed */
+	uint64_t nfailed;       /* [a] requests that failed, by umem/malloc */
 	uint64_t nrefused;      /* [a] objects that the constructor refused */
 	struct list link;       /* [l] */
 	size_t tally[TALLIES];  /* [l] its part of each sum, when last asked */

@@ -170,14 +170,6 @@ debug_log_failure(struct umem_cache *cache, size_t size)
 		audit_event(LOG_FAIL, cache, NULL, NULL, size);
 }
 
-static void *
-chunk_take_failed(struct umem_cache *cache, size_t size)
-{
-	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
-	debug_log_failure(cache, size);
-	return NULL;
-}
-
 static bool
 quarantined_is_intact(struct umem_cache *cache, void *p, size_t most)
 {
@@ -241,7 +233,7 @@ debug_alloc(struct umem_cache *cache, size_t size, unsigned api)
 	do {
 		p = chunk_take(cache, &raw);
 		if (p == NULL)
-			return chunk_take_failed(cache, size);
+			return NULL;
 		slab_find_chunk(&cache->slabs, p, &slab, &i);
 		bufctl = bufctl_at(slab, i);
 		umem_assert(bufctl->state == BUFCTL_NEVER ||
@@ -722,11 +714,11 @@ debug_bad_address(const void *p)
 }
 
 void
-debug_alloc_failed(const char *what, size_t size)
+debug_alloc_failed(struct umem_cache *cache, size_t size)
 {
-	debug_log_failure(NULL, size);
+	debug_log_failure(cache, size);
 	if (debug.checknull)
-		panic("%s: no memory for %zu bytes", what, size);
+		panic("allocation: no memory for %zu bytes", size);
 }
 
 static void *

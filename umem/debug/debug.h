@@ -240,8 +240,11 @@ void debug_set_api(void *p, unsigned api);
  */
 void debug_log_failure(struct umem_cache *cache, size_t size);
 
-/* Logs an allocation that returns NULL; aborts if checknull is set. */
-void debug_alloc_failed(const char *what, size_t size);
+/*
+ * Logs an allocation that returns NULL, as debug_log_failure() does; aborts if
+ * checknull is set.
+ */
+void debug_alloc_failed(struct umem_cache *cache, size_t size);
 
 void debug_lock_for_fork(void);
 void debug_unlock_for_fork(bool child);

@@ -27,6 +27,7 @@
 #include "umem/malloc/sample_count.h"
 #include "umem/malloc/shrink.h"
 #include "umem/upkeep/update.h"
+#include "vmem/account.h"
 #include "vmem/os.h"
 
 struct alloc_fast alloc_fast = {.object_least = UINTPTR_MAX};
@@ -172,13 +173,35 @@ alloc_try(size_t size, bool *zeroed)
 	return large_alloc(size, HEAP_UNIT, zeroed);
 }
 
-void *
-alloc_no_memory(size_t size)
+void
+alloc_count_failure(umem_cache_t *cache, size_t size)
 {
+	if (cache == NULL) {
+		account_add(&account.nlarge_failed, 1);
+		if (size <= PTRDIFF_MAX && umem_ready())
+			heap_limit_blame(align_up(size, HEAP_UNIT));
+		return;
+	}
+	__atomic_add_fetch(&cache->nfailed, 1, __ATOMIC_RELAXED);
+	if (cache->slabs.source == NULL && cache->import == NULL)
+		heap_limit_blame(cache->slabs.layout.slab_bytes);
+}
+
+void *
+alloc_no_memory(umem_cache_t *cache, size_t size)
+{
+	alloc_count_failure(cache, size);
 	if (unlikely(debug.on || debug.checknull))
-		debug_alloc_failed("allocation", size);
+		debug_alloc_failed(cache, size);
 	errno = ENOMEM;
 	return NULL;
+}
+
+/* Returns the cache of a class; NULL: class is 0, or there is none yet. */
+static umem_cache_t *
+cache_of_class(unsigned class)
+{
+	return class == 0 ? NULL : class_cache_if_made(class);
 }
 
 /*
@@ -193,7 +216,9 @@ alloc_after_reclaim(size_t size, bool *zeroed)
 	for (unsigned i = 0;
 	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		p = alloc_try(size, zeroed);
-	return p != NULL ? p : alloc_no_memory(size);
+	if (p != NULL)
+		return p;
+	return alloc_no_memory(cache_of_class(class_for_size(size)), size);
 }
 
 /* Allocates memory; *zeroed says whether it is known to be zero. */
@@ -208,7 +233,7 @@ alloc_reclaiming(size_t size, bool *zeroed)
 		return bootstrap_alloc(size, 16);
 	}
 	if (size > PTRDIFF_MAX || !umem_ready())
-		return alloc_no_memory(size);
+		return alloc_no_memory(NULL, size);
 	p = alloc_try(size, zeroed);
 	return likely(p != NULL) ? p : alloc_after_reclaim(size, zeroed);
 }
@@ -441,7 +466,7 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 	if (unlikely(bootstrap_is_active()))
 		return bootstrap_alloc(size, align);
 	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
-		return alloc_no_memory(size);
+		return alloc_no_memory(NULL, size);
 	/*
 	 * malloc() gives this alignment anyway: 16 for sizes of at least 16
 	 * bytes, 8 for smaller sizes.
@@ -466,7 +491,10 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		p = alloc_try_aligned(size, align, &is_marked);
 	umem_assert((uintptr_t)p % align == 0);
-	return p != NULL ? p : alloc_no_memory(size);
+	if (p != NULL)
+		return p;
+	class = class_for_alignment(size, align);
+	return alloc_no_memory(cache_of_class(class), size);
 }
 
 void *

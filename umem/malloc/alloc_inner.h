@@ -16,17 +16,24 @@
 _Static_assert(SIZE_CLASSES < CLASS_SAMPLE, "no class has this number");
 
 /*
- * Reports the failure as UMEM_DEBUG asks, sets errno to ENOMEM and returns
- * NULL.
+ * Counts a request that has failed for want of memory: size bytes from this
+ * cache, or a large block if cache is NULL.  Each request counts once, however
+ * often it was tried; with UMEM_NOFAIL it counts for each call of the callback.
  */
-void *alloc_no_memory(size_t size);
+void alloc_count_failure(umem_cache_t *cache, size_t size);
 
 /*
- * Sets errno for a failed request for objects of a cache, and returns NULL.
- * For ENOMEM it reports like alloc_no_memory().  If the cache is an import
- * cache, errno keeps its value, because the program's function has set it.
+ * Counts the failure, reports it as UMEM_DEBUG asks, sets errno to ENOMEM and
+ * returns NULL.  cache is as for alloc_count_failure().
  */
-void *alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes);
+void *alloc_no_memory(umem_cache_t *cache, size_t size);
+
+/*
+ * Reports and sets errno for a failed request for objects of a cache, which has
+ * been counted, and returns NULL.  If the cache is an import cache, errno keeps
+ * its value, because the program's function has set it.
+ */
+void *alloc_failed_by(int error, umem_cache_t *cache);
 
 /*
  * Returns the class of a block, PAGE_MAP_LARGE or CLASS_SAMPLE, and sets *bytes

@@ -55,12 +55,13 @@ object_alloc_reclaiming(umem_cache_t *cache, size_t bytes, int flags)
 }
 
 void *
-alloc_failed_by(int error, const umem_cache_t *cache, size_t bytes)
+alloc_failed_by(int error, umem_cache_t *cache)
 {
 	int imported = errno;
 
 	if (error == ENOMEM) {
-		alloc_no_memory(bytes);
+		if (unlikely(debug.on || debug.checknull))
+			debug_alloc_failed(cache, cache->bufsize);
 		if (cache->import != NULL)
 			error = imported;
 	}
@@ -90,10 +91,11 @@ object_alloc_slow(umem_cache_t *cache, int flags)
 			if (likely(object != NULL))
 				break;
 			cache_count_off(cache, 1);
+			alloc_count_failure(cache, cache->bufsize);
 			error = ENOMEM;
 		}
 		if (!nofail_retry(flags))
-			return alloc_failed_by(error, cache, bytes);
+			return alloc_failed_by(error, cache);
 	}
 	if (unlikely(cache->slabs.is_annotated))
 		cache_tell_alloc(cache, object);

@@ -144,7 +144,7 @@ resize_sample(void *p, size_t bytes, size_t size)
 	for (unsigned i = 0;
 	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		q = sample_resize_large(index, size);
-	return q != NULL ? q : alloc_no_memory(size);
+	return q != NULL ? q : alloc_no_memory(NULL, size);
 }
 
 /*
@@ -194,7 +194,7 @@ resize_large(void *p, size_t bytes, size_t size)
 	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		q = large_resize(p, bytes, size);
 	if (q == NULL)
-		return alloc_no_memory(size);
+		return alloc_no_memory(NULL, size);
 	return q == p && size < bytes ? resize_keep_too_large(p) : q;
 }
 
@@ -218,7 +218,7 @@ resize_slow(void *p, size_t size)
 	unsigned class;
 
 	if (size > PTRDIFF_MAX)
-		return alloc_no_memory(size);
+		return alloc_no_memory(NULL, size);
 	if (bootstrap_owns(p))
 		return resize_boot(p, size);
 	if (unlikely(!umem_ready()))

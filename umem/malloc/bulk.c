@@ -140,6 +140,7 @@ bulk_get_all(
 		return 0;
 	bulk_put(cache, got, objects, api);
 	cache_count_off(cache, n - got);
+	alloc_count_failure(cache, cache->bufsize);
 	return ENOMEM;
 }
 
@@ -153,7 +154,7 @@ umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 	while ((error = bulk_get_all(
 		    cache, n, objects, flags, "umem_cache_alloc_bulk")) != 0)
 		if (!nofail_retry(flags)) {
-			alloc_failed_by(error, cache, cache->bufsize);
+			alloc_failed_by(error, cache);
 			return 0;
 		}
 	if (unlikely(cache->slabs.is_annotated))

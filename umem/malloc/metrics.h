@@ -53,7 +53,7 @@
 	M(HARD_LIMIT, "umem_hard_limit", "gauge", "bytes",                     \
 	    "Heap memory above which requests fail; 0: none.")                 \
 	M(HARD_HITS, "umem_hard_limit_hits", "counter", "",                    \
-	    "Requests that the heap refused because of the hard limit.")       \
+	    "Allocations that failed because of the hard limit.")              \
 	M(FAILURES, "umem_failures", "counter", "", "Allocations that failed.")
 
 /* One sample for each cache that has slabs. */

@@ -167,7 +167,7 @@ umem_cache_prefill(umem_cache_t *cache, size_t n, int flags)
 		return NULL;
 	while ((error = prefill_try_create(cache, n, flags, &p)) != 0)
 		if (!nofail_retry(flags))
-			return alloc_failed_by(error, cache, cache->bufsize);
+			return alloc_failed_by(error, cache);
 	return p;
 }
 
@@ -186,7 +186,7 @@ umem_prefill_refill(umem_prefill_t *p, size_t n, int flags)
 		return -1;
 	while ((error = prefill_try_refill(p, n, flags)) != 0)
 		if (!nofail_retry(flags)) {
-			alloc_failed_by(error, cache, cache->bufsize);
+			alloc_failed_by(error, cache);
 			return -1;
 		}
 	return 0;

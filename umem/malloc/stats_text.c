@@ -14,6 +14,7 @@
 #include "umem/malloc/stats_text.h"
 #include "umem/malloc/metrics.h"
 #include "umem/umem.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
 
@@ -162,7 +163,7 @@ stats_xml(struct text *text, const struct stats *stats)
 /* The lines that are made of the caches. */
 struct stats_families {
 	struct text *text[METRICS]; /* NULL below METRIC_CACHE_FIRST */
-	uint64_t nfailed;           /* of all caches */
+	uint64_t nfailed;           /* of large blocks and all caches */
 };
 
 /* Appends the name of the samples of a family. */
@@ -247,7 +248,8 @@ metrics_add_cache(const struct stats_cache *cache, void *arg)
 static bool
 stats_metrics(struct text *text, const struct stats *stats)
 {
-	struct stats_families families = {.nfailed = 0};
+	struct stats_families families = {
+	    .nfailed = account_get(&account.nlarge_failed)};
 	uint64_t values[METRICS] = {[METRIC_MAPPED] = stats->mapped,
 	    [METRIC_HEAP] = stats->heap,
 	    [METRIC_LIVE] = stats->live,
