@@ -187,3 +187,16 @@ expect 2 'every block is checked there already' sample "$pid" default
 expect 2 '^usage: umem sample ' sample "$pid" often
 expect 2 '^usage: umem sample ' sample "$pid"
 finish 0
+
+# Few samples of a leak do not tell how fast it grows.
+UMEM_OPTIONS=sample=512k start "$TMP/sampled"
+sleep 1.2
+"$umem" leaks --json "$pid" >json
+python3 - json <<'END' || exit 1
+import json, sys
+for row in json.load(open(sys.argv[1]))["leaks"]:
+    if "oldest_age_ns" in row:
+        few = row["estimated"] and row["seen"] < 8
+        assert few != ("bytes_per_minute" in row), row
+END
+finish 0

@@ -29,6 +29,7 @@
  *	of the last 2^k ns, the longest such time in which it has an older
  *	block.  Because this is at least half of the time since the oldest
  *	block, and not all of it, a loss at the start does not count as growth.
+ *	Fewer than RATE_SAMPLES samples do not tell a rate.
  */
 #include <math.h>
 #include <search.h>
@@ -40,6 +41,13 @@
 #include "tools/inspect/suppress.h"
 
 #define NS_PER_SECOND 1e9
+
+/*
+ * A rate is estimated from so many samples at least.  Of a steady growth, at
+ * least half is in the last 2^k ns: one of these samples is the oldest, and
+ * that none of the other 7 is there has a probability of at most 1/128.
+ */
+#define RATE_SAMPLES 8
 
 static unsigned
 log2_of(uint64_t n)
@@ -368,7 +376,8 @@ rate_of(const struct site *site)
 	unsigned k = log2_of(site->oldest);
 	double bytes = 0;
 
-	if ((double)site->oldest < NS_PER_SECOND)
+	if ((double)site->oldest < NS_PER_SECOND ||
+	    (site->estimated && site->nseen < RATE_SAMPLES))
 		return -1;
 	for (size_t i = 0; i < site->ntallies; i++) {
 		const struct site_tally *t = site->tallies[i];
