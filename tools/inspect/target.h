@@ -307,6 +307,18 @@ bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 bool live_read(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_poke(struct target *target, uint64_t at, const void *from,
     size_t bytes); /* held */
+/*
+ * Returns the length of the first run of [at, at + bytes) that may be read
+ * (*is_touched), or that is zeros and must not be read (target_touched.c).
+ */
+uint64_t live_touched_run(
+    struct target *target, uint64_t at, uint64_t bytes, bool *is_touched);
+/* Is the page of this word of /proc/PID/pagemap present or swapped out? */
+static inline bool
+pagemap_is_there(uint64_t word)
+{
+	return word >> 62 != 0;
+}
 void live_read_maps(struct target *target);
 void live_read_thread(struct target *target, struct thread *thread);
 void live_read_kernel_references(struct target *target); /* target_kernel.c */

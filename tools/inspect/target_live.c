@@ -13,9 +13,8 @@
  * time and then ignores it.
  *
  * The command reads memory by process_vm_readv(), in pieces, which several
- * threads share if there are many.  For memory that may be mostly untouched,
- * /proc/PID/pagemap shows the touched pages, because a read of an untouched
- * page would allocate it.
+ * threads share if there are many, and only pages that the process has touched
+ * (target_touched.c).
  *
  * The process is stopped while its heap is copied, because otherwise a pointer
  * could move from memory that is not yet read to memory that was already read.
@@ -409,8 +408,8 @@ live_release(struct target *target)
 		    (void *)(intptr_t)target->threads[i].signal);
 }
 
-bool
-live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
+static bool
+touched_peek(struct target *target, uint64_t at, char *to, size_t bytes)
 {
 	struct iovec local = {to, bytes};
 	struct iovec remote = {(void *)at, bytes};
@@ -422,6 +421,23 @@ live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 	if (n < 0 && errno == EPERM)
 		fail_permission(target);
 	return n == (ssize_t)bytes;
+}
+
+bool
+live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
+{
+	uint64_t done, n;
+	bool is_touched;
+
+	for (done = 0; done < bytes; done += n) {
+		n = live_touched_run(
+		    target, at + done, bytes - done, &is_touched);
+		if (!is_touched)
+			memset((char *)to + done, 0, n);
+		else if (!touched_peek(target, at + done, (char *)to + done, n))
+			return false;
+	}
+	return true;
 }
 
 bool
@@ -523,8 +539,18 @@ bool
 live_read(struct target *target, uint64_t at, uint64_t bytes, char *to)
 {
 	struct piece piece = {0};
+	uint64_t done, n;
+	bool is_touched;
 
-	piece_read(&piece, reader_tid(target), at, bytes, to);
+	for (done = 0; done < bytes && piece.error == 0; done += n) {
+		n = live_touched_run(
+		    target, at + done, bytes - done, &is_touched);
+		if (is_touched)
+			piece_read(&piece, reader_tid(target), at + done, n,
+			    to + done);
+		else
+			memset(to + done, 0, n);
+	}
 	if (piece.error == ESRCH)
 		live_fail_gone(target);
 	return piece.error == 0;
@@ -663,13 +689,6 @@ pieces_copy(struct target *target)
 	return any;
 }
 
-/* Is the page present or swapped out? */
-static bool
-page_is_there(uint64_t entry)
-{
-	return entry >> 62 != 0;
-}
-
 /* A function for runs of present pages, and the destination of copies. */
 struct runs {
 	void (*f)(const struct runs *, uint64_t at, uint64_t bytes);
@@ -707,9 +726,9 @@ each_run(
 		       (ssize_t)(n * 8);
 		while (told && i < n) {
 			uint64_t first = i;
-			bool there = page_is_there(entries[i]);
+			bool there = pagemap_is_there(entries[i]);
 
-			while (i < n && page_is_there(entries[i]) == there)
+			while (i < n && pagemap_is_there(entries[i]) == there)
 				i++;
 			assert(i > first);
 			if (there)
@@ -798,6 +817,25 @@ measure_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 	}
 }
 
+/* Copies a range at once.  Returns true if some of it was readable. */
+static bool
+copy_touched(struct target *target, uint64_t at, uint64_t bytes, char *to)
+{
+	bool any = false, is_touched;
+	uint64_t done, n;
+
+	for (done = 0; done < bytes; done += n) {
+		n = live_touched_run(
+		    target, at + done, bytes - done, &is_touched);
+		any |= !is_touched;
+		if (is_touched)
+			piece_add(at + done, n, to + done, NULL);
+		else
+			memset(to + done, 0, n);
+	}
+	return pieces_copy(target) || any;
+}
+
 bool
 live_copy(
     struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse)
@@ -808,8 +846,7 @@ live_copy(
 	if (sparse && each_run(target, at, bytes, &runs))
 		return true;
 	pieces.n = before;
-	piece_add(at, bytes, to, NULL);
-	return pieces_copy(target);
+	return copy_touched(target, at, bytes, to);
 }
 
 void
