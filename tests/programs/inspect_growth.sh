@@ -103,6 +103,37 @@ if [ $status -ne 1 ] ||
 fi
 finish 0
 
+# Of estimates, samples show the growth.  BN_new has as many as before, and the
+# unknown rest cannot grow.
+site() {
+	printf 'site\t%d\t%d\t%s\t%s\t < main\n' "$@"
+}
+{
+	printf 'umem users 1\ntime\t1763870000.0\n'
+	site 714000 1000 estimate:7 'BN_new (bn.c:1)'
+	site 400000 2000 estimate:4 'grow (g.c:1)'
+	site 300000 600 estimate:3 'gone (g.c:2)'
+	site 1000000 5000 estimate 'unknown: blocks of umem_alloc_208'
+	site 500 5 exact 'count (g.c:3)'
+	printf 'end\t5\n'
+} >users.before
+{
+	printf 'umem users 1\ntime\t1763870060.0\n'
+	site 785000 1100 estimate:7 'BN_new (bn.c:1)'
+	site 900000 4500 estimate:9 'grow (g.c:1)'
+	site 1600000 5600 estimate 'unknown: blocks of umem_alloc_208'
+	site 700 7 exact 'count (g.c:3)'
+	printf 'end\t4\n'
+} >users.after
+says 0 '^2 call sites without a change$' diff users.before users.after
+says 0 '^~\+655\.2K: the samples do not tell by which call sites$' \
+    diff users.before users.after
+says 0 '^ +~\+488\.2K +~\+488\.2K +\+2500 +878\.9K +4500  grow ' \
+    diff users.before users.after
+says 0 '^ +\+200 +\+200 +\+2 +700 +7  count ' diff users.before users.after
+says 0 '^ +~-292\.9K +~-292\.9K +-600 +0 +0  gone ' diff users.before users.after
+says 0 '^ +~0 +~0 +\+0 +766\.6K +1100  BN_new ' diff -e users.before users.after
+
 # Files that are no saved looks, or damaged.
 says 2 '^umem: .*: was not saved by umem leaks or umem users$' \
     leaks --since=/etc/passwd 1

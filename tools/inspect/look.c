@@ -5,11 +5,22 @@
  *	umem leaks 1			or "umem users 1"; the version
  *	time	1763870000.123		seconds since 1970; 0: not known
  *	site	4096	12	exact	NAME	CALLERS
- *	end	1			the number of sites
+ *	site	4096	12	estimate:3	NAME	CALLERS
+ *	end	2			the number of sites
  * Tabs separate the fields.  A site is a row of the table, with its bytes and
  * blocks; the bytes of a direct leak are with its indirect leaks.  The third
- * field is "exact" or "estimate".  Sites of two looks are compared by name, so
- * they may be looks at two processes.
+ * field is "exact", "estimate" and the number of samples, or "estimate" for
+ * blocks that the samples do not explain.  Sites of two looks are compared by
+ * name, so they may be looks at two processes.
+ *
+ * Growth of estimates
+ *	Each look fits the estimates of all call sites of a size class to the
+ *	number of its blocks.  So the estimate of a call site changes although
+ *	it has allocated nothing, because others have.  Its samples do not.
+ *	Therefore a call site grows by its additional samples, each of which
+ *	stands for as many bytes as all its samples do on average.  Blocks that
+ *	the samples do not explain may become fewer, but not more: blocks that
+ *	were allocated since have samples of other rows.
  */
 #include <errno.h>
 #include <math.h>
@@ -44,9 +55,35 @@ look_of_sites(struct sites *sites)
 		    .callers = site_callers(sites, site),
 		    .bytes = site_total(site),
 		    .blocks = site->blocks,
-		    .estimated = site->estimated};
+		    .estimated = site->estimated,
+		    .nsamples = !site->estimated || site->tallies[0]->depth == 0
+				    ? 0
+				    : (double)site->nseen};
 	}
 	return look;
+}
+
+static const char *
+certainty_text(const struct look_row *row)
+{
+	if (!row->estimated)
+		return "exact";
+	return row->nsamples == 0 ? "estimate"
+				  : xprint("estimate:%.0f", row->nsamples);
+}
+
+/* Reads what certainty_text() returns. */
+static bool
+parse_certainty(const char *text, struct look_row *row)
+{
+	static const char estimate[] = "estimate:";
+
+	row->nsamples = 0;
+	row->estimated = strcmp(text, "exact") != 0;
+	if (!row->estimated || strcmp(text, "estimate") == 0)
+		return true;
+	return strncmp(text, estimate, sizeof(estimate) - 1) == 0 &&
+	       fields_number(text + sizeof(estimate) - 1, &row->nsamples);
 }
 
 void
@@ -58,8 +95,7 @@ look_write(const struct look *look, FILE *file, const char *path)
 		const struct look_row *row = &look->rows[i];
 
 		fprintf(file, "site\t%.0f\t%.0f\t%s\t%s\t%s\n", row->bytes,
-		    row->blocks, row->estimated ? "estimate" : "exact",
-		    row->name, row->callers);
+		    row->blocks, certainty_text(row), row->name, row->callers);
 	}
 	fprintf(file, "end\t%zu\n", look->nrows);
 	if (fflush(file) != 0 || ferror(file))
@@ -97,9 +133,9 @@ parse_line(struct look *look, char *line, bool *ended)
 	}
 	if (n != FIELDS || strcmp(field[0], "site") != 0 ||
 	    !fields_number(field[1], &row.bytes) ||
-	    !fields_number(field[2], &row.blocks))
+	    !fields_number(field[2], &row.blocks) ||
+	    !parse_certainty(field[3], &row))
 		return false;
-	row.estimated = strcmp(field[3], "estimate") == 0;
 	row.name = plain_text(field[4], SIZE_MAX);
 	row.callers = plain_text(field[5], SIZE_MAX);
 	ARRAY_GROW(look->rows, look->nrows, look->capacity);
@@ -148,9 +184,11 @@ look_open(const char *path)
 /* A call site in both looks, or in one of them. */
 struct change {
 	const char *name, *callers;
-	double bytes, blocks;           /* after */
-	double more_bytes, more_blocks; /* after than before */
-	bool estimated;
+	double bytes, blocks;               /* after */
+	double bytes_before, blocks_before; /* before */
+	double more_bytes, more_blocks;     /* after than before */
+	double nsamples, nsamples_before;
+	bool estimated, has_exact; /* in one of the looks */
 };
 
 struct changes {
@@ -185,7 +223,6 @@ add_row(struct changes *changes, const struct look_row *row, bool is_after)
 {
 	struct change key = {.name = row->name, .callers = row->callers};
 	struct change **found = tfind(&key, &changes->tree, order_by_name), *c;
-	double way = is_after ? 1 : -1;
 
 	if (found == NULL) {
 		c = xalloc(sizeof(*c));
@@ -200,12 +237,35 @@ add_row(struct changes *changes, const struct look_row *row, bool is_after)
 	if (is_after) {
 		c->bytes += row->bytes;
 		c->blocks += row->blocks;
+		c->nsamples += row->nsamples;
 		changes->bytes += row->bytes;
+	} else {
+		c->bytes_before += row->bytes;
+		c->blocks_before += row->blocks;
+		c->nsamples_before += row->nsamples;
 	}
-	c->more_bytes += way * row->bytes;
-	c->more_blocks += way * row->blocks;
-	changes->more_bytes += way * row->bytes;
+	changes->more_bytes += is_after ? row->bytes : -row->bytes;
 	c->estimated |= row->estimated;
+	c->has_exact |= !row->estimated;
+}
+
+/* See "Growth of estimates" at the top. */
+static void
+find_growth(struct change *c)
+{
+	double more = c->nsamples - c->nsamples_before;
+
+	c->more_bytes = c->bytes - c->bytes_before;
+	c->more_blocks = c->blocks - c->blocks_before;
+	if (!c->estimated || c->has_exact)
+		return;
+	if (c->nsamples > 0) {
+		c->more_bytes = more * c->bytes / c->nsamples;
+		c->more_blocks = more * c->blocks / c->nsamples;
+	} else if (c->nsamples_before == 0) {
+		c->more_bytes = fmin(c->more_bytes, 0);
+		c->more_blocks = fmin(c->more_blocks, 0);
+	}
 }
 
 static bool
@@ -223,6 +283,8 @@ compare(const struct look *before, const struct look *after)
 		add_row(&changes, &after->rows[i], true);
 	for (size_t i = 0; i < before->nrows; i++)
 		add_row(&changes, &before->rows[i], false);
+	for (size_t i = 0; i < changes.n; i++)
+		find_growth(changes.change[i]);
 	for (size_t i = 0; i < changes.n; i++)
 		changes.nsame += !has_changed(changes.change[i]);
 	if (changes.n != 0)
@@ -263,10 +325,22 @@ print_change(const struct change *c, double minutes)
 	    c->name, c->callers);
 }
 
+/* Returns the growth of all blocks that is in no row. */
+static double
+growth_of_rest(const struct changes *changes)
+{
+	double rest = changes->more_bytes;
+
+	for (size_t i = 0; i < changes->n; i++)
+		rest -= changes->change[i]->more_bytes;
+	return rest;
+}
+
 static void
 print_changes(const struct changes *changes, double minutes, bool every)
 {
 	size_t nprinted = 0, nmore = 0;
+	double rest = growth_of_rest(changes);
 
 	if (every || changes->nsame < changes->n)
 		printf("%9s %9s %8s %9s %9s  %s\n", "GROWTH", "PER MIN",
@@ -285,6 +359,9 @@ print_changes(const struct changes *changes, double minutes, bool every)
 	}
 	if (nmore != 0)
 		printf("%zu more rows; -e prints all\n", nmore);
+	if (fabs(rest) >= 0.5)
+		printf("%s: the samples do not tell by which call sites\n",
+		    signed_text(rest, /* estimated */ true));
 	if (!every && changes->nsame != 0)
 		printf("%zu call site%s without a change\n", changes->nsame,
 		    changes->nsame == 1 ? "" : "s");
@@ -302,11 +379,15 @@ json_changes(const struct changes *changes, double minutes)
 		json_text("call_site", c->name);
 		json_bool("estimated", c->estimated);
 		json_number("bytes", (uint64_t)(c->bytes + 0.5));
-		json_number(
-		    "bytes_before", (uint64_t)(c->bytes - c->more_bytes + 0.5));
+		json_number("bytes_before", (uint64_t)(c->bytes_before + 0.5));
 		json_number("blocks", (uint64_t)(c->blocks + 0.5));
-		json_number("blocks_before",
-		    (uint64_t)(c->blocks - c->more_blocks + 0.5));
+		json_number(
+		    "blocks_before", (uint64_t)(c->blocks_before + 0.5));
+		if (c->estimated) {
+			json_number("samples", (uint64_t)(c->nsamples + 0.5));
+			json_number("samples_before",
+			    (uint64_t)(c->nsamples_before + 0.5));
+		}
 		json_close();
 	}
 	json_close();
@@ -324,7 +405,8 @@ look_print_growth(
 {
 	struct changes changes = compare(before, after);
 	double minutes;
-	bool grown = changes.n != 0 && changes.change[0]->more_bytes >= 0.5;
+	bool grown = (changes.n != 0 && changes.change[0]->more_bytes >= 0.5) ||
+		     growth_of_rest(&changes) >= 0.5;
 
 	if (before->of_leaks != after->of_leaks)
 		fail_with(EXIT_ERROR,

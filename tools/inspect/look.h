@@ -9,6 +9,8 @@ struct look_row {
 	const char *callers;
 	double bytes, blocks;
 	bool estimated;
+	/* Of which an estimate was made; 0: what the samples do not explain. */
+	double nsamples;
 };
 
 struct look {
