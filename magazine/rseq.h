@@ -53,7 +53,8 @@
  *	A restart decrements ticks twice, which is harmless.  The section
  *	decrements ticks after the comparison with limit, because a block
  *	without memory has limit 0 and must not be written.  It may store the
- *	object before ticks, because no section reads above top.
+ *	object as soon as it knows that there is room, because no section reads
+ *	above top.
  *
  * rseq_push_chunk(place, at, object, x)
  *	rseq_push(), and in addition

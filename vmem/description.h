@@ -171,6 +171,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(SAMPLING_MEAN, sampling, sampling, mean)                             \
 	M(SAMPLING_ABLE, sampling, sampling, is_allowed)                       \
 	M(SAMPLING_COUNTED, sampling, sampling, counted)                       \
+	M(SAMPLING_CHOSEN, sampling, sampling, chosen)                         \
 	M(SAMPLE_BLOCK, sample, sample, block)                                 \
 	M(SAMPLE_SPAN, sample, sample, span)                                   \
 	M(SAMPLE_SIZE, sample, sample, size)                                   \

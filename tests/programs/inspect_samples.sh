@@ -169,6 +169,31 @@ for mode in rseq locked; do
 	finish 0
 done
 
+# Small sizes have their fast path again, also if the interval is set to what it
+# was, or twice before the program allocates.
+small_end_is() {
+	local end
+
+	for ((i = 0; i < 50; i++)); do
+		end=$(gdb -batch -nx -p "$pid" \
+		    -ex 'printf "%lu\n", alloc_fast.small_end' 2>/dev/null |
+		    grep -x '[0-9]*')
+		[ "$end" = "$1" ] && return
+		sleep 0.05
+	done
+	echo "small_end is $end instead of $1 $2"
+	exit 1
+}
+UMEM_OPTIONS=mode=rseq start "$TMP/sampled" 0
+for means in off "off off" default "default default" "1k default" "off"; do
+	for mean in $means; do
+		expect 0 "^$pid: " sample "$pid" "$mean"
+	done
+	[ "$mean" = off ] && end=32769 || end=513
+	small_end_is "$end" "after $means"
+done
+finish 0
+
 # Under load, turning sampling on and off does not harm the running threads.
 unset UMEM_OPTIONS
 start "$TMP/sampled" 3

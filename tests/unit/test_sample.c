@@ -891,6 +891,55 @@ START_TEST(on_and_off_while_threads_work)
 }
 END_TEST
 
+/*
+ * While one thread changes the interval, another may read small_end of one
+ * moment and counted of another.
+ */
+START_TEST(a_mixture_of_words_serves_every_size_from_its_class)
+{
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return;
+	for (unsigned class = 1; class <= size_classes.n; class ++)
+		alloc_free(alloc_get(size_classes.bytes[class]));
+	sampling.counted = SIZE_SMALL + 1;
+	sample_count.bytes_more = 200 * KIB;
+	for (size_t size = SIZE_SMALL + 1; size < 2 * SIZE_SMALL; size += 8) {
+		void *p = alloc_slow(size);
+
+		ck_assert_uint_eq(alloc_usable(p, "malloc"),
+		    size_classes.bytes[size_class_of(size)]);
+		alloc_free(p);
+		sample_count.bytes_more = 200 * KIB;
+	}
+	ck_assert_int_eq(umem_sample(0), 0);
+}
+END_TEST
+
+static void *(*const getters[])(size_t) = {
+    alloc_get, alloc_get_zeroed, get_aligned};
+
+/* The umem command writes these words (tools/inspect/change.c). */
+START_TEST(any_allocation_notices_that_the_command_has_written)
+{
+	static const size_t means[] = {MIB, MIB, 0, 0, MIB};
+
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return;
+	for (unsigned i = 0; i < array_size(means); i++) {
+		sampling.mean = means[i];
+		sampling.chosen = ~means[i];
+		sampling.counted = 0;
+		alloc_fast.small_end = 0;
+		alloc_free(getters[_i](64));
+		ck_assert_uint_eq(sampling.chosen, means[i]);
+		ck_assert_uint_eq(alloc_fast.small_end,
+		    means[i] == 0 ? SIZE_SMALL + 1
+				  : sample_count_marked_max(means[i]) + 1);
+	}
+	ck_assert_int_eq(umem_sample(0), 0);
+}
+END_TEST
+
 static void
 use_inherited(void)
 {
@@ -962,6 +1011,10 @@ sample_suite(void)
 	tcase_add_test(tc, with_mtbf_both_are_in_force);
 	tcase_add_test(tc, another_thread_may_free);
 	tcase_add_test(tc, on_and_off_while_threads_work);
+	tcase_add_test(tc, a_mixture_of_words_serves_every_size_from_its_class);
+	tcase_add_loop_test(tc,
+	    any_allocation_notices_that_the_command_has_written, 0,
+	    array_size(getters));
 	tcase_add_test(tc, a_child_has_the_samples_of_its_parent);
 	tcase_add_test(tc, there_is_none_where_blocks_are_debugged);
 	suite_add_tcase(suite, tc);

@@ -7,10 +7,12 @@
  * An option that may change while the program runs is one number, which the
  * library reads at each use, so a thread sees the old value or the new one.
  *
- * Sampling.  Three words are written: mean, and then counted and small_end,
- * which become 0.  The next allocation in the process then takes the slow path,
- * finds that the paths were chosen for another mean, and calls
- * alloc_choose_paths(). A thread may have been stopped at any instruction.
+ * Sampling.  Four words are written: mean, a value other than mean to chosen,
+ * and 0 to counted and small_end.  The next allocation in the process then
+ * takes the slow path, finds that the paths were chosen for another mean, and
+ * calls alloc_choose_paths().  Without the write to chosen it would not, if
+ * mean becomes what it was when the paths were chosen.  A thread may have been
+ * stopped at any instruction.
  *	Before it has read a word: it will see the complete new state.
  *	After it has read small_end: it finishes this allocation in the old
  *	state.  The block is a sample or not, and both are correct
@@ -96,6 +98,8 @@ change_sampling(struct target *target, const struct layout *l, uint64_t mean)
 		    "(UMEM_DEBUG, hardened, or a memory checker)",
 		    target->name);
 	write_word(target, sampling + layout_value(l, L_SAMPLING_MEAN), mean);
+	write_word(
+	    target, sampling + layout_value(l, L_SAMPLING_CHOSEN), ~mean);
 	write_word(target, sampling + layout_value(l, L_SAMPLING_COUNTED), 0);
 	write_word(target, fast + layout_value(l, L_FAST_SMALL_END), 0);
 }

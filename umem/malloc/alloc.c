@@ -285,17 +285,16 @@ alloc_sample_or_not(size_t size)
 }
 
 /*
- * Returns a sample instead of an object whose round was marked, or the object
- * if the block cannot be a sample.
+ * Returns a sample instead of an object of a class whose round was marked, or
+ * the object if the block cannot be a sample.
  */
 static noinline void *
-alloc_sample_instead(void *object, size_t size, size_t align)
+alloc_sample_instead(void *object, unsigned class, size_t size, size_t align)
 {
 	bool zeroed;
 	void *p = NULL;
 
-	if (sample_count_marked(
-		size, size_classes.bytes[alloc_class_at(object)]))
+	if (sample_count_marked(size, size_classes.bytes[class]))
 		p = sample_take(size, align, &zeroed);
 	if (p == NULL)
 		return object;
@@ -325,14 +324,23 @@ choose_again(void)
 	alloc_choose_paths();
 }
 
-static void *
-alloc_block(size_t size, bool is_exempt)
+/* Returns the interval, for a block without a fast path. */
+static inline size_t
+mean_of_paths(void)
 {
 	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
 
 	if (unlikely(
 		mean != __atomic_load_n(&sampling.chosen, __ATOMIC_RELAXED)))
 		choose_again();
+	return mean;
+}
+
+static void *
+alloc_block(size_t size, bool is_exempt)
+{
+	size_t mean = mean_of_paths();
+
 	if (alloc_must_fail(size, is_exempt))
 		return NULL;
 	return mean != 0 ? alloc_sample_or_not(size) : alloc_counted(size);
@@ -356,20 +364,23 @@ alloc_missed(size_t size)
 	object = class_alloc(class, size, &is_marked);
 	if (unlikely(object == NULL))
 		return alloc_after_reclaim(size, &zeroed);
-	return unlikely(is_marked) ? alloc_sample_instead(object, size, 1)
-				   : object;
+	return unlikely(is_marked)
+		   ? alloc_sample_instead(object, class, size, 1)
+		   : object;
 }
 
 /*
  * Counts a small size without a fast path, and then does the work of the fast
- * path.  It makes only tail calls, so it needs no stack frame.
+ * path.  It makes only tail calls, so it needs no stack frame.  The size may be
+ * above the small table, if small_end and counted were read at different
+ * moments.
  */
 static inline void *
 alloc_small_counted(size_t size)
 {
 	void *object;
 
-	if (unlikely(!sample_count_within(size)))
+	if (unlikely(size > SIZE_SMALL) || unlikely(!sample_count_within(size)))
 		return alloc_sample_or_not(size);
 	return alloc_pop(size_class_small(size), &object) ? object
 							  : alloc_counted(size);
@@ -398,8 +409,9 @@ alloc_zeroed_block(size_t size, bool is_exempt)
 	} else {
 		if (alloc_must_fail(size, is_exempt))
 			return NULL;
-		p = !sample_is_on() ? NULL
-				    : alloc_sample_if_due(size, 1, &zeroed);
+		p = mean_of_paths() == 0
+			? NULL
+			: alloc_sample_if_due(size, 1, &zeroed);
 		if (p == NULL && !slow_pop(size, &p))
 			p = alloc_reclaiming(size, &zeroed);
 	}
@@ -458,7 +470,7 @@ alloc_try_aligned(size_t size, size_t align, bool *is_marked)
 static void *
 alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 {
-	unsigned class;
+	unsigned class = 0;
 	bool is_marked, by_marks = alloc_aligned_class(size, align, &class);
 	void *p;
 
@@ -477,7 +489,7 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 	if (alloc_must_fail(size, is_exempt))
 		return NULL;
 	p = NULL;
-	if (unlikely(sample_is_on()) && !by_marks) {
+	if (unlikely(mean_of_paths() != 0) && !by_marks) {
 		bool zeroed;
 
 		p = alloc_sample_if_due(size, align, &zeroed);
@@ -486,7 +498,7 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 	}
 	p = alloc_try_aligned(size, align, &is_marked);
 	if (by_marks && is_marked && p != NULL)
-		p = alloc_sample_instead(p, size, align);
+		p = alloc_sample_instead(p, class, size, align);
 	for (unsigned i = 0;
 	     p == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		p = alloc_try_aligned(size, align, &is_marked);

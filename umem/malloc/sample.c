@@ -47,15 +47,18 @@
  *				Without marks, none is.
  *	size - small_end	The block is counted.  At the end of its
  *		< counted	countdown a thread reads mean; 0 means no
- *				sample.
+ *				sample.  A mixture of values can bring a size
+ *				above SIZE_SMALL here.
  *	otherwise		alloc_block() reads mean, and runs the section,
  *				which is correct, but slower.
  *	Whoever takes a sample reads mean again, and ignores a mark of a round
  *	that is too large for this mean.  So every order of stores is correct.
  *	The others are set only where sections run.  The umem command writes
- *	from outside, while all threads are stopped: mean, and 0 to counted and
- *	small_end.  The next allocation then takes the third way, which finds
- *	that mean is not the mean chosen last, and calls alloc_choose_paths().
+ *	from outside, while all threads are stopped: mean, a value other than
+ *	mean to chosen, and 0 to counted and small_end.  The next allocation
+ *	then takes the third way, or that of its relatives for zeroed and
+ *	aligned blocks, which finds that mean is not the mean chosen last, and
+ *	calls alloc_choose_paths().
  *	If a thread was stopped in alloc_choose_paths(), it reads mean again
  *	after its stores.
  *
