@@ -24,8 +24,38 @@ expect 125 '^umem: no command fly; see umem help$' "$umem" fly
 expect 125 '^umem: no command leks; did you mean leaks\? see umem help$' \
     "$umem" leks
 expect 125 '^umem: version takes no argument$' "$umem" version x
-expect 2 '^usage: umem leaks' "$umem" leaks
-expect 2 '^usage: umem stat' "$umem" stat 1 2
+expect 0 '^umem [0-9]+\.[0-9]+\.[0-9]+$' "$umem" -V
+expect 0 '^usage: umem run' "$umem" -h
+
+# A wrong use of a command: the reason, in one line, then the usage.
+wrong() {
+	local text=$1
+
+	shift
+	expect 2 "^usage: umem $1 " "$umem" "$@"
+	[ "$(head -n 1 said)" = "umem: $1: $text" ] && return
+	echo "umem $*: no '$text' in:"
+	cat said
+	exit 1
+}
+wrong 'no argument is given' leaks
+wrong 'one argument too many: 2' stat 1 2
+wrong 'an argument is missing' grep 1
+wrong "invalid option -- 'x'" leaks -x $$
+wrong "unrecognized option '--nosuch'" stat $$ --nosuch
+wrong "option requires an argument -- 'c'" leaks -c
+wrong '-n needs -b' top -n 2 $$
+wrong '-n takes at least 1' top -b -n 0 $$
+wrong '--json: see umem status and umem stat' top --json $$
+wrong '-l takes transaction, fail or slab' log -l nosuch $$
+wrong 'x is no number of bytes, off or default' sample $$ x
+wrong '--save needs a process' plot --save=x said
+
+# Messages of commands that run at the same time do not mix: one write each.
+if command -v strace >/dev/null; then
+	strace -o calls -e trace=write "$umem" status 999999999 2>/dev/null
+	[ "$(grep -c '^write(2' calls)" = 1 ] || { cat calls; exit 1; }
+fi
 expect 2 '^umem: 999999999: no such process$' "$umem" status 999999999
 expect 2 '^umem: [0-9]+: does not run on umem' "$umem" status $$
 expect 2 '^umem: /etc/passwd: not a core file$' "$umem" leaks /etc/passwd

@@ -110,6 +110,14 @@ wait(rb"every", b" ")
 wait(rb"MOST OF IT IN", b"v")
 wait(rb"CACHE", b"v")
 wait(rb"0\.4", b"+")
+# A narrow screen has whole names, whole columns and whole words.
+size(24, 60)
+time.sleep(0.3)
+shown = b""
+wait(rb"m u c g l x sort  v CPUs")
+words = re.split(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\(B|[\r\n]| {3,}", shown)
+assert b"umem_alloc_208" in [w.strip() for w in words], words
+assert b"MEMORY  IN USE  CACHED  GROWTH LOADS/S" in words, words
 for rows, columns in (2, 10), (1, 1), (8, 40), (60, 200):
     shown = b""
     size(rows, columns)

@@ -6,6 +6,7 @@
  * ::umem_log, ::umausers, ::bufctl, ::allocdby and ::freedby.
  */
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -106,7 +107,8 @@ command_log(int argc, char **argv)
 		else if (strcmp(optarg, "slab") == 0)
 			which = L_LOG_SLAB;
 		else if (strcmp(optarg, "transaction") != 0)
-			fail_usage(argv[0]);
+			fail_usage(
+			    argv[0], "-l takes transaction, fail or slab");
 	model = snapshot_open(only_argument(argc, argv), MODEL_LOGS);
 	audit_each_logged(model, which, collect_record, &all);
 	sort_records(&all, newest_first);
@@ -379,8 +381,7 @@ command_bufctl(int argc, char **argv)
 	struct model *model;
 
 	wanted_options(argc, argv, &w);
-	if (argc == optind)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 1, INT_MAX);
 	model = snapshot_open(argv[optind], w.history ? MODEL_LOGS : 0);
 	if (!audit_is_on(model))
 		fail_no_audit();
@@ -423,8 +424,7 @@ by_thread(int argc, char **argv, bool allocated)
 	uint64_t thread;
 
 	no_option(argc, argv);
-	if (argc - optind != 2)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 2, 2);
 	thread = thread_option(argv[optind + 1]);
 	model = snapshot_open(argv[optind], 0);
 	if (!audit_is_on(model))

@@ -2,6 +2,7 @@
  * cmd_ctl.c - umem ctl: read and change the options of a running process
  */
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,8 +121,9 @@ command_ctl(int argc, char **argv)
 	struct layout *layout;
 
 	no_option(argc, argv);
-	if (optind == argc || (json_wanted && argc - optind != 1))
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 1, INT_MAX);
+	if (json_wanted && argc - optind != 1)
+		fail_usage(argv[0], "--json only lists options");
 	target = change_open(argv[optind], &layout);
 	options = options_read(target, layout);
 	/* All arguments are checked before the first change. */

@@ -59,8 +59,7 @@ command_diff(int argc, char **argv)
 			of_leaks = false;
 			break;
 		}
-	if (argc - optind != 2)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 2, 2);
 	for (int i = 0; i < 2; i++) {
 		is_saved[i] = read_saved(argv[optind + i], &look[i]);
 		if (is_saved[i])

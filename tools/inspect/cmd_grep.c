@@ -152,8 +152,9 @@ command_grep(int argc, char **argv)
 			search.bare = true;
 			break;
 		}
-	if (argc - optind != 2 || search.step == 0)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 2, 2);
+	if (search.step == 0)
+		fail_usage(argv[0], "the step of -a is 0");
 	search.value = hexadecimal_option(argv[optind + 1]);
 	model = snapshot_open(argv[optind], MODEL_MEMORY | MODEL_MOVING);
 	if (json_wanted)

@@ -116,7 +116,7 @@ command_metrics(int argc, char **argv)
 	const char *name = target_argument(argc, argv);
 
 	if (json_wanted)
-		fail_usage(argv[0]);
+		fail_usage(argv[0], "--json has no effect here");
 	model.target = target_open(name);
 	model.layout = layout_find_ready(model.target);
 	usage_read(&model, &usage);

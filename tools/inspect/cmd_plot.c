@@ -233,8 +233,10 @@ command_plot(int argc, char **argv)
 	parse_options(&options, argc, argv);
 	name = only_argument(argc, argv);
 	is_record = !is_number(name) || access(name, F_OK) == 0;
-	if (json_wanted || (is_record && options.save != NULL))
-		fail_usage(argv[0]);
+	if (json_wanted)
+		fail_usage(argv[0], "the page has no form for --json");
+	if (is_record && options.save != NULL)
+		fail_usage(argv[0], "--save needs a process");
 	if (!has_page && options.save == NULL)
 		fail_with(EXIT_ERROR,
 		    "plot: standard output is a terminal, and the page "

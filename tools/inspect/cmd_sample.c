@@ -193,7 +193,8 @@ parse_mean(const char *command, const char *text)
 	if (strcmp(text, "default") == 0)
 		return UMEM_SAMPLE_DEFAULT;
 	if (!parse_size(text, &mean))
-		fail_usage(command);
+		fail_usage(command,
+		    xprint("%s is no number of bytes, off or default", text));
 	return mean;
 }
 
@@ -204,9 +205,10 @@ command_sample(int argc, char **argv)
 	struct layout *l;
 	uint64_t mean;
 
-	if (next_option(argc, argv, "") != -1 || json_wanted ||
-	    argc - optind != 2)
-		fail_usage(argv[0]);
+	no_option(argc, argv);
+	expect_arguments(argc, argv, 2, 2);
+	if (json_wanted)
+		fail_usage(argv[0], "--json prints nothing here");
 	mean = parse_mean(argv[0], argv[optind + 1]);
 	target = change_open(argv[optind], &l);
 	change_sampling(target, l, mean);

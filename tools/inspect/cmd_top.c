@@ -157,6 +157,16 @@ parse_sort(const char *text)
 	return sort;
 }
 
+static uint64_t
+parse_count(const char *command, const char *text)
+{
+	uint64_t n = size_argument(text, "top: ", "number of screens");
+
+	if (n == 0)
+		fail_usage(command, "-n takes at least 1");
+	return n;
+}
+
 int
 command_top(int argc, char **argv)
 {
@@ -175,13 +185,14 @@ command_top(int argc, char **argv)
 		else if (letter == 'i')
 			top.interval = watch_parse_interval(argv[0], optarg);
 		else if (letter == 'n')
-			count =
-			    size_argument(optarg, "top: ", "number of screens");
+			count = parse_count(argv[0], optarg);
 		else
 			top.sort = parse_sort(optarg);
 	name = only_argument(argc, argv);
-	if (json_wanted || (count != 0 && !is_batch))
-		fail_usage(argv[0]);
+	if (json_wanted)
+		fail_usage(argv[0], "--json: see umem status and umem stat");
+	if (count != 0 && !is_batch)
+		fail_usage(argv[0], "-n needs -b");
 	watch_open(&top.watch, name);
 	setlocale(LC_CTYPE, "");
 	top.is_utf8 = !is_batch && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;

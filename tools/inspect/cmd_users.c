@@ -5,6 +5,7 @@
  * samples.  Blocks without a record are counted cache by cache.
  */
 #include <getopt.h>
+#include <limits.h>
 #include <string.h>
 
 #include "tools/inspect/audit.h"
@@ -214,9 +215,11 @@ command_users(int argc, char **argv)
 			options.mdb = true;
 			break;
 		}
-	if (argc == optind || (options.list && !options.mdb) ||
-	    (options.mdb && (options.save != NULL || options.since != NULL)))
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 1, INT_MAX);
+	if (options.list && !options.mdb)
+		fail_usage(argv[0], "-f needs --mdb");
+	if (options.mdb && (options.save != NULL || options.since != NULL))
+		fail_usage(argv[0], "--mdb takes no --save and no --since");
 	options.names = argv + optind + 1;
 	options.nnames = argc - optind - 1;
 	model = snapshot_open(argv[optind], 0);

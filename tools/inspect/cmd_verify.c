@@ -12,6 +12,7 @@
  * the library hands it out.
  */
 #include <assert.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include "tools/inspect/audit.h"
@@ -419,8 +420,7 @@ command_verify(int argc, char **argv)
 	uint64_t n = 0;
 
 	no_option(argc, argv);
-	if (argc == optind)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 1, INT_MAX);
 	model = snapshot_open(argv[optind], MODEL_MEMORY);
 	if (json_wanted)
 		json_open(NULL, '[');

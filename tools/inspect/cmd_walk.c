@@ -252,8 +252,7 @@ command_walk(int argc, char **argv)
 	struct model *model;
 
 	no_option(argc, argv);
-	if (argc - optind < 2 || argc - optind > 3)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 2, 3);
 	walk = find_walk(argv[optind + 1]);
 	model = snapshot_open(argv[optind], walk == NULL ? 0 : walk->parts);
 	if (walk == NULL)
@@ -388,8 +387,7 @@ command_segments(int argc, char **argv)
 			shown.type = type_option(optarg);
 			break;
 		}
-	if (argc - optind != 2)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 2, 2);
 	model = snapshot_open(argv[optind], 0);
 	segments =
 	    model_segments(model, find_arena(model, argv[optind + 1]), &n);

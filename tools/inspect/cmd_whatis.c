@@ -5,6 +5,7 @@
  * with unmapped memory; then segments of arenas, the innermost arena first;
  * then mappings of the library and of the process.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -360,8 +361,7 @@ command_whatis(int argc, char **argv)
 
 	while (next_option(argc, argv, "a") != -1)
 		all = true;
-	if (argc - optind < 2)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 2, INT_MAX);
 	for (int i = optind + 1; i < argc; i++)
 		address_argument(argv[i], "whatis: ", "address");
 	model = snapshot_open(argv[optind], 0);

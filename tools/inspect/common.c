@@ -22,18 +22,19 @@ const char *fail_kept;
 static void
 print_message(const char *format, va_list arguments)
 {
-	static char text[512];
+	static char kept[512];
+	char text[4096 + 512]; /* a path and a message; kept may be in it */
 
 	if (fail_is_kept) {
-		vsnprintf(text, sizeof(text), format, arguments);
-		fail_kept = text;
+		vsnprintf(kept, sizeof(kept), format, arguments);
+		fail_kept = kept;
 		return;
 	}
+	vsnprintf(text, sizeof(text), format, arguments);
 	progress_end();
 	fflush(stdout);
-	fputs("umem: ", stderr);
-	vfprintf(stderr, format, arguments);
-	putc('\n', stderr);
+	/* At once, because commands may run at the same time. */
+	fprintf(stderr, "umem: %s\n", text);
 }
 
 void
@@ -215,10 +216,16 @@ next_long_option(
 	/* These letters stand for the common words. */
 	assert(strpbrk(letters, "FJR") == NULL);
 	for (;;) {
-		int letter = getopt_long(argc, argv, letters, longs, NULL);
+		char *name = argv[0];
+		int letter;
 
+		/* getopt_long() begins its messages with this word. */
+		argv[0] = xprint("umem: %s", name);
+		letter = getopt_long(argc, argv, letters, longs, NULL);
+		free(argv[0]);
+		argv[0] = name;
 		if (letter == '?')
-			fail_usage(argv[0]);
+			fail_usage(argv[0], NULL);
 		if (letter == 'F')
 			memory_forced = true;
 		else if (letter == 'J')
@@ -255,10 +262,23 @@ target_argument(int argc, char **argv)
 	return only_argument(argc, argv);
 }
 
+void
+expect_arguments(int argc, char **argv, int least, int most)
+{
+	int n = argc - optind;
+
+	if (n == 0)
+		fail_usage(argv[0], "no argument is given");
+	if (n < least)
+		fail_usage(argv[0], "an argument is missing");
+	if (n > most)
+		fail_usage(argv[0],
+		    xprint("one argument too many: %s", argv[optind + most]));
+}
+
 const char *
 only_argument(int argc, char **argv)
 {
-	if (argc - optind != 1)
-		fail_usage(argv[0]);
+	expect_arguments(argc, argv, 1, 1);
 	return argv[optind];
 }

@@ -143,7 +143,16 @@ const char *only_argument(int argc, char **argv);
 
 /* The same for a command that has no letters: reads its options first. */
 const char *target_argument(int argc, char **argv);
-_Noreturn void fail_usage(const char *command);
+
+/* Ends the process if a command has fewer or more arguments after its options.
+ */
+void expect_arguments(int argc, char **argv, int least, int most);
+
+/*
+ * Ends the process because of a wrong use of a command, with its usage.  The
+ * reason is NULL if it has been printed.
+ */
+_Noreturn void fail_usage(const char *command, const char *reason);
 
 int command_allocdby(int argc, char **argv);
 int command_arenas(int argc, char **argv);

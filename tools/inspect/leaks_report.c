@@ -267,7 +267,8 @@ command_leaks(int argc, char **argv)
 		}
 	if (mdb &&
 	    (suppress_is_on() || options.save != NULL || options.since != NULL))
-		fail_usage(argv[0]);
+		fail_usage(argv[0], "--mdb takes no --suppressions, --save and "
+				    "--since");
 	model = snapshot_open(only_argument(argc, argv), MODEL_POINTERS);
 	return mdb ? leaks_report_mdb(model, &options)
 		   : leaks_report(model, &options);

@@ -18,8 +18,16 @@
 #define CACHE_ROWS 15
 #define SITE_ROWS  8
 
-/* Columns of the numbers of a cache, behind its name. */
-#define NUMBERS_WIDTH 60
+/* Columns of the terminal for the name of a cache: "umem_alloc_16384". */
+#define NAME_LEAST 16
+#define NAME_MOST  25
+
+/* The numbers of a cache, behind its name; the last ones need a wide screen. */
+static const struct column {
+	const char *title;
+	size_t width;
+} columns[] = {{"MEMORY", 7}, {"IN USE", 7}, {"CACHED", 7}, {"GROWTH", 7},
+    {"LOADS/S", 7}, {"HIT%", 5}, {"DEPOT%", 6}, {"LOCK/S", 6}};
 
 /* A row of the table of caches. */
 struct row {
@@ -51,11 +59,12 @@ top_sort_named(const char *name)
 	return sort;
 }
 
-static const char all_keys[] =
+/* The last line, for narrower and narrower screens. */
+static const char *const keys[] = {
     "q quit  space pause  sort: m memory u use c cached g growth l loads "
-    "x locks  v CPUs  r reset  + - interval";
-static const char short_keys[] =
-    "q quit  space pause  sort m u c g l x  v CPUs  r reset  + - interval";
+    "x locks  v CPUs  r reset  + - interval",
+    "q quit  space pause  sort m u c g l x  v CPUs  r reset  + - interval",
+    "q quit  space pause  m u c g l x sort  v CPUs", "q quit  m u c g sort"};
 
 /* Cuts a text behind so many characters, of which some may be UTF-8. */
 static void
@@ -330,26 +339,95 @@ number_text(bool known, double number)
 	return text;
 }
 
-static int
+/* Returns the number of columns for which there is space beside the names. */
+static size_t
+columns_shown(void)
+{
+	size_t n = array_size(columns), width = NAME_LEAST;
+
+	for (size_t i = 0; i < n; i++)
+		width += 1 + columns[i].width;
+	while (n > 1 && width > screen.width)
+		width -= 1 + columns[--n].width;
+	return n;
+}
+
+static size_t
 name_width(void)
 {
-	return screen.width >= NUMBERS_WIDTH + 25 ? 25
-	       : screen.width >= NUMBERS_WIDTH + 12
-		   ? (int)screen.width - NUMBERS_WIDTH
-		   : 12;
+	size_t width = screen.width, n = columns_shown();
+
+	for (size_t i = 0; i < n; i++)
+		width -= width > columns[i].width ? 1 + columns[i].width : 0;
+	return width > NAME_MOST    ? NAME_MOST
+	       : width < NAME_LEAST ? NAME_LEAST
+				    : width;
+}
+
+static bool
+is_inside_character(char c)
+{
+	return (c & 0xc0) == 0x80; /* UTF-8 */
+}
+
+/*
+ * Returns a name without its middle part if it is too long: names of caches
+ * often differ at the end.  The caller frees it.
+ */
+static char *
+name_shortened(const char *name, size_t width)
+{
+	size_t n = strlen(name), head = width / 2 - 1,
+	       tail = n - width + width / 2 + 1;
+
+	if (n <= width)
+		return xprint("%s", name);
+	while (is_inside_character(name[head]))
+		head--;
+	while (is_inside_character(name[tail]))
+		tail++;
+	return xprint("%.*s..%s", (int)head, name, name + tail);
+}
+
+/* Adds a row with this name and texts, one for each column. */
+static void
+add_cells(enum screen_style style, const char *name, const char *const *texts)
+{
+	char line[NAME_MOST + 8 * 32], *start;
+	size_t n = columns_shown(), used;
+
+	start = name_shortened(name, name_width());
+	used = (size_t)snprintf(
+	    line, sizeof(line), "%-*s", (int)name_width(), start);
+	free(start);
+	for (size_t i = 0; i < n && used < sizeof(line); i++)
+		used += (size_t)snprintf(line + used, sizeof(line) - used,
+		    " %*s", (int)columns[i].width, texts[i]);
+	line_add(style, "%s", line);
 }
 
 static void
 add_row(const struct row *row)
 {
-	line_add(SCREEN_PLAIN, "%-*.*s %7s %7s %7s %7s %7s %5s %6s %6s",
-	    name_width(), name_width(), row->name, size_text(row->memory),
+	const char *texts[array_size(columns)] = {size_text(row->memory),
 	    size_text(row->in_use), size_text(row->cached),
 	    row->has_growth ? growth_text(row->growth) : "-",
 	    number_text(row->moves, row->loads),
 	    number_text(row->cpu_hits >= 0, row->cpu_hits * 100),
 	    number_text(row->depot_hits >= 0, row->depot_hits * 100),
-	    number_text(row->moves, row->locks));
+	    number_text(row->moves, row->locks)};
+
+	add_cells(SCREEN_PLAIN, row->name, texts);
+}
+
+static void
+add_head(void)
+{
+	const char *texts[array_size(columns)];
+
+	for (size_t i = 0; i < array_size(columns); i++)
+		texts[i] = columns[i].title;
+	add_cells(SCREEN_TITLE, "CACHE", texts);
 }
 
 /* Adds the table of caches in at most rows lines. */
@@ -359,9 +437,7 @@ add_caches(const struct top *top, size_t rows)
 	size_t n, first, shown;
 	struct row *row = rows_make(top, &n);
 
-	line_add(SCREEN_TITLE, "%-*s %7s %7s %7s %7s %7s %5s %6s %6s",
-	    name_width(), "CACHE", "MEMORY", "IN USE", "CACHED", "GROWTH",
-	    "LOADS/S", "HIT%", "DEPOT%", "LOCK/S");
+	add_head();
 	rows = rows > 1 ? rows - 1 : 0;
 	first = top->skipped < n ? top->skipped : n - (n != 0);
 	shown = n - first;
@@ -455,6 +531,16 @@ add_cpus(const struct top *top, size_t rows)
 		line_add(SCREEN_PLAIN, "%zu more CPUs", nmore);
 }
 
+static const char *
+keys_text(size_t width)
+{
+	size_t i = 0;
+
+	while (i + 1 < array_size(keys) && strlen(keys[i]) > width)
+		i++;
+	return keys[i];
+}
+
 const struct screen_line *
 top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 {
@@ -485,8 +571,7 @@ top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 			add_sites(top, nsites);
 	}
 	if (top->shows_keys)
-		line_add(SCREEN_TITLE, "%s",
-		    strlen(all_keys) <= width ? all_keys : short_keys);
+		line_add(SCREEN_TITLE, "%s", keys_text(width));
 	*n = screen.n;
 	return screen.line;
 }

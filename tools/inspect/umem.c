@@ -248,12 +248,14 @@ wants_help(int argc, char **argv)
 }
 
 _Noreturn void
-fail_usage(const char *name)
+fail_usage(const char *name, const char *reason)
 {
 	const struct command *command = command_find(name);
 
 	fflush(stdout);
 	assert(command != NULL);
+	if (reason != NULL)
+		print_warning("%s: %s", name, reason);
 	fprintf(stderr, "usage: umem %s%s%s\nsee umem help %s\n", name,
 	    *command->usage ? " " : "", command->usage, name);
 	exit(EXIT_ERROR);
@@ -264,11 +266,16 @@ static int
 run_other(int argc, char **argv)
 {
 	const char *name = argv[0];
-	bool helps = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0;
+	static const char *const words[] = {
+	    "help", "--help", "-h", "version", "--version", "-V"};
+	size_t word = 0;
+	bool helps;
 
-	if (!helps && strcmp(name, "version") != 0 &&
-	    strcmp(name, "--version") != 0)
+	while (word < array_size(words) && strcmp(name, words[word]) != 0)
+		word++;
+	if (word == array_size(words))
 		fail_unknown(name);
+	helps = word < 3;
 	if (helps && argc == 2) {
 		const struct command *command = command_find(argv[1]);
 
