@@ -140,6 +140,17 @@ sleep 100 &
 expect 2 "^umem: $!: does not run on umem; \"umem run\" starts a program on it\$" \
     leaks $!
 kill $!
+# A static program has no place for the library, also under umem run.
+echo 'int main(void) { for (;;) sleep(1); }' >still.c
+if "$CC" -w -include unistd.h -static -o still still.c 2>/dev/null; then
+	"$umem" run ./still &
+	until [ "$(readlink "/proc/$!/exe")" = "$TMP/still" ]; do
+		sleep 0.02
+	done
+	expect 2 "^umem: $!: does not run on umem: it is statically linked, and" \
+	    status $!
+	kill $!
+fi
 
 # With records of all transactions.
 export UMEM_DEBUG=default UMEM_LOGGING=transaction

@@ -71,7 +71,7 @@ for much in '' much; do
 	"$umem" whatis "$pid" "$whole" "$first" "$last" >said
 	for line in "$whole is .* allocated from umem_alloc_96" \
 	    "$first is .* freed from umem_alloc_96" \
-	    "$last is .* freed from umem_alloc_96 (held back)"; do
+	    "$last is .* freed from umem_alloc_96 (in quarantine)"; do
 		grep -q "^$line$" said || bad "no $line"
 	done
 	kill $pid

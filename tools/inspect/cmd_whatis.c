@@ -23,19 +23,21 @@
 enum state {
 	ALLOCATED,
 	IN_MAGAZINE,
-	HELD_BACK,
+	IN_QUARANTINE,
+	IN_RESERVE,
 	WAITING,
 	FREE
 };
 
 static const char *const state_words[] = {"allocated", "in a magazine",
-    "held back", "freed, waits for a grace period", "free"};
+    "in quarantine", "in the reserve", "freed, waits for a grace period",
+    "free"};
 
 static_assert(array_size(state_words) == FREE + 1, "a word for each state");
 
 static enum state
-chunk_state(const struct cache *c, const struct slab *slab, unsigned i,
-    const struct domain *domain)
+chunk_state(struct model *model, const struct cache *c, const struct slab *slab,
+    unsigned i, const struct domain *domain)
 {
 	assert(!bit_get(slab->live, i) || !bit_get(slab->free, i));
 	if (bit_get(slab->live, i))
@@ -44,7 +46,11 @@ chunk_state(const struct cache *c, const struct slab *slab, unsigned i,
 		return FREE;
 	if (domain != NULL)
 		return WAITING;
-	return c->has_magazines ? IN_MAGAZINE : HELD_BACK;
+	if (c->has_magazines)
+		return IN_MAGAZINE;
+	return layout_get(model->layout, c->record, L_CACHE_QUARANTINE) != 0
+		   ? IN_QUARANTINE
+		   : IN_RESERVE;
 }
 
 /* Prints "ADDR is BUF+0xOFF, ". */
@@ -62,8 +68,10 @@ freed_words(struct model *model, enum state state, const struct domain *domain)
 	switch (state) {
 	case IN_MAGAZINE:
 		return " (in a magazine)";
-	case HELD_BACK:
-		return " (held back)";
+	case IN_QUARANTINE:
+		return " (in quarantine)";
+	case IN_RESERVE:
+		return " (in the reserve)";
 	case WAITING:
 		return xprint(" (waits for a grace period of %s)",
 		    model_flavour(model, domain));
@@ -78,7 +86,8 @@ say_chunk(
 {
 	const struct cache *c = &model->caches[place->slab->cache];
 	const struct domain *domain = model_waits_for(model, place->start);
-	enum state state = chunk_state(c, place->slab, place->chunk, domain);
+	enum state state =
+	    chunk_state(model, c, place->slab, place->chunk, domain);
 	struct audit audit;
 	bool audited = audit_of_chunk(model, place->slab, place->chunk, &audit);
 

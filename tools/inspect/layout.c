@@ -302,6 +302,40 @@ search_mapping(
 	}
 }
 
+/* Does the target run the code of its program and of no other file? */
+static bool
+is_static(const struct target *target)
+{
+	const char *program = NULL;
+
+	for (size_t i = 0; i < target->nmaps; i++) {
+		const struct mapping *m = &target->maps[i];
+
+		if (!m->file || !m->execute)
+			continue;
+		if (program != NULL && strcmp(program, m->name) != 0)
+			return false;
+		program = m->name;
+	}
+	return program != NULL;
+}
+
+static _Noreturn void
+fail_not_ours(const struct target *target)
+{
+	if (!target->live)
+		fail_with(EXIT_ERROR, "%s: the program did not run on umem",
+		    target->name);
+	if (is_static(target))
+		fail_with(EXIT_ERROR,
+		    "%s: does not run on umem: it is statically linked, and "
+		    "\"umem run\" has no effect on such programs",
+		    target->name);
+	fail_with(EXIT_ERROR,
+	    "%s: does not run on umem; \"umem run\" starts a program on it",
+	    target->name);
+}
+
 struct layout *
 layout_find(struct target *target)
 {
@@ -316,11 +350,7 @@ layout_find(struct target *target)
 				search_mapping(target, m, &best);
 		}
 	if (best == NULL)
-		fail_with(EXIT_ERROR,
-		    target->live ? "%s: does not run on umem; \"umem run\" "
-				   "starts a program on it"
-				 : "%s: the program did not run on umem",
-		    target->name);
+		fail_not_ours(target);
 	if (best->ncopies > 1)
 		print_warning(
 		    "%s: %u copies of libumem run there; this is that of %s",
