@@ -4,6 +4,10 @@
 # upkeep thread.  A handler of the program stays the program's.
 # timeout: 120
 set -u
+# A signal that the caller ignores, such as SIGHUP under nohup, would be ignored
+# in all programs of this test.
+[ -n "${default_signals-}" ] ||
+    default_signals=yes exec env --default-signal=HUP,USR2 bash "$0"
 cat >main.c <<'END2'
 #include <pthread.h>
 #include <signal.h>
