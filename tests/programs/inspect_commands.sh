@@ -137,6 +137,9 @@ finish 0
 
 # Nor is anything to be seen of a program on another malloc.
 sleep 100 &
+until grep -q 'libc\.' "/proc/$!/maps"; do
+	sleep 0.02
+done
 expect 2 "^umem: $!: does not run on umem; \"umem run\" starts a program on it\$" \
     leaks $!
 kill $!
