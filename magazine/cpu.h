@@ -18,11 +18,10 @@ struct cpu_layer {
 	unsigned nslots;  /* blocks in a region */
 	unsigned nwanted; /* CPU numbers from here on get no memory */
 	unsigned nrun;    /* CPUs that could run the process at start */
-	unsigned
-	    nquota; /* CPUs whose time the process could use, at most nrun */
-	unsigned nused; /* [a] only blocks 0 .. nused - 1 can be in use */
-	uint32_t ticks; /* [a] pushes on a CPU for each CPU_TICKED */
-	bool checks;    /* the slow path also checks a sample of pushes */
+	unsigned nquota;  /* at most nrun: as many as its quota of time is */
+	unsigned nused;   /* [a] only blocks 0 .. nused - 1 can be in use */
+	uint32_t ticks;   /* [a] pushes on a CPU for each CPU_TICKED */
+	bool checks;      /* the slow path also checks a sample of pushes */
 };
 
 extern hidden struct cpu_layer cpu_layer;

@@ -96,6 +96,22 @@ drain_take(struct cpu_hot *h, struct cpu_cold *c, struct magazine **chain)
 	nprevious_set(c);
 }
 
+/*
+ * Take the rounds of a closed header, or, if sections were only refused and not
+ * stopped, open it again: top is still valid.  A mark is then lost, so one
+ * sample is not taken.  Release ownership.
+ */
+static void
+drain_end(struct cpu_hot *h, struct cpu_cold *c, bool stopped,
+    struct magazine **chain)
+{
+	if (stopped)
+		drain_take(h, c, chain);
+	else if (c->loaded != NULL)
+		open_header(h, c->loaded, /* nmarked */ 0);
+	owned_end(c);
+}
+
 bool
 cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
     bool (*keep)(struct cpu_cold *), struct magazine **chain)
@@ -115,12 +131,7 @@ cpu_drain(struct cpu_hot *hot, struct cpu_cold *cold,
 
 		if ((mine[cpu / 64] >> (cpu % 64) & 1) == 0)
 			continue;
-		if (stopped)
-			drain_take(h, c, chain);
-		else if (c->loaded != NULL)
-			/* Sections were only refused, so top is still valid. */
-			open_header(h, c->loaded, /* nmarked */ 0);
-		owned_end(c);
+		drain_end(h, c, stopped, chain);
 	}
 	return stopped;
 }
@@ -155,12 +166,7 @@ cpu_drain_all(struct cpu_hot *hot, struct cpu_cold *cold,
 
 		if (!region->committed[cpu])
 			continue;
-		if (stopped)
-			drain_take(h, c, chain);
-		else if (c->loaded != NULL)
-			/* Sections were only refused, so top is still valid. */
-			open_header(h, c->loaded, /* nmarked */ 0);
-		owned_end(c);
+		drain_end(h, c, stopped, chain);
 	}
 	lock_release(&cpu_regions_lock);
 	return stopped;

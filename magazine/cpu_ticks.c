@@ -182,6 +182,11 @@ ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
 	return flags;
 }
 
+/*
+ * The thread owns no header and may meanwhile have left the CPU, so a store
+ * here can be lost, or can undo the decrement of a section.  Either only moves
+ * the next forced push.
+ */
 enum candidate
 cpu_take_candidate(size_t bytes)
 {

@@ -43,11 +43,12 @@ alloc_store_word(size_t *word, size_t value)
 static void
 choose_for_mean(size_t mean)
 {
-	size_t marked_max = mean == 0 ? 0 : sample_count_marked_max(mean);
-	size_t end = mean == 0         ? SIZE_SMALL + 1
-		     : marked_max == 0 ? 0
-				       : marked_max + 1;
+	size_t marked_max = 0, end = SIZE_SMALL + 1;
 
+	if (mean != 0) {
+		marked_max = sample_count_marked_max(mean);
+		end = marked_max == 0 ? 0 : marked_max + 1;
+	}
 	cpu_set_marks(marked_max);
 	alloc_store_word(&sampling.counted, SIZE_SMALL + 1 - end);
 	alloc_store_word(&alloc_fast.small_end, end);
@@ -158,7 +159,7 @@ class_for_size(size_t size)
 		   : class;
 }
 
-/* Whether the size is a sample was decided before. */
+/* The caller has decided whether the block is a sample. */
 static void *
 alloc_try(size_t size, bool *zeroed)
 {

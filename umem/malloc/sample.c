@@ -12,11 +12,10 @@
  *	path.  While it is on, the smallest sizes stay there, too: marked rounds
  *	decide (magazine/cpu_marks.h), which cost the fast path nothing.  A
  *	block of a marked round becomes a sample, and its chunk is freed.
- *	Marks are for sizes up to 1/CANDIDATE_EVERY of the mean, since a larger
- *	part of larger rounds would have to be marked than of all pushes are
- *	candidates: 512 bytes for a mean of 1 MiB.  alloc_fast.small_end follows
- *	this size, so that larger small sizes take alloc_slow(), which counts
- *	their bytes.
+ *	Marks serve sizes up to 1/CANDIDATE_EVERY of the mean: 512 bytes for a
+ *	mean of 1 MiB.  Of larger rounds more would have to be marked than there
+ *	are candidates.  alloc_fast.small_end follows this size, so that larger
+ *	small sizes take alloc_slow(), which counts their bytes.
  *
  * Memory of a sample
  *	A sample is a large block, even if it is small: a span of whole units,
@@ -51,8 +50,9 @@
  *				above SIZE_SMALL here.
  *	otherwise		alloc_block() reads mean, and runs the section,
  *				which is correct, but slower.
- *	Whoever takes a sample reads mean again, and ignores a mark of a round
- *	that is too large for this mean.  So every order of stores is correct.
+ *	The thread that takes a sample reads mean again, and ignores a mark of a
+ *	round that is too large for this mean.  So every order of stores is
+ *	correct.
  *	The others are set only where sections run.  The umem command writes
  *	from outside, while all threads are stopped: mean, a value other than
  *	mean to chosen, and 0 to counted and small_end.  The next allocation
@@ -264,17 +264,25 @@ record_fill(struct sample *s, void *block, void *span, size_t size)
 	s->freed_depth = 0;
 }
 
+/* The bytes of the pages that the block of an unguarded sample touches. */
+static size_t
+record_page_bytes(const struct sample *s)
+{
+	size_t used = (size_t)((char *)s->block - s->span) + s->size;
+
+	umem_assert(!s->is_guarded);
+	return align_up(used, os_page_size());
+}
+
 /* Counts the span and the pages of an unguarded sample. */
 static void
 record_count(const struct sample *s)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
-	size_t used = (size_t)((char *)s->block - s->span) + s->size;
 
-	umem_assert(!s->is_guarded);
-	umem_assert(align_up(used, os_page_size()) <= bytes);
+	umem_assert(record_page_bytes(s) <= bytes);
 	account_add(&account.sample_spans, bytes);
-	account_add(&account.sample_pages, align_up(used, os_page_size()));
+	account_add(&account.sample_pages, record_page_bytes(s));
 }
 
 /* The opposite of record_count(), before the size or the span changes. */
@@ -282,11 +290,9 @@ static void
 record_uncount(const struct sample *s)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
-	size_t used = (size_t)((char *)s->block - s->span) + s->size;
 
-	umem_assert(!s->is_guarded);
 	account_sub(&account.sample_spans, bytes);
-	account_sub(&account.sample_pages, align_up(used, os_page_size()));
+	account_sub(&account.sample_pages, record_page_bytes(s));
 }
 
 /* Tells tracers of a sample; see man/umem.1, "PROBES". */
