@@ -4,8 +4,8 @@
 
 #include "vmem/base.h"
 
-extern hidden int
-    umem_state; /* [a] written by init.c; UMEM_READY when started */
+/* [a] Written by init.c; UMEM_READY when started. */
+extern hidden int umem_state;
 #define UMEM_READY 2
 
 /*
