@@ -44,6 +44,12 @@ state(void)
 			    value_of("snapshot.state"));
 }
 
+static uint32_t
+state_now(void)
+{
+	return __atomic_load_n(state(), __ATOMIC_ACQUIRE);
+}
+
 static void
 ask(void)
 {
@@ -57,7 +63,7 @@ START_TEST(without_a_request_there_is_no_copy)
 {
 	ck_assert(umem_ready());
 	ck_assert(!snapshot_serve(SEC));
-	ck_assert_uint_eq(*state(), value_of("=SNAPSHOT_NONE"));
+	ck_assert_uint_eq(state_now(), value_of("=SNAPSHOT_NONE"));
 }
 END_TEST
 
@@ -65,7 +71,7 @@ START_TEST(a_request_of_a_command_that_has_ended_is_dropped)
 {
 	ask();
 	ck_assert(!snapshot_serve(10 * SEC / 1000));
-	ck_assert_uint_eq(*state(), value_of("=SNAPSHOT_NONE"));
+	ck_assert_uint_eq(state_now(), value_of("=SNAPSHOT_NONE"));
 }
 END_TEST
 
@@ -76,7 +82,7 @@ START_TEST(a_confined_process_makes_no_copy)
 	ask();
 	os_confine();
 	ck_assert(!snapshot_serve(100 * SEC));
-	ck_assert_uint_eq(*state(), value_of("=SNAPSHOT_NONE"));
+	ck_assert_uint_eq(state_now(), value_of("=SNAPSHOT_NONE"));
 	ck_assert_uint_lt(os_now_ns() - began, 50 * SEC);
 }
 END_TEST
@@ -84,9 +90,8 @@ END_TEST
 static void *
 let_go(void *arg)
 {
-	while (__atomic_load_n(state(), __ATOMIC_ACQUIRE) !=
-	       value_of("=SNAPSHOT_READY"))
-		os_futex_wait(state(), *state(), SEC / 1000);
+	while (state_now() != value_of("=SNAPSHOT_READY"))
+		os_futex_wait(state(), state_now(), SEC / 1000);
 	__atomic_store_n(state(), value_of("=SNAPSHOT_GO"), __ATOMIC_RELEASE);
 	return arg;
 }
@@ -99,11 +104,11 @@ START_TEST(a_copy_that_nobody_traces_ends_and_wait_does_not_see_it)
 	ck_assert_int_eq(pthread_create(&command, NULL, let_go, NULL), 0);
 	/* It has ended by now, or not; it is released later in any case. */
 	ck_assert(snapshot_serve(100 * SEC));
-	ck_assert_uint_eq(*state(), value_of("=SNAPSHOT_NONE"));
+	ck_assert_uint_eq(state_now(), value_of("=SNAPSHOT_NONE"));
 	ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
 	ck_assert_int_eq(errno, ECHILD);
 	while (snapshot_serve(0))
-		os_futex_wait(state(), *state(), SEC / 1000);
+		os_futex_wait(state(), state_now(), SEC / 1000);
 	ck_assert_int_eq(waitpid(-1, NULL, __WALL), -1);
 	ck_assert_int_eq(errno, ECHILD);
 	pthread_join(command, NULL);
