@@ -11,7 +11,8 @@
 #include "umem/base/cgroup.h"
 #include "vmem/os.h"
 
-static char folder[] = "/tmp/cgroupXXXXXX";
+/* In the working folder, which run_tests.sh removes. */
+static char folder[] = "cgroupXXXXXX";
 
 /* Writes a file below the folder, which stands for /sys/fs/cgroup. */
 static void
@@ -62,9 +63,9 @@ START_TEST(the_least_quota_of_version_2_counts_rounded_up)
 	ck_assert_uint_eq(cgroup_cpu_quota(2), 2);
 	set("a/b/cpu.max", "100000 100000\n");
 	ck_assert_uint_eq(cgroup_cpu_quota(64), 1);
-	set("a/b/cpu.max", "1000 100000\n");
+	set("a/b/cpu.max", "0 100000\n");
 	ck_assert_uint_eq(cgroup_cpu_quota(64), 1);
-	/* What cannot be read is no quota. */
+	/* A file without two numbers sets no quota. */
 	set("a/b/cpu.max", "");
 	set("a/cpu.max", "100000 0\n");
 	ck_assert_uint_eq(cgroup_cpu_quota(64), 64);
@@ -75,8 +76,10 @@ END_TEST
 
 START_TEST(the_least_quota_of_version_1_counts)
 {
-	if (!replace("7:memory:/x\n4:cpu,cpuacct:/a/b\n0::/\n"))
+	if (!replace("7:cpuset:/x\n4:cpu,cpuacct:/a/b\n0::/\n"))
 		return;
+	set("cpu/x/cpu.cfs_quota_us", "100000\n");
+	set("cpu/x/cpu.cfs_period_us", "100000\n");
 	set("cpu/a/b/cpu.cfs_quota_us", "-1\n");
 	set("cpu/a/b/cpu.cfs_period_us", "100000\n");
 	ck_assert_uint_eq(cgroup_cpu_quota(64), 64);
