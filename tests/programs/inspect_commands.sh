@@ -154,6 +154,17 @@ if "$CC" -w -include unistd.h -static -o still still.c 2>/dev/null; then
 	    status $!
 	kill $!
 fi
+# A program in its exec(), which has mapped no other file yet, is not static.
+# This one stays so, because it is its own dynamic loader.
+echo 'void _start(void) { for (;;) ; }' >alone.c
+"$CC" -nostdlib -pie -fPIE -Wl,--dynamic-linker="$TMP/alone" -o alone alone.c
+./alone &
+until [ "$(readlink "/proc/$!/exe")" = "$TMP/alone" ]; do
+	sleep 0.02
+done
+expect 2 "^umem: $!: does not run on umem; \"umem run\" starts a program on it\$" \
+    status $!
+kill $!
 
 # With records of all transactions.
 export UMEM_DEBUG=default UMEM_LOGGING=transaction

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tools/inspect/layout.h"
+#include "tools/inspect/modules.h"
 #include "umem/umem.h"
 
 #define ENTRIES_MOST  4096
@@ -302,26 +303,24 @@ search_mapping(
 	}
 }
 
-/* Does the target run the code of its program and of no other file? */
+/*
+ * Is the program statically linked?  A process that has just started may have
+ * mapped no library yet, but its program names a dynamic loader.
+ */
 static bool
-is_static(const struct target *target)
+is_static(struct target *target)
 {
-	const char *program = NULL;
+	size_t n;
+	const struct module *modules = modules_read(target, &n);
 
-	for (size_t i = 0; i < target->nmaps; i++) {
-		const struct mapping *m = &target->maps[i];
-
-		if (!m->file || !m->execute)
-			continue;
-		if (program != NULL && strcmp(program, m->name) != 0)
+	for (size_t i = 0; i < n; i++)
+		if (modules[i].has_loader)
 			return false;
-		program = m->name;
-	}
-	return program != NULL;
+	return n != 0;
 }
 
 static _Noreturn void
-fail_not_ours(const struct target *target)
+fail_not_ours(struct target *target)
 {
 	if (!target->live)
 		fail_with(EXIT_ERROR, "%s: the program did not run on umem",

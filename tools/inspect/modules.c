@@ -86,6 +86,7 @@ read_module(struct target *target, const struct mapping *file, struct module *m)
 			m->end = at + p->p_memsz;
 		if (p->p_type == PT_NOTE && m->id_bytes == 0)
 			find_id(target, m, at, p->p_filesz);
+		m->has_loader |= p->p_type == PT_INTERP;
 	}
 	return m->end > m->start;
 }

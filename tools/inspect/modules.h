@@ -11,7 +11,8 @@ struct module {
 	const struct mapping *file;
 	size_t id_bytes; /* of the build ID; 0: the file has none */
 	unsigned char id[64];
-	uint64_t id_at; /* address of the build ID in the target */
+	uint64_t id_at;  /* address of the build ID in the target */
+	bool has_loader; /* PT_INTERP names a dynamic loader for it */
 };
 
 /* Returns all modules, by address, and sets *n to their number. */
