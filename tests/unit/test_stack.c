@@ -298,7 +298,7 @@ trace_below_own_stack(void *memory)
 /* The fiber's memory adjoins the stack of its thread, without a guard page. */
 START_TEST(a_fiber_below_the_stack_of_its_thread_is_not_part_of_it)
 {
-	size_t bytes = 128 * KIB, fiber = 2 * HALF_PAGES * os_page_size();
+	size_t bytes = 2 * MIB, fiber = 2 * HALF_PAGES * os_page_size();
 	char *memory = mmap(NULL, fiber + bytes, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_attr_t attributes;
