@@ -159,11 +159,14 @@ fi
 echo 'void _start(void) { for (;;) ; }' >alone.c
 "$CC" -nostdlib -pie -fPIE -Wl,--dynamic-linker="$TMP/alone" -o alone alone.c
 ./alone &
+# shellcheck disable=SC2064 # this process
+trap "kill $!" EXIT
 until [ "$(readlink "/proc/$!/exe")" = "$TMP/alone" ]; do
 	sleep 0.02
 done
 expect 2 "^umem: $!: does not run on umem; \"umem run\" starts a program on it\$" \
     status $!
+trap - EXIT
 kill $!
 
 # With records of all transactions.
