@@ -2,7 +2,7 @@
 # To search much memory, umem has the library make a copy of the process, and
 # searches that while the process runs.  The process does not notice the copy,
 # which ends with umem, however umem ends.  A process with a filter of system
-# calls is stopped instead.
+# calls that may end it for a copy is stopped instead.
 # timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
@@ -156,4 +156,18 @@ if grep -q "$copied" said; then
 	exit 1
 fi
 soon_planted "confined"
+finish 0
+
+# The kernel shows filters to root without a filter, if it has the option
+# CHECKPOINT_RESTORE.
+start "$TMP/copied" 96 contained
+"$umem" leaks -v "$pid" >said
+if [ "$(id -u)" -eq 0 ] && [ -e /proc/sys/kernel/ns_last_pid ] &&
+    grep -q '^Seccomp:.0$' /proc/self/status &&
+    unshare --mount true 2>/dev/null && ! grep -q "$copied" said; then
+	echo "no copy although the filter of system calls permits it:"
+	cat said
+	exit 1
+fi
+soon_planted "contained"
 finish 0

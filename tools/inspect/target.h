@@ -321,6 +321,11 @@ pagemap_is_there(uint64_t word)
 }
 void live_read_maps(struct target *target);
 void live_read_thread(struct target *target, struct thread *thread);
+/*
+ * Would the filters of system calls of a target that is held let the library
+ * make a copy (target_filter.c)?
+ */
+bool live_filters_permit_copy(const struct target *target);
 void live_read_kernel_references(struct target *target); /* target_kernel.c */
 
 /* Called often during a call: has it returned, and is it time to let go? */

@@ -92,10 +92,11 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 	uint32_t state;
 
 	assert(target->live && !target->held && target->made == NULL);
-	/* A filter of system calls may end the process for a new one. */
-	if (live_status(target->pid, "Seccomp") != 0)
-		return false;
 	target_hold(target);
+	if (!live_filters_permit_copy(target)) {
+		target_release(target);
+		return false;
+	}
 	/* Any value but these two is damage. */
 	state = state_of(target, request);
 	if (state != request->ready && state != request->go) {
@@ -187,7 +188,9 @@ target_make_copy(struct target *target, const struct copy_request *request)
 	int copy = 0, status;
 
 	assert(target->held && !target->borrowed && target->made == NULL);
-	if (state_of(target, request) != request->ready)
+	/* Since the request, the process may have got another filter. */
+	if (state_of(target, request) != request->ready ||
+	    !live_filters_permit_copy(target))
 		return false;
 	thread = ready_thread(target, request);
 	if (thread == NULL || ptrace(PTRACE_SETOPTIONS, thread->tid, NULL,

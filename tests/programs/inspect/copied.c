@@ -2,7 +2,7 @@
  * copied.c - a program with much memory, which must not notice that umem looks
  * at it
  *
- *	copied MIB [single | cached | waits | naps | confined]
+ *	copied MIB [single | cached | waits | naps | confined | contained]
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others in memory that a child of fork() shares or
@@ -14,12 +14,14 @@
  * Prints "leak ADDRESS" for each block that is lost, then "ready".  Until its
  * standard input ends, it has no children to wait for, and a pipe that it
  * closes is closed.  "confined": a filter of system calls ends the process if
- * it makes another process.
+ * it makes another process.  "contained": a filter like that of a container,
+ * which permits a copy of a process, but no new namespaces.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -106,15 +108,20 @@ free_and_allocate(void)
 	place[0] = NULL;
 }
 
+/* Ends the process for a clone() with one of these flags. */
 static void
-confine(void)
+confine(unsigned flags)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 					 offsetof(struct seccomp_data, nr)),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
+	    BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+	    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, flags),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-	struct sock_fprog program = {.len = 4, .filter = code};
+	struct sock_fprog program = {.len = 7, .filter = code};
 
 	/* By system calls: the library does not see them. */
 	check(syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
@@ -169,7 +176,9 @@ main(int argc, char **argv)
 	if (!is_single)
 		check(pthread_create(&thread, NULL, move, NULL) == 0);
 	if (strcmp(mode, "confined") == 0)
-		confine();
+		confine(CLONE_FILES);
+	if (strcmp(mode, "contained") == 0)
+		confine(CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID);
 	puts("ready");
 	fflush(stdout);
 	for (unsigned i = 0; naps && i < NPLACES; i++)
