@@ -29,15 +29,35 @@ start() {
 	exit 1
 }
 
-# finish STATUS - lets the program end, which must be with that status
-finish() {
-	exec 9>&-
+# ended STATUS - waits until the program ends, which must be with that status.
+# Of a program that hangs, the stacks are shown.
+ended() {
+	local status
+
+	for ((i = 0; i < 2400 * ${TEST_TIME_FACTOR:-1}; i++)); do
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.05
+	done
+	if kill -0 "$pid" 2>/dev/null; then
+		echo "process $pid does not end:"
+		grep -E '^(Name|State|TracerPid|Sig|Shd)' "/proc/$pid/status"
+		gdb -nx -p "$pid" -batch -ex 'thread apply all bt 20' 2>&1 |
+		    tail -60
+		kill -KILL "$pid"
+		exit 1
+	fi
 	wait "$pid"
-	local status=$?
+	status=$?
 	if [ "$status" -ne "$1" ]; then
 		echo "the program ended with $status"
 		exit 1
 	fi
+}
+
+# finish STATUS - lets the program end, which must be with that status
+finish() {
+	exec 9>&-
+	ended "$1"
 }
 
 # leaked TARGET - the addresses that umem leaks finds, sorted, to $TMP/found
