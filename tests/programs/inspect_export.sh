@@ -1,6 +1,7 @@
 #!/bin/bash
 # umem samples --html: the page has the figures and functions of "umem samples
-# --json", refers to no other file, and its script builds the right tree.
+# --json", refers to no other file, has the whole flame graph without its
+# script, and the script enlarges and marks boxes.
 # umem samples --pprof: the profile has the figures, functions, lines and files
 # of "umem samples --json", for a process and for its core.
 # timeout: 60
@@ -131,9 +132,16 @@ class Reader(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.open, self.script, self.title, self.cells = [], "", "", []
+        self.boxes = []
     def handle_starttag(self, tag, attributes):
         if tag == "td":
             self.cells.append("")
+        attributes = dict(attributes)
+        if attributes.get("id") == "graph":
+            self.height = int(re.search(r"height:(\d+)px",
+                                        attributes["style"])[1])
+        if tag == "div" and "top:" in attributes.get("style", ""):
+            self.boxes.append([attributes, ""])
         if tag not in self.void:
             self.open.append(tag)
     def handle_endtag(self, tag):
@@ -145,6 +153,8 @@ class Reader(html.parser.HTMLParser):
             self.title += data
         if self.open and self.open[-1] == "td":
             self.cells[-1] += data
+        if self.boxes and self.open[-1:] == ["div"] and data != "\n":
+            self.boxes[-1][1] += data
 
 reader = Reader()
 reader.feed(page)
@@ -158,48 +168,93 @@ for (blocks, name), site in zip(rows, json.load(open("json"))["sites"]):
     assert abs(blocks - site["about_buffers"]) <= 1, (rows, site)
     assert name in site["caller"], (rows, site)
 assert {"keep_many", "keep_few", "forget"} <= {n for _, n in rows}, rows
-open("script.js", "w").write(reader.script)
-names = json.loads(re.search(r"^const names=(\[.*?\]);$", reader.script,
-                             re.M | re.S)[1])
-stacks = json.loads(re.search(r"^const stacks=(\[.*?\]);$", reader.script,
-                              re.M | re.S)[1])
+
+# Without the script, each box has its place, and the figures of the stacks that
+# begin like it.
 sites = json.load(open("json"))["sites"]
-assert len(set(names)) == len(names) and len(stacks) == len(sites)
-for (size, blocks, stack), site in zip(stacks, sites):
-    assert abs(size - site["about_bytes"]) <= 1, (size, site)
-    assert abs(blocks - site["about_buffers"]) <= 1, (blocks, site)
-    assert len(stack) == len(site["newest"]["stack"]), (stack, site)
-assert {"main", "keep_many", "keep_few", "forget"} <= set(names), names
+whole = sum(site["about_bytes"] for site in sites)
+want = {}
+for site in sites:
+    stack = ["all"] + [re.sub(r".*`|\+0x[0-9a-f]+( \(.*)?$", "", frame)
+                       for frame in reversed(site["newest"]["stack"])]
+    for depth in range(len(stack)):
+        box = want.setdefault(tuple(stack[:depth + 1]), [0, 0])
+        box[0] += site["about_bytes"]
+        box[1] += site["about_buffers"]
+want = {k: v for k, v in want.items() if v[0] > 1.1e-4 * whole}
+style = re.compile(r"left:([0-9.]+)%;width:([0-9.]+)%;top:(\d+)px")
+title = re.compile(r"(.*): about ([0-9.]+ [KM]?i?B) \(([0-9.]+)%\) "
+                   r"in (\d+) blocks?")
+boxes, found = [], {}
+for attributes, name in reader.boxes:
+    left, width, top = map(float, style.fullmatch(attributes["style"]).groups())
+    named, _, share, blocks = title.fullmatch(attributes["title"]).groups()
+    assert named == name and abs(float(share) - width) < 0.06, attributes
+    assert top % 18 == 0 and top < reader.height, top
+    boxes.append((top, left, left + width, name))
+    # Its callers are the boxes above it.
+    middle = left + width / 2
+    above = sorted(b for b in boxes if b[1] <= middle <= b[2])
+    assert [b[0] for b in above] == [18.0 * i for i in range(len(above))], above
+    found[tuple(b[3] for b in above)] = width, float(blocks)
+for path, (size, blocks) in want.items():
+    width, nblocks = found.pop(path)
+    assert abs(width - 100 * size / whole) < 0.001, (path, width, size)
+    assert abs(nblocks - blocks) <= 1 + len(sites), (path, nblocks, blocks)
+assert all(width < 0.012 for width, _ in found.values()), found
+names = {b[3] for b in boxes}
+assert {"main", "keep_many", "keep_few", "forget"} <= names, names
+json.dump([[b[0], b[1], b[2] - b[1], b[3]] for b in boxes],
+          open("boxes.json", "w"))
+open("script.js", "w").write(reader.script)
 END
-# The script, in a document that only remembers its boxes.
+# The script, in a document that has only the boxes.
 if command -v node >/dev/null; then
-	cat - script.js >run.js <<'END'
-const parts = {};
+	{
+		echo "const boxes = $(cat boxes.json);"
+		cat - script.js <<'END'
 class Element {
-	constructor() { this.style = {}; this.children = []; this.value = ''; }
-	set textContent(text) { this.text = String(text); this.children = []; }
-	append(child) { this.children.push(child); }
+	constructor(name, style) {
+		this.textContent = name;
+		this.style = style;
+		this.names = new Set();
+		this.classList = {toggle: (name, is) =>
+			is ? this.names.add(name) : this.names.delete(name)};
+	}
 }
+const graph = boxes.map(([top, left, width, name]) => new Element(name,
+	{left: left + '%', width: width + '%', top: top + 'px'}));
+const search = {}, zoom = {hidden: true, lastElementChild: search};
 const document = {
-	getElementById: id => parts[id] ??= new Element(),
-	createElement: () => new Element()
+	getElementById: id => ({graph: {children: graph}, zoom})[id]
 };
 END
-	cat >>run.js <<'END'
-const find = name => parts.graph.children.find(d => d.text.startsWith(name));
+		cat <<'END'
+const find = name => graph.find(d => d.textContent === name);
 const width = name => parseFloat(find(name).style.width);
 const check = (is, what) => { if (!is) throw new Error(what); };
-check(width('all') === 100 && width('main') === 100, 'the outer boxes');
-const sum = width('keep_many') + width('keep_few') + width('forget');
-check(sum > 80 && sum < 100.01, 'the inner boxes: ' + sum);
+const before = JSON.stringify(graph.map(d => d.style));
+check(!zoom.hidden, 'the search is shown');
 find('keep_few').onclick();
-check(width('keep_few') === 100 && !find('keep_many'), 'enlarged');
-parts.search.value = 'keep_f';
-parts.search.oninput();
-check(find('keep_few').className.includes('match'), 'found');
+check(width('keep_few') === 100 && find('keep_few').style.left === '0%',
+    'enlarged');
+check(width('main') === 100 && find('main').names.has('above') &&
+    !find('main').hidden, 'its caller');
+check(find('keep_many').hidden, 'others');
+check(!find('keep_few').hidden && !find('keep_few').names.has('above'),
+    'itself');
+search.oninput({target: {value: 'keep_f'}});
+check(find('keep_few').names.has('match') && !find('main').names.has('match'),
+    'found');
+search.oninput({target: {value: ''}});
+check(!find('keep_few').names.has('match'), 'no search');
 find('all').onclick();
-check(width('keep_few') < 100, 'all again');
+check(graph.every(d => !d.hidden && !d.names.has('above')), 'all again');
+const after = graph.map(d => parseFloat(d.style.width));
+check(JSON.parse(before).every((style, i) =>
+    Math.abs(parseFloat(style.width) - after[i]) < 1e-6), 'widths again');
 END
+	} >run.js
 	node run.js || exit 1
 fi
 rm -f '<i>&core'

@@ -91,7 +91,10 @@ take_samples(struct plot *plot, const struct watch *watch)
 		if (stack->flame.bytes == 0)
 			continue;
 		ARRAY_GROW(plot->stacks, plot->nstacks, plot->stacks_capacity);
-		plot->stacks[plot->nstacks++] = stack->flame;
+		plot->stacks[plot->nstacks] = stack->flame;
+		plot->stacks[plot->nstacks].bytes = rint(stack->flame.bytes);
+		plot->stacks[plot->nstacks++].blocks =
+		    rint(stack->flame.blocks * 100) / 100;
 	}
 }
 

@@ -1,12 +1,13 @@
 /*
  * flame.c - a flame graph of the live samples in a page
  *
- * The page has the stacks as data: a list of functions, and for each stack its
- * bytes, its blocks and the numbers of its functions, outermost first.  The
- * script of the page merges equal beginnings of stacks and draws a box for each
- * function; the width of a box is its share of the bytes.
+ * Stacks that begin with the same functions share boxes: a box stands for a
+ * function behind a sequence of callers, and its width is its share of all
+ * bytes.  The boxes are elements with fixed places, so a browser shows them
+ * without a script; the script of the page enlarges and marks them.
+ *
+ * In the sorted list of stacks, those of a box are neighbours.
  */
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,110 +18,67 @@
 #include "tools/inspect/sites.h"
 #include "tools/inspect/symbols.h"
 
+/* Boxes with a smaller share are left out. */
+#define LEAST_SHARE 1e-4
+
+/* The distance of two rows of boxes, in pixels. */
+#define ROW_PIXELS 18
+
+/* Colours of boxes, which depend on the name. */
+#define COLOURS 8
+
+/* A function behind a sequence of callers. */
+struct box {
+	const char *name;
+	size_t row;           /* 0: the top box, of all stacks */
+	size_t first, n;      /* its stacks */
+	double bytes, blocks; /* that they stand for */
+	double left;          /* bytes of the boxes before it in its row */
+};
+
+struct graph {
+	struct flame_stack *stacks; /* in the order of their names */
+	struct box *boxes;          /* row by row */
+	size_t n, capacity;
+	size_t nleft_out;
+};
+
 const char flame_style[] =
     "#graph{position:relative}\n"
     "#graph div{position:absolute;height:17px;font:12px/17px monospace;\n"
-    " overflow:hidden;white-space:nowrap;box-sizing:border-box;\n"
-    " border-left:1px solid Canvas;padding-left:2px;cursor:pointer;\n"
-    " color:#000}\n"
+    " overflow:hidden;white-space:nowrap;text-indent:3px;cursor:default;\n"
+    " color:#000;box-shadow:inset 1px 0 Canvas}\n"
+    ".c0{background:#f2a65a}.c1{background:#f5b971}.c2{background:#eda04e}\n"
+    ".c3{background:#f7c98b}.c4{background:#f0b862}.c5{background:#f3cf7a}\n"
+    ".c6{background:#e9a56c}.c7{background:#f4d58d}\n"
     "#graph div.above{opacity:.6}\n"
-    "#graph div.match{background:#b58cff!important}\n"
-    "#about{min-height:2.8em;margin:.5em 0;font-family:monospace;\n"
-    " overflow-wrap:anywhere}\n";
+    "#graph div.match{background:#b58cff}\n";
 
-static const char body[] =
-    "<p>Each box is a function; its width is the share of the memory in use\n"
-    "that it or the functions below it allocated. Click a box to enlarge it,\n"
-    "the top box to see all. Deep stacks lack their outermost functions.\n"
-    "<input id=\"search\" type=\"search\" placeholder=\"part of a name\"></p>\n"
-    "<noscript><p>The flame graph needs JavaScript.</p></noscript>\n"
-    "<div id=\"about\"></div>\n"
-    "<div id=\"graph\"></div>\n";
+static const char text[] =
+    "<p>Each box is a function. Its width is the share of the memory in use\n"
+    "that it or the functions below it allocated; hold the pointer over it\n"
+    "for the figures. Deep stacks lack their outermost functions.</p>\n"
+    "<p id=\"zoom\" hidden>A click enlarges a box; a click on the top box\n"
+    "shows all. <input type=\"search\" placeholder=\"part of a name\"></p>\n";
 
 static const char script[] =
-    "const get=id=>document.getElementById(id);\n"
-    "function size(n){let u=0;while(n>=1024&&u<5){n/=1024;u++}\n"
-    " return (u?Math.floor(10*n)/10:Math.round(n))+' '+\n"
-    " ['B','KiB','MiB','GiB','TiB','PiB'][u]}\n"
-    "function node(name,up){return{name,up,bytes:0,blocks:0,below:new Map()}}\n"
-    "const all=node('all',null);\n"
-    "for(const [bytes,blocks,stack] of stacks){\n"
-    " let at=all;\n"
-    " const add=n=>{n.bytes+=bytes;n.blocks+=blocks};\n"
-    " add(all);\n"
-    " for(const f of stack){\n"
-    "  if(!at.below.has(f))at.below.set(f,node(names[f],at));\n"
-    "  add(at=at.below.get(f))}}\n"
-    "const share=n=>all.bytes?(100*n.bytes/all.bytes).toFixed(1)+'%':'';\n"
-    "function text(n){return n.name+': about '+size(n.bytes)+' ('+share(n)+\n"
-    " ') in '+Math.round(n.blocks)+' blocks'}\n"
-    "function colour(name){let h=0;\n"
-    " for(const c of name)h=(h*31+c.charCodeAt(0))%997;\n"
-    " return 'hsl('+(15+h%40)+' 80% '+(62+h%13)+'%)'}\n"
-    "let shown=all;\n"
-    "function draw(){\n"
-    " const graph=get('graph'),wanted=get('search').value;\n"
-    " let rows=0;\n"
-    " graph.textContent='';\n"
-    " function box(n,left,width,row,kind){\n"
-    "  const d=document.createElement('div');\n"
-    "  d.textContent=n.name;d.title=text(n);d.className=kind;\n"
-    "  if(wanted&&n.name.includes(wanted))d.className+=' match';\n"
-    "  d.style.left=100*left+'%';d.style.width=100*width+'%';\n"
-    "  d.style.top=18*row+'px';d.style.background=colour(n.name);\n"
-    "  d.onclick=()=>{shown=n;draw()};\n"
-    "  d.onmouseover=()=>{get('about').textContent=text(n)};\n"
-    "  graph.append(d);rows=Math.max(rows,row+1)}\n"
-    " function tree(n,left,width,row){\n"
-    "  if(width<0.0005)return;\n"
-    "  box(n,left,width,row,'');\n"
-    "  for(const b of [...n.below.values()].sort((x,y)=>y.bytes-x.bytes)){\n"
-    "   const part=width*b.bytes/n.bytes;\n"
-    "   tree(b,left,part,row+1);left+=part}}\n"
-    " const above=[];\n"
-    " for(let n=shown.up;n;n=n.up)above.unshift(n);\n"
-    " above.forEach((n,row)=>box(n,0,1,row,'above'));\n"
-    " tree(shown,0,1,above.length);\n"
-    " graph.style.height=18*rows+'px';\n"
-    " get('about').textContent=text(shown)}\n"
-    "get('search').oninput=draw;\n"
-    "draw();\n";
-
-/* A function, and its number in the list of the page. */
-struct numbered_name {
-	const char *name;
-	size_t number;
-};
-
-static int
-order_by_name(const void *a, const void *b)
-{
-	const struct numbered_name *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
-
-/* Prints the name if it is new; returns its number. */
-static size_t
-name_number(void **tree, size_t *n, const char *name)
-{
-	struct numbered_name *wanted = xalloc(sizeof(*wanted));
-	struct numbered_name **found;
-
-	wanted->name = name;
-	wanted->number = *n;
-	found = tsearch(wanted, tree, order_by_name);
-	if (found == NULL)
-		fail_with(EXIT_ERROR, "out of memory");
-	if (*found != wanted) {
-		free(wanted);
-		return (*found)->number;
-	}
-	if (*n != 0)
-		puts(",");
-	html_literal(name);
-	return (*n)++;
-}
+    "{const get=id=>document.getElementById(id),\n"
+    " boxes=[...get('graph').children].map(d=>({d,\n"
+    "  left:parseFloat(d.style.left),width:parseFloat(d.style.width),\n"
+    "  row:parseFloat(d.style.top)})),\n"
+    " holds=(x,y)=>{const middle=y.left+y.width/2;\n"
+    "  return x.row<=y.row&&x.left<middle&&middle<x.left+x.width};\n"
+    "function enlarge(z){for(const b of boxes){\n"
+    " const above=b!==z&&holds(b,z);\n"
+    " b.d.hidden=!above&&!holds(z,b);\n"
+    " b.d.classList.toggle('above',above);\n"
+    " b.d.style.left=above?'0%':100*(b.left-z.left)/z.width+'%';\n"
+    " b.d.style.width=above?'100%':100*b.width/z.width+'%'}}\n"
+    "for(const b of boxes)b.d.onclick=()=>enlarge(b);\n"
+    "get('zoom').hidden=false;\n"
+    "get('zoom').lastElementChild.oninput=e=>{const part=e.target.value;\n"
+    " for(const b of boxes)b.d.classList.toggle('match',\n"
+    "  part!==''&&b.d.textContent.includes(part))}}\n";
 
 /* Functions have one box for all lines from which they call. */
 static const char *
@@ -150,50 +108,139 @@ flame_names(
 	return names;
 }
 
-/*
- * Prints the list of functions, and returns the text of the numbers of each
- * stack, outermost first.
- */
-static char **
-put_names(const struct flame_stack *stacks, size_t n)
+static int
+order_by_names(const void *a, const void *b)
 {
-	char **numbers = xalloc((n + 1) * sizeof(*numbers));
-	void *tree = NULL;
-	size_t nnames = 0;
+	const struct flame_stack *x = a, *y = b;
+	int order;
+
+	for (size_t i = 0; i < x->n && i < y->n; i++)
+		if ((order = strcmp(x->names[i], y->names[i])) != 0)
+			return order;
+	return order_numbers(x->n, y->n);
+}
+
+static int
+order_by_bytes(const void *a, const void *b)
+{
+	const struct box *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return order_numbers(x->first, y->first);
+}
+
+/* Takes the next stacks before end that have the same function in this row. */
+static struct box
+box_next(const struct graph *graph, size_t first, size_t end, size_t row)
+{
+	struct box box = {.row = row, .first = first};
+
+	for (size_t i = first; i < end; i++) {
+		const struct flame_stack *stack = &graph->stacks[i];
+		const char *name = stack->n < row ? "" : stack->names[row - 1];
+
+		if (i == first)
+			box.name = name;
+		else if (strcmp(name, box.name) != 0)
+			break;
+		box.n++;
+		box.bytes += stack->bytes;
+		box.blocks += stack->blocks;
+	}
+	return box;
+}
+
+/* Adds the boxes directly below a box, the largest first. */
+static void
+graph_add_below(struct graph *graph, struct box up)
+{
+	size_t first = graph->n, end = up.first + up.n;
+	double left = up.left;
+	struct box box;
+
+	for (size_t i = up.first; i < end; i += box.n) {
+		box = box_next(graph, i, end, up.row + 1);
+		/* A stack that ends in the box above has no name here. */
+		if (*box.name == '\0')
+			continue;
+		if (!(box.bytes > LEAST_SHARE * graph->boxes[0].bytes)) {
+			graph->nleft_out++;
+			continue;
+		}
+		ARRAY_GROW(graph->boxes, graph->n, graph->capacity);
+		graph->boxes[graph->n++] = box;
+	}
+	qsort(&graph->boxes[first], graph->n - first, sizeof(box),
+	    order_by_bytes);
+	for (size_t i = first; i < graph->n; i++) {
+		graph->boxes[i].left = left;
+		left += graph->boxes[i].bytes;
+	}
+}
+
+static struct graph
+graph_make(const struct flame_stack *stacks, size_t n)
+{
+	struct graph graph = {.stacks = xalloc((n + 1) * sizeof(*stacks))};
+	struct box all = {.name = "all", .n = n};
 
 	for (size_t i = 0; i < n; i++) {
-		size_t bytes;
-		FILE *text = open_memstream(&numbers[i], &bytes);
-
-		if (text == NULL)
-			fail_with(EXIT_ERROR, "out of memory");
-		for (size_t j = 0; j < stacks[i].n; j++)
-			fprintf(text, "%s%zu", j == 0 ? "" : ",",
-			    name_number(&tree, &nnames, stacks[i].names[j]));
-		if (fclose(text) != 0)
-			fail_with(EXIT_ERROR, "out of memory");
+		graph.stacks[i] = stacks[i];
+		all.bytes += stacks[i].bytes;
+		all.blocks += stacks[i].blocks;
 	}
-	return numbers;
+	qsort(graph.stacks, n, sizeof(*stacks), order_by_names);
+	ARRAY_GROW(graph.boxes, graph.n, graph.capacity);
+	graph.boxes[graph.n++] = all;
+	for (size_t i = 0; i < graph.n; i++)
+		graph_add_below(&graph, graph.boxes[i]);
+	return graph;
+}
+
+static unsigned
+colour_of(const char *name)
+{
+	unsigned hash = 0;
+
+	for (; *name != '\0'; name++)
+		hash = hash * 31 + (unsigned char)*name;
+	return hash % 997 % COLOURS;
+}
+
+static void
+put_box(const struct box *box, double all)
+{
+	printf("<div class=\"c%u\" style=\"left:%.4f%%;width:%.4f%%;"
+	       "top:%zupx\" title=\"",
+	    colour_of(box->name), all > 0 ? 100 * box->left / all : 0,
+	    all > 0 ? 100 * box->bytes / all : 100, ROW_PIXELS * box->row);
+	html_text(box->name);
+	printf(": about %s (%.1f%%) in %.0f block%s\">", html_size(box->bytes),
+	    all > 0 ? 100 * box->bytes / all : 100, box->blocks,
+	    box->blocks >= 0.5 && box->blocks < 1.5 ? "" : "s");
+	html_text(box->name);
+	puts("</div>");
 }
 
 void
 flame_write_graph(const struct flame_stack *stacks, size_t n)
 {
-	char **numbers;
+	struct graph graph = graph_make(stacks, n);
 
-	fputs(body, stdout);
-	puts("<script>\nconst names=[");
-	numbers = put_names(stacks, n);
-	puts("];\nconst stacks=[");
-	for (size_t i = 0; i < n; i++) {
-		printf("%s[%.0f,%.2f,[%s]]", i == 0 ? "" : ",\n",
-		    stacks[i].bytes, stacks[i].blocks, numbers[i]);
-		free(numbers[i]);
-	}
-	puts("];");
-	free(numbers);
-	fputs(script, stdout);
-	puts("</script>");
+	fputs(text, stdout);
+	printf("<div id=\"graph\" style=\"height:%zupx\">\n",
+	    ROW_PIXELS * (graph.boxes[graph.n - 1].row + 1));
+	for (size_t i = 0; i < graph.n; i++)
+		put_box(&graph.boxes[i], graph.boxes[0].bytes);
+	puts("</div>");
+	if (graph.nleft_out != 0)
+		printf("<p>%zu boxes of at most %g%% of the memory are left "
+		       "out.</p>\n",
+		    graph.nleft_out, 100 * LEAST_SHARE);
+	printf("<script>\n%s</script>\n", script);
+	free(graph.stacks);
+	free(graph.boxes);
 }
 
 /* Returns "program (PID)", or the name of the core. */

@@ -1,8 +1,9 @@
 /*
  * html.c - pages for a browser
  *
- * A page is one file that refers to no other file.  Names come from the
- * inspected program, so every text is escaped, for HTML or for a script.
+ * A page is one file that refers to no other file, and shows everything
+ * without its scripts.  Names come from the inspected program, so every text is
+ * escaped.
  */
 #include <string.h>
 
@@ -52,21 +53,6 @@ html_text(const char *text)
 			printf("&#%d;", *text);
 		else
 			putchar(*text);
-}
-
-void
-html_literal(const char *text)
-{
-	putchar('"');
-	for (; *text != '\0'; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c < 0x20 || c == 0x7f || strchr("<>&\"\\", c) != NULL)
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
 }
 
 char *

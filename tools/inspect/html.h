@@ -14,9 +14,6 @@ void html_end(void);
 /* Puts a text of the program into HTML. */
 void html_text(const char *text);
 
-/* Puts a text as a literal of a script, which no text can end. */
-void html_literal(const char *text);
-
 /* Returns bytes as "9.5 MiB"; the caller frees the text. */
 char *html_size(double bytes);
 

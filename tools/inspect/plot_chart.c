@@ -6,8 +6,10 @@
  * reaches from 0 to the top of its layer, and the areas of the layers below are
  * drawn over it.  A table below the axes names the layers, the uppermost first,
  * but for those that are always empty.
- * All of this needs no script; the script shows the figures of the moment to
- * which the mouse points.
+ *
+ * Over the areas lie columns, one for each look, with the figures of the
+ * moment; a browser shows those of the column below the pointer.  No script is
+ * needed.
  *
  * Of many looks, the page has those with the largest resident set of equal
  * parts of the time, so that no peak is lost.
@@ -51,8 +53,13 @@ const char plot_style[] =
     ".plot line{stroke:#8886;vector-effect:non-scaling-stroke}\n"
     ".plot polyline{fill:none;stroke:CanvasText;stroke-width:2;\n"
     " vector-effect:non-scaling-stroke}\n"
-    "#cursor{position:absolute;top:0;bottom:0;width:0;display:none;\n"
-    " border-left:1px solid CanvasText;pointer-events:none}\n"
+    ".look{position:absolute;top:0;bottom:0}\n"
+    ".look:hover{background:#8885}\n"
+    ".look pre{display:none;position:absolute;top:.5em;left:100%;z-index:1;\n"
+    " margin:0 .5em;padding:.3em .6em;font:12px/1.5 monospace;\n"
+    " background:Canvas;border:1px solid #8888;pointer-events:none}\n"
+    ".look.late pre{left:auto;right:100%}\n"
+    ".look:hover pre{display:block}\n"
     ".layers i{display:inline-block;width:.9em;height:.9em;margin-right:.5em;\n"
     " vertical-align:-.1em}\n"
     ".layers i.line{height:0;border-top:2px solid;vertical-align:.25em}\n"
@@ -60,31 +67,6 @@ const char plot_style[] =
     ".layers td:last-child{font-family:sans-serif;padding-right:0}\n"
     "@media(max-width:700px){.more{display:none}\n"
     " .x span:nth-child(even){display:none}}\n";
-
-static const char script[] =
-    "const area=document.querySelector('.plot'),\n"
-    " cursor=document.getElementById('cursor'),\n"
-    " rows=[...document.querySelectorAll('.layers tr')],\n"
-    " cells=rows.map((row,i)=>{\n"
-    "  const c=document.createElement(i?'td':'th');\n"
-    "  row.insertBefore(c,row.cells[1]);return c});\n"
-    "function amount(n){let u=0;while(n>=1024&&u<5){n/=1024;u++}\n"
-    " return Math.floor(10*n)/10+' '+\n"
-    " ['B','KiB','MiB','GiB','TiB','PiB'][u]}\n"
-    "function point(part){\n"
-    " const time=part*looks[looks.length-1][0];\n"
-    " let best=looks[0];\n"
-    " for(const l of looks)\n"
-    "  if(Math.abs(l[0]-time)<Math.abs(best[0]-time))best=l;\n"
-    " const all=looks[looks.length-1][0];\n"
-    " cursor.style.display='block';\n"
-    " cursor.style.left=(all?100*best[0]/all:0)+'%';\n"
-    " cells[0].textContent='at '+\n"
-    "  new Date(1000*(zero+best[0])).toISOString().slice(11,19);\n"
-    " for(let i=1;i<cells.length;i++)cells[i].textContent=amount(best[i])}\n"
-    "area.onpointermove=e=>{const box=area.getBoundingClientRect();\n"
-    " point(Math.min(1,Math.max(0,(e.clientX-box.left)/box.width)))};\n"
-    "point(1);\n";
 
 /* What is drawn. */
 struct chart {
@@ -345,22 +327,50 @@ put_table(const struct chart *chart)
 	puts("</table></div>");
 }
 
-/* Puts the figures of the looks, in the order of the table. */
 static void
-put_script(const struct chart *chart)
+put_figure(const char *name, uint64_t bytes)
 {
-	printf("<script>\n{const zero=%.3f,looks=[", chart->zero);
+	printf("\n%-20s %10s", name, html_size((double)bytes));
+}
+
+/* Puts the figures of a look, in the order of the table. */
+static void
+put_figures(const struct chart *chart, const struct plot_look *look)
+{
+	time_t local = (time_t)(chart->zero + look->time);
+	char text[64];
+	struct tm tm;
+
+	strftime(text, sizeof(text), "%F %T", gmtime_r(&local, &tm));
+	fputs(text, stdout);
+	put_figure("RSS", look->rss);
+	for (size_t i = USAGE_LAYERS; i-- > 0;)
+		if (chart->has[i])
+			put_figure(usage_layers[i].name, look->layer[i]);
+	if (chart->has_untouched)
+		put_figure("- untouched", look->untouched);
+}
+
+/* Puts a column for each look, as wide as it is the nearest look. */
+static void
+put_columns(const struct chart *chart)
+{
+	double left = 0;
+
 	for (size_t i = 0; i < chart->n; i++) {
 		const struct plot_look *look = chart->looks[i];
+		double x = chart_x(chart, look), right = UNITS;
 
-		printf(
-		    "%s[%.3f,%lu", i == 0 ? "" : ",\n", look->time, look->rss);
-		for (size_t j = USAGE_LAYERS; j-- > 0;)
-			if (chart->has[j])
-				printf(",%lu", look->layer[j]);
-		printf(",%lu]", look->untouched);
+		if (i + 1 < chart->n)
+			right = (x + chart_x(chart, chart->looks[i + 1])) / 2;
+		printf("<div class=\"look%s\" style=\"left:%.3f%%;"
+		       "width:%.3f%%\"><pre>",
+		    x > UNITS / 2 ? " late" : "", 100 * left / UNITS,
+		    100 * (right - left) / UNITS);
+		put_figures(chart, look);
+		puts("</pre></div>");
+		left = right;
 	}
-	printf("];\n%s}\n</script>\n", script);
 }
 
 void
@@ -379,10 +389,11 @@ plot_write_chart(const struct plot *plot)
 	put_areas(&chart);
 	put_grid(&chart);
 	put_rss_line(&chart);
-	puts("</svg><div id=\"cursor\"></div></div>");
+	puts("</svg>");
+	put_columns(&chart);
+	puts("</div>");
 	put_labels_of_time(&chart);
 	puts("</div>");
 	put_table(&chart);
-	put_script(&chart);
 	free(chart.looks);
 }
