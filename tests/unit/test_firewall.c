@@ -1,29 +1,11 @@
 /* test_firewall.c - accesses past the end, or after the free, fault */
 #include <check.h>
-#include <signal.h>
 #include <string.h>
 
-#include "tests/unit/child.h"
+#include "tests/unit/faults.h"
 #include "umem/slab/firewall.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
-
-static char *volatile where;
-
-static void
-write_there(void)
-{
-	*where = 1;
-}
-
-static bool
-faults(char *at)
-{
-	where = at;
-	child_writes(write_there);
-	/* A sanitizer turns the signal into an exit. */
-	return !child_exited(0);
-}
 
 START_TEST(objects_end_where_the_pages_do)
 {

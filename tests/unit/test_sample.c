@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tests/unit/child.h"
+#include "tests/unit/faults.h"
 #include "magazine/cpu_marks.h"
 #include "tests/unit/hooks.h"
 #include "umem/base/page_map.h"
@@ -225,30 +226,39 @@ START_TEST(an_estimate_is_right_for_every_part_of_a_pattern)
 }
 END_TEST
 
-/* One thread allocates, another frees: no round returns to the first CPU. */
-static void *volatile passed; /* [atomic] */
+/*
+ * One thread allocates, another frees: no round returns to the first CPU.  They
+ * pass batches, because a thread that yields may wait long for its next turn.
+ */
+enum {
+	BATCH = 500
+};
+static void *volatile passed; /* [atomic] a batch; batch_last: the end */
+static void *batch_last;
 
 static void *
 free_passed(void *unused)
 {
-	void *p;
+	void **batch;
 
-	while ((p = __atomic_exchange_n(&passed, NULL, __ATOMIC_ACQUIRE)) !=
-	       (void *)1)
-		if (p != NULL)
-			alloc_free(p);
-		else
+	while ((batch = __atomic_exchange_n(&passed, NULL, __ATOMIC_ACQ_REL)) !=
+	       &batch_last) {
+		for (unsigned i = 0; batch != NULL && i < BATCH; i++)
+			alloc_free(batch[i]);
+		if (batch == NULL)
 			sched_yield();
+	}
 	return unused;
 }
 
+/* Returns when the other thread has freed the batch before the last. */
 static void
-pass(void *p)
+pass(void *batch)
 {
 	void *none = NULL;
 
 	while (!__atomic_compare_exchange_n(
-	    &passed, &none, p, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+	    &passed, &none, batch, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		none = NULL;
 		sched_yield();
 	}
@@ -259,6 +269,8 @@ START_TEST(an_estimate_is_right_if_another_thread_frees)
 	enum {
 		N = 1000000
 	};
+	/* One is freed, one is passed, one is filled. */
+	static void *batch[3][BATCH];
 	const double part = -expm1(-64. / MARKED_MEAN);
 	unsigned nsampled = 0;
 	pthread_t thread;
@@ -266,12 +278,14 @@ START_TEST(an_estimate_is_right_if_another_thread_frees)
 	ck_assert_int_eq(umem_sample(MARKED_MEAN), 0);
 	pthread_create(&thread, NULL, free_passed, NULL);
 	for (unsigned i = 0; i < N; i++) {
-		void *p = alloc_get(64);
+		void **p = &batch[i / BATCH % 3][i % BATCH];
 
-		nsampled += is_sample(p);
-		pass(p);
+		*p = alloc_get(64);
+		nsampled += is_sample(*p);
+		if (i % BATCH == BATCH - 1)
+			pass(p - (BATCH - 1));
 	}
-	pass((void *)1);
+	pass(&batch_last);
 	pthread_join(thread, NULL);
 	ck_assert_double_eq_tol(nsampled, N * part, 5 * sqrt(N * part));
 }
@@ -525,22 +539,6 @@ START_TEST(a_sample_has_only_the_pages_that_it_needs)
 	ck_assert_uint_le(npages, 16);
 }
 END_TEST
-
-static char *volatile where;
-
-static void
-touch(void)
-{
-	*where = 1;
-}
-
-static bool
-faults(char *at)
-{
-	where = at;
-	child_writes(touch);
-	return !child_exited(0);
-}
 
 /* Page sizes of kernels; false if pages[i] is below this kernel's page size. */
 static bool
