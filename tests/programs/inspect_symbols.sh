@@ -59,7 +59,8 @@ main(void)
 	fprintf(map, "%lx 100 made elsewhere\n", (long)made + 256);
 	fclose(map);
 	write(1, "ready\n", 6);
-	return (int)read(0, &c, 1);
+	read(0, &c, 1);
+	return remove(path) != 0;
 }
 END
 # build_one NAME FUNCTION OPTION...
@@ -84,12 +85,6 @@ fail() {
 	exit 1
 }
 
-# end - ends the program and removes its list of functions made at run time
-end() {
-	finish 0
-	rm -f "/tmp/perf-$pid.map"
-}
-
 export UMEM_DEBUG=audit
 build_one true_one true_function
 build_one false_one false_function
@@ -105,7 +100,26 @@ if grep -q false_function said; then
 	cat said
 	exit 1
 fi
-end
+finish 0
+
+# Of a list without end the last lines count, however long a line is.  The
+# limits are those of a command that does not read the whole list.
+start ./true_one
+map=/tmp/perf-$pid.map
+made=$(sed -n 's/ .* made one$//p' "$map")
+truncate -s 8G "$map"
+printf '\n%s\n%s 100\n%s 100 made %s\n' ffff "$made" "$made" \
+    "$(printf 'late%.0s' {1..1000})" >>"$map"
+for ((i = 0; i < 100; i++)); do
+	printf '%s 100\n1 1 %s\n%s\n' "$made" "$i" "$made"
+done >>"$map"
+(
+	ulimit -v 4000000
+	timeout $((60 * TEST_TIME_FACTOR)) "$umem" leaks -d "$pid" >said 2>&1
+	[ $? -eq 1 ] || fail "a list without end: not read"
+) || exit 1
+grep -Eq '^ +\[JIT\]`made (late){200}' said || fail "the last line does not count"
+finish 0
 
 build_one stripped hidden -g0
 address=$(nm stripped | sed -n 's/^0*\([0-9a-f]*\) t hidden$/\1/p')
@@ -123,7 +137,7 @@ if ! sed -n 's/^ *stripped+0x\([0-9a-f]*\)$/\1/p' said | {
 	cat said
 	exit 1
 fi
-end
+finish 0
 
 # Without build ID, nothing shows that NAME.debug belongs to NAME.
 build_one nameless true_function -Wl,--build-id=none
@@ -134,7 +148,7 @@ says '^ +nameless\+0x[0-9a-f]+$'
 if grep -q false_function said; then
 	fail "names of another file"
 fi
-end
+finish 0
 
 # The files of a core have the build IDs that are in the core.
 build_one program true_function
@@ -188,7 +202,7 @@ then
 		mv false_one true_one
 		says '^ +true_one \(deleted\)`'$true'\+0x'
 		! grep -q false_function said || fail "names of another file"
-		end
+		finish 0
 	done
 	umem=$root_umem
 fi
@@ -207,4 +221,4 @@ mkdir place
 build_one place/program false_function
 start unshare -m bash enter.sh "$TMP" "$TMP/place"
 says '^ +program`true_function\+0x'
-end
+finish 0

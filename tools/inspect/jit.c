@@ -9,6 +9,10 @@
  *
  * PID is the number in the process's own namespace, and the path is below the
  * process's root.
+ *
+ * Some programs append to the file as long as they run, and another user may
+ * have written it.  Therefore only its last LIST_MOST bytes and their last
+ * RANGES_MOST lines count.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,6 +21,11 @@
 #include <unistd.h>
 
 #include "tools/inspect/jit.h"
+
+#define LIST_MOST   (64l << 20)
+#define RANGES_MOST 1000000
+/* Bytes; the end of a longer line is ignored. */
+#define LINE_MOST   1024
 
 /* The name is at this place in the file. */
 struct jit_range {
@@ -69,52 +78,78 @@ open_list(struct target *target)
 	return NULL;
 }
 
+static void
+add_range(struct jit *jit, struct jit_range range)
+{
+	if (jit->n == RANGES_MOST) {
+		jit->n /= 2;
+		memmove(jit->ranges, jit->ranges + jit->n,
+		    jit->n * sizeof(*jit->ranges));
+	}
+	ARRAY_GROW(jit->ranges, jit->n, jit->capacity);
+	jit->ranges[jit->n++] = range;
+}
+
+/* Reads the list; bytes that are appended meanwhile do not count. */
+static void
+read_list(struct jit *jit)
+{
+	char line[LINE_MOST];
+	struct stat info = {0};
+	bool is_start = true; /* of a line, or else the rest of a longer one */
+	long at = 0, end;
+
+	fstat(fileno(jit->file), &info);
+	end = info.st_size;
+	if (end > LIST_MOST) {
+		at = end - LIST_MOST;
+		fseek(jit->file, at, SEEK_SET);
+		is_start = false;
+	}
+	for (; at < end && fgets(line, sizeof(line), jit->file) != NULL;
+	     at = ftell(jit->file)) {
+		struct jit_range range;
+		bool was_start = is_start;
+		int name = 0;
+
+		is_start = strchr(line, '\n') != NULL;
+		if (!was_start ||
+		    sscanf(line, "%lx %lx %n", &range.start, &range.bytes,
+			&name) < 2 ||
+		    name == 0 || line[name] == '\0')
+			continue;
+		range.name_at = at + name;
+		add_range(jit, range);
+	}
+}
+
 struct jit *
 jit_open(struct target *target)
 {
 	FILE *file = target->live ? open_list(target) : NULL;
 	struct jit *jit;
-	char *line = NULL;
-	size_t capacity = 0;
-	ssize_t n;
-	long at = 0;
 
 	if (file == NULL)
 		return NULL;
 	jit = xalloc(sizeof(*jit));
 	jit->file = file;
-	for (; (n = getline(&line, &capacity, file)) > 0; at += n) {
-		struct jit_range range;
-		int name = 0;
-
-		if (sscanf(line, "%lx %lx %n", &range.start, &range.bytes,
-			&name) < 2 ||
-		    name == 0)
-			continue;
-		range.name_at = at + name;
-		ARRAY_GROW(jit->ranges, jit->n, jit->capacity);
-		jit->ranges[jit->n++] = range;
-	}
-	free(line);
+	read_list(jit);
 	return jit;
 }
 
 const char *
 jit_function(struct jit *jit, uint64_t pc, uint64_t *offset)
 {
-	char *line = NULL;
-	const char *name = NULL;
-	size_t capacity = 0, i = jit == NULL ? 0 : jit->n;
+	char line[LINE_MOST];
+	size_t i = jit == NULL ? 0 : jit->n;
 
 	while (i > 0 &&
 	       pc - 1 - jit->ranges[i - 1].start >= jit->ranges[i - 1].bytes)
 		i--;
-	if (i == 0)
+	if (i == 0 ||
+	    fseek(jit->file, jit->ranges[i - 1].name_at, SEEK_SET) != 0 ||
+	    fgets(line, sizeof(line), jit->file) == NULL)
 		return NULL;
-	if (fseek(jit->file, jit->ranges[i - 1].name_at, SEEK_SET) == 0 &&
-	    getline(&line, &capacity, jit->file) > 0)
-		name = plain_text(line, strcspn(line, "\n"));
-	free(line);
 	*offset = pc - jit->ranges[i - 1].start;
-	return name;
+	return plain_text(line, strcspn(line, "\n"));
 }
