@@ -1,7 +1,8 @@
 #!/bin/bash
-# A core that is cut short or damaged anywhere never ends umem by a signal, nor
-# makes it run for ever: umem reports the readable part, or prints one line with
-# the error.  Seeds are fixed.  inspect_fuzz.sh ROUNDS for a longer run.
+# A core, saved file or program that is cut short or damaged anywhere never ends
+# umem by a signal, nor makes it run for ever: umem reports the readable part,
+# or prints one line with the error.  Seeds are fixed.  inspect_fuzz.sh ROUNDS
+# for a longer run.
 # timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
@@ -25,7 +26,7 @@ main(void)
 	return (int)read(0, &c, 1);
 }
 END
-"$CC" -O1 -w -fno-builtin -o small small.c || exit 1
+"$CC" -O1 -g -w -fno-builtin -o small small.c || exit 1
 # The kernel's cores are smaller, if it writes one here.
 ulimit -c unlimited 2>/dev/null
 for debug in '' default; do
@@ -44,7 +45,7 @@ for debug in '' default; do
 	fi
 done
 python3 "$TOP/tests/programs/inspect/fuzz.py" "$umem" "${1:-60}" \
-    damaged damageddefault
+    damaged damageddefault || exit 1
 
 # A list of magazines that is a ring, of any length, has an end for umem.
 cat >ring.c <<'END'

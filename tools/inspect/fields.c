@@ -1,4 +1,5 @@
-/* fields.c - lines of a saved file, with tabs between the fields */
+/* fields.c - lines of a text file, with tabs between the fields */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,24 @@
 /* Above any number, and any time, in a saved file: sums fit in 64 bits. */
 #define NUMBER_MOST 1e15
 #define TIME_MOST   1e10
+
+/* Bytes of a line; the stacks of umem plot have the longest. */
+#define LINE_MOST (1u << 20)
+
+char *
+fields_line(FILE *file, const char *path, int failure)
+{
+	static char line[LINE_MOST];
+
+	if (fgets(line, sizeof(line), file) == NULL) {
+		if (ferror(file))
+			fail_with(failure, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	if (strchr(line, '\n') == NULL && !feof(file))
+		fail_with(failure, "%s: is no text", path);
+	return line;
+}
 
 size_t
 fields_split(char *line, char **fields, size_t most)

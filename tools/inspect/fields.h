@@ -1,8 +1,15 @@
-/* fields.h - lines of a saved file, with tabs between the fields; fields.c */
+/* fields.h - lines of a text file, with tabs between the fields; fields.c */
 #ifndef TOOLS_FIELDS_H
 #define TOOLS_FIELDS_H
 
 #include "tools/inspect/common.h"
+
+/*
+ * Returns the next line of the file, which the next call overwrites, or NULL at
+ * the end.  Fails with that status if the file cannot be read or is no text:
+ * one that a wrong path names may have no end.
+ */
+char *fields_line(FILE *file, const char *path, int failure);
 
 /*
  * Divides a line at its tabs into at most most fields.  Returns their number,

@@ -146,23 +146,23 @@ parse_line(struct look *look, char *line, bool *ended)
 bool
 look_read(struct look *look, FILE *file, const char *path)
 {
-	char *line = NULL;
-	size_t capacity = 0;
+	static const char leaks[] = "umem leaks 1\n",
+			  users[] = "umem users 1\n";
+	char first[sizeof(leaks)], *line;
 	bool ended = false;
 
+	static_assert(sizeof(leaks) == sizeof(users), "one buffer");
 	*look = (struct look){0};
-	if (getline(&line, &capacity, file) < 0)
+	if (fgets(first, sizeof(first), file) == NULL)
 		return false;
-	if (strcmp(line, "umem leaks 1\n") == 0)
-		look->of_leaks = true;
-	else if (strcmp(line, "umem users 1\n") != 0)
+	look->of_leaks = strcmp(first, leaks) == 0;
+	if (!look->of_leaks && strcmp(first, users) != 0)
 		return false;
-	while (getline(&line, &capacity, file) >= 0)
+	while ((line = fields_line(file, path, EXIT_ERROR)) != NULL)
 		if (!parse_line(look, line, &ended))
 			fail_with(EXIT_ERROR, "%s: is damaged", path);
 	if (!ended)
 		fail_with(EXIT_ERROR, "%s: is truncated", path);
-	free(line);
 	return true;
 }
 

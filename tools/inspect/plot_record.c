@@ -257,13 +257,12 @@ parse_line(struct plot *plot, char *line, const char *path)
 static void
 read_lines(struct plot *plot, FILE *file, const char *path)
 {
-	char *line = NULL;
-	size_t capacity = 0;
+	char *line;
 
-	while (!plot->is_whole && getline(&line, &capacity, file) >= 0)
+	while (!plot->is_whole &&
+	       (line = fields_line(file, path, EXIT_ERROR)) != NULL)
 		if (strchr(line, '\n') != NULL && !parse_line(plot, line, path))
 			fail_with(EXIT_ERROR, "%s: is damaged", path);
-	free(line);
 }
 
 void

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <search.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/inspect/audit.h"
+#include "tools/inspect/fields.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/suppress.h"
 #include "tools/inspect/symbols.h"
@@ -35,13 +35,12 @@ void
 suppress_read(const char *path, int failure)
 {
 	FILE *file = fopen(path, "re");
-	char *line = NULL;
-	size_t capacity = 0;
+	const char *line;
 
 	if (file == NULL)
 		fail_with(failure, "%s: %s", path, strerror(errno));
-	while (getline(&line, &capacity, file) >= 0) {
-		char *text = line + strspn(line, " \t");
+	while ((line = fields_line(file, path, failure)) != NULL) {
+		const char *text = line + strspn(line, " \t");
 		size_t n = strlen(text);
 
 		while (n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL)
@@ -52,9 +51,6 @@ suppress_read(const char *path, int failure)
 		patterns[npatterns++] =
 		    (struct pattern){.text = xprint("%.*s", (int)n, text)};
 	}
-	if (ferror(file))
-		fail_with(failure, "%s: %s", path, strerror(errno));
-	free(line);
 	fclose(file);
 }
 

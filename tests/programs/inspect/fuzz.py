@@ -4,8 +4,8 @@ fuzz.py UMEM ROUNDS CORE... - damages cores and has umem look at them
 A round is one piece of damage to one core, and one command.  What is damaged:
 the length, the ELF header, a program header, the notes, the library's
 description of itself, or a word that is not zero in memory.  The lengths of
-each note are emptied in turn.  Saved looks and files of suppressions are
-damaged, too.
+each note are emptied in turn.  Saved looks, files of suppressions and the file
+of the program are damaged, too.
 """
 import json
 import os
@@ -339,6 +339,32 @@ def look_files(name, dice, n):
         open("spoiled", "wb").write(saved.replace(old, new))
         if look("saved", ["diff", "spoiled"], f"{new}") != 2:
             sys.exit(f"{new} is a number in a look")
+    open("zeros", "wb").truncate(8 << 20)
+    for target, words in ((name, ["leaks", "--suppressions=zeros"]),
+                          ("saved", ["diff", "zeros"]), ("zeros", ["plot"])):
+        if look(target, words, "zeros") != 2:
+            sys.exit(f"umem {words[0]} takes zeros for text")
+
+
+def harm_program(name, dice, n):
+    """The file of the program, with its symbols and lines, is damaged or cut."""
+    program = os.path.abspath("small")
+    whole = open(program, "rb").read()
+    sections, = struct.unpack_from("<Q", whole, 40)
+    file = "files" + program
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    for i in range(n):
+        text = bytearray(whole)
+        for _ in range(dice.choice([1, 1, 4])):
+            start, end = dice.choice([(0, 64), (0, len(whole) - 8),
+                                      (sections, len(whole) - 8)])
+            at = dice.randrange(start, end)
+            text[at:at + 8] = damage(dice, whole[at:at + 8])
+        if dice.randrange(4) == 0:
+            del text[dice.randrange(len(text)):]
+        open(file, "wb").write(text)
+        look(name, dice.choice(COMMANDS[:2] + COMMANDS[-1:]) +
+             ["--sysroot=files"], f"a spoiled program, {i}")
 
 
 for name in names:
@@ -356,6 +382,7 @@ for name in names:
     cut(name, dice, rounds // 2)
     empty_notes(name)
     look_files(name, dice, rounds // 4)
+    harm_program(name, dice, rounds)
     statuses = harm(name, dice, rounds)
     if rounds >= 50 and statuses != {0, 1, 2}:
         sys.exit(f"{name}: only statuses {statuses}; is it damaged at all?")
