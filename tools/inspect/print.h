@@ -21,7 +21,7 @@ void json_number(const char *key, uint64_t number);
 void json_address(const char *key, uint64_t address); /* "0x..." */
 void json_bool(const char *key, bool value);
 
-/* True after json_start().  If it is false, commands print tables. */
+/* Is --json given?  Otherwise commands print tables. */
 extern bool json_wanted;
 
 /* Checks that all output was written, or ends with a message. */

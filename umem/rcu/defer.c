@@ -90,7 +90,7 @@ kind_api_name(unsigned kind)
 static struct defer *
 cache_first_layer(const struct umem_cache *cache)
 {
-	/* Acquire; pairs with the release in layer_make(). */
+	/* Acquire; pairs with the release in cache_layer(). */
 	return __atomic_load_n(&cache->defers, __ATOMIC_ACQUIRE);
 }
 
