@@ -195,11 +195,20 @@ weight(size_t size)
 	return (double)size / -expm1(-(double)size / MARKED_MEAN);
 }
 
+/* It finds nothing in one thread, and makes an allocation 50 times as slow. */
+#ifdef __SANITIZE_THREAD__
+#define WITH_THREAD_SANITIZER true
+#else
+#define WITH_THREAD_SANITIZER false
+#endif
+
 START_TEST(an_estimate_is_right_for_every_part_of_a_pattern)
 {
 	unsigned depth = patterns[_i].depth, n = patterns[_i].nrounds;
 	double estimate[4] = {0}, exact[4] = {0}, variance[4] = {0};
 
+	if (WITH_THREAD_SANITIZER)
+		return;
 	ck_assert_int_eq(umem_sample(MARKED_MEAN), 0);
 	for (unsigned round = 0; round < n; round++) {
 		for (unsigned i = 0; i < depth; i++) {
