@@ -18,6 +18,27 @@ says() {
 	fi
 }
 
+# fits WIDTH COMMAND... - are the lines of the table as wide as that, at most?
+fits() {
+	script -qec "stty cols $1; $umem ${*:2} $pid" /dev/null </dev/null 2>err |
+	    tr -d '\r' >said
+	if ! grep -q ' CALL SITE' said ||
+	    awk -v width="$1" '/ CALL SITE/ { on = 1 } /^$/ { on = 0 }
+	    on && length > width' said | grep -q .; then
+		echo "umem ${*:2} on $1 columns:"
+		head -40 said err
+		exit 1
+	fi
+}
+# shown REGEX - does the last output have this line?
+shown() {
+	grep -Eq -e "$1" said || {
+		echo "no '$1' in:"
+		head -40 said
+		exit 1
+	}
+}
+
 # exact TARGET - is its report true to the byte?  All blocks have records.
 exact() {
 	"$umem" leaks --json "$1" >json
@@ -55,6 +76,7 @@ for environment in UMEM_DEBUG=audit UMEM_OPTIONS=sample=1; do
 	gcore -o core "$pid" >/dev/null 2>&1
 	exact "core.$pid"
 	rm -f "core.$pid"
+	[ "$environment" = UMEM_DEBUG=audit ] || fits 90 samples
 	finish 0
 done
 
@@ -70,6 +92,22 @@ says '  load_names \(sites\.c:[0-9]+\) via __?strdup < lose_all$' leaks "$pid"
 says '^  199K in 40 blocks, one at [0-9a-f]+, allocated by:$' leaks -d "$pid"
 says '^    sites`serve_second\+0x[0-9a-f]+ \(sites\.c:[0-9]+\)$' leaks -d "$pid"
 says '^199K leaked in 80 blocks, 195\.3K of it in 40 ' leaks -c serve_second "$pid"
+
+# On a terminal, a row is one line: the callers are cut, then the middle part of
+# the name, and a narrow terminal lacks columns.  Pipes have whole rows.
+unset COLUMNS
+fits 80 leaks
+shown '^ +BYTES +BLOCKS INDIRECT +PER MIN  CALL SITE$'
+shown '^ +497\.6K +100 +488\.2K +[0-9.K-]+  session_open \(sites\.c:[0-9]+\) < s.*\.\.$'
+fits 100 leaks
+shown '^ +BYTES SHARE +BLOCKS INDIRECT +OLDEST +PER MIN  CALL SITE$'
+fits 60 users
+shown '^ +BYTES +BLOCKS  CALL SITE$'
+says ' session_open \(sites\.c:[0-9]+\) < serve_first < lose_all; 1 more stack$' \
+    users "$pid"
+script -qec "stty cols 60; COLUMNS=300 $umem leaks $pid" /dev/null </dev/null \
+    2>err | tr -d '\r' >said
+shown ' session_open \(sites\.c:[0-9]+\) < serve_first < lose_all; 1 more stack$'
 
 # Suppressed call sites take with them the blocks to which only theirs point.
 cat >known <<'EOF'

@@ -29,11 +29,13 @@ print_site(struct model *model, const struct sample_stack *site, uint64_t now,
     bool stacks)
 {
 	struct audit audit = audit_of_sample(site->newest);
-
-	printf("%7zu %10.0f %9s %9s %9s %s\n", site->n, site->nblocks,
+	const char *callers,
+	    *name = site_stack_text(model, audit.depth, audit.stack, &callers);
+	int used = printf("%7zu %10.0f %9s %9s %9s ", site->n, site->nblocks,
 	    size_text((uint64_t)site->bytes), age_text(now, site->newest->time),
-	    age_text(now, site->oldest->time),
-	    site_stack_text(model, audit.depth, audit.stack));
+	    age_text(now, site->oldest->time));
+
+	print_call_site((size_t)used, name, callers);
 	if (stacks)
 		audit_print_stack(model, &audit, 9);
 }

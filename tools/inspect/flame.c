@@ -286,11 +286,13 @@ put_sites(struct model *model, const struct sample_stack *stacks, size_t n)
 	     "<th>call site</th></tr>");
 	for (size_t i = 0; i < n && i < SITES_ROWS; i++) {
 		const struct sample *s = stacks[i].newest;
+		const char *callers;
 
 		printf("<tr><td>%s</td><td>%.0f%%</td><td>%.0f</td><td>",
 		    html_size(stacks[i].bytes), 100 * stacks[i].bytes / all,
 		    stacks[i].nblocks);
-		html_text(site_stack_text(model, s->depth, s->stack));
+		html_text(site_stack_text(model, s->depth, s->stack, &callers));
+		html_text(callers);
 		puts("</td></tr>");
 	}
 	puts("</table></div>");

@@ -316,13 +316,14 @@ minutes_between(
 static void
 print_change(const struct change *c, double minutes)
 {
-	printf("%9s %9s %8s %9s %9s  %s%s\n",
+	int used = printf("%9s %9s %8s %9s %9s  ",
 	    signed_text(c->more_bytes, c->estimated),
 	    minutes > 0 ? signed_text(c->more_bytes / minutes, c->estimated)
 			: "-",
 	    xprint("%+.0f", c->more_blocks),
-	    size_text((uint64_t)(c->bytes + 0.5)), xprint("%.0f", c->blocks),
-	    c->name, c->callers);
+	    size_text((uint64_t)(c->bytes + 0.5)), xprint("%.0f", c->blocks));
+
+	print_call_site((size_t)used, c->name, c->callers);
 }
 
 /* Returns the growth of all blocks that is in no row. */

@@ -1,11 +1,17 @@
 /* print.c - human-readable figures, and JSON */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "tools/inspect/print.h"
 
 #define DEPTH_MOST 16
+
+/* A call site has at least so many columns, however narrow the terminal is. */
+#define CALL_SITE_LEAST 20
 
 bool json_wanted;
 
@@ -38,6 +44,64 @@ size_text(uint64_t bytes)
 		snprintf(text, sizeof(texts[0]), "%lu.%lu%c", bytes >> 10,
 		    tenths, units[unit]);
 	return text;
+}
+
+size_t
+print_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size = {0};
+
+	if (!isatty(STDOUT_FILENO))
+		return SIZE_MAX;
+	if (columns != NULL && strtoul(columns, NULL, 10) > 0)
+		return strtoul(columns, NULL, 10);
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+		return SIZE_MAX;
+	return size.ws_col;
+}
+
+static bool
+is_inside_character(char c)
+{
+	return (c & 0xc0) == 0x80; /* UTF-8 */
+}
+
+char *
+text_shortened(const char *text, size_t width)
+{
+	size_t n = strlen(text), head = width / 2 - 1,
+	       tail = n - width + width / 2 + 1;
+
+	assert(width >= 2);
+	if (n <= width)
+		return xprint("%s", text);
+	while (is_inside_character(text[head]))
+		head--;
+	while (is_inside_character(text[tail]))
+		tail++;
+	return xprint("%.*s..%s", (int)head, text, text + tail);
+}
+
+void
+print_call_site(size_t used, const char *name, const char *callers)
+{
+	size_t width = print_width(), n = strlen(name);
+	size_t space =
+	    width > used + CALL_SITE_LEAST ? width - used : CALL_SITE_LEAST;
+
+	if (n + strlen(callers) <= space) {
+		printf("%s%s\n", name, callers);
+	} else if (n + 2 <= space) {
+		for (n = space - n - 2; is_inside_character(callers[n]);)
+			n--;
+		printf("%s%.*s..\n", name, (int)n, callers);
+	} else {
+		char *text = text_shortened(name, space);
+
+		puts(text);
+		free(text);
+	}
 }
 
 static void

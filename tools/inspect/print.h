@@ -13,6 +13,21 @@ const char *size_text(uint64_t bytes);
 /* Columns of text that is not made for a terminal of known size. */
 #define TEXT_WIDTH 100
 
+/* Returns the columns of the terminal to which output goes, or SIZE_MAX. */
+size_t print_width(void);
+
+/*
+ * Returns a text without its middle part if it is longer than width, because
+ * names often differ at the end.  The caller frees it.
+ */
+char *text_shortened(const char *text, size_t width);
+
+/*
+ * Ends a row, of which so many columns are used, with a call site.  On a narrow
+ * terminal it cuts the callers, and then the middle part of the name.
+ */
+void print_call_site(size_t used, const char *name, const char *callers);
+
 /* Streaming JSON on standard output; key is NULL inside an array. */
 void json_open(const char *key, char bracket); /* '{' or '[' */
 void json_close(void);

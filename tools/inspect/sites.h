@@ -109,9 +109,9 @@ site_tally_total(const struct site_tally *t)
 /* Returns the name of the row of a tally. */
 const char *site_tally_name(struct model *model, const struct site_tally *t);
 
-/* Returns the call site of a stack and its callers, as a row has them. */
-const char *site_stack_text(
-    struct model *model, unsigned depth, const uint64_t *stack);
+/* Returns the call site of a stack, and sets *callers, as a row has them. */
+const char *site_stack_text(struct model *model, unsigned depth,
+    const uint64_t *stack, const char **callers);
 
 /* Has a frame of its stack this text in its name? */
 bool site_tally_is_from(

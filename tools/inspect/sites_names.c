@@ -308,14 +308,13 @@ site_callers(struct sites *sites, const struct site *site)
 }
 
 const char *
-site_stack_text(struct model *model, unsigned depth, const uint64_t *stack)
+site_stack_text(struct model *model, unsigned depth, const uint64_t *stack,
+    const char **callers)
 {
 	struct site_tally t = {.depth = depth, .stack = stack};
 
-	if (depth == 0)
-		return "?";
-	return xprint(
-	    "%s%s", site_tally_name(model, &t), callers_text(model, &t));
+	*callers = depth == 0 ? "" : callers_text(model, &t);
+	return depth == 0 ? "?" : site_tally_name(model, &t);
 }
 
 bool

@@ -11,6 +11,22 @@
 /* Stacks of a row that are printed. */
 #define STACKS_MOST 5
 
+/* Columns of the terminal for a call site, for which others are left out. */
+#define CALL_SITE_WANTED 40
+
+/*
+ * The columns before the call site.  On a narrow terminal, those with the
+ * largest rank are left out.
+ */
+static const struct column {
+	const char *title;
+	size_t width;
+	unsigned rank;
+	bool of_leaks; /* only leaks have it */
+} columns[] = {{"BYTES", 9, 0, false}, {"SHARE", 5, 3, false},
+    {"BLOCKS", 9, 0, false}, {"INDIRECT", 8, 1, true}, {"OLDEST", 7, 4, false},
+    {"PER MIN", 8, 2, true}};
+
 static const char *
 bytes_text(double bytes, bool estimated)
 {
@@ -78,33 +94,62 @@ print_stacks(struct sites *sites, const struct site *site)
 		printf("  %zu more stacks\n", site->ntallies - STACKS_MOST);
 }
 
+/* Is there space for this column, and for all of smaller ranks? */
+static bool
+has_column(const struct sites *sites, size_t column)
+{
+	size_t width = print_width(), used = 1;
+
+	if (columns[column].of_leaks && !sites->are_leaks)
+		return false;
+	for (size_t i = 0; i < array_size(columns); i++)
+		if (columns[i].rank <= columns[column].rank &&
+		    (sites->are_leaks || !columns[i].of_leaks))
+			used += columns[i].width + 1;
+	return columns[column].rank == 0 ||
+	       (width > CALL_SITE_WANTED && used <= width - CALL_SITE_WANTED);
+}
+
+/* Prints the texts of the columns that there are; returns their width. */
+static size_t
+print_cells(const struct sites *sites, const char *const *texts)
+{
+	size_t used = 1;
+
+	for (size_t i = 0; i < array_size(columns); i++)
+		if (has_column(sites, i)) {
+			printf("%*s ", (int)columns[i].width, texts[i]);
+			used += columns[i].width + 1;
+		}
+	putchar(' ');
+	return used;
+}
+
 static void
 print_head(const struct sites *sites)
 {
-	printf("%9s %5s %9s ", "BYTES", "SHARE", "BLOCKS");
-	if (sites->are_leaks)
-		printf("%8s ", "INDIRECT");
-	printf("%7s ", "OLDEST");
-	if (sites->are_leaks)
-		printf("%8s ", "PER MIN");
-	puts(" CALL SITE");
+	const char *texts[array_size(columns)];
+
+	for (size_t i = 0; i < array_size(columns); i++)
+		texts[i] = columns[i].title;
+	print_cells(sites, texts);
+	puts("CALL SITE");
 }
 
 static void
 print_row(struct sites *sites, const struct site *row, double all)
 {
 	bool about = row->estimated;
+	const char *texts[array_size(columns)] = {
+	    bytes_text(site_total(row), about),
+	    xprint("%.0f%%", 100 * site_total(row) / all),
+	    blocks_text(row->blocks, about),
+	    row->held >= 0.5 ? bytes_text(row->held, about) : "-",
+	    site_age_text(row->oldest),
+	    row->rate < 0 ? "-" : bytes_text(row->rate, about)};
 
-	printf("%9s %4.0f%% %9s ", bytes_text(site_total(row), about),
-	    100 * site_total(row) / all, blocks_text(row->blocks, about));
-	if (sites->are_leaks)
-		printf("%8s ",
-		    row->held >= 0.5 ? bytes_text(row->held, about) : "-");
-	printf("%7s ", site_age_text(row->oldest));
-	if (sites->are_leaks)
-		printf(
-		    "%8s ", row->rate < 0 ? "-" : bytes_text(row->rate, about));
-	printf(" %s%s\n", row->name, site_callers(sites, row));
+	print_call_site(
+	    print_cells(sites, texts), row->name, site_callers(sites, row));
 }
 
 void

@@ -364,31 +364,6 @@ name_width(void)
 				    : width;
 }
 
-static bool
-is_inside_character(char c)
-{
-	return (c & 0xc0) == 0x80; /* UTF-8 */
-}
-
-/*
- * Returns a name without its middle part if it is too long: names of caches
- * often differ at the end.  The caller frees it.
- */
-static char *
-name_shortened(const char *name, size_t width)
-{
-	size_t n = strlen(name), head = width / 2 - 1,
-	       tail = n - width + width / 2 + 1;
-
-	if (n <= width)
-		return xprint("%s", name);
-	while (is_inside_character(name[head]))
-		head--;
-	while (is_inside_character(name[tail]))
-		tail++;
-	return xprint("%.*s..%s", (int)head, name, name + tail);
-}
-
 /* Adds a row with this name and texts, one for each column. */
 static void
 add_cells(enum screen_style style, const char *name, const char *const *texts)
@@ -396,7 +371,7 @@ add_cells(enum screen_style style, const char *name, const char *const *texts)
 	char line[NAME_MOST + 8 * 32], *start;
 	size_t n = columns_shown(), used;
 
-	start = name_shortened(name, name_width());
+	start = text_shortened(name, name_width());
 	used = (size_t)snprintf(
 	    line, sizeof(line), "%-*s", (int)name_width(), start);
 	free(start);
