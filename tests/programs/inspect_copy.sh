@@ -36,7 +36,7 @@ import subprocess
 import sys
 import time
 
-umem, pid = sys.argv[1:]
+umem, pid, command = sys.argv[1:]
 
 
 def children():
@@ -59,7 +59,7 @@ def score(child):
 
 def attempt():
     """Kills umem while a copy exists; returns False if umem was faster."""
-    tool = subprocess.Popen([umem, "leaks", pid], stdout=subprocess.DEVNULL,
+    tool = subprocess.Popen([umem, command, pid], stdout=subprocess.DEVNULL,
                             stderr=subprocess.DEVNULL)
     while tool.poll() is None:
         found = [child for child in children() if score(child) == 1000]
@@ -85,10 +85,22 @@ while list(children()):
         sys.exit("the copy is still there")
     time.sleep(0.05)
 END
-python3 kill.py "$umem" "$pid" || exit 1
+python3 kill.py "$umem" "$pid" leaks || exit 1
 "$umem" leaks -v "$pid" >said
 if ! grep -q "$copied" said; then
 	echo "no copy after umem was killed:"
+	cat said
+	exit 1
+fi
+finish 0
+
+# With a record of each allocation, the library has so much memory of its own
+# that the other commands have the process copied, too.
+UMEM_DEBUG=default start "$TMP/copied" 96
+python3 kill.py "$umem" "$pid" users || exit 1
+"$umem" users "$pid" >said || exit 1
+if ! grep -q ' main ' said; then
+	echo "no blocks of main():"
 	cat said
 	exit 1
 fi

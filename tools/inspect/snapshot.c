@@ -10,7 +10,9 @@
  * The roots and the heap are read while the target is stopped if there is
  * little of them.  Otherwise they are read from a copy of the target, which the
  * library makes (target_copy.c), if one of its threads is there to do so, or
- * while the only thread waits in a system call (target_call.c).
+ * while the only thread waits in a system call (target_call.c).  The library's
+ * memory is read from a copy, too, if there is much of it: with UMEM_DEBUG it
+ * may be more than that of the program.
  *
  * A header that a thread has claimed has no valid top: only its owner knows it.
  * Therefore this file resumes a live target and stops it again, several times,
@@ -43,6 +45,12 @@
 
 /* A target with less memory than this is stopped while it is read. */
 #define COPY_LEAST (64 * MIB)
+
+/*
+ * To read memory takes longer than to copy the page tables of this many times
+ * as much: 400 milliseconds for each GiB, and 3 to 10.
+ */
+#define STRUCTURES_PART 32
 
 static void
 copy_meta_list(struct model *model, enum layout_entry list)
@@ -299,16 +307,28 @@ request_of(struct model *model)
 	return request;
 }
 
+/* Do these parts include memory of the program? */
+static bool
+reads_much(unsigned parts)
+{
+	return (parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0;
+}
+
 /*
  * Makes a copy of the target that does not run, and copies the library's
- * structures from it.  Returns false if the library cannot make one now.
+ * structures from it.  bytes: to be read from it.  Returns false if the library
+ * cannot make one now, or if little memory is left.
  */
 static bool
-copy_target(struct model *model, unsigned parts)
+copy_target(struct model *model, unsigned parts, uint64_t bytes)
 {
 	struct copy_request request = request_of(model);
 	struct target *target = model->target;
+	const char *limit;
 
+	/* The process may change some of its memory until the copy ends. */
+	if (!memory_is_left_to(target->pid, bytes / CHANGED_PART, &limit))
+		return false;
 	for (unsigned i = 0; i < COPY_TRIES; i++) {
 		if (!target_ask_copy(target, &request))
 			return false;
@@ -317,7 +337,7 @@ copy_target(struct model *model, unsigned parts)
 			target_release(target);
 			continue;
 		}
-		if (roots_are_lacking(model, parts)) {
+		if (reads_much(parts) && roots_are_lacking(model, parts)) {
 			copy_metadata(model);
 			model_take_caches(model);
 			choose_filter(model);
@@ -343,13 +363,8 @@ copy_target(struct model *model, unsigned parts)
 static bool
 read_copy(struct model *model, unsigned parts, const struct roots_size *size)
 {
-	const char *limit;
-
 	memory_expect(model->target->name, size->least);
-	/* The process may change some of its memory until the copy ends. */
-	if (!memory_is_left_to(
-		model->target->pid, size->present / CHANGED_PART, &limit) ||
-	    !copy_target(model, parts))
+	if (!copy_target(model, parts, size->present))
 		return false;
 	if ((parts & MODEL_MEMORY) != 0 ||
 	    size->need > size->present / PACKED_PART ||
@@ -376,6 +391,42 @@ hold_to_move(struct model *model, const struct roots_size *size)
 }
 
 /*
+ * Do the library's structures take so much memory that the target would be
+ * stopped for longer while they are read than while the kernel copies it?
+ */
+static bool
+structures_are_large(const struct target *target, uint64_t bytes)
+{
+	long kib = live_status(target->pid, "VmRSS");
+
+	return !target->borrowed && bytes >= COPY_LEAST && kib > 0 &&
+	       bytes / KIB >= (uint64_t)kib / STRUCTURES_PART;
+}
+
+/*
+ * Copies the library's structures of a target that is stopped, or of a copy of
+ * it if they are large.  may_lose: it may also wait in a system call that
+ * returns too early.
+ */
+static void
+hold_structures(struct model *model, unsigned parts, bool may_lose)
+{
+	struct target *target = model->target;
+	bool is_large = false;
+
+	if (target->live) {
+		uint64_t bytes =
+		    layout_variable(model->layout, target, L_MAPPED_BYTES);
+
+		memory_expect(target->name, 2 * bytes);
+		is_large = structures_are_large(target, bytes);
+		if (is_large && copy_target(model, parts, bytes))
+			return;
+	}
+	hold_without_claims(model, is_large && may_lose);
+}
+
+/*
  * Stops the target or makes a copy of it, so that its memory stays as it is,
  * and copies the library's structures.  may_lose: it may also wait in a system
  * call that returns too early.
@@ -384,10 +435,13 @@ static void
 hold_memory(struct model *model, unsigned parts, bool may_lose)
 {
 	struct target *target = model->target;
-	bool reads_much = (parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0;
 	bool is_large = false;
 
-	if (reads_much && target->live) {
+	if (!reads_much(parts)) {
+		hold_structures(model, parts, may_lose);
+		return;
+	}
+	if (target->live) {
 		struct roots_size size;
 
 		units_used(model);
@@ -404,13 +458,9 @@ hold_memory(struct model *model, unsigned parts, bool may_lose)
 		if ((parts & MODEL_MEMORY) != 0 && !target->borrowed &&
 		    target->nready == 0)
 			roots_prepare(model);
-	} else if (target->live) {
-		memory_expect(target->name,
-		    2 * layout_variable(model->layout, target, L_MAPPED_BYTES));
 	}
 	hold_without_claims(model, is_large && may_lose);
-	if (reads_much)
-		target_read_kernel_references(target);
+	target_read_kernel_references(target);
 }
 
 /* Returns false if the target had to be let go before the end. */
@@ -423,7 +473,7 @@ take_memory(struct model *model, unsigned parts, bool may_lose)
 	assert(target_is_still(target));
 	model_take_caches(model);
 	choose_filter(model);
-	if ((parts & (MODEL_POINTERS | MODEL_MEMORY)) != 0)
+	if (reads_much(parts))
 		roots_copy(model, parts);
 	if ((parts & MODEL_LOGS) != 0)
 		roots_copy_logs(model);
