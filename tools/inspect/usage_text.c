@@ -82,7 +82,9 @@ usage_text(const struct usage *u, size_t width)
 		term_add(file, width, &column, '-', "untouched",
 		    size_text(u->untouched));
 	if (u->has_rounding)
-		fprintf(file, "\nof %s in use, about %s are rounding",
+		fprintf(file,
+		    "\nof %s in use, about %s are rounding, estimated from "
+		    "samples",
 		    size_text(u->in_use), size_text(u->rounding));
 	fclose(file);
 	return text;
