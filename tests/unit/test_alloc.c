@@ -307,22 +307,34 @@ END_TEST
 
 START_TEST(a_block_that_grew_grows_on_in_place)
 {
-	char *p = alloc_get(opaque(900 * KIB)), *q;
+	size_t least = LARGE_GROWN;
+	char *p = alloc_get(opaque(least)), *q;
 
-	fill(p, 900 * KIB, 1);
-	q = alloc_resize(p, LARGE_GROWN + 1);
+	fill(p, least, 1);
+	q = alloc_resize(p, least + 1);
 	ck_assert_ptr_nonnull(q);
 	ck_assert_uint_eq(large_count(), 1);
-	ck_assert_uint_eq(alloc_usable(q, "test"), LARGE_GROWN + HEAP_UNIT);
+	ck_assert_uint_eq(alloc_usable(q, "test"), least + HEAP_UNIT);
 	/* All memory behind the block is free, so the block grows in place. */
-	for (size_t n = LARGE_GROWN; n < 2 * LARGE_GROWN; n += 100 * KIB)
+	for (size_t n = least; n < 2 * MIB; n += n / 8)
 		ck_assert_ptr_eq(alloc_resize(q, n + HEAP_UNIT), q);
 	/* Shrinking releases the memory that is cut off. */
-	ck_assert_ptr_eq(alloc_resize(q, LARGE_GROWN + 1), q);
-	ck_assert_uint_eq(alloc_usable(q, "test"), LARGE_GROWN + HEAP_UNIT);
-	ck_assert(is_filled(q, 900 * KIB, 1));
-	alloc_free_sized(q, LARGE_GROWN + 1, API_MALLOC, "test");
+	ck_assert_ptr_eq(alloc_resize(q, least + 1), q);
+	ck_assert_uint_eq(alloc_usable(q, "test"), least + HEAP_UNIT);
+	ck_assert(is_filled(q, least, 1));
+	alloc_free_sized(q, least + 1, API_MALLOC, "test");
 	ck_assert_uint_eq(large_count(), 0);
+}
+END_TEST
+
+START_TEST(a_small_block_that_grows_is_of_a_class)
+{
+	char *p = alloc_get(opaque(LARGE_GROWN / 2));
+
+	p = alloc_resize(p, 2 * MIB);
+	ck_assert_ptr_nonnull(p);
+	ck_assert_uint_eq(large_count(), 0);
+	alloc_free(p);
 }
 END_TEST
 
@@ -331,9 +343,9 @@ START_TEST(a_large_block_that_shrinks_is_of_a_class_again)
 	char *p = alloc_resize(alloc_get(opaque(900 * KIB)), 3 * MIB);
 
 	ck_assert_uint_eq(large_count(), 1);
-	fill(p, 500 * KIB, 2);
-	p = alloc_resize(p, 500 * KIB);
-	ck_assert(is_filled(p, 500 * KIB, 2));
+	fill(p, LARGE_GROWN / 2, 2);
+	p = alloc_resize(p, LARGE_GROWN / 2);
+	ck_assert(is_filled(p, LARGE_GROWN / 2, 2));
 	ck_assert_uint_eq(large_count(), 0);
 	alloc_free(p);
 }
@@ -646,6 +658,7 @@ alloc_suite(void)
 	tcase_add_loop_test(tc, a_resized_block_keeps_what_was_in_it, 0, 3);
 	tcase_add_test(tc, a_block_stays_where_it_is_while_it_is_half_used);
 	tcase_add_test(tc, a_block_that_grew_grows_on_in_place);
+	tcase_add_test(tc, a_small_block_that_grows_is_of_a_class);
 	tcase_add_test(tc, a_large_block_that_shrinks_is_of_a_class_again);
 	tcase_add_test(tc, a_refused_resize_keeps_the_block);
 	tcase_add_test(tc, a_refused_request_is_enomem_and_loses_nothing);

@@ -16,8 +16,9 @@
  *	After a move the old span has no pages and reads as zeros.  After a copy
  *	it keeps its pages for reuse.
  *
- *	A block of a size class that realloc() makes larger than LARGE_GROWN
- *	becomes a large block, because a chunk cannot grow in place.
+ *	A block of a size class that has LARGE_GROWN bytes or more becomes a
+ *	large block when realloc() grows it: a chunk cannot grow in place, and
+ *	each class that a list grows through would keep a free chunk.
  */
 #include <stdint.h>
 #include <string.h>

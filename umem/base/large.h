@@ -42,8 +42,11 @@ void large_unregister(void *p, size_t bytes);
  */
 void *large_resize(void *p, size_t bytes, size_t size);
 
-/* A block that realloc() grows beyond this size becomes a large block. */
-#define LARGE_GROWN (1 * MIB)
+/*
+ * A block of a size class with at least this many bytes becomes a large block
+ * when realloc() grows it.  A smaller copy takes less time than a span.
+ */
+#define LARGE_GROWN (64 * KIB)
 
 /*
  * Allocates a large block and copies oldbytes bytes from p into it.  Returns

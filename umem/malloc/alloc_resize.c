@@ -82,7 +82,7 @@ resize_grow_to_large(void *p, size_t bytes, size_t size)
 {
 	void *q = NULL;
 
-	umem_assert(bytes < size && size > LARGE_GROWN);
+	umem_assert(bytes < size && bytes >= LARGE_GROWN);
 	if (!sample_is_on() && !debug_large())
 		q = large_alloc_copy(p, bytes, size);
 	if (q == NULL)
@@ -117,7 +117,7 @@ resize_class(void *p, size_t bytes, size_t size)
 	if (unlikely(size <= bytes))
 		return resize_shrink(p, bytes, size);
 	new_size = shrink_grow(p, size);
-	q = likely(new_size <= LARGE_GROWN)
+	q = likely(bytes < LARGE_GROWN)
 		? resize_by_copy(p, bytes, new_size)
 		: resize_grow_to_large(p, bytes, new_size);
 	return likely(new_size == size) ? q : resize_keep_too_large(q);
@@ -189,7 +189,7 @@ resize_large(void *p, size_t bytes, size_t size)
 {
 	void *q = large_resize(p, bytes, size);
 
-	umem_assert(size > LARGE_GROWN && bytes % HEAP_UNIT == 0);
+	umem_assert(size >= LARGE_GROWN && bytes % HEAP_UNIT == 0);
 	for (unsigned i = 0;
 	     q == NULL && update_reclaim(size, i, /* may_call */ false); i++)
 		q = large_resize(p, bytes, size);
@@ -206,7 +206,7 @@ resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 		return resize_sample(p, bytes, size);
 	if (unlikely(debug.on) && (class == 0 || debug_owns(class)))
 		return resize_debugged(class, p, size);
-	if (class == PAGE_MAP_LARGE && size > LARGE_GROWN)
+	if (class == PAGE_MAP_LARGE && size >= LARGE_GROWN)
 		return resize_large(p, bytes, size);
 	return resize_class(p, bytes, size);
 }
