@@ -26,7 +26,7 @@ daemon_with_fault(const char *path)
 int
 main(void)
 {
-	char path[] = "/tmp/umem-test-XXXXXX", got[100];
+	char path[] = "umem-test-XXXXXX", got[100];
 	int fd = mkstemp(path), status;
 	pid_t child;
 

@@ -278,7 +278,8 @@ START_TEST(what_is_wrong_is_said_without_verbose)
 }
 END_TEST
 
-static char data_path[] = "/tmp/umem-test-XXXXXX";
+/* In the working folder, which run_tests.sh removes. */
+static char data_path[] = "umem-test-XXXXXX";
 
 static void
 parse_with_data_at_2(void)

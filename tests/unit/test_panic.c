@@ -219,6 +219,7 @@ START_TEST(no_descriptor_is_no_trouble)
 }
 END_TEST
 
+/* In the working folder, which run_tests.sh removes. */
 static char path[2][32];
 static int file[2];
 
@@ -226,7 +227,7 @@ static void
 files_make(void)
 {
 	for (int i = 0; i < 2; i++) {
-		strcpy(path[i], "/tmp/umem-test-XXXXXX");
+		strcpy(path[i], "umem-test-XXXXXX");
 		file[i] = mkstemp(path[i]);
 		ck_assert_int_ge(file[i], 0);
 	}
