@@ -116,12 +116,11 @@ nreleased(const struct domain *domain)
 	return __atomic_load_n(&domain->nreleased, __ATOMIC_SEQ_CST);
 }
 
-/* Waits at most ten seconds until n objects have been released. */
+/* Waits until n objects have been released. */
 static bool
 are_released(const struct domain *domain, uint64_t n)
 {
-	for (int i = 0; i < 1000 && nreleased(domain) < n; i++)
-		usleep(10000);
+	wait_until(nreleased(domain) >= n);
 	return nreleased(domain) == n;
 }
 
@@ -512,13 +511,11 @@ destruct(void *object, void *unused)
 	__atomic_add_fetch(&nended, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Waits at most ten seconds until *n is positive. */
+/* Waits until *n is positive. */
 static bool
 becomes_positive(unsigned *n)
 {
-	for (int i = 0; i < 1000 && __atomic_load_n(n, __ATOMIC_SEQ_CST) == 0;
-	     i++)
-		usleep(10000);
+	wait_until(__atomic_load_n(n, __ATOMIC_SEQ_CST) != 0);
 	return __atomic_load_n(n, __ATOMIC_SEQ_CST) != 0;
 }
 
@@ -620,10 +617,8 @@ START_TEST(a_reader_forks_while_objects_are_released)
 		ck_assert_int_eq(umem_defer_block(&blocks[i], free_slowly, NULL,
 				     &one, grace_of),
 		    0);
-	for (int i = 0;
-	     i < 1000 && __atomic_load_n(&nfreed, __ATOMIC_SEQ_CST) == 0; i++)
-		usleep(10000);
-	ck_assert_uint_eq(nfreed, 1);
+	wait_until(__atomic_load_n(&nfreed, __ATOMIC_SEQ_CST) != 0);
+	ck_assert_uint_eq(__atomic_load_n(&nfreed, __ATOMIC_SEQ_CST), 1);
 	ck_assert_int_eq(pthread_create(&thread, NULL, hasten, NULL), 0);
 	set(&one.reading, 1);
 	ck_assert(is_true_in_child(both_are_freed));
