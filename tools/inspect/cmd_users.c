@@ -21,7 +21,7 @@
 
 struct users_options {
 	const char *save;         /* a file for the look; or NULL */
-	const struct look *since; /* print only what has changed; or NULL */
+	const struct look *since; /* print only changes since then; or NULL */
 	bool mdb;
 	bool details;
 	bool every;   /* row */

@@ -83,17 +83,24 @@ xresize(void *old, size_t bytes)
 }
 
 char *
+xprint_list(const char *format, va_list arguments)
+{
+	char *text;
+
+	if (vasprintf(&text, format, arguments) < 0)
+		fail_with(EXIT_ERROR, "out of memory");
+	return text;
+}
+
+char *
 xprint(const char *format, ...)
 {
 	va_list arguments;
 	char *text;
-	int n;
 
 	va_start(arguments, format);
-	n = vasprintf(&text, format, arguments);
+	text = xprint_list(format, arguments);
 	va_end(arguments);
-	if (n < 0)
-		fail_with(EXIT_ERROR, "out of memory");
 	return text;
 }
 

@@ -20,7 +20,7 @@ typedef void leaks_func(
     struct model *model, struct slab *slab, struct large *large, unsigned i);
 void leaks_each(struct model *model, leaks_func *f);
 
-/* Takes a leak, and what can be reached from it, out of the leaks. */
+/* Takes a leak, and the blocks reached from it, out of the leaks. */
 void leaks_excuse(
     struct model *model, struct slab *slab, struct large *large, unsigned i);
 
@@ -44,7 +44,7 @@ struct leaks_options {
 	bool every;         /* row */
 	const char *caller; /* selects stacks with this in a name; or NULL */
 	const char *save;   /* a file for the look; or NULL */
-	const struct look *since; /* print only what has changed; or NULL */
+	const struct look *since; /* print only changes since then; or NULL */
 };
 
 /* Prints the report on standard output; returns EXIT_OK or EXIT_FOUND. */

@@ -19,7 +19,7 @@ static struct sites direct, indirect;
 
 static double excused_bytes, excused_blocks;
 
-/* Excuses blocks whose stack is suppressed, and what they point to. */
+/* Excuses blocks with a suppressed stack, and the blocks they point to. */
 static void
 excuse(struct model *model, struct slab *slab, struct large *large, unsigned i)
 {

@@ -72,7 +72,7 @@ certainty_text(const struct look_row *row)
 				  : xprint("estimate:%.0f", row->nsamples);
 }
 
-/* Reads what certainty_text() returns. */
+/* Reads a text of certainty_text(). */
 static bool
 parse_certainty(const char *text, struct look_row *row)
 {

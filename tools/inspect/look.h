@@ -9,7 +9,7 @@ struct look_row {
 	const char *callers;
 	double bytes, blocks;
 	bool estimated;
-	/* Of which an estimate was made; 0: what the samples do not explain. */
+	/* Samples of the estimate; 0: the samples do not explain it. */
 	double nsamples;
 };
 

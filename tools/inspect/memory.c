@@ -34,7 +34,7 @@ static const struct interface version2 = {
 
 bool memory_forced;
 
-/* Available memory in bytes, and what limits it. */
+/* Available memory in bytes, and the name of its limit. */
 struct budget {
 	uint64_t bytes;
 	const char *limit;

@@ -1,4 +1,4 @@
-/* top.h - what umem top shows, and as which lines; see top_lines.c */
+/* top.h - the figures and lines of umem top; see top_lines.c */
 #ifndef TOOLS_TOP_H
 #define TOOLS_TOP_H
 

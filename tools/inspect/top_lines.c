@@ -85,13 +85,10 @@ line_add(enum screen_style style, const char *format, ...)
 {
 	va_list arguments;
 	char *text;
-	int n;
 
 	va_start(arguments, format);
-	n = vasprintf(&text, format, arguments);
+	text = xprint_list(format, arguments);
 	va_end(arguments);
-	if (n < 0)
-		fail_with(EXIT_ERROR, "out of memory");
 	text_cut(text, screen.width);
 	ARRAY_GROW(screen.line, screen.n, screen.capacity);
 	screen.line[screen.n++] = (struct screen_line){style, text};

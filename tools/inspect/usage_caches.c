@@ -120,7 +120,7 @@ header_rounds(const struct reading *r, const char *hot, const char *cold)
 	       (previous < ROUNDS_MOST ? previous : 0);
 }
 
-/* Adds what one CPU has of a cache. */
+/* Adds the blocks of a cache that one CPU has. */
 static void
 header_add(
     struct reading *r, struct usage_cache *c, const char *record, uint64_t cpu)

@@ -5,7 +5,7 @@
 #include "tools/inspect/model_inner.h"
 #include "tools/inspect/usage.h"
 
-/* What is read besides the result. */
+/* Figures that are read besides the result. */
 struct reading {
 	struct model *model;
 	struct usage *usage;
