@@ -253,15 +253,14 @@ command_crash(int argc, char **argv)
 {
 	const char *name = target_argument(argc, argv);
 	struct explained explained = {.n = 0};
+	struct target *target = target_open(name);
 	struct model *model;
-	struct target *target;
 
-	model = snapshot_open(name, 0);
-	target = model->target;
 	if (target->live)
 		fail_with(EXIT_ERROR,
 		    "crash: %s is a process that runs; crash reads a core",
 		    name);
+	model = snapshot_take(target, layout_find_ready(target), 0);
 	if (target->nthreads == 0)
 		fail_with(EXIT_ERROR, "%s: the core file has no thread", name);
 	if (json_wanted) {
