@@ -170,7 +170,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(FAST_SMALL_END, alloc_fast, alloc_fast, small_end)                   \
 	M(SAMPLING_MEAN, sampling, sampling, mean)                             \
 	M(SAMPLING_ABLE, sampling, sampling, is_allowed)                       \
-	M(SAMPLING_COUNTED, sampling, sampling, counted)                       \
+	M(SAMPLING_COUNTED_END, sampling, sampling, counted_end)               \
 	M(SAMPLING_CHOSEN, sampling, sampling, chosen)                         \
 	M(SAMPLE_BLOCK, sample, sample, block)                                 \
 	M(SAMPLE_SPAN, sample, sample, span)                                   \

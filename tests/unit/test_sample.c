@@ -900,7 +900,7 @@ END_TEST
 
 /*
  * While one thread changes the interval, another may read small_end of one
- * moment and counted of another.
+ * moment and counted_end of another.
  */
 START_TEST(a_mixture_of_words_serves_every_size_from_its_class)
 {
@@ -908,7 +908,7 @@ START_TEST(a_mixture_of_words_serves_every_size_from_its_class)
 		return;
 	for (unsigned class = 1; class <= size_classes.n; class ++)
 		alloc_free(alloc_get(size_classes.bytes[class]));
-	sampling.counted = SIZE_SMALL + 1;
+	sampling.counted_end = SIZE_SMALL + 1;
 	sample_count.bytes_more = 200 * KIB;
 	for (size_t size = SIZE_SMALL + 1; size < 2 * SIZE_SMALL; size += 8) {
 		void *p = alloc_slow(size);
@@ -918,6 +918,29 @@ START_TEST(a_mixture_of_words_serves_every_size_from_its_class)
 		alloc_free(p);
 		sample_count.bytes_more = 200 * KIB;
 	}
+	ck_assert_int_eq(umem_sample(0), 0);
+}
+END_TEST
+
+/*
+ * Only the bytes of a block behind the countdown can be sampled at its end: 1
+ * in 65536 blocks here.  If the others had another chance, 2 in 5 would be.
+ */
+START_TEST(a_byte_is_counted_once)
+{
+	unsigned nsampled = 0;
+
+	ck_assert_int_eq(umem_sample(64 * KIB), 0);
+	for (int i = 0; i < 200; i++) {
+		void *p;
+
+		sample_count.mean_tag = 0;
+		sample_count.bytes_more = SIZE_SMALL - 1;
+		p = alloc_get(SIZE_SMALL);
+		nsampled += is_sample(p);
+		alloc_free(p);
+	}
+	ck_assert_uint_le(nsampled, 10);
 	ck_assert_int_eq(umem_sample(0), 0);
 }
 END_TEST
@@ -935,7 +958,7 @@ START_TEST(any_allocation_notices_that_the_command_has_written)
 	for (unsigned i = 0; i < array_size(means); i++) {
 		sampling.mean = means[i];
 		sampling.chosen = ~means[i];
-		sampling.counted = 0;
+		sampling.counted_end = 0;
 		alloc_fast.small_end = 0;
 		alloc_free(getters[_i](64));
 		ck_assert_uint_eq(sampling.chosen, means[i]);
@@ -1019,6 +1042,7 @@ sample_suite(void)
 	tcase_add_test(tc, another_thread_may_free);
 	tcase_add_test(tc, on_and_off_while_threads_work);
 	tcase_add_test(tc, a_mixture_of_words_serves_every_size_from_its_class);
+	tcase_add_test(tc, a_byte_is_counted_once);
 	tcase_add_loop_test(tc,
 	    any_allocation_notices_that_the_command_has_written, 0,
 	    array_size(getters));

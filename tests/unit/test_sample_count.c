@@ -43,17 +43,21 @@ START_TEST(distances_are_exponential)
 END_TEST
 
 /*
- * The mean is right even if it is far above COUNTDOWN_MAX, the longest part
- * of a distance that is counted down at once.
+ * The mean is right even if it is far above COUNTDOWN_MAX, the longest part of
+ * a distance that is counted down at once, or above all parts together, 16 GiB.
  */
 START_TEST(distances_are_longer_than_a_countdown)
 {
-	const size_t mean = 3 * MIB;
+	static const struct {
+		size_t mean, size;
+	} cases[] = {
+	    {3 * MIB, 1000}, {1000 * MIB, 1000000}, {(size_t)1 << 38, GIB}};
+	const size_t mean = cases[_i].mean;
 	unsigned n = 0;
 
 	ck_assert_int_eq(umem_sample(mean), 0);
-	for (size_t at = 0; at < 3000 * mean; at += 1000)
-		n += sample_count_block(1000);
+	for (size_t at = 0; at < 3000 * mean; at += cases[_i].size)
+		n += sample_count_block(cases[_i].size);
 	ck_assert_uint_ge(n, 3000 - 5 * 55);
 	ck_assert_uint_le(n, 3000 + 5 * 55);
 }
@@ -72,6 +76,34 @@ START_TEST(a_changed_mean_is_used_soon)
 	ck_assert_int_eq(umem_sample(0), 0);
 	for (int i = 0; i < 10000; i++)
 		ck_assert(!sample_count_block(1000));
+}
+END_TEST
+
+/*
+ * Between the two steps of a count that passes the end of the countdown, a
+ * signal handler may allocate: it counts, too, and begins a countdown.
+ */
+START_TEST(a_count_can_be_interrupted_by_another)
+{
+	int32_t before;
+
+	ck_assert_int_eq(umem_sample((size_t)1 << 40), 0);
+	while (sample_count_within(1000))
+		continue;
+	/* The handler. */
+	ck_assert(!sample_count_within(2000));
+	sample_count_undo(2000);
+	ck_assert_int_lt(sample_count.bytes_more, 0);
+	ck_assert(!sample_count_block(2000));
+	while (sample_count.bytes_more < 10000)
+		ck_assert(!sample_count_block(10000));
+	before = sample_count.bytes_more;
+	/* The handler has returned. */
+	sample_count_undo(1000);
+	ck_assert_int_eq(sample_count.bytes_more, before);
+	ck_assert(!sample_count_block(1000));
+	ck_assert_int_eq(sample_count.bytes_more, before - 1000);
+	ck_assert_int_eq(umem_sample(0), 0);
 }
 END_TEST
 
@@ -154,8 +186,9 @@ sample_count_suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, distances_are_exponential);
-	tcase_add_test(tc, distances_are_longer_than_a_countdown);
+	tcase_add_loop_test(tc, distances_are_longer_than_a_countdown, 0, 3);
 	tcase_add_test(tc, a_changed_mean_is_used_soon);
+	tcase_add_test(tc, a_count_can_be_interrupted_by_another);
 	tcase_add_test(tc, rounds_are_marked_with_the_chance_of_their_bytes);
 	tcase_add_test(
 	    tc, candidates_are_marked_with_the_chance_of_their_bytes);

@@ -8,7 +8,7 @@
  * library reads at each use, so a thread sees the old value or the new one.
  *
  * Sampling.  Four words are written: mean, a value other than mean to chosen,
- * and 0 to counted and small_end.  The next allocation in the process then
+ * and 0 to counted_end and small_end.  The next allocation in the process then
  * takes the slow path, finds that the paths were chosen for another mean, and
  * calls alloc_choose_paths().  Without the write to chosen it would not, if
  * mean becomes what it was when the paths were chosen.  A thread may have been
@@ -100,6 +100,7 @@ change_sampling(struct target *target, const struct layout *l, uint64_t mean)
 	write_word(target, sampling + layout_value(l, L_SAMPLING_MEAN), mean);
 	write_word(
 	    target, sampling + layout_value(l, L_SAMPLING_CHOSEN), ~mean);
-	write_word(target, sampling + layout_value(l, L_SAMPLING_COUNTED), 0);
+	write_word(
+	    target, sampling + layout_value(l, L_SAMPLING_COUNTED_END), 0);
 	write_word(target, fast + layout_value(l, L_FAST_SMALL_END), 0);
 }

@@ -50,7 +50,8 @@ choose_for_mean(size_t mean)
 		end = marked_max == 0 ? 0 : marked_max + 1;
 	}
 	cpu_set_marks(marked_max);
-	alloc_store_word(&sampling.counted, SIZE_SMALL + 1 - end);
+	alloc_store_word(
+	    &sampling.counted_end, end <= SIZE_SMALL ? SIZE_SMALL + 1 : 0);
 	alloc_store_word(&alloc_fast.small_end, end);
 }
 
@@ -59,7 +60,7 @@ static void
 choose_for_mtbf(void)
 {
 	cpu_set_marks(0);
-	alloc_store_word(&sampling.counted, 0);
+	alloc_store_word(&sampling.counted_end, 0);
 	alloc_store_word(&alloc_fast.small_end, 0);
 }
 
@@ -352,7 +353,7 @@ alloc_block(size_t size, bool is_exempt)
  * is started, no request must fail, and marks decide about samples, so the
  * cache of the class is next.
  */
-static noinline void *
+void *
 alloc_missed(size_t size)
 {
 	unsigned class;
@@ -370,19 +371,35 @@ alloc_missed(size_t size)
 		   : object;
 }
 
+/* Does alloc_larger() count this size? */
+static inline bool
+is_counted(size_t size)
+{
+	return size < __atomic_load_n(&sampling.counted_end, __ATOMIC_RELAXED);
+}
+
+/* The countdown does not reach beyond this block. */
+static noinline void *
+alloc_countdown_ended(size_t size)
+{
+	sample_count_undo(size);
+	return alloc_sample_or_not(size);
+}
+
 /*
  * Counts a small size without a fast path, and then does the work of the fast
- * path.  It makes only tail calls, so it needs no stack frame.  The size may be
- * above the small table, if small_end and counted were read at different
- * moments.
+ * path.  It makes only tail calls, so it needs no stack frame.  Every size that
+ * is counted is in the small table.
  */
-static inline void *
-alloc_small_counted(size_t size)
+void *
+alloc_larger(size_t size)
 {
 	void *object;
 
-	if (unlikely(size > SIZE_SMALL) || unlikely(!sample_count_within(size)))
-		return alloc_sample_or_not(size);
+	if (unlikely(!is_counted(size)))
+		return alloc_block(size, /* is_exempt */ false);
+	if (unlikely(!sample_count_within(size)))
+		return alloc_countdown_ended(size);
 	return alloc_pop(size_class_small(size), &object) ? object
 							  : alloc_counted(size);
 }
@@ -390,9 +407,8 @@ alloc_small_counted(size_t size)
 void *
 alloc_slow(size_t size)
 {
-	return size - alloc_fast.small_end < sampling.counted
-		   ? alloc_small_counted(size)
-		   : alloc_missed(size);
+	return size < alloc_fast.small_end ? alloc_missed(size)
+					   : alloc_larger(size);
 }
 
 /* From this size on, purging dirty pages is cheaper than writing zeros. */
@@ -404,8 +420,7 @@ alloc_zeroed_block(size_t size, bool is_exempt)
 	bool zeroed = false;
 	void *p;
 
-	if (size < alloc_fast.small_end ||
-	    size - alloc_fast.small_end < sampling.counted) {
+	if (size < alloc_fast.small_end || is_counted(size)) {
 		p = alloc_get(size);
 	} else {
 		if (alloc_must_fail(size, is_exempt))

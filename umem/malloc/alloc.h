@@ -8,7 +8,7 @@
  * above every address, so that every call takes the slow path.
  *
  * While sampling is on, marked rounds (cpu_marks.h) decide about sizes below
- * small_end, and alloc_slow() counts the bytes of larger sizes (sample.c).
+ * small_end, and alloc_larger() counts the bytes of larger sizes (sample.c).
  */
 #ifndef UMEM_ALLOC_H
 #define UMEM_ALLOC_H
@@ -43,9 +43,13 @@ extern hidden struct alloc_fast alloc_fast;
 extern hidden size_t alloc_zero_bytes;
 
 /*
- * Slow paths of allocation and free.  alloc_slow() returns NULL and sets errno
- * to ENOMEM if there is no memory.
+ * Slow paths of allocation and free.  alloc_larger() is for sizes that are not
+ * below small_end, alloc_missed() for a smaller size whose section has missed,
+ * and alloc_slow() for both.  They return NULL and set errno to ENOMEM if there
+ * is no memory.
  */
+void *alloc_larger(size_t size);
+void *alloc_missed(size_t size);
 void *alloc_slow(size_t size);
 void alloc_free_slow(void *p);
 
@@ -115,7 +119,10 @@ alloc_get(size_t size)
 {
 	void *object;
 
-	return alloc_get_fast(size, &object) ? object : alloc_slow(size);
+	if (unlikely(size >= alloc_fast.small_end))
+		return alloc_larger(size);
+	return alloc_pop(size_class_small(size), &object) ? object
+							  : alloc_missed(size);
 }
 
 static inline __attribute__((always_inline)) void *

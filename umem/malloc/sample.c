@@ -15,7 +15,7 @@
  *	Marks serve sizes up to 1/CANDIDATE_EVERY of the mean: 512 bytes for a
  *	mean of 1 MiB.  Of larger rounds more would have to be marked than there
  *	are candidates.  alloc_fast.small_end follows this size, so that larger
- *	small sizes take alloc_slow(), which counts their bytes.
+ *	small sizes take alloc_larger(), which counts their bytes.
  *
  * Memory of a sample
  *	A sample is a large block, even if it is small: a span of whole units,
@@ -39,15 +39,15 @@
  *	UMEM_DEBUG, UMEM_OPTIONS=hardened, or a checker such as valgrind.
  *
  * On and off
- *	mean and counted (of sampling), bytes_max (of cpu_marks) and small_end
- *	(of alloc_fast) change one after the other, and a thread may read any
- *	mixture of old and new values:
+ *	mean and counted_end (of sampling), bytes_max (of cpu_marks) and
+ *	small_end (of alloc_fast) change one after the other, and a thread may
+ *	read any mixture of old and new values:
  *	size < small_end	The block is a sample if its round was marked.
  *				Without marks, none is.
- *	size - small_end	The block is counted.  At the end of its
- *		< counted	countdown a thread reads mean; 0 means no
- *				sample.  A mixture of values can bring a size
- *				above SIZE_SMALL here.
+ *	otherwise, if size	The block is counted.  At the end of its
+ *		< counted_end	countdown a thread reads mean; 0 means no
+ *				sample.  counted_end is at most SIZE_SMALL + 1,
+ *				so the small table has the class.
  *	otherwise		alloc_block() reads mean, and runs the section,
  *				which is correct, but slower.
  *	The thread that takes a sample reads mean again, and ignores a mark of a
@@ -55,7 +55,7 @@
  *	correct.
  *	The others are set only where sections run.  The umem command writes
  *	from outside, while all threads are stopped: mean, a value other than
- *	mean to chosen, and 0 to counted and small_end.  The next allocation
+ *	mean to chosen, and 0 to counted_end and small_end.  The next allocation
  *	then takes the third way, or that of its relatives for zeroed and
  *	aligned blocks, which finds that mean is not the mean chosen last, and
  *	calls alloc_choose_paths().

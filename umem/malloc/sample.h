@@ -15,8 +15,11 @@
 struct sampling {
 	size_t mean;       /* [a] mean bytes between two samples; 0: off */
 	size_t is_allowed; /* started, and no debugging, no checks */
-	/* [a] Small sizes that are counted: so many from small_end on. */
-	size_t counted;
+	/*
+	 * [a] Sizes below it that are not below small_end are counted: all
+	 * small ones, or none.
+	 */
+	size_t counted_end;
 	/* [a] The mean for which alloc_choose_paths() has chosen the paths. */
 	size_t chosen;
 } __attribute__((aligned(CACHE_LINE)));

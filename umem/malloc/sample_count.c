@@ -5,10 +5,10 @@
  * an exponential distribution with the mean N.  This distribution has no
  * memory: from any byte on, the rest of the distance has the distribution of a
  * whole one.  So a thread need not finish a distance.  It counts down at most
- * COUNTDOWN_MAX bytes.  At the end of the countdown it takes a sample if one is
- * due, and then draws again.  Therefore every thread soon uses a changed N,
- * after one sample at most, and one sample in a large block does not hide
- * another.
+ * COUNTDOWN_MAX bytes at a time.  At the end of a countdown it continues with
+ * the distance, or, if N has changed, draws another one.  Therefore every
+ * thread soon uses a changed N, after one sample at most.  Behind a sample it
+ * draws again, so one sample in a large block does not hide another.
  *
  * A block of s bytes is sampled with the probability 1 - exp(-s/N), and
  * represents as many blocks as the inverse of it; the tool computes that.
@@ -86,28 +86,61 @@ minus_log_uniform(uint64_t bits)
 	return (k + 1) * 0.69314718055994531 - 2 * z * series;
 }
 
-/*
- * Draws the distance in bytes to the next sample, that byte included.
- */
+/* Draws the number of bytes before the next sampled one. */
 static uint64_t
 distance_draw(uint64_t mean)
 {
 	double distance =
 	    minus_log_uniform(sample_count_random()) * (double)mean;
 
-	return distance < (double)DISTANCE_MAX ? (uint64_t)distance + 1
+	return distance < (double)DISTANCE_MAX ? (uint64_t)distance
 					       : DISTANCE_MAX;
 }
 
-static void
-countdown_begin(uint64_t distance)
+/* In mean_tag: a sample is due at the end of the distance. */
+#define TAG_DUE 1u
+
+/* A distance of this mean that ends with a sample; neither 0 nor TAG_DUE. */
+static uint16_t
+tag_of(size_t mean)
 {
-	umem_assert(distance > 0);
-	sample_count.is_due = distance <= COUNTDOWN_MAX;
-	sample_count.bytes_more =
-	    (uint32_t)(sample_count.is_due ? distance
-					   : (uint64_t)COUNTDOWN_MAX) -
-	    1;
+	return (uint16_t)(hash_multiply(mean) >> 48 | 2 | TAG_DUE);
+}
+
+/* The longest distance that struct sample_count can have. */
+#define COUNTED_MAX ((uint64_t)UINT16_MAX * COUNTDOWN_MAX)
+
+/*
+ * Counts down to the byte after so many.  A distance that is too long is cut:
+ * at its end no sample is due, and another distance is drawn.
+ */
+static void
+countdown_begin(uint64_t bytes, uint16_t mean_tag)
+{
+	if (bytes > COUNTED_MAX) {
+		bytes = COUNTED_MAX;
+		mean_tag &= (uint16_t)~TAG_DUE;
+	}
+	sample_count.mean_tag = mean_tag;
+	sample_count.nmore = (uint16_t)(bytes / COUNTDOWN_MAX);
+	sample_count.bytes_more = (int32_t)(bytes % COUNTDOWN_MAX);
+}
+
+/*
+ * Returns the bytes before the end of the thread's distance; those before the
+ * end of its countdown if the distance is of another mean.
+ */
+static uint64_t
+countdown_left(bool is_current)
+{
+	/* Below 0 in a signal handler; see sample_count_undo(). */
+	uint64_t bytes =
+	    sample_count.bytes_more < 0 ? 0 : (uint64_t)sample_count.bytes_more;
+
+	umem_assert(bytes < COUNTDOWN_MAX);
+	if (is_current)
+		bytes += (uint64_t)sample_count.nmore * COUNTDOWN_MAX;
+	return bytes;
 }
 
 /*
@@ -117,23 +150,21 @@ countdown_begin(uint64_t distance)
 static uint64_t
 countdown_pass(uint64_t size, size_t mean)
 {
-	uint64_t before = sample_count.bytes_more, distance;
+	uint16_t tag = tag_of(mean), now = sample_count.mean_tag;
+	bool is_current = (now | TAG_DUE) == tag;
+	uint64_t before = countdown_left(is_current);
 
-	umem_assert(before < COUNTDOWN_MAX);
-	if (size <= before) {
-		sample_count.bytes_more -= (uint32_t)size;
+	if (!is_current)
+		now = 0;
+	if (before < size && now != tag) {
+		before += distance_draw(mean);
+		now = tag;
+	}
+	if (before >= size) {
+		countdown_begin(before - size, now);
 		return size;
 	}
-	/* In a new thread, too, no sample is due. */
-	if (!sample_count.is_due) {
-		distance = distance_draw(mean);
-		before += distance;
-		if (before >= size) {
-			countdown_begin(before - size + 1);
-			return size;
-		}
-	}
-	countdown_begin(distance_draw(mean));
+	countdown_begin(distance_draw(mean), tag);
 	return before;
 }
 
@@ -149,7 +180,7 @@ sample_count_block(size_t size)
 	size_t mean = mean_now();
 
 	if (mean <= 1) {
-		countdown_begin(mean == 1 ? 1 : COUNTDOWN_MAX + 1);
+		countdown_begin(mean == 1 ? 0 : COUNTDOWN_MAX - 1, 0);
 		return mean == 1;
 	}
 	return countdown_pass(size, mean) != size;

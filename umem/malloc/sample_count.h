@@ -9,24 +9,40 @@
 
 /* The countdown of the calling thread.  In static TLS. */
 struct sample_count {
-	/* The countdown ends with the byte after so many; 0 in a new thread. */
-	uint32_t bytes_more;
-	bool is_due; /* the countdown ends with a sample */
+	/*
+	 * The countdown ends with the byte after so many; 0 in a new thread.
+	 * Below 0 only between sample_count_within() and sample_count_undo().
+	 */
+	int32_t bytes_more;
+	/* At its end, count down COUNTDOWN_MAX bytes as often as this. */
+	uint16_t nmore;
+	/* The mean for which the sample at the end is due; 0: none is. */
+	uint16_t mean_tag;
 };
 extern hidden __thread struct sample_count sample_count
     __attribute__((tls_model("initial-exec")));
 
 /*
- * Counts a block that ends before the countdown does.  Returns false if it does
- * not: then sample_count_block() must count it.
+ * Counts a block that ends before the countdown does; size is at most
+ * SIZE_SMALL.  Returns false if it does not: then sample_count_undo() must
+ * follow, and sample_count_block() must count it.
  */
 static inline __attribute__((always_inline)) bool
 sample_count_within(size_t size)
 {
-	if (unlikely(size > sample_count.bytes_more))
-		return false;
-	sample_count.bytes_more -= (uint32_t)size;
-	return true;
+	sample_count.bytes_more -= (int32_t)size;
+	return likely(sample_count.bytes_more >= 0);
+}
+
+/*
+ * A signal handler that allocates may have begun a countdown since
+ * sample_count_within().
+ */
+static inline void
+sample_count_undo(size_t size)
+{
+	if (sample_count.bytes_more < 0)
+		sample_count.bytes_more += (int32_t)size;
 }
 
 /* Counts a block.  Must it be a sample? */
