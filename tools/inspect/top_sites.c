@@ -176,6 +176,9 @@ top_sites_count(struct top_sites *sites, struct model *model)
 	size_t n;
 	struct sample_stack *stacks = sample_stacks_find(model, &n);
 
+	/* Names are not found if the process ends; the last look stays then. */
+	for (size_t i = 0; i < n; i++)
+		stack_of(sites, model, stacks[i].newest);
 	for (size_t i = 0; i < sites->n; i++)
 		sites->site[i]->bytes = sites->site[i]->blocks = 0;
 	for (size_t i = 0; i < sites->nstacks; i++)

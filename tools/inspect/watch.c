@@ -45,22 +45,30 @@ read_threads(struct watch *watch)
 	fclose(file);
 }
 
+/* Another program in the process has other memory where the library was. */
+static void
+check_program(const struct watch *watch)
+{
+	if (layout_variable(watch->layout, watch->target, L_UMEM_STATE) !=
+	    layout_value(watch->layout, L_UMEM_READY))
+		fail_with(EXIT_ERROR, "%s: the process runs another program",
+		    watch->target->name);
+}
+
 void
 watch_look(struct watch *watch, struct usage *usage)
 {
 	const struct layout *l = watch->layout;
 	double start = seconds_now();
 
-	/* Another program in the process has other memory there. */
-	if (layout_variable(l, watch->target, L_UMEM_STATE) !=
-	    layout_value(l, L_UMEM_READY))
-		fail_with(EXIT_ERROR, "%s: the process runs another program",
-		    watch->target->name);
+	check_program(watch);
 	layout_peek(l, watch->target, layout_value(l, L_SAMPLING),
 	    L_SAMPLING_MEAN, &watch->mean);
 	top_sites_forget(&watch->sites, &watch->model);
 	top_sites_read(&watch->sites, &watch->model);
 	usage_read(&watch->model, usage);
+	/* If the process has ended meanwhile, this is no look. */
+	check_program(watch);
 	/* Names, which are looked up once, do not count. */
 	watch->took = seconds_now() - start;
 	top_sites_count(&watch->sites, &watch->model);
