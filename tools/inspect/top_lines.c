@@ -61,8 +61,8 @@ top_sort_named(const char *name)
 
 /* The last line, for narrower and narrower screens. */
 static const char *const keys[] = {
-    "q quit  space pause  sort: m memory u use c cached g growth l loads "
-    "x locks  v CPUs  r reset  + - interval",
+    ("q quit  space pause  sort: m memory u use c cached g growth l loads "
+     "x locks  v CPUs  r reset  + - interval"),
     "q quit  space pause  sort m u c g l x  v CPUs  r reset  + - interval",
     "q quit  space pause  m u c g l x sort  v CPUs", "q quit  m u c g sort"};
 
