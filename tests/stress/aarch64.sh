@@ -59,9 +59,10 @@ for flavour in memb mb bp qsbr; do
 done
 
 # Suites that the emulation cannot pass: those of aborted children (QEMU adds a
-# message of its own), of resident pages, of limits and of vfork(); cache, whose
-# tests need threads that stay on their CPUs; heap, which takes many minutes.
-left_out=' arena import misuse nofail panic large sample os cache heap '
+# message of its own), of resident pages, of limits, of vfork() and of copies of
+# the process; cache, whose tests need threads that stay on their CPUs; heap,
+# which takes many minutes.
+left_out=' arena import misuse nofail panic large sample snapshot os cache heap '
 export CK_TIMEOUT_MULTIPLIER=20
 suite() {
 	emulate "$TOP/build-aarch64/unit" "$1" >"said.$1" 2>&1

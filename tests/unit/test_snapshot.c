@@ -122,12 +122,15 @@ END_TEST
 static pthread_barrier_t round_begins, round_ends;
 static uint32_t nserving; /* [a] threads in snapshot_serve() */
 static uintptr_t server;  /* [a] thread pointer of the last one in it */
+static uintptr_t servers; /* [a] sum of all thread pointers */
 
 static void *
 serve_rounds(void *arg)
 {
 	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
 
+	__atomic_add_fetch(&servers, self, __ATOMIC_RELAXED);
+	pthread_barrier_wait(&round_ends);
 	for (int i = 0; i < SERVER_ROUNDS; i++) {
 		pthread_barrier_wait(&round_begins);
 		snapshot_serve(SEC / 200);
@@ -146,21 +149,22 @@ START_TEST(of_several_threads_the_one_that_waits_is_named)
 			  value_of("snapshot.state") / sizeof(uint32_t) +
 			  value_of("snapshot.thread") / sizeof(uint32_t));
 	pthread_t thread[SERVERS];
-	uintptr_t sum = 0, one, left;
+	uintptr_t one, left;
 	int nchecked = 0;
 	bool is_ready;
 
 	ck_assert(umem_ready());
 	pthread_barrier_init(&round_begins, NULL, SERVERS + 1);
 	pthread_barrier_init(&round_ends, NULL, SERVERS + 1);
-	for (int i = 0; i < SERVERS; i++) {
+	for (int i = 0; i < SERVERS; i++)
 		ck_assert_int_eq(
 		    pthread_create(&thread[i], NULL, serve_rounds, NULL), 0);
-		sum += (uintptr_t)thread[i];
-	}
+	pthread_barrier_wait(&round_ends);
 	for (int i = 0; i < SERVER_ROUNDS; i++) {
 		/* server is the sum of the threads that are in the call. */
-		__atomic_store_n(&server, sum, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&server,
+		    __atomic_load_n(&servers, __ATOMIC_RELAXED),
+		    __ATOMIC_SEQ_CST);
 		__atomic_store_n(&nserving, SERVERS, __ATOMIC_SEQ_CST);
 		__atomic_store_n(
 		    state(), value_of("=SNAPSHOT_ASKED"), __ATOMIC_RELEASE);
@@ -169,7 +173,7 @@ START_TEST(of_several_threads_the_one_that_waits_is_named)
 			sched_yield();
 		is_ready = __atomic_load_n(state(), __ATOMIC_SEQ_CST) ==
 			   value_of("=SNAPSHOT_READY");
-		one = *named;
+		one = is_ready ? *named : 0;
 		left = __atomic_load_n(&server, __ATOMIC_SEQ_CST);
 		/* It has waited all the time if it waits still. */
 		if (is_ready && __atomic_load_n(state(), __ATOMIC_SEQ_CST) ==
