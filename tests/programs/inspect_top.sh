@@ -69,6 +69,7 @@ wrong 'is a core file$' -b "core.$pid"
 python3 - "$umem" "$pid" "$TMP/told" 9>&- 3>"$TMP/input" <<'END2' || exit 1
 import fcntl, os, pty, re, select, signal, struct, sys, termios, time
 umem, target = sys.argv[1], sys.argv[2]
+LIMIT = 60 * int(os.environ["TEST_TIME_FACTOR"])
 pid, fd = pty.fork()
 if pid == 0:
     os.environ.update(TERM="xterm", LC_ALL="C")
@@ -85,9 +86,9 @@ def wait(text, key=None):
     if key is not None:
         shown = b""
         os.write(fd, key)
-    end = time.time() + 20
+    end = time.monotonic() + LIMIT
     while not re.search(text, shown):
-        assert time.time() < end, (text, shown[-3000:])
+        assert time.monotonic() < end, (text, shown[-3000:])
         os.write(fd, b"\x0c")          # draws the whole screen again
         while select.select([fd], [], [], 0.2)[0]:
             try:
@@ -141,7 +142,9 @@ for line in "" /bin/sleep; do
 	start "$TMP/growing"
 	"$umem" top -b -i 0.1 "$pid" >said 2>err 9>&- &
 	top=$!
-	sleep 0.5
+	until [ -s said ] || ! kill -0 $top; do
+		sleep 0.05
+	done
 	if [ -n "$line" ]; then
 		echo "$line" >&9
 		want="^($pid: the process runs another program|$pid: .*)$"
