@@ -203,6 +203,11 @@ says '^    [0-9a-f]+$' leaks -d "$pid"
 says '^    1989 more; umem walk leak prints all$' leaks -d "$pid"
 finish 0
 
+# Samples from the start miss sizes with few bytes.
+start env UMEM_OPTIONS=sample=1g "$TMP/sites"
+says '^one sample in 1G bytes has missed it; ' leaks "$pid"
+finish 0
+
 # A list hangs on its head, not on samples of other blocks of the head's size.
 cat >list.c <<'EOF'
 #include <stdlib.h>

@@ -215,8 +215,10 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 	if (!unknown)
 		return;
 	if (model_sampling_interval(model) != 0)
-		puts("\nunknown: allocated before sampling began, or too few "
-		     "for a sample.");
+		printf("\nunknown: allocated before sampling began, or of a "
+		       "size with so few bytes that\none sample in %s bytes "
+		       "has missed it; a smaller interval misses less.\n",
+		    size_text(model_sampling_interval(model)));
 	else if (model->target->live && !model->target->borrowed)
 		printf("\nunknown: nothing recorded the caller. \"umem sample "
 		       "%d default\" records it for\nlater allocations, "
