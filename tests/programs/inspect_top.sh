@@ -140,6 +140,7 @@ exec 9>&-
 # In batch, the end of the process and another program are said, too.
 for line in "" /bin/sleep; do
 	start "$TMP/growing"
+	rm -f said
 	"$umem" top -b -i 0.1 "$pid" >said 2>err 9>&- &
 	top=$!
 	until [ -s said ] || ! kill -0 $top; do
@@ -158,3 +159,36 @@ for line in "" /bin/sleep; do
 	wait "$pid" 2>/dev/null
 	exec 9>&-
 done
+
+# A look has the call sites also while the process adds samples.
+cat >adding.c <<'END2'
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *volatile kept;
+
+static __attribute__((noinline)) void
+add(void)
+{
+	kept = malloc(2000);
+}
+
+int
+main(void)
+{
+	puts("ready");
+	fflush(stdout);
+	for (int i = 0; i < 20000; i++) {
+		add();
+		usleep(50);
+	}
+	pause();
+	return 0;
+}
+END2
+"$CC" -O1 -g -o adding adding.c || bad "cc"
+UMEM_OPTIONS=sample=1k start "$TMP/adding"
+"$umem" top -b -i 0.1 -n 8 "$pid" >said 2>err 9>&- || bad "umem top -b: $?"
+kill "$pid"
+[ "$(grep -c ' add (adding\.c:' said)" = 8 ] || bad "a look without call sites"

@@ -78,12 +78,15 @@ model_take_samples(struct model *model)
 	const struct layout *l = model->layout;
 	uint64_t at = layout_variable(l, model->target, L_SAMPLES);
 	uint64_t n = layout_variable(l, model->target, L_NSAMPLES) + 1;
-	const uint64_t *table = NULL;
+	uint64_t copied = target_run(model->target, at) / 8;
+	const uint64_t *table;
 
 	assert(model->samples == NULL);
-	if (at != 0 && n < UINT32_MAX)
-		table = target_array(model->target, at, n);
-	if (table == NULL)
+	/* A process that runs may have added records since the copy. */
+	if (n > copied)
+		n = copied;
+	table = target_array(model->target, at, n);
+	if (at == 0 || table == NULL || n >= UINT32_MAX)
 		return;
 	model->samples = xalloc(n * sizeof(*model->samples));
 	model->nsamples = n;
