@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "tests/unit/stay.h"
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
+#include "umem/cache/worker.h"
 #include "umem/upkeep/update.h"
 #include "vmem/heap.h"
 #include "vmem/hooks.h"
@@ -1158,6 +1160,9 @@ resize(void)
 	static unsigned n;
 	unsigned rounds;
 
+	/* Some thread of the storm may be about to update the cache, too. */
+	while (!worker_begin())
+		sched_yield();
 	/* Also try capacities that only contention at the slabs causes. */
 	if (++n / 8 % 2 == 0)
 		__atomic_add_fetch(
@@ -1165,6 +1170,7 @@ resize(void)
 	else
 		magazine_shrink(&stormy->mag);
 	cache_update(stormy, /* may_call */ true);
+	worker_end();
 	rounds = __atomic_load_n(&stormy->mag.rounds, __ATOMIC_RELAXED);
 	if (rounds > most_rounds)
 		most_rounds = rounds;
