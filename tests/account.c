@@ -6,7 +6,8 @@
  * work meanwhile makes the figures those of different moments, the sum may be
  * wrong by 1 % and 1 MiB if there are other threads, of which the library's own
  * is one.  A child of fork() inherits the memory that other threads were about
- * to use, which no one can use there; the sum may be wrong by 5 % and 1 MiB.  A
+ * to use, which no one can use there: slabs of several MiB that they had just
+ * allocated, or were about to free.  The sum may be wrong by 5 % and 16 MiB.  A
  * sum that is wrong ends the process with status 3.
  */
 #include <dirent.h>
@@ -68,7 +69,8 @@ account_check(void)
 		return;
 	wrong = (long)(s.heap_bytes - s.live_bytes - s.cached_bytes -
 		       s.waiting_bytes - s.dirty_bytes - s.sampled_bytes);
-	most = (long)(s.heap_bytes / (is_forked ? 20 : 100)) + (1 << 20);
+	most = is_forked ? (long)(s.heap_bytes / 20) + (16 << 20)
+			 : (long)(s.heap_bytes / 100) + (1 << 20);
 	if (nthreads == 1 && !is_forked)
 		most = 0;
 	if (labs(wrong) <= most &&
