@@ -7,11 +7,12 @@ set -u
 build planted
 
 # With one thread at work, the first lock that slab_take() lets go of is that
-# of the slabs: bits are cleared, and no chunk is anywhere else.
+# of the slabs: bits are cleared, and no chunk is anywhere else.  The upkeep thread
+# may call slab_give() for no chunk.
 stop_in() {
 	rm -f core.claims
 	# shellcheck disable=SC2016 # gdb's variables
-	gdb -batch -nx -p "$pid" -ex "tbreak $1" -ex continue \
+	gdb -batch -nx -p "$pid" -ex "tbreak $1 if n > 0" -ex continue \
 	    -ex 'set $taker = $_thread' \
 	    -ex 'break lock_release if $_thread == $taker' -ex continue \
 	    -ex backtrace -ex 'gcore core.claims' >said.gdb 2>&1
