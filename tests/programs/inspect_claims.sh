@@ -7,8 +7,8 @@ set -u
 build planted
 
 # With one thread at work, the first lock that slab_take() lets go of is that
-# of the slabs: bits are cleared, and no chunk is anywhere else.  The upkeep thread
-# may call slab_give() for no chunk.
+# of the slabs: bits are cleared, and no chunk is anywhere else.  The upkeep
+# thread may call slab_give() for no chunk.
 stop_in() {
 	rm -f core.claims
 	# shellcheck disable=SC2016 # gdb's variables
