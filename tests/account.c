@@ -6,9 +6,9 @@
  * work meanwhile makes the figures those of different moments, the sum may be
  * wrong by 1 % and 1 MiB if there are other threads, of which the library's own
  * is one.  A child of fork() inherits the memory that other threads were about
- * to use, which no one can use there: slabs of several MiB that they had just
- * allocated, or were about to free.  The sum may be wrong by 5 % and 16 MiB.  A
- * sum that is wrong ends the process with status 3.
+ * to use, which no one can use there: for example slabs of several MiB that
+ * they had just allocated, or were about to free.  The sum may be wrong by 5 %
+ * and 16 MiB.  A sum that is wrong ends the process with status 3.
  */
 #include <dirent.h>
 #include <pthread.h>

@@ -44,7 +44,8 @@ void *large_resize(void *p, size_t bytes, size_t size);
 
 /*
  * A block of a size class with at least this many bytes becomes a large block
- * when realloc() grows it.  A smaller copy takes less time than a span.
+ * when realloc() grows it.  To copy fewer bytes takes less time than to
+ * allocate a span.
  */
 #define LARGE_GROWN (64 * KIB)
 
