@@ -64,9 +64,12 @@ override CFLAGS	  += -Wno-tsan
 endif
 
 comma	:= ,
+# GNU make up to 4.2 removes the backslash of \# in $(shell), later ones do not.
+hash	:= \#
 
 # initial-exec: the first touch of a dynamic TLS variable may call malloc.
-LIB_CFLAGS := -ftls-model=initial-exec
+# function-sections: umem/often.ld places functions.
+LIB_CFLAGS := -ftls-model=initial-exec -ffunction-sections
 # nodelete: blocks of malloc must outlive a dlclose() of the library.
 # defs: only weak names are undefined, so that no C++ library is needed.
 # sort: places .bss.seldom behind the other data.
@@ -74,6 +77,7 @@ LIB_CFLAGS := -ftls-model=initial-exec
 # process four look-ups of symbols, and a page fault for an empty _fini().
 SO_FLAGS := -shared -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
 	    -Wl,--sort-section=name -Wl,-T,umem/sections.ld \
+	    -Wl,-T,umem/often.ld \
 	    $(if $(SAN),,-Wl,-z,defs -nostartfiles)
 
 # Every process of a preloaded tree loads the library: these flags give it fewer
@@ -95,13 +99,13 @@ UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a
 SHIM	:= $B/libumem_malloc.so.1 $B/libumem_malloc.so
 # A cross compiler may lack liburcu's header; then libumem_rcu is left out.
-URCU	:= $(if $(CROSS),$(shell echo '\#include <urcu/flavor.h>' | \
+URCU	:= $(if $(CROSS),$(shell echo '$(hash)include <urcu/flavor.h>' | \
 	   $(CC) $(filter-out -M%,$(CPPFLAGS)) -E - >/dev/null 2>&1 && echo yes),yes)
 RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
 # Without ncurses, umem top has no full screen.  Evaluated by the recipes, when
 # the packages are installed.
-CURSES	= $(if $(CROSS),,$(shell echo '\#include <curses.h>' | \
+CURSES	= $(if $(CROSS),,$(shell echo '$(hash)include <curses.h>' | \
 	   $(CC) -E - >/dev/null 2>&1 && echo yes))
 # Names of code addresses come from elfutils and libiberty, which cross builds
 # lack, as they lack zlib.
@@ -157,21 +161,26 @@ $(RCU_O): override CPPFLAGS += -Iumem
 # operator new throws through here.
 $O/umem/malloc/malloc.o $O/umem/malloc/operators.o: \
 	override CFLAGS += -fexceptions -falign-functions=64
+# The operators ask which functions their own names stand for in the process.
+# By default clang takes them for its own, and inlines them.
+$O/umem/malloc/operators.o: override CFLAGS += -fsemantic-interposition
 
-$B/libumem.so.1: $(INNER_O) umem/libumem.map umem/sections.ld
+$B/libumem.so.1: $(INNER_O) umem/libumem.map umem/sections.ld \
+		umem/often.ld
 	$(call short,LD,$@) $(CC) $(SO_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem.map \
 	    -o $@ $(INNER_O) $(LDFLAGS)
 
 $B/libumem_malloc.so.1: $(LIB_O) umem/libumem_malloc.map umem/preempted.list \
-		umem/sections.ld
+		umem/sections.ld umem/often.ld
 	$(call short,LD,$@) $(CC) $(SO_FLAGS) $(SHIM_FLAGS) -Wl,-soname,$(@F) \
 	    -Wl,--version-script=umem/libumem_malloc.map \
 	    -o $@ $(LIB_O) $(LDFLAGS)
 
 # Its undefined names are those of libumem.so.1 or libumem_malloc.so.1, of which
 # the program chooses one.
-$B/libumem_rcu.so.1: $(RCU_O) umem/libumem_rcu.map umem/sections.ld
+$B/libumem_rcu.so.1: $(RCU_O) umem/libumem_rcu.map umem/sections.ld \
+		umem/often.ld
 	$(call short,LD,$@) \
 	    $(CC) $(filter-out -Wl$(comma)-z$(comma)defs,$(SO_FLAGS)) \
 	    -Wl,-soname,$(@F) -Wl,--version-script=umem/libumem_rcu.map \
@@ -247,7 +256,8 @@ link_rcu	:= -Iumem -L$B -lumem_rcu -lumem
 link_rcu_table	:= $(link_rcu) -lurcu-memb -lurcu-cds
 link_urcu	:= -Iumem -lurcu-memb -lurcu-cds
 program	= $1 $2 $(PROGRAM_FLAGS) $(call expect,cflags) -o $@ $< -pthread \
-	$(link_$(or $(call expect,link),$(link))) $(call expect,libs) -ldl -lm
+	$(link_$(or $(call expect,link),$(link))) $(call expect,libs) \
+	-Wl,--as-needed -ldl -lm
 
 PROGRAMS := $(call outputs,programs)
 STRESSES := $(call outputs,stress)
@@ -255,7 +265,7 @@ BENCHES	:= $(call outputs,bench)
 MISUSES	:= $(call outputs,misuse)
 DEMOS	:= $(call outputs,demo)
 # The default of gcc, but not of clang.
-$(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc)): \
+$(patsubst tests/%.cc,$B/%,$(wildcard tests/misuse/*.cc tests/programs/*.cc)): \
 	PROGRAM_FLAGS += -fsized-deallocation
 $(BENCHES): link = static
 $(BENCHES): $B/libumem.a

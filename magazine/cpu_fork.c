@@ -30,6 +30,20 @@
 
 uint32_t cpu_fork_gate;
 
+/* Call f for each header of a CPU's block that is in use. */
+static void
+block_each_header(struct region *r, unsigned cpu, void (*f)(struct cpu_cold *))
+{
+	for (unsigned word = 0; word < array_size(r->taken); word++) {
+		/* Header 0 is in use, but refuses every operation for ever. */
+		uint64_t left = r->taken[word] & (word == 0 ? ~1ull : ~0ull);
+
+		for (; left != 0; left &= left - 1)
+			f(cold_of(
+			    header_cold(r, word * 64 + lowbit(left)), cpu));
+	}
+}
+
 /*
  * Call f for each header that is in use, on each CPU with a block.  The caller
  * is a handler of fork().
@@ -39,10 +53,8 @@ each_header_for_fork(void (*f)(struct cpu_cold *))
 {
 	for (struct region *r = cpu_regions; r != NULL; r = r->next)
 		for (unsigned cpu = 0; cpu < cpu_layer.nused; cpu++)
-			for (unsigned i = 1;
-			     r->committed[cpu] == 1 && i < CPU_HEADERS; i++)
-				if ((r->taken[i / 64] >> (i % 64) & 1) != 0)
-					f(cold_of(header_cold(r, i), cpu));
+			if (r->committed[cpu] == 1)
+				block_each_header(r, cpu, f);
 }
 
 /* Acquire, as part of seq_cst; pairs with the release in owned_end(). */

@@ -51,7 +51,7 @@
  * Size of the depot
  *	Magazines beyond the limit of the depot are flushed to the slabs.  If
  *	the slabs are asked for rounds soon afterwards, the limit was too low
- *	and is doubled: from DEPOT_LEAST up to magazine_depot_most bytes.  An
+ *	and is doubled: from IDLE_LEAST up to magazine_depot_most bytes.  An
  *	update that finds a surplus in the depot halves it.
  *
  *	Each update flushes the surplus of the depot, which no CPU has used
@@ -67,6 +67,7 @@
  */
 #include "magazine/sizes.h"
 #include "magazine/shards.h"
+#include "vmem/target.h"
 
 /* The unit of the budget (an option). */
 size_t magazine_bytes_most = 64 * KIB;
@@ -78,8 +79,7 @@ size_t magazine_bytes_most = 64 * KIB;
  * together, 4 MiB by default.  One cache may take a quarter of it.
  */
 #define CPU_BYTES   (64 * magazine_bytes_most)
-/* The initial and the largest limit of a depot, in bytes. */
-#define DEPOT_LEAST (1 * MIB)
+/* The largest limit of a depot, in bytes; the initial one is IDLE_LEAST. */
 size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {
@@ -120,9 +120,8 @@ cpu_budget(void)
 static uint32_t
 depot_least(void)
 {
-	return (uint32_t)(magazine_depot_most < DEPOT_LEAST
-			      ? magazine_depot_most
-			      : DEPOT_LEAST);
+	return (uint32_t)(magazine_depot_most < IDLE_LEAST ? magazine_depot_most
+							   : IDLE_LEAST);
 }
 
 /* Set the limit in magazines, after a change of capacity or depot_bytes. */

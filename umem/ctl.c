@@ -77,10 +77,8 @@ umem_ctl(const char *name, const char *value, char *old, size_t bytes)
 		errno = ENOENT;
 		return -1;
 	}
-	/* umem_sample() and the command umem may have changed it. */
 	if (is_sample(option))
-		option_store(
-		    option, __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED));
+		sample_refresh_option();
 	option_report_value(&m, option);
 	if (old != NULL && bytes <= m.n) {
 		errno = ERANGE;

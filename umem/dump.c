@@ -1,8 +1,9 @@
 /*
  * dump.c - statistics and options of the library, for the program and for files
  *
- * The figures come from umem/malloc/stats.c, their text from stats_text.c, and
- * the list of options from option_report.c.
+ * The figures come from umem/malloc/stats.c, their text from stats_text.c, the
+ * call sites of samples from sample_text.c, and the list of options from
+ * option_report.c.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 
 #include "umem/base/ready.h"
 #include "umem/malloc/sample.h"
+#include "umem/malloc/sample_text.h"
 #include "umem/malloc/stats.h"
 #include "umem/malloc/stats_text.h"
 #include "umem/options.h"
@@ -45,30 +47,47 @@ dump_help(void)
 }
 
 /*
- * Appends the statistics to the file of UMEM_OPTIONS=stats.  signal is the one
- * that asked for them, or 0 at exit.
+ * Returns the table and the samples as one text, which one write() appends, or
+ * NULL.
  */
-static void
-dump_append(int signal)
+static struct text *
+dump_text_create(int signal)
 {
 	struct text *stats = stats_text_create(STATS_TABLE);
-	struct text *text = text_create(stats == NULL ? 0 : stats->n + 64);
-	int fd = message_open(stats_path);
+	struct text *samples = sample_text_create(), *text = NULL;
 
-	if (fd < 0 || stats == NULL || text == NULL) {
-		message_line(
-		    "UMEM_OPTIONS: stats: cannot write %s", stats_path);
-	} else {
+	if (stats != NULL && samples != NULL)
+		text = text_create(stats->n + samples->n + 64);
+	if (text != NULL) {
 		text_line(text,
 		    signal != 0 ? "process %u at signal %d\n" : "process %u\n",
 		    os_process_id(), signal);
 		text_append(text, stats);
-		os_write(fd, text->bytes, text->n);
+		text_append(text, samples);
 	}
+	text_delete(samples);
+	text_delete(stats);
+	return text;
+}
+
+/*
+ * Appends the statistics and the samples to the file of UMEM_OPTIONS=stats.
+ * signal is the one that asked for them, or 0 at exit.
+ */
+static void
+dump_append(int signal)
+{
+	struct text *text = dump_text_create(signal);
+	int fd = message_open(stats_path);
+
+	if (fd < 0 || text == NULL)
+		message_line(
+		    "UMEM_OPTIONS: stats: cannot write %s", stats_path);
+	else
+		os_write(fd, text->bytes, text->n);
 	if (fd >= 0)
 		os_close(fd);
 	text_delete(text);
-	text_delete(stats);
 }
 
 static void
@@ -191,7 +210,11 @@ dump_create(int what)
 		text = stats_text_create(STATS_METRICS);
 		break;
 	case UMEM_DUMP_OPTIONS:
+		sample_refresh_option();
 		text = options_text_create();
+		break;
+	case UMEM_DUMP_SAMPLES:
+		text = sample_text_create();
 		break;
 	default:
 		errno = EINVAL;

@@ -1,12 +1,16 @@
 /*
  * fork.c - takes every lock in rank order, releases them, repairs the child
  *
- * While fork() copies memory, the forking thread holds every lock, and no other
- * thread owns a per-CPU header, so the child finds all data that they protect
- * in a consistent state.  The child loses memory that another thread is moving
- * at that moment, such as a magazine that is being filled.  The commit of
- * another thread's restartable sequence either has happened or has not (see
- * cpu_fork.c).
+ * While fork() copies memory, the forking thread holds every lock or has shut
+ * its rank (lock.c), and no other thread owns a per-CPU header, so the child
+ * finds all data that they protect in a consistent state.  The child loses
+ * memory that another thread is moving at that moment, such as a magazine that
+ * is being filled.  The commit of another thread's restartable sequence either
+ * has happened or has not (see cpu_fork.c).
+ *
+ * Cost: fork() writes to no lock of a cache and to no per-CPU header.  It reads
+ * one lock for each depot and for the slabs of each cache, and a cache line for
+ * each header of each CPU in use, in the parent and again in the child.
  *
  * fork() does not wait for the worker: it may be in callbacks of the program,
  * and these may wait for a lock that the forking thread holds.
@@ -55,8 +59,9 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
+/* Call f for each lock of the caches that has this rank: depots or slabs. */
 static void
-fork_each_cache_lock(void (*f)(struct lock *))
+fork_each_cache_lock(enum lock_rank rank, void (*f)(struct lock *))
 {
 	/* This thread has the list, although lock_is_held() does not see it. */
 	umem_assert(
@@ -65,12 +70,33 @@ fork_each_cache_lock(void (*f)(struct lock *))
 		struct umem_cache *cache =
 		    container_of(item, struct umem_cache, link);
 
+		if (rank == LOCK_SLAB)
+			f(&cache->slabs.lock);
 		for (unsigned i = 0;
-		     cache->has_magazines && i < cache->mag.nshards; i++)
+		     rank == LOCK_DEPOT && cache->has_magazines &&
+		     i < cache->mag.nshards;
+		     i++)
 			f(&magazine_shard(&cache->mag, i)->lock);
 	}
-	list_foreach (item, &cache_list)
-		f(&container_of(item, struct umem_cache, link)->slabs.lock);
+}
+
+/* Threads that hold a depot's lock may wait for that of the slabs. */
+static void
+fork_shut_caches(void)
+{
+	for (enum lock_rank rank = LOCK_DEPOT; rank <= LOCK_SLAB; rank++) {
+		lock_shut_for_fork(rank);
+		fork_each_cache_lock(rank, lock_await_for_fork);
+	}
+}
+
+static void
+fork_open_caches(bool child)
+{
+	for (enum lock_rank rank = LOCK_DEPOT; child && rank <= LOCK_SLAB;
+	     rank++)
+		fork_each_cache_lock(rank, lock_free_in_child);
+	lock_open_after_fork();
 }
 
 /*
@@ -121,7 +147,7 @@ fork_prepare(void)
 	vmem_gates_lock_for_fork();
 	import_gates_lock_for_fork();
 	cpu_lock_for_fork();
-	fork_each_cache_lock(lock_take_for_fork);
+	fork_shut_caches();
 	vmem_lock_for_fork();
 	heap_lock_for_fork();
 	page_map_lock_for_fork();
@@ -143,7 +169,7 @@ fork_release_locks(bool child)
 	page_map_unlock_for_fork();
 	heap_unlock_for_fork();
 	vmem_unlock_for_fork();
-	fork_each_cache_lock(lock_release_for_fork);
+	fork_open_caches(child);
 	cpu_unlock_for_fork(child);
 	import_gates_unlock_for_fork(child);
 	vmem_gates_unlock_for_fork();

@@ -33,6 +33,7 @@
 #include "umem/base/cgroup.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"
+#include "umem/debug/exit_check.h"
 #include "umem/debug/report.h"
 #include "umem/fork.h"
 #include "umem/base/ready.h"
@@ -321,6 +322,7 @@ umem_start(void)
 		if (options.help)
 			dump_help();
 		dump_start();
+		exit_check_start();
 		errno = saved;
 	}
 	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;

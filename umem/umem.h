@@ -398,8 +398,9 @@ void umem_setmtbf(uint32_t mtbf);
  * allocation and of its first free.
  *
  * Objects of caches are not sampled.  Existing samples remain samples until
- * they are freed.  Each thread applies a new interval at the latest after 256
- * KiB of allocations.  Returns 0, or -1 with errno set:
+ * they are freed; a large block that realloc() enlarges is counted like a new
+ * one.  Each thread applies a new interval at the latest after 256 KiB of
+ * allocations.  Returns 0, or -1 with errno set:
  *	ENOTSUP	every block is already checked by UMEM_DEBUG, by
  *		UMEM_OPTIONS=hardened, or by a memory checker
  *	EAGAIN	there is no memory for the data of the library itself
@@ -792,8 +793,8 @@ void umem_cache_free(umem_cache_t *cache, void *buf);
  * Returns an object whose bufsize bytes are 0, for umem_cache_free(), or NULL
  * with errno set:
  *	EINVAL	the cache has a constructor, whose state zeros would overwrite,
- *		or UMC_NOTOUCH, or UMC_TYPESAFE_BY_RCU, because readers may
- *		access the object; also with UMEM_NOFAIL
+ *		or UMC_NOTOUCH, or UMC_TYPESAFE_BY_RCU, with which readers may
+ *		access a free object; UMEM_NOFAIL does not prevent this error
  *	ENOMEM, EAGAIN, ETIMEDOUT, ECANCELED
  *		as for umem_cache_alloc()
  *
@@ -1113,24 +1114,31 @@ int umem_stats(struct umem_stats *out, size_t bytes);
 enum umem_dump_kind {
 	UMEM_DUMP_STATS,   /* the table of malloc_stats() */
 	UMEM_DUMP_METRICS, /* the text of umem_metrics() */
-	UMEM_DUMP_OPTIONS  /* all options and their values, as "umem options" */
+	UMEM_DUMP_OPTIONS, /* all options and their values, as "umem options" */
+	UMEM_DUMP_SAMPLES  /* live samples by call site, see umem_sample() */
 };
 
 /*
  * umem_dump - write a report about the library to a descriptor
  *
- * fd		an open descriptor; write(2) may block on it, but no other
- *		thread waits for that
+ * fd		an open descriptor; if write(2) blocks on it, no other thread
+ *		waits for that
  * what		enum umem_dump_kind
  *
  * Returns 0, or -1 with errno set:
- *	EINVAL	what is not one of these
- *	ENOMEM	there is no memory to put the report together
+ *	EINVAL	what is no value of enum umem_dump_kind
+ *	ENOMEM	there is no memory for the text of the report
  *	an error of write(2); a part of the report may have been written
  *
+ * UMEM_DUMP_SAMPLES lists the 100 call sites with the most memory, and the sum
+ * of the others.  A frame is a module and an address in its file, for "umem
+ * samples FILE" or addr2line.  It reads /proc/self/maps.  Other threads may
+ * allocate meanwhile; a lock that the taking and freeing of samples needs is
+ * held for some microseconds at a time.
+ *
  * Any thread may call it at any time, but no signal handler, because it locks
- * the list of caches while it reads them.  It is no cancellation point.
- * Source: our own.
+ * the list of caches, or the samples, while it reads them.  It is no
+ * cancellation point.  Source: our own.
  */
 int umem_dump(int fd, int what);
 

@@ -58,8 +58,8 @@
  * lock inside it, the word rcu_writes turns that check off; see umem_debug(3).
  *
  * fork(): objects that wait at that moment wait in the parent and in the child,
- * and either frees its own.  liburcu itself limits what a child may do that
- * goes on without exec(): see its README, "Interaction with fork()".  With bp,
+ * and either frees its own.  Without exec(), liburcu limits the calls that the
+ * child may make: see its README, "Interaction with fork()".  With bp,
  * the program calls urcu_bp_before_fork(), urcu_bp_after_fork_parent() and
  * urcu_bp_after_fork_child() around each such fork().
  */

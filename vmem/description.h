@@ -175,6 +175,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(SAMPLE_BLOCK, sample, sample, block)                                 \
 	M(SAMPLE_SPAN, sample, sample, span)                                   \
 	M(SAMPLE_SIZE, sample, sample, size)                                   \
+	M(SAMPLE_COUNTED, sample, sample, counted)                             \
 	M(SAMPLE_MEAN, sample, sample, mean)                                   \
 	M(SAMPLE_TIME, sample, sample, time)                                   \
 	M(SAMPLE_THREAD, sample, sample, thread)                               \

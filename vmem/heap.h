@@ -119,6 +119,12 @@ void heap_after_fork(void);
 void heap_forbid_huge(void);
 
 /*
+ * A release at a limit frees this part of the limit more than necessary, so
+ * that a heap at its limit does not release for each request.
+ */
+#define HEAP_SPARE_PART 16
+
+/*
  * The limits of the heap's memory in bytes; 0 means no limit.  UMEM_OPTIONS
  * sets them, and they may change at any time.  The heap itself refuses requests
  * beyond the hard limit, which is on heap_held(); see heap_limit.c.

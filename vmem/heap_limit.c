@@ -17,12 +17,6 @@
 #include "vmem/heap_inner.h"
 #include "vmem/os.h"
 
-/*
- * A purge at the limit purges this part of the limit more than necessary, so
- * that a heap at its limit does not purge for each request.  Not measured.
- */
-#define LIMIT_SPARE_PART 32
-
 struct heap_limits heap_limits;
 
 static size_t
@@ -70,7 +64,7 @@ heap_limit_keep(void)
 	if (held <= limit)
 		return true;
 	heap_purge(
-	    0, align_up(held - limit + limit / LIMIT_SPARE_PART, HEAP_UNIT));
+	    0, align_up(held - limit + limit / HEAP_SPARE_PART, HEAP_UNIT));
 	return heap_held() <= limit;
 }
 

@@ -6,8 +6,29 @@
  * release therefore needs no system call.  A holder that finds 2 wakes one
  * waiter.  The woken thread takes the lock by setting the state to 2 again,
  * because it cannot know whether other threads wait.
+ *
+ * fork() and the locks of caches
+ *	A program may have thousands of caches, with a depot lock for every 8
+ *	CPUs in each.  If fork() took these locks, the kernel would copy their
+ *	pages twice: the parent writes to them when it releases the locks, and
+ *	so does the child.  Instead fork() shuts their rank and reads:
+ *
+ *		lock_take()			fork()
+ *		state: compare 0, swap 1	shut_ranks := rank
+ *		load shut_ranks				load state until it is 0
+ *
+ *	All four accesses are sequentially consistent.  Therefore either the
+ *	thread reads that the rank is shut and returns the lock without having
+ *	read or changed what it guards, or fork() reads the lock as held and
+ *	waits for its release.  A thread with a lock of a shut rank can take all
+ *	locks below, because fork() shuts a rank only when it has seen the locks
+ *	of all ranks above free.  So the holder does not wait for fork().
+ *
+ *	fork() may copy a thread between its two steps, with state at 1 or 2.
+ *	The child, in which that thread does not exist, frees the lock.
  */
 #include <assert.h>
+#include <limits.h>
 
 #include "vmem/lock.h"
 #include "vmem/os.h"
@@ -21,6 +42,17 @@
  */
 #define SPIN_TRIES 40
 
+/*
+ * fork() reads a lock this often before it sleeps, and sleeps this long.  No
+ * thread wakes it: if it waited for the lock's word, the release of a holder
+ * could wake fork() instead of a thread that waits for the lock, and that
+ * thread would sleep for ever.
+ */
+#define AWAIT_TRIES 100
+#define AWAIT_NS    50000
+
+static_assert(LOCK_NRANKS <= 32, "each rank has a bit of held and shut_ranks");
+
 #ifdef UMEM_DEBUG
 /* A thread that holds one of these takes no further lock but LOCK_REPORT. */
 #define LEAF_RANKS (1u << LOCK_META | 1u << LOCK_SAMPLE | 1u << LOCK_LOG_NEXT)
@@ -28,8 +60,6 @@
 /* If bit r is set, this thread holds a lock of rank r: held_lock[r]. */
 static __thread uint32_t held;
 static __thread const struct lock *held_lock[LOCK_NRANKS];
-
-static_assert(LOCK_NRANKS <= 32, "each rank has a bit of held");
 
 static void
 rank_enter(const struct lock *lock)
@@ -69,9 +99,9 @@ rank_leave(const struct lock *lock)
 static inline bool
 state_try(struct lock *lock, uint32_t from, uint32_t to)
 {
-	/* Acquire; pairs with the release in state_release(). */
+	/* Acquire, as part of seq_cst; pairs with state_release(). */
 	return __atomic_compare_exchange_n(
-	    &lock->state, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	    &lock->state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 static noinline void
@@ -83,7 +113,7 @@ state_wait(struct lock *lock)
 			return;
 		cpu_relax();
 	}
-	while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)
+	while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_SEQ_CST) != 0)
 		os_futex_wait(&lock->state, 2, 0);
 }
 
@@ -100,6 +130,75 @@ state_release(struct lock *lock)
 	if (unlikely(
 		__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2))
 		os_futex_wake(&lock->state, 1);
+}
+
+static uint32_t shut_ranks; /* [atomic] 1 << rank; futex word */
+
+static inline bool
+is_among(uint32_t ranks, const struct lock *lock)
+{
+	return (ranks >> lock->rank & 1) != 0;
+}
+
+static inline bool
+is_shut(const struct lock *lock)
+{
+	/* Acquire, as part of seq_cst; pairs with lock_open_after_fork(). */
+	uint32_t ranks = __atomic_load_n(&shut_ranks, __ATOMIC_SEQ_CST);
+
+	return unlikely(ranks != 0) && is_among(ranks, lock);
+}
+
+/* The calling thread has just taken the lock: return it, and take it later. */
+static cold_path void
+shut_wait(struct lock *lock)
+{
+	do {
+		uint32_t ranks;
+
+		state_release(lock);
+		while ((ranks = __atomic_load_n(
+			    &shut_ranks, __ATOMIC_RELAXED)) != 0 &&
+		       is_among(ranks, lock))
+			os_futex_wait(&shut_ranks, ranks, 0);
+		state_take(lock);
+	} while (is_shut(lock));
+}
+
+void
+lock_shut_for_fork(enum lock_rank rank)
+{
+	__atomic_or_fetch(&shut_ranks, 1u << rank, __ATOMIC_SEQ_CST);
+}
+
+void
+lock_await_for_fork(struct lock *lock)
+{
+	uint32_t own = 0;
+
+	umem_assert(is_among(shut_ranks, lock));
+	/* Acquire, as part of seq_cst; pairs with state_release(). */
+	for (unsigned i = 0;
+	     __atomic_load_n(&lock->state, __ATOMIC_SEQ_CST) != 0; i++) {
+		cpu_relax();
+		if (i > AWAIT_TRIES)
+			os_futex_wait(&own, own, AWAIT_NS);
+	}
+}
+
+void
+lock_free_in_child(struct lock *lock)
+{
+	if (lock->state != 0)
+		lock->state = 0;
+}
+
+void
+lock_open_after_fork(void)
+{
+	/* Release: a thread that reads 0 also reads what fork() has changed. */
+	__atomic_store_n(&shut_ranks, 0, __ATOMIC_RELEASE);
+	os_futex_wake(&shut_ranks, INT_MAX);
 }
 
 /* Thread pointer between lock_fork_begin() and lock_fork_end(), or 0. */
@@ -140,6 +239,8 @@ lock_take(struct lock *lock)
 		return;
 	rank_enter(lock);
 	state_take(lock);
+	if (is_shut(lock))
+		shut_wait(lock);
 }
 
 bool
@@ -149,6 +250,10 @@ lock_try(struct lock *lock)
 		return true;
 	if (!state_try(lock, 0, 1))
 		return false;
+	if (is_shut(lock)) {
+		state_release(lock);
+		return false;
+	}
 	rank_enter(lock);
 	return true;
 }

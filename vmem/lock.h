@@ -76,12 +76,32 @@ void lock_take_for_fork(struct lock *lock);
 void lock_release_for_fork(struct lock *lock);
 
 /*
+ * The next four are for ranks with many locks.  fork() takes none of these,
+ * because each store would copy a page in the parent and in the child; see
+ * lock.c.  After this call no thread gets a lock of the rank that it does not
+ * hold already.
+ */
+void lock_shut_for_fork(enum lock_rank rank);
+
+/* Wait until a lock of a shut rank is free. */
+void lock_await_for_fork(struct lock *lock);
+
+/*
+ * In the child: free a lock of a shut rank that another thread had taken and
+ * was about to return.
+ */
+void lock_free_in_child(struct lock *lock);
+
+/* Threads can take the locks of all ranks again. */
+void lock_open_after_fork(void);
+
+/*
  * lock_fork_begin() is called by the atfork handler after it has taken every
- * lock.  Until lock_fork_end(), lock_take() and lock_release() of the calling
- * thread do nothing, and lock_try() succeeds.  Because no other thread is
- * inside a locked section, all locked data is consistent and the calling thread
- * may use it.  The forked child has the thread pointer of its parent, so that
- * it counts as the calling thread.
+ * lock, or shut its rank.  Until lock_fork_end(), lock_take() and
+ * lock_release() of the calling thread do nothing, and lock_try() succeeds.
+ * Because no other thread is inside a locked section, all locked data is
+ * consistent and the calling thread may use it.  The forked child has the
+ * thread pointer of its parent, so that it counts as the calling thread.
  */
 void lock_fork_begin(void);
 void lock_fork_end(void);

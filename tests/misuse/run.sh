@@ -21,7 +21,7 @@
 # several with " or " between.
 #
 # Categories, by the first words of a name
-#	overflow	21	writes past the end
+#	overflow	23	writes past the end
 #	underflow	 5	writes before the start
 #	overread	 3	reads past the end
 #	zero_size	 5	use of a block of no bytes

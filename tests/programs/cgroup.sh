@@ -30,7 +30,7 @@ ours=/proc/$$/cgroup
 # exec, so that the file of this process is the replaced one
 ( mount --bind "$ours" "/proc/$BASHPID/cgroup"
   exec env UMEM_OPTIONS=verbose,soft_limit=50%,hard_limit=100% \
-      LD_PRELOAD="$SHIM" sleep 60 2>said ) &
+      LD_PRELOAD="$SHIM" sleep 600 2>said ) &
 pid=$!
 trap 'kill $pid' EXIT
 until "$UMEM" status $pid >/dev/null 2>&1; do
@@ -77,7 +77,7 @@ if [ "$(sort -u told | wc -l)" != 2 ] ||
 	exit 1
 fi
 
-LD_PRELOAD=$SHIM sleep 60 &
+LD_PRELOAD=$SHIM sleep 600 &
 pid=$!
 trap 'kill $pid' EXIT
 until "$umem" status $pid >/dev/null 2>&1; do sleep 0.1; done

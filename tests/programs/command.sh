@@ -75,7 +75,7 @@ expect 0 '^umem: [0-9.]+ mode (rseq|locked) ' "$umem" run -v true
 expect 0 '^umem: [0-9.]+ mode locked ' \
     env UMEM_OPTIONS=mode=locked "$umem" run -v true
 
-# What differs from the defaults, and nothing else.
+# The options that differ from the defaults, and nothing else.
 env UMEM_OPTIONS=depot_bytes=4m,rcu_delay=10 UMEM_DEBUG='guards:none*' \
     "$umem" run -v true 2>said
 grep -v ' mode ' said >changes

@@ -18,9 +18,9 @@ mapfile -t commands < <(awk '/^$/ { exit }
 # Processes for the examples, in place of 1234: one with records of all blocks,
 # one that may be sampled, of which there is a core, too.
 LD_PRELOAD=$SHIM UMEM_DEBUG=default UMEM_LOGGING=transaction \
-    sh -c 'echo; exec sleep 60' >ready_debugged &
+    sh -c 'echo; exec sleep 600' >ready_debugged &
 debugged=$!
-LD_PRELOAD=$SHIM sh -c 'echo; exec sleep 60' >ready_plain &
+LD_PRELOAD=$SHIM sh -c 'echo; exec sleep 600' >ready_plain &
 plain=$!
 trap 'kill $debugged $plain' EXIT
 while [ ! -s ready_debugged ] || [ ! -s ready_plain ] ||

@@ -5,7 +5,7 @@ set -eu
 PATH=$B:$PATH
 umem help | awk '/^$/ { exit }
     { sub(/^usage:/, ""); if ($1 == "umem") print $2 }' | sort >commands
-LD_PRELOAD=$SHIM sleep 60 &
+LD_PRELOAD=$SHIM sleep 600 &
 pid=$!
 trap 'kill $pid' EXIT
 until grep -qs libumem_malloc /proc/$pid/maps; do
@@ -76,6 +76,18 @@ for shell in bash zsh; do
 	same "a record" core.1
 	offers umem sample core >offered
 	same "no core" ""
+	offers umem sample $pid '' >offered
+	same "the words of sample" "default off"
+	offers umem leaks core.1 '' >offered
+	same "one target" ""
+	offers umem top -s '' >offered
+	same "the value of an option" ""
+	offers umem top -s loads $pid >offered
+	same "a process behind options" $pid
+	offers umem diff core >offered
+	same "a look" core.1
+	offers umem diff core.1 $pid >offered
+	same "the second look" $pid
 	offers umem options '' >offered
 	same "no argument" ""
 	offers umem run -v slee >offered

@@ -1,8 +1,9 @@
 #!/bin/bash
 # What the library adds to the start of a process: addresses that the loader
-# looks up and relocates, pages that it writes to, and then, in a process that
-# does nothing and in one that allocates a block, system calls and written
-# pages.  A change that adds one must also change the number here.
+# looks up and relocates, pages that it writes to, code that every process has
+# resident, and then, in a process that does nothing and in one that allocates a
+# block, system calls and written pages.  A change that adds one must also
+# change the number here.
 set -eu
 export LC_ALL=C
 
@@ -35,6 +36,11 @@ pages=$({
 	    awk '$1 == ".dynamic" || $1 == ".bss" { print $3 }'
 } | sed 's/...$//' | sort -u | wc -l)
 most "pages that the loader writes to" "$pages" 2
+
+# The functions that umem/often.ld names are resident in every process.
+size=$(readelf -SW "$SHIM" | sed 's/^ *\[ *[0-9]*\] *//' |
+    awk '$1 == ".text.often" { print $5 }')
+most "KiB of functions that common programs call" "$((0x${size:-ffffff} / 1024))" 78
 
 cat >count.c <<'END'
 /*

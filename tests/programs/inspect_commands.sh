@@ -7,20 +7,6 @@ set -u
 . "$TOP/tests/programs/inspect/library.sh"
 build planted
 
-# expect STATUS REGEX WORD... - runs umem WORD...
-expect() {
-	local want=$1 text=$2
-
-	shift 2
-	"$umem" "$@" >said 2>err
-	status=$?
-	if [ $status -ne "$want" ] || ! cat said err | grep -Eq -e "$text"; then
-		echo "umem $*: status $status instead of $want, or no '$text' in:"
-		head -30 said err
-		exit 1
-	fi
-}
-
 json() {
 	if ! "$umem" "$1" --json "${@:2}" 2>&1 |
 	    python3 -c 'import json, sys; json.load(sys.stdin)'; then

@@ -10,16 +10,30 @@ set -u
 build copied
 
 copied='memory was read from => a copy of the process'
+waited='memory was read from => the process while it waited'
+
+# reads TEXT WHAT - umem leaks reads the memory in this way.  On a busy machine
+# the process may get a CPU too late for that, so one of 20 looks is enough.
+reads() {
+	for ((i = 0; i < 20; i++)); do
+		"$umem" leaks -v "$pid" >said 2>err
+		status=$?
+		if [ $status -ne 1 ] || [ -s err ]; then
+			echo "$2: status $status"
+			cat said err
+			exit 1
+		fi
+		grep -q "$1" said && return
+		sleep 0.1
+	done
+	echo "$2: wanted $1"
+	cat said
+	exit 1
+}
 
 start "$TMP/copied" 96
 for look in 1 2 3; do
-	"$umem" leaks -v "$pid" >said 2>err
-	status=$?
-	if [ $status -ne 1 ] || [ -s err ] || ! grep -q "$copied" said; then
-		echo "look $look: status $status, or no copy:"
-		cat said err
-		exit 1
-	fi
+	reads "$copied" "look $look"
 done
 soon_planted "from a copy"
 "$umem" grep -q "$pid" 0x4141414141414141 >said 2>err || {
@@ -86,12 +100,7 @@ while list(children()):
     time.sleep(0.05)
 END
 python3 kill.py "$umem" "$pid" leaks || exit 1
-"$umem" leaks -v "$pid" >said
-if ! grep -q "$copied" said; then
-	echo "no copy after umem was killed:"
-	cat said
-	exit 1
-fi
+reads "$copied" "after umem was killed"
 finish 0
 
 # With a record of each allocation, the library has so much memory of its own
@@ -108,38 +117,20 @@ finish 0
 
 # Without a thread of the library, a call of the program makes the copy.
 start "$TMP/copied" 96 single
-for ((i = 0; i < 10; i++)); do
-	"$umem" leaks -v "$pid" >said
-	grep -q "$copied" said && break
-done
-if [ $i -eq 10 ]; then
-	echo "no copy of a process with one thread:"
-	cat said
-	exit 1
-fi
+reads "$copied" "a process with one thread"
 soon_planted "single"
 finish 0
 
 # A program whose calls are all served from magazines does so, too.
 start "$TMP/copied" 96 cached
-"$umem" leaks -v "$pid" >said
-if ! grep -q "$copied" said; then
-	echo "no copy of a process that only uses magazines:"
-	cat said
-	exit 1
-fi
+reads "$copied" "a process that only uses magazines"
 soon_planted "cached"
 finish 0
 
 # Without a call of the library, there is no copy.  A process that waits is read
 # while it waits, and one that does not wait for long is stopped.
 start "$TMP/copied" 96 waits
-"$umem" leaks -v "$pid" >said
-if ! grep -q 'read from => the process while it waited' said; then
-	echo "not read while the process waited:"
-	cat said
-	exit 1
-fi
+reads "$waited" "a process that waits"
 stopped=$(sed -n 's/.* stood still for => \([0-9]*\)\..*/\1/p' said)
 if [ "$stopped" -gt 1000 ]; then
 	echo "the process that waited stood still for $stopped ms"
@@ -161,25 +152,25 @@ for ((i = 0; i < 5; i++)); do
 done
 finish 0
 
-start "$TMP/copied" 96 confined
-"$umem" leaks -v "$pid" >said
-if grep -q "$copied" said; then
-	echo "copied despite a filter of system calls"
-	exit 1
-fi
-soon_planted "confined"
-finish 0
+# One filter that forbids a copy is enough, also if only one thread has it.
+for mode in confined mixed; do
+	start "$TMP/copied" 96 $mode
+	"$umem" leaks -v "$pid" >said
+	if grep -q "$copied" said; then
+		echo "$mode: copied despite a filter of system calls"
+		exit 1
+	fi
+	soon_planted $mode
+	finish 0
+done
 
 # The kernel shows filters to root without a filter, if it has the option
 # CHECKPOINT_RESTORE.
 start "$TMP/copied" 96 contained
-"$umem" leaks -v "$pid" >said
 if [ "$(id -u)" -eq 0 ] && [ -e /proc/sys/kernel/ns_last_pid ] &&
     grep -q '^Seccomp:.0$' /proc/self/status &&
-    unshare --mount true 2>/dev/null && ! grep -q "$copied" said; then
-	echo "no copy although the filter of system calls permits it:"
-	cat said
-	exit 1
+    unshare --mount true 2>/dev/null; then
+	reads "$copied" "a filter of system calls that permits a copy"
 fi
 soon_planted "contained"
 finish 0

@@ -24,7 +24,7 @@ says() {
 }
 
 UMEM_OPTIONS=depot_bytes=4m,nomagazines,log=/nosuch/%p \
-    LD_PRELOAD=$SHIM sleep 60 &
+    LD_PRELOAD=$SHIM sleep 600 &
 pid=$!
 trap 'kill $pid' EXIT
 until "$umem" status $pid >said 2>&1; do

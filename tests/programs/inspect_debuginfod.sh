@@ -94,5 +94,7 @@ grep -q '^umem: the servers of DEBUGINFOD_URLS are slow' said ||
     fail "no warning"
 grep -q '^ *main+0x' said || fail "no report"
 [ -s requests ] || fail "the silent server was not asked"
-[ $took -lt $((12 * ${TEST_TIME_FACTOR:-1})) ] || fail "it took $took s"
+# The query ends after 5 s; by default libdebuginfod would try for 270 s.  The
+# rest is for a busy machine.
+[ $took -lt $((60 * ${TEST_TIME_FACTOR:-1})) ] || fail "it took $took s"
 finish 0

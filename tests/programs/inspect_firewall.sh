@@ -7,20 +7,6 @@ set -u
 . "$TOP/tests/programs/inspect/library.sh"
 build firewalled
 
-# expect STATUS REGEX WORD... - runs umem WORD...
-expect() {
-	local want=$1 text=$2
-
-	shift 2
-	"$umem" "$@" >said 2>err
-	status=$?
-	if [ $status -ne "$want" ] || ! cat said err | grep -Eq -e "$text"; then
-		echo "umem $*: status $status instead of $want, or no '$text' in:"
-		head -30 said err
-		exit 1
-	fi
-}
-
 # says REGEX - a line of the last output matches
 says() {
 	if ! grep -Eq -e "$1" said; then

@@ -75,7 +75,7 @@ gdb -q -batch -p "$pid" -ex "set var $depot.full.n = 0xffffffff" \
     -ex "generate-core-file ring.core" -ex kill >said 2>&1
 finish 137
 for command in status metrics stat; do
-	timeout $((20 * TEST_TIME_FACTOR)) "$umem" $command ring.core >said 2>&1 || {
+	timeout $((60 * TEST_TIME_FACTOR)) "$umem" $command ring.core >said 2>&1 || {
 		echo "umem $command of a ring: status $?"
 		cat said
 		exit 1

@@ -76,7 +76,7 @@ END2
     -Wl,-rpath,"$B"
 check=$TOP/tests/programs/inspect/openmetrics.py
 
-# The checker itself refuses what is wrong.
+# The checker itself refuses wrong text.
 refused() {
 	if printf '%b' "$1" | python3 "$check" >/dev/null 2>&1; then
 		echo "not refused: $1"

@@ -34,6 +34,7 @@ class Page(html.parser.HTMLParser):
         super().__init__()
         self.open, self.texts, self.scripts, self.rows = [], [], [], []
         self.areas, self.boxes, self.figures = [], [], []
+        self.columns = []
         text = open(path).read()
         assert "http" not in text and "src=" not in text
         self.feed(text)
@@ -45,6 +46,10 @@ class Page(html.parser.HTMLParser):
         attributes = dict(attributes)
         if tag == "pre":
             self.figures.append("")
+        if tag == "div" and attributes.get("class", "").startswith("look"):
+            left, width = re.findall("[0-9.]+", attributes["style"])
+            self.columns.append((float(left), float(width),
+                                 "late" in attributes["class"]))
         if tag == "div" and "title" in attributes:
             self.boxes.append((attributes["title"], attributes["style"]))
         if tag == "tr":
@@ -138,10 +143,43 @@ for look, figures in zip(looks, page.figures):
     number, unit = re.search(r"([0-9.]+) (.)iB$", lines[1]).groups()
     size = float(number) * {"K": 2**10, "M": 2**20, "G": 2**30}[unit]
     assert size <= look[1] < size + 2**20, (lines, look)
+# The columns of the looks lie side by side; the figures of the right half, to
+# the left of their columns.
+assert len(page.columns) == len(looks), page.columns
+end = 0
+for (left, width, late), look in zip(page.columns, looks):
+    assert abs(left - end) < 0.01 and width > 0, page.columns
+    end = left + width
+    x = look[0] / looks[-1][0]
+    assert late == (x > 0.5) or abs(x - 0.5) < 0.01, (late, x)
+assert abs(end - 100) < 0.01, page.columns
 assert "No search for leaks was wanted." in text
 END2
 "$umem" plot record >again.html 2>err || bad "umem plot record: $?"
 cmp page.html again.html || bad "another page from the record"
+
+# Boxes stand in the order of their sizes, and the smallest are left out.
+python3 - "$umem" <<'END2' || bad "the boxes"
+import subprocess, sys
+from page import Page
+lines = [l for l in open("record").read().splitlines()
+         if not l.startswith("stack")]
+end = lines[-1].split("\t")
+assert end[0] == "end", end
+stacks = (300000, "main", "small"), (9, "main", "large", "tiny"), \
+    (600000, "main", "large"), (99980, "other"), (11, "tiniest")
+lines[-1] = "\t".join(end[:3] + [str(len(stacks))])
+lines[-1:-1] = ["\t".join(["stack", str(bytes), "1.00", *names])
+                for bytes, *names in stacks]
+open("boxes", "w").write("\n".join(lines) + "\n")
+open("boxes.html", "wb").write(subprocess.check_output(
+    [sys.argv[1], "plot", "boxes"]))
+page = Page("boxes.html")
+names = [title.split(":")[0] for title, _ in page.boxes]
+assert names == ["all", "main", "other", "large", "small"], names
+assert "Boxes of at most 0.01% of the memory are left out: 2." in \
+    "".join(page.texts)
+END2
 
 # Records of a killed command, cut ones and damaged ones.
 "$umem" plot -i 0.1 --save=killed "$pid" >/dev/null 2>err 9>&- &

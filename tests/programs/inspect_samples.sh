@@ -9,20 +9,7 @@ set -u
 build sampled
 build planted
 build guarded
-
-# expect STATUS REGEX WORD... - runs umem WORD...
-expect() {
-	local want=$1 text=$2
-
-	shift 2
-	"$umem" "$@" >said 2>err
-	status=$?
-	if [ $status -ne "$want" ] || ! cat said err | grep -Eq -e "$text"; then
-		echo "umem $*: status $status instead of $want, or no '$text' in:"
-		head -30 said err
-		exit 1
-	fi
-}
+build resized
 
 # taken - samples of $pid so far
 taken() {
@@ -204,6 +191,50 @@ for ((n = 0; n < 15; n++)); do
 done
 sample_grows 1000 || { echo "no samples in the end"; exit 1; }
 expect 0 '^one sample in about 1048576 bytes$' samples "$pid"
+finish 0
+
+# grown MIB - lets the program enlarge its vector to this size
+grown() {
+	echo >&9
+	until grep -qx "grown $(($1 << 20))" "$TMP/told"; do
+		sleep 0.02
+	done
+}
+
+# vector MIB SITE - the vector has the only sample, which stands for this size
+vector() {
+	"$umem" samples --json "$pid" >json
+	python3 - json "$1" "$2" <<-'END' || exit 1
+	import json, sys
+	site, = json.load(open(sys.argv[1]))["sites"]
+	assert sys.argv[3] in site["caller"], site
+	assert site["samples"] == 1 and site["about_buffers"] == 1, site
+	assert site["about_bytes"] == int(sys.argv[2]) << 20, site
+	END
+}
+
+# A block that realloc() enlarges in place is a sample of its new size, with the
+# stack of this call, also if it was allocated before sampling began.
+start "$TMP/resized"
+expect 0 ': one sample in about 1048576 bytes$' sample "$pid" default
+if [ "$("$umem" samples --json "$pid" | grep -c caller)" -ne 0 ]; then
+	echo "a sample before sampling began"
+	exit 1
+fi
+grown 80
+vector 80 vector_grow
+expect 0 '^ +80M +100% +1 +[0-9]+s  vector_grow \(resized\.c:[0-9]+\) < main$' \
+    users "$pid"
+expect 0 ': sampling is off$' sample "$pid" off
+grown 160
+vector 160 vector_grow
+finish 0
+UMEM_OPTIONS=sample start "$TMP/resized"
+vector 40 vector_begin
+grown 80
+vector 80 vector_grow
+grown 160
+vector 160 vector_grow
 finish 0
 
 # umem sample refuses a debugged process and bad arguments.

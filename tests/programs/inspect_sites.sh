@@ -103,6 +103,9 @@ fits 100 leaks
 shown '^ +BYTES SHARE +BLOCKS INDIRECT +OLDEST +PER MIN  CALL SITE$'
 fits 60 users
 shown '^ +BYTES +BLOCKS  CALL SITE$'
+"$umem" users --save=before "$pid" >said
+fits 70 users -e --since=before
+shown '^ +0 +.*\.\.$'
 says ' session_open \(sites\.c:[0-9]+\) < serve_first < lose_all; 1 more stack$' \
     users "$pid"
 script -qec "stty cols 60; COLUMNS=300 $umem leaks $pid" /dev/null </dev/null \
@@ -139,6 +142,53 @@ if [ $? -ne 2 ] || ! grep -q '^umem: nosuch: No such file' said; then
 	cat said
 	exit 1
 fi
+"$umem" leaks --suppressions=. "$pid" >said 2>&1
+if [ $? -ne 2 ] || ! grep -q '^umem: \.: Is a directory' said; then
+	echo "a folder for a file:"
+	cat said
+	exit 1
+fi
+finish 0
+
+# However wide the terminal is, no letter is cut, and no row is too long.
+cat >letters.c <<'EOF'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) static void
+lose_ääöö(void)
+{
+	memset(malloc(3000), 1, 3000);
+}
+__attribute__((noinline)) static void
+führe_ääöö_aus(void)
+{
+	lose_ääöö();
+	__asm__ volatile("");
+}
+int
+main(void)
+{
+	char c;
+	führe_ääöö_aus();
+	write(1, "ready\n", 6);
+	return (int)read(0, &c, 1);
+}
+EOF
+"$CC" -O1 -g -fno-builtin -fno-omit-frame-pointer -w -o letters letters.c || exit 1
+start env UMEM_DEBUG=audit ./letters
+script -qec "for w in \$(seq 40 72); do COLUMNS=\$w $umem leaks $pid; done" \
+    /dev/null </dev/null >letters.said 2>&1
+python3 - <<'EOF' || exit 1
+rows = [line for line in open("letters.said", "rb").read().split(b"\r\n")
+        if b"  lose_" in line]
+assert len(rows) == 33, rows
+for width, row in zip(range(40, 73), rows):
+    row.decode("utf-8")
+    assert len(row) <= max(width, 42), (width, row)
+assert b".." in rows[0], rows
+assert any(b" < f\xc3\xbchre_\xc3\xa4" in row for row in rows), rows
+EOF
 finish 0
 
 # users RECORDED - umem users has a row for all sizes of a call site, and shares
@@ -457,6 +507,13 @@ for row in names, before:
     assert row["estimated"] and 2200 < row["blocks"] < 3800, row
 assert abs(names["blocks"] + before["blocks"] - 6050) <= 1, (names, before)
 EOF
+finish 0
+
+# Lines are found without the table of address ranges, which clang omits.
+objcopy -R .debug_aranges sites unranged
+start env UMEM_DEBUG=audit "$TMP/unranged"
+says '  session_open \(sites\.c:[0-9]+\) < serve_first < lose_all; 1 more stack$' \
+    leaks "$pid"
 finish 0
 
 # In a stripped program, addresses in its file name the call site and callers.

@@ -119,6 +119,21 @@ done >>"$map"
 	[ $? -eq 1 ] || fail "a list without end: not read"
 ) || exit 1
 grep -Eq '^ +\[JIT\]`made (late){200}' said || fail "the last line does not count"
+# The last million lines, at most, are kept.
+{
+	echo "$made 100 made too early"
+	yes '1 1 other' | head -n 600000
+	echo "$made 100 made in time"
+	yes '1 1 other' | head -n 500000
+} >"$map"
+says '^ +\[JIT\]`made in time\+0x'
+# The part of a line at which the last 64 MiB begin is no line.
+printf 'x %s 100 made of a part\n' "$made" >"$map"
+truncate -s $((64 * 1024 * 1024 + 2)) "$map"
+says '^9\.7K leaked in 2 blocks'
+if grep -q 'made of a part' said; then
+	fail "a part of a line counts"
+fi
 finish 0
 
 build_one stripped hidden -g0

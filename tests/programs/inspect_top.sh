@@ -37,7 +37,17 @@ assert u["sampled"] > 0 and u["own"] > 0, u
 assert u["not_ours"] < u["rss"] / 2, u
 END2
 
-"$umem" top -b -i 0.2 -n 2 "$pid" >said 2>err || bad "umem top -b: $?"
+# Magazines move between the CPU, the depot and the slabs in both looks, unless
+# the machine is busy and the program does not get a CPU for so long.
+rates() {
+	awk '/^umem_alloc_112 / { n++; if ($6 > 0 && $7 > 50 && $7 <= 100) good++ }
+	    END { exit !(n == 2 && good == 2) }' said
+}
+for ((i = 0; i < 20; i++)); do
+	"$umem" top -b -i 0.2 -n 2 "$pid" >said 2>err || bad "umem top -b: $?"
+	rates && break
+done
+rates || bad "no hit rates"
 [ "$(grep -c '^umem top  '"$pid"' growing  ' said)" = 2 ] || bad "two screens"
 grep -Eq '^RSS [0-9.]+M = in use [0-9.]+M \+ cached .* \(CPUs .*, depots .*, slabs ' \
     said || bad "no identity"
@@ -46,9 +56,6 @@ grep -Eq '^of [0-9.]+M in use, about [0-9.]+K are rounding, estimated from sampl
 grep -Eq '^umem_alloc_208 ' said || bad "no cache"
 grep -Eq ' [0-9.]+M +[-+0-9.KM]+ +[0-9]+  keep_more \(growing\.c:[0-9]+\)$' said ||
     bad "no call site"
-# Magazines move between the CPU, the depot and the slabs.
-awk '/^umem_alloc_112 / { n++; if ($6 > 0 && $7 > 50 && $7 <= 100) good++ }
-    END { exit !(n == 2 && good == 2) }' said || bad "no hit rates"
 "$umem" top -b -c -i 0.2 -n 1 "$pid" >said 2>err || bad "umem top -c: $?"
 grep -Eq '^ +[0-9]+ +[0-9.]+K +[0-9.]+  umem_alloc_' said || bad "no CPU"
 

@@ -18,10 +18,10 @@ use(void *arg)
 	uint64_t end = now_ms() + 2500;
 
 	for (uint64_t seed = (uintptr_t)arg; now_ms() < end; seed++) {
-		char *p = malloc(20 * MIB);
+		char *p = malloc(12 * MIB);
 
 		check(p != NULL);
-		memset(p, 1, 20 * MIB);
+		memset(p, 1, 12 * MIB);
 		free(p);
 		churn(seed, 1000, 300000);
 	}

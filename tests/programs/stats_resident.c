@@ -25,7 +25,9 @@ resident(void)
 	const char *at;
 	ssize_t n;
 
-	check(fd >= 0 && (n = read(fd, text, sizeof(text) - 1)) > 0);
+	check(fd >= 0);
+	n = read(fd, text, sizeof(text) - 1);
+	check(n > 0);
 	close(fd);
 	text[n] = '\0';
 	at = strstr(text, "Rss:");

@@ -36,6 +36,11 @@ include=$TMP/root/usr/include/aarch64-linux-gnu
 libraries=$TMP/root/usr/lib/aarch64-linux-gnu
 build=$TOP/build-aarch64
 
+# The package of the cross compiler has no liburcu.
+if make -n -B -C "$TOP" CROSS=aarch64-linux-gnu- all | grep -q umem/rcu/rcu.c; then
+	echo "without liburcu, make would build libumem_rcu"
+	exit 1
+fi
 if ! make -s -C "$TOP" CROSS=aarch64-linux-gnu- \
     CPPFLAGS="-I$include -I$TMP/root/usr/include" LDFLAGS="-L$libraries" \
     all build-aarch64/unit >said 2>&1 || [ -s said ]; then

@@ -329,8 +329,10 @@ END_TEST
 
 START_TEST(a_small_block_that_grows_is_of_a_class)
 {
-	char *p = alloc_get(opaque(LARGE_GROWN / 2));
+	unsigned class = size_class_of(LARGE_GROWN);
+	char *p = alloc_get(size_classes.bytes[class - 1]);
 
+	ck_assert_uint_eq(size_classes.bytes[class], LARGE_GROWN);
 	p = alloc_resize(p, 2 * MIB);
 	ck_assert_ptr_nonnull(p);
 	ck_assert_uint_eq(large_count(), 0);
@@ -342,6 +344,8 @@ START_TEST(a_large_block_that_shrinks_is_of_a_class_again)
 {
 	char *p = alloc_resize(alloc_get(opaque(900 * KIB)), 3 * MIB);
 
+	ck_assert_uint_eq(large_count(), 1);
+	p = alloc_resize(p, LARGE_GROWN);
 	ck_assert_uint_eq(large_count(), 1);
 	fill(p, LARGE_GROWN / 2, 2);
 	p = alloc_resize(p, LARGE_GROWN / 2);

@@ -130,6 +130,26 @@ START_TEST(each_report_is_written_whole)
 	ck_assert_ptr_nonnull(strstr(dumped(UMEM_DUMP_METRICS), "\n# EOF\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\numem_cache_live_objects{cache="
 					   "\"a _name_ _x__\",address=\"0x"));
+	ck_assert_str_eq(dumped(UMEM_DUMP_SAMPLES),
+	    "samples: 0 so far, 0 not kept; sampling is off\n"
+	    "end of samples\n");
+}
+END_TEST
+
+START_TEST(options_have_the_values_of_now)
+{
+	static const char sample[] =
+	    "  sample[=size|default]\n"
+	    "      record one allocation in about this many bytes\n"
+	    "      off by default; now 512k\n";
+
+	ck_assert_int_eq(umem_ctl("depot_bytes", "4m", NULL, 0), 0);
+	ck_assert_int_eq(umem_ctl("sample", "512k", NULL, 0), 0);
+	ck_assert_ptr_nonnull(strstr(
+	    dumped(UMEM_DUMP_OPTIONS), "16m by default, up to 1g; now 4m\n"));
+	ck_assert_ptr_nonnull(strstr(text, sample));
+	ck_assert_int_eq(umem_sample(0), 0);
+	ck_assert_ptr_null(strstr(dumped(UMEM_DUMP_OPTIONS), "now 512k"));
 }
 END_TEST
 
@@ -197,6 +217,7 @@ dump_suite(void)
 	    tc, the_limits_and_what_they_count_are_among_the_figures);
 	tcase_add_test(tc, another_size_of_the_structure_is_refused);
 	tcase_add_test(tc, each_report_is_written_whole);
+	tcase_add_test(tc, options_have_the_values_of_now);
 	tcase_add_test(tc, a_report_that_cannot_be_written_is_an_error);
 	tcase_add_test(tc, metrics_are_cut_as_by_snprintf);
 	tcase_add_test(tc, lines_that_do_not_fit_are_counted);

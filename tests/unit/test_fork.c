@@ -359,19 +359,63 @@ START_TEST(the_forking_thread_may_allocate_meanwhile)
 }
 END_TEST
 
-START_TEST(every_shard_of_a_depot_is_at_rest)
+static struct lock *const *tried; /* ends with NULL */
+
+/* The number of the locks that this thread gets. */
+static void *
+try_all(void *arg)
 {
+	uintptr_t n = 0;
+
+	for (struct lock *const *lock = tried; *lock != NULL; lock++)
+		if (lock_try(*lock)) {
+			lock_release(*lock);
+			n++;
+		}
+	(void)arg;
+	return (void *)n;
+}
+
+static uintptr_t
+tried_by_a_thread(void)
+{
+	pthread_t thread;
+	void *n;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, try_all, NULL), 0);
+	pthread_join(thread, &n);
+	return (uintptr_t)n;
+}
+
+/*
+ * The locks of depots and slabs.  fork() does not write to them, because the
+ * kernel would copy the page.
+ */
+START_TEST(no_thread_gets_a_lock_of_a_cache_and_fork_takes_none)
+{
+	struct lock *lock[5] = {NULL};
+
 	magazine_depot_shards = 3;
 	create_all();
 	ck_assert_uint_eq(shared->mag.nshards, 3);
-	fork_prepare();
 	for (unsigned i = 0; i < 3; i++)
-		ck_assert_uint_ne(
-		    magazine_shard(&shared->mag, i)->lock.state, 0);
-	fork_parent();
-	for (unsigned i = 0; i < 3; i++)
-		ck_assert_uint_eq(
-		    magazine_shard(&shared->mag, i)->lock.state, 0);
+		lock[i] = &magazine_shard(&shared->mag, i)->lock;
+	lock[3] = &shared->slabs.lock;
+	tried = lock;
+	ck_assert_uint_eq(tried_by_a_thread(), 4);
+	for (int child = 0; child < 2; child++) {
+		fork_prepare();
+		/* Would wait for ever if fork() had taken it. */
+		for (unsigned i = 0; i < 4; i++)
+			lock_await_for_fork(lock[i]);
+		ck_assert_uint_eq(tried_by_a_thread(), 0);
+		/* A thread that was turned away does not exist in the child. */
+		if (child)
+			for (unsigned i = 0; i < 4; i++)
+				lock[i]->state = 1 + i % 2;
+		(child ? fork_child : fork_parent)();
+		ck_assert_uint_eq(tried_by_a_thread(), 4);
+	}
 	ck_assert(uses(shared));
 }
 END_TEST
@@ -413,7 +457,8 @@ fork_suite(void)
 	tcase_add_test(tc, callbacks_may_fork);
 	tcase_add_test(tc, a_child_can_return_from_a_callback);
 	tcase_add_test(tc, the_forking_thread_may_allocate_meanwhile);
-	tcase_add_test(tc, every_shard_of_a_depot_is_at_rest);
+	tcase_add_test(
+	    tc, no_thread_gets_a_lock_of_a_cache_and_fork_takes_none);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -4,10 +4,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/time_limit.h"
+#include "tests/unit/hooks.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
 
@@ -243,6 +245,220 @@ START_TEST(between_fork_begin_and_end_the_thread_holds_all)
 }
 END_TEST
 
+/* fork() must not make the kernel copy the pages of locks. */
+START_TEST(fork_writes_to_no_lock_of_a_shut_rank)
+{
+	struct lock *only = mmap(NULL, os_page_size(), PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(only, MAP_FAILED);
+	lock_init(only, LOCK_SLAB);
+	ck_assert_int_eq(mprotect(only, os_page_size(), PROT_READ), 0);
+	for (int child = 0; child < 2; child++) {
+		lock_shut_for_fork(LOCK_SLAB);
+		lock_await_for_fork(only);
+		if (child)
+			lock_free_in_child(only);
+		lock_open_after_fork();
+	}
+	munmap(only, os_page_size());
+}
+END_TEST
+
+static void *
+take_others_and_try(void *arg)
+{
+	(void)arg;
+	lock_take(&above);
+	lock_take(&below);
+	lock_release(&below);
+	lock_release(&above);
+	return (void *)(uintptr_t)lock_try(&lock);
+}
+
+START_TEST(no_thread_gets_a_lock_of_a_shut_rank)
+{
+	pthread_t thread, waiter;
+	void *had;
+
+	flag = 0;
+	lock_shut_for_fork(LOCK_SLAB);
+	pthread_create(&waiter, NULL, take_and_release, NULL);
+	for (int i = 0; i < 20; i++) {
+		pthread_create(&thread, NULL, take_others_and_try, NULL);
+		pthread_join(thread, &had);
+		ck_assert_ptr_null(had);
+		usleep(1000);
+		lock_await_for_fork(&lock);
+		ck_assert_uint_eq(__atomic_load_n(&flag, __ATOMIC_RELAXED), 0);
+	}
+	lock_open_after_fork();
+	pthread_join(waiter, NULL);
+	ck_assert_uint_eq(flag, 1);
+	ck_assert_uint_eq(lock.state, 0);
+}
+END_TEST
+
+/*
+ * Holds the lock until the forking thread sleeps, and takes one below it after
+ * its own rank is shut.
+ */
+static void *
+hold_for_a_while(void *arg)
+{
+	(void)arg;
+	lock_take(&lock);
+	__atomic_store_n(&flag, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&flag, __ATOMIC_ACQUIRE) != 2)
+		usleep(100);
+	usleep(5000);
+	lock_take(&below);
+	count++;
+	lock_release(&below);
+	lock_release(&lock);
+	return NULL;
+}
+
+static unsigned nsleeps, nsleeps_on_lock;
+
+static void
+count_sleep(const uint32_t *word)
+{
+	nsleeps++;
+	nsleeps_on_lock += word == &lock.state;
+	__atomic_store_n(&flag, 2, __ATOMIC_RELEASE);
+}
+
+/*
+ * It sleeps, but not with the threads that wait for the lock: a release wakes
+ * one sleeper, which must be one that takes the lock.
+ */
+START_TEST(fork_waits_for_the_holder_of_a_lock)
+{
+	pthread_t thread;
+
+	nsleeps = nsleeps_on_lock = 0;
+	flag = 0;
+	count = 0;
+	pthread_create(&thread, NULL, hold_for_a_while, NULL);
+	while (__atomic_load_n(&flag, __ATOMIC_ACQUIRE) != 1)
+		usleep(100);
+	lock_shut_for_fork(LOCK_SLAB);
+	hook_os_futex_wait = count_sleep;
+	lock_await_for_fork(&lock);
+	hook_os_futex_wait = NULL;
+	ck_assert_uint_eq(count, 1);
+	ck_assert_uint_ge(nsleeps, 1);
+	ck_assert_uint_eq(nsleeps_on_lock, 0);
+	lock_open_after_fork();
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+/* Two numbers that are equal while no thread holds the lock. */
+#define NGUARDED 8
+static struct guarded {
+	struct lock upper; /* LOCK_DEPOT */
+	struct lock lower; /* LOCK_SLAB */
+	uint64_t of_upper[2];
+	uint64_t of_lower[2];
+} guarded[NGUARDED];
+
+static void
+add_one(uint64_t n[2])
+{
+	n[0]++;
+	/* The holder is preempted here now and then. */
+	if (n[0] % 64 == 0)
+		sched_yield();
+	n[1]++;
+}
+
+static void *
+change_guarded(void *arg)
+{
+	for (uintptr_t i = (uintptr_t)arg;
+	     !__atomic_load_n(&flag, __ATOMIC_RELAXED); i += 3) {
+		struct guarded *g = &guarded[i % NGUARDED];
+
+		if (i % 2 == 0)
+			lock_take(&g->upper);
+		else if (!lock_try(&g->upper))
+			continue;
+		lock_take(&g->lower);
+		add_one(g->of_lower);
+		lock_release(&g->lower);
+		add_one(g->of_upper);
+		lock_release(&g->upper);
+	}
+	return NULL;
+}
+
+static void
+await_guarded(enum lock_rank rank)
+{
+	lock_shut_for_fork(rank);
+	for (int i = 0; i < NGUARDED; i++)
+		lock_await_for_fork(
+		    rank == LOCK_DEPOT ? &guarded[i].upper : &guarded[i].lower);
+}
+
+START_TEST(everything_is_at_rest_while_the_ranks_are_shut)
+{
+	pthread_t thread[NTHREADS];
+
+	flag = 0;
+	for (int i = 0; i < NGUARDED; i++) {
+		lock_init(&guarded[i].upper, LOCK_DEPOT);
+		lock_init(&guarded[i].lower, LOCK_SLAB);
+	}
+	for (uintptr_t i = 0; i < NTHREADS; i++)
+		pthread_create(&thread[i], NULL, change_guarded, (void *)i);
+	for (int round = 0; round < 300; round++) {
+		uint64_t before[NGUARDED];
+
+		await_guarded(LOCK_DEPOT);
+		await_guarded(LOCK_SLAB);
+		for (int i = 0; i < NGUARDED; i++)
+			before[i] =
+			    guarded[i].of_upper[0] + guarded[i].of_lower[0];
+		for (int i = 0; i < 5; i++)
+			sched_yield();
+		for (int i = 0; i < NGUARDED; i++) {
+			struct guarded *g = &guarded[i];
+
+			ck_assert_uint_eq(g->of_upper[0], g->of_upper[1]);
+			ck_assert_uint_eq(g->of_lower[0], g->of_lower[1]);
+			ck_assert_uint_eq(
+			    g->of_upper[0] + g->of_lower[0], before[i]);
+		}
+		lock_open_after_fork();
+		usleep(100);
+	}
+	__atomic_store_n(&flag, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < NTHREADS; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < NGUARDED; i++)
+		ck_assert_uint_eq(
+		    guarded[i].upper.state + guarded[i].lower.state, 0);
+}
+END_TEST
+
+/* At the fork, the thread had set the state and not yet read shut_ranks. */
+START_TEST(a_child_frees_the_lock_of_a_thread_that_was_turned_away)
+{
+	for (uint32_t state = 1; state <= 2; state++) {
+		lock_shut_for_fork(LOCK_SLAB);
+		lock_await_for_fork(&lock);
+		lock.state = state;
+		lock_free_in_child(&lock);
+		lock_open_after_fork();
+		ck_assert(lock_try(&lock));
+		lock_release(&lock);
+	}
+}
+END_TEST
+
 #ifdef UMEM_DEBUG
 START_TEST(a_lock_of_higher_rank_taken_later_aborts)
 {
@@ -359,6 +575,12 @@ lock_suite(void)
 	tcase_add_test(tcase, a_failed_try_counts_for_nothing);
 	tcase_add_test(tcase, the_atfork_handler_holds_many_of_one_rank);
 	tcase_add_test(tcase, between_fork_begin_and_end_the_thread_holds_all);
+	tcase_add_test(tcase, fork_writes_to_no_lock_of_a_shut_rank);
+	tcase_add_test(tcase, no_thread_gets_a_lock_of_a_shut_rank);
+	tcase_add_test(tcase, fork_waits_for_the_holder_of_a_lock);
+	tcase_add_test(tcase, everything_is_at_rest_while_the_ranks_are_shut);
+	tcase_add_test(
+	    tcase, a_child_frees_the_lock_of_a_thread_that_was_turned_away);
 	add_debug_tests(tcase);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -132,7 +132,7 @@ START_TEST(a_purge_takes_the_pages_that_nobody_uses_and_no_other)
 				(uintptr_t)chunks[i] + chunk > at;
 		idle += used ? 0 : page;
 	}
-	purged = page_purge_sparse(&store, SIZE_MAX);
+	purged = page_purge(&store, SIZE_MAX);
 	check();
 	ck_assert_uint_ge(purged, idle);
 	ck_assert_uint_eq(page_purge_bytes(), purged);
@@ -140,7 +140,7 @@ START_TEST(a_purge_takes_the_pages_that_nobody_uses_and_no_other)
 	ck_assert_uint_le(bytes - idle, before);
 	for (unsigned i = 0; i < n; i++)
 		ck_assert(is_filled(i));
-	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
+	ck_assert_uint_eq(page_purge(&store, SIZE_MAX), 0);
 	/*
 	 * Pages become resident when their chunks are taken, and are purged
 	 * again.
@@ -165,7 +165,7 @@ START_TEST(a_purge_ends_at_its_limit_and_goes_on_there)
 
 	start(2048, 16, false);
 	make_sparse(2, 16);
-	while ((purged = page_purge_sparse(&store, 1)) != 0) {
+	while ((purged = page_purge(&store, 1)) != 0) {
 		ck_assert_uint_lt(purged, store.layout.slab_bytes);
 		all += purged;
 		npurges++;
@@ -175,7 +175,7 @@ START_TEST(a_purge_ends_at_its_limit_and_goes_on_there)
 	ck_assert_uint_eq(all, page_purge_bytes());
 	/* After a free into it, a slab is purged again. */
 	give(chunks, 1);
-	ck_assert_uint_gt(page_purge_sparse(&store, SIZE_MAX), 0);
+	ck_assert_uint_gt(page_purge(&store, SIZE_MAX), 0);
 }
 END_TEST
 
@@ -186,7 +186,7 @@ START_TEST(a_purge_that_the_kernel_refuses_changes_nothing)
 	start(1024, 16, false);
 	n = make_sparse(2, 20);
 	os_fail_nth(1, 1000);
-	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
+	ck_assert_uint_eq(page_purge(&store, SIZE_MAX), 0);
 	os_fail_nth(0, 0);
 	ck_assert_uint_eq(page_purge_bytes(), 0);
 	check();
@@ -196,7 +196,7 @@ START_TEST(a_purge_that_the_kernel_refuses_changes_nothing)
 	 * The next purge finds both slabs, though no chunk was freed meanwhile.
 	 */
 	ck_assert_uint_gt(
-	    page_purge_sparse(&store, SIZE_MAX), store.layout.slab_bytes);
+	    page_purge(&store, SIZE_MAX), store.layout.slab_bytes);
 	check();
 }
 END_TEST
@@ -212,11 +212,11 @@ START_TEST(what_is_constructed_is_not_purged)
 		slab_constructed(&store, chunks[i]);
 	}
 	give(chunks, 9);
-	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
+	ck_assert_uint_eq(page_purge(&store, SIZE_MAX), 0);
 }
 END_TEST
 
-START_TEST(a_slab_more_than_half_used_is_purged_only_with_all)
+START_TEST(a_slab_more_than_half_used_is_purged_too)
 {
 	size_t page = os_page_size(), bytes;
 
@@ -224,13 +224,12 @@ START_TEST(a_slab_more_than_half_used_is_purged_only_with_all)
 	take_all(store.layout.nchunks);
 	qsort(chunks, store.layout.nchunks, sizeof(chunks[0]), by_address);
 	give(chunks, store.layout.nchunks / 3);
-	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
-	bytes = page_purge_all(&store);
+	bytes = page_purge(&store, SIZE_MAX);
 	ck_assert_uint_gt(bytes + 2 * page, store.layout.nchunks / 3 * 1024);
 	ck_assert_uint_eq(page_purge_bytes(), bytes);
 	check();
 	give(chunks + store.layout.nchunks / 3, store.layout.nchunks / 3);
-	ck_assert_uint_gt(page_purge_sparse(&store, SIZE_MAX), 0);
+	ck_assert_uint_gt(page_purge(&store, SIZE_MAX), 0);
 }
 END_TEST
 
@@ -242,8 +241,8 @@ purge_all_the_time(void *arg)
 	size_t *purged = arg;
 
 	while (!__atomic_load_n(&purged_enough, __ATOMIC_RELAXED)) {
-		__atomic_add_fetch(purged,
-		    page_purge_sparse(&store, 4 * HEAP_UNIT), __ATOMIC_RELAXED);
+		__atomic_add_fetch(purged, page_purge(&store, 4 * HEAP_UNIT),
+		    __ATOMIC_RELAXED);
 		sched_yield();
 	}
 	return NULL;
@@ -288,7 +287,7 @@ live_on_without_purge(unsigned n, bool purges)
 		return 1;
 	/* If purges is false, the child ends without a purge. */
 	if (purges)
-		page_purge_sparse(&store, SIZE_MAX);
+		page_purge(&store, SIZE_MAX);
 	if ((purges && store.isolated != NULL) || !slab_store_check(&store))
 		return 2;
 	for (unsigned i = 0; i < n; i++)
@@ -306,7 +305,7 @@ static bool purge_ended; /* [atomic] */
 static void *
 purge_once(void *arg)
 {
-	*(size_t *)arg = page_purge_sparse(&store, SIZE_MAX);
+	*(size_t *)arg = page_purge(&store, SIZE_MAX);
 	__atomic_store_n(&purge_ended, true, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -378,7 +377,7 @@ page_purge_suite(void)
 	tcase_add_test(tc, a_purge_ends_at_its_limit_and_goes_on_there);
 	tcase_add_test(tc, a_purge_that_the_kernel_refuses_changes_nothing);
 	tcase_add_test(tc, what_is_constructed_is_not_purged);
-	tcase_add_test(tc, a_slab_more_than_half_used_is_purged_only_with_all);
+	tcase_add_test(tc, a_slab_more_than_half_used_is_purged_too);
 	tcase_add_test(tc, a_purge_beside_threads_takes_nothing_that_they_have);
 	tcase_add_test(
 	    tc, a_purge_keeps_nobody_waiting_and_may_be_lost_by_a_fork);

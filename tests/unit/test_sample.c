@@ -19,6 +19,7 @@
 #include "umem/base/page_map.h"
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
+#include "umem/debug/stack.h"
 #include "umem/malloc/nofail.h"
 #include "umem/malloc/sample.h"
 #include "umem/malloc/sample_count.h"
@@ -400,6 +401,144 @@ START_TEST(a_block_that_grows_may_become_a_sample)
 }
 END_TEST
 
+/* The bytes for which the block stands: 0 if it is no sample. */
+static double
+estimate_of(const void *p)
+{
+	const struct sample *s;
+
+	if (!is_sample(p))
+		return 0;
+	s = sample_near(p);
+	return (double)sample_weight(s->counted, s->mean) / (double)s->counted *
+	       (double)s->size;
+}
+
+/* A step of realloc() to a size, by which in_turn() ends. */
+struct step {
+	size_t size;
+	bool is_on; /* sampling, during the step */
+};
+
+/*
+ * Allocate n blocks and resize each in steps, the first of which allocates.
+ * Return the mean of the bytes for which the blocks stand, and set *part to the
+ * part of them that are samples.
+ */
+static double
+in_turn(const struct step *steps, size_t mean, unsigned n, double *part)
+{
+	unsigned nsampled = 0;
+	double sum = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		void *p = NULL;
+
+		for (const struct step *s = steps; s->size != 0; s++) {
+			ck_assert_int_eq(umem_sample(s->is_on ? mean : 0), 0);
+			p = p == NULL ? alloc_get(s->size)
+				      : alloc_resize(p, s->size);
+			ck_assert_ptr_nonnull(p);
+		}
+		nsampled += is_sample(p);
+		sum += estimate_of(p);
+		alloc_free(p);
+	}
+	*part = (double)nsampled / n;
+	return sum / n;
+}
+
+/* Each has a block that is counted last with .counted bytes. */
+static const struct {
+	const char *what;
+	struct step steps[6];
+	size_t mean, counted;
+} resized[] = {
+    {"grows in place", {{9 * MIB, true}, {20 * MIB, true}, {40 * MIB, true}},
+	64 * MIB, 40 * MIB},
+    {"grows to its size after sampling began",
+	{{40 * MIB, false}, {41 * MIB, true}}, 64 * MIB, 41 * MIB},
+    {"grows from a chunk before and in place after sampling began",
+	{{100000, false}, {150000, false}, {300000, true}}, 512 * KIB, 300000},
+    {"shrinks in place", {{40 * MIB, true}, {10 * MIB, true}}, 64 * MIB,
+	40 * MIB},
+    {"shrinks and grows",
+	{{40 * MIB, true}, {10 * MIB, true}, {20 * MIB, true}}, 64 * MIB,
+	20 * MIB},
+    {"grows while sampling is off", {{20 * MIB, true}, {40 * MIB, false}},
+	64 * MIB, 20 * MIB},
+    {"shrinks in its chunk", {{60000, true}, {35000, true}}, 100000, 60000},
+    {"is copied", {{1000, true}, {60000, true}}, 100000, 60000},
+};
+
+/*
+ * However realloc() has changed a block, its chance is that of the size with
+ * which it was counted last, and the blocks stand for the bytes they have.
+ */
+START_TEST(a_resized_block_stands_for_the_bytes_it_has)
+{
+	const unsigned n = 600;
+	const struct step *last = resized[_i].steps;
+	double want =
+	    1 - exp(-(double)resized[_i].counted / (double)resized[_i].mean);
+	double sigma = sqrt(want * (1 - want) / n), part, bytes;
+
+	while (last[1].size != 0)
+		last++;
+	bytes = in_turn(resized[_i].steps, resized[_i].mean, n, &part);
+	if (fabs(part - want) > 5 * sigma ||
+	    fabs(bytes / (double)last->size - 1) > 5 * sigma / want)
+		ck_abort_msg("a block that %s: %f samples instead of %f, %f "
+			     "bytes instead of %zu",
+		    resized[_i].what, part, want, bytes, last->size);
+	ck_assert_uint_eq(account.sample_spans, 0);
+	ck_assert_uint_eq(account.sample_pages, 0);
+}
+END_TEST
+
+/* Without memory to enlarge a sample, the block stays a sample. */
+START_TEST(a_sample_that_cannot_grow_stays)
+{
+	volatile size_t from = 9 * MIB;
+	size_t spans, pages;
+	char *p;
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	p = alloc_get(from);
+	spans = account.sample_spans;
+	pages = account.sample_pages;
+	ck_assert_ptr_null(alloc_resize(p, PTRDIFF_MAX / 2));
+	ck_assert(is_sample(p));
+	ck_assert_uint_eq(sample_size(index_of(p)), 9 * MIB);
+	ck_assert_uint_eq(account.sample_spans, spans);
+	ck_assert_uint_eq(account.sample_pages, pages);
+	alloc_free(p);
+	ck_assert_uint_eq(account.sample_spans, 0);
+	ck_assert_uint_eq(account.sample_pages, 0);
+}
+END_TEST
+
+/* Without a record for it, a block grows and is no sample. */
+START_TEST(blocks_grow_when_records_have_run_out)
+{
+	static void *p[PAGE_MAP_SAMPLES];
+	volatile size_t from = 9 * MIB;
+	char *grows = alloc_get(from);
+
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned i = 0; i < PAGE_MAP_SAMPLES; i++)
+		p[i] = umem_alloc(16, UMEM_DEFAULT);
+	grows = alloc_resize(grows, 10 * MIB);
+	ck_assert_ptr_nonnull(grows);
+	ck_assert(!is_sample(grows));
+	for (unsigned i = 0; i < PAGE_MAP_SAMPLES; i++)
+		umem_free(p[i], 16);
+	grows = alloc_resize(grows, 11 * MIB);
+	ck_assert(is_sample(grows));
+	alloc_free(grows);
+}
+END_TEST
+
 START_TEST(a_block_stays_where_it_would_without)
 {
 	char *p, *q;
@@ -769,10 +908,24 @@ START_TEST(records_run_out_and_blocks_do_not)
 }
 END_TEST
 
-START_TEST(with_mtbf_both_are_in_force)
+static void
+requests_fail_or_are_sampled(void *(*get)(size_t))
 {
 	unsigned nfailed = 0, nsampled = 0;
 
+	for (int i = 0; i < 20000; i++) {
+		void *p = get(100);
+
+		nfailed += p == NULL;
+		nsampled += p != NULL && is_sample(p);
+		umem_free(p, 100);
+	}
+	ck_assert_uint_gt(nfailed, 8000);
+	ck_assert_uint_gt(nsampled, 3000);
+}
+
+START_TEST(with_mtbf_both_are_in_force)
+{
 	for (int order = 0; order < 2; order++) {
 		if (order == 0)
 			umem_setmtbf(2);
@@ -780,16 +933,8 @@ START_TEST(with_mtbf_both_are_in_force)
 		if (order == 1)
 			umem_setmtbf(2);
 		ck_assert_uint_eq(alloc_fast.small_end, 0);
-		nfailed = nsampled = 0;
-		for (int i = 0; i < 20000; i++) {
-			void *p = umem_alloc(100, UMEM_DEFAULT);
-
-			nfailed += p == NULL;
-			nsampled += p != NULL && is_sample(p);
-			umem_free(p, 100);
-		}
-		ck_assert_uint_gt(nfailed, 8000);
-		ck_assert_uint_gt(nsampled, 3000);
+		requests_fail_or_are_sampled(get_by_umem);
+		requests_fail_or_are_sampled(alloc_get);
 		if (order == 0)
 			umem_sample(0);
 		umem_setmtbf(0);
@@ -837,6 +982,22 @@ enum {
 static unsigned nwrong; /* [atomic] */
 static bool ended;      /* [atomic] */
 
+/* Resizes a large block, which may begin and end to be a sample. */
+static void
+grow_and_shrink(void)
+{
+	volatile size_t from = 9 * MIB;
+	char *p = alloc_get(from);
+
+	for (size_t s = 10; p != NULL && s < 16; s++) {
+		p[(s - 1) * MIB - 1] = (char)s;
+		p = alloc_resize(p, s * MIB);
+		if (p == NULL || p[(s - 1) * MIB - 1] != (char)s)
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	}
+	alloc_free(p == NULL ? NULL : alloc_resize(p, 10 * MIB));
+}
+
 /* Use blocks of all kinds while other threads turn sampling on and off. */
 static void *
 work(void *arg)
@@ -853,6 +1014,8 @@ work(void *arg)
 		else
 			p[0] = p[s - 1] = 1;
 		umem_free(p, s);
+		if (i % 300 == 0)
+			grow_and_shrink();
 	}
 	return NULL;
 }
@@ -970,6 +1133,79 @@ START_TEST(any_allocation_notices_that_the_command_has_written)
 }
 END_TEST
 
+enum {
+	KEPT = 8
+};
+static uint64_t thread_of[WORKERS]; /* [a] */
+static unsigned nended;             /* [a] */
+
+/*
+ * Allocates, resizes and frees; the size of each block is k modulo 8.  A block
+ * that is large enough is moved with its record, another stays in place.
+ */
+static void *
+refill(void *arg)
+{
+	size_t k = (uintptr_t)arg;
+	char *kept[KEPT] = {NULL};
+
+	__atomic_store_n(&thread_of[k], stack_thread(), __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < 6000; i++) {
+		size_t s = i % 32 == 0 ? SIZE_CLASS_MAX : 8 * (i % 100 + 2);
+		char **p = &kept[i % KEPT];
+
+		alloc_free(*p);
+		*p = alloc_get(s + 8 + k);
+		if (i % 16 == 0)
+			*p = alloc_resize(*p, 4 * s + k);
+		else
+			*p = alloc_resize(*p, s + k);
+		if (*p == NULL)
+			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+	}
+	for (unsigned i = 0; i < KEPT; i++)
+		alloc_free(kept[i]);
+	__atomic_add_fetch(&nended, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Is the record that of a block of the thread whose blocks have this size? */
+static void
+look_at_record(const struct sample *s, void *arg)
+{
+	uint64_t size = __atomic_load_n(&s->size, __ATOMIC_RELAXED);
+	unsigned *nlooked = arg;
+
+	++*nlooked;
+	if (size % 8 >= WORKERS || s->mean != 1 ||
+	    s->thread !=
+		__atomic_load_n(&thread_of[size % 8], __ATOMIC_RELAXED) ||
+	    s->depth == 0 || s->depth > s->nframes)
+		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
+}
+
+START_TEST(records_are_whole_while_threads_refill_them)
+{
+	pthread_t thread[WORKERS];
+	unsigned nlooked = 0;
+
+	_Static_assert(SIZE_CLASS_MAX % 8 == 0, "sizes tell the thread");
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		pthread_create(&thread[i], NULL, refill, (void *)i);
+	while (__atomic_load_n(&nended, __ATOMIC_RELAXED) < WORKERS)
+		sample_each(
+		    sample_totals_read().nrecords, look_at_record, &nlooked);
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(nwrong, 0);
+	ck_assert_uint_gt(nlooked, 0);
+	nlooked = 0;
+	sample_each(sample_totals_read().nrecords, look_at_record, &nlooked);
+	ck_assert_uint_eq(nlooked, 0);
+}
+END_TEST
+
 static void
 use_inherited(void)
 {
@@ -1025,6 +1261,10 @@ sample_suite(void)
 	tcase_add_loop_test(tc, resizing_keeps_the_contents, 0, 2);
 	tcase_add_test(tc, a_large_block_grows_and_stays_a_sample);
 	tcase_add_test(tc, a_block_that_grows_may_become_a_sample);
+	tcase_add_loop_test(tc, a_resized_block_stands_for_the_bytes_it_has, 0,
+	    array_size(resized));
+	tcase_add_test(tc, a_sample_that_cannot_grow_stays);
+	tcase_add_test(tc, blocks_grow_when_records_have_run_out);
 	tcase_add_test(tc, a_block_stays_where_it_would_without);
 	tcase_add_test_raise_signal(
 	    tc, a_size_that_was_not_asked_for_is_misuse, SIGABRT);
@@ -1046,6 +1286,7 @@ sample_suite(void)
 	tcase_add_loop_test(tc,
 	    any_allocation_notices_that_the_command_has_written, 0,
 	    array_size(getters));
+	tcase_add_test(tc, records_are_whole_while_threads_refill_them);
 	tcase_add_test(tc, a_child_has_the_samples_of_its_parent);
 	tcase_add_test(tc, there_is_none_where_blocks_are_debugged);
 	suite_add_tcase(suite, tc);

@@ -79,6 +79,26 @@ START_TEST(a_changed_mean_is_used_soon)
 }
 END_TEST
 
+/* Another mean cuts a distance, so no sample is due at its end. */
+START_TEST(a_mean_that_returns_does_not_find_its_distance)
+{
+	const size_t mean = (size_t)1 << 36;
+
+	ck_assert_int_eq(umem_sample(mean), 0);
+	/* Until the distance is short enough to end with a sample. */
+	do {
+		sample_count = (struct sample_count){0};
+		ck_assert(!sample_count_block(100));
+	} while (sample_count.nmore == UINT16_MAX);
+	ck_assert_int_eq(umem_sample(2 * mean), 0);
+	ck_assert(!sample_count_block(100));
+	ck_assert_int_eq(umem_sample(mean), 0);
+	for (int i = 0; i < 300; i++)
+		ck_assert(!sample_count_block(1000));
+	ck_assert_int_eq(umem_sample(0), 0);
+}
+END_TEST
+
 /*
  * Between the two steps of a count that passes the end of the countdown, a
  * signal handler may allocate: it counts, too, and begins a countdown.
@@ -188,6 +208,7 @@ sample_count_suite(void)
 	tcase_add_test(tc, distances_are_exponential);
 	tcase_add_loop_test(tc, distances_are_longer_than_a_countdown, 0, 3);
 	tcase_add_test(tc, a_changed_mean_is_used_soon);
+	tcase_add_test(tc, a_mean_that_returns_does_not_find_its_distance);
 	tcase_add_test(tc, a_count_can_be_interrupted_by_another);
 	tcase_add_test(tc, rounds_are_marked_with_the_chance_of_their_bytes);
 	tcase_add_test(

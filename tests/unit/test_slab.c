@@ -236,6 +236,66 @@ START_TEST(one_empty_slab_is_kept_and_the_others_go)
 }
 END_TEST
 
+static size_t freed_most; /* bytes in hand, at most, when a span was freed */
+static size_t freed_bytes;
+
+/* A hook for hook_heap_freed. */
+static void
+count_in_hand(void *at, size_t bytes)
+{
+	size_t left = store.nslabs * store.layout.slab_bytes;
+	size_t all = store.ncreated * store.layout.slab_bytes;
+
+	(void)at;
+	if (all - freed_bytes - left > freed_most)
+		freed_most = all - freed_bytes - left;
+	freed_bytes += bytes;
+}
+
+/*
+ * A child of fork() never gets the slabs that another thread has unlisted and
+ * not freed yet.
+ */
+START_TEST(few_bytes_of_empty_slabs_are_in_hand_at_once)
+{
+	static const size_t sizes[] = {2048, 24576, 300000, 3 * MIB};
+	enum {
+		GIVE,
+		REAP,
+		REAP_UNUSED,
+		END
+	} way = _i / 4;
+	size_t bytes, most;
+	unsigned n;
+
+	start(sizes[_i % 4], 16, way != GIVE);
+	bytes = store.layout.slab_bytes;
+	most = bytes > SLAB_CHAIN_BYTES ? bytes : SLAB_CHAIN_BYTES;
+	n = (unsigned)(8 * most / sizes[_i % 4]);
+	for (unsigned i = 0; i < n; i++) {
+		bool raw;
+
+		chunks[i] = slab_take_one(&store, &raw);
+		ck_assert_ptr_nonnull(chunks[i]);
+		if (raw)
+			slab_constructed(&store, chunks[i]);
+	}
+	hook_heap_freed = count_in_hand;
+	give(chunks, n);
+	if (way == REAP)
+		slab_reap(&store, 0);
+	for (int i = 0; way == REAP_UNUSED && i < 2; i++)
+		slab_reap_unused(&store);
+	if (way == END)
+		ck_assert(slab_store_end(&store));
+	ck_assert_uint_eq(store.nslabs, way == GIVE ? 1 : 0);
+	ck_assert_uint_eq(freed_bytes, (store.ncreated - store.nslabs) * bytes);
+	ck_assert_uint_ge(freed_bytes, 4 * most);
+	ck_assert_uint_gt(freed_most, 0);
+	ck_assert_uint_le(freed_most, most);
+}
+END_TEST
+
 /* The thread that allocates the span next writes its own entry to the map. */
 START_TEST(a_span_is_out_of_the_map_before_it_goes_back_to_the_heap)
 {
@@ -1243,6 +1303,8 @@ slab_suite(void)
 	tcase_add_test(tc, successive_slabs_have_successive_colours);
 	tcase_add_test(tc, the_fullest_slab_is_taken_from);
 	tcase_add_test(tc, one_empty_slab_is_kept_and_the_others_go);
+	tcase_add_loop_test(
+	    tc, few_bytes_of_empty_slabs_are_in_hand_at_once, 0, 16);
 	tcase_add_test(
 	    tc, a_span_is_out_of_the_map_before_it_goes_back_to_the_heap);
 	tcase_add_test(tc, going_over_the_edge_of_a_slab_makes_no_new_ones);

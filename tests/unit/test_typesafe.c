@@ -219,8 +219,8 @@ START_TEST(no_ordinary_way_releases_a_slab_or_a_page)
 	chunks[0] = take();
 	for (int i = 0; i < 3; i++)
 		slab_reap_unused(&store);
-	ck_assert_uint_eq(page_purge_sparse(&store, SIZE_MAX), 0);
-	ck_assert_uint_eq(page_purge_all(&store), 0);
+	ck_assert_uint_eq(page_purge(&store, SIZE_MAX), 0);
+	ck_assert_uint_eq(page_purge(&store, SIZE_MAX), 0);
 	check();
 	ck_assert_uint_eq(ngone, 0);
 	ck_assert_uint_eq(nunmade, 0);
@@ -657,7 +657,7 @@ reaper(void *arg)
 	while (!get(&stopped)) {
 		slab_reap(&store, 0);
 		slab_reap_unused(&store);
-		page_purge_all(&store);
+		page_purge(&store, SIZE_MAX);
 		sched_yield();
 	}
 	return NULL;
@@ -794,7 +794,7 @@ release_by_all_means(umem_cache_t *cache)
 	umem_cache_reap_now(cache);
 	ck_assert_int_eq(umem_cache_shrink(cache), 1);
 	update_trim();
-	page_purge_all(&cache->slabs);
+	page_purge(&cache->slabs, SIZE_MAX);
 }
 
 /* Check that no slab of the first n chunks was released. */

@@ -62,6 +62,7 @@ for file in $everything; do
 	# sum of a waiting buffer; the parsers of numbers and words; and the
 	# names of the metrics.
 	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/base/number|umem/word|umem/malloc/metrics' ;;
+	tests/programs/inspect/*) may='tools/inspect|tests/programs' ;;
 	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*' ;;
 	esac
 	# Programs of the tests may use headers as installed.

@@ -30,6 +30,11 @@ _umem_options() {
 	echo --help
 }
 
+# _umem_takes_value WORD - is it an option with a value in the usage?
+_umem_takes_value() {
+	[[ $1 == -? ]] && grep -x -A 1 -e "$1" | grep -q '^[a-z]'
+}
+
 # _umem_processes - the processes that map the library and may be inspected
 _umem_processes() {
 	grep -ls '/libumem' /proc/[0-9]*/maps 2>/dev/null |
@@ -62,23 +67,33 @@ _umem() {
 		done
 	fi
 	case $command/$word in
-	*/-*) words=$(_umem_options "$umem" "$command") ;;
+	*/-*)
+		mapfile -t COMPREPLY < <(
+			compgen -W "$(_umem_options "$umem" "$command")" -- "$word")
+		return
+		;;
 	run/*)
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 		return
 		;;
-	*)
-		words=$(_umem_usage "$umem" "$command")
-		grep -qx PID <<<"$words" || return
-		mapfile -t COMPREPLY < <(
-			compgen -W "$(_umem_processes)" -- "$word"
-			# A core and a record are files.
-			! grep -qxE 'CORE|RECORD' <<<"$words" ||
-			    compgen -f -- "$word")
-		return
-		;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+	words=$(_umem_usage "$umem" "$command")
+	! _umem_takes_value "${COMP_WORDS[COMP_CWORD - 1]}" <<<"$words" || return
+	# After its target, sample takes a word of its usage.
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		[ "$command" != diff ] || break
+		[[ ${COMP_WORDS[i]} != -* ]] || continue
+		! _umem_takes_value "${COMP_WORDS[i - 1]}" <<<"$words" || continue
+		mapfile -t COMPREPLY < <(compgen -W "$(
+			sed '1,/^PID$/d' <<<"$words" | grep '^[a-z]')" -- "$word")
+		return
+	done
+	grep -qxE 'PID|BEFORE' <<<"$words" || return
+	mapfile -t COMPREPLY < <(
+		compgen -W "$(_umem_processes)" -- "$word"
+		# A core, a record and a look that was saved are files.
+		! grep -qxE 'CORE|RECORD|BEFORE' <<<"$words" ||
+		    compgen -f -- "$word")
 }
 
 complete -F _umem umem

@@ -10,7 +10,6 @@
  */
 #include <assert.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/print.h"
@@ -200,8 +199,8 @@ audit_of_large(
 		      layout_value(l, L_UMF_AUDIT)) != 0;
 	/* The block may be followed by a guard page. */
 	return audit_by_tag(model, end, audited, audit) ||
-	       audit_by_tag(model, end - (uint64_t)sysconf(_SC_PAGESIZE),
-		   audited, audit);
+	       audit_by_tag(
+		   model, end - model->target->page_bytes, audited, audit);
 }
 
 /* Reads a record of a ring; only a record with a stack has a depth. */
@@ -391,6 +390,15 @@ audit_json_frames(struct model *model, uint64_t pc)
 }
 
 void
+audit_json_stack(struct model *model, const struct audit *audit)
+{
+	json_open("stack", '[');
+	for (unsigned i = 0; i < audit->depth; i++)
+		audit_json_frames(model, audit->stack[i]);
+	json_close();
+}
+
+void
 audit_json(struct model *model, const struct audit *audit)
 {
 	json_address("bufctl", audit->at);
@@ -401,10 +409,7 @@ audit_json(struct model *model, const struct audit *audit)
 		return;
 	json_number("timestamp", audit->timestamp);
 	json_number("thread", audit->thread);
-	json_open("stack", '[');
-	for (unsigned i = 0; i < audit->depth; i++)
-		audit_json_frames(model, audit->stack[i]);
-	json_close();
+	audit_json_stack(model, audit);
 }
 
 /*
@@ -534,12 +539,13 @@ take_newest(struct model *model, const struct audit *audit, void *arg)
 uint64_t
 audit_now(struct model *model)
 {
-	uint64_t newest = report_time(model);
+	uint64_t newest;
 
 	if (model->target->live)
 		return (uint64_t)(model->target->stopped_at * 1e9);
 	if (model->newest != 0)
 		return model->newest;
+	newest = report_time(model);
 	audit_each(model, take_newest, &newest);
 	for (size_t i = 0; i < model->nsamples; i++) {
 		const struct sample *s = &model->samples[i];

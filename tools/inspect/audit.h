@@ -58,7 +58,9 @@ void audit_print_stack(
     struct model *model, const struct audit *audit, int indent);
 /* Puts the functions of a return address into an array of JSON. */
 void audit_json_frames(struct model *model, uint64_t pc);
+/* Puts a record into an object of JSON, or only its stack. */
 void audit_json(struct model *model, const struct audit *audit);
+void audit_json_stack(struct model *model, const struct audit *audit);
 
 /*
  * Returns the time from which ages count, in ns: the time of the copy for a

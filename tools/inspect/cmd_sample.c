@@ -10,12 +10,14 @@
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/change.h"
+#include "tools/inspect/dump.h"
 #include "tools/inspect/flame.h"
 #include "tools/inspect/pprof.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/symbols.h"
+#include "tools/inspect/wrappers.h"
 #include "umem/umem.h"
 
 static const char *
@@ -55,7 +57,7 @@ static void
 print_sites(struct model *model, const struct sample_stack *sites, size_t n,
     bool stacks)
 {
-	uint64_t mean = model_sampling_interval(model);
+	uint64_t mean = model->sampling_mean;
 	uint64_t now = audit_now(model);
 	struct sample_stack all = {0};
 
@@ -77,9 +79,8 @@ print_sites(struct model *model, const struct sample_stack *sites, size_t n,
 	puts("----------------------------------------------------------------"
 	     "--------");
 	printf("%7zu %10.0f %9s in all; %lu samples so far, %lu not kept\n",
-	    all.n, all.nblocks, size_text((uint64_t)all.bytes),
-	    layout_variable(model->layout, model->target, L_NTAKEN),
-	    layout_variable(model->layout, model->target, L_NLOST));
+	    all.n, all.nblocks, size_text((uint64_t)all.bytes), model->ntaken,
+	    model->nlost);
 }
 
 static void
@@ -88,11 +89,9 @@ json_sites(struct model *model, const struct sample_stack *sites, size_t n)
 	uint64_t now = audit_now(model);
 
 	json_open(NULL, '{');
-	json_number("mean", model_sampling_interval(model));
-	json_number(
-	    "taken", layout_variable(model->layout, model->target, L_NTAKEN));
-	json_number(
-	    "not_kept", layout_variable(model->layout, model->target, L_NLOST));
+	json_number("mean", model->sampling_mean);
+	json_number("taken", model->ntaken);
+	json_number("not_kept", model->nlost);
 	json_open("sites", '[');
 	for (size_t i = 0; i < n; i++) {
 		struct audit audit = audit_of_sample(sites[i].newest);
@@ -105,7 +104,11 @@ json_sites(struct model *model, const struct sample_stack *sites, size_t n)
 		json_number("oldest_age_ns", now - sites[i].oldest->time);
 		json_text("caller", audit_caller(model, &audit));
 		json_open("newest", '{');
-		audit_json(model, &audit);
+		/* A file of the library has no addresses of blocks. */
+		if (model->layout != NULL)
+			audit_json(model, &audit);
+		else
+			audit_json_stack(model, &audit);
 		json_close();
 		json_close();
 	}
@@ -151,6 +154,34 @@ print_folded(struct model *model, const struct sample_stack *sites, size_t n)
 	}
 }
 
+/* Reads the samples of a process, a core or a file of the library. */
+static struct dump
+take_samples(const char *name)
+{
+	struct dump dump;
+
+	if (!dump_open(name, &dump)) {
+		dump.model = snapshot_open(name, 0);
+		dump.stacks = sample_stacks_find(dump.model, &dump.nstacks);
+		wrappers_find_by_samples(dump.model);
+	}
+	return dump;
+}
+
+static void
+print_dump(const struct dump *dump, bool stacks)
+{
+	if (dump->process != NULL)
+		printf("%s%s\n", plain_text(dump->process, SIZE_MAX),
+		    dump->ndumps == 1 ? ""
+				      : xprint(", the last of %zu in the file",
+					    dump->ndumps));
+	print_sites(dump->model, dump->stacks, dump->nstacks, stacks);
+	if (dump->rest != NULL)
+		printf(
+		    "not in the file: %s\n", plain_text(dump->rest, SIZE_MAX));
+}
+
 int
 command_samples(int argc, char **argv)
 {
@@ -159,29 +190,26 @@ command_samples(int argc, char **argv)
 	    {"html", no_argument, NULL, 'h'}, {"pprof", no_argument, NULL, 'p'},
 	    {NULL, 0, NULL, 0}};
 	bool stacks = false;
-	struct model *model;
-	struct sample_stack *sites;
+	struct dump dump;
 	int letter, form = 0;
-	size_t n;
 
 	while ((letter = next_long_option(argc, argv, "fv", longs)) != -1)
 		if (letter == 'v')
 			stacks = true;
 		else
 			form = letter;
-	model = snapshot_open(only_argument(argc, argv), 0);
-	sites = sample_stacks_find(model, &n);
+	dump = take_samples(only_argument(argc, argv));
 	if (form == 'f')
-		print_folded(model, sites, n);
+		print_folded(dump.model, dump.stacks, dump.nstacks);
 	else if (form == 'h')
-		flame_write(model, sites, n);
+		flame_write(dump.model, dump.stacks, dump.nstacks);
 	else if (form == 'p')
-		pprof_write(model, sites, n);
+		pprof_write(dump.model, dump.stacks, dump.nstacks);
 	else if (json_wanted)
-		json_sites(model, sites, n);
+		json_sites(dump.model, dump.stacks, dump.nstacks);
 	else
-		print_sites(model, sites, n, stacks);
-	free(sites);
+		print_dump(&dump, stacks);
+	free(dump.stacks);
 	return EXIT_OK;
 }
 

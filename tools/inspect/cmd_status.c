@@ -259,7 +259,7 @@ json_status(struct model *model, const struct target_options *options,
 	json_number("heap_addresses", model->end - model->base);
 	usage_json(usage);
 	json_number("threads", model->target->nthreads);
-	json_number("sample_bytes", model_sampling_interval(model));
+	json_number("sample_bytes", model->sampling_mean);
 	json_bool("probes", layout_value(model->layout, L_PROBES_BUILT) != 0);
 	json_number("samples", usage->nsamples);
 	stat_json_domains(model, /* layers */ false);
@@ -269,7 +269,7 @@ json_status(struct model *model, const struct target_options *options,
 static void
 print_sampling(struct model *model, const struct usage *usage)
 {
-	uint64_t mean = model_sampling_interval(model);
+	uint64_t mean = model->sampling_mean;
 
 	if (mean == 0)
 		printf("Sampling:       off");
@@ -315,7 +315,7 @@ print_memory(struct model *model, const struct usage *usage)
 	struct top top = {.watch = {.target = model->target,
 			      .layout = model->layout,
 			      .model = *model,
-			      .mean = model_sampling_interval(model)},
+			      .mean = model->sampling_mean},
 	    .now = *usage};
 	const struct screen_line *lines;
 	size_t n;

@@ -20,6 +20,9 @@
 /* Addresses below are those of a null pointer plus a small offset. */
 #define NULL_BYTES 4096
 
+/* No program has addresses as high as this one, which is that of x86-64. */
+#define ADDRESS_END ((uint64_t)1 << 56)
+
 enum state {
 	ALLOCATED,
 	IN_MAGAZINE,
@@ -306,7 +309,9 @@ say_unknown(uint64_t at)
 		return;
 	}
 	if (!json_wanted) {
-		printf("%lx is unknown\n", at);
+		printf("%lx is %s\n", at,
+		    at < ADDRESS_END ? "unknown"
+				     : "an impossible pointer value");
 		return;
 	}
 	json_open(NULL, '{');

@@ -235,9 +235,9 @@ flame_write_graph(const struct flame_stack *stacks, size_t n)
 		put_box(&graph.boxes[i], graph.boxes[0].bytes);
 	puts("</div>");
 	if (graph.nleft_out != 0)
-		printf("<p>%zu boxes of at most %g%% of the memory are left "
-		       "out.</p>\n",
-		    graph.nleft_out, 100 * LEAST_SHARE);
+		printf("<p>Boxes of at most %g%% of the memory are left out: "
+		       "%zu.</p>\n",
+		    100 * LEAST_SHARE, graph.nleft_out);
 	printf("<script>\n%s</script>\n", script);
 	free(graph.stacks);
 	free(graph.boxes);
@@ -256,7 +256,7 @@ target_title(struct target *target)
 static void
 put_summary(struct model *model, const struct sample_stack *stacks, size_t n)
 {
-	uint64_t mean = model_sampling_interval(model);
+	uint64_t mean = model->sampling_mean;
 	time_t now = time(NULL);
 	size_t nsamples = 0;
 	double bytes = 0;

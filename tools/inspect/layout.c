@@ -322,6 +322,11 @@ is_static(struct target *target)
 static _Noreturn void
 fail_not_ours(struct target *target)
 {
+	if (target->truncated)
+		fail_with(EXIT_ERROR,
+		    "%s: the part of the core that is there has no memory of "
+		    "umem",
+		    target->name);
 	if (!target->live)
 		fail_with(EXIT_ERROR, "%s: the program did not run on umem",
 		    target->name);

@@ -197,6 +197,7 @@ struct changes {
 	size_t n, capacity;
 	double bytes, more_bytes; /* of all */
 	size_t nsame;             /* that have not changed */
+	bool estimated;           /* for some of them */
 };
 
 static int
@@ -246,6 +247,7 @@ add_row(struct changes *changes, const struct look_row *row, bool is_after)
 	}
 	changes->more_bytes += is_after ? row->bytes : -row->bytes;
 	c->estimated |= row->estimated;
+	changes->estimated |= row->estimated;
 	c->has_exact |= !row->estimated;
 }
 
@@ -304,6 +306,14 @@ signed_text(double bytes, bool estimated)
 	    size_text((uint64_t)(fabs(bytes) + 0.5)));
 }
 
+/* Returns "4K" or "~4K"; a call site without any bytes has 0 of them. */
+static const char *
+total_text(double bytes, bool estimated)
+{
+	return xprint("%s%s", estimated && bytes > 0 ? "~" : "",
+	    size_text((uint64_t)(bytes + 0.5)));
+}
+
 /* Is the time between the looks known?  Then stores it, in minutes. */
 static bool
 minutes_between(
@@ -320,8 +330,10 @@ print_change(const struct change *c, double minutes)
 	    signed_text(c->more_bytes, c->estimated),
 	    minutes > 0 ? signed_text(c->more_bytes / minutes, c->estimated)
 			: "-",
-	    xprint("%+.0f", c->more_blocks),
-	    size_text((uint64_t)(c->bytes + 0.5)), xprint("%.0f", c->blocks));
+	    xprint("%s%+.0f", c->estimated ? "~" : "", c->more_blocks),
+	    total_text(c->bytes, c->estimated),
+	    xprint(
+		"%s%.0f", c->estimated && c->blocks > 0 ? "~" : "", c->blocks));
 
 	print_call_site((size_t)used, c->name, c->callers);
 }
@@ -418,13 +430,15 @@ look_print_growth(
 		json_changes(&changes, minutes);
 	} else {
 		printf("%s %s, %s since the look %sbefore\n\n",
-		    size_text((uint64_t)(changes.bytes + 0.5)),
+		    total_text(changes.bytes, changes.estimated),
 		    after->of_leaks ? "leaked" : "allocated",
-		    signed_text(changes.more_bytes, false),
+		    signed_text(changes.more_bytes, changes.estimated),
 		    minutes > 0 ? xprint("%s ",
 				      site_age_text((uint64_t)(minutes * 60e9)))
 				: "");
 		print_changes(&changes, minutes, every);
+		if (changes.estimated)
+			puts("\n~ is an estimate from samples.");
 	}
 	return after->of_leaks && grown ? EXIT_FOUND : EXIT_OK;
 }

@@ -61,6 +61,7 @@ struct sample {
 	uint64_t at;   /* of the block */
 	uint64_t span; /* unit in which it starts */
 	uint64_t size;
+	uint64_t counted; /* size when it was taken */
 	uint64_t mean;
 	uint64_t time, freed_time; /* ns */
 	uint64_t thread, freed_thread;
@@ -141,7 +142,9 @@ struct model {
 	size_t nlarges, larges_capacity;
 	struct sample *samples; /* by number; some are unused */
 	size_t nsamples;
-	struct arena *arenas; /* each arena after its source */
+	uint64_t sampling_mean; /* bytes; 0: sampling is off */
+	uint64_t ntaken, nlost; /* samples so far; those not kept */
+	struct arena *arenas;   /* each arena after its source */
 	size_t narenas, arenas_capacity;
 	uint32_t *sourced; /* slabs not in the page map, by span */
 	size_t nsourced, sourced_capacity;
@@ -166,6 +169,10 @@ struct model {
 	struct waiting_object *waiting; /* sorted by address */
 	size_t nwaiting, waiting_capacity;
 	uint64_t newest; /* of a core: audit_now(); 0: not known yet */
+	/* Return addresses in allocation wrappers without a name. */
+	uint64_t *wrappers;
+	size_t nwrappers, wrappers_capacity;
+	bool looked_for_wrappers;
 };
 
 /* Parts of the target to copy besides the library's structures. */
@@ -264,9 +271,6 @@ struct arena *model_arena(struct model *model, uint64_t at);
 /* Returns the arena's tags in ring order; the caller frees them. */
 struct segment *model_segments(
     struct model *model, const struct arena *arena, size_t *n);
-
-/* Returns the sampling interval in bytes; 0: sampling is off. */
-uint64_t model_sampling_interval(const struct model *model);
 
 /* Returns the sample with this record, or NULL. */
 const struct sample *model_sample_of_record(

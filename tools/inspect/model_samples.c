@@ -49,6 +49,7 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 	    .at = sample_get(model, r, L_SAMPLE_BLOCK),
 	    .span = sample_get(model, r, L_SAMPLE_SPAN),
 	    .size = sample_get(model, r, L_SAMPLE_SIZE),
+	    .counted = sample_get(model, r, L_SAMPLE_COUNTED),
 	    .mean = sample_get(model, r, L_SAMPLE_MEAN),
 	    .time = sample_get(model, r, L_SAMPLE_TIME),
 	    .thread = sample_get(model, r, L_SAMPLE_THREAD),
@@ -79,9 +80,16 @@ model_take_samples(struct model *model)
 	uint64_t at = layout_variable(l, model->target, L_SAMPLES);
 	uint64_t n = layout_variable(l, model->target, L_NSAMPLES) + 1;
 	uint64_t copied = target_run(model->target, at) / 8;
+	const char *sampling =
+	    target_at(model->target, layout_value(l, L_SAMPLING), 1);
 	const uint64_t *table;
 
 	assert(model->samples == NULL);
+	if (sampling != NULL)
+		model->sampling_mean =
+		    sample_get(model, sampling, L_SAMPLING_MEAN);
+	model->ntaken = layout_variable(l, model->target, L_NTAKEN);
+	model->nlost = layout_variable(l, model->target, L_NLOST);
 	/* A process that runs may have added records since the copy. */
 	if (n > copied)
 		n = copied;
@@ -94,15 +102,6 @@ model_take_samples(struct model *model)
 	for (uint64_t i = 1; i < n; i++)
 		if (table[i] != 0)
 			read_one(model, table[i], &model->samples[i]);
-}
-
-uint64_t
-model_sampling_interval(const struct model *model)
-{
-	const char *at = target_at(
-	    model->target, layout_value(model->layout, L_SAMPLING), 1);
-
-	return at ? sample_get(model, at, L_SAMPLING_MEAN) : 0;
 }
 
 const struct sample *
@@ -130,9 +129,9 @@ sample_weight(const struct sample *s)
 	double weight;
 
 	/* With an interval of 1, every block is a sample. */
-	if (s->mean <= 1 || s->size == 0)
+	if (s->mean <= 1 || s->counted == 0)
 		return 1;
-	weight = -1 / expm1(-(double)s->size / (double)s->mean);
+	weight = -1 / expm1(-(double)s->counted / (double)s->mean);
 	assert(weight >= 1);
 	return weight;
 }

@@ -184,12 +184,12 @@ static uint64_t
 mapping_number(struct pprof *pprof, uint64_t pc)
 {
 	struct target *target = pprof->model->target;
-	const struct mapping *m = target_mapping(target, pc);
+	const struct mapping *m = target_file_at(target, pc);
 	struct bytes mapping = {0};
 	uint64_t number;
 	bool is_new;
 
-	if (m == NULL || !m->file)
+	if (m == NULL)
 		return 0;
 	number = number_of(&pprof->mappings, NULL, m->start, &is_new);
 	if (!is_new)
@@ -296,8 +296,7 @@ pprof_write(struct model *model, const struct sample_stack *stacks, size_t n)
 	put_type(&pprof, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
 	put_type(&pprof, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
 	put_type(&pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
-	put_number(
-	    &pprof.profile, PROFILE_PERIOD, model_sampling_interval(model));
+	put_number(&pprof.profile, PROFILE_PERIOD, model->sampling_mean);
 	put_number(&pprof.profile, PROFILE_DEFAULT_TYPE,
 	    text_number(&pprof, "inuse_space"));
 	if (model->target->live)

@@ -336,11 +336,17 @@ is_inside(struct model *model, const struct thread *t)
 
 	if (is_library_text(model, t->pc))
 		return true;
+#ifdef REGISTER_LINK
+	/* A function that calls no other does not store it. */
+	if (t->nwords > REGISTER_LINK &&
+	    is_library_text(model, t->words[REGISTER_LINK] & ~t->signature))
+		return true;
+#endif
 	if (run > NEAR_FRAMES)
 		run = NEAR_FRAMES;
 	words = target_array(model->target, t->sp, run / 8);
 	for (uint64_t i = 0; words != NULL && i < run / 8; i++)
-		if (is_library_text(model, words[i]))
+		if (is_library_text(model, words[i] & ~t->signature))
 			return true;
 	return false;
 }

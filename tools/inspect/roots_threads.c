@@ -2,9 +2,13 @@
  * roots_threads.c - stacks and thread descriptors: which memory is dead
  *
  * The search detects a dead stack as follows.  libc's descriptor of a thread
- * begins with its own address, twice, and contains the address of the stack.
- * If such a descriptor is near the end of a mapping and belongs to no live
- * thread, the thread has ended.
+ * contains the thread's list of robust mutexes, which the kernel knows
+ * (set_robust_list()), and the address of the stack.  If such a list is near
+ * the end of a mapping and belongs to no live thread, the thread has ended.
+ *
+ * On x86-64 the thread pointer is the address of the descriptor, and
+ * thread-local data is below it.  On aarch64 it is the end of the descriptor,
+ * and thread-local data is above it, behind 16 bytes.
  */
 #include <string.h>
 
@@ -43,6 +47,22 @@ add_near(struct model *model, uint64_t at, uint64_t before, uint64_t after,
 	ranges_add(out, at, m->end - at < after ? m->end - at : after);
 }
 
+/* Returns the range that has libc's descriptor of a thread. */
+static struct range
+range_near(struct target *target, uint64_t tp)
+{
+	const struct mapping *m = target_mapping(target, tp);
+	struct range near = {tp - THREAD_BYTES, tp + THREAD_BYTES};
+
+	if (m == NULL)
+		return (struct range){0};
+	if (tp - m->start < THREAD_BYTES)
+		near.start = m->start;
+	if (m->end - tp < THREAD_BYTES)
+		near.end = m->end;
+	return near;
+}
+
 static bool
 has_thread_pointer(const struct target *target, uint64_t tp)
 {
@@ -52,45 +72,88 @@ has_thread_pointer(const struct target *target, uint64_t tp)
 	return false;
 }
 
-/* Returns the address of the descriptor of an ended thread; 0: none. */
+/*
+ * The words before and at the start of an empty list are the address of the
+ * start.  Then comes the distance of a mutex's lock from its place in the list,
+ * which is -32.
+ */
+#define LOCK_DISTANCE (UINT64_MAX - 31)
+
+/* Returns the last empty list of robust mutexes in a range; 0: none. */
 static uint64_t
-dead_thread(struct target *target, const struct mapping *m)
+robust_list(struct target *target, struct range range)
 {
-	uint64_t at = m->end - THREAD_BYTES;
-	uint64_t least = m->start;
+	size_t n = (range.end - range.start) / 8;
+	const uint64_t *words = target_array(target, range.start, n);
 
-	if (!may_have_thread(m))
-		return 0;
-	if (m->end - least > THREAD_SEARCH)
-		least = m->end - THREAD_SEARCH;
-	for (at &= ~(uint64_t)63; at > least; at -= 64) {
-		const uint64_t *words = target_array(target, at, 3);
+	for (size_t i = words == NULL || n < 3 ? 0 : n - 2; i-- > 1;) {
+		uint64_t at = range.start + 8 * i;
 
-		if (words != NULL && words[0] == at && words[2] == at)
-			return has_thread_pointer(target, at) ? 0 : at;
+		if (words[i] == at && words[i - 1] == at &&
+		    words[i + 1] == LOCK_DISTANCE)
+			return at;
 	}
 	return 0;
 }
 
 /*
- * Returns the stack of a thread, from libc's descriptor of the thread at tp.
- * Two words of the descriptor are the address and the bytes of the stack, and
- * the descriptor is near the end of the stack.  Returns an empty range if these
- * are not found, as for the first thread.
+ * Returns the distance from a list of robust mutexes to the thread pointer,
+ * which is that of a live thread; 0: not known.
+ */
+static uint64_t
+robust_distance(const struct model *model)
+{
+	static const struct model *of;
+	static uint64_t found;
+	struct target *target = model->target;
+
+	if (of == model)
+		return found;
+	of = model;
+	found = 0;
+	for (size_t i = 0; i < target->nthreads && found == 0; i++) {
+		uint64_t tp = target->threads[i].tp;
+		struct range near = range_near(target, tp);
+		uint64_t list = robust_list(target, near);
+
+		if (list != 0)
+			found = tp - list;
+	}
+	return found;
+}
+
+/*
+ * Returns the list of robust mutexes of an ended thread, whose descriptor is
+ * near the end of a mapping; 0: none.
+ */
+static uint64_t
+dead_thread(struct model *model, const struct mapping *m)
+{
+	struct range range = {m->start, m->end};
+	uint64_t distance = robust_distance(model), list;
+
+	if (!may_have_thread(m) || distance == 0)
+		return 0;
+	if (range.end - range.start > THREAD_SEARCH)
+		range.start = range.end - THREAD_SEARCH;
+	list = robust_list(model->target, range);
+	return has_thread_pointer(model->target, list + distance) ? 0 : list;
+}
+
+/*
+ * Returns the stack of a thread with the thread pointer tp, with the descriptor
+ * and the data of the thread at its end.  Two words of the descriptor are the
+ * address and the bytes of the stack.  Returns an empty range if these are not
+ * found, as for the first thread.
  */
 static struct range
 stack_of(struct target *target, uint64_t tp)
 {
 	const uint64_t page = 4096;
-	uint64_t from = tp - THREAD_BYTES;
-	const uint64_t *words =
-	    target_array(target, from, 2 * THREAD_BYTES / 8);
-	size_t n = 2 * THREAD_BYTES / 8;
+	struct range near = range_near(target, tp);
+	size_t n = (near.end - near.start) / 8;
+	const uint64_t *words = target_array(target, near.start, n);
 
-	if (words == NULL) {
-		n /= 2;
-		words = target_array(target, tp, THREAD_BYTES / 8);
-	}
 	for (size_t i = 0; words != NULL && i + 1 < n; i++) {
 		uint64_t start = words[i], bytes = words[i + 1];
 
@@ -98,7 +161,7 @@ stack_of(struct target *target, uint64_t tp)
 		if (start != 0 && start % page == 0 && bytes % page == 0 &&
 		    start < tp && bytes >= 4 * page && start + bytes > tp &&
 		    start + bytes - tp <= THREAD_SEARCH)
-			return (struct range){start, tp};
+			return (struct range){start, start + bytes};
 	}
 	return (struct range){0};
 }
@@ -126,81 +189,52 @@ add_below(struct target *target, const struct thread *t, struct ranges *dead)
 		ranges_add(dead, stack.start, t->sp - RED_ZONE - stack.start);
 }
 
-static bool
-has_tid(struct target *target, const struct thread *t, size_t i)
-{
-	const int *words =
-	    (const int *)target_array(target, t->tp, THREAD_BYTES / 8);
-
-	return words != NULL && words[i] == t->tid;
-}
-
-/*
- * Returns the index of the integer in libc's thread descriptor that equals the
- * thread's number in every live thread.  0: none, as in a container.
- */
-static size_t
-tid_index(const struct model *model)
-{
-	static const struct model *of;
-	static size_t found;
-	struct target *target = model->target;
-
-	if (of == model)
-		return found;
-	of = model;
-	found = 0;
-	for (size_t i = 4; i < THREAD_BYTES / 4 && found == 0; i++) {
-		size_t n = 0;
-
-		while (n < target->nthreads &&
-		       has_tid(target, &target->threads[n], i))
-			n++;
-		if (n == target->nthreads)
-			found = i;
-	}
-	return found;
-}
-
 /*
  * Is a thread that has ended not joined yet?  Its result is then only in libc's
  * descriptor, and its number there is 0.  After the join the number is -1.  The
  * number of a detached thread is 0, too, but its descriptor contains its own
- * address once more.
+ * address, behind the list.
  */
 static bool
-awaits_join(struct model *model, uint64_t tcb)
+awaits_join(struct target *target, uint64_t list, uint64_t end)
 {
-	size_t tid = tid_index(model);
+	uint64_t number = list - 16, descriptor = list - THREAD_ROBUST;
 	const uint64_t *words =
-	    target_array(model->target, tcb, THREAD_BYTES / 8);
-	size_t nself = 0;
+	    target_array(target, number, (end - number) / 8);
 
-	if (words == NULL || tid == 0)
+	if (words == NULL)
 		return true;
-	assert(tid < THREAD_BYTES / 4);
-	for (size_t i = 0; i < THREAD_BYTES / 8; i++)
-		nself += words[i] == tcb;
-	return ((const int *)words)[tid] == 0 && nself == 2;
+	for (size_t i = 2; i < (end - number) / 8; i++)
+		if (words[i] == descriptor)
+			return false;
+	return (int)words[0] == 0;
 }
 
 /* Adds the stack of an ended thread, if the mapping is such a stack. */
 static void
 add_dead(struct model *model, const struct mapping *m, struct ranges *dead)
 {
-	struct target *target = model->target;
-	uint64_t tcb = m->write ? dead_thread(target, m) : 0;
-	uint64_t bottom = tcb ? stack_of(target, tcb).start : 0;
+	uint64_t list = m->write ? dead_thread(model, m) : 0;
+	uint64_t tp = list + robust_distance(model);
+	uint64_t descriptor = list - THREAD_ROBUST;
+	struct range stack = {0};
 
-	if (bottom == 0)
-		return;
+	if (list != 0)
+		stack = stack_of(model->target, tp);
 	/* The guard page is a separate mapping. */
-	if (bottom < m->start)
-		bottom = m->start;
-	ranges_add(dead, bottom, tcb - bottom);
+	if (stack.start < m->start)
+		stack.start = m->start;
+	/* A damaged target may have any address. */
+	if (stack.start >= descriptor || list >= stack.end ||
+	    tp + 16 > stack.end)
+		return;
+	ranges_add(dead, stack.start, descriptor - stack.start);
+	if (awaits_join(model->target, list, list < tp ? tp : stack.end))
+		return;
 	/* libc keeps the thread-local storage vector for the next thread. */
-	if (!awaits_join(model, tcb))
-		ranges_add(dead, tcb + 16, THREAD_BYTES - 16);
+	if (descriptor < tp)
+		ranges_add(dead, descriptor, tp - descriptor);
+	ranges_add(dead, tp + 16, stack.end - (tp + 16));
 }
 
 /*

@@ -3,7 +3,8 @@
  *
  * A block of s bytes becomes a sample with the probability p = 1 - exp(-s/N), N
  * being the sampling interval, so a sample stands for 1/p blocks.  The sum of
- * these weights is the expected number of blocks of the program.
+ * these weights is the expected number of blocks of the program.  Of a block
+ * that realloc() has changed in place, s is the size that the library counted.
  */
 #include <stdlib.h>
 

@@ -113,6 +113,13 @@ const char *site_tally_name(struct model *model, const struct site_tally *t);
 const char *site_stack_text(struct model *model, unsigned depth,
     const uint64_t *stack, const char **callers);
 
+/*
+ * Returns the index in a stack of the first frame from an index on that is no
+ * allocator and of no C, C++ or Rust library; depth: there is none.
+ */
+unsigned site_frame(
+    struct model *model, unsigned depth, const uint64_t *stack, unsigned from);
+
 /* Has a frame of its stack this text in its name? */
 bool site_tally_is_from(
     struct model *model, const struct site_tally *t, const char *text);

@@ -7,6 +7,7 @@
 #include "tools/inspect/print.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/symbols.h"
+#include "tools/inspect/wrappers.h"
 
 /* Callers after the call site in a row. */
 #define CALLERS_MOST 3
@@ -157,24 +158,52 @@ next_place(
 	return p;
 }
 
+/*
+ * Returns the first place from p on that can be a call site, and the frame that
+ * it has called; the member frame is NULL if there is none.
+ */
+static struct stack_place
+find_site_from(struct model *model, const struct site_tally *t,
+    struct stack_place p, const struct symbol_frame **called)
+{
+	*called = NULL;
+	for (; p.frame != NULL && !is_go_runtime(p.frame);
+	     p = next_place(model, t, p)) {
+		if (!is_c_library(p.frame) && !is_allocator(p.frame) &&
+		    !is_rust_library(p.frame) &&
+		    !wrappers_have(model, t->stack[p.i]))
+			return p;
+		*called = p.frame;
+	}
+	p.frame = NULL;
+	return p;
+}
+
 /* Returns the call site in a stack, and the frame that it has called. */
 static struct stack_place
 find_site(struct model *model, const struct site_tally *t,
     const struct symbol_frame **called)
 {
-	struct stack_place p = place_of(model, t, 0);
+	struct stack_place first = place_of(model, t, 0);
+	struct stack_place p = find_site_from(model, t, first, called);
 
 	assert(t->depth > 0);
+	if (p.frame != NULL)
+		return p;
 	*called = NULL;
-	for (; p.frame != NULL && !is_go_runtime(p.frame);
-	     p = next_place(model, t, p)) {
-		if (!is_c_library(p.frame) && !is_allocator(p.frame) &&
-		    !is_rust_library(p.frame))
-			return p;
-		*called = p.frame;
-	}
-	*called = NULL;
-	return place_of(model, t, 0);
+	return first;
+}
+
+unsigned
+site_frame(
+    struct model *model, unsigned depth, const uint64_t *stack, unsigned from)
+{
+	struct site_tally t = {.depth = depth, .stack = stack};
+	const struct symbol_frame *called;
+	struct stack_place p =
+	    find_site_from(model, &t, place_of(model, &t, from), &called);
+
+	return p.frame != NULL ? p.i : depth;
 }
 
 /* A word of the target that was looked at as the address of a table. */
@@ -277,8 +306,10 @@ callers_text(struct model *model, const struct site_tally *t)
 	struct stack_place p = find_site(model, t, &called);
 	const char *text = "";
 
-	if (called != NULL && called->function != NULL)
-		text = xprint(" via %s", called->function);
+	if (called != NULL &&
+	    (called->function != NULL || !is_c_library(called)))
+		text = xprint(" via %s",
+		    called->function != NULL ? called->function : called->name);
 	for (unsigned n = 0; n < CALLERS_MOST; n++) {
 		p = next_place(model, t, p);
 		if (p.frame == NULL || p.frame->object == NULL ||

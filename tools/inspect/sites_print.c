@@ -214,11 +214,11 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 		puts("\n~ is an estimate from samples.");
 	if (!unknown)
 		return;
-	if (model_sampling_interval(model) != 0)
+	if (model->sampling_mean != 0)
 		printf("\nunknown: allocated before sampling began, or of a "
 		       "size with so few bytes that\none sample in %s bytes "
 		       "has missed it; a smaller interval misses less.\n",
-		    size_text(model_sampling_interval(model)));
+		    size_text(model->sampling_mean));
 	else if (model->target->live && !model->target->borrowed)
 		printf("\nunknown: nothing recorded the caller. \"umem sample "
 		       "%d default\" records it for\nlater allocations, "

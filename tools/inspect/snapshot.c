@@ -130,7 +130,7 @@ copy_tags(struct model *model)
 	    model->target, model_map_table(model, L_MAP_OWNER), model->nunits);
 	uint64_t unit = layout_value(l, L_HEAP_UNIT);
 	uint64_t tag = layout_value(l, L_TAG_BYTES);
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t page = model->target->page_bytes;
 
 	if (cache == NULL || owner == NULL ||
 	    model_get(model, cache, L_CACHE_DEBUG) == 0)

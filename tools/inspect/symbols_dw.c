@@ -326,26 +326,42 @@ call_line(Dwarf_Die *unit, Dwarf_Die *scope, struct symbol_frame *frame)
 	frame->line = line_text(frame->path, (int)line);
 }
 
+/*
+ * Returns the unit of an address, or NULL.  libdwfl looks only into the table
+ * of address ranges, which clang does not write, and returns a neighbour for an
+ * address that no unit has.
+ */
+static Dwarf_Die *
+unit_of(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
+{
+	Dwarf_Die *unit = dwfl_module_addrdie(module, pc, bias);
+
+	if (unit != NULL && dwarf_haspc(unit, pc - *bias) == 1)
+		return unit;
+	unit = NULL;
+	do
+		unit = dwfl_module_nextcu(module, unit, bias);
+	while (unit != NULL && dwarf_haspc(unit, pc - *bias) != 1);
+	return unit;
+}
+
 size_t
 source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
 {
 	Dwfl_Module *module = module_of(source, pc);
 	struct scopes scopes = {0};
 	Dwarf_Addr bias = 0;
-	Dwarf_Die *unit =
-	    module ? dwfl_module_addrdie(module, pc - 1, &bias) : NULL;
-	Dwfl_Line *line;
+	Dwarf_Die *unit = module ? unit_of(module, pc - 1, &bias) : NULL;
 	struct symbol_frame frame = {0};
-	int number = 0;
 	size_t n = 0;
 
 	scopes.at = pc - 1 - bias;
-	/* libdwfl returns a neighbour for an address that no unit has. */
-	if (unit != NULL && dwarf_haspc(unit, scopes.at) == 1) {
-		line = dwfl_module_getsrc(module, pc - 1);
-		frame.path =
-		    line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL)
-			 : NULL;
+	if (unit != NULL) {
+		Dwarf_Line *line = dwarf_getsrc_die(unit, scopes.at);
+		int number = 0;
+
+		if (line != NULL && dwarf_lineno(line, &number) == 0)
+			frame.path = dwarf_linesrc(line, NULL, NULL);
 		frame.line = line_text(frame.path, number);
 		find_scopes(unit, &scopes, 0);
 	}
@@ -370,6 +386,9 @@ struct unwinding {
 	const struct thread *thread;
 	uint64_t *pcs;
 	size_t n, most;
+	bool goes_on; /* with the code that a signal has interrupted: */
+	struct thread interrupted;
+	uint64_t words[REGISTER_PC + 1];
 };
 
 static pid_t
@@ -384,13 +403,25 @@ unwind_next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
 	return unwinding->thread->tid;
 }
 
+/* Removes the signature of a return address; libdwfl 0.188 does not. */
+static Dwarf_Word
+unsigned_address(const struct unwinding *unwinding, Dwarf_Word word)
+{
+	Dwarf_Word plain = word & ~unwinding->thread->signature;
+
+	return target_is_code(unwinding->target, plain) ? plain : word;
+}
+
 static bool
 unwind_read(Dwfl *dwfl, Dwarf_Addr at, Dwarf_Word *word, void *arg)
 {
 	struct unwinding *unwinding = arg;
 
 	(void)dwfl;
-	return target_peek(unwinding->target, at, word, sizeof(*word));
+	if (!target_peek(unwinding->target, at, word, sizeof(*word)))
+		return false;
+	*word = unsigned_address(unwinding, *word);
+	return true;
 }
 
 static bool
@@ -401,10 +432,53 @@ unwind_registers(Dwfl_Thread *thread, void *arg)
 	Dwarf_Word words[array_size(order)];
 
 	for (size_t i = 0; i < array_size(order); i++)
-		words[i] = unwinding->thread->words[order[i]];
+		words[i] = unsigned_address(
+		    unwinding, unwinding->thread->words[order[i]]);
 	dwfl_thread_state_register_pc(thread, unwinding->thread->pc);
 	return dwfl_thread_state_registers(thread, 0, array_size(order), words);
 }
+
+#ifdef REGISTER_LINK
+/*
+ * A signal handler returns to "mov x8, #139; svc #0" in the kernel's vDSO,
+ * without an unwind table.  The kernel has stored the registers at the stack
+ * pointer, in the order of NT_PRSTATUS: behind siginfo, of 128 bytes, and 184
+ * bytes of ucontext.
+ */
+#define SIGNAL_RETURN    0xd4000001d2801168
+#define SIGNAL_REGISTERS (128 + 184)
+
+/* Does a signal handler return to this frame? */
+static bool
+find_interrupted(struct unwinding *unwinding, Dwfl_Frame *frame, Dwarf_Addr pc)
+{
+	struct target *target = unwinding->target;
+	uint64_t *words = unwinding->words, code;
+	Dwarf_Word sp;
+
+	if (!target_peek(target, pc, &code, sizeof(code)) ||
+	    code != SIGNAL_RETURN ||
+	    dwfl_frame_reg(frame, REGISTER_SP, &sp) != 0 ||
+	    !target_peek(
+		target, sp + SIGNAL_REGISTERS, words, sizeof(unwinding->words)))
+		return false;
+	unwinding->interrupted = *unwinding->thread;
+	unwinding->interrupted.words = words;
+	unwinding->interrupted.nwords = array_size(unwinding->words);
+	unwinding->interrupted.sp = words[REGISTER_SP];
+	unwinding->interrupted.pc = words[REGISTER_PC];
+	return true;
+}
+#else
+static bool
+find_interrupted(struct unwinding *unwinding, Dwfl_Frame *frame, Dwarf_Addr pc)
+{
+	(void)unwinding;
+	(void)frame;
+	(void)pc;
+	return false;
+}
+#endif
 
 static int
 unwind_frame(Dwfl_Frame *frame, void *arg)
@@ -415,6 +489,10 @@ unwind_frame(Dwfl_Frame *frame, void *arg)
 
 	if (unwinding->n == unwinding->most ||
 	    !dwfl_frame_pc(frame, &pc, &is_exact))
+		return DWARF_CB_ABORT;
+	unwinding->goes_on =
+	    !is_exact && find_interrupted(unwinding, frame, pc);
+	if (unwinding->goes_on)
 		return DWARF_CB_ABORT;
 	unwinding->pcs[unwinding->n++] = is_exact ? pc | SYMBOL_EXACT : pc;
 	return DWARF_CB_OK;
@@ -428,7 +506,8 @@ source_unwind(struct source *source, struct target *target,
 	    .next_thread = unwind_next_thread,
 	    .memory_read = unwind_read,
 	    .set_initial_registers = unwind_registers};
-	struct unwinding unwinding = {target, thread, pcs, 0, n};
+	struct unwinding unwinding = {
+	    .target = target, .thread = thread, .pcs = pcs, .most = n};
 	Dwfl *dwfl = (Dwfl *)source;
 
 	if (dwfl == NULL ||
@@ -436,5 +515,11 @@ source_unwind(struct source *source, struct target *target,
 		return 0;
 	/* It fails where the stack cannot be followed further. */
 	dwfl_getthread_frames(dwfl, thread->tid, unwind_frame, &unwinding);
+	while (unwinding.goes_on) {
+		unwinding.thread = &unwinding.interrupted;
+		unwinding.goes_on = false;
+		dwfl_getthread_frames(
+		    dwfl, thread->tid, unwind_frame, &unwinding);
+	}
 	return unwinding.n;
 }

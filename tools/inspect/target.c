@@ -29,6 +29,7 @@ target_open(const char *name)
 	struct target *target = xalloc(sizeof(*target));
 
 	target->name = name;
+	target->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	if (is_number(name) && access(name, F_OK) != 0) {
 		if (*target_sysroot != '\0')
 			fail_with(EXIT_ERROR,
@@ -53,6 +54,7 @@ target_of_child(int pid)
 	target->pid = target->reader = pid;
 	target->live = true;
 	target->held = target->borrowed = true;
+	target->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	target->stopped_at = seconds_now();
 	return target;
 }
@@ -550,14 +552,15 @@ target_mapped(struct target *target, uint64_t at, uint64_t bytes)
 	return m->end - at < bytes ? m->end - at : bytes;
 }
 
-const struct mapping *
-target_mapping(struct target *target, uint64_t at)
+/* Returns that of n mappings, sorted by address, which has at; or NULL. */
+static const struct mapping *
+mapping_at(const struct mapping *maps, size_t n, uint64_t at)
 {
-	size_t low = 0, high = target->nmaps;
+	size_t low = 0, high = n;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		const struct mapping *m = &target->maps[middle];
+		const struct mapping *m = &maps[middle];
 
 		if (at < m->start)
 			high = middle;
@@ -569,12 +572,10 @@ target_mapping(struct target *target, uint64_t at)
 	return NULL;
 }
 
-bool
-target_is_code(struct target *target, uint64_t at)
+const struct mapping *
+target_mapping(struct target *target, uint64_t at)
 {
-	const struct mapping *m = target_mapping(target, at);
-
-	return m != NULL && m->execute;
+	return mapping_at(target->maps, target->nmaps, at);
 }
 
 const struct mapping *
@@ -582,4 +583,27 @@ target_files(const struct target *target, size_t *n)
 {
 	*n = target->live ? target->nmaps : target->nfiles;
 	return target->live ? target->maps : target->files;
+}
+
+const struct mapping *
+target_file_at(const struct target *target, uint64_t at)
+{
+	size_t n;
+	const struct mapping *files = target_files(target, &n);
+	const struct mapping *file = mapping_at(files, n, at);
+
+	return file != NULL && file->file ? file : NULL;
+}
+
+/*
+ * gcore leaves a mapping that equals its file out of the core, the code of the
+ * program and of its libraries in particular.  The list of files has it, but
+ * not its permissions.
+ */
+bool
+target_is_code(struct target *target, uint64_t at)
+{
+	const struct mapping *m = target_mapping(target, at);
+
+	return m != NULL ? m->execute : target_file_at(target, at) != NULL;
 }

@@ -24,7 +24,9 @@ struct thread {
 	size_t nwords;
 	uint64_t sp;
 	uint64_t pc;
-	uint64_t tp;  /* thread pointer */
+	uint64_t tp; /* thread pointer */
+	/* Bits of a return address that pointer authentication may set. */
+	uint64_t signature;
 	bool stopped; /* it is stopped, so the registers are current */
 	int signal;   /* to be delivered when it continues; 0: none */
 };
@@ -86,8 +88,10 @@ struct target {
 	size_t last;          /* index of the region found last */
 	struct region *ready; /* memory for copies, already faulted in */
 	size_t nready, ready_capacity;
+	uint64_t page_bytes;
 	char *file; /* of a core, mapped */
 	size_t file_bytes;
+	bool truncated;            /* the core lacks memory that it had */
 	const char *command;       /* of a core: the program's words, or "" */
 	const char *comm;          /* of a core: its recorded name, or "" */
 	int signal;                /* of a core; 0: none */
@@ -274,6 +278,9 @@ bool target_is_code(struct target *target, uint64_t at);
  */
 const struct mapping *target_files(const struct target *target, size_t *n);
 
+/* Returns the mapping of a file that has the address, or NULL. */
+const struct mapping *target_file_at(const struct target *target, uint64_t at);
+
 /* The directory of --sysroot, or "". */
 extern const char *target_sysroot;
 
@@ -342,11 +349,15 @@ void core_open(struct target *target);
 
 /* Indices of the required registers in the words of NT_PRSTATUS. */
 #if defined(__x86_64__)
-#define REGISTER_SP 19
-#define REGISTER_PC 16
-#define REGISTER_TP 21
-#define RED_ZONE    128
-#define OUR_MACHINE EM_X86_64
+#define REGISTER_SP    19
+#define REGISTER_PC    16
+#define REGISTER_TP    21
+#define RED_ZONE       128
+#define OUR_MACHINE    EM_X86_64
+/* The register set of whole vector registers, in a process and in a core. */
+#define REGISTERS_WIDE NT_X86_XSTATE
+/* The list of robust mutexes in libc's descriptor of a thread. */
+#define THREAD_ROBUST  736
 /* The general registers by their index, and in the order of DWARF. */
 #define REGISTER_NAMES                                                         \
 	{[0] = "r15",                                                          \
@@ -367,11 +378,13 @@ void core_open(struct target *target);
 #define REGISTER_DWARF                                                         \
 	{10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16}
 #elif defined(__aarch64__)
-#define REGISTER_SP   31
-#define REGISTER_PC   32
-#define REGISTER_LINK 30 /* the return address of the last call */
-#define RED_ZONE      0
-#define OUR_MACHINE   EM_AARCH64
+#define REGISTER_SP    31
+#define REGISTER_PC    32
+#define REGISTER_LINK  30 /* the return address of the last call */
+#define RED_ZONE       0
+#define OUR_MACHINE    EM_AARCH64
+#define REGISTERS_WIDE NT_ARM_SVE
+#define THREAD_ROBUST  224
 #define REGISTER_NAMES                                                         \
 	{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10",    \
 	    "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19",     \

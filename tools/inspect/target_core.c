@@ -71,8 +71,7 @@ file_at(struct target *target, uint64_t offset, uint64_t bytes)
 
 /* Warns if the memory or the notes in the file are incomplete. */
 static void
-warn_cut(
-    const struct target *target, const Elf64_Phdr *segments, size_t nsegments)
+warn_cut(struct target *target, const Elf64_Phdr *segments, size_t nsegments)
 {
 	uint64_t end = 0;
 
@@ -83,7 +82,8 @@ warn_cut(
 		    p->p_filesz != 0 && p->p_offset + p->p_filesz > end)
 			end = p->p_offset + p->p_filesz;
 	}
-	if (end > target->file_bytes)
+	target->truncated = end > target->file_bytes;
+	if (target->truncated)
 		print_warning(TRUNCATED
 		    "; umem uses the part that is there: results are "
 		    "incomplete, and blocks may count as leaked that are not",
@@ -264,31 +264,46 @@ take_names(struct target *target, const char *at, size_t n)
 		    by_start);
 }
 
-/* AT_RANDOM: the kernel stores random bytes on the first thread's stack. */
+/*
+ * AT_PAGESZ: on aarch64, the core may be of a machine with other pages.
+ * AT_RANDOM: the kernel stores random bytes on the first thread's stack.
+ */
 static void
 take_auxv(struct target *target, const char *at, size_t n)
 {
-	for (size_t i = 0; i + 1 < n / 8; i += 2)
+	for (size_t i = 0; i + 1 < n / 8; i += 2) {
+		uint64_t key = word_of(at, i), value = word_of(at, i + 1);
+
+		if (key == AT_PAGESZ)
+			target->page_bytes = value;
 		for (size_t j = 0; j < target->nmaps; j++) {
 			struct mapping *m = &target->maps[j];
 
-			if (word_of(at, i) == AT_RANDOM &&
-			    word_of(at, i + 1) - m->start < m->end - m->start)
+			if (key == AT_RANDOM &&
+			    value - m->start < m->end - m->start)
 				m->name = "[stack]";
 		}
+	}
 }
 
-/* The kernel pads the program's words with zeros, and cuts long ones. */
+/*
+ * The kernel writes a blank behind each of the program's words, cuts long ones
+ * and pads with zeros.
+ */
 static void
 take_process(struct target *target, const char *at, size_t n)
 {
 	struct elf_prpsinfo info;
+	size_t end;
 
 	if (n < sizeof(info))
 		return;
 	memcpy(&info, at, sizeof(info));
 	target->pid = info.pr_pid;
-	info.pr_psargs[sizeof(info.pr_psargs) - 1] = '\0';
+	end = strnlen(info.pr_psargs, sizeof(info.pr_psargs) - 1);
+	while (end != 0 && info.pr_psargs[end - 1] == ' ')
+		end--;
+	info.pr_psargs[end] = '\0';
 	target->command = plain_text(info.pr_psargs, sizeof(info.pr_psargs));
 	target->comm = plain_text(info.pr_fname, sizeof(info.pr_fname));
 }
@@ -333,11 +348,14 @@ take_notes(struct target *target, const char *at, size_t n)
 		else if (note->n_type == NT_SIGINFO)
 			take_signal(target, text, note->n_descsz);
 		else if (note->n_type == NT_PRFPREG ||
-			 note->n_type == NT_X86_XSTATE)
+			 note->n_type == REGISTERS_WIDE)
 			take_registers(thread, text, note->n_descsz);
 		else if (note->n_type == NT_ARM_TLS && thread != NULL &&
 			 note->n_descsz >= sizeof(thread->tp))
 			memcpy(&thread->tp, text, sizeof(thread->tp));
+		else if (note->n_type == NT_ARM_PAC_MASK && thread != NULL &&
+			 note->n_descsz >= 2 * sizeof(thread->signature))
+			thread->signature = word_of(text, 1);
 		at = text + (((size_t)note->n_descsz + 3) & ~(size_t)3);
 	}
 }

@@ -115,9 +115,8 @@ fail_permission(struct target *target)
 		    "root, or set it to 0 (sysctl kernel.yama.ptrace_scope=0)",
 		    target->name, scope);
 	fail_with(EXIT_ERROR,
-	    "%s: no permission to look at it (ptrace: %s); "
-	    "kernel.yama.ptrace_scope is 0, so it may be set-user-ID, not "
-	    "dumpable, or in another container",
+	    "%s: no permission to look at it (ptrace: %s); it may be "
+	    "set-user-ID, not dumpable, or in another container",
 	    target->name, strerror(EPERM));
 }
 
@@ -349,6 +348,7 @@ live_read_thread(struct target *target, struct thread *thread)
 {
 	static uint64_t words[4096];
 	size_t n = (size_t)words_get(thread->tid, NT_PRSTATUS, words, 64);
+	int more;
 
 	(void)target;
 	if (n <= REGISTER_PC)
@@ -358,12 +358,15 @@ live_read_thread(struct target *target, struct thread *thread)
 	thread->pc = words[REGISTER_PC];
 #ifdef REGISTER_TP
 	thread->tp = words[REGISTER_TP];
-	int more = words_get(thread->tid, NT_X86_XSTATE, words + n, 4000);
 #else
+	uint64_t masks[2]; /* of data addresses and of code addresses */
+
 	words_get(thread->tid, NT_ARM_TLS, &thread->tp, 1);
-	int more = 0;
+	if (words_get(thread->tid, NT_ARM_PAC_MASK, masks, 2) == 2)
+		thread->signature = masks[1];
 #endif
 	/* During a copy, a pointer may be in a vector register only. */
+	more = words_get(thread->tid, REGISTERS_WIDE, words + n, 4000);
 	if (more == 0)
 		more = words_get(thread->tid, NT_PRFPREG, words + n, 1000);
 	n += (size_t)more;

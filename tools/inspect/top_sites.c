@@ -4,7 +4,9 @@
  * The records of samples are copied while the process runs.  A record that
  * changes meanwhile is one sample too many or too few, or has a stack that
  * nothing else has.  Names are looked up once for each stack, because a look
- * with umem top may last for days.
+ * with umem top may last for days.  They are looked up again when the samples
+ * show other wrappers (wrappers.c), for which a look searches whenever the
+ * process has taken twice as many samples.
  */
 #include <search.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #include "tools/inspect/sample_stacks.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/top_sites.h"
+#include "tools/inspect/wrappers.h"
 
 /* Records that are closer to each other are read at once. */
 #define RUN_GAP 4096
@@ -22,7 +25,7 @@
 #define FRAMES_MOST 4096
 
 /* Copies a range of the target; behind the ranges copied before. */
-static bool
+static void
 range_copy(
     struct top_sites *sites, struct target *target, uint64_t at, uint64_t bytes)
 {
@@ -30,13 +33,12 @@ range_copy(
 
 	if (at % 8 != 0 || !target_peek(target, at, copy, bytes)) {
 		free(copy);
-		return false;
+		return;
 	}
 	ARRAY_GROW(sites->copies, sites->ncopies, sites->copies_capacity);
 	sites->copies[sites->ncopies++] = copy;
 	target_add_region(
 	    target, (struct region){.at = at, .bytes = bytes, .local = copy});
-	return true;
 }
 
 static int
@@ -45,7 +47,7 @@ order_addresses(const void *a, const void *b)
 	return order_numbers(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
-/* Returns the bytes of a record, with its stacks. */
+/* Returns the bytes of a record with two stacks; it may have only one. */
 static uint64_t
 record_bytes(struct model *model, uint64_t at)
 {
@@ -58,20 +60,31 @@ record_bytes(struct model *model, uint64_t at)
 	return layout_value(model->layout, L_SAMPLE_BYTES) + 16 * nframes;
 }
 
+/*
+ * Copies the table of n words and the records at the addresses in it.  Number 0
+ * of the addresses, which no record has, is the place of the table itself.
+ */
 static void
-records_copy(
-    struct top_sites *sites, struct model *model, uint64_t *at, size_t n)
+table_copy(struct top_sites *sites, struct model *model, uint64_t table,
+    uint64_t *at, size_t n)
 {
-	size_t i = 0, first;
+	size_t words = n, i = 0, first;
+	uint64_t end;
 
+	at[0] = table;
 	qsort(at, n, sizeof(*at), order_addresses);
 	while (i < n && at[i] == 0)
 		i++;
 	while (i < n) {
 		for (first = i++; i < n && at[i] - at[i - 1] < RUN_GAP; i++)
 			;
-		range_copy(sites, model->target, at[first],
-		    at[i - 1] - at[first] + record_bytes(model, at[i - 1]));
+		end = at[i - 1] == table
+			  ? table + 8 * words
+			  : at[i - 1] + record_bytes(model, at[i - 1]);
+		/* A record with one stack ends earlier, and may be the last. */
+		if (i < n && end > at[i])
+			end = at[i];
+		range_copy(sites, model->target, at[first], end - at[first]);
 	}
 }
 
@@ -87,11 +100,9 @@ top_sites_read(struct top_sites *sites, struct model *model)
 		return;
 	table = xalloc(8 * n);
 	if (target_peek(target, at, table, 8 * n))
-		records_copy(sites, model, table, n);
+		table_copy(sites, model, at, table, n);
 	free(table);
-	/* The table may lie between records that were read at once. */
-	if (target_array(target, at, n) != NULL ||
-	    range_copy(sites, target, at, 8 * n))
+	if (target_array(target, at, n) != NULL)
 		model_take_samples(model);
 }
 
@@ -130,13 +141,20 @@ site_named(struct top_sites *sites, const char *name)
 	return made;
 }
 
+static const char *
+stack_name(struct model *model, const uint64_t *stack, unsigned depth)
+{
+	struct site_tally tally = {
+	    .stack = stack, .depth = depth, .sampled = true};
+
+	return depth == 0 ? "unknown" : site_tally_name(model, &tally);
+}
+
 static struct top_stack *
 stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 {
 	struct top_stack key = {.stack = s->stack, .depth = s->depth}, *made;
 	struct top_stack **found = tfind(&key, &sites->by_stack, order_stacks);
-	struct site_tally tally = {
-	    .stack = s->stack, .depth = s->depth, .sampled = true};
 	uint64_t *stack;
 
 	if (found != NULL)
@@ -147,8 +165,7 @@ stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 	made = xalloc(sizeof(*made));
 	made->stack = stack;
 	made->depth = s->depth;
-	made->site = site_named(
-	    sites, s->depth == 0 ? "unknown" : site_tally_name(model, &tally));
+	made->site = site_named(sites, stack_name(model, stack, s->depth));
 	if (sites->keeps_names)
 		made->flame.names =
 		    flame_names(model->target, stack, s->depth, &made->flame.n);
@@ -157,6 +174,36 @@ stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 	if (tsearch(made, &sites->by_stack, order_stacks) == NULL)
 		fail_with(EXIT_ERROR, "out of memory");
 	return made;
+}
+
+static void
+site_keep(void *site)
+{
+	(void)site;
+}
+
+/* Names the stacks again.  If the process ends meanwhile, nothing changes. */
+static void
+name_again(struct top_sites *sites, struct model *model)
+{
+	const char **names = xalloc((sites->nstacks + 1) * sizeof(*names));
+	void *by_name = sites->by_name;
+
+	for (size_t i = 0; i < sites->nstacks; i++)
+		names[i] = stack_name(
+		    model, sites->stack[i]->stack, sites->stack[i]->depth);
+	sites->by_name = NULL;
+	tdestroy(by_name, site_keep);
+	for (size_t i = 0; i < sites->n; i++)
+		free(sites->site[i]);
+	sites->n = 0;
+	for (size_t i = 0; i < sites->nstacks; i++) {
+		struct top_stack *stack = sites->stack[i];
+
+		stack->site = site_named(sites, names[i]);
+		stack->site->first += stack->first;
+	}
+	free(names);
 }
 
 static int
@@ -177,6 +224,11 @@ top_sites_count(struct top_sites *sites, struct model *model)
 	struct sample_stack *stacks = sample_stacks_find(model, &n);
 
 	/* Names are not found if the process ends; the last look stays then. */
+	if (model->ntaken != 0 && model->ntaken / 2 >= sites->searched) {
+		if (wrappers_find_again(model))
+			name_again(sites, model);
+		sites->searched = model->ntaken;
+	}
 	for (size_t i = 0; i < n; i++)
 		stack_of(sites, model, stacks[i].newest);
 	for (size_t i = 0; i < sites->n; i++)
@@ -217,4 +269,6 @@ top_sites_reset(struct top_sites *sites)
 {
 	for (size_t i = 0; i < sites->n; i++)
 		sites->site[i]->first = sites->site[i]->bytes;
+	for (size_t i = 0; i < sites->nstacks; i++)
+		sites->stack[i]->first = sites->stack[i]->flame.bytes;
 }

@@ -15,6 +15,7 @@ struct top_stack {
 	const uint64_t *stack;
 	unsigned depth;
 	struct top_site *site;
+	double first;             /* as in the site */
 	struct flame_stack flame; /* the names are for keeps_names */
 };
 
@@ -28,6 +29,7 @@ struct top_sites {
 	char **copies; /* of the samples in the target */
 	size_t ncopies, copies_capacity;
 	bool looked;
+	uint64_t searched; /* samples so far at the last search for wrappers */
 };
 
 /*

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/inspect/common.h"
+#include "tools/inspect/cut.h"
 #include "tools/inspect/print.h"
 #include "umem/umem.h"
 #include "umem/word.h"
@@ -97,8 +98,9 @@ static const struct command commands[] = {
 	"umem diff -t 1 1234 1234"},
     {"samples", command_samples,
 	"[-v] [--folded|--html|--pprof] [--sysroot=dir] [--json]\n"
-	"                PID|CORE",
-	"live samples by caller, with what they stand for; -v with stacks,\n"
+	"                PID|CORE|FILE",
+	"live samples by caller, with what they stand for, also from a FILE\n"
+	"that UMEM_OPTIONS=stats or umem_dump() has written; -v with stacks,\n"
 	"--html as a page with a flame graph, --folded for flame graph\n"
 	"scripts, --pprof for Go's pprof",
 	"a flame graph of the memory in use, of a process that samples",
@@ -309,5 +311,6 @@ main(int argc, char **argv)
 		return run_other(argc - 1, argv + 1);
 	if (wants_help(argc - 1, argv + 1))
 		return print_help_of(command);
+	cut_watch();
 	return print_end(command->run(argc - 1, argv + 1));
 }

@@ -43,6 +43,7 @@
 #include "vmem/heap.h"
 #include "vmem/panic.h"
 #include "vmem/probe.h"
+#include "vmem/target.h"
 
 void
 cache_check_poison(struct umem_cache *cache, const char *function)
@@ -174,18 +175,12 @@ alloc_one(struct umem_cache *cache)
  * A class counts as large from this object size on, in bytes: its memory is
  * worth more than the work of finding it.
  */
-#define LARGE_CLASS_MIN     (128 * KIB)
-/*
- * A CPU may cache so many bytes of all large classes together, or this part of
- * the heap if that is more.
- */
-#define LARGE_CLASSES_BYTES (16 * MIB)
-#define LARGE_CLASSES_PART  8
+#define LARGE_CLASS_MIN (128 * KIB)
 
+/* Does this CPU cache more of all large classes than the target? */
 static bool
-large_classes_exceed_limit(unsigned first)
+large_classes_exceed_target(unsigned first)
 {
-	size_t most = heap_committed() / LARGE_CLASSES_PART;
 	size_t bytes = 0;
 
 	for (unsigned c = first; c <= size_classes.n; c++) {
@@ -195,8 +190,7 @@ large_classes_exceed_limit(unsigned first)
 			bytes += magazine_rounds_estimate(&cache->mag) *
 				 size_classes.bytes[c];
 	}
-	return bytes >
-	       (most > LARGE_CLASSES_BYTES ? most : LARGE_CLASSES_BYTES);
+	return bytes > idle_target(heap_committed());
 }
 
 /*
@@ -211,7 +205,7 @@ flush_large_classes(void)
 {
 	unsigned first = size_class_of(LARGE_CLASS_MIN);
 
-	if (!large_classes_exceed_limit(first))
+	if (!large_classes_exceed_target(first))
 		return;
 	for (unsigned c = first; c <= size_classes.n; c++) {
 		struct umem_cache *cache = class_cache_if_made(c);
@@ -824,7 +818,7 @@ cache_purge_idle(struct umem_cache *cache, unsigned age, size_t *limit)
 		return false;
 	if (cache->nidle_updates < age)
 		return true;
-	purged = page_purge_sparse(&cache->slabs, *limit);
+	purged = page_purge(&cache->slabs, *limit);
 	*limit = purged < *limit ? *limit - purged : 0;
 	return purged != 0;
 }

@@ -83,15 +83,12 @@
 
 /* Resources that one call of import() or release() moves at most: 512 bytes. */
 #define BATCH        64
-/* The capacity of the first pool: a page is 512. */
-#define POOL_LEAST   64
 /* Magazines get this part of max_idle: two magazines a CPU, and half of it. */
 #define ROUNDS_PART  4
-/* Sizes of magazines worth having; see magazine/sizes.c. */
+/* The sizes of magazines of RESOURCE_BYTES; see magazine/sizes.c. */
 #define ROUNDS_LEAST 2
-#define ROUNDS_MOST  254
+#define ROUNDS_MOST  126
 
-static_assert(POOL_LEAST >= BATCH, "the first pool takes one import");
 static_assert(ROUNDS_LEAST <= ROUNDS_MOST && ROUNDS_PART >= 2,
     "two magazines a CPU hold at most max_idle");
 
@@ -285,7 +282,7 @@ pool_reserve(struct umem_cache *cache, unsigned n)
 		arrays_free(&arrays);
 		if (fits)
 			return true;
-		want = 2 * want > POOL_LEAST ? 2 * want : POOL_LEAST;
+		want = 2 * want > BATCH ? 2 * want : BATCH;
 		if (!arrays_alloc(&arrays, want, import->checked))
 			return false;
 	}

@@ -396,8 +396,11 @@ debug_change_state(struct umem_cache *cache, struct bufctl *bufctl,
 
 	umem_assert(to == BUFCTL_FREE || to == BUFCTL_WAITING);
 	if (__atomic_compare_exchange_n(&bufctl->state, &state, to, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		/* Before the writes of the free; see exit_check.c. */
+		__atomic_thread_fence(__ATOMIC_RELEASE);
 		return true;
+	}
 	debug_report(error_of_state(state), cache, bufctl, p, none);
 	return false;
 }
@@ -549,6 +552,9 @@ debug_defer_undo(struct umem_cache *cache, void *p)
 	unsigned i = 0;
 
 	umem_assert(bufctl_of_object(cache, p, &i)->state == BUFCTL_WAITING);
+	/* No resize is in progress. */
+	__atomic_store_n(
+	    &bufctl_of_object(cache, p, &i)->sum, 0, __ATOMIC_RELAXED);
 	/* Release: the caller may pass the buffer to another thread. */
 	__atomic_store_n(&bufctl_of_object(cache, p, &i)->state,
 	    BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
@@ -659,8 +665,10 @@ debug_resize(unsigned class, void *p, size_t size)
 	if (!debug_redzone_is_intact(cache, bufctl, p, tag))
 		return false;
 	umem_assert(size <= cache->bufsize);
-	bufctl->size = size;
+	debug_resize_begin(bufctl);
+	__atomic_store_n(&bufctl->size, size, __ATOMIC_RELAXED);
 	debug_write_redzone(cache, bufctl, p, tag);
+	debug_resize_end(bufctl);
 	debug_stamp(cache, bufctl);
 	return true;
 }

@@ -54,8 +54,12 @@ enum alloc_api {
 
 /* One for each buffer of a debugged cache, in an array of the slab. */
 struct bufctl {
-	uint64_t sum; /* WAITING: checksum of the bytes, see wait_sum.h */
-	void *addr;   /* of the buffer; NULL: never allocated */
+	/*
+	 * [a] ALLOCATED: sequence number of resizes, see exit_check.c.
+	 * WAITING: checksum of the bytes, see wait_sum.h
+	 */
+	uint64_t sum;
+	void *addr; /* of the buffer; NULL: never allocated */
 	struct slab *slab;
 	struct umem_cache *cache;
 	uint64_t size;  /* bytes requested */

@@ -20,6 +20,9 @@
  */
 #define PREVIOUS_BYTES 64
 
+/* Reads bytes that another thread may write to. */
+#define unchecked __attribute__((no_sanitize("thread")))
+
 #define PATTERN_END_WORD (PATTERN_END * 0x0101010101010101ull)
 
 /* Reports an error of the buffer. */
@@ -107,9 +110,9 @@ struct slack {
 };
 
 static struct slack
-slack_of_bufctl(const struct umem_cache *cache, const struct bufctl *bufctl)
+slack_of_size(const struct umem_cache *cache, size_t size)
 {
-	size_t size = bufctl->size, end = cache->tag_offset;
+	size_t end = cache->tag_offset;
 	size_t page = os_page_size();
 
 	umem_assert(size <= end);
@@ -172,7 +175,7 @@ redzone_find_change(const struct umem_cache *cache, const struct bufctl *bufctl,
 {
 	const unsigned char *byte = p;
 	uint64_t redzone = redzone_value(cache, bufctl);
-	struct slack slack = slack_of_bufctl(cache, bufctl);
+	struct slack slack = slack_of_size(cache, bufctl->size);
 
 	for (unsigned part = 0; part < array_size(slack.from); part++)
 		for (size_t i = slack.from[part]; i < slack.to[part]; i++)
@@ -274,6 +277,91 @@ tag_is_plausible(const struct buftag *tag, const struct bufctl *bufctl)
 }
 
 /*
+ * Compares the slack of a buffer of this size, its tag and the padding.
+ * Returns whether they are intact; otherwise stores the error in info.  Other
+ * threads may write to these bytes; then the caller discards the result.  The
+ * upper half of the redzone is left out: what precedes it has changed, too, if
+ * the buffer was overrun.
+ */
+static unchecked bool
+live_bytes_are_intact(const struct umem_cache *cache,
+    const struct bufctl *bufctl, size_t size, struct error_info *info)
+{
+	const volatile unsigned char *byte = bufctl->addr;
+	const struct buftag *tag = debug_tag(cache, bufctl->addr);
+	struct slack slack = slack_of_size(cache, size);
+	const struct bufctl *pointer;
+	uintptr_t state;
+	size_t i;
+
+	for (i = slack.from[0]; i < slack.to[0]; i++)
+		if (byte[i] != PATTERN_END) {
+			info->code = UMERR_REDZONE;
+			info->offset = i;
+			return false;
+		}
+	if (tag == NULL)
+		return true;
+	for (i = 0; i < sizeof(uint32_t); i++)
+		if (byte[cache->tag_offset + i] !=
+		    (unsigned char)(PATTERN_REDZONE >> 8 * i)) {
+			info->code = UMERR_REDZONE;
+			info->offset = cache->tag_offset + i;
+			return false;
+		}
+	pointer = __atomic_load_n(&tag->bufctl, __ATOMIC_RELAXED);
+	state = __atomic_load_n(&tag->bxstat, __ATOMIC_RELAXED) ^
+		(uintptr_t)pointer;
+	if (state != BUFTAG_ALLOCATED) {
+		info->code = UMERR_BADBUFTAG;
+		info->found = state;
+		info->expected = BUFTAG_ALLOCATED;
+		return false;
+	}
+	if (pointer != bufctl) {
+		info->code = UMERR_BADBUFCTL;
+		return false;
+	}
+	i = padding_find_change(cache, tag, SIZE_MAX);
+	if (i == SIZE_MAX)
+		return true;
+	info->code = UMERR_REDZONE;
+	info->offset = cache->tag_offset + sizeof(*tag) + i;
+	return false;
+}
+
+bool
+debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
+    struct error_info *info)
+{
+	uint64_t sum;
+	size_t size;
+
+	/* Acquire; pairs with the release in debug_make_allocated(). */
+	if (__atomic_load_n(&bufctl->state, __ATOMIC_ACQUIRE) !=
+	    BUFCTL_ALLOCATED)
+		return true;
+	/* Acquire; pairs with the release in debug_resize_end(). */
+	sum = __atomic_load_n(&bufctl->sum, __ATOMIC_ACQUIRE);
+	size = __atomic_load_n(&bufctl->size, __ATOMIC_RELAXED);
+	if ((sum & 1) != 0 || size > cache->tag_offset ||
+	    live_bytes_are_intact(cache, bufctl, size, info))
+		return true;
+	/* Pairs with the release fences of a free and of a resize. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&bufctl->state, __ATOMIC_RELAXED) !=
+		BUFCTL_ALLOCATED ||
+	    __atomic_load_n(&bufctl->sum, __ATOMIC_RELAXED) != sum)
+		return true;
+	info->at_exit = 1;
+	info->address = info->buffer = bufctl->addr;
+	info->cache = (struct umem_cache *)(uintptr_t)cache;
+	info->slab = bufctl->slab;
+	info->bufctl = bufctl;
+	return false;
+}
+
+/*
  * Was an allocated buffer overrun, up to the next buffer?  A write before the
  * start of the next buffer changes the same bytes, from their end on.  So if
  * only the tag has changed, behind bytes that belong to no tag and are intact,
@@ -354,7 +442,10 @@ void
 debug_wait_begin(const struct umem_cache *view, struct bufctl *bufctl)
 {
 	umem_assert(bufctl->state == BUFCTL_WAITING);
-	bufctl->sum = wait_sum(bufctl->addr, wait_sum_bytes(view, bufctl));
+	/* Atomic, because the check at exit may read it. */
+	__atomic_store_n(&bufctl->sum,
+	    wait_sum(bufctl->addr, wait_sum_bytes(view, bufctl)),
+	    __ATOMIC_RELAXED);
 }
 
 bool
@@ -378,7 +469,7 @@ void
 debug_write_redzone(const struct umem_cache *cache, struct bufctl *bufctl,
     void *p, struct buftag *tag)
 {
-	struct slack slack = slack_of_bufctl(cache, bufctl);
+	struct slack slack = slack_of_size(cache, bufctl->size);
 
 	for (unsigned part = 0; part < array_size(slack.from); part++)
 		memset((char *)p + slack.from[part], PATTERN_END,
@@ -515,6 +606,7 @@ debug_make_allocated(struct umem_cache *cache, struct slab *slab,
 	bufctl->cache = cache;
 	bufctl->size = size;
 	bufctl->api = (uint16_t)api;
+	bufctl->sum = 0;
 	debug_write_redzone(cache, bufctl, p, debug_tag(cache, p));
 	__atomic_store_n(&bufctl->state, BUFCTL_ALLOCATED, __ATOMIC_RELEASE);
 	debug_stamp(cache, bufctl);

@@ -51,6 +51,29 @@ debug_stamp(const struct umem_cache *cache, struct bufctl *bufctl)
 		audit_stamp((struct bufctl_audit *)(void *)bufctl);
 }
 
+/*
+ * Change the sequence number of resizes, which is odd in between.  It is even
+ * when a buffer is allocated, but stays odd in a child of fork() that
+ * interrupted a resize of another thread.
+ */
+static inline void
+debug_resize_begin(struct bufctl *bufctl)
+{
+	uint64_t sum = __atomic_load_n(&bufctl->sum, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&bufctl->sum, sum | 1, __ATOMIC_RELAXED);
+	/* Before the writes of the resize; see exit_check.c. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void
+debug_resize_end(struct bufctl *bufctl)
+{
+	uint64_t sum = __atomic_load_n(&bufctl->sum, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&bufctl->sum, sum + 1, __ATOMIC_RELEASE);
+}
+
 /* Reports an error of the buffer. */
 void debug_report(enum error_code code, const struct umem_cache *cache,
     struct bufctl *bufctl, const void *p, struct error_info info);
@@ -69,6 +92,14 @@ void debug_report_and_retire(enum error_code code,
  */
 bool debug_redzone_is_intact(const struct umem_cache *cache,
     struct bufctl *bufctl, void *p, const struct buftag *tag);
+
+/*
+ * Is the buffer, if it is allocated, intact behind its size?  Stores the error
+ * in info if not.  Other threads may free or resize it meanwhile.  The caller
+ * holds the lock of the slabs, and info is all zeros; see exit_check.c.
+ */
+bool debug_live_is_intact(const struct umem_cache *cache, struct bufctl *bufctl,
+    struct error_info *info);
 
 /*
  * Checks the end of the chunk before p; before is the bufctl of that chunk.  If

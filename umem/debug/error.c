@@ -111,6 +111,8 @@ error_say_text(const struct error_info *e)
 static void
 error_say_detail(const struct error_info *e)
 {
+	if (e->at_exit != 0)
+		report_line("detected at exit; the buffer was not freed");
 	switch (e->code) {
 	case UMERR_MODIFIED:
 	case UMERR_EARLY:
@@ -249,6 +251,6 @@ error_report(const struct error_info *info)
 	if (debug.noabort)
 		__atomic_store_n(&log_frozen, false, __ATOMIC_RELAXED);
 	report_end();
-	if (!debug.noabort)
+	if (!debug.noabort && info->at_exit == 0)
 		os_abort();
 }

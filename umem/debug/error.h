@@ -43,11 +43,16 @@ struct error_info {
 	const void *behind;
 	/* BEFORE: bufctl of the preceding buffer; else NULL */
 	const struct bufctl *before;
+	/* 1: found at exit in a buffer that was not freed; see exit_check.c */
+	uint64_t at_exit;
 };
 
 extern hidden struct error_info umem_abort_info;
 
-/* Writes the report; aborts unless debug.noabort is set. */
+/*
+ * Writes the report; aborts unless debug.noabort is set.  The check at exit
+ * aborts after the last report.
+ */
 void error_report(const struct error_info *info);
 
 #endif

@@ -123,10 +123,7 @@ resize_class(void *p, size_t bytes, size_t size)
 	return likely(new_size == size) ? q : resize_keep_too_large(q);
 }
 
-/*
- * Resizes a sample.  A large sample grows like other large blocks, and stays a
- * sample.
- */
+/* Resizes a sample.  A large sample grows like other large blocks. */
 static void *
 resize_sample(void *p, size_t bytes, size_t size)
 {
@@ -183,7 +180,7 @@ resize_boot(const char *p, size_t size)
 	return q;
 }
 
-/* Resizes a block that is large before and after. */
+/* Resizes a block that is large before and after, and no sample. */
 static void *
 resize_large(void *p, size_t bytes, size_t size)
 {
@@ -195,10 +192,12 @@ resize_large(void *p, size_t bytes, size_t size)
 		q = large_resize(p, bytes, size);
 	if (q == NULL)
 		return alloc_no_memory(NULL, size);
+	if (size > bytes && sample_is_on())
+		sample_grown(q, size);
 	return q == p && size < bytes ? resize_keep_too_large(p) : q;
 }
 
-/* Resizes a block by what it is: sample, debugged, large, or of a class. */
+/* Resizes a block by its kind: sample, debugged, large, or of a class. */
 static void *
 resize_by_kind(unsigned class, void *p, size_t bytes, size_t size)
 {

@@ -50,7 +50,19 @@ BASE(void, _ZdaPv, void *p);
 BASE(void, _ZdlPvSt11align_val_t, void *p, size_t align);
 BASE(void, _ZdaPvSt11align_val_t, void *p, size_t align);
 
-#define is_replaced(name) unlikely(name != own##name)
+/*
+ * Returns a pointer of which the compiler does not know the symbol.  Otherwise
+ * clang takes a function and its alias for different addresses.
+ */
+static inline uintptr_t
+address_of_own(uintptr_t address)
+{
+	__asm__("" : "+r"(address));
+	return address;
+}
+
+#define is_replaced(name)                                                      \
+	unlikely((uintptr_t)name != address_of_own((uintptr_t)own##name))
 
 typedef void *plain_new(size_t size);
 typedef void *aligned_new(size_t size, size_t align);

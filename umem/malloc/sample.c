@@ -34,6 +34,17 @@
  *	it fits: it ends at a guard page, and its own pages become inaccessible
  *	when it is freed.  Its record keeps both stacks until the place is used
  *	again.  If there is no place, it is a sample like the others.
+ *	    realloc() counts a block that it copies like a new one.  A large
+ *	block that it enlarges in place or by moving pages is counted likewise,
+ *	with its whole new size: if it was a sample, this sample ends, and the
+ *	block becomes a sample if the countdown says so (sample_grown()).  Hence
+ *	a block that grows to a gigabyte is a sample of that size from the call
+ *	that enlarged it last, also if it was none when it was small, or was
+ *	allocated before sampling began.  A block that shrinks in place, or
+ *	grows by less than a unit or within its chunk, is not counted again: a
+ *	sample keeps the size with which it was counted, and stands for as many
+ *	blocks as before, of its present size.  So each estimate is right on
+ *	average.
  *	    Objects of caches are not sampled, because they are constructed and
  *	belong to slabs.  Nothing is sampled when every block is checked: by
  *	UMEM_DEBUG, UMEM_OPTIONS=hardened, or a checker such as valgrind.
@@ -67,6 +78,28 @@
  *	leaf.  A record belongs to the owner of its block.  Threads change its
  *	state by compare-and-swap, so if two threads free one block, one of them
  *	is told.
+ *
+ * Reading beside threads that allocate and free (sample_each())
+ *	The reader holds sample_lock, reads the state of a record, and reads the
+ *	record if it is live.  The record then stays as it is until the reader
+ *	releases the lock:
+ *	filled before	The state becomes SAMPLE_LIVE by a store with release
+ *			order after the last store to the members, and the
+ *			reader loads it with acquire order.
+ *	filled again	A thread that refills a record has first made it not
+ *			live, and has then taken sample_lock: in
+ *			record_recycle(), or in record_begin_refill() where the
+ *			record is not recycled.  So either it takes the lock
+ *			after the reader, and refills the record later, or the
+ *			reader finds the record not live.
+ *	The block may be freed meanwhile: that changes the state, and members
+ *	that the reader does not read.  While a record is live, realloc() may
+ *	change the size, by an atomic store, and the addresses of the block,
+ *	which the reader does not read.
+ *	    The reader releases the lock after VISITED_AT_ONCE records, so no
+ *	thread waits long for it.  The blocks that it finds are therefore not of
+ *	one moment: each was live at some moment of the visit, and each that was
+ *	live all the time is found, unless realloc() enlarged it meanwhile.
  */
 #include <errno.h>
 
@@ -107,6 +140,12 @@
  * same time can exceed it by one each.
  */
 #define WARM_MAX 16
+
+/*
+ * Records that one hold of sample_lock visits: at most two cache lines of each
+ * are read and copied, some 10 us in all.
+ */
+#define VISITED_AT_ONCE 32
 
 struct sampling sampling;
 size_t sample_wanted;
@@ -249,12 +288,26 @@ record_recycle(struct sample *s)
 	lock_release(&sample_lock);
 }
 
+/*
+ * Begins to refill a record that was not recycled since it was live: waits for
+ * a reader that may have found it live.
+ */
+static void
+record_begin_refill(struct sample *s)
+{
+	lock_take(&sample_lock);
+	__atomic_store_n(&s->state, SAMPLE_NONE, __ATOMIC_RELEASE);
+	lock_release(&sample_lock);
+}
+
 static void
 record_fill(struct sample *s, void *block, void *span, size_t size)
 {
+	umem_assert(
+	    __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SAMPLE_NONE);
 	s->block = block;
 	s->span = span;
-	s->size = size;
+	s->size = s->counted = size;
 	s->mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
 	s->time = os_exact_ns();
 	s->thread = stack_thread();
@@ -264,9 +317,9 @@ record_fill(struct sample *s, void *block, void *span, size_t size)
 	s->freed_depth = 0;
 }
 
-/* The bytes of the pages that the block of an unguarded sample touches. */
+/* The bytes of the pages that the block of an unguarded sample needs. */
 static size_t
-record_page_bytes(const struct sample *s)
+page_bytes_needed(const struct sample *s)
 {
 	size_t used = (size_t)((char *)s->block - s->span) + s->size;
 
@@ -274,25 +327,29 @@ record_page_bytes(const struct sample *s)
 	return align_up(used, os_page_size());
 }
 
-/* Counts the span and the pages of an unguarded sample. */
+/*
+ * Counts the span of an unguarded sample, and so many bytes of its pages.  They
+ * stay counted when the block shrinks in place, because they stay resident.
+ */
 static void
-record_count(const struct sample *s)
+record_count(struct sample *s, size_t page_bytes)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 
-	umem_assert(record_page_bytes(s) <= bytes);
+	umem_assert(page_bytes_needed(s) <= page_bytes && page_bytes <= bytes);
+	s->page_bytes = page_bytes;
 	account_add(&account.sample_spans, bytes);
-	account_add(&account.sample_pages, record_page_bytes(s));
+	account_add(&account.sample_pages, page_bytes);
 }
 
-/* The opposite of record_count(), before the size or the span changes. */
+/* The opposite of record_count(), before the span changes. */
 static void
 record_uncount(const struct sample *s)
 {
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 
 	account_sub(&account.sample_spans, bytes);
-	account_sub(&account.sample_pages, record_page_bytes(s));
+	account_sub(&account.sample_pages, s->page_bytes);
 }
 
 /* Tells tracers of a sample; see man/umem.1, "PROBES". */
@@ -348,7 +405,7 @@ sample_take_guarded(size_t size, size_t align)
 		sample_place_put(place);
 		return NULL;
 	}
-	__atomic_store_n(&s->state, SAMPLE_NONE, __ATOMIC_RELEASE);
+	record_begin_refill(s);
 	s->place = (uint32_t)place;
 	end = sample_place_end(place);
 	block = end - align_up(size, align);
@@ -374,10 +431,8 @@ sample_colour(size_t size, size_t align)
 static void
 own_unit_cool(struct sample *s)
 {
-	size_t used = (size_t)((char *)s->block - s->own_unit) + s->size;
-
 	umem_assert(!s->is_warm);
-	if (used <= os_page_size() &&
+	if (s->page_bytes <= os_page_size() &&
 	    __atomic_load_n(&nwarm, __ATOMIC_RELAXED) < WARM_MAX) {
 		__atomic_add_fetch(&nwarm, 1, __ATOMIC_RELAXED);
 		account_add(&account.sample_warm, os_page_size());
@@ -433,15 +488,21 @@ span_purge_tail(char *span, size_t used)
 		os_purge(span + pages, bytes - pages);
 }
 
+static struct sample *
+record_take(void)
+{
+	struct sample *s = record_reuse();
+
+	return s != NULL ? s : record_create(/* guarded */ false);
+}
+
 static void *
 sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 {
 	size_t colour = sample_colour(size, align);
-	struct sample *s = record_reuse();
+	struct sample *s = record_take();
 	char *span = NULL;
 
-	if (s == NULL)
-		s = record_create(/* guarded */ false);
 	if (s == NULL)
 		return NULL;
 	umem_assert(!s->is_guarded);
@@ -457,7 +518,7 @@ sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 		return NULL;
 	}
 	record_fill(s, span + colour, span, size);
-	record_count(s);
+	record_count(s, page_bytes_needed(s));
 	return sample_publish(s, page_map_large_bytes(page_map_owner(span)));
 }
 
@@ -477,6 +538,25 @@ sample_take(size_t size, size_t align, bool *zeroed)
 	if (p == NULL)
 		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
 	return p;
+}
+
+void
+sample_grown(void *block, size_t size)
+{
+	size_t bytes = page_map_large_bytes(page_map_owner(block));
+	struct sample *s;
+
+	umem_assert(page_map_sample_index(page_map_owner(block)) == 0);
+	if (!sample_count_block(size))
+		return;
+	s = record_take();
+	if (s == NULL) {
+		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	record_fill(s, block, block, size);
+	record_count(s, bytes);
+	sample_publish(s, bytes);
 }
 
 static uint32_t
@@ -565,48 +645,60 @@ sample_usable(uint32_t index, const char *api)
 	return usable;
 }
 
-/*
- * Counts the pages together with the size, so that the free subtracts the
- * amount that was added.  A guarded sample keeps its pages.
- */
 void
 sample_resize_in_place(uint32_t index, size_t size)
 {
 	struct sample *s = record_at(index);
 
-	if (s->is_guarded) {
-		s->size = size;
+	__atomic_store_n(&s->size, size, __ATOMIC_RELAXED);
+	/* A guarded sample keeps its pages. */
+	if (s->is_guarded || page_bytes_needed(s) <= s->page_bytes)
 		return;
-	}
 	record_uncount(s);
-	s->size = size;
-	record_count(s);
+	record_count(s, page_bytes_needed(s));
+}
+
+/* Ends a sample whose block stays, as an ordinary large block. */
+static void
+sample_end(struct sample *s)
+{
+	umem_assert(page_map_sample_index(page_map_owner(s->span)) == 0);
+	__atomic_store_n(&s->state, SAMPLE_NONE, __ATOMIC_RELEASE);
+	probe_fire(otel_memory, free, s->block);
+	record_recycle(s);
 }
 
 void *
 sample_resize_large(uint32_t index, size_t size)
 {
 	struct sample *s = record_at(index);
-	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
+	size_t oldbytes = page_map_large_bytes(page_map_owner(s->span)), bytes;
 	void *span;
 
 	umem_assert(!s->is_guarded && s->block == s->span);
 	umem_assert(sample_state(s) == SAMPLE_LIVE);
 	record_uncount(s);
-	/*
-	 * Make it an ordinary large block meanwhile.  Both start where their
-	 * span starts.
-	 */
-	page_map_enter_large(s->span, bytes);
-	span = large_resize(s->span, bytes, size);
-	if (span != NULL) {
-		probe_fire(otel_memory, free, s->block);
-		record_fill(s, span, span, size);
-		probe_alloc(s);
-		bytes = page_map_large_bytes(page_map_owner(span));
+	span = large_resize(s->span, oldbytes, size);
+	if (span == NULL) {
+		record_count(s, s->page_bytes);
+		return NULL;
 	}
-	page_map_enter_sample(s->span, bytes, s->block, index);
-	record_count(s);
+	bytes = page_map_large_bytes(page_map_owner(span));
+	/*
+	 * The umem command may read between any two stores.  For it, the block
+	 * is a sample of its old size before sample_end(), then an ordinary
+	 * large block, and a sample again after sample_publish().  So it finds
+	 * no record that is half old and half new.
+	 */
+	if (bytes > oldbytes && sample_is_on()) {
+		sample_end(s);
+		sample_grown(span, size);
+		return span;
+	}
+	s->block = s->span = span;
+	__atomic_store_n(&s->size, size, __ATOMIC_RELAXED);
+	page_map_enter_sample(span, bytes, span, index);
+	record_count(s, bytes);
 	return span;
 }
 
@@ -728,6 +820,36 @@ sample_guarded_count(void)
 	return __atomic_load_n(&nguarded, __ATOMIC_RELAXED);
 }
 
+struct sample_totals
+sample_totals_read(void)
+{
+	struct sample_totals counts = {
+	    .ntaken = __atomic_load_n(&ntaken, __ATOMIC_RELAXED),
+	    .nlost = __atomic_load_n(&nlost, __ATOMIC_RELAXED)};
+
+	lock_take(&sample_lock);
+	counts.nrecords = nsamples;
+	lock_release(&sample_lock);
+	return counts;
+}
+
+void
+sample_each(
+    uint32_t n, void (*visit)(const struct sample *, void *arg), void *arg)
+{
+	umem_assert(n < PAGE_MAP_SAMPLES);
+	for (uint32_t i = 1; i <= n;) {
+		uint32_t left = VISITED_AT_ONCE;
+
+		lock_take(&sample_lock);
+		umem_assert(n <= nsamples);
+		for (; i <= n && left != 0; i++, left--)
+			if (sample_state(samples[i]) == SAMPLE_LIVE)
+				visit(samples[i], arg);
+		lock_release(&sample_lock);
+	}
+}
+
 static void
 sampling_set_mean(size_t bytes)
 {
@@ -744,6 +866,15 @@ sample_start(void)
 		sampling_set_mean(sample_wanted);
 	else if (sample_wanted != 0)
 		message_line("sample: off, since every block is checked");
+}
+
+/* umem_sample() and the command umem change the mean alone. */
+void
+sample_refresh_option(void)
+{
+	__atomic_store_n(&sample_wanted,
+	    __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED),
+	    __ATOMIC_RELAXED);
 }
 
 public int

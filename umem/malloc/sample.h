@@ -26,7 +26,10 @@ struct sampling {
 
 extern hidden struct sampling sampling;
 
-/* Mean distance, in bytes, that UMEM_OPTIONS asks for; set before start. */
+/*
+ * Variable of the option sample: the mean distance, in bytes, that UMEM_OPTIONS
+ * asks for; later that of the last sample_refresh_option().
+ */
 extern hidden size_t sample_wanted;
 
 enum sample_state {
@@ -38,12 +41,14 @@ enum sample_state {
 
 /* The record of a block that was taken as a sample. */
 struct sample {
-	void *block;    /* its address */
-	char *span;     /* unit in which it starts */
-	char *own_unit; /* the record's, for small blocks; NULL: none yet */
-	uint64_t size;  /* bytes requested */
-	uint64_t mean;  /* sampling.mean when it was taken */
-	uint64_t time;  /* ns, CLOCK_MONOTONIC */
+	void *block;      /* its address */
+	char *span;       /* unit in which it starts */
+	char *own_unit;   /* the record's, for small blocks; NULL: none yet */
+	uint64_t size;    /* [a] bytes requested */
+	uint64_t counted; /* size when it was taken */
+	uint64_t mean;    /* sampling.mean when it was taken */
+	uint64_t page_bytes; /* of its pages, if not guarded */
+	uint64_t time;       /* ns, CLOCK_MONOTONIC */
 	uint64_t thread;
 	uint64_t freed_time;
 	uint64_t freed_thread;
@@ -93,7 +98,7 @@ bool sample_is_freed(const struct sample *s);
  */
 const struct sample *sample_near(const void *p);
 
-/* Adds to a report who allocated the sample and, if it was freed, who did. */
+/* Adds the stacks of the allocation and of the free, if any, to a report. */
 void sample_report_callers(const struct sample *s);
 
 /*
@@ -111,13 +116,39 @@ bool sample_is_deferred(uint32_t index);
  * Change the size of a sample.  sample_resize_in_place() records a size within
  * sample_usable(); the block stays in place.  sample_resize_large() is for
  * blocks and sizes above SIZE_CLASS_MAX; it may move the block, and returns
- * NULL if there is no memory.
+ * NULL if there is no memory.  A block that it enlarges is counted again, and
+ * may be no sample afterwards.
  */
 void sample_resize_in_place(uint32_t index, size_t size);
 void *sample_resize_large(uint32_t index, size_t size);
 
+/*
+ * Counts a large block that realloc() has enlarged to this size like a new
+ * block, and makes it a sample if one is due.  It is no sample yet.
+ */
+void sample_grown(void *block, size_t size);
+
+struct sample_totals {
+	uint64_t ntaken;   /* samples so far */
+	uint64_t nlost;    /* samples not taken: no record or no memory */
+	uint32_t nrecords; /* records so far, in use or free */
+};
+struct sample_totals sample_totals_read(void);
+
+/*
+ * Calls visit for the live samples among the first n records, while other
+ * threads may allocate and free.  visit is called with sample_lock held: it
+ * must take no lock, must be short, must read the size as an atomic, and must
+ * not read the addresses of the block; see sample.c.
+ */
+void sample_each(
+    uint32_t n, void (*visit)(const struct sample *, void *arg), void *arg);
+
 /* Starts sampling if UMEM_OPTIONS asks for it; the last step of the start. */
 void sample_start(void);
+
+/* Sets sample_wanted to the present mean. */
+void sample_refresh_option(void);
 
 /* Returns the number of live guarded samples, which are no large blocks. */
 size_t sample_guarded_count(void);

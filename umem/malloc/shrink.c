@@ -17,8 +17,8 @@
  *
  *	So blocks stay only where more than half of the moves were wrong, and
  *	even then one in FEEDBACK_FACTOR is moved, as a continued sample.  The
- *	budget never exceeds a quarter of the heap, or BUDGET_SMALL_HEAP if that
- *	is more, which bounds the loss of a program that changes its behaviour.
+ *	budget never exceeds the target of idle memory (vmem/target.h),
+ *	which bounds the loss of a program that changes its behaviour.
  *
  *	The sample of recorded blocks must not depend on their fate.  So a new
  *	block always overwrites a record.  Filling only free records would bias
@@ -40,15 +40,13 @@
 #include "vmem/hash.h"
 #include "vmem/heap.h"
 #include "vmem/panic.h"
+#include "vmem/target.h"
 
 /* Records, 16 bytes each, untouched in a program that never shrinks. */
 #define NRECORDS 4096
 
 /* Weight of one observed move; see the top.  Not measured by itself. */
 #define FEEDBACK_FACTOR 64
-
-/* Bound of the budget in heaps of less than four times this. */
-#define BUDGET_SMALL_HEAP (1 * MIB)
 
 /* Not addresses of blocks: in record.block. */
 #define BLOCK_NEVER 0 /* the record was never used */
@@ -88,11 +86,9 @@ record_find(const void *block)
 static void
 budget_add(ssize_t bytes)
 {
-	ssize_t limit = (ssize_t)(heap_committed() / 4);
+	ssize_t limit = (ssize_t)idle_target(heap_committed());
 	ssize_t now = __atomic_add_fetch(&budget, bytes, __ATOMIC_RELAXED);
 
-	if (limit < (ssize_t)BUDGET_SMALL_HEAP)
-		limit = BUDGET_SMALL_HEAP;
 	if (now > limit)
 		__atomic_store_n(&budget, limit, __ATOMIC_RELAXED);
 	else if (now < -limit)

@@ -23,8 +23,7 @@
 #include "vmem/vmem.h"
 
 /* Bytes of addresses taken from the heap at once; fewer if that fails. */
-#define GROW_BYTES     (256 * MIB)
-#define GROW_BYTES_MIN (1 * MIB)
+#define GROW_BYTES (256 * MIB)
 
 static vmem_t *arena; /* [a] */
 
@@ -72,7 +71,7 @@ firewall_arena_grow(vmem_t *to, size_t bytes)
 	umem_assert(bytes % HEAP_UNIT == 0);
 	while ((at = heap_alloc(piece, HEAP_UNIT, &zeroed)) == NULL) {
 		piece = align_down(piece / 2, HEAP_UNIT);
-		if (piece < bytes || piece < GROW_BYTES_MIN)
+		if (piece < bytes)
 			return false;
 	}
 	if (os_decommit(at, piece) && page_map_commit(at, piece) &&

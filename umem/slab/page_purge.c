@@ -1,7 +1,7 @@
 /*
  * page_purge.c - purges free pages within slabs
  *
- * A purge gives the pages of a sparsely used slab in which every chunk is free
+ * A purge gives the pages of a partly used slab in which every chunk is free
  * to the kernel, because no other cache can use them.  A slab has at most
  * SLAB_PARTS_MOST parts, each a page or several; slab->purged_parts says which
  * parts are purged.  A chunk that is taken brings its pages back, by a fault.
@@ -114,15 +114,12 @@ page_purge_parts(const struct slab_store *store, const struct slab *slab,
 	return done;
 }
 
-/*
- * Finds a slab that was not purged, in the lists from SLAB_BINS - 1 down to
- * last.
- */
+/* Finds a slab that was not purged, in the list of the emptiest first. */
 static struct slab *
-page_purge_next_locked(struct slab_store *store, unsigned last)
+page_purge_next_locked(struct slab_store *store)
 {
 	lock_assert_held(&store->lock);
-	for (unsigned bin = SLAB_BINS; bin > last; bin--)
+	for (unsigned bin = SLAB_BINS; bin > 0; bin--)
 		if (!list_empty(&store->partial[bin - 1])) {
 			struct slab *slab = list_first(
 			    &store->partial[bin - 1], struct slab, link);
@@ -163,13 +160,13 @@ slab_relist_locked(struct slab_store *store)
  * Purges one slab.  Returns false if there is none, or if the kernel refuses.
  */
 static bool
-page_purge_slab(struct slab_store *store, unsigned last, size_t *purged)
+page_purge_slab(struct slab_store *store, size_t *purged)
 {
 	struct slab *slab, *surplus;
 	uint64_t parts, done;
 
 	lock_take(&store->lock);
-	slab = page_purge_next_locked(store, last);
+	slab = page_purge_next_locked(store);
 	if (slab != NULL) {
 		slab->was_purged = 1;
 		slab_isolate_locked(store, slab);
@@ -188,7 +185,7 @@ page_purge_slab(struct slab_store *store, unsigned last, size_t *purged)
 	surplus = slab_surplus_locked(store, SLAB_EMPTY_KEPT);
 	slab_sample_check_locked(store);
 	lock_release(&store->lock);
-	slab_destroy_all(store, surplus);
+	slab_destroy_surplus(store, surplus, SLAB_EMPTY_KEPT);
 	return done == parts;
 }
 
@@ -201,8 +198,8 @@ page_purge_recover(struct slab_store *store)
 	lock_release(&store->lock);
 }
 
-static size_t
-page_purge_bins(struct slab_store *store, unsigned last, size_t limit)
+size_t
+page_purge(struct slab_store *store, size_t limit)
 {
 	/*
 	 * The number of slabs to purge is limited.  Otherwise a purge might not
@@ -217,23 +214,11 @@ page_purge_bins(struct slab_store *store, unsigned last, size_t limit)
 		return 0;
 	page_purge_recover(store);
 	while (left-- > 0 && purged < limit && os_may_purge() &&
-	       page_purge_slab(store, last, &purged))
+	       page_purge_slab(store, &purged))
 		;
 	if (purged != 0)
 		heap_forbid_huge();
 	return purged;
-}
-
-size_t
-page_purge_sparse(struct slab_store *store, size_t limit)
-{
-	return page_purge_bins(store, SLAB_BIN_SPARSE, limit);
-}
-
-size_t
-page_purge_all(struct slab_store *store)
-{
-	return page_purge_bins(store, 0, SIZE_MAX);
 }
 
 size_t

@@ -94,6 +94,11 @@
  *	A type-stable store also keeps all of them, and a reap only requests
  *	their release; see slab_retire.c.
  *
+ *	A thread unlists the slabs that it releases in chains of at most
+ *	SLAB_CHAIN_BYTES.  If another thread forks meanwhile, the child never
+ *	gets the slabs of the chain: they are in no list, and the thread that
+ *	would free them does not exist there.
+ *
  * Locking
  *	store->lock guards slabs and lists.  Arenas, destructors and the
  *	allocator of descriptions are called without it.  A new slab is complete
@@ -316,6 +321,21 @@ desc_free(struct slab_store *store, struct slab *slab)
 	meta_free(slab, slab_desc_bytes(store));
 }
 
+bool
+slab_each_used_locked(struct slab_store *store,
+    bool (*f)(struct slab *slab, void *arg), void *arg)
+{
+	lock_assert_held(&store->lock);
+	list_foreach (item, &store->full)
+		if (!f(container_of(item, struct slab, link), arg))
+			return false;
+	for (unsigned bin = 0; bin < SLAB_BINS; bin++)
+		list_foreach (item, &store->partial[bin])
+			if (!f(container_of(item, struct slab, link), arg))
+				return false;
+	return store->isolated == NULL || f(store->isolated, arg);
+}
+
 struct slab *
 slab_create(struct slab_store *store)
 {
@@ -417,7 +437,19 @@ slab_destroy(struct slab_store *store, struct slab *slab)
 	desc_free(store, slab);
 }
 
-/* Unlists the empty slabs beyond keep and returns them as a chain. */
+unsigned
+slab_chain_most(const struct slab_store *store)
+{
+	size_t bytes = store->layout.slab_bytes;
+
+	return bytes < SLAB_CHAIN_BYTES ? (unsigned)(SLAB_CHAIN_BYTES / bytes)
+					: 1;
+}
+
+/*
+ * Unlists empty slabs beyond keep, at most slab_chain_most(), and returns them
+ * as a chain.
+ */
 static struct slab *
 slab_chain_empty_locked(struct slab_store *store, unsigned keep)
 {
@@ -425,7 +457,10 @@ slab_chain_empty_locked(struct slab_store *store, unsigned keep)
 
 	struct slab *chain = NULL;
 
-	while (store->nempty > keep) {
+	if (likely(store->nempty <= keep))
+		return NULL;
+	for (unsigned left = slab_chain_most(store);
+	     left > 0 && store->nempty > keep; left--) {
 		/* The slab that was empty longest. */
 		struct slab *slab =
 		    container_of(store->empty.prev, struct slab, link);
@@ -449,14 +484,29 @@ slab_surplus_locked(struct slab_store *store, unsigned keep)
 	return NULL;
 }
 
-void
-slab_destroy_all(struct slab_store *store, struct slab *chain)
+bool
+slab_destroy_chain(struct slab_store *store, struct slab *chain)
 {
-	while (chain != NULL) {
+	unsigned n = 0;
+
+	for (; chain != NULL; n++) {
 		struct slab *slab = chain;
 
 		chain = slab->next;
 		slab_destroy(store, slab);
+	}
+	return n != 0 && n == slab_chain_most(store);
+}
+
+void
+slab_destroy_surplus(
+    struct slab_store *store, struct slab *chain, unsigned keep)
+{
+	while (slab_destroy_chain(store, chain)) {
+		lock_take(&store->lock);
+		chain = slab_surplus_locked(store, keep);
+		slab_sample_check_locked(store);
+		lock_release(&store->lock);
 	}
 }
 
@@ -485,13 +535,13 @@ slab_lock_counted(struct slab_store *store)
 }
 
 /*
- * Destroys the slabs of the chain.  Of a stable store, has slabs retired if
- * that was requested.
+ * Destroys the slabs of the chain and the others beyond keep.  Of a stable
+ * store, has slabs retired if that was requested.
  */
 static void
-slab_surplus_end(struct slab_store *store, struct slab *surplus)
+slab_surplus_end(struct slab_store *store, struct slab *surplus, unsigned keep)
 {
-	slab_destroy_all(store, surplus);
+	slab_destroy_surplus(store, surplus, keep);
 	if (unlikely(store->is_type_stable) &&
 	    slab_retire_wanted(store) != UINT_MAX)
 		store->want_retire(store);
@@ -506,7 +556,7 @@ slab_reap(struct slab_store *store, unsigned keep)
 	surplus = slab_surplus_locked(store, keep);
 	slab_sample_check_locked(store);
 	lock_release(&store->lock);
-	slab_surplus_end(store, surplus);
+	slab_surplus_end(store, surplus, keep);
 }
 
 /* Removes a slab after its source has taken over its chunks. */
@@ -546,15 +596,17 @@ bool
 slab_reap_unused(struct slab_store *store)
 {
 	struct slab *surplus;
+	unsigned keep;
 	bool left;
 
 	lock_take(&store->lock);
-	surplus = slab_surplus_locked(store, store->nempty - store->nunused);
+	keep = store->nempty - store->nunused;
+	surplus = slab_surplus_locked(store, keep);
 	store->nunused = store->nempty;
 	/* If all empty slabs are to be retired, a later call finds no more. */
 	left = store->nempty != 0 && slab_retire_wanted(store) != 0;
 	lock_release(&store->lock);
-	slab_surplus_end(store, surplus);
+	slab_surplus_end(store, surplus, keep);
 	return left;
 }
 
@@ -615,10 +667,11 @@ slab_destroy_empty(struct slab_store *store)
 {
 	struct slab *empty;
 
-	lock_take(&store->lock);
-	empty = slab_chain_empty_locked(store, 0);
-	lock_release(&store->lock);
-	slab_destroy_all(store, empty);
+	do {
+		lock_take(&store->lock);
+		empty = slab_chain_empty_locked(store, 0);
+		lock_release(&store->lock);
+	} while (slab_destroy_chain(store, empty));
 }
 
 bool

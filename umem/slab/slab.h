@@ -66,6 +66,13 @@ struct slab_claim {
  */
 #define SLAB_CLAIMS 32
 
+/*
+ * The most bytes of empty slabs that a thread unlists at once, to free them
+ * without the lock; a single slab may be larger.  A child of fork() gets none
+ * of those that another thread has in hand.
+ */
+#define SLAB_CHAIN_BYTES (1 * MIB)
+
 struct slab_claims {
 	unsigned n;
 	unsigned nchunks;
@@ -258,23 +265,25 @@ uint32_t slab_retire(struct slab_store *store, unsigned keep);
 void slab_end_retired(struct slab_store *store, uint32_t batch);
 
 /*
- * Purges whole pages in which no chunk is in use, in slabs that are at least
- * half empty.  Stops after about limit bytes, and returns the bytes purged.
- * Only the worker may call it (worker.h).
+ * Purges whole pages in which no chunk is in use, in slabs that are partly
+ * used, the emptiest first.  Stops after about limit bytes, and returns the
+ * bytes purged.  Only the worker may call it (worker.h).
  */
-size_t page_purge_sparse(struct slab_store *store, size_t limit);
+size_t page_purge(struct slab_store *store, size_t limit);
 
 /*
- * Purges whole pages in which no chunk is in use, in every slab that is partly
- * used, and returns the bytes.  Only the worker may call it (worker.h).
- */
-size_t page_purge_all(struct slab_store *store);
-
-/*
- * The bytes of all stores that page_purge_sparse() and page_purge_all() have
- * purged and that were not taken again.
+ * The bytes of all stores that page_purge() has purged and that were not taken
+ * again.
  */
 size_t page_purge_bytes(void);
+
+/*
+ * Calls f for each slab that may have chunks taken, until it returns false.
+ * Returns whether every call returned true.  The caller holds the lock; f takes
+ * and gives no chunk.
+ */
+bool slab_each_used_locked(struct slab_store *store,
+    bool (*f)(struct slab *slab, void *arg), void *arg);
 
 /* The chunks that are taken.  Racy. */
 size_t slab_used(struct slab_store *store);

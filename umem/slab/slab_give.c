@@ -300,6 +300,7 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 	enum slab_fault fault = SLAB_FINE;
 	struct slab_claims claims;
 	struct slab *surplus;
+	unsigned keep = slab_empty_kept(store);
 
 	while (n > 0 && fault == SLAB_FINE) {
 		unsigned done = 0;
@@ -311,11 +312,11 @@ slab_give(struct slab_store *store, void **chunks, unsigned n, void **bad)
 			done = done == 0 ? n : done;
 			fault = chunks_give_locked(store, chunks, done, bad);
 		}
-		surplus = slab_surplus_locked(store, slab_empty_kept(store));
+		surplus = slab_surplus_locked(store, keep);
 		if (fault == SLAB_FINE)
 			slab_sample_check_locked(store);
 		lock_release(&store->lock);
-		slab_destroy_all(store, surplus);
+		slab_destroy_surplus(store, surplus, keep);
 		chunks += done;
 		n -= done;
 	}

@@ -26,8 +26,6 @@ _Static_assert(
 #define SLAB_BIN_ISOLATED (SLAB_BINS + 2)
 /* On store->retired: empty, and no longer used for allocations. */
 #define SLAB_BIN_RETIRED  (SLAB_BINS + 3)
-/* The first list of slabs that are at least half empty. */
-#define SLAB_BIN_SPARSE   (SLAB_BINS / 2)
 
 static inline unsigned
 slab_nwords(const struct slab_store *store)
@@ -182,15 +180,28 @@ struct slab *slab_create(struct slab_store *store);
 /* Lists a slab that slab_create() has returned. */
 void slab_register_locked(struct slab_store *store, struct slab *slab);
 
+/* The most slabs in a chain: SLAB_CHAIN_BYTES, or one slab. */
+unsigned slab_chain_most(const struct slab_store *store);
+
 /*
- * Unlists the empty slabs beyond keep and returns them as a chain, to be
- * destroyed without the lock.  For a stable store it returns none, and notes
- * the request for slab_retire().
+ * Unlists empty slabs beyond keep and returns them as a chain, for
+ * slab_destroy_surplus().  For a stable store it returns none, and notes the
+ * request for slab_retire().
  */
 struct slab *slab_surplus_locked(struct slab_store *store, unsigned keep);
 
-/* Destroys the slabs of the chain.  The caller holds no lock. */
-void slab_destroy_all(struct slab_store *store, struct slab *chain);
+/*
+ * Destroys the slabs of the chain.  Returns whether the chain had the most
+ * slabs, so that others may be left.  The caller holds no lock.
+ */
+bool slab_destroy_chain(struct slab_store *store, struct slab *chain);
+
+/*
+ * Destroys the slabs of the chain that slab_surplus_locked() returned, and
+ * those beyond keep that it left.  The caller holds no lock.
+ */
+void slab_destroy_surplus(
+    struct slab_store *store, struct slab *chain, unsigned keep);
 
 /* Requests that the empty slabs of a stable store beyond keep are retired. */
 void slab_want_retire_locked(struct slab_store *store, unsigned keep);

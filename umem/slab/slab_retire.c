@@ -117,7 +117,7 @@ slab_retire(struct slab_store *store, unsigned keep)
 	return batch;
 }
 
-/* The retired slabs up to this batch, as a chain. */
+/* Unlists retired slabs up to this batch and returns them as a chain. */
 static struct slab *
 slab_chain_retired_locked(struct slab_store *store, uint32_t batch)
 {
@@ -125,7 +125,8 @@ slab_chain_retired_locked(struct slab_store *store, uint32_t batch)
 
 	struct slab *chain = NULL;
 
-	while (batch != 0 && !list_empty(&store->retired)) {
+	for (unsigned left = slab_chain_most(store);
+	     left > 0 && batch != 0 && !list_empty(&store->retired); left--) {
 		struct slab *slab =
 		    list_first(&store->retired, struct slab, link);
 
@@ -146,8 +147,9 @@ slab_end_retired(struct slab_store *store, uint32_t batch)
 {
 	struct slab *chain;
 
-	lock_take(&store->lock);
-	chain = slab_chain_retired_locked(store, batch);
-	lock_release(&store->lock);
-	slab_destroy_all(store, chain);
+	do {
+		lock_take(&store->lock);
+		chain = slab_chain_retired_locked(store, batch);
+		lock_release(&store->lock);
+	} while (slab_destroy_chain(store, chain));
 }

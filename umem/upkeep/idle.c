@@ -39,14 +39,12 @@
 #include "umem/upkeep/idle.h"
 #include "umem/upkeep/reclaim.h"
 
-/* Least and most quiet ticks in a row before a prediction. */
+/* The least quiet ticks in a row before a prediction. */
 #define PATIENCE_LEAST 2
-#define PATIENCE_MOST  (1u << 20)
 /* By how many rounds the magazines may differ between two quiet ticks. */
 #define STEADY_ROUNDS  16
 
 static_assert(PATIENCE_LEAST >= 2, "two ticks tell whether rounds are steady");
-static_assert(PATIENCE_MOST <= UINT32_MAX / 2, "patience is doubled");
 
 static uint64_t active_ns;     /* [a] last slow path that read the clock */
 static uint32_t was_slow_path; /* [a] 1: a slow path since the last tick */
@@ -113,11 +111,10 @@ prediction_end(bool was_wrong)
 {
 	uint32_t n = __atomic_load_n(&patience, __ATOMIC_RELAXED);
 
-	n = was_wrong ? 2 * n : n / 2;
-	if (n < PATIENCE_LEAST)
-		n = PATIENCE_LEAST;
-	if (n > PATIENCE_MOST)
-		n = PATIENCE_MOST;
+	if (!was_wrong)
+		n = n / 2 < PATIENCE_LEAST ? PATIENCE_LEAST : n / 2;
+	else if (n <= UINT32_MAX / 2)
+		n *= 2;
 	__atomic_store_n(&predicted_ns, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&patience, n, __ATOMIC_RELAXED);
 }

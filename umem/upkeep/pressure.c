@@ -28,8 +28,6 @@
 
 /* 15 % of the time, the example of psi.rst, is the most pressure. */
 #define STEP_PERCENT 5
-/* A smaller heap has too little idle memory.  Not measured. */
-#define HEAP_LEAST   (8 * MIB)
 /* Readings at shorter distances say little: the kernel's clock is coarse. */
 #define READ_NS      ((uint64_t)100000000)
 
@@ -68,7 +66,7 @@ pressure_read(uint64_t now_ns)
 
 	umem_assert(worker_is_self());
 	if (likely(!__atomic_load_n(&pressure_is_watched, __ATOMIC_RELAXED)) ||
-	    heap_committed() < HEAP_LEAST || os_is_confined()) {
+	    os_is_confined()) {
 		/* No write if the option was never on: the page stays clean. */
 		if (read_ns != 0) {
 			read_ns = 0;

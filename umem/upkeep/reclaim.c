@@ -15,7 +15,7 @@
  *			last update
  *
  * Target and pressure
- *	A part of the heap, 1/IDLE_PART, may be idle: the target.  Idle bytes
+ *	A part of the heap may be idle: the target (target.h).  Idle bytes
  *	within the target are released at RECLAIM_AGE_NS.  Pressure is the
  *	number of targets beyond the first that are idle, at most
  *	RECLAIM_PRESSURE_MOST; it shortens the age.
@@ -31,20 +31,19 @@
  *	request	no memory, umem_reap(), malloc_trim(): age 0
  *
  * Step
- *	A step is due after every heap/STEP_PART bytes allocated from the heap.
- *	If all depots together exceed the target, they are flushed to the slabs.
- *	Because the heap is being asked, the program wants memory for some sizes
- *	that depots hold for others.  Otherwise a program that uses several
- *	sizes in turn would end with as much in each depot as it ever had of
- *	that size: each depot is used in every turn, so none has a surplus.  A
- *	program that uses its sizes evenly asks the heap for nothing, so its
- *	depots keep everything.  Caches with a constructor keep their
- *	constructed objects.
+ *	A step is due after every target/STEP_PART bytes allocated from the
+ *	heap, at most STEP_MOST.  If all depots together exceed the target, they
+ *	are flushed to the slabs, up to RELEASE_LIMIT.  Because the heap is
+ *	being asked, the program wants memory for some sizes that depots hold
+ *	for others.  Otherwise a program that uses several sizes in turn would
+ *	end with as much in each depot as it ever had of that size: each depot
+ *	is used in every turn, so none has a surplus.  A program that uses its
+ *	sizes evenly asks the heap for nothing, so its depots keep everything.
+ *	Caches with a constructor keep their constructed objects.
  *	    If the heap grew, depots release the surplus since the last step in
  *	any case: a page that is mapped already is cheaper than a new one, and a
- *	program that grows may be at its peak.  Free pages of slabs are purged
- *	if they exceed the target, RELEASE_FACTOR bytes for each byte of the
- *	growth, to make up for a long growth.
+ *	program that grows may be at its peak.  The free pages of slabs beyond
+ *	the target are purged, up to RELEASE_LIMIT.
  *
  *	Any thread may flush the depots, concurrently with others.  If only one
  *	were allowed and the kernel preempted it, the others could allocate ten
@@ -67,37 +66,21 @@
 #include "umem/cache/worker.h"
 #include "vmem/heap.h"
 #include "vmem/panic.h"
+#include "vmem/target.h"
 
-/* The target: this part of the memory, at least IDLE_LEAST bytes. */
-#define IDLE_PART      8
-#define IDLE_LEAST     (1 * MIB)
-/* Bytes between two steps: this part of the heap, within these limits. */
-#define STEP_PART      32
-#define STEP_LEAST     (256 * KIB)
-#define STEP_MOST      (4 * MIB)
-/* Bytes that a step releases from a level, for each byte that was allocated. */
-#define RELEASE_FACTOR 8
-
-static_assert(STEP_LEAST <= STEP_MOST, "limits of a step");
-static_assert(STEP_LEAST <= IDLE_LEAST, "a step may find the target exceeded");
+/* Bytes between two steps: this part of the target, at most STEP_MOST. */
+#define STEP_PART 4
+#define STEP_MOST (4 * MIB)
 
 size_t reclaim_at;
 
 static size_t fresh_seen; /* [a] heap_allocated_clean() at the last growth */
 static size_t purge_left; /* [worker] bytes still to purge */
 
-size_t
-reclaim_target(size_t bytes)
-{
-	size_t target = bytes / IDLE_PART;
-
-	return target > IDLE_LEAST ? target : IDLE_LEAST;
-}
-
 unsigned
 reclaim_pressure(size_t idle, size_t bytes)
 {
-	size_t ntargets = idle / reclaim_target(bytes);
+	size_t ntargets = idle / idle_target(bytes);
 
 	if (ntargets > RECLAIM_PRESSURE_MOST)
 		return RECLAIM_PRESSURE_MOST;
@@ -166,23 +149,23 @@ reclaim_purge_cache(struct umem_cache *cache)
 	umem_assert(worker_is_self());
 	if (purge_left != 0)
 		purge_left = bytes_left(
-		    purge_left, page_purge_sparse(&cache->slabs, purge_left));
+		    purge_left, page_purge(&cache->slabs, purge_left));
 	return false;
 }
 
 /*
- * Reclaims idle cached memory after the heap has grown by grown bytes.  Returns
- * false if another thread is the worker.
+ * Reclaims idle cached memory after the heap has grown.  Returns false if
+ * another thread is the worker.
  */
 static bool
-reclaim_for_growth(size_t grown, size_t target)
+reclaim_for_growth(size_t target)
 {
 	if (!worker_begin())
 		return false;
 	cache_walk_as_worker(WALK_GROWTH, cache_reclaim_idle);
 	purge_left = bytes_left(hole_bytes(), target);
-	if (purge_left > RELEASE_FACTOR * grown)
-		purge_left = RELEASE_FACTOR * grown;
+	if (purge_left > RELEASE_LIMIT)
+		purge_left = RELEASE_LIMIT;
 	if (purge_left != 0)
 		cache_walk_as_worker(WALK_PURGE, reclaim_purge_cache);
 	worker_end();
@@ -237,10 +220,10 @@ reclaim_depots(size_t bytes)
 }
 
 static void
-reclaim_flush_depots(size_t asked, size_t target)
+reclaim_flush_depots(size_t target)
 {
 	if (cache_walk_sum(TALLY_DEPOTS, cache_depot_bytes) > target)
-		reclaim_depots(RELEASE_FACTOR * asked);
+		reclaim_depots(RELEASE_LIMIT);
 }
 
 /*
@@ -264,13 +247,11 @@ growth_take(size_t fresh, size_t step)
 }
 
 static size_t
-step_bytes(size_t heap)
+step_bytes(size_t target)
 {
-	size_t step = heap / STEP_PART;
+	size_t step = target / STEP_PART;
 
-	if (step > STEP_MOST)
-		return STEP_MOST;
-	return step > STEP_LEAST ? step : STEP_LEAST;
+	return step < STEP_MOST ? step : STEP_MOST;
 }
 
 void
@@ -278,7 +259,8 @@ reclaim_check(uint64_t now_ns)
 {
 	size_t at = __atomic_load_n(&reclaim_at, __ATOMIC_RELAXED);
 	size_t total = heap_allocated_total(), fresh = heap_allocated_clean();
-	size_t heap = heap_committed(), step = step_bytes(heap), grown;
+	size_t target = idle_target(heap_committed());
+	size_t step = step_bytes(target), grown;
 	int saved = errno;
 
 	/* Signed, as in growth_take().  One thread of several does it. */
@@ -286,12 +268,12 @@ reclaim_check(uint64_t now_ns)
 	    !__atomic_compare_exchange_n(&reclaim_at, &at, total + step, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	reclaim_flush_depots(step, reclaim_target(heap));
+	reclaim_flush_depots(target);
 	grown = growth_take(fresh, step);
 	if (grown != 0) {
 		idle_heap_grew(now_ns, fresh);
 		/* Undo the count, so that the next check tries again. */
-		if (!reclaim_for_growth(grown, reclaim_target(heap))) {
+		if (!reclaim_for_growth(target)) {
 			__atomic_sub_fetch(
 			    &fresh_seen, grown, __ATOMIC_RELAXED);
 			__atomic_store_n(&reclaim_at, total, __ATOMIC_RELAXED);

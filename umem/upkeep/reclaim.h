@@ -7,12 +7,11 @@
 /* [a] heap_allocated_total() below which reclaim_check() finds no work. */
 extern hidden size_t reclaim_at;
 
-/*
- * Idle bytes are released at this age, in nanoseconds and in updates, if they
- * are no more than the target.
- */
-#define RECLAIM_AGE_NS      ((uint64_t)1000000000)
-#define RECLAIM_AGE_UPDATES 4
+/* Idle bytes are released at this age if they are no more than the target. */
+#define RECLAIM_AGE_NS ((uint64_t)1000000000)
+
+/* The most bytes that one call of the program releases of a level. */
+#define RELEASE_LIMIT (128 * MIB)
 
 /* The most pressure: half of the memory, or more, is idle. */
 #define RECLAIM_PRESSURE_MOST 3
@@ -21,9 +20,6 @@ extern hidden size_t reclaim_at;
  * The part of an age that is left under pressure: from all of it to 2/5 of it.
  */
 #define reclaim_age(age, pressure) ((age) * 2 / (2 + (pressure)))
-
-/* The bytes that may be idle without pressure in a heap of this size. */
-size_t reclaim_target(size_t bytes);
 
 /*
  * Returns 0 if idle bytes out of bytes are less than twice the target, and

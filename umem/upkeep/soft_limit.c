@@ -10,19 +10,19 @@
  *	dirty pages, depots, empty slabs and free pages of slabs, CPU caches.
  *	Then, in the upkeep thread only, the reclaim callbacks and the caches
  *	whose slabs cannot be destroyed without a call of the program.  The
- *	release ends as soon as the heap is 1/SPARE_PART below the limit.
+ *	release ends as soon as the heap is 1/HEAP_SPARE_PART below the limit.
  *
  * Pressure
  *	While the kernel reports the most memory pressure (pressure.c), the
- *	limit is 1/SPARE_PART below the memory that the heap had at the last
- *	update, if that is less.
+ *	limit is 1/HEAP_SPARE_PART below the memory that the heap had at the
+ *	last update, if that is less.
  *
  * Hysteresis
  *	A release that leaves the heap above the limit has released all idle
  *	memory that it could.  Therefore the next one is due when the heap has
- *	grown by 1/SPARE_PART of the limit, when so much more memory is idle, or
- *	when the heap has been below the limit.  A program that uses more than
- *	the limit itself thus keeps its caches.
+ *	grown by 1/HEAP_SPARE_PART of the limit, when so much more memory is
+ *	idle, or when the heap has been below the limit.  A program that uses
+ *	more than the limit itself thus keeps its caches.
  *
  * Locking: only the worker releases.  The other accesses are atomic.
  */
@@ -32,9 +32,6 @@
 #include "umem/upkeep/soft_limit.h"
 #include "vmem/heap.h"
 #include "vmem/panic.h"
-
-/* The hysteresis on both sides of the limit.  Not measured. */
-#define SPARE_PART 16
 
 /* Above the limit, a release is due with more memory, or idle memory. */
 static size_t due_limit seldom_used; /* [a] the limit for which these are */
@@ -69,7 +66,7 @@ soft_limit_under_pressure(bool is_limit)
 
 	umem_assert(worker_is_self());
 	__atomic_store_n(
-	    &pressure_limit, now - now / SPARE_PART, __ATOMIC_RELAXED);
+	    &pressure_limit, now - now / HEAP_SPARE_PART, __ATOMIC_RELAXED);
 }
 
 bool
@@ -128,7 +125,7 @@ release_level(unsigned level, size_t want)
 bool
 soft_limit_release(size_t most)
 {
-	size_t limit = limit_get(), goal = limit - limit / SPARE_PART, now;
+	size_t limit = limit_get(), goal = limit - limit / HEAP_SPARE_PART, now;
 
 	umem_assert(worker_is_self());
 	if (!soft_limit_is_due())
@@ -143,7 +140,7 @@ soft_limit_release(size_t most)
 	}
 	/* After a release that most has cut short, the next one is due soon. */
 	if (now > limit && heap_dirty() < most)
-		set_due(limit, now + limit / SPARE_PART,
-		    reclaim_idle_bytes() + limit / SPARE_PART);
+		set_due(limit, now + limit / HEAP_SPARE_PART,
+		    reclaim_idle_bytes() + limit / HEAP_SPARE_PART);
 	return now <= limit;
 }

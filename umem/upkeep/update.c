@@ -68,13 +68,9 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/target.h"
 #include "vmem/vmem.h"
 
-/*
- * The most bytes that one call of the program purges: some 5 ms of the kernel's
- * time.
- */
-#define RELEASE_LIMIT   (128 * MIB)
 /* Frees between two ticks. */
 #define TICK_FREES      250
 /*
@@ -153,17 +149,32 @@ static unsigned purge_updates; /* [worker] */
 static size_t purge_left;      /* [worker] */
 
 static bool
+update_and_purge(struct umem_cache *cache, bool may_call)
+{
+	bool has_more = cache_update(cache, may_call);
+
+	return cache_purge_idle(cache, purge_updates, &purge_left) || has_more;
+}
+
+static bool
 update_with_calls(struct umem_cache *cache)
 {
-	return cache_update(cache, /* may_call */ true) |
-	       cache_purge_idle(cache, purge_updates, &purge_left);
+	return update_and_purge(cache, /* may_call */ true);
 }
 
 static bool
 update_without_calls(struct umem_cache *cache)
 {
-	return cache_update(cache, /* may_call */ false) |
-	       cache_purge_idle(cache, purge_updates, &purge_left);
+	return update_and_purge(cache, /* may_call */ false);
+}
+
+/* The whole updates in an age, but one at least. */
+static unsigned
+age_in_updates(uint64_t age_ns)
+{
+	unsigned n = (unsigned)(age_ns / update_interval_ns);
+
+	return n == 0 ? 1 : n;
 }
 
 /*
@@ -174,18 +185,17 @@ update_without_calls(struct umem_cache *cache)
 static bool
 update_memory(bool (*update)(struct umem_cache *), size_t limit)
 {
-	unsigned pressure;
+	uint64_t age_ns;
 	bool busy;
 
 	umem_assert(worker_is_self());
 	pressure_read(os_now_ns());
-	pressure = reclaim_page_pressure();
-	purge_updates = reclaim_age(RECLAIM_AGE_UPDATES, pressure);
+	age_ns = reclaim_age(RECLAIM_AGE_NS, reclaim_page_pressure());
+	purge_updates = age_in_updates(age_ns);
 	purge_left = limit;
 	busy = cache_walk_as_worker(WALK_ALL, update);
 	vmem_update();
-	return heap_purge(reclaim_age(RECLAIM_AGE_NS, pressure), limit) != 0 ||
-	       busy;
+	return heap_purge(age_ns, limit) != 0 || busy;
 }
 
 bool
@@ -333,7 +343,7 @@ static size_t trimmed; /* [worker] bytes */
 static bool
 trim_slabs(struct umem_cache *cache)
 {
-	trimmed += page_purge_all(&cache->slabs);
+	trimmed += page_purge(&cache->slabs, SIZE_MAX);
 	return true;
 }
 
@@ -484,7 +494,7 @@ static void
 poll_dirty(uint64_t now)
 {
 	idle_note_activity(now);
-	if (heap_dirty() >= reclaim_target(0) && ticks_get() > TICK_FREES &&
+	if (heap_dirty() >= idle_target(0) && ticks_get() > TICK_FREES &&
 	    !update_has_thread())
 		ticks_set(TICK_FREES);
 }

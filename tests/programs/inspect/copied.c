@@ -2,7 +2,8 @@
  * copied.c - a program with much memory, which must not notice that umem looks
  * at it
  *
- *	copied MIB [single | cached | waits | naps | confined | contained]
+ *	copied MIB [single | cached | waits | naps |
+ *	    contained | confined | mixed]
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others in memory that a child of fork() shares or
@@ -13,9 +14,10 @@
  * few milliseconds, moves blocks without a call of the library, and so on.
  * Prints "leak ADDRESS" for each block that is lost, then "ready".  Until its
  * standard input ends, it has no children to wait for, and a pipe that it
- * closes is closed.  "confined": a filter of system calls ends the process if
- * it makes another process.  "contained": a filter like that of a container,
- * which permits a copy of a process, but no new namespaces.
+ * closes is closed.  "contained": a filter like that of a container permits a
+ * copy of the process, but no new namespaces.  "confined": another filter, the
+ * second of three, ends the process if it makes another one.  "mixed": only one
+ * thread has that other filter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -108,9 +110,16 @@ free_and_allocate(void)
 	place[0] = NULL;
 }
 
-/* Ends the process for a clone() with one of these flags. */
+/* Flags of a clone() that makes namespaces, and one of a copy. */
+#define NAMESPACE_FLAGS (CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID)
+#define COPY_FLAG       CLONE_FILES
+
+/*
+ * Ends the process for a clone() with one of these flags, by the calling thread
+ * or, with SECCOMP_FILTER_FLAG_TSYNC, by any thread.
+ */
 static void
-confine(unsigned flags)
+confine(unsigned flags, unsigned threads)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 					 offsetof(struct seccomp_data, nr)),
@@ -125,8 +134,39 @@ confine(unsigned flags)
 
 	/* By system calls: the library does not see them. */
 	check(syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	check(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-		  SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+	check(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, threads,
+		  &program) == 0);
+}
+
+static pthread_barrier_t steps;
+
+static void *
+confine_thread(void *arg)
+{
+	confine(COPY_FLAG, 0);
+	pthread_barrier_wait(&steps);
+	pthread_barrier_wait(&steps);
+	return arg;
+}
+
+static void
+confine_by_mode(const char *mode)
+{
+	static const char *const modes[] = {"contained", "confined", "mixed"};
+	pthread_t thread;
+
+	for (int i = 0; i < 3; i++)
+		if (strcmp(mode, modes[i]) == 0)
+			confine(NAMESPACE_FLAGS, SECCOMP_FILTER_FLAG_TSYNC);
+	if (strcmp(mode, "confined") == 0) {
+		confine(COPY_FLAG, SECCOMP_FILTER_FLAG_TSYNC);
+		confine(NAMESPACE_FLAGS, SECCOMP_FILTER_FLAG_TSYNC);
+	}
+	if (strcmp(mode, "mixed") == 0) {
+		check(pthread_barrier_init(&steps, NULL, 2) == 0);
+		check(pthread_create(&thread, NULL, confine_thread, NULL) == 0);
+		pthread_barrier_wait(&steps);
+	}
 }
 
 /* A copy of the process that has descriptors of its own keeps the pipe open. */
@@ -175,10 +215,7 @@ main(int argc, char **argv)
 		kept[i][100] = malloc(3000);
 	if (!is_single)
 		check(pthread_create(&thread, NULL, move, NULL) == 0);
-	if (strcmp(mode, "confined") == 0)
-		confine(CLONE_FILES);
-	if (strcmp(mode, "contained") == 0)
-		confine(CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID);
+	confine_by_mode(mode);
 	puts("ready");
 	fflush(stdout);
 	for (unsigned i = 0; naps && i < NPLACES; i++)

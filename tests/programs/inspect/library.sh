@@ -60,6 +60,21 @@ finish() {
 	ended "$1"
 }
 
+# expect STATUS REGEX WORD... - umem WORD... must end with this status, and a
+# line of its output or messages must match.  They stay in said and err.
+expect() {
+	local want=$1 text=$2
+
+	shift 2
+	"$umem" "$@" >said 2>err
+	status=$?
+	if [ $status -ne "$want" ] || ! cat said err | grep -Eq -e "$text"; then
+		echo "umem $*: status $status instead of $want, or no '$text' in:"
+		head -30 said err
+		exit 1
+	fi
+}
+
 # leaked TARGET - the addresses that umem leaks finds, sorted, to $TMP/found
 leaked() {
 	"$umem" leaks --mdb -d --json "$1" >"$TMP/json" 2>"$TMP/said"
@@ -99,7 +114,7 @@ exactly_planted() {
 soon_planted() {
 	: >"$TMP/seen"
 	sed -n 's/^leak //p' "$TMP/told" | sort >"$TMP/lost"
-	for ((look = 0; look < 10; look++)); do
+	for ((look = 0; look < 50; look++)); do
 		leaked "$pid"
 		if [ -n "$(comm -13 "$TMP/lost" "$TMP/found")" ]; then
 			echo "$1, look $look: found in vain:"

@@ -1,0 +1,231 @@
+#!/bin/bash
+# The file of UMEM_OPTIONS=stats has the call sites of the samples: at a signal
+# and at the end of a process whose threads allocate at full speed, while
+# sampling is switched on and off, and in its children.  addr2line and umem
+# samples name the functions of the largest.
+# timeout: 120
+set -u
+[ -n "${default_signals-}" ] ||
+    default_signals=yes exec env --default-signal=USR2 bash "$0"
+cat >main.c <<'END2'
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int umem_ctl(const char *, const char *, char *, size_t);
+#pragma weak umem_ctl
+
+static void *volatile many[20000];
+static void *volatile few[50];
+static volatile int ended;
+
+static __attribute__((noinline)) void
+keep_many(void)
+{
+	for (int i = 0; i < 20000; i++)
+		many[i] = malloc(200);
+}
+
+static __attribute__((noinline)) void
+keep_few(void)
+{
+	for (int i = 0; i < 50; i++)
+		few[i] = malloc(20000);
+}
+
+static void *
+churn(void *arg)
+{
+	unsigned seed = (unsigned)(size_t)arg;
+
+	while (!ended) {
+		void *p[8] = {NULL};
+
+		for (int i = 0; i < 200; i++) {
+			void *volatile *at = &p[rand_r(&seed) % 8];
+			size_t n = (size_t)1 << rand_r(&seed) % 17;
+
+			if (rand_r(&seed) % 100 == 0)
+				n *= 40;
+			*at = realloc(*at, n + rand_r(&seed) % n);
+		}
+		for (int i = 0; i < 8; i++)
+			free(p[i]);
+	}
+	return NULL;
+}
+
+static void *
+turn(void *unused)
+{
+	static const char *const means[] = {"0", "100", "4k", "1m"};
+
+	for (unsigned i = 0; !ended; i++) {
+		umem_ctl("sample", means[i % 4], NULL, 0);
+		usleep(500);
+	}
+	return unused;
+}
+
+int
+main(void)
+{
+	void *(*const work[])(void *) = {churn, churn, churn, turn};
+	pthread_t thread[4];
+	int status, nforks = 0;
+
+	keep_many();
+	keep_few();
+	for (size_t i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, work[i], (void *)i);
+	puts("ready");
+	fflush(stdout);
+	/* Each child writes at a signal, and at its end. */
+	while (getchar() != EOF || nforks < 20) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			raise(SIGUSR2);
+			for (int i = 0; i < 1000; i++)
+				free(malloc(3000));
+			exit(0);
+		}
+		nforks += waitpid(pid, &status, 0) == pid && status == 0;
+	}
+	ended = 1;
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	printf("%d\n", nforks);
+	return 0;
+}
+END2
+"$CC" -g -O1 -fno-builtin -w -Wl,--build-id=sha1 -o main \
+    main.c -pthread || exit 1
+umem_pid=
+trap '[ -z "$umem_pid" ] || kill -9 "$umem_pid"' EXIT
+
+bad() {
+	sed -n '/^samples: /,$p' "${file-out}" | tail -60
+	tail -5 err
+	echo "$*"
+	exit 1
+}
+
+mkfifo in
+env LD_PRELOAD="$SHIM" UMEM_OPTIONS=stats=stats.%p,stats_signal=usr2,sample=4k \
+    ./main <in >out 2>err &
+umem_pid=$!
+exec 9>in
+until grep -q ready out; do
+	kill -0 $umem_pid || bad "the program has ended"
+	sleep 0.05
+done
+file=stats.$umem_pid
+for ((i = 1; i <= 20; i++)); do
+	kill -USR2 $umem_pid
+	echo >&9
+	for ((j = 0; j < 600 * ${TEST_TIME_FACTOR:-1}; j++)); do
+		n=$(grep -csx 'end of samples' "$file")
+		[ "${n:-0}" -lt $i ] || break
+		sleep 0.05
+	done
+done
+exec 9>&-
+wait $umem_pid || bad "the program ended with status $?"
+umem_pid=
+[ ! -s err ] || bad "a message"
+[ "$(tail -1 out)" -ge 20 ] || bad "children failed"
+
+# All dumps are whole: 20 at signals and one at the end.  A child that takes
+# samples only may end before a call serves its signal.
+for each in stats.*; do
+	n=$(grep -c '^process ' "$each")
+	[ "$each" != "$file" ] || [ "$n" = 21 ] || bad "$n dumps"
+	[ "$n" -ge 1 ] || bad "$each has no dump"
+	for line in '^max mmap bytes' '^end of samples$' \
+	    '^samples: [0-9]* so far, [0-9]* not kept; '; do
+		[ "$(grep -c "$line" "$each")" = "$n" ] ||
+		    bad "$each has not $n lines '$line'"
+	done
+done
+
+# The blocks that are kept are the largest at the end.
+python3 - "$file" <<'END2' || bad "$file"
+import re, subprocess, sys
+
+rows = []
+modules = {}
+for line in open(sys.argv[1]):
+    if line.startswith("process "):
+        rows, modules = [], {}
+    elif re.match(r"( +\d+){5}\n$", line):
+        rows.append(([int(word) for word in line.split()], []))
+    elif line.startswith("\t"):
+        rows[-1][1].append(line.strip())
+    elif line.startswith("module "):
+        name, path, id = re.match(
+            r"module (.*): (/.*), linked at 0x[0-9a-f]+, build ID "
+            "([0-9a-f]+)$", line).groups()
+        modules[name] = path
+assert len(rows) >= 2, rows
+for row, n, size, name in zip(
+        rows, (20000, 50), (200, 20000), ("keep_many", "keep_few")):
+    (bytes, blocks, nsamples, newest, oldest), frames = row
+    module, at = frames[0].split("+")
+    # The address is that behind the call.
+    named = subprocess.run(
+        ["addr2line", "-f", "-e", modules[module], hex(int(at, 16) - 1)],
+        stdout=subprocess.PIPE, text=True).stdout
+    assert named.split("\n")[0] == name, (row, named)
+    # Five times the deviation of so many samples.
+    near = 5 / nsamples ** 0.5
+    assert abs(bytes / (n * size) - 1) < near, row
+    assert abs(blocks / n - 1) < near, row
+    assert newest <= oldest < 3600, row
+END2
+
+# expect REGEX WORD... - umem samples prints a line that matches
+expect() {
+	"$B/umem" samples "${@:2}" "$file" >said 2>err ||
+	    { cat err; bad "umem samples ${*:2}"; }
+	grep -Eq "$1" said || { cat said; bad "umem samples ${*:2}: no '$1'"; }
+}
+expect "^process $(basename "$file" | tr -dc 0-9), the last of 21 in the file\$"
+expect '^one sample in about [0-9]+ bytes$|^sampling is off'
+row='^ +[0-9]+ +[0-9]+ +[0-9.]+M +[0-9]+s +[0-9]+s'
+expect "$row keep_many \(main\.c:[0-9]+\) < main\$"
+expect '^ {9}main`main\+0x' -v
+expect ';main.main;main.keep_few [0-9]+$' --folded
+expect '"caller": "main`keep_many\+0x' --json
+expect keep_many --html
+[ ! -s err ] || bad "umem samples has a warning"
+"$B/umem" samples --pprof "$file" >profile || bad "umem samples --pprof"
+# The profile names the program and its build ID.
+gzip -dc <profile >plain
+id=$(sed -n "s/^module main: .*, build ID //p" "$file" | head -n 1)
+for text in "$PWD/main" "$id"; do
+	grep -aqF -e "$text" plain || bad "umem samples --pprof: no '$text'"
+done
+
+# Another program at the path is not taken for the one that was sampled.
+"$CC" -O2 -fno-builtin -w -Wl,--build-id=0x1234 -o main main.c -pthread ||
+    exit 1
+expect ' main\+0x[0-9a-f]+ < main\+0x'
+grep -q 'main: not the file that the program had mapped' err ||
+    { cat err; bad "no warning"; }
+# A file that was cut has the dumps before.
+sed '$d' "$file" >cut.stats
+file=cut.stats
+expect '^process [0-9]* at signal 12, the last of 20 in the file$'
+echo "process 1" >none
+"$B/umem" samples none 2>err && bad "a file without samples"
+grep -qx 'umem: none: has no samples' err || bad "no message"
+# A file that is neither a report nor a core.
+echo text >text
+"$B/umem" samples text 2>err && bad "a file that is no report"
+grep -qx 'umem: text: neither a core file nor a report with samples' err ||
+    { cat err; bad "no message"; }

@@ -1,0 +1,159 @@
+/*
+ * exit_check.c - overruns of blocks that are never freed
+ *
+ * A free checks the bytes behind its block.  With UMEM_OPTIONS=hardened exit()
+ * therefore checks the blocks that the program still holds, after the handlers
+ * that the program registered: the slack behind the requested size, the tag
+ * and the padding, in all caches of size classes.  It writes nothing to them,
+ * so that a child of fork() copies no page.  Then it reports the damaged
+ * blocks, and aborts like any other report.  _exit() and signals that end the
+ * process check nothing.
+ *
+ * Other threads may run meanwhile.  A block is reported only if its bytes have
+ * changed although nobody was entitled to change them:
+ *
+ *	The check holds the lock of the cache's slabs.  Therefore no slab of
+ *	the list is destroyed, no chunk goes back to its slab, and none is taken
+ *	from it.  Debugged caches have no magazines, so between a free and the
+ *	next allocation every chunk goes through its slab.
+ *
+ *	allocation	A chunk in hand becomes ALLOCATED after its slack and
+ *			its tag are written, by a release that pairs with the
+ *			acquire of the check.
+ *	free		The state leaves ALLOCATED before the free writes to
+ *			the chunk.  A release fence separates the two writes
+ *			(debug_change_state()).  So if the check has read a byte
+ *			of the free, its second load of the state, after an
+ *			acquire fence, does not return ALLOCATED.  Because the
+ *			chunk would have to go through its slab, it does not
+ *			become ALLOCATED again while the lock is held.
+ *	deferred free	WAITING is as FREE; debug_defer_undo() goes back to
+ *			ALLOCATED, and neither changes bytes behind the block.
+ *	resize		bufctl->sum is a sequence lock: odd while debug_resize()
+ *			changes the size and the slack, and different
+ *			afterwards.  The check reports no block with an odd
+ *			number, nor one with a number that has changed.  The
+ *			program writes to the bytes that it has gained only
+ *			after the resize.
+ *
+ * The bytes of an intact block are read once and its record once; only a
+ * difference makes the check look again.
+ *
+ * In a child of fork() the other threads do not exist, and the records are as
+ * they left them.  An allocation or a free that was interrupted has no state
+ * ALLOCATED, and the number of an interrupted resize stays odd.  The lock is
+ * free, because fork.c waits for it.
+ *
+ * exit() may come from a signal handler, which has interrupted this very
+ * thread while it held the lock.  So the check tries the lock LOCK_TRIES times,
+ * and passes over the cache if it does not get it.
+ *
+ * A damaged block stays where it is after the lock is released: its free is an
+ * error, too, after which the block is not allocated again.  So the reports,
+ * which may take long, are made without the lock.
+ *
+ * Large blocks are not checked.  They end at a guard page, and only a write to
+ * the rest of their last page, or to the tag there, would be found.
+ */
+#include "umem/debug/debug_inner.h"
+#include "umem/debug/error.h"
+#include "umem/debug/exit_check.h"
+#include "umem/base/page_map.h"
+#include "vmem/os.h"
+
+/* Attempts to get the lock of a cache, and the time between two, in ns. */
+#define LOCK_TRIES    20
+#define LOCK_PAUSE_NS 1000000
+
+/* Registers a function for exit(); libc has it under this name only. */
+extern int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
+
+struct check {
+	struct umem_cache *cache;
+	uint64_t deadline; /* ns of os_now_ns() */
+	unsigned n;
+	struct error_info damage[EXIT_REPORTS];
+};
+
+/* Checks the chunks of a slab that are taken; the lock is held. */
+static bool
+check_slab_locked(struct slab *slab, void *arg)
+{
+	struct check *check = arg;
+	const struct slab_store *store = slab->store;
+
+	lock_assert_held(&store->lock);
+	umem_assert(store == &check->cache->slabs && slab->records != NULL);
+	for (unsigned i = 0; i < slab->high && check->n < EXIT_REPORTS; i++) {
+		if ((slab->bits[i / 64] >> (i % 64) & 1) != 0)
+			continue;
+		if (!debug_live_is_intact(check->cache,
+			(struct bufctl *)(void *)((char *)slab->records +
+						  i * store->record_bytes),
+			&check->damage[check->n]))
+			check->n++;
+	}
+	return check->n < EXIT_REPORTS && os_now_ns() < check->deadline;
+}
+
+static bool
+lock_try_long(struct lock *lock)
+{
+	for (unsigned i = 0; i < LOCK_TRIES; i++) {
+		uint32_t never = 0;
+
+		if (lock_try(lock))
+			return true;
+		os_futex_wait(&never, 0, LOCK_PAUSE_NS);
+	}
+	return false;
+}
+
+/* Returns whether there is time for another cache. */
+static bool
+check_cache(struct check *check)
+{
+	struct slab_store *store = &check->cache->slabs;
+	bool goes_on = true;
+
+	if (check->cache->debug == 0 || check->cache->slack_most == 0 ||
+	    !lock_try_long(&store->lock))
+		return os_now_ns() < check->deadline;
+	goes_on = slab_each_used_locked(store, check_slab_locked, check);
+	lock_release(&store->lock);
+	return goes_on;
+}
+
+unsigned
+exit_check(uint64_t limit_ns)
+{
+	struct check check = {.deadline = os_now_ns() + limit_ns};
+
+	/* Large blocks first, because these are checked faster by the byte. */
+	for (unsigned class = SIZE_CLASSES; class > 0; class --) {
+		check.cache = class_cache_if_made(class);
+		if (check.cache != NULL && !check_cache(&check))
+			break;
+	}
+	for (unsigned i = 0; i < check.n; i++)
+		error_report(&check.damage[i]);
+	return check.n;
+}
+
+static void
+exit_check_run(void *arg)
+{
+	(void)arg;
+	/* A handler of SIGABRT may call exit() after a report. */
+	if (!debug.noabort && umem_abort_info.time != 0)
+		return;
+	if (exit_check(EXIT_CHECK_NS) != 0 && !debug.noabort)
+		os_abort();
+}
+
+void
+exit_check_start(void)
+{
+	if (debug.on && debug.hardened)
+		__cxa_atexit(exit_check_run, NULL, NULL);
+}
