@@ -1061,6 +1061,42 @@ START_TEST(on_and_off_while_threads_work)
 }
 END_TEST
 
+static void *freed_span, *next_sample;
+
+/* Allocates the freed span again, as another thread might. */
+static void
+take_the_span(void *at, size_t bytes)
+{
+	hook_heap_freed = NULL;
+	freed_span = at;
+	next_sample = alloc_get(bytes);
+}
+
+START_TEST(the_span_that_a_sample_leaves_may_be_a_sample_at_once)
+{
+	volatile size_t size = SIZE_CLASS_MAX + MIB;
+	char *p = alloc_get(size), *behind = alloc_get(size), *q;
+
+	alloc_free(p);
+	ck_assert_int_eq(umem_sample(1), 0);
+	p = alloc_get(size);
+	ck_assert(is_sample(p));
+	memset(p, 'p', size);
+	hook_heap_freed = take_the_span;
+	q = alloc_resize(p, 2 * size);
+	ck_assert_ptr_ne(q, p);
+	ck_assert_ptr_eq(freed_span, p);
+	ck_assert_ptr_eq(next_sample, p);
+	ck_assert(is_sample(q) && is_sample(next_sample));
+	memset(next_sample, 'n', size);
+	ck_assert_int_eq(q[0], 'p');
+	ck_assert_int_eq(q[size - 1], 'p');
+	alloc_free(next_sample);
+	alloc_free(q);
+	alloc_free(behind);
+}
+END_TEST
+
 /*
  * While one thread changes the interval, another may read small_end of one
  * moment and counted_end of another.
@@ -1281,6 +1317,8 @@ sample_suite(void)
 	tcase_add_test(tc, with_mtbf_both_are_in_force);
 	tcase_add_test(tc, another_thread_may_free);
 	tcase_add_test(tc, on_and_off_while_threads_work);
+	tcase_add_test(
+	    tc, the_span_that_a_sample_leaves_may_be_a_sample_at_once);
 	tcase_add_test(tc, a_mixture_of_words_serves_every_size_from_its_class);
 	tcase_add_test(tc, a_byte_is_counted_once);
 	tcase_add_loop_test(tc,

@@ -658,11 +658,13 @@ sample_resize_in_place(uint32_t index, size_t size)
 	record_count(s, page_bytes_needed(s));
 }
 
-/* Ends a sample whose block stays, as an ordinary large block. */
+/*
+ * Ends a sample whose block stays, as an ordinary large block.  If the block
+ * has moved, s->span is already the memory of another owner.
+ */
 static void
 sample_end(struct sample *s)
 {
-	umem_assert(page_map_sample_index(page_map_owner(s->span)) == 0);
 	__atomic_store_n(&s->state, SAMPLE_NONE, __ATOMIC_RELEASE);
 	probe_fire(otel_memory, free, s->block);
 	record_recycle(s);
