@@ -13,11 +13,12 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
-/* A flavour; the last two members are atomic. */
+/* A flavour; reading and is_stalled are atomic. */
 struct flavour {
 	unsigned nwaits; /* grace periods for which the test's thread waited */
 	int reading;     /* the result of reading() */
 	int is_stalled;  /* a reader in another thread stays in its section */
+	bool forks;      /* synchronize() goes on in a child */
 };
 
 static struct flavour one, two;
@@ -75,7 +76,8 @@ grace_of(const void *key, struct umem_grace *grace)
 	    .synchronize = key == &one ? one_synchronize : two_synchronize,
 	    .reading = key == &one ? one_reading : two_reading,
 	    .offline = ignore,
-	    .online = ignore};
+	    .online = ignore,
+	    .forks = ((const struct flavour *)key)->forks};
 }
 
 static umem_cache_t *
@@ -450,6 +452,47 @@ START_TEST(a_child_without_grace_periods_can_destroy_a_cache)
 }
 END_TEST
 
+#ifndef __SANITIZE_THREAD__
+static bool defers_one; /* the child defers a free */
+
+static bool
+all_slabs_go(void)
+{
+	set(&one.is_stalled, 0);
+	if (defers_one)
+		defer_new(forked, &one);
+	wait_until(
+	    (umem_cache_reap_now(forked), slab_total(&forked->slabs) == 0));
+	return slab_total(&forked->slabs) == 0;
+}
+
+/*
+ * The domain's thread, which does not exist in the child, waits with a batch of
+ * retired slabs when the process forks.
+ */
+START_TEST(a_child_goes_on_with_the_slabs_that_its_parent_retires)
+{
+	struct domain *domain;
+
+	defers_one = _i != 0;
+	one.forks = true;
+	forked = umem_cache_create("retiring", 64, 0, NULL, NULL, NULL, NULL,
+	    NULL, UMC_TYPESAFE_BY_RCU);
+	ck_assert_ptr_nonnull(forked);
+	domain = defer_new(forked, &one);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	set(&one.is_stalled, 1);
+	umem_cache_reap_now(forked);
+	await_grace(domain);
+	ck_assert_uint_ne(forked->defers->retired_batch, 0);
+	ck_assert(is_true_in_child(all_slabs_go));
+	ck_assert(!domain_is_broken(domain));
+	set(&one.is_stalled, 0);
+	umem_cache_destroy(forked);
+}
+END_TEST
+#endif
+
 static void
 destroy_later(void)
 {
@@ -657,6 +700,8 @@ grace_suite(void)
 #ifndef __SANITIZE_THREAD__
 	tcase_add_test(
 	    tcase, a_child_frees_what_it_adds_to_a_magazine_of_its_parent);
+	tcase_add_loop_test(tcase,
+	    a_child_goes_on_with_the_slabs_that_its_parent_retires, 0, 2);
 #endif
 	tcase_add_test(tcase, a_child_without_grace_periods_takes_no_object);
 	tcase_add_test(

@@ -866,6 +866,21 @@ defer_before_fork(void)
 }
 
 /*
+ * In the child: a batch of slabs whose thread does not exist goes with the next
+ * one (slab_retire.c), for which a cycle of the domain is due.
+ */
+static void
+layer_after_fork(struct domain *domain, struct defer *layer)
+{
+	deferred_wait_again(&layer->mags);
+	layer->retired_batch = 0;
+	layer->releasable_batch = 0;
+	if (layer->cache != NULL && layer->cache->slabs.nretired != 0 &&
+	    !domain_is_broken(domain))
+		domain->has_empty_slabs = 1;
+}
+
+/*
  * In the child: the domain's thread does not exist.  Therefore no header may
  * stay open.  Otherwise sections would push into magazines that nobody
  * collects, or, in a broken domain, that nobody ever releases.
@@ -888,7 +903,7 @@ domain_after_fork(struct domain *domain)
 	domain->releasing = NULL;
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
 	     layer = layer_next(layer))
-		deferred_wait_again(&layer->mags);
+		layer_after_fork(domain, layer);
 }
 
 void
