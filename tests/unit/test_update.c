@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -751,6 +752,49 @@ START_TEST(who_ends_the_thread_waits_for_no_callback)
 }
 END_TEST
 
+#ifndef __SANITIZE_THREAD__
+static pid_t forked; /* [atomic] */
+
+/* The child ends when its only thread ends, without a sanitizer's report. */
+static void
+end_well(void)
+{
+	_exit(0);
+}
+
+static void
+fork_and_return(void *priv)
+{
+	pid_t child;
+
+	(void)priv;
+	if (__atomic_exchange_n(&nasked, 1, __ATOMIC_RELAXED) != 0)
+		return;
+	child = fork();
+	if (child == 0)
+		atexit(end_well);
+	__atomic_store_n(&forked, child, __ATOMIC_RELEASE);
+}
+
+/* It is not the worker in the child, so it does no more of the update there. */
+START_TEST(the_thread_ends_in_a_child_that_a_callback_forks)
+{
+	pid_t child;
+	int status;
+
+	create(destruct, fork_and_return);
+	if (!start_thread())
+		return;
+	umem_reap();
+	wait_until(__atomic_load_n(&forked, __ATOMIC_ACQUIRE) != 0);
+	child = __atomic_load_n(&forked, __ATOMIC_ACQUIRE);
+	ck_assert_int_gt(child, 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+#endif
+
 START_TEST(threads_that_come_and_go_bring_few_of_ours)
 {
 	unsigned n = 0;
@@ -828,6 +872,9 @@ update_suite(void)
 	    tc, a_request_without_memory_has_the_thread_run_callbacks, 0, 2);
 	tcase_add_test(tc, a_program_with_one_thread_is_alone);
 	tcase_add_test(tc, who_ends_the_thread_waits_for_no_callback);
+#ifndef __SANITIZE_THREAD__
+	tcase_add_test(tc, the_thread_ends_in_a_child_that_a_callback_forks);
+#endif
 	tcase_add_test(tc, threads_that_come_and_go_bring_few_of_ours);
 	tcase_add_test(tc, a_program_ends_with_the_thread_at_work);
 	suite_add_tcase(suite, tc);

@@ -215,7 +215,15 @@ update_all(void)
 		__atomic_add_fetch(&reaps_done, 1, __ATOMIC_RELEASE);
 		os_futex_wake(&reaps_done, INT32_MAX);
 	}
+	/*
+	 * In a child that a callback or a destructor has forked, the turn has
+	 * ended (worker.c).
+	 */
+	if (!worker_is_self())
+		return false;
 	busy = update_memory(update_with_calls, SIZE_MAX);
+	if (!worker_is_self())
+		return false;
 	if (!soft_limit_release(SIZE_MAX))
 		reap_all();
 	if (soft_limit_is_exceeded())
