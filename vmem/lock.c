@@ -62,17 +62,31 @@ static __thread uint32_t held;
 static __thread const struct lock *held_lock[LOCK_NRANKS];
 
 static void
+rank_note(const struct lock *lock)
+{
+	held |= 1u << lock->rank;
+	held_lock[lock->rank] = lock;
+}
+
+static void
 rank_enter(const struct lock *lock)
 {
-	uint32_t bit = 1u << lock->rank;
-
 	umem_assert(lock->rank < LOCK_NRANKS);
-	if (held >= bit ||
+	if (held >= 1u << lock->rank ||
 	    ((held & LEAF_RANKS) != 0 && lock->rank != LOCK_REPORT))
 		panic("lock order: rank %u taken while holding %x", lock->rank,
 		    held);
-	held |= bit;
-	held_lock[lock->rank] = lock;
+	rank_note(lock);
+}
+
+/* As rank_enter() in any order; false: there is no place to note the lock. */
+static bool
+rank_enter_unordered(const struct lock *lock)
+{
+	if (held_lock[lock->rank] != NULL)
+		return false;
+	rank_note(lock);
+	return true;
 }
 
 static void
@@ -87,6 +101,13 @@ static inline void
 rank_enter(const struct lock *lock)
 {
 	(void)lock;
+}
+
+static inline bool
+rank_enter_unordered(const struct lock *lock)
+{
+	(void)lock;
+	return true;
 }
 
 static inline void
@@ -243,19 +264,40 @@ lock_take(struct lock *lock)
 		shut_wait(lock);
 }
 
+/* Takes the lock, of whatever rank, if it is free. */
+static inline bool
+lock_try_state(struct lock *lock)
+{
+	if (!state_try(lock, 0, 1))
+		return false;
+	if (!is_shut(lock))
+		return true;
+	state_release(lock);
+	return false;
+}
+
 bool
 lock_try(struct lock *lock)
 {
 	if (am_forking())
 		return true;
-	if (!state_try(lock, 0, 1))
+	if (!lock_try_state(lock))
 		return false;
-	if (is_shut(lock)) {
-		state_release(lock);
-		return false;
-	}
 	rank_enter(lock);
 	return true;
+}
+
+bool
+lock_try_unordered(struct lock *lock)
+{
+	if (am_forking())
+		return true;
+	if (!lock_try_state(lock))
+		return false;
+	if (rank_enter_unordered(lock))
+		return true;
+	state_release(lock);
+	return false;
 }
 
 void

@@ -53,6 +53,15 @@ lock_init(struct lock *lock, enum lock_rank rank)
 void lock_take(struct lock *lock);
 /* Take the lock without waiting; false if another thread holds it. */
 bool lock_try(struct lock *lock);
+
+/*
+ * As lock_try(), for a caller that may be in a signal handler, and so in the
+ * midst of a function with locks of any rank.  A thread that does not wait may
+ * take locks in any order.  In debug builds it fails while the thread has
+ * another lock of this rank.
+ */
+bool lock_try_unordered(struct lock *lock);
+
 void lock_release(struct lock *lock);
 
 /*

@@ -211,6 +211,22 @@ START_TEST(a_lock_that_stays_is_passed_over)
 }
 END_TEST
 
+/* The handler has interrupted a function with a lock of another rank. */
+START_TEST(a_lock_that_was_interrupted_hides_nothing)
+{
+	static struct lock locks[] = {
+	    LOCK_INITIALIZER(LOCK_DEFER), LOCK_INITIALIZER(LOCK_META)};
+	unsigned class = class_debugged(100);
+
+	block(class, 90)[90] = 1;
+	for (unsigned i = 0; i < array_size(locks); i++) {
+		lock_take(&locks[i]);
+		ck_assert_uint_eq(check_all(), 1);
+		lock_release(&locks[i]);
+	}
+}
+END_TEST
+
 START_TEST(the_time_is_limited)
 {
 	unsigned small = class_debugged(100), large = class_debugged(5000);
@@ -327,6 +343,7 @@ exit_check_suite(void)
 	tcase_add_test(tc, only_live_blocks_are_checked);
 	tcase_add_test(tc, an_undone_free_is_checked);
 	tcase_add_test(tc, a_lock_that_stays_is_passed_over);
+	tcase_add_test(tc, a_lock_that_was_interrupted_hides_nothing);
 	tcase_add_test(tc, the_time_is_limited);
 	tcase_add_test(tc, threads_may_go_on);
 	tcase_add_test(tc, children_find_nothing);

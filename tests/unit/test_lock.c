@@ -459,7 +459,38 @@ START_TEST(a_child_frees_the_lock_of_a_thread_that_was_turned_away)
 }
 END_TEST
 
+/* A signal handler may have interrupted a function with locks. */
+START_TEST(a_try_without_order_gets_a_lock_of_any_rank)
+{
+	lock_take(&below);
+	ck_assert(!lock_try_unordered(&below));
+	ck_assert(lock_try_unordered(&above));
+	lock_assert_held(&above);
+	lock_assert_held(&below);
+	lock_release(&above);
+	lock_release(&below);
+	lock_take(&above);
+	lock_take(&below);
+	lock_release(&below);
+	lock_release(&above);
+}
+END_TEST
+
 #ifdef UMEM_DEBUG
+START_TEST(a_try_without_order_gets_no_second_lock_of_one_rank)
+{
+	struct lock same = LOCK_INITIALIZER(LOCK_SLAB);
+
+	lock_take(&lock);
+	ck_assert(!lock_try_unordered(&same));
+	ck_assert_uint_eq(same.state, 0);
+	lock_assert_held(&lock);
+	lock_release(&lock);
+	ck_assert(lock_try_unordered(&same));
+	lock_release(&same);
+}
+END_TEST
+
 START_TEST(a_lock_of_higher_rank_taken_later_aborts)
 {
 	lock_take(&lock);
@@ -536,6 +567,8 @@ END_TEST
 static void
 add_debug_tests(TCase *tcase)
 {
+	tcase_add_test(
+	    tcase, a_try_without_order_gets_no_second_lock_of_one_rank);
 	tcase_add_test_raise_signal(
 	    tcase, a_lock_of_higher_rank_taken_later_aborts, SIGABRT);
 	tcase_add_test_raise_signal(
@@ -581,6 +614,7 @@ lock_suite(void)
 	tcase_add_test(tcase, everything_is_at_rest_while_the_ranks_are_shut);
 	tcase_add_test(
 	    tcase, a_child_frees_the_lock_of_a_thread_that_was_turned_away);
+	tcase_add_test(tcase, a_try_without_order_gets_a_lock_of_any_rank);
 	add_debug_tests(tcase);
 	suite_add_tcase(suite, tcase);
 	return suite;

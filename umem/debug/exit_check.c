@@ -45,8 +45,9 @@
  * free, because fork.c waits for it.
  *
  * exit() may come from a signal handler, which has interrupted this very
- * thread while it held the lock.  So the check tries the lock LOCK_TRIES times,
- * and passes over the cache if it does not get it.
+ * thread while it held the lock, or another one.  So the check tries the lock
+ * LOCK_TRIES times, in spite of the lock order, and passes over the cache if it
+ * does not get it.
  *
  * A damaged block stays where it is after the lock is released: its free is an
  * error, too, after which the block is not allocated again.  So the reports,
@@ -102,7 +103,7 @@ lock_try_long(struct lock *lock)
 	for (unsigned i = 0; i < LOCK_TRIES; i++) {
 		uint32_t never = 0;
 
-		if (lock_try(lock))
+		if (lock_try_unordered(lock))
 			return true;
 		os_futex_wait(&never, 0, LOCK_PAUSE_NS);
 	}
