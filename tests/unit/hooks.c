@@ -11,11 +11,13 @@ void (*hook_heap_freed)(void *at, size_t bytes);
 void (*hook_os_purge)(void *at, size_t bytes);
 void (*hook_os_futex_wait)(const uint32_t *word);
 void (*hook_magazine_install)(void);
+uint64_t hook_now_ns;
 size_t hook_page_size;
 void *hook_taken;
 
 void __real_heap_free(void *at, size_t bytes);
 bool __real_os_purge(void *at, size_t bytes);
+uint64_t __real_os_now_ns(void);
 size_t __real_os_page_size(void);
 bool __real_os_resident(void *at, size_t bytes, unsigned char *pages);
 void __real_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
@@ -35,6 +37,12 @@ __wrap_os_purge(void *at, size_t bytes)
 	if (hook_os_purge != NULL)
 		hook_os_purge(at, bytes);
 	return __real_os_purge(at, bytes);
+}
+
+uint64_t
+__wrap_os_now_ns(void)
+{
+	return hook_now_ns != 0 ? hook_now_ns : __real_os_now_ns();
 }
 
 size_t

@@ -22,6 +22,9 @@ extern void (*hook_os_futex_wait)(const uint32_t *word);
 /* Called before magazine_install(). */
 extern void (*hook_magazine_install)(void);
 
+/* The result of os_now_ns(); 0 means the kernel's clock. */
+extern uint64_t hook_now_ns;
+
 /*
  * The result of os_page_size(), at least the kernel's page size; 0 means the
  * kernel's page size.  While it is set, os_resident() fails, because the kernel
