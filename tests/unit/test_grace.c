@@ -361,10 +361,17 @@ frees_an_object(void)
 /* When the process forks, the magazine loaded on this CPU has room. */
 START_TEST(a_child_frees_what_it_adds_to_a_magazine_of_its_parent)
 {
+	struct domain *domain;
+
 	forked = cache_new("forked", 64);
 	stay_on_this_cpu();
 	defer_delay_ns = 200000000;
-	defer_new(forked, &one);
+	domain = defer_new(forked, &one);
+	/*
+	 * The domain's thread has begun.  While a thread begins, it has locks
+	 * of the address sanitizer, for which a child would wait for ever.
+	 */
+	wait_until(__atomic_load_n(&domain->collect_ns, __ATOMIC_RELAXED) != 0);
 	ck_assert(is_true_in_child(frees_an_object));
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
 	umem_cache_destroy(forked);
