@@ -102,8 +102,8 @@ static const struct {
 	size_t freed, least, most;
 } purges[] = {
     /* Within the target, above it, and far above it. */
-    {1 * MIB, 0, 0},
-    {4 * MIB, 2 * MIB, 4 * MIB},
+    {4 * MIB, 0, 0},
+    {8 * MIB, 2 * MIB, 5 * MIB},
     {LATER, LATER * 2 / 3, LATER},
 };
 
@@ -167,7 +167,7 @@ START_TEST(pressure_grows_with_the_idle_part)
 	}
 	ck_assert_uint_eq(last, RECLAIM_PRESSURE_MOST);
 	/* Little memory may be idle as a whole. */
-	ck_assert_uint_eq(reclaim_pressure(IDLE_LEAST, IDLE_LEAST), 0);
+	ck_assert_uint_eq(reclaim_pressure(MIB, MIB), 0);
 	ck_assert_uint_eq(reclaim_pressure(0, 0), 0);
 	ck_assert_uint_eq(reclaim_age(100, 0), 100);
 }

@@ -177,7 +177,7 @@ alloc_one(struct umem_cache *cache)
  */
 #define LARGE_CLASS_MIN (128 * KIB)
 
-/* Does this CPU cache more of all large classes than their target? */
+/* Does this CPU cache more of all large classes than the target? */
 static bool
 large_classes_exceed_target(unsigned first)
 {
@@ -190,7 +190,7 @@ large_classes_exceed_target(unsigned first)
 			bytes += magazine_rounds_estimate(&cache->mag) *
 				 size_classes.bytes[c];
 	}
-	return bytes > cached_target(heap_committed());
+	return bytes > idle_target(heap_committed());
 }
 
 /*

@@ -17,7 +17,7 @@
  *
  *	So blocks stay only where more than half of the moves were wrong, and
  *	even then one in FEEDBACK_FACTOR is moved, as a continued sample.  The
- *	budget never exceeds the target of cached objects (vmem/target.h),
+ *	budget never exceeds the target of idle memory (vmem/target.h),
  *	which bounds the loss of a program that changes its behaviour.
  *
  *	The sample of recorded blocks must not depend on their fate.  So a new
@@ -86,7 +86,7 @@ record_find(const void *block)
 static void
 budget_add(ssize_t bytes)
 {
-	ssize_t limit = (ssize_t)cached_target(heap_committed());
+	ssize_t limit = (ssize_t)idle_target(heap_committed());
 	ssize_t now = __atomic_add_fetch(&budget, bytes, __ATOMIC_RELAXED);
 
 	if (now > limit)

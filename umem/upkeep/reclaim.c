@@ -18,9 +18,7 @@
  *	A part of the heap may be idle: the target (target.h).  Idle bytes
  *	within the target are released at RECLAIM_AGE_NS.  Pressure is the
  *	number of targets beyond the first that are idle, at most
- *	RECLAIM_PRESSURE_MOST; it shortens the age.  Depots have a target of
- *	their own, four times as large, because a visit to the slabs for each
- *	large object costs more than a page that is idle.
+ *	RECLAIM_PRESSURE_MOST; it shortens the age.
  *
  * Release
  *	update	every 250 ms, the upkeep thread or a slow path: all levels, at
@@ -33,9 +31,9 @@
  *	request	no memory, umem_reap(), malloc_trim(): age 0
  *
  * Step
- *	A step is due after every target of bytes allocated from the heap, at
- *	most STEP_MOST.  If all depots together exceed their target, they are
- *	flushed to the slabs, up to RELEASE_LIMIT.  Because the heap is
+ *	A step is due after every target/STEP_PART bytes allocated from the
+ *	heap, at most STEP_MOST.  If all depots together exceed the target, they
+ *	are flushed to the slabs, up to RELEASE_LIMIT.  Because the heap is
  *	being asked, the program wants memory for some sizes that depots hold
  *	for others.  Otherwise a program that uses several sizes in turn would
  *	end with as much in each depot as it ever had of that size: each depot
@@ -70,7 +68,8 @@
 #include "vmem/panic.h"
 #include "vmem/target.h"
 
-/* Bytes between two steps: the target, at most STEP_MOST. */
+/* Bytes between two steps: this part of the target, at most STEP_MOST. */
+#define STEP_PART 4
 #define STEP_MOST (4 * MIB)
 
 size_t reclaim_at;
@@ -247,13 +246,21 @@ growth_take(size_t fresh, size_t step)
 	return fresh - before;
 }
 
+static size_t
+step_bytes(size_t target)
+{
+	size_t step = target / STEP_PART;
+
+	return step < STEP_MOST ? step : STEP_MOST;
+}
+
 void
 reclaim_check(uint64_t now_ns)
 {
 	size_t at = __atomic_load_n(&reclaim_at, __ATOMIC_RELAXED);
 	size_t total = heap_allocated_total(), fresh = heap_allocated_clean();
-	size_t committed = heap_committed(), target = idle_target(committed);
-	size_t step = target < STEP_MOST ? target : STEP_MOST, grown;
+	size_t target = idle_target(heap_committed());
+	size_t step = step_bytes(target), grown;
 	int saved = errno;
 
 	/* Signed, as in growth_take().  One thread of several does it. */
@@ -261,7 +268,7 @@ reclaim_check(uint64_t now_ns)
 	    !__atomic_compare_exchange_n(&reclaim_at, &at, total + step, false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	reclaim_flush_depots(cached_target(committed));
+	reclaim_flush_depots(target);
 	grown = growth_take(fresh, step);
 	if (grown != 0) {
 		idle_heap_grew(now_ns, fresh);

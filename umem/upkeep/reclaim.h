@@ -13,7 +13,7 @@ extern hidden size_t reclaim_at;
 /* The most bytes that one call of the program releases of a level. */
 #define RELEASE_LIMIT (128 * MIB)
 
-/* The most pressure: an eighth of the memory, or more, is idle. */
+/* The most pressure: half of the memory, or more, is idle. */
 #define RECLAIM_PRESSURE_MOST 3
 
 /*
