@@ -84,7 +84,9 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 	out->is_firewalled = cache->slabs.has_guard_pages;
 	out->nslabs = __atomic_load_n(&cache->slabs.nslabs, __ATOMIC_RELAXED);
 	out->nchunks = slab_total(&cache->slabs);
-	/* Slabs may have been released since used was read. */
+	/* Slabs may have been released since the others were read. */
+	if (out->nslabs > out->nchunks)
+		out->nslabs = out->nchunks;
 	if (used > out->nchunks)
 		used = out->nchunks;
 	stats_read_cached(cache, used, out);
