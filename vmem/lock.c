@@ -264,7 +264,7 @@ lock_take(struct lock *lock)
 		shut_wait(lock);
 }
 
-/* Takes the lock, of whatever rank, if it is free. */
+/* Takes the lock if it is free and fork() has not shut its rank. */
 static inline bool
 lock_try_state(struct lock *lock)
 {

@@ -62,7 +62,7 @@ struct sites {
 	bool are_leaks;     /* the table has columns for leaks */
 	const char *caller; /* selects stacks with this in a name; or NULL */
 	uint64_t now;       /* time from which ages count, in ns */
-	/* What all blocks hold together, if another table knows; else 0. */
+	/* Bytes that all blocks hold, if another table has them; else 0. */
 	double all_held;
 	void *tree; /* of the tallies, for tsearch() */
 	struct site_tally **tallies;

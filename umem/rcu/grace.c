@@ -105,7 +105,7 @@
 #define WAKE_OBJECTS     8192
 /*
  * This part of the budget wakes the thread, too, before a freeing thread has to
- * wait.  The constants below are not measured.
+ * wait.
  */
 #define WAKE_BUDGET_PART 8
 
