@@ -4,7 +4,7 @@
 # script, and the script enlarges and marks boxes.
 # umem samples --pprof: the profile has the figures, functions, lines and files
 # of "umem samples --json", for a process and for its core.
-# timeout: 60
+# timeout: 300
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -106,7 +106,8 @@ for name in "keep_many", "keep_few", "forget":
     assert second[1] == "main", second
     assert first[4].endswith("/sampled"), first
 END
-	# pprof itself, where it is installed.
+	# pprof itself, where Go is installed; Go 1.25 and later build it at its
+	# first use, which takes a minute or more.
 	if command -v go >/dev/null && go tool pprof -h 2>&1 | grep -q pprof; then
 		go tool pprof -top profile >top 2>err ||
 		    { cat top err; exit 1; }
