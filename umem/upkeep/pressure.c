@@ -26,8 +26,8 @@
 #include "vmem/os.h"
 #include "vmem/panic.h"
 
-/* 15 % of the time, the example of psi.rst, is the most pressure. */
-#define STEP_PERCENT 5
+/* 6 % of the time is the most pressure. */
+#define STEP_PERCENT 2
 /* Readings at shorter distances say little: the kernel's clock is coarse. */
 #define READ_NS      ((uint64_t)100000000)
 
