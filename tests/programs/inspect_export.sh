@@ -107,7 +107,7 @@ for name in "keep_many", "keep_few", "forget":
     assert first[4].endswith("/sampled"), first
 END
 	# pprof itself, where Go is installed; Go 1.25 and later build it at its
-	# first use, which takes a minute or more.
+	# first use, which takes 40 s on two idle CPUs.
 	if command -v go >/dev/null && go tool pprof -h 2>&1 | grep -q pprof; then
 		go tool pprof -top profile >top 2>err ||
 		    { cat top err; exit 1; }

@@ -90,12 +90,12 @@ END
 "$CC" -O1 -fno-builtin -I"$TOP" -pthread -o main main.c -L"$B" -lumem_malloc \
     -Wl,-rpath,"$B" || exit 1
 
-# tell FILE - the file says that threads wait half of the time
+# tell FILE PERCENT - the file says that threads wait for this part of the time
 tell() {
 	local began=${EPOCHREALTIME/./} total
 
 	while sleep 0.05; do
-		total=$((1000 + (${EPOCHREALTIME/./} - began) / 2))
+		total=$((1000 + (${EPOCHREALTIME/./} - began) * $2 / 100))
 		echo "some avg10=0.00 avg60=0.00 avg300=0.00 total=$total
 full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$1.new"
 		cat "$1.new" >"$1"
@@ -124,7 +124,7 @@ mkdir -p groups/a/b
 echo 0::/a/b >groups/list
 calm='some avg10=0.00 avg60=0.00 avg300=0.00 total=7412483'
 echo "$calm" >machine
-tell groups/a/b/memory.pressure &
+tell groups/a/b/memory.pressure 50 &
 telling=$!
 trap 'kill $telling' EXIT
 run 20 memory_pressure
@@ -134,10 +134,23 @@ wants 'not called, [6-9][0-9] MiB' "pressure, but no option"
 kill $telling
 
 echo "$calm" >groups/a/b/memory.pressure
-tell machine &
+tell machine 50 &
 telling=$!
 run 2 memory_pressure
 wants 'not called, [6-9][0-9] MiB' "no pressure on the group"
 rm groups/a/b/memory.pressure
 run 20 memory_pressure
 wants 'called, ([0-9]|1[0-5]) MiB' "pressure on the machine"
+kill $telling
+
+# From 6 % on.  The part that the library reads varies, because the file is not
+# written at regular intervals.
+tell machine 10 &
+telling=$!
+run 20 memory_pressure
+wants 'called, ([0-9]|1[0-5]) MiB' "10 % of the time"
+kill $telling
+tell machine 1 &
+telling=$!
+run 2 memory_pressure
+wants 'not called, [6-9][0-9] MiB' "1 % of the time"
