@@ -38,7 +38,7 @@ check_prefetch() {
 }
 
 check malloc 25
-check alloc_larger 31
+check alloc_larger 35
 check free 34
 check aligned_alloc 44
 check umem_cache_alloc 21

@@ -34,7 +34,7 @@ check_sizes(size_t first, size_t last, size_t step)
 	}
 }
 
-/* Check all small sizes, and the sizes near each class and each guess. */
+/* Check all small sizes, and the sizes near each class and each step. */
 static void
 check_table(void)
 {

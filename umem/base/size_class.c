@@ -6,9 +6,6 @@
 
 struct size_classes size_classes;
 
-/* No class can be above this size, because the guess table ends there. */
-_Static_assert(SIZE_CLASS_MAX == (size_t)1 << 23, "guess has rows 15 to 24");
-
 static size_t edited[SIZE_CLASSES] seldom_used; /* sorted, first at index 1 */
 static unsigned nedited;
 
@@ -116,14 +113,10 @@ size_class_start(void)
 			c++;
 		t->small[i] = (uint8_t)c;
 	}
-	for (size_t i = 0; i < array_size(t->guess); i++) {
-		/* The least size - 1 that has this row and these bits. */
-		size_t least = (8 + i % 8) << (i / 8 + 12);
-
-		if (least + 1 > SIZE_CLASS_MAX)
-			break;
-		while (t->bytes[c] < least + 1)
+	c = 1;
+	for (size_t i = 0; i < array_size(t->medium); i++) {
+		while (t->bytes[c] <= i << SIZE_STEP_SHIFT)
 			c++;
-		t->guess[i] = (uint8_t)c;
+		t->medium[i] = (uint8_t)c;
 	}
 }

@@ -9,8 +9,8 @@
  *
  * Two tables map a size to its class.  For sizes up to SIZE_SMALL the table
  * small is indexed by the size in units of 8 bytes.  For larger sizes the table
- * guess gives a first candidate, and the search goes up by one or two classes
- * from there.
+ * medium gives the first class that ends in the step of the size; the search
+ * goes up from there.  Without an edit of the list, each step has one class.
  */
 #ifndef UMEM_SIZE_CLASS_H
 #define UMEM_SIZE_CLASS_H
@@ -21,11 +21,14 @@
 #define SIZE_CLASS_MAX (8 * MIB)
 #define SIZE_CLASSES   200 /* capacity, including class 0 */
 
+/* The distance of two classes above SIZE_SMALL is a multiple of a step. */
+#define SIZE_STEP_SHIFT 13
+
 struct size_classes {
 	unsigned n;
 	size_t bytes[SIZE_CLASSES + 1];    /* [n + 1] is 0, see cache.h */
 	uint8_t small[SIZE_SMALL / 8 + 1]; /* by (size + 7) / 8 */
-	uint8_t guess[10 * 8]; /* by the four highest bits of size - 1 */
+	uint8_t medium[SIZE_CLASS_MAX >> SIZE_STEP_SHIFT]; /* by size - 1 */
 };
 
 extern hidden struct size_classes size_classes;
@@ -53,30 +56,26 @@ size_class_small(size_t size)
 	return size_classes.small[(size + 7) >> 3];
 }
 
-/*
- * The class of a size above SIZE_SMALL; 0 if the size is above the largest
- * class.
- */
+/* The class of a size above SIZE_SMALL that is at most SIZE_CLASS_MAX. */
 static inline unsigned
 size_class_medium(size_t size)
 {
-	unsigned bit = highbit(size - 1);
-	unsigned c;
+	unsigned c = size_classes.medium[(size - 1) >> SIZE_STEP_SHIFT];
 
-	if (size > size_classes.bytes[size_classes.n])
-		return 0;
-	c = size_classes
-		.guess[(bit - 15) * 8 + (((size - 1) >> (bit - 3)) & 7)];
-	while (size_classes.bytes[c] < size)
+	while (unlikely(size_classes.bytes[c] < size))
 		c++;
 	return c;
 }
 
+/* The class of a size; 0 if the size is above the largest class. */
 static inline unsigned
 size_class_of(size_t size)
 {
-	return size <= SIZE_SMALL ? size_class_small(size)
-				  : size_class_medium(size);
+	if (size <= SIZE_SMALL)
+		return size_class_small(size);
+	return size <= size_classes.bytes[size_classes.n]
+		   ? size_class_medium(size)
+		   : 0;
 }
 
 #endif

@@ -253,16 +253,21 @@ slow_pop(size_t size, void **object)
 	return class != 0 && class_pop(class, object);
 }
 
+static noinline void *
+alloc_reclaiming_size(size_t size)
+{
+	bool zeroed;
+
+	return alloc_reclaiming(size, &zeroed);
+}
+
 /* Allocates a block of a size without a fast path, which has been counted. */
 static void *
 alloc_counted(size_t size)
 {
-	bool zeroed;
 	void *object;
 
-	if (slow_pop(size, &object))
-		return object;
-	return alloc_reclaiming(size, &zeroed);
+	return slow_pop(size, &object) ? object : alloc_reclaiming_size(size);
 }
 
 /*
@@ -386,22 +391,38 @@ alloc_countdown_ended(size_t size)
 	return alloc_sample_or_not(size);
 }
 
+/* May a block be allocated that is not counted? */
+static inline bool
+sampling_is_off(void)
+{
+	return (__atomic_load_n(&sampling.mean, __ATOMIC_RELAXED) |
+		   __atomic_load_n(&sampling.chosen, __ATOMIC_RELAXED)) == 0;
+}
+
 /*
- * Counts a small size without a fast path, and then does the work of the fast
- * path.  It makes only tail calls, so it needs no stack frame.  Every size that
- * is counted is in the small table.
+ * While sampling is off, sizes above the small table use their section here,
+ * unless requests must fail, or the library is not started (units is 0).  While
+ * it is on, a small size without a fast path is counted, and then uses its
+ * section.  The function makes only tail calls, so it needs no stack frame.
+ * Every size that is counted is in the small table.
  */
 void *
 alloc_larger(size_t size)
 {
 	void *object;
 
+	if (likely(size - SIZE_SMALL - 1 < SIZE_CLASS_MAX - SIZE_SMALL) &&
+	    likely(sampling_is_off()) && likely(alloc_fast.units != 0))
+		return alloc_pop(size_class_medium(size), &object)
+			   ? object
+			   : alloc_reclaiming_size(size);
 	if (unlikely(!is_counted(size)))
 		return alloc_block(size, /* is_exempt */ false);
 	if (unlikely(!sample_count_within(size)))
 		return alloc_countdown_ended(size);
-	return alloc_pop(size_class_small(size), &object) ? object
-							  : alloc_counted(size);
+	return alloc_pop(size_class_small(size), &object)
+		   ? object
+		   : alloc_reclaiming_size(size);
 }
 
 void *
