@@ -18,8 +18,10 @@
  * frees most of the blocks and repeats the check, because some allocators
  * reuse a slab only when most of it is free.
  *
- * Until then the process stays on one CPU, so that a result does not depend on
- * chance.
+ * Until then the process stays on one CPU, or on two (elsewhere()), so that few
+ * results depend on chance.  One that does: umem compares a free with the newest
+ * frees of the same concurrency ID (mm_cid).  Two threads that run in turn
+ * mostly have the same one, but not always.
  */
 #ifndef TESTS_MISUSE_H
 #define TESTS_MISUSE_H
