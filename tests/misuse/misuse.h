@@ -19,7 +19,7 @@
  * reuse a slab only when most of it is free.
  *
  * Until then the process stays on one CPU, or on two (elsewhere()), so that few
- * results depend on chance.  One that does: umem compares a free with the newest
+ * results depend on chance.  Some do: umem compares a free with the newest
  * frees of the same concurrency ID (mm_cid).  Two threads that run in turn
  * mostly have the same one, but not always.
  */
