@@ -105,6 +105,7 @@ struct cpu_cold {
 			uint32_t left[COUNTED_EVENTS]; /* [a] */
 		} pushes;
 	};
+	uint32_t nswaps; /* exchanges of loaded and previous */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Headers in a block. */

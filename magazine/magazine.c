@@ -332,6 +332,52 @@ stale_to_previous(struct magazine_layer *layer, struct cpu_owned *own)
 	return is_stale(layer, cold->previous);
 }
 
+/*
+ * Replaces a magazine that is smaller than new ones.  Returns the larger one,
+ * with its rounds, or the old one if there is no memory.  mag may be NULL.
+ */
+static struct magazine *
+enlarged(struct magazine_layer *layer, struct magazine *mag, unsigned nrounds)
+{
+	struct magazine *larger;
+
+	if (mag == NULL ||
+	    mag->capacity >= __atomic_load_n(&layer->rounds, __ATOMIC_RELAXED))
+		return mag;
+	larger = magazine_new(layer);
+	if (larger == NULL)
+		return mag;
+	/* The layer may have shrunk since the test. */
+	if (larger->capacity <= mag->capacity) {
+		magazine_delete(larger);
+		return mag;
+	}
+	memcpy(larger->round, mag->round, nrounds * sizeof(void *));
+	larger->nrounds = nrounds;
+	mag->nrounds = 0;
+	magazine_delete(mag);
+	return larger;
+}
+
+/*
+ * The owned header has exchanged its two magazines, or has moved rounds from
+ * one to the other.  If that happens often, they grow.  They are replaced here,
+ * because a program whose objects fit into them never trades them.
+ */
+static void
+note_swapped(struct magazine_layer *layer, struct cpu_owned *own)
+{
+	struct cpu_cold *cold = own->cold;
+
+	if (likely(++cold->nswaps % SIZES_SWAPS != 0))
+		return;
+	sizes_swapped(layer);
+	cold->loaded = enlarged(layer, cold->loaded, own->nrounds);
+	if (cold->previous != NULL)
+		cold->previous =
+		    enlarged(layer, cold->previous, cold->previous->nrounds);
+}
+
 /* A magazine was received from, or passed to, the depot or the slabs. */
 static void
 note_moved(struct magazine_layer *layer, const struct cpu_cold *cold)
@@ -358,6 +404,7 @@ have_rounds(struct magazine_layer *layer, struct cpu_owned *own)
 	if (cold->previous != NULL && cold->previous->nrounds > 0) {
 		if (!rebalance(own))
 			swap_magazines(own);
+		note_swapped(layer, own);
 		umem_assert(own->nrounds > 0);
 		return true;
 	}
@@ -545,6 +592,7 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 	    cold->previous->nrounds < cold->previous->capacity) {
 		swap_magazines(own);
 		rebalance(own);
+		note_swapped(layer, own);
 		return true;
 	}
 	if (cold->previous != NULL)

@@ -12,6 +12,10 @@
  *	- if a CPU has exchanged FLOW magazines of it since the last growth, or
  *	  since the last update: sustained traffic, for which larger magazines
  *	  avoid exchanges, with the depot or with the slabs;
+ *	- if a CPU has exchanged its two magazines of it with each other
+ *	  SIZES_SWAPS times: the number of live objects rises and falls beyond
+ *	  what one of them holds.  That alone makes no magazine larger than
+ *	  SWAPPED_BYTES, because these exchanges take no lock;
  *	- if the lock of the depot or of the slabs is contended;
  *	- if a bulk request is larger than a magazine.
  *	They take no more than a quarter of the budget for one cache.  A cache
@@ -72,13 +76,15 @@
 /* The unit of the budget (an option). */
 size_t magazine_bytes_most = 64 * KIB;
 /* A magazine of the base capacity has at most these bytes and rounds. */
-#define BASE_BYTES  (magazine_bytes_most / 2)
-#define BASE_ROUNDS 62
+#define BASE_BYTES    (magazine_bytes_most / 2)
+#define BASE_ROUNDS   62
+/* Exchanges within a CPU make no larger magazine than this. */
+#define SWAPPED_BYTES (magazine_bytes_most / 4)
 /*
  * The budget of a CPU: bytes beyond the base in the two magazines of all caches
  * together, 4 MiB by default.  One cache may take a quarter of it.
  */
-#define CPU_BYTES   (64 * magazine_bytes_most)
+#define CPU_BYTES     (64 * magazine_bytes_most)
 /* The largest limit of a depot, in bytes; the initial one is IDLE_LEAST. */
 size_t magazine_depot_most = 16 * MIB;
 
@@ -289,6 +295,14 @@ sizes_flow(struct magazine_layer *layer, uint32_t nmoved)
 	__atomic_store_n(&layer->flowed, 1, __ATOMIC_RELAXED);
 	if (nmoved % FLOW == 0)
 		grow_to(layer, layer->rounds_most);
+}
+
+void
+sizes_swapped(struct magazine_layer *layer)
+{
+	size_t most = SWAPPED_BYTES / layer->object_bytes;
+
+	grow_to(layer, capacity_at_most(lesser(most, layer->rounds_most)));
 }
 
 void

@@ -26,6 +26,13 @@ void sizes_end(struct magazine_layer *layer);
 void sizes_flow(struct magazine_layer *layer, uint32_t nmoved);
 
 /*
+ * Called after every SIZES_SWAPS exchanges of the two magazines of a CPU.  The
+ * magazines grow.
+ */
+#define SIZES_SWAPS 1024
+void sizes_swapped(struct magazine_layer *layer);
+
+/*
  * Called when rounds are taken from the slabs and layer->overflowed is set: the
  * depot flushed a magazine to the slabs not long ago.  The depot grows.
  */

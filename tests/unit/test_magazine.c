@@ -514,6 +514,91 @@ START_TEST(traffic_makes_larger_magazines)
 }
 END_TEST
 
+static uint32_t
+count_swaps(void)
+{
+	struct cpu_owned own;
+	uint32_t nswaps;
+
+	ck_assert(cpu_acquire(layer.hot, layer.cold, &own));
+	nswaps = own.cold->nswaps;
+	ck_assert_uint_eq(own.cold->loaded->capacity, layer.rounds);
+	ck_assert_uint_eq(own.cold->previous->capacity, layer.rounds);
+	cpu_release(&own);
+	return nswaps;
+}
+
+/* Each batch crosses the edge of a magazine, but needs no third one. */
+static void
+cross(unsigned nbatches, unsigned batch)
+{
+	void *held[400];
+
+	for (unsigned i = 0; i < nbatches; i++) {
+		for (unsigned j = 0; j < batch; j++)
+			ck_assert_ptr_nonnull(held[j] = get());
+		for (unsigned j = 0; j < batch; j++)
+			put(held[j]);
+	}
+}
+
+START_TEST(exchanges_within_a_cpu_make_larger_magazines)
+{
+	static bool seen[200];
+	struct magazine *chain;
+	unsigned cap, level;
+	uint32_t before;
+
+	if (!start(_i, 64, 0))
+		return;
+	cap = layer.rounds;
+	level = 2 * cap - 10;
+	for (unsigned i = 0; i < level; i++)
+		put(&stamp[i]);
+	cross(100, cap + 20);
+	ck_assert_uint_eq(layer.rounds, cap);
+	cross(3 * SIZES_SWAPS, cap + 20);
+	ck_assert_uint_eq(layer.depot.nmoved, 0);
+	ck_assert_uint_gt(layer.rounds, level);
+	before = count_swaps();
+	cross(100, cap + 20);
+	ck_assert_uint_le(count_swaps(), before + 1);
+	/* No object was lost or doubled. */
+	for (unsigned i = 0; i < level; i++) {
+		size_t n = (size_t)((uint32_t *)get() - stamp);
+
+		ck_assert_uint_lt(n, level);
+		ck_assert(!seen[n]);
+		seen[n] = true;
+	}
+	ck_assert_ptr_null(get());
+	/* The next updates take the budget back. */
+	for (int i = 0; i < 2; i++) {
+		magazine_update(&layer, calm, &chain);
+		flush(chain);
+	}
+	ck_assert_uint_le(layer.rounds, cap);
+	ck_assert_uint_eq(sizes_budget_used, 0);
+	ck_assert_uint_eq(nwrong, 0);
+}
+END_TEST
+
+START_TEST(exchanges_of_large_objects_do_not)
+{
+	unsigned cap;
+
+	if (!start(_i, 4096, 0))
+		return;
+	cap = layer.rounds;
+	for (unsigned i = 0; i < 2 * cap - 2; i++)
+		put(&stamp[i]);
+	cross(5 * SIZES_SWAPS, cap + 2);
+	ck_assert_uint_ge(count_swaps(), SIZES_SWAPS);
+	ck_assert_uint_eq(layer.rounds, cap);
+	ck_assert_uint_eq(sizes_budget_used, 0);
+}
+END_TEST
+
 /* The rounds that a miss asks for; there are none here. */
 static unsigned
 miss(void)
@@ -1140,6 +1225,9 @@ magazine_suite(void)
 	tcase_add_loop_test(
 	    tcase, what_has_room_does_not_go_to_the_depot, 0, 3);
 	tcase_add_loop_test(tcase, traffic_makes_larger_magazines, 0, 3);
+	tcase_add_loop_test(
+	    tcase, exchanges_within_a_cpu_make_larger_magazines, 0, 3);
+	tcase_add_loop_test(tcase, exchanges_of_large_objects_do_not, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_refill_asks_for_twice_as_many_each_time, 0, 6);
 	tcase_add_loop_test(
