@@ -363,6 +363,11 @@ enlarged(struct magazine_layer *layer, struct magazine *mag, unsigned nrounds)
  * The owned header has exchanged its two magazines, or has moved rounds from
  * one to the other.  If that happens often, they grow.  They are replaced here,
  * because a program whose objects fit into them never trades them.
+ *
+ * No section uses them meanwhile, because the header is owned; cpu_release()
+ * publishes the new ones.  cpu_seems_empty() and cpu_prefetch(), which other
+ * threads call, do not read the rounds of a magazine.  For the lock of meta see
+ * add_magazine().
  */
 static void
 note_swapped(struct magazine_layer *layer, struct cpu_owned *own)

@@ -27,7 +27,7 @@ void sizes_flow(struct magazine_layer *layer, uint32_t nmoved);
 
 /*
  * Called after every SIZES_SWAPS exchanges of the two magazines of a CPU.  The
- * magazines grow.
+ * capacity grows, unless a magazine would be larger than SWAPPED_BYTES.
  */
 #define SIZES_SWAPS 1024
 void sizes_swapped(struct magazine_layer *layer);

@@ -491,21 +491,30 @@ START_TEST(what_has_room_does_not_go_to_the_depot)
 }
 END_TEST
 
-START_TEST(traffic_makes_larger_magazines)
+/* Batches of gets and as many puts. */
+static void
+flow(unsigned nbatches, unsigned batch)
 {
 	void *held[1000];
+
+	ck_assert_uint_le(batch, array_size(held));
+	for (unsigned i = 0; i < nbatches; i++) {
+		for (unsigned j = 0; j < batch; j++)
+			ck_assert_ptr_nonnull(held[j] = get());
+		for (unsigned j = 0; j < batch; j++)
+			put(held[j]);
+	}
+}
+
+START_TEST(traffic_makes_larger_magazines)
+{
 	unsigned before;
 
 	if (!start(_i, 64, 0))
 		return;
 	fill_slab(NOBJECTS);
 	before = layer.rounds;
-	for (int i = 0; i < 40; i++) {
-		for (int j = 0; j < 1000; j++)
-			ck_assert_ptr_nonnull(held[j] = get());
-		for (int j = 0; j < 1000; j++)
-			put(held[j]);
-	}
+	flow(40, 1000);
 	ck_assert_uint_gt(layer.rounds, before);
 	ck_assert_uint_le(layer.rounds, layer.rounds_most);
 	ck_assert_uint_eq(nwrong, 0);
@@ -528,20 +537,6 @@ count_swaps(void)
 	return nswaps;
 }
 
-/* Each batch crosses the edge of a magazine, but needs no third one. */
-static void
-cross(unsigned nbatches, unsigned batch)
-{
-	void *held[400];
-
-	for (unsigned i = 0; i < nbatches; i++) {
-		for (unsigned j = 0; j < batch; j++)
-			ck_assert_ptr_nonnull(held[j] = get());
-		for (unsigned j = 0; j < batch; j++)
-			put(held[j]);
-	}
-}
-
 START_TEST(exchanges_within_a_cpu_make_larger_magazines)
 {
 	static bool seen[200];
@@ -555,13 +550,13 @@ START_TEST(exchanges_within_a_cpu_make_larger_magazines)
 	level = 2 * cap - 10;
 	for (unsigned i = 0; i < level; i++)
 		put(&stamp[i]);
-	cross(100, cap + 20);
+	flow(100, cap + 20);
 	ck_assert_uint_eq(layer.rounds, cap);
-	cross(3 * SIZES_SWAPS, cap + 20);
+	flow(3 * SIZES_SWAPS, cap + 20);
 	ck_assert_uint_eq(layer.depot.nmoved, 0);
 	ck_assert_uint_gt(layer.rounds, level);
 	before = count_swaps();
-	cross(100, cap + 20);
+	flow(100, cap + 20);
 	ck_assert_uint_le(count_swaps(), before + 1);
 	/* No object was lost or doubled. */
 	for (unsigned i = 0; i < level; i++) {
@@ -592,7 +587,7 @@ START_TEST(exchanges_of_large_objects_do_not)
 	cap = layer.rounds;
 	for (unsigned i = 0; i < 2 * cap - 2; i++)
 		put(&stamp[i]);
-	cross(5 * SIZES_SWAPS, cap + 2);
+	flow(5 * SIZES_SWAPS, cap + 2);
 	ck_assert_uint_ge(count_swaps(), SIZES_SWAPS);
 	ck_assert_uint_eq(layer.rounds, cap);
 	ck_assert_uint_eq(sizes_budget_used, 0);
@@ -877,19 +872,6 @@ END_TEST
  * Allocate and free 1000 objects ntimes, so that the CPU and the depot exchange
  * magazines all the time.
  */
-static void
-flow(unsigned ntimes)
-{
-	void *held[1000];
-
-	for (unsigned i = 0; i < ntimes; i++) {
-		for (int j = 0; j < 1000; j++)
-			ck_assert_ptr_nonnull(held[j] = get());
-		for (int j = 0; j < 1000; j++)
-			put(held[j]);
-	}
-}
-
 START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 {
 	struct magazine *chain;
@@ -903,7 +885,7 @@ START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 		put(get());
 	ck_assert_uint_eq(layer.rounds, layer.rounds_base);
 	ck_assert_uint_eq(sizes_budget_used, 0);
-	flow(100);
+	flow(100, 1000);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
 	ck_assert_uint_gt(layer.rounds, layer.rounds_base);
 	ck_assert_uint_le(layer.rounds * layer.object_bytes, cpu_bytes / 8);
@@ -912,7 +894,7 @@ START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 	/* The cache keeps its budget while the traffic lasts. */
 	magazine_update(&layer, calm, &chain);
 	flush(chain);
-	flow(100);
+	flow(100, 1000);
 	magazine_update(&layer, calm, &chain);
 	flush(chain);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
@@ -973,7 +955,7 @@ START_TEST(what_all_take_is_bounded)
 	for (unsigned i = 0; i < array_size(others); i++) {
 		memset(&layer, 0, sizeof(layer));
 		ck_assert(magazine_layer_init(&layer, 8192, 0, CPU_GUARD_NONE));
-		flow(50);
+		flow(50, 1000);
 		ngrown += layer.rounds > layer.rounds_base;
 		ck_assert_uint_ge(layer.rounds, layer.rounds_base);
 		ck_assert_uint_le(sizes_budget_used, cpu_bytes);

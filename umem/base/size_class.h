@@ -9,8 +9,9 @@
  *
  * Two tables map a size to its class.  For sizes up to SIZE_SMALL the table
  * small is indexed by the size in units of 8 bytes.  For larger sizes the table
- * medium gives the first class that ends in the step of the size; the search
- * goes up from there.  Without an edit of the list, each step has one class.
+ * medium gives the class of the least size in the same step of 8 KiB; the
+ * search goes up from there.  It ends at once unless UMEM_OPTIONS has edited
+ * the list.
  */
 #ifndef UMEM_SIZE_CLASS_H
 #define UMEM_SIZE_CLASS_H
@@ -21,7 +22,7 @@
 #define SIZE_CLASS_MAX (8 * MIB)
 #define SIZE_CLASSES   200 /* capacity, including class 0 */
 
-/* The distance of two classes above SIZE_SMALL is a multiple of a step. */
+/* Above SIZE_SMALL, the sizes before any edit are multiples of a step. */
 #define SIZE_STEP_SHIFT 13
 
 struct size_classes {
@@ -56,7 +57,10 @@ size_class_small(size_t size)
 	return size_classes.small[(size + 7) >> 3];
 }
 
-/* The class of a size above SIZE_SMALL that is at most SIZE_CLASS_MAX. */
+/*
+ * The class of a size above SIZE_SMALL that is at most SIZE_CLASS_MAX.  The
+ * tables must have been filled.
+ */
 static inline unsigned
 size_class_medium(size_t size)
 {

@@ -253,6 +253,7 @@ slow_pop(size_t size, void **object)
 	return class != 0 && class_pop(class, object);
 }
 
+/* Like alloc_reclaiming(), for a tail call. */
 static noinline void *
 alloc_reclaiming_size(size_t size)
 {

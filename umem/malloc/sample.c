@@ -59,6 +59,8 @@
  *		< counted_end	countdown a thread reads mean; 0 means no
  *				sample.  counted_end is at most SIZE_SMALL + 1,
  *				so the small table has the class.
+ *	otherwise, if size	If mean and chosen are 0, alloc_larger() runs
+ *		> SIZE_SMALL	the section, and the block is no sample.
  *	otherwise		alloc_block() reads mean, and runs the section,
  *				which is correct, but slower.
  *	The thread that takes a sample reads mean again, and ignores a mark of a
