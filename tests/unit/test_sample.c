@@ -1061,6 +1061,42 @@ START_TEST(on_and_off_while_threads_work)
 }
 END_TEST
 
+enum {
+	SETTER_ROUNDS = 10000
+};
+static pthread_barrier_t setters;
+static unsigned ndisagreed;
+
+/* Two threads set an interval at once; one of them compares the words then. */
+static void *
+set_often(void *mean)
+{
+	for (int i = 0; i < SETTER_ROUNDS; i++) {
+		pthread_barrier_wait(&setters);
+		umem_sample((uintptr_t)mean);
+		if (pthread_barrier_wait(&setters) != 0)
+			ndisagreed += sampling.chosen != sampling.mean;
+	}
+	return NULL;
+}
+
+START_TEST(two_threads_that_set_the_interval_leave_it_chosen)
+{
+	pthread_t thread[2];
+
+	pthread_barrier_init(&setters, NULL, 2);
+	for (uintptr_t i = 0; i < 2; i++)
+		pthread_create(
+		    &thread[i], NULL, set_often, (void *)(10 * (i + 1)));
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	pthread_barrier_destroy(&setters);
+	ck_assert_uint_eq(ndisagreed, 0);
+	ck_assert_int_eq(umem_sample(0), 0);
+	ck_assert_uint_eq(sampling.chosen, 0);
+}
+END_TEST
+
 static void *freed_span, *next_sample;
 
 /* Allocates the freed span again, as another thread might. */
@@ -1317,6 +1353,7 @@ sample_suite(void)
 	tcase_add_test(tc, with_mtbf_both_are_in_force);
 	tcase_add_test(tc, another_thread_may_free);
 	tcase_add_test(tc, on_and_off_while_threads_work);
+	tcase_add_test(tc, two_threads_that_set_the_interval_leave_it_chosen);
 	tcase_add_test(
 	    tc, the_span_that_a_sample_leaves_may_be_a_sample_at_once);
 	tcase_add_test(tc, a_mixture_of_words_serves_every_size_from_its_class);

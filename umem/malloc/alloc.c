@@ -64,6 +64,17 @@ choose_for_mtbf(void)
 	alloc_store_word(&alloc_fast.small_end, 0);
 }
 
+static void
+choose_sections(size_t mean, uint32_t mtbf)
+{
+	alloc_store_word(&alloc_fast.object_least, 1);
+	alloc_store_word(&alloc_fast.units, mtbf == 0 ? page_map.units : 0);
+	if (mtbf == 0)
+		choose_for_mean(mean);
+	else
+		choose_for_mtbf();
+}
+
 /*
  * If mean or mtbf_interval changes meanwhile, the loop repeats.  Otherwise the
  * stores here could overwrite the stores that another thread made for the new
@@ -72,24 +83,16 @@ choose_for_mtbf(void)
 void
 alloc_choose_paths(void)
 {
-	size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
+	size_t mean;
 	uint32_t mtbf;
 
-	alloc_store_word(&sampling.chosen, mean);
-	/* With checks on, every call takes the slow path. */
-	if (alloc_fast.place.base == NULL || cache_checked)
-		return;
-	alloc_store_word(&alloc_fast.object_least, 1);
 	do {
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
 		alloc_store_word(&sampling.chosen, mean);
-		alloc_store_word(
-		    &alloc_fast.units, mtbf == 0 ? page_map.units : 0);
-		if (mtbf == 0)
-			choose_for_mean(mean);
-		else
-			choose_for_mtbf();
+		/* Otherwise, and with checks on, all calls are slow. */
+		if (alloc_fast.place.base != NULL && !cache_checked)
+			choose_sections(mean, mtbf);
 	} while (__atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST) != mean ||
 		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
 }
