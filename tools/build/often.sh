@@ -20,6 +20,7 @@ PROGRAMS=(
 	"git log --stat -n 100"
 	"bash -c 'for i in {1..20000}; do a[i]=\$i; done'"
 	"gcc -O1 -I. -D_GNU_SOURCE -c -o $B/some.o umem/base/size_class.c"
+	"apt list --installed" # C++
 	"build/bench/larson 0.2"
 	"build/bench/churn 0.1"
 	"build/bench/cubes 0.1"
