@@ -550,6 +550,7 @@ START_TEST(exchanges_within_a_cpu_make_larger_magazines)
 	level = 2 * cap - 10;
 	for (unsigned i = 0; i < level; i++)
 		put(&stamp[i]);
+	/* A batch crosses the edge of a magazine, but needs no third one. */
 	flow(100, cap + 20);
 	ck_assert_uint_eq(layer.rounds, cap);
 	flow(3 * SIZES_SWAPS, cap + 20);
@@ -868,10 +869,6 @@ START_TEST(a_crowd_keeps_to_the_budget)
 }
 END_TEST
 
-/*
- * Allocate and free 1000 objects ntimes, so that the CPU and the depot exchange
- * magazines all the time.
- */
 START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 {
 	struct magazine *chain;
@@ -885,6 +882,7 @@ START_TEST(a_cache_with_traffic_takes_budget_and_returns_it)
 		put(get());
 	ck_assert_uint_eq(layer.rounds, layer.rounds_base);
 	ck_assert_uint_eq(sizes_budget_used, 0);
+	/* The CPU and the depot exchange magazines all the time. */
 	flow(100, 1000);
 	ck_assert_uint_eq(layer.rounds, layer.rounds_most);
 	ck_assert_uint_gt(layer.rounds, layer.rounds_base);

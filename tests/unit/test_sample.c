@@ -1067,7 +1067,10 @@ enum {
 static pthread_barrier_t setters;
 static unsigned ndisagreed;
 
-/* Two threads set an interval at once; one of them compares the words then. */
+/*
+ * In each round, two threads set different intervals at the same time.  When
+ * both have done so, one of them compares the words.
+ */
 static void *
 set_often(void *mean)
 {

@@ -64,6 +64,7 @@ choose_for_mtbf(void)
 	alloc_store_word(&alloc_fast.small_end, 0);
 }
 
+/* Opens the sections to the sizes that need no slow path now. */
 static void
 choose_sections(size_t mean, uint32_t mtbf)
 {
@@ -90,7 +91,7 @@ alloc_choose_paths(void)
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
 		alloc_store_word(&sampling.chosen, mean);
-		/* Otherwise, and with checks on, all calls are slow. */
+		/* Without sections or with checks, all calls are slow. */
 		if (alloc_fast.place.base != NULL && !cache_checked)
 			choose_sections(mean, mtbf);
 	} while (__atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST) != mean ||
