@@ -42,14 +42,17 @@
 #include "vmem/hash.h"
 #include "vmem/os.h"
 
-/* In a smaller heap, a wasted huge page would be more than a quarter of it. */
-#define HUGE_HEAP_MIN   (8 * MIB)
 /* Small blocks will fill a heap of this size sooner or later. */
 #define FILLED_HEAP_MIN (32 * MIB)
 #define LARGE_BLOCK_MIN (1 * MIB)
 #define RUN_DENSE_MIN   (14 * MIB) /* shortest run of a dense heap */
 #define RUN_MIN         (6 * MIB)  /* shorter runs are not worth a probe */
 #define WASTE_PART      16 /* 1/16 of the heap may be untouched in a run */
+/*
+ * The program has touched half of the last huge page of a run, on average.  In
+ * a smaller heap, the other half would be more than WASTE_PART.
+ */
+#define HUGE_HEAP_MIN   (WASTE_PART * HUGE_PAGE / 2)
 #define DENSITY_ONE     64 /* density is in units of 1/64 */
 #define DENSITY_HIGH    48 /* in units of 1/DENSITY_ONE */
 #define DENSITY_LOW     16 /* in units of 1/DENSITY_ONE */

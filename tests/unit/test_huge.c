@@ -63,8 +63,8 @@ START_TEST(a_dense_heap_wants_huge_pages)
 {
 	grow(MANY, 1);
 	ck_assert(wanted());
-	ck_assert(wanted_for(8 * MIB, 64 * KIB));
-	ck_assert(!wanted_for(8 * MIB - 1, 64 * KIB));
+	ck_assert(wanted_for(16 * MIB, 64 * KIB));
+	ck_assert(!wanted_for(16 * MIB - 1, 64 * KIB));
 }
 END_TEST
 
@@ -79,14 +79,11 @@ START_TEST(a_sparse_heap_wants_none)
 }
 END_TEST
 
-/*
- * At most a sixteenth of the heap is untouched in a run.  A dense heap gets at
- * least 14 MiB.
- */
+/* At most a sixteenth of the heap is untouched in a run. */
 START_TEST(a_run_is_as_long_as_its_density_allows)
 {
 	grow(MANY, 1);
-	ck_assert_uint_eq(run_in(8 * MIB), 14 * MIB);
+	ck_assert_uint_eq(run_in(16 * MIB), 16 * MIB);
 	ck_assert_uint_eq(run_in(64 * MIB), 64 * MIB);
 	/* Every other page is touched. */
 	grow(MANY, 2);
@@ -97,7 +94,10 @@ START_TEST(a_run_is_as_long_as_its_density_allows)
 }
 END_TEST
 
-/* For heaps of many sizes; n of every 16 pages are touched. */
+/*
+ * For heaps of many sizes; n of every 16 pages are touched.  A dense heap gets
+ * at least 14 MiB.
+ */
 START_TEST(a_run_is_whole_huge_pages)
 {
 	size_t page = os_page_size();
@@ -110,8 +110,10 @@ START_TEST(a_run_is_whole_huge_pages)
 			at[i * page] = 1;
 	for (unsigned i = 0; i < MANY; i++, at += PIECE)
 		huge_growth_record((uintptr_t)at, (uintptr_t)at + PIECE, false);
-	for (size_t heap = 8 * MIB; heap < 500 * MIB; heap += MIB + 64 * KIB)
+	for (size_t heap = 16 * MIB; heap < 500 * MIB; heap += MIB + 64 * KIB)
 		ck_assert_uint_eq(run_in(heap) % HUGE_PAGE, 0);
+	if (_i > 12 && _i < 15)
+		ck_assert_uint_eq(run_in(16 * MIB), 14 * MIB);
 }
 END_TEST
 
