@@ -24,7 +24,7 @@
  *	less than half is touched, or if the run would be too short to be worth
  *	a probe.  When a program turns to sparse use, the first sparse probe
  *	lowers the density and the second stops the runs.  Up to 3/5 of the heap
- *	may be untouched by then.
+ *	may be untouched by then.  A heap below HUGE_HEAP_MIN has no run.
  *
  *	In a heap of FILLED_HEAP_MIN or more, small blocks will fill the memory
  *	sooner or later.  Growth for small blocks is then refused huge pages
@@ -49,8 +49,8 @@
 #define RUN_MIN         (6 * MIB)  /* shorter runs are not worth a probe */
 #define WASTE_PART      16 /* 1/16 of the heap may be untouched in a run */
 /*
- * The program has touched half of the last huge page of a run, on average.  In
- * a smaller heap, the other half would be more than WASTE_PART.
+ * A program has touched half of the last huge page of a run, on average.  The
+ * other half would be more than 1/WASTE_PART of a smaller heap.
  */
 #define HUGE_HEAP_MIN   (WASTE_PART * HUGE_PAGE / 2)
 #define DENSITY_ONE     64 /* density is in units of 1/64 */
