@@ -71,7 +71,7 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(HEAP_LIMITS_HARD, heap_limits.hard)                                  \
 	T(HEAP_LIMITS_SOFT, heap_limits.soft)                                  \
 	T(HELP, options.help)                                                  \
-	T(HUGE_IS_ALLOWED, huge_is_allowed)                                    \
+	T(HUGE_USE, huge_use)                                                  \
 	T(LOG_CONTENTS, log_bytes_wanted[LOG_CONTENTS])                        \
 	T(LOG_FAIL, log_bytes_wanted[LOG_FAIL])                                \
 	T(LOG_SLAB, log_bytes_wanted[LOG_SLAB])                                \
@@ -127,7 +127,8 @@ static const struct option_list {
     [WORDS_BACKEND] = {{{"sbrk", 0}, {"mmap", 0}}},
     [WORDS_FIT] = {{{"instant", 0}, {"best", VM_BESTFIT},
 	{"first", VM_FIRSTFIT}, {"next", VM_NEXTFIT}}},
-    [WORDS_HUGE] = {{{"auto", true}, {"no", false}}},
+    [WORDS_HUGE] = {{{"auto", HUGE_AUTO}, {"no", HUGE_NO},
+	{"always", HUGE_ALWAYS}}},
     [WORDS_MESSAGE] = {{{"safe", false}, {"any", true}}},
     [WORDS_MODE] = {{{"rseq", RSEQ_LIBC}, {"own", RSEQ_OWN},
 	{"locked", RSEQ_NONE}}},
@@ -230,9 +231,9 @@ const struct option option_table[] = {
 	.type = OPTION_WORD,
 	.words = WORDS_HUGE,
 	.is_live = true,
-	.target = TARGET_HUGE_IS_ALLOWED,
-	.initial = true,
-	.help = "whether a heap uses huge pages when it grows",
+	.target = TARGET_HUGE_USE,
+	.initial = HUGE_AUTO,
+	.help = "which growth of the heap uses huge pages",
     },
     {
 	.name = "log",

@@ -36,6 +36,11 @@
  *	half its size.  The huge pages come first, because programs fill blocks
  *	from the start.
  *
+ * Always
+ *	With HUGE_ALWAYS all growth uses huge pages, from the first on, and
+ *	there is no probe.  It is for programs whose time matters more than
+ *	their memory.
+ *
  * Locking: the caller holds the heap's lock, which guards everything here.
  */
 #include "vmem/huge.h"
@@ -75,7 +80,7 @@ static size_t run_bytes; /* bytes of huge pages since the last probe */
 static size_t run_max_bytes;
 static bool for_small; /* the latest huge_growth_max() was for a small block */
 
-bool huge_is_allowed = true;
+enum huge_use huge_use = HUGE_AUTO;
 
 /*
  * Add the pages sampled in each quarter of a probe, and the touched pages among
@@ -183,7 +188,11 @@ size_t
 huge_growth_max(size_t heap_bytes, size_t block_bytes)
 {
 	for_small = block_bytes < LARGE_BLOCK_MIN;
-	if (!huge_is_allowed || heap_bytes < HUGE_HEAP_MIN)
+	if (huge_use == HUGE_ALWAYS) {
+		run_max_bytes = SIZE_MAX; /* no probe */
+		return SIZE_MAX;
+	}
+	if (huge_use == HUGE_NO || heap_bytes < HUGE_HEAP_MIN)
 		return 0;
 	if (heap_bytes >= FILLED_HEAP_MIN && for_small &&
 	    !probes_are_sparse()) {

@@ -21,7 +21,13 @@ size_t huge_growth_next(bool *probe);
 /* Record that the heap has grown by [from, to), with huge pages or without. */
 void huge_growth_record(uintptr_t from, uintptr_t to, bool huge);
 
-/* May the heap use huge pages at all?  (an option) */
-extern hidden bool huge_is_allowed;
+/* Which growth of the heap uses huge pages? */
+enum huge_use {
+	HUGE_NO,
+	HUGE_AUTO,  /* growth that the program is likely to touch */
+	HUGE_ALWAYS /* all growth */
+};
+
+extern hidden enum huge_use huge_use; /* an option */
 
 #endif

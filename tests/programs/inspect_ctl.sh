@@ -83,7 +83,7 @@ says 2 "umem: depot_bytes: '2g' is not from 0 to 1g" ctl $pid depot_bytes=2g
 says 2 "umem: depot_bytes: 'x' is not a size" ctl $pid depot_bytes=x
 says 2 "umem: reap_interval: '0' is not from 1 to 1000000 seconds" \
     ctl $pid reap_interval=0
-says 2 "umem: huge_pages: 'on' is not auto or no" ctl $pid huge_pages=on
+says 2 "umem: huge_pages: 'on' is not auto or no or always" ctl $pid huge_pages=on
 says 2 "umem: noabort: '1' is not yes or no" ctl $pid noabort=1
 # A wrong argument changes nothing, nor do those before it.
 says 2 "umem: no option x; see umem options" ctl $pid depot_bytes=3m x=1

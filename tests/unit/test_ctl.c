@@ -53,7 +53,9 @@ START_TEST(values_are_those_of_the_environment)
 	ck_assert_uint_eq(magazine_depot_most, 4 * MIB);
 	check_change("depot_bytes", "1000", "4m");
 	check_change("huge_pages", "no", "auto");
-	ck_assert(!huge_is_allowed);
+	ck_assert_int_eq(huge_use, HUGE_NO);
+	check_change("huge_pages", "always", "no");
+	ck_assert_int_eq(huge_use, HUGE_ALWAYS);
 	check_change("reap_interval", "5", "0.25");
 	check_change("reap_interval", "0.25", "5");
 	check_change("rcu_delay", "3", "10");

@@ -21,6 +21,7 @@
 #include "tests/time_limit.h"
 #include "tests/unit/hooks.h"
 #include "vmem/heap.h"
+#include "vmem/huge.h"
 #include "vmem/os.h"
 
 #define UNIT HEAP_UNIT
@@ -834,6 +835,30 @@ START_TEST(only_growth_of_a_large_heap_by_small_blocks_is_huge)
 }
 END_TEST
 
+/* For small blocks and large ones, which no program has touched. */
+START_TEST(all_growth_is_huge_if_the_option_demands_it)
+{
+	bool zeroed;
+	char *at, *large;
+
+	if (!huge_pages_are_known())
+		return;
+	huge_use = HUGE_ALWAYS;
+	fill_committed();
+	at = heap_alloc(UNIT, UNIT, &zeroed);
+	ck_assert(is_huge(at));
+	ck_assert_uint_eq(heap_end() % (2 * MIB), 0);
+	large = heap_alloc(256 * MIB, UNIT, &zeroed);
+	ck_assert(is_huge(large));
+	ck_assert(is_huge(large + 255 * MIB));
+	/* Memory that a purge took comes back as small pages. */
+	memset(at, 1, UNIT);
+	heap_free(large, 256 * MIB);
+	ck_assert_uint_ne(heap_purge(0, SIZE_MAX), 0);
+	ck_assert(!is_huge(at));
+}
+END_TEST
+
 START_TEST(foreign_mappings_in_the_heap_keep_their_advice)
 {
 	char *hole[2], *at, *before = NULL;
@@ -921,6 +946,7 @@ heap_suite(void)
 	tcase_add_test(tcase, under_rlimit_as_memory_ends_and_comes_back);
 	tcase_add_test(
 	    tcase, only_growth_of_a_large_heap_by_small_blocks_is_huge);
+	tcase_add_test(tcase, all_growth_is_huge_if_the_option_demands_it);
 	tcase_add_test(tcase, foreign_mappings_in_the_heap_keep_their_advice);
 	tcase_add_test(tcase, the_public_arena_gives_whole_writable_pages);
 	suite_add_tcase(suite, tcase);

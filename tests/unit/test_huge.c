@@ -180,11 +180,30 @@ END_TEST
 START_TEST(the_option_forbids_them)
 {
 	grow(MANY, 1);
-	huge_is_allowed = false;
+	huge_use = HUGE_NO;
 	ck_assert(!wanted());
 	ck_assert(!wanted_for(64 * MIB, 64 * KIB));
-	huge_is_allowed = true;
+	huge_use = HUGE_AUTO;
 	ck_assert(wanted());
+}
+END_TEST
+
+/* All growth, even the first and that of a heap that is not touched. */
+START_TEST(the_option_demands_them)
+{
+	bool probe;
+
+	huge_use = HUGE_ALWAYS;
+	for (int i = 0; i < 2; i++) {
+		ck_assert_uint_eq(huge_growth_max(0, 64 * KIB), SIZE_MAX);
+		ck_assert_uint_eq(huge_growth_max(64 * MIB, GIB), SIZE_MAX);
+		ck_assert_uint_ge(huge_growth_next(&probe), 64 * GIB);
+		ck_assert(!probe);
+		grow(MANY, 0);
+		huge_growth_record(HUGE_PAGE, HUGE_PAGE + 64 * GIB, true);
+	}
+	huge_use = HUGE_AUTO;
+	ck_assert(!wanted());
 }
 END_TEST
 
@@ -273,6 +292,7 @@ huge_suite(void)
 	tcase_add_loop_test(
 	    tcase, small_blocks_that_are_not_written_want_none, 0, 2);
 	tcase_add_test(tcase, the_option_forbids_them);
+	tcase_add_test(tcase, the_option_demands_them);
 	tcase_add_test(tcase, one_piece_in_some_is_a_probe);
 	tcase_add_test(tcase, sparse_use_of_huge_pages_is_found_out);
 	suite_add_tcase(suite, tcase);
