@@ -38,8 +38,8 @@
  *
  * Always
  *	With HUGE_ALWAYS all growth uses huge pages, from the first on, and
- *	there is no probe.  It is for programs whose time matters more than
- *	their memory.
+ *	there is no probe, so nothing bounds the waste.  The user chooses this
+ *	for a program that must be fast rather than small.
  *
  * Locking: the caller holds the heap's lock, which guards everything here.
  */
