@@ -16,8 +16,8 @@
  *	the memory of others.
  *
  * Huge pages
- *	By default, the heap grows by huge pages where the program is likely to
- *	fill them (huge.c).  For other memory it advises the kernel against huge pages,
+ *	By default, the heap grows by huge pages where the program is likely
+ *	to fill them (huge.c).  For other memory it advises the kernel against huge pages,
  *	independently of the default of the system.  After a purge it advises
  *	the kernel against huge pages in all committed memory.
  *
