@@ -17,9 +17,9 @@
  *
  * Huge pages
  *	By default, the heap grows by huge pages where the program is likely
- *	to fill them (huge.c).  For other memory it advises the kernel against huge pages,
- *	independently of the default of the system.  After a purge it advises
- *	the kernel against huge pages in all committed memory.
+ *	to fill them (huge.c).  For other memory it advises the kernel against
+ *	huge pages, independently of the default of the system.  After a purge
+ *	it advises the kernel against huge pages in all committed memory.
  *
  * Locking: heap_lock guards committed_end and reserved_end.  It is held while
  * the kernel reserves and commits memory.
