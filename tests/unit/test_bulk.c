@@ -168,6 +168,32 @@ START_TEST(null_objects_are_ignored)
 }
 END_TEST
 
+/* One object of n is NULL or equals an earlier one: at each place, by each. */
+START_TEST(the_first_object_that_is_not_distinct_is_found)
+{
+	void *const whole[] = {held, held + 1, held + 2, held + 3, held + 4,
+	    held + 5, held + 6, held + 7, held + 8};
+	void *objects[sizeof(whole) / sizeof(*whole)];
+	unsigned most = sizeof(whole) / sizeof(*whole);
+
+	for (unsigned n = 0; n <= most; n++) {
+		ck_assert_uint_eq(magazine_distinct(whole, n), n);
+		for (unsigned bad = 0; bad < most; bad++) {
+			unsigned want = bad < n ? bad : n;
+
+			memcpy(objects, whole, sizeof(whole));
+			objects[bad] = NULL;
+			ck_assert_uint_eq(magazine_distinct(objects, n), want);
+			for (unsigned back = 1; back <= bad; back++) {
+				objects[bad] = whole[bad - back];
+				ck_assert_uint_eq(magazine_distinct(objects, n),
+				    back <= 2 ? want : n);
+			}
+		}
+	}
+}
+END_TEST
+
 START_TEST(objects_are_constructed_once)
 {
 	umem_cache_t *cache = umem_cache_create("made", sizeof(struct object),
@@ -385,6 +411,7 @@ bulk_suite(void)
 	tcase_add_test(tcase, no_object_is_asked_for_and_none_is_touched);
 	tcase_add_test(tcase, no_object_is_freed_into_a_magazine_with_room);
 	tcase_add_loop_test(tcase, null_objects_are_ignored, 0, 2);
+	tcase_add_test(tcase, the_first_object_that_is_not_distinct_is_found);
 	tcase_add_test(tcase, objects_are_constructed_once);
 	tcase_add_test(
 	    tcase, a_constructor_that_refuses_fails_the_whole_request);
