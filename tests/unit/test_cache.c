@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -1086,6 +1087,45 @@ START_TEST(objects_outlive_their_cache)
 	ck_assert_ptr_nonnull(
 	    strstr(text, "umem: umem_cache_destroy: 'objects' (0x"));
 	ck_assert_ptr_nonnull(strstr(text, ") not empty\n"));
+	ck_assert_ptr_nonnull(strstr(text, "umem: 1 object in use:\n"));
+}
+END_TEST
+
+static int
+by_address(const void *a, const void *b)
+{
+	const struct object *const *one = a, *const *other = b;
+
+	return (*one > *other) - (*one < *other);
+}
+
+/* Writes the report that it expects, and then a report. */
+static void
+destroy_with_seven_out(void)
+{
+	umem_cache_t *cache = create(0);
+
+	take_many(cache, 20);
+	free_many(cache, 13);
+	qsort(objects + 13, 7, sizeof(objects[0]), by_address);
+	dprintf(2, "umem: 7 objects in use:\n");
+	for (unsigned i = 13; i < 17; i++)
+		dprintf(2, "umem:     %p\n", (void *)objects[i]);
+	dprintf(2, "umem:     and 3 more\n");
+	umem_cache_destroy(cache);
+	_exit(0);
+}
+
+START_TEST(the_report_of_a_cache_in_use_names_objects)
+{
+	const char *text = child_writes(destroy_with_seven_out);
+	const char *report = strstr(text, "umem: umem_cache_destroy: ");
+
+	ck_assert(child_exited(0));
+	ck_assert_ptr_nonnull(report);
+	report = strchr(report, '\n') + 1;
+	ck_assert_int_eq(strncmp(report, text, strlen(report)), 0);
+	ck_assert_ptr_nonnull(strstr(report, "umem:     and 3 more\n"));
 }
 END_TEST
 
@@ -1293,6 +1333,7 @@ cache_suite(void)
 	tcase_add_test(tc, idle_objects_of_large_classes_are_reclaimed);
 	tcase_add_test(tc, misuse_is_told_and_ends_the_process);
 	tcase_add_test(tc, objects_outlive_their_cache);
+	tcase_add_test(tc, the_report_of_a_cache_in_use_names_objects);
 	tcase_add_test(tc, magazines_change_size_while_they_are_used);
 	tcase_add_test(tc, a_cache_is_reaped_while_it_is_used);
 	tcase_add_test(tc, a_cache_is_looked_at_while_it_is_used);

@@ -1104,7 +1104,8 @@ START_TEST(destroying_a_cache_in_use_is_reported)
 {
 	ck_assert_ptr_nonnull(strstr(child_writes(destroy_with_three_out),
 	    "umem: umem_cache_destroy: 'import' (0x"));
-	ck_assert_ptr_nonnull(strstr(child_text, ") not empty\n"));
+	ck_assert_ptr_nonnull(
+	    strstr(child_text, ") not empty\numem: 3 objects in use\n"));
 	ck_assert_ptr_nonnull(strstr(child_text,
 	    "umem: umem_cache_free(import): cache was destroyed\n"));
 	ck_assert(child_aborted());

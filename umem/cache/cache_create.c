@@ -512,8 +512,7 @@ static void
 cache_poison(struct umem_cache *cache, bool tell)
 {
 	if (tell)
-		message_line("umem_cache_destroy: '%s' (%p) not empty",
-		    cache->name, (void *)cache);
+		cache_debugger.report_in_use(cache);
 	cache->mag.hot = cpu_header_none();
 	limit_end(cache);
 	cache_choose_fast(cache);

@@ -34,6 +34,7 @@ struct cache_debugger {
 	bool (*free)(struct umem_cache *cache, void *object);
 	void (*release)(struct umem_cache *cache);
 	void (*forget)(const struct umem_cache *cache);
+	void (*report_in_use)(struct umem_cache *cache);
 };
 
 extern hidden const struct cache_debugger cache_debugger; /* of debug.c */

@@ -81,6 +81,7 @@
 #include "umem/debug/stack.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
+#include "vmem/os.h"
 #include "vmem/panic.h"
 
 static struct bufctl *
@@ -181,6 +182,9 @@ quarantined_is_intact(struct umem_cache *cache, void *p, size_t most)
 	umem_assert(bufctl_at(slab, i)->state == BUFCTL_FREE);
 	return debug_free_is_intact(cache, bufctl_at(slab, i), p, most);
 }
+
+/* Objects that the report of a destroyed cache names. */
+#define OBJECTS_REPORTED 4
 
 /*
  * Bytes that are checked when a chunk leaves the quarantine; the rest is
@@ -729,6 +733,44 @@ debug_alloc_failed(struct umem_cache *cache, size_t size)
 		panic("allocation: no memory for %zu bytes", size);
 }
 
+/* Adds an object in use to a report. */
+static void
+say_object(struct umem_cache *cache, void *p, uint64_t now)
+{
+	const struct bufctl_audit *audit;
+	unsigned i;
+
+	report_line("    %p", p);
+	if ((cache->debug & UMF_AUDIT) == 0)
+		return;
+	audit = (void *)bufctl_of_object(cache, p, &i);
+	report_caller("allocated", audit->thread, now - audit->timestamp,
+	    audit->stack, audit->head.depth);
+	report_send();
+}
+
+void
+debug_report_in_use(struct umem_cache *cache)
+{
+	void *object[OBJECTS_REPORTED];
+	unsigned n = slab_some_used(&cache->slabs, object, OBJECTS_REPORTED);
+	size_t nused = cache->import != NULL ? import_count(cache)
+					     : slab_used(&cache->slabs);
+	uint64_t now = os_exact_ns();
+
+	if (!report_begin("umem: "))
+		return;
+	report_line("umem_cache_destroy: '%s' (%p) not empty", cache->name,
+	    (void *)cache);
+	report_line("%zu object%s in use%s", nused, nused == 1 ? "" : "s",
+	    n == 0 ? "" : ":");
+	for (unsigned i = 0; i < n; i++)
+		say_object(cache, object[i], now);
+	if (n != 0 && n < nused)
+		report_line("    and %zu more", nused - n);
+	report_end();
+}
+
 static void *
 hook_alloc(struct umem_cache *cache)
 {
@@ -749,6 +791,7 @@ const struct cache_debugger cache_debugger = {
     .free = hook_free,
     .release = debug_quarantine_flush,
     .forget = debug_forget_cache,
+    .report_in_use = debug_report_in_use,
 };
 
 void

@@ -193,6 +193,12 @@ void debug_quarantine_flush(struct umem_cache *cache);
  */
 void debug_forget_cache(const struct umem_cache *cache);
 
+/*
+ * Reports that the cache is destroyed while objects are in use: how many, some
+ * of them and, with audit, who allocated these.
+ */
+void debug_report_in_use(struct umem_cache *cache);
+
 /* Is a block with this class byte debugged? */
 bool debug_owns(unsigned class);
 

@@ -336,6 +336,38 @@ slab_each_used_locked(struct slab_store *store,
 	return store->isolated == NULL || f(store->isolated, arg);
 }
 
+/* Addresses of chunks that are taken. */
+struct some {
+	void **chunks;
+	unsigned n, most;
+};
+
+static bool
+add_used_locked(struct slab *slab, void *arg)
+{
+	const struct slab_store *store = slab->store;
+	struct some *some = arg;
+
+	lock_assert_held(&store->lock);
+	for (unsigned i = 0; i < slab->high && some->n < some->most; i++)
+		if ((slab->bits[i / 64] >> (i % 64) & 1) == 0)
+			some->chunks[some->n++] =
+			    (void *)(slab_first(store, slab) +
+				     i * store->layout.chunk);
+	return some->n < some->most;
+}
+
+unsigned
+slab_some_used(struct slab_store *store, void **chunks, unsigned n)
+{
+	struct some some = {.chunks = chunks, .most = n};
+
+	lock_take(&store->lock);
+	slab_each_used_locked(store, add_used_locked, &some);
+	lock_release(&store->lock);
+	return some.n;
+}
+
 struct slab *
 slab_create(struct slab_store *store)
 {

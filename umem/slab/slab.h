@@ -285,6 +285,12 @@ size_t page_purge_bytes(void);
 bool slab_each_used_locked(struct slab_store *store,
     bool (*f)(struct slab *slab, void *arg), void *arg);
 
+/*
+ * Stores the addresses of up to n chunks that are taken, and returns how many.
+ * Takes the lock.
+ */
+unsigned slab_some_used(struct slab_store *store, void **chunks, unsigned n);
+
 /* The chunks that are taken.  Racy. */
 size_t slab_used(struct slab_store *store);
 size_t slab_total(struct slab_store *store); /* all chunks, free or not; racy */
