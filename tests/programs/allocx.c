@@ -33,6 +33,72 @@ is_filled(const char *p, size_t from, size_t to, char with)
 	return true;
 }
 
+/* Leaves a free block full of ones for the next request of this size. */
+static void
+leave_ones(size_t size, int lg_align)
+{
+	void *p[4];
+
+	for (size_t i = 0; i < 4; i++) {
+		p[i] = mallocx(size, lg_align);
+		check(p[i] != NULL);
+		memset(p[i], 0xff, sallocx(p[i], 0));
+	}
+	for (size_t i = 0; i < 4; i++)
+		dallocx(p[i], 0);
+}
+
+/*
+ * A block that is zeroed when it is made and when it is resized has nothing but
+ * zeros and the bytes that the program has written, up to its usable size.
+ */
+static void
+try_zeroed(size_t size, int lg_align)
+{
+	int flags = lg_align | ZERO;
+	char *p;
+
+	leave_ones(size, lg_align);
+	p = mallocx(size, flags);
+	check(p != NULL && is_filled(p, 0, sallocx(p, 0), 0));
+	for (size_t i = 1; i < 8; i++) {
+		size_t next = i % 2 != 0 ? size + i * size / 5 + i : size / i;
+		size_t kept;
+
+		leave_ones(next, lg_align);
+		memset(p, 5, size);
+		p = rallocx(p, next, i == 2 ? lg_align : flags);
+		kept = size < next ? size : next;
+		check(p != NULL && is_filled(p, 0, kept, 5));
+		/* A block that shrinks in place keeps its bytes. */
+		for (size_t at = kept; at < sallocx(p, 0); at++)
+			check(p[at] == 0 || p[at] == 5);
+		if (next > size)
+			check(is_filled(p, next, sallocx(p, 0), 0));
+		memset(p, 0, sallocx(p, 0));
+		size = next;
+	}
+	dallocx(p, 0);
+}
+
+/* nallocx() allocates nothing: it answers for more than there is memory. */
+static void
+try_nallocx(void)
+{
+	size_t huge = (size_t)1 << 46;
+
+	errno = 0;
+	for (int lg_align = 0; lg_align < 20; lg_align++) {
+		check(nallocx(huge, lg_align) == huge);
+		check(nallocx(huge + 1, lg_align) >= huge + 1);
+	}
+	check(nallocx(SIZE_MAX / 2 + 2, 0) == 0);
+	check(nallocx(SIZE_MAX / 2, 0) == 0);
+	check(nallocx(SIZE_MAX, 0) == 0);
+	check(nallocx(100, 63) == 0);
+	check(errno == 0);
+}
+
 static void
 try_size(size_t size, int lg_align)
 {
@@ -60,6 +126,7 @@ try_size(size_t size, int lg_align)
 	p = malloc(size);
 	check(p != NULL);
 	sdallocx(p, size, 0);
+	try_zeroed(size, lg_align);
 }
 
 int
@@ -77,6 +144,6 @@ main(void)
 			try_size(size, lg_align);
 	check(mallocx(SIZE_MAX / 2 + 2, 0) == NULL);
 	check(mallocx(100, 63) == NULL);
-	check(nallocx(SIZE_MAX / 2 + 2, 0) == 0);
+	try_nallocx();
 	return 0;
 }

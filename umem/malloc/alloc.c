@@ -509,6 +509,34 @@ alloc_try_aligned(size_t size, size_t align, bool *is_marked)
 	return large_alloc(size == 0 ? 1 : size, align, &zeroed);
 }
 
+/*
+ * Does malloc() give this alignment anyway: 16 for sizes of at least 16 bytes,
+ * 8 for smaller sizes?
+ */
+static inline bool
+is_natural_alignment(size_t size, size_t align)
+{
+	return align <= 8 || (align == 16 && size >= 16);
+}
+
+size_t
+alloc_round(size_t size, size_t align)
+{
+	unsigned class;
+
+	if (size > PTRDIFF_MAX - HEAP_UNIT || align > PTRDIFF_MAX ||
+	    !umem_ready())
+		return 0;
+	class = is_natural_alignment(size, align)
+		    ? class_for_size(size)
+		    : class_for_alignment(size, align);
+	if (debug_owns(class == 0 ? PAGE_MAP_LARGE : class))
+		return size;
+	if (class != 0)
+		return size_classes.bytes[class];
+	return align_up(size == 0 ? 1 : size, HEAP_UNIT);
+}
+
 static void *
 alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 {
@@ -521,11 +549,7 @@ alloc_aligned_block(size_t size, size_t align, bool is_exempt)
 		return bootstrap_alloc(size, align);
 	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX || !umem_ready())
 		return alloc_no_memory(NULL, size);
-	/*
-	 * malloc() gives this alignment anyway: 16 for sizes of at least 16
-	 * bytes, 8 for smaller sizes.
-	 */
-	if (align <= 8 || (align == 16 && size >= 16))
+	if (is_natural_alignment(size, align))
 		return is_exempt ? alloc_block(size, is_exempt)
 				 : alloc_get(size);
 	if (alloc_must_fail(size, is_exempt))

@@ -93,6 +93,13 @@ void *alloc_resize(void *p, size_t size);
 size_t alloc_usable(const void *p, const char *api);
 
 /*
+ * Returns the usable bytes that a block of this size and alignment, a power of
+ * two, would have; 0: no block can have this size or alignment.  Allocates
+ * nothing.
+ */
+size_t alloc_round(size_t size, size_t align);
+
+/*
  * Enables or disables the fast paths, according to umem_setmtbf() and
  * umem_sample().
  */

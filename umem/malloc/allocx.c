@@ -47,12 +47,27 @@ allocx_usable(const void *p, const char *api)
 	return p == NULL ? 0 : alloc_usable(p, api);
 }
 
-static void *
-allocx_alloc(size_t size, int flags)
+/*
+ * Returns the size to request: the usable size of the block, so that a sample
+ * (sample.h) has it, too.  A size that no block can have stays as it is, and
+ * its request fails.
+ */
+static size_t
+allocx_round(size_t size, int flags)
+{
+	size_t usable = alloc_round(size, allocx_align(flags));
+
+	return usable > size ? usable : size;
+}
+
+/* The zeros are up to the usable size, the boundary that rallocx() uses. */
+public void *
+mallocx(size_t size, int flags)
 {
 	size_t align = allocx_align(flags);
 	void *p;
 
+	size = allocx_round(size, flags);
 	if (align == 1)
 		return allocx_is_zeroed(flags) ? alloc_get_zeroed(size)
 					       : alloc_get(size);
@@ -60,30 +75,34 @@ allocx_alloc(size_t size, int flags)
 	return p != NULL && allocx_is_zeroed(flags) ? memset(p, 0, size) : p;
 }
 
-public void *
-mallocx(size_t size, int flags)
+/* Resizes an aligned block, which alloc_resize() would not keep aligned. */
+static void *
+allocx_copy(void *p, size_t old, size_t size, size_t align)
 {
-	return allocx_alloc(size, flags);
+	void *q = alloc_get_aligned(size, align);
+
+	if (q == NULL)
+		return NULL;
+	memcpy(q, p, old < size ? old : size);
+	alloc_free(p);
+	return q;
 }
 
 public void *
 rallocx(void *p, size_t size, int flags)
 {
-	size_t old = allocx_usable(p, "rallocx");
+	size_t align = allocx_align(flags);
+	size_t old = allocx_usable(p, "rallocx"), now;
 	void *q;
 
-	/* A block that realloc() moves need not be aligned as it was. */
-	if (allocx_align(flags) == 1) {
-		q = alloc_resize(p, size);
-	} else {
-		q = allocx_alloc(size, flags & ALLOCX_ALIGN_BITS);
-		if (q != NULL) {
-			memcpy(q, p, old < size ? old : size);
-			alloc_free(p);
-		}
-	}
-	if (q != NULL && allocx_is_zeroed(flags) && size > old)
-		memset((char *)q + old, 0, size - old);
+	size = allocx_round(size, flags);
+	q = align == 1 ? alloc_resize(p, size)
+		       : allocx_copy(p, old, size, align);
+	if (q == NULL || !allocx_is_zeroed(flags))
+		return q;
+	now = allocx_usable(q, "rallocx");
+	if (now > old)
+		memset((char *)q + old, 0, now - old);
 	return q;
 }
 
@@ -119,16 +138,8 @@ sdallocx(void *p, size_t size, int flags)
 	alloc_free(p);
 }
 
-/*
- * Asks by an allocation: with debugging, sampling or classes that UMEM_OPTIONS
- * adds, no table has the answer.
- */
 public size_t
 nallocx(size_t size, int flags)
 {
-	void *p = allocx_alloc(size, flags & ALLOCX_ALIGN_BITS);
-	size_t bytes = allocx_usable(p, "nallocx");
-
-	alloc_free(p);
-	return bytes;
+	return alloc_round(size, allocx_align(flags));
 }
