@@ -6,20 +6,20 @@
  * its state has more than one word.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "umem/base/ready.h"
 #include "umem/malloc/sample.h"
 #include "umem/option_table.h"
 #include "umem/options.h"
 #include "umem/umem.h"
+#include "vmem/string.h"
 
 /* The option of this name that has a value; UMEM_OPTIONS comes first. */
 static const struct option *
 ctl_find(const char *name)
 {
 	for (unsigned i = 0; i < option_table_length; i++)
-		if (strcmp(option_table[i].name, name) == 0 &&
+		if (string_is_equal(option_table[i].name, name) &&
 		    option_target(&option_table[i]) != NULL)
 			return &option_table[i];
 	return NULL;
@@ -31,7 +31,7 @@ ctl_parse(const struct option *option, const char *text, uint64_t *value)
 {
 	if (option->type == OPTION_FLAG) {
 		*value = option->implied;
-		return strcmp(text, "yes") == 0;
+		return string_is_equal(text, "yes");
 	}
 	return option_parse(option, text, value) == OPTION_OK;
 }
@@ -49,7 +49,7 @@ ctl_set(const struct option *option, const char *text)
 	/* Such as "off" for sample. */
 	const char *initial =
 	    option->type == OPTION_FLAG ? "no" : option->initial_text;
-	bool resets = initial[0] != '\0' && strcmp(text, initial) == 0;
+	bool resets = initial[0] != '\0' && string_is_equal(text, initial);
 	uint64_t value = 0;
 
 	if (!option->is_live)

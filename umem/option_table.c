@@ -13,7 +13,6 @@
  */
 #include <signal.h>
 #include <assert.h>
-#include <string.h>
 
 #include "umem/base/cgroup.h"
 #include "umem/base/number.h"
@@ -36,6 +35,7 @@
 #include "vmem/huge.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/string.h"
 #include "vmem/vmem.h"
 
 struct options options;
@@ -692,7 +692,7 @@ option_parse_word(
 {
 	for (const struct option_word *word = option_words(option);
 	     word->name[0] != '\0'; word++)
-		if (strcmp(word->name, text) == 0) {
+		if (string_is_equal(word->name, text)) {
 			*value = word->value;
 			return true;
 		}
@@ -705,7 +705,7 @@ option_parse_word(
 static bool
 option_parse_share(const char *text, uint64_t *value)
 {
-	return strchr(text, '%') != NULL && !os_is_confined() &&
+	return text[string_span(text, "%")] == '%' && !os_is_confined() &&
 	       number_parse_share(text, cgroup_memory_limit(), value);
 }
 

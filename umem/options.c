@@ -22,7 +22,6 @@
  * Source: umem_debug(3MALLOC); messages of libumem's envvar.c.
  */
 #include <elf.h>
-#include <string.h>
 
 #include "umem/debug/debug.h"
 #include "umem/debug/log.h"
@@ -32,6 +31,7 @@
 #include "umem/word.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/string.h"
 
 /* The longest item; libumem has the same limit. */
 #define ITEM_MAX 511
@@ -138,7 +138,7 @@ item_other_variable(const struct item *item)
 {
 	for (unsigned i = 0; i < option_table_length; i++)
 		if (option_table[i].variable != item->variable &&
-		    strcmp(option_table[i].name, item->name) == 0)
+		    string_is_equal(option_table[i].name, item->name))
 			return option_variable_names[option_table[i].variable];
 	return NULL;
 }
@@ -274,7 +274,7 @@ item_apply(const struct item *item)
 		const struct option *option = &option_table[i];
 
 		if (option->variable != item->variable ||
-		    strcmp(option->name, item->name) != 0)
+		    !string_is_equal(option->name, item->name))
 			continue;
 		if ((option->is_early || !item->only_early) &&
 		    item_check_value(item, option))
@@ -315,10 +315,10 @@ item_copy(struct item *item, const char *from, const char *to)
 static void
 item_split(struct item *item)
 {
-	char *equals = strchr(item->text, '=');
+	char *equals = item->text + string_span(item->text, "=");
 
 	umem_assert(item->name == item->text && item->value == NULL);
-	if (equals == NULL)
+	if (*equals == '\0')
 		return;
 	item->value = equals + 1;
 	while (is_blank(*item->value))
@@ -332,7 +332,7 @@ static void
 items_apply(struct item *item, const char *text)
 {
 	for (const char *at = text; *at != '\0';) {
-		const char *end = at + strcspn(at, ",");
+		const char *end = at + string_span(at, ",");
 
 		if (item_copy(item, at, end)) {
 			item_split(item);
@@ -366,7 +366,7 @@ debug_part_apply(const char *at, const char *end)
 {
 	char words[2 * ITEM_MAX];
 	struct item item = {.variable = OPTION_DEBUG, .is_reported = true};
-	const char *colon = memchr(at, ':', (size_t)(end - at));
+	const char *colon = string_find(at, ':', (size_t)(end - at));
 	size_t n = (size_t)((colon != NULL ? colon : end) - at);
 	size_t npatterns = colon == NULL ? 0 : (size_t)(end - colon - 1);
 
@@ -392,7 +392,7 @@ void
 options_parse_debug(const char *text)
 {
 	while (*text != '\0') {
-		const char *end = text + strcspn(text, ";");
+		const char *end = text + string_span(text, ";");
 
 		debug_part_apply(text, end);
 		text = *end == ';' ? end + 1 : end;
@@ -437,7 +437,7 @@ environment_value(const char *name)
 	char **at = environment_array();
 
 	for (; at != NULL && *at != NULL; at++)
-		if (strncmp(*at, name, n) == 0 && (*at)[n] == '=')
+		if (string_begins_with(*at, name) && (*at)[n] == '=')
 			return *at + n + 1;
 	return NULL;
 }

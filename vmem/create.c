@@ -16,7 +16,6 @@
  * Locking: arena_list_lock guards the list.  It is above the arenas' locks.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "vmem/arena.h"
 #include "vmem/describe.h"
@@ -24,6 +23,7 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/string.h"
 
 /* Spare tags that an arena keeps after an update. */
 #define UPDATE_SPARE 8
@@ -88,7 +88,7 @@ arena_init(vmem_t *arena, const char *name, size_t quantum, int vmflag)
 {
 	lock_init(&arena->lock, LOCK_ARENA);
 	lock_init(&arena->gate, LOCK_QUANTUM);
-	strncpy(arena->name, name, ARENA_NAMELEN);
+	string_copy(arena->name, name, ARENA_NAMELEN);
 	arena->quantum = quantum;
 	arena->quantum_shift = highbit(quantum);
 	arena->policy = vmflag & ARENA_POLICIES;

@@ -32,6 +32,7 @@
 #include "vmem/os.h"
 #include "vmem/hash.h"
 #include "vmem/syscall.h"
+#include "vmem/vdso.h"
 
 /* Constants that the oldest supported headers lack. */
 #ifndef MREMAP_DONTUNMAP
@@ -53,6 +54,19 @@
 #define PR_SET_VMA_ANON_NAME_     0
 #define SYS_rseq_flags_unregister 1
 #define SYS_rseq_flags_unknown    (1l << 30) /* no kernel knows it */
+
+static inline long
+kernel_call(long number, long a, long b, long c, long d)
+{
+	return syscall6(number, a, b, c, d, 0, 0);
+}
+
+/* Is the result of a system call an error? */
+static inline bool
+is_error(long result)
+{
+	return (unsigned long)result > -4096ul;
+}
 
 static unsigned nrequests;  /* [a] */
 static unsigned fail_first; /* [a] first request that fails; 0: none */
@@ -106,7 +120,7 @@ os_confine(void)
 	for (int i = 0; i < CONFINE_TRIES &&
 			__atomic_load_n(&nunconfined, __ATOMIC_SEQ_CST) != 0;
 	     i++)
-		sched_yield();
+		kernel_call(SYS_sched_yield, 0, 0, 0, 0);
 }
 
 /*
@@ -146,19 +160,6 @@ unsigned
 os_requests(void)
 {
 	return __atomic_load_n(&nrequests, __ATOMIC_RELAXED);
-}
-
-static inline long
-kernel_call(long number, long a, long b, long c, long d)
-{
-	return syscall6(number, a, b, c, d, 0, 0);
-}
-
-/* Is the result of a system call an error? */
-static inline bool
-is_error(long result)
-{
-	return (unsigned long)result > -4096ul;
 }
 
 size_t
@@ -573,22 +574,43 @@ os_cpu(void)
 	return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
+static int
+clock_by_system_call(clockid_t clock, struct timespec *now)
+{
+	return (int)kernel_call(SYS_clock_gettime, clock, (long)now, 0, 0);
+}
+
+/*
+ * Not clock_gettime() of libc: a function of this name in the program or in
+ * another library may allocate, or tell another time.
+ */
+static uint64_t
+clock_ns(clockid_t clock)
+{
+	static vdso_clock *known; /* [a] NULL before the first use */
+	vdso_clock *read = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	struct timespec now = {0};
+
+	if (unlikely(read == NULL)) {
+		read = vdso_find_clock();
+		if (read == NULL)
+			read = clock_by_system_call;
+		__atomic_store_n(&known, read, __ATOMIC_RELAXED);
+	}
+	read(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 uint64_t
 os_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 uint64_t
 os_exact_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 uint32_t

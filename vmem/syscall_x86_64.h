@@ -6,6 +6,9 @@
 
 #include "vmem/os.h"
 
+/* The vDSO's function that reads a clock. */
+#define VDSO_CLOCK "__vdso_clock_gettime"
+
 static inline long
 syscall6(long number, long a, long b, long c, long d, long e, long f)
 {

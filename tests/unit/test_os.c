@@ -16,9 +16,11 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vmem/os.h"
+#include "vmem/vdso.h"
 
 #define BYTES ((size_t)4 * MIB)
 
@@ -338,6 +340,35 @@ START_TEST(time_goes_on_by_the_clock)
 }
 END_TEST
 
+/* The kernel's function, or the system call, tells the time that libc tells. */
+START_TEST(the_clock_is_that_of_libc)
+{
+	struct timespec now;
+	uint64_t before = os_exact_ns(), libc;
+
+	ck_assert_int_eq(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+	libc = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	ck_assert_uint_le(before, libc);
+	ck_assert_uint_le(libc, os_exact_ns());
+	ck_assert_uint_le(os_now_ns(), os_exact_ns());
+}
+END_TEST
+
+START_TEST(the_kernels_clock_is_found)
+{
+	vdso_clock *clock = vdso_find_clock();
+	struct timespec now = {0};
+
+	/* Emulators and valgrind have a vDSO without the function, or none. */
+	if (getauxval(AT_SYSINFO_EHDR) == 0)
+		return;
+	ck_assert_ptr_nonnull(clock);
+	ck_assert_int_eq(clock(CLOCK_MONOTONIC, &now), 0);
+	ck_assert_int_gt(now.tv_sec, 0);
+	ck_assert_int_lt(clock(-1000, &now), 0);
+}
+END_TEST
+
 static uint32_t word;
 
 static void *
@@ -558,6 +589,8 @@ os_suite(void)
 	tcase_add_test(tcase, errno_is_left_alone);
 	tcase_add_test(tcase, figures_of_the_machine_are_right);
 	tcase_add_test(tcase, time_goes_on_by_the_clock);
+	tcase_add_test(tcase, the_clock_is_that_of_libc);
+	tcase_add_test(tcase, the_kernels_clock_is_found);
 	tcase_add_test(tcase, a_wait_ends_by_a_wake_by_a_change_or_by_time);
 	tcase_add_test(tcase, a_write_is_whole);
 	tcase_add_test(tcase, membarrier_can_be_refused);

@@ -8,12 +8,12 @@
  *
  * Nothing is allocated, because the start reads the options.
  */
-#include <string.h>
 
 #include "umem/base/cgroup.h"
 #include "umem/base/number.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/string.h"
 
 /* The most bytes of /proc/self/cgroup, and of a file's name and text. */
 #define CGROUPS_BYTES 4096
@@ -107,7 +107,7 @@ has_word(const char *words, size_t n, const char *word)
 	for (size_t at = 0; at < n; at += each + 1) {
 		size_t same = 0;
 
-		each = strcspn(words + at, ",:");
+		each = string_span(words + at, ",:");
 		while (same < each && words[at + same] == word[same])
 			same++;
 		if (same == each && word[same] == '\0')
@@ -121,7 +121,7 @@ static void
 each_group_of_line(
     const char *line, const char *controller, group_function f, void *arg)
 {
-	size_t number = strcspn(line, ":\n"), words, n;
+	size_t number = string_span(line, ":\n"), words, n;
 	struct group group;
 	const char *name;
 	char root[32] = ROOT;
@@ -129,9 +129,9 @@ each_group_of_line(
 	if (line[number] != ':')
 		return;
 	line += number + 1;
-	words = strcspn(line, ":\n");
+	words = string_span(line, ":\n");
 	name = line + words + (line[words] == ':');
-	n = strcspn(name, "\n");
+	n = string_span(name, "\n");
 	if (n == 0 || name[0] != '/')
 		return;
 	if (n == 1)
@@ -159,7 +159,7 @@ each_group(const char *controller, group_function f, void *arg)
 	read_text("/proc/self/cgroup", text, sizeof(text));
 	for (const char *line = text; *line != '\0';) {
 		each_group_of_line(line, controller, f, arg);
-		line += strcspn(line, "\n");
+		line += string_span(line, "\n");
 		line += *line == '\n';
 	}
 }
@@ -232,7 +232,7 @@ cgroup_cpu_quota(unsigned ncpus)
 static bool
 parse_stalls(const char *text, uint64_t *total_us)
 {
-	const char *at = text + strcspn(text, "\n");
+	const char *at = text + string_span(text, "\n");
 
 	while (at > text && at[-1] != '=')
 		at--;

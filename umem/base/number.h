@@ -30,7 +30,7 @@ number_parse(const char *text, bool takes_unit, uint64_t *n)
 {
 	static const char units[] = NUMBER_UNITS;
 	uint64_t value = 0;
-	const char *unit;
+	const char *unit = units;
 	unsigned shift;
 
 	if (*text < '0' || *text > '9')
@@ -43,8 +43,9 @@ number_parse(const char *text, bool takes_unit, uint64_t *n)
 		value = value * 10 + digit;
 	}
 	if (*text != '\0') {
-		unit = takes_unit ? strchr(units, *text | 0x20) : NULL;
-		if (unit == NULL || text[1] != '\0')
+		while (*unit != '\0' && *unit != (*text | 0x20))
+			unit++;
+		if (!takes_unit || *unit == '\0' || text[1] != '\0')
 			return NUMBER_MALFORMED;
 		shift = (unsigned)(unit - units + 1) * 10;
 		if (value > UINT64_MAX >> shift)

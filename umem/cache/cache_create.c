@@ -10,7 +10,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
@@ -25,6 +24,7 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/string.h"
 #include "vmem/vmem.h"
 
 /*
@@ -96,15 +96,6 @@ want_retire(struct slab_store *store)
 		hook(cache_of(store));
 }
 
-static void
-name_copy(char *to, const char *from)
-{
-	size_t n = strnlen(from, UMEM_CACHE_NAMELEN);
-
-	memcpy(to, from, n);
-	to[n] = '\0';
-}
-
 /*
  * Sets up the members that every cache has.  Returns false if there is no
  * memory.
@@ -120,7 +111,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	if ((cache->debug & (UMF_DEADBEEF | UMF_LITE)) != 0)
 		constructs = false;
 
-	name_copy(cache->name, name);
+	string_copy(cache->name, name, UMEM_CACHE_NAMELEN);
 	list_init(&cache->limit.waiting);
 	umem_assert(is_pow2(cache->align) && layout->chunk >= cache->bufsize);
 	umem_assert(layout->nchunks != 0 &&

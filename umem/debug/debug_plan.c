@@ -11,10 +11,10 @@
  * objects keep their contents and stay constructed and mapped, so it has no
  * patterns and no firewall.  Tags behind the objects and audit remain.
  */
-#include <string.h>
 
 #include "umem/debug/debug_inner.h"
 #include "vmem/os.h"
+#include "vmem/string.h"
 
 /* "lite" skips caches of this alignment and above, in bytes. */
 #define LITE_ALIGN_MAX 1024
@@ -56,7 +56,7 @@ choice_matches(const struct debug_choice *choice, const char *name)
 	if (*at == '\0')
 		return true;
 	while (*at != '\0') {
-		const char *end = at + strcspn(at, ",");
+		const char *end = at + string_span(at, ",");
 
 		if (pattern_matches(name, at, end))
 			return true;

@@ -18,11 +18,11 @@
  * the heap.
  */
 #include <elf.h>
-#include <string.h>
 
 #include "umem/debug/module.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
+#include "vmem/string.h"
 
 /* Programs with the most libraries have some hundred. */
 #define MODULES_MOST 2048
@@ -67,9 +67,7 @@ parse_number(const char **at, unsigned base, char behind, uint64_t *value)
 	const char *digit;
 
 	*value = 0;
-	while (**at != '\0' && (digit = strchr(digits, **at)) != NULL) {
-		if ((size_t)(digit - digits) >= base)
-			return false;
+	while ((digit = string_find(digits, **at, base)) != NULL) {
 		*value = *value * base + (uint64_t)(digit - digits);
 		++*at;
 	}
@@ -131,7 +129,7 @@ modules_add_line(struct modules *all, const char *line)
 		return;
 	if (m.offset == 0 && (last == NULL || m.start >= last->end)) {
 		modules_add(all, &m);
-	} else if (last != NULL && strcmp(last->path, m.path) == 0) {
+	} else if (last != NULL && string_is_equal(last->path, m.path)) {
 		last->end = m.end;
 		last->is_executable |= m.is_executable;
 	}
@@ -141,14 +139,15 @@ modules_add_line(struct modules *all, const char *line)
 static void
 modules_read(struct modules *all, int fd)
 {
-	char *line = all->line, *end;
+	char *line = all->line;
+	const char *end;
 	size_t n = 0, nread, nline;
 
 	while ((nread = os_read(fd, line + n, LINE_BYTES - n)) != 0) {
 		n += nread;
-		while ((end = memchr(line, '\n', n)) != NULL) {
-			*end = '\0';
+		while ((end = string_find(line, '\n', n)) != NULL) {
 			nline = (size_t)(end + 1 - line);
+			line[nline - 1] = '\0';
 			modules_add_line(all, line);
 			n -= nline;
 			memmove(line, end + 1, n);
@@ -158,21 +157,16 @@ modules_read(struct modules *all, int fd)
 	}
 }
 
-static const char *
-path_base(const char *path)
-{
-	return strrchr(path, '/') + 1;
-}
-
 /* A name that two modules have would not tell which of them is meant. */
 static const char *
 module_name(const struct modules *all, const struct module *m)
 {
-	const char *base = path_base(m->path);
+	const char *base = string_path_base(m->path);
 
 	for (unsigned i = 0; i < all->n; i++)
-		if (strcmp(base, path_base(all->module[i].path)) == 0 &&
-		    strcmp(m->path, all->module[i].path) != 0)
+		if (string_is_equal(
+			base, string_path_base(all->module[i].path)) &&
+		    !string_is_equal(m->path, all->module[i].path))
 			return m->path;
 	return base;
 }

@@ -21,13 +21,13 @@
  * not while the program's handler of SIGABRT runs.  Nothing here allocates.
  */
 #include <elf.h>
-#include <string.h>
 
 #include "umem/debug/report.h"
 #include "umem/debug/stack.h"
 #include "umem/debug/symbol.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"
+#include "vmem/string.h"
 
 /* Frames shown of the stack of the thread that found the error. */
 #define STACK_FRAMES 128
@@ -129,11 +129,8 @@ static const char *
 program_name(void)
 {
 	const char *path = (const char *)os_auxv(AT_EXECFN);
-	const char *slash = path == NULL ? NULL : strrchr(path, '/');
 
-	if (slash != NULL)
-		return slash + 1;
-	return path == NULL ? "a program" : path;
+	return path == NULL ? "a program" : string_path_base(path);
 }
 
 void

@@ -9,11 +9,11 @@
  */
 #include <elf.h>
 #include <link.h>
-#include <string.h>
 
 #include "umem/debug/code.h"
 #include "umem/debug/symbol.h"
 #include "vmem/os.h"
+#include "vmem/string.h"
 
 /* The best match so far. */
 struct symbol_match {
@@ -135,14 +135,6 @@ file_table(const char *file, size_t bytes, struct symbol_table *table)
 	return false;
 }
 
-static const char *
-path_base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash == NULL ? path : slash + 1;
-}
-
 /* Returns the path of the program or library, or "". */
 static const char *
 object_path(const struct link_map *map)
@@ -162,7 +154,7 @@ symbol_object(const void *p)
 	if (!code_find_object((uintptr_t)p, &found) ||
 	    found.dlfo_link_map == NULL)
 		return NULL;
-	return path_base(object_path(found.dlfo_link_map));
+	return string_path_base(object_path(found.dlfo_link_map));
 }
 
 void
@@ -190,7 +182,7 @@ symbol_text(struct message *m, uintptr_t pc)
 	if (file != NULL && file_table(file, bytes, &table))
 		table_search(&table, at, &best);
 	path = object_path(found.dlfo_link_map);
-	message_plain(m, *path == '\0' ? "a.out" : path_base(path));
+	message_plain(m, *path == '\0' ? "a.out" : string_path_base(path));
 	if (best.name != NULL) {
 		message_text(m, "`");
 		message_plain(m, best.name);

@@ -8,7 +8,6 @@
  * The label "cache" of two caches of the program may be equal, so these have
  * their address as a second label.
  */
-#include <string.h>
 
 #include "umem/malloc/stats.h"
 #include "umem/malloc/stats_text.h"
@@ -17,6 +16,7 @@
 #include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/os.h"
+#include "vmem/string.h"
 
 /* Bytes of the text apart from the caches, and of the lines of one cache. */
 #define TEXT_BYTES_FIXED 8192
@@ -29,8 +29,8 @@ stats_copy_name(char out[UMEM_CACHE_NAMELEN + 1], const char *name)
 	size_t n;
 
 	for (n = 0; n < UMEM_CACHE_NAMELEN && name[n] != '\0'; n++)
-		out[n] = strchr("<>&\"\\", name[n]) != NULL || name[n] < ' ' ||
-				 name[n] > '~'
+		out[n] = string_find("<>&\"\\", name[n], 5) != NULL ||
+				 name[n] < ' ' || name[n] > '~'
 			     ? '_'
 			     : name[n];
 	out[n] = '\0';
@@ -185,7 +185,7 @@ metric_sample(
 	struct message line = {.n = 0};
 
 	metric_name(&line, family);
-	if (strcmp(family->type, "counter") == 0)
+	if (string_is_equal(family->type, "counter"))
 		message_text(&line, "_total");
 	message_text(&line, labels);
 	message_text(&line, " ");
