@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/time_limit.h"
@@ -19,6 +20,7 @@ struct flavour {
 	int reading;     /* the result of reading() */
 	int is_stalled;  /* a reader in another thread stays in its section */
 	bool forks;      /* synchronize() goes on in a child */
+	bool is_qsbr;    /* the test's thread reads whenever it is online */
 };
 
 static struct flavour one, two;
@@ -39,7 +41,8 @@ one_reading(void)
 static int
 two_reading(void)
 {
-	return __atomic_load_n(&two.reading, __ATOMIC_SEQ_CST);
+	return pthread_equal(tester, pthread_self()) &&
+	       __atomic_load_n(&two.reading, __ATOMIC_SEQ_CST);
 }
 
 static void
@@ -70,13 +73,26 @@ ignore(void)
 }
 
 static void
+two_offline(void)
+{
+	if (two.is_qsbr)
+		set(&two.reading, 0);
+}
+
+static void
+two_online(void)
+{
+	set(&two.reading, 1);
+}
+
+static void
 grace_of(const void *key, struct umem_grace *grace)
 {
 	*grace = (struct umem_grace){
 	    .synchronize = key == &one ? one_synchronize : two_synchronize,
 	    .reading = key == &one ? one_reading : two_reading,
-	    .offline = ignore,
-	    .online = ignore,
+	    .offline = key == &two ? two_offline : ignore,
+	    .online = key == &two ? two_online : ignore,
 	    .forks = ((const struct flavour *)key)->forks};
 }
 
@@ -678,6 +694,196 @@ START_TEST(a_reader_forks_while_objects_are_released)
 }
 END_TEST
 
+static uint32_t is_making; /* the other thread makes caches */
+
+static umem_cache_t *
+stable_new(void)
+{
+	umem_cache_t *cache = umem_cache_create(
+	    "stable", 64, 0, NULL, NULL, NULL, NULL, NULL, UMC_TYPESAFE_BY_RCU);
+
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
+static void *
+make_layers(void *unused)
+{
+	umem_cache_t *made[200];
+
+	for (unsigned i = 0; i < array_size(made); i++) {
+		made[i] = stable_new();
+		umem_defer_attach(made[i], &one, grace_of);
+		umem_defer_attach(made[i], &two, grace_of);
+		usleep(100);
+	}
+	set((int *)&is_making, 0);
+	for (unsigned i = 0; i < array_size(made); i++)
+		umem_cache_destroy(made[i]);
+	return unused;
+}
+
+/*
+ * The domain's thread runs cycles all the time, so it comes upon each layer
+ * while another thread makes it.  ThreadSanitizer reports a member of the layer
+ * that is stored after the layer can be found.
+ */
+START_TEST(a_layer_is_complete_when_the_domain_finds_it)
+{
+	umem_cache_t *cache = cache_new("busy", 64);
+	pthread_t thread;
+
+	defer_delay_ns = 2000;
+	defer_new(cache, &one);
+	is_making = 1;
+	ck_assert_int_eq(pthread_create(&thread, NULL, make_layers, NULL), 0);
+	while (__atomic_load_n(&is_making, __ATOMIC_SEQ_CST) != 0)
+		defer_new(cache, &one);
+	pthread_join(thread, NULL);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+static unsigned
+nlayers(const umem_cache_t *cache)
+{
+	unsigned n = 0;
+
+	for (const struct defer *layer = cache->defers; layer != NULL;
+	     layer = layer->next_of_cache)
+		n++;
+	return n;
+}
+
+/* An object of one flavour waits for ever, because the kernel helps nobody. */
+static umem_cache_t *
+cache_with_stuck_object(void)
+{
+	umem_cache_t *cache = cache_new("stuck", 64);
+
+	work_in_calls();
+	defer_new(cache, &one);
+	umem_defer_attach(cache, &two, grace_of);
+	return cache;
+}
+
+/*
+ * The domain of the layer that was made first follows the list of the others.
+ */
+START_TEST(a_cache_keeps_its_layers_if_the_first_one_cannot_end)
+{
+	umem_cache_t *cache = cache_with_stuck_object();
+
+	/* Locked mode needs no help. */
+	if (cpu_layer.rseq.owner == RSEQ_NONE)
+		return;
+	/* The attempts for the first layer are refused, further ones not. */
+	os_fail_nth(1, 3);
+	umem_cache_destroy(cache);
+	os_fail_nth(0, 0);
+	ck_assert(cache->destroyed);
+	ck_assert_uint_eq(nlayers(cache), 2);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	ck_assert_int_eq(umem_defer_barrier(&two), 0);
+}
+END_TEST
+
+/* Objects of another cache cannot be collected: this one ends nevertheless. */
+START_TEST(the_layers_of_a_cache_that_is_freed_have_ended)
+{
+	umem_cache_t *stuck = cache_with_stuck_object();
+	umem_cache_t *cache = cache_new("empty", 64);
+
+	umem_defer_attach(cache, &one, grace_of);
+	os_fail_nth(1, 1000);
+	umem_cache_destroy(cache);
+	os_fail_nth(0, 0);
+	for (const struct defer *layer = domain_find(&one)->layers;
+	     layer != NULL; layer = layer->next)
+		ck_assert_ptr_ne(layer->cache, cache);
+	umem_cache_destroy(stuck);
+}
+END_TEST
+
+/*
+ * Makes a cache whose first domain releases slabs, and waits meanwhile for the
+ * caller as a reader of the second flavour.
+ */
+static umem_cache_t *
+cache_that_waits_for_caller(void)
+{
+	umem_cache_t *cache = stable_new();
+
+	umem_defer_attach(cache, &one, grace_of);
+	umem_defer_attach(cache, &two, grace_of);
+	set(&two.reading, 1);
+	umem_cache_free(cache, umem_cache_alloc(cache, UMEM_NOFAIL));
+	umem_cache_reap_now(cache);
+	await_grace(domain_find(&two));
+	return cache;
+}
+
+START_TEST(a_thread_of_qsbr_ends_a_cache_of_several_flavours)
+{
+	umem_cache_t *cache = cache_that_waits_for_caller();
+
+	two.is_qsbr = true;
+	umem_cache_destroy(cache);
+	ck_assert_int_eq(two.reading, 1);
+}
+END_TEST
+
+static void
+destroy_as_reader(void)
+{
+	umem_cache_destroy(cache_that_waits_for_caller());
+}
+
+START_TEST(the_end_of_a_cache_in_a_section_of_its_second_flavour_is_found)
+{
+	ck_assert_ptr_nonnull(
+	    strstr(child_writes(destroy_as_reader), "in a read-side section"));
+	ck_assert(child_aborted());
+}
+END_TEST
+
+static uint32_t is_ending; /* the reaping thread is to end */
+
+static void *
+reap_always(void *unused)
+{
+	while (__atomic_load_n(&is_ending, __ATOMIC_SEQ_CST) == 0)
+		umem_reap();
+	return unused;
+}
+
+/*
+ * A reap asks for the retirement of empty slabs, which follows the layers of
+ * the cache, in a thread that knows nothing of the end of the cache.
+ */
+START_TEST(a_cache_ends_while_another_thread_reaps)
+{
+	static struct flavour many[16];
+	static void *object[500];
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, reap_always, NULL), 0);
+	for (int round = 0; round < 50; round++) {
+		umem_cache_t *cache = stable_new();
+
+		for (unsigned i = 0; i < array_size(many); i++)
+			umem_defer_attach(cache, &many[i], grace_of);
+		for (unsigned i = 0; i < array_size(object); i++)
+			object[i] = umem_cache_alloc(cache, UMEM_NOFAIL);
+		for (unsigned i = 0; i < array_size(object); i++)
+			umem_cache_free(cache, object[i]);
+		umem_cache_destroy(cache);
+	}
+	set((int *)&is_ending, 1);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -693,6 +899,15 @@ grace_suite(void)
 	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_test(
 	    tcase, an_object_behind_an_owned_header_is_not_forgotten);
+	tcase_add_test(tcase, a_layer_is_complete_when_the_domain_finds_it);
+	tcase_add_test(tcase, a_cache_ends_while_another_thread_reaps);
+	tcase_add_test(
+	    tcase, a_cache_keeps_its_layers_if_the_first_one_cannot_end);
+	tcase_add_test(tcase, the_layers_of_a_cache_that_is_freed_have_ended);
+	tcase_add_test(
+	    tcase, a_thread_of_qsbr_ends_a_cache_of_several_flavours);
+	tcase_add_test(tcase,
+	    the_end_of_a_cache_in_a_section_of_its_second_flavour_is_found);
 	tcase_add_test(
 	    tcase, a_barrier_of_another_flavour_in_a_cycle_is_refused);
 	tcase_add_test(

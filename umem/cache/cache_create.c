@@ -542,6 +542,8 @@ umem_cache_destroy(umem_cache_t *cache)
 		cache_poison(cache, /* tell */ released && drained);
 		return;
 	}
+	/* A layer that stays has objects that wait. */
+	umem_assert(released);
 	umem_assert(cache->reserve.nready == 0);
 	if (cache->has_magazines)
 		magazine_layer_end(&cache->mag);

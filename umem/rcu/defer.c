@@ -88,20 +88,12 @@ kind_api_name(unsigned kind)
 }
 
 static struct defer *
-cache_first_layer(const struct umem_cache *cache)
-{
-	/* Acquire; pairs with the release in cache_layer(). */
-	return __atomic_load_n(&cache->defers, __ATOMIC_ACQUIRE);
-}
-
-static struct defer *
 layer_find(const struct umem_cache *cache, const void *key)
 {
-	struct defer *layer = cache_first_layer(cache);
+	struct defer *layer = defer_first_of_cache(cache);
 
 	while (layer != NULL && layer->key != key)
-		layer =
-		    __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE);
+		layer = defer_next_of_cache(layer);
 	return layer;
 }
 
@@ -140,7 +132,27 @@ layer_create(
 	return layer;
 }
 
-/* The layer of a cache; NULL: no memory. */
+/*
+ * Publishes a layer whose other members are set: after this the domain's thread
+ * finds it.
+ */
+static void
+domain_add_layer_locked(struct domain *domain, struct defer *layer)
+{
+	lock_assert_held(&defer_lock);
+	layer->next = domain->layers;
+	/* Release; pairs with the acquire in domain_first_layer(). */
+	__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
+}
+
+/*
+ * Returns the layer of a cache, which it makes if need be, or NULL if there is
+ * no memory.
+ *
+ * The layer is linked into both lists before either shows it.  The domain's
+ * list shows it first: otherwise another thread could put an object into a
+ * layer in which the domain's thread does not look before it falls asleep.
+ */
 static struct defer *
 cache_layer(struct domain *domain, struct umem_cache *cache)
 {
@@ -150,16 +162,16 @@ cache_layer(struct domain *domain, struct umem_cache *cache)
 	layer = layer_find(cache, domain->key);
 	if (layer == NULL &&
 	    (layer = layer_create(domain, cache, DEFER_OBJECT)) != NULL) {
-		layer->next = domain->layers;
-		__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
 		layer->next_of_cache = cache->defers;
+		domain_add_layer_locked(domain, layer);
+		/* Release; pairs with the acquire in defer_first_of_cache(). */
 		__atomic_store_n(&cache->defers, layer, __ATOMIC_RELEASE);
 	}
 	lock_release(&defer_lock);
 	return layer;
 }
 
-/* The layer of a kind of blocks; NULL: no memory. */
+/* Returns the layer of a kind of blocks, or NULL if there is no memory. */
 static struct defer *
 kind_layer(struct domain *domain, enum defer_kind kind)
 {
@@ -173,8 +185,7 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 	layer = domain->kinds[kind];
 	if (layer == NULL &&
 	    (layer = layer_create(domain, NULL, kind)) != NULL) {
-		layer->next = domain->layers;
-		__atomic_store_n(&domain->layers, layer, __ATOMIC_RELEASE);
+		domain_add_layer_locked(domain, layer);
 		__atomic_store_n(&domain->kinds[kind], layer, __ATOMIC_RELEASE);
 	}
 	lock_release(&defer_lock);
@@ -590,7 +601,7 @@ layer_push(const struct defer *layer, void *object)
 static inline struct defer *
 layer_if_first(const struct umem_cache *cache, const void *key)
 {
-	struct defer *layer = cache_first_layer(cache);
+	struct defer *layer = defer_first_of_cache(cache);
 
 	return likely(layer != NULL) && likely(layer->key == key) ? layer
 								  : NULL;
@@ -786,79 +797,93 @@ umem_defer_barrier(const void *key)
 	int saved = errno;
 	struct domain *domain = domain_find(key);
 
-	return errno_result(
-	    domain == NULL ? 0 : domain_flush(domain, NULL), saved);
+	return errno_result(domain == NULL ? 0 : domain_flush(domain), saved);
 }
 
-void
-defer_retire(struct umem_cache *cache)
-{
-	struct defer *layer = cache_first_layer(cache);
-
-	/* The layer that was made first is the one that retires: grace.c. */
-	while (layer != NULL && layer->next_of_cache != NULL)
-		layer = layer->next_of_cache;
-	if (layer != NULL && !domain_is_broken(layer->domain))
-		domain_retire(layer->domain);
-}
-
-/* Releases the layer's objects, and unlinks it.  Returns 0 or an error. */
-static int
-layer_flush(struct defer *layer)
-{
-	int error = domain_flush(layer->domain, layer);
-
-	/* No thread runs a cycle of a broken domain, so none has the turn. */
-	if (error != ENOTSUP || deferred_is_used(&layer->mags))
-		return error;
-	domain_unlink(layer);
-	return 0;
-}
-
-/* Where the last layer before kept is linked, or NULL. */
+/*
+ * Returns where the list of the cache's layers points to its last one, which
+ * was made first; there is one.
+ */
 static struct defer **
-layer_link_before(struct umem_cache *cache, const struct defer *kept)
+cache_first_made(struct umem_cache *cache)
 {
 	struct defer **link = &cache->defers;
 
-	if (*link == kept)
-		return NULL;
-	while ((*link)->next_of_cache != kept)
+	while ((*link)->next_of_cache != NULL)
 		link = &(*link)->next_of_cache;
 	return link;
 }
 
 /*
- * The layer that was made first goes first.  Because its domain alone releases
- * slabs of the cache, and looks at the layers before it then, these must stay
- * until it has been unlinked.
+ * The layer that was made first is the one that retires slabs (grace.c).  The
+ * lock keeps the layers from ending meanwhile.
+ */
+void
+defer_retire(struct umem_cache *cache)
+{
+	struct domain *domain = NULL;
+
+	lock_take(&cache_list_lock);
+	if (cache->defers != NULL)
+		domain = (*cache_first_made(cache))->domain;
+	lock_release(&cache_list_lock);
+	if (domain != NULL && !domain_is_broken(domain))
+		domain_retire(domain);
+}
+
+/*
+ * Takes the caller offline for the flavours of the cache, each of which may
+ * keep the thread of another one waiting.
+ */
+static void
+cache_go_offline(struct umem_cache *cache)
+{
+	for (struct defer *layer = defer_first_of_cache(cache); layer != NULL;
+	     layer = defer_next_of_cache(layer))
+		if (!domain_go_offline(layer->domain, &layer->was_online))
+			panic("umem_cache_destroy(%s): in a read-side section, "
+			      "or in a function that a grace period calls",
+			    cache->name);
+}
+
+/*
+ * Releases the objects of the layer that *link points to, unlinks the layer and
+ * frees it.  Returns whether it could.
+ */
+static bool
+layer_end(struct defer **link)
+{
+	struct defer *layer = *link;
+	struct domain *domain = layer->domain;
+	bool was_online = layer->was_online;
+
+	if (!domain_flush_layer(domain, layer))
+		return false;
+	lock_take(&cache_list_lock);
+	/* Relaxed: a domain only asks whether it is NULL. */
+	__atomic_store_n(link, NULL, __ATOMIC_RELAXED);
+	lock_release(&cache_list_lock);
+	deferred_end(&layer->mags);
+	meta_free(layer, sizeof(*layer));
+	domain_go_online(domain, was_online);
+	return true;
+}
+
+/*
+ * The layer that was made first ends first.  Because its domain alone releases
+ * slabs of the cache, and follows the list of the cache's layers meanwhile, the
+ * other layers stay until it has been unlinked, and for ever if it cannot be.
  */
 bool
 defer_end_cache(struct umem_cache *cache)
 {
-	struct defer *kept = NULL; /* the first of those that stay */
-	struct defer **link;
-
-	while ((link = layer_link_before(cache, kept)) != NULL) {
-		struct defer *layer = *link;
-		int error = layer_flush(layer);
-
-		if (error == EDEADLK)
-			panic("umem_cache_destroy(%s): in a read-side section, "
-			      "or in a function that a grace period calls",
-			    cache->name);
-		if (error != 0) {
-			kept = layer;
-			continue;
-		}
-		/* Relaxed: a domain only asks whether it is NULL. */
-		lock_take(&cache_list_lock);
-		__atomic_store_n(link, layer->next_of_cache, __ATOMIC_RELAXED);
-		lock_release(&cache_list_lock);
-		deferred_end(&layer->mags);
-		meta_free(layer, sizeof(*layer));
-	}
-	return kept == NULL;
+	cache_go_offline(cache);
+	while (cache->defers != NULL && layer_end(cache_first_made(cache)))
+		;
+	for (struct defer *layer = cache->defers; layer != NULL;
+	     layer = layer->next_of_cache)
+		domain_go_online(layer->domain, layer->was_online);
+	return cache->defers == NULL;
 }
 
 size_t
@@ -866,9 +891,8 @@ defer_waiting(const struct umem_cache *cache)
 {
 	size_t n = 0;
 
-	/* defer_end_cache() unlinks a layer with the lock held. */
-	for (struct defer *layer = cache_first_layer(cache); layer != NULL;
-	     layer = __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE))
+	for (struct defer *layer = defer_first_of_cache(cache); layer != NULL;
+	     layer = defer_next_of_cache(layer))
 		n += deferred_rounds(&layer->mags);
 	return n;
 }
@@ -876,11 +900,10 @@ defer_waiting(const struct umem_cache *cache)
 bool
 defer_has(const struct umem_cache *cache, const void *object)
 {
-	struct defer *layer = cache_first_layer(cache);
+	struct defer *layer = defer_first_of_cache(cache);
 
 	while (layer != NULL && !deferred_has(&layer->mags, object))
-		layer =
-		    __atomic_load_n(&layer->next_of_cache, __ATOMIC_ACQUIRE);
+		layer = defer_next_of_cache(layer);
 	return layer != NULL;
 }
 

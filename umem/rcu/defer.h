@@ -15,19 +15,54 @@ enum defer_kind {
 	DEFER_KINDS
 };
 
-/* One for each cache, or kind, and flavour.  Keys as in struct domain. */
+/*
+ * One for each cache, or kind, and flavour.  Keys as in struct domain.
+ *
+ * A layer is in two lists, that of its domain and that of its cache; a layer of
+ * blocks is in domain->kinds instead of the latter.  Threads follow both
+ * without a lock.
+ *	insertion	at the head, with defer_lock held: cache_layer() and
+ *			kind_layer() set all members and link both lists, and
+ *			publish last, by a release store of the head.  Between
+ *			the two stores the domain has a layer that is not in its
+ *			cache's list yet.
+ *	removal		only when the cache is destroyed, in the order of
+ *			defer_end_cache().  From the domain's list: with the
+ *			turn, while no slab of the layer is being released; all
+ *			walks of it have the turn.  From the cache's list after
+ *			that: with cache_list_lock held.  Walks of this list are
+ *			those of the domain of the last layer, which ends first;
+ *			those that hold cache_list_lock; and those of a program
+ *			that uses the cache, which it may not while it destroys
+ *			the cache.
+ */
 struct defer {
 	struct deferred mags;
 	uintptr_t header_offset;     /* [I] of the header for rseq_push() */
 	const void *key;             /* [I] of the domain */
 	struct domain *domain;       /* [I] */
 	struct umem_cache *cache;    /* [I] of DEFER_OBJECT */
-	struct defer *next_of_cache; /* [a] */
+	struct defer *next_of_cache; /* [a] the one that was made before */
 	struct defer *next;          /* [a] in domain->layers */
 	enum defer_kind kind;        /* [I] */
 	uint32_t retired_batch;      /* [t] of retired slabs that wait, or 0 */
 	uint32_t releasable_batch;   /* [t] of those to be released, or 0 */
+	bool was_online;             /* the thread that destroys the cache */
 };
+
+static inline struct defer *
+defer_first_of_cache(const struct umem_cache *cache)
+{
+	/* Acquire; pairs with the release in cache_layer(). */
+	return __atomic_load_n(&cache->defers, __ATOMIC_ACQUIRE);
+}
+
+static inline struct defer *
+defer_next_of_cache(const struct defer *layer)
+{
+	/* Relaxed: the layer that leads here was published after the next. */
+	return __atomic_load_n(&layer->next_of_cache, __ATOMIC_RELAXED);
+}
 
 /*
  * A flavour of liburcu.  Keys: [I] set at creation, [a] atomic, [l] defer_lock
@@ -150,12 +185,23 @@ bool domain_wait(struct domain *domain);
 
 /*
  * Releases all objects that were put before the call.  Returns 0 or EDEADLK,
- * ENOTSUP, EAGAIN.  If unlink is not NULL, it is a layer of the domain that is
- * to end, and 0 says that it is unlinked.
+ * ENOTSUP, EAGAIN.
  */
-int domain_flush(struct domain *domain, struct defer *unlink);
+int domain_flush(struct domain *domain);
 
-/* Takes an empty layer out of its domain; the caller has the turn. */
-void domain_unlink(struct defer *layer);
+/*
+ * Releases all objects of a layer whose cache is being destroyed, and takes the
+ * layer out of its domain.  Returns whether it could.
+ */
+bool domain_flush_layer(struct domain *domain, struct defer *layer);
+
+/*
+ * domain_go_offline() takes a caller that is online with qsbr offline.  It
+ * returns false if the caller must not wait for readers of the flavour, because
+ * it is in a read-side section of it, or in a cycle of any domain.
+ * domain_go_online() undoes it.
+ */
+bool domain_go_offline(struct domain *domain, bool *was_online);
+void domain_go_online(struct domain *domain, bool was_online);
 
 #endif

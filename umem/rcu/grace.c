@@ -443,19 +443,20 @@ layer_release_waiting(struct domain *domain, struct defer *layer)
 static bool
 layer_retires_slabs(const struct defer *layer)
 {
-	struct defer *other;
+	const struct defer *other;
 
 	if (layer->cache == NULL || !layer->cache->slabs.is_type_stable ||
-	    __atomic_load_n(&layer->next_of_cache, __ATOMIC_RELAXED) != NULL)
+	    defer_next_of_cache(layer) != NULL)
 		return false;
-	/* Acquire; pairs with the release that published the layer. */
-	other = __atomic_load_n(&layer->cache->defers, __ATOMIC_ACQUIRE);
-	while (other != layer && !domain_is_broken(other->domain))
-		other = other->next_of_cache;
+	/* Another thread may be about to enter the layer into this list. */
+	other = defer_first_of_cache(layer->cache);
+	while (
+	    other != NULL && other != layer && !domain_is_broken(other->domain))
+		other = defer_next_of_cache(other);
 	return other == layer;
 }
 
-/* Retires empty slabs of the layer's cache.  False: there are none. */
+/* Retires empty slabs of the layer's cache.  Returns whether there are any. */
 static bool
 layer_retire_slabs(struct defer *layer)
 {
@@ -476,11 +477,9 @@ layer_release_slabs(struct defer *layer, uint32_t batch)
 {
 	umem_assert(batch != 0);
 	umem_assert(!domain_has_turn(layer->domain));
-	/* Acquire; pairs with the release that published the layer. */
-	struct defer *other =
-	    __atomic_load_n(&layer->cache->defers, __ATOMIC_ACQUIRE);
-
-	for (; other != layer; other = other->next_of_cache)
+	/* The layer is in the list: it had to be to retire slabs. */
+	for (const struct defer *other = defer_first_of_cache(layer->cache);
+	     other != layer; other = defer_next_of_cache(other))
 		if (!domain_wait(other->domain))
 			return;
 	slab_end_retired(&layer->cache->slabs, batch);
@@ -769,11 +768,13 @@ layer_await_release(struct domain *domain, const struct defer *layer)
 	}
 }
 
-void
+/* Takes an empty layer out of its domain. */
+static void
 domain_unlink(struct defer *layer)
 {
 	struct defer **link = &layer->domain->layers;
 
+	/* No thread runs a cycle of a broken domain, so none has the turn. */
 	umem_assert(
 	    domain_has_turn(layer->domain) || domain_is_broken(layer->domain));
 	umem_assert(!deferred_is_used(&layer->mags));
@@ -784,45 +785,66 @@ domain_unlink(struct defer *layer)
 	lock_release(&defer_lock);
 }
 
-/* As domain_flush(), of a caller that is in no read-side section. */
-static int
-domain_flush_in_turn(struct domain *domain, struct defer *unlink)
+bool
+domain_go_offline(struct domain *domain, bool *was_online)
 {
-	int error = 0;
+	*was_online = false;
+	if (domain_is_broken(domain))
+		return true;
+	if (thread_is_in_cycle())
+		return false;
+	/* A thread of qsbr that is online can go offline; no other can. */
+	*was_online = domain->grace.reading();
+	if (*was_online)
+		domain->grace.offline();
+	return !*was_online || !domain->grace.reading();
+}
 
-	turn_begin(domain);
-	if (!domain_collect(domain, /* all */ true))
-		error = EAGAIN;
-	domain_run_cycle(domain, /* may_retire */ false);
-	if (unlink != NULL) {
-		layer_await_release(domain, unlink);
-		if (error == 0)
-			domain_unlink(unlink);
-	}
-	turn_end(domain);
-	return error;
+void
+domain_go_online(struct domain *domain, bool was_online)
+{
+	if (was_online)
+		domain->grace.online();
 }
 
 int
-domain_flush(struct domain *domain, struct defer *unlink)
+domain_flush(struct domain *domain)
 {
-	bool reading;
-	int error;
+	bool was_online;
+	int error = EDEADLK;
 
 	if (domain_is_broken(domain))
 		return ENOTSUP;
-	if (thread_is_in_cycle())
-		return EDEADLK;
-	/* A thread of qsbr that is online can go offline; no other can. */
-	reading = domain->grace.reading();
-	if (reading)
-		domain->grace.offline();
-	error = reading && domain->grace.reading()
-		    ? EDEADLK
-		    : domain_flush_in_turn(domain, unlink);
-	if (reading)
-		domain->grace.online();
+	if (domain_go_offline(domain, &was_online)) {
+		turn_begin(domain);
+		error = domain_collect(domain, /* all */ true) ? 0 : EAGAIN;
+		domain_run_cycle(domain, /* may_retire */ false);
+		turn_end(domain);
+	}
+	domain_go_online(domain, was_online);
 	return error;
+}
+
+bool
+domain_flush_layer(struct domain *domain, struct defer *layer)
+{
+	bool all;
+
+	if (domain_is_broken(domain)) {
+		all = !deferred_is_used(&layer->mags);
+		if (all)
+			domain_unlink(layer);
+		return all;
+	}
+	turn_begin(domain);
+	/* The objects of other layers do not matter. */
+	all = layer_collect(layer, /* all */ true);
+	domain_run_cycle(domain, /* may_retire */ false);
+	layer_await_release(domain, layer);
+	if (all)
+		domain_unlink(layer);
+	turn_end(domain);
+	return all;
 }
 
 /* Keeps the thread that has the turn from going on after its grace period. */
