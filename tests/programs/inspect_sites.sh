@@ -130,6 +130,15 @@ if grep -Eq 'session_open|buffer_new|lose_sizes' said ||
 	exit 1
 fi
 says '^  "suppressed_bytes": 521400,$' leaks --json --suppressions known "$pid"
+if command -v valgrind >/dev/null; then
+	valgrind -q --error-exitcode=9 "$umem" leaks --suppressions=known \
+	    "$pid" >said 2>&1
+	if [ $? -ne 1 ]; then
+		echo "the command with suppressions, under valgrind:"
+		cat said
+		exit 1
+	fi
+fi
 echo 'sites' >all
 says '^no leaks found$' leaks --suppressions=all "$pid"
 if [ $status -ne 0 ] || ! grep -q '^643.8K suppressed in 2323 blocks by 1 of 1 ' said; then

@@ -322,6 +322,9 @@ is_judged(const struct cache *c)
 static void
 prepare(struct model *model)
 {
+	/* leaks_excuse() searches after leaks_mark(). */
+	free(walk.larges);
+	free(walk.slabs);
 	memset(&walk, 0, sizeof(walk));
 	for (size_t i = 0; i < model->nslabs; i++) {
 		struct slab *s = &model->slabs[i];
@@ -393,8 +396,6 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 	search_marked(model);
 	progress_end();
 	assert(walk.nlarges == 0 && walk.nslabs == 0);
-	free(walk.larges);
-	free(walk.slabs);
 	*figures = walk.figures;
 }
 
