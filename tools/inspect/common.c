@@ -105,8 +105,29 @@ xprint(const char *format, ...)
 }
 
 /*
+ * Characters that are not shown, but change how the text around them is shown:
+ * its direction, or where a line ends.  A name with one of them could look like
+ * another name.
+ */
+static bool
+is_format_character(uint32_t code)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {{0xad, 0xad}, {0x61c, 0x61c}, {0x180e, 0x180e},
+	    {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+	    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0x1d173, 0x1d17a},
+	    {0xe0000, 0xe007f}};
+
+	for (size_t i = 0; i < array_size(ranges); i++)
+		if (code >= ranges[i].first && code <= ranges[i].last)
+			return true;
+	return false;
+}
+
+/*
  * Returns the bytes of the character at text, which has n bytes left; 0: a
- * control character, or not UTF-8.  U+0080 to U+009F count as control
+ * control or format character, or not UTF-8.  U+0080 to U+009F count as control
  * characters, because a terminal may obey them.
  */
 static size_t
@@ -135,7 +156,8 @@ character_bytes(const unsigned char *text, size_t n)
 		}
 		/* Surrogates are not characters. */
 		return code >= kinds[i].least && code < 0x110000 &&
-			       code >> 11 != 0xd800 >> 11
+			       code >> 11 != 0xd800 >> 11 &&
+			       !is_format_character(code)
 			   ? bytes
 			   : 0;
 	}

@@ -67,7 +67,8 @@ uint64_t size_argument(const char *text, const char *prefix, const char *noun);
 
 /*
  * Returns at most most bytes of a text of the target, for a terminal and for
- * JSON: replaces control characters and bytes that are not UTF-8 by \x and two
+ * JSON: replaces control characters, format characters such as those that
+ * reverse the direction of a text, and bytes that are not UTF-8 by \x and two
  * digits.
  */
 const char *plain_text(const char *text, size_t most);

@@ -91,8 +91,8 @@ look_at_group(
 		usage = limit > usage ? limit - usage : 0;
 		if (usage < budget->bytes) {
 			budget->bytes = usage;
-			budget->limit =
-			    xprint("the limit of memory cgroup %s", folder);
+			budget->limit = xprint("the limit of memory cgroup %s",
+			    plain_text(folder, SIZE_MAX));
 		}
 	}
 	free(stat_at);

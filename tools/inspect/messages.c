@@ -25,36 +25,10 @@ messages_exist(struct model *model)
 	return false;
 }
 
-size_t
-messages_print(struct model *model, size_t lines_most)
-{
-	uint64_t begin =
-	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
-	size_t nlines = 0, skipped;
-	uint64_t n;
-	const char *ring = ring_of(model, &n);
-
-	if (ring == NULL)
-		return 0;
-	for (uint64_t i = 0; i < n; i++)
-		nlines += ring[i] == '\n';
-	skipped = nlines > lines_most ? nlines - lines_most : 0;
-	nlines = 0;
-	for (uint64_t i = 0; i < n; i++) {
-		char c = ring[(begin + i) % n];
-
-		if (c == '\n' && nlines++ < skipped)
-			continue;
-		if (c == '\n')
-			putchar(c);
-		else if (c != '\0' && nlines >= skipped)
-			fputs(plain_text(&c, 1), stdout);
-	}
-	return skipped;
-}
-
-void
-messages_json(struct model *model, const char *key)
+/* Calls f for each line, the oldest first.  A line is not longer than n. */
+static void
+each_line(
+    struct model *model, void (*f)(const char *line, void *arg), void *arg)
 {
 	uint64_t begin =
 	    layout_variable(model->layout, model->target, L_ERROR_BEGIN);
@@ -63,18 +37,65 @@ messages_json(struct model *model, const char *key)
 	char *line = xalloc(bytes + 1);
 	size_t n = 0;
 
-	json_open(key, '[');
 	for (uint64_t i = 0; ring != NULL && i < bytes; i++) {
 		char c = ring[(begin + i) % bytes];
 
 		if (c != '\n' && c != '\0')
 			line[n++] = c;
-		if ((c != '\n' && i + 1 < bytes) || n == 0)
-			continue;
-		line[n] = '\0';
-		json_text(NULL, line);
-		n = 0;
+		if ((c == '\n' || i + 1 == bytes) && n != 0) {
+			f(plain_text(line, n), arg);
+			n = 0;
+		}
 	}
-	json_close();
 	free(line);
+}
+
+struct counted {
+	size_t n, skipped;
+};
+
+static void
+count_line(const char *line, void *arg)
+{
+	struct counted *counted = arg;
+
+	(void)line;
+	counted->n++;
+}
+
+static void
+print_line(const char *line, void *arg)
+{
+	struct counted *counted = arg;
+
+	if (counted->n++ >= counted->skipped)
+		puts(line);
+}
+
+static void
+json_line(const char *line, void *arg)
+{
+	(void)arg;
+	json_text(NULL, line);
+}
+
+size_t
+messages_print(struct model *model, size_t lines_most)
+{
+	struct counted counted = {0};
+
+	each_line(model, count_line, &counted);
+	if (counted.n > lines_most)
+		counted.skipped = counted.n - lines_most;
+	counted.n = 0;
+	each_line(model, print_line, &counted);
+	return counted.skipped;
+}
+
+void
+messages_json(struct model *model, const char *key)
+{
+	json_open(key, '[');
+	each_line(model, json_line, NULL);
+	json_close();
 }
