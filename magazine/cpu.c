@@ -269,7 +269,7 @@ cpu_acquire(struct cpu_hot *hot, struct cpu_cold *cold, struct cpu_owned *owned)
 		}
 		enum rseq_result r = rseq_claim(&cpu_layer.place, h, cpu, &top);
 		if (likely(r == RSEQ_OK)) {
-			umem_assert(rseq_is_held(&cpu_layer.rseq));
+			umem_assert(rseq_is_held());
 			/* The argument of cpu_seems_empty() relies on it. */
 			umem_assert(
 			    c->nprevious ==

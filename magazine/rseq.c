@@ -68,21 +68,40 @@ libc_area(void)
 }
 
 /*
- * The size with which libc has registered its area: 32 bytes in older versions,
- * the kernel's feature size in newer ones.
+ * A length with which libc may have registered its area, i = 0, 1, ..., or 0
+ * after the last.  The kernel unregisters an area only by the length of its
+ * registration.  glibc 2.41 and later register __rseq_size bytes, but at least
+ * 32: 33 on Linux 7.2.  Earlier versions register 32, and report fewer.  The
+ * others are for a libc that registers what the kernel asks for.
  */
 static uint32_t
-libc_bytes(bool newer)
+libc_bytes(unsigned i)
 {
-	return newer ? (uint32_t)align_up(os_auxv(AT_RSEQ_FEATURE_SIZE), 32)
-		     : RSEQ_AREA_BYTES;
+	switch (i) {
+	case 0:
+		return __rseq_size > RSEQ_AREA_BYTES ? __rseq_size
+						     : RSEQ_AREA_BYTES;
+	case 1:
+		return RSEQ_AREA_BYTES;
+	case 2:
+		return (uint32_t)os_auxv(AT_RSEQ_FEATURE_SIZE);
+	case 3:
+		return (uint32_t)align_up(os_auxv(AT_RSEQ_FEATURE_SIZE), 32);
+	default:
+		return 0;
+	}
 }
 
+/* Make a call with each length in turn until it succeeds. */
 static bool
-unregister_libc(struct rseq_area *area)
+libc_call(bool (*call)(void *, uint32_t, uint32_t), struct rseq_area *area)
 {
-	return os_rseq_unregister(area, libc_bytes(false), RSEQ_SIGNATURE) ||
-	       os_rseq_unregister(area, libc_bytes(true), RSEQ_SIGNATURE);
+	uint32_t bytes;
+
+	for (unsigned i = 0; (bytes = libc_bytes(i)) != 0; i++)
+		if (call(area, bytes, RSEQ_SIGNATURE))
+			return true;
+	return false;
 }
 
 /*
@@ -95,7 +114,7 @@ register_own(void)
 	struct rseq_area *theirs = libc_area();
 
 	if (theirs != NULL)
-		unregister_libc(theirs);
+		libc_call(os_rseq_unregister, theirs);
 	return os_rseq_register(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE);
 }
 
@@ -154,33 +173,45 @@ rseq_is_allowed(const struct rseq_state *state)
 }
 
 bool
-rseq_is_held(const struct rseq_state *state)
+rseq_is_held(void)
 {
-	struct rseq_area *area =
-	    state->owner == RSEQ_OWN ? &own_area : libc_area();
+	return os_is_confined() || os_rseq_is_held();
+}
 
-	return os_is_confined() ||
-	       os_rseq_is_held(area, libc_bytes(false), RSEQ_SIGNATURE) ||
-	       os_rseq_is_held(area, libc_bytes(true), RSEQ_SIGNATURE);
+/* The kernel and libc set a negative cpu_id in an area without registration. */
+static enum rseq_stopped
+stop_libc(struct rseq_area *area)
+{
+	if (__atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED) < 0)
+		return RSEQ_NOT_RUNNING;
+	return libc_call(os_rseq_unregister, area) ? RSEQ_STOPPED
+						   : RSEQ_NOT_STOPPED;
 }
 
 /*
  * An own area that is not registered yet is stopped, too.  Otherwise the first
  * miss of a child that shares the storage would register it for the child.
  */
-bool
-rseq_thread_stop(const struct rseq_state *state)
+static enum rseq_stopped
+stop_own(void)
 {
 	int32_t cpu = __atomic_load_n(&own_area.cpu_id, __ATOMIC_RELAXED);
 
-	if (state->owner == RSEQ_LIBC)
-		return unregister_libc(libc_area());
-	if (state->owner == RSEQ_NONE || cpu == AREA_STOPPED ||
-	    (cpu != AREA_UNUSED && !os_rseq_unregister(&own_area,
-				       RSEQ_AREA_BYTES, RSEQ_SIGNATURE)))
-		return false;
+	if (cpu == AREA_STOPPED)
+		return RSEQ_NOT_RUNNING;
+	if (cpu != AREA_UNUSED &&
+	    !os_rseq_unregister(&own_area, RSEQ_AREA_BYTES, RSEQ_SIGNATURE))
+		return RSEQ_NOT_STOPPED;
 	__atomic_store_n(&own_area.cpu_id, AREA_STOPPED, __ATOMIC_RELAXED);
-	return true;
+	return RSEQ_STOPPED;
+}
+
+enum rseq_stopped
+rseq_thread_stop(const struct rseq_state *state)
+{
+	if (state->owner == RSEQ_NONE)
+		return RSEQ_NOT_RUNNING;
+	return state->owner == RSEQ_OWN ? stop_own() : stop_libc(libc_area());
 }
 
 void
@@ -188,7 +219,6 @@ rseq_thread_resume(const struct rseq_state *state)
 {
 	if (state->owner == RSEQ_OWN)
 		register_own();
-	else if (!os_rseq_register(
-		     libc_area(), libc_bytes(false), RSEQ_SIGNATURE))
-		os_rseq_register(libc_area(), libc_bytes(true), RSEQ_SIGNATURE);
+	else
+		libc_call(os_rseq_register, libc_area());
 }

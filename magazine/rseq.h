@@ -166,18 +166,25 @@ bool rseq_thread_start(const struct rseq_state *state);
 bool rseq_is_allowed(const struct rseq_state *state);
 
 /*
- * Is the area that the calling thread's sections use registered for this
- * thread?  For assertions: makes a system call, except in a confined process,
- * where the result is true.
+ * Returns false if the calling thread has no registered area.  For assertions:
+ * makes a system call, except in a confined process, where the result is true.
  */
-bool rseq_is_held(const struct rseq_state *state);
+bool rseq_is_held(void);
+
+/* Results of rseq_thread_stop(). */
+enum rseq_stopped {
+	RSEQ_NOT_RUNNING, /* the thread runs no sections anyway */
+	RSEQ_STOPPED,     /* until rseq_thread_resume() */
+	RSEQ_NOT_STOPPED  /* the kernel refuses: the thread runs sections */
+};
 
 /*
  * Prevent the calling thread from running sections until rseq_thread_resume(),
- * and with it every task that shares its thread-local storage.  Returns false
- * if nothing was changed.
+ * and with it every task that shares its thread-local storage.  The kernel
+ * refuses if a filter forbids the system call, or if libc has registered its
+ * area with a length that the library does not know.
  */
-bool rseq_thread_stop(const struct rseq_state *state);
+enum rseq_stopped rseq_thread_stop(const struct rseq_state *state);
 void rseq_thread_resume(const struct rseq_state *state);
 
 #endif

@@ -897,10 +897,9 @@ os_rseq_allowed(void)
 }
 
 bool
-os_rseq_is_held(void *area, uint32_t bytes, uint32_t signature)
+os_rseq_is_held(void)
 {
-	return kernel_call(SYS_rseq, (long)area, bytes,
-		   SYS_rseq_flags_unregister, ~signature) == -EPERM;
+	return kernel_call(SYS_rseq, -4096, 32, 0, 0) != -EFAULT;
 }
 
 bool

@@ -268,11 +268,12 @@ bool os_rseq_unregister(void *area, uint32_t bytes, uint32_t signature);
 bool os_rseq_allowed(void);
 
 /*
- * Is this rseq area registered for the calling thread?  The function tries to
- * unregister it with a wrong signature.  The kernel compares the area and its
- * size first, then refuses the signature with EPERM and changes nothing.
+ * Returns false if the calling thread has no registered rseq area.  The
+ * function asks the kernel to register one at an address of the kernel.  If the
+ * thread has one, the kernel refuses the second, otherwise the address, by
+ * EFAULT.  True if the kernel does not answer.
  */
-bool os_rseq_is_held(void *area, uint32_t bytes, uint32_t signature);
+bool os_rseq_is_held(void);
 
 /* Register the process for os_membarrier_rseq(); false if refused. */
 bool os_membarrier_ready(void);

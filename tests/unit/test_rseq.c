@@ -1046,11 +1046,11 @@ START_TEST(a_thread_stops_and_resumes)
 	for (int i = 0; i < 3; i++) {
 		load(header(&place), 0, 0);
 		ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
-		ck_assert(rseq_thread_stop(&state));
+		ck_assert_int_eq(rseq_thread_stop(&state), RSEQ_STOPPED);
 		ck_assert_int_eq(
 		    do_push(&place, pushed_between), RSEQ_UNREGISTERED);
 		ck_assert(!rseq_thread_start(&state));
-		ck_assert(!rseq_thread_stop(&state));
+		ck_assert_int_eq(rseq_thread_stop(&state), RSEQ_NOT_RUNNING);
 		ck_assert_int_eq(
 		    do_push(&place, pushed_between), RSEQ_UNREGISTERED);
 		rseq_thread_resume(&state);
@@ -1068,7 +1068,7 @@ END_TEST
 static int
 look_at_area(void *held)
 {
-	*(bool *)held = rseq_is_held(&cpu_layer.rseq);
+	*(bool *)held = rseq_is_held();
 	return 0;
 }
 
@@ -1083,20 +1083,20 @@ START_TEST(an_area_is_held_for_one_thread)
 	if (!have_rseq())
 		return;
 	rseq_start(_i == 0 ? RSEQ_LIBC : RSEQ_OWN, &cpu_layer.rseq, &place);
-	ck_assert(rseq_is_held(&cpu_layer.rseq));
+	ck_assert(rseq_is_held());
 	pid = clone(look_at_area, stack + sizeof(stack),
 	    CLONE_VM | CLONE_VFORK | SIGCHLD, &held);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	ck_assert(!held);
-	ck_assert(rseq_is_held(&cpu_layer.rseq));
-	ck_assert(rseq_thread_stop(&cpu_layer.rseq));
-	ck_assert(!rseq_is_held(&cpu_layer.rseq));
+	ck_assert(rseq_is_held());
+	ck_assert_int_eq(rseq_thread_stop(&cpu_layer.rseq), RSEQ_STOPPED);
+	ck_assert(!rseq_is_held());
 	/* Asking registers nothing. */
 	ck_assert(rseq_is_allowed(&cpu_layer.rseq));
-	ck_assert(!rseq_is_held(&cpu_layer.rseq));
+	ck_assert(!rseq_is_held());
 	rseq_thread_resume(&cpu_layer.rseq);
-	ck_assert(rseq_is_held(&cpu_layer.rseq));
+	ck_assert(rseq_is_held());
 }
 END_TEST
 
@@ -1105,11 +1105,10 @@ stop_at_once(void *arg)
 {
 	bool *ok = arg;
 
-	*ok = rseq_thread_stop(&cpu_layer.rseq) &&
-	      !rseq_thread_start(&cpu_layer.rseq) &&
-	      !rseq_is_held(&cpu_layer.rseq);
+	*ok = rseq_thread_stop(&cpu_layer.rseq) == RSEQ_STOPPED &&
+	      !rseq_thread_start(&cpu_layer.rseq) && !rseq_is_held();
 	rseq_thread_resume(&cpu_layer.rseq);
-	*ok &= rseq_is_held(&cpu_layer.rseq);
+	*ok &= rseq_is_held();
 	return NULL;
 }
 

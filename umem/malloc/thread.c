@@ -103,30 +103,30 @@ next_functions_find_once(void)
 }
 
 /*
- * Unregisters the rseq area of the calling thread; returns whether it had one.
+ * Stops the sections of the calling thread for a child that shares its storage.
  * This also starts the library, if that is possible.  Otherwise a child would
  * start it, and choose by the child's registration how the parent finds its
  * area.
  */
-static bool
+static enum rseq_stopped
 rseq_stop_for_child(void)
 {
 	if (!umem_ready())
-		return false;
+		return RSEQ_NOT_RUNNING;
 	os_note_process();
 	return rseq_thread_stop(&cpu_layer.rseq);
 }
 
-bool
+enum rseq_stopped
 vfork_begin(void)
 {
 	return rseq_stop_for_child();
 }
 
 pid_t
-vfork_end(long result, bool stopped)
+vfork_end(long result, enum rseq_stopped stopped)
 {
-	if (stopped)
+	if (stopped == RSEQ_STOPPED)
 		rseq_thread_resume(&cpu_layer.rseq);
 	if (result < 0) {
 		errno = (int)-result;
@@ -135,6 +135,20 @@ vfork_end(long result, bool stopped)
 	return (pid_t)result;
 }
 
+/* Looked up when it is called, since nearly no process does. */
+pid_t
+vfork_by_fork(void)
+{
+	pid_t (*next)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "fork");
+
+	return next();
+}
+
+/*
+ * A child that shares the storage of a thread whose sections cannot be stopped
+ * would run sections that the kernel does not restart.  So vfork() becomes
+ * fork() then, and clone() fails.
+ */
 public int
 clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 {
@@ -142,7 +156,7 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	pid_t *parent_tid, *child_tid;
 	void *tls;
 	va_list arguments;
-	bool stopped;
+	enum rseq_stopped stopped = RSEQ_NOT_RUNNING;
 	int pid;
 
 	va_start(arguments, arg);
@@ -155,7 +169,12 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 		errno = ENOSYS;
 		return -1;
 	}
-	stopped = shares_tls && rseq_stop_for_child();
+	if (shares_tls)
+		stopped = rseq_stop_for_child();
+	if (stopped == RSEQ_NOT_STOPPED) {
+		errno = EAGAIN;
+		return -1;
+	}
 	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM)
 		os_note_process();
 	pid = next_clone(run, stack, flags, arg, parent_tid, tls, child_tid);
@@ -163,7 +182,7 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	 * After a vfork the child has ended or exec'd; otherwise it continues
 	 * to share the area.
 	 */
-	if (stopped && (pid < 0 || (flags & CLONE_VFORK) != 0))
+	if (stopped == RSEQ_STOPPED && (pid < 0 || (flags & CLONE_VFORK) != 0))
 		rseq_thread_resume(&cpu_layer.rseq);
 	return pid;
 }

@@ -11,18 +11,26 @@
 #ifndef UMEM_VFORK_H
 #define UMEM_VFORK_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
-/* Called by the entry, before the child exists; thread.c defines both. */
-bool vfork_begin(void);
+#include "magazine/rseq.h"
+
+/*
+ * Called by the entry, before the child exists; thread.c defines these.  If the
+ * result is RSEQ_NOT_STOPPED, the entry continues at vfork_by_fork().
+ */
+enum rseq_stopped vfork_begin(void);
+_Static_assert(RSEQ_NOT_STOPPED == 2, "the entries compare with it");
 
 /*
  * Called by the entry in the parent, after the child has exec'd or ended.
  * result is the kernel's result, stopped the result of vfork_begin().  Returns
  * the result of vfork().
  */
-pid_t vfork_end(long result, bool stopped);
+pid_t vfork_end(long result, enum rseq_stopped stopped);
+
+/* Calls fork(), and returns its result. */
+pid_t vfork_by_fork(void);
 
 #if defined(__x86_64__)
 #include "umem/malloc/vfork_x86_64.h"
