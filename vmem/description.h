@@ -186,7 +186,10 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(SAMPLE_FREED_DEPTH, sample, sample, freed_depth)                     \
 	M(SAMPLE_GUARDED, sample, sample, is_guarded)                          \
 	M(SAMPLE_NFRAMES, sample, sample, nframes)                             \
-	M(SAMPLE_STACK, sample, sample, stack[0])
+	M(SAMPLE_STACK, sample, sample, stack[0])                              \
+	V(SIZE_CLASSES, size_classes)                                          \
+	M(CLASSES_N, size_classes, size_classes, n)                            \
+	M(CLASSES_BYTES, size_classes, size_classes, bytes)
 
 /* umem/upkeep/snapshot.c */
 #define DESCRIBED_SNAPSHOT(M, V, C, B)                                         \

@@ -9,6 +9,7 @@ set -u
 build sampled
 build planted
 build guarded
+build near
 build resized
 
 # taken - samples of $pid so far
@@ -128,6 +129,12 @@ done
 # also where places beside it in the heap are free.
 UMEM_OPTIONS=sample=1 start "$TMP/guarded"
 soon_planted guarded
+finish 0
+
+# An address beside a sample, in the memory that it has for itself, does not
+# keep it; and an earlier block of this memory keeps nothing.
+UMEM_OPTIONS=sample=1 start "$TMP/near"
+soon_planted near
 finish 0
 
 # On and off, in a program that does nothing slow, in each mode.

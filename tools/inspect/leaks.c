@@ -6,7 +6,8 @@
  * Each marked chunk or block is searched for further addresses.  An allocated
  * chunk or block that is not marked in the end is leaked: no chain of pointers
  * leads to it from the program, although the pieces of a leaked ring or tree
- * may point to each other.
+ * may point to each other.  Of a sample, which has a span for itself, only the
+ * bytes of its size class count.
  *
  * The search needs little memory: two bits for each chunk, marked and pending,
  * and a queue of the slabs that have pending chunks.  Because a slab in the
@@ -104,10 +105,10 @@ mark_chunk(struct model *model, struct slab *s, uint64_t at)
 }
 
 static void
-mark_large(struct model *model, uint32_t i)
+mark_large(struct model *model, uint32_t i, uint64_t at)
 {
 	assert(i < model->nlarges);
-	if (model->larges[i].waits) {
+	if (model->larges[i].waits || !large_has(&model->larges[i], at)) {
 		walk.figures.nmisses++;
 		return;
 	}
@@ -140,7 +141,7 @@ mark_address(struct model *model, uint64_t at)
 		uint32_t what = model->unit[offset >> model->unit_shift];
 
 		if (what & 1) {
-			mark_large(model, (what - 3) / 2);
+			mark_large(model, (what - 3) / 2, at);
 			return;
 		}
 		if (what != 0) {

@@ -253,6 +253,40 @@ take_large(struct model *model, size_t unit, uint64_t bytes)
 	    .size = bytes};
 }
 
+/* Returns the bytes of the size class that serves a size; 0: there is none. */
+static uint64_t
+class_bytes(struct model *model, uint64_t size)
+{
+	const struct layout *l = model->layout;
+	const char *classes = layout_at(l, model->target, L_SIZE_CLASSES);
+	const char *bytes;
+	uint64_t n;
+
+	if (classes == NULL)
+		return 0;
+	n = model_get(model, classes, L_CLASSES_N);
+	bytes = classes + layout_value(l, L_CLASSES_BYTES);
+	/* Number 0 is not used. */
+	for (uint64_t i = 1; i <= n && i < l->known[L_CLASSES_BYTES].bytes / 8;
+	     i++)
+		if (layout_number(bytes + 8 * i, 8) >= size)
+			return layout_number(bytes + 8 * i, 8);
+	return 0;
+}
+
+/*
+ * Returns the usable bytes of a sample, of which most are in its span: as many
+ * as an ordinary block of this size has, see sample_usable() of the library.
+ * Behind them may be what an earlier sample in the span has left.
+ */
+static uint64_t
+usable_bytes(struct model *model, const struct sample *s, uint64_t most)
+{
+	uint64_t bytes = class_bytes(model, s->size);
+
+	return bytes != 0 && bytes < most ? bytes : most;
+}
+
 /* A sample starts anywhere in its span, and may already be freed. */
 static void
 take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
@@ -268,7 +302,7 @@ take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
 		return;
 	large = &model->larges[model->nlarges - 1];
 	large->at = s->at;
-	large->bytes = span + bytes - s->at;
+	large->bytes = usable_bytes(model, s, span + bytes - s->at);
 	large->size = s->size;
 	large->sample = s;
 }
@@ -408,6 +442,7 @@ model_find(struct model *model, uint64_t at, struct place *place)
 		place->large = large;
 		place->start = large->at;
 		place->bytes = large->bytes;
+		place->between = !large_has(large, at);
 		return true;
 	}
 	if (what != 0)

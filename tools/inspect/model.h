@@ -191,8 +191,19 @@ struct place {
 	unsigned chunk; /* index in the slab */
 	uint64_t start; /* of the chunk or block */
 	uint64_t bytes; /* of it */
-	bool between;   /* in the slab, but not in a chunk */
+	bool between;   /* in the slab or span, but not in a chunk or block */
 };
+
+/*
+ * Is the address in the block, or at its end?  The rest of a sample's span
+ * belongs to no block.
+ */
+static inline bool
+large_has(const struct large *large, uint64_t at)
+{
+	return at - large->at <= large->bytes;
+}
+
 bool model_find(struct model *model, uint64_t at, struct place *place);
 
 static inline bool
