@@ -147,10 +147,11 @@ packages:
 HEADERS	:= stdlib.h valgrind/memcheck.h \
 	   $(if $(CROSS),,elfutils/libdw.h libiberty/demangle.h zlib.h \
 	   urcu/flavor.h) \
-	   $(if $(filter test unit-test %/unit,$(MAKECMDGOALS)),check.h)
+	   $(if $(filter unit-test %/unit,$(MAKECMDGOALS)),check.h)
+check_headers = CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
+	tools/build/check_requirements.sh
 requirements: | $(NEEDS)
-	@CC='$(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)' \
-	    tools/build/check_requirements.sh $(HEADERS)
+	@$(check_headers) $(HEADERS)
 
 $O/%.o: %.c | requirements
 	@mkdir -p $(@D)
@@ -283,7 +284,8 @@ $B/%: tests/%.c | $(LIBS) $(RCU) requirements
 	$(call short,CC,$<) $(call program,$(CC),-std=gnu11)
 $B/%: tests/%.cc | $(LIBS) $(RCU) requirements
 	@mkdir -p $(@D)
-	$(call short,CXX,$<) $(call program,$(CXX),-std=c++17)
+	$(call short,CXX,$<) ! command -v $(firstword $(CXX)) >/dev/null || \
+	    $(call program,$(CXX),-std=c++17)
 
 $(patsubst tests/%.expect,$B/%,$(shell \
 	grep -ls '^link: static' tests/*/*.expect)): $B/libumem.a
@@ -293,8 +295,11 @@ run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \
 	SAN='$(SAN)' DEBUG='$(DEBUG)' tests/run_tests.sh
 
 # Sanitizers are for the unit tests: they cannot live with another malloc.
-test: all $B/unit $(if $(SAN),,$(PROGRAMS) $(MISUSES))
-	@$(run_tests) $B unit $(if $(SAN),,programs)
+# Without Check, which only the unit tests need, the programs are run.
+test: all $(if $(SAN),,$(PROGRAMS) $(MISUSES))
+	@! $(check_headers) check.h || $(MAKE) $B/unit
+	@$(run_tests) $B $$(ls $B/unit >/dev/null && echo unit) \
+	    $(if $(SAN),,programs)
 
 unit-test: all $B/unit
 	@$(run_tests) $B unit
@@ -376,6 +381,15 @@ endif
 		echo ".so man$$section/$$page" \
 		    >$(DESTDIR)$(MANDIR)/man$$section/$$name.$$section; \
 	done
+ifeq ($(DESTDIR),)
+	@PATH=$$PATH:/sbin:/usr/sbin ldconfig >/dev/null 2>&1; \
+	! env LD_PRELOAD=libumem.so.1 true 2>&1 | grep -q libumem || printf \
+	    '%s\n' 'make install: programs do not find libumem.so.1 yet.' \
+	    'This command, run by root, makes $(LIBDIR) known to all programs:' \
+	    '    echo $(LIBDIR) >/etc/ld.so.conf.d/umem.conf && ldconfig' \
+	    'This one makes it known to programs of this shell:' \
+	    '    export LD_LIBRARY_PATH=$(LIBDIR)'
+endif
 
 uninstall:
 	rm -f $(addprefix $(AT)/,libumem.so libumem.so.1 libumem_malloc.so \

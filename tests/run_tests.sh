@@ -32,6 +32,12 @@
 #	a regular expression	any number: each must match a line of stderr
 #	! a regular expression	must match none
 #
+# On a machine without a command of TOOLS or without $CXX, scripts that use it
+# and programs in C++ are skipped.  Scripts with "command -v" look for commands
+# themselves.
+#
+# Every PROGRESS_S seconds a line on standard error says how many have ended.
+#
 # Tests find the build folder in $B, the tree in $TOP, the library to preload
 # in $SHIM, a folder of their own, removed afterwards, in $TMP (also their
 # working directory), and the compilers in $CC and $CXX.
@@ -49,6 +55,8 @@ set -u
 self=$(readlink -f "$0")
 TOP=$(dirname "$(dirname "$self")")
 MODE_WORDS=' rseq locked own '
+TOOLS='gdb git perl pkg-config python3'
+PROGRESS_S=15
 
 fail() {
 	echo "run_tests.sh: $*" >&2
@@ -164,6 +172,16 @@ unit_job() {
 	verdict $(($2 - $3 - $4)) "$bad" 0 "unit $1" "$TMP/out"
 }
 
+# lacks SOURCE - names a command that the test needs and the machine lacks
+lacks() {
+	[ -n "$LACKING" ] || return
+	case $1 in
+	*.cc) grep -ow CXX <<<"$LACKING" ;;
+	*.sh) grep -qF 'command -v' "$1" || sed '/^[[:blank:]]*#/d' "$1" |
+	    grep -Eow -m 1 -e "$LACKING" ;;
+	esac
+}
+
 # script_job FILE
 script_job() {
 	local limit status
@@ -179,12 +197,13 @@ script_job() {
 	esac
 }
 
-# program_job FOLDER/NAME EXPECT-FILE MODE; MODE may be "-" for the default
+# program_job SOURCE MODE; MODE may be "-" for the default
 program_job() {
-	local name=$1 expect=$2 mode=$3
+	local name=${1#"$TOP"/tests/} expect=${1%.*}.expect mode=$2
 	local want=0 status limit preload link args options=() words line
 	local -a vars=() argv=() problems=()
 
+	name=${name%.*}
 	[ "$mode" = - ] || options=("mode=$mode")
 	if [ -f "$expect" ]; then
 		read -r -a words <"$expect"
@@ -279,6 +298,10 @@ if [ "${1-}" = --job ]; then
 	    { chmod -R u+w "$TMP" 2>/dev/null; rm -rf "$TMP"; }' EXIT
 	cd "$TMP" || exit
 	ulimit -S -c 0
+	if [ "$kind" != unit ] && read -r tool < <(lacks "$1"); then
+		verdict 0 0 1 "${1#"$TOP"/tests/}" <(echo "no $tool")
+		exit
+	fi
 	"${kind}_job" "$@" 2>>"$TMP/shell"
 	exit
 fi
@@ -295,7 +318,13 @@ TEST_TIME_FACTOR=${TEST_TIME_FACTOR:-1}
     fail "TEST_TIME_FACTOR is not a whole number"
 CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-60}
 CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-$((5 * TEST_TIME_FACTOR))}
-export B TOP SHIM RESULTS CC CXX TEST_TIME_FACTOR CK_DEFAULT_TIMEOUT \
+LACKING=
+for tool in $TOOLS; do
+	command -v "$tool" >/dev/null || LACKING=$LACKING$tool'|'
+done
+command -v "${CXX%% *}" >/dev/null || LACKING=${LACKING}CXX
+LACKING=${LACKING%|}
+export B TOP SHIM RESULTS LACKING CC CXX TEST_TIME_FACTOR CK_DEFAULT_TIMEOUT \
     CK_TIMEOUT_MULTIPLIER
 trap 'rm -rf "$RESULTS"' EXIT
 
@@ -350,7 +379,7 @@ for folder in "${folders[@]}"; do
 			[[ $mode = - || $MODE_WORDS = *" $mode "* ]] ||
 			    fail "$expect: no mode $mode"
 			add_job "$(header alone "$expect")" \
-			    program "$folder/$name" "$expect" "$mode"
+			    program "$source" "$mode"
 		done
 	done
 	for source in "$TOP/tests/$folder"/*.sh; do
@@ -370,6 +399,13 @@ number() {
 }
 
 njobs=$((${#beside[@]} + ${#alone[@]}))
+# Its sleep does not keep the output open when it is killed.
+while sleep $PROGRESS_S >/dev/null 2>&1 && kill -0 $$; do
+	echo "run_tests.sh: $(find "$RESULTS" -name '*[0-9]' | wc -l)" \
+	    "of $njobs tests have ended" >&2
+done &
+progress=$!
+trap 'kill $progress; rm -rf "$RESULTS"' EXIT
 if [ ${#beside[@]} -gt 0 ]; then
 	number 0 "${beside[@]}" |
 	    xargs -P "${TEST_JOBS:-2}" -L 1 "$self" --job

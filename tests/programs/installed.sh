@@ -159,6 +159,20 @@ grep -qx '.so man3/umem_alloc.3' "$at/share/man/man3/umem_free.3"
 [ -f "$at/share/bash-completion/completions/umem" ]
 [ -f "$at/share/zsh/site-functions/_umem" ]
 
+# What an installation with DESTDIR does not do: programs of this machine are to
+# find the library.
+mkdir bin
+printf '#!/bin/sh\n: >"%s/ran"\n' "$TMP" >bin/ldconfig
+chmod +x bin/ldconfig
+unset LD_LIBRARY_PATH
+[ ! -e ran ]
+said=$(PATH=$TMP/bin:$PATH make -s -C "$TOP" install PREFIX="$TMP/here")
+[ -e ran ]
+[[ $said = *"echo $TMP/here/lib >/etc/ld.so.conf.d/"* ]]
+eval "${said##*$'\n'}"
+said=$(make -s -C "$TOP" install PREFIX="$TMP/here")
+[[ $said != *"do not find"* ]]
+
 make -s -C "$TOP" uninstall DESTDIR="$root" PREFIX=/opt/umem
 left=$(find "$root" ! -type d)
 [ -z "$left" ] || { echo "left: $left"; exit 1; }

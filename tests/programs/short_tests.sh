@@ -1,6 +1,7 @@
 #!/bin/bash
 # A test that ends before its time limit has begun to count keeps its output.  A
-# run whose tests are all skipped has not failed.
+# run whose tests are all skipped has not failed.  A long run counts the tests
+# that have ended.
 set -eu
 mkdir -p tests/jobs build
 cp "$TOP/tests/run_tests.sh" tests
@@ -9,10 +10,12 @@ for n in 1 2 3 4 5 6 7 8 9 10; do
 done
 # In place of a test: it ends before the process that counts gets a CPU.
 setsid() {
+	sleep "$SECONDS_LONG"
 	echo 'the output'
 	return "$STATUS"
 }
 export -f setsid
+export SECONDS_LONG=0
 STATUS=3 tests/run_tests.sh build jobs >said || true
 if [ "$(grep -c 'the output' said)" != 10 ] ||
     ! grep -qx '0 passed, 10 failed' said; then
@@ -21,3 +24,7 @@ if [ "$(grep -c 'the output' said)" != 10 ] ||
 fi
 STATUS=77 tests/run_tests.sh build jobs >said
 grep -qx '0 passed, 0 failed, 10 skipped' said
+rm tests/jobs/short?.sh
+STATUS=0 SECONDS_LONG=16 tests/run_tests.sh build jobs >said 2>told
+grep -qx '1 passed, 0 failed' said
+grep -qx 'run_tests.sh: 0 of 1 tests have ended' told

@@ -16,7 +16,8 @@
 # Each set but "fresh" contains "build".  The Makefile calls this script
 # for the goals that are named here, except for the goals of "build": these
 # only check that the packages are there.  Quiet if no package is missing;
-# otherwise it names the packages that it installs.
+# otherwise it names the packages that it installs.  A user who may not install
+# them gets the command for an administrator, and goes on without them.
 set -eu
 
 build='gcc libc6-dev make binutils libdw-dev libiberty-dev liburcu-dev valgrind
@@ -81,15 +82,21 @@ $package
 done
 [ -n "$missing" ] || exit 0
 
-echo "tools/build/install_packages.sh: installing$missing" >&2
 root=
-if [ "$(id -u)" -ne 0 ]; then
-	if ! command -v sudo >/dev/null; then
-		echo "tools/build/install_packages.sh: needs root or sudo" >&2
-		exit 1
-	fi
-	root=sudo
-fi
+[ "$(id -u)" -eq 0 ] || root=sudo
+
+# go_on - names the command that installs
+go_on() {
+	cat >&2 <<END
+tools/build/install_packages.sh: going on without$missing
+This command, run by root, installs them:
+    apt-get install --no-install-recommends$missing
+END
+	exit 0
+}
+
+[ "$root" = '' ] || command -v sudo >/dev/null || go_on
+echo "tools/build/install_packages.sh: installing$missing" >&2
 
 install() {
 	# shellcheck disable=SC2086 # a list
@@ -105,5 +112,6 @@ if install >"$log" 2>&1 ||
 	exit 0
 fi
 cat "$log" >&2
+[ "$root" = '' ] || go_on
 echo "tools/build/install_packages.sh: could not install$missing" >&2
 exit 1
