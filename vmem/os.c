@@ -826,11 +826,11 @@ os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 	    value, ns == 0 ? 0 : (long)&time);
 }
 
-void
+bool
 os_futex_wake(uint32_t *word, unsigned nwaiters)
 {
-	kernel_call(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
-	    nwaiters, 0);
+	return kernel_call(SYS_futex, (long)word,
+		   FUTEX_WAKE | FUTEX_PRIVATE_FLAG, nwaiters, 0) > 0;
 }
 
 uint32_t

@@ -233,9 +233,12 @@ bool os_working_directory(char *text, size_t n);
 int os_write(int fd, const void *text, size_t n);
 _Noreturn void os_abort(void);
 
-/* Sleep while *word is value, at most ns nanoseconds (0: for ever). */
+/*
+ * os_futex_wait() sleeps while *word is value, at most ns nanoseconds (0: for
+ * ever).  os_futex_wake() returns whether it woke a thread.
+ */
 void os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
-void os_futex_wake(uint32_t *word, unsigned nwaiters);
+bool os_futex_wake(uint32_t *word, unsigned nwaiters);
 
 /*
  * Makes a child with a copy of the memory and with the same descriptors, and

@@ -21,6 +21,7 @@ struct flavour {
 	int is_stalled;  /* a reader in another thread stays in its section */
 	bool forks;      /* synchronize() goes on in a child */
 	bool is_qsbr;    /* the test's thread reads whenever it is online */
+	unsigned us;     /* least duration of a grace period */
 };
 
 static struct flavour one, two;
@@ -50,6 +51,7 @@ synchronize(struct flavour *flavour)
 {
 	if (pthread_equal(tester, pthread_self()))
 		flavour->nwaits++;
+	usleep(flavour->us);
 	while (__atomic_load_n(&flavour->reading, __ATOMIC_SEQ_CST) ||
 	       __atomic_load_n(&flavour->is_stalled, __ATOMIC_SEQ_CST))
 		usleep(1000);
@@ -847,7 +849,7 @@ START_TEST(the_end_of_a_cache_in_a_section_of_its_second_flavour_is_found)
 }
 END_TEST
 
-static uint32_t is_ending; /* the reaping thread is to end */
+static uint32_t is_ending; /* the other threads are to end */
 
 static void *
 reap_always(void *unused)
@@ -884,6 +886,141 @@ START_TEST(a_cache_ends_while_another_thread_reaps)
 }
 END_TEST
 
+/* A lock of Check would stay taken in a child of fork(). */
+static void *
+defer_always(void *cache)
+{
+	while (__atomic_load_n(&is_ending, __ATOMIC_SEQ_CST) == 0)
+		umem_defer_object(cache, umem_cache_alloc(cache, UMEM_NOFAIL),
+		    &one, grace_of);
+	return NULL;
+}
+
+static uint64_t
+ngraces(void)
+{
+	return __atomic_load_n(&domain_find(&one)->ngraces, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Calls f() beside the domain's thread, which begins a cycle as soon as it has
+ * ended one, and beside three freeing threads, which want the turn, too, if
+ * they exceed the budget.  Returns the most grace periods that ended between a
+ * call of f() and the number that it returns.
+ */
+static uint64_t
+graces_under_load(bool is_over_budget, uint64_t (*f)(void))
+{
+	umem_cache_t *cache = cache_new("load", 1000);
+	pthread_t thread[3];
+	uint64_t most = 0;
+
+	one.us = 10000;
+	defer_delay_ns = 2000;
+	if (is_over_budget)
+		defer_budget = 64 * KIB;
+	umem_defer_attach(cache, &one, grace_of);
+	for (unsigned i = 0; i < array_size(thread); i++)
+		ck_assert_int_eq(
+		    pthread_create(&thread[i], NULL, defer_always, cache), 0);
+	wait_until(ngraces() > 2);
+	for (int i = 0; i < 20; i++) {
+		uint64_t before = ngraces(), n = f() - before;
+
+		most = n > most ? n : most;
+		usleep(3000);
+	}
+	set((int *)&is_ending, 1);
+	for (unsigned i = 0; i < array_size(thread); i++)
+		pthread_join(thread[i], NULL);
+	umem_cache_destroy(cache);
+	return most;
+}
+
+static uint64_t
+fork_prepares(void)
+{
+	uint64_t n;
+
+	defer_before_fork();
+	n = ngraces();
+	defer_after_fork(/* child */ false);
+	return n;
+}
+
+/* The one in progress, and one that begins as the test counts. */
+START_TEST(fork_waits_for_at_most_two_grace_periods)
+{
+	ck_assert_uint_le(graces_under_load(_i != 0, fork_prepares), 2);
+}
+END_TEST
+
+static uint64_t
+child_is_whole(void)
+{
+	uint64_t n = ngraces();
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(domain_is_broken(domain_find(&one)) ? 1 : 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	return n;
+}
+
+START_TEST(a_child_has_grace_periods_though_its_parent_is_busy)
+{
+	graces_under_load(_i != 0, child_is_whole);
+}
+END_TEST
+
+static uint64_t
+barrier_of_load(void)
+{
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	return ngraces();
+}
+
+/* Its own, and one more that ends before this thread runs again. */
+START_TEST(a_barrier_waits_for_few_grace_periods)
+{
+	ck_assert_uint_le(graces_under_load(false, barrier_of_load), 4);
+}
+END_TEST
+
+static bool
+has_no_thread_after_reap(void)
+{
+	struct domain *domain = domain_find(&one);
+
+	umem_cache_reap_now(forked);
+	domain_loaded(domain);
+	return domain_is_broken(domain) && domain->has_empty_slabs == 0 &&
+	       domain->thread_state == 0;
+}
+
+/* The thread would have the turn for ever, and would keep the process alive. */
+START_TEST(a_child_without_grace_periods_starts_no_thread)
+{
+	umem_cache_t *cache = cache_new("stalled", 64);
+	struct domain *domain;
+
+	forked = stable_new();
+	umem_defer_attach(forked, &one, grace_of);
+	umem_cache_free(forked, umem_cache_alloc(forked, UMEM_NOFAIL));
+	set(&one.is_stalled, 1);
+	domain = defer_new(cache, &one);
+	await_grace(domain);
+	umem_cache_reap_now(forked);
+	ck_assert_uint_ne(domain->has_empty_slabs, 0);
+	ck_assert(is_true_in_child(has_no_thread_after_reap));
+	set(&one.is_stalled, 0);
+	umem_cache_destroy(forked);
+	umem_cache_destroy(cache);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -908,6 +1045,12 @@ grace_suite(void)
 	    tcase, a_thread_of_qsbr_ends_a_cache_of_several_flavours);
 	tcase_add_test(tcase,
 	    the_end_of_a_cache_in_a_section_of_its_second_flavour_is_found);
+	tcase_add_loop_test(
+	    tcase, fork_waits_for_at_most_two_grace_periods, 0, 2);
+	tcase_add_loop_test(
+	    tcase, a_child_has_grace_periods_though_its_parent_is_busy, 0, 2);
+	tcase_add_test(tcase, a_barrier_waits_for_few_grace_periods);
+	tcase_add_test(tcase, a_child_without_grace_periods_starts_no_thread);
 	tcase_add_test(
 	    tcase, a_barrier_of_another_flavour_in_a_cycle_is_refused);
 	tcase_add_test(

@@ -78,7 +78,7 @@ struct domain {
 	size_t (*usable)(void *);         /* [a] likewise, or NULL */
 	intptr_t bytes;         /* [a] submitted, and of single large blocks */
 	uint32_t nsubmitted;    /* [a] objects submitted since the last cycle */
-	uint32_t turn;          /* [a] mutex: 0 free, 1 taken, 2 awaited */
+	uint32_t turn;          /* [a] mutex; see grace.c */
 	uintptr_t turn_holder;  /* [a] thread that has the turn */
 	int saved_cancel_state; /* [t] the holder's, before it had the turn */
 	uint32_t thread_state;  /* [a] of the thread; see grace.c */
@@ -86,6 +86,7 @@ struct domain {
 	uint32_t grace_state;     /* [a] of the turn; see grace.c */
 	uint32_t is_broken;       /* [a] 1: no grace period can end here */
 	uint32_t has_empty_slabs; /* [a] 1: of a type-stable cache */
+	uint32_t fork_waits;      /* [a] 1: a fork() waits for the turn */
 	uintptr_t fork_holder; /* [t] thread that holds the turn for a fork() */
 	uint64_t collect_ns;   /* [t] when magazines were collected last */
 	uint64_t ngraces;      /* [a] grace periods that were waited for */

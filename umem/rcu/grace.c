@@ -19,6 +19,8 @@
  *	this is the domain's own thread.  A caller of umem_rcu_barrier() or
  *	umem_cache_destroy(), and a freeing thread that exceeds the budget, take
  *	the turn themselves, so all of these work without the domain's thread.
+ *	A thread that has waited for the turn has it before one that comes
+ *	later, and fork() has it before all others.
  *	    A cycle that runs functions of the program (destructors, a free() of
  *	another library) may come here again in the same thread, which
  *	turn_holder tells.  Such a call waits for no turn, also not for that of
@@ -67,12 +69,14 @@
  *	A child that is copied during synchronize() has a copy of liburcu's
  *	locks in which a thread holds them that does not exist there.  So fork()
  *	takes the turn of every domain first, which waits for the end of the
- *	grace period, FORK_TRIES milliseconds at most.  If the forking thread is
+ *	grace period, FORK_NS at most.  The other threads that want the turn
+ *	wait until then (fork_waits), so a busy domain has no further cycle
+ *	before the fork().  If the forking thread is
  *	in a read-side section, the grace period may be waiting for that
  *	section, so fork() does not wait for its end; it waits for the release
  *	of objects after one.  If a grace period was in progress all the same,
  *	the domain is broken in the child: deferred frees fail there with
- *	ENOTSUP.
+ *	ENOTSUP, and it has no thread, which would wait for ever.
  *	    The flavour bp is different, because its synchronize() works in the
  *	child: the program calls urcu_bp_before_fork(), which takes liburcu's
  *	locks, and releases them in the child.  While it has them no grace
@@ -115,8 +119,8 @@
 /* Bytes; destructors of the program run on it. */
 #define THREAD_STACK (1 * MIB)
 
-/* fork() waits for a grace period so many times, FORK_TRY_NS each. */
-#define FORK_TRIES  1000
+/* fork() waits so long for a turn, and looks every FORK_TRY_NS. */
+#define FORK_NS     1000000000
 #define FORK_TRY_NS 1000000
 
 /* Attempts at a membarrier that the kernel refuses for a moment. */
@@ -134,6 +138,14 @@ enum {
 	THREAD_ASLEEP
 };
 
+/* Values of domain->turn. */
+enum {
+	TURN_FREE,
+	TURN_TAKEN,
+	TURN_AWAITED, /* taken, and threads sleep until its end */
+	TURN_HANDED   /* free for a thread that has slept */
+};
+
 /* Values of domain->grace_state: is the thread with the turn waiting? */
 enum {
 	GRACE_NONE,
@@ -145,6 +157,7 @@ enum {
 
 _Static_assert(THREAD_ABSENT == 0, "the state of a new domain");
 _Static_assert(GRACE_NONE == 0, "the state of a new domain");
+_Static_assert(TURN_FREE == 0, "the state of a new domain");
 
 static uintptr_t
 thread_self(void)
@@ -184,27 +197,80 @@ domain_is_reader(void)
 	return domain != NULL;
 }
 
+/* Takes the turn if it is TURN_FREE, or if it is TURN_HANDED. */
 static bool
-turn_try_begin(struct domain *domain)
+turn_try(struct domain *domain, uint32_t state)
 {
-	uint32_t no = 0;
+	uint32_t next = state == TURN_FREE ? TURN_TAKEN : TURN_AWAITED;
 
-	/* Acquire; pairs with the release in turn_end(). */
-	if (!__atomic_compare_exchange_n(&domain->turn, &no, 1, false,
+	/* Acquire; pairs with the release in turn_release(). */
+	if (!__atomic_compare_exchange_n(&domain->turn, &state, next, false,
 		__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	__atomic_store_n(&domain->turn_holder, thread_self(), __ATOMIC_RELAXED);
 	return true;
 }
 
+/* Takes a free turn, or else sleeps until its end, ns at most (0: no limit). */
+static bool
+turn_try_await(struct domain *domain, uint64_t ns)
+{
+	/* Acquire; pairs with the release in turn_release(). */
+	uint32_t was =
+	    __atomic_exchange_n(&domain->turn, TURN_AWAITED, __ATOMIC_ACQUIRE);
+
+	if (was == TURN_TAKEN || was == TURN_AWAITED) {
+		os_futex_wait(&domain->turn, TURN_AWAITED, ns);
+		return false;
+	}
+	__atomic_store_n(&domain->turn_holder, thread_self(), __ATOMIC_RELAXED);
+	return true;
+}
+
+/*
+ * Waits for the turn, behind the thread to which it was handed and behind each
+ * thread that forks.
+ */
+static void
+turn_await(struct domain *domain)
+{
+	if (__atomic_load_n(&domain->turn, __ATOMIC_RELAXED) == TURN_HANDED)
+		os_futex_wait(&domain->turn, TURN_HANDED, 0);
+	do
+		while (__atomic_load_n(&domain->fork_waits, __ATOMIC_RELAXED))
+			os_futex_wait(&domain->fork_waits, 1, 0);
+	while (!turn_try_await(domain, 0));
+}
+
+/*
+ * If threads sleep until the end of the turn, it is handed to the one that has
+ * slept longest.  Otherwise the domain's thread, which begins its next cycle at
+ * once while there is much to do, would be faster than a thread that has to
+ * wake up first, and a barrier would wait for many grace periods.
+ *	A thread that sleeps makes the turn TURN_AWAITED before, so its end
+ * wakes a thread.  A thread that was woken takes the turn, or gives way to a
+ * fork(), which takes it or wakes those that gave way: a turn that was handed
+ * over is always taken.  One that comes and finds TURN_HANDED may sleep on
+ * that value, because the thread that takes the turn makes it TURN_AWAITED.
+ */
 static void
 turn_release(struct domain *domain)
 {
+	uint32_t taken = TURN_TAKEN, handed = TURN_HANDED;
+
 	umem_assert(domain_has_turn(domain));
-	umem_assert(__atomic_load_n(&domain->turn, __ATOMIC_RELAXED) != 0);
 	__atomic_store_n(&domain->turn_holder, 0, __ATOMIC_RELAXED);
-	if (__atomic_exchange_n(&domain->turn, 0, __ATOMIC_RELEASE) == 2)
-		os_futex_wake(&domain->turn, 1);
+	if (__atomic_compare_exchange_n(&domain->turn, &taken, TURN_FREE, false,
+		__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		return;
+	umem_assert(taken == TURN_AWAITED);
+	__atomic_store_n(&domain->turn, TURN_HANDED, __ATOMIC_RELEASE);
+	if (os_futex_wake(&domain->turn, 1))
+		return;
+	/* Threads may have come since then, and sleep on TURN_HANDED. */
+	if (__atomic_compare_exchange_n(&domain->turn, &handed, TURN_FREE,
+		false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		os_futex_wake(&domain->turn, INT32_MAX);
 }
 
 /*
@@ -218,13 +284,9 @@ turn_begin(struct domain *domain)
 
 	umem_assert(!domain_has_turn(domain));
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (!turn_try_begin(domain)) {
-		while (__atomic_exchange_n(
-			   &domain->turn, 2, __ATOMIC_ACQUIRE) != 0)
-			os_futex_wait(&domain->turn, 2, 0);
-		__atomic_store_n(
-		    &domain->turn_holder, thread_self(), __ATOMIC_RELAXED);
-	}
+	if (__atomic_load_n(&domain->fork_waits, __ATOMIC_RELAXED) != 0 ||
+	    !turn_try(domain, TURN_FREE))
+		turn_await(domain);
 	domain->saved_cancel_state = cancel;
 }
 
@@ -633,8 +695,12 @@ domain_thread_start(struct domain *domain)
 	pthread_t thread;
 	bool started;
 
-	/* A confined process may not, and libc aborts without rseq. */
-	if (os_is_confined() || !rseq_is_allowed(&cpu_layer.rseq))
+	/*
+	 * In a broken domain it would wait for ever.  A confined process may
+	 * not start one, and libc aborts without rseq.
+	 */
+	if (domain_is_broken(domain) || os_is_confined() ||
+	    !rseq_is_allowed(&cpu_layer.rseq))
 		return false;
 	sigfillset(&every);
 	pthread_sigmask(SIG_SETMASK, &every, &before);
@@ -857,24 +923,41 @@ domain_hold_in_grace(struct domain *domain)
 	    GRACE_HELD, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* False: another thread has the turn, and this one does not wait for it. */
+/* One attempt of domain_hold_for_fork(). */
+static bool
+domain_try_hold(struct domain *domain)
+{
+	/* In each attempt: the end of another fork() has cleared it. */
+	__atomic_store_n(&domain->fork_waits, 1, __ATOMIC_RELAXED);
+	/* A grace period, but not the release after it, may need us. */
+	if ((domain->grace.forks || domain->grace.reading()) &&
+	    domain_hold_in_grace(domain))
+		return true;
+	return turn_try_await(domain, FORK_TRY_NS);
+}
+
+/*
+ * Returns false if another thread has the turn and keeps it, or if this thread
+ * had it before.
+ */
 static bool
 domain_hold_for_fork(struct domain *domain)
 {
-	for (int i = 0; i < FORK_TRIES; i++) {
-		uint32_t nothing = 0;
+	uint64_t began = os_exact_ns();
+	bool held;
 
-		if (turn_try_begin(domain))
-			return true;
-		if (domain_has_turn(domain))
-			return false;
-		/* A grace period, but not the release after it, may need us. */
-		if ((domain->grace.forks || domain->grace.reading()) &&
-		    domain_hold_in_grace(domain))
-			return true;
-		os_futex_wait(&nothing, 0, FORK_TRY_NS);
-	}
-	return domain_hold_in_grace(domain);
+	if (domain_has_turn(domain))
+		return false;
+	if (turn_try(domain, TURN_FREE))
+		return true;
+	do
+		held = domain_try_hold(domain);
+	while (!held && os_exact_ns() - began < FORK_NS);
+	/* The last sleep may have ended by a wake, which gave us the turn. */
+	held = held || turn_try(domain, TURN_HANDED);
+	__atomic_store_n(&domain->fork_waits, 0, __ATOMIC_RELAXED);
+	os_futex_wake(&domain->fork_waits, INT32_MAX);
+	return held || domain_hold_in_grace(domain);
 }
 
 void
@@ -916,10 +999,13 @@ domain_after_fork(struct domain *domain)
 	/* A function of the program that a cycle called has forked. */
 	if (domain_has_turn(domain) && domain->fork_holder != thread_self())
 		return;
-	domain->turn = 0;
+	domain->turn = TURN_FREE;
 	domain->turn_holder = 0;
+	domain->fork_waits = 0;
 	if (domain->nsynchronizing != 0 && !domain->grace.forks)
 		domain->is_broken = 1;
+	if (domain_is_broken(domain))
+		domain->has_empty_slabs = 0;
 	domain->nsynchronizing = 0;
 	domain->grace_state = GRACE_NONE;
 	domain->releasing = NULL;
