@@ -118,7 +118,7 @@ acquire_in_locked_mode(
  * magazine if the loaded one has fewer, and that magazine_get() may move
  * between the two magazines.
  */
-#define NEWEST_BYTES (4 * CACHE_LINE)
+#define NEWEST_BYTES ((size_t)4 * CACHE_LINE)
 
 /* Prefetch the last part of a magazine of the given size, starting at mag. */
 static inline void

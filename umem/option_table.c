@@ -328,7 +328,7 @@ const struct option option_table[] = {
 	.wrong = "not from 1 to 10000 milliseconds",
 	.is_live = true,
 	.target = TARGET_DEFER_DELAY_NS,
-	.initial = 10 * 1000000,
+	.initial = 10000000,
 	.help = "time before a freed object starts to wait for a grace period",
     },
     {

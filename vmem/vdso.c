@@ -86,7 +86,7 @@ vdso_count(const struct vdso *vdso)
 
 	if (vdso->hash != NULL)
 		return vdso->hash[1];
-	buckets = gnu + 4 + 2 * gnu[2];
+	buckets = gnu + 4 + (size_t)2 * gnu[2];
 	chain = buckets + gnu[0];
 	for (uint32_t i = 0; i < gnu[0]; i++)
 		if (buckets[i] > last)

@@ -42,8 +42,7 @@ record_of(struct umem_cache *cache, void *p)
 
 	ck_assert_int_eq(
 	    slab_find_chunk(&cache->slabs, p, &slab, &i), SLAB_FINE);
-	return (struct bufctl_audit *)(void *)((char *)slab->records +
-					       i * cache->slabs.record_bytes);
+	return slab_record(slab, i);
 }
 
 START_TEST(the_part_that_names_a_cache_decides)
@@ -412,6 +411,39 @@ START_TEST(untouchable_objects_are_not_touched)
 }
 END_TEST
 
+/* The records of a slab take 5 GiB of addresses; a page of each has memory. */
+START_TEST(records_of_a_slab_may_exceed_4_gib)
+{
+	static struct bufctl_audit *record[4096];
+	static void *p[4096];
+	vmem_t *ids = vmem_create("ids", (void *)4096, 64 * KIB, 4096, NULL,
+	    NULL, NULL, 0, VM_NOSLEEP);
+	struct umem_cache *cache;
+
+	make("default", "first", 10, 0, 0);
+	cache = umem_cache_create(
+	    "ids", 1, 1, NULL, NULL, NULL, NULL, ids, UMC_NOTOUCH);
+	ck_assert_ptr_nonnull(cache);
+	ck_assert_uint_eq(cache->slabs.layout.nchunks, array_size(p));
+	cache->slabs.record_bytes = MIB + 256 * KIB;
+	for (unsigned i = 0; i < array_size(p); i++) {
+		p[i] = umem_cache_alloc(cache, 0);
+		record[i] = record_of(cache, p[i]);
+	}
+	umem_cache_free(cache, p[99]);
+	for (unsigned i = 0; i < array_size(p); i++) {
+		ck_assert_ptr_eq(record[i]->head.addr, p[i]);
+		ck_assert_uint_eq(record[i]->head.state,
+		    i == 99 ? BUFCTL_FREE : BUFCTL_ALLOCATED);
+	}
+	for (unsigned i = 0; i < array_size(p); i++)
+		if (i != 99)
+			umem_cache_free(cache, p[i]);
+	umem_cache_destroy(cache);
+	vmem_destroy(ids);
+}
+END_TEST
+
 /* Three requests to the kernel fail, from the 1st, the 2nd and so on. */
 START_TEST(want_of_memory_leaves_all_whole)
 {
@@ -459,6 +491,7 @@ debug_suite(void)
 	tcase_add_test(tc, what_waits_is_looked_at_in_the_end);
 	tcase_add_test(tc, every_bit_of_a_tag_is_looked_at);
 	tcase_add_test(tc, untouchable_objects_are_not_touched);
+	tcase_add_test(tc, records_of_a_slab_may_exceed_4_gib);
 	tcase_add_test(tc, want_of_memory_leaves_all_whole);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -48,8 +48,7 @@ bufctl_of(unsigned class, void *p)
 	ck_assert_int_eq(
 	    slab_find_chunk(&class_cache[class]->slabs, p, &slab, &i),
 	    SLAB_FINE);
-	return (struct bufctl *)(void *)((char *)slab->records +
-					 i * slab->store->record_bytes);
+	return slab_record(slab, i);
 }
 
 static unsigned

@@ -1,5 +1,6 @@
 #!/bin/bash
-# lint.sh - checks layers, style, format, man pages and scripts
+# lint.sh - checks layers, style, format, products of 32 bits, man pages and
+# scripts
 #
 #	tools/build/lint.sh BUILD	BUILD is where clang-format may be kept
 #
@@ -35,6 +36,19 @@ find_clang_format() {
 		>"$venv/log" 2>&1
 }
 
+# A product of two counts of 32 bits wraps before it becomes a size of 64 bits.
+check_products() {
+	local files output
+
+	mapfile -t files < <(find vmem magazine umem tools/inspect -name '*.c')
+	output=$(clang-tidy --quiet --header-filter=. --warnings-as-errors='*' \
+	    --checks=-*,bugprone-implicit-widening-of-multiplication-result \
+	    "${files[@]}" -- -std=gnu11 -I. -Iumem -D_GNU_SOURCE \
+	    -DUMEM_DEBUG 2>&1) && return
+	grep -v " generated\.$" <<<"$output"
+	return 1
+}
+
 mapfile -t sources < <(find vmem magazine umem tests tools -name '*.[ch]')
 mapfile -t scripts < <(find tools tests -name '*.sh' -o -name '*.bash'
     echo .ci/run)
@@ -50,6 +64,7 @@ else
 	echo "lint: format skipped: no clang-format $FORMAT_VERSION, and PyPI" \
 	    "cannot be reached"
 fi
+check products check_products
 check pages mandoc -T lint -W warning "${pages[@]}"
 check scripts shellcheck "${scripts[@]}"
 

@@ -60,7 +60,7 @@ call_of(int number)
 static void
 set_argument(struct filtered_call *call, unsigned i, uint64_t value)
 {
-	size_t first = offsetof(struct seccomp_data, args) / 4 + 2 * i;
+	size_t first = offsetof(struct seccomp_data, args) / 4 + 2 * (size_t)i;
 
 	memcpy(&call->word[first], &value, sizeof(value));
 	call->known[first] = call->known[first + 1] = true;

@@ -106,6 +106,12 @@ top_sites_read(struct top_sites *sites, struct model *model)
 		model_take_samples(model);
 }
 
+static size_t
+stack_bytes(unsigned depth)
+{
+	return depth * sizeof(uint64_t);
+}
+
 static int
 order_stacks(const void *a, const void *b)
 {
@@ -113,7 +119,9 @@ order_stacks(const void *a, const void *b)
 
 	if (x->depth != y->depth)
 		return x->depth < y->depth ? -1 : 1;
-	return x->depth == 0 ? 0 : memcmp(x->stack, y->stack, 8 * x->depth);
+	return x->depth == 0
+		   ? 0
+		   : memcmp(x->stack, y->stack, stack_bytes(x->depth));
 }
 
 static int
@@ -159,9 +167,9 @@ stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 
 	if (found != NULL)
 		return *found;
-	stack = xalloc(8 * s->depth);
+	stack = xalloc(stack_bytes(s->depth));
 	if (s->depth != 0)
-		memcpy(stack, s->stack, 8 * s->depth);
+		memcpy(stack, s->stack, stack_bytes(s->depth));
 	made = xalloc(sizeof(*made));
 	made->stack = stack;
 	made->depth = s->depth;

@@ -237,8 +237,8 @@ page_map_enter_sample(
 	/* That of the next unit; 0 if the block starts with the unit. */
 	size_t past = -(uintptr_t)block % HEAP_UNIT;
 
-	__atomic_store_n(&page_map.owner[unit], (void *)(bytes | index * 2 | 1),
-	    __ATOMIC_RELEASE);
+	__atomic_store_n(&page_map.owner[unit],
+	    (void *)(bytes | (size_t)index * 2 | 1), __ATOMIC_RELEASE);
 	__atomic_store_n(&page_map.entry[unit],
 	    entry_of(PAGE_MAP_LARGE, unit, past), __ATOMIC_RELEASE);
 }

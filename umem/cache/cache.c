@@ -238,7 +238,7 @@ pieces_want(struct umem_cache *cache, unsigned want)
 
 	if (used < total && n != SIZE_MAX)
 		n += total - used;
-	n = n / (PIECES_PART * cpu_layer.nrun) + 1;
+	n = n / PIECES_PART / cpu_layer.nrun + 1;
 	return want < n ? want : (unsigned)n;
 }
 

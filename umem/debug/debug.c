@@ -89,8 +89,7 @@ bufctl_at(const struct slab *slab, unsigned i)
 {
 	umem_assert(i < slab->store->layout.nchunks);
 	umem_assert(slab->store->record_bytes >= sizeof(struct bufctl));
-	return (struct bufctl *)(void *)((char *)slab->records +
-					 i * slab->store->record_bytes);
+	return slab_record(slab, i);
 }
 
 /*

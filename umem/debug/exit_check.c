@@ -88,9 +88,7 @@ check_slab_locked(struct slab *slab, void *arg)
 	for (unsigned i = 0; i < slab->high && check->n < EXIT_REPORTS; i++) {
 		if ((slab->bits[i / 64] >> (i % 64) & 1) != 0)
 			continue;
-		if (!debug_live_is_intact(check->cache,
-			(struct bufctl *)(void *)((char *)slab->records +
-						  i * store->record_bytes),
+		if (!debug_live_is_intact(check->cache, slab_record(slab, i),
 			&check->damage[check->n]))
 			check->n++;
 	}

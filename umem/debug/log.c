@@ -39,7 +39,7 @@ static void
 log_create(struct log *log, size_t bytes)
 {
 	size_t page = os_page_size();
-	unsigned ncpus = os_cpus_allowed();
+	size_t ncpus = os_cpus_allowed();
 	size_t cpus_bytes = align_up(ncpus * sizeof(struct log_cpu), page);
 	size_t subbuf = bytes / (ncpus * SUBBUFS_PER_CPU);
 	size_t all;
@@ -60,7 +60,7 @@ log_create(struct log *log, size_t bytes)
 	log->nsubbufs = ncpus * SUBBUFS_PER_CPU;
 	log->bytes = all - cpus_bytes;
 	lock_init(&log->next, LOCK_LOG_NEXT);
-	for (unsigned i = 0; i < ncpus; i++)
+	for (size_t i = 0; i < ncpus; i++)
 		lock_init(&log->cpu[i].lock, LOCK_LOG);
 	log->base = at + cpus_bytes;
 }

@@ -256,7 +256,7 @@ record_create(bool guarded)
 {
 	uint32_t n = debug.nframes;
 	size_t bytes =
-	    sizeof(struct sample) + (guarded ? 2 : 1) * n * sizeof(uintptr_t);
+	    sizeof(struct sample) + sizeof(uintptr_t) * n * (guarded ? 2 : 1);
 	struct sample **table = sample_table();
 	struct sample *s = table == NULL ? NULL : meta_alloc_best_effort(bytes);
 

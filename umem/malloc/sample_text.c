@@ -42,8 +42,8 @@
 #define SITES_SHOWN 100
 
 /* Bytes of text for a row, for a frame, and for all modules. */
-#define ROW_BYTES     128
-#define FRAME_BYTES   256
+#define ROW_BYTES     ((size_t)128)
+#define FRAME_BYTES   ((size_t)256)
 #define MODULES_BYTES (64 * KIB)
 
 /* The live samples with one stack. */

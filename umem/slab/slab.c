@@ -136,9 +136,8 @@ static size_t
 slab_desc_bytes(const struct slab_store *store)
 {
 	return sizeof(struct slab) +
-	       slab_nwords(store) *
-		   (slab_held_map(store) + (store->records_holders ? 1 : 0)) *
-		   sizeof(uint64_t);
+	       sizeof(uint64_t) * slab_nwords(store) *
+		   (slab_held_map(store) + (store->records_holders ? 1 : 0));
 }
 
 void

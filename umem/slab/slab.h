@@ -134,6 +134,13 @@ struct slab_store {
 	struct list retired;    /* [s] by batch, oldest first */
 };
 
+/* The record of chunk i of a slab; the store has records. */
+static inline void *
+slab_record(const struct slab *slab, size_t i)
+{
+	return (char *)slab->records + i * slab->store->record_bytes;
+}
+
 /*
  * Initializes a store without slabs.  source is the arena of its spans, NULL
  * for the heap; map_class is its size class in the page map, or 0.  With a

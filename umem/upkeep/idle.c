@@ -42,7 +42,7 @@
 /* The least quiet ticks in a row before a prediction. */
 #define PATIENCE_LEAST 2
 /* By how many rounds the magazines may differ between two quiet ticks. */
-#define STEADY_ROUNDS  16
+#define STEADY_ROUNDS  ((size_t)16)
 
 static_assert(PATIENCE_LEAST >= 2, "two ticks tell whether rounds are steady");
 
