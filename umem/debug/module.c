@@ -4,7 +4,7 @@
  * The modules are read from /proc/self/maps.  The dynamic linker has a list of
  * them, too, but dl_iterate_phdr() takes its lock, which a thread may hold for
  * as long as a constructor of a library runs, and the structures to which
- * _dl_find_object() leads may go while they are read, by dlclose() in another
+ * code_find_object() leads may go while they are read, by dlclose() in another
  * thread.
  *
  * A module begins with a mapping of the start of its file, and has the mappings

@@ -2,15 +2,15 @@
  * symbol.c - names for addresses of code
  *
  * Used by reports, when the heap may be corrupt: takes no lock and allocates
- * nothing.  _dl_find_object() finds the object (see unwind.c).  The symbol is
- * searched in the object's dynamic symbol table, and then in the symbol table
+ * nothing.  object.c finds the object.  The symbol is searched in the object's
+ * dynamic symbol table, and then in the symbol table
  * of the file, which is mapped for that purpose.  The second search is needed
  * because functions of the program itself are not in the dynamic table.
  */
 #include <elf.h>
 #include <link.h>
 
-#include "umem/debug/code.h"
+#include "umem/debug/object.h"
 #include "umem/debug/symbol.h"
 #include "vmem/os.h"
 #include "vmem/string.h"
@@ -50,11 +50,11 @@ table_search(
 
 /* glibc makes the pointers of the dynamic section absolute; others do not. */
 static const void *
-dynamic_pointer(const struct link_map *map, const ElfW(Dyn) * d)
+dynamic_pointer(const struct code_object *object, const ElfW(Dyn) * d)
 {
 	uintptr_t at = d->d_un.d_ptr;
 
-	return (const void *)(at < map->l_addr ? at + map->l_addr : at);
+	return (const void *)(at < object->bias ? at + object->bias : at);
 }
 
 /* Counts the symbols of a GNU hash table: up to the end of the last chain. */
@@ -78,12 +78,13 @@ gnu_count(const uint32_t *hash)
 
 static void
 dynamic_search(
-    const struct link_map *map, uintptr_t at, struct symbol_match *match)
+    const struct code_object *object, uintptr_t at, struct symbol_match *match)
 {
 	struct symbol_table table = {0};
 
-	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
-		const void *p = dynamic_pointer(map, d);
+	for (const ElfW(Dyn) *d = object->dynamic;
+	     d != NULL && d->d_tag != DT_NULL; d++) {
+		const void *p = dynamic_pointer(object, d);
 
 		if (d->d_tag == DT_SYMTAB)
 			table.symbols = p;
@@ -137,9 +138,9 @@ file_table(const char *file, size_t bytes, struct symbol_table *table)
 
 /* Returns the path of the program or library, or "". */
 static const char *
-object_path(const struct link_map *map)
+object_path(const struct code_object *object)
 {
-	const char *path = map->l_name;
+	const char *path = object->path;
 
 	if (*path == '\0' && os_auxv(AT_EXECFN) != 0)
 		path = (const char *)os_auxv(AT_EXECFN);
@@ -149,18 +150,17 @@ object_path(const struct link_map *map)
 const char *
 symbol_object(const void *p)
 {
-	struct dl_find_object found;
+	struct code_object object;
 
-	if (!code_find_object((uintptr_t)p, &found) ||
-	    found.dlfo_link_map == NULL)
+	if (!code_find_object((uintptr_t)p, &object) || object.path == NULL)
 		return NULL;
-	return string_path_base(object_path(found.dlfo_link_map));
+	return string_path_base(object_path(&object));
 }
 
 void
 symbol_text(struct message *m, uintptr_t pc)
 {
-	struct dl_find_object found;
+	struct code_object object;
 	struct symbol_match best = {0};
 	struct symbol_table table;
 	const char *path;
@@ -168,20 +168,20 @@ symbol_text(struct message *m, uintptr_t pc)
 	size_t bytes = 0;
 	uintptr_t at;
 
-	if (!code_find_object(pc - 1, &found) || found.dlfo_link_map == NULL) {
+	if (!code_find_object(pc - 1, &object) || object.path == NULL) {
 		message_hex(m, pc);
 		return;
 	}
-	at = pc - 1 - found.dlfo_link_map->l_addr;
-	path = found.dlfo_link_map->l_name;
-	dynamic_search(found.dlfo_link_map, at, &best);
+	at = pc - 1 - object.bias;
+	path = object.path;
+	dynamic_search(&object, at, &best);
 	/* A filter may end a confined process for an open(). */
 	if (best.name == NULL && !os_is_confined())
 		file = os_map_file(
 		    *path == '\0' ? "/proc/self/exe" : path, &bytes);
 	if (file != NULL && file_table(file, bytes, &table))
 		table_search(&table, at, &best);
-	path = object_path(found.dlfo_link_map);
+	path = object_path(&object);
 	message_plain(m, *path == '\0' ? "a.out" : string_path_base(path));
 	if (best.name != NULL) {
 		message_text(m, "`");

@@ -8,8 +8,8 @@
  * (cfa), frame pointer and return address are.  Only the rules for these three
  * are kept; other registers are not needed here.
  *
- * _dl_find_object() of glibc 2.35 finds the object that contains an address.
- * It takes no lock and may be called anywhere.  Without it no table is found.
+ * object.c finds the tables of an address.  If there is no .eh_frame_hdr, all
+ * of .eh_frame is read, once for each address of the code (stack.c).
  *
  * The rules of a table are trusted, but stack.c checks every address that it
  * reads by a rule.  If no rule can express an entry, the frame counts as the
@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "umem/debug/code.h"
+#include "umem/debug/object.h"
 #include "umem/debug/unwind.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
@@ -536,6 +537,25 @@ rule_from(const struct row *row)
 	return rule;
 }
 
+/* Reads the row of p->pc by a search of all records of .eh_frame. */
+static bool
+search_fde(struct program *p, const uint8_t *at, const uint8_t *end)
+{
+	struct program empty = *p;
+
+	while (end - at > 4) {
+		struct reader t = entry_at(at);
+
+		*p = empty;
+		if (t.end > end)
+			return false;
+		if (t.at != t.end && read_fde(p, at))
+			return true;
+		at = t.at != t.end ? t.end : at + 4;
+	}
+	return false;
+}
+
 /*
  * Finds the rule in the unwind table of the object that contains pc.  Returns
  * false if there is none.
@@ -544,14 +564,22 @@ static bool
 rule_by_table(uintptr_t pc, struct unwind_rule *rule)
 {
 	struct program program = {.pc = pc};
-	struct dl_find_object found;
+	struct code_object object;
 	const uint8_t *fde;
 
-	if (!code_find_object(pc, &found) || found.dlfo_eh_frame == NULL)
+	if (!code_find_object(pc, &object))
 		return false;
-	fde = find_fde(found.dlfo_eh_frame, pc);
-	if (fde == NULL || !read_fde(&program, fde))
-		return false;
+	if (object.eh_frame != NULL) {
+		if (!search_fde(&program, object.eh_frame,
+			object.eh_frame + object.eh_frame_bytes))
+			return false;
+	} else {
+		fde = object.eh_frame_hdr == NULL
+			  ? NULL
+			  : find_fde(object.eh_frame_hdr, pc);
+		if (fde == NULL || !read_fde(&program, fde))
+			return false;
+	}
 	if (program.signal)
 		rule->kind = UNWIND_SIGNAL;
 	else

@@ -1,0 +1,186 @@
+/*
+ * object.c - the object (the program or a shared library) of an address
+ *
+ * _dl_find_object() of glibc 2.35 finds it, takes no lock and may be called
+ * anywhere.  With an older glibc only the program itself is found, by the
+ * program headers that the kernel has passed to it.
+ *
+ * The linker leaves .eh_frame_hdr, the sorted table of functions, out of a
+ * static program, and then glibc finds no table either.  Section headers lead
+ * to its .eh_frame; they are in its file, which the first call reads.  If
+ * several threads read them at one time, they store the same values.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+#include "umem/debug/object.h"
+#include "vmem/os.h"
+
+extern int _dl_find_object(void *address, struct dl_find_object *found)
+    __attribute__((weak));
+
+struct program {
+	const ElfW(Phdr) * headers;
+	size_t n;
+	uintptr_t bias;
+};
+
+/* Returns the program; n is 0 if its headers do not tell where it is. */
+static struct program
+program_read(void)
+{
+	struct program p = {
+	    .headers = (const void *)os_auxv(AT_PHDR), .n = os_auxv(AT_PHNUM)};
+
+	for (size_t i = 0; i < p.n; i++)
+		if (p.headers[i].p_type == PT_LOAD &&
+		    p.headers[i].p_offset == 0) {
+			/* The headers follow the header of the file. */
+			p.bias = (uintptr_t)p.headers -
+				 (p.headers[i].p_vaddr + sizeof(ElfW(Ehdr)));
+			return p;
+		}
+	p.n = 0;
+	return p;
+}
+
+static bool
+program_has(const struct program *p, uintptr_t pc)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->headers[i].p_type == PT_LOAD &&
+		    pc - p->bias - p->headers[i].p_vaddr <
+			p->headers[i].p_memsz)
+			return true;
+	return false;
+}
+
+static const ElfW(Phdr) * program_header(const struct program *p, unsigned type)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->headers[i].p_type == type)
+			return &p->headers[i];
+	return NULL;
+}
+
+/* Finds .eh_frame in a mapped file, which may be any file. */
+static const ElfW(Shdr) * file_eh_frame(const char *file, size_t bytes)
+{
+	static const char name[] = ".eh_frame";
+	const ElfW(Ehdr) *e = (const void *)file;
+	const ElfW(Shdr) * s, *names;
+
+	if (bytes < sizeof(*e) || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    e->e_shentsize != sizeof(*s) || e->e_shoff > bytes ||
+	    (bytes - e->e_shoff) / sizeof(*s) < e->e_shnum ||
+	    e->e_shstrndx >= e->e_shnum)
+		return NULL;
+	s = (const void *)(file + e->e_shoff);
+	names = &s[e->e_shstrndx];
+	if (names->sh_offset > bytes ||
+	    bytes - names->sh_offset < names->sh_size)
+		return NULL;
+	for (unsigned i = 0; i < e->e_shnum; i++)
+		if (s[i].sh_name < names->sh_size &&
+		    names->sh_size - s[i].sh_name >= sizeof(name) &&
+		    memcmp(file + names->sh_offset + s[i].sh_name, name,
+			sizeof(name)) == 0)
+			return &s[i];
+	return NULL;
+}
+
+/* Sets the .eh_frame of the program, if its file and memory have one. */
+static void
+object_read_file(struct code_object *object, const struct program *p)
+{
+	const ElfW(Shdr) *s = NULL;
+	size_t bytes;
+	char *file;
+
+	/* A filter may end a confined process for an open(). */
+	if (os_is_confined())
+		return;
+	file = os_map_file("/proc/self/exe", &bytes);
+	if (file == NULL)
+		return;
+	s = file_eh_frame(file, bytes);
+	if (s != NULL && s->sh_size != 0 &&
+	    program_has(p, p->bias + s->sh_addr) &&
+	    program_has(p, p->bias + s->sh_addr + s->sh_size - 1)) {
+		object->eh_frame = (const uint8_t *)(p->bias + s->sh_addr);
+		object->eh_frame_bytes = s->sh_size;
+	}
+	os_unmap(file, align_up(bytes, os_page_size()));
+}
+
+/* Sets the .eh_frame of the program, whose file is read once. */
+static void
+object_find_eh_frame(struct code_object *object, const struct program *p)
+{
+	static const uint8_t *eh_frame; /* [a] NULL: none */
+	static size_t eh_frame_bytes;   /* [a] */
+	static bool is_read;            /* [a] stored after the other two */
+
+	if (__atomic_load_n(&is_read, __ATOMIC_ACQUIRE)) {
+		object->eh_frame = __atomic_load_n(&eh_frame, __ATOMIC_RELAXED);
+		object->eh_frame_bytes =
+		    __atomic_load_n(&eh_frame_bytes, __ATOMIC_RELAXED);
+		return;
+	}
+	object_read_file(object, p);
+	__atomic_store_n(&eh_frame, object->eh_frame, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &eh_frame_bytes, object->eh_frame_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&is_read, true, __ATOMIC_RELEASE);
+}
+
+/* Finds the object by the program headers. */
+static bool
+find_program(const struct program *p, uintptr_t pc, struct code_object *object)
+{
+	const ElfW(Phdr) * header;
+
+	if (!program_has(p, pc))
+		return false;
+	*object = (struct code_object){.bias = p->bias, .path = ""};
+	header = program_header(p, PT_DYNAMIC);
+	if (header != NULL)
+		object->dynamic = (const void *)(p->bias + header->p_vaddr);
+	header = program_header(p, PT_GNU_EH_FRAME);
+	if (header != NULL)
+		object->eh_frame_hdr =
+		    (const uint8_t *)(p->bias + header->p_vaddr);
+	return true;
+}
+
+static bool
+find_by_libc(uintptr_t pc, struct code_object *object)
+{
+	struct dl_find_object found;
+
+	if (_dl_find_object == NULL || _dl_find_object((void *)pc, &found) != 0)
+		return false;
+	*object = (struct code_object){.eh_frame_hdr = found.dlfo_eh_frame};
+	if (found.dlfo_link_map != NULL) {
+		object->bias = found.dlfo_link_map->l_addr;
+		object->path = found.dlfo_link_map->l_name;
+		object->dynamic = found.dlfo_link_map->l_ld;
+	}
+	return true;
+}
+
+bool
+code_find_object(uintptr_t pc, struct code_object *object)
+{
+	struct program p;
+
+	if (find_by_libc(pc, object) && object->eh_frame_hdr != NULL)
+		return true;
+	p = program_read();
+	if (!find_program(&p, pc, object))
+		return false;
+	if (object->eh_frame_hdr == NULL)
+		object_find_eh_frame(object, &p);
+	return true;
+}
