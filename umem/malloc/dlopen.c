@@ -1,0 +1,54 @@
+/*
+ * dlopen.c - dlopen() and dlmopen() of the program, without RTLD_DEEPBIND
+ *
+ * Only in libumem_malloc.so.  A library that is opened with RTLD_DEEPBIND finds
+ * a function first in the libraries that it needs itself, so that its free() is
+ * that of libc.  But the functions of libc, strdup() for example, call the
+ * malloc() of the process, which is umem's.  The library would pass blocks of
+ * the one to the other.  Therefore the flag is cleared, and the library finds
+ * functions in the same order as the program.
+ *
+ * In a namespace of dlmopen() other than the base there is no umem.  All of its
+ * libraries use the malloc() of its own libc, and the flag remains.
+ *
+ * libc finds the calling library by the return address: it searches that
+ * library's RUNPATH, and opens into its namespace.  Therefore the entries
+ * (dlopen.h) do not call libc's functions, but jump to them.
+ *
+ * The functions start nothing and allocate nothing.  They may be called before
+ * the constructor of umem, and in any thread.
+ */
+#include "umem/malloc/dlopen.h"
+#include "vmem/base.h"
+
+/*
+ * The next definitions, in a library of the program or in libc, which this
+ * library needs, so that there is one.  The first calls look them up.  dlsym()
+ * waits there for no other lock than the function that is called next.
+ */
+static dlopen_func *next_dlopen;   /* [a] */
+static dlmopen_func *next_dlmopen; /* [a] */
+
+dlopen_func *
+dlopen_next(void)
+{
+	dlopen_func *next = __atomic_load_n(&next_dlopen, __ATOMIC_RELAXED);
+
+	if (unlikely(next == NULL)) {
+		*(void **)&next = dlsym(RTLD_NEXT, "dlopen");
+		__atomic_store_n(&next_dlopen, next, __ATOMIC_RELAXED);
+	}
+	return next;
+}
+
+dlmopen_func *
+dlmopen_next(void)
+{
+	dlmopen_func *next = __atomic_load_n(&next_dlmopen, __ATOMIC_RELAXED);
+
+	if (unlikely(next == NULL)) {
+		*(void **)&next = dlsym(RTLD_NEXT, "dlmopen");
+		__atomic_store_n(&next_dlmopen, next, __ATOMIC_RELAXED);
+	}
+	return next;
+}

@@ -1,0 +1,33 @@
+/*
+ * dlopen.h - the entries of dlopen() and dlmopen(), one file per architecture
+ *
+ * An entry keeps the arguments and calls dlopen_next() or dlmopen_next().  It
+ * clears RTLD_DEEPBIND in the mode, that of dlmopen() only in the base
+ * namespace, and jumps to the function that it got.  Registers and stack are
+ * then those of the call, the return address included.
+ */
+#ifndef UMEM_DLOPEN_H
+#define UMEM_DLOPEN_H
+
+#include <dlfcn.h>
+
+typedef void *dlopen_func(const char *file, int mode);
+typedef void *dlmopen_func(Lmid_t namespace, const char *file, int mode);
+
+/* Called by the entries; dlopen.c defines both. */
+dlopen_func *dlopen_next(void);
+dlmopen_func *dlmopen_next(void);
+
+/* The entries have these numbers. */
+_Static_assert(RTLD_DEEPBIND == 8, "the bit that the entries clear");
+_Static_assert(LM_ID_BASE == 0, "the namespace that the entries compare");
+
+#if defined(__x86_64__)
+#include "umem/malloc/dlopen_x86_64.h"
+#elif defined(__aarch64__)
+#include "umem/malloc/dlopen_aarch64.h"
+#else
+#error "umem knows x86-64 and aarch64"
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * dlopen_x86_64.h - the entries of dlopen() and dlmopen() on x86-64; the
+ * contract is in dlopen.h
+ *
+ * Each pushes three words, of which the last aligns the stack for dlopen(), and
+ * is the mode for dlmopen().
+ */
+#ifndef UMEM_DLOPEN_X86_64_H
+#define UMEM_DLOPEN_X86_64_H
+
+/* clang-format off */
+__asm__(
+    ".pushsection .text\n\t"
+    ".balign 16\n\t"
+    ".globl dlopen\n\t"
+    ".type dlopen, @function\n"
+    "dlopen:\n\t"
+    ".cfi_startproc\n\t"
+    "endbr64\n\t"
+    "pushq %rdi\n\t"
+    ".cfi_adjust_cfa_offset 8\n\t"
+    "pushq %rsi\n\t"
+    ".cfi_adjust_cfa_offset 8\n\t"
+    "pushq %rdx\n\t"
+    ".cfi_adjust_cfa_offset 8\n\t"
+    "call dlopen_next\n\t"
+    "popq %rdx\n\t"
+    ".cfi_adjust_cfa_offset -8\n\t"
+    "popq %rsi\n\t"
+    ".cfi_adjust_cfa_offset -8\n\t"
+    "popq %rdi\n\t"
+    ".cfi_adjust_cfa_offset -8\n\t"
+    "andl $~8, %esi\n\t"		/* RTLD_DEEPBIND */
+    "jmp *%rax\n\t"
+    ".cfi_endproc\n\t"
+    ".size dlopen, . - dlopen\n\t"
+
+    ".balign 16\n\t"
+    ".globl dlmopen\n\t"
+    ".type dlmopen, @function\n"
+    "dlmopen:\n\t"
+    ".cfi_startproc\n\t"
+    "endbr64\n\t"
+    "pushq %rdi\n\t"
+    ".cfi_adjust_cfa_offset 8\n\t"
+    "pushq %rsi\n\t"
+    ".cfi_adjust_cfa_offset 8\n\t"
+    "pushq %rdx\n\t"
+    ".cfi_adjust_cfa_offset 8\n\t"
+    "call dlmopen_next\n\t"
+    "popq %rdx\n\t"
+    ".cfi_adjust_cfa_offset -8\n\t"
+    "popq %rsi\n\t"
+    ".cfi_adjust_cfa_offset -8\n\t"
+    "popq %rdi\n\t"
+    ".cfi_adjust_cfa_offset -8\n\t"
+    "testq %rdi, %rdi\n\t"		/* LM_ID_BASE */
+    "jnz 1f\n\t"
+    "andl $~8, %edx\n"
+    "1:\n\t"
+    "jmp *%rax\n\t"
+    ".cfi_endproc\n\t"
+    ".size dlmopen, . - dlmopen\n\t"
+    ".popsection\n"
+);
+/* clang-format on */
+
+#endif
