@@ -30,7 +30,9 @@ bench="$demo g++ sqlite3 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 	libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
 matrix="$test clang qemu-user-static"
-stress="$matrix $fresh nodejs default-jdk-headless postgresql"
+stress="$matrix $fresh nodejs default-jdk-headless postgresql php-cli
+	php-bcmath php-bz2 php-curl php-gd php-gmp php-intl php-mbstring php-mysql
+	php-readline php-soap php-sqlite3 php-xml php-zip"
 
 usage() {
 	echo "usage: tools/build/install_packages.sh" \
