@@ -344,6 +344,7 @@ static __attribute__((constructor)) void
 start_constructor(void)
 {
 	message_start();
+	os_note_start_cpus();
 	fork_register();
 	if (umem_start_early())
 		update_thread_offer(/* created */ false);

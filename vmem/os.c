@@ -533,6 +533,16 @@ struct cpu_mask {
 };
 
 /*
+ * The CPUs on which the process might run at its start.  On most machines they
+ * are in one word; on others the start maps memory for them.
+ */
+static struct {
+	uint64_t word;
+	struct cpu_mask *many; /* NULL: the set is in the word */
+	unsigned mask_bytes;   /* of the kernel's mask; 0: not known */
+} start_cpus written_early;
+
+/*
  * Store the set of CPUs on which the process may run.  Returns the number of
  * bytes of the kernel's CPU mask, or 0 on failure.
  */
@@ -545,13 +555,44 @@ cpu_mask_get(struct cpu_mask *mask)
 	return is_error(n) ? 0 : (unsigned)n;
 }
 
+start_path void
+os_note_start_cpus(void)
+{
+	struct cpu_mask mask = {{0}};
+	unsigned n = cpu_mask_get(&mask) / sizeof(mask.bits[0]);
+
+	start_cpus.mask_bytes = n * sizeof(mask.bits[0]);
+	start_cpus.word = mask.bits[0];
+	while (n > 1 && mask.bits[n - 1] == 0)
+		n--;
+	if (n > 1 && (start_cpus.many = os_map(sizeof(mask))) != NULL)
+		*start_cpus.many = mask;
+}
+
+void
+os_thread_ordinary(void)
+{
+	struct sched_param none = {0};
+
+	if (!unconfined_begin())
+		return;
+	kernel_call(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&none, 0);
+	kernel_call(SYS_setpriority, PRIO_PROCESS, 0, 0, 0);
+	if (start_cpus.many != NULL)
+		kernel_call(SYS_sched_setaffinity, 0, start_cpus.mask_bytes,
+		    (long)start_cpus.many, 0);
+	else
+		kernel_call(SYS_sched_setaffinity, 0, sizeof(start_cpus.word),
+		    (long)&start_cpus.word, 0);
+	unconfined_end();
+}
+
 unsigned
 os_cpu_slots(void)
 {
-	struct cpu_mask mask;
-	unsigned n = cpu_mask_get(&mask);
-
-	return n == 0 ? 1024 : n * 8;
+	if (start_cpus.mask_bytes == 0)
+		os_note_start_cpus();
+	return start_cpus.mask_bytes == 0 ? 1024 : start_cpus.mask_bytes * 8;
 }
 
 unsigned
@@ -625,6 +666,15 @@ os_thread_name(const char *name)
 	if (!unconfined_begin())
 		return;
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0);
+	unconfined_end();
+}
+
+void
+os_yield(void)
+{
+	if (!unconfined_begin())
+		return;
+	kernel_call(SYS_sched_yield, 0, 0, 0, 0);
 	unconfined_end();
 }
 
@@ -715,16 +765,22 @@ start_path bool
 os_file_of(int fd, struct os_file *file)
 {
 	struct stat info;
-	long flags = kernel_call(SYS_fcntl, fd, F_GETFD, 0, 0);
 
-	if (flags < 0 || kernel_call(SYS_fstat, fd, (long)&info, 0, 0) != 0)
+	if (kernel_call(SYS_fstat, fd, (long)&info, 0, 0) != 0)
 		return false;
 	file->device = info.st_dev;
 	file->inode = info.st_ino;
 	file->is_character = S_ISCHR(info.st_mode);
 	file->is_pipe = S_ISFIFO(info.st_mode);
-	file->is_inherited = (flags & FD_CLOEXEC) == 0;
 	return true;
+}
+
+bool
+os_is_inherited(int fd)
+{
+	long flags = kernel_call(SYS_fcntl, fd, F_GETFD, 0, 0);
+
+	return flags >= 0 && (flags & FD_CLOEXEC) == 0;
 }
 
 uint32_t

@@ -166,6 +166,17 @@ uint32_t os_thread_id(void);
 /* Name the calling thread for ps and debuggers, at most 15 bytes. */
 void os_thread_name(const char *name);
 
+/*
+ * Give the calling thread the ordinary scheduling policy, the nice value 0, and
+ * the CPUs that the process had at os_note_start_cpus().  What the kernel does
+ * not permit stays as it is; in a confined process, all does.
+ */
+void os_note_start_cpus(void);
+void os_thread_ordinary(void);
+
+/* Let other threads run on this CPU first. */
+void os_yield(void);
+
 /* Store the name of the calling thread; "" if the process is confined. */
 #define OS_THREAD_NAME_BYTES 16
 void os_thread_name_get(char name[OS_THREAD_NAME_BYTES]);
@@ -204,11 +215,13 @@ struct os_file {
 	uint64_t device, inode;
 	bool is_character; /* a character device, such as a terminal */
 	bool is_pipe;
-	bool is_inherited; /* not close-on-exec */
 };
 
 /* Describe the file of a descriptor; false if the descriptor is not open. */
 bool os_file_of(int fd, struct os_file *file);
+
+/* Does a program that this one executes get the descriptor? */
+bool os_is_inherited(int fd);
 
 /* Open a file for os_read(); negative on failure. */
 int os_open(const char *path);

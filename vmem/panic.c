@@ -115,7 +115,7 @@ is_standard_error(const struct os_file *now)
 {
 	const struct os_file *then = &standard_error.file;
 
-	if (now->is_character || (now->is_pipe && now->is_inherited))
+	if (now->is_character || (now->is_pipe && os_is_inherited(2)))
 		return true;
 	return standard_error.is_open && now->device == then->device &&
 	       now->inode == then->inode;

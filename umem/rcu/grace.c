@@ -89,7 +89,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include "umem/rcu/defer.h"
 #include "umem/upkeep/update_thread.h"
@@ -115,9 +114,6 @@
 
 /* The thread ends when it has been idle for so long. */
 #define THREAD_IDLE_NS 1000000000
-
-/* Bytes; destructors of the program run on it. */
-#define THREAD_STACK (1 * MIB)
 
 /* fork() waits so long for a turn, and looks every FORK_TRY_NS. */
 #define FORK_NS     1000000000
@@ -676,7 +672,7 @@ domain_thread_main(void *arg)
 {
 	struct domain *domain = arg;
 
-	os_thread_name("umem rcu");
+	update_thread_begin("umem rcu");
 	do
 		domain_thread_wait_tick(domain);
 	while (
@@ -684,16 +680,13 @@ domain_thread_main(void *arg)
 	return NULL;
 }
 
-/* All signals are blocked in the thread; the caller has set state. */
+/* The caller has set state. */
 static bool
 domain_thread_start(struct domain *domain)
 {
 	umem_assert(__atomic_load_n(&domain->thread_state, __ATOMIC_RELAXED) !=
 		    THREAD_ABSENT);
-	sigset_t every, before;
-	pthread_attr_t attr;
 	pthread_t thread;
-	bool started;
 
 	/*
 	 * In a broken domain it would wait for ever.  A confined process may
@@ -702,16 +695,8 @@ domain_thread_start(struct domain *domain)
 	if (domain_is_broken(domain) || os_is_confined() ||
 	    !rseq_is_allowed(&cpu_layer.rseq))
 		return false;
-	sigfillset(&every);
-	pthread_sigmask(SIG_SETMASK, &every, &before);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, THREAD_STACK);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	started = update_thread_create(
-		      &thread, &attr, domain_thread_main, domain) == 0;
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return started;
+	return update_thread_create(
+	    &thread, /* detached */ true, domain_thread_main, domain);
 }
 
 /* Returns the state of the domain's thread, which is awake if it exists. */

@@ -49,6 +49,20 @@
  *	CALL_WAIT_NS and detaches the thread, which ends by itself when the
  *	function returns.
  *
+ * What a thread of the library has
+ *	This is true of the upkeep thread and of the threads of umem/rcu.
+ *	    scheduling	SCHED_OTHER, also if its creator is a real-time thread
+ *	    nice value	0
+ *	    CPUs	those of the process when the library started; its
+ *			creator may be bound to one
+ *	    signals	all blocked
+ *	    name	"umem" or "umem rcu"
+ *	    stack	THREAD_STACK bytes of its own
+ *	    all else	as its creator: cgroup, timer slack, I/O priority, memory
+ *			policy, credentials, namespaces, filters
+ *	The thread sets the first three itself when it begins.  If the kernel
+ *	does not permit one, or the process is confined, it stays as it is.
+ *
  * Cost
  *	A program that creates and joins threads in a loop would create two each
  *	time.  So STARTS upkeep threads may be created at once, and then one for
@@ -104,13 +118,33 @@ static uint32_t running_epoch;    /* [a] of the last thread that began, or 0 */
 static uint32_t working_epoch;    /* [worker] of the thread at work, or 0 */
 static uint32_t calling_epoch;    /* [a] of the thread in a call, or 0 */
 
-int
-update_thread_create(pthread_t *created, const pthread_attr_t *attr,
-    void *(*run)(void *), void *arg)
+bool
+update_thread_create(
+    pthread_t *created, bool detached, void *(*run)(void *), void *arg)
 {
-	return thread_create_next != NULL
-		   ? thread_create_next(created, attr, run, arg)
-		   : pthread_create(created, attr, run, arg);
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int error;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	if (detached)
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = thread_create_next != NULL
+		    ? thread_create_next(created, &attr, run, arg)
+		    : pthread_create(created, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return error == 0;
+}
+
+void
+update_thread_begin(const char *name)
+{
+	os_thread_name(name);
+	os_thread_ordinary();
 }
 
 static bool
@@ -176,7 +210,7 @@ update_thread_main(void *arg)
 	uint32_t own_epoch = (uint32_t)(uintptr_t)arg;
 	unsigned nidle = 0;
 
-	os_thread_name("umem");
+	update_thread_begin("umem");
 	snapshot_served_by(&state, WANTED);
 	__atomic_store_n(&running_epoch, own_epoch, __ATOMIC_RELEASE);
 	os_futex_wake(&running_epoch, INT32_MAX);
@@ -252,7 +286,6 @@ starts_are_left(void)
 static bool
 update_thread_start(void)
 {
-	pthread_attr_t attr;
 	bool started;
 
 	umem_assert(exists == 0);
@@ -263,11 +296,8 @@ update_thread_start(void)
 		return false;
 	nstarts--;
 	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, THREAD_STACK);
-	started = update_thread_create(&thread, &attr, update_thread_main,
-		      (void *)(uintptr_t)epoch) == 0;
-	pthread_attr_destroy(&attr);
+	started = update_thread_create(&thread, /* detached */ false,
+	    update_thread_main, (void *)(uintptr_t)epoch);
 	if (started)
 		__atomic_store_n(&exists, 1, __ATOMIC_SEQ_CST);
 	return started;

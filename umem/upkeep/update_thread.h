@@ -53,9 +53,14 @@ bool thread_is_counted(void) __attribute__((weak));
 int thread_create_next(pthread_t *thread, const pthread_attr_t *attr,
     void *(*run)(void *), void *arg) __attribute__((weak));
 
-/* Creates a thread of the library. */
-int update_thread_create(pthread_t *created, const pthread_attr_t *attr,
-    void *(*run)(void *), void *arg);
+/*
+ * Creates a thread of the library; update_thread.c lists what it has of its
+ * creator.  It calls update_thread_begin() first.  Returns false if that is not
+ * possible.  The caller holds no lock.
+ */
+bool update_thread_create(
+    pthread_t *created, bool detached, void *(*run)(void *), void *arg);
+void update_thread_begin(const char *name);
 
 /* Is there an upkeep thread to do the work? */
 bool update_has_thread(void);
