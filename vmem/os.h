@@ -168,8 +168,9 @@ void os_thread_name(const char *name);
 
 /*
  * Give the calling thread the ordinary scheduling policy, the nice value 0, and
- * the CPUs that the process had at os_note_start_cpus().  What the kernel does
- * not permit stays as it is; in a confined process, all does.
+ * the CPUs that the process had at os_note_start_cpus().  An attribute that
+ * the kernel does not let it change stays as it is; in a confined process, all
+ * do.
  */
 void os_note_start_cpus(void);
 void os_thread_ordinary(void);

@@ -1,8 +1,7 @@
 /*
  * The threads of the library, for upkeep and for a domain of RCU, are ordinary
- * ones, whatever the thread that creates them is: a real-time thread, bound to
- * one CPU, with another nice value and name.  update_thread.c lists what they
- * have.
+ * ones, even if a real-time thread creates them that is bound to one CPU and
+ * has another nice value and name.  update_thread.c lists their attributes.
  */
 #include <dirent.h>
 #include <sched.h>
@@ -96,7 +95,7 @@ look_at(const char *name)
 	check(CPU_EQUAL(&cpus, &at_start));
 	check((blocked_signals(tid) & all) == all);
 	task_read(tid, "timerslack_ns", text, sizeof(text));
-	/* A kernel tells it only to those who may change it. */
+	/* The file is empty without the right to change it. */
 	check(text[0] == 0 || atoi(text) == SLACK_NS || atoi(text) == 0);
 }
 

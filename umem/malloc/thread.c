@@ -65,6 +65,10 @@
 
 const bool umem_is_malloc = true;
 
+/* How long a thread waits for the room of the upkeep thread: 10 ms. */
+#define ROOM_TRIES   10
+#define ROOM_WAIT_NS 1000000
+
 typedef int clone_func(int (*)(void *), void *, int, void *, ...);
 typedef int create_func(
     pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -310,6 +314,30 @@ thread_create_next(pthread_t *thread, const pthread_attr_t *attr,
 				   : next_create(thread, attr, run, arg);
 }
 
+/*
+ * Creates a thread.  If there is no room for it, the upkeep thread makes room.
+ * The kernel counts that thread for a moment after its join.
+ */
+static int
+create_with_room(
+    pthread_t *thread, const pthread_attr_t *attr, struct thread_start *start)
+{
+	uint32_t nothing = 0;
+	int error = thread_create_next(thread, attr, thread_run, start);
+
+	if (error != EAGAIN || !update_thread_give_way())
+		return error;
+	for (int i = 0; i < ROOM_TRIES; i++) {
+		error = thread_create_next(thread, attr, thread_run, start);
+		if (error != EAGAIN)
+			break;
+		os_futex_wait(&nothing, 0, ROOM_WAIT_NS);
+		/* Another thread may have created it again. */
+		update_thread_give_way();
+	}
+	return error;
+}
+
 public int
 pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     void *(*run)(void *), void *arg)
@@ -323,7 +351,7 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 		return error;
 	*start = (struct thread_start){run, arg};
 	update_thread_begins();
-	error = thread_create_next(thread, attr, thread_run, start);
+	error = create_with_room(thread, attr, start);
 	if (error == 0) {
 		update_thread_offer(/* created */ true);
 		return 0;

@@ -49,8 +49,8 @@
  *	CALL_WAIT_NS and detaches the thread, which ends by itself when the
  *	function returns.
  *
- * What a thread of the library has
- *	This is true of the upkeep thread and of the threads of umem/rcu.
+ * Attributes
+ *	The upkeep thread and the threads of umem/rcu have these:
  *	    scheduling	SCHED_OTHER, also if its creator is a real-time thread
  *	    nice value	0
  *	    CPUs	those of the process when the library started; its
@@ -58,10 +58,15 @@
  *	    signals	all blocked
  *	    name	"umem" or "umem rcu"
  *	    stack	THREAD_STACK bytes of its own
- *	    all else	as its creator: cgroup, timer slack, I/O priority, memory
- *			policy, credentials, namespaces, filters
+ *	    all else	as its creator: cgroup, timer slack, I/O priority,
+ *			memory policy, credentials, namespaces, filters
  *	The thread sets the first three itself when it begins.  If the kernel
  *	does not permit one, or the process is confined, it stays as it is.
+ *
+ * A limit of threads (RLIMIT_NPROC, pids.max)
+ *	If pthread_create() of the program finds no room, the upkeep thread ends
+ *	and gives its place to the thread of the program.  The program does
+ *	upkeep in its calls until one of its threads is created or ends.
  *
  * Cost
  *	A program that creates and joins threads in a loop would create two each
@@ -350,14 +355,14 @@ keeper_try(void)
 }
 
 /*
- * Does the keeper's work, then ceases to be the keeper.  Returns false if the
- * upkeep thread cannot be created now.  Signals are blocked meanwhile, because
- * the child of a handler that forks would continue in the midst of this, and
- * because the upkeep thread must not receive any.  Cancellation is disabled, so
- * the join is no cancellation point.
+ * Does the keeper's work, then ceases to be the keeper.  gives_way: the upkeep
+ * thread ends in any case.  Returns false if it cannot be created now.  Signals
+ * are blocked meanwhile, because the child of a handler that forks would
+ * continue in the midst of this.  Cancellation is disabled, so the join is no
+ * cancellation point.
  */
 static bool
-keeper_work(void)
+keeper_work(bool gives_way)
 {
 	sigset_t all, before;
 	int cancel;
@@ -371,7 +376,7 @@ keeper_work(void)
 	 * an answer for the start and another for the stop could stop a thread
 	 * that does not exist.
 	 */
-	wanted = is_wanted();
+	wanted = !gives_way && is_wanted();
 	if (wanted && !update_has_thread())
 		done = update_thread_start();
 	else if (!wanted && update_has_thread())
@@ -406,7 +411,7 @@ static void
 update_thread_settle(void)
 {
 	while (!is_as_wanted() && keeper_try())
-		if (!keeper_work())
+		if (!keeper_work(/* gives_way */ false))
 			break;
 	if (os_is_confined())
 		update_thread_await();
@@ -420,6 +425,15 @@ update_thread_offer(bool created)
 	if (created ? umem_ready() : umem_start_early())
 		update_thread_settle();
 	errno = saved;
+}
+
+bool
+update_thread_give_way(void)
+{
+	if (!update_has_thread() || !keeper_try())
+		return false;
+	keeper_work(/* gives_way */ true);
+	return true;
 }
 
 void

@@ -35,6 +35,14 @@ void update_thread_begins(void);
 void update_thread_ends(void);
 
 /*
+ * Ends the upkeep thread, if there is one, to make room for a thread of the
+ * program that has called update_thread_begins().  Returns false if there was
+ * none.  It comes back, if it can, in update_thread_offer() or
+ * update_thread_ends(), one of which the caller calls next.
+ */
+bool update_thread_give_way(void);
+
+/*
  * Waits, for a second at most, until the upkeep thread, if there is one, has
  * made the system calls by which libc starts a thread.
  */
@@ -54,9 +62,9 @@ int thread_create_next(pthread_t *thread, const pthread_attr_t *attr,
     void *(*run)(void *), void *arg) __attribute__((weak));
 
 /*
- * Creates a thread of the library; update_thread.c lists what it has of its
- * creator.  It calls update_thread_begin() first.  Returns false if that is not
- * possible.  The caller holds no lock.
+ * Creates a thread of the library, whose attributes update_thread.c lists; it
+ * calls update_thread_begin() first.  Returns false if that is not possible.
+ * The caller holds no lock.
  */
 bool update_thread_create(
     pthread_t *created, bool detached, void *(*run)(void *), void *arg);
