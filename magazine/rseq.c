@@ -128,6 +128,11 @@ choose(enum rseq_owner wanted, struct rseq_area **area, const char **reason)
 		*reason = "asked for by mode=locked";
 		return RSEQ_NONE;
 	}
+	if (wanted == RSEQ_LIBC && !rseq_kernel_is_reliable()) {
+		*reason = "Linux 6.19 to 7.0.13 does not abort preempted "
+			  "sections on aarch64";
+		return RSEQ_NONE;
+	}
 	if (wanted == RSEQ_LIBC && *area != NULL &&
 	    __atomic_load_n(&(*area)->cpu_id, __ATOMIC_RELAXED) >= 0)
 		return RSEQ_LIBC;

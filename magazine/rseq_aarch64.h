@@ -36,6 +36,7 @@
 
 #include "magazine/cpu_layout.h"
 #include "magazine/rseq.h"
+#include "vmem/os.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
     "the signature is compared as data and lies there as code");
@@ -51,6 +52,28 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
  * no addressing mode has three terms.
  */
 #define RSEQ_AT(offset) ((char *)__builtin_thread_pointer() + (offset))
+
+/*
+ * The kernels whose sections may be relied on.  Linux 6.19 aborts a section on
+ * aarch64 only if the thread continues on another CPU.  A thread that is
+ * preempted inside a section and continues on the same CPU commits, although
+ * another thread may have moved the top meanwhile, so two threads pop the same
+ * object.  The commit "arm64/entry: Fix arm64-specific rseq brokenness" mends
+ * it in 7.1 and 7.0.14.
+ *
+ * No test at the start can take the place of the number: signals still abort
+ * sections there, so it would have to wait for a preemption by another thread
+ * on the same CPU.  Distributions that mend an older number themselves are
+ * taken for broken: locked mode is slower, but right.
+ */
+static inline bool
+rseq_kernel_is_reliable(void)
+{
+	uint32_t version = os_kernel_version();
+
+	return version < OS_VERSION(6, 19, 0) ||
+	       version >= OS_VERSION(7, 0, 14);
+}
 
 /* clang-format off */
 #define RSEQ_BEGIN							\

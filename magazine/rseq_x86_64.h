@@ -35,6 +35,13 @@
 /* glibc's RSEQ_SIG.  The kernel compares it with the code at each abort. */
 #define RSEQ_SIGNATURE 0x53053053
 
+/* Every kernel with rseq aborts the sections of a preempted thread. */
+static inline bool
+rseq_kernel_is_reliable(void)
+{
+	return true;
+}
+
 /* clang-format off */
 #define RSEQ_BEGIN							\
 	".pushsection __rseq_cs, \"aw\"\n\t"				\

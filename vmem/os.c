@@ -25,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -937,6 +938,32 @@ os_random(void)
 	for (int i = 0; bytes != NULL && i < 16; i++)
 		value = hash_multiply(value) + bytes[i];
 	return value ^ value >> 32;
+}
+
+uint32_t
+os_version_of(const char *release)
+{
+	uint32_t part[3] = {0};
+
+	for (int i = 0; i < 3; i++) {
+		while (*release >= '0' && *release <= '9' && part[i] < 1000)
+			part[i] = part[i] * 10 + (uint32_t)(*release++ - '0');
+		if (part[i] > 1023)
+			part[i] = 1023;
+		if (*release++ != '.')
+			break;
+	}
+	return OS_VERSION(part[0], part[1], part[2]);
+}
+
+uint32_t
+os_kernel_version(void)
+{
+	struct utsname name;
+
+	if (is_error(kernel_call(SYS_uname, (long)&name, 0, 0, 0)))
+		return 0;
+	return os_version_of(name.release);
 }
 
 bool

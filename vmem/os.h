@@ -273,6 +273,17 @@ unsigned long os_auxv(unsigned long type);
  */
 uint64_t os_random(void);
 
+/*
+ * The kernel's release as a number that OS_VERSION() makes; 0 if the kernel
+ * does not tell.  A part that is missing or not a number is 0.
+ */
+#define OS_VERSION(major, minor, patch)                                        \
+	((major) << 20 | (minor) << 10 | (patch))
+uint32_t os_kernel_version(void);
+
+/* The number of a release such as "6.12.48+deb13-arm64". */
+uint32_t os_version_of(const char *release);
+
 /* Register or unregister this thread's rseq area; false if refused. */
 bool os_rseq_register(void *area, uint32_t bytes, uint32_t signature);
 bool os_rseq_unregister(void *area, uint32_t bytes, uint32_t signature);

@@ -25,6 +25,9 @@ extern void (*hook_magazine_install)(void);
 /* The result of os_now_ns(); 0 means the kernel's clock. */
 extern uint64_t hook_now_ns;
 
+/* The result of os_kernel_version(); 0 means the kernel's. */
+extern uint32_t hook_kernel_version;
+
 /*
  * The result of os_page_size(), at least the kernel's page size; 0 means the
  * kernel's page size.  While it is set, os_resident() fails, because the kernel

@@ -548,6 +548,22 @@ START_TEST(a_confined_process_asks_for_little)
 }
 END_TEST
 
+START_TEST(a_release_has_a_number)
+{
+	ck_assert_uint_eq(
+	    os_version_of("6.12.48+deb13-arm64"), OS_VERSION(6, 12, 48));
+	ck_assert_uint_eq(
+	    os_version_of("7.0.0-31-generic"), OS_VERSION(7, 0, 0));
+	ck_assert_uint_eq(os_version_of("7.1-rc3"), OS_VERSION(7, 1, 0));
+	ck_assert_uint_eq(os_version_of("6.19"), OS_VERSION(6, 19, 0));
+	ck_assert_uint_eq(os_version_of("7"), OS_VERSION(7, 0, 0));
+	ck_assert_uint_eq(os_version_of("5.10.99999"), OS_VERSION(5, 10, 1023));
+	ck_assert_uint_eq(os_version_of(""), 0);
+	ck_assert_uint_eq(os_version_of("lenient"), 0);
+	ck_assert_uint_ge(os_kernel_version(), OS_VERSION(4, 18, 0));
+}
+END_TEST
+
 START_TEST(a_thread_is_named)
 {
 	char name[16] = "";
@@ -597,6 +613,7 @@ os_suite(void)
 	tcase_add_test(tcase, a_child_that_shares_memory_is_not_the_process);
 	tcase_add_test(tcase, a_copy_that_no_handler_saw_is_a_process);
 	tcase_add_test(tcase, a_confined_process_asks_for_little);
+	tcase_add_test(tcase, a_release_has_a_number);
 	tcase_add_test(tcase, a_thread_is_named);
 	add_process_tests(tcase);
 	suite_add_tcase(suite, tcase);

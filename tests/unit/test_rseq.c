@@ -29,6 +29,7 @@
 
 #include "magazine/cpu.h"
 #include "magazine/depot.h"
+#include "tests/unit/hooks.h"
 #include "tests/unit/stay.h"
 #include "tests/unit/step.h"
 #include "vmem/os.h"
@@ -1035,6 +1036,45 @@ START_TEST(a_mode_asked_for_is_had_or_none)
 }
 END_TEST
 
+/*
+ * The kernels whose sections are not atomic, and their neighbours.  The choice
+ * is made before the kernel is asked for rseq, which an emulator lacks.
+ */
+START_TEST(a_kernel_that_aborts_no_preempted_section_is_avoided)
+{
+	static const struct {
+		uint32_t version;
+		bool is_reliable_on_aarch64;
+	} kernel[] = {
+	    {OS_VERSION(5, 10, 223), true},
+	    {OS_VERSION(6, 18, 1023), true},
+	    {OS_VERSION(6, 19, 0), false},
+	    {OS_VERSION(6, 19, 6), false},
+	    {OS_VERSION(7, 0, 0), false},
+	    {OS_VERSION(7, 0, 13), false},
+	    {OS_VERSION(7, 0, 14), true},
+	    {OS_VERSION(7, 1, 0), true},
+	};
+	struct rseq_state state;
+	struct rseq_place place = {.base = base()};
+	const char *refusal = "does not abort preempted sections";
+
+	hook_kernel_version = kernel[_i].version;
+	rseq_start(RSEQ_LIBC, &state, &place);
+#ifdef __aarch64__
+	ck_assert(kernel[_i].is_reliable_on_aarch64 ==
+		  (strstr(state.reason, refusal) == NULL));
+	if (!kernel[_i].is_reliable_on_aarch64)
+		ck_assert_int_eq(state.owner, RSEQ_NONE);
+#else
+	ck_assert_ptr_null(strstr(state.reason, refusal));
+#endif
+	/* The user answers for the kernel. */
+	rseq_start(RSEQ_OWN, &state, &place);
+	ck_assert_ptr_null(strstr(state.reason, refusal));
+}
+END_TEST
+
 START_TEST(a_thread_stops_and_resumes)
 {
 	struct rseq_state state = {.owner = RSEQ_NONE};
@@ -1175,6 +1215,8 @@ rseq_suite(void)
 	tcase_add_test(tcase, a_claim_for_another_cpu_misses);
 	tcase_add_test(tcase, every_descriptor_is_what_the_kernel_asks_for);
 	tcase_add_loop_test(tcase, a_mode_asked_for_is_had_or_none, 0, 3);
+	tcase_add_loop_test(
+	    tcase, a_kernel_that_aborts_no_preempted_section_is_avoided, 0, 8);
 	tcase_add_loop_test(tcase, a_thread_stops_and_resumes, 0, 2);
 	tcase_add_loop_test(tcase, an_area_is_held_for_one_thread, 0, 2);
 	tcase_add_loop_test(tcase, a_thread_that_never_missed_stops_too, 0, 2);
