@@ -1016,6 +1016,19 @@ os_membarrier_rseq(void)
 }
 
 long
+os_unshare(int flags, int unused)
+{
+	(void)unused;
+	return kernel_call(SYS_unshare, flags, 0, 0, 0);
+}
+
+long
+os_setns(int fd, int type)
+{
+	return kernel_call(SYS_setns, fd, type, 0, 0);
+}
+
+long
 os_prctl(int option, const unsigned long arg[4])
 {
 	return syscall6(SYS_prctl, option, (long)arg[0], (long)arg[1],

@@ -47,7 +47,9 @@ bool os_is_process(void);
  */
 bool os_is_single_threaded(void);
 
-/* A prctl(2) of the program; returns the kernel's result unchanged. */
+/* Calls of the program; they return the kernel's result unchanged. */
+long os_unshare(int flags, int unused);
+long os_setns(int fd, int type);
 long os_prctl(int option, const unsigned long arg[4]);
 
 /* Bytes in a page. */

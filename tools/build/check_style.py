@@ -26,7 +26,8 @@ LIMIT = 2.0
 COLUMNS = 80
 SHORT = 5
 # Names that a program expects of us.
-STANDARD = {'main', 'free', 'cfree', 'fork', 'vfork', 'clone', 'prctl'}
+STANDARD = {'main', 'free', 'cfree', 'fork', 'vfork', 'clone', 'prctl',
+            'unshare', 'setns'}
 
 CLAUSE = re.compile(r'\b(what|who|whoever|whatever|whose)\b', re.I)
 QUESTION = re.compile(r'^(what|who|whose)\b[^?]*\?$', re.I)

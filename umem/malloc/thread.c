@@ -1,5 +1,6 @@
 /*
- * thread.c - vfork(), clone(), pthread_create() and prctl() of the program
+ * thread.c - vfork(), clone(), pthread_create(), prctl(), unshare() and setns()
+ *	of the program
  *
  * Only in libumem_malloc.so.  The first three functions create the tasks that
  * share the memory of the process, and the library must know of two kinds of
@@ -65,7 +66,7 @@
 
 const bool umem_is_malloc = true;
 
-/* How long a thread waits for the room of the upkeep thread: 10 ms. */
+/* How long the kernel may count the upkeep thread after its join: 10 ms. */
 #define ROOM_TRIES   10
 #define ROOM_WAIT_NS 1000000
 
@@ -191,6 +192,15 @@ clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 	return pid;
 }
 
+static int
+result_of(long result)
+{
+	if (result >= 0)
+		return (int)result;
+	errno = (int)-result;
+	return -1;
+}
+
 /*
  * A child of vfork() confines itself for its exec.  Because it shares the
  * parent's memory, it would mark the parent as confined; os_is_process()
@@ -201,7 +211,6 @@ prctl(int option, ...)
 {
 	unsigned long arg[4];
 	va_list arguments;
-	long result;
 
 	va_start(arguments, option);
 	for (int i = 0; i < 4; i++)
@@ -209,15 +218,42 @@ prctl(int option, ...)
 	va_end(arguments);
 	if ((option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) &&
 	    umem_ready() && !os_is_confined() && os_is_process()) {
+		update_thread_end_now();
 		update_thread_await();
 		os_confine();
 	}
-	result = os_prctl(option, arg);
-	if (result < 0) {
-		errno = (int)-result;
-		return -1;
+	return result_of(os_prctl(option, arg));
+}
+
+/*
+ * The kernel refuses some namespaces to a process with several tasks, and
+ * counts the upkeep thread for a moment after its join.  A child of vfork() has
+ * one task, but shares the memory of its parent.
+ */
+static int
+as_one_task(long (*call)(int, int), int first, int second)
+{
+	bool ended = umem_ready() && os_is_process() && update_thread_end_now();
+	uint32_t nothing = 0;
+	long result = call(first, second);
+
+	for (int i = 0; i < ROOM_TRIES && ended && result == -EINVAL; i++) {
+		os_futex_wait(&nothing, 0, ROOM_WAIT_NS);
+		result = call(first, second);
 	}
-	return (int)result;
+	return result_of(result);
+}
+
+public int
+unshare(int flags)
+{
+	return as_one_task(os_unshare, flags, 0);
+}
+
+public int
+setns(int fd, int type)
+{
+	return as_one_task(os_setns, fd, type);
 }
 
 /*

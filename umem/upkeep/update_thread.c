@@ -11,6 +11,13 @@
  *	thread.  Because a process ends when the last of its threads ends, the
  *	upkeep thread must not be that one.
  *
+ *	There is one exception.  If the program has one thread left and
+ *	LINGER_LEAST bytes or more are idle, the upkeep thread stays until it
+ *	has returned them, for LINGER_NS at most.  Otherwise a program that
+ *	waits after it has joined its threads would keep the memory that they
+ *	have freed.  prctl(), unshare() and setns() of the program end the
+ *	thread before that (thread.c).
+ *
  *	thread.c counts the threads of the program.  Without thread.c no thread
  *	is counted, and the upkeep thread exists with thread=yes only.  Threads
  *	that libc creates for itself, and those of thrd_create(), are not
@@ -36,6 +43,11 @@
  *	the keeper: it tells the upkeep thread to end, by a new epoch, and joins
  *	it.  So the program is alone in its process when it has joined its
  *	threads.
+ *
+ *	An upkeep thread that has stayed longer becomes the keeper itself, and
+ *	the next keeper joins it.  Then it checks the count again, as each
+ *	keeper does, and creates the next upkeep thread if the program has
+ *	created a thread.
  *
  *	The join waits for functions of the library only, which wait for locks
  *	of the library only.  It does not wait for functions of the program
@@ -80,6 +92,7 @@
 
 #include "umem/cache/cache_hooks.h"
 #include "umem/base/ready.h"
+#include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/snapshot.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
@@ -102,6 +115,10 @@
 #define BEGIN_TRIES   1000
 #define BEGIN_WAIT_NS 1000000
 
+/* See "When it exists". */
+#define LINGER_NS    ((uint64_t)2500000000)
+#define LINGER_LEAST (4 * MIB)
+
 enum update_thread update_thread_wanted;
 
 /* States of the upkeep thread. */
@@ -115,11 +132,14 @@ static unsigned nprogram = 1;     /* [a] threads of the program */
 static uint32_t exists;           /* [a] 1: this epoch has a thread */
 static uint32_t keeper;           /* [a] 1: a thread is the keeper */
 static pthread_t thread;          /* [keeper] */
+static uint32_t has_ended;        /* [a] 1: the next keeper joins the thread */
 static unsigned nstarts = STARTS; /* [keeper] starts that are left */
 static uint64_t counted_ns;       /* [keeper] when nstarts was last raised */
 static uint32_t state;            /* [a] of the upkeep thread, to wait on */
 static uint32_t epoch = 1;        /* [a] changes to end the upkeep thread */
 static uint32_t running_epoch;    /* [a] of the last thread that began, or 0 */
+static uintptr_t running_self;    /* [a] thread pointer of that thread */
+static uint64_t linger_end_ns;    /* [a] stay until then; 0: do not stay */
 static uint32_t working_epoch;    /* [worker] of the thread at work, or 0 */
 static uint32_t calling_epoch;    /* [a] of the thread in a call, or 0 */
 
@@ -150,6 +170,12 @@ update_thread_begin(const char *name)
 {
 	os_thread_name(name);
 	os_thread_ordinary();
+}
+
+static uintptr_t
+thread_pointer(void)
+{
+	return (uintptr_t)__builtin_thread_pointer();
 }
 
 static bool
@@ -209,6 +235,24 @@ update_thread_work(uint32_t own_epoch)
 	return busy;
 }
 
+static void update_thread_settle(void);
+
+/*
+ * Ends the exceptional stay of the upkeep thread: nothing is left to do, or its
+ * time is over.  A thread of the program may have renewed it meanwhile.
+ */
+static void
+linger_end_if_due(bool idle)
+{
+	uint64_t end = __atomic_load_n(&linger_end_ns, __ATOMIC_SEQ_CST);
+
+	if (end == 0 || (!idle && os_now_ns() < end))
+		return;
+	if (__atomic_compare_exchange_n(&linger_end_ns, &end, 0, false,
+		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		update_thread_settle();
+}
+
 static void *
 update_thread_main(void *arg)
 {
@@ -217,6 +261,7 @@ update_thread_main(void *arg)
 
 	update_thread_begin("umem");
 	snapshot_served_by(&state, WANTED);
+	__atomic_store_n(&running_self, thread_pointer(), __ATOMIC_RELAXED);
 	__atomic_store_n(&running_epoch, own_epoch, __ATOMIC_RELEASE);
 	os_futex_wake(&running_epoch, INT32_MAX);
 	while (is_of_epoch(own_epoch)) {
@@ -229,6 +274,7 @@ update_thread_main(void *arg)
 		update_serve_request();
 		if (update_thread_work(own_epoch))
 			nidle = 0;
+		linger_end_if_due(/* idle */ nidle >= IDLE_UPDATES);
 	}
 	return NULL;
 }
@@ -308,16 +354,30 @@ update_thread_start(void)
 	return started;
 }
 
+/* Is the caller the upkeep thread of the present epoch? */
+static bool
+is_upkeep_thread(void)
+{
+	return is_of_epoch(__atomic_load_n(&running_epoch, __ATOMIC_ACQUIRE)) &&
+	       __atomic_load_n(&running_self, __ATOMIC_RELAXED) ==
+		   thread_pointer();
+}
+
 static void
 update_thread_stop(void)
 {
+	bool is_self = is_upkeep_thread();
 	uint32_t own_epoch = epoch;
 	uint32_t next = own_epoch + 1 == 0 ? 1 : own_epoch + 1;
 
 	umem_assert(keeper != 0 && exists != 0 && own_epoch != 0);
+	/* Before exists; see update_thread_end_now(). */
+	__atomic_store_n(&has_ended, is_self, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&exists, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&epoch, next, __ATOMIC_SEQ_CST);
 	update_thread_wake();
+	if (is_self)
+		return;
 	for (int i = 0; i < CALL_TRIES; i++) {
 		if (__atomic_load_n(&calling_epoch, __ATOMIC_SEQ_CST) !=
 		    own_epoch) {
@@ -329,14 +389,26 @@ update_thread_stop(void)
 	pthread_detach(thread);
 }
 
+/* Joins the thread that has ended its stay, unless it is the caller. */
+static void
+join_ended(void)
+{
+	if (__atomic_load_n(&has_ended, __ATOMIC_RELAXED) == 0)
+		return;
+	if (pthread_join(thread, NULL) != 0)
+		pthread_detach(thread);
+	__atomic_store_n(&has_ended, 0, __ATOMIC_SEQ_CST);
+}
+
 static bool
 is_wanted(void)
 {
 	unsigned n = __atomic_load_n(&nprogram, __ATOMIC_SEQ_CST);
 
-	return update_thread_wanted == THREAD_YES    ? n > 0
-	       : update_thread_wanted == THREAD_AUTO ? n > 1
-						     : false;
+	if (update_thread_wanted == THREAD_NO || n == 0)
+		return false;
+	return n > 1 || update_thread_wanted == THREAD_YES ||
+	       __atomic_load_n(&linger_end_ns, __ATOMIC_SEQ_CST) != 0;
 }
 
 static bool
@@ -371,6 +443,7 @@ keeper_work(bool gives_way)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	join_ended();
 	/*
 	 * Asked once, because the number of threads may change at any time:
 	 * an answer for the start and another for the stop could stop a thread
@@ -442,11 +515,59 @@ update_thread_begins(void)
 	__atomic_add_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * The next-to-last thread of the program is about to end: the upkeep thread is
+ * to stay if enough memory is idle.  If two such threads end at once and none
+ * of them finds that it is this one, no upkeep thread stays.
+ */
+static void
+linger_begin_if_needed(void)
+{
+	uint64_t end = 0;
+
+	if (update_thread_wanted != THREAD_AUTO || !update_has_thread() ||
+	    __atomic_load_n(&nprogram, __ATOMIC_SEQ_CST) != 2)
+		return;
+	/* A process that says so may get a filter at any time. */
+	if (!os_is_confined() && reclaim_idle_bytes() >= LINGER_LEAST)
+		end = os_now_ns() + LINGER_NS;
+	__atomic_store_n(&linger_end_ns, end, __ATOMIC_SEQ_CST);
+	if (end != 0)
+		update_thread_wake();
+}
+
+/*
+ * The thread may be ending by itself: then it is the keeper, or this thread
+ * reads the store to has_ended, which precedes that to exists.
+ */
+bool
+update_thread_end_now(void)
+{
+	bool ended = false;
+
+	__atomic_store_n(&linger_end_ns, 0, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < CALL_TRIES; i++) {
+		if (!update_has_thread() &&
+		    __atomic_load_n(&has_ended, __ATOMIC_SEQ_CST) == 0 &&
+		    __atomic_load_n(&keeper, __ATOMIC_SEQ_CST) == 0)
+			return ended;
+		ended = true;
+		if (keeper_try()) {
+			keeper_work(/* gives_way */ false);
+			break;
+		}
+		os_futex_wait(&keeper, 1, CALL_WAIT_NS);
+	}
+	update_thread_settle();
+	return ended;
+}
+
 void
 update_thread_ends(void)
 {
 	int saved = errno;
 
+	linger_begin_if_needed();
 	__atomic_sub_fetch(&nprogram, 1, __ATOMIC_SEQ_CST);
 	update_thread_settle();
 	errno = saved;
@@ -473,6 +594,8 @@ update_thread_after_fork(bool counted)
 	keeper = 0;
 	working_epoch = 0;
 	calling_epoch = 0;
+	linger_end_ns = 0;
+	has_ended = 0;
 	/* If the upkeep thread itself has forked, it ends after its call. */
 	epoch = epoch + 1 == 0 ? 1 : epoch + 1;
 }

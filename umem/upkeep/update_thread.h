@@ -43,6 +43,13 @@ void update_thread_ends(void);
 bool update_thread_give_way(void);
 
 /*
+ * Ends an upkeep thread that stays although the program has one thread, before
+ * a call that asks for a process with one task or confines the process.
+ * Returns false if there was none.
+ */
+bool update_thread_end_now(void);
+
+/*
  * Waits, for a second at most, until the upkeep thread, if there is one, has
  * made the system calls by which libc starts a thread.
  */
