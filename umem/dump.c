@@ -142,6 +142,8 @@ dump_start(void)
 
 /* The size of the structure before it had limits. */
 #define DUMP_BYTES_1 offsetof(struct umem_stats, soft_limit_bytes)
+/* The size before it counted wrong sizes. */
+#define DUMP_BYTES_2 offsetof(struct umem_stats, nwrong_sizes)
 
 static void
 dump_count_cache(const struct stats_cache *cache, void *arg)
@@ -158,7 +160,9 @@ umem_stats(struct umem_stats *out, size_t bytes)
 	struct umem_stats all;
 	struct stats stats;
 
-	if (out == NULL || (bytes != sizeof(*out) && bytes != DUMP_BYTES_1) ||
+	if (out == NULL ||
+	    (bytes != sizeof(*out) && bytes != DUMP_BYTES_2 &&
+		bytes != DUMP_BYTES_1) ||
 	    !umem_ready()) {
 		errno = EINVAL;
 		return -1;
@@ -189,7 +193,8 @@ umem_stats(struct umem_stats *out, size_t bytes)
 	    .nhard_limit =
 		__atomic_load_n(&heap_limits.nhard, __ATOMIC_RELAXED),
 	    .limited_bytes = stats.limited,
-	    .nfailures = account_get(&account.nlarge_failed)};
+	    .nfailures = account_get(&account.nlarge_failed),
+	    .nwrong_sizes = account_get(&account.nwrong_sizes)};
 	stats_each_cache(dump_count_cache, &all);
 	memcpy(out, &all, bytes);
 	return 0;

@@ -1089,6 +1089,7 @@ struct umem_stats {
 	size_t cpu_bytes;        /* part of cached_bytes: magazines of CPUs */
 	size_t depot_bytes;      /* part of cached_bytes: depots, reserves, and
 				    the quarantine of UMEM_DEBUG */
+	uint64_t nwrong_sizes;   /* frees with a size that does not fit */
 };
 
 /*

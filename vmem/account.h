@@ -10,7 +10,7 @@
 
 #include "vmem/base.h"
 
-/* All members are atomic, and in bytes, except the last. */
+/* All members are atomic, and in bytes, except the last two. */
 struct account {
 	size_t program;     /* of the heap, in arenas of the program */
 	size_t donated;     /* of the heap, in the metadata allocator */
@@ -27,6 +27,7 @@ struct account {
 	size_t tables;            /* of the heap, the page map and the CPUs, and
 				     logs */
 	size_t nlarge_failed;     /* requests for large blocks that failed */
+	size_t nwrong_sizes;      /* frees with a size that does not fit */
 };
 
 extern hidden struct account account;

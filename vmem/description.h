@@ -82,7 +82,8 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(ACCOUNT_SAMPLE_GUARDED, account, account, sample_guarded)            \
 	M(ACCOUNT_SAMPLE_WARM, account, account, sample_warm)                  \
 	M(ACCOUNT_TABLES, account, account, tables)                            \
-	M(ACCOUNT_NLARGE_FAILED, account, account, nlarge_failed)
+	M(ACCOUNT_NLARGE_FAILED, account, account, nlarge_failed)              \
+	M(ACCOUNT_NWRONG_SIZES, account, account, nwrong_sizes)
 
 /* vmem/heap.c */
 #define DESCRIBED_HEAP(M, V, C, B) V(HEAP_ARENA, heap_arena)

@@ -87,8 +87,16 @@ START_TEST(another_size_of_the_structure_is_refused)
 	struct umem_stats stats;
 
 	errno = 0;
-	ck_assert_int_eq(umem_stats(&stats, sizeof(stats) - 8), -1);
+	ck_assert_int_eq(umem_stats(&stats, sizeof(stats) - 16), -1);
 	ck_assert_int_eq(errno, EINVAL);
+	/* Two older sizes are known. */
+	memset(&stats, 0xff, sizeof(stats));
+	ck_assert_int_eq(
+	    umem_stats(&stats, offsetof(struct umem_stats, nwrong_sizes)), 0);
+	ck_assert_uint_eq(stats.nwrong_sizes, UINT64_MAX);
+	ck_assert_int_eq(
+	    umem_stats(&stats, offsetof(struct umem_stats, soft_limit_bytes)),
+	    0);
 	errno = 0;
 	ck_assert_int_eq(umem_stats(&stats, sizeof(stats) + 8), -1);
 	ck_assert_int_eq(errno, EINVAL);

@@ -101,6 +101,7 @@ values_of(const struct usage *u, uint64_t values[METRICS])
 	values[METRIC_LIMITED] = u->held;
 	values[METRIC_HARD_LIMIT] = u->hard.limit;
 	values[METRIC_HARD_HITS] = u->hard.nreached;
+	values[METRIC_WRONG_SIZES] = u->nwrong_sizes;
 	values[METRIC_FAILURES] = u->nlarge_failed;
 	for (size_t i = 0; i < u->ncaches; i++)
 		if (!u->caches[i].is_ended)

@@ -262,6 +262,7 @@ json_status(struct model *model, const struct target_options *options,
 	json_number("sample_bytes", model->sampling_mean);
 	json_bool("probes", layout_value(model->layout, L_PROBES_BUILT) != 0);
 	json_number("samples", usage->nsamples);
+	json_number("wrong_sizes", usage->nwrong_sizes);
 	stat_json_domains(model, /* layers */ false);
 	json_close();
 }
@@ -303,6 +304,10 @@ print_settings(struct model *model, const struct target_options *options,
 	print_memory_limit("Soft limit:", usage->heap, &usage->soft);
 	print_memory_limit("Hard limit:", usage->held, &usage->hard);
 	print_limits(model);
+	if (usage->nwrong_sizes != 0)
+		printf("Wrong sizes:    %lu sized frees; UMEM_DEBUG reports "
+		       "them\n",
+		    usage->nwrong_sizes);
 	print_domains(model);
 	printf("Heap:           at %lx, %s of addresses\n", model->base,
 	    size_text(model->end - model->base));

@@ -165,6 +165,7 @@ blocks_sum(struct reading *r)
 	u->large = usage_less(account_of(r, L_ACCOUNT_LARGE),
 	    account_of(r, L_ACCOUNT_SAMPLE_SPANS));
 	u->nlarge_failed = account_of(r, L_ACCOUNT_NLARGE_FAILED);
+	u->nwrong_sizes = account_of(r, L_ACCOUNT_NWRONG_SIZES);
 	u->arenas = account_of(r, L_ACCOUNT_PROGRAM);
 	u->in_use += u->large + u->arenas;
 	u->samples = account_of(r, L_ACCOUNT_SAMPLE_PAGES) +

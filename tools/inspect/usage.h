@@ -73,6 +73,7 @@ struct usage {
 	uint64_t surplus;   /* memory of the library in no layer */
 	uint64_t nsamples;  /* live ones */
 	uint64_t nlarge_failed; /* requests for large blocks */
+	uint64_t nwrong_sizes;  /* frees with a size that does not fit */
 	uint64_t held;          /* bytes that count towards the hard limit */
 	struct usage_limit soft, hard;
 	struct usage_cache *caches;

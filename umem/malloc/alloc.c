@@ -590,23 +590,34 @@ alloc_exempt(size_t size, size_t align, bool zero)
 		    : alloc_block(size, /* is_exempt */ true);
 }
 
+/*
+ * Returns the class of the block that starts at p, or PAGE_MAP_LARGE; 0: no
+ * block starts there.
+ */
+static inline unsigned
+class_of_start(const void *p)
+{
+	size_t unit = page_map_unit(p);
+	uint64_t entry;
+
+	if (unlikely(unit >= page_map.units))
+		return 0;
+	entry = __atomic_load_n(&page_map.entry[unit], __ATOMIC_ACQUIRE);
+	return likely(page_map_is_start(p, entry)) ? page_map_class(entry) : 0;
+}
+
 unsigned
 alloc_block_class(const void *p, size_t *bytes, const char *api)
 {
-	size_t unit = page_map_unit(p);
-	uint64_t entry = 0;
+	unsigned class = class_of_start(p);
 
-	if (likely(unit < page_map.units))
-		entry =
-		    __atomic_load_n(&page_map.entry[unit], __ATOMIC_ACQUIRE);
-	if (unlikely(
-		page_map_class(entry) == 0 || !page_map_is_start(p, entry))) {
+	if (unlikely(class == 0)) {
 		if (!debug.on)
 			misuse_address(api, p);
 		debug_bad_address(p);
 		return 0;
 	}
-	if (page_map_class(entry) == PAGE_MAP_LARGE) {
+	if (class == PAGE_MAP_LARGE) {
 		void *owner = page_map_owner(p);
 		uint32_t index = page_map_sample_index(owner);
 
@@ -616,8 +627,8 @@ alloc_block_class(const void *p, size_t *bytes, const char *api)
 		*bytes = sample_usable(index, api);
 		return CLASS_SAMPLE;
 	}
-	*bytes = size_classes.bytes[page_map_class(entry)];
-	return page_map_class(entry);
+	*bytes = size_classes.bytes[class];
+	return class;
 }
 
 /* Aborts if p belongs to a class that is checked and has been freed. */
@@ -728,6 +739,27 @@ alloc_set_kind(void *p, unsigned kind)
 		debug_set_api(p, kind);
 }
 
+/*
+ * Is p an address that has no usable bytes, and is no misuse to ask about?  A
+ * program may ask about memory of another allocator.  Only debugging reports
+ * an address in the heap where no block starts.
+ */
+static bool
+has_no_usable_bytes(const void *p)
+{
+	unsigned class;
+	uint32_t index;
+
+	if (!umem_ready() ||
+	    (uintptr_t)p - heap_window.base >= heap_committed())
+		return true;
+	if (debug.on)
+		return false;
+	class = class_of_start(p);
+	index = class == PAGE_MAP_LARGE ? alloc_sample_index(p) : 0;
+	return class == 0 || (index != 0 && !sample_is_live(index));
+}
+
 size_t
 alloc_usable(const void *p, const char *api)
 {
@@ -738,8 +770,8 @@ alloc_usable(const void *p, const char *api)
 		return size_classes.bytes[class];
 	if (bootstrap_owns(p))
 		return bootstrap_usable(p);
-	if (unlikely(!umem_ready()))
-		misuse(api, p, "not an address of the heap");
+	if (unlikely(has_no_usable_bytes(p)))
+		return 0;
 	class = alloc_block_in_use((void *)(uintptr_t)p, &bytes, api);
 	if (unlikely(debug.on) && class == 0)
 		return 0;
@@ -758,19 +790,34 @@ alloc_sample_class(const void *p)
 	return class == 0 ? PAGE_MAP_LARGE : class;
 }
 
+/*
+ * Frees a block, and counts or reports a size that does not fit it.  The class
+ * of the block is that of its address, so a wrong size harms nothing, and
+ * programs exist that pass one size for all blocks.
+ */
+static void
+free_block_of_size(
+    void *p, size_t size, bool fits, unsigned kind, const char *api)
+{
+	if (unlikely(!fits)) {
+		if (debug.on || cache_checked)
+			misuse_size(api, p, size);
+		account_add(&account.nwrong_sizes, 1);
+	}
+	if (!alloc_free_fast(p))
+		alloc_free_block(p, kind, api);
+}
+
 void
 alloc_free_sized(void *p, size_t size, unsigned kind, const char *api)
 {
 	size_t bytes;
 	unsigned class = alloc_block_to_free(p, size, kind, &bytes, api);
+	unsigned own = class == CLASS_SAMPLE ? alloc_sample_class(p) : class;
 
-	if (class == 0)
-		return;
-	if (!alloc_size_fits(
-		class == CLASS_SAMPLE ? alloc_sample_class(p) : class, bytes,
-		size))
-		misuse_size(api, p, size);
-	alloc_free_block(p, kind, api);
+	if (class != 0)
+		free_block_of_size(
+		    p, size, alloc_size_fits(own, bytes, size), kind, api);
 }
 
 /* An aligned block may be in a chunk of any class that is large enough. */
@@ -780,9 +827,8 @@ alloc_free_aligned(
 {
 	size_t bytes;
 
-	if (alloc_block_to_free(p, size, kind, &bytes, api) == 0)
-		return;
-	if (size > bytes || ((uintptr_t)p & (align - 1)) != 0)
-		misuse_size(api, p, size);
-	alloc_free_block(p, kind, api);
+	if (alloc_block_to_free(p, size, kind, &bytes, api) != 0)
+		free_block_of_size(p, size,
+		    size <= bytes && ((uintptr_t)p & (align - 1)) == 0, kind,
+		    api);
 }

@@ -62,7 +62,9 @@ void alloc_free_as(void *p, unsigned kind, const char *api);
 
 /*
  * Like alloc_free_as(), for a block that the caller requested with this size,
- * and with this alignment.  Sizes and alignments are in bytes.
+ * and with this alignment.  Sizes and alignments are in bytes.  A size
+ * or an alignment that does not fit the block is counted, or reported if blocks
+ * are debugged or checked.
  */
 void alloc_free_sized(void *p, size_t size, unsigned kind, const char *api);
 void alloc_free_aligned(
@@ -87,8 +89,9 @@ void *alloc_aligned(size_t size, size_t align);
 void *alloc_resize(void *p, size_t size);
 
 /*
- * Returns the usable bytes of the block p, which is not NULL.  Messages name
- * api, the function that the program called.
+ * Returns the usable bytes of the block p, which is not NULL; 0 if no block
+ * starts there.  Debugging reports such an address in the heap; the message
+ * names api, the function that the program called.
  */
 size_t alloc_usable(const void *p, const char *api);
 

@@ -33,7 +33,7 @@ resize_keeps_in_place(size_t bytes, size_t size)
 /*
  * [a] Some block may be in a larger chunk than resize_keeps_in_place() permits
  * for its size.  While that is false, a sized free with a size that is too
- * small for the block's class is misuse.
+ * small for the block's class is wrong.
  */
 static bool sized_free_is_relaxed;
 

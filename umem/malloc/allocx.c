@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "umem/debug/debug.h"
 #include "umem/malloc/alloc.h"
 
 #define ALLOCX_ALIGN_BITS 63
@@ -133,9 +134,12 @@ dallocx(void *p, int flags)
 public void
 sdallocx(void *p, size_t size, int flags)
 {
-	(void)size;
-	(void)flags;
-	alloc_free(p);
+	size_t align = allocx_align(flags);
+
+	if (align != 1)
+		alloc_free_aligned(p, align, size, API_MALLOC, "sdallocx");
+	else if (!alloc_free_sized_fast(p, size))
+		alloc_free_sized(p, size, API_MALLOC, "sdallocx");
 }
 
 public size_t

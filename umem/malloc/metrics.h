@@ -54,7 +54,10 @@
 	    "Heap memory above which requests fail; 0: none.")                 \
 	M(HARD_HITS, "umem_hard_limit_hits", "counter", "",                    \
 	    "Allocations that failed because of the hard limit.")              \
-	M(FAILURES, "umem_failures", "counter", "", "Allocations that failed.")
+	M(FAILURES, "umem_failures", "counter", "",                            \
+	    "Allocations that failed.")                                        \
+	M(WRONG_SIZES, "umem_wrong_sizes", "counter", "",                      \
+	    "Frees with a size that does not fit the block.")
 
 /* One sample for each cache that has slabs. */
 #define METRICS_OF_CACHE(M)                                                    \

@@ -622,6 +622,12 @@ record_of_live(uint32_t index, const char *api)
 	return s;
 }
 
+bool
+sample_is_live(uint32_t index)
+{
+	return sample_state(record_at(index)) == SAMPLE_LIVE;
+}
+
 size_t
 sample_size(uint32_t index)
 {

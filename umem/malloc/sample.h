@@ -83,6 +83,7 @@ void *sample_take(size_t size, size_t align, bool *zeroed);
  */
 size_t sample_usable(uint32_t index, const char *api);
 size_t sample_size(uint32_t index);
+bool sample_is_live(uint32_t index);
 void sample_free(uint32_t index, const char *api);
 
 /*

@@ -112,6 +112,8 @@ stats_table(struct text *text, const struct stats *stats)
 	stats_table_sum(text, "free dirty", stats->dirty, "\n");
 	stats_table_sum(text, "samples", stats->samples + stats->warm, "\n");
 	stats_table_sum(text, "library", stats->own, "\n");
+	text_line(text, "frees with a wrong size: %zu\n",
+	    account_get(&account.nwrong_sizes));
 	text_line(text, "cache                         size      live    "
 			"cached     total   slabs rounds     moved failed\n");
 	stats_each_cache(stats_table_row, text);
@@ -267,7 +269,8 @@ stats_metrics(struct text *text, const struct stats *stats)
 	    [METRIC_SOFT_HITS] = heap_limits.nsoft,
 	    [METRIC_LIMITED] = stats->limited,
 	    [METRIC_HARD_LIMIT] = heap_limits.hard,
-	    [METRIC_HARD_HITS] = heap_limits.nhard};
+	    [METRIC_HARD_HITS] = heap_limits.nhard,
+	    [METRIC_WRONG_SIZES] = account_get(&account.nwrong_sizes)};
 	bool complete = true;
 
 	for (unsigned i = METRIC_CACHE_FIRST; i < METRICS; i++) {
