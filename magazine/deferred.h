@@ -6,7 +6,10 @@
 #include "magazine/depot.h"
 #include "magazine/magazine.h"
 
-/* Keys: [I] set at creation, [a] atomic, [c] the thread that runs the cycle */
+/*
+ * Keys: [I] set at creation, [a] atomic, [c] the thread that runs the cycle, or
+ * that calls the program for it
+ */
 struct deferred {
 	struct cpu_hot *hot;      /* [I] headers of CPU 0 */
 	struct cpu_cold *cold;    /* [I] */

@@ -185,8 +185,8 @@ typedef size_t umem_import_t(void *arg, void **store, size_t n, int flags);
  *    umem_cache_alloc() of any cache and finds no memory;
  *  - if the cache has a max_idle and more resources are idle, a thread that
  *    allocates from the cache, frees to it, or calls umem_cache_free_bulk(),
- *    and the thread that frees resources of umem_cache_free_rcu() after a grace
- *    period.
+ *    and after a grace period a thread of libumem_rcu or one that calls
+ *    umem_rcu_barrier(); see umem_rcu.h.
  * It does not run in malloc(), free(), umem_alloc() or umem_free(), nor,
  * without a max_idle, in umem_cache_free().  It may use other caches, and must
  * return, as a umem_import_t must.

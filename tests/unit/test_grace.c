@@ -16,12 +16,13 @@
 
 /* A flavour; reading and is_stalled are atomic. */
 struct flavour {
-	unsigned nwaits; /* grace periods for which the test's thread waited */
-	int reading;     /* the result of reading() */
-	int is_stalled;  /* a reader in another thread stays in its section */
-	bool forks;      /* synchronize() goes on in a child */
-	bool is_qsbr;    /* the test's thread reads whenever it is online */
-	unsigned us;     /* least duration of a grace period */
+	unsigned nwaits;  /* grace periods for which the test's thread waited */
+	int reading;      /* the result of reading() */
+	int is_stalled;   /* a reader in another thread stays in its section */
+	bool forks;       /* synchronize() goes on in a child */
+	bool is_qsbr;     /* the test's thread reads whenever it is online */
+	unsigned us;      /* least duration of a grace period */
+	uint64_t ngraces; /* those before the last of the test's thread */
 };
 
 static struct flavour one, two;
@@ -49,8 +50,11 @@ two_reading(void)
 static void
 synchronize(struct flavour *flavour)
 {
-	if (pthread_equal(tester, pthread_self()))
+	if (pthread_equal(tester, pthread_self())) {
 		flavour->nwaits++;
+		flavour->ngraces = __atomic_load_n(
+		    &domain_find(flavour)->ngraces, __ATOMIC_SEQ_CST);
+	}
 	usleep(flavour->us);
 	while (__atomic_load_n(&flavour->reading, __ATOMIC_SEQ_CST) ||
 	       __atomic_load_n(&flavour->is_stalled, __ATOMIC_SEQ_CST))
@@ -276,19 +280,64 @@ barrier_of_one(void *unused)
 	return NULL;
 }
 
+static size_t
+import_one(void *unused, void **store, size_t n, int flags)
+{
+	static uintptr_t last;
+
+	(void)unused, (void)n, (void)flags;
+	store[0] = (void *)__atomic_add_fetch(&last, 16, __ATOMIC_RELAXED);
+	return 1;
+}
+
+static void
+release_cancellation_point(void *unused, void *const *store, size_t n)
+{
+	(void)unused, (void)n;
+	cancellation_point(store[0]);
+}
+
+/* Takes and frees resources, more than may be idle after a grace period. */
+static void
+defer_imports(umem_cache_t *imports)
+{
+	void *resource[100];
+
+	for (unsigned i = 0; i < array_size(resource); i++)
+		resource[i] = umem_cache_alloc(imports, UMEM_NOFAIL);
+	for (unsigned i = 0; i < array_size(resource); i++)
+		umem_defer_object(imports, resource[i], &one, grace_of);
+}
+
+static umem_cache_t *
+import_cache_new(umem_release_t *release)
+{
+	umem_cache_t *cache = umem_import_cache_create(
+	    "imports", import_one, release, NULL, 8, 0);
+
+	ck_assert_ptr_nonnull(cache);
+	return cache;
+}
+
 START_TEST(a_thread_that_is_canceled_in_a_cycle_ends_the_cycle)
 {
+	umem_cache_t *cache = import_cache_new(release_cancellation_point);
 	pthread_t thread;
 	void *end;
 
 	work_in_calls();
-	defer_block(&one, cancellation_point);
+	if (_i == 0)
+		defer_block(&one, cancellation_point);
+	else
+		defer_imports(cache);
 	ck_assert_int_eq(
 	    pthread_create(&thread, NULL, barrier_of_one, NULL), 0);
 	pthread_join(thread, &end);
 	ck_assert_ptr_eq(end, PTHREAD_CANCELED);
 	ck_assert_uint_eq(domain_find(&one)->turn, 0);
-	ck_assert_uint_eq(domain_find(&one)->nreleased, 1);
+	ck_assert_uint_eq(domain_find(&one)->releaser, 0);
+	ck_assert_uint_eq(domain_find(&one)->nreleased, _i == 0 ? 1 : 100);
+	umem_cache_destroy(cache);
 }
 END_TEST
 
@@ -979,13 +1028,134 @@ static uint64_t
 barrier_of_load(void)
 {
 	ck_assert_int_eq(umem_defer_barrier(&one), 0);
-	return ngraces();
+	return one.ngraces;
 }
 
-/* Its own, and one more that ends before this thread runs again. */
+/*
+ * Until its own begins: the one in progress, and those of the three freeing
+ * threads, which may have exceeded the budget before.
+ */
 START_TEST(a_barrier_waits_for_few_grace_periods)
 {
-	ck_assert_uint_le(graces_under_load(false, barrier_of_load), 4);
+	ck_assert_uint_le(graces_under_load(false, barrier_of_load), 5);
+}
+END_TEST
+
+static void
+release_with_mutex(void *unused, void *const *store, size_t n)
+{
+	(void)store;
+	destruct(NULL, unused);
+	(void)n;
+}
+
+static umem_cache_t *imports, *plain;
+
+static void *
+free_much_with_mutex(void *unused)
+{
+	pthread_mutex_lock(&taken_by_destructor);
+	defer_imports(imports);
+	for (int i = 0; i < 1000; i++)
+		defer_new(plain, &one);
+	pthread_mutex_unlock(&taken_by_destructor);
+	return unused;
+}
+
+static void
+import_setup(void)
+{
+	imports = import_cache_new(release_with_mutex);
+	plain = cache_new("much", 4096);
+	defer_budget = 64 * KIB;
+}
+
+/*
+ * A thread that frees beyond the budget holds a mutex that the release function
+ * of an import cache takes.  If _i is 0 it runs the cycles itself; if not, the
+ * domain's thread waits for the mutex in that function.
+ */
+START_TEST(a_free_beyond_the_budget_does_not_wait_for_release_functions)
+{
+	pthread_t thread;
+	unsigned n;
+
+	import_setup();
+	if (_i == 0)
+		defer_delay_ns = 1000000000;
+	pthread_mutex_lock(&taken_by_destructor);
+	defer_imports(imports);
+	if (_i != 0)
+		ck_assert(becomes_positive(&nwaiting));
+	for (int i = 0; i < 1000; i++)
+		defer_new(plain, &one);
+	n = nended;
+	pthread_mutex_unlock(&taken_by_destructor);
+	ck_assert_uint_eq(n, 0);
+	/* Several such threads, and barriers, which wait for the functions. */
+	ck_assert_int_eq(
+	    pthread_create(&thread, NULL, free_much_with_mutex, NULL), 0);
+	for (int i = 0; i < 10; i++) {
+		defer_imports(imports);
+		ck_assert_int_eq(umem_defer_barrier(&one), 0);
+		ck_assert_uint_eq(nwaiting, nended);
+	}
+	pthread_join(thread, NULL);
+	umem_cache_destroy(imports);
+	umem_cache_destroy(plain);
+	ck_assert_uint_gt(nended, 0);
+}
+END_TEST
+
+static void
+release_slowly(void *unused, void *const *store, size_t n)
+{
+	(void)unused, (void)store, (void)n;
+	usleep(100);
+}
+
+/* Without a limit, some 12 MiB would wait. */
+START_TEST(slow_release_functions_slow_freeing_threads_down)
+{
+	umem_cache_t *cache = import_cache_new(release_slowly);
+	intptr_t most = 0;
+
+	defer_budget = 64 * KIB;
+	for (int i = 0; i < 50; i++) {
+		intptr_t bytes;
+
+		defer_imports(cache);
+		bytes = __atomic_load_n(
+		    &domain_find(&one)->bytes, __ATOMIC_SEQ_CST);
+		most = bytes > most ? bytes : most;
+	}
+	ck_assert_int_lt(most, (intptr_t)(4 * MIB));
+	umem_cache_destroy(cache);
+}
+END_TEST
+
+/* The release function waits for the mutex for longer than fork() does. */
+static bool
+is_alone_with_resources(void)
+{
+	pthread_mutex_unlock(&taken_by_destructor);
+	umem_defer_barrier(&one);
+	umem_cache_destroy(plain);
+	return !domain_is_broken(domain_find(&one)) &&
+	       domain_find(&one)->releaser == 0;
+}
+
+START_TEST(a_thread_forks_while_a_release_function_waits_for_it)
+{
+	import_setup();
+	pthread_mutex_lock(&taken_by_destructor);
+	defer_imports(imports);
+	ck_assert(becomes_positive(&nwaiting));
+	ck_assert(is_true_in_child(is_alone_with_resources));
+	pthread_mutex_unlock(&taken_by_destructor);
+	ck_assert_int_eq(umem_defer_barrier(&one), 0);
+	umem_cache_destroy(imports);
+	umem_cache_destroy(plain);
 }
 END_TEST
 
@@ -1051,13 +1221,18 @@ grace_suite(void)
 	    tcase, a_child_has_grace_periods_though_its_parent_is_busy, 0, 2);
 	tcase_add_test(tcase, a_barrier_waits_for_few_grace_periods);
 	tcase_add_test(tcase, a_child_without_grace_periods_starts_no_thread);
+	tcase_add_loop_test(tcase,
+	    a_free_beyond_the_budget_does_not_wait_for_release_functions, 0, 2);
+	tcase_add_test(tcase, slow_release_functions_slow_freeing_threads_down);
+	tcase_add_test(
+	    tcase, a_thread_forks_while_a_release_function_waits_for_it);
 	tcase_add_test(
 	    tcase, a_barrier_of_another_flavour_in_a_cycle_is_refused);
 	tcase_add_test(
 	    tcase, a_cycle_does_not_wait_for_another_flavour_beyond_its_budget);
 	tcase_add_test(tcase, a_reader_of_another_flavour_does_not_wait);
-	tcase_add_test(
-	    tcase, a_thread_that_is_canceled_in_a_cycle_ends_the_cycle);
+	tcase_add_loop_test(
+	    tcase, a_thread_that_is_canceled_in_a_cycle_ends_the_cycle, 0, 2);
 	tcase_add_test(
 	    tcase, objects_that_find_no_header_stay_within_the_budget);
 	tcase_add_test(

@@ -106,6 +106,20 @@ cache_is_plain(const struct umem_cache *cache)
 		   !cache->slabs.records_holders);
 }
 
+/*
+ * May a free of an object call a function of the program?  That may be the
+ * release() of an import cache with a limit of idle resources, the destructor
+ * of a cache with patterns, or a function of a source.
+ */
+static bool
+cache_free_calls_program(const struct umem_cache *cache)
+{
+	if (cache->import != NULL)
+		return cache->import->pool_most != SIZE_MAX;
+	return (cache->debug != 0 && cache->destruct != NULL) ||
+	       (cache->slabs.source != NULL && cache->calls_out);
+}
+
 static struct defer *
 layer_create(
     struct domain *domain, struct umem_cache *cache, enum defer_kind kind)
@@ -129,6 +143,7 @@ layer_create(
 	layer->domain = domain;
 	layer->cache = cache;
 	layer->kind = kind;
+	layer->calls_program = cache != NULL && cache_free_calls_program(cache);
 	return layer;
 }
 
@@ -503,7 +518,7 @@ layer_put_alone(struct defer *layer, void *object)
 	bytes = deferred_bytes(&layer->mags, mag);
 	/* The magazine may be gone after this. */
 	deferred_submit(&layer->mags, mag);
-	domain_submitted(layer->domain, 1, bytes);
+	domain_submitted(layer, 1, bytes);
 	return true;
 }
 
@@ -530,7 +545,7 @@ layer_put(struct defer *layer, void *object, const char *name)
 		return layer_put_alone(layer, object);
 	if (pending_work.nsubmitted != 0)
 		domain_submitted(
-		    layer->domain, pending_work.nsubmitted, pending_work.bytes);
+		    layer, pending_work.nsubmitted, pending_work.bytes);
 	else if (pending_work.loaded)
 		domain_loaded(layer->domain);
 	if (pending_work.ticked != 0)
@@ -585,7 +600,7 @@ defer_single(struct domain *domain, enum defer_kind kind, void *p, size_t size)
 		return EAGAIN;
 	}
 	if (domain_is_over(domain, 1))
-		domain_submitted(domain, 0, 0);
+		domain_submitted(layer, 0, 0);
 	return 0;
 }
 

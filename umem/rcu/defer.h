@@ -48,6 +48,7 @@ struct defer {
 	uint32_t retired_batch;      /* [t] of retired slabs that wait, or 0 */
 	uint32_t releasable_batch;   /* [t] of those to be released, or 0 */
 	bool was_online;             /* the thread that destroys the cache */
+	bool calls_program;          /* [I] a release may call the program */
 };
 
 static inline struct defer *
@@ -94,7 +95,15 @@ struct domain {
 
 	/* [t] the domain's thread releases slabs of this layer, or NULL */
 	struct defer *releasing;
-	/* [a] such releases that have ended, to wait on */
+	/*
+	 * [a] The thread that calls the program for a cycle, or 0; it is set
+	 * with the turn.  It alone uses the waiting lists of layers with
+	 * calls_program until it sets 0.
+	 */
+	uintptr_t releaser;
+	/* [t] threads that wait for the end of either */
+	uint32_t nawaiting;
+	/* [a] ends of either, to wait on */
 	uint32_t nreleases;
 };
 
@@ -170,12 +179,12 @@ bool domain_is_broken(const struct domain *domain);
 bool domain_is_reader(void);
 
 /*
- * The caller has put objects into the domain: n of them, bytes in all, were
+ * The caller has put objects into the layer: n of them, bytes in all, were
  * submitted; if loaded, others lie in the magazine of a CPU.  Wakes the
  * domain's thread if that is due, and beyond the budget waits for a grace
  * period.
  */
-void domain_submitted(struct domain *domain, size_t n, size_t bytes);
+void domain_submitted(struct defer *layer, size_t n, size_t bytes);
 void domain_loaded(struct domain *domain);
 
 /*

@@ -21,14 +21,34 @@
  *	the turn themselves, so all of these work without the domain's thread.
  *	A thread that has waited for the turn has it before one that comes
  *	later, and fork() has it before all others.
- *	    A cycle that runs functions of the program (destructors, a free() of
- *	another library) may come here again in the same thread, which
- *	turn_holder tells.  Such a call waits for no turn, also not for that of
+ *	    A cycle that runs functions of the program, or a free() of another
+ *	library, may come here again in the same thread, which turn_holder and
+ *	releaser tell.  Such a call waits for no turn, also not for that of
  *	another domain.  Otherwise the cycles of two domains could call such
  *	functions and wait for each other.
  *	    For the same reason a thread that reads with one flavour does not
  *	wait because of the budget of another: a reader of that flavour could
  *	be waiting for it in the same way.
+ *
+ * Functions of the program
+ *	A free of an object may call the program: release() of an import cache
+ *	with a limit of idle resources, the destructor of a cache with patterns,
+ *	a function of a source.  The layers of such caches are marked
+ *	(calls_program).  These functions may take a lock that a thread holds
+ *	which frees beyond the budget.  Such a thread must neither call them nor
+ *	wait for their end, so it leaves these layers alone.  If it frees to one
+ *	of them, it waits while the domain's thread makes progress, so that slow
+ *	functions slow it down.  These threads call the functions, without the
+ *	turn:
+ *		the domain's thread;
+ *		umem_rcu_barrier() and umem_cache_destroy(), at which the
+ *		program must not hold such a lock;
+ *		a thread beyond the budget after all, if the domain has no
+ *		thread, for otherwise the objects would never be released.
+ *	One thread at a time does so, the releaser.  Meanwhile it owns the
+ *	waiting lists of these layers: other cycles leave them out.  So whenever
+ *	the turn is free and releaser is 0, these lists are empty.  A barrier
+ *	waits until releaser is 0, and then its own cycle takes all objects.
  *
  * The domain's thread
  *	The first object that is put into a domain has the thread created.
@@ -74,7 +94,8 @@
  *	before the fork().  If the forking thread is
  *	in a read-side section, the grace period may be waiting for that
  *	section, so fork() does not wait for its end; it waits for the release
- *	of objects after one.  If a grace period was in progress all the same,
+ *	of objects after one, and for the releaser.  If that takes longer, the
+ *	child loses the magazine that the releaser has in hand.  If a grace period was in progress all the same,
  *	the domain is broken in the child: deferred frees fail there with
  *	ENOTSUP, and it has no thread, which would wait for ever.
  *	    The flavour bp is different, because its synchronize() works in the
@@ -118,6 +139,12 @@
 /* fork() waits so long for a turn, and looks every FORK_TRY_NS. */
 #define FORK_NS     1000000000
 #define FORK_TRY_NS 1000000
+
+/*
+ * A freeing thread beyond the budget waits for functions of the program while
+ * the domain's thread releases something within this time.
+ */
+#define RELEASE_WAIT_NS 100000000
 
 /* Attempts at a membarrier that the kernel refuses for a moment. */
 #define COLLECT_TRIES 3
@@ -168,6 +195,14 @@ domain_has_turn(const struct domain *domain)
 	       thread_self();
 }
 
+/* The thread that calls functions of the program for a cycle, or 0. */
+static uintptr_t
+domain_releaser(const struct domain *domain)
+{
+	/* Acquire; pairs with the release in domain_call_program(). */
+	return __atomic_load_n(&domain->releaser, __ATOMIC_ACQUIRE);
+}
+
 /*
  * Is the caller in a cycle of any domain?  Then it must not wait for the turn
  * of another domain, because two cycles may each call a function of the
@@ -178,7 +213,8 @@ thread_is_in_cycle(void)
 {
 	struct domain *domain = __atomic_load_n(&domains, __ATOMIC_ACQUIRE);
 
-	while (domain != NULL && !domain_has_turn(domain))
+	while (domain != NULL && !domain_has_turn(domain) &&
+	       domain_releaser(domain) != thread_self())
 		domain = domain->next;
 	return domain != NULL;
 }
@@ -269,6 +305,15 @@ turn_release(struct domain *domain)
 		os_futex_wake(&domain->turn, INT32_MAX);
 }
 
+static void
+turn_take(struct domain *domain)
+{
+	umem_assert(!domain_has_turn(domain));
+	if (__atomic_load_n(&domain->fork_waits, __ATOMIC_RELAXED) != 0 ||
+	    !turn_try(domain, TURN_FREE))
+		turn_await(domain);
+}
+
 /*
  * The thread cannot be canceled before turn_end(): functions of liburcu and of
  * the program that a cycle calls may be cancellation points.
@@ -278,11 +323,8 @@ turn_begin(struct domain *domain)
 {
 	int cancel;
 
-	umem_assert(!domain_has_turn(domain));
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (__atomic_load_n(&domain->fork_waits, __ATOMIC_RELAXED) != 0 ||
-	    !turn_try(domain, TURN_FREE))
-		turn_await(domain);
+	turn_take(domain);
 	domain->saved_cancel_state = cancel;
 }
 
@@ -428,9 +470,12 @@ static bool
 layer_is_sound_in_turn(const struct domain *domain, const struct defer *layer)
 {
 	size_t nrounds = 0;
+	const struct magazine *mag = layer->mags.waiting;
 
-	for (const struct magazine *mag = layer->mags.waiting; mag != NULL;
-	     mag = mag->next) {
+	/* Another thread empties this list without the turn. */
+	if (layer->calls_program && domain_releaser(domain) != 0)
+		mag = NULL;
+	for (; mag != NULL; mag = mag->next) {
 		if (mag->nrounds == 0 || mag->nrounds > mag->capacity)
 			return false;
 		nrounds += mag->nrounds;
@@ -479,7 +524,7 @@ layer_release_waiting(struct domain *domain, struct defer *layer)
 {
 	struct magazine *mag, *part = NULL;
 
-	umem_assert(domain_has_turn(domain));
+	umem_assert(thread_is_in_cycle());
 	while ((mag = deferred_next(&layer->mags)) != NULL) {
 		size_t bytes = deferred_bytes(&layer->mags, mag);
 
@@ -543,36 +588,101 @@ layer_release_slabs(struct defer *layer, uint32_t batch)
 	slab_end_retired(&layer->cache->slabs, batch);
 }
 
+/* Wakes threads that wait until something has been released. */
+static void
+domain_tell_release(struct domain *domain)
+{
+	/* Release; pairs with the acquire in domain_await_releases(). */
+	__atomic_add_fetch(&domain->nreleases, 1, __ATOMIC_RELEASE);
+	os_futex_wake(&domain->nreleases, INT32_MAX);
+}
+
+/* Do objects whose release may call the program wait no longer? */
+static bool
+domain_has_calls(const struct domain *domain)
+{
+	const struct defer *layer = domain_first_layer(domain);
+
+	while (layer != NULL &&
+	       (!layer->calls_program || layer->mags.waiting == NULL))
+		layer = layer_next(layer);
+	return layer != NULL;
+}
+
 /*
- * Steps 1 (the second half) to 3; if may_retire, slabs are retired, and the
- * layers have them in due then.  False: nothing waited.
+ * Releases the objects of layers that may call the program.  The caller has the
+ * turn, and gives it up meanwhile; it cannot be canceled.
+ */
+static void
+domain_call_program(struct domain *domain)
+{
+	int cancel = domain->saved_cancel_state;
+
+	umem_assert(domain_has_turn(domain) && domain_releaser(domain) == 0);
+	if (!domain_has_calls(domain))
+		return;
+	__atomic_store_n(&domain->releaser, thread_self(), __ATOMIC_RELAXED);
+	turn_release(domain);
+	/* No layer is unlinked meanwhile (domain_await_releases()). */
+	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
+	     layer = layer_next(layer))
+		if (layer->calls_program)
+			layer_release_waiting(domain, layer);
+	/* Release; pairs with domain_releaser(): the lists are empty. */
+	__atomic_store_n(&domain->releaser, 0, __ATOMIC_RELEASE);
+	domain_tell_release(domain);
+	turn_take(domain);
+	domain->saved_cancel_state = cancel;
+}
+
+/*
+ * Moves submitted magazines to the waiting lists, and retires slabs if the
+ * caller may; some that another thread may be emptying only if calls_program.
+ * Returns whether there were any.
  */
 static bool
-domain_run_cycle(struct domain *domain, bool may_retire)
+domain_begin_wait(struct domain *domain, bool may_retire, bool calls_program)
 {
 	bool any = false;
 
-	umem_assert(domain_has_turn(domain));
-	__atomic_store_n(&domain->nsubmitted, 0, __ATOMIC_RELAXED);
-	if (may_retire)
-		__atomic_store_n(&domain->has_empty_slabs, 0, __ATOMIC_SEQ_CST);
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
 	     layer = layer_next(layer)) {
-		any |= deferred_begin_wait(&layer->mags);
+		if (calls_program || !layer->calls_program)
+			any |= deferred_begin_wait(&layer->mags);
 		if (may_retire && layer_retires_slabs(layer))
 			any |= layer_retire_slabs(layer);
 	}
-	domain_check_in_turn(domain);
-	if (!any)
+	return any;
+}
+
+/*
+ * Steps 1 (the second half) to 3; if may_retire, slabs are retired, and the
+ * layers have them in due then.  If calls_program, layers that may call the
+ * program take part, and the turn is given up for their step 3.  Returns
+ * whether anything waited.
+ */
+static bool
+domain_run_cycle(struct domain *domain, bool may_retire, bool calls_program)
+{
+	umem_assert(domain_has_turn(domain));
+	umem_assert(!calls_program || domain_releaser(domain) == 0);
+	__atomic_store_n(&domain->nsubmitted, 0, __ATOMIC_RELAXED);
+	if (may_retire)
+		__atomic_store_n(&domain->has_empty_slabs, 0, __ATOMIC_SEQ_CST);
+	if (!domain_begin_wait(domain, may_retire, calls_program))
 		return false;
+	domain_check_in_turn(domain);
 	domain_synchronize_in_turn(domain);
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
 	     layer = layer_next(layer)) {
-		layer_release_waiting(domain, layer);
+		if (!layer->calls_program)
+			layer_release_waiting(domain, layer);
 		if (layer->retired_batch != 0)
 			layer->releasable_batch = layer->retired_batch;
 		layer->retired_batch = 0;
 	}
+	if (calls_program)
+		domain_call_program(domain);
 	return true;
 }
 
@@ -604,8 +714,7 @@ domain_release_slabs(struct domain *domain)
 		layer_release_slabs(layer, batch);
 		turn_begin(domain);
 		domain->releasing = NULL;
-		__atomic_add_fetch(&domain->nreleases, 1, __ATOMIC_RELAXED);
-		os_futex_wake(&domain->nreleases, INT32_MAX);
+		domain_tell_release(domain);
 	}
 }
 
@@ -629,7 +738,8 @@ domain_thread_cycle(struct domain *domain)
 		domain->collect_ns = now;
 		domain_collect(domain, /* all */ false);
 	}
-	any = domain_run_cycle(domain, /* may_retire */ true);
+	any = domain_run_cycle(domain, /* may_retire */ true,
+	    domain_releaser(domain) == 0 && domain->nawaiting == 0);
 	domain_release_slabs(domain);
 	turn_end(domain);
 	return any;
@@ -758,24 +868,56 @@ domain_thread_hurry(struct domain *domain)
 		os_futex_wake(&domain->thread_state, 1);
 }
 
+/*
+ * Lets the domain's thread release objects of a layer that may call the
+ * program, until there is less than the budget.  If that thread has released
+ * nothing for RELEASE_WAIT_NS, the caller goes on, because it may hold the lock
+ * for which that thread waits.
+ */
+static void
+domain_let_thread_release(struct domain *domain)
+{
+	uint64_t before;
+
+	do {
+		uint32_t n =
+		    __atomic_load_n(&domain->nreleases, __ATOMIC_ACQUIRE);
+
+		before = __atomic_load_n(&domain->nreleased, __ATOMIC_RELAXED);
+		domain_thread_hurry(domain);
+		if (!domain_is_over(domain, 1))
+			return;
+		os_futex_wait(&domain->nreleases, n, RELEASE_WAIT_NS);
+	} while (
+	    __atomic_load_n(&domain->nreleased, __ATOMIC_RELAXED) != before);
+}
+
 /* The caller waits until there is less than the budget, if it may. */
 static void
-domain_reduce_backlog(struct domain *domain)
+domain_reduce_backlog(struct domain *domain, const struct defer *layer)
 {
+	bool has_thread;
+
 	if (domain_is_broken(domain) || thread_is_in_cycle() ||
 	    domain_is_reader())
 		return;
+	has_thread = __atomic_load_n(&domain->thread_state, __ATOMIC_RELAXED) !=
+		     THREAD_ABSENT;
 	turn_begin(domain);
 	if (domain_is_over(domain, 1)) {
 		domain_collect_single_blocks(domain);
-		domain_run_cycle(domain, /* may_retire */ false);
+		domain_run_cycle(domain, /* may_retire */ false,
+		    !has_thread && domain_releaser(domain) == 0);
 	}
 	turn_end(domain);
+	if (has_thread && layer->calls_program)
+		domain_let_thread_release(domain);
 }
 
 void
-domain_submitted(struct domain *domain, size_t n, size_t bytes)
+domain_submitted(struct defer *layer, size_t n, size_t bytes)
 {
+	struct domain *domain = layer->domain;
 	intptr_t all = __atomic_add_fetch(
 	    &domain->bytes, (intptr_t)bytes, __ATOMIC_RELAXED);
 	uint32_t nnew = __atomic_add_fetch(
@@ -783,7 +925,7 @@ domain_submitted(struct domain *domain, size_t n, size_t bytes)
 
 	domain_loaded(domain);
 	if (all > 0 && (size_t)all > defer_budget)
-		domain_reduce_backlog(domain);
+		domain_reduce_backlog(domain, layer);
 	else if (nnew >= WAKE_OBJECTS ||
 		 (all > 0 && (size_t)all > defer_budget / WAKE_BUDGET_PART))
 		domain_thread_hurry(domain);
@@ -804,19 +946,32 @@ domain_wait(struct domain *domain)
 	return true;
 }
 
-/* Waits until no slab of the layer's cache is being released. */
+/*
+ * Waits until no thread calls the program for a cycle, and none releases slabs
+ * of the layer, unless it is NULL.  The caller has the turn, and gives it up
+ * meanwhile.  The domain's thread calls no further functions while a thread
+ * waits here, so this one has to wait for one call of domain_call_program().
+ */
 static void
-layer_await_release(struct domain *domain, const struct defer *layer)
+domain_await_releases(struct domain *domain, const struct defer *layer)
 {
 	umem_assert(domain_has_turn(domain));
-	while (domain->releasing == layer) {
+	domain->nawaiting++;
+	for (;;) {
+		/* Acquire; pairs with the release in domain_tell_release(). */
 		uint32_t n =
-		    __atomic_load_n(&domain->nreleases, __ATOMIC_RELAXED);
+		    __atomic_load_n(&domain->nreleases, __ATOMIC_ACQUIRE);
 
+		if (domain_releaser(domain) == 0 &&
+		    (layer == NULL || domain->releasing != layer))
+			break;
 		turn_end(domain);
 		os_futex_wait(&domain->nreleases, n, 0);
 		turn_begin(domain);
 	}
+	/* It is 0 in the child of a fork() in a signal handler here. */
+	if (domain->nawaiting != 0)
+		domain->nawaiting--;
 }
 
 /* Takes an empty layer out of its domain. */
@@ -868,8 +1023,10 @@ domain_flush(struct domain *domain)
 		return ENOTSUP;
 	if (domain_go_offline(domain, &was_online)) {
 		turn_begin(domain);
+		domain_await_releases(domain, NULL);
 		error = domain_collect(domain, /* all */ true) ? 0 : EAGAIN;
-		domain_run_cycle(domain, /* may_retire */ false);
+		domain_run_cycle(domain, /* may_retire */ false,
+		    /* calls_program */ true);
 		turn_end(domain);
 	}
 	domain_go_online(domain, was_online);
@@ -889,9 +1046,11 @@ domain_flush_layer(struct domain *domain, struct defer *layer)
 	}
 	turn_begin(domain);
 	/* The objects of other layers do not matter. */
+	domain_await_releases(domain, NULL);
 	all = layer_collect(layer, /* all */ true);
-	domain_run_cycle(domain, /* may_retire */ false);
-	layer_await_release(domain, layer);
+	domain_run_cycle(
+	    domain, /* may_retire */ false, /* calls_program */ true);
+	domain_await_releases(domain, layer);
 	if (all)
 		domain_unlink(layer);
 	turn_end(domain);
@@ -908,17 +1067,45 @@ domain_hold_in_grace(struct domain *domain)
 	    GRACE_HELD, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* Does another thread call the program for a cycle? */
+static bool
+domain_is_calling(const struct domain *domain)
+{
+	uintptr_t releaser = domain_releaser(domain);
+
+	return releaser != 0 && releaser != thread_self();
+}
+
+/*
+ * Ends the attempt of a fork() that has got the turn: it gives it up again if
+ * another thread has magazines in hand.
+ */
+static bool
+domain_keep_turn(struct domain *domain)
+{
+	if (!domain_is_calling(domain))
+		return true;
+	turn_release(domain);
+	return false;
+}
+
 /* One attempt of domain_hold_for_fork(). */
 static bool
 domain_try_hold(struct domain *domain)
 {
+	uint32_t n = __atomic_load_n(&domain->nreleases, __ATOMIC_ACQUIRE);
+
 	/* In each attempt: the end of another fork() has cleared it. */
 	__atomic_store_n(&domain->fork_waits, 1, __ATOMIC_RELAXED);
+	if (domain_is_calling(domain)) {
+		os_futex_wait(&domain->nreleases, n, FORK_TRY_NS);
+		return false;
+	}
 	/* A grace period, but not the release after it, may need us. */
 	if ((domain->grace.forks || domain->grace.reading()) &&
 	    domain_hold_in_grace(domain))
 		return true;
-	return turn_try_await(domain, FORK_TRY_NS);
+	return turn_try_await(domain, FORK_TRY_NS) && domain_keep_turn(domain);
 }
 
 /*
@@ -933,13 +1120,14 @@ domain_hold_for_fork(struct domain *domain)
 
 	if (domain_has_turn(domain))
 		return false;
-	if (turn_try(domain, TURN_FREE))
+	if (turn_try(domain, TURN_FREE) && domain_keep_turn(domain))
 		return true;
 	do
 		held = domain_try_hold(domain);
 	while (!held && os_exact_ns() - began < FORK_NS);
 	/* The last sleep may have ended by a wake, which gave us the turn. */
-	held = held || turn_try(domain, TURN_HANDED);
+	held = held || turn_try(domain, TURN_HANDED) ||
+	       turn_try(domain, TURN_FREE);
 	__atomic_store_n(&domain->fork_waits, 0, __ATOMIC_RELAXED);
 	os_futex_wake(&domain->fork_waits, INT32_MAX);
 	return held || domain_hold_in_grace(domain);
@@ -994,6 +1182,9 @@ domain_after_fork(struct domain *domain)
 	domain->nsynchronizing = 0;
 	domain->grace_state = GRACE_NONE;
 	domain->releasing = NULL;
+	domain->nawaiting = 0;
+	if (domain_is_calling(domain))
+		domain->releaser = 0;
 	for (struct defer *layer = domain_first_layer(domain); layer != NULL;
 	     layer = layer_next(layer))
 		layer_after_fork(domain, layer);
