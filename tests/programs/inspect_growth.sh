@@ -67,6 +67,17 @@ assert rows["load_names"]["blocks"] == 150, rows
 assert 1 <= report["seconds"] < 600, report["seconds"]
 EOF
 expect 0 ' allocated, 0 since the look ' diff -u "$pid" "$pid"
+
+# After "no leaks found", the commands for growth, which work.
+echo sites >all
+expect 0 '^no leaks found$' leaks --suppressions=all "$pid"
+grep -q '^umem users' said && grep -q '^umem status' said &&
+    grep -q '^umem diff -u' said && ! grep '^umem ctl' said || exit 1
+sed -n 's/^umem \(.*[0-9]\)  .*/\1/p' said >commands
+while read -r line; do
+	# shellcheck disable=SC2086 # words
+	expect 0 . ${line/-t 60/-t 0}
+done <commands
 expect 2 'diff: soon is no number of seconds' diff -t soon "$pid" "$pid"
 finish 0
 expect 2 'no such process' diff leaks.old "$pid"
@@ -127,6 +138,14 @@ expect 0 '^~ is an estimate from samples\.$' diff users.before users.after
 expect 0 '^ +\+200 +\+200 +\+2 +700 +7  count ' diff users.before users.after
 expect 0 '^ +~-292\.9K +~-292\.9K +~-600 +0 +0  gone ' diff users.before users.after
 expect 0 '^ +~0 +~0 +~\+0 +~766\.6K +~1100  BN_new ' diff -e users.before users.after
+
+# Nothing records callers yet.
+start sh -c 'echo ready; read -r _ || :'
+expect 0 '^no leaks found$' leaks "$pid"
+line=$(sed -n 's/^umem \(ctl .*[0-9a-z]\)  .*/\1/p' said)
+# shellcheck disable=SC2086 # words
+expect 0 '^sample=512k' $line
+finish 0
 
 # Files that are no saved looks, or damaged.
 expect 2 '^umem: .*: was not saved by umem leaks or umem users$' \

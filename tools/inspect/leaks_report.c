@@ -81,6 +81,29 @@ print_total(bool estimated)
 	puts("\n");
 }
 
+/* A process that grows without a leak needs other commands. */
+static void
+print_no_leaks(struct model *model, const struct leaks_options *options)
+{
+	int pid = model->target->pid;
+
+	if (options->caller != NULL) {
+		printf("no leaks from %s found\n", options->caller);
+		return;
+	}
+	puts("no leaks found");
+	if (!model->target->live || model->target->borrowed)
+		return;
+	puts("\nIf the process grows, it can still reach these blocks:");
+	if (model->sampling_mean == 0 && !audit_is_on(model))
+		printf("umem ctl %d sample=512k  records callers from now on\n",
+		    pid);
+	printf("umem users %d            by which callers it holds memory\n"
+	       "umem diff -u -t 60 %d %d  which of them grow in a minute\n"
+	       "umem status %d           how much of its memory is free\n",
+	    pid, pid, pid, pid);
+}
+
 static void
 print_tables(struct model *model, const struct leaks_options *options)
 {
@@ -89,10 +112,7 @@ print_tables(struct model *model, const struct leaks_options *options)
 	    sites_are_estimated(&direct) || sites_are_estimated(&indirect);
 
 	if (direct.nrows + indirect.nrows == 0) {
-		if (options->caller == NULL)
-			puts("no leaks found");
-		else
-			printf("no leaks from %s found\n", options->caller);
+		print_no_leaks(model, options);
 		return;
 	}
 	print_total(estimated);
