@@ -8,7 +8,7 @@ umem help | awk '/^$/ { exit }
 LD_PRELOAD=$SHIM sleep 600 &
 pid=$!
 trap 'kill $pid' EXIT
-until grep -qs libumem_malloc /proc/$pid/maps; do
+until umem ps 2>/dev/null | grep -q "^ *$pid "; do
 	kill -0 $pid
 	sleep 0.1
 done

@@ -1,7 +1,7 @@
 # umem.bash - completion of the command umem for bash
 #
 # The commands, their options and their arguments come from "umem help", so this
-# file knows none of them.  A process is offered if it maps the library.
+# file knows none of them.  The processes come from "umem ps".
 #
 # shellcheck shell=bash
 
@@ -35,10 +35,9 @@ _umem_takes_value() {
 	[[ $1 == -? ]] && grep -x -A 1 -e "$1" | grep -q '^[a-z]'
 }
 
-# _umem_processes - the processes that map the library and may be inspected
+# _umem_processes UMEM - the processes that run on umem
 _umem_processes() {
-	grep -ls '/libumem' /proc/[0-9]*/maps 2>/dev/null |
-	    sed -n 's|^/proc/\([0-9]*\)/maps$|\1|p'
+	"$1" ps 2>/dev/null | awk '$1 != "PID" { print $1 }'
 }
 
 _umem() {
@@ -90,7 +89,7 @@ _umem() {
 	done
 	grep -qxE 'PID|BEFORE' <<<"$words" || return
 	mapfile -t COMPREPLY < <(
-		compgen -W "$(_umem_processes)" -- "$word"
+		compgen -W "$(_umem_processes "$umem")" -- "$word"
 		# A core, a record and a look that was saved are files.
 		! grep -qxE 'CORE|RECORD|BEFORE' <<<"$words" ||
 		    compgen -f -- "$word")

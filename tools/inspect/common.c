@@ -296,7 +296,7 @@ expect_arguments(int argc, char **argv, int least, int most)
 {
 	int n = argc - optind;
 
-	if (n == 0)
+	if (n == 0 && least > 0)
 		fail_usage(argv[0], "no argument is given");
 	if (n < least)
 		fail_usage(argv[0], "an argument is missing");

@@ -130,7 +130,9 @@ int next_option(int argc, char **argv, const char *letters);
 		"json", no_argument, NULL, 'J'                                 \
 	}
 enum {
-	OPTION_MDB = 256,
+	OPTION_ALL = 256,
+	OPTION_FORMAT,
+	OPTION_MDB,
 	OPTION_SAVE,
 	OPTION_SINCE,
 	OPTION_SUPPRESSIONS
@@ -172,6 +174,7 @@ int command_leaks(int argc, char **argv);
 int command_log(int argc, char **argv);
 int command_metrics(int argc, char **argv);
 int command_options(int argc, char **argv);
+int command_ps(int argc, char **argv);
 int command_plot(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_sample(int argc, char **argv);

@@ -23,38 +23,51 @@ is_number(const char *text)
 	return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-struct target *
-target_open(const char *name)
+static struct target *
+target_new(const char *name, bool live)
 {
 	struct target *target = xalloc(sizeof(*target));
 
 	target->name = name;
 	target->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-	if (is_number(name) && access(name, F_OK) != 0) {
-		if (*target_sysroot != '\0')
-			fail_with(EXIT_ERROR,
-			    "%s: --sysroot is for a core file; the files of a "
-			    "process are found without it",
-			    name);
-		target->live = true;
-		live_open(target);
-	} else {
-		core_open(target);
-	}
+	target->live = live;
+	return target;
+}
+
+struct target *
+target_open_process(const char *name)
+{
+	struct target *target = target_new(name, /* live */ true);
+
+	if (*target_sysroot != '\0')
+		fail_with(EXIT_ERROR,
+		    "%s: --sysroot is for a core file; the files of a "
+		    "process are found without it",
+		    name);
+	live_open(target);
+	return target;
+}
+
+struct target *
+target_open(const char *name)
+{
+	struct target *target;
+
+	if (is_number(name) && access(name, F_OK) != 0)
+		return target_open_process(name);
+	target = target_new(name, /* live */ false);
+	core_open(target);
 	return target;
 }
 
 struct target *
 target_of_child(int pid)
 {
-	struct target *target = xalloc(sizeof(*target));
+	struct target *target = target_new(xprint("%d", pid), /* live */ true);
 
 	assert(pid > 0);
-	target->name = xprint("%d", pid);
 	target->pid = target->reader = pid;
-	target->live = true;
 	target->held = target->borrowed = true;
-	target->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	target->stopped_at = seconds_now();
 	return target;
 }

@@ -108,6 +108,9 @@ struct target {
  */
 struct target *target_open(const char *name);
 
+/* The same for a process, also if there is a file with its number as name. */
+struct target *target_open_process(const char *name);
+
 /* Opens a child process whose threads the caller has stopped. */
 struct target *target_of_child(int pid);
 

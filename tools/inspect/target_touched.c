@@ -14,8 +14,17 @@
 
 #include "tools/inspect/target.h"
 
-/* The pagemap of the target; -1: not open. */
+/* The pagemap of the process that was read last; -1: not open. */
 static int pagemap = -1;
+static int pagemap_pid;
+
+static void
+pagemap_close(void)
+{
+	if (pagemap >= 0)
+		close(pagemap);
+	pagemap = -1;
+}
 
 static bool
 pagemap_read(
@@ -24,6 +33,9 @@ pagemap_read(
 	ssize_t bytes = (ssize_t)(n * sizeof(*words));
 	char path[64];
 
+	if (pagemap_pid != target->reader)
+		pagemap_close();
+	pagemap_pid = target->reader;
 	if (pagemap < 0) {
 		snprintf(
 		    path, sizeof(path), "/proc/%d/pagemap", target->reader);
@@ -33,9 +45,7 @@ pagemap_read(
 				(off_t)(page * sizeof(*words))) == bytes)
 		return true;
 	/* The file belongs to the program before an exec(). */
-	if (pagemap >= 0)
-		close(pagemap);
-	pagemap = -1;
+	pagemap_close();
 	return false;
 }
 

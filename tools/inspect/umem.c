@@ -133,10 +133,16 @@ static const struct command commands[] = {
 	"saves the record in a file, of which a page can be made later",
 	"a page about the next 5 seconds of process 1234",
 	"umem plot -t 5 1234 >memory.html"},
-    {"metrics", command_metrics, "PID|CORE",
-	"the use of memory as OpenMetrics text, for Prometheus",
-	"the metrics of process 1234, for the textfile collector",
-	"umem metrics 1234 >umem.prom"},
+    {"ps", command_ps, "[--json]",
+	"every process that runs on umem, with its memory, the largest first",
+	"the processes of this machine that run on umem", "umem ps"},
+    {"metrics", command_metrics,
+	"[--format=openmetrics|prometheus] [-o file] --all|PID|CORE ...",
+	"the use of memory as OpenMetrics text, or as text for a Prometheus\n"
+	"without OpenMetrics; --all for every process that runs on umem, -o\n"
+	"replaces a file at once",
+	"the metrics of all processes, for the textfile collector",
+	"umem metrics --all --format=prometheus -o umem.prom"},
     {"log", command_log,
 	"[-r] [-l transaction|fail|slab] [--sysroot=dir] [--json]\n"
 	"                PID|CORE",
