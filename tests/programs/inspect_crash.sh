@@ -111,6 +111,12 @@ core_of UMEM_DEBUG=default ./twice
 says '^signal 6 \(Aborted\) in thread [0-9]+ of [0-9]+$'
 says '^    twice`free_it\+0x[0-9a-f]+ \(twice.c:5\)$'
 says '^umem allocator: duplicate free: buffer freed twice$'
+# The frames of the report come before those of the program.
+grep -A 1 '^Stack of thread' said | grep -q '^    twice`free_it' || {
+	echo "the stack begins in the library:"
+	cat said
+	exit 1
+}
 json "'\n'.join(j['messages'])" >said
 says '^umem allocator: duplicate free: buffer freed twice$'
 says '^umem crash CORE prints these stacks with lines of the source$'

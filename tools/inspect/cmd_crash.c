@@ -16,8 +16,10 @@
 #include "tools/inspect/whatis.h"
 
 /* Limits of the output, in frames and in lines of messages. */
-#define FRAMES_MOST   24
-#define MESSAGES_MOST 40
+#define FRAMES_MOST         24
+/* Frames of the library that are left out before these. */
+#define LIBRARY_FRAMES_MOST 24
+#define MESSAGES_MOST       40
 
 /* Limit of the buffers of which the stacks are printed. */
 #define EXPLAINED_MOST 4
@@ -55,14 +57,41 @@ print_signal(const struct target *target, const struct thread *thread)
 	putchar('\n');
 }
 
-static void
-print_stack(struct target *target, const struct thread *thread)
+/* Is the address in the library's file, which is not that of the program? */
+static bool
+is_library(const struct model *model, uint64_t pc)
 {
-	uint64_t pcs[FRAMES_MOST + 1];
-	size_t n = symbol_unwind(target, thread, pcs, FRAMES_MOST + 1), nframes;
+	const struct mapping *file =
+	    target_file_at(model->target, pc & ~SYMBOL_EXACT);
+
+	return file != NULL && !model->layout->in_program &&
+	       strcmp(file->name, model->layout->object) == 0;
+}
+
+/*
+ * Returns the first frames that are those of a report by the library.  After a
+ * fault, they are the place of the fault.
+ */
+static size_t
+library_frames(const struct model *model, const uint64_t *pcs, size_t n)
+{
+	size_t first = 0;
+
+	while (first < n && is_library(model, pcs[first]))
+		first++;
+	return first == n || is_fault(model->target) ? 0 : first;
+}
+
+static void
+print_stack(struct model *model, const struct thread *thread)
+{
+	struct target *target = model->target;
+	uint64_t pcs[LIBRARY_FRAMES_MOST + FRAMES_MOST + 1];
+	size_t n = symbol_unwind(target, thread, pcs, array_size(pcs)), nframes;
+	size_t first = library_frames(model, pcs, n), end = first + FRAMES_MOST;
 
 	printf("\nStack of thread %d:\n", thread->tid);
-	for (size_t i = 0; i < n && i < FRAMES_MOST; i++) {
+	for (size_t i = first; i < n && i < end; i++) {
 		const struct symbol_frame *frames =
 		    symbol_frames(target, pcs[i], &nframes);
 
@@ -78,7 +107,7 @@ print_stack(struct target *target, const struct thread *thread)
 			    frames[j].line != NULL ? ")" : "",
 			    frames[j].is_inlined ? " [inlined]" : "");
 	}
-	if (n > FRAMES_MOST)
+	if (n > end)
 		puts("    ... and more");
 }
 
@@ -269,7 +298,7 @@ command_crash(int argc, char **argv)
 	}
 	print_signal(target, &target->threads[0]);
 	print_causes(model, &explained);
-	print_stack(target, &target->threads[0]);
+	print_stack(model, &target->threads[0]);
 	print_registers(model, &target->threads[0], &explained);
 	print_messages(model);
 	return EXIT_OK;

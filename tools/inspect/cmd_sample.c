@@ -198,6 +198,10 @@ command_samples(int argc, char **argv)
 			stacks = true;
 		else
 			form = letter;
+	if ((form == 'h' || form == 'p') && isatty(STDOUT_FILENO))
+		fail_with(EXIT_ERROR,
+		    "samples: %s is not for a terminal; add >FILE",
+		    form == 'h' ? "--html" : "--pprof");
 	dump = take_samples(only_argument(argc, argv));
 	if (form == 'f')
 		print_folded(dump.model, dump.stacks, dump.nstacks);

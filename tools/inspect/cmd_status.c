@@ -14,6 +14,28 @@
 #include "tools/inspect/top.h"
 #include "umem/umem.h"
 
+/* Columns of the name of a setting. */
+#define LABEL_WIDTH 16
+
+/* Prints a setting; the rest of a long text goes to further lines. */
+static void
+print_setting(const char *label, const char *text)
+{
+	const size_t space = TEXT_WIDTH - LABEL_WIDTH;
+	size_t n;
+
+	printf("%-*s", LABEL_WIDTH, label);
+	for (; strlen(text) > space; text += n) {
+		for (n = space; n > 0 && strchr(" ,", text[n - 1]) == NULL;)
+			n--;
+		if (n == 0)
+			n = space;
+		printf("%.*s\n%*s", (int)(n - (text[n - 1] == ' ')), text,
+		    LABEL_WIDTH, "");
+	}
+	puts(text);
+}
+
 static uint64_t
 cpu_layer_value(struct model *model, enum layout_entry entry)
 {
@@ -57,17 +79,16 @@ print_logs(struct model *model)
 	} logs[] = {{"transaction", L_LOG_TRANSACTION},
 	    {"content", L_LOG_CONTENTS}, {"fail", L_LOG_FAIL},
 	    {"slab", L_LOG_SLAB}};
-	bool any = false;
+	const char *text = "";
 
-	printf("Logs:          ");
 	for (size_t i = 0; i < array_size(logs); i++) {
 		const char *size = log_size(model, logs[i].which);
 
 		if (size != NULL)
-			printf(" %s=%s", logs[i].name, size);
-		any |= size != NULL;
+			text = xprint("%s%s%s=%s", text, *text ? " " : "",
+			    logs[i].name, size);
 	}
-	puts(any ? "" : " (inactive)");
+	print_setting("Logs:", *text ? text : "(inactive)");
 }
 
 /* The flags of a part of UMEM_DEBUG, and their words. */
@@ -164,13 +185,14 @@ print_domains(struct model *model)
 	for (size_t i = 0; i < model->ndomains; i++) {
 		const struct domain *d = &model->domains[i];
 
-		printf("RCU:            %s: %lu objects (%s) wait, %lu grace "
-		       "periods, %lu released%s\n",
-		    model_flavour(model, d), d->nwaiting, size_text(d->bytes),
-		    d->ngraces, d->nreleased,
-		    d->broken     ? ", no grace period can end"
-		    : d->in_grace ? ", in a grace period"
-				  : "");
+		print_setting("RCU:",
+		    xprint("%s: %lu objects (%s) wait, %lu grace periods, %lu "
+			   "released%s",
+			model_flavour(model, d), d->nwaiting,
+			size_text(d->bytes), d->ngraces, d->nreleased,
+			d->broken     ? ", no grace period can end"
+			: d->in_grace ? ", in a grace period"
+				      : ""));
 	}
 }
 
@@ -197,12 +219,11 @@ print_limits(const struct model *model)
 {
 	size_t nreached, n = count_limits(model, &nreached);
 
-	if (n == 0)
-		puts("Cache limits:   none");
-	else
-		printf("Cache limits:   %zu caches, %zu of them at the limit; "
-		       "see umem stat\n",
-		    n, nreached);
+	print_setting("Cache limits:",
+	    n == 0
+		? "none"
+		: xprint("%zu caches, %zu of them at the limit; see umem stat",
+		      n, nreached));
 }
 
 /* Prints a limit of the heap's memory, and how close the heap is to it. */
@@ -210,13 +231,12 @@ static void
 print_memory_limit(
     const char *what, uint64_t used, const struct usage_limit *limit)
 {
-	if (limit->limit == 0)
-		printf("%-16snone\n", what);
-	else
-		printf("%-16s%s, %.0f%% used, reached %lu times\n", what,
-		    size_text(limit->limit),
-		    100.0 * (double)used / (double)limit->limit,
-		    limit->nreached);
+	print_setting(what,
+	    limit->limit == 0 ? "none"
+			      : xprint("%s, %.0f%% used, reached %lu times",
+				    size_text(limit->limit),
+				    100.0 * (double)used / (double)limit->limit,
+				    limit->nreached));
 }
 
 static void
@@ -244,6 +264,8 @@ static void
 json_status(struct model *model, const struct target_options *options,
     const struct usage *usage)
 {
+	struct usage_others others;
+
 	json_open(NULL, '{');
 	json_text("status", "ready and active");
 	json_text("library", model->layout->object);
@@ -258,6 +280,8 @@ json_status(struct model *model, const struct target_options *options,
 	json_address("heap", model->base);
 	json_number("heap_addresses", model->end - model->base);
 	usage_json(usage);
+	if (usage_others_read(model->target, usage, &others))
+		usage_others_json(&others);
 	json_number("threads", model->target->nthreads);
 	json_number("sample_bytes", model->sampling_mean);
 	json_bool("probes", layout_value(model->layout, L_PROBES_BUILT) != 0);
@@ -272,13 +296,12 @@ print_sampling(struct model *model, const struct usage *usage)
 {
 	uint64_t mean = model->sampling_mean;
 
-	if (mean == 0)
-		printf("Sampling:       off");
-	else
-		printf("Sampling:       one in %s bytes", size_text(mean));
-	if (mean != 0 || usage->nsamples != 0)
-		printf("; %lu samples are in use", usage->nsamples);
-	putchar('\n');
+	print_setting("Sampling:",
+	    xprint("%s%s",
+		mean == 0 ? "off" : xprint("one in %s bytes", size_text(mean)),
+		mean == 0 && usage->nsamples == 0
+		    ? ""
+		    : xprint("; %lu samples are in use", usage->nsamples)));
 }
 
 /* Prints how the library runs: a line for each setting. */
@@ -286,21 +309,22 @@ static void
 print_settings(struct model *model, const struct target_options *options,
     const struct usage *usage)
 {
-	printf("Status:         ready and active\n");
-	printf("Library:        %s, version %s\n", model->layout->object,
-	    model->layout->version);
-	printf("Mode:           %s\n", mode_of(model));
-	printf(
-	    "Concurrency:    %lu\n", cpu_layer_value(model, L_LAYER_NWANTED));
-	printf("Threads:        %zu\n", model->target->nthreads);
-	printf("Checks:         %s\n", checks_text(model));
-	printf("Debugging:      %s\n", debug_text(model));
-	printf("Options:        %s\n", options_changed(options));
+	print_setting("Status:", "ready and active");
+	print_setting(
+	    "Library:", xprint("%s, version %s", model->layout->object,
+			    model->layout->version));
+	print_setting("Mode:", mode_of(model));
+	print_setting("Concurrency:",
+	    xprint("%lu", cpu_layer_value(model, L_LAYER_NWANTED)));
+	print_setting("Threads:", xprint("%zu", model->target->nthreads));
+	print_setting("Checks:", checks_text(model));
+	print_setting("Debugging:", debug_text(model));
+	print_setting("Options:", options_changed(options));
 	print_logs(model);
 	print_sampling(model, usage);
-	printf("Probes:         %s\n",
-	    layout_value(model->layout, L_PROBES_BUILT) ? "USDT"
-							: "not in this build");
+	print_setting("Probes:", layout_value(model->layout, L_PROBES_BUILT)
+				     ? "USDT"
+				     : "not in this build");
 	print_memory_limit("Soft limit:", usage->heap, &usage->soft);
 	print_memory_limit("Hard limit:", usage->held, &usage->hard);
 	print_limits(model);
@@ -309,8 +333,8 @@ print_settings(struct model *model, const struct target_options *options,
 		       "them\n",
 		    usage->nwrong_sizes);
 	print_domains(model);
-	printf("Heap:           at %lx, %s of addresses\n", model->base,
-	    size_text(model->end - model->base));
+	print_setting("Heap:", xprint("at %lx, %s of addresses", model->base,
+				   size_text(model->end - model->base)));
 }
 
 /* Prints the screen of umem top. */
@@ -337,6 +361,7 @@ command_status(int argc, char **argv)
 	struct model *model = snapshot_open(target_argument(argc, argv), 0);
 	struct target_options options =
 	    options_read(model->target, model->layout);
+	struct usage_others others;
 	struct usage usage;
 
 	usage_read(model, &usage);
@@ -347,6 +372,8 @@ command_status(int argc, char **argv)
 	print_settings(model, &options, &usage);
 	putchar('\n');
 	print_memory(model, &usage);
+	if (usage_others_read(model->target, &usage, &others))
+		usage_others_print(&others);
 	puts("\nMessage buffer:");
 	messages_print(model, SIZE_MAX);
 	return EXIT_OK;

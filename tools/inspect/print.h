@@ -11,7 +11,7 @@
 const char *size_text(uint64_t bytes);
 
 /* Columns of text that is not made for a terminal of known size. */
-#define TEXT_WIDTH 100
+#define TEXT_WIDTH 80
 
 /* Returns the columns of the terminal to which output goes, or SIZE_MAX. */
 size_t print_width(void);

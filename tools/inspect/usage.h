@@ -143,6 +143,26 @@ char *usage_text(const struct usage *usage, size_t width);
 /* Prints the figures as a member of a JSON object. */
 void usage_json(const struct usage *usage);
 
+/* The mappings of which the memory that is not ours is named. */
+#define OTHERS_NAMED 5
+
+/* The memory of the member others, by mapping. */
+struct usage_others {
+	uint64_t files, stacks, rest;   /* bytes in memory */
+	const char *name[OTHERS_NAMED]; /* of the largest, with all ... */
+	uint64_t bytes[OTHERS_NAMED];   /* ... mappings of this name */
+	size_t n;
+};
+
+/*
+ * Reads it; usage_others.c.  The mappings and threads of the target are those
+ * of its last stop.  Returns false if the kernel does not show it.
+ */
+bool usage_others_read(
+    struct target *target, const struct usage *usage, struct usage_others *to);
+void usage_others_print(const struct usage_others *others);
+void usage_others_json(const struct usage_others *others);
+
 /* Reads the pages in memory of a range; usage_pages.c. */
 struct usage_pages {
 	int fd; /* of /proc/PID/pagemap; -1: there is none */
