@@ -81,6 +81,7 @@ print_sites(struct model *model, const struct sample_stack *sites, size_t n,
 	printf("%7zu %10.0f %9s in all; %lu samples so far, %lu not kept\n",
 	    all.n, all.nblocks, size_text((uint64_t)all.bytes), model->ntaken,
 	    model->nlost);
+	symbols_print_advice(model->target);
 }
 
 static void

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "tools/inspect/jit.h"
+#include "tools/inspect/program.h"
 
 #define LIST_MOST   (64l << 20)
 #define RANGES_MOST 1000000
@@ -152,4 +153,78 @@ jit_function(struct jit *jit, uint64_t pc, uint64_t *offset)
 		return NULL;
 	*offset = pc - jit->ranges[i - 1].start;
 	return plain_text(line, strcspn(line, "\n"));
+}
+
+static bool
+begins_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Python's interpreter writes a list from 3.12 on. */
+static bool
+is_python(const char *name)
+{
+	const char *at = strstr(name, "python3.");
+
+	return at != NULL && (at == name || at == name + strlen("lib")) &&
+	       strtol(at + strlen("python3."), NULL, 10) >= 12;
+}
+
+const char *
+jit_advice(struct target *target)
+{
+	const char *program = program_name(target);
+
+	if (!target->live)
+		return NULL;
+	if (program != NULL && strcmp(program, "node") == 0)
+		return "start node --perf-basic-prof "
+		       "--interpreted-frames-native-stack";
+	for (size_t i = 0; i < target->nmaps; i++) {
+		const char *slash = strrchr(target->maps[i].name, '/');
+		const char *name = slash ? slash + 1 : target->maps[i].name;
+
+		if (begins_with(name, "libjvm.so"))
+			return xprint("jcmd %d Compiler.perfmap, again after "
+				      "more code was compiled",
+			    target->pid);
+		if (is_python(name))
+			return "start python3 -X perf";
+	}
+	return NULL;
+}
+
+/* The names are those of V8, HotSpot and CPython. */
+bool
+jit_is_program(const char *function)
+{
+	static const char *const runtimes[] = {"Builtin:", "BytecodeHandler:",
+	    "Stub:", "RegExp:", "Interpreter", "StubRoutines", NULL};
+	/* The packages of Java, behind the type of the result. */
+	static const char *const packages[] = {
+	    "java.", "javax.", "jdk.", "sun.", "com.sun.", NULL};
+	const char *class = strchr(function, ' ');
+	bool is_runtime = strstr(function, " node:") != NULL ||
+			  strstr(function, ":<frozen ") != NULL;
+
+	for (size_t i = 0; runtimes[i] != NULL; i++)
+		is_runtime |= begins_with(function, runtimes[i]);
+	for (size_t i = 0; class != NULL && packages[i] != NULL; i++)
+		is_runtime |= begins_with(class + 1, packages[i]);
+	return !is_runtime;
+}
+
+/* V8 marks a function by its compiler: "JS:*name". */
+const char *
+jit_plain(const char *function)
+{
+	if (begins_with(function, "JS:"))
+		function += strlen("JS:");
+	if (begins_with(function, "py::"))
+		function += strlen("py::");
+	if (*function != '\0' && strchr("~^*+", *function) != NULL)
+		function++;
+	/* A function without a name has its file only. */
+	return function + strspn(function, " ");
 }

@@ -4,6 +4,7 @@
 #include <search.h>
 #include <string.h>
 
+#include "tools/inspect/jit.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/symbols.h"
@@ -179,15 +180,47 @@ find_site_from(struct model *model, const struct site_tally *t,
 	return p;
 }
 
-/* Returns the call site in a stack, and the frame that it has called. */
+static bool
+is_generated(const struct symbol_frame *frame)
+{
+	return frame->object != NULL && strcmp(frame->object, SYMBOL_JIT) == 0;
+}
+
+/* Returns the first function of a program that generates code, or no frame. */
+static struct stack_place
+find_generated(struct model *model, const struct site_tally *t)
+{
+	struct stack_place p = place_of(model, t, 0);
+
+	while (p.frame != NULL &&
+	       !(is_generated(p.frame) && jit_is_program(p.frame->function)))
+		p = next_place(model, t, p);
+	return p;
+}
+
+static const char *
+function_text(const struct symbol_frame *frame)
+{
+	if (is_generated(frame))
+		return jit_plain(frame->function);
+	return frame->function != NULL ? frame->function : frame->name;
+}
+
+/*
+ * Returns the call site in a stack, and the frame that it has called.
+ * Functions of a program that generates code precede those of its runtime.
+ */
 static struct stack_place
 find_site(struct model *model, const struct site_tally *t,
     const struct symbol_frame **called)
 {
 	struct stack_place first = place_of(model, t, 0);
-	struct stack_place p = find_site_from(model, t, first, called);
+	struct stack_place p = find_generated(model, t);
 
 	assert(t->depth > 0);
+	*called = NULL;
+	if (p.frame == NULL)
+		p = find_site_from(model, t, first, called);
 	if (p.frame != NULL)
 		return p;
 	*called = NULL;
@@ -293,6 +326,8 @@ site_tally_name(struct model *model, const struct site_tally *t)
 		return xprint("unknown: %s of %s",
 		    t->cache->class ? "blocks" : "objects", t->cache->name);
 	frame = find_site(model, t, &called).frame;
+	if (is_generated(frame))
+		return jit_plain(frame->function);
 	if (frame->line == NULL || frame->function == NULL)
 		return frame->name;
 	return xprint("%s (%s)", frame->function, frame->line);
@@ -315,9 +350,7 @@ callers_text(struct model *model, const struct site_tally *t)
 		if (p.frame == NULL || p.frame->object == NULL ||
 		    is_c_library(p.frame))
 			break;
-		text = xprint("%s < %s", text,
-		    p.frame->function != NULL ? p.frame->function
-					      : p.frame->name);
+		text = xprint("%s < %s", text, function_text(p.frame));
 	}
 	return text;
 }

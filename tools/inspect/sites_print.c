@@ -212,6 +212,7 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 {
 	if (estimated)
 		puts("\n~ is an estimate from samples.");
+	symbols_print_advice(model->target);
 	if (!unknown)
 		return;
 	if (model->sampling_mean != 0)

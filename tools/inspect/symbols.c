@@ -27,7 +27,8 @@ struct known {
 struct symbols {
 	struct source *source;
 	struct jit *jit;
-	void *known; /* tree of struct known */
+	bool has_nameless; /* code that was generated at run time */
+	void *known;       /* tree of struct known */
 };
 
 /* Finds the file or mapping with a return address, and the address in it. */
@@ -72,7 +73,9 @@ find_frame(struct target *target, uint64_t pc)
 	if (module_find(target, pc - 1) == NULL && frame.function == NULL) {
 		frame.function = jit_function(symbols->jit, pc, &offset);
 		if (frame.function != NULL)
-			frame.object = "[JIT]";
+			frame.object = SYMBOL_JIT;
+		else if (frame.object == NULL)
+			symbols->has_nameless = true;
 	}
 	if (frame.object == NULL)
 		frame.name = xprint("0x%lx", address - exact);
@@ -174,6 +177,24 @@ symbol_matches(struct target *target, uint64_t pc, const char *text)
 		if (strstr(frames[i].name, text) != NULL)
 			return true;
 	return false;
+}
+
+void
+symbols_print_advice(struct target *target)
+{
+	const struct symbols *symbols = target->symbols;
+	const char *advice;
+
+	if (symbols == NULL || !target->live ||
+	    (symbols->jit != NULL && !symbols->has_nameless))
+		return;
+	advice = jit_advice(target);
+	if (advice != NULL)
+		printf("\nFunction names: %s\n", advice);
+	else if (symbols->has_nameless)
+		printf("\nFunction names: the program would have to write "
+		       "/tmp/perf-%d.map\n",
+		    target->pid);
 }
 
 const char *

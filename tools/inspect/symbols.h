@@ -10,6 +10,9 @@
  */
 #define SYMBOL_EXACT ((uint64_t)1 << 63)
 
+/* The object of a frame whose code was generated at run time. */
+#define SYMBOL_JIT "[JIT]"
+
 /*
  * Returns "program`function+0x1c", or the known part of it.  The text stays
  * valid.  pc is a return address.
@@ -51,5 +54,11 @@ bool symbol_matches(struct target *target, uint64_t pc, const char *text);
 
 /* Returns the build ID of the file that has pc, in hexadecimal, or "". */
 const char *symbol_build_id(struct target *target, uint64_t pc);
+
+/*
+ * Prints how the functions of a program that generates code get names, if they
+ * have none.
+ */
+void symbols_print_advice(struct target *target);
 
 #endif
