@@ -22,6 +22,19 @@ for how in '' mapped; do
 	finish 0
 done
 
+# Stacks with guard pages, and stacks that are adjacent in one mapping.
+build stacks
+for how in guard none; do
+	start "$TMP/stacks" $how
+	leaked "$pid"
+	exactly_planted "stacks, $how"
+	gcore -o core "$pid" >/dev/null 2>&1
+	leaked "core.$pid"
+	exactly_planted "core of stacks, $how"
+	rm -f "core.$pid"
+	finish 0
+done
+
 # The first thread has ended: files of the process under its number are empty.
 build gone
 start "$TMP/gone"

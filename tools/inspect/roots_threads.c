@@ -3,13 +3,23 @@
  *
  * The search detects a dead stack as follows.  libc's descriptor of a thread
  * contains the thread's list of robust mutexes, which the kernel knows
- * (set_robust_list()), and the address of the stack.  If such a list is near
- * the end of a mapping and belongs to no live thread, the thread has ended.
+ * (set_robust_list()), and the address of the stack.  If such a list belongs to
+ * no live thread, the thread has ended.  The search looks for these lists in
+ * two places:
+ *
+ *	near the end of each mapping, where the descriptor is if the stack has
+ *	a mapping of its own
+ *
+ *	in libc's lists of all threads, because stacks whose guard pages are
+ *	no mappings (MADV_GUARD_INSTALL of glibc 2.42 and later), and those
+ *	without guard pages, are adjacent in one mapping
  *
  * On x86-64 the thread pointer is the address of the descriptor, and
  * thread-local data is below it.  On aarch64 it is the end of the descriptor,
  * and thread-local data is above it, behind 16 bytes.
  */
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/inspect/roots_inner.h"
@@ -20,6 +30,15 @@
 
 static_assert(THREAD_BYTES < THREAD_SEARCH / 4, "in each mapping that may have "
 						"one");
+
+/* In libc's descriptor, from the links of all threads to the robust mutexes. */
+#define THREAD_LINKS 32
+
+/* The heads of libc's lists of threads are adjacent; bytes of each. */
+#define HEAD_BYTES ((uint64_t)16)
+
+/* A list of more threads is damaged. */
+#define THREADS_MOST (1 << 20)
 
 /* May a thread descriptor of libc be near the end of the mapping? */
 static bool
@@ -79,14 +98,32 @@ has_thread_pointer(const struct target *target, uint64_t tp)
  */
 #define LOCK_DISTANCE (UINT64_MAX - 31)
 
+/* Reads a range page by page; a page that cannot be read has zeros. */
+static void
+read_pages(struct target *target, struct range range, uint64_t *words)
+{
+	const uint64_t page = 4096;
+	char *to = (char *)words;
+
+	for (uint64_t at = range.start, n; at < range.end; at += n, to += n) {
+		n = page - at % page;
+		if (range.end - at < n)
+			n = range.end - at;
+		if (!target_peek(target, at, to, n))
+			memset(to, 0, n);
+	}
+}
+
 /* Returns the last empty list of robust mutexes in a range; 0: none. */
 static uint64_t
 robust_list(struct target *target, struct range range)
 {
+	static uint64_t words[THREAD_SEARCH / 8];
 	size_t n = (range.end - range.start) / 8;
-	const uint64_t *words = target_array(target, range.start, n);
 
-	for (size_t i = words == NULL || n < 3 ? 0 : n - 2; i-- > 1;) {
+	assert(range.end - range.start <= sizeof(words));
+	read_pages(target, range, words);
+	for (size_t i = n < 3 ? 0 : n - 1; i-- > 1;) {
 		uint64_t at = range.start + 8 * i;
 
 		if (words[i] == at && words[i - 1] == at &&
@@ -120,6 +157,90 @@ robust_distance(const struct model *model)
 			found = tp - list;
 	}
 	return found;
+}
+
+/*
+ * libc's lists of threads, since 2.34: of those on its own stacks, of those on
+ * stacks of the program, and of ended ones whose stacks it keeps for the next
+ * thread (_dl_stack_used, _dl_stack_user and _dl_stack_cache, in this order).
+ * The heads are in the data of the loader, the other links in descriptors.
+ *
+ * Returns the head of the list that has the links at at; 0: none.
+ */
+static uint64_t
+list_head(struct model *model, uint64_t at)
+{
+	for (size_t n = 0; n < THREADS_MOST; n++) {
+		const struct mapping *m = target_mapping(model->target, at);
+
+		if (m == NULL)
+			return 0;
+		if (m->file)
+			return at;
+		at = roots_number_at(model, at);
+	}
+	return 0;
+}
+
+/* Adds the addresses of the links in a list, unless it is not a list. */
+static void
+add_links(struct model *model, uint64_t head, struct ranges *out)
+{
+	size_t before = out->n;
+	uint64_t at = head, next;
+
+	for (size_t n = 0; n < THREADS_MOST; n++) {
+		next = roots_number_at(model, at);
+		if (roots_number_at(model, next + 8) != at)
+			break;
+		if (next == head)
+			return;
+		ranges_add(out, next, HEAD_BYTES);
+		at = next;
+	}
+	out->n = before;
+}
+
+/* Returns a head of libc's lists of threads; 0: not found. */
+static uint64_t
+some_head(struct model *model)
+{
+	struct target *target = model->target;
+	uint64_t head = 0;
+
+	for (size_t i = 0; i < target->nthreads && head == 0; i++) {
+		uint64_t tp = target->threads[i].tp;
+
+		head = list_head(
+		    model, tp - robust_distance(model) - THREAD_LINKS);
+	}
+	return head;
+}
+
+/*
+ * Returns the thread pointers of the ended threads in libc's lists of threads.
+ * head is one of the three heads, or 0.
+ */
+static struct ranges
+listed_dead(struct model *model, uint64_t head)
+{
+	uint64_t distance = robust_distance(model);
+	struct ranges out = {0};
+	size_t n = 0;
+
+	for (int i = -1; head != 0 && i <= 2; i++)
+		add_links(model, head + (uint64_t)i * HEAD_BYTES, &out);
+	for (size_t i = 0; i < out.n; i++) {
+		uint64_t list = out.range[i].start + THREAD_LINKS;
+		uint64_t tp = list + distance;
+		struct range words = {list - 8, list + 16};
+
+		if (!has_thread_pointer(model->target, tp) &&
+		    robust_list(model->target, words) == list)
+			out.range[n++].start = tp;
+	}
+	out.n = n;
+	return out;
 }
 
 /*
@@ -182,7 +303,7 @@ add_below(struct target *target, const struct thread *t, struct ranges *dead)
 		return;
 	if (strcmp(m->name, "[stack]") == 0)
 		stack = (struct range){m->start, m->end};
-	/* The lowest page is the guard page, which is a separate mapping. */
+	/* The lowest page, the guard page, may be a separate mapping. */
 	if (stack.start < m->start)
 		stack.start = m->start;
 	if (t->sp < stack.end && t->sp - RED_ZONE > stack.start)
@@ -210,18 +331,18 @@ awaits_join(struct target *target, uint64_t list, uint64_t end)
 	return (int)words[0] == 0;
 }
 
-/* Adds the stack of an ended thread, if the mapping is such a stack. */
+/* Adds the stack of an ended thread, which had the thread pointer tp. */
 static void
-add_dead(struct model *model, const struct mapping *m, struct ranges *dead)
+add_dead(struct model *model, uint64_t tp, struct ranges *dead)
 {
-	uint64_t list = m->write ? dead_thread(model, m) : 0;
-	uint64_t tp = list + robust_distance(model);
+	uint64_t list = tp - robust_distance(model);
+	const struct mapping *m = target_mapping(model->target, list);
 	uint64_t descriptor = list - THREAD_ROBUST;
-	struct range stack = {0};
+	struct range stack = stack_of(model->target, tp);
 
-	if (list != 0)
-		stack = stack_of(model->target, tp);
-	/* The guard page is a separate mapping. */
+	if (m == NULL || !m->write)
+		return;
+	/* The guard page may be a separate mapping. */
 	if (stack.start < m->start)
 		stack.start = m->start;
 	/* A damaged target may have any address. */
@@ -265,6 +386,8 @@ void
 roots_add_thread_memory(struct model *model, struct ranges *out)
 {
 	struct target *target = model->target;
+	uint64_t head = some_head(model);
+	struct ranges listed = listed_dead(model, head);
 
 	for (size_t i = 0; i < target->nthreads; i++) {
 		const struct thread *t = &target->threads[i];
@@ -279,15 +402,29 @@ roots_add_thread_memory(struct model *model, struct ranges *out)
 			add_near(model, m->end - 1,
 			    THREAD_SEARCH + THREAD_BYTES, 0, out);
 	}
+	for (size_t i = 0; i < listed.n; i++)
+		add_near(model, listed.range[i].start, THREAD_BYTES,
+		    THREAD_BYTES, out);
+	/* Read again by roots_add_dead_stacks(). */
+	add_near(model, head, 2 * HEAD_BYTES, 4 * HEAD_BYTES, out);
+	free(listed.range);
 }
 
 void
 roots_add_dead_stacks(struct model *model, struct ranges *out)
 {
 	struct target *target = model->target;
+	struct ranges listed = listed_dead(model, some_head(model));
 
-	for (size_t i = 0; i < target->nmaps; i++)
-		add_dead(model, &target->maps[i], out);
+	for (size_t i = 0; i < target->nmaps; i++) {
+		uint64_t list = dead_thread(model, &target->maps[i]);
+
+		if (list != 0)
+			add_dead(model, list + robust_distance(model), out);
+	}
+	for (size_t i = 0; i < listed.n; i++)
+		add_dead(model, listed.range[i].start, out);
+	free(listed.range);
 	for (size_t i = 0; i < target->nthreads; i++)
 		add_below(target, &target->threads[i], out);
 	add_first_dead(model, out);
