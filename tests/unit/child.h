@@ -52,8 +52,10 @@ child_writes(void (*f)(void))
 static inline const char *
 child_writes_first(void (*f)(void))
 {
-	char *end = strchr(child_writes(f), '\n');
+	char *end;
 
+	child_writes(f);
+	end = strchr(child_text, '\n');
 	if (end != NULL)
 		end[1] = '\0';
 	return child_text;
