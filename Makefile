@@ -5,9 +5,9 @@
 #					compiler finds liburcu's header
 #	make V=1			prints each command in full
 #
-# Targets: all (the default), test, unit-test, matrix, stress, fresh, misuse,
-# bench, bench-scale, peers, demo, lint, install DESTDIR= PREFIX= LIBDIR=,
-# uninstall, clean.
+# Targets: all (the default), test, unit-test, matrix, stress, fresh,
+# test-vm ROWS=, misuse, bench, bench-scale, peers, demo, lint,
+# install DESTDIR= PREFIX= LIBDIR=, uninstall, clean.
 #
 # All CPUs are used unless -j says otherwise.  The goals that need more than
 # the build does install Debian's packages first
@@ -126,11 +126,12 @@ SETS	:= $(if $(filter test unit-test lint,$(MAKECMDGOALS)),test) \
 	   $(if $(filter demo,$(MAKECMDGOALS)),demo) \
 	   $(if $(filter bench bench-scale peers,$(MAKECMDGOALS)),bench) \
 	   $(if $(filter stress,$(MAKECMDGOALS)),stress) \
-	   $(if $(filter fresh,$(MAKECMDGOALS)),fresh)
+	   $(if $(filter fresh,$(MAKECMDGOALS)),fresh) \
+	   $(if $(filter test-vm,$(MAKECMDGOALS)),vm)
 NEEDS	:= $(if $(strip $(SETS)),packages)
 
 .DELETE_ON_ERROR:
-.PHONY: all test unit-test matrix stress fresh misuse bench bench-scale peers demo lint install \
+.PHONY: all test unit-test matrix stress fresh test-vm misuse bench bench-scale peers demo lint install \
 	uninstall clean FORCE packages requirements
 
 # A sanitizer has a malloc of its own, so its variants have no shim.
@@ -313,6 +314,10 @@ stress: all $(STRESSES)
 
 fresh: | $(NEEDS)
 	@tools/build/fresh.sh build/fresh
+
+# ROWS names rows of the table in the script; all by default.
+test-vm: | $(NEEDS)
+	@tools/build/vm.sh build/vm $(ROWS)
 
 misuse: all $(MISUSES)
 	@tests/misuse/run.sh $B

@@ -1,9 +1,16 @@
-/* The oracle of oracle.h for two seconds, with more threads than CPUs. */
+/*
+ * The oracle of oracle.h, with more threads than CPUs:
+ *
+ *	oracle [MILLISECONDS THREADS]	2000 and 6 by default
+ */
 #include "tests/programs/oracle.h"
 
 int
-main(void)
+main(int argc, char **argv)
 {
-	oracle(2000, 6);
+	if (argc > 2)
+		oracle(atoi(argv[1]), atoi(argv[2]));
+	else
+		oracle(2000, 6);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #	bench	make bench, make bench-scale, make peers
 #	stress	make stress
 #	fresh	make fresh
+#	vm	make test-vm
 #	all	every set
 #
 # Each set but "fresh" contains "build".  The Makefile calls this script
@@ -29,6 +30,7 @@ demo="$build time python3 redis-server redis-tools"
 bench="$demo g++ sqlite3 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 	libtbbmalloc2 clang cmake lua5.4 perl z3 ghostscript nodejs"
 fresh='debootstrap git'
+vm="$build pkg-config gcc-aarch64-linux-gnu cpio"
 matrix="$test clang qemu-user-static"
 stress="$matrix $fresh nodejs default-jdk-headless postgresql php-cli
 	php-bcmath php-bz2 php-curl php-gd php-gmp php-intl php-mbstring php-mysql
@@ -36,7 +38,7 @@ stress="$matrix $fresh nodejs default-jdk-headless postgresql php-cli
 
 usage() {
 	echo "usage: tools/build/install_packages.sh" \
-	    "[build|test|demo|bench|matrix|stress|fresh|all]..." >&2
+	    "[build|test|demo|bench|matrix|stress|fresh|vm|all]..." >&2
 	exit 2
 }
 
@@ -50,8 +52,9 @@ for set in "$@"; do
 	bench) wanted="$wanted $bench" ;;
 	stress) wanted="$wanted $stress" ;;
 	fresh) wanted="$wanted $fresh" ;;
+	vm) wanted="$wanted $vm" ;;
 	matrix) wanted="$wanted $matrix" ;;
-	all) wanted="$wanted $bench $stress" ;;
+	all) wanted="$wanted $bench $stress $vm" ;;
 	*) usage ;;
 	esac
 done
