@@ -14,8 +14,9 @@
  * (64 KiB each) would take more than 1/ROOM_PART of it, there are only as many
  * blocks as allowed CPUs, and the library works in the locked mode.
  *
- * Locking: cpu_regions_lock guards the list of regions and their headers.
- * Regions are never freed, so the list is read without the lock.
+ * Locking: cpu_regions_lock guards the list of regions and their headers.  A
+ * region is complete when a release store links it behind the last one, and no
+ * region is ever freed, so the list may be followed without the lock.
  */
 #include "magazine/cpu_inner.h"
 #include "vmem/account.h"

@@ -24,6 +24,13 @@
  *	order of modifications of the head continues the release sequence of
  *	those before it, because it is a read-modify-write operation.
  *
+ * The list of waiting magazines
+ *	Only the thread that runs the cycle changes it, or the thread that calls
+ *	the program for that.  deferred_has() follows both lists while others
+ *	change them, for the text of a report that ends the process.  A magazine
+ *	may be freed and used for something else meanwhile: the walk checks the
+ *	counts and is bounded, and nothing but the text depends on it.
+ *
  * Order of a submission
  *	The thread that owns the header submits the full magazine before it
  *	gives the header up.  Hence at every moment at which no thread owns a

@@ -19,7 +19,7 @@ struct deferred {
 	size_t object_bytes;      /* [I] */
 };
 
-/* False: there is no memory for the headers. */
+/* Returns false if there is no memory for the headers. */
 bool deferred_init(struct deferred *layer, size_t object_bytes);
 
 /* Gives the headers back; no magazine is left in the layer. */
@@ -65,10 +65,10 @@ void deferred_submit(struct deferred *layer, struct magazine *mag);
  */
 size_t deferred_collect(struct deferred *layer, bool all, bool *complete);
 
-/* Moves all that was submitted to waiting.  False: there is nothing. */
+/* Moves all that was submitted to waiting; returns whether there was any. */
 bool deferred_begin_wait(struct deferred *layer);
 
-/* Takes the first magazine of those that wait; NULL: there are no more. */
+/* Takes the first magazine of those that wait, or returns NULL. */
 struct magazine *deferred_next(struct deferred *layer);
 
 /* Moves the waiting magazines back to pending, in the child of fork(). */

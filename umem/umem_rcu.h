@@ -49,10 +49,11 @@
  *
  * Freeing an object of an import cache with a max_idle, of a cache with a vmem
  * source, or, with UMEM_DEBUG=guards, of a cache with a destructor calls the
- * program.  Such calls are made by the library's thread and by threads that call
- * umem_rcu_barrier() or umem_cache_destroy(), which must not hold a lock that the
- * functions take.  A thread that defers a free may hold such a lock, unless the
- * library can start no thread, as in a process that has confined itself.
+ * program.  Such calls are made by the library's thread and by threads that
+ * call umem_rcu_barrier() or umem_cache_destroy(), which must not hold a lock
+ * that the functions take.  A thread that defers a free may hold such a lock,
+ * unless the library can start no thread, as in a process that has confined
+ * itself.
  *
  * Any thread may call these functions, also inside a read-side critical section
  * unless the function says otherwise; not for signal handlers.  A thread need

@@ -13,7 +13,9 @@
  * child the walking threads do not exist and their stacks may be reused.
  * Therefore the child removes their marks.
  *
- * Locking: arena_list_lock guards the list.  It is above the arenas' locks.
+ * Locking: arena_list_lock guards the list.  It is above the arenas' locks.  An
+ * arena enters the list when everything but its quantum caches is set up: walks
+ * of the list do not use these, and the program does not have the arena yet.
  */
 #include <errno.h>
 

@@ -11,7 +11,9 @@
 #	address		the unit tests with SAN=address
 #	undefined	the unit tests with SAN=undefined
 #	thread		the unit tests with threads, with SAN=thread, in the
-#			locked mode
+#			locked mode; the lists that threads follow without a
+#			lock have their tests here, among others in the suites
+#			grace, defer_order and typesafe
 #	clang		the unit tests of a build by clang
 #	aarch64		the unit tests of aarch64, in QEMU's user mode
 #

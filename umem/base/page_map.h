@@ -16,7 +16,14 @@ struct page_map {
 	size_t units;   /* 0 before start: the map has no entries */
 	/* [a] per unit: page_map_header_offset(), page_map_chunk_offset() */
 	uint64_t *entry;
-	void **owner; /* [a] per unit: slab or large block, see below */
+	/*
+	 * [a] Per unit: slab or large block, see below.  Read without a lock: a
+	 * release store enters a slab when its description is complete, and the
+	 * entry goes before the description is freed.  A thread that frees an
+	 * address which it does not own can still find a description that is
+	 * going; slab.c says how such a free is noticed.
+	 */
+	void **owner;
 	struct cpu_guard divisor[256]; /* by class */
 };
 

@@ -65,7 +65,11 @@ struct umem_cache {
 	struct cache_reserve reserve;
 };
 
-/* All caches. */
+/*
+ * All caches.  A cache is complete when it enters the list, with
+ * cache_list_lock held: from then on upkeep works on it.  cache_walk.c says how
+ * a cache leaves.
+ */
 extern hidden struct list cache_list;
 
 /* [cache_list_lock] caches that were destroyed while objects were in use */

@@ -153,13 +153,18 @@ struct sampling sampling;
 size_t sample_wanted;
 
 static struct lock sample_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
-static struct sample **samples; /* [a] the table; number 0 is unused */
-static uint32_t nsamples;       /* [sample_lock] records created */
-static uint32_t free_records;   /* [sample_lock] chain by next; 0: none */
-static uint64_t ntaken;         /* [a] samples, cumulative */
-static uint64_t nlost;          /* [a] samples not taken: no record or memory */
-static uint32_t nwarm;          /* [a] records that are warm */
-static size_t nguarded;         /* [a] live in guarded places */
+/*
+ * [a] The table; number 0 is unused.  A record enters it by a release store
+ * when it is complete, and neither is ever freed, so both are read without a
+ * lock.
+ */
+static struct sample **samples;
+static uint32_t nsamples;     /* [sample_lock] records created */
+static uint32_t free_records; /* [sample_lock] chain by next; 0: none */
+static uint64_t ntaken;       /* [a] samples, cumulative */
+static uint64_t nlost;        /* [a] samples not taken: no record or memory */
+static uint32_t nwarm;        /* [a] records that are warm */
+static size_t nguarded;       /* [a] live in guarded places */
 static struct sample
     *record_of_place[SAMPLE_PLACES]; /* each place's record; permanent */
 

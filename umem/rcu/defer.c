@@ -207,7 +207,7 @@ kind_layer(struct domain *domain, enum defer_kind kind)
 	return layer;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct magazine *
 magazine_alloc(unsigned capacity)
 {
@@ -218,7 +218,7 @@ magazine_alloc(unsigned capacity)
 	return mag;
 }
 
-/* An empty magazine for the layer; NULL: no memory. */
+/* Returns an empty magazine for the layer, or NULL if there is no memory. */
 static struct magazine *
 layer_magazine_alloc(struct defer *layer)
 {
@@ -227,7 +227,9 @@ layer_magazine_alloc(struct defer *layer)
 	return magazine_alloc(PLAIN_ROUNDS);
 }
 
-/* Marks a chunk of a cache as waiting; false: misuse that was reported. */
+/*
+ * Marks a chunk of a cache as waiting.  Returns false after a report of misuse.
+ */
 static bool
 chunk_mark_waiting(
     struct umem_cache *cache, void *p, size_t size, unsigned kind)
@@ -288,7 +290,7 @@ chunk_release(struct umem_cache *cache, void *p, const char *name)
 	cache_take_back_one(cache, p, name);
 }
 
-/* The number of the sample that a large block is; 0: it is none. */
+/* Returns the number of the sample that a large block is, or 0. */
 static uint32_t
 block_sample_index(const void *p)
 {
@@ -314,14 +316,16 @@ single_kind(enum defer_kind kind)
 	return kind == DEFER_UMEM ? API_UMEM : API_MALLOC;
 }
 
-/* Does a checker know the block?  Of malloc() it is told nothing. */
+/* Is a checker told of the block?  It is told nothing of malloc(). */
 static bool
 single_is_watched(enum defer_kind kind)
 {
 	return unlikely(checker_on) && !debug.on && kind == DEFER_UMEM;
 }
 
-/* Marks such a block as waiting; false: misuse that was reported. */
+/*
+ * Marks such a block as waiting.  Returns false after a report of misuse.
+ */
 static bool
 single_mark_waiting(enum defer_kind kind, void *p, size_t size)
 {
@@ -522,7 +526,10 @@ layer_put_alone(struct defer *layer, void *object)
 	return true;
 }
 
-/* False: there is no memory, and the caller cannot wait for readers. */
+/*
+ * Puts an object into the layer.  Returns false if there is no memory, and the
+ * caller cannot wait for readers.
+ */
 static bool
 layer_put(struct defer *layer, void *object, const char *name)
 {
@@ -629,7 +636,10 @@ errno_result(int error, int saved)
 	return error != 0 ? -1 : 0;
 }
 
-/* The domain of a key, which is made if need be; NULL: no memory. */
+/*
+ * Returns the domain of a key, which it makes if need be, or NULL if there is
+ * no memory.
+ */
 static struct domain *
 domain_get(const void *key, umem_grace_of_t *grace_of)
 {
@@ -638,7 +648,7 @@ domain_get(const void *key, umem_grace_of_t *grace_of)
 	return likely(domain != NULL) ? domain : domain_make(key, grace_of);
 }
 
-/* NULL: no memory. */
+/* Returns the layer of a cache, or NULL if there is no memory for it. */
 static struct defer *
 layer_get(struct domain *domain, struct umem_cache *cache)
 {

@@ -107,7 +107,11 @@ struct domain {
 	uint32_t nreleases;
 };
 
-/* [l] for changes; read by acquire loads. */
+/*
+ * All domains.  domain_make() sets all members of a domain, and publishes it
+ * last, at the head, with defer_lock held.  No domain is ever removed, so the
+ * list is followed without a lock, by an acquire load of the head.
+ */
 extern hidden struct domain *domains;
 extern hidden struct lock defer_lock;
 
@@ -125,8 +129,8 @@ void defer_give(
 void defer_give_part(struct defer *layer, struct magazine **part);
 
 /*
- * The cache is about to be destroyed: waits until its objects are free, and
- * ends its layers.  False: some cannot be freed here.
+ * Waits until the objects of a cache that is being destroyed are free, and ends
+ * its layers.  Returns false if some objects cannot be freed here.
  */
 bool defer_end_cache(struct umem_cache *cache);
 
@@ -136,7 +140,7 @@ bool defer_end_cache(struct umem_cache *cache);
  */
 size_t defer_waiting(const struct umem_cache *cache);
 
-/* As deferred_has(), in any layer of the cache. */
+/* Calls deferred_has() for each layer of the cache. */
 bool defer_has(const struct umem_cache *cache, const void *object);
 
 /*
@@ -158,10 +162,13 @@ void defer_rouse(void);
 
 /* grace.c */
 
-/* The domain of a key; NULL: it does not exist yet. */
+/* Returns the domain of a key, or NULL if it does not exist yet. */
 struct domain *domain_find(const void *key);
 
-/* Makes it, unless another thread has; NULL: no memory. */
+/*
+ * Returns the domain of a key, and makes it unless another thread has; NULL if
+ * there is no memory.
+ */
 struct domain *domain_make(const void *key, umem_grace_of_t *grace_of);
 
 /* Empty slabs of the layer's type-stable cache are to be released. */
@@ -188,8 +195,8 @@ void domain_submitted(struct defer *layer, size_t n, size_t bytes);
 void domain_loaded(struct domain *domain);
 
 /*
- * Waits for a grace period of all readers of the domain.  False: the caller is
- * in a read-side section of any domain, or none can end.
+ * Waits for a grace period of all readers of the domain.  Returns false if the
+ * caller is in a read-side section of any domain, or if none can end.
  */
 bool domain_wait(struct domain *domain);
 

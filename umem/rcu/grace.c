@@ -95,9 +95,10 @@
  *	in a read-side section, the grace period may be waiting for that
  *	section, so fork() does not wait for its end; it waits for the release
  *	of objects after one, and for the releaser.  If that takes longer, the
- *	child loses the magazine that the releaser has in hand.  If a grace period was in progress all the same,
- *	the domain is broken in the child: deferred frees fail there with
- *	ENOTSUP, and it has no thread, which would wait for ever.
+ *	child loses the magazine that the releaser has in hand.  If a grace
+ *	period was in progress all the same, the domain is broken in the child:
+ *	deferred frees fail there with ENOTSUP, and it has no thread, which
+ *	would wait for ever.
  *	    The flavour bp is different, because its synchronize() works in the
  *	child: the program calls urcu_bp_before_fork(), which takes liburcu's
  *	locks, and releases them in the child.  While it has them no grace
@@ -426,7 +427,10 @@ layer_next(const struct defer *layer)
 	return __atomic_load_n(&layer->next, __ATOMIC_ACQUIRE);
 }
 
-/* False: some magazines could not be had. */
+/*
+ * Collects magazines of the layer as deferred_collect() does.  Returns false if
+ * it could not have some of them.
+ */
 static bool
 layer_collect(struct defer *layer, bool all)
 {
@@ -441,7 +445,7 @@ layer_collect(struct defer *layer, bool all)
 	return complete;
 }
 
-/* As layer_collect(), for each layer. */
+/* Calls layer_collect() for each layer; returns whether all were complete. */
 static bool
 domain_collect(struct domain *domain, bool all)
 {
@@ -726,7 +730,7 @@ domain_thread_wait_tick(struct domain *domain)
 	__atomic_store_n(&domain->thread_state, THREAD_AWAKE, __ATOMIC_RELAXED);
 }
 
-/* True if there was something to do. */
+/* Runs one cycle; returns whether there was something to do. */
 static bool
 domain_thread_cycle(struct domain *domain)
 {
@@ -756,7 +760,7 @@ domain_is_used(struct domain *domain)
 	return false;
 }
 
-/* False: the thread is to end. */
+/* Falls asleep if nothing waits.  Returns false if the thread is to end. */
 static bool
 domain_thread_sleep_if_idle(struct domain *domain)
 {
