@@ -63,8 +63,10 @@ heap_limit_keep(void)
 	held = heap_held();
 	if (held <= limit)
 		return true;
+	os_purge_force(true);
 	heap_purge(
 	    0, align_up(held - limit + limit / HEAP_SPARE_PART, HEAP_UNIT));
+	os_purge_force(false);
 	return heap_held() <= limit;
 }
 
@@ -72,7 +74,7 @@ void
 heap_limit_blame(size_t bytes)
 {
 	/* Dirty units take room as long as the kernel does not purge them. */
-	size_t stuck = os_may_purge() ? 0 : heap_dirty();
+	size_t stuck = os_may_purge_by_force() ? 0 : heap_dirty();
 
 	if (!heap_limit_has_room(bytes + stuck))
 		__atomic_add_fetch(&heap_limits.nhard, 1, __ATOMIC_RELAXED);

@@ -216,13 +216,14 @@ heap_purge(uint64_t age_ns, size_t limit)
 	uint64_t epochs = age_ns >> EPOCH_SHIFT;
 	unsigned age = epochs < EPOCHS / 2 ? (unsigned)epochs : EPOCHS / 2;
 	uint8_t was[PURGE_UNITS];
-	size_t purged = 0;
+	size_t purged = 0, single = 0;
 
 	/* Otherwise each range would be marked and restored in vain. */
 	if (!os_may_purge())
 		return 0;
 	for (size_t i = 0; i < end && limit - purged >= HEAP_UNIT; i++) {
-		size_t most = (limit - purged) >> HEAP_UNIT_SHIFT;
+		size_t most =
+		    i < single ? 1 : (limit - purged) >> HEAP_UNIT_SHIFT;
 
 		/* Skip eight units at once if all are clean or in use. */
 		if ((i & 7) == 0 && i + 8 <= end &&
@@ -251,6 +252,10 @@ heap_purge(uint64_t age_ns, size_t limit)
 			purged += n << HEAP_UNIT_SHIFT;
 		} else if (!os_may_purge()) {
 			break;
+		} else if (n > 1) {
+			/* Perhaps only some of the units are locked. */
+			single = i + n;
+			n = 0;
 		}
 		i += n - 1;
 	}

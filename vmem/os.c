@@ -254,76 +254,117 @@ os_unmap(void *at, size_t bytes)
 #define PURGE_PAUSE      1000000000ull
 #define PURGE_PAUSE_MOST (64 * PURGE_PAUSE)
 
-static uint32_t purge_nrefused; /* [a] refusals in a row */
-static uint64_t purge_pause_ns; /* [a] length of the latest pause */
-static uint64_t purge_at_ns;    /* [a] end of the pause; 0: no pause */
+static struct purge_pause {
+	uint32_t nrefused; /* [a] in a row */
+	uint64_t ns;       /* [a] length of the latest pause */
+	uint64_t end_ns;   /* [a] end of the pause; 0: no pause */
+} purge_pauses[2];         /* of other purges, of forced ones */
 
-static void
-purge_accepted(void)
+static uint32_t purge_nforced; /* [a] os_purge_force() in progress */
+static bool purge_forbidden;   /* [a] by os_purge_forbid() */
+
+static bool
+purge_is_forced(void)
 {
-	if (likely(__atomic_load_n(&purge_nrefused, __ATOMIC_RELAXED) == 0))
-		return;
-	__atomic_store_n(&purge_nrefused, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&purge_pause_ns, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&purge_at_ns, 0, __ATOMIC_RELAXED);
+	return __atomic_load_n(&purge_nforced, __ATOMIC_RELAXED) != 0;
 }
 
 static void
-purge_refused(void)
+purge_accepted(struct purge_pause *pause)
 {
-	uint64_t pause = __atomic_load_n(&purge_pause_ns, __ATOMIC_RELAXED);
+	if (likely(__atomic_load_n(&pause->nrefused, __ATOMIC_RELAXED) == 0))
+		return;
+	__atomic_store_n(&pause->nrefused, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&pause->ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&pause->end_ns, 0, __ATOMIC_RELAXED);
+}
 
-	if (__atomic_add_fetch(&purge_nrefused, 1, __ATOMIC_RELAXED) <
+static void
+purge_refused(struct purge_pause *pause)
+{
+	uint64_t ns = __atomic_load_n(&pause->ns, __ATOMIC_RELAXED);
+
+	if (__atomic_add_fetch(&pause->nrefused, 1, __ATOMIC_RELAXED) <
 	    PURGE_REFUSALS)
 		return;
-	pause = pause == 0 ? PURGE_PAUSE : 2 * pause;
-	if (pause > PURGE_PAUSE_MOST)
-		pause = PURGE_PAUSE_MOST;
+	ns = ns == 0 ? PURGE_PAUSE : 2 * ns;
+	if (ns > PURGE_PAUSE_MOST)
+		ns = PURGE_PAUSE_MOST;
 	/* A single further refusal begins the next pause. */
-	__atomic_store_n(&purge_nrefused, PURGE_REFUSALS - 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&purge_pause_ns, pause, __ATOMIC_RELAXED);
-	__atomic_store_n(&purge_at_ns, os_now_ns() + pause, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &pause->nrefused, PURGE_REFUSALS - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&pause->ns, ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&pause->end_ns, os_now_ns() + ns, __ATOMIC_RELAXED);
+}
+
+void
+os_purge_force(bool begin)
+{
+	if (begin)
+		__atomic_add_fetch(&purge_nforced, 1, __ATOMIC_RELAXED);
+	else if (purge_is_forced())
+		__atomic_sub_fetch(&purge_nforced, 1, __ATOMIC_RELAXED);
+}
+
+void
+os_purge_forbid(bool forbid)
+{
+	__atomic_store_n(&purge_forbidden, forbid, __ATOMIC_RELAXED);
+}
+
+static bool
+pause_is_over(const struct purge_pause *pause)
+{
+	uint64_t end = __atomic_load_n(&pause->end_ns, __ATOMIC_RELAXED);
+
+	return likely(end == 0) || os_now_ns() >= end;
 }
 
 bool
 os_may_purge(void)
 {
-	uint64_t at = __atomic_load_n(&purge_at_ns, __ATOMIC_RELAXED);
+	if (purge_is_forced())
+		return os_may_purge_by_force();
+	return !__atomic_load_n(&purge_forbidden, __ATOMIC_RELAXED) &&
+	       pause_is_over(&purge_pauses[0]);
+}
 
-	return likely(at == 0) || os_now_ns() >= at;
+bool
+os_may_purge_by_force(void)
+{
+	return pause_is_over(&purge_pauses[1]);
 }
 
 void
 os_purge_resume(void)
 {
-	__atomic_store_n(&purge_at_ns, 0, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < 2; i++)
+		__atomic_store_n(&purge_pauses[i].end_ns, 0, __ATOMIC_RELAXED);
 }
 
+/*
+ * The kernel refuses MADV_DONTNEED for a range with locked pages.  From Linux
+ * 5.18 on, the other advice drops locked and other pages.  A program locks
+ * memory to have no page faults, so only a forced purge takes it.
+ */
 bool
 os_purge(void *at, size_t bytes)
 {
-	static int known = MADV_DONTNEED; /* [a] the advice to try first */
-	int advice = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	bool forced = purge_is_forced();
+	struct purge_pause *pause = &purge_pauses[forced];
 	long error;
 
 	if (!os_may_purge() || !request_count())
 		return false;
-	error = kernel_call(SYS_madvise, (long)at, (long)bytes, advice, 0);
-	/*
-	 * The range has locked pages.  From Linux 5.18 on, this advice drops
-	 * locked and other pages.
-	 */
-	if (error == -EINVAL && advice == MADV_DONTNEED) {
+	error =
+	    kernel_call(SYS_madvise, (long)at, (long)bytes, MADV_DONTNEED, 0);
+	if (error == -EINVAL && forced)
 		error = kernel_call(SYS_madvise, (long)at, (long)bytes,
 		    MADV_DONTNEED_LOCKED, 0);
-		if (error == 0)
-			__atomic_store_n(
-			    &known, MADV_DONTNEED_LOCKED, __ATOMIC_RELAXED);
-	}
 	if (error == 0)
-		purge_accepted();
+		purge_accepted(pause);
 	else
-		purge_refused();
+		purge_refused(pause);
 	return error == 0;
 }
 
@@ -340,7 +381,8 @@ os_purge(void *at, size_t bytes)
 bool
 os_move(void *to, void *via, void *from, size_t bytes)
 {
-	if (!request_count())
+	/* Locked memory would not be locked any more. */
+	if (!os_may_purge() || !request_count())
 		return false;
 	long at = syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
 	    MREMAP_MAYMOVE | MREMAP_DONTUNMAP, (long)via, 0);
@@ -399,6 +441,7 @@ void
 os_process_after_fork(void)
 {
 	nunconfined = 0;
+	purge_nforced = 0;
 	if (noted_process != NULL && !os_is_confined())
 		*noted_process = os_process_id();
 }

@@ -86,14 +86,22 @@ void *os_map(size_t bytes);
 bool os_unmap(void *at, size_t bytes);
 
 /*
- * Drop the contents of committed pages, also of locked pages.  They read as
- * zeros afterwards.  After several refusals in a row, the function returns
- * false for a while without a system call.
+ * Drop the contents of committed pages; they read as zeros afterwards.  Locked
+ * pages are dropped only if the purge is forced.  After several refusals in a
+ * row, the function returns false for a while without a system call.
  */
 bool os_purge(void *at, size_t bytes);
 
-/* Would os_purge() make a system call now? */
+/*
+ * From begin until the end, which may be nested, purges are forced: os_purge()
+ * also purges locked memory, and os_purge_forbid() does not matter.
+ */
+void os_purge_force(bool begin);
+void os_purge_forbid(bool forbid);
+
+/* Would os_purge() make a system call now?  Would it if it were forced? */
 bool os_may_purge(void);
+bool os_may_purge_by_force(void);
 
 /* Let the next os_purge() make a system call, despite earlier refusals. */
 void os_purge_resume(void);

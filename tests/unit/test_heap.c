@@ -159,17 +159,57 @@ make_locked(char *at[NLOCKED])
 	return true;
 }
 
-START_TEST(locked_pages_go_back_where_the_kernel_can)
+START_TEST(locked_pages_go_back_by_force)
 {
 	char *at[NLOCKED];
 	unsigned char in[UNIT / 4096];
 
 	if (!make_locked(at) || madvise(at[0], UNIT, MADV_DONTNEED_LOCKED) != 0)
 		return;
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	os_purge_force(true);
 	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), NLOCKED * UNIT);
+	os_purge_force(false);
 	ck_assert_uint_eq(heap_dirty(), 0);
 	ck_assert_int_eq(mincore(at[NLOCKED - 1], UNIT, in), 0);
 	ck_assert_int_eq(in[0] & 1, 0);
+}
+END_TEST
+
+START_TEST(a_locked_unit_does_not_keep_its_neighbours)
+{
+	bool zeroed;
+	char *at = heap_alloc(16 * UNIT, UNIT, &zeroed);
+
+	ck_assert_ptr_nonnull(at);
+	memset(at, 1, 16 * UNIT);
+	if (syscall(SYS_mlock, at + 4 * UNIT, UNIT) != 0)
+		return;
+	heap_purge(0, SIZE_MAX);
+	heap_free(at, 16 * UNIT);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 15 * UNIT);
+	ck_assert_uint_eq(heap_dirty(), UNIT);
+	ck_assert_int_eq(at[4 * UNIT], 1);
+}
+END_TEST
+
+START_TEST(a_forbidden_purge_is_made_by_force)
+{
+	bool zeroed;
+	char *at = heap_alloc(4 * UNIT, UNIT, &zeroed);
+
+	ck_assert_ptr_nonnull(at);
+	heap_purge(0, SIZE_MAX);
+	heap_free(at, 4 * UNIT);
+	os_purge_forbid(true);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	ck_assert(!os_may_purge());
+	os_purge_force(true);
+	ck_assert_uint_eq(heap_purge(0, UNIT), UNIT);
+	os_purge_force(false);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 0);
+	os_purge_forbid(false);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 3 * UNIT);
 }
 END_TEST
 
@@ -920,7 +960,9 @@ heap_suite(void)
 	tcase_add_test(tcase, blocks_are_aligned_writable_and_apart);
 	tcase_add_test(tcase, dirty_is_what_was_freed_and_not_purged);
 	tcase_add_test(tcase, a_purge_keeps_to_its_limit);
-	tcase_add_test(tcase, locked_pages_go_back_where_the_kernel_can);
+	tcase_add_test(tcase, locked_pages_go_back_by_force);
+	tcase_add_test(tcase, a_locked_unit_does_not_keep_its_neighbours);
+	tcase_add_test(tcase, a_forbidden_purge_is_made_by_force);
 	tcase_add_loop_test(
 	    tcase, a_kernel_that_refuses_to_purge_is_not_asked_for_ever, 0, 2);
 	tcase_add_test(tcase, a_purge_spares_what_is_young);

@@ -169,14 +169,14 @@ malloc_trim(size_t pad)
 }
 
 /*
- * Accepts every parameter, because no internals of glibc exist here to be
- * tuned.
+ * Accepts every parameter, although most have no effect, because no internals
+ * of glibc exist here to be tuned.
  */
 public int
 mallopt(int param, int value)
 {
-	(void)param;
-	(void)value;
+	if (param == M_TRIM_THRESHOLD)
+		os_purge_forbid(value < 0);
 	return 1;
 }
 

@@ -165,8 +165,8 @@ static uint64_t ntaken;       /* [a] samples, cumulative */
 static uint64_t nlost;        /* [a] samples not taken: no record or memory */
 static uint32_t nwarm;        /* [a] records that are warm */
 static size_t nguarded;       /* [a] live in guarded places */
-static struct sample
-    *record_of_place[SAMPLE_PLACES]; /* each place's record; permanent */
+static struct sample *record_of_place
+    [SAMPLE_PLACES] seldom_used; /* each place's record; permanent */
 
 _Static_assert(PAGE_MAP_SAMPLES <= UINT32_MAX, "a record has 32 bits for one");
 _Static_assert(SAMPLE_NONE == 0, "the state of a new record");

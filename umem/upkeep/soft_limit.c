@@ -31,6 +31,7 @@
 #include "umem/upkeep/reclaim.h"
 #include "umem/upkeep/soft_limit.h"
 #include "vmem/heap.h"
+#include "vmem/os.h"
 #include "vmem/panic.h"
 
 /* Above the limit, a release is due with more memory, or idle memory. */
@@ -132,12 +133,15 @@ soft_limit_release(size_t most)
 		return true;
 	__atomic_add_fetch(&heap_limits.nsoft, 1, __ATOMIC_RELAXED);
 	now = memory_now();
+	/* Locked memory counts for the limit, too. */
+	os_purge_force(true);
 	for (unsigned level = 0; level < 4 && now > goal; level++) {
 		size_t want = align_up(now - goal, HEAP_UNIT);
 
 		release_level(level, want < most ? want : most);
 		now = memory_now();
 	}
+	os_purge_force(false);
 	/* After a release that most has cut short, the next one is due soon. */
 	if (now > limit && heap_dirty() < most)
 		set_due(limit, now + limit / HEAP_SPARE_PART,

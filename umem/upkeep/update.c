@@ -71,6 +71,8 @@
 #include "vmem/target.h"
 #include "vmem/vmem.h"
 
+/* Bytes that the upkeep thread purges in one piece. */
+#define PURGE_PIECE     (8 * MIB)
 /* Frees between two ticks. */
 #define TICK_FREES      250
 /*
@@ -178,6 +180,28 @@ age_in_updates(uint64_t age_ns)
 }
 
 /*
+ * Purges at most limit bytes of the heap.  The upkeep thread, which has no
+ * limit, lets other threads run between two pieces.  Returns whether there was
+ * anything to purge.
+ */
+static bool
+purge_in_pieces(uint64_t age_ns, size_t limit)
+{
+	bool any = false;
+	size_t purged;
+
+	if (limit != SIZE_MAX)
+		return heap_purge(age_ns, limit) != 0;
+	do {
+		purged = heap_purge(age_ns, PURGE_PIECE);
+		any |= purged != 0;
+		if (purged == PURGE_PIECE)
+			os_yield();
+	} while (purged == PURGE_PIECE);
+	return any;
+}
+
+/*
  * Updates all caches, and then the arenas.  Purges at most limit bytes in slabs
  * and in the heap each, at the age that the present pressure permits.  Returns
  * whether there was anything to release, or will be.
@@ -195,7 +219,7 @@ update_memory(bool (*update)(struct umem_cache *), size_t limit)
 	purge_left = limit;
 	busy = cache_walk_as_worker(WALK_ALL, update);
 	vmem_update();
-	return heap_purge(age_ns, limit) != 0 || busy;
+	return purge_in_pieces(age_ns, limit) || busy;
 }
 
 bool
@@ -227,7 +251,7 @@ update_all(void)
 	if (!soft_limit_release(SIZE_MAX))
 		reap_all();
 	if (soft_limit_is_exceeded())
-		heap_purge(0, SIZE_MAX);
+		purge_in_pieces(0, SIZE_MAX);
 	return busy || update_may_purge();
 }
 
@@ -361,6 +385,7 @@ update_trim(void)
 	size_t bytes = 0;
 
 	os_purge_resume();
+	os_purge_force(true);
 	/* Upkeep in another thread ends soon; if not, do without. */
 	if (worker_begin() ||
 	    (worker_await(RECLAIM_WAIT_NS) && worker_begin())) {
@@ -370,7 +395,9 @@ update_trim(void)
 		bytes = trimmed;
 		worker_end();
 	}
-	return bytes + heap_purge(0, SIZE_MAX);
+	bytes += heap_purge(0, SIZE_MAX);
+	os_purge_force(false);
+	return bytes;
 }
 
 /*
