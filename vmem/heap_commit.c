@@ -399,7 +399,7 @@ end_unmap_locked(uintptr_t from, uintptr_t top)
  * and unmaps nothing.
  */
 void
-heap_end_release(void)
+heap_end_release(size_t least)
 {
 	int saved = errno;
 	bool released;
@@ -414,8 +414,7 @@ heap_end_release(void)
 		top = committed_end;
 		lock_release(&heap_lock);
 		released = false;
-		for (size_t bytes = top - floor;
-		     bytes >= heap_reserve_ahead && at == NULL;
+		for (size_t bytes = top - floor; bytes >= least && at == NULL;
 		     bytes = align_down(bytes / 2, HEAP_UNIT)) {
 			uintptr_t from = top - bytes;
 

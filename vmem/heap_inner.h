@@ -59,10 +59,12 @@ enum commit_result heap_commit(uintptr_t end, size_t block_bytes);
 bool heap_foreign_take(void);
 
 /*
- * Under a limit of address space, release the free and clean end of the heap to
- * the kernel, so that thread stacks and other mappings can use the addresses.
+ * Release the free and clean end of the heap to the kernel, if it has so many
+ * bytes.  Under a limit of address space, thread stacks and other mappings can
+ * then use the addresses.  If the kernel charges all writable memory, the
+ * charge falls.
  */
-void heap_end_release(void);
+void heap_end_release(size_t least);
 
 /*
  * heap_limit.c: can the heap hold bytes more within the hard limit, when all

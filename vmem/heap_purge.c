@@ -39,6 +39,9 @@
 #define STATE_PURGING 255
 #define PURGE_UNITS   64 /* most units for one call of os_purge() */
 
+/* The least end of the heap to release if the kernel charges all memory. */
+#define END_LEAST (2 * MIB)
+
 /* A thread that waits for a purge looks again after this time. */
 #define PURGE_WAIT_NS 1000000
 
@@ -262,7 +265,9 @@ heap_purge(uint64_t age_ns, size_t limit)
 	if (purged != 0)
 		heap_forbid_huge();
 	if (unlikely(heap_reserve_ahead != 0) && (purged != 0 || age_ns == 0))
-		heap_end_release();
+		heap_end_release(heap_reserve_ahead);
+	else if (purged != 0 && os_charges_all())
+		heap_end_release(END_LEAST);
 	return purged;
 }
 

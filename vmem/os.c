@@ -501,6 +501,23 @@ os_map_file(const char *path, size_t *bytes)
 	return (void *)at;
 }
 
+bool
+os_charges_all(void)
+{
+	char mode = '0';
+	int fd;
+
+	if (!unconfined_begin())
+		return false;
+	fd = os_open("/proc/sys/vm/overcommit_memory");
+	if (fd >= 0) {
+		os_read(fd, &mode, 1);
+		os_close(fd);
+	}
+	unconfined_end();
+	return mode == '2';
+}
+
 void
 os_name(void *at, size_t bytes, const char *text)
 {

@@ -153,6 +153,12 @@ size_t os_limit_as(size_t *hard);
  */
 bool os_dumps_core(void);
 
+/*
+ * Does the kernel charge all writable private memory, and refuse more than it
+ * has (vm.overcommit_memory=2)?  False in a confined process.
+ */
+bool os_charges_all(void);
+
 /* Bytes of physical memory of the machine. */
 size_t os_ram(void);
 

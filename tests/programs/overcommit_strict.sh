@@ -1,0 +1,90 @@
+#!/bin/bash
+# With vm.overcommit_memory=2 the kernel charges writable private memory.  The
+# charge of a program that has freed its memory falls.
+set -eu
+echo 2 >mode
+chmod 644 mode
+fake='mount --bind mode /proc/sys/vm/overcommit_memory'
+unshare -m sh -c "$fake" 2>/dev/null || {
+	echo "no mount namespaces here"
+	exit 77
+}
+cat >main.c <<'END'
+#include <malloc.h>
+
+#include "tests/programs/check.h"
+
+enum {
+	NBLOCKS = 300000,
+	MOST_KIB = 40 << 10
+};
+
+static long
+writable_kib(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	static char line[1000];
+	unsigned long from, to;
+	char right[8];
+	long total = 0;
+
+	check(maps != NULL);
+	while (fgets(line, sizeof(line), maps) != NULL)
+		if (sscanf(line, "%lx-%lx %7s", &from, &to, right) == 3 &&
+		    strcmp(right, "rw-p") == 0)
+			total += (long)((to - from) / 1024);
+	fclose(maps);
+	return total;
+}
+
+static void
+fill_and_free(void)
+{
+	static char *block[NBLOCKS];
+	long before = writable_kib();
+
+	for (int i = 0; i < NBLOCKS; i++) {
+		check((block[i] = malloc(984)) != NULL);
+		memset(block[i], 1, 984);
+	}
+	check(writable_kib() > before + 250 * 1024);
+	for (int i = 0; i < NBLOCKS; i++)
+		free(block[i]);
+}
+
+static void *
+wait_for_end(void *arg)
+{
+	pause();
+	return arg;
+}
+
+int
+main(void)
+{
+	long start;
+
+	churn(1, 1000, 10000);
+	start = writable_kib();
+	for (int i = 0; i < 3; i++) {
+		fill_and_free();
+		malloc_trim(0);
+		fprintf(stderr, "%ld\n", writable_kib() - start);
+		check(writable_kib() < start + MOST_KIB);
+	}
+	thread_start(wait_for_end, NULL);
+	start = writable_kib();
+	fill_and_free();
+	for (int i = 0; i < 200 && writable_kib() > start + MOST_KIB; i++)
+		usleep(50000);
+	fprintf(stderr, "with a thread %ld\n", writable_kib() - start);
+	check(writable_kib() < start + MOST_KIB);
+	churn(2, 10000, 100000);
+	return 0;
+}
+END
+"$CC" -D_GNU_SOURCE -fno-builtin -I"$TOP" -o main main.c -pthread
+for mode in rseq locked; do
+	export UMEM_OPTIONS=mode=$mode
+	unshare -m sh -c "$fake && LD_PRELOAD=$SHIM ./main"
+done
