@@ -8,13 +8,13 @@ export PKG_CONFIG_SYSROOT_DIR=$TMP/root
 export PKG_CONFIG_PATH=$TMP/root/usr/lib/pkgconfig
 awk '/^```/ { on = $0 == "```c"; next } on' "$TOP/README.md" >example.c
 # shellcheck disable=SC2046 # words
-"$CC" -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror example.c \
+"$CC" -std=gnu11 -fno-builtin -Wall -Wextra -Wno-unused-parameter -Werror example.c \
     $(pkg-config --cflags --libs umem) -o example
 LD_LIBRARY_PATH=$TMP/root/usr/lib ./example | tee out
 grep -qx 'lock of a job taken: [0-9.]*' out
 
 # The call site and the stack.  Offsets differ from compiler to compiler.
-"$CC" -O2 -g -I"$TOP" -D_GNU_SOURCE "$TOP/tests/demo/jobs.c" -o jobs -pthread
+"$CC" -O2 -g -fno-builtin -I"$TOP" -D_GNU_SOURCE "$TOP/tests/demo/jobs.c" -o jobs -pthread
 places() {
 	grep -o -e 'job_create (.*' -e 'jobs`[a-z].*' | sed 's/+0x[0-9a-f]*//'
 }

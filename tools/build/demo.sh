@@ -221,7 +221,7 @@ echo
 echo 'The example of README.md, linked with libumem.so.1:'
 awk '/^```/ { on = $0 == "```c"; next } on' "$tree/README.md" \
     >"$work/example.c"
-"${CC:-cc}" -O2 -I"$tree/umem" -I"$tree/vmem" "$work/example.c" -L"$BUILD" \
+"${CC:-cc}" -O2 -fno-builtin -I"$tree/umem" -I"$tree/vmem" "$work/example.c" -L"$BUILD" \
     -lumem -o "$work/example"
 echo "  $(LD_LIBRARY_PATH=$BUILD "$work/example")"
 
