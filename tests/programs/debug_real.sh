@@ -41,10 +41,11 @@ real() {
 }
 export PYTHONMALLOC=malloc
 real python3 python.py
-real sqlite3 :memory: 'create table t(a, b);
+# sqlite3 of Debian forky has no texts in double quotes.
+real sqlite3 :memory: "create table t(a, b);
 with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)
 insert into t select i, hex(i) from n; create index tb on t(b);
-select count(*), sum(length(b)) from t where b like "3%";'
+select count(*), sum(length(b)) from t where b like '3%';"
 # shellcheck disable=SC2016
 real perl -e 'my %h; $h{$_ % 1000} .= $_ x 3 for 1 .. 30000;
 print join(",", map { length } @h{sort keys %h}), "\n";'

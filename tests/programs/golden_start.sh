@@ -3,7 +3,8 @@
 # looks up and relocates, pages that it writes to, code that every process has
 # resident, and then, in a process that does nothing and in one that allocates a
 # block, system calls and written pages.  A change that adds one must also
-# change the number here.
+# change the number here.  The numbers of the code are those of gcc 12; with
+# other compilers the test only reports them.
 set -eu
 export LC_ALL=C
 
@@ -13,6 +14,8 @@ if [ -n "${DEBUG:-}${SAN:-}" ] || [ "$(uname -m)" != x86_64 ] ||
 	exit 77
 fi
 status=0
+golden=12
+compiler=$("$CC" -dumpversion)
 
 # most WHAT NUMBER MOST
 most() {
@@ -22,11 +25,19 @@ most() {
 	status=1
 }
 
+# most_code WHAT NUMBER MOST - which the compiler decides
+most_code() {
+	if [ "$compiler" = $golden ]; then
+		most "$@"
+	else
+		echo "$1: $2"
+	fi
+}
+
 kinds=$(readelf -rW "$SHIM" | awk '/ R_X86_64_/ { print $3 }')
 relative=$(printf '%s\n' "$kinds" | grep -c RELATIVE)
-# 195 with the compiler of Debian 12, 197 with that of Debian 13.
-most "relative relocations" "$relative" 197
-most "other relocations" "$(($(printf '%s\n' "$kinds" | wc -l) - relative))" 70
+most_code "relative relocations" "$relative" 197
+most_code "other relocations" "$(($(printf '%s\n' "$kinds" | wc -l) - relative))" 70
 
 # The loader relocates, stores addresses in .dynamic, and clears the rest of the
 # page where .bss begins.
@@ -40,7 +51,7 @@ most "pages that the loader writes to" "$pages" 2
 # The functions that umem/often.ld names are resident in every process.
 size=$(readelf -SW "$SHIM" | sed 's/^ *\[ *[0-9]*\] *//' |
     awk '$1 == ".text.often" { print $5 }')
-most "KiB of functions that common programs call" "$((0x${size:-ffffff} / 1024))" 78
+most_code "KiB of functions that common programs call" "$((0x${size:-ffffff} / 1024))" 78
 
 cat >count.c <<'END'
 /*
