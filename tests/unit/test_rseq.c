@@ -1083,6 +1083,8 @@ START_TEST(a_thread_stops_and_resumes)
 	if (!have_rseq())
 		return;
 	rseq_start(_i == 0 ? RSEQ_LIBC : RSEQ_OWN, &state, &place);
+	/* Without an area, place is not set. */
+	ck_assert_int_ne(state.owner, RSEQ_NONE);
 	for (int i = 0; i < 3; i++) {
 		load(header(&place), 0, 0);
 		ck_assert_int_eq(do_push(&place, pushed), RSEQ_OK);
