@@ -165,7 +165,8 @@ $O/umem/malloc/malloc.o $O/umem/malloc/operators.o: \
 	override CFLAGS += -fexceptions -falign-functions=64
 # The operators ask which functions their own names stand for in the process.
 # By default clang takes them for its own, and inlines them.
-$O/umem/malloc/operators.o: override CFLAGS += -fsemantic-interposition
+$(patsubst %,$O/umem/malloc/%.o,allocx malloc operators): \
+	override CFLAGS += -fsemantic-interposition
 
 $B/libumem.so.1: $(INNER_O) umem/libumem.map umem/sections.ld \
 		umem/often.ld

@@ -100,9 +100,11 @@ names="$names|valloc|pvalloc|reallocarray|malloc_[a-z_]+|mallopt|mallinfo2?"
 names="$names|free_sized|free_aligned_sized|__libc_[a-z]+"
 only "^(public[[:space:]].*[ *])?($names)[[:space:]]*\\(" \
     'only umem/malloc/malloc.c defines names of the C library' umem/malloc/malloc.c
-# And nothing may call them: the library runs on its own memory.
+# And nothing may call them: the library runs on its own memory.  Only functions
+# of a program with an allocator of its own are made of that (replaced.h).
 only "(^|[^_.>[:alnum:]])(malloc|calloc|realloc|strdup|asprintf)[[:space:]]*\\(" \
-    'calls malloc' umem/malloc/malloc.c
+    'calls malloc' umem/malloc/malloc.c umem/malloc/allocx.c \
+    umem/malloc/operators.c
 
 # One file reads the environment, and one includes urcu.
 only '(^|[^_[:alnum:]])(secure_)?getenv|environ([^_[:alnum:]]|$)' \

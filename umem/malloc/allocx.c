@@ -17,6 +17,8 @@
 
 #include "umem/debug/debug.h"
 #include "umem/malloc/alloc.h"
+#include "umem/malloc/replaced.h"
+#include "umem/malloc/replaced.h"
 
 #define ALLOCX_ALIGN_BITS 63
 #define ALLOCX_ZERO       0x40
@@ -45,7 +47,38 @@ allocx_is_zeroed(int flags)
 static inline size_t
 allocx_usable(const void *p, const char *api)
 {
+	if (is_replaced(malloc_usable_size))
+		return malloc_usable_size((void *)(uintptr_t)p);
 	return p == NULL ? 0 : alloc_usable(p, api);
+}
+
+/*
+ * The blocks of a program with an allocator of its own: these functions are
+ * made of its public ones.  Without a malloc_usable_size() of its own, the
+ * usable size is unknown, which is 0 here.
+ */
+static cold_path void *
+foreign_alloc(size_t size, size_t align)
+{
+	return align == 1 ? malloc(size)
+			  : aligned_alloc(align, align_up(size, align));
+}
+
+static cold_path void *
+foreign_resize(void *p, size_t size, size_t align)
+{
+	void *aligned = align == 1 ? NULL : foreign_alloc(size, align), *q;
+
+	if (align != 1 && aligned == NULL)
+		return NULL;
+	q = realloc(p, size);
+	if (align == 1 || q == NULL) {
+		free(aligned);
+		return q;
+	}
+	memcpy(aligned, q, size);
+	free(q);
+	return aligned;
 }
 
 /*
@@ -56,7 +89,7 @@ allocx_usable(const void *p, const char *api)
 static size_t
 allocx_round(size_t size, int flags)
 {
-	size_t usable = alloc_round(size, allocx_align(flags));
+	size_t usable = nallocx(size, flags);
 
 	return usable > size ? usable : size;
 }
@@ -65,9 +98,16 @@ allocx_round(size_t size, int flags)
 public void *
 mallocx(size_t size, int flags)
 {
-	size_t align = allocx_align(flags);
+	size_t align = allocx_align(flags), usable;
 	void *p;
 
+	if (is_replaced(malloc)) {
+		p = foreign_alloc(size, align);
+		if (p == NULL || !allocx_is_zeroed(flags))
+			return p;
+		usable = allocx_usable(p, "mallocx");
+		return memset(p, 0, usable > size ? usable : size);
+	}
 	size = allocx_round(size, flags);
 	if (align == 1)
 		return allocx_is_zeroed(flags) ? alloc_get_zeroed(size)
@@ -97,9 +137,12 @@ rallocx(void *p, size_t size, int flags)
 	void *q;
 
 	size = allocx_round(size, flags);
-	q = align == 1 ? alloc_resize(p, size)
-		       : allocx_copy(p, old, size, align);
-	if (q == NULL || !allocx_is_zeroed(flags))
+	if (is_replaced(realloc))
+		q = foreign_resize(p, size, align);
+	else
+		q = align == 1 ? alloc_resize(p, size)
+			       : allocx_copy(p, old, size, align);
+	if (q == NULL || !allocx_is_zeroed(flags) || old == 0)
 		return q;
 	now = allocx_usable(q, "rallocx");
 	if (now > old)
@@ -128,7 +171,7 @@ public void
 dallocx(void *p, int flags)
 {
 	(void)flags;
-	alloc_free(p);
+	free(p);
 }
 
 public void
@@ -136,7 +179,9 @@ sdallocx(void *p, size_t size, int flags)
 {
 	size_t align = allocx_align(flags);
 
-	if (align != 1)
+	if (is_replaced(free))
+		free(p);
+	else if (align != 1)
 		alloc_free_aligned(p, align, size, API_MALLOC, "sdallocx");
 	else if (!alloc_free_sized_fast(p, size))
 		alloc_free_sized(p, size, API_MALLOC, "sdallocx");
@@ -145,5 +190,6 @@ sdallocx(void *p, size_t size, int flags)
 public size_t
 nallocx(size_t size, int flags)
 {
-	return alloc_round(size, allocx_align(flags));
+	return is_replaced(malloc) ? size
+				   : alloc_round(size, allocx_align(flags));
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "umem/malloc/alloc.h"
+#include "umem/malloc/replaced.h"
 #include "umem/debug/debug.h"
 #include "umem/malloc/stats_report.h"
 #include "umem/upkeep/update.h"
@@ -22,6 +23,12 @@
  */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+REPLACEABLE_HERE(malloc);
+REPLACEABLE_HERE(realloc);
+REPLACEABLE_HERE(free);
+REPLACEABLE_HERE(aligned_alloc);
+REPLACEABLE_HERE(malloc_usable_size);
 
 static void *
 fail_with_errno(int error)
@@ -63,6 +70,7 @@ realloc(void *p, size_t size)
 	return NULL;
 }
 
+/* realloc() may be the program's, as malloc() may that has allocated p. */
 public void *
 reallocarray(void *p, size_t n, size_t size)
 {
@@ -137,20 +145,26 @@ malloc_usable_size(void *p)
 public void
 cfree(void *p)
 {
-	alloc_free(p);
+	free(p);
 }
 
 public void
 free_sized(void *p, size_t size)
 {
-	if (!alloc_free_sized_fast(p, size))
+	if (is_replaced(free))
+		free(p);
+	else if (!alloc_free_sized_fast(p, size))
 		alloc_free_sized(p, size, API_MALLOC, "free_sized");
 }
 
 public void
 free_aligned_sized(void *p, size_t align, size_t size)
 {
-	alloc_free_aligned(p, align, size, API_MALLOC, "free_aligned_sized");
+	if (is_replaced(aligned_alloc))
+		free(p);
+	else
+		alloc_free_aligned(
+		    p, align, size, API_MALLOC, "free_aligned_sized");
 }
 
 /* Returns 1 if memory was released to the kernel. */
@@ -247,13 +261,17 @@ __libc_calloc(size_t n, size_t size)
 public void *
 __libc_realloc(void *p, size_t size)
 {
-	return realloc(p, size);
+	return ownrealloc(p, size);
 }
 
 public void *
 __libc_reallocarray(void *p, size_t n, size_t size)
 {
-	return reallocarray(p, n, size);
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		return fail_with_errno(ENOMEM);
+	return ownrealloc(p, bytes);
 }
 
 public void *

@@ -15,54 +15,47 @@
  *	form's name resolves to in the process (umem/preempted.list permits
  *	that it is another one) with the address of umem's own function.
  *
+ * Programs with an allocator of their own
+ *	If malloc(), free() or aligned_alloc() is not umem's in the process, the
+ *	operators call it by its name, because a block of new may go to free(),
+ *	and a block of malloc() to delete.
+ *
  * Kinds
  *	A debugged block records whether it was allocated by malloc(), new or
  *	new[], and must be freed by the matching function.  The slow paths
  *	check this; a block that is not debugged has no kind.  If the program
- *	has replaced any of the operators, all of them use malloc()'s kind,
- *	because memory from umem may go through the program's own delete to
- *	free().
+ *	has replaced any of the operators, or malloc() or free(), all operators
+ *	use malloc()'s kind, because memory from umem may go through the
+ *	program's own delete to free().
  */
 #include <dlfcn.h>
 
 #include "umem/malloc/alloc.h"
 #include "umem/debug/debug.h"
+#include "umem/malloc/replaced.h"
 #include "umem/cache/misuse.h"
 #include "vmem/panic.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/*
- * Declares a plain form, from which other forms are derived.  own_NAME always
- * is umem's own function.
- */
-#define BASE(result, name, ...)                                                \
-	public result name(__VA_ARGS__);                                       \
-	extern result own##name(__VA_ARGS__)                                   \
-	    __attribute__((alias(#name), visibility("hidden")))
+/* The plain forms, from which other forms are derived. */
+REPLACEABLE(void *, _Znwm, size_t size);
+REPLACEABLE(void *, _Znam, size_t size);
+REPLACEABLE(void *, _ZnwmSt11align_val_t, size_t size, size_t align);
+REPLACEABLE(void *, _ZnamSt11align_val_t, size_t size, size_t align);
+REPLACEABLE(void, _ZdlPv, void *p);
+REPLACEABLE(void, _ZdaPv, void *p);
+REPLACEABLE(void, _ZdlPvSt11align_val_t, void *p, size_t align);
+REPLACEABLE(void, _ZdaPvSt11align_val_t, void *p, size_t align);
 
-BASE(void *, _Znwm, size_t size);
-BASE(void *, _Znam, size_t size);
-BASE(void *, _ZnwmSt11align_val_t, size_t size, size_t align);
-BASE(void *, _ZnamSt11align_val_t, size_t size, size_t align);
-BASE(void, _ZdlPv, void *p);
-BASE(void, _ZdaPv, void *p);
-BASE(void, _ZdlPvSt11align_val_t, void *p, size_t align);
-BASE(void, _ZdaPvSt11align_val_t, void *p, size_t align);
-
-/*
- * Returns a pointer of which the compiler does not know the symbol.  Otherwise
- * clang takes a function and its alias for different addresses.
- */
-static inline uintptr_t
-address_of_own(uintptr_t address)
-{
-	__asm__("" : "+r"(address));
-	return address;
-}
-
-#define is_replaced(name)                                                      \
-	unlikely((uintptr_t)name != address_of_own((uintptr_t)own##name))
+REPLACEABLE_HERE(_Znwm);
+REPLACEABLE_HERE(_Znam);
+REPLACEABLE_HERE(_ZnwmSt11align_val_t);
+REPLACEABLE_HERE(_ZnamSt11align_val_t);
+REPLACEABLE_HERE(_ZdlPv);
+REPLACEABLE_HERE(_ZdaPv);
+REPLACEABLE_HERE(_ZdlPvSt11align_val_t);
+REPLACEABLE_HERE(_ZdaPvSt11align_val_t);
 
 typedef void *plain_new(size_t size);
 typedef void *aligned_new(size_t size, size_t align);
@@ -160,13 +153,58 @@ new_failed_aligned_nothrow(size_t size, size_t align)
 	    size_without_wrap(size), align);
 }
 
+/*
+ * Operators of a program with an allocator of its own: they are made of the
+ * public functions, as those of the C++ library are.
+ */
+static cold_path void *
+foreign_new(size_t size)
+{
+	void *p = malloc(size == 0 ? 1 : size);
+
+	return p != NULL ? p : new_failed(size);
+}
+
+static cold_path void *
+foreign_new_nothrow(size_t size)
+{
+	void *p = malloc(size == 0 ? 1 : size);
+
+	return p != NULL ? p : new_failed_nothrow(size);
+}
+
+static cold_path void *
+foreign_aligned(size_t size, size_t align)
+{
+	size = size_without_wrap(size == 0 ? 1 : size);
+	return aligned_alloc(align, align_up(size, align));
+}
+
+static cold_path void *
+foreign_new_aligned(size_t size, size_t align)
+{
+	void *p = foreign_aligned(size, align);
+
+	return p != NULL ? p : new_failed_aligned(size, align);
+}
+
+static cold_path void *
+foreign_new_aligned_nothrow(size_t size, size_t align)
+{
+	void *p = foreign_aligned(size, align);
+
+	return p != NULL ? p : new_failed_aligned_nothrow(size, align);
+}
+
 /* Returns the kind of a block that an operator allocates or frees. */
 static unsigned
 operator_kind(unsigned kind)
 {
 	umem_assert(kind == API_NEW || kind == API_ARRAY);
-	if (is_replaced(_Znwm) || is_replaced(_Znam) || is_replaced(_ZdlPv) ||
-	    is_replaced(_ZdaPv) || is_replaced(_ZnwmSt11align_val_t) ||
+	if (is_replaced(malloc) || is_replaced(free) ||
+	    is_replaced(aligned_alloc) || is_replaced(_Znwm) ||
+	    is_replaced(_Znam) || is_replaced(_ZdlPv) || is_replaced(_ZdaPv) ||
+	    is_replaced(_ZnwmSt11align_val_t) ||
 	    is_replaced(_ZnamSt11align_val_t) ||
 	    is_replaced(_ZdlPvSt11align_val_t) ||
 	    is_replaced(_ZdaPvSt11align_val_t))
@@ -223,6 +261,8 @@ new_plain(size_t size, unsigned kind)
 {
 	void *object;
 
+	if (is_replaced(malloc))
+		return foreign_new(size);
 	return alloc_get_fast(size, &object) ? object : new_slow(size, kind);
 }
 
@@ -231,6 +271,8 @@ new_nothrow(size_t size, unsigned kind)
 {
 	void *object;
 
+	if (is_replaced(malloc))
+		return foreign_new_nothrow(size);
 	return alloc_get_fast(size, &object) ? object
 					     : new_nothrow_slow(size, kind);
 }
@@ -238,16 +280,22 @@ new_nothrow(size_t size, unsigned kind)
 static inline void *
 new_aligned(size_t size, size_t align, unsigned kind)
 {
-	void *p = alloc_aligned_fast(size, align);
+	void *p;
 
+	if (is_replaced(aligned_alloc))
+		return foreign_new_aligned(size, align);
+	p = alloc_aligned_fast(size, align);
 	return likely(p != NULL) ? p : new_aligned_slow(size, align, kind);
 }
 
 static inline void *
 new_aligned_nothrow(size_t size, size_t align, unsigned kind)
 {
-	void *p = alloc_aligned_fast(size, align);
+	void *p;
 
+	if (is_replaced(aligned_alloc))
+		return foreign_new_aligned_nothrow(size, align);
+	p = alloc_aligned_fast(size, align);
 	return likely(p != NULL) ? p
 				 : new_aligned_nothrow_slow(size, align, kind);
 }
@@ -274,22 +322,39 @@ delete_sized_slow(void *p, size_t size, unsigned kind)
 static inline void
 delete_plain(void *p, unsigned kind)
 {
-	if (!alloc_free_fast(p))
+	if (is_replaced(free))
+		free(p);
+	else if (!alloc_free_fast(p))
 		delete_slow(p, kind);
 }
 
 static inline void
 delete_sized(void *p, size_t size, unsigned kind)
 {
-	if (!alloc_free_sized_fast(p, size))
+	if (is_replaced(free))
+		free(p);
+	else if (!alloc_free_sized_fast(p, size))
 		delete_sized_slow(p, size, kind);
+}
+
+/* Without an aligned_alloc() of the program, the block is the library's. */
+static inline void
+delete_aligned_plain(void *p, unsigned kind)
+{
+	if (is_replaced(aligned_alloc))
+		free(p);
+	else if (!alloc_free_fast(p))
+		delete_slow(p, kind);
 }
 
 static void
 delete_aligned(void *p, size_t align, size_t size, unsigned kind)
 {
-	alloc_free_aligned(
-	    p, align, size, operator_kind(kind), delete_api_name(kind));
+	if (is_replaced(aligned_alloc))
+		free(p);
+	else
+		alloc_free_aligned(
+		    p, align, size, operator_kind(kind), delete_api_name(kind));
 }
 
 /* new, new[] */
@@ -416,7 +481,7 @@ public void
 _ZdlPvSt11align_val_t(void *p, size_t align)
 {
 	(void)align;
-	delete_plain(p, API_NEW);
+	delete_aligned_plain(p, API_NEW);
 }
 
 public void
@@ -425,7 +490,7 @@ _ZdaPvSt11align_val_t(void *p, size_t align)
 	if (is_replaced(_ZdlPvSt11align_val_t))
 		_ZdlPvSt11align_val_t(p, align);
 	else
-		delete_plain(p, API_ARRAY);
+		delete_aligned_plain(p, API_ARRAY);
 }
 
 public void
