@@ -12,6 +12,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -989,12 +990,28 @@ os_auxv(unsigned long type)
 	return value;
 }
 
+/*
+ * The kernel writes the name of the program to the end of the stack.  Without
+ * randomisation, this is the end of the address space or the page before.  No
+ * system call is needed, so no filter can forbid it.
+ */
+bool
+os_addresses_are_random(void)
+{
+	uintptr_t name = os_auxv(AT_EXECFN);
+
+	return name == 0 || ((uintptr_t)2 << highbit(name)) - name >
+				2 * os_page_size() + PATH_MAX;
+}
+
 uint64_t
 os_random(void)
 {
 	const unsigned char *bytes = (const void *)os_auxv(AT_RANDOM);
 	uint64_t value = 0;
 
+	if (!os_addresses_are_random())
+		return 0;
 	for (int i = 0; bytes != NULL && i < 16; i++)
 		value = hash_multiply(value) + bytes[i];
 	return value ^ value >> 32;

@@ -285,7 +285,8 @@ unsigned long os_auxv(unsigned long type);
 
 /*
  * A random number, mixed from the 16 random bytes that the kernel supplies at
- * exec.  Every call returns the same number and consumes no entropy.
+ * exec.  Every call returns the same number and consumes no entropy.  If the
+ * addresses of the process are not random, the number is 0.
  */
 uint64_t os_random(void);
 
@@ -299,6 +300,12 @@ uint32_t os_kernel_version(void);
 
 /* The number of a release such as "6.12.48+deb13-arm64". */
 uint32_t os_version_of(const char *release);
+
+/*
+ * Does the kernel randomise the addresses of this process?  Debuggers, setarch
+ * -R and kernel.randomize_va_space turn that off.
+ */
+bool os_addresses_are_random(void);
 
 /* Register or unregister this thread's rseq area; false if refused. */
 bool os_rseq_register(void *area, uint32_t bytes, uint32_t signature);

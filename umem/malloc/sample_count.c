@@ -43,12 +43,13 @@ static struct random sample_random;
 
 /*
  * The process id makes the numbers of a child differ from those of its parent,
- * which has the same os_random().
+ * which has the same os_random().  Where the samples lie shall not depend
+ * on it if addresses are not random.
  */
 static uint64_t
 process_bits(void)
 {
-	return (uint64_t)os_process_id() << 32;
+	return os_addresses_are_random() ? (uint64_t)os_process_id() << 32 : 0;
 }
 
 uint64_t
