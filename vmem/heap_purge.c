@@ -19,6 +19,16 @@
  * nmarked before it stores the states of a block and frees it to the arena, and
  * the lock of the arena orders this before the next allocation of the units.
  *
+ * A block of gigabytes has many units, so eight states are read, stored or
+ * cleared at once where they lie in one word.  A store by words is made by the
+ * thread that frees the units: they are allocated, so no other thread changes
+ * their states.  The states of an allocated block become clean by a
+ * compare-and-swap of the word, which fails if another thread has changed one
+ * of the eight meanwhile.  It is tried only if none is STATE_PURGING; otherwise
+ * the states are cleared one by one.  The other threads that change a state of
+ * the word swap or store its byte, and the caches of the CPUs keep accesses of
+ * both sizes in one order.
+ *
  * The search order of the arena is enough to prefer dirty units to clean ones:
  * instant fit examines the latest freed segments first.  The clean rest of the
  * window is the largest segment and is therefore used last.
@@ -89,6 +99,55 @@ unit_index(const void *at)
 	return ((uintptr_t)at - heap_window.base) >> HEAP_UNIT_SHIFT;
 }
 
+#define ALL_BYTES(x) ((x) * (uint64_t)0x0101010101010101)
+
+static inline uint64_t *
+word_of(size_t i)
+{
+	umem_assert(i % 8 == 0);
+	return (uint64_t *)(void *)(states + i);
+}
+
+/* Do the states from i on, up to end, begin with a whole word? */
+static inline bool
+is_word(size_t i, size_t end)
+{
+	return i % 8 == 0 && end - i >= 8;
+}
+
+/* The number of states of a word that are not STATE_CLEAN. */
+static inline unsigned
+word_ndirty(uint64_t word)
+{
+	uint64_t low = (word & ALL_BYTES(0x7f)) + ALL_BYTES(0x7f);
+
+	return (unsigned)__builtin_popcountll((low | word) & ALL_BYTES(0x80));
+}
+
+/* Is a state of the word STATE_PURGING? */
+static inline bool
+word_has_purging(uint64_t word)
+{
+	return word_ndirty(~word) != 8;
+}
+
+/*
+ * Clear the eight states of a word of allocated units, and add the number of
+ * those that were dirty.  Returns false if they must be cleared one by one.
+ */
+static inline bool
+word_clear(uint64_t *word, size_t *nwere)
+{
+	uint64_t was = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+	if (was != 0 && (word_has_purging(was) ||
+			    !__atomic_compare_exchange_n(word, &was, 0, false,
+				__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+		return false;
+	*nwere += word_ndirty(was);
+	return true;
+}
+
 /* Clear the state of an allocated unit; true if the unit was clean. */
 static bool
 unit_state_clear(uint8_t *state)
@@ -131,8 +190,11 @@ heap_states_clear(void *at, size_t bytes)
 	size_t end = first_unmarked(first + n);
 
 	__atomic_add_fetch(&nallocated, n, __ATOMIC_RELAXED);
-	for (size_t i = first; i < end; i++)
-		nwere += !unit_state_clear(&states[i]);
+	for (size_t i = first; i < end;)
+		if (is_word(i, end) && word_clear(word_of(i), &nwere))
+			i += 8;
+		else
+			nwere += !unit_state_clear(&states[i++]);
 	if (nwere != 0)
 		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
 	if (nwere != n)
@@ -152,8 +214,11 @@ heap_states_are_clean(uintptr_t from, uintptr_t to)
 {
 	size_t end = first_unmarked(unit_index((void *)to));
 
-	for (size_t i = unit_index((void *)from); i < end; i++)
-		if (__atomic_load_n(&states[i], __ATOMIC_ACQUIRE) != 0)
+	for (size_t i = unit_index((void *)from); i < end;)
+		if (is_word(i, end) &&
+		    __atomic_load_n(word_of(i), __ATOMIC_ACQUIRE) == 0)
+			i += 8;
+		else if (__atomic_load_n(&states[i++], __ATOMIC_ACQUIRE) != 0)
 			return false;
 	return true;
 }
@@ -183,8 +248,14 @@ heap_states_mark(void *at, size_t bytes)
 	    heap_states_are_clean((uintptr_t)at, (uintptr_t)at + bytes));
 	__atomic_add_fetch(&ndirty, n, __ATOMIC_RELAXED);
 	marked_raise(first + n);
-	for (size_t i = 0; i < n; i++)
-		__atomic_store_n(&states[first + i], epoch, __ATOMIC_RELEASE);
+	for (size_t i = first; i < first + n;)
+		if (is_word(i, first + n)) {
+			__atomic_store_n(
+			    word_of(i), ALL_BYTES(epoch), __ATOMIC_RELEASE);
+			i += 8;
+		} else {
+			__atomic_store_n(&states[i++], epoch, __ATOMIC_RELEASE);
+		}
 }
 
 /*
@@ -229,9 +300,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 		    i < single ? 1 : (limit - purged) >> HEAP_UNIT_SHIFT;
 
 		/* Skip eight units at once if all are clean or in use. */
-		if ((i & 7) == 0 && i + 8 <= end &&
-		    __atomic_load_n((uint64_t *)(void *)(states + i),
-			__ATOMIC_RELAXED) == 0) {
+		if (is_word(i, end) &&
+		    __atomic_load_n(word_of(i), __ATOMIC_RELAXED) == 0) {
 			i += 7;
 			continue;
 		}
@@ -299,6 +369,11 @@ heap_states_after_fork(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < end; i++) {
+		if (is_word(i, end) && !word_has_purging(*word_of(i))) {
+			n += word_ndirty(*word_of(i));
+			i += 7;
+			continue;
+		}
 		/*
 		 * The purging thread and the threads that wait for it do not
 		 * exist in the child.

@@ -598,7 +598,8 @@ churn(void *arg)
 			at[i] = NULL;
 			continue;
 		}
-		bytes[i] = (1 + (x >> 20) % 4) * UNIT;
+		/* The states of one block in eight fill whole words. */
+		bytes[i] = (1 + (x >> 20) % 4) * (i == 0 ? 10 * UNIT : UNIT);
 		at[i] = heap_alloc(bytes[i], UNIT, &zeroed);
 		if (at[i] == NULL || (zeroed && !is_zero(at[i], bytes[i])))
 			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
@@ -635,8 +636,8 @@ START_TEST(purges_and_allocations_do_not_meet)
 	 */
 	fill_committed();
 	bool zeroed;
-	char *room = heap_alloc(256 * UNIT, UNIT, &zeroed);
-	heap_free(room, 256 * UNIT);
+	char *room = heap_alloc(1024 * UNIT, UNIT, &zeroed);
+	heap_free(room, 1024 * UNIT);
 	for (uintptr_t i = 0; i < 3; i++)
 		pthread_create(&thread[i], NULL, churn, (void *)i);
 	pthread_create(&thread[3], NULL, purge_always, NULL);
