@@ -27,7 +27,7 @@ COLUMNS = 80
 SHORT = 5
 # Names that a program expects of us.
 STANDARD = {'main', 'free', 'cfree', 'fork', 'vfork', 'clone', 'prctl',
-            'unshare', 'setns'}
+            'unshare', 'setns', 'open'}
 
 CLAUSE = re.compile(r'\b(what|who|whoever|whatever|whose)\b', re.I)
 QUESTION = re.compile(r'^(what|who|whose)\b[^?]*\?$', re.I)

@@ -14,7 +14,6 @@
  * have written it.  Therefore only its last LIST_MOST bytes and their last
  * RANGES_MOST lines count.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +21,7 @@
 
 #include "tools/inspect/jit.h"
 #include "tools/inspect/program.h"
+#include "tools/inspect/target_file.h"
 
 #define LIST_MOST   (64l << 20)
 #define RANGES_MOST 1000000
@@ -57,21 +57,17 @@ own_pid(const struct target *target)
 	return pid;
 }
 
-/*
- * Opens the list.  Like perf(1), trusts only a file of the process's user or of
- * root.  O_NONBLOCK: it may be a FIFO.
- */
+/* Like perf(1), trusts only a list of the process's user or of root. */
 static FILE *
 open_list(struct target *target)
 {
-	const char *path = xprint(
-	    "/proc/%d/root/tmp/perf-%d.map", target->reader, own_pid(target));
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = target_file_open(
+	    target, xprint("/tmp/perf-%d.map", own_pid(target)));
 	struct stat list, process;
 
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &list) == 0 && S_ISREG(list.st_mode) &&
+	if (fstat(fd, &list) == 0 &&
 	    stat(xprint("/proc/%d", target->reader), &process) == 0 &&
 	    (list.st_uid == process.st_uid || list.st_uid == 0))
 		return fdopen(fd, "r");

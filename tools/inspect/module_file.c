@@ -4,8 +4,9 @@
  * A process may be in another mount namespace, where its paths name other files
  * than here, and a file may have been deleted or replaced since it was mapped.
  * /proc/PID/map_files leads to the mapped file itself, but only root may open
- * it.  Other users find the file by /proc/PID/root and by /proc/PID/exe.  The
- * file of a core has its path, below the directory of --sysroot.
+ * it.  Other users find the file by its path, and by /proc/PID/exe.  The file
+ * of a core has its path, below the directory of --sysroot.  target_file.c
+ * opens all of them.
  *
  * Except for map_files, a file must have the build ID of the module, or, if the
  * module has none, the inode of the mapping.  In a core without build ID, the
@@ -13,13 +14,13 @@
  */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/inspect/module_file.h"
+#include "tools/inspect/target_file.h"
 
 /* ELF header, program headers, notes, and the start of the hash table. */
 #define START_BYTES 1024
@@ -68,20 +69,16 @@ is_file_of(struct target *target, const struct module *m, int fd, ino_t inode)
 	       (!target->live || inode == m->file->inode);
 }
 
-/*
- * Opens a file that must be the module's, or returns -1; sets *is_other if it
- * is another file.  O_NONBLOCK: the target may have a FIFO at this path.
- */
+/* Returns a file if it is the module's, or closes it and returns -1. */
 static int
-open_checked(struct target *target, const struct module *m, const char *path,
-    bool *is_other)
+check_file(
+    struct target *target, const struct module *m, int fd, bool *is_other)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat info;
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+	if (file_is_elf(fd) && fstat(fd, &info) == 0 &&
 	    is_file_of(target, m, fd, info.st_ino))
 		return fd;
 	*is_other = true;
@@ -92,20 +89,20 @@ open_checked(struct target *target, const struct module *m, const char *path,
 static int
 open_live(struct target *target, const struct module *m, bool *is_other)
 {
-	int pid = target->reader;
 	bool is_library;
-	int fd = open(xprint("/proc/%d/map_files/%lx-%lx", pid, m->file->start,
-			  m->file->end),
-	    O_RDONLY | O_CLOEXEC);
+	int fd = target_file_link(
+	    target, xprint("map_files/%lx-%lx", m->file->start, m->file->end));
 
+	if (fd >= 0 && file_is_elf(fd))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	fd = check_file(
+	    target, m, target_file_open(target, module_path(m)), is_other);
 	if (fd >= 0)
 		return fd;
-	fd = open_checked(target, m,
-	    xprint("/proc/%d/root%s", pid, module_path(m)), is_other);
-	if (fd >= 0)
-		return fd;
-	return open_checked(
-	    target, m, xprint("/proc/%d/exe", pid), &is_library);
+	return check_file(
+	    target, m, target_file_link(target, "exe"), &is_library);
 }
 
 /* Says of one file, not of each library of a container, where to find more. */
@@ -135,10 +132,9 @@ module_open(struct target *target, const struct module *m)
 	if (path[0] != '/')
 		return -1;
 	elf_version(EV_CURRENT);
-	fd = target->live
-		 ? open_live(target, m, &is_other)
-		 : open_checked(target, m, xprint("%s%s", target_sysroot, path),
-		       &is_other);
+	fd = target->live ? open_live(target, m, &is_other)
+			  : check_file(target, m,
+				target_file_open(target, path), &is_other);
 	if (fd < 0 && is_other)
 		print_warning("%s: not the file that the program had mapped, "
 			      "so its functions have no names",

@@ -18,6 +18,7 @@
 #include "tools/inspect/demangle.h"
 #include "tools/inspect/module_file.h"
 #include "tools/inspect/symbols_source.h"
+#include "tools/inspect/target_file.h"
 
 /* Limits of the search for inlined functions in damaged debugging data. */
 #define ENTRIES_MOST 2000000
@@ -34,6 +35,18 @@
 #define SLOW_SECONDS   3.0
 #define SERVER_SECONDS 30.0
 static double server_seconds;
+static const char *servers; /* or NULL */
+
+/*
+ * A call of libdw may open files, which the target chooses: target_file.c
+ * guards them between source_enter() and source_leave().
+ */
+struct source {
+	Dwfl *dwfl;
+	struct target *target;
+};
+static const struct source *entered;
+static char *directories; /* in which libdwfl searches */
 
 /* Functions and blocks around an address; innermost is the last. */
 struct scopes {
@@ -43,19 +56,29 @@ struct scopes {
 	size_t entries; /* looked at */
 };
 
-static bool
-servers_are_asked(void)
+static void
+source_enter(const struct source *source)
 {
-	const char *urls = getenv("DEBUGINFOD_URLS");
-
-	return urls != NULL && *urls != '\0';
+	entered = source;
+	target_file_guard(source->target);
 }
 
 static void
+source_leave(void)
+{
+	target_file_guard(NULL);
+}
+
+/* Hides the servers from libdwfl, which asks them in find_file() only. */
+static void
 servers_begin(void)
 {
-	if (!servers_are_asked())
+	const char *urls = getenv("DEBUGINFOD_URLS");
+
+	if (urls == NULL || *urls == '\0')
 		return;
+	servers = xprint("%s", urls);
+	unsetenv("DEBUGINFOD_URLS");
 	setenv("DEBUGINFOD_TIMEOUT", TIMEOUT_TEXT, /* overwrite */ 0);
 	setenv("DEBUGINFOD_MAXTIME", MAXTIME_TEXT, /* overwrite */ 0);
 	setenv("DEBUGINFOD_RETRY_LIMIT", "0", /* overwrite */ 0);
@@ -70,12 +93,76 @@ servers_count(double begin, bool found)
 	double seconds = seconds_now() - begin;
 
 	server_seconds += seconds;
-	if (!servers_are_asked() || ((found || seconds < SLOW_SECONDS) &&
-					server_seconds < SERVER_SECONDS))
+	if ((found || seconds < SLOW_SECONDS) &&
+	    server_seconds < SERVER_SECONDS)
 		return;
-	unsetenv("DEBUGINFOD_URLS");
+	servers = NULL;
 	print_warning("the servers of DEBUGINFOD_URLS are slow, so umem asks "
 		      "for no more files; some names may be missing");
+}
+
+/* The file that libdwfl seeks; link and sum: of debugging information. */
+struct sought {
+	Dwfl_Module *module;
+	void **data;
+	const char *name;
+	Dwarf_Addr base;
+	const char *file;
+	const char *link;
+	GElf_Word sum;
+	char **found; /* its name */
+	Elf **elf;    /* or NULL: debugging information */
+};
+
+static int
+find_by_id(const struct sought *s)
+{
+	if (s->elf != NULL)
+		return dwfl_build_id_find_elf(
+		    s->module, s->data, s->name, s->base, s->found, s->elf);
+	return dwfl_build_id_find_debuginfo(s->module, s->data, s->name,
+	    s->base, s->file, s->link, s->sum, s->found);
+}
+
+static int
+find_by_link(const struct sought *s)
+{
+	if (s->elf != NULL)
+		return find_by_id(s);
+	return dwfl_standard_find_debuginfo(s->module, s->data, s->name,
+	    s->base, s->file, s->link, s->sum, s->found);
+}
+
+/*
+ * Finds a file below the target's root, or by its build ID below ours, or by a
+ * server.  Because the target chooses the names in its files, they are not
+ * sought below our root: there, no folder has the name /proc/none.
+ */
+static int
+find_file(const struct sought *s)
+{
+	static char in_target[] = ":.debug:/usr/lib/debug",
+		    here[] = "/usr/lib/debug", nowhere[] = "/proc/none";
+	double begin;
+	int fd;
+
+	directories = in_target;
+	fd = find_by_link(s);
+	if (fd >= 0)
+		return fd;
+	target_file_guard(NULL);
+	directories = here;
+	fd = find_by_id(s);
+	if (fd < 0 && servers != NULL) {
+		directories = nowhere;
+		begin = seconds_now();
+		setenv("DEBUGINFOD_URLS", servers, /* overwrite */ 1);
+		fd = find_by_link(s);
+		unsetenv("DEBUGINFOD_URLS");
+		servers_count(begin, fd >= 0);
+	}
+	target_file_guard(entered->target);
+	return fd;
 }
 
 /* Finds the file of a module for libdwfl. */
@@ -83,9 +170,14 @@ static int
 find_elf(Dwfl_Module *dwfl_module, void **data, const char *name,
     Dwarf_Addr base, char **file_name, Elf **elf)
 {
-	struct target *of = *data;
+	struct target *of = entered->target;
 	const struct module *m = module_find(of, base);
-	double begin = seconds_now();
+	struct sought sought = {.module = dwfl_module,
+	    .data = data,
+	    .name = name,
+	    .base = base,
+	    .found = file_name,
+	    .elf = elf};
 	int fd = -1;
 
 	/* The process may have ended since it was inspected. */
@@ -93,13 +185,9 @@ find_elf(Dwfl_Module *dwfl_module, void **data, const char *name,
 		return -1;
 	if (m != NULL)
 		fd = module_open(of, m);
-	if (fd >= 0) {
-		*file_name = strdup(module_path(m));
-		return fd;
-	}
-	fd = dwfl_build_id_find_elf(
-	    dwfl_module, data, name, base, file_name, elf);
-	servers_count(begin, fd >= 0);
+	if (fd < 0)
+		return find_file(&sought);
+	*file_name = strdup(module_path(m));
 	return fd;
 }
 
@@ -109,18 +197,21 @@ find_debug(Dwfl_Module *dwfl_module, void **data, const char *name,
     Dwarf_Addr base, const char *file, const char *link, GElf_Word sum,
     char **debug_name)
 {
+	struct sought sought = {.module = dwfl_module,
+	    .data = data,
+	    .name = name,
+	    .base = base,
+	    .file = file,
+	    .link = link,
+	    .sum = sum,
+	    .found = debug_name};
 	const unsigned char *id;
 	GElf_Addr id_at;
-	double begin = seconds_now();
-	int fd;
 
 	/* By build ID or checksum; libdwfl would take any file without both. */
 	if (sum == 0 && dwfl_module_build_id(dwfl_module, &id, &id_at) <= 0)
 		return -1;
-	fd = dwfl_standard_find_debuginfo(
-	    dwfl_module, data, name, base, file, link, sum, debug_name);
-	servers_count(begin, fd >= 0);
-	return fd;
+	return find_file(&sought);
 }
 
 /* Tells libdwfl the modules that have a file name. */
@@ -133,14 +224,8 @@ report_modules(Dwfl *dwfl, struct target *target)
 	for (size_t i = 0; i < n; i++) {
 		Dwfl_Module *made = dwfl_report_module(
 		    dwfl, m[i].file->name, m[i].start, m[i].end);
-		void **data;
 
-		if (made == NULL)
-			continue;
-		dwfl_module_info(
-		    made, &data, NULL, NULL, NULL, NULL, NULL, NULL);
-		*data = target;
-		if (m[i].id_bytes != 0)
+		if (made != NULL && m[i].id_bytes != 0)
 			dwfl_module_report_build_id(
 			    made, m[i].id, m[i].id_bytes, m[i].id_at);
 	}
@@ -148,60 +233,43 @@ report_modules(Dwfl *dwfl, struct target *target)
 
 /* The dynamic linker's list has the names of a core that names no files. */
 static void
-report_core(Dwfl *dwfl, struct target *target)
+report_core(const struct source *source)
 {
-	int fd = open(target->name, O_RDONLY | O_CLOEXEC);
+	int fd = open(source->target->name, O_RDONLY | O_CLOEXEC);
 	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
 
+	source_enter(source);
 	if (elf != NULL)
-		dwfl_core_file_report(dwfl, elf, NULL);
-}
-
-/* Returns the directories that have debugging information. */
-static char *
-debug_directories(const struct target *target)
-{
-	if (target->live)
-		return xprint(
-		    ":.debug:/usr/lib/debug:/proc/%d/root/usr/lib/debug",
-		    target->reader);
-	return xprint(
-	    ":.debug:%s/usr/lib/debug:/usr/lib/debug", target_sysroot);
+		dwfl_core_file_report(source->dwfl, elf, NULL);
+	source_leave();
 }
 
 struct source *
 source_open(struct target *target)
 {
-	static char *directories;
-	static const Dwfl_Callbacks of_modules = {.find_elf = find_elf,
+	static const Dwfl_Callbacks callbacks = {.find_elf = find_elf,
 	    .find_debuginfo = find_debug,
 	    .debuginfo_path = &directories};
-	static const Dwfl_Callbacks of_core = {
-	    .find_elf = dwfl_build_id_find_elf,
-	    .find_debuginfo = find_debug,
-	    .debuginfo_path = &directories};
-	bool has_modules = target->live || target->nfiles != 0;
-	Dwfl *dwfl;
+	struct source *source = xalloc(sizeof(*source));
 
 	servers_begin();
 	elf_version(EV_CURRENT);
-	directories = debug_directories(target);
-	dwfl = dwfl_begin(has_modules ? &of_modules : &of_core);
-	if (dwfl == NULL)
+	*source = (struct source){dwfl_begin(&callbacks), target};
+	if (source->dwfl == NULL)
 		return NULL;
-	if (has_modules)
-		report_modules(dwfl, target);
+	if (target->live || target->nfiles != 0)
+		report_modules(source->dwfl, target);
 	else
-		report_core(dwfl, target);
-	dwfl_report_end(dwfl, NULL, NULL);
-	return (struct source *)dwfl;
+		report_core(source);
+	dwfl_report_end(source->dwfl, NULL, NULL);
+	return source;
 }
 
 /* Returns the module that has the call before this return address. */
 static Dwfl_Module *
 module_of(struct source *source, uint64_t pc)
 {
-	return source == NULL ? NULL : dwfl_addrmodule((Dwfl *)source, pc - 1);
+	return source == NULL ? NULL : dwfl_addrmodule(source->dwfl, pc - 1);
 }
 
 static const char *
@@ -218,9 +286,12 @@ source_function(
 	const char *symbol = NULL;
 	GElf_Sym unused;
 
-	if (module != NULL)
+	if (module != NULL) {
+		source_enter(source);
 		symbol = dwfl_module_addrinfo(
 		    module, pc - 1, offset, &unused, NULL, NULL, NULL);
+		source_leave();
+	}
 	*offset += 1;
 	return symbol == NULL ? NULL : plain_name(symbol, is_rust);
 }
@@ -242,8 +313,10 @@ source_object(struct source *source, uint64_t pc, uint64_t *address)
 
 	if (module == NULL)
 		return NULL;
+	source_enter(source);
 	if (dwfl_module_getelf(module, &bias) != NULL)
 		*address = pc - bias;
+	source_leave();
 	return base_text(
 	    dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
 }
@@ -345,10 +418,9 @@ unit_of(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
 	return unit;
 }
 
-size_t
-source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
+static size_t
+find_frames(Dwfl_Module *module, uint64_t pc, struct symbol_frame *frames)
 {
-	Dwfl_Module *module = module_of(source, pc);
 	struct scopes scopes = {0};
 	Dwarf_Addr bias = 0;
 	Dwarf_Die *unit = module ? unit_of(module, pc - 1, &bias) : NULL;
@@ -377,6 +449,20 @@ source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
 		call_line(unit, scope, &frame);
 	}
 	frames[n++] = frame;
+	return n;
+}
+
+size_t
+source_frames(struct source *source, uint64_t pc, struct symbol_frame *frames)
+{
+	Dwfl_Module *module = module_of(source, pc);
+	size_t n;
+
+	if (module == NULL)
+		return find_frames(NULL, pc, frames);
+	source_enter(source);
+	n = find_frames(module, pc, frames);
+	source_leave();
 	return n;
 }
 
@@ -508,11 +594,16 @@ source_unwind(struct source *source, struct target *target,
 	    .set_initial_registers = unwind_registers};
 	struct unwinding unwinding = {
 	    .target = target, .thread = thread, .pcs = pcs, .most = n};
-	Dwfl *dwfl = (Dwfl *)source;
+	Dwfl *dwfl = source == NULL ? NULL : source->dwfl;
 
-	if (dwfl == NULL ||
-	    !dwfl_attach_state(dwfl, NULL, target->pid, &callbacks, &unwinding))
+	if (dwfl == NULL)
 		return 0;
+	source_enter(source);
+	if (!dwfl_attach_state(
+		dwfl, NULL, target->pid, &callbacks, &unwinding)) {
+		source_leave();
+		return 0;
+	}
 	/* It fails where the stack cannot be followed further. */
 	dwfl_getthread_frames(dwfl, thread->tid, unwind_frame, &unwinding);
 	while (unwinding.goes_on) {
@@ -521,5 +612,6 @@ source_unwind(struct source *source, struct target *target,
 		dwfl_getthread_frames(
 		    dwfl, thread->tid, unwind_frame, &unwinding);
 	}
+	source_leave();
 	return unwinding.n;
 }
