@@ -27,7 +27,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/ptrace.h>
 
 #include "tools/inspect/change.h"
 
@@ -38,27 +37,14 @@ change_open(const char *name, struct layout **layout)
 
 	if (!target->live)
 		fail_with(EXIT_ERROR, "%s: is a core file", target->name);
-	*layout = layout_find(target);
 	target_hold(target);
+	*layout = layout_find(target);
 	if (layout_variable(*layout, target, L_UMEM_STATE) !=
 	    layout_value(*layout, L_UMEM_READY))
 		fail_with(EXIT_ERROR,
 		    "%s: libumem is loaded there and not in use yet",
 		    target->name);
 	return target;
-}
-
-static void
-write_word(struct target *target, uint64_t at, uint64_t value)
-{
-	assert(target->held);
-	for (size_t i = 0; i < target->nthreads; i++)
-		if (target->threads[i].stopped &&
-		    ptrace(PTRACE_POKEDATA, target->threads[i].tid, (void *)at,
-			(void *)value) == 0)
-			return;
-	fail_with(EXIT_ERROR, "%s: cannot be changed: %s", target->name,
-	    strerror(errno));
 }
 
 static uint64_t
@@ -71,19 +57,28 @@ read_word(struct target *target, uint64_t at)
 	return value;
 }
 
-/* The kernel writes whole words only, so the bytes around are written, too. */
+static void
+write_number(struct target *target, uint64_t at, uint64_t bytes, uint64_t value)
+{
+	if (!live_poke(target, at, &value, bytes))
+		fail_with(EXIT_ERROR, "%s: cannot be changed: %s", target->name,
+		    strerror(errno));
+}
+
+static void
+write_word(struct target *target, uint64_t at, uint64_t value)
+{
+	write_number(target, at, sizeof(value), value);
+}
+
 void
 change_number(
     struct target *target, uint64_t at, uint64_t bytes, uint64_t value)
 {
-	uint64_t offset = at % sizeof(uint64_t);
-	uint64_t word = read_word(target, at - offset);
-
-	if (bytes == 0 || bytes > sizeof(word) - offset)
-		fail_with(EXIT_ERROR, "%s: an option lies at a wrong address",
-		    target->name);
-	memcpy((char *)&word + offset, &value, bytes);
-	write_word(target, at - offset, word);
+	if (bytes == 0 || bytes > sizeof(value))
+		fail_with(
+		    EXIT_ERROR, "%s: an option has a wrong size", target->name);
+	write_number(target, at, bytes, value);
 }
 
 void

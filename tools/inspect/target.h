@@ -37,6 +37,14 @@ struct kernel_reference {
 	const char *what; /* "the kernel, for ..." */
 };
 
+/* Which program a process runs: execve() changes it. */
+struct identity {
+	uint64_t start;  /* of the process, in ticks of the kernel */
+	uint64_t device; /* of the executable */
+	uint64_t inode;
+	uint64_t random[2]; /* the bytes that execve() puts on the stack */
+};
+
 /* Memory of the target that this command holds: a copy, or packed pages. */
 struct region {
 	uint64_t at;
@@ -64,6 +72,8 @@ struct target {
 	const char *name; /* as given */
 	int pid;
 	int reader; /* a live thread of it: the first may have ended */
+	struct identity identity;
+	int memory; /* of the program that ran at target_open(); -1: none */
 	bool live;
 	bool held;           /* live, and this command stopped its threads */
 	struct call call;    /* held, and its thread is in a system call */
@@ -315,8 +325,9 @@ void live_end_copy(void);
 void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 bool live_read(struct target *target, uint64_t at, uint64_t bytes, char *to);
-bool live_poke(struct target *target, uint64_t at, const void *from,
-    size_t bytes); /* held */
+/* Writes to a target that is held. */
+bool live_poke(
+    struct target *target, uint64_t at, const void *from, size_t bytes);
 /*
  * Returns the length of the first run of [at, at + bytes) that may be read
  * (*is_touched), or that is zeros and must not be read (target_touched.c).

@@ -52,11 +52,11 @@ state_of(struct target *target, const struct copy_request *request)
 	return state;
 }
 
-static void
+static bool
 set_state(
     struct target *target, const struct copy_request *request, uint32_t state)
 {
-	live_poke(target, request->state_at, &state, sizeof(state));
+	return live_poke(target, request->state_at, &state, sizeof(state));
 }
 
 /*
@@ -90,20 +90,20 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 {
 	double until = seconds_now() + READY_SECONDS;
 	uint32_t state;
+	bool is_asked;
 
 	assert(target->live && !target->held && target->made == NULL);
 	target_hold(target);
-	if (!live_filters_permit_copy(target)) {
-		target_release(target);
-		return false;
-	}
 	/* Any value but these two is damage. */
 	state = state_of(target, request);
-	if (state != request->ready && state != request->go) {
-		set_state(target, request, request->asked);
+	is_asked = live_filters_permit_copy(target);
+	if (is_asked && state != request->ready && state != request->go) {
+		is_asked = set_state(target, request, request->asked);
 		wake_library(target, request);
 	}
 	target_release(target);
+	if (!is_asked)
+		return false;
 	while ((state = state_of(target, request)) != request->ready) {
 		if (state != request->asked)
 			return false;
@@ -196,7 +196,8 @@ target_make_copy(struct target *target, const struct copy_request *request)
 	if (thread == NULL || ptrace(PTRACE_SETOPTIONS, thread->tid, NULL,
 				  (void *)PTRACE_O_TRACECLONE) != 0)
 		return false;
-	set_state(target, request, request->go);
+	if (!set_state(target, request, request->go))
+		return false;
 	copy = run_thread(target, request, thread->tid);
 	if (copy == 0 || waitpid(copy, &status, __WALL) != copy ||
 	    !WIFSTOPPED(status))

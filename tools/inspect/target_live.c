@@ -18,6 +18,9 @@
  *
  * The process is stopped while its heap is copied, because otherwise a pointer
  * could move from memory that is not yet read to memory that was already read.
+ *
+ * At each stop, the command checks that the process still runs the program that
+ * it ran when the command began (struct identity).
  * If the heap is large, the library makes a copy of the process instead
  * (target_copy.c), or the process waits in a system call (target_call.c).
  */
@@ -33,6 +36,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,6 +180,89 @@ find_reader(struct target *target)
 		    target->name);
 }
 
+/* Reads field n of /proc/PID/stat, which counts from 1; n > 2. */
+static uint64_t
+stat_field(int pid, int n)
+{
+	char path[64], text[1024];
+	const char *field;
+	size_t length;
+	FILE *file;
+
+	assert(n > 2);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	if (file == NULL)
+		return 0;
+	length = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[length] = '\0';
+	/* The name before the third field may have any characters. */
+	field = strrchr(text, ')');
+	for (; field != NULL && n > 2; n--)
+		field = strchr(field + 1, ' ');
+	return field == NULL ? 0 : strtoull(field, NULL, 10);
+}
+
+/*
+ * Reads the 16 bytes that the kernel chooses anew for each program, and whose
+ * address it tells in the auxiliary vector.
+ */
+static void
+read_random(int tid, uint64_t *random)
+{
+	uint64_t entries[128];
+	struct iovec local = {random, 2 * sizeof(*random)}, remote = local;
+	char path[64];
+	ssize_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, entries, sizeof(entries));
+		close(fd);
+	}
+	for (ssize_t i = 0; i + 1 < n / 8; i += 2) {
+		if (entries[i] != AT_RANDOM)
+			continue;
+		remote.iov_base = (void *)entries[i + 1];
+		process_vm_readv(tid, &local, 1, &remote, 1, 0);
+	}
+}
+
+static struct identity
+identity_of(struct target *target)
+{
+	struct identity identity = {.start = stat_field(target->pid, 22)};
+	int tid = reader_tid(target);
+	struct stat exe;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", tid);
+	if (stat(path, &exe) == 0) {
+		identity.device = exe.st_dev;
+		identity.inode = exe.st_ino;
+	}
+	read_random(tid, identity.random);
+	return identity;
+}
+
+/*
+ * Notes which program the process runs.  The file mem is the memory of the
+ * program that runs when it is opened: if a thread that does not stop is in
+ * execve(), a write later fails instead of reaching the next program.
+ */
+static void
+identity_note(struct target *target)
+{
+	char path[64];
+
+	target->identity = identity_of(target);
+	snprintf(path, sizeof(path), "/proc/%d/mem", reader_tid(target));
+	target->memory = open(path, O_RDWR | O_CLOEXEC);
+}
+
 void
 live_open(struct target *target)
 {
@@ -188,9 +275,12 @@ live_open(struct target *target)
 		fail_with(EXIT_ERROR, "%s: no such process", target->name);
 	if (target->pid == getpid())
 		fail_with(EXIT_ERROR, "%s: that is this command", target->name);
+	identity_note(target);
 	live_read_maps(target);
-	if (target->nmaps == 0)
+	if (target->nmaps == 0) {
 		find_reader(target);
+		identity_note(target);
+	}
 }
 
 static void
@@ -377,6 +467,31 @@ live_read_thread(struct target *target, struct thread *thread)
 	thread->nwords = n;
 }
 
+static void
+threads_detach(struct target *target)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		ptrace(PTRACE_DETACH, target->threads[i].tid, NULL,
+		    (void *)(intptr_t)target->threads[i].signal);
+}
+
+/*
+ * Ends the command if the process has called execve() since target_open():
+ * every address that was computed before belongs to another program.
+ */
+static void
+identity_check(struct target *target)
+{
+	struct identity now = identity_of(target);
+
+	if (memcmp(&now, &target->identity, sizeof(now)) == 0)
+		return;
+	threads_detach(target);
+	fail_with(EXIT_ERROR,
+	    "%s: the process has begun another program meanwhile",
+	    target->name);
+}
+
 void
 live_hold(struct target *target)
 {
@@ -387,6 +502,7 @@ live_hold(struct target *target)
 	if (target->nthreads == 0)
 		live_fail_gone(target);
 	assert(!target->held);
+	identity_check(target);
 	for (size_t i = 0; i < target->nthreads; i++) {
 		struct thread *thread = &target->threads[i];
 
@@ -406,9 +522,7 @@ live_release(struct target *target)
 {
 	assert(target->held && target->nthreads != 0);
 	call_end(target);
-	for (size_t i = 0; i < target->nthreads; i++)
-		ptrace(PTRACE_DETACH, target->threads[i].tid, NULL,
-		    (void *)(intptr_t)target->threads[i].signal);
+	threads_detach(target);
 }
 
 static bool
@@ -443,15 +557,16 @@ live_peek(struct target *target, uint64_t at, void *to, size_t bytes)
 	return true;
 }
 
+/*
+ * This file of the kernel is the memory of the program that ran when it was
+ * opened.  If a thread that does not stop is in execve() at this moment, the
+ * memory is gone, and nothing is written to that of the next program.
+ */
 bool
 live_poke(struct target *target, uint64_t at, const void *from, size_t bytes)
 {
-	struct iovec local = {(void *)(uintptr_t)from, bytes};
-	struct iovec remote = {(void *)at, bytes};
-
-	assert(target->held && !target->reads_made);
-	return process_vm_writev(reader_tid(target), &local, 1, &remote, 1,
-		   0) == (ssize_t)bytes;
+	assert(target->held && !target->reads_made && !target->borrowed);
+	return pwrite(target->memory, from, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
 /* The memory of the copy of the process; -1: there is none. */
