@@ -64,7 +64,10 @@ fail_with(int status, const char *format, ...)
 void *
 xalloc(size_t bytes)
 {
-	void *p = calloc(1, bytes ? bytes : 1);
+	void *p;
+
+	memory_take(bytes);
+	p = calloc(1, bytes ? bytes : 1);
 
 	if (p == NULL)
 		fail_with(EXIT_ERROR, "out of memory");
@@ -74,9 +77,11 @@ xalloc(size_t bytes)
 void *
 xresize(void *old, size_t bytes)
 {
-	void *p = realloc(old, bytes);
+	void *p;
 
 	assert(bytes != 0);
+	memory_take(bytes);
+	p = realloc(old, bytes);
 	if (p == NULL)
 		fail_with(EXIT_ERROR, "out of memory");
 	return p;

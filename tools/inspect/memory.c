@@ -11,16 +11,34 @@
  *
  * The free memory of a group is its limit, less its usage without the file
  * pages that the kernel can drop (inactive_file).
+ *
+ * The structures of a damaged or hostile target may name any amount of memory.
+ * Therefore the memory that this command has allocated is bounded by that of
+ * the target, and the address space in which libdw unpacks sections by that of
+ * the files.
  */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tools/inspect/memory.h"
 
 /* The command leaves 1 / SPARE of the available memory to other processes. */
 #define SPARE 16
+
+/*
+ * The command takes at most this much memory, and this many times that of the
+ * target.  A search for leaks takes a tenth of the target's memory, a whole
+ * copy as much as the target has, and debugging information of large programs
+ * some hundred MiB.
+ */
+#define BOUND_LEAST (1024 * MIB)
+#define BOUND_TIMES 4
+
+/* The bound is checked each time that allocations have added up to this. */
+#define TAKE_STEP MIB
 
 struct interface {
 	const char *root;
@@ -246,4 +264,64 @@ memory_fail(const char *name)
 	    "%s: this needs more than the %zu MiB of memory that may be used "
 	    "(%s); --force to try all the same",
 	    name, (size_t)(ours.bytes / MIB), ours.limit);
+}
+
+static uint64_t bound = UINT64_MAX;
+
+void
+memory_bound_by(uint64_t resident)
+{
+	if (!memory_forced && resident < UINT64_MAX / BOUND_TIMES - BOUND_LEAST)
+		bound = BOUND_LEAST + BOUND_TIMES * resident;
+}
+
+/* Reads the address space of this process, and its memory without files. */
+static void
+read_own(uint64_t *all, uint64_t *own)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	unsigned long size = 0, resident = 0, shared = 0;
+
+	if (file != NULL &&
+	    fscanf(file, "%lu %lu %lu", &size, &resident, &shared) != 3)
+		size = resident = shared = 0;
+	if (file != NULL)
+		fclose(file);
+	*all = size * page;
+	*own = (resident - shared) * page;
+}
+
+void
+memory_take(uint64_t bytes)
+{
+	static uint64_t taken; /* since the last comparison */
+	uint64_t all, own;
+
+	taken += bytes;
+	if (bound == UINT64_MAX || (bytes < TAKE_STEP && taken < TAKE_STEP))
+		return;
+	taken = 0;
+	read_own(&all, &own);
+	if (own < bound && bytes < bound - own)
+		return;
+	fail_with(EXIT_ERROR,
+	    "the process has so little memory that this command takes at most "
+	    "%zu MiB, and its structures name more: they are damaged; --force "
+	    "to try all the same",
+	    (size_t)(bound / MIB));
+}
+
+void
+memory_bound_libraries(uint64_t bytes)
+{
+	struct rlimit limit;
+	uint64_t all, own;
+
+	if (bound == UINT64_MAX || getrlimit(RLIMIT_AS, &limit) != 0)
+		return;
+	read_own(&all, &own);
+	all += BOUND_LEAST + bytes;
+	limit.rlim_cur = all < limit.rlim_max ? all : limit.rlim_max;
+	setrlimit(RLIMIT_AS, &limit);
 }

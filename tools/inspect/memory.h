@@ -39,4 +39,16 @@ bool memory_spend(uint64_t bytes);
 /* Ends the command with the message for a copy that memory_spend() stopped. */
 _Noreturn void memory_fail(const char *name);
 
+/*
+ * Bounds the memory of this command by that of the target, in bytes.  If the
+ * target is damaged or hostile, its structures may name any amount.
+ */
+void memory_bound_by(uint64_t resident);
+
+/* Ends the command if it cannot take so many bytes more. */
+void memory_take(uint64_t bytes);
+
+/* Bounds the address space, in which libdw may take bytes more. */
+void memory_bound_libraries(uint64_t bytes);
+
 #endif

@@ -39,8 +39,37 @@
 
 #include "tools/inspect/model_inner.h"
 
+/*
+ * Bytes of structures that the model may read: this many times the memory of
+ * the target, and some more.  A sound target has each structure once, and the
+ * model reads some of them twice.
+ */
+#define READ_TIMES 8
+#define READ_LEAST (16 * MIB)
+
 /* No span has this address. */
 #define SPAN_ANY UINT64_MAX
+
+void
+model_charge(struct model *model, uint64_t bytes)
+{
+	if (model->charge_most == 0)
+		return;
+	if (bytes > model->charge_most - model->charged)
+		fail_with(EXIT_ERROR,
+		    "%s: the library's structures are damaged: they overlap, "
+		    "or a list has no end",
+		    model->target->name);
+	model->charged += bytes;
+}
+
+void
+model_charge_anew(struct model *model)
+{
+	model->charged = 0;
+	model->charge_most =
+	    READ_LEAST + READ_TIMES * target_resident(model->target);
+}
 
 uint64_t
 model_map_table(struct model *model, enum layout_entry which)
@@ -198,7 +227,7 @@ take_slab(struct model *model, uint64_t at, uint64_t span)
 	if (c == NULL)
 		return NULL;
 	assert(c->nchunks > 0 && c->nchunks <= CHUNKS_MOST);
-	bits = target_array(model->target, bits_at,
+	bits = model_array(model, bits_at,
 	    (uint64_t)words_of_bits(c->nchunks) * (c->constructs ? 2 : 1));
 	if (bits == NULL)
 		return NULL;
@@ -244,6 +273,7 @@ take_large(struct model *model, size_t unit, uint64_t bytes)
 	struct large *large;
 
 	assert(model->unit[unit] == 0);
+	model_charge(model, sizeof(*large));
 	units_set(model, unit, bytes, (uint32_t)(2 * model->nlarges + 3));
 	ARRAY_GROW(model->larges, model->nlarges, model->larges_capacity);
 	large = &model->larges[model->nlarges++];
@@ -482,6 +512,7 @@ model_analyse(struct model *model)
 	model_take_magazines(model);
 	model_take_freed(model);
 	model_take_arenas(model);
+	model->charge_most = 0;
 	assert(model->nsourced <= model->nslabs);
 	if (model->ndamaged != 0)
 		print_warning("%s: %zu caches there are damaged, and left out",

@@ -133,6 +133,8 @@ struct arena {
 struct model {
 	struct target *target;
 	const struct layout *layout;
+	/* Bytes of structures that were and may be read; see model_charge(). */
+	uint64_t charged, charge_most; /* 0: not counted */
 	struct cache *caches;
 	size_t ncaches, caches_capacity;
 	size_t ndamaged; /* caches with an inconsistent record */

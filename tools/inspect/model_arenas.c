@@ -33,6 +33,12 @@ take_arena(struct model *model, uint64_t at)
 	model->narenas++;
 }
 
+/*
+ * Above the number of arenas of any program.  To sort them takes time by the
+ * square of their number.
+ */
+#define ARENAS_MOST 20000
+
 /* Sorts each arena after its source and the source's earlier importers. */
 static void
 sort_arenas(struct model *model)
@@ -68,7 +74,8 @@ model_take_arenas(struct model *model)
 	uint64_t link = model_list_first(model, head);
 	struct cycle_detector cycles = {0};
 
-	while (link != head && cycle_continues(&cycles, link)) {
+	while (link != head && cycle_continues(&cycles, link) &&
+	       model->narenas < ARENAS_MOST) {
 		take_arena(
 		    model, link - layout_value(model->layout, L_ARENA_LINK));
 		link = model_list_first(model, link);

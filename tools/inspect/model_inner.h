@@ -20,11 +20,35 @@ model_variable(struct model *model, enum layout_entry entry)
 	return layout_variable(model->layout, model->target, entry);
 }
 
+/*
+ * Counts bytes of structures that the model reads.  In a damaged target, lists
+ * may have the same memory in each of their items, or items that overlap, so
+ * that to read them all would take hours: ends the command if it reads much
+ * more than the target has.
+ */
+void model_charge(struct model *model, uint64_t bytes);
+
 /* Returns the copy of a record of the target; NULL: it was not copied. */
 static inline const char *
-model_record(struct model *model, uint64_t at, enum layout_entry bytes)
+model_record(struct model *model, uint64_t at, enum layout_entry entry)
 {
-	return target_at(model->target, at, layout_value(model->layout, bytes));
+	uint64_t bytes = layout_value(model->layout, entry);
+	const char *record = target_at(model->target, at, bytes);
+
+	if (record != NULL)
+		model_charge(model, bytes);
+	return record;
+}
+
+/* Returns the copy of n words, or NULL. */
+static inline const uint64_t *
+model_array(struct model *model, uint64_t at, uint64_t n)
+{
+	const uint64_t *array = target_array(model->target, at, n);
+
+	if (array != NULL)
+		model_charge(model, 8 * n);
+	return array;
 }
 
 static inline uint64_t
@@ -43,6 +67,9 @@ model_word(struct model *model, uint64_t at)
 
 /* Returns the address of a table of the page map. */
 uint64_t model_map_table(struct model *model, enum layout_entry which);
+
+/* Begins to count by model_charge(). */
+void model_charge_anew(struct model *model);
 
 /* Reads the list of caches, again if the copies are new. */
 void model_take_caches(struct model *model);

@@ -40,7 +40,7 @@ model_rounds(struct model *model, uint64_t magazine, unsigned nrounds,
     model_round_func *f, void *arg)
 {
 	uint64_t at = magazine + layout_value(model->layout, L_MAGAZINE_ROUND);
-	const uint64_t *round = target_array(model->target, at, nrounds);
+	const uint64_t *round = model_array(model, at, nrounds);
 
 	if (round == NULL)
 		return 0;
@@ -247,7 +247,7 @@ take_array(struct model *model, struct cache *c, uint64_t at, uint64_t nslots)
 
 	if (at == 0 || nslots > CHUNKS_MOST)
 		return;
-	slot = target_array(model->target, at, nslots);
+	slot = model_array(model, at, nslots);
 	for (uint64_t i = 0; slot != NULL && i < nslots; i++)
 		if (slot[i] != 0)
 			round_is_free(model, c, slot[i]);
@@ -267,8 +267,8 @@ take_import(struct model *model, struct cache *c)
 		n = model_get(model, import, L_IMPORT_NPOOL);
 		if (n > RESOURCES_MOST)
 			n = 0;
-		pool = target_array(
-		    model->target, model_get(model, import, L_IMPORT_POOL), n);
+		pool = model_array(
+		    model, model_get(model, import, L_IMPORT_POOL), n);
 	}
 	for (uint64_t i = 0; pool != NULL && i < n; i++)
 		resource_is_idle(model, c, pool[i]);
@@ -320,6 +320,7 @@ model_take_freed(struct model *model)
 
 		while (cycle_continues(&cycles, block)) {
 			note_accounted(model, block);
+			model_charge(model, sizeof(block));
 			block = model_word(model, block);
 		}
 	}

@@ -23,7 +23,7 @@ stack_at(struct model *model, uint64_t record, uint64_t skip, unsigned *depth)
 {
 	uint64_t at =
 	    record + layout_value(model->layout, L_SAMPLE_STACK) + 8 * skip;
-	const uint64_t *stack = target_array(model->target, at, *depth);
+	const uint64_t *stack = model_array(model, at, *depth);
 
 	if (stack == NULL)
 		*depth = 0;
@@ -96,6 +96,7 @@ model_take_samples(struct model *model)
 	table = target_array(model->target, at, n);
 	if (at == 0 || table == NULL || n >= UINT32_MAX)
 		return;
+	model_charge(model, n * sizeof(*model->samples));
 	model->samples = xalloc(n * sizeof(*model->samples));
 	model->nsamples = n;
 	/* Number 0 is not used. */

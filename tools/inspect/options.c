@@ -13,8 +13,9 @@
 #include "umem/base/number.h"
 #include "umem/word.h"
 
-/* More options than any version has; a damaged target may claim more. */
-#define OPTIONS_MOST 500
+/* More options, and bytes of one, than any version has. */
+#define OPTIONS_MOST      500
+#define OPTION_BYTES_MOST 65536
 
 static uint64_t
 option_get(const struct target_options *options, const void *record,
@@ -71,6 +72,9 @@ read_variable(struct target_options *options, struct target_option *option,
 	option->at = at + option_get(options, record, L_OPTION_TARGET_AT);
 	option->bytes = option_get(options, record, L_OPTION_TARGET_SIZE);
 	free(record);
+	/* A damaged target may give any size. */
+	if (option->bytes > OPTION_BYTES_MOST)
+		return false;
 	return target_peek(options->target, option->at, &option->value,
 	    option->bytes < 8 ? option->bytes : 8);
 }

@@ -139,11 +139,21 @@ prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
 		target_prepare(model->target, at, bytes, 0);
 }
 
+uint64_t
+roots_own_bytes(struct model *model)
+{
+	uint64_t mapped =
+	    layout_variable(model->layout, model->target, L_MAPPED_BYTES);
+	uint64_t resident = target_resident(model->target);
+
+	/* A damaged target may give any number. */
+	return mapped < resident ? mapped : resident;
+}
+
 struct roots_size
 roots_measure(struct model *model, unsigned parts)
 {
-	uint64_t own =
-	    2 * layout_variable(model->layout, model->target, L_MAPPED_BYTES);
+	uint64_t own = 2 * roots_own_bytes(model);
 	struct target_size size = {0};
 	struct roots_size out;
 	double share;

@@ -11,6 +11,9 @@ struct roots_size {
 	uint64_t least;   /* if the target is copied, and read by lines */
 };
 
+/* Returns the bytes of the library's structures: at most the target's. */
+uint64_t roots_own_bytes(struct model *model);
+
 /* Estimates, before the target is held. */
 struct roots_size roots_measure(struct model *model, unsigned parts);
 

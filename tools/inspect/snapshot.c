@@ -152,6 +152,7 @@ static void
 copy_metadata(struct model *model)
 {
 	assert(target_is_still(model->target));
+	model_charge_anew(model);
 	layout_copy_variables(model->layout, model->target);
 	copy_meta_list(model, L_META_POOLS);
 	copy_meta_list(model, L_DEDICATED);
@@ -415,8 +416,7 @@ hold_structures(struct model *model, unsigned parts, bool may_lose)
 	bool is_large = false;
 
 	if (target->live) {
-		uint64_t bytes =
-		    layout_variable(model->layout, target, L_MAPPED_BYTES);
+		uint64_t bytes = roots_own_bytes(model);
 
 		memory_expect(target->name, 2 * bytes);
 		is_large = structures_are_large(target, bytes);

@@ -399,6 +399,14 @@ call_line(Dwarf_Die *unit, Dwarf_Die *scope, struct symbol_frame *frame)
 	frame->line = line_text(frame->path, (int)line);
 }
 
+static _Noreturn void
+fail_memory(void)
+{
+	fail_with(EXIT_ERROR,
+	    "the debugging information of the program takes too much memory; "
+	    "--force to try all the same");
+}
+
 /*
  * Returns the unit of an address, or NULL.  libdwfl looks only into the table
  * of address ranges, which clang does not write, and returns a neighbour for an
@@ -407,7 +415,13 @@ call_line(Dwarf_Die *unit, Dwarf_Die *scope, struct symbol_frame *frame)
 static Dwarf_Die *
 unit_of(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
 {
-	Dwarf_Die *unit = dwfl_module_addrdie(module, pc, bias);
+	Dwarf *dwarf = dwfl_module_getdwarf(module, bias);
+	Dwarf_Die *unit;
+
+	/* libdw's own function ends the process. */
+	if (dwarf != NULL)
+		dwarf_new_oom_handler(dwarf, fail_memory);
+	unit = dwfl_module_addrdie(module, pc, bias);
 
 	if (unit != NULL && dwarf_haspc(unit, pc - *bias) == 1)
 		return unit;

@@ -15,6 +15,17 @@
 
 #include "tools/inspect/target.h"
 
+/*
+ * The command looks for pages in at most so many bytes of addresses, which
+ * takes some seconds, and this many times the memory of the target.  A process
+ * may map more than it could ever use.
+ */
+#define SCAN_LEAST ((uint64_t)1 << 40)
+#define SCAN_TIMES 16
+
+/* An untouched part of this size is not in a copy. */
+#define GAP_LEAST (64 * MIB)
+
 const char *target_sysroot = "";
 
 static bool
@@ -70,6 +81,37 @@ target_of_child(int pid)
 	target->held = target->borrowed = true;
 	target->stopped_at = seconds_now();
 	return target;
+}
+
+void
+target_scan_anew(struct target *target)
+{
+	target->scan_left = SCAN_LEAST + SCAN_TIMES * target_resident(target);
+}
+
+void
+target_scan(struct target *target, uint64_t bytes)
+{
+	if (bytes > target->scan_left)
+		fail_with(EXIT_ERROR,
+		    "%s: its mappings, or structures that are damaged, cover "
+		    "too many addresses for %zu MiB of memory",
+		    target->name, (size_t)(target_resident(target) / MIB));
+	target->scan_left -= bytes;
+}
+
+uint64_t
+target_resident(const struct target *target)
+{
+	long kib, swapped;
+
+	if (!target->live)
+		return target->file_bytes;
+	kib = live_status(target->reader, "VmRSS");
+	swapped = live_status(target->reader, "VmSwap");
+	return ((uint64_t)(kib < 0 ? 0 : kib) +
+		   (uint64_t)(swapped < 0 ? 0 : swapped)) *
+	       KIB;
 }
 
 void
@@ -235,6 +277,9 @@ target_view(struct target *target, uint64_t at, uint64_t bytes)
 
 	if (!target->reads_lines)
 		return target_at(target, at, bytes);
+	/* A damaged target may give any size. */
+	if (capacity < bytes && bytes > target_resident(target))
+		return NULL;
 	if (target_mapped(target, at, bytes) < bytes)
 		return NULL;
 	if (capacity < bytes) {
@@ -410,9 +455,9 @@ bytes_before(uint64_t at)
 	return at % 64;
 }
 
-/* Copies a piece that no region overlaps. */
+/* Copies a part of a piece that no region overlaps. */
 static bool
-copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+copy_part(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 {
 	struct region region = {.at = at, .bytes = bytes};
 	char *to = find_prepared(target, at, bytes);
@@ -428,6 +473,45 @@ copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 	}
 	region.local = to;
 	target_add_region(target, region);
+	return true;
+}
+
+/*
+ * Returns the bytes before the first untouched part of a range, and sets
+ * *untouched to the bytes of that part.
+ */
+static uint64_t
+part_of(struct target *target, uint64_t at, uint64_t bytes, uint64_t *untouched)
+{
+	uint64_t done, n, gap = 0;
+	bool is_touched;
+
+	*untouched = 0;
+	if (bytes < GAP_LEAST)
+		return bytes;
+	for (done = 0; done < bytes; done += n) {
+		n = live_touched_run(
+		    target, at + done, bytes - done, &is_touched);
+		if (is_touched && gap >= GAP_LEAST)
+			break;
+		gap = is_touched ? 0 : gap + n;
+	}
+	if (gap >= GAP_LEAST)
+		*untouched = gap;
+	return done - *untouched;
+}
+
+/* Copies a piece that no region overlaps. */
+static bool
+copy_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
+{
+	uint64_t done, part, untouched;
+
+	for (done = 0; done < bytes; done += part + untouched) {
+		part = part_of(target, at + done, bytes - done, &untouched);
+		if (part != 0 && !copy_part(target, at + done, part, sparse))
+			return false;
+	}
 	return true;
 }
 

@@ -84,6 +84,7 @@ struct target {
 	bool reads_lines;    /* ... by lines, instead of packing it */
 	struct mapping *maps;
 	size_t nmaps;
+	uint64_t scan_left;    /* bytes; see target_scan() */
 	struct mapping *files; /* of a core; also those without memory in it */
 	size_t nfiles;
 	struct modules *modules; /* modules.c */
@@ -360,6 +361,16 @@ call_is_lost(const struct target *target)
 }
 
 void core_open(struct target *target);
+
+/*
+ * Counts addresses of the target whose pages are looked for, since the mappings
+ * were read or the count began anew.  Ends the command if there are too many.
+ */
+void target_scan_anew(struct target *target);
+void target_scan(struct target *target, uint64_t bytes);
+
+/* Returns the bytes that the target has in memory or swapped out. */
+uint64_t target_resident(const struct target *target);
 
 /* Indices of the required registers in the words of NT_PRSTATUS. */
 #if defined(__x86_64__)

@@ -34,6 +34,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tools/inspect/memory.h"
 #include "tools/inspect/target_file.h"
 
 #ifndef SYS_openat2
@@ -45,6 +46,12 @@
 
 /* How often to repeat a resolution while somebody renames directories. */
 #define RESOLVE_TRIES 10
+
+/*
+ * Debugging information takes at most this many times the bytes that it has on
+ * disk.  zlib and zstd compress it to a third.
+ */
+#define UNPACKED_TIMES 16
 
 #define HERE (-100) /* AT_FDCWD; <fcntl.h> declares open() otherwise */
 
@@ -312,10 +319,17 @@ target_file_link(struct target *target, const char *link)
 bool
 file_is_elf(int fd)
 {
+	static uint64_t on_disk;
 	char start[SELFMAG];
+	struct stat info;
 
-	return pread(fd, start, sizeof(start), 0) == sizeof(start) &&
-	       memcmp(start, ELFMAG, SELFMAG) == 0;
+	if (pread(fd, start, sizeof(start), 0) != sizeof(start) ||
+	    memcmp(start, ELFMAG, SELFMAG) != 0 || fstat(fd, &info) != 0)
+		return false;
+	/* A file may have compressed sections, or holes instead of data. */
+	on_disk += (uint64_t)info.st_blocks * 512;
+	memory_bound_libraries(UNPACKED_TIMES * on_disk);
+	return true;
 }
 
 void

@@ -281,6 +281,7 @@ live_open(struct target *target)
 		find_reader(target);
 		identity_note(target);
 	}
+	memory_bound_by(target_resident(target));
 }
 
 static void
@@ -323,6 +324,7 @@ live_read_maps(struct target *target)
 		fail_permission(target);
 	target->maps = NULL;
 	target->nmaps = 0;
+	target_scan_anew(target);
 	while (getline(&line, &n, file) > 0)
 		parse_mapping(target, line, &capacity);
 	free(line);
@@ -503,6 +505,7 @@ live_hold(struct target *target)
 		live_fail_gone(target);
 	assert(!target->held);
 	identity_check(target);
+	memory_bound_by(target_resident(target));
 	for (size_t i = 0; i < target->nthreads; i++) {
 		struct thread *thread = &target->threads[i];
 
@@ -830,6 +833,7 @@ each_run(
 	bool told = true;
 	int fd;
 
+	target_scan(target, bytes);
 	if (at % page != 0 || bytes % page != 0)
 		return false;
 	fd = memory_file(target, "pagemap");
@@ -935,6 +939,26 @@ measure_one_run(const struct runs *runs, uint64_t at, uint64_t bytes)
 	}
 }
 
+/*
+ * Makes a part of a copy that the target has not touched read as zeros.  The
+ * pages of a new copy do so without taking memory.
+ */
+static void
+clear_part(char *to, uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t before = -(uintptr_t)to % page, whole;
+
+	if (bytes < before + page) {
+		memset(to, 0, bytes);
+		return;
+	}
+	whole = (bytes - before) / page * page;
+	memset(to, 0, before);
+	madvise(to + before, whole, MADV_DONTNEED);
+	memset(to + before + whole, 0, bytes - before - whole);
+}
+
 /* Copies a range at once.  Returns true if some of it was readable. */
 static bool
 copy_touched(struct target *target, uint64_t at, uint64_t bytes, char *to)
@@ -949,7 +973,7 @@ copy_touched(struct target *target, uint64_t at, uint64_t bytes, char *to)
 		if (is_touched)
 			piece_add(at + done, n, to + done, NULL);
 		else
-			memset(to + done, 0, n);
+			clear_part(to + done, n);
 	}
 	return pieces_copy(target) || any;
 }

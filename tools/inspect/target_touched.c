@@ -14,9 +14,11 @@
 
 #include "tools/inspect/target.h"
 
-/* The pagemap of the process that was read last; -1: not open. */
-static int pagemap = -1;
-static int pagemap_pid;
+/* The words of the pagemap for 32 MiB in pages of 4 KiB. */
+#define WORDS_MOST 8192
+
+/* The pagemap of a process or its copy, and of which; -1: not open. */
+static int pagemap = -1, pagemap_of;
 
 static void
 pagemap_close(void)
@@ -30,15 +32,15 @@ static bool
 pagemap_read(
     const struct target *target, uint64_t page, uint64_t *words, size_t n)
 {
+	int of = target->reads_made ? target->made->pid : target->reader;
 	ssize_t bytes = (ssize_t)(n * sizeof(*words));
 	char path[64];
 
-	if (pagemap_pid != target->reader)
+	if (pagemap_of != of)
 		pagemap_close();
-	pagemap_pid = target->reader;
+	pagemap_of = of;
 	if (pagemap < 0) {
-		snprintf(
-		    path, sizeof(path), "/proc/%d/pagemap", target->reader);
+		snprintf(path, sizeof(path), "/proc/%d/pagemap", of);
 		pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	if (pagemap >= 0 && pread(pagemap, words, (size_t)bytes,
@@ -61,11 +63,12 @@ live_touched_run(
     struct target *target, uint64_t at, uint64_t bytes, bool *is_touched)
 {
 	const struct mapping *m = target_mapping(target, at);
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), words[512], first, n;
+	static uint64_t words[WORDS_MOST];
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first, n;
 	size_t i = 1;
 
 	*is_touched = true;
-	if (m == NULL || target->reads_made)
+	if (m == NULL)
 		return bytes;
 	if (m->end - at < bytes)
 		bytes = m->end - at;
@@ -75,6 +78,7 @@ live_touched_run(
 	n = (at + bytes - 1) / page - first + 1;
 	if (n > array_size(words))
 		n = array_size(words);
+	target_scan(target, n * page);
 	if (!pagemap_read(target, first, words, n))
 		return bytes;
 	*is_touched = pagemap_is_there(words[0]);

@@ -12,10 +12,13 @@
 #define PAGE_PRESENT ((uint64_t)1 << 63)
 
 void
-usage_pages_open(struct usage_pages *pages, const struct target *target)
+usage_pages_open(struct usage_pages *pages, struct target *target)
 {
 	char path[64];
 
+	pages->target = target;
+	if (target->live)
+		target_scan_anew(target);
 	pages->fd = -1;
 	pages->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	if (!target->live)
@@ -31,6 +34,7 @@ usage_pages_in(const struct usage_pages *pages, uint64_t at, uint64_t bytes)
 	uint64_t page = at / pages->page, n, present = 0;
 	uint64_t end = (at + bytes + pages->page - 1) / pages->page;
 
+	target_scan(pages->target, bytes);
 	for (; page < end; page += n) {
 		n = end - page < array_size(words) ? end - page
 						   : array_size(words);
