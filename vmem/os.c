@@ -33,6 +33,7 @@
 
 #include "vmem/os.h"
 #include "vmem/hash.h"
+#include "vmem/string.h"
 #include "vmem/syscall.h"
 #include "vmem/vdso.h"
 
@@ -485,14 +486,17 @@ os_readable(const void *at)
 }
 
 void *
-os_map_file(const char *path, size_t *bytes)
+os_map_file(const char *path, uint64_t inode, size_t *bytes)
 {
 	int fd = os_open(path);
-	long size, at = -1;
+	long size = 0, at = -1;
+	struct os_file file;
 
 	if (fd < 0)
 		return NULL;
-	size = kernel_call(SYS_lseek, fd, 0, SEEK_END, 0);
+	if (os_file_of(fd, &file) && file.is_regular &&
+	    (inode == 0 || inode == file.inode))
+		size = kernel_call(SYS_lseek, fd, 0, SEEK_END, 0);
 	if (size > 0)
 		at = syscall6(SYS_mmap, 0, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	os_close(fd);
@@ -834,6 +838,7 @@ os_file_of(int fd, struct os_file *file)
 	file->inode = info.st_ino;
 	file->is_character = S_ISCHR(info.st_mode);
 	file->is_pipe = S_ISFIFO(info.st_mode);
+	file->is_regular = S_ISREG(info.st_mode);
 	return true;
 }
 
@@ -854,8 +859,8 @@ os_parent_id(void)
 int
 os_open(const char *path)
 {
-	return (int)kernel_call(
-	    SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	return (int)kernel_call(SYS_openat, AT_FDCWD, (long)path,
+	    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 }
 
 size_t
@@ -875,12 +880,40 @@ os_close(int fd)
 	kernel_call(SYS_close, fd, 0, 0, 0);
 }
 
+/* Is the path in a folder in which only the system makes links? */
+static bool
+is_system_link(const char *path)
+{
+	static const char *const folders[] = {
+	    "/dev/", "/dev/fd/", "/proc/self/fd/"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const char *name = path + strlen(folders[i]);
+
+		if (string_begins_with(path, folders[i]) &&
+		    name[string_span(name, "/")] == '\0')
+			return true;
+	}
+	return false;
+}
+
 int
 os_open_append(const char *path)
 {
-	return (int)kernel_call(SYS_openat, AT_FDCWD, (long)path,
-	    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	int follow = is_system_link(path) ? 0 : O_NOFOLLOW;
+	int fd = (int)kernel_call(SYS_openat, AT_FDCWD, (long)path,
+	    follow | O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK |
+		O_NOCTTY,
 	    S_IRUSR | S_IWUSR);
+	struct os_file file;
+
+	if (fd < 0)
+		return fd;
+	if (os_file_of(fd, &file) &&
+	    (file.is_regular || file.is_character || file.is_pipe))
+		return fd;
+	os_close(fd);
+	return -EINVAL;
 }
 
 bool

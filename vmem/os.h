@@ -124,10 +124,10 @@ bool os_resident(void *at, size_t bytes, unsigned char *pages);
 bool os_readable(const void *at);
 
 /*
- * Map a file read-only and store its size.  os_unmap() unmaps it.  Returns NULL
- * on failure.
+ * Map a regular file read-only and store its size.  os_unmap() unmaps it.
+ * Returns NULL on failure, or if the file has another inode; 0: any.
  */
-void *os_map_file(const char *path, size_t *bytes);
+void *os_map_file(const char *path, uint64_t inode, size_t *bytes);
 
 /* Name a range in /proc/PID/maps if the kernel can; text is static. */
 void os_name(void *at, size_t bytes, const char *text);
@@ -232,6 +232,7 @@ struct os_file {
 	uint64_t device, inode;
 	bool is_character; /* a character device, such as a terminal */
 	bool is_pipe;
+	bool is_regular;
 };
 
 /* Describe the file of a descriptor; false if the descriptor is not open. */
@@ -240,7 +241,7 @@ bool os_file_of(int fd, struct os_file *file);
 /* Does a program that this one executes get the descriptor? */
 bool os_is_inherited(int fd);
 
-/* Open a file for os_read(); negative on failure. */
+/* Open a file for os_read(), without waiting; negative on failure. */
 int os_open(const char *path);
 
 /* Read up to n bytes; 0 at the end of the file and on failure. */
@@ -248,8 +249,11 @@ size_t os_read(int fd, void *buffer, size_t n);
 void os_close(int fd);
 
 /*
- * Open a file to append to it, and create it if it does not exist, for its
- * owner only.  Does not wait for a reader of a FIFO.  Negative on failure.
+ * Open a regular file, a character device or a FIFO to append to it, and create
+ * a file if there is none, for its owner only.  Does not wait for a reader of a
+ * FIFO.  Negative on failure, and if the path ends in a symbolic link: another
+ * user may have made it.  Links in /dev and /proc/self/fd are those of the
+ * system, which /dev/stderr is.
  */
 int os_open_append(const char *path);
 

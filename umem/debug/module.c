@@ -225,6 +225,17 @@ modules_delete(struct modules *all)
 		os_unmap(all, align_up(sizeof(*all), os_page_size()));
 }
 
+uint64_t
+module_inode(uintptr_t address)
+{
+	struct modules *all = modules_create();
+	const struct module *m = all == NULL ? NULL : module_at(all, address);
+	uint64_t inode = m == NULL ? 0 : m->inode;
+
+	modules_delete(all);
+	return inode;
+}
+
 const char *
 modules_find(struct modules *all, uintptr_t address, uintptr_t *in_file)
 {
@@ -305,7 +316,7 @@ module_read_id(struct modules *all, const struct module *m, char *id)
 	id[0] = '\0';
 	if (fd < 0)
 		return;
-	if (os_file_of(fd, &file) && file.inode == m->inode)
+	if (os_file_of(fd, &file) && file.is_regular && file.inode == m->inode)
 		while (
 		    (nread = os_read(fd, all->head + n, HEAD_BYTES - n)) != 0)
 			n += nread;

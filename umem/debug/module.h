@@ -22,6 +22,9 @@ void modules_delete(struct modules *modules);
 const char *modules_find(
     struct modules *modules, uintptr_t address, uintptr_t *in_file);
 
+/* Returns the inode of the file that is mapped at this address; 0: none. */
+uint64_t module_inode(uintptr_t address);
+
 /* Bytes of the text of a build ID, with its final 0. */
 #define MODULE_ID_BYTES 129
 

@@ -101,7 +101,7 @@ object_read_file(struct code_object *object, const struct program *p)
 	/* A filter may end a confined process for an open(). */
 	if (os_is_confined())
 		return;
-	file = os_map_file("/proc/self/exe", &bytes);
+	file = os_map_file("/proc/self/exe", /* any */ 0, &bytes);
 	if (file == NULL)
 		return;
 	s = file_eh_frame(file, bytes);

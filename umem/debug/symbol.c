@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include "umem/debug/module.h"
 #include "umem/debug/object.h"
 #include "umem/debug/symbol.h"
 #include "vmem/os.h"
@@ -157,6 +158,18 @@ symbol_object(const void *p)
 	return string_path_base(object_path(&object));
 }
 
+/* Maps the file of an object, unless another file is at its path now. */
+static char *
+map_object(const char *path, uintptr_t address, size_t *bytes)
+{
+	uint64_t inode;
+
+	if (*path == '\0')
+		return os_map_file("/proc/self/exe", /* any */ 0, bytes);
+	inode = module_inode(address);
+	return inode == 0 ? NULL : os_map_file(path, inode, bytes);
+}
+
 void
 symbol_text(struct message *m, uintptr_t pc)
 {
@@ -177,8 +190,7 @@ symbol_text(struct message *m, uintptr_t pc)
 	dynamic_search(&object, at, &best);
 	/* A filter may end a confined process for an open(). */
 	if (best.name == NULL && !os_is_confined())
-		file = os_map_file(
-		    *path == '\0' ? "/proc/self/exe" : path, &bytes);
+		file = map_object(path, pc - 1, &bytes);
 	if (file != NULL && file_table(file, bytes, &table))
 		table_search(&table, at, &best);
 	path = object_path(&object);
