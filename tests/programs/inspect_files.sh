@@ -63,7 +63,7 @@ fail() {
 	exit 1
 }
 
-# fifo NAME - makes a FIFO whose writer waits until somebody opens it
+# fifo NAME - makes a FIFO, and a writer that waits until somebody opens it
 writers=
 trap 'kill $writers 2>/dev/null' EXIT
 fifo() {

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A small process whose structures name much memory, or overlap, makes the
-# command neither take much memory nor work for long.  It prints what it can
-# read, or ends with one line and status 2.
+# If the structures of a small process name much memory, or overlap, the
+# command neither takes much memory nor works for long.  It prints the rest, or
+# ends with one line and status 2.
 # timeout: 300
 set -u
 # shellcheck source=tests/programs/inspect/library.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The files of UMEM_OPTIONS=log and stats: a symbolic link at the end of the path
-# is not followed, except in /dev and /proc/self/fd, and only regular files,
+# The files of UMEM_OPTIONS=log and stats: a symbolic link at the end of the
+# path is not followed, except in /dev and /proc/self/fd, and only regular files,
 # character devices and FIFOs with a reader are written to.  Nothing waits.
 # umem_dump() and a report wait for no FIFO in the place of a mapped file.
 # timeout: 60
@@ -61,7 +61,7 @@ ln -s folder way
 run stats=way/stats
 grep -q '^process ' folder/stats || fail "no folder behind a link"
 
-# Links of the system lead to what the process has open.
+# Links of the system lead to the files that the process has open.
 for path in /dev/stderr /dev/fd/2 /proc/self/fd/2; do
 	run stats=$path
 	grep -q '^process ' err || fail "$path is not written to"

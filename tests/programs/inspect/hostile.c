@@ -1,7 +1,7 @@
 /*
- * A process of a few MiB whose structures of the library an attacker has
- * changed.  It finds them as the command umem does, by the library's
- * description of itself.  The argument is the kind of change; see change().
+ * A process of a few MiB that changes the library's structures as an attacker
+ * would.  It finds them as the command umem does, by the library's description
+ * of itself.  The argument is the kind of change; see change().
  */
 #define _GNU_SOURCE
 #include <stdio.h>
