@@ -884,7 +884,8 @@ os_close(int fd)
 static bool
 is_system_link(const char *path)
 {
-	static const char *const folders[] = {
+	/* Without pointers, which the loader would relocate. */
+	static const char folders[][16] = {
 	    "/dev/", "/dev/fd/", "/proc/self/fd/"};
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {

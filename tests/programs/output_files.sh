@@ -1,7 +1,8 @@
 #!/bin/bash
 # The files of UMEM_OPTIONS=log and stats: a symbolic link at the end of the
-# path is not followed, except in /dev and /proc/self/fd, and only regular files,
-# character devices and FIFOs with a reader are written to.  Nothing waits.
+# path is not followed, except in /dev and /proc/self/fd, and only regular
+# files, character devices and FIFOs with a reader are written to.  Nothing
+# waits.
 # umem_dump() and a report wait for no FIFO in the place of a mapped file.
 # timeout: 60
 set -eu
