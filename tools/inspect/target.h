@@ -73,7 +73,7 @@ struct target {
 	int pid;
 	int reader; /* a live thread of it: the first may have ended */
 	struct identity identity;
-	int memory; /* of the program that ran at target_open(); -1: none */
+	int memory; /* of the program that ran before the stop; -1: none */
 	bool live;
 	bool held;           /* live, and this command stopped its threads */
 	struct call call;    /* held, and its thread is in a system call */

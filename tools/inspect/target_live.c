@@ -248,17 +248,25 @@ identity_of(struct target *target)
 	return identity;
 }
 
+static void
+identity_note(struct target *target)
+{
+	target->identity = identity_of(target);
+	target->memory = -1;
+}
+
 /*
- * Notes which program the process runs.  The file mem is the memory of the
+ * Opens the memory of the program for writes.  The file mem stays that of the
  * program that runs when it is opened: if a thread that does not stop is in
  * execve(), a write later fails instead of reaching the next program.
  */
 static void
-identity_note(struct target *target)
+memory_open(struct target *target)
 {
 	char path[64];
 
-	target->identity = identity_of(target);
+	if (target->memory >= 0)
+		return;
 	snprintf(path, sizeof(path), "/proc/%d/mem", reader_tid(target));
 	target->memory = open(path, O_RDWR | O_CLOEXEC);
 }
@@ -497,6 +505,7 @@ identity_check(struct target *target)
 void
 live_hold(struct target *target)
 {
+	memory_open(target);
 	target->stopped_at = seconds_now();
 	target->nthreads = 0;
 	while (seize_round(target) != 0)
