@@ -18,7 +18,8 @@
  *	  mapping is in the way, the mapping becomes a hole, and step 1 begins
  *	  again.
  *	3 The states of the units become clean.  If one is being purged, the
- *	  thread waits for the end of the purge.
+ *	  thread waits for the end of the purge.  If that takes too long, step 1
+ *	  begins again, above all units that were ever purged.
  *
  * Free
  *	The units become dirty, then the arena receives them.  The pages stay
@@ -69,27 +70,38 @@ heap_set_policy(int policy_flag)
 	policy = policy_flag;
 }
 
-/* Alignment of a block: it starts phase bytes above a multiple of align. */
+/*
+ * Place of a block: it starts phase bytes above a multiple of align, and not
+ * below the address from.
+ */
 struct placement {
 	size_t align;
 	size_t phase;
+	uintptr_t from; /* 0: anywhere */
 };
+
+/* Can a quantum cache of the arena have the block? */
+static bool
+is_plain(struct placement placement)
+{
+	return placement.align <= HEAP_UNIT && placement.from == 0;
+}
 
 static void *
 units_alloc(size_t bytes, struct placement placement)
 {
 	int flags = VM_NOSLEEP | policy;
 
-	if (placement.align <= HEAP_UNIT)
+	if (is_plain(placement))
 		return vmem_alloc(heap_arena, bytes, flags);
 	return vmem_xalloc(heap_arena, bytes, placement.align, placement.phase,
-	    0, NULL, NULL, flags);
+	    0, (void *)placement.from, NULL, flags);
 }
 
 static void
 units_free(void *at, size_t bytes, struct placement placement)
 {
-	if (placement.align <= HEAP_UNIT)
+	if (is_plain(placement))
 		vmem_free(heap_arena, at, bytes);
 	else
 		vmem_xfree(heap_arena, at, bytes);
@@ -118,7 +130,12 @@ block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 		enum commit_result got =
 		    heap_commit((uintptr_t)at + bytes, bytes);
 		if (likely(got == COMMITTED)) {
-			*zeroed = heap_states_clear(at, bytes);
+			if (unlikely(!heap_states_clear(at, bytes, zeroed))) {
+				units_free(at, bytes, placement);
+				placement.from = heap_states_end();
+				nfailed++;
+				continue;
+			}
 			if (likely(heap_limit_keep()))
 				return at;
 			/* Clean units were not written to: they stay clean. */
@@ -139,14 +156,14 @@ block_alloc(size_t bytes, struct placement placement, bool *zeroed)
 void *
 heap_alloc(size_t bytes, size_t align, bool *zeroed)
 {
-	return block_alloc(bytes, (struct placement){align, 0}, zeroed);
+	return block_alloc(bytes, (struct placement){align, 0, 0}, zeroed);
 }
 
 void *
 heap_alloc_same_offset(size_t bytes, const void *like, bool *zeroed)
 {
 	struct placement placement = {
-	    HUGE_PAGE, (uintptr_t)like & (HUGE_PAGE - 1)};
+	    HUGE_PAGE, (uintptr_t)like & (HUGE_PAGE - 1), 0};
 	void *at = block_alloc(bytes, placement, zeroed);
 
 	return at != NULL ? at : heap_alloc(bytes, HEAP_UNIT, zeroed);
@@ -179,7 +196,9 @@ heap_grow(void *at, size_t oldbytes, size_t newbytes, bool *zeroed)
 	__atomic_sub_fetch(&heap_ngrowing, 1, __ATOMIC_SEQ_CST);
 	if (!grown)
 		return false;
-	*zeroed = heap_states_clear(end, newbytes - oldbytes);
+	while (!heap_states_clear(end, newbytes - oldbytes, zeroed))
+		if (vmem_shrink(heap_arena, at, newbytes, oldbytes))
+			return false;
 	/* If there is no memory to undo it, the block keeps its new size. */
 	return heap_limit_keep() || !heap_shrink(at, newbytes, oldbytes);
 }
@@ -188,11 +207,13 @@ bool
 heap_shrink(void *at, size_t oldbytes, size_t newbytes)
 {
 	char *end = (char *)at + newbytes;
+	bool zeroed;
 
 	heap_states_mark(end, oldbytes - newbytes);
 	if (vmem_shrink(heap_arena, at, oldbytes, newbytes))
 		return true;
-	heap_states_clear(end, oldbytes - newbytes);
+	while (!heap_states_clear(end, oldbytes - newbytes, &zeroed))
+		continue;
 	return false;
 }
 

@@ -86,16 +86,23 @@ bool heap_states_start(void);
 /* Commit the states of all units below end; the caller holds heap_lock. */
 bool heap_states_commit_locked(uintptr_t end);
 
-/* Clear the states of an allocated block; true if all units were clean. */
-bool heap_states_clear(void *at, size_t bytes);
+/*
+ * Clear the states of an allocated block, and store whether all units were
+ * clean.  False if a purge of a unit does not end in time: then the states are
+ * those of a block that is about to be freed.
+ */
+bool heap_states_clear(void *at, size_t bytes, bool *zeroed);
 
 /* Mark the units of a block, which is about to be freed, as dirty. */
 void heap_states_mark(void *at, size_t bytes);
 
+/* The address from which on no unit was ever dirty. */
+uintptr_t heap_states_end(void);
+
 /* Are all units in [from, to) clean? */
 bool heap_states_are_clean(uintptr_t from, uintptr_t to);
 
-/* In the child: no thread purges. */
+/* In the child: no other thread purges. */
 void heap_states_after_fork(void);
 
 #endif

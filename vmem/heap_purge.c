@@ -14,6 +14,11 @@
  * unit to a caller that could write to it.  This needs no lock, and the only
  * thread that waits for a purge is the thread that has allocated the unit.
  *
+ * A purge calls madvise() of libc, which the program may have replaced (os.c)
+ * by a function that allocates, or waits for a thread that does.  Therefore the
+ * wait has a limit, the purging thread itself does not wait, and both then
+ * allocate units that were never dirty, which no thread purges.
+ *
  * The states of units from nmarked on are not read, because most processes end
  * before they free a unit, and then have no page of the table.  A thread raises
  * nmarked before it stores the states of a block and frees it to the arena, and
@@ -55,6 +60,9 @@
 /* A thread that waits for a purge looks again after this time. */
 #define PURGE_WAIT_NS 1000000
 
+/* After a thread has waited for so long, no thread waits for that purge. */
+#define PURGE_WAIT_MOST_NS 100000000
+
 static uint8_t *states;      /* [atomic] state of each unit */
 static size_t nmarked;       /* [atomic] units from here on were never dirty */
 static uintptr_t states_end; /* [heap_lock] end of committed states */
@@ -63,6 +71,7 @@ static size_t nallocated;    /* [atomic] units allocated, cumulative */
 static size_t
     nallocated_clean;       /* [atomic] units of nallocated that were clean */
 static uint32_t purge_word; /* [atomic] counts purges; futex word */
+static bool purge_is_stuck; /* [atomic] no thread waits for purges */
 
 bool
 heap_states_start(void)
@@ -148,29 +157,49 @@ word_clear(uint64_t *word, size_t *nwere)
 	return true;
 }
 
-/* Clear the state of an allocated unit; true if the unit was clean. */
-static bool
+/*
+ * Wait until a unit is not being purged, and return its state then.  Returns
+ * STATE_PURGING if it still is.
+ */
+static uint8_t
+purge_await(const uint8_t *state)
+{
+	uint64_t from = os_now_ns();
+
+	for (;;) {
+		uint32_t word = __atomic_load_n(&purge_word, __ATOMIC_ACQUIRE);
+		uint8_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+
+		if (is != STATE_PURGING || os_is_taking() ||
+		    __atomic_load_n(&purge_is_stuck, __ATOMIC_RELAXED))
+			return is;
+		os_futex_wait(&purge_word, word, PURGE_WAIT_NS);
+		if (os_now_ns() - from >= PURGE_WAIT_MOST_NS)
+			__atomic_store_n(
+			    &purge_is_stuck, true, __ATOMIC_RELAXED);
+	}
+}
+
+/*
+ * Clear the state of an allocated unit, and return the earlier state.  It is
+ * left alone if that is STATE_PURGING.
+ */
+static uint8_t
 unit_state_clear(uint8_t *state)
 {
 	uint8_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 
-	if (likely(was == STATE_CLEAN))
-		return true;
-	for (;;) {
+	while (unlikely(was != STATE_CLEAN)) {
 		if (was == STATE_PURGING) {
-			uint32_t word =
-			    __atomic_load_n(&purge_word, __ATOMIC_ACQUIRE);
-			if (__atomic_load_n(state, __ATOMIC_ACQUIRE) ==
-			    STATE_PURGING)
-				os_futex_wait(&purge_word, word, PURGE_WAIT_NS);
-			was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
-		} else if (was == STATE_CLEAN) {
-			return true;
+			was = purge_await(state);
+			if (was == STATE_PURGING)
+				break;
 		} else if (__atomic_compare_exchange_n(state, &was, 0, false,
 			       __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-			return false;
+			break;
 		}
 	}
+	return was;
 }
 
 /* The first unit up to end whose state, and all above, need not be read. */
@@ -180,27 +209,45 @@ first_unmarked(size_t end)
 	return heap_min(end, __atomic_load_n(&nmarked, __ATOMIC_RELAXED));
 }
 
+uintptr_t
+heap_states_end(void)
+{
+	return heap_window.base +
+	       (__atomic_load_n(&nmarked, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT);
+}
+
 bool
-heap_states_clear(void *at, size_t bytes)
+heap_states_clear(void *at, size_t bytes, bool *zeroed)
 {
 	size_t first = unit_index(at);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
-	size_t nwere = 0;
+	size_t nwere = 0, i;
 
 	size_t end = first_unmarked(first + n);
+	uint8_t was = STATE_CLEAN;
 
-	__atomic_add_fetch(&nallocated, n, __ATOMIC_RELAXED);
-	for (size_t i = first; i < end;)
-		if (is_word(i, end) && word_clear(word_of(i), &nwere))
-			i += 8;
-		else
-			nwere += !unit_state_clear(&states[i++]);
+	for (i = first; i < end; i++) {
+		if (is_word(i, end) && word_clear(word_of(i), &nwere)) {
+			i += 7;
+			continue;
+		}
+		was = unit_state_clear(&states[i]);
+		if (unlikely(was == STATE_PURGING))
+			break;
+		nwere += was != STATE_CLEAN;
+	}
 	if (nwere != 0)
 		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
+	if (unlikely(was == STATE_PURGING)) {
+		heap_states_mark(at, (i - first) << HEAP_UNIT_SHIFT);
+		return false;
+	}
+	__atomic_add_fetch(&nallocated, n, __ATOMIC_RELAXED);
 	if (nwere != n)
 		__atomic_add_fetch(
 		    &nallocated_clean, n - nwere, __ATOMIC_RELAXED);
-	return nwere == 0;
+	*zeroed = nwere == 0;
+	return true;
 }
 
 static uint8_t
@@ -312,6 +359,7 @@ heap_purge(uint64_t age_ns, size_t limit)
 		bool done =
 		    os_purge((char *)heap_window.base + (i << HEAP_UNIT_SHIFT),
 			n << HEAP_UNIT_SHIFT);
+		__atomic_store_n(&purge_is_stuck, false, __ATOMIC_RELAXED);
 		for (size_t j = 0; j < n; j++)
 			__atomic_store_n(&states[i + j],
 			    done ? STATE_CLEAN : was[j], __ATOMIC_RELEASE);
@@ -376,9 +424,12 @@ heap_states_after_fork(void)
 		}
 		/*
 		 * The purging thread and the threads that wait for it do not
-		 * exist in the child.
+		 * exist in the child, unless the function that a purge calls
+		 * has forked.
 		 */
-		if (states[i] == STATE_PURGING)
+		if (states[i] == STATE_PURGING &&
+		    !os_is_taking_from(
+			(void *)(heap_window.base + (i << HEAP_UNIT_SHIFT))))
 			states[i] = epoch;
 		n += states[i] != STATE_CLEAN;
 	}

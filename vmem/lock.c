@@ -315,6 +315,12 @@ lock_is_held(const struct lock *lock)
 {
 	return am_forking() || held_lock[lock->rank] == lock;
 }
+
+bool
+lock_is_any_held(void)
+{
+	return held != 0;
+}
 #endif
 
 void

@@ -77,6 +77,15 @@ bool lock_is_held(const struct lock *lock);
  */
 #define lock_assert_held(lock) umem_assert(lock_is_held(lock))
 
+/* Does the calling thread hold any lock?  Exists in debug builds only. */
+bool lock_is_any_held(void);
+
+/*
+ * Abort a debug build if the calling thread holds a lock.  A function that
+ * calls functions of the program begins with it.
+ */
+#define lock_assert_none_held() umem_assert(!lock_is_any_held())
+
 /*
  * Take and release a lock in the atfork handlers, without the check of ranks.
  * The handlers hold many locks of one rank.

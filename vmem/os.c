@@ -5,6 +5,25 @@
  * cancellation points, and may not be ready when the dynamic loader first calls
  * malloc().
  *
+ * Calls that take memory away
+ *	The drivers of network cards (UCX, Open MPI, libfabric) keep memory of
+ *	the program registered, and replace or patch madvise(), mmap() and
+ *	others of libc, to learn when the pages of an address go away.  So
+ *	os_purge(), os_decommit() and os_move() call libc's functions.  Pages
+ *	that the program has never had, those of the library's own tables and
+ *	of units that are clean, need no such call: os_unmap() and the rest
+ *	make system calls.
+ *
+ *	A function that has replaced libc's may allocate and free, and may wait
+ *	for a lock of the program whose holder allocates.  Therefore
+ *	- the caller holds no lock of the library, and no thread waits without
+ *	  a limit for the end of a purge (heap_purge.c);
+ *	- in such a function, os_purge() and os_move() refuse and os_decommit()
+ *	  makes the system call, so that there is no recursion;
+ *	- the thread is not cancelled there.
+ *	mremap() is not called: that of UCX up to 1.13 passes on four of the
+ *	five arguments, and the kernel would unmap any address.
+ *
  * Failure injection: os.c counts the requests, and those in a chosen interval
  * of the count fail.  Because the test reads one word on a path that ends in a
  * system call anyway, it is always compiled in, and every build can be tested
@@ -16,6 +35,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -33,6 +53,7 @@
 
 #include "vmem/os.h"
 #include "vmem/hash.h"
+#include "vmem/lock.h"
 #include "vmem/string.h"
 #include "vmem/syscall.h"
 #include "vmem/vdso.h"
@@ -219,11 +240,82 @@ os_commit(void *at, size_t bytes)
 		   PROT_READ | PROT_WRITE, 0) == 0;
 }
 
+/*
+ * The range that a function of libc is taking from the program.  Volatile: the
+ * headers of libc tell the compiler that madvise() calls nothing here.
+ */
+static __thread volatile struct {
+	char *at;
+	size_t bytes; /* 0: none */
+} taken;
+
+/* What is restored after the call. */
+struct taking {
+	int error, cancel;
+};
+
+static void
+taking_begin(struct taking *before, void *at, size_t bytes)
+{
+	umem_assert(taken.bytes == 0);
+	lock_assert_none_held();
+	before->error = errno;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel);
+	taken.at = at;
+	taken.bytes = bytes;
+}
+
+static void
+taking_end(const struct taking *before)
+{
+	int disabled;
+
+	taken.bytes = 0;
+	pthread_setcancelstate(before->cancel, &disabled);
+	errno = before->error;
+}
+
+bool
+os_is_taking(void)
+{
+	return taken.bytes != 0;
+}
+
+bool
+os_is_taking_from(const void *at)
+{
+	return (uintptr_t)at - (uintptr_t)taken.at < taken.bytes;
+}
+
+/* Returns 0 or a negated error number. */
+static int
+take_pages(void *at, size_t bytes, int advice)
+{
+	struct taking before;
+	int error;
+
+	taking_begin(&before, at, bytes);
+	error = madvise(at, bytes, advice) == 0 ? 0 : -errno;
+	taking_end(&before);
+	return error;
+}
+
 bool
 os_decommit(void *at, size_t bytes)
 {
-	return map_anonymous(at, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED) ==
-	       at;
+	struct taking before;
+	void *got;
+
+	if (os_is_taking())
+		return map_anonymous(at, bytes, PROT_NONE,
+			   MAP_NORESERVE | MAP_FIXED) == at;
+	if (!request_count())
+		return false;
+	taking_begin(&before, at, bytes);
+	got = mmap(at, bytes, PROT_NONE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	taking_end(&before);
+	return got == at;
 }
 
 bool
@@ -319,7 +411,7 @@ pause_is_over(const struct purge_pause *pause)
 {
 	uint64_t end = __atomic_load_n(&pause->end_ns, __ATOMIC_RELAXED);
 
-	return likely(end == 0) || os_now_ns() >= end;
+	return !os_is_taking() && (likely(end == 0) || os_now_ns() >= end);
 }
 
 bool
@@ -354,15 +446,14 @@ os_purge(void *at, size_t bytes)
 {
 	bool forced = purge_is_forced();
 	struct purge_pause *pause = &purge_pauses[forced];
-	long error;
+	int error;
 
 	if (!os_may_purge() || !request_count())
 		return false;
-	error =
-	    kernel_call(SYS_madvise, (long)at, (long)bytes, MADV_DONTNEED, 0);
+	/* Functions that replace madvise() know this advice only. */
+	error = take_pages(at, bytes, MADV_DONTNEED);
 	if (error == -EINVAL && forced)
-		error = kernel_call(SYS_madvise, (long)at, (long)bytes,
-		    MADV_DONTNEED_LOCKED, 0);
+		error = take_pages(at, bytes, MADV_DONTNEED_LOCKED);
 	if (error == 0)
 		purge_accepted(pause);
 	else
@@ -379,6 +470,8 @@ os_purge(void *at, size_t bytes)
  * nothing.  There they are a single mapping, and the kernel can refuse the
  * second move only for want of its own memory.  In that case the target is
  * mapped again, unless it is still mapped, and the pages are copied.
+ *
+ * A call of madvise() then says that the source has lost its pages.
  */
 bool
 os_move(void *to, void *via, void *from, size_t bytes)
@@ -392,13 +485,16 @@ os_move(void *to, void *via, void *from, size_t bytes)
 	if (is_error(at))
 		return false;
 	if (syscall6(SYS_mremap, at, (long)bytes, (long)bytes,
-		MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0) == (long)to)
-		return true;
-	syscall6(SYS_mmap, (long)to, (long)bytes, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-	    -1, 0);
-	memcpy(to, (void *)at, bytes);
-	kernel_call(SYS_munmap, at, (long)bytes, 0, 0);
+		MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0) != (long)to) {
+		syscall6(SYS_mmap, (long)to, (long)bytes,
+		    PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+			MAP_FIXED_NOREPLACE,
+		    -1, 0);
+		memcpy(to, (void *)at, bytes);
+		kernel_call(SYS_munmap, at, (long)bytes, 0, 0);
+	}
+	take_pages(from, bytes, MADV_DONTNEED);
 	return true;
 }
 

@@ -2,7 +2,9 @@
  * os.h - the interface to the kernel
  *
  * Only os.c makes system calls.  No function here changes errno or is a
- * cancellation point.  A test can make memory and membarrier requests fail
+ * cancellation point.  os_purge(), os_decommit() and os_move() take pages from
+ * the program by libc's functions, which the program may have replaced: the
+ * caller holds no lock.  A test can make memory and membarrier requests fail
  * (os_fail_nth()).  Addresses and sizes of ranges are multiples of the page
  * size, in bytes.
  */
@@ -102,6 +104,14 @@ void os_purge_forbid(bool forbid);
 /* Would os_purge() make a system call now?  Would it if it were forced? */
 bool os_may_purge(void);
 bool os_may_purge_by_force(void);
+
+/*
+ * Is the caller in a function that the program has put in the place of libc's,
+ * called by one of the three functions that take pages away?  The second
+ * function also says whether this address is among them.
+ */
+bool os_is_taking(void);
+bool os_is_taking_from(const void *at);
 
 /* Let the next os_purge() make a system call, despite earlier refusals. */
 void os_purge_resume(void);

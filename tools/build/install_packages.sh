@@ -32,7 +32,7 @@ bench="$demo g++ sqlite3 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 fresh='debootstrap git'
 vm="$build pkg-config gcc-aarch64-linux-gnu cpio"
 matrix="$test clang qemu-user-static"
-stress="$matrix $fresh nodejs default-jdk-headless postgresql php-cli
+stress="$matrix $fresh nodejs default-jdk-headless postgresql libucx-dev php-cli
 	php-bcmath php-bz2 php-curl php-gd php-gmp php-intl php-mbstring php-mysql
 	php-readline php-soap php-sqlite3 php-xml php-zip"
 

@@ -208,9 +208,12 @@ page_purge(struct slab_store *store, size_t limit)
 	uint32_t left = __atomic_load_n(&store->nslabs, __ATOMIC_RELAXED);
 	size_t purged = 0;
 
-	/* Free chunks of a debugged cache keep their contents. */
+	/*
+	 * Free chunks of a debugged cache keep their contents.  A function that
+	 * a purge has called may be here while its slab is isolated.
+	 */
 	if (store->source != NULL || store->constructs ||
-	    store->is_type_stable || store->record_bytes != 0)
+	    store->is_type_stable || store->record_bytes != 0 || os_is_taking())
 		return 0;
 	page_purge_recover(store);
 	while (left-- > 0 && purged < limit && os_may_purge() &&
