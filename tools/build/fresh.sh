@@ -3,8 +3,8 @@
 #
 #	tools/build/fresh.sh FOLDER [RELEASE...]
 #
-# For each release (bookworm and trixie by default), debootstrap installs a
-# minimal system with make and git below FOLDER.  The committed tree is cloned
+# For each release (bookworm, trixie and forky by default), debootstrap installs
+# a minimal system with make and git below FOLDER.  The committed tree is cloned
 # into it, and the commands of README.md's section "Use" run there in README's
 # order.  Each must succeed without a compiler's warning; the tests must count
 # no failure.
@@ -47,7 +47,7 @@ skip() {
 mkdir -p "$1" || exit
 folder=$(readlink -f "$1")
 shift
-[ $# -gt 0 ] || set -- bookworm trixie
+[ $# -gt 0 ] || set -- bookworm trixie forky
 [ "$(id -u)" = 0 ] || skip "only root can install a Debian system"
 command -v debootstrap >/dev/null || skip "no debootstrap"
 isolated=(unshare --mount --pid --fork --kill-child)
@@ -87,20 +87,23 @@ trap 'exit 1' HUP INT TERM
 
 # bootstrap RELEASE - a minimal system with make and git in $root
 bootstrap() {
-	local tarball=$folder/$1.tar.gz
+	local tarball=$folder/$1.tar.gz script=
 	local -a options=(--variant=minbase '--include=make,git')
+
+	# An older debootstrap does not know a newer release, which is like sid.
+	[ -e "/usr/share/debootstrap/scripts/$1" ] || script=sid
 
 	# Fails if the mirror has replaced a package meanwhile.
 	if [ -f "$tarball" ]; then
 		debootstrap "${options[@]}" --unpack-tarball="$tarball" \
-		    "$1" "$root" "$MIRROR" && return
+		    "$1" "$root" "$MIRROR" $script && return
 		rm -rf "$tarball" "$root"
 	fi
 	debootstrap "${options[@]}" --make-tarball="$tarball.new" \
-	    "$1" "$root.packages" "$MIRROR" &&
+	    "$1" "$root.packages" "$MIRROR" $script &&
 	    mv "$tarball.new" "$tarball" &&
 	    debootstrap "${options[@]}" --unpack-tarball="$tarball" \
-		"$1" "$root" "$MIRROR"
+		"$1" "$root" "$MIRROR" $script
 }
 
 # prepare - two settings of this machine's owner, as in Debian's containers
