@@ -335,6 +335,12 @@ bool live_poke(
  */
 uint64_t live_touched_run(
     struct target *target, uint64_t at, uint64_t bytes, bool *is_touched);
+/*
+ * Reads n words of /proc/PID/pagemap, which stays open: a process with many
+ * threads has thousands of ranges.  Returns false if the kernel hides them.
+ */
+bool live_pagemap(
+    const struct target *target, uint64_t page, uint64_t *words, size_t n);
 /* Is the page of this word of /proc/PID/pagemap present or swapped out? */
 static inline bool
 pagemap_is_there(uint64_t word)

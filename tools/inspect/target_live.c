@@ -144,15 +144,15 @@ reader_tid(const struct target *target)
 	return target->nthreads ? target->threads[0].tid : target->reader;
 }
 
-/* Opens a file of /proc that describes the memory. */
+/* Opens the memory of the target. */
 static int
-memory_file(const struct target *target, const char *name)
+memory_file(const struct target *target)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s",
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem",
 	    target->reads_made ? target->made->pid : target->pid,
-	    reader_tid(target), name);
+	    reader_tid(target));
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -588,7 +588,7 @@ void
 live_use_copy(struct target *target)
 {
 	assert(copy_memory < 0 && target->reads_made);
-	copy_memory = memory_file(target, "mem");
+	copy_memory = memory_file(target);
 }
 
 void
@@ -840,21 +840,16 @@ each_run(
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = at;
 	static uint64_t entries[8192];
 	bool told = true;
-	int fd;
 
 	target_scan(target, bytes);
 	if (at % page != 0 || bytes % page != 0)
-		return false;
-	fd = memory_file(target, "pagemap");
-	if (fd < 0)
 		return false;
 	while (bytes > 0 && told) {
 		uint64_t n = bytes / page, i = 0;
 
 		if (n > array_size(entries))
 			n = array_size(entries);
-		told = pread(fd, entries, n * 8, (off_t)(at / page * 8)) ==
-		       (ssize_t)(n * 8);
+		told = live_pagemap(target, at / page, entries, n);
 		while (told && i < n) {
 			uint64_t first = i;
 			bool there = pagemap_is_there(entries[i]);
@@ -869,7 +864,6 @@ each_run(
 		at += n * page;
 		bytes -= n * page;
 	}
-	close(fd);
 	if (!told && at != start)
 		live_fail_gone(target);
 	return told;

@@ -28,8 +28,8 @@ pagemap_close(void)
 	pagemap = -1;
 }
 
-static bool
-pagemap_read(
+bool
+live_pagemap(
     const struct target *target, uint64_t page, uint64_t *words, size_t n)
 {
 	int of = target->reads_made ? target->made->pid : target->reader;
@@ -79,7 +79,7 @@ live_touched_run(
 	if (n > array_size(words))
 		n = array_size(words);
 	target_scan(target, n * page);
-	if (!pagemap_read(target, first, words, n))
+	if (!live_pagemap(target, first, words, n))
 		return bytes;
 	*is_touched = pagemap_is_there(words[0]);
 	while (i < n && pagemap_is_there(words[i]) == *is_touched)
