@@ -128,16 +128,16 @@ site() {
 	printf 'end\t4\n'
 } >users.after
 expect 0 '^2 call sites without a change$' diff users.before users.after
-expect 0 '^~\+655\.2K: the samples do not tell by which call sites$' \
+expect 0 '^~\+660K: the samples do not tell by which call sites$' \
     diff users.before users.after
-expect 0 '^ +~\+488\.2K +~\+488\.2K +~\+2500 +~878\.9K +~4500  grow ' \
+expect 0 '^ +~\+490K +~\+490K +~\+2500 +~880K +~4500  grow ' \
     diff users.before users.after
-expect 0 '^~3\.1M allocated, ~\+850\.7K since the look 1m00s before$' \
+expect 0 '^~3\.1M allocated, ~\+850K since the look 1m00s before$' \
     diff users.before users.after
 expect 0 '^~ is an estimate from samples\.$' diff users.before users.after
 expect 0 '^ +\+200 +\+200 +\+2 +700 +7  count ' diff users.before users.after
-expect 0 '^ +~-292\.9K +~-292\.9K +~-600 +0 +0  gone ' diff users.before users.after
-expect 0 '^ +~0 +~0 +~\+0 +~766\.6K +~1100  BN_new ' diff -e users.before users.after
+expect 0 '^ +~-290K +~-290K +~-600 +0 +0  gone ' diff users.before users.after
+expect 0 '^ +0 +0 +\+0 +~770K +~1100  BN_new ' diff -e users.before users.after
 
 # Nothing records callers yet.
 start sh -c 'echo ready; read -r _ || :'

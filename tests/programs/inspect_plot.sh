@@ -126,10 +126,10 @@ order = [names.index(n) for n in ("RSS", "not ours", "library", "samples",
                                   "cached in depots", "in use")]
 assert order == sorted(order), names
 sites = [r for r in page.rows if len(r) == 4]
-assert re.fullmatch(r"\+[345](\.\d)? MiB", sites[0][0]), sites
+assert re.fullmatch(r"~\+[345]\.\d MiB", sites[0][0]), sites
 assert sites[0][3].startswith("keep_more (growing.c:"), sites
 for name in "main", "keep_more":
-    assert any(title.startswith(name + ": about ") and
+    assert any(title.startswith(name + ": ~") and
                float(re.search("width:([0-9.]+)%", style)[1]) > 30
                for title, style in page.boxes), page.boxes
 # The figures of each look, in the order of the table.

@@ -34,7 +34,7 @@ sample_grows() {
 export UMEM_OPTIONS=sample=4k
 start "$TMP/sampled"
 expect 0 '^one sample in about 4096 bytes$' samples "$pid"
-expect 0 '^ +[0-9]+ +[0-9]+ +[0-9.]+M +[0-9]+s +[0-9]+s keep_many \(sampled\.c:[0-9]+\) < main$' \
+expect 0 '^ +[0-9]+ +~[0-9]+ +~[0-9.]+M +[0-9]+s +[0-9]+s keep_many \(sampled\.c:[0-9]+\) < main$' \
     samples "$pid"
 expect 0 '^ {9}sampled`main\+0x' samples -v "$pid"
 expect 0 ';sampled.main;sampled.keep_few [0-9]+$' samples --folded "$pid"

@@ -51,10 +51,10 @@ rates || bad "no hit rates"
 [ "$(grep -c '^umem top  '"$pid"' growing  ' said)" = 2 ] || bad "two screens"
 grep -Eq '^RSS [0-9.]+M = in use [0-9.]+M \+ cached .* \(CPUs .*, depots .*, slabs ' \
     said || bad "no identity"
-grep -Eq '^of [0-9.]+M in use, about [0-9.]+K are rounding, estimated from samples$' \
+grep -Eq '^of [0-9.]+M in use, ~[0-9.]+K are rounding, estimated from samples$' \
     said || bad "no rounding"
 grep -Eq '^umem_alloc_208 ' said || bad "no cache"
-grep -Eq ' [0-9.]+M +[-+0-9.KM]+ +[0-9]+  keep_more \(growing\.c:[0-9]+\)$' said ||
+grep -Eq ' ~[0-9.]+M +[-+0-9.KM~]+ +~[0-9]+  keep_more \(growing\.c:[0-9]+\)$' said ||
     bad "no call site"
 "$umem" top -b -c -i 0.2 -n 1 "$pid" >said 2>err || bad "umem top -c: $?"
 grep -Eq '^ +[0-9]+ +[0-9.]+K +[0-9.]+  umem_alloc_' said || bad "no CPU"

@@ -31,10 +31,13 @@ print_site(struct model *model, const struct sample_stack *site, uint64_t now,
     bool stacks)
 {
 	struct audit audit = audit_of_sample(site->newest);
-	const char *callers,
-	    *name = site_stack_text(model, audit.depth, audit.stack, &callers);
-	int used = printf("%7zu %10.0f %9s %9s %9s ", site->n, site->nblocks,
-	    size_text((uint64_t)site->bytes), age_text(now, site->newest->time),
+	const char *callers, *name = site_stack_text(model, audit.depth,
+				 audit.stack, SITE_CALLERS, &callers);
+	bool estimated = sample_stack_is_estimated(site);
+	int used = printf("%7zu %10s %9s %9s %9s ", site->n,
+	    count_text(site->nblocks, estimated),
+	    bytes_text(site->bytes, estimated),
+	    age_text(now, site->newest->time),
 	    age_text(now, site->oldest->time));
 
 	print_call_site((size_t)used, name, callers);
@@ -59,13 +62,8 @@ print_sites(struct model *model, const struct sample_stack *sites, size_t n,
 {
 	uint64_t mean = model->sampling_mean;
 	uint64_t now = audit_now(model);
-	struct sample_stack all = {0};
+	struct sample_stack all = sample_stacks_sum(sites, n);
 
-	for (size_t i = 0; i < n; i++) {
-		all.n += sites[i].n;
-		all.nblocks += sites[i].nblocks;
-		all.bytes += sites[i].bytes;
-	}
 	if (mean == 0)
 		print_off(model->target);
 	else
@@ -78,9 +76,10 @@ print_sites(struct model *model, const struct sample_stack *sites, size_t n,
 		print_site(model, &sites[i], now, stacks);
 	puts("----------------------------------------------------------------"
 	     "--------");
-	printf("%7zu %10.0f %9s in all; %lu samples so far, %lu not kept\n",
-	    all.n, all.nblocks, size_text((uint64_t)all.bytes), model->ntaken,
-	    model->nlost);
+	printf("%7zu %10s %9s in all; %lu samples so far, %lu not kept\n",
+	    all.n, count_text(all.nblocks, sample_stack_is_estimated(&all)),
+	    bytes_text(all.bytes, sample_stack_is_estimated(&all)),
+	    model->ntaken, model->nlost);
 	symbols_print_advice(model->target);
 }
 

@@ -8,12 +8,14 @@
  *
  * In the sorted list of stacks, those of a box are neighbours.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "tools/inspect/flame.h"
 #include "tools/inspect/html.h"
+#include "tools/inspect/print.h"
 #include "tools/inspect/program.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/symbols.h"
@@ -216,8 +218,10 @@ put_box(const struct box *box, double all)
 	    colour_of(box->name), all > 0 ? 100 * box->left / all : 0,
 	    all > 0 ? 100 * box->bytes / all : 100, ROW_PIXELS * box->row);
 	html_text(box->name);
-	printf(": about %s (%.1f%%) in %.0f block%s\">", html_size(box->bytes),
-	    all > 0 ? 100 * box->bytes / all : 100, box->blocks,
+	printf(": %s (%.1f%%) in %s block%s\">",
+	    html_bytes(box->bytes, /* estimated */ true),
+	    all > 0 ? 100 * box->bytes / all : 100,
+	    count_text(box->blocks, /* estimated */ true),
 	    box->blocks >= 0.5 && box->blocks < 1.5 ? "" : "s");
 	html_text(box->name);
 	puts("</div>");
@@ -254,56 +258,111 @@ target_title(struct target *target)
 }
 
 static void
-put_summary(struct model *model, const struct sample_stack *stacks, size_t n)
+put_summary(struct model *model, const struct sample_stack *all, bool estimated)
 {
 	uint64_t mean = model->sampling_mean;
 	time_t now = time(NULL);
-	size_t nsamples = 0;
-	double bytes = 0;
 	char date[32];
 
-	for (size_t i = 0; i < n; i++) {
-		nsamples += stacks[i].n;
-		bytes += stacks[i].bytes;
-	}
 	strftime(date, sizeof(date), "%F %T", localtime(&now));
 	printf("<p>%s in use, estimated from %zu samples; %s%s; %s</p>\n",
-	    html_size(bytes), nsamples,
+	    html_bytes(all->bytes, estimated), all->n,
 	    mean == 0 ? "sampling is off" : "one sample in about ",
 	    mean == 0 ? "" : html_size((double)mean), date);
 }
 
-/* Writes the table of the call sites, one row for each stack. */
-static void
-put_sites(struct model *model, const struct sample_stack *stacks, size_t n)
-{
-	double all = 0;
+/* A row of the table: the stacks with one call site. */
+struct row {
+	const char *name, *callers; /* callers in the largest stack */
+	size_t nstacks, n;
+	double bytes, blocks;
+};
 
-	for (size_t i = 0; i < n; i++)
-		all += stacks[i].bytes;
+static int
+order_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static struct row *
+row_named(struct row *rows, size_t *nrows, const char *name)
+{
+	for (size_t i = 0; i < *nrows; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return &rows[i];
+	rows[*nrows] = (struct row){.name = name};
+	return &rows[(*nrows)++];
+}
+
+/* Returns the rows of stacks, of which the largest is the first. */
+static struct row *
+rows_make(struct model *model, const struct sample_stack *stacks, size_t n,
+    size_t *nrows)
+{
+	struct row *rows = xalloc((n + 1) * sizeof(*rows));
+
+	*nrows = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct sample *s = stacks[i].newest;
+		const char *callers;
+		struct row *row = row_named(rows, nrows,
+		    site_stack_text(
+			model, s->depth, s->stack, UINT_MAX, &callers));
+
+		if (row->nstacks++ == 0)
+			row->callers = callers;
+		row->n += stacks[i].n;
+		row->bytes += stacks[i].bytes;
+		row->blocks += stacks[i].nblocks;
+	}
+	qsort(rows, *nrows, sizeof(*rows), order_rows);
+	return rows;
+}
+
+static void
+put_row(const struct row *row, double all)
+{
+	bool estimated = samples_are_estimates(row->n, row->blocks);
+
+	printf("<tr><td>%s</td><td>%.0f%%</td><td>%s</td><td>",
+	    html_bytes(row->bytes, estimated), 100 * row->bytes / all,
+	    count_text(row->blocks, estimated));
+	html_text(row->name);
+	html_text(row->callers);
+	if (row->nstacks > 1)
+		printf("; %zu more stack%s", row->nstacks - 1,
+		    row->nstacks == 2 ? "" : "s");
+	puts("</td></tr>");
+}
+
+/* Writes the table of the call sites. */
+static void
+put_sites(struct model *model, const struct sample_stack *stacks, size_t n,
+    double all)
+{
+	size_t nrows;
+	struct row *rows = rows_make(model, stacks, n, &nrows);
+
 	puts("<h2>Call sites</h2>\n<div class=\"wide\"><table id=\"sites\">\n"
 	     "<tr><th>bytes</th><th>share</th><th>blocks</th>"
 	     "<th>call site</th></tr>");
-	for (size_t i = 0; i < n && i < SITES_ROWS; i++) {
-		const struct sample *s = stacks[i].newest;
-		const char *callers;
-
-		printf("<tr><td>%s</td><td>%.0f%%</td><td>%.0f</td><td>",
-		    html_size(stacks[i].bytes), 100 * stacks[i].bytes / all,
-		    stacks[i].nblocks);
-		html_text(site_stack_text(model, s->depth, s->stack, &callers));
-		html_text(callers);
-		puts("</td></tr>");
-	}
+	for (size_t i = 0; i < nrows && i < SITES_ROWS; i++)
+		put_row(&rows[i], all);
 	puts("</table></div>");
-	if (n > SITES_ROWS)
-		printf("<p>%zu more</p>\n", n - SITES_ROWS);
+	if (nrows > SITES_ROWS)
+		printf("<p>%zu more</p>\n", nrows - SITES_ROWS);
+	free(rows);
 }
 
 void
 flame_write(struct model *model, const struct sample_stack *stacks, size_t n)
 {
 	struct flame_stack *named = xalloc((n + 1) * sizeof(*named));
+	struct sample_stack all = sample_stacks_sum(stacks, n);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct sample *s = stacks[i].newest;
@@ -314,8 +373,8 @@ flame_write(struct model *model, const struct sample_stack *stacks, size_t n)
 		    flame_names(model->target, s->stack, s->depth, &named[i].n);
 	}
 	html_begin(target_title(model->target), flame_style);
-	put_summary(model, stacks, n);
+	put_summary(model, &all, sample_stack_is_estimated(&all));
 	flame_write_graph(named, n);
-	put_sites(model, stacks, n);
+	put_sites(model, stacks, n, all.bytes);
 	html_end();
 }

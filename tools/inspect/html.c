@@ -56,12 +56,18 @@ html_text(const char *text)
 }
 
 char *
-html_size(double bytes)
+html_bytes(double bytes, bool estimated)
 {
-	const char *text = size_text((uint64_t)(bytes + 0.5));
+	const char *text = bytes_text(bytes, estimated);
 	size_t n = strlen(text);
 
-	if (bytes < 1023.5)
+	if (strchr("KMGTPE", text[n - 1]) == NULL)
 		return xprint("%s B", text);
 	return xprint("%.*s %ciB", (int)n - 1, text, text[n - 1]);
+}
+
+char *
+html_size(double bytes)
+{
+	return html_bytes(bytes, /* estimated */ false);
 }

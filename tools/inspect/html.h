@@ -14,7 +14,8 @@ void html_end(void);
 /* Puts a text of the program into HTML. */
 void html_text(const char *text);
 
-/* Returns bytes as "9.5 MiB"; the caller frees the text. */
+/* Return bytes as "9.5 MiB", an estimate as "~9.5 MiB". */
+char *html_bytes(double bytes, bool estimated);
 char *html_size(double bytes);
 
 #endif

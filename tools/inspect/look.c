@@ -295,23 +295,16 @@ compare(const struct look *before, const struct look *after)
 	return changes;
 }
 
-/* Returns "+4K", "-300", "~+4K" or "0". */
+/* Returns "+30", "~+30" or "-30" blocks. */
 static const char *
-signed_text(double bytes, bool estimated)
+more_text(double blocks, bool estimated)
 {
-	return xprint("%s%s%s", estimated ? "~" : "",
-	    bytes >= 0.5    ? "+"
-	    : bytes <= -0.5 ? "-"
-			    : "",
-	    size_text((uint64_t)(fabs(bytes) + 0.5)));
-}
+	const char *text = count_text(fabs(blocks), estimated);
 
-/* Returns "4K" or "~4K"; a call site without any bytes has 0 of them. */
-static const char *
-total_text(double bytes, bool estimated)
-{
-	return xprint("%s%s", estimated && bytes > 0 ? "~" : "",
-	    size_text((uint64_t)(bytes + 0.5)));
+	if (fabs(blocks) < 0.5)
+		return "+0";
+	return xprint("%s%c%s", estimated ? "~" : "", blocks < 0 ? '-' : '+',
+	    text + estimated);
 }
 
 /* Is the time between the looks known?  Then stores it, in minutes. */
@@ -327,13 +320,12 @@ static void
 print_change(const struct change *c, double minutes)
 {
 	int used = printf("%9s %9s %8s %9s %9s  ",
-	    signed_text(c->more_bytes, c->estimated),
-	    minutes > 0 ? signed_text(c->more_bytes / minutes, c->estimated)
+	    growth_text(c->more_bytes, c->estimated),
+	    minutes > 0 ? growth_text(c->more_bytes / minutes, c->estimated)
 			: "-",
-	    xprint("%s%+.0f", c->estimated ? "~" : "", c->more_blocks),
-	    total_text(c->bytes, c->estimated),
-	    xprint(
-		"%s%.0f", c->estimated && c->blocks > 0 ? "~" : "", c->blocks));
+	    more_text(c->more_blocks, c->estimated),
+	    bytes_text(c->bytes, c->estimated),
+	    count_text(c->blocks, c->estimated));
 
 	print_call_site((size_t)used, c->name, c->callers);
 }
@@ -374,7 +366,7 @@ print_changes(const struct changes *changes, double minutes, bool every)
 		printf("%zu more rows; -e prints all\n", nmore);
 	if (fabs(rest) >= 0.5)
 		printf("%s: the samples do not tell by which call sites\n",
-		    signed_text(rest, /* estimated */ true));
+		    growth_text(rest, /* estimated */ true));
 	if (!every && changes->nsame != 0)
 		printf("%zu call site%s without a change\n", changes->nsame,
 		    changes->nsame == 1 ? "" : "s");
@@ -430,9 +422,9 @@ look_print_growth(
 		json_changes(&changes, minutes);
 	} else {
 		printf("%s %s, %s since the look %sbefore\n\n",
-		    total_text(changes.bytes, changes.estimated),
+		    bytes_text(changes.bytes, changes.estimated),
 		    after->of_leaks ? "leaked" : "allocated",
-		    signed_text(changes.more_bytes, changes.estimated),
+		    growth_text(changes.more_bytes, changes.estimated),
 		    minutes > 0 ? xprint("%s ",
 				      site_age_text((uint64_t)(minutes * 60e9)))
 				: "");

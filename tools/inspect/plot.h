@@ -58,6 +58,6 @@ void plot_write_chart(const struct plot *plot);
 extern const char plot_style[];
 
 /* Returns "+4 MiB", "-300 B" or "0 B". */
-const char *plot_growth_text(double growth);
+const char *plot_growth_text(double growth, bool estimated);
 
 #endif

@@ -277,7 +277,7 @@ put_row(const struct chart *chart, const char *mark, const char *name,
 	       "<td>%s</td><td class=\"more\">%s</td>"
 	       "<td class=\"more\">%s</td></tr>\n",
 	    mark, name, html_size(first), html_size(last),
-	    plot_growth_text(last - first), html_size(most), meaning);
+	    plot_growth_text(last - first, false), html_size(most), meaning);
 }
 
 static double

@@ -14,13 +14,16 @@
 #include "tools/inspect/print.h"
 
 const char *
-plot_growth_text(double growth)
+plot_growth_text(double growth, bool estimated)
 {
-	return xprint("%s%s",
+	const char *bytes = html_bytes(fabs(growth), estimated);
+	bool about = *bytes == '~';
+
+	return xprint("%s%s%s", about ? "~" : "",
 	    growth >= 0.5    ? "+"
 	    : growth <= -0.5 ? "&minus;"
 			     : "",
-	    html_size(fabs(growth)));
+	    bytes + about);
 }
 
 static void
@@ -71,11 +74,11 @@ put_summary(const struct plot *plot)
 	if (growth == 0)
 		fputs("as at first.", stdout);
 	else
-		printf("%s in %s.", plot_growth_text(growth),
+		printf("%s in %s.", plot_growth_text(growth, false),
 		    site_age_text((uint64_t)(last->time * 1e9)));
 	if (most != 0)
 		printf(" Most of the change: %s %s.", usage_layers[layer].name,
-		    plot_growth_text(most));
+		    plot_growth_text(most, false));
 	puts("</p>");
 	if (plot->ended != NULL)
 		put_note(plot->ended);
@@ -96,6 +99,18 @@ order_by_growth(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* Takes out call sites that have no bytes at the end and had none at first. */
+static size_t
+sites_drop_empty(struct plot_site *sites, size_t nsites)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < nsites; i++)
+		if (sites[i].bytes >= 0.5 || fabs(sites[i].growth) >= 0.5)
+			sites[n++] = sites[i];
+	return n;
+}
+
 static void
 put_more(size_t n)
 {
@@ -106,6 +121,10 @@ put_more(size_t n)
 static void
 put_sites(const struct plot *plot)
 {
+	/* With an interval of 1, every block is a sample. */
+	bool estimated = plot->mean != 1;
+	size_t n;
+
 	puts("<h2>Call sites by growth during the recording</h2>");
 	if (plot->nsites == 0) {
 		if (plot->mean == 0) {
@@ -126,26 +145,27 @@ put_sites(const struct plot *plot)
 	puts("<div class=\"wide\"><table>\n<tr><th>growth</th><th>bytes</th>"
 	     "<th>blocks</th><th>call site</th></tr>");
 	qsort(plot->sites, plot->nsites, sizeof(*plot->sites), order_by_growth);
-	for (size_t i = 0; i < plot->nsites && i < SITES_ROWS; i++) {
+	n = sites_drop_empty(plot->sites, plot->nsites);
+	for (size_t i = 0; i < n && i < SITES_ROWS; i++) {
 		const struct plot_site *site = &plot->sites[i];
 
-		printf("<tr><td>%s</td><td>%s</td><td>%.0f</td><td>",
-		    plot_growth_text(site->growth), html_size(site->bytes),
-		    site->blocks);
+		printf("<tr><td>%s</td><td>%s</td><td>%s</td><td>",
+		    plot_growth_text(site->growth, estimated),
+		    html_bytes(site->bytes, estimated),
+		    count_text(site->blocks, estimated));
 		html_text(site->name);
 		puts("</td></tr>");
 	}
 	puts("</table></div>");
-	put_more(plot->nsites);
+	put_more(n);
 }
 
 static void
 put_leak(const struct look_row *row, double all)
 {
-	const char *about = row->estimated ? "~" : "";
-
-	printf("<tr><td>%s%s</td><td>%.0f%%</td><td>%s%.0f</td><td>", about,
-	    html_size(row->bytes), 100 * row->bytes / all, about, row->blocks);
+	printf("<tr><td>%s</td><td>%.0f%%</td><td>%s</td><td>",
+	    html_bytes(row->bytes, row->estimated), 100 * row->bytes / all,
+	    count_text(row->blocks, row->estimated));
 	html_text(row->name);
 	html_text(row->callers);
 	puts("</td></tr>");
@@ -175,7 +195,8 @@ put_leaks(const struct plot *plot)
 	}
 	printf("<p>%s to which nothing in the program pointed any more at the "
 	       "end, by call site.%s</p>\n",
-	    html_size(all), estimated ? " ~ is an estimate from samples." : "");
+	    html_bytes(all, estimated),
+	    estimated ? " ~ is an estimate from samples." : "");
 	puts("<div class=\"wide\"><table>\n<tr><th>bytes</th><th>share</th>"
 	     "<th>blocks</th><th>call site</th></tr>");
 	for (size_t i = 0; i < look->nrows && i < SITES_ROWS; i++)

@@ -1,6 +1,7 @@
 /* print.c - human-readable figures, and JSON */
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,18 +20,29 @@ static char brackets[DEPTH_MOST];
 static unsigned depth;
 static bool first = true;
 
+/* Bytes of the longest text of a figure, with its end. */
+#define FIGURE_BYTES 32
+
+/* Returns one of several buffers, which are used in turn. */
+static char *
+figure_buffer(void)
+{
+	static char texts[16][FIGURE_BYTES];
+	static unsigned next;
+
+	return texts[next++ % array_size(texts)];
+}
+
 const char *
 size_text(uint64_t bytes)
 {
-	static char texts[8][24];
-	static unsigned next;
 	static const char units[] = "KMGTPE";
-	char *text = texts[next++ % array_size(texts)];
+	char *text = figure_buffer();
 	unsigned unit = 0;
 	uint64_t tenths;
 
 	if (bytes < 1024) {
-		snprintf(text, sizeof(texts[0]), "%lu", bytes);
+		snprintf(text, FIGURE_BYTES, "%lu", bytes);
 		return text;
 	}
 	for (; bytes >> 10 >= 1024 && unit + 1 < sizeof(units) - 1; unit++)
@@ -38,11 +50,79 @@ size_text(uint64_t bytes)
 	tenths = (bytes & 1023) * 10 / 1024;
 	assert(units[unit] != '\0' && tenths < 10);
 	if (tenths == 0)
-		snprintf(
-		    text, sizeof(texts[0]), "%lu%c", bytes >> 10, units[unit]);
+		snprintf(text, FIGURE_BYTES, "%lu%c", bytes >> 10, units[unit]);
 	else
-		snprintf(text, sizeof(texts[0]), "%lu.%lu%c", bytes >> 10,
-		    tenths, units[unit]);
+		snprintf(text, FIGURE_BYTES, "%lu.%lu%c", bytes >> 10, tenths,
+		    units[unit]);
+	return text;
+}
+
+/* Rounds a whole number, or one below 10, to two significant digits. */
+static double
+two_digits(double n)
+{
+	double step = n < 9.95 ? 0.1 : 1;
+
+	while (n / step >= 99.5)
+		step *= 10;
+	return floor(n / step + 0.5) * step;
+}
+
+/* Writes "9.5M": bytes, at least 0, to two significant digits. */
+static void
+rounded_text(char *text, double bytes)
+{
+	static const char units[] = "KMGTPE";
+	unsigned unit = 0;
+
+	/* Below 1000 of a unit, because 1010K would have three digits. */
+	if (bytes < 999.5) {
+		snprintf(
+		    text, FIGURE_BYTES, "%.0f", two_digits(floor(bytes + 0.5)));
+		return;
+	}
+	for (bytes /= 1024; bytes >= 999.5 && unit + 2 < sizeof(units); unit++)
+		bytes /= 1024;
+	snprintf(text, FIGURE_BYTES, "%.*f%c", bytes < 9.95, two_digits(bytes),
+	    units[unit]);
+}
+
+const char *
+bytes_text(double bytes, bool estimated)
+{
+	char *text;
+
+	if (!estimated || bytes < 0.5)
+		return size_text((uint64_t)(bytes + 0.5));
+	text = figure_buffer();
+	text[0] = '~';
+	rounded_text(text + 1, bytes);
+	return text;
+}
+
+const char *
+growth_text(double growth, bool estimated)
+{
+	const char *sign = growth >= 0.5 ? "+" : growth <= -0.5 ? "-" : "";
+	const char *bytes = bytes_text(fabs(growth), estimated);
+	bool about = *bytes == '~';
+	char *text = figure_buffer();
+
+	snprintf(text, FIGURE_BYTES, "%s%s%s", about ? "~" : "", sign,
+	    bytes + about);
+	return text;
+}
+
+const char *
+count_text(double n, bool estimated)
+{
+	char *text;
+
+	if (estimated && n < 0.5)
+		return n > 0 ? "<1" : "0";
+	text = figure_buffer();
+	snprintf(text, FIGURE_BYTES, "%s%.0f", estimated ? "~" : "",
+	    estimated ? two_digits(floor(n + 0.5)) : n);
 	return text;
 }
 

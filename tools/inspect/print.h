@@ -5,10 +5,19 @@
 #include "tools/inspect/common.h"
 
 /*
- * Returns bytes in the format of mdb's %H: 0, 960, 4K, 10.5K, 9.5M.  The text
- * is one of several buffers that are used in turn.
+ * The texts of these functions are in several buffers that are used in turn.
+ * size_text() returns bytes in the format of mdb's %H: 0, 960, 4K, 10.5K, 9.5M.
  */
 const char *size_text(uint64_t bytes);
+
+/*
+ * Each figure that may be an estimate from samples is printed by one of these.
+ * An estimate has "~" and two significant digits, because a hundred samples
+ * tell no more: "~9.5M", "~+9.5M" for a growth, "~1200" for a number of blocks.
+ */
+const char *bytes_text(double bytes, bool estimated);
+const char *growth_text(double growth, bool estimated);
+const char *count_text(double n, bool estimated);
 
 /* Columns of text that is not made for a terminal of known size. */
 #define TEXT_WIDTH 80

@@ -72,3 +72,16 @@ sample_stacks_find(struct model *model, size_t *nstacks)
 		qsort(stacks, *nstacks, sizeof(*stacks), order_stacks);
 	return stacks;
 }
+
+struct sample_stack
+sample_stacks_sum(const struct sample_stack *stacks, size_t n)
+{
+	struct sample_stack all = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		all.n += stacks[i].n;
+		all.nblocks += stacks[i].nblocks;
+		all.bytes += stacks[i].bytes;
+	}
+	return all;
+}

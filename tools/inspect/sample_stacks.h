@@ -11,10 +11,27 @@ struct sample_stack {
 	double nblocks, bytes; /* that they stand for */
 };
 
+/* Do n samples, which stand for nblocks, stand for others than themselves? */
+static inline bool
+samples_are_estimates(size_t n, double nblocks)
+{
+	return nblocks - (double)n >= 0.5;
+}
+
+static inline bool
+sample_stack_is_estimated(const struct sample_stack *stack)
+{
+	return samples_are_estimates(stack->n, stack->nblocks);
+}
+
 /*
  * Returns the stacks in the order of their bytes, the largest first, and sets
  * *n.  The caller frees them.
  */
 struct sample_stack *sample_stacks_find(struct model *model, size_t *n);
+
+/* Returns the sums of the stacks. */
+struct sample_stack sample_stacks_sum(
+    const struct sample_stack *stacks, size_t n);
 
 #endif

@@ -453,6 +453,25 @@ is_wanted(const struct sites *sites, const struct site_tally *t)
 		   site_tally_is_from(sites->model, t, sites->caller));
 }
 
+/*
+ * Takes out rows of less than half a block and half a percent of all bytes:
+ * they are what is left of an estimate, and would be printed as nothing.
+ */
+static void
+drop_empty_rows(struct sites *sites)
+{
+	double all = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < sites->nrows; i++)
+		all += site_total(&sites->rows[i]);
+	for (size_t i = 0; i < sites->nrows; i++)
+		if (sites->rows[i].blocks >= 0.5 ||
+		    site_total(&sites->rows[i]) >= all / 200)
+			sites->rows[n++] = sites->rows[i];
+	sites->nrows = n;
+}
+
 void
 sites_finish(struct sites *sites)
 {
@@ -482,6 +501,7 @@ sites_finish(struct sites *sites)
 		row_add(&sites->rows[sites->nrows - 1], named[i].tally);
 	}
 	free(named);
+	drop_empty_rows(sites);
 	for (size_t i = 0; i < sites->nrows; i++) {
 		sites->rows[i].rate = rate_of(&sites->rows[i]);
 		sites->blocks += sites->rows[i].blocks;

@@ -109,9 +109,12 @@ site_tally_total(const struct site_tally *t)
 /* Returns the name of the row of a tally. */
 const char *site_tally_name(struct model *model, const struct site_tally *t);
 
-/* Returns the call site of a stack, and sets *callers, as a row has them. */
+/* Callers of the call site in a row. */
+#define SITE_CALLERS 3
+
+/* Returns the call site of a stack, and sets *callers, at most so many. */
 const char *site_stack_text(struct model *model, unsigned depth,
-    const uint64_t *stack, const char **callers);
+    const uint64_t *stack, unsigned most, const char **callers);
 
 /*
  * Returns the index in a stack of the first frame from an index on that is no

@@ -10,9 +10,6 @@
 #include "tools/inspect/symbols.h"
 #include "tools/inspect/wrappers.h"
 
-/* Callers after the call site in a row. */
-#define CALLERS_MOST 3
-
 static bool
 begins_with_any(const char *text, const char *const *starts)
 {
@@ -333,9 +330,9 @@ site_tally_name(struct model *model, const struct site_tally *t)
 	return xprint("%s (%s)", frame->function, frame->line);
 }
 
-/* Returns the callers of a stack: " via strdup < main". */
+/* Returns the callers of a stack, at most so many: " via strdup < main". */
 static const char *
-callers_text(struct model *model, const struct site_tally *t)
+callers_text(struct model *model, const struct site_tally *t, unsigned most)
 {
 	const struct symbol_frame *called;
 	struct stack_place p = find_site(model, t, &called);
@@ -345,7 +342,7 @@ callers_text(struct model *model, const struct site_tally *t)
 	    (called->function != NULL || !is_c_library(called)))
 		text = xprint(" via %s",
 		    called->function != NULL ? called->function : called->name);
-	for (unsigned n = 0; n < CALLERS_MOST; n++) {
+	for (unsigned n = 0; n < most; n++) {
 		p = next_place(model, t, p);
 		if (p.frame == NULL || p.frame->object == NULL ||
 		    is_c_library(p.frame))
@@ -364,7 +361,7 @@ site_callers(struct sites *sites, const struct site *site)
 
 	if (t->depth == 0)
 		return "";
-	text = callers_text(sites->model, t);
+	text = callers_text(sites->model, t, SITE_CALLERS);
 	if (nstacks > 1)
 		text = xprint("%s; %zu more stack%s", text, nstacks - 1,
 		    nstacks == 2 ? "" : "s");
@@ -373,11 +370,11 @@ site_callers(struct sites *sites, const struct site *site)
 
 const char *
 site_stack_text(struct model *model, unsigned depth, const uint64_t *stack,
-    const char **callers)
+    unsigned most, const char **callers)
 {
 	struct site_tally t = {.depth = depth, .stack = stack};
 
-	*callers = depth == 0 ? "" : callers_text(model, &t);
+	*callers = depth == 0 ? "" : callers_text(model, &t, most);
 	return depth == 0 ? "?" : site_tally_name(model, &t);
 }
 

@@ -27,21 +27,6 @@ static const struct column {
     {"BLOCKS", 9, 0, false}, {"INDIRECT", 8, 1, true}, {"OLDEST", 7, 4, false},
     {"PER MIN", 8, 2, true}};
 
-static const char *
-bytes_text(double bytes, bool estimated)
-{
-	return xprint(
-	    "%s%s", estimated ? "~" : "", size_text((uint64_t)(bytes + 0.5)));
-}
-
-static const char *
-blocks_text(double blocks, bool estimated)
-{
-	if (blocks < 0.5)
-		return "<1";
-	return xprint("%s%.0f", estimated ? "~" : "", blocks);
-}
-
 const char *
 site_age_text(uint64_t age)
 {
@@ -80,7 +65,7 @@ print_stacks(struct sites *sites, const struct site *site)
 
 		printf("  %s in %s block%s%s\n",
 		    bytes_text(site_tally_total(t), estimated),
-		    blocks_text(t->blocks, estimated),
+		    count_text(t->blocks, estimated),
 		    t->blocks < 1.5 ? "" : "s",
 		    t->depth == 0
 			? ":"
@@ -143,7 +128,7 @@ print_row(struct sites *sites, const struct site *row, double all)
 	const char *texts[array_size(columns)] = {
 	    bytes_text(site_total(row), about),
 	    xprint("%.0f%%", 100 * site_total(row) / all),
-	    blocks_text(row->blocks, about),
+	    count_text(row->blocks, about),
 	    row->held >= 0.5 ? bytes_text(row->held, about) : "-",
 	    site_age_text(row->oldest),
 	    row->rate < 0 ? "-" : bytes_text(row->rate, about)};
@@ -167,8 +152,8 @@ sites_print(struct sites *sites, double all, bool every)
 		rest += site_total(&sites->rows[i]);
 	if (n < sites->nrows)
 		printf("%9s %4.0f%% in %zu more rows; -e prints all\n",
-		    bytes_text(rest, false), 100 * rest / all,
-		    sites->nrows - n);
+		    bytes_text(rest, sites_are_estimated(sites)),
+		    100 * rest / all, sites->nrows - n);
 }
 
 void
@@ -203,8 +188,9 @@ sites_have_unknown(const struct sites *sites)
 const char *
 sites_sum_text(double bytes, double blocks, bool estimated, const char *verb)
 {
-	return xprint("%s%s in %.0f block%s", bytes_text(bytes, estimated),
-	    verb, blocks, blocks >= 0.5 && blocks < 1.5 ? "" : "s");
+	return xprint("%s%s in %s block%s", bytes_text(bytes, estimated), verb,
+	    count_text(blocks, estimated),
+	    blocks >= 0.5 && blocks < 1.5 ? "" : "s");
 }
 
 void

@@ -102,23 +102,6 @@ lines_clear(void)
 	screen.n = 0;
 }
 
-/* Returns "+4K", "-300" or "0". */
-static const char *
-growth_text(int64_t growth)
-{
-	static char texts[4][32];
-	static unsigned next;
-	char *text = texts[next++ % array_size(texts)];
-	uint64_t size = growth < 0 ? -(uint64_t)growth : (uint64_t)growth;
-
-	snprintf(text, sizeof(texts[0]), "%s%s",
-	    growth > 0   ? "+"
-	    : growth < 0 ? "-"
-			 : "",
-	    size_text(size));
-	return text;
-}
-
 static void
 add_title(const struct top *top)
 {
@@ -383,7 +366,7 @@ add_row(const struct row *row)
 {
 	const char *texts[array_size(columns)] = {size_text(row->memory),
 	    size_text(row->in_use), size_text(row->cached),
-	    row->has_growth ? growth_text(row->growth) : "-",
+	    row->has_growth ? growth_text((double)row->growth, false) : "-",
 	    number_text(row->moves, row->loads),
 	    number_text(row->cpu_hits >= 0, row->cpu_hits * 100),
 	    number_text(row->depot_hits >= 0, row->depot_hits * 100),
@@ -449,12 +432,12 @@ add_sites(const struct top *top, size_t rows)
 	for (size_t i = 0; i < shown; i++) {
 		const struct top_site *s = top->watch.sites.site[i];
 
-		line_add(SCREEN_PLAIN, "%8s %8s %8.0f  %s",
-		    size_text((uint64_t)(s->bytes + 0.5)),
+		line_add(SCREEN_PLAIN, "%8s %8s %8s  %s",
+		    bytes_text(s->bytes, s->estimated),
 		    top->nlooks != 0
-			? growth_text((int64_t)(s->bytes - s->first))
+			? growth_text(s->bytes - s->first, s->estimated)
 			: "-",
-		    s->blocks, s->name);
+		    count_text(s->blocks, s->estimated), s->name);
 	}
 	if (shown < n && rows > 0)
 		line_add(SCREEN_PLAIN, "%zu more call sites", n - shown);

@@ -251,6 +251,7 @@ top_sites_count(struct top_sites *sites, struct model *model)
 		stack->flame.blocks = stacks[i].nblocks;
 		stack->site->bytes += stacks[i].bytes;
 		stack->site->blocks += stacks[i].nblocks;
+		stack->site->estimated |= sample_stack_is_estimated(&stacks[i]);
 	}
 	free(stacks);
 	if (sites->n != 0)

@@ -8,6 +8,7 @@ struct top_site {
 	const char *name;
 	double bytes, blocks; /* estimates */
 	double first;         /* bytes at the first look, or at a reset */
+	bool estimated;       /* else every block is a sample */
 };
 
 /* Samples with one stack. */

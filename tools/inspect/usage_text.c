@@ -83,9 +83,10 @@ usage_text(const struct usage *u, size_t width)
 		    size_text(u->untouched));
 	if (u->has_rounding)
 		fprintf(file,
-		    "\nof %s in use, about %s are rounding, estimated from "
+		    "\nof %s in use, %s are rounding, estimated from "
 		    "samples",
-		    size_text(u->in_use), size_text(u->rounding));
+		    size_text(u->in_use),
+		    bytes_text((double)u->rounding, /* estimated */ true));
 	fclose(file);
 	return text;
 }
