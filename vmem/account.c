@@ -4,4 +4,22 @@
 
 struct account account;
 
+static size_t
+difference_or_zero(size_t a, size_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+size_t
+account_samples_absent(void)
+{
+	size_t used = account_get(&account.sample_unit_spans) +
+		      account_get(&account.sample_guarded) +
+		      account_get(&account.sample_warm);
+
+	return difference_or_zero(account_get(&account.sample_units), used) +
+	       difference_or_zero(account_get(&account.sample_spans),
+		   account_get(&account.sample_pages));
+}
+
 DESCRIBE(DESCRIBED_ACCOUNT);

@@ -50,4 +50,10 @@ account_get(const size_t *member)
 	return __atomic_load_n(member, __ATOMIC_RELAXED);
 }
 
+/*
+ * Returns the bytes of units for samples, and of their spans, that have no
+ * memory.  Racy estimate: the counts are not of one moment.
+ */
+size_t account_samples_absent(void);
+
 #endif

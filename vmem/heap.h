@@ -138,8 +138,20 @@ struct heap_limits {
 
 extern hidden struct heap_limits heap_limits;
 
-/* Bytes of allocated units, without foreign mappings, and of dirty units. */
+/*
+ * Bytes of allocated units, without foreign mappings and unused pages of
+ * samples, and of dirty units.
+ */
 size_t heap_held(void);
+
+/* Can the heap hold bytes more within the hard limit, without dirty units? */
+bool heap_limit_has_room(size_t bytes);
+
+/*
+ * Purge dirty units until the heap is within the hard limit.  Returns false if
+ * it is not; then the caller frees the block that it has just allocated.
+ */
+bool heap_limit_keep(void);
 
 /*
  * Called once for each request of the program that has failed after reclaim.

@@ -66,18 +66,6 @@ bool heap_foreign_take(void);
  */
 void heap_end_release(size_t least);
 
-/*
- * heap_limit.c: can the heap hold bytes more within the hard limit, when all
- * dirty units are purged?
- */
-bool heap_limit_has_room(size_t bytes);
-
-/*
- * Purge dirty units until the heap is within the hard limit.  Returns false if
- * it is not; then the caller frees the block that it has just allocated.
- */
-bool heap_limit_keep(void);
-
 /* heap_purge.c: the states of units. */
 
 /* Reserve the table of states; false if the kernel refuses. */

@@ -2,8 +2,10 @@
  * heap_limit.c - the hard limit of the heap's memory
  *
  * The memory that counts is that of heap_held(): allocated units and dirty
- * units.  Pages that were released from the middle of a slab count, because the
- * program gets them back by writing to them, without a request that could fail.
+ * units.  Of the units for samples only the pages in use count, because a
+ * sample of some bytes has a unit for itself; a sample asks for its pages.
+ * Pages that were released from the middle of a slab count, because the program
+ * gets them back by writing to them, without a request that could fail.
  *
  * A request is refused at once if it would not fit even after a purge of all
  * dirty units.  Otherwise the heap allocates the block, which may consist of
@@ -13,6 +15,7 @@
  * repeats a request that is refused.  Therefore the heap does not count
  * refusals: the caller counts a request at its end (heap_limit_blame()).
  */
+#include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/heap_inner.h"
 #include "vmem/os.h"
@@ -27,13 +30,17 @@ limit_get(void)
 	return limit == 0 ? SIZE_MAX : limit;
 }
 
-/* Bytes of allocated units, without foreign mappings. */
+/*
+ * Bytes of allocated units, without foreign mappings and without the memory
+ * that the units for samples do not have.
+ */
 static size_t
 heap_occupied(void)
 {
-	size_t used = heap_used(), foreign = heap_foreign();
+	size_t used = heap_used();
+	size_t absent = heap_foreign() + account_samples_absent();
 
-	return used > foreign ? used - foreign : 0;
+	return used > absent ? used - absent : 0;
 }
 
 size_t

@@ -29,7 +29,8 @@
  *	not 64 KiB.  A few free records keep the first page of their unit: they
  *	are warm.  Otherwise the next sample would cost a page fault, and its
  *	free a system call.  The address space of as many units as there were
- *	samples at one time is not returned.
+ *	samples at one time is not returned.  The hard limit of the heap counts
+ *	the pages of a sample, and a sample that would exceed it is not taken.
  *	    One sample in GUARD_EVERY uses a guarded place (sample_place.c) if
  *	it fits: it ends at a guard page, and its own pages become inaccessible
  *	when it is freed.  Its record keeps both stacks until the place is used
@@ -121,6 +122,7 @@
 #include "umem/malloc/fault.h"
 #include "vmem/account.h"
 #include "vmem/describe.h"
+#include "vmem/heap.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -503,6 +505,26 @@ record_take(void)
 	return s != NULL ? s : record_create(/* guarded */ false);
 }
 
+static uint32_t
+sample_state(const struct sample *s)
+{
+	return __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+}
+
+static void
+sample_release_unguarded(struct sample *s)
+{
+	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
+
+	umem_assert(sample_state(s) == SAMPLE_NONE);
+	record_uncount(s);
+	if (s->span == s->own_unit)
+		own_unit_unregister(s);
+	else
+		large_free(s->span, bytes);
+	record_recycle(s);
+}
+
 static void *
 sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 {
@@ -526,6 +548,11 @@ sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 	}
 	record_fill(s, span + colour, span, size);
 	record_count(s, page_bytes_needed(s));
+	/* Only its pages count against the hard limit, and only now. */
+	if (unlikely(!heap_limit_keep())) {
+		sample_release_unguarded(s);
+		return NULL;
+	}
 	return sample_publish(s, page_map_large_bytes(page_map_owner(span)));
 }
 
@@ -538,6 +565,10 @@ sample_take(size_t size, size_t align, bool *zeroed)
 	*zeroed = false;
 	if (size > PTRDIFF_MAX / 2)
 		return NULL;
+	if (!heap_limit_has_room(size + os_page_size())) {
+		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
 	if (sample_count_random() % GUARD_EVERY == 0)
 		p = sample_take_guarded(size, align);
 	if (p == NULL)
@@ -564,12 +595,6 @@ sample_grown(void *block, size_t size)
 	record_fill(s, block, block, size);
 	record_count(s, bytes);
 	sample_publish(s, bytes);
-}
-
-static uint32_t
-sample_state(const struct sample *s)
-{
-	return __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
 }
 
 bool
@@ -743,20 +768,6 @@ sample_release_guarded(struct sample *s)
 	account_sub(&account.sample_guarded, sample_place_used(place));
 	sample_place_close(place);
 	sample_place_put(place);
-}
-
-static void
-sample_release_unguarded(struct sample *s)
-{
-	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
-
-	umem_assert(sample_state(s) == SAMPLE_NONE);
-	record_uncount(s);
-	if (s->span == s->own_unit)
-		own_unit_unregister(s);
-	else
-		large_free(s->span, bytes);
-	record_recycle(s);
 }
 
 /* Moves a live sample to another state; aborts if it is not live. */

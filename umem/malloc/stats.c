@@ -178,17 +178,10 @@ stats_read_large(struct stats *stats)
 static size_t
 stats_absent(const struct stats_sum *sum)
 {
-	size_t spans = account_get(&account.sample_spans);
-	size_t units = account_get(&account.sample_units);
-
-	units =
-	    difference_or_zero(units, account_get(&account.sample_unit_spans) +
-					  account_get(&account.sample_guarded) +
-					  account_get(&account.sample_warm));
-	spans = difference_or_zero(spans, account_get(&account.sample_pages));
 	return heap_foreign() + account_get(&account.purged) +
 	       account_get(&account.donated) +
-	       account_get(&account.quarantined) + sum->absent + units + spans +
+	       account_get(&account.quarantined) + sum->absent +
+	       account_samples_absent() +
 	       difference_or_zero(account_get(&account.firewall), sum->opened);
 }
 
