@@ -164,6 +164,9 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	V(NSAMPLES, nsamples)                                                  \
 	V(NTAKEN, ntaken)                                                      \
 	V(NLOST, nlost)                                                        \
+	V(NHALVED, nhalved)                                                    \
+	C(SAMPLES_MOST)                                                        \
+	C(PAGE_MAP_SIZE_BITS)                                                  \
 	C(SAMPLE_LIVE)                                                         \
 	C(SAMPLE_FREED)                                                        \
 	C(SAMPLE_WAITING)                                                      \
@@ -186,6 +189,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(SAMPLE_DEPTH, sample, sample, depth)                                 \
 	M(SAMPLE_FREED_DEPTH, sample, sample, freed_depth)                     \
 	M(SAMPLE_GUARDED, sample, sample, is_guarded)                          \
+	M(SAMPLE_COUNTED_NOW, sample, sample, is_counted)                      \
 	M(SAMPLE_NFRAMES, sample, sample, nframes)                             \
 	M(SAMPLE_STACK, sample, sample, stack[0])                              \
 	V(SIZE_CLASSES, size_classes)                                          \

@@ -518,20 +518,24 @@ START_TEST(a_sample_that_cannot_grow_stays)
 }
 END_TEST
 
+/* So many records tests allow, which is less than the library does. */
+#define RECORDS 1000
+
 /* Without a record for it, a block grows and is no sample. */
 START_TEST(blocks_grow_when_records_have_run_out)
 {
-	static void *p[PAGE_MAP_SAMPLES];
+	static void *p[RECORDS];
 	volatile size_t from = 9 * MIB;
 	char *grows = alloc_get(from);
 
+	sample_records_most = RECORDS - 1;
 	ck_assert_int_eq(umem_sample(1), 0);
-	for (unsigned i = 0; i < PAGE_MAP_SAMPLES; i++)
+	for (unsigned i = 0; i < RECORDS; i++)
 		p[i] = umem_alloc(16, UMEM_DEFAULT);
 	grows = alloc_resize(grows, 10 * MIB);
 	ck_assert_ptr_nonnull(grows);
 	ck_assert(!is_sample(grows));
-	for (unsigned i = 0; i < PAGE_MAP_SAMPLES; i++)
+	for (unsigned i = 0; i < RECORDS; i++)
 		umem_free(p[i], 16);
 	grows = alloc_resize(grows, 11 * MIB);
 	ck_assert(is_sample(grows));
@@ -888,23 +892,89 @@ END_TEST
 START_TEST(records_run_out_and_blocks_do_not)
 {
 	enum {
-		N = PAGE_MAP_SAMPLES + 1000
+		N = 2 * RECORDS
 	};
 	static void *p[N];
 	unsigned nsampled = 0;
 
+	sample_records_most = RECORDS - 1;
 	ck_assert_int_eq(umem_sample(1), 0);
 	for (unsigned i = 0; i < N; i++) {
 		p[i] = umem_alloc(16, UMEM_DEFAULT);
 		ck_assert_ptr_nonnull(p[i]);
 		nsampled += is_sample(p[i]);
 	}
-	ck_assert_uint_le(nsampled, PAGE_MAP_SAMPLES - 1);
-	ck_assert_uint_ge(nsampled, PAGE_MAP_SAMPLES - 2 - SAMPLE_PLACES);
+	ck_assert_uint_le(nsampled, RECORDS - 1);
+	ck_assert_uint_ge(nsampled, RECORDS - 2 - SAMPLE_PLACES);
 	for (unsigned i = 0; i < N; i++)
 		umem_free(p[i], 16);
 	p[0] = umem_alloc(16, UMEM_DEFAULT);
 	ck_assert(is_sample(p[0]));
+}
+END_TEST
+
+struct sum {
+	unsigned n;
+	double blocks, bytes;
+};
+
+static void
+add_sample(const struct sample *s, void *arg)
+{
+	struct sum *sum = arg;
+	double weight = (double)sample_weight(s->counted, s->mean);
+
+	sum->n++;
+	sum->bytes += weight;
+	sum->blocks += weight / (double)s->counted;
+}
+
+static struct sum
+sum_of_samples(void)
+{
+	struct sum sum = {0};
+
+	sample_each(sample_totals_read().nrecords, add_sample, &sum);
+	return sum;
+}
+
+/* Too many samples double the interval, and the estimate stays right. */
+START_TEST(too_many_samples_are_halved)
+{
+	enum {
+		N = 400000
+	};
+	static void *p[N];
+	size_t size[] = {16, 200, 3000};
+	double bytes = 0;
+	struct sum sum;
+
+	ck_assert_int_eq(umem_sample(4096), 0);
+	for (unsigned i = 0; i < N; i++) {
+		p[i] = umem_alloc(size[i % 3], UMEM_DEFAULT);
+		ck_assert_ptr_nonnull(p[i]);
+		bytes += (double)size[i % 3];
+	}
+	sum = sum_of_samples();
+	ck_assert_uint_le(sum.n, SAMPLES_MOST);
+	ck_assert_uint_ge(sum.n, SAMPLES_MOST / 4);
+	ck_assert_uint_ge(sample_totals_read().nhalved, 1);
+	ck_assert_uint_eq(sample_totals_read().nlost, 0);
+	ck_assert_uint_gt(sampling.mean, 4096);
+	/* More than five times the deviation. */
+	ck_assert_double_lt(fabs(sum.bytes / bytes - 1), 0.05);
+	ck_assert_double_lt(fabs(sum.blocks / N - 1), 0.25);
+	for (unsigned i = 0; i < N; i++)
+		umem_free(p[i], size[i % 3]);
+	sum = sum_of_samples();
+	ck_assert_uint_eq(sum.n, 0);
+	/* The number of live samples is right again. */
+	ck_assert_int_eq(umem_sample(1), 0);
+	for (unsigned i = 0; i < SAMPLES_MOST - 1; i++)
+		p[i] = umem_alloc(16, UMEM_DEFAULT);
+	ck_assert_uint_eq(sampling.mean, 1);
+	for (unsigned i = 0; i < SAMPLES_MOST - 1; i++)
+		umem_free(p[i], 16);
 }
 END_TEST
 
@@ -1353,6 +1423,7 @@ sample_suite(void)
 	tcase_add_test(tc, a_freed_block_is_guarded_until_places_run_out);
 	tcase_add_test(tc, refusals_of_the_kernel_do_no_harm);
 	tcase_add_test(tc, records_run_out_and_blocks_do_not);
+	tcase_add_test(tc, too_many_samples_are_halved);
 	tcase_add_test(tc, with_mtbf_both_are_in_force);
 	tcase_add_test(tc, another_thread_may_free);
 	tcase_add_test(tc, on_and_off_while_threads_work);

@@ -68,6 +68,11 @@ print_sites(struct model *model, const struct sample_stack *sites, size_t n,
 		print_off(model->target);
 	else
 		printf("one sample in about %lu bytes\n", mean);
+	if (model->nhalved != 0)
+		printf("the interval was doubled %lu times, when there were "
+		       "%lu samples\n",
+		    model->nhalved,
+		    layout_value(model->layout, L_SAMPLES_MOST));
 	if (n == 0 && mean == 0)
 		return;
 	printf("%7s %10s %9s %9s %9s %s\n", "SAMPLES", "ABOUT", "BYTES",
@@ -92,6 +97,7 @@ json_sites(struct model *model, const struct sample_stack *sites, size_t n)
 	json_number("mean", model->sampling_mean);
 	json_number("taken", model->ntaken);
 	json_number("not_kept", model->nlost);
+	json_number("doubled", model->nhalved);
 	json_open("sites", '[');
 	for (size_t i = 0; i < n; i++) {
 		struct audit audit = audit_of_sample(sites[i].newest);

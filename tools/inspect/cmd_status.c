@@ -297,11 +297,14 @@ print_sampling(struct model *model, const struct usage *usage)
 	uint64_t mean = model->sampling_mean;
 
 	print_setting("Sampling:",
-	    xprint("%s%s",
+	    xprint("%s%s%s",
 		mean == 0 ? "off" : xprint("one in %s bytes", size_text(mean)),
 		mean == 0 && usage->nsamples == 0
 		    ? ""
-		    : xprint("; %lu samples are in use", usage->nsamples)));
+		    : xprint("; %lu samples are in use", usage->nsamples),
+		model->nhalved == 0
+		    ? ""
+		    : xprint("; doubled %lu times", model->nhalved)));
 }
 
 /* Prints how the library runs: a line for each setting. */

@@ -128,7 +128,7 @@ static bool
 has_samples(const struct model *model)
 {
 	for (size_t i = 0; i < model->nsamples; i++)
-		if (model->samples[i].record != 0 && model->samples[i].live)
+		if (sample_is_live(&model->samples[i]))
 			return true;
 	return false;
 }

@@ -334,7 +334,25 @@ take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
 	large->at = s->at;
 	large->bytes = usable_bytes(model, s, span + bytes - s->at);
 	large->size = s->size;
-	large->sample = s;
+	large->is_ended = !s->counted_now;
+	if (s->counted_now)
+		large->sample = s;
+}
+
+/* Takes a large block; its size and its sample are in its owner word. */
+static void
+take_owner(struct model *model, size_t i, uint64_t owner)
+{
+	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
+	unsigned bits =
+	    (unsigned)layout_value(model->layout, L_PAGE_MAP_SIZE_BITS) & 63;
+	uint64_t high = owner >> bits, rest = owner - (high << bits);
+	uint64_t index = rest % unit / 2 + high * (unit / 2);
+
+	/* A damaged core may give any size. */
+	rest -= rest % unit;
+	if (rest >> model->unit_shift <= model->nunits - i)
+		take_sample(model, i, rest, (uint32_t)index);
 }
 
 static void
@@ -355,13 +373,7 @@ take_map(struct model *model)
 		if (owner[i] == 0 || model->unit[i] != 0)
 			continue;
 		if (owner[i] & 1) {
-			uint64_t below = owner[i] % unit;
-			uint64_t bytes = owner[i] - below;
-
-			/* A damaged core may give any size. */
-			if (bytes >> model->unit_shift <= model->nunits - i)
-				take_sample(
-				    model, i, bytes, (uint32_t)(below / 2));
+			take_owner(model, i, owner[i]);
 			continue;
 		}
 		slab = take_slab(model, owner[i], at);

@@ -70,6 +70,8 @@ struct sample {
 	bool live;  /* else freed recently, with inaccessible pages, ... */
 	bool waits; /* ... or freed, waiting for a grace period */
 	bool guarded;
+	/* Else it ended when the samples were halved; the block is there. */
+	bool counted_now;
 };
 
 struct large {
@@ -77,7 +79,8 @@ struct large {
 	uint64_t bytes; /* usable */
 	uint64_t size;  /* of a sample: requested bytes; else bytes */
 	const struct sample *sample; /* or NULL */
-	bool waits;                  /* freed, waits for a grace period */
+	bool is_ended; /* it was a sample until the samples were halved */
+	bool waits;    /* freed, waits for a grace period */
 	bool marked;
 	bool unseen, indirect; /* leaked; leaks_direct.c */
 };
@@ -146,6 +149,7 @@ struct model {
 	size_t nsamples;
 	uint64_t sampling_mean; /* bytes; 0: sampling is off */
 	uint64_t ntaken, nlost; /* samples so far; those not kept */
+	uint64_t nhalved;       /* times that the samples were halved */
 	struct arena *arenas;   /* each arena after its source */
 	size_t narenas, arenas_capacity;
 	uint32_t *sourced; /* slabs not in the page map, by span */
@@ -288,6 +292,13 @@ struct segment *model_segments(
 /* Returns the sample with this record, or NULL. */
 const struct sample *model_sample_of_record(
     const struct model *model, uint64_t record);
+
+/* Is this the record of an allocated block that stands for others? */
+static inline bool
+sample_is_live(const struct sample *s)
+{
+	return s->record != 0 && s->live && s->counted_now;
+}
 
 /* Returns the number of blocks that a sample stands for, itself included. */
 double sample_weight(const struct sample *s);

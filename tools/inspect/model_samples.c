@@ -58,6 +58,7 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 	    .depth = (unsigned)sample_get(model, r, L_SAMPLE_DEPTH),
 	    .freed_depth = (unsigned)sample_get(model, r, L_SAMPLE_FREED_DEPTH),
 	    .guarded = sample_get(model, r, L_SAMPLE_GUARDED),
+	    .counted_now = sample_get(model, r, L_SAMPLE_COUNTED_NOW),
 	    .live = s->live,
 	    .waits = s->waits};
 	nframes = sample_get(model, r, L_SAMPLE_NFRAMES);
@@ -90,6 +91,7 @@ model_take_samples(struct model *model)
 		    sample_get(model, sampling, L_SAMPLING_MEAN);
 	model->ntaken = layout_variable(l, model->target, L_NTAKEN);
 	model->nlost = layout_variable(l, model->target, L_NLOST);
+	model->nhalved = layout_variable(l, model->target, L_NHALVED);
 	/* A process that runs may have added records since the copy. */
 	if (n > copied)
 		n = copied;

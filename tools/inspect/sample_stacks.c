@@ -56,7 +56,7 @@ sample_stacks_find(struct model *model, size_t *nstacks)
 
 	*nstacks = 0;
 	for (size_t i = 0; i < model->nsamples; i++)
-		if (model->samples[i].record != 0 && model->samples[i].live)
+		if (sample_is_live(&model->samples[i]))
 			live[n++] = &model->samples[i];
 	qsort(live, n, sizeof(*live), order_by_stack);
 	for (size_t i = 0; i < n; i++) {

@@ -56,20 +56,30 @@ log2_of(uint64_t n)
 	return n == 0 ? 0 : 63 - (unsigned)__builtin_clzll(n);
 }
 
+/* Returns the cache of malloc() that serves a size, or NULL. */
+static const struct cache *
+cache_of_size(const struct model *model, uint64_t bytes)
+{
+	const struct cache *best = NULL;
+
+	for (size_t i = 0; i < model->ncaches; i++) {
+		const struct cache *c = &model->caches[i];
+
+		if (c->class != 0 && c->bufsize >= bytes &&
+		    (best == NULL || c->bufsize < best->bufsize))
+			best = c;
+	}
+	return best;
+}
+
 /* Returns the bucket of blocks among which this block may be a sample. */
 static unsigned
 bucket_of(const struct model *model, const struct site_block *b)
 {
 	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
-	const struct cache *best = b->cache;
+	const struct cache *best =
+	    b->sampled ? cache_of_size(model, b->bytes) : b->cache;
 
-	for (size_t i = 0; i < model->ncaches && b->sampled; i++) {
-		const struct cache *c = &model->caches[i];
-
-		if (c->class != 0 && c->bufsize >= b->bytes &&
-		    (best == NULL || c->bufsize < best->bufsize))
-			best = c;
-	}
 	if (best != NULL)
 		return (unsigned)(best - model->caches);
 	return (unsigned)model->ncaches +
@@ -187,8 +197,11 @@ sites_add_buffer(struct sites *sites, const struct slab *slab,
 		b.sampled = large != NULL && large->sample != NULL;
 		if (b.sampled)
 			b.weight = sample_weight(large->sample);
-	} else if (sites->are_leaks) {
-		b.class = site_class_of(model, b.at);
+	} else {
+		if (large != NULL && large->is_ended)
+			b.cache = cache_of_size(model, b.bytes);
+		if (sites->are_leaks)
+			b.class = site_class_of(model, b.at);
 	}
 	sites_add(sites, &b);
 }

@@ -201,7 +201,14 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 	symbols_print_advice(model->target);
 	if (!unknown)
 		return;
-	if (model->sampling_mean != 0)
+	if (model->sampling_mean != 0 && model->nhalved != 0)
+		printf("\nunknown: allocated before sampling began, or of a "
+		       "size with so few bytes that\none sample in %s bytes "
+		       "has missed it; the interval was doubled %lu times,\n"
+		       "because of %lu samples.\n",
+		    size_text(model->sampling_mean), model->nhalved,
+		    layout_value(model->layout, L_SAMPLES_MOST));
+	else if (model->sampling_mean != 0)
 		printf("\nunknown: allocated before sampling began, or of a "
 		       "size with so few bytes that\none sample in %s bytes "
 		       "has missed it; a smaller interval misses less.\n",

@@ -238,7 +238,7 @@ page_map_enter_sample(
 	size_t past = -(uintptr_t)block % HEAP_UNIT;
 
 	__atomic_store_n(&page_map.owner[unit],
-	    (void *)(bytes | (size_t)index * 2 | 1), __ATOMIC_RELEASE);
+	    page_map_large_owner(bytes, index), __ATOMIC_RELEASE);
 	__atomic_store_n(&page_map.entry[unit],
 	    entry_of(PAGE_MAP_LARGE, unit, past), __ATOMIC_RELEASE);
 }

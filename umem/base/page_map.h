@@ -103,24 +103,44 @@ page_map_owner(const void *p)
 
 /*
  * The owner word of a large block has its size in bytes, which is a multiple of
- * the unit.  The bits below that hold the index of its sample (0: not a
- * sample), shifted left by one, and a 1 in the lowest bit.
+ * the unit and below 2^PAGE_MAP_SIZE_BITS, as every address of a program.  The
+ * bits around it hold the index of its sample (0: not a sample): the low bits
+ * of the index are below the size, behind a 1 in the lowest bit, and its high
+ * bits are above the size.
  */
-#define PAGE_MAP_SAMPLES (HEAP_UNIT / 2)
+#define PAGE_MAP_SIZE_BITS 48
+#define PAGE_MAP_LOW_INDEX (HEAP_UNIT / 2)
+#define PAGE_MAP_SAMPLES   (8 * PAGE_MAP_LOW_INDEX)
+
+static inline void *
+page_map_large_owner(size_t bytes, uint32_t index)
+{
+	uintptr_t high = index / PAGE_MAP_LOW_INDEX;
+
+	return (void *)(high << PAGE_MAP_SIZE_BITS | bytes |
+			index % PAGE_MAP_LOW_INDEX * 2 | 1);
+}
 
 /* The bytes of a large block, or 0 if the owner is a slab or NULL. */
 static inline size_t
 page_map_large_bytes(void *owner)
 {
-	return (uintptr_t)owner & 1 ? align_down((uintptr_t)owner, HEAP_UNIT)
-				    : 0;
+	uintptr_t bits = (uintptr_t)owner;
+
+	return bits & 1 ? align_down(
+			      bits & (((uintptr_t)1 << PAGE_MAP_SIZE_BITS) - 1),
+			      HEAP_UNIT)
+			: 0;
 }
 
 /* The sample index in the owner word of a large block. */
 static inline uint32_t
 page_map_sample_index(void *owner)
 {
-	return (uint32_t)((uintptr_t)owner % HEAP_UNIT / 2);
+	uintptr_t bits = (uintptr_t)owner;
+
+	return (uint32_t)(bits % HEAP_UNIT / 2 +
+			  (bits >> PAGE_MAP_SIZE_BITS) * PAGE_MAP_LOW_INDEX);
 }
 
 /*

@@ -50,6 +50,22 @@
  *	belong to slabs.  Nothing is sampled when every block is checked: by
  *	UMEM_DEBUG, UMEM_OPTIONS=hardened, or a checker such as valgrind.
  *
+ * Too many samples
+ *	When SAMPLES_MOST samples are live, the mean is doubled, and about every
+ *	second sample ends, until at most half of them are left
+ *	(samples_halve()).  Those left are what sampling with the doubled mean
+ *	would have taken, so the estimates stay right.  The block of an ended
+ *	sample cannot move: it keeps its record, which does not count any more,
+ *	until it is freed.  A program that grows by a factor of two needs half
+ *	as many records as there are samples for that, so the table is large
+ *	enough for 2^14 times the memory at which the first samples ended.
+ *	    One thread halves at a time.  Others take samples meanwhile, and may
+ *	exceed SAMPLES_MOST.  A reader from outside may find some records halved
+ *	and others not; each is right by itself.  umem_sample() may change the
+ *	mean meanwhile: then it is not doubled.
+ *	    A thread that frees a block and the one that ends its sample both
+ *	exchange is_counted for 0, so nlive is decreased once.
+ *
  * On and off
  *	mean and counted_end (of sampling), bytes_max (of cpu_marks) and
  *	small_end (of alloc_fast) change one after the other, and a thread may
@@ -145,6 +161,9 @@
  */
 #define WARM_MAX 16
 
+/* The largest mean that is doubled: no program has so much memory. */
+#define MEAN_MOST ((size_t)1 << 60)
+
 /*
  * Records that one hold of sample_lock visits: at most two cache lines of each
  * are read and copied, some 10 us in all.
@@ -153,6 +172,8 @@
 
 struct sampling sampling;
 size_t sample_wanted;
+
+uint32_t sample_records_most = PAGE_MAP_SAMPLES - 1;
 
 static struct lock sample_lock = LOCK_INITIALIZER(LOCK_SAMPLE);
 /*
@@ -165,6 +186,9 @@ static uint32_t nsamples;     /* [sample_lock] records created */
 static uint32_t free_records; /* [sample_lock] chain by next; 0: none */
 static uint64_t ntaken;       /* [a] samples, cumulative */
 static uint64_t nlost;        /* [a] samples not taken: no record or memory */
+static uint64_t nhalved;      /* [a] times that the samples were halved */
+static uint32_t nlive;        /* [a] records that are counted */
+static bool is_halving;       /* [a] a thread halves the samples */
 static uint32_t nwarm;        /* [a] records that are warm */
 static size_t nguarded;       /* [a] live in guarded places */
 static struct sample *record_of_place
@@ -272,7 +296,7 @@ record_create(bool guarded)
 	s->nframes = n;
 	s->is_guarded = guarded;
 	lock_take(&sample_lock);
-	if (nsamples < PAGE_MAP_SAMPLES - 1)
+	if (nsamples < sample_records_most)
 		s->index = ++nsamples;
 	if (s->index != 0)
 		__atomic_store_n(&table[s->index], s, __ATOMIC_RELEASE);
@@ -361,6 +385,14 @@ record_uncount(const struct sample *s)
 	account_sub(&account.sample_pages, s->page_bytes);
 }
 
+/* The record is no sample any more; if it was one, it leaves nlive. */
+static void
+record_discount(struct sample *s)
+{
+	if (__atomic_exchange_n(&s->is_counted, 0, __ATOMIC_RELAXED) != 0)
+		__atomic_sub_fetch(&nlive, 1, __ATOMIC_RELAXED);
+}
+
 /* Tells tracers of a sample; see man/umem.1, "PROBES". */
 static void
 probe_alloc(const struct sample *s)
@@ -375,6 +407,8 @@ sample_publish(struct sample *s, size_t bytes)
 {
 	umem_assert((uintptr_t)s->span % HEAP_UNIT == 0);
 	umem_assert(s->index != 0 && bytes % HEAP_UNIT == 0);
+	__atomic_store_n(&s->is_counted, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&nlive, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
 	page_map_enter_sample(s->span, bytes, s->block, s->index);
 	__atomic_add_fetch(&ntaken, 1, __ATOMIC_RELAXED);
@@ -517,6 +551,7 @@ sample_release_unguarded(struct sample *s)
 	size_t bytes = page_map_large_bytes(page_map_owner(s->span));
 
 	umem_assert(sample_state(s) == SAMPLE_NONE);
+	record_discount(s);
 	record_uncount(s);
 	if (s->span == s->own_unit)
 		own_unit_unregister(s);
@@ -556,6 +591,75 @@ sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 	return sample_publish(s, page_map_large_bytes(page_map_owner(span)));
 }
 
+struct sample_totals
+sample_totals_read(void)
+{
+	struct sample_totals counts = {
+	    .ntaken = __atomic_load_n(&ntaken, __ATOMIC_RELAXED),
+	    .nlost = __atomic_load_n(&nlost, __ATOMIC_RELAXED),
+	    .nhalved = __atomic_load_n(&nhalved, __ATOMIC_RELAXED)};
+
+	lock_take(&sample_lock);
+	counts.nrecords = nsamples;
+	lock_release(&sample_lock);
+	return counts;
+}
+
+/*
+ * Calls visit for the live samples among the first n records, also for those
+ * that do not count.
+ */
+static void
+records_each(uint32_t n, void (*visit)(struct sample *, void *arg), void *arg)
+{
+	umem_assert(n < PAGE_MAP_SAMPLES);
+	for (uint32_t i = 1; i <= n;) {
+		uint32_t left = VISITED_AT_ONCE;
+
+		lock_take(&sample_lock);
+		umem_assert(n <= nsamples);
+		for (; i <= n && left != 0; i++, left--)
+			if (sample_state(samples[i]) == SAMPLE_LIVE)
+				visit(samples[i], arg);
+		lock_release(&sample_lock);
+	}
+}
+
+static void
+record_halve(struct sample *s, void *unused)
+{
+	(void)unused;
+	if (__atomic_load_n(&s->is_counted, __ATOMIC_RELAXED) == 0)
+		return;
+	if (sample_count_keeps(s->counted, s->mean))
+		s->mean *= 2;
+	else
+		record_discount(s);
+}
+
+/*
+ * Doubles the mean, and halves the samples accordingly.  Because large blocks
+ * stay samples, this may take several steps.
+ */
+static cold_path void
+samples_halve(void)
+{
+	if (__atomic_exchange_n(&is_halving, true, __ATOMIC_ACQUIRE))
+		return;
+	while (__atomic_load_n(&nlive, __ATOMIC_RELAXED) > SAMPLES_MOST / 2) {
+		size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+
+		if (mean == 0 || mean > MEAN_MOST)
+			break;
+		__atomic_compare_exchange_n(&sampling.mean, &mean, 2 * mean,
+		    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		alloc_choose_paths();
+		__atomic_add_fetch(&nhalved, 1, __ATOMIC_RELAXED);
+		records_each(sample_totals_read().nrecords, record_halve, NULL);
+	}
+	__atomic_store_n(&is_halving, false, __ATOMIC_RELEASE);
+}
+
 void *
 sample_take(size_t size, size_t align, bool *zeroed)
 {
@@ -565,6 +669,8 @@ sample_take(size_t size, size_t align, bool *zeroed)
 	*zeroed = false;
 	if (size > PTRDIFF_MAX / 2)
 		return NULL;
+	if (unlikely(__atomic_load_n(&nlive, __ATOMIC_RELAXED) >= SAMPLES_MOST))
+		samples_halve();
 	if (!heap_limit_has_room(size + os_page_size())) {
 		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
 		return NULL;
@@ -705,6 +811,7 @@ sample_end(struct sample *s)
 {
 	__atomic_store_n(&s->state, SAMPLE_NONE, __ATOMIC_RELEASE);
 	probe_fire(otel_memory, free, s->block);
+	record_discount(s);
 	record_recycle(s);
 }
 
@@ -764,6 +871,7 @@ sample_release_guarded(struct sample *s)
 
 	umem_assert(s->is_guarded && record_of_place[place] == s);
 	umem_assert(sample_state(s) == SAMPLE_FREED);
+	record_discount(s);
 	__atomic_sub_fetch(&nguarded, 1, __ATOMIC_RELAXED);
 	account_sub(&account.sample_guarded, sample_place_used(place));
 	sample_place_close(place);
@@ -846,34 +954,27 @@ sample_guarded_count(void)
 	return __atomic_load_n(&nguarded, __ATOMIC_RELAXED);
 }
 
-struct sample_totals
-sample_totals_read(void)
-{
-	struct sample_totals counts = {
-	    .ntaken = __atomic_load_n(&ntaken, __ATOMIC_RELAXED),
-	    .nlost = __atomic_load_n(&nlost, __ATOMIC_RELAXED)};
+struct visitor {
+	void (*visit)(const struct sample *, void *arg);
+	void *arg;
+};
 
-	lock_take(&sample_lock);
-	counts.nrecords = nsamples;
-	lock_release(&sample_lock);
-	return counts;
+static void
+visit_counted(struct sample *s, void *arg)
+{
+	const struct visitor *visitor = arg;
+
+	if (__atomic_load_n(&s->is_counted, __ATOMIC_RELAXED) != 0)
+		visitor->visit(s, visitor->arg);
 }
 
 void
 sample_each(
     uint32_t n, void (*visit)(const struct sample *, void *arg), void *arg)
 {
-	umem_assert(n < PAGE_MAP_SAMPLES);
-	for (uint32_t i = 1; i <= n;) {
-		uint32_t left = VISITED_AT_ONCE;
+	struct visitor visitor = {visit, arg};
 
-		lock_take(&sample_lock);
-		umem_assert(n <= nsamples);
-		for (; i <= n && left != 0; i++, left--)
-			if (sample_state(samples[i]) == SAMPLE_LIVE)
-				visit(samples[i], arg);
-		lock_release(&sample_lock);
-	}
+	records_each(n, visit_counted, &visitor);
 }
 
 static void

@@ -26,6 +26,12 @@ struct sampling {
 
 extern hidden struct sampling sampling;
 
+/* Live samples, at which the interval is doubled. */
+#define SAMPLES_MOST 32768
+
+/* The largest number of a record.  Tests make it smaller. */
+extern hidden uint32_t sample_records_most;
+
 /*
  * Variable of the option sample: the mean distance, in bytes, that UMEM_OPTIONS
  * asks for; later that of the last sample_refresh_option().
@@ -46,7 +52,11 @@ struct sample {
 	char *own_unit;   /* the record's, for small blocks; NULL: none yet */
 	uint64_t size;    /* [a] bytes requested */
 	uint64_t counted; /* size when it was taken */
-	uint64_t mean;    /* sampling.mean when it was taken */
+	/*
+	 * sampling.mean when it was taken; twice that for each time that the
+	 * samples were halved; [sample_lock] while it is live
+	 */
+	uint64_t mean;
 	uint64_t page_bytes; /* of its pages, if not guarded */
 	uint64_t time;       /* ns, CLOCK_MONOTONIC */
 	uint64_t thread;
@@ -60,6 +70,11 @@ struct sample {
 	uint32_t is_guarded;
 	uint32_t nframes; /* capacity for a stack; guarded: for two */
 	uint32_t is_warm; /* free, and the first page of own_unit is resident */
+	/*
+	 * [a] The block is one of the samples; 0: it was one until their number
+	 * was halved, see "Too many samples" in sample.c.
+	 */
+	uint32_t is_counted;
 	uintptr_t stack[]; /* at nframes: the stack of the free */
 };
 
@@ -132,6 +147,7 @@ void sample_grown(void *block, size_t size);
 struct sample_totals {
 	uint64_t ntaken;   /* samples so far */
 	uint64_t nlost;    /* samples not taken: no record or no memory */
+	uint64_t nhalved;  /* times that the samples were halved */
 	uint32_t nrecords; /* records so far, in use or free */
 };
 struct sample_totals sample_totals_read(void);

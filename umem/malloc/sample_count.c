@@ -295,3 +295,14 @@ sample_weight(uint64_t size, uint64_t mean)
 		y *= 2 - y;
 	return (uint64_t)((double)size / y + 0.5);
 }
+
+/*
+ * The probability is that of the sample with twice the mean, divided by that
+ * with the mean.  Both divide the size, see sample_weight().
+ */
+bool
+sample_count_keeps(uint64_t size, uint64_t mean)
+{
+	return happens((double)sample_weight(size, mean),
+	    (double)sample_weight(size, 2 * mean));
+}

@@ -59,6 +59,12 @@ size_t sample_count_marked_max(size_t mean);
  */
 bool sample_count_marked(size_t size, size_t round_bytes);
 
+/*
+ * Must the sample of a block of size bytes, taken with this mean, stay a sample
+ * with twice this mean?  About every second one must.
+ */
+bool sample_count_keeps(uint64_t size, uint64_t mean);
+
 /* Sets the functions of cpu_marks; at start. */
 void sample_count_start(void);
 
