@@ -182,8 +182,8 @@ list_head(struct model *model, uint64_t at)
 	return 0;
 }
 
-/* Adds the addresses of the links in a list, unless it is not a list. */
-static void
+/* Adds the addresses of the links in a list.  Returns false if it is none. */
+static bool
 add_links(struct model *model, uint64_t head, struct ranges *out)
 {
 	size_t before = out->n;
@@ -194,11 +194,12 @@ add_links(struct model *model, uint64_t head, struct ranges *out)
 		if (roots_number_at(model, next + 8) != at)
 			break;
 		if (next == head)
-			return;
+			return true;
 		ranges_add(out, next, HEAD_BYTES);
 		at = next;
 	}
 	out->n = before;
+	return false;
 }
 
 /* Returns a head of libc's lists of threads; 0: not found. */
@@ -219,18 +220,27 @@ some_head(struct model *model)
 
 /*
  * Returns the thread pointers of the ended threads in libc's lists of threads.
- * head is one of the three heads, or 0.
+ * head is one of the three heads, or 0.  The last list is that of the stacks
+ * that libc keeps; its threads, which were joined or detached, are those from
+ * *first_joined on.
  */
 static struct ranges
-listed_dead(struct model *model, uint64_t head)
+listed_dead(struct model *model, uint64_t head, size_t *first_joined)
 {
 	uint64_t distance = robust_distance(model);
 	struct ranges out = {0};
-	size_t n = 0;
+	size_t n = 0, kept = 0;
 
-	for (int i = -1; head != 0 && i <= 2; i++)
-		add_links(model, head + (uint64_t)i * HEAD_BYTES, &out);
+	for (int i = -1; head != 0 && i <= 2; i++) {
+		size_t before = out.n;
+
+		if (add_links(model, head + (uint64_t)i * HEAD_BYTES, &out))
+			kept = before;
+	}
+	*first_joined = 0;
 	for (size_t i = 0; i < out.n; i++) {
+		if (i == kept)
+			*first_joined = n;
 		uint64_t list = out.range[i].start + THREAD_LINKS;
 		uint64_t tp = list + distance;
 		struct range words = {list - 8, list + 16};
@@ -239,6 +249,8 @@ listed_dead(struct model *model, uint64_t head)
 		    robust_list(model->target, words) == list)
 			out.range[n++].start = tp;
 	}
+	if (kept == out.n)
+		*first_joined = n;
 	out.n = n;
 	return out;
 }
@@ -314,7 +326,8 @@ add_below(struct target *target, const struct thread *t, struct ranges *dead)
  * Is a thread that has ended not joined yet?  Its result is then only in libc's
  * descriptor, and its number there is 0.  After the join the number is -1.  The
  * number of a detached thread is 0, too, but its descriptor contains its own
- * address, behind the list.
+ * address, behind the list.  With glibc 2.43 the number is 0 after the join,
+ * too; the thread is then in the list of kept stacks.
  */
 static bool
 awaits_join(struct target *target, uint64_t list, uint64_t end)
@@ -331,9 +344,12 @@ awaits_join(struct target *target, uint64_t list, uint64_t end)
 	return (int)words[0] == 0;
 }
 
-/* Adds the stack of an ended thread, which had the thread pointer tp. */
+/*
+ * Adds the stack of an ended thread, which had the thread pointer tp.
+ * is_joined: it is known that the thread was joined or detached.
+ */
 static void
-add_dead(struct model *model, uint64_t tp, struct ranges *dead)
+add_dead(struct model *model, uint64_t tp, bool is_joined, struct ranges *dead)
 {
 	uint64_t list = tp - robust_distance(model);
 	const struct mapping *m = target_mapping(model->target, list);
@@ -350,7 +366,8 @@ add_dead(struct model *model, uint64_t tp, struct ranges *dead)
 	    tp + 16 > stack.end)
 		return;
 	ranges_add(dead, stack.start, descriptor - stack.start);
-	if (awaits_join(model->target, list, list < tp ? tp : stack.end))
+	if (!is_joined &&
+	    awaits_join(model->target, list, list < tp ? tp : stack.end))
 		return;
 	/* libc keeps the thread-local storage vector for the next thread. */
 	if (descriptor < tp)
@@ -387,7 +404,8 @@ roots_add_thread_memory(struct model *model, struct ranges *out)
 {
 	struct target *target = model->target;
 	uint64_t head = some_head(model);
-	struct ranges listed = listed_dead(model, head);
+	size_t first_joined;
+	struct ranges listed = listed_dead(model, head, &first_joined);
 
 	for (size_t i = 0; i < target->nthreads; i++) {
 		const struct thread *t = &target->threads[i];
@@ -414,16 +432,19 @@ void
 roots_add_dead_stacks(struct model *model, struct ranges *out)
 {
 	struct target *target = model->target;
-	struct ranges listed = listed_dead(model, some_head(model));
+	size_t first_joined;
+	struct ranges listed =
+	    listed_dead(model, some_head(model), &first_joined);
 
 	for (size_t i = 0; i < target->nmaps; i++) {
 		uint64_t list = dead_thread(model, &target->maps[i]);
 
 		if (list != 0)
-			add_dead(model, list + robust_distance(model), out);
+			add_dead(model, list + robust_distance(model),
+			    /* is_joined */ false, out);
 	}
 	for (size_t i = 0; i < listed.n; i++)
-		add_dead(model, listed.range[i].start, out);
+		add_dead(model, listed.range[i].start, i >= first_joined, out);
 	free(listed.range);
 	for (size_t i = 0; i < target->nthreads; i++)
 		add_below(target, &target->threads[i], out);

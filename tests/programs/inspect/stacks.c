@@ -46,6 +46,16 @@ leave(uintptr_t i)
 	(void)deep;
 }
 
+/* Overwrites addresses that calls have left below the frame. */
+__attribute__((noinline)) static void
+sweep(void)
+{
+	volatile char below[4096];
+
+	for (int i = 0; i < 4096; i++)
+		below[i] = 0;
+}
+
 static void *
 run(void *arg)
 {
@@ -56,6 +66,7 @@ run(void *arg)
 	if (goes_on(i))
 		here = plant("kept", i);
 	pthread_barrier_wait(&all);
+	sweep();
 	while (goes_on(i))
 		pause();
 	return i == RESULT ? plant("kept", i) : here;
@@ -82,6 +93,7 @@ main(int argc, char **argv)
 	usleep(100000);
 	puts("ready");
 	fflush(stdout);
+	sweep();
 	while (read(0, &c, 1) == 1)
 		;
 	exit(0);
