@@ -49,7 +49,6 @@ echo 'int which(void); int call(void) { return which(); }' >call.c
 "$CC" -shared -fPIC -fno-builtin -Wl,-z,now -o libifunc.so lib.c call.c
 "$CC" -D_GNU_SOURCE -I"$TOP" -o main main.c -L. -lifunc -pthread
 export LD_LIBRARY_PATH=.
-./main
 LD_PRELOAD=$SHIM ./main
 LD_PRELOAD=$SHIM LD_BIND_NOW=1 ./main
 LD_PRELOAD=$SHIM UMEM_OPTIONS=mode=locked ./main
