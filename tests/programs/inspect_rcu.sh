@@ -41,6 +41,8 @@ look() {
 		has '"flavour": "urcu_memb_flavor"'
 	done < <(grep '^waits' told)
 	of status "$1"
+	# A long line is continued on the next.
+	sed -i -z 's/,\n */, /g' said
 	has '^RCU: +urcu_memb_flavor: 6440 objects \([0-9.]+M\) wait, [0-9]+ grace periods, [0-9]+ released'
 	of stat "$1"
 	has '^urcu_memb_flavor +6440 +[0-9.]+M +[0-9]+ +[0-9]+$'
