@@ -355,7 +355,7 @@ boot() {
 	[ -f "$folder/$2-$1.cpio" ] ||
 	    archive "$folder/$2-$1" >"$folder/$2-$1.cpio" || return
 	{ cat "$folder/$2-$1.cpio" && archive "$folder/tree-$1"; } \
-	    >"$folder/initrd" || return
+	    >"$folder/initrd.$$" || return
 	for loader in "$at"/usr/lib*/ld-linux-*.so.*; do
 		break
 	done
@@ -365,8 +365,9 @@ boot() {
 	    "$at/usr/bin/${qemu[0]}" "${qemu[@]:1}" \
 	    -L "$at/usr/share/qemu" -L "$at/usr/share/seabios" \
 	    -accel tcg,thread=multi -nographic -no-reboot -nic none \
-	    -kernel "$image" -initrd "$folder/initrd" \
+	    -kernel "$image" -initrd "$folder/initrd.$$" \
 	    -append "$words quiet panic=-1" </dev/null
+	rm "$folder/initrd.$$"
 }
 
 # row NAME ARCH RELEASE FLAVOUR USERLAND JOB
