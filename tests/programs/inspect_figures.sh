@@ -71,5 +71,5 @@ for command in samples users leaks; do
 		exit 1
 	fi
 done
-has '^5\.7M leaked in 20001 blocks'
+has '^4\.2M leaked in 15001 blocks'
 finish 0

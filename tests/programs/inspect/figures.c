@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NBLOCKS 20000
+#define NBLOCKS 15000
 
 struct node {
 	struct node *next;
