@@ -51,8 +51,10 @@ declare -A setting=([default]=umem [hardened]=UMEM_OPTIONS=hardened
 result() {
 	local text=
 
-	# Leave out the message of the shell about its end.
+	# Leave out the message of the shell about its end, and the report of
+	# a cache that is destroyed in use, which goes on.
 	[ ! -s "$3" ] || text=$(sed -E '/ not recognized$/d; / not empty$/d
+		/ in use:$/d; /^umem: allocated by thread /d; /^umem:     /d
 		s/^umem( allocator)?: //
 		s/ ?\(([^() ]+, )?0x[0-9a-f]+\)//g; q' "$3" | tr -d '\0')
 	case $1 in

@@ -196,7 +196,7 @@ expect() {
 }
 expect "^process $(basename "$file" | tr -dc 0-9), the last of 21 in the file\$"
 expect '^one sample in about [0-9]+ bytes$|^sampling is off'
-row='^ +[0-9]+ +[0-9]+ +[0-9.]+M +[0-9]+s +[0-9]+s'
+row='^ +[0-9]+ +~?[0-9]+ +~?[0-9.]+M +[0-9]+s +[0-9]+s'
 expect "$row keep_many \(main\.c:[0-9]+\) < main\$"
 expect '^ {9}main`main\+0x' -v
 expect ';main.main;main.keep_few [0-9]+$' --folded

@@ -137,7 +137,7 @@ static const struct command commands[] = {
 	"every process that runs on umem, with its memory, the largest first",
 	"the processes of this machine that run on umem", "umem ps"},
     {"metrics", command_metrics,
-	"[--format=openmetrics|prometheus] [-o file] --all|PID|CORE ...",
+	"[--format=prometheus] [-o file] --all|PID|CORE ...",
 	"the use of memory as OpenMetrics text, or as text for a Prometheus\n"
 	"without OpenMetrics; --all for every process that runs on umem, -o\n"
 	"replaces a file at once",

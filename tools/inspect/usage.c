@@ -177,9 +177,9 @@ blocks_sum(struct reading *r)
 		 account_of(r, L_ACCOUNT_TABLES);
 }
 
-/* Returns the bytes that the heap holds and that are in no layer. */
+/* As account_samples_absent() of the library. */
 static uint64_t
-absent_bytes(const struct reading *r)
+samples_absent(const struct reading *r)
 {
 	uint64_t units = usage_less(account_of(r, L_ACCOUNT_SAMPLE_UNITS),
 	    account_of(r, L_ACCOUNT_SAMPLE_UNIT_SPANS) +
@@ -188,10 +188,17 @@ absent_bytes(const struct reading *r)
 	uint64_t spans = usage_less(account_of(r, L_ACCOUNT_SAMPLE_SPANS),
 	    account_of(r, L_ACCOUNT_SAMPLE_PAGES));
 
+	return units + spans;
+}
+
+/* Returns the bytes that count as held and that are in no layer. */
+static uint64_t
+absent_bytes(const struct reading *r)
+{
 	return account_of(r, L_ACCOUNT_PURGED) +
 	       account_of(r, L_ACCOUNT_DONATED) +
-	       account_of(r, L_ACCOUNT_QUARANTINED) + r->absent + units +
-	       spans + usage_less(account_of(r, L_ACCOUNT_FIREWALL), r->opened);
+	       account_of(r, L_ACCOUNT_QUARANTINED) + r->absent +
+	       usage_less(account_of(r, L_ACCOUNT_FIREWALL), r->opened);
 }
 
 /*
@@ -251,7 +258,8 @@ limits_read(struct reading *r)
 	u->hard.limit = member_at(r, at, L_LIMITS_HARD);
 	u->hard.nreached = member_at(r, at, L_LIMITS_NHARD);
 	u->held = usage_less(member_at(r, arena, L_ARENA_INUSE),
-		      variable_of(r, L_NFOREIGN) * value_of(r, L_HEAP_UNIT)) +
+		      variable_of(r, L_NFOREIGN) * value_of(r, L_HEAP_UNIT) +
+			  samples_absent(r)) +
 		  u->dirty;
 }
 
