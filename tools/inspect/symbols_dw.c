@@ -399,7 +399,7 @@ call_line(Dwarf_Die *unit, Dwarf_Die *scope, struct symbol_frame *frame)
 	frame->line = line_text(frame->path, (int)line);
 }
 
-static _Noreturn void
+static __attribute__((noreturn)) void
 fail_memory(void)
 {
 	fail_with(EXIT_ERROR,
