@@ -127,13 +127,15 @@ start(void)
 	dl_iterate_phdr(find, NULL);
 }
 
-/* The hooks are there, and the library comes by. */
+/*
+ * The hooks are there, and the library comes by; not always at pthread_join(),
+ * because the upkeep thread outlives the others if there is memory to return.
+ */
 __attribute__((destructor)) static void
 end(void)
 {
-	if (from == 0 || n_pthread_join == 0 ||
-	    n_pthread_attr_setstacksize == 0 || n_pthread_sigmask == 0 ||
-	    n_fwrite == 0 || n_madvise == 0)
+	if (from == 0 || n_pthread_attr_setstacksize == 0 ||
+	    n_pthread_sigmask == 0 || n_fwrite == 0 || n_madvise == 0)
 		_exit(4);
 }
 END
