@@ -54,17 +54,16 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define RSEQ_AT(offset) ((char *)__builtin_thread_pointer() + (offset))
 
 /*
- * The kernels whose sections may be relied on.  Linux 6.19 aborts a section on
- * aarch64 only if the thread continues on another CPU.  A thread that is
- * preempted inside a section and continues on the same CPU commits, although
- * another thread may have moved the top meanwhile, so two threads pop the same
- * object.  The commit "arm64/entry: Fix arm64-specific rseq brokenness" mends
- * it in 7.1 and 7.0.14.
+ * Returns whether the kernel aborts the section of a preempted thread.
+ * On aarch64, Linux 6.19 does so only if the thread continues on another CPU.
+ * A thread that continues on the same CPU commits, although another thread may
+ * have moved the top meanwhile, so two threads pop the same object.  The commit
+ * "arm64/entry: Fix arm64-specific rseq brokenness" mends 7.1 and 7.0.14.
  *
  * No test at the start can take the place of the number: signals still abort
  * sections there, so it would have to wait for a preemption by another thread
- * on the same CPU.  Distributions that mend an older number themselves are
- * taken for broken: locked mode is slower, but right.
+ * on the same CPU.  A distribution may have mended a kernel with an older
+ * number; the library does not know that, and its user can ask for mode=own.
  */
 static inline bool
 rseq_kernel_is_reliable(void)

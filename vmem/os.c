@@ -249,7 +249,7 @@ static __thread volatile struct {
 	size_t bytes; /* 0: none */
 } taken;
 
-/* What is restored after the call. */
+/* State of the thread, restored after the call. */
 struct taking {
 	int error, cancel;
 };

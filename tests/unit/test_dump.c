@@ -106,7 +106,7 @@ START_TEST(another_size_of_the_structure_is_refused)
 }
 END_TEST
 
-/* Returns what umem_dump() writes. */
+/* Returns the text of umem_dump(). */
 static const char *
 dumped(int what)
 {
