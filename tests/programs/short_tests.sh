@@ -8,14 +8,17 @@ cp "$TOP/tests/run_tests.sh" tests
 for n in 1 2 3 4 5 6 7 8 9 10; do
 	: >tests/jobs/short$n.sh
 done
-# In place of a test: it ends before the process that counts gets a CPU.
+# In place of a test: it ends before the process that counts gets a CPU, or once
+# the run has counted.
 setsid() {
-	sleep "$SECONDS_LONG"
+	while [ -n "$AWAITED" ] && ! grep -q "$AWAITED" "$TOLD"; do
+		sleep 0.1
+	done
 	echo 'the output'
 	return "$STATUS"
 }
 export -f setsid
-export SECONDS_LONG=0
+export AWAITED= TOLD=$PWD/told
 STATUS=3 tests/run_tests.sh build jobs >said || true
 if [ "$(grep -c 'the output' said)" != 10 ] ||
     ! grep -qx '0 passed, 10 failed' said; then
@@ -25,6 +28,6 @@ fi
 STATUS=77 tests/run_tests.sh build jobs >said
 grep -qx '0 passed, 0 failed, 10 skipped' said
 rm tests/jobs/short?.sh
-STATUS=0 SECONDS_LONG=16 tests/run_tests.sh build jobs >said 2>told
+STATUS=0 AWAITED=ended tests/run_tests.sh build jobs >said 2>told
 grep -qx '1 passed, 0 failed' said
 grep -qx 'run_tests.sh: 0 of 1 tests have ended' told
