@@ -293,6 +293,21 @@ start_locked(void)
 	return true;
 }
 
+/*
+ * Registers what the library does at exit and at signals.  The earlier it is
+ * registered, the more of the program's own functions at exit run before.
+ */
+static void
+start_exits(void)
+{
+	static bool is_done seldom_used; /* [a] */
+
+	if (__atomic_exchange_n(&is_done, true, __ATOMIC_RELAXED))
+		return;
+	dump_start();
+	exit_check_start();
+}
+
 bool
 umem_start(void)
 {
@@ -321,8 +336,8 @@ umem_start(void)
 		}
 		if (options.help)
 			dump_help();
-		dump_start();
-		exit_check_start();
+		if (os_libc_is_ready())
+			start_exits();
 		errno = saved;
 	}
 	return __atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY;
@@ -346,6 +361,9 @@ start_constructor(void)
 	message_start();
 	os_note_start_cpus();
 	fork_register();
+	os_constructed();
+	if (__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY)
+		start_exits();
 	if (umem_start_early())
 		update_thread_offer(/* created */ false);
 }

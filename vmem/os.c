@@ -240,6 +240,16 @@ os_commit(void *at, size_t bytes)
 		   PROT_READ | PROT_WRITE, 0) == 0;
 }
 
+extern void __tsan_init(void) __attribute__((weak));
+static bool constructed; /* [a] by os_constructed() */
+
+bool
+os_libc_is_ready(void)
+{
+	return &__tsan_init == NULL ||
+	       __atomic_load_n(&constructed, __ATOMIC_RELAXED);
+}
+
 /*
  * The range that a function of libc is taking from the program.  Volatile: the
  * headers of libc tell the compiler that madvise() calls nothing here.
@@ -294,6 +304,9 @@ take_pages(void *at, size_t bytes, int advice)
 	struct taking before;
 	int error;
 
+	if (!os_libc_is_ready())
+		return (int)kernel_call(
+		    SYS_madvise, (long)at, (long)bytes, advice, 0);
 	taking_begin(&before, at, bytes);
 	error = madvise(at, bytes, advice) == 0 ? 0 : -errno;
 	taking_end(&before);
@@ -306,7 +319,7 @@ os_decommit(void *at, size_t bytes)
 	struct taking before;
 	void *got;
 
-	if (os_is_taking())
+	if (os_is_taking() || !os_libc_is_ready())
 		return map_anonymous(at, bytes, PROT_NONE,
 			   MAP_NORESERVE | MAP_FIXED) == at;
 	if (!request_count())
@@ -878,15 +891,14 @@ fault_handler(int number, siginfo_t *info, void *context)
 }
 
 /* Uses libc's function, because a handler needs a function to return by. */
-void
-os_explain_faults(void (*explain)(const struct os_fault *fault))
+static void
+fault_handle(void)
 {
 	struct sigaction action;
 	int before = errno;
 
 	if (os_is_confined())
 		return;
-	fault_explain = explain;
 	if (sigaction(SIGSEGV, NULL, &action) == 0 &&
 	    (action.sa_flags & SA_SIGINFO) == 0 &&
 	    action.sa_handler == SIG_DFL) {
@@ -897,6 +909,22 @@ os_explain_faults(void (*explain)(const struct os_fault *fault))
 		sigaction(SIGSEGV, &action, NULL);
 	}
 	errno = before;
+}
+
+void
+os_explain_faults(void (*explain)(const struct os_fault *fault))
+{
+	fault_explain = explain;
+	if (os_libc_is_ready())
+		fault_handle();
+}
+
+void
+os_constructed(void)
+{
+	__atomic_store_n(&constructed, true, __ATOMIC_RELAXED);
+	if (fault_explain != NULL)
+		fault_handle();
 }
 
 bool

@@ -49,6 +49,15 @@ bool os_is_process(void);
  */
 bool os_is_single_threaded(void);
 
+/*
+ * May the library call functions of libc that are not plain computations?
+ * ThreadSanitizer replaces them, and calls malloc() before its own work.
+ * os_constructed() says that the constructors of the program's libraries run,
+ * and from then on true is returned.
+ */
+bool os_libc_is_ready(void);
+void os_constructed(void);
+
 /* Calls of the program; they return the kernel's result unchanged. */
 long os_unshare(int flags, int unused);
 long os_setns(int fd, int type);
@@ -221,8 +230,8 @@ struct os_fault {
 
 /*
  * Call explain() when a thread is about to die of SIGSEGV because of an access
- * to memory.  Does nothing if SIGSEGV has not its default action, or if the
- * process is confined.
+ * to memory, from the call on or from os_constructed() on.  Does nothing if
+ * SIGSEGV has not its default action, or if the process is confined.
  */
 void os_explain_faults(void (*explain)(const struct os_fault *fault));
 

@@ -66,6 +66,19 @@
 
 const bool umem_is_malloc = true;
 
+/*
+ * ThreadSanitizer calls this function if a library before its own has it.  It
+ * does not know the library's locks and sections, so it is told to believe
+ * nothing of the memset() and memcpy() that it replaces and the library calls.
+ */
+public const char *__tsan_default_suppressions(void);
+
+public const char *
+__tsan_default_suppressions(void)
+{
+	return "called_from_lib:libumem_malloc";
+}
+
 /* How long the kernel may count the upkeep thread after its join: 10 ms. */
 #define ROOM_TRIES   10
 #define ROOM_WAIT_NS 1000000
