@@ -401,8 +401,8 @@ number() {
 njobs=$((${#beside[@]} + ${#alone[@]}))
 # Its sleep does not keep the output open when it is killed.
 while sleep $PROGRESS_S >/dev/null 2>&1 && kill -0 $$; do
-	echo "run_tests.sh: $(find "$RESULTS" -name '*[0-9]' | wc -l)" \
-	    "of $njobs tests have ended" >&2
+	ended=$(find "$RESULTS" -mindepth 1 -name '*[0-9]' | wc -l)
+	echo "run_tests.sh: $ended of $njobs tests have ended" >&2
 done &
 progress=$!
 trap 'kill $progress; rm -rf "$RESULTS"' EXIT

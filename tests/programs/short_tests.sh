@@ -18,7 +18,7 @@ setsid() {
 	return "$STATUS"
 }
 export -f setsid
-export AWAITED= TOLD=$PWD/told
+export AWAITED="" TOLD=$PWD/told
 STATUS=3 tests/run_tests.sh build jobs >said || true
 if [ "$(grep -c 'the output' said)" != 10 ] ||
     ! grep -qx '0 passed, 10 failed' said; then

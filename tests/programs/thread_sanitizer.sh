@@ -42,13 +42,18 @@ main(int argc, char **argv)
 	return 0;
 }
 EOF
-gcc -g -O1 -fsanitize=thread threads.c -o threads 2>said || { cat said; exit 77; }
+gcc -g -O1 -fsanitize=thread threads.c -o threads 2>said ||
+    { cat said; exit 77; }
 # ThreadSanitizer wants less random addresses than some kernels give.
 setarch -R ./threads >said 2>&1 || { cat said; exit 77; }
 for mode in UMEM_OPTIONS= UMEM_OPTIONS=hardened UMEM_OPTIONS=sample=1 \
     UMEM_OPTIONS=stats=stats UMEM_DEBUG=default UMEM_DEBUG=guards; do
-	setarch -R env LD_PRELOAD="$SHIM" "$mode" ./threads >said 2>&1 &&
-	    [ ! -s said ] || { echo "$mode: status $?"; cat said; exit 1; }
+	setarch -R env LD_PRELOAD="$SHIM" "$mode" ./threads >said 2>&1 || {
+		echo "$mode: status $?"
+		cat said
+		exit 1
+	}
+	[ ! -s said ] || { cat said; exit 1; }
 	setarch -R env LD_PRELOAD="$SHIM" "$mode" ./threads race >said 2>&1 &&
 	    { echo "$mode: no race was reported"; exit 1; }
 	grep -q 'data race' said || { echo "$mode:"; cat said; exit 1; }
