@@ -301,7 +301,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	C(UMEM_READY)                                                          \
 	C(HEAP_UNIT)                                                           \
 	C(CPU_BLOCK)                                                           \
-	C(CPU_COLD_AT)                                                         \
 	C(SLAB_BINS)                                                           \
 	C(RSEQ_NONE)                                                           \
 	C(CPU_CLAIMED)                                                         \
@@ -448,7 +447,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(COLD_NPREVIOUS, cpu_cold, cpu_cold, nprevious)                       \
 	M(COLD_NREFILLS, cpu_cold, cpu_cold, nrefills)                         \
 	M(COLD_NRECEIVED, cpu_cold, cpu_cold, nreceived)                       \
-	M(COLD_TICKS_LEFT, cpu_cold, cpu_cold, pushes.left[COUNTED_TICK])      \
 	M(MAGAZINE_NEXT, magazine, magazine, next)                             \
 	M(MAGAZINE_CAPACITY, magazine, magazine, capacity)                     \
 	M(MAGAZINE_NROUNDS, magazine, magazine, nrounds)                       \

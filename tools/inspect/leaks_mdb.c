@@ -387,10 +387,9 @@ leaks_print_figures(
 	printf("findleaks: %30s => %.1f seconds\n", "elapsed CPU time",
 	    seconds(usage.ru_utime) + seconds(usage.ru_stime));
 	printf("findleaks: %30s => %.1f seconds\n", "elapsed wall time", wall);
-	if (model->target->was_copied || model->target->call.was_used)
-		printf("findleaks: %30s => %s\n", "memory was read from",
-		    model->target->was_copied ? "a copy of the process"
-					      : "the process while it waited");
+	if (model->target->was_copied)
+		printf("findleaks: %30s => a copy of the process\n",
+		    "memory was read from");
 	if (model->target->live && !model->target->borrowed)
 		printf("findleaks: %30s => %.1f milliseconds\n",
 		    "process stood still for", 1000 * model->target->pause);

@@ -8,11 +8,10 @@
  * read the copies.
  *
  * The roots and the heap are read while the target is stopped if there is
- * little of them.  Otherwise they are read from a copy of the target, which the
- * library makes (target_copy.c), if one of its threads is there to do so, or
- * while the only thread waits in a system call (target_call.c).  The library's
- * memory is read from a copy, too, if there is much of it: with UMEM_DEBUG it
- * may be more than that of the program.
+ * little of them.  Otherwise they are read from a copy of the target, which
+ * the library's upkeep thread makes (target_copy.c), if there is one.  The
+ * library's memory is read from a copy, too, if there is much of it: with
+ * UMEM_DEBUG it may be more than that of the program.
  *
  * A header that a thread has claimed has no valid top: only its owner knows it.
  * Therefore this file resumes a live target and stops it again, several times,
@@ -33,9 +32,6 @@
 
 /* Maximum number of copies for the same purpose, or until one is made. */
 #define COPY_TRIES 3
-
-/* Maximum number of system calls to wait for that return too early. */
-#define CALL_TRIES 3
 
 /* A process that has less than this part of its memory left is not copied. */
 #define CHANGED_PART 16
@@ -182,19 +178,14 @@ has_claimed_header(struct model *model)
 	return is_claimed;
 }
 
-/*
- * Stops the target while no header is claimed, if that is possible.
- * awaits_call: lets it wait in a system call, if it does so.
- */
+/* Stops the target while no header is claimed, if that is possible. */
 static void
-hold_without_claims(struct model *model, bool awaits_call)
+hold_without_claims(struct model *model)
 {
 	struct target *target = model->target;
 
 	for (unsigned i = 0;; i++) {
 		target_hold(target);
-		if (awaits_call)
-			target_await_call(target);
 		copy_metadata(model);
 		if (!target->live || target->borrowed ||
 		    !has_claimed_header(model) || i == HOLD_TRIES)
@@ -224,44 +215,6 @@ choose_filter(struct model *model)
 			filter->base = target->maps[0].start;
 			filter->bytes = target->maps[last].end - filter->base;
 		}
-}
-
-static void
-add_countdown(struct copy_request *request, uint64_t at)
-{
-	ARRAY_GROW(request->countdowns, request->ncountdowns,
-	    request->countdowns_capacity);
-	request->countdowns[request->ncountdowns++] = at;
-}
-
-/*
- * Finds the countdowns of pushes of all CPUs (magazine/cpu_ticks.c).  Otherwise
- * a program whose calls are all served from magazines would not look at the
- * request for minutes.
- */
-static void
-find_countdowns(struct model *model, struct copy_request *request)
-{
-	const struct layout *l = model->layout;
-	struct target *target = model->target;
-	uint64_t region = model_variable(model, L_REGIONS);
-	uint64_t nused, blocks, committed;
-
-	if (!layout_peek(l, target, layout_value(l, L_CPU_LAYER), L_LAYER_NUSED,
-		&nused) ||
-	    !layout_peek(l, target, region, L_REGION_BLOCKS, &blocks) ||
-	    !layout_peek(l, target, region, L_REGION_COMMITTED, &committed))
-		return;
-	for (uint64_t cpu = 0; cpu < nused && cpu < CPUS_MOST; cpu++) {
-		uint64_t block = blocks + cpu * layout_value(l, L_CPU_BLOCK);
-		char yes;
-
-		if (!target_peek(target, committed + cpu, &yes, 1) || yes != 1)
-			continue;
-		add_countdown(request, block + layout_value(l, L_HOT_TOP));
-		add_countdown(request, block + layout_value(l, L_CPU_COLD_AT) +
-					   layout_value(l, L_COLD_TICKS_LEFT));
-	}
 }
 
 /*
@@ -294,7 +247,8 @@ request_of(struct model *model)
 {
 	const struct layout *l = model->layout;
 	uint64_t at = layout_value(l, L_SNAPSHOT);
-	struct copy_request request = {
+
+	return (struct copy_request){
 	    .state_at = at + layout_value(l, L_SNAPSHOT_STATE),
 	    .thread_at = at + layout_value(l, L_SNAPSHOT_THREAD),
 	    .sleeps_on = find_futex(model),
@@ -303,9 +257,6 @@ request_of(struct model *model)
 	    .asked = (uint32_t)layout_value(l, L_SNAPSHOT_ASKED),
 	    .ready = (uint32_t)layout_value(l, L_SNAPSHOT_READY),
 	    .go = (uint32_t)layout_value(l, L_SNAPSHOT_GO)};
-
-	find_countdowns(model, &request);
-	return request;
 }
 
 /* Do these parts include memory of the program? */
@@ -383,7 +334,7 @@ hold_to_move(struct model *model, const struct roots_size *size)
 {
 	struct target *target = model->target;
 
-	hold_without_claims(model, /* awaits_call */ false);
+	hold_without_claims(model);
 	target_read_kernel_references(target);
 	target_use_lines(target, size->present);
 	print_warning("warning: %s was not copied, and is searched while it "
@@ -406,43 +357,40 @@ structures_are_large(const struct target *target, uint64_t bytes)
 
 /*
  * Copies the library's structures of a target that is stopped, or of a copy of
- * it if they are large.  may_lose: it may also wait in a system call that
- * returns too early.
+ * it if they are large.
  */
 static void
-hold_structures(struct model *model, unsigned parts, bool may_lose)
+hold_structures(struct model *model, unsigned parts)
 {
 	struct target *target = model->target;
-	bool is_large = false;
 
 	if (target->live) {
 		uint64_t bytes = roots_own_bytes(model);
 
 		memory_expect(target->name, 2 * bytes);
-		is_large = structures_are_large(target, bytes);
-		if (is_large && copy_target(model, parts, bytes))
+		if (structures_are_large(target, bytes) &&
+		    copy_target(model, parts, bytes))
 			return;
 	}
-	hold_without_claims(model, is_large && may_lose);
+	hold_without_claims(model);
 }
 
 /*
  * Stops the target or makes a copy of it, so that its memory stays as it is,
- * and copies the library's structures.  may_lose: it may also wait in a system
- * call that returns too early.
+ * and copies the library's structures.
  */
 static void
-hold_memory(struct model *model, unsigned parts, bool may_lose)
+hold_memory(struct model *model, unsigned parts)
 {
 	struct target *target = model->target;
-	bool is_large = false;
 
 	if (!reads_much(parts)) {
-		hold_structures(model, parts, may_lose);
+		hold_structures(model, parts);
 		return;
 	}
 	if (target->live) {
 		struct roots_size size;
+		bool is_large;
 
 		units_used(model);
 		choose_filter(model);
@@ -459,17 +407,16 @@ hold_memory(struct model *model, unsigned parts, bool may_lose)
 		    target->nready == 0)
 			roots_prepare(model);
 	}
-	hold_without_claims(model, is_large && may_lose);
+	hold_without_claims(model);
 	target_read_kernel_references(target);
 }
 
-/* Returns false if the target had to be let go before the end. */
-static bool
-take_memory(struct model *model, unsigned parts, bool may_lose)
+static void
+take_memory(struct model *model, unsigned parts)
 {
 	struct target *target = model->target;
 
-	hold_memory(model, parts, may_lose);
+	hold_memory(model, parts);
 	assert(target_is_still(target));
 	model_take_caches(model);
 	choose_filter(model);
@@ -481,11 +428,6 @@ take_memory(struct model *model, unsigned parts, bool may_lose)
 	if (!target->reads_lines)
 		target_end_copy(target);
 	assert(!target->held || target->borrowed);
-	if (!call_is_lost(target))
-		return true;
-	assert(may_lose);
-	target_forget(target);
-	return false;
 }
 
 struct model *
@@ -493,12 +435,10 @@ snapshot_take(
     struct target *target, const struct layout *layout, unsigned parts)
 {
 	struct model *model = xalloc(sizeof(*model));
-	unsigned tries = 0;
 
 	model->target = target;
 	model->layout = layout;
-	while (!take_memory(model, parts, /* may_lose */ tries < CALL_TRIES))
-		tries++;
+	take_memory(model, parts);
 	model_analyse(model);
 	return model;
 }

@@ -120,7 +120,6 @@ target_hold(struct target *target)
 	if (!target->live || target->held)
 		return;
 	assert(!target->borrowed);
-	target->call = (struct call){0};
 	live_hold(target);
 	target->held = true;
 }

@@ -55,15 +55,6 @@ struct region {
 	bool ours;         /* to be unmapped */
 };
 
-/* A system call that is awaited; see target_call.c. */
-struct call {
-	bool awaited;
-	bool returned; /* the thread is stopped, with this status */
-	int status;
-	bool lost;     /* atomic: the thread is to be let go before the end */
-	bool was_used; /* the memory was read during the call */
-};
-
 struct modules;
 struct program;
 struct symbols;
@@ -76,7 +67,6 @@ struct target {
 	int memory; /* of the program that ran before the stop; -1: none */
 	bool live;
 	bool held;           /* live, and this command stopped its threads */
-	struct call call;    /* held, and its thread is in a system call */
 	bool borrowed;       /* the caller stops and resumes its threads */
 	struct target *made; /* a copy that does not run, or NULL */
 	bool reads_made;     /* memory is read from it, ... */
@@ -134,29 +124,21 @@ void target_hold(struct target *target);
 void target_release(struct target *target);
 
 /*
- * In a target that is held: lets its thread continue until it waits in a system
- * call, if it has one thread, and does so soon.  The kernel stops it when the
- * call returns, so that its memory stays as it is.  The target remains held.
- */
-void target_await_call(struct target *target);
-
-/*
  * How the library makes a copy of its process; see umem/upkeep/snapshot.c.  The
  * words are those of the target.
  */
 struct copy_request {
 	uint64_t state_at;
 	uint64_t thread_at;
-	uint64_t sleeps_on; /* 0: no upkeep thread */
+	uint64_t sleeps_on; /* futex word of the upkeep thread; 0: no thread */
 	uint64_t waking_at;
-	uint64_t *countdowns; /* 32 bits each; all 0: the next free looks */
-	size_t ncountdowns, countdowns_capacity;
 	uint32_t none, asked, ready, go;
 };
 
 /*
- * Asks the library in a target that is not held for a copy, and waits a moment
- * until one of its threads is ready.  Returns false if none is.
+ * Asks the upkeep thread of a target that is not held for a copy, and waits a
+ * moment until it is ready.  Returns false if there is no such thread, or if it
+ * does not become ready.
  */
 bool target_ask_copy(struct target *target, const struct copy_request *request);
 
@@ -349,22 +331,7 @@ pagemap_is_there(uint64_t word)
 }
 void live_read_maps(struct target *target);
 void live_read_thread(struct target *target, struct thread *thread);
-/*
- * Would the filters of system calls of a target that is held let the library
- * make a copy (target_filter.c)?
- */
-bool live_filters_permit_copy(const struct target *target);
 void live_read_kernel_references(struct target *target); /* target_kernel.c */
-
-/* Called often during a call: has it returned, and is it time to let go? */
-void call_check(struct target *target);
-/* Stops the thread as target_hold() does, and ends the wait for the call. */
-void call_end(struct target *target);
-static inline bool
-call_is_lost(const struct target *target)
-{
-	return __atomic_load_n(&target->call.lost, __ATOMIC_RELAXED);
-}
 
 void core_open(struct target *target);
 

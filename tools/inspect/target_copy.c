@@ -3,9 +3,10 @@
  *
  * A search reads all memory of the process.  If the process were stopped during
  * that time, a large server would stand still for seconds.  Therefore the
- * library makes a copy of the process as fork() does
+ * library's upkeep thread makes a copy of the process as fork() does
  * (umem/upkeep/snapshot.c), and this command reads the copy while the process
- * runs.
+ * runs.  A process without such a thread, or with a filter of system calls, is
+ * stopped.
  *
  * The process is stopped twice: for a moment, to write the request, and for as
  * long as the kernel takes to copy the page tables, which is some 10 ms for
@@ -60,18 +61,25 @@ set_state(
 }
 
 /*
- * Makes the upkeep thread, or the next call of free(), look at the request.
- * The kernel lets a stopped thread compare its futex word once more.
+ * Has a thread a filter of system calls (seccomp)?  It may end the process for
+ * one of the calls by which the library makes and releases a copy.
+ */
+static bool
+has_filter(int tid)
+{
+	return live_status(tid, "Seccomp") > 0;
+}
+
+/*
+ * Makes the upkeep thread look at the request.  The kernel lets a stopped
+ * thread compare its futex word once more.
  */
 static void
 wake_library(struct target *target, const struct copy_request *request)
 {
-	uint32_t waking, none = 0;
+	uint32_t waking;
 
-	for (size_t i = 0; i < request->ncountdowns; i++)
-		live_poke(target, request->countdowns[i], &none, sizeof(none));
-	if (request->sleeps_on != 0 &&
-	    live_peek(target, request->waking_at, &waking, sizeof(waking)))
+	if (live_peek(target, request->waking_at, &waking, sizeof(waking)))
 		live_poke(target, request->sleeps_on, &waking, sizeof(waking));
 }
 
@@ -90,14 +98,15 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 {
 	double until = seconds_now() + READY_SECONDS;
 	uint32_t state;
-	bool is_asked;
+	bool is_asked = true;
 
 	assert(target->live && !target->held && target->made == NULL);
+	if (request->sleeps_on == 0 || has_filter(target->pid))
+		return false;
 	target_hold(target);
 	/* Any value but these two is damage. */
 	state = state_of(target, request);
-	is_asked = live_filters_permit_copy(target);
-	if (is_asked && state != request->ready && state != request->go) {
+	if (state != request->ready && state != request->go) {
 		is_asked = set_state(target, request, request->asked);
 		wake_library(target, request);
 	}
@@ -188,13 +197,13 @@ target_make_copy(struct target *target, const struct copy_request *request)
 	int copy = 0, status;
 
 	assert(target->held && !target->borrowed && target->made == NULL);
-	/* Since the request, the process may have got another filter. */
-	if (state_of(target, request) != request->ready ||
-	    !live_filters_permit_copy(target))
+	if (state_of(target, request) != request->ready)
 		return false;
 	thread = ready_thread(target, request);
-	if (thread == NULL || ptrace(PTRACE_SETOPTIONS, thread->tid, NULL,
-				  (void *)PTRACE_O_TRACECLONE) != 0)
+	/* Since the request, the process may have got a filter. */
+	if (thread == NULL || has_filter(thread->tid) ||
+	    ptrace(PTRACE_SETOPTIONS, thread->tid, NULL,
+		(void *)PTRACE_O_TRACECLONE) != 0)
 		return false;
 	if (!set_state(target, request, request->go))
 		return false;

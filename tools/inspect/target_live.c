@@ -21,8 +21,8 @@
  *
  * At each stop, the command checks that the process still runs the program that
  * it ran when the command began (struct identity).
- * If the heap is large, the library makes a copy of the process instead
- * (target_copy.c), or the process waits in a system call (target_call.c).
+ * If the heap is large, the library makes a copy of the process instead, if it
+ * can (target_copy.c).
  */
 #include <assert.h>
 #include <dirent.h>
@@ -533,7 +533,6 @@ void
 live_release(struct target *target)
 {
 	assert(target->held && target->nthreads != 0);
-	call_end(target);
 	threads_detach(target);
 }
 
@@ -746,12 +745,7 @@ pieces_work(void *buffer)
 
 		if (buffer == buffers[0] && pieces.target->reads_made)
 			target_check_copy(pieces.target);
-		if (buffer == buffers[0])
-			call_check(pieces.target);
-		if (call_is_lost(pieces.target))
-			continue;
-		if (buffer == buffers[0] &&
-		    (!pieces.target->held || pieces.target->call.awaited))
+		if (buffer == buffers[0] && !pieces.target->held)
 			progress_show("reading memory", i, pieces.n);
 		if (p->to != NULL)
 			piece_read(p, pieces.reader, p->at, p->bytes, p->to);

@@ -10,11 +10,8 @@
  * Protocol.  The command writes to snapshot.state while all threads of the
  * process are stopped, and otherwise only reads it.
  *	SNAPSHOT_NONE	nothing is wanted
- *	SNAPSHOT_ASKED	the command wants a copy.  A thread takes the request:
- *			the upkeep thread, which the command wakes, or, without
- *			an upkeep thread, a thread whose update is due, or the
- *			next thread that frees: the command has set the push
- *			counters of all CPUs (magazine/cpu_ticks.c) to 0
+ *	SNAPSHOT_ASKED	the command wants a copy, and has woken the upkeep
+ *			thread, which takes the request
  *	SNAPSHOT_READY	that thread waits, for a limited time.  The command
  *			stops all threads, and reads their registers
  *	SNAPSHOT_GO	of all threads, only that thread runs.  It makes the
@@ -49,15 +46,15 @@ static struct snapshot {
 	uint32_t state;      /* [a] */
 	uint32_t copy;       /* [a] process number of the copy, or 0 */
 	uintptr_t thread;    /* thread pointer of the thread that is READY */
-	uint32_t *sleeps_on; /* the futex word of the upkeep thread, or NULL */
+	uint32_t *sleeps_on; /* the upkeep thread's futex word; NULL: none */
 	uint32_t waking;     /* its value that wakes the thread */
 } snapshot;
 
 /*
- * [a] A thread is the server: it may take a request.  Two threads may see the
- * same request.  If both stored their thread pointers, and only then one of
- * them took it, the command could let the other one run.  A signal handler that
- * interrupts the server and allocates finds that it is taken.
+ * [a] A thread is the server: it may take a request.  An upkeep thread that
+ * ends and the next one may see the same request.  If both stored their thread
+ * pointers, and only then one of them took it, the command could let the other
+ * one run.
  */
 static bool is_served;
 
@@ -103,14 +100,20 @@ snapshot_make(uint64_t wait_ns)
 	__atomic_store_n(&snapshot.state, SNAPSHOT_NONE, __ATOMIC_RELEASE);
 }
 
-bool
-snapshot_serve(uint64_t wait_ns)
+void
+snapshot_reap(void)
 {
 	uint32_t copy = __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED);
 
 	if (unlikely(copy != 0) && os_reap_copy(copy))
 		__atomic_compare_exchange_n(&snapshot.copy, &copy, 0, false,
 		    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+bool
+snapshot_serve(uint64_t wait_ns)
+{
+	snapshot_reap();
 	if (unlikely(__atomic_load_n(&snapshot.state, __ATOMIC_RELAXED) ==
 		     SNAPSHOT_ASKED) &&
 	    __atomic_load_n(&snapshot.copy, __ATOMIC_RELAXED) == 0 &&
@@ -126,6 +129,7 @@ snapshot_after_fork(void)
 {
 	snapshot.state = SNAPSHOT_NONE;
 	snapshot.copy = 0;
+	snapshot.sleeps_on = NULL;
 	is_served = false;
 }
 

@@ -467,16 +467,6 @@ update_serve_request(void)
 		requested();
 }
 
-static bool
-serve_in_caller(void)
-{
-	int saved = errno;
-	bool is_copied = snapshot_serve(SNAPSHOT_CALLER_NS);
-
-	errno = saved;
-	return is_copied;
-}
-
 static void
 update_due(uint64_t now)
 {
@@ -486,7 +476,7 @@ update_due(uint64_t now)
 	if (update_has_thread()) {
 		update_thread_wake_if_asleep();
 	} else {
-		serve_in_caller();
+		snapshot_reap();
 		update_serve_request();
 		update_in_caller(now);
 	}
@@ -620,23 +610,18 @@ void
 update_tick(void)
 {
 	uint64_t now = os_now_ns();
-	bool is_copied;
 
 	if (update_has_thread()) {
 		ticks_set(INT32_MAX);
 		return;
 	}
-	is_copied = serve_in_caller();
 	update_serve_request();
 	if (detect_idle(now))
 		release_all(now);
 	else if (now > __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
 		update_due(now);
-	/*
-	 * Further ticks release the copy of the process when it has ended, and
-	 * serve requests.
-	 */
-	if ((is_copied || requested != NULL) && ticks_get() > TICK_FREES)
+	/* Further ticks serve requests. */
+	if (requested != NULL && ticks_get() > TICK_FREES)
 		ticks_set(TICK_FREES);
 }
 

@@ -269,7 +269,7 @@ update_thread_main(void *arg)
 		if (!is_of_epoch(own_epoch))
 			break;
 		nidle = nidle < IDLE_UPDATES ? nidle + 1 : 0;
-		if (snapshot_serve(SNAPSHOT_THREAD_NS))
+		if (snapshot_serve(SNAPSHOT_WAIT_NS))
 			nidle = 0;
 		update_serve_request();
 		if (update_thread_work(own_epoch))

@@ -2,22 +2,16 @@
  * copied.c - a program with much memory, which must not notice that umem looks
  * at it
  *
- *	copied MIB [single | cached | waits | naps |
- *	    contained | confined | mixed]
+ *	copied MIB [single | confined]
  *
  * Keeps a list of blocks of 256 bytes, MIB in all, loses three blocks, and has
  * the only pointers to two others in memory that a child of fork() shares or
  * lacks.  A thread moves blocks from place to place; with "single", the first
- * thread does, and there is no other.  With "cached", the first thread
- * allocates and frees one block again and again, which takes no slow path.
- * With "waits", it waits for its standard input; with "naps", it sleeps for a
- * few milliseconds, moves blocks without a call of the library, and so on.
+ * thread does, and there is no other.
  * Prints "leak ADDRESS" for each block that is lost, then "ready".  Until its
  * standard input ends, it has no children to wait for, and a pipe that it
- * closes is closed.  "contained": a filter like that of a container permits a
- * copy of the process, but no new namespaces.  "confined": another filter, the
- * second of three, ends the process if it makes another one.  "mixed": only one
- * thread has that other filter.
+ * closes is closed.  "confined": a filter of system calls, which the library
+ * does not know, ends the process if it makes another one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -71,17 +65,6 @@ move_all(void)
 	place[0] = NULL;
 }
 
-static void
-nap_and_move(void)
-{
-	void *first = place[0];
-
-	usleep(5000);
-	for (unsigned i = 1; i < NPLACES; i++)
-		place[i - 1] = place[i];
-	place[NPLACES - 1] = first;
-}
-
 static void *
 move(void *arg)
 {
@@ -102,71 +85,25 @@ fill_and_free(void)
 	}
 }
 
+/* Ends the process for a clone() of a copy, by any thread. */
 static void
-free_and_allocate(void)
-{
-	place[0] = malloc(100);
-	free(place[0]);
-	place[0] = NULL;
-}
-
-/* Flags of a clone() that makes namespaces, and one of a copy. */
-#define NAMESPACE_FLAGS (CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID)
-#define COPY_FLAG       CLONE_FILES
-
-/*
- * Ends the process for a clone() with one of these flags, by the calling thread
- * or, with SECCOMP_FILTER_FLAG_TSYNC, by any thread.
- */
-static void
-confine(unsigned flags, unsigned threads)
+confine(void)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 					 offsetof(struct seccomp_data, nr)),
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
 	    BPF_STMT(
 		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
-	    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, flags),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+	    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, CLONE_THREAD),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
 	struct sock_fprog program = {.len = 7, .filter = code};
 
 	/* By system calls: the library does not see them. */
 	check(syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	check(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, threads,
-		  &program) == 0);
-}
-
-static pthread_barrier_t steps;
-
-static void *
-confine_thread(void *arg)
-{
-	confine(COPY_FLAG, 0);
-	pthread_barrier_wait(&steps);
-	pthread_barrier_wait(&steps);
-	return arg;
-}
-
-static void
-confine_by_mode(const char *mode)
-{
-	static const char *const modes[] = {"contained", "confined", "mixed"};
-	pthread_t thread;
-
-	for (int i = 0; i < 3; i++)
-		if (strcmp(mode, modes[i]) == 0)
-			confine(NAMESPACE_FLAGS, SECCOMP_FILTER_FLAG_TSYNC);
-	if (strcmp(mode, "confined") == 0) {
-		confine(COPY_FLAG, SECCOMP_FILTER_FLAG_TSYNC);
-		confine(NAMESPACE_FLAGS, SECCOMP_FILTER_FLAG_TSYNC);
-	}
-	if (strcmp(mode, "mixed") == 0) {
-		check(pthread_barrier_init(&steps, NULL, 2) == 0);
-		check(pthread_create(&thread, NULL, confine_thread, NULL) == 0);
-		pthread_barrier_wait(&steps);
-	}
+	check(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		  SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
 }
 
 /* A copy of the process that has descriptors of its own keeps the pipe open. */
@@ -190,11 +127,7 @@ main(int argc, char **argv)
 	struct pollfd input = {.events = POLLIN};
 	void **kept[2];
 	const char *mode = argc > 2 ? argv[2] : "";
-	bool is_cached = strcmp(mode, "cached") == 0;
-	bool waits = strcmp(mode, "waits") == 0;
-	bool naps = strcmp(mode, "naps") == 0;
-	bool is_single =
-	    is_cached || waits || naps || strcmp(mode, "single") == 0;
+	bool is_single = strcmp(mode, "single") == 0;
 	pthread_t thread;
 
 	/* First, so that no register keeps a pointer to them. */
@@ -215,19 +148,14 @@ main(int argc, char **argv)
 		kept[i][100] = malloc(3000);
 	if (!is_single)
 		check(pthread_create(&thread, NULL, move, NULL) == 0);
-	confine_by_mode(mode);
+	if (strcmp(mode, "confined") == 0)
+		confine();
 	puts("ready");
 	fflush(stdout);
-	for (unsigned i = 0; naps && i < NPLACES; i++)
-		place[i] = malloc(100);
-	while (poll(&input, 1, waits ? -1 : 0) == 0) {
+	while (poll(&input, 1, 0) == 0) {
 		check(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 		check_pipe();
-		if (naps)
-			nap_and_move();
-		else if (is_cached)
-			free_and_allocate();
-		else if (is_single)
+		if (is_single)
 			fill_and_free();
 	}
 	done = 1;
