@@ -3,8 +3,10 @@
  *
  * One byte for each unit describes a free unit:
  *	STATE_CLEAN	clean: reads as zeros, has no memory
- *	1 .. 254	dirty; the number is the epoch at which it was freed
+ *	1 .. 126	dirty; the number is the epoch at which it was freed
  *	STATE_PURGING	a thread is purging the unit
+ *	STATE_WHOLE |	the first unit of a group: the whole group is dirty
+ *	    epoch	since that epoch, and its other states are STATE_CLEAN
  * An allocated unit has STATE_CLEAN, too: heap_free() stores the epoch before
  * it frees the unit to the arena, and heap_alloc() clears the state after it
  * has allocated the unit from the arena.  A thread that reads an epoch may
@@ -24,22 +26,29 @@
  * nmarked before it stores the states of a block and frees it to the arena, and
  * the lock of the arena orders this before the next allocation of the units.
  *
- * A block of gigabytes has many units, so eight states are read, stored or
- * cleared at once where they lie in one word.  A store by words is made by the
- * thread that frees the units: they are allocated, so no other thread changes
- * their states.  The states of an allocated block become clean by a
- * compare-and-swap of the word, which fails if another thread has changed one
- * of the eight meanwhile.  It is tried only if none is STATE_PURGING; otherwise
- * the states are cleared one by one.  The other threads that change a state of
- * the word swap or store its byte, and the caches of the CPUs keep accesses of
- * both sizes in one order.
+ * A large block has many units, so eight states are read, stored or cleared at
+ * once where they lie in one word.  A store by words is made by the thread that
+ * frees the units: they are allocated, so no other thread changes their states.
+ * The states of an allocated block become clean by a compare-and-swap of the
+ * word, which fails if another thread has changed one of the eight meanwhile.
+ * It is tried only if none is STATE_PURGING; otherwise the states are cleared
+ * one by one.  The other threads that change a state of the word swap or store
+ * its byte, and the caches of the CPUs keep accesses of both sizes in order.
+ *
+ * A block of gigabytes has many words, so the free of a whole group of
+ * GROUP_UNITS units stores one state.  A thread that purges the group, or has
+ * allocated a part of it, first splits it: it stores the epoch in every unit.
+ * A thread that has allocated the whole group clears the one state.  Both hold
+ * heap_lock, so a group is split or cleared once, and no group is half split
+ * when the process forks.  The splitting thread stores the first state last: a
+ * thread that reads another value there finds the states of its own units.
  *
  * The search order of the arena is enough to prefer dirty units to clean ones:
  * instant fit examines the latest freed segments first.  The clean rest of the
  * window is the largest segment and is therefore used last.
  *
  * Locking: the states are atomic; heap_lock guards the end of their committed
- * table.
+ * table, and a STATE_WHOLE once it is stored.
  */
 #include "vmem/describe.h"
 #include "vmem/account.h"
@@ -49,9 +58,11 @@
 #include "vmem/probe.h"
 
 #define EPOCH_SHIFT   27 /* an epoch is 2^27 ns, 134 ms */
-#define EPOCHS        254
+#define EPOCHS        126
 #define STATE_CLEAN   0 /* or allocated */
-#define STATE_PURGING 255
+#define STATE_PURGING 127
+#define STATE_WHOLE   128
+#define GROUP_UNITS   ((size_t)256)
 #define PURGE_UNITS   64 /* most units for one call of os_purge() */
 
 /* The least end of the heap to release if the kernel charges all memory. */
@@ -137,7 +148,7 @@ word_ndirty(uint64_t word)
 static inline bool
 word_has_purging(uint64_t word)
 {
-	return word_ndirty(~word) != 8;
+	return word_ndirty(word ^ ALL_BYTES(STATE_PURGING)) != 8;
 }
 
 /*
@@ -216,29 +227,107 @@ heap_states_end(void)
 	       (__atomic_load_n(&nmarked, __ATOMIC_RELAXED) << HEAP_UNIT_SHIFT);
 }
 
+/* The state of the first unit of the group that contains unit i. */
+static inline uint8_t *
+group_state(size_t i)
+{
+	return &states[align_down(i, GROUP_UNITS)];
+}
+
+/* Is the group that contains unit i dirty as a whole? */
+static inline bool
+group_is_whole(size_t i)
+{
+	return (__atomic_load_n(group_state(i), __ATOMIC_ACQUIRE) &
+		   STATE_WHOLE) != 0;
+}
+
+/* Do the units from i on, up to end, begin with a whole group? */
+static inline bool
+is_group(size_t i, size_t end)
+{
+	return i % GROUP_UNITS == 0 && end - i >= GROUP_UNITS;
+}
+
+/* Store the epoch of the group that contains unit i in each of its units. */
+static void
+group_split(size_t i)
+{
+	uint8_t *first = group_state(i);
+	uint64_t *words = (uint64_t *)(void *)first;
+
+	lock_take(&heap_lock);
+	if (group_is_whole(i)) {
+		uint64_t epochs = ALL_BYTES(*first % STATE_WHOLE);
+
+		for (size_t j = GROUP_UNITS / 8; j-- > 0;)
+			__atomic_store_n(&words[j], epochs, __ATOMIC_RELEASE);
+	}
+	lock_release(&heap_lock);
+}
+
+/*
+ * Clear the states of the groups from unit i on, up to end, that are dirty as a
+ * whole.  Returns the first unit behind them.
+ */
+static size_t
+groups_clear(size_t i, size_t end)
+{
+	lock_take(&heap_lock);
+	for (; is_group(i, end) && group_is_whole(i); i += GROUP_UNITS)
+		__atomic_store_n(group_state(i), STATE_CLEAN, __ATOMIC_RELAXED);
+	lock_release(&heap_lock);
+	return i;
+}
+
+/*
+ * Clear the states of allocated units from i on, at least up to the end of
+ * their group, and add the number of those that were dirty.  Returns the unit
+ * behind the last state that is clear, which is i if its purge does not end.
+ */
+static size_t
+units_clear(size_t i, size_t end, size_t *nwere)
+{
+	if (unlikely(group_is_whole(i))) {
+		size_t behind = groups_clear(i, end);
+
+		if (behind != i) {
+			*nwere += behind - i;
+			return behind;
+		}
+		group_split(i);
+	}
+	end = heap_min(end, align_down(i, GROUP_UNITS) + GROUP_UNITS);
+	while (i < end)
+		if (is_word(i, end) && word_clear(word_of(i), nwere)) {
+			i += 8;
+		} else {
+			uint8_t was = unit_state_clear(&states[i]);
+
+			if (unlikely(was == STATE_PURGING))
+				break;
+			*nwere += was != STATE_CLEAN;
+			i++;
+		}
+	return i;
+}
+
 bool
 heap_states_clear(void *at, size_t bytes, bool *zeroed)
 {
 	size_t first = unit_index(at);
 	size_t n = bytes >> HEAP_UNIT_SHIFT;
-	size_t nwere = 0, i;
-
 	size_t end = first_unmarked(first + n);
-	uint8_t was = STATE_CLEAN;
+	size_t nwere = 0, i = first, next;
 
-	for (i = first; i < end; i++) {
-		if (is_word(i, end) && word_clear(word_of(i), &nwere)) {
-			i += 7;
-			continue;
-		}
-		was = unit_state_clear(&states[i]);
-		if (unlikely(was == STATE_PURGING))
+	for (; i < end; i = next) {
+		next = units_clear(i, end, &nwere);
+		if (unlikely(next == i))
 			break;
-		nwere += was != STATE_CLEAN;
 	}
 	if (nwere != 0)
 		__atomic_sub_fetch(&ndirty, nwere, __ATOMIC_RELAXED);
-	if (unlikely(was == STATE_PURGING)) {
+	if (unlikely(i < end)) {
 		heap_states_mark(at, (i - first) << HEAP_UNIT_SHIFT);
 		return false;
 	}
@@ -260,8 +349,11 @@ bool
 heap_states_are_clean(uintptr_t from, uintptr_t to)
 {
 	size_t end = first_unmarked(unit_index((void *)to));
+	size_t i = unit_index((void *)from);
 
-	for (size_t i = unit_index((void *)from); i < end;)
+	if (i < end && group_is_whole(i))
+		return false;
+	while (i < end)
 		if (is_word(i, end) &&
 		    __atomic_load_n(word_of(i), __ATOMIC_ACQUIRE) == 0)
 			i += 8;
@@ -296,13 +388,24 @@ heap_states_mark(void *at, size_t bytes)
 	__atomic_add_fetch(&ndirty, n, __ATOMIC_RELAXED);
 	marked_raise(first + n);
 	for (size_t i = first; i < first + n;)
-		if (is_word(i, first + n)) {
+		if (is_group(i, first + n)) {
+			__atomic_store_n(
+			    &states[i], STATE_WHOLE | epoch, __ATOMIC_RELEASE);
+			i += GROUP_UNITS;
+		} else if (is_word(i, first + n)) {
 			__atomic_store_n(
 			    word_of(i), ALL_BYTES(epoch), __ATOMIC_RELEASE);
 			i += 8;
 		} else {
 			__atomic_store_n(&states[i++], epoch, __ATOMIC_RELEASE);
 		}
+}
+
+/* Has a unit that was freed at this epoch the age, in epochs? */
+static inline bool
+is_old(unsigned epoch, uint8_t now, unsigned age)
+{
+	return (now + EPOCHS - epoch) % EPOCHS >= age;
 }
 
 /*
@@ -315,12 +418,16 @@ purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 {
 	size_t n = 0;
 
+	if (group_is_whole(first) &&
+	    is_old(*group_state(first) % STATE_WHOLE, now, age))
+		group_split(first);
+
 	for (; n < PURGE_UNITS && first + n < end; n++) {
 		uint8_t *state = &states[first + n];
 		uint8_t epoch = __atomic_load_n(state, __ATOMIC_RELAXED);
 
-		if (epoch == STATE_CLEAN || epoch == STATE_PURGING ||
-		    (unsigned)(now + EPOCHS - epoch) % EPOCHS < age ||
+		if (epoch == STATE_CLEAN || epoch >= STATE_PURGING ||
+		    !is_old(epoch, now, age) ||
 		    !__atomic_compare_exchange_n(state, &epoch, STATE_PURGING,
 			false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			break;
@@ -417,6 +524,11 @@ heap_states_after_fork(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < end; i++) {
+		if (group_is_whole(i)) {
+			n += GROUP_UNITS;
+			i += GROUP_UNITS - 1;
+			continue;
+		}
 		if (is_word(i, end) && !word_has_purging(*word_of(i))) {
 			n += word_ndirty(*word_of(i));
 			i += 7;

@@ -20,6 +20,7 @@
 
 #include "tests/time_limit.h"
 #include "tests/unit/hooks.h"
+#include "tests/unit/step.h"
 #include "vmem/heap.h"
 #include "vmem/huge.h"
 #include "vmem/os.h"
@@ -574,13 +575,105 @@ START_TEST(a_hole_where_commit_is_refused_for_long)
 }
 END_TEST
 
+#ifndef UMEM_DEBUG
+enum {
+	GIGABYTES_STEPS_MAX = 32768
+};
+
+static const size_t gigabytes = 4 * GIB;
+
+static void
+alloc_and_free_gigabytes(void)
+{
+	bool zeroed;
+	void *at = heap_alloc(gigabytes, UNIT, &zeroed);
+
+	if (at == NULL)
+		_exit(1);
+	heap_free(at, gigabytes);
+}
+
+/*
+ * The block has 65,536 units, which is more than twice the instructions.
+ * Assertions of a debug build read the states of all.
+ */
+START_TEST(a_block_of_gigabytes_takes_few_instructions)
+{
+	unsigned nsteps = 0;
+	pid_t child;
+
+	/* The first time, the heap grows. */
+	alloc_and_free_gigabytes();
+	child = step_start(alloc_and_free_gigabytes);
+	if (child == 0)
+		return;
+	while (nsteps <= GIGABYTES_STEPS_MAX && step_one(child))
+		nsteps++;
+	if (nsteps > GIGABYTES_STEPS_MAX)
+		step_end(child);
+	ck_assert_uint_le(nsteps, GIGABYTES_STEPS_MAX);
+}
+END_TEST
+#endif
+
+/* Blocks that were freed as one are allocated in parts, and purged in parts. */
+START_TEST(a_large_dirty_block_is_allocated_and_purged_in_parts)
+{
+	size_t n = 4096, nfree = n;
+	bool zeroed;
+	char *at = heap_alloc(n * UNIT, UNIT, &zeroed);
+
+	ck_assert_ptr_nonnull(at);
+	heap_purge(0, SIZE_MAX);
+	for (size_t i = 0; i < n; i++)
+		at[i * UNIT] = 1;
+	heap_free(at, n * UNIT);
+	ck_assert_uint_eq(heap_dirty(), n * UNIT);
+	ck_assert_uint_eq(heap_purge((uint64_t)8000000000, SIZE_MAX), 0);
+	for (size_t part = 1; part < 1000; part *= 3) {
+		ck_assert_ptr_eq(heap_alloc(part * UNIT, UNIT, &zeroed), at);
+		ck_assert(!zeroed);
+		at += part * UNIT;
+		nfree -= part;
+		ck_assert_uint_eq(heap_dirty(), nfree * UNIT);
+	}
+	ck_assert_uint_eq(heap_purge(0, 5 * UNIT), 5 * UNIT);
+	ck_assert_uint_eq(heap_dirty(), (nfree - 5) * UNIT);
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), (nfree - 5) * UNIT);
+	ck_assert_ptr_eq(heap_alloc(nfree * UNIT, UNIT, &zeroed), at);
+	ck_assert(zeroed);
+	for (size_t i = 0; i < nfree; i++)
+		ck_assert_int_eq(at[i * UNIT], 0);
+}
+END_TEST
+
 static uint32_t stop; /* [atomic] */
 static size_t nwrong; /* [atomic] */
+
+/* The bytes of a block that threads write and check: this distance apart. */
+static size_t stride = 1;
+
+static bool
+is_filled(const char *at, size_t bytes, int with)
+{
+	for (size_t i = 0; i < bytes; i += stride)
+		if (at[i] != (char)with)
+			return false;
+	return true;
+}
+
+static void
+fill(char *at, size_t bytes, int with)
+{
+	for (size_t i = 0; i < bytes; i += stride)
+		at[i] = (char)with;
+}
 
 /* Zeroed blocks must be zero, and blocks must keep their contents. */
 static void *
 churn(void *arg)
 {
+	size_t most = stride == 1 ? 10 : 300;
 	uint32_t x = 1 + (uint32_t)(uintptr_t)arg;
 	char *at[8] = {NULL};
 	size_t bytes[8];
@@ -590,21 +683,20 @@ churn(void *arg)
 		x = x * 1664525 + 1013904223;
 		unsigned i = x >> 29;
 		if (at[i] != NULL) {
-			if (at[i][0] != (char)i ||
-			    memcmp(at[i], at[i] + 1, bytes[i] - 1) != 0)
+			if (!is_filled(at[i], bytes[i], (int)i))
 				__atomic_add_fetch(
 				    &nwrong, 1, __ATOMIC_RELAXED);
 			heap_free(at[i], bytes[i]);
 			at[i] = NULL;
 			continue;
 		}
-		/* The states of one block in eight fill whole words. */
-		bytes[i] = (1 + (x >> 20) % 4) * (i == 0 ? 10 * UNIT : UNIT);
+		/* One block in eight fills whole words or groups of states. */
+		bytes[i] = (1 + (x >> 20) % 4) * (i == 0 ? most * UNIT : UNIT);
 		at[i] = heap_alloc(bytes[i], UNIT, &zeroed);
-		if (at[i] == NULL || (zeroed && !is_zero(at[i], bytes[i])))
+		if (at[i] == NULL || (zeroed && !is_filled(at[i], bytes[i], 0)))
 			__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 		if (at[i] != NULL)
-			memset(at[i], (int)i, bytes[i]);
+			fill(at[i], bytes[i], (int)i);
 	}
 	for (unsigned i = 0; i < 8; i++)
 		if (at[i] != NULL)
@@ -636,8 +728,10 @@ START_TEST(purges_and_allocations_do_not_meet)
 	 */
 	fill_committed();
 	bool zeroed;
-	char *room = heap_alloc(1024 * UNIT, UNIT, &zeroed);
-	heap_free(room, 1024 * UNIT);
+	size_t bytes = _i == 0 ? 1024 * UNIT : 8192 * UNIT;
+	char *room = heap_alloc(bytes, UNIT, &zeroed);
+	heap_free(room, bytes);
+	stride = _i == 0 ? 1 : 64 * UNIT;
 	for (uintptr_t i = 0; i < 3; i++)
 		pthread_create(&thread[i], NULL, churn, (void *)i);
 	pthread_create(&thread[3], NULL, purge_always, NULL);
@@ -982,7 +1076,12 @@ heap_suite(void)
 	tcase_add_test(tcase, several_mappings_in_the_way_are_gone_around);
 	tcase_add_loop_test(tcase, a_refusal_at_a_hole_is_no_memory, 0, 32);
 	tcase_add_test(tcase, a_hole_where_commit_is_refused_for_long);
-	tcase_add_test(tcase, purges_and_allocations_do_not_meet);
+#ifndef UMEM_DEBUG
+	tcase_add_test(tcase, a_block_of_gigabytes_takes_few_instructions);
+#endif
+	tcase_add_test(
+	    tcase, a_large_dirty_block_is_allocated_and_purged_in_parts);
+	tcase_add_loop_test(tcase, purges_and_allocations_do_not_meet, 0, 2);
 	tcase_add_loop_test(tcase, a_span_is_had_only_after_its_purge, 0, 2);
 	tcase_add_test(tcase, committed_grows_only_with_need);
 	tcase_add_test(tcase, what_cannot_be_had_is_null);
