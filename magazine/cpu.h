@@ -20,8 +20,7 @@ struct cpu_layer {
 	unsigned nrun;    /* CPUs that could run the process at start */
 	unsigned nquota;  /* at most nrun: as many as its quota of time is */
 	unsigned nused;   /* [a] only blocks 0 .. nused - 1 can be in use */
-	uint32_t ticks;   /* [a] pushes on a CPU for each CPU_TICKED */
-	bool checks;      /* the slow path also checks a sample of pushes */
+	uint32_t ticks;   /* [a] pushes on a CPU for each tick */
 };
 
 extern hidden struct cpu_layer cpu_layer;
@@ -164,15 +163,10 @@ size_t cpu_rounds_estimate_all(unsigned *cpu);
 /*
  * Maintenance countdown.  Each push that takes the slow path calls
  * cpu_ticked().  npushes is the number of pushes that no section has counted.
- * Returns flags:
- * CPU_TICKED	cpu_layer.ticks pushes have occurred on this CPU since the last
- *		CPU_TICKED
- * CPU_CHECK	the counter has forced this push into the slow path so that its
- *		object is checked
+ * Returns true for a tick: cpu_layer.ticks pushes have occurred on this CPU
+ * since the last one.
  */
-#define CPU_TICKED 1u
-#define CPU_CHECK  2u
-unsigned cpu_ticked(const struct cpu_owned *owned, uint32_t npushes);
+bool cpu_ticked(const struct cpu_owned *owned, uint32_t npushes);
 
 /* Set cpu_layer.ticks, and shorten countdowns that are longer. */
 void cpu_set_ticks(uint32_t n);

@@ -72,8 +72,7 @@ struct cpu_guard {
 
 /* Events for which the push counter forces a push into the slow path. */
 enum counted_event {
-	COUNTED_TICK,      /* CPU_TICKED of cpu_ticked() */
-	COUNTED_CHECK,     /* CPU_CHECK of cpu_ticked() */
+	COUNTED_TICK,      /* cpu_ticked() returns true */
 	COUNTED_CANDIDATE, /* cpu_take_candidate() */
 	COUNTED_EVENTS
 };
@@ -94,14 +93,12 @@ struct cpu_cold {
 	uint32_t nprevious;
 	union {
 		struct {
-			uint32_t refill;  /* rounds of the next refill */
-			uint32_t nfilled; /* loaded ones that were found full */
+			uint32_t refill;    /* rounds of the next refill */
 			uint32_t nrefills;  /* loaded ones from the slabs */
 			uint32_t nreceived; /* rounds loaded, modulo 2^32 */
 		};
 		/* In header 0, which has no magazines; see cpu_ticks.c. */
 		struct push_counter {
-			uint32_t nchecks; /* [a] pushes checked so far */
 			uint32_t left[COUNTED_EVENTS]; /* [a] */
 		} pushes;
 	};

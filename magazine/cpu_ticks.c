@@ -4,19 +4,17 @@
  * The top of a CPU's header 0 is the push counter of the CPU (cpu_layout.h).
  * Each push decrements it, and a push that finds it at 0 takes the slow path,
  * which calls cpu_ticked().  So maintenance is done although all calls are
- * served from magazines, some of the pushes are checked, and some rounds are
- * marked.
+ * served from magazines, and some rounds are marked.
  *
- * Three countdowns share the counter.  The counter has the shortest of them,
- * and left[] what each has beyond that.  When the counter has run out, the push
- * that found it so belongs to the events whose rest is 0; the other rests
- * become shorter by 1.
+ * Two countdowns share the counter.  The counter holds the shorter one, and
+ * left[i] is how much longer countdown i is.  When the counter is 0, the events
+ * with left[i] == 0 are due; the push that finds it so belongs to them.  The
+ * rest of the other event becomes shorter by 1.
  *
  * The counter costs each free() two instructions.  They stay, because nothing
  * else reaches a program with one thread whose calls all end in a magazine:
- * after 1 GiB of frees it would keep 420 MiB instead of 5, a copy for the
- * command umem would have to stop it, and of 141 programs with a bug 44 would
- * be detected instead of 49.  rseq_x86_64.h has the time without them.
+ * after 1 GiB of frees it would keep 420 MiB instead of 5, and a copy for the
+ * command umem would have to stop it.  rseq_x86_64.h has the time without them.
  */
 #include "magazine/cpu_inner.h"
 #include "magazine/cpu_marks.h"
@@ -38,21 +36,28 @@ cold_of_none(struct cpu_hot *none)
 /* The rest of a countdown at whose end nothing happens. */
 #define LEFT_NEVER UINT32_MAX
 
+struct cpu_marks cpu_marks;
+
+static bool
+marks_are_on(void)
+{
+	return __atomic_load_n(&cpu_marks.bytes_max, __ATOMIC_RELAXED) != 0;
+}
+
 /*
  * pushes is written first: bottom publishes the block (is_committed()).  The
  * counter is stored last, because a pop would treat it as the top of a magazine
  * while bottom is 0.  The countdown to a candidate starts when the counter has
- * run out: at the first push, if pushes are checked.
+ * run out: at the first push, if rounds are marked.
  */
 void
 cpu_ticks_start(struct cpu_hot *none)
 {
 	struct push_counter *pushes = &cold_of_none(none)->pushes;
 	uint32_t n = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
-	uint32_t first = cpu_layer.checks ? 0 : n;
+	uint32_t first = marks_are_on() ? 0 : n;
 
 	pushes->left[COUNTED_TICK] = n - first;
-	pushes->left[COUNTED_CHECK] = cpu_layer.checks ? 0 : LEFT_NEVER;
 	pushes->left[COUNTED_CANDIDATE] = LEFT_NEVER;
 	__atomic_store_n(&none->bottom, CPU_NO_BOTTOM, __ATOMIC_RELEASE);
 	__atomic_store_n(ticks_of(none), first, __ATOMIC_RELEASE);
@@ -86,8 +91,6 @@ cpu_set_ticks(uint32_t n)
 	lock_release(&cpu_regions_lock);
 }
 
-struct cpu_marks cpu_marks;
-
 void
 cpu_set_marks(size_t bytes_max)
 {
@@ -102,65 +105,32 @@ cpu_set_marks(size_t bytes_max)
 	lock_release(&cpu_regions_lock);
 }
 
-/*
- * The first CHECKS_ALL pushes of a CPU are forced into the slow path and
- * checked.  Afterwards the distance between two checked pushes grows by
- * CHECKS_STEP each time.  Of n pushes about sqrt(2 * n / CHECKS_STEP) are
- * checked: 700 of a million.
- */
-#define CHECKS_ALL  128
-#define CHECKS_STEP 4
-
-/* The distance to the next checked push. */
-static uint32_t
-check_distance(struct push_counter *pushes)
-{
-	uint32_t n = __atomic_load_n(&pushes->nchecks, __ATOMIC_RELAXED);
-
-	if (n == UINT32_MAX / CHECKS_STEP)
-		return LEFT_NEVER;
-	__atomic_store_n(&pushes->nchecks, n + 1, __ATOMIC_RELAXED);
-	return n < CHECKS_ALL ? 0 : (n - CHECKS_ALL + 1) * CHECKS_STEP;
-}
-
 /* The pushes from the next one to that of an event that has just occurred. */
 static uint32_t
-distance_after(struct push_counter *pushes, enum counted_event event)
+distance_after(enum counted_event event)
 {
-	switch (event) {
-	case COUNTED_TICK:
-		return __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
-	case COUNTED_CHECK:
-		return check_distance(pushes);
-	default:
-		return cpu_marks.candidate_distance();
-	}
-}
-
-static bool
-marks_are_on(void)
-{
-	return __atomic_load_n(&cpu_marks.bytes_max, __ATOMIC_RELAXED) != 0;
+	return event == COUNTED_TICK
+		   ? __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED)
+		   : cpu_marks.candidate_distance();
 }
 
 /*
- * Restart a push counter that has run out.  Returns the flags of cpu_ticked().
+ * Restart a push counter that has run out.  Returns true if a tick is due.
  *
  * Relaxed: the owners of two headers of one CPU may run this at the same time,
  * and a store of one of them may be lost.
  */
-static unsigned
+static bool
 ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
 {
-	static const unsigned flag[COUNTED_EVENTS] = {CPU_TICKED, CPU_CHECK};
 	uint32_t left[COUNTED_EVENTS], least = reload;
-	unsigned flags = 0;
+	bool is_tick = false;
 
 	for (unsigned i = 0; i < COUNTED_EVENTS; i++) {
 		left[i] = __atomic_load_n(&pushes->left[i], __ATOMIC_RELAXED);
 		if (left[i] == 0) {
-			flags |= flag[i];
-			left[i] = distance_after(pushes, i);
+			is_tick |= i == COUNTED_TICK;
+			left[i] = distance_after(i);
 		} else if (left[i] != LEFT_NEVER) {
 			left[i]--;
 		}
@@ -179,7 +149,7 @@ ticks_again(struct push_counter *pushes, uint32_t *ticks, uint32_t reload)
 		    left[i] == LEFT_NEVER ? LEFT_NEVER : left[i] - least,
 		    __ATOMIC_RELAXED);
 	__atomic_store_n(ticks, least, __ATOMIC_RELAXED);
-	return flags;
+	return is_tick;
 }
 
 /*
@@ -205,10 +175,7 @@ cpu_take_candidate(size_t bytes)
 		&pushes->left[COUNTED_CANDIDATE], __ATOMIC_RELAXED) != 0)
 		return CANDIDATE_NONE;
 	/* cpu_ticked() restarts the counter if it has run out for it, too. */
-	if (__atomic_load_n(&pushes->left[COUNTED_TICK], __ATOMIC_RELAXED) !=
-		0 &&
-	    __atomic_load_n(&pushes->left[COUNTED_CHECK], __ATOMIC_RELAXED) !=
-		0)
+	if (__atomic_load_n(&pushes->left[COUNTED_TICK], __ATOMIC_RELAXED) != 0)
 		ticks_again(pushes, ticks,
 		    __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED));
 	else
@@ -218,7 +185,7 @@ cpu_take_candidate(size_t bytes)
 						     : CANDIDATE_REJECTED;
 }
 
-unsigned
+bool
 cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 {
 	uint32_t reload = __atomic_load_n(&cpu_layer.ticks, __ATOMIC_RELAXED);
@@ -237,11 +204,11 @@ cpu_ticked(const struct cpu_owned *owned, uint32_t npushes)
 		__atomic_store_n(ticks, left, __ATOMIC_RELAXED);
 	}
 	if (left <= reload)
-		return 0;
+		return false;
 	if ((int32_t)left < 0)
 		return ticks_again(&cold_of_none(none)->pushes, ticks, reload);
 	__atomic_store_n(ticks, reload, __ATOMIC_RELAXED);
-	return 0;
+	return false;
 }
 
 /*

@@ -79,23 +79,6 @@ deferred_submit(struct deferred *layer, struct magazine *mag)
 	    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* Rounds that a push in locked mode compares in a magazine that has room. */
-#define NEWEST 32
-
-/* Is the object one of the newest rounds, or any round of a full magazine? */
-static bool
-is_loaded(const struct cpu_owned *own, const void *object)
-{
-	const struct magazine *mag = own->cold->loaded;
-	unsigned n = own->nrounds;
-	unsigned end = n > NEWEST && n < mag->capacity ? n - NEWEST : 0;
-
-	while (n > end)
-		if (mag->round[--n] == object)
-			return true;
-	return false;
-}
-
 /* Room on the owned header, with *spare if need be. */
 static bool
 have_room(struct deferred *layer, struct cpu_owned *own,
@@ -132,9 +115,9 @@ deferred_put(struct deferred *layer, void *object, struct magazine **spare,
 	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	/* In locked mode no section has counted this push. */
-	if (cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE) & CPU_TICKED)
-		work->ticked = MAGAZINE_TICKED;
-	if (is_loaded(&own, object))
+	work->is_ticked = cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE);
+	if (magazine_has_newest(
+		own.cold->loaded, own.nrounds, MAGAZINE_NEWEST, object))
 		result = MAGAZINE_TWICE;
 	else if (!have_room(layer, &own, spare, work))
 		result = MAGAZINE_FULL;

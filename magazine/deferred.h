@@ -30,7 +30,7 @@ struct deferred_work {
 	unsigned nsubmitted; /* rounds of a full magazine that was submitted */
 	size_t bytes;        /* deferred_bytes() of it */
 	bool loaded;         /* a magazine was loaded, so rounds lie here now */
-	unsigned ticked;     /* MAGAZINE_TICKED or 0 */
+	bool is_ticked;      /* WORK_TICKED is due */
 };
 
 /*
@@ -38,7 +38,7 @@ struct deferred_work {
  * magazine that the call may load; it is then set to NULL.
  *	MAGAZINE_OK	the object is in the layer
  *	MAGAZINE_FULL	the call needs an empty magazine
- *	MAGAZINE_TWICE	the object is in this CPU's magazine already
+ *	MAGAZINE_TWICE	the object is one of the two newest rounds of this CPU
  *	MAGAZINE_BYPASS	the header belongs to another thread at the moment, or
  *			this thread cannot have one
  */

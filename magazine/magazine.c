@@ -111,12 +111,12 @@ depot_seems_full(struct magazine_layer *layer)
 }
 
 /*
- * depot_trade_for_empty() with the own shard first.  Adds MAGAZINE_SURPLUS to
- * *pending if the shard is above its limit afterwards.
+ * depot_trade_for_empty() with the own shard first.  Adds WORK_SURPLUS to
+ * *work if the shard is above its limit afterwards.
  */
 static struct magazine *
 trade_for_empty(struct magazine_layer *layer, unsigned cpu,
-    struct magazine *full, unsigned *pending)
+    struct magazine *full, unsigned *work)
 {
 	struct depot *with = &layer->depot;
 	struct magazine *empty;
@@ -127,7 +127,7 @@ trade_for_empty(struct magazine_layer *layer, unsigned cpu,
 		empty = shards_trade(layer, shard_of(layer, cpu),
 		    /* for_full */ false, full, &with);
 	if (empty != NULL && depot_is_over(with))
-		*pending |= MAGAZINE_SURPLUS;
+		*work |= WORK_SURPLUS;
 	return empty;
 }
 
@@ -514,20 +514,6 @@ note_unload(struct magazine_layer *layer, const struct cpu_owned *own)
 	note_moved(layer, cold);
 }
 
-void (*magazine_check)(
-    struct magazine_layer *layer, void *const *rounds, unsigned n);
-
-/* The loaded magazine is full: check its objects if it is their turn. */
-static void
-check_filled(struct magazine_layer *layer, struct cpu_owned *own)
-{
-	uint32_t n = own->cold->nfilled++;
-
-	if (magazine_check != NULL &&
-	    (n < MAGAZINE_CHECKED || n % MAGAZINE_CHECK_EACH == 0))
-		magazine_check(layer, own->cold->loaded->round, own->nrounds);
-}
-
 /*
  * Trade the full previous magazine of the owned header for an empty one of the
  * depot.  Returns NULL if the depot has none, or if the one that it had was
@@ -535,11 +521,11 @@ check_filled(struct magazine_layer *layer, struct cpu_owned *own)
  */
 static struct magazine *
 trade_previous(
-    struct magazine_layer *layer, struct cpu_owned *own, unsigned *pending)
+    struct magazine_layer *layer, struct cpu_owned *own, unsigned *work)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *empty =
-	    trade_for_empty(layer, own->cpu, cold->previous, pending);
+	    trade_for_empty(layer, own->cpu, cold->previous, work);
 
 	if (empty == NULL)
 		return NULL;
@@ -562,7 +548,7 @@ trade_previous(
  */
 static struct magazine *
 add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
-    struct magazine **spare, unsigned *pending)
+    struct magazine **spare, unsigned *work)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *mag = *spare != NULL ? *spare : magazine_new(layer);
@@ -572,7 +558,7 @@ add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
 	*spare = NULL;
 	if (cold->previous != NULL) {
 		if (depot_put_full(depot_of(layer, own->cpu), cold->previous))
-			*pending |= MAGAZINE_SURPLUS;
+			*work |= WORK_SURPLUS;
 		note_unload(layer, own);
 	}
 	return mag;
@@ -584,15 +570,13 @@ add_magazine(struct magazine_layer *layer, struct cpu_owned *own,
  */
 static bool
 have_room(struct magazine_layer *layer, struct cpu_owned *own,
-    struct magazine **spare, unsigned *pending)
+    struct magazine **spare, unsigned *work)
 {
 	struct cpu_cold *cold = own->cold;
 	struct magazine *empty = NULL;
 
 	if (loaded_has_room(own))
 		return true;
-	if (cold->loaded != NULL)
-		check_filled(layer, own);
 	if (cold->previous != NULL &&
 	    cold->previous->nrounds < cold->previous->capacity) {
 		swap_magazines(own);
@@ -601,9 +585,9 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 		return true;
 	}
 	if (cold->previous != NULL)
-		empty = trade_previous(layer, own, pending);
+		empty = trade_previous(layer, own, work);
 	if (empty == NULL)
-		empty = add_magazine(layer, own, spare, pending);
+		empty = add_magazine(layer, own, spare, work);
 	if (empty == NULL)
 		return false;
 	umem_assert(empty->nrounds < empty->capacity);
@@ -614,41 +598,23 @@ have_room(struct magazine_layer *layer, struct cpu_owned *own,
 }
 
 /*
- * The newest rounds with which a slow push compares its object; with CPU_CHECK
- * it compares with all rounds.  The section compares with two.
- */
-#define NEWEST 32
-
-/* Is the object one of the newest n rounds of a magazine? */
-static bool
-is_among_top(const struct magazine *mag, unsigned nrounds, unsigned n,
-    const void *object)
-{
-	unsigned end = nrounds > n ? nrounds - n : 0;
-
-	while (nrounds > end)
-		if (mag->round[--nrounds] == object)
-			return true;
-	return false;
-}
-
-/*
  * Is the object one of the newest rounds of this CPU?  The rounds in the loaded
  * magazine are newer than those in the previous one.  round[0] is compared,
  * too, because put_round() may have stored the newest object there.
  */
 static bool
-is_among_newest(const struct cpu_owned *own, const void *object, unsigned most)
+is_among_newest(const struct cpu_owned *own, const void *object)
 {
 	const struct magazine *loaded = own->cold->loaded;
 	const struct magazine *previous = own->cold->previous;
 	unsigned n = own->nrounds;
 
-	if (is_among_top(loaded, n, most, object) ||
+	if (magazine_has_newest(loaded, n, MAGAZINE_NEWEST, object) ||
 	    (n > 0 && loaded->round[0] == object))
 		return true;
-	return n < most && previous != NULL &&
-	       is_among_top(previous, previous->nrounds, most - n, object);
+	return n < MAGAZINE_NEWEST && previous != NULL &&
+	       magazine_has_newest(
+		   previous, previous->nrounds, MAGAZINE_NEWEST - n, object);
 }
 
 /*
@@ -688,11 +654,10 @@ push_again(const struct magazine_layer *layer, void *object)
 
 enum magazine_result
 magazine_put(struct magazine_layer *layer, void *object,
-    struct magazine **spare, unsigned *pending)
+    struct magazine **spare, unsigned *work)
 {
 	enum candidate candidate = take_candidate(layer);
 	struct cpu_owned own;
-	unsigned flags;
 	bool room, none;
 
 	if (candidate == CANDIDATE_REJECTED && push_again(layer, object))
@@ -700,16 +665,14 @@ magazine_put(struct magazine_layer *layer, void *object,
 	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
 	/* In locked mode there is no section that has counted this push. */
-	flags = cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE);
-	if (flags & CPU_TICKED)
-		*pending |= MAGAZINE_TICKED;
-	if (is_among_newest(
-		&own, object, flags & CPU_CHECK ? UINT_MAX : NEWEST)) {
+	if (cpu_ticked(&own, cpu_layer.rseq.owner == RSEQ_NONE))
+		*work |= WORK_TICKED;
+	if (is_among_newest(&own, object)) {
 		release(layer, &own, /* mark_newest */ false);
 		return MAGAZINE_TWICE;
 	}
 	none = own.cold->loaded == NULL;
-	room = have_room(layer, &own, spare, pending);
+	room = have_room(layer, &own, spare, work);
 	if (room)
 		put_round(&own, object, none && own.nrounds > 0);
 	release(layer, &own, room && candidate == CANDIDATE_ACCEPTED);
@@ -821,10 +784,10 @@ magazine_distinct(void *const *objects, unsigned n)
 
 enum magazine_result
 magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
-    unsigned *n, unsigned *pending)
+    unsigned *n, unsigned *work)
 {
 	struct magazine *spare = NULL;
-	unsigned flags = 0, put = 0, want = magazine_distinct(objects, *n);
+	unsigned put = 0, want = magazine_distinct(objects, *n);
 	enum magazine_result result = MAGAZINE_OK;
 	enum candidate candidate;
 	struct cpu_owned own;
@@ -835,19 +798,18 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 	candidate = take_candidate(layer);
 	if (!cpu_acquire(layer->hot, layer->cold, &own))
 		return MAGAZINE_BYPASS;
-	if (cpu_ticked(&own, want) & CPU_TICKED)
-		flags = MAGAZINE_TICKED;
-	if (is_among_newest(&own, objects[0], NEWEST)) {
+	if (cpu_ticked(&own, want))
+		*work |= WORK_TICKED;
+	if (is_among_newest(&own, objects[0])) {
 		release(layer, &own, /* mark_newest */ false);
-		*pending |= flags;
 		return MAGAZINE_TWICE;
 	}
 	/* A surplus is flushed before more magazines fill the depot. */
-	while (put < want && (flags & MAGAZINE_SURPLUS) == 0) {
+	while (put < want && (*work & WORK_SURPLUS) == 0) {
 		struct magazine *mag;
 		unsigned nmore;
 
-		if (!have_room(layer, &own, &spare, &flags)) {
+		if (!have_room(layer, &own, &spare, work)) {
 			result = MAGAZINE_FULL;
 			break;
 		}
@@ -861,7 +823,6 @@ magazine_put_bulk(struct magazine_layer *layer, void *const *objects,
 		put += nmore;
 	}
 	release(layer, &own, put != 0 && candidate == CANDIDATE_ACCEPTED);
-	*pending |= flags;
 	*n = put;
 	return result;
 }

@@ -104,9 +104,15 @@ enum magazine_result magazine_get(
  */
 bool magazine_marks_one(const struct magazine_layer *layer);
 
-/* Flags for work that a free leaves to its caller. */
-#define MAGAZINE_SURPLUS 1u /* the depot is above its limit */
-#define MAGAZINE_TICKED  2u /* cpu_ticked() has returned CPU_TICKED */
+/*
+ * Work that a slow path leaves to its caller.  A cache flushes the surplus
+ * itself.  Whoever called the cache passes the other flags to update_run() when
+ * the call is done: in umem/cache by cache_upkeep.run.
+ */
+#define WORK_SURPLUS 1u /* the depot is above its limit */
+#define WORK_POLL    2u /* a refill or a flush: maintenance may be due */
+#define WORK_TICKED  4u /* the countdown of pushes has ended */
+#define WORK_MARKED  8u /* the allocated round was marked (cpu_marks.h) */
 
 /*
  * Racy estimate: has this CPU no magazine?  A free of a small object should
@@ -118,11 +124,11 @@ bool magazine_is_cold(struct magazine_layer *layer);
  * Free an object after a miss of the section.  If the call needs another
  * magazine and the depot has none, it creates one.  *spare, if not NULL, is a
  * magazine that the call may load instead, and then sets *spare to NULL.  The
- * rounds in it, if any, are allocated before the object.  The call adds the
- * flags above to *pending.
+ * rounds in it, if any, are allocated before the object.  The call may add
+ * WORK_SURPLUS and WORK_TICKED to *work.
  */
 enum magazine_result magazine_put(struct magazine_layer *layer, void *object,
-    struct magazine **spare, unsigned *pending);
+    struct magazine **spare, unsigned *work);
 
 /*
  * Allocate up to n objects, at most MAGAZINE_BULK, from this CPU's magazines
@@ -136,15 +142,15 @@ unsigned magazine_get_bulk(
 
 /*
  * Free the first of *n objects, at most MAGAZINE_BULK.  *n becomes the number
- * of objects freed.  *pending is that of magazine_put().
+ * of objects freed.  *work is that of magazine_put().
  *	MAGAZINE_OK	all objects up to the first that is NULL or freed twice,
- *			or up to an exchange that added MAGAZINE_SURPLUS
+ *			or up to an exchange that added WORK_SURPLUS
  *	MAGAZINE_FULL	there is no memory for the next magazine
  *	MAGAZINE_TWICE	none: the first is NULL or one of those freed last
  *	MAGAZINE_BYPASS	none: the header cannot be owned
  */
 enum magazine_result magazine_put_bulk(struct magazine_layer *layer,
-    void *const *objects, unsigned *n, unsigned *pending);
+    void *const *objects, unsigned *n, unsigned *work);
 
 /*
  * [a] Set to 1 when a CPU exchanges magazines of any cache; the reader resets
@@ -153,15 +159,23 @@ enum magazine_result magazine_put_bulk(struct magazine_layer *layer,
 extern hidden uint32_t magazine_exchanged;
 
 /*
- * If not NULL, called with the rounds of a magazine that a push has found full:
- * with the first MAGAZINE_CHECKED magazines of each header, and then with one
- * in MAGAZINE_CHECK_EACH.  Because the caller owns the header, the function
- * must not allocate or free rounds, or take a lock above those of the slabs.
+ * The newest rounds with which a slow push compares its object, as the section
+ * does.
  */
-#define MAGAZINE_CHECKED    32
-#define MAGAZINE_CHECK_EACH 64
-extern void (*magazine_check)(
-    struct magazine_layer *layer, void *const *rounds, unsigned n);
+#define MAGAZINE_NEWEST 2
+
+/* Returns whether the object is one of the newest n rounds of a magazine. */
+static inline bool
+magazine_has_newest(const struct magazine *mag, unsigned nrounds, unsigned n,
+    const void *object)
+{
+	unsigned end = nrounds > n ? nrounds - n : 0;
+
+	while (nrounds > end)
+		if (mag->round[--nrounds] == object)
+			return true;
+	return false;
+}
 
 /* Create an empty magazine of the current capacity; NULL: no memory. */
 struct magazine *magazine_new(struct magazine_layer *layer);

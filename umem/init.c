@@ -174,7 +174,6 @@ start_cpus(void)
 		    cpu_layer.nwanted <= options.concurrency);
 	umem_assert(
 	    options.mode != RSEQ_NONE || cpu_layer.rseq.owner == RSEQ_NONE);
-	cpu_layer.checks = true;
 	cpu_warm();
 	return true;
 }
@@ -189,7 +188,6 @@ start_class_caches(void)
 {
 	umem_assert(size_classes.n != 0 && size_classes.n < SIZE_CLASSES);
 	umem_assert(debug.on || !debug_large());
-	magazine_check = round_check;
 	cpu_header_reserve(size_classes.n);
 	if (!debug.on && !checker_on)
 		return true;

@@ -56,7 +56,6 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
  */
 #define OPTION_TARGETS(T)                                                      \
 	T(ALLOC_ZERO_BYTES, alloc_zero_bytes)                                  \
-	T(CACHE_CHECKED, cache_checked)                                        \
 	T(CACHE_USE_MAGAZINES, cache_use_magazines)                            \
 	T(CONCURRENCY, options.concurrency)                                    \
 	T(CONFINED, options.confined)                                          \
@@ -156,13 +155,6 @@ const struct option option_table[] = {
 	.words = WORDS_BACKEND,
 	.wrong = "must be backend=sbrk or backend=mmap",
 	.help = "accepted without effect",
-    },
-    {
-	.name = "checked",
-	.type = OPTION_FLAG,
-	.implied = true,
-	.target = TARGET_CACHE_CHECKED,
-	.help = "report each free of a block that is not allocated",
     },
     {
 	.name = "concurrency",

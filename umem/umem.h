@@ -614,9 +614,9 @@ umem_cache_t *umem_cache_create_args(
  *
  * To free a resource that is already free, or that was never allocated, is
  * misuse.  The library always detects it under UMEM_DEBUG (unless cflags has
- * UMC_NODEBUG), UMEM_OPTIONS=hardened or checked.  Otherwise it detects the
- * misuse if the resource is one of those just freed, or if the program frees
- * more resources than it allocated.
+ * UMC_NODEBUG) and UMEM_OPTIONS=hardened.  Otherwise it detects the misuse if
+ * the resource is one of the two just freed, or if the program frees more
+ * resources than it allocated.
  *
  * The child of fork() has a copy of the cache with all its idle resources.  The
  * program must not use them there if a child does not inherit them.  The child

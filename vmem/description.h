@@ -280,7 +280,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	V(CPU_LAYER, cpu_layer)                                                \
 	V(HEAP_WINDOW, heap_window)                                            \
 	V(DEBUG, debug)                                                        \
-	V(CACHE_CHECKED, cache_checked)                                        \
 	V(LOGS, logs)                                                          \
 	V(ERROR_BUFFER, umem_error_buffer)                                     \
 	V(ERROR_BEGIN, umem_error_begin)                                       \

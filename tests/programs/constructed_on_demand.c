@@ -10,7 +10,7 @@
 
 enum {
 	N = 3000,
-	NMODES = 7
+	NMODES = 6
 };
 #define LIVE  0x6b6574746c65ull
 #define BYTES 200
@@ -213,9 +213,9 @@ int
 main(int argc, char **argv)
 {
 	static const char *const modes[NMODES][2] = {{NULL, "as it is"},
-	    {"UMEM_OPTIONS", "nomagazines"}, {"UMEM_OPTIONS", "checked"},
-	    {"UMEM_OPTIONS", "hardened"}, {"UMEM_DEBUG", "audit"},
-	    {"UMEM_DEBUG", "guards"}, {"UMEM_DEBUG", "firewall=1"}};
+	    {"UMEM_OPTIONS", "nomagazines"}, {"UMEM_OPTIONS", "hardened"},
+	    {"UMEM_DEBUG", "audit"}, {"UMEM_DEBUG", "guards"},
+	    {"UMEM_DEBUG", "firewall=1"}};
 
 	if (argc < 2) {
 		for (unsigned i = 0; i < NMODES; i++)

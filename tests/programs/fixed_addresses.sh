@@ -38,8 +38,7 @@ runs() {
 }
 
 for setting in UMEM_OPTIONS= UMEM_OPTIONS=mode=locked UMEM_OPTIONS=hardened \
-    UMEM_OPTIONS=sample=64k UMEM_OPTIONS=checked UMEM_DEBUG=default \
-    UMEM_DEBUG=firewall=1; do
+    UMEM_OPTIONS=sample=64k UMEM_DEBUG=default UMEM_DEBUG=firewall=1; do
 	n=$(runs setarch -R ./main)
 	[ "$n" -eq 1 ] || { echo "$setting: $n results"; exit 1; }
 	n=$(runs ./main)

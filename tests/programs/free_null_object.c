@@ -89,7 +89,6 @@ main(int argc, char **argv)
 		return 0;
 	run_again("UMEM_OPTIONS", "nomagazines");
 	run_again("UMEM_OPTIONS", "hardened");
-	run_again("UMEM_OPTIONS", "checked");
 	run_again("UMEM_DEBUG", "default");
 	return 0;
 }

@@ -104,7 +104,6 @@ while read -r options debug checks words; do
 done <<'END'
 - - none off
 hardened - hardened off
-checked - checked off
 - default,noabort none audit,contents,guards,noabort
 hardened guards:some*,umem_alloc_8;firewall=4k:big,mtbf=100000 hardened guards:some\*,umem_alloc_8; firewall=4096:big,mtbf=100000
 END

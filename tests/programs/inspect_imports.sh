@@ -2,7 +2,7 @@
 # Import caches, as the commands see them: umem stat counts their resources.  A
 # block that is an idle resource is neither a leak nor free, and this also holds
 # for the blocks that it points to.  The test runs with magazines, and without
-# them in checked caches.
+# them in hardened caches.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -30,7 +30,7 @@ has() {
 }
 
 # Without upkeep, which would release idle resources.
-for words in thread=no thread=no,checked thread=no,hardened; do
+for words in thread=no thread=no,hardened; do
 	export UMEM_OPTIONS=$words
 	start "$TMP/imports"
 	unset UMEM_OPTIONS

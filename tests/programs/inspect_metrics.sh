@@ -150,7 +150,7 @@ agree() {
 }
 agree
 cp library without
-for options in sample=2000 hardened checked mode=locked; do
+for options in sample=2000 hardened mode=locked; do
 	export UMEM_OPTIONS=$options
 	agree "$options"
 	if [ $options = sample=2000 ] &&

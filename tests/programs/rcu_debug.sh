@@ -288,7 +288,7 @@ ended 'free_rcu\(0x[0-9a-f]+\): block freed twice: it waits for a grace period'
 # Without debugging, one message names the function.
 at='0x[0-9a-f]+'
 waits='block freed twice: it waits for a grace period'
-for mode in UMEM_OPTIONS=mode=locked UMEM_OPTIONS=checked; do
+for mode in UMEM_OPTIONS=mode=locked UMEM_OPTIONS=nomagazines; do
 	run $mode size umem 60
 	fine
 	run $mode size umem 64
@@ -318,19 +318,6 @@ for kind in malloc umem; do
 done
 run UMEM_OPTIONS=mode=locked defer_defer object 100
 ended "umem_cache_free_rcu\(objects, $at\): $waits"
-
-# UMEM_OPTIONS=checked knows whether the program holds the block.
-mode=UMEM_OPTIONS=checked
-run $mode defer_defer object 100
-ended "umem_cache_free_rcu\(objects, $at\): $waits"
-run $mode defer_free object 100
-ended "umem_cache_free\(objects, $at\): $waits"
-run $mode defer_defer umem 100
-ended "umem_free_rcu\($at\): $waits"
-run $mode defer_free malloc 100
-ended "free\($at\): $waits"
-run $mode free_defer malloc 100
-ended "free_rcu\($at\): block freed twice"
 
 # Each block is a sample.
 for kind in malloc umem; do

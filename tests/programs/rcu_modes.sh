@@ -7,7 +7,7 @@ unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 export LD_LIBRARY_PATH=$B
 
 for setting in UMEM_DEBUG=default UMEM_DEBUG=guards UMEM_DEBUG=audit \
-    UMEM_OPTIONS=hardened UMEM_OPTIONS=checked UMEM_OPTIONS=nomagazines \
+    UMEM_OPTIONS=hardened UMEM_OPTIONS=nomagazines \
     UMEM_OPTIONS=thread=no UMEM_OPTIONS=sample=1 UMEM_OPTIONS=mode=own \
     UMEM_OPTIONS=magazine_bytes=1k UMEM_OPTIONS=concurrency=1 \
     UMEM_OPTIONS=depot_bytes=0 UMEM_OPTIONS=rcu_budget=100k \

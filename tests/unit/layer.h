@@ -35,9 +35,6 @@ start(int mode, size_t object_bytes, unsigned rounds_max)
 	if (cpu_layer.rseq.owner == RSEQ_NONE && mode != RSEQ_NONE)
 		return false;
 	stay_here();
-	/* magazine_check() is for the layers of caches. */
-	magazine_check = NULL;
-	cpu_layer.checks = false;
 	ck_assert(cpu_start((enum rseq_owner)mode, 0));
 	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
 	memset(&layer, 0, sizeof(layer));
@@ -182,7 +179,7 @@ put(void *object)
 		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 	else if (r != MAGAZINE_OK)
 		slab_give(&object, 1);
-	if (pending & MAGAZINE_SURPLUS) {
+	if (pending & WORK_SURPLUS) {
 		struct magazine *mag = magazine_surplus(&layer);
 
 		if (mag != NULL) {

@@ -54,7 +54,6 @@ start(int mode, unsigned concurrency)
 	if (cpu_layer.rseq.owner == RSEQ_NONE && mode != RSEQ_NONE)
 		return false;
 	cpu_layer.nused = 0;
-	cpu_layer.checks = false;
 	ck_assert(cpu_start((enum rseq_owner)mode, concurrency));
 	ck_assert_int_eq(cpu_layer.rseq.owner, mode);
 	ck_assert(cpu_header_alloc(guard, &hot, &cold));
@@ -948,49 +947,6 @@ START_TEST(a_push_in_so_many_is_told_of)
 }
 END_TEST
 
-START_TEST(the_first_pushes_are_refused_for_a_check_and_then_fewer)
-{
-	unsigned nfirst = 0, nlater = 0, ntold = 0;
-	struct cpu_owned own;
-
-	stay_here();
-	if (!start(_i, 0))
-		return;
-	cpu_layer.checks = true;
-	ck_assert(cpu_acquire(hot, cold, &own));
-	own.cold->loaded = magazine();
-	cpu_release(&own);
-	for (unsigned i = 0; i < 100000; i++) {
-		bool locked = cpu_layer.rseq.owner == RSEQ_NONE;
-		unsigned flags;
-		void *object;
-
-		if (push(hot, &stamp[i % 2]) == RSEQ_OK) {
-			ck_assert_int_eq(pop(hot, &object), RSEQ_OK);
-			if (!locked)
-				continue;
-		}
-		ck_assert(cpu_acquire(hot, cold, &own));
-		flags = cpu_ticked(&own, locked);
-		cpu_release(&own);
-		ntold += (flags & CPU_TICKED) != 0;
-		if (i < 100)
-			nfirst += (flags & CPU_CHECK) != 0;
-		else
-			nlater += (flags & CPU_CHECK) != 0;
-	}
-	ck_assert_uint_eq(nfirst, 100);
-	/*
-	 * 128 pushes are checked in a row, 28 of them here.  The distances then
-	 * grow by 4, so about sqrt(50,000) of the other pushes are checked.
-	 */
-	ck_assert_uint_ge(nlater, 200);
-	ck_assert_uint_le(nlater, 300);
-	/* A tick would take INT32_MAX pushes. */
-	ck_assert_uint_eq(ntold, 0);
-}
-END_TEST
-
 START_TEST(a_header_used_again_starts_empty)
 {
 	struct magazine *chain = NULL;
@@ -1175,8 +1131,6 @@ cpu_suite(void)
 	tcase_add_test(tcase, a_process_with_one_thread_needs_no_membarrier);
 	tcase_add_loop_test(tcase, a_header_of_nobody_refuses, 0, 3);
 	tcase_add_loop_test(tcase, headers_run_out_into_a_second_region, 0, 3);
-	tcase_add_loop_test(tcase,
-	    the_first_pushes_are_refused_for_a_check_and_then_fewer, 0, 3);
 	tcase_add_loop_test(tcase, a_header_used_again_starts_empty, 0, 3);
 	tcase_add_loop_test(tcase,
 	    a_header_has_its_guard_before_and_after_its_block_has_memory, 0, 3);

@@ -100,7 +100,7 @@ END_TEST
 /* These would have no effect, or a wrong one, on what exists already. */
 START_TEST(options_of_the_start_can_be_read_but_not_changed)
 {
-	static const char *const names[] = {"mode", "hardened", "checked",
+	static const char *const names[] = {"mode", "hardened",
 	    "magazine_bytes", "concurrency", "zero_size", "nomagazines",
 	    "firewall", "mtbf", "log", "stats", "transaction"};
 

@@ -33,17 +33,8 @@ enum kind {
 	PLAIN,
 	NO_MAGAZINES,
 	GUARDS,
-	CHECKED,
 	KINDS_OF_CACHE
 };
-
-/* Set the state of a start with UMEM_OPTIONS=checked. */
-static void
-close_fast_paths(void)
-{
-	alloc_fast.units = alloc_fast.small_end = 0;
-	alloc_fast.object_least = UINTPTR_MAX;
-}
 
 static umem_cache_t *
 create_with(enum kind kind, struct umem_cache_args args)
@@ -55,13 +46,10 @@ create_with(enum kind kind, struct umem_cache_args args)
 	memset(debug.choice, 0, sizeof(debug.choice));
 	if (kind == GUARDS)
 		options_parse_debug("guards,noabort");
-	cache_checked = kind == CHECKED;
 	args.size = 64;
 	args.cflags = kind == NO_MAGAZINES ? UMC_NOMAGAZINE : 0;
 	cache = umem_cache_create_args("limited", &args, sizeof(args));
-	cache_checked = debug.on = false;
-	if (kind == CHECKED)
-		close_fast_paths();
+	debug.on = false;
 	ck_assert_ptr_nonnull(cache);
 	return cache;
 }

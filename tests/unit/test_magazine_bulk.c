@@ -70,7 +70,7 @@ put_many(void **objects, unsigned n)
 		objects += k;
 		n -= k;
 	}
-	while (pending & MAGAZINE_SURPLUS) {
+	while (pending & WORK_SURPLUS) {
 		struct magazine *mag = magazine_surplus(&layer);
 
 		if (mag == NULL)
@@ -163,10 +163,10 @@ START_TEST(a_null_or_a_second_free_ends_a_put_before_it)
 	ck_assert_int_eq(
 	    magazine_put_bulk(&layer, twice, &n, &pending), MAGAZINE_OK);
 	ck_assert_uint_eq(n, 2);
-	/* A second free of an object that an earlier call freed last. */
+	/* A second free of one of the two objects that were freed last. */
 	n = 2;
-	ck_assert_int_eq(magazine_put_bulk(&layer, objects + 1, &n, &pending),
-	    MAGAZINE_TWICE);
+	ck_assert_int_eq(
+	    magazine_put_bulk(&layer, twice, &n, &pending), MAGAZINE_TWICE);
 	ck_assert_uint_eq(n, 0);
 	ck_assert_uint_eq(magazine_rounds(&layer), 5);
 }
@@ -214,7 +214,7 @@ START_TEST(bulk_frees_count_as_ticks)
 		    magazine_put_bulk(&layer, objects, &n, &pending),
 		    MAGAZINE_OK);
 		ck_assert_uint_eq(n, 50);
-		ntold += (pending & MAGAZINE_TICKED) != 0;
+		ntold += (pending & WORK_TICKED) != 0;
 	}
 	/*
 	 * 5000 pushes with a tick every 500; each late tick delays the next

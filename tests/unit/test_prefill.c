@@ -55,17 +55,8 @@ enum kind {
 	GUARDS,
 	AUDIT,
 	FIREWALL,
-	CHECKED,
 	KINDS_OF_CACHE
 };
-
-/* Set the state of a start with UMEM_OPTIONS=checked. */
-static void
-close_fast_paths(void)
-{
-	alloc_fast.units = alloc_fast.small_end = 0;
-	alloc_fast.object_least = UINTPTR_MAX;
-}
 
 static umem_cache_t *
 create(enum kind kind, size_t bytes)
@@ -80,15 +71,11 @@ create(enum kind kind, size_t bytes)
 	memset(debug.choice, 0, sizeof(debug.choice));
 	if (words[kind] != NULL)
 		options_parse_debug(words[kind]);
-	cache_checked = kind == CHECKED;
 	cache = umem_cache_create("filled", bytes, 0, NULL, NULL, NULL, NULL,
 	    NULL, kind == NO_MAGAZINES ? UMC_NOMAGAZINE : 0);
-	cache_checked = debug.on = false;
-	if (kind == CHECKED)
-		close_fast_paths();
+	debug.on = false;
 	ck_assert_ptr_nonnull(cache);
 	ck_assert_int_eq(cache->debug != 0, words[kind] != NULL);
-	ck_assert_int_eq(cache->slabs.records_holders, kind == CHECKED);
 	return cache;
 }
 
@@ -394,8 +381,7 @@ START_TEST(a_stale_free_of_an_object_in_a_handle_is_reported)
 {
 	child_status = _i;
 	ck_assert_ptr_nonnull(strstr(child_writes(free_in_a_handle),
-	    _i == CHECKED ? "block freed twice"
-			  : "of an object that was not handed out yet"));
+	    "of an object that was not handed out yet"));
 	ck_assert(child_aborted());
 }
 END_TEST

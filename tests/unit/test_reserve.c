@@ -58,17 +58,8 @@ enum kind {
 	PLAIN,
 	NO_MAGAZINES,
 	GUARDS,
-	CHECKED,
 	KINDS_OF_CACHE
 };
-
-/* Set the state of a start with UMEM_OPTIONS=checked. */
-static void
-close_fast_paths(void)
-{
-	alloc_fast.units = alloc_fast.small_end = 0;
-	alloc_fast.object_least = UINTPTR_MAX;
-}
 
 /*
  * Create a cache over an arena of this many pages, or over the heap if pages is
@@ -88,13 +79,10 @@ create(enum kind kind, size_t pages, struct umem_cache_args args)
 	memset(debug.choice, 0, sizeof(debug.choice));
 	if (kind == GUARDS)
 		options_parse_debug("guards,audit");
-	cache_checked = kind == CHECKED;
 	args.size = sizeof(struct object);
 	args.cflags = kind == NO_MAGAZINES ? UMC_NOMAGAZINE : 0;
 	cache = umem_cache_create_args("reserved", &args, sizeof(args));
-	cache_checked = debug.on = false;
-	if (kind == CHECKED)
-		close_fast_paths();
+	debug.on = false;
 	return cache;
 }
 
@@ -367,8 +355,7 @@ START_TEST(misuse_of_an_object_in_a_reserve_is_reported)
 {
 	child_status = _i;
 	ck_assert_ptr_nonnull(strstr(child_writes(free_of_the_reserve),
-	    _i == CHECKED ? "block freed twice"
-			  : "of an object that was not handed out yet"));
+	    "of an object that was not handed out yet"));
 	ck_assert(child_aborted());
 	ck_assert_ptr_nonnull(strstr(child_writes(write_to_the_reserve),
 	    "modified before it was handed out"));

@@ -206,7 +206,7 @@ START_TEST(an_empty_magazine_of_any_shard_is_found)
 			ck_assert_int_eq(
 			    magazine_put(&layer, &stamp[k], &spare, &pending),
 			    MAGAZINE_OK);
-			ck_assert_uint_ne(pending & MAGAZINE_SURPLUS, 0);
+			ck_assert_uint_ne(pending & WORK_SURPLUS, 0);
 			ck_assert_uint_eq(nempty(at), 0);
 			ck_assert_uint_eq(nfull(at), 1);
 			ck_assert_uint_eq(magazine_rounds(&layer), k + 1);

@@ -168,14 +168,10 @@ checks_text(struct model *model)
 {
 	const struct layout *l = model->layout;
 	const char *debug = layout_at(l, model->target, L_DEBUG);
-	bool hardened =
-	    debug != NULL && layout_get(l, debug, L_DEBUG_HARDENED) != 0;
-	bool checked =
-	    (layout_variable(l, model->target, L_CACHE_CHECKED) & 0xff) != 0;
 
-	if (hardened)
-		return checked ? "hardened,checked" : "hardened";
-	return checked ? "checked" : "none";
+	return debug != NULL && layout_get(l, debug, L_DEBUG_HARDENED) != 0
+		   ? "hardened"
+		   : "none";
 }
 
 /* Prints a line for each flavour that the program freed objects with. */

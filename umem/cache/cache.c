@@ -336,21 +336,21 @@ alloc_missed(struct umem_cache *cache, unsigned *work)
 	case MAGAZINE_OK:
 		return object;
 	case MAGAZINE_MARKED:
-		*work |= CACHE_MARKED;
+		*work |= WORK_MARKED;
 		return object;
 	case MAGAZINE_EMPTY:
 		cache_close_gate(cache);
 		object = refill(cache, want);
 		cache_open_gate(cache);
 		if (object != NULL)
-			*work |= CACHE_POLL;
+			*work |= WORK_POLL;
 		break;
 	default:
 		object = alloc_bypass(cache);
 		break;
 	}
 	if (unlikely(magazine_marks_one(&cache->mag)))
-		*work |= CACHE_MARKED;
+		*work |= WORK_MARKED;
 	return object;
 }
 
@@ -379,16 +379,6 @@ alloc_by_section(struct umem_cache *cache, unsigned *work)
 	return object;
 }
 
-static noinline void *
-alloc_checked(struct umem_cache *cache, unsigned *work)
-{
-	void *object = alloc_by_section(cache, work);
-
-	if (object != NULL)
-		slab_hold(&cache->slabs, object);
-	return object;
-}
-
 /*
  * Has the fast path tried the section on a header other than the cache's own?
  */
@@ -401,8 +391,6 @@ is_closed(const struct umem_cache *cache)
 void *
 cache_alloc_slow(struct umem_cache *cache, unsigned *work)
 {
-	if (unlikely(cache->slabs.records_holders))
-		return alloc_checked(cache, work);
 	if (unlikely(is_closed(cache)))
 		return alloc_by_section(cache, work);
 	return alloc_missed(cache, work);
@@ -447,17 +435,14 @@ flush_surplus(struct umem_cache *cache, const char *function)
 	cache_open_gate(cache);
 }
 
-/* Flushes the surplus that magazine_put() has reported in *pending, if any. */
+/* Flushes the surplus that magazine_put() has reported in *work, if any. */
 static void
-finish_put(struct umem_cache *cache, unsigned pending, const char *function,
-    unsigned *work)
+finish_put(struct umem_cache *cache, const char *function, unsigned *work)
 {
-	if (pending & MAGAZINE_SURPLUS) {
-		flush_surplus(cache, function);
-		*work |= CACHE_POLL;
-	}
-	if (pending & MAGAZINE_TICKED)
-		*work |= CACHE_TICKED;
+	if ((*work & WORK_SURPLUS) == 0)
+		return;
+	flush_surplus(cache, function);
+	*work = (*work & ~WORK_SURPLUS) | WORK_POLL;
 }
 
 /*
@@ -504,7 +489,7 @@ cache_take_back(struct umem_cache *cache, struct magazine *mag)
 
 	if (magazine_give(&cache->mag, mag)) {
 		flush_surplus(cache, cache_freed_by(cache));
-		cache_upkeep.run(CACHE_POLL);
+		cache_upkeep.run(WORK_POLL);
 	}
 	cache_count_off(cache, n);
 }
@@ -532,7 +517,6 @@ free_missed(struct umem_cache *cache, void *object, const char *function,
 {
 	struct magazine *spare;
 	enum magazine_result result;
-	unsigned pending = 0;
 
 	if (unlikely(cache->mag.hot == cpu_header_none()))
 		return free_direct(cache, object, function);
@@ -543,14 +527,14 @@ free_missed(struct umem_cache *cache, void *object, const char *function,
 			misuse_slab(function, cache, object, fault);
 	}
 	spare = magazine_for_cold_cpu(cache);
-	result = magazine_put(&cache->mag, object, &spare, &pending);
+	result = magazine_put(&cache->mag, object, &spare, work);
 	if (unlikely(spare != NULL))
 		flush_one(cache, spare, function);
 	if (result == MAGAZINE_TWICE)
 		misuse_slab(function, cache, object, SLAB_FREE);
 	else if (result != MAGAZINE_OK)
 		free_bypass(cache, object, function);
-	finish_put(cache, pending, function, work);
+	finish_put(cache, function, work);
 	return true;
 }
 
@@ -569,26 +553,10 @@ free_by_section(struct umem_cache *cache, void *object, const char *function,
 	return free_missed(cache, object, function, work);
 }
 
-/* Checks that the program holds the object, and then frees it. */
-static noinline bool
-free_checked(struct umem_cache *cache, void *object, const char *function,
-    unsigned *work)
-{
-	enum slab_fault fault;
-
-	cache_check_poison(cache, function);
-	fault = slab_unhold(&cache->slabs, object);
-	if (unlikely(fault != SLAB_FINE))
-		misuse_slab(function, cache, object, fault);
-	return free_by_section(cache, object, function, work);
-}
-
 bool
 cache_free_slow(struct umem_cache *cache, void *object, const char *function,
     unsigned *work)
 {
-	if (unlikely(cache->slabs.records_holders))
-		return free_checked(cache, object, function, work);
 	if (unlikely(is_closed(cache)))
 		return free_by_section(cache, object, function, work);
 	return free_missed(cache, object, function, work);
@@ -607,14 +575,13 @@ reap_slabs(struct umem_cache *cache)
 }
 
 /*
- * Do single calls only move objects, without debugging and checks?  Then bulk
- * calls may move magazines.
+ * True if single calls only move objects, without debugging.  Then bulk calls
+ * may move magazines.
  */
 static inline bool
 moves_in_bulk(const struct umem_cache *cache)
 {
-	return cache->mag.hot != cpu_header_none() &&
-	       !cache->slabs.records_holders;
+	return cache->mag.hot != cpu_header_none();
 }
 
 /* Bypasses the magazines: takes up to n constructed objects from the slabs. */
@@ -640,7 +607,7 @@ cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
 		if (got == 0 && (!cache->slabs.constructs ||
 				    slab_nready(&cache->slabs) != 0)) {
 			got = slab_get_bulk(cache, objects, want);
-			work = CACHE_POLL;
+			work = WORK_POLL;
 		}
 	}
 	/*
@@ -655,16 +622,16 @@ cache_get_bulk(struct umem_cache *cache, void **objects, size_t n)
 }
 
 /*
- * Puts some of n objects into magazines and returns their number.  *pending is
- * as for magazine_put(); *nnull counts the objects that are NULL.
+ * Puts some of n objects into magazines and returns their number.  *work is as
+ * for magazine_put(); *nnull counts the objects that are NULL.
  */
 static unsigned
 magazines_put(struct umem_cache *cache, void *const *objects, unsigned n,
-    const char *function, unsigned *pending, size_t *nnull)
+    const char *function, unsigned *work, size_t *nnull)
 {
 	unsigned put = n;
 	enum magazine_result result =
-	    magazine_put_bulk(&cache->mag, objects, &put, pending);
+	    magazine_put_bulk(&cache->mag, objects, &put, work);
 
 	if (put != 0)
 		return put;
@@ -697,18 +664,17 @@ cache_put_bulk(struct umem_cache *cache, void *const *objects, size_t n,
 	unsigned work = 0;
 
 	while (n > 0) {
-		unsigned pending = 0;
 		unsigned put = n < MAGAZINE_BULK ? (unsigned)n : MAGAZINE_BULK;
 
 		if (likely(moves_in_bulk(cache)))
 			put = magazines_put(
-			    cache, objects, put, function, &pending, &nkept);
+			    cache, objects, put, function, &work, &nkept);
 		else
 			put = free_each(
 			    cache, objects, put, function, &nkept, &work);
 		objects += put;
 		n -= put;
-		finish_put(cache, pending, function, &work);
+		finish_put(cache, function, &work);
 	}
 	if (work != 0)
 		cache_upkeep.run(work);

@@ -103,11 +103,6 @@ extern hidden bool cache_use_magazines;
 extern void (*cache_retire_hook)(struct umem_cache *cache);
 
 /*
- * UMEM_OPTIONS=checked: each free is checked against the bits of slab_owner.c.
- */
-extern hidden bool cache_checked;
-
-/*
  * The cache of each size class; 0 is unused.  NULL: no object of the class has
  * been requested yet.  Each cache has the header with the number of its class.
  */
@@ -234,23 +229,16 @@ reserve_is_short(const struct umem_cache *cache)
 }
 
 /*
- * Work that a slow path leaves to its caller, who passes the flags to
- * update_run() when the call is done: in umem/cache by cache_upkeep.run.
- */
-#define CACHE_POLL   1u /* a refill or a flush: maintenance may be due */
-#define CACHE_TICKED 2u /* the countdown of pushes has ended */
-#define CACHE_MARKED 4u /* the allocated round was marked (cpu_marks.h) */
-
-/*
  * Allocates an object after the section has failed.  Returns NULL if there is
- * no memory or the constructor has refused.  Adds the flags above to *work.
+ * no memory or the constructor has refused.  May add flags to *work: WORK_POLL,
+ * WORK_MARKED.
  */
 void *cache_alloc_slow(struct umem_cache *cache, unsigned *work);
 
 /*
  * Frees an object after the section has failed.  Messages contain function, its
- * name: "free", "umem_cache_free".  Returns false after a
- * report of misuse.  Adds the flags above to *work.
+ * name: "free", "umem_cache_free".  Returns false after a report of misuse.
+ * May add flags to *work: WORK_POLL, WORK_TICKED.
  */
 bool cache_free_slow(struct umem_cache *cache, void *object,
     const char *function, unsigned *work);
@@ -262,12 +250,6 @@ void cache_check_poison(struct umem_cache *cache, const char *function);
  * Names the function by which the program usually frees objects of the cache.
  */
 const char *cache_freed_by(const struct umem_cache *cache);
-
-/*
- * Installed as magazine_check: aborts if a round cannot be a freed object, or
- * is there twice.  See round_check.c.
- */
-void round_check(struct magazine_layer *layer, void *const *rounds, unsigned n);
 
 /*
  * Allocates up to n objects and returns their number.  That is 0 only if there

@@ -61,7 +61,6 @@ cache_check(struct umem_cache *cache)
 	       cache->slabs.layout.chunk >= cache->bufsize &&
 	       (cache->class == 0 ||
 		   class_cache_if_made(cache->class) == cache) &&
-	       !(cache->slabs.records_holders && cache->debug != 0) &&
 	       magazines_are_right(cache) &&
 	       quarantine_is_right(&cache->quarantine) &&
 	       limit_is_right(cache) && import_is_right(cache);

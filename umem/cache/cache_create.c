@@ -43,7 +43,6 @@ struct list cache_destroyed_list = {
     &cache_destroyed_list, &cache_destroyed_list};
 struct lock cache_list_lock = LOCK_INITIALIZER(LOCK_CACHE_LIST);
 bool cache_use_magazines = true;
-bool cache_checked;
 void (*cache_retire_hook)(struct umem_cache *cache);
 struct umem_cache *class_cache[SIZE_CLASSES + 1];
 size_t cache_nsourced;
@@ -124,10 +123,6 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->slabs.is_type_stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
 	cache->slabs.want_retire = want_retire;
 	cache->slabs.is_annotated = is_watched(cache);
-	/* A piece of an arena need not be in a slab. */
-	cache->slabs.records_holders =
-	    cache_checked && cache->debug == 0 && !cache->slabs.is_annotated &&
-	    !cache->slabs.is_quantum && cache->import == NULL;
 	cache->slabs.has_guard_pages = (cache->debug & UMF_FIREWALL) != 0;
 	/*
 	 * A type-stable cache ends slabs only in slab_end_retired(), outside of

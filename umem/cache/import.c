@@ -45,11 +45,11 @@
  *
  * Checks
  *	A resource is no address of ours, so no bit tells whether it is free.
- *	The magazines compare a freed resource with those freed last, and a full
- *	magazine with itself (round_check.c).  The pool counts: a free of more
- *	resources than are out is misuse.  Under UMEM_DEBUG, hardened and
- *	checked, the cache has no magazines, and a set of the resources that the
- *	program holds (held.c) tells every second or foreign free at once.
+ *	The magazines compare a freed resource with those freed last.  The pool
+ *	counts: a free of more resources than are out is misuse.  Under
+ *	UMEM_DEBUG and hardened, the cache has no magazines, and a set of the
+ *	resources that the program holds (held.c) tells every second or foreign
+ *	free at once.
  *
  * Locking
  *	gate is above the locks of CPUs and depots.  The cache has no slabs, so
@@ -706,7 +706,7 @@ is_checked(const char *name, unsigned flags)
 	    .bufsize = sizeof(void *), .align = sizeof(void *), .flags = flags};
 
 	cache_debugger.plan(&probe, name, /* sourced */ true);
-	return probe.debug != 0 || cache_checked;
+	return probe.debug != 0;
 }
 
 public umem_cache_t *

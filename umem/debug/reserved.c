@@ -7,8 +7,6 @@ reserved_add(struct umem_cache *cache, void *const *objects, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
 			debug_reserve(cache, objects[i]);
-		if (cache->slabs.records_holders)
-			slab_unhold(&cache->slabs, objects[i]);
 	}
 }
 
@@ -18,8 +16,6 @@ reserved_allocate(struct umem_cache *cache, void *const *objects, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
 			debug_hand_out(cache, objects[i]);
-		if (cache->slabs.records_holders)
-			slab_hold(&cache->slabs, objects[i]);
 	}
 }
 
@@ -37,7 +33,5 @@ reserved_remove(struct umem_cache *cache, void *const *objects, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (cache->debug != 0)
 			debug_unreserve(cache, objects[i]);
-		if (cache->slabs.records_holders)
-			slab_hold(&cache->slabs, objects[i]);
 	}
 }

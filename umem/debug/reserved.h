@@ -3,10 +3,9 @@
  *
  * A prefill handle holds such objects for the program, and a reserve for the
  * library.  They are constructed, and no magazine and no slab has them.
- * Where single calls check or record what they do (UMEM_DEBUG, hardened,
- * checked, a memory checker), a reserved object is like a free one to the
- * program: a free of it is misuse, and its allocation is recorded when it is
- * handed out.
+ * Where single calls check or record what they do (UMEM_DEBUG, hardened, a
+ * memory checker), a reserved object is like a free one to the program: a free
+ * of it is misuse, and its allocation is recorded when it is handed out.
  */
 #ifndef UMEM_RESERVED_H
 #define UMEM_RESERVED_H
@@ -18,8 +17,7 @@
 static inline bool
 reserved_is_recorded(const struct umem_cache *cache)
 {
-	return cache->debug != 0 || cache->slabs.records_holders ||
-	       cache->slabs.is_annotated;
+	return cache->debug != 0 || cache->slabs.is_annotated;
 }
 
 /* The objects were just allocated by bulk_get(). */

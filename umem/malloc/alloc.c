@@ -91,8 +91,8 @@ alloc_choose_paths(void)
 		mean = __atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST);
 		mtbf = __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST);
 		alloc_store_word(&sampling.chosen, mean);
-		/* Without sections or with checks, all calls are slow. */
-		if (alloc_fast.place.base != NULL && !cache_checked)
+		/* Without sections all calls are slow. */
+		if (alloc_fast.place.base != NULL)
 			choose_sections(mean, mtbf);
 	} while (__atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST) != mean ||
 		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
@@ -132,7 +132,7 @@ class_alloc(unsigned class, size_t size, bool *is_marked)
 		return NULL;
 	object = cache_alloc_slow(cache, &work);
 	if (work != 0) {
-		*is_marked = (work & CACHE_MARKED) != 0;
+		*is_marked = (work & WORK_MARKED) != 0;
 		update_run(work);
 	}
 	/*
@@ -631,30 +631,6 @@ alloc_block_class(const void *p, size_t *bytes, const char *api)
 	return class;
 }
 
-/* Aborts if p belongs to a class that is checked and has been freed. */
-static void
-alloc_check_in_use(unsigned class, void *p, const char *api)
-{
-	struct umem_cache *cache;
-
-	umem_assert(cache_checked);
-	if (class == PAGE_MAP_LARGE || class == CLASS_SAMPLE || class == 0)
-		return;
-	cache = class_cache[class];
-	if (cache->slabs.records_holders && !slab_is_held(&cache->slabs, p))
-		misuse(api, p, "block was freed");
-}
-
-unsigned
-alloc_block_in_use(void *p, size_t *bytes, const char *api)
-{
-	unsigned class = alloc_block_class(p, bytes, api);
-
-	if (unlikely(cache_checked))
-		alloc_check_in_use(class, p, api);
-	return class;
-}
-
 /*
  * Handles a debugged block, and class 0, which means that p is no block and has
  * been reported.  Returns true if nothing is left to free.
@@ -772,7 +748,7 @@ alloc_usable(const void *p, const char *api)
 		return bootstrap_usable(p);
 	if (unlikely(has_no_usable_bytes(p)))
 		return 0;
-	class = alloc_block_in_use((void *)(uintptr_t)p, &bytes, api);
+	class = alloc_block_class(p, &bytes, api);
 	if (unlikely(debug.on) && class == 0)
 		return 0;
 	if (likely(class != CLASS_SAMPLE) && unlikely(debug_owns(class))) {
@@ -800,7 +776,7 @@ free_block_of_size(
     void *p, size_t size, bool fits, unsigned kind, const char *api)
 {
 	if (unlikely(!fits)) {
-		if (debug.on || cache_checked)
+		if (debug.on)
 			misuse_size(api, p, size);
 		account_add(&account.nwrong_sizes, 1);
 	}

@@ -64,7 +64,7 @@ void alloc_free_as(void *p, unsigned kind, const char *api);
  * Like alloc_free_as(), for a block that the caller requested with this size,
  * and with this alignment.  Sizes and alignments are in bytes.  A size
  * or an alignment that does not fit the block is counted, or reported if blocks
- * are debugged or checked.
+ * are debugged.
  */
 void alloc_free_sized(void *p, size_t size, unsigned kind, const char *api);
 void alloc_free_aligned(

@@ -43,12 +43,6 @@ void *alloc_failed_by(int error, umem_cache_t *cache);
 unsigned alloc_block_class(const void *p, size_t *bytes, const char *api);
 
 /*
- * Like alloc_block_class(), for a block that stays in use.  With
- * UMEM_OPTIONS=checked the call aborts if the block has been freed.
- */
-unsigned alloc_block_in_use(void *p, size_t *bytes, const char *api);
-
-/*
  * Like alloc_block_class(), for a block that is to be freed.  kind says which
  * API the program called (debug.h).  Returns 0 if nothing is left to do: p is
  * NULL or bootstrap memory, the debug code has freed the block, or the misuse

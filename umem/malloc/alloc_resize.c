@@ -222,7 +222,7 @@ resize_slow(void *p, size_t size)
 		return resize_boot(p, size);
 	if (unlikely(!umem_ready()))
 		misuse("realloc", p, "not an address of the heap");
-	class = alloc_block_in_use(p, &bytes, "realloc");
+	class = alloc_block_class(p, &bytes, "realloc");
 	return resize_by_kind(class, p, bytes, size);
 }
 

@@ -18,12 +18,10 @@
  *
  * States of an object that waits
  *	A debugged cache records the state in the object's record
- *	(BUFCTL_WAITING), and a cache of UMEM_OPTIONS=checked clears the bit
- *	that says that the program holds the object.  A sample has a state of
- *	its own (SAMPLE_WAITING).  So a second free is noticed at once.
- *	Otherwise the slow path compares the object with its slab's bits and
- *	with the newest rounds of the CPU's magazine, as that of an ordinary
- *	free does.
+ *	(BUFCTL_WAITING).  A sample has a state of its own (SAMPLE_WAITING).  So
+ *	a second free is noticed at once.  Otherwise the slow path compares the
+ *	object with its slab's bits and with the newest rounds of the CPU's
+ *	magazine, as that of an ordinary free does.
  *	    For valgrind the object is freed by the call, but its memory can be
  *	read and written until the grace period is over.  Of blocks of malloc()
  *	it is told nothing, because free() tells it nothing either.
@@ -102,8 +100,7 @@ static bool
 cache_is_plain(const struct umem_cache *cache)
 {
 	return cache == NULL ||
-	       (cache->debug == 0 && !cache->slabs.is_annotated &&
-		   !cache->slabs.records_holders);
+	       (cache->debug == 0 && !cache->slabs.is_annotated);
 }
 
 /*
@@ -239,9 +236,7 @@ chunk_mark_waiting(
 	umem_assert(p != NULL);
 	if (unlikely(cache->debug != 0))
 		return debug_defer(cache, p, size, kind);
-	if (unlikely(cache->slabs.records_holders))
-		fault = slab_unhold(&cache->slabs, p);
-	else if (cache->slabs.source == NULL && cache->import == NULL)
+	if (cache->slabs.source == NULL && cache->import == NULL)
 		fault = slab_round_fault(&cache->slabs, p);
 	if (fault != SLAB_FINE)
 		misuse_slab(kind_api_name(kind), cache, p, fault);
@@ -263,8 +258,6 @@ chunk_unmark_waiting(
 {
 	if (cache->debug != 0)
 		debug_defer_undo(cache, p);
-	if (cache->slabs.records_holders)
-		slab_hold(&cache->slabs, p);
 	if (!cache->slabs.is_annotated || kind == API_MALLOC)
 		return;
 	if (kind == API_UMEM)
@@ -555,7 +548,7 @@ layer_put(struct defer *layer, void *object, const char *name)
 		    layer, pending_work.nsubmitted, pending_work.bytes);
 	else if (pending_work.loaded)
 		domain_loaded(layer->domain);
-	if (pending_work.ticked != 0)
+	if (pending_work.is_ticked)
 		update_tick();
 	return true;
 }

@@ -73,13 +73,12 @@
  *	exception, fork in another thread).  Then its chunk stays in hand: it is
  *	not destructed, and slab_store_end() treats it as free.
  *
- *	Locking: the "constructed" bits, and the held bits of slab_owner.c, are
- *	the only parts of a slab that are written without the lock.
- *	slab_constructed() sets that bit of a chunk that the caller has in hand.
- *	Because other bits of the word belong to other threads, each write is an
- *	atomic or, or and.  Relaxed order is enough: the bit of a chunk is read
- *	again only after the chunk was freed, and the program orders its free
- *	after its allocation.
+ *	Locking: the "constructed" bits are the only parts of a slab that are
+ *	written without the lock.  slab_constructed() sets that bit of a chunk
+ *	that the caller has in hand.  Because other bits of the word belong to
+ *	other threads, each write is an atomic or, or and.  Relaxed order is
+ *	enough: the bit of a chunk is read again only after the chunk was freed,
+ *	and the program orders its free after its allocation.
  *
  * Empty slabs
  *	A store keeps one, so that a cache whose use crosses the edge of a slab
@@ -135,9 +134,8 @@
 static size_t
 slab_desc_bytes(const struct slab_store *store)
 {
-	return sizeof(struct slab) +
-	       sizeof(uint64_t) * slab_nwords(store) *
-		   (slab_held_map(store) + (store->records_holders ? 1 : 0));
+	return sizeof(struct slab) + sizeof(uint64_t) * slab_nwords(store) *
+					 (store->constructs ? 2 : 1);
 }
 
 void

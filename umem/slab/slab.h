@@ -39,8 +39,7 @@ struct slab {
 	/*
 	 * [a] One bit map per property of a chunk, one after the other: 1 if
 	 * the chunk is free; if the store constructs, 1 if the chunk is
-	 * constructed; if the store is checked, 1 if the program holds the
-	 * chunk.
+	 * constructed.
 	 */
 	uint64_t bits[];
 };
@@ -107,7 +106,6 @@ struct slab_store {
 	bool has_guard_pages; /* [I] spans come from firewall.c */
 	bool is_annotated;    /* [I] a memory checker is told: checker.h */
 	bool is_unbacked;     /* [I] chunks are address space without memory */
-	bool records_holders; /* [I] records chunks that the program holds */
 	bool is_quantum;      /* [I] of a quantum cache of the source */
 	bool is_type_stable;  /* [I] type-stable; see slab_retire.c */
 	uint32_t hash_size;   /* [a] power of two, or 0 */
@@ -218,16 +216,6 @@ enum slab_fault slab_find_chunk(
  * a free of p.  Takes no lock unless the store has a source.
  */
 enum slab_fault slab_round_fault(struct slab_store *store, void *p);
-
-/*
- * These three are for a store that is checked; see slab_owner.c.  slab_hold()
- * records that p, just taken, goes to the program.  slab_is_held() returns
- * whether the program holds p.  slab_unhold() records that the program frees p,
- * and returns SLAB_FINE if the program held it, otherwise the fault.
- */
-void slab_hold(struct slab_store *store, void *p);
-bool slab_is_held(struct slab_store *store, void *p);
-enum slab_fault slab_unhold(struct slab_store *store, void *p);
 
 /*
  * Dissolves the partly used slabs of a quantum cache.  Their chunks in use

@@ -4,6 +4,26 @@
  * slab_give() finds the slabs, words and bits of chunks without the lock, as
  * claims, and sets the bits of a claim under it, after the checks that "Claims"
  * in slab.c lists.  Chunks that claims cannot express are given one by one.
+ *
+ * Races of slab_round_fault()
+ *	A chunk is in its slab, in a magazine, or held by the program.  The
+ *	slab's bit tells the first state from the other two.  A chunk that the
+ *	program holds keeps its slab, and the slab keeps its description.  Only
+ *	a second free can meet a slab that is being released.  It reads a
+ *	description that is gone, or another in its place.  Because memory for
+ *	descriptions stays mapped (meta.c), the read is harmless.
+ *
+ *	The function reads a word of the slab's bits without the lock, while
+ *	other threads write bits of other chunks in that word.  A writer holds
+ *	the lock, so it reads the word plainly, and it writes the word by one
+ *	relaxed atomic store.  The bit of a chunk that is out is 0 in each of
+ *	these stores: the thread that took the chunk cleared the bit, and every
+ *	later store was computed under the lock from a word with that 0.  The
+ *	reader cannot find an older word, because the chunk came to it by steps
+ *	that order memory: the lock of the slabs, the release store of a
+ *	header's top and the load of it, the depot's lock, a switch of threads
+ *	on one CPU, and the program's own means.  Therefore relaxed order is
+ *	enough, and a 1 is a second free.
  */
 #include <limits.h>
 
@@ -397,4 +417,23 @@ slab_find_chunk(
 	if (*slab == NULL)
 		return SLAB_FOREIGN;
 	return chunk_is_start(store, *slab, p, i) ? SLAB_FINE : SLAB_INTERIOR;
+}
+
+enum slab_fault
+slab_round_fault(struct slab_store *store, void *p)
+{
+	struct slab *slab;
+	enum slab_fault fault;
+	unsigned i = 0;
+
+	fault = slab_find_chunk(store, p, &slab, &i);
+	if (fault != SLAB_FINE)
+		return fault;
+	/* Relaxed: see "Races of slab_round_fault()". */
+	if ((__atomic_load_n(&slab->bits[i / 64], __ATOMIC_RELAXED) >>
+		    (i % 64) &
+		1) == 0)
+		return SLAB_FINE;
+	return i >= __atomic_load_n(&slab->high, __ATOMIC_RELAXED) ? SLAB_NEVER
+								   : SLAB_FREE;
 }

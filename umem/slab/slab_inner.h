@@ -33,13 +33,6 @@ slab_nwords(const struct slab_store *store)
 	return (store->layout.nchunks + 63) / 64;
 }
 
-/* The index, in slab->bits, of the bit map of chunks that the program holds. */
-static inline unsigned
-slab_held_map(const struct slab_store *store)
-{
-	return store->constructs ? 2 : 1;
-}
-
 /*
  * The address of the first chunk.  In watched slabs slab->first has its
  * complement.  Otherwise memcheck would take slab->first for a pointer of the

@@ -628,9 +628,9 @@ update_tick(void)
 void
 update_run(unsigned work)
 {
-	if (work & CACHE_POLL)
+	if (work & WORK_POLL)
 		update_poll();
-	if (work & CACHE_TICKED)
+	if (work & WORK_TICKED)
 		update_tick();
 }
 

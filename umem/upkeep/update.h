@@ -39,8 +39,8 @@ void update_serve_request(void);
 void update_tick(void);
 
 /*
- * Does the work that slow paths of a cache have left: work has CACHE_POLL for
- * update_poll(), CACHE_TICKED for update_tick().
+ * Does the work that slow paths of a cache have left: work has WORK_POLL for
+ * update_poll(), WORK_TICKED for update_tick().
  */
 void update_run(unsigned work);
 
