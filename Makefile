@@ -246,20 +246,20 @@ $B/unit: $(UNIT_O) $(INNER_O)
 	    $(shell pkg-config --libs check)
 
 # Programs of the tests have faults on purpose, so some warnings are off.  Lines
-# "link: umem", "link: static" and "cflags: ..." in the .expect file say how a
-# program is built.
+# "test link: umem", "test link: static" and "test cflags: ..." in the head
+# comment say how a program is built.
 PROGRAM_FLAGS = -O1 -g -fno-builtin -I. -D_GNU_SOURCE -MMD -MP -Wall -Wextra \
 	-Wno-unknown-warning-option -Wno-use-after-free -Wno-unused-result \
 	-Wno-free-nonheap-object -Wno-deprecated-declarations
-expect	= $(shell sed -n 's/^$1: //p' tests/$*.expect 2>/dev/null)
+header	= $(shell sed -n 's,^\( \*\|//\) test $1: ,,p' $<)
 link_umem	:= -L$B -lumem
 link_static	:= $B/libumem.a
 # With "link: rcu", libs names the flavours: "libs: -lurcu-memb".
 link_rcu	:= -Iumem -L$B -lumem_rcu -lumem
 link_rcu_table	:= $(link_rcu) -lurcu-memb -lurcu-cds
 link_urcu	:= -Iumem -lurcu-memb -lurcu-cds
-program	= $1 $2 $(PROGRAM_FLAGS) $(call expect,cflags) -o $@ $< -pthread \
-	$(link_$(or $(call expect,link),$(link))) $(call expect,libs) \
+program	= $1 $2 $(PROGRAM_FLAGS) $(call header,cflags) -o $@ $< -pthread \
+	$(link_$(or $(call header,link),$(link))) $(call header,libs) \
 	-Wl,--as-needed -ldl -lm
 
 PROGRAMS := $(call outputs,programs)
@@ -291,8 +291,8 @@ $B/%: tests/%.cc | $(LIBS) $(RCU) requirements
 	$(call short,CXX,$<) ! command -v $(firstword $(CXX)) >/dev/null || \
 	    $(call program,$(CXX),-std=c++17)
 
-$(patsubst tests/%.expect,$B/%,$(shell \
-	grep -ls '^link: static' tests/*/*.expect)): $B/libumem.a
+$(patsubst tests/%.c,$B/%,$(shell \
+	grep -ls '^ \* test link: static' tests/*/*.c)): $B/libumem.a
 
 # Tests that run make themselves find the variant in the environment.
 run_tests = env -u MAKEFLAGS -u MFLAGS CC='$(CC)' CXX='$(CXX)' \

@@ -12,12 +12,18 @@
 # and the exit status is 0 if none failed.
 #
 # A program is tests/FOLDER/NAME.c or .cc, built by the Makefile, or a script
-# NAME.sh, which passes by exit 0 and is skipped by exit 77.  What a compiled
-# one must do stands in NAME.expect; without one it must exit 0:
+# NAME.sh, which passes by exit 0 and is skipped by exit 77.  A compiled
+# program runs once in mode rseq and once in mode locked, with the library
+# preloaded, and must exit 0.  What is different stands in lines of the head
+# comment, "test KEY: VALUE":
 #
-#	exit 0			line 1: "exit STATUS" or "signal NUMBER"
+#	exit: 3			the status
+#	signal: 6		the signal that ends it
+#	stderr: REGEX		any number: each must match a line of stderr
+#	no stderr: REGEX	must match none
 #	env: NAME=value		any number of these; UMEM_OPTIONS is merged
-#	modes: rseq locked own	run once in each, by UMEM_OPTIONS=mode=...
+#	modes: rseq locked own	run once in each, by UMEM_OPTIONS=mode=...;
+#				"default" is a run without that option
 #	args: one two		words for the program
 #	preload: no		without libumem_malloc.so.1
 #	link: umem		built with -lumem; "rcu": -lumem_rcu, too;
@@ -25,12 +31,13 @@
 #				is run with the preload unless that says yes
 #	libs: -lX		linked with, too
 #	cflags: -DX		for the compiler
-#	timeout: 60		seconds, see below; in a script "# timeout: 60"
 #	account: no		tests/account.c does not check the statistics
 #				at its end
-#	alone: yes		not beside another test; "# alone: yes" likewise
-#	a regular expression	any number: each must match a line of stderr
-#	! a regular expression	must match none
+#
+# In programs and scripts:
+#
+#	timeout: 60		seconds, see below
+#	alone: yes		not beside another test
 #
 # On a machine without a command of TOOLS or without $CXX, scripts that use it
 # and programs in C++ are skipped.  Scripts with "command -v" look for commands
@@ -54,7 +61,7 @@ set -u
 
 self=$(readlink -f "$0")
 TOP=$(dirname "$(dirname "$self")")
-MODE_WORDS=' rseq locked own '
+MODE_WORDS=' default rseq locked own '
 TOOLS='gdb git perl pkg-config python3'
 PROGRESS_S=15
 
@@ -63,9 +70,9 @@ fail() {
 	exit 2
 }
 
-# header KEY FILE - the values of "KEY: value" lines
+# header KEY FILE - the values of the lines "test KEY: value" in its comments
 header() {
-	sed -n "s/^\(# \)\{0,1\}$1: //p" "$2" 2>/dev/null
+	sed -n "s,^\( \*\|//\|#\) test $1: ,,p" "$2"
 }
 
 # look SESSION - the processes of a session, their CPU time in hundredths of a
@@ -197,42 +204,38 @@ script_job() {
 	esac
 }
 
-# program_job SOURCE MODE; MODE may be "-" for the default
+# program_job SOURCE MODE
 program_job() {
-	local name=${1#"$TOP"/tests/} expect=${1%.*}.expect mode=$2
-	local want=0 status limit preload link args options=() words line
+	local name=${1#"$TOP"/tests/} source=$1 mode=$2
+	local want status limit preload link args options=() line
 	local -a vars=() argv=() problems=()
 
 	name=${name%.*}
-	[ "$mode" = - ] || options=("mode=$mode")
-	if [ -f "$expect" ]; then
-		read -r -a words <"$expect"
-		case ${words[0]-} in
-		exit) want=${words[1]} ;;
-		signal) want=$((128 + words[1])) ;;
-		*) problems+=("$name.expect: line 1 is not exit or signal") ;;
-		esac
-	fi
+	[ "$mode" = default ] || options=("mode=$mode")
+	want=$(header exit "$source")
+	line=$(header signal "$source")
+	[ -z "$line" ] || want=$((128 + line))
+	want=${want:-0}
 	while IFS= read -r line; do
 		case $line in
 		UMEM_OPTIONS=*) options+=("${line#*=}") ;;
 		*) vars+=("$line") ;;
 		esac
-	done < <(header env "$expect")
+	done < <(header env "$source")
 	if [ ${#options[@]} -gt 0 ]; then
 		vars+=("UMEM_OPTIONS=$(IFS=,; echo "${options[*]}")")
 	fi
-	link=$(header link "$expect")
-	preload=$(header preload "$expect")
+	link=$(header link "$source")
+	preload=$(header preload "$source")
 	if [ "${preload:-$([ -n "$link" ] && echo no)}" != no ]; then
 		vars+=("LD_PRELOAD=$SHIM:$B/account.so")
 	elif [ -n "$link" ]; then
 		vars+=("LD_PRELOAD=$B/account.so")
 	fi
-	[ "$(header account "$expect")" != no ] || vars+=(ACCOUNT=no)
+	[ "$(header account "$source")" != no ] || vars+=(ACCOUNT=no)
 	[ -z "$link" ] || vars+=("LD_LIBRARY_PATH=$B")
-	limit=$(header timeout "$expect")
-	args=$(header args "$expect")
+	limit=$(header timeout "$source")
+	args=$(header args "$source")
 	read -r -a argv <<<"$args"
 
 	limited "${limit:-120}" "$TMP/out" "$TMP/err" \
@@ -248,16 +251,13 @@ program_job() {
 		problems+=("status $status instead of $want")
 	fi
 	while IFS= read -r line; do
-		if [[ $line == '! '* ]]; then
-			! grep -Eq -e "${line#! }" "$TMP/err" ||
-			    problems+=("on stderr, against: ${line#! }")
-		else
-			grep -Eq -e "$line" "$TMP/err" ||
-			    problems+=("not on stderr: $line")
-		fi
-	done < <([ ! -f "$expect" ] || sed -E -e 1d -e '/^$/d' \
-	    -e '/^(env|modes|args|preload|link|libs|cflags|timeout|account|alone): /d' \
-	    "$expect")
+		grep -Eq -e "$line" "$TMP/err" ||
+		    problems+=("not on stderr: $line")
+	done < <(header stderr "$source")
+	while IFS= read -r line; do
+		! grep -Eq -e "$line" "$TMP/err" ||
+		    problems+=("on stderr, against: $line")
+	done < <(header 'no stderr' "$source")
 
 	if [ ${#problems[@]} -eq 0 ]; then
 		verdict 1 0 0
@@ -268,8 +268,7 @@ program_job() {
 		tail -n 20 "$TMP/out" | sed 's/^/out: /'
 		tail -n 40 "$TMP/err" | sed 's/^/err: /'
 	} >"$TMP/all"
-	verdict 0 1 0 "$name$([ "$mode" = - ] || echo " (mode=$mode)")" \
-	    "$TMP/all"
+	verdict 0 1 0 "$name (mode=$mode)" "$TMP/all"
 }
 
 # verdict PASSED FAILED SKIPPED [TEXT [OUTPUT]] - in one write, at the end
@@ -371,14 +370,13 @@ for folder in "${folders[@]}"; do
 	fi
 	for source in "$TOP/tests/$folder"/*.c "$TOP/tests/$folder"/*.cc; do
 		[ -f "$source" ] || continue
-		expect=${source%.*}.expect
 		name=$(basename "${source%.*}")
 		wanted "$name" || continue
-		modes=$(header modes "$expect")
-		for mode in ${modes:--}; do
-			[[ $mode = - || $MODE_WORDS = *" $mode "* ]] ||
-			    fail "$expect: no mode $mode"
-			add_job "$(header alone "$expect")" \
+		modes=$(header modes "$source")
+		for mode in ${modes:-rseq locked}; do
+			[[ $MODE_WORDS = *" $mode "* ]] ||
+			    fail "$source: no mode $mode"
+			add_job "$(header alone "$source")" \
 			    program "$source" "$mode"
 		done
 	done

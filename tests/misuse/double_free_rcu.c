@@ -1,4 +1,9 @@
-/* A block of 40 given to free_rcu() twice. */
+/*
+ * A block of 40 given to free_rcu() twice.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
+ */
 #include "tests/misuse/rcu.h"
 
 int

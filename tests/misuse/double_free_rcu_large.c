@@ -1,4 +1,9 @@
-/* A block of 9 MiB given to free_rcu(), and freed while it waits. */
+/*
+ * A block of 9 MiB given to free_rcu(), and freed while it waits.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
+ */
 #include "tests/misuse/rcu.h"
 
 int

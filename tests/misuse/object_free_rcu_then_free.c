@@ -1,4 +1,9 @@
-/* An object given to umem_cache_free_rcu(), and freed while it waits. */
+/*
+ * An object given to umem_cache_free_rcu(), and freed while it waits.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
+ */
 #include "tests/misuse/rcu.h"
 
 int

@@ -1,4 +1,9 @@
-/* An object given to umem_cache_free_rcu() twice. */
+/*
+ * An object given to umem_cache_free_rcu() twice.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
+ */
 #include "tests/misuse/rcu.h"
 
 int

@@ -1,4 +1,9 @@
-/* An object freed, and then given to umem_cache_free_rcu(). */
+/*
+ * An object freed, and then given to umem_cache_free_rcu().
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
+ */
 #include "tests/misuse/rcu.h"
 
 int

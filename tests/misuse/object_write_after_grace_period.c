@@ -1,4 +1,9 @@
-/* An object written to after its grace period. */
+/*
+ * An object written to after its grace period.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
+ */
 #include "tests/misuse/rcu.h"
 
 int

@@ -1,4 +1,9 @@
-/* A block of 40 written to after its grace period. */
+/*
+ * A block of 40 written to after its grace period.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
+ */
 #include "tests/misuse/rcu.h"
 
 int

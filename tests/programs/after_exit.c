@@ -1,6 +1,11 @@
 /*
  * malloc works before main, in exit handlers, and in the last destructors.
  * Each stage frees the blocks that the stage before allocated.
+ *
+ * test stderr: ^stage 3$
+ * test stderr: ^stage 6$
+ * test stderr: ^stage 8$
+ * test stderr: ^stage 9$
  */
 #include "tests/programs/check.h"
 

@@ -1,6 +1,9 @@
 /*
  * arena_idle.c - vmem_alloc() can use the idle integers of quantum caches: it
  * fails only if the free integers of the arena do not fit the request
+ *
+ * test link: umem
+ * test no stderr: .
  */
 #include "tests/programs/check.h"
 #include "vmem/vmem.h"

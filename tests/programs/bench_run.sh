@@ -1,7 +1,7 @@
 #!/bin/bash
 # The benchmark's runner: its files are well formed and complete, and a program
 # that fails under our library makes it exit 1.
-# timeout: 60
+# test timeout: 60
 set -u
 fail() {
 	echo "$*"

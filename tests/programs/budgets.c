@@ -1,6 +1,9 @@
 /*
  * The limits of UMEM_OPTIONS for magazines and depots bound the cached memory:
  * after 64 MiB were freed, malloc_stats() reports less than a million bytes.
+ *
+ * test env: UMEM_OPTIONS=magazine_bytes=8k,depot_bytes=32k,thread=no
+ * test stderr: cached .* [0-9]{4,6} in CPUs, [0-9]{1,6} in depots, 
  */
 #include <malloc.h>
 

@@ -1,4 +1,8 @@
-/* calloc() gives zeros also where a dirty block lay before. */
+/*
+ * calloc() gives zeros also where a dirty block lay before.
+ *
+ * test cflags: -Wno-alloc-size-larger-than
+ */
 #include "tests/programs/check.h"
 
 int

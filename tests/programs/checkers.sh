@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 200
+# test timeout: 200
 # memcheck and address sanitizer see objects and blocks of umem as they see
 # those of malloc().
 set -eu

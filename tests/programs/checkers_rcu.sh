@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 200
+# test timeout: 200
 # memcheck sees a deferred free: a second free is reported, and so is an access
 # after the grace period.  Readers may use the memory before its end, and there
 # is no leak.

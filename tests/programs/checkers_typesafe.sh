@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 120
+# test timeout: 120
 # memcheck and address sanitizer let readers look at free objects of a
 # type-stable cache, and still report errors.
 set -eu

@@ -1,6 +1,8 @@
 /*
  * clone() with CLONE_VM is the first call of the library, and the child, which
  * shares the thread-local storage of its parent, allocates at the same time.
+ *
+ * test modes: default
  */
 #include <sched.h>
 #include <signal.h>

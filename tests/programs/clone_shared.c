@@ -2,6 +2,8 @@
  * A raw clone() with CLONE_VM: the child shares memory and thread-local
  * storage with the thread that made it, which waits; the other threads go on
  * allocating, and so does the child.
+ *
+ * test modes: rseq locked own
  */
 #include <sched.h>
 #include <signal.h>

@@ -3,6 +3,9 @@
  * program itself, and kills the process at any other.  The library works under
  * it: before its first call, with one thread, with several, and with new
  * threads; after prctl(PR_SET_SECCOMP), and after seccomp() for all threads.
+ *
+ * test account: no
+ * test modes: rseq own locked
  */
 #include <malloc.h>
 #include <signal.h>

@@ -2,6 +2,12 @@
  * UMEM_OPTIONS=confined with libumem.so.1, which has no prctl() of its own.  A
  * program with threads, and with the thread of the library, is confined to the
  * system calls that the malloc() of libc needs.
+ *
+ * test account: no
+ * test link: umem
+ * test modes: rseq own locked
+ * test env: UMEM_OPTIONS=confined,thread=yes
+ * test no stderr: .
  */
 #include "tests/programs/seccomp.h"
 

@@ -1,6 +1,12 @@
 /*
  * UMEM_OPTIONS=confined with libumem.so.1.  A program confines itself at once.
  * It has one CPU, on which the thread of the library would begin later.
+ *
+ * test account: no
+ * test link: umem
+ * test modes: rseq own locked
+ * test env: UMEM_OPTIONS=confined,thread=yes
+ * test no stderr: .
  */
 #include <sched.h>
 

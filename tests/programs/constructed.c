@@ -3,6 +3,10 @@
  * which it was freed, and is destructed once before its memory is released.
  * The callbacks get the argument of the cache.  Reclaim callbacks are tested,
  * too.
+ *
+ * test link: umem
+ * test modes: rseq own locked
+ * test no stderr: .
  */
 #include "tests/programs/check.h"
 

@@ -3,6 +3,10 @@
  * constructor once; if the constructor fails, that request fails.  Only objects
  * that were allocated are destructed.  This holds in every debugging mode, so
  * the program runs itself again in each.
+ *
+ * test link: umem
+ * test modes: rseq own locked
+ * test no stderr: .
  */
 #include <setjmp.h>
 

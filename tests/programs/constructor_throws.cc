@@ -1,5 +1,9 @@
 // A constructor of objects may throw: the exception passes through
 // umem_cache_alloc(), the object is no object, and nothing else is lost.
+//
+// test link: umem
+// test modes: rseq own locked
+// test no stderr: .
 #include "tests/programs/check.h"
 
 static const int N = 1000;

@@ -1,4 +1,10 @@
-/* umem_cache_create() and umem_alloc_align() refuse bad arguments by errno. */
+/*
+ * umem_cache_create() and umem_alloc_align() refuse bad arguments by errno.
+ *
+ * test link: umem
+ * test cflags: -Wno-alloc-size-larger-than
+ * test no stderr: .
+ */
 #include "tests/programs/check.h"
 #include "vmem/vmem.h"
 

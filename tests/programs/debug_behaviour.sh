@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 120
+# test timeout: 120
 # Behaviour of a debugged program without misuse: failures on purpose,
 # constructors, callbacks, handlers, fork, options of its own.
 set -eu

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 120
+# test timeout: 120
 # Each misuse in each debugging mode, for each kind of block and many sizes:
 # the first line of the report, the stack of the previous transaction, and the
 # exit status of the program.

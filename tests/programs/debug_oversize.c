@@ -1,4 +1,12 @@
-/* Large blocks alone are debugged: those that realloc() made large, too. */
+/*
+ * Large blocks alone are debugged: those that realloc() made large, too.
+ *
+ * test modes: default
+ * test signal: 6
+ * test env: UMEM_DEBUG=default:umem_oversize
+ * test stderr: ^umem allocator: redzone violation: write past end of buffer$
+ * test stderr: cache: umem_oversize
+ */
 #include "tests/programs/check.h"
 
 int

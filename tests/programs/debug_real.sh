@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 120
+# test timeout: 120
 # A debugged library reports no fault of real programs, and their results are
 # equal to those without debugging.
 set -eu

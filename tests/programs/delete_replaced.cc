@@ -1,4 +1,6 @@
 // A program that replaces one operator, by malloc() or free(), has no kinds.
+//
+// test env: UMEM_OPTIONS=hardened
 #include <new>
 #include <string>
 

@@ -2,6 +2,8 @@
  * At steady load a CPU visits the depot less than once per 1000 operations, as
  * long as the objects that are allocated and freed in turn fit into its
  * magazines.
+ *
+ * test modes: rseq locked own
  */
 #include <malloc.h>
 

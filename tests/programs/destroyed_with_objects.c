@@ -2,6 +2,15 @@
  * umem_cache_destroy() of a cache with objects in use: freed objects are
  * destructed, also in slabs with objects in use.  Objects in use keep their
  * contents and are never destructed.
+ *
+ * test modes: rseq own locked
+ * test link: umem
+ * test stderr: ^umem: umem_cache_destroy: 'kettles' \(0x[0-9a-f]+\) not empty$
+ * test stderr: ^umem: 1000 objects in use:$
+ * test stderr: ^umem:     0x[0-9a-f]+$
+ * test stderr: ^umem:     and 996 more$
+ * test stderr: ^umem: 20 objects in use:$
+ * test stderr: ^umem: 1 object in use:$
  */
 #include "tests/programs/check.h"
 

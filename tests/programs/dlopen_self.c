@@ -1,6 +1,9 @@
 /*
  * A program that runs on another malloc loads both libraries by dlopen().  They
  * work, and dlclose() leaves them in place, with all allocated blocks.
+ *
+ * test preload: no
+ * test no stderr: .
  */
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 120
+# test timeout: 120
 # UMEM_OPTIONS=hardened: blocks that are overrun and never freed are reported at
 # exit, in a child, too, and nothing is reported of blocks that are in use.
 set -eu

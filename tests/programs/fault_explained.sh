@@ -2,7 +2,7 @@
 # A fault in a guard page is explained before the program dies of it, by the
 # same signal as without an explanation.  Other faults are not, and a handler of
 # the program is the program's.
-# timeout: 120
+# test timeout: 120
 set -u
 cat >fault.c <<'END2'
 #include <signal.h>

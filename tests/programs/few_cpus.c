@@ -1,4 +1,10 @@
-/* Many threads use the magazines of one CPU; the other CPUs have none. */
+/*
+ * Many threads use the magazines of one CPU; the other CPUs have none.
+ *
+ * test modes: rseq locked own
+ * test env: UMEM_OPTIONS=concurrency=1
+ * test no stderr: .
+ */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

@@ -7,6 +7,8 @@
  * thread on the second CPU.  If the kernel preempts one of the two threads, it
  * may give both the same CPU index in turn.  So the test passes if one of the
  * sizes is right; each size has one try.
+ *
+ * test modes: default
  */
 #include <sched.h>
 #include <sys/wait.h>

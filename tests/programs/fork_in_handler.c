@@ -4,6 +4,10 @@
  *
  * The child continues from there, too: every second child returns from the
  * handler, works on, and ends later.
+ *
+ * test modes: rseq own locked
+ * test timeout: 60
+ * test no stderr: .
  */
 #include <errno.h>
 #include <signal.h>

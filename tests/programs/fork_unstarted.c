@@ -1,6 +1,10 @@
 /*
  * fork() before the first call of malloc(), which starts the library: with
  * memory for that, and without, when nothing can be held for the child.
+ *
+ * test modes: default
+ * test account: no
+ * test no stderr: .
  */
 #include "tests/programs/seccomp.h"
 

@@ -2,6 +2,10 @@
  * umem_cache_free() of NULL and umem_cache_destroy() of NULL do nothing, in
  * every state of the cache's magazines and in every mode of debugging, so the
  * program runs itself again in each.
+ *
+ * test link: umem
+ * test modes: rseq own locked
+ * test no stderr: .
  */
 #include "tests/programs/check.h"
 

@@ -1,6 +1,8 @@
 /*
  * free_sized() and free_aligned_sized() of C23 free blocks of malloc, calloc,
  * realloc and aligned_alloc.  glibc 2.36 does not have these functions.
+ *
+ * test modes: default
  */
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,6 +1,8 @@
 /*
  * Memory that a program has freed is released to the kernel: with threads after
  * two seconds without a call, in a single-threaded program at the next calls.
+ *
+ * test modes: rseq locked own
  */
 #include "tests/programs/check.h"
 

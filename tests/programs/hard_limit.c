@@ -1,6 +1,8 @@
 /*
  * hard_limit.c - requests beyond the hard limit fail with ENOMEM, after cached
  * memory was released for them, and the program continues
+ *
+ * test env: UMEM_OPTIONS=hard_limit=64m
  */
 #include "tests/programs/check.h"
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 120
+# test timeout: 120
 # UMEM_OPTIONS=hardened: each kind of misuse is reported, a new owner cannot
 # read earlier data, addresses are reused late and in random order, and the
 # rest works.

@@ -1,4 +1,8 @@
-/* Sizes beyond PTRDIFF_MAX, and products that overflow, are ENOMEM. */
+/*
+ * Sizes beyond PTRDIFF_MAX, and products that overflow, are ENOMEM.
+ *
+ * test cflags: -Wno-alloc-size-larger-than
+ */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

@@ -6,6 +6,9 @@
  *
  * The program runs itself again as linked, without a thread of the library,
  * and with the library for malloc, alone and with a second thread.
+ *
+ * test link: umem
+ * test no stderr: .
  */
 #include "tests/programs/check.h"
 

@@ -6,6 +6,10 @@
  * no more, so an allocation that failed although a descriptor is idle would be
  * noticed.  A child that is forked meanwhile uses and ends its copy of the
  * cache.  In the end all descriptors are closed.
+ *
+ * test link: umem
+ * test modes: rseq locked own
+ * test no stderr: .
  */
 #include <sys/resource.h>
 #include <sys/stat.h>

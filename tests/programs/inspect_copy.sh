@@ -3,7 +3,7 @@
 # searches that while the process runs.  The process does not notice the copy,
 # which ends with umem, however umem ends.  A process without a thread of the
 # library, or with a filter of system calls, is stopped instead.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

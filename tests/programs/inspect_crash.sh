@@ -1,7 +1,7 @@
 #!/bin/bash
 # umem crash explains a core: the signal, the address of the fault and who
 # allocated and freed it, the stack, the registers and the library's report.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -3,7 +3,7 @@
 # killed, the process is stopped, overwrites the words by which it agrees with
 # umem on a copy, forks or replaces itself.  If the process dies, umem says so.
 # Seeds are fixed.  inspect_disturbed.sh ROUNDS for a longer run.
-# timeout: 180
+# test timeout: 180
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

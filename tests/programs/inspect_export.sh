@@ -4,7 +4,7 @@
 # script, and the script enlarges and marks boxes.
 # umem samples --pprof: the profile has the figures, functions, lines and files
 # of "umem samples --json", for a process and for its core.
-# timeout: 300
+# test timeout: 300
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -2,7 +2,7 @@
 # Every command prints an estimate from samples in one form: "~", two digits of
 # significance, and a unit for bytes.  With an interval of 1 nothing is
 # estimated.  A page has one row for a call site, with all callers.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -2,7 +2,7 @@
 # The command opens files at paths that the program chose as the program itself
 # would: below its root, with the rights of its user, and only regular files.
 # It opens no FIFO and no device, waits for none, and unpacks no file.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A buffer behind a firewall loses its memory when it is freed.  umem whatis
 # prints its cache and the thread, time and stack of the free nevertheless.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

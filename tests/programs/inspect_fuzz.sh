@@ -3,7 +3,7 @@
 # umem by a signal, nor makes it run for ever: umem reports the readable part,
 # or prints one line with the error.  Seeds are fixed.  inspect_fuzz.sh ROUNDS
 # for a longer run.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # umem diff and the option --since of umem leaks and umem users show the growth
 # between two looks, each saved or taken now.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -3,7 +3,7 @@
 # it later, when it checks the buffer, whatever the words of UMEM_DEBUG, the
 # flags, the size and the alignment of the cache.  It names the buffer and the
 # byte.  Without a change it finds nothing.
-# timeout: 120
+# test timeout: 120
 set -eu
 unset UMEM_DEBUG UMEM_LOGGING UMEM_OPTIONS
 umem=$(readlink -f "$B")/umem

@@ -2,7 +2,7 @@
 # If the structures of a small process name much memory, or overlap, the
 # command neither takes much memory nor works for long.  It prints the rest, or
 # ends with one line and status 2.
-# timeout: 300
+# test timeout: 300
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

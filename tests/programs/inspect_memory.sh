@@ -2,7 +2,7 @@
 # umem leaks needs a tenth of the memory that it inspects.  No command copies
 # memory if MemAvailable, or the limit of a memory cgroup of either version,
 # is too low.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

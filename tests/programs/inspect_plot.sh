@@ -3,7 +3,7 @@
 # the call sites that grew, the leaks and the flame graph.  A page that is made
 # from a saved record is the same.  The end of the process is said, a recording
 # that was killed is still of use, and no damaged record does harm.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # On a terminal, umem shows the progress of a search that takes longer than a
 # second, and erases it before it prints the result.  Elsewhere it shows none.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 200
+# test timeout: 200
 # umem's commands know objects that wait for a grace period: they are no leaks,
 # whatis names the flavour, stat and status count them, and verify checks them;
 # in a process and in its core.

@@ -3,7 +3,7 @@
 # before it stops the process, the command writes nothing into the new program,
 # also if that is the same program at the same addresses: it ends with one line
 # and status 2.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

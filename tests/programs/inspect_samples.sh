@@ -2,7 +2,7 @@
 # Sampling: umem samples estimates the memory in use, umem leaks shows the
 # origin of a leak without audit, umem whatis describes a faulting address, and
 # umem sample turns sampling on and off in a running process.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

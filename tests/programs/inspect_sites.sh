@@ -1,7 +1,7 @@
 #!/bin/bash
 # umem leaks has one row for each call site, the largest first, tells direct
 # from indirect leaks, and estimates the blocks for which samples stand.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -3,7 +3,7 @@
 # memory of the library, by its own counts, is within 5 % and 1 MiB of the
 # resident set of its mappings in /proc/PID/smaps, and the resident set of the
 # process is that of all mappings.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

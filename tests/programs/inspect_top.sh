@@ -3,7 +3,7 @@
 # up and agrees with umem status, growth and call sites are those of the
 # program, keys and a new size of the terminal are obeyed, and the end of the
 # process is said.
-# timeout: 120
+# test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

@@ -2,7 +2,7 @@
 # A command that looks at a process leaves its pages as they are: no page of
 # memory without a file becomes present in /proc/PID/pagemap, not even the page
 # of zeros, and the figures of a process that sleeps do not change.
-# timeout: 60
+# test timeout: 60
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"

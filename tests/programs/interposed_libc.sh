@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 300
+# test timeout: 300
 # Functions in the place of those of the C library that the library calls by
 # name (umem/README.md) may allocate and free.  memcpy() and its relatives,
 # which the compiler calls anywhere, may not; they are only replaced.

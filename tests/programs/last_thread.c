@@ -2,6 +2,9 @@
  * A process ends, by exit(0), when the last thread of the program ends: a
  * thread of the library must not keep it alive.  The test checks this in the
  * process itself, and in a child forked by a thread other than the first.
+ *
+ * test timeout: 30
+ * test stderr: ^exit handler$
  */
 #include "tests/programs/check.h"
 

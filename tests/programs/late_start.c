@@ -1,6 +1,8 @@
 /*
  * A program that never allocates does not start the library; the first call
  * may then come in a fork handler, in a forked child, or in a thread.
+ *
+ * test modes: default
  */
 #include "tests/programs/check.h"
 

@@ -1,4 +1,8 @@
-/* Every name of malloc's family, __libc_* too, is found in the library. */
+/*
+ * Every name of malloc's family, __libc_* too, is found in the library.
+ *
+ * test modes: default
+ */
 #include <dlfcn.h>
 
 #include "tests/programs/check.h"

@@ -3,6 +3,9 @@
  *
  * Each child finds the count of its parent and an empty queue, and its requests
  * are served.
+ *
+ * test modes: rseq locked own
+ * test link: umem
  */
 #include <pthread.h>
 

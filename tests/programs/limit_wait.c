@@ -1,6 +1,9 @@
 /*
  * limit_wait.c - a thread waits at the limit of a cache: signals, cancelling,
  * and fork() in the handler of a signal that has interrupted the wait
+ *
+ * test modes: rseq locked own
+ * test link: umem
  */
 #include <pthread.h>
 #include <signal.h>

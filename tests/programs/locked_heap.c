@@ -2,6 +2,8 @@
  * A program that has locked its memory, or has turned trimming off, allocates
  * memory that it has freed before without a page fault, also after a pause.
  * malloc_trim() returns the memory all the same.
+ *
+ * test timeout: 60
  */
 #include <malloc.h>
 #include <sys/mman.h>

@@ -1,4 +1,8 @@
-/* malloc_info() writes well-formed XML, and refuses options other than 0. */
+/*
+ * malloc_info() writes well-formed XML, and refuses options other than 0.
+ *
+ * test modes: default
+ */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

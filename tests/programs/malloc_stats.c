@@ -1,4 +1,8 @@
-/* malloc_stats() writes to standard error, and nothing else does. */
+/*
+ * malloc_stats() writes to standard error, and nothing else does.
+ *
+ * test modes: default
+ */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

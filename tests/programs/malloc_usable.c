@@ -2,6 +2,8 @@
  * malloc_usable_size() returns at least the requested size, and the program can
  * write all of these bytes.  The result exceeds the requested size, rounded up
  * to 16, by a fourth at most, and by an eighth on average over 1 to 32768.
+ *
+ * test modes: default
  */
 #include <malloc.h>
 

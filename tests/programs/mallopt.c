@@ -1,4 +1,8 @@
-/* mallopt() accepts the parameters of glibc, and breaks nothing. */
+/*
+ * mallopt() accepts the parameters of glibc, and breaks nothing.
+ *
+ * test modes: default
+ */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

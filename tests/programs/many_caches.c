@@ -4,6 +4,11 @@
  *
  * Times are processor times of this thread.  The test takes each time several
  * times and uses the least, because a busy machine can only add to it.
+ *
+ * test link: umem
+ * test preload: yes
+ * test timeout: 300
+ * test no stderr: .
  */
 #include "tests/programs/check.h"
 

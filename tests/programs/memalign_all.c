@@ -1,6 +1,8 @@
 /*
  * memalign(), aligned_alloc(), posix_memalign(), valloc(), pvalloc(): every
  * power of two up to 64 MiB, and the arguments that they refuse.
+ *
+ * test cflags: -Wno-alloc-size-larger-than
  */
 #include <malloc.h>
 

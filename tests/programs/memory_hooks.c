@@ -4,6 +4,9 @@
  *
  * The functions allocate, free, resize, fork, wait for a lock of the program,
  * set errno and are cancellation points.
+ *
+ * test modes: rseq locked own
+ * test timeout: 120
  */
 #include <malloc.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 300
+# test timeout: 300
 # memory_hooks.c with checked, guarded, sampled and limited blocks.
 set -eu
 program=$B/programs/memory_hooks

@@ -2,6 +2,9 @@
  * With UMEM_OPTIONS=log the messages of a daemon go to that file, and not into
  * its data, which is descriptor 2.  The path is relative to the directory in
  * which the process started, and each process has a file of its own.
+ *
+ * test env: UMEM_OPTIONS=verbose,log=messages.%p.%%p
+ * test no stderr: umem
  */
 #include <signal.h>
 #include <sys/stat.h>

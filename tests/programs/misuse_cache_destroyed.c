@@ -1,4 +1,10 @@
-/* A cache used after it was destroyed with objects in use. */
+/*
+ * A cache used after it was destroyed with objects in use.
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_cache_alloc\(kettles\): cache was destroyed$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,4 +1,10 @@
-/* An object freed to a cache that was destroyed while it was in use. */
+/*
+ * An object freed to a cache that was destroyed while it was in use.
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_cache_free\(kettles\): cache was destroyed$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,6 +1,11 @@
 /*
  * An object freed after a grace period, to a cache that was destroyed while it
  * was in use.
+ *
+ * test signal: 6
+ * test link: rcu
+ * test libs: -lurcu-memb
+ * test stderr: ^umem: umem_cache_free_rcu\(kettles\): cache was destroyed$
  */
 #define URCU_API_MAP
 #include <urcu/urcu-memb.h>

@@ -1,4 +1,9 @@
-/* umem_cache_destroy() is silent if all objects of the cache were freed. */
+/*
+ * umem_cache_destroy() is silent if all objects of the cache were freed.
+ *
+ * test link: umem
+ * test no stderr: .
+ */
 #include "tests/programs/check.h"
 
 enum {

@@ -1,4 +1,10 @@
-/* umem_cache_free() of an address that is no memory of the library's. */
+/*
+ * umem_cache_free() of an address that is no memory of the library's.
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_cache_free\(kettles, 0x[0-9a-f]+\): object of another cache$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,4 +1,10 @@
-/* umem_cache_free() of an address inside an object. */
+/*
+ * umem_cache_free() of an address inside an object.
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_cache_free\(kettles, 0x[0-9a-f]+\): not the start of a block$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,4 +1,10 @@
-/* An object freed to another cache is reported when its slab gets it. */
+/*
+ * An object freed to another cache is reported when its slab gets it.
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_cache_free\(spoons, 0x[0-9a-f]+\): object of another cache$
+ */
 #include "tests/programs/check.h"
 
 int

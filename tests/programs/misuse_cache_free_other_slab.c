@@ -1,4 +1,10 @@
-/* A cache without magazines reports an object of another cache at once. */
+/*
+ * A cache without magazines reports an object of another cache at once.
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_cache_free\(spoons, 0x[0-9a-f]+\): object of another cache$
+ */
 #include "tests/programs/check.h"
 
 int

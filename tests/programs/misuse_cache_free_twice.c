@@ -1,4 +1,10 @@
-/* An object freed twice in a row. */
+/*
+ * An object freed twice in a row.
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_cache_free\(kettles, 0x[0-9a-f]+\): block freed twice$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,6 +1,10 @@
 /*
  * umem_cache_destroy() of a cache with objects in use prints a message and
  * returns.  The objects stay usable, and other caches are not affected.
+ *
+ * test link: umem
+ * test stderr: ^umem: umem_cache_destroy: 'kettles' \(0x[0-9a-f]+\) not empty$
+ * test no stderr: spoons
  */
 #include "tests/programs/check.h"
 

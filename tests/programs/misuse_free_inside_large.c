@@ -1,4 +1,9 @@
-/* free() of an address inside a large block, at the start of a page. */
+/*
+ * free() of an address inside a large block, at the start of a page.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): not the start of a block$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,4 +1,9 @@
-/* free() of a mapping of the program, which is never looked into. */
+/*
+ * free() of a mapping of the program, which is never looked into.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): not an address of the heap$
+ */
 #include <sys/mman.h>
 
 #include "tests/programs/check.h"

@@ -1,4 +1,9 @@
-/* free() of a place where a block could be, but never was. */
+/*
+ * free() of a place where a block could be, but never was.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): block was never allocated$
+ */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

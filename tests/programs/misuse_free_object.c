@@ -1,4 +1,11 @@
-/* free() of an object of a cache. */
+/*
+ * free() of an object of a cache.
+ *
+ * test signal: 6
+ * test link: umem
+ * test preload: yes
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): object of a cache, not a block$
+ */
 #include "tests/programs/check.h"
 
 int

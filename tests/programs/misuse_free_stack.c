@@ -1,4 +1,9 @@
-/* free() of an address on the stack. */
+/*
+ * free() of an address on the stack.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): not an address of the heap$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,4 +1,9 @@
-/* A block freed twice in a row. */
+/*
+ * A block freed twice in a row.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): block freed twice$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,4 +1,10 @@
-/* A block freed twice with another between: one of the newest rounds. */
+/*
+ * A block freed twice with another between: one of the newest rounds.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): block freed twice$
+ * test no stderr: reached
+ */
 #include "tests/programs/check.h"
 
 int

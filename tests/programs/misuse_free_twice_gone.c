@@ -1,4 +1,9 @@
-/* A block freed again after its slab was returned to the heap. */
+/*
+ * A block freed again after its slab was returned to the heap.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): block freed twice$
+ */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

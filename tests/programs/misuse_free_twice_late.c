@@ -1,4 +1,9 @@
-/* A block freed twice with others between: its slab finds the second free. */
+/*
+ * A block freed twice with others between: its slab finds the second free.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): block freed twice$
+ */
 #include <malloc.h>
 
 #include "tests/programs/check.h"

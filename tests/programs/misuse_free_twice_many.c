@@ -1,4 +1,9 @@
-/* The frees that follow a second free find it. */
+/*
+ * The frees that follow a second free find it.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): block freed twice$
+ */
 #include "tests/programs/check.h"
 
 enum {

@@ -1,6 +1,10 @@
 /*
  * A handler of SIGABRT runs after the message.  It may leave by longjmp(), and
  * malloc() works afterwards.
+ *
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): not an address of the heap$
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): block freed twice$
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): not the start of a block$
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,4 +1,10 @@
-/* A handler of SIGABRT that returns does not save the program. */
+/*
+ * A handler of SIGABRT that returns does not save the program.
+ *
+ * test signal: 6
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): not the start of a block$
+ * test stderr: ^handler was called$
+ */
 #include <signal.h>
 
 #include "tests/programs/check.h"

@@ -1,4 +1,9 @@
-/* realloc() of a large block that was freed. */
+/*
+ * realloc() of a large block that was freed.
+ *
+ * test signal: 6
+ * test stderr: ^umem: realloc\(0x[0-9a-f]+\): block freed twice$
+ */
 #include "tests/programs/check.h"
 
 int

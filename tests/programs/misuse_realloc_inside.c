@@ -1,4 +1,9 @@
-/* realloc() of an address inside a block. */
+/*
+ * realloc() of an address inside a block.
+ *
+ * test signal: 6
+ * test stderr: ^umem: realloc\(0x[0-9a-f]+\): not the start of a block$
+ */
 #include "tests/programs/check.h"
 
 int

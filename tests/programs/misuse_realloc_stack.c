@@ -1,4 +1,9 @@
-/* realloc() of an address on the stack. */
+/*
+ * realloc() of an address on the stack.
+ *
+ * test signal: 6
+ * test stderr: ^umem: realloc\(0x[0-9a-f]+\): not an address of the heap$
+ */
 #include "tests/programs/check.h"
 
 int

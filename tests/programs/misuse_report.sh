@@ -3,7 +3,7 @@
 # address is, the program with its process and thread, the stack of the call,
 # the stacks of a sample, and the command that prints lines of the source.  That
 # command is run, too.
-# timeout: 120
+# test timeout: 120
 set -u
 cat >wrong.c <<'END2'
 #define _GNU_SOURCE

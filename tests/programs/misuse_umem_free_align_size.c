@@ -1,4 +1,10 @@
-/* umem_free_align() with a size beyond the block. */
+/*
+ * umem_free_align() with a size beyond the block.
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_free_align\(0x[0-9a-f]+\): size 5000 does not fit the block$
+ */
 #include "tests/programs/check.h"
 
 int

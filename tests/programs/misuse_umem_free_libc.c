@@ -1,4 +1,10 @@
-/* umem_free() of a block of libc's malloc(). */
+/*
+ * umem_free() of a block of libc's malloc().
+ *
+ * test signal: 6
+ * test link: umem
+ * test stderr: ^umem: umem_free\(0x[0-9a-f]+\): not an address of the heap$
+ */
 #include "tests/programs/check.h"
 
 int

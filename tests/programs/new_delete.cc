@@ -2,6 +2,9 @@
  * The 20 operators new and delete come from us, whether the program uses them
  * or its C++ library does; without memory the new-handler runs, then
  * bad_alloc is thrown, or NULL returned by the nothrow forms.
+ *
+ * test cflags: -Wno-alloc-size-larger-than -fsized-deallocation
+ * test no stderr: .
  */
 #include <dlfcn.h>
 #include <malloc.h>

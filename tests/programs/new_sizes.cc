@@ -2,6 +2,8 @@
  * Every operator new refuses a size or an alignment that no object can have:
  * it calls the new-handler, then throws bad_alloc or returns NULL.  In
  * particular the size rounded up to the alignment may exceed SIZE_MAX.
+ *
+ * test cflags: -Wno-alloc-size-larger-than
  */
 #include <new>
 

@@ -1,6 +1,10 @@
 /*
  * A UMEM_NOFAIL request fails: each answer of the callback is tested in a child
  * process of its own, with its message on standard error.
+ *
+ * test link: umem
+ * test stderr: ^umem: nofail callback returned (0x)?5123$
+ * test stderr: ^umem: recursive UMEM_CALLBACK_EXIT\(\)$
  */
 #include <setjmp.h>
 #include <signal.h>

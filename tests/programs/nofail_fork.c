@@ -1,6 +1,9 @@
 /*
  * nofail_fork.c - a UMEM_NOFAIL request fails in a child, after another one
  * failed in its parent, which is in exit()
+ *
+ * test link: umem
+ * test timeout: 30
  */
 #include <pthread.h>
 #include <stdint.h>

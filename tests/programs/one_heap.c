@@ -1,6 +1,10 @@
 /*
  * A program that was linked with libumem.so.1 runs on our malloc: the functions
  * of both libraries, and all memory, come from one library.
+ *
+ * test link: umem
+ * test preload: yes
+ * test no stderr: .
  */
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,6 +1,12 @@
 /*
  * A program's own _umem_options_init() is asked when UMEM_OPTIONS is not set.
  * It may allocate.
+ *
+ * test modes: default
+ * test cflags: -rdynamic
+ * test stderr: ^umem: UMEM_OPTIONS: 'twelve' not recognized$
+ * test no stderr: nosuchword
+ * test stderr: ^umem: [0-9.]+ mode locked 
  */
 #include "tests/programs/check.h"
 

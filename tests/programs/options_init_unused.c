@@ -1,4 +1,11 @@
-/* If UMEM_OPTIONS is set, the library does not call _umem_options_init(). */
+/*
+ * If UMEM_OPTIONS is set, the library does not call _umem_options_init().
+ *
+ * test modes: default
+ * test cflags: -rdynamic
+ * test env: UMEM_OPTIONS=concurrency=1
+ * test no stderr: .
+ */
 #include "tests/programs/check.h"
 
 const char *_umem_options_init(void);

@@ -2,6 +2,9 @@
  * The oracle of oracle.h, with more threads than CPUs:
  *
  *	oracle [MILLISECONDS THREADS]	2000 and 6 by default
+ *
+ * test modes: rseq own locked
+ * test no stderr: not empty
  */
 #include "tests/programs/oracle.h"
 

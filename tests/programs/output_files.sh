@@ -4,7 +4,7 @@
 # files, character devices and FIFOs with a reader are written to.  Nothing
 # waits.
 # umem_dump() and a report wait for no FIFO in the place of a mapped file.
-# timeout: 60
+# test timeout: 60
 set -eu
 cat >main.c <<'END'
 #include <stdlib.h>

@@ -1,5 +1,9 @@
 // A program with an allocator of its own: the functions that it does not have
 // are made of its malloc(), realloc() and free(), as in the C library.
+//
+// test cflags: -std=c++17 -Wno-sized-deallocation -Wno-mismatched-new-delete
+// test account: no
+// test no stderr: .
 #include <cstddef>
 #include <cstdlib>
 #include <new>

@@ -1,6 +1,10 @@
 /*
  * prefill.c - objects of a handle when there is no memory, in another thread,
  * and in a child
+ *
+ * test modes: rseq locked own
+ * test link: umem
+ * test no stderr: not empty
  */
 #include <pthread.h>
 #include <sys/resource.h>

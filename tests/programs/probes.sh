@@ -2,7 +2,7 @@
 # USDT probes: the library's file has a note for each, with a semaphore and
 # arguments in registers; gdb stops at each and finds the arguments that the
 # manual page promises.  perf and bpftrace read the same notes.
-# timeout: 120
+# test timeout: 120
 set -u
 if ! readelf -n "$SHIM" | grep -q NT_STAPSDT; then
 	echo "built without <sys/sdt.h>"

@@ -2,6 +2,10 @@
  * umem_rcu_barrier() returns when every object that any thread had passed to
  * umem_cache_free_rcu() before the call is free; umem_cache_destroy() waits for
  * the objects of its cache.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test no stderr: not empty
  */
 #include "tests/programs/rcu.h"
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 120
+# test timeout: 120
 # Misuse of deferred frees in each debugging mode: the first line of the report,
 # the stack of the first free, and the exit status of the program.
 set -eu

@@ -5,6 +5,9 @@
  *	rcu_delay [long]
  *
  *	long	run with rcu_delay=10000: an object lies on its CPU
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  */
 #include "tests/programs/rcu.h"
 

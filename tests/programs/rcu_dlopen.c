@@ -1,6 +1,9 @@
 /*
  * libumem_rcu.so.1 and a flavour by dlopen(), from a program that is linked
  * with neither; dlclose() leaves the library at its work.
+ *
+ * test modes: default
+ * test preload: no
  */
 #include <dlfcn.h>
 #include <stdbool.h>

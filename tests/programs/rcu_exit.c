@@ -1,6 +1,9 @@
 /*
  * A process ends while objects wait and other threads free more: at once, and
  * with its own status.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  */
 #include "tests/programs/rcu.h"
 

@@ -1,6 +1,10 @@
 /*
  * Objects of one cache are freed with two flavours: each waits for the readers
  * of its own.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test no stderr: not empty
  */
 #include "tests/programs/rcu.h"
 

@@ -2,6 +2,9 @@
  * fork(): parent and child both go on.  Both free the objects that wait at that
  * moment.  If a grace period does not end, deferred frees fail in the child,
  * instead of waiting for good.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  */
 #include "tests/programs/rcu.h"
 

@@ -3,6 +3,9 @@
  * stays in its section.  Deferred frees fail there, and nothing else does: the
  * child has no thread of the library, it forks at once, and it ends when its
  * only thread ends.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  */
 #include <dirent.h>
 

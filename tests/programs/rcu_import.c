@@ -2,6 +2,11 @@
  * Descriptors of an import cache are freed after a grace period, so none is
  * closed while a reader has it in its section.  max_idle holds after the
  * grace period, and the end of the cache closes all.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test timeout: 60
+ * test no stderr: .
  */
 #include <sys/stat.h>
 

@@ -1,6 +1,11 @@
 /*
  * A process ends when the last thread of the program ends, with objects that
  * wait: a thread of the library does not keep it alive.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test timeout: 60
+ * test stderr: ^exit handler$
  */
 #include "tests/programs/rcu.h"
 

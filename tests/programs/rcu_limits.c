@@ -1,5 +1,9 @@
 /*
  * The budget and the errors of umem_rcu.h.  Run with rcu_budget=256k.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test env: UMEM_OPTIONS=rcu_budget=256k
  */
 #include "tests/programs/rcu.h"
 

@@ -6,6 +6,12 @@
  *	rcu_load NFREES
  *
  * NFREES is the number of frees of each thread.  Run with rcu_budget=4m.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test args: 30000
+ * test env: UMEM_OPTIONS=rcu_budget=4m
+ * test no stderr: not empty
  */
 #include <malloc.h>
 

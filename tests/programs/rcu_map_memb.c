@@ -1,4 +1,10 @@
-/* The names of umem_rcu.h for the flavour memb. */
+/*
+ * The names of umem_rcu.h for the flavour memb.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
+ * test no stderr: not empty
+ */
 #define URCU_API_MAP
 #include <urcu/urcu-memb.h>
 

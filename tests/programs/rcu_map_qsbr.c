@@ -1,4 +1,10 @@
-/* The names of umem_rcu.h for the flavour qsbr. */
+/*
+ * The names of umem_rcu.h for the flavour qsbr.
+ *
+ * test link: rcu
+ * test libs: -lurcu-qsbr
+ * test no stderr: not empty
+ */
 #define URCU_API_MAP
 #include <urcu/urcu-qsbr.h>
 

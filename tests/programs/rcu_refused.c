@@ -2,6 +2,10 @@
  * System calls fail from some moment on, one kind at a time and all of them:
  * each deferred free succeeds, or fails with EAGAIN and leaves the object to
  * the caller; a barrier frees all.
+ *
+ * test account: no
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
  */
 #include "tests/programs/rcu.h"
 #include "tests/programs/seccomp.h"

@@ -4,6 +4,12 @@
  * function of a source.  A thread that holds the lock may defer frees, also
  * beyond the budget: no such function runs in that thread, and it does not wait
  * for one.  umem_rcu_barrier() waits for them, without the lock.
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test env: UMEM_DEBUG=guards
+ * test env: UMEM_OPTIONS=rcu_budget=64k
+ * test no stderr: not empty
  */
 #include "tests/programs/rcu.h"
 #include "vmem/vmem.h"

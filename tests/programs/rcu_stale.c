@@ -8,6 +8,10 @@
  *
  *	broken	grace periods end at once: a reader must see another type, and
  *		the status is 3
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test no stderr: not empty
  */
 #include <signal.h>
 

@@ -3,6 +3,10 @@
  * while updaters go on.
  *
  *	rcu_stall MILLISECONDS
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test args: 300
  */
 #include "tests/programs/rcu_kinds.h"
 

@@ -3,6 +3,11 @@
  * inside a restartable section aborts it; yet each object is freed once.
  *
  *	rcu_step NFREES
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test args: 20
+ * test env: RCU_ONLY=memb umem
  */
 #include <signal.h>
 #include <sys/ptrace.h>

@@ -9,6 +9,11 @@
  *	signals	a timer interrupts the process at 5 kHz
  *	broken	grace periods end at once: a reader must see a change, and the
  *		status is 3.  This shows that the test finds such a fault
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test args: 2000
+ * test no stderr: not empty
  */
 #include <sched.h>
 #include <signal.h>

@@ -1,6 +1,9 @@
 /*
  * rcu_typesafe.c - slabs of a type-stable cache go after a grace period, and
  * only when the cache knows its readers
+ *
+ * test link: rcu
+ * test libs: -lurcu-memb
  */
 #define URCU_API_MAP
 #include <urcu/urcu-memb.h>

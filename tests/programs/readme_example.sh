@@ -29,6 +29,6 @@ done
 exec 3>&-
 wait $!
 places <said >answer
-sed -n '/^## A leak/,/^Records of every/p' "$TOP/README.md" | places >told
+sed -n '/^## Find a leak/,/^The process/p' "$TOP/README.md" | places >told
 [ "$(wc -l <told)" -ge 4 ]
 diff told answer

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 300
+# test timeout: 300
 # python3: some of its own tests pass on our malloc that pass without.
 set -u
 # shellcheck source=/dev/null

@@ -1,4 +1,8 @@
-/* A realloc that cannot be done gives NULL and ENOMEM, and keeps the block. */
+/*
+ * A realloc that cannot be done gives NULL and ENOMEM, and keeps the block.
+ *
+ * test cflags: -Wno-alloc-size-larger-than
+ */
 #include <malloc.h>
 #include <sys/resource.h>
 

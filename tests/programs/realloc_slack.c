@@ -2,6 +2,8 @@
  * Blocks that shrink: a block that shrinks and grows repeatedly holds at most
  * the memory of its largest size.  A block that shrinks once releases its
  * memory, also after other blocks have shrunk and grown repeatedly.
+ *
+ * test modes: rseq locked own
  */
 #include "tests/programs/check.h"
 

@@ -3,6 +3,8 @@
  * the next few calls.  malloc() returns NULL with ENOMEM or works around the
  * failure, free() never fails nor changes errno, and after the burst the next
  * allocation succeeds.
+ *
+ * test no stderr: .
  */
 #include <elf.h>
 #include <malloc.h>

@@ -5,6 +5,11 @@
  *
  * glibc ends the program when a new thread cannot register its rseq area after
  * earlier threads could.  In that case the test starts no thread.
+ *
+ * test account: no
+ * test modes: rseq own locked
+ * test env: UMEM_OPTIONS=thread=no
+ * test no stderr: .
  */
 #include <malloc.h>
 

@@ -2,6 +2,9 @@
  * Memory system calls fail from some moment on, one kind at a time and all of
  * them.  malloc() returns NULL with ENOMEM sooner or later, free() never fails
  * nor changes errno, nothing aborts, and the blocks in use keep their content.
+ *
+ * test account: no
+ * test no stderr: .
  */
 #include <malloc.h>
 #include <sys/mman.h>

@@ -1,6 +1,10 @@
 /*
  * The kernel refuses rseq, membarrier or both from the start.  The library runs
  * in locked mode, its message names the reason, and everything works.
+ *
+ * test account: no
+ * test modes: rseq own locked
+ * test no stderr: .
  */
 #include <malloc.h>
 

@@ -1,6 +1,9 @@
 /*
  * replaced_arrays.cc - a program with operator new[] and delete[] of its own,
  * and no others
+ *
+ * test cflags: -std=c++17 -fno-builtin -Wno-sized-deallocation
+ * test no stderr: .
  */
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,9 @@
 /*
  * replaced_operators.cc - a program with a plain and an aligned operator new
  * and delete of its own: the forms that it leaves are made of these
+ *
+ * test cflags: -std=c++17 -fno-builtin -Wno-sized-deallocation
+ * test no stderr: .
  */
 #include <cstdio>
 #include <cstdlib>

@@ -4,6 +4,8 @@
  * also at addresses that the heap had.  The test repeats this after
  * mlockall(MCL_FUTURE), when reserved memory counts against the limit of locked
  * memory.
+ *
+ * test modes: default
  */
 #include <linux/capability.h>
 #include <malloc.h>

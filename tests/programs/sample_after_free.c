@@ -1,4 +1,10 @@
-/* A guarded sample: the program cannot read it after it was freed. */
+/*
+ * A guarded sample: the program cannot read it after it was freed.
+ *
+ * test signal: 11
+ * test env: UMEM_OPTIONS=sample=1
+ * test stderr: ^freed$
+ */
 #include "tests/programs/sample_guarded.h"
 
 int

@@ -1,4 +1,13 @@
-/* With UMEM_DEBUG there is no sampling, and a message says so. */
+/*
+ * With UMEM_DEBUG there is no sampling, and a message says so.
+ *
+ * test modes: default
+ * test link: umem
+ * test preload: yes
+ * test env: UMEM_OPTIONS=sample
+ * test env: UMEM_DEBUG=default
+ * test stderr: ^umem: sample: off, since every block is checked$
+ */
 #include "tests/programs/check.h"
 
 int

@@ -1,6 +1,9 @@
 /*
  * fork() while every block is a sample and threads are in malloc: the child
  * frees the inherited blocks, takes samples of its own, and forks again.
+ *
+ * test env: UMEM_OPTIONS=sample=1
+ * test no stderr: .
  */
 #include "tests/programs/check.h"
 

@@ -1,4 +1,14 @@
-/* A guarded sample freed twice: the report has both stacks. */
+/*
+ * A guarded sample freed twice: the report has both stacks.
+ *
+ * test signal: 6
+ * test env: UMEM_OPTIONS=sample=1
+ * test stderr: ^umem: free\(0x[0-9a-f]+\): block freed twice$
+ * test stderr: ^umem: allocated by thread [0-9]+, [0-9]+\.[0-9] s ago:$
+ * test stderr: ^umem:     sample_free_twice`guarded_block\+0x[0-9a-f]+$
+ * test stderr: ^umem: freed by thread [0-9]+, [0-9]+\.[0-9] s ago:$
+ * test stderr: ^umem:     sample_free_twice`first_free\+0x[0-9a-f]+$
+ */
 #include "tests/programs/sample_guarded.h"
 
 __attribute__((noinline)) void

@@ -1,4 +1,10 @@
-/* A guarded sample: the program cannot write behind its end. */
+/*
+ * A guarded sample: the program cannot write behind its end.
+ *
+ * test signal: 11
+ * test env: UMEM_OPTIONS=sample=1
+ * test stderr: ^inside is fine$
+ */
 #include "tests/programs/sample_guarded.h"
 
 int

@@ -1,4 +1,10 @@
-/* umem_setmtbf(): which requests fail, how often, and that it ends. */
+/*
+ * umem_setmtbf(): which requests fail, how often, and that it ends.
+ *
+ * test link: umem
+ * test preload: yes
+ * test no stderr: .
+ */
 #include "tests/programs/check.h"
 
 enum {

@@ -3,6 +3,10 @@
  * aborts the section it is in, and yet there is progress.
  *
  *	single_step NPAIRS
+ *
+ * test modes: rseq own locked
+ * test timeout: 120
+ * test no stderr: .
  */
 #include <signal.h>
 #include <sys/ptrace.h>

@@ -1,6 +1,8 @@
 /*
  * soft_limit.c - above the soft limit the library releases cached memory, the
  * oldest levels first, and asks the program last
+ *
+ * test env: UMEM_OPTIONS=soft_limit=32m
  */
 #include "tests/programs/check.h"
 

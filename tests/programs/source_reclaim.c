@@ -2,6 +2,9 @@
  * source_reclaim.c - memory of a source that one cache does not use goes to
  * another cache, also if the heap is small; a call that succeeds does not
  * change errno
+ *
+ * test link: umem
+ * test no stderr: .
  */
 #include <errno.h>
 #include <stdbool.h>

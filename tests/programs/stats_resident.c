@@ -4,6 +4,9 @@
  *
  * The program allocates and touches much more than it keeps, and gives the rest
  * back.  The three figures must follow the resident set, up and down.
+ *
+ * test modes: default
+ * test env: UMEM_OPTIONS=huge_pages=no
  */
 #include <malloc.h>
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
 # and at the end of a process whose threads allocate at full speed, while
 # sampling is switched on and off, and in its children.  addr2line and umem
 # samples name the functions of the largest.
-# timeout: 120
+# test timeout: 120
 set -u
 [ -n "${default_signals-}" ] ||
     default_signals=yes exec env --default-signal=USR2 bash "$0"

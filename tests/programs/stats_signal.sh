@@ -2,7 +2,7 @@
 # UMEM_OPTIONS=stats_signal: the statistics are written at the signal, in a
 # process that waits, in one with threads, in a child of fork(), and without the
 # upkeep thread.  A handler of the program stays the program's.
-# timeout: 120
+# test timeout: 120
 set -u
 # A signal that the caller ignores, such as SIGHUP under nohup, would be ignored
 # in all programs of this test.

@@ -2,6 +2,11 @@
  * The threads of the library, for upkeep and for a domain of RCU, are ordinary
  * ones, even if a real-time thread creates them that is bound to one CPU and
  * has another nice value and name.  update_thread.c lists their attributes.
+ *
+ * test modes: default
+ * test link: rcu
+ * test libs: -lurcu-memb -lurcu-mb -lurcu-bp -lurcu-qsbr
+ * test timeout: 60
  */
 #include <dirent.h>
 #include <sched.h>

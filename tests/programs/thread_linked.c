@@ -1,6 +1,11 @@
 /*
  * thread_linked.c - thread=yes with libumem.so.1: memory that is free goes back
  * without a call of the program's
+ *
+ * test link: umem
+ * test env: UMEM_OPTIONS=thread=yes
+ * test timeout: 30
+ * test no stderr: .
  */
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  * ended, although the program makes no further call.  The thread of the library
  * that does it ends within 3 s, or at once if the program makes a call that
  * only a process with one task may make.
+ *
+ * test timeout: 60
  */
 #include <dirent.h>
 #include <sched.h>

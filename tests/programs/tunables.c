@@ -1,4 +1,9 @@
-/* If glibc does not register rseq, the library does, and prints so. */
+/*
+ * If glibc does not register rseq, the library does, and prints so.
+ *
+ * test modes: default
+ * test env: GLIBC_TUNABLES=glibc.pthread.rseq=0
+ */
 #include <sys/syscall.h>
 
 #include "tests/programs/check.h"

@@ -1,6 +1,8 @@
 /*
  * malloc_usable_size() and its relatives answer 0 for an address that is no
  * block.  With the argument "outside", for addresses outside the heap alone.
+ *
+ * test no stderr: .
  */
 #include <malloc.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 300
+# test timeout: 300
 # valgrind runs programs on our malloc: in locked mode, without complaints.
 set -eu
 command -v valgrind >/dev/null || { echo "no valgrind"; exit 77; }

@@ -4,6 +4,8 @@
  * test calls vfork() in the initial thread and in others, from a child, from a
  * signal handler of the child, with an exec that fails, and as the first call
  * of a thread.
+ *
+ * test modes: rseq locked own
  */
 #include <signal.h>
 

@@ -7,6 +7,8 @@
  *
  * The program takes the place of libc: it registers areas itself, and defines
  * the names by which libc publishes them.
+ *
+ * test modes: default
  */
 #include <sched.h>
 #include <signal.h>

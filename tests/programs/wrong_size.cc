@@ -1,6 +1,9 @@
 // A sized free with a size or an alignment that is not the block's frees the
 // block and counts the call.  With an argument, makes one such call of the form
 // with this number, which UMEM_DEBUG reports; see wrong_size_reported.sh.
+//
+// test cflags: -std=c++17 -Wno-sized-deallocation -Wno-mismatched-new-delete
+// test no stderr: .
 #include <cstdlib>
 #include <new>
 

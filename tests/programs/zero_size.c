@@ -1,6 +1,10 @@
 /*
  * zero_size.c - UMEM_OPTIONS=zero_size=block: umem_alloc(0) returns a block,
  * another one each time
+ *
+ * test modes: default
+ * test link: umem
+ * test no stderr: .
  */
 #include "tests/programs/check.h"
 

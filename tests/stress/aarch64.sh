@@ -1,6 +1,6 @@
 #!/bin/bash
-# timeout: 3600
-# alone: yes
+# test timeout: 3600
+# test alone: yes
 # The unit tests of aarch64, and frees that wait for a grace period, on any
 # machine, by QEMU's emulation of a process.  All files are compiled for
 # aarch64.  The emulation has neither restartable sequences nor ptrace, so the

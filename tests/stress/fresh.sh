@@ -1,4 +1,4 @@
 #!/bin/bash
-# timeout: 7200
+# test timeout: 7200
 # README's commands work on freshly installed Debian releases.
 exec "$TOP/tools/build/fresh.sh" "$TOP/build/fresh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 600
+# test timeout: 600
 # The way of a user with a server that grows, through the commands of umem: a
 # redis-server with a module that leaks, a C++ server, a stripped program, a
 # program in a container, and the core of a crash.  The first row of each table

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 600
+# test timeout: 600
 # umem leaks two hundred times in a row on a process at work, with one thread
 # of its own and with two hundred: no report has anything in vain, together
 # they have all, and the process, which checks its memory, is none the worse.

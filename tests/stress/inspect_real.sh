@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 600
+# test timeout: 600
 # umem leaks on real programs at work, plain and under audit.  It finds three
 # blocks that a preloaded library loses on purpose, and each other leak that it
 # reports is one: no memory of the process points there (inspect_truth.py).

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 1800
+# test timeout: 1800
 # g++ on a file that takes it half a gigabyte: the same object each time.
 set -u
 # shellcheck source=/dev/null

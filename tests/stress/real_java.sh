@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 900
+# test timeout: 900
 # java: the compiler and a program with threads.
 set -u
 # shellcheck source=/dev/null

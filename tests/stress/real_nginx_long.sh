@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 900
+# test timeout: 900
 # nginx for some thousand requests.
 export NGINX_ROUNDS=1500
 exec bash "$TOP/tests/programs/real_nginx.sh"

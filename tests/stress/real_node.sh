@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 600
+# test timeout: 600
 # node: objects, workers, zlib, crypto, its collector.
 set -u
 # shellcheck source=/dev/null

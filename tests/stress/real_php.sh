@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 600
+# test timeout: 600
 # php: its own allocator and malloc(), with the extensions of Debian, which it
 # opens with RTLD_DEEPBIND, in each mode, hardened and debugged.
 set -u

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 1800
+# test timeout: 1800
 # PostgreSQL: initdb, a server, pgbench, and the contents of its tables.
 set -u
 # shellcheck source=/dev/null

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 3000
+# test timeout: 3000
 # A good part of python3's own tests.
 set -u
 export PYTHON_TESTS='test_json test_list test_dict test_set test_bytes test_re

@@ -1,5 +1,5 @@
 #!/bin/bash
-# timeout: 1200
+# test timeout: 1200
 # redis-server under a long redis-benchmark.
 export REDIS_CALLS=300000
 exec bash "$TOP/tests/programs/real_redis.sh"

@@ -1,2 +1,8 @@
-/* The same for minutes. */
+/*
+ * The same for minutes.
+ *
+ * test modes: rseq own locked
+ * test args: 3000
+ * test timeout: 1200
+ */
 #include "tests/programs/single_step.c"

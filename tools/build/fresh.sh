@@ -5,7 +5,7 @@
 #
 # For each release (bookworm, trixie and forky by default), debootstrap installs
 # a minimal system with make and git below FOLDER.  The committed tree is cloned
-# into it, and the commands of README.md's section "Use" run there in README's
+# into it, and the commands of README.md's section "Try it" run there in README's
 # order.  Each must succeed without a compiler's warning; the tests must count
 # no failure.
 #
@@ -71,9 +71,9 @@ done
 
 # The commands of README.md, one a line.
 mapfile -t commands < <(sed -n \
-    '/^## Use/,/^## A/s/^\(make [a-z]*\)  *#.*/\1/p' "$tree/README.md")
+    '/^## Try it/,/^## Is it/s/^\(make [a-z]*\)  *#.*/\1/p' "$tree/README.md")
 [ ${#commands[@]} -eq 2 ] || {
-	say "README.md's section Use does not have two commands"
+	say "README.md's section 'Try it' does not have two commands"
 	exit 1
 }
 
