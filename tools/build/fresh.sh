@@ -5,9 +5,9 @@
 #
 # For each release (bookworm, trixie and forky by default), debootstrap installs
 # a minimal system with make and git below FOLDER.  The committed tree is cloned
-# into it, and the commands of README.md's section "Try it" run there in README's
-# order.  Each must succeed without a compiler's warning; the tests must count
-# no failure.
+# into it, and the commands of README.md's section "Try it" run there in the
+# same order.  Each must succeed without a compiler's warning; the tests must
+# count no failure.
 #
 # FOLDER keeps the packages of the minimal systems for the next run
 # (RELEASE.tar.gz) and the output of the commands (RELEASE.log).  The systems
