@@ -3,7 +3,9 @@
  * UMEM_OPTIONS adds such classes.  The first block of a class fills its
  * magazine, and the next block comes from the magazine.
  *
- * test env: UMEM_OPTIONS=size_remove=192,size_add=200,size_remove=1024,size_add=1000,size_add=1048,size_remove=4096,size_add=4104
+ * test env: UMEM_OPTIONS=size_remove=192,size_add=200,size_remove=1024
+ * test env: UMEM_OPTIONS=size_add=1000,size_add=1048
+ * test env: UMEM_OPTIONS=size_remove=4096,size_add=4104
  */
 #include <malloc.h>
 
