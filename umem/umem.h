@@ -84,12 +84,12 @@ typedef struct vmem vmem_t;
  *
  * Returns 0, or non-zero for failure, which makes the allocation fail, too.
  * umem_cache_alloc() calls it, in the calling thread, once for each object that
- * it returns for the first time.  It is called ahead of need only for a prefill
- * handle or a reserve.
- * It runs with no lock of the library held and may allocate, but not from its
- * own cache.  If it does not return (longjmp, a C++ exception), the library
- * does not use the memory of this object again until umem_cache_destroy(),
- * which frees the memory without a call of the destructor.
+ * it returns for the first time.  It is called ahead of need only for a
+ * reserve.  It runs with no lock of the library held and may allocate, but not
+ * from its own cache.  If it does not return (longjmp, a C++ exception), the
+ * library does not use the memory of this object again until
+ * umem_cache_destroy(), which frees the memory without a call of the
+ * destructor.
  */
 typedef int umem_constructor_t(void *buf, void *priv, int flags);
 
@@ -605,12 +605,12 @@ umem_cache_t *umem_cache_create_args(
  * that import() has just delivered, and umem_cache_free() makes it idle.
  * umem_cache_alloc_bulk(), umem_cache_free_bulk(), umem_cache_reap_now(),
  * umem_cache_shrink(), umem_cache_name() and umem_cache_destroy() work as for
- * objects, with release() in place of the destructor.  Reserves and prefill
- * handles work, too; their resources are in use, not idle.  There is no reclaim
- * callback and no limit of resources in use: import() may implement a limit,
- * and umem_cache_set_limit() fails with ENOTSUP.  umem_cache_size() returns 0,
- * and umem_cache_zalloc() fails with EINVAL.  With UMEM_NOFAIL, a request calls
- * the umem_nofail_callback() when import() delivers nothing.
+ * objects, with release() in place of the destructor.  A reserve works, too;
+ * its resources are in use, not idle.  There is no reclaim callback and no
+ * limit of resources in use: import() may implement a limit, and
+ * umem_cache_set_limit() fails with ENOTSUP.  umem_cache_size() returns 0, and
+ * umem_cache_zalloc() fails with EINVAL.  With UMEM_NOFAIL, a request calls the
+ * umem_nofail_callback() when import() delivers nothing.
  *
  * To free a resource that is already free, or that was never allocated, is
  * misuse.  The library always detects it under UMEM_DEBUG (unless cflags has
@@ -841,101 +841,6 @@ size_t umem_cache_alloc_bulk(
  * umem_cache_free() does.  Source: kmem_cache_free_bulk() of Linux.
  */
 void umem_cache_free_bulk(umem_cache_t *cache, size_t n, void *const *objects);
-
-/* A handle with objects that are allocated ahead; see umem_cache_prefill(). */
-typedef struct umem_prefill umem_prefill_t;
-
-/*
- * umem_cache_prefill - allocate objects ahead, for code that must not fail
- *
- * cache	from umem_cache_create(); it must outlive the handle
- * n		number of objects to hold ready; 0 creates an empty handle, for
- *		umem_prefill_refill()
- * flags	as for umem_cache_alloc()
- *
- * Returns a handle from which n calls of umem_prefill_alloc() cannot fail, to
- * be freed by umem_prefill_release().  Without UMEM_NOFAIL, it may return NULL
- * with errno set:
- *	ENOMEM	there is no memory for n objects or for the handle, or the
- *		constructor failed
- *	EAGAIN, ETIMEDOUT, ECANCELED
- *		as for umem_cache_alloc_bulk()
- *
- * The objects are constructed by this call.  They count as objects in use until
- * they are freed or the handle is released; a umem_cache_destroy() before that
- * reports them.  Only one thread may use the handle and its objects at a time;
- * the program must order the calls of several threads.  umem leaks and memcheck
- * find the objects through the handle, so they report a handle to which no
- * pointer exists together with its objects.
- *
- * With UMEM_NOFAIL the callback runs while the call holds no object.  A
- * constructor that does not return has the effect that it has in
- * umem_cache_alloc_bulk().
- *
- * Source: Linux's kmem_cache_prefill_sheaf().
- */
-umem_prefill_t *umem_cache_prefill(
-    umem_cache_t *cache, size_t n, int flags) UMEM_RESULT_IS_USED;
-
-/*
- * umem_prefill_alloc - take an object out of a handle
- *
- * prefill	from umem_cache_prefill(); no other thread may use it meanwhile
- *
- * Returns an object, constructed, for umem_cache_free() or
- * umem_cache_free_bulk(), or NULL with errno set:
- *	ENOMEM	the handle has no object left
- *
- * The function takes no lock and makes no system call.  It returns each object
- * once.  With UMEM_DEBUG it checks the object, and the record of the object
- * names the caller of this function; see umem_debug(3).  The use of a released
- * handle is misuse, and is reported if it is detected.
- *
- * Source: Linux's kmem_cache_alloc_from_sheaf().
- */
-void *umem_prefill_alloc(umem_prefill_t *prefill) UMEM_RESULT_IS_USED;
-
-/*
- * umem_prefill_refill - refill a handle to n objects
- *
- * prefill	from umem_cache_prefill(); no other thread may use it meanwhile
- * n		minimum number of objects that the handle should hold; may be
- *		larger than ever before.  A handle that already holds n objects
- *		or more does not change
- * flags	as for umem_cache_alloc()
- *
- * Returns 0.  Without UMEM_NOFAIL, it may return -1 with errno set, and then
- * leaves the objects of the handle unchanged:
- *	ENOMEM, EAGAIN, ETIMEDOUT, ECANCELED
- *		as for umem_cache_prefill()
- *
- * Source: Linux's kmem_cache_refill_sheaf().
- */
-int umem_prefill_refill(
-    umem_prefill_t *prefill, size_t n, int flags) UMEM_RESULT_IS_USED;
-
-/*
- * umem_prefill_count - return the number of objects in a handle
- *
- * prefill	from umem_cache_prefill(); no other thread may use it meanwhile
- *
- * Returns the number of calls of umem_prefill_alloc() that cannot fail.
- */
-size_t umem_prefill_count(const umem_prefill_t *prefill);
-
-/*
- * umem_prefill_release - free a handle, and the objects that it still has
- *
- * prefill	from umem_cache_prefill(); no other thread may use it meanwhile,
- *		and no thread afterwards.  NULL is allowed and does nothing
- *
- * Returns the objects to the cache in bulk, constructed.  Objects that
- * umem_prefill_alloc() returned stay allocated.  Never fails and leaves errno
- * unchanged.
- *
- * Source: Linux's kmem_cache_return_sheaf().
- */
-void umem_prefill_release(umem_prefill_t *prefill);
 
 /*
  * umem_alloc_bulk - allocate many blocks of one size by one call, all or none

@@ -7,8 +7,6 @@
  *	bulk.limit.N		bulk.own.N of a cache with a limit
  *	bulk.limits.N		bulk.cache.N of a cache with a limit
  *	bulk.allocs.N		N calls of umem_cache_alloc(), then a bulk free
- *	bulk.prefill.N		umem_prefill_refill() with N, then N calls of
- *				umem_prefill_alloc(), then a bulk free
  *	bulk.blocks.N		single calls of umem_alloc() and umem_free()
  *	bulk.sized.N		by umem_alloc_bulk() and umem_free_bulk()
  *
@@ -41,10 +39,6 @@ static __typeof__(&umem_cache_alloc) cache_alloc;
 static __typeof__(&umem_cache_free) cache_free;
 static __typeof__(&umem_cache_alloc_bulk) cache_alloc_bulk;
 static __typeof__(&umem_cache_free_bulk) cache_free_bulk;
-static __typeof__(&umem_cache_prefill) cache_prefill;
-static __typeof__(&umem_prefill_refill) prefill_refill;
-static __typeof__(&umem_prefill_alloc) prefill_alloc;
-static __typeof__(&umem_prefill_release) prefill_release;
 static __typeof__(&umem_alloc) sized_alloc;
 static __typeof__(&umem_free) sized_free;
 static __typeof__(&umem_alloc_bulk) sized_alloc_bulk;
@@ -122,25 +116,6 @@ allocs(void *arg, size_t n)
 }
 
 static void
-prefills(void *arg, size_t n)
-{
-	size_t group = *(size_t *)arg;
-	umem_prefill_t *handle = cache_prefill(cache, group, UMEM_DEFAULT);
-
-	if (handle == NULL)
-		bench_die("umem_cache_prefill");
-	while (n-- > 0) {
-		if (prefill_refill(handle, group, UMEM_DEFAULT) != 0)
-			bench_die("umem_prefill_refill");
-		for (size_t i = 0; i < group; i++)
-			objects[i] = prefill_alloc(handle);
-		bench_keep(objects);
-		cache_free_bulk(cache, group, objects);
-	}
-	prefill_release(handle);
-}
-
-static void
 sized_bulks(void *arg, size_t n)
 {
 	size_t group = *(size_t *)arg;
@@ -164,10 +139,6 @@ find_bulk(void)
 	cache_free = dlsym(RTLD_DEFAULT, "umem_cache_free");
 	cache_alloc_bulk = dlsym(RTLD_DEFAULT, "umem_cache_alloc_bulk");
 	cache_free_bulk = dlsym(RTLD_DEFAULT, "umem_cache_free_bulk");
-	cache_prefill = dlsym(RTLD_DEFAULT, "umem_cache_prefill");
-	prefill_refill = dlsym(RTLD_DEFAULT, "umem_prefill_refill");
-	prefill_alloc = dlsym(RTLD_DEFAULT, "umem_prefill_alloc");
-	prefill_release = dlsym(RTLD_DEFAULT, "umem_prefill_release");
 	sized_alloc = dlsym(RTLD_DEFAULT, "umem_alloc");
 	sized_free = dlsym(RTLD_DEFAULT, "umem_free");
 	sized_alloc_bulk = dlsym(RTLD_DEFAULT, "umem_alloc_bulk");
@@ -206,7 +177,6 @@ main(int argc, char **argv)
 		measure("limits", cache_bulks, groups[i], scale);
 		cache = plain;
 		measure("allocs", allocs, groups[i], scale);
-		measure("prefill", prefills, groups[i], scale);
 		measure("blocks", blocks, groups[i], scale);
 		measure("sized", sized_bulks, groups[i], scale);
 	}

@@ -42,14 +42,6 @@ lose_block(size_t size)
 	*(volatile char *)umem_alloc(size, 0) = 1;
 }
 
-static umem_prefill_t *handle;
-
-__attribute__((noinline)) static void
-lose_prefilled(void)
-{
-	*(volatile char *)umem_prefill_alloc(handle) = 1;
-}
-
 /* Stale pointers on the stack would be pointers. */
 __attribute__((noinline)) static void
 wipe(void)
@@ -85,18 +77,13 @@ use(void)
 		}
 		for (size_t i = 0; i < 300; i++)
 			umem_cache_free(made, p[i]);
-		handle = umem_cache_prefill(made, 200, UMEM_DEFAULT);
-		if (handle == NULL ||
-		    umem_prefill_refill(handle, 250, UMEM_DEFAULT) != 0)
+		if (umem_cache_alloc_bulk(
+			made, 250, (void **)p, UMEM_DEFAULT) != 250)
 			abort();
-		for (size_t i = 0; i < 100; i++) {
-			p[i] = umem_prefill_alloc(handle);
+		for (size_t i = 0; i < 250; i++)
 			if (p[i][39] != 5)
 				abort();
-		}
-		umem_prefill_release(handle);
-		for (size_t i = 0; i < 100; i++)
-			umem_cache_free(made, p[i]);
+		umem_cache_free_bulk(made, 250, (void **)p);
 		for (size_t align = 8; align <= 65536; align *= 2) {
 			p[0] = umem_alloc_align(100, align, UMEM_DEFAULT);
 			if ((size_t)p[0] % align != 0)
@@ -140,13 +127,6 @@ main(int argc, char **argv)
 		sum += p[3];
 	if (strcmp(what, "later_block") == 0)
 		sum += q[3];
-	handle = umem_cache_prefill(objects, 10, UMEM_DEFAULT);
-	if (strcmp(what, "early_object") == 0)
-		sum += **(char **)*((void **)handle + 1);
-	if (strcmp(what, "lose_prefilled") == 0)
-		lose_prefilled();
-	if (strcmp(what, "lose_handle") == 0)
-		handle = NULL;
 	if (strcmp(what, "lose_objects") == 0)
 		lose_objects();
 	if (strcmp(what, "lose_block") == 0)
@@ -193,16 +173,10 @@ if command -v valgrind >/dev/null; then
 	under twice 'Invalid free'
 	under lose_objects '400 bytes in 10 blocks are definitely lost'
 	grep -q 'lose_objects (main.c' said || bad "not who lost them"
-	under lose_prefilled '40 bytes in 1 blocks are definitely lost'
-	grep -q 'lose_prefilled (main.c' said || bad "not who lost it"
-	under lose_handle 'definitely lost'
-	grep -q 'umem_cache_prefill' said || bad "not who made the handle"
-	under early_object 'Invalid read of size 1'
 	under lose_block '300 bytes in 1 blocks are definitely lost'
 fi
 if build -fsanitize=address -o watched 2>err; then
-	for what in past_object past_block later_object later_block \
-	    early_object; do
+	for what in past_object past_block later_object later_block; do
 		! ./watched "$what" >said 2>&1 || bad "sanitizer $what: fine"
 		grep -q 'AddressSanitizer: use-after-poison' said ||
 		    bad "sanitizer $what"

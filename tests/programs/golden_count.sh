@@ -43,7 +43,6 @@ check free 34
 check aligned_alloc 44
 check umem_cache_alloc 21
 check umem_cache_free 25
-check umem_prefill_alloc 10
 check_prefetch malloc
 check_prefetch umem_cache_alloc
 

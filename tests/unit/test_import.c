@@ -246,13 +246,6 @@ START_TEST(errno_says_why_an_import_failed)
 	    umem_cache_alloc_bulk(cache, 2, two, UMEM_DEFAULT), 0);
 	ck_assert_int_eq(errno, ENFILE);
 	ck_assert_uint_gt(cache->nfailed, 0);
-	/*
-	 * A prefill request that is too large for a handle does not call
-	 * import().
-	 */
-	errno = 0;
-	ck_assert_ptr_null(umem_cache_prefill(cache, SIZE_MAX, UMEM_DEFAULT));
-	ck_assert_int_eq(errno, ENOMEM);
 	/* The resource that the failed call had taken is idle again. */
 	errno = 0;
 	ck_assert_ptr_nonnull((held[0] = get(cache)));
@@ -935,12 +928,11 @@ have_checks(int how)
 	debug.nchoices = 1;
 }
 
-/* Reserves and prefill handles */
+/* Reserves */
 
-START_TEST(a_reserve_and_prefill_work_on_resources)
+START_TEST(a_reserve_works_on_resources)
 {
 	umem_cache_t *cache;
-	umem_prefill_t *prefill;
 
 	if (_i == 2)
 		have_checks(0);
@@ -965,14 +957,6 @@ START_TEST(a_reserve_and_prefill_work_on_resources)
 	put_many(cache, 6);
 	ck_assert_int_eq(umem_cache_set_reserve(cache, 0), 0);
 
-	prefill = umem_cache_prefill(cache, 10, UMEM_DEFAULT);
-	ck_assert_ptr_nonnull(prefill);
-	ck_assert_ptr_null(get(cache));
-	ck_assert_int_eq(errno, EMFILE);
-	held[0] = umem_prefill_alloc(prefill);
-	ck_assert_ptr_nonnull(held[0]);
-	umem_cache_free(cache, held[0]);
-	umem_prefill_release(prefill);
 	ck_assert_int_eq(umem_cache_set_reserve(cache, 4), 0);
 	end(cache);
 }
@@ -1229,7 +1213,7 @@ import_suite(void)
 	tcase_add_test(tc, a_request_waits_for_no_call_that_does_not_end);
 	tcase_add_test(tc, a_child_waits_for_no_call_of_its_parent);
 	tcase_add_test(tc, a_call_may_fork);
-	tcase_add_loop_test(tc, a_reserve_and_prefill_work_on_resources, 0, 3);
+	tcase_add_loop_test(tc, a_reserve_works_on_resources, 0, 3);
 	tcase_add_test(tc, misuse_is_reported);
 	tcase_add_test(tc, an_import_that_is_wrong_is_reported);
 	tcase_add_test(tc, destroying_a_cache_in_use_is_reported);

@@ -149,31 +149,6 @@ START_TEST(bulk_requests_count_all_or_nothing)
 }
 END_TEST
 
-START_TEST(objects_in_handles_count)
-{
-	umem_cache_t *cache = create((enum kind)_i, 100, 0);
-	umem_prefill_t *handle = umem_cache_prefill(cache, 70, 0);
-
-	ck_assert_uint_eq(limits(cache).in_use, 70);
-	errno = 0;
-	ck_assert_ptr_null(umem_cache_prefill(cache, 31, 0));
-	ck_assert_int_eq(errno, EAGAIN);
-	held[0] = umem_prefill_alloc(handle);
-	ck_assert_uint_eq(limits(cache).in_use, 70);
-	errno = 0;
-	ck_assert_int_eq(umem_prefill_refill(handle, 100, 0), -1);
-	ck_assert_int_eq(errno, EAGAIN);
-	ck_assert_uint_eq(umem_prefill_count(handle), 69);
-	ck_assert_int_eq(umem_prefill_refill(handle, 99, 0), 0);
-	fails(cache, UMEM_DEFAULT, EAGAIN);
-	umem_prefill_release(handle);
-	ck_assert_uint_eq(limits(cache).in_use, 1);
-	umem_cache_free(cache, held[0]);
-	ck_assert_uint_eq(limits(cache).in_use, 0);
-	umem_cache_destroy(cache);
-}
-END_TEST
-
 static int
 refuse(void *buf, void *priv, int flags)
 {
@@ -198,7 +173,6 @@ START_TEST(requests_that_find_no_memory_do_not_count)
 	ck_assert_uint_lt(n, 200);
 	ck_assert_uint_eq(limits(cache).in_use, n);
 	ck_assert_uint_eq(umem_cache_alloc_bulk(cache, 5, held + n, 0), 0);
-	ck_assert_ptr_null(umem_cache_prefill(cache, 5, 0));
 	ck_assert_uint_eq(limits(cache).in_use, n);
 	ck_assert_uint_eq(limits(cache).failures, 0);
 	umem_cache_free_bulk(cache, n, held);
@@ -509,7 +483,7 @@ START_TEST(the_program_is_called_at_the_limit)
 	if (setjmp(out) == 0)
 		(void)!umem_cache_alloc(cache, 0);
 	if (setjmp(out) == 0)
-		(void)!umem_cache_prefill(cache, 4, 0);
+		(void)!umem_cache_alloc_bulk(cache, 4, held, 0);
 	ck_assert_uint_eq(limits(cache).in_use, 10);
 	ck_assert_int_eq(ncalls, 3);
 	in_callback = free_some;
@@ -940,7 +914,6 @@ limit_suite(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, a_request_beyond_the_limit_fails, 0, n);
 	tcase_add_loop_test(tcase, bulk_requests_count_all_or_nothing, 0, n);
-	tcase_add_loop_test(tcase, objects_in_handles_count, 0, n);
 	tcase_add_test(tcase, requests_that_find_no_memory_do_not_count);
 	tcase_add_test(
 	    tcase, an_object_that_is_freed_twice_does_not_count_twice);

@@ -147,12 +147,11 @@ START_TEST(a_reserve_serves_requests_that_ask_for_it)
 }
 END_TEST
 
-START_TEST(bulk_requests_and_handles_take_from_a_reserve)
+START_TEST(bulk_requests_take_from_a_reserve)
 {
 	umem_cache_t *cache = create(
 	    (enum kind)_i, PIECES, (struct umem_cache_args){.reserve = 20});
 	size_t n = exhaust(cache, 0, UMEM_DEFAULT);
-	umem_prefill_t *handle;
 
 	ck_assert_uint_eq(
 	    umem_cache_alloc_bulk(cache, 10, held + n, UMEM_DEFAULT), 0);
@@ -163,13 +162,7 @@ START_TEST(bulk_requests_and_handles_take_from_a_reserve)
 	for (size_t i = n; i < n + 10; i++)
 		memset(((struct object *)held[i])->rest, 9, 56);
 	ck_assert_uint_eq(limits(cache).ready, 10);
-	handle = umem_cache_prefill(cache, 8, UMEM_RESERVE);
-	ck_assert_uint_eq(umem_prefill_count(handle), 8);
-	ck_assert_uint_eq(limits(cache).ready, 2);
-	held[n + 10] = umem_prefill_alloc(handle);
-	memset(((struct object *)held[n + 10])->rest, 9, 56);
-	umem_prefill_release(handle);
-	umem_cache_free_bulk(cache, n + 11, held);
+	umem_cache_free_bulk(cache, n + 10, held);
 	ck_assert_uint_eq(cache_live(cache), 0);
 	umem_cache_destroy(cache);
 }
@@ -432,8 +425,7 @@ reserve_suite(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(
 	    tcase, a_reserve_serves_requests_that_ask_for_it, 0, n);
-	tcase_add_loop_test(
-	    tcase, bulk_requests_and_handles_take_from_a_reserve, 0, n);
+	tcase_add_loop_test(tcase, bulk_requests_take_from_a_reserve, 0, n);
 	tcase_add_loop_test(tcase, a_reserve_survives_every_reap, 0, n);
 	tcase_add_loop_test(tcase, a_reserve_changes_its_size, 0, n);
 	tcase_add_loop_test(

@@ -2,13 +2,12 @@
  * limit.c - the number of objects that a program may hold
  *
  * A cache with a limit counts the objects that the program holds: those of
- * umem_cache_alloc() and its relatives, those in prefill handles, and those
- * whose deferred free waits for a grace period.  The restartable sections of
- * the fast paths cannot count.  So a cache that counts shows them the header
- * that refuses (cache->fast_at), and each call comes to the slow path, which
- * counts by one atomic operation on a word that all CPUs share, and then tries
- * the section on the true header.  A cache that does not count is not touched
- * by any of this.
+ * umem_cache_alloc() and its relatives, and those whose deferred free waits for
+ * a grace period.  The restartable sections of the fast paths cannot count.  So
+ * a cache that counts shows them the header that refuses (cache->fast_at), and
+ * each call comes to the slow path, which counts by one atomic operation on a
+ * word that all CPUs share, and then tries the section on the true header.  A
+ * cache that does not count is not touched by any of this.
  *
  * A request counts its objects before it takes them, and a free after the
  * objects are where another request finds them.  Therefore the program never

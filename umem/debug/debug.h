@@ -48,7 +48,7 @@ enum alloc_api {
 	API_UMEM,     /* umem_alloc() */
 	API_NEW,      /* operator new */
 	API_ARRAY,    /* operator new[] */
-	API_RESERVED, /* a reserved object; see reserved.h */
+	API_RESERVED, /* an object of a reserve (umem/malloc/reserve.c) */
 	API_COUNT
 };
 
@@ -169,7 +169,7 @@ void debug_defer_undo(struct umem_cache *cache, void *p);
 void debug_free_deferred(struct umem_cache *cache, void *p);
 
 /*
- * debug_reserve() marks an object from debug_alloc() as reserved: the
+ * debug_reserve() marks an object from debug_alloc() as one of a reserve: the
  * program may not free or change it.  debug_hand_out() is called when it goes
  * to the program; it reports a change, and stores the caller in the bufctl.
  * debug_unreserve() lets the library free it again.

@@ -77,7 +77,8 @@ bulk_put_distinct(
 	return nput;
 }
 
-void
+/* Frees n objects that count.  Messages name the API function api. */
+static void
 bulk_put(umem_cache_t *cache, size_t n, void *const *objects, const char *api)
 {
 	size_t nfreed;
@@ -123,9 +124,12 @@ bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 	return got;
 }
 
-int
-bulk_get_all(
-    umem_cache_t *cache, size_t n, void **objects, int flags, const char *api)
+/*
+ * Gets n objects, which count, or none: one attempt without UMEM_NOFAIL and
+ * umem_setmtbf().  Returns 0 or the error.
+ */
+static int
+bulk_get_all(umem_cache_t *cache, size_t n, void **objects, int flags)
 {
 	int error = cache_count(cache, n, flags);
 	size_t got;
@@ -138,7 +142,7 @@ bulk_get_all(
 		got += reserve_take(cache, n - got, objects + got);
 	if (likely(got == n))
 		return 0;
-	bulk_put(cache, got, objects, api);
+	bulk_put(cache, got, objects, "umem_cache_alloc_bulk");
 	cache_count_off(cache, n - got);
 	alloc_count_failure(cache, cache->bufsize);
 	return ENOMEM;
@@ -151,8 +155,7 @@ umem_cache_alloc_bulk(umem_cache_t *cache, size_t n, void **objects, int flags)
 
 	if (n == 0 || mtbf_must_fail(flags, cache, cache->bufsize))
 		return 0;
-	while ((error = bulk_get_all(
-		    cache, n, objects, flags, "umem_cache_alloc_bulk")) != 0)
+	while ((error = bulk_get_all(cache, n, objects, flags)) != 0)
 		if (!nofail_retry(flags)) {
 			alloc_failed_by(error, cache);
 			return 0;

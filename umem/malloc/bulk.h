@@ -11,15 +11,4 @@
  */
 size_t bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags);
 
-/*
- * Gets n objects, which count, or none: one attempt without UMEM_NOFAIL and
- * umem_setmtbf().  Returns 0 or the error.
- */
-int bulk_get_all(
-    umem_cache_t *cache, size_t n, void **objects, int flags, const char *api);
-
-/* Frees n objects that count.  Messages name the API function api. */
-void bulk_put(
-    umem_cache_t *cache, size_t n, void *const *objects, const char *api);
-
 #endif

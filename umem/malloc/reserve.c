@@ -1,7 +1,7 @@
 /*
  * reserve.c - objects that a cache keeps for requests in need
  *
- * A reserve is an array of constructed objects that are set aside (reserved.h).
+ * A reserve is an array of constructed objects that are set aside.
  * Slabs and magazines do not have them, so no reap and no update takes them
  * away.  A request with UMEM_RESERVE that finds no memory, and for which a
  * reclaim has found none, takes its objects from there.
@@ -14,7 +14,11 @@
  * to requests that may fail.  No free does more than usual: a constructor that
  * the filling needs is called by allocations only.
  *
- * A thread that has read cache->fast just before may still get one object by
+ * In a debugged cache an object of the reserve is like a free one to the
+ * program: a free of it is misuse, and its allocation is recorded when a
+ * request takes it.
+ *
+ * A thread that has read cache->fast_at just before may still get one object by
  * the fast path.  This is harmless: the object was in a magazine.
  *
  * Locking: limit_lock guards the array.  Objects are allocated and freed
@@ -26,7 +30,7 @@
 #include <string.h>
 
 #include "umem/malloc/alloc_inner.h"
-#include "umem/debug/reserved.h"
+#include "umem/debug/debug.h"
 #include "umem/malloc/bulk.h"
 #include "vmem/meta.h"
 
@@ -56,6 +60,15 @@ reserve_set_want_locked(umem_cache_t *cache, size_t n)
 	cache_choose_fast(cache);
 }
 
+/* Calls f for each of n objects of a debugged cache. */
+static void
+tell_debugger(umem_cache_t *cache, void *const *objects, size_t n,
+    void (*f)(struct umem_cache *cache, void *object))
+{
+	for (size_t i = 0; cache->debug != 0 && i < n; i++)
+		f(cache, objects[i]);
+}
+
 /* Objects of bulk_get() for the reserve, as many as it lacks; how many. */
 static size_t
 reserve_put(umem_cache_t *cache, void *const *objects, size_t n)
@@ -63,8 +76,7 @@ reserve_put(umem_cache_t *cache, void *const *objects, size_t n)
 	struct cache_reserve *reserve = &cache->reserve;
 	size_t nmissing;
 
-	if (reserved_is_recorded(cache))
-		reserved_add(cache, objects, n);
+	tell_debugger(cache, objects, n, debug_reserve);
 	lock_take(&limit_lock);
 	nmissing =
 	    reserve_is_short(cache) ? reserve->want - reserve->nready : 0;
@@ -85,8 +97,7 @@ reserve_drop(umem_cache_t *cache, void *const *objects, size_t n)
 {
 	if (n == 0)
 		return;
-	if (reserved_is_recorded(cache))
-		reserved_remove(cache, objects, n);
+	tell_debugger(cache, objects, n, debug_unreserve);
 	cache_put_bulk(cache, objects, n, "umem_cache_set_reserve");
 }
 
@@ -128,8 +139,7 @@ reserve_take(umem_cache_t *cache, size_t n, void **objects)
 	if (__atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED) == 0)
 		return 0;
 	n = reserve_take_out(cache, n, objects);
-	if (reserved_is_recorded(cache))
-		reserved_allocate(cache, objects, n);
+	tell_debugger(cache, objects, n, debug_hand_out);
 	__atomic_add_fetch(&cache->reserve.nused, n, __ATOMIC_RELAXED);
 	return n;
 }

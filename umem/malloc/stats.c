@@ -11,12 +11,12 @@
  *	the sum shows whether a part is missing (stats_unaccounted()).
  *
  * Places
- *	live	Chunks that the program holds, prefill handles included; large
- *		blocks; all that arenas of the program have from the heap.
- *		Objects of a cache with a source are in an arena, and not
- *		counted again.  Objects of a cache that was destroyed too early
- *		stay live.  Chunks and blocks count whole: the library does not
- *		record how much of each the program asked for.
+ *	live	Chunks that the program holds; large blocks; all that arenas of
+ *		the program have from the heap.  Objects of a cache with a
+ *		source are in an arena, and not counted again.  Objects of a
+ *		cache that was destroyed too early stay live.  Chunks and blocks
+ *		count whole: the library does not record how much of each the
+ *		program asked for.
  *	slabs	Free chunks in slabs, the ends of slabs and their colours.
  *		Purged parts of slabs have no memory and count nowhere.
  *	samples	Sampled blocks, which the program holds, too, with their pages.

@@ -127,31 +127,6 @@ plant_objects(void)
 		umem_cache_free(cache, back[i]);
 }
 
-umem_prefill_t *volatile handle;
-
-/*
- * The objects of a handle are lost with it, and so is one that was taken out of
- * it.  Word 1 of a handle is the address of its array.
- */
-static void
-plant_prefilled(void)
-{
-	umem_cache_t *cache = umem_cache_create(
-	    "prefilled", 200, 64, NULL, NULL, NULL, NULL, NULL, 0);
-	umem_prefill_t *lost = umem_cache_prefill(cache, 5, UMEM_DEFAULT);
-	void **array = *((void ***)lost + 1);
-
-	tell("leak", lost);
-	tell("leak", array);
-	for (int i = 0; i < 5; i++)
-		tell("leak", array[i]);
-	handle = umem_cache_prefill(cache, 20, UMEM_DEFAULT);
-	lose(umem_prefill_alloc(handle), 200);
-	array = *((void ***)handle + 1);
-	for (int i = 0; i < 19; i++)
-		tell("kept", array[i]);
-}
-
 struct part {
 	long number;
 	void *piece; /* of its own, while it is constructed */
@@ -246,7 +221,6 @@ plant_all(void)
 	plant_ring();
 	tree(5);
 	plant_objects();
-	plant_prefilled();
 	plant_parts();
 	plant_span();
 }
