@@ -240,7 +240,7 @@ $O/suites.o: $O/suites.c
 $(UNIT_O): override CFLAGS += -Wno-missing-prototypes -Wno-unused-result
 # Calls of these go by tests/unit/hooks.c.
 UNIT_WRAPS := heap_free os_purge os_futex_wait os_page_size os_resident \
-	os_now_ns os_kernel_version magazine_install
+	os_now_ns os_kernel_version os_charges_all magazine_install
 $B/unit: $(UNIT_O) $(INNER_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(UNIT_WRAPS:%=-Wl,--wrap=%) \
 	    $(shell pkg-config --libs check)

@@ -3,7 +3,8 @@
  *
  * One byte for each unit describes a free unit:
  *	STATE_CLEAN	clean: reads as zeros, has no memory
- *	1 .. 126	dirty; the number is the epoch at which it was freed
+ *	1 .. 125	dirty; the number is the epoch at which it was freed
+ *	STATE_AWAY	clean, and not committed
  *	STATE_PURGING	a thread is purging the unit
  *	STATE_WHOLE |	the first unit of a group: the whole group is dirty
  *	    epoch	since that epoch, and its other states are STATE_CLEAN
@@ -43,6 +44,12 @@
  * when the process forks.  The splitting thread stores the first state last: a
  * thread that reads another value there finds the states of its own units.
  *
+ * If the kernel charges all writable memory, a window of WINDOW_UNITS units is
+ * decommitted when the last of them has been purged, and the free end of the
+ * heap is released.  The purging thread first allocates the window from the
+ * arena, so no other thread has a block there.  heap_states_clear() commits the
+ * units of a block that are STATE_AWAY.
+ *
  * The search order of the arena is enough to prefer dirty units to clean ones:
  * instant fit examines the latest freed segments first.  The clean rest of the
  * window is the largest segment and is therefore used last.
@@ -50,6 +57,8 @@
  * Locking: the states are atomic; heap_lock guards the end of their committed
  * table, and a STATE_WHOLE once it is stored.
  */
+#include <errno.h>
+
 #include "vmem/describe.h"
 #include "vmem/account.h"
 #include "vmem/heap_inner.h"
@@ -58,15 +67,14 @@
 #include "vmem/probe.h"
 
 #define EPOCH_SHIFT   27 /* an epoch is 2^27 ns, 134 ms */
-#define EPOCHS        126
+#define EPOCHS        125
 #define STATE_CLEAN   0 /* or allocated */
+#define STATE_AWAY    126
 #define STATE_PURGING 127
 #define STATE_WHOLE   128
 #define GROUP_UNITS   ((size_t)256)
 #define PURGE_UNITS   64 /* most units for one call of os_purge() */
-
-/* The least end of the heap to release if the kernel charges all memory. */
-#define END_LEAST (2 * MIB)
+#define WINDOW_UNITS  ((size_t)32)
 
 /* A thread that waits for a purge looks again after this time. */
 #define PURGE_WAIT_NS 1000000
@@ -119,6 +127,12 @@ unit_index(const void *at)
 	return ((uintptr_t)at - heap_window.base) >> HEAP_UNIT_SHIFT;
 }
 
+static inline char *
+unit_address(size_t i)
+{
+	return (char *)heap_window.base + (i << HEAP_UNIT_SHIFT);
+}
+
 #define ALL_BYTES(x) ((x) * (uint64_t)0x0101010101010101)
 
 static inline uint64_t *
@@ -144,11 +158,30 @@ word_ndirty(uint64_t word)
 	return (unsigned)__builtin_popcountll((low | word) & ALL_BYTES(0x80));
 }
 
-/* Is a state of the word STATE_PURGING? */
+/* Is a state of the word STATE_AWAY or STATE_PURGING? */
 static inline bool
-word_has_purging(uint64_t word)
+word_is_special(uint64_t word)
 {
-	return word_ndirty(word ^ ALL_BYTES(STATE_PURGING)) != 8;
+	return word_ndirty((word | ALL_BYTES(1)) ^ ALL_BYTES(STATE_PURGING)) !=
+	       8;
+}
+
+static inline bool
+is_clean(uint8_t state)
+{
+	return state == STATE_CLEAN || state == STATE_AWAY;
+}
+
+/* Do the states from i on, up to end, begin with a word that is all clean? */
+static inline bool
+is_clean_word(size_t i, size_t end)
+{
+	uint64_t word;
+
+	if (!is_word(i, end))
+		return false;
+	word = __atomic_load_n(word_of(i), __ATOMIC_ACQUIRE);
+	return word == 0 || word == ALL_BYTES(STATE_AWAY);
 }
 
 /*
@@ -160,7 +193,7 @@ word_clear(uint64_t *word, size_t *nwere)
 {
 	uint64_t was = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 
-	if (was != 0 && (word_has_purging(was) ||
+	if (was != 0 && (word_is_special(was) ||
 			    !__atomic_compare_exchange_n(word, &was, 0, false,
 				__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
 		return false;
@@ -193,14 +226,14 @@ purge_await(const uint8_t *state)
 
 /*
  * Clear the state of an allocated unit, and return the earlier state.  It is
- * left alone if that is STATE_PURGING.
+ * left alone if that is STATE_AWAY or STATE_PURGING.
  */
 static uint8_t
 unit_state_clear(uint8_t *state)
 {
 	uint8_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 
-	while (unlikely(was != STATE_CLEAN)) {
+	while (unlikely(!is_clean(was))) {
 		if (was == STATE_PURGING) {
 			was = purge_await(state);
 			if (was == STATE_PURGING)
@@ -281,9 +314,29 @@ groups_clear(size_t i, size_t end)
 }
 
 /*
+ * Commit the units from i on, up to end, that are STATE_AWAY.  Returns their
+ * number, or 0 if there are none or the kernel refuses.
+ */
+static size_t
+units_commit(size_t i, size_t end)
+{
+	size_t n = 0;
+
+	while (i + n < end &&
+	       __atomic_load_n(&states[i + n], __ATOMIC_ACQUIRE) == STATE_AWAY)
+		n++;
+	if (likely(n == 0) || !os_commit(unit_address(i), n << HEAP_UNIT_SHIFT))
+		return 0;
+	for (size_t j = i; j < i + n; j++)
+		__atomic_store_n(&states[j], STATE_CLEAN, __ATOMIC_RELAXED);
+	return n;
+}
+
+/*
  * Clear the states of allocated units from i on, at least up to the end of
  * their group, and add the number of those that were dirty.  Returns the unit
- * behind the last state that is clear, which is i if its purge does not end.
+ * behind the last state that is clear, which is i if its purge does not end or
+ * it cannot be committed.
  */
 static size_t
 units_clear(size_t i, size_t end, size_t *nwere)
@@ -298,17 +351,19 @@ units_clear(size_t i, size_t end, size_t *nwere)
 		group_split(i);
 	}
 	end = heap_min(end, align_down(i, GROUP_UNITS) + GROUP_UNITS);
-	while (i < end)
+	while (i < end) {
 		if (is_word(i, end) && word_clear(word_of(i), nwere)) {
 			i += 8;
-		} else {
-			uint8_t was = unit_state_clear(&states[i]);
-
-			if (unlikely(was == STATE_PURGING))
-				break;
-			*nwere += was != STATE_CLEAN;
-			i++;
+			continue;
 		}
+		uint8_t was = unit_state_clear(&states[i]);
+		size_t n = was == STATE_AWAY ? units_commit(i, end) : 1;
+
+		if (unlikely(n == 0 || was == STATE_PURGING))
+			break;
+		*nwere += !is_clean(was);
+		i += n;
+	}
 	return i;
 }
 
@@ -354,10 +409,10 @@ heap_states_are_clean(uintptr_t from, uintptr_t to)
 	if (i < end && group_is_whole(i))
 		return false;
 	while (i < end)
-		if (is_word(i, end) &&
-		    __atomic_load_n(word_of(i), __ATOMIC_ACQUIRE) == 0)
+		if (is_clean_word(i, end))
 			i += 8;
-		else if (__atomic_load_n(&states[i++], __ATOMIC_ACQUIRE) != 0)
+		else if (!is_clean(
+			     __atomic_load_n(&states[i++], __ATOMIC_ACQUIRE)))
 			return false;
 	return true;
 }
@@ -426,7 +481,7 @@ purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 		uint8_t *state = &states[first + n];
 		uint8_t epoch = __atomic_load_n(state, __ATOMIC_RELAXED);
 
-		if (epoch == STATE_CLEAN || epoch >= STATE_PURGING ||
+		if (epoch == STATE_CLEAN || epoch >= STATE_AWAY ||
 		    !is_old(epoch, now, age) ||
 		    !__atomic_compare_exchange_n(state, &epoch, STATE_PURGING,
 			false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -434,6 +489,64 @@ purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 		was[n] = epoch;
 	}
 	return n;
+}
+
+/*
+ * Purge n units from i on, which are STATE_PURGING.  If the kernel refuses,
+ * their states are the epochs was[] again.
+ */
+static bool
+purge_marked(size_t i, size_t n, const uint8_t *was)
+{
+	bool done = os_purge(unit_address(i), n << HEAP_UNIT_SHIFT);
+
+	__atomic_store_n(&purge_is_stuck, false, __ATOMIC_RELAXED);
+	for (size_t j = 0; j < n; j++)
+		__atomic_store_n(&states[i + j], done ? STATE_CLEAN : was[j],
+		    __ATOMIC_RELEASE);
+	__atomic_add_fetch(&purge_word, 1, __ATOMIC_RELEASE);
+	os_futex_wake(&purge_word, INT32_MAX);
+	if (!done)
+		return false;
+	probe_fire(
+	    umem, purge, (uintptr_t)unit_address(i), n << HEAP_UNIT_SHIFT);
+	__atomic_sub_fetch(&ndirty, n, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Decommit the window from unit i on if all of it is free and clean. */
+static void
+window_decommit(size_t i)
+{
+	char *at = unit_address(i), *end = unit_address(i + WINDOW_UNITS);
+	size_t bytes = WINDOW_UNITS << HEAP_UNIT_SHIFT;
+	int saved = errno;
+
+	if (heap_states_are_clean((uintptr_t)at, (uintptr_t)end) &&
+	    vmem_xalloc(heap_arena, bytes, HEAP_UNIT, 0, 0, at, end,
+		VM_NOSLEEP) != NULL) {
+		if (i + WINDOW_UNITS <= heap_committed() >> HEAP_UNIT_SHIFT &&
+		    heap_states_are_clean((uintptr_t)at, (uintptr_t)end) &&
+		    os_decommit(at, bytes)) {
+			os_huge(at, bytes, false);
+			os_name(at, bytes, "umem heap");
+			marked_raise(i + WINDOW_UNITS);
+			for (size_t j = 0; j < WINDOW_UNITS; j += 8)
+				__atomic_store_n(word_of(i + j),
+				    ALL_BYTES(STATE_AWAY), __ATOMIC_RELAXED);
+		}
+		vmem_xfree(heap_arena, at, bytes);
+	}
+	errno = saved;
+}
+
+/* Decommit the free and clean windows that contain one of n units from i on. */
+static void
+windows_decommit(size_t i, size_t n)
+{
+	for (size_t w = align_down(i, WINDOW_UNITS); w < i + n;
+	     w += WINDOW_UNITS)
+		window_decommit(w);
 }
 
 size_t
@@ -445,6 +558,7 @@ heap_purge(uint64_t age_ns, size_t limit)
 	unsigned age = epochs < EPOCHS / 2 ? (unsigned)epochs : EPOCHS / 2;
 	uint8_t was[PURGE_UNITS];
 	size_t purged = 0, single = 0;
+	bool charges_all = false;
 
 	/* Otherwise each range would be marked and restored in vain. */
 	if (!os_may_purge())
@@ -454,8 +568,7 @@ heap_purge(uint64_t age_ns, size_t limit)
 		    i < single ? 1 : (limit - purged) >> HEAP_UNIT_SHIFT;
 
 		/* Skip eight units at once if all are clean or in use. */
-		if (is_word(i, end) &&
-		    __atomic_load_n(word_of(i), __ATOMIC_RELAXED) == 0) {
+		if (is_clean_word(i, end)) {
 			i += 7;
 			continue;
 		}
@@ -463,20 +576,11 @@ heap_purge(uint64_t age_ns, size_t limit)
 		    i, most < end - i ? i + most : end, now, age, was);
 		if (n == 0)
 			continue;
-		bool done =
-		    os_purge((char *)heap_window.base + (i << HEAP_UNIT_SHIFT),
-			n << HEAP_UNIT_SHIFT);
-		__atomic_store_n(&purge_is_stuck, false, __ATOMIC_RELAXED);
-		for (size_t j = 0; j < n; j++)
-			__atomic_store_n(&states[i + j],
-			    done ? STATE_CLEAN : was[j], __ATOMIC_RELEASE);
-		__atomic_add_fetch(&purge_word, 1, __ATOMIC_RELEASE);
-		os_futex_wake(&purge_word, INT32_MAX);
-		if (done) {
-			probe_fire(umem, purge,
-			    heap_window.base + (i << HEAP_UNIT_SHIFT),
-			    n << HEAP_UNIT_SHIFT);
-			__atomic_sub_fetch(&ndirty, n, __ATOMIC_RELAXED);
+		if (purge_marked(i, n, was)) {
+			if (purged == 0)
+				charges_all = os_charges_all();
+			if (unlikely(charges_all))
+				windows_decommit(i, n);
 			purged += n << HEAP_UNIT_SHIFT;
 		} else if (!os_may_purge()) {
 			break;
@@ -491,8 +595,8 @@ heap_purge(uint64_t age_ns, size_t limit)
 		heap_forbid_huge();
 	if (unlikely(heap_reserve_ahead != 0) && (purged != 0 || age_ns == 0))
 		heap_end_release(heap_reserve_ahead);
-	else if (purged != 0 && os_charges_all())
-		heap_end_release(END_LEAST);
+	else if (charges_all)
+		heap_end_release(WINDOW_UNITS << HEAP_UNIT_SHIFT);
 	return purged;
 }
 
@@ -529,7 +633,7 @@ heap_states_after_fork(void)
 			i += GROUP_UNITS - 1;
 			continue;
 		}
-		if (is_word(i, end) && !word_has_purging(*word_of(i))) {
+		if (is_word(i, end) && !word_is_special(*word_of(i))) {
 			n += word_ndirty(*word_of(i));
 			i += 7;
 			continue;
@@ -540,10 +644,9 @@ heap_states_after_fork(void)
 		 * has forked.
 		 */
 		if (states[i] == STATE_PURGING &&
-		    !os_is_taking_from(
-			(void *)(heap_window.base + (i << HEAP_UNIT_SHIFT))))
+		    !os_is_taking_from(unit_address(i)))
 			states[i] = epoch;
-		n += states[i] != STATE_CLEAN;
+		n += !is_clean(states[i]);
 	}
 	ndirty = n;
 }

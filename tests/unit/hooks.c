@@ -12,6 +12,7 @@ void (*hook_os_purge)(void *at, size_t bytes);
 void (*hook_os_futex_wait)(const uint32_t *word);
 void (*hook_magazine_install)(void);
 uint64_t hook_now_ns;
+bool hook_charges_all;
 uint32_t hook_kernel_version;
 size_t hook_page_size;
 void *hook_taken;
@@ -19,6 +20,7 @@ void *hook_taken;
 void __real_heap_free(void *at, size_t bytes);
 bool __real_os_purge(void *at, size_t bytes);
 uint64_t __real_os_now_ns(void);
+bool __real_os_charges_all(void);
 uint32_t __real_os_kernel_version(void);
 size_t __real_os_page_size(void);
 bool __real_os_resident(void *at, size_t bytes, unsigned char *pages);
@@ -45,6 +47,12 @@ uint64_t
 __wrap_os_now_ns(void)
 {
 	return hook_now_ns != 0 ? hook_now_ns : __real_os_now_ns();
+}
+
+bool
+__wrap_os_charges_all(void)
+{
+	return hook_charges_all || __real_os_charges_all();
 }
 
 uint32_t

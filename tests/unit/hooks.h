@@ -25,6 +25,9 @@ extern void (*hook_magazine_install)(void);
 /* The result of os_now_ns(); 0 means the kernel's clock. */
 extern uint64_t hook_now_ns;
 
+/* os_charges_all() returns true, whatever the kernel's mode is. */
+extern bool hook_charges_all;
+
 /* The result of os_kernel_version(); 0 means the kernel's. */
 extern uint32_t hook_kernel_version;
 

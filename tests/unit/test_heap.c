@@ -728,10 +728,12 @@ START_TEST(purges_and_allocations_do_not_meet)
 	 */
 	fill_committed();
 	bool zeroed;
-	size_t bytes = _i == 0 ? 1024 * UNIT : 8192 * UNIT;
+	bool large = _i % 2 == 1;
+	size_t bytes = large ? 8192 * UNIT : 1024 * UNIT;
 	char *room = heap_alloc(bytes, UNIT, &zeroed);
 	heap_free(room, bytes);
-	stride = _i == 0 ? 1 : 64 * UNIT;
+	stride = large ? 64 * UNIT : 1;
+	hook_charges_all = _i >= 2;
 	for (uintptr_t i = 0; i < 3; i++)
 		pthread_create(&thread[i], NULL, churn, (void *)i);
 	pthread_create(&thread[3], NULL, purge_always, NULL);
@@ -746,6 +748,77 @@ START_TEST(purges_and_allocations_do_not_meet)
 	ck_assert_uint_le(dirty, heap_committed());
 	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), dirty);
 	ck_assert_uint_eq(heap_dirty(), 0);
+}
+END_TEST
+
+/* Stores the flags that the kernel shows for the mapping at an address. */
+static void
+vm_flags(const void *at, char *flags, size_t room)
+{
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	bool here = false;
+	char line[512];
+	uintptr_t from, to;
+
+	flags[0] = '\0';
+	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = from <= (uintptr_t)at && (uintptr_t)at < to;
+		else if (here && strncmp(line, "VmFlags:", 8) == 0)
+			snprintf(flags, room, "%.200s", line);
+	}
+	if (maps != NULL)
+		fclose(maps);
+}
+
+static bool
+is_writable(const void *at)
+{
+	char flags[256];
+
+	vm_flags(at, flags, sizeof(flags));
+	return strstr(flags, " wr ") != NULL;
+}
+
+/* Returns the number of writable units. */
+static unsigned
+count_writable(const char *at, size_t nunits)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < nunits; i++)
+		n += is_writable(at + i * UNIT);
+	return n;
+}
+
+START_TEST(free_windows_are_not_charged_and_may_be_refused)
+{
+	bool zeroed, grow = _i == 1;
+	char *low = heap_alloc(130 * UNIT, UNIT, &zeroed);
+	char *at = low + UNIT;
+
+	ck_assert_ptr_nonnull(low);
+	ck_assert_ptr_nonnull(heap_alloc(UNIT, UNIT, &zeroed));
+	memset(low, 1, 130 * UNIT);
+	hook_charges_all = true;
+	ck_assert(heap_shrink(low, 130 * UNIT, UNIT));
+	ck_assert_uint_eq(heap_purge(0, SIZE_MAX), 129 * UNIT);
+	ck_assert_uint_le(count_writable(at, 129), 129 - 3 * 32);
+	ck_assert_uint_eq(heap_dirty(), 0);
+	os_fail_nth(1, 1u << 20);
+	if (grow)
+		ck_assert(!heap_grow(low, UNIT, 130 * UNIT, &zeroed));
+	else
+		ck_assert_ptr_null(heap_alloc(129 * UNIT, UNIT, &zeroed));
+	os_fail_nth(0, 0);
+	if (grow)
+		ck_assert(heap_grow(low, UNIT, 130 * UNIT, &zeroed));
+	else
+		ck_assert_ptr_eq(heap_alloc(129 * UNIT, UNIT, &zeroed), at);
+	ck_assert_uint_eq(count_writable(at, 129), 129);
+	ck_assert(is_zero(at, 129 * UNIT));
+	memset(at, 1, 129 * UNIT);
+	ck_assert_int_eq(low[0], 1);
 }
 END_TEST
 
@@ -896,26 +969,6 @@ START_TEST(under_rlimit_as_memory_ends_and_comes_back)
 #endif
 }
 END_TEST
-
-/* Stores the flags that the kernel shows for the mapping at an address. */
-static void
-vm_flags(const void *at, char *flags, size_t room)
-{
-	FILE *maps = fopen("/proc/self/smaps", "r");
-	bool here = false;
-	char line[512];
-	uintptr_t from, to;
-
-	flags[0] = '\0';
-	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			here = from <= (uintptr_t)at && (uintptr_t)at < to;
-		else if (here && strncmp(line, "VmFlags:", 8) == 0)
-			snprintf(flags, room, "%.200s", line);
-	}
-	if (maps != NULL)
-		fclose(maps);
-}
 
 static bool
 is_huge(const void *at)
@@ -1081,7 +1134,9 @@ heap_suite(void)
 #endif
 	tcase_add_test(
 	    tcase, a_large_dirty_block_is_allocated_and_purged_in_parts);
-	tcase_add_loop_test(tcase, purges_and_allocations_do_not_meet, 0, 2);
+	tcase_add_loop_test(tcase, purges_and_allocations_do_not_meet, 0, 4);
+	tcase_add_loop_test(
+	    tcase, free_windows_are_not_charged_and_may_be_refused, 0, 2);
 	tcase_add_loop_test(tcase, a_span_is_had_only_after_its_purge, 0, 2);
 	tcase_add_test(tcase, committed_grows_only_with_need);
 	tcase_add_test(tcase, what_cannot_be_had_is_null);
