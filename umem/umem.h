@@ -389,18 +389,27 @@ void umem_setmtbf(uint32_t mtbf);
  *		sampling.  The cost of UMEM_SAMPLE_DEFAULT is hardly noticeable;
  *		with 1, every block is a sample
  *
- * A sample is a block of malloc(), umem_alloc() or a related function.  The
- * library keeps its stack, time and thread until the block is freed, for umem
- * samples and umem leaks; see umem(1).  One sample in 32, if it is smaller than
- * 60 KiB, ends at a guard page, and the library unmaps its pages when it is
- * freed.  Therefore an access past its end or after the free faults.  The
- * library reports a second free of such a block with the stacks of its
- * allocation and of its first free.
+ * A sample is a block of malloc(), umem_alloc() or a related function, or an
+ * object of a cache.  The library keeps its stack, time and thread until the
+ * block is freed, for umem samples and umem leaks; see umem(1).  One sample in
+ * 32, if it is smaller than 60 KiB, ends at a guard page, and the library
+ * unmaps its pages when it is freed.  Therefore an access past its end or after
+ * the free faults.  The library reports a second free of such a block with the
+ * stacks of its allocation and of its first free.
  *
- * Objects of caches are not sampled.  Existing samples remain samples until
- * they are freed; a large block that realloc() enlarges is counted like a new
- * one.  Each thread applies a new interval at the latest after 256 KiB of
- * allocations.  Returns 0, or -1 with errno set:
+ * A sampled object is constructed when it is allocated, and destructed when it
+ * is freed; if the constructor refuses, the request gets an object that is no
+ * sample.  A cache applies that sampling was turned on or off when a call next
+ * leaves the fast path, at the latest when a CPU has no free object of it.  Not
+ * sampled are objects of a source, of import caches and of caches with
+ * UMC_TYPESAFE_BY_RCU, because a sample has memory of its own in the heap,
+ * which is released when it is freed, and objects of a cache from its first
+ * umem_cache_free_rcu() on.
+ *
+ * Existing samples remain samples until they are freed; a large block that
+ * realloc() enlarges is counted like a new one.  Each thread applies a new
+ * interval at the latest after 256 KiB of allocations.  Returns 0, or -1 with
+ * errno set:
  *	ENOTSUP	every block is already checked by UMEM_DEBUG, by
  *		UMEM_OPTIONS=hardened, or by a memory checker
  *	EAGAIN	there is no memory for the data of the library itself

@@ -177,6 +177,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(SAMPLING_COUNTED_END, sampling, sampling, counted_end)               \
 	M(SAMPLING_CHOSEN, sampling, sampling, chosen)                         \
 	M(SAMPLE_BLOCK, sample, sample, block)                                 \
+	M(SAMPLE_CACHE, sample, sample, cache)                                 \
 	M(SAMPLE_SPAN, sample, sample, span)                                   \
 	M(SAMPLE_SIZE, sample, sample, size)                                   \
 	M(SAMPLE_COUNTED, sample, sample, counted)                             \

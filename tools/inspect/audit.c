@@ -146,6 +146,7 @@ audit_of_sample(const struct sample *s)
 {
 	return (struct audit){.at = s->record,
 	    .addr = s->at,
+	    .cache = s->cache,
 	    .size = s->size,
 	    .depth = s->depth,
 	    .timestamp = s->time,

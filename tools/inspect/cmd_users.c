@@ -15,7 +15,7 @@
 #include "tools/inspect/users.h"
 #include "umem/umem.h"
 
-/* Names for samples and large blocks, which belong to no cache. */
+/* Names for sampled and large blocks, which belong to no cache. */
 #define SAMPLES "umem_sample"
 #define LARGE   "umem_oversize"
 
@@ -75,7 +75,9 @@ count_users(struct sites *sites, const struct users_options *options)
 	}
 	for (size_t i = 0; i < model->nlarges; i++) {
 		const struct large *large = &model->larges[i];
-		const char *name = large->sample != NULL ? SAMPLES : LARGE;
+		const char *name = large->cache != NULL    ? large->cache->name
+				   : large->sample != NULL ? SAMPLES
+							   : LARGE;
 
 		if (!large->waits && is_named(options, name))
 			sites_add_buffer(sites, NULL, large, 0, 0);

@@ -351,10 +351,12 @@ mark_waiting(struct model *model)
 		const struct cache *c;
 		struct place place;
 
-		if (!model_find(model, model->waiting[i].at, &place) ||
-		    place.slab == NULL)
+		if (!model_find(model, model->waiting[i].at, &place))
 			continue;
-		c = &model->caches[place.slab->cache];
+		c = place.slab != NULL ? &model->caches[place.slab->cache]
+				       : place.large->cache;
+		if (c == NULL)
+			continue;
 		if (layout_get(model->layout, c->record, L_CACHE_DESTRUCT) != 0)
 			mark_memory(model, place.start, c->bufsize & ~7ull);
 	}

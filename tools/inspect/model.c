@@ -312,7 +312,7 @@ class_bytes(struct model *model, uint64_t size)
 static uint64_t
 usable_bytes(struct model *model, const struct sample *s, uint64_t most)
 {
-	uint64_t bytes = class_bytes(model, s->size);
+	uint64_t bytes = s->cache != 0 ? s->size : class_bytes(model, s->size);
 
 	return bytes != 0 && bytes < most ? bytes : most;
 }
@@ -334,6 +334,7 @@ take_sample(struct model *model, size_t unit, uint64_t bytes, uint32_t index)
 	large->at = s->at;
 	large->bytes = usable_bytes(model, s, span + bytes - s->at);
 	large->size = s->size;
+	large->cache = s->cache != 0 ? cache_at(model, s->cache) : NULL;
 	large->is_ended = !s->counted_now;
 	if (s->counted_now)
 		large->sample = s;

@@ -58,8 +58,9 @@ struct slab {
 /* A sampled block; see umem/malloc/sample.h. */
 struct sample {
 	uint64_t record;
-	uint64_t at;   /* of the block */
-	uint64_t span; /* unit in which it starts */
+	uint64_t at;    /* of the block */
+	uint64_t cache; /* whose object it is; 0: it is a block */
+	uint64_t span;  /* unit in which it starts */
 	uint64_t size;
 	uint64_t counted; /* size when it was taken */
 	uint64_t mean;
@@ -79,6 +80,7 @@ struct large {
 	uint64_t bytes; /* usable */
 	uint64_t size;  /* of a sample: requested bytes; else bytes */
 	const struct sample *sample; /* or NULL */
+	const struct cache *cache;   /* of a sampled object; or NULL */
 	bool is_ended; /* it was a sample until the samples were halved */
 	bool waits;    /* freed, waits for a grace period */
 	bool marked;

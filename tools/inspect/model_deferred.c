@@ -133,15 +133,19 @@ resource_waits(struct model *model, struct cache *c, uint64_t resource)
 	model_add_resource(model, resource);
 }
 
+/* An object of a cache waits: a chunk, or a sample. */
 static void
-chunk_waits(struct model *model, uint64_t at)
+object_waits(struct model *model, uint64_t at)
 {
 	struct place place;
 	struct cache *c;
 
-	if (!model_find(model, at, &place) || place.slab == NULL ||
-	    place.between || place.start != at ||
-	    !bit_get(place.slab->live, place.chunk))
+	if (!model_find(model, at, &place) || place.between ||
+	    place.start != at)
+		return;
+	if (place.large != NULL)
+		place.large->waits = true;
+	if (place.slab == NULL || !bit_get(place.slab->live, place.chunk))
 		return;
 	c = &model->caches[place.slab->cache];
 	bit_clear(place.slab->live, place.chunk);
@@ -163,7 +167,7 @@ round_waits(struct model *model, void *arg, uint64_t object)
 	if (layer->import != NULL)
 		resource_waits(model, layer->import, object);
 	else if (layer->cache != 0)
-		chunk_waits(model, object);
+		object_waits(model, object);
 	else if (!layer->foreign)
 		bytes = block_waits(model, object);
 	layer->nwaiting++;

@@ -47,6 +47,7 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 		return;
 	*s = (struct sample){.record = record,
 	    .at = sample_get(model, r, L_SAMPLE_BLOCK),
+	    .cache = sample_get(model, r, L_SAMPLE_CACHE),
 	    .span = sample_get(model, r, L_SAMPLE_SPAN),
 	    .size = sample_get(model, r, L_SAMPLE_SIZE),
 	    .counted = sample_get(model, r, L_SAMPLE_COUNTED),

@@ -10,7 +10,8 @@
  * Estimates
  *	Only samples have stacks in a process that samples.  A sample stands for
  *	sample_weight() blocks, itself included.  The other blocks of its size
- *	class are also here, without a stack.  Both are of one bucket.  To count
+ *	class, or objects of its cache, are also here, without a stack.  Both
+ *	are of one bucket.  To count
  *	no block twice, the blocks without a stack are given to the call sites
  *	of their bucket, in the ratio of the weights.  If the weights stand for
  *	more blocks than there are, or for fewer within twice the standard
@@ -77,8 +78,9 @@ static unsigned
 bucket_of(const struct model *model, const struct site_block *b)
 {
 	uint64_t unit = layout_value(model->layout, L_HEAP_UNIT);
-	const struct cache *best =
-	    b->sampled ? cache_of_size(model, b->bytes) : b->cache;
+	const struct cache *best = b->sampled && b->cache == NULL
+				       ? cache_of_size(model, b->bytes)
+				       : b->cache;
 
 	if (best != NULL)
 		return (unsigned)(best - model->caches);
@@ -186,7 +188,7 @@ sites_add_buffer(struct sites *sites, const struct slab *slab,
 	struct audit audit;
 
 	assert((slab != NULL) != (large != NULL));
-	b.cache = slab != NULL ? &model->caches[slab->cache] : NULL;
+	b.cache = slab != NULL ? &model->caches[slab->cache] : large->cache;
 	b.at = slab != NULL ? slab_chunk_at(model, slab, i) : large->at;
 	b.bytes = slab != NULL ? b.cache->bufsize : large->size;
 	if (has_stack(model, slab, large, i, &audit)) {
@@ -198,7 +200,7 @@ sites_add_buffer(struct sites *sites, const struct slab *slab,
 		if (b.sampled)
 			b.weight = sample_weight(large->sample);
 	} else {
-		if (large != NULL && large->is_ended)
+		if (large != NULL && large->is_ended && b.cache == NULL)
 			b.cache = cache_of_size(model, b.bytes);
 		if (sites->are_leaks)
 			b.class = site_class_of(model, b.at);

@@ -14,7 +14,8 @@ struct site_block {
 	uint64_t n;    /* blocks like this one, which are counted at once */
 	uint64_t held; /* bytes of other blocks that are lost with it */
 	uint64_t time; /* of the allocation, in ns; 0: not known */
-	const struct cache *cache; /* NULL: a large block or a sample */
+	/* NULL: a large block, or a sample that is no object of a cache */
+	const struct cache *cache;
 	const uint64_t *stack;
 	unsigned depth;    /* of the stack; 0: no stack is known */
 	const char *class; /* of an object without a stack; or NULL */

@@ -94,9 +94,10 @@ order_by_size(const void *a, const void *b)
 }
 
 /*
- * Estimates, from live samples, the share of the blocks in size classes that
- * no request asked for: each sample stands for blocks of the smallest class in
- * which its size fits.  Returns false if there are few samples.
+ * Estimates, from live samples of blocks, the share of the blocks in size
+ * classes that no request asked for: each sample stands for blocks of the
+ * smallest class in which its size fits.  Returns false if there are few
+ * samples.
  */
 static bool
 rounding_share(struct reading *r, double *share)
@@ -118,6 +119,8 @@ rounding_share(struct reading *r, double *share)
 		if (s->record == 0 || !s->live)
 			continue;
 		u->nsamples++;
+		if (s->cache != 0)
+			continue;
 		while (j < n && class[j]->bufsize < s->size)
 			j++;
 		if (j == n)

@@ -80,6 +80,8 @@ json_sample(struct model *model, const struct sample *s, uint64_t at)
 	json_bool("guarded", s->guarded);
 	json_address("buffer", s->at);
 	json_number("size", s->size);
+	if (s->cache != 0)
+		json_text("cache", audit_cache_name(model, &allocated));
 	json_open("allocated", '{');
 	audit_json(model, &allocated);
 	json_close();
@@ -107,12 +109,15 @@ whatis_say_sample(struct model *model, uint64_t at, bool stack)
 		printf("%lx is %lx+0x%lx, ", at, s->at, at - s->at);
 	else
 		printf("%lx is %lx-0x%lx, ", at, s->at, s->at - at);
-	printf("%s %s sample of %lu bytes (%lx)%s%s\n", where_text(s, at),
+	allocated = audit_of_sample(s);
+	printf("%s %s sample of %lu bytes (%lx)%s%s%s\n", where_text(s, at),
 	    s->live ? "an allocated" : "a freed", s->size, s->record,
+	    s->cache == 0
+		? ""
+		: xprint(", of cache %s", audit_cache_name(model, &allocated)),
 	    s->guarded ? ", between guards" : "", state_text(model, s));
 	if (!stack)
 		return true;
-	allocated = audit_of_sample(s);
 	audit_print_transaction(model, "allocated", &allocated);
 	if (!s->live) {
 		freed = audit_of_free(s);

@@ -357,7 +357,8 @@ alloc_missed(struct umem_cache *cache, unsigned *work)
 void
 cache_choose_fast(struct umem_cache *cache)
 {
-	bool closed = cache->limit.counts || reserve_is_short(cache);
+	bool closed =
+	    cache->limit.counts || reserve_is_short(cache) || cache->is_sampled;
 
 	__atomic_store_n(&cache->fast_at, closed ? 0 : cache_header_at(cache),
 	    __ATOMIC_RELAXED);
@@ -852,5 +853,6 @@ cache_live(struct umem_cache *cache)
 
 	cached += __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
 	cached += cache_deferral.waiting(cache);
+	used += __atomic_load_n(&cache->nsamples, __ATOMIC_RELAXED);
 	return used > cached ? used - cached : 0;
 }

@@ -28,10 +28,15 @@ struct umem_cache {
 	uintptr_t fast_at;
 	bool has_magazines; /* [I] */
 	bool destroyed;     /* by the program, while objects were in use */
-	unsigned class;     /* [I] size class; 0: none */
-	unsigned flags;     /* [I] UMC_* */
-	unsigned debug;     /* [I] UMF_*; see debug.h */
-	bool calls_out;     /* [I] releasing a slab calls the program */
+	/* [a] Objects may be samples; see umem/malloc/sample_object.c. */
+	bool may_be_sampled;
+	/* [a] The fast paths are closed because objects may be samples. */
+	bool is_sampled;
+	uint32_t nsamples; /* [a] objects that are samples; no slab has them */
+	unsigned class;    /* [I] size class; 0: none */
+	unsigned flags;    /* [I] UMC_* */
+	unsigned debug;    /* [I] UMF_*; see debug.h */
+	bool calls_out;    /* [I] releasing a slab calls the program */
 	/* [I] The source of an import cache, which has no slabs; or NULL. */
 	struct import *import;
 	bool tagged;       /* [I] a struct buftag follows each buffer */
@@ -185,8 +190,9 @@ void cache_tell_free(struct umem_cache *cache, void *object);
 /*
  * Selects the header that the fast paths use.  That is the header of the
  * cache's magazines; or header 0, which refuses, if the cache counts objects in
- * use (limit.c), or if its reserve lacks objects (reserve.c).  Called at the
- * start, and then with limit_lock held.
+ * use (limit.c), if its reserve lacks objects (reserve.c), or if its objects
+ * may be samples (sample_object.c).  Called at the start, and then with
+ * limit_lock held.
  */
 void cache_choose_fast(struct umem_cache *cache);
 
@@ -330,9 +336,9 @@ void *cache_take_idle(struct umem_cache *cache);
 void cache_flush(struct umem_cache *cache, struct magazine *chain);
 
 /*
- * Number of objects that the program holds: taken from slabs, not in a
- * magazine, in the quarantine or in the reserve, and not waiting for a grace
- * period.
+ * Number of objects that the program holds: samples, and those taken from slabs
+ * that are not in a magazine, in the quarantine or in the reserve, and do not
+ * wait for a grace period.
  */
 size_t cache_live(struct umem_cache *cache);
 

@@ -95,6 +95,15 @@ want_retire(struct slab_store *store)
 		hook(cache_of(store));
 }
 
+/* May objects of the cache be samples?  See sample_object.c. */
+static bool
+objects_may_be_samples(const struct umem_cache *cache)
+{
+	return cache->class == 0 && cache->slabs.source == NULL &&
+	       cache->import == NULL && !cache->slabs.is_type_stable &&
+	       cache->debug == 0 && !cache->slabs.is_annotated;
+}
+
 /*
  * Sets up the members that every cache has.  Returns false if there is no
  * memory.
@@ -123,6 +132,7 @@ cache_set_up(struct umem_cache *cache, const char *name,
 	cache->slabs.is_type_stable = (cache->flags & UMC_TYPESAFE_BY_RCU) != 0;
 	cache->slabs.want_retire = want_retire;
 	cache->slabs.is_annotated = is_watched(cache);
+	cache->may_be_sampled = objects_may_be_samples(cache);
 	cache->slabs.has_guard_pages = (cache->debug & UMF_FIREWALL) != 0;
 	/*
 	 * A type-stable cache ends slabs only in slab_end_retired(), outside of
@@ -522,7 +532,7 @@ umem_cache_destroy(umem_cache_t *cache)
 	nsourced_add(cache, (size_t)-1);
 	drained = cache_drain(cache);
 	cache_close_gate(cache);
-	ended = slab_store_end(&cache->slabs);
+	ended = cache->nsamples == 0 && slab_store_end(&cache->slabs);
 	cache_open_gate(cache);
 	if (cache->import != NULL) {
 		import_reap(cache);

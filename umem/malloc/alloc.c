@@ -282,7 +282,7 @@ alloc_counted(size_t size)
 static noinline void *
 alloc_sample_if_due(size_t size, size_t align, bool *zeroed)
 {
-	return sample_count_block(size) ? sample_take(size, align, zeroed)
+	return sample_count_block(size) ? sample_take(size, align, NULL, zeroed)
 					: NULL;
 }
 
@@ -307,7 +307,7 @@ alloc_sample_instead(void *object, unsigned class, size_t size, size_t align)
 	void *p = NULL;
 
 	if (sample_count_marked(size, size_classes.bytes[class]))
-		p = sample_take(size, align, &zeroed);
+		p = sample_take(size, align, NULL, &zeroed);
 	if (p == NULL)
 		return object;
 	alloc_free(object);
@@ -624,6 +624,8 @@ alloc_block_class(const void *p, size_t *bytes, const char *api)
 		*bytes = page_map_large_bytes(owner);
 		if (likely(index == 0))
 			return PAGE_MAP_LARGE;
+		if (unlikely(sample_cache(index) != NULL))
+			misuse(api, p, "object of a cache, not a block");
 		*bytes = sample_usable(index, api);
 		return CLASS_SAMPLE;
 	}
@@ -733,7 +735,8 @@ has_no_usable_bytes(const void *p)
 		return false;
 	class = class_of_start(p);
 	index = class == PAGE_MAP_LARGE ? alloc_sample_index(p) : 0;
-	return class == 0 || (index != 0 && !sample_is_live(index));
+	return class == 0 || (index != 0 && (!sample_is_live(index) ||
+						sample_cache(index) != NULL));
 }
 
 size_t

@@ -4,6 +4,7 @@
 #include "umem/malloc/alloc_inner.h"
 #include "umem/cache/cache.h"
 #include "umem/malloc/nofail.h"
+#include "umem/malloc/sample_object.h"
 #include "umem/upkeep/update.h"
 
 static uint64_t
@@ -69,9 +70,18 @@ alloc_failed_by(int error, umem_cache_t *cache)
 	return NULL;
 }
 
+/* Are the fast paths closed only because objects are counted as samples? */
+static inline bool
+is_closed_for_samples(const umem_cache_t *cache)
+{
+	return cache_is_sampled(cache) && likely(!cache->limit.counts) &&
+	       likely(!reserve_is_short(cache)) &&
+	       likely(alloc_fast.units != 0);
+}
+
 /* Out of line, so that the fast path saves no register. */
 static noinline void *
-object_alloc_slow(umem_cache_t *cache, int flags)
+object_alloc_missed(umem_cache_t *cache, int flags)
 {
 	/*
 	 * For a cache with a source, pass 0, so that reclaim tries in any case:
@@ -99,7 +109,20 @@ object_alloc_slow(umem_cache_t *cache, int flags)
 	}
 	if (unlikely(cache->slabs.is_annotated))
 		cache_tell_alloc(cache, object);
-	return object;
+	return sample_object_instead(cache, object);
+}
+
+/* Tries the section if the fast path has skipped it only because of samples. */
+static noinline void *
+object_alloc_slow(umem_cache_t *cache, int flags)
+{
+	void *object;
+
+	if (is_closed_for_samples(cache) &&
+	    likely(rseq_pop(&alloc_fast.place, cache_header_at(cache),
+		       &object) == RSEQ_OK))
+		return sample_object_instead(cache, object);
+	return object_alloc_missed(cache, flags);
 }
 
 public void *
@@ -123,7 +146,12 @@ object_free_slow(umem_cache_t *cache, void *object)
 {
 	unsigned work = 0;
 
-	if (object == NULL)
+	if (object == NULL ||
+	    sample_object_free(cache, object, "umem_cache_free"))
+		return;
+	if (is_closed_for_samples(cache) &&
+	    likely(rseq_push(&alloc_fast.place, cache_header_at(cache),
+		       object) == RSEQ_OK))
 		return;
 	if (unlikely(cache->slabs.is_annotated))
 		cache_tell_free(cache, object);

@@ -23,7 +23,7 @@
 #include "umem/cache/cache.h"
 #include "umem/base/checker.h"
 #include "umem/malloc/nofail.h"
-#include "umem/malloc/sample.h"
+#include "umem/malloc/sample_object.h"
 #include "umem/upkeep/update.h"
 
 /* Gets n objects of this CPU's loaded magazine by one section, or none. */
@@ -77,12 +77,29 @@ bulk_put_distinct(
 	return nput;
 }
 
+/* Frees the samples among n objects, and each of the others by a call. */
+static void
+bulk_put_sampled(
+    umem_cache_t *cache, size_t n, void *const *objects, const char *api)
+{
+	size_t nfreed = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!sample_object_free(cache, objects[i], api))
+			nfreed += cache_put_bulk(cache, objects + i, 1, api);
+	cache_count_off(cache, nfreed);
+}
+
 /* Frees n objects that count.  Messages name the API function api. */
 static void
 bulk_put(umem_cache_t *cache, size_t n, void *const *objects, const char *api)
 {
 	size_t nfreed;
 
+	if (unlikely(cache_is_sampled(cache))) {
+		bulk_put_sampled(cache, n, objects, api);
+		return;
+	}
 	/* A section pushes one object at least: rseq.h. */
 	if (n == 0)
 		return;
@@ -124,6 +141,14 @@ bulk_get(umem_cache_t *cache, size_t n, void **objects, int flags)
 	return got;
 }
 
+/* Counts n objects for samples; some may be replaced by samples. */
+static void
+bulk_sample(umem_cache_t *cache, size_t n, void **objects)
+{
+	for (size_t i = 0; i < n; i++)
+		objects[i] = sample_object_instead(cache, objects[i]);
+}
+
 /*
  * Gets n objects, which count, or none: one attempt without UMEM_NOFAIL and
  * umem_setmtbf().  Returns 0 or the error.
@@ -140,8 +165,11 @@ bulk_get_all(umem_cache_t *cache, size_t n, void **objects, int flags)
 	umem_assert(got <= n);
 	if (unlikely(got < n) && (flags & UMEM_RESERVE) != 0)
 		got += reserve_take(cache, n - got, objects + got);
-	if (likely(got == n))
+	if (likely(got == n)) {
+		if (unlikely(sample_is_on()))
+			bulk_sample(cache, n, objects);
 		return 0;
+	}
 	bulk_put(cache, got, objects, "umem_cache_alloc_bulk");
 	cache_count_off(cache, n - got);
 	alloc_count_failure(cache, cache->bufsize);

@@ -46,9 +46,9 @@
  *	sample keeps the size with which it was counted, and stands for as many
  *	blocks as before, of its present size.  So each estimate is right on
  *	average.
- *	    Objects of caches are not sampled, because they are constructed and
- *	belong to slabs.  Nothing is sampled when every block is checked: by
- *	UMEM_DEBUG, UMEM_OPTIONS=hardened, or a checker such as valgrind.
+ *	    An object of a cache may be a sample, too (sample_object.c).
+ *	Nothing is sampled when every block is checked: by UMEM_DEBUG,
+ *	UMEM_OPTIONS=hardened, or a checker such as valgrind.
  *
  * Too many samples
  *	When SAMPLES_MOST samples are live, the mean is doubled, and about every
@@ -128,6 +128,7 @@
 #include "umem/debug/debug.h"
 #include "umem/base/ready.h"
 #include "umem/base/large.h"
+#include "umem/cache/cache.h"
 #include "umem/cache/misuse.h"
 #include "umem/malloc/sample.h"
 #include "umem/malloc/sample_count.h"
@@ -334,11 +335,13 @@ record_begin_refill(struct sample *s)
 }
 
 static void
-record_fill(struct sample *s, void *block, void *span, size_t size)
+record_fill(struct sample *s, void *block, void *span, size_t size,
+    struct umem_cache *cache)
 {
 	umem_assert(
 	    __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SAMPLE_NONE);
 	s->block = block;
+	s->cache = cache;
 	s->span = span;
 	s->size = s->counted = size;
 	s->mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
@@ -427,7 +430,7 @@ min_align_of_size(size_t size)
 }
 
 static void *
-sample_take_guarded(size_t size, size_t align)
+sample_take_guarded(size_t size, size_t align, struct umem_cache *cache)
 {
 	struct sample *s;
 	char *block, *end;
@@ -454,7 +457,7 @@ sample_take_guarded(size_t size, size_t align)
 	block = end - align_up(size, align);
 	umem_assert(s->is_guarded);
 	umem_assert((uintptr_t)block % align == 0);
-	record_fill(s, block, end - sample_place_max_bytes(), size);
+	record_fill(s, block, end - sample_place_max_bytes(), size, cache);
 	__atomic_add_fetch(&nguarded, 1, __ATOMIC_RELAXED);
 	account_add(&account.sample_guarded, sample_place_used(place));
 	return sample_publish(s, sample_place_bytes());
@@ -561,7 +564,8 @@ sample_release_unguarded(struct sample *s)
 }
 
 static void *
-sample_take_unguarded(size_t size, size_t align, bool *zeroed)
+sample_take_unguarded(
+    size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 {
 	size_t colour = sample_colour(size, align);
 	struct sample *s = record_take();
@@ -581,7 +585,7 @@ sample_take_unguarded(size_t size, size_t align, bool *zeroed)
 		record_recycle(s);
 		return NULL;
 	}
-	record_fill(s, span + colour, span, size);
+	record_fill(s, span + colour, span, size, cache);
 	record_count(s, page_bytes_needed(s));
 	/* Only its pages count against the hard limit, and only now. */
 	if (unlikely(!heap_limit_keep())) {
@@ -661,7 +665,7 @@ samples_halve(void)
 }
 
 void *
-sample_take(size_t size, size_t align, bool *zeroed)
+sample_take(size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 {
 	void *p = NULL;
 
@@ -676,9 +680,9 @@ sample_take(size_t size, size_t align, bool *zeroed)
 		return NULL;
 	}
 	if (sample_count_random() % GUARD_EVERY == 0)
-		p = sample_take_guarded(size, align);
+		p = sample_take_guarded(size, align, cache);
 	if (p == NULL)
-		p = sample_take_unguarded(size, align, zeroed);
+		p = sample_take_unguarded(size, align, cache, zeroed);
 	if (p == NULL)
 		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
 	return p;
@@ -698,7 +702,7 @@ sample_grown(void *block, size_t size)
 		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	record_fill(s, block, block, size);
+	record_fill(s, block, block, size, /* cache */ NULL);
 	record_count(s, bytes);
 	sample_publish(s, bytes);
 }
@@ -762,6 +766,12 @@ bool
 sample_is_live(uint32_t index)
 {
 	return sample_state(record_at(index)) == SAMPLE_LIVE;
+}
+
+struct umem_cache *
+sample_cache(uint32_t index)
+{
+	return record_at(index)->cache;
 }
 
 size_t
@@ -911,6 +921,29 @@ sample_free(uint32_t index, const char *api)
 
 	if (s->is_guarded)
 		record_note_free(s);
+	sample_release(s);
+}
+
+void
+sample_drop(void *block)
+{
+	sample_free(page_map_sample_index(page_map_owner(block)), "");
+}
+
+void
+sample_free_object(uint32_t index, void *object, const char *api)
+{
+	struct sample *s = record_at(index);
+	struct umem_cache *cache = s->cache;
+
+	umem_assert(cache != NULL);
+	if (unlikely(object != s->block))
+		misuse_slab(api, cache, object, SLAB_INTERIOR);
+	s = sample_end_life(index, api, /* defers */ false);
+	if (s->is_guarded)
+		record_note_free(s);
+	if (cache->destruct != NULL)
+		cache->destruct(s->block, cache->priv);
 	sample_release(s);
 }
 

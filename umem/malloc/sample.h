@@ -47,7 +47,9 @@ enum sample_state {
 
 /* The record of a block that was taken as a sample. */
 struct sample {
-	void *block;      /* its address */
+	void *block; /* its address */
+	/* The cache whose object it is; NULL: it is a block. */
+	struct umem_cache *cache;
 	char *span;       /* unit in which it starts */
 	char *own_unit;   /* the record's, for small blocks; NULL: none yet */
 	uint64_t size;    /* [a] bytes requested */
@@ -85,10 +87,25 @@ sample_is_on(void)
 }
 
 /*
- * Allocates a sample; align is a power of two.  Returns NULL if the block
+ * Allocates a sample; align is a power of two.  cache is that of an object,
+ * which the caller constructs, and NULL for a block.  Returns NULL if the block
  * cannot be a sample; the caller then allocates it the usual way.
  */
-void *sample_take(size_t size, size_t align, bool *zeroed);
+void *sample_take(
+    size_t size, size_t align, struct umem_cache *cache, bool *zeroed);
+
+/* Takes back a sample that the program has not received. */
+void sample_drop(void *block);
+
+/* Returns the cache of which this sample is an object; NULL: it is a block. */
+struct umem_cache *sample_cache(uint32_t index);
+
+/*
+ * Frees a sample that is an object of a cache, after it has called the
+ * destructor.  object is the address that the program passed.  Misuse is
+ * reported like that of sample_free().
+ */
+void sample_free_object(uint32_t index, void *object, const char *api);
 
 /*
  * Functions on the sample with a number from page_map_sample_index().  If the

@@ -41,7 +41,7 @@
 #include "umem/rcu/defer.h"
 #include "umem/base/ready.h"
 #include "umem/cache/misuse.h"
-#include "umem/malloc/sample.h"
+#include "umem/malloc/sample_object.h"
 #include "umem/upkeep/update.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"
@@ -168,12 +168,15 @@ domain_add_layer_locked(struct domain *domain, struct defer *layer)
 static struct defer *
 cache_layer(struct domain *domain, struct umem_cache *cache)
 {
+	uint32_t nsamples = sample_object_exclude(cache);
 	struct defer *layer;
 
 	lock_take(&defer_lock);
 	layer = layer_find(cache, domain->key);
 	if (layer == NULL &&
 	    (layer = layer_create(domain, cache, DEFER_OBJECT)) != NULL) {
+		layer->calls_program |=
+		    nsamples != 0 && cache->destruct != NULL;
 		layer->next_of_cache = cache->defers;
 		domain_add_layer_locked(domain, layer);
 		/* Release; pairs with the acquire in defer_first_of_cache(). */
@@ -236,7 +239,8 @@ chunk_mark_waiting(
 	umem_assert(p != NULL);
 	if (unlikely(cache->debug != 0))
 		return debug_defer(cache, p, size, kind);
-	if (cache->slabs.source == NULL && cache->import == NULL)
+	if (cache->slabs.source == NULL && cache->import == NULL &&
+	    !sample_is_object_of(cache, p))
 		fault = slab_round_fault(&cache->slabs, p);
 	if (fault != SLAB_FINE)
 		misuse_slab(kind_api_name(kind), cache, p, fault);
@@ -273,6 +277,8 @@ chunk_unmark_waiting(
 static void
 chunk_release(struct umem_cache *cache, void *p, const char *name)
 {
+	if (sample_object_free(cache, p, name))
+		return;
 	if (cache->debug != 0) {
 		debug_free_deferred(cache, p);
 		cache_count_off(cache, 1);
@@ -439,12 +445,30 @@ layer_give_small(
 	magazine_delete(mag);
 }
 
+/*
+ * Frees the samples among the rounds.  Only objects that were samples before
+ * the cache had a layer can be there.
+ */
+static void
+layer_free_samples(struct defer *layer, struct magazine *mag)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < mag->nrounds; i++)
+		if (!sample_object_free(
+			layer->cache, mag->round[i], layer_api_name(layer)))
+			mag->round[n++] = mag->round[i];
+	mag->nrounds = n;
+}
+
 void
 defer_give(struct defer *layer, struct magazine *mag, struct magazine **part)
 {
 	umem_assert(mag->nrounds <= mag->capacity);
 	umem_assert(*part == NULL || (*part)->nrounds < (*part)->capacity);
-	if (!layer_gives_magazines(layer)) {
+	if (layer->cache != NULL && unlikely(cache_is_sampled(layer->cache)))
+		layer_free_samples(layer, mag);
+	if (!layer_gives_magazines(layer) || mag->nrounds == 0) {
 		while (mag->nrounds > 0)
 			defer_release(layer, mag->round[--mag->nrounds]);
 		magazine_delete(mag);

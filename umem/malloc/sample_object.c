@@ -1,0 +1,210 @@
+/*
+ * sample_object.c - samples among the objects of caches
+ *
+ * An object that becomes a sample is a sample like every other (sample.c): it
+ * has a unit or a guarded place for itself, and is in no slab.  Its record has
+ * the cache.  The constructor runs when the sample is taken, and the destructor
+ * when it is freed, as for an object whose slab is created and destroyed.  So a
+ * sample never enters a magazine, and each is counted and constructed once.
+ *
+ * Which objects are counted
+ *	The fast path of a free must notice a sample, and it must not become
+ *	longer.  It already reads the header to which it pushes
+ *	(cache_choose_fast()).  Therefore a cache whose objects are counted
+ *	shows the fast paths the header that refuses, as a cache with a limit
+ *	does.  Both slow paths then try the section on the true header.  While
+ *	sampling is off, nothing changes.  While it is on, a pair of calls takes
+ *	28 ns instead of 12 (AMD EPYC, 27 November 2026).  Marked rounds, which
+ *	decide about small blocks, would make the allocation as fast as before,
+ *	but not the free.
+ *	    A cache changes lazily: the first slow path after the change closes
+ *	or opens the fast paths.  A cache that grows takes a slow path with each
+ *	refill, so its growth is counted.  umem_sample() and the umem command
+ *	need not visit the caches.
+ *	    The cache stays closed while one of its objects is a sample, also
+ *	when sampling is off.
+ *
+ * Not counted (may_be_sampled)
+ *	Objects of a source other than the heap, resources and pieces of arenas:
+ *	a sample has memory of the heap.
+ *	Type-stable objects: readers may still read an object after its free,
+ *	when the memory of a sample is gone.
+ *	Objects of a cache that has been used with umem_cache_free_rcu(): its
+ *	fast path would push a sample unnoticed (sample_object_exclude()).
+ *	Objects that are debugged, or watched by a memory checker.
+ *
+ * Correctness of the closed fast paths
+ *	nsamples, is_sampled and fast_at change with limit_lock held.  The
+ *	thread that takes a sample increases nsamples, and thereby closes the
+ *	fast paths, before it returns the object.  A thread that frees the
+ *	object has received it from this thread, so its load of fast_at, which
+ *	the library makes after that, returns the value of that store or of a
+ *	later one.  A later store opens the fast paths only if nsamples is 0,
+ *	that is, after the object was freed.
+ */
+#include "umem/cache/cache_hooks.h"
+#include "umem/cache/misuse.h"
+#include "umem/base/page_map.h"
+#include "umem/malloc/sample_count.h"
+#include "umem/malloc/sample_object.h"
+#include "umem/upkeep/update.h"
+#include "vmem/lock.h"
+#include "vmem/panic.h"
+
+static bool
+may_be_sampled(const struct umem_cache *cache)
+{
+	return __atomic_load_n(&cache->may_be_sampled, __ATOMIC_RELAXED);
+}
+
+/* Must an object that is allocated now be counted? */
+static bool
+is_counted(const struct umem_cache *cache)
+{
+	return sample_is_on() && may_be_sampled(cache);
+}
+
+/* Must the fast paths be closed? */
+static bool
+must_be_closed(const struct umem_cache *cache)
+{
+	return is_counted(cache) ||
+	       __atomic_load_n(&cache->nsamples, __ATOMIC_RELAXED) != 0;
+}
+
+static void
+choose_locked(struct umem_cache *cache)
+{
+	lock_assert_held(&limit_lock);
+	__atomic_store_n(
+	    &cache->is_sampled, must_be_closed(cache), __ATOMIC_RELAXED);
+	cache_choose_fast(cache);
+}
+
+static cold_path void
+choose(struct umem_cache *cache)
+{
+	lock_take(&limit_lock);
+	choose_locked(cache);
+	lock_release(&limit_lock);
+}
+
+/* Returns false if no object of the cache may become a sample any more. */
+static bool
+sample_add(struct umem_cache *cache)
+{
+	bool may;
+
+	lock_take(&limit_lock);
+	may = may_be_sampled(cache);
+	if (may)
+		__atomic_add_fetch(&cache->nsamples, 1, __ATOMIC_RELAXED);
+	choose_locked(cache);
+	lock_release(&limit_lock);
+	return may;
+}
+
+static void
+sample_subtract(struct umem_cache *cache)
+{
+	lock_take(&limit_lock);
+	umem_assert(cache->nsamples != 0);
+	__atomic_sub_fetch(&cache->nsamples, 1, __ATOMIC_RELAXED);
+	choose_locked(cache);
+	lock_release(&limit_lock);
+}
+
+uint32_t
+sample_object_exclude(struct umem_cache *cache)
+{
+	uint32_t n;
+
+	lock_take(&limit_lock);
+	__atomic_store_n(&cache->may_be_sampled, false, __ATOMIC_RELAXED);
+	choose_locked(cache);
+	n = cache->nsamples;
+	lock_release(&limit_lock);
+	return n;
+}
+
+/* Counts an object.  Must it be a sample? */
+static bool
+is_due(size_t size)
+{
+	if (likely(size <= SIZE_SMALL)) {
+		if (likely(sample_count_within(size)))
+			return false;
+		sample_count_undo(size);
+	}
+	return sample_count_block(size);
+}
+
+/* Takes a sample that is constructed; NULL: that is not possible. */
+static void *
+sample_make(struct umem_cache *cache)
+{
+	bool zeroed;
+	void *p = sample_take(cache->bufsize, cache->align, cache, &zeroed);
+
+	if (p == NULL)
+		return NULL;
+	if (!sample_add(cache)) {
+		sample_drop(p);
+		return NULL;
+	}
+	if (cache->construct == NULL ||
+	    cache->construct(p, cache->priv, UMEM_DEFAULT) == 0)
+		return p;
+	sample_drop(p);
+	sample_subtract(cache);
+	return NULL;
+}
+
+void *
+sample_object_instead_slow(struct umem_cache *cache, void *object)
+{
+	unsigned work = 0;
+	void *p;
+
+	if (unlikely(cache_is_sampled(cache) != must_be_closed(cache)))
+		choose(cache);
+	if (!is_counted(cache) || likely(!is_due(cache->bufsize)))
+		return object;
+	p = sample_make(cache);
+	if (p == NULL)
+		return object;
+	cache_free_slow(cache, object, "umem_cache_alloc", &work);
+	if (work != 0)
+		update_run(work);
+	return p;
+}
+
+/* Returns the index of the sample to whose span p belongs, or 0. */
+static uint32_t
+index_at(const void *p)
+{
+	void *owner = page_map_owner(p);
+
+	return page_map_large_bytes(owner) == 0 ? 0
+						: page_map_sample_index(owner);
+}
+
+bool
+sample_is_object_of(const struct umem_cache *cache, const void *p)
+{
+	uint32_t index = cache_is_sampled(cache) ? index_at(p) : 0;
+
+	return index != 0 && sample_cache(index) == cache;
+}
+
+bool
+sample_object_free_slow(struct umem_cache *cache, void *object, const char *api)
+{
+	if (object == NULL || !sample_is_object_of(cache, object))
+		return false;
+	cache_check_poison(cache, api);
+	sample_free_object(index_at(object), object, api);
+	sample_subtract(cache);
+	cache_count_off(cache, 1);
+	return true;
+}
