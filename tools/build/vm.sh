@@ -119,7 +119,8 @@ leaks() {
 	local pid
 
 	mkfifo /tmp/input
-	UMEM_OPTIONS=sample=16k preloaded "$B/demo/jobs" </tmp/input >/tmp/told &
+	UMEM_OPTIONS=sample=16k LD_PRELOAD=$B/libumem_malloc.so.1 \
+	    "$B/demo/jobs" </tmp/input >/tmp/told &
 	pid=$!
 	exec 9>/tmp/input
 	until grep -q ready /tmp/told; do
