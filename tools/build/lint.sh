@@ -1,6 +1,6 @@
 #!/bin/bash
-# lint.sh - checks layers, style, format, products of 32 bits, man pages and
-# scripts
+# lint.sh - checks layers, style, size, format, products of 32 bits, man pages
+# and scripts
 #
 #	tools/build/lint.sh BUILD	BUILD is where clang-format may be kept
 #
@@ -56,6 +56,7 @@ mapfile -t pages < <(find man -name '*.[1-9]')
 
 check layers tools/build/check_layers.sh
 check style tools/build/check_style.py
+check size tools/build/code_lines.py
 check constants tools/build/check_constants.py
 if find_clang_format "$1"; then
 	check format "$clang_format" --dry-run -Werror "${sources[@]}" ||
