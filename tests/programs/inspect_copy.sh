@@ -9,7 +9,7 @@ set -u
 . "$TOP/tests/programs/inspect/library.sh"
 build copied
 
-copied='memory was read from => a copy of the process'
+copied='^searched: a copy of the process'
 
 # reads TEXT WHAT - umem leaks reads the memory in this way.  On a busy machine
 # the process may get a CPU too late for that, so one of 20 looks is enough.
@@ -120,7 +120,7 @@ for mode in single confined; do
 	start "$TMP/copied" 96 $mode
 	"$umem" leaks -v "$pid" >said 2>&1
 	if [ $? -ne 1 ] || grep -q "$copied" said ||
-	    ! grep -q 'stood still for' said; then
+	    ! grep -q '^process was stopped for' said; then
 		echo "$mode: not stopped:"
 		cat said
 		exit 1

@@ -26,12 +26,12 @@ in_gdb() {
 export LD_LIBRARY_PATH=$TMP
 start "$TMP/planted" 2
 at=$(sed -n 's/^leak //p' "$TMP/told" | head -1)
-in_gdb '^31457280 +1 ' -p "$pid" -ex 'umem leaks --mdb'
+in_gdb '^ +30M .* unknown: large blocks of 30M' -p "$pid" -ex 'umem leaks'
 in_gdb "^$at is $at\\+0x0, allocated from umem_alloc_8$" -p "$pid" \
     -ex "umem whatis -a (char*)0x$at"
 gcore -o core "$pid" >/dev/null 2>&1
-in_gdb '^planted leak: 7 buffers, 200 bytes each' "$TMP/planted" \
-    "core.$pid" -ex 'umem leaks --mdb -d'
+in_gdb '^unknown: objects of planted' "$TMP/planted" "core.$pid" \
+    -ex 'umem leaks -de'
 in_gdb 'run is for the shell' -p "$pid" -ex 'umem run true'
 leaked "$pid"
 exactly_planted "after gdb"

@@ -15,7 +15,7 @@ few() {
 	rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
 	"$umem" leaks -v "$pid" >said 2>&1
 	status=$?
-	peak=$(sed -n 's/.*peak memory usage => \([0-9]*\) kB$/\1/p' said)
+	peak=$(sed -n 's/^memory of the search: \([0-9]*\) kB$/\1/p' said)
 	if [ $status -ne 1 ] || ! grep -Eq 'leaked in 3 blocks' said; then
 		echo "status $status, or not three leaks:"
 		cat said
@@ -181,7 +181,7 @@ finish 0
 # A copy of a process may cost the process's own group memory: there is none if
 # the group has little left, and the search ends when little is left.
 UMEM_OPTIONS=thread=yes start "$TMP/chain" 192 dense
-copied='memory was read from => a copy'
+copied='^searched: a copy'
 mkdir -p target/groups/g
 echo 0::/g >target/its
 echo 1073741824 >target/groups/g/memory.max

@@ -76,12 +76,13 @@ def is_below(at, name, sps):
 
 
 def check():
-    leaks = ask("leaks", "--mdb", "-d", "--json", str(pid))["leaks"]
-    blocks = sorted((int(at, 16), int(at, 16) + leak["bytes"] // leak["leaked"])
-                    for leak in leaks for at in leak["buffers"])
-    print(len(blocks), "leaks")
-    if not blocks:
+    leaks = ask("walk", "--json", str(pid), "leak")
+    print(len(leaks), "leaks")
+    if not leaks:
         return
+    blocks = sorted((int(leak["buffer"], 16),
+                     int(leak["buffer"], 16) + leak["size"])
+                    for leak in ask("whatis", "--json", str(pid), *leaks))
     starts = [block[0] for block in blocks]
     sps = sorted(stack_pointers())
     hits = [hit for hit in pointers(blocks)]

@@ -108,11 +108,4 @@ void audit_each_logged(struct model *model, enum layout_entry log,
 int audit_log_cpu(
     struct model *model, enum layout_entry log, const struct audit *audit);
 
-/*
- * Prints the table of ::umausers: the records of n caches, or of all if n is
- * 0, by size and stack; list: each record, too; every: also small rows.
- */
-void audit_report_users(
-    struct model *model, char **names, int n, bool every, bool list);
-
 #endif

@@ -22,10 +22,8 @@
 struct users_options {
 	const char *save;         /* a file for the look; or NULL */
 	const struct look *since; /* print only changes since then; or NULL */
-	bool mdb;
 	bool details;
 	bool every;   /* row */
-	bool list;    /* each allocation */
 	char **names; /* of caches */
 	int nnames;   /* 0: all */
 };
@@ -186,7 +184,6 @@ int
 command_users(int argc, char **argv)
 {
 	static const struct option longs[] = {COMMON_OPTIONS,
-	    {"mdb", no_argument, NULL, OPTION_MDB},
 	    {"save", required_argument, NULL, OPTION_SAVE},
 	    {"since", required_argument, NULL, OPTION_SINCE},
 	    {NULL, 0, NULL, 0}};
@@ -195,16 +192,13 @@ command_users(int argc, char **argv)
 	struct model *model;
 	int letter;
 
-	while ((letter = next_long_option(argc, argv, "def", longs)) != -1)
+	while ((letter = next_long_option(argc, argv, "de", longs)) != -1)
 		switch (letter) {
 		case 'd':
 			options.details = true;
 			break;
 		case 'e':
 			options.every = true;
-			break;
-		case 'f':
-			options.list = true;
 			break;
 		case OPTION_SAVE:
 			options.save = optarg;
@@ -213,22 +207,10 @@ command_users(int argc, char **argv)
 			since = look_open(optarg);
 			options.since = &since;
 			break;
-		case OPTION_MDB:
-			options.mdb = true;
-			break;
 		}
 	expect_arguments(argc, argv, 1, INT_MAX);
-	if (options.list && !options.mdb)
-		fail_usage(argv[0], "-f needs --mdb");
-	if (options.mdb && (options.save != NULL || options.since != NULL))
-		fail_usage(argv[0], "--mdb takes no --save and no --since");
 	options.names = argv + optind + 1;
 	options.nnames = argc - optind - 1;
 	model = snapshot_open(argv[optind], 0);
-	if (options.mdb)
-		audit_report_users(model, options.names, options.nnames,
-		    options.every, options.list);
-	else
-		return report_users(model, &options);
-	return EXIT_OK;
+	return report_users(model, &options);
 }

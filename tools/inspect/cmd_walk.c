@@ -195,10 +195,8 @@ print_leak(
 static void
 walk_leaks(struct model *model, const struct cache *only)
 {
-	struct leaks_figures figures;
-
 	leaks_of = only;
-	leaks_mark(model, &figures);
+	leaks_mark(model);
 	target_end_copy(model->target);
 	leaks_each(model, print_leak);
 }

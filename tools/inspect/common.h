@@ -132,7 +132,6 @@ int next_option(int argc, char **argv, const char *letters);
 enum {
 	OPTION_ALL = 256,
 	OPTION_FORMAT,
-	OPTION_MDB,
 	OPTION_SAVE,
 	OPTION_SINCE,
 	OPTION_SUPPRESSIONS

@@ -63,7 +63,7 @@ static struct {
 	size_t first, nslabs;
 	struct slab *current; /* is being searched */
 	unsigned back;        /* the lowest word of its bits to search again */
-	struct leaks_figures figures;
+	uint64_t nmarked, nobjects; /* live blocks */
 } walk;
 
 /* Notes that a chunk is to be searched. */
@@ -71,7 +71,7 @@ static inline void
 push_chunk(struct model *model, struct slab *s, unsigned i)
 {
 	bit_set(s->pending, i);
-	walk.figures.nfollows++;
+	walk.nmarked++;
 	if (s == walk.current) {
 		if (i / 64 < walk.back)
 			walk.back = i / 64;
@@ -92,14 +92,9 @@ mark_chunk(struct model *model, struct slab *s, uint64_t at)
 	unsigned i = (unsigned)(offset / model->caches[s->cache].chunk);
 
 	assert(s < model->slabs + model->nslabs && s->marked != NULL);
-	if (at < s->first || i >= s->nchunks || !bit_get(s->live, i)) {
-		walk.figures.nmisses++;
+	if (at < s->first || i >= s->nchunks || !bit_get(s->live, i) ||
+	    bit_get(s->marked, i))
 		return;
-	}
-	if (bit_get(s->marked, i)) {
-		walk.figures.ndups++;
-		return;
-	}
 	bit_set(s->marked, i);
 	push_chunk(model, s, i);
 }
@@ -108,17 +103,12 @@ static void
 mark_large(struct model *model, uint32_t i, uint64_t at)
 {
 	assert(i < model->nlarges);
-	if (model->larges[i].waits || !large_has(&model->larges[i], at)) {
-		walk.figures.nmisses++;
+	if (model->larges[i].waits || model->larges[i].marked ||
+	    !large_has(&model->larges[i], at))
 		return;
-	}
-	if (model->larges[i].marked) {
-		walk.figures.ndups++;
-		return;
-	}
 	model->larges[i].marked = true;
 	walk.larges[walk.nlarges++] = i;
-	walk.figures.nfollows++;
+	walk.nmarked++;
 	assert(walk.nlarges <= model->nlarges);
 }
 
@@ -155,7 +145,6 @@ mark_address(struct model *model, uint64_t at)
 static void
 mark_words(struct model *model, const uint64_t *words, size_t n)
 {
-	walk.figures.nwords += n;
 	for (size_t i = 0; i < n; i++)
 		/* The heap has no address below this. */
 		if (words[i] >= 65536)
@@ -216,8 +205,8 @@ search_marked(struct model *model)
 		walk.first = (walk.first + 1) % model->nslabs;
 		walk.nslabs--;
 		s->is_queued = false;
-		progress_show("searching for pointers", walk.figures.nfollows,
-		    walk.figures.nobjects);
+		progress_show(
+		    "searching for pointers", walk.nmarked, walk.nobjects);
 		search_slab(model, s);
 	}
 }
@@ -338,9 +327,9 @@ prepare(struct model *model)
 	walk.slabs = xalloc((model->nslabs + 1) * sizeof(*walk.slabs));
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].import == 0)
-			walk.figures.nobjects += model->caches[i].nlive;
+			walk.nobjects += model->caches[i].nlive;
 	for (size_t i = 0; i < model->nlarges; i++)
-		walk.figures.nobjects += !model->larges[i].waits;
+		walk.nobjects += !model->larges[i].waits;
 }
 
 /* Marks from objects that wait for a grace period, if a destructor will run. */
@@ -380,7 +369,7 @@ mark_constructed(struct model *model)
 }
 
 void
-leaks_mark(struct model *model, struct leaks_figures *figures)
+leaks_mark(struct model *model)
 {
 	prepare(model);
 	for (size_t i = 0; i < model->ninconsistent; i++) {
@@ -399,7 +388,6 @@ leaks_mark(struct model *model, struct leaks_figures *figures)
 	search_marked(model);
 	progress_end();
 	assert(walk.nlarges == 0 && walk.nslabs == 0);
-	*figures = walk.figures;
 }
 
 void

@@ -4,16 +4,8 @@
 
 #include "tools/inspect/look.h"
 
-struct leaks_figures {
-	uint64_t nwords;   /* examined */
-	uint64_t nmisses;  /* in the heap, and not in a live block */
-	uint64_t ndups;    /* in a block that is already marked */
-	uint64_t nfollows; /* marked a block */
-	uint64_t nobjects; /* live blocks */
-};
-
 /* Marks all chunks and blocks that the program can reach. */
-void leaks_mark(struct model *model, struct leaks_figures *figures);
+void leaks_mark(struct model *model);
 
 /* Calls f for each leak: chunk i of a slab, or a large block. */
 typedef void leaks_func(
@@ -52,12 +44,5 @@ int leaks_report(struct model *model, const struct leaks_options *options);
 
 /* Searches for leaks, and returns the rows of direct leaks. */
 struct look leaks_look(struct model *model);
-
-/* Prints the tables of ::findleaks instead. */
-int leaks_report_mdb(struct model *model, const struct leaks_options *options);
-
-/* Prints statistics of a search that took wall seconds. */
-void leaks_print_figures(
-    struct model *model, const struct leaks_figures *figures, double wall);
 
 #endif

@@ -7,6 +7,7 @@
  * sites.c.
  */
 #include <getopt.h>
+#include <sys/resource.h>
 
 #include "tools/inspect/audit.h"
 #include "tools/inspect/leaks.h"
@@ -187,10 +188,9 @@ print_json(void)
 }
 
 static void
-search_leaks(
-    struct model *model, const char *caller, struct leaks_figures *figures)
+search_leaks(struct model *model, const char *caller)
 {
-	leaks_mark(model, figures);
+	leaks_mark(model);
 	if (suppress_is_on())
 		excuse_all(model);
 	leaks_divide(model);
@@ -206,12 +206,34 @@ search_leaks(
 	sites_finish(&direct);
 }
 
+static double
+seconds(struct timeval time)
+{
+	return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+/* Prints what the search has cost, and how long the process was stopped. */
+static void
+print_search(const struct target *target, double elapsed)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	printf("memory of the search: %ld kB\n", usage.ru_maxrss);
+	printf("time of the search: %.1f s, on CPUs %.1f s\n", elapsed,
+	    seconds(usage.ru_utime) + seconds(usage.ru_stime));
+	if (target->was_copied)
+		puts("searched: a copy of the process");
+	if (target->live && !target->borrowed)
+		printf(
+		    "process was stopped for: %.1f ms\n", 1000 * target->pause);
+	putchar('\n');
+}
+
 struct look
 leaks_look(struct model *model)
 {
-	struct leaks_figures figures;
-
-	search_leaks(model, NULL, &figures);
+	search_leaks(model, NULL);
 	return look_of_sites(&direct);
 }
 
@@ -219,10 +241,9 @@ int
 leaks_report(struct model *model, const struct leaks_options *options)
 {
 	double start = seconds_now();
-	struct leaks_figures figures;
 	struct look look;
 
-	search_leaks(model, options->caller, &figures);
+	search_leaks(model, options->caller);
 	look = look_of_sites(&direct);
 	if (options->save != NULL)
 		look_save(&look, options->save);
@@ -232,8 +253,7 @@ leaks_report(struct model *model, const struct leaks_options *options)
 		print_json();
 	} else {
 		if (options->figures)
-			leaks_print_figures(
-			    model, &figures, seconds_now() - start);
+			print_search(model->target, seconds_now() - start);
 		print_tables(model, options);
 		print_suppressed();
 	}
@@ -244,7 +264,6 @@ int
 command_leaks(int argc, char **argv)
 {
 	static const struct option longs[] = {COMMON_OPTIONS,
-	    {"mdb", no_argument, NULL, OPTION_MDB},
 	    {"save", required_argument, NULL, OPTION_SAVE},
 	    {"since", required_argument, NULL, OPTION_SINCE},
 	    {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
@@ -252,10 +271,9 @@ command_leaks(int argc, char **argv)
 	struct leaks_options options = {0};
 	struct look since;
 	struct model *model;
-	bool mdb = false;
 	int letter;
 
-	while ((letter = next_long_option(argc, argv, "c:defv", longs)) != -1)
+	while ((letter = next_long_option(argc, argv, "c:dev", longs)) != -1)
 		switch (letter) {
 		case 'c':
 			options.caller = optarg;
@@ -279,17 +297,7 @@ command_leaks(int argc, char **argv)
 		case OPTION_SUPPRESSIONS:
 			suppress_read(optarg, EXIT_ERROR);
 			break;
-		case OPTION_MDB:
-			mdb = true;
-			break;
-		default: /* -f: results are never cached */
-			break;
 		}
-	if (mdb &&
-	    (suppress_is_on() || options.save != NULL || options.since != NULL))
-		fail_usage(argv[0], "--mdb takes no --suppressions, --save and "
-				    "--since");
 	model = snapshot_open(only_argument(argc, argv), MODEL_POINTERS);
-	return mdb ? leaks_report_mdb(model, &options)
-		   : leaks_report(model, &options);
+	return leaks_report(model, &options);
 }

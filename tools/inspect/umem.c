@@ -32,15 +32,15 @@ static const struct command commands[] = {
 	"what an option does, and its default",
 	"umem options | grep -A 2 depot_bytes"},
     {"leaks", command_leaks,
-	"[-defv] [-c caller] [--save=FILE] [--since=FILE]\n"
-	"                  [--suppressions=FILE] [--mdb] [--force]\n"
+	"[-dev] [-c caller] [--save=FILE] [--since=FILE]\n"
+	"                  [--suppressions=FILE] [--force]\n"
 	"                  [--sysroot=dir] [--json] PID|CORE",
 	"allocated blocks to which nothing in the program points any more,\n"
 	"by call site; status 1 if there are any; -d with stacks, -e every\n"
-	"row, -v figures of the search, -c only from functions with this in\n"
+	"row, -v the cost of the search, -c only from functions with this in\n"
 	"their name, --suppressions not those that match a pattern in a file,\n"
 	"--save saves this look in a file, --since shows the growth since a\n"
-	"saved look, --mdb the tables of ::findleaks",
+	"saved look",
 	"the leaks of process 1234, with their stacks", "umem leaks -d 1234"},
     {"status", command_status, "[--json] PID|CORE", "how the library runs",
 	"the mode of the library in process 1234, its checks and messages",
@@ -81,12 +81,11 @@ static const struct command commands[] = {
 	"corrupt buffers of a process with UMEM_DEBUG=guards",
 	"umem verify 1234"},
     {"users", command_users,
-	"[-def] [--save=FILE] [--since=FILE] [--mdb] [--sysroot=dir]\n"
+	"[-de] [--save=FILE] [--since=FILE] [--sysroot=dir]\n"
 	"                  [--json] PID|CORE [CACHE ...]",
 	"allocated memory by call site, the largest first; -d with stacks,\n"
 	"-e every row, --save saves this look in a file, --since shows the\n"
-	"growth since a saved look, --mdb the table of ::umausers, with -f\n"
-	"each buffer",
+	"growth since a saved look",
 	"all call sites that hold memory, of a process with UMEM_DEBUG=audit",
 	"umem users -e 1234"},
     {"diff", command_diff, "[-eu] [-t seconds] [--force] [--json] BEFORE AFTER",

@@ -24,7 +24,7 @@ umem, rounds, copied, restless = (sys.argv[1], int(sys.argv[2]), sys.argv[3],
                                   sys.argv[4])
 MIB = "80"
 COMMANDS = [["leaks"], ["grep", "5500"], ["verify"], ["users"], ["status"],
-            ["leaks", "--mdb"]]
+            ["walk", "leak"]]
 dice = random.Random(4711)
 
 

@@ -20,9 +20,9 @@ LIMIT = 60 * int(os.environ.get("TEST_TIME_FACTOR", "1"))
 umem, rounds, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 
 COMMANDS = [
-    ["leaks", "-dv"], ["leaks", "-d", "--mdb"],
+    ["leaks", "-dv"], ["leaks", "-de"],
     ["stat"], ["status"], ["caches"], ["arenas"], ["frag"],
-    ["segments", "umem_heap"], ["sizes", "-i"], ["verify"], ["users", "-d"], ["users", "--mdb", "-ef"],
+    ["segments", "umem_heap"], ["sizes", "-i"], ["verify"], ["users", "-d"], 
     ["log"], ["bufctl", "-hv"], ["walk", "umem"], ["walk", "freemem"],
     ["walk", "vmem_seg"], ["walk", "umem_slab_partial"], ["walk", "bufctl"],
     ["whatis", "5500"], ["grep", "5500"], ["leaks", "--json"], ["metrics"],
