@@ -49,7 +49,6 @@ wrong '-n takes at least 1' top -b -n 0 $$
 wrong '--json: see umem status and umem stat' top --json $$
 wrong '-l takes transaction, fail or slab' log -l nosuch $$
 wrong 'x is no number of bytes, off or default' sample $$ x
-wrong '--save needs a process' plot --save=x said
 
 # Messages of commands that run at the same time do not mix: one write each.
 if command -v strace >/dev/null; then

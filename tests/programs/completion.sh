@@ -72,8 +72,6 @@ for shell in bash zsh; do
 	same "a process" $pid
 	offers umem status core >offered
 	same "a core" core.1
-	offers umem plot core >offered
-	same "a record" core.1
 	offers umem sample core >offered
 	same "no core" ""
 	offers umem sample $pid '' >offered

@@ -31,8 +31,6 @@ END
 ulimit -c unlimited 2>/dev/null
 for debug in '' default; do
 	UMEM_DEBUG=$debug UMEM_LOGGING=${debug:+transaction=8k} start ./small
-	[ -e record ] || { "$umem" sample "$pid" 4k && "$umem" plot -t 1 \
-	    --save=record "$pid"; } >page || exit 1
 	if grep -qx core /proc/sys/kernel/core_pattern &&
 	    [ "$(ulimit -c)" = unlimited ]; then
 		kill -ABRT "$pid"

@@ -174,7 +174,6 @@ int command_log(int argc, char **argv);
 int command_metrics(int argc, char **argv);
 int command_options(int argc, char **argv);
 int command_ps(int argc, char **argv);
-int command_plot(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_sample(int argc, char **argv);
 int command_samples(int argc, char **argv);

@@ -9,7 +9,7 @@
 #define NUMBER_MOST 1e15
 #define TIME_MOST   1e10
 
-/* Bytes of a line; the stacks of umem plot have the longest. */
+/* Bytes of a line; a stack has the longest. */
 #define LINE_MOST (1u << 20)
 
 char *

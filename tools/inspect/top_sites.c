@@ -174,9 +174,6 @@ stack_of(struct top_sites *sites, struct model *model, const struct sample *s)
 	made->stack = stack;
 	made->depth = s->depth;
 	made->site = site_named(sites, stack_name(model, stack, s->depth));
-	if (sites->keeps_names)
-		made->flame.names =
-		    flame_names(model->target, stack, s->depth, &made->flame.n);
 	ARRAY_GROW(sites->stack, sites->nstacks, sites->stack_capacity);
 	sites->stack[sites->nstacks++] = made;
 	if (tsearch(made, &sites->by_stack, order_stacks) == NULL)
@@ -242,13 +239,12 @@ top_sites_count(struct top_sites *sites, struct model *model)
 	for (size_t i = 0; i < sites->n; i++)
 		sites->site[i]->bytes = sites->site[i]->blocks = 0;
 	for (size_t i = 0; i < sites->nstacks; i++)
-		sites->stack[i]->flame.bytes = 0;
+		sites->stack[i]->bytes = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct top_stack *stack =
 		    stack_of(sites, model, stacks[i].newest);
 
-		stack->flame.bytes = stacks[i].bytes;
-		stack->flame.blocks = stacks[i].nblocks;
+		stack->bytes = stacks[i].bytes;
 		stack->site->bytes += stacks[i].bytes;
 		stack->site->blocks += stacks[i].nblocks;
 		stack->site->estimated |= sample_stack_is_estimated(&stacks[i]);
@@ -279,5 +275,5 @@ top_sites_reset(struct top_sites *sites)
 	for (size_t i = 0; i < sites->n; i++)
 		sites->site[i]->first = sites->site[i]->bytes;
 	for (size_t i = 0; i < sites->nstacks; i++)
-		sites->stack[i]->first = sites->stack[i]->flame.bytes;
+		sites->stack[i]->first = sites->stack[i]->bytes;
 }

@@ -2,7 +2,7 @@
 #ifndef TOOLS_TOP_SITES_H
 #define TOOLS_TOP_SITES_H
 
-#include "tools/inspect/flame.h"
+#include "tools/inspect/sample_stacks.h"
 
 struct top_site {
 	const char *name;
@@ -16,12 +16,10 @@ struct top_stack {
 	const uint64_t *stack;
 	unsigned depth;
 	struct top_site *site;
-	double first;             /* as in the site */
-	struct flame_stack flame; /* the names are for keeps_names */
+	double bytes, first; /* as in the site */
 };
 
 struct top_sites {
-	bool keeps_names;         /* of all functions of the stacks */
 	void *by_stack, *by_name; /* for tsearch() */
 	struct top_stack **stack;
 	size_t nstacks, stack_capacity;

@@ -120,18 +120,6 @@ static const struct command commands[] = {
 	"memory, use, cached, growth, loads or locks",
 	"two screens of process 1234 as text, one a second",
 	"umem top -b -n 2 1234"},
-    {"plot", command_plot,
-	"[-i seconds] [-t seconds] [--no-leaks] [--save=FILE] [--force]\n"
-	"                 PID|RECORD",
-	"record the memory of a process without stopping it, until Ctrl-C, "
-	"and\n"
-	"print a page for a browser: the layers over time, the call sites\n"
-	"that grew, the leaks at the end and a flame graph; -i with so many\n"
-	"seconds between looks, -t for so many seconds, --no-leaks without\n"
-	"the search for leaks, which stops the process for a moment, --save\n"
-	"saves the record in a file, of which a page can be made later",
-	"a page about the next 5 seconds of process 1234",
-	"umem plot -t 5 1234 >memory.html"},
     {"ps", command_ps, "[--json]",
 	"every process that runs on umem, with its memory, the largest first",
 	"the processes of this machine that run on umem", "umem ps"},

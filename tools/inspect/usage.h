@@ -84,28 +84,6 @@ struct usage {
 	size_t nranges, ranges_capacity;
 };
 
-/* A layer of the identity, but for untouched. */
-struct usage_layer {
-	const char *key; /* in JSON and in records */
-	const char *name;
-	const char *meaning;
-	size_t offset; /* of the member of struct usage */
-	bool of_pages; /* known with pages only */
-};
-
-/* The layers, from the bottom of a plot to its top. */
-enum {
-	USAGE_LAYERS = 10
-};
-extern const struct usage_layer usage_layers[USAGE_LAYERS];
-
-/* Returns the bytes in layer i. */
-static inline uint64_t
-usage_in(const struct usage *u, size_t i)
-{
-	return *(const uint64_t *)((const char *)u + usage_layers[i].offset);
-}
-
 /*
  * Reads the figures of a process that runs, or of a copy or a core.  The
  * samples of the model, if it has any, serve for rounding and nsamples.

@@ -5,28 +5,28 @@
 #include "tools/inspect/print.h"
 #include "tools/inspect/usage.h"
 
-const struct usage_layer usage_layers[USAGE_LAYERS] = {
-    {"live_bytes", "in use", "blocks and objects that the program holds",
-	offsetof(struct usage, in_use), false},
-    {"cpu_bytes", "cached by CPUs", "free blocks in the magazines of CPUs",
-	offsetof(struct usage, cpus), false},
-    {"depot_bytes", "cached in depots", "free blocks in full magazines",
-	offsetof(struct usage, depots), false},
-    {"slab_bytes", "cached in slabs", "free blocks in slabs",
-	offsetof(struct usage, slabs), false},
-    {"waiting_bytes", "waiting", "freed blocks that wait for a grace period",
-	offsetof(struct usage, waiting), false},
-    {"dirty_bytes", "free dirty", "free pages, not yet returned to the kernel",
-	offsetof(struct usage, dirty), false},
-    {"sampled_bytes", "samples", "pages of sampled blocks",
-	offsetof(struct usage, samples), false},
-    {"own_bytes", "library", "structures of the library itself",
-	offsetof(struct usage, own), false},
-    {"surplus_bytes", "surplus",
-	"pages of the heap beyond these, by the kernel",
-	offsetof(struct usage, surplus), true},
-    {"not_ours_bytes", "not ours", "program files, stacks, other mappings",
-	offsetof(struct usage, others), true}};
+/* The layers of the identity but for untouched, in the order of the text. */
+static const struct layer {
+	const char *key; /* in JSON */
+	const char *name;
+	size_t offset; /* of the member of struct usage */
+	bool of_pages; /* known with pages only */
+} layers[] = {{"live_bytes", "in use", offsetof(struct usage, in_use), false},
+    {"cpu_bytes", "cached by CPUs", offsetof(struct usage, cpus), false},
+    {"depot_bytes", "cached in depots", offsetof(struct usage, depots), false},
+    {"slab_bytes", "cached in slabs", offsetof(struct usage, slabs), false},
+    {"waiting_bytes", "waiting", offsetof(struct usage, waiting), false},
+    {"dirty_bytes", "free dirty", offsetof(struct usage, dirty), false},
+    {"sampled_bytes", "samples", offsetof(struct usage, samples), false},
+    {"own_bytes", "library", offsetof(struct usage, own), false},
+    {"surplus_bytes", "surplus", offsetof(struct usage, surplus), true},
+    {"not_ours_bytes", "not ours", offsetof(struct usage, others), true}};
+
+static uint64_t
+bytes_in(const struct usage *u, size_t i)
+{
+	return *(const uint64_t *)((const char *)u + layers[i].offset);
+}
 
 /* Appends a term; a new line begins if it does not fit. */
 static void
@@ -70,13 +70,13 @@ usage_text(const struct usage *u, size_t width)
 	    size_text(usage_cached(u)), size_text(u->cpus),
 	    size_text(u->depots), size_text(u->slabs));
 	term_add(file, width, &column, '+', "cached", cached);
-	for (size_t i = 0; i < USAGE_LAYERS; i++) {
-		size_t member = usage_layers[i].offset;
+	for (size_t i = 0; i < array_size(layers); i++) {
+		size_t member = layers[i].offset;
 
 		if (member > offsetof(struct usage, slabs) &&
-		    (usage_in(u, i) != 0 || !is_rare(member)))
-			term_add(file, width, &column, '+',
-			    usage_layers[i].name, size_text(usage_in(u, i)));
+		    (bytes_in(u, i) != 0 || !is_rare(member)))
+			term_add(file, width, &column, '+', layers[i].name,
+			    size_text(bytes_in(u, i)));
 	}
 	if (u->untouched != 0)
 		term_add(file, width, &column, '-', "untouched",
@@ -112,9 +112,9 @@ usage_json(const struct usage *u)
 	json_number("mapped_bytes", u->heap + u->own);
 	json_number("heap_bytes", u->heap);
 	json_number("cached_bytes", usage_cached(u));
-	for (size_t i = 0; i < USAGE_LAYERS; i++)
-		if (u->has_pages || !usage_layers[i].of_pages)
-			json_number(usage_layers[i].key, usage_in(u, i));
+	for (size_t i = 0; i < array_size(layers); i++)
+		if (u->has_pages || !layers[i].of_pages)
+			json_number(layers[i].key, bytes_in(u, i));
 	json_number("large_bytes", u->large);
 	json_number("arena_bytes", u->arenas);
 	if (u->has_rounding)

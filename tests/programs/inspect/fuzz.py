@@ -318,7 +318,7 @@ def spoiled(dice, text):
 
 
 def look_files(name, dice, n):
-    """Saved looks, records, and suppressions, that are damaged."""
+    """Saved looks, dumps and suppressions that are damaged."""
     saved = (b"umem leaks 1\ntime\t1763870000.123\n"
              b"site\t15000\t3\texact\tlose (main.c:7)\tmain < run\n"
              b"site\t4e6\t12.5\testimate\tmake\t\nend\t2\n")
@@ -334,14 +334,11 @@ def look_files(name, dice, n):
             b", linked at 0x0, build ID 5f3c0b2e9a\n"
             b"module libc.so.6: /lib/libc.so.6, linked at 0x400000, "
             b"build ID not known\nend of samples\n")
-    record = open("record", "rb").read()
     patterns = b"# known\nmain\n lib*.so*\n[a-z]?*foo\n"
     for i in range(n):
         open("spoiled", "wb").write(spoiled(dice, saved))
         look(name, ["leaks", "--since=spoiled"], f"a spoiled look, {i}")
         look("saved", ["diff", "spoiled"], f"a spoiled look, {i}")
-        open("spoiled", "wb").write(spoiled(dice, record))
-        look("spoiled", ["plot"], f"a spoiled record, {i}")
         open("spoiled", "wb").write(spoiled(dice, dump))
         look("spoiled", dice.choice(COMMANDS[-4:-1]), f"a spoiled dump, {i}")
         open("spoiled", "wb").write(spoiled(dice, patterns))
@@ -354,7 +351,7 @@ def look_files(name, dice, n):
             sys.exit(f"{new} is a number in a look")
     open("zeros", "wb").truncate(8 << 20)
     for target, words in ((name, ["leaks", "--suppressions=zeros"]),
-                          ("saved", ["diff", "zeros"]), ("zeros", ["plot"])):
+                          ("saved", ["diff", "zeros"])):
         if look(target, words, "zeros") != 2:
             sys.exit(f"umem {words[0]} takes zeros for text")
 
