@@ -411,8 +411,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(BUFCTL_DEPTH, bufctl, bufctl, depth)                                 \
 	M(AUDIT_TIMESTAMP, bufctl_audit, bufctl_audit, timestamp)              \
 	M(AUDIT_THREAD, bufctl_audit, bufctl_audit, thread)                    \
-	M(AUDIT_LASTLOG, bufctl_audit, bufctl_audit, lastlog)                  \
-	M(AUDIT_CONTENTS, bufctl_audit, bufctl_audit, contents)                \
 	M(AUDIT_ALLOCATED_TIME, bufctl_audit, bufctl_audit, allocated_time)    \
 	M(AUDIT_ALLOCATED_THREAD, bufctl_audit, bufctl_audit,                  \
 	    allocated_thread)                                                  \
@@ -438,8 +436,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(LOG_NSUBBUFS, log, log, nsubbufs)                                    \
 	M(LOG_NCPUS, log, log, ncpus)                                          \
 	M(LOG_CPU, log, log, cpu)                                              \
-	M(LOG_CPU_SUBBUF, log_cpu, log_cpu, subbuf)                            \
-	M(LOG_CPU_NSUBBUFS, log_cpu, log_cpu, nsubbufs)                        \
 	M(HOT_TOP, cpu_hot, cpu_hot, top)                                      \
 	M(COLD_LOADED, cpu_cold, cpu_cold, loaded)                             \
 	M(COLD_PREVIOUS, cpu_cold, cpu_cold, previous)                         \

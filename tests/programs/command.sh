@@ -18,14 +18,20 @@ expect() {
 }
 
 expect 0 '^umem [0-9]+\.[0-9]+\.[0-9]+$' "$umem" version
-expect 0 '^usage: umem run' "$umem" help
-expect 125 '^usage: umem run' "$umem"
+expect 0 '^usage: umem COMMAND' "$umem" help
+expect 125 '^usage: umem COMMAND' "$umem"
 expect 125 '^umem: no command fly; see umem help$' "$umem" fly
 expect 125 '^umem: no command leks; did you mean leaks\? see umem help$' \
     "$umem" leks
 expect 125 '^umem: version takes no argument$' "$umem" version x
 expect 0 '^umem [0-9]+\.[0-9]+\.[0-9]+$' "$umem" -V
-expect 0 '^usage: umem run' "$umem" -h
+# The summary of the commands fits a small terminal.
+"$umem" help >said
+if [ "$(wc -l <said)" -gt 25 ] || grep -E '.{81}' said; then
+	cat said
+	exit 1
+fi
+expect 0 '^usage: umem COMMAND' "$umem" -h
 
 # A wrong use of a command: the reason, in one line, then the usage.
 wrong() {
@@ -39,7 +45,7 @@ wrong() {
 	exit 1
 }
 wrong 'no argument is given' leaks
-wrong 'one argument too many: 2' stat 1 2
+wrong 'one argument too many: 3' stat 1 2 3
 wrong 'an argument is missing' grep 1
 wrong "invalid option -- 'x'" leaks -x $$
 wrong "unrecognized option '--nosuch'" stat $$ --nosuch
@@ -48,7 +54,7 @@ wrong '-n needs -b' top -n 2 $$
 wrong '-n takes at least 1' top -b -n 0 $$
 wrong '--json: see umem status and umem stat' top --json $$
 wrong '-l takes transaction, fail or slab' log -l nosuch $$
-wrong 'x is no number of bytes, off or default' sample $$ x
+wrong '-s takes allocated or free' log -s nosuch $$
 
 # Messages of commands that run at the same time do not mix: one write each.
 if command -v strace >/dev/null; then
@@ -56,6 +62,8 @@ if command -v strace >/dev/null; then
 	[ "$(grep -c '^write(2' calls)" = 1 ] || { cat calls; exit 1; }
 fi
 expect 2 '^umem: 999999999: no such process$' "$umem" status 999999999
+expect 2 '^umem: 999999999: no such process$' "$umem" 999999999
+expect 2 '^umem: /etc/passwd: not a core file$' "$umem" /etc/passwd
 expect 2 '^umem: [0-9]+: does not run on umem' "$umem" status $$
 expect 2 '^umem: /etc/passwd: not a core file$' "$umem" leaks /etc/passwd
 expect 2 '^umem: nosuch: No such file' "$umem" leaks nosuch

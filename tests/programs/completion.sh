@@ -3,8 +3,10 @@
 # processes that the command itself names.
 set -eu
 PATH=$B:$PATH
-umem help | awk '/^$/ { exit }
-    { sub(/^usage:/, ""); if ($1 == "umem") print $2 }' | sort >commands
+{
+	umem help | awk '/^  / { print $1 }'
+	printf 'help\nversion\n'
+} | sort >commands
 LD_PRELOAD=$SHIM sleep 600 &
 pid=$!
 trap 'kill $pid' EXIT
@@ -60,10 +62,10 @@ for shell in bash zsh; do
 	diff commands offered || { echo "$shell: commands"; exit 1; }
 	offers umem le >offered
 	same "umem le" leaks
-	offers umem help sample >offered
-	same "umem help sample" "sample samples"
-	offers umem segments - >offered
-	same "options of segments" "-s -m -M -T --json --help"
+	offers umem help sta >offered
+	same "umem help sta" "stat status"
+	offers umem grep - >offered
+	same "options of grep" "-q -a -d -m -M --force --json --help"
 	offers umem run --l >offered
 	same "options of run" --leaks
 	offers umem run --d >offered
@@ -72,10 +74,8 @@ for shell in bash zsh; do
 	same "a process" $pid
 	offers umem status core >offered
 	same "a core" core.1
-	offers umem sample core >offered
+	offers umem ctl core >offered
 	same "no core" ""
-	offers umem sample $pid '' >offered
-	same "the words of sample" "default off"
 	offers umem leaks core.1 '' >offered
 	same "one target" ""
 	offers umem top -s '' >offered

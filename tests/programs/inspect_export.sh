@@ -1,9 +1,9 @@
 #!/bin/bash
-# umem samples --html: the page has the figures and functions of "umem samples
+# umem users --html: the page has the figures and functions of "umem users
 # --json", refers to no other file, has the whole flame graph without its
 # script, and the script enlarges and marks boxes.
-# umem samples --pprof: the profile has the figures, functions, lines and files
-# of "umem samples --json", for a process and for its core.
+# umem users --pprof: the profile has the figures, functions, lines and files
+# of "umem users --json", for a process and for its core.
 # test timeout: 300
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
@@ -14,8 +14,8 @@ UMEM_OPTIONS=sample=4k start "$TMP/sampled"
 gcore -o core "$pid" >/dev/null 2>&1
 
 for target in "$pid" "core.$pid"; do
-	"$umem" samples --json "$target" >json || exit 1
-	"$umem" samples --pprof "$target" >profile || exit 1
+	"$umem" users --json "$target" >json || exit 1
+	"$umem" users --pprof "$target" >profile || exit 1
 	python3 - "$target" <<'END' || exit 1
 import gzip, json, sys
 
@@ -68,7 +68,7 @@ def types(field):
 
 assert types(1) == [("inuse_objects", "count"), ("inuse_space", "bytes")]
 assert types(11) == [("space", "bytes")]
-assert one(profile, 12) == report["mean"] == 4096
+assert one(profile, 12) == report["sample_bytes"] == 4096
 assert text[one(profile, 14)] == "inuse_space"
 assert not live or one(profile, 9) > 1e18
 functions = {one(f, 1): f for f in map(fields, profile[5])}
@@ -92,14 +92,14 @@ samples = []
 for sample in map(fields, profile[2]):
     stack = [f for n in numbers(one(sample, 1)) for f in frames(n)]
     samples.append((numbers(one(sample, 2)), stack))
-assert len(samples) == len(report["sites"])
-for (values, stack), site in zip(samples, report["sites"]):
-    assert abs(values[0] - site["about_buffers"]) <= 1, (values, site)
-    assert abs(values[1] - site["about_bytes"]) <= 1, (values, site)
-    want = site["newest"]["stack"]
-    assert len(stack) == len(want)
+stacks = [s for row in report["users"] for s in row["stacks"]]
+assert len(samples) == len(stacks)
+for (values, stack), want in zip(samples, stacks):
+    assert abs(values[0] - want["blocks"]) <= 1, (values, want)
+    assert abs(values[1] - want["bytes"]) <= 1, (values, want)
+    assert len(stack) == len(want["frames"])
 
-caller = {stack[0][1]: stack for _, stack in samples}
+caller = {stack[0][1]: stack for _, stack in samples if stack}
 for name in "keep_many", "keep_few", "forget":
     first, second = caller[name][:2]
     assert first[2] == "sampled.c" and 20 < first[3] < 80, first
@@ -118,9 +118,9 @@ done
 
 # The page, of a core with a name that is markup.
 mv "core.$pid" '<i>&core'
-"$umem" samples --json '<i>&core' >json || exit 1
-"$umem" samples --html '<i>&core' >page.html || exit 1
-"$umem" samples --html "$pid" >live.html || exit 1
+"$umem" users --json '<i>&core' >json || exit 1
+"$umem" users --html '<i>&core' >page.html || exit 1
+"$umem" users --html "$pid" >live.html || exit 1
 python3 - <<'END' || exit 1
 import html.parser, json, re
 
@@ -167,23 +167,23 @@ def near(figure, value):
 assert re.fullmatch(r"~?[0-9.]+ MiB", reader.cells[0]), reader.cells
 rows = [(blocks, name.split()[0])
         for blocks, name in zip(reader.cells[2::4], reader.cells[3::4])]
-for (blocks, name), site in zip(rows, json.load(open("json"))["sites"]):
-    assert near(blocks, site["about_buffers"]), (rows, site)
-    assert name in site["caller"], (rows, site)
+for (blocks, name), site in zip(rows, json.load(open("json"))["users"]):
+    assert near(blocks, site["blocks"]), (rows, site)
+    assert name == site["call_site"].split()[0], (rows, site)
 assert {"keep_many", "keep_few", "forget"} <= {n for _, n in rows}, rows
 
 # Without the script, each box has its place, and the figures of the stacks that
 # begin like it.
-sites = json.load(open("json"))["sites"]
-whole = sum(site["about_bytes"] for site in sites)
+sites = [s for row in json.load(open("json"))["users"] for s in row["stacks"]]
+whole = sum(site["bytes"] for site in sites)
 want = {}
 for site in sites:
-    stack = ["all"] + [re.sub(r".*`|\+0x[0-9a-f]+( \(.*)?$", "", frame)
-                       for frame in reversed(site["newest"]["stack"])]
+    stack = ["all"] + ([re.sub(r".*`|\+0x[0-9a-f]+( \(.*)?$", "", frame)
+                        for frame in reversed(site["frames"])] or ["unknown"])
     for depth in range(len(stack)):
         box = want.setdefault(tuple(stack[:depth + 1]), [0, 0])
-        box[0] += site["about_bytes"]
-        box[1] += site["about_buffers"]
+        box[0] += site["bytes"]
+        box[1] += site["blocks"]
 want = {k: v for k, v in want.items() if v[0] > 1.1e-4 * whole}
 style = re.compile(r"left:([0-9.]+)%;width:([0-9.]+)%;top:(\d+)px")
 title = re.compile(r"(.*): (~[0-9.]+ [KM]?i?B) \(([0-9.]+)%\) "
@@ -264,7 +264,7 @@ fi
 rm -f '<i>&core'
 
 # A message instead of half a profile.
-if "$umem" samples --pprof "$pid" >/dev/full 2>err ||
+if "$umem" users --pprof "$pid" >/dev/full 2>err ||
     ! grep -q '^umem: standard output: ' err; then
 	echo "no message when the disk is full:"
 	cat err

@@ -33,9 +33,6 @@ has() {
 }
 
 UMEM_OPTIONS=sample=4k start "$TMP/figures"
-"$umem" samples "$pid" >said
-estimates samples
-has '^ +[0-9]+ +~[1-9][0-9]0* +~[0-9.]+[KM] .* keep '
 for command in users leaks; do
 	"$umem" $command "$pid" >said
 	estimates $command
@@ -49,7 +46,7 @@ done
 "$umem" top -b -n 1 "$pid" >said
 has '^ +~[0-9.]+M +[-0] +~[0-9]{2}0+ +keep '
 estimates top
-"$umem" samples --html "$pid" >said
+"$umem" users --html "$pid" >said
 has '^<p>~[0-9.]+ MiB in use, estimated'
 has '^<tr><td>~[0-9.]+ MiB</td><td>[0-9]+%</td><td>~[0-9]{2}0+</td><td>keep '
 has '>keep \(figures.c:[0-9]+\)( &#60; descend)+ &#60; main; 7 more stacks<'
@@ -61,7 +58,7 @@ fi
 finish 0
 
 UMEM_OPTIONS=sample=1 start "$TMP/figures"
-for command in samples users leaks; do
+for command in users leaks; do
 	"$umem" $command "$pid" >said
 	if grep '~' said; then
 		echo "an estimate although every block is a sample:"

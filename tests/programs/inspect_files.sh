@@ -105,7 +105,7 @@ mv its.debug kept
 mkdir .debug
 fifo its.debug
 fifo .debug/its.debug
-for command in 'leaks -d' users samples status; do
+for command in 'leaks -d' users status; do
 	# shellcheck disable=SC2086 # a command and its option
 	looks $command "$pid"
 done

@@ -52,15 +52,15 @@ tells_who_freed() {
 assert d["state"] == "freed" and d["cache"] == "umem_alloc_112", d
 assert "give_back" in " ".join(d["freed"]["stack"]), d
 assert "make_block" in " ".join(d["allocated"]["stack"]), d' || exit 1
-	expect 0 '^ +firewalled`make_block\+0x' bufctl -v "$target" "$block"
+	expect 0 '^ +firewalled`make_block\+0x' log -v -a "$block" "$target"
 
 	object=$(address object)
 	expect 0 "^$object is $object\\+0x0, bufctl [0-9a-f]+ freed from things$" \
 	    whatis "$target" "$object"
 	says '^ {9}firewalled`give_thing\+0x'
-	expect 0 '^ +firewalled`give_thing\+0x' bufctl -v "$target" "$object"
-	expect 0 'firewalled`give_thing\+0x' \
-	    freedby "$target" "$(address thread)"
+	expect 0 '^ +firewalled`give_thing\+0x' log -v -a "$object" "$target"
+	expect 0 ' free .*firewalled`give_thing\+0x' \
+	    log -s free -t "$(address thread)" "$target"
 	expect 0 'freed from a cache that is destroyed$' \
 	    whatis "$target" "$(address gone)"
 	says '^ {9}firewalled`give_thing\+0x'

@@ -65,8 +65,9 @@ main(void)
 END
 "$CC" -O1 -w -fno-builtin -o ring ring.c || exit 1
 UMEM_OPTIONS=thread=no start ./ring
-at=$("$umem" caches --json "$pid" | python3 -c 'import json, sys
-print(*[c["address"] for c in json.load(sys.stdin) if c["name"] == "umem_alloc_64"])')
+at=$("$umem" stat --json "$pid" | python3 -c 'import json, sys
+print(*[c["address"] for c in json.load(sys.stdin)["caches"]
+        if c["name"] == "umem_alloc_64"])')
 depot="((struct umem_cache *)$at)->mag.depot"
 gdb -q -batch -p "$pid" -ex "set var $depot.full.n = 0xffffffff" \
     -ex "set var $depot.full.head->next = $depot.full.head" \

@@ -16,8 +16,8 @@ SECONDS = 40 * int(os.environ.get("TEST_TIME_FACTOR", "1"))
 MIB = 200  # the command itself needs 10 MiB
 
 umem, pid, kind = sys.argv[1:4]
-for words in ("status", "stat", "caches", "leaks", "users", "verify",
-              "metrics", "ctl", "grep", "samples", "arenas", "frag"):
+for words in ("status", "stat", "leaks", "users", "verify",
+              "metrics", "ctl", "grep", "sizes"):
     begin = time.time()
     with open("said", "w") as said, open("err", "w") as err:
         tool = subprocess.Popen(

@@ -67,7 +67,7 @@ for words in thread=no thread=no,hardened; do
 		echo "$words: numbers are walked as buffers"
 		exit 1
 	fi
-	for command in stat caches status verify frag; do
+	for command in stat status verify; do
 		"$umem" $command "$pid" >said 2>&1 || {
 			echo "$words: umem $command ended with $?"
 			cat said

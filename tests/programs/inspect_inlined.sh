@@ -78,6 +78,6 @@ finds ' leaked in 1 block'
 finds '"main`shop::middle<short>"'
 finish 0
 UMEM_OPTIONS=sample=10 start ./main
-"$umem" samples --folded "$pid" >said 2>&1
-finds ';main`outer;main`shop::middle<short>;main`shop::inner '
+"$umem" users --folded "$pid" >said 2>&1
+finds ';outer;shop::middle<short>;shop::inner '
 finish 0

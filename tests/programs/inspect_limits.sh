@@ -19,7 +19,7 @@ for words in '' guards audit; do
 	start "$TMP/limited"
 	unset UMEM_DEBUG
 	"$umem" stat "$pid" >said
-	has stat '^limits and reserves +limit +in use +waiting +waits +fail +reserve +ready +used$'
+	has stat '^CACHE WITH LIMIT +LIMIT +IN USE +WAITING +WAITS +FAILED +RESERVE +READY +USED$'
 	has stat '^calls +8 +8 +1 +1 +1 +0 +0 +0$'
 	has stat '^notes +- +0 +0 +0 +0 +20 +20 +0$'
 	# Size, in use, in magazines.

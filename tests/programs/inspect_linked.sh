@@ -27,7 +27,7 @@ is() {
 is "objects" 6 sh -c "'$umem' walk $pid mine; '$umem' walk $pid other"
 is "leaks of one cache" 5 "$umem" walk "$pid" leak mine
 is "leaks of another" 1 "$umem" walk "$pid" leak other
-"$umem" log -l fail "$pid" | sed -n 's/^T-.*  addr=0  //p' >failed
+"$umem" log -l fail "$pid" | awk '$2 == "failed" { print $6 }' >failed
 printf '%s\n' umem_oversize umem_alloc_1024 mine >wanted
 if ! diff wanted failed; then
 	echo "not the failures that there were"

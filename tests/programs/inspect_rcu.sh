@@ -63,14 +63,14 @@ look() {
 	deferred = {c["name"]: c["deferred"] for c in stat["caches"]}
 	assert deferred["plain"] == layers["plain"] == 6200, deferred
 	END
-	of walk "$1" umem
+	of walk "$1" allocated
 	grep '^waits' told | while read -r _ at _; do
 		! grep -qx "$at" said || echo "$at"
 	done >wrong
-	[ ! -s wrong ] || bad "umem walk umem has $(cat wrong)"
-	of walk "$1" freemem
+	[ ! -s wrong ] || bad "umem walk allocated has $(cat wrong)"
+	of walk "$1" free
 	while read -r _ at _; do
-		grep -qx "$at" said || bad "umem walk freemem lacks $at"
+		grep -qx "$at" said || bad "umem walk free lacks $at"
 	done < <(grep '^waits' told)
 }
 
@@ -150,5 +150,5 @@ leaked "$pid"
 exactly_planted "samples"
 of whatis "$pid" "$at"
 has "in a freed sample of 200 bytes .*, waits for a grace period of urcu_memb_flavor$"
-of samples "$pid"
+of users "$pid"
 finish 0

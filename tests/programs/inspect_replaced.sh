@@ -48,7 +48,7 @@ END
 refuses() {
 	local words
 
-	for words in 'ctl PID sample=4k' 'sample PID 4k' 'leaks PID' \
+	for words in 'ctl PID sample=4k' 'leaks PID' \
 	    'users PID' 'grep PID 1234567'; do
 		rm -f replaced
 		start "$@"

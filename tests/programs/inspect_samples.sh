@@ -1,7 +1,7 @@
 #!/bin/bash
-# Sampling: umem samples estimates the memory in use, umem leaks shows the
-# origin of a leak without audit, umem whatis describes a faulting address, and
-# umem sample turns sampling on and off in a running process.
+# Sampling: umem users estimates the memory in use, umem leaks shows the origin
+# of a leak without audit, umem whatis describes a faulting address, and umem
+# ctl turns sampling on and off in a running process.
 # test timeout: 120
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
@@ -14,7 +14,8 @@ build resized
 
 # taken - samples of $pid so far
 taken() {
-	"$umem" samples --json "$pid" | sed -n 's/^ *"taken": \([0-9]*\),$/\1/p'
+	"$umem" users --json "$pid" 2>/dev/null |
+	    sed -n 's/^ *"samples_taken": \([0-9]*\),$/\1/p' | grep . || echo 0
 }
 
 # sample_grows LOOKS - are there more before so many looks have been taken?
@@ -30,32 +31,31 @@ sample_grows() {
 	return 1
 }
 
-# The estimates of umem samples are near the truth, and the stacks are right.
+# The estimates of umem users are near the truth, and the stacks are right.
 export UMEM_OPTIONS=sample=4k
 start "$TMP/sampled"
-expect 0 '^one sample in about 4096 bytes$' samples "$pid"
-expect 0 '^ +[0-9]+ +~[0-9]+ +~[0-9.]+M +[0-9]+s +[0-9]+s keep_many \(sampled\.c:[0-9]+\) < main$' \
-    samples "$pid"
-expect 0 '^ {9}sampled`main\+0x' samples -v "$pid"
-expect 0 ';sampled.main;sampled.keep_few [0-9]+$' samples --folded "$pid"
-"$umem" samples --json "$pid" >json
+expect 0 '^ +~[0-9.]+M +[0-9]+% +~[0-9]+ +[0-9]+s  keep_many \(sampled\.c:[0-9]+\) < main$' \
+    users "$pid"
+expect 0 '^ {4}sampled`main\+0x' users -d "$pid"
+expect 0 ';main;keep_few [0-9]+$' users --folded "$pid"
+"$umem" users --json "$pid" >json
 python3 - json <<'END' || exit 1
 import json, sys
 true = {"keep_many": (20000, 200), "keep_few": (40, 100000),
         "forget": (20000, 100)}
 report = json.load(open(sys.argv[1]))
-assert report["mean"] == 4096 and report["not_kept"] == 0, report
-for site in report["sites"]:
-    name = site["caller"].split("`")[-1].split("+")[0]
+assert report["sample_bytes"] == 4096, report
+assert report["samples_not_kept"] == 0, report
+for site in report["users"]:
+    name = site["call_site"].split(" ")[0]
     if name not in true:
         continue
     n, size = true.pop(name)
     # Five times the deviation of so many samples.
-    near = 5 / site["samples"] ** 0.5
-    for key, want in ("about_buffers", n), ("about_bytes", n * size):
+    near = 5 / site["seen"] ** 0.5
+    for key, want in ("blocks", n), ("bytes", n * size):
         assert abs(site[key] / want - 1) < near, (name, key, site)
-    assert 0 <= site["newest_age_ns"] <= site["oldest_age_ns"] < 120e9, site
-    assert site["newest"]["size"] == size, site
+    assert 0 < site["oldest_age_ns"] < 120e9, site
 assert not true, true
 END
 
@@ -99,16 +99,16 @@ for target in "$pid" "core.$pid"; do
 assert d["state"] == "freed" and d["guarded"] and d["freed"]["stack"], d' ||
 	    exit 1
 done
-expect 0 's keep_many \(sampled' samples "core.$pid"
-expect 2 'is a core file' sample "core.$pid" off
+expect 0 's +keep_many \(sampled' users "core.$pid"
+expect 2 'is a core file' ctl "core.$pid" sample=off
 rm -f "core.$pid"
 expect 0 '^Sampling: +one in 4K bytes; [0-9]{3,} samples are in use$' \
     status "$pid"
 
 # Samples and their pages are in tables of their own.
 expect 0 ' \+ samples [0-9.]+M ' status "$pid"
-expect 0 '^Total \[samples\] +[0-9.]+M +[0-9]{3,} +0$' stat "$pid"
-expect 0 '^Total \[large blocks\] +0 +0 +0$' stat "$pid"
+expect 0 '^\[samples\] +- +[0-9]{3,} +- +- +[0-9.]+M +- +0$' stat "$pid"
+expect 0 '^\[large blocks\] +- +0 +- +- +0 +- +0$' stat "$pid"
 finish 0
 
 # Nothing is found in vain, or missed, when many or all blocks are samples.
@@ -134,22 +134,17 @@ finish 0
 # On and off, in a program that does nothing slow, in each mode.
 for mode in rseq locked; do
 	UMEM_OPTIONS=mode=$mode start "$TMP/sampled" 0
-	expect 0 "^sampling is off; \"umem sample $pid default\" turns it on\$" \
-	    samples "$pid"
-	if [ "$(wc -l <said)" -ne 1 ]; then
-		echo "a table of no samples:"
-		cat said
-		exit 1
-	fi
+	expect 2 "no callers are recorded; \"umem ctl $pid sample=default\"" \
+	    users "$pid"
 	if sample_grows 8; then
 		echo "samples before it was turned on"
 		exit 1
 	fi
-	expect 0 "^$pid: one sample in about 1048576 bytes$" sample "$pid" default
+	expect 0 '^sample=1m \(before: off\)$' ctl "$pid" sample=default
 	sample_grows 1000 || { echo "$mode: no samples when on"; exit 1; }
-	expect 0 "^$pid: one sample in about 100 bytes$" sample "$pid" 100
+	expect 0 '^sample=100 \(' ctl "$pid" sample=100
 	sample_grows 1000 || { echo "$mode: no samples at 100"; exit 1; }
-	expect 0 "^$pid: sampling is off$" sample "$pid" off
+	expect 0 '^sample=off \(' ctl "$pid" sample=off
 	if sample_grows 8 && sample_grows 8; then
 		echo "$mode: samples after it was turned off"
 		exit 1
@@ -175,7 +170,7 @@ small_end_is() {
 UMEM_OPTIONS=mode=rseq start "$TMP/sampled" 0
 for means in off "off off" default "default default" "1k default" "off"; do
 	for mean in $means; do
-		expect 0 "^$pid: " sample "$pid" "$mean"
+		expect 0 '^sample=' ctl "$pid" "sample=$mean"
 	done
 	[ "$mean" = off ] && end=32769 || end=513
 	small_end_is "$end" "after $means"
@@ -187,11 +182,11 @@ unset UMEM_OPTIONS
 start "$TMP/sampled" 3
 for ((n = 0; n < 15; n++)); do
 	for mean in 1k off 1 1m; do
-		expect 0 "^$pid: " sample "$pid" $mean
+		expect 0 '^sample=' ctl "$pid" "sample=$mean"
 	done
 done
 sample_grows 1000 || { echo "no samples in the end"; exit 1; }
-expect 0 '^one sample in about 1048576 bytes$' samples "$pid"
+expect 0 '^Sampling: +one in 1M bytes; ' status "$pid"
 finish 0
 
 # grown MIB - lets the program enlarge its vector to this size
@@ -204,21 +199,22 @@ grown() {
 
 # vector MIB SITE - the vector has the only sample, which stands for this size
 vector() {
-	"$umem" samples --json "$pid" >json
+	"$umem" users --json "$pid" >json
 	python3 - json "$1" "$2" <<-'END' || exit 1
 	import json, sys
-	site, = json.load(open(sys.argv[1]))["sites"]
-	assert sys.argv[3] in site["caller"], site
-	assert site["samples"] == 1 and site["about_buffers"] == 1, site
-	assert site["about_bytes"] == int(sys.argv[2]) << 20, site
+	site, = [row for row in json.load(open(sys.argv[1]))["users"]
+	         if not row["call_site"].startswith("unknown")]
+	assert site["call_site"].startswith(sys.argv[3] + " "), site
+	assert site["seen"] == 1 and site["blocks"] == 1, site
+	assert site["bytes"] == int(sys.argv[2]) << 20, site
 	END
 }
 
 # A block that realloc() enlarges in place is a sample of its new size, with the
 # stack of this call, also if it was allocated before sampling began.
 start "$TMP/resized"
-expect 0 ': one sample in about 1048576 bytes$' sample "$pid" default
-if [ "$("$umem" samples --json "$pid" | grep -c caller)" -ne 0 ]; then
+expect 0 '^sample=1m ' ctl "$pid" sample=default
+if [ "$(taken)" -ne 0 ]; then
 	echo "a sample before sampling began"
 	exit 1
 fi
@@ -226,7 +222,7 @@ grown 80
 vector 80 vector_grow
 expect 0 '^ +80M +100% +1 +[0-9]+s  vector_grow \(resized\.c:[0-9]+\) < main$' \
     users "$pid"
-expect 0 ': sampling is off$' sample "$pid" off
+expect 0 '^sample=off ' ctl "$pid" sample=off
 grown 160
 vector 160 vector_grow
 finish 0
@@ -238,11 +234,9 @@ grown 160
 vector 160 vector_grow
 finish 0
 
-# umem sample refuses a debugged process and bad arguments.
+# A debugged process takes no samples.
 UMEM_DEBUG=default start "$TMP/sampled"
-expect 2 'every block is checked there already' sample "$pid" default
-expect 2 '^usage: umem sample ' sample "$pid" often
-expect 2 '^usage: umem sample ' sample "$pid"
+expect 2 'every block is checked there already' ctl "$pid" sample=default
 finish 0
 
 # Few samples of a leak do not tell how fast it grows.

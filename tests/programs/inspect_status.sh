@@ -64,16 +64,21 @@ start env UMEM_LOGGING=transaction=1m,contents=1m,fail=1m,slab=1m \
     UMEM_DEBUG='default:umem_alloc_64*;guards,contents=100:umem_alloc_96,umem_alloc_128;noabort' \
     UMEM_OPTIONS=sample=16k,soft_limit=1g,hard_limit=2g,depot_bytes=4m,memory_pressure,huge_pages=always \
     ./main
-expect 0 '^Not ours: ' status "$pid"
+expect 0 . status "$pid"
+if awk 'length > 80' said | grep .; then
+	echo "status is beyond 80 columns"
+	exit 1
+fi
+expect 0 '^Not ours: ' stat "$pid"
 # A path has no place to break.
 if sed 's| /[^ ]*| /path|' said | awk 'length > 80' | grep .; then
 	echo "beyond 80 columns:"
 	cat said
 	exit 1
 fi
-expect 0 '^  +20M  anonymous, at [0-9a-f]+$' status "$pid"
-expect 0 '^  +3M  stack, at [0-9a-f]+$' status "$pid"
-expect 0 '^  +16M  /.*/a_file_that_is_mapped$' status "$pid"
+expect 0 '^  +20M  anonymous, at [0-9a-f]+$' stat "$pid"
+expect 0 '^  +3M  stack, at [0-9a-f]+$' stat "$pid"
+expect 0 '^  +16M  /.*/a_file_that_is_mapped$' stat "$pid"
 "$umem" status --json "$pid" >json
 python3 - json <<'END2' || { cat json; exit 1; }
 import json, sys
@@ -91,17 +96,17 @@ END2
 
 # Pages and profiles do not go to a terminal.
 for form in html pprof; do
-	python3 - "$umem" samples --$form "$pid" >said <<'END2'
+	python3 - "$umem" users --$form "$pid" >said <<'END2'
 import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
 END2
 	status=$?
 	if [ $status -ne 2 ] || [ "$(wc -l <said)" -ne 1 ] ||
-	    ! grep -q "samples: --$form is not for a terminal; add >FILE" said; then
+	    ! grep -q "users: --$form is not for a terminal; add >FILE" said; then
 		echo "--$form to a terminal: status $status"
 		head -c 1000 said
 		exit 1
 	fi
-	"$umem" samples --$form "$pid" | grep -q . || exit 1
+	"$umem" users --$form "$pid" | grep -q . || exit 1
 done
 finish 0

@@ -42,7 +42,7 @@ def pages_of(figures):
 
 before = present()
 first = pages_of(figures())
-for command in ("status", "stat", "metrics", "leaks", "frag", "verify",
+for command in ("status", "stat", "metrics", "leaks", "verify",
                 "whatis", "top", "sizes"):
     arguments = {"whatis": ["whatis", pid, "1000"],
                  "top": ["top", "-b", "-n", "1", pid]}

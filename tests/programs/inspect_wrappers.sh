@@ -1,5 +1,5 @@
 #!/bin/bash
-# In a program without symbols, the rows of umem samples, users, leaks and top
+# In a program without symbols, the rows of umem users, leaks and top
 # have the callers of the program's own allocation functions, which are found
 # by the stacks.  A function that makes objects of one size, one with one
 # caller, and many functions that allocate keep their rows.
@@ -17,12 +17,9 @@ rows() {
 	for environment in UMEM_OPTIONS=sample=1 UMEM_DEBUG=audit; do
 		start env "$environment" "$PWD/stripped" "$1"
 		"$umem" users "$pid" >users.said
-		cp users.said samples.said
 		cp users.said top.said
-		if [ "$environment" != UMEM_DEBUG=audit ]; then
-			"$umem" samples "$pid" >samples.said
-			"$umem" top -b -n 1 "$pid" >top.said
-		fi
+		[ "$environment" = UMEM_DEBUG=audit ] ||
+		    "$umem" top -b -n 1 "$pid" >top.said
 		finish 0
 		python3 - "$environment" "$@" <<-'END' || { cat ./*.said; exit 1; }
 		import bisect, re, sys
@@ -33,7 +30,7 @@ rows() {
 		def function(text):
 		    at = int(re.match(r"stripped\+0x([0-9a-f]+)", text)[1], 16)
 		    return table[bisect.bisect(table, (at,)) - 1][1]
-		for file in "users.said", "samples.said", "top.said":
+		for file in "users.said", "top.said":
 		    found = set()
 		    for line in open(file):
 		        row = re.search(r"[s\d] +(stripped\+.*)", line)

@@ -61,23 +61,23 @@ number() {
 
 # every TARGET - commands that any target understands
 every() {
-	says '^Status: +ready and active$' status "$1"
+	says '^(Process|Core): ' status "$1"
 	says '^Sampling: +one in (16|64)K bytes;' status "$1"
-	says '^Total \[umem_heap\] ' stat "$1"
+	says '^umem_heap ' stat "$1"
 	says '^nothing can be verified: no cache has redzones' verify "$1"
 	says ', in (an allocated sample|.* allocated from) ' whatis "$1" \
 	    "$("$umem" walk "$1" leak | head -1)"
 	says '^# EOF$' metrics "$1"
 	cp said metrics
 	[ "$(tail -n 1 metrics)" = '# EOF' ] || wrong "metrics go on after EOF"
-	says '^<!DOCTYPE html>' samples --html "$1"
+	says '^<!DOCTYPE html>' users --html "$1"
 	grep -q "$2" said || wrong "--html without $2"
-	says ";[^ ]*$2;[^ ]* [0-9]+\$|;[^ ]*$2 [0-9]+\$" samples --folded "$1"
-	"$umem" samples --pprof "$1" >profile 2>err || wrong "--pprof"
+	says ";[^ ]*$2;[^ ]* [0-9]+\$|;[^ ]*$2 [0-9]+\$" users --folded "$1"
+	"$umem" users --pprof "$1" >profile 2>err || wrong "--pprof"
 	gzip -dc profile | grep -aq "$2" || wrong "--pprof without $2"
 }
 
-# watched NAME - umem top and umem samples have a call site of $pid with this
+# watched NAME - umem top and umem users have a call site of $pid with this
 # name, and the layers of top are the resident set
 watched() {
 	says "^umem top  $pid " top -b -i 0.2 -n 2 "$pid"
@@ -95,7 +95,7 @@ watched() {
 	# Each figure is rounded down to a tenth.
 	assert len(found) >= 6 and abs(total - size(first)) < 2**20, found
 	END
-	says '^<!DOCTYPE html>' samples --html "$pid"
+	says '^<!DOCTYPE html>' users --html "$pid"
 	grep -q "<td>.*$1" said || wrong "no row with $1 in the page"
 	grep -Eq "^<div [^>]* title=[^>]*$1.*</div>\$" said ||
 	    wrong "no flame graph with $1"
@@ -324,11 +324,9 @@ redis() {
 	first ' (199[0-9]|2000) +[0-9.]+K +- +- +unknown: blocks of umem_alloc_1536$' \
 	    leaks "$pid"
 	shares
-	says "\"umem sample $pid default\" records it" leaks "$pid"
-	refuses "^umem: users: no callers are recorded; \"umem sample $pid " \
+	says "\"umem ctl $pid sample=default\" records it" leaks "$pid"
+	refuses "^umem: users: no callers are recorded; \"umem ctl $pid " \
 	    users "$pid"
-	says "^sampling is off; \"umem sample $pid default\" turns it on\$" \
-	    samples "$pid"
 
 	# Its advice is followed.
 	says '^sample=64k \(before: off\)$' ctl "$pid" sample=64k
@@ -343,14 +341,13 @@ redis() {
 		echo "set key:$n $n"
 	done | "${cli[@]}" >/dev/null
 	first '^ +~?\+[0-9.]+M .* session_open \(module\.c:[0-9]+\)' \
-	    leaks --since=before "$pid"
+	    diff before "$pid"
 	says ' session_lose \(module\.c:[0-9]+\) via zmalloc' \
-	    leaks --since=before "$pid"
+	    diff before "$pid"
 	says '^ +~?[0-9.]+M +.* session_open \(module\.c:[0-9]+\) ' leaks "$pid"
 	shares
 	says ' session_lose \(module\.c:[0-9]+\) via zmalloc' leaks "$pid"
 	! grep -q session_keep said || wrong "leaks has a kept session"
-	first 'session_(open|keep) \(module\.c:[0-9]+\)' samples "$pid"
 	says 'session_keep \(module\.c:[0-9]+\) via zmalloc' users "$pid"
 	shares
 	every "$pid" session_open
@@ -383,8 +380,6 @@ server() {
 	first ' shop::Server::audit \(server\.cc:[0-9]+\) via std::vector<char' \
 	    users "$pid"
 	shares
-	first ' shop::Server::audit \(server\.cc:[0-9]+\) via std::vector<char' \
-	    samples "$pid"
 	every "$pid" 'shop::Server::audit'
 	[ "$(number umem_failures_total)" = 0 ] || wrong "failures"
 	n=$(number umem_live_bytes)
@@ -469,7 +464,6 @@ container() {
 	    leaks "$pid"
 	says '^    lose`session_open\+0x[0-9a-f]+ \(lose\.c:' leaks -d "$pid"
 	first ' session_open \(lose\.c:[0-9]+\) < main$' users "$pid"
-	first ' session_open \(lose\.c:[0-9]+\) < main$' samples "$pid"
 	every "$pid" session_open
 
 	# Its core has names below --sysroot only, and says so.

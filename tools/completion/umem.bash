@@ -8,9 +8,8 @@
 # _umem_commands UMEM - the names of all commands
 _umem_commands() {
 	"$1" help 2>/dev/null | awk '
-	    $1 == "usage:" && $2 == "umem" { print $3 }
-	    /^       umem / { print $2 }
-	    /^$/ { exit }'
+	    /^  / { print $1 }
+	    END { print "help"; print "version" }'
 }
 
 # _umem_usage UMEM COMMAND - the words of its usage, one a line, without brackets
@@ -78,20 +77,18 @@ _umem() {
 	esac
 	words=$(_umem_usage "$umem" "$command")
 	! _umem_takes_value "${COMP_WORDS[COMP_CWORD - 1]}" <<<"$words" || return
-	# After its target, sample takes a word of its usage.
+	# Only diff has two targets.
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		[ "$command" != diff ] || break
 		[[ ${COMP_WORDS[i]} != -* ]] || continue
 		! _umem_takes_value "${COMP_WORDS[i - 1]}" <<<"$words" || continue
-		mapfile -t COMPREPLY < <(compgen -W "$(
-			sed '1,/^PID$/d' <<<"$words" | grep '^[a-z]')" -- "$word")
 		return
 	done
 	grep -qxE 'PID|BEFORE' <<<"$words" || return
 	mapfile -t COMPREPLY < <(
 		compgen -W "$(_umem_processes "$umem")" -- "$word"
-		# A core, a record and a look that was saved are files.
-		! grep -qxE 'CORE|RECORD|BEFORE' <<<"$words" ||
+		# A core, a dump and a look that was saved are files.
+		! grep -qxE 'CORE|BEFORE' <<<"$words" ||
 		    compgen -f -- "$word")
 }
 

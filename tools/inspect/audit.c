@@ -46,8 +46,6 @@ read_stack(struct model *model, const char *record, struct audit *audit)
 
 	audit->timestamp = record_get(model, record, L_AUDIT_TIMESTAMP);
 	audit->thread = record_get(model, record, L_AUDIT_THREAD);
-	audit->lastlog = record_get(model, record, L_AUDIT_LASTLOG);
-	audit->contents = record_get(model, record, L_AUDIT_CONTENTS);
 	audit->stack = target_array(model->target, stack_at, audit->depth);
 	if (audit->stack == NULL)
 		audit->depth = 0;
@@ -281,28 +279,6 @@ audit_of_freed(struct model *model, uint64_t at, struct audit *audit)
 }
 
 bool
-audit_read(struct model *model, uint64_t at, struct audit *audit)
-{
-	const struct cache *c;
-	uint64_t large = layout_value(model->layout, L_DEBUG_LARGE_CACHE);
-	const struct sample *s = model_sample_of_record(model, at);
-
-	if (s != NULL) {
-		*audit = audit_of_sample(s);
-		return true;
-	}
-	if (!read_record(model, at, false, audit))
-		return false;
-	for (size_t i = 0; i < model->ncaches; i++) {
-		c = &model->caches[i];
-		if (c->at == audit->cache)
-			return read_record(
-			    model, at, cache_is_audited(model, c), audit);
-	}
-	return audit->cache == large && read_record(model, at, true, audit);
-}
-
-bool
 audit_is_on(struct model *model)
 {
 	for (size_t i = 0; i < model->ncaches; i++)
@@ -452,32 +428,6 @@ audit_say_transactions(struct model *model, const struct audit *audit)
 	say_transaction(model, "allocated", &allocated);
 }
 
-void
-audit_print_head(void)
-{
-	printf(
-	    "%16s %16s %16s %16s\n", "ADDR", "BUFADDR", "TIMESTAMP", "THREAD");
-	printf("%16s %16s %16s %16s\n", "", "CACHE", "LASTLOG", "CONTENTS");
-}
-
-void
-audit_print(struct model *model, const struct audit *audit)
-{
-	struct audit allocated;
-
-	printf("%16lx %16lx %16lx %16lu\n", audit->at, audit->addr,
-	    audit->timestamp, audit->thread);
-	printf("%16s %16lx %16lx %16lx\n", "", audit->cache, audit->lastlog,
-	    audit->contents);
-	audit_print_stack(model, audit, 17);
-	if (audit->allocated_time == 0)
-		return;
-	allocated = audit_of_allocation(audit);
-	printf("%16s %16s %16lx %16lu\n", "", "allocated", allocated.timestamp,
-	    allocated.thread);
-	audit_print_stack(model, &allocated, 17);
-}
-
 int
 audit_order_stacks(
     unsigned n, const uint64_t *stack, unsigned m, const uint64_t *other)
@@ -587,34 +537,6 @@ log_record(struct model *model, enum layout_entry which)
 	    layout_value(l, L_LOGS) +
 		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
 	    layout_value(l, L_LOG_BYTES));
-}
-
-int
-audit_log_cpu(
-    struct model *model, enum layout_entry which, const struct audit *audit)
-{
-	const char *log = log_record(model, which);
-	uint64_t each = layout_value(model->layout, L_LOG_CPU_BYTES);
-	uint64_t chunk, cpus;
-
-	if (log == NULL)
-		return -1;
-	chunk = record_get(model, log, L_LOG_SUBBUF_BYTES);
-	cpus = record_get(model, log, L_LOG_CPU);
-	for (int i = 0; i < LOG_CPUS_MOST; i++) {
-		const char *cpu =
-		    target_at(model->target, cpus + (uint64_t)i * each, each);
-
-		if (cpu == NULL ||
-		    (uint64_t)i >= record_get(model, log, L_LOG_NCPUS))
-			return -1;
-		if (record_get(model, cpu, L_LOG_CPU_NSUBBUFS) != 0 &&
-		    audit->at - record_get(model, log, L_LOG_BASE) -
-			    record_get(model, cpu, L_LOG_CPU_SUBBUF) * chunk <
-			chunk)
-			return i;
-	}
-	return -1;
 }
 
 /* Copies the CPUs' part of a log, which is in front of the log. */

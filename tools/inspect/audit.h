@@ -16,17 +16,12 @@ struct audit {
 	unsigned depth; /* of the stack; 0: not audited */
 	uint64_t timestamp;
 	uint64_t thread;
-	uint64_t lastlog;
-	uint64_t contents;
 	const uint64_t *stack;   /* in our copy */
 	uint64_t allocated_time; /* of a freed buffer, if known; else 0 */
 	uint64_t allocated_thread;
 	unsigned allocated_depth;
 	const uint64_t *allocated_stack; /* in our copy */
 };
-
-/* Reads the record at an address; returns false if there is none. */
-bool audit_read(struct model *model, uint64_t at, struct audit *audit);
 
 /* Reads the record of a chunk or large block; false: it is not debugged. */
 bool audit_of_chunk(struct model *model, const struct slab *slab, unsigned i,
@@ -80,10 +75,6 @@ void audit_print_transaction(
  */
 void audit_say_transactions(struct model *model, const struct audit *audit);
 
-/* Prints a record in the format of ::bufctl -v. */
-void audit_print(struct model *model, const struct audit *audit);
-void audit_print_head(void);
-
 const char *audit_cache_name(struct model *model, const struct audit *audit);
 
 /*
@@ -103,9 +94,5 @@ void audit_each(struct model *model,
 /* Calls f for every record of a log: L_LOG_TRANSACTION and so on. */
 void audit_each_logged(struct model *model, enum layout_entry log,
     void (*f)(struct model *, const struct audit *, void *arg), void *arg);
-
-/* Returns the CPU whose chunk has a logged record; -1: the chunk is full. */
-int audit_log_cpu(
-    struct model *model, enum layout_entry log, const struct audit *audit);
 
 #endif

@@ -1,8 +1,6 @@
-/*
- * cmd_stat.c - umem stat, caches and arenas: use of caches and arenas
- *
- * The columns are those of ::umastat and ::umem_cache.
- */
+/* cmd_stat.c - umem stat: use of caches and arenas */
+#include <unistd.h>
+
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
@@ -24,8 +22,9 @@ static void
 print_larges(const struct model *model, const char *name, bool samples,
     uint64_t bytes, uint64_t nfailed)
 {
-	printf("Total %-42s %13s %9lu %5lu\n", name, size_text(bytes),
-	    count_larges(model, samples), nfailed);
+	printf("%-20s %6s %7lu %7s %7s %7s %7s %5lu\n", name, "-",
+	    count_larges(model, samples), "-", "-", size_text(bytes), "-",
+	    nfailed);
 }
 
 static void
@@ -82,33 +81,10 @@ stat_json_domains(struct model *model, bool layers)
 	json_close();
 }
 
-/* Maximum number of columns in a readable line. */
-#define CPU_COLUMNS 12
-
-#define CACHE_RULE                                                             \
-	"------------------------- ------ ------- ------- ------- ------- "    \
-	"--------- ----- ---------"
-#define LIMIT_RULE                                                             \
-	"------------------------- ------- ------- ------- ------- ------- "   \
-	"------- ------- -------"
-#define ARENA_RULE                                                             \
-	"------------------------- --------- ---------- --------- --------- "  \
-	"-----"
-
-/* The sums of the caches that take their slabs from one arena. */
-struct sum {
-	const char *name;
-	uint64_t source;
-	uint64_t bytes;
-	uint64_t nallocs;
-	uint64_t nfailed;
-	uint64_t ncontended;
-};
-
 static void
 print_cache(const struct cache *c)
 {
-	printf("%-25s %6lu %7lu %7lu %7lu %7s %9lu %5lu %9lu\n", c->name,
+	printf("%-20s %6lu %7lu %7lu %7lu %7s %7lu %5lu %5lu\n", c->name,
 	    c->bufsize, c->nlive, c->ncached, c->ntotal,
 	    size_text(c->nslabs * c->slab_bytes), c->nallocs, c->nfailed,
 	    c->ncontended);
@@ -140,17 +116,14 @@ print_limits(const struct model *model)
 		if (!has_limits(c))
 			continue;
 		if (!any)
-			printf("\n%-25s %7s %7s %7s %7s %7s %7s %7s %7s\n%s\n",
-			    "limits and reserves", "limit", "in use", "waiting",
-			    "waits", "fail", "reserve", "ready", "used",
-			    LIMIT_RULE);
+			printf("\n%-25s %7s %7s %7s %7s %7s %7s %7s %7s\n",
+			    "CACHE WITH LIMIT", "LIMIT", "IN USE", "WAITING",
+			    "WAITS", "FAILED", "RESERVE", "READY", "USED");
 		any = true;
 		printf("%-25s %7s %7lu %7lu %7lu %7lu %7lu %7lu %7lu\n",
 		    c->name, limit_text(c), c->nheld, c->nwaiting, c->nwaits,
 		    c->nrefused, c->reserve, c->nready, c->nreserved);
 	}
-	if (any)
-		puts(LIMIT_RULE);
 }
 
 static void
@@ -185,38 +158,6 @@ json_cache(const struct cache *c)
 	json_close();
 }
 
-/* Prints a line for each arena from which caches take slabs. */
-static void
-print_sums(const struct model *model)
-{
-	for (size_t i = 0; i < model->ncaches; i++) {
-		uint64_t source = model->caches[i].source;
-		struct sum sum = {.name = "umem_heap", .source = source};
-		bool seen = false;
-
-		for (size_t j = 0; j < i; j++)
-			seen |= model->caches[j].source == source;
-		if (seen)
-			continue;
-		for (size_t j = 0; j < model->narenas; j++)
-			if (model->arenas[j].at == source)
-				sum.name = model->arenas[j].name;
-		for (size_t j = i; j < model->ncaches; j++) {
-			const struct cache *c = &model->caches[j];
-
-			if (c->source != source)
-				continue;
-			sum.bytes += c->nslabs * c->slab_bytes;
-			sum.nallocs += c->nallocs;
-			sum.nfailed += c->nfailed;
-			sum.ncontended += c->ncontended;
-		}
-		printf("Total %-42s %13s %9lu %5lu %9lu\n",
-		    xprint("[%s]", sum.name), size_text(sum.bytes), sum.nallocs,
-		    sum.nfailed, sum.ncontended);
-	}
-}
-
 static uint64_t
 arena_get(struct model *model, const struct arena *a, enum layout_entry entry)
 {
@@ -228,7 +169,7 @@ print_arena(struct model *model, const struct arena *a)
 {
 	int indent = (int)(4 * a->depth);
 
-	printf("%*s%-*s %9s %10s %9s %9lu %5lu\n", indent, "",
+	printf("%*s%-*s %9s %10s %9s %9lu %6lu\n", indent, "",
 	    indent < 25 ? 25 - indent : 0, a->name,
 	    size_text(arena_get(model, a, L_ARENA_INUSE)),
 	    size_text(arena_get(model, a, L_ARENA_TOTAL)),
@@ -252,9 +193,9 @@ json_arena(struct model *model, const struct arena *a)
 	json_close();
 }
 
-/* Returns the bytes in a CPU's magazines: of all caches, or of one. */
+/* Returns the bytes in a CPU's magazines. */
 static uint64_t
-cpu_bytes(const struct model *model, uint64_t cpu, const struct cache *only)
+cpu_bytes(const struct model *model, uint64_t cpu)
 {
 	uint64_t bytes = 0;
 
@@ -262,77 +203,10 @@ cpu_bytes(const struct model *model, uint64_t cpu, const struct cache *only)
 	for (size_t i = 0; i < model->ncaches; i++) {
 		const struct cache *c = &model->caches[i];
 
-		if (c->by_cpu != NULL && (only == NULL || only == c))
+		if (c->by_cpu != NULL)
 			bytes += c->by_cpu[cpu] * c->chunk;
 	}
 	return bytes;
-}
-
-/* Has a CPU at least share percent of its cached bytes in this cache? */
-static bool
-has_share(const struct model *model, const struct cache *c, unsigned share)
-{
-	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
-		uint64_t bytes = cpu_bytes(model, cpu, c);
-
-		if (bytes != 0 &&
-		    bytes * 100 >= share * cpu_bytes(model, cpu, NULL))
-			return true;
-	}
-	return false;
-}
-
-/* Selects the caches of malloc with the most bytes that fit, by size. */
-static size_t
-cpu_columns(const struct model *model, const struct cache **columns)
-{
-	size_t n = CPU_COLUMNS + 1;
-
-	for (unsigned share = 0; n > CPU_COLUMNS; share++) {
-		n = 0;
-		for (size_t i = 0; i < model->ncaches; i++) {
-			const struct cache *c = &model->caches[i];
-
-			if (c->class == 0 || !has_share(model, c, share))
-				continue;
-			if (n < CPU_COLUMNS)
-				columns[n] = c;
-			n++;
-		}
-	}
-	return n;
-}
-
-/* The table that ::umastat has for threads; caches are per CPU here. */
-static void
-print_cpus(const struct model *model)
-{
-	const struct cache *columns[CPU_COLUMNS];
-	size_t n = cpu_columns(model, columns);
-
-	assert(n <= CPU_COLUMNS);
-	printf("      memory");
-	for (size_t i = 0; i < n; i++)
-		printf("%7s", "%");
-	printf("\ncpu   cached");
-	for (size_t i = 0; i < n; i++)
-		printf("%7lu", columns[i]->bufsize);
-	printf("\n--- --------");
-	for (size_t i = 0; i < n; i++)
-		printf(" ------");
-	putchar('\n');
-	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
-		uint64_t all = cpu_bytes(model, cpu, NULL);
-
-		if (all == 0)
-			continue;
-		printf("%3lu %8s", cpu, size_text(all));
-		for (size_t i = 0; i < n; i++)
-			printf("%7lu",
-			    cpu_bytes(model, cpu, columns[i]) * 100 / all);
-		putchar('\n');
-	}
-	putchar('\n');
 }
 
 static void
@@ -342,7 +216,7 @@ json_cpus(const struct model *model)
 	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
 		json_open(NULL, '{');
 		json_number("cpu", cpu);
-		json_number("cached", cpu_bytes(model, cpu, NULL));
+		json_number("cached", cpu_bytes(model, cpu));
 		json_open("caches", '{');
 		for (size_t i = 0; i < model->ncaches; i++)
 			if (model->caches[i].by_cpu != NULL &&
@@ -355,20 +229,14 @@ json_cpus(const struct model *model)
 	json_close();
 }
 
-#define LAYER_RULE                                                             \
-	"------------------------- --------- --------- --------- ---------"
-
 /* Prints objects that wait for a grace period, by flavour and cache. */
 static void
 print_waiting(struct model *model)
 {
 	if (model->ndomains == 0)
 		return;
-	puts("\nrcu flavour, and             objects    memory     grace   "
-	     "objects");
-	puts("caches that wait for it      waiting   waiting   periods  "
-	     "released");
-	puts(LAYER_RULE);
+	printf("\n%-25s %9s %9s %9s %9s\n", "RCU FLAVOUR AND CACHE", "WAITING",
+	    "MEMORY", "PERIODS", "RELEASED");
 	for (size_t i = 0; i < model->ndomains; i++) {
 		const struct domain *d = &model->domains[i];
 
@@ -383,38 +251,29 @@ print_waiting(struct model *model)
 				    layer->nwaiting, size_text(layer->bytes));
 		}
 	}
-	puts(LAYER_RULE);
 }
 
 static void
 print_stat(struct model *model, const struct usage *usage)
 {
-	printf("%s\n\n", usage_text(usage, TEXT_WIDTH));
-	print_cpus(model);
-	puts("cache                        buf     buf     buf     buf  memory"
-	     "     alloc alloc      lock");
-	puts("name                        size  in use  in mag   total  in use"
-	     "     loads  fail contended");
-	puts(CACHE_RULE);
+	struct usage_others others;
+
+	printf("%-20s %6s %7s %7s %7s %7s %7s %5s %5s\n", "CACHE", "SIZE",
+	    "IN USE", "CACHED", "TOTAL", "MEMORY", "LOADS", "FAIL", "LOCKS");
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].ntotal != 0 || model->caches[i].class == 0)
 			print_cache(&model->caches[i]);
-	puts(CACHE_RULE);
-	print_sums(model);
 	print_larges(model, "[large blocks]", /* samples */ false, usage->large,
 	    usage->nlarge_failed);
 	print_larges(model, "[samples]", /* samples */ true, usage->samples, 0);
-	puts(CACHE_RULE);
 	print_limits(model);
 	print_waiting(model);
-	puts("\nvmem                      addresses  addresses addresses     "
-	     "alloc alloc");
-	puts("name                         in use      total  imported   "
-	     "succeed  fail");
-	puts(ARENA_RULE);
+	printf("\n%-25s %9s %10s %9s %9s %6s\n", "ARENA", "IN USE", "TOTAL",
+	    "IMPORTED", "ALLOCS", "FAILED");
 	for (size_t i = 0; i < model->narenas; i++)
 		print_arena(model, &model->arenas[i]);
-	puts(ARENA_RULE);
+	if (usage_others_read(model->target, usage, &others))
+		usage_others_print(&others);
 }
 
 static void
@@ -454,71 +313,18 @@ stat_report(struct model *model)
 int
 command_stat(int argc, char **argv)
 {
-	stat_report(snapshot_open(target_argument(argc, argv), 0));
-	return EXIT_OK;
-}
+	bool fragments = false;
+	struct model *model;
 
-/*
- * Flags that libumem's ::umem_cache shows for the layout of a cache.  The
- * library has no such flags; only this report does.
- */
-#define UMF_NOMAGAZINE 0x0020u
-#define UMF_HASH       0x0200u
-
-static unsigned
-flags_of(const struct cache *c)
-{
-	return UMF_HASH | (c->has_magazines ? 0 : UMF_NOMAGAZINE) | c->debug;
-}
-
-int
-command_caches(int argc, char **argv)
-{
-	struct model *model = snapshot_open(target_argument(argc, argv), 0);
-
-	if (json_wanted) {
-		json_open(NULL, '[');
-		for (size_t i = 0; i < model->ncaches; i++)
-			json_cache(&model->caches[i]);
-		json_close();
-		return EXIT_OK;
-	}
-	printf("%-16s %-25s %4s %8s %8s %8s\n", "ADDR", "NAME", "FLAG", "CFLAG",
-	    "BUFSIZE", "BUFTOTL");
-	for (size_t i = 0; i < model->ncaches; i++) {
-		const struct cache *c = &model->caches[i];
-
-		printf("%016lx %-25s %04x %08x %8lu %8lu\n", c->at, c->name,
-		    flags_of(c), c->flags, c->bufsize, c->ntotal);
-	}
-	return EXIT_OK;
-}
-
-int
-command_arenas(int argc, char **argv)
-{
-	struct model *model = snapshot_open(target_argument(argc, argv), 0);
-
-	if (json_wanted)
-		json_open(NULL, '[');
+	while (next_option(argc, argv, "f") != -1)
+		fragments = true;
+	expect_arguments(argc, argv, 1, fragments ? 1 : 2);
+	model = snapshot_open(argv[optind], 0);
+	if (fragments)
+		stat_fragments(model);
+	else if (argc - optind == 2)
+		stat_segments(model, argv[optind + 1]);
 	else
-		printf("%-16s %-22s %10s %12s %9s %5s\n", "ADDR", "NAME",
-		    "INUSE", "TOTAL", "SUCCEED", "FAIL");
-	for (size_t i = 0; i < model->narenas; i++) {
-		const struct arena *a = &model->arenas[i];
-		int indent = (int)(2 * a->depth);
-
-		if (json_wanted)
-			json_arena(model, a);
-		else
-			printf("%016lx %*s%-*s %10lu %12lu %9lu %5lu\n", a->at,
-			    indent, "", indent < 22 ? 22 - indent : 0, a->name,
-			    arena_get(model, a, L_ARENA_INUSE),
-			    arena_get(model, a, L_ARENA_TOTAL),
-			    arena_get(model, a, L_ARENA_NALLOCS),
-			    arena_get(model, a, L_ARENA_NFAILS));
-	}
-	if (json_wanted)
-		json_close();
+		stat_report(model);
 	return EXIT_OK;
 }

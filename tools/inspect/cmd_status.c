@@ -1,18 +1,22 @@
 /*
- * cmd_status.c - umem status: how the library of the target runs
+ * cmd_status.c - umem status, or umem PID: a summary on one screen
  *
- * The lines are those of ::umem_status, and the words those of UMEM_DEBUG and
- * UMEM_OPTIONS.
+ * The words are those of UMEM_DEBUG and UMEM_OPTIONS.
  */
 #include <string.h>
 
 #include "tools/inspect/messages.h"
 #include "tools/inspect/options.h"
 #include "tools/inspect/print.h"
+#include "tools/inspect/program.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
 #include "tools/inspect/top.h"
 #include "umem/umem.h"
+
+/* Lines of the layers, caches and call sites together, and of messages. */
+#define MEMORY_ROWS  15
+#define MESSAGE_ROWS 3
 
 /* Columns of the name of a setting. */
 #define LABEL_WIDTH 16
@@ -88,7 +92,8 @@ print_logs(struct model *model)
 			text = xprint("%s%s%s=%s", text, *text ? " " : "",
 			    logs[i].name, size);
 	}
-	print_setting("Logs:", *text ? text : "(inactive)");
+	if (*text != '\0')
+		print_setting("Logs:", text);
 }
 
 /* The flags of a part of UMEM_DEBUG, and their words. */
@@ -215,11 +220,11 @@ print_limits(const struct model *model)
 {
 	size_t nreached, n = count_limits(model, &nreached);
 
-	print_setting("Cache limits:",
-	    n == 0
-		? "none"
-		: xprint("%zu caches, %zu of them at the limit; see umem stat",
-		      n, nreached));
+	if (n != 0)
+		print_setting("Cache limits:",
+		    xprint("%zu caches, %zu of them at the limit; see umem "
+			   "stat",
+			n, nreached));
 }
 
 /* Prints a limit of the heap's memory, and how close the heap is to it. */
@@ -227,12 +232,12 @@ static void
 print_memory_limit(
     const char *what, uint64_t used, const struct usage_limit *limit)
 {
-	print_setting(what,
-	    limit->limit == 0 ? "none"
-			      : xprint("%s, %.0f%% used, reached %lu times",
-				    size_text(limit->limit),
-				    100.0 * (double)used / (double)limit->limit,
-				    limit->nreached));
+	if (limit->limit != 0)
+		print_setting(
+		    what, xprint("%s, %.0f%% used, reached %lu times",
+			      size_text(limit->limit),
+			      100.0 * (double)used / (double)limit->limit,
+			      limit->nreached));
 }
 
 static void
@@ -284,6 +289,7 @@ json_status(struct model *model, const struct target_options *options,
 	json_number("samples", usage->nsamples);
 	json_number("wrong_sizes", usage->nwrong_sizes);
 	stat_json_domains(model, /* layers */ false);
+	messages_json(model, "messages");
 	json_close();
 }
 
@@ -303,40 +309,45 @@ print_sampling(struct model *model, const struct usage *usage)
 		    : xprint("; doubled %lu times", model->nhalved)));
 }
 
-/* Prints how the library runs: a line for each setting. */
+static void
+print_process(struct model *model)
+{
+	struct target *target = model->target;
+	const char *name = target->live ? program_name(target) : NULL;
+	const char *slash = strrchr(model->layout->object, '/');
+
+	print_setting(target->live ? "Process:" : "Core:",
+	    xprint("%s%s%s%s, %zu thread%s", name != NULL ? name : "",
+		name != NULL ? " (" : "", target->name, name != NULL ? ")" : "",
+		target->nthreads, target->nthreads == 1 ? "" : "s"));
+	print_setting(
+	    "Library:", xprint("%s %s, %s",
+			    slash != NULL ? slash + 1 : model->layout->object,
+			    model->layout->version, mode_of(model)));
+}
+
+/* Prints how the library runs; limits and logs only if there are any. */
 static void
 print_settings(struct model *model, const struct target_options *options,
     const struct usage *usage)
 {
-	print_setting("Status:", "ready and active");
-	print_setting(
-	    "Library:", xprint("%s, version %s", model->layout->object,
-			    model->layout->version));
-	print_setting("Mode:", mode_of(model));
-	print_setting("Concurrency:",
-	    xprint("%lu", cpu_layer_value(model, L_LAYER_NWANTED)));
-	print_setting("Threads:", xprint("%zu", model->target->nthreads));
+	print_process(model);
 	print_setting("Checks:", checks_text(model));
 	print_setting("Debugging:", debug_text(model));
 	print_setting("Options:", options_changed(options));
 	print_logs(model);
 	print_sampling(model, usage);
-	print_setting("Probes:", layout_value(model->layout, L_PROBES_BUILT)
-				     ? "USDT"
-				     : "not in this build");
 	print_memory_limit("Soft limit:", usage->heap, &usage->soft);
 	print_memory_limit("Hard limit:", usage->held, &usage->hard);
 	print_limits(model);
 	if (usage->nwrong_sizes != 0)
-		printf("Wrong sizes:    %lu sized frees; UMEM_DEBUG reports "
-		       "them\n",
-		    usage->nwrong_sizes);
+		print_setting("Wrong sizes:",
+		    xprint("%lu sized frees; UMEM_DEBUG reports them",
+			usage->nwrong_sizes));
 	print_domains(model);
-	print_setting("Heap:", xprint("at %lx, %s of addresses", model->base,
-				   size_text(model->end - model->base)));
 }
 
-/* Prints the screen of umem top. */
+/* Prints the layers, and the largest caches and call sites, as umem top. */
 static void
 print_memory(struct model *model, const struct usage *usage)
 {
@@ -349,9 +360,45 @@ print_memory(struct model *model, const struct usage *usage)
 	size_t n;
 
 	top_sites_count(&top.watch.sites, &top.watch.model);
-	lines = top_lines(&top, 0, TEXT_WIDTH, &n);
+	lines = top_lines(&top, MEMORY_ROWS, TEXT_WIDTH, &n);
 	for (size_t i = 0; i < n; i++)
 		puts(lines[i].text);
+}
+
+static void
+print_messages(struct model *model)
+{
+	size_t nmore;
+
+	if (!messages_exist(model))
+		return;
+	puts("\nMessages of the library, the last ones:");
+	nmore = messages_print(model, MESSAGE_ROWS);
+	if (nmore != 0)
+		printf("%zu earlier lines; --json has them\n", nmore);
+}
+
+/* Prints the command that tells more about this process or core. */
+static void
+print_next(struct model *model)
+{
+	const char *name = model->target->name, *command, *reason;
+	bool live = model->target->live;
+
+	if (strcmp(debug_text(model), "off") != 0) {
+		command = xprint("umem verify %s", name);
+		reason = "corrupt buffers";
+	} else if (model->sampling_mean != 0 || model->nsamples != 0) {
+		command = xprint("umem leaks %s", name);
+		reason = "blocks that the program has lost, by call site";
+	} else if (live) {
+		command = xprint("umem ctl %s sample=default", name);
+		reason = "record callers from now on";
+	} else {
+		command = xprint("umem crash %s", name);
+		reason = "why the program ended";
+	}
+	printf("\nNext: %s  (%s)\n", command, reason);
 }
 
 int
@@ -360,7 +407,6 @@ command_status(int argc, char **argv)
 	struct model *model = snapshot_open(target_argument(argc, argv), 0);
 	struct target_options options =
 	    options_read(model->target, model->layout);
-	struct usage_others others;
 	struct usage usage;
 
 	usage_read(model, &usage);
@@ -371,9 +417,7 @@ command_status(int argc, char **argv)
 	print_settings(model, &options, &usage);
 	putchar('\n');
 	print_memory(model, &usage);
-	if (usage_others_read(model->target, &usage, &others))
-		usage_others_print(&others);
-	puts("\nMessage buffer:");
-	messages_print(model, SIZE_MAX);
+	print_messages(model);
+	print_next(model);
 	return EXIT_OK;
 }

@@ -1,18 +1,13 @@
 /*
- * cmd_walk.c - umem walk and segments: one address on each line, for pipes
- *
- * Walks have the names of libumem's mdb module; the name of a cache walks its
- * allocated buffers.
+ * cmd_walk.c - umem walk: addresses of blocks and objects, one on each line,
+ * for pipes
  */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/inspect/audit.h"
 #include "tools/inspect/leaks.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/snapshot.h"
-#include "vmem/vmem.h"
 
 static void
 print_item(uint64_t at)
@@ -44,139 +39,15 @@ walk_chunks(struct model *model, const struct cache *only, bool live)
 }
 
 static void
-walk_umem(struct model *model, const struct cache *only)
+walk_allocated(struct model *model, const struct cache *only)
 {
 	walk_chunks(model, only, true);
 }
 
 static void
-walk_freemem(struct model *model, const struct cache *only)
-{
-	walk_chunks(model, only, false);
-}
-
-static void
-walk_caches(struct model *model, const struct cache *only)
-{
-	for (size_t i = 0; i < model->ncaches; i++)
-		if (only == NULL || only == &model->caches[i])
-			print_item(model->caches[i].at);
-}
-
-static void
-walk_slabs(struct model *model, const struct cache *only)
-{
-	for (size_t i = 0; i < model->nslabs; i++)
-		if (only == NULL ||
-		    only == &model->caches[model->slabs[i].cache])
-			print_item(model->slabs[i].at);
-}
-
-static void
-walk_partial(struct model *model, const struct cache *only)
-{
-	for (size_t i = 0; i < model->nslabs; i++) {
-		const struct slab *s = &model->slabs[i];
-		unsigned n = bits_count(s->free, s->nchunks);
-
-		if ((only == NULL || only == &model->caches[s->cache]) &&
-		    n != 0 && n != s->nchunks)
-			print_item(s->at);
-	}
-}
-
-static bool wanted_live;
-
-static void
-print_record(struct model *model, const struct audit *audit, void *arg)
-{
-	const struct cache *only = arg;
-
-	if (only != NULL && only->at != audit->cache)
-		return;
-	if ((audit->state == layout_value(model->layout, L_BUFCTL_ALLOCATED)) ==
-	    wanted_live)
-		print_item(audit->at);
-}
-
-static void
-walk_bufctl(struct model *model, const struct cache *only)
-{
-	wanted_live = true;
-	audit_each(model, print_record, (void *)(uintptr_t)only);
-}
-
-static void
-walk_freectl(struct model *model, const struct cache *only)
-{
-	wanted_live = false;
-	audit_each(model, print_record, (void *)(uintptr_t)only);
-}
-
-static void
-print_entry(struct model *model, const struct audit *audit, void *arg)
-{
-	(void)model;
-	(void)arg;
-	print_item(audit->at);
-}
-
-static void
-walk_log(struct model *model, const struct cache *only)
-{
-	(void)only;
-	audit_each_logged(model, L_LOG_TRANSACTION, print_entry, NULL);
-}
-
-static void
-walk_arenas(struct model *model, const struct cache *only)
-{
-	(void)only;
-	for (size_t i = 0; i < model->narenas; i++)
-		print_item(model->arenas[i].at);
-}
-
-static void
-walk_segments(struct model *model, unsigned types)
-{
-	for (size_t i = 0; i < model->narenas; i++) {
-		size_t n;
-		struct segment *s =
-		    model_segments(model, &model->arenas[i], &n);
-
-		for (size_t j = 0; j < n; j++)
-			if (s[j].type & types)
-				print_item(s[j].at);
-		free(s);
-	}
-}
-
-static void
-walk_seg(struct model *model, const struct cache *only)
-{
-	(void)only;
-	walk_segments(model, ~0u);
-}
-
-static void
-walk_alloc(struct model *model, const struct cache *only)
-{
-	(void)only;
-	walk_segments(model, VMEM_ALLOC);
-}
-
-static void
 walk_free(struct model *model, const struct cache *only)
 {
-	(void)only;
-	walk_segments(model, VMEM_FREE);
-}
-
-static void
-walk_span(struct model *model, const struct cache *only)
-{
-	(void)only;
-	walk_segments(model, VMEM_SPAN);
+	walk_chunks(model, only, false);
 }
 
 static const struct cache *leaks_of; /* NULL: of all */
@@ -205,23 +76,8 @@ static const struct walk {
 	const char *name;
 	void (*run)(struct model *model, const struct cache *only);
 	unsigned parts; /* MODEL_* */
-} walks[] = {
-    {"bufctl", walk_bufctl, 0},
-    {"freectl", walk_freectl, 0},
-    {"freemem", walk_freemem, 0},
-    {"leak", walk_leaks, MODEL_POINTERS},
-    {"leakbuf", walk_leaks, MODEL_POINTERS},
-    {"umem", walk_umem, 0},
-    {"umem_cache", walk_caches, 0},
-    {"umem_log", walk_log, MODEL_LOGS},
-    {"umem_slab", walk_slabs, 0},
-    {"umem_slab_partial", walk_partial, 0},
-    {"vmem", walk_arenas, 0},
-    {"vmem_alloc", walk_alloc, 0},
-    {"vmem_free", walk_free, 0},
-    {"vmem_seg", walk_seg, 0},
-    {"vmem_span", walk_span, 0},
-};
+} walks[] = {{"allocated", walk_allocated, 0}, {"free", walk_free, 0},
+    {"leak", walk_leaks, MODEL_POINTERS}};
 
 static const struct walk *
 find_walk(const char *name)
@@ -260,144 +116,10 @@ command_walk(int argc, char **argv)
 	if (json_wanted)
 		json_open(NULL, '[');
 	if (walk == NULL)
-		walk_umem(model, only);
+		walk_allocated(model, only);
 	else
 		walk->run(model, only);
 	if (json_wanted)
 		json_close();
-	return EXIT_OK;
-}
-
-struct shown {
-	uint64_t least, most;
-	unsigned type; /* 0: all */
-	bool sizes;
-};
-
-static const struct {
-	unsigned type;
-	const char *name;
-	const char *word; /* for -T */
-} types[] = {
-    {VMEM_ALLOC, "ALLC", "ALLOC"},
-    {VMEM_FREE, "FREE", "FREE"},
-    {VMEM_SPAN, "SPAN", "SPAN"},
-    {VMEM_ROTOR, "ROTR", "ROTOR"},
-    {VMEM_WALKER, "WLKR", "WALKER"},
-};
-
-static const char *
-type_name(unsigned type)
-{
-	for (size_t i = 0; i < array_size(types); i++)
-		if (types[i].type == type)
-			return types[i].name;
-	return "?";
-}
-
-static unsigned
-type_option(const char *word)
-{
-	for (size_t i = 0; i < array_size(types); i++)
-		if (strcmp(types[i].word, word) == 0 ||
-		    strcmp(types[i].name, word) == 0)
-			return types[i].type;
-	fail_with(EXIT_ERROR, "segments: no type %s", word);
-}
-
-/* Returns the owner of an allocated segment of the heap. */
-static const char *
-segment_user(struct model *model, const struct segment *s)
-{
-	struct place place;
-
-	if (s->type != VMEM_ALLOC || !model_find(model, s->start, &place))
-		return "";
-	return place.slab ? model->caches[place.slab->cache].name
-			  : "umem_oversize";
-}
-
-static void
-print_segment(
-    struct model *model, const struct segment *s, const struct shown *shown)
-{
-	if ((shown->type != 0 && shown->type != s->type) ||
-	    s->size < shown->least || s->size > shown->most)
-		return;
-	if (json_wanted) {
-		json_open(NULL, '{');
-		json_address("segment", s->at);
-		json_text("type", type_name(s->type));
-		json_address("start", s->start);
-		json_number("size", s->size);
-		json_text("who", segment_user(model, s));
-		json_close();
-		return;
-	}
-	printf("%016lx %4s %016lx %016lx %s\n", s->at, type_name(s->type),
-	    s->start, shown->sizes ? s->size : s->start + s->size,
-	    segment_user(model, s));
-}
-
-static const struct arena *
-find_arena(struct model *model, const char *name)
-{
-	const struct arena *a = NULL;
-	uint64_t at;
-
-	for (size_t i = 0; i < model->narenas && a == NULL; i++)
-		if (strcmp(model->arenas[i].name, name) == 0)
-			a = &model->arenas[i];
-	if (a == NULL && parse_address(name, &at))
-		a = model_arena(model, at);
-	if (a == NULL)
-		fail_with(EXIT_ERROR, "segments: no arena %s", name);
-	return a;
-}
-
-static uint64_t
-bytes_option(const char *text)
-{
-	return size_argument(text, "segments: ", "size");
-}
-
-int
-command_segments(int argc, char **argv)
-{
-	struct shown shown = {.most = UINT64_MAX};
-	struct segment *segments;
-	struct model *model;
-	size_t n;
-	int letter;
-
-	while ((letter = next_option(argc, argv, "m:M:sT:")) != -1)
-		switch (letter) {
-		case 'm':
-			shown.least = bytes_option(optarg);
-			break;
-		case 'M':
-			shown.most = bytes_option(optarg);
-			break;
-		case 's':
-			shown.sizes = true;
-			break;
-		case 'T':
-			shown.type = type_option(optarg);
-			break;
-		}
-	expect_arguments(argc, argv, 2, 2);
-	model = snapshot_open(argv[optind], 0);
-	segments =
-	    model_segments(model, find_arena(model, argv[optind + 1]), &n);
-	if (json_wanted)
-		json_open(NULL, '[');
-	else
-		printf("%-16s %4s %16s %16s %s\n", "ADDR", "TYPE", "START",
-		    shown.sizes ? "SIZE" : "END", "WHO");
-	for (size_t i = 0; i < n; i++)
-		print_segment(model, &segments[i], &shown);
-	if (json_wanted)
-		json_close();
-	free(segments);
 	return EXIT_OK;
 }

@@ -102,16 +102,6 @@ cycle_continues(struct cycle_detector *cycles, uint64_t at)
 	return true;
 }
 
-/* A command.  run() gets the words after the name, returns the exit status. */
-struct command {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *usage;        /* the words after the name */
-	const char *text;         /* lines of help */
-	const char *example;      /* the purpose of the next member */
-	const char *example_line; /* a command for a shell */
-};
-
 /*
  * Reads the next option of a command by getopt_long(): letters in the format of
  * getopt(), --json, which sets json_wanted, and --force, which sets
@@ -132,8 +122,10 @@ int next_option(int argc, char **argv, const char *letters);
 enum {
 	OPTION_ALL = 256,
 	OPTION_FORMAT,
+	OPTION_FOLDED,
+	OPTION_HTML,
+	OPTION_PPROF,
 	OPTION_SAVE,
-	OPTION_SINCE,
 	OPTION_SUPPRESSIONS
 };
 struct option;
@@ -159,15 +151,9 @@ void expect_arguments(int argc, char **argv, int least, int most);
  */
 _Noreturn void fail_usage(const char *command, const char *reason);
 
-int command_allocdby(int argc, char **argv);
-int command_arenas(int argc, char **argv);
-int command_bufctl(int argc, char **argv);
-int command_caches(int argc, char **argv);
 int command_crash(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 int command_diff(int argc, char **argv);
-int command_frag(int argc, char **argv);
-int command_freedby(int argc, char **argv);
 int command_grep(int argc, char **argv);
 int command_leaks(int argc, char **argv);
 int command_log(int argc, char **argv);
@@ -175,9 +161,6 @@ int command_metrics(int argc, char **argv);
 int command_options(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_run(int argc, char **argv);
-int command_sample(int argc, char **argv);
-int command_samples(int argc, char **argv);
-int command_segments(int argc, char **argv);
 int command_sizes(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_status(int argc, char **argv);

@@ -27,11 +27,8 @@
 /* Addresses of a process are below it. */
 #define PROCESS_END (MODULE_FIRST * MODULE_SPAN)
 
-/* The time of the dump, in ns; before it, the samples were taken. */
-#define DUMP_TIME ((uint64_t)1 << 62)
-
 #define NS_PER_SECOND 1000000000ull
-#define AGE_MOST      (DUMP_TIME / NS_PER_SECOND)
+#define AGE_MOST      (((uint64_t)1 << 62) / NS_PER_SECOND)
 #define ID_BYTES_MOST 64
 
 /* The start of a module's file: the parts that modules.c reads. */
@@ -301,41 +298,23 @@ frame_address(const struct dump_text *text, const struct frame *frame)
 	return frame->address;
 }
 
-static struct sample *
-make_sample(const struct dump_text *text, const struct dump_row *row,
-    uint64_t *stack, uint64_t age)
-{
-	struct sample *s = xalloc(sizeof(*s));
-
-	*s = (struct sample){.record = (uint64_t)(row - text->rows) + 1,
-	    .size =
-		(uint64_t)(row->bytes / (row->blocks >= 1 ? row->blocks : 1)),
-	    .mean = text->mean,
-	    .time = DUMP_TIME - age * NS_PER_SECOND,
-	    .stack = stack,
-	    .depth = (unsigned)row->n,
-	    .live = true};
-	return s;
-}
-
 static void
-make_stacks(const struct dump_text *text, struct dump *dump)
+add_rows(const struct dump_text *text, struct sites *sites)
 {
-	dump->nstacks = text->nrows;
-	dump->stacks = xalloc((text->nrows + 1) * sizeof(*dump->stacks));
 	for (size_t i = 0; i < text->nrows; i++) {
 		const struct dump_row *row = &text->rows[i];
 		uint64_t *stack = xalloc((row->n + 1) * sizeof(*stack));
+		struct site_tally tally = {.stack = stack,
+		    .depth = (unsigned)row->n,
+		    .nseen = (uint64_t)row->nsamples,
+		    .blocks = row->blocks,
+		    .bytes = row->bytes,
+		    .oldest = row->oldest * NS_PER_SECOND};
 
 		for (size_t j = 0; j < row->n; j++)
 			stack[j] =
 			    frame_address(text, &text->frames[row->first + j]);
-		dump->stacks[i] = (struct sample_stack){
-		    .newest = make_sample(text, row, stack, row->newest),
-		    .oldest = make_sample(text, row, stack, row->oldest),
-		    .n = (size_t)row->nsamples,
-		    .nblocks = row->blocks,
-		    .bytes = row->bytes};
+		sites_add_total(sites, &tally);
 	}
 }
 
@@ -356,6 +335,7 @@ bool
 dump_open(const char *path, struct dump *dump)
 {
 	struct dump_text text = {0};
+	struct model *model;
 	FILE *file = fopen(path, "re");
 	char start[10] = "";
 
@@ -379,12 +359,12 @@ dump_open(const char *path, struct dump *dump)
 		print_warning("%s", plain_text(text.warning, SIZE_MAX));
 	dump->process = text.process;
 	dump->rest = text.rest;
-	dump->model = xalloc(sizeof(*dump->model));
-	dump->model->target = make_target(path, &text);
-	dump->model->newest = DUMP_TIME;
-	dump->model->sampling_mean = text.mean;
-	dump->model->ntaken = text.taken;
-	dump->model->nlost = text.lost;
-	make_stacks(&text, dump);
+	model = xalloc(sizeof(*model));
+	model->target = make_target(path, &text);
+	model->sampling_mean = text.mean;
+	model->ntaken = text.taken;
+	model->nlost = text.lost;
+	dump->sites.model = model;
+	add_rows(&text, &dump->sites);
 	return true;
 }

@@ -2,12 +2,10 @@
 #ifndef TOOLS_DUMP_H
 #define TOOLS_DUMP_H
 
-#include "tools/inspect/sample_stacks.h"
+#include "tools/inspect/sites.h"
 
 struct dump {
-	struct model *model; /* of the samples only */
-	struct sample_stack *stacks;
-	size_t nstacks;
+	struct sites sites;  /* not finished; the model has no blocks */
 	const char *process; /* "process 12 at signal 10"; or NULL */
 	const char *rest;    /* "12 more call sites: ..."; or NULL */
 	size_t ndumps;       /* in the file; this one is the last */

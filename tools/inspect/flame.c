@@ -1,5 +1,10 @@
 /*
- * flame.c - a flame graph of the live samples in a page
+ * flame.c - a flame graph of blocks by their stacks, in a page for a browser,
+ * and as text for programs that draw one
+ *
+ * The page is one file that refers to no other file, and shows everything
+ * without its script.  Names come from the inspected program, so every text is
+ * escaped.
  *
  * Stacks that begin with the same functions share boxes: a box stands for a
  * function behind a sequence of callers, and its width is its share of all
@@ -14,10 +19,8 @@
 #include <time.h>
 
 #include "tools/inspect/flame.h"
-#include "tools/inspect/html.h"
 #include "tools/inspect/print.h"
 #include "tools/inspect/program.h"
-#include "tools/inspect/sites.h"
 #include "tools/inspect/symbols.h"
 
 /* Boxes with a smaller share are left out. */
@@ -29,6 +32,13 @@
 /* Colours of boxes, which depend on the name. */
 #define COLOURS 8
 
+/* Blocks with one stack. */
+struct stack {
+	const char **names; /* of the functions, outermost first */
+	size_t n, capacity;
+	double bytes, blocks;
+};
+
 /* A function behind a sequence of callers. */
 struct box {
 	const char *name;
@@ -39,13 +49,25 @@ struct box {
 };
 
 struct graph {
-	struct flame_stack *stacks; /* in the order of their names */
-	struct box *boxes;          /* row by row */
+	struct stack *stacks; /* in the order of their names */
+	size_t nstacks;
+	struct box *boxes; /* row by row */
 	size_t n, capacity;
 	size_t nleft_out;
 };
 
-const char flame_style[] =
+static const char style[] =
+    ":root{color-scheme:light dark}\n"
+    "body{font:14px/1.4 sans-serif;margin:1em;max-width:1200px}\n"
+    "h1{font-size:1.3em;margin:0 0 .4em}\n"
+    "h2{font-size:1.1em;margin:1.6em 0 .4em}\n"
+    "p{margin:.4em 0}\n"
+    ".wide{overflow-x:auto}\n"
+    "table{border-collapse:collapse;margin-top:.5em}\n"
+    "td,th{padding:.1em .8em .1em 0;text-align:right;vertical-align:top;\n"
+    " font:13px/1.5 monospace;white-space:nowrap}\n"
+    "th{font-weight:bold;border-bottom:1px solid #8888}\n"
+    "td:last-child,th:last-child{text-align:left}\n"
     "#graph{position:relative}\n"
     "#graph div{position:absolute;height:17px;font:12px/17px monospace;\n"
     " overflow:hidden;white-space:nowrap;text-indent:3px;cursor:default;\n"
@@ -82,38 +104,94 @@ static const char script[] =
     " for(const b of boxes)b.d.classList.toggle('match',\n"
     "  part!==''&&b.d.textContent.includes(part))}}\n";
 
-/* Functions have one box for all lines from which they call. */
-static const char *
-frame_name(const struct symbol_frame *frame)
+/* Puts a text of the program into HTML. */
+static void
+put_text(const char *plain)
 {
-	return frame->function != NULL ? frame->function : frame->name;
+	for (; *plain != '\0'; plain++)
+		if (strchr("<>&\"", *plain) != NULL)
+			printf("&#%d;", *plain);
+		else
+			putchar(*plain);
 }
 
-const char **
-flame_names(
-    struct target *target, const uint64_t *stack, unsigned depth, size_t *n)
+/* Returns bytes as "9.5 MiB", an estimate as "~9.5 MiB". */
+static const char *
+page_bytes(double bytes, bool estimated)
 {
-	const char **names = NULL;
-	size_t capacity = 0;
+	const char *plain = bytes_text(bytes, estimated);
+	size_t n = strlen(plain);
 
-	*n = 0;
-	while (depth-- > 0) {
+	if (strchr("KMGTPE", plain[n - 1]) == NULL)
+		return xprint("%s B", plain);
+	return xprint("%.*s %ciB", (int)n - 1, plain, plain[n - 1]);
+}
+
+static void
+name_add(struct stack *stack, const char *name)
+{
+	ARRAY_GROW(stack->names, stack->n, stack->capacity);
+	stack->names[stack->n++] = name;
+}
+
+/* Functions have one name for all lines from which they call. */
+static struct stack
+stack_of(struct target *target, const struct site_tally *t)
+{
+	struct stack stack = {
+	    .bytes = site_tally_total(t), .blocks = t->blocks};
+
+	if (t->depth == 0)
+		name_add(&stack, "unknown");
+	for (unsigned depth = t->depth; depth-- > 0;) {
 		size_t k;
 		const struct symbol_frame *frames =
-		    symbol_frames(target, stack[depth], &k);
+		    symbol_frames(target, t->stack[depth], &k);
 
-		while (k-- > 0) {
-			ARRAY_GROW(names, *n, capacity);
-			names[(*n)++] = frame_name(&frames[k]);
-		}
+		while (k-- > 0)
+			name_add(&stack, frames[k].function != NULL
+					     ? frames[k].function
+					     : frames[k].name);
 	}
-	return names;
+	return stack;
+}
+
+/* Returns the stacks of all rows, and sets *n. */
+static struct stack *
+stacks_of(const struct sites *sites, size_t *n)
+{
+	struct stack *stacks = xalloc((sites->ntallies + 1) * sizeof(*stacks));
+
+	*n = 0;
+	for (size_t i = 0; i < sites->nrows; i++)
+		for (size_t j = 0; j < sites->rows[i].ntallies; j++)
+			stacks[(*n)++] = stack_of(
+			    sites->model->target, sites->rows[i].tallies[j]);
+	return stacks;
+}
+
+void
+flame_write_folded(const struct sites *sites)
+{
+	size_t n;
+	struct stack *stacks = stacks_of(sites, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < stacks[i].n; j++) {
+			if (j != 0)
+				putchar(';');
+			for (const char *c = stacks[i].names[j]; *c; c++)
+				putchar(*c == ';' || *c == ' ' ? '_' : *c);
+		}
+		printf(" %.0f\n", stacks[i].bytes);
+	}
+	free(stacks);
 }
 
 static int
 order_by_names(const void *a, const void *b)
 {
-	const struct flame_stack *x = a, *y = b;
+	const struct stack *x = a, *y = b;
 	int order;
 
 	for (size_t i = 0; i < x->n && i < y->n; i++)
@@ -139,7 +217,7 @@ box_next(const struct graph *graph, size_t first, size_t end, size_t row)
 	struct box box = {.row = row, .first = first};
 
 	for (size_t i = first; i < end; i++) {
-		const struct flame_stack *stack = &graph->stacks[i];
+		const struct stack *stack = &graph->stacks[i];
 		const char *name = stack->n < row ? "" : stack->names[row - 1];
 
 		if (i == first)
@@ -182,17 +260,19 @@ graph_add_below(struct graph *graph, struct box up)
 }
 
 static struct graph
-graph_make(const struct flame_stack *stacks, size_t n)
+graph_make(const struct sites *sites)
 {
-	struct graph graph = {.stacks = xalloc((n + 1) * sizeof(*stacks))};
-	struct box all = {.name = "all", .n = n};
+	struct graph graph = {0};
+	struct box all = {.name = "all"};
 
-	for (size_t i = 0; i < n; i++) {
-		graph.stacks[i] = stacks[i];
-		all.bytes += stacks[i].bytes;
-		all.blocks += stacks[i].blocks;
+	graph.stacks = stacks_of(sites, &graph.nstacks);
+	all.n = graph.nstacks;
+	for (size_t i = 0; i < graph.nstacks; i++) {
+		all.bytes += graph.stacks[i].bytes;
+		all.blocks += graph.stacks[i].blocks;
 	}
-	qsort(graph.stacks, n, sizeof(*stacks), order_by_names);
+	qsort(
+	    graph.stacks, graph.nstacks, sizeof(*graph.stacks), order_by_names);
 	ARRAY_GROW(graph.boxes, graph.n, graph.capacity);
 	graph.boxes[graph.n++] = all;
 	for (size_t i = 0; i < graph.n; i++)
@@ -211,32 +291,33 @@ colour_of(const char *name)
 }
 
 static void
-put_box(const struct box *box, double all)
+put_box(const struct box *box, double all, bool estimated)
 {
 	printf("<div class=\"c%u\" style=\"left:%.4f%%;width:%.4f%%;"
 	       "top:%zupx\" title=\"",
 	    colour_of(box->name), all > 0 ? 100 * box->left / all : 0,
 	    all > 0 ? 100 * box->bytes / all : 100, ROW_PIXELS * box->row);
-	html_text(box->name);
+	put_text(box->name);
 	printf(": %s (%.1f%%) in %s block%s\">",
-	    html_bytes(box->bytes, /* estimated */ true),
+	    page_bytes(box->bytes, estimated),
 	    all > 0 ? 100 * box->bytes / all : 100,
-	    count_text(box->blocks, /* estimated */ true),
+	    count_text(box->blocks, estimated),
 	    box->blocks >= 0.5 && box->blocks < 1.5 ? "" : "s");
-	html_text(box->name);
+	put_text(box->name);
 	puts("</div>");
 }
 
-void
-flame_write_graph(const struct flame_stack *stacks, size_t n)
+static void
+put_graph(const struct sites *sites)
 {
-	struct graph graph = graph_make(stacks, n);
+	struct graph graph = graph_make(sites);
 
 	fputs(text, stdout);
 	printf("<div id=\"graph\" style=\"height:%zupx\">\n",
 	    ROW_PIXELS * (graph.boxes[graph.n - 1].row + 1));
 	for (size_t i = 0; i < graph.n; i++)
-		put_box(&graph.boxes[i], graph.boxes[0].bytes);
+		put_box(&graph.boxes[i], graph.boxes[0].bytes,
+		    sites_are_estimated(sites));
 	puts("</div>");
 	if (graph.nleft_out != 0)
 		printf("<p>Boxes of at most %g%% of the memory are left out: "
@@ -258,123 +339,61 @@ target_title(struct target *target)
 }
 
 static void
-put_summary(struct model *model, const struct sample_stack *all, bool estimated)
+put_head(const struct sites *sites)
 {
-	uint64_t mean = model->sampling_mean;
+	const char *title = target_title(sites->model->target);
+
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+	      "<meta charset=\"utf-8\">\n"
+	      "<meta name=\"viewport\" content=\"width=device-width\">\n"
+	      "<title>Memory of ",
+	    stdout);
+	put_text(title);
+	printf("</title>\n<style>\n%s</style>\n</head>\n<body>\n"
+	       "<h1>Memory of ",
+	    style);
+	put_text(title);
+	puts("</h1>");
+}
+
+static void
+put_summary(const struct sites *sites)
+{
+	bool estimated = sites_are_estimated(sites);
 	time_t now = time(NULL);
 	char date[32];
 
 	strftime(date, sizeof(date), "%F %T", localtime(&now));
-	printf("<p>%s in use, estimated from %zu samples; %s%s; %s</p>\n",
-	    html_bytes(all->bytes, estimated), all->n,
-	    mean == 0 ? "sampling is off" : "one sample in about ",
-	    mean == 0 ? "" : html_size((double)mean), date);
-}
-
-/* A row of the table: the stacks with one call site. */
-struct row {
-	const char *name, *callers; /* callers in the largest stack */
-	size_t nstacks, n;
-	double bytes, blocks;
-};
-
-static int
-order_rows(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
-
-static struct row *
-row_named(struct row *rows, size_t *nrows, const char *name)
-{
-	for (size_t i = 0; i < *nrows; i++)
-		if (strcmp(rows[i].name, name) == 0)
-			return &rows[i];
-	rows[*nrows] = (struct row){.name = name};
-	return &rows[(*nrows)++];
-}
-
-/* Returns the rows of stacks, of which the largest is the first. */
-static struct row *
-rows_make(struct model *model, const struct sample_stack *stacks, size_t n,
-    size_t *nrows)
-{
-	struct row *rows = xalloc((n + 1) * sizeof(*rows));
-
-	*nrows = 0;
-	for (size_t i = 0; i < n; i++) {
-		const struct sample *s = stacks[i].newest;
-		const char *callers;
-		struct row *row = row_named(rows, nrows,
-		    site_stack_text(
-			model, s->depth, s->stack, UINT_MAX, &callers));
-
-		if (row->nstacks++ == 0)
-			row->callers = callers;
-		row->n += stacks[i].n;
-		row->bytes += stacks[i].bytes;
-		row->blocks += stacks[i].nblocks;
-	}
-	qsort(rows, *nrows, sizeof(*rows), order_rows);
-	return rows;
+	printf("<p>%s %s%s; %s</p>\n", page_bytes(sites->bytes, estimated),
+	    sites->are_leaks ? "leaked" : "in use",
+	    estimated ? ", estimated from samples" : "", date);
 }
 
 static void
-put_row(const struct row *row, double all)
+put_row(struct sites *sites, const struct site *row)
 {
-	bool estimated = samples_are_estimates(row->n, row->blocks);
-
 	printf("<tr><td>%s</td><td>%.0f%%</td><td>%s</td><td>",
-	    html_bytes(row->bytes, estimated), 100 * row->bytes / all,
-	    count_text(row->blocks, estimated));
-	html_text(row->name);
-	html_text(row->callers);
-	if (row->nstacks > 1)
-		printf("; %zu more stack%s", row->nstacks - 1,
-		    row->nstacks == 2 ? "" : "s");
+	    page_bytes(site_total(row), row->estimated),
+	    100 * site_total(row) / sites->bytes,
+	    count_text(row->blocks, row->estimated));
+	put_text(row->name);
+	put_text(site_callers(sites, row, UINT_MAX));
 	puts("</td></tr>");
 }
 
-/* Writes the table of the call sites. */
-static void
-put_sites(struct model *model, const struct sample_stack *stacks, size_t n,
-    double all)
+void
+flame_write(struct sites *sites)
 {
-	size_t nrows;
-	struct row *rows = rows_make(model, stacks, n, &nrows);
-
+	put_head(sites);
+	put_summary(sites);
+	put_graph(sites);
 	puts("<h2>Call sites</h2>\n<div class=\"wide\"><table id=\"sites\">\n"
 	     "<tr><th>bytes</th><th>share</th><th>blocks</th>"
 	     "<th>call site</th></tr>");
-	for (size_t i = 0; i < nrows && i < SITES_ROWS; i++)
-		put_row(&rows[i], all);
+	for (size_t i = 0; i < sites->nrows && i < SITES_ROWS; i++)
+		put_row(sites, &sites->rows[i]);
 	puts("</table></div>");
-	if (nrows > SITES_ROWS)
-		printf("<p>%zu more</p>\n", nrows - SITES_ROWS);
-	free(rows);
-}
-
-void
-flame_write(struct model *model, const struct sample_stack *stacks, size_t n)
-{
-	struct flame_stack *named = xalloc((n + 1) * sizeof(*named));
-	struct sample_stack all = sample_stacks_sum(stacks, n);
-
-	for (size_t i = 0; i < n; i++) {
-		const struct sample *s = stacks[i].newest;
-
-		named[i].bytes = stacks[i].bytes;
-		named[i].blocks = stacks[i].nblocks;
-		named[i].names =
-		    flame_names(model->target, s->stack, s->depth, &named[i].n);
-	}
-	html_begin(target_title(model->target), flame_style);
-	put_summary(model, &all, sample_stack_is_estimated(&all));
-	flame_write_graph(named, n);
-	put_sites(model, stacks, n, all.bytes);
-	html_end();
+	if (sites->nrows > SITES_ROWS)
+		printf("<p>%zu more</p>\n", sites->nrows - SITES_ROWS);
+	puts("</body>\n</html>");
 }

@@ -2,7 +2,7 @@
 #ifndef TOOLS_LEAKS_H
 #define TOOLS_LEAKS_H
 
-#include "tools/inspect/look.h"
+#include "tools/inspect/model.h"
 
 /* Marks all chunks and blocks that the program can reach. */
 void leaks_mark(struct model *model);
@@ -29,20 +29,5 @@ void leaks_divide(struct model *model);
  */
 bool leaks_is_indirect(const struct model *model, const struct slab *slab,
     const struct large *large, unsigned i, uint64_t *held);
-
-struct leaks_options {
-	bool details;
-	bool figures;
-	bool every;         /* row */
-	const char *caller; /* selects stacks with this in a name; or NULL */
-	const char *save;   /* a file for the look; or NULL */
-	const struct look *since; /* print only changes since then; or NULL */
-};
-
-/* Prints the report on standard output; returns EXIT_OK or EXIT_FOUND. */
-int leaks_report(struct model *model, const struct leaks_options *options);
-
-/* Searches for leaks, and returns the rows of direct leaks. */
-struct look leaks_look(struct model *model);
 
 #endif

@@ -52,7 +52,7 @@ look_of_sites(struct sites *sites)
 
 		ARRAY_GROW(look.rows, look.nrows, look.capacity);
 		look.rows[look.nrows++] = (struct look_row){.name = site->name,
-		    .callers = site_callers(sites, site),
+		    .callers = site_callers(sites, site, SITE_CALLERS),
 		    .bytes = site_total(site),
 		    .blocks = site->blocks,
 		    .estimated = site->estimated,
@@ -164,21 +164,6 @@ look_read(struct look *look, FILE *file, const char *path)
 	if (!ended)
 		fail_with(EXIT_ERROR, "%s: is truncated", path);
 	return true;
-}
-
-struct look
-look_open(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	struct look look;
-
-	if (file == NULL)
-		fail_with(EXIT_ERROR, "%s: %s", path, strerror(errno));
-	if (!look_read(&look, file, path))
-		fail_with(EXIT_ERROR,
-		    "%s: was not saved by umem leaks or umem users", path);
-	fclose(file);
-	return look;
 }
 
 /* A call site in both looks, or in one of them. */
@@ -383,24 +368,21 @@ json_changes(const struct changes *changes, double minutes)
 		json_open(NULL, '{');
 		json_text("call_site", c->name);
 		json_bool("estimated", c->estimated);
-		json_number("bytes", (uint64_t)(c->bytes + 0.5));
-		json_number("bytes_before", (uint64_t)(c->bytes_before + 0.5));
-		json_number("blocks", (uint64_t)(c->blocks + 0.5));
-		json_number(
-		    "blocks_before", (uint64_t)(c->blocks_before + 0.5));
+		json_rounded("bytes", c->bytes);
+		json_rounded("bytes_before", c->bytes_before);
+		json_rounded("blocks", c->blocks);
+		json_rounded("blocks_before", c->blocks_before);
 		if (c->estimated) {
-			json_number("samples", (uint64_t)(c->nsamples + 0.5));
-			json_number("samples_before",
-			    (uint64_t)(c->nsamples_before + 0.5));
+			json_rounded("samples", c->nsamples);
+			json_rounded("samples_before", c->nsamples_before);
 		}
 		json_close();
 	}
 	json_close();
 	if (minutes > 0)
-		json_number("seconds", (uint64_t)(minutes * 60 + 0.5));
-	json_number("bytes", (uint64_t)(changes->bytes + 0.5));
-	json_number("bytes_before",
-	    (uint64_t)(changes->bytes - changes->more_bytes + 0.5));
+		json_rounded("seconds", minutes * 60);
+	json_rounded("bytes", changes->bytes);
+	json_rounded("bytes_before", changes->bytes - changes->more_bytes);
 	json_close();
 }
 

@@ -32,7 +32,6 @@ void look_save(const struct look *look, const char *path);
  * file is not such a file at all.
  */
 bool look_read(struct look *look, FILE *file, const char *path);
-struct look look_open(const char *path);
 
 /*
  * Takes a look at a process or a core, in a child process.  Returns false if

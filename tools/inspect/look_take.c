@@ -11,16 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/inspect/leaks.h"
 #include "tools/inspect/look.h"
-#include "tools/inspect/snapshot.h"
-#include "tools/inspect/users.h"
+#include "tools/inspect/report.h"
 
 /* Writes a look at the target to a descriptor. */
 static _Noreturn void
 write_look(const char *target, bool of_leaks, int to)
 {
-	struct model *model;
 	struct look look;
 	sigset_t set;
 	FILE *file;
@@ -28,8 +25,7 @@ write_look(const char *target, bool of_leaks, int to)
 	/* The caller may have blocked signals that shall end the search. */
 	sigemptyset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
-	model = snapshot_open(target, of_leaks ? MODEL_POINTERS : 0);
-	look = of_leaks ? leaks_look(model) : users_look(model);
+	look = report_look(target, of_leaks);
 	sigfillset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	file = fdopen(to, "w");

@@ -291,10 +291,6 @@ struct arena *model_arena(struct model *model, uint64_t at);
 struct segment *model_segments(
     struct model *model, const struct arena *arena, size_t *n);
 
-/* Returns the sample with this record, or NULL. */
-const struct sample *model_sample_of_record(
-    const struct model *model, uint64_t record);
-
 /* Is this the record of an allocated block that stands for others? */
 static inline bool
 sample_is_live(const struct sample *s)

@@ -118,15 +118,6 @@ model_sample_of(const struct model *model, uint32_t index, uint64_t span)
 		   : NULL;
 }
 
-const struct sample *
-model_sample_of_record(const struct model *model, uint64_t record)
-{
-	for (size_t i = 0; i < model->nsamples; i++)
-		if (model->samples[i].record == record && record != 0)
-			return &model->samples[i];
-	return NULL;
-}
-
 double
 sample_weight(const struct sample *s)
 {

@@ -1,5 +1,5 @@
 /*
- * pprof.c - live samples as a profile for pprof
+ * pprof.c - blocks by their stacks as a profile for pprof
  *
  * The format is profile.proto of github.com/google/pprof, a message of Protocol
  * Buffers.  A field is a key (number and wire type), followed by a number in
@@ -7,9 +7,8 @@
  * bytes.  A message refers to a text, function, location or mapping by its
  * number in a table.  Number 0 is the empty text; the others begin with 1.
  *
- * The samples have the two types inuse_objects and inuse_space, estimated as
- * "umem samples" does.  The library forgets a sample that was freed, so there
- * are no totals of all allocations.
+ * A profile has the two types inuse_objects and inuse_space.  The library
+ * forgets a sample that was freed, so there are no totals of all allocations.
  */
 #include <math.h>
 #include <search.h>
@@ -271,24 +270,23 @@ location_number(struct pprof *pprof, uint64_t pc)
 }
 
 static void
-put_sample(struct pprof *pprof, const struct sample_stack *stack)
+put_sample(struct pprof *pprof, const struct site_tally *t)
 {
-	const struct sample *s = stack->newest;
 	struct bytes sample = {0}, locations = {0}, values = {0};
 
-	for (unsigned i = 0; i < s->depth; i++)
-		put_varint(&locations, location_number(pprof, s->stack[i]));
-	put_varint(&values, (uint64_t)llround(stack->nblocks));
-	put_varint(&values, (uint64_t)llround(stack->bytes));
+	for (unsigned i = 0; i < t->depth; i++)
+		put_varint(&locations, location_number(pprof, t->stack[i]));
+	put_varint(&values, (uint64_t)llround(t->blocks));
+	put_varint(&values, (uint64_t)llround(site_tally_total(t)));
 	put_message(&sample, SAMPLE_LOCATIONS, &locations);
 	put_message(&sample, SAMPLE_VALUES, &values);
 	put_message(&pprof->profile, PROFILE_SAMPLE, &sample);
 }
 
 void
-pprof_write(struct model *model, const struct sample_stack *stacks, size_t n)
+pprof_write(const struct sites *sites)
 {
-	struct pprof pprof = {.model = model};
+	struct pprof pprof = {.model = sites->model};
 	uint64_t zero = text_number(&pprof, "");
 
 	assert(zero == 0);
@@ -296,14 +294,15 @@ pprof_write(struct model *model, const struct sample_stack *stacks, size_t n)
 	put_type(&pprof, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
 	put_type(&pprof, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
 	put_type(&pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
-	put_number(&pprof.profile, PROFILE_PERIOD, model->sampling_mean);
+	put_number(&pprof.profile, PROFILE_PERIOD, sites->model->sampling_mean);
 	put_number(&pprof.profile, PROFILE_DEFAULT_TYPE,
 	    text_number(&pprof, "inuse_space"));
-	if (model->target->live)
+	if (sites->model->target->live)
 		put_number(&pprof.profile, PROFILE_TIME_NS,
 		    (uint64_t)time(NULL) * 1000000000);
-	for (size_t i = 0; i < n; i++)
-		put_sample(&pprof, &stacks[i]);
+	for (size_t i = 0; i < sites->nrows; i++)
+		for (size_t j = 0; j < sites->rows[i].ntallies; j++)
+			put_sample(&pprof, sites->rows[i].tallies[j]);
 	gzip_write(pprof.profile.at, pprof.profile.n);
 	free(pprof.profile.at);
 }

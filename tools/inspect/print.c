@@ -259,6 +259,12 @@ json_number(const char *key, uint64_t number)
 }
 
 void
+json_rounded(const char *key, double number)
+{
+	json_number(key, (uint64_t)(number + 0.5));
+}
+
+void
 json_address(const char *key, uint64_t address)
 {
 	put_key(key);

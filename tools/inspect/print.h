@@ -42,6 +42,7 @@ void json_open(const char *key, char bracket); /* '{' or '[' */
 void json_close(void);
 void json_text(const char *key, const char *text);
 void json_number(const char *key, uint64_t number);
+void json_rounded(const char *key, double number);    /* at least 0 */
 void json_address(const char *key, uint64_t address); /* "0x..." */
 void json_bool(const char *key, bool value);
 

@@ -158,6 +158,16 @@ sites_add(struct sites *sites, const struct site_block *b)
 	}
 }
 
+void
+sites_add_total(struct sites *sites, const struct site_tally *tally)
+{
+	struct site_tally *t = xalloc(sizeof(*t));
+
+	*t = *tally;
+	ARRAY_GROW(sites->tallies, sites->ntallies, sites->tallies_capacity);
+	sites->tallies[sites->ntallies++] = t;
+}
+
 /* Finds the record of a buffer or block with its stack. */
 static bool
 has_stack(struct model *model, const struct slab *slab,
@@ -390,7 +400,7 @@ static double
 rate_of(const struct site *site)
 {
 	unsigned k = log2_of(site->oldest);
-	double bytes = 0;
+	double bytes = 0, known = 0;
 
 	if ((double)site->oldest < NS_PER_SECOND ||
 	    (site->estimated && site->nseen < RATE_SAMPLES))
@@ -405,7 +415,10 @@ rate_of(const struct site *site)
 		}
 		if (seen > 0)
 			bytes += young / seen * site_tally_total(t);
+		known += seen;
 	}
+	if (known <= 0)
+		return -1;
 	return bytes * 60 * NS_PER_SECOND / (double)((uint64_t)1 << k);
 }
 
@@ -497,8 +510,7 @@ sites_finish(struct sites *sites)
 	estimate(sites);
 	scale_held(sites);
 	merge_stacks(sites);
-	if (sites->are_leaks)
-		suppress(sites);
+	suppress(sites);
 	named = xalloc((sites->ntallies + 1) * sizeof(*named));
 	for (size_t i = 0; i < sites->ntallies; i++)
 		if (is_wanted(sites, sites->tallies[i]))

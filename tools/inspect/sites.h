@@ -77,6 +77,9 @@ struct sites {
 
 void sites_add(struct sites *sites, const struct site_block *block);
 
+/* Adds blocks of one stack that were counted or estimated elsewhere. */
+void sites_add_total(struct sites *sites, const struct site_tally *tally);
+
 /* Estimates blocks that were not sampled, and makes the rows. */
 void sites_finish(struct sites *sites);
 
@@ -113,10 +116,6 @@ const char *site_tally_name(struct model *model, const struct site_tally *t);
 /* Callers of the call site in a row. */
 #define SITE_CALLERS 3
 
-/* Returns the call site of a stack, and sets *callers, at most so many. */
-const char *site_stack_text(struct model *model, unsigned depth,
-    const uint64_t *stack, unsigned most, const char **callers);
-
 /*
  * Returns the index in a stack of the first frame from an index on that is no
  * allocator and of no C, C++ or Rust library; depth: there is none.
@@ -129,10 +128,11 @@ bool site_tally_is_from(
     struct model *model, const struct site_tally *t, const char *text);
 
 /*
- * Returns the callers of a row's largest stack in short: " via strdup < main;
- * 2 more stacks".
+ * Returns the callers of a row's largest stack, at most so many: " via strdup <
+ * main; 2 more stacks".
  */
-const char *site_callers(struct sites *sites, const struct site *site);
+const char *site_callers(
+    struct sites *sites, const struct site *site, unsigned most);
 
 /* Rows of a table that are printed if not every row is wanted. */
 #define SITES_ROWS 20

@@ -316,6 +316,8 @@ site_tally_name(struct model *model, const struct site_tally *t)
 	if (t->depth == 0 && t->class != NULL)
 		return xprint("unknown: %s, %s", t->class,
 		    t->cache != NULL ? t->cache->name : "a large block");
+	if (t->depth == 0 && t->cache == NULL && t->size == 0)
+		return "unknown";
 	if (t->depth == 0 && t->cache == NULL)
 		return xprint(
 		    "unknown: large blocks of %s", size_text(t->size));
@@ -353,7 +355,7 @@ callers_text(struct model *model, const struct site_tally *t, unsigned most)
 }
 
 const char *
-site_callers(struct sites *sites, const struct site *site)
+site_callers(struct sites *sites, const struct site *site, unsigned most)
 {
 	const struct site_tally *t = site->tallies[0];
 	size_t nstacks = site->ntallies;
@@ -361,21 +363,11 @@ site_callers(struct sites *sites, const struct site *site)
 
 	if (t->depth == 0)
 		return "";
-	text = callers_text(sites->model, t, SITE_CALLERS);
+	text = callers_text(sites->model, t, most);
 	if (nstacks > 1)
 		text = xprint("%s; %zu more stack%s", text, nstacks - 1,
 		    nstacks == 2 ? "" : "s");
 	return text;
-}
-
-const char *
-site_stack_text(struct model *model, unsigned depth, const uint64_t *stack,
-    unsigned most, const char **callers)
-{
-	struct site_tally t = {.depth = depth, .stack = stack};
-
-	*callers = depth == 0 ? "" : callers_text(model, &t, most);
-	return depth == 0 ? "?" : site_tally_name(model, &t);
 }
 
 bool

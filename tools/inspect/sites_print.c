@@ -133,8 +133,8 @@ print_row(struct sites *sites, const struct site *row, double all)
 	    site_age_text(row->oldest),
 	    row->rate < 0 ? "-" : bytes_text(row->rate, about)};
 
-	print_call_site(
-	    print_cells(sites, texts), row->name, site_callers(sites, row));
+	print_call_site(print_cells(sites, texts), row->name,
+	    site_callers(sites, row, SITE_CALLERS));
 }
 
 void
@@ -214,8 +214,8 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 		       "has missed it; a smaller interval misses less.\n",
 		    size_text(model->sampling_mean));
 	else if (model->target->live && !model->target->borrowed)
-		printf("\nunknown: nothing recorded the caller. \"umem sample "
-		       "%d default\" records it for\nlater allocations, "
+		printf("\nunknown: nothing recorded the caller. \"umem ctl %d "
+		       "sample=default\" records it for\nlater allocations, "
 		       "\"umem run --debug\" for all blocks.\n",
 		    model->target->pid);
 	else
@@ -227,8 +227,8 @@ static void
 tally_json(struct sites *sites, const struct site_tally *t)
 {
 	json_open(NULL, '{');
-	json_number("bytes", (uint64_t)(t->bytes + 0.5));
-	json_number("blocks", (uint64_t)(t->blocks + 0.5));
+	json_rounded("bytes", t->bytes);
+	json_rounded("blocks", t->blocks);
 	json_number("seen", t->nseen);
 	json_address("example", t->example);
 	json_open("frames", '[');
@@ -242,14 +242,14 @@ void
 site_json(struct sites *sites, const struct site *site)
 {
 	json_text("call_site", site->name);
-	json_number("bytes", (uint64_t)(site->bytes + 0.5));
-	json_number("blocks", (uint64_t)(site->blocks + 0.5));
+	json_rounded("bytes", site->bytes);
+	json_rounded("blocks", site->blocks);
 	json_bool("estimated", site->estimated);
 	json_number("seen", site->nseen);
 	if (site->oldest != 0)
 		json_number("oldest_age_ns", site->oldest);
 	if (site->rate >= 0)
-		json_number("bytes_per_minute", (uint64_t)(site->rate + 0.5));
+		json_rounded("bytes_per_minute", site->rate);
 	json_open("stacks", '[');
 	for (size_t i = 0; i < site->ntallies; i++)
 		tally_json(sites, site->tallies[i]);

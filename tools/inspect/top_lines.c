@@ -431,13 +431,15 @@ add_sites(const struct top *top, size_t rows)
 	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
 	for (size_t i = 0; i < shown; i++) {
 		const struct top_site *s = top->watch.sites.site[i];
+		/* Half a block is the error of rounding. */
+		bool estimated = s->blocks - (double)s->nsamples >= 0.5;
 
 		line_add(SCREEN_PLAIN, "%8s %8s %8s  %s",
-		    bytes_text(s->bytes, s->estimated),
+		    bytes_text(s->bytes, estimated),
 		    top->nlooks != 0
-			? growth_text(s->bytes - s->first, s->estimated)
+			? growth_text(s->bytes - s->first, estimated)
 			: "-",
-		    count_text(s->blocks, s->estimated), s->name);
+		    count_text(s->blocks, estimated), s->name);
 	}
 	if (shown < n && rows > 0)
 		line_add(SCREEN_PLAIN, "%zu more call sites", n - shown);
@@ -449,7 +451,7 @@ add_sites(const struct top *top, size_t rows)
 		    "sampling is off, because every block is checked");
 	else if (n == 0 && top->watch.target->live)
 		line_add(SCREEN_PLAIN,
-		    "sampling is off; umem sample %d default turns it on",
+		    "sampling is off; umem ctl %d sample=default turns it on",
 		    top->watch.target->pid);
 	else if (n == 0)
 		line_add(SCREEN_PLAIN, "sampling was off");

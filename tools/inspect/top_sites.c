@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "tools/inspect/model_inner.h"
-#include "tools/inspect/sample_stacks.h"
 #include "tools/inspect/sites.h"
 #include "tools/inspect/top_sites.h"
 #include "tools/inspect/wrappers.h"
@@ -222,34 +221,39 @@ order_sites(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+static void
+count_sample(
+    struct top_sites *sites, struct model *model, const struct sample *s)
+{
+	struct top_stack *stack = stack_of(sites, model, s);
+	double weight = sample_weight(s), bytes = weight * (double)s->size;
+
+	stack->bytes += bytes;
+	stack->site->bytes += bytes;
+	stack->site->blocks += weight;
+	stack->site->nsamples++;
+}
+
 void
 top_sites_count(struct top_sites *sites, struct model *model)
 {
-	size_t n;
-	struct sample_stack *stacks = sample_stacks_find(model, &n);
-
 	/* Names are not found if the process ends; the last look stays then. */
 	if (model->ntaken != 0 && model->ntaken / 2 >= sites->searched) {
 		if (wrappers_find_again(model))
 			name_again(sites, model);
 		sites->searched = model->ntaken;
 	}
-	for (size_t i = 0; i < n; i++)
-		stack_of(sites, model, stacks[i].newest);
+	for (size_t i = 0; i < model->nsamples; i++)
+		if (sample_is_live(&model->samples[i]))
+			stack_of(sites, model, &model->samples[i]);
 	for (size_t i = 0; i < sites->n; i++)
-		sites->site[i]->bytes = sites->site[i]->blocks = 0;
+		*sites->site[i] = (struct top_site){
+		    sites->site[i]->name, .first = sites->site[i]->first};
 	for (size_t i = 0; i < sites->nstacks; i++)
 		sites->stack[i]->bytes = 0;
-	for (size_t i = 0; i < n; i++) {
-		struct top_stack *stack =
-		    stack_of(sites, model, stacks[i].newest);
-
-		stack->bytes = stacks[i].bytes;
-		stack->site->bytes += stacks[i].bytes;
-		stack->site->blocks += stacks[i].nblocks;
-		stack->site->estimated |= sample_stack_is_estimated(&stacks[i]);
-	}
-	free(stacks);
+	for (size_t i = 0; i < model->nsamples; i++)
+		if (sample_is_live(&model->samples[i]))
+			count_sample(sites, model, &model->samples[i]);
 	if (sites->n != 0)
 		qsort(sites->site, sites->n, sizeof(*sites->site), order_sites);
 	if (!sites->looked)

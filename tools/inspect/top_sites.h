@@ -2,13 +2,13 @@
 #ifndef TOOLS_TOP_SITES_H
 #define TOOLS_TOP_SITES_H
 
-#include "tools/inspect/sample_stacks.h"
+#include "tools/inspect/model.h"
 
 struct top_site {
 	const char *name;
 	double bytes, blocks; /* estimates */
 	double first;         /* bytes at the first look, or at a reset */
-	bool estimated;       /* else every block is a sample */
+	uint64_t nsamples;
 };
 
 /* Samples with one stack. */

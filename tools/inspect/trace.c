@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/inspect/leaks.h"
+#include "tools/inspect/report.h"
 #include "tools/inspect/snapshot.h"
 #include "tools/inspect/stat.h"
 #include "tools/inspect/trace.h"
@@ -197,7 +197,7 @@ make_target(void)
 static int
 report_child(const struct trace_options *options)
 {
-	struct leaks_options leaks = {.details = true};
+	struct report_options leaks = {.of_leaks = true, .details = true};
 	struct target *target = make_target();
 	struct layout *layout = layout_find(target);
 	struct model *model = snapshot_take(target, layout,
@@ -210,7 +210,7 @@ report_child(const struct trace_options *options)
 	if (options->stat)
 		stat_report(model);
 	if (options->leaks)
-		found = leaks_report(model, &leaks);
+		found = report_print(model, &leaks);
 	/* Last, where it is not overlooked. */
 	if (options->verify &&
 	    verify_report(model, /* tell_clean */ false) != 0)

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/inspect/common.h"
 #include "tools/inspect/cut.h"
@@ -18,149 +19,138 @@
 /* Exit status for wrong use, as in env(1) and similar commands. */
 #define EXIT_OURS 125
 
+/* A command.  run() gets the words after the name, returns the exit status. */
+struct command {
+	const char *group; /* its heading, if it is the first of a group */
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *usage;        /* the words after the name */
+	const char *brief;        /* one line */
+	const char *text;         /* more lines, for the help of this command */
+	const char *example;      /* the purpose of the next member */
+	const char *example_line; /* a command for a shell */
+};
+
 static const struct command commands[] = {
-    {"run", command_run,
-	"[-v] [--debug[=tokens]] [--leaks] [--suppressions=FILE] [--stat]\n"
-	"                [--] program [argument ...]",
-	"run the program with libumem_malloc as its malloc; -v makes the\n"
-	"library say at the start how it runs, --debug debugs (UMEM_DEBUG),\n"
-	"--leaks and --stat report on standard error when the program ends",
-	"run a program in debug mode, and report its leaks when it ends",
-	"umem run --debug --leaks -- ./program"},
-    {"options", command_options, "",
-	"the options of the library, with their defaults and values",
-	"what an option does, and its default",
-	"umem options | grep -A 2 depot_bytes"},
-    {"leaks", command_leaks,
-	"[-dev] [-c caller] [--save=FILE] [--since=FILE]\n"
-	"                  [--suppressions=FILE] [--force]\n"
-	"                  [--sysroot=dir] [--json] PID|CORE",
-	"allocated blocks to which nothing in the program points any more,\n"
-	"by call site; status 1 if there are any; -d with stacks, -e every\n"
-	"row, -v the cost of the search, -c only from functions with this in\n"
-	"their name, --suppressions not those that match a pattern in a file,\n"
-	"--save saves this look in a file, --since shows the growth since a\n"
-	"saved look",
-	"the leaks of process 1234, with their stacks", "umem leaks -d 1234"},
-    {"status", command_status, "[--json] PID|CORE", "how the library runs",
-	"the mode of the library in process 1234, its checks and messages",
-	"umem status 1234"},
-    {"stat", command_stat, "[--json] PID|CORE",
-	"what each cache and each arena holds",
-	"the caches of process 1234, and their memory", "umem stat 1234"},
-    {"caches", command_caches, "[--json] PID|CORE", "the caches",
-	"the caches of process 1234, one a line", "umem caches 1234"},
-    {"arenas", command_arenas, "[--json] PID|CORE", "the arenas",
-	"the arenas of process 1234, one a line", "umem arenas 1234"},
-    {"whatis", command_whatis,
-	"[-a] [--sysroot=dir] [--json] PID|CORE ADDRESS ...",
-	"what an address is; -a everything that it is",
-	"the block or object that an address belongs to",
-	"umem whatis 1234 55d2c8a4f040"},
-    {"crash", command_crash, "[--sysroot=dir] [--json] CORE",
-	"why the program of a core ended: the signal, what the address of the\n"
-	"fault is, who allocated and freed it, the stack, and the last\n"
-	"messages of the library",
-	"the reason of a crash", "umem crash core.1234"},
-    {"segments", command_segments,
-	"[-s] [-m min] [-M max] [-T type] [--json] PID|CORE ARENA",
-	"the segments of an arena; -s sizes instead of ends",
-	"the free ranges of the heap of at least 64 KiB",
-	"umem segments -T FREE -m 64k 1234 umem_heap"},
-    {"sizes", command_sizes, "[-dgi] [-b bins] [-B bytes] [--json] PID|CORE",
-	"how large what malloc() gave is; -g bins that double, -d every\n"
-	"size, -i by cache, with the overhead",
-	"the blocks of process 1234, by size in powers of two",
-	"umem sizes -g 1234"},
-    {"frag", command_frag, "[--sysroot=dir] [--json] PID|CORE",
-	"which caches and callers keep slabs that are hardly used",
-	"the caches of process 1234 that would gain from compaction",
-	"umem frag 1234"},
-    {"verify", command_verify, "[--force] [--json] PID|CORE [CACHE ...]",
-	"are buffers of debugged caches whole? status 1 if not",
-	"corrupt buffers of a process with UMEM_DEBUG=guards",
-	"umem verify 1234"},
-    {"users", command_users,
-	"[-de] [--save=FILE] [--since=FILE] [--sysroot=dir]\n"
-	"                  [--json] PID|CORE [CACHE ...]",
-	"allocated memory by call site, the largest first; -d with stacks,\n"
-	"-e every row, --save saves this look in a file, --since shows the\n"
-	"growth since a saved look",
-	"all call sites that hold memory, of a process with UMEM_DEBUG=audit",
-	"umem users -e 1234"},
-    {"diff", command_diff, "[-eu] [-t seconds] [--force] [--json] BEFORE AFTER",
-	"growth between two looks, each a file that leaks or users saved, or\n"
-	"a PID or CORE, which is looked at now; status 1 if leaks grew; -t\n"
-	"waits so long before the second look, -u looks at users if neither\n"
-	"look is a file, -e every row",
-	"the leaks of process 1234 that grow within a second",
-	"umem diff -t 1 1234 1234"},
-    {"samples", command_samples,
-	"[-v] [--folded|--html|--pprof] [--sysroot=dir] [--json]\n"
-	"                PID|CORE|FILE",
-	"live samples by caller, with what they stand for, also from a FILE\n"
-	"that UMEM_OPTIONS=stats or umem_dump() has written; -v with stacks,\n"
-	"--html as a page with a flame graph, --folded for flame graph\n"
-	"scripts, --pprof for Go's pprof",
-	"a flame graph of the memory in use, of a process that samples",
-	"umem samples --html 1234 >memory.html"},
-    {"sample", command_sample, "PID BYTES|default|off",
-	"have one allocation in about so many bytes sampled, from now on",
-	"let process 1234 sample one allocation in about 512 KiB",
-	"umem sample 1234 512k"},
-    {"ctl", command_ctl, "[--json] PID [OPTION[=VALUE] ...]",
-	"the options that can change while the program runs, with their\n"
-	"values and defaults; or read and change some",
-	"let process 1234 keep at most 4 MiB of each size in the depot",
-	"umem ctl 1234 depot_bytes=4m"},
-    {"top", command_top, "[-bc] [-i seconds] [-n count] [-s order] PID",
-	"a live view of the memory, without a stop of the process: the\n"
-	"layers, the caches and the call sites of samples; -b as text, -n so\n"
-	"many screens, -i with so many seconds between, -c the CPUs, -s by\n"
-	"memory, use, cached, growth, loads or locks",
+    {"look", "status", command_status, "[--json] PID|CORE",
+	"summary of a process or core, with the next command to try",
+	"umem PID and umem CORE do the same",
+	"how process 1234 uses its memory", "umem status 1234"},
+    {NULL, "ps", command_ps, "[--json]",
+	"all processes that run on umem, with their memory", "",
+	"the processes of this machine that run on umem", "umem ps"},
+    {NULL, "top", command_top, "[-bc] [-i seconds] [-n count] [-s order] PID",
+	"live view of the memory of a process",
+	"The process is not stopped.  -b prints text, -n COUNT screens, every\n"
+	"-i SECONDS; -c shows the CPUs instead of caches and call sites; -s\n"
+	"sorts by memory, use, cached, growth, loads or locks",
 	"two screens of process 1234 as text, one a second",
 	"umem top -b -n 2 1234"},
-    {"ps", command_ps, "[--json]",
-	"every process that runs on umem, with its memory, the largest first",
-	"the processes of this machine that run on umem", "umem ps"},
-    {"metrics", command_metrics,
+    {NULL, "stat", command_stat, "[-f] [--json] PID|CORE [ARENA]",
+	"caches, arenas and other memory of a process or core",
+	"-f shows which caches and callers keep slabs that are hardly used;\n"
+	"with an ARENA, its segments",
+	"the caches of process 1234, and their memory", "umem stat 1234"},
+    {NULL, "sizes", command_sizes, "[-d] [--json] PID|CORE",
+	"distribution of block sizes",
+	"A bar for each power of two; -d for each size",
+	"the blocks of process 1234 by size", "umem sizes 1234"},
+    {NULL, "metrics", command_metrics,
 	"[--format=prometheus] [-o file] --all|PID|CORE ...",
-	"the use of memory as OpenMetrics text, or as text for a Prometheus\n"
-	"without OpenMetrics; --all for every process that runs on umem, -o\n"
-	"replaces a file at once",
+	"figures of processes as OpenMetrics text",
+	"--format=prometheus prints text for a Prometheus without\n"
+	"OpenMetrics, --all every process that runs on umem, -o replaces a\n"
+	"file at once",
 	"the metrics of all processes, for the textfile collector",
 	"umem metrics --all --format=prometheus -o umem.prom"},
-    {"log", command_log,
-	"[-r] [-l transaction|fail|slab] [--sysroot=dir] [--json]\n"
+    {"leaks and growth", "leaks", command_leaks,
+	"[-dev] [-c caller] [--save=FILE]\n"
+	"                  [--suppressions=FILE] [--folded|--html|--pprof]\n"
+	"                  [--force] [--sysroot=dir] [--json] PID|CORE",
+	"allocated blocks that no pointer reaches, by call site",
+	"Exits 1 if there are any.  -d adds stacks, -e prints every row, -v\n"
+	"the cost of the search; -c selects functions by a part of the name;\n"
+	"--suppressions leaves out leaks that match a pattern in a file;\n"
+	"--save also writes the rows to a file for umem diff.  --html writes "
+	"a\n"
+	"page with a flame graph, --folded text for flame graph scripts,\n"
+	"--pprof a profile for Go's pprof",
+	"the leaks of process 1234, with their stacks", "umem leaks -d 1234"},
+    {NULL, "users", command_users,
+	"[-dev] [-c caller] [--save=FILE]\n"
+	"                  [--suppressions=FILE] [--folded|--html|--pprof]\n"
+	"                  [--sysroot=dir] [--json] PID|CORE|FILE [CACHE ...]",
+	"allocated memory by call site",
+	"The options are those of umem leaks.  A FILE is one that\n"
+	"UMEM_OPTIONS=stats or umem_dump() has written; the name of a CACHE\n"
+	"selects its blocks",
+	"a flame graph of the memory in use, of a process that samples",
+	"umem users --html 1234 >memory.html"},
+    {NULL, "diff", command_diff,
+	"[-eu] [-t seconds] [--force] [--json] BEFORE AFTER",
+	"growth between two looks at leaks or users",
+	"Each look is a file that leaks or users saved, or a PID or CORE,\n"
+	"which is looked at now.  Exits 1 if leaks grew.  -t waits before the\n"
+	"second look, -u looks at users if neither look is a file, -e prints\n"
+	"every row",
+	"the leaks of process 1234 that grow within a second",
+	"umem diff -t 1 1234 1234"},
+    {"corruption", "verify", command_verify,
+	"[--force] [--json] PID|CORE [CACHE ...]",
+	"check the buffers of debugged caches; exits 1 if any is corrupt", "",
+	"corrupt buffers of a process with UMEM_DEBUG=guards",
+	"umem verify 1234"},
+    {NULL, "crash", command_crash, "[--sysroot=dir] [--json] CORE",
+	"why the program of a core ended",
+	"The signal, the block at the address of the fault and who allocated\n"
+	"and freed it, the stack, and the last messages of the library",
+	"the reason of a crash", "umem crash core.1234"},
+    {NULL, "whatis", command_whatis,
+	"[-a] [--sysroot=dir] [--json] PID|CORE ADDRESS ...",
+	"the block or object that an address belongs to",
+	"-a prints everything that the address is", "the owner of an address",
+	"umem whatis 1234 55d2c8a4f040"},
+    {"control", "run", command_run,
+	"[-v] [--debug[=tokens]] [--leaks] [--suppressions=FILE] [--stat]\n"
+	"                [--] program [argument ...]",
+	"run a program with umem as its malloc",
+	"-v makes the library print at the start how it runs; --debug sets\n"
+	"UMEM_DEBUG; --leaks and --stat report on standard error when the\n"
+	"program ends",
+	"run a program in debug mode, and report its leaks when it ends",
+	"umem run --debug --leaks -- ./program"},
+    {NULL, "ctl", command_ctl, "[--json] PID [OPTION[=VALUE] ...]",
+	"read or change options of a running process",
+	"Without an OPTION, the options that can change, with their values\n"
+	"and defaults",
+	"sample one allocation of process 1234 per 512 KiB from now on",
+	"umem ctl 1234 sample=512k"},
+    {NULL, "options", command_options, "",
+	"options of the library, with their defaults and values", "",
+	"what an option does, and its default",
+	"umem options | grep -A 2 depot_bytes"},
+    {"for experts", "log", command_log,
+	"[-v] [-l transaction|fail|slab] [-a address] [-c caller]\n"
+	"                [-s allocated|free] [-t thread] [--sysroot=dir] "
+	"[--json]\n"
 	"                PID|CORE",
-	"the transaction log, newest first; -r without stacks",
-	"the transactions of a process with UMEM_LOGGING=transaction",
-	"umem log -r 1234"},
-    {"bufctl", command_bufctl,
-	"[-hv] [-a buffer] [-c caller] [-e time] [-l time] [-t thread]\n"
-	"                   [--sysroot=dir] [--json] PID|CORE [BUFFER|BUFCTL "
-	"...]",
-	"who had a buffer last; -v with stacks, -h its history",
-	"earlier owners of a buffer, of a process with UMEM_DEBUG=audit",
-	"umem bufctl -h 1234 55d2c8a4f040"},
-    {"allocdby", command_allocdby, "[--sysroot=dir] [--json] PID|CORE THREAD",
-	"buffers that a thread allocated",
-	"the buffers that thread 1235 of process 1234 allocated",
-	"umem allocdby 1234 1235"},
-    {"freedby", command_freedby, "[--sysroot=dir] [--json] PID|CORE THREAD",
-	"buffers that a thread freed",
-	"the buffers that thread 1235 of process 1234 freed",
-	"umem freedby 1234 1235"},
-    {"walk", command_walk, "[--force] [--json] PID|CORE WHAT [CACHE]",
-	"addresses, one a line: umem, freemem, bufctl, freectl, leak,\n"
-	"umem_cache, umem_slab, umem_slab_partial, umem_log, vmem, vmem_seg,\n"
-	"vmem_alloc, vmem_free, vmem_span, or the name of a cache",
+	"transactions of debugged buffers, the newest first",
+	"Without -l, the last transaction of each buffer; with it, a log of\n"
+	"UMEM_LOGGING.  -a selects a buffer, -c functions by a part of the\n"
+	"name, -s the state, -t a thread; -v adds stacks",
+	"the history of a buffer, with UMEM_LOGGING=transaction",
+	"umem log -v -l transaction -a 55d2c8a4f040 1234"},
+    {NULL, "walk", command_walk, "[--force] [--json] PID|CORE WHAT [CACHE]",
+	"addresses of blocks, one a line",
+	"WHAT is allocated, free, leak, or the name of a cache; the CACHE\n"
+	"selects its blocks",
 	"the addresses of the allocated blocks of one size class",
 	"umem walk 1234 umem_alloc_64"},
-    {"grep", command_grep,
+    {NULL, "grep", command_grep,
 	"[-q] [-a step] [-d distance] [-m mask] [-M mask] [--force]\n"
 	"                 [--json] PID|CORE ADDRESS",
-	"where an address is kept; -q only the addresses of these places",
+	"find words that contain an address",
+	"-q prints only the addresses of these words",
 	"the words of process 1234 that hold an address",
 	"umem grep 1234 55d2c8a4f040"},
 };
@@ -168,27 +158,13 @@ static const struct command commands[] = {
 static void
 print_help(void)
 {
-	for (size_t i = 0; i < array_size(commands); i++)
-		printf("%s umem %s%s%s\n", i == 0 ? "usage:" : "      ",
-		    commands[i].name, *commands[i].usage ? " " : "",
-		    commands[i].usage);
-	puts("       umem version\n"
-	     "       umem help [command]\n");
+	puts("usage: umem COMMAND [ARGUMENT ...] | PID | CORE | help COMMAND | "
+	     "version");
 	for (size_t i = 0; i < array_size(commands); i++) {
-		const char *line = commands[i].text;
-		const char *name = commands[i].name;
-
-		while (line != NULL) {
-			const char *end = strchr(line, '\n');
-			size_t n = end ? (size_t)(end - line) : strlen(line);
-
-			printf("%-9s %.*s\n", name, (int)n, line);
-			line = end ? end + 1 : NULL;
-			name = "";
-		}
+		if (commands[i].group != NULL)
+			printf("%s:\n", commands[i].group);
+		printf("  %-8s %s\n", commands[i].name, commands[i].brief);
 	}
-	puts("version   print the version\n"
-	     "help      print this, or the help of a command with an example");
 }
 
 static const struct command *
@@ -218,9 +194,10 @@ fail_unknown(const char *name)
 static int
 print_help_of(const struct command *command)
 {
-	printf("usage: umem %s%s%s\n\n%s\n\nExample: %s\n    $ %s\n",
+	printf("usage: umem %s%s%s\n\n%s\n%s%s\nExample: %s\n    $ %s\n",
 	    command->name, *command->usage ? " " : "", command->usage,
-	    command->text, command->example, command->example_line);
+	    command->brief, command->text, *command->text ? "\n" : "",
+	    command->example, command->example_line);
 	return print_end(EXIT_SUCCESS);
 }
 
@@ -290,9 +267,18 @@ run_other(int argc, char **argv)
 	return print_end(EXIT_SUCCESS);
 }
 
+/* Is this a process or a file, which may be a core? */
+static bool
+is_target(const char *name)
+{
+	return name[strspn(name, "0123456789")] == '\0' ||
+	       access(name, F_OK) == 0;
+}
+
 int
 main(int argc, char **argv)
 {
+	static char status[] = "status";
 	const struct command *command;
 
 	if (argc < 2) {
@@ -300,6 +286,11 @@ main(int argc, char **argv)
 		return EXIT_OURS;
 	}
 	command = command_find(argv[1]);
+	if (command == NULL && is_target(argv[1])) {
+		argv[0] = status;
+		cut_watch();
+		return print_end(command_status(argc, argv));
+	}
 	if (command == NULL)
 		return run_other(argc - 1, argv + 1);
 	if (wants_help(argc - 1, argv + 1))

@@ -1,5 +1,5 @@
 /*
- * objects.c - a program with known objects of caches, for umem samples
+ * objects.c - a program with known objects of caches, for umem users
  *
  * grow_widgets() keeps 5000 objects of 300 bytes, grow_jobs() keeps 10000 of 96
  * with a constructor, lose_widgets() has lost 5000 of 300 and lose_bulk() 4096

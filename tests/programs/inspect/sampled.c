@@ -1,5 +1,5 @@
 /*
- * sampled.c - a program with known allocations, for umem samples
+ * sampled.c - a program with known allocations, for umem users
  *
  *	sampled [BUSY]
  *
