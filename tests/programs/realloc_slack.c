@@ -1,76 +1,91 @@
 /*
- * Blocks that shrink: a block that shrinks and grows repeatedly holds at most
- * the memory of its largest size.  A block that shrinks once releases its
- * memory, also after other blocks have shrunk and grown repeatedly.
+ * A program that only resizes its blocks, at random or up and down, takes at
+ * most 1.5 times the memory of their bytes.  The memory of a block that shrinks
+ * serves other blocks.
  *
  * test modes: rseq locked own
  */
 #include "tests/programs/check.h"
 
 enum {
-	NBLOCKS = 1000,
-	BYTES = 32768,
+	NBLOCKS = 20000,
+	BYTES = 4096,
 	CUT = 64,
-	NCALLS = 200000,
-	/* Beside the blocks: cached memory, and partly used slabs. */
-	MORE_KIB = 24 << 10,
-	GROWTH_KIB = 8 << 10
+	NCALLS = 500000,
+	/* Cached memory, and partly used slabs, beside the live bytes. */
+	PERCENT = 150
 };
 
 static void *block[NBLOCKS];
+static size_t size[NBLOCKS];
+static size_t live;
+static unsigned seed = 1;
 
-static long
+static void
+resize(int i, size_t bytes)
+{
+	void *p = realloc(block[i], bytes);
+
+	check(p != NULL);
+	memset(p, 1, bytes);
+	block[i] = p;
+	live += bytes - size[i];
+	size[i] = bytes;
+}
+
+static void
+at_random(void)
+{
+	for (int i = 0; i < NCALLS; i++)
+		resize(rand_r(&seed) % NBLOCKS, 1 + rand_r(&seed) % BYTES);
+}
+
+static void
 up_and_down(void)
 {
-	static unsigned seed = 1;
+	for (int i = 0; i < NCALLS; i++)
+		resize(rand_r(&seed) % NBLOCKS,
+		    rand_r(&seed) % 2 == 0 ? CUT : BYTES);
+}
 
-	for (int i = 0; i < NCALLS; i++) {
-		void **at = &block[rand_r(&seed) % NBLOCKS];
-		size_t bytes = 1 + (size_t)rand_r(&seed) % BYTES;
-
-		*at = realloc(*at, bytes);
-		check(*at != NULL);
-		memset(*at, 1, bytes);
-	}
-	return rss_kib();
+/* Half of the blocks shrink, and their memory is enough for the others. */
+static void
+once(void)
+{
+	for (int i = 0; i < NBLOCKS / 2; i++)
+		resize(i, BYTES);
+	for (int i = 0; i < NBLOCKS / 2; i++)
+		resize(i, CUT);
+	for (int i = NBLOCKS / 2; i < NBLOCKS; i++)
+		resize(i, BYTES);
 }
 
 static void
-free_all(void)
+takes_what_it_holds(void (*resize_all)(void))
 {
-	for (int i = 0; i < NBLOCKS; i++) {
-		free(block[i]);
-		block[i] = NULL;
-	}
-}
+	long before = rss_kib(), kib, live_kib;
+	pid_t child = fork();
 
-/* Twice as much as all that went up and down; cut to hardly anything. */
-static void
-cut(void)
-{
-	for (int i = 0; i < 2 * NBLOCKS; i++) {
-		void *p = malloc(BYTES);
-
-		check(p != NULL);
-		memset(p, 1, BYTES);
-		p = realloc(p, CUT);
-		check(p != NULL);
-		/* Never freed. */
+	check(child != -1);
+	if (child != 0) {
+		child_end(child);
+		return;
 	}
+	resize_all();
+	kib = rss_kib() - before;
+	live_kib = (long)(live >> 10);
+	if (kib * 100 > live_kib * PERCENT) {
+		fprintf(stderr, "%ld KiB for %ld KiB\n", kib, live_kib);
+		_exit(1);
+	}
+	_exit(0);
 }
 
 int
 main(void)
 {
-	long before = rss_kib(), early, late;
-
-	early = up_and_down();
-	late = up_and_down();
-	check(late < before + NBLOCKS * (BYTES >> 10) + MORE_KIB);
-	check(late < early + GROWTH_KIB);
-	free_all();
-	cut();
-	/* Half of it would be a third more than there was. */
-	check(rss_kib() < late + GROWTH_KIB);
+	takes_what_it_holds(at_random);
+	takes_what_it_holds(up_and_down);
+	takes_what_it_holds(once);
 	return 0;
 }

@@ -25,7 +25,6 @@
 #include "umem/malloc/nofail.h"
 #include "umem/malloc/sample.h"
 #include "umem/malloc/sample_count.h"
-#include "umem/malloc/shrink.h"
 #include "umem/upkeep/update.h"
 #include "vmem/account.h"
 #include "vmem/os.h"

@@ -1,9 +1,9 @@
 /*
  * alloc_resize.c - resizing of blocks
  *
- * A block stays in place while its chunk is good enough for the new size, or
- * while shrink.c predicts that the program will grow it again.  Large blocks
- * grow and move as large.c can do it.  All others are copied.
+ * A block stays in place while its chunk is good enough for the new size: while
+ * it uses more than half of it.  Large blocks grow and move as large.c can do
+ * it.  All others are copied.
  */
 #include <errno.h>
 
@@ -13,7 +13,6 @@
 #include "umem/base/large.h"
 #include "umem/cache/misuse.h"
 #include "umem/malloc/sample.h"
-#include "umem/malloc/shrink.h"
 #include "umem/upkeep/update.h"
 
 /* Smaller chunks cost less than the copy.  Not measured. */
@@ -91,36 +90,15 @@ resize_grow_to_large(void *p, size_t bytes, size_t size)
 	return q;
 }
 
-static noinline void *
-resize_shrink(void *p, size_t bytes, size_t size)
-{
-	void *q;
-
-	umem_assert(size < bytes);
-	if (shrink_keeps_in_place(bytes, size))
-		return resize_keep_too_large(p);
-	q = resize_by_copy(p, bytes, size);
-	if (q != p)
-		shrink_moved(p, bytes, q, bytes - size);
-	return q;
-}
-
 /* Resizes a block if it has a size class now, or if its new size has one. */
 static inline void *
 resize_class(void *p, size_t bytes, size_t size)
 {
-	size_t new_size;
-	void *q;
-
 	if (resize_keeps_in_place(bytes, size))
 		return p;
-	if (unlikely(size <= bytes))
-		return resize_shrink(p, bytes, size);
-	new_size = shrink_grow(p, size);
-	q = likely(bytes < LARGE_GROWN)
-		? resize_by_copy(p, bytes, new_size)
-		: resize_grow_to_large(p, bytes, new_size);
-	return likely(new_size == size) ? q : resize_keep_too_large(q);
+	return likely(size <= bytes || bytes < LARGE_GROWN)
+		   ? resize_by_copy(p, bytes, size)
+		   : resize_grow_to_large(p, bytes, size);
 }
 
 /* Resizes a sample.  A large sample grows like other large blocks. */
