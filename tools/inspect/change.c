@@ -37,7 +37,7 @@ change_open(const char *name, struct layout **layout)
 
 	if (!target->live)
 		fail_with(EXIT_ERROR, "%s: is a core file", target->name);
-	target_hold(target);
+	target_hold(target, HOLD_STACKS);
 	*layout = layout_find(target);
 	if (layout_variable(*layout, target, L_UMEM_STATE) !=
 	    layout_value(*layout, L_UMEM_READY))

@@ -187,11 +187,13 @@ static bool
 add_links(struct model *model, uint64_t head, struct ranges *out)
 {
 	size_t before = out->n;
-	uint64_t at = head, next;
+	uint64_t at = head, next, links[2] = {0}; /* to the next, and back */
 
+	target_peek(model->target, head, links, sizeof(links));
 	for (size_t n = 0; n < THREADS_MOST; n++) {
-		next = roots_number_at(model, at);
-		if (roots_number_at(model, next + 8) != at)
+		next = links[0];
+		if (!target_peek(model->target, next, links, sizeof(links)) ||
+		    links[1] != at)
 			break;
 		if (next == head)
 			return true;

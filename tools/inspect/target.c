@@ -4,7 +4,7 @@
  * All code above this file works on copies: regions of the target's memory that
  * are in the memory of this command and are found by addresses of the target.
  * The regions of a live process are copied while its threads are stopped
- * (target_live.c), and the process continues before the analysis begins.  If
+ * (target_stop.c), and the process continues before the analysis begins.  If
  * only pointers are needed, a region is packed (pack.c) instead of copied.  The
  * regions of a core are the mapped file (target_core.c).
  */
@@ -22,6 +22,10 @@
  */
 #define SCAN_LEAST ((uint64_t)1 << 40)
 #define SCAN_TIMES 16
+
+/* Copies of at most SMALL_MOST share a mapping of BLOCK_BYTES. */
+#define SMALL_MOST  (128 * KIB)
+#define BLOCK_BYTES (16 * MIB)
 
 /* An untouched part of this size is not in a copy. */
 #define GAP_LEAST (64 * MIB)
@@ -115,12 +119,12 @@ target_resident(const struct target *target)
 }
 
 void
-target_hold(struct target *target)
+target_hold(struct target *target, enum hold what)
 {
 	if (!target->live || target->held)
 		return;
 	assert(!target->borrowed);
-	live_hold(target);
+	live_hold(target, what);
 	target->held = true;
 }
 
@@ -168,7 +172,7 @@ target_read_thread(struct target *target, int tid)
 	thread = &target->threads[target->nthreads++];
 	memset(thread, 0, sizeof(*thread));
 	thread->tid = tid;
-	live_read_thread(target, thread);
+	live_read_thread(thread, /* all */ true);
 }
 
 /* Returns the index of the first region that ends above at. */
@@ -414,6 +418,45 @@ map_copy(uint64_t bytes)
 	return to;
 }
 
+/* Mappings for small copies, as those of stacks. */
+static struct {
+	char **block;
+	size_t n, capacity;
+	uint64_t used; /* bytes of the last */
+} blocks;
+
+/* Returns memory for a copy, which reads as zeros. */
+static char *
+copy_new(uint64_t bytes)
+{
+	uint64_t at = (blocks.used + 63) / 64 * 64;
+
+	if (bytes > SMALL_MOST)
+		return map_copy(bytes);
+	if (blocks.n == 0 || bytes > BLOCK_BYTES - at) {
+		ARRAY_GROW(blocks.block, blocks.n, blocks.capacity);
+		blocks.block[blocks.n++] = map_copy(BLOCK_BYTES);
+		at = 0;
+	}
+	blocks.used = at + bytes;
+	return blocks.block[blocks.n - 1] + at;
+}
+
+/* Frees a copy; small ones are freed by blocks_forget(). */
+static void
+copy_free(const void *copy, uint64_t bytes)
+{
+	if (bytes > SMALL_MOST)
+		munmap((void *)(uintptr_t)copy, bytes);
+}
+
+static void
+blocks_forget(void)
+{
+	while (blocks.n > 0)
+		munmap(blocks.block[--blocks.n], BLOCK_BYTES);
+}
+
 void
 target_prepare(
     struct target *target, uint64_t at, uint64_t bytes, uint64_t more)
@@ -426,7 +469,7 @@ target_prepare(
 	ARRAY_GROW(target->ready, target->nready, target->ready_capacity);
 	ready = &target->ready[target->nready++];
 	*ready = (struct region){.at = at, .bytes = bytes + more};
-	ready->local = map_copy(ready->bytes);
+	ready->local = copy_new(ready->bytes);
 	live_touch(target, at, bytes, (char *)(uintptr_t)ready->local);
 }
 
@@ -464,10 +507,11 @@ copy_part(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 	assert(target->live && bytes != 0);
 	region.ours = to == NULL;
 	if (region.ours)
-		to = map_copy(bytes + bytes_before(at)) + bytes_before(at);
+		to = copy_new(bytes + bytes_before(at)) + bytes_before(at);
 	if (!live_copy(target, at, bytes, to, sparse)) {
 		if (region.ours)
-			munmap(to - bytes_before(at), bytes + bytes_before(at));
+			copy_free(
+			    to - bytes_before(at), bytes + bytes_before(at));
 		return false;
 	}
 	region.local = to;
@@ -539,7 +583,7 @@ pack_gap(struct target *target, uint64_t at, uint64_t bytes, bool sparse)
 		live_add_lines(target, region.at, region.bytes);
 		return true;
 	}
-	region.pages = (void *)map_copy(pages_bytes(region.bytes));
+	region.pages = (void *)copy_new(pages_bytes(region.bytes));
 	live_pack(target, region.at, region.bytes, region.pages);
 	target_add_region(target, region);
 	return true;
@@ -605,9 +649,9 @@ static void
 region_unmap(const struct region *r)
 {
 	if (r->ours && r->pages != NULL)
-		munmap(r->pages, pages_bytes(r->bytes));
+		copy_free(r->pages, pages_bytes(r->bytes));
 	else if (r->ours && r->local != NULL)
-		munmap((void *)(r->local - bytes_before(r->at)),
+		copy_free(r->local - bytes_before(r->at),
 		    r->bytes + bytes_before(r->at));
 }
 
@@ -619,6 +663,7 @@ target_forget(struct target *target)
 	assert(!target->held);
 	for (size_t i = 0; i < target->nregions; i++)
 		region_unmap(&target->regions[i]);
+	blocks_forget();
 	pack_forget();
 	target->nregions = 0;
 	target->last = 0;

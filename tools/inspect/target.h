@@ -64,7 +64,7 @@ struct target {
 	int pid;
 	int reader; /* a live thread of it: the first may have ended */
 	struct identity identity;
-	int memory; /* of the program that ran before the stop; -1: none */
+	int memory; /* a file: see live_open_memory(); -1: none */
 	bool live;
 	bool held;           /* live, and this command stopped its threads */
 	bool borrowed;       /* the caller stops and resumes its threads */
@@ -112,15 +112,22 @@ struct target *target_open(const char *name);
 /* The same for a process, also if there is a file with its number as name. */
 struct target *target_open_process(const char *name);
 
-/* Opens a child process whose threads the caller has stopped. */
+/* Opens a child process; the caller has stopped its threads. */
 struct target *target_of_child(int pid);
 
+/* Tells target_hold() to read this while the target is stopped. */
+enum hold {
+	HOLD_ONLY,     /* nothing */
+	HOLD_STACKS,   /* general registers, and the mappings */
+	HOLD_REGISTERS /* all registers, and the mappings */
+};
+
 /*
- * Stops every thread of a live target, and reads the registers and mappings.
- * The threads continue at target_release(), or when this process ends for any
- * reason.  Does nothing for a core.
+ * Stops every thread of a live target.  The threads continue at
+ * target_release(), or when this process ends for any reason.  Does nothing for
+ * a core.
  */
-void target_hold(struct target *target);
+void target_hold(struct target *target, enum hold what);
 void target_release(struct target *target);
 
 /*
@@ -291,9 +298,20 @@ void target_add_region(struct target *target, struct region region);
 void target_note_pause(struct target *target);
 long live_status(int pid, const char *key);
 _Noreturn void live_fail_gone(struct target *target);
+_Noreturn void live_fail_permission(struct target *target);
 void live_open(struct target *target);
-void live_hold(struct target *target);
+void live_hold(struct target *target, enum hold what);
 void live_release(struct target *target);
+/* Does the process run the program that it ran at live_open()? */
+bool live_is_same_program(struct target *target);
+/*
+ * Opens the memory of the process, or of a copy, once.  The file mem stays that
+ * of the program that runs when it is opened: if a thread that does not stop is
+ * in execve(), a write later fails instead of reaching the next program.
+ */
+void live_open_memory(struct target *target);
+/* Returns a thread by which the kernel finds the memory of the process. */
+int live_reader(const struct target *target);
 bool live_copy(
     struct target *target, uint64_t at, uint64_t bytes, char *to, bool sparse);
 void live_pack(
@@ -302,12 +320,16 @@ void live_add_lines(struct target *target, uint64_t at, uint64_t bytes);
 void live_measure(struct target *target, uint64_t at, uint64_t bytes,
     struct target_size *size);
 void live_copy_end(struct target *target);
-/* Reads are from the copy from now on, until live_end_copy(). */
-void live_use_copy(struct target *target);
-void live_end_copy(void);
 void live_touch(struct target *target, uint64_t at, uint64_t bytes, char *to);
 bool live_peek(struct target *target, uint64_t at, void *to, size_t bytes);
 bool live_read(struct target *target, uint64_t at, uint64_t bytes, char *to);
+/*
+ * Reads memory that may be read, a page that cannot be read as zeros.  Sets
+ * *any if some of it could be read.  Returns 0, or the error (ESRCH, EPERM)
+ * after which nothing can be read.  Several threads may call it.
+ */
+int live_read_present(const struct target *target, uint64_t at, uint64_t bytes,
+    char *to, bool *any);
 /* Writes to a target that is held. */
 bool live_poke(
     struct target *target, uint64_t at, const void *from, size_t bytes);
@@ -330,14 +352,16 @@ pagemap_is_there(uint64_t word)
 	return word >> 62 != 0;
 }
 void live_read_maps(struct target *target);
-void live_read_thread(struct target *target, struct thread *thread);
+/* Reads the general registers of a stopped thread, or all. */
+void live_read_thread(struct thread *thread, bool all);
 void live_read_kernel_references(struct target *target); /* target_kernel.c */
 
 void core_open(struct target *target);
 
 /*
- * Counts addresses of the target whose pages are looked for, since the mappings
- * were read or the count began anew.  Ends the command if there are too many.
+ * target_scan() adds to a count of addresses: the command looks for their
+ * pages.  It ends the command if there are too many.  The count begins anew when
+ * the mappings are read, and by target_scan_anew().
  */
 void target_scan_anew(struct target *target);
 void target_scan(struct target *target, uint64_t bytes);

@@ -87,7 +87,7 @@ wake_library(struct target *target, const struct copy_request *request)
 static void
 take_back(struct target *target, const struct copy_request *request)
 {
-	target_hold(target);
+	target_hold(target, HOLD_ONLY);
 	if (state_of(target, request) == request->asked)
 		set_state(target, request, request->none);
 	target_release(target);
@@ -103,7 +103,7 @@ target_ask_copy(struct target *target, const struct copy_request *request)
 	assert(target->live && !target->held && target->made == NULL);
 	if (request->sleeps_on == 0 || has_filter(target->pid))
 		return false;
-	target_hold(target);
+	target_hold(target, HOLD_ONLY);
 	/* Any value but these two is damage. */
 	state = state_of(target, request);
 	if (state != request->ready && state != request->go) {
@@ -213,9 +213,13 @@ target_make_copy(struct target *target, const struct copy_request *request)
 		return false;
 	end_first(copy);
 	target->made = xalloc(sizeof(*target->made));
-	*target->made = (struct target){
-	    .name = target->name, .pid = copy, .reader = copy, .live = true};
+	*target->made = (struct target){.name = target->name,
+	    .pid = copy,
+	    .reader = copy,
+	    .live = true,
+	    .memory = -1};
 	live_read_maps(target->made);
+	live_open_memory(target->made);
 	return true;
 }
 
@@ -235,7 +239,6 @@ target_use_copy(struct target *target)
 {
 	assert(target->held && target->made != NULL);
 	target->reads_made = target->was_copied = true;
-	live_use_copy(target);
 }
 
 void
@@ -262,7 +265,7 @@ target_end_copy(struct target *target)
 
 	if (target->made == NULL)
 		return;
-	live_end_copy();
+	close(target->made->memory);
 	kill(target->made->pid, SIGKILL);
 	waitpid(target->made->pid, &status, __WALL);
 	free(target->made->maps);

@@ -17,6 +17,9 @@
 /* The words of the pagemap for 32 MiB in pages of 4 KiB. */
 #define WORDS_MOST 8192
 
+/* The words for 2 MiB, which the kernel has in one page of its tables. */
+#define WINDOW_WORDS 512
+
 /* The pagemap of a process or its copy, and of which; -1: not open. */
 static int pagemap = -1, pagemap_of;
 
@@ -28,11 +31,9 @@ pagemap_close(void)
 	pagemap = -1;
 }
 
-bool
-live_pagemap(
-    const struct target *target, uint64_t page, uint64_t *words, size_t n)
+static bool
+pagemap_read(int of, uint64_t page, uint64_t *words, size_t n)
 {
-	int of = target->reads_made ? target->made->pid : target->reader;
 	ssize_t bytes = (ssize_t)(n * sizeof(*words));
 	char path[64];
 
@@ -49,6 +50,50 @@ live_pagemap(
 	/* The file belongs to the program before an exec(). */
 	pagemap_close();
 	return false;
+}
+
+/*
+ * Returns the word of a page in a window of the pagemap, or NULL if the kernel
+ * hides it.  The memory of the target stays as it is.  The stacks of thousands
+ * of threads are next to each other, and one read serves some of them.
+ */
+static const uint64_t *
+window_word(const struct target *target, int of, uint64_t page)
+{
+	static struct {
+		int of;
+		double stopped_at; /* the stop in which it was read */
+		uint64_t first;
+		uint64_t words[WINDOW_WORDS];
+	} window = {.of = -1};
+	uint64_t first = page / WINDOW_WORDS * WINDOW_WORDS;
+
+	if (window.of != of || window.stopped_at != target->stopped_at ||
+	    window.first != first) {
+		window.of = -1;
+		if (!pagemap_read(of, first, window.words, WINDOW_WORDS))
+			return NULL;
+		window.of = of;
+		window.stopped_at = target->stopped_at;
+		window.first = first;
+	}
+	return &window.words[page - first];
+}
+
+bool
+live_pagemap(
+    const struct target *target, uint64_t page, uint64_t *words, size_t n)
+{
+	int of = target->reads_made ? target->made->pid : target->reader;
+	bool is_in_window = page % WINDOW_WORDS + n <= WINDOW_WORDS;
+	const uint64_t *known = NULL;
+
+	if (is_in_window && target_is_still(target))
+		known = window_word(target, of, page);
+	if (known == NULL)
+		return pagemap_read(of, page, words, n);
+	memcpy(words, known, n * sizeof(*words));
+	return true;
 }
 
 /* Is a page that this mapping does not have all zeros? */
