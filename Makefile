@@ -69,7 +69,8 @@ hash	:= \#
 
 # initial-exec: the first touch of a dynamic TLS variable may call malloc.
 # function-sections: umem/often.ld places functions.
-LIB_CFLAGS := -ftls-model=initial-exec -ffunction-sections
+# no-lto: it names them by their files, which LTO merges.
+LIB_CFLAGS := -ftls-model=initial-exec -ffunction-sections -fno-lto
 # nodelete: blocks of malloc must outlive a dlclose() of the library.
 # defs: only weak names are undefined, so that no C++ library is needed.
 # sort: places .bss.seldom behind the other data.
@@ -237,7 +238,8 @@ $O/suites.o: $O/suites.c
 	$(call short,CC,$<) $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # The prototypes of the suites are in suites.c.
-$(UNIT_O): override CFLAGS += -Wno-missing-prototypes -Wno-unused-result
+# no-lto: some functions are written in assembler.
+$(UNIT_O): override CFLAGS += -Wno-missing-prototypes -Wno-unused-result -fno-lto
 # Calls of these go by tests/unit/hooks.c.
 UNIT_WRAPS := heap_free os_purge os_futex_wait os_page_size os_resident \
 	os_now_ns os_kernel_version os_charges_all magazine_install

@@ -15,6 +15,7 @@
 #			lock have their tests here, among others in the suites
 #			grace, defer_order and typesafe
 #	clang		the unit tests of a build by clang
+#	lto		the unit tests of a build with -flto=auto
 #	aarch64		the unit tests of aarch64, in QEMU's user mode
 #
 # Prints the output of each row, then one line for each row and the sums as
@@ -23,7 +24,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
-ROWS='lint release debug address undefined thread clang aarch64'
+ROWS='lint release debug address undefined thread clang lto aarch64'
 passed=0 failed=0 skipped=0 status=0
 table=
 output=$(mktemp)
@@ -36,6 +37,7 @@ run_row() {
 	debug) make DEBUG=1 test ;;
 	address | undefined | thread) make "SAN=$1" unit-test ;;
 	clang) make CC=clang CXX=clang++ unit-test ;;
+	lto) make B=build-lto CFLAGS='-O2 -g -flto=auto' all unit-test ;;
 	aarch64) make all && tests/run_tests.sh build stress -- aarch64 ;;
 	esac
 }
