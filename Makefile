@@ -104,18 +104,13 @@ URCU	:= $(if $(CROSS),$(shell echo '$(hash)include <urcu/flavor.h>' | \
 	   $(CC) $(filter-out -M%,$(CPPFLAGS)) -E - >/dev/null 2>&1 && echo yes),yes)
 RCU	:= $(if $(URCU),$B/libumem_rcu.so.1 $B/libumem_rcu.so $B/libumem_rcu.a)
 TOOLS	:= $B/umem
-# Without ncurses, umem top has no full screen.  Evaluated by the recipes, when
-# the packages are installed.
-CURSES	= $(if $(CROSS),,$(shell echo '$(hash)include <curses.h>' | \
-	   $(CC) -E - >/dev/null 2>&1 && echo yes))
 # Names of code addresses come from elfutils and libiberty, which cross builds
 # lack, as they lack zlib.
 TOOL_C	:= $(filter-out $(addprefix tools/inspect/,$(if $(CROSS),\
 	   symbols_dw.c demangle.c module_file.c gzip.c,\
-	   symbols_none.c gzip_none.c) \
-	   screen_curses.c screen_none.c),\
+	   symbols_none.c gzip_none.c)),\
 	   $(wildcard tools/inspect/*.c))
-TOOL_O	:= $(TOOL_C:%.c=$O/%.o) $O/tools/inspect/screen.o
+TOOL_O	:= $(TOOL_C:%.c=$O/%.o)
 
 # tests/X/name.c and name.cc become $B/X/name.
 outputs	= $(patsubst tests/%,$B/%,$(basename $(foreach d,$1,\
@@ -207,18 +202,13 @@ $B/libumem.a: $(INNER_O)
 # the folder's name keeps one of another LIBDIR from being installed.
 INSTALLED_TOOLS := $(TOOLS:$B/%=$O/bin$(LIBDIR)/%)
 INSTALLED_O := $(TOOL_O:$O/tools/inspect/run.o=$O/bin$(LIBDIR)/run.o)
-TOOL_LIBS = $(if $(CROSS),,-ldw -lelf -liberty -lz) $(if $(CURSES),-lncursesw) -lm
+TOOL_LIBS = $(if $(CROSS),,-ldw -lelf -liberty -lz) -lm
 # The command's assertions, like the library's, are for DEBUG=1 only.
 $(TOOL_O) $(INSTALLED_O): override CPPFLAGS += $(if $(DEBUG),,-DNDEBUG)
 $(TOOLS): $(TOOL_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
 $(INSTALLED_TOOLS): $(INSTALLED_O)
 	$(call short,LD,$@) $(CC) -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
-$O/tools/inspect/screen.o: tools/inspect/screen_curses.c \
-		tools/inspect/screen_none.c | requirements
-	@mkdir -p $(@D)
-	$(call short,CC,$@) $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ \
-	    tools/inspect/screen_$(if $(CURSES),curses,none).c
 $O/bin$(LIBDIR)/run.o: tools/inspect/run.c | requirements
 	@mkdir -p $(@D)
 	$(call short,CC,$<) \

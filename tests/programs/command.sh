@@ -50,8 +50,7 @@ wrong 'an argument is missing' grep 1
 wrong "invalid option -- 'x'" leaks -x $$
 wrong "unrecognized option '--nosuch'" stat $$ --nosuch
 wrong "option requires an argument -- 'c'" leaks -c
-wrong '-n needs -b' top -n 2 $$
-wrong '-n takes at least 1' top -b -n 0 $$
+wrong '-n takes at least 1' top -n 0 $$
 wrong '--json: see umem status and umem stat' top --json $$
 wrong '-l takes transaction, fail or slab' log -l nosuch $$
 wrong '-s takes allocated or free' log -s nosuch $$

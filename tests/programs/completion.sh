@@ -65,7 +65,7 @@ for shell in bash zsh; do
 	offers umem help sta >offered
 	same "umem help sta" "stat status"
 	offers umem grep - >offered
-	same "options of grep" "-q -a -d -m -M --force --json --help"
+	same "options of grep" "-q -d --force --json --help"
 	offers umem run --l >offered
 	same "options of run" --leaks
 	offers umem run --d >offered

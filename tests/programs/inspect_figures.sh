@@ -43,7 +43,7 @@ for command in users leaks; do
 		exit 1
 	fi
 done
-"$umem" top -b -n 1 "$pid" >said
+"$umem" top -n 1 "$pid" >said
 has '^ +~[0-9.]+M +[-0] +~[0-9]{2}0+ +keep '
 estimates top
 "$umem" users --html "$pid" >said

@@ -17,7 +17,7 @@ MIB = 200  # the command itself needs 10 MiB
 
 umem, pid, kind = sys.argv[1:4]
 for words in ("status", "stat", "leaks", "users", "verify",
-              "metrics", "ctl", "grep", "sizes"):
+              "metrics", "ctl", "grep"):
     begin = time.time()
     with open("said", "w") as said, open("err", "w") as err:
         tool = subprocess.Popen(

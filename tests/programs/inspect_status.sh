@@ -1,6 +1,5 @@
 #!/bin/bash
-# umem status fits into 80 columns, and divides the memory that is not of the
-# library into files, stacks and other mappings, the largest by name.
+# umem status and umem stat fit into 80 columns.
 set -u
 # shellcheck source=tests/programs/inspect/library.sh
 . "$TOP/tests/programs/inspect/library.sh"
@@ -69,30 +68,19 @@ if awk 'length > 80' said | grep .; then
 	echo "status is beyond 80 columns"
 	exit 1
 fi
-expect 0 '^Not ours: ' stat "$pid"
-# A path has no place to break.
-if sed 's| /[^ ]*| /path|' said | awk 'length > 80' | grep .; then
-	echo "beyond 80 columns:"
-	cat said
+expect 0 . stat "$pid"
+if awk 'length > 80' said | grep .; then
+	echo "stat is beyond 80 columns"
 	exit 1
 fi
-expect 0 '^  +20M  anonymous, at [0-9a-f]+$' stat "$pid"
-expect 0 '^  +3M  stack, at [0-9a-f]+$' stat "$pid"
-expect 0 '^  +16M  /.*/a_file_that_is_mapped$' stat "$pid"
 "$umem" status --json "$pid" >json
 python3 - json <<'END2' || { cat json; exit 1; }
 import json, sys
-status = json.load(open(sys.argv[1]))
-others, mib = status["not_ours"], 1 << 20
-assert 16 * mib < others["files_bytes"] < 26 * mib
-assert 3 * mib < others["stacks_bytes"] < 4 * mib
-assert 20 * mib <= others["other_bytes"] < 24 * mib
-parts = sum(others[key + "_bytes"] for key in ("files", "stacks", "other"))
-whole = status["memory"]["not_ours_bytes"]
-assert abs(parts - whole) <= whole / 50, (parts, whole)
-assert [row["bytes"] for row in others["largest"]][:2] == [20 * mib, 16 * mib]
+memory, mib = json.load(open(sys.argv[1]))["memory"], 1 << 20
+# The file, the anonymous mapping and the stack, and those of libraries.
+assert 39 * mib < memory["not_ours_bytes"] < 55 * mib, memory
 END2
-"$umem" top -b -n 1 "$pid" | awk 'length > 80' | grep . && exit 1
+"$umem" top -n 1 "$pid" | awk 'length > 80' | grep . && exit 1
 
 # Pages and profiles do not go to a terminal.
 for form in html pprof; do

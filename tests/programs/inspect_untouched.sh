@@ -43,9 +43,9 @@ def pages_of(figures):
 before = present()
 first = pages_of(figures())
 for command in ("status", "stat", "metrics", "leaks", "verify",
-                "whatis", "top", "sizes"):
+                "whatis", "top"):
     arguments = {"whatis": ["whatis", pid, "1000"],
-                 "top": ["top", "-b", "-n", "1", pid]}
+                 "top": ["top", "-n", "1", pid]}
     done = subprocess.run([umem] + arguments.get(command, [command, pid]),
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if done.returncode > 1:

@@ -19,7 +19,7 @@ rows() {
 		"$umem" users "$pid" >users.said
 		cp users.said top.said
 		[ "$environment" = UMEM_DEBUG=audit ] ||
-		    "$umem" top -b -n 1 "$pid" >top.said
+		    "$umem" top -n 1 "$pid" >top.said
 		finish 0
 		python3 - "$environment" "$@" <<-'END' || { cat ./*.said; exit 1; }
 		import bisect, re, sys
@@ -49,7 +49,7 @@ rows() {
 later() {
 	rm -f top.said
 	start env UMEM_OPTIONS=sample=1 "$PWD/stripped" later
-	"$umem" top -b -i 0.1 -n 600 "$pid" >top.said 2>err 9>&- &
+	"$umem" top -i 0.1 -n 600 "$pid" >top.said 2>err 9>&- &
 	top=$!
 	until grep -qs stripped+ top.said || ! kill -0 $top; do
 		sleep 0.05

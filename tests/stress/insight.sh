@@ -80,7 +80,7 @@ every() {
 # watched NAME - umem top and umem users have a call site of $pid with this
 # name, and the layers of top are the resident set
 watched() {
-	says "^umem top  $pid " top -b -i 0.2 -n 2 "$pid"
+	says "^umem top  $pid " top -i 0.2 -n 2 "$pid"
 	grep -Eq " +[-+0-9.KMG]+ +[0-9]+  .*$1" said || wrong "top without $1"
 	python3 - <<-'END' || wrong "the layers of umem top"
 	import re

@@ -112,7 +112,7 @@ class Umem(gdb.Command):
     def with_target(program, words, core):
         """The target stands before the first word that is no option."""
         valued = {
-            "leaks": "c", "users": "c", "grep": "admM", "log": "aclst",
+            "leaks": "c", "users": "c", "grep": "d", "log": "aclst",
         }.get(words[0], "")
         i = 1
         while i < len(words) and words[i].startswith("-"):

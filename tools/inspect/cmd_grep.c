@@ -2,9 +2,7 @@
  * cmd_grep.c - umem grep: find the words that hold an address
  *
  * Searches all copied memory of the target (the heap, and all other memory in
- * which a program may keep pointers, dead or not) and the registers.  The
- * options are those of ::ugrep: -d also matches words up to this distance below
- * or above, -m and -M compare under a mask, -a sets the step.
+ * which a program may keep pointers, dead or not) and the registers.
  */
 #include <string.h>
 #include <unistd.h>
@@ -19,9 +17,7 @@
 
 struct search {
 	uint64_t value;
-	uint64_t mask;
 	uint64_t distance;
-	uint64_t step;
 	bool bare;
 	uint64_t nfound;
 };
@@ -29,11 +25,8 @@ struct search {
 static bool
 matches(const struct search *search, uint64_t word)
 {
-	uint64_t wanted = search->value & search->mask;
-
-	word &= search->mask;
-	return word - wanted <= search->distance ||
-	       wanted - word <= search->distance;
+	return word - search->value <= search->distance ||
+	       search->value - word <= search->distance;
 }
 
 static void
@@ -52,7 +45,6 @@ search_region(
 {
 	uint64_t done = 0;
 
-	assert(search->step != 0);
 	while (r->bytes >= 8 && done <= r->bytes - 8) {
 		uint64_t left = r->bytes - done, i = 0, word;
 		uint64_t n = left < PART_BYTES ? left : PART_BYTES;
@@ -60,7 +52,7 @@ search_region(
 
 		if (part == NULL)
 			return;
-		for (; i <= n - 8; i += search->step) {
+		for (; i <= n - 8; i += 8) {
 			memcpy(&word, part + i, 8);
 			if (matches(search, word))
 				say_hit(model, search, r->at + done + i);
@@ -115,47 +107,25 @@ search_kernel_references(const struct target *target, struct search *search)
 	}
 }
 
-static uint64_t
-hexadecimal_option(const char *text)
-{
-	return address_argument(text, "grep: ", "hexadecimal number");
-}
-
-static uint64_t
-distance_option(const char *text)
-{
-	return size_argument(text, "grep: ", "size");
-}
-
 int
 command_grep(int argc, char **argv)
 {
-	struct search search = {.mask = UINT64_MAX, .step = 8};
+	struct search search = {0};
 	struct model *model;
 	int letter;
 
-	while ((letter = next_option(argc, argv, "a:d:m:M:q")) != -1)
+	while ((letter = next_option(argc, argv, "d:q")) != -1)
 		switch (letter) {
-		case 'a':
-			search.step = distance_option(optarg);
-			break;
 		case 'd':
-			search.distance = distance_option(optarg);
-			break;
-		case 'm':
-			search.mask = hexadecimal_option(optarg);
-			break;
-		case 'M':
-			search.mask = ~hexadecimal_option(optarg);
+			search.distance =
+			    size_argument(optarg, "grep: ", "size");
 			break;
 		case 'q':
 			search.bare = true;
 			break;
 		}
 	expect_arguments(argc, argv, 2, 2);
-	if (search.step == 0)
-		fail_usage(argv[0], "the step of -a is 0");
-	search.value = hexadecimal_option(argv[optind + 1]);
+	search.value = address_argument(argv[optind + 1], "grep: ", "address");
 	model = snapshot_open(argv[optind], MODEL_MEMORY | MODEL_MOVING);
 	if (json_wanted)
 		json_open(NULL, '[');

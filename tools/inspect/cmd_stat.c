@@ -256,8 +256,6 @@ print_waiting(struct model *model)
 static void
 print_stat(struct model *model, const struct usage *usage)
 {
-	struct usage_others others;
-
 	printf("%-20s %6s %7s %7s %7s %7s %7s %5s %5s\n", "CACHE", "SIZE",
 	    "IN USE", "CACHED", "TOTAL", "MEMORY", "LOADS", "FAIL", "LOCKS");
 	for (size_t i = 0; i < model->ncaches; i++)
@@ -272,8 +270,6 @@ print_stat(struct model *model, const struct usage *usage)
 	    "IMPORTED", "ALLOCS", "FAILED");
 	for (size_t i = 0; i < model->narenas; i++)
 		print_arena(model, &model->arenas[i]);
-	if (usage_others_read(model->target, usage, &others))
-		usage_others_print(&others);
 }
 
 static void

@@ -265,8 +265,6 @@ static void
 json_status(struct model *model, const struct target_options *options,
     const struct usage *usage)
 {
-	struct usage_others others;
-
 	json_open(NULL, '{');
 	json_text("status", "ready and active");
 	json_text("library", model->layout->object);
@@ -281,8 +279,6 @@ json_status(struct model *model, const struct target_options *options,
 	json_address("heap", model->base);
 	json_number("heap_addresses", model->end - model->base);
 	usage_json(usage);
-	if (usage_others_read(model->target, usage, &others))
-		usage_others_json(&others);
 	json_number("threads", model->target->nthreads);
 	json_number("sample_bytes", model->sampling_mean);
 	json_bool("probes", layout_value(model->layout, L_PROBES_BUILT) != 0);
@@ -356,13 +352,13 @@ print_memory(struct model *model, const struct usage *usage)
 			      .model = *model,
 			      .mean = model->sampling_mean},
 	    .now = *usage};
-	const struct screen_line *lines;
+	char **lines;
 	size_t n;
 
 	top_sites_count(&top.watch.sites, &top.watch.model);
 	lines = top_lines(&top, MEMORY_ROWS, TEXT_WIDTH, &n);
 	for (size_t i = 0; i < n; i++)
-		puts(lines[i].text);
+		puts(lines[i]);
 }
 
 static void

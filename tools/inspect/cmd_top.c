@@ -1,22 +1,25 @@
 /* cmd_top.c - umem top: a live view of the memory of a process */
-#include <getopt.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tools/inspect/print.h"
 #include "tools/inspect/top.h"
 
-/* The key that draws a screen again, as in other programs. */
-#define CONTROL_L 12
+/* Control sequences of terminals, as in ECMA-48. */
+#define CLEAR_ALL  "\033[2J"
+#define CLEAR_LINE "\033[K"
+#define CLEAR_REST "\033[J"
+#define GO_HOME    "\033[H"
 
 /* Frees figures that are not the first ones, too. */
 static void
 usage_drop(struct top *top, struct usage *usage)
 {
-	if (usage->cpu != top->first.cpu)
+	if (usage->caches != top->first.caches)
 		usage_free(usage);
 }
 
@@ -33,115 +36,27 @@ top_take(struct top *top, struct usage now)
 	top->rss[top->nlooks++ % TOP_HISTORY] = now.rss;
 }
 
-/* Looks; returns false and sets top->ended if that is no longer possible. */
-static bool
-look_again(struct top *top)
-{
-	struct usage now;
-
-	top->ended = watch_again(&top->watch, &now);
-	if (top->ended == NULL)
-		top_take(top, now);
-	return top->ended == NULL;
-}
-
-/* From now on, growth counts from the present figures. */
+/* Draws the screen of a terminal, or prints one for a file or pipe. */
 static void
-top_reset(struct top *top)
+top_draw(const struct top *top, bool is_screen)
 {
-	if (top->first.cpu != top->before.cpu && top->first.cpu != top->now.cpu)
-		usage_free(&top->first);
-	top->first = top->now;
-	top_sites_reset(&top->watch.sites);
-}
+	size_t rows = 0, columns = TEXT_WIDTH, n;
+	struct winsize size = {0};
+	char **lines;
 
-static int
-run_batch(struct top *top, uint64_t count)
-{
-	for (uint64_t i = 0; count == 0 || i < count; i++) {
-		const struct screen_line *lines;
-		size_t n;
-
-		usleep((useconds_t)(top->interval * 1e6));
-		if (!look_again(top)) {
-			puts(top->ended);
-			return EXIT_OK;
-		}
-		lines = top_lines(top, 0, TEXT_WIDTH, &n);
-		if (i != 0)
-			putchar('\n');
-		for (size_t j = 0; j < n; j++)
-			puts(lines[j].text);
-		fflush(stdout);
+	if (is_screen && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+	    size.ws_row > 0) {
+		rows = size.ws_row;
+		columns = size.ws_col;
 	}
-	return EXIT_OK;
-}
-
-static void
-top_draw(struct top *top)
-{
-	const struct screen_line *lines;
-	size_t rows, columns, n;
-
-	screen_size(&rows, &columns);
 	lines = top_lines(top, rows, columns, &n);
-	screen_draw(lines, n);
-}
-
-/* Obeys a key; returns false if it ends the command. */
-static bool
-top_obey(struct top *top, int key)
-{
-	static const char sorts[] = "mucglx";
-	const char *sort = key > 0 && key < 128 ? strchr(sorts, key) : NULL;
-
-	if (sort != NULL)
-		top->sort = (enum top_sort)(sort - sorts);
-	else if (key == ' ' || key == 'p')
-		top->is_paused = !top->is_paused;
-	else if (key == 'v')
-		top->by_cpu = !top->by_cpu;
-	else if (key == 'r')
-		top_reset(top);
-	else if (key == '+' && top->interval * 2 <= WATCH_INTERVAL_MOST)
-		top->interval *= 2;
-	else if (key == '-' && top->interval / 2 >= WATCH_INTERVAL_LEAST)
-		top->interval /= 2;
-	else if (key == CONTROL_L)
-		screen_redraw();
-	else if (key == SCREEN_DOWN && top->skipped + 1 < top->now.ncaches)
-		top->skipped++;
-	else if (key == SCREEN_UP && top->skipped > 0)
-		top->skipped--;
-	return key != 'q';
-}
-
-static int
-run_screen(struct top *top)
-{
-	double next = 0;
-
-	top->shows_keys = true;
-	screen_open();
-	for (;;) {
-		double now = seconds_now();
-		bool looks = top->ended == NULL && !top->is_paused;
-		int key;
-
-		if (looks && now >= next) {
-			look_again(top);
-			next = now + watch_pause(&top->watch, top->interval);
-		}
-		top_draw(top);
-		key = screen_key(
-		    looks ? next - seconds_now() : WATCH_INTERVAL_MOST);
-		if (!top_obey(top, key))
-			break;
-	}
-	screen_close();
-	if (top->ended != NULL)
-		print_warning("%s", top->ended);
-	return EXIT_OK;
+	if (is_screen)
+		fputs(GO_HOME, stdout);
+	for (size_t i = 0; i < n && (rows == 0 || i + 1 < rows); i++)
+		printf("%s%s\n", lines[i], is_screen ? CLEAR_LINE : "");
+	if (is_screen)
+		fputs(CLEAR_REST, stdout);
+	fflush(stdout);
 }
 
 static enum top_sort
@@ -171,18 +86,14 @@ int
 command_top(int argc, char **argv)
 {
 	static struct top top = {.interval = 1};
-	bool is_batch = false;
-	uint64_t count = 0;
+	bool is_screen = isatty(STDOUT_FILENO);
+	uint64_t count = UINT64_MAX;
 	struct usage now;
 	const char *name;
 	int letter;
 
-	while ((letter = next_option(argc, argv, "bci:n:s:")) != -1)
-		if (letter == 'b')
-			is_batch = true;
-		else if (letter == 'c')
-			top.by_cpu = true;
-		else if (letter == 'i')
+	while ((letter = next_option(argc, argv, "i:n:s:")) != -1)
+		if (letter == 'i')
 			top.interval = watch_parse_interval(argv[0], optarg);
 		else if (letter == 'n')
 			count = parse_count(argv[0], optarg);
@@ -191,12 +102,27 @@ command_top(int argc, char **argv)
 	name = only_argument(argc, argv);
 	if (json_wanted)
 		fail_usage(argv[0], "--json: see umem status and umem stat");
-	if (count != 0 && !is_batch)
-		fail_usage(argv[0], "-n needs -b");
 	watch_open(&top.watch, name);
 	setlocale(LC_CTYPE, "");
-	top.is_utf8 = !is_batch && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	top.is_utf8 = is_screen && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	watch_look(&top.watch, &now);
 	top_take(&top, now);
-	return is_batch ? run_batch(&top, count) : run_screen(&top);
+	if (is_screen)
+		fputs(CLEAR_ALL, stdout);
+	for (uint64_t i = 0; i < count; i++) {
+		const char *ended;
+
+		usleep(
+		    (useconds_t)(1e6 * watch_pause(&top.watch, top.interval)));
+		ended = watch_again(&top.watch, &now);
+		if (ended != NULL) {
+			puts(ended);
+			break;
+		}
+		top_take(&top, now);
+		if (i != 0 && !is_screen)
+			putchar('\n');
+		top_draw(&top, is_screen);
+	}
+	return EXIT_OK;
 }

@@ -161,7 +161,6 @@ int command_metrics(int argc, char **argv);
 int command_options(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_run(int argc, char **argv);
-int command_sizes(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_top(int argc, char **argv);

@@ -158,15 +158,6 @@ symbol_name(struct target *target, uint64_t pc)
 	return known->frames[known->n == 0 ? 0 : known->n - 1].name;
 }
 
-const char *
-symbol_line(struct target *target, uint64_t pc)
-{
-	size_t n;
-	const struct symbol_frame *frames = symbol_frames(target, pc, &n);
-
-	return frames[n - 1].line;
-}
-
 bool
 symbol_matches(struct target *target, uint64_t pc, const char *text)
 {

@@ -19,9 +19,6 @@
  */
 const char *symbol_name(struct target *target, uint64_t pc);
 
-/* Returns the line in that function, "file.c:12", or NULL. */
-const char *symbol_line(struct target *target, uint64_t pc);
-
 /* A function that was active at a return address. */
 struct symbol_frame {
 	const char *name;     /* "program`function+0x1c"; inlined: no offset */

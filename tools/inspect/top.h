@@ -2,7 +2,6 @@
 #ifndef TOOLS_TOP_H
 #define TOOLS_TOP_H
 
-#include "tools/inspect/screen.h"
 #include "tools/inspect/watch.h"
 
 /* The order of the caches. */
@@ -26,13 +25,8 @@ struct top {
 	size_t nlooks;
 	double interval; /* seconds */
 	enum top_sort sort;
-	bool by_cpu;     /* CPUs instead of caches and call sites */
 	bool has_before; /* rates are known */
 	bool is_utf8;    /* the terminal has block characters */
-	bool is_paused;
-	bool shows_keys;   /* the last line is the help line */
-	const char *ended; /* why there are no more looks, or NULL */
-	size_t skipped;    /* caches above the first that is shown */
 };
 
 /*
@@ -41,8 +35,7 @@ struct top {
  * history, and hit rates are those since the start of the program.  The lines
  * stay valid until the next call.
  */
-const struct screen_line *top_lines(
-    const struct top *top, size_t rows, size_t width, size_t *n);
+char **top_lines(const struct top *top, size_t rows, size_t width, size_t *n);
 
 /* Returns the order with this name, or TOP_SORTS. */
 enum top_sort top_sort_named(const char *name);

@@ -2,9 +2,9 @@
  * top_lines.c - the screen of umem top, as lines of text
  *
  * The screen has the identity of the memory (usage.c) and the history of the
- * resident set, then the caches, then the call sites of the samples, or instead
- * of both the CPUs.  On a small terminal the tables have fewer rows, and then
- * fewer columns.  A screen for umem top -b has a fixed number of rows.
+ * resident set, then the caches, then the call sites of the samples.  On a
+ * small terminal the tables have fewer rows, and then fewer columns.  A screen
+ * for a file or pipe has a fixed number of rows.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ struct row {
 };
 
 static struct {
-	struct screen_line *line;
+	char **line;
 	size_t n, capacity;
 	size_t width;
 } screen;
@@ -59,13 +59,6 @@ top_sort_named(const char *name)
 	return sort;
 }
 
-/* The last line, for narrower and narrower screens. */
-static const char *const keys[] = {
-    ("q quit  space pause  sort: m memory u use c cached g growth l loads "
-     "x locks  v CPUs  r reset  + - interval"),
-    "q quit  space pause  sort m u c g l x  v CPUs  r reset  + - interval",
-    "q quit  space pause  m u c g l x sort  v CPUs", "q quit  m u c g sort"};
-
 /* Cuts a text behind so many characters, of which some may be UTF-8. */
 static void
 text_cut(char *text, size_t width)
@@ -80,8 +73,8 @@ text_cut(char *text, size_t width)
 	}
 }
 
-static void __attribute__((format(printf, 2, 3)))
-line_add(enum screen_style style, const char *format, ...)
+static void __attribute__((format(printf, 1, 2)))
+line_add(const char *format, ...)
 {
 	va_list arguments;
 	char *text;
@@ -91,14 +84,14 @@ line_add(enum screen_style style, const char *format, ...)
 	va_end(arguments);
 	text_cut(text, screen.width);
 	ARRAY_GROW(screen.line, screen.n, screen.capacity);
-	screen.line[screen.n++] = (struct screen_line){style, text};
+	screen.line[screen.n++] = text;
 }
 
 static void
 lines_clear(void)
 {
 	for (size_t i = 0; i < screen.n; i++)
-		free(screen.line[i].text);
+		free(screen.line[i]);
 	screen.n = 0;
 }
 
@@ -106,21 +99,14 @@ static void
 add_title(const struct top *top)
 {
 	time_t now = time(NULL);
-	char clock[16], state[64];
+	char clock[16];
 	struct tm tm;
 
 	strftime(clock, sizeof(clock), "%T", localtime_r(&now, &tm));
-	snprintf(state, sizeof(state), "every %g s", top->interval);
-	if (top->is_paused)
-		snprintf(state, sizeof(state), "PAUSED");
-	if (top->ended != NULL)
-		snprintf(state, sizeof(state), "ENDED");
-	line_add(SCREEN_TITLE, "umem top  %d %s  %zu thread%s  %s  %s  by %s",
+	line_add("umem top  %d %s  %zu thread%s  %s  every %g s  by %s",
 	    top->watch.target->pid, top->watch.program, top->watch.nthreads,
-	    top->watch.nthreads == 1 ? "" : "s", clock, state,
+	    top->watch.nthreads == 1 ? "" : "s", clock, top->interval,
 	    sort_names[top->sort]);
-	if (top->ended != NULL)
-		line_add(SCREEN_BOLD, "%s; this is the last look", top->ended);
 }
 
 static void
@@ -129,7 +115,7 @@ add_identity(const struct top *top)
 	char *text = usage_text(&top->now, screen.width), *rest = text, *line;
 
 	while ((line = strsep(&rest, "\n")) != NULL)
-		line_add(SCREEN_PLAIN, "%s", line);
+		line_add("%s", line);
 	free(text);
 }
 
@@ -137,8 +123,8 @@ static void
 add_limit(const char *what, uint64_t used, uint64_t limit)
 {
 	if (limit != 0)
-		line_add(SCREEN_PLAIN, "heap %s, %.0f%% of the %s limit %s",
-		    size_text(used), 100.0 * (double)used / (double)limit, what,
+		line_add("heap %s, %.0f%% of the %s limit %s", size_text(used),
+		    100.0 * (double)used / (double)limit, what,
 		    size_text(limit));
 }
 
@@ -175,7 +161,7 @@ add_history(const struct top *top)
 	}
 	text[used] = '\0';
 	if (n != 0)
-		line_add(SCREEN_PLAIN, "RSS was %s to %s  %s", size_text(least),
+		line_add("RSS was %s to %s  %s", size_text(least),
 		    size_text(most), text);
 }
 
@@ -346,7 +332,7 @@ name_width(void)
 
 /* Adds a row with this name and texts, one for each column. */
 static void
-add_cells(enum screen_style style, const char *name, const char *const *texts)
+add_cells(const char *name, const char *const *texts)
 {
 	char line[NAME_MOST + 8 * 32], *start;
 	size_t n = columns_shown(), used;
@@ -358,7 +344,7 @@ add_cells(enum screen_style style, const char *name, const char *const *texts)
 	for (size_t i = 0; i < n && used < sizeof(line); i++)
 		used += (size_t)snprintf(line + used, sizeof(line) - used,
 		    " %*s", (int)columns[i].width, texts[i]);
-	line_add(style, "%s", line);
+	line_add("%s", line);
 }
 
 static void
@@ -372,7 +358,7 @@ add_row(const struct row *row)
 	    number_text(row->depot_hits >= 0, row->depot_hits * 100),
 	    number_text(row->moves, row->locks)};
 
-	add_cells(SCREEN_PLAIN, row->name, texts);
+	add_cells(row->name, texts);
 }
 
 static void
@@ -382,26 +368,23 @@ add_head(void)
 
 	for (size_t i = 0; i < array_size(columns); i++)
 		texts[i] = columns[i].title;
-	add_cells(SCREEN_TITLE, "CACHE", texts);
+	add_cells("CACHE", texts);
 }
 
 /* Adds the table of caches in at most rows lines. */
 static void
 add_caches(const struct top *top, size_t rows)
 {
-	size_t n, first, shown;
+	size_t n, shown;
 	struct row *row = rows_make(top, &n);
 
 	add_head();
 	rows = rows > 1 ? rows - 1 : 0;
-	first = top->skipped < n ? top->skipped : n - (n != 0);
-	shown = n - first;
-	if (shown > rows)
-		shown = rows > 0 ? rows - 1 : 0;
-	for (size_t i = first; i < first + shown; i++)
+	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
+	for (size_t i = 0; i < shown; i++)
 		add_row(&row[i]);
-	if (first + shown < n && rows > 0)
-		line_add(SCREEN_PLAIN, "%zu more caches", n - first - shown);
+	if (shown < n && rows > 0)
+		line_add("%zu more caches", n - shown);
 	free(row);
 }
 
@@ -424,8 +407,7 @@ add_sites(const struct top *top, size_t rows)
 
 	while (n < top->watch.sites.n && top->watch.sites.site[n]->bytes > 0)
 		n++;
-	line_add(SCREEN_TITLE,
-	    "%8s %8s %8s  CALL SITE (estimates from samples)", "BYTES",
+	line_add("%8s %8s %8s  CALL SITE (estimates from samples)", "BYTES",
 	    "GROWTH", "BLOCKS");
 	rows = rows > 1 ? rows - 1 : 0;
 	shown = n <= rows ? n : rows > 0 ? rows - 1 : 0;
@@ -434,71 +416,28 @@ add_sites(const struct top *top, size_t rows)
 		/* Half a block is the error of rounding. */
 		bool estimated = s->blocks - (double)s->nsamples >= 0.5;
 
-		line_add(SCREEN_PLAIN, "%8s %8s %8s  %s",
-		    bytes_text(s->bytes, estimated),
+		line_add("%8s %8s %8s  %s", bytes_text(s->bytes, estimated),
 		    top->nlooks != 0
 			? growth_text(s->bytes - s->first, estimated)
 			: "-",
 		    count_text(s->blocks, estimated), s->name);
 	}
 	if (shown < n && rows > 0)
-		line_add(SCREEN_PLAIN, "%zu more call sites", n - shown);
+		line_add("%zu more call sites", n - shown);
 	if (n == 0 && top->watch.mean != 0)
-		line_add(SCREEN_PLAIN, "no sample yet, of one in %s bytes",
+		line_add("no sample yet, of one in %s bytes",
 		    size_text(top->watch.mean));
 	else if (n == 0 && top->watch.target->live && !can_sample(top))
-		line_add(SCREEN_PLAIN,
-		    "sampling is off, because every block is checked");
+		line_add("sampling is off, because every block is checked");
 	else if (n == 0 && top->watch.target->live)
-		line_add(SCREEN_PLAIN,
+		line_add(
 		    "sampling is off; umem ctl %d sample=default turns it on",
 		    top->watch.target->pid);
 	else if (n == 0)
-		line_add(SCREEN_PLAIN, "sampling was off");
+		line_add("sampling was off");
 }
 
-/* Adds a row for each CPU that has rounds or has loaded magazines. */
-static void
-add_cpus(const struct top *top, size_t rows)
-{
-	const struct usage *u = &top->now;
-	size_t n = 0, nmore = 0;
-
-	line_add(SCREEN_TITLE, "%4s %9s %9s  MOST OF IT IN", "CPU", "CACHED",
-	    "LOADS/S");
-	for (size_t i = 0; i < u->ncpus; i++) {
-		const struct usage_cpu *c = &u->cpu[i];
-		uint32_t nloads = c->nloads;
-
-		if (c->cached == 0 && c->nloads == 0)
-			continue;
-		if (i < top->before.ncpus)
-			nloads -= top->before.cpu[i].nloads;
-		if (++n + 1 > rows) {
-			nmore++;
-			continue;
-		}
-		line_add(SCREEN_PLAIN, "%4zu %9s %9s  %s %s", i,
-		    size_text(c->cached),
-		    number_text(top->has_before, nloads / seconds_between(top)),
-		    c->largest == 0 ? "-" : u->caches[c->cache].name,
-		    c->largest == 0 ? "" : size_text(c->largest));
-	}
-	if (nmore != 0)
-		line_add(SCREEN_PLAIN, "%zu more CPUs", nmore);
-}
-
-static const char *
-keys_text(size_t width)
-{
-	size_t i = 0;
-
-	while (i + 1 < array_size(keys) && strlen(keys[i]) > width)
-		i++;
-	return keys[i];
-}
-
-const struct screen_line *
+char **
 top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 {
 	size_t left = CACHE_ROWS + SITE_ROWS + 2,
@@ -520,15 +459,9 @@ top_lines(const struct top *top, size_t rows, size_t width, size_t *n)
 		nsites = 2;
 	if (nsites > left / 2)
 		nsites = left / 2;
-	if (top->by_cpu) {
-		add_cpus(top, left);
-	} else {
-		add_caches(top, left - nsites);
-		if (nsites > 1)
-			add_sites(top, nsites);
-	}
-	if (top->shows_keys)
-		line_add(SCREEN_TITLE, "%s", keys_text(width));
+	add_caches(top, left - nsites);
+	if (nsites > 1)
+		add_sites(top, nsites);
 	*n = screen.n;
 	return screen.line;
 }

@@ -39,22 +39,16 @@ static const struct command commands[] = {
     {NULL, "ps", command_ps, "[--json]",
 	"all processes that run on umem, with their memory", "",
 	"the processes of this machine that run on umem", "umem ps"},
-    {NULL, "top", command_top, "[-bc] [-i seconds] [-n count] [-s order] PID",
+    {NULL, "top", command_top, "[-i seconds] [-n count] [-s order] PID",
 	"live view of the memory of a process",
-	"The process is not stopped.  -b prints text, -n COUNT screens, every\n"
-	"-i SECONDS; -c shows the CPUs instead of caches and call sites; -s\n"
-	"sorts by memory, use, cached, growth, loads or locks",
-	"two screens of process 1234 as text, one a second",
-	"umem top -b -n 2 1234"},
+	"The process is not stopped.  -n COUNT screens, every -i SECONDS; -s\n"
+	"sorts the caches by memory, use, cached, growth, loads or locks",
+	"two screens of process 1234, one a second", "umem top -n 2 1234"},
     {NULL, "stat", command_stat, "[-f] [--json] PID|CORE [ARENA]",
-	"caches, arenas and other memory of a process or core",
+	"caches and arenas of a process or core",
 	"-f shows which caches and callers keep slabs that are hardly used;\n"
 	"with an ARENA, its segments",
 	"the caches of process 1234, and their memory", "umem stat 1234"},
-    {NULL, "sizes", command_sizes, "[-d] [--json] PID|CORE",
-	"distribution of block sizes",
-	"A bar for each power of two; -d for each size",
-	"the blocks of process 1234 by size", "umem sizes 1234"},
     {NULL, "metrics", command_metrics,
 	"[--format=prometheus] [-o file] --all|PID|CORE ...",
 	"figures of processes as OpenMetrics text",
@@ -147,10 +141,10 @@ static const struct command commands[] = {
 	"the addresses of the allocated blocks of one size class",
 	"umem walk 1234 umem_alloc_64"},
     {NULL, "grep", command_grep,
-	"[-q] [-a step] [-d distance] [-m mask] [-M mask] [--force]\n"
-	"                 [--json] PID|CORE ADDRESS",
+	"[-q] [-d distance] [--force] [--json] PID|CORE ADDRESS",
 	"find words that contain an address",
-	"-q prints only the addresses of these words",
+	"-q prints only the addresses of these words, -d finds words that\n"
+	"differ from the address by at most so many bytes",
 	"the words of process 1234 that hold an address",
 	"umem grep 1234 55d2c8a4f040"},
 };

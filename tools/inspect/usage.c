@@ -316,7 +316,6 @@ void
 usage_free(struct usage *usage)
 {
 	free(usage->caches);
-	free(usage->cpu);
 	free(usage->ranges);
 	*usage = (struct usage){0};
 }

@@ -27,13 +27,6 @@ struct usage_cache {
 	uint32_t ncontended; /* contended acquisitions of locks */
 };
 
-struct usage_cpu {
-	uint64_t cached;  /* bytes */
-	uint32_t nloads;  /* modulo 2^32 */
-	uint64_t largest; /* bytes of the cache with the most, ... */
-	size_t cache;     /* ... by index */
-};
-
 /* A limit of the heap's memory. */
 struct usage_limit {
 	uint64_t limit;    /* bytes; 0: none */
@@ -78,8 +71,6 @@ struct usage {
 	struct usage_limit soft, hard;
 	struct usage_cache *caches;
 	size_t ncaches, caches_capacity;
-	struct usage_cpu *cpu;
-	size_t ncpus;
 	struct usage_range *ranges;
 	size_t nranges, ranges_capacity;
 };
@@ -120,26 +111,6 @@ char *usage_text(const struct usage *usage, size_t width);
 
 /* Prints the figures as a member of a JSON object. */
 void usage_json(const struct usage *usage);
-
-/* The mappings of which the memory that is not ours is named. */
-#define OTHERS_NAMED 5
-
-/* The memory of the member others, by mapping. */
-struct usage_others {
-	uint64_t files, stacks, rest;   /* bytes in memory */
-	const char *name[OTHERS_NAMED]; /* of the largest, with all ... */
-	uint64_t bytes[OTHERS_NAMED];   /* ... mappings of this name */
-	size_t n;
-};
-
-/*
- * Reads it; usage_others.c.  The mappings and threads of the target are those
- * of its last stop.  Returns false if the kernel does not show it.
- */
-bool usage_others_read(
-    struct target *target, const struct usage *usage, struct usage_others *to);
-void usage_others_print(const struct usage_others *others);
-void usage_others_json(const struct usage_others *others);
 
 /* Reads the pages in memory of a range; usage_pages.c. */
 struct usage_pages {

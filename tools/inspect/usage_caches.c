@@ -1,5 +1,5 @@
 /*
- * usage_caches.c - figures of each cache and CPU, read while the process runs
+ * usage_caches.c - figures of each cache, read while the process runs
  *
  * A header that a thread has claimed counts with its previous magazine only,
  * and a cache may be destroyed while it is read.  Therefore every number is
@@ -55,12 +55,12 @@ block_read(struct reading *r, uint64_t at)
 	r->nblocks++;
 }
 
-/* Reads the blocks of all CPUs: r->usage->ncpus in a row for each region. */
+/* Reads the blocks of all CPUs: r->ncpus in a row for each region. */
 static void
 blocks_read(struct reading *r)
 {
 	uint64_t at = variable_of(r, L_REGIONS);
-	uint64_t ncpus = r->usage->ncpus, block = value_of(r, L_CPU_BLOCK);
+	uint64_t ncpus = r->ncpus, block = value_of(r, L_CPU_BLOCK);
 	struct cycle_detector cycles = {0};
 	char *committed = xalloc(ncpus + 1);
 
@@ -95,7 +95,7 @@ header_part(const struct reading *r, uint64_t part_at, uint64_t cpu,
 {
 	uint64_t block = value_of(r, L_CPU_BLOCK);
 
-	for (size_t i = 0; i < r->nblocks; i += r->usage->ncpus) {
+	for (size_t i = 0; i < r->nblocks; i += r->ncpus) {
 		uint64_t offset = part_at - r->block_at[i];
 
 		if (offset < block && value_of(r, bytes) <= block - offset)
@@ -129,20 +129,10 @@ header_add(
 	    header_part(r, usage_get(r, record, L_CACHE_HOT), cpu, L_HOT_BYTES);
 	const char *cold = header_part(
 	    r, usage_get(r, record, L_CACHE_COLD), cpu, L_COLD_BYTES);
-	struct usage_cpu *to = &r->usage->cpu[cpu];
-	uint64_t n, bytes;
 
 	if (hot == NULL || cold == NULL)
 		return;
-	n = header_rounds(r, hot, cold);
-	bytes = c->nchunks == 0 ? 0 : n * c->chunk;
-	c->ncpu += n;
-	to->cached += bytes;
-	if (bytes > to->largest) {
-		to->largest = bytes;
-		to->cache = r->usage->ncaches - 1;
-	}
-	to->nloads += (uint32_t)usage_get(r, cold, L_COLD_NLOADS);
+	c->ncpu += header_rounds(r, hot, cold);
 	c->nloads += (uint32_t)usage_get(r, cold, L_COLD_NLOADS);
 	c->nrefills += (uint32_t)usage_get(r, cold, L_COLD_NREFILLS);
 	c->nreceived += (uint32_t)usage_get(r, cold, L_COLD_NRECEIVED);
@@ -242,7 +232,7 @@ cached_add(struct reading *r, struct usage_cache *c, const char *record)
 
 	c->ndepot = usage_get(r, record, L_CACHE_RESERVE_READY);
 	if (!c->is_ended && usage_get(r, record, L_CACHE_HAS_MAGAZINES) != 0) {
-		for (uint64_t cpu = 0; cpu < r->usage->ncpus; cpu++)
+		for (uint64_t cpu = 0; cpu < r->ncpus; cpu++)
 			header_add(r, c, record, cpu);
 		depots_add(r, c, record);
 	} else if (!c->is_ended) {
@@ -315,7 +305,7 @@ layer_add(struct reading *r, const char *layer)
 
 	if (usage_get(r, layer, L_DEFER_KIND) != value_of(r, L_DEFER_OBJECT))
 		return;
-	for (uint64_t cpu = 0; cpu < r->usage->ncpus; cpu++) {
+	for (uint64_t cpu = 0; cpu < r->ncpus; cpu++) {
 		const char *hot = header_part(
 		    r, usage_get(r, layer, L_DEFER_HOT), cpu, L_HOT_BYTES);
 		const char *cold = header_part(
@@ -362,11 +352,9 @@ waiting_read(struct reading *r)
 void
 usage_caches_read(struct reading *r)
 {
-	struct usage *u = r->usage;
 	uint64_t n = member_at(r, value_of(r, L_CPU_LAYER), L_LAYER_NUSED);
 
-	u->ncpus = n < CPUS_MOST ? n : CPUS_MOST;
-	u->cpu = xalloc((u->ncpus + 1) * sizeof(*u->cpu));
+	r->ncpus = n < CPUS_MOST ? n : CPUS_MOST;
 	blocks_read(r);
 	cache_list_read(r, value_of(r, L_CACHE_LIST), /* is_ended */ false);
 	cache_list_read(

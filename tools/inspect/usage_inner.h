@@ -13,6 +13,7 @@ struct reading {
 	char **blocks; /* of each region and CPU, copies; NULL: no memory */
 	uint64_t *block_at;
 	size_t nblocks, blocks_capacity, at_capacity;
+	size_t ncpus;
 	uint64_t slab_bytes; /* memory of the heap in slabs */
 	uint64_t absent;     /* addresses of the heap without memory in slabs */
 	uint64_t opened;     /* addresses of the firewall that have memory */
