@@ -339,17 +339,21 @@ man_links = awk '/^\.Sh/ { on = $$2 == "NAME" } \
 	n = split(file, part, "."); \
 	if ($$2 "." part[n] != file) print part[n], $$2, file }' $(MAN)
 AT	= $(DESTDIR)$(LIBDIR)
+# The libraries' files have the version of their interface; the names that
+# programs ask for are links.
+FILE_VERSION := 1.0.0
+INSTALLED := libumem libumem_malloc $(if $(RCU),libumem_rcu)
 
 install: all $(INSTALLED_TOOLS)
 	install -d $(AT)/pkgconfig $(DESTDIR)$(PREFIX)/include/sys \
 	    $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $B/libumem.so.1 $B/libumem_malloc.so.1 $(AT)
-	ln -sf libumem.so.1 $(AT)/libumem.so
-	ln -sf libumem_malloc.so.1 $(AT)/libumem_malloc.so
+	@for name in $(INSTALLED); do \
+		install -m 755 $B/$$name.so.1 $(AT)/$$name.so.$(FILE_VERSION) && \
+		ln -sf $$name.so.$(FILE_VERSION) $(AT)/$$name.so.1 && \
+		ln -sf $$name.so.1 $(AT)/$$name.so || exit; \
+	done
 	install -m 644 $B/libumem.a $(AT)
 ifneq ($(RCU),)
-	install -m 755 $B/libumem_rcu.so.1 $(AT)
-	ln -sf libumem_rcu.so.1 $(AT)/libumem_rcu.so
 	install -m 644 $B/libumem_rcu.a $(AT)
 	install -m 644 umem/umem_rcu.h $(DESTDIR)$(PREFIX)/include
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
@@ -359,8 +363,9 @@ ifneq ($(RCU),)
 	    'Libs: -L$${libdir} -lumem_rcu' 'Cflags: -I$${includedir}' \
 	    >$(AT)/pkgconfig/umem-rcu.pc
 endif
-	install -m 644 tools/gdb/umem-gdb.py $(AT)/libumem.so.1-gdb.py
-	install -m 644 tools/gdb/umem-gdb.py $(AT)/libumem_malloc.so.1-gdb.py
+	install -m 644 tools/gdb/umem-gdb.py $(AT)/libumem.so.$(FILE_VERSION)-gdb.py
+	ln -sf libumem.so.$(FILE_VERSION)-gdb.py \
+	    $(AT)/libumem_malloc.so.$(FILE_VERSION)-gdb.py
 	install -m 644 umem/umem.h vmem/vmem.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 vmem/sys/vmem.h $(DESTDIR)$(PREFIX)/include/sys
 	install -m 755 $(INSTALLED_TOOLS) $(DESTDIR)$(PREFIX)/bin
@@ -392,11 +397,10 @@ ifeq ($(DESTDIR),)
 endif
 
 uninstall:
-	rm -f $(addprefix $(AT)/,libumem.so libumem.so.1 libumem_malloc.so \
-	    libumem_malloc.so.1 libumem.a pkgconfig/umem.pc \
-	    libumem_rcu.so libumem_rcu.so.1 libumem_rcu.a \
-	    pkgconfig/umem-rcu.pc \
-	    libumem.so.1-gdb.py libumem_malloc.so.1-gdb.py) \
+	rm -f $(foreach name,$(INSTALLED),$(addprefix $(AT)/$(name).so,\
+	    '' .1 .$(FILE_VERSION) .$(FILE_VERSION)-gdb.py)) \
+	    $(addprefix $(AT)/,libumem.a libumem_rcu.a \
+	    pkgconfig/umem.pc pkgconfig/umem-rcu.pc) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/include/,umem.h umem_rcu.h vmem.h \
 	    sys/vmem.h) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/,$(TOOLS:$B/%=bin/%)) \

@@ -1,8 +1,8 @@
 # umem-gdb.py - umem's commands inside gdb
 #
 # gdb loads this file by itself when a program loads the library, if it lies
-# beside it as libumem.so.1-gdb.py (or libumem_malloc.so.1-gdb.py) in a folder
-# that gdb trusts ("set auto-load safe-path"); otherwise "source" it.
+# beside it as libumem.so.1.0.0-gdb.py (or libumem_malloc.so.1.0.0-gdb.py) in a
+# folder that gdb trusts ("set auto-load safe-path"); otherwise "source" it.
 #
 #	(gdb) umem leaks -d
 #	(gdb) umem whatis 0x5501e2470040
