@@ -295,7 +295,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	C(BUFCTL_RETIRED)                                                      \
 	C(BUFCTL_WAITING)                                                      \
 	C(LOG_TRANSACTION)                                                     \
-	C(LOG_CONTENTS)                                                        \
 	C(LOG_FAIL)                                                            \
 	C(LOG_SLAB)                                                            \
 	C(UMEM_READY)                                                          \
@@ -421,7 +420,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(TAG_BXSTAT, buftag, buftag, bxstat)                                  \
 	M(DEBUG_NFRAMES, debug, debug, nframes)                                \
 	M(DEBUG_VERIFY_MAX, debug, debug, verify_max)                          \
-	M(DEBUG_HARDENED, debug, debug, hardened)                              \
 	M(DEBUG_NOABORT, debug, debug, noabort)                                \
 	M(DEBUG_CHECKNULL, debug, debug, checknull)                            \
 	M(DEBUG_MTBF, debug, debug, mtbf)                                      \

@@ -31,7 +31,6 @@ every_command() {
 	expect 0 '^ +[0-9a-f]+ +[0-9a-f]+ +[0-9]+ allocated umem_alloc_96$' \
 	    stat "$1" umem_heap
 	expect 2 '^umem: stat: no arena nosuch$' stat "$1" nosuch
-	expect 0 '^CACHE +SLABS +SPARSE' stat -f "$1"
 	expect 0 "^${2}7 is ${2}0\+0x7, .*allocated from umem_alloc" whatis "$1" "${2}7"
 	expect 0 'unknown$' whatis "$1" 10000
 	expect 0 '^0 is a null pointer$' whatis "$1" 0
@@ -46,7 +45,6 @@ every_command() {
 	for command in status stat verify; do
 		json "$command" "$1"
 	done
-	json stat -f "$1"
 	json stat "$1" umem_heap
 	json whatis "$1" "$2" 0 10
 	json walk "$1" allocated
@@ -94,18 +92,36 @@ expect 0 '^contended +64( +[0-9.KM]+)+ +[1-9][0-9]*$' stat "$pid"
 finish 0
 
 # How it was started.
-while read -r options debug checks words; do
+while read -r options debug shown words; do
 	UMEM_OPTIONS=${options#-} UMEM_DEBUG=${debug#-} start "$TMP/planted" 1
-	expect 0 "^Checks: +$checks$" status "$pid"
+	expect 0 "^Options: +$shown$" status "$pid"
 	expect 0 "^Debugging: +$words$" status "$pid"
 	json status "$pid"
 	finish 0
 done <<'END'
 - - none off
 hardened - hardened off
-- default,noabort none audit,contents,guards,noabort
+- default,noabort noabort audit,contents,guards,noabort
 hardened guards:some*,umem_alloc_8;firewall=4k:big,mtbf=100000 hardened guards:some\*,umem_alloc_8; firewall=4096:big,mtbf=100000
 END
+
+# The spare memory of a cache is that of the slabs which its buffers would not
+# need.
+start "$TMP/planted" 1
+"$umem" stat --json "$pid" >stat.json
+python3 - <<'END' || exit 1
+import json
+seen = 0
+for c in json.load(open("stat.json"))["caches"]:
+    if c["slabs"] == 0:
+        assert c["spare"] == 0, c
+        continue
+    need = -(-c["in_use"] // (c["total"] // c["slabs"]))
+    assert c["spare"] == c["memory"] // c["slabs"] * (c["slabs"] - need), c
+    seen += c["spare"] > 0
+assert seen > 0
+END
+finish 0
 
 # A library that describes itself in another version.
 cp "$SHIM" libumem_malloc.so.1

@@ -198,12 +198,11 @@ print_messages(struct model *model)
 	puts("\nLast messages of the library:");
 	nskipped = messages_print(model, MESSAGES_MOST);
 	if (nskipped != 0)
-		printf(
-		    "(%zu earlier lines are left out; umem status has them)\n",
+		printf("(%zu earlier lines are left out; --json has them)\n",
 		    nskipped);
 }
 
-/* Writes the frames as for umem bufctl --json, and the line of each. */
+/* Writes the frames as for umem log --json, and the line of each. */
 static void
 json_stack(struct target *target, const struct thread *thread)
 {

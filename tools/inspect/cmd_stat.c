@@ -81,13 +81,23 @@ stat_json_domains(struct model *model, bool layers)
 	json_close();
 }
 
+/* Returns the memory that would become free if the buffers were compacted. */
+static uint64_t
+spare_bytes(const struct cache *c)
+{
+	uint64_t need = (c->nlive + c->nchunks - 1) / c->nchunks;
+
+	assert(c->import != 0 || need <= c->nslabs);
+	return c->import != 0 ? 0 : (c->nslabs - need) * c->slab_bytes;
+}
+
 static void
 print_cache(const struct cache *c)
 {
-	printf("%-20s %6lu %7lu %7lu %7lu %7s %7lu %5lu %5lu\n", c->name,
+	printf("%-20s %6lu %7lu %7lu %7lu %7s %7s %5lu %5lu\n", c->name,
 	    c->bufsize, c->nlive, c->ncached, c->ntotal,
-	    size_text(c->nslabs * c->slab_bytes), c->nallocs, c->nfailed,
-	    c->ncontended);
+	    size_text(c->nslabs * c->slab_bytes), size_text(spare_bytes(c)),
+	    c->nfailed, c->ncontended);
 }
 
 static const char *
@@ -140,6 +150,7 @@ json_cache(const struct cache *c)
 	json_number("total", c->ntotal);
 	json_number("slabs", c->nslabs);
 	json_number("memory", c->nslabs * c->slab_bytes);
+	json_number("spare", spare_bytes(c));
 	json_number("loads", c->nallocs);
 	json_number("failed", c->nfailed);
 	json_number("contended", c->ncontended);
@@ -257,7 +268,7 @@ static void
 print_stat(struct model *model, const struct usage *usage)
 {
 	printf("%-20s %6s %7s %7s %7s %7s %7s %5s %5s\n", "CACHE", "SIZE",
-	    "IN USE", "CACHED", "TOTAL", "MEMORY", "LOADS", "FAIL", "LOCKS");
+	    "IN USE", "CACHED", "TOTAL", "MEMORY", "SPARE", "FAIL", "LOCKS");
 	for (size_t i = 0; i < model->ncaches; i++)
 		if (model->caches[i].ntotal != 0 || model->caches[i].class == 0)
 			print_cache(&model->caches[i]);
@@ -309,16 +320,12 @@ stat_report(struct model *model)
 int
 command_stat(int argc, char **argv)
 {
-	bool fragments = false;
 	struct model *model;
 
-	while (next_option(argc, argv, "f") != -1)
-		fragments = true;
-	expect_arguments(argc, argv, 1, fragments ? 1 : 2);
+	no_option(argc, argv);
+	expect_arguments(argc, argv, 1, 2);
 	model = snapshot_open(argv[optind], 0);
-	if (fragments)
-		stat_fragments(model);
-	else if (argc - optind == 2)
+	if (argc - optind == 2)
 		stat_segments(model, argv[optind + 1]);
 	else
 		stat_report(model);

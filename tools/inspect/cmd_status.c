@@ -59,43 +59,6 @@ mode_of(struct model *model)
 							 : "rseq, by cpu_id";
 }
 
-/* Returns the size of a log as "64k", or "off". */
-static const char *
-log_size(struct model *model, enum layout_entry which)
-{
-	const struct layout *l = model->layout;
-	const char *log = target_at(model->target,
-	    layout_value(l, L_LOGS) +
-		layout_value(l, which) * layout_value(l, L_LOG_BYTES),
-	    layout_value(l, L_LOG_BYTES));
-
-	if (log == NULL || layout_get(l, log, L_LOG_BASE) == 0)
-		return NULL;
-	return size_text(layout_get(l, log, L_LOG_SIZE));
-}
-
-static void
-print_logs(struct model *model)
-{
-	static const struct {
-		const char *name;
-		enum layout_entry which;
-	} logs[] = {{"transaction", L_LOG_TRANSACTION},
-	    {"content", L_LOG_CONTENTS}, {"fail", L_LOG_FAIL},
-	    {"slab", L_LOG_SLAB}};
-	const char *text = "";
-
-	for (size_t i = 0; i < array_size(logs); i++) {
-		const char *size = log_size(model, logs[i].which);
-
-		if (size != NULL)
-			text = xprint("%s%s%s=%s", text, *text ? " " : "",
-			    logs[i].name, size);
-	}
-	if (*text != '\0')
-		print_setting("Logs:", text);
-}
-
 /* The flags of a part of UMEM_DEBUG, and their words. */
 static const struct {
 	enum layout_entry flag;
@@ -165,18 +128,6 @@ debug_text(struct model *model)
 		add_word(text, sizeof(text),
 		    xprint("mtbf=%lu", layout_get(l, debug, L_DEBUG_MTBF)));
 	return text[0] == '\0' ? "off" : text;
-}
-
-/* Returns the words of UMEM_OPTIONS that turn on checks, or "none". */
-static const char *
-checks_text(struct model *model)
-{
-	const struct layout *l = model->layout;
-	const char *debug = layout_at(l, model->target, L_DEBUG);
-
-	return debug != NULL && layout_get(l, debug, L_DEBUG_HARDENED) != 0
-		   ? "hardened"
-		   : "none";
 }
 
 /* Prints a line for each flavour that the program freed objects with. */
@@ -270,7 +221,6 @@ json_status(struct model *model, const struct target_options *options,
 	json_text("library", model->layout->object);
 	json_text("version", model->layout->version);
 	json_text("mode", mode_of(model));
-	json_text("checks", checks_text(model));
 	json_text("debug", debug_text(model));
 	json_text("options", options_changed(options));
 	json_limits(model);
@@ -322,16 +272,14 @@ print_process(struct model *model)
 			    model->layout->version, mode_of(model)));
 }
 
-/* Prints how the library runs; limits and logs only if there are any. */
+/* Prints how the library runs; limits only if there are any. */
 static void
 print_settings(struct model *model, const struct target_options *options,
     const struct usage *usage)
 {
 	print_process(model);
-	print_setting("Checks:", checks_text(model));
 	print_setting("Debugging:", debug_text(model));
 	print_setting("Options:", options_changed(options));
-	print_logs(model);
 	print_sampling(model, usage);
 	print_memory_limit("Soft limit:", usage->heap, &usage->soft);
 	print_memory_limit("Hard limit:", usage->held, &usage->hard);

@@ -10,9 +10,6 @@ void stat_json_domains(struct model *model, bool layers);
 /* Prints the tables of umem stat. */
 void stat_report(struct model *model);
 
-/* Prints the caches and callers that keep slabs with few buffers. */
-void stat_fragments(struct model *model);
-
 /* Prints the segments of the arena with this name, or ends the command. */
 void stat_segments(struct model *model, const char *arena);
 

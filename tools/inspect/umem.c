@@ -44,10 +44,10 @@ static const struct command commands[] = {
 	"The process is not stopped.  -n COUNT screens, every -i SECONDS; -s\n"
 	"sorts the caches by memory, use, cached, growth, loads or locks",
 	"two screens of process 1234, one a second", "umem top -n 2 1234"},
-    {NULL, "stat", command_stat, "[-f] [--json] PID|CORE [ARENA]",
+    {NULL, "stat", command_stat, "[--json] PID|CORE [ARENA]",
 	"caches and arenas of a process or core",
-	"-f shows which caches and callers keep slabs that are hardly used;\n"
-	"with an ARENA, its segments",
+	"SPARE is the memory that would become free if the buffers of a cache\n"
+	"were compacted.  With an ARENA, its segments",
 	"the caches of process 1234, and their memory", "umem stat 1234"},
     {NULL, "metrics", command_metrics,
 	"[--format=prometheus] [-o file] --all|PID|CORE ...",

@@ -20,9 +20,6 @@
 
 #include "tools/inspect/usage_inner.h"
 
-/* Samples from which rounding is estimated. */
-#define SAMPLES_LEAST 30
-
 /* Readings while the process changes much. */
 #define USAGE_TRIES 4
 
@@ -84,63 +81,11 @@ logs_read(struct reading *r)
 	}
 }
 
-static int
-order_by_size(const void *a, const void *b)
-{
-	const struct usage_cache *x = *(const struct usage_cache *const *)a;
-	const struct usage_cache *y = *(const struct usage_cache *const *)b;
-
-	return order_numbers(x->bufsize, y->bufsize);
-}
-
-/*
- * Estimates, from live samples of blocks, the share of the blocks in size
- * classes that no request asked for: each sample stands for blocks of the
- * smallest class in which its size fits.  Returns false if there are few
- * samples.
- */
-static bool
-rounding_share(struct reading *r, double *share)
-{
-	struct usage *u = r->usage;
-	const struct usage_cache **class =
-	    xalloc((u->ncaches + 1) * sizeof(*class));
-	double asked = 0, given = 0;
-	size_t n = 0, nsamples = 0;
-
-	for (size_t i = 0; i < u->ncaches; i++)
-		if (u->caches[i].is_class)
-			class[n++] = &u->caches[i];
-	qsort(class, n, sizeof(*class), order_by_size);
-	for (size_t i = 0; i < r->model->nsamples; i++) {
-		const struct sample *s = &r->model->samples[i];
-		size_t j = 0;
-
-		if (s->record == 0 || !s->live)
-			continue;
-		u->nsamples++;
-		if (s->cache != 0)
-			continue;
-		while (j < n && class[j]->bufsize < s->size)
-			j++;
-		if (j == n)
-			continue;
-		nsamples++;
-		asked += sample_weight(s) * (double)s->size;
-		given += sample_weight(s) * (double)class[j]->bufsize;
-	}
-	free(class);
-	*share = given > 0 ? 1 - asked / given : 0;
-	return nsamples >= SAMPLES_LEAST;
-}
-
-/* Sums the caches, and estimates how much of their objects is rounding. */
+/* Sums the caches, and counts live samples. */
 static void
 caches_sum(struct reading *r)
 {
 	struct usage *u = r->usage;
-	uint64_t in_classes = 0;
-	double share;
 
 	for (size_t i = 0; i < u->ncaches; i++) {
 		const struct usage_cache *c = &u->caches[i];
@@ -149,14 +94,13 @@ caches_sum(struct reading *r)
 		u->cpus += c->ncpu * c->in_heap;
 		u->depots += c->ndepot * c->in_heap;
 		u->waiting += c->nwaiting * c->in_heap;
-		u->rounding += c->nlive * usage_less(c->in_heap, c->bufsize);
-		in_classes += c->is_class ? c->nlive * c->bufsize : 0;
 	}
 	u->slabs = usage_less(r->slab_bytes, account_of(r, L_ACCOUNT_PURGED) +
 						 u->in_use + u->cpus +
 						 u->depots + u->waiting);
-	u->has_rounding = rounding_share(r, &share);
-	u->rounding += (uint64_t)(share * (double)in_classes);
+	for (size_t i = 0; i < r->model->nsamples; i++)
+		u->nsamples += r->model->samples[i].record != 0 &&
+			       r->model->samples[i].live;
 }
 
 /* Adds large blocks, samples, and arenas of the program. */

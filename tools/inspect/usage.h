@@ -50,8 +50,6 @@ struct usage {
 	uint64_t in_use;    /* blocks and objects that the program holds; ... */
 	uint64_t large;     /* ... of it in large blocks, ... */
 	uint64_t arenas;    /* ... and in arenas that take memory of the heap */
-	bool has_rounding;  /* the following is known */
-	uint64_t rounding;  /* of in_use, an estimate: beyond what was asked */
 	uint64_t cpus;      /* free, in the magazines of CPUs, ... */
 	uint64_t depots;    /* ... in depots, ... */
 	uint64_t slabs;     /* ... in slabs */
@@ -77,7 +75,7 @@ struct usage {
 
 /*
  * Reads the figures of a process that runs, or of a copy or a core.  The
- * samples of the model, if it has any, serve for rounding and nsamples.
+ * samples of the model, if it has any, serve for nsamples.
  */
 void usage_read(struct model *model, struct usage *usage);
 void usage_free(struct usage *usage);

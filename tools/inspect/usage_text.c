@@ -81,12 +81,6 @@ usage_text(const struct usage *u, size_t width)
 	if (u->untouched != 0)
 		term_add(file, width, &column, '-', "untouched",
 		    size_text(u->untouched));
-	if (u->has_rounding)
-		fprintf(file,
-		    "\nof %s in use, %s are rounding, estimated from "
-		    "samples",
-		    size_text(u->in_use),
-		    bytes_text((double)u->rounding, /* estimated */ true));
 	fclose(file);
 	return text;
 }
@@ -117,8 +111,6 @@ usage_json(const struct usage *u)
 			json_number(layers[i].key, bytes_in(u, i));
 	json_number("large_bytes", u->large);
 	json_number("arena_bytes", u->arenas);
-	if (u->has_rounding)
-		json_number("rounding_estimate_bytes", u->rounding);
 	if (u->has_pages) {
 		json_number("rss_bytes", u->rss);
 		json_number("untouched_bytes", u->untouched);

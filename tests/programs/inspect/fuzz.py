@@ -21,7 +21,7 @@ umem, rounds, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 
 COMMANDS = [
     ["leaks", "-dv"], ["leaks", "-de"],
-    ["stat"], ["status"], ["stat", "-f"],
+    ["stat"], ["status"], ["stat"],
     ["stat", "umem_heap"], ["verify"], ["users", "-d"], 
     ["log", "-v"], ["log", "-ltransaction", "-v"], ["walk", "allocated"],
     ["walk", "free"],
