@@ -38,12 +38,7 @@ change_open(const char *name, struct layout **layout)
 	if (!target->live)
 		fail_with(EXIT_ERROR, "%s: is a core file", target->name);
 	target_hold(target, HOLD_STACKS);
-	*layout = layout_find(target);
-	if (layout_variable(*layout, target, L_UMEM_STATE) !=
-	    layout_value(*layout, L_UMEM_READY))
-		fail_with(EXIT_ERROR,
-		    "%s: libumem is loaded there and not in use yet",
-		    target->name);
+	*layout = layout_find_ready(target);
 	return target;
 }
 

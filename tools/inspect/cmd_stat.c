@@ -204,42 +204,6 @@ json_arena(struct model *model, const struct arena *a)
 	json_close();
 }
 
-/* Returns the bytes in a CPU's magazines. */
-static uint64_t
-cpu_bytes(const struct model *model, uint64_t cpu)
-{
-	uint64_t bytes = 0;
-
-	assert(cpu < model->ncpus);
-	for (size_t i = 0; i < model->ncaches; i++) {
-		const struct cache *c = &model->caches[i];
-
-		if (c->by_cpu != NULL)
-			bytes += c->by_cpu[cpu] * c->chunk;
-	}
-	return bytes;
-}
-
-static void
-json_cpus(const struct model *model)
-{
-	json_open("cpus", '[');
-	for (uint64_t cpu = 0; cpu < model->ncpus; cpu++) {
-		json_open(NULL, '{');
-		json_number("cpu", cpu);
-		json_number("cached", cpu_bytes(model, cpu));
-		json_open("caches", '{');
-		for (size_t i = 0; i < model->ncaches; i++)
-			if (model->caches[i].by_cpu != NULL &&
-			    model->caches[i].by_cpu[cpu] != 0)
-				json_number(model->caches[i].name,
-				    model->caches[i].by_cpu[cpu]);
-		json_close();
-		json_close();
-	}
-	json_close();
-}
-
 /* Prints objects that wait for a grace period, by flavour and cache. */
 static void
 print_waiting(struct model *model)
@@ -288,7 +252,6 @@ json_stat(struct model *model, const struct usage *usage)
 {
 	json_open(NULL, '{');
 	usage_json(usage);
-	json_cpus(model);
 	json_open("caches", '[');
 	for (size_t i = 0; i < model->ncaches; i++)
 		json_cache(&model->caches[i]);

@@ -29,14 +29,15 @@ enum state {
 	IN_QUARANTINE,
 	IN_RESERVE,
 	WAITING,
-	FREE
+	FREE,
+	FREED /* and unmapped */
 };
 
 static const char *const state_words[] = {"allocated", "in a magazine",
     "in quarantine", "in the reserve", "freed, waits for a grace period",
-    "free"};
+    "free", "freed"};
 
-static_assert(array_size(state_words) == FREE + 1, "a word for each state");
+static_assert(array_size(state_words) == FREED + 1, "a word for each state");
 
 static enum state
 chunk_state(struct model *model, const struct cache *c, const struct slab *slab,
@@ -56,12 +57,29 @@ chunk_state(struct model *model, const struct cache *c, const struct slab *slab,
 		   : IN_RESERVE;
 }
 
-/* Prints "ADDR is BUF+0xOFF, ". */
+/* Begins an object of JSON about an address; start: of what it belongs to. */
 static void
-print_where(uint64_t at, uint64_t start)
+json_begin(uint64_t at, const char *kind, uint64_t start, uint64_t size)
 {
-	printf("%lx is %lx+0x%lx, ", at, start, at - start);
+	json_open(NULL, '{');
+	json_address("address", at);
+	json_text("kind", kind);
+	json_address("buffer", start);
+	json_number("size", size);
 }
+
+/* A block or object that was found at an address. */
+struct found {
+	const char *kind;
+	enum state state;
+	uint64_t start, size;
+	const char *size_text;       /* ", 65536 bytes", or empty */
+	const char *cache;           /* its name */
+	uint64_t slab;               /* 0: none */
+	const struct domain *domain; /* of a waiting one */
+	bool has_record;
+	struct audit audit; /* of has_record */
+};
 
 /* Returns the words after "freed from CACHE". */
 static const char *
@@ -84,68 +102,68 @@ freed_words(struct model *model, enum state state, const struct domain *domain)
 }
 
 static void
+say_found(
+    struct model *model, uint64_t at, const struct found *found, bool stack)
+{
+	if (json_wanted) {
+		json_begin(at, found->kind, found->start, found->size);
+		json_text("state", state_words[found->state]);
+		if (found->state == WAITING)
+			json_text(
+			    "flavour", model_flavour(model, found->domain));
+		json_text("cache", found->cache);
+		if (found->slab != 0)
+			json_address("slab", found->slab);
+	} else {
+		printf(
+		    "%lx is %lx+0x%lx, ", at, found->start, at - found->start);
+		if (found->has_record)
+			printf("bufctl %lx ", found->audit.at);
+		printf("%s from %s%s%s\n",
+		    found->state == ALLOCATED ? "allocated" : "freed",
+		    found->cache, found->size_text,
+		    freed_words(model, found->state, found->domain));
+	}
+	if (found->has_record && stack)
+		audit_say_transactions(model, &found->audit);
+	if (json_wanted)
+		json_close();
+}
+
+static void
 say_chunk(
     struct model *model, uint64_t at, const struct place *place, bool stack)
 {
 	const struct cache *c = &model->caches[place->slab->cache];
-	const struct domain *domain = model_waits_for(model, place->start);
-	enum state state =
-	    chunk_state(model, c, place->slab, place->chunk, domain);
-	struct audit audit;
-	bool audited = audit_of_chunk(model, place->slab, place->chunk, &audit);
+	struct found found = {.kind = "object",
+	    .start = place->start,
+	    .size = c->bufsize,
+	    .size_text = "",
+	    .cache = c->name,
+	    .slab = place->slab->at,
+	    .domain = model_waits_for(model, place->start)};
 
-	if (json_wanted) {
-		json_open(NULL, '{');
-		json_address("address", at);
-		json_text("kind", "object");
-		json_text("state", state_words[state]);
-		if (state == WAITING)
-			json_text("flavour", model_flavour(model, domain));
-		json_address("buffer", place->start);
-		json_number("size", c->bufsize);
-		json_text("cache", c->name);
-		json_address("slab", place->slab->at);
-		if (audited && stack)
-			audit_say_transactions(model, &audit);
-		json_close();
-		return;
-	}
-	print_where(at, place->start);
-	if (audited)
-		printf("bufctl %lx ", audit.at);
-	printf("%s from %s%s\n", state == ALLOCATED ? "allocated" : "freed",
-	    c->name, freed_words(model, state, domain));
-	if (audited && stack)
-		audit_say_transactions(model, &audit);
+	found.state =
+	    chunk_state(model, c, place->slab, place->chunk, found.domain);
+	found.has_record =
+	    audit_of_chunk(model, place->slab, place->chunk, &found.audit);
+	say_found(model, at, &found, stack);
 }
 
 /* Prints the free of a buffer with unmapped memory. */
 static bool
 say_freed(struct model *model, uint64_t at, bool stack)
 {
-	struct audit audit;
-	const char *name;
+	struct found found = {
+	    .state = FREED, .size_text = "", .has_record = true};
 
-	if (!audit_of_freed(model, at, &audit))
+	if (!audit_of_freed(model, at, &found.audit))
 		return false;
-	name = audit_cache_name(model, &audit);
-	if (json_wanted) {
-		json_open(NULL, '{');
-		json_address("address", at);
-		json_text("kind", audit.slab != 0 ? "object" : "large block");
-		json_text("state", "freed");
-		json_address("buffer", audit.addr);
-		json_number("size", audit.size);
-		json_text("cache", name);
-		if (stack)
-			audit_say_transactions(model, &audit);
-		json_close();
-		return true;
-	}
-	print_where(at, audit.addr);
-	printf("bufctl %lx freed from %s\n", audit.at, name);
-	if (stack)
-		audit_say_transactions(model, &audit);
+	found.kind = found.audit.slab != 0 ? "object" : "large block";
+	found.start = found.audit.addr;
+	found.size = found.audit.size;
+	found.cache = audit_cache_name(model, &found.audit);
+	say_found(model, at, &found, stack);
 	return true;
 }
 
@@ -153,32 +171,17 @@ static void
 say_large(
     struct model *model, uint64_t at, const struct place *place, bool stack)
 {
-	const struct domain *domain =
-	    place->large->waits ? model_waits_for(model, place->start) : NULL;
-	struct audit audit;
-	bool audited = stack && audit_of_large(model, place->large, &audit);
+	struct found found = {.kind = "large block",
+	    .start = place->start,
+	    .size = place->bytes,
+	    .size_text = xprint(", %lu bytes", place->bytes),
+	    .cache = "umem_oversize",
+	    .domain = place->large->waits ? model_waits_for(model, place->start)
+					  : NULL};
 
-	if (json_wanted) {
-		json_open(NULL, '{');
-		json_address("address", at);
-		json_text("kind", "large block");
-		json_text(
-		    "state", state_words[domain != NULL ? WAITING : ALLOCATED]);
-		if (domain != NULL)
-			json_text("flavour", model_flavour(model, domain));
-		json_address("buffer", place->start);
-		json_number("size", place->bytes);
-		if (audited)
-			audit_say_transactions(model, &audit);
-		json_close();
-		return;
-	}
-	print_where(at, place->start);
-	printf("%s from umem_oversize, %lu bytes%s\n",
-	    domain != NULL ? "freed" : "allocated", place->bytes,
-	    domain != NULL ? freed_words(model, WAITING, domain) : "");
-	if (audited)
-		audit_say_transactions(model, &audit);
+	found.state = found.domain != NULL ? WAITING : ALLOCATED;
+	found.has_record = audit_of_large(model, place->large, &found.audit);
+	say_found(model, at, &found, stack);
 }
 
 static bool
@@ -216,12 +219,8 @@ say_segment(uint64_t at, const struct arena *a, const struct segment *s)
 
 	assert(at - s->start < s->size);
 	if (json_wanted) {
-		json_open(NULL, '{');
-		json_address("address", at);
-		json_text("kind", "segment");
+		json_begin(at, "segment", s->start, s->size);
 		json_text("state", allocated ? "allocated" : "free");
-		json_address("buffer", s->start);
-		json_number("size", s->size);
 		json_address("segment", s->at);
 		json_text("arena", a->name);
 		json_close();
@@ -286,11 +285,7 @@ say_mapping(struct model *model, uint64_t at)
 	else
 		what = "memory that the program mapped";
 	if (json_wanted) {
-		json_open(NULL, '{');
-		json_address("address", at);
-		json_text("kind", "mapping");
-		json_address("buffer", m->start);
-		json_number("size", m->end - m->start);
+		json_begin(at, "mapping", m->start, m->end - m->start);
 		json_text("what", what);
 		json_close();
 	} else {

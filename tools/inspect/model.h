@@ -27,7 +27,6 @@ struct cache {
 	uint64_t ntotal;    /* chunks */
 	uint64_t ncached;   /* in magazines */
 	uint64_t ndeferred; /* wait for a grace period; see model_deferred.c */
-	uint64_t *by_cpu;   /* in the two magazines of each CPU */
 	uint64_t nlive;
 	uint64_t nallocs; /* successful allocations, if counted */
 	uint64_t nfailed;
@@ -161,7 +160,6 @@ struct model {
 	uint32_t *unit; /* the unit table: see model.c */
 	size_t nunits;
 	unsigned unit_shift;
-	uint64_t ncpus;
 	uint64_t ninconsistent; /* headers that were claimed */
 	uint64_t *inconsistent; /* their magazines */
 	size_t inconsistent_capacity;

@@ -175,22 +175,14 @@ model_take_headers(struct model *model, struct cache *c, bool count)
 	uint64_t cold = model_get(model, c->record, L_CACHE_COLD);
 
 	assert(c->has_magazines && nused <= CPUS_MOST);
-	assert(!count || c->by_cpu == NULL);
-	model->ncpus = nused;
-	if (count)
-		c->by_cpu = xalloc(nused * sizeof(*c->by_cpu));
 	for (uint64_t cpu = 0; cpu < nused; cpu++) {
 		const char *k =
 		    model_record(model, cold + cpu * block, L_COLD_BYTES);
-		uint64_t before = c->ncached,
-			 ninconsistent = model->ninconsistent;
+		uint64_t ninconsistent = model->ninconsistent;
 
 		model_take_header(
 		    model, hot, cold, cpu, count, round_func_of(c), c);
-		if (!count)
-			continue;
-		c->by_cpu[cpu] = c->ncached - before;
-		if (k != NULL && model->ninconsistent == ninconsistent)
+		if (count && k != NULL && model->ninconsistent == ninconsistent)
 			c->nallocs += model_get(model, k, L_COLD_NLOADS);
 	}
 }
