@@ -72,7 +72,6 @@ shared() {
 UMEM_OPTIONS=thread=yes start "$TMP/chain" 192 dense
 few
 few_for 0 grep -q "$pid" 1
-few_for 0 grep -a 1 -q "$pid" 10000
 few_for 0 verify "$pid"
 shared leaks "$pid"
 shared grep "$pid" 1234567

@@ -87,7 +87,7 @@ finish 0
 start ./main 1000
 for ((i = 0; i < 20; i++)); do
 	"$umem" leaks -v "$pid" >said 2>&1 || exit 1
-	grep -q 'memory was read from => a copy of the process' said && break
+	grep -q '^searched: a copy of the process' said && break
 	sleep 0.1
 done
 if [ $i -eq 20 ]; then
