@@ -82,7 +82,7 @@ few_for 0 grep -q "$pid" 1
 
 # The kernel is to end this command, not the program, when memory runs out.
 mkfifo printed
-"$umem" grep -q -m 0 "$pid" 0 >printed &
+"$umem" grep -q -d 9223372036854775807 "$pid" 0 >printed &
 looking=$!
 exec 8<printed
 read -r _ <&8
