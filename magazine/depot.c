@@ -17,9 +17,9 @@
  *	empty	magazines without a round
  *
  * Working set
- *	low is the least length of a list since the last update.  So many
- *	magazines were not used in that period, and their removal would not
- *	have caused a miss.  A list that was empty once in the period therefore
+ *	low is the least length of a list since the last update.  The low oldest
+ *	magazines were unused in that period; removing them would have caused no
+ *	miss.  A list that was empty once in the period therefore
  *	keeps all its magazines.
  *
  * Locking
@@ -58,24 +58,38 @@ depot_unlock(struct depot *depot)
 
 /* Relaxed stores: threads also read head and n without the lock, as hints. */
 static void
-set_locked(struct maglist *list, struct magazine *head, uint32_t n)
+set_locked(struct depot *depot, struct maglist *list, struct magazine *head,
+    uint32_t n)
 {
+	lock_assert_held(&depot->lock);
 	__atomic_store_n(&list->head, head, __ATOMIC_RELAXED);
 	__atomic_store_n(&list->n, n, __ATOMIC_RELAXED);
 }
 
-/* Are the length and the working-set minimum of a list right? */
+/*
+ * Checks a list: its length and its working-set minimum, and whether each
+ * magazine has rounds or none, as the list requires.
+ */
 static bool
-list_check_locked(const struct maglist *list)
+list_check_locked(
+    const struct depot *depot, const struct maglist *list, bool has_rounds)
 {
 	uint32_t n = 0;
 
+	lock_assert_held(&depot->lock);
 	for (const struct magazine *mag = list->head; mag != NULL;
-	     mag = mag->next) {
-		if (n++ == list->n || mag->nrounds > mag->capacity)
+	     mag = mag->next)
+		if (n++ == list->n || (mag->nrounds != 0) != has_rounds ||
+		    mag->nrounds > mag->capacity)
 			return false;
-	}
-	return n == list->n && list->low <= list->n;
+	return n == list->n && list->low <= n;
+}
+
+static bool
+depot_check_locked(const struct depot *depot)
+{
+	return list_check_locked(depot, &depot->full, true) &&
+	       list_check_locked(depot, &depot->empty, false);
 }
 
 /* Called after changes of the lists; debug builds check them at some. */
@@ -85,8 +99,7 @@ check_sometimes_locked(const struct depot *depot)
 	lock_assert_held(&depot->lock);
 	/* The lists may be long: at the first changes, then at each 256th. */
 	umem_assert((depot->nmoved > 16 && depot->nmoved % 256 != 0) ||
-		    (list_check_locked(&depot->full) &&
-			list_check_locked(&depot->empty)));
+		    depot_check_locked(depot));
 }
 
 static void
@@ -105,7 +118,7 @@ push_locked(struct depot *depot, struct maglist *list, struct magazine *mag)
 	umem_assert(mag->nrounds <= mag->capacity);
 	umem_assert(mag->capacity <= MAGAZINE_ROUNDS_MOST);
 	mag->next = list->head;
-	set_locked(list, mag, list->n + 1);
+	set_locked(depot, list, mag, list->n + 1);
 	moved_locked(depot);
 }
 
@@ -120,7 +133,7 @@ pop_locked(struct depot *depot, struct maglist *list)
 		return NULL;
 	umem_assert(list != &depot->full || mag->nrounds > 0);
 	umem_assert(list != &depot->empty || mag->nrounds == 0);
-	set_locked(list, mag->next, list->n - 1);
+	set_locked(depot, list, mag->next, list->n - 1);
 	if (list->low > list->n)
 		list->low = list->n;
 	moved_locked(depot);
@@ -210,18 +223,19 @@ depot_take_empty(struct depot *depot)
 
 /* Remove the n oldest magazines of a list, as a chain. */
 static struct magazine *
-cut_tail_locked(struct maglist *list, uint32_t n)
+cut_tail_locked(struct depot *depot, struct maglist *list, uint32_t n)
 {
 	struct magazine **at = &list->head;
 	struct magazine *chain;
 
+	lock_assert_held(&depot->lock);
 	umem_assert(n <= list->n);
 	for (uint32_t i = list->n; i > n; i--)
 		at = &(*at)->next;
 	chain = *at;
 	if (at != &list->head)
 		*at = NULL;
-	set_locked(list, n < list->n ? list->head : NULL, list->n - n);
+	set_locked(depot, list, n < list->n ? list->head : NULL, list->n - n);
 	return chain;
 }
 
@@ -230,8 +244,8 @@ depot_take_surplus(
     struct depot *depot, struct magazine **full, struct magazine **empty)
 {
 	depot_lock(depot);
-	*full = cut_tail_locked(&depot->full, depot->full.low);
-	*empty = cut_tail_locked(&depot->empty, depot->empty.low);
+	*full = cut_tail_locked(depot, &depot->full, depot->full.low);
+	*empty = cut_tail_locked(depot, &depot->empty, depot->empty.low);
 	depot->full.low = depot->full.n;
 	depot->empty.low = depot->empty.n;
 	check_sometimes_locked(depot);
@@ -243,8 +257,8 @@ depot_take_all(
     struct depot *depot, struct magazine **full, struct magazine **empty)
 {
 	depot_lock(depot);
-	*full = cut_tail_locked(&depot->full, depot->full.n);
-	*empty = cut_tail_locked(&depot->empty, depot->empty.n);
+	*full = cut_tail_locked(depot, &depot->full, depot->full.n);
+	*empty = cut_tail_locked(depot, &depot->empty, depot->empty.n);
 	depot->full.low = 0;
 	depot->empty.low = 0;
 	depot_unlock(depot);
@@ -262,25 +276,13 @@ depot_rounds(struct depot *depot)
 	return n;
 }
 
-static bool
-list_is_right(const struct maglist *list, bool rounds)
-{
-	uint32_t n = 0;
-
-	for (struct magazine *m = list->head; m != NULL; m = m->next, n++)
-		if ((m->nrounds != 0) != rounds || m->nrounds > m->capacity)
-			return false;
-	return n == list->n && list->low <= n;
-}
-
 bool
 depot_check(struct depot *depot)
 {
 	bool right;
 
 	depot_lock(depot);
-	right = list_is_right(&depot->full, true) &&
-		list_is_right(&depot->empty, false);
+	right = depot_check_locked(depot);
 	depot_unlock(depot);
 	return right;
 }

@@ -76,12 +76,9 @@ void magazine_layer_init_at(struct magazine_layer *layer, unsigned header,
 void magazine_layer_end(struct magazine_layer *layer);
 
 /*
- * Contended lock acquisitions between two updates above which magazines grow
- * (option max_contention).
+ * The unit of the memory in magazines, and the limit of a depot, in bytes below
+ * 4 GiB (options).
  */
-extern hidden unsigned magazine_max_contention;
-
-/* Limits of a magazine and of a depot in bytes, below 4 GiB (options). */
 extern hidden size_t magazine_bytes_most;
 extern hidden size_t magazine_depot_most;
 

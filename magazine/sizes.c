@@ -100,8 +100,6 @@ static const uint16_t capacities[] = {
 
 size_t sizes_budget_used;
 
-unsigned magazine_max_contention = 2;
-
 /* The largest capacity of at most nrounds, or the smallest capacity. */
 static unsigned
 capacity_at_most(size_t nrounds)
@@ -258,7 +256,7 @@ magazine_grow(struct magazine_layer *layer)
 static bool
 is_crowd(struct lock_counts counts)
 {
-	return counts.ncontended > magazine_max_contention &&
+	return counts.ncontended > SIZES_CONTENTION_MAX &&
 	       counts.ncontended > counts.nacquired / CROWD;
 }
 
@@ -272,7 +270,7 @@ sizes_grow_if_met(struct magazine_layer *layer, struct lock_counts behind)
 	    now.ncontended - layer->lock_counts.ncontended};
 
 	layer->lock_counts = now;
-	if (here.ncontended + behind.ncontended <= magazine_max_contention)
+	if (here.ncontended + behind.ncontended <= SIZES_CONTENTION_MAX)
 		return false;
 	grow_to(layer, is_crowd(here) || is_crowd(behind)
 			   ? layer->rounds_crowded

@@ -14,6 +14,11 @@ extern hidden size_t sizes_budget_used;
 void sizes_init(
     struct magazine_layer *layer, size_t object_bytes, unsigned rounds_max);
 
+/*
+ * Contended lock acquisitions between two updates above which magazines grow.
+ */
+#define SIZES_CONTENTION_MAX 2
+
 /* Return the budget of a layer that is being destroyed. */
 void sizes_end(struct magazine_layer *layer);
 

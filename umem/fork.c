@@ -80,7 +80,7 @@ fork_each_cache_lock(enum lock_rank rank, void (*f)(struct lock *))
 	}
 }
 
-/* Threads that hold a depot's lock may wait for that of the slabs. */
+/* In the order of their ranks. */
 static void
 fork_shut_caches(void)
 {

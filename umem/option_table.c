@@ -78,7 +78,6 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(MAGAZINE_BYTES_MOST, magazine_bytes_most)                            \
 	T(MAGAZINE_DEPOT_MOST, magazine_depot_most)                            \
 	T(MAGAZINE_DEPOT_SHARDS, magazine_depot_shards)                        \
-	T(MAGAZINE_MAX_CONTENTION, magazine_max_contention)                    \
 	T(MESSAGE_ANYWHERE, message_anywhere)                                  \
 	T(MESSAGE_LOG, message_log)                                            \
 	T(MODE, options.mode)                                                  \
@@ -102,7 +101,6 @@ enum {
 
 enum {
 	WORDS_NONE,
-	WORDS_BACKEND,
 	WORDS_FIT,
 	WORDS_HUGE,
 	WORDS_MESSAGE,
@@ -123,7 +121,6 @@ enum {
 static const struct option_list {
 	struct option_word word[5];
 } option_word_lists[] = {
-    [WORDS_BACKEND] = {{{"sbrk", 0}, {"mmap", 0}}},
     [WORDS_FIT] = {{{"instant", 0}, {"best", VM_BESTFIT},
 	{"first", VM_FIRSTFIT}, {"next", VM_NEXTFIT}}},
     [WORDS_HUGE] = {{{"auto", HUGE_AUTO}, {"no", HUGE_NO},
@@ -148,13 +145,6 @@ const struct option option_table[] = {
 	.words = WORDS_FIT,
 	.target = TARGET_POLICY,
 	.help = "how the heap selects a free range",
-    },
-    {
-	.name = "backend",
-	.type = OPTION_WORD,
-	.words = WORDS_BACKEND,
-	.wrong = "must be backend=sbrk or backend=mmap",
-	.help = "accepted without effect",
     },
     {
 	.name = "concurrency",
@@ -243,17 +233,7 @@ const struct option option_table[] = {
 	.maximum = GIB,
 	.target = TARGET_MAGAZINE_BYTES_MOST,
 	.initial = 64 * KIB,
-	.help = "maximum bytes of objects in a magazine",
-    },
-    {
-	.name = "max_contention",
-	.type = OPTION_COUNT,
-	.maximum = UINT32_MAX,
-	.is_clamped = true,
-	.is_live = true,
-	.target = TARGET_MAGAZINE_MAX_CONTENTION,
-	.initial = 2,
-	.help = "contended acquisitions above which magazines grow",
+	.help = "unit of the memory in magazines",
     },
     {
 	.name = "memory_pressure",
@@ -287,12 +267,6 @@ const struct option option_table[] = {
 	.target = TARGET_CACHE_USE_MAGAZINES,
 	.initial = true,
 	.help = "disable the magazines of all caches",
-    },
-    {
-	.name = "perthread_cache",
-	.type = OPTION_SIZE,
-	.maximum = SIZE_MAX,
-	.help = "accepted without effect",
     },
     {
 	.name = "quiet",
@@ -346,18 +320,6 @@ const struct option option_table[] = {
 	.target = TARGET_SAMPLE_WANTED,
 	.initial_text = "off",
 	.help = "record one allocation in about this many bytes",
-    },
-    {
-	.name = "sbrk_minalloc",
-	.type = OPTION_SIZE,
-	.maximum = SIZE_MAX,
-	.help = "accepted without effect",
-    },
-    {
-	.name = "sbrk_pagesize",
-	.type = OPTION_SIZE,
-	.maximum = SIZE_MAX,
-	.help = "accepted without effect",
     },
     {
 	.name = "size_add",
@@ -439,12 +401,6 @@ const struct option option_table[] = {
 	.type = OPTION_FLAG,
 	.checks = UMF_AUDIT | UMF_CONTENTS | UMF_DEADBEEF | UMF_REDZONE,
 	.help = "audit,contents,guards",
-    },
-    {
-	.name = "allverbose",
-	.variable = OPTION_DEBUG,
-	.type = OPTION_FLAG,
-	.help = "accepted without effect",
     },
     {
 	.name = "audit",
@@ -551,12 +507,6 @@ const struct option option_table[] = {
 	.type = OPTION_FLAG,
 	.checks = UMF_RCU_WRITES,
 	.help = "with guards: buffers that wait for readers may be written to",
-    },
-    {
-	.name = "verbose",
-	.variable = OPTION_DEBUG,
-	.type = OPTION_FLAG,
-	.help = "accepted without effect",
     },
 
     {

@@ -34,10 +34,6 @@ struct option_word {
 /* option.implied: a missing value leaves the target as it is. */
 #define OPTION_UNCHANGED UINT64_MAX
 
-/*
- * One option.  An option without target, checks and action is accepted without
- * effect.
- */
 struct option {
 	char name[16];
 	uint8_t variable;       /* enum option_variable */

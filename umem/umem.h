@@ -218,7 +218,7 @@ typedef int umem_nofail_callback_t(void);
 #define UMC_NOTOUCH    0x00010000 /* never write into free objects */
 #define UMC_NODEBUG    0x00020000 /* ignore UMEM_DEBUG */
 #define UMC_NOMAGAZINE 0x00040000 /* no per-CPU layer */
-#define UMC_NOHASH     0x00080000 /* accepted: no cache here has a hash */
+#define UMC_NOHASH     0x00080000 /* accepted without effect */
 #define UMC_QCACHE     0x00100000 /* for the library's own use */
 #define UMC_INTERNAL   0x80000000 /* for the library's own use */
 
@@ -1090,11 +1090,10 @@ ssize_t umem_metrics(char *buffer, size_t bytes);
  * bytes	size of old; 64 are enough for any option but a path
  *
  * The following options can change while the program runs: depot_bytes,
- * hard_limit, huge_pages, max_contention, memory_pressure, messages,
- * rcu_budget, rcu_delay, reap_interval, sample and soft_limit of UMEM_OPTIONS,
- * checknull and noabort of UMEM_DEBUG.  The library applies a new value at its
- * next use.  A depot that is already larger than a new depot_bytes keeps its
- * size.
+ * hard_limit, huge_pages, memory_pressure, messages, rcu_budget, rcu_delay,
+ * reap_interval, sample and soft_limit of UMEM_OPTIONS, checknull and noabort
+ * of UMEM_DEBUG.  The library applies a new value at its next use.  A depot
+ * that is already larger than a new depot_bytes keeps its size.
  *
  * Returns 0, or -1 with errno set, and then changes nothing:
  *	ENOENT	there is no such option, or it has no value

@@ -231,6 +231,7 @@ meta_was_refused_locked(void)
 	       os_now_ns() - exhausted_ns < REFUSAL_NS;
 }
 
+#ifdef UMEM_DEBUG
 /*
  * Are the lists right?  Freed blocks are aligned, the records of the dedicated
  * mappings are at their ends and linked both ways, and the mappings on the
@@ -267,18 +268,6 @@ meta_check_locked(size_t *nvisited)
 	return mapped <= mapped_bytes && pool_next <= pool_end;
 }
 
-bool
-meta_check(void)
-{
-	size_t nvisited;
-
-	lock_take(&meta_lock);
-	bool sound = meta_check_locked(&nvisited);
-	lock_release(&meta_lock);
-	return sound;
-}
-
-#ifdef UMEM_DEBUG
 /* Check after as many changes as the last check has visited entries. */
 static void
 meta_check_sampled_locked(void)

@@ -38,9 +38,6 @@ size_t meta_used(void);
 /* Bytes mapped from the kernel. */
 size_t meta_mapped(void);
 
-/* Are the lists of blocks and mappings right?  Examines every entry. */
-bool meta_check(void);
-
 void meta_lock_for_fork(void);
 void meta_unlock_for_fork(void);
 

@@ -48,7 +48,6 @@ says 0 log=/nosuch/%p ctl $pid log
 says 0 'depot_bytes=1m (before: 4m)' ctl $pid depot_bytes=1m
 says 0 'depot_bytes=1m (before: 1m)' ctl $pid depot_bytes=1024k
 says 0 'huge_pages=no (before: auto)' ctl $pid huge_pages=no
-says 0 'max_contention=3 (before: 2)' ctl $pid max_contention=3
 says 0 hard_limit=none ctl $pid hard_limit
 says 0 'hard_limit=3g (before: none)' ctl $pid hard_limit=3g
 says 0 'Hard limit:     3G, 0% used, reached 0 times' status $pid
@@ -70,7 +69,7 @@ says 0 'noabort=yes' ctl $pid noabort
 says 0 'Debugging:      noabort' status $pid
 
 "$umem" ctl $pid >all || fail "ctl"
-[ "$(wc -l <all)" = 14 ] || fail "$(cat all)"
+[ "$(wc -l <all)" = 13 ] || fail "$(cat all)"
 grep -qx 'depot_bytes  *1m  *16m' all || fail "$(cat all)"
 "$umem" ctl --json $pid | python3 -c 'import json, sys
 assert json.load(sys.stdin)["huge_pages"] == "no"' || fail "json"

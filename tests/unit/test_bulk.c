@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/live.h"
 #include "tests/unit/stay.h"
 #include "umem/cache/cache.h"
 #include "umem/umem.h"

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/live.h"
 #include "tests/unit/child.h"
 #include "tests/unit/stay.h"
+#include "magazine/sizes.h"
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/worker.h"
@@ -842,7 +844,7 @@ START_TEST(a_queue_at_the_slabs_makes_larger_magazines)
 
 	cache_update(cache, /* may_call */ true);
 	cache->slabs.nacquired += 1000;
-	cache->slabs.ncontended += magazine_max_contention;
+	cache->slabs.ncontended += SIZES_CONTENTION_MAX;
 	cache_update(cache, /* may_call */ true);
 	ck_assert_uint_le(cache->mag.rounds, before);
 	before = cache->mag.rounds;

@@ -143,7 +143,7 @@ START_TEST(live_options_are_numbers_words_or_flags_with_a_variable)
 		ck_assert_uint_eq(option->checks, 0);
 		ck_assert_uint_eq(option->action, 0);
 	}
-	ck_assert_uint_eq(nlive, 13);
+	ck_assert_uint_eq(nlive, 12);
 }
 END_TEST
 

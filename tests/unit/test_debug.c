@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/live.h"
 #include "tests/unit/child.h"
 #include "umem/debug/debug.h"
 #include "umem/debug/error.h"

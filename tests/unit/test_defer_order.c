@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/live.h"
 #include "tests/time_limit.h"
 #include "umem/cache/cache.h"
 #include "umem/rcu/defer.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/time_limit.h"
+#include "tests/unit/live.h"
 #include "tests/unit/child.h"
 #include "umem/cache/cache.h"
 #include "umem/fork.h"

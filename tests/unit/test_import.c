@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/live.h"
 #include "tests/unit/child.h"
 #include "tests/unit/hooks.h"
 #include "tests/unit/stay.h"

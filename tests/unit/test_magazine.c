@@ -766,10 +766,10 @@ START_TEST(contention_makes_larger_magazines)
 	if (!start(_i, 64, 0))
 		return;
 	before = layer.rounds;
-	layer.depot.ncontended += magazine_max_contention;
+	layer.depot.ncontended += SIZES_CONTENTION_MAX;
 	magazine_update(&layer, calm, &chain);
 	ck_assert_uint_eq(layer.rounds, before);
-	layer.depot.ncontended += magazine_max_contention + 1;
+	layer.depot.ncontended += SIZES_CONTENTION_MAX + 1;
 	magazine_update(&layer, calm, &chain);
 	ck_assert_uint_gt(layer.rounds, before);
 }
@@ -799,7 +799,7 @@ START_TEST(where_cpus_queue_magazines_are_larger)
 		return;
 	fill_slab(NOBJECTS);
 	crowd(1, 0);
-	crowd(20, magazine_max_contention);
+	crowd(20, SIZES_CONTENTION_MAX);
 	ck_assert_uint_lt(layer.rounds, 254);
 	crowd(20, 1000 / 4);
 	ck_assert_uint_eq(layer.rounds, 254);

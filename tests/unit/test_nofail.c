@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/live.h"
 #include "tests/unit/child.h"
 #include "umem/malloc/alloc.h"
 #include "umem/cache/cache.h"

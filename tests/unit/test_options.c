@@ -100,12 +100,6 @@ START_TEST(each_word_with_a_value_sets_what_it_says)
 	ck_assert_uint_eq(options.concurrency, 3);
 	parse("concurrency=4294967295");
 	ck_assert_uint_eq(options.concurrency, UINT32_MAX);
-	parse("max_contention=17");
-	ck_assert_uint_eq(magazine_max_contention, 17);
-	parse("max_contention=0");
-	ck_assert_uint_eq(magazine_max_contention, 0);
-	parse("max_contention=99999999999");
-	ck_assert_uint_eq(magazine_max_contention, UINT32_MAX);
 	parse("magazine_bytes=64k");
 	ck_assert_uint_eq(magazine_bytes_most, 64 * KIB);
 	parse("magazine_bytes=1023,magazine_bytes=2g,magazine_bytes=x");
@@ -148,14 +142,12 @@ END_TEST
 
 START_TEST(what_is_right_is_not_mentioned)
 {
-	static const char *const right[] = {"backend=sbrk", "backend=mmap",
-	    "perthread_cache=1m", "sbrk_minalloc=64K", "sbrk_pagesize=4096",
-	    "size_add=5m", "size_add=5M", "size_add=1k", "size_remove=2K",
-	    "allocator=best", "concurrency=1", "nomagazines", "size_clear",
-	    "sbrk_minalloc=0", "sbrk_minalloc=16777215t",
-	    "sbrk_minalloc=17179869183G", "sbrk_minalloc=3T",
-	    "sbrk_minalloc=18446744073709551615", "verbose", "reap_interval=1",
-	    "  concurrency=1\t", "concurrency = 1", "\n verbose"};
+	static const char *const right[] = {"size_add=5m", "size_add=5M",
+	    "size_add=1k", "size_remove=2K", "allocator=best", "concurrency=1",
+	    "nomagazines", "size_clear", "sample=0", "sample=16777215t",
+	    "sample=17179869183G", "sample=3T", "sample=18446744073709551615",
+	    "verbose", "reap_interval=1", "  concurrency=1\t",
+	    "concurrency = 1", "\n verbose"};
 
 	for (unsigned i = 0; i < array_size(right); i++)
 		check_said(right[i], "");
@@ -194,7 +186,7 @@ START_TEST(what_is_wrong_is_said_in_these_words)
 	    {"concurrency", "concurrency: Required value missing"},
 	    {"concurrency=", "concurrency: Required value missing"},
 	    {"concurrency= ", "concurrency: Required value missing"},
-	    {"backend", "backend: Required value missing"},
+	    {"backend=sbrk", "'backend' not recognized"},
 	    {"size_add", "size_add: Required value missing"},
 	    {"concurrency=x", "concurrency: not a number"},
 	    {"concurrency=-1", "concurrency: not a number"},
@@ -211,11 +203,9 @@ START_TEST(what_is_wrong_is_said_in_these_words)
 	    {"size_add=16 k", "size_add: not a number"},
 	    {"concurrency=18446744073709551616", "concurrency: overflowed"},
 	    {"concurrency=99999999999999999999999", "concurrency: overflowed"},
-	    {"sbrk_minalloc=18446744073709551615k",
-		"sbrk_minalloc: overflowed"},
-	    {"sbrk_minalloc=17179869184g", "sbrk_minalloc: overflowed"},
-	    {"sbrk_minalloc=16777216T", "sbrk_minalloc: overflowed"},
-	    {"backend=zfs", "backend: must be backend=sbrk or backend=mmap"},
+	    {"sample=18446744073709551615k", "sample: overflowed"},
+	    {"sample=17179869184g", "sample: overflowed"},
+	    {"sample=16777216T", "sample: overflowed"},
 	    {"allocator=worst", "allocator: 'worst' not recognized"},
 	    {"thread=perhaps", "thread: 'perhaps' not recognized"},
 	    {"mode=fast", "mode: 'fast' not recognized"},

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/live.h"
 #include "tests/unit/hooks.h"
 #include "tests/unit/stay.h"
 #include "umem/cache/cache.h"

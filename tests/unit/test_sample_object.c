@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "tests/unit/live.h"
 #include "tests/unit/child.h"
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"

@@ -842,17 +842,3 @@ cache_flush_depot(struct umem_cache *cache)
 	slab_reap(&cache->slabs, 0);
 	return bytes;
 }
-
-size_t
-cache_live(struct umem_cache *cache)
-{
-	size_t used = slab_used(&cache->slabs);
-	size_t cached = cache->has_magazines
-			    ? magazine_rounds(&cache->mag)
-			    : quarantine_count(&cache->quarantine);
-
-	cached += __atomic_load_n(&cache->reserve.nready, __ATOMIC_RELAXED);
-	cached += cache_deferral.waiting(cache);
-	used += __atomic_load_n(&cache->nsamples, __ATOMIC_RELAXED);
-	return used > cached ? used - cached : 0;
-}

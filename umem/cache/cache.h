@@ -335,11 +335,4 @@ void *cache_take_idle(struct umem_cache *cache);
  */
 void cache_flush(struct umem_cache *cache, struct magazine *chain);
 
-/*
- * Number of objects that the program holds: samples, and those taken from slabs
- * that are not in a magazine, in the quarantine or in the reserve, and do not
- * wait for a grace period.
- */
-size_t cache_live(struct umem_cache *cache);
-
 #endif

@@ -16,7 +16,6 @@
 #define UMF_REDZONE     0x0004u /* a tag behind each buffer */
 #define UMF_CONTENTS    0x0008u /* a copy of each freed buffer's contents */
 #define UMF_CHECKSIGNAL 0x0010u /* no allocation from a signal handler */
-#define UMF_NOMAGAZINE  0x0020u
 #define UMF_FIREWALL    0x0040u /* each buffer ends where pages end */
 #define UMF_LITE        0x0100u /* 8 bytes of pattern, no audit */
 #define UMF_RANDOMIZE   0x0400u

@@ -30,8 +30,6 @@ struct buftag {
 #define REDZONE_ADDEND 1u
 #define REDZONE_ENCODE(size)                                                   \
 	(REDZONE_FACTOR * (uint32_t)(size) + REDZONE_ADDEND)
-#define REDZONE_HAS_SIZE(x) (((x) - REDZONE_ADDEND) % REDZONE_FACTOR == 0)
-#define REDZONE_DECODE(x)   (((x) - REDZONE_ADDEND) / REDZONE_FACTOR)
 
 enum bufctl_state {
 	BUFCTL_NEVER, /* never allocated; all zeros */

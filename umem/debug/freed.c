@@ -12,7 +12,7 @@
  * bufctl at every moment: in its slab or tag, in a ring, or in both.
  *
  * A ring is not searched for the address of a buffer that exists now, because
- * callers ask the address map first.  An address that was freed twice, with a
+ * callers ask the page map first.  An address that was freed twice, with a
  * reuse between, has two bufctls, and the newer one counts.
  *
  * Locking: each ring has a lock, a leaf.  A pointer in a ring is stored with

@@ -12,10 +12,6 @@
 #ifndef UMEM_METRICS_H
 #define UMEM_METRICS_H
 
-/* The Content-Type of HTTP for the text. */
-#define METRICS_TYPE                                                           \
-	"application/openmetrics-text; version=1.0.0; charset=utf-8"
-
 /* One sample each. */
 #define METRICS_OF_PROCESS(M)                                                  \
 	M(MAPPED, "umem_mapped", "gauge", "bytes",                             \

@@ -39,7 +39,7 @@
  *	slab_reap() and slab_reap_unused() release no slab of such a store.
  *	They note the number of empty slabs to keep (store->retire_wanted) and
  *	call store->want_retire() without a lock.  slab_retire() clears the
- *	note.  page_purge.c never purges pages of slabs that are partly used.
+ *	note.  page_purge.c purges no page of such a store.
  *
  * A retired slab counts in store->nslabs, and stays in the page map or the
  * hash until slab_end_retired(), so that a free of one of its objects is found
