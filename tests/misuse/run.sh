@@ -31,7 +31,7 @@
 #	read_after_free	 7
 #	uninitialised	 9	reads of data of an earlier owner
 #	realloc		 7	and malloc_usable_size(), of no block
-#	size		11	a free that names another size or kind
+#	size		12	a free that names another size or kind
 #	kind		 5	a free by the function of another kind of memory
 #	absurd		 3	sizes that nothing can have
 #	thread		 8	the same between threads

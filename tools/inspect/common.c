@@ -61,6 +61,33 @@ fail_with(int status, const char *format, ...)
 	exit(status);
 }
 
+bool
+file_number(const char *path, const char *key, uint64_t *value)
+{
+	FILE *file = fopen(path, "re");
+	size_t n = strlen(key);
+	char line[256];
+	bool found = false;
+
+	while (file != NULL && !found && fgets(line, sizeof(line), file)) {
+		uint64_t number;
+		char *end;
+
+		if (strncmp(line, key, n) != 0 ||
+		    (n != 0 && line[n] != ' ' && line[n] != ':'))
+			continue;
+		number = strtoull(line + n + (n != 0), &end, 10);
+		found = end != line + n + (n != 0);
+		if (found)
+			*value = number;
+		if (n == 0)
+			break;
+	}
+	if (file != NULL)
+		fclose(file);
+	return found;
+}
+
 void *
 xalloc(size_t bytes)
 {

@@ -36,6 +36,13 @@ extern const char *fail_kept;
 void print_warning(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
+/*
+ * Reads the decimal number after the word key and a ':' or ' ' at the start of
+ * a line of a file.  "": the number at the start of the first line.  Returns
+ * false if there is none.
+ */
+bool file_number(const char *path, const char *key, uint64_t *value);
+
 /* Return memory, or end the process. */
 void *xalloc(size_t bytes); /* zeros */
 void *xresize(void *old, size_t bytes);

@@ -62,34 +62,6 @@ struct budget {
 static struct budget ours = {.bytes = UINT64_MAX};
 static uint64_t spent; /* atomic */
 
-/* Reads the number after key at the start of a line; "": the first line. */
-static bool
-file_number(const char *path, const char *key, uint64_t *value)
-{
-	FILE *file = fopen(path, "r");
-	size_t n = strlen(key);
-	char line[256];
-	bool found = false;
-
-	while (file != NULL && !found && fgets(line, sizeof(line), file)) {
-		uint64_t number;
-		char *end;
-
-		if (strncmp(line, key, n) != 0 ||
-		    (n != 0 && line[n] != ' ' && line[n] != ':'))
-			continue;
-		number = strtoull(line + n + (n != 0), &end, 10);
-		found = end != line + n + (n != 0);
-		if (found)
-			*value = number;
-		if (n == 0)
-			break;
-	}
-	if (file != NULL)
-		fclose(file);
-	return found;
-}
-
 static void
 look_at_group(
     struct budget *budget, const struct interface *f, const char *group)
@@ -315,13 +287,16 @@ memory_take(uint64_t bytes)
 void
 memory_bound_libraries(uint64_t bytes)
 {
+	static rlim_t most; /* the limit that the user has set; 0: not read */
 	struct rlimit limit;
 	uint64_t all, own;
 
 	if (bound == UINT64_MAX || getrlimit(RLIMIT_AS, &limit) != 0)
 		return;
+	if (most == 0)
+		most = limit.rlim_cur;
 	read_own(&all, &own);
 	all += BOUND_LEAST + bytes;
-	limit.rlim_cur = all < limit.rlim_max ? all : limit.rlim_max;
+	limit.rlim_cur = all < most ? all : most;
 	setrlimit(RLIMIT_AS, &limit);
 }

@@ -296,6 +296,7 @@ const char *target_line(struct target *target, uint64_t at, uint64_t *bytes);
 void target_add_region(struct target *target, struct region region);
 /* A stop ends: is it the longest? */
 void target_note_pause(struct target *target);
+/* Reads a number of /proc/PID/status; -1: there is none. */
 long live_status(int pid, const char *key);
 _Noreturn void live_fail_gone(struct target *target);
 _Noreturn void live_fail_permission(struct target *target);
@@ -360,8 +361,8 @@ void core_open(struct target *target);
 
 /*
  * target_scan() adds to a count of addresses: the command looks for their
- * pages.  It ends the command if there are too many.  The count begins anew when
- * the mappings are read, and by target_scan_anew().
+ * pages.  It ends the command if there are too many.  The count begins anew
+ * when the mappings are read, and by target_scan_anew().
  */
 void target_scan_anew(struct target *target);
 void target_scan(struct target *target, uint64_t bytes);

@@ -11,7 +11,8 @@
  *	The file is found by O_PATH, which opens no device and no FIFO, and is
  *	opened only if it is a regular file.
  *	Meanwhile this thread has the user, the groups and at most the
- *	capabilities of the target.  Of a core, the user who owns it counts.
+ *	capabilities of the target.  For a core, it has those of the user who
+ *	owns the core file.
  *
  * libdw opens files by itself, for which it offers no function to replace: the
  * alternate file of dwz, split units (.dwo, .dwp) and the libraries in the link
@@ -359,7 +360,6 @@ guarded_open(const char *path, int flags, unsigned mode)
 #define SEEN_BY_LIBRARIES __attribute__((visibility("default")))
 
 SEEN_BY_LIBRARIES int open(const char *path, int flags, ...);
-SEEN_BY_LIBRARIES int open64(const char *path, int flags, ...);
 
 int
 open(const char *path, int flags, ...)
@@ -375,16 +375,6 @@ open(const char *path, int flags, ...)
 	return guarded_open(path, flags, mode);
 }
 
-int
-open64(const char *path, int flags, ...)
-{
-	va_list arguments;
-	unsigned mode;
-
-	va_start(arguments, flags);
-	mode = (flags & (O_CREAT | O_TMPFILE)) != 0
-		   ? va_arg(arguments, unsigned)
-		   : 0;
-	va_end(arguments);
-	return guarded_open(path, flags, mode);
-}
+/* On 64-bit systems, file offsets have one size. */
+SEEN_BY_LIBRARIES int open64(const char *path, int flags, ...)
+    __attribute__((alias("open")));

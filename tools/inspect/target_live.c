@@ -22,38 +22,14 @@
 #include "tools/inspect/memory.h"
 #include "tools/inspect/target.h"
 
-/* Reads a line "key:<tab>value" of /proc/PID/status as a number, or -1. */
 long
 live_status(int pid, const char *key)
 {
-	char path[64], line[256];
-	size_t n = strlen(key);
-	long value = -1;
-	FILE *file;
+	char path[64];
+	uint64_t value;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "r");
-	if (file == NULL)
-		return -1;
-	while (value < 0 && fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, key, n) == 0 && line[n] == ':')
-			value = strtol(line + n + 1, NULL, 10);
-	fclose(file);
-	return value;
-}
-
-static long
-ptrace_scope(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
-	long scope = 0;
-
-	if (file == NULL)
-		return 0;
-	if (fscanf(file, "%ld", &scope) != 1)
-		scope = 0;
-	fclose(file);
-	return scope;
+	return file_number(path, key, &value) ? (long)value : -1;
 }
 
 _Noreturn void
@@ -61,8 +37,9 @@ live_fail_permission(struct target *target)
 {
 	long tracer = live_status(target->pid, "TracerPid");
 	long owner = live_status(target->pid, "Uid");
-	long scope = ptrace_scope();
+	uint64_t scope = 0;
 
+	file_number("/proc/sys/kernel/yama/ptrace_scope", "", &scope);
 	if (tracer > 0)
 		fail_with(EXIT_ERROR,
 		    "%s: process %ld is debugging it; one at a time",
@@ -74,7 +51,7 @@ live_fail_permission(struct target *target)
 		    target->name, owner);
 	if (scope != 0)
 		fail_with(EXIT_ERROR,
-		    "%s: no permission: kernel.yama.ptrace_scope is %ld; be "
+		    "%s: no permission: kernel.yama.ptrace_scope is %lu; be "
 		    "root, or set it to 0 (sysctl kernel.yama.ptrace_scope=0)",
 		    target->name, scope);
 	fail_with(EXIT_ERROR,

@@ -156,18 +156,11 @@ absent_bytes(const struct reading *r)
 static uint64_t
 rss_read(const struct target *target)
 {
-	char path[64], line[256];
-	unsigned long kib = 0;
-	FILE *file;
+	uint64_t kib = 0;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", target->reader);
-	file = fopen(path, "re");
-	if (file == NULL)
-		return 0;
-	while (fgets(line, sizeof(line), file) != NULL)
-		if (sscanf(line, "Rss: %lu kB", &kib) == 1)
-			break;
-	fclose(file);
+	file_number(path, "Rss", &kib);
 	return kib * KIB;
 }
 

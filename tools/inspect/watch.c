@@ -32,17 +32,10 @@ watch_open(struct watch *watch, const char *name)
 static void
 read_threads(struct watch *watch)
 {
-	char path[64], line[256];
-	FILE *file;
+	long n = live_status(watch->target->pid, "Threads");
 
-	snprintf(path, sizeof(path), "/proc/%d/status", watch->target->pid);
-	file = fopen(path, "re");
-	if (file == NULL)
-		return;
-	while (fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, "Threads:\t", 9) == 0)
-			watch->nthreads = strtoul(line + 9, NULL, 10);
-	fclose(file);
+	if (n > 0)
+		watch->nthreads = (unsigned long)n;
 }
 
 /* Another program in the process has other memory where the library was. */
