@@ -251,72 +251,78 @@ os_libc_is_ready(void)
 }
 
 /*
- * The range that a function of libc is taking from the program.  Volatile: the
- * headers of libc tell the compiler that madvise() calls nothing here.
+ * A range that a function of libc is taking from the program, and the state of
+ * the thread, restored after the call.
  */
-static __thread volatile struct {
-	char *at;
-	size_t bytes; /* 0: none */
-} taken;
-
-/* State of the thread, restored after the call. */
 struct taking {
+	const char *at;
+	size_t bytes;
 	int error, cancel;
 };
 
+/*
+ * That of the thread, or NULL.  Volatile: the headers of libc tell the compiler
+ * that madvise() calls nothing here.
+ */
+static __thread const struct taking *volatile taken;
+
 static void
-taking_begin(struct taking *before, void *at, size_t bytes)
+taking_begin(struct taking *taking, const void *at, size_t bytes)
 {
-	umem_assert(taken.bytes == 0);
+	umem_assert(taken == NULL);
 	lock_assert_none_held();
-	before->error = errno;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel);
-	taken.at = at;
-	taken.bytes = bytes;
+	taking->at = at;
+	taking->bytes = bytes;
+	taking->error = errno;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &taking->cancel);
+	taken = taking;
 }
 
 static void
-taking_end(const struct taking *before)
+taking_end(const struct taking *taking)
 {
 	int disabled;
 
-	taken.bytes = 0;
-	pthread_setcancelstate(before->cancel, &disabled);
-	errno = before->error;
+	taken = NULL;
+	pthread_setcancelstate(taking->cancel, &disabled);
+	errno = taking->error;
 }
 
 bool
 os_is_taking(void)
 {
-	return taken.bytes != 0;
+	return taken != NULL;
 }
 
 bool
 os_is_taking_from(const void *at)
 {
-	return (uintptr_t)at - (uintptr_t)taken.at < taken.bytes;
+	const struct taking *taking = taken;
+
+	return taking != NULL &&
+	       (uintptr_t)at - (uintptr_t)taking->at < taking->bytes;
 }
 
 /* Returns 0 or a negated error number. */
 static int
 take_pages(void *at, size_t bytes, int advice)
 {
-	struct taking before;
+	struct taking taking;
 	int error;
 
 	if (!os_libc_is_ready())
 		return (int)kernel_call(
 		    SYS_madvise, (long)at, (long)bytes, advice, 0);
-	taking_begin(&before, at, bytes);
+	taking_begin(&taking, at, bytes);
 	error = madvise(at, bytes, advice) == 0 ? 0 : -errno;
-	taking_end(&before);
+	taking_end(&taking);
 	return error;
 }
 
 bool
 os_decommit(void *at, size_t bytes)
 {
-	struct taking before;
+	struct taking taking;
 	void *got;
 
 	if (os_is_taking() || !os_libc_is_ready())
@@ -324,10 +330,10 @@ os_decommit(void *at, size_t bytes)
 			   MAP_NORESERVE | MAP_FIXED) == at;
 	if (!request_count())
 		return false;
-	taking_begin(&before, at, bytes);
+	taking_begin(&taking, at, bytes);
 	got = mmap(at, bytes, PROT_NONE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	taking_end(&before);
+	taking_end(&taking);
 	return got == at;
 }
 

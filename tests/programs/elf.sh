@@ -1,5 +1,5 @@
 #!/bin/bash
-# The libraries need from the program that loads them at most 80 bytes of static
+# The libraries need from the program that loads them at most 64 bytes of static
 # TLS (a debug build also keeps the locks of a thread there) and no other TLS,
 # and no library but libc.  They are marked never to be unloaded.  The files
 # that umem/sections.ld names exist, and each library keeps a section .text,
@@ -14,7 +14,7 @@ for library in libumem.so.1 libumem_malloc.so.1; do
 	file=$B/$library
 	tls=$(readelf -lW "$file" | awk '$1 == "TLS" { print $6 }')
 	[ -n "$tls" ] || tls=0
-	[ $((tls)) -le $((${DEBUG:-0} ? 256 : 80)) ] || bad "$library: $((tls)) bytes of TLS"
+	[ $((tls)) -le $((${DEBUG:-0} ? 256 : 64)) ] || bad "$library: $((tls)) bytes of TLS"
 	! readelf -sW "$file" | grep -q __tls_get_addr ||
 	    bad "$library: dynamic TLS"
 	! readelf -rW "$file" | grep -Eq 'TLSDESC|DTPMOD|DTPOFF' ||

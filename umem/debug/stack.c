@@ -97,14 +97,14 @@ struct rule_entry {
 static struct rule_entry rules[NRULES] seldom_used;
 
 /*
- * Data of a thread: 24 bytes of static TLS.  It has the alignment of its
+ * Data of a thread: 16 bytes of static TLS.  It has the alignment of its
  * members, because gcc 14 would align it to 16 bytes and leave a hole before
  * it.
  */
 static __thread struct {
-	uintptr_t lo, hi; /* own stack: readable; hi 0: not known yet */
-	uint32_t thread;  /* number of the thread; 0: not known yet */
-	uint32_t fork;    /* nforks at that time: the child asks again */
+	uintptr_t hi;    /* end of the own stack; 0: not known yet */
+	uint32_t npages; /* so many below hi are readable */
+	uint32_t thread; /* number of the thread; 0: not known yet */
 } thread_cache __attribute__((tls_model("initial-exec"), aligned(8)));
 
 /* Defined by libc: the start of the first thread's stack. */
@@ -113,24 +113,19 @@ extern void *__libc_stack_end __attribute__((weak));
 /* Where it is, or NULL; described instead of it, because it is not ours. */
 static void *const *libc_stack_end = &__libc_stack_end;
 
-static uint32_t nforks = 1; /* [a] forks that led to this process, plus 1 */
-
 uint64_t
 stack_thread(void)
 {
-	uint32_t n = __atomic_load_n(&nforks, __ATOMIC_RELAXED);
-
-	if (unlikely(thread_cache.fork != n)) {
+	if (unlikely(thread_cache.thread == 0))
 		thread_cache.thread = os_thread_id();
-		thread_cache.fork = n;
-	}
 	return thread_cache.thread;
 }
 
 void
 stack_after_fork(void)
 {
-	__atomic_add_fetch(&nforks, 1, __ATOMIC_RELAXED);
+	/* The child has no other thread. */
+	thread_cache.thread = 0;
 }
 
 _Static_assert(UNWIND_END + 1 < 8, "a packed rule has 3 bits for its kind");
@@ -324,8 +319,8 @@ frame_leads_to(struct frame *frame, uintptr_t to)
  * extended to it and kept.
  *
  * A signal handler may run a trace between any two of the stores.  hi is stored
- * last and is equal in every trace of the thread, and each value of lo is the
- * start of a range that was probed.
+ * last and is equal in every trace of the thread, and each value of npages is
+ * that of a range that was probed.
  */
 static cold_path void
 range_init_outside(struct frame *frame, uintptr_t lo, uintptr_t hi)
@@ -343,7 +338,8 @@ range_init_outside(struct frame *frame, uintptr_t lo, uintptr_t hi)
 		return;
 	if (hi != 0)
 		frame->hi = hi;
-	thread_cache.lo = frame->lo;
+	thread_cache.npages =
+	    (uint32_t)((frame->hi - frame->lo) / os_page_size());
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	thread_cache.hi = frame->hi;
 }
@@ -357,7 +353,8 @@ range_init(struct frame *frame)
 	 * must not combine both loads into one vector load.
 	 */
 	uintptr_t hi = __atomic_load_n(&thread_cache.hi, __ATOMIC_RELAXED);
-	uintptr_t lo = __atomic_load_n(&thread_cache.lo, __ATOMIC_RELAXED);
+	uint32_t n = __atomic_load_n(&thread_cache.npages, __ATOMIC_RELAXED);
+	uintptr_t lo = hi - n * os_page_size();
 
 	frame->lo = lo;
 	frame->hi = hi;
