@@ -181,7 +181,7 @@ END_TEST
 
 START_TEST(the_check_sees_what_is_wrong)
 {
-	struct magazine *mag = magazine(6);
+	struct magazine *mag = magazine(6), *empty = magazine(0);
 
 	depot_put_full(&depot, mag);
 	mag->nrounds = 0;
@@ -196,7 +196,8 @@ START_TEST(the_check_sees_what_is_wrong)
 	ck_assert(!depot_check(&depot));
 	depot.full.low = 1;
 	ck_assert(depot_check(&depot));
-	depot_put_empty(&depot, magazine(1));
+	depot_put_empty(&depot, empty);
+	empty->nrounds = 1;
 	ck_assert(!depot_check(&depot));
 }
 END_TEST
