@@ -187,12 +187,14 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(SAMPLE_FREED_TIME, sample, sample, freed_time)                       \
 	M(SAMPLE_FREED_THREAD, sample, sample, freed_thread)                   \
 	M(SAMPLE_STATE, sample, sample, state)                                 \
-	M(SAMPLE_DEPTH, sample, sample, depth)                                 \
-	M(SAMPLE_FREED_DEPTH, sample, sample, freed_depth)                     \
 	M(SAMPLE_GUARDED, sample, sample, is_guarded)                          \
 	M(SAMPLE_COUNTED_NOW, sample, sample, is_counted)                      \
-	M(SAMPLE_NFRAMES, sample, sample, nframes)                             \
-	M(SAMPLE_STACK, sample, sample, stack[0])                              \
+	M(SAMPLE_STACK, sample, sample, stack)                                 \
+	M(SAMPLE_FREED_STACK, sample, sample, freed_stack)                     \
+	C(SAMPLE_FRAMES)                                                       \
+	B(SAMPLE_STACK_BYTES, sample_stack, sample_stack)                      \
+	M(SAMPLE_STACK_DEPTH, sample_stack, sample_stack, depth)               \
+	M(SAMPLE_STACK_PCS, sample_stack, sample_stack, pc[0])                 \
 	V(SIZE_CLASSES, size_classes)                                          \
 	M(CLASSES_N, size_classes, size_classes, n)                            \
 	M(CLASSES_BYTES, size_classes, size_classes, bytes)

@@ -111,7 +111,7 @@ END
 	if command -v go >/dev/null && go tool pprof -h 2>&1 | grep -q pprof; then
 		go tool pprof -top profile >top 2>err ||
 		    { cat top err; exit 1; }
-		grep -Eq '^ +[0-9.]+MB .* keep_many$' top ||
+		grep -Eq '^ +[0-9.]+[kM]B .* keep_many$' top ||
 		    { cat top err; exit 1; }
 	fi
 done

@@ -37,12 +37,14 @@ start "$TMP/sampled"
 expect 0 '^ +~[0-9.]+M +[0-9]+% +~[0-9]+ +[0-9]+s  keep_many \(sampled\.c:[0-9]+\) < main$' \
     users "$pid"
 expect 0 '^ {4}sampled`main\+0x' users -d "$pid"
+expect 0 '^ {4}sampled`keep_deep\+0x' users -d "$pid"
 expect 0 ';main;keep_few [0-9]+$' users --folded "$pid"
+expect 0 ';main;keep_deep(;dive){41} [0-9]+$' users --folded "$pid"
 "$umem" users --json "$pid" >json
 python3 - json <<'END' || exit 1
 import json, sys
 true = {"keep_many": (20000, 200), "keep_few": (40, 100000),
-        "forget": (20000, 100)}
+        "dive": (100, 5000), "forget": (20000, 100)}
 report = json.load(open(sys.argv[1]))
 assert report["sample_bytes"] == 4096, report
 assert report["samples_not_kept"] == 0, report

@@ -1325,7 +1325,7 @@ look_at_record(const struct sample *s, void *arg)
 	if (size % 8 >= WORKERS || s->mean != 1 ||
 	    s->thread !=
 		__atomic_load_n(&thread_of[size % 8], __ATOMIC_RELAXED) ||
-	    s->depth == 0 || s->depth > s->nframes)
+	    s->stack->depth == 0 || s->stack->depth > SAMPLE_FRAMES)
 		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 }
 

@@ -18,15 +18,24 @@ sample_get(
 	return layout_get(model->layout, record, entry);
 }
 
+/*
+ * Reads a stack; NULL: there is none.  That of a process that runs may be freed
+ * and used again since the record was copied.
+ */
 static const uint64_t *
-stack_at(struct model *model, uint64_t record, uint64_t skip, unsigned *depth)
+stack_at(struct model *model, uint64_t at, unsigned *depth)
 {
-	uint64_t at =
-	    record + layout_value(model->layout, L_SAMPLE_STACK) + 8 * skip;
-	const uint64_t *stack = model_array(model, at, *depth);
+	const struct layout *l = model->layout;
+	const char *r = at == 0 ? NULL
+				: target_at(model->target, at,
+				      layout_value(l, L_SAMPLE_STACK_BYTES));
+	const uint64_t *stack = NULL;
+	uint64_t n = r == NULL ? 0 : sample_get(model, r, L_SAMPLE_STACK_DEPTH);
 
-	if (stack == NULL)
-		*depth = 0;
+	if (n != 0 && n <= layout_value(l, L_SAMPLE_FRAMES))
+		stack = model_array(
+		    model, at + layout_value(l, L_SAMPLE_STACK_PCS), n);
+	*depth = stack != NULL ? (unsigned)n : 0;
 	return stack;
 }
 
@@ -36,7 +45,7 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 	const struct layout *l = model->layout;
 	const char *r =
 	    target_at(model->target, record, layout_value(l, L_SAMPLE_BYTES));
-	uint64_t state, nframes;
+	uint64_t state;
 
 	if (r == NULL)
 		return;
@@ -56,21 +65,16 @@ read_one(struct model *model, uint64_t record, struct sample *s)
 	    .thread = sample_get(model, r, L_SAMPLE_THREAD),
 	    .freed_time = sample_get(model, r, L_SAMPLE_FREED_TIME),
 	    .freed_thread = sample_get(model, r, L_SAMPLE_FREED_THREAD),
-	    .depth = (unsigned)sample_get(model, r, L_SAMPLE_DEPTH),
-	    .freed_depth = (unsigned)sample_get(model, r, L_SAMPLE_FREED_DEPTH),
 	    .guarded = sample_get(model, r, L_SAMPLE_GUARDED),
 	    .counted_now = sample_get(model, r, L_SAMPLE_COUNTED_NOW),
 	    .live = s->live,
 	    .waits = s->waits};
-	nframes = sample_get(model, r, L_SAMPLE_NFRAMES);
-	if (s->depth > nframes || s->freed_depth > nframes)
-		s->depth = s->freed_depth = 0;
-	s->stack = stack_at(model, record, 0, &s->depth);
-	if (s->live)
-		s->freed_depth = 0;
-	if (s->freed_depth != 0)
+	s->stack =
+	    stack_at(model, sample_get(model, r, L_SAMPLE_STACK), &s->depth);
+	if (!s->live)
 		s->freed_stack =
-		    stack_at(model, record, nframes, &s->freed_depth);
+		    stack_at(model, sample_get(model, r, L_SAMPLE_FREED_STACK),
+			&s->freed_depth);
 	assert(s->depth == 0 || s->stack != NULL);
 	assert(s->freed_depth == 0 || s->freed_stack != NULL);
 }

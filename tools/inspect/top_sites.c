@@ -20,11 +20,11 @@
 /* Records that are closer to each other are read at once. */
 #define RUN_GAP 4096
 
-/* Above the frames of any record. */
-#define FRAMES_MOST 4096
+/* The library's memory ends where a page ends, at a multiple of this. */
+#define PAGE_LEAST ((uint64_t)4096)
 
 /* Copies a range of the target; behind the ranges copied before. */
-static void
+static bool
 range_copy(
     struct top_sites *sites, struct target *target, uint64_t at, uint64_t bytes)
 {
@@ -32,12 +32,13 @@ range_copy(
 
 	if (at % 8 != 0 || !target_peek(target, at, copy, bytes)) {
 		free(copy);
-		return;
+		return false;
 	}
 	ARRAY_GROW(sites->copies, sites->ncopies, sites->copies_capacity);
 	sites->copies[sites->ncopies++] = copy;
 	target_add_region(
 	    target, (struct region){.at = at, .bytes = bytes, .local = copy});
+	return true;
 }
 
 static int
@@ -46,29 +47,27 @@ order_addresses(const void *a, const void *b)
 	return order_numbers(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
-/* Returns the bytes of a record with two stacks; it may have only one. */
+/* Returns the bytes of the largest stack, which is larger than a record. */
 static uint64_t
-record_bytes(struct model *model, uint64_t at)
+piece_bytes(const struct layout *l)
 {
-	uint64_t nframes = 0;
+	uint64_t stack = layout_value(l, L_SAMPLE_STACK_BYTES) +
+			 8 * layout_value(l, L_SAMPLE_FRAMES);
+	uint64_t record = layout_value(l, L_SAMPLE_BYTES);
 
-	layout_peek(
-	    model->layout, model->target, at, L_SAMPLE_NFRAMES, &nframes);
-	if (nframes > FRAMES_MOST)
-		nframes = 0;
-	return layout_value(model->layout, L_SAMPLE_BYTES) + 16 * nframes;
+	return stack > record ? stack : record;
 }
 
 /*
- * Copies the table of n words and the records at the addresses in it.  Number 0
- * of the addresses, which no record has, is the place of the table itself.
+ * Copies the table of so many words, and the records and stacks at n addresses,
+ * of which one is 0 and gets the address of the table.
  */
 static void
-table_copy(struct top_sites *sites, struct model *model, uint64_t table,
-    uint64_t *at, size_t n)
+pieces_copy(struct top_sites *sites, struct model *model, uint64_t table,
+    size_t words, uint64_t *at, size_t n)
 {
-	size_t words = n, i = 0, first;
-	uint64_t end;
+	uint64_t bytes = piece_bytes(model->layout), end;
+	size_t i = 0, first;
 
 	at[0] = table;
 	qsort(at, n, sizeof(*at), order_addresses);
@@ -77,14 +76,38 @@ table_copy(struct top_sites *sites, struct model *model, uint64_t table,
 	while (i < n) {
 		for (first = i++; i < n && at[i] - at[i - 1] < RUN_GAP; i++)
 			;
-		end = at[i - 1] == table
-			  ? table + 8 * words
-			  : at[i - 1] + record_bytes(model, at[i - 1]);
-		/* A record with one stack ends earlier, and may be the last. */
+		end = at[i - 1] + (at[i - 1] == table ? 8 * words : bytes);
 		if (i < n && end > at[i])
 			end = at[i];
-		range_copy(sites, model->target, at[first], end - at[first]);
+		/* The last piece may be short, and end where memory ends. */
+		if (range_copy(
+			sites, model->target, at[first], end - at[first]))
+			continue;
+		end &= ~(PAGE_LEAST - 1);
+		if (end > at[first])
+			range_copy(
+			    sites, model->target, at[first], end - at[first]);
 	}
+}
+
+/*
+ * Adds the stacks of the n records that were copied to their addresses.
+ * Returns the number of addresses.
+ */
+static size_t
+stacks_add(struct model *model, uint64_t *at, size_t n)
+{
+	const struct layout *l = model->layout;
+	size_t nall = n;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *r = target_at(
+		    model->target, at[i], layout_value(l, L_SAMPLE_BYTES));
+
+		at[nall] = r == NULL ? 0 : layout_get(l, r, L_SAMPLE_STACK);
+		nall += at[nall] != 0;
+	}
+	return nall;
 }
 
 void
@@ -93,14 +116,24 @@ top_sites_read(struct top_sites *sites, struct model *model)
 	const struct layout *l = model->layout;
 	struct target *target = model->target;
 	uint64_t at = layout_variable(l, target, L_SAMPLES);
-	uint64_t n = layout_variable(l, target, L_NSAMPLES) + 1, *table;
+	uint64_t n = layout_variable(l, target, L_NSAMPLES) + 1, *table, *all;
+	size_t nall;
 
 	if (at == 0 || n >= UINT32_MAX)
 		return;
 	table = xalloc(8 * n);
-	if (target_peek(target, at, table, 8 * n))
-		table_copy(sites, model, at, table, n);
+	all = xalloc(16 * n + 8);
+	if (target_peek(target, at, table, 8 * n)) {
+		memcpy(all, table, 8 * n);
+		pieces_copy(sites, model, at, n, all, n);
+		memcpy(all, table, 8 * n);
+		nall = stacks_add(model, all, n);
+		/* Stacks lie between records, and a region is copied once. */
+		top_sites_forget(sites, model);
+		pieces_copy(sites, model, at, n, all, nall);
+	}
 	free(table);
+	free(all);
 	if (target_array(target, at, n) != NULL)
 		model_take_samples(model);
 }

@@ -21,8 +21,9 @@
  *	A sample is a large block, even if it is small: a span of whole units,
  *	which the free paths leave to alloc_free_block() without a further test.
  *	The owner in the page map contains the number of its record.  The
- *	records are in a table of PAGE_MAP_SAMPLES.  When the table is full, no
- *	more samples are taken, and nlost counts them.
+ *	records are in a table of PAGE_MAP_SAMPLES, and refer to their stacks
+ *	(sample_stack.c).  When the table is full, or there is no memory for a
+ *	stack, no sample is taken, and nlost counts it.
  *	    A sample that fits into a unit uses a unit that its record keeps
  *	(sample_unit.c).  The memory of the unit is released when the sample is
  *	freed.  So a sample takes one small page for each page of its size, and
@@ -286,15 +287,12 @@ record_reuse(void)
 static struct sample *
 record_create(bool guarded)
 {
-	uint32_t n = debug.nframes;
-	size_t bytes =
-	    sizeof(struct sample) + sizeof(uintptr_t) * n * (guarded ? 2 : 1);
 	struct sample **table = sample_table();
-	struct sample *s = table == NULL ? NULL : meta_alloc_best_effort(bytes);
+	struct sample *s =
+	    table == NULL ? NULL : meta_alloc_best_effort(sizeof(*s));
 
 	if (s == NULL)
 		return NULL;
-	s->nframes = n;
 	s->is_guarded = guarded;
 	lock_take(&sample_lock);
 	if (nsamples < sample_records_most)
@@ -305,7 +303,7 @@ record_create(bool guarded)
 	lock_release(&sample_lock);
 	if (s->index != 0)
 		return s;
-	meta_free(s, bytes);
+	meta_free(s, sizeof(*s));
 	return NULL;
 }
 
@@ -334,6 +332,30 @@ record_begin_refill(struct sample *s)
 	lock_release(&sample_lock);
 }
 
+/* Sets one of the stacks of a record, with the reference that it has. */
+static void
+stack_set(struct sample_stack **stack, struct sample_stack *to)
+{
+	struct sample_stack *old = *stack;
+
+	*stack = to;
+	sample_stack_drop(old);
+}
+
+/*
+ * Gives the stack of the caller to a record that is about to be filled again.
+ * Returns false if there is no memory.
+ */
+static bool
+record_trace(struct sample *s)
+{
+	umem_assert(
+	    __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SAMPLE_NONE);
+	stack_set(&s->stack, sample_stack_take());
+	stack_set(&s->freed_stack, NULL);
+	return s->stack != NULL;
+}
+
 static void
 record_fill(struct sample *s, void *block, void *span, size_t size,
     struct umem_cache *cache)
@@ -347,10 +369,7 @@ record_fill(struct sample *s, void *block, void *span, size_t size,
 	s->mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
 	s->time = os_exact_ns();
 	s->thread = stack_thread();
-	s->depth = (uint16_t)stack_trace(s->stack, s->nframes);
-	umem_assert((char *)block >= (char *)span);
-	umem_assert(s->depth <= s->nframes);
-	s->freed_depth = 0;
+	umem_assert((char *)block >= (char *)span && s->stack != NULL);
 }
 
 /* The bytes of the pages that the block of an unguarded sample needs. */
@@ -452,6 +471,10 @@ sample_take_guarded(size_t size, size_t align, struct umem_cache *cache)
 		return NULL;
 	}
 	record_begin_refill(s);
+	if (!record_trace(s)) {
+		sample_place_put(place);
+		return NULL;
+	}
 	s->place = (uint32_t)place;
 	end = sample_place_end(place);
 	block = end - align_up(size, align);
@@ -534,12 +557,18 @@ span_purge_tail(char *span, size_t used)
 		os_purge(span + pages, bytes - pages);
 }
 
+/* Takes a record with the stack of the caller; NULL: there is none. */
 static struct sample *
 record_take(void)
 {
 	struct sample *s = record_reuse();
 
-	return s != NULL ? s : record_create(/* guarded */ false);
+	if (s == NULL)
+		s = record_create(/* guarded */ false);
+	if (s == NULL || record_trace(s))
+		return s;
+	record_recycle(s);
+	return NULL;
 }
 
 static uint32_t
@@ -713,16 +742,23 @@ sample_is_freed(const struct sample *s)
 	return sample_state(s) != SAMPLE_LIVE;
 }
 
+static void
+report_stack_of(const char *what, uint64_t thread, uint64_t ago,
+    const struct sample_stack *stack)
+{
+	report_caller(what, thread, ago, stack == NULL ? NULL : stack->pc,
+	    stack == NULL ? 0 : stack->depth);
+}
+
 void
 sample_report_callers(const struct sample *s)
 {
 	uint64_t now = os_exact_ns();
 
-	report_caller(
-	    "allocated", s->thread, now - s->time, s->stack, s->depth);
+	report_stack_of("allocated", s->thread, now - s->time, s->stack);
 	if (sample_is_freed(s))
-		report_caller("freed", s->freed_thread, now - s->freed_time,
-		    s->stack + s->nframes, s->freed_depth);
+		report_stack_of("freed", s->freed_thread, now - s->freed_time,
+		    s->freed_stack);
 }
 
 const struct sample *
@@ -860,8 +896,8 @@ sample_resize_large(uint32_t index, size_t size)
 }
 
 /*
- * Records the freeing thread, and its stack if the sample is guarded; other
- * records have no capacity for a second stack.
+ * Records the freeing thread, and its stack if the sample is guarded: reports
+ * show only guarded samples after the free.
  */
 static void
 record_note_free(struct sample *s)
@@ -870,8 +906,7 @@ record_note_free(struct sample *s)
 	s->freed_time = os_exact_ns();
 	s->freed_thread = stack_thread();
 	if (s->is_guarded)
-		s->freed_depth =
-		    (uint16_t)stack_trace(s->stack + s->nframes, s->nframes);
+		stack_set(&s->freed_stack, sample_stack_take());
 }
 
 static void
@@ -970,7 +1005,7 @@ sample_defer_undo(uint32_t index)
 	struct sample *s = record_at(index);
 
 	umem_assert(sample_state(s) == SAMPLE_WAITING);
-	s->freed_depth = 0;
+	stack_set(&s->freed_stack, NULL);
 	/* Release: the caller may pass the block to another thread. */
 	__atomic_store_n(&s->state, SAMPLE_LIVE, __ATOMIC_RELEASE);
 }
@@ -1057,6 +1092,7 @@ sample_lock_for_fork(void)
 {
 	sample_place_lock_for_fork();
 	lock_take_for_fork(&sample_lock);
+	sample_stack_lock_for_fork();
 	sample_unit_lock_for_fork();
 }
 
@@ -1064,6 +1100,7 @@ void
 sample_unlock_for_fork(void)
 {
 	sample_unit_unlock_for_fork();
+	sample_stack_unlock_for_fork();
 	lock_release_for_fork(&sample_lock);
 	sample_place_unlock_for_fork();
 }

@@ -5,6 +5,7 @@
 #ifndef UMEM_SAMPLE_H
 #define UMEM_SAMPLE_H
 
+#include "umem/malloc/sample_stack.h"
 #include "umem/umem.h"
 #include "vmem/base.h"
 
@@ -68,16 +69,18 @@ struct sample {
 	uint32_t index; /* in the table */
 	uint32_t next;  /* [sample_lock] next free record; 0: the last */
 	uint32_t place; /* [I] the guarded place, if guarded */
-	uint16_t depth, freed_depth;
 	uint32_t is_guarded;
-	uint32_t nframes; /* capacity for a stack; guarded: for two */
 	uint32_t is_warm; /* free, and the first page of own_unit is resident */
 	/*
 	 * [a] The block is one of the samples; 0: it was one until their number
 	 * was halved, see "Too many samples" in sample.c.
 	 */
 	uint32_t is_counted;
-	uintptr_t stack[]; /* at nframes: the stack of the free */
+	/*
+	 * That of the allocation, and of the free if the record is guarded; the
+	 * record has references to both until it is filled again.  NULL: none.
+	 */
+	struct sample_stack *stack, *freed_stack;
 };
 
 static inline bool

@@ -19,9 +19,10 @@
  *
  * Bounds
  *	Memory: a table that is mapped for it alone and has a call site for each
- *	record.  With 15 frames and PAGE_MAP_SAMPLES records this is 6 MiB, of
- *	which the touched part is resident.  Nothing is allocated from the heap,
- *	so the text does not change the samples that it shows.
+ *	record.  With PAGE_MAP_SAMPLES records this is 16 MiB, and the text is
+ *	at most 2 MiB, of which the touched part is resident.  Nothing is
+ *	allocated from the heap, so the text does not change the samples that it
+ *	shows.
  *	Time: sample_each() holds sample_lock for some microseconds at a time.
  *	The rest runs without a lock.  With the largest table, the searches for
  *	the SITES_SHOWN largest call sites read 3 million entries.
@@ -50,41 +51,36 @@
 struct site {
 	double bytes, blocks; /* that the samples stand for */
 	uint64_t newest, oldest;
-	uint64_t hash;
+	struct sample_stack *stack; /* with a reference */
 	uint32_t nsamples;
-	uint16_t depth;
 	bool is_printed;
-	uintptr_t stack[];
 };
 
 struct sites {
 	size_t mapped;
 	uint32_t n, most;  /* call sites */
-	size_t site_bytes; /* of a call site */
-	unsigned nframes;  /* in a call site */
 	uint32_t mask;     /* slots less 1 */
 	uint32_t *slots;   /* by hash: number of the call site; 0: free */
-	char *site;        /* the first is unused */
+	struct site *site; /* the first is unused */
 };
 
 static struct site *
 site_at(const struct sites *sites, uint32_t i)
 {
 	umem_assert(i != 0 && i <= sites->n);
-	return (void *)(sites->site + i * sites->site_bytes);
+	return &sites->site[i];
 }
 
 /* Returns an empty table for at most that many call sites, or NULL. */
 static struct sites *
-sites_create(uint32_t most, unsigned nframes)
+sites_create(uint32_t most)
 {
-	size_t site_bytes = sizeof(struct site) + nframes * sizeof(uintptr_t);
 	size_t nslots = 1, bytes;
 	struct sites *sites;
 
 	while (nslots < 2 * (size_t)most + 1)
 		nslots *= 2;
-	bytes = align_up(sizeof(*sites) + (most + 1) * site_bytes +
+	bytes = align_up(sizeof(*sites) + (most + 1) * sizeof(struct site) +
 			     nslots * sizeof(*sites->slots),
 	    os_page_size());
 	sites = os_map(bytes);
@@ -92,61 +88,43 @@ sites_create(uint32_t most, unsigned nframes)
 		return NULL;
 	sites->mapped = bytes;
 	sites->most = most;
-	sites->site_bytes = site_bytes;
-	sites->nframes = nframes;
 	sites->mask = (uint32_t)nslots - 1;
-	sites->site = (char *)(sites + 1);
-	sites->slots = (void *)(sites->site + (most + 1) * site_bytes);
+	sites->site = (void *)(sites + 1);
+	sites->slots = (void *)(sites->site + most + 1);
 	return sites;
 }
 
 static void
 sites_delete(struct sites *sites)
 {
-	if (sites != NULL)
-		os_unmap(sites, sites->mapped);
+	if (sites == NULL)
+		return;
+	for (uint32_t i = 1; i <= sites->n; i++)
+		sample_stack_drop(sites->site[i].stack);
+	os_unmap(sites, sites->mapped);
 }
 
-static uint64_t
-stack_hash(const uintptr_t *stack, unsigned depth)
-{
-	uint64_t hash = depth;
-
-	for (unsigned i = 0; i < depth; i++)
-		hash = hash_mix(hash + stack[i]);
-	return hash;
-}
-
-/* A call of memcmp() would be one more relocation in each process. */
-static bool
-site_has_stack(const struct site *site, const uintptr_t *stack, unsigned depth)
-{
-	unsigned i = 0;
-
-	while (i < depth && site->stack[i] == stack[i])
-		i++;
-	return site->depth == depth && i == depth;
-}
-
-/* Returns the call site with this stack; a new one has no samples. */
+/*
+ * Returns the call site with this stack, of which a record keeps a reference
+ * meanwhile; a new one has no samples.  No stack is stored twice, so equal
+ * stacks have one address.
+ */
 static struct site *
-sites_find(struct sites *sites, const uintptr_t *stack, unsigned depth)
+sites_find(struct sites *sites, struct sample_stack *stack)
 {
-	uint64_t hash = stack_hash(stack, depth);
-	uint32_t slot = (uint32_t)hash & sites->mask;
+	uint32_t slot = (uint32_t)stack->hash & sites->mask;
 	struct site *site;
 
 	for (; sites->slots[slot] != 0; slot = (slot + 1) & sites->mask) {
 		site = site_at(sites, sites->slots[slot]);
-		if (site->hash == hash && site_has_stack(site, stack, depth))
+		if (site->stack == stack)
 			return site;
 	}
 	umem_assert(sites->n < sites->most);
 	sites->slots[slot] = ++sites->n;
 	site = site_at(sites, sites->n);
-	site->hash = hash;
-	site->depth = (uint16_t)depth;
-	memcpy(site->stack, stack, depth * sizeof(*stack));
+	sample_stack_hold(stack);
+	site->stack = stack;
 	return site;
 }
 
@@ -155,8 +133,7 @@ static void
 sites_add(const struct sample *s, void *arg)
 {
 	struct sites *sites = arg;
-	unsigned depth = s->depth < sites->nframes ? s->depth : sites->nframes;
-	struct site *site = sites_find(sites, s->stack, depth);
+	struct site *site = sites_find(sites, s->stack);
 	uint64_t size = __atomic_load_n(&s->size, __ATOMIC_RELAXED);
 	double blocks = 1;
 
@@ -228,10 +205,10 @@ text_add_site(struct text *text, struct modules *modules,
 	text_pad_number(&line, age_seconds(now, site->oldest), 11);
 	message_text(&line, "\n");
 	text_add(text, &line);
-	if (site->depth == 0)
+	if (site->stack->depth == 0)
 		text_line(text, "\t?\n");
-	for (unsigned i = 0; i < site->depth; i++)
-		text_add_frame(text, modules, site->stack[i]);
+	for (unsigned i = 0; i < site->stack->depth; i++)
+		text_add_frame(text, modules, site->stack->pc[i]);
 }
 
 static void
@@ -311,7 +288,7 @@ struct text *
 sample_text_create(void)
 {
 	struct sample_totals counts = sample_totals_read();
-	struct sites *sites = sites_create(counts.nrecords, debug.nframes);
+	struct sites *sites = sites_create(counts.nrecords);
 	uint32_t nshown =
 	    counts.nrecords < SITES_SHOWN ? counts.nrecords : SITES_SHOWN;
 	struct text *text = NULL;
@@ -319,7 +296,7 @@ sample_text_create(void)
 	if (sites != NULL)
 		text = text_create(
 		    ROW_BYTES * 4 + MODULES_BYTES +
-		    nshown * (ROW_BYTES + debug.nframes * FRAME_BYTES));
+		    nshown * (ROW_BYTES + SAMPLE_FRAMES * FRAME_BYTES));
 	if (text != NULL) {
 		text_add_counts(text, &counts);
 		sample_each(counts.nrecords, sites_add, sites);

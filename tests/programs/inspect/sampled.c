@@ -3,8 +3,9 @@
  *
  *	sampled [BUSY]
  *
- * keep_many() has 20000 blocks of 200 bytes, keep_few() 40 of 100000,
- * forget() has lost 20000 of 100.  "freed ADDRESS" is where a block with pages
+ * keep_many() has 20000 blocks of 200 bytes, keep_few() 40 of 100000, dive(),
+ * 40 calls below keep_deep(), has 100 of 5000, and forget() has lost 20000 of
+ * 100.  "freed ADDRESS" is where a block with pages
  * of its own was, if there was one, and "ended ADDRESS" the byte behind one.
  * BUSY threads fill and check their blocks until standard input ends.  With a
  * BUSY of 0, the program calls nothing but malloc() and free() of 33 bytes.
@@ -18,10 +19,11 @@
 
 enum {
 	MANY = 20000,
-	FEW = 40
+	FEW = 40,
+	DEEP = 100
 };
 
-void *many[MANY], *few[FEW];
+void *many[MANY], *few[FEW], *deep[DEEP];
 char *volatile guarded;
 static volatile int stop;
 
@@ -37,6 +39,23 @@ keep_few(void)
 {
 	for (int i = 0; i < FEW; i++)
 		few[i] = calloc(1, 100000);
+}
+
+static __attribute__((noinline)) void
+dive(int calls)
+{
+	if (calls > 0)
+		dive(calls - 1);
+	for (int i = 0; calls == 0 && i < DEEP; i++)
+		deep[i] = malloc(5000);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void
+keep_deep(void)
+{
+	dive(40);
+	__asm__ volatile("");
 }
 
 static __attribute__((noinline)) void
@@ -137,6 +156,7 @@ main(int argc, char **argv)
 
 	keep_many();
 	keep_few();
+	keep_deep();
 	forget();
 	tell_guarded();
 	for (int i = 0; i < nbusy; i++)
