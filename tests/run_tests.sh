@@ -85,10 +85,12 @@ look() {
 	used=0
 	runs=
 	for file in /proc/[0-9]*/stat; do
-		{ read -r line <"$file"; } 2>/dev/null || continue
+		# A name may have a newline.
+		line=
+		{ read -r -d '' line <"$file"; } 2>/dev/null
 		# The fields after the name: state, parent, group, session, ...
 		read -r -a field <<<"${line##*) }"
-		[ "${field[3]}" = "$1" ] || continue
+		[ "${field[3]-}" = "$1" ] || continue
 		members+=("${line%% *}")
 		used=$((used + field[11] + field[12] + field[13] + field[14]))
 		[ -n "$runs" ] ||

@@ -5,7 +5,7 @@ set -eu
 mkdir -p tests/jobs build
 cp "$TOP/tests/run_tests.sh" tests
 for name in sleeps polls runs starved; do
-	printf '#!/bin/bash\n# timeout: 2\n' >tests/jobs/$name.sh
+	printf '#!/bin/bash\n# test timeout: 2\n' >tests/jobs/$name.sh
 done
 echo 'sleep 600' >>tests/jobs/sleeps.sh
 echo 'while :; do sleep 0.01; done' >>tests/jobs/polls.sh
@@ -24,6 +24,10 @@ chrt -i -p 0 $$
 until [ $SECONDS -ge 6 ]; do :; done
 kill "${hogs[@]}"
 END2
+# A process with such a name does not confuse the clock.
+cp "$(command -v sleep)" $'two\nlines) x'
+./$'two\nlines) x' 600 &
+trap 'kill $!' EXIT
 CPU=$(taskset -pc $$ | sed 's/.*[ ,-]//')
 export CPU
 TEST_JOBS=4 TEST_TIME_FACTOR=1 tests/run_tests.sh build jobs >said || true
