@@ -359,7 +359,10 @@ start_constructor(void)
 	message_start();
 	os_note_start_cpus();
 	fork_register();
-	os_constructed();
+	if (os_constructed() && &umem_is_malloc != NULL)
+		message_line("ThreadSanitizer does not know when this library "
+			     "gives a freed block to another thread, and may "
+			     "report a race between the two");
 	if (__atomic_load_n(&umem_state, __ATOMIC_ACQUIRE) == UMEM_READY)
 		start_exits();
 	if (umem_start_early())

@@ -925,12 +925,13 @@ os_explain_faults(void (*explain)(const struct os_fault *fault))
 		fault_handle();
 }
 
-void
+bool
 os_constructed(void)
 {
 	__atomic_store_n(&constructed, true, __ATOMIC_RELAXED);
 	if (fault_explain != NULL)
 		fault_handle();
+	return &__tsan_init != NULL;
 }
 
 bool

@@ -53,10 +53,11 @@ bool os_is_single_threaded(void);
  * May the library call functions of libc that are not plain computations?
  * ThreadSanitizer replaces them, and calls malloc() before its own work.
  * os_constructed() says that the constructors of the program's libraries run,
- * and from then on true is returned.
+ * and from then on true is returned.  It returns whether ThreadSanitizer is
+ * there.
  */
 bool os_libc_is_ready(void);
-void os_constructed(void);
+bool os_constructed(void);
 
 /* Calls of the program; they return the kernel's result unchanged. */
 long os_unshare(int flags, int unused);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A program of gcc's ThreadSanitizer runs in each mode with the library
-# preloaded.  It reports the program's races, and none of the library's.
+# preloaded.  It reports the program's races, and none of the library's.  One
+# line says what it cannot know.
 set -eu
 cat >threads.c <<'EOF'
 #include <pthread.h>
@@ -46,17 +47,24 @@ gcc -g -O1 -fsanitize=thread threads.c -o threads 2>said ||
     { cat said; exit 77; }
 # ThreadSanitizer wants less random addresses than some kernels give.
 setarch -R ./threads >said 2>&1 || { cat said; exit 77; }
+# A block that goes from thread to thread may be reported; the library's own
+# accesses are not.
+export TSAN_OPTIONS=exitcode=0
 for mode in UMEM_OPTIONS= UMEM_OPTIONS=hardened UMEM_OPTIONS=sample=1 \
     UMEM_OPTIONS=stats=stats UMEM_DEBUG=default UMEM_DEBUG=guards; do
-	setarch -R env LD_PRELOAD="$SHIM" "$mode" ./threads >said 2>&1 || {
-		echo "$mode: status $?"
-		cat said
-		exit 1
-	}
-	[ ! -s said ] || { cat said; exit 1; }
-	setarch -R env LD_PRELOAD="$SHIM" "$mode" ./threads race >said 2>&1 &&
-	    { echo "$mode: no race was reported"; exit 1; }
-	grep -q 'data race' said || { echo "$mode:"; cat said; exit 1; }
-	! grep -q 'libumem.*\.so' <(grep '#0' said) || { cat said; exit 1; }
+	for race in "" race; do
+		# shellcheck disable=SC2086 # none or one word
+		setarch -R env LD_PRELOAD="$SHIM" "$mode" ./threads $race \
+		    >said 2>&1 || {
+			echo "$mode: status $?"
+			cat said
+			exit 1
+		}
+		grep -q '^umem: ThreadSanitizer does not know' said ||
+		    { cat said; exit 1; }
+		! grep -E '^SUMMARY.* (vmem|magazine|umem)/' said ||
+		    { cat said; exit 1; }
+	done
+	grep -q 'data race' said || { echo "$mode: no race was reported"; exit 1; }
 done
 [ -s stats ]
