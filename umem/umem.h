@@ -391,12 +391,11 @@ void umem_setmtbf(uint32_t mtbf);
  *
  * A sample is a block of malloc(), umem_alloc() or a related function, or an
  * object of a cache.  The library keeps its stack (the innermost 64 frames),
- * time and thread until the block is freed, for umem samples and umem leaks;
- * see umem(1).  One sample in
- * 32, if it is smaller than 60 KiB, ends at a guard page, and the library
- * unmaps its pages when it is freed.  Therefore an access past its end or after
- * the free faults.  The library reports a second free of such a block with the
- * stacks of its allocation and of its first free.
+ * time and thread until the block is freed, for umem users and umem leaks; see
+ * umem(1).  One sample in 32, if it is smaller than 60 KiB, ends at a guard
+ * page, and the library unmaps its pages when it is freed.  Therefore an access
+ * past its end or after the free faults.  The library reports a second free of
+ * such a block with the stacks of its allocation and of its first free.
  *
  * A sampled object is constructed when it is allocated, and destructed when it
  * is freed; if the constructor refuses, the request gets an object that is no

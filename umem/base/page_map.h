@@ -143,6 +143,16 @@ page_map_sample_index(void *owner)
 			  (bits >> PAGE_MAP_SIZE_BITS) * PAGE_MAP_LOW_INDEX);
 }
 
+/* The index of the sample that has the unit of p, or 0. */
+static inline uint32_t
+page_map_sample_at(const void *p)
+{
+	void *owner = page_map_owner(p);
+
+	return page_map_large_bytes(owner) == 0 ? 0
+						: page_map_sample_index(owner);
+}
+
 /*
  * The offset of the per-CPU header of an entry's class from header 0, in bytes.
  */

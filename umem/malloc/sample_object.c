@@ -72,59 +72,38 @@ must_be_closed(const struct umem_cache *cache)
 	       __atomic_load_n(&cache->nsamples, __ATOMIC_RELAXED) != 0;
 }
 
-static void
-choose_locked(struct umem_cache *cache)
-{
-	lock_assert_held(&limit_lock);
-	__atomic_store_n(
-	    &cache->is_sampled, must_be_closed(cache), __ATOMIC_RELAXED);
-	cache_choose_fast(cache);
-}
-
-static cold_path void
-choose(struct umem_cache *cache)
-{
-	lock_take(&limit_lock);
-	choose_locked(cache);
-	lock_release(&limit_lock);
-}
-
-/* Returns false if no object of the cache may become a sample any more. */
+/*
+ * Changes the number of samples, and closes or opens the fast paths
+ * accordingly.  Returns false if a sample may not be added.
+ */
 static bool
-sample_add(struct umem_cache *cache)
+change_samples(struct umem_cache *cache, int more)
 {
 	bool may;
 
 	lock_take(&limit_lock);
-	may = may_be_sampled(cache);
+	may = more <= 0 || may_be_sampled(cache);
+	umem_assert(more >= 0 || cache->nsamples != 0);
 	if (may)
-		__atomic_add_fetch(&cache->nsamples, 1, __ATOMIC_RELAXED);
-	choose_locked(cache);
+		__atomic_add_fetch(
+		    &cache->nsamples, (uint32_t)more, __ATOMIC_RELAXED);
+	__atomic_store_n(
+	    &cache->is_sampled, must_be_closed(cache), __ATOMIC_RELAXED);
+	cache_choose_fast(cache);
 	lock_release(&limit_lock);
 	return may;
 }
 
-static void
-sample_subtract(struct umem_cache *cache)
-{
-	lock_take(&limit_lock);
-	umem_assert(cache->nsamples != 0);
-	__atomic_sub_fetch(&cache->nsamples, 1, __ATOMIC_RELAXED);
-	choose_locked(cache);
-	lock_release(&limit_lock);
-}
-
+/*
+ * A thread that adds a sample reads may_be_sampled with the lock held.  So
+ * either it reads false, or change_samples() here takes the lock after it.
+ */
 uint32_t
 sample_object_exclude(struct umem_cache *cache)
 {
-	uint32_t n;
-
-	lock_take(&limit_lock);
 	__atomic_store_n(&cache->may_be_sampled, false, __ATOMIC_RELAXED);
-	choose_locked(cache);
-	n = cache->nsamples;
-	lock_release(&limit_lock);
-	return n;
+	change_samples(cache, 0);
+	return __atomic_load_n(&cache->nsamples, __ATOMIC_RELAXED);
 }
 
 /* Counts an object.  Must it be a sample? */
@@ -148,7 +127,7 @@ sample_make(struct umem_cache *cache)
 
 	if (p == NULL)
 		return NULL;
-	if (!sample_add(cache)) {
+	if (!change_samples(cache, 1)) {
 		sample_drop(p);
 		return NULL;
 	}
@@ -156,7 +135,7 @@ sample_make(struct umem_cache *cache)
 	    cache->construct(p, cache->priv, UMEM_DEFAULT) == 0)
 		return p;
 	sample_drop(p);
-	sample_subtract(cache);
+	change_samples(cache, -1);
 	return NULL;
 }
 
@@ -167,7 +146,7 @@ sample_object_instead_slow(struct umem_cache *cache, void *object)
 	void *p;
 
 	if (unlikely(cache_is_sampled(cache) != must_be_closed(cache)))
-		choose(cache);
+		change_samples(cache, 0);
 	if (!is_counted(cache) || likely(!is_due(cache->bufsize)))
 		return object;
 	p = sample_make(cache);
@@ -179,20 +158,10 @@ sample_object_instead_slow(struct umem_cache *cache, void *object)
 	return p;
 }
 
-/* Returns the index of the sample to whose span p belongs, or 0. */
-static uint32_t
-index_at(const void *p)
-{
-	void *owner = page_map_owner(p);
-
-	return page_map_large_bytes(owner) == 0 ? 0
-						: page_map_sample_index(owner);
-}
-
 bool
 sample_is_object_of(const struct umem_cache *cache, const void *p)
 {
-	uint32_t index = cache_is_sampled(cache) ? index_at(p) : 0;
+	uint32_t index = cache_is_sampled(cache) ? page_map_sample_at(p) : 0;
 
 	return index != 0 && sample_cache(index) == cache;
 }
@@ -203,8 +172,8 @@ sample_object_free_slow(struct umem_cache *cache, void *object, const char *api)
 	if (object == NULL || !sample_is_object_of(cache, object))
 		return false;
 	cache_check_poison(cache, api);
-	sample_free_object(index_at(object), object, api);
-	sample_subtract(cache);
+	sample_free_object(page_map_sample_at(object), object, api);
+	change_samples(cache, -1);
 	cache_count_off(cache, 1);
 	return true;
 }

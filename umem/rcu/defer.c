@@ -289,21 +289,11 @@ chunk_release(struct umem_cache *cache, void *p, const char *name)
 	cache_take_back_one(cache, p, name);
 }
 
-/* Returns the number of the sample that a large block is, or 0. */
-static uint32_t
-block_sample_index(const void *p)
-{
-	void *owner = page_map_owner(p);
-
-	return page_map_large_bytes(owner) == 0 ? 0
-						: page_map_sample_index(owner);
-}
-
 /* Bytes that a block of no size class counts for. */
 static size_t
 single_bytes(const void *p)
 {
-	uint32_t sample = block_sample_index(p);
+	uint32_t sample = page_map_sample_at(p);
 
 	return sample != 0 ? sample_size(sample)
 			   : page_map_large_bytes(page_map_owner(p));
@@ -329,8 +319,8 @@ static bool
 single_mark_waiting(enum defer_kind kind, void *p, size_t size)
 {
 	umem_assert(kind == DEFER_UMEM || kind == DEFER_MALLOC);
-	if (block_sample_index(p) != 0)
-		sample_defer(block_sample_index(p), api_names[kind]);
+	if (page_map_sample_at(p) != 0)
+		sample_defer(page_map_sample_at(p), api_names[kind]);
 	else if (debug_owns(PAGE_MAP_LARGE))
 		return debug_large_defer(p, size, single_kind(kind));
 	if (single_is_watched(kind))
@@ -343,8 +333,8 @@ static void
 single_unmark_waiting(enum defer_kind kind, void *p, size_t size)
 {
 	umem_assert(kind == DEFER_UMEM || kind == DEFER_MALLOC);
-	if (block_sample_index(p) != 0)
-		sample_defer_undo(block_sample_index(p));
+	if (page_map_sample_at(p) != 0)
+		sample_defer_undo(page_map_sample_at(p));
 	else if (debug_owns(PAGE_MAP_LARGE))
 		debug_large_defer_undo(p);
 	if (single_is_watched(kind))
@@ -354,7 +344,7 @@ single_unmark_waiting(enum defer_kind kind, void *p, size_t size)
 static void
 single_release(struct defer *layer, void *p)
 {
-	uint32_t sample = block_sample_index(p);
+	uint32_t sample = page_map_sample_at(p);
 
 	__atomic_sub_fetch(
 	    &layer->domain->bytes, (intptr_t)single_bytes(p), __ATOMIC_RELAXED);
