@@ -241,7 +241,7 @@ os_commit(void *at, size_t bytes)
 }
 
 extern void __tsan_init(void) __attribute__((weak));
-static bool constructed; /* [a] by os_constructed() */
+static bool constructed written_early; /* [a] by os_constructed() */
 
 bool
 os_libc_is_ready(void)
