@@ -6,14 +6,21 @@ set -u
 . "$TOP/tests/programs/inspect/library.sh"
 build planted
 
-# break_in LOCATION... - makes a core at the first release of a lock behind it
+# break_in LOCATION... - makes a core at the first release of a lock behind it.
+# gdb ends at the first command that fails.
 break_in() {
 	rm -f core.claims
-	# shellcheck disable=SC2016 # gdb's variables
-	timeout 60 gdb -batch -nx -p "$pid" -ex "tbreak $*" -ex continue \
-	    -ex 'set $taker = $_thread' \
-	    -ex 'break lock_release if $_thread == $taker' -ex continue \
-	    -ex backtrace -ex 'gcore core.claims' >said.gdb 2>&1
+	cat >commands <<-END
+		tbreak $*
+		continue
+		set \$taker = \$_thread
+		break lock_release if \$_thread == \$taker
+		continue
+		backtrace
+		gcore core.claims
+	END
+	# shellcheck disable=SC2154 # by start
+	timeout 60 gdb -batch -nx -p "$pid" -x commands >said.gdb 2>&1
 }
 
 # With one thread at work, the first lock that slab_take() lets go of is that
