@@ -93,8 +93,8 @@ LIB_C	:= $(filter-out umem/rcu/rcu.c,$(wildcard vmem/*.c magazine/*.c \
 LIB_O	:= $(LIB_C:%.c=$O/%.o)
 # Unit tests and programs that link libumem leave libc's malloc alone.
 INNER_O	:= $(filter-out $O/umem/malloc/malloc.o $O/umem/malloc/allocx.o \
-	   $O/umem/malloc/operators.o $O/umem/malloc/stats_report.o \
-	   $O/umem/malloc/thread.o $O/umem/malloc/dlopen.o,$(LIB_O))
+	   $O/umem/malloc/operators.o $O/umem/malloc/thread.o \
+	   $O/umem/malloc/dlopen.o,$(LIB_O))
 UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a

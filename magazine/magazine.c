@@ -1064,9 +1064,3 @@ magazine_rounds(struct magazine_layer *layer)
 {
 	return cpu_rounds(layer->hot, layer->cold) + shards_nrounds(layer);
 }
-
-uint32_t
-magazine_moved(struct magazine_layer *layer)
-{
-	return shards_nmoved(layer);
-}

@@ -274,7 +274,4 @@ void magazine_shrink(struct magazine_layer *layer);
 /* Number of rounds in the layer; exact only if no thread uses it. */
 size_t magazine_rounds(struct magazine_layer *layer);
 
-/* Number of magazines put into or taken from the depot, modulo 2^32. */
-uint32_t magazine_moved(struct magazine_layer *layer);
-
 #endif

@@ -1,25 +1,20 @@
 /*
- * dump.c - statistics and options of the library, for the program and for files
+ * dump.c - texts about the library, for the program and for files
  *
- * The figures come from umem/malloc/stats.c, their text from stats_text.c, the
- * call sites of samples from sample_text.c, and the list of options from
- * option_report.c.
+ * The text of the figures comes from umem/malloc/stats_text.c, the call sites
+ * of samples from sample_text.c, and the list of options from option_report.c.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "umem/base/ready.h"
 #include "umem/malloc/sample.h"
 #include "umem/malloc/sample_text.h"
-#include "umem/malloc/stats.h"
 #include "umem/malloc/stats_text.h"
 #include "umem/options.h"
 #include "umem/umem.h"
 #include "umem/upkeep/update.h"
 #include "umem/upkeep/update_thread.h"
-#include "vmem/account.h"
-#include "vmem/heap.h"
 #include "vmem/os.h"
 
 /* Registers a function for exit(); libc has it under this name only. */
@@ -47,13 +42,13 @@ dump_help(void)
 }
 
 /*
- * Returns the table and the samples as one text, which one write() appends, or
- * NULL.
+ * Returns the figures and the samples as one text, which one write() appends,
+ * or NULL.  signal is the one that asked for them, or 0.
  */
 static struct text *
 dump_text_create(int signal)
 {
-	struct text *stats = stats_text_create(STATS_TABLE);
+	struct text *stats = stats_text_create();
 	struct text *samples = sample_text_create(), *text = NULL;
 
 	if (stats != NULL && samples != NULL)
@@ -140,91 +135,19 @@ dump_start(void)
 		dump_start_signal();
 }
 
-/* The size of the structure before it had limits. */
-#define DUMP_BYTES_1 offsetof(struct umem_stats, soft_limit_bytes)
-/* The size before it counted wrong sizes. */
-#define DUMP_BYTES_2 offsetof(struct umem_stats, nwrong_sizes)
-
-static void
-dump_count_cache(const struct stats_cache *cache, void *arg)
-{
-	struct umem_stats *out = arg;
-
-	out->ncaches++;
-	out->nfailures += cache->nfailed;
-}
-
-public int
-umem_stats(struct umem_stats *out, size_t bytes)
-{
-	struct umem_stats all;
-	struct stats stats;
-
-	if (out == NULL ||
-	    (bytes != sizeof(*out) && bytes != DUMP_BYTES_2 &&
-		bytes != DUMP_BYTES_1) ||
-	    !umem_ready()) {
-		errno = EINVAL;
-		return -1;
-	}
-	stats_read(&stats);
-	all = (struct umem_stats){.mapped_bytes = stats.mapped,
-	    .heap_bytes = stats.heap,
-	    .live_bytes = stats.live,
-	    .cached_bytes = stats_cached(&stats),
-	    .waiting_bytes = stats.waiting,
-	    .dirty_bytes = stats.dirty,
-	    .sampled_bytes = stats.samples + stats.warm,
-	    .own_bytes = stats.own,
-	    .cpu_bytes = stats.cpus,
-	    .depot_bytes = stats.depots,
-	    .slab_bytes = stats.slabs,
-	    .large_bytes = stats.large,
-	    .arena_bytes = stats.arenas,
-	    .nlarge = stats.nlarge,
-	    .committed_bytes = stats.committed,
-	    .sample_bytes = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED),
-	    .soft_limit_bytes =
-		__atomic_load_n(&heap_limits.soft, __ATOMIC_RELAXED),
-	    .nsoft_limit =
-		__atomic_load_n(&heap_limits.nsoft, __ATOMIC_RELAXED),
-	    .hard_limit_bytes =
-		__atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED),
-	    .nhard_limit =
-		__atomic_load_n(&heap_limits.nhard, __ATOMIC_RELAXED),
-	    .limited_bytes = stats.limited,
-	    .nfailures = account_get(&account.nlarge_failed),
-	    .nwrong_sizes = account_get(&account.nwrong_sizes)};
-	stats_each_cache(dump_count_cache, &all);
-	memcpy(out, &all, bytes);
-	return 0;
-}
-
-/* The text of enum umem_dump; NULL with errno set. */
+/* The text of enum umem_dump_kind; NULL with errno set. */
 static struct text *
 dump_create(int what)
 {
-	struct text *text = NULL;
-
 	errno = ENOMEM;
-	switch (what) {
-	case UMEM_DUMP_STATS:
-		text = stats_text_create(STATS_TABLE);
-		break;
-	case UMEM_DUMP_METRICS:
-		text = stats_text_create(STATS_METRICS);
-		break;
-	case UMEM_DUMP_OPTIONS:
+	if (what == UMEM_DUMP_STATS)
+		return dump_text_create(/* signal */ 0);
+	if (what == UMEM_DUMP_OPTIONS) {
 		sample_refresh_option();
-		text = options_text_create();
-		break;
-	case UMEM_DUMP_SAMPLES:
-		text = sample_text_create();
-		break;
-	default:
-		errno = EINVAL;
+		return options_text_create();
 	}
-	return text;
+	errno = EINVAL;
+	return NULL;
 }
 
 public int
@@ -251,9 +174,11 @@ umem_metrics(char *buffer, size_t bytes)
 	size_t n;
 
 	umem_ready();
-	text = dump_create(UMEM_DUMP_METRICS);
-	if (text == NULL)
+	text = stats_text_create();
+	if (text == NULL) {
+		errno = ENOMEM;
 		return -1;
+	}
 	errno = saved;
 	n = text->n;
 	if (bytes != 0) {

@@ -992,6 +992,8 @@ struct umem_stats {
 	size_t arena_bytes;     /* part of live_bytes: arenas of the program */
 	size_t committed_bytes; /* largest size of the heap so far */
 	size_t sample_bytes;    /* sampling interval; 0: off */
+	size_t nfree;           /* number of free blocks and objects, cached
+				   and waiting ones included */
 	size_t ncaches;         /* number of caches, size classes included */
 	uint64_t nfailures;     /* allocations that failed */
 	size_t soft_limit_bytes; /* limit on heap_bytes; 0: none */
@@ -1027,10 +1029,9 @@ int umem_stats(struct umem_stats *out, size_t bytes);
 
 /* The reports of umem_dump(). */
 enum umem_dump_kind {
-	UMEM_DUMP_STATS,   /* the table of malloc_stats() */
-	UMEM_DUMP_METRICS, /* the text of umem_metrics() */
-	UMEM_DUMP_OPTIONS, /* all options and their values, as "umem options" */
-	UMEM_DUMP_SAMPLES  /* live samples by call site, see umem_sample() */
+	UMEM_DUMP_STATS,  /* the text of umem_metrics(), and the live samples
+			     of umem_sample() by call site */
+	UMEM_DUMP_OPTIONS /* all options and their values, as "umem options" */
 };
 
 /*
@@ -1045,11 +1046,11 @@ enum umem_dump_kind {
  *	ENOMEM	there is no memory for the text of the report
  *	an error of write(2); a part of the report may have been written
  *
- * UMEM_DUMP_SAMPLES lists the 100 call sites with the most memory, and the sum
- * of the others.  A frame is a module and an address in its file, for "umem
- * samples FILE" or addr2line.  It reads /proc/self/maps.  Other threads may
- * allocate meanwhile; a lock that the taking and freeing of samples needs is
- * held for some microseconds at a time.
+ * UMEM_DUMP_STATS writes what UMEM_OPTIONS=stats writes at exit.  It lists the
+ * 100 call sites with the most memory, and the sum of the others.  A frame is a
+ * module and an address in its file, for "umem users FILE" or addr2line.  It
+ * reads /proc/self/maps.  Other threads may allocate meanwhile; a lock that the
+ * taking and freeing of samples needs is held for some microseconds at a time.
  *
  * Any thread may call it at any time, but no signal handler, because it locks
  * the list of caches, or the samples, while it reads them.  It is no

@@ -242,7 +242,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	V(OPTION_LISTS, option_word_lists)                                     \
 	V(OPTION_TARGETS, option_targets)                                      \
 	C(OPTION_FLAG)                                                         \
-	C(OPTION_COUNT)                                                        \
 	C(OPTION_SIZE)                                                         \
 	C(OPTION_SECONDS)                                                      \
 	C(OPTION_MILLISECONDS)                                                 \

@@ -59,7 +59,9 @@ main(void)
 	check(n > 50);
 	text[n] = 0;
 	fputs(text, stdout);
-	check(strstr(text, "<malloc version=\"") != NULL);
+	check(strstr(text, "<malloc version=\"1\">\n") == text);
+	check(strstr(text, "<system type=\"current\" size=\"") != NULL);
+	check(strstr(text, "<total type=\"mmap\" count=\"") != NULL);
 	check_xml(text);
 	fclose(file);
 

@@ -21,7 +21,7 @@ main(int argc, char **argv)
 	if (argc > 1) {
 		if (system(argv[1]) != 0)
 			return 9;
-		umem_dump(1, UMEM_DUMP_SAMPLES);
+		umem_dump(1, UMEM_DUMP_STATS);
 		outer(&block);
 		outer(&block);
 	}

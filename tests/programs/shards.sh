@@ -27,11 +27,6 @@ for mode in rseq locked; do
 	for shards in 1 2 17; do
 		run budgets "$shards" \
 		    "mode=$mode,magazine_bytes=8k,depot_bytes=32k,thread=no"
-		if ! grep -Eq 'cached .* [0-9]{4,6} in CPUs, [0-9]{1,6} in depots, ' err; then
-			echo "budgets with $shards shards, mode=$mode:"
-			cat err
-			exit 1
-		fi
 	done
 done
 run fork_storm 3 mode=rseq

@@ -29,9 +29,11 @@ run() {
 run stats
 [ ! -s err ]
 grep -q '^process [0-9]*$' stats
-grep -q '^umem [0-9.]*: bytes$' stats
-grep -q '^umem_alloc_3072 *3072 *1 ' stats || { cat stats; exit 1; }
-grep -q '^max mmap bytes' stats
+grep -q '^umem_heap_bytes [0-9]' stats
+grep -qx 'umem_cache_live_objects{cache="umem_alloc_3072"} 1' stats ||
+    { cat stats; exit 1; }
+grep -qx '# EOF' stats
+grep -qx 'end of samples' stats
 # Another process appends.
 run stats
 [ "$(grep -c '^process ' stats)" = 2 ]

@@ -74,8 +74,9 @@ look(const char *when)
 	static size_t rss, heap, stats, info;
 	struct mallinfo2 m = mallinfo2();
 	size_t now[4] = {resident(), m.arena + m.hblkhd,
-	    reported(malloc_stats, "mapped"),
-	    reported(write_info, "mapped=\"")};
+	    reported(malloc_stats, "mmap):\nsystem bytes     ="),
+	    reported(write_info, "<system type=\"current\" size=\"") +
+		m.hblkhd};
 
 	if (rss == 0) {
 		rss = now[0];

@@ -146,7 +146,7 @@ for each in stats.*; do
 	n=$(grep -c '^process ' "$each")
 	[ "$each" != "$file" ] || [ "$n" = 21 ] || bad "$n dumps"
 	[ "$n" -ge 1 ] || bad "$each has no dump"
-	for line in '^max mmap bytes' '^end of samples$' \
+	for line in '^# EOF$' '^end of samples$' \
 	    '^samples: [0-9]* so far, [0-9]* not kept; '; do
 		[ "$(grep -c "$line" "$each")" = "$n" ] ||
 		    bad "$each has not $n lines '$line'"

@@ -105,7 +105,7 @@ for run in 'stats_signal=usr2 wait' 'stats_signal=usr2 threads' \
 	[ ! -e stats ] || { echo "$run: statistics too early"; exit 1; }
 	kill -USR2 "$umem_pid"
 	until_there stats "^process $umem_pid at signal 12$" 1
-	until_there stats '^max mmap bytes' 1
+	until_there stats '^end of samples$' 1
 	kill -USR2 "$umem_pid"
 	until_there stats "^process $umem_pid at signal 12$" 2
 	[ ! -s err ] || { cat err; exit 1; }

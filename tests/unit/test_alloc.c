@@ -76,10 +76,10 @@ opaque(size_t n)
 static size_t
 live(void)
 {
-	struct stats stats;
+	struct umem_stats stats;
 
 	stats_read(&stats);
-	return stats.live;
+	return stats.live_bytes;
 }
 
 START_TEST(blocks_are_aligned_by_their_size)
@@ -650,12 +650,12 @@ START_TEST(a_wrong_size_frees_the_block_and_counts)
 
 	for (unsigned i = 0; i < 1000; i++) {
 		size_t before = account_get(&account.nwrong_sizes);
-		size_t large = large_used();
+		size_t large = account_get(&account.large);
 
 		f[i % array_size(f)]();
 		ck_assert_uint_eq(
 		    account_get(&account.nwrong_sizes), before + 1);
-		ck_assert_uint_eq(large_used(), large);
+		ck_assert_uint_eq(account_get(&account.large), large);
 	}
 }
 END_TEST

@@ -9,6 +9,7 @@
 #include "tests/unit/hooks.h"
 #include "umem/base/page_map.h"
 #include "umem/base/large.h"
+#include "vmem/account.h"
 #include "vmem/huge.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -77,23 +78,24 @@ END_TEST
 
 START_TEST(figures_follow_what_is_done)
 {
-	size_t used = large_used(), n = large_count();
+	size_t used = account_get(&account.large), n = large_count();
 	char *p = block(9 * MIB + 1), *q = block(1);
 
 	ck_assert_uint_eq(bytes_of(p), 9 * MIB + UNIT);
 	ck_assert_uint_eq(bytes_of(q), UNIT);
-	ck_assert_uint_eq(large_used(), used + 9 * MIB + 2 * UNIT);
+	ck_assert_uint_eq(
+	    account_get(&account.large), used + 9 * MIB + 2 * UNIT);
 	ck_assert_uint_eq(large_count(), n + 2);
 	p = large_resize(p, bytes_of(p), 20 * MIB);
 	ck_assert_uint_eq(bytes_of(p), 20 * MIB);
-	ck_assert_uint_eq(large_used(), used + 20 * MIB + UNIT);
+	ck_assert_uint_eq(account_get(&account.large), used + 20 * MIB + UNIT);
 	p = large_resize(p, bytes_of(p), 9 * MIB);
-	ck_assert_uint_eq(large_used(), used + 9 * MIB + UNIT);
+	ck_assert_uint_eq(account_get(&account.large), used + 9 * MIB + UNIT);
 	ck_assert_uint_eq(large_count(), n + 2);
 	large_free(p, bytes_of(p));
 	ck_assert_uint_eq(bytes_of(p), 0);
 	large_free(q, UNIT);
-	ck_assert_uint_eq(large_used(), used);
+	ck_assert_uint_eq(account_get(&account.large), used);
 	ck_assert_uint_eq(large_count(), n);
 }
 END_TEST
@@ -198,7 +200,7 @@ END_TEST
 /* The block grows twelve times, with other blocks in its way. */
 START_TEST(a_growing_block_keeps_its_contents)
 {
-	size_t used = large_used();
+	size_t used = account_get(&account.large);
 	char *p = block(UNIT), *other[12];
 	size_t bytes = UNIT;
 
@@ -217,7 +219,7 @@ START_TEST(a_growing_block_keeps_its_contents)
 	large_free(p, bytes);
 	for (int i = 0; i < 12; i++)
 		large_free(other[i], bytes_of(other[i]));
-	ck_assert_uint_eq(large_used(), used);
+	ck_assert_uint_eq(account_get(&account.large), used);
 }
 END_TEST
 
@@ -232,7 +234,8 @@ START_TEST(a_refused_resize_leaves_the_block_whole)
 		fence = block(UNIT);
 		stamp(p, 16 * MIB, 4);
 		for (unsigned nth = 1; q == NULL; nth++) {
-			size_t used = large_used(), n = large_count();
+			size_t used = account_get(&account.large),
+			       n = large_count();
 
 			os_fail_nth(nth, _i == 0 ? 1 : 1u << 30);
 			q = large_resize(p, 16 * MIB, to[i]);
@@ -240,7 +243,7 @@ START_TEST(a_refused_resize_leaves_the_block_whole)
 			ck_assert_uint_lt(nth, 500);
 			if (q != NULL)
 				break;
-			ck_assert_uint_eq(large_used(), used);
+			ck_assert_uint_eq(account_get(&account.large), used);
 			ck_assert_uint_eq(large_count(), n);
 			ck_assert_uint_eq(bytes_of(p), 16 * MIB);
 			ck_assert(is_stamped(p, 16 * MIB, 4));

@@ -11,6 +11,7 @@
 
 #include "magazine/cpu_marks.h"
 #include "magazine/sizes.h"
+#include "magazine/shards.h"
 #include "tests/unit/layer.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -1150,6 +1151,41 @@ START_TEST(no_round_and_no_magazine_is_lost_while_all_changes)
 }
 END_TEST
 
+/*
+ * A CPU visits the depot less than once per 1000 operations, as long as the
+ * objects that are allocated and freed in turn fit into its magazines.
+ */
+START_TEST(at_steady_load_a_cpu_rarely_visits_the_depot)
+{
+	enum {
+		NWARM = 1000,
+		NBATCHES = 20000,
+		BATCH = 200
+	};
+	static void *object[BATCH];
+	uint32_t before = 0, moved;
+
+	if (!start(_i, 200, 0))
+		return;
+	fill_slab(NOBJECTS);
+	for (int n = 0; n < NWARM + NBATCHES; n++) {
+		if (n == NWARM)
+			before = shards_nmoved(&layer);
+		for (int i = 0; i < BATCH; i++)
+			object[i] = get();
+		for (int i = 0; i < BATCH; i++)
+			put(object[i]);
+	}
+	moved = shards_nmoved(&layer) - before;
+	/* It took some to get there. */
+	ck_assert_uint_gt(before, 0);
+	/* A batch is 400 operations. */
+	ck_assert_uint_lt(moved, NBATCHES * 2 * BATCH / 1000);
+	take_back_all();
+	ck_assert_uint_eq(nslab, NOBJECTS);
+}
+END_TEST
+
 Suite *
 magazine_suite(void)
 {
@@ -1159,6 +1195,8 @@ magazine_suite(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(
 	    tcase, capacities_keep_to_the_budget_and_to_what_was_asked);
+	tcase_add_loop_test(
+	    tcase, at_steady_load_a_cpu_rarely_visits_the_depot, 0, 3);
 	tcase_add_loop_test(tcase, a_layer_without_magazines_says_so, 0, 3);
 	tcase_add_loop_test(
 	    tcase, a_first_free_goes_below_the_rounds_that_came_with_it, 0, 3);

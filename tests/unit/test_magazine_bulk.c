@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "tests/unit/layer.h"
+#include "magazine/shards.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
@@ -102,7 +103,7 @@ START_TEST(one_call_empties_the_cpu_and_the_depot)
 		return;
 	for (unsigned i = 0; i < n; i++)
 		put(&stamp[i]);
-	ck_assert_uint_gt(magazine_moved(&layer), 2);
+	ck_assert_uint_gt(shards_nmoved(&layer), 2);
 	ck_assert_uint_eq(magazine_rounds(&layer), n);
 	ck_assert_uint_eq(magazine_get_bulk(&layer, held, 1024), n);
 	ck_assert_uint_eq(magazine_rounds(&layer), 0);

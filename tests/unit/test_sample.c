@@ -69,10 +69,11 @@ guarded(size_t size)
 static size_t
 live(void)
 {
-	struct stats stats;
+	struct umem_stats stats;
 
 	stats_read(&stats);
-	return stats.live + stats.samples;
+	return stats.live_bytes + stats.sampled_bytes -
+	       account_get(&account.sample_warm);
 }
 
 static const size_t sizes[] = {1, 8, 15, 16, 24, 64, 100, 4096, 5000, 32768,
@@ -609,7 +610,7 @@ START_TEST(samples_count_by_pages_in_the_memory_of_the_heap)
 	};
 	static void *p[N];
 	size_t page = os_page_size();
-	struct stats before, with, after;
+	struct umem_stats before, with, after;
 
 	ck_assert_int_eq(umem_sample(1), 0);
 	umem_free(umem_alloc(100, UMEM_DEFAULT), 100);
@@ -617,18 +618,19 @@ START_TEST(samples_count_by_pages_in_the_memory_of_the_heap)
 	for (unsigned i = 0; i < N; i++)
 		p[i] = umem_alloc(100, UMEM_DEFAULT);
 	stats_read(&with);
-	ck_assert_uint_ge(with.heap - before.heap, (N - 1) * page);
-	ck_assert_uint_le(with.heap - before.heap, (N + 1) * page);
+	ck_assert_uint_ge(with.heap_bytes - before.heap_bytes, (N - 1) * page);
+	ck_assert_uint_le(with.heap_bytes - before.heap_bytes, (N + 1) * page);
 	for (unsigned i = 0; i < N; i++)
 		umem_free(p[i], 100);
 	stats_read(&after);
 	/* Some freed samples keep their first page. */
-	ck_assert_uint_le(after.heap, before.heap + 17 * page);
+	ck_assert_uint_le(after.heap_bytes, before.heap_bytes + 17 * page);
 	/* The pages behind a sample of many units are released. */
 	stats_read(&before);
 	p[0] = umem_alloc(10 * HEAP_UNIT + 1, UMEM_DEFAULT);
 	stats_read(&with);
-	ck_assert_uint_le(with.heap, before.heap + 10 * HEAP_UNIT + page);
+	ck_assert_uint_le(
+	    with.heap_bytes, before.heap_bytes + 10 * HEAP_UNIT + page);
 	umem_free(p[0], 10 * HEAP_UNIT + 1);
 }
 END_TEST

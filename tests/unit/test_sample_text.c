@@ -263,7 +263,7 @@ START_TEST(without_memory_there_is_no_text)
 	take_much();
 	os_fail_nth(1, 1u << 30);
 	errno = 0;
-	ck_assert_int_eq(umem_dump(1, UMEM_DUMP_SAMPLES), -1);
+	ck_assert_int_eq(umem_dump(1, UMEM_DUMP_STATS), -1);
 	os_fail_nth(0, 0);
 	ck_assert_int_eq(errno, ENOMEM);
 }

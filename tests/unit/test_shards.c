@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/unit/layer.h"
+#include "magazine/shards.h"
 #include "vmem/meta.h"
 
 static uint32_t stop; /* [atomic] */
@@ -386,7 +387,7 @@ START_TEST(every_shard_is_counted_updated_and_emptied)
 			    magazine_shard(&layer, i % 3), magazine_of(NULL));
 		}
 		ck_assert_uint_eq(magazine_rounds(&layer), 6);
-		ck_assert_uint_eq(magazine_moved(&layer), 12);
+		ck_assert_uint_eq(shards_nmoved(&layer), 12);
 		ck_assert_uint_eq(
 		    magazine_rounds_estimate(&layer), 6 * layer.rounds);
 		if (how == 0) {

@@ -7,6 +7,7 @@
 #include "umem/base/large.h"
 #include "umem/malloc/stats.h"
 #include "umem/umem.h"
+#include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
@@ -18,23 +19,30 @@ static struct stats_cache of_test;
 static void
 look(const struct stats_cache *cache, void *arg)
 {
-	struct stats *sum = arg;
+	struct umem_stats *sum = arg;
 
 	nseen++;
 	if (cache->nlive + cache->ncpu + cache->ndepot > cache->nchunks ||
 	    cache->nslabs > cache->nchunks)
 		nwrong++;
 	if (sum != NULL) {
-		sum->slabs += cache->nslabs * cache->memory;
-		sum->chunks += cache->nlive * cache->chunk;
+		sum->slab_bytes += cache->nslabs * cache->memory;
+		sum->live_bytes += cache->nlive * cache->chunk;
 	}
 	if (strcmp(cache->name, "figures") == 0)
 		of_test = *cache;
 }
 
+/* Bytes of the chunks that the program holds. */
+static size_t
+chunks(const struct umem_stats *stats)
+{
+	return stats->live_bytes - stats->large_bytes - stats->arena_bytes;
+}
+
 START_TEST(the_sum_is_the_sum_of_the_caches)
 {
-	struct stats stats, sum = {0};
+	struct umem_stats stats, sum = {0};
 
 	for (size_t size = 1; size <= 130000; size *= 2)
 		umem_alloc(size, UMEM_DEFAULT);
@@ -42,46 +50,46 @@ START_TEST(the_sum_is_the_sum_of_the_caches)
 	stats_read(&stats);
 	ck_assert_uint_ge(nseen, 14);
 	ck_assert_uint_eq(nwrong, 0);
-	ck_assert_uint_eq(stats.chunks, sum.chunks);
+	ck_assert_uint_eq(chunks(&stats), sum.live_bytes);
 	ck_assert_uint_eq(
-	    stats.chunks + stats_cached(&stats) + stats.waiting, sum.slabs);
+	    chunks(&stats) + stats.cached_bytes + stats.waiting_bytes,
+	    sum.slab_bytes);
 	ck_assert_int_eq(stats_unaccounted(&stats), 0);
-	ck_assert_uint_eq(stats.committed, heap_committed());
-	ck_assert_uint_eq(stats.dirty, heap_dirty());
-	ck_assert_uint_eq(stats.large, large_used());
+	ck_assert_uint_eq(stats.committed_bytes, heap_committed());
+	ck_assert_uint_eq(stats.dirty_bytes, heap_dirty());
+	ck_assert_uint_eq(stats.large_bytes, account_get(&account.large));
 	ck_assert_uint_eq(stats.nlarge, large_count());
-	ck_assert_uint_ge(stats.own, meta_mapped());
-	ck_assert_uint_ge(stats.committed, stats.heap);
-	ck_assert_uint_eq(stats.mapped, stats.heap + stats.own);
+	ck_assert_uint_ge(stats.own_bytes, meta_mapped());
+	ck_assert_uint_ge(stats.committed_bytes, stats.heap_bytes);
+	ck_assert_uint_eq(
+	    stats.mapped_bytes, stats.heap_bytes + stats.own_bytes);
 }
 END_TEST
 
 START_TEST(live_is_what_the_program_has)
 {
 	static void *p[3000];
-	struct stats before, after;
+	struct umem_stats before, after;
 
 	stats_read(&before);
 	for (unsigned i = 0; i < 3000; i++)
 		p[i] = umem_alloc(100, UMEM_DEFAULT);
 	stats_read(&after);
-	ck_assert_uint_eq(after.chunks - before.chunks, 3000 * 112);
+	ck_assert_uint_eq(chunks(&after) - chunks(&before), 3000 * 112);
 	for (unsigned i = 0; i < 2999; i++)
 		umem_free(p[i], 100);
 	stats_read(&after);
-	ck_assert_uint_eq(after.chunks - before.chunks, 112);
+	ck_assert_uint_eq(chunks(&after) - chunks(&before), 112);
 	p[0] = umem_alloc(30 * MIB, UMEM_DEFAULT);
 	stats_read(&after);
-	ck_assert_uint_eq(after.large - before.large, 30 * MIB);
+	ck_assert_uint_eq(after.large_bytes - before.large_bytes, 30 * MIB);
 	ck_assert_uint_eq(after.nlarge - before.nlarge, 1);
 	umem_free(p[0], 30 * MIB);
 	umem_free(p[2999], 100);
 	stats_read(&after);
-	ck_assert_uint_eq(after.chunks, before.chunks);
-	ck_assert_uint_eq(after.large, before.large);
+	ck_assert_uint_eq(chunks(&after), chunks(&before));
+	ck_assert_uint_eq(after.large_bytes, before.large_bytes);
 	ck_assert_uint_eq(after.nlarge, before.nlarge);
-	ck_assert_uint_ge(after.large_most, before.large + 30 * MIB);
-	ck_assert_uint_ge(after.nlarge_most, before.nlarge + 1);
 }
 END_TEST
 
@@ -100,10 +108,8 @@ START_TEST(a_cache_is_told_of_by_name)
 	ck_assert_uint_eq(of_test.chunk, 112);
 	ck_assert_uint_eq(of_test.nlive, 6);
 	ck_assert_uint_eq(of_test.nslabs, 1);
-	if (cache->has_magazines) {
+	if (cache->has_magazines)
 		ck_assert_uint_ge(of_test.ncpu, 4);
-		ck_assert_uint_gt(of_test.rounds, 0);
-	}
 	ck_assert_uint_eq(of_test.nfailed, 0);
 	for (int i = 4; i < 10; i++)
 		umem_cache_free(cache, p[i]);
@@ -130,7 +136,7 @@ END_TEST
 
 START_TEST(objects_of_a_destroyed_cache_stay_counted)
 {
-	struct stats before, after;
+	struct umem_stats before, after;
 	umem_cache_t *cache;
 
 	stats_read(&before);
@@ -140,7 +146,7 @@ START_TEST(objects_of_a_destroyed_cache_stay_counted)
 		umem_cache_alloc(cache, UMEM_DEFAULT);
 	umem_cache_destroy(cache);
 	stats_read(&after);
-	ck_assert_uint_ge(after.live, before.live + 100 * 3000);
+	ck_assert_uint_ge(after.live_bytes, before.live_bytes + 100 * 3000);
 	ck_assert_int_eq(stats_unaccounted(&after), 0);
 }
 END_TEST
@@ -178,16 +184,16 @@ START_TEST(figures_are_possible_ones_also_while_they_change)
 	for (int i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, churn, cache);
 	while (os_now_ns() < end) {
-		struct stats stats;
+		struct umem_stats stats;
 
 		stats_each_cache(look, NULL);
 		stats_read(&stats);
-		if (stats.live > stats.committed ||
-		    stats_cached(&stats) > stats.committed)
+		if (stats.live_bytes > stats.committed_bytes ||
+		    stats.cached_bytes > stats.committed_bytes)
 			nwrong++;
 		nread++;
 		if ((size_t)labs(stats_unaccounted(&stats)) >
-		    stats.heap / 100 + HEAP_UNIT)
+		    stats.heap_bytes / 100 + HEAP_UNIT)
 			nfar++;
 	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);

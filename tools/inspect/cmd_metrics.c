@@ -30,34 +30,28 @@ struct metrics_options {
 static const char *
 suffix_of(const struct metric_family *family)
 {
-	return strcmp(family->type, "counter") == 0 ? "_total" : "";
-}
-
-static const char *
-family_name(const struct metric_family *family)
-{
-	return xprint(
-	    "%s%s%s", family->name, *family->unit ? "_" : "", family->unit);
+	return metric_is_counter(family) ? "_total" : "";
 }
 
 static void
 print_header(const struct metric_family *family, bool is_plain)
 {
-	const char *name = family_name(family);
 	const char *suffix = is_plain ? suffix_of(family) : "";
 
-	printf("# TYPE %s%s %s\n", name, suffix, family->type);
+	printf("# TYPE %s%s %s\n", family->name, suffix, family->type);
 	if (*family->unit != '\0' && !is_plain)
-		printf("# UNIT %s %s\n", name, family->unit);
-	printf("# HELP %s%s %s\n", name, suffix, family->help);
+		printf("# UNIT %s %s\n", family->name, family->unit);
+	printf("# HELP %s%s %s\n", family->name, suffix, family->help);
 }
 
+/* figures is the structure of the family; see metrics.h. */
 static void
 print_sample(
-    const struct metric_family *family, const char *labels, uint64_t value)
+    const struct metric_family *family, const char *labels, const void *figures)
 {
-	printf("%s%s%s%s%s %lu\n", family_name(family), suffix_of(family),
-	    *labels ? "{" : "", labels, *labels ? "}" : "", value);
+	printf("%s%s%s%s%s %lu\n", family->name, suffix_of(family),
+	    *labels ? "{" : "", labels, *labels ? "}" : "",
+	    metric_value(family, figures));
 }
 
 /* Returns a name without markup. */
@@ -81,84 +75,84 @@ cache_labels(const char *labels, const struct usage_cache *c)
 	return c->is_class ? mine : xprint("%s,address=\"0x%lx\"", mine, c->at);
 }
 
-static uint64_t
-cache_value(const struct usage_cache *c, enum metric metric)
-{
-	switch (metric) {
-	case METRIC_CACHE_CHUNK:
-		return c->chunk;
-	case METRIC_CACHE_SLABS:
-		return c->nchunks * c->chunk;
-	case METRIC_CACHE_LIVE:
-		return c->nlive;
-	case METRIC_CACHE_CACHED:
-		return c->ncpu + c->ndepot;
-	default:
-		return c->nfailed;
-	}
-}
-
 static void
-print_caches(const struct usage *usage, enum metric metric, const char *labels)
+print_caches(const struct usage *usage, const struct metric_family *family,
+    const char *labels)
 {
 	for (size_t i = 0; i < usage->ncaches; i++) {
 		const struct usage_cache *c = &usage->caches[i];
+		const struct metric_cache figures = {.object_bytes = c->chunk,
+		    .slab_bytes = c->nchunks * c->chunk,
+		    .nlive = c->nlive,
+		    .ncached = c->ncpu + c->ndepot,
+		    .nfailures = c->nfailed};
 
 		if (c->nslabs != 0 && !c->is_ended)
-			print_sample(&metric_families[metric],
-			    cache_labels(labels, c), cache_value(c, metric));
+			print_sample(family, cache_labels(labels, c), &figures);
 	}
 }
 
 static void
-values_of(const struct usage *u, uint64_t values[METRICS])
+print_process(const struct usage *u, const struct metric_family *family,
+    const char *labels)
 {
-	values[METRIC_MAPPED] = u->heap + u->own;
-	values[METRIC_HEAP] = u->heap;
-	values[METRIC_LIVE] = u->in_use;
-	values[METRIC_CACHED] = usage_cached(u);
-	values[METRIC_CPUS] = u->cpus;
-	values[METRIC_DEPOTS] = u->depots;
-	values[METRIC_SLABS] = u->slabs;
-	values[METRIC_WAITING] = u->waiting;
-	values[METRIC_DIRTY] = u->dirty;
-	values[METRIC_SAMPLES] = u->samples;
-	values[METRIC_OWN] = u->own;
-	values[METRIC_LARGE] = u->large;
-	values[METRIC_ARENAS] = u->arenas;
-	values[METRIC_SOFT_LIMIT] = u->soft.limit;
-	values[METRIC_SOFT_HITS] = u->soft.nreached;
-	values[METRIC_LIMITED] = u->held;
-	values[METRIC_HARD_LIMIT] = u->hard.limit;
-	values[METRIC_HARD_HITS] = u->hard.nreached;
-	values[METRIC_WRONG_SIZES] = u->nwrong_sizes;
-	values[METRIC_FAILURES] = u->nlarge_failed;
+	struct umem_stats figures = {.mapped_bytes = u->heap + u->own,
+	    .heap_bytes = u->heap,
+	    .live_bytes = u->in_use,
+	    .cached_bytes = usage_cached(u),
+	    .cpu_bytes = u->cpus,
+	    .depot_bytes = u->depots,
+	    .slab_bytes = u->slabs,
+	    .waiting_bytes = u->waiting,
+	    .dirty_bytes = u->dirty,
+	    .sampled_bytes = u->samples,
+	    .own_bytes = u->own,
+	    .large_bytes = u->large,
+	    .arena_bytes = u->arenas,
+	    .soft_limit_bytes = u->soft.limit,
+	    .nsoft_limit = u->soft.nreached,
+	    .limited_bytes = u->held,
+	    .hard_limit_bytes = u->hard.limit,
+	    .nhard_limit = u->hard.nreached,
+	    .nwrong_sizes = u->nwrong_sizes,
+	    .nfailures = u->nlarge_failed};
+
 	for (size_t i = 0; i < u->ncaches; i++)
-		if (!u->caches[i].is_ended)
-			values[METRIC_FAILURES] += u->caches[i].nfailed;
+		figures.nfailures += u->caches[i].nfailed;
+	print_sample(family, labels, &figures);
+}
+
+static void
+print_family(const struct processes *all, const struct metric_family *family,
+    bool is_of_cache, bool has_labels)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct process *p = &all->list[i];
+		const char *labels = "";
+
+		if (has_labels)
+			labels = xprint("pid=\"%s\",program=\"%s\"",
+			    label_text(p->name), label_text(p->program));
+		if (is_of_cache)
+			print_caches(&p->usage, family, labels);
+		else
+			print_process(&p->usage, family, labels);
+	}
 }
 
 static void
 print_metrics(const struct processes *all, bool has_labels, bool is_plain)
 {
-	for (enum metric i = 0; i < METRICS; i++) {
-		print_header(&metric_families[i], is_plain);
-		for (size_t j = 0; j < all->n; j++) {
-			const struct process *p = &all->list[j];
-			uint64_t values[METRICS] = {0};
-			const char *labels =
-			    has_labels ? xprint("pid=\"%s\",program=\"%s\"",
-					     label_text(p->name),
-					     label_text(p->program))
-				       : "";
+	size_t nprocess = array_size(metrics_of_process);
 
-			values_of(&p->usage, values);
-			if (i >= METRIC_CACHE_FIRST)
-				print_caches(&p->usage, i, labels);
-			else
-				print_sample(
-				    &metric_families[i], labels, values[i]);
-		}
+	for (size_t i = 0; i < nprocess + array_size(metrics_of_cache); i++) {
+		bool is_of_cache = i >= nprocess;
+		const struct metric_family *family =
+		    is_of_cache ? &metrics_of_cache[i - nprocess]
+				: &metrics_of_process[i];
+
+		print_header(family, is_plain);
+		print_family(all, family, is_of_cache, has_labels);
 	}
 	if (!is_plain)
 		puts("# EOF");

@@ -36,35 +36,16 @@
  */
 #define MOVES_MOST 10000
 
-static unsigned nmoves;   /* [a] */
-static size_t count;      /* [a] blocks */
-static size_t used_most;  /* [a] maximum of account.large */
-static size_t count_most; /* [a] maximum of count */
-
-static void
-maximum_raise(size_t *most, size_t now)
-{
-	size_t was = __atomic_load_n(most, __ATOMIC_RELAXED);
-
-	while (now > was && !__atomic_compare_exchange_n(most, &was, now, false,
-				__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-}
-
-static void
-used_add(size_t bytes)
-{
-	maximum_raise(&used_most, account_add(&account.large, bytes));
-}
+static unsigned nmoves; /* [a] */
+static size_t count;    /* [a] blocks */
 
 void
 large_register(void *p, size_t bytes)
 {
 	umem_assert((uintptr_t)p % HEAP_UNIT == 0 && bytes != 0);
 	page_map_enter_large(p, bytes);
-	used_add(bytes);
-	maximum_raise(
-	    &count_most, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
+	account_add(&account.large, bytes);
+	__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
 }
 
 /*
@@ -118,7 +99,7 @@ void
 large_unregister(void *p, size_t bytes)
 {
 	umem_assert(page_map_large_bytes(page_map_owner(p)) == bytes);
-	umem_assert(large_used() >= bytes && large_count() > 0);
+	umem_assert(account_get(&account.large) >= bytes && large_count() > 0);
 	page_map_clear(p, HEAP_UNIT);
 	account_sub(&account.large, bytes);
 	__atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
@@ -136,7 +117,7 @@ block_resized(void *p, size_t oldbytes, size_t bytes)
 {
 	page_map_enter_large(p, bytes);
 	if (bytes > oldbytes)
-		used_add(bytes - oldbytes);
+		account_add(&account.large, bytes - oldbytes);
 	else
 		account_sub(&account.large, oldbytes - bytes);
 	return p;
@@ -253,25 +234,7 @@ large_resize(void *p, size_t oldbytes, size_t size)
 }
 
 size_t
-large_used(void)
-{
-	return account_get(&account.large);
-}
-
-size_t
 large_count(void)
 {
 	return __atomic_load_n(&count, __ATOMIC_RELAXED);
-}
-
-size_t
-large_used_most(void)
-{
-	return __atomic_load_n(&used_most, __ATOMIC_RELAXED);
-}
-
-size_t
-large_count_most(void)
-{
-	return __atomic_load_n(&count_most, __ATOMIC_RELAXED);
 }

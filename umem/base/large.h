@@ -76,12 +76,7 @@ large_copy(void *to, void *from, size_t bytes)
 		large_copy_or_move(to, from, bytes);
 }
 
-/* The bytes in large blocks, and the number of large blocks. */
-size_t large_used(void);
+/* The number of large blocks; account.large has their bytes. */
 size_t large_count(void);
-
-/* The maxima of large_used() and of large_count() so far. */
-size_t large_used_most(void);
-size_t large_count_most(void);
 
 #endif

@@ -1,8 +1,12 @@
 /*
  * stats.c - figures of the memory that the library holds
  *
+ * struct umem_stats has all figures.  The metrics (stats_text.c) and
+ * mallinfo2() are made of it.
+ *
  * Each byte has one place
- *	heap = live + cpus + depots + slabs + waiting + dirty + samples + warm
+ *	heap = live + cached + waiting + dirty + sampled
+ *	cached = cpu + depot + slab
  *	mapped = heap + own
  *	heap is what the heap has from the kernel: its spans in use, by the
  *	count of its arena, and its dirty pages, without the pages that have no
@@ -17,9 +21,10 @@
  *		cache that was destroyed too early stay live.  Chunks and blocks
  *		count whole: the library does not record how much of each the
  *		program asked for.
- *	slabs	Free chunks in slabs, the ends of slabs and their colours.
+ *	slab	Free chunks in slabs, the ends of slabs and their colours.
  *		Purged parts of slabs have no memory and count nowhere.
- *	samples	Sampled blocks, which the program holds, too, with their pages.
+ *	sampled	Pages of sampled blocks, which the program holds, too, and pages
+ *		that are kept for the next samples.
  *	own	Mappings of the metadata allocator, heap memory donated to it,
  *		the heap's and the page map's tables, blocks of per-CPU headers,
  *		logs.
@@ -32,6 +37,7 @@
  * of different caches are of different moments, and a per-CPU header that is
  * being changed counts as empty.
  */
+#include <errno.h>
 #include <sys/types.h>
 
 #include "magazine/shards.h"
@@ -40,6 +46,7 @@
 #include "umem/base/large.h"
 #include "umem/malloc/sample.h"
 #include "umem/malloc/stats.h"
+#include "umem/umem.h"
 #include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/meta.h"
@@ -96,10 +103,6 @@ stats_read_cache(struct umem_cache *cache, struct stats_cache *out)
 		out->nwaiting = used;
 	out->nlive = used - out->nwaiting;
 	out->nfailed = __atomic_load_n(&cache->nfailed, __ATOMIC_RELAXED);
-	out->nmoved = magazine_moved(&cache->mag);
-	out->rounds = cache->has_magazines ? __atomic_load_n(&cache->mag.rounds,
-						 __ATOMIC_RELAXED)
-					   : 0;
 }
 
 static void
@@ -126,7 +129,7 @@ stats_each_cache(void (*f)(const struct stats_cache *, void *), void *arg)
 
 /* Sums over the caches. */
 struct stats_sum {
-	struct stats *stats;
+	struct umem_stats *stats;
 	size_t slabs;  /* bytes of heap memory in slabs */
 	size_t absent; /* bytes of heap without memory in slabs */
 	size_t opened; /* bytes of the firewall's addresses that have memory */
@@ -136,16 +139,18 @@ static void
 stats_add_cache(const struct stats_cache *cache, void *arg)
 {
 	struct stats_sum *sum = arg;
-	struct stats *stats = sum->stats;
+	struct umem_stats *stats = sum->stats;
 	size_t chunk =
 	    cache->chunk < cache->memory ? cache->chunk : cache->memory;
 
 	umem_assert(cache->nlive <= cache->nchunks);
+	stats->ncaches++;
+	stats->nfailures += cache->nfailed;
 	stats->nfree += cache->nchunks - cache->nlive;
-	stats->chunks += cache->nlive * chunk;
-	stats->cpus += cache->ncpu * chunk;
-	stats->depots += cache->ndepot * chunk;
-	stats->waiting += cache->nwaiting * chunk;
+	stats->live_bytes += cache->nlive * chunk;
+	stats->cpu_bytes += cache->ncpu * chunk;
+	stats->depot_bytes += cache->ndepot * chunk;
+	stats->waiting_bytes += cache->nwaiting * chunk;
 	sum->slabs += cache->nslabs * cache->memory;
 	sum->absent += cache->nslabs * cache->absent;
 	if (cache->is_firewalled)
@@ -159,19 +164,55 @@ difference_or_zero(size_t a, size_t b)
 	return a > b ? a - b : 0;
 }
 
+/* Fills the figures of the caches. */
+static void
+stats_read_caches(struct stats_sum *sum)
+{
+	struct umem_stats *stats = sum->stats;
+	size_t ncaches;
+
+	lock_take(&cache_list_lock);
+	stats_each_locked(&cache_list, stats_add_cache, sum);
+	ncaches = stats->ncaches;
+	stats_each_locked(&cache_destroyed_list, stats_add_cache, sum);
+	lock_release(&cache_list_lock);
+	stats->ncaches = ncaches;
+	stats->slab_bytes = difference_or_zero(sum->slabs,
+	    account_get(&account.purged) + stats->live_bytes +
+		stats->cpu_bytes + stats->depot_bytes + stats->waiting_bytes);
+	stats->cached_bytes =
+	    stats->cpu_bytes + stats->depot_bytes + stats->slab_bytes;
+}
+
 /* Fills the figures of large blocks, samples and arenas. */
 static void
-stats_read_large(struct stats *stats)
+stats_read_large(struct umem_stats *stats)
 {
-	stats->samples = account_get(&account.sample_pages) +
-			 account_get(&account.sample_guarded);
-	stats->warm = account_get(&account.sample_warm);
-	stats->large = difference_or_zero(
-	    large_used(), account_get(&account.sample_spans));
+	stats->sampled_bytes = account_get(&account.sample_pages) +
+			       account_get(&account.sample_guarded) +
+			       account_get(&account.sample_warm);
+	stats->large_bytes = difference_or_zero(
+	    account_get(&account.large), account_get(&account.sample_spans));
 	stats->nlarge = large_count() + sample_guarded_count();
-	stats->nlarge_most = large_count_most();
-	stats->large_most = large_used_most();
-	stats->arenas = account_get(&account.program);
+	stats->arena_bytes = account_get(&account.program);
+	stats->live_bytes += stats->large_bytes + stats->arena_bytes;
+	stats->nfailures += account_get(&account.nlarge_failed);
+	stats->nwrong_sizes = account_get(&account.nwrong_sizes);
+}
+
+static void
+stats_read_limits(struct umem_stats *stats)
+{
+	stats->sample_bytes = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
+	stats->soft_limit_bytes =
+	    __atomic_load_n(&heap_limits.soft, __ATOMIC_RELAXED);
+	stats->nsoft_limit =
+	    __atomic_load_n(&heap_limits.nsoft, __ATOMIC_RELAXED);
+	stats->hard_limit_bytes =
+	    __atomic_load_n(&heap_limits.hard, __ATOMIC_RELAXED);
+	stats->nhard_limit =
+	    __atomic_load_n(&heap_limits.nhard, __ATOMIC_RELAXED);
+	stats->limited_bytes = heap_held();
 }
 
 /* Returns the bytes that heap_used() counts and that are not the program's. */
@@ -186,45 +227,38 @@ stats_absent(const struct stats_sum *sum)
 }
 
 static void
-stats_read_once(struct stats *stats)
+stats_read_once(struct umem_stats *stats)
 {
 	struct stats_sum sum = {.stats = stats};
 
-	*stats = (struct stats){0};
-	lock_take(&cache_list_lock);
-	stats_each_locked(&cache_list, stats_add_cache, &sum);
-	stats_each_locked(&cache_destroyed_list, stats_add_cache, &sum);
-	lock_release(&cache_list_lock);
+	*stats = (struct umem_stats){0};
+	stats_read_caches(&sum);
 	stats_read_large(stats);
-	stats->live = stats->chunks + stats->large + stats->arenas;
-	stats->slabs = difference_or_zero(
-	    sum.slabs, account_get(&account.purged) + stats->chunks +
-			   stats->cpus + stats->depots + stats->waiting);
-	stats->dirty = heap_dirty();
-	stats->committed = heap_committed();
-	stats->own = meta_mapped() + account_get(&account.donated) +
-		     account_get(&account.tables);
-	stats->heap =
-	    difference_or_zero(heap_used() + stats->dirty, stats_absent(&sum));
-	stats->mapped = stats->heap + stats->own;
-	stats->limited = heap_held();
+	stats_read_limits(stats);
+	stats->dirty_bytes = heap_dirty();
+	stats->committed_bytes = heap_committed();
+	stats->own_bytes = meta_mapped() + account_get(&account.donated) +
+			   account_get(&account.tables);
+	stats->heap_bytes = difference_or_zero(
+	    heap_used() + stats->dirty_bytes, stats_absent(&sum));
+	stats->mapped_bytes = stats->heap_bytes + stats->own_bytes;
 }
 
 ssize_t
-stats_unaccounted(const struct stats *stats)
+stats_unaccounted(const struct umem_stats *stats)
 {
-	return (ssize_t)(stats->heap - stats->live - stats_cached(stats) -
-			 stats->waiting - stats->dirty - stats->samples -
-			 stats->warm);
+	return (ssize_t)(stats->heap_bytes - stats->live_bytes -
+			 stats->cached_bytes - stats->waiting_bytes -
+			 stats->dirty_bytes - stats->sampled_bytes);
 }
 
 /* Is the sum of the parts within 1 % of the heap? */
 static bool
-stats_are_close(const struct stats *stats)
+stats_are_close(const struct umem_stats *stats)
 {
 	ssize_t wrong = stats_unaccounted(stats);
 
-	return (size_t)(wrong < 0 ? -wrong : wrong) <= stats->heap / 100;
+	return (size_t)(wrong < 0 ? -wrong : wrong) <= stats->heap_bytes / 100;
 }
 
 /*
@@ -232,9 +266,9 @@ stats_are_close(const struct stats *stats)
  * fork() the sum may stay wrong.
  */
 void
-stats_read(struct stats *stats)
+stats_read(struct umem_stats *stats)
 {
-	*stats = (struct stats){0};
+	*stats = (struct umem_stats){0};
 	if (!umem_ready())
 		return;
 	for (unsigned i = 0; i < STATS_TRIES; i++) {
@@ -242,4 +276,15 @@ stats_read(struct stats *stats)
 		if (stats_are_close(stats))
 			break;
 	}
+}
+
+public int
+umem_stats(struct umem_stats *out, size_t bytes)
+{
+	if (out == NULL || bytes != sizeof(*out) || !umem_ready()) {
+		errno = EINVAL;
+		return -1;
+	}
+	stats_read(out);
+	return 0;
 }

@@ -76,20 +76,6 @@ text_append(struct text *text, const struct text *other)
 	text->ncut += other->ncut;
 }
 
-static void
-text_pad_to(struct message *line, size_t n, size_t width)
-{
-	for (; n < width; n++)
-		message_text(line, " ");
-}
-
-void
-text_pad(struct message *line, const char *word, size_t width)
-{
-	message_text(line, word);
-	text_pad_to(line, strlen(word), width);
-}
-
 void
 text_pad_number(struct message *line, uint64_t value, size_t width)
 {
@@ -97,6 +83,7 @@ text_pad_number(struct message *line, uint64_t value, size_t width)
 
 	for (uint64_t rest = value; rest >= 10; rest /= 10)
 		ndigits++;
-	text_pad_to(line, ndigits, width);
+	for (; ndigits < width; ndigits++)
+		message_text(line, " ");
 	message_dec(line, value);
 }

@@ -33,8 +33,7 @@ void text_line(struct text *text, const char *format, ...)
 /* Appends another text. */
 void text_append(struct text *text, const struct text *other);
 
-/* Append to a line: a text padded on the right, a number on the left. */
-void text_pad(struct message *line, const char *word, size_t width);
+/* Appends a number, padded on the left, to a line. */
 void text_pad_number(struct message *line, uint64_t value, size_t width);
 
 #endif
