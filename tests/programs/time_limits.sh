@@ -25,8 +25,9 @@ until [ $SECONDS -ge 6 ]; do :; done
 kill "${hogs[@]}"
 END2
 # A process with such a name does not confuse the clock.
-cp "$(command -v sleep)" $'two\nlines) x'
-./$'two\nlines) x' 600 &
+name=$'two\nlines) x'
+cp "$(command -v sleep)" "$name"
+"./$name" 600 &
 trap 'kill $!' EXIT
 CPU=$(taskset -pc $$ | sed 's/.*[ ,-]//')
 export CPU
