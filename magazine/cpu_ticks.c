@@ -224,7 +224,7 @@ header_rounds_estimate(const struct cpu_hot *h)
 	    (intptr_t)__atomic_load_n(&h->bottom, __ATOMIC_RELAXED);
 	size_t n = top > bottom ? (size_t)(top - bottom) / sizeof(void *) : 0;
 
-	return n <= MAGAZINE_ROUNDS_MOST ? n : 0;
+	return n <= MAGAZINE_ROUNDS_MAX ? n : 0;
 }
 
 size_t

@@ -228,18 +228,18 @@ deferred_rounds(struct deferred *layer)
 }
 
 /* Bounds of a walk along a list that another thread may release. */
-#define WALK_MOST   1000000
-#define ROUNDS_MOST 4094
+#define WALK_MAX   1000000
+#define ROUNDS_MAX 4094
 
 static bool
 list_has(struct magazine *const *head, const void *object)
 {
 	const struct magazine *mag = __atomic_load_n(head, __ATOMIC_ACQUIRE);
 
-	for (int i = 0; mag != NULL && i < WALK_MOST; i++, mag = mag->next) {
+	for (int i = 0; mag != NULL && i < WALK_MAX; i++, mag = mag->next) {
 		unsigned n = mag->nrounds;
 
-		if (n > mag->capacity || n > ROUNDS_MOST)
+		if (n > mag->capacity || n > ROUNDS_MAX)
 			return false;
 		while (n > 0)
 			if (mag->round[--n] == object)

@@ -116,7 +116,7 @@ push_locked(struct depot *depot, struct maglist *list, struct magazine *mag)
 	umem_assert(list == &depot->full || list == &depot->empty);
 	umem_assert(mag != list->head);
 	umem_assert(mag->nrounds <= mag->capacity);
-	umem_assert(mag->capacity <= MAGAZINE_ROUNDS_MOST);
+	umem_assert(mag->capacity <= MAGAZINE_ROUNDS_MAX);
 	mag->next = list->head;
 	set_locked(depot, list, mag, list->n + 1);
 	moved_locked(depot);

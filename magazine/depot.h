@@ -28,7 +28,7 @@ struct magazine {
 _Static_assert(offsetof(struct magazine, round) == 16, "two words ahead");
 
 /* The largest capacity: a magazine of 8 KiB; see sizes.c. */
-#define MAGAZINE_ROUNDS_MOST 1022
+#define MAGAZINE_ROUNDS_MAX 1022
 
 static inline size_t
 magazine_bytes(unsigned capacity)

@@ -12,7 +12,7 @@
  *	one, if its cache lines have left the cache.  If one magazine is full
  *	and the other empty, an operation of the other kind would need the next
  *	swap at once.  Therefore the newest rounds of the full magazine, half
- *	of them but at most SHARE_MOST, move to the empty one.  The next swap
+ *	of them but at most SHARE_MAX, move to the empty one.  The next swap
  *	then is so many operations of one kind away, for allocations and for
  *	frees.  A program that allocates and frees at random needs a tenth of
  *	the swaps.  The CPU still passes only full magazines to the depot,
@@ -53,7 +53,7 @@
 #include "vmem/probe.h"
 
 /* Most rounds moved by a rebalance: four cache lines in either magazine. */
-#define SHARE_MOST 32
+#define SHARE_MAX 32
 
 /* The shard of a CPU.  CPU numbers above nrun use the shards in rotation. */
 static unsigned
@@ -193,7 +193,7 @@ void
 magazine_delete(struct magazine *mag)
 {
 	umem_assert(mag->nrounds == 0);
-	umem_assert(mag->capacity > 0 && mag->capacity <= MAGAZINE_ROUNDS_MOST);
+	umem_assert(mag->capacity > 0 && mag->capacity <= MAGAZINE_ROUNDS_MAX);
 	meta_free(mag, magazine_bytes(mag->capacity));
 }
 
@@ -252,7 +252,7 @@ rebalance(struct cpu_owned *own)
 	if (own->nrounds != 0 || from == NULL || to == NULL ||
 	    from->nrounds != from->capacity)
 		return false;
-	n = from->nrounds / 2 < SHARE_MOST ? from->nrounds / 2 : SHARE_MOST;
+	n = from->nrounds / 2 < SHARE_MAX ? from->nrounds / 2 : SHARE_MAX;
 	if (n >= to->capacity)
 		return false;
 	umem_assert(n > 0 && from != to);

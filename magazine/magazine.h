@@ -83,7 +83,7 @@ extern hidden size_t magazine_bytes_most;
 extern hidden size_t magazine_depot_most;
 
 /* Shards of each depot; 0: one for every 8 CPUs (an option). */
-#define MAGAZINE_SHARDS_MOST 1024
+#define MAGAZINE_SHARDS_MAX 1024
 extern hidden unsigned magazine_depot_shards;
 
 /*

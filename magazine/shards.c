@@ -49,8 +49,8 @@ shards_init(struct magazine_layer *layer)
 
 	if (n == 0)
 		n = (cpu_layer.nrun + SHARD_CPUS - 1) / SHARD_CPUS;
-	if (n > MAGAZINE_SHARDS_MOST)
-		n = MAGAZINE_SHARDS_MOST;
+	if (n > MAGAZINE_SHARDS_MAX)
+		n = MAGAZINE_SHARDS_MAX;
 	if (n > 1)
 		layer->more =
 		    meta_alloc_best_effort((n - 1) * sizeof(struct depot));

@@ -55,7 +55,7 @@
  * Size of the depot
  *	Magazines beyond the limit of the depot are flushed to the slabs.  If
  *	the slabs are asked for rounds soon afterwards, the limit was too low
- *	and is doubled: from IDLE_LEAST up to magazine_depot_most bytes.  An
+ *	and is doubled: from IDLE_MIN up to magazine_depot_most bytes.  An
  *	update that finds a surplus in the depot halves it.
  *
  *	Each update flushes the surplus of the depot, which no CPU has used
@@ -85,11 +85,11 @@ size_t magazine_bytes_most = 64 * KIB;
  * together, 4 MiB by default.  One cache may take a quarter of it.
  */
 #define CPU_BYTES     (64 * magazine_bytes_most)
-/* The largest limit of a depot, in bytes; the initial one is IDLE_LEAST. */
+/* The largest limit of a depot, in bytes; the initial one is IDLE_MIN. */
 size_t magazine_depot_most = 16 * MIB;
 
 static const uint16_t capacities[] = {
-    2, 6, 14, 30, 62, 126, 254, 510, MAGAZINE_ROUNDS_MOST};
+    2, 6, 14, 30, 62, 126, 254, 510, MAGAZINE_ROUNDS_MAX};
 /* Largest capacity without contention. */
 #define ROUNDS_CALM 254
 /* A lock is contended if more than one acquisition in CROWD has to wait. */
@@ -124,8 +124,8 @@ cpu_budget(void)
 static uint32_t
 depot_least(void)
 {
-	return (uint32_t)(magazine_depot_most < IDLE_LEAST ? magazine_depot_most
-							   : IDLE_LEAST);
+	return (uint32_t)(magazine_depot_most < IDLE_MIN ? magazine_depot_most
+							 : IDLE_MIN);
 }
 
 /* Set the limit in magazines, after a change of capacity or depot_bytes. */
@@ -171,7 +171,7 @@ sizes_init(
 	layer->rounds = layer->rounds_base;
 	umem_assert(layer->rounds_base <= layer->rounds_most);
 	umem_assert(layer->rounds_most <= layer->rounds_crowded);
-	umem_assert(layer->rounds_crowded <= MAGAZINE_ROUNDS_MOST);
+	umem_assert(layer->rounds_crowded <= MAGAZINE_ROUNDS_MAX);
 	depot_resize(layer);
 }
 
@@ -216,7 +216,7 @@ resize(struct magazine_layer *layer, uint32_t now, unsigned rounds)
 	size_t has = budget_bytes(layer, now);
 	size_t wants = budget_bytes(layer, rounds);
 
-	umem_assert(rounds >= capacities[0] && rounds <= MAGAZINE_ROUNDS_MOST);
+	umem_assert(rounds >= capacities[0] && rounds <= MAGAZINE_ROUNDS_MAX);
 	umem_assert(rounds != now);
 	if (wants > has && !budget_take(wants - has))
 		return false;

@@ -124,7 +124,7 @@ extern char bss_start[] __asm__("__bss_start")
     __attribute__((visibility("hidden")));
 
 /* The most bytes of small variables in .bss; a debug build has 20 KiB. */
-#define VARIABLES_MOST (32 * KIB)
+#define VARIABLES_MAX (32 * KIB)
 
 /*
  * Gives the pages of the library's small variables memory at once, because the
@@ -137,7 +137,7 @@ variables_populate(void)
 	uintptr_t from = align_up((uintptr_t)bss_start, os_page_size());
 	uintptr_t end = align_up((uintptr_t)bootstrap, os_page_size());
 
-	if (end > from && end - from <= VARIABLES_MOST)
+	if (end > from && end - from <= VARIABLES_MAX)
 		os_populate((void *)from, end - from);
 }
 

@@ -75,8 +75,8 @@ const char option_variable_names[OPTION_VARIABLES][16] = {
 	T(LOG_FAIL, log_bytes_wanted[LOG_FAIL])                                \
 	T(LOG_SLAB, log_bytes_wanted[LOG_SLAB])                                \
 	T(LOG_TRANSACTION, log_bytes_wanted[LOG_TRANSACTION])                  \
-	T(MAGAZINE_BYTES_MOST, magazine_bytes_most)                            \
-	T(MAGAZINE_DEPOT_MOST, magazine_depot_most)                            \
+	T(MAGAZINE_BYTES_MAX, magazine_bytes_most)                             \
+	T(MAGAZINE_DEPOT_MAX, magazine_depot_most)                             \
 	T(MAGAZINE_DEPOT_SHARDS, magazine_depot_shards)                        \
 	T(MESSAGE_ANYWHERE, message_anywhere)                                  \
 	T(MESSAGE_LOG, message_log)                                            \
@@ -168,7 +168,7 @@ const struct option option_table[] = {
 	.type = OPTION_SIZE,
 	.maximum = GIB,
 	.is_live = true,
-	.target = TARGET_MAGAZINE_DEPOT_MOST,
+	.target = TARGET_MAGAZINE_DEPOT_MAX,
 	.initial = 16 * MIB,
 	.help = "maximum bytes of free objects of one size in the depot",
     },
@@ -176,7 +176,7 @@ const struct option option_table[] = {
 	.name = "depot_shards",
 	.type = OPTION_COUNT,
 	.minimum = 1,
-	.maximum = MAGAZINE_SHARDS_MOST,
+	.maximum = MAGAZINE_SHARDS_MAX,
 	.wrong = "not from 1 to 1024",
 	.target = TARGET_MAGAZINE_DEPOT_SHARDS,
 	.initial_text = "one for every 8 CPUs",
@@ -231,7 +231,7 @@ const struct option option_table[] = {
 	.type = OPTION_SIZE,
 	.minimum = KIB,
 	.maximum = GIB,
-	.target = TARGET_MAGAZINE_BYTES_MOST,
+	.target = TARGET_MAGAZINE_BYTES_MAX,
 	.initial = 64 * KIB,
 	.help = "unit of the memory in magazines",
     },
@@ -514,7 +514,7 @@ const struct option option_table[] = {
 	.variable = OPTION_LOGGING,
 	.type = OPTION_SIZE,
 	.value_is_optional = true,
-	.maximum = LOG_BYTES_MOST,
+	.maximum = LOG_BYTES_MAX,
 	.implied = LOG_BYTES_DEFAULT,
 	.target = TARGET_LOG_CONTENTS,
 	.initial_text = "off",
@@ -525,7 +525,7 @@ const struct option option_table[] = {
 	.variable = OPTION_LOGGING,
 	.type = OPTION_SIZE,
 	.value_is_optional = true,
-	.maximum = LOG_BYTES_MOST,
+	.maximum = LOG_BYTES_MAX,
 	.implied = LOG_BYTES_DEFAULT,
 	.target = TARGET_LOG_FAIL,
 	.initial_text = "off",
@@ -536,7 +536,7 @@ const struct option option_table[] = {
 	.variable = OPTION_LOGGING,
 	.type = OPTION_SIZE,
 	.value_is_optional = true,
-	.maximum = LOG_BYTES_MOST,
+	.maximum = LOG_BYTES_MAX,
 	.implied = LOG_BYTES_DEFAULT,
 	.target = TARGET_LOG_SLAB,
 	.initial_text = "off",
@@ -547,7 +547,7 @@ const struct option option_table[] = {
 	.variable = OPTION_LOGGING,
 	.type = OPTION_SIZE,
 	.value_is_optional = true,
-	.maximum = LOG_BYTES_MOST,
+	.maximum = LOG_BYTES_MAX,
 	.implied = LOG_BYTES_DEFAULT,
 	.target = TARGET_LOG_TRANSACTION,
 	.initial_text = "off",

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Words of more bytes are like no other word. */
-#define WORD_MOST 16
+#define WORD_MAX 16
 
 static inline unsigned
 word_least(unsigned a, unsigned b)
@@ -34,7 +34,7 @@ word_is_swapped(const char *a, const char *b)
 }
 
 /*
- * The number of typing mistakes between two words of at most WORD_MOST bytes: a
+ * The number of typing mistakes between two words of at most WORD_MAX bytes: a
  * byte that is missing, added or wrong, or two that are swapped.  Upper and
  * lower case count as equal.  (Damerau's distance, for adjacent bytes.)
  */
@@ -42,7 +42,7 @@ static inline unsigned
 word_distance(const char *a, const char *b)
 {
 	size_t na = strlen(a), nb = strlen(b);
-	unsigned d[WORD_MOST + 1][WORD_MOST + 1];
+	unsigned d[WORD_MAX + 1][WORD_MAX + 1];
 
 	for (unsigned i = 0; i <= na; i++)
 		for (unsigned j = 0; j <= nb; j++) {
@@ -74,7 +74,7 @@ word_nearer(const char *typed, const char *known, const char *best)
 	size_t n = strlen(typed), nknown = strlen(known);
 	unsigned distance;
 
-	if (n < 2 || n > WORD_MOST || nknown > WORD_MOST)
+	if (n < 2 || n > WORD_MAX || nknown > WORD_MAX)
 		return best;
 	distance = word_distance(typed, known);
 	if (distance > (nknown < 6 ? 1 : 2))

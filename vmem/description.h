@@ -165,7 +165,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	V(NTAKEN, ntaken)                                                      \
 	V(NLOST, nlost)                                                        \
 	V(NHALVED, nhalved)                                                    \
-	C(SAMPLES_MOST)                                                        \
+	C(SAMPLES_MAX)                                                         \
 	C(PAGE_MAP_SIZE_BITS)                                                  \
 	C(SAMPLE_LIVE)                                                         \
 	C(SAMPLE_FREED)                                                        \
@@ -361,7 +361,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	M(CACHE_CLASS, cache, umem_cache, class)                               \
 	M(CACHE_FLAGS, cache, umem_cache, flags)                               \
 	M(CACHE_DEBUG, cache, umem_cache, debug)                               \
-	M(CACHE_SLACK_MOST, cache, umem_cache, slack_most)                     \
+	M(CACHE_SLACK_MAX, cache, umem_cache, slack_most)                      \
 	M(CACHE_TAGGED, cache, umem_cache, tagged)                             \
 	M(CACHE_TAG_OFFSET, cache, umem_cache, tag_offset)                     \
 	M(CACHE_PATTERN_BYTES, cache, umem_cache, pattern_bytes)               \

@@ -80,7 +80,7 @@
 #define PURGE_WAIT_NS 1000000
 
 /* After a thread has waited for so long, no thread waits for that purge. */
-#define PURGE_WAIT_MOST_NS 100000000
+#define PURGE_WAIT_MAX_NS 100000000
 
 static uint8_t *states;      /* [atomic] state of each unit */
 static size_t nmarked;       /* [atomic] units from here on were never dirty */
@@ -218,7 +218,7 @@ purge_await(const uint8_t *state)
 		    __atomic_load_n(&purge_is_stuck, __ATOMIC_RELAXED))
 			return is;
 		os_futex_wait(&purge_word, word, PURGE_WAIT_NS);
-		if (os_now_ns() - from >= PURGE_WAIT_MOST_NS)
+		if (os_now_ns() - from >= PURGE_WAIT_MAX_NS)
 			__atomic_store_n(
 			    &purge_is_stuck, true, __ATOMIC_RELAXED);
 	}

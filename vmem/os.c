@@ -363,9 +363,9 @@ os_unmap(void *at, size_t bytes)
  * second.  Each further refusal doubles the pause, up to 64 seconds.  Otherwise
  * a process with locked memory would try to purge the same pages for ever.
  */
-#define PURGE_REFUSALS   8
-#define PURGE_PAUSE      1000000000ull
-#define PURGE_PAUSE_MOST (64 * PURGE_PAUSE)
+#define PURGE_REFUSALS  8
+#define PURGE_PAUSE     1000000000ull
+#define PURGE_PAUSE_MAX (64 * PURGE_PAUSE)
 
 static struct purge_pause {
 	uint32_t nrefused; /* [a] in a row */
@@ -401,8 +401,8 @@ purge_refused(struct purge_pause *pause)
 	    PURGE_REFUSALS)
 		return;
 	ns = ns == 0 ? PURGE_PAUSE : 2 * ns;
-	if (ns > PURGE_PAUSE_MOST)
-		ns = PURGE_PAUSE_MOST;
+	if (ns > PURGE_PAUSE_MAX)
+		ns = PURGE_PAUSE_MAX;
 	/* A single further refusal begins the next pause. */
 	__atomic_store_n(
 	    &pause->nrefused, PURGE_REFUSALS - 1, __ATOMIC_RELAXED);

@@ -4,9 +4,9 @@
 
 #include "vmem/base.h"
 
-/* The target: this part of the memory, at least IDLE_LEAST bytes. */
-#define IDLE_PART  8
-#define IDLE_LEAST (1 * MIB)
+/* The target: this part of the memory, at least IDLE_MIN bytes. */
+#define IDLE_PART 8
+#define IDLE_MIN  (1 * MIB)
 
 /* The bytes that may be idle without pressure in a heap of this size. */
 static inline size_t
@@ -14,7 +14,7 @@ idle_target(size_t bytes)
 {
 	size_t target = bytes / IDLE_PART;
 
-	return target > IDLE_LEAST ? target : IDLE_LEAST;
+	return target > IDLE_MIN ? target : IDLE_MIN;
 }
 
 #endif

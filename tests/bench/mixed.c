@@ -18,9 +18,9 @@
  */
 #include "tests/bench/bench.h"
 
-#define KIB       1024
-#define PAGE      4096
-#define LIVE_MOST 100000
+#define KIB      1024
+#define PAGE     4096
+#define LIVE_MAX 100000
 
 /* Replacements of each block for the memory. */
 #define WRITTEN 20
@@ -93,7 +93,7 @@ argument(int argc, char **argv, int i, size_t otherwise)
 {
 	size_t value = argc > i ? strtoul(argv[i], NULL, 10) : otherwise;
 
-	if (value > 0 && value <= LIVE_MOST)
+	if (value > 0 && value <= LIVE_MAX)
 		return value;
 	fprintf(stderr, "usage: mixed [scale [LEAST [MOST [LIVE]]]]\n");
 	exit(2);

@@ -82,7 +82,7 @@ MOST_SECONDS = 7200
 QUICK_SECONDS = 280
 
 # Memory that is kept at hand between the runs, at most.
-HOLD_MOST_MIB = 1024
+HOLD_MAX_MIB = 1024
 
 
 class Failure(Exception):
@@ -223,7 +223,7 @@ class Held:
 
     def hold(self, mib):
         self.let_go()
-        size = min(int(mib), HOLD_MOST_MIB) << 20
+        size = min(int(mib), HOLD_MAX_MIB) << 20
         self.memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             self.memory.madvise(mmap.MADV_HUGEPAGE)

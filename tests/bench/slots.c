@@ -22,8 +22,8 @@
 #include "tests/bench/bench.h"
 
 #define GLIBC_SLOTS 1024
-#define GLIBC_LEAST 4
-#define GLIBC_MOST  32768
+#define GLIBC_MIN   4
+#define GLIBC_MAX   32768
 #define NSIZES      8192 /* drawn in advance */
 #define TEST_SLOTS  (1 << 18)
 
@@ -46,7 +46,7 @@ glibc_sizes(struct work *work)
 		double u = (double)(bench_random(&seed) >> 11) / (1ULL << 53);
 
 		work->size[i] =
-		    (uint16_t)(1 / (u / GLIBC_MOST + (1 - u) / GLIBC_LEAST));
+		    (uint16_t)(1 / (u / GLIBC_MAX + (1 - u) / GLIBC_MIN));
 	}
 }
 

@@ -62,9 +62,9 @@ enum {
 	SECRET = 0xa7,  /* data that nobody else may read */
 	CONTENT = 0x5a, /* data that nobody else may change */
 	SECRET_RUN = 8, /* so many bytes of it are no chance */
-	ROW_MOST = 16384,
-	OWNED_MOST = 1 << 18,
-	CPUS_MOST = 4
+	ROW_MAX = 16384,
+	OWNED_MAX = 1 << 18,
+	CPUS_MAX = 4
 };
 
 static inline void
@@ -154,13 +154,13 @@ struct owned {
 	bool found; /* by the search of judge() */
 };
 
-static struct owned owned[OWNED_MOST];
+static struct owned owned[OWNED_MAX];
 static unsigned nowned;
 
 static inline void
 own(const void *p, size_t n)
 {
-	if (p == NULL || nowned == OWNED_MOST)
+	if (p == NULL || nowned == OWNED_MAX)
 		return;
 	owned[nowned].at = (uintptr_t)p;
 	owned[nowned].n = n == 0 ? 1 : n;
@@ -197,7 +197,7 @@ two_owners(void)
  * so, and one of them that has others on both sides.
  */
 
-static char *row[ROW_MOST];
+static char *row[ROW_MAX];
 static unsigned nrow, row_victim;
 static size_t row_size;
 
@@ -226,7 +226,7 @@ row_of(size_t size, get_fn *get, int fill)
 {
 	size_t n = 256 * KIB / (size == 0 ? 16 : size);
 
-	nrow = n < 6 ? 6 : n > ROW_MOST ? (unsigned)ROW_MOST : (unsigned)n;
+	nrow = n < 6 ? 6 : n > ROW_MAX ? (unsigned)ROW_MAX : (unsigned)n;
 	row_size = size;
 	for (unsigned i = 0; i < nrow; i++) {
 		void *p = keep(get(size));
@@ -422,7 +422,7 @@ search_everywhere(struct search *search)
 
 	on_cpu(cpu_home);
 	search_here(search);
-	for (int i = 0; i < CPU_SETSIZE && ncpus < CPUS_MOST; i++) {
+	for (int i = 0; i < CPU_SETSIZE && ncpus < CPUS_MAX; i++) {
 		if (!CPU_ISSET(i, &cpus_allowed))
 			continue;
 		ncpus++;

@@ -20,7 +20,7 @@ enum {
 	BLOCK = 100000,
 	NROUNDS = 4,
 	/* Those of the pause and of the measurement itself. */
-	FAULTS_MOST = 100
+	FAULTS_MAX = 100
 };
 
 enum lock {
@@ -96,7 +96,7 @@ run(enum lock way, bool threads)
 		faults += nfaults();
 	}
 	fprintf(stderr, "way %d: %ld page faults\n", (int)way, faults);
-	check(faults < FAULTS_MOST);
+	check(faults < FAULTS_MAX);
 	if (way != NO_TRIM)
 		return;
 	check(rss_kib() > 2 * NBLOCKS * BLOCK / 1024);

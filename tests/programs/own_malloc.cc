@@ -111,7 +111,7 @@ realloc(void *p, size_t size)
 	return q;
 }
 
-#ifndef OWN_MALLOC_LEAST
+#ifndef OWN_MALLOC_MIN
 void *
 aligned_alloc(size_t align, size_t size)
 {
@@ -182,7 +182,7 @@ try_aligned(size_t n)
 
 	for (void *each : p) {
 		check((size_t)each % 256 == 0);
-#ifndef OWN_MALLOC_LEAST
+#ifndef OWN_MALLOC_MIN
 		check(is_own(each));
 #endif
 		memset(each, 1, n);
@@ -199,7 +199,7 @@ try_sized(size_t n)
 	if (free_sized == nullptr)
 		return;
 	free_sized(own(malloc(n)), n);
-#ifndef OWN_MALLOC_LEAST
+#ifndef OWN_MALLOC_MIN
 	free_aligned_sized(own(aligned_alloc(64, n)), 64, n);
 #endif
 }
@@ -220,7 +220,7 @@ try_jemalloc(size_t n)
 	dallocx(p, 0);
 	sdallocx(own(malloc(n)), n, 0);
 	free(own(mallocx(n, 0)));
-#ifndef OWN_MALLOC_LEAST
+#ifndef OWN_MALLOC_MIN
 	p = (char *)own(mallocx(n, ZERO | 8));
 	check((size_t)p % 256 == 0 && p[0] == 0);
 	check(sallocx(p, 0) >= n);

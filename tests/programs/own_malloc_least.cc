@@ -3,5 +3,5 @@
 // test cflags: -std=c++17 -Wno-sized-deallocation -Wno-mismatched-new-delete
 // test account: no
 // test no stderr: .
-#define OWN_MALLOC_LEAST
+#define OWN_MALLOC_MIN
 #include "tests/programs/own_malloc.cc"

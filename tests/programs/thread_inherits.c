@@ -18,7 +18,7 @@
 
 enum {
 	SLACK_NS = 71000,
-	STACK_LEAST = 1 << 20
+	STACK_MIN = 1 << 20
 };
 
 static cpu_set_t at_start;
@@ -135,7 +135,7 @@ look(void *arg)
 		look_at("umem");
 		umem_reap();
 		wait_until(load(&stack_bytes) != 0);
-		check(load(&stack_bytes) >= STACK_LEAST);
+		check(load(&stack_bytes) >= STACK_MIN);
 	}
 	umem_cache_destroy(cache);
 	return arg;

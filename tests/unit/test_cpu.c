@@ -26,12 +26,12 @@
 #include "vmem/meta.h"
 #include "vmem/os.h"
 
-#define NOBJECTS    300
-#define NWORKERS    5
-#define CAPACITY    14
-/* A storm lasts at least STORM_NS ns and at least STORM_LEAST operations. */
-#define STORM_NS    200000000
-#define STORM_LEAST 2000
+#define NOBJECTS  300
+#define NWORKERS  5
+#define CAPACITY  14
+/* A storm lasts at least STORM_NS ns and at least STORM_MIN operations. */
+#define STORM_NS  200000000
+#define STORM_MIN 2000
 
 static const struct cpu_guard guard = {123, 456};
 static struct cpu_hot *hot;
@@ -359,7 +359,7 @@ storm(bool signals, bool drains, bool forks)
 		pthread_create(&drainer, NULL, drain_always, NULL);
 	for (unsigned i = 0;
 	     os_now_ns() < end ||
-	     __atomic_load_n(&ndone, __ATOMIC_RELAXED) < STORM_LEAST;
+	     __atomic_load_n(&ndone, __ATOMIC_RELAXED) < STORM_MIN;
 	     i++) {
 		if (signals)
 			pthread_kill(worker[i % NWORKERS], SIGUSR1);
@@ -382,7 +382,7 @@ all_are_there(void)
 	struct magazine *chain = NULL;
 
 	ck_assert_uint_eq(nwrong, 0);
-	ck_assert_uint_ge(ndone, STORM_LEAST);
+	ck_assert_uint_ge(ndone, STORM_MIN);
 	ck_assert_uint_eq(nstored + cpu_rounds(hot, cold), NOBJECTS);
 	ck_assert(cpu_drain(hot, cold, NULL, &chain));
 	ck_assert_uint_eq(cpu_rounds(hot, cold), 0);

@@ -831,7 +831,7 @@ START_TEST(objects_of_deferred_frees_count_until_they_are_free)
 }
 END_TEST
 
-#define SHARED_MOST 40
+#define SHARED_MAX 40
 
 static umem_cache_t *shared;
 static uint32_t nout; /* [atomic] objects held by all threads */
@@ -843,7 +843,7 @@ hold(uint32_t n)
 {
 	uint32_t now = __atomic_add_fetch(&nout, n, __ATOMIC_SEQ_CST);
 
-	if (now > SHARED_MOST)
+	if (now > SHARED_MAX)
 		__atomic_add_fetch(&nwrong, 1, __ATOMIC_RELAXED);
 	if (now > __atomic_load_n(&most_out, __ATOMIC_RELAXED))
 		__atomic_store_n(&most_out, now, __ATOMIC_RELAXED);
@@ -857,14 +857,14 @@ static void *
 work(void *arg)
 {
 	uint32_t x = 1 + (uint32_t)(uintptr_t)arg;
-	void *mine[SHARED_MOST];
+	void *mine[SHARED_MAX];
 
 	for (int i = 0; i < 3000; i++) {
 		size_t n;
 		int flags;
 
 		x = x * 1664525 + 1013904223;
-		n = 1 + (x >> 16) % (x >> 30 == 0 ? SHARED_MOST : 6);
+		n = 1 + (x >> 16) % (x >> 30 == 0 ? SHARED_MAX : 6);
 		flags = (x >> 8) % 4 == 0 ? UMEM_NOWAIT : UMEM_DEFAULT;
 		if (n == 1) {
 			mine[0] = umem_cache_alloc(shared, flags);
@@ -889,13 +889,13 @@ START_TEST(threads_never_hold_more_than_the_limit)
 {
 	pthread_t thread[NTHREADS];
 
-	shared = create((enum kind)_i, SHARED_MOST, -1);
+	shared = create((enum kind)_i, SHARED_MAX, -1);
 	for (uintptr_t i = 0; i < NTHREADS; i++)
 		pthread_create(&thread[i], NULL, work, (void *)i);
 	for (int i = 0; i < NTHREADS; i++)
 		pthread_join(thread[i], NULL);
 	ck_assert_uint_eq(nwrong, 0);
-	ck_assert_uint_gt(most_out, SHARED_MOST / 2);
+	ck_assert_uint_gt(most_out, SHARED_MAX / 2);
 	ck_assert_uint_gt(nserved, NTHREADS * 3000 / 2);
 	ck_assert_uint_gt(limits(shared).waits, 0);
 	ck_assert_uint_eq(limits(shared).in_use, 0);

@@ -160,13 +160,13 @@ START_TEST(pressure_grows_with_the_idle_part)
 		unsigned pressure = reclaim_pressure(idle, heap);
 
 		ck_assert_uint_ge(pressure, last);
-		ck_assert_uint_le(pressure, RECLAIM_PRESSURE_MOST);
+		ck_assert_uint_le(pressure, RECLAIM_PRESSURE_MAX);
 		ck_assert(pressure == 0 || idle > target);
 		ck_assert_uint_le(
 		    reclaim_age(100, pressure), reclaim_age(100, last));
 		last = pressure;
 	}
-	ck_assert_uint_eq(last, RECLAIM_PRESSURE_MOST);
+	ck_assert_uint_eq(last, RECLAIM_PRESSURE_MAX);
 	/* Little memory may be idle as a whole. */
 	ck_assert_uint_eq(reclaim_pressure(MIB, MIB), 0);
 	ck_assert_uint_eq(reclaim_pressure(0, 0), 0);
@@ -182,8 +182,8 @@ START_TEST(dirty_pages_exert_pressure)
 	ck_assert_uint_eq(reclaim_dirty_pressure(), 0);
 	ck_assert_uint_eq(reclaim_page_pressure(), 0);
 	heap_free(p, LATER);
-	ck_assert_uint_eq(reclaim_dirty_pressure(), RECLAIM_PRESSURE_MOST);
-	ck_assert_uint_eq(reclaim_page_pressure(), RECLAIM_PRESSURE_MOST);
+	ck_assert_uint_eq(reclaim_dirty_pressure(), RECLAIM_PRESSURE_MAX);
+	ck_assert_uint_eq(reclaim_page_pressure(), RECLAIM_PRESSURE_MAX);
 	ck_assert_uint_ge(heap_purge(0, SIZE_MAX), LATER);
 	ck_assert_uint_eq(reclaim_dirty_pressure(), 0);
 }

@@ -958,8 +958,8 @@ START_TEST(too_many_samples_are_halved)
 		bytes += (double)size[i % 3];
 	}
 	sum = sum_of_samples();
-	ck_assert_uint_le(sum.n, SAMPLES_MOST);
-	ck_assert_uint_ge(sum.n, SAMPLES_MOST / 4);
+	ck_assert_uint_le(sum.n, SAMPLES_MAX);
+	ck_assert_uint_ge(sum.n, SAMPLES_MAX / 4);
 	ck_assert_uint_ge(sample_totals_read().nhalved, 1);
 	ck_assert_uint_eq(sample_totals_read().nlost, 0);
 	ck_assert_uint_gt(sampling.mean, 4096);
@@ -972,10 +972,10 @@ START_TEST(too_many_samples_are_halved)
 	ck_assert_uint_eq(sum.n, 0);
 	/* The number of live samples is right again. */
 	ck_assert_int_eq(umem_sample(1), 0);
-	for (unsigned i = 0; i < SAMPLES_MOST - 1; i++)
+	for (unsigned i = 0; i < SAMPLES_MAX - 1; i++)
 		p[i] = umem_alloc(16, UMEM_DEFAULT);
 	ck_assert_uint_eq(sampling.mean, 1);
-	for (unsigned i = 0; i < SAMPLES_MOST - 1; i++)
+	for (unsigned i = 0; i < SAMPLES_MAX - 1; i++)
 		umem_free(p[i], 16);
 }
 END_TEST

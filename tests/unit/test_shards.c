@@ -89,7 +89,7 @@ START_TEST(without_memory_for_shards_there_is_one)
 	if (!start(_i, 64, 0))
 		return;
 	restart(1, 1);
-	magazine_depot_shards = MAGAZINE_SHARDS_MOST;
+	magazine_depot_shards = MAGAZINE_SHARDS_MAX;
 	os_fail_nth(1, 1000);
 	for (int i = 0; i < 100; i++) {
 		memset(&more, 0, sizeof(more));

@@ -111,7 +111,7 @@ START_TEST(a_heap_that_stays_above_the_limit_is_left_alone)
 	ck_assert(!soft_limit_release(SIZE_MAX));
 	ck_assert(soft_limit_is_exceeded());
 	ck_assert(!soft_limit_is_due());
-	ck_assert_uint_eq(reclaim_page_pressure(), RECLAIM_PRESSURE_MOST);
+	ck_assert_uint_eq(reclaim_page_pressure(), RECLAIM_PRESSURE_MAX);
 	ck_assert_ptr_nonnull(heap_alloc(2 * MIB, HEAP_UNIT, &zeroed));
 	ck_assert(soft_limit_is_due());
 	ck_assert(!soft_limit_release(SIZE_MAX));

@@ -16,13 +16,13 @@
 #include "tools/inspect/symbols.h"
 
 /* Above the number and size of the chunks of any log. */
-#define CHUNKS_MOST ((uint64_t)1 << 20)
-#define CHUNK_MOST  ((uint64_t)1 << 30)
+#define CHUNKS_MAX ((uint64_t)1 << 20)
+#define CHUNK_MAX  ((uint64_t)1 << 30)
 
-#define LOG_CPUS_MOST 8192
+#define LOG_CPUS_MAX 8192
 
 /* Above the number of records in a ring of freed buffers. */
-#define FREED_MOST ((uint64_t)1 << 20)
+#define FREED_MAX ((uint64_t)1 << 20)
 
 static uint64_t
 record_get(struct model *model, const void *record, enum layout_entry entry)
@@ -235,7 +235,7 @@ each_freed(struct model *model, enum layout_entry which,
 		return false;
 	size = record_get(model, ring, L_FREED_RING_SIZE);
 	nput = record_get(model, ring, L_FREED_RING_NPUT);
-	if (size == 0 || size > FREED_MOST)
+	if (size == 0 || size > FREED_MAX)
 		return false;
 	record = target_array(
 	    model->target, record_get(model, ring, L_FREED_RING_BUFCTL), size);
@@ -545,7 +545,7 @@ copy_cpus(struct model *model, const char *log)
 {
 	uint64_t n = record_get(model, log, L_LOG_NCPUS);
 
-	if (n <= LOG_CPUS_MOST)
+	if (n <= LOG_CPUS_MAX)
 		target_copy(model->target, record_get(model, log, L_LOG_CPU),
 		    n * layout_value(model->layout, L_LOG_CPU_BYTES), false);
 }
@@ -563,7 +563,7 @@ audit_each_logged(struct model *model, enum layout_entry which,
 	base = record_get(model, log, L_LOG_BASE);
 	chunk = record_get(model, log, L_LOG_SUBBUF_BYTES);
 	n = record_get(model, log, L_LOG_NSUBBUFS);
-	if (n > CHUNKS_MOST || chunk > CHUNK_MOST ||
+	if (n > CHUNKS_MAX || chunk > CHUNK_MAX ||
 	    !target_copy(model->target, base, chunk * n, false))
 		return;
 	for (uint64_t i = 0; i < n; i++)

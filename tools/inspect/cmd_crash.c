@@ -16,17 +16,17 @@
 #include "tools/inspect/whatis.h"
 
 /* Limits of the output, in frames and in lines of messages. */
-#define FRAMES_MOST         24
+#define FRAMES_MAX     24
 /* Frames of the library that are left out before these. */
-#define LIBRARY_FRAMES_MOST 24
-#define MESSAGES_MOST       40
+#define OWN_FRAMES_MAX 24
+#define MESSAGES_MAX   40
 
 /* Limit of the buffers of which the stacks are printed. */
-#define EXPLAINED_MOST 4
+#define EXPLAINED_MAX 4
 
 /* The buffers of which the stacks were printed. */
 struct explained {
-	uint64_t start[EXPLAINED_MOST];
+	uint64_t start[EXPLAINED_MAX];
 	size_t n;
 };
 
@@ -86,9 +86,9 @@ static void
 print_stack(struct model *model, const struct thread *thread)
 {
 	struct target *target = model->target;
-	uint64_t pcs[LIBRARY_FRAMES_MOST + FRAMES_MOST + 1];
+	uint64_t pcs[OWN_FRAMES_MAX + FRAMES_MAX + 1];
 	size_t n = symbol_unwind(target, thread, pcs, array_size(pcs)), nframes;
-	size_t first = library_frames(model, pcs, n), end = first + FRAMES_MOST;
+	size_t first = library_frames(model, pcs, n), end = first + FRAMES_MAX;
 
 	printf("\nStack of thread %d:\n", thread->tid);
 	for (size_t i = first; i < n && i < end; i++) {
@@ -153,7 +153,7 @@ is_explained(struct explained *explained, uint64_t start)
 	for (size_t i = 0; i < explained->n; i++)
 		if (explained->start[i] == start)
 			return true;
-	if (explained->n == EXPLAINED_MOST)
+	if (explained->n == EXPLAINED_MAX)
 		return true;
 	explained->start[explained->n++] = start;
 	return false;
@@ -196,7 +196,7 @@ print_messages(struct model *model)
 	if (!messages_exist(model))
 		return;
 	puts("\nLast messages of the library:");
-	nskipped = messages_print(model, MESSAGES_MOST);
+	nskipped = messages_print(model, MESSAGES_MAX);
 	if (nskipped != 0)
 		printf("(%zu earlier lines are left out; --json has them)\n",
 		    nskipped);
@@ -206,8 +206,8 @@ print_messages(struct model *model)
 static void
 json_stack(struct target *target, const struct thread *thread)
 {
-	uint64_t pcs[FRAMES_MOST];
-	size_t n = symbol_unwind(target, thread, pcs, FRAMES_MOST), nframes;
+	uint64_t pcs[FRAMES_MAX];
+	size_t n = symbol_unwind(target, thread, pcs, FRAMES_MAX), nframes;
 
 	json_open("stack", '[');
 	for (size_t i = 0; i < n; i++) {

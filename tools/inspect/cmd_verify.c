@@ -22,7 +22,7 @@
 #include "umem/debug/wait_sum.h"
 
 /* Corrupt buffers of a cache that are printed beside those of others. */
-#define TOLD_MOST 10
+#define TOLD_MAX 10
 
 /* The parts of a cache's chunks that the library checks. */
 struct checks {
@@ -60,7 +60,7 @@ checks_of(const struct model *model, const struct cache *c)
 	    .tag_offset = layout_get(l, c->record, L_CACHE_TAG_OFFSET),
 	    .tag_bytes = tagged ? value_of(model, L_TAG_BYTES) : 0,
 	    .padding = c->chunk,
-	    .slack_most = layout_get(l, c->record, L_CACHE_SLACK_MOST),
+	    .slack_most = layout_get(l, c->record, L_CACHE_SLACK_MAX),
 	    .pattern_bytes = layout_get(l, c->record, L_CACHE_PATTERN_BYTES),
 	    .free_pattern = layout_get(l, c->record, L_CACHE_FREE_PATTERN),
 	    .end_byte = (unsigned char)value_of(model, L_PATTERN_END)};
@@ -375,10 +375,10 @@ say_cache(struct model *model, const struct cache *c, uint64_t n)
 {
 	printf("%-25s %-16lx %lu corrupt buffer%s\n", c->name, c->at, n,
 	    n == 1 ? "" : "s");
-	verify_cache(model, c, TOLD_MOST);
-	if (n > TOLD_MOST)
+	verify_cache(model, c, TOLD_MAX);
+	if (n > TOLD_MAX)
 		printf("  %lu more; \"umem verify %s %s\" prints all\n",
-		    n - TOLD_MOST, model->target->name, c->name);
+		    n - TOLD_MAX, model->target->name, c->name);
 }
 
 uint64_t

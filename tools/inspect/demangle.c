@@ -17,9 +17,9 @@
 #include "tools/inspect/demangle.h"
 
 /* Three lines of a wide terminal.  Names of templates can be longer. */
-#define NAME_MOST 600
+#define NAME_BYTES_MAX 600
 
-static char name[NAME_MOST + sizeof("...")];
+static char name[NAME_BYTES_MAX + sizeof("...")];
 static size_t name_bytes;
 static bool name_is_rust;
 static jmp_buf name_is_full;
@@ -27,7 +27,7 @@ static jmp_buf name_is_full;
 static void
 name_add(const char *text, size_t n, void *arg)
 {
-	size_t left = NAME_MOST - name_bytes;
+	size_t left = NAME_BYTES_MAX - name_bytes;
 
 	(void)arg;
 	memcpy(name + name_bytes, text, n < left ? n : left);

@@ -22,14 +22,14 @@
 /* Module i has the addresses from (MODULE_FIRST + i) * MODULE_SPAN on. */
 #define MODULE_SPAN  ((uint64_t)1 << 40)
 #define MODULE_FIRST 256
-#define MODULES_MOST 65536
+#define MODULES_MAX  65536
 
 /* Addresses of a process are below it. */
 #define PROCESS_END (MODULE_FIRST * MODULE_SPAN)
 
 #define NS_PER_SECOND 1000000000ull
-#define AGE_MOST      (((uint64_t)1 << 62) / NS_PER_SECOND)
-#define ID_BYTES_MOST 64
+#define AGE_MAX       (((uint64_t)1 << 62) / NS_PER_SECOND)
+#define ID_BYTES_MAX  64
 
 /* The start of a module's file: the parts that modules.c reads. */
 struct head {
@@ -37,7 +37,7 @@ struct head {
 	Elf64_Phdr load, note;
 	Elf64_Nhdr id;
 	char name[4];
-	unsigned char bytes[ID_BYTES_MOST];
+	unsigned char bytes[ID_BYTES_MAX];
 };
 
 /* A frame, before the modules are known. */
@@ -112,7 +112,7 @@ parse_row(struct dump_text *text, const char *line)
 	    line[n] != '\0' || !(row.bytes >= 0 && row.bytes < 1e18) ||
 	    !(row.blocks >= 0 && row.blocks < 1e18) ||
 	    !(row.nsamples >= 1 && row.nsamples < 1e9) ||
-	    row.newest > row.oldest || row.oldest >= AGE_MOST)
+	    row.newest > row.oldest || row.oldest >= AGE_MAX)
 		return false;
 	ARRAY_GROW(text->rows, text->nrows, text->rows_capacity);
 	text->rows[text->nrows++] = row;
@@ -136,7 +136,7 @@ parse_module(struct dump_text *text, char *line)
 	m.path = path + 2;
 	m.linked_at = strtoull(at + sizeof(linked) - 1, &end, 16);
 	if (strncmp(end, id, sizeof(id) - 1) != 0 ||
-	    m.linked_at >= MODULE_SPAN / 2 || text->nmodules == MODULES_MOST)
+	    m.linked_at >= MODULE_SPAN / 2 || text->nmodules == MODULES_MAX)
 		return false;
 	m.id = end + sizeof(id) - 1;
 	m = (struct dump_module){
@@ -228,7 +228,7 @@ parse_id(const char *text, unsigned char *bytes)
 {
 	size_t n = strlen(text) / 2;
 
-	if (n > ID_BYTES_MOST || text[strspn(text, "0123456789abcdef")] != '\0')
+	if (n > ID_BYTES_MAX || text[strspn(text, "0123456789abcdef")] != '\0')
 		return 0;
 	for (size_t i = 0; i < n; i++) {
 		char digits[] = {text[2 * i], text[2 * i + 1], '\0'};

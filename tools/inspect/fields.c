@@ -6,16 +6,16 @@
 #include "tools/inspect/fields.h"
 
 /* Above any number, and any time, in a saved file: sums fit in 64 bits. */
-#define NUMBER_MOST 1e15
-#define TIME_MOST   1e10
+#define NUMBER_MAX 1e15
+#define TIME_MAX   1e10
 
 /* Bytes of a line; a stack has the longest. */
-#define LINE_MOST (1u << 20)
+#define LINE_BYTES_MAX (1u << 20)
 
 char *
 fields_line(FILE *file, const char *path, int failure)
 {
-	static char line[LINE_MOST];
+	static char line[LINE_BYTES_MAX];
 
 	if (fgets(line, sizeof(line), file) == NULL) {
 		if (ferror(file))
@@ -45,11 +45,11 @@ fields_number(const char *text, double *number)
 
 	*number = strtod(text, &end);
 	return end != text && *end == '\0' && *number >= 0 &&
-	       *number < NUMBER_MOST;
+	       *number < NUMBER_MAX;
 }
 
 bool
 fields_time(const char *text, double *seconds)
 {
-	return fields_number(text, seconds) && *seconds < TIME_MOST;
+	return fields_number(text, seconds) && *seconds < TIME_MAX;
 }

@@ -11,8 +11,8 @@
  * process's root.
  *
  * Some programs append to the file as long as they run, and another user may
- * have written it.  Therefore only its last LIST_MOST bytes and their last
- * RANGES_MOST lines count.
+ * have written it.  Therefore only its last LIST_MAX bytes and their last
+ * RANGES_MAX lines count.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +23,10 @@
 #include "tools/inspect/program.h"
 #include "tools/inspect/target_file.h"
 
-#define LIST_MOST   (64l << 20)
-#define RANGES_MOST 1000000
+#define LIST_MAX       (64l << 20)
+#define RANGES_MAX     1000000
 /* Bytes; the end of a longer line is ignored. */
-#define LINE_MOST   1024
+#define LINE_BYTES_MAX 1024
 
 /* The name is at this place in the file. */
 struct jit_range {
@@ -78,7 +78,7 @@ open_list(struct target *target)
 static void
 add_range(struct jit *jit, struct jit_range range)
 {
-	if (jit->n == RANGES_MOST) {
+	if (jit->n == RANGES_MAX) {
 		jit->n /= 2;
 		memmove(jit->ranges, jit->ranges + jit->n,
 		    jit->n * sizeof(*jit->ranges));
@@ -91,15 +91,15 @@ add_range(struct jit *jit, struct jit_range range)
 static void
 read_list(struct jit *jit)
 {
-	char line[LINE_MOST];
+	char line[LINE_BYTES_MAX];
 	struct stat info = {0};
 	bool is_start = true; /* of a line, or else the rest of a longer one */
 	long at = 0, end;
 
 	fstat(fileno(jit->file), &info);
 	end = info.st_size;
-	if (end > LIST_MOST) {
-		at = end - LIST_MOST;
+	if (end > LIST_MAX) {
+		at = end - LIST_MAX;
 		fseek(jit->file, at, SEEK_SET);
 		is_start = false;
 	}
@@ -137,7 +137,7 @@ jit_open(struct target *target)
 const char *
 jit_function(struct jit *jit, uint64_t pc, uint64_t *offset)
 {
-	char line[LINE_MOST];
+	char line[LINE_BYTES_MAX];
 	size_t i = jit == NULL ? 0 : jit->n;
 
 	while (i > 0 &&

@@ -14,9 +14,9 @@
 #include "tools/inspect/modules.h"
 #include "umem/umem.h"
 
-#define ENTRIES_MOST  4096
-#define RECORD_MOST   (64 * KIB)
-#define VARIABLE_MOST (64 * MIB)
+#define ENTRIES_MAX  4096
+#define RECORD_MAX   (64 * KIB)
+#define VARIABLE_MAX (64 * MIB)
 
 static const char *const names[] = {
 #define NAME_MEMBER(id, label, type, member) #label "." #member,
@@ -117,7 +117,7 @@ member_fits(const struct layout *layout, size_t i)
 	uint64_t bytes = strchr(names[i], '[') != NULL ? 0 : d->bytes;
 
 	assert(names[i][n] == '.');
-	return most <= RECORD_MOST && d->value <= most &&
+	return most <= RECORD_MAX && d->value <= most &&
 	       bytes <= most - d->value;
 }
 
@@ -138,21 +138,21 @@ entries_make_sense(const struct layout *l)
 
 	for (size_t i = 0; i < L_ENTRIES; i++)
 		if (names[i][0] == '&'
-			? l->known[i].bytes > VARIABLE_MOST
+			? l->known[i].bytes > VARIABLE_MAX
 			: names[i][0] != '=' && !member_fits(l, i))
 			return false;
 	return is_between(l, L_HEAP_UNIT, 4096, 1 << 30) &&
 	       (unit & (unit - 1)) == 0 &&
 	       is_between(l, L_CPU_BLOCK, 64, 1 << 30) &&
 	       is_between(l, L_SLAB_BINS, 1, 4096) &&
-	       is_between(l, L_LIST_BYTES, 8, RECORD_MOST) &&
-	       is_between(l, L_TAG_BYTES, 8, RECORD_MOST) &&
-	       is_between(l, L_META_RANGE_BYTES, 8, RECORD_MOST) &&
-	       is_between(l, L_REGION_BYTES, 8, RECORD_MOST) &&
-	       is_between(l, L_LOG_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_LIST_BYTES, 8, RECORD_MAX) &&
+	       is_between(l, L_TAG_BYTES, 8, RECORD_MAX) &&
+	       is_between(l, L_META_RANGE_BYTES, 8, RECORD_MAX) &&
+	       is_between(l, L_REGION_BYTES, 8, RECORD_MAX) &&
+	       is_between(l, L_LOG_BYTES, 8, RECORD_MAX) &&
 	       is_between(l, L_LOG_CPU_BYTES, 8, 4096) &&
-	       is_between(l, L_AUDIT_BYTES, 8, RECORD_MOST) &&
-	       is_between(l, L_CACHE_BYTES, 8, RECORD_MOST) &&
+	       is_between(l, L_AUDIT_BYTES, 8, RECORD_MAX) &&
+	       is_between(l, L_CACHE_BYTES, 8, RECORD_MAX) &&
 	       l->known[L_DEBUG_LARGE_CACHE].bytes >=
 		   layout_value(l, L_CACHE_BYTES) &&
 	       l->known[L_CACHE_NAME].bytes >= 32 &&
@@ -167,7 +167,7 @@ read_section(struct layout *layout, struct target *target,
 	uint64_t bytes = (uintptr_t)to - (uintptr_t)from;
 	uint64_t n = bytes / sizeof(*from);
 
-	if (n > ENTRIES_MOST)
+	if (n > ENTRIES_MAX)
 		fail_with(EXIT_ERROR,
 		    "%s: the library's description is damaged", target->name);
 	layout->entries = xalloc((n + 1) * sizeof(*layout->entries));

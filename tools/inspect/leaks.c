@@ -53,7 +53,7 @@
 #include "umem/umem.h"
 
 /* Chains of magazines in flight are short; this limit ends a torn chain. */
-#define CHAIN_MOST 100000
+#define CHAIN_MAX 100000
 
 /* Blocks that are marked and not yet searched. */
 static struct {
@@ -241,7 +241,7 @@ mark_in_flight(struct model *model, uint64_t at)
 		return;
 	mark_beginning(model, at);
 	for (unsigned i = 0;
-	     i < CHAIN_MOST && at != 0 && model_is_in_flight(model, at) &&
+	     i < CHAIN_MAX && at != 0 && model_is_in_flight(model, at) &&
 	     model_is_magazine(model, at, &capacity, &next);
 	     i++, at = next)
 		model_rounds(model, at, capacity, mark_round, NULL);

@@ -34,7 +34,7 @@
  * copy as much as the target has, and debugging information of large programs
  * some hundred MiB.
  */
-#define BOUND_LEAST (1024 * MIB)
+#define BOUND_MIN   (1024 * MIB)
 #define BOUND_TIMES 4
 
 /* The bound is checked each time that allocations have added up to this. */
@@ -243,8 +243,8 @@ static uint64_t bound = UINT64_MAX;
 void
 memory_bound_by(uint64_t resident)
 {
-	if (!memory_forced && resident < UINT64_MAX / BOUND_TIMES - BOUND_LEAST)
-		bound = BOUND_LEAST + BOUND_TIMES * resident;
+	if (!memory_forced && resident < UINT64_MAX / BOUND_TIMES - BOUND_MIN)
+		bound = BOUND_MIN + BOUND_TIMES * resident;
 }
 
 /* Reads the address space of this process, and its memory without files. */
@@ -296,7 +296,7 @@ memory_bound_libraries(uint64_t bytes)
 	if (most == 0)
 		most = limit.rlim_cur;
 	read_own(&all, &own);
-	all += BOUND_LEAST + bytes;
+	all += BOUND_MIN + bytes;
 	limit.rlim_cur = all < most ? all : most;
 	setrlimit(RLIMIT_AS, &limit);
 }

@@ -45,7 +45,7 @@
  * model reads some of them twice.
  */
 #define READ_TIMES 8
-#define READ_LEAST (16 * MIB)
+#define READ_MIN   (16 * MIB)
 
 /* No span has this address. */
 #define SPAN_ANY UINT64_MAX
@@ -68,7 +68,7 @@ model_charge_anew(struct model *model)
 {
 	model->charged = 0;
 	model->charge_most =
-	    READ_LEAST + READ_TIMES * target_resident(model->target);
+	    READ_MIN + READ_TIMES * target_resident(model->target);
 }
 
 uint64_t
@@ -96,7 +96,7 @@ model_cpus_used(struct model *model)
 {
 	uint64_t n = layer_value(model, L_LAYER_NUSED);
 
-	return n < CPUS_MOST ? n : CPUS_MOST;
+	return n < CPUS_MAX ? n : CPUS_MAX;
 }
 
 /* Returns the first item of a list of the target; head: its struct list. */
@@ -110,7 +110,7 @@ model_list_first(struct model *model, uint64_t head)
 static bool
 cache_makes_sense(const struct cache *c)
 {
-	return c->chunk != 0 && c->nchunks > 0 && c->nchunks <= CHUNKS_MOST &&
+	return c->chunk != 0 && c->nchunks > 0 && c->nchunks <= CHUNKS_MAX &&
 	       c->bufsize <= c->chunk && c->slab_bytes >= c->chunk &&
 	       c->slab_bytes <= UINT64_MAX / 2 &&
 	       c->chunk <= c->slab_bytes / c->nchunks;
@@ -226,7 +226,7 @@ take_slab(struct model *model, uint64_t at, uint64_t span)
 	c = cache_of_store(model, model_get(model, r, L_SLAB_STORE));
 	if (c == NULL)
 		return NULL;
-	assert(c->nchunks > 0 && c->nchunks <= CHUNKS_MOST);
+	assert(c->nchunks > 0 && c->nchunks <= CHUNKS_MAX);
 	bits = model_array(model, bits_at,
 	    (uint64_t)words_of_bits(c->nchunks) * (c->constructs ? 2 : 1));
 	if (bits == NULL)

@@ -37,7 +37,7 @@ take_arena(struct model *model, uint64_t at)
  * Above the number of arenas of any program.  To sort them takes time by the
  * square of their number.
  */
-#define ARENAS_MOST 20000
+#define ARENAS_MAX 20000
 
 /* Sorts each arena after its source and the source's earlier importers. */
 static void
@@ -75,7 +75,7 @@ model_take_arenas(struct model *model)
 	struct cycle_detector cycles = {0};
 
 	while (link != head && cycle_continues(&cycles, link) &&
-	       model->narenas < ARENAS_MOST) {
+	       model->narenas < ARENAS_MAX) {
 		take_arena(
 		    model, link - layout_value(model->layout, L_ARENA_LINK));
 		link = model_list_first(model, link);

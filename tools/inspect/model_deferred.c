@@ -16,7 +16,7 @@
 #include "tools/inspect/symbols.h"
 
 /* Above the number of layers and domains of any program. */
-#define LISTED_MOST 1000000
+#define LISTED_MAX 1000000
 
 static void
 read_layer(struct model *model, const char *r, uint64_t at, size_t domain)
@@ -53,8 +53,7 @@ read_domain(struct model *model, const char *r, uint64_t at)
 	    .nreleased = model_get(model, r, L_DOMAIN_NRELEASED),
 	    .in_grace = model_get(model, r, L_DOMAIN_IN_GRACE) != 0,
 	    .broken = model_get(model, r, L_DOMAIN_BROKEN) != 0};
-	while (
-	    cycle_continues(&cycles, layer) && model->nlayers < LISTED_MOST) {
+	while (cycle_continues(&cycles, layer) && model->nlayers < LISTED_MAX) {
 		const char *record = model_record(model, layer, L_DEFER_BYTES);
 
 		if (record == NULL)
@@ -72,7 +71,7 @@ take_domains(struct model *model)
 	struct cycle_detector cycles = {0};
 
 	model->ndomains = model->nlayers = 0;
-	while (cycle_continues(&cycles, at) && model->ndomains < LISTED_MOST) {
+	while (cycle_continues(&cycles, at) && model->ndomains < LISTED_MAX) {
 		const char *r = model_record(model, at, L_DOMAIN_BYTES);
 
 		if (r == NULL)

@@ -11,8 +11,8 @@
 #include "tools/inspect/model.h"
 
 /* Above the maxima of Linux and of a slab. */
-#define CPUS_MOST   8192
-#define CHUNKS_MOST ((unsigned)1 << 24)
+#define CPUS_MAX   8192
+#define CHUNKS_MAX ((unsigned)1 << 24)
 
 static inline uint64_t
 model_variable(struct model *model, enum layout_entry entry)

@@ -12,10 +12,10 @@
 #include "tools/inspect/model_inner.h"
 
 /* Above the bytes of any magazine. */
-#define MAGAZINE_MOST (64 * KIB)
+#define MAGAZINE_MAX (64 * KIB)
 
 /* Above the size of any pool; an inconsistent count is larger. */
-#define RESOURCES_MOST ((uint64_t)1 << 32)
+#define RESOURCES_MAX ((uint64_t)1 << 32)
 
 bool
 model_is_magazine(
@@ -31,7 +31,7 @@ model_is_magazine(
 	*capacity = (unsigned)n;
 	/* With its rounds, a magazine has a power of two of bytes. */
 	bytes = layout_value(model->layout, L_MAGAZINE_BYTES) + 8 * n;
-	return n >= 2 && n < MAGAZINE_MOST / 8 && (bytes & (bytes - 1)) == 0 &&
+	return n >= 2 && n < MAGAZINE_MAX / 8 && (bytes & (bytes - 1)) == 0 &&
 	       model_get(model, mag, L_MAGAZINE_NROUNDS) <= n;
 }
 
@@ -174,7 +174,7 @@ model_take_headers(struct model *model, struct cache *c, bool count)
 	uint64_t hot = model_get(model, c->record, L_CACHE_HOT);
 	uint64_t cold = model_get(model, c->record, L_CACHE_COLD);
 
-	assert(c->has_magazines && nused <= CPUS_MOST);
+	assert(c->has_magazines && nused <= CPUS_MAX);
 	for (uint64_t cpu = 0; cpu < nused; cpu++) {
 		const char *k =
 		    model_record(model, cold + cpu * block, L_COLD_BYTES);
@@ -219,7 +219,7 @@ take_depot(struct model *model, struct cache *c)
 
 	take_list(model, c, model_get(model, c->record, L_CACHE_DEPOT_FULL));
 	take_list(model, c, model_get(model, c->record, L_CACHE_DEPOT_EMPTY));
-	for (uint64_t i = 1; at != 0 && i < n && i < CPUS_MOST; i++) {
+	for (uint64_t i = 1; at != 0 && i < n && i < CPUS_MAX; i++) {
 		const char *depot = model_record(model, at, L_DEPOT_BYTES);
 
 		if (depot == NULL)
@@ -237,7 +237,7 @@ take_array(struct model *model, struct cache *c, uint64_t at, uint64_t nslots)
 {
 	const uint64_t *slot;
 
-	if (at == 0 || nslots > CHUNKS_MOST)
+	if (at == 0 || nslots > CHUNKS_MAX)
 		return;
 	slot = model_array(model, at, nslots);
 	for (uint64_t i = 0; slot != NULL && i < nslots; i++)
@@ -257,7 +257,7 @@ take_import(struct model *model, struct cache *c)
 	assert(c->import != 0);
 	if (import != NULL) {
 		n = model_get(model, import, L_IMPORT_NPOOL);
-		if (n > RESOURCES_MOST)
+		if (n > RESOURCES_MAX)
 			n = 0;
 		pool = model_array(
 		    model, model_get(model, import, L_IMPORT_POOL), n);

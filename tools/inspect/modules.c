@@ -12,8 +12,8 @@
 #include "tools/inspect/modules.h"
 
 /* A linker makes about a dozen program headers, and notes of a few bytes. */
-#define HEADERS_MOST    64
-#define NOTE_BYTES_MOST 4096
+#define HEADERS_MAX    64
+#define NOTE_BYTES_MAX 4096
 
 struct modules {
 	struct module *module;
@@ -24,8 +24,8 @@ struct modules {
 static void
 find_id(struct target *target, struct module *m, uint64_t at, uint64_t bytes)
 {
-	if (bytes > NOTE_BYTES_MOST)
-		bytes = NOTE_BYTES_MOST;
+	if (bytes > NOTE_BYTES_MAX)
+		bytes = NOTE_BYTES_MAX;
 	while (bytes >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr note;
 		uint64_t text, whole;
@@ -56,7 +56,7 @@ read_headers(struct target *target, uint64_t start, Elf64_Phdr *headers)
 
 	if (!target_peek(target, start, &e, sizeof(e)) ||
 	    memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phnum > HEADERS_MOST ||
+	    e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phnum > HEADERS_MAX ||
 	    e.e_phentsize != sizeof(*headers) ||
 	    !target_peek(target, start + e.e_phoff, headers,
 		e.e_phnum * sizeof(*headers)))
@@ -68,7 +68,7 @@ read_headers(struct target *target, uint64_t start, Elf64_Phdr *headers)
 static bool
 read_module(struct target *target, const struct mapping *file, struct module *m)
 {
-	Elf64_Phdr headers[HEADERS_MOST];
+	Elf64_Phdr headers[HEADERS_MAX];
 	size_t n = read_headers(target, file->start, headers);
 	bool has_start = false;
 

@@ -14,8 +14,8 @@
 #include "umem/word.h"
 
 /* More options, and bytes of one, than any version has. */
-#define OPTIONS_MOST      500
-#define OPTION_BYTES_MOST 65536
+#define OPTIONS_MAX      500
+#define OPTION_BYTES_MAX 65536
 
 static uint64_t
 option_get(const struct target_options *options, const void *record,
@@ -73,7 +73,7 @@ read_variable(struct target_options *options, struct target_option *option,
 	option->bytes = option_get(options, record, L_OPTION_TARGET_SIZE);
 	free(record);
 	/* A damaged target may give any size. */
-	if (option->bytes > OPTION_BYTES_MOST)
+	if (option->bytes > OPTION_BYTES_MAX)
 		return false;
 	return target_peek(options->target, option->at, &option->value,
 	    option->bytes < 8 ? option->bytes : 8);
@@ -114,8 +114,8 @@ options_read(struct target *target, const struct layout *layout)
 	uint64_t each = layout_value(layout, L_OPTION_BYTES);
 	uint64_t n = each == 0 ? 0 : layout->known[L_OPTION_TABLE].bytes / each;
 
-	if (n > OPTIONS_MOST)
-		n = OPTIONS_MOST;
+	if (n > OPTIONS_MAX)
+		n = OPTIONS_MAX;
 	options.option = xalloc((n + 1) * sizeof(*options.option));
 	for (uint64_t i = 0; i < n; i++) {
 		char *record = read_record(&options, at + i * each, each);

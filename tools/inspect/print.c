@@ -9,14 +9,14 @@
 
 #include "tools/inspect/print.h"
 
-#define DEPTH_MOST 16
+#define DEPTH_MAX 16
 
 /* A call site has at least so many columns, however narrow the terminal is. */
-#define CALL_SITE_LEAST 20
+#define CALL_SITE_MIN 20
 
 bool json_wanted;
 
-static char brackets[DEPTH_MOST];
+static char brackets[DEPTH_MAX];
 static unsigned depth;
 static bool first = true;
 
@@ -168,7 +168,7 @@ print_call_site(size_t used, const char *name, const char *callers)
 {
 	size_t width = print_width(), n = strlen(name);
 	size_t space =
-	    width > used + CALL_SITE_LEAST ? width - used : CALL_SITE_LEAST;
+	    width > used + CALL_SITE_MIN ? width - used : CALL_SITE_MIN;
 
 	if (n + strlen(callers) <= space) {
 		printf("%s%s\n", name, callers);
@@ -223,7 +223,7 @@ json_open(const char *key, char bracket)
 	assert(bracket == '{' || bracket == '[');
 	put_key(key);
 	putchar(bracket);
-	assert(depth < DEPTH_MOST);
+	assert(depth < DEPTH_MAX);
 	brackets[depth] = bracket == '{' ? '}' : ']';
 	depth++;
 	first = true;

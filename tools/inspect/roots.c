@@ -41,10 +41,10 @@
 #include "vmem/vmem.h"
 
 /* Memory for smaller copies is not faulted in beforehand. */
-#define PREPARE_LEAST (256 * KIB)
+#define PREPARE_MIN (256 * KIB)
 
 /* Minimum memory for a packed copy. */
-#define NEED_LEAST (8 * MIB)
+#define NEED_MIN (8 * MIB)
 
 static bool
 starts_with(const char *text, const char *start)
@@ -135,7 +135,7 @@ prepare(struct model *model, uint64_t at, uint64_t bytes, void *arg)
 	(void)arg;
 	if (at == model->base)
 		target_prepare(model->target, at, bytes, bytes / 8 + 64 * MIB);
-	else if (bytes >= PREPARE_LEAST)
+	else if (bytes >= PREPARE_MIN)
 		target_prepare(model->target, at, bytes, 0);
 }
 
@@ -165,8 +165,8 @@ roots_measure(struct model *model, unsigned parts)
 		    : (double)size.packed / (double)size.looked_at;
 	out.present = size.present;
 	out.need =
-	    (uint64_t)(share * 1.25 * (double)size.present) + own + NEED_LEAST;
-	out.least = target_lines_bytes(size.present) + own + NEED_LEAST;
+	    (uint64_t)(share * 1.25 * (double)size.present) + own + NEED_MIN;
+	out.least = target_lines_bytes(size.present) + own + NEED_MIN;
 	if ((parts & MODEL_MEMORY) != 0)
 		out.need = size.present + own;
 	return out;

@@ -38,7 +38,7 @@ static_assert(THREAD_BYTES < THREAD_SEARCH / 4, "in each mapping that may have "
 #define HEAD_BYTES ((uint64_t)16)
 
 /* A list of more threads is damaged. */
-#define THREADS_MOST (1 << 20)
+#define THREADS_MAX (1 << 20)
 
 /* May a thread descriptor of libc be near the end of the mapping? */
 static bool
@@ -170,7 +170,7 @@ robust_distance(const struct model *model)
 static uint64_t
 list_head(struct model *model, uint64_t at)
 {
-	for (size_t n = 0; n < THREADS_MOST; n++) {
+	for (size_t n = 0; n < THREADS_MAX; n++) {
 		const struct mapping *m = target_mapping(model->target, at);
 
 		if (m == NULL)
@@ -190,7 +190,7 @@ add_links(struct model *model, uint64_t head, struct ranges *out)
 	uint64_t at = head, next, links[2] = {0}; /* to the next, and back */
 
 	target_peek(model->target, head, links, sizeof(links));
-	for (size_t n = 0; n < THREADS_MOST; n++) {
+	for (size_t n = 0; n < THREADS_MAX; n++) {
 		next = links[0];
 		if (!target_peek(model->target, next, links, sizeof(links)) ||
 		    links[1] != at)

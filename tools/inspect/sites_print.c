@@ -9,7 +9,7 @@
 #include "tools/inspect/symbols.h"
 
 /* Stacks of a row that are printed. */
-#define STACKS_MOST 5
+#define STACKS_MAX 5
 
 /* Columns of the terminal for a call site, for which others are left out. */
 #define CALL_SITE_WANTED 40
@@ -58,7 +58,7 @@ print_addresses(const struct site_tally *t)
 static void
 print_stacks(struct sites *sites, const struct site *site)
 {
-	for (size_t i = 0; i < site->ntallies && i < STACKS_MOST; i++) {
+	for (size_t i = 0; i < site->ntallies && i < STACKS_MAX; i++) {
 		const struct site_tally *t = site->tallies[i];
 		bool estimated = fabs(t->blocks - (double)t->nseen) >= 0.5;
 		struct audit audit = {.depth = t->depth, .stack = t->stack};
@@ -75,8 +75,8 @@ print_stacks(struct sites *sites, const struct site *site)
 		else
 			print_addresses(t);
 	}
-	if (site->ntallies > STACKS_MOST)
-		printf("  %zu more stacks\n", site->ntallies - STACKS_MOST);
+	if (site->ntallies > STACKS_MAX)
+		printf("  %zu more stacks\n", site->ntallies - STACKS_MAX);
 }
 
 /* Is there space for this column, and for all of smaller ranks? */
@@ -207,7 +207,7 @@ sites_print_notes(struct model *model, bool estimated, bool unknown)
 		       "has missed it; the interval was doubled %lu times,\n"
 		       "because of %lu samples.\n",
 		    size_text(model->sampling_mean), model->nhalved,
-		    layout_value(model->layout, L_SAMPLES_MOST));
+		    layout_value(model->layout, L_SAMPLES_MAX));
 	else if (model->sampling_mean != 0)
 		printf("\nunknown: allocated before sampling began, or of a "
 		       "size with so few bytes that\none sample in %s bytes "

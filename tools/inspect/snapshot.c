@@ -45,8 +45,8 @@
  * 2000 threads, a stop in which all stacks are read takes twice as long as one
  * in which the kernel copies the page tables.
  */
-#define COPY_LEAST    (64 * MIB)
-#define THREADS_LEAST 1000
+#define COPY_MIN    (64 * MIB)
+#define THREADS_MIN 1000
 
 /*
  * To read memory takes longer than to copy the page tables of this many times
@@ -363,7 +363,7 @@ structures_are_large(const struct target *target, uint64_t bytes)
 {
 	long kib = live_status(target->pid, "VmRSS");
 
-	return !target->borrowed && bytes >= COPY_LEAST && kib > 0 &&
+	return !target->borrowed && bytes >= COPY_MIN && kib > 0 &&
 	       bytes / KIB >= (uint64_t)kib / STRUCTURES_PART;
 }
 
@@ -391,7 +391,7 @@ static bool
 has_many_threads(const struct target *target)
 {
 	return !target->borrowed &&
-	       live_status(target->pid, "Threads") >= THREADS_LEAST;
+	       live_status(target->pid, "Threads") >= THREADS_MIN;
 }
 
 /*
@@ -414,7 +414,7 @@ hold_memory(struct model *model, unsigned parts)
 		units_used(model);
 		choose_filter(model);
 		size = roots_measure(model, parts);
-		is_large = size.present >= COPY_LEAST && !target->borrowed;
+		is_large = size.present >= COPY_MIN && !target->borrowed;
 		if ((is_large || has_many_threads(target)) &&
 		    read_copy(model, parts, &size))
 			return;

@@ -127,13 +127,13 @@ const struct symbol_frame *
 symbol_frames(struct target *target, uint64_t pc, size_t *n)
 {
 	struct known *known = look_up(target, pc);
-	struct symbol_frame frames[SOURCE_FRAMES_MOST], whole;
+	struct symbol_frame frames[SOURCE_FRAMES_MAX], whole;
 
 	if (known->n == 0) {
 		whole = known->frames[0];
 		known->n = source_frames(
 		    target->symbols->source, symbol_return_address(pc), frames);
-		assert(known->n > 0 && known->n <= SOURCE_FRAMES_MOST);
+		assert(known->n > 0 && known->n <= SOURCE_FRAMES_MAX);
 		whole.line = frames[known->n - 1].line;
 		whole.path = frames[known->n - 1].path;
 		frames[known->n - 1] = whole;

@@ -21,8 +21,8 @@
 #include "tools/inspect/target_file.h"
 
 /* Limits of the search for inlined functions in damaged debugging data. */
-#define ENTRIES_MOST 2000000
-#define DEPTH_MOST   64
+#define ENTRIES_MAX 2000000
+#define DEPTH_MAX   64
 
 /*
  * libdwfl asks the servers of DEBUGINFOD_URLS for files that this machine
@@ -50,7 +50,7 @@ static char *directories; /* in which libdwfl searches */
 
 /* Functions and blocks around an address; innermost is the last. */
 struct scopes {
-	Dwarf_Die function[SOURCE_FRAMES_MOST];
+	Dwarf_Die function[SOURCE_FRAMES_MAX];
 	size_t n;
 	Dwarf_Addr at;
 	size_t entries; /* looked at */
@@ -336,7 +336,7 @@ find_scopes(Dwarf_Die *entry, struct scopes *scopes, unsigned depth)
 	Dwarf_Die child;
 	size_t before = scopes->n;
 
-	if (depth == DEPTH_MOST || dwarf_child(entry, &child) != 0)
+	if (depth == DEPTH_MAX || dwarf_child(entry, &child) != 0)
 		return;
 	do {
 		bool is_function = false;
@@ -355,14 +355,14 @@ find_scopes(Dwarf_Die *entry, struct scopes *scopes, unsigned depth)
 		case DW_TAG_lexical_block:
 			if (dwarf_haspc(&child, scopes->at) != 1)
 				break;
-			if (is_function && scopes->n < SOURCE_FRAMES_MOST)
+			if (is_function && scopes->n < SOURCE_FRAMES_MAX)
 				scopes->function[scopes->n++] = child;
 			find_scopes(&child, scopes, depth + 1);
 			return;
 		default:
 			break;
 		}
-	} while (scopes->n == before && ++scopes->entries < ENTRIES_MOST &&
+	} while (scopes->n == before && ++scopes->entries < ENTRIES_MAX &&
 		 dwarf_siblingof(&child, &child) == 0);
 }
 

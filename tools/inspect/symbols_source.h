@@ -30,10 +30,10 @@ const char *source_object(
 
 /*
  * Finds the inlined functions and the lines of a return address; returns their
- * number, at most SOURCE_FRAMES_MOST.  The last frame, which is always there,
+ * number, at most SOURCE_FRAMES_MAX.  The last frame, which is always there,
  * is the function of source_function(), and only has its line.
  */
-#define SOURCE_FRAMES_MOST 32
+#define SOURCE_FRAMES_MAX 32
 size_t source_frames(
     struct source *source, uint64_t pc, struct symbol_frame *frames);
 

@@ -20,15 +20,15 @@
  * takes some seconds, and this many times the memory of the target.  A process
  * may map more than it could ever use.
  */
-#define SCAN_LEAST ((uint64_t)1 << 40)
+#define SCAN_MIN   ((uint64_t)1 << 40)
 #define SCAN_TIMES 16
 
-/* Copies of at most SMALL_MOST share a mapping of BLOCK_BYTES. */
-#define SMALL_MOST  (128 * KIB)
+/* Copies of at most SMALL_MAX share a mapping of BLOCK_BYTES. */
+#define SMALL_MAX   (128 * KIB)
 #define BLOCK_BYTES (16 * MIB)
 
 /* An untouched part of this size is not in a copy. */
-#define GAP_LEAST (64 * MIB)
+#define GAP_MIN (64 * MIB)
 
 const char *target_sysroot = "";
 
@@ -90,7 +90,7 @@ target_of_child(int pid)
 void
 target_scan_anew(struct target *target)
 {
-	target->scan_left = SCAN_LEAST + SCAN_TIMES * target_resident(target);
+	target->scan_left = SCAN_MIN + SCAN_TIMES * target_resident(target);
 }
 
 void
@@ -431,7 +431,7 @@ copy_new(uint64_t bytes)
 {
 	uint64_t at = (blocks.used + 63) / 64 * 64;
 
-	if (bytes > SMALL_MOST)
+	if (bytes > SMALL_MAX)
 		return map_copy(bytes);
 	if (blocks.n == 0 || bytes > BLOCK_BYTES - at) {
 		ARRAY_GROW(blocks.block, blocks.n, blocks.capacity);
@@ -446,7 +446,7 @@ copy_new(uint64_t bytes)
 static void
 copy_free(const void *copy, uint64_t bytes)
 {
-	if (bytes > SMALL_MOST)
+	if (bytes > SMALL_MAX)
 		munmap((void *)(uintptr_t)copy, bytes);
 }
 
@@ -530,16 +530,16 @@ part_of(struct target *target, uint64_t at, uint64_t bytes, uint64_t *untouched)
 	bool is_touched;
 
 	*untouched = 0;
-	if (bytes < GAP_LEAST)
+	if (bytes < GAP_MIN)
 		return bytes;
 	for (done = 0; done < bytes; done += n) {
 		n = live_touched_run(
 		    target, at + done, bytes - done, &is_touched);
-		if (is_touched && gap >= GAP_LEAST)
+		if (is_touched && gap >= GAP_MIN)
 			break;
 		gap = is_touched ? 0 : gap + n;
 	}
-	if (gap >= GAP_LEAST)
+	if (gap >= GAP_MIN)
 		*untouched = gap;
 	return done - *untouched;
 }

@@ -41,7 +41,7 @@
 #define POLL_US       200
 
 /* While the copy exists, the process has at least so much memory left. */
-#define LEFT_LEAST    (16 * MIB)
+#define LEFT_MIN      (16 * MIB)
 #define CHECK_SECONDS 0.2
 
 static uint32_t
@@ -251,11 +251,11 @@ target_check_copy(const struct target *target)
 	if (now < next)
 		return;
 	next = now + CHECK_SECONDS;
-	if (!memory_is_left_to(target->pid, LEFT_LEAST, &limit))
+	if (!memory_is_left_to(target->pid, LEFT_MIN, &limit))
 		fail_with(EXIT_ERROR,
 		    "%s: ended, because the process has less than %zu MiB of "
 		    "memory left (%s); --force to go on in any case",
-		    target->name, LEFT_LEAST / MIB, limit);
+		    target->name, LEFT_MIN / MIB, limit);
 }
 
 void

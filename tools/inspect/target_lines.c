@@ -14,15 +14,15 @@
 
 #include "tools/inspect/target.h"
 
-#define LINE_BYTES  4096
-#define AHEAD       16
-#define LINES_LEAST 64
-#define LINES_MOST  4096
+#define LINE_BYTES 4096
+#define AHEAD      16
+#define LINES_MIN  64
+#define LINES_MAX  4096
 
 /* The cache has this part of the memory of the process, within these limits. */
 #define LINES_PART 64
 
-static_assert(LINES_LEAST % AHEAD == 0 && LINES_MOST % AHEAD == 0,
+static_assert(LINES_MIN % AHEAD == 0 && LINES_MAX % AHEAD == 0,
     "lines that are read at once are adjacent in the cache");
 
 static struct {
@@ -37,7 +37,7 @@ target_lines_bytes(uint64_t present)
 {
 	uint64_t n = present / LINES_PART / LINE_BYTES / AHEAD * AHEAD;
 
-	n = n < LINES_LEAST ? LINES_LEAST : n > LINES_MOST ? LINES_MOST : n;
+	n = n < LINES_MIN ? LINES_MIN : n > LINES_MAX ? LINES_MAX : n;
 	return n * LINE_BYTES;
 }
 

@@ -20,9 +20,9 @@
 #include "tools/inspect/target.h"
 
 /* Memory is copied in pieces of this size, by several threads if many. */
-#define PIECE_BYTES  (2 * MIB)
-#define PIECES_EACH  4
-#define COPIERS_MOST 8
+#define PIECE_BYTES (2 * MIB)
+#define PIECES_EACH 4
+#define COPIERS_MAX 8
 
 /* Memory that is packed is read in parts of this size. */
 #define BUFFER_BYTES (256 * KIB)
@@ -96,7 +96,7 @@ piece_add(uint64_t at, uint64_t bytes, char *to, char **pages)
 }
 
 /* For packing; each is small enough for the CPU's cache. */
-static uint64_t buffers[COPIERS_MOST][BUFFER_BYTES / 8];
+static uint64_t buffers[COPIERS_MAX][BUFFER_BYTES / 8];
 
 /*
  * The thread with the first buffer shows progress, unless the target is
@@ -136,17 +136,17 @@ copiers(void)
 		return 1;
 	if (n > (size_t)CPU_COUNT(&cpus))
 		n = (size_t)CPU_COUNT(&cpus);
-	return n < COPIERS_MOST ? n : COPIERS_MOST;
+	return n < COPIERS_MAX ? n : COPIERS_MAX;
 }
 
 /* Copies by several threads, this one included; fewer are enough, too. */
 static void
 pieces_share(void)
 {
-	pthread_t thread[COPIERS_MOST];
+	pthread_t thread[COPIERS_MAX];
 	size_t n = copiers(), started = 0;
 
-	assert(n > 0 && n <= COPIERS_MOST);
+	assert(n > 0 && n <= COPIERS_MAX);
 	while (started + 1 < n && pthread_create(&thread[started], NULL,
 				      pieces_work, buffers[started + 1]) == 0)
 		started++;

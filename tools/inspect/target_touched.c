@@ -15,7 +15,7 @@
 #include "tools/inspect/target.h"
 
 /* The words of the pagemap for 32 MiB in pages of 4 KiB. */
-#define WORDS_MOST 8192
+#define WORDS_MAX 8192
 
 /* The words for 2 MiB, which the kernel has in one page of its tables. */
 #define WINDOW_WORDS 512
@@ -108,7 +108,7 @@ live_touched_run(
     struct target *target, uint64_t at, uint64_t bytes, bool *is_touched)
 {
 	const struct mapping *m = target_mapping(target, at);
-	static uint64_t words[WORDS_MOST];
+	static uint64_t words[WORDS_MAX];
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first, n;
 	size_t i = 1;
 

@@ -19,8 +19,8 @@
 #define SITE_ROWS  8
 
 /* Columns of the terminal for the name of a cache: "umem_alloc_16384". */
-#define NAME_LEAST 16
-#define NAME_MOST  25
+#define NAME_BYTES_MIN 16
+#define NAME_BYTES_MAX 25
 
 /* The numbers of a cache, behind its name; the last ones need a wide screen. */
 static const struct column {
@@ -309,7 +309,7 @@ number_text(bool known, double number)
 static size_t
 columns_shown(void)
 {
-	size_t n = array_size(columns), width = NAME_LEAST;
+	size_t n = array_size(columns), width = NAME_BYTES_MIN;
 
 	for (size_t i = 0; i < n; i++)
 		width += 1 + columns[i].width;
@@ -325,16 +325,16 @@ name_width(void)
 
 	for (size_t i = 0; i < n; i++)
 		width -= width > columns[i].width ? 1 + columns[i].width : 0;
-	return width > NAME_MOST    ? NAME_MOST
-	       : width < NAME_LEAST ? NAME_LEAST
-				    : width;
+	return width > NAME_BYTES_MAX   ? NAME_BYTES_MAX
+	       : width < NAME_BYTES_MIN ? NAME_BYTES_MIN
+					: width;
 }
 
 /* Adds a row with this name and texts, one for each column. */
 static void
 add_cells(const char *name, const char *const *texts)
 {
-	char line[NAME_MOST + 8 * 32], *start;
+	char line[NAME_BYTES_MAX + 8 * 32], *start;
 	size_t n = columns_shown(), used;
 
 	start = text_shortened(name, name_width());

@@ -21,7 +21,7 @@
 #define RUN_GAP 4096
 
 /* The library's memory ends where a page ends, at a multiple of this. */
-#define PAGE_LEAST ((uint64_t)4096)
+#define PAGE_MIN ((uint64_t)4096)
 
 /* Copies a range of the target; behind the ranges copied before. */
 static bool
@@ -83,7 +83,7 @@ pieces_copy(struct top_sites *sites, struct model *model, uint64_t table,
 		if (range_copy(
 			sites, model->target, at[first], end - at[first]))
 			continue;
-		end &= ~(PAGE_LEAST - 1);
+		end &= ~(PAGE_MIN - 1);
 		if (end > at[first])
 			range_copy(
 			    sites, model->target, at[first], end - at[first]);

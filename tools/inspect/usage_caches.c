@@ -11,13 +11,13 @@
 #include "tools/inspect/usage_inner.h"
 
 /* Above any capacity of a magazine. */
-#define ROUNDS_MOST 8192
+#define ROUNDS_MAX 8192
 
 /* Above the entries of any quarantine. */
-#define QUARANTINE_MOST ((uint64_t)1 << 16)
+#define QUARANTINE_MAX ((uint64_t)1 << 16)
 
 /* Above the number of caches, domains and layers of any program. */
-#define LISTED_MOST 1000000
+#define LISTED_MAX 1000000
 
 static bool
 usage_peek(const struct reading *r, uint64_t at, void *to, size_t bytes)
@@ -116,8 +116,8 @@ header_rounds(const struct reading *r, const char *hot, const char *cold)
 
 	if (loaded != 0)
 		n = (top - loaded - value_of(r, L_MAGAZINE_ROUND)) / 8;
-	return (n < ROUNDS_MOST ? n : 0) +
-	       (previous < ROUNDS_MOST ? previous : 0);
+	return (n < ROUNDS_MAX ? n : 0) +
+	       (previous < ROUNDS_MAX ? previous : 0);
 }
 
 /* Adds the blocks of a cache that one CPU has. */
@@ -150,7 +150,7 @@ shard_rounds(const struct reading *r, uint64_t at, uint64_t n)
 
 		if (mag == NULL)
 			break;
-		if (usage_get(r, mag, L_MAGAZINE_NROUNDS) < ROUNDS_MOST)
+		if (usage_get(r, mag, L_MAGAZINE_NROUNDS) < ROUNDS_MAX)
 			rounds += usage_get(r, mag, L_MAGAZINE_NROUNDS);
 		at = usage_get(r, mag, L_MAGAZINE_NEXT);
 		free(mag);
@@ -166,7 +166,7 @@ depots_add(struct reading *r, struct usage_cache *c, const char *record)
 
 	c->ndepot += shard_rounds(r, usage_get(r, record, L_CACHE_DEPOT_FULL),
 	    usage_get(r, record, L_CACHE_DEPOT_NFULL));
-	for (uint64_t i = 1; at != 0 && i < n && i < CPUS_MOST; i++) {
+	for (uint64_t i = 1; at != 0 && i < n && i < CPUS_MAX; i++) {
 		char *shard = record_read(r, at, L_DEPOT_BYTES);
 
 		if (shard == NULL)
@@ -188,7 +188,7 @@ quarantine_add(struct reading *r, struct usage_cache *c, const char *record)
 	uint64_t n = usage_get(r, record, L_CACHE_QUARANTINE_SLOTS);
 	uint64_t *slot;
 
-	if (at == 0 || n == 0 || n > QUARANTINE_MOST)
+	if (at == 0 || n == 0 || n > QUARANTINE_MAX)
 		return;
 	slot = xalloc(8 * n);
 	if (usage_peek(r, at, slot, 8 * n))
@@ -282,7 +282,7 @@ cache_list_read(struct reading *r, uint64_t head, bool is_ended)
 	uint64_t link = member_at(r, head, L_LIST_NEXT);
 
 	while (link != head && cycle_continues(&cycles, link) &&
-	       r->usage->ncaches < LISTED_MOST) {
+	       r->usage->ncaches < LISTED_MAX) {
 		uint64_t at = link - value_of(r, L_CACHE_LINK);
 		char *record = record_read(r, at, L_CACHE_BYTES);
 
@@ -332,12 +332,12 @@ waiting_read(struct reading *r)
 	struct cycle_detector domains = {0};
 	uint64_t at = variable_of(r, L_DOMAINS), n = 0;
 
-	for (; cycle_continues(&domains, at) && n < LISTED_MOST;
+	for (; cycle_continues(&domains, at) && n < LISTED_MAX;
 	     at = member_at(r, at, L_DOMAIN_NEXT)) {
 		struct cycle_detector layers = {0};
 		uint64_t next = member_at(r, at, L_DOMAIN_LAYERS);
 
-		while (cycle_continues(&layers, next) && n++ < LISTED_MOST) {
+		while (cycle_continues(&layers, next) && n++ < LISTED_MAX) {
 			char *layer = record_read(r, next, L_DEFER_BYTES);
 
 			if (layer == NULL)
@@ -354,7 +354,7 @@ usage_caches_read(struct reading *r)
 {
 	uint64_t n = member_at(r, value_of(r, L_CPU_LAYER), L_LAYER_NUSED);
 
-	r->ncpus = n < CPUS_MOST ? n : CPUS_MOST;
+	r->ncpus = n < CPUS_MAX ? n : CPUS_MAX;
 	blocks_read(r);
 	cache_list_read(r, value_of(r, L_CACHE_LIST), /* is_ended */ false);
 	cache_list_read(

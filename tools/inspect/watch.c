@@ -97,9 +97,9 @@ watch_parse_interval(const char *command, const char *text)
 	char *end;
 	double seconds = strtod(text, &end);
 
-	if (end == text || *end != '\0' || !(seconds >= WATCH_INTERVAL_LEAST) ||
-	    seconds > WATCH_INTERVAL_MOST)
+	if (end == text || *end != '\0' || !(seconds >= WATCH_INTERVAL_MIN) ||
+	    seconds > WATCH_INTERVAL_MAX)
 		fail_with(EXIT_ERROR, "%s: -i takes %g to %d seconds, not %s",
-		    command, WATCH_INTERVAL_LEAST, WATCH_INTERVAL_MOST, text);
+		    command, WATCH_INTERVAL_MIN, WATCH_INTERVAL_MAX, text);
 	return seconds;
 }

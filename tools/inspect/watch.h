@@ -6,8 +6,8 @@
 #include "tools/inspect/usage.h"
 
 /* The limits of the time between two looks, in seconds. */
-#define WATCH_INTERVAL_LEAST 0.1
-#define WATCH_INTERVAL_MOST  3600
+#define WATCH_INTERVAL_MIN 0.1
+#define WATCH_INTERVAL_MAX 3600
 
 struct watch {
 	struct target *target;

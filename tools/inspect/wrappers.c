@@ -12,7 +12,7 @@
  *	  may call another;
  *	- it has blocks of more than one size.  A function that makes objects of
  *	  one type has one size, and is a good name for them;
- *	- with at most WRAPPERS_MOST - 1 others of this kind, for malloc(),
+ *	- with at most WRAPPERS_MAX - 1 others of this kind, for malloc(),
  *	  calloc() and realloc(), it has at least three quarters of the blocks
  *	  of its program or library.
  * The callers are then the call sites, and are looked at likewise.  The search
@@ -30,13 +30,13 @@
 #include "tools/inspect/wrappers.h"
 
 /* Call sites in the wrappers of a program or library, at each level. */
-#define WRAPPERS_MOST 4
+#define WRAPPERS_MAX 4
 
 /* Fewer blocks of a program or library do not tell. */
-#define BLOCKS_LEAST 8
+#define BLOCKS_MIN 8
 
 /* A program has few wrappers of wrappers of wrappers. */
-#define LEVELS_MOST 4
+#define LEVELS_MAX 4
 
 /* Blocks that a call site has allocated for a caller. */
 struct use {
@@ -145,13 +145,13 @@ add_of_object(struct model *model, const struct use *uses, size_t nuses)
 	for (size_t i = 0; i < nuses; i += n)
 		found[nfound++] = candidate_of(uses + i, nuses - i, &n);
 	qsort(found, nfound, sizeof(*found), order_candidates);
-	if (nfound > WRAPPERS_MOST)
-		nfound = WRAPPERS_MOST;
+	if (nfound > WRAPPERS_MAX)
+		nfound = WRAPPERS_MAX;
 	while (nfound > 0 && found[nfound - 1].n == 0)
 		nfound--;
 	for (size_t i = 0; i < nfound; i++)
 		covered += found[i].n;
-	if (all < BLOCKS_LEAST || covered < all - all / 4)
+	if (all < BLOCKS_MIN || covered < all - all / 4)
 		nfound = 0;
 	for (size_t i = 0; i < nfound; i++) {
 		ARRAY_GROW(model->wrappers, model->nwrappers,
@@ -190,7 +190,7 @@ find_by(struct model *model, const struct wrapper_stack *stacks, size_t n)
 	if (model->looked_for_wrappers || n == 0)
 		return;
 	model->looked_for_wrappers = true;
-	for (unsigned i = 0; i < LEVELS_MOST; i++)
+	for (unsigned i = 0; i < LEVELS_MAX; i++)
 		if (!add_level(model, stacks, n))
 			return;
 }

@@ -34,7 +34,7 @@
  * Each move may leave two mappings that cannot be merged with others, and a
  * process may have 65530 mappings (vm.max_map_count).
  */
-#define MOVES_MOST 10000
+#define MOVES_MAX 10000
 
 static unsigned nmoves; /* [a] */
 static size_t count;    /* [a] blocks */
@@ -158,7 +158,7 @@ huge_page_move(void *to, void *from)
 
 	uintptr_t via = align_down(heap_window.base, HUGE_PAGE) - HUGE_PAGE;
 
-	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MOST &&
+	return __atomic_load_n(&nmoves, __ATOMIC_RELAXED) < MOVES_MAX &&
 	       huge_page_is_empty(to) &&
 	       os_move(to, (void *)via, from, HUGE_PAGE) &&
 	       __atomic_add_fetch(&nmoves, 1, __ATOMIC_RELAXED) != 0;

@@ -29,9 +29,9 @@
 
 /*
  * Smallest alignment of objects, in bytes, and the default alignment of objects
- * of more than ALIGN_LEAST bytes.
+ * of more than ALIGN_MIN bytes.
  */
-#define ALIGN_LEAST  8
+#define ALIGN_MIN    8
 #define ALIGN_SECOND 16
 
 #define FLAGS_KNOWN                                                            \
@@ -49,7 +49,7 @@ size_t cache_nsourced;
 size_t cache_nothers;
 
 static_assert(
-    (ALIGN_LEAST & (ALIGN_LEAST - 1)) == 0 && ALIGN_SECOND % ALIGN_LEAST == 0,
+    (ALIGN_MIN & (ALIGN_MIN - 1)) == 0 && ALIGN_SECOND % ALIGN_MIN == 0,
     "alignments are powers of two");
 
 static struct umem_cache *
@@ -431,12 +431,11 @@ cache_align(const struct umem_cache *cache, size_t align, vmem_t *source)
 	size_t most = source == NULL ? os_page_size() : vmem_quantum(source);
 
 	if (align == 0)
-		align =
-		    cache->bufsize > ALIGN_LEAST ? ALIGN_SECOND : ALIGN_LEAST;
+		align = cache->bufsize > ALIGN_MIN ? ALIGN_SECOND : ALIGN_MIN;
 	if (!is_pow2(align))
 		return 0;
-	if (align < ALIGN_LEAST && (cache->flags & UMC_NOTOUCH) == 0)
-		align = ALIGN_LEAST;
+	if (align < ALIGN_MIN && (cache->flags & UMC_NOTOUCH) == 0)
+		align = ALIGN_MIN;
 	return align <= most ? align : 0;
 }
 

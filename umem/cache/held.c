@@ -17,12 +17,12 @@
 #include "vmem/panic.h"
 #include "vmem/hash.h"
 
-#define HELD_SIZE_LEAST 128
+#define HELD_SIZE_MIN 128
 
 size_t
 held_size(size_t n)
 {
-	size_t size = HELD_SIZE_LEAST;
+	size_t size = HELD_SIZE_MIN;
 
 	while (size < 2 * n)
 		size *= 2;

@@ -82,14 +82,14 @@
 #include "vmem/panic.h"
 
 /* Resources that one call of import() or release() moves at most: 512 bytes. */
-#define BATCH        64
+#define BATCH       64
 /* Magazines get this part of max_idle: two magazines a CPU, and half of it. */
-#define ROUNDS_PART  4
+#define ROUNDS_PART 4
 /* The sizes of magazines of RESOURCE_BYTES; see magazine/sizes.c. */
-#define ROUNDS_LEAST 2
-#define ROUNDS_MOST  126
+#define ROUNDS_MIN  2
+#define ROUNDS_MAX  126
 
-static_assert(ROUNDS_LEAST <= ROUNDS_MOST && ROUNDS_PART >= 2,
+static_assert(ROUNDS_MIN <= ROUNDS_MAX && ROUNDS_PART >= 2,
     "two magazines a CPU hold at most max_idle");
 
 /* The limit is divided between the magazines of all CPUs and the pool. */
@@ -99,10 +99,10 @@ import_divide_idle(struct import *import, size_t max_idle)
 	size_t ncpus = cpu_layer.nrun;
 	size_t rounds = max_idle / (ROUNDS_PART * ncpus);
 
-	if (rounds > ROUNDS_MOST)
-		rounds = ROUNDS_MOST;
+	if (rounds > ROUNDS_MAX)
+		rounds = ROUNDS_MAX;
 	import->pool_most = max_idle;
-	if (rounds < ROUNDS_LEAST)
+	if (rounds < ROUNDS_MIN)
 		import->has_magazines = false;
 	if (import->has_magazines) {
 		import->rounds_most = (unsigned)rounds;

@@ -6,7 +6,7 @@
 #include "vmem/lock.h"
 
 #define LOG_BYTES_DEFAULT (64 * KIB)
-#define LOG_BYTES_MOST    (1 * GIB)
+#define LOG_BYTES_MAX     (1 * GIB)
 
 /* A CPU's position in a log.  Keys: [l] lock, [n] the log's next, too */
 struct log_cpu {

@@ -25,8 +25,8 @@
 #include "vmem/string.h"
 
 /* Programs with the most libraries have some hundred. */
-#define MODULES_MOST 2048
-#define PATHS_BYTES  (256 * KIB)
+#define MODULES_MAX 2048
+#define PATHS_BYTES (256 * KIB)
 
 /* A line has a path of up to PATH_MAX bytes behind some numbers. */
 #define LINE_BYTES 8192
@@ -46,7 +46,7 @@ struct module {
 struct modules {
 	unsigned n;
 	size_t npaths; /* bytes of paths */
-	struct module module[MODULES_MOST];
+	struct module module[MODULES_MAX];
 	char paths[PATHS_BYTES];
 	char line[LINE_BYTES];
 	char head[HEAD_BYTES];
@@ -107,7 +107,7 @@ modules_add(struct modules *all, const struct mapped *m)
 		all->npaths = (size_t)(last->path - all->paths);
 		all->n--;
 	}
-	if (all->n == MODULES_MOST || bytes > PATHS_BYTES - all->npaths)
+	if (all->n == MODULES_MAX || bytes > PATHS_BYTES - all->npaths)
 		return;
 	memcpy(all->paths + all->npaths, m->path, bytes);
 	all->module[all->n++] = (struct module){.start = m->start,

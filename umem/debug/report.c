@@ -40,9 +40,9 @@ uint64_t umem_error_begin;
 uint64_t umem_error_time;
 
 static struct lock report_lock = LOCK_INITIALIZER(LOCK_REPORT);
-static char text[ERROR_MESSAGE_MOST] seldom_used; /* [report_lock] */
-static size_t ntext;                              /* [report_lock] */
-static const char *line_prefix;                   /* [report_lock] */
+static char text[ERROR_MESSAGE_MAX] seldom_used; /* [report_lock] */
+static size_t ntext;                             /* [report_lock] */
+static const char *line_prefix;                  /* [report_lock] */
 
 /* The thread that makes a report; 0: none. */
 static uint64_t reporter; /* [a] */

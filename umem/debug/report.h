@@ -6,7 +6,7 @@
 
 /* The last messages, as a ring; the next byte is stored at umem_error_begin. */
 #define ERROR_BUFFER_BYTES 8192
-#define ERROR_MESSAGE_MOST 4096
+#define ERROR_MESSAGE_MAX  4096
 extern hidden char umem_error_buffer[ERROR_BUFFER_BYTES];
 extern hidden uint64_t umem_error_begin;
 

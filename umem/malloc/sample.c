@@ -52,7 +52,7 @@
  *	UMEM_OPTIONS=hardened, or a checker such as valgrind.
  *
  * Too many samples
- *	When SAMPLES_MOST samples are live, the mean is doubled, and about every
+ *	When SAMPLES_MAX samples are live, the mean is doubled, and about every
  *	second sample ends, until at most half of them are left
  *	(samples_halve()).  Those left are what sampling with the doubled mean
  *	would have taken, so the estimates stay right.  The block of an ended
@@ -61,7 +61,7 @@
  *	as many records as there are samples for that, so the table is large
  *	enough for 2^14 times the memory at which the first samples ended.
  *	    One thread halves at a time.  Others take samples meanwhile, and may
- *	exceed SAMPLES_MOST.  A reader from outside may find some records halved
+ *	exceed SAMPLES_MAX.  A reader from outside may find some records halved
  *	and others not; each is right by itself.  umem_sample() may change the
  *	mean meanwhile: then it is not doubled.
  *	    A thread that frees a block and the one that ends its sample both
@@ -164,7 +164,7 @@
 #define WARM_MAX 16
 
 /* The largest mean that is doubled: no program has so much memory. */
-#define MEAN_MOST ((size_t)1 << 60)
+#define MEAN_MAX ((size_t)1 << 60)
 
 /*
  * Records that one hold of sample_lock visits: at most two cache lines of each
@@ -679,10 +679,10 @@ samples_halve(void)
 {
 	if (__atomic_exchange_n(&is_halving, true, __ATOMIC_ACQUIRE))
 		return;
-	while (__atomic_load_n(&nlive, __ATOMIC_RELAXED) > SAMPLES_MOST / 2) {
+	while (__atomic_load_n(&nlive, __ATOMIC_RELAXED) > SAMPLES_MAX / 2) {
 		size_t mean = __atomic_load_n(&sampling.mean, __ATOMIC_RELAXED);
 
-		if (mean == 0 || mean > MEAN_MOST)
+		if (mean == 0 || mean > MEAN_MAX)
 			break;
 		__atomic_compare_exchange_n(&sampling.mean, &mean, 2 * mean,
 		    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
@@ -702,7 +702,7 @@ sample_take(size_t size, size_t align, struct umem_cache *cache, bool *zeroed)
 	*zeroed = false;
 	if (size > PTRDIFF_MAX / 2)
 		return NULL;
-	if (unlikely(__atomic_load_n(&nlive, __ATOMIC_RELAXED) >= SAMPLES_MOST))
+	if (unlikely(__atomic_load_n(&nlive, __ATOMIC_RELAXED) >= SAMPLES_MAX))
 		samples_halve();
 	if (!heap_limit_has_room(size + os_page_size())) {
 		__atomic_add_fetch(&nlost, 1, __ATOMIC_RELAXED);

@@ -28,7 +28,7 @@ struct sampling {
 extern hidden struct sampling sampling;
 
 /* Live samples, at which the interval is doubled. */
-#define SAMPLES_MOST 32768
+#define SAMPLES_MAX 32768
 
 /* The largest number of a record.  Tests make it smaller. */
 extern hidden uint32_t sample_records_most;

@@ -3,7 +3,7 @@
  *
  * A purge gives the pages of a partly used slab in which every chunk is free
  * to the kernel, because no other cache can use them.  A slab has at most
- * SLAB_PARTS_MOST parts, each a page or several; slab->purged_parts says which
+ * SLAB_PARTS_MAX parts, each a page or several; slab->purged_parts says which
  * parts are purged.  A chunk that is taken brings its pages back, by a fault.
  * Constructed chunks are not purged.  A purged slab goes to the tail of its
  * list, so that it is the last to be taken from, and a purge ends at the first

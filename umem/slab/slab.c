@@ -151,7 +151,7 @@ slab_store_init(struct slab_store *store, const struct slab_layout *layout,
 	store->destruct = destruct;
 	store->constructs = destruct != NULL;
 	store->part_bytes =
-	    align_up(layout->slab_bytes / SLAB_PARTS_MOST, os_page_size());
+	    align_up(layout->slab_bytes / SLAB_PARTS_MAX, os_page_size());
 	if (store->part_bytes == 0)
 		store->part_bytes = os_page_size();
 	for (unsigned i = 0; i < SLAB_BINS; i++)

@@ -15,10 +15,10 @@
 /* The empty slabs that a store keeps; see slab.c, "Empty slabs". */
 #define SLAB_EMPTY_KEPT 1
 /* The most parts that a slab is divided into for purging. */
-#define SLAB_PARTS_MOST 64
+#define SLAB_PARTS_MAX  64
 
 _Static_assert(
-    SLAB_PARTS_MOST <= 64, "slab->purged_parts has a bit for each part");
+    SLAB_PARTS_MAX <= 64, "slab->purged_parts has a bit for each part");
 
 /* Values of slab->bin for a slab that is in no partial list. */
 #define SLAB_BIN_FULL     SLAB_BINS

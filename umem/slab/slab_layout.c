@@ -19,8 +19,8 @@
 #include "umem/slab/slab_layout.h"
 #include "vmem/panic.h"
 
-#define WASTE_PART  8
-#define QUANTA_MOST 64
+#define WASTE_PART 8
+#define QUANTA_MAX 64
 
 bool
 slab_layout(
@@ -33,7 +33,7 @@ slab_layout(
 
 	if (chunk == 0 || bytes < chunk)
 		return false;
-	for (size_t i = 0; i < QUANTA_MOST; i++) {
+	for (size_t i = 0; i < QUANTA_MAX; i++) {
 		slack = bytes % chunk;
 		if (slack <= bytes / WASTE_PART || bytes + quantum < bytes)
 			break;

@@ -40,18 +40,18 @@
 #include "umem/upkeep/reclaim.h"
 
 /* The least quiet ticks in a row before a prediction. */
-#define PATIENCE_LEAST 2
+#define PATIENCE_MIN  2
 /* By how many rounds the magazines may differ between two quiet ticks. */
-#define STEADY_ROUNDS  ((size_t)16)
+#define STEADY_ROUNDS ((size_t)16)
 
-static_assert(PATIENCE_LEAST >= 2, "two ticks tell whether rounds are steady");
+static_assert(PATIENCE_MIN >= 2, "two ticks tell whether rounds are steady");
 
 static uint64_t active_ns;     /* [a] last slow path that read the clock */
 static uint32_t was_slow_path; /* [a] 1: a slow path since the last tick */
 static uint32_t nquiet_ticks;  /* [a] ticks in a row without a slow path */
 static size_t rounds;          /* [a] in magazines at the last of these */
 static unsigned cpu;           /* [a] of the last of these ticks */
-static uint32_t patience = PATIENCE_LEAST; /* [a] quiet ticks */
+static uint32_t patience = PATIENCE_MIN; /* [a] quiet ticks */
 static uint64_t predicted_ns; /* [a] time of the prediction to check; 0: none */
 static size_t
     misprediction_fresh; /* [a] heap_allocated_clean() that proves it wrong */
@@ -112,7 +112,7 @@ prediction_end(bool was_wrong)
 	uint32_t n = __atomic_load_n(&patience, __ATOMIC_RELAXED);
 
 	if (!was_wrong)
-		n = n / 2 < PATIENCE_LEAST ? PATIENCE_LEAST : n / 2;
+		n = n / 2 < PATIENCE_MIN ? PATIENCE_MIN : n / 2;
 	else if (n <= UINT32_MAX / 2)
 		n *= 2;
 	__atomic_store_n(&predicted_ns, 0, __ATOMIC_RELAXED);

@@ -48,15 +48,15 @@ level_of(uint64_t stalled_ns, uint64_t elapsed_ns)
 {
 	uint64_t nsteps = stalled_ns / (elapsed_ns * STEP_PERCENT / 100);
 
-	return nsteps < RECLAIM_PRESSURE_MOST ? (unsigned)nsteps
-					      : RECLAIM_PRESSURE_MOST;
+	return nsteps < RECLAIM_PRESSURE_MAX ? (unsigned)nsteps
+					     : RECLAIM_PRESSURE_MAX;
 }
 
 static void
 level_set(unsigned now)
 {
 	__atomic_store_n(&level, now, __ATOMIC_RELAXED);
-	soft_limit_under_pressure(now == RECLAIM_PRESSURE_MOST);
+	soft_limit_under_pressure(now == RECLAIM_PRESSURE_MAX);
 }
 
 void

@@ -7,7 +7,7 @@
 /* The option memory_pressure. */
 extern hidden bool pressure_is_watched;
 
-/* The pressure at the last update, from 0 to RECLAIM_PRESSURE_MOST. */
+/* The pressure at the last update, from 0 to RECLAIM_PRESSURE_MAX. */
 unsigned pressure_level(void);
 
 /* Reads the pressure.  Only the worker may call it. */

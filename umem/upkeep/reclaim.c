@@ -18,7 +18,7 @@
  *	A part of the heap may be idle: the target (target.h).  Idle bytes
  *	within the target are released at RECLAIM_AGE_NS.  Pressure is the
  *	number of targets beyond the first that are idle, at most
- *	RECLAIM_PRESSURE_MOST; it shortens the age.
+ *	RECLAIM_PRESSURE_MAX; it shortens the age.
  *
  * Release
  *	update	every 250 ms, the upkeep thread or a slow path: all levels, at
@@ -32,7 +32,7 @@
  *
  * Step
  *	A step is due after every target/STEP_PART bytes allocated from the
- *	heap, at most STEP_MOST.  If all depots together exceed the target, they
+ *	heap, at most STEP_MAX.  If all depots together exceed the target, they
  *	are flushed to the slabs, up to RELEASE_LIMIT.  Because the heap is
  *	being asked, the program wants memory for some sizes that depots hold
  *	for others.  Otherwise a program that uses several sizes in turn would
@@ -68,9 +68,9 @@
 #include "vmem/panic.h"
 #include "vmem/target.h"
 
-/* Bytes between two steps: this part of the target, at most STEP_MOST. */
+/* Bytes between two steps: this part of the target, at most STEP_MAX. */
 #define STEP_PART 4
-#define STEP_MOST (4 * MIB)
+#define STEP_MAX  (4 * MIB)
 
 size_t reclaim_at;
 
@@ -82,8 +82,8 @@ reclaim_pressure(size_t idle, size_t bytes)
 {
 	size_t ntargets = idle / idle_target(bytes);
 
-	if (ntargets > RECLAIM_PRESSURE_MOST)
-		return RECLAIM_PRESSURE_MOST;
+	if (ntargets > RECLAIM_PRESSURE_MAX)
+		return RECLAIM_PRESSURE_MAX;
 	return ntargets == 0 ? 0 : (unsigned)ntargets - 1;
 }
 
@@ -126,7 +126,7 @@ reclaim_dirty_pressure(void)
 	size_t dirty = heap_dirty();
 
 	/* heap_used() takes a lock, so it is asked only if needed. */
-	if (dirty < IDLE_LEAST)
+	if (dirty < IDLE_MIN)
 		return 0;
 	return reclaim_pressure(dirty, dirty + heap_used());
 }
@@ -138,7 +138,7 @@ reclaim_page_pressure(void)
 	unsigned idle;
 
 	if (soft_limit_is_exceeded())
-		return RECLAIM_PRESSURE_MOST;
+		return RECLAIM_PRESSURE_MAX;
 	idle = reclaim_pressure(dirty + hole_bytes(), dirty + heap_used());
 	return idle > pressure_level() ? idle : pressure_level();
 }
@@ -251,7 +251,7 @@ step_bytes(size_t target)
 {
 	size_t step = target / STEP_PART;
 
-	return step < STEP_MOST ? step : STEP_MOST;
+	return step < STEP_MAX ? step : STEP_MAX;
 }
 
 void

@@ -14,7 +14,7 @@ extern hidden size_t reclaim_at;
 #define RELEASE_LIMIT (128 * MIB)
 
 /* The most pressure: half of the memory, or more, is idle. */
-#define RECLAIM_PRESSURE_MOST 3
+#define RECLAIM_PRESSURE_MAX 3
 
 /*
  * The part of an age that is left under pressure: from all of it to 2/5 of it.
@@ -23,7 +23,7 @@ extern hidden size_t reclaim_at;
 
 /*
  * Returns 0 if idle bytes out of bytes are less than twice the target, and
- * more, up to RECLAIM_PRESSURE_MOST, the more they exceed it.
+ * more, up to RECLAIM_PRESSURE_MAX, the more they exceed it.
  */
 unsigned reclaim_pressure(size_t idle, size_t bytes);
 

@@ -83,13 +83,13 @@
 /*
  * How often a request is tried again: RECLAIM_TRIES times in any case, once for
  * memory of the library's own structures and once for the request itself, and
- * up to RECLAIM_MOST times while reclaim callbacks free something.  A callback
+ * up to RECLAIM_MAX times while reclaim callbacks free something.  A callback
  * that frees one object of 100 bytes each time has then freed a slab of them.
  */
 #define RECLAIM_TRIES   2
-#define RECLAIM_MOST    1000
+#define RECLAIM_MAX     1000
 
-static_assert(RECLAIM_TRIES <= RECLAIM_MOST, "callbacks add tries");
+static_assert(RECLAIM_TRIES <= RECLAIM_MAX, "callbacks add tries");
 
 uint64_t update_interval_ns = 250000000;
 
@@ -299,7 +299,7 @@ update_reclaim(size_t size, unsigned ntried, bool may_call)
 	bool by_thread, has_more = false;
 	size_t most;
 
-	if (ntried >= RECLAIM_MOST ||
+	if (ntried >= RECLAIM_MAX ||
 	    (ntried >= RECLAIM_TRIES &&
 		__atomic_load_n(&callbacks_free, __ATOMIC_RELAXED) == 0))
 		return false;
@@ -594,7 +594,7 @@ detect_idle(uint64_t now)
 {
 	unsigned pressure = reclaim_dirty_pressure();
 	bool by_push_count =
-	    idle_by_push_count(now, pressure == RECLAIM_PRESSURE_MOST);
+	    idle_by_push_count(now, pressure == RECLAIM_PRESSURE_MAX);
 
 	if (__atomic_load_n(&idle_since_ns, __ATOMIC_RELAXED) != 0 ||
 	    idle_by_time(now, reclaim_age(RECLAIM_AGE_NS, pressure)))

@@ -12,7 +12,7 @@
  *	upkeep thread must not be that one.
  *
  *	There is one exception.  If the program has one thread left and
- *	LINGER_LEAST bytes or more are idle, the upkeep thread stays until it
+ *	LINGER_MIN bytes or more are idle, the upkeep thread stays until it
  *	has returned them, for LINGER_NS at most.  Otherwise a program that
  *	waits after it has joined its threads would keep the memory that they
  *	have freed.  prctl(), unshare() and setns() of the program end the
@@ -116,8 +116,8 @@
 #define BEGIN_WAIT_NS 1000000
 
 /* See "When it exists". */
-#define LINGER_NS    ((uint64_t)2500000000)
-#define LINGER_LEAST (4 * MIB)
+#define LINGER_NS  ((uint64_t)2500000000)
+#define LINGER_MIN (4 * MIB)
 
 enum update_thread update_thread_wanted;
 
@@ -529,7 +529,7 @@ linger_begin_if_needed(void)
 	    __atomic_load_n(&nprogram, __ATOMIC_SEQ_CST) != 2)
 		return;
 	/* A process that says so may get a filter at any time. */
-	if (!os_is_confined() && reclaim_idle_bytes() >= LINGER_LEAST)
+	if (!os_is_confined() && reclaim_idle_bytes() >= LINGER_MIN)
 		end = os_now_ns() + LINGER_NS;
 	__atomic_store_n(&linger_end_ns, end, __ATOMIC_SEQ_CST);
 	if (end != 0)

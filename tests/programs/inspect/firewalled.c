@@ -29,7 +29,7 @@
 #define MANY 5000
 
 /* More blocks than the firewall has addresses for. */
-#define AGAIN_MOST 20000
+#define AGAIN_MAX 20000
 
 /*
  * Blocks that stay.  Because of them the firewall comes back to a freed address
@@ -115,7 +115,7 @@ use_again(void)
 
 	give_back(again);
 	give_back(beside);
-	for (int i = 0; i < AGAIN_MOST && n < 2; i++) {
+	for (int i = 0; i < AGAIN_MAX && n < 2; i++) {
 		char *p = malloc(50);
 
 		if (is_near(p, again) || is_near(p, beside))
