@@ -28,7 +28,7 @@ while slow == "1" and tool.poll() is None:
     with open(f"/proc/{tool.pid}/statm") as statm:
         resident = int(statm.read().split()[1])
     # It holds tables of the process, so it has begun.
-    if resident * os.sysconf("SC_PAGESIZE") > 8 << 20:
+    if resident * os.sysconf("SC_PAGESIZE") > 6 << 20:
         tool.send_signal(signal.SIGSTOP)
         time.sleep(1.5)
         tool.send_signal(signal.SIGCONT)

@@ -309,7 +309,8 @@ add_rows(const struct dump_text *text, struct sites *sites)
 		    .nseen = (uint64_t)row->nsamples,
 		    .blocks = row->blocks,
 		    .bytes = row->bytes,
-		    .oldest = row->oldest * NS_PER_SECOND};
+		    /* 0 would be an age that nobody knows. */
+		    .oldest = row->oldest * NS_PER_SECOND + 1};
 
 		for (size_t j = 0; j < row->n; j++)
 			stack[j] =
