@@ -291,7 +291,8 @@ group_split(size_t i)
 
 	lock_take(&heap_lock);
 	if (group_is_whole(i)) {
-		uint64_t epochs = ALL_BYTES(*first % STATE_WHOLE);
+		uint64_t epochs = ALL_BYTES(
+		    __atomic_load_n(first, __ATOMIC_RELAXED) % STATE_WHOLE);
 
 		for (size_t j = GROUP_UNITS / 8; j-- > 0;)
 			__atomic_store_n(&words[j], epochs, __ATOMIC_RELEASE);
@@ -472,9 +473,9 @@ static size_t
 purge_mark(size_t first, size_t end, uint8_t now, unsigned age, uint8_t *was)
 {
 	size_t n = 0;
+	uint8_t whole = __atomic_load_n(group_state(first), __ATOMIC_ACQUIRE);
 
-	if (group_is_whole(first) &&
-	    is_old(*group_state(first) % STATE_WHOLE, now, age))
+	if ((whole & STATE_WHOLE) != 0 && is_old(whole % STATE_WHOLE, now, age))
 		group_split(first);
 
 	for (; n < PURGE_UNITS && first + n < end; n++) {

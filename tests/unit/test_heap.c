@@ -575,7 +575,7 @@ START_TEST(a_hole_where_commit_is_refused_for_long)
 }
 END_TEST
 
-#ifndef UMEM_DEBUG
+#if !defined(UMEM_DEBUG) && !defined(__SANITIZE_THREAD__)
 enum {
 	GIGABYTES_STEPS_MAX = 32768
 };
@@ -595,7 +595,8 @@ alloc_and_free_gigabytes(void)
 
 /*
  * The block has 65,536 units, which is more than twice the instructions.
- * Assertions of a debug build read the states of all.
+ * Assertions of a debug build read the states of all, and ThreadSanitizer adds
+ * instructions.
  */
 START_TEST(a_block_of_gigabytes_takes_few_instructions)
 {
@@ -1129,7 +1130,7 @@ heap_suite(void)
 	tcase_add_test(tcase, several_mappings_in_the_way_are_gone_around);
 	tcase_add_loop_test(tcase, a_refusal_at_a_hole_is_no_memory, 0, 32);
 	tcase_add_test(tcase, a_hole_where_commit_is_refused_for_long);
-#ifndef UMEM_DEBUG
+#if !defined(UMEM_DEBUG) && !defined(__SANITIZE_THREAD__)
 	tcase_add_test(tcase, a_block_of_gigabytes_takes_few_instructions);
 #endif
 	tcase_add_test(
