@@ -1058,9 +1058,3 @@ magazine_update(struct magazine_layer *layer, struct lock_counts behind,
 	if (surplus)
 		sizes_shrink_depot(layer);
 }
-
-size_t
-magazine_rounds(struct magazine_layer *layer)
-{
-	return cpu_rounds(layer->hot, layer->cold) + shards_nrounds(layer);
-}

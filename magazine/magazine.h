@@ -271,7 +271,4 @@ magazine_has_budget(const struct magazine_layer *layer)
 void magazine_grow(struct magazine_layer *layer);
 void magazine_shrink(struct magazine_layer *layer);
 
-/* Number of rounds in the layer; exact only if no thread uses it. */
-size_t magazine_rounds(struct magazine_layer *layer);
-
 #endif

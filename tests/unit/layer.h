@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "magazine/magazine.h"
+#include "tests/unit/rounds.h"
 #include "tests/unit/stay.h"
 #include "vmem/os.h"
 

@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_LIVE_H
 #define TESTS_UNIT_LIVE_H
 
+#include "tests/unit/rounds.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/cache_hooks.h"
 

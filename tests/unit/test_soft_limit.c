@@ -5,6 +5,7 @@
 #include <check.h>
 
 #include "tests/unit/stay.h"
+#include "tests/unit/rounds.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/worker.h"
 #include "umem/upkeep/reclaim.h"

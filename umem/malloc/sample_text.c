@@ -169,21 +169,16 @@ sites_largest(const struct sites *sites)
 static void
 text_add_frame(struct text *text, struct modules *modules, uintptr_t pc)
 {
-	struct message line = {.n = 0};
 	const char *name = NULL;
 	uintptr_t in_file;
 
 	/* A call at the end of a module returns behind it. */
 	if (modules != NULL)
 		name = modules_find(modules, pc - 1, &in_file);
-	message_text(&line, "\t");
-	if (name != NULL) {
-		message_plain(&line, name);
-		message_text(&line, "+");
-	}
-	message_hex(&line, name != NULL ? in_file + 1 : pc);
-	message_text(&line, "\n");
-	text_add(text, &line);
+	if (name != NULL)
+		text_line(text, "\t%s+%p\n", name, (void *)(in_file + 1));
+	else
+		text_line(text, "\t%p\n", (void *)pc);
 }
 
 static uint64_t

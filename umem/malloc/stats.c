@@ -252,18 +252,10 @@ stats_unaccounted(const struct umem_stats *stats)
 			 stats->dirty_bytes - stats->sampled_bytes);
 }
 
-/* Is the sum of the parts within 1 % of the heap? */
-static bool
-stats_are_close(const struct umem_stats *stats)
-{
-	ssize_t wrong = stats_unaccounted(stats);
-
-	return (size_t)(wrong < 0 ? -wrong : wrong) <= stats->heap_bytes / 100;
-}
-
 /*
- * Reads again if other threads have changed much meanwhile.  In a child of
- * fork() the sum may stay wrong.
+ * Reads again until the sum of the parts is within 1 % of the heap, because
+ * other threads may have changed much meanwhile.  In a child of fork() the sum
+ * may stay wrong.
  */
 void
 stats_read(struct umem_stats *stats)
@@ -272,8 +264,12 @@ stats_read(struct umem_stats *stats)
 	if (!umem_ready())
 		return;
 	for (unsigned i = 0; i < STATS_TRIES; i++) {
+		ssize_t wrong;
+
 		stats_read_once(stats);
-		if (stats_are_close(stats))
+		wrong = stats_unaccounted(stats);
+		if ((size_t)(wrong < 0 ? -wrong : wrong) <=
+		    stats->heap_bytes / 100)
 			break;
 	}
 }
