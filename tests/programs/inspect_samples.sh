@@ -128,8 +128,9 @@ soon_planted guarded
 finish 0
 
 # An address beside a sample, in the memory that it has for itself, does not
-# keep it; and an earlier block of this memory keeps nothing.  In one run of a
-# hundred, a stale word hides a leak, so one run of three must find all.
+# keep it; and an earlier block of this memory keeps nothing.  If the last block
+# of the program has a guard page, the unit of the one before is free, and its
+# words count as pointers; so one run of three must find all.
 near() {
 	UMEM_OPTIONS=sample=1 start "$TMP/near"
 	soon_planted near
