@@ -92,9 +92,9 @@ LIB_C	:= $(filter-out umem/rcu/rcu.c,$(wildcard vmem/*.c magazine/*.c \
 	   umem/*.c umem/*/*.c))
 LIB_O	:= $(LIB_C:%.c=$O/%.o)
 # Unit tests and programs that link libumem leave libc's malloc alone.
-INNER_O	:= $(filter-out $O/umem/malloc/malloc.o $O/umem/malloc/allocx.o \
-	   $O/umem/malloc/operators.o $O/umem/malloc/thread.o \
-	   $O/umem/malloc/dlopen.o,$(LIB_O))
+SHIM_ONLY := $(addprefix umem/malloc/,malloc allocx operators thread dlopen) \
+	   umem/stats/mallinfo
+INNER_O	:= $(filter-out $(SHIM_ONLY:%=$O/%.o),$(LIB_O))
 UNIT_C	:= $(wildcard tests/unit/*.c)
 UNIT_O	:= $(UNIT_C:%.c=$O/%.o) $O/suites.o
 LIBS	:= $B/libumem.so.1 $B/libumem.so $B/libumem.a

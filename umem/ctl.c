@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "umem/base/ready.h"
-#include "umem/malloc/sample.h"
+#include "umem/profile/sample.h"
 #include "umem/option_table.h"
 #include "umem/options.h"
 #include "umem/umem.h"

@@ -1,16 +1,16 @@
 /*
  * dump.c - texts about the library, for the program and for files
  *
- * The text of the figures comes from umem/malloc/stats_text.c, the call sites
+ * The text of the figures comes from umem/stats/stats_text.c, the call sites
  * of samples from sample_text.c, and the list of options from option_report.c.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "umem/base/ready.h"
-#include "umem/malloc/sample.h"
-#include "umem/malloc/sample_text.h"
-#include "umem/malloc/stats_text.h"
+#include "umem/profile/sample.h"
+#include "umem/stats/sample_text.h"
+#include "umem/stats/stats_text.h"
 #include "umem/options.h"
 #include "umem/umem.h"
 #include "umem/upkeep/update.h"

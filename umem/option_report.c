@@ -8,7 +8,7 @@
  */
 #include "umem/base/size_class.h"
 #include "umem/debug/debug.h"
-#include "umem/malloc/text.h"
+#include "umem/stats/text.h"
 #include "umem/base/number.h"
 #include "umem/option_table.h"
 #include "umem/options.h"

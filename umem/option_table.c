@@ -25,7 +25,7 @@
 #include "umem/debug/log.h"
 #include "umem/malloc/alloc.h"
 #include "umem/malloc/nofail.h"
-#include "umem/malloc/sample.h"
+#include "umem/profile/sample.h"
 #include "umem/rcu/defer.h"
 #include "umem/upkeep/pressure.h"
 #include "umem/upkeep/update.h"

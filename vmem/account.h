@@ -1,7 +1,7 @@
 /*
  * account.h - counts of memory, for statistics and for tools
  *
- * Each module adds the bytes that it takes.  umem/malloc/stats.c and the
+ * Each module adds the bytes that it takes.  umem/stats/stats.c and the
  * command umem combine the counts with those of the caches, the arenas and the
  * metadata allocator.  A cache counts its failed requests itself.
  */

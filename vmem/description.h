@@ -156,9 +156,13 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 /* umem/debug/stack.c; its address is 0 if libc lacks it. */
 #define DESCRIBED_STACK(M, V, C, B) V(LIBC_STACK_END, libc_stack_end)
 
-/* umem/malloc/sample.c */
-#define DESCRIBED_SAMPLES(M, V, C, B)                                          \
+/* umem/malloc/alloc.c */
+#define DESCRIBED_ALLOC(M, V, C, B)                                            \
 	V(ALLOC_FAST, alloc_fast)                                              \
+	M(FAST_SMALL_END, alloc_fast, alloc_fast, small_end)
+
+/* umem/profile/sample.c */
+#define DESCRIBED_SAMPLES(M, V, C, B)                                          \
 	V(SAMPLING, sampling)                                                  \
 	V(SAMPLES, samples)                                                    \
 	V(NSAMPLES, nsamples)                                                  \
@@ -171,7 +175,6 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	C(SAMPLE_FREED)                                                        \
 	C(SAMPLE_WAITING)                                                      \
 	B(SAMPLE_BYTES, sample, sample)                                        \
-	M(FAST_SMALL_END, alloc_fast, alloc_fast, small_end)                   \
 	M(SAMPLING_MEAN, sampling, sampling, mean)                             \
 	M(SAMPLING_ABLE, sampling, sampling, is_allowed)                       \
 	M(SAMPLING_COUNTED_END, sampling, sampling, counted_end)               \
@@ -485,6 +488,7 @@ _Static_assert(sizeof(struct description) == 64, "no padding");
 	DESCRIBED_DEBUG_LARGE(M, V, C, B)                                      \
 	DESCRIBED_FREED_RINGS(M, V, C, B)                                      \
 	DESCRIBED_STACK(M, V, C, B)                                            \
+	DESCRIBED_ALLOC(M, V, C, B)                                            \
 	DESCRIBED_SAMPLES(M, V, C, B)                                          \
 	DESCRIBED_SNAPSHOT(M, V, C, B)                                         \
 	DESCRIBED_GRACE(M, V, C, B)                                            \

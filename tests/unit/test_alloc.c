@@ -16,7 +16,7 @@
 #include "umem/cache/cache.h"
 #include "umem/base/ready.h"
 #include "umem/base/large.h"
-#include "umem/malloc/stats.h"
+#include "umem/stats/stats.h"
 #include "umem/umem.h"
 #include "umem/upkeep/update.h"
 #include "vmem/account.h"

@@ -10,7 +10,7 @@
 #include "magazine/magazine.h"
 #include "umem/cache/cache.h"
 #include "umem/debug/debug.h"
-#include "umem/malloc/sample.h"
+#include "umem/profile/sample.h"
 #include "umem/option_table.h"
 #include "umem/umem.h"
 #include "vmem/huge.h"

@@ -19,7 +19,7 @@
 #include "umem/cache/cache.h"
 #include "umem/rcu/defer.h"
 #include "umem/rcu/defer_api.h"
-#include "umem/malloc/stats.h"
+#include "umem/stats/stats.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 

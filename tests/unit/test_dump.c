@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "umem/base/large.h"
-#include "umem/malloc/text.h"
+#include "umem/stats/text.h"
 #include "umem/umem.h"
 #include "vmem/heap.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "magazine/cpu_marks.h"
-#include "umem/malloc/sample_count.h"
+#include "umem/profile/sample_count.h"
 #include "umem/umem.h"
 
 /*

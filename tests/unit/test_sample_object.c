@@ -14,7 +14,7 @@
 #include "umem/base/page_map.h"
 #include "umem/cache/cache.h"
 #include "umem/malloc/alloc.h"
-#include "umem/malloc/sample.h"
+#include "umem/profile/sample.h"
 #include "umem/rcu/defer_api.h"
 
 static unsigned nmade, ngone; /* [a] */

@@ -7,8 +7,8 @@
 #include <pthread.h>
 
 #include "umem/malloc/alloc.h"
-#include "umem/malloc/sample.h"
-#include "umem/malloc/sample_stack.h"
+#include "umem/profile/sample.h"
+#include "umem/profile/sample_stack.h"
 #include "vmem/meta.h"
 #include "vmem/os.h"
 

@@ -9,7 +9,7 @@
 #include "umem/base/page_map.h"
 #include "umem/debug/module.h"
 #include "umem/malloc/alloc.h"
-#include "umem/malloc/sample_text.h"
+#include "umem/stats/sample_text.h"
 #include "umem/umem.h"
 #include "vmem/os.h"
 

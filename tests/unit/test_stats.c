@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "umem/base/large.h"
-#include "umem/malloc/stats.h"
+#include "umem/stats/stats.h"
 #include "umem/umem.h"
 #include "vmem/account.h"
 #include "vmem/heap.h"

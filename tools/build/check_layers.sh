@@ -55,13 +55,15 @@ for file in $everything; do
 	umem/cache/*) may="$below|umem/(slab|cache)" ;;
 	umem/upkeep/*) may="$below|umem/(slab|cache|upkeep)" ;;
 	umem/debug/*) may="$below|umem/(slab|cache|debug)" ;;
-	umem/malloc/*) may="$below|umem/(slab|cache|upkeep|debug|malloc)" ;;
+	umem/profile/*) may="$below|umem/(slab|cache|upkeep|debug|profile)" ;;
+	umem/stats/*) may="$below|umem/(slab|cache|upkeep|debug|profile|stats)" ;;
+	umem/malloc/*) may="$below|umem/(slab|cache|upkeep|debug|profile|stats|malloc)" ;;
 	umem/*) may='vmem|magazine|umem(/[a-z]+)?' ;;
 	# Besides the public headers, the formats that the library shares: the
 	# description, by which the command learns all else at run time, and the
 	# sum of a waiting buffer; the parsers of numbers and words; and the
 	# names of the metrics.
-	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/base/number|umem/word|umem/malloc/metrics' ;;
+	tools/*) may='tools/inspect|vmem/description|umem/debug/wait_sum|umem/base/number|umem/word|umem/stats/metrics' ;;
 	tests/programs/inspect/*) may='tools/inspect|tests/programs' ;;
 	*) may='vmem(/sys)?|magazine|umem(/[a-z]+)?|tests(/[a-z]+)*' ;;
 	esac
@@ -94,12 +96,13 @@ only 'SYS_[a-z]|__NR_|syscall6[[:space:]]*\(' \
     'only vmem/os.c asks the kernel' \
     vmem/os.c vmem/syscall_x86_64.h vmem/syscall_aarch64.h
 
-# One file defines the names of the C library.
+# Two files define the names of the C library.
 names='malloc|calloc|realloc|free|cfree|memalign|aligned_alloc|posix_memalign'
 names="$names|valloc|pvalloc|reallocarray|malloc_[a-z_]+|mallopt|mallinfo2?"
 names="$names|free_sized|free_aligned_sized|__libc_[a-z]+"
 only "^(public[[:space:]].*[ *])?($names)[[:space:]]*\\(" \
-    'only umem/malloc/malloc.c defines names of the C library' umem/malloc/malloc.c
+    'only malloc.c and mallinfo.c define names of the C library' \
+    umem/malloc/malloc.c umem/stats/mallinfo.c
 # And nothing may call them: the library runs on its own memory.  Only functions
 # of a program with an allocator of its own are made of that (replaced.h).
 only "(^|[^_.>[:alnum:]])(malloc|calloc|realloc|strdup|asprintf)[[:space:]]*\\(" \

@@ -16,7 +16,7 @@
  *	Before it has read a word: it will see the complete new state.
  *	After it has read small_end: it finishes this allocation in the old
  *	state.  The block is a sample or not, and both are correct
- *	(umem/malloc/sample.c).
+ *	(umem/profile/sample.c).
  *	In alloc_choose_paths(): it reads mean again after its last store, finds
  *	the new value, and starts over.
  *	After it has read the old mean for its next sample, or has drawn a

@@ -2,7 +2,7 @@
  * cmd_metrics.c - umem metrics: the use of memory as text for Prometheus
  *
  * The families, their names and their values are those of umem_metrics()
- * (umem/malloc/metrics.h).  The processes are not stopped.  Of several, each
+ * (umem/stats/metrics.h).  The processes are not stopped.  Of several, each
  * sample has labels with its process.
  *
  * Source: the OpenMetrics specification, version 1.0; for other readers,
@@ -19,7 +19,7 @@
 
 #include "tools/inspect/print.h"
 #include "tools/inspect/processes.h"
-#include "umem/malloc/metrics.h"
+#include "umem/stats/metrics.h"
 
 struct metrics_options {
 	bool all;

@@ -1,7 +1,7 @@
 /*
  * dump.c - samples that the library has written to a file
  *
- * The library writes the text (umem/malloc/sample_text.c) at a signal, at the
+ * The library writes the text (umem/stats/sample_text.c) at a signal, at the
  * end of a process, or in umem_dump().  A frame in it is a module and an
  * address in the file of the module.  Here the modules become mappings of a
  * target that has no other memory, so that the functions of a frame are found

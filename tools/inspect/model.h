@@ -54,7 +54,7 @@ struct slab {
 	uint64_t *unseen, *indirect; /* leaked; NULL: none; leaks_direct.c */
 };
 
-/* A sampled block; see umem/malloc/sample.h. */
+/* A sampled block; see umem/profile/sample.h. */
 struct sample {
 	uint64_t record;
 	uint64_t at;    /* of the block */

@@ -396,7 +396,7 @@ give_threads(struct model *model, root_func *f, const struct ranges *skip)
 /*
  * Passes the parts of a piece of the heap that are neither slab nor large block
  * to f.  Samples with a guard page are adjacent in one piece
- * (umem/malloc/sample_place.c), and live samples are among free ones.
+ * (umem/profile/sample_place.c), and live samples are among free ones.
  */
 static void
 give_units(struct model *model, root_func *f, const struct ranges *skip,

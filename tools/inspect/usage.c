@@ -2,7 +2,7 @@
  * usage.c - where the memory of the target is
  *
  * This is the only reader of the identity of usage.h, for all commands.  The
- * layers are those of umem_stats(): umem/malloc/stats.c explains them.  They
+ * layers are those of umem_stats(): umem/stats/stats.c explains them.  They
  * come from counters of the library, the headers of CPUs and the lists of
  * depots, which together are a few KiB for each CPU; single slabs are not read.
  * The target may run meanwhile; then the figures are of slightly different

@@ -39,7 +39,7 @@ struct usage_range {
 };
 
 /*
- * The identity, in bytes; the layers are those of umem/malloc/stats.c:
+ * The identity, in bytes; the layers are those of umem/stats/stats.c:
  *	sum = in_use + cpus + depots + slabs + waiting + dirty + samples + own
  *	rss = sum + surplus + others - untouched
  * Without pages (a core), rss and the members below it are 0.

@@ -3,7 +3,7 @@
  *
  * A header that a thread has claimed counts with its previous magazine only,
  * and a cache may be destroyed while it is read.  Therefore every number is
- * bounded before it is used, as in umem/malloc/stats.c.
+ * bounded before it is used, as in umem/stats/stats.c.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -28,7 +28,7 @@ struct umem_cache {
 	uintptr_t fast_at;
 	bool has_magazines; /* [I] */
 	bool destroyed;     /* by the program, while objects were in use */
-	/* [a] Objects may be samples; see umem/malloc/sample_object.c. */
+	/* [a] Objects may be samples; see umem/profile/sample_object.c. */
 	bool may_be_sampled;
 	/* [a] The fast paths are closed because objects may be samples. */
 	bool is_sampled;

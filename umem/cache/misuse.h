@@ -9,7 +9,7 @@
 
 /*
  * Reports "umem: free(0x...): TEXT" and aborts.  Messages contain the name of
- * the function: here "free".  umem/malloc/panic_report.c adds the block, the
+ * the function: here "free".  umem/profile/panic_report.c adds the block, the
  * thread and its stack.
  */
 _Noreturn void misuse(const char *function, const void *p, const char *text);

@@ -3,8 +3,8 @@
  *
  * All reports are made by the functions here: of checks of debugged buffers
  * (error.c), of misuse that malloc and caches find and of failed assertions
- * (umem/malloc/panic_report.c), and of faults in guard pages
- * (umem/malloc/fault.c).  A report goes to the place of all messages
+ * (umem/profile/panic_report.c), and of faults in guard pages
+ * (umem/profile/fault.c).  A report goes to the place of all messages
  * (message_write()), and to a ring of 8192 bytes that debuggers find in a core
  * file.
  *

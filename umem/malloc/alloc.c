@@ -23,10 +23,11 @@
 #include "umem/base/large.h"
 #include "umem/cache/misuse.h"
 #include "umem/malloc/nofail.h"
-#include "umem/malloc/sample.h"
-#include "umem/malloc/sample_count.h"
+#include "umem/profile/sample.h"
+#include "umem/profile/sample_count.h"
 #include "umem/upkeep/update.h"
 #include "vmem/account.h"
+#include "vmem/describe.h"
 #include "vmem/os.h"
 
 struct alloc_fast alloc_fast = {.object_least = UINTPTR_MAX};
@@ -96,6 +97,8 @@ alloc_choose_paths(void)
 	} while (__atomic_load_n(&sampling.mean, __ATOMIC_SEQ_CST) != mean ||
 		 __atomic_load_n(&mtbf_interval, __ATOMIC_SEQ_CST) != mtbf);
 }
+
+const struct sample_engine sample_engine = {.choose_paths = alloc_choose_paths};
 
 /*
  * Pops an object of a class for a call whose fast path has no section for its
@@ -810,3 +813,5 @@ alloc_free_aligned(
 		    size <= bytes && ((uintptr_t)p & (align - 1)) == 0, kind,
 		    api);
 }
+
+DESCRIBE(DESCRIBED_ALLOC);

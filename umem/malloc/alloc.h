@@ -18,8 +18,8 @@
 #include "magazine/cpu.h"
 #include "umem/base/page_map.h"
 #include "umem/base/size_class.h"
-#include "umem/malloc/sample.h"
-#include "umem/malloc/sample_count.h"
+#include "umem/profile/sample.h"
+#include "umem/profile/sample_count.h"
 #include "vmem/panic.h"
 
 /* The words that the fast paths read, on one cache line; written at start. */

@@ -4,7 +4,7 @@
 #include "umem/malloc/alloc_inner.h"
 #include "umem/cache/cache.h"
 #include "umem/malloc/nofail.h"
-#include "umem/malloc/sample_object.h"
+#include "umem/profile/sample_object.h"
 #include "umem/upkeep/update.h"
 
 static uint64_t

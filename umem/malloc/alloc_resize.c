@@ -12,7 +12,7 @@
 #include "umem/base/ready.h"
 #include "umem/base/large.h"
 #include "umem/cache/misuse.h"
-#include "umem/malloc/sample.h"
+#include "umem/profile/sample.h"
 #include "umem/upkeep/update.h"
 
 /* Smaller chunks cost less than the copy.  Not measured. */

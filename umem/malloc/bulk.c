@@ -23,7 +23,7 @@
 #include "umem/cache/cache.h"
 #include "umem/base/checker.h"
 #include "umem/malloc/nofail.h"
-#include "umem/malloc/sample_object.h"
+#include "umem/profile/sample_object.h"
 #include "umem/upkeep/update.h"
 
 /* Gets n objects of this CPU's loaded magazine by one section, or none. */

@@ -41,7 +41,7 @@
 #include "umem/rcu/defer.h"
 #include "umem/base/ready.h"
 #include "umem/cache/misuse.h"
-#include "umem/malloc/sample_object.h"
+#include "umem/profile/sample_object.h"
 #include "umem/upkeep/update.h"
 #include "vmem/meta.h"
 #include "vmem/panic.h"

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "umem/malloc/text.h"
+#include "umem/stats/text.h"
 #include "vmem/os.h"
 
 struct text *

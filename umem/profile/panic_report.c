@@ -4,7 +4,7 @@
  * Misuse that malloc and the caches find without UMEM_DEBUG is reported by one
  * line (umem/cache/misuse.c).  The functions here add all that is known: the
  * block, the program with its process and thread, the stack of the call, and
- * who allocated and freed the block if it is a sample.
+ * the stacks of the block's allocation and free if it is a sample.
  *
  * Locking: the block is looked up before the report begins, because the look-up
  * can take the lock of a slab.  No caller of panic_about() holds such a lock.
@@ -15,8 +15,8 @@
 #include "umem/debug/report.h"
 #include "umem/debug/stack.h"
 #include "umem/debug/symbol.h"
-#include "umem/malloc/panic_report.h"
-#include "umem/malloc/sample.h"
+#include "umem/profile/panic_report.h"
+#include "umem/profile/sample.h"
 
 /* The block that contains an address. */
 struct block {
@@ -78,7 +78,7 @@ say_block(const struct block *block, const void *p)
 		    block->bytes, of, cache);
 }
 
-/* Says what an address is that no block contains. */
+/* Describes an address outside all blocks. */
 static void
 say_address(const void *p)
 {

@@ -33,9 +33,9 @@
 
 #include "umem/debug/debug.h"
 #include "umem/debug/module.h"
-#include "umem/malloc/sample.h"
-#include "umem/malloc/sample_count.h"
-#include "umem/malloc/sample_text.h"
+#include "umem/profile/sample.h"
+#include "umem/profile/sample_count.h"
+#include "umem/stats/sample_text.h"
 #include "vmem/hash.h"
 #include "vmem/os.h"
 

@@ -5,7 +5,7 @@
  * without a core nothing tells why.  Therefore the library handles SIGSEGV
  * where it makes guard pages: with guarded samples, with a firewall, and with
  * large blocks of UMEM_DEBUG=guards and of UMEM_OPTIONS=hardened.  The handler
- * writes which block the address belongs to, and who allocated and freed it.
+ * writes the block of the address, and the stacks of its allocation and free.
  * Then it restores the default action and returns.  The instruction faults
  * again, so that the status and the core are those of a program without the
  * handler.
@@ -23,8 +23,8 @@
 #include "umem/debug/debug.h"
 #include "umem/debug/freed.h"
 #include "umem/debug/report.h"
-#include "umem/malloc/fault.h"
-#include "umem/malloc/sample.h"
+#include "umem/profile/fault.h"
+#include "umem/profile/sample.h"
 #include "vmem/os.h"
 
 /* Writes which part of which block was accessed. */

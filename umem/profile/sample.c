@@ -54,12 +54,12 @@
  * Too many samples
  *	When SAMPLES_MAX samples are live, the mean is doubled, and about every
  *	second sample ends, until at most half of them are left
- *	(samples_halve()).  Those left are what sampling with the doubled mean
- *	would have taken, so the estimates stay right.  The block of an ended
- *	sample cannot move: it keeps its record, which does not count any more,
- *	until it is freed.  A program that grows by a factor of two needs half
- *	as many records as there are samples for that, so the table is large
- *	enough for 2^14 times the memory at which the first samples ended.
+ *	(samples_halve()).  The others are a sample with the doubled mean, so
+ *	the estimates stay right.  The block of an ended sample cannot move: it
+ *	keeps its record, which does not count any more, until it is freed.  A
+ *	program that grows by a factor of two needs half as many records as
+ *	there are samples for that, so the table is large enough for 2^14 times
+ *	the memory at which the first samples ended.
  *	    One thread halves at a time.  Others take samples meanwhile, and may
  *	exceed SAMPLES_MAX.  A reader from outside may find some records halved
  *	and others not; each is right by itself.  umem_sample() may change the
@@ -124,20 +124,20 @@
 #include <errno.h>
 
 #include "umem/base/page_map.h"
-#include "umem/malloc/alloc.h"
 #include "umem/base/checker.h"
 #include "umem/debug/debug.h"
 #include "umem/base/ready.h"
 #include "umem/base/large.h"
+#include "umem/base/size_class.h"
 #include "umem/cache/cache.h"
 #include "umem/cache/misuse.h"
-#include "umem/malloc/sample.h"
-#include "umem/malloc/sample_count.h"
-#include "umem/malloc/sample_place.h"
-#include "umem/malloc/sample_unit.h"
+#include "umem/profile/sample.h"
+#include "umem/profile/sample_count.h"
+#include "umem/profile/sample_place.h"
+#include "umem/profile/sample_unit.h"
 #include "umem/debug/report.h"
 #include "umem/debug/stack.h"
-#include "umem/malloc/fault.h"
+#include "umem/profile/fault.h"
 #include "vmem/account.h"
 #include "vmem/describe.h"
 #include "vmem/heap.h"
@@ -686,7 +686,7 @@ samples_halve(void)
 			break;
 		__atomic_compare_exchange_n(&sampling.mean, &mean, 2 * mean,
 		    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-		alloc_choose_paths();
+		sample_engine.choose_paths();
 		__atomic_add_fetch(&nhalved, 1, __ATOMIC_RELAXED);
 		records_each(sample_totals_read().nrecords, record_halve, NULL);
 	}
@@ -1049,7 +1049,7 @@ static void
 sampling_set_mean(size_t bytes)
 {
 	__atomic_store_n(&sampling.mean, bytes, __ATOMIC_SEQ_CST);
-	alloc_choose_paths();
+	sample_engine.choose_paths();
 }
 
 void

@@ -32,8 +32,8 @@
  * Source of the idea: GWP-ASan of LLVM and KFENCE of Linux.
  */
 #include "umem/base/page_map.h"
-#include "umem/malloc/sample_place.h"
-#include "umem/malloc/sample_unit.h"
+#include "umem/profile/sample_place.h"
+#include "umem/profile/sample_unit.h"
 #include "vmem/heap.h"
 #include "vmem/lock.h"
 #include "vmem/os.h"

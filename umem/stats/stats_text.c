@@ -8,9 +8,9 @@
  * The label "cache" of two caches of the program may be equal, so these have
  * their address as a second label.
  */
-#include "umem/malloc/metrics.h"
-#include "umem/malloc/stats.h"
-#include "umem/malloc/stats_text.h"
+#include "umem/stats/metrics.h"
+#include "umem/stats/stats.h"
+#include "umem/stats/stats_text.h"
 #include "vmem/string.h"
 
 /* Bytes of the text apart from the caches, and of the lines of one cache. */

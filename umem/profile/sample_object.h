@@ -3,7 +3,7 @@
 #define UMEM_SAMPLE_OBJECT_H
 
 #include "umem/cache/cache.h"
-#include "umem/malloc/sample.h"
+#include "umem/profile/sample.h"
 
 /* May samples be among the objects that the program holds? */
 static inline bool

@@ -2,7 +2,7 @@
 #ifndef UMEM_SAMPLE_TEXT_H
 #define UMEM_SAMPLE_TEXT_H
 
-#include "umem/malloc/text.h"
+#include "umem/stats/text.h"
 
 /*
  * Returns the text, which the caller deletes; NULL if there is no memory for

@@ -25,8 +25,8 @@
 #include "magazine/cpu_marks.h"
 #include "umem/base/random.h"
 #include "umem/base/size_class.h"
-#include "umem/malloc/sample.h"
-#include "umem/malloc/sample_count.h"
+#include "umem/profile/sample.h"
+#include "umem/profile/sample_count.h"
 #include "vmem/os.h"
 #include "vmem/panic.h"
 

@@ -45,7 +45,7 @@ sample_count_undo(size_t size)
 		sample_count.bytes_more += (int32_t)size;
 }
 
-/* Counts a block.  Must it be a sample? */
+/* Counts a block, and returns true if it must be a sample. */
 bool sample_count_block(size_t size);
 
 /*
@@ -55,7 +55,8 @@ bool sample_count_block(size_t size);
 size_t sample_count_marked_max(size_t mean);
 
 /*
- * Must a block of size bytes be a sample whose round of round_bytes was marked?
+ * Returns true if a block of size bytes, whose round of round_bytes was marked,
+ * must be a sample.
  */
 bool sample_count_marked(size_t size, size_t round_bytes);
 

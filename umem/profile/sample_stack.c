@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "umem/debug/stack.h"
-#include "umem/malloc/sample_stack.h"
+#include "umem/profile/sample_stack.h"
 #include "vmem/hash.h"
 #include "vmem/lock.h"
 #include "vmem/meta.h"

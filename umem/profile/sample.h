@@ -5,7 +5,7 @@
 #ifndef UMEM_SAMPLE_H
 #define UMEM_SAMPLE_H
 
-#include "umem/malloc/sample_stack.h"
+#include "umem/profile/sample_stack.h"
 #include "umem/umem.h"
 #include "vmem/base.h"
 
@@ -26,6 +26,12 @@ struct sampling {
 } __attribute__((aligned(CACHE_LINE)));
 
 extern hidden struct sampling sampling;
+
+/* Calls of the allocation engine, which defines the table (alloc.c). */
+extern hidden const struct sample_engine {
+	/* Chooses the paths for the present mean. */
+	void (*choose_paths)(void);
+} sample_engine;
 
 /* Live samples, at which the interval is doubled. */
 #define SAMPLES_MAX 32768
@@ -49,7 +55,7 @@ enum sample_state {
 /* The record of a block that was taken as a sample. */
 struct sample {
 	void *block; /* its address */
-	/* The cache whose object it is; NULL: it is a block. */
+	/* The cache, if the block is an object of one; otherwise NULL. */
 	struct umem_cache *cache;
 	char *span;       /* unit in which it starts */
 	char *own_unit;   /* the record's, for small blocks; NULL: none yet */
@@ -129,8 +135,8 @@ const struct sample *sample_guarded_near(const void *p);
 bool sample_is_freed(const struct sample *s);
 
 /*
- * Returns the record of the live sample that contains p, or what
- * sample_guarded_near() returns.
+ * Returns the record of the live sample that contains p; if there is none, the
+ * record that sample_guarded_near() returns.
  */
 const struct sample *sample_near(const void *p);
 

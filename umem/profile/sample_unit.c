@@ -12,7 +12,7 @@
  * Locking: group_lock guards the group.  It is a leaf.
  */
 #include "umem/base/page_map.h"
-#include "umem/malloc/sample_unit.h"
+#include "umem/profile/sample_unit.h"
 #include "vmem/account.h"
 #include "vmem/heap.h"
 #include "vmem/huge.h"
